@@ -1,0 +1,36 @@
+package core
+
+// ClientID names a client of the broker: one connection, or one internal user. Never reused within a process.
+type ClientID uint64
+
+// ClientOptions describe a client at Open.
+type ClientOptions struct {
+	Protocol Protocol
+
+	// Wake is called, from any goroutine and never under the broker's lock, when replies wait for the client or when a
+	// commit has come that some of its replies rest on. It must not block and must not call the broker.
+	Wake func()
+}
+
+// Broker is what front-ends hold. All methods may be called from any goroutine; a client is used by one at a time.
+type Broker interface {
+	// Open registers a client.
+	Open(ClientOptions) ClientID
+
+	// Do applies ops in order and appends to into all replies that wait for the client, in the order in which they
+	// were decided: older pushes may come first, and a reply of a parked or waiting operation comes by a later call.
+	// Call it without ops to fetch what Wake announced.
+	Do(client ClientID, ops []Op, into []Reply) []Reply
+
+	// Close forgets a client: its parked lease and watches end, its connection-held leases are released.
+	Close(ClientID)
+
+	// Committed is the newest commit on disk; cheap, no lock.
+	Committed() Commit
+
+	// Stopped reports that the store has failed: no held reply will ever be released.
+	Stopped() bool
+
+	// Now is the broker's clock.
+	Now() Instant
+}

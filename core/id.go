@@ -1,0 +1,104 @@
+package core
+
+import (
+	"encoding/binary"
+
+	"github.com/google/uuid"
+)
+
+// Names made from numbers. A job without a client's id is named by a UUIDv7 made from its Seq and creation time, and a
+// job whose id is no UUIDv4 has a UUIDv4-shaped alias made from its Seq. Both map back to the Seq, so that neither costs
+// memory or an index. The Seq is mixed so that neighbours do not look alike; constant marks tell our own names from
+// others. The marks and the mixing are part of what clients hold: they never change.
+const (
+	mintMark  = 0xadc      // 10 bits of mark in rand_a of a UUIDv7, above the 2 uppermost bits of the mixed Seq
+	aliasHead = 0x5b1d9e37 // the first 32 bits of an alias
+	aliasMid  = 0x41a6     // version 4 and 12 bits of mark
+	aliasTail = 0x80c3     // variant and 14 bits of mark
+)
+
+// MintedID is the id of the job seq, created at createdAt: version 7, with the milliseconds of its creation in front.
+func MintedID(seq uint64, createdAt Instant) string {
+	var u uuid.UUID
+	m := mix(seq)
+	binary.BigEndian.PutUint64(u[0:], uint64(createdAt/1000)<<16|0x7000|mintMark|m>>62)
+	binary.BigEndian.PutUint64(u[8:], 0x8000000000000000|m&(1<<62-1))
+	return u.String()
+}
+
+// ParseMintedID finds the Seq and the millisecond of creation in a text that MintedID may have made.
+func ParseMintedID(id string) (seq uint64, createdMilli int64, ok bool) {
+	u, ok := parseCanonical(id)
+	if !ok {
+		return 0, 0, false
+	}
+	hi, lo := binary.BigEndian.Uint64(u[0:]), binary.BigEndian.Uint64(u[8:])
+	if hi&0xfffc != 0x7000|mintMark || lo>>62 != 0b10 {
+		return 0, 0, false
+	}
+	return unmix(hi&3<<62 | lo&(1<<62-1)), int64(hi >> 16), true
+}
+
+// Alias is the UUIDv4-shaped name of the job seq, for a protocol that takes no other ids.
+func Alias(seq uint64) string {
+	var u uuid.UUID
+	m := mix(seq)
+	binary.BigEndian.PutUint32(u[0:], aliasHead)
+	binary.BigEndian.PutUint16(u[4:], uint16(m>>48))
+	binary.BigEndian.PutUint16(u[6:], aliasMid)
+	binary.BigEndian.PutUint16(u[8:], aliasTail)
+	binary.BigEndian.PutUint16(u[10:], uint16(m>>32))
+	binary.BigEndian.PutUint32(u[12:], uint32(m))
+	return u.String()
+}
+
+// ParseAlias finds the Seq in a text that Alias may have made.
+func ParseAlias(id string) (seq uint64, ok bool) {
+	u, ok := parseCanonical(id)
+	if !ok || binary.BigEndian.Uint32(u[0:]) != aliasHead ||
+		binary.BigEndian.Uint16(u[6:]) != aliasMid ||
+		binary.BigEndian.Uint16(u[8:]) != aliasTail {
+		return 0, false
+	}
+	m := uint64(binary.BigEndian.Uint16(u[4:]))<<48 | uint64(binary.BigEndian.Uint16(u[10:]))<<32 |
+		uint64(binary.BigEndian.Uint32(u[12:]))
+	return unmix(m), true
+}
+
+// IsUUIDv4 reports whether id is the canonical text of a version 4, RFC 4122 UUID.
+func IsUUIDv4(id string) bool {
+	u, ok := parseCanonical(id)
+	return ok && u.Version() == 4 && u.Variant() == uuid.RFC4122
+}
+
+// parseCanonical takes the 36-byte lower-case form only, so that every id has one spelling.
+func parseCanonical(id string) (uuid.UUID, bool) {
+	if len(id) != 36 {
+		return uuid.UUID{}, false
+	}
+	for i := range len(id) {
+		if id[i] >= 'A' && id[i] <= 'F' {
+			return uuid.UUID{}, false
+		}
+	}
+	u, err := uuid.Parse(id)
+	return u, err == nil
+}
+
+// mix is a bijection on 64-bit numbers (two multiply-and-xorshift rounds); unmix undoes it.
+func mix(x uint64) uint64 {
+	x ^= x >> 32
+	x *= 0xd6e8feb86659fd93
+	x ^= x >> 32
+	x *= 0xd6e8feb86659fd93
+	return x ^ x>>32
+}
+
+func unmix(x uint64) uint64 {
+	const inverse = 0xcfee444d8b59a89b // of the factor above, modulo 2⁶⁴
+	x ^= x >> 32
+	x *= inverse
+	x ^= x >> 32
+	x *= inverse
+	return x ^ x>>32
+}

@@ -1,0 +1,14 @@
+package core
+
+import "time"
+
+// Limits of the core itself; front-ends have narrower ones of their own.
+const (
+	MaxQueueName = 512     // bytes
+	MaxIDBytes   = 1024    // bytes of a client's own job id
+	MaxBodyBytes = 1 << 30 // bytes of a job's body
+	MaxAfter     = 10_000  // predecessors of one job
+
+	// DeadFor is how long the dead set keeps a Faktory job.
+	DeadFor = 180 * 24 * time.Hour
+)

@@ -1,0 +1,31 @@
+package core
+
+import "time"
+
+// Listener hears of what an operator should know. Methods are called outside the broker's lock and must not block.
+// NopListener can be embedded to hear of some only.
+type Listener interface {
+	// Recovered tells what came back at start, by state, and how long it took.
+	Recovered(jobs [len(States) + 1]int, took time.Duration)
+	// CommitDone tells the size of a batch and how long its write and sync took.
+	CommitDone(records, bytes int, took time.Duration)
+	// StoreFailed is the end of taking work.
+	StoreFailed(error)
+	// DiskFull tells that the floor of free disk space was reached (true) or left (false).
+	DiskFull(reached bool, freeBytes uint64)
+}
+
+// NopListener hears nothing.
+type NopListener struct{}
+
+// Recovered implements Listener.
+func (NopListener) Recovered([len(States) + 1]int, time.Duration) {}
+
+// CommitDone implements Listener.
+func (NopListener) CommitDone(int, int, time.Duration) {}
+
+// StoreFailed implements Listener.
+func (NopListener) StoreFailed(error) {}
+
+// DiskFull implements Listener.
+func (NopListener) DiskFull(bool, uint64) {}

@@ -1,0 +1,354 @@
+package core
+
+import "time"
+
+// Op is one thing asked of the broker. Every operation has a Tag: a number of the caller's that comes back in each
+// reply it causes, also in those that come long after (an outcome, a job for a parked lease).
+//
+// Operations may be reused by the caller once Do has returned, with the exception of what they point at: jobs, bodies,
+// results and failures belong to the core from then on. Strings must not alias a network buffer.
+type Op interface{ op() }
+
+// Ref names a job: by Seq if that is not zero, else by ID, which may be a client's id, a minted id or an alias.
+type Ref struct {
+	Seq uint64
+	ID  string
+}
+
+// Claim says by what right a client finishes a job or reports on it.
+type Claim uint8
+
+// ByHolder: the client's own connection must hold the lease, else ErrNotHolder (ErrNotFound if there is no such job).
+// ByLeased: any connection, while the job is leased, else ErrNotLeased. ByAnyone: any connection, any unfinished state.
+const (
+	ByHolder Claim = iota
+	ByLeased
+	ByAnyone
+)
+
+// Holder says to whom a lease belongs.
+type Holder uint8
+
+// HeldByConn: released when the connection closes. HeldByWorker and HeldByNobody: runs until LeaseFor is over.
+const (
+	HeldByConn Holder = iota
+	HeldByWorker
+	HeldByNobody
+)
+
+// Watch says what a client wants to hear of a job.
+type Watch uint8
+
+// WatchStream: progress, data, warnings and the outcome as they come (Gearman foreground). WatchOutcome: the outcome
+// only, until a deadline (Workq result). WatchRun: the outcome of an ephemeral job that is withdrawn at the deadline,
+// or, if it is leased then, when that lease runs out (Workq run).
+const (
+	WatchNone Watch = iota
+	WatchStream
+	WatchOutcome
+	WatchRun
+)
+
+// Pick is how a lease chooses among queues that have a ready job.
+type Pick uint8
+
+// PickInOrder: the first of the list (Faktory). PickAtRandom: uniformly (Workq). PickByPriority: the highest priority at
+// the head of any queue, round-robin among equals (Gearman).
+const (
+	PickInOrder Pick = iota
+	PickAtRandom
+	PickByPriority
+)
+
+// Submit admits a job. Reply: Submitted with Seq, and Existing if it coalesced; else Failed with ErrDuplicate (Seq is
+// the job that is there), ErrNotUnique, ErrFull, ErrNoGroup, ErrInvalid, ErrDiskFull. Later, for a watcher: Progressed,
+// DataSent, Warned, Ended, and TimedOut for WatchRun.
+type Submit struct {
+	Tag   uint64
+	Job   *Job
+	Watch Watch
+	Until Instant // WatchRun: give up then
+	Marks []Mark  // notes stored in the same commit
+}
+
+// Mark is a named note of a front-end's or the cron's, stored with the operation that carries it. A nil Value removes
+// it. Names start with the owner's name and a slash.
+type Mark struct {
+	Name  string
+	Value []byte
+}
+
+// Lease asks for one job. Reply: Assigned, or NothingReady (Until is zero), or TimedOut at Until. A client has at most
+// one parked lease; a second is Failed with ErrBusy.
+type Lease struct {
+	Tag    uint64
+	Queues []string // nil: the queues of the client's Able operations; empty but not nil: none, just wait
+	Pick   Pick
+	Holder Holder
+	Worker string  // id of the worker, kept with the lease; HeldByWorker only
+	Until  Instant // park until then; zero: do not wait
+}
+
+// Complete ends a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrNotLeased, ErrNotHolder, ErrFinished.
+type Complete struct {
+	Tag    uint64
+	Ref    Ref
+	Claim  Claim
+	Result []byte
+}
+
+// Fail reports a failure; the job's policy says what follows. Reply as Complete.
+type Fail struct {
+	Tag     uint64
+	Ref     Ref
+	Claim   Claim
+	Failure *Failure // Count, FailedAt and NextAt are the core's to fill
+}
+
+// Report notes how far a job is. Watchers get Progressed. Reply: Accepted, or Failed as Complete.
+type Report struct {
+	Tag         uint64
+	Ref         Ref
+	Claim       Claim
+	Progress    Progress
+	ExtendUntil Instant // the lease lasts at least until then; zero: unchanged
+}
+
+// Progress is how far a job is: Num of Den. Text is the worker's own word for it.
+type Progress struct {
+	Num, Den  uint32
+	Verbatim  []byte // the bytes of a Gearman WORK_STATUS after the handle, passed on as they are; nil: none
+	Text      string
+	UpdatedAt Instant // the core's to fill
+}
+
+// Emit sends bytes of a running job to its watchers: data (part of the result) or a warning (not). Reply: Accepted, or
+// Failed as Complete.
+type Emit struct {
+	Tag     uint64
+	Ref     Ref
+	Claim   Claim
+	Warning bool
+	Data    []byte
+}
+
+// Await waits for a job's outcome. Reply: Ended, TimedOut at Until (at once if Until is zero and the job unfinished), or
+// Failed with ErrNotFound.
+type Await struct {
+	Tag   uint64
+	Ref   Ref
+	Until Instant
+}
+
+// Cancel removes a job in any state; its watchers get Ended with Cause Cancelled. Reply: Accepted or Failed with
+// ErrNotFound. If From is set, only a job in that state (else ErrInvalid).
+type Cancel struct {
+	Tag  uint64
+	Ref  Ref
+	From State
+}
+
+// Enqueue makes a scheduled, retrying, blocked or dead job ready now. Reply: Accepted or Failed with ErrNotFound or
+// ErrInvalid (other states; or From is set and differs).
+type Enqueue struct {
+	Tag  uint64
+	Ref  Ref
+	From State
+}
+
+// Bury moves an unfinished job to the dead set, with a new age; a dead one only gets the new age. Reply as Enqueue.
+type Bury struct {
+	Tag  uint64
+	Ref  Ref
+	From State
+}
+
+// Able says that this client can work for a queue, which is created if need be. No reply. LeaseFor is a limit for each
+// job it takes; zero: none. Repeating it counts the worker once more.
+type Able struct {
+	Queue    string
+	LeaseFor time.Duration
+}
+
+// Unable takes Able back, for one queue or (All) for every one; jobs of it that the client holds are released. No reply.
+type Unable struct {
+	Queue string
+	All   bool
+}
+
+// Sleep asks for one Woken reply when there may be a job for the client's abilities: at once if there is one now.
+type Sleep struct{ Tag uint64 }
+
+// CreateQueue makes a queue that stays until dropped. Reply: Accepted.
+type CreateQueue struct {
+	Tag   uint64
+	Queue string
+}
+
+// DropQueue removes a queue with its waiting jobs; their watchers get Ended. Reply: Accepted, or Failed with ErrNoQueue,
+// or ErrBusy while workers are able, jobs leased or foreground clients attached. FoldCase compares the name without
+// regard to case.
+type DropQueue struct {
+	Tag      uint64
+	Queue    string
+	FoldCase bool
+}
+
+// PauseQueue stops or resumes handing out jobs of a queue. Reply: Accepted, also for an unknown queue.
+type PauseQueue struct {
+	Tag    uint64
+	Queue  string
+	Paused bool
+}
+
+// LimitQueue sets bounds; submissions beyond get ErrFull, leases beyond wait. Reply: Accepted. An unknown queue is made.
+type LimitQueue struct {
+	Tag    uint64
+	Queue  string
+	Limits Limits
+}
+
+// Limits bounds a queue; zero is no bound.
+type Limits struct {
+	// Refuse a submission of that class while the queue's unfinished jobs (all priorities, running ones too) number so
+	// many or more.
+	MaxHigh, MaxNormal, MaxLow uint32
+
+	Throttle
+}
+
+// Throttle bounds leases of a queue.
+type Throttle struct {
+	Leased          uint32        // at once, over all workers
+	LeasedPerWorker uint32        // at once, for one worker id or connection
+	SlotFor         time.Duration // a slot comes free after so long even if its lease goes on
+}
+
+// Purge removes jobs: of one queue (or all if empty), of one origin (or all if Internal), in the given states (or all if
+// empty). It removes at most Limit a call (zero: 1,000) and starts behind Cursor; reply: Purged with N, and Cursor not
+// zero while there is more. Drop removes the queue's row and its pause too, once it is empty.
+type Purge struct {
+	Tag    uint64
+	Queue  string
+	Origin Protocol
+	States []State
+	Cursor uint64
+	Limit  int
+	Drop   bool
+}
+
+// ResetCounters sets to zero the totals and history that jobs of one front-end's workers made. Reply: Accepted.
+type ResetCounters struct {
+	Tag    uint64
+	Origin Protocol
+}
+
+// Inspect asks for all that is known of one job. Reply: Inspected or Failed with ErrNotFound. ByUnique looks for
+// UniqueKey (in Queue, or in any if Queue is empty) instead of Ref. Brief leaves Job nil rather than read the store.
+type Inspect struct {
+	Tag       uint64
+	Ref       Ref
+	ByUnique  bool
+	UniqueKey string
+	Queue     string
+	Brief     bool
+}
+
+// ListJobs asks for jobs in a state. With a Queue and State Ready or Scheduled: in order, from Offset. Else: over all
+// queues (or the one) in no particular but stable order, behind Cursor, looking at a bounded number of jobs a call.
+// Reply: Listed, with Cursor not zero while there may be more; Failed with ErrNoQueue for an unknown Queue.
+type ListJobs struct {
+	Tag    uint64
+	Queue  string
+	State  State // Gone: any
+	Offset int
+	Cursor uint64
+	Limit  int // at most 1,000; zero: 100
+	Brief  bool
+}
+
+// ListQueues asks for the queues whose names start with Prefix, in byte order from Offset. Limit zero: all. Reply:
+// Queues.
+type ListQueues struct {
+	Tag    uint64
+	Prefix string
+	Offset int
+	Limit  int
+}
+
+// InspectQueue asks for one queue. Reply: Queues with one row, or Failed with ErrNoQueue.
+type InspectQueue struct {
+	Tag   uint64
+	Queue string
+}
+
+// ReadStats asks for the counters. Reply: Counted.
+type ReadStats struct{ Tag uint64 }
+
+// ReadMark asks for a stored note. Reply: Marked with Data (nil if there is none).
+type ReadMark struct {
+	Tag  uint64
+	Name string
+}
+
+// WriteMarks stores notes. Reply: Accepted.
+type WriteMarks struct {
+	Tag   uint64
+	Marks []Mark
+}
+
+// OpenGroup makes a batch, open for jobs that name it, under Parent if that is not zero. Complete runs once every job of
+// it (and of its children) was executed once, Success once all are done; both only after CommitGroup. Reply: Grouped
+// with the batch's number in Seq.
+type OpenGroup struct {
+	Tag         uint64
+	Parent      uint64
+	Description string
+	Complete    *Job // nil: none
+	Success     *Job // nil: none
+	OpenUntil   Instant
+}
+
+// CommitGroup closes a batch for submissions from outside and lets its callbacks run. ReopenGroup allows more. Reply:
+// Accepted, or Failed with ErrNoGroup or ErrGroupState.
+type CommitGroup struct {
+	Tag    uint64
+	Group  uint64
+	Reopen bool
+}
+
+// InspectGroup asks for a batch. Reply: Grouped with Group, or Failed with ErrNoGroup.
+type InspectGroup struct {
+	Tag   uint64
+	Group uint64
+}
+
+func (*Submit) op()        {}
+func (*Lease) op()         {}
+func (*Complete) op()      {}
+func (*Fail) op()          {}
+func (*Report) op()        {}
+func (*Emit) op()          {}
+func (*Await) op()         {}
+func (*Cancel) op()        {}
+func (*Enqueue) op()       {}
+func (*Bury) op()          {}
+func (*Able) op()          {}
+func (*Unable) op()        {}
+func (*Sleep) op()         {}
+func (*CreateQueue) op()   {}
+func (*DropQueue) op()     {}
+func (*PauseQueue) op()    {}
+func (*LimitQueue) op()    {}
+func (*Purge) op()         {}
+func (*ResetCounters) op() {}
+func (*Inspect) op()       {}
+func (*ListJobs) op()      {}
+func (*ListQueues) op()    {}
+func (*InspectQueue) op()  {}
+func (*ReadStats) op()     {}
+func (*ReadMark) op()      {}
+func (*WriteMarks) op()    {}
+func (*OpenGroup) op()     {}
+func (*CommitGroup) op()   {}
+func (*InspectGroup) op()  {}

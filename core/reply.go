@@ -1,0 +1,133 @@
+package core
+
+import "time"
+
+// Commit numbers the batches that the store makes durable, from 1. Zero: nothing to wait for.
+type Commit uint64
+
+// ReplyKind says what a reply is; the comments of the operations say which of them follow on what.
+type ReplyKind uint8
+
+// The kinds. Assigned and later ones may come without a new operation, some time after the one that asked.
+const (
+	Failed ReplyKind = iota
+	Accepted
+	Submitted
+	NothingReady
+	Inspected
+	Listed
+	Queues
+	Counted
+	Marked
+	Purged
+	Grouped
+
+	Assigned
+	TimedOut
+	Woken
+	Progressed
+	DataSent
+	Warned
+	Ended
+)
+
+// Reply is one answer or push for one client. Its slices and pointers are shared and read-only.
+type Reply struct {
+	Kind   ReplyKind
+	Tag    uint64 // of the operation that asked
+	Commit Commit // must be on disk before this leaves
+	Err    error  // Failed: one of Errors
+	Seq    uint64 // the job
+	Cursor uint64 // Listed, Purged: not zero while there may be more
+	N      int    // Purged: how many
+
+	Existing bool // Submitted: coalesced onto a job that was there
+
+	Job      *Job     // Assigned, Inspected; Ended where the core still has it
+	Lease    Grant    // Assigned
+	Progress Progress // Progressed
+	Data     []byte   // DataSent, Warned, Marked
+	Outcome  *Outcome // Ended
+	Info     *JobInfo // Inspected
+
+	Jobs   []JobInfo   // Listed
+	Queues []QueueInfo // Queues
+	Stats  *Stats      // Counted
+	Group  *GroupInfo  // Grouped
+}
+
+// Grant is what a worker that was handed a job is told beyond the job itself.
+type Grant struct {
+	Epoch      uint32        // of this lease
+	LeaseFor   time.Duration // zero: no limit
+	EnqueuedAt Instant       // when it last became ready
+	Attempts   uint32        // hand-outs, this one included
+	Fails      uint32
+	Failure    *Failure // of the last try; nil if there was none
+}
+
+// JobInfo is all that is known of one job.
+type JobInfo struct {
+	Seq        uint64
+	Job        *Job // nil in a brief answer
+	Queue      string
+	State      State
+	Priority   int32
+	Origin     Protocol
+	CreatedAt  Instant
+	ReadyAt    Instant // when it became, or will become, ready; of a dead job: when it died
+	ExpiresAt  Instant
+	LeaseUntil Instant
+	LeasedAt   Instant
+	Worker     string // id of the worker that holds it
+	Attempts   uint32
+	Fails      uint32
+	Requeued   bool // it was leased before and is not now (Workq's PENDING)
+	Watchers   int
+	Progress   Progress
+	Failure    *Failure
+	Outcome    *Outcome // Done with a kept outcome
+}
+
+// QueueInfo is a row of counters of one queue.
+type QueueInfo struct {
+	Name              string
+	High, Normal, Low int // ready, by the sign of their priority
+	Scheduled         int
+	Leased            int
+	Retrying          int
+	Blocked           int
+	Done              int
+	Dead              int
+	Workers           int // Able registrations
+	Paused            bool
+	Limits            Limits
+	NextEnqueuedAt    Instant // when the next job out became ready; zero if none
+}
+
+// Ready is the number of jobs that could be handed out.
+func (q *QueueInfo) Ready() int { return q.High + q.Normal + q.Low }
+
+// GroupInfo is what is known of a batch.
+type GroupInfo struct {
+	Group       uint64
+	Parent      uint64
+	Description string
+	CreatedAt   Instant
+	Total       int
+	Pending     int // not done yet
+	Failed      int // of the pending: failed at least once
+	Committed   bool
+	Complete    CallbackState
+	Success     CallbackState
+}
+
+// CallbackState is where a batch's callback is.
+type CallbackState uint8
+
+// Not due yet, in its queue, done.
+const (
+	CallbackPending CallbackState = iota
+	CallbackEnqueued
+	CallbackDone
+)

@@ -1,0 +1,37 @@
+package core
+
+// Totals counts what happened since the store was made (or ResetCounters).
+type Totals struct {
+	Submitted uint64 // admissions
+	Leased    uint64 // hand-outs
+	Done      uint64 // successful ends
+	Failed    uint64 // explicit failures and reservations that ran out as one
+	Dead      uint64 // moves to the dead set
+	Expired   uint64 // unfinished jobs whose time to live ended
+	Cancelled uint64
+	Released  uint64 // leases given back without a finish
+}
+
+// Stats is a snapshot of the counters.
+type Stats struct {
+	StartedAt Instant
+	Jobs      [len(States) + 1]int   // by State
+	Totals    Totals                 // all protocols
+	ByOrigin  [len(Protocols)]Totals // by protocol of the job
+	ByWorker  [len(Protocols)]Totals // by protocol of the client that caused it (finishes, leases)
+	Clients   [len(Protocols)]int    // open clients
+	LeasedBy  [len(Protocols)]int    // jobs in the hands of workers of a protocol
+	History   []Day                  // newest first, at most 180
+	Queues    int
+	Groups    int
+	Stopped   bool // the store failed: reads only
+	DiskFull  bool // new jobs are refused
+	Committed Commit
+}
+
+// Day counts finishes of one UTC day.
+type Day struct {
+	Date      string // 2006-01-02
+	Processed uint64
+	Failed    uint64
+}

@@ -1,0 +1,98 @@
+package frontends
+
+import "broker/core"
+
+// Outbox collects the replies of a connection in order and lets none leave before the commit it rests on is on disk.
+//
+//	buf  ├── may leave ──┼── held: commit 7 ──┼── behind it ──┼── held: commit 9 ──┤
+//	     sent            gate[0].start        gate[0].end
+//
+// Used on the connection's loop only.
+type Outbox struct {
+	buf   []byte
+	gates []gate
+	next  int // first gate not yet passed
+}
+
+// gate holds buf[start:end] back until commit.
+type gate struct {
+	start, end int
+	commit     core.Commit
+}
+
+// Buf is the space to append a reply to; give the result to Put (or Hold).
+func (o *Outbox) Buf() []byte { return o.buf }
+
+// Put takes back what Buf gave, with a reply appended that rests on commit (zero: on none).
+func (o *Outbox) Put(b []byte, commit core.Commit) {
+	start := len(o.buf)
+	o.buf = b
+	if commit == 0 || len(b) == start {
+		return
+	}
+	o.gates = append(o.gates, gate{start: start, end: len(b), commit: commit})
+}
+
+// Write appends p, which rests on no commit.
+func (o *Outbox) Write(p []byte) { o.buf = append(o.buf, p...) }
+
+// WriteString appends s, which rests on no commit.
+func (o *Outbox) WriteString(s string) { o.buf = append(o.buf, s...) }
+
+// Len is the number of bytes that have not left.
+func (o *Outbox) Len() int { return len(o.buf) }
+
+// Held is the number of replies that wait for a commit.
+func (o *Outbox) Held() int { return len(o.gates) - o.next }
+
+// Sendable returns the bytes in front that may leave now that committed is on disk. They stay valid until the next
+// write; report what was sent with Sent.
+func (o *Outbox) Sendable(committed core.Commit) []byte {
+	for o.next < len(o.gates) && o.gates[o.next].commit <= committed {
+		o.next++
+	}
+	if o.next == len(o.gates) {
+		return o.buf
+	}
+	return o.buf[:o.gates[o.next].start]
+}
+
+// Sent drops the first n bytes.
+func (o *Outbox) Sent(n int) {
+	if n == len(o.buf) && o.next == len(o.gates) {
+		o.buf, o.gates, o.next = o.shrunk(), o.gates[:0], 0
+		return
+	}
+	o.buf = o.buf[:copy(o.buf, o.buf[n:])]
+	o.gates = o.gates[:copy(o.gates, o.gates[o.next:])]
+	o.next = 0
+	for i := range o.gates {
+		o.gates[i].start -= n
+		o.gates[i].end -= n
+	}
+}
+
+// maxIdle is how much memory an empty outbox keeps, in bytes.
+const maxIdle = 64 << 10
+
+func (o *Outbox) shrunk() []byte {
+	if cap(o.buf) > maxIdle {
+		return nil
+	}
+	return o.buf[:0]
+}
+
+// Refuse replaces every held reply by refusal and holds nothing any more.
+func (o *Outbox) Refuse(refusal []byte) {
+	held := o.gates[o.next:]
+	if len(held) == 0 {
+		return
+	}
+	buf := make([]byte, 0, len(o.buf))
+	at := 0
+	for _, g := range held {
+		buf = append(append(buf, o.buf[at:g.start]...), refusal...)
+		at = g.end
+	}
+	o.buf, o.gates, o.next = append(buf, o.buf[at:]...), o.gates[:0], 0
+}
