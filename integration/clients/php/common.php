@@ -1,0 +1,19 @@
+<?php
+// Shared by the client and the worker: both tell what happens as lines of JSON on standard output.
+
+declare(strict_types=1);
+
+function event(string $event, array $fields = []): void
+{
+    if (isset($fields['data'])) {
+        $fields['data'] = base64_encode($fields['data']);
+    }
+    // One write a line: the reader must never see half of one.
+    fwrite(STDOUT, json_encode(['event' => $event] + $fields, JSON_THROW_ON_ERROR) . "\n");
+}
+
+function stop(string $why): never
+{
+    fwrite(STDERR, $why . "\n");
+    exit(1);
+}

@@ -1,0 +1,41 @@
+package harness
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"broker/integration/server"
+)
+
+func reference() bool { return os.Getenv("BROKER_REFERENCE") == "1" }
+
+// OursOnly says that a test needs more than the reference servers can do.
+func OursOnly(t testing.TB) {
+	t.Helper()
+	if reference() {
+		lack(t, "the reference servers cannot do this")
+	}
+}
+
+// startReference starts gearmand and Faktory where a test expects the broker.
+func startReference(t testing.TB, o Options) *Broker {
+	t.Helper()
+	if o.Config != "" || len(o.Args) > 0 || len(o.Env) > 0 {
+		OursOnly(t)
+	}
+	Need(t, "gearmand")
+	b := &Broker{BrokerServer: &server.BrokerServer{}, Password: o.Password, t: t}
+	gearmand, err := server.StartGearmand(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(gearmand.Kill)
+	faktory, err := server.StartFaktory(program(t, "faktory", server.BuildFaktory), t.TempDir(), o.Password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { faktory.Stop(10 * time.Second) })
+	b.Gearman, b.Faktory, b.Process = gearmand.Addr, faktory.Addr, gearmand.Process
+	return b
+}

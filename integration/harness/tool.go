@@ -1,0 +1,183 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"broker/integration/server"
+)
+
+// Command is a program to run.
+type Command struct {
+	Argv  []string
+	Env   []string
+	Stdin string
+}
+
+// Result is what a program that ended has left.
+type Result struct {
+	Stdout, Stderr string
+	Code           int
+}
+
+// Exec runs a program to its end, which must come in time; the caller judges the exit code.
+func Exec(t testing.TB, c Command) Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Stdin = strings.NewReader(c.Stdin)
+	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.WaitDelay = 5 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err := cmd.Run()
+	r := Result{Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}
+	if ctx.Err() != nil {
+		t.Fatalf("%q did not end within %v\nstdout: %s\nstderr: %s", c.Argv, Patience, r.Stdout, r.Stderr)
+	}
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%q: %v", c.Argv, err)
+	}
+	return r
+}
+
+// Run runs a program that must succeed and answers its standard output.
+func Run(t testing.TB, c Command) string {
+	t.Helper()
+	r := Exec(t, c)
+	if r.Code != 0 {
+		t.Fatalf("%q: exit code %d\nstdout: %s\nstderr: %s", c.Argv, r.Code, r.Stdout, r.Stderr)
+	}
+	return r.Stdout
+}
+
+// Child is a client program that runs beside the test, mostly a worker.
+type Child struct {
+	*server.Process
+
+	Lines *server.Lines
+	t     testing.TB
+}
+
+// Spawn starts a program that runs until the test ends. What it prints can be waited for.
+func Spawn(t testing.TB, c Command) *Child {
+	t.Helper()
+	lines := &server.Lines{}
+	p, err := server.Launch(server.Spec{
+		Name: filepath.Base(c.Argv[0]), Argv: c.Argv, Env: c.Env, Logs: t.TempDir(), Stdout: lines,
+		Stdin: strings.NewReader(c.Stdin),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := &Child{Process: p, Lines: lines, t: t}
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			out, _ := lines.Snapshot()
+			t.Logf("%q printed:\n%s\n%s", c.Argv, strings.Join(out, "\n"), p.Tail())
+		}
+	})
+	return child
+}
+
+// AwaitLines waits until the program has printed n lines that match, and answers all that do.
+func (c *Child) AwaitLines(n int, match func(line string) bool) []string {
+	c.t.Helper()
+	deadline := time.After(Patience)
+	for {
+		lines, more := c.Lines.Snapshot()
+		var found []string
+		for _, l := range lines {
+			if match(l) {
+				found = append(found, l)
+			}
+		}
+		if len(found) >= n {
+			return found
+		}
+		select {
+		case <-more:
+		case <-c.Done():
+			// The last lines may have come just before the end.
+			if again, _ := c.Lines.Snapshot(); len(again) == len(lines) {
+				c.t.Fatalf("%s ended with %d of %d lines:\n%s", c.Name, len(found), n, c.Tail())
+			}
+		case <-deadline:
+			c.t.Fatalf("%s printed %d of %d lines within %v", c.Name, len(found), n, Patience)
+		}
+	}
+}
+
+// Event is one thing that a client program of ours did or saw; each prints them as lines of JSON.
+type Event struct {
+	Event  string `json:"event"`
+	Func   string `json:"func"`   // the function, or the job's type
+	ID     string `json:"id"`     // the handle, or the jid
+	Unique string `json:"unique"` // Gearman only
+	Data   []byte `json:"data"`   // base64 on the wire: it may be any bytes
+	Error  string `json:"error"`
+	Num    int    `json:"num"` // progress
+	Den    int    `json:"den"`
+	Known  bool   `json:"known"` // status
+	Active bool   `json:"active"`
+
+	Custom json.RawMessage `json:"custom"` // Faktory only
+}
+
+// ParseEvents reads the lines of JSON in out; other lines are passed over.
+func ParseEvents(t testing.TB, out string) []Event {
+	t.Helper()
+	var events []Event
+	for line := range strings.Lines(out) {
+		if e, ok := parseEvent(t, line); ok {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+func parseEvent(t testing.TB, line string) (e Event, ok bool) {
+	t.Helper()
+	if !strings.HasPrefix(line, "{") {
+		return e, false
+	}
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		t.Fatalf("event %q: %v", line, err)
+	}
+	return e, true
+}
+
+// Await waits for n events of a kind and answers all of that kind so far.
+func (c *Child) Await(kind string, n int) []Event {
+	c.t.Helper()
+	lines := c.AwaitLines(n, func(l string) bool {
+		e, ok := parseEvent(c.t, l)
+		return ok && e.Event == kind
+	})
+	return ParseEvents(c.t, strings.Join(lines, "\n"))
+}
+
+// Count is the number of events of a kind so far.
+func (c *Child) Count(kind string) int {
+	c.t.Helper()
+	lines, _ := c.Lines.Snapshot()
+	n := 0
+	for _, e := range ParseEvents(c.t, strings.Join(lines, "\n")) {
+		if e.Event == kind {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,10 @@
+package integration_test
+
+import (
+	"os"
+	"testing"
+
+	"broker/integration/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }

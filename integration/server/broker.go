@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// BrokerOptions say how to start the broker. The zero value is the default configuration.
+type BrokerOptions struct {
+	Binary     string
+	Durability string   // empty: the broker's own default
+	Password   string   // empty: none
+	Config     string   // text of a configuration file; empty: none
+	Args       []string // further arguments of serve
+	Env        []string // added to the environment
+}
+
+// BrokerServer is a running broker. Its ports and its data stay the same over restarts.
+type BrokerServer struct {
+	*Process
+
+	Workq, Gearman, Faktory, HTTP string // addresses
+	Data                          string // store folder
+
+	opts BrokerOptions
+	dir  string
+}
+
+// NewBroker lays out a broker on free ports, its data and logs under dir; Start starts it.
+func NewBroker(dir string, o BrokerOptions) (*BrokerServer, error) {
+	b := &BrokerServer{opts: o, dir: dir, Data: filepath.Join(dir, "data")}
+	for _, addr := range []*string{&b.Workq, &b.Gearman, &b.Faktory, &b.HTTP} {
+		free, err := FreeAddr()
+		if err != nil {
+			return nil, err
+		}
+		*addr = free
+	}
+	return b, nil
+}
+
+// Argv is the command line of this broker.
+func (b *BrokerServer) Argv() []string {
+	argv := []string{b.opts.Binary, "serve"}
+	if b.opts.Config != "" {
+		argv = append(argv, "--config", b.configPath())
+	}
+	argv = append(argv, "--data", b.Data, "--workq", b.Workq, "--gearman", b.Gearman, "--faktory", b.Faktory, "--http", b.HTTP)
+	if b.opts.Durability != "" {
+		argv = append(argv, "--durability", b.opts.Durability)
+	}
+	if b.opts.Password != "" {
+		argv = append(argv, "--password", b.opts.Password)
+	}
+	return append(argv, b.opts.Args...)
+}
+
+func (b *BrokerServer) configPath() string { return filepath.Join(b.dir, "broker.toml") }
+
+// Start starts the process, again after a Kill or a Stop, and waits until it is ready.
+func (b *BrokerServer) Start() error {
+	if err := b.Spawn(); err != nil {
+		return err
+	}
+	return b.WaitReady(60 * time.Second)
+}
+
+// Spawn starts the process without waiting.
+func (b *BrokerServer) Spawn() error {
+	if b.opts.Config != "" {
+		if err := os.WriteFile(b.configPath(), []byte(b.opts.Config), 0o600); err != nil {
+			return err
+		}
+	}
+	p, err := Launch(Spec{Name: "broker", Argv: b.Argv(), Env: b.opts.Env, Dir: b.dir, Logs: b.dir})
+	if err != nil {
+		return err
+	}
+	b.Process = p
+	return nil
+}
+
+// WaitReady waits until /readyz says that the store is open and the ports answer.
+func (b *BrokerServer) WaitReady(atMost time.Duration) error {
+	deadline := time.Now().Add(atMost)
+	for {
+		status, body, err := b.Get("/readyz")
+		if err == nil && status == http.StatusOK {
+			return nil
+		}
+		if b.Exited() {
+			return fmt.Errorf("broker ended before it was ready:\n%s", b.Tail())
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("broker not ready after %v: %d %s (%w)\n%s", atMost, status, body, errors.Join(err), b.Tail())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Get asks the broker's HTTP port.
+func (b *BrokerServer) Get(path string) (status int, body string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.HTTP+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if b.opts.Password != "" {
+		req.SetBasicAuth("", b.opts.Password)
+	}
+	// One connection a request: a kept one would be to a broker that was killed in the meantime.
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = resp.Body.Close() }() // nothing was written
+	b2, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, strings.TrimSpace(string(b2)), err
+}

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ModuleRoot is the folder of this module's go.mod.
+func ModuleRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	mod := strings.TrimSpace(string(out))
+	if mod == "" || mod == os.DevNull {
+		return "", fmt.Errorf("not inside the module")
+	}
+	return filepath.Dir(mod), nil
+}
+
+// Build compiles a package of this module, named like "./cmd/broker", and answers the program's path.
+func Build(pkg, dir string) (string, error) {
+	root, err := ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	return goBuild(root, pkg, filepath.Join(dir, filepath.Base(pkg)))
+}
+
+// Broker answers the path of the broker's program: BROKER_BIN, or one built into dir.
+func Broker(dir string) (string, error) {
+	if bin := os.Getenv("BROKER_BIN"); bin != "" {
+		return filepath.Abs(bin)
+	}
+	return Build("./cmd/broker", dir)
+}
+
+// BuildFaktory compiles the Faktory server from the module that our tests take its client from. It is built inside that
+// module's own folder, by its own go.mod: what it needs is no concern of ours.
+func BuildFaktory(dir string) (string, error) {
+	root, err := ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/contribsys/faktory")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("find the Faktory module: %w", err)
+	}
+	return goBuild(strings.TrimSpace(string(out)), "./cmd/faktory", filepath.Join(dir, "faktory"))
+}
+
+func goBuild(moduleDir, pkg, target string) (string, error) {
+	cmd := exec.Command("go", "build", "-mod=readonly", "-o", target, pkg)
+	cmd.Dir = moduleDir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return target, nil
+}

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+const peerStart = 30 * time.Second
+
+// Peer is a running server of somebody else.
+type Peer struct {
+	*Process
+
+	Addr string
+	// Helpers are processes that work for the server, whose processor time and memory count as its own.
+	Helpers []int
+}
+
+// LookPath finds a program, also in the folders of system daemons, which are not on every user's path.
+func LookPath(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+}
+
+// StartGearmand starts gearmand, in memory.
+func StartGearmand(dir string, args ...string) (*Peer, error) {
+	return startPeer("gearmand", dir, func(host, port string) []string {
+		return append([]string{"--listen=" + host, "--port=" + port, "--log-file=stderr", "--verbose=ERROR"}, args...)
+	})
+}
+
+// StartBeanstalkd starts beanstalkd; args may ask for its log on disk.
+func StartBeanstalkd(dir string, args ...string) (*Peer, error) {
+	return startPeer("beanstalkd", dir, func(host, port string) []string {
+		return append([]string{"-l", host, "-p", port}, args...)
+	})
+}
+
+func startPeer(name, dir string, args func(host, port string) []string) (*Peer, error) {
+	path, err := LookPath(name)
+	if err != nil {
+		return nil, err
+	}
+	addr, err := FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	host, port := Split(addr)
+	p, err := Launch(Spec{Name: name, Argv: append([]string{path}, args(host, port)...), Dir: dir, Logs: dir})
+	if err != nil {
+		return nil, err
+	}
+	if err := WaitListening(p, addr, peerStart); err != nil {
+		p.Kill()
+		return nil, err
+	}
+	return &Peer{Process: p, Addr: addr}, nil
+}
+
+// StartFaktory starts a Faktory server, which starts a Redis server of its own.
+func StartFaktory(binary, dir, password string) (*Peer, error) {
+	if _, err := LookPath("redis-server"); err != nil {
+		return nil, err
+	}
+	addr, err := FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	web, err := FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	for _, sub := range []string{"db", "config"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	argv := []string{
+		binary, "-b", addr, "-w", web, "-e", "development", "-l", "warn",
+		"-d", filepath.Join(dir, "db"), "-c", filepath.Join(dir, "config"),
+	}
+	p, err := Launch(Spec{Name: "faktory", Argv: argv, Env: []string{"FAKTORY_PASSWORD=" + password}, Dir: dir, Logs: dir})
+	if err != nil {
+		return nil, err
+	}
+	if err := WaitListening(p, addr, peerStart); err != nil {
+		p.Stop(peerStart)
+		return nil, err
+	}
+	return &Peer{Process: p, Addr: addr, Helpers: Children(p.PID())}, nil
+}
