@@ -23,16 +23,19 @@ type Change struct {
 
 	Job     *core.Job     // not nil: a job that the store has not seen; written once and never again
 	Status  *Status       // not nil: its status has changed since
+	Failure *core.Failure // not nil: its last failure; a key of its own, so that a lease does not rewrite it
 	Outcome *core.Outcome // not nil: it is done and the outcome is kept
 }
 
 // Parts says which keys of a job the store holds.
 type Parts uint8
 
-// The job itself always has a key; a large body, a status and an outcome have keys of their own.
+// The job itself always has a key; a large body, a status, a failure and an outcome have keys of
+// their own.
 const (
 	HasStatus Parts = 1 << iota
 	HasBody
+	HasFailure
 	HasOutcome
 )
 
@@ -55,7 +58,6 @@ type Status struct {
 	Waiting    []uint64 // Blocked: predecessors and parent it still waits for
 	Children   uint32   // Done as a parent: children not closed yet
 	Progress   core.Progress
-	Failure    *core.Failure
 }
 
 // Record is what Scan finds of one job.
