@@ -1,0 +1,197 @@
+// Package queue has the two structures a queue is made of: jobs in order, and waiters in order.
+package queue
+
+import "sort"
+
+// chunkMax is how many handles a chunk holds: enough to make the list of chunks short, few enough to move in no time.
+const chunkMax = 128
+
+// List keeps handles of jobs in a total order given by Before, in chunks of 32-bit numbers: about 4 bytes a job, cheap
+// at both ends, logarithmic in the middle, and readable from any offset.
+//
+//	chunks: [ a b c ] [ d e f g ] [ h i ]      Front is a; Push of the greatest goes behind i
+type List struct {
+	chunks []*chunk
+	n      int
+	spare  *chunk
+}
+
+// chunk holds h[lo:], in order and never empty while it is in a list.
+type chunk struct {
+	h  []uint32
+	lo int
+}
+
+func (c *chunk) live() []uint32 { return c.h[c.lo:] }
+
+// Before tells whether job a stands before job b. Two jobs are never equal.
+type Before func(a, b uint32) bool
+
+// Len is the number of jobs.
+func (l *List) Len() int { return l.n }
+
+// Front is the first job, zero if there is none.
+func (l *List) Front() uint32 {
+	if l.n == 0 {
+		return 0
+	}
+	c := l.chunks[0]
+	return c.h[c.lo]
+}
+
+// Push puts job x at its place; at the end, the usual one, in constant time.
+func (l *List) Push(x uint32, before Before) {
+	l.n++
+	if len(l.chunks) == 0 {
+		l.chunks = append(l.chunks, l.newChunk(x))
+		return
+	}
+	last := l.chunks[len(l.chunks)-1]
+	if before(last.h[len(last.h)-1], x) {
+		l.pushBack(last, x)
+		return
+	}
+	// The first chunk whose last job stands behind x takes it.
+	i := sort.Search(len(l.chunks), func(i int) bool {
+		c := l.chunks[i]
+		return before(x, c.h[len(c.h)-1])
+	})
+	c := l.chunks[i]
+	live := c.live()
+	at := sort.Search(len(live), func(j int) bool { return before(x, live[j]) })
+	switch {
+	case at == 0 && c.lo > 0:
+		c.lo--
+		c.h[c.lo] = x
+	case at == 0 && i > 0 && len(l.chunks[i-1].h) < chunkMax:
+		p := l.chunks[i-1]
+		p.h = append(p.h, x)
+	case len(c.h) < chunkMax:
+		c.insert(c.lo+at, x)
+	default:
+		l.split(i, at)
+		l.n--
+		l.Push(x, before)
+	}
+}
+
+// pushBack appends to the last chunk, or starts another behind it.
+func (l *List) pushBack(last *chunk, x uint32) {
+	if len(last.h) < chunkMax {
+		last.h = append(last.h, x)
+		return
+	}
+	l.chunks = append(l.chunks, l.newChunk(x))
+}
+
+// split cuts chunk i in two at the place of insertion, or in the middle if that place is at an end.
+func (l *List) split(i, at int) {
+	c := l.chunks[i]
+	live := c.live()
+	if at == 0 || at == len(live) {
+		at = len(live) / 2
+	}
+	if at == 0 { // a single job behind a long used-up front
+		c.h, c.lo = append(make([]uint32, 0, chunkMax), live...), 0
+		return
+	}
+	right := &chunk{h: append(make([]uint32, 0, chunkMax), live[at:]...)}
+	c.h = c.h[:c.lo+at]
+	if c.lo > 0 {
+		c.h, c.lo = append(c.h[:0], live[:at]...), 0
+	}
+	l.chunks = append(l.chunks, nil)
+	copy(l.chunks[i+2:], l.chunks[i+1:])
+	l.chunks[i+1] = right
+}
+
+// Remove takes job x out and reports whether it was there.
+func (l *List) Remove(x uint32, before Before) bool {
+	if l.n == 0 {
+		return false
+	}
+	if c := l.chunks[0]; c.h[c.lo] == x {
+		l.removeFrom(0, 0)
+		return true
+	}
+	i := sort.Search(len(l.chunks), func(i int) bool {
+		c := l.chunks[i]
+		return !before(c.h[len(c.h)-1], x)
+	})
+	if i == len(l.chunks) {
+		return false
+	}
+	live := l.chunks[i].live()
+	at := sort.Search(len(live), func(j int) bool { return !before(live[j], x) })
+	if at == len(live) || live[at] != x {
+		return false
+	}
+	l.removeFrom(i, at)
+	return true
+}
+
+// At is the job at offset, zero past the end.
+func (l *List) At(offset int) uint32 {
+	for _, c := range l.chunks {
+		live := c.live()
+		if offset < len(live) {
+			return live[offset]
+		}
+		offset -= len(live)
+	}
+	return 0
+}
+
+// Slice appends up to limit jobs from offset on to into.
+func (l *List) Slice(offset, limit int, into []uint32) []uint32 {
+	for _, c := range l.chunks {
+		if limit <= 0 {
+			break
+		}
+		live := c.live()
+		if offset >= len(live) {
+			offset -= len(live)
+			continue
+		}
+		live = live[offset:min(len(live), offset+limit)]
+		into, offset, limit = append(into, live...), 0, limit-len(live)
+	}
+	return into
+}
+
+func (l *List) removeFrom(i, at int) {
+	l.n--
+	c := l.chunks[i]
+	if at == 0 {
+		c.lo++
+	} else {
+		c.h = append(c.h[:c.lo+at], c.h[c.lo+at+1:]...)
+	}
+	if c.lo < len(c.h) {
+		return
+	}
+	if i == 0 { // the common end of a chunk: no copying of the list
+		l.chunks[0] = nil
+		l.chunks = l.chunks[1:]
+	} else {
+		l.chunks = append(l.chunks[:i], l.chunks[i+1:]...)
+	}
+	c.h, c.lo = c.h[:0], 0
+	l.spare = c
+}
+
+func (l *List) newChunk(x uint32) *chunk {
+	c := l.spare
+	l.spare = nil
+	if c == nil {
+		c = &chunk{}
+	}
+	c.h = append(c.h, x)
+	return c
+}
+
+func (c *chunk) insert(at int, x uint32) {
+	c.h = append(c.h, 0)
+	copy(c.h[at+1:], c.h[at:])
+	c.h[at] = x
+}

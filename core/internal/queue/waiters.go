@@ -1,0 +1,83 @@
+package queue
+
+// Waiters keeps who waits at which queue, the longest first. One client may wait at many queues; each place is a node
+// in a slab, linked in its queue's line and with the client's other places.
+type Waiters struct {
+	nodes []node
+	free  uint32
+}
+
+type node struct {
+	client, queue uint32
+	next, prev    uint32 // in the line
+	sibling       uint32 // the client's next place
+}
+
+// Line is the head and tail of one queue's waiters; the zero Line is empty.
+type Line struct{ head, tail uint32 }
+
+// Empty reports whether nobody waits.
+func (l *Line) Empty() bool { return l.head == 0 }
+
+// First is the client that has waited longest, zero if nobody waits.
+func (w *Waiters) First(l *Line) (client, place uint32) {
+	if l.head == 0 {
+		return 0, 0
+	}
+	return w.nodes[l.head-1].client, l.head
+}
+
+// After is the client behind place.
+func (w *Waiters) After(place uint32) (client, next uint32) {
+	next = w.nodes[place-1].next
+	if next == 0 {
+		return 0, 0
+	}
+	return w.nodes[next-1].client, next
+}
+
+// Join puts client at the end of queue's line; places is the head of the client's own list of places.
+func (w *Waiters) Join(client, queue uint32, l *Line, places *uint32) {
+	var i uint32
+	if w.free != 0 {
+		i = w.free
+		w.free = w.nodes[i-1].next
+	} else {
+		w.nodes = append(w.nodes, node{})
+		i = uint32(len(w.nodes))
+	}
+	w.nodes[i-1] = node{client: client, queue: queue, prev: l.tail, sibling: *places}
+	if l.tail != 0 {
+		w.nodes[l.tail-1].next = i
+	} else {
+		l.head = i
+	}
+	l.tail = i
+	*places = i
+}
+
+// Leave takes a client out of all lines; line gives the Line of a queue, and left is called for each queue left.
+func (w *Waiters) Leave(places *uint32, line func(queue uint32) *Line, left func(queue uint32)) {
+	for i := *places; i != 0; {
+		n := &w.nodes[i-1]
+		l := line(n.queue)
+		if n.prev != 0 {
+			w.nodes[n.prev-1].next = n.next
+		} else {
+			l.head = n.next
+		}
+		if n.next != 0 {
+			w.nodes[n.next-1].prev = n.prev
+		} else {
+			l.tail = n.prev
+		}
+		queue, sibling := n.queue, n.sibling
+		*n = node{next: w.free}
+		w.free = i
+		i = sibling
+		if left != nil {
+			left(queue)
+		}
+	}
+	*places = 0
+}

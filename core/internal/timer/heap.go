@@ -1,0 +1,150 @@
+// Package timer keeps deadlines that can be moved and removed, without a pointer in it: millions of them cost the
+// garbage collector nothing.
+package timer
+
+import "broker/core"
+
+// ID names a deadline in its Heap; zero is none.
+type ID uint32
+
+// Owner is what a deadline belongs to: a kind and a number, both of the caller's choice.
+type Owner struct {
+	Kind   uint8
+	Handle uint32
+}
+
+// Heap is a 4-ary min-heap: less deep than a binary one, and the children of a node share a cache line.
+// The zero Heap is ready for use.
+type Heap struct {
+	items []item
+	where []uint32 // by ID-1: index in items, or the next free ID
+	kinds []uint8  // by ID-1
+	free  uint32   // head of the list of free IDs
+}
+
+type item struct {
+	at     core.Instant
+	id     ID
+	handle uint32
+}
+
+const arity = 4
+
+// Add sets a deadline.
+func (h *Heap) Add(at core.Instant, o Owner) ID {
+	var id ID
+	if h.free != 0 {
+		id = ID(h.free)
+		h.free = h.where[id-1]
+	} else {
+		h.where = append(h.where, 0)
+		h.kinds = append(h.kinds, 0)
+		id = ID(len(h.where))
+	}
+	h.kinds[id-1] = o.Kind
+	h.items = append(h.items, item{at: at, id: id, handle: o.Handle})
+	h.up(len(h.items) - 1)
+	return id
+}
+
+// Remove drops a deadline and zeroes the caller's ID; nothing happens if it is zero already.
+func (h *Heap) Remove(id *ID) {
+	if *id == 0 {
+		return
+	}
+	h.removeAt(int(h.where[*id-1]))
+	*id = 0
+}
+
+// At is the instant of a deadline, zero if id is zero.
+func (h *Heap) At(id ID) core.Instant {
+	if id == 0 {
+		return 0
+	}
+	return h.items[h.where[id-1]].at
+}
+
+// Next is the earliest deadline, zero if there is none.
+func (h *Heap) Next() core.Instant {
+	if len(h.items) == 0 {
+		return 0
+	}
+	return h.items[0].at
+}
+
+// PopDue takes the earliest deadline out if it is not after now. The owner must forget its ID.
+func (h *Heap) PopDue(now core.Instant) (Owner, bool) {
+	if len(h.items) == 0 || h.items[0].at > now {
+		return Owner{}, false
+	}
+	it := h.items[0]
+	o := Owner{Kind: h.kinds[it.id-1], Handle: it.handle}
+	h.removeAt(0)
+	return o, true
+}
+
+// Len is the number of deadlines.
+func (h *Heap) Len() int { return len(h.items) }
+
+func (h *Heap) removeAt(i int) {
+	id := h.items[i].id
+	last := len(h.items) - 1
+	if i != last {
+		h.put(i, h.items[last])
+	}
+	h.items = h.items[:last]
+	if i != last {
+		h.up(i)
+		h.down(i)
+	}
+	h.where[id-1] = h.free
+	h.free = uint32(id)
+	h.shrink()
+}
+
+// shrink gives memory back after a flood of deadlines has passed.
+func (h *Heap) shrink() {
+	if c := cap(h.items); c > 4096 && len(h.items) < c/4 {
+		h.items = append(make([]item, 0, c/2), h.items...)
+	}
+}
+
+func (h *Heap) put(i int, it item) {
+	h.items[i] = it
+	h.where[it.id-1] = uint32(i)
+}
+
+func (h *Heap) up(i int) {
+	it := h.items[i]
+	for i > 0 {
+		parent := (i - 1) / arity
+		if h.items[parent].at <= it.at {
+			break
+		}
+		h.put(i, h.items[parent])
+		i = parent
+	}
+	h.put(i, it)
+}
+
+func (h *Heap) down(i int) {
+	it := h.items[i]
+	for {
+		first := i*arity + 1
+		if first >= len(h.items) {
+			break
+		}
+		least := first
+		for c := first + 1; c < min(first+arity, len(h.items)); c++ {
+			if h.items[c].at < h.items[least].at {
+				least = c
+			}
+		}
+		if it.at <= h.items[least].at {
+			break
+		}
+		h.put(i, h.items[least])
+		i = least
+	}
+	h.put(i, it)
+}
