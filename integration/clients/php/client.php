@@ -11,7 +11,7 @@ declare(strict_types=1);
 
 require __DIR__ . '/common.php';
 
-function runOne(GearmanClient $client, string $priority, string $func, string $body, ?string $unique): void
+function runOne(GearmanClient $client, string $priority, string $func, string $body, string $unique): void
 {
     $method = ['normal' => 'doNormal', 'high' => 'doHigh', 'low' => 'doLow'][$priority];
     while (true) {
@@ -83,11 +83,11 @@ $client->addServer($host, (int) $port);
 $client->setTimeout(40000);
 switch ($command) {
     case 'do':
-        runOne($client, $args[0], $args[1], $body, $args[2] ?? null);
+        runOne($client, $args[0], $args[1], $body, $args[2] ?? '');
         break;
     case 'background':
         $method = ['normal' => 'doBackground', 'high' => 'doHighBackground', 'low' => 'doLowBackground'][$args[0]];
-        $handle = $client->$method($args[1], $body, $args[2] ?? null);
+        $handle = $client->$method($args[1], $body, $args[2] ?? '');
         if ($client->returnCode() !== GEARMAN_SUCCESS) {
             stop('client: ' . $client->error());
         }

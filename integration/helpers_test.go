@@ -1,0 +1,213 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+	"broker/integration/server"
+	"broker/integration/workqclient"
+
+	faktory "github.com/contribsys/faktory/client"
+	"github.com/google/uuid"
+)
+
+// start starts a broker with the default configuration.
+func start(t *testing.T) *harness.Broker {
+	t.Helper()
+	return harness.Start(t, harness.Options{})
+}
+
+// The programs of others. Workers take NAME=BEHAVIOUR and print a "job" event for each job before they run it.
+
+func phpWorker(t *testing.T, b *harness.Broker, functions ...string) *harness.Child {
+	t.Helper()
+	host, port := server.Split(b.Gearman)
+	return spawnReady(t, harness.Command{
+		Argv: append([]string{"php", harness.Script(t, "php/worker.php"), host, port}, functions...),
+	})
+}
+
+func perlWorker(t *testing.T, b *harness.Broker, functions ...string) *harness.Child {
+	t.Helper()
+	return spawnReady(t, harness.Command{
+		Argv: append([]string{"perl", harness.Script(t, "perl/worker.pl"), b.Gearman}, functions...),
+	})
+}
+
+func nodeWorker(t *testing.T, b *harness.Broker, functions ...string) *harness.Child {
+	t.Helper()
+	return spawnReady(t, harness.Command{
+		Argv: append([]string{"node", harness.Script(t, "node/worker.js")}, functions...),
+		Env:  []string{"FAKTORY_URL=" + b.FaktoryURL()},
+	})
+}
+
+func goWorker(t *testing.T, b *harness.Broker, functions ...string) *harness.Child {
+	t.Helper()
+	return spawnReady(t, harness.Command{
+		Argv: append([]string{harness.Program(t, "./integration/clients/goworker")}, functions...),
+		Env:  []string{"FAKTORY_URL=" + b.FaktoryURL()},
+	})
+}
+
+func spawnReady(t *testing.T, c harness.Command) *harness.Child {
+	t.Helper()
+	child := harness.Spawn(t, c)
+	child.Await("ready", 1)
+	return child
+}
+
+func phpClient(t *testing.T, b *harness.Broker, body string, args ...string) []harness.Event {
+	t.Helper()
+	host, port := server.Split(b.Gearman)
+	argv := append([]string{"php", harness.Script(t, "php/client.php"), host, port}, args...)
+	return harness.ParseEvents(t, harness.Run(t, harness.Command{Argv: argv, Stdin: body}))
+}
+
+func perlClient(t *testing.T, b *harness.Broker, body string, args ...string) []harness.Event {
+	t.Helper()
+	argv := append([]string{"perl", harness.Script(t, "perl/client.pl"), b.Gearman}, args...)
+	return harness.ParseEvents(t, harness.Run(t, harness.Command{Argv: argv, Stdin: body}))
+}
+
+func nodeClient(t *testing.T, b *harness.Broker, args ...string) []harness.Event {
+	t.Helper()
+	argv := append([]string{"node", harness.Script(t, "node/client.js")}, args...)
+	env := []string{"FAKTORY_URL=" + b.FaktoryURL()}
+	return harness.ParseEvents(t, harness.Run(t, harness.Command{Argv: argv, Env: env}))
+}
+
+// gearmanCLI runs Debian's gearman; its output is what the client wrote.
+func gearmanCLI(t *testing.T, b *harness.Broker, stdin string, args ...string) string {
+	t.Helper()
+	host, port := server.Split(b.Gearman)
+	return harness.Run(t, harness.Command{Argv: append([]string{"gearman", "-h", host, "-p", port}, args...), Stdin: stdin})
+}
+
+func gearadmin(t *testing.T, b *harness.Broker, args ...string) harness.Result {
+	t.Helper()
+	host, port := server.Split(b.Gearman)
+	return harness.Exec(t, harness.Command{Argv: append([]string{"gearadmin", "-h", host, "-p", port}, args...)})
+}
+
+// Connections of our own, closed with the test.
+
+func dialGearman(t *testing.T, b *harness.Broker) *gearmanclient.Client {
+	t.Helper()
+	c, err := gearmanclient.Dial(b.Gearman)
+	check(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func dialWorkq(t *testing.T, b *harness.Broker) *workqclient.Client {
+	t.Helper()
+	harness.OursOnly(t)
+	c, err := workqclient.Dial(b.Workq)
+	check(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func dialFaktory(t *testing.T, b *harness.Broker) *faktory.Client {
+	t.Helper()
+	c, err := openFaktory(b)
+	check(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func openFaktory(b *harness.Broker) (*faktory.Client, error) {
+	s := faktory.DefaultServer()
+	s.Address, s.Password, s.Timeout = b.Faktory, b.Password, 10*time.Second
+	return s.Open()
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal compares what came with what was due; what both print as is what the message shows.
+func equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if g, w := fmt.Sprintf("%#v", got), fmt.Sprintf("%#v", want); g != w {
+		t.Fatalf("%s:\n got %s\nwant %s", what, g, w)
+	}
+}
+
+// kinds are the names of events, in their order.
+func kinds(events []harness.Event) string {
+	names := make([]string, len(events))
+	for i, e := range events {
+		names[i] = e.Event
+	}
+	return strings.Join(names, " ")
+}
+
+// bodies are the data of events of one kind, sorted.
+func bodies(events []harness.Event, kind string) []string {
+	var found []string
+	for _, e := range events {
+		if e.Event == kind {
+			found = append(found, string(e.Data))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// only is the one event of a kind.
+func only(t testing.TB, events []harness.Event, kind string) harness.Event {
+	t.Helper()
+	i := slices.IndexFunc(events, func(e harness.Event) bool { return e.Event == kind })
+	if i < 0 || slices.ContainsFunc(events[i+1:], func(e harness.Event) bool { return e.Event == kind }) {
+		t.Fatalf("not exactly one %q among %q: %+v", kind, kinds(events), events)
+	}
+	return events[i]
+}
+
+// newID is an id that every protocol accepts.
+func newID() string { return uuid.NewString() }
+
+// statusRow is the row of a function in the admin protocol's status, empty where there is none.
+func statusRow(t testing.TB, b *harness.Broker, function string) string {
+	t.Helper()
+	c, err := gearmanclient.Dial(b.Gearman)
+	check(t, err)
+	defer func() { _ = c.Close() }() // only read from
+	rows, err := c.AdminList("status")
+	check(t, err)
+	for _, row := range rows {
+		if name, rest, _ := strings.Cut(row, "\t"); name == function {
+			return strings.ReplaceAll(rest, "\t", " ")
+		}
+	}
+	return ""
+}
+
+// awaitStatus waits until the status of a function reads "total running workers" as wanted.
+func awaitStatus(t testing.TB, b *harness.Broker, function, want string) {
+	t.Helper()
+	harness.Eventually(t, func() string {
+		if got := statusRow(t, b, function); got != want {
+			return fmt.Sprintf("status of %s is %q, not %q", function, got, want)
+		}
+		return ""
+	})
+}
+
+// isTimeout says whether a read ended because nothing came.
+func isTimeout(err error) bool {
+	timeout := net.Error(nil)
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
