@@ -1,0 +1,256 @@
+package frontendtest
+
+import (
+	"net"
+	"sync/atomic"
+
+	"broker/frontends"
+)
+
+// Client is one connection: the client's end for the test, and a frontends.Conn for the session.
+type Client struct {
+	Name string
+
+	stage    *Stage
+	number   int
+	session  frontends.Session
+	out      frontends.Outbox
+	unread   []byte // what Feed has not used
+	received []byte // what has left and the test has not read
+	woken    atomic.Bool
+	aborted  atomic.Bool
+	shut     bool
+	closed   bool
+}
+
+// Send offers text to the session: whole, or byte by byte on a split stage.
+func (c *Client) Send(text string) { c.SendBytes([]byte(text)) }
+
+// SendBytes is Send for bytes.
+func (c *Client) SendBytes(p []byte) {
+	c.stage.t.Helper()
+	step := len(p)
+	if c.stage.Split {
+		step = 1
+	}
+	c.SendIn(step, p)
+}
+
+// SendIn offers p in pieces of step bytes, whatever the stage says.
+func (c *Client) SendIn(step int, p []byte) {
+	c.stage.t.Helper()
+	for len(p) > 0 && c.alive() {
+		n := min(step, len(p))
+		c.unread = append(c.unread, p[:n]...)
+		p = p[n:]
+		c.feed()
+		c.flush()
+		c.stage.turn()
+	}
+}
+
+// Want reads text, which may hold ${name} patterns, and fails the test if anything else comes or nothing does.
+func (c *Client) Want(text string) {
+	c.stage.t.Helper()
+	c.expect(parsePattern([]byte(text)), Vars{})
+}
+
+// WantBytes reads exactly p.
+func (c *Client) WantBytes(p []byte) {
+	c.stage.t.Helper()
+	c.expect(pattern{{literal: p}}, Vars{})
+}
+
+// Read returns the first n bytes that have come, waiting for them.
+func (c *Client) Read(n int) []byte {
+	c.stage.t.Helper()
+	if !c.stage.until(func() bool { return len(c.received) >= n || c.closed }) || len(c.received) < n {
+		c.stage.fatalf("%s: got %q, want %d bytes (closed: %v)", c.Name, c.received, n, c.closed)
+	}
+	p := c.received[:n:n]
+	c.received = c.received[n:]
+	return p
+}
+
+// ReadUntil returns what has come up to and with the first end, waiting for it.
+func (c *Client) ReadUntil(end string) string {
+	c.stage.t.Helper()
+	p := pattern{{name: "text", capture: true}, {literal: []byte(end)}}
+	vars := Vars{}
+	c.expect(p, vars)
+	return vars["text"] + end
+}
+
+// Rest settles the stage and returns everything that has come and was not read.
+func (c *Client) Rest() []byte {
+	c.stage.t.Helper()
+	c.stage.Settle()
+	p := c.received
+	c.received = nil
+	return p
+}
+
+// WantSilence settles the stage and fails the test if anything unread has come.
+func (c *Client) WantSilence() {
+	c.stage.t.Helper()
+	if p := c.Rest(); len(p) > 0 {
+		c.stage.fatalf("%s: got %q, want nothing more", c.Name, p)
+	}
+}
+
+// WantClosed fails the test unless the front-end closes the connection after what was read so far.
+func (c *Client) WantClosed() {
+	c.stage.t.Helper()
+	c.stage.until(func() bool { return c.closed || len(c.received) > 0 })
+	switch {
+	case len(c.received) > 0:
+		c.stage.fatalf("%s: got %q, want the connection closed", c.Name, c.received)
+	case !c.closed:
+		c.stage.fatalf("%s: the connection is open, want it closed", c.Name)
+	}
+}
+
+// Closed reports whether the connection is gone.
+func (c *Client) Closed() bool {
+	c.stage.turn()
+	return c.closed
+}
+
+// EOF closes the client's sending side: the session answers what it can, then the connection ends.
+func (c *Client) EOF() {
+	c.stage.t.Helper()
+	if !c.alive() {
+		return
+	}
+	in := append([]byte(nil), c.unread...)
+	c.session.EOF(in)
+	scribble(in)
+	c.unread = nil
+	c.shut = true
+	c.flush()
+	c.stage.turn()
+}
+
+// Hangup ends the connection from the client's side; what was not read is lost.
+func (c *Client) Hangup() {
+	if c.closed {
+		return
+	}
+	c.received = nil
+	c.close()
+	c.stage.turn()
+}
+
+// expect reads what p matches, and fails the test when that cannot come any more.
+func (c *Client) expect(p pattern, vars Vars) {
+	c.stage.t.Helper()
+	var n int
+	var m matching
+	done := c.stage.until(func() bool {
+		n, m = p.match(c.received, vars)
+		return m != partial || c.closed
+	})
+	if m != full {
+		switch {
+		case !done:
+			c.stage.fatalf("%s: waited in vain\n got %q\nwant %q", c.Name, c.received, p)
+		case c.closed:
+			c.stage.fatalf("%s: the connection is closed\n got %q\nwant %q", c.Name, c.received, p)
+		}
+		c.stage.fatalf("%s: wrong bytes\n got %q\nwant %q", c.Name, c.received, p)
+	}
+	c.received = c.received[n:]
+}
+
+// alive reports whether the session still wants input.
+func (c *Client) alive() bool { return !c.closed && !c.shut }
+
+// deliver is what the loop does after a wake-up.
+func (c *Client) deliver() {
+	if c.closed {
+		return
+	}
+	c.session.Deliver()
+	if c.alive() && len(c.unread) > 0 {
+		c.feed()
+	}
+	c.flush()
+}
+
+// feed offers what is unread and takes away what the session used.
+func (c *Client) feed() {
+	c.stage.t.Helper()
+	in := append([]byte(nil), c.unread...)
+	n := c.session.Feed(in)
+	if n < 0 || n > len(in) {
+		c.stage.fatalf("%s: Feed used %d of %d bytes", c.Name, n, len(in))
+	}
+	scribble(in)
+	c.unread = c.unread[:copy(c.unread, c.unread[n:])]
+	if limit := c.stage.Front.Limits().MaxInput; limit > 0 && len(c.unread) > limit {
+		c.close()
+	}
+}
+
+// flush sends what may leave and closes what is to be closed.
+func (c *Client) flush() {
+	if c.closed {
+		return
+	}
+	if c.stage.Broker.Stopped() {
+		c.out.Refuse(c.session.Refusal())
+	}
+	p := c.out.Sendable(c.stage.Broker.Committed())
+	c.received = append(c.received, p...)
+	c.out.Sent(len(p))
+	limit := c.stage.Front.Limits().MaxOutput
+	if c.aborted.Load() || c.shut && c.out.Len() == 0 || limit > 0 && c.out.Len() > limit {
+		c.close()
+	}
+}
+
+func (c *Client) close() {
+	c.closed = true
+	c.session.Closed()
+}
+
+// scribble overwrites a slice that a session must not have kept.
+func scribble(p []byte) {
+	for i := range p {
+		p[i] = 0xdb
+	}
+}
+
+// Out implements frontends.Conn.
+func (c *Client) Out() *frontends.Outbox { return &c.out }
+
+// Wake implements frontends.Conn.
+func (c *Client) Wake() {
+	c.woken.Store(true)
+	c.signal()
+}
+
+// Shut implements frontends.Conn.
+func (c *Client) Shut() { c.shut = true }
+
+// Abort implements frontends.Conn.
+func (c *Client) Abort() {
+	c.aborted.Store(true)
+	c.signal()
+}
+
+// signal lets the stage look again.
+func (c *Client) signal() {
+	select {
+	case c.stage.wake <- struct{}{}:
+	default:
+	}
+}
+
+// RemoteAddr implements frontends.Conn.
+func (c *Client) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40_000 + c.number}
+}
+
+// FD implements frontends.Conn: a number that is stable and no socket's.
+func (c *Client) FD() int { return 100 + c.number }
