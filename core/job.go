@@ -120,6 +120,9 @@ type Job struct {
 	Parent uint64   // held until this job is finished, and the parent is closed only when all its children are
 	After  []uint64 // blocked until every one of these is closed as done
 	Group  uint64   // batch this job belongs to; zero: none
+
+	CallbackFor uint64 // batch whose callback this is; the core's to fill
+	PriorFails  uint32 // failures counted elsewhere before this submission
 }
 
 // Identity is the name of the job in every protocol that names jobs by text: the client's own id, or the minted one.
@@ -162,4 +165,11 @@ const (
 	LeaseRanOut
 	Expired
 	Cancelled
+)
+
+// What a reservation that ran out is recorded as, where the job's policy counts it as a failure. Clients of Faktory
+// know these words.
+const (
+	ReservationExpired        = "ReservationExpired"
+	ReservationExpiredMessage = "Faktory job reservation expired"
 )

@@ -163,6 +163,15 @@ type Bury struct {
 	From State
 }
 
+// Release gives a lease back as if it had never been: the job stands at its original place again, and no attempt is
+// counted. Epoch is that of the Grant. Reply: Accepted, or Failed with ErrNotFound or ErrNotLeased (also when the lease
+// is another one by now). For a job whose Assigned could not be delivered.
+type Release struct {
+	Tag   uint64
+	Ref   Ref
+	Epoch uint32
+}
+
 // Able says that this client can work for a queue, which is created if need be. No reply. LeaseFor is a limit for each
 // job it takes; zero: none. Repeating it counts the worker once more.
 type Able struct {
@@ -186,7 +195,7 @@ type CreateQueue struct {
 }
 
 // DropQueue removes a queue with its waiting jobs; their watchers get Ended. Reply: Accepted, or Failed with ErrNoQueue,
-// or ErrBusy while workers are able, jobs leased or foreground clients attached. FoldCase compares the name without
+// or ErrBusy while workers are able or jobs leased. FoldCase compares the name without
 // regard to case.
 type DropQueue struct {
 	Tag      uint64
@@ -194,7 +203,8 @@ type DropQueue struct {
 	FoldCase bool
 }
 
-// PauseQueue stops or resumes handing out jobs of a queue. Reply: Accepted, also for an unknown queue.
+// PauseQueue stops or resumes handing out jobs of a queue. Reply: Accepted, also for an unknown queue, which stays
+// unknown.
 type PauseQueue struct {
 	Tag    uint64
 	Queue  string
@@ -226,7 +236,8 @@ type Throttle struct {
 
 // Purge removes jobs: of one queue (or all if empty), of one origin (or all if Internal), in the given states (or all if
 // empty). It removes at most Limit a call (zero: 1,000) and starts behind Cursor; reply: Purged with N, and Cursor not
-// zero while there is more. Drop removes the queue's row and its pause too, once it is empty.
+// zero while there is more. Drop removes the queue's settings too, with the last page, and its row until a job becomes
+// ready there or somebody names it again.
 type Purge struct {
 	Tag    uint64
 	Queue  string
@@ -333,6 +344,7 @@ func (*Await) op()         {}
 func (*Cancel) op()        {}
 func (*Enqueue) op()       {}
 func (*Bury) op()          {}
+func (*Release) op()       {}
 func (*Able) op()          {}
 func (*Unable) op()        {}
 func (*Sleep) op()         {}

@@ -82,7 +82,9 @@ type JobInfo struct {
 	Worker     string // id of the worker that holds it
 	Attempts   uint32
 	Fails      uint32
-	Requeued   bool // it was leased before and is not now (Workq's PENDING)
+	Requeued   bool    // it was leased before and is not now (Workq's PENDING)
+	ChangedAt  Instant // when it came into its state, as far as is known
+	Broken     bool    // Blocked, and a job it waited for is gone without being done: it needs Enqueue or Cancel
 	Watchers   int
 	Progress   Progress
 	Failure    *Failure

@@ -52,6 +52,7 @@ type Status struct {
 	ReadyAt    core.Instant // its place in the queue; when a retry is due; when it died
 	ExpiresAt  core.Instant // if it differs from the job's: end of retention
 	LeasedAt   core.Instant
+	FailedAt   core.Instant // of the first failure
 	LeaseFor   time.Duration
 	Holder     core.Holder
 	HolderFrom core.Protocol
