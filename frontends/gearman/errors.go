@@ -1,0 +1,90 @@
+package gearman
+
+import (
+	"errors"
+
+	"broker/core"
+)
+
+// Codes of ERROR packets. QUEUE_ERROR is also the word for all that the broker itself refuses.
+const (
+	codeCommand     = "INVALID_COMMAND"
+	codeArguments   = "INVALID_ARGUMENTS"
+	codeTooLarge    = "ARGUMENT_TOO_LARGE"
+	codeQueue       = "QUEUE_ERROR"
+	codeOption      = "UNKNOWN_OPTION"
+	codeJobNotFound = "JOB_NOT_FOUND"
+)
+
+// wireError is the text of an ERROR packet.
+type wireError struct{ code, say string }
+
+// Refusals that are made here, without asking the broker.
+var (
+	errNoRequest     = wireError{codeCommand, "Command not expected"}
+	errUniqueSize    = wireError{codeTooLarge, "Unique value too large"}
+	errNameSize      = wireError{codeTooLarge, "Function name too large"}
+	errProgressSize  = wireError{codeTooLarge, "Status value too large"}
+	errOption        = wireError{codeOption, "Server does not recognize given option"}
+	errTime          = wireError{codeArguments, "Time given for the job is not valid"}
+	errNoSuchResult  = wireError{codeJobNotFound, "Job given in work result not found"}
+	errNoSuchData    = wireError{codeJobNotFound, "Job does not exist on server"}
+	errNoSuchExcept  = wireError{codeJobNotFound, "An exception was received for a job that does not exist"}
+	errServerStopped = wireError{codeQueue, "Server has stopped taking work"}
+)
+
+// wireErrors says how each kind of refusal is told: in a packet, and in a line of the text protocol. A code of
+// JOB_NOT_FOUND is told in the words of the packet that named the job.
+var wireErrors = []struct {
+	kind error
+	wireError
+	line string
+}{
+	{core.ErrNotFound, errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
+	{core.ErrNotLeased, errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
+	{core.ErrNotHolder, errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
+	{core.ErrFinished, errNoSuchResult, "ERR UNKNOWN_JOB\r\n"},
+	{core.ErrNoQueue, wireError{codeQueue, "Function not found"}, "ERR function not found\r\n"},
+	{
+		core.ErrBusy,
+		wireError{codeQueue, "Function is in use"},
+		"ERR there are still connected workers or executing clients\r\n",
+	},
+	{core.ErrFull, wireError{codeQueue, "Job queue is full"}, "ERR QUEUE_ERROR Job+queue+is+full\r\n"},
+	{core.ErrDuplicate, wireError{codeQueue, "Job exists already"}, "ERR QUEUE_ERROR Job+exists+already\r\n"},
+	{core.ErrNotUnique, wireError{codeQueue, "Unique value is in use"}, "ERR QUEUE_ERROR Unique+value+is+in+use\r\n"},
+	{core.ErrInvalid, wireError{codeArguments, "Job is not valid"}, "ERR INVALID_ARGUMENTS Arguments+are+not+valid\r\n"},
+	{
+		core.ErrDiskFull,
+		wireError{codeQueue, "Server disk is nearly full, no new jobs are taken"},
+		"ERR QUEUE_ERROR Server+disk+is+nearly+full\r\n",
+	},
+	{core.ErrStopped, errServerStopped, "ERR QUEUE_ERROR Server+has+stopped+taking+work\r\n"},
+	{core.ErrShutdown, wireError{codeQueue, "Server is shutting down"}, "ERR QUEUE_ERROR Server+is+shutting+down\r\n"},
+	{core.ErrNoGroup, wireError{codeQueue, "Batch not found"}, "ERR QUEUE_ERROR Batch+not+found\r\n"},
+	{core.ErrGroupState, wireError{codeQueue, "Batch is closed"}, "ERR QUEUE_ERROR Batch+is+closed\r\n"},
+}
+
+// packetError is the ERROR packet for a refusal of the broker; notFound is how the packet at hand says that there is no
+// such job.
+func packetError(err error, notFound wireError) wireError {
+	for i := range wireErrors {
+		if e := &wireErrors[i]; errors.Is(err, e.kind) {
+			if e.code == codeJobNotFound {
+				return notFound
+			}
+			return e.wireError
+		}
+	}
+	return wireError{codeQueue, "Server error"}
+}
+
+// lineError is the answer of the text protocol for a refusal of the broker.
+func lineError(err error) string {
+	for i := range wireErrors {
+		if errors.Is(err, wireErrors[i].kind) {
+			return wireErrors[i].line
+		}
+	}
+	return "ERR QUEUE_ERROR Server+error\r\n"
+}

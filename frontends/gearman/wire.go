@@ -1,0 +1,184 @@
+package gearman
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+)
+
+// A packet, in both directions; all numbers big-endian:
+//
+//	0        4      8      12
+//	├────────┼──────┼──────┼─────────┬─────┬─────────┬───┬───────────────┐
+//	│ \0REQ  │ type │ size │ field   │ NUL │ field   │ … │ last field    │
+//	└────────┴──────┴──────┴─────────┴─────┴─────────┴───┴───────────────┘
+//	                       └───────────────── size bytes ────────────────┘
+//
+// A message that does not start with NUL is a line of text that ends at LF; one CR before it is no part of it.
+const (
+	headerBytes  = 12
+	requestMagic = "\x00REQ"
+	answerMagic  = "\x00RES"
+
+	// maxLineBytes bounds a line of text, its end included.
+	maxLineBytes = 8 << 10
+
+	// maxFieldsBytes is how much longer than the workload limit a packet may be for its other fields.
+	maxFieldsBytes = 8 << 10
+)
+
+// message is one packet or line. Its slices are parts of the input that it was decoded from.
+type message struct {
+	text bool
+	line []byte // of a text
+
+	typ  packetType // of a packet
+	args [maxArgs][]byte
+}
+
+// syntaxError is a message that is none. With lost set, the place where the next one starts is unknown: the client is
+// told and the connection closed.
+type syntaxError struct {
+	text bool // answered by a line, not by a packet
+	code string
+	say  string
+	lost bool
+}
+
+func (e *syntaxError) Error() string { return e.code + ": " + e.say }
+
+// What can be wrong with a message, too few fields aside. The first keeps the connection.
+var (
+	errAnswerMagic = &syntaxError{code: "INVALID_MAGIC", say: "Request magic expected"}
+	errMagic       = &syntaxError{code: "INVALID_MAGIC", say: "Request magic expected", lost: true}
+	errType        = &syntaxError{code: codeCommand, say: "Command not expected", lost: true}
+	errTooLarge    = &syntaxError{code: codeTooLarge, say: "Workload too large", lost: true}
+	errLine        = &syntaxError{text: true, code: "UNKNOWN_COMMAND", say: "Line+too+long", lost: true}
+)
+
+// decode reads the message at the front of in and says how many bytes it took; none without an error means that more
+// are needed. An error with n > 0 leaves the next message readable. maxBody bounds a workload: a header that declares
+// more is refused before its bytes have come.
+func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
+	if len(in) == 0 {
+		return 0, nil
+	}
+	if in[0] != 0 {
+		return decodeLine(in, m)
+	}
+	answer := false
+	if have := min(len(in), 4); string(in[:have]) != requestMagic[:have] {
+		if string(in[:have]) != answerMagic[:have] {
+			return 0, errMagic
+		}
+		answer = true
+	}
+	if len(in) < headerBytes {
+		return 0, nil
+	}
+	typ, size := packetType(binary.BigEndian.Uint32(in[4:])), binary.BigEndian.Uint32(in[8:])
+	if typ == 0 || typ >= packetTypes {
+		return 0, errType
+	}
+	if uint64(size) > uint64(maxBody)+maxFieldsBytes {
+		return 0, errTooLarge
+	}
+	if uint64(len(in)) < headerBytes+uint64(size) {
+		return 0, nil
+	}
+	n = headerBytes + int(size)
+	if answer {
+		return n, errAnswerMagic
+	}
+	m.text, m.line, m.typ = false, nil, typ
+	if !m.cut(in[headerBytes:n]) {
+		return 0, &syntaxError{code: codeArguments, say: "Too few arguments for " + layouts[typ].name, lost: true}
+	}
+	if last := layouts[typ].args - 1; last >= 0 && len(m.args[last]) > maxBody {
+		return 0, errTooLarge
+	}
+	return n, nil
+}
+
+// cut fills args; it reports whether there were enough.
+func (m *message) cut(payload []byte) bool {
+	l := &layouts[m.typ]
+	if !l.request || l.args == 0 {
+		return true
+	}
+	for i := range l.args - 1 {
+		end := bytes.IndexByte(payload, 0)
+		if end < 0 {
+			return false
+		}
+		m.args[i], payload = payload[:end], payload[end+1:]
+	}
+	m.args[l.args-1] = payload
+	return true
+}
+
+func decodeLine(in []byte, m *message) (int, *syntaxError) {
+	end := bytes.IndexByte(in[:min(len(in), maxLineBytes)], '\n')
+	if end < 0 {
+		if len(in) >= maxLineBytes {
+			return 0, errLine
+		}
+		return 0, nil
+	}
+	m.text, m.line = true, bytes.TrimSuffix(in[:end], []byte{'\r'})
+	return end + 1, nil
+}
+
+// untilNUL is what a name at the end of a packet means: some clients end it like a C string.
+func untilNUL(b []byte) []byte {
+	if end := bytes.IndexByte(b, 0); end >= 0 {
+		return b[:end]
+	}
+	return b
+}
+
+// beginPacket appends the header of an answer whose size is not known yet; endPacket, given the length of b before,
+// fills it in.
+func beginPacket(b []byte, t packetType) []byte {
+	b = append(b, answerMagic...)
+	return append(b, 0, 0, byte(t>>8), byte(t), 0, 0, 0, 0)
+}
+
+func endPacket(b []byte, start int) []byte {
+	binary.BigEndian.PutUint32(b[start+8:], uint32(len(b)-start-headerBytes))
+	return b
+}
+
+// appendPacket appends an answer with the given fields.
+func appendPacket[T string | []byte](b []byte, t packetType, fields ...T) []byte {
+	start := len(b)
+	b = beginPacket(b, t)
+	for i, f := range fields {
+		if i > 0 {
+			b = append(b, 0)
+		}
+		b = append(b, f...)
+	}
+	return endPacket(b, start)
+}
+
+// appendField appends a NUL and a field.
+func appendField[T string | []byte](b []byte, f T) []byte { return append(append(b, 0), f...) }
+
+// appendNumber appends a NUL and n in decimal.
+func appendNumber(b []byte, n uint64) []byte { return strconv.AppendUint(append(b, 0), n, 10) }
+
+// leadingNumber reads what C's strtoul would, clamped to 32 bits: blanks, then digits; no digits or a minus mean 0.
+func leadingNumber(b []byte) uint32 {
+	b = bytes.TrimLeft(b, " \t")
+	n := uint64(0)
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			break
+		}
+		if n = n*10 + uint64(c-'0'); n > 1<<32-1 {
+			return 1<<32 - 1
+		}
+	}
+	return uint32(n)
+}

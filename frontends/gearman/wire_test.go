@@ -1,0 +1,178 @@
+package gearman
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// request builds a packet as a client sends it.
+func request(t packetType, fields ...string) []byte {
+	b := []byte(requestMagic)
+	payload := strings.Join(fields, "\x00")
+	b = binary.BigEndian.AppendUint32(b, uint32(t))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
+	return append(b, payload...)
+}
+
+// answer builds a packet as the server sends it.
+func answer(t packetType, fields ...string) []byte {
+	return append([]byte(answerMagic), request(t, fields...)[4:]...)
+}
+
+// header declares a size without having the bytes.
+func header(magic string, typ, size uint32) []byte {
+	b := binary.BigEndian.AppendUint32([]byte(magic), typ)
+	return binary.BigEndian.AppendUint32(b, size)
+}
+
+// read decodes all of in and writes down what it found, one message a line.
+func read(in []byte, maxBody int) (log string, used int) {
+	var m message
+	var b strings.Builder
+	for {
+		n, err := decode(in[used:], maxBody, &m)
+		used += n
+		switch {
+		case err != nil:
+			fmt.Fprintf(&b, "error %q %q text=%v lost=%v\n", err.code, err.say, err.text, err.lost)
+			if err.lost {
+				return b.String(), used
+			}
+		case n == 0:
+			return b.String(), used
+		case m.text:
+			fmt.Fprintf(&b, "line %q\n", m.line)
+		default:
+			fmt.Fprintf(&b, "%s %q\n", layouts[m.typ].name, m.args[:fieldsOf(m.typ)])
+		}
+	}
+}
+
+func fieldsOf(t packetType) int {
+	if layouts[t].request {
+		return layouts[t].args
+	}
+	return 0
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	const lost = "lost=true\n"
+	cases := map[string]struct {
+		in   []byte
+		want string
+		left int
+	}{
+		"nothing":               {nil, "", 0},
+		"half a magic":          {[]byte("\x00RE"), "", 3},
+		"half a header":         {request(grabJob)[:11], "", 11},
+		"half a payload":        {request(canDo, "fun")[:14], "", 14},
+		"one field":             {request(canDo, "fun"), `CAN_DO ["fun"]` + "\n", 0},
+		"empty field":           {request(canDo, ""), `CAN_DO [""]` + "\n", 0},
+		"three fields":          {request(submitJobBg, "f", "u", "d\x00ata"), `SUBMIT_JOB_BG ["f" "u" "d\x00ata"]` + "\n", 0},
+		"eight fields":          {request(submitJobSched, "f", "u", "1", "2", "3", "4", "5", "d"), `SUBMIT_JOB_SCHED ["f" "u" "1" "2" "3" "4" "5" "d"]` + "\n", 0},
+		"payload of no use":     {request(grabJob, "junk"), "GRAB_JOB []\n", 0},
+		"no request":            {request(statusRes, "x"), "STATUS_RES []\n", 0},
+		"two at once":           {append(request(grabJob), request(preSleep)...), "GRAB_JOB []\nPRE_SLEEP []\n", 0},
+		"line":                  {[]byte("status\n"), "line \"status\"\n", 0},
+		"line with CR":          {[]byte("status\r\nver"), "line \"status\"\n", 3},
+		"only one CR goes":      {[]byte("status\r\r\n"), "line \"status\\r\"\n", 0},
+		"empty line":            {[]byte("\n"), "line \"\"\n", 0},
+		"line, packet, line":    {append(append([]byte("a\n"), request(echoReq, "x")...), "b\n"...), "line \"a\"\nECHO_REQ [\"x\"]\nline \"b\"\n", 0},
+		"answer magic":          {append(answer(echoReq, "x"), "a\n"...), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false lost=false\nline \"a\"\n", 0},
+		"bad magic":             {[]byte("\x00REX"), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false " + lost, 4},
+		"bad magic, two bytes":  {[]byte("\x00X"), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false " + lost, 2},
+		"type 0":                {header(requestMagic, 0, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
+		"type 43":               {header(requestMagic, 43, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
+		"type above the sign":   {header(requestMagic, 0x80000001, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
+		"too few fields":        {request(submitJob, "f", "u"), "error \"INVALID_ARGUMENTS\" \"Too few arguments for SUBMIT_JOB\" text=false " + lost, 15},
+		"size before its bytes": {header(requestMagic, 7, 0xffffffff), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 12},
+		"workload at the limit": {request(echoReq, strings.Repeat("x", 100)), "ECHO_REQ [\"" + strings.Repeat("x", 100) + "\"]\n", 0},
+		"workload over it":      {request(echoReq, strings.Repeat("x", 101)), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 113},
+		"line too long":         {bytes.Repeat([]byte("x"), maxLineBytes), "error \"UNKNOWN_COMMAND\" \"Line+too+long\" text=true " + lost, maxLineBytes},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, used := read(c.in, 100)
+			if got != c.want || len(c.in)-used != c.left {
+				t.Errorf("got %q, %d left; want %q, %d left", got, len(c.in)-used, c.want, c.left)
+			}
+		})
+	}
+}
+
+func TestEveryPacketTypeHasALayout(t *testing.T) {
+	t.Parallel()
+	for typ := canDo; typ < packetTypes; typ++ {
+		l := layouts[typ]
+		if l.name == "" || l.args > maxArgs || !l.request && l.args != 0 {
+			t.Errorf("type %d has layout %+v", typ, l)
+		}
+	}
+}
+
+func TestLeadingNumber(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]uint32{
+		"": 0, "7": 7, " 7": 7, "12x": 12, "x": 0, "-1": 0, "4294967295": 4294967295,
+		"4294967296": 4294967295, "99999999999999999999999999": 4294967295,
+	} {
+		if got := leadingNumber([]byte(in)); got != want {
+			t.Errorf("%q: got %d, want %d", in, got, want)
+		}
+	}
+}
+
+// A decoder fed in pieces must find what it finds in the whole, keep to its input, and lose nothing of a request.
+func FuzzDecode(f *testing.F) {
+	f.Add(append(request(submitJob, "f", "u", "data"), "status\r\n"...), uint8(3))
+	f.Add(append(answer(echoReq, "x"), request(submitJobSched, "f", "u", "1", "2", "3", "4", "5", "d")...), uint8(1))
+	f.Add(header(requestMagic, 0x80000000, 7), uint8(5))
+	f.Add([]byte("\x00RE"), uint8(1))
+	f.Fuzz(func(t *testing.T, in []byte, step uint8) {
+		const maxBody = 64
+		whole, used := read(in, maxBody)
+		var b strings.Builder
+		at := 0
+		for have := 0; have < len(in) && !strings.Contains(b.String(), "lost=true"); {
+			have = min(len(in), have+1+int(step))
+			got, n := read(in[at:have], maxBody)
+			b.WriteString(got)
+			at += n
+		}
+		if b.String() != whole || at != used {
+			t.Fatalf("whole: %d %s\nin pieces: %d %s", used, whole, at, b.String())
+		}
+		encodeAgain(t, in)
+	})
+}
+
+// encodeAgain checks that the first packet of in, encoded from its fields, is the same bytes.
+func encodeAgain(t *testing.T, in []byte) {
+	t.Helper()
+	var m message
+	n, err := decode(in, 1<<20, &m)
+	if err != nil || n == 0 || m.text || fieldsOf(m.typ) == 0 {
+		return
+	}
+	got := appendPacket(nil, m.typ, m.args[:fieldsOf(m.typ)]...)
+	if !bytes.Equal(got[4:], in[4:n]) {
+		t.Fatalf("%q encodes to %q", in[:n], got)
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	in := request(submitJobBg, "resize", "5f0f7ff0-5a36-4d0c-8a3e-6a4a3f2b8f3a", strings.Repeat("x", 256))
+	b.ReportAllocs()
+	b.SetBytes(int64(len(in)))
+	var m message
+	for b.Loop() {
+		if n, err := decode(in, 1<<20, &m); n != len(in) || err != nil {
+			b.Fatal(n, err)
+		}
+	}
+}
