@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"broker/integration/server"
+)
+
+// contender is a server in one of its configurations, spoken to in one protocol.
+type contender struct {
+	name    string
+	dialect dialect
+	// share is the part of the run's jobs that it gets: a slow one would take all the time.
+	share float64
+	start func(dir string) (*running, error)
+	ours  bool
+	// missing is why it cannot be measured here, empty if it can.
+	missing string
+}
+
+// running is a server that has been started.
+type running struct {
+	addr string
+	pids []int
+	stop func()
+	tail func() string // the end of its log
+}
+
+// group is what is compared with one another: ours and the peers, over the same kind of work.
+type group struct {
+	name       string
+	contenders []contender
+}
+
+// programs are the paths of what had to be built.
+type programs struct{ broker, faktory string }
+
+func groups(p programs, missing map[string]string, durabilities []string) []group {
+	gearmand := contender{
+		name: "gearmand", dialect: gearman{}, share: 1, missing: missing["gearmand"],
+		start: func(dir string) (*running, error) { return peer(server.StartGearmand(dir)) },
+	}
+	inMemory := contender{
+		name: "beanstalkd", dialect: beanstalk{}, share: 1, missing: missing["beanstalkd"],
+		start: func(dir string) (*running, error) { return peer(server.StartBeanstalkd(dir)) },
+	}
+	onDisk := contender{
+		name: "beanstalkd -f 0", dialect: beanstalk{}, share: 0.2, missing: missing["beanstalkd"],
+		start: func(dir string) (*running, error) {
+			return peer(server.StartBeanstalkd(dir, "-b", dir, "-f", "0"))
+		},
+	}
+	reference := contender{
+		name: "faktory, redis", dialect: faktory{}, share: 0.2, missing: missing["faktory"],
+		start: func(dir string) (*running, error) { return peer(server.StartFaktory(p.faktory, dir, "")) },
+	}
+	all := []group{
+		{name: "gearman", contenders: []contender{gearmand}},
+		{name: "workq", contenders: []contender{inMemory, onDisk}},
+		{name: "faktory", contenders: []contender{reference}},
+	}
+	ours := []struct {
+		dialect dialect
+		addr    func(b *server.BrokerServer) string
+	}{
+		{gearman{}, func(b *server.BrokerServer) string { return b.Gearman }},
+		{workq{}, func(b *server.BrokerServer) string { return b.Workq }},
+		{faktory{}, func(b *server.BrokerServer) string { return b.Faktory }},
+	}
+	for i := range all {
+		for _, durability := range durabilities {
+			all[i].contenders = append(all[i].contenders, contender{
+				name: "broker " + durability, dialect: ours[i].dialect, share: 1, ours: true, missing: missing["broker"],
+				start: func(dir string) (*running, error) {
+					return broker(p.broker, dir, durability, ours[i].addr)
+				},
+			})
+		}
+	}
+	return all
+}
+
+func peer(p *server.Peer, err error) (*running, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &running{
+		addr: p.Addr, pids: append([]int{p.PID()}, p.Helpers...), tail: p.Tail,
+		stop: func() { p.Stop(10 * time.Second) },
+	}, nil
+}
+
+func broker(binary, dir, durability string, addr func(*server.BrokerServer) string) (*running, error) {
+	b, err := server.NewBroker(dir, server.BrokerOptions{Binary: binary, Durability: durability})
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Start(); err != nil {
+		if b.Process != nil {
+			b.Kill()
+		}
+		return nil, err
+	}
+	return &running{addr: addr(b), pids: []int{b.PID()}, tail: b.Tail, stop: b.Process.Kill}, nil
+}
+
+// prepare builds what can be built and says what is missing, and why.
+func prepare(dir string) (programs, map[string]string) {
+	missing := make(map[string]string)
+	note := func(name string, err error) {
+		if err != nil && missing[name] == "" {
+			missing[name] = err.Error()
+		}
+	}
+	var p programs
+	var err error
+	p.broker, err = server.Broker(dir)
+	note("broker", err)
+	_, err = server.LookPath("gearmand")
+	note("gearmand", err)
+	_, err = server.LookPath("beanstalkd")
+	note("beanstalkd", err)
+	_, err = server.LookPath("redis-server")
+	note("faktory", err)
+	if missing["faktory"] == "" {
+		p.faktory, err = server.BuildFaktory(dir)
+		note("faktory", err)
+	}
+	return p, missing
+}
+
+// scratch is an empty folder for one measurement, and what removes it.
+func scratch(under string) (string, func(), error) {
+	dir, err := os.MkdirTemp(under, "run-")
+	if err != nil {
+		return "", nil, fmt.Errorf("scratch folder: %w", err)
+	}
+	return filepath.Clean(dir), func() { _ = os.RemoveAll(dir) }, nil // what is left lies in a temporary folder
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	inSize      = 256 << 10
+	pollEvents  = 64
+	pollTimeout = 20 // ms; how late a loop may see that it shall stop
+)
+
+// session is what one connection speaks. Its calls come from one loop, one at a time.
+type session interface {
+	// begin queues the first bytes.
+	begin(c *conn)
+	// feed takes whole messages off the front of b, queues what they call for, and answers how many bytes it took.
+	feed(c *conn, b []byte) (int, error)
+}
+
+// conn is one socket of a loop.
+type conn struct {
+	fd      int
+	in      []byte // read buffer
+	filled  int    // bytes of it in use
+	out     []byte // queued for writing
+	pending bool   // waits for the socket to take more
+	now     int64  // when the loop's current pass began, in ns
+	session session
+}
+
+// loop drives connections on one thread.
+type loop struct {
+	epoll int
+	conns map[int32]*conn
+	err   error
+}
+
+func newLoop() (*loop, error) {
+	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	return &loop{epoll: fd, conns: make(map[int32]*conn)}, nil
+}
+
+// add connects and hands the connection to the loop. greet, if any, talks over the connection first, blocking.
+func (l *loop) add(addr string, s session, greet func(rw io.ReadWriter) error) error {
+	nc, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = nc.Close() }() // the loop keeps a descriptor of its own
+	if greet != nil {
+		if err := greet(nc); err != nil {
+			return fmt.Errorf("greet %s: %w", addr, err)
+		}
+	}
+	file, err := nc.(*net.TCPConn).File()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // likewise
+	fd, err := syscall.Dup(int(file.Fd()))
+	if err != nil {
+		return err
+	}
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return err
+	}
+	event := syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)}
+	if err := syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, fd, &event); err != nil {
+		return err
+	}
+	l.conns[event.Fd] = &conn{fd: fd, in: make([]byte, inSize), session: s}
+	return nil
+}
+
+// run drives the connections until stop says so. It keeps its thread to itself.
+func (l *loop) run(stop func() bool) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	now := nanotime()
+	for _, c := range l.conns {
+		c.now = now
+		c.session.begin(c)
+		if l.err = l.flush(c); l.err != nil {
+			return
+		}
+	}
+	events := make([]syscall.EpollEvent, pollEvents)
+	for !stop() {
+		n, err := syscall.EpollWait(l.epoll, events, pollTimeout)
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			l.err = err
+			return
+		}
+		now := nanotime()
+		for _, e := range events[:max(n, 0)] {
+			c := l.conns[e.Fd]
+			c.now = now
+			if l.err = l.serve(c, e.Events); l.err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (l *loop) serve(c *conn, events uint32) error {
+	if events&^uint32(syscall.EPOLLOUT) != 0 {
+		n, err := syscall.Read(c.fd, c.in[c.filled:])
+		switch {
+		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
+			n = 0
+		case err != nil:
+			return err
+		case n == 0:
+			return io.ErrUnexpectedEOF
+		}
+		c.filled += n
+		used, err := c.session.feed(c, c.in[:c.filled])
+		if err != nil {
+			return err
+		}
+		if used > 0 {
+			c.filled = copy(c.in, c.in[used:c.filled])
+		}
+		if c.filled == len(c.in) {
+			return fmt.Errorf("a reply of more than %d bytes", len(c.in))
+		}
+	}
+	return l.flush(c)
+}
+
+// flush writes what is queued, and has the loop come back where the socket is full.
+func (l *loop) flush(c *conn) error {
+	for len(c.out) > 0 {
+		n, err := syscall.Write(c.fd, c.out)
+		if errors.Is(err, syscall.EAGAIN) {
+			return l.await(c, syscall.EPOLLIN|syscall.EPOLLOUT, true)
+		}
+		if err != nil {
+			return err
+		}
+		c.out = c.out[:copy(c.out, c.out[n:])]
+	}
+	return l.await(c, syscall.EPOLLIN, false)
+}
+
+func (l *loop) await(c *conn, events uint32, pending bool) error {
+	if c.pending == pending {
+		return nil
+	}
+	c.pending = pending
+	event := syscall.EpollEvent{Events: events, Fd: int32(c.fd)}
+	return syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_MOD, c.fd, &event)
+}
+
+func (l *loop) close() {
+	for _, c := range l.conns {
+		_ = syscall.Close(c.fd) // nothing that matters was left in it
+	}
+	_ = syscall.Close(l.epoll)
+}
+
+var started = time.Now()
+
+func nanotime() int64 { return int64(time.Since(started)) }
+
+// runBoth drives two groups of connections at once, each to its own end.
+func runBoth(first, second *loop, firstDone, secondDone func() bool) error {
+	var failed atomic.Bool
+	ended := make(chan struct{})
+	go func() { // runBoth waits for it below
+		second.runWithin(runLimit, secondDone, &failed)
+		close(ended)
+	}()
+	first.runWithin(runLimit, firstDone, &failed)
+	<-ended
+	return errors.Join(first.err, second.err)
+}
+
+// runAlone drives one group.
+func runAlone(l *loop, done func() bool) error {
+	var failed atomic.Bool
+	l.runWithin(runLimit, done, &failed)
+	return l.err
+}
+
+// runWithin runs until done, but not for longer than the limit, nor after the other loop has failed.
+func (l *loop) runWithin(limit time.Duration, done func() bool, failed *atomic.Bool) {
+	deadline := nanotime() + limit.Nanoseconds()
+	l.run(func() bool {
+		if done() || failed.Load() {
+			return true
+		}
+		if nanotime() > deadline {
+			l.err = fmt.Errorf("not done after %v: %w", limit, os.ErrDeadlineExceeded)
+			return true
+		}
+		return false
+	})
+	if l.err != nil {
+		failed.Store(true)
+	}
+}

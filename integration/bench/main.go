@@ -1,0 +1,110 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// settings are what the flags say.
+type settings struct {
+	rounds, jobs int
+	modes        []string
+	groups       []string
+	durabilities []string
+	dir          string
+}
+
+func main() {
+	var s settings
+	var letters, names, durabilities string
+	flag.IntVar(&s.rounds, "rounds", 3, "how often each measurement is taken")
+	flag.IntVar(&s.jobs, "jobs", 200_000, "jobs a measurement; some modes and slow peers take a part of them")
+	flag.StringVar(&letters, "modes", "a,b,c,d,e", "which loads to run")
+	flag.StringVar(&names, "protocols", "gearman,workq,faktory", "which protocols to run")
+	flag.StringVar(&durabilities, "durability", "sync,none", "with which durabilities the broker takes part")
+	flag.StringVar(&s.dir, "dir", "", "where the servers' data lies for the time of the run; must be on a real disk")
+	flag.Parse()
+	s.modes, s.groups = strings.Split(letters, ","), strings.Split(names, ",")
+	s.durabilities = strings.Split(durabilities, ",")
+	if err := run(s); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(s settings) error {
+	dir, remove, err := scratch(s.dir)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	built, missing := prepare(dir)
+	for name, why := range missing {
+		fmt.Printf("missing: %s: %s\n", name, why)
+	}
+	fmt.Printf("%d rounds, medians; data on %s\n", s.rounds, filesystem(dir))
+	for _, m := range modes() {
+		if !slices.Contains(s.modes, m.letter) {
+			continue
+		}
+		fmt.Printf("\n(%s) %s\n", m.letter, m.title)
+		out := newTable(m)
+		for _, g := range groups(built, missing, s.durabilities) {
+			if !slices.Contains(s.groups, g.name) {
+				continue
+			}
+			results, err := compete(s, dir, m, g)
+			if err != nil {
+				return err
+			}
+			out.add(g, results)
+		}
+		out.print(os.Stdout)
+	}
+	return nil
+}
+
+// compete lets the contenders of a group take turns. The order is turned round every other round, so that nobody
+// always follows the same neighbour.
+func compete(s settings, dir string, m mode, g group) ([][]figures, error) {
+	results := make([][]figures, len(g.contenders))
+	for round := range s.rounds {
+		for i := range g.contenders {
+			if round%2 == 1 {
+				i = len(g.contenders) - 1 - i
+			}
+			c := g.contenders[i]
+			if c.missing != "" || !m.fits(c.dialect) {
+				continue
+			}
+			f, err := measure(dir, m, c, max(int(float64(s.jobs)*m.share*c.share), 1))
+			if err != nil {
+				return nil, fmt.Errorf("mode %s, %s over %s: %w", m.letter, c.name, g.name, err)
+			}
+			results[i] = append(results[i], f)
+		}
+	}
+	return results, nil
+}
+
+// measure gives one contender a fresh server and one load.
+func measure(dir string, m mode, c contender, jobs int) (figures, error) {
+	data, remove, err := scratch(dir)
+	if err != nil {
+		return figures{}, err
+	}
+	defer remove()
+	r, err := c.start(data)
+	if err != nil {
+		return figures{}, err
+	}
+	defer r.stop()
+	f, err := m.run(r, c.dialect, jobs)
+	if err != nil {
+		err = fmt.Errorf("%w\nthe server's log: %s", err, r.tail())
+	}
+	return f, err
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"broker/integration/server"
+)
+
+// figures are what one measurement of one contender gives; zero where the mode does not measure it.
+type figures struct {
+	jobsPerSec    float64 // from the first submission to the last finish
+	submitsPerSec float64 // to the last acknowledgement
+	p50, p99      time.Duration
+	serverMicros  float64 // processor time of the server a job
+	loadMicros    float64 // of the load program; close to a whole core it is what limits the figures
+	bytesPerJob   float64
+}
+
+// mode is one kind of load.
+type mode struct {
+	letter string
+	title  string
+	share  float64 // part of the run's jobs
+	rate   string  // which figure contenders are compared by
+	run    func(r *running, d dialect, jobs int) (figures, error)
+	// fits says whether a dialect has this kind of jobs.
+	fits func(d dialect) bool
+}
+
+func always(dialect) bool { return true }
+
+func modes() []mode {
+	return []mode{
+		{"a", "background jobs, 64 in flight per producer, workers at once", 1, "jobs/s", background(64), always},
+		{"b", "background jobs, 1 in flight per producer, workers at once", 0.5, "submits/s", background(1), always},
+		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool { return d.caller(&tally{}) != nil }},
+		{"d", "submit all, then drain", 1, "jobs/s", drain, always},
+		{"e", "memory of waiting jobs", 2, "bytes/job", memory, always},
+	}
+}
+
+// meter takes the processor time of the server and of the load program.
+type meter struct {
+	pids         []int
+	server, load time.Duration
+}
+
+func startMeter(pids []int) (*meter, error) {
+	m := &meter{pids: pids}
+	var err error
+	if m.server, err = server.CPUTime(pids...); err != nil {
+		return nil, err
+	}
+	m.load, err = server.CPUTime(os.Getpid())
+	return m, err
+}
+
+func (m *meter) stop(f *figures, jobs int) error {
+	used, err := server.CPUTime(m.pids...)
+	if err != nil {
+		return err
+	}
+	load, err := server.CPUTime(os.Getpid())
+	if err != nil {
+		return err
+	}
+	f.serverMicros = float64((used - m.server).Nanoseconds()) / 1e3 / float64(jobs)
+	f.loadMicros = float64((load - m.load).Nanoseconds()) / 1e3 / float64(jobs)
+	return nil
+}
+
+// connect opens connections for a group of sessions.
+func connect(addr string, d dialect, sessions func() session) (*loop, error) {
+	l, err := newLoop()
+	if err != nil {
+		return nil, err
+	}
+	for range clients {
+		if err := l.add(addr, sessions(), d.greet()); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func rate(jobs int, ns int64) float64 { return float64(jobs) / (float64(ns) / 1e9) }
+
+// background submits and works at the same time.
+func background(inFlight int) func(*running, dialect, int) (figures, error) {
+	return func(r *running, d dialect, jobs int) (figures, error) {
+		t := &tally{total: jobs}
+		producers, err := connect(r.addr, d, func() session { return d.producer(t, inFlight) })
+		if err != nil {
+			return figures{}, err
+		}
+		defer producers.close()
+		return timed(r, d, t, producers)
+	}
+}
+
+// foreground has callers wait for the outcome of each job.
+func foreground(r *running, d dialect, jobs int) (figures, error) {
+	t := &tally{total: jobs}
+	callers, err := connect(r.addr, d, func() session { return d.caller(t) })
+	if err != nil {
+		return figures{}, err
+	}
+	defer callers.close()
+	return timed(r, d, t, callers)
+}
+
+// timed runs submitters beside workers.
+func timed(r *running, d dialect, t *tally, submitters *loop) (figures, error) {
+	workers, err := connect(r.addr, d, func() session { return d.worker(t) })
+	if err != nil {
+		return figures{}, err
+	}
+	defer workers.close()
+	var f figures
+	m, err := startMeter(r.pids)
+	if err != nil {
+		return f, err
+	}
+	begin := nanotime()
+	if err := runBoth(submitters, workers, t.allAcked, t.allDone); err != nil {
+		return f, err
+	}
+	f.jobsPerSec = rate(t.total, max(t.lastDone, t.lastAck)-begin)
+	f.submitsPerSec = rate(t.total, t.lastAck-begin)
+	f.p50, f.p99 = t.latency.quantile(0.5), t.latency.quantile(0.99)
+	return f, m.stop(&f, t.total)
+}
+
+// submitAll puts jobs into the queue with nobody to work on them.
+func submitAll(r *running, d dialect, t *tally) (ns int64, err error) {
+	producers, err := connect(r.addr, d, func() session { return d.producer(t, 64) })
+	if err != nil {
+		return 0, err
+	}
+	defer producers.close()
+	begin := nanotime()
+	err = runAlone(producers, t.allAcked)
+	return t.lastAck - begin, err
+}
+
+func drain(r *running, d dialect, jobs int) (figures, error) {
+	t := &tally{total: jobs}
+	var f figures
+	m, err := startMeter(r.pids)
+	if err != nil {
+		return f, err
+	}
+	submitting, err := submitAll(r, d, t)
+	if err != nil {
+		return f, fmt.Errorf("submit: %w", err)
+	}
+	workers, err := connect(r.addr, d, func() session { return d.worker(t) })
+	if err != nil {
+		return f, err
+	}
+	defer workers.close()
+	begin := nanotime()
+	if err := runAlone(workers, t.allDone); err != nil {
+		return f, fmt.Errorf("drain: %w", err)
+	}
+	f.submitsPerSec, f.jobsPerSec = rate(jobs, submitting), rate(jobs, t.lastDone-begin)
+	f.p50, f.p99 = t.latency.quantile(0.5), t.latency.quantile(0.99)
+	return f, m.stop(&f, jobs)
+}
+
+func memory(r *running, d dialect, jobs int) (figures, error) {
+	before, err := server.ResidentBytes(r.pids...)
+	if err != nil {
+		return figures{}, err
+	}
+	t := &tally{total: jobs}
+	submitting, err := submitAll(r, d, t)
+	if err != nil {
+		return figures{}, err
+	}
+	after, err := server.ResidentBytes(r.pids...)
+	if err != nil {
+		return figures{}, err
+	}
+	return figures{submitsPerSec: rate(jobs, submitting), bytesPerJob: float64(after-before) / float64(jobs)}, nil
+}

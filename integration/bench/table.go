@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+// table collects the rows of one mode.
+type table struct {
+	mode mode
+	rows [][]string
+}
+
+func newTable(m mode) *table {
+	t := &table{mode: m}
+	if m.rate == "bytes/job" {
+		t.rows = [][]string{{"protocol", "server", "bytes/job", "submits/s", "against"}}
+	} else {
+		t.rows = [][]string{{
+			"protocol", "server", "jobs/s", "submits/s", "p50", "p99", "server µs/job", "load µs/job", "against",
+		}}
+	}
+	return t
+}
+
+// add takes the results of one group, in the order of its contenders.
+func (t *table) add(g group, results [][]figures) {
+	for i, c := range g.contenders {
+		switch {
+		case c.missing != "":
+			t.rows = append(t.rows, []string{g.name, c.name, "missing"})
+		case len(results[i]) > 0:
+			t.rows = append(t.rows, append([]string{g.name, c.name}, t.row(g, results, i)...))
+		}
+	}
+}
+
+func (t *table) row(g group, results [][]figures, i int) []string {
+	pick := func(of func(f figures) float64) float64 {
+		var values []float64
+		for _, f := range results[i] {
+			values = append(values, of(f))
+		}
+		return median(values)
+	}
+	submits := thousands(pick(func(f figures) float64 { return f.submitsPerSec }))
+	if t.mode.rate == "bytes/job" {
+		return []string{thousands(pick(t.compared)), submits, t.against(g, results, i)}
+	}
+	return []string{
+		thousands(pick(func(f figures) float64 { return f.jobsPerSec })), submits,
+		span(pick(func(f figures) float64 { return float64(f.p50) })),
+		span(pick(func(f figures) float64 { return float64(f.p99) })),
+		fmt.Sprintf("%.1f", pick(func(f figures) float64 { return f.serverMicros })),
+		fmt.Sprintf("%.1f", pick(func(f figures) float64 { return f.loadMicros })),
+		t.against(g, results, i),
+	}
+}
+
+// compared is the figure that the contenders of this mode are compared by.
+func (t *table) compared(f figures) float64 {
+	switch t.mode.rate {
+	case "bytes/job":
+		return f.bytesPerJob
+	case "submits/s":
+		return f.submitsPerSec
+	default:
+		return f.jobsPerSec
+	}
+}
+
+// against is the ratio of ours to each peer: the median over the rounds of the ratio within a round.
+func (t *table) against(g group, results [][]figures, i int) string {
+	if !g.contenders[i].ours {
+		return ""
+	}
+	var parts []string
+	for k, peer := range g.contenders {
+		if peer.ours || len(results[k]) == 0 {
+			continue
+		}
+		var ratios []float64
+		for round := range results[k] {
+			ratios = append(ratios, t.compared(results[i][round])/t.compared(results[k][round]))
+		}
+		parts = append(parts, fmt.Sprintf("%.2f× %s", median(ratios), peer.name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (t *table) print(w io.Writer) {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range t.rows {
+		_, _ = fmt.Fprintln(out, strings.Join(row, "\t")) // a screen that is gone cannot be told
+	}
+	_ = out.Flush()
+}
+
+func thousands(v float64) string {
+	s := fmt.Sprintf("%.0f", v)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func span(ns float64) string {
+	d := time.Duration(ns)
+	switch {
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond / 10).String()
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	default:
+		return d.Round(time.Microsecond).String()
+	}
+}
+
+// filesystem names what the folder lies on: on one in memory nothing is ever synced, and the figures of every server
+// that writes to disk are worth nothing.
+func filesystem(dir string) string {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return dir
+	}
+	const tmpfs = 0x01021994
+	if st.Type == tmpfs {
+		return dir + ", which is in memory: choose another with -dir"
+	}
+	return dir
+}
