@@ -1,0 +1,229 @@
+package workq
+
+import (
+	"time"
+
+	"broker/core"
+)
+
+// command says what a line must look like and who handles it.
+type command struct {
+	args    int    // tokens behind the command word that are no flags
+	more    bool   // or more of them
+	body    bool   // the last of them is the size of a body
+	badSize string // what is said to one that is wrong
+	flags   int    // how many flags there may be, known or not
+	ours    bool   // flags of ours are understood, and not counted
+	run     func(*Session, *batch, *request)
+}
+
+// commands are all that begin a line.
+var commands = map[string]command{
+	"add":      {args: 5, body: true, badSize: badPayload, flags: 3, ours: true, run: (*Session).add},
+	"schedule": {args: 6, body: true, badSize: badPayload, flags: 3, ours: true, run: (*Session).schedule},
+	"run":      {args: 5, body: true, badSize: badPayload, flags: 1, ours: true, run: (*Session).run},
+	"result":   {args: 2, run: (*Session).result},
+	"lease":    {args: 2, more: true, run: (*Session).lease},
+	"complete": {args: 2, body: true, badSize: badPayload, run: (*Session).complete},
+	"fail":     {args: 2, body: true, badSize: badResult, run: (*Session).fail},
+	"delete":   {args: 1, run: (*Session).remove},
+	"inspect":  {args: 1, more: true, flags: noLimit, run: (*Session).inspect},
+}
+
+// noLimit leaves it to the handler to count.
+const noLimit = 1 << 30
+
+// inspections are what inspect can look at; the arguments are those behind the object's name.
+var inspections = map[string]command{
+	"job":            {args: 1, run: (*Session).inspectJob},
+	"jobs":           {args: 3, run: (*Session).inspectJobs},
+	"scheduled-jobs": {args: 3, run: (*Session).inspectScheduled},
+	"queue":          {args: 1, run: (*Session).inspectQueue},
+	"queues":         {args: 2, run: (*Session).inspectQueues},
+	"server":         {args: 0, run: (*Session).inspectServer},
+}
+
+// fits reports whether a line without a body has the right number of arguments and flags.
+func (c *command) fits(r *request) bool { return c.counts(r) && c.counted(r) <= c.flags }
+
+// counts reports whether the number of arguments is right.
+func (c *command) counts(r *request) bool {
+	return len(r.args) == c.args || c.more && len(r.args) > c.args
+}
+
+// counted is the number of flags that are not ours.
+func (c *command) counted(r *request) int {
+	n := len(r.flags)
+	if !c.ours {
+		return n
+	}
+	for _, f := range r.flags {
+		if ourFlags[string(f.key)] {
+			n--
+		}
+	}
+	return n
+}
+
+// ourFlags are the flags that plain Workq does not have.
+var ourFlags = map[string]bool{"unique": true, "type": true, "after": true, "parent": true}
+
+// wrongLine is what is said to a line whose body need not be looked at; empty if it is right.
+func (c *command) wrongLine(r *request) string {
+	switch {
+	case r.badFlags:
+		return badFlags
+	case !c.counts(r):
+		return badArgs
+	}
+	return ""
+}
+
+// declared is the size of the body that the sender of a wrong line has announced, below zero if there is none. With too
+// many arguments (a blank in a name) it is the last one, else the one in the size's place.
+func (c *command) declared(r *request) int64 {
+	if len(r.args) < c.args {
+		return -1
+	}
+	for _, arg := range [][]byte{r.args[len(r.args)-1], r.args[c.args-1]} {
+		if size, ok := parseSize(arg); ok && size >= 0 {
+			return size
+		}
+	}
+	return -1
+}
+
+// add handles "add id name ttr ttl size".
+func (s *Session) add(b *batch, r *request) {
+	s.submit(b, r, submission{ttl: r.args[3]})
+}
+
+// schedule handles "schedule id name ttr ttl time size".
+func (s *Session) schedule(b *batch, r *request) {
+	s.submit(b, r, submission{ttl: r.args[3], time: r.args[4]})
+}
+
+// run handles "run id name ttr wait size".
+func (s *Session) run(b *batch, r *request) {
+	s.submit(b, r, submission{wait: r.args[3]})
+}
+
+// submit hands over a job, or says what is wrong with it.
+func (s *Session) submit(b *batch, r *request, what submission) {
+	job, until, wrong := s.newJob(r, what)
+	if wrong == "" && len(r.flags) > 0 {
+		wrong = s.linkJob(b, r, job)
+	}
+	if wrong != "" {
+		b.say(wrong)
+		return
+	}
+	s.place(job, r.args[1])
+	op := room(&b.submits)
+	*op = core.Submit{Tag: s.nextTag(), Job: job}
+	if what.wait == nil {
+		b.ask(op, slot{tag: op.Tag, answer: answerDone})
+		return
+	}
+	op.Watch, op.Until = core.WatchRun, until
+	b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: job.ID, wait: true})
+}
+
+// result handles "result id wait".
+func (s *Session) result(b *batch, r *request) {
+	id, good := parseID(r.args[0])
+	wait, inRange := parseWait(r.args[1])
+	switch {
+	case !good || !id.valid():
+		b.say(badID)
+	case !inRange:
+		b.say(badWait)
+	default:
+		name := id.String()
+		op := &core.Await{Tag: s.nextTag(), Ref: core.Ref{ID: name}, Until: s.deadline(wait)}
+		b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: name, wait: wait > 0, large: true})
+	}
+}
+
+// lease handles "lease name… wait".
+func (s *Session) lease(b *batch, r *request) {
+	last := len(r.args) - 1
+	wait, good := parseWait(r.args[last])
+	if !good {
+		b.say(badWait)
+		return
+	}
+	names := r.args[:last]
+	if len(names) > maxNames {
+		b.say(badArgs)
+		return
+	}
+	for _, name := range names {
+		if !validName(name) {
+			b.say(badName)
+			return
+		}
+	}
+	op := room(&b.leases)
+	*op = core.Lease{
+		Tag: s.nextTag(), Queues: s.leaseQueues(names), Pick: core.PickAtRandom, Holder: core.HeldByNobody,
+		Until: s.deadline(wait),
+	}
+	b.ask(op, slot{tag: op.Tag, answer: answerLease, wait: wait > 0, large: true})
+}
+
+// complete handles "complete id size".
+func (s *Session) complete(b *batch, r *request) {
+	id, good := parseID(r.args[0])
+	if !good || !id.valid() {
+		b.say(badID)
+		return
+	}
+	op := room(&b.completes)
+	*op = core.Complete{
+		Tag: s.nextTag(), Ref: core.Ref{ID: id.String()}, Claim: core.ByAnyone, Result: own(r.body),
+	}
+	b.ask(op, slot{tag: op.Tag, answer: answerDone})
+}
+
+// fail handles "fail id size".
+func (s *Session) fail(b *batch, r *request) {
+	id, good := parseID(r.args[0])
+	if !good || !id.valid() {
+		b.say(badID)
+		return
+	}
+	op := room(&b.fails)
+	*op = core.Fail{
+		Tag: s.nextTag(), Ref: core.Ref{ID: id.String()}, Claim: core.ByAnyone, Failure: failure(r.body),
+	}
+	b.ask(op, slot{tag: op.Tag, answer: answerDone})
+}
+
+// remove handles "delete id".
+func (s *Session) remove(b *batch, r *request) {
+	id, good := parseID(r.args[0])
+	if !good || !id.valid() {
+		b.say(badID)
+		return
+	}
+	op := &core.Cancel{Tag: s.nextTag(), Ref: core.Ref{ID: id.String()}}
+	b.ask(op, slot{tag: op.Tag, answer: answerDone})
+}
+
+// maxWait bounds every wait, and with it a job's time to run.
+const maxWait = 24 * time.Hour
+
+// parseWait reads a wait in milliseconds.
+func parseWait(b []byte) (time.Duration, bool) {
+	n, good := parseUint(b, uint64(maxWait/time.Millisecond))
+	return time.Duration(n) * time.Millisecond, good //nolint:gosec // bounded above
+}
+
+// deadline is the end of a wait that begins now; zero for one that does not wait.
+func (s *Session) deadline(wait time.Duration) core.Instant {
+	if wait == 0 {
+		return 0
+	}
+	return s.front.broker.Now().Add(wait)
+}

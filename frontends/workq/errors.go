@@ -1,0 +1,76 @@
+package workq
+
+import (
+	"errors"
+
+	"broker/core"
+)
+
+// What a client is told, complete with line end. The texts are the protocol's; the last group is ours.
+const (
+	badCommand     = "-CLIENT-ERROR Unknown command" + crlf
+	badFlags       = "-CLIENT-ERROR Invalid command flags" + crlf
+	badArgs        = "-CLIENT-ERROR Invalid command args" + crlf
+	badPayload     = "-CLIENT-ERROR Invalid payload size" + crlf
+	badResult      = "-CLIENT-ERROR Invalid result size" + crlf
+	badID          = "-CLIENT-ERROR Invalid ID" + crlf
+	badName        = "-CLIENT-ERROR Invalid Name" + crlf
+	badTTR         = "-CLIENT-ERROR Invalid TTR" + crlf
+	badTTL         = "-CLIENT-ERROR Invalid TTL" + crlf
+	badWait        = "-CLIENT-ERROR Invalid wait timeout" + crlf
+	badTime        = "-CLIENT-ERROR Invalid Time" + crlf
+	badPriority    = "-CLIENT-ERROR Invalid Priority" + crlf
+	badMaxAttempts = "-CLIENT-ERROR Invalid Max Attempts" + crlf
+	badMaxFails    = "-CLIENT-ERROR Invalid Max Fails" + crlf
+	badOffset      = "-CLIENT-ERROR Invalid cursor offset" + crlf
+	badLimit       = "-CLIENT-ERROR Invalid limit" + crlf
+
+	notFound  = "-NOT-FOUND" + crlf
+	timedOut  = "-TIMEOUT" + crlf
+	duplicate = "-CLIENT-ERROR Duplicate job" + crlf
+	hasResult = "-CLIENT-ERROR Duplicate result" + crlf
+
+	badLineEnd    = "-CLIENT-ERROR Invalid line end" + crlf
+	tooLong       = "-CLIENT-ERROR Command too long" + crlf
+	badUnique     = "-CLIENT-ERROR Invalid Unique" + crlf
+	badType       = "-CLIENT-ERROR Invalid Type" + crlf
+	badAfter      = "-CLIENT-ERROR Invalid After" + crlf
+	badParent     = "-CLIENT-ERROR Invalid Parent" + crlf
+	unknownAfter  = "-CLIENT-ERROR After not found" + crlf
+	unknownParent = "-CLIENT-ERROR Parent not found" + crlf
+	internalError = "-SERVER-ERROR Internal error" + crlf
+	storeFailed   = "-SERVER-ERROR Store failed" + crlf
+)
+
+// wireErrors has a row for each kind of refusal. A full queue and a full disk are no fault of the client's, who may try
+// again: they are server errors.
+var wireErrors = []struct {
+	kind error
+	text string
+}{
+	{core.ErrNotFound, notFound},
+	{core.ErrNoQueue, notFound},
+	{core.ErrDuplicate, duplicate},
+	{core.ErrNotUnique, "-CLIENT-ERROR Duplicate unique" + crlf},
+	{core.ErrNotLeased, "-CLIENT-ERROR Job not leased" + crlf},
+	{core.ErrNotHolder, "-CLIENT-ERROR Job leased by another" + crlf},
+	{core.ErrFinished, hasResult},
+	{core.ErrFull, "-SERVER-ERROR Queue full" + crlf},
+	{core.ErrBusy, "-SERVER-ERROR Queue in use" + crlf},
+	{core.ErrInvalid, "-CLIENT-ERROR Invalid operation" + crlf},
+	{core.ErrDiskFull, "-SERVER-ERROR Disk full" + crlf},
+	{core.ErrStopped, storeFailed},
+	{core.ErrShutdown, "-SERVER-ERROR Shutting down" + crlf},
+	{core.ErrNoGroup, "-CLIENT-ERROR Batch not found" + crlf},
+	{core.ErrGroupState, "-CLIENT-ERROR Batch closed" + crlf},
+}
+
+// errorText is what a client is told of err.
+func errorText(err error) string {
+	for _, row := range wireErrors {
+		if errors.Is(err, row.kind) {
+			return row.text
+		}
+	}
+	return internalError
+}

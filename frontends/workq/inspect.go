@@ -1,0 +1,203 @@
+package workq
+
+import (
+	"math"
+	"slices"
+
+	"broker/core"
+)
+
+// inspect handles "inspect object …" by what it looks at.
+func (s *Session) inspect(b *batch, r *request) {
+	cmd, known := inspections[string(r.args[0])]
+	r.args = slices.Delete(r.args, 0, 1)
+	switch {
+	case !known:
+		b.say(badCommand)
+	case !cmd.fits(r):
+		b.say(badArgs)
+	default:
+		cmd.run(s, b, r)
+	}
+}
+
+// inspectJob handles "inspect job id".
+func (s *Session) inspectJob(b *batch, r *request) {
+	id, good := parseID(r.args[0])
+	if !good || !id.valid() {
+		b.say(badID)
+		return
+	}
+	op := &core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: id.String()}}
+	b.ask(op, slot{tag: op.Tag, answer: answerJob, large: true})
+}
+
+// inspectJobs handles "inspect jobs name offset limit".
+func (s *Session) inspectJobs(b *batch, r *request) { s.listJobs(b, r, core.Ready) }
+
+// inspectScheduled handles "inspect scheduled-jobs name offset limit".
+func (s *Session) inspectScheduled(b *batch, r *request) { s.listJobs(b, r, core.Scheduled) }
+
+// listJobs asks for a page of a queue's jobs in one state.
+func (s *Session) listJobs(b *batch, r *request, state core.State) {
+	if !validName(r.args[0]) {
+		b.say(badName)
+		return
+	}
+	offset, limit, wrong := parsePage(r.args[1:])
+	if wrong != "" {
+		b.say(wrong)
+		return
+	}
+	op := &core.ListJobs{
+		Tag: s.nextTag(), Queue: s.queue(r.args[0]), State: state, Offset: offset, Limit: limit,
+	}
+	b.ask(op, slot{tag: op.Tag, answer: answerJobs, large: true})
+}
+
+// inspectQueue handles "inspect queue name".
+func (s *Session) inspectQueue(b *batch, r *request) {
+	if !validName(r.args[0]) {
+		b.say(badName)
+		return
+	}
+	op := &core.InspectQueue{Tag: s.nextTag(), Queue: s.queue(r.args[0])}
+	b.ask(op, slot{tag: op.Tag, answer: answerQueues})
+}
+
+// inspectQueues handles "inspect queues offset limit".
+func (s *Session) inspectQueues(b *batch, r *request) {
+	offset, limit, wrong := parsePage(r.args)
+	if wrong != "" {
+		b.say(wrong)
+		return
+	}
+	op := &core.ListQueues{Tag: s.nextTag(), Prefix: s.front.opts.Namespace, Offset: offset, Limit: limit}
+	b.ask(op, slot{tag: op.Tag, answer: answerQueues, large: true})
+}
+
+// inspectServer handles "inspect server".
+func (s *Session) inspectServer(b *batch, _ *request) {
+	op := &core.ReadStats{Tag: s.nextTag()}
+	b.ask(op, slot{tag: op.Tag, answer: answerServer})
+}
+
+// parsePage reads an offset and a limit.
+func parsePage(args [][]byte) (offset, limit int, wrong string) {
+	o, good := parseUint(args[0], math.MaxUint32)
+	if !good {
+		return 0, 0, badOffset
+	}
+	l, good := parseUint(args[1], listed)
+	if !good || l == 0 {
+		return 0, 0, badLimit
+	}
+	return int(o), int(l), "" //nolint:gosec // bounded above
+}
+
+// answerJob writes all that is known of one job.
+func answerJob(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
+	if r.Info == nil || r.Info.Job == nil {
+		return append(b, notFound...)
+	}
+	if _, ours := s.front.name(r.Info.Job.Queue); !ours {
+		return append(b, notFound...)
+	}
+	return s.appendJob(appendOK(b, 1), r.Info)
+}
+
+// answerJobs writes a page of jobs. One that is gone by the time its body was to be read is left out.
+func answerJobs(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
+	count := 0
+	for i := range r.Jobs {
+		if r.Jobs[i].Job != nil {
+			count++
+		}
+	}
+	b = appendOK(b, count)
+	for i := range r.Jobs {
+		if r.Jobs[i].Job != nil {
+			b = s.appendJob(b, &r.Jobs[i])
+		}
+	}
+	return b
+}
+
+// appendJob writes the block of one job.
+func (s *Session) appendJob(b []byte, info *core.JobInfo) []byte {
+	j := info.Job
+	scheduled := j.ReadyAt != 0
+	lines := 12
+	if scheduled {
+		lines++
+	}
+	name, _ := s.front.name(j.Queue)
+	b = appendNumber(b, jobName(j), int64(lines))
+	b = append(appendName(appendKey(b, "name"), name), crlf...)
+	b = appendNumber(b, "ttr", j.LeaseFor.Milliseconds())
+	b = appendNumber(b, "ttl", lifetime(j).Milliseconds())
+	b = appendNumber(b, "payload-size", int64(len(j.Body)))
+	b = appendBlob(appendKey(b, "payload"), j.Body)
+	b = appendNumber(b, "max-attempts", int64(j.MaxAttempts))
+	b = appendNumber(b, "attempts", int64(info.Attempts))
+	b = appendNumber(b, "max-fails", int64(j.MaxFails))
+	b = appendNumber(b, "fails", int64(info.Fails))
+	b = appendNumber(b, "priority", int64(info.Priority))
+	b = appendNumber(b, "state", stateNumber(info))
+	b = appendTime(b, "created", info.CreatedAt.Time())
+	if scheduled {
+		b = appendTime(b, "time", j.ReadyAt.Time())
+	}
+	return b
+}
+
+// stateNumber is the state as the protocol counts them.
+func stateNumber(info *core.JobInfo) int64 {
+	const (
+		isNew int64 = iota
+		isCompleted
+		isFailed
+		isPending
+		isLeased
+	)
+	switch info.State {
+	case core.Gone, core.Scheduled, core.Blocked, core.Ready:
+		if info.Requeued {
+			return isPending
+		}
+		return isNew
+	case core.Retrying:
+		return isPending
+	case core.Leased:
+		return isLeased
+	case core.Done:
+		if info.Outcome != nil && info.Outcome.Success {
+			return isCompleted
+		}
+		return isFailed
+	case core.Dead:
+		return isFailed
+	}
+	return isNew
+}
+
+// answerQueues writes the rows of queues.
+func answerQueues(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
+	b = appendOK(b, len(r.Queues))
+	for i := range r.Queues {
+		q := &r.Queues[i]
+		name, _ := s.front.name(q.Name)
+		b = append(appendName(b, name), " 2"+crlf...)
+		b = appendNumber(b, "ready-len", int64(q.Ready()))
+		b = appendNumber(b, "scheduled-len", int64(q.Scheduled))
+	}
+	return b
+}
+
+// answerServer writes what is known of the server. The reference says there are two lines and writes three; we count.
+func answerServer(_ *Session, b []byte, _ *slot, r *core.Reply) []byte {
+	b = append(appendOK(b, 1), "server 3"+crlf...)
+	b = appendNumber(b, "active-clients", int64(r.Stats.Clients[core.Workq]))
+	b = appendNumber(b, "evicted-jobs", int64(r.Stats.ByOrigin[core.Workq].Expired)) //nolint:gosec // a count
+	return appendTime(b, "started", r.Stats.StartedAt.Time())
+}

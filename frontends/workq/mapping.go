@@ -1,0 +1,336 @@
+package workq
+
+import (
+	"bytes"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"broker/core"
+)
+
+// submission is what makes add, schedule and run differ: their arguments behind the ttr.
+type submission struct {
+	ttl  []byte // add, schedule
+	time []byte // schedule
+	wait []byte // run
+}
+
+// Limits of the arguments, in milliseconds.
+const (
+	maxTTR = 86_400_000
+	maxTTL = 2_592_000_000
+)
+
+// newJob makes a job from the line and body of a submission; until is the end of a run's wait. Checks come in the order
+// in which the reference makes them, so that a line with two faults gets the same answer: numbers, then ranges.
+func (s *Session) newJob(r *request, what submission) (job *core.Job, until core.Instant, wrong string) {
+	id, good := parseID(r.args[0])
+	if !good {
+		return nil, 0, badID
+	}
+	ttr, good := parseUint(r.args[2], 1<<63-1)
+	if !good {
+		return nil, 0, badTTR
+	}
+	job = &core.Job{Origin: core.Workq}
+	now := s.front.broker.Now()
+	ttl, wrong := uint64(0), ""
+	if what.wait == nil {
+		if ttl, wrong = setTTL(job, what); wrong == "" {
+			wrong = setLimits(job, r)
+		}
+	}
+	if wrong == "" {
+		wrong = setPriority(job, r)
+	}
+	if wrong == "" && what.wait != nil {
+		wait, inRange := parseWait(what.wait)
+		if !inRange {
+			wrong = badWait
+		}
+		job.Ephemeral, until = true, now.Add(wait)
+	}
+	if wrong == "" {
+		wrong = checkRanges(id, r.args[1], ttr)
+	}
+	if wrong == "" && what.wait == nil {
+		wrong = setExpiry(job, ttl, now)
+	}
+	if wrong != "" {
+		return nil, 0, wrong
+	}
+	job.ID = id.String()
+	job.LeaseFor = time.Duration(ttr) * time.Millisecond //nolint:gosec // bounded by checkRanges
+	job.Body = own(r.body)
+	return job, until, ""
+}
+
+// setTTL reads the ttl, whose range is looked at later, and the time.
+func setTTL(job *core.Job, what submission) (ttl uint64, wrong string) {
+	ttl, good := parseUint(what.ttl, 1<<63-1)
+	if !good {
+		return 0, badTTL
+	}
+	if what.time == nil {
+		return ttl, ""
+	}
+	at, good := parseTime(what.time)
+	if !good {
+		return 0, badTime
+	}
+	job.ReadyAt, job.ScheduledOrder = core.InstantOf(at), true
+	return ttl, ""
+}
+
+// setLimits reads how often a job may be tried.
+func setLimits(job *core.Job, r *request) (wrong string) {
+	if value, given := r.flag("max-attempts"); given {
+		n, good := parseUint(value, 255)
+		if !good {
+			return badMaxAttempts
+		}
+		job.MaxAttempts = uint32(n) //nolint:gosec // bounded above
+	}
+	if value, given := r.flag("max-fails"); given {
+		n, good := parseUint(value, 255)
+		if !good {
+			return badMaxFails
+		}
+		job.MaxFails = uint32(n) //nolint:gosec // bounded above
+	}
+	return ""
+}
+
+// setPriority reads the priority.
+func setPriority(job *core.Job, r *request) (wrong string) {
+	if value, given := r.flag("priority"); given {
+		n, good := parsePriority(value)
+		if !good {
+			return badPriority
+		}
+		job.Priority = n
+	}
+	return ""
+}
+
+// checkRanges looks at what was only read before.
+func checkRanges(id jobID, name []byte, ttr uint64) (wrong string) {
+	switch {
+	case !id.valid():
+		return badID
+	case !validName(name):
+		return badName
+	case ttr == 0 || ttr > maxTTR:
+		return badTTR
+	}
+	return ""
+}
+
+// setExpiry gives a job its time to live, which begins at its time or now. It is also as long as its outcome is kept.
+func setExpiry(job *core.Job, ttl uint64, now core.Instant) (wrong string) {
+	if ttl == 0 || ttl > maxTTL {
+		return badTTL
+	}
+	from := now
+	if job.ScheduledOrder {
+		from = job.ReadyAt
+	}
+	job.ExpiresAt = from.Add(time.Duration(ttl) * time.Millisecond) //nolint:gosec // bounded above
+	if job.ExpiresAt <= now {
+		return badTime
+	}
+	job.RetainUntil, job.CreatedAt = job.ExpiresAt, now
+	return ""
+}
+
+// place says where a job waits and what it is, after the rules of the configuration.
+func (s *Session) place(job *core.Job, name []byte) {
+	job.Queue = s.queue(name)
+	if s.front.opts.Namespace != "" && job.Type == "" {
+		job.Type = string(name)
+	}
+	if s.front.opts.Route == nil {
+		return
+	}
+	said, typ := string(name), job.Type
+	if typ == "" {
+		typ = said
+	}
+	queue, typ := s.front.opts.Route(said, typ)
+	if queue != said {
+		job.Queue = queue
+	}
+	job.Type = typ
+}
+
+// linkJob adds what the flags of ours say. The jobs that it names are looked up before: those commands that came
+// earlier are handed over first.
+func (s *Session) linkJob(b *batch, r *request, job *core.Job) (wrong string) {
+	if value, given := r.flag("unique"); given {
+		if !validWord(value) {
+			return badUnique
+		}
+		job.UniqueKey, job.Unique = string(value), core.UniqueRefuse
+	}
+	if value, given := r.flag("type"); given {
+		if !validWord(value) || !utf8.Valid(value) {
+			return badType
+		}
+		job.Type = string(value)
+	}
+	if value, given := r.flag("after"); given {
+		seqs, good, found := s.resolve(b, value)
+		switch {
+		case !good:
+			return badAfter
+		case !found:
+			return unknownAfter
+		}
+		job.After = seqs
+	}
+	if value, given := r.flag("parent"); given {
+		seqs, good, found := s.resolve(b, value)
+		switch {
+		case !good || len(seqs) > 1:
+			return badParent
+		case !found:
+			return unknownParent
+		}
+		job.Parent = seqs[0]
+	}
+	return ""
+}
+
+// resolve finds the numbers of jobs named in a list. Good: it is a list of ids. Found: there are such jobs.
+func (s *Session) resolve(b *batch, list []byte) (seqs []uint64, good, found bool) {
+	var ops []core.Op
+	for text := range bytes.SplitSeq(list, []byte{','}) {
+		id, ok := parseID(text)
+		if !ok || !id.valid() || len(ops) == core.MaxAfter {
+			return nil, false, false
+		}
+		ops = append(ops, &core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: id.String()}, Brief: true})
+	}
+	s.flush(b)
+	for _, r := range s.front.broker.Do(s.client, ops, nil) {
+		if r.Kind == core.Inspected {
+			seqs = append(seqs, r.Info.Seq)
+		}
+	}
+	return seqs, true, len(seqs) == len(ops)
+}
+
+// queue is the core's name of a queue. The last one is kept: most clients name the same again and again.
+func (s *Session) queue(name []byte) string {
+	if string(name) != s.lastName || s.lastQueue == "" {
+		s.lastQueue = s.front.opts.Namespace + string(name)
+		s.lastName = s.lastQueue[len(s.front.opts.Namespace):]
+	}
+	return s.lastQueue
+}
+
+// leaseQueues are the core's names of the queues of a lease, each once: they are chosen from with equal chances. The
+// last list is kept, for a worker asks for the same again and again; the core only reads it.
+func (s *Session) leaseQueues(names [][]byte) []string {
+	if len(names) == len(s.queues) && s.sameNames(names) {
+		return s.queues
+	}
+	queues := make([]string, 0, len(names))
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		if seen[string(name)] {
+			continue
+		}
+		seen[string(name)] = true
+		queues = append(queues, s.front.opts.Namespace+string(name))
+	}
+	s.queues = queues
+	return queues
+}
+
+// sameNames reports whether these are the names of the last lease.
+func (s *Session) sameNames(names [][]byte) bool {
+	for i, name := range names {
+		if s.queues[i][len(s.front.opts.Namespace):] != string(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// failure is what a worker's fail tells: its bytes, and as a message what of them is text.
+func failure(body []byte) *core.Failure {
+	const messageBytes = 1000
+	text := body
+	if len(text) > messageBytes {
+		text = text[:messageBytes]
+		for len(text) > 0 && !utf8.RuneStart(body[len(text)]) {
+			text = text[:len(text)-1]
+		}
+	}
+	return &core.Failure{Message: strings.ToValidUTF8(string(text), "\uFFFD"), Data: own(body)}
+}
+
+// own copies bytes out of the input: the broker keeps them.
+func own(p []byte) []byte { return append(make([]byte, 0, len(p)), p...) }
+
+// jobName is the id of a job in this protocol: its own if that is a UUIDv4, else its alias.
+func jobName(j *core.Job) string {
+	if core.IsUUIDv4(j.ID) {
+		return j.ID
+	}
+	return core.Alias(j.Seq)
+}
+
+// lifetime is a job's ttl: from its time, or from when it was made.
+func lifetime(j *core.Job) time.Duration {
+	from := j.CreatedAt
+	switch {
+	case j.ExpiresAt == 0:
+		return 0
+	case j.ReadyAt != 0:
+		from = j.ReadyAt
+	}
+	return j.ExpiresAt.Sub(from)
+}
+
+// answerDone writes that all is well.
+func answerDone(_ *Session, b []byte, _ *slot, _ *core.Reply) []byte { return append(b, done...) }
+
+// answerLease writes a job for a worker, or that none came.
+func answerLease(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
+	if r.Kind != core.Assigned {
+		return append(b, timedOut...)
+	}
+	name, _ := s.front.name(r.Job.Queue)
+	return appendLease(b, jobName(r.Job), name, r.Lease.LeaseFor, r.Job.Body)
+}
+
+// answerOutcome writes how a job ended, or that it did not in time.
+func answerOutcome(_ *Session, b []byte, sl *slot, r *core.Reply) []byte {
+	if r.Kind != core.Ended {
+		return append(b, timedOut...)
+	}
+	switch r.Outcome.Cause {
+	case core.Finished:
+		return appendOutcome(b, sl.id, r.Outcome.Success, resultOf(r.Outcome))
+	case core.LeaseRanOut:
+		return appendOutcome(b, sl.id, false, nil)
+	case core.Expired, core.Cancelled:
+	}
+	return append(b, notFound...)
+}
+
+// resultOf is the result of a job: what its worker returned, or why it failed.
+func resultOf(o *core.Outcome) []byte {
+	switch {
+	case o.Success || o.Failure == nil:
+		return o.Result
+	case len(o.Failure.Data) > 0:
+		return o.Failure.Data
+	case o.Failure.Message != "":
+		return []byte(o.Failure.Message)
+	}
+	return o.Result
+}

@@ -1,0 +1,332 @@
+package workq
+
+import (
+	"broker/core"
+	"broker/frontends"
+)
+
+// Session is one connection: where it stands in its input, and the command it is blocked on.
+type Session struct {
+	front  *Frontend
+	conn   frontends.Conn
+	client core.ClientID
+	tag    uint64 // of the last operation
+
+	scanned int    // bytes of unread input known to hold no line end
+	needed  int    // bytes without which the command in front is not complete; zero: unknown
+	lacking string // what is said if they never come; empty: nothing
+	refused refusedBody
+	waiting slot // the command that waits for its reply; tag zero: none
+	shut    bool // nothing more is read
+
+	lastName  string // the last queue's name as the client gave it, and in the core
+	lastQueue string
+	queues    []string // and in the core
+}
+
+var _ frontends.Session = (*Session)(nil)
+
+// refusedBody is a body that is not wanted: it is left out of the input.
+type refusedBody struct {
+	state refusedState
+	size  int64 // still to come
+}
+
+// refusedState says how a refused body is left out.
+type refusedState uint8
+
+// There is none. It is left out once it is there as a whole and ends in CRLF: else it was not sent, and what is there
+// are commands. It is too large to be kept: it is left out as it comes, then the CRLF behind it, if there is one.
+const (
+	refusedNone refusedState = iota
+	refusedWhole
+	refusedStream
+	refusedEnd
+)
+
+// Feed implements frontends.Session.
+func (s *Session) Feed(in []byte) int {
+	if s.shut {
+		return len(in)
+	}
+	if s.waiting.tag != 0 || len(in) < s.needed {
+		return 0
+	}
+	b := takeBatch()
+	defer giveBack(b)
+	used := 0
+	for !s.shut && s.waiting.tag == 0 {
+		n, more := s.step(b, in[used:])
+		used += n
+		if !more {
+			break
+		}
+		if b.due {
+			s.flush(b)
+		}
+	}
+	s.flush(b)
+	if s.shut {
+		return len(in)
+	}
+	return used
+}
+
+// step takes one command, or one part of a refused body, from the front of in. More is false when what is left is not
+// complete.
+func (s *Session) step(b *batch, in []byte) (used int, more bool) {
+	s.needed, s.lacking = 0, ""
+	if s.refused.state != refusedNone {
+		return s.leaveOut(in)
+	}
+	line, n, bare := cutLine(in, min(s.scanned, len(in)))
+	if limit := s.front.maxCommand(); n > limit || n == 0 && len(in) > limit {
+		s.close(b, tooLong)
+		return 0, false
+	}
+	if n == 0 {
+		s.scanned = len(in)
+		return 0, false
+	}
+	s.scanned = 0
+	if bare {
+		b.say(badLineEnd)
+		return n, true
+	}
+	r := &b.request
+	r.parse(line)
+	cmd, known := commands[string(r.word)]
+	if !cmd.body {
+		s.plain(b, cmd, known)
+		return n, true
+	}
+	return s.withBody(b, cmd, n, in)
+}
+
+// plain runs a command that is a line only.
+func (s *Session) plain(b *batch, cmd command, known bool) {
+	r := &b.request
+	switch {
+	case r.badFlags:
+		b.say(badFlags)
+	case !known:
+		b.say(badCommand)
+	case !cmd.fits(r):
+		b.say(badArgs)
+	default:
+		cmd.run(s, b, r)
+	}
+}
+
+// withBody runs a command whose line is the first n bytes of in, once its body is there. What can be seen to be wrong
+// by the line alone is answered at once, and the body that was declared is left out.
+func (s *Session) withBody(b *batch, cmd command, n int, in []byte) (used int, more bool) {
+	r := &b.request
+	if wrong := cmd.wrongLine(r); wrong != "" {
+		b.say(wrong)
+		s.refuse(b, cmd.declared(r))
+		return n, true
+	}
+	size, ok := parseSize(r.args[cmd.args-1])
+	if !ok || size < 0 || size > int64(s.front.opts.MaxBodyBytes) {
+		b.say(cmd.badSize)
+		s.refuse(b, size)
+		return n, true
+	}
+	end := n + int(size)
+	if end+len(crlf) > s.front.maxCommand() {
+		s.close(b, tooLong)
+		return n, false
+	}
+	at, found := 0, endShort
+	if len(in) > end {
+		at, found = cutBodyEnd(in[end:])
+	}
+	switch found {
+	case endShort:
+		s.needed, s.lacking = max(end, len(in))+1, cmd.badSize
+		return 0, false
+	case endLost:
+		s.close(b, cmd.badSize)
+	case endWrong:
+		b.say(cmd.badSize)
+	case endGood:
+		r.body = in[n:end]
+		if len(r.flags) > cmd.flags && cmd.counted(r) > cmd.flags {
+			b.say(badArgs)
+			break
+		}
+		cmd.run(s, b, r)
+	}
+	return end + at, true
+}
+
+// refuse begins to leave out a body of a declared size.
+func (s *Session) refuse(b *batch, size int64) {
+	switch {
+	case size < 0:
+	case size <= int64(s.front.opts.MaxBodyBytes):
+		s.refused = refusedBody{state: refusedWhole, size: size}
+	case size <= maxSwallow:
+		s.refused = refusedBody{state: refusedStream, size: size}
+	default:
+		s.flush(b)
+		s.shutdown()
+	}
+}
+
+// leaveOut takes what it can of a refused body.
+func (s *Session) leaveOut(in []byte) (used int, more bool) {
+	switch s.refused.state {
+	case refusedNone:
+	case refusedWhole:
+		end := int(s.refused.size)
+		if len(in) < end+len(crlf) {
+			s.needed = end + len(crlf)
+			return 0, false
+		}
+		if string(in[end:end+len(crlf)]) == crlf {
+			used = end + len(crlf)
+		}
+		s.refused = refusedBody{}
+	case refusedStream:
+		used = int(min(s.refused.size, int64(len(in))))
+		s.refused.size -= int64(used)
+		if s.refused.size > 0 {
+			return used, false
+		}
+		s.refused.state = refusedEnd
+	case refusedEnd:
+		if len(in) == 0 || len(in) == 1 && in[0] == '\r' {
+			return 0, false
+		}
+		if string(in[:len(crlf)]) == crlf {
+			used = len(crlf)
+		}
+		s.refused = refusedBody{}
+	}
+	return used, true
+}
+
+// close says a last word.
+func (s *Session) close(b *batch, text string) {
+	b.say(text)
+	s.flush(b)
+	s.shutdown()
+}
+
+// shutdown reads nothing more and closes the connection when all that was written is sent.
+func (s *Session) shutdown() {
+	s.shut = true
+	s.conn.Shut()
+}
+
+// flush hands the operations to the broker and writes all answers in their order. The last command may be left waiting.
+func (s *Session) flush(b *batch) {
+	if len(b.slots) == 0 {
+		return
+	}
+	if len(b.ops) > 0 {
+		b.replies = s.front.broker.Do(s.client, b.ops, b.replies[:0])
+	}
+	replies := b.replies
+	for i := range b.slots {
+		sl := &b.slots[i]
+		if sl.tag == 0 {
+			s.conn.Out().WriteString(sl.text)
+			continue
+		}
+		for len(replies) > 0 && !sl.takes(&replies[0]) {
+			replies = replies[1:]
+		}
+		if len(replies) == 0 {
+			s.waiting = *sl
+			break
+		}
+		s.write(sl, &replies[0])
+		replies = replies[1:]
+	}
+	b.reset()
+	if s.conn.Out().Len() > s.front.opts.MaxOutputBytes {
+		s.shut = true
+		s.conn.Abort()
+	}
+}
+
+// takes reports whether a reply is the one that answers the command: run is told first that its job was submitted.
+func (sl *slot) takes(r *core.Reply) bool {
+	return r.Tag == sl.tag && !(sl.wait && r.Kind == core.Submitted)
+}
+
+// write puts the answer to one command into the outbox.
+func (s *Session) write(sl *slot, r *core.Reply) {
+	out := s.conn.Out()
+	buf := out.Buf()
+	if r.Kind == core.Failed {
+		out.Put(append(buf, errorText(r.Err)...), r.Commit)
+		return
+	}
+	out.Put(sl.answer(s, buf, sl, r), r.Commit)
+}
+
+// nextTag numbers an operation.
+func (s *Session) nextTag() uint64 {
+	s.tag++
+	return s.tag
+}
+
+// Deliver implements frontends.Session.
+func (s *Session) Deliver() {
+	if s.waiting.tag == 0 {
+		return
+	}
+	b := takeBatch()
+	defer giveBack(b)
+	b.replies = s.front.broker.Do(s.client, nil, b.replies[:0])
+	for i := range b.replies {
+		if s.waiting.takes(&b.replies[i]) {
+			sl := s.waiting
+			s.waiting = slot{}
+			s.write(&sl, &b.replies[i])
+			return
+		}
+	}
+}
+
+// Refusal implements frontends.Session.
+func (s *Session) Refusal() []byte { return []byte(storeFailed) }
+
+// EOF implements frontends.Session: everything that was sent is answered, without waiting for anything.
+func (s *Session) EOF(input []byte) {
+	for !s.shut {
+		if s.waiting.tag != 0 {
+			s.abandon()
+		}
+		input = input[s.Feed(input):]
+		if s.waiting.tag == 0 {
+			break
+		}
+	}
+	if !s.shut {
+		s.conn.Out().WriteString(s.lacking)
+	}
+}
+
+// abandon ends the wait of the command in work. The client of the broker is exchanged for a new one: that takes back
+// whatever was parked in its name.
+func (s *Session) abandon() {
+	s.Deliver()
+	if s.waiting.tag == 0 {
+		return
+	}
+	s.waiting = slot{}
+	s.front.broker.Close(s.client)
+	s.client = s.front.open(s.conn)
+	s.conn.Out().WriteString(timedOut)
+}
+
+// Closed implements frontends.Session.
+func (s *Session) Closed() {
+	s.shut = true
+	s.front.broker.Close(s.client)
+}
