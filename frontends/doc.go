@@ -8,6 +8,11 @@
 // commit it rests on. When Feed returns, the loop sends what may leave. Replies that come later (a job for a parked
 // lease, an outcome, a commit) wake the connection: the loop calls Deliver, then offers unread input again.
 //
+// Feed is offered all unread input each time more has come, so it looks at a packet's announced size before its body. It
+// returns once it has written some 256 KiB to the Outbox, so that limits are looked at before the next request; the loop
+// calls it again at once. A front-end that also has a method Overflow() []byte words the refusal for a client that meets
+// its connection limit.
+//
 // # Adding one
 //
 // Copy frontends/workq, the smallest. Rewrite doc.go first; then wire.go with its fuzz target, which knows no core; then

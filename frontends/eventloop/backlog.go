@@ -1,0 +1,102 @@
+package eventloop
+
+import (
+	"io"
+	"sync"
+)
+
+// writePiece bounds one write, in bytes, so that pending goes down steadily while a long backlog drains.
+const writePiece = 256 << 10
+
+// backlog writes what a socket did not take at once. Its goroutine lives only while there is something to write: it
+// ends by itself when all is written, at the first error, or when the writer is closed under it.
+type backlog struct {
+	mu     sync.Mutex // guards all below
+	queue  []byte
+	size   int // bytes not yet written: queue and what the goroutine holds
+	failed bool
+	w      io.WriteCloser // the running goroutine's; nil: none is running
+}
+
+// append queues a copy of p if the goroutine is running; else it does nothing and reports false.
+func (b *backlog) append(p []byte) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.w == nil {
+		return false
+	}
+	b.queue = append(b.queue, p...)
+	b.size += len(p)
+	return true
+}
+
+// start queues a copy of p and starts the goroutine, which must not be running. It owns w and closes it when it ends;
+// then it calls done.
+func (b *backlog) start(p []byte, w io.WriteCloser, done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue, b.size, b.w = append(b.queue, p...), len(p), w
+	go b.drain(w, done)
+}
+
+// state reports how much is not written yet and whether writing has failed.
+func (b *backlog) state() (pending int, failed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.size, b.failed
+}
+
+// abort gives up what is queued.
+func (b *backlog) abort() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.w != nil {
+		_ = b.w.Close() // unblocks the goroutine, which closes again
+	}
+}
+
+// drain is the goroutine.
+func (b *backlog) drain(w io.WriteCloser, done func()) {
+	defer done()
+	defer func() { _ = w.Close() }() // all is written, or nothing can be
+	var spare []byte
+	for {
+		p, more := b.take(spare)
+		if !more {
+			return
+		}
+		spare = p
+		for len(p) > 0 {
+			n, err := w.Write(p[:min(len(p), writePiece)])
+			p = p[n:]
+			if b.wrote(n, err) {
+				return
+			}
+		}
+	}
+}
+
+// take hands over what is queued. If there is nothing the goroutine's end is decided here, under the lock, so that no
+// byte can be queued behind its back.
+func (b *backlog) take(spare []byte) ([]byte, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		b.w, b.queue = nil, nil
+		return nil, false
+	}
+	p := b.queue
+	b.queue = spare[:0]
+	return p, true
+}
+
+// wrote counts and reports whether writing has failed.
+func (b *backlog) wrote(n int, err error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.size -= n
+	if err != nil {
+		b.failed, b.w, b.queue, b.size = true, nil, nil, 0
+	}
+	return err != nil
+}

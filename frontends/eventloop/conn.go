@@ -1,0 +1,364 @@
+package eventloop
+
+import (
+	"net"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"broker/frontends"
+)
+
+// phase is where a connection is between its first and its last byte; the picture is in doc.go.
+type phase uint8
+
+const (
+	serving   phase = iota
+	leaving         // the session is closed; what it wrote is on its way out
+	lingering       // all is out and the peer was told; it may still be sending
+	gone
+)
+
+// flushAt bounds what one turn collects before it writes, in bytes.
+const flushAt = 256 << 10
+
+// conn is one connection, whatever carries it. Used on its loop only, but for Wake and Abort.
+type conn struct {
+	srv     *Server
+	group   *group
+	loop    *loop
+	wire    wire
+	session frontends.Session
+	out     frontends.Outbox
+	in      inbuf
+	remote  net.Addr
+	fd      int
+
+	phase   phase
+	shut    bool   // the session wants to leave
+	eof     bool   // the peer has closed its sending side
+	refusal []byte // of the closed session
+
+	// fresh says that nothing was on its way out when the session was last called with a clean slate: what it has
+	// written since is let through, whatever its size.
+	fresh bool
+
+	// excess is by how much one reply to an idle connection is larger than the limit: that much more may wait until
+	// nothing waits any more.
+	excess int
+
+	lastPending int       // bytes on their way out, and when that was last seen to change: who takes nothing for too
+	lastMoved   time.Time // long while leaving is cut off
+
+	marked  atomic.Bool // on the loop's list
+	aborted atomic.Bool
+}
+
+// Out implements frontends.Conn.
+func (c *conn) Out() *frontends.Outbox { return &c.out }
+
+// RemoteAddr implements frontends.Conn.
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+// FD implements frontends.Conn.
+func (c *conn) FD() int { return c.fd }
+
+// Shut implements frontends.Conn.
+func (c *conn) Shut() { c.shut = true }
+
+// Wake implements frontends.Conn.
+func (c *conn) Wake() {
+	if !c.marked.Swap(true) {
+		c.loop.mark(c)
+	}
+}
+
+// Abort implements frontends.Conn.
+func (c *conn) Abort() {
+	c.aborted.Store(true)
+	c.Wake()
+}
+
+// open starts the session.
+func (c *conn) open() {
+	defer c.recovered()
+	c.fresh = true
+	c.session = c.group.frontend.Open(c)
+	c.settle()
+}
+
+// received takes what came in; p dies when it returns.
+func (c *conn) received(p []byte) {
+	if c.phase != serving {
+		return
+	}
+	defer c.recovered()
+	c.fresh = c.idle()
+	switch {
+	case c.in.len() == 0:
+		c.in.hold(p[c.feed(p):])
+	case c.in.len()+len(p) <= cap(c.loop.scratch):
+		// The joint of two reads is mended in the loop's scratch space, so that the conn keeps no large buffer itself.
+		all := append(append(c.loop.scratch[:0], c.in.unread()...), p...)
+		c.in.clear()
+		c.in.hold(all[c.feed(all):])
+	default:
+		c.in.hold(p)
+		c.in.used(c.feed(c.in.unread()))
+	}
+	c.settle()
+}
+
+// feed offers p to the session until it takes no more, and returns how much it took.
+func (c *conn) feed(p []byte) int {
+	at := 0
+	for at < len(p) && c.phase == serving && !c.shut && !c.aborted.Load() {
+		n := c.session.Feed(p[at:])
+		at += n
+		if n == 0 {
+			break
+		}
+		if c.out.Len() > flushAt {
+			c.flush()
+			c.limit()
+			c.fresh = c.idle()
+		}
+	}
+	return at
+}
+
+// turn serves a marked conn: replies that the broker has, then input that waited for them, then output.
+func (c *conn) turn() {
+	c.marked.Store(false)
+	if c.phase == gone {
+		return
+	}
+	defer c.recovered()
+	c.fresh = c.idle()
+	if c.phase == serving && !c.aborted.Load() {
+		c.session.Deliver()
+		if c.in.len() > 0 {
+			c.in.used(c.feed(c.in.unread()))
+		}
+	}
+	c.settle()
+}
+
+// hungUp is told that no more will come in: the peer has closed its sending side (eof), or the connection is broken.
+// The socket dies when it returns, unless the wire was told to keep it.
+func (c *conn) hungUp(eof bool) {
+	defer c.recovered()
+	if !eof || c.phase == lingering || c.aborted.Load() {
+		c.drop()
+		return
+	}
+	c.eof = true
+	if c.phase == serving {
+		c.session.EOF(c.in.unread())
+		c.in.clear()
+		c.flush()
+		c.leave()
+	}
+	if c.phase != leaving {
+		return
+	}
+	pending, failed := c.wire.pending()
+	keep := pending+c.out.Len() > 0 && !failed
+	if err := c.wire.hangup(keep); err != nil || !keep {
+		c.drop()
+	}
+}
+
+// settle follows every call of the session: it sends what may leave and carries out what was asked for meanwhile.
+func (c *conn) settle() {
+	if c.phase == gone {
+		return
+	}
+	if c.aborted.Load() {
+		c.drop()
+		return
+	}
+	c.flush()
+	c.limit()
+	if c.phase == serving && c.shut {
+		c.leave()
+	}
+	if c.phase == leaving {
+		c.depart()
+	}
+}
+
+// flush sends what the commits on disk allow.
+func (c *conn) flush() {
+	if c.out.Len() == 0 || c.phase == gone {
+		return
+	}
+	if c.out.Held() > 0 && c.srv.broker.Stopped() {
+		c.refuse()
+	}
+	p := c.out.Sendable(c.srv.broker.Committed())
+	if len(p) == 0 {
+		return
+	}
+	if err := c.wire.send(p); err != nil {
+		c.drop()
+		return
+	}
+	c.out.Sent(len(p))
+}
+
+// refuse replaces what no commit will release any more.
+func (c *conn) refuse() {
+	if c.phase == serving {
+		c.refusal = c.session.Refusal()
+	}
+	c.out.Refuse(c.refusal)
+}
+
+// idle reports that nothing is on its way out.
+func (c *conn) idle() bool {
+	pending, _ := c.wire.pending()
+	return pending+c.out.Len() == 0
+}
+
+// limit drops a conn that makes us hold too much.
+func (c *conn) limit() {
+	if c.phase == gone {
+		return
+	}
+	pending, failed := c.wire.pending()
+	if failed {
+		c.drop()
+		return
+	}
+	pending += c.out.Len()
+	over := pending - c.group.limits.MaxOutput
+	switch {
+	case pending == 0:
+		c.excess = 0
+	case c.fresh:
+		c.excess = max(0, over)
+	case over > c.excess:
+		c.log("output_limit", pending)
+		c.drop()
+		return
+	}
+	if c.in.len() > c.group.limits.MaxInput {
+		c.log("input_limit", c.in.len())
+		c.drop()
+	}
+}
+
+// log tells of a conn that was cut off.
+func (c *conn) log(why string, held int) {
+	c.srv.log.Info().Str("frontend", c.group.name).Int("conn", c.fd).Str("remote", c.remoteText()).
+		Str("limit", why).Int("held_bytes", held).Msg("connection cut off")
+}
+
+func (c *conn) remoteText() string {
+	if c.remote == nil {
+		return ""
+	}
+	return c.remote.String()
+}
+
+// leave closes the session; what it wrote stays on its way out.
+func (c *conn) leave() {
+	if c.phase != serving {
+		return
+	}
+	c.phase, c.refusal = leaving, c.session.Refusal()
+	c.in.clear()
+	c.closeSession()
+	if c.phase == leaving {
+		c.loop.departed[c] = struct{}{}
+		c.srv.leaving.Add(1)
+		c.srv.hurry()
+	}
+}
+
+// depart moves a leaving conn on once all is out.
+func (c *conn) depart() {
+	if !c.idle() {
+		return
+	}
+	if c.eof {
+		c.drop()
+		return
+	}
+	c.wire.finish()
+	c.phase = lingering
+	c.srv.leaving.Add(-1)
+	c.lastMoved = time.Now()
+}
+
+// retire ends the session because the server stops.
+func (c *conn) retire() {
+	defer c.recovered()
+	c.shut = true
+	c.settle()
+}
+
+// age is called now and then for a conn that is leaving or lingering.
+func (c *conn) age(now time.Time) {
+	defer c.recovered()
+	switch c.phase {
+	case serving, gone:
+	case leaving:
+		c.fresh = false
+		c.settle()
+		pending, _ := c.wire.pending()
+		if pending += c.out.Len(); pending != c.lastPending || c.lastMoved.IsZero() {
+			c.lastPending, c.lastMoved = pending, now
+		}
+		if c.phase == leaving && now.Sub(c.lastMoved) > c.srv.patience(leaving) {
+			c.drop()
+		}
+	case lingering:
+		if now.Sub(c.lastMoved) > c.srv.patience(lingering) {
+			c.drop()
+		}
+	}
+}
+
+// drop ends the conn now.
+func (c *conn) drop() {
+	if c.phase == gone {
+		return
+	}
+	was := c.phase
+	c.phase = gone
+	switch was {
+	case serving:
+		c.closeSession()
+	case leaving:
+		if _, counted := c.loop.departed[c]; counted {
+			c.srv.leaving.Add(-1)
+		}
+	case lingering, gone:
+	}
+	c.in, c.out, c.refusal = inbuf{}, frontends.Outbox{}, nil
+	delete(c.loop.conns, c)
+	delete(c.loop.departed, c)
+	c.wire.close()
+	c.group.open.Add(-1)
+}
+
+// closeSession tells the session, once, that the connection is gone.
+func (c *conn) closeSession() {
+	defer c.recovered()
+	if s := c.session; s != nil {
+		s.Closed()
+	}
+}
+
+// recovered ends a conn whose session has panicked, and it alone.
+func (c *conn) recovered() {
+	r := recover()
+	if r == nil {
+		return
+	}
+	c.srv.log.Error().Str("frontend", c.group.name).Int("conn", c.fd).Str("remote", c.remoteText()).
+		Interface("panic", r).Bytes("stack", debug.Stack()).Msg("session failed")
+	c.drop()
+}

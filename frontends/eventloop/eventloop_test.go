@@ -1,0 +1,522 @@
+package eventloop
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"broker/frontends"
+)
+
+// carriers runs test over each kind of connection.
+func carriers(t *testing.T, test func(t *testing.T, f *fixture, dial func(*testing.T) *client), settings ...setting) {
+	t.Run("tcp", func(t *testing.T) {
+		t.Parallel()
+		f := setup(t, settings...)
+		test(t, f, f.dial)
+	})
+	t.Run("unix", func(t *testing.T) {
+		t.Parallel()
+		f := setup(t, append(settings, overUnix(t))...)
+		test(t, f, f.dial)
+	})
+	t.Run("tls", func(t *testing.T) {
+		t.Parallel()
+		keys := newKeys(t)
+		f := setup(t, append(settings, keys.server)...)
+		test(t, f, func(t *testing.T) *client { return keys.dial(t, f) })
+	})
+}
+
+func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		go func() {
+			for i := range 2000 {
+				fmt.Fprintf(c, "echo %d\nlater l%d\n", i, i)
+			}
+		}()
+		for i := range 2000 {
+			c.want(fmt.Sprint(i), fmt.Sprintf("l%d", i))
+		}
+	})
+}
+
+func TestInputSplitAnywhereGivesTheSameAnswers(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		text := "echo one\nbody 5\nabcdeecho two\nlater three\necho four\n"
+		for i := range text {
+			c.send(text[i : i+1])
+		}
+		c.want("one", fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte("abcde"))), "two", "three", "four")
+	})
+}
+
+func TestRepliesWaitForTheirCommit(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send("echo first\nhold 2 second\necho third\nhold 3 fourth\n")
+		c.want("first")
+		f.broker.committed.Store(1)
+		f.toy.wakeAll()
+		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		if _, err := c.r.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("a held reply left: %v", err)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		f.broker.committed.Store(2)
+		f.toy.wakeAll()
+		c.want("second", "third")
+		f.broker.committed.Store(3)
+		f.toy.wakeAll()
+		c.want("fourth")
+	})
+}
+
+func TestHeldRepliesAreRefusedWhenTheStoreFails(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send("hold 9 never\necho after\n")
+		eventually(t, "session", func() bool { return f.toy.opened.Load() == 1 })
+		f.broker.stopped.Store(true)
+		eventually(t, "refusal", func() bool {
+			f.toy.wakeAll()
+			_ = c.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
+			_, err := c.r.Peek(1)
+			return err == nil
+		})
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		c.want("refused", "after")
+	})
+}
+
+func TestHalfClosedClientGetsItsLastAnswers(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send("echo one\nhold 5 two\nbig 30000000\necho thr")
+		c.closeWrite()
+		c.want("one")
+		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
+		f.broker.committed.Store(5)
+		c.want("two", strings.Repeat("x", 30000000))
+		if got := c.wantEnd(); got != "left 8\n" {
+			t.Errorf("after the last answer came %q", got)
+		}
+		if n := f.toy.eofs.Load(); n != 1 {
+			t.Errorf("EOF was called %d times", n)
+		}
+		eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
+	}, limits(1<<20, 64<<20))
+}
+
+func TestShutSendsEverythingFirst(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send("big 20000000\nhold 1 held\nbye now\necho never\n")
+		c.want(strings.Repeat("x", 20000000))
+		f.broker.committed.Store(1)
+		f.toy.wakeAll()
+		c.want("held", "now")
+		if rest := c.wantEnd(); rest != "" {
+			t.Errorf("after the end came %q", rest)
+		}
+		_ = c.Close()
+		eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
+		if n := f.toy.closed.Load(); n != 1 {
+			t.Errorf("Closed was called %d times", n)
+		}
+	}, limits(1<<20, 64<<20))
+}
+
+func TestLastReplyIsNotOvertakenByAReset(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for range 50 {
+		c := f.dial(t)
+		c.send("bye refused\n")
+		for range 20 { // still sending what the server will not read
+			_, _ = io.WriteString(c, strings.Repeat("y", 10000))
+		}
+		c.want("refused")
+		_ = c.Close()
+	}
+}
+
+func TestWholeTimeOfLingeringIsBounded(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.dial(t)
+	c.send("bye now\n")
+	c.want("now")
+	if rest := c.wantEnd(); rest != "" {
+		t.Errorf("after the end came %q", rest)
+	}
+	eventually(t, "server gives up on a client that does not close", func() bool { return f.Counts()["toy"].Open == 0 })
+}
+
+func TestPanicEndsOneConnectionOnly(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		other, c := dial(t), dial(t)
+		other.send("echo before\n")
+		other.want("before")
+		c.send("echo one\npanic\n")
+		c.wantEnd()
+		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
+		other.send("echo after\n")
+		other.want("after")
+		if !strings.Contains(f.log.String(), "as asked") || !strings.Contains(f.log.String(), "toy_test.go") {
+			t.Errorf("the log does not tell what failed: %s", f.log)
+		}
+	})
+}
+
+func TestAbortEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send("abort\n")
+		c.wantEnd()
+		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
+	})
+}
+
+func TestReaderThatDoesNotReadIsCutOff(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		go func() {
+			for {
+				if _, err := io.WriteString(c, "big 100000\n"); err != nil {
+					return
+				}
+			}
+		}()
+		eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
+		eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
+		if !strings.Contains(f.log.String(), "output_limit") {
+			t.Errorf("the log does not say why: %s", f.log)
+		}
+	})
+}
+
+func TestRequestsInOneReadCannotPileUpOutput(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.dial(t)
+	c.send(strings.Repeat("big 500000\n", 1000)) // 500 MB, asked for in one packet
+	eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
+}
+
+func TestOneReplyLargerThanTheLimitPasses(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		for range 3 {
+			c.send("big 40000000\n")
+			c.want(strings.Repeat("x", 40000000))
+		}
+		c.send("later a\necho b\n")
+		c.want("a", "b")
+	})
+}
+
+func TestInputThatIsNotTakenEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		go func() {
+			for range 1000 {
+				if _, err := c.Write(make([]byte, 10000)); err != nil {
+					return
+				}
+			}
+		}()
+		eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
+		if !strings.Contains(f.log.String(), "input_limit") {
+			t.Errorf("the log does not say why: %s", f.log)
+		}
+	})
+}
+
+func TestLargeBodyArrivesInReasonableTime(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		body := make([]byte, 64<<20)
+		for i := range body {
+			body[i] = byte(i * 7)
+		}
+		go func() { _, _ = c.Write(append([]byte(fmt.Sprintf("body %d\n", len(body))), body...)) }()
+		c.want(fmt.Sprintf("%08x", crc32.ChecksumIEEE(body)))
+	}, limits(65<<20, 1<<20))
+}
+
+func TestGarbageHurtsNobody(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		var wg sync.WaitGroup
+		for i := range 20 {
+			c := dial(t)
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(1, uint64(i)))
+				p := make([]byte, 1+r.IntN(50000))
+				for j := range p {
+					p[j] = byte(r.Uint32())
+				}
+				_, _ = c.Write(p)
+				_ = c.Close()
+			})
+		}
+		wg.Wait()
+		c := dial(t)
+		c.send("echo still here\n")
+		c.want("still here")
+		_ = c.Close()
+		eventually(t, "all gone", func() bool { return f.Counts()["toy"].Open == 0 })
+	})
+}
+
+func TestGarbageInsteadOfAHandshakeIsDropped(t *testing.T) {
+	t.Parallel()
+	keys := newKeys(t)
+	f := setup(t, keys.server)
+	c := f.dial(t)
+	c.send("this is no hello\n\n\n")
+	c.wantEnd()
+	eventually(t, "gone", func() bool { return f.Counts()["toy"].Open == 0 })
+	good := keys.dial(t, f)
+	good.send("echo x\n")
+	good.want("x")
+}
+
+func TestCertificateIsReplacedWhileRunning(t *testing.T) {
+	t.Parallel()
+	keys := newKeys(t)
+	f := setup(t, keys.server)
+	before := keys.dial(t, f)
+	keys.renew(t)
+	after := keys.dial(t, f)
+	for _, c := range []*client{before, after} {
+		c.send("echo x\n")
+		c.want("x")
+	}
+	if a, b := keys.serial(before), keys.serial(after); a == b {
+		t.Errorf("both connections saw certificate %s", a)
+	}
+}
+
+func TestManyWakesServeManyConnections(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	f := setup(t, func(f *fixture, _ *Options, _ *Listener) { f.toy.release = release })
+	const n = 2000
+	clients := make([]*client, n)
+	for i := range clients {
+		clients[i] = f.dial(t)
+		clients[i].send(fmt.Sprintf("later %d\n", i))
+	}
+	eventually(t, "all open", func() bool { return f.Counts()["toy"].Open == n })
+	close(release)
+	for i, c := range clients {
+		c.want(fmt.Sprint(i))
+	}
+	for _, c := range clients {
+		_ = c.Close()
+	}
+	eventually(t, "all gone", func() bool { return f.Counts()["toy"].Open == 0 && f.toy.closed.Load() == n })
+}
+
+func TestConnectionMarkedTwiceIsServedOnce(t *testing.T) {
+	t.Parallel()
+	l := newLoop()
+	var scheduled int
+	l.schedule = func() { scheduled++ }
+	c := &conn{loop: l, phase: gone}
+	for range 5 {
+		c.Wake()
+	}
+	if len(l.marked) != 1 || scheduled != 1 {
+		t.Errorf("marked %d times, scheduled %d times", len(l.marked), scheduled)
+	}
+	l.run()
+	c.Wake()
+	if len(l.marked) != 1 || scheduled != 2 {
+		t.Errorf("after a run: marked %d times, scheduled %d times", len(l.marked), scheduled)
+	}
+}
+
+func TestConnectionLimitIsRefusedInTheProtocolsWords(t *testing.T) {
+	t.Parallel()
+	f := setup(t, func(_ *fixture, o *Options, _ *Listener) { o.MaxConns = map[string]int{"toy": 2} })
+	a, b := f.dial(t), f.dial(t)
+	for _, c := range []*client{a, b} {
+		c.send("echo in\n")
+		c.want("in")
+	}
+	c := f.dial(t)
+	c.want("full")
+	if rest := c.wantEnd(); rest != "" {
+		t.Errorf("after the refusal came %q", rest)
+	}
+	_ = a.Close()
+	eventually(t, "room again", func() bool { return f.Counts()["toy"].Open == 1 })
+	d := f.dial(t)
+	d.send("echo in\n")
+	d.want("in")
+	if n := f.Counts()["toy"].Refused; n != 1 {
+		t.Errorf("refused %d", n)
+	}
+}
+
+func TestTickComesFromOneClock(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	eventually(t, "three ticks", func() bool { return f.toy.ticks.Load() >= 3 })
+}
+
+func TestStopAnswersWhatIsCommittedAndFreesThePort(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.dial(t)
+	c.send("hold 1 one\n")
+	eventually(t, "session", func() bool { return f.toy.opened.Load() == 1 })
+	address := f.Addrs()[0].String()
+	done := make(chan struct{})
+	go func() {
+		f.stop()
+		close(done)
+	}()
+	eventually(t, "session told", func() bool { return f.toy.closed.Load() == 1 })
+	f.broker.committed.Store(1)
+	c.want("one")
+	c.wantEnd()
+	<-done
+	again := setup(t, func(_ *fixture, _ *Options, l *Listener) { l.Address = address })
+	d := again.dial(t)
+	d.send("echo again\n")
+	d.want("again")
+}
+
+func TestStopGivesUpWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.dial(t)
+	c.send("hold 1 never\n")
+	eventually(t, "session", func() bool { return f.toy.opened.Load() == 1 })
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	f.Stop(ctx)
+	if got := c.wantEnd(); got != "" {
+		t.Errorf("an uncommitted reply left: %q", got)
+	}
+}
+
+func TestStopAcceptingLeavesConnectionsAlone(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.dial(t)
+	c.send("echo one\n")
+	c.want("one")
+	f.StopAccepting()
+	if nc, err := net.Dial("tcp", f.Addrs()[0].String()); err == nil {
+		_ = nc.Close()
+		t.Error("still accepting")
+	}
+	c.send("echo two\n")
+	c.want("two")
+}
+
+func TestTakenAddressIsReportedByName(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	taken := f.Addrs()[0].String()
+	free := Listener{Name: "other", Network: "tcp", Address: "127.0.0.1:0"}
+	_, err := Bind([]Listener{free, {Name: "toy", Network: "tcp", Address: taken}, {Name: "third", Network: "tcp", Address: "127.0.0.1:x"}})
+	want := "listen toy " + taken + ": address already in use\nlisten third 127.0.0.1:x: "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s…", err, want)
+	}
+}
+
+func TestSocketPathOfADeadProcessIsTakenOver(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s.sock")
+	dead, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.(*net.UnixListener).SetUnlinkOnClose(false)
+	_ = dead.Close()
+	l := Listener{Name: "toy", Network: "unix", Address: path}
+	s, err := Bind([]Listener{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Bind([]Listener{l}); err == nil || err.Error() != "listen toy "+path+": address already in use" {
+		t.Errorf("a path where somebody listens: %v", err)
+	}
+	s.StopAccepting()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the path is still there: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Bind([]Listener{l}); err == nil {
+		t.Error("a file was taken for a socket")
+	}
+	if got, _ := os.ReadFile(path); !bytes.Equal(got, []byte("mine")) {
+		t.Error("the file was removed")
+	}
+}
+
+func TestNameWithSeveralAddressesListensOnAll(t *testing.T) {
+	t.Parallel()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	_ = free.Close()
+	s, err := Bind([]Listener{{Name: "toy", Network: "tcp", Address: "localhost:" + port}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.StopAccepting()
+	for _, a := range s.Addrs() {
+		if _, p, _ := net.SplitHostPort(a.String()); p != port {
+			t.Errorf("bound %s", a)
+		}
+	}
+}
+
+func TestServeWithoutFrontendFails(t *testing.T) {
+	t.Parallel()
+	s, err := Bind([]Listener{{Name: "nobody", Network: "tcp", Address: "127.0.0.1:0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.StopAccepting()
+	if err := s.Serve(Options{Frontends: map[string]frontends.Frontend{}}); err == nil {
+		t.Error("served without a front-end")
+	}
+}

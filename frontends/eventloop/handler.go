@@ -1,0 +1,92 @@
+package eventloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/panjf2000/gnet/v2"
+	"github.com/rs/zerolog"
+)
+
+// handler is what gnet calls, each method on the loop of the connection.
+type handler struct {
+	gnet.BuiltinEventEngine
+	srv *Server
+}
+
+// OnOpen implements gnet.EventHandler.
+func (h *handler) OnOpen(gc gnet.Conn) ([]byte, gnet.Action) {
+	c := gc.Context().(*conn)
+	c.loop = h.srv.loopOf(gc.EventLoop())
+	c.fd = gc.Fd()
+	c.wire = &plain{gc: gc, fd: c.fd, drained: c.Wake}
+	c.loop.conns[c] = struct{}{}
+	c.open()
+	return nil, action(c)
+}
+
+// OnTraffic implements gnet.EventHandler.
+func (h *handler) OnTraffic(gc gnet.Conn) gnet.Action {
+	c := gc.Context().(*conn)
+	p, err := gc.Next(-1) // all there is; gnet buffers nothing, since nothing is left to it
+	if err != nil {
+		return gnet.Close
+	}
+	c.received(p)
+	return action(c)
+}
+
+// OnClose implements gnet.EventHandler. gnet closes the socket when it returns.
+func (h *handler) OnClose(gc gnet.Conn, err error) gnet.Action {
+	if c, ok := gc.Context().(*conn); ok && c.wire != nil && c.phase != gone {
+		c.hungUp(errors.Is(err, io.EOF))
+	}
+	return gnet.None
+}
+
+func action(c *conn) gnet.Action {
+	if c.phase == gone {
+		return gnet.Close
+	}
+	return gnet.None
+}
+
+// loopOf finds our side of one of gnet's loops.
+func (s *Server) loopOf(el gnet.EventLoop) *loop {
+	s.loopMu.Lock()
+	defer s.loopMu.Unlock()
+	l := s.byGnet[el]
+	if l == nil {
+		l = newLoop()
+		l.schedule = func() {
+			_ = el.Execute(context.Background(), l) // refused only when the loop has ended, and all conns with it
+		}
+		s.byGnet[el] = l
+		s.loops = append(s.loops, l)
+	}
+	return l
+}
+
+// netLog passes gnet's words on. What it calls an error is about one connection or the end of its loops.
+type netLog struct{ log zerolog.Logger }
+
+// Debugf implements gnet's Logger.
+func (n netLog) Debugf(string, ...any) {}
+
+// Infof implements gnet's Logger.
+func (n netLog) Infof(format string, args ...any) { n.tell(zerolog.DebugLevel, format, args) }
+
+// Warnf implements gnet's Logger.
+func (n netLog) Warnf(format string, args ...any) { n.tell(zerolog.DebugLevel, format, args) }
+
+// Errorf implements gnet's Logger.
+func (n netLog) Errorf(format string, args ...any) { n.tell(zerolog.WarnLevel, format, args) }
+
+// Fatalf implements gnet's Logger.
+func (n netLog) Fatalf(format string, args ...any) { n.tell(zerolog.ErrorLevel, format, args) }
+
+func (n netLog) tell(level zerolog.Level, format string, args []any) {
+	n.log.WithLevel(level).Str("detail", fmt.Sprintf(format, args...)).Msg("network library")
+}

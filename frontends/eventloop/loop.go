@@ -1,0 +1,106 @@
+package eventloop
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// scratchBytes is the size of a loop's space for mending the joint of two reads.
+const scratchBytes = 128 << 10
+
+// loop is one thread of control that drives conns: one of gnet's loops, or a goroutine of ours for TLS. Everything in it
+// that is not under the mutex is used on the loop only.
+type loop struct {
+	// schedule asks the carrier for one call of run, soon.
+	schedule func()
+
+	mu     sync.Mutex // guards marked and calls
+	marked []*conn
+	calls  []func()
+
+	spareMarked []*conn // the other halves of the two lists, swapped on each run
+	spareCalls  []func()
+
+	conns    map[*conn]struct{}
+	departed map[*conn]struct{} // leaving or lingering
+	scratch  []byte
+}
+
+func newLoop() *loop {
+	return &loop{
+		conns:    make(map[*conn]struct{}),
+		departed: make(map[*conn]struct{}),
+		scratch:  make([]byte, 0, scratchBytes),
+	}
+}
+
+// mark puts c on the list for the next run. Any goroutine.
+func (l *loop) mark(c *conn) {
+	l.mu.Lock()
+	first := len(l.marked)+len(l.calls) == 0
+	l.marked = append(l.marked, c)
+	l.mu.Unlock()
+	if first {
+		l.schedule()
+	}
+}
+
+// call runs f on the loop, soon. Any goroutine.
+func (l *loop) call(f func()) {
+	l.mu.Lock()
+	first := len(l.marked)+len(l.calls) == 0
+	l.calls = append(l.calls, f)
+	l.mu.Unlock()
+	if first {
+		l.schedule()
+	}
+}
+
+// run serves what was marked and called for until now; what comes meanwhile is for the next run, so that sockets get
+// their turn in between.
+func (l *loop) run() {
+	l.mu.Lock()
+	marked, calls := l.marked, l.calls
+	l.marked, l.calls = l.spareMarked[:0], l.spareCalls[:0]
+	l.mu.Unlock()
+	for _, f := range calls {
+		f()
+	}
+	for _, c := range marked {
+		c.turn()
+	}
+	clear(marked) // the lists must not keep dead conns alive
+	clear(calls)
+	l.spareMarked, l.spareCalls = marked, calls
+}
+
+// Run implements gnet.Runnable.
+func (l *loop) Run(context.Context) error {
+	l.run()
+	return nil
+}
+
+// age looks after the conns that are on their way out.
+func (l *loop) age(now time.Time) {
+	for c := range l.departed {
+		c.age(now)
+	}
+}
+
+// retire ends the sessions of all conns; what they have written still leaves.
+func (l *loop) retire() {
+	for c := range l.conns {
+		if c.phase == serving {
+			c.retire()
+		}
+	}
+	l.age(time.Now())
+}
+
+// kill drops all conns.
+func (l *loop) kill() {
+	for c := range l.conns {
+		c.drop()
+	}
+}

@@ -1,0 +1,150 @@
+package eventloop
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
+)
+
+// handshakeFor is how long a client may take to agree on keys.
+const handshakeFor = 10 * time.Second
+
+// tlsRead is the size of the read buffer of a TLS connection: one record.
+const tlsRead = 16 << 10
+
+func (s *Server) hasTLS() bool {
+	for _, b := range s.bound {
+		if b.TLS != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// startTLSLoop makes a loop that a goroutine of ours runs; it ends with quit.
+func (s *Server) startTLSLoop() {
+	l := newLoop()
+	kick := make(chan struct{}, 1)
+	l.schedule = func() {
+		select {
+		case kick <- struct{}{}:
+		default:
+		}
+	}
+	s.loopMu.Lock()
+	s.loops = append(s.loops, l)
+	s.loopMu.Unlock()
+	s.tlsLoops = append(s.tlsLoops, l)
+	s.workers.Go(func() {
+		for {
+			select {
+			case <-kick:
+				l.run()
+			case <-s.running.Done():
+				l.run()
+				return
+			}
+		}
+	})
+}
+
+// admitTLS gives a connection its reader, which ends when the socket is closed: by the peer, or by the conn.
+func (s *Server) admitTLS(nc net.Conn, b bound, c *conn) {
+	config := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return b.TLS(), nil },
+	}
+	w := &secured{nc: nc, tc: tls.Server(nc, config), drained: c.Wake}
+	c.wire = w
+	c.loop = s.tlsLoops[int(s.tlsNext.Add(1))%len(s.tlsLoops)]
+	if sc, ok := nc.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) }) // without a number it is listed as -1
+		}
+	}
+	s.workers.Go(func() { w.read(c) })
+}
+
+// secured is a connection under TLS: a reader and, while there is something to write, a writer goroutine before the
+// loop that drives the conn.
+type secured struct {
+	nc      net.Conn
+	tc      *tls.Conn
+	late    backlog
+	drained func()
+}
+
+// read is the reader goroutine. It hands each piece to the loop and waits until it was taken.
+func (w *secured) read(c *conn) {
+	ctx, cancel := context.WithTimeout(c.srv.alive, handshakeFor)
+	err := w.tc.HandshakeContext(ctx)
+	cancel()
+	if err != nil {
+		c.srv.log.Debug().Err(err).Str("frontend", c.group.name).Str("remote", c.remoteText()).Msg("handshake failed")
+		_ = w.nc.Close() // nothing was agreed on
+		c.group.open.Add(-1)
+		return
+	}
+	turn := make(chan struct{}, 1)
+	onLoop := func(f func()) bool {
+		c.loop.call(func() {
+			f()
+			turn <- struct{}{}
+		})
+		select {
+		case <-turn:
+			return true
+		case <-c.srv.running.Done():
+			return false
+		}
+	}
+	opened := onLoop(func() {
+		c.loop.conns[c] = struct{}{}
+		c.open()
+	})
+	buf := make([]byte, tlsRead)
+	for opened {
+		n, err := w.tc.Read(buf)
+		if n > 0 && !onLoop(func() { c.received(buf[:n]) }) {
+			return
+		}
+		if err != nil {
+			onLoop(func() { c.hungUp(errors.Is(err, io.EOF)) })
+			return
+		}
+	}
+}
+
+func (w *secured) send(p []byte) error {
+	if !w.late.append(p) {
+		w.late.start(p, tlsWriter{w.tc}, w.drained)
+	}
+	return nil
+}
+
+func (w *secured) pending() (int, bool) { return w.late.state() }
+
+// finish sends the alert from a goroutine, since that may wait for room; it ends after closePatience at the latest.
+func (w *secured) finish() {
+	go func() {
+		_ = w.tc.SetWriteDeadline(time.Now().Add(closePatience)) // a dead socket fails at the next step
+		_ = w.tc.CloseWrite()                                    // who does not listen does not hear it
+	}()
+}
+
+func (w *secured) hangup(bool) error { return nil }
+
+// close says goodbye from a goroutine, which crypto/tls ends after five seconds at the latest.
+func (w *secured) close() {
+	go func() { _ = w.tc.Close() }() // the peer may be gone already
+}
+
+// tlsWriter leaves the connection open when a backlog is written.
+type tlsWriter struct{ *tls.Conn }
+
+// Close implements io.Closer.
+func (tlsWriter) Close() error { return nil }

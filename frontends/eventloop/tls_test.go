@@ -1,0 +1,72 @@
+package eventloop
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// keys makes certificates for 127.0.0.1 and trusts them.
+type keys struct {
+	next   int64
+	roots  *x509.CertPool
+	config atomic.Pointer[tls.Config]
+}
+
+func newKeys(t *testing.T) *keys {
+	t.Helper()
+	k := &keys{roots: x509.NewCertPool()}
+	k.renew(t)
+	return k
+}
+
+// renew makes another certificate, which the server shows from now on.
+func (k *keys) renew(t *testing.T) {
+	t.Helper()
+	k.next++
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(k.next), Subject: pkix.Name{CommonName: "toy"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := k.roots.Clone()
+	roots.AddCert(cert)
+	k.roots = roots
+	k.config.Store(&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+}
+
+// server is a setting of the fixture.
+func (k *keys) server(_ *fixture, _ *Options, l *Listener) { l.TLS = k.config.Load }
+
+func (k *keys) dial(t *testing.T, f *fixture) *client {
+	t.Helper()
+	tc, err := tls.Dial("tcp", f.Addrs()[0].String(), &tls.Config{RootCAs: k.roots})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, tc)
+}
+
+func (k *keys) serial(c *client) string {
+	return c.Conn.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
+}

@@ -1,0 +1,311 @@
+package eventloop
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"broker/core"
+	"broker/frontends"
+)
+
+// patience bounds every wait of these tests.
+const patience = 20 * time.Second
+
+// toyBroker has a commit number that the test moves, and nothing else.
+type toyBroker struct {
+	core.Broker
+	committed atomic.Uint64
+	stopped   atomic.Bool
+}
+
+func (b *toyBroker) Committed() core.Commit { return core.Commit(b.committed.Load()) }
+func (b *toyBroker) Stopped() bool          { return b.stopped.Load() }
+func (b *toyBroker) Now() core.Instant      { return core.InstantOf(time.Now()) }
+
+// toy is a front-end that speaks lines:
+//
+//	echo TEXT        TEXT
+//	hold N TEXT      TEXT, once commit N is on disk
+//	later TEXT       TEXT, by another goroutine; input waits until then
+//	body N, N bytes  the checksum of the bytes
+//	big N            N bytes and a line end
+//	bye TEXT         TEXT, then the session leaves
+//	panic, abort     what they say
+type toy struct {
+	limits frontends.Limits
+	ticks  atomic.Int64
+	opened atomic.Int64
+	closed atomic.Int64
+	eofs   atomic.Int64
+
+	mu       sync.Mutex
+	sessions map[*toySession]struct{}
+	release  chan struct{} // later replies wait for it if it is not nil
+}
+
+func (f *toy) Name() string             { return "toy" }
+func (f *toy) Limits() frontends.Limits { return f.limits }
+func (f *toy) Tick(core.Instant)        { f.ticks.Add(1) }
+func (f *toy) Overflow() []byte         { return []byte("full\n") }
+
+func (f *toy) Open(c frontends.Conn) frontends.Session {
+	f.opened.Add(1)
+	s := &toySession{toy: f, conn: c}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sessions[s] = struct{}{}
+	return s
+}
+
+// wakeAll wakes every session from a goroutine that is no loop.
+func (f *toy) wakeAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s := range f.sessions {
+		s.conn.Wake()
+	}
+}
+
+type toySession struct {
+	toy      *toy
+	conn     frontends.Conn
+	parked   bool
+	left     bool
+	mail     atomic.Pointer[string]
+	delivers atomic.Int64
+}
+
+func (s *toySession) Feed(in []byte) int {
+	used := 0
+	for !s.parked && !s.left && s.conn.Out().Len() < flushAt {
+		line, rest, found := bytes.Cut(in[used:], []byte("\n"))
+		if !found {
+			return used
+		}
+		verb, arg, _ := strings.Cut(string(line), " ")
+		size := 0
+		if verb == "body" {
+			size, _ = strconv.Atoi(arg)
+			if len(rest) < size {
+				return used
+			}
+			arg = string(rest[:size])
+		}
+		used += len(line) + 1 + size
+		s.run(verb, arg)
+	}
+	return used
+}
+
+func (s *toySession) run(verb, arg string) {
+	out := s.conn.Out()
+	switch verb {
+	case "echo":
+		out.WriteString(arg + "\n")
+	case "hold":
+		n, text, _ := strings.Cut(arg, " ")
+		commit, _ := strconv.ParseUint(n, 10, 64)
+		out.Put(append(out.Buf(), text+"\n"...), core.Commit(commit))
+	case "later":
+		s.parked = true
+		go func() {
+			if s.toy.release != nil {
+				<-s.toy.release
+			}
+			s.mail.Store(&arg)
+			s.conn.Wake()
+			s.conn.Wake()
+		}()
+	case "body":
+		out.WriteString(fmt.Sprintf("%08x\n", crc32.ChecksumIEEE([]byte(arg))))
+	case "big":
+		n, _ := strconv.Atoi(arg)
+		out.Put(append(append(out.Buf(), bytes.Repeat([]byte{'x'}, n)...), '\n'), 0)
+	case "bye":
+		out.WriteString(arg + "\n")
+		s.left = true
+		s.conn.Shut()
+	case "abort":
+		s.conn.Abort()
+	case "panic":
+		panic("as asked")
+	default:
+		out.WriteString("what?\n")
+	}
+}
+
+func (s *toySession) Deliver() {
+	s.delivers.Add(1)
+	if text := s.mail.Swap(nil); text != nil {
+		s.parked = false
+		s.conn.Out().WriteString(*text + "\n")
+	}
+}
+
+func (s *toySession) Refusal() []byte { return []byte("refused\n") }
+
+func (s *toySession) EOF(in []byte) {
+	s.toy.eofs.Add(1)
+	if len(in) > 0 {
+		s.conn.Out().WriteString(fmt.Sprintf("left %d\n", len(in)))
+	}
+}
+
+func (s *toySession) Closed() {
+	s.toy.closed.Add(1)
+	s.toy.mu.Lock()
+	defer s.toy.mu.Unlock()
+	delete(s.toy.sessions, s)
+}
+
+// fixture is a server with the toy on it.
+type fixture struct {
+	*Server
+	toy    *toy
+	broker *toyBroker
+	log    *syncBuffer
+}
+
+// syncBuffer is a log that the test may read while loops write.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+type setting func(*fixture, *Options, *Listener)
+
+func limits(in, out int) setting {
+	return func(f *fixture, _ *Options, _ *Listener) {
+		f.toy.limits = frontends.Limits{MaxInput: in, MaxOutput: out}
+	}
+}
+
+func overUnix(t *testing.T) setting {
+	path := filepath.Join(t.TempDir(), "toy.sock")
+	return func(_ *fixture, _ *Options, l *Listener) { l.Network, l.Address = "unix", path }
+}
+
+func setup(t *testing.T, settings ...setting) *fixture {
+	t.Helper()
+	f := &fixture{
+		toy:    &toy{limits: frontends.Limits{MaxInput: 1 << 20, MaxOutput: 1 << 20}, sessions: map[*toySession]struct{}{}},
+		broker: &toyBroker{},
+		log:    &syncBuffer{},
+	}
+	l := Listener{Name: "toy", Network: "tcp", Address: "127.0.0.1:0"}
+	o := Options{
+		Broker: f.broker, Frontends: map[string]frontends.Frontend{"toy": f.toy}, Loops: 2,
+		Log: zerolog.New(f.log),
+	}
+	for _, set := range settings {
+		set(f, &o, &l)
+	}
+	var err error
+	if f.Server, err = Bind([]Listener{l}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Serve(o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.stop)
+	return f
+}
+
+func (f *fixture) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	f.Stop(ctx)
+}
+
+// client is one connection of a test.
+type client struct {
+	t *testing.T
+	net.Conn
+	r *bufio.Reader
+}
+
+func (f *fixture) dial(t *testing.T) *client {
+	t.Helper()
+	a := f.Addrs()[0]
+	nc, err := net.Dial(a.Network(), a.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, nc)
+}
+
+func newClient(t *testing.T, nc net.Conn) *client {
+	t.Cleanup(func() { _ = nc.Close() })
+	_ = nc.SetDeadline(time.Now().Add(patience))
+	return &client{t: t, Conn: nc, r: bufio.NewReader(nc)}
+}
+
+func (c *client) send(text string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) want(lines ...string) {
+	c.t.Helper()
+	for _, want := range lines {
+		got, err := c.r.ReadString('\n')
+		if err != nil || got != want+"\n" {
+			c.t.Fatalf("got %.80q, %v; want %q", got, err, want)
+		}
+	}
+}
+
+// wantEnd reads until the connection ends and returns what came.
+func (c *client) wantEnd() string {
+	c.t.Helper()
+	rest, err := io.ReadAll(c.r)
+	if ne, ok := err.(net.Error); ok && ne.Timeout() {
+		c.t.Fatalf("connection still open after %d bytes", len(rest))
+	}
+	return string(rest)
+}
+
+func (c *client) closeWrite() {
+	c.t.Helper()
+	if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// eventually waits until ok says so.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package eventloop
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/panjf2000/gnet/v2"
+)
+
+// wire is what carries a conn's bytes. All methods are called on the conn's loop and none blocks.
+type wire interface {
+	// send takes all of p: what cannot leave at once is copied and written later.
+	send(p []byte) error
+
+	// pending reports how much of it has not left, and whether writing has failed.
+	pending() (bytes int, failed bool)
+
+	// finish tells the peer that no more will come; pending must be zero.
+	finish()
+
+	// hangup is told that the peer has closed its sending side and that the socket dies when hangup returns, unless
+	// keep is true: then it must stay writable.
+	hangup(keep bool) error
+
+	// close drops the connection, unsent bytes lost.
+	close()
+}
+
+// plain is a socket on one of gnet's loops. gnet reads; writes go straight to the socket, because gnet throws away what
+// it has buffered when the peer closes its sending side.
+type plain struct {
+	gc      gnet.Conn // nil after hangup
+	fd      int       // -1: closed
+	owned   bool      // fd is ours to close
+	late    backlog
+	drained func() // called from any goroutine when the backlog is gone
+}
+
+func (w *plain) send(p []byte) error {
+	if w.late.append(p) {
+		return nil
+	}
+	for len(p) > 0 {
+		n, err := syscall.Write(w.fd, p)
+		switch {
+		case err == nil:
+			p = p[n:]
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN):
+			return w.postpone(p)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// postpone starts the backlog. It writes to a descriptor of its own, so that it does not matter when gnet closes its
+// one; the runtime waits on it for the socket to take more.
+func (w *plain) postpone(p []byte) error {
+	fd, err := dup(w.fd)
+	if err != nil {
+		return err
+	}
+	w.late.start(p, os.NewFile(uintptr(fd), "backlog"), w.drained)
+	return nil
+}
+
+func (w *plain) pending() (int, bool) { return w.late.state() }
+
+func (w *plain) finish() { _ = syscall.Shutdown(w.fd, syscall.SHUT_WR) } // the peer may be gone already
+
+func (w *plain) hangup(keep bool) error {
+	w.gc = nil
+	if !keep {
+		w.fd = -1
+		return nil
+	}
+	fd, err := dup(w.fd)
+	if err != nil {
+		w.fd = -1
+		return err
+	}
+	w.fd, w.owned = fd, true
+	return nil
+}
+
+func (w *plain) close() {
+	w.late.abort()
+	switch {
+	case w.gc != nil:
+		gc := w.gc
+		w.gc, w.fd = nil, -1
+		_ = gc.EventLoop().Close(gc) // its errors are about a descriptor that is gone either way
+	case w.owned:
+		_ = syscall.Close(w.fd)
+		w.owned, w.fd = false, -1
+	}
+}
+
+// dup copies a descriptor; the copy is closed in child processes.
+func dup(fd int) (int, error) {
+	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(n), nil
+}
