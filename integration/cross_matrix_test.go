@@ -1,0 +1,352 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+	"broker/integration/workqclient"
+)
+
+// outcome is what a submitter learns of its job.
+type outcome struct {
+	ok      bool
+	result  string
+	message string // of a failure, where the protocol has one
+}
+
+// submitter hands a job in and answers a function that waits for what its protocol tells of the outcome.
+type submitter struct {
+	name   string
+	isJSON bool // the body is a list of arguments
+	blocks bool // submits only together with waiting
+	submit func(t *testing.T, b *harness.Broker, queue, body string) (await func(t *testing.T) outcome)
+}
+
+func submitters() []submitter {
+	return []submitter{
+		{"gearman foreground", false, true, submitGearmanForeground},
+		{"gearman background", false, false, submitGearmanBackground},
+		{"faktory push", true, false, submitFaktory},
+		{"workq add", false, false, submitWorkqAdd},
+		{"workq run", false, true, submitWorkqRun},
+	}
+}
+
+func submitGearmanForeground(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
+	return func(t *testing.T) outcome {
+		t.Helper()
+		events := phpClient(t, b, body, "tasks", queue, "1")
+		for _, e := range events {
+			switch e.Event {
+			case "complete":
+				return outcome{ok: true, result: string(e.Data)}
+			case "exception":
+				return outcome{message: string(e.Data)}
+			case "fail":
+				return outcome{}
+			}
+		}
+		t.Fatalf("no outcome: %+v", events)
+		return outcome{}
+	}
+}
+
+func submitGearmanBackground(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
+	t.Helper()
+	handle := only(t, phpClient(t, b, body+"0", "background", "normal", queue), "created").ID
+	return func(t *testing.T) outcome {
+		t.Helper()
+		harness.Eventually(t, func() string {
+			if s := only(t, phpClient(t, b, "", "status", handle), "jobstatus"); s.Known {
+				return fmt.Sprintf("%s is still known: %+v", handle, s)
+			}
+			return ""
+		})
+		return outcome{ok: true} // the protocol says no more
+	}
+}
+
+func submitFaktory(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
+	t.Helper()
+	c := dialFaktory(t, b)
+	before := fktState(t, c).Data
+	reply, err := c.Generic(fmt.Sprintf(`PUSH {"jid":%q,"jobtype":%q,"queue":%q,"args":%s}`, newID(), queue, queue, body))
+	check(t, err)
+	equal(t, "push", reply, "OK")
+	return func(t *testing.T) outcome {
+		t.Helper()
+		var o outcome
+		harness.Eventually(t, func() string {
+			now := fktState(t, c).Data
+			if now.Queues[queue] != 0 || now.TotalProcessed == before.TotalProcessed {
+				return fmt.Sprintf("not processed: %+v", now)
+			}
+			o.ok = now.TotalFailures == before.TotalFailures
+			if retries := now.Sets["retries"] - before.Sets["retries"]; o.ok != (retries == 0) {
+				return fmt.Sprintf("a failure must be in the retries: %+v", now)
+			}
+			return ""
+		})
+		return o
+	}
+}
+
+func submitWorkqAdd(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
+	t.Helper()
+	c := dialWorkq(t, b)
+	job := wqJob(queue, body+"0")
+	check(t, c.Add(job))
+	return func(t *testing.T) outcome {
+		t.Helper()
+		r, err := c.Result(job.ID, harness.Patience)
+		check(t, err)
+		return workqOutcome(r)
+	}
+}
+
+func submitWorkqRun(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
+	t.Helper()
+	c := dialWorkq(t, b)
+	return func(t *testing.T) outcome {
+		t.Helper()
+		r, err := c.Run(wqJob(queue, body+"0"))
+		check(t, err)
+		return workqOutcome(r)
+	}
+}
+
+func workqOutcome(r workqclient.Result) outcome {
+	if r.OK {
+		return outcome{ok: true, result: string(r.Body)}
+	}
+	return outcome{message: string(r.Body)}
+}
+
+// runner is a worker of one protocol for a queue; it answers a function that waits for the job and gives the body the
+// worker saw.
+type runner struct {
+	name   string
+	isJSON bool
+	need   func(t *testing.T)
+	// succeed returns the body backwards where it can return anything, fail fails.
+	succeed, fail func(t *testing.T, b *harness.Broker, queue string) (seen func(t *testing.T) string)
+	// result is what a waiting client gets for a body.
+	result func(body string) string
+	// message is what a waiting client, of Gearman and of Workq, gets when the job fails.
+	gearmanMessage, workqMessage string
+}
+
+func runners() []runner {
+	nothing := func(string) string { return "" }
+	return []runner{
+		{
+			name: "gearman worker", need: needPHP, result: reversed,
+			succeed: childRunner(phpWorker, "reverse"), fail: childRunner(phpWorker, "fail"),
+		},
+		{
+			name: "node worker", isJSON: true, need: func(t *testing.T) { harness.NeedNode(t) }, result: nothing,
+			succeed: childRunner(nodeWorker, "echo"), fail: childRunner(nodeWorker, "fail"),
+			gearmanMessage: "Broken: broken: body-0", workqMessage: "broken: body-0",
+		},
+		{
+			name: "go worker", isJSON: true, need: func(*testing.T) {}, result: nothing,
+			succeed: childRunner(goWorker, "echo"), fail: childRunner(goWorker, "fail"),
+			gearmanMessage: `unknown: broken: ["body-0"]`, workqMessage: `broken: ["body-0"]`,
+		},
+		{
+			name: "workq worker", need: func(*testing.T) {}, result: reversed,
+			succeed: workqRunner(true), fail: workqRunner(false),
+			gearmanMessage: "no", workqMessage: "no",
+		},
+	}
+}
+
+func reversed(s string) string {
+	b := []byte(s)
+	for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
+		b[i], b[j] = b[j], b[i]
+	}
+	return string(b)
+}
+
+type spawner func(t *testing.T, b *harness.Broker, functions ...string) *harness.Child
+
+func childRunner(spawn spawner, behaviour string) func(*testing.T, *harness.Broker, string) func(*testing.T) string {
+	return func(t *testing.T, b *harness.Broker, queue string) func(*testing.T) string {
+		t.Helper()
+		w := spawn(t, b, queue+"="+behaviour)
+		return func(t *testing.T) string {
+			t.Helper()
+			jobs := w.Await("job", 1)
+			equal(t, "hand-outs", len(jobs), 1)
+			equal(t, "name at the worker", jobs[0].Func, queue)
+			return string(jobs[0].Data)
+		}
+	}
+}
+
+func workqRunner(succeed bool) func(*testing.T, *harness.Broker, string) func(*testing.T) string {
+	return func(t *testing.T, b *harness.Broker, queue string) func(*testing.T) string {
+		t.Helper()
+		w := dialWorkq(t, b)
+		type answer struct {
+			body string
+			err  error
+		}
+		answers := make(chan answer, 1)
+		go func() { // ends with the job, which the test waits for, or with its connection
+			l, err := w.Lease(harness.Patience, queue)
+			switch {
+			case err != nil:
+			case succeed:
+				err = w.Complete(l.ID, []byte(reversed(string(l.Body))))
+			default:
+				err = w.Fail(l.ID, []byte("no"))
+			}
+			answers <- answer{string(l.Body), err}
+		}()
+		return func(t *testing.T) string {
+			t.Helper()
+			a := <-answers
+			check(t, a.err)
+			return a.body
+		}
+	}
+}
+
+func TestEveryProtocolRunsTheJobsOfEveryOther(t *testing.T) {
+	t.Parallel()
+	needPHP(t)
+	for _, r := range runners() {
+		for _, succeed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, success %v", r.name, succeed), func(t *testing.T) {
+				t.Parallel()
+				r.need(t)
+				b := start(t)
+				for i, s := range submitters() {
+					t.Run(s.name, func(t *testing.T) { crossOne(t, b, s, r, fmt.Sprintf("queue-%d", i), succeed) })
+				}
+			})
+		}
+	}
+}
+
+// crossOne takes one job from one protocol to the other and back. The submitted body is "body-0", as text or as a list
+// of one argument.
+func crossOne(t *testing.T, b *harness.Broker, s submitter, r runner, queue string, succeed bool) {
+	t.Helper()
+	body := "body-"
+	if s.isJSON {
+		body = `["body-0"]`
+	}
+	run := r.succeed
+	if !succeed {
+		run = r.fail
+	}
+	await := s.submit(t, b, queue, body)
+	seen := run(t, b, queue)
+	got := await(t)
+
+	wantBody := "body-0"
+	if s.isJSON || r.isJSON {
+		wantBody = `["body-0"]`
+	}
+	equal(t, "body at the worker", seen(t), wantBody)
+	if s.name == "gearman background" {
+		return
+	}
+	want := outcome{ok: succeed}
+	switch {
+	case s.name == "faktory push":
+	case succeed:
+		want.result = r.result(wantBody)
+	case s.name == "gearman foreground":
+		want.message = r.gearmanMessage
+	default:
+		want.message = r.workqMessage
+	}
+	equal(t, "outcome at the submitter", got, want)
+}
+
+// brokerNote is what the broker adds to the custom fields of a job that was not submitted by a Faktory client.
+type brokerNote struct {
+	Broker struct{ From, Encoding string }
+}
+
+func TestRawBodiesBecomeArguments(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	for i, e := range []struct{ body, args, encoding string }{
+		{`[1,{"a":[2.50]},9007199254740993]`, `[1,{"a":[2.50]},9007199254740993]`, "json"},
+		{`[ ]`, `[ ]`, "json"},
+		{`{"a":1}`, `["{\"a\":1}"]`, "text"},
+		{"plain ünïcode", `["plain ünïcode"]`, "text"},
+		{"[not json", `["[not json"]`, "text"},
+		{"", `[""]`, "text"},
+		{"\xff\x00\xfe", `["/wD+"]`, "base64"},
+	} {
+		queue := fmt.Sprintf("bodies-%d", i)
+		for _, from := range []string{"gearman", "workq"} {
+			if from == "gearman" {
+				_, err := gearman.Submit(gearmanclient.SubmitJobBg, queue, "", e.body)
+				check(t, err)
+			} else {
+				check(t, wq.Add(wqJob(queue, e.body)))
+			}
+			raw, err := fkt.Generic("FETCH " + queue)
+			check(t, err)
+			var job struct {
+				Jid, Jobtype, Queue string
+				Args                json.RawMessage
+				Custom              brokerNote
+			}
+			if err := json.Unmarshal([]byte(raw), &job); err != nil {
+				t.Fatalf("%q from %s: fetched %q: %v", e.body, from, raw, err)
+			}
+			if !sameJSON(t, job.Args, e.args) {
+				t.Errorf("%q from %s: args %s, not %s", e.body, from, job.Args, e.args)
+			}
+			equal(t, "note", job.Custom.Broker.From+" "+job.Custom.Broker.Encoding, from+" "+e.encoding)
+			equal(t, "type and queue", job.Jobtype+" "+job.Queue, queue+" "+queue)
+			check(t, fkt.Ack(job.Jid))
+		}
+	}
+}
+
+// sameJSON compares values; numbers are compared as they are written.
+func sameJSON(t testing.TB, got json.RawMessage, want string) bool {
+	t.Helper()
+	values := make([]any, 2)
+	for i, text := range []string{string(got), want} {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		check(t, d.Decode(&values[i]))
+	}
+	return fmt.Sprintf("%#v", values[0]) == fmt.Sprintf("%#v", values[1])
+}
+
+func TestArgumentsReachRawWorkersByteForByte(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	const args = `[1, "two",{"z":9007199254740993 ,"a":1.50},"\u00fc",[]]`
+	for range 2 {
+		reply, err := fkt.Generic(fmt.Sprintf(`PUSH {"jid":%q,"queue":"raw","jobtype":"T","args":%s}`, newID(), args))
+		check(t, err)
+		equal(t, "push", reply, "OK")
+	}
+	l, err := wq.Lease(harness.Patience, "raw")
+	check(t, err)
+	equal(t, "at a Workq worker", string(l.Body), args)
+	check(t, wq.Complete(l.ID, nil))
+	check(t, gearman.Send(gearmanclient.CanDo, "raw"))
+	handle, _, _, body, err := gearman.Grab(harness.Patience)
+	check(t, err)
+	equal(t, "at a Gearman worker", body, args)
+	check(t, gearman.Send(gearmanclient.WorkComplete, handle, ""))
+}

@@ -1,0 +1,395 @@
+package integration_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+
+	faktory "github.com/contribsys/faktory/client"
+)
+
+func TestCommandLineClientIsAnsweredByANodeWorker(t *testing.T) {
+	t.Parallel()
+	harness.Need(t, "gearman")
+	harness.NeedNode(t)
+	b := start(t)
+	w := nodeWorker(t, b, "reverse=echo")
+	// Faktory's ACK carries no result, so the client gets an empty one.
+	equal(t, "output", gearmanCLI(t, b, "hello\n", "-f", "reverse"), "")
+	job := w.Await("job", 1)[0]
+	equal(t, "args", string(job.Data), `["hello\n"]`)
+	equal(t, "note", strings.Contains(string(job.Custom), `"from":"gearman"`), true)
+}
+
+func TestAckMayCarryAResult(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	fkt := dialFaktory(t, b)
+	for _, e := range []struct{ result, want string }{
+		{`"plain text"`, "plain text"},
+		{`{"a": 1.50}`, `{"a": 1.50}`},
+		{`"caf\u00e9"`, "café"},
+		{`[1,2]`, `[1,2]`},
+		{`null`, ""},
+	} {
+		caller, runner := dialGearman(t, b), dialWorkq(t, b)
+		_, err := caller.Submit(gearmanclient.SubmitJob, "acked", "", "question")
+		check(t, err)
+		job, err := fkt.Fetch("acked")
+		check(t, err)
+		ack(t, fkt, job.Jid, e.result)
+		p, err := caller.Expect(gearmanclient.WorkComplete, harness.Patience)
+		check(t, err)
+		equal(t, "Gearman's result of "+e.result, p.Args(2)[1], e.want)
+
+		add := wqJob("acked", "question")
+		check(t, runner.Add(add))
+		job, err = fkt.Fetch("acked")
+		check(t, err)
+		ack(t, fkt, job.Jid, e.result)
+		r, err := runner.Result(add.ID, harness.Patience)
+		check(t, err)
+		equal(t, "Workq's result of "+e.result, string(r.Body), e.want)
+	}
+}
+
+func ack(t *testing.T, c *faktory.Client, jid, result string) {
+	t.Helper()
+	reply, err := c.Generic(fmt.Sprintf(`ACK {"jid":%q,"result":%s}`, jid, result))
+	check(t, err)
+	equal(t, "ACK", reply, "OK")
+}
+
+func TestDataAndWarningsPrecedeTheResult(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	caller, w, wq := dialGearman(t, b), dialGearman(t, b), dialWorkq(t, b)
+	check(t, w.Send(gearmanclient.CanDo, "chunks"))
+	job := wqJob("chunks", "x")
+	check(t, wq.Add(job))
+	finish := func() {
+		t.Helper()
+		handle, _, _, _, err := w.Grab(harness.Patience)
+		check(t, err)
+		check(t, w.Send(gearmanclient.WorkData, handle, "one "))
+		check(t, w.Send(gearmanclient.WorkWarning, handle, "careful"))
+		check(t, w.Send(gearmanclient.WorkData, handle, "two "))
+		check(t, w.Send(gearmanclient.WorkComplete, handle, "three"))
+	}
+	finish()
+	r, err := wq.Result(job.ID, harness.Patience)
+	check(t, err)
+	equal(t, "Workq's result", string(r.Body), "one two three")
+
+	_, err = caller.Submit(gearmanclient.SubmitJob, "chunks", "", "x")
+	check(t, err)
+	finish()
+	var seen []string
+	for range 4 {
+		p, err := caller.Read(harness.Patience)
+		check(t, err)
+		seen = append(seen, fmt.Sprint(p.Type, " ", p.Args(2)[1]))
+	}
+	equal(t, "Gearman's packets", seen, []string{"28 one ", "29 careful", "28 two ", "13 three"})
+}
+
+func TestJobsAreKnownInEveryProtocol(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+
+	t.Run("gearman job leased and completed over Workq", func(t *testing.T) {
+		handle, err := gearman.Submit(gearmanclient.SubmitJob, "known-1", "uniq", "x")
+		check(t, err)
+		l, err := wq.Lease(harness.Patience, "known-1")
+		check(t, err)
+		o, err := wq.InspectJob(l.ID)
+		check(t, err)
+		equal(t, "inspected", o.Name+o.Value("name"), l.ID+"known-1")
+		check(t, wq.Complete(l.ID, []byte("done")))
+		p, err := gearman.Expect(gearmanclient.WorkComplete, harness.Patience)
+		check(t, err)
+		equal(t, "completion", p.Args(2), []string{handle, "done"})
+	})
+	t.Run("Faktory job leased over Workq and acknowledged over Faktory", func(t *testing.T) {
+		job := fktJob("known-2", 1)
+		job.Jid = "no-uuid-at-all"
+		check(t, fkt.Push(job))
+		l, err := wq.Lease(harness.Patience, "known-2")
+		check(t, err)
+		check(t, fkt.Ack(job.Jid))
+		wantIsOneOf(t, wq.Complete(l.ID, nil))
+		equal(t, "processed", fktState(t, fkt).Data.TotalProcessed >= 1, true)
+	})
+	t.Run("Workq id is the jid", func(t *testing.T) {
+		job := wqJob("known-3", "x")
+		check(t, wq.Add(job))
+		got, err := fkt.Fetch("known-3")
+		check(t, err)
+		equal(t, "jid", got.Jid, job.ID)
+		check(t, wq.Complete(job.ID, []byte("by the other door")))
+		check(t, fkt.Ack(job.ID)) // too late, and told nothing
+		r, err := wq.Result(job.ID, 0)
+		check(t, err)
+		equal(t, "result", string(r.Body), "by the other door")
+	})
+	t.Run("ids are one name space", func(t *testing.T) {
+		job := wqJob("known-4", "x")
+		check(t, wq.Add(job))
+		other := fktJob("known-4", "y")
+		other.Jid = job.ID
+		if err := fkt.Push(other); err == nil {
+			t.Error("a second job with the same id was accepted")
+		}
+		check(t, wq.Delete(job.ID))
+		check(t, fkt.Push(other))
+	})
+	t.Run("unique of a foreign job is its id", func(t *testing.T) {
+		job := wqJob("known-5", "x")
+		check(t, wq.Add(job))
+		w := dialGearman(t, b)
+		check(t, w.Send(gearmanclient.CanDo, "known-5"))
+		handle, _, unique, _, err := w.Grab(harness.Patience)
+		check(t, err)
+		equal(t, "unique", unique, job.ID)
+		check(t, w.Send(gearmanclient.WorkStatus, handle, "1", "4"))
+		check(t, gearman.Send(gearmanclient.GetStatus, handle))
+		p, err := gearman.Expect(gearmanclient.StatusRes, harness.Patience)
+		check(t, err)
+		equal(t, "known and running", p.Args(5)[1:3], []string{"1", "1"})
+	})
+}
+
+// wantIsOneOf accepts that a late completion is told that it is late, or that the job is gone.
+func wantIsOneOf(t testing.TB, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("a completion after the ACK was accepted")
+	}
+	if text := err.Error(); text != "-NOT-FOUND" && text != "-CLIENT-ERROR Duplicate result" {
+		t.Fatalf("a completion after the ACK: %v", err)
+	}
+}
+
+func TestOneQueueKeepsOneOrderForAllProtocols(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	submitGearman := func(kind gearmanclient.Type, body string) {
+		t.Helper()
+		_, err := gearman.Submit(kind, "mixed", "", body)
+		check(t, err)
+	}
+	push := func(body string, priority int) {
+		t.Helper()
+		job := fktJob("mixed", body)
+		job.Custom = map[string]any{"priority": priority}
+		check(t, fkt.Push(job))
+	}
+	submitGearman(gearmanclient.SubmitJobLowBg, "5 gearman low")
+	check(t, wq.Add(wqJob("mixed", "4 workq normal")))
+	push("4 faktory normal", 0)
+	submitGearman(gearmanclient.SubmitJobBg, "4 gearman normal")
+	check(t, wq.Add(wqJob("mixed", "1 workq 9", "-priority=9")))
+	submitGearman(gearmanclient.SubmitJobHighBg, "3 gearman high")
+	push("2 faktory 2", 2)
+	check(t, wq.Add(wqJob("mixed", "6 workq -9", "-priority=-9")))
+	want := []string{
+		"1 workq 9", `["2 faktory 2"]`, "3 gearman high", "4 workq normal", `["4 faktory normal"]`, "4 gearman normal",
+		"5 gearman low", "6 workq -9",
+	}
+	var got []string
+	for range want {
+		l, err := wq.Lease(harness.Patience, "mixed")
+		check(t, err)
+		got = append(got, string(l.Body))
+		check(t, wq.Complete(l.ID, nil))
+	}
+	equal(t, "order", got, want)
+}
+
+func TestPauseAndLimitHoldForEveryProtocol(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	check(t, fkt.Push(fktJob("shared", 1)))
+	reply, err := gearman.Admin("maxqueue shared 2")
+	check(t, err)
+	equal(t, "maxqueue", reply, "OK\r\n")
+	check(t, wq.Add(wqJob("shared", "2")))
+	if err := wq.Add(wqJob("shared", "3")); err == nil {
+		t.Error("Workq add was accepted by a full queue")
+	}
+	if err := fkt.Push(fktJob("shared", 3)); err == nil {
+		t.Error("Faktory push was accepted by a full queue")
+	}
+	check(t, gearman.Send(gearmanclient.SubmitJobBg, "shared", "", "3"))
+	p, err := gearman.Expect(gearmanclient.Error, harness.Patience)
+	check(t, err)
+	equal(t, "Gearman's refusal", p.Args(2)[0], "QUEUE_ERROR")
+
+	check(t, fkt.PauseQueues("shared"))
+	_, err = wq.Lease(0, "shared")
+	if err == nil {
+		t.Error("Workq leased from a paused queue")
+	}
+	check(t, gearman.Send(gearmanclient.CanDo, "shared"))
+	check(t, gearman.Send(gearmanclient.GrabJobUniq))
+	_, err = gearman.Expect(gearmanclient.NoJob, harness.Patience)
+	check(t, err)
+	check(t, gearman.Send(gearmanclient.PreSleep))
+	check(t, fkt.ResumeQueues("shared"))
+	_, err = gearman.Expect(gearmanclient.Noop, harness.Patience)
+	check(t, err)
+}
+
+func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	const jobs = 3000
+	var mu sync.Mutex // guards seen and by
+	seen := make(map[string]int)
+	by := make(map[string]int)
+	note := func(protocol, body string) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[strings.Trim(body, `[]"`)]++
+		by[protocol]++
+	}
+	var workers sync.WaitGroup
+	for range 2 {
+		workers.Go(func() { gearmanUntilStop(t, b, note) })
+		workers.Go(func() { faktoryUntilStop(t, b, note) })
+		workers.Go(func() { workqUntilStop(t, b, note) })
+	}
+	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	for i := range jobs {
+		switch body := fmt.Sprint("job-", i); i % 3 {
+		case 0:
+			_, err := gearman.Submit(gearmanclient.SubmitJobBg, "everyone", "", body)
+			check(t, err)
+		case 1:
+			check(t, wq.Add(wqJob("everyone", body)))
+		default:
+			check(t, fkt.Push(fktJob("everyone", body)))
+		}
+	}
+	for range 6 { // each worker ends with the first of these that it gets
+		check(t, wq.Add(wqJob("everyone", "stop")))
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the workers
+		workers.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(2 * harness.Patience):
+		t.Fatal("the workers did not get all jobs")
+	}
+	for i := range jobs {
+		if n := seen[fmt.Sprint("job-", i)]; n != 1 {
+			t.Errorf("job %d was handed out %d times", i, n)
+		}
+	}
+	for _, protocol := range []string{"gearman", "faktory", "workq"} {
+		if by[protocol] < jobs/20 {
+			t.Errorf("%s workers starved: %v", protocol, by)
+		}
+	}
+}
+
+func gearmanUntilStop(t *testing.T, b *harness.Broker, note func(protocol, body string)) {
+	w, err := gearmanclient.Dial(b.Gearman)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = w.Close() }() // all that matters was answered
+	if err := w.Send(gearmanclient.CanDo, "everyone"); err != nil {
+		t.Error(err)
+	}
+	for {
+		handle, _, _, body, err := w.Grab(2 * harness.Patience)
+		if err == nil {
+			err = w.Send(gearmanclient.WorkComplete, handle, "")
+		}
+		if err != nil {
+			t.Error("gearman worker: ", err)
+			return
+		}
+		if body == "stop" {
+			// The completion has no reply; the echo after it says that it has arrived.
+			if err := w.Send(gearmanclient.EchoReq, "done"); err != nil {
+				t.Error(err)
+			}
+			_, _ = w.Read(harness.Patience)
+			return
+		}
+		note("gearman", body)
+	}
+}
+
+func faktoryUntilStop(t *testing.T, b *harness.Broker, note func(protocol, body string)) {
+	c, err := openFaktory(b)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = c.Close() }() // all that matters was answered
+	for {
+		job, err := c.Fetch("everyone")
+		if job == nil && err == nil {
+			continue
+		}
+		if err == nil {
+			err = c.Ack(job.Jid)
+		}
+		if err != nil {
+			t.Error("faktory worker: ", err)
+			return
+		}
+		if job.Args[0] == "stop" {
+			return
+		}
+		note("faktory", fmt.Sprint(job.Args[0]))
+	}
+}
+
+func workqUntilStop(t *testing.T, b *harness.Broker, note func(protocol, body string)) {
+	c := dialWorkq(t, b)
+	for {
+		l, err := c.Lease(2*harness.Patience, "everyone")
+		if err == nil {
+			err = c.Complete(l.ID, nil)
+		}
+		if err != nil {
+			t.Error("workq worker: ", err)
+			return
+		}
+		if string(l.Body) == "stop" {
+			return
+		}
+		note("workq", string(l.Body))
+	}
+}
+
+func TestPasswordDoesNotShutOtherProtocolsOut(t *testing.T) {
+	t.Parallel()
+	harness.Need(t, "gearman")
+	b := harness.Start(t, harness.Options{Password: "secret"})
+	w := goWorker(t, b, "crossing=echo")
+	gearmanCLI(t, b, "hello", "-b", "-f", "crossing")
+	equal(t, "args", string(w.Await("job", 1)[0].Data), `["hello"]`)
+	wq := dialWorkq(t, b)
+	job := wqJob("crossing", "again")
+	check(t, wq.Add(job))
+	r, err := wq.Result(job.ID, harness.Patience)
+	check(t, err)
+	equal(t, "success", r.OK, true)
+}
