@@ -7,8 +7,10 @@ import "time"
 type Listener interface {
 	// Recovered tells what came back at start, by state, and how long it took.
 	Recovered(jobs [len(States) + 1]int, took time.Duration)
-	// CommitDone tells the size of a batch and how long its write and sync took.
-	CommitDone(records, bytes int, took time.Duration)
+	// CommitDone tells the number of records in a batch and how long its write and sync took.
+	CommitDone(records int, took time.Duration)
+	// StoreWarning is the store's word for what an operator might want to know.
+	StoreWarning(text string)
 	// StoreFailed is the end of taking work.
 	StoreFailed(error)
 	// DiskFull tells that the floor of free disk space was reached (true) or left (false).
@@ -22,7 +24,10 @@ type NopListener struct{}
 func (NopListener) Recovered([len(States) + 1]int, time.Duration) {}
 
 // CommitDone implements Listener.
-func (NopListener) CommitDone(int, int, time.Duration) {}
+func (NopListener) CommitDone(int, time.Duration) {}
+
+// StoreWarning implements Listener.
+func (NopListener) StoreWarning(string) {}
 
 // StoreFailed implements Listener.
 func (NopListener) StoreFailed(error) {}

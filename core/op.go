@@ -211,11 +211,19 @@ type PauseQueue struct {
 	Paused bool
 }
 
-// LimitQueue sets bounds; submissions beyond get ErrFull, leases beyond wait. Reply: Accepted. An unknown queue is made.
+// LimitQueue bounds the length of a queue; submissions beyond get ErrFull. Reply: Accepted. An unknown queue is made.
+// The throttle in Limits is not looked at.
 type LimitQueue struct {
 	Tag    uint64
 	Queue  string
 	Limits Limits
+}
+
+// ThrottleQueue bounds the leases of a queue; those beyond wait. Reply: Accepted. An unknown queue is made.
+type ThrottleQueue struct {
+	Tag      uint64
+	Queue    string
+	Throttle Throttle
 }
 
 // Limits bounds a queue; zero is no bound.
@@ -352,6 +360,7 @@ func (*CreateQueue) op()   {}
 func (*DropQueue) op()     {}
 func (*PauseQueue) op()    {}
 func (*LimitQueue) op()    {}
+func (*ThrottleQueue) op() {}
 func (*Purge) op()         {}
 func (*ResetCounters) op() {}
 func (*Inspect) op()       {}

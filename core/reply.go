@@ -42,11 +42,12 @@ type Reply struct {
 	N      int    // Purged: how many
 
 	Existing bool // Submitted: coalesced onto a job that was there
+	Cold     bool // inside the core: the store has more of it than memory; never seen outside
 
 	Job      *Job     // Assigned, Inspected; Ended where the core still has it
 	Lease    Grant    // Assigned
 	Progress Progress // Progressed
-	Data     []byte   // DataSent, Warned, Marked
+	Data     []byte   // DataSent, Warned, Marked; Ended: the bytes of the completion alone, without earlier chunks
 	Outcome  *Outcome // Ended
 	Info     *JobInfo // Inspected
 
@@ -85,6 +86,7 @@ type JobInfo struct {
 	Requeued   bool    // it was leased before and is not now (Workq's PENDING)
 	ChangedAt  Instant // when it came into its state, as far as is known
 	Broken     bool    // Blocked, and a job it waited for is gone without being done: it needs Enqueue or Cancel
+	Ephemeral  bool
 	Watchers   int
 	Progress   Progress
 	Failure    *Failure

@@ -45,14 +45,14 @@ func (s State) String() string {
 // moves is the table of legal moves. Done and Dead from any unfinished state: a late completion counts, and a client
 // may order a job killed. From Dead a job can be put back.
 var moves = [...][]State{
-	Gone:      {Scheduled, Blocked, Ready, Leased},
-	Scheduled: {Ready, Leased, Blocked, Retrying, Done, Dead, Gone},
-	Blocked:   {Ready, Scheduled, Leased, Done, Dead, Gone},
-	Ready:     {Leased, Retrying, Done, Dead, Gone, Blocked},
+	Gone:      {Scheduled, Blocked, Ready, Leased, Retrying, Done, Dead}, // the last three when it comes back from disk
+	Scheduled: {Ready, Retrying, Done, Dead, Gone},
+	Blocked:   {Ready, Scheduled, Done, Dead, Gone},
+	Ready:     {Leased, Retrying, Done, Dead, Gone},
 	Leased:    {Ready, Retrying, Done, Dead, Gone},
-	Retrying:  {Ready, Leased, Retrying, Done, Dead, Gone},
+	Retrying:  {Ready, Retrying, Done, Dead, Gone},
 	Done:      {Gone},
-	Dead:      {Ready, Leased, Gone},
+	Dead:      {Ready, Gone},
 }
 
 // CanMove reports whether a job in state s may go to state to.

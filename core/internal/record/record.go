@@ -19,8 +19,9 @@ type Change struct {
 	Seq uint64
 
 	// Gone removes all that is stored of the job. Stored tells which of its keys exist (or may).
-	Gone   bool
-	Stored Parts
+	Gone      bool
+	Stored    Parts
+	BodyBytes int // of a job that is gone: whether its body has a key of its own
 
 	Job     *core.Job     // not nil: a job that the store has not seen; written once and never again
 	Status  *Status       // not nil: its status has changed since
@@ -58,7 +59,12 @@ type Status struct {
 	HolderFrom core.Protocol
 	Worker     string
 	Waiting    []uint64 // Blocked: predecessors and parent it still waits for
-	Children   uint32   // Done as a parent: children not closed yet
+	Children   uint32   // children not closed yet
+	KidsBroken bool     // a child is gone without being done
+	Closed     bool     // those that waited for it have been told
+	Tried      bool     // its batch has counted its first execution
+	DoneFailed bool     // Done, as failed
+	Placed     bool     // its place is by ReadyAt alone, whatever Job.ScheduledOrder says
 	Progress   core.Progress
 }
 

@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"broker/core"
+	"broker/core/internal/machine"
+	"broker/core/internal/store"
+)
+
+// Engine is the broker: it implements core.Broker.
+type Engine struct {
+	opts  Options
+	store *store.Store // nil with Durability None
+
+	mu       sync.Mutex // guards machine, wakes, deadline
+	machine  *machine.Machine
+	wakes    []func()     // by client slot
+	deadline core.Instant // for which the timer goroutine sleeps
+
+	committed atomic.Uint64
+	stopped   atomic.Bool
+
+	committing sync.Mutex // one commit at a time: the committer's, Flush's, Close's
+	sealed     machine.Sealed
+	writes     chan struct{} // something to commit; capacity 1
+	ticks      chan struct{} // an earlier deadline; capacity 1
+	done       chan struct{}
+	running    sync.WaitGroup // the committer and the timer goroutine
+	closeOnce  sync.Once
+	closeErr   error
+	diskFull   bool // touched by the timer goroutine only
+}
+
+var _ core.Broker = (*Engine)(nil)
+
+// Open opens or makes the store, brings back what it holds and starts to work.
+func Open(o Options) (*Engine, error) {
+	o = o.withDefaults()
+	seed := o.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	e := &Engine{
+		opts: o, wakes: make([]func(), 1), writes: make(chan struct{}, 1), ticks: make(chan struct{}, 1),
+		done: make(chan struct{}),
+	}
+	e.machine = machine.New(machine.Options{
+		Persist: o.Durability != None, Await: o.Durability == Sync, DefaultLease: o.DefaultLease,
+		CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(), Random: rand.New(rand.NewPCG(seed, seed)),
+		StartedAt: o.Clock.Now(),
+	})
+	if o.Durability != None {
+		if err := e.recover(); err != nil {
+			return nil, err
+		}
+	}
+	e.start()
+	return e, nil
+}
+
+func (e *Engine) start() {
+	if !e.opts.ManualCommits && e.store != nil {
+		e.running.Add(1)
+		go e.commitLoop() // ends when done is closed; Close waits for it
+	}
+	if !e.opts.ManualTimers {
+		e.running.Add(1)
+		go e.timerLoop() // likewise
+	}
+}
+
+// Open implements core.Broker.
+func (e *Engine) Open(o core.ClientOptions) core.ClientID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := e.machine.OpenClient(o.Protocol)
+	slot := int(machine.Slot(id))
+	for slot >= len(e.wakes) {
+		e.wakes = append(e.wakes, nil)
+	}
+	e.wakes[slot] = o.Wake
+	return id
+}
+
+// Do implements core.Broker.
+func (e *Engine) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	from := len(into)
+	now := e.opts.Clock.Now()
+	var buf [16]func()
+	e.mu.Lock()
+	e.machine.Apply(now, id, ops)
+	into = e.machine.Take(id, into)
+	wakes, signal := e.afterLocked(buf[:0])
+	e.mu.Unlock()
+	e.notify(wakes, signal)
+	return e.hydrate(into, from)
+}
+
+// Close implements core.Broker.
+func (e *Engine) Close(id core.ClientID) {
+	var buf [16]func()
+	now := e.opts.Clock.Now()
+	e.mu.Lock()
+	e.machine.CloseClient(now, id)
+	e.wakes[machine.Slot(id)] = nil
+	wakes, signal := e.afterLocked(buf[:0])
+	e.mu.Unlock()
+	e.notify(wakes, signal)
+}
+
+// Committed implements core.Broker.
+func (e *Engine) Committed() core.Commit { return core.Commit(e.committed.Load()) }
+
+// Stopped implements core.Broker.
+func (e *Engine) Stopped() bool { return e.stopped.Load() }
+
+// Now implements core.Broker.
+func (e *Engine) Now() core.Instant { return e.opts.Clock.Now() }
+
+// signals says whom a round of decisions concerns besides clients.
+type signals struct{ commit, tick bool }
+
+// afterLocked collects what has to happen once the lock is released: clients to wake, goroutines to signal.
+func (e *Engine) afterLocked(wakes []func()) ([]func(), signals) {
+	e.machine.Touched(func(slot uint32) {
+		if w := e.wakes[slot]; w != nil {
+			wakes = append(wakes, w)
+		}
+	})
+	var s signals
+	s.commit = e.store != nil && (e.machine.Awaited() || e.machine.Changed())
+	if next := e.machine.NextDeadline(); next != 0 && (e.deadline == 0 || next < e.deadline) {
+		e.deadline, s.tick = next, true
+	}
+	return wakes, s
+}
+
+func (e *Engine) notify(wakes []func(), s signals) {
+	for _, w := range wakes {
+		w()
+	}
+	if s.commit {
+		signal(e.writes)
+	}
+	if s.tick {
+		signal(e.ticks)
+	}
+}
+
+// signal leaves a note in a channel of capacity 1; one that lies there already says the same.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// hydrate adds to the replies from index from on what only the store has.
+func (e *Engine) hydrate(replies []core.Reply, from int) []core.Reply {
+	if e.store == nil {
+		return replies
+	}
+	for i := from; i < len(replies); i++ {
+		r := &replies[i]
+		var err error
+		switch {
+		case r.Kind == core.Assigned:
+			err = e.hydrateLease(r)
+		case r.Kind == core.Ended && r.Outcome == nil:
+			r.Outcome, err = e.store.Outcome(r.Seq)
+		case r.Cold && r.Info != nil:
+			err = e.hydrateInfo(r.Info)
+			r.Job, r.Cold = r.Info.Job, false
+		case r.Cold:
+			for k := range r.Jobs {
+				err = errors.Join(err, e.hydrateInfo(&r.Jobs[k]))
+			}
+			r.Cold = false
+		}
+		if err != nil && r.Kind != core.Listed {
+			*r = e.lost(r, err)
+		}
+	}
+	return replies
+}
+
+func (e *Engine) hydrateLease(r *core.Reply) (err error) {
+	if r.Job == nil {
+		if r.Job, err = e.store.Job(r.Seq); err != nil {
+			return err
+		}
+	}
+	if r.Lease.Fails > 0 && r.Lease.Failure == nil && r.Job.PriorFails != r.Lease.Fails {
+		r.Lease.Failure, err = e.store.Failure(r.Seq)
+	}
+	return err
+}
+
+func (e *Engine) hydrateInfo(i *core.JobInfo) (err error) {
+	if i.Job == nil {
+		if i.Job, err = e.store.Job(i.Seq); err != nil {
+			return err
+		}
+	}
+	if i.Fails > i.Job.PriorFails && i.Failure == nil {
+		if i.Failure, err = e.store.Failure(i.Seq); errors.Is(err, store.ErrMissing) {
+			err = nil
+		}
+	}
+	if i.State == core.Done && i.Outcome == nil && i.Job.Kept() {
+		if i.Outcome, err = e.store.Outcome(i.Seq); errors.Is(err, store.ErrMissing) {
+			err = nil
+		}
+	}
+	return err
+}
+
+// lost is the reply in place of one whose job could not be read: somebody removed it between the decision and the
+// reading, or the store is damaged.
+func (e *Engine) lost(r *core.Reply, err error) core.Reply {
+	if !errors.Is(err, store.ErrMissing) {
+		e.fail(fmt.Errorf("read job %d: %w", r.Seq, err))
+		return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrStopped}
+	}
+	if r.Kind == core.Assigned {
+		return core.Reply{Kind: core.TimedOut, Tag: r.Tag}
+	}
+	return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrNotFound}
+}
+
+// Shutdown ends the engine: the last batch is committed, the store closed. Clients may still call, and are refused.
+func (e *Engine) Shutdown() error {
+	e.closeOnce.Do(func() {
+		close(e.done)
+		e.running.Wait()
+		if e.store == nil {
+			return
+		}
+		e.mu.Lock()
+		e.machine.Stop(core.ErrShutdown)
+		e.mu.Unlock()
+		e.commitOnce()
+		e.closeErr = e.store.Close()
+	})
+	return e.closeErr
+}

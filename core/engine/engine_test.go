@@ -1,0 +1,107 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/engine"
+)
+
+// desk is an engine on a memory disk with a clock that stands still.
+type desk struct {
+	*engine.Engine
+	t   *testing.T
+	clk *coretest.Clock
+	fs  engine.FS
+}
+
+func setup(t *testing.T, change func(*engine.Options)) *desk {
+	t.Helper()
+	d := &desk{t: t, clk: coretest.NewClock(), fs: engine.MemoryFS()}
+	d.open(change)
+	t.Cleanup(func() { d.shutdown() })
+	return d
+}
+
+func (d *desk) open(change func(*engine.Options)) {
+	d.t.Helper()
+	o := engine.Options{Dir: "data", FS: d.fs, Clock: d.clk, Seed: 1, ManualTimers: true, ManualCommits: true}
+	if change != nil {
+		change(&o)
+	}
+	e, err := engine.Open(o)
+	if err != nil {
+		d.t.Fatalf("open: %v", err)
+	}
+	d.Engine = e
+}
+
+func (d *desk) shutdown() {
+	if err := d.Shutdown(); err != nil {
+		d.t.Errorf("shutdown: %v", err)
+	}
+}
+
+func (d *desk) client(p core.Protocol) core.ClientID {
+	return d.Open(core.ClientOptions{Protocol: p, Wake: func() {}})
+}
+
+// one does an operation that is answered at once and returns the last reply.
+func (d *desk) one(c core.ClientID, op core.Op) core.Reply {
+	d.t.Helper()
+	r := d.Do(c, []core.Op{op}, nil)
+	if len(r) == 0 {
+		d.t.Fatalf("%T: no reply", op)
+	}
+	return r[len(r)-1]
+}
+
+func TestAcknowledgedJobIsThereAfterRestart(t *testing.T) {
+	t.Parallel()
+	d := setup(t, nil)
+	c := d.client(core.Faktory)
+	r := d.one(c, &core.Submit{Job: &core.Job{ID: "job-number-1", Queue: "q", Body: []byte("[1]"), Format: core.Args, Origin: core.Faktory}})
+	if r.Kind != core.Submitted || r.Commit == 0 {
+		t.Fatalf("submit: %+v", r)
+	}
+	if d.Committed() >= r.Commit {
+		t.Fatal("committed before the commit")
+	}
+	d.Flush()
+	if d.Committed() < r.Commit {
+		t.Fatalf("committed %d after the flush, want %d", d.Committed(), r.Commit)
+	}
+	d.shutdown()
+	d.open(nil)
+	c = d.client(core.Faktory)
+	got := d.one(c, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"})
+	if got.Kind != core.Assigned || got.Job == nil || got.Job.ID != "job-number-1" || string(got.Job.Body) != "[1]" {
+		t.Fatalf("lease after restart: %+v", got)
+	}
+	if r := d.one(c, &core.Complete{Ref: core.Ref{ID: "job-number-1"}, Claim: core.ByLeased}); r.Kind != core.Accepted {
+		t.Fatalf("complete: %+v", r)
+	}
+	d.shutdown()
+	d.open(nil)
+	c = d.client(core.Faktory)
+	if r := d.one(c, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"}); r.Kind != core.NothingReady {
+		t.Fatalf("finished job came back: %+v", r)
+	}
+}
+
+func TestParkedLeaseGetsTheNextJob(t *testing.T) {
+	t.Parallel()
+	d := setup(t, nil)
+	worker, client := d.client(core.Workq), d.client(core.Gearman)
+	until := d.clk.Now().Add(time.Second)
+	if r := d.Do(worker, []core.Op{&core.Lease{Tag: 7, Queues: []string{"q"}, Holder: core.HeldByNobody, Until: until}}, nil); len(r) != 0 {
+		t.Fatalf("lease answered at once: %+v", r)
+	}
+	d.one(client, &core.Submit{Job: &core.Job{Queue: "q", Body: []byte("x"), Origin: core.Gearman}})
+	r := d.Do(worker, nil, nil)
+	if len(r) != 1 || r[0].Kind != core.Assigned || r[0].Tag != 7 || r[0].Job.Type != "q" {
+		t.Fatalf("parked lease got %+v", r)
+	}
+}

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"broker/core/internal/store"
+)
+
+// recover opens the store and rebuilds the index by one scan.
+func (e *Engine) recover() error {
+	start := e.opts.Clock.Now()
+	s, err := store.Open(store.Options{Dir: e.opts.Dir, FS: e.opts.FS, Warn: e.opts.Listener.StoreWarning})
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	if err := e.load(s); err != nil {
+		_ = s.Close() // the first error is the one that matters
+		return fmt.Errorf("read store: %w", err)
+	}
+	e.store = s
+	e.commitOnce() // the reserved numbers, before any of them is given out
+	if e.stopped.Load() {
+		_ = s.Close() // likewise
+		return fmt.Errorf("open store: first commit failed")
+	}
+	e.opts.Listener.Recovered(e.machine.Stats().Jobs, e.opts.Clock.Now().Sub(start))
+	return nil
+}
+
+func (e *Engine) load(s *store.Store) error {
+	if err := s.ScanMarks("", e.machine.RestoreMark); err != nil {
+		return err
+	}
+	now := e.opts.Clock.Now()
+	err := s.Scan(context.Background(), e.opts.Progress, func(r *store.Record) error {
+		e.machine.Restore(now, r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	e.machine.Restored()
+	return nil
+}

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"time"
+
+	"broker/core"
+)
+
+const (
+	tickBudget   = 512                   // deadlines handled in one go, to give the lock back in between
+	maxSleep     = time.Second           // so that a clock that was set is noticed, and the disk looked at
+	diskInterval = time.Second           //
+	minSleep     = 50 * time.Microsecond // a deadline that is due is not worth a shorter sleep
+)
+
+// timerLoop sleeps until the earliest deadline and handles what is due, until the engine is closed.
+func (e *Engine) timerLoop() {
+	defer e.running.Done()
+	sleep := time.NewTimer(maxSleep)
+	defer sleep.Stop()
+	disk := core.Instant(0)
+	for {
+		next := e.Tick()
+		now := e.opts.Clock.Now()
+		if now.Sub(disk) >= diskInterval || now < disk {
+			disk = now
+			e.checkDisk()
+		}
+		pause := maxSleep
+		if next != 0 {
+			pause = min(max(next.Sub(now), minSleep), maxSleep)
+		}
+		sleep.Reset(pause)
+		select {
+		case <-e.done:
+			return
+		case <-e.ticks:
+		case <-sleep.C:
+		}
+	}
+}
+
+// Tick handles all deadlines that are due and returns the next one, zero if there is none.
+func (e *Engine) Tick() core.Instant {
+	for {
+		var buf [64]func()
+		now := e.opts.Clock.Now()
+		e.mu.Lock()
+		more := e.machine.Tick(now, tickBudget)
+		next := e.machine.NextDeadline()
+		e.deadline = next
+		wakes, s := e.afterLocked(buf[:0])
+		e.mu.Unlock()
+		e.notify(wakes, signals{commit: s.commit})
+		if !more {
+			return next
+		}
+	}
+}
+
+// checkDisk refuses new jobs while the disk is nearly full.
+func (e *Engine) checkDisk() {
+	if e.store == nil || e.opts.DiskFloorBytes == 0 {
+		return
+	}
+	free, err := e.store.FreeBytes()
+	if err != nil {
+		return // not every file system can tell; a write that fails is noticed anyway
+	}
+	full := free < e.opts.DiskFloorBytes
+	if full == e.diskFull {
+		return
+	}
+	e.diskFull = full
+	e.mu.Lock()
+	if full {
+		e.machine.Refuse(core.ErrDiskFull)
+	} else {
+		e.machine.Refuse(nil)
+	}
+	e.mu.Unlock()
+	e.opts.Listener.DiskFull(full, free)
+}

@@ -1,0 +1,184 @@
+package machine
+
+import "broker/core"
+
+// target finds the job of an order and checks that it is still in the state the caller saw.
+func (m *Machine) target(c *client, tag uint64, ref core.Ref, from core.State) (uint32, *entry) {
+	h := m.find(ref)
+	if h == 0 {
+		m.failed(c, tag, core.ErrNotFound)
+		return 0, nil
+	}
+	e := m.jobs.at(h)
+	if from != core.Gone && e.state != from {
+		m.failed(c, tag, core.ErrInvalid)
+		return 0, nil
+	}
+	return h, e
+}
+
+func (m *Machine) cancel(c *client, op *core.Cancel) {
+	h, e := m.target(c, op.Tag, op.Ref, op.From)
+	if h == 0 {
+		return
+	}
+	n := e.queue
+	m.accepted(c, op.Tag, e)
+	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Cancelled++ })
+	m.end(h, &core.Outcome{Cause: core.Cancelled})
+	m.offer(n)
+}
+
+// enqueue makes a waiting or dead job ready now.
+func (m *Machine) enqueue(c *client, op *core.Enqueue) {
+	h, e := m.target(c, op.Tag, op.Ref, op.From)
+	if h == 0 {
+		return
+	}
+	switch e.state {
+	case core.Scheduled, core.Retrying, core.Blocked, core.Dead:
+	case core.Gone, core.Ready, core.Leased, core.Done:
+		m.failed(c, op.Tag, core.ErrInvalid)
+		return
+	}
+	m.accepted(c, op.Tag, e)
+	if e.state == core.Dead {
+		m.expireAt(h, e, 0)
+	}
+	m.detach(h, e)
+	m.unlink(h)
+	e.readyAt = m.now
+	e.clear(scheduledOrder | broken)
+	e.set(changed)
+	m.touch(h, e)
+	m.makeReady(h, e)
+}
+
+// bury moves an unfinished job to the dead set, or makes a dead one young again.
+func (m *Machine) bury(c *client, op *core.Bury) {
+	h, e := m.target(c, op.Tag, op.Ref, op.From)
+	if h == 0 {
+		return
+	}
+	if e.state == core.Done || e.has(ephemeral) {
+		m.failed(c, op.Tag, core.ErrInvalid)
+		return
+	}
+	m.accepted(c, op.Tag, e)
+	n := e.queue
+	if e.state == core.Dead {
+		m.rebury(h, e)
+		return
+	}
+	m.detach(h, e)
+	m.buryJob(h, e, &core.Outcome{Cause: core.Cancelled})
+	m.offer(n)
+}
+
+// end removes a job before it was done: cancelled, expired or withdrawn. Its watchers are told, and nothing goes on
+// waiting for it.
+func (m *Machine) end(h uint32, outcome *core.Outcome) {
+	e := m.jobs.at(h)
+	m.detach(h, e)
+	if e.watchers != 0 {
+		commit := core.Commit(0)
+		if !e.has(ephemeral) {
+			commit = m.promise()
+		}
+		m.tellEnd(h, outcome, outcome, commit)
+	}
+	m.unlink(h)
+	if e.state != core.Done {
+		m.closeLinks(h, false)
+	} else {
+		m.closed(h, false)
+	}
+	m.remove(h)
+}
+
+// remove takes a job out of all indexes and, if it has a record, out of the store.
+func (m *Machine) remove(h uint32) {
+	e := m.jobs.at(h)
+	m.leaveGroup(h)
+	m.freeUnique(h)
+	m.timers.Remove(&e.stateTimer)
+	m.timers.Remove(&e.expiryTimer)
+	if e.id != (digest{}) {
+		delete(m.byID, e.id)
+	}
+	m.bySeq.drop(e.seq)
+	if e.has(stored) {
+		m.removed = append(m.removed, m.gone(e))
+	}
+	if e.has(hasExtra) {
+		delete(m.extras, h)
+	}
+	if e.has(hasNote) {
+		delete(m.notes, h)
+	}
+	m.setPayload(h, nil)
+	n := e.queue
+	m.move(e, core.Gone)
+	m.jobs.release(h)
+	m.dropIdle(n)
+}
+
+// purge removes jobs by the page.
+func (m *Machine) purge(c *client, op *core.Purge) {
+	var only uint32
+	if op.Queue != "" {
+		if only = m.names[op.Queue]; only == 0 {
+			m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag})
+			return
+		}
+	}
+	limit := op.Limit
+	if limit <= 0 {
+		limit = 1000
+	}
+	removed, next := m.purgePage(op, only, limit)
+	if next == 0 && only != 0 && op.Drop && m.queues[only] != nil {
+		m.queues[only].hidden = true
+		m.dropRow(only)
+	}
+	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.promise()})
+}
+
+// purgePage removes up to limit jobs; the ready ones of a single queue are found by its list, others by a walk.
+func (m *Machine) purgePage(op *core.Purge, only uint32, limit int) (removed int, next uint64) {
+	if only != 0 && op.Origin == core.Internal && len(op.States) == 1 && op.States[0] == core.Ready {
+		for q := m.queues[only]; q != nil && q.ready.Len() > 0; removed++ {
+			if removed == limit {
+				return removed, 1
+			}
+			m.purgeJob(q.ready.Front())
+		}
+		return removed, 0
+	}
+	looked := 0
+	for h := uint32(op.Cursor) + 1; h <= m.jobs.next; h++ {
+		if removed == limit || looked == 50*limit {
+			return removed, uint64(h - 1)
+		}
+		looked++
+		e := m.jobs.at(h)
+		if e.seq == 0 || only != 0 && e.queue != only || op.Origin != core.Internal && e.origin != op.Origin ||
+			len(op.States) > 0 && !contains(op.States, e.state) {
+			continue
+		}
+		m.purgeJob(h)
+		removed++
+	}
+	return removed, 0
+}
+
+func (m *Machine) purgeJob(h uint32) { m.end(h, &core.Outcome{Cause: core.Cancelled}) }
+
+func contains(states []core.State, s core.State) bool {
+	for _, x := range states {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,236 @@
+package machine
+
+import (
+	"time"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// client is one connection as the machine sees it.
+type client struct {
+	id       core.ClientID
+	slot     uint32
+	protocol core.Protocol
+	replies  []core.Reply
+	touched  bool        // in the list of clients with news
+	gatedIn  core.Commit // newest batch that it waits for
+
+	parked    bool // a lease waits in the lines
+	lease     core.Lease
+	sleeping  bool   // waits in the lines to be woken
+	sleepTag  uint64 //
+	places    uint32 // its places in lines
+	wait      timer.ID
+	wokenFor  uint32 // queue whose job it was woken for and has not come back yet
+	abilities []ability
+	turn      int // where round-robin goes on
+
+	held    []uint32 // jobs leased to this connection
+	watches uint32   // head of its watchers
+}
+
+// ability is a queue that a connection can work for.
+type ability struct {
+	queue    uint32
+	times    int // registrations
+	leaseFor time.Duration
+}
+
+// kinds of timer owners
+const (
+	timerState  uint8 = iota // job: due, retry, end of lease
+	timerExpiry              // job: expiry or end of retention
+	timerWait                // client: parked lease or wake that was not followed up
+	timerWatch               // watcher: deadline of a wait
+	timerGroup               // batch: not committed in time
+	timerSlot                // job: throttle slot comes free
+)
+
+// OpenClient registers a client.
+func (m *Machine) OpenClient(p core.Protocol) core.ClientID {
+	m.opened++
+	var slot uint32
+	if n := len(m.freeC); n > 0 {
+		slot = m.freeC[n-1]
+		m.freeC = m.freeC[:n-1]
+	} else {
+		slot = uint32(len(m.clients))
+		m.clients = append(m.clients, nil)
+	}
+	c := &client{id: core.ClientID(m.opened<<24 | uint64(slot)), slot: slot, protocol: p}
+	m.clients[slot] = c
+	m.stats.Clients[p]++
+	return c.id
+}
+
+// maxClients is how many clients may be open at once: slots have 24 bits in a ClientID.
+const maxClients = 1 << 24
+
+// Slot is where a client's ClientID points to.
+func Slot(id core.ClientID) uint32 { return uint32(id) & (maxClients - 1) }
+
+func (m *Machine) client(id core.ClientID) *client {
+	slot := Slot(id)
+	if int(slot) >= len(m.clients) || m.clients[slot] == nil || m.clients[slot].id != id {
+		return nil
+	}
+	return m.clients[slot]
+}
+
+// CloseClient forgets a client: what it waits for ends, what it holds by its connection is released.
+func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
+	m.setNow(now)
+	c := m.client(id)
+	if c == nil {
+		return
+	}
+	m.leaveLines(c)
+	m.followedUp(c)
+	for _, r := range c.replies { // a job that nobody has taken from the broker was not handed out
+		if r.Kind == core.Assigned {
+			m.undo(r.Seq, r.Lease.Epoch)
+		}
+	}
+	for c.watches != 0 {
+		m.unwatch(c.watches, true)
+	}
+	for len(c.held) > 0 {
+		m.release(c.held[len(c.held)-1])
+	}
+	for _, a := range c.abilities {
+		q := m.queues[a.queue]
+		q.workers -= a.times
+		m.dropIdle(a.queue)
+	}
+	c.abilities = nil
+	m.stats.Clients[c.protocol]--
+	m.clients[c.slot] = nil
+	m.freeC = append(m.freeC, c.slot)
+}
+
+// leaveLines takes the client out of all waiting lines and stops its deadline.
+func (m *Machine) leaveLines(c *client) {
+	c.parked, c.sleeping = false, false
+	m.timers.Remove(&c.wait)
+	if c.places != 0 {
+		m.waiters.Leave(&c.places, func(q uint32) *queueLine { return &m.queues[q].line }, m.dropIdle)
+	}
+}
+
+// followedUp notes that a woken sleeper has come back.
+func (m *Machine) followedUp(c *client) {
+	if c.wokenFor == 0 {
+		return
+	}
+	q := c.wokenFor
+	c.wokenFor = 0
+	m.timers.Remove(&c.wait)
+	if m.queues[q] != nil {
+		m.queues[q].woken--
+	}
+}
+
+func (m *Machine) able(c *client, op *core.Able) {
+	n, q := m.queueNamed(op.Queue)
+	q.sticky = true
+	q.workers++
+	for i := range c.abilities {
+		if c.abilities[i].queue == n {
+			c.abilities[i].times++
+			c.abilities[i].leaseFor = op.LeaseFor
+			return
+		}
+	}
+	c.abilities = append(c.abilities, ability{queue: n, times: 1, leaseFor: op.LeaseFor})
+	if c.sleeping { // it sleeps for the new queue too
+		m.waiters.Join(c.slot, n, &q.line, &c.places)
+		m.offer(n)
+	}
+}
+
+func (m *Machine) unable(c *client, op *core.Unable) {
+	var only uint32
+	if !op.All {
+		if only = m.names[op.Queue]; only == 0 {
+			return
+		}
+	}
+	kept := c.abilities[:0]
+	for _, a := range c.abilities {
+		if only != 0 && a.queue != only {
+			kept = append(kept, a)
+			continue
+		}
+		m.queues[a.queue].workers -= a.times
+	}
+	c.abilities = kept
+	if c.sleeping {
+		m.rejoin(c)
+	}
+	for i := len(c.held) - 1; i >= 0; i-- {
+		// release swaps the last held job into the place that comes free: going down meets each job once.
+		if only == 0 || m.jobs.at(c.held[i]).queue == only {
+			m.release(c.held[i])
+		}
+	}
+}
+
+// rejoin puts a sleeper at the end of the lines of the queues it is still able for.
+func (m *Machine) rejoin(c *client) {
+	m.leaveLines(c)
+	c.sleeping = true
+	for _, a := range c.abilities {
+		m.waiters.Join(c.slot, a.queue, &m.queues[a.queue].line, &c.places)
+	}
+}
+
+// sleep parks a worker that wants to be woken rather than handed a job.
+func (m *Machine) sleep(c *client, op *core.Sleep) {
+	m.followedUp(c)
+	m.leaveLines(c)
+	for _, a := range c.abilities {
+		if m.runnable(m.queues[a.queue]) != 0 {
+			m.reply(c, core.Reply{Kind: core.Woken, Tag: op.Tag})
+			return
+		}
+	}
+	c.sleepTag = op.Tag
+	m.rejoin(c)
+}
+
+// workerNames gives numbers to worker ids that hold leases.
+type workerNames struct {
+	number map[string]uint32
+	names  []string // by number
+	refs   []int
+	free   []uint32
+}
+
+func newWorkerNames() workerNames {
+	return workerNames{number: map[string]uint32{}, names: make([]string, 1), refs: make([]int, 1)}
+}
+
+func (w *workerNames) acquire(name string) uint32 {
+	n, ok := w.number[name]
+	if !ok {
+		if k := len(w.free); k > 0 {
+			n, w.free = w.free[k-1], w.free[:k-1]
+			w.names[n] = name
+		} else {
+			n = uint32(len(w.names))
+			w.names, w.refs = append(w.names, name), append(w.refs, 0)
+		}
+		w.number[name] = n
+	}
+	w.refs[n]++
+	return n
+}
+
+func (w *workerNames) release(n uint32) {
+	if w.refs[n]--; w.refs[n] == 0 {
+		delete(w.number, w.names[n])
+		w.names[n] = ""
+		w.free = append(w.free, n)
+	}
+}

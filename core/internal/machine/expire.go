@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// Tick handles the deadlines that are due, at most budget of them; it reports whether more are due.
+func (m *Machine) Tick(now core.Instant, budget int) bool {
+	m.setNow(now)
+	for ; budget > 0; budget-- {
+		o, due := m.timers.PopDue(m.now)
+		if !due {
+			return false
+		}
+		m.due(o)
+	}
+	return true
+}
+
+func (m *Machine) due(o timer.Owner) {
+	switch o.Kind {
+	case timerState:
+		m.stateDue(o.Handle)
+	case timerExpiry:
+		m.jobs.at(o.Handle).expiryTimer = 0
+		m.expire(o.Handle)
+	case timerWait:
+		m.waitTimeout(m.clients[o.Handle])
+	case timerWatch:
+		m.watchTimeout(o.Handle)
+	case timerGroup:
+		m.groupTimeout(uint64(o.Handle))
+	case timerSlot:
+		m.slotTimeout(o.Handle)
+	}
+}
+
+// stateDue moves a job whose state has a deadline: a schedule or retry that is due, a lease that ran out.
+func (m *Machine) stateDue(h uint32) {
+	e := m.jobs.at(h)
+	e.stateTimer = 0
+	switch e.state {
+	case core.Scheduled:
+		m.queues[e.queue].scheduled.Remove(h, m.before)
+		m.makeReady(h, e)
+	case core.Retrying:
+		m.makeReady(h, e)
+	case core.Leased:
+		m.leaseRanOut(h)
+	case core.Gone, core.Blocked, core.Ready, core.Done, core.Dead:
+		panic("machine: deadline for a job that is " + e.state.String())
+	}
+}
+
+// expire removes a job whose time to live, time to start or time of retention is over.
+func (m *Machine) expire(h uint32) {
+	e := m.jobs.at(h)
+	n := e.queue
+	if e.state.Unfinished() {
+		m.count(e.origin, e.origin, func(t *core.Totals) { t.Expired++ })
+	}
+	m.end(h, &core.Outcome{Cause: core.Expired})
+	m.offer(n)
+}

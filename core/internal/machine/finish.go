@@ -1,0 +1,305 @@
+package machine
+
+import (
+	"math"
+	"time"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// claim finds the job of a finish or report and checks the client's right to it.
+func (m *Machine) claim(c *client, ref core.Ref, claim core.Claim) (uint32, *entry, error) {
+	h := m.find(ref)
+	if h == 0 {
+		return 0, nil, core.ErrNotFound
+	}
+	e := m.jobs.at(h)
+	switch claim {
+	case core.ByHolder:
+		if e.state != core.Leased || e.holderKind != core.HeldByConn || e.holder != c.slot {
+			return 0, nil, core.ErrNotHolder
+		}
+	case core.ByLeased:
+		if e.state != core.Leased {
+			return 0, nil, core.ErrNotLeased
+		}
+	case core.ByAnyone:
+		if !e.state.Unfinished() {
+			return 0, nil, core.ErrFinished
+		}
+	}
+	return h, e, nil
+}
+
+// accepted is the reply to a change; that of an ephemeral job promises nothing.
+func (m *Machine) accepted(c *client, tag uint64, e *entry) {
+	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq}
+	if !e.has(ephemeral) {
+		r.Commit = m.promise()
+	}
+	m.reply(c, r)
+}
+
+func (m *Machine) complete(c *client, op *core.Complete) {
+	h, e, err := m.claim(c, op.Ref, op.Claim)
+	if err != nil {
+		m.failed(c, op.Tag, err)
+		return
+	}
+	m.accepted(c, op.Tag, e)
+	n := e.queue
+	m.detach(h, e)
+	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Done++ })
+	m.countDay(c.protocol, false)
+	streamed := &core.Outcome{Success: true, Result: op.Result}
+	whole := streamed
+	if x := m.notes[h]; e.has(hasNote) && len(x.data) > 0 {
+		whole = &core.Outcome{Success: true, Result: append(x.data, op.Result...)}
+	}
+	m.finish(h, streamed, whole)
+	m.offer(n)
+}
+
+// detach takes an unfinished job out of wherever it waits or is held.
+func (m *Machine) detach(h uint32, e *entry) {
+	q := m.queues[e.queue]
+	switch e.state {
+	case core.Ready:
+		q.ready.Remove(h, m.before)
+	case core.Scheduled:
+		q.scheduled.Remove(h, m.before)
+		m.timers.Remove(&e.stateTimer)
+	case core.Retrying:
+		m.timers.Remove(&e.stateTimer)
+	case core.Leased:
+		m.unhold(h, e)
+	case core.Gone, core.Blocked, core.Done, core.Dead:
+	}
+}
+
+// finish ends a detached job for good: watchers are told, links updated, the outcome kept if the job says so.
+func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
+	e := m.jobs.at(h)
+	m.unlink(h)
+	m.move(e, core.Done)
+	e.readyAt = m.now
+	if !whole.Success {
+		e.set(doneFailed)
+	}
+	m.freeUnique(h)
+	if e.watchers != 0 {
+		commit := core.Commit(0)
+		if !e.has(ephemeral) {
+			commit = m.promise()
+		}
+		m.tellEnd(h, streamed, whole, commit)
+	}
+	m.memberDone(h, whole.Success)
+	if open := m.closeLinks(h, whole.Success); !open || e.has(keepsOutcome) {
+		m.retain(h, e, whole)
+		return
+	}
+	e.set(changed)
+	m.touch(h, e) // stays until its children are closed
+}
+
+// retain keeps a finished job while its outcome may be asked for, or removes it.
+func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) {
+	if !e.has(keepsOutcome) {
+		m.remove(h)
+		return
+	}
+	until := e.expiresAt
+	if x := m.rare(h); x != nil {
+		switch {
+		case x.retainUntil != 0:
+			until = x.retainUntil
+		case x.retainFor != 0:
+			until = m.now.Add(x.retainFor)
+		}
+	}
+	if until != 0 && until <= m.now {
+		m.remove(h)
+		return
+	}
+	n := m.note(h)
+	n.outcome, n.data = whole, nil
+	m.expireAt(h, e, until)
+	e.clear(outcomeStored)
+	e.set(changed)
+	m.touch(h, e)
+}
+
+// expireAt sets the end of a job's stay.
+func (m *Machine) expireAt(h uint32, e *entry, until core.Instant) {
+	m.timers.Remove(&e.expiryTimer)
+	e.expiresAt = until
+	if until != 0 {
+		e.expiryTimer = m.timers.Add(until, timer.Owner{Kind: timerExpiry, Handle: h})
+	}
+}
+
+// fail takes a worker's word that a job failed; the job's own policy says what follows.
+func (m *Machine) fail(c *client, op *core.Fail) {
+	h, e, err := m.claim(c, op.Ref, op.Claim)
+	if err != nil {
+		m.failed(c, op.Tag, err)
+		return
+	}
+	m.accepted(c, op.Tag, e)
+	n := e.queue
+	failure := op.Failure
+	if failure == nil {
+		failure = &core.Failure{}
+	}
+	m.detach(h, e)
+	m.failJob(h, c.protocol, failure)
+	m.offer(n)
+}
+
+// failJob counts a failure of a detached job and decides between another try, the dead set and the end.
+func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure) {
+	e := m.jobs.at(h)
+	m.count(e.origin, by, func(t *core.Totals) { t.Failed++ })
+	m.countDay(by, true)
+	e.fails++
+	if e.failedAt == 0 {
+		e.failedAt = m.now
+	}
+	f := *failure
+	f.Count, f.FailedAt, f.NextAt = e.fails, e.failedAt, 0
+	e.set(changed)
+	m.executed(h)
+	final := e.fails >= max(e.maxFails, 1) || e.has(ephemeral) || e.maxAttempts > 0 && e.attempts >= e.maxAttempts
+	switch {
+	case final && e.exhausted == core.ExhaustedBury && !e.has(ephemeral):
+		m.noteFailure(h, e, &f)
+		m.buryJob(h, e, &core.Outcome{Failure: &f, Result: f.Data})
+	case final:
+		m.finishFailed(h, &core.Outcome{Failure: &f, Result: f.Data})
+	case e.backoff == core.BackoffNone || e.state == core.Blocked:
+		m.noteFailure(h, e, &f)
+		m.tryAgain(h, e)
+	default:
+		f.NextAt = m.now.Add(m.backoffAfter(e.fails - 1))
+		m.noteFailure(h, e, &f)
+		m.retryAt(h, e, f.NextAt)
+	}
+}
+
+// tryAgain puts a detached job that failed back to where it waited, or into its queue if it was leased.
+func (m *Machine) tryAgain(h uint32, e *entry) {
+	e.set(requeued)
+	m.touch(h, e)
+	switch e.state {
+	case core.Scheduled:
+		m.queues[e.queue].scheduled.Push(h, m.before)
+		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
+	case core.Ready:
+		m.queues[e.queue].ready.Push(h, m.before)
+		m.offer(e.queue)
+	case core.Leased, core.Retrying:
+		m.makeReady(h, e)
+	case core.Gone, core.Blocked, core.Done, core.Dead:
+	}
+}
+
+func (m *Machine) noteFailure(h uint32, e *entry, f *core.Failure) {
+	m.note(h).failure = f
+	e.clear(failureStored)
+}
+
+// retryAt sends a detached job to its next try.
+func (m *Machine) retryAt(h uint32, e *entry, at core.Instant) {
+	m.move(e, core.Retrying)
+	e.readyAt = at
+	e.clear(scheduledOrder) // its place is where the retry puts it
+	e.stateTimer = m.timers.Add(at, timer.Owner{Kind: timerState, Handle: h})
+	m.touch(h, e)
+}
+
+// backoffAfter is Faktory's wait before the next try, count being the retries so far (spec faktory 4).
+func (m *Machine) backoffAfter(count uint32) time.Duration {
+	c := float64(count)
+	jitter := float64(m.opts.Random.IntN(30)) * (c + 1)
+	seconds := math.Min(c*c*c*c+15+jitter, 10*365*24*3600)
+	return time.Duration(seconds) * time.Second
+}
+
+// buryJob moves a detached job to the dead set.
+func (m *Machine) buryJob(h uint32, e *entry, outcome *core.Outcome) {
+	m.unlink(h)
+	m.move(e, core.Dead)
+	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Dead++ })
+	m.freeUnique(h)
+	e.set(unlocked)
+	m.rebury(h, e)
+	if e.watchers != 0 {
+		m.tellEnd(h, outcome, outcome, m.promise())
+	}
+}
+
+// rebury starts a dead job's stay anew.
+func (m *Machine) rebury(h uint32, e *entry) {
+	e.readyAt = m.now
+	until := core.Instant(0)
+	if e.deadHours > 0 {
+		until = m.now.Add(time.Duration(e.deadHours) * time.Hour)
+	}
+	m.expireAt(h, e, until)
+	e.set(changed)
+	m.touch(h, e)
+}
+
+// finishFailed ends a detached job that is not kept for another try.
+func (m *Machine) finishFailed(h uint32, outcome *core.Outcome) { m.finish(h, outcome, outcome) }
+
+// report notes progress and tells the watchers.
+func (m *Machine) report(c *client, op *core.Report) {
+	h, e, err := m.claim(c, op.Ref, op.Claim)
+	if err != nil {
+		m.failed(c, op.Tag, err)
+		return
+	}
+	p := op.Progress
+	p.UpdatedAt = m.now
+	m.note(h).progress = p
+	if e.state == core.Leased && op.ExtendUntil != 0 && e.stateTimer != 0 && op.ExtendUntil > m.timers.At(e.stateTimer) {
+		m.timers.Remove(&e.stateTimer)
+		e.stateTimer = m.timers.Add(op.ExtendUntil, timer.Owner{Kind: timerState, Handle: h})
+		e.granted = millis(op.ExtendUntil.Sub(e.leasedAt))
+	}
+	if e.has(changed) {
+		m.touch(h, e)
+	}
+	m.eachWatcher(e, func(_ uint32, w *watcher) {
+		if w.kind == core.WatchStream {
+			m.reply(m.clients[w.client], core.Reply{Kind: core.Progressed, Tag: w.tag, Seq: e.seq, Progress: p})
+		}
+	})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq})
+}
+
+// emit passes bytes of a running job to who watches it.
+func (m *Machine) emit(c *client, op *core.Emit) {
+	h, e, err := m.claim(c, op.Ref, op.Claim)
+	if err != nil {
+		m.failed(c, op.Tag, err)
+		return
+	}
+	kind := core.DataSent
+	if op.Warning {
+		kind = core.Warned
+	} else if e.has(keepsOutcome) || m.hasOutcomeWatcher(e) {
+		if n := m.note(h); len(n.data)+len(op.Data) <= maxCollected {
+			n.data = append(n.data, op.Data...)
+		}
+	}
+	m.eachWatcher(e, func(_ uint32, w *watcher) {
+		if w.kind == core.WatchStream {
+			m.reply(m.clients[w.client], core.Reply{Kind: kind, Tag: w.tag, Seq: e.seq, Data: op.Data})
+		}
+	})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq})
+}

@@ -1,0 +1,127 @@
+package machine
+
+import (
+	"hash/maphash"
+
+	"broker/core"
+)
+
+// digest stands for a text in an index: 128 bits under a seed of this process, so that nobody can choose two texts with
+// the same digest and a chance meeting is out of the question. It never reaches disk or wire.
+type digest [2]uint64
+
+type hasher struct{ a, b maphash.Seed }
+
+func newHasher() hasher { return hasher{a: maphash.MakeSeed(), b: maphash.MakeSeed()} }
+
+func (h hasher) text(s string) digest {
+	d := digest{maphash.String(h.a, s), maphash.String(h.b, s)}
+	if d == (digest{}) {
+		d[0] = 1 // zero means "none"
+	}
+	return d
+}
+
+// seqIndex finds the handle of a Seq. Numbers are given in rising order, so that pages of neighbours are well filled;
+// a page goes when its last job does.
+type seqIndex struct{ pages map[uint64]*seqPage }
+
+const seqPageBits = 6
+
+type seqPage struct {
+	handles [1 << seqPageBits]uint32
+	live    uint32
+}
+
+func (x *seqIndex) get(seq uint64) uint32 {
+	p := x.pages[seq>>seqPageBits]
+	if p == nil {
+		return 0
+	}
+	return p.handles[seq&(1<<seqPageBits-1)]
+}
+
+func (x *seqIndex) put(seq uint64, h uint32) {
+	p := x.pages[seq>>seqPageBits]
+	if p == nil {
+		p = &seqPage{}
+		x.pages[seq>>seqPageBits] = p
+	}
+	p.handles[seq&(1<<seqPageBits-1)] = h
+	p.live++
+}
+
+func (x *seqIndex) drop(seq uint64) {
+	p := x.pages[seq>>seqPageBits]
+	p.handles[seq&(1<<seqPageBits-1)] = 0
+	if p.live--; p.live == 0 {
+		delete(x.pages, seq>>seqPageBits)
+		if len(x.pages) == 0 {
+			x.pages = map[uint64]*seqPage{} // a Go map does not shrink
+		}
+	}
+}
+
+// find is the handle of the job that ref names, zero if there is none.
+func (m *Machine) find(ref core.Ref) uint32 {
+	if ref.Seq != 0 {
+		return m.bySeq.get(ref.Seq)
+	}
+	if h := m.byID[m.hash.text(ref.ID)]; h != 0 {
+		return h
+	}
+	if seq, milli, ok := core.ParseMintedID(ref.ID); ok {
+		if h := m.bySeq.get(seq); h != 0 && m.jobs.at(h).id == (digest{}) && int64(m.jobs.at(h).createdAt/1000) == milli {
+			return h
+		}
+	}
+	if seq, ok := core.ParseAlias(ref.ID); ok {
+		if h := m.bySeq.get(seq); h != 0 && !m.jobs.at(h).has(idIsUUIDv4) {
+			return h
+		}
+	}
+	return 0
+}
+
+// findUnique is the live job that holds a key in a queue (in any if queue is zero).
+func (m *Machine) findUnique(queue uint32, key string) uint32 {
+	h := m.byUnique[m.hash.text(key)]
+	for h != 0 {
+		e := m.jobs.at(h)
+		if queue == 0 || e.queue == queue {
+			return h
+		}
+		h = e.uniqueNext
+	}
+	return 0
+}
+
+func (m *Machine) lockUnique(h uint32, key string) {
+	e := m.jobs.at(h)
+	e.unique = m.hash.text(key)
+	e.uniqueNext = m.byUnique[e.unique]
+	m.byUnique[e.unique] = h
+}
+
+// freeUnique lets another job have the key; nothing happens if it is free already.
+func (m *Machine) freeUnique(h uint32) {
+	e := m.jobs.at(h)
+	if e.unique == (digest{}) {
+		return
+	}
+	if first := m.byUnique[e.unique]; first == h {
+		if e.uniqueNext == 0 {
+			delete(m.byUnique, e.unique)
+		} else {
+			m.byUnique[e.unique] = e.uniqueNext
+		}
+	} else {
+		for p := m.jobs.at(first); ; p = m.jobs.at(p.uniqueNext) {
+			if p.uniqueNext == h {
+				p.uniqueNext = e.uniqueNext
+				break
+			}
+		}
+	}
+	e.unique, e.uniqueNext = digest{}, 0
+}

@@ -1,0 +1,121 @@
+package machine
+
+import (
+	"time"
+
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+func (m *Machine) inspect(c *client, op *core.Inspect) {
+	var h uint32
+	if op.ByUnique {
+		n := uint32(0)
+		if op.Queue != "" {
+			if n = m.names[op.Queue]; n == 0 {
+				m.failed(c, op.Tag, core.ErrNotFound)
+				return
+			}
+		}
+		h = m.findUnique(n, op.UniqueKey)
+	} else {
+		h = m.find(op.Ref)
+	}
+	if h == 0 {
+		m.failed(c, op.Tag, core.ErrNotFound)
+		return
+	}
+	info := m.jobInfo(h, op.Brief)
+	r := core.Reply{Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Cold: !op.Brief}
+	if m.jobs.at(h).has(dirty) {
+		r.Commit = m.promise()
+	}
+	m.reply(c, r)
+}
+
+// jobInfo is what the machine knows of a job; what only the store has is added outside.
+func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
+	e := m.jobs.at(h)
+	i := core.JobInfo{
+		Seq: e.seq, Queue: m.queues[e.queue].name, State: e.state, Priority: e.priority, Origin: e.origin,
+		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
+		Requeued: e.has(requeued) && e.state != core.Leased, Watchers: m.watcherCount(e), ChangedAt: e.readyAt,
+		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
+	}
+	if e.state == core.Leased {
+		i.LeasedAt, i.ChangedAt = e.leasedAt, e.leasedAt
+		i.LeaseUntil = m.timers.At(e.stateTimer)
+		if e.holderKind == core.HeldByWorker {
+			i.Worker = m.workers.names[e.holder]
+		}
+	}
+	if e.has(hasNote) {
+		n := m.notes[h]
+		i.Progress, i.Failure, i.Outcome = n.progress, n.failure, n.outcome
+	}
+	if !brief {
+		i.Job = m.jobs.payload(h)
+	}
+	return i
+}
+
+// maxPage is how many jobs one ListJobs returns at most; maxLook how many it looks at.
+const (
+	maxPage = 1000
+	maxLook = 20_000
+)
+
+func (m *Machine) listJobs(c *client, op *core.ListJobs) {
+	limit := op.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	limit = min(limit, maxPage)
+	var only uint32
+	if op.Queue != "" {
+		if only = m.names[op.Queue]; only == 0 {
+			m.failed(c, op.Tag, core.ErrNoQueue)
+			return
+		}
+	}
+	r := core.Reply{Kind: core.Listed, Tag: op.Tag, Cold: !op.Brief}
+	if only != 0 && (op.State == core.Ready || op.State == core.Scheduled) {
+		list := &m.queues[only].ready
+		if op.State == core.Scheduled {
+			list = &m.queues[only].scheduled
+		}
+		r.Jobs = m.listed(list, op, limit)
+	} else {
+		r.Jobs, r.Cursor = m.walked(op, only, limit)
+	}
+	m.reply(c, r)
+}
+
+func (m *Machine) listed(list *queue.List, op *core.ListJobs, limit int) []core.JobInfo {
+	handles := list.Slice(op.Offset, limit, nil)
+	jobs := make([]core.JobInfo, len(handles))
+	for i, h := range handles {
+		jobs[i] = m.jobInfo(h, op.Brief)
+	}
+	return jobs
+}
+
+// walked looks at the jobs behind the cursor in the order of their handles.
+func (m *Machine) walked(op *core.ListJobs, only uint32, limit int) (jobs []core.JobInfo, next uint64) {
+	looked := 0
+	for h := uint32(op.Cursor) + 1; h <= m.jobs.next; h++ {
+		if len(jobs) == limit || looked == maxLook {
+			return jobs, uint64(h - 1)
+		}
+		looked++
+		e := m.jobs.at(h)
+		if e.seq == 0 || only != 0 && e.queue != only || op.State != core.Gone && e.state != op.State {
+			continue
+		}
+		jobs = append(jobs, m.jobInfo(h, op.Brief))
+	}
+	return jobs, 0
+}
+
+// leaseSpan is the length of the present lease.
+func (e *entry) leaseSpan() time.Duration { return time.Duration(e.granted) * time.Millisecond }

@@ -1,0 +1,386 @@
+package machine
+
+import (
+	"time"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// wakeFor is how long a woken sleeper may take to come back before the next one is woken.
+const wakeFor = 250 * time.Millisecond
+
+// lease hands out a job, or parks the client.
+func (m *Machine) lease(c *client, op *core.Lease) {
+	if c.parked {
+		m.failed(c, op.Tag, core.ErrBusy)
+		return
+	}
+	woken := c.wokenFor
+	m.followedUp(c)
+	m.leaveLines(c)
+	n, limit := m.pick(c, op)
+	switch {
+	case n != 0:
+		m.assign(c, op, n, limit)
+	case op.Until == 0:
+		m.reply(c, core.Reply{Kind: core.NothingReady, Tag: op.Tag})
+	case op.Until <= m.now:
+		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: op.Tag})
+	default:
+		m.park(c, op)
+	}
+	if woken != 0 && woken != n {
+		m.offer(woken) // the job it was woken for is still there
+	}
+}
+
+// pick chooses the queue to serve a lease from, zero if none has a job for it.
+func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration) {
+	if op.Queues == nil {
+		return m.pickAble(c, op)
+	}
+	seen := 0
+	for i, name := range op.Queues {
+		q := m.names[name]
+		if q == 0 || m.runnable(m.queues[q]) == 0 || !m.slotFor(m.queues[q], c, op) {
+			continue
+		}
+		switch op.Pick {
+		case core.PickInOrder:
+			return q, 0
+		case core.PickAtRandom:
+			if repeated(op.Queues[:i], name) {
+				continue
+			}
+			seen++
+			if m.opts.Random.IntN(seen) == 0 {
+				n = q
+			}
+		case core.PickByPriority:
+			if n == 0 || m.headPriority(q) > m.headPriority(n) {
+				n = q
+			}
+		}
+	}
+	return n, 0
+}
+
+func repeated(names []string, name string) bool {
+	for _, s := range names {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Machine) headPriority(n uint32) int32 { return m.jobs.at(m.queues[n].ready.Front()).priority }
+
+// pickAble serves a worker by what it said it is able to do: the highest priority first, in turn among equals.
+func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Duration) {
+	best := int32(0)
+	at := 0
+	for i := range c.abilities {
+		k := (c.turn + i) % len(c.abilities)
+		q := c.abilities[k].queue
+		if m.runnable(m.queues[q]) == 0 || !m.slotFor(m.queues[q], c, op) {
+			continue
+		}
+		if p := m.headPriority(q); n == 0 || p > best {
+			n, best, at = q, p, k
+		}
+	}
+	if n != 0 {
+		limit = c.abilities[at].leaseFor
+		c.turn = at + 1
+	}
+	return n, limit
+}
+
+// runnable is the first job of a queue that may be handed out now. Jobs that should have been started before now are
+// dropped on the way.
+func (m *Machine) runnable(q *jobQueue) uint32 {
+	if q.paused || q.limits.Leased > 0 && q.slots >= q.limits.Leased {
+		return 0
+	}
+	for h := q.ready.Front(); h != 0; h = q.ready.Front() {
+		x := m.rare(h)
+		if x == nil || x.startBefore == 0 || x.startBefore > m.now {
+			return h
+		}
+		m.expire(h)
+	}
+	return 0
+}
+
+// park puts a lease into the lines of its queues.
+func (m *Machine) park(c *client, op *core.Lease) {
+	c.parked, c.lease = true, *op
+	c.lease.Queues = nil // the caller may reuse them; the places say where it waits
+	c.wait = m.timers.Add(op.Until, timer.Owner{Kind: timerWait, Handle: c.slot})
+	if op.Queues == nil {
+		for _, a := range c.abilities {
+			m.waiters.Join(c.slot, a.queue, &m.queues[a.queue].line, &c.places)
+		}
+		return
+	}
+	for i, name := range op.Queues {
+		if !repeated(op.Queues[:i], name) {
+			n, q := m.queueNamed(name)
+			m.waiters.Join(c.slot, n, &q.line, &c.places)
+		}
+	}
+}
+
+// waitTimeout is the end of a parked lease, or of the patience with a woken sleeper.
+func (m *Machine) waitTimeout(c *client) {
+	c.wait = 0
+	if n := c.wokenFor; n != 0 {
+		m.followedUp(c)
+		m.offer(n)
+		return
+	}
+	tag := c.lease.Tag
+	m.leaveLines(c)
+	m.reply(c, core.Reply{Kind: core.TimedOut, Tag: tag})
+}
+
+// offer gives the ready jobs of a queue to those who wait at it, the longest first: a parked lease gets the job itself,
+// a sleeper is woken to come for it.
+func (m *Machine) offer(n uint32) {
+	q := m.queues[n]
+	if q == nil || q.line.Empty() {
+		return
+	}
+	budget := m.wakeBudget(q)
+	slot, place := m.waiters.First(&q.line)
+	for slot != 0 {
+		c := m.clients[slot]
+		if m.runnable(q) == 0 {
+			return
+		}
+		if c.sleeping {
+			if budget <= 0 {
+				return
+			}
+			budget--
+			m.wake(c, n)
+			slot, place = m.waiters.First(&q.line)
+			continue
+		}
+		if q.ready.Len() <= q.woken && m.opts.Wakeup < 0 {
+			return // every job has somebody on the way to it
+		}
+		if !m.slotFor(q, c, &c.lease) {
+			slot, place = m.waiters.After(place)
+			continue
+		}
+		lease := c.lease
+		m.leaveLines(c)
+		m.assign(c, &lease, n, 0)
+		if m.queues[n] == nil {
+			return
+		}
+		budget = min(budget, m.wakeBudget(q))
+		slot, place = m.waiters.First(&q.line)
+	}
+}
+
+// wakeBudget is how many sleepers may be woken for the jobs that are ready now.
+func (m *Machine) wakeBudget(q *jobQueue) int {
+	switch {
+	case m.opts.Wakeup < 0:
+		return q.ready.Len() - q.woken
+	case m.opts.Wakeup == 0:
+		return int(^uint(0) >> 1)
+	}
+	return m.opts.Wakeup
+}
+
+// wake tells one sleeper that there is a job in queue n.
+func (m *Machine) wake(c *client, n uint32) {
+	m.leaveLines(c)
+	c.wokenFor = n
+	m.queues[n].woken++
+	c.wait = m.timers.Add(m.now.Add(wakeFor), timer.Owner{Kind: timerWait, Handle: c.slot})
+	m.reply(c, core.Reply{Kind: core.Woken, Tag: c.sleepTag})
+}
+
+// assign leases the first ready job of queue n to a client. limit is the worker's own bound on each job, zero for none.
+func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duration) {
+	q := m.queues[n]
+	h := q.ready.Front()
+	e := m.jobs.at(h)
+	q.ready.Remove(h, m.before)
+	m.move(e, core.Leased)
+	e.attempts++
+	e.epoch++
+	e.leasedAt = m.now
+	e.granted = m.grantFor(e, op, limit)
+	if e.granted != 0 {
+		until := m.now.Add(time.Duration(e.granted) * time.Millisecond)
+		e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
+	}
+	m.hold(c, op, h, e)
+	if x := m.rare(h); x != nil && x.uniqueStart {
+		m.unlock(h)
+	}
+	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Leased++ })
+	m.stats.LeasedBy[c.protocol]++
+	if op.Holder != core.HeldByConn || e.maxAttempts > 0 {
+		e.set(changed)
+		m.touch(h, e)
+	}
+	r := core.Reply{Kind: core.Assigned, Tag: op.Tag, Seq: e.seq, Job: m.jobs.payload(h)}
+	r.Lease = core.Grant{
+		Epoch: e.epoch, LeaseFor: time.Duration(e.granted) * time.Millisecond, EnqueuedAt: e.readyAt,
+		Attempts: e.attempts, Fails: e.fails,
+	}
+	if e.has(hasNote) {
+		r.Lease.Failure = m.notes[h].failure
+	}
+	m.reply(c, r)
+	m.coolDown(h, e)
+}
+
+// grantFor is the length of a lease in milliseconds: the job's own, bounded by the worker's; where no connection guards
+// the job, never endless.
+func (m *Machine) grantFor(e *entry, op *core.Lease, limit time.Duration) uint32 {
+	granted := e.leaseFor
+	if l := millis(limit); l != 0 && (granted == 0 || l < granted) {
+		granted = l
+	}
+	if granted == 0 && op.Holder != core.HeldByConn {
+		granted = millis(m.opts.DefaultLease)
+	}
+	return granted
+}
+
+// hold notes who has a job.
+func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *entry) {
+	e.holderKind, e.holderFrom = op.Holder, c.protocol
+	switch op.Holder {
+	case core.HeldByConn:
+		e.holder, e.heldAt = c.slot, uint32(len(c.held))
+		c.held = append(c.held, h)
+	case core.HeldByWorker:
+		e.holder = m.workers.acquire(op.Worker)
+	case core.HeldByNobody:
+		e.holder = 0
+	}
+	m.takeSlot(h, e)
+}
+
+// unhold takes a job out of its holder's hands; its state is still Leased.
+func (m *Machine) unhold(h uint32, e *entry) {
+	m.timers.Remove(&e.stateTimer)
+	m.giveSlot(h, e)
+	m.stats.LeasedBy[e.holderFrom]--
+	switch e.holderKind {
+	case core.HeldByConn:
+		c := m.clients[e.holder]
+		last := c.held[len(c.held)-1]
+		c.held[e.heldAt] = last
+		m.jobs.at(last).heldAt = e.heldAt
+		c.held = c.held[:len(c.held)-1]
+	case core.HeldByWorker:
+		m.workers.release(e.holder)
+	case core.HeldByNobody:
+	}
+	e.holder, e.heldAt = 0, 0
+	if e.has(hasNote) {
+		m.notes[h].progress = core.Progress{}
+	}
+}
+
+// release puts a leased job back at its original place: its worker has gone or has given it up.
+func (m *Machine) release(h uint32) {
+	e := m.jobs.at(h)
+	m.unhold(h, e)
+	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
+	m.giveBack(h, e)
+}
+
+// undo takes a lease back as if it had never been, if it is still the one of that epoch.
+func (m *Machine) undo(seq uint64, epoch uint32) bool {
+	h := m.bySeq.get(seq)
+	if h == 0 || m.jobs.at(h).state != core.Leased || m.jobs.at(h).epoch != epoch {
+		return false
+	}
+	e := m.jobs.at(h)
+	m.unhold(h, e)
+	e.attempts--
+	m.giveBack(h, e)
+	return true
+}
+
+func (m *Machine) releaseOp(c *client, op *core.Release) {
+	h := m.find(op.Ref)
+	if h == 0 {
+		m.failed(c, op.Tag, core.ErrNotFound)
+		return
+	}
+	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: m.jobs.at(h).seq}
+	if !m.undo(r.Seq, op.Epoch) {
+		m.failed(c, op.Tag, core.ErrNotLeased)
+		return
+	}
+	m.reply(c, r)
+}
+
+// giveBack decides what becomes of a job whose lease ended without a word: an attempt was used.
+func (m *Machine) giveBack(h uint32, e *entry) {
+	n := e.queue
+	switch {
+	case e.has(withdrawAtEnd):
+		m.timeOutRun(h)
+	case e.has(ephemeral) && e.watchers == 0:
+		m.end(h, &core.Outcome{Cause: core.Cancelled})
+	case e.maxAttempts > 0 && e.attempts >= e.maxAttempts:
+		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
+	default:
+		e.set(requeued)
+		if e.has(changed) {
+			m.touch(h, e)
+		}
+		m.makeReady(h, e)
+	}
+	m.offer(n) // a throttle slot may have come free
+}
+
+// leaseRanOut is the timer's word for a job that was held too long.
+func (m *Machine) leaseRanOut(h uint32) {
+	e := m.jobs.at(h)
+	from := e.holderFrom
+	m.unhold(h, e)
+	if e.leaseEnd == core.LeaseEndFail && !e.has(ephemeral) {
+		n := e.queue
+		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage})
+		m.offer(n)
+		return
+	}
+	m.giveBack(h, e)
+}
+
+// timeOutRun withdraws a job whose submitter has waited to the end of the last attempt.
+func (m *Machine) timeOutRun(h uint32) {
+	e := m.jobs.at(h)
+	m.eachWatcher(e, func(n uint32, w *watcher) {
+		if w.kind != core.WatchRun {
+			return
+		}
+		c, r := m.clients[w.client], core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.seq}
+		m.unwatch(n, false)
+		m.reply(c, r)
+	})
+	m.end(h, &core.Outcome{Cause: core.Cancelled})
+}
+
+// unlock lets another job have this one's unique key, early.
+func (m *Machine) unlock(h uint32) {
+	e := m.jobs.at(h)
+	m.freeUnique(h)
+	e.set(unlocked | changed)
+	m.touch(h, e)
+}

@@ -1,0 +1,386 @@
+package machine
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"broker/core"
+	"broker/core/internal/queue"
+	"broker/core/internal/record"
+	"broker/core/internal/timer"
+)
+
+// Options are the machine's tunables.
+type Options struct {
+	Persist      bool          // changes are recorded; else memory only
+	Await        bool          // replies wait for the commit of what they promise
+	DefaultLease time.Duration // for a job without LeaseFor in the hands of a worker that no connection guards
+	CacheBytes   int           // payloads kept in memory beside those that are not on disk yet
+	Wakeup       int           // Gearman sleepers woken for a job: -1 as many as there are jobs, 0 all, else at most so many
+	Random       *rand.Rand
+	StartedAt    core.Instant
+}
+
+// Machine is the index of everything. Not safe for concurrent use.
+type Machine struct {
+	opts Options
+	now  core.Instant
+	hash hasher
+
+	jobs     slab
+	bySeq    seqIndex
+	byID     map[digest]uint32
+	byUnique map[digest]uint32
+	extras   map[uint32]*extra
+	notes    map[uint32]*note
+	nextSeq  uint64
+	reserved uint64 // no Seq from here on may be given out before a record of it is sealed
+	before   queue.Before
+
+	queues   []*jobQueue // by number, from 1
+	names    map[string]uint32
+	freeQ    []uint32
+	sorted   []uint32 // by name; nil when out of date
+	waiters  queue.Waiters
+	watchers watcherSlab
+	clients  []*client // by slot, from 1
+	freeC    []uint32
+	opened   uint64
+	workers  workerNames
+	timers   timer.Heap
+	groups   map[uint64]*group
+	marks    map[string][]byte
+
+	stats      core.Stats
+	history    map[string]*core.Day
+	today      *core.Day // of history
+	dayEnds    core.Instant
+	statsDirty bool
+
+	open        core.Commit // number of the batch that is being filled
+	changed     []uint32    // handles with the dirty flag; a handle may have been freed and given out again since
+	removed     []record.Change
+	markLog     []core.Mark
+	dirtyGroups []uint64 // batches with the dirty flag
+	cached      int      // bytes of payloads in memory
+	touched     []uint32
+	gated       []uint32
+	refuse      error // why no job is admitted
+	stopped     error // why nothing is changed
+	coldReads   []uint32
+}
+
+// New makes an empty machine.
+func New(o Options) *Machine {
+	m := &Machine{
+		opts: o, hash: newHasher(),
+		bySeq: seqIndex{pages: map[uint64]*seqPage{}},
+		byID:  map[digest]uint32{}, byUnique: map[digest]uint32{},
+		extras: map[uint32]*extra{}, notes: map[uint32]*note{},
+		nextSeq: 1, open: 1,
+		queues: make([]*jobQueue, 1), names: map[string]uint32{},
+		clients: make([]*client, 1), groups: map[uint64]*group{}, marks: map[string][]byte{},
+		history: map[string]*core.Day{},
+	}
+	m.before = m.standsBefore
+	m.workers = newWorkerNames()
+	m.stats.StartedAt = o.StartedAt
+	m.now = o.StartedAt
+	return m
+}
+
+// standsBefore is the order in a queue: priority, then place, then arrival.
+func (m *Machine) standsBefore(a, b uint32) bool {
+	x, y := m.jobs.at(a), m.jobs.at(b)
+	if x.priority != y.priority {
+		return x.priority > y.priority
+	}
+	if s, t := x.has(scheduledOrder), y.has(scheduledOrder); s != t {
+		return t // plain jobs before scheduled ones
+	}
+	if x.readyAt != y.readyAt {
+		return x.readyAt < y.readyAt
+	}
+	return x.seq < y.seq
+}
+
+// Apply decides operations of one client, in order, at the instant now, which must not go back.
+func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) {
+	m.setNow(now)
+	c := m.client(id)
+	if c == nil {
+		return
+	}
+	for _, op := range ops {
+		if m.stopped != nil && !reads(op) {
+			m.refuseOp(c, op)
+			continue
+		}
+		m.apply(c, op)
+	}
+}
+
+func (m *Machine) setNow(now core.Instant) {
+	if now > m.now {
+		m.now = now
+	}
+}
+
+// reads reports whether op changes nothing that is stored, so that it is still answered when the store has failed.
+func reads(op core.Op) bool {
+	switch op.(type) {
+	case *core.Inspect, *core.ListJobs, *core.ListQueues, *core.InspectQueue, *core.ReadStats, *core.ReadMark,
+		*core.InspectGroup, *core.Able, *core.Unable, *core.Sleep, *core.Await:
+		return true
+	}
+	return false
+}
+
+func (m *Machine) apply(c *client, op core.Op) {
+	switch op := op.(type) {
+	case *core.Submit:
+		m.submit(c, op)
+	case *core.Lease:
+		m.lease(c, op)
+	case *core.Complete:
+		m.complete(c, op)
+	case *core.Fail:
+		m.fail(c, op)
+	case *core.Report:
+		m.report(c, op)
+	case *core.Emit:
+		m.emit(c, op)
+	case *core.Await:
+		m.await(c, op)
+	case *core.Able:
+		m.able(c, op)
+	case *core.Unable:
+		m.unable(c, op)
+	case *core.Sleep:
+		m.sleep(c, op)
+	default:
+		m.applyAdmin(c, op)
+	}
+}
+
+// applyAdmin serves the operations that are not on the hot path.
+func (m *Machine) applyAdmin(c *client, op core.Op) {
+	switch op := op.(type) {
+	case *core.Release:
+		m.releaseOp(c, op)
+	case *core.Cancel:
+		m.cancel(c, op)
+	case *core.Enqueue:
+		m.enqueue(c, op)
+	case *core.Bury:
+		m.bury(c, op)
+	case *core.CreateQueue:
+		m.createQueue(c, op)
+	case *core.DropQueue:
+		m.dropQueue(c, op)
+	case *core.PauseQueue:
+		m.pauseQueue(c, op)
+	case *core.LimitQueue:
+		m.limitQueue(c, op)
+	case *core.ThrottleQueue:
+		m.throttleQueue(c, op)
+	case *core.Purge:
+		m.purge(c, op)
+	case *core.ResetCounters:
+		m.resetCounters(c, op)
+	case *core.Inspect:
+		m.inspect(c, op)
+	case *core.ListJobs:
+		m.listJobs(c, op)
+	case *core.ListQueues:
+		m.listQueues(c, op)
+	case *core.InspectQueue:
+		m.inspectQueue(c, op)
+	case *core.ReadStats:
+		m.reply(c, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: m.Stats()})
+	case *core.ReadMark:
+		m.reply(c, core.Reply{Kind: core.Marked, Tag: op.Tag, Data: m.marks[op.Name]})
+	case *core.WriteMarks:
+		m.writeMarks(op.Marks)
+		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	case *core.OpenGroup:
+		m.openGroup(c, op)
+	case *core.CommitGroup:
+		m.commitGroup(c, op)
+	case *core.InspectGroup:
+		m.inspectGroup(c, op)
+	}
+}
+
+// refuseOp answers what changes something while nothing may be changed.
+func (m *Machine) refuseOp(c *client, op core.Op) { m.failed(c, tagOf(op), m.stopped) }
+
+func tagOf(op core.Op) uint64 {
+	switch op := op.(type) {
+	case *core.Submit:
+		return op.Tag
+	case *core.Lease:
+		return op.Tag
+	case *core.Complete:
+		return op.Tag
+	case *core.Fail:
+		return op.Tag
+	case *core.Report:
+		return op.Tag
+	case *core.Emit:
+		return op.Tag
+	case *core.Release:
+		return op.Tag
+	case *core.Cancel:
+		return op.Tag
+	case *core.Enqueue:
+		return op.Tag
+	case *core.Bury:
+		return op.Tag
+	case *core.CreateQueue:
+		return op.Tag
+	case *core.DropQueue:
+		return op.Tag
+	case *core.PauseQueue:
+		return op.Tag
+	case *core.LimitQueue:
+		return op.Tag
+	case *core.ThrottleQueue:
+		return op.Tag
+	case *core.Purge:
+		return op.Tag
+	case *core.ResetCounters:
+		return op.Tag
+	case *core.WriteMarks:
+		return op.Tag
+	case *core.OpenGroup:
+		return op.Tag
+	case *core.CommitGroup:
+		return op.Tag
+	}
+	return 0
+}
+
+// reply puts r at the end of the client's queue.
+func (m *Machine) reply(c *client, r core.Reply) {
+	c.replies = append(c.replies, r)
+	if !c.touched {
+		c.touched = true
+		m.touched = append(m.touched, c.slot)
+	}
+	if r.Commit != 0 && c.gatedIn != r.Commit {
+		c.gatedIn = r.Commit
+		m.gated = append(m.gated, c.slot)
+	}
+}
+
+func (m *Machine) failed(c *client, tag uint64, err error) {
+	m.reply(c, core.Reply{Kind: core.Failed, Tag: tag, Err: err})
+}
+
+// promise is the commit that a reply to a change must wait for.
+func (m *Machine) promise() core.Commit {
+	if !m.opts.Await {
+		return 0
+	}
+	return m.open
+}
+
+// touch notes that a job's record has changed.
+func (m *Machine) touch(h uint32, e *entry) {
+	if e.flags&(dirty|ephemeral) != 0 || !m.opts.Persist {
+		return
+	}
+	e.set(dirty)
+	m.changed = append(m.changed, h)
+}
+
+// move is the only writer of entry.state; it keeps the counters of queue and server.
+func (m *Machine) move(e *entry, to core.State) {
+	if !e.state.CanMove(to) {
+		panic("machine: illegal move " + e.state.String() + " to " + to.String())
+	}
+	q := m.queues[e.queue]
+	if e.state != core.Gone {
+		q.count[e.state]--
+		m.stats.Jobs[e.state]--
+	}
+	if e.state == core.Ready {
+		q.class[classOf(e.priority)]--
+	}
+	if to == core.Ready {
+		q.class[classOf(e.priority)]++
+	}
+	if to != core.Gone {
+		q.count[to]++
+		m.stats.Jobs[to]++
+	}
+	e.state = to
+}
+
+// Take moves a client's replies to into.
+func (m *Machine) Take(id core.ClientID, into []core.Reply) []core.Reply {
+	c := m.client(id)
+	if c == nil {
+		return into
+	}
+	into = append(into, c.replies...)
+	clear(c.replies)
+	if cap(c.replies) > 1024 {
+		c.replies = nil
+	} else {
+		c.replies = c.replies[:0]
+	}
+	c.touched = false
+	return into
+}
+
+// Touched calls fn for every client that got replies since the last call.
+func (m *Machine) Touched(fn func(slot uint32)) {
+	for _, slot := range m.touched {
+		if c := m.clients[slot]; c != nil && c.touched {
+			fn(slot)
+		}
+	}
+	m.touched = m.touched[:0]
+}
+
+// Refuse sets or clears the reason why no job is admitted.
+func (m *Machine) Refuse(why error) {
+	m.refuse = why
+	m.stats.DiskFull = why != nil
+}
+
+// Stop ends all changes for ever.
+func (m *Machine) Stop(why error) {
+	m.stopped = why
+	m.stats.Stopped = true
+}
+
+// NextDeadline is when Tick should be called next; zero: not before something changes.
+func (m *Machine) NextDeadline() core.Instant { return m.timers.Next() }
+
+// Open is the number of the batch that is being filled.
+func (m *Machine) Open() core.Commit { return m.open }
+
+// Changed reports whether there is something to seal. Counters alone are nothing: they go with the next change.
+func (m *Machine) Changed() bool {
+	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.markLog) > 0 || len(m.dirtyGroups) > 0
+}
+
+// Awaited reports whether a client waits for the open batch.
+func (m *Machine) Awaited() bool { return len(m.gated) > 0 }
+
+func (m *Machine) writeMarks(marks []core.Mark) {
+	for _, k := range marks {
+		if k.Value == nil {
+			delete(m.marks, k.Name)
+		} else {
+			m.marks[k.Name] = slices.Clone(k.Value)
+		}
+		if m.opts.Persist {
+			m.markLog = append(m.markLog, k)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package machine
+
+import (
+	"encoding/json"
+	"slices"
+	"sort"
+	"strings"
+
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+type queueLine = queue.Line
+
+// jobQueue is one queue: its jobs that wait in order, its counters, its waiting workers.
+type jobQueue struct {
+	name      string
+	ready     queue.List
+	scheduled queue.List // for listings; the timer decides when they are due
+	count     [len(core.States) + 1]int
+	class     [3]int // ready jobs by classOf
+	workers   int
+	line      queueLine
+	woken     int  // sleepers that were woken for its jobs and have not come back yet
+	paused    bool //
+	sticky    bool // stays when it is empty
+	created   bool // by order: the store knows it
+	hidden    bool // purged: no row until a job is ready here or somebody names it
+	limits    core.Limits
+	slots     uint32            // leases that count against the throttle
+	perWorker map[uint64]uint32 // the same by worker, while there is a limit on it
+}
+
+// Priority classes, as gearmand and maxqueue see them.
+const (
+	classHigh = iota
+	classNormal
+	classLow
+)
+
+func classOf(priority int32) int {
+	switch {
+	case priority > 0:
+		return classHigh
+	case priority == 0:
+		return classNormal
+	}
+	return classLow
+}
+
+// unfinished is the number of jobs that are still to be done or being done.
+func (q *jobQueue) unfinished() int {
+	return q.count[core.Scheduled] + q.count[core.Blocked] + q.count[core.Ready] + q.count[core.Leased] +
+		q.count[core.Retrying]
+}
+
+func (q *jobQueue) jobs() int { return q.unfinished() + q.count[core.Done] + q.count[core.Dead] }
+
+// queueNamed finds or makes a queue.
+func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
+	if n := m.names[name]; n != 0 {
+		m.queues[n].hidden = false
+		return n, m.queues[n]
+	}
+	name = strings.Clone(name)
+	q := &jobQueue{name: name}
+	var n uint32
+	if k := len(m.freeQ); k > 0 {
+		n, m.freeQ = m.freeQ[k-1], m.freeQ[:k-1]
+		m.queues[n] = q
+	} else {
+		n = uint32(len(m.queues))
+		m.queues = append(m.queues, q)
+	}
+	m.names[name] = n
+	m.sorted = nil
+	return n, q
+}
+
+// dropIdle forgets a queue that nobody made on purpose once nothing is left in it and nobody waits at it.
+func (m *Machine) dropIdle(n uint32) {
+	q := m.queues[n]
+	if q == nil || q.sticky || q.paused || q.workers > 0 || !q.line.Empty() || q.jobs() > 0 || q.woken > 0 ||
+		q.limits != (core.Limits{}) {
+		return
+	}
+	m.forgetQueue(n)
+}
+
+func (m *Machine) forgetQueue(n uint32) {
+	delete(m.names, m.queues[n].name)
+	m.queues[n] = nil
+	m.freeQ = append(m.freeQ, n)
+	m.sorted = nil
+}
+
+// queueMark is what is stored of a queue that somebody made or set up on purpose.
+type queueMark struct {
+	Paused bool        `json:"paused,omitempty"`
+	Limits core.Limits `json:"limits,omitzero"`
+}
+
+const queueMarkPrefix = "core/queue/"
+
+func (m *Machine) storeQueue(q *jobQueue) {
+	q.created, q.sticky = true, true
+	value, err := json.Marshal(queueMark{Paused: q.paused, Limits: q.limits})
+	if err != nil {
+		panic("machine: a queue's settings cannot be encoded: " + err.Error())
+	}
+	m.writeMarks([]core.Mark{{Name: queueMarkPrefix + q.name, Value: value}})
+}
+
+func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
+	_, q := m.queueNamed(op.Queue)
+	m.storeQueue(q)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+}
+
+func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
+	n := m.names[op.Queue]
+	if n == 0 {
+		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
+		return
+	}
+	q := m.queues[n]
+	q.paused = op.Paused
+	m.storeQueue(q)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	m.offer(n)
+}
+
+func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
+	_, q := m.queueNamed(op.Queue)
+	throttle := q.limits.Throttle
+	q.limits = op.Limits
+	q.limits.Throttle = throttle
+	m.storeQueue(q)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+}
+
+func (m *Machine) throttleQueue(c *client, op *core.ThrottleQueue) {
+	n, q := m.queueNamed(op.Queue)
+	q.limits.Throttle = op.Throttle
+	m.recountSlots(n)
+	m.storeQueue(q)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	m.offer(n)
+}
+
+func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
+	n := m.names[op.Queue]
+	if n == 0 && op.FoldCase {
+		for _, k := range m.sortedQueues() {
+			if strings.EqualFold(m.queues[k].name, op.Queue) {
+				n = k
+				break
+			}
+		}
+	}
+	if n == 0 {
+		m.failed(c, op.Tag, core.ErrNoQueue)
+		return
+	}
+	q := m.queues[n]
+	if q.workers > 0 || q.count[core.Leased] > 0 {
+		m.failed(c, op.Tag, core.ErrBusy)
+		return
+	}
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	for h := q.ready.Front(); h != 0; h = q.ready.Front() {
+		m.end(h, &core.Outcome{Cause: core.Cancelled})
+	}
+	for h := q.scheduled.Front(); h != 0; h = q.scheduled.Front() {
+		m.end(h, &core.Outcome{Cause: core.Cancelled})
+	}
+	m.dropRow(n)
+}
+
+// dropRow takes back what CreateQueue, PauseQueue and LimitQueue stored; the queue goes if nothing is left in it.
+func (m *Machine) dropRow(n uint32) {
+	q := m.queues[n]
+	if q.created {
+		m.writeMarks([]core.Mark{{Name: queueMarkPrefix + q.name}})
+	}
+	q.paused, q.sticky, q.created, q.limits = false, false, false, core.Limits{}
+	m.offer(n)
+	m.dropIdle(n)
+}
+
+// sortedQueues is the numbers of all queues in byte order of their names.
+func (m *Machine) sortedQueues() []uint32 {
+	if m.sorted == nil {
+		m.sorted = make([]uint32, 0, len(m.names))
+		for n, q := range m.queues {
+			if q != nil {
+				m.sorted = append(m.sorted, uint32(n))
+			}
+		}
+		slices.SortFunc(m.sorted, func(a, b uint32) int { return strings.Compare(m.queues[a].name, m.queues[b].name) })
+	}
+	return m.sorted
+}
+
+func (m *Machine) listQueues(c *client, op *core.ListQueues) {
+	all := m.sortedQueues()
+	from := sort.Search(len(all), func(i int) bool { return m.queues[all[i]].name >= op.Prefix })
+	rows := make([]core.QueueInfo, 0, 16)
+	for skipped := 0; from < len(all) && strings.HasPrefix(m.queues[all[from]].name, op.Prefix); from++ {
+		if m.queues[all[from]].hidden {
+			continue
+		}
+		if skipped < op.Offset {
+			skipped++
+			continue
+		}
+		if op.Limit > 0 && len(rows) == op.Limit {
+			break
+		}
+		rows = append(rows, m.queueInfo(all[from]))
+	}
+	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: rows})
+}
+
+func (m *Machine) inspectQueue(c *client, op *core.InspectQueue) {
+	n := m.names[op.Queue]
+	if n == 0 || m.queues[n].hidden {
+		m.failed(c, op.Tag, core.ErrNoQueue)
+		return
+	}
+	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: []core.QueueInfo{m.queueInfo(n)}})
+}
+
+func (m *Machine) queueInfo(n uint32) core.QueueInfo {
+	q := m.queues[n]
+	i := core.QueueInfo{
+		Name: q.name, High: q.class[classHigh], Normal: q.class[classNormal], Low: q.class[classLow],
+		Scheduled: q.count[core.Scheduled], Leased: q.count[core.Leased], Retrying: q.count[core.Retrying],
+		Blocked: q.count[core.Blocked], Done: q.count[core.Done], Dead: q.count[core.Dead],
+		Workers: q.workers, Paused: q.paused, Limits: q.limits,
+	}
+	if h := q.ready.Front(); h != 0 {
+		i.NextEnqueuedAt = m.jobs.at(h).readyAt
+	}
+	return i
+}

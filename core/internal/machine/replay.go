@@ -1,0 +1,220 @@
+package machine
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"broker/core"
+	"broker/core/internal/record"
+	"broker/core/internal/timer"
+)
+
+// Recovery: RestoreMark for every mark, then Restore for every job in Seq order, then Restored. Nothing is decided
+// anew: deadlines that have passed meanwhile fire at the first Tick.
+
+// RestoreMark takes back a stored note.
+func (m *Machine) RestoreMark(name string, value []byte) error {
+	var err error
+	switch {
+	case name == seqMark:
+		if len(value) != 8 {
+			return fmt.Errorf("mark %s: %d bytes, want 8", name, len(value))
+		}
+		m.nextSeq = binary.BigEndian.Uint64(value)
+	case name == totalsMark:
+		var t storedTotals
+		err = json.Unmarshal(value, &t)
+		m.stats.Totals, m.stats.ByOrigin, m.stats.ByWorker = t.Totals, t.ByOrigin, t.ByWorker
+	case strings.HasPrefix(name, historyMark+"/"):
+		d := &core.Day{}
+		err = json.Unmarshal(value, d)
+		m.history[d.Date] = d
+	case strings.HasPrefix(name, queueMarkPrefix):
+		var k queueMark
+		err = json.Unmarshal(value, &k)
+		_, q := m.queueNamed(strings.TrimPrefix(name, queueMarkPrefix))
+		q.created, q.sticky, q.paused, q.limits = true, true, k.Paused, k.Limits
+	case strings.HasPrefix(name, groupMarkPrefix):
+		err = m.restoreGroup(strings.TrimPrefix(name, groupMarkPrefix), value)
+	default:
+		m.marks[name] = append([]byte(nil), value...)
+	}
+	if err != nil {
+		return fmt.Errorf("mark %s: %w", name, err)
+	}
+	return nil
+}
+
+func (m *Machine) restoreGroup(number string, value []byte) error {
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return err
+	}
+	g := &group{number: n}
+	if err := json.Unmarshal(value, &g.groupMark); err != nil {
+		return err
+	}
+	m.groups[n] = g
+	m.groupDeadline(g)
+	return nil
+}
+
+// Restore takes back a stored job. The record may be reused by the caller.
+func (m *Machine) Restore(now core.Instant, r *record.Record) {
+	m.setNow(now)
+	j := r.Job
+	n, q := m.queueNamed(j.Queue)
+	q.sticky = q.sticky || j.Origin != core.Workq
+	m.nextSeq = max(m.nextSeq, j.Seq+1)
+	h := m.index(j, n)
+	e := m.jobs.at(h)
+	e.set(stored | settled | cold)
+	e.stored, e.bodyBytes = r.Stored, uint32(r.BodyBytes)
+	if r.Stored&record.HasFailure != 0 {
+		e.set(failureStored)
+	}
+	if r.Stored&record.HasOutcome != 0 {
+		e.set(outcomeStored)
+	}
+	if r.Status == nil {
+		m.schedule(h, e)
+		return
+	}
+	m.restoreStatus(h, e, r.Status)
+}
+
+func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
+	e.set(changed)
+	for f, is := range map[flags]bool{requeued: s.Requeued, broken: s.Broken, doneFailed: s.DoneFailed, unlocked: s.Unlocked} {
+		if is {
+			e.set(f)
+		}
+	}
+	if s.Unlocked {
+		m.freeUnique(h)
+	}
+	if s.Placed {
+		e.clear(scheduledOrder)
+	}
+	e.attempts, e.fails, e.readyAt, e.failedAt = s.Attempts, s.Fails, s.ReadyAt, s.FailedAt
+	if s.ExpiresAt != e.expiresAt {
+		m.expireAt(h, e, s.ExpiresAt)
+	}
+	if len(s.Waiting) > 0 || s.Closed || s.KidsBroken || s.Tried {
+		x := m.extra(h)
+		x.waiting = append(x.waiting, s.Waiting...)
+		x.isClosed, x.kidsBroken, x.tried = s.Closed, s.KidsBroken, s.Tried
+	}
+	if s.Progress.UpdatedAt != 0 {
+		m.note(h).progress = s.Progress
+	}
+	switch s.State {
+	case core.Leased:
+		m.restoreLease(h, e, s)
+	case core.Retrying:
+		m.move(e, core.Retrying)
+		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
+	case core.Scheduled:
+		m.schedule(h, e)
+	case core.Ready:
+		m.makeReady(h, e)
+	case core.Blocked, core.Done, core.Dead:
+		m.move(e, s.State)
+		if s.State != core.Blocked {
+			m.freeUnique(h)
+		}
+	case core.Gone:
+		panic("machine: a job in the store is gone")
+	}
+}
+
+// restoreLease gives a lease its full period again; one that a connection guarded has ended with it.
+func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
+	if s.Holder == core.HeldByConn {
+		e.set(requeued)
+		m.makeReady(h, e)
+		return
+	}
+	m.move(e, core.Leased)
+	e.holderKind, e.holderFrom, e.leasedAt = s.Holder, s.HolderFrom, s.LeasedAt
+	if s.Holder == core.HeldByWorker {
+		e.holder = m.workers.acquire(s.Worker)
+	}
+	e.epoch = e.attempts
+	m.stats.LeasedBy[s.HolderFrom]++
+	e.granted = millis(s.LeaseFor)
+	if e.granted == 0 {
+		e.granted = millis(m.opts.DefaultLease)
+	}
+	until := m.now.Add(time.Duration(e.granted) * time.Millisecond)
+	e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
+	m.takeSlot(h, e)
+}
+
+// Restored ties up the links between jobs and batches once all of them are back.
+func (m *Machine) Restored() {
+	m.eachJob(func(h uint32, e *entry) {
+		if x := m.rare(h); x != nil {
+			m.relink(h, e, x)
+		}
+	})
+	for _, g := range m.groups {
+		g.done = g.Total - g.members - g.Lost
+		if p := m.groups[g.Parent]; p != nil {
+			p.kids++
+		}
+	}
+	m.eachJob(func(h uint32, e *entry) {
+		if x := m.rare(h); x != nil && e.state == core.Done && x.openKids == 0 && !e.has(keepsOutcome) {
+			m.closed(h, !x.kidsBroken && !e.has(doneFailed))
+			m.remove(h)
+		}
+	})
+	m.reserved = 0
+	m.reserve()
+	m.touched = m.touched[:0]
+}
+
+func (m *Machine) relink(h uint32, e *entry, x *extra) {
+	if x.parent != 0 {
+		if p := m.bySeq.get(x.parent); p == 0 {
+			x.parent = 0
+		} else if !x.isClosed {
+			m.extra(p).openKids++
+		}
+	}
+	if g := m.groups[x.group]; x.group != 0 && g != nil && e.state != core.Done {
+		g.members++
+		if x.tried {
+			g.failing++
+		} else {
+			g.untried++
+		}
+	} else {
+		x.group = 0
+	}
+	waiting := x.waiting
+	x.waiting = nil
+	if e.state != core.Blocked {
+		return
+	}
+	for _, seq := range waiting {
+		p := m.bySeq.get(seq)
+		switch {
+		case p == 0:
+			e.set(broken) // cannot be: links change in the same commit; if it is, somebody should look
+		case seq == x.parent && m.jobs.at(p).state != core.Done:
+			y := m.extra(p)
+			y.children = append(y.children, e.seq)
+			x.waiting = append(x.waiting, seq)
+		default:
+			y := m.extra(p)
+			y.successors = append(y.successors, e.seq)
+			x.waiting = append(x.waiting, seq)
+		}
+	}
+}

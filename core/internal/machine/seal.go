@@ -1,0 +1,174 @@
+package machine
+
+import (
+	"encoding/binary"
+
+	"broker/core"
+	"broker/core/internal/record"
+)
+
+// seqBlock is how many numbers are reserved ahead in the store, so that one is never used again after a crash.
+const seqBlock = 1 << 24
+
+// reserve notes in the open batch that numbers up to a new mark may be given out, long before they are.
+func (m *Machine) reserve() {
+	if m.nextSeq+seqBlock/2 < m.reserved || !m.opts.Persist {
+		return
+	}
+	m.reserved = m.nextSeq + seqBlock
+	m.markLog = append(m.markLog, core.Mark{Name: seqMark, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
+}
+
+// Sealed is a batch on its way to the disk.
+type Sealed struct {
+	Commit  core.Commit
+	Batch   record.Batch
+	Waiters []uint32 // slots of clients that hold replies back for it
+	handles []sealedJob
+}
+
+// sealedJob remembers which job a change is about, to let go of its payload once it is on disk.
+type sealedJob struct {
+	handle uint32
+	seq    uint64
+}
+
+// Seal closes the open batch: all that has changed since the last one, each job once, in its present state. The caller
+// makes it durable, then calls Committed. into is emptied and used again.
+func (m *Machine) Seal(into *Sealed) {
+	b := &into.Batch
+	b.Changes, b.Marks = b.Changes[:0], b.Marks[:0]
+	into.handles = into.handles[:0]
+	into.Commit = m.open
+	m.open++
+	into.Waiters, m.gated = append(into.Waiters[:0], m.gated...), m.gated[:0]
+	b.Changes = append(b.Changes, m.removed...)
+	clear(m.removed)
+	m.removed = m.removed[:0]
+	for _, h := range m.changed {
+		if h > m.jobs.next {
+			continue // gone since, and the slab with it
+		}
+		e := m.jobs.at(h)
+		if !e.has(dirty) {
+			continue // gone since, or listed twice because the handle was given out again
+		}
+		e.clear(dirty)
+		b.Changes = append(b.Changes, m.change(h, e))
+		into.handles = append(into.handles, sealedJob{h, e.seq})
+	}
+	m.changed = m.changed[:0]
+	b.Marks = append(b.Marks, m.markLog...)
+	clear(m.markLog)
+	m.markLog = m.markLog[:0]
+	b.Marks = m.sealGroups(b.Marks)
+	if m.statsDirty && (len(b.Changes) > 0 || len(b.Marks) > 0 || m.open%64 == 0) {
+		b.Marks = m.sealStats(b.Marks)
+	}
+}
+
+// change is a job's record as it is now.
+func (m *Machine) change(h uint32, e *entry) record.Change {
+	c := record.Change{Seq: e.seq}
+	if !e.has(stored) {
+		c.Job = m.jobs.payload(h)
+		e.set(stored)
+	}
+	if e.has(changed) {
+		c.Status = m.status(h, e)
+		e.stored |= record.HasStatus
+	}
+	if e.has(hasNote) {
+		n := m.notes[h]
+		if n.failure != nil && !e.has(failureStored) {
+			c.Failure = n.failure
+			e.set(failureStored)
+			e.stored |= record.HasFailure
+		}
+		if n.outcome != nil && !e.has(outcomeStored) {
+			c.Outcome = n.outcome
+			e.set(outcomeStored)
+			e.stored |= record.HasOutcome
+		}
+	}
+	return c
+}
+
+// status is the changing part of a job's record.
+func (m *Machine) status(h uint32, e *entry) *record.Status {
+	s := &record.Status{
+		State: e.state, Requeued: e.has(requeued), Unlocked: e.has(unlocked), Broken: e.has(broken),
+		Attempts: e.attempts, Fails: e.fails, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, FailedAt: e.failedAt,
+	}
+	if e.state == core.Leased {
+		s.LeasedAt, s.LeaseFor = e.leasedAt, e.leaseSpan()
+		s.Holder, s.HolderFrom = e.holderKind, e.holderFrom
+		if e.holderKind == core.HeldByWorker {
+			s.Worker = m.workers.names[e.holder]
+		}
+	}
+	if x := m.rare(h); x != nil {
+		s.Waiting = append(s.Waiting, x.waiting...)
+		s.Children = uint32(x.openKids)
+		s.Tried = x.tried
+		s.Closed = x.isClosed
+		s.KidsBroken = x.kidsBroken
+	}
+	s.DoneFailed = e.has(doneFailed)
+	s.Placed = !e.has(scheduledOrder)
+	if e.has(hasNote) {
+		s.Progress = m.notes[h].progress
+	}
+	return s
+}
+
+// gone is the order to remove all that the store has of a job. A large body has a key of its own, which the store knows
+// by the size it was given.
+func (m *Machine) gone(e *entry) record.Change {
+	return record.Change{Seq: e.seq, Gone: true, Stored: e.stored, BodyBytes: int(e.bodyBytes)}
+}
+
+// Committed lets go of what the store now has, as far as the cache is full.
+func (m *Machine) Committed(s *Sealed) {
+	for _, j := range s.handles {
+		if j.handle > m.jobs.next {
+			continue
+		}
+		e := m.jobs.at(j.handle)
+		if e.seq != j.seq || e.has(dirty) {
+			continue
+		}
+		m.settle(j.handle, e)
+	}
+}
+
+// settle drops from memory what the store has of a job whose record is up to date: its payload if the cache is full,
+// its failure and outcome always.
+func (m *Machine) settle(h uint32, e *entry) {
+	e.set(settled)
+	if m.cached > m.opts.CacheBytes && m.jobs.payload(h) != nil {
+		m.setPayload(h, nil)
+	}
+	if !e.has(hasNote) {
+		return
+	}
+	n := m.notes[h]
+	if e.has(failureStored) {
+		n.failure = nil
+	}
+	if e.has(outcomeStored) {
+		n.outcome = nil
+	}
+	if n.failure == nil && n.outcome == nil && len(n.data) == 0 && n.progress.UpdatedAt == 0 {
+		delete(m.notes, h)
+		e.clear(hasNote)
+	}
+}
+
+// coolDown drops the payload of a job that was handed out, if the store has it and the cache is more than half full:
+// jobs that are still to be handed out need the room.
+func (m *Machine) coolDown(h uint32, e *entry) {
+	if e.has(settled) && !e.has(ephemeral) && m.cached > m.opts.CacheBytes/2 {
+		m.setPayload(h, nil)
+	}
+}

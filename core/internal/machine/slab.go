@@ -1,0 +1,151 @@
+package machine
+
+import (
+	"broker/core"
+	"broker/core/internal/record"
+	"broker/core/internal/timer"
+)
+
+// entry is all that the machine must know of a job to decide. No pointers: the collector does not look inside.
+type entry struct {
+	seq       uint64
+	id        digest // of the client's own id; zero if it was minted
+	unique    digest // of queue-independent UniqueKey; zero if there is none or it is free
+	createdAt core.Instant
+	readyAt   core.Instant // place in the queue; when it is due; when it died or was done
+	expiresAt core.Instant // as submitted, or the end of retention
+	leasedAt  core.Instant
+	failedAt  core.Instant // the first failure
+
+	priority    int32
+	queue       uint32
+	leaseFor    uint32 // milliseconds, as submitted
+	granted     uint32 // milliseconds, of the present lease
+	attempts    uint32
+	maxAttempts uint32
+	fails       uint32
+	maxFails    uint32
+	epoch       uint32
+	stateTimer  timer.ID // due, retry, or end of lease
+	expiryTimer timer.ID
+	holder      uint32 // client slot (HeldByConn) or worker name (HeldByWorker)
+	heldAt      uint32 // index in the client's list of held jobs
+	watchers    uint32 // head of the list
+	uniqueNext  uint32 // next job with the same key in another queue
+	bodyBytes   uint32
+	flags       flags
+
+	state      core.State
+	origin     core.Protocol
+	backoff    core.Backoff
+	exhausted  core.Exhausted
+	leaseEnd   core.LeaseEnd
+	holderKind core.Holder
+	holderFrom core.Protocol // protocol of the client that holds or held it
+	stored     record.Parts
+	deadHours  uint16
+}
+
+// flags are the yes-or-no facts of an entry.
+type flags uint32
+
+const (
+	ephemeral      flags = 1 << iota // never stored
+	stored                           // the job has a key in the store, or is in a sealed batch
+	dirty                            // in the list of changed jobs
+	changed                          // its status differs from "as submitted"
+	requeued                         // was leased before
+	unlocked                         // its unique key came free early
+	broken                           // blocked by a job that is gone without being done
+	scheduledOrder                   // Workq's order among equals
+	idIsUUIDv4                       // it needs no alias
+	hasExtra                         // there is an entry in extras
+	hasNote                          // there is an entry in notes
+	withdrawAtEnd                    // WatchRun passed its deadline while leased
+	cold                             // its payload is not in memory
+	failureStored                    // the store has its failure
+	outcomeStored                    // the store has its outcome
+	keepsOutcome                     // Job.Kept
+	doneFailed                       // done, as failed
+	settled                          // the store has its payload
+)
+
+func (e *entry) has(f flags) bool { return e.flags&f != 0 }
+func (e *entry) set(f flags)      { e.flags |= f }
+func (e *entry) clear(f flags)    { e.flags &^= f }
+
+const (
+	pageBits = 10
+	pageSize = 1 << pageBits
+)
+
+// page holds neighbours in the slab and, while any of them is in memory, their payloads.
+type page struct {
+	entries  [pageSize]entry
+	payloads *[pageSize]*core.Job
+	warm     int
+}
+
+// slab gives out handles, from 1, and takes them back.
+type slab struct {
+	pages []*page
+	free  []uint32
+	next  uint32
+	live  int
+}
+
+func (s *slab) at(h uint32) *entry { return &s.pages[h>>pageBits].entries[h&(pageSize-1)] }
+
+// alloc gives a zeroed entry.
+func (s *slab) alloc() (uint32, *entry) {
+	s.live++
+	if n := len(s.free); n > 0 {
+		h := s.free[n-1]
+		s.free = s.free[:n-1]
+		return h, s.at(h)
+	}
+	s.next++
+	if int(s.next>>pageBits) >= len(s.pages) {
+		s.pages = append(s.pages, &page{})
+	}
+	return s.next, s.at(s.next)
+}
+
+// release zeroes an entry; its handle may be given out again at once.
+func (s *slab) release(h uint32) {
+	s.live--
+	*s.at(h) = entry{}
+	s.free = append(s.free, h)
+	if s.live == 0 && len(s.pages) > 8 { // a drained broker gives its memory back
+		*s = slab{}
+	}
+}
+
+func (s *slab) payload(h uint32) *core.Job {
+	p := s.pages[h>>pageBits]
+	if p.payloads == nil {
+		return nil
+	}
+	return p.payloads[h&(pageSize-1)]
+}
+
+func (s *slab) setPayload(h uint32, j *core.Job) {
+	p := s.pages[h>>pageBits]
+	if p.payloads == nil {
+		if j == nil {
+			return
+		}
+		p.payloads = &[pageSize]*core.Job{}
+	}
+	slot := &p.payloads[h&(pageSize-1)]
+	switch {
+	case *slot == nil && j != nil:
+		p.warm++
+	case *slot != nil && j == nil:
+		p.warm--
+	}
+	*slot = j
+	if p.warm == 0 {
+		p.payloads = nil
+	}
+}

@@ -1,0 +1,320 @@
+package machine
+
+import (
+	"time"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// extra holds what few jobs have. Its bytes are paid by those only.
+type extra struct {
+	startBefore core.Instant
+	uniqueUntil core.Instant
+	uniqueStart bool
+	retainUntil core.Instant // differs from expiresAt
+	retainFor   time.Duration
+	parent      uint64
+	waiting     []uint64 // jobs this one waits for
+	successors  []uint64 // jobs that wait for this one to be closed as done
+	children    []uint64 // jobs held until this one is finished
+	openKids    int      // children not closed yet
+	kidsBroken  bool     // a child is gone without being done
+	isClosed    bool     // who depended on it has been told
+	group       uint64   // batch it is a member of
+	tried       bool     // its batch has counted its first execution
+	callbackFor uint64   // batch whose callback it is
+	worker      uint32   // throttle slot: who holds it
+	slotTimer   timer.ID
+	inSlot      bool
+}
+
+// note holds what is known of a job beyond its entry, while it is not on disk or cheap to keep.
+type note struct {
+	progress core.Progress
+	failure  *core.Failure
+	outcome  *core.Outcome
+	data     []byte // chunks emitted, for who wants the whole result
+}
+
+// maxCollected bounds the chunks kept for one job's whole result, in bytes.
+const maxCollected = 64 << 20
+
+func (m *Machine) extra(h uint32) *extra {
+	e := m.jobs.at(h)
+	if !e.has(hasExtra) {
+		e.set(hasExtra)
+		m.extras[h] = &extra{}
+	}
+	return m.extras[h]
+}
+
+// rare is the extra of a job, nil if it has none.
+func (m *Machine) rare(h uint32) *extra {
+	if !m.jobs.at(h).has(hasExtra) {
+		return nil
+	}
+	return m.extras[h]
+}
+
+func (m *Machine) note(h uint32) *note {
+	e := m.jobs.at(h)
+	if !e.has(hasNote) {
+		e.set(hasNote)
+		m.notes[h] = &note{}
+	}
+	return m.notes[h]
+}
+
+// submit admits a job, or says why not.
+func (m *Machine) submit(c *client, op *core.Submit) {
+	j := op.Job
+	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter {
+		m.failed(c, op.Tag, core.ErrInvalid)
+		return
+	}
+	if j.Unique == core.UniqueCoalesce && m.coalesce(c, op) {
+		return
+	}
+	if h, err := m.refusal(j); err != nil {
+		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err}
+		if h != 0 {
+			r.Seq, r.Commit = m.jobs.at(h).seq, m.promise()
+		}
+		m.reply(c, r)
+		return
+	}
+	if j.CreatedAt == 0 || j.CreatedAt > m.now {
+		j.CreatedAt = m.now
+	}
+	h := m.admit(j)
+	e := m.jobs.at(h)
+	m.writeMarks(op.Marks)
+	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.seq}
+	if !j.Ephemeral {
+		r.Commit = m.promise()
+	}
+	m.reply(c, r)
+	if op.Watch != core.WatchNone {
+		m.watch(c, h, op.Watch, op.Tag, op.Until)
+	}
+	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
+	m.touch(h, e)
+	m.place(h, e)
+}
+
+// refusal is why a job may not be admitted, and the job that stands in its way.
+func (m *Machine) refusal(j *core.Job) (uint32, error) {
+	if m.refuse != nil && !j.Ephemeral {
+		return 0, m.refuse
+	}
+	if j.ID != "" {
+		if h := m.find(core.Ref{ID: j.ID}); h != 0 && !m.replaced(h, j) {
+			return h, core.ErrDuplicate
+		}
+	}
+	n := m.names[j.Queue]
+	if j.Unique == core.UniqueRefuse && n != 0 {
+		if h := m.findUnique(n, j.UniqueKey); h != 0 {
+			if x := m.rare(h); x == nil || x.uniqueUntil == 0 || x.uniqueUntil > m.now {
+				return h, core.ErrNotUnique
+			}
+			m.unlock(h)
+		}
+	}
+	if n != 0 {
+		q := m.queues[n]
+		limit := [3]uint32{q.limits.MaxHigh, q.limits.MaxNormal, q.limits.MaxLow}[classOf(j.Priority)]
+		if limit > 0 && q.unfinished() >= int(limit) {
+			return 0, core.ErrFull
+		}
+	}
+	if j.Group != 0 {
+		return 0, m.groupRefusal(j.Group)
+	}
+	return 0, nil
+}
+
+// replaced makes room for a job whose id belongs to one that is done and only remembered for its state.
+func (m *Machine) replaced(h uint32, j *core.Job) bool {
+	e := m.jobs.at(h)
+	x := m.rare(h)
+	if e.state != core.Done || e.origin != core.Faktory || j.Origin != core.Faktory || x == nil || x.retainFor == 0 {
+		return false
+	}
+	m.remove(h)
+	return true
+}
+
+// coalesce answers with the live job of the same queue and key, if there is one.
+func (m *Machine) coalesce(c *client, op *core.Submit) bool {
+	j := op.Job
+	n := m.names[j.Queue]
+	if n == 0 {
+		return false
+	}
+	h := m.findUnique(n, j.UniqueKey)
+	if h == 0 {
+		return false
+	}
+	e := m.jobs.at(h)
+	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.seq, Existing: true}
+	if !j.Ephemeral {
+		if e.has(ephemeral) && m.refuse != nil {
+			m.failed(c, op.Tag, m.refuse)
+			return true
+		}
+		m.keep(h, e)
+		r.Commit = m.promise()
+	}
+	m.reply(c, r)
+	if op.Watch != core.WatchNone {
+		m.watch(c, h, op.Watch, op.Tag, op.Until)
+	}
+	return true
+}
+
+// keep makes an ephemeral job one that is stored: somebody was promised that it runs, whoever goes away.
+func (m *Machine) keep(h uint32, e *entry) {
+	if !e.has(ephemeral) {
+		return
+	}
+	e.clear(ephemeral)
+	kept := *m.jobs.payload(h)
+	kept.Ephemeral = false
+	m.jobs.setPayload(h, &kept)
+	e.set(changed)
+	m.touch(h, e)
+}
+
+// admit gives a job its number and an entry with all indexes; its state is still Gone.
+func (m *Machine) admit(j *core.Job) uint32 {
+	j.Seq = m.nextSeq
+	m.nextSeq++
+	m.reserve()
+	n, q := m.queueNamed(j.Queue)
+	j.Queue = q.name // one copy of the name for all jobs
+	if j.Type == "" || j.Type == q.name {
+		j.Type = q.name
+	}
+	if j.Origin != core.Workq {
+		q.sticky = true
+	}
+	h := m.index(j, n)
+	m.setPayload(h, j)
+	return h
+}
+
+// index makes the entry of a job that has its number, from what was submitted. It keeps nothing of j.
+func (m *Machine) index(j *core.Job, n uint32) uint32 {
+	h, e := m.jobs.alloc()
+	e.seq, e.queue, e.createdAt, e.priority = j.Seq, n, j.CreatedAt, j.Priority
+	e.readyAt = max(j.CreatedAt, j.ReadyAt)
+	e.expiresAt = j.ExpiresAt
+	e.leaseFor = millis(j.LeaseFor)
+	e.maxAttempts, e.maxFails, e.fails = j.MaxAttempts, j.MaxFails, j.PriorFails
+	e.origin, e.backoff, e.exhausted, e.leaseEnd = j.Origin, j.Backoff, j.Exhausted, j.LeaseEnd
+	e.deadHours = uint16(min((j.DeadFor+time.Hour-1)/time.Hour, 1<<16-1))
+	e.bodyBytes = uint32(len(j.Body))
+	if j.Ephemeral {
+		e.set(ephemeral)
+	}
+	if j.ScheduledOrder {
+		e.set(scheduledOrder)
+		e.readyAt = j.ReadyAt
+	}
+	if j.Kept() {
+		e.set(keepsOutcome)
+	}
+	m.bySeq.put(j.Seq, h)
+	if j.ID != "" {
+		e.id = m.hash.text(j.ID)
+		m.byID[e.id] = h
+		if core.IsUUIDv4(j.ID) {
+			e.set(idIsUUIDv4)
+		}
+	}
+	if e.expiresAt != 0 {
+		e.expiryTimer = m.timers.Add(e.expiresAt, timer.Owner{Kind: timerExpiry, Handle: h})
+	}
+	if j.Unique != core.UniqueNone && j.UniqueKey != "" {
+		m.lockUnique(h, j.UniqueKey)
+	}
+	m.indexRare(h, j)
+	return h
+}
+
+// indexRare makes the extra of a job that has something unusual.
+func (m *Machine) indexRare(h uint32, j *core.Job) {
+	if j.StartBefore != 0 || j.UniqueUntil != 0 || j.UniqueStart || j.RetainFor != 0 ||
+		j.RetainUntil != 0 && j.RetainUntil != j.ExpiresAt {
+		x := m.extra(h)
+		x.startBefore, x.uniqueUntil, x.uniqueStart = j.StartBefore, j.UniqueUntil, j.UniqueStart
+		x.retainUntil, x.retainFor = j.RetainUntil, j.RetainFor
+	}
+	if j.Parent != 0 || len(j.After) > 0 {
+		m.extra(h).parent = j.Parent
+	}
+	if j.Group != 0 || j.CallbackFor != 0 {
+		x := m.extra(h)
+		x.group, x.callbackFor = j.Group, j.CallbackFor
+	}
+}
+
+// place puts a new job where its links and its time say: blocked, scheduled or ready.
+func (m *Machine) place(h uint32, e *entry) {
+	m.joinGroup(h)
+	if j := m.jobs.payload(h); (j.Parent != 0 || len(j.After) > 0) && m.link(h, j) {
+		m.move(e, core.Blocked)
+		e.set(changed)
+		return
+	}
+	m.schedule(h, e)
+}
+
+// schedule makes a job ready, now or when it is due.
+func (m *Machine) schedule(h uint32, e *entry) {
+	if e.readyAt > m.now {
+		m.move(e, core.Scheduled)
+		m.queues[e.queue].scheduled.Push(h, m.before)
+		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
+		return
+	}
+	m.makeReady(h, e)
+}
+
+// makeReady puts a job into its queue and to a waiting worker if there is one.
+func (m *Machine) makeReady(h uint32, e *entry) {
+	m.move(e, core.Ready)
+	q := m.queues[e.queue]
+	q.hidden = false
+	q.ready.Push(h, m.before)
+	m.offer(e.queue)
+}
+
+// millis is d in whole milliseconds, at least one if d is positive, cut to what an entry can hold.
+func millis(d time.Duration) uint32 {
+	if d <= 0 {
+		return 0
+	}
+	return uint32(min(max(d/time.Millisecond, 1), 1<<32-1))
+}
+
+// setPayload keeps a job's payload in memory and counts its bytes.
+func (m *Machine) setPayload(h uint32, j *core.Job) {
+	if old := m.jobs.payload(h); old != nil {
+		m.cached -= payloadBytes(old)
+	}
+	if j != nil {
+		m.cached += payloadBytes(j)
+		m.jobs.at(h).clear(cold)
+	} else {
+		m.jobs.at(h).set(cold)
+	}
+	m.jobs.setPayload(h, j)
+}
+
+// payloadBytes is about what a job costs in memory beside its entry.
+func payloadBytes(j *core.Job) int {
+	return 512 + len(j.Body) + len(j.Attributes) + len(j.ID) + len(j.UniqueKey) + 8*len(j.After)
+}

@@ -1,0 +1,167 @@
+package machine
+
+import (
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// watcher is one client's interest in one job, linked in the job's list and in the client's.
+type watcher struct {
+	tag              uint64
+	client, job      uint32
+	nextJob, prevJob uint32
+	nextOwn, prevOwn uint32
+	deadline         timer.ID
+	kind             core.Watch
+}
+
+// watcherSlab gives out numbers, from 1, and takes them back.
+type watcherSlab struct {
+	all  []watcher
+	free uint32 // linked through nextJob
+}
+
+func (s *watcherSlab) at(n uint32) *watcher { return &s.all[n-1] }
+
+func (s *watcherSlab) alloc() uint32 {
+	if n := s.free; n != 0 {
+		s.free = s.at(n).nextJob
+		*s.at(n) = watcher{}
+		return n
+	}
+	s.all = append(s.all, watcher{})
+	return uint32(len(s.all))
+}
+
+// watch attaches a client to a job.
+func (m *Machine) watch(c *client, h uint32, kind core.Watch, tag uint64, until core.Instant) {
+	n := m.watchers.alloc()
+	w := m.watchers.at(n)
+	e := m.jobs.at(h)
+	w.tag, w.client, w.job, w.kind = tag, c.slot, h, kind
+	w.nextJob, w.nextOwn = e.watchers, c.watches
+	if e.watchers != 0 {
+		m.watchers.at(e.watchers).prevJob = n
+	}
+	if c.watches != 0 {
+		m.watchers.at(c.watches).prevOwn = n
+	}
+	e.watchers, c.watches = n, n
+	if until != 0 {
+		w.deadline = m.timers.Add(until, timer.Owner{Kind: timerWatch, Handle: n})
+	}
+}
+
+// unwatch detaches a watcher. If its client has left and it was the last of an ephemeral job that no worker has, the job
+// is withdrawn.
+func (m *Machine) unwatch(n uint32, left bool) {
+	w := m.watchers.at(n)
+	c, e, h := m.clients[w.client], m.jobs.at(w.job), w.job
+	m.timers.Remove(&w.deadline)
+	if w.nextJob != 0 {
+		m.watchers.at(w.nextJob).prevJob = w.prevJob
+	}
+	if w.prevJob != 0 {
+		m.watchers.at(w.prevJob).nextJob = w.nextJob
+	} else {
+		e.watchers = w.nextJob
+	}
+	if w.nextOwn != 0 {
+		m.watchers.at(w.nextOwn).prevOwn = w.prevOwn
+	}
+	if w.prevOwn != 0 {
+		m.watchers.at(w.prevOwn).nextOwn = w.nextOwn
+	} else {
+		c.watches = w.nextOwn
+	}
+	*w = watcher{nextJob: m.watchers.free}
+	m.watchers.free = n
+	if left && e.watchers == 0 && e.has(ephemeral) && e.state != core.Leased {
+		m.end(h, &core.Outcome{Cause: core.Cancelled})
+	}
+}
+
+// eachWatcher calls fn for the watchers of a job; fn may detach the one it is given.
+func (m *Machine) eachWatcher(e *entry, fn func(n uint32, w *watcher)) {
+	for n := e.watchers; n != 0; {
+		w := m.watchers.at(n)
+		next := w.nextJob
+		fn(n, w)
+		n = next
+	}
+}
+
+func (m *Machine) watcherCount(e *entry) (count int) {
+	m.eachWatcher(e, func(uint32, *watcher) { count++ })
+	return count
+}
+
+// hasOutcomeWatcher reports whether somebody waits for the whole result rather than the stream.
+func (m *Machine) hasOutcomeWatcher(e *entry) (found bool) {
+	m.eachWatcher(e, func(_ uint32, w *watcher) { found = found || w.kind != core.WatchStream })
+	return found
+}
+
+// tellEnd gives every watcher of a job its outcome and detaches them. Those who streamed the data get the last bytes
+// only, the others the chunks too.
+func (m *Machine) tellEnd(h uint32, streamed, whole *core.Outcome, commit core.Commit) {
+	e := m.jobs.at(h)
+	job := m.jobs.payload(h)
+	// The list runs from the newest to the oldest; who came first is told first.
+	var order []uint32
+	for n := e.watchers; n != 0; n = m.watchers.at(n).nextJob {
+		order = append(order, n)
+	}
+	for i := len(order) - 1; i >= 0; i-- {
+		w := m.watchers.at(order[i])
+		r := core.Reply{Kind: core.Ended, Tag: w.tag, Seq: e.seq, Job: job, Outcome: whole, Data: streamed.Result, Commit: commit}
+		if w.kind == core.WatchStream {
+			r.Outcome = streamed
+		}
+		c := m.clients[w.client]
+		m.unwatch(order[i], false)
+		m.reply(c, r)
+	}
+}
+
+// watchTimeout is the end of a wait.
+func (m *Machine) watchTimeout(n uint32) {
+	w := m.watchers.at(n)
+	w.deadline = 0
+	h, c := w.job, m.clients[w.client]
+	e := m.jobs.at(h)
+	if w.kind == core.WatchRun && e.state == core.Leased {
+		e.set(withdrawAtEnd) // the present attempt may still bring the outcome
+		return
+	}
+	r := core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.seq}
+	m.unwatch(n, w.kind == core.WatchRun)
+	m.reply(c, r)
+}
+
+// await waits for a job's outcome, or reports the one that was kept.
+func (m *Machine) await(c *client, op *core.Await) {
+	h := m.find(op.Ref)
+	if h == 0 {
+		m.failed(c, op.Tag, core.ErrNotFound)
+		return
+	}
+	e := m.jobs.at(h)
+	switch {
+	case e.state == core.Done && e.has(keepsOutcome):
+		r := core.Reply{Kind: core.Ended, Tag: op.Tag, Seq: e.seq, Job: m.jobs.payload(h)}
+		if n := m.notes[h]; n != nil {
+			r.Outcome = n.outcome
+		}
+		if e.has(dirty) {
+			r.Commit = m.promise()
+		}
+		m.reply(c, r)
+	case e.state == core.Done: // only its children are not closed yet
+		m.failed(c, op.Tag, core.ErrNotFound)
+	case op.Until <= m.now:
+		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: op.Tag, Seq: e.seq})
+	default:
+		m.watch(c, h, core.WatchOutcome, op.Tag, op.Until)
+	}
+}

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Checkpoint makes a copy of the store, as of now, in a folder that must not exist yet; commits go on meanwhile. Tables
+// are linked where the file system can. An error concerns the copy only.
+func (s *Store) Checkpoint(dir string) error {
+	if !s.gate.enter() {
+		return ErrClosed
+	}
+	defer s.gate.leave()
+	if s.fs.FS == vfs.Default {
+		if abs, err := filepath.Abs(dir); err == nil {
+			dir = abs
+		}
+	}
+	dir = s.fs.PathDir(s.fs.PathJoin(dir, lockFile))
+	if s.fs.inside(dir) {
+		return fmt.Errorf("copy store to %s: the folder must be outside of the store's own", dir)
+	}
+	err := s.fuse.run("copy store", func() error {
+		if err := s.db.Checkpoint(dir); err != nil {
+			return err
+		}
+		return writeFormatFile(s.fs, dir)
+	})
+	if err != nil {
+		return fmt.Errorf("copy store to %s: %w", dir, err)
+	}
+	return nil
+}
+
+// FreeBytes is the room on the disk for this process; errors.ErrUnsupported if the file system does not say.
+func (s *Store) FreeBytes() (uint64, error) {
+	usage, err := s.fs.GetDiskUsage(s.dir)
+	if errors.Is(err, vfs.ErrUnsupported) {
+		err = errors.ErrUnsupported
+	}
+	if err != nil {
+		return 0, fmt.Errorf("free space of %s: %w", s.dir, err)
+	}
+	return usage.AvailBytes, nil
+}
+
+// SizeBytes is what the store takes on the disk, files included that are about to be removed; zero once it is closed.
+func (s *Store) SizeBytes() uint64 { return s.Metrics().DiskBytes }
+
+// Metrics is a snapshot of what Pebble is busy with.
+type Metrics struct {
+	DiskBytes        uint64
+	LogBytes         uint64 // of the write-ahead log: what a restart has to replay
+	MemTableBytes    uint64 // memory of write buffers
+	CacheBytes       uint64 // memory of blocks that were read
+	Tables           uint64
+	ReadAmp          int    // tables that a look-up may have to ask
+	Flushes          uint64 // buffers written out since Open
+	FlushedBytes     uint64
+	Compactions      uint64 // merges of tables since Open
+	CompactedBytes   uint64
+	CompactionDebt   uint64 // bytes that ought to be merged
+	WriteStalls      uint64 // times that commits had to wait for a flush or a merge
+	TombstonesStored uint64 // removals that have not met what they remove
+}
+
+// Metrics may take as long as a look-up; call it once a second rather than for every job.
+func (s *Store) Metrics() Metrics {
+	if !s.gate.enter() {
+		return Metrics{}
+	}
+	defer s.gate.leave()
+	return snapshot(s.db.Metrics(), s.stalls.Load())
+}
+
+func snapshot(m *pebble.Metrics, stalls uint64) Metrics {
+	out := Metrics{
+		DiskBytes:        m.DiskSpaceUsage(),
+		LogBytes:         m.WAL.Size,
+		MemTableBytes:    m.MemTable.Size + m.MemTable.ZombieSize,
+		CacheBytes:       uint64(max(m.BlockCache.Size, 0)),
+		ReadAmp:          m.ReadAmp(),
+		Flushes:          uint64(max(m.Flush.Count, 0)),
+		Compactions:      uint64(max(m.Compact.Count, 0)),
+		CompactionDebt:   m.Compact.EstimatedDebt,
+		WriteStalls:      stalls,
+		TombstonesStored: m.Keys.TombstoneCount,
+	}
+	for i := range m.Levels {
+		l := &m.Levels[i]
+		out.Tables += uint64(max(l.TablesCount, 0))
+		out.FlushedBytes += l.TableBytesFlushed
+		out.CompactedBytes += l.TableBytesCompacted
+	}
+	return out
+}

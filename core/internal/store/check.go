@@ -1,0 +1,244 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"broker/core"
+)
+
+// maxFindings bounds a Report.
+const maxFindings = 100
+
+// Report is what Check found.
+type Report struct {
+	Jobs, Statuses, Failures, Outcomes uint64
+	Bodies                             uint64 // with a key of their own
+	Marks                              uint64
+	Bytes                              uint64 // of all keys and values
+	Damage                             []string
+	Orphans                            []string // parts of jobs that are not there: harmless, but a fault of ours
+	More                               uint64   // findings that found no room
+}
+
+// Check reads everything, so that every checksum is verified, and decodes every record. What it finds wrong is in the
+// Report; the error is for what keeps it from looking. Progress, if not nil, is told now and then how many keys have come.
+func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, error) {
+	if !s.gate.enter() {
+		return Report{}, ErrClosed
+	}
+	defer s.gate.leave()
+	c := checker{s: s, ctx: ctx, progress: progress}
+	if err := s.db.CheckLevels(nil); err != nil {
+		c.damage("order of tables", err)
+	}
+	c.walk(spaceJob, c.jobRecord)
+	c.openBodies()
+	if c.bodies != nil {
+		c.walk(spaceJob, c.bodyOf)
+		c.restOfBodies(^uint64(0))
+		if err := c.bodies.Close(); err != nil {
+			c.damage("bodies", err)
+		}
+	}
+	c.walk(spaceMark, func(key, value []byte) {
+		c.r.Marks++
+		c.r.Bytes += uint64(len(key) + len(value))
+	})
+	return c.r, ctx.Err()
+}
+
+// checker walks the jobs twice: once for their records, then side by side with the body space.
+type checker struct {
+	s        *Store
+	ctx      context.Context
+	progress func(uint64)
+	r        Report
+	keys     uint64
+
+	seq     uint64 // the job whose parts are coming
+	present bool   // it is there itself
+	job     core.Job
+	status  Status
+	failure core.Failure
+	outcome core.Outcome
+
+	bodies  *pebble.Iterator
+	hasBody bool // bodies is at a key
+}
+
+// walk calls each for all keys of a space.
+func (c *checker) walk(space byte, each func(key, value []byte)) {
+	what := fmt.Sprintf("keys of %q", space)
+	it, err := c.s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
+	if err != nil {
+		c.damage(what, err)
+		return
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		if c.keys++; c.keys%scanTick == 0 {
+			if c.ctx.Err() != nil {
+				break
+			}
+			if c.progress != nil {
+				c.progress(c.keys)
+			}
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			c.damage(fmt.Sprintf("value of key %x", it.Key()), err)
+			continue
+		}
+		each(it.Key(), value)
+	}
+	if err := it.Error(); err != nil {
+		c.damage(fmt.Sprintf("%s behind job %d", what, c.seq), err)
+	}
+	_ = it.Close() // says what Error said
+}
+
+// jobRecord decodes one record of the job space.
+func (c *checker) jobRecord(key, value []byte) {
+	c.r.Bytes += uint64(len(key) + len(value))
+	seq, part, ok := parseKey(key)
+	if !ok {
+		c.damage(fmt.Sprintf("key %x", key), errRange)
+		return
+	}
+	if seq != c.seq || part == partJob {
+		c.seq, c.present = seq, part == partJob
+	}
+	if !c.present {
+		c.orphan(fmt.Sprintf("part %q of job %d", part, seq))
+	}
+	var err error
+	switch part {
+	case partJob:
+		c.r.Jobs++
+		_, err = decodeJob(value, seq, &c.job, nil, nil)
+	case partStatus:
+		c.r.Statuses++
+		err = decodeStatus(value, seq, &c.status)
+	case partFailure:
+		c.r.Failures++
+		_, err = decodeFailure(value, &c.failure)
+	case partOutcome:
+		c.r.Outcomes++
+		_, err = decodeOutcome(value, &c.outcome)
+	default:
+		err = ErrNewerFormat
+	}
+	if err != nil {
+		c.damage(fmt.Sprintf("part %q of job %d", part, seq), err)
+	}
+}
+
+func (c *checker) openBodies() {
+	it, err := c.s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceBody}, UpperBound: []byte{spaceBody + 1}})
+	if err != nil {
+		c.damage("bodies", err)
+		return
+	}
+	c.bodies, c.hasBody = it, it.First()
+}
+
+// bodyOf compares a key of the job space with what belongs to it in the body space.
+func (c *checker) bodyOf(key, value []byte) {
+	seq, part, ok := parseKey(key)
+	if !ok {
+		return // known already
+	}
+	want, size := false, -1
+	switch part {
+	case partJob:
+		c.restOfBodies(seq)
+		n, err := decodeJob(value, seq, &c.job, nil, nil)
+		want, size = err == nil && n > 0, n
+	case partFailure:
+		want, _ = decodeFailure(value, &c.failure)
+	case partOutcome:
+		want, _ = decodeOutcome(value, &c.outcome)
+	}
+	if want {
+		c.takeBody(seq, part, size)
+	}
+}
+
+// takeBody reads the large value that a record of the job space speaks of.
+func (c *checker) takeBody(seq uint64, part byte, size int) {
+	what := fmt.Sprintf("large value %q of job %d", part, seq)
+	at, atPart := c.bodyKey()
+	for c.hasBody && at == seq && atPart < part {
+		c.hasBody = c.bodies.Next() // an older, larger failure
+		at, atPart = c.bodyKey()
+	}
+	if !c.hasBody || at != seq || atPart != part {
+		c.damage(what, ErrMissing)
+		return
+	}
+	value, err := c.bodies.ValueAndErr()
+	c.r.Bytes += uint64(len(c.bodies.Key()) + len(value))
+	switch {
+	case err != nil:
+	case part == partFailure:
+		_, err = decodeFailure(value, &c.failure)
+	case part == partOutcome:
+		_, err = decodeOutcome(value, &c.outcome)
+	default:
+		c.r.Bodies++
+		if len(value) != size {
+			err = fmt.Errorf("%d bytes instead of %d: %w", len(value), size, errRange)
+		}
+	}
+	if err != nil {
+		c.damage(what, err)
+	}
+	c.hasBody = c.bodies.Next()
+}
+
+// restOfBodies passes over what is left of jobs below seq. A body that nobody asked for is an orphan; a failure that was
+// large once is not.
+func (c *checker) restOfBodies(seq uint64) {
+	for c.hasBody {
+		at, part := c.bodyKey()
+		if at >= seq {
+			return
+		}
+		if part == partJob {
+			c.orphan(fmt.Sprintf("body of job %d", at))
+		}
+		c.hasBody = c.bodies.Next()
+	}
+	if err := c.bodies.Error(); err != nil {
+		c.damage("bodies", err)
+	}
+}
+
+func (c *checker) bodyKey() (seq uint64, part byte) {
+	if c.hasBody {
+		seq, part, _ = parseKey(c.bodies.Key())
+	}
+	return seq, part
+}
+
+func (c *checker) damage(what string, err error) {
+	text := fmt.Sprintf("%s: %v", what, err)
+	var d *DamageError
+	if errors.As(c.s.damage(what, err), &d) && d.Path != "" {
+		text = d.Path + ": " + text
+	}
+	c.r.Damage = c.add(c.r.Damage, text)
+}
+
+func (c *checker) orphan(what string) { c.r.Orphans = c.add(c.r.Orphans, what) }
+
+func (c *checker) add(list []string, text string) []string {
+	if len(list) >= maxFindings {
+		c.r.More++
+		return list
+	}
+	return append(list, text)
+}

@@ -1,0 +1,222 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"broker/core"
+)
+
+// maxBatchBytes is where a batch is refused: Pebble's own limit, 4 GiB, with room for keys.
+const maxBatchBytes = 4<<30 - 64<<20
+
+// committer hands batches to Pebble on a goroutine of its own, which may be parked for good by a failure: nobody waits
+// for it then.
+type committer struct {
+	mu   sync.Mutex // one commit at a time; guards buf and key
+	buf  []byte     // for encoding, reused
+	key  jobKey
+	work chan *pebble.Batch
+	done chan error // one result for each batch, unless the fuse blows
+}
+
+// start runs the goroutine; stop ends it.
+func (c *committer) start(s *Store) {
+	c.work = make(chan *pebble.Batch)
+	c.done = make(chan error, 1)
+	go func() {
+		_ = s.fuse.run("commit", func() error { // what went wrong is in the fuse
+			for batch := range c.work {
+				c.done <- s.db.Apply(batch, pebble.Sync)
+			}
+			return nil
+		})
+	}()
+}
+
+func (c *committer) stop() {
+	if c.work != nil {
+		close(c.work)
+	}
+}
+
+// Commit makes b durable: when it returns nil, all of b is on disk. An error other than ErrBatchSize is final, and b may
+// or may not be found after a restart, but never a part of it. Batches are applied in the order of the calls.
+func (s *Store) Commit(b *Batch) error {
+	return s.apply(func(pb *pebble.Batch) error { return s.commit.encode(pb, b) })
+}
+
+// writeVersion marks a new store with its format.
+func (c *committer) writeVersion(s *Store) error {
+	return s.apply(func(pb *pebble.Batch) error {
+		return pb.Set([]byte{spaceVersion}, binary.AppendUvarint(nil, formatVersion), nil)
+	})
+}
+
+// apply fills a batch and waits until it is on disk.
+func (s *Store) apply(fill func(*pebble.Batch) error) error {
+	if s.readOnly {
+		return ErrReadOnly
+	}
+	if !s.gate.enter() {
+		return ErrClosed
+	}
+	defer s.gate.leave()
+	c := &s.commit
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := s.fuse.err(); err != nil {
+		return err
+	}
+	pb := s.db.NewBatch()
+	if err := fill(pb); err != nil {
+		_ = pb.Close() // nothing was applied
+		return err
+	}
+	if pb.Empty() {
+		return pb.Close()
+	}
+	select {
+	case c.work <- pb:
+	case <-s.fuse.blown:
+		return s.fuse.err()
+	}
+	var err error
+	select {
+	case err = <-c.done:
+	case <-s.fuse.blown:
+		return s.fuse.err() // pb stays with Pebble
+	}
+	if err != nil {
+		return s.fuse.blow(fmt.Errorf("commit: %w", err))
+	}
+	if cap(c.buf) > maxIdleBuf {
+		c.buf = nil
+	}
+	return pb.Close()
+}
+
+// maxIdleBuf is how much memory for encoding is kept between commits, in bytes.
+const maxIdleBuf = 1 << 20
+
+// encode turns b into Pebble's operations. No key is in b twice, so their order is free; removals come last, since they
+// are for older jobs and Pebble inserts neighbours faster.
+func (c *committer) encode(pb *pebble.Batch, b *Batch) error {
+	for i := range b.Changes {
+		if ch := &b.Changes[i]; !ch.Gone {
+			if err := c.put(pb, ch); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range b.Changes {
+		if ch := &b.Changes[i]; ch.Gone && ch.Job == nil {
+			if err := c.remove(pb, ch.Seq, ch.Stored); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range b.Marks {
+		if err := c.mark(pb, &b.Marks[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes what is new of a job.
+func (c *committer) put(pb *pebble.Batch, ch *Change) error {
+	if ch.Job != nil {
+		if HasOwnBody(ch.Job) {
+			if err := c.set(pb, c.key.of(spaceBody, ch.Seq, partJob), ch.Job.Body); err != nil {
+				return err
+			}
+		}
+		c.buf = appendJob(c.buf[:0], ch.Job)
+		if err := c.set(pb, c.key.of(spaceJob, ch.Seq, partJob), c.buf); err != nil {
+			return err
+		}
+	}
+	if ch.Status != nil {
+		c.buf = appendStatus(c.buf[:0], ch.Seq, ch.Status)
+		if err := c.set(pb, c.key.of(spaceJob, ch.Seq, partStatus), c.buf); err != nil {
+			return err
+		}
+	}
+	if ch.Failure != nil {
+		c.buf = appendFailure(c.buf[:0], ch.Failure)
+		if err := c.setPart(pb, ch.Seq, partFailure); err != nil {
+			return err
+		}
+	}
+	if ch.Outcome != nil {
+		c.buf = appendOutcome(c.buf[:0], ch.Outcome)
+		return c.setPart(pb, ch.Seq, partOutcome)
+	}
+	return nil
+}
+
+// setPart writes the record in buf beside the job if it is small, else into the body space.
+func (c *committer) setPart(pb *pebble.Batch, seq uint64, part byte) error {
+	if len(c.buf) <= InlineBytes {
+		return c.set(pb, c.key.of(spaceJob, seq, part), c.buf)
+	}
+	if err := c.set(pb, c.key.of(spaceBody, seq, part), c.buf); err != nil {
+		return err
+	}
+	return c.set(pb, c.key.of(spaceJob, seq, part), awayRecord)
+}
+
+// set refuses what would make the batch too large before Pebble panics of it.
+func (*committer) set(pb *pebble.Batch, key, value []byte) error {
+	if pb.Len()+len(key)+len(value) > maxBatchBytes {
+		return ErrBatchSize
+	}
+	return pb.Set(key, value, nil)
+}
+
+// remove deletes all keys of a job.
+func (c *committer) remove(pb *pebble.Batch, seq uint64, stored Parts) error {
+	if err := pb.SingleDelete(c.key.of(spaceJob, seq, partJob), nil); err != nil {
+		return err
+	}
+	if stored&HasBody != 0 {
+		if err := pb.SingleDelete(c.key.of(spaceBody, seq, partJob), nil); err != nil {
+			return err
+		}
+	}
+	for _, p := range [...]struct {
+		has  Parts
+		part byte
+		away bool // may be in the body space too
+	}{
+		{HasStatus, partStatus, false},
+		{HasFailure, partFailure, true},
+		{HasOutcome, partOutcome, true},
+	} {
+		if stored&p.has == 0 {
+			continue
+		}
+		if err := pb.Delete(c.key.of(spaceJob, seq, p.part), nil); err != nil {
+			return err
+		}
+		if !p.away {
+			continue
+		}
+		if err := pb.Delete(c.key.of(spaceBody, seq, p.part), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *committer) mark(pb *pebble.Batch, m *core.Mark) error {
+	c.buf = appendMarkKey(c.buf[:0], m.Name)
+	if m.Value == nil {
+		return pb.Delete(c.buf, nil)
+	}
+	return c.set(pb, c.buf, m.Value)
+}

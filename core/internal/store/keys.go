@@ -1,0 +1,62 @@
+package store
+
+import "encoding/binary"
+
+// The first byte of every key. On disk; never changed.
+const (
+	spaceBody    = 'b'
+	spaceJob     = 'j'
+	spaceMark    = 'm'
+	spaceVersion = 'v'
+)
+
+// The last byte of the keys of a job beside its own, which has none. On disk; never changed. They sort behind the job.
+const (
+	partJob     byte = 0
+	partFailure byte = 'f'
+	partOutcome byte = 'o'
+	partStatus  byte = 's'
+)
+
+// seqKeyBytes is the length of a space and a number.
+const seqKeyBytes = 1 + 8
+
+// jobKey is large enough for every key with a number in it.
+type jobKey [seqKeyBytes + 1]byte
+
+// of fills k with a key and returns the part of k that it takes.
+func (k *jobKey) of(space byte, seq uint64, part byte) []byte {
+	k[0] = space
+	binary.BigEndian.PutUint64(k[1:], seq)
+	if part == partJob {
+		return k[:seqKeyBytes]
+	}
+	k[seqKeyBytes] = part
+	return k[:]
+}
+
+// parseKey splits a key of the job or body space.
+func parseKey(key []byte) (seq uint64, part byte, ok bool) {
+	if len(key) < seqKeyBytes || len(key) > seqKeyBytes+1 {
+		return 0, 0, false
+	}
+	if len(key) > seqKeyBytes {
+		part = key[seqKeyBytes]
+	}
+	return binary.BigEndian.Uint64(key[1:]), part, true
+}
+
+// appendMarkKey is the key of a mark, or of the first of those that start with name.
+func appendMarkKey(dst []byte, name string) []byte { return append(append(dst, spaceMark), name...) }
+
+// spaceEnd is the first key behind all that start with prefix, which is not only made of 0xff.
+func spaceEnd(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			end := append([]byte(nil), prefix[:i+1]...)
+			end[i]++
+			return end
+		}
+	}
+	return nil
+}

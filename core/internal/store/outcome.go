@@ -1,0 +1,157 @@
+package store
+
+import (
+	"encoding/binary"
+
+	"broker/core"
+)
+
+// partAway, the first bit of a failure's and of an outcome's record, says that the record itself is in the body space;
+// nothing follows. On disk.
+const partAway = 1
+
+// Fields of a failure. On disk.
+const (
+	failureType = partAway << (1 + iota)
+	failureMessage
+	failureBacktrace
+	failureFailedAt
+	failureNextAt
+	failureCount
+	failureException
+	failureData
+
+	failureKnown = partAway<<(1+iota) - 1
+)
+
+// Fields of an outcome. On disk.
+const (
+	outcomeSuccess = partAway << (1 + iota)
+	outcomeCause
+	outcomeFailure
+	outcomeResult // the rest of the record
+
+	outcomeKnown = partAway<<(1+iota) - 1
+)
+
+// awayRecord stands for a record that is too large for the job space.
+var awayRecord = []byte{recordVersion, partAway}
+
+func appendFailure(dst []byte, e *core.Failure) []byte {
+	f := flag(e.Type != "", failureType) | flag(e.Message != "", failureMessage) |
+		flag(len(e.Backtrace) > 0, failureBacktrace) | flag(e.FailedAt != 0, failureFailedAt) |
+		flag(e.NextAt != 0, failureNextAt) | flag(e.Count != 0, failureCount) |
+		flag(e.Exception, failureException) | flag(len(e.Data) > 0, failureData)
+	dst = append(dst, recordVersion)
+	dst = binary.AppendUvarint(dst, f)
+	if f&failureType != 0 {
+		dst = appendText(dst, e.Type)
+	}
+	if f&failureMessage != 0 {
+		dst = appendText(dst, e.Message)
+	}
+	if f&failureBacktrace != 0 {
+		dst = binary.AppendUvarint(dst, uint64(len(e.Backtrace)))
+		for _, line := range e.Backtrace {
+			dst = appendText(dst, line)
+		}
+	}
+	if f&failureFailedAt != 0 {
+		dst = binary.AppendVarint(dst, int64(e.FailedAt))
+	}
+	if f&failureNextAt != 0 {
+		dst = binary.AppendVarint(dst, int64(e.NextAt-e.FailedAt))
+	}
+	if f&failureCount != 0 {
+		dst = binary.AppendUvarint(dst, uint64(e.Count))
+	}
+	if f&failureData != 0 {
+		dst = appendBytes(dst, e.Data)
+	}
+	return dst
+}
+
+// decodeFailure fills e from a record, with views of b. Away: the record is elsewhere.
+func decodeFailure(b []byte, e *core.Failure) (away bool, err error) {
+	d := decoder{b: b}
+	*e = core.Failure{}
+	f := d.open(failureKnown)
+	if f == partAway {
+		return true, d.close()
+	}
+	if f&partAway != 0 {
+		d.fail(errFields)
+	}
+	if f&failureType != 0 {
+		e.Type = d.text()
+	}
+	if f&failureMessage != 0 {
+		e.Message = d.text()
+	}
+	if f&failureBacktrace != 0 {
+		n := d.count()
+		e.Backtrace = make([]string, 0, n)
+		for range n {
+			e.Backtrace = append(e.Backtrace, d.text())
+		}
+	}
+	if f&failureFailedAt != 0 {
+		e.FailedAt = core.Instant(d.varint())
+	}
+	if f&failureNextAt != 0 {
+		e.NextAt = e.FailedAt + core.Instant(d.varint())
+	}
+	if f&failureCount != 0 {
+		e.Count = d.uint32()
+	}
+	e.Exception = f&failureException != 0
+	if f&failureData != 0 {
+		e.Data = d.bytes()
+	}
+	return false, d.close()
+}
+
+func appendOutcome(dst []byte, o *core.Outcome) []byte {
+	f := flag(o.Success, outcomeSuccess) | flag(o.Cause != 0, outcomeCause) |
+		flag(o.Failure != nil, outcomeFailure) | flag(len(o.Result) > 0, outcomeResult)
+	dst = append(dst, recordVersion)
+	dst = binary.AppendUvarint(dst, f)
+	if f&outcomeCause != 0 {
+		dst = binary.AppendUvarint(dst, uint64(o.Cause))
+	}
+	if f&outcomeFailure != 0 {
+		dst = appendBytes(dst, appendFailure(nil, o.Failure))
+	}
+	return append(dst, o.Result...)
+}
+
+// decodeOutcome fills o from a record, with views of b. Away: the record is elsewhere.
+func decodeOutcome(b []byte, o *core.Outcome) (away bool, err error) {
+	d := decoder{b: b}
+	*o = core.Outcome{}
+	f := d.open(outcomeKnown)
+	if f == partAway {
+		return true, d.close()
+	}
+	if f&partAway != 0 {
+		d.fail(errFields)
+	}
+	o.Success = f&outcomeSuccess != 0
+	if f&outcomeCause != 0 {
+		o.Cause = core.Cause(d.byte())
+	}
+	if f&outcomeFailure != 0 {
+		o.Failure = new(core.Failure)
+		away, err := decodeFailure(d.bytes(), o.Failure)
+		switch {
+		case err != nil:
+			d.fail(err)
+		case away:
+			d.fail(errFields)
+		}
+	}
+	if f&outcomeResult != 0 {
+		o.Result = d.take(uint64(len(d.b)))
+	}
+	return false, d.close()
+}

@@ -1,0 +1,342 @@
+package store
+
+import (
+	"encoding/binary"
+	"time"
+
+	"broker/core"
+)
+
+// InlineBytes is the largest body that is kept within the record of its job. Larger ones have a key of their own, and
+// whoever removes the job must say so (HasBody). Chosen so that the start, which reads all records, stays fast.
+const InlineBytes = 1 << 10
+
+// Fields of a job, in the order in which they are written; the queue comes before them and the body behind. On disk:
+// a number is never given to another field, new fields take the next one. The first 7 cost one byte, the first 14 two.
+const (
+	jobBody = 1 << iota // the rest of the record
+	jobOrigin
+	jobCreatedAt
+	jobUUID // the ID, if it is a UUID in its usual form: 16 bytes
+	jobID   // any other
+	jobBodyBytes
+	jobType
+	jobFormat
+	jobLeaseFor
+	jobMaxFails
+	jobBackoff
+	jobExhausted
+	jobLeaseEnd
+	jobDeadFor
+	jobAttributes
+	jobPriority
+	jobReadyAt
+	jobExpiresAt
+	jobStartBefore
+	jobMaxAttempts
+	jobUniqueKey
+	jobUnique
+	jobUniqueUntil
+	jobUniqueStart
+	jobRetainUntil
+	jobRetainFor
+	jobEphemeral
+	jobScheduledOrder
+	jobParent
+	jobAfter
+	jobGroup
+
+	jobKnown = 1<<iota - 1
+)
+
+// HasOwnBody reports whether the body of j gets a key of its own.
+func HasOwnBody(j *core.Job) bool { return len(j.Body) > InlineBytes }
+
+// appendJob encodes j without its Seq, which is in the key. Instants are written as their distance from CreatedAt.
+func appendJob(dst []byte, j *core.Job) []byte {
+	id, isUUID := packUUID(j.ID)
+	f := jobFields(j, isUUID)
+	dst = append(dst, recordVersion)
+	dst = binary.AppendUvarint(dst, f)
+	dst = appendText(dst, j.Queue)
+	if f&jobOrigin != 0 {
+		dst = append(dst, byte(j.Origin))
+	}
+	if f&jobCreatedAt != 0 {
+		dst = binary.AppendVarint(dst, int64(j.CreatedAt))
+	}
+	if f&jobUUID != 0 {
+		dst = append(dst, id[:]...)
+	}
+	if f&jobID != 0 {
+		dst = appendText(dst, j.ID)
+	}
+	if f&jobBodyBytes != 0 {
+		dst = binary.AppendUvarint(dst, uint64(len(j.Body)))
+	}
+	if f&jobType != 0 {
+		dst = appendText(dst, j.Type)
+	}
+	if f>>7 != 0 {
+		dst = appendPolicy(dst, j, f)
+		dst = appendTimes(dst, j, f)
+		dst = appendLinks(dst, j, f)
+	}
+	if f&jobBody != 0 {
+		dst = append(dst, j.Body...)
+	}
+	return dst
+}
+
+func jobFields(j *core.Job, isUUID bool) uint64 {
+	own := HasOwnBody(j)
+	f := flag(len(j.Body) > 0 && !own, jobBody) | flag(own, jobBodyBytes) |
+		flag(j.Origin != 0, jobOrigin) | flag(j.CreatedAt != 0, jobCreatedAt) |
+		flag(isUUID, jobUUID) | flag(j.ID != "" && !isUUID, jobID) |
+		flag(j.Type != j.Queue && j.Type != "", jobType)
+	f |= flag(j.Format != 0, jobFormat) | flag(j.LeaseFor != 0, jobLeaseFor) |
+		flag(j.MaxFails != 0, jobMaxFails) | flag(j.Backoff != 0, jobBackoff) |
+		flag(j.Exhausted != 0, jobExhausted) | flag(j.LeaseEnd != 0, jobLeaseEnd) |
+		flag(j.DeadFor != 0, jobDeadFor) | flag(len(j.Attributes) > 0, jobAttributes) |
+		flag(j.Priority != 0, jobPriority)
+	f |= flag(j.ReadyAt != 0, jobReadyAt) | flag(j.ExpiresAt != 0, jobExpiresAt) |
+		flag(j.StartBefore != 0, jobStartBefore) | flag(j.MaxAttempts != 0, jobMaxAttempts) |
+		flag(j.UniqueKey != "", jobUniqueKey) | flag(j.Unique != 0, jobUnique) |
+		flag(j.UniqueUntil != 0, jobUniqueUntil) | flag(j.UniqueStart, jobUniqueStart) |
+		flag(j.RetainUntil != 0, jobRetainUntil) | flag(j.RetainFor != 0, jobRetainFor)
+	return f | flag(j.Ephemeral, jobEphemeral) | flag(j.ScheduledOrder, jobScheduledOrder) |
+		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Group != 0, jobGroup)
+}
+
+// appendPolicy writes jobFormat to jobPriority.
+func appendPolicy(dst []byte, j *core.Job, f uint64) []byte {
+	if f&jobFormat != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.Format))
+	}
+	if f&jobLeaseFor != 0 {
+		dst = binary.AppendVarint(dst, int64(j.LeaseFor))
+	}
+	if f&jobMaxFails != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.MaxFails))
+	}
+	if f&jobBackoff != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.Backoff))
+	}
+	if f&jobExhausted != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.Exhausted))
+	}
+	if f&jobLeaseEnd != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.LeaseEnd))
+	}
+	if f&jobDeadFor != 0 {
+		dst = binary.AppendVarint(dst, int64(j.DeadFor))
+	}
+	if f&jobAttributes != 0 {
+		dst = appendBytes(dst, j.Attributes)
+	}
+	if f&jobPriority != 0 {
+		dst = binary.AppendVarint(dst, int64(j.Priority))
+	}
+	return dst
+}
+
+// appendTimes writes jobReadyAt to jobRetainFor.
+func appendTimes(dst []byte, j *core.Job, f uint64) []byte {
+	if f&jobReadyAt != 0 {
+		dst = binary.AppendVarint(dst, int64(j.ReadyAt-j.CreatedAt))
+	}
+	if f&jobExpiresAt != 0 {
+		dst = binary.AppendVarint(dst, int64(j.ExpiresAt-j.CreatedAt))
+	}
+	if f&jobStartBefore != 0 {
+		dst = binary.AppendVarint(dst, int64(j.StartBefore-j.CreatedAt))
+	}
+	if f&jobMaxAttempts != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.MaxAttempts))
+	}
+	if f&jobUniqueKey != 0 {
+		dst = appendText(dst, j.UniqueKey)
+	}
+	if f&jobUnique != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.Unique))
+	}
+	if f&jobUniqueUntil != 0 {
+		dst = binary.AppendVarint(dst, int64(j.UniqueUntil-j.CreatedAt))
+	}
+	if f&jobRetainUntil != 0 {
+		dst = binary.AppendVarint(dst, int64(j.RetainUntil-j.CreatedAt))
+	}
+	if f&jobRetainFor != 0 {
+		dst = binary.AppendVarint(dst, int64(j.RetainFor))
+	}
+	return dst
+}
+
+// appendLinks writes jobParent to jobGroup. Links go to jobs nearby more often than not, so distances are short.
+func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
+	if f&jobParent != 0 {
+		dst = binary.AppendUvarint(dst, j.Parent)
+	}
+	if f&jobAfter != 0 {
+		dst = appendSeqs(dst, j.Seq, j.After)
+	}
+	if f&jobGroup != 0 {
+		dst = binary.AppendUvarint(dst, j.Group)
+	}
+	return dst
+}
+
+// decodeJob fills j from a record; bodyBytes is the size of a body that has a key of its own. The body, the attributes
+// and all strings but the names are views of b: it must stay as it is for as long as j is used. idText is room for the
+// text of a UUID, which must live as long; nil to allocate.
+func decodeJob(b []byte, seq uint64, j *core.Job, known *names, idText *[36]byte) (bodyBytes int, err error) {
+	d := decoder{b: b}
+	*j = core.Job{Seq: seq}
+	f := d.open(jobKnown)
+	j.Queue = known.of(d.bytes())
+	if f&jobOrigin != 0 {
+		j.Origin = core.Protocol(d.byte())
+	}
+	if f&jobCreatedAt != 0 {
+		j.CreatedAt = core.Instant(d.varint())
+	}
+	if f&jobUUID != 0 {
+		j.ID = uuidText(d.take(16), idText)
+	}
+	if f&jobID != 0 {
+		j.ID = d.text()
+	}
+	if f&jobBodyBytes != 0 {
+		bodyBytes = d.bodyBytes()
+	}
+	j.Type = j.Queue
+	if f&jobType != 0 {
+		j.Type = known.of(d.bytes())
+	}
+	if f>>7 != 0 {
+		d.policy(j, f)
+		d.times(j, f)
+		d.links(j, f)
+	}
+	if f&jobBody != 0 {
+		j.Body = d.take(uint64(len(d.b)))
+	}
+	if f&(jobBody|jobBodyBytes) == jobBody|jobBodyBytes || f&(jobUUID|jobID) == jobUUID|jobID {
+		d.fail(errFields)
+	}
+	return bodyBytes, d.close()
+}
+
+// bodyBytes is bounded by what core allows, so that nobody reserves memory for a number made of noise.
+func (d *decoder) bodyBytes() int {
+	n := d.uvarint()
+	if n > 4*core.MaxBodyBytes {
+		d.fail(errRange)
+		return 0
+	}
+	return int(n)
+}
+
+// policy reads what appendPolicy wrote.
+func (d *decoder) policy(j *core.Job, f uint64) {
+	if f&jobFormat != 0 {
+		j.Format = core.Format(d.byte())
+	}
+	if f&jobLeaseFor != 0 {
+		j.LeaseFor = time.Duration(d.varint())
+	}
+	if f&jobMaxFails != 0 {
+		j.MaxFails = d.uint32()
+	}
+	if f&jobBackoff != 0 {
+		j.Backoff = core.Backoff(d.byte())
+	}
+	if f&jobExhausted != 0 {
+		j.Exhausted = core.Exhausted(d.byte())
+	}
+	if f&jobLeaseEnd != 0 {
+		j.LeaseEnd = core.LeaseEnd(d.byte())
+	}
+	if f&jobDeadFor != 0 {
+		j.DeadFor = time.Duration(d.varint())
+	}
+	if f&jobAttributes != 0 {
+		j.Attributes = d.bytes()
+	}
+	if f&jobPriority != 0 {
+		p := d.varint()
+		if j.Priority = int32(p); int64(j.Priority) != p {
+			d.fail(errRange)
+		}
+	}
+}
+
+// times reads what appendTimes wrote.
+func (d *decoder) times(j *core.Job, f uint64) {
+	if f&jobReadyAt != 0 {
+		j.ReadyAt = j.CreatedAt + core.Instant(d.varint())
+	}
+	if f&jobExpiresAt != 0 {
+		j.ExpiresAt = j.CreatedAt + core.Instant(d.varint())
+	}
+	if f&jobStartBefore != 0 {
+		j.StartBefore = j.CreatedAt + core.Instant(d.varint())
+	}
+	if f&jobMaxAttempts != 0 {
+		j.MaxAttempts = d.uint32()
+	}
+	if f&jobUniqueKey != 0 {
+		j.UniqueKey = d.text()
+	}
+	if f&jobUnique != 0 {
+		j.Unique = core.UniquePolicy(d.byte())
+	}
+	if f&jobUniqueUntil != 0 {
+		j.UniqueUntil = j.CreatedAt + core.Instant(d.varint())
+	}
+	j.UniqueStart = f&jobUniqueStart != 0
+	if f&jobRetainUntil != 0 {
+		j.RetainUntil = j.CreatedAt + core.Instant(d.varint())
+	}
+	if f&jobRetainFor != 0 {
+		j.RetainFor = time.Duration(d.varint())
+	}
+	j.Ephemeral = f&jobEphemeral != 0
+	j.ScheduledOrder = f&jobScheduledOrder != 0
+}
+
+// links reads what appendLinks wrote.
+func (d *decoder) links(j *core.Job, f uint64) {
+	if f&jobParent != 0 {
+		j.Parent = d.uvarint()
+	}
+	if f&jobAfter != 0 {
+		j.After = d.seqs(j.Seq, nil)
+	}
+	if f&jobGroup != 0 {
+		j.Group = d.uvarint()
+	}
+}
+
+// appendSeqs writes numbers as their distance from the one before, the first from base.
+func appendSeqs(dst []byte, base uint64, seqs []uint64) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(seqs)))
+	for _, s := range seqs {
+		dst = binary.AppendVarint(dst, int64(s-base))
+		base = s
+	}
+	return dst
+}
+
+// seqs appends to into what appendSeqs wrote.
+func (d *decoder) seqs(base uint64, into []uint64) []uint64 {
+	n := d.count()
+	if into == nil && n > 0 {
+		into = make([]uint64, 0, n)
+	}
+	for range n {
+		base += uint64(d.varint())
+		into = append(into, base)
+	}
+	return into
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"broker/core"
+)
+
+// scanTick is the number of keys between two looks at the context and two reports of progress.
+const scanTick = 1 << 14
+
+// Scan calls each for all jobs in the order of their Seq. The Record and all it points to are valid during the call
+// only, with the exception of Job.Queue and Job.Type, which may be kept. Bodies with a key of their own are not read,
+// failures and outcomes neither: Stored tells that they are there. An error of each ends the scan and is returned.
+// Progress, if not nil, is told now and then how many jobs have come and which part of all, from 0 to 1, that is about.
+func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float64), each func(*Record) error) error {
+	if !s.gate.enter() {
+		return ErrClosed
+	}
+	defer s.gate.leave()
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceJob}, UpperBound: []byte{spaceJob + 1}})
+	if err != nil {
+		return s.damage("scan jobs", err)
+	}
+	sc := scanner{s: s, it: it, each: each, names: names{known: make(map[string]string)}}
+	err = sc.run(ctx, progress)
+	return errors.Join(err, s.damage("scan jobs", it.Close()))
+}
+
+// scanner gathers the keys of one job into rec, whose memory it uses again for the next one.
+type scanner struct {
+	s     *Store
+	it    *pebble.Iterator
+	each  func(*Record) error
+	names names
+
+	rec    Record
+	job    core.Job
+	status Status
+	idText [36]byte
+
+	// What job and status are views of: Pebble's own memory is gone when the iterator moves on.
+	jobBuf, statusBuf []byte
+}
+
+func (sc *scanner) run(ctx context.Context, progress func(uint64, float64)) error {
+	first, last := sc.bounds()
+	jobs := uint64(0)
+	for ok, n := sc.it.First(), 0; ok; ok, n = sc.it.Next(), n+1 {
+		if n%scanTick == scanTick-1 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if progress != nil {
+				progress(jobs, float64(sc.job.Seq-first)/float64(max(last-first, 1)))
+			}
+		}
+		seq, part, ok := parseKey(sc.it.Key())
+		if !ok {
+			return sc.damage("scan jobs", fmt.Errorf("key %x: %w", sc.it.Key(), errRange))
+		}
+		value, err := sc.it.ValueAndErr()
+		if err != nil {
+			return sc.damage(fmt.Sprintf("scan jobs at %d", seq), err)
+		}
+		if part == partJob {
+			if err := sc.flush(); err != nil {
+				return err
+			}
+			jobs++
+		}
+		if err := sc.take(seq, part, value); err != nil {
+			return sc.damage(fmt.Sprintf("scan jobs at %d", seq), err)
+		}
+	}
+	if err := sc.it.Error(); err != nil {
+		return sc.damage(fmt.Sprintf("scan jobs behind %d", sc.job.Seq), err)
+	}
+	if err := sc.flush(); err != nil {
+		return err
+	}
+	if progress != nil {
+		progress(jobs, 1)
+	}
+	return nil
+}
+
+func (sc *scanner) damage(what string, err error) error { return sc.s.damage(what, err) }
+
+// bounds are the first and the last Seq, for progress; damage shows soon enough.
+func (sc *scanner) bounds() (first, last uint64) {
+	if sc.it.First() {
+		first, _, _ = parseKey(sc.it.Key())
+	}
+	if sc.it.Last() {
+		last, _, _ = parseKey(sc.it.Key())
+	}
+	return first, last
+}
+
+// flush hands over the job that was gathered.
+func (sc *scanner) flush() error {
+	if sc.rec.Job == nil {
+		return nil
+	}
+	if err := sc.each(&sc.rec); err != nil {
+		return err
+	}
+	sc.rec = Record{}
+	return nil
+}
+
+// take adds a key to the job it belongs to. Parts of a job that is not there are passed over: Check reports them.
+func (sc *scanner) take(seq uint64, part byte, value []byte) error {
+	r := &sc.rec
+	if part == partJob {
+		sc.jobBuf = append(sc.jobBuf[:0], value...)
+		size, err := decodeJob(sc.jobBuf, seq, &sc.job, &sc.names, &sc.idText)
+		if err != nil {
+			return err
+		}
+		*r = Record{Job: &sc.job, BodyBytes: len(sc.job.Body), StoreBytes: seqKeyBytes + len(value)}
+		if size > 0 {
+			r.BodyBytes, r.Stored = size, HasBody
+			r.StoreBytes += seqKeyBytes + size
+		}
+		return nil
+	}
+	if r.Job == nil || r.Job.Seq != seq {
+		return nil
+	}
+	r.StoreBytes += seqKeyBytes + 1 + len(value)
+	switch part {
+	case partStatus:
+		sc.statusBuf = append(sc.statusBuf[:0], value...)
+		if err := decodeStatus(sc.statusBuf, seq, &sc.status); err != nil {
+			return err
+		}
+		r.Status = &sc.status
+		r.Stored |= HasStatus
+	case partFailure:
+		r.Stored |= HasFailure
+	case partOutcome:
+		r.Stored |= HasOutcome
+	default:
+		return fmt.Errorf("key with part %q: %w", part, ErrNewerFormat)
+	}
+	return nil
+}
+
+// ScanMarks calls each for all marks whose names start with prefix, in byte order. The value is valid during the call.
+func (s *Store) ScanMarks(prefix string, each func(name string, value []byte) error) (err error) {
+	if !s.gate.enter() {
+		return ErrClosed
+	}
+	defer s.gate.leave()
+	lower := appendMarkKey(nil, prefix)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: spaceEnd(lower)})
+	if err != nil {
+		return s.damage("scan marks", err)
+	}
+	defer func() { err = errors.Join(err, s.damage("scan marks", it.Close())) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return s.damage("scan marks", err)
+		}
+		if err := each(string(it.Key()[1:]), value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package store
+
+import (
+	"encoding/binary"
+	"time"
+
+	"broker/core"
+)
+
+// Fields of a status, as for a job; the state comes before them. On disk.
+const (
+	statusAttempts = 1 << iota
+	statusReadyAt
+	statusLeasedAt
+	statusLeaseFor
+	statusHolder
+	statusHolderFrom
+	statusWorker
+	statusRequeued
+	statusFails
+	statusUnlocked
+	statusBroken
+	statusExpiresAt
+	statusWaiting
+	statusChildren
+	statusNum
+	statusDen
+	statusVerbatim
+	statusText
+	statusUpdatedAt
+
+	statusKnown = 1<<iota - 1
+)
+
+func appendStatus(dst []byte, seq uint64, s *Status) []byte {
+	p := &s.Progress
+	f := flag(s.Attempts != 0, statusAttempts) | flag(s.ReadyAt != 0, statusReadyAt) |
+		flag(s.LeasedAt != 0, statusLeasedAt) | flag(s.LeaseFor != 0, statusLeaseFor) |
+		flag(s.Holder != 0, statusHolder) | flag(s.HolderFrom != 0, statusHolderFrom) |
+		flag(s.Worker != "", statusWorker) | flag(s.Requeued, statusRequeued) | flag(s.Fails != 0, statusFails) |
+		flag(s.Unlocked, statusUnlocked) | flag(s.Broken, statusBroken) | flag(s.ExpiresAt != 0, statusExpiresAt) |
+		flag(len(s.Waiting) > 0, statusWaiting) | flag(s.Children != 0, statusChildren) |
+		flag(p.Num != 0, statusNum) | flag(p.Den != 0, statusDen) | flag(p.Verbatim != nil, statusVerbatim) |
+		flag(p.Text != "", statusText) | flag(p.UpdatedAt != 0, statusUpdatedAt)
+	dst = append(dst, recordVersion)
+	dst = binary.AppendUvarint(dst, f)
+	dst = binary.AppendUvarint(dst, uint64(s.State))
+	dst = appendLease(dst, s, f)
+	if f&statusFails != 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.Fails))
+	}
+	if f&statusExpiresAt != 0 {
+		dst = binary.AppendVarint(dst, int64(s.ExpiresAt))
+	}
+	if f&statusWaiting != 0 {
+		dst = appendSeqs(dst, seq, s.Waiting)
+	}
+	if f&statusChildren != 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.Children))
+	}
+	return appendProgress(dst, p, f)
+}
+
+// appendLease writes statusAttempts to statusWorker.
+func appendLease(dst []byte, s *Status, f uint64) []byte {
+	if f&statusAttempts != 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.Attempts))
+	}
+	if f&statusReadyAt != 0 {
+		dst = binary.AppendVarint(dst, int64(s.ReadyAt))
+	}
+	if f&statusLeasedAt != 0 {
+		dst = binary.AppendVarint(dst, int64(s.LeasedAt-s.ReadyAt))
+	}
+	if f&statusLeaseFor != 0 {
+		dst = binary.AppendVarint(dst, int64(s.LeaseFor))
+	}
+	if f&statusHolder != 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.Holder))
+	}
+	if f&statusHolderFrom != 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.HolderFrom))
+	}
+	if f&statusWorker != 0 {
+		dst = appendText(dst, s.Worker)
+	}
+	return dst
+}
+
+// appendProgress writes statusNum to statusUpdatedAt.
+func appendProgress(dst []byte, p *core.Progress, f uint64) []byte {
+	if f&statusNum != 0 {
+		dst = binary.AppendUvarint(dst, uint64(p.Num))
+	}
+	if f&statusDen != 0 {
+		dst = binary.AppendUvarint(dst, uint64(p.Den))
+	}
+	if f&statusVerbatim != 0 {
+		dst = appendBytes(dst, p.Verbatim)
+	}
+	if f&statusText != 0 {
+		dst = appendText(dst, p.Text)
+	}
+	if f&statusUpdatedAt != 0 {
+		dst = binary.AppendVarint(dst, int64(p.UpdatedAt))
+	}
+	return dst
+}
+
+// decodeStatus fills s from a record, with views of b. Room for s.Waiting is reused.
+func decodeStatus(b []byte, seq uint64, s *Status) error {
+	d := decoder{b: b}
+	waiting := s.Waiting[:0]
+	*s = Status{}
+	f := d.open(statusKnown)
+	s.State = core.State(d.byte())
+	d.lease(s, f)
+	s.Requeued = f&statusRequeued != 0
+	if f&statusFails != 0 {
+		s.Fails = d.uint32()
+	}
+	s.Unlocked = f&statusUnlocked != 0
+	s.Broken = f&statusBroken != 0
+	if f&statusExpiresAt != 0 {
+		s.ExpiresAt = core.Instant(d.varint())
+	}
+	if f&statusWaiting != 0 {
+		s.Waiting = d.seqs(seq, waiting)
+	}
+	if f&statusChildren != 0 {
+		s.Children = d.uint32()
+	}
+	d.progress(&s.Progress, f)
+	return d.close()
+}
+
+// lease reads what appendLease wrote.
+func (d *decoder) lease(s *Status, f uint64) {
+	if f&statusAttempts != 0 {
+		s.Attempts = d.uint32()
+	}
+	if f&statusReadyAt != 0 {
+		s.ReadyAt = core.Instant(d.varint())
+	}
+	if f&statusLeasedAt != 0 {
+		s.LeasedAt = s.ReadyAt + core.Instant(d.varint())
+	}
+	if f&statusLeaseFor != 0 {
+		s.LeaseFor = time.Duration(d.varint())
+	}
+	if f&statusHolder != 0 {
+		s.Holder = core.Holder(d.byte())
+	}
+	if f&statusHolderFrom != 0 {
+		s.HolderFrom = core.Protocol(d.byte())
+	}
+	if f&statusWorker != 0 {
+		s.Worker = d.text()
+	}
+}
+
+// progress reads what appendProgress wrote.
+func (d *decoder) progress(p *core.Progress, f uint64) {
+	if f&statusNum != 0 {
+		p.Num = d.uint32()
+	}
+	if f&statusDen != 0 {
+		p.Den = d.uint32()
+	}
+	if f&statusVerbatim != 0 {
+		p.Verbatim = d.bytes()
+	}
+	if f&statusText != 0 {
+		p.Text = d.text()
+	}
+	if f&statusUpdatedAt != 0 {
+		p.UpdatedAt = core.Instant(d.varint())
+	}
+}

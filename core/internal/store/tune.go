@@ -1,0 +1,104 @@
+package store
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+)
+
+// Sizes that Options leaves to us.
+const (
+	defaultMemTableBytes = 16 << 20
+	defaultCacheBytes    = 8 << 20
+	minMemTableBytes     = 64 << 10
+)
+
+// pebbleFormat is the format of Pebble's own files: with offsets in the log, by which a hole in it is told from its torn
+// end. Raising it makes stores unreadable to older brokers, and so raises formatVersion too.
+const pebbleFormat = pebble.FormatTableFormatV6
+
+// bloomBits per key make one of a hundred look-ups in a table that has not the key go wrong.
+const bloomBits = 10
+
+// tuned is how Pebble is set up for a queue: keys come in order and most of them leave soon, in order again; values are
+// small; each is read about once; nothing but the index in memory may grow with the number of jobs.
+func (s *Store) tuned(o Options) *pebble.Options {
+	p := &pebble.Options{
+		FS:                 s.fs,
+		FormatMajorVersion: pebbleFormat,
+		ReadOnly:           o.ReadOnly,
+
+		// Pebble takes the memory of its write buffers out of the cache: one that is filled and one that is flushed.
+		CacheSize:    o.CacheBytes + 2*o.MemTableBytes,
+		MemTableSize: uint64(o.MemTableBytes),
+		// Bursts are taken up by more buffers and by deeper level 0 rather than by making commits wait.
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       32,
+		LBaseMaxBytes:               64 << 20,
+		MaxOpenFiles:                512,
+		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
+
+		Logger:        pebbleLog{s},
+		EventListener: s.listener(),
+	}
+	// Compacting because of reads pays off where the same keys are read again and again.
+	p.Experimental.ReadSamplingMultiplier = -1
+	p.Experimental.FileCacheShards = 1
+
+	for i := range p.Levels {
+		p.Levels[i] = pebble.LevelOptions{
+			BlockSize:    8 << 10,
+			Compression:  func() *sstable.CompressionProfile { return sstable.FastestCompression },
+			FilterPolicy: bloom.FilterPolicy(bloomBits),
+			FilterType:   pebble.TableFilter,
+		}
+	}
+	// Look-ups are for jobs that exist: what is in no upper level is in the last one.
+	p.Levels[len(p.Levels)-1].FilterPolicy = pebble.NoFilterPolicy
+	return p
+}
+
+// listener hears of what the fuse can't see: failures that come from reading, while tables are merged.
+func (s *Store) listener() *pebble.EventListener {
+	stop := func(what string, err error) {
+		_ = s.fuse.blow(fmt.Errorf("%s: %w", what, s.damage(what, err))) // everybody reads it from the fuse
+		runtime.Goexit()                                                 // Pebble would try again at once, for ever
+	}
+	return &pebble.EventListener{
+		BackgroundError: func(err error) { s.warn(fmt.Sprintf("store in background: %v", err)) },
+		FlushEnd: func(i pebble.FlushInfo) {
+			if i.Err != nil {
+				stop("write a table", i.Err)
+			}
+		},
+		CompactionEnd: func(i pebble.CompactionInfo) {
+			if i.Err != nil && !isCancelled(i.Err) {
+				stop("merge tables", i.Err)
+			}
+		},
+		DataCorruption: func(i pebble.DataCorruptionInfo) { s.damaged.Store(&i.Path) },
+		WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
+			s.stalls.Add(1)
+			s.warn("store is behind, commits wait: " + i.Reason)
+		},
+	}
+}
+
+// pebbleLog takes Pebble's log. Its news is of no use to an operator.
+type pebbleLog struct{ s *Store }
+
+// Infof implements pebble.Logger.
+func (pebbleLog) Infof(string, ...any) {}
+
+// Errorf implements pebble.Logger.
+func (l pebbleLog) Errorf(format string, args ...any) { l.s.warn(fmt.Sprintf(format, args...)) }
+
+// Fatalf implements pebble.Logger. It must not return; that ends the goroutine and not the process.
+func (l pebbleLog) Fatalf(format string, args ...any) {
+	_ = l.s.fuse.blow(fmt.Errorf(format, args...)) // everybody reads it from the fuse
+	runtime.Goexit()
+}
