@@ -66,12 +66,12 @@ var wireErrors = []struct {
 }
 
 // packetError is the ERROR packet for a refusal of the broker; notFound is how the packet at hand says that there is no
-// such job.
-func packetError(err error, notFound wireError) wireError {
+// such job; nil for one that names none.
+func packetError(err error, notFound *wireError) wireError {
 	for i := range wireErrors {
 		if e := &wireErrors[i]; errors.Is(err, e.kind) {
-			if e.code == codeJobNotFound {
-				return notFound
+			if e.code == codeJobNotFound && notFound != nil {
+				return *notFound
 			}
 			return e.wireError
 		}

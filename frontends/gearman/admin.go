@@ -1,0 +1,202 @@
+package gearman
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+
+	"broker/core"
+)
+
+// Lines of the text protocol. Lists end in LF, as do the answers that carry a value; the others end in CRLF.
+const (
+	lineOK        = "OK\r\n"
+	lineBadCancel = "ERR UNKNOWN_ERROR\r\n"
+	lineBadShow   = "ERR UNKNOWN_SHOW_ARGUMENTS\r\n"
+	lineNoJob     = "ERR UNKNOWN_JOB\r\n"
+	endOfList     = ".\n"
+)
+
+// textCommand stands in for a packet type in what waits for an answer to a line. It is on no wire.
+const textCommand = packetTypes
+
+// textCommands are the words that a line may begin with, in any case. Words is how many words a line must have at
+// least to be the command at all.
+var textCommands = []struct {
+	word  string
+	words int
+	run   func(*session, []string)
+}{
+	{"status", 1, (*session).status},
+	{"prioritystatus", 1, (*session).status},
+	{"workers", 1, func(s *session, _ []string) { s.await(wait{kind: forText, arg: s.f.roster.list()}) }},
+	{"version", 1, func(s *session, _ []string) { s.say("OK " + s.f.o.Version + "\n") }},
+	{"verbose", 1, func(s *session, _ []string) { s.say("OK " + s.f.o.Verbosity + "\n") }},
+	{"getpid", 1, func(s *session, _ []string) { s.say("OK " + strconv.Itoa(os.Getpid()) + "\n") }},
+	{"show", 2, (*session).show},
+	{"cancel", 3, (*session).cancel},
+	{"create", 1, (*session).create},
+	{"drop", 1, (*session).drop},
+	{"maxqueue", 1, (*session).maxQueue},
+	{"shutdown", 1, (*session).shutdown},
+}
+
+// runLine does one line. Text after a NUL is no part of it; words are set apart by blanks; what begins with a blank is
+// no command.
+func (s *session) runLine(line []byte) {
+	text := string(untilNUL(line))
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' })
+	word := ""
+	if len(words) > 0 && !strings.HasPrefix(text, " ") {
+		word = words[0]
+	}
+	for _, c := range textCommands {
+		if strings.EqualFold(word, c.word) && len(words) >= c.words {
+			c.run(s, words)
+			return
+		}
+	}
+	s.unknown(word)
+}
+
+func (s *session) unknown(word string) {
+	s.say("ERR UNKNOWN_COMMAND Unknown+server+command" + word + "\r\n")
+}
+
+func (s *session) incomplete(command string) {
+	s.say("ERR INVALID_ARGUMENTS An+incomplete+set+of+arguments+was+sent+to+this+command+" + command + "\r\n")
+}
+
+// awaitLine gives the tag of an operation that is answered by text.
+func (s *session) awaitLine(command string) uint64 {
+	return s.await(wait{typ: textCommand, arg: []byte(command)})
+}
+
+// status serves prioritystatus too.
+func (s *session) status(words []string) {
+	s.ask(&core.ListQueues{Tag: s.awaitLine(strings.ToLower(words[0])), Prefix: s.f.o.Namespace})
+}
+
+func (s *session) show(words []string) {
+	switch {
+	case len(words) == 2 && strings.EqualFold(words[1], "jobs"):
+		s.list(&listing{})
+	case len(words) == 3 && strings.EqualFold(words[1], "unique") && strings.EqualFold(words[2], "jobs"):
+		s.list(&listing{uniques: true})
+	default:
+		s.say(lineBadShow)
+	}
+}
+
+func (s *session) cancel(words []string) {
+	if len(words) != 3 || !strings.EqualFold(words[1], "job") {
+		s.say(lineBadCancel)
+		return
+	}
+	seq, ok := s.f.handles.parse([]byte(words[2]))
+	if !ok {
+		s.say(lineNoJob)
+		return
+	}
+	s.ask(&core.Cancel{Tag: s.awaitLine("cancel"), Ref: core.Ref{Seq: seq}})
+}
+
+// function finds the name that create and drop are about; without one the client is told.
+func (s *session) function(words []string) (*name, bool) {
+	if len(words) != 3 || !strings.EqualFold(words[1], "function") {
+		s.incomplete(strings.ToLower(words[0]))
+		return nil, false
+	}
+	return s.queue(words[2])
+}
+
+// queue is the name for a word, if there can be such a queue.
+func (s *session) queue(word string) (*name, bool) {
+	n := s.names.of([]byte(word), &s.f.o)
+	if !n.valid() {
+		s.say("ERR " + errNameSize.code + " " + strings.ReplaceAll(errNameSize.say, " ", "+") + "\r\n")
+		return nil, false
+	}
+	return n, true
+}
+
+func (s *session) create(words []string) {
+	if n, ok := s.function(words); ok {
+		s.ask(&core.CreateQueue{Tag: s.awaitLine("create"), Queue: n.queue})
+	}
+}
+
+func (s *session) drop(words []string) {
+	if n, ok := s.function(words); ok {
+		s.ask(&core.DropQueue{Tag: s.awaitLine("drop"), Queue: n.queue, FoldCase: true})
+	}
+}
+
+// maxQueue sets the bounds of a function: one for all priorities, or one each for high, normal and low.
+func (s *session) maxQueue(words []string) {
+	if len(words) < 2 {
+		s.incomplete("maxqueue")
+		return
+	}
+	n, ok := s.queue(words[1])
+	if !ok {
+		return
+	}
+	var sizes [3]uint32
+	for i := range sizes {
+		if len(words) >= 5 {
+			sizes[i] = leadingNumber([]byte(words[2+i]))
+		} else if len(words) > 2 {
+			sizes[i] = leadingNumber([]byte(words[2]))
+		}
+	}
+	s.ask(&core.LimitQueue{Tag: s.awaitLine("maxqueue"), Queue: n.queue, Limits: core.Limits{
+		MaxHigh: sizes[0], MaxNormal: sizes[1], MaxLow: sizes[2],
+	}})
+}
+
+// shutdown ends the process where the operator has allowed it; elsewhere there is no such command.
+func (s *session) shutdown(words []string) {
+	if !s.f.o.AllowShutdown || s.f.o.Shutdown == nil {
+		s.unknown(words[0])
+		return
+	}
+	s.say(lineOK)
+	s.flush()
+	s.f.o.Shutdown(len(words) > 1 && strings.EqualFold(words[1], "graceful"))
+}
+
+// appendLine answers a line whose operation was done. A packet that was done needs no answer.
+func (s *session) appendLine(b []byte, r *core.Reply, w *wait) []byte {
+	switch {
+	case w.typ != textCommand:
+		return b
+	case r.Kind == core.Queues:
+		return s.appendQueues(b, r.Queues, bytes.HasPrefix(w.arg, []byte("priority")))
+	}
+	return append(b, lineOK...)
+}
+
+// appendQueues appends the rows of status or prioritystatus. What is not ready yet counts as normal in the latter: all
+// such jobs of Gearman's own are.
+func (s *session) appendQueues(b []byte, queues []core.QueueInfo, priorities bool) []byte {
+	for i := range queues {
+		q := &queues[i]
+		waiting := q.Scheduled + q.Retrying + q.Blocked
+		b = append(b, s.f.functionOf(q.Name)...)
+		if priorities {
+			b = appendColumn(b, q.High)
+			b = appendColumn(b, q.Normal+waiting)
+			b = appendColumn(b, q.Low)
+		} else {
+			b = appendColumn(b, q.Ready()+waiting+q.Leased)
+			b = appendColumn(b, q.Leased)
+		}
+		b = append(appendColumn(b, q.Workers), '\n')
+	}
+	return append(b, endOfList...)
+}
+
+// appendColumn appends a tab and a number.
+func appendColumn(b []byte, n int) []byte { return strconv.AppendInt(append(b, '\t'), int64(n), 10) }

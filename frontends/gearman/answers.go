@@ -1,0 +1,151 @@
+package gearman
+
+import "broker/core"
+
+// encode appends what a reply is in Gearman; w is the message that it answers, empty for one that comes by itself.
+func (s *session) encode(b []byte, r *core.Reply, w *wait) []byte {
+	switch r.Kind {
+	case core.Submitted:
+		start := len(b)
+		return endPacket(s.f.handles.add(beginPacket(b, jobCreated), r.Seq), start)
+	case core.Assigned:
+		return s.appendAssign(b, r, w.typ)
+	case core.NothingReady:
+		return endPacket(beginPacket(b, noJob), len(b))
+	case core.Woken:
+		return endPacket(beginPacket(b, noop), len(b))
+	case core.Progressed:
+		return s.appendProgress(b, r)
+	case core.DataSent:
+		return s.appendWork(b, workData, r.Seq, r.Data)
+	case core.Warned:
+		return s.appendWork(b, workWarning, r.Seq, r.Data)
+	case core.Ended:
+		return s.appendEnd(b, r)
+	case core.Inspected:
+		if w.typ == getStatusUnique {
+			return appendStatusUnique(b, w.arg, r.Info)
+		}
+		return appendStatus(b, w.arg, r.Info)
+	case core.Failed:
+		return s.appendFailed(b, r, w)
+	case core.Accepted, core.Queues:
+		return s.appendLine(b, r, w)
+	case core.Listed, core.Counted, core.Marked, core.Purged, core.Grouped, core.TimedOut:
+		return b // never asked for here: listings have a loop of their own
+	}
+	return b
+}
+
+// appendWork appends a packet of a handle and data.
+func (s *session) appendWork(b []byte, t packetType, seq uint64, data []byte) []byte {
+	start := len(b)
+	return endPacket(appendField(s.f.handles.add(beginPacket(b, t), seq), data), start)
+}
+
+// appendAssign appends a job in the form that the grab asked for.
+func (s *session) appendAssign(b []byte, r *core.Reply, grabbed packetType) []byte {
+	start, j := len(b), r.Job
+	reducer, typ := []byte(nil), jobAssign
+	switch grabbed { //nolint:exhaustive // the other form is plain GRAB_JOB
+	case grabJobUniq:
+		typ = jobAssignUniq
+	case grabJobAll:
+		typ = jobAssignUniq
+		if reducer = reducerOf(j); len(reducer) > 0 {
+			typ = jobAssignAll
+		}
+	}
+	b = appendField(s.f.handles.add(beginPacket(b, typ), r.Seq), s.f.functionOf(j.Queue))
+	if typ != jobAssign {
+		b = appendField(b, uniqueOf(j))
+	}
+	if typ == jobAssignAll {
+		b = appendField(b, reducer)
+	}
+	return endPacket(appendField(b, j.Body), start)
+}
+
+// appendProgress passes a worker's own numbers on, or writes those of another protocol.
+func (s *session) appendProgress(b []byte, r *core.Reply) []byte {
+	if r.Progress.Verbatim != nil {
+		return s.appendWork(b, workStatus, r.Seq, r.Progress.Verbatim)
+	}
+	start := len(b)
+	b = s.f.handles.add(beginPacket(b, workStatus), r.Seq)
+	b = appendNumber(b, uint64(r.Progress.Num))
+	return endPacket(appendNumber(b, uint64(r.Progress.Den)), start)
+}
+
+// appendEnd tells a waiting client how its job ended. Chunks of data went out before: the result is what came with the
+// completion itself.
+func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
+	if r.Outcome.Success {
+		return s.appendWork(b, workComplete, r.Seq, r.Outcome.Result)
+	}
+	if f := r.Outcome.Failure; s.exceptions && f != nil {
+		switch {
+		case f.Exception:
+			return s.appendWork(b, workException, r.Seq, f.Data)
+		case f.Type != "":
+			return s.appendWork(b, workException, r.Seq, []byte(f.Type+": "+f.Message))
+		}
+	}
+	start := len(b)
+	return endPacket(s.f.handles.add(beginPacket(b, workFail), r.Seq), start)
+}
+
+// unfinished reports whether a job is one in the eyes of Gearman: an outcome that is merely kept is none.
+func unfinished(i *core.JobInfo) bool { return i != nil && i.State.Unfinished() }
+
+// appendStatus appends STATUS_RES; i is nil for an unknown job.
+func appendStatus(b []byte, handle []byte, i *core.JobInfo) []byte {
+	start := len(b)
+	b = append(beginPacket(b, statusRes), handle...)
+	return endPacket(appendStatusFields(b, i), start)
+}
+
+// appendStatusUnique appends STATUS_RES_UNIQUE, which also tells how many clients wait.
+func appendStatusUnique(b []byte, unique []byte, i *core.JobInfo) []byte {
+	start := len(b)
+	b = append(beginPacket(b, statusResUnique), unique...)
+	b = appendStatusFields(b, i)
+	watchers := 0
+	if unfinished(i) {
+		watchers = i.Watchers
+	}
+	return endPacket(appendNumber(b, uint64(watchers)), start)
+}
+
+// appendStatusFields appends known, running, numerator and denominator.
+func appendStatusFields(b []byte, i *core.JobInfo) []byte {
+	if !unfinished(i) {
+		return append(b, "\x000\x000\x000\x000"...)
+	}
+	b = append(b, "\x001\x00"...)
+	if i.State == core.Leased {
+		b = append(b, '1')
+	} else {
+		b = append(b, '0')
+	}
+	b = appendNumber(b, uint64(i.Progress.Num))
+	return appendNumber(b, uint64(i.Progress.Den))
+}
+
+// appendFailed tells a refusal in the words of the message that asked.
+func (s *session) appendFailed(b []byte, r *core.Reply, w *wait) []byte {
+	switch w.typ { //nolint:exhaustive // the other packets are told by ERROR
+	case grabJob, grabJobUniq, grabJobAll:
+		return endPacket(beginPacket(b, noJob), len(b))
+	case getStatus:
+		return appendStatus(b, w.arg, nil)
+	case getStatusUnique:
+		return appendStatusUnique(b, w.arg, nil)
+	case preSleep:
+		return b
+	case textCommand:
+		return append(b, lineError(r.Err)...)
+	}
+	e := packetError(r.Err, w.err)
+	return appendPacket(b, errorRes, e.code, e.say)
+}

@@ -1,0 +1,65 @@
+package gearman
+
+// commands says what runs on which packet; the others are no requests. The table of text commands is in admin.go.
+var commands = [packetTypes]func(*session, *message){
+	canDo:             (*session).canDo,
+	cantDo:            (*session).cantDo,
+	resetAbilities:    (*session).resetAbilities,
+	preSleep:          (*session).preSleep,
+	submitJob:         (*session).submitNow,
+	grabJob:           (*session).grab,
+	workStatus:        (*session).workStatus,
+	workComplete:      (*session).workComplete,
+	workFail:          (*session).workFail,
+	getStatus:         (*session).getStatus,
+	echoReq:           (*session).echo,
+	submitJobBg:       (*session).submitNow,
+	submitJobHigh:     (*session).submitNow,
+	setClientID:       (*session).setClientID,
+	canDoTimeout:      (*session).canDo,
+	workException:     (*session).workException,
+	optionReq:         (*session).option,
+	workData:          (*session).workData,
+	workWarning:       (*session).workData,
+	grabJobUniq:       (*session).grab,
+	submitJobHighBg:   (*session).submitNow,
+	submitJobLow:      (*session).submitNow,
+	submitJobLowBg:    (*session).submitNow,
+	submitJobSched:    (*session).submitSched,
+	submitJobEpoch:    (*session).submitEpoch,
+	submitReduceJob:   (*session).submitReduce,
+	submitReduceJobBg: (*session).submitReduce,
+	grabJobAll:        (*session).grab,
+	getStatusUnique:   (*session).getStatusUnique,
+}
+
+// submitClass is what the type of a submission says of the job.
+type submitClass struct {
+	priority   int32
+	background bool
+}
+
+// submitClasses has a row for every submission.
+var submitClasses = [packetTypes]submitClass{
+	submitJob:         {},
+	submitJobHigh:     {priority: 1},
+	submitJobLow:      {priority: -1},
+	submitJobBg:       {background: true},
+	submitJobHighBg:   {background: true, priority: 1},
+	submitJobLowBg:    {background: true, priority: -1},
+	submitJobSched:    {background: true},
+	submitJobEpoch:    {background: true},
+	submitReduceJob:   {},
+	submitReduceJobBg: {background: true},
+}
+
+// absence says how a packet is told that there is no job it may speak of.
+func absence(t packetType) *wireError {
+	switch t { //nolint:exhaustive // the packets of workers only
+	case workData, workWarning:
+		return &errNoSuchData
+	case workException:
+		return &errNoSuchExcept
+	}
+	return &errNoSuchResult
+}

@@ -1,0 +1,215 @@
+package gearman
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/frontends"
+)
+
+// fakeBroker answers as a test tells it and notes what it was asked, one entry a call of Do.
+type fakeBroker struct {
+	do    func(op core.Op) []core.Reply
+	asked [][]core.Op
+	now   core.Instant
+}
+
+func (b *fakeBroker) Open(core.ClientOptions) core.ClientID { return 1 }
+func (b *fakeBroker) Close(core.ClientID)                   {}
+func (b *fakeBroker) Committed() core.Commit                { return 0 }
+func (b *fakeBroker) Stopped() bool                         { return false }
+func (b *fakeBroker) Now() core.Instant                     { return b.now }
+
+func (b *fakeBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	b.asked = append(b.asked, append([]core.Op(nil), ops...))
+	for _, op := range ops {
+		into = append(into, b.do(op)...)
+	}
+	return into
+}
+
+// fakeConn is a connection that nobody reads.
+type fakeConn struct {
+	out   frontends.Outbox
+	shut  bool
+	wakes int
+}
+
+func (c *fakeConn) Out() *frontends.Outbox { return &c.out }
+func (c *fakeConn) Wake()                  { c.wakes++ }
+func (c *fakeConn) Shut()                  { c.shut = true }
+func (c *fakeConn) Abort()                 {}
+func (c *fakeConn) FD() int                { return 7 }
+func (c *fakeConn) RemoteAddr() net.Addr   { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 5} }
+
+// taken is what has left the outbox.
+func (c *fakeConn) taken() string {
+	p := string(c.out.Sendable(0))
+	c.out.Sent(len(p))
+	return p
+}
+
+func testOptions() Options {
+	return Options{Hostname: "host", Location: time.UTC}
+}
+
+func open(b core.Broker, o Options) (*session, *fakeConn) {
+	c := &fakeConn{}
+	s, _ := New(b, o).Open(c).(*session)
+	return s, c
+}
+
+func join(parts ...any) string {
+	var b []byte
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			b = append(b, p...)
+		case []byte:
+			b = append(b, p...)
+		}
+	}
+	return string(b)
+}
+
+func TestAnswersKeepTheOrderOfTheMessages(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{do: func(op core.Op) []core.Reply {
+		switch op := op.(type) {
+		case *core.Submit:
+			return []core.Reply{{Kind: core.Submitted, Tag: op.Tag, Seq: 5}}
+		case *core.Lease:
+			return []core.Reply{{Kind: core.NothingReady, Tag: op.Tag}}
+		case *core.Sleep:
+			return []core.Reply{{Kind: core.Woken, Tag: op.Tag}}
+		case *core.Complete:
+			return []core.Reply{{Kind: core.Failed, Tag: op.Tag, Err: core.ErrNotHolder}}
+		case *core.ListQueues:
+			return []core.Reply{{Kind: core.Queues, Tag: op.Tag}}
+		}
+		return nil
+	}}
+	s, c := open(b, testOptions())
+	in := join(
+		request(echoReq, "1"), request(submitJobBg, "f", "", "x"), "version\n", request(canDo, "f"), "status\n",
+		request(grabJob), request(unusedType), request(preSleep), request(workComplete, "H:host:5", ""), request(echoReq, "2"))
+	if n := s.Feed([]byte(in)); n != len(in) {
+		t.Fatalf("used %d of %d", n, len(in))
+	}
+	want := join(
+		answer(echoRes, "1"), answer(jobCreated, "H:host:5"), "OK 1.1.20\n", ".\n", answer(noJob),
+		answer(errorRes, "INVALID_COMMAND", "Command not expected"), answer(noop),
+		answer(errorRes, "JOB_NOT_FOUND", "Job given in work result not found"), answer(echoRes, "2"))
+	if got := c.taken(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if len(b.asked) != 1 {
+		t.Errorf("%d calls of Do for one Feed", len(b.asked))
+	}
+}
+
+func TestReplyWaitsForItsCommit(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{do: func(op core.Op) []core.Reply {
+		submit, _ := op.(*core.Submit)
+		return []core.Reply{{Kind: core.Submitted, Tag: submit.Tag, Seq: 5, Commit: 3}}
+	}}
+	s, c := open(b, testOptions())
+	s.Feed([]byte(join(request(echoReq, "1"), request(submitJobBg, "f", "", "x"), request(echoReq, "2"))))
+	if got, want := string(c.out.Sendable(2)), string(answer(echoRes, "1")); got != want {
+		t.Errorf("before the commit: %q, want %q", got, want)
+	}
+	if got := len(c.out.Sendable(3)); got != c.out.Len() {
+		t.Errorf("after the commit %d of %d bytes may leave", got, c.out.Len())
+	}
+}
+
+func TestLongPipelineIsCutIntoBatches(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{do: func(op core.Op) []core.Reply {
+		submit, _ := op.(*core.Submit)
+		return []core.Reply{{Kind: core.Submitted, Tag: submit.Tag, Seq: 1}}
+	}}
+	s, c := open(b, testOptions())
+	const jobs = 3*maxBatch + 1
+	var in []byte
+	for range jobs {
+		in = append(in, request(submitJobBg, "f", "u", "x")...)
+	}
+	s.Feed(in)
+	if len(b.asked) != 4 {
+		t.Errorf("%d calls of Do", len(b.asked))
+	}
+	if got, want := c.out.Len(), jobs*len(answer(jobCreated, "H:host:1")); got != want {
+		t.Errorf("%d bytes of answers, want %d", got, want)
+	}
+}
+
+func TestLostFramingEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	s, c := open(&fakeBroker{}, testOptions())
+	in := join(request(echoReq, "1"), "\x00BAD", request(echoReq, "2"))
+	if n := s.Feed([]byte(in)); n != len(in) || !c.shut {
+		t.Errorf("used %d of %d, shut %v", n, len(in), c.shut)
+	}
+	want := join(answer(echoRes, "1"), answer(errorRes, "INVALID_MAGIC", "Request magic expected"))
+	if got := c.taken(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A producer's background submission and a worker's round, as the benchmark of the whole broker drives them.
+func BenchmarkSession(b *testing.B) {
+	job := &core.Job{Queue: "resize", Body: make([]byte, 256), Origin: core.Gearman}
+	replies := make([]core.Reply, 1)
+	broker := &countingBroker{reply: func(op core.Op) []core.Reply {
+		switch op := op.(type) {
+		case *core.Submit:
+			replies[0] = core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: 123456789}
+		case *core.Lease:
+			replies[0] = core.Reply{Kind: core.Assigned, Tag: op.Tag, Seq: 123456789, Job: job}
+		case *core.Complete:
+			replies[0] = core.Reply{Kind: core.Accepted, Tag: op.Tag}
+		}
+		return replies
+	}}
+	payload := string(make([]byte, 256))
+	for _, c := range []struct {
+		name string
+		in   []byte
+	}{
+		{"submit", request(submitJobBg, "resize", "", payload)},
+		{"submit with unique", request(submitJobBg, "resize", "5f0f7ff0-5a36-4d0c-8a3e-6a4a3f2b8f3a", payload)},
+		{"grab", request(grabJobUniq)},
+		{"complete", request(workComplete, "H:host:123456789", "")},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s, conn := open(broker, testOptions())
+			const pipelined = 16
+			var in []byte
+			for range pipelined {
+				in = append(in, c.in...)
+			}
+			b.ReportAllocs()
+			for i := 0; i < b.N; i += pipelined {
+				s.Feed(in)
+				conn.out.Sent(conn.out.Len())
+			}
+		})
+	}
+}
+
+// countingBroker costs nothing of its own.
+type countingBroker struct {
+	fakeBroker
+	reply func(op core.Op) []core.Reply
+}
+
+func (b *countingBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	for _, op := range ops {
+		into = append(into, b.reply(op)...)
+	}
+	return into
+}

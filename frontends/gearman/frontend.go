@@ -1,0 +1,135 @@
+package gearman
+
+import (
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"broker/core"
+	"broker/frontends"
+)
+
+// Options of the front-end. The zero value is a gearmand with its defaults.
+type Options struct {
+	// Version is what the text command version says. Empty: 1.1.20.
+	Version string
+
+	// Verbosity is what the text command verbose says. Empty: ERROR.
+	Verbosity string
+
+	// HandlePrefix takes the place of H:<Hostname> in job handles; it is cut to what clients have room for.
+	HandlePrefix string
+
+	// Hostname is the H:<Hostname> of job handles. Empty: the machine's.
+	Hostname string
+
+	// JobRetries is how many attempts a job has in all before it fails for good. Zero: no limit.
+	JobRetries uint32
+
+	// ExceptionsForAll sends WORK_EXCEPTION to clients that did not ask for it.
+	ExceptionsForAll bool
+
+	// AllowShutdown lets clients end the process by the text command shutdown, which calls Shutdown.
+	AllowShutdown bool
+	Shutdown      func(graceful bool)
+
+	// MaxBodyBytes is the largest workload. Zero: 64 MiB.
+	MaxBodyBytes int
+
+	// MaxOutputBytes is how much may wait for a client that does not read. Zero: MaxBodyBytes and 16 MiB more.
+	MaxOutputBytes int
+
+	// Namespace stands in front of every queue of this front-end, unseen by its clients.
+	Namespace string
+
+	// Route says where jobs for a function go: to which queue, as which type; nil, or the same names: as they are. What
+	// it changes is outside the namespace.
+	Route func(queue, typ string) (string, string)
+
+	// Location is where the hours and days of SUBMIT_JOB_SCHED are told. Nil: the machine's.
+	Location *time.Location
+}
+
+// Frontend makes Gearman sessions. It is a frontends.Frontend.
+type Frontend struct {
+	broker  core.Broker
+	o       Options
+	handles handles
+	roster  roster
+	batches sync.Pool // of *batch
+
+	stalledMu sync.Mutex
+	stalled   []frontends.Conn // with a listing that waits for its reader; guarded by stalledMu
+}
+
+// New makes the front-end of a broker.
+func New(b core.Broker, o Options) *Frontend {
+	if o.Version == "" {
+		o.Version = "1.1.20"
+	}
+	if o.Verbosity == "" {
+		o.Verbosity = "ERROR"
+	}
+	if o.Hostname == "" {
+		o.Hostname, _ = os.Hostname() // a machine without a name: handles are H::N
+	}
+	if o.MaxBodyBytes == 0 {
+		o.MaxBodyBytes = 64 << 20
+	}
+	o.MaxBodyBytes = min(o.MaxBodyBytes, core.MaxBodyBytes)
+	if o.MaxOutputBytes == 0 {
+		o.MaxOutputBytes = o.MaxBodyBytes + 16<<20
+	}
+	if o.Location == nil {
+		o.Location = time.Local
+	}
+	f := &Frontend{broker: b, o: o, handles: newHandles(o.HandlePrefix, o.Hostname)}
+	f.batches.New = func() any { return &batch{} }
+	return f
+}
+
+// Name implements frontends.Frontend.
+func (f *Frontend) Name() string { return "gearman" }
+
+// Limits implements frontends.Frontend. The input holds one packet of the largest size and some behind it.
+func (f *Frontend) Limits() frontends.Limits {
+	return frontends.Limits{
+		MaxInput:  headerBytes + f.o.MaxBodyBytes + maxFieldsBytes + 1<<20,
+		MaxOutput: f.o.MaxOutputBytes,
+	}
+}
+
+// Open implements frontends.Frontend.
+func (f *Frontend) Open(c frontends.Conn) frontends.Session {
+	s := &session{f: f, conn: c, exceptions: f.o.ExceptionsForAll}
+	s.client = f.broker.Open(core.ClientOptions{Protocol: core.Gearman, Wake: c.Wake})
+	s.row = f.roster.add(s.client, c.FD(), ipOf(c.RemoteAddr()))
+	return s
+}
+
+// Tick implements frontends.Frontend: listings that stopped because their reader was slow look whether it has read.
+func (f *Frontend) Tick(core.Instant) {
+	f.stalledMu.Lock()
+	stalled := f.stalled
+	f.stalled = nil
+	f.stalledMu.Unlock()
+	for _, c := range stalled {
+		c.Wake()
+	}
+}
+
+// stall has Tick wake a connection.
+func (f *Frontend) stall(c frontends.Conn) {
+	f.stalledMu.Lock()
+	defer f.stalledMu.Unlock()
+	f.stalled = append(f.stalled, c)
+}
+
+// ipOf is the address that the list of workers shows.
+func ipOf(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().String()
+	}
+	return "-"
+}

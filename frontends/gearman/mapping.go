@@ -1,0 +1,282 @@
+package gearman
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"broker/core"
+)
+
+// submission is what a client wants done.
+type submission struct {
+	submitClass
+	function, unique, workload []byte
+	reducer                    []byte
+	readyAt                    core.Instant
+}
+
+func (s *session) submitNow(m *message) {
+	s.submit(submission{
+		submitClass: submitClasses[m.typ], function: m.args[0], unique: m.args[1], workload: m.args[2],
+	})
+}
+
+func (s *session) submitEpoch(m *message) {
+	at, ok := parseEpoch(m.args[2])
+	if !ok {
+		s.refuse(&errTime)
+		return
+	}
+	s.submit(submission{
+		submitClass: submitClasses[m.typ], function: m.args[0], unique: m.args[1], workload: m.args[3], readyAt: at,
+	})
+}
+
+func (s *session) submitSched(m *message) {
+	c, ok := parseCalendar(m.args[2], m.args[3], m.args[4], m.args[5], m.args[6])
+	if !ok {
+		s.refuse(&errTime)
+		return
+	}
+	at, ok := c.next(s.f.broker.Now().Time().In(s.f.o.Location))
+	if !ok {
+		s.refuse(&errTime)
+		return
+	}
+	s.submit(submission{
+		submitClass: submitClasses[m.typ], function: m.args[0], unique: m.args[1], workload: m.args[7],
+		readyAt: core.InstantOf(at),
+	})
+}
+
+func (s *session) submitReduce(m *message) {
+	s.submit(submission{
+		submitClass: submitClasses[m.typ], function: m.args[0], unique: m.args[1], reducer: m.args[2],
+		workload: m.args[4],
+	})
+}
+
+// submit asks the broker to take a job. The job owns copies of what is in the packet.
+func (s *session) submit(sub submission) {
+	if len(sub.unique) > maxUniqueBytes {
+		s.refuse(&errUniqueSize)
+		return
+	}
+	n := s.names.of(sub.function, &s.f.o)
+	if !n.valid() {
+		s.refuse(&errNameSize)
+		return
+	}
+	op := s.batch.submits.next()
+	op.Job = &core.Job{
+		Queue:       n.target,
+		Type:        n.typ,
+		Body:        owned(sub.workload),
+		Origin:      core.Gearman,
+		Priority:    sub.priority,
+		ReadyAt:     sub.readyAt,
+		MaxAttempts: s.f.o.JobRetries,
+		MaxFails:    1,
+		Exhausted:   core.ExhaustedFinish,
+		LeaseEnd:    core.LeaseEndAttempt,
+		Ephemeral:   !sub.background,
+	}
+	if !sub.background {
+		op.Watch = core.WatchStream
+	}
+	s.name(op.Job, n, &sub)
+	op.Tag = s.await(wait{})
+	s.ask(op)
+}
+
+// name sets the unique key, and the attributes where there are any.
+func (s *session) name(j *core.Job, n *name, sub *submission) {
+	if len(sub.reducer) > 0 {
+		j.Attributes = addAttribute(j.Attributes, attrReducer, sub.reducer)
+	}
+	if len(sub.unique) == 0 {
+		return
+	}
+	key := appendKey(s.batch.scratch[:0], n, sub.unique, sub.workload)
+	s.batch.scratch = key
+	if len(key) == 0 {
+		j.Attributes = addAttribute(j.Attributes, attrUnique, sub.unique)
+		return
+	}
+	j.Unique, j.UniqueKey = core.UniqueCoalesce, string(key)
+}
+
+// canDo serves CAN_DO_TIMEOUT too.
+func (s *session) canDo(m *message) {
+	function, op := m.args[0], &core.Able{}
+	if m.typ == canDoTimeout {
+		op.LeaseFor = parseTimeout(untilNUL(m.args[1]))
+	}
+	n := s.names.of(untilNUL(function), &s.f.o)
+	if !n.valid() {
+		s.refuse(&errNameSize)
+		return
+	}
+	s.f.roster.able(s.row, n.function)
+	op.Queue = n.queue
+	s.ask(op)
+}
+
+func (s *session) cantDo(m *message) {
+	n := s.names.of(untilNUL(m.args[0]), &s.f.o)
+	s.f.roster.unable(s.row, n.function)
+	s.ask(&core.Unable{Queue: n.queue})
+}
+
+func (s *session) resetAbilities(*message) {
+	s.f.roster.reset(s.row)
+	s.ask(&core.Unable{All: true})
+}
+
+func (s *session) preSleep(*message) {
+	op := s.batch.sleeps.next()
+	op.Tag = s.await(wait{})
+	s.ask(op)
+}
+
+// grab serves the three forms of GRAB_JOB; which it was decides how the job is told.
+func (s *session) grab(m *message) {
+	op := s.batch.leases.next()
+	op.Pick, op.Holder = core.PickByPriority, core.HeldByConn
+	op.Tag = s.await(wait{typ: m.typ})
+	s.ask(op)
+}
+
+// job finds the job that a worker speaks of; without one the worker is told.
+func (s *session) job(typ packetType, handle []byte) (ref core.Ref, tag uint64, ok bool) {
+	seq, ok := s.f.handles.parse(handle)
+	if !ok {
+		s.refuse(absence(typ))
+		return core.Ref{}, 0, false
+	}
+	return core.Ref{Seq: seq}, s.await(wait{typ: typ, err: absence(typ)}), true
+}
+
+func (s *session) workComplete(m *message) {
+	ref, tag, ok := s.job(m.typ, m.args[0])
+	if !ok {
+		return
+	}
+	op := s.batch.completes.next()
+	op.Tag, op.Ref, op.Result = tag, ref, owned(m.args[1])
+	s.ask(op)
+}
+
+func (s *session) workFail(m *message) {
+	ref, tag, ok := s.job(m.typ, untilNUL(m.args[0]))
+	if !ok {
+		return
+	}
+	s.fail(tag, ref, &core.Failure{})
+}
+
+func (s *session) workException(m *message) {
+	ref, tag, ok := s.job(m.typ, m.args[0])
+	if !ok {
+		return
+	}
+	s.fail(tag, ref, &core.Failure{
+		Type: "WORK_EXCEPTION", Message: messageOf(m.args[1]), Exception: true, Data: owned(m.args[1]),
+	})
+}
+
+func (s *session) fail(tag uint64, ref core.Ref, failure *core.Failure) {
+	op := s.batch.fails.next()
+	op.Tag, op.Ref, op.Failure = tag, ref, failure
+	s.ask(op)
+}
+
+func (s *session) workStatus(m *message) {
+	if len(m.args[1])+len(m.args[2]) > maxProgressBytes {
+		s.refuse(&errProgressSize)
+		return
+	}
+	ref, tag, ok := s.job(m.typ, m.args[0])
+	if !ok {
+		return
+	}
+	op := s.batch.reports.next()
+	op.Tag, op.Ref = tag, ref
+	op.Progress = core.Progress{
+		Num:      leadingNumber(m.args[1]),
+		Den:      leadingNumber(m.args[2]),
+		Verbatim: bytes.Join(m.args[1:3], []byte{0}),
+	}
+	s.ask(op)
+}
+
+// workData serves WORK_WARNING too.
+func (s *session) workData(m *message) {
+	ref, tag, ok := s.job(m.typ, m.args[0])
+	if !ok {
+		return
+	}
+	op := s.batch.emits.next()
+	op.Tag, op.Ref, op.Warning, op.Data = tag, ref, m.typ == workWarning, owned(m.args[1])
+	s.ask(op)
+}
+
+func (s *session) getStatus(m *message) {
+	handle := untilNUL(m.args[0])
+	seq, ok := s.f.handles.parse(handle)
+	if !ok {
+		s.await(wait{kind: forUnknownStatus, arg: handle})
+		return
+	}
+	op := s.batch.inspects.next()
+	op.Tag = s.await(wait{typ: m.typ, arg: handle})
+	op.Ref, op.Brief = core.Ref{Seq: seq}, true
+	s.ask(op)
+}
+
+func (s *session) getStatusUnique(m *message) {
+	unique := untilNUL(m.args[0])
+	op := s.batch.inspects.next()
+	op.Tag = s.await(wait{typ: m.typ, arg: unique})
+	op.ByUnique, op.UniqueKey, op.Brief = true, keyUnique+string(unique), true
+	s.ask(op)
+}
+
+func (s *session) echo(m *message) { s.await(wait{kind: forEcho, typ: echoRes, arg: m.args[0]}) }
+
+func (s *session) option(m *message) {
+	if !strings.EqualFold(string(untilNUL(m.args[0])), "exceptions") {
+		s.refuse(&errOption)
+		return
+	}
+	s.exceptions = true
+	s.await(wait{kind: forEcho, typ: optionRes, arg: m.args[0]})
+}
+
+func (s *session) setClientID(m *message) {
+	id := untilNUL(m.args[0])
+	s.f.roster.setID(s.row, string(id[:min(len(id), maxClientIDBytes)]))
+}
+
+// owned is a copy that outlives the input; nothing stays nothing.
+func owned(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return bytes.Clone(b)
+}
+
+// maxMessageBytes is how much of an exception other protocols are shown.
+const maxMessageBytes = 1000
+
+// messageOf is an exception for other protocols: text, or nothing where the bytes are none.
+func messageOf(b []byte) string {
+	b = b[:min(len(b), maxMessageBytes)]
+	for cut := 0; cut < utf8.UTFMax && cut < len(b); cut++ {
+		if utf8.Valid(b[:len(b)-cut]) {
+			return string(b[:len(b)-cut])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+package gearman
+
+import (
+	"time"
+
+	"broker/core"
+)
+
+// maxEpoch is the last second of the year 9999.
+const maxEpoch = 253_402_300_799
+
+// parseEpoch reads the time of SUBMIT_JOB_EPOCH: seconds since 1970.
+func parseEpoch(b []byte) (core.Instant, bool) {
+	n, ok := number(b, maxEpoch)
+	return core.Instant(n) * core.Instant(time.Second/time.Microsecond), ok
+}
+
+// parseTimeout reads the milliseconds of CAN_DO_TIMEOUT: none without a positive number, at least a second, and what no
+// timer can hold is the longest that one can.
+func parseTimeout(b []byte) time.Duration {
+	const longest = 100 * 365 * 24 * time.Hour
+	ms, ok := number(b, uint64(longest/time.Millisecond))
+	switch {
+	case !ok && len(b) > 0 && onlyDigits(b):
+		return longest
+	case !ok || ms == 0:
+		return 0
+	}
+	return max(time.Second, time.Duration(ms)*time.Millisecond)
+}
+
+func onlyDigits(b []byte) bool {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// number reads digits and nothing else, up to limit.
+func number(b []byte, limit uint64) (n uint64, ok bool) {
+	if len(b) == 0 || !onlyDigits(b) {
+		return 0, false
+	}
+	for _, c := range b {
+		if n = n*10 + uint64(c-'0'); n > limit {
+			return 0, false
+		}
+	}
+	return n, true
+}
+
+// anyValue in a calendar matches every minute, hour, day, month or weekday.
+const anyValue = -1
+
+// calendar is the time of SUBMIT_JOB_SCHED. All fields must match.
+type calendar struct {
+	minute, hour int
+	day, month   int // from 1
+	weekday      int // 0 is Monday
+}
+
+// parseCalendar reads the five fields; an empty one and * match always.
+func parseCalendar(minute, hour, day, month, weekday []byte) (calendar, bool) {
+	var c calendar
+	for _, f := range [...]struct {
+		in       []byte
+		out      *int
+		min, max int
+	}{
+		{minute, &c.minute, 0, 59},
+		{hour, &c.hour, 0, 23},
+		{day, &c.day, 1, 31},
+		{month, &c.month, 1, 12},
+		{weekday, &c.weekday, 0, 6},
+	} {
+		if len(f.in) == 0 || string(f.in) == "*" {
+			*f.out = anyValue
+			continue
+		}
+		n, ok := number(f.in, uint64(f.max))
+		if !ok || int(n) < f.min {
+			return calendar{}, false
+		}
+		*f.out = int(n)
+	}
+	return c, true
+}
+
+// maxYears is how far next looks: a 29th of February on a given weekday can be 40 years away.
+const maxYears = 41
+
+// next is the first matching minute that begins at now or later; false if there is none, as for a 31st of April. A
+// minute that the change to summer time skips does not match.
+func (c calendar) next(now time.Time) (time.Time, bool) {
+	first := now.Truncate(time.Minute)
+	if first.Before(now) {
+		first = first.Add(time.Minute)
+	}
+	for y := first.Year(); y <= first.Year()+maxYears; y++ {
+		for month := time.January; month <= time.December; month++ {
+			if c.month != anyValue && time.Month(c.month) != month {
+				continue
+			}
+			if at, ok := c.inMonth(first, y, month); ok {
+				return at, true
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+// inMonth looks through the days of one month.
+func (c calendar) inMonth(first time.Time, y int, month time.Month) (time.Time, bool) {
+	days := time.Date(y, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
+	if time.Date(y, month, days, 23, 59, 0, 0, first.Location()).Before(first) {
+		return time.Time{}, false
+	}
+	for day := 1; day <= days; day++ {
+		if c.day != anyValue && c.day != day {
+			continue
+		}
+		if weekday := time.Date(y, month, day, 0, 0, 0, 0, time.UTC).Weekday(); c.weekday != anyValue &&
+			c.weekday != (int(weekday)+6)%7 {
+			continue
+		}
+		if at, ok := c.inDay(first, y, month, day); ok {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// inDay looks through the hours, then the minutes, of one day.
+func (c calendar) inDay(first time.Time, y int, month time.Month, day int) (time.Time, bool) {
+	if time.Date(y, month, day, 23, 59, 0, 0, first.Location()).Before(first) {
+		return time.Time{}, false
+	}
+	for hour := range 24 {
+		if c.hour != anyValue && c.hour != hour {
+			continue
+		}
+		for minute := range 60 {
+			if c.minute != anyValue && c.minute != minute {
+				continue
+			}
+			at := time.Date(y, month, day, hour, minute, 0, 0, first.Location())
+			if !at.Before(first) && at.Hour() == hour && at.Minute() == minute {
+				return at, true
+			}
+		}
+	}
+	return time.Time{}, false
+}

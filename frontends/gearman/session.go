@@ -1,0 +1,192 @@
+package gearman
+
+import (
+	"broker/core"
+	"broker/frontends"
+)
+
+// session is one connection: client, worker and administrator at once.
+type session struct {
+	f      *Frontend
+	conn   frontends.Conn
+	client core.ClientID
+	row    *row
+
+	names      names
+	exceptions bool // the client asked for WORK_EXCEPTION
+	closing    bool // no more input is read
+	eof        bool // nor will any come
+
+	round   uint64   // counts batches: the upper bits of every tag
+	batch   *batch   // during Feed and Deliver only
+	listing *listing // a text command whose answer takes more than one turn; input waits behind it
+}
+
+// tagBits of a tag are the place in the batch.
+const tagBits = 16
+
+// Feed implements frontends.Session.
+func (s *session) Feed(in []byte) int {
+	if s.closing {
+		return len(in)
+	}
+	s.begin()
+	defer s.end()
+	used := 0
+	for !s.closing && s.listing == nil {
+		n, err := decode(in[used:], s.f.o.MaxBodyBytes, &s.batch.msg)
+		if err != nil {
+			s.refuseSyntax(err)
+		} else if n == 0 {
+			break
+		} else {
+			s.run(&s.batch.msg)
+		}
+		used += n
+		if len(s.batch.waits) >= maxBatch || len(s.batch.ops) >= maxBatch {
+			s.flush()
+		}
+	}
+	s.flush()
+	if s.closing {
+		s.conn.Shut()
+		return len(in)
+	}
+	return used
+}
+
+// Deliver implements frontends.Session.
+func (s *session) Deliver() {
+	s.begin()
+	defer s.end()
+	if s.listing != nil && !s.page() {
+		return
+	}
+	s.fetch()
+}
+
+// Refusal implements frontends.Session.
+func (s *session) Refusal() []byte {
+	return appendPacket(nil, errorRes, errServerStopped.code, errServerStopped.say)
+}
+
+// EOF implements frontends.Session: what was asked for before the client stopped sending is answered.
+func (s *session) EOF(in []byte) {
+	s.eof = true
+	if s.listing != nil {
+		s.Deliver()
+	}
+	s.Feed(in)
+	s.closing = true
+}
+
+// Closed implements frontends.Session.
+func (s *session) Closed() {
+	s.closing, s.listing = true, nil
+	s.f.roster.remove(s.row)
+	s.f.broker.Close(s.client)
+}
+
+// begin takes a batch; end gives it back.
+func (s *session) begin() { s.batch, _ = s.f.batches.Get().(*batch) }
+
+func (s *session) end() {
+	s.batch.reset()
+	s.round++
+	s.f.batches.Put(s.batch)
+	s.batch = nil
+}
+
+// run does one message.
+func (s *session) run(m *message) {
+	switch {
+	case m.text:
+		s.runLine(m.line)
+	case commands[m.typ] == nil:
+		s.refuse(&errNoRequest)
+	default:
+		commands[m.typ](s, m)
+	}
+}
+
+// await notes that a message must be answered, and gives the tag for its operation.
+func (s *session) await(w wait) (tag uint64) {
+	b := s.batch
+	b.waits = append(b.waits, w)
+	return s.round<<tagBits | uint64(len(b.waits)-1)
+}
+
+// ask adds an operation.
+func (s *session) ask(op core.Op) { s.batch.ops = append(s.batch.ops, op) }
+
+// refuse answers the message at hand with an ERROR packet.
+func (s *session) refuse(e *wireError) { s.await(wait{kind: forError, err: e}) }
+
+// refuseSyntax answers what is no message; where the next one begins is unknown, the connection ends.
+func (s *session) refuseSyntax(e *syntaxError) {
+	s.closing = e.lost
+	if e.text {
+		s.say("ERR " + e.code + " " + e.say + "\r\n")
+		return
+	}
+	s.refuse(&wireError{code: e.code, say: e.say})
+}
+
+// say answers the message at hand with text.
+func (s *session) say(text string) { s.await(wait{kind: forText, arg: []byte(text)}) }
+
+// flush has the collected operations decided and writes every answer.
+func (s *session) flush() {
+	b := s.batch
+	if len(b.ops) > 0 {
+		s.fetch()
+	}
+	s.tell(len(b.waits))
+	b.reset()
+	s.round++
+}
+
+// fetch calls the broker with the operations of the batch, if any, and writes its replies.
+func (s *session) fetch() {
+	b := s.batch
+	b.replies = s.f.broker.Do(s.client, b.ops, b.replies[:0])
+	for i := range b.replies {
+		s.reply(&b.replies[i])
+	}
+}
+
+// noWait stands for the message behind a reply that nobody asked for just now.
+var noWait wait
+
+// reply writes what a reply is in Gearman, after what was answered here before its operation.
+func (s *session) reply(r *core.Reply) {
+	w := &noWait
+	if r.Tag>>tagBits == s.round {
+		if at := int(r.Tag & (1<<tagBits - 1)); at < len(s.batch.waits) {
+			s.tell(at)
+			w = &s.batch.waits[at]
+		}
+	}
+	out := s.conn.Out()
+	out.Put(s.encode(out.Buf(), r, w), r.Commit)
+}
+
+// tell writes the answers that need no broker of the messages in front of the one at place upTo.
+func (s *session) tell(upTo int) {
+	b := s.batch
+	out := s.conn.Out()
+	for ; b.told < upTo; b.told++ {
+		w := &b.waits[b.told]
+		switch w.kind {
+		case forBroker:
+		case forEcho:
+			out.Put(appendPacket(out.Buf(), w.typ, w.arg), 0)
+		case forUnknownStatus:
+			out.Put(appendStatus(out.Buf(), w.arg, nil), 0)
+		case forError:
+			out.Put(appendPacket(out.Buf(), errorRes, w.err.code, w.err.say), 0)
+		case forText:
+			out.Write(w.arg)
+		}
+	}
+}
