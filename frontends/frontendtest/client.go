@@ -19,7 +19,9 @@ type Client struct {
 	received []byte // what has left and the test has not read
 	woken    atomic.Bool
 	aborted  atomic.Bool
-	shut     bool
+	shut     bool   // the session wants nothing more; what it wrote is still sent
+	ended    bool   // the session is closed
+	refusal  []byte // of the closed session
 	closed   bool
 }
 
@@ -127,6 +129,7 @@ func (c *Client) EOF() {
 	scribble(in)
 	c.unread = nil
 	c.shut = true
+	c.end()
 	c.flush()
 	c.stage.turn()
 }
@@ -167,7 +170,8 @@ func (c *Client) alive() bool { return !c.closed && !c.shut }
 
 // deliver is what the loop does after a wake-up.
 func (c *Client) deliver() {
-	if c.closed {
+	if !c.alive() {
+		c.flush()
 		return
 	}
 	c.session.Deliver()
@@ -177,16 +181,22 @@ func (c *Client) deliver() {
 	c.flush()
 }
 
-// feed offers what is unread and takes away what the session used.
+// feed offers what is unread until the session takes no more of it, and sends what comes in between.
 func (c *Client) feed() {
 	c.stage.t.Helper()
-	in := append([]byte(nil), c.unread...)
-	n := c.session.Feed(in)
-	if n < 0 || n > len(in) {
-		c.stage.fatalf("%s: Feed used %d of %d bytes", c.Name, n, len(in))
+	for c.alive() && len(c.unread) > 0 {
+		in := append([]byte(nil), c.unread...)
+		n := c.session.Feed(in)
+		if n < 0 || n > len(in) {
+			c.stage.fatalf("%s: Feed used %d of %d bytes", c.Name, n, len(in))
+		}
+		scribble(in)
+		c.unread = c.unread[:copy(c.unread, c.unread[n:])]
+		if n == 0 {
+			break
+		}
+		c.flush()
 	}
-	scribble(in)
-	c.unread = c.unread[:copy(c.unread, c.unread[n:])]
 	if limit := c.stage.Front.Limits().MaxInput; limit > 0 && len(c.unread) > limit {
 		c.close()
 	}
@@ -197,8 +207,11 @@ func (c *Client) flush() {
 	if c.closed {
 		return
 	}
+	if c.shut {
+		c.end()
+	}
 	if c.stage.Broker.Stopped() {
-		c.out.Refuse(c.session.Refusal())
+		c.out.Refuse(c.refused())
 	}
 	p := c.out.Sendable(c.stage.Broker.Committed())
 	c.received = append(c.received, p...)
@@ -209,9 +222,26 @@ func (c *Client) flush() {
 	}
 }
 
+// refused is what takes the place of replies that no commit will release.
+func (c *Client) refused() []byte {
+	if c.ended {
+		return c.refusal
+	}
+	return c.session.Refusal()
+}
+
+// end closes the session, while what it wrote may still be on its way.
+func (c *Client) end() {
+	if c.ended {
+		return
+	}
+	c.ended, c.refusal = true, c.session.Refusal()
+	c.session.Closed()
+}
+
 func (c *Client) close() {
 	c.closed = true
-	c.session.Closed()
+	c.end()
 }
 
 // scribble overwrites a slice that a session must not have kept.

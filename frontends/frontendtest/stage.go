@@ -16,8 +16,8 @@ type Maker func(core.Broker) frontends.Frontend
 type Backend interface {
 	core.Broker
 
-	// Tick handles everything that is due by now, before it returns.
-	Tick()
+	// Tick handles everything that is due by now before it returns; it tells when to call it again.
+	Tick() core.Instant
 }
 
 // patience is how long a stage waits, in real time, for something that must come: a commit, a wake-up.

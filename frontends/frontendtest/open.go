@@ -1,0 +1,55 @@
+package frontendtest
+
+import (
+	"testing"
+
+	"broker/core/coretest"
+	"broker/core/engine"
+)
+
+// Setting changes how the broker of a stage is opened.
+type Setting func(*engine.Options)
+
+// Open builds a stage on a real engine: durable on a disk in memory, its timers fired by Stage.Advance alone, its random
+// choices the same in every run.
+func Open(t testing.TB, maker Maker, settings ...Setting) *Stage {
+	t.Helper()
+	clk := coretest.NewClock()
+	o := engine.Options{
+		Dir: "data", FS: engine.MemoryFS(), Durability: engine.Sync, Clock: clk, Seed: 1, ManualTimers: true,
+	}
+	for _, set := range settings {
+		set(&o)
+	}
+	var current *engine.Engine
+	start := func() Backend {
+		t.Helper()
+		if current != nil {
+			if err := current.Shutdown(); err != nil {
+				t.Fatalf("stop the broker: %v", err)
+			}
+		}
+		e, err := engine.Open(o)
+		if err != nil {
+			t.Fatalf("start the broker: %v", err)
+		}
+		current = e
+		return e
+	}
+	s := NewStage(t, start(), clk, maker, start)
+	t.Cleanup(func() {
+		if err := current.Shutdown(); err != nil {
+			t.Errorf("stop the broker: %v", err)
+		}
+	})
+	return s
+}
+
+// InMemory is a Setting for a broker that stores nothing: quick to open, and no reply is ever held back.
+func InMemory(o *engine.Options) { o.Durability = engine.None }
+
+// PlayAll plays every .wire file in testdata with a protocol that needs no more than a front-end.
+func PlayAll(t *testing.T, maker Maker) {
+	t.Helper()
+	Script{Stage: func(t testing.TB) *Stage { return Open(t, maker) }}.PlayAll(t, "testdata")
+}

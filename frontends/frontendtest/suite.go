@@ -1,0 +1,295 @@
+package frontendtest
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"broker/core"
+)
+
+// Run tests what every front-end owes its clients, each point on a stage of its own.
+func Run(t *testing.T, d Dialect) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Dialect)
+	}{
+		{"a job is leased once, with its body", leasedOnce},
+		{"a finished job does not come back", finishedIsGone},
+		{"a lease that ran out puts the job back", leaseRunsOut},
+		{"a worker that hangs up", workerHangsUp},
+		{"a client that hangs up leaves its jobs", clientHangsUp},
+		{"jobs survive a restart", survivesRestart},
+		{"pipelined requests are answered in order", pipelined},
+		{"split input is whole input", splitIsWhole},
+		{"no reply leaves before its commit", heldUntilCommit},
+		{"a failed store turns held replies into refusals", refusedWhenStopped},
+		{"half a request, then nothing", halfRequest},
+		{"garbage harms nobody", garbage},
+		{"oversize is refused within the limits", oversize},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, d)
+		})
+	}
+}
+
+func leasedOnce(t *testing.T, d Dialect) {
+	s := Open(t, d.New)
+	producer, worker, other := d.dial(s, "producer"), d.dial(s, "worker"), d.dial(s, "other")
+	bodies := []string{"x", "two words", string(bytes.Repeat([]byte("0123456789abcdef"), 4096))}
+	for n, body := range bodies {
+		d.submit(producer, n, "suite", body)
+	}
+	for _, body := range bodies {
+		wantLease(t, d, worker, "suite", body)
+	}
+	wantNoLease(t, d, other, "suite")
+	d.ping(producer)
+}
+
+func finishedIsGone(t *testing.T, d Dialect) {
+	s := Open(t, d.New)
+	c := d.dial(s, "both")
+	d.submit(c, 1, "suite", "body")
+	d.Complete(c, wantLease(t, d, c, "suite", "body"))
+	wantNoLease(t, d, c, "suite")
+	if d.LeaseFor > 0 {
+		s.Advance(2 * d.LeaseFor)
+		wantNoLease(t, d, c, "suite")
+	}
+}
+
+func leaseRunsOut(t *testing.T, d Dialect) {
+	if d.LeaseFor == 0 {
+		return // the protocol has no such jobs; its own tests bring them from another
+	}
+	s := Open(t, d.New)
+	producer, worker, other := d.dial(s, "producer"), d.dial(s, "worker"), d.dial(s, "other")
+	d.submit(producer, 1, "suite", "body")
+	wantLease(t, d, worker, "suite", "body")
+	s.Advance(d.LeaseFor - time.Millisecond)
+	wantNoLease(t, d, other, "suite")
+	s.Advance(time.Millisecond)
+	wantLease(t, d, other, "suite", "body")
+}
+
+func workerHangsUp(t *testing.T, d Dialect) {
+	s := Open(t, d.New)
+	producer, worker, other := d.dial(s, "producer"), d.dial(s, "worker"), d.dial(s, "other")
+	d.submit(producer, 1, "suite", "body")
+	wantLease(t, d, worker, "suite", "body")
+	worker.Hangup()
+	if d.Released {
+		wantLease(t, d, other, "suite", "body")
+		return
+	}
+	wantNoLease(t, d, other, "suite")
+	if d.LeaseFor > 0 {
+		s.Advance(d.LeaseFor)
+		wantLease(t, d, other, "suite", "body")
+	}
+}
+
+func clientHangsUp(t *testing.T, d Dialect) {
+	s := Open(t, d.New)
+	producer := d.dial(s, "producer")
+	d.submit(producer, 1, "suite", "body")
+	producer.Hangup()
+	wantLease(t, d, d.dial(s, "worker"), "suite", "body")
+}
+
+func survivesRestart(t *testing.T, d Dialect) {
+	s := Open(t, d.New)
+	c := d.dial(s, "before")
+	d.submit(c, 1, "suite", "done")
+	d.submit(c, 2, "suite", "waiting")
+	d.Complete(c, wantLease(t, d, c, "suite", "done"))
+	s.Restart()
+	c = d.dial(s, "after")
+	wantLease(t, d, c, "suite", "waiting")
+	wantNoLease(t, d, c, "suite")
+}
+
+func pipelined(t *testing.T, d Dialect) {
+	s := Open(t, d.New)
+	c := d.dial(s, "producer")
+	var all []byte
+	const jobs = 300
+	for n := range jobs {
+		all = append(all, d.SubmitRequest(n, "suite", "body")...)
+	}
+	c.SendBytes(append(all, d.Ping...))
+	for n := range jobs {
+		d.SubmitReply(c, n)
+	}
+	d.Pong(c)
+	c.WantSilence()
+	worker := d.dial(s, "worker")
+	for range jobs {
+		wantLease(t, d, worker, "suite", "body")
+	}
+	wantNoLease(t, d, worker, "suite")
+}
+
+// splitIsWhole holds the same talk in pieces of different sizes on equal stages.
+func splitIsWhole(t *testing.T, d Dialect) {
+	var talk []byte
+	for n := range 5 {
+		talk = append(append(talk, d.SubmitRequest(n, "suite", "body\r\n\x00")...), d.Ping...)
+	}
+	var whole []byte
+	for _, step := range []int{len(talk), 1, 2, 3, 7, 64} {
+		s := Open(t, d.New)
+		c := d.dial(s, "client")
+		c.SendIn(step, talk)
+		got := c.Rest()
+		if whole == nil {
+			whole = got
+		}
+		if !bytes.Equal(got, whole) {
+			t.Errorf("in pieces of %d bytes\n got %q\nwant %q", step, got, whole)
+		}
+	}
+}
+
+func heldUntilCommit(t *testing.T, d Dialect) {
+	s, gate := openGated(t, d.New)
+	c := d.dial(s, "producer")
+	gate.close()
+	c.SendBytes(append(d.SubmitRequest(1, "suite", "body"), d.Ping...))
+	s.turn()
+	if len(c.received) > 0 {
+		t.Fatalf("got %q before anything was committed", c.received)
+	}
+	gate.open()
+	d.SubmitReply(c, 1)
+	d.Pong(c)
+}
+
+func refusedWhenStopped(t *testing.T, d Dialect) {
+	s, gate := openGated(t, d.New)
+	c := d.dial(s, "producer")
+	gate.close()
+	c.SendBytes(append(d.SubmitRequest(1, "suite", "body"), d.Ping...))
+	gate.fail()
+	s.turn()
+	refusal := c.session.Refusal()
+	if len(refusal) == 0 {
+		t.Fatal("the protocol has no word for a server error")
+	}
+	c.WantBytes(refusal)
+	d.Pong(c)
+}
+
+func halfRequest(t *testing.T, d Dialect) {
+	s := Open(t, d.New)
+	request := d.SubmitRequest(1, "suite", "body")
+	for n := range request {
+		c := d.dial(s, "quitter")
+		c.SendBytes(request[:n])
+		if n%2 == 0 {
+			c.EOF()
+		} else {
+			c.Hangup()
+		}
+	}
+	c := d.dial(s, "client")
+	wantNoLease(t, d, c, "suite")
+	d.ping(c)
+}
+
+func garbage(t *testing.T, d Dialect) {
+	s := Open(t, d.New)
+	bystander := d.dial(s, "bystander")
+	pieces := d.Garbage
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		p := make([]byte, random.IntN(300))
+		for i := range p {
+			p[i] = byte(random.UintN(256))
+		}
+		pieces = append(pieces, p)
+		// A good request with one byte changed.
+		q := d.SubmitRequest(1, "elsewhere", "body")
+		q[random.IntN(len(q))] = byte(random.UintN(256))
+		pieces = append(pieces, q)
+	}
+	for _, p := range pieces {
+		c := d.dial(s, "vandal")
+		c.SendBytes(p)
+		c.SendBytes([]byte("\r\n\r\n"))
+		c.Hangup()
+		d.ping(bystander)
+	}
+	bystander.WantSilence()
+}
+
+// oversize pours a request that has declared too much: the connection must end or swallow it without keeping it.
+func oversize(t *testing.T, d Dialect) {
+	s := Open(t, d.New)
+	bystander, c := d.dial(s, "bystander"), d.dial(s, "giant")
+	c.SendIn(len(d.Oversize), d.Oversize)
+	limit := s.Front.Limits().MaxInput
+	chunk := bytes.Repeat([]byte("x"), 64<<10)
+	for sent := 0; sent < 2*limit && !c.Closed(); sent += len(chunk) {
+		c.SendIn(len(chunk), chunk)
+		if len(c.unread) > limit {
+			t.Fatalf("%d bytes lie unread, more than the limit of %d", len(c.unread), limit)
+		}
+	}
+	d.ping(bystander)
+}
+
+// wantLease takes a job and compares its body.
+func wantLease(t *testing.T, d Dialect, c *Client, queue, body string) Leased {
+	t.Helper()
+	job, ok := d.Lease(c, queue)
+	if !ok {
+		t.Fatalf("%s: no job in %s, want one with body %.40q", c.Name, queue, body)
+	}
+	if job.Body != body {
+		t.Fatalf("%s: leased body %.40q, want %.40q", c.Name, job.Body, body)
+	}
+	return job
+}
+
+// wantNoLease proves that a queue has no job to hand out.
+func wantNoLease(t *testing.T, d Dialect, c *Client, queue string) {
+	t.Helper()
+	if job, ok := d.Lease(c, queue); ok {
+		t.Fatalf("%s: leased %.40q from %s, want nothing", c.Name, job.Body, queue)
+	}
+}
+
+// gatedBroker lies about what is on disk, until it is told not to.
+type gatedBroker struct {
+	Backend
+	shut, failed bool
+}
+
+// openGated is Open with a gate between the broker and the front-end; both are used on the test's goroutine only.
+func openGated(t *testing.T, maker Maker) (*Stage, *gatedBroker) {
+	t.Helper()
+	s := Open(t, maker)
+	gate := &gatedBroker{Backend: s.Broker}
+	return NewStage(t, gate, s.Clock, maker, nil), gate
+}
+
+func (g *gatedBroker) close() { g.shut = true }
+func (g *gatedBroker) open()  { g.shut = false }
+func (g *gatedBroker) fail()  { g.failed = true }
+
+// Committed implements core.Broker.
+func (g *gatedBroker) Committed() core.Commit {
+	if g.shut {
+		return 0
+	}
+	return g.Backend.Committed()
+}
+
+// Stopped implements core.Broker.
+func (g *gatedBroker) Stopped() bool { return g.failed || g.Backend.Stopped() }
