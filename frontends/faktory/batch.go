@@ -1,0 +1,176 @@
+package faktory
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"broker/core"
+)
+
+// uncommittedFor is how long a batch may stay open.
+const uncommittedFor = 30 * time.Minute
+
+// A batch's id is its number, to the base 36 with all its digits.
+const (
+	bidStart  = "b-"
+	bidDigits = 13
+)
+
+// formatBID names a batch. Clients hold these names: they never change.
+func formatBID(group uint64) string {
+	digits := strconv.FormatUint(group, 36)
+	return bidStart + strings.Repeat("0", bidDigits-len(digits)) + digits
+}
+
+// parseBID reads what formatBID wrote.
+func parseBID(bid string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(bid, bidStart)
+	if !ok {
+		return 0, false
+	}
+	group, err := strconv.ParseUint(digits, 36, 64)
+	return group, err == nil && group != 0 && formatBID(group) == bid
+}
+
+// batch: BATCH NEW {…} | COMMIT bid | OPEN bid | STATUS bid.
+func (s *session) batch(b *scratch, arg []byte) {
+	verb, rest, _ := bytes.Cut(arg, []byte{' '})
+	sub := strings.ToUpper(string(verb))
+	if sub == "NEW" {
+		s.newBatch(b, rest)
+		return
+	}
+	bid := string(bytes.TrimSpace(rest))
+	group, ok := parseBID(bid)
+	switch sub {
+	case "COMMIT", "OPEN", "STATUS":
+		if !ok {
+			s.fail(core.ErrNoGroup, bid, 0)
+			return
+		}
+	}
+	switch sub {
+	case "COMMIT":
+		if r := s.ask(&core.CommitGroup{Tag: s.nextTag(), Group: group}); s.granted(&r, bid) {
+			s.ok(r.Commit)
+		}
+	case "OPEN":
+		if r := s.ask(&core.CommitGroup{Tag: s.nextTag(), Group: group, Reopen: true}); s.granted(&r, bid) {
+			s.bulk([]byte(bid), r.Commit)
+		}
+	case "STATUS":
+		if r := s.ask(&core.InspectGroup{Tag: s.nextTag(), Group: group}); s.granted(&r, bid) {
+			b.json = appendBatch(b.json[:0], r.Group)
+			s.bulk(b.json, r.Commit)
+		}
+	default:
+		s.refuse("no such BATCH subcommand: " + sub)
+	}
+}
+
+// granted reports a refusal to the client, if it is one.
+func (s *session) granted(r *core.Reply, name string) bool {
+	if r.Kind == core.Failed {
+		s.fail(r.Err, name, r.Commit)
+		return false
+	}
+	return true
+}
+
+// newBatch: BATCH NEW {parent_bid?, description?, success?: job, complete?: job}.
+func (s *session) newBatch(b *scratch, arg []byte) {
+	var def struct {
+		ParentBID   string          `json:"parent_bid"`
+		Description string          `json:"description"`
+		Success     json.RawMessage `json:"success"`
+		Complete    json.RawMessage `json:"complete"`
+	}
+	if !utf8.Valid(arg) {
+		s.refuse(errUTF8.Error())
+		return
+	}
+	if err := json.Unmarshal(arg, &def); err != nil {
+		s.refuse(fmt.Sprintf("invalid JSON: %s", err))
+		return
+	}
+	op := &core.OpenGroup{Description: def.Description, OpenUntil: s.f.b.Now().Add(uncommittedFor)}
+	if def.ParentBID != "" {
+		parent, ok := parseBID(def.ParentBID)
+		if !ok {
+			s.fail(core.ErrNoGroup, def.ParentBID, 0)
+			return
+		}
+		op.Parent = parent
+	}
+	var err error
+	if op.Success, err = s.callback(b, "success", def.Success); err == nil {
+		op.Complete, err = s.callback(b, "complete", def.Complete)
+	}
+	if err != nil {
+		s.refuse(err.Error())
+		return
+	}
+	op.Tag = s.nextTag()
+	if r := s.ask(op); s.granted(&r, def.ParentBID) {
+		s.bulk([]byte(formatBID(r.Seq)), r.Commit)
+	}
+}
+
+// callback makes the job that a batch ends with; it may come without a jid. The error is for the client.
+func (s *session) callback(b *scratch, which string, raw json.RawMessage) (*core.Job, error) {
+	if len(raw) == 0 || raw[0] == 'n' {
+		return nil, nil
+	}
+	if err := parseWorkUnit(raw, &b.unit); err != nil {
+		return nil, err
+	}
+	build := s.f.submission
+	if len(b.unit.jid) == 0 {
+		build = s.f.anonymous
+	}
+	sub, err := build(&b.unit, &s.names, s.f.b.Now())
+	if err == nil {
+		err = s.link(&sub)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("invalid %s callback: %w", which, err)
+	}
+	return sub.job, nil
+}
+
+// appendBatch writes what BATCH STATUS tells.
+func appendBatch(b []byte, g *core.GroupInfo) []byte {
+	b = append(b, '{')
+	b = appendTextMember(b, "bid", formatBID(g.Group))
+	if g.Parent != 0 {
+		b = appendTextMember(b, "parent_bid", formatBID(g.Parent))
+	}
+	if g.Description != "" {
+		b = appendTextMember(b, "description", g.Description)
+	}
+	b = appendInstantMember(b, "created_at", g.CreatedAt)
+	b = appendTextMember(b, "complete_st", callbackState(g.Complete))
+	b = appendTextMember(b, "success_st", callbackState(g.Success))
+	b = appendIntegerMember(b, "total", int64(g.Total))
+	b = appendIntegerMember(b, "pending", int64(g.Pending))
+	b = appendIntegerMember(b, "failed", int64(g.Failed))
+	return append(b, '}')
+}
+
+// callbackState is a callback's state in the reference's numbers.
+func callbackState(st core.CallbackState) string {
+	switch st {
+	case core.CallbackPending:
+		return ""
+	case core.CallbackEnqueued:
+		return "1"
+	case core.CallbackDone:
+		return "2"
+	}
+	return ""
+}

@@ -1,0 +1,250 @@
+package faktory
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"broker/core"
+)
+
+// command is how a verb is served.
+type command struct {
+	run func(s *session, b *scratch, arg []byte)
+
+	// bare is what is said when there is no argument, not even an empty one; empty: run looks for itself.
+	bare string
+
+	// batched commands only collect operations, or flush by themselves. For the others everything before is answered
+	// first, so that replies keep the order of requests.
+	batched bool
+}
+
+const internalError = "internal error"
+
+// commands by verb. Verbs are written in upper case.
+var commands = map[string]command{
+	"PUSH":   {run: (*session).push, bare: internalError, batched: true},
+	"PUSHB":  {run: (*session).pushBulk, bare: internalError},
+	"FETCH":  {run: (*session).fetchJob, bare: "must call fetch with at least one queue", batched: true},
+	"ACK":    {run: (*session).ack, bare: internalError, batched: true},
+	"FAIL":   {run: (*session).failJob, bare: internalError, batched: true},
+	"BEAT":   {run: (*session).beat, bare: internalError},
+	"INFO":   {run: (*session).info},
+	"FLUSH":  {run: (*session).flushJobs},
+	"END":    {run: (*session).bye},
+	"MUTATE": {run: (*session).mutate, bare: "invalid format"},
+	"QUEUE":  {run: (*session).queue, bare: internalError},
+	"BATCH":  {run: (*session).batch, bare: internalError},
+	"TRACK":  {run: (*session).track, bare: internalError},
+}
+
+// push: PUSH {job}.
+func (s *session) push(b *scratch, arg []byte) {
+	err := parseWorkUnit(arg, &b.unit)
+	var sub submission
+	if err == nil {
+		sub, err = s.f.submission(&b.unit, &s.names, s.f.b.Now())
+	}
+	if err == nil && (sub.after != nil || sub.parent != "") {
+		s.flush(b)
+		err = s.link(&sub)
+	}
+	if err != nil {
+		s.flush(b)
+		s.refuse(err.Error())
+		return
+	}
+	b.submit(s.nextTag(), sub.job)
+}
+
+// link finds the jobs that a new one is tied to. The error is for the client.
+func (s *session) link(sub *submission) error {
+	for _, jid := range sub.after {
+		seq, err := s.find(jid)
+		if err != nil {
+			return err
+		}
+		sub.job.After = append(sub.job.After, seq)
+	}
+	if sub.parent == "" {
+		return nil
+	}
+	seq, err := s.find(sub.parent)
+	sub.job.Parent = seq
+	return err
+}
+
+func (s *session) find(jid string) (uint64, error) {
+	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true})
+	if r.Kind == core.Failed {
+		return 0, fmt.Errorf("Job not found %.100s", jid) //nolint:staticcheck // the reference's words
+	}
+	return r.Info.Seq, nil
+}
+
+// pushed looks at the end of a submission. A job that is there already, in the same words, is one that was pushed twice
+// because a reply was lost: that is as good as new, once the first push is safe.
+func (s *session) pushed(job *core.Job, r *core.Reply) (core.Commit, error) {
+	if r.Kind != core.Failed {
+		return r.Commit, nil
+	}
+	if r.Err != core.ErrDuplicate {
+		return r.Commit, r.Err
+	}
+	there := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: r.Seq}})
+	commit := max(r.Commit, there.Commit)
+	if there.Kind != core.Inspected || !sameJob(job, inspected(&there)) {
+		return commit, r.Err
+	}
+	return commit, nil
+}
+
+// inspected is the job of an answer to Inspect.
+func inspected(r *core.Reply) *core.Job {
+	if r.Job != nil {
+		return r.Job
+	}
+	return r.Info.Job
+}
+
+// subject is what a refused push was about.
+func subject(job *core.Job, err error) string {
+	switch {
+	case errors.Is(err, core.ErrFull), errors.Is(err, core.ErrNoQueue):
+		return job.Queue
+	case errors.Is(err, core.ErrNoGroup), errors.Is(err, core.ErrGroupState):
+		return formatBID(job.Group)
+	}
+	return job.ID
+}
+
+// pushBulk: PUSHB [{job},…]. Each job is taken or refused on its own; the refused ones are named in the reply.
+func (s *session) pushBulk(b *scratch, arg []byte) {
+	refused := make(map[string]string)
+	var jobs []*core.Job
+	var commit core.Commit
+	now := s.f.b.Now()
+	send := func() {
+		commit = max(commit, s.submitAll(b, jobs, refused))
+		clear(jobs)
+		jobs = jobs[:0]
+	}
+	err := parseWorkUnits(arg, func(u *workUnit) {
+		sub, err := s.f.submission(u, &s.names, now)
+		if err == nil && (sub.after != nil || sub.parent != "") {
+			send()
+			err = s.link(&sub)
+		}
+		if err != nil {
+			refused[string(u.jid)] = err.Error()
+			return
+		}
+		if jobs = append(jobs, sub.job); len(jobs) == maxOps {
+			send()
+		}
+	})
+	if err != nil {
+		s.refuse(err.Error())
+		return
+	}
+	send()
+	text, _ := json.Marshal(refused) // strings always have a JSON form
+	s.bulk(text, commit)
+}
+
+// submitAll submits jobs in one call and notes those that were refused.
+func (s *session) submitAll(b *scratch, jobs []*core.Job, refused map[string]string) (commit core.Commit) {
+	if len(jobs) == 0 {
+		return 0
+	}
+	first := s.tag + 1
+	for _, job := range jobs {
+		b.submits = append(b.submits, core.Submit{Tag: s.nextTag(), Job: job})
+	}
+	for i := range b.submits {
+		b.ops = append(b.ops, &b.submits[i])
+	}
+	replies := s.f.b.Do(s.client, b.ops, nil)
+	for i := range replies {
+		job := jobs[replies[i].Tag-first]
+		c, err := s.pushed(job, &replies[i])
+		commit = max(commit, c)
+		if err != nil {
+			refused[job.ID] = strings.TrimPrefix(errorText(err, subject(job, err)), "ERR ")
+		}
+	}
+	clear(b.submits)
+	clear(b.ops)
+	b.submits, b.ops = b.submits[:0], b.ops[:0]
+	return commit
+}
+
+// fetchJob: FETCH q1 q2…. A worker that is on its way out waits like any other and gets nothing.
+func (s *session) fetchJob(b *scratch, arg []byte) {
+	if s.queues == nil || string(arg) != s.queuesText {
+		s.queuesText = string(arg)
+		s.queues = []string{}
+		for _, name := range words(arg) {
+			s.queues = append(s.queues, s.f.o.Namespace+name)
+		}
+	}
+	lease := core.Lease{
+		Tag: s.nextTag(), Queues: s.queues, Pick: core.PickInOrder,
+		Holder: core.HeldByWorker, Worker: s.holder, Until: s.f.b.Now().Add(fetchFor),
+	}
+	if s.worker != nil && WorkerState(s.worker.state.Load()) != Running {
+		lease.Queues = []string{}
+	}
+	b.fetch(lease)
+	s.flush(b)
+}
+
+// ack: ACK {"jid":s}, with a result if the worker has one.
+func (s *session) ack(b *scratch, arg []byte) {
+	jid, result, ok := parseAck(arg)
+	if !ok {
+		s.flush(b)
+		s.refuse(fmt.Sprintf("invalid ACK %s", arg))
+		return
+	}
+	b.complete(s.nextTag(), jid, result)
+}
+
+// failJob: FAIL {jid, errtype, message, backtrace[]}.
+func (s *session) failJob(b *scratch, arg []byte) {
+	jid, failure, err := parseFail(arg)
+	if err != nil {
+		s.flush(b)
+		s.refuse(err.Error())
+		return
+	}
+	b.fail(s.nextTag(), jid, failure)
+}
+
+// beat: BEAT {wid, current_state?, rss_kb?}. The answer is how a worker hears that it should go.
+func (s *session) beat(_ *scratch, arg []byte) {
+	var beat struct {
+		CurrentState string `json:"current_state"`
+		WID          string `json:"wid"`
+		RSSKB        int64  `json:"rss_kb"`
+	}
+	if !utf8.Valid(arg) || json.Unmarshal(arg, &beat) != nil {
+		s.refuse(fmt.Sprintf("invalid BEAT %s", arg))
+		return
+	}
+	state, known := s.f.workers.beat(beat.WID, beat.CurrentState, beat.RSSKB, s.f.b.Now())
+	switch {
+	case !known:
+		s.refuse("unknown worker " + beat.WID)
+	case state == Running:
+		s.ok(0)
+	default:
+		s.bulk([]byte(`{"state":"`+state.String()+`"}`), 0)
+	}
+}
+
+// bye: END.
+func (s *session) bye(*scratch, []byte) { s.end() }

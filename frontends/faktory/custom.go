@@ -1,0 +1,151 @@
+package faktory
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"broker/core"
+)
+
+// applyCustom reads the members of custom that the broker acts on. Anything else in there is the client's own. The error
+// is for the client: a lock or a deadline that cannot be understood must not be dropped in silence.
+func (sub *submission) applyCustom(u *workUnit, now core.Instant) error {
+	c := customReader{sub: sub, startsAt: max(now, sub.job.ReadyAt)}
+	s := scanner{data: u.custom}
+	s.members(1, c.member)
+	if c.err != nil {
+		return c.err
+	}
+	if c.uniqueFor > 0 {
+		sub.job.Unique, sub.job.UniqueStart = core.UniqueRefuse, c.untilStart
+		sub.job.UniqueKey = uniqueKey(string(u.jobtype), u.args)
+		sub.job.UniqueUntil = c.startsAt.Add(c.uniqueFor)
+	}
+	return nil
+}
+
+// customReader collects what custom says.
+type customReader struct {
+	sub        *submission
+	startsAt   core.Instant // spans count from here: the push, or the time the job is scheduled for
+	uniqueFor  time.Duration
+	untilStart bool
+	err        error // the first mistake
+}
+
+func (c *customReader) member(name, value []byte) bool {
+	if value[0] == 'n' {
+		return true
+	}
+	job := c.sub.job
+	switch string(name) {
+	case "priority":
+		if n, ok := integer(value); ok && value[0] != '"' {
+			job.Priority = int32(min(max(n, math.MinInt32), math.MaxInt32))
+		}
+	case "unique_for":
+		c.uniqueFor = c.seconds("unique_for", value)
+	case "unique_until":
+		switch string(value) {
+		case `"success"`:
+		case `"start"`:
+			c.untilStart = true
+		default:
+			c.fail(`invalid value for 'unique_until': %.100s: must be "success" or "start"`, value)
+		}
+	case "expires_in":
+		if job.StartBefore == 0 {
+			job.StartBefore = c.startsAt.Add(c.seconds("expires_in", value))
+		}
+	case "expires_at":
+		job.StartBefore = c.timestamp("expires_at", value)
+	case "track":
+		if value[0] == 't' || value[0] >= '1' && value[0] <= '9' {
+			job.RetainFor = trackedFor
+		}
+	case "bid":
+		c.batch(value)
+	case "after":
+		c.sub.after = c.jids(value)
+	case "parent":
+		if value[0] == '"' {
+			c.sub.parent = string(decodeString(value))
+		}
+	}
+	return c.err == nil
+}
+
+func (c *customReader) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf(format, args...)
+	}
+}
+
+// batch names the batch that the job belongs to.
+func (c *customReader) batch(value []byte) {
+	bid := "" // no string, no batch
+	if value[0] == '"' {
+		bid = string(decodeString(value))
+	}
+	group, ok := parseBID(bid)
+	if !ok {
+		c.fail("no such batch %.100s", value)
+		return
+	}
+	c.sub.job.Group = group
+}
+
+// seconds reads a span: a number, or a text with one in it, as some clients send.
+func (c *customReader) seconds(name string, value []byte) time.Duration {
+	text := string(value)
+	if value[0] == '"' {
+		text = string(decodeString(value))
+	}
+	d, err := time.ParseDuration(text + "s")
+	if err != nil {
+		c.fail("invalid value for '%s': %.100s: must be a number of seconds", name, value)
+		return 0
+	}
+	return d
+}
+
+// timestamp reads an instant.
+func (c *customReader) timestamp(name string, value []byte) core.Instant {
+	if value[0] != '"' {
+		c.fail("invalid timestamp for '%s': %.100s", name, value)
+		return 0
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(decodeString(value)))
+	if err != nil {
+		c.fail("invalid timestamp for '%s': %.100s: %w", name, value, err)
+		return 0
+	}
+	return max(core.InstantOf(t), 1) // zero would mean that there is none
+}
+
+// jids reads one jid or a list of them; other values are the client's own business.
+func (c *customReader) jids(value []byte) []string {
+	if value[0] == '"' {
+		return []string{string(decodeString(value))}
+	}
+	if value[0] != '[' {
+		return nil
+	}
+	var out []string
+	s := scanner{data: value}
+	all := s.elements(2, func(v []byte) bool {
+		if v[0] != '"' {
+			return false
+		}
+		out = append(out, string(decodeString(v)))
+		return true
+	})
+	if !all {
+		return nil
+	}
+	if len(out) > core.MaxAfter {
+		c.fail("custom.after must not name more than %d jobs", core.MaxAfter)
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package faktory
+
+import (
+	"runtime/metrics"
+	"strconv"
+	"time"
+
+	"broker/core"
+)
+
+// info: INFO.
+func (s *session) info(b *scratch, _ []byte) {
+	b.json = s.f.appendInfo(b.json[:0], s.ask(&core.ReadStats{Tag: s.nextTag()}),
+		s.ask(&core.ListQueues{Tag: s.nextTag(), Prefix: s.f.o.Namespace}))
+	s.bulk(b.json, 0)
+}
+
+// Info is what INFO answers, for a page or another protocol. Any goroutine.
+func (f *Frontend) Info() []byte {
+	o := &f.observer
+	o.Lock()
+	defer o.Unlock()
+	if o.client == 0 {
+		o.client = f.b.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	}
+	replies := f.b.Do(o.client, []core.Op{
+		&core.ReadStats{Tag: 1}, &core.ListQueues{Tag: 2, Prefix: f.o.Namespace},
+	}, nil)
+	var stats, queues core.Reply
+	for _, r := range replies {
+		switch r.Tag {
+		case 1:
+			stats = r
+		case 2:
+			queues = r
+		}
+	}
+	return f.appendInfo(nil, stats, queues)
+}
+
+// sets are the sizes of what the reference keeps beside its queues.
+type sets struct{ scheduled, retries, dead, working int }
+
+// appendInfo writes the members that clients read, in the reference's order. The totals are those of Faktory's workers,
+// whatever jobs they finished.
+func (f *Frontend) appendInfo(b []byte, counted, listed core.Reply) []byte {
+	var stats core.Stats
+	if counted.Stats != nil {
+		stats = *counted.Stats
+	}
+	now := f.b.Now()
+	b = append(b, '{')
+	b = appendInstantMember(b, "now", now)
+	b = appendTextMember(b, "server_utc_time", now.Time().Format("15:04:05 UTC"))
+	b = append(appendName(b, "faktory"), '{')
+	b = append(appendName(b, "queues"), '{')
+	enqueued := 0
+	for i := range listed.Queues {
+		q := &listed.Queues[i]
+		b = appendQuoted(appendComma(b), q.Name[len(f.o.Namespace):])
+		b = strconv.AppendInt(append(b, ':'), int64(q.Ready()), 10)
+		enqueued += q.Ready()
+	}
+	b = append(b, '}')
+	size := f.sets(&stats, listed.Queues)
+	b = append(appendName(b, "sets"), '{')
+	b = appendIntegerMember(b, "dead", int64(size.dead))
+	b = appendIntegerMember(b, "retries", int64(size.retries))
+	b = appendIntegerMember(b, "scheduled", int64(size.scheduled))
+	b = appendIntegerMember(b, "working", int64(size.working))
+	b = append(b, '}')
+	b = f.appendTasks(b, size)
+	totals := stats.ByWorker[core.Faktory]
+	b = appendIntegerMember(b, "total_failures", int64(totals.Failed))
+	b = appendIntegerMember(b, "total_processed", int64(totals.Done+totals.Failed))
+	b = appendIntegerMember(b, "total_enqueued", int64(enqueued))
+	b = appendIntegerMember(b, "total_queues", int64(len(listed.Queues)))
+	b = append(b, '}')
+	b = append(appendName(b, "server"), '{')
+	b = appendTextMember(b, "description", f.o.Description)
+	b = appendTextMember(b, "faktory_version", Version)
+	b = appendIntegerMember(b, "uptime", int64(now.Sub(f.startedAt)/time.Second))
+	b = appendIntegerMember(b, "connections", f.connections.Load())
+	b = appendIntegerMember(b, "command_count", int64(f.commands.Load()))
+	b = appendIntegerMember(b, "used_memory_mb", memoryMB())
+	return append(b, '}', '}')
+}
+
+// sets counts all jobs, or those in the name space if there is one.
+func (f *Frontend) sets(stats *core.Stats, queues []core.QueueInfo) sets {
+	size := sets{
+		scheduled: stats.Jobs[core.Scheduled], retries: stats.Jobs[core.Retrying], dead: stats.Jobs[core.Dead],
+		working: stats.LeasedBy[core.Faktory],
+	}
+	if f.o.Namespace == "" {
+		return size
+	}
+	size.scheduled, size.retries, size.dead = 0, 0, 0
+	for i := range queues {
+		size.scheduled += queues[i].Scheduled
+		size.retries += queues[i].Retrying
+		size.dead += queues[i].Dead
+	}
+	return size
+}
+
+// appendTasks writes the sizes of what the reference's periodic scans look after. Ours needs no scans: what they count
+// of themselves stays 0.
+func (f *Frontend) appendTasks(b []byte, size sets) []byte {
+	workers, reaped := f.workers.counts()
+	b = append(appendName(b, "tasks"), '{')
+	b = append(appendName(b, "Busy"), '{')
+	b = appendIntegerMember(b, "reaped", 0)
+	b = append(appendIntegerMember(b, "size", int64(size.working)), '}')
+	for _, scan := range []struct {
+		name string
+		size int
+	}{{"Dead", size.dead}, {"Retries", size.retries}, {"Scheduled", size.scheduled}} {
+		b = append(appendName(b, scan.name), '{')
+		b = appendIntegerMember(b, "cycles", 0)
+		b = appendIntegerMember(b, "enqueued", 0)
+		b = appendIntegerMember(b, "size", int64(scan.size))
+		b = append(appendIntegerMember(b, "wall_time_sec", 0), '}')
+	}
+	b = append(appendName(b, "Workers"), '{')
+	b = appendIntegerMember(b, "reaped", reaped)
+	return append(appendIntegerMember(b, "size", workers), '}', '}')
+}
+
+// memoryMB is what the process has taken from the system.
+func memoryMB() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64() >> 20)
+}

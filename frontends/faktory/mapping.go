@@ -1,0 +1,199 @@
+package faktory
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"broker/core"
+)
+
+// Terms of a reservation, and of what is kept of a tracked job.
+const (
+	defaultReserve = 30 * time.Minute
+	minReserve     = time.Minute
+	maxReserve     = 24 * time.Hour
+	trackedFor     = 30 * time.Minute
+)
+
+// minJID is the length below which a jid is not believed to be unique.
+const minJID = 8
+
+// submission is a job on its way to the core, with the links that its client wrote as jids.
+type submission struct {
+	job    *core.Job
+	after  []string
+	parent string
+}
+
+// names remembers the last queue and jobtype of a connection: a client mostly sends the same ones, and equal strings
+// should be one string in memory.
+type names struct{ queue, jobtype string }
+
+func (n *names) intern(last *string, name []byte) string {
+	if string(name) != *last {
+		*last = string(name)
+	}
+	return *last
+}
+
+// submission checks a work unit, in the order in which the reference does, and makes a job of it. The error is for the
+// client. The job keeps no part of the request line.
+func (f *Frontend) submission(u *workUnit, n *names, now core.Instant) (submission, error) {
+	switch {
+	case len(u.jid) < minJID, len(u.jid) > core.MaxIDBytes:
+		return submission{}, errors.New("jobs must have a reasonable jid parameter")
+	default:
+		return f.anonymous(u, n, now)
+	}
+}
+
+// anonymous is submission for a job that may come without a jid: a batch's callback.
+func (f *Frontend) anonymous(u *workUnit, n *names, now core.Instant) (submission, error) {
+	if err := u.check(); err != nil {
+		return submission{}, err
+	}
+	readyAt, err := u.readyAt(now)
+	if err != nil {
+		return submission{}, err
+	}
+	queue := "default"
+	if len(u.queue) > 0 {
+		queue = n.intern(&n.queue, u.queue)
+	}
+	if err := f.checkQueue(queue); err != nil {
+		return submission{}, err
+	}
+	job := &core.Job{
+		ID: string(u.jid), Type: n.intern(&n.jobtype, u.jobtype), Format: core.Args, Origin: core.Faktory,
+		ReadyAt: readyAt, LeaseFor: u.leaseFor(),
+		Backoff: core.BackoffFaktory, LeaseEnd: core.LeaseEndFail, DeadFor: core.DeadFor,
+	}
+	job.MaxFails, job.Exhausted = u.failPolicy()
+	if u.failure != nil { // the job has moved here from another server, in the middle of its retries
+		job.PriorFails = uint32(min(max(priorFailure(u.failure).RetryCount, 0), math.MaxInt32)) + 1
+	}
+	// One piece of memory for both: they are stored, and forgotten, together.
+	buf := make([]byte, 0, len(u.args)+u.attributesSize())
+	buf = append(buf, u.args...)
+	buf = u.appendAttributes(buf)
+	job.Body = buf[:len(u.args):len(u.args)]
+	if len(buf) > len(u.args) {
+		job.Attributes = buf[len(u.args):]
+	}
+	sub := submission{job: job}
+	if u.custom != nil {
+		if err := sub.applyCustom(u, now); err != nil {
+			return submission{}, err
+		}
+	}
+	job.Queue, job.Type = f.route(queue, job.Type)
+	return sub, nil
+}
+
+// check looks at what must be there.
+func (u *workUnit) check() error {
+	switch {
+	case len(u.jobtype) == 0:
+		return errors.New("jobs must have a jobtype parameter")
+	case u.args == nil:
+		return errors.New("jobs must have an args parameter")
+	case u.reserveFor > int64(maxReserve/time.Second):
+		return errors.New("jobs cannot be reserved for more than one day")
+	}
+	return nil
+}
+
+// readyAt is when the job is due, zero for one that is due already.
+func (u *workUnit) readyAt(now core.Instant) (core.Instant, error) {
+	if len(u.at) == 0 {
+		return 0, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(u.at))
+	if err != nil {
+		return 0, fmt.Errorf("invalid timestamp for 'at': %q: %w", u.at, err)
+	}
+	if at := core.InstantOf(t); at > now {
+		return at, nil
+	}
+	return 0, nil
+}
+
+// leaseFor is how long a reservation lasts: the rules of the reference for short and missing spans.
+func (u *workUnit) leaseFor() time.Duration {
+	if u.reserveFor == 0 {
+		return defaultReserve
+	}
+	return max(time.Duration(u.reserveFor)*time.Second, minReserve)
+}
+
+// failPolicy says how many failures end the job, and how.
+func (u *workUnit) failPolicy() (uint32, core.Exhausted) {
+	switch {
+	case u.retry == 0:
+		return 1, core.ExhaustedFinish
+	case u.retry < 0:
+		return 1, core.ExhaustedBury
+	}
+	return uint32(min(u.retry, math.MaxUint32-1)) + 1, core.ExhaustedBury
+}
+
+// checkQueue says, in the reference's words, why a queue's name will not do.
+func (f *Frontend) checkQueue(name string) error {
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' {
+			continue
+		}
+		return fmt.Errorf(`cannot get %q queue: queue names must match \A[a-zA-Z0-9._-]+\z`, name)
+	}
+	if len(f.o.Namespace)+len(name) > core.MaxQueueName {
+		return fmt.Errorf("cannot get %q queue: queue names must not be longer than %d bytes",
+			name[:32], core.MaxQueueName-len(f.o.Namespace))
+	}
+	return nil
+}
+
+// route names the core's queue and type for what a client wrote. A queue that the configuration has routed is meant as
+// it stands there; any other is in this front-end's name space.
+func (f *Frontend) route(queue, jobtype string) (string, string) {
+	if f.o.Route != nil {
+		if to, typ := f.o.Route(queue, jobtype); to != queue {
+			return to, typ
+		} else {
+			jobtype = typ
+		}
+	}
+	return f.o.Namespace + queue, jobtype
+}
+
+// attributesSize is enough room for what appendAttributes writes of most jobs, and close.
+func (u *workUnit) attributesSize() int {
+	n := len(u.custom) + len(u.failure) + len(u.createdAt) + len(u.at)
+	for _, m := range u.unknown {
+		n += len(m.name) + len(m.value) + 4
+	}
+	if n == 0 && !u.retrySet && u.reserveFor == 0 && u.backtrace == 0 {
+		return 0
+	}
+	return n + 64
+}
+
+// uniqueMark heads the unique keys of this front-end, so that nobody else's key is ever equal to one.
+const uniqueMark = string(rune(core.Faktory))
+
+// uniqueKey stands for what must not be there twice: the type and the arguments, however they were spaced.
+func uniqueKey(jobtype string, args []byte) string {
+	text := make([]byte, 0, len(jobtype)+1+len(args))
+	text = append(append(text, jobtype...), 0)
+	sum := sha256.Sum256(appendCompact(text, args))
+	return uniqueMark + string(sum[:16])
+}
+
+// sameJob reports whether a push repeats the job that is there: a client that has lost the reply sends all of it again.
+func sameJob(a, b *core.Job) bool {
+	return a != nil && b != nil && a.Origin == b.Origin && a.Queue == b.Queue && a.Type == b.Type &&
+		string(a.Body) == string(b.Body) && string(a.Attributes) == string(b.Attributes)
+}

@@ -1,0 +1,275 @@
+package faktory
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// workUnit is a job as a client wrote it. Its slices are parts of the request line, or decoded copies; nil stands for a
+// member that is absent, null or, where that means the same, empty.
+type workUnit struct {
+	jid, queue, jobtype []byte // decoded
+	createdAt, at       []byte // decoded
+
+	args []byte // the array as it was written
+
+	retry      int64
+	retrySet   bool
+	reserveFor int64
+	backtrace  int64
+
+	failure []byte // the object as it was written
+	custom  []byte // likewise; nil if it has no members
+	unknown []member
+}
+
+// member is one that we do not know: carried through unchanged.
+type member struct{ name, value []byte }
+
+// defaultRetry is the number of retries of a job that does not say.
+const defaultRetry = 25
+
+// knownMembers of a work unit; like the reference's decoder we take them in any case.
+var knownMembers = [...]string{
+	"jid", "queue", "jobtype", "args", "retry", "custom", "created_at", "at", "reserve_for", "backtrace", "failure",
+	"enqueued_at",
+}
+
+// parseWorkUnit reads the argument of PUSH. The error is for the client.
+func parseWorkUnit(arg []byte, u *workUnit) error {
+	if !utf8.Valid(arg) {
+		return errUTF8
+	}
+	s := scanner{data: arg}
+	if s.space() == 'n' && s.word("null") && s.atEnd() {
+		u.reset()
+		return nil
+	}
+	s.pos = 0
+	if !u.scan(&s, 0) || !s.atEnd() {
+		return explain(arg, &referenceJob{})
+	}
+	return nil
+}
+
+// parseWorkUnits reads the argument of PUSHB and calls each for every job in it, after all of them have been found to be
+// well-formed: nothing happens if one is not.
+func parseWorkUnits(arg []byte, each func(*workUnit)) error {
+	if !utf8.Valid(arg) {
+		return errUTF8
+	}
+	s := scanner{data: arg}
+	if s.space() == 'n' && s.word("null") && s.atEnd() {
+		return nil
+	}
+	var u workUnit
+	for _, visit := range []func(*workUnit){func(*workUnit) {}, each} {
+		s.pos = 0
+		ok := s.elements(0, func(raw []byte) bool {
+			e := scanner{data: raw}
+			if raw[0] == 'n' {
+				u.reset()
+			} else if !u.scan(&e, 1) {
+				return false
+			}
+			visit(&u)
+			return true
+		})
+		if !ok || !s.atEnd() {
+			return explain(arg, &[]referenceJob{})
+		}
+	}
+	return nil
+}
+
+// reset empties u and keeps its memory.
+func (u *workUnit) reset() { *u = workUnit{unknown: u.unknown[:0], retry: defaultRetry} }
+
+// scan reads an object in one pass. It says false where the text is no work unit, without saying why.
+func (u *workUnit) scan(s *scanner, depth int) bool {
+	u.reset()
+	if s.space() != '{' {
+		return false
+	}
+	return s.members(depth, u.set)
+}
+
+// set takes a member over; it says false for a value of the wrong type.
+func (u *workUnit) set(name, value []byte) bool {
+	known := string(name)
+	switch known {
+	case "jid", "queue", "jobtype", "args", "retry", "custom", "created_at", "at", "reserve_for", "backtrace",
+		"failure", "enqueued_at":
+	default:
+		if known = foldName(name); known == "" {
+			u.unknown = append(u.unknown, member{name, value})
+			return true
+		}
+	}
+	null := value[0] == 'n'
+	switch known {
+	case "jid":
+		return null || setText(&u.jid, value)
+	case "queue":
+		return null || setText(&u.queue, value)
+	case "jobtype":
+		return null || setText(&u.jobtype, value)
+	case "created_at":
+		return null || setText(&u.createdAt, value)
+	case "at":
+		return null || setText(&u.at, value)
+	case "enqueued_at": // ours to say
+		return null || value[0] == '"'
+	case "reserve_for":
+		return null || setInteger(&u.reserveFor, value)
+	case "backtrace":
+		return null || setInteger(&u.backtrace, value)
+	case "retry":
+		u.retry, u.retrySet = defaultRetry, !null
+		return null || setInteger(&u.retry, value)
+	case "args":
+		return setRaw(&u.args, value, '[')
+	case "failure":
+		return setRaw(&u.failure, value, '{') && (null || json.Unmarshal(value, &referenceFailure{}) == nil)
+	case "custom":
+		if !setRaw(&u.custom, value, '{') {
+			return false
+		}
+		if inner := (scanner{data: value, pos: 1}); !null && inner.space() == '}' {
+			u.custom = nil
+		}
+		return true
+	}
+	return false
+}
+
+// foldName is the known member that name spells in other case, else empty.
+func foldName(name []byte) string {
+	for _, k := range knownMembers {
+		if bytes.EqualFold(name, []byte(k)) {
+			return k
+		}
+	}
+	return ""
+}
+
+func setText(dst *[]byte, value []byte) bool {
+	if value[0] != '"' {
+		return false
+	}
+	*dst = decodeString(value)
+	return true
+}
+
+func setInteger(dst *int64, value []byte) bool {
+	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {
+		return false
+	}
+	n, ok := integer(value)
+	*dst = n
+	return ok
+}
+
+// setRaw takes a value that starts with open, or null, which empties.
+func setRaw(dst *[]byte, value []byte, open byte) bool {
+	switch value[0] {
+	case open:
+		*dst = value
+	case 'n':
+		*dst = nil
+	default:
+		return false
+	}
+	return true
+}
+
+// The reference's own shapes: encoding/json is given them when a text is not what it should be, for the words that
+// clients know. Nothing is taken from them but the error.
+type (
+	referenceJob struct {
+		Retry      *int              `json:"retry"`
+		Failure    *referenceFailure `json:"failure"`
+		Custom     map[string]any    `json:"custom"`
+		Jid        string            `json:"jid"`
+		Queue      string            `json:"queue"`
+		Type       string            `json:"jobtype"`
+		CreatedAt  string            `json:"created_at"`
+		EnqueuedAt string            `json:"enqueued_at"`
+		At         string            `json:"at"`
+		Args       []any             `json:"args"`
+		ReserveFor int               `json:"reserve_for"`
+		Backtrace  int               `json:"backtrace"`
+	}
+	referenceFailure struct {
+		FailedAt       string   `json:"failed_at"`
+		NextAt         string   `json:"next_at"`
+		ErrorMessage   string   `json:"message"`
+		ErrorType      string   `json:"errtype"`
+		Backtrace      []string `json:"backtrace"`
+		RetryCount     int      `json:"retry_count"`
+		RetryRemaining int      `json:"remaining"`
+	}
+)
+
+// Why a text that encoding/json has nothing to say against is refused.
+var (
+	errUTF8  = errors.New("invalid JSON: invalid UTF-8")
+	errShape = errors.New("invalid JSON: not a job")
+)
+
+// explain says what is wrong with arg, which the scanner has refused, in the reference's words.
+func explain(arg []byte, shape any) error {
+	err := json.Unmarshal(arg, shape)
+	if err == nil {
+		return errShape
+	}
+	return fmt.Errorf("invalid JSON: %s", referenceTerms.Replace(err.Error()))
+}
+
+// referenceTerms names our shapes as the reference names its own.
+var referenceTerms = strings.NewReplacer(
+	"faktory.referenceJob", "client.Job", "faktory.referenceFailure", "client.Failure",
+	"referenceJob.", "Job.", "referenceFailure.", "Failure.",
+	"faktory.mutation", "client.Operation", "faktory.jobFilter", "client.JobFilter", "faktory.target", "client.Structure",
+	"mutation.", "Operation.", "jobFilter.", "JobFilter.",
+)
+
+// appendAttributes writes what the canonical job has no field for: an object with the members in the order in which a
+// fetched job has them; nil if there are none. It is stored as it is, so its members keep their names and meaning.
+func (u *workUnit) appendAttributes(b []byte) []byte {
+	start := len(b)
+	b = append(b, '{')
+	if u.retrySet && u.retry != defaultRetry {
+		b = appendIntegerMember(b, "retry", u.retry)
+	}
+	if u.failure != nil {
+		b = appendRawMember(b, "failure", u.failure)
+	}
+	if u.custom != nil {
+		b = appendRawMember(b, "custom", u.custom)
+	}
+	if len(u.createdAt) > 0 {
+		b = appendTextMember(b, "created_at", u.createdAt)
+	}
+	if len(u.at) > 0 {
+		b = appendTextMember(b, "at", u.at)
+	}
+	if u.reserveFor != 0 {
+		b = appendIntegerMember(b, "reserve_for", u.reserveFor)
+	}
+	if u.backtrace != 0 {
+		b = appendIntegerMember(b, "backtrace", u.backtrace)
+	}
+	for _, m := range u.unknown {
+		b = appendQuoted(appendComma(b), m.name)
+		b = append(append(b, ':'), m.value...)
+	}
+	if len(b) == start+1 {
+		return b[:start]
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,165 @@
+package faktory
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"broker/core"
+)
+
+// wildcard names all queues.
+const wildcard = "*"
+
+// queue: QUEUE PAUSE|RESUME|REMOVE|LATENCY names….
+func (s *session) queue(b *scratch, arg []byte) {
+	sub, rest, found := bytes.Cut(arg, []byte{' '})
+	verb := strings.ToUpper(string(sub))
+	names := words(rest)
+	switch verb {
+	case "LATENCY":
+		s.latency(names)
+	case "PAUSE", "RESUME", "REMOVE":
+		if !found {
+			s.refuse(internalError)
+			return
+		}
+		if len(names) > 0 && names[0] == wildcard {
+			names = s.queueNames()
+		} else {
+			for i, name := range names {
+				names[i] = s.f.o.Namespace + name
+			}
+		}
+		if verb == "REMOVE" {
+			s.start(&removal{pages: queuePages(names)})
+			return
+		}
+		s.pause(b, names, verb == "PAUSE")
+	default:
+		s.refuse("no such QUEUE subcommand: " + verb)
+	}
+}
+
+// pause stops or resumes queues; unknown ones stay unknown.
+func (s *session) pause(b *scratch, names []string, paused bool) {
+	for _, name := range names {
+		b.ops = append(b.ops, &core.PauseQueue{Tag: s.nextTag(), Queue: name, Paused: paused})
+	}
+	commit, err := s.doAll(b)
+	if err != nil {
+		s.fail(err, "", commit)
+		return
+	}
+	s.ok(commit)
+}
+
+// doAll has the operations in b decided, whose replies are alike, and tells the newest commit and the first refusal.
+func (s *session) doAll(b *scratch) (commit core.Commit, err error) {
+	if len(b.ops) == 0 {
+		return 0, nil
+	}
+	for _, r := range s.f.b.Do(s.client, b.ops, nil) {
+		commit = max(commit, r.Commit)
+		if r.Kind == core.Failed && err == nil {
+			err = r.Err
+		}
+	}
+	clear(b.ops)
+	b.ops = b.ops[:0]
+	return commit, err
+}
+
+// latency tells how long the next job of each queue has waited, in seconds.
+func (s *session) latency(names []string) {
+	if len(names) == 1 && names[0] == wildcard {
+		s.refuse("QUEUE LATENCY does not support wildcards")
+		return
+	}
+	seconds := make(map[string]float64, len(names))
+	now := s.f.b.Now()
+	for _, name := range names {
+		r := s.ask(&core.InspectQueue{Tag: s.nextTag(), Queue: s.f.o.Namespace + name})
+		seconds[name] = 0
+		if r.Kind == core.Queues && len(r.Queues) == 1 && r.Queues[0].NextEnqueuedAt != 0 {
+			seconds[name] = max(now.Sub(r.Queues[0].NextEnqueuedAt), 0).Seconds()
+		}
+	}
+	text, _ := json.Marshal(seconds) // finite numbers always have a JSON form
+	s.bulk(text, 0)
+}
+
+// queueNames lists the core's names of all queues that this front-end shows.
+func (s *session) queueNames() []string {
+	r := s.ask(&core.ListQueues{Tag: s.nextTag(), Prefix: s.f.o.Namespace})
+	names := make([]string, len(r.Queues))
+	for i := range r.Queues {
+		names[i] = r.Queues[i].Name
+	}
+	return names
+}
+
+// removal is QUEUE REMOVE, FLUSH or a MUTATE that needs no filter: jobs are removed in pages.
+type removal struct {
+	pages  []core.Purge // what is still to be removed, one after the other
+	reset  bool         // FLUSH: then the counters too
+	commit core.Commit
+}
+
+// purgePage is how many jobs one step removes: a few milliseconds at most.
+const purgePage = 1000
+
+// queuePages removes what waits in queues, and the queues' rows.
+func queuePages(names []string) []core.Purge {
+	pages := make([]core.Purge, len(names))
+	for i, name := range names {
+		pages[i] = core.Purge{Queue: name, States: []core.State{core.Ready}, Limit: purgePage, Drop: true}
+	}
+	return pages
+}
+
+// step removes one page.
+func (t *removal) step(s *session) bool {
+	for n := 0; n < purgePage && len(t.pages) > 0; {
+		page := &t.pages[0]
+		page.Tag = s.nextTag()
+		r := s.ask(page)
+		t.commit = max(t.commit, r.Commit)
+		if r.Kind == core.Failed {
+			s.fail(r.Err, "", t.commit)
+			return true
+		}
+		if page.Cursor = r.Cursor; r.Cursor == 0 {
+			t.pages = t.pages[1:]
+		}
+		n += r.N + 1
+	}
+	if len(t.pages) > 0 {
+		return false
+	}
+	if t.reset {
+		r := s.ask(&core.ResetCounters{Tag: s.nextTag(), Origin: core.Faktory})
+		t.commit = max(t.commit, r.Commit)
+		if r.Kind == core.Failed {
+			s.fail(r.Err, "", t.commit)
+			return true
+		}
+	}
+	s.ok(t.commit)
+	return true
+}
+
+// flushJobs: FLUSH removes as much as the configuration lets it.
+func (s *session) flushJobs(*scratch, []byte) {
+	page := core.Purge{Limit: purgePage, Drop: true}
+	switch s.f.o.Flush {
+	case FlushOff:
+		s.refuse("FLUSH is not allowed here")
+		return
+	case FlushAll:
+		page.Origin = core.Internal // any
+	case FlushFaktory, "":
+		page.Origin = core.Faktory
+	}
+	s.start(&removal{pages: []core.Purge{page}, reset: true})
+}

@@ -1,0 +1,78 @@
+package faktory
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"broker/core"
+)
+
+// Limits of what is kept of a failure, in bytes and lines.
+const (
+	maxErrType   = 100
+	maxMessage   = 1000
+	maxBacktrace = 50
+)
+
+// parseAck reads the argument of ACK. Like the reference it takes strings only, but for result, which is ours: a string
+// stands for its text, any other value for its JSON.
+func parseAck(arg []byte) (jid string, result []byte, ok bool) {
+	if !utf8.Valid(arg) {
+		return "", nil, false
+	}
+	s := scanner{data: arg}
+	found := false
+	ok = s.members(0, func(name, value []byte) bool {
+		switch {
+		case string(name) == "result":
+			if value[0] == '"' {
+				value = decodeString(value)
+			}
+			result = append([]byte(nil), value...) // value is part of the request line
+			return true
+		case value[0] != '"' && value[0] != 'n':
+			return false
+		case string(name) == "jid":
+			found, jid = true, ""
+			if value[0] == '"' {
+				jid = string(decodeString(value))
+			}
+		}
+		return true
+	})
+	return jid, result, ok && found && s.atEnd()
+}
+
+// parseFail reads the argument of FAIL and cuts what it says to the limits. The error is for the client.
+func parseFail(arg []byte) (jid string, failure *core.Failure, err error) {
+	var fail struct {
+		JID       string   `json:"jid"`
+		Message   string   `json:"message"`
+		ErrType   string   `json:"errtype"`
+		Backtrace []string `json:"backtrace"`
+	}
+	if !utf8.Valid(arg) || json.Unmarshal(arg, &fail) != nil {
+		return "", nil, fmt.Errorf("invalid FAIL %s", arg)
+	}
+	if fail.JID == "" {
+		return "", nil, errors.New("missing JID")
+	}
+	if len(fail.Backtrace) > maxBacktrace {
+		fail.Backtrace = append([]string(nil), fail.Backtrace[:maxBacktrace]...)
+	}
+	return fail.JID, &core.Failure{
+		Type:      textOrUnknown(fail.ErrType, maxErrType),
+		Message:   textOrUnknown(fail.Message, maxMessage),
+		Backtrace: fail.Backtrace,
+	}, nil
+}
+
+func textOrUnknown(s string, limit int) string {
+	if s = strings.TrimSpace(s); s == "" {
+		return "unknown"
+	}
+	return strings.Clone(cut(s, limit))
+}

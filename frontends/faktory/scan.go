@@ -1,0 +1,387 @@
+package faktory
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxDepth of nested arrays and objects: what Go's own decoder, and so many a worker, can read.
+const maxDepth = 10_000
+
+// scanner reads one JSON text strictly (RFC 8259), without converting anything. Its methods return false, or nil, at the
+// first byte that does not belong there; pos is meaningless from then on. It takes the text for valid UTF-8: the caller
+// checks that first.
+type scanner struct {
+	data []byte
+	pos  int
+}
+
+// space skips white space and returns the byte behind it, 0 at the end.
+func (s *scanner) space() byte {
+	for s.pos < len(s.data) {
+		switch c := s.data[s.pos]; c {
+		case ' ', '\t', '\r', '\n':
+			s.pos++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// atEnd reports that nothing but white space is left.
+func (s *scanner) atEnd() bool {
+	s.space()
+	return s.pos == len(s.data)
+}
+
+// take skips white space and the byte c behind it.
+func (s *scanner) take(c byte) bool {
+	if s.space() != c {
+		return false
+	}
+	s.pos++
+	return true
+}
+
+// value skips a value of any kind and returns its bytes; nil if there is no well-formed one. depth is that of the
+// container around it.
+func (s *scanner) value(depth int) []byte {
+	c := s.space()
+	start := s.pos
+	ok := false
+	switch {
+	case c == '"':
+		_, ok = s.text()
+	case c == '{':
+		ok = s.container('}', depth+1)
+	case c == '[':
+		ok = s.container(']', depth+1)
+	case c == 't':
+		ok = s.word("true")
+	case c == 'f':
+		ok = s.word("false")
+	case c == 'n':
+		ok = s.word("null")
+	case c == '-' || c >= '0' && c <= '9':
+		ok = s.number()
+	}
+	if !ok {
+		return nil
+	}
+	return s.data[start:s.pos:s.pos]
+}
+
+// container skips an array or object that closes with end.
+func (s *scanner) container(end byte, depth int) bool {
+	if depth > maxDepth {
+		return false
+	}
+	s.pos++
+	if s.take(end) {
+		return true
+	}
+	for {
+		if end == '}' {
+			if s.space() != '"' {
+				return false
+			}
+			if _, ok := s.text(); !ok || !s.take(':') {
+				return false
+			}
+		}
+		if s.value(depth) == nil {
+			return false
+		}
+		if s.take(end) {
+			return true
+		}
+		if !s.take(',') {
+			return false
+		}
+	}
+}
+
+// text skips a string, whose opening quote is at pos, and says whether it stands there as it is, without escapes.
+func (s *scanner) text() (plain, ok bool) {
+	plain = true
+	for i := s.pos + 1; i < len(s.data); i++ {
+		switch c := s.data[i]; {
+		case c == '"':
+			s.pos = i + 1
+			return plain, true
+		case c < ' ':
+			return false, false
+		case c == '\\':
+			plain = false
+			i++
+			if i >= len(s.data) {
+				return false, false
+			}
+			switch s.data[i] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			case 'u':
+				if _, ok := hex4(s.data[i+1:]); !ok {
+					return false, false
+				}
+				i += 4
+			default:
+				return false, false
+			}
+		}
+	}
+	return false, false
+}
+
+// word skips a literal.
+func (s *scanner) word(w string) bool {
+	if !bytes.HasPrefix(s.data[s.pos:], []byte(w)) {
+		return false
+	}
+	s.pos += len(w)
+	return true
+}
+
+// number skips a number.
+func (s *scanner) number() bool {
+	if s.peek() == '-' {
+		s.pos++
+	}
+	switch {
+	case s.peek() == '0':
+		s.pos++
+	case !s.digits():
+		return false
+	}
+	if s.peek() == '.' {
+		s.pos++
+		if !s.digits() {
+			return false
+		}
+	}
+	if c := s.peek(); c == 'e' || c == 'E' {
+		s.pos++
+		if c := s.peek(); c == '+' || c == '-' {
+			s.pos++
+		}
+		return s.digits()
+	}
+	return true
+}
+
+// digits skips one digit or more.
+func (s *scanner) digits() bool {
+	start := s.pos
+	for s.pos < len(s.data) && s.data[s.pos] >= '0' && s.data[s.pos] <= '9' {
+		s.pos++
+	}
+	return s.pos > start
+}
+
+// peek is the byte at pos, 0 at the end.
+func (s *scanner) peek() byte {
+	if s.pos < len(s.data) {
+		return s.data[s.pos]
+	}
+	return 0
+}
+
+// members walks over an object and calls visit with the decoded name and the bytes of each value; it ends early, as
+// malformed, when visit says false. depth is that of the container around the object.
+func (s *scanner) members(depth int, visit func(name, value []byte) bool) bool {
+	if !s.take('{') || depth >= maxDepth {
+		return false
+	}
+	if s.take('}') {
+		return true
+	}
+	for {
+		if s.space() != '"' {
+			return false
+		}
+		start := s.pos
+		plain, ok := s.text()
+		if !ok {
+			return false
+		}
+		name := unquote(s.data[start:s.pos], plain)
+		if !s.take(':') {
+			return false
+		}
+		value := s.value(depth + 1)
+		if value == nil || !visit(name, value) {
+			return false
+		}
+		if s.take('}') {
+			return true
+		}
+		if !s.take(',') {
+			return false
+		}
+	}
+}
+
+// elements walks over an array as members does over an object.
+func (s *scanner) elements(depth int, visit func(value []byte) bool) bool {
+	if !s.take('[') || depth >= maxDepth {
+		return false
+	}
+	if s.take(']') {
+		return true
+	}
+	for {
+		value := s.value(depth + 1)
+		if value == nil || !visit(value) {
+			return false
+		}
+		if s.take(']') {
+			return true
+		}
+		if !s.take(',') {
+			return false
+		}
+	}
+}
+
+// decodeString is the text of a JSON string that the scanner has passed, without a copy where it has no escapes.
+func decodeString(raw []byte) []byte {
+	return unquote(raw, bytes.IndexByte(raw, '\\') < 0)
+}
+
+// unquote decodes a well-formed JSON string, quotes included. Halves of surrogate pairs become U+FFFD.
+func unquote(raw []byte, plain bool) []byte {
+	raw = raw[1 : len(raw)-1]
+	if plain {
+		return raw
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			out = append(out, raw[i])
+			continue
+		}
+		i++
+		switch raw[i] {
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r, _ := hex4(raw[i+1:])
+			i += 4
+			if utf16.IsSurrogate(r) {
+				low := rune(-1)
+				if rest := raw[i+1:]; len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {
+					low, _ = hex4(rest[2:])
+				}
+				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+					i += 6
+				}
+			}
+			out = utf8.AppendRune(out, r)
+		default: // a quote or a slash of either kind
+			out = append(out, raw[i])
+		}
+	}
+	return out
+}
+
+// hex4 reads four hexadecimal digits.
+func hex4(b []byte) (rune, bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	var r rune
+	for _, c := range b[:4] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// integer reads a number that is written as one: no fraction, no exponent, within 64 bits.
+func integer(raw []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	return n, err == nil && raw[0] != '+'
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendQuoted appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD.
+func appendQuoted[T string | []byte](b []byte, s T) []byte {
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		size := 1
+		if c >= utf8.RuneSelf {
+			var r rune
+			if r, size = utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))])); r != utf8.RuneError || size > 1 {
+				i += size
+				continue
+			}
+		}
+		b = append(b, s[start:i]...)
+		b = appendEscaped(b, c)
+		i += size
+		start = i
+	}
+	b = append(b, s[start:]...)
+	return append(b, '"')
+}
+
+// appendEscaped appends what stands for a byte that may not stand in a JSON string as it is.
+func appendEscaped(b []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(b, '\\', c)
+	case '\n':
+		return append(b, '\\', 'n')
+	case '\r':
+		return append(b, '\\', 'r')
+	case '\t':
+		return append(b, '\\', 't')
+	}
+	if c < ' ' {
+		return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+	}
+	return append(b, "\ufffd"...)
+}
+
+// appendCompact appends a well-formed JSON text without the white space between its tokens.
+func appendCompact(b, raw []byte) []byte {
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; c {
+		case ' ', '\t', '\r', '\n':
+		case '"':
+			s := scanner{data: raw, pos: i}
+			s.text() // well-formed, so it ends
+			b = append(b, raw[i:s.pos]...)
+			i = s.pos - 1
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}

@@ -1,0 +1,138 @@
+package faktory
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"broker/core"
+)
+
+// track: TRACK GET jid | SET {jid, percent, desc, reserve_until}.
+func (s *session) track(b *scratch, arg []byte) {
+	verb, rest, _ := bytes.Cut(arg, []byte{' '})
+	switch sub := strings.ToUpper(string(verb)); sub {
+	case "GET":
+		s.trackGet(b, string(bytes.TrimSpace(rest)))
+	case "SET":
+		s.trackSet(rest)
+	default:
+		s.refuse("no such TRACK subcommand: " + sub)
+	}
+}
+
+// trackGet tells how far a job is, whoever submitted it and whoever works on it.
+func (s *session) trackGet(b *scratch, jid string) {
+	if jid == "" {
+		s.refuse("missing JID")
+		return
+	}
+	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true})
+	state, info := "unknown", &core.JobInfo{ChangedAt: s.f.b.Now()}
+	if r.Kind == core.Inspected {
+		info = r.Info
+		state = trackState(info)
+	}
+	b.json = append(b.json[:0], '{')
+	b.json = appendTextMember(b.json, "jid", jid)
+	b.json = appendTextMember(b.json, "state", state)
+	b.json = appendInstantMember(b.json, "updated_at", updatedAt(info))
+	if p := &info.Progress; p.Den > 0 {
+		b.json = appendIntegerMember(b.json, "percent", int64(p.Num)*100/int64(p.Den))
+	}
+	if info.Progress.Text != "" {
+		b.json = appendTextMember(b.json, "desc", info.Progress.Text)
+	}
+	b.json = append(b.json, '}')
+	s.bulk(b.json, r.Commit)
+}
+
+// updatedAt is when something was last heard of a job.
+func updatedAt(info *core.JobInfo) core.Instant {
+	return max(info.ChangedAt, info.Progress.UpdatedAt, info.CreatedAt)
+}
+
+// trackState is a job's state in the reference's words.
+func trackState(info *core.JobInfo) string {
+	switch info.State {
+	case core.Scheduled, core.Blocked, core.Ready:
+		return "enqueued"
+	case core.Leased:
+		return "working"
+	case core.Retrying:
+		return "failed"
+	case core.Done:
+		if info.Outcome != nil && !info.Outcome.Success {
+			return "failed"
+		}
+		return "success"
+	case core.Dead:
+		return "dead"
+	case core.Gone:
+		return "unknown"
+	}
+	return "unknown"
+}
+
+// trackSet notes how far a job is; what the request leaves out stays as it was.
+func (s *session) trackSet(arg []byte) {
+	set, err := parseTrackSet(arg)
+	if err != nil {
+		s.refuse(err.Error())
+		return
+	}
+	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: set.JID}, Brief: true})
+	if !s.granted(&r, set.JID) {
+		return
+	}
+	report := &core.Report{
+		Ref: core.Ref{Seq: r.Info.Seq}, Claim: core.ByAnyone,
+		Progress: core.Progress{Num: r.Info.Progress.Num, Den: r.Info.Progress.Den, Text: r.Info.Progress.Text},
+	}
+	if set.Percent != nil {
+		report.Progress.Num, report.Progress.Den = uint32(min(max(*set.Percent, 0), 100)), 100
+	}
+	if set.Desc != nil {
+		report.Progress.Text = cut(*set.Desc, maxMessage)
+	}
+	if !set.until.IsZero() {
+		report.ExtendUntil = min(core.InstantOf(set.until), s.f.b.Now().Add(maxReserve))
+	}
+	report.Tag = s.nextTag()
+	r = s.ask(report)
+	if r.Kind == core.Failed && !errors.Is(r.Err, core.ErrFinished) { // too late to matter
+		s.fail(r.Err, set.JID, r.Commit)
+		return
+	}
+	s.ok(r.Commit)
+}
+
+// trackUpdate is the argument of TRACK SET; nil is absent.
+type trackUpdate struct {
+	JID          string  `json:"jid"`
+	Percent      *int64  `json:"percent"`
+	Desc         *string `json:"desc"`
+	ReserveUntil string  `json:"reserve_until"`
+
+	until time.Time
+}
+
+// parseTrackSet reads it. The error is for the client.
+func parseTrackSet(arg []byte) (set trackUpdate, err error) {
+	if !utf8.Valid(arg) || json.Unmarshal(arg, &set) != nil {
+		return set, fmt.Errorf("invalid TRACK SET %s", arg)
+	}
+	if set.JID == "" {
+		return set, errors.New("missing JID")
+	}
+	if set.ReserveUntil != "" {
+		if set.until, err = time.Parse(time.RFC3339Nano, set.ReserveUntil); err != nil {
+			return set, fmt.Errorf("invalid timestamp for 'reserve_until': %q: %w", set.ReserveUntil, err)
+		}
+	}
+	return set, nil
+}
