@@ -1,0 +1,223 @@
+package integration_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+)
+
+// brokerCommand runs the broker's program to its end.
+func brokerCommand(t *testing.T, env []string, args ...string) harness.Result {
+	t.Helper()
+	harness.OursOnly(t)
+	return harness.Exec(t, harness.Command{Argv: append([]string{harness.Binary(t)}, args...), Env: env})
+}
+
+func TestTakenPortIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"workq", "gearman", "faktory", "http"} {
+		b := harness.Prepare(t, harness.Options{})
+		addr := map[string]string{"workq": b.Workq, "gearman": b.Gearman, "faktory": b.Faktory, "http": b.HTTP}[protocol]
+		taken, err := net.Listen("tcp", addr)
+		check(t, err)
+		r := brokerCommand(t, nil, b.Argv()[1:]...)
+		check(t, taken.Close())
+		equal(t, protocol+": exit code", r.Code, 1)
+		out := r.Stdout + r.Stderr
+		if !strings.Contains(out, addr) || !strings.Contains(strings.ToLower(out), protocol) {
+			t.Errorf("the message names not both %s and %s: %s", protocol, addr, out)
+		}
+	}
+}
+
+func TestBadSettingsAreListedAllAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "bad.toml")
+	check(t, os.WriteFile(config, []byte("durability = \"sometimes\"\nno_such_setting = 1\n[gearman]\nlisten = \"nonsense\"\n"), 0o600))
+	for _, args := range [][]string{{"check-config", "--config", config}, {"serve", "--config", config, "--data", dir}} {
+		r := brokerCommand(t, nil, args...)
+		equal(t, args[0]+": exit code", r.Code, 1)
+		for _, word := range []string{"durability", "no_such_setting", "gearman"} {
+			if !strings.Contains(r.Stdout+r.Stderr, word) {
+				t.Errorf("%s: %s is not among the problems: %s%s", args[0], word, r.Stdout, r.Stderr)
+			}
+		}
+	}
+	r := brokerCommand(t, nil, "serve", "--data", dir, "--durability", "sometimes", "--workq", "nonsense", "--faktory", "127.0.0.1:99999")
+	equal(t, "flags: exit code", r.Code, 1)
+	for _, word := range []string{"durability", "workq", "faktory"} {
+		if !strings.Contains(r.Stdout+r.Stderr, word) {
+			t.Errorf("%s is not among the problems: %s%s", word, r.Stdout, r.Stderr)
+		}
+	}
+}
+
+func TestVersionAndUnknownCommand(t *testing.T) {
+	t.Parallel()
+	r := brokerCommand(t, nil, "version")
+	equal(t, "exit code", r.Code, 0)
+	equal(t, "something is printed", strings.TrimSpace(r.Stdout) != "", true)
+	r = brokerCommand(t, nil, "no-such-command")
+	equal(t, "exit code is not 0", r.Code != 0, true)
+}
+
+func TestFlagsWinOverEnvironmentWinsOverFile(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	// The file and the environment name a durability that does not exist, so that whoever wins can be seen.
+	b := harness.Prepare(t, harness.Options{
+		Config: "durability = \"sometimes\"\n", Env: []string{"BROKER_DURABILITY=never"}, Durability: "none",
+	})
+	check(t, b.BrokerServer.Start())
+	code, _ := b.Terminate()
+	equal(t, "exit code", code, 0)
+}
+
+func TestFrontendsCanBeTurnedOff(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Prepare(t, harness.Options{Args: []string{"--faktory", "off"}})
+	check(t, b.BrokerServer.Start())
+	if c, err := net.Dial("tcp", b.Faktory); err == nil {
+		_ = c.Close() // it should not exist
+		t.Error("the Faktory port answers though it is off")
+	}
+	_, err := dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
+	check(t, err)
+}
+
+func TestUnixSockets(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	dir, err := os.MkdirTemp("", "brk") // the paths of sockets must be short
+	check(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "w.sock")
+	b := harness.Prepare(t, harness.Options{Args: []string{"--workq", "unix:" + path}})
+	for range 2 { // the socket that a killed broker leaves does not stop the next one
+		check(t, b.BrokerServer.Start())
+		c, err := net.Dial("unix", path)
+		check(t, err)
+		_, err = c.Write([]byte("lease q 0\r\n"))
+		check(t, err)
+		buf := make([]byte, 100)
+		n, err := c.Read(buf)
+		check(t, err)
+		equal(t, "reply", string(buf[:n]), "-TIMEOUT\r\n")
+		check(t, c.Close())
+		b.Crash()
+	}
+}
+
+func TestHealthAndMetrics(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := start(t)
+	_, err := dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "measured", "", "x")
+	check(t, err)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		status, _, err := b.Get(path)
+		check(t, err)
+		equal(t, path, status, http.StatusOK)
+	}
+	status, body, err := b.Get("/metrics")
+	check(t, err)
+	equal(t, "/metrics", status, http.StatusOK)
+	lines := strings.Split(body, "\n")
+	for _, parts := range [][]string{
+		{"broker_jobs{", `queue="measured"`, `state="ready"`, " 1"},
+		{"broker_", "submitted", `queue="measured"`, "gearman", " 1"},
+		{"broker_connections", "gearman", " 1"},
+		{"broker_", "commit", "_bucket"},
+	} {
+		if !slices.ContainsFunc(lines, func(line string) bool { return containsAll(line, parts) }) {
+			t.Errorf("no metric with all of %q", parts)
+		}
+	}
+}
+
+func containsAll(line string, parts []string) bool {
+	for _, part := range parts {
+		if !strings.Contains(line, part) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestTheStartSaysWhatListensWhere(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := start(t)
+	out := b.Output()
+	for _, addr := range []string{b.Workq, b.Gearman, b.Faktory, b.HTTP} {
+		if !strings.Contains(out, addr) {
+			t.Errorf("%s is not named at the start", addr)
+		}
+	}
+	for range 3 {
+		_, err := dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "counted", "", "x")
+		check(t, err)
+	}
+	b.Crash()
+	b.Restart()
+	// What came back is said at the start, so that an operator sees it.
+	if again := b.Output()[len(out):]; !strings.Contains(again, "3") {
+		t.Errorf("the three jobs that came back are not told of: %s", again)
+	}
+}
+
+func TestRoutesRewriteNamesAtSubmission(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{Config: `
+[[route]]
+from = "gearman"
+name = "ResizeImage"
+queue = "default"
+type = "Resize"
+
+[[route]]
+from = "faktory"
+type = "Thumbnail"
+queue = "thumbs"
+`})
+	gearman, fkt, wq := dialGearman(t, b), dialFaktory(t, b), dialWorkq(t, b)
+	_, err := gearman.Submit(gearmanclient.SubmitJobBg, "ResizeImage", "", "picture")
+	check(t, err)
+	job, err := fkt.Fetch("default")
+	check(t, err)
+	if job == nil {
+		t.Fatal("nothing was routed to the default queue")
+	}
+	equal(t, "type and arguments", fmt.Sprint(job.Type, job.Args), "Resize[picture]")
+	thumb := fktJob("default", "small")
+	thumb.Type = "Thumbnail"
+	check(t, fkt.Push(thumb))
+	l, err := wq.Lease(0, "thumbs")
+	check(t, err)
+	equal(t, "routed body", string(l.Body), `["small"]`)
+}
+
+func TestNamespacePutsAFrontendApart(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{Config: "[gearman]\nnamespace = \"g.\"\n"})
+	gearman, wq := dialGearman(t, b), dialWorkq(t, b)
+	_, err := gearman.Submit(gearmanclient.SubmitJobBg, "apart", "", "x")
+	check(t, err)
+	equal(t, "as Gearman sees it", statusRow(t, b, "apart"), "1 0 0")
+	equal(t, "under its own name elsewhere", len(drainInOrder(t, b, "apart")), 0)
+	l, err := wq.Lease(0, "g.apart")
+	check(t, err)
+	equal(t, "under the prefix", string(l.Body), "x")
+}
