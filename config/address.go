@@ -1,0 +1,59 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// Address is one place to listen on.
+type Address struct {
+	Network string // "tcp" or "unix"
+	Address string
+}
+
+func (a Address) String() string {
+	if a.Network == "unix" {
+		return "unix:" + a.Address
+	}
+	return a.Address
+}
+
+// ParseListen reads a listen setting; none for off.
+func ParseListen(text string) ([]Address, error) {
+	if text == "off" {
+		return nil, nil
+	}
+	var addresses []Address
+	for part := range strings.SplitSeq(text, ",") {
+		a, err := parseAddress(strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, a)
+	}
+	return addresses, nil
+}
+
+func parseAddress(text string) (Address, error) {
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		if path == "" {
+			return Address{}, errors.New("no path after unix:")
+		}
+		const longest = 107 // what the kernel's socket address holds
+		if len(path) > longest {
+			return Address{}, fmt.Errorf("socket path is longer than %d bytes", longest)
+		}
+		return Address{Network: "unix", Address: path}, nil
+	}
+	_, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return Address{}, fmt.Errorf("%q is not host:port, unix:/path or off", text)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return Address{}, fmt.Errorf("port %q is not a number up to 65535", port)
+	}
+	return Address{Network: "tcp", Address: text}, nil
+}

@@ -1,0 +1,249 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// write makes a file in the test's folder.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	t.Parallel()
+	c, err := Load(Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range Settings(&c) {
+		if s.Doc == "" {
+			t.Errorf("%s has no explanation", s.Path)
+		}
+	}
+	if c.Workq.Listen != "127.0.0.1:9922" || c.Gearman.Listen != "127.0.0.1:4730" ||
+		c.Faktory.Listen != "127.0.0.1:7419" || c.HTTP.Listen != "127.0.0.1:7420" {
+		t.Errorf("default addresses: %+v", c)
+	}
+}
+
+func TestFileThenEnvironmentThenFlags(t *testing.T) {
+	t.Parallel()
+	file := write(t, "broker.toml", `
+data = "/from/file"
+durability = "relaxed"
+sync_interval = "250ms"
+cache_bytes = "8 MiB"
+disk_floor = 12345
+
+[gearman]
+listen = "127.0.0.1:1111"
+exceptions = true
+job_retries = 3
+
+[workq]
+max_body = "2MiB"
+`)
+	c, err := Load(Sources{
+		File: file,
+		Env: []string{
+			"BROKER_DATA=/from/env", "BROKER_GEARMAN_LISTEN=127.0.0.1:2222", "BROKER_GEARMAN_JOB_RETRIES=4",
+			"BROKER_SERVICE_HOST=10.0.0.1", "FAKTORY_PASSWORD=old", "BROKER_FAKTORY_PASSWORD=new", "OTHER",
+		},
+		Flags: map[string]string{"data": "/from/flag"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, pair := range map[string][2]any{
+		"flag over environment":    {c.Data, "/from/flag"},
+		"environment over file":    {c.Gearman.Listen, "127.0.0.1:2222"},
+		"number from environment":  {c.Gearman.JobRetries, 4},
+		"file over default":        {c.Durability, "relaxed"},
+		"span":                     {c.SyncInterval, 250 * time.Millisecond},
+		"size with unit":           {c.CacheBytes, 8 * MiB},
+		"size close to its unit":   {c.Workq.MaxBody, 2 * MiB},
+		"plain size":               {c.DiskFloor, Size(12345)},
+		"bool":                     {c.Gearman.Exceptions, true},
+		"our password over theirs": {c.Faktory.Password, "new"},
+		"untouched default":        {c.DefaultLease, 30 * time.Minute},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: got %v, want %v", what, pair[0], pair[1])
+		}
+	}
+}
+
+func TestFileNamedByTheEnvironment(t *testing.T) {
+	t.Parallel()
+	file := write(t, "broker.toml", "data = \"/named\"\n")
+	c, err := Load(Sources{Env: []string{"BROKER_CONFIG=" + file}})
+	if err != nil || c.Data != "/named" {
+		t.Errorf("data %q, %v", c.Data, err)
+	}
+}
+
+func TestEveryProblemIsListedAtOnce(t *testing.T) {
+	t.Parallel()
+	file := write(t, "broker.toml", `
+datta = "x"
+durability = "always"
+sync_interval = 5
+disk_floor = "lots"
+event_loops = "two"
+
+[gearman]
+listen = "localhost"
+hamdle_prefix = "x"
+handle_prefix = "with space"
+worker_wakeup = -2
+tls_key = "/nowhere/key.pem"
+
+[faktory]
+listen = "127.0.0.1:9922"
+flush = "some"
+tls_client_ca = "ca.pem"
+
+[nowhere]
+x = 1
+
+[[route]]
+from = "gearman"
+queue = "default"
+
+[[route]]
+from = "nsq"
+name = "x"
+type = "y"
+colour = "red"
+
+[throttles]
+a = 4
+b = {timeout = 60}
+c = {concurrency = 4, timeout = 60}
+`)
+	_, err := Load(Sources{File: file, Env: []string{"BROKER_LOG_LEVEL=loud"}, Flags: map[string]string{"workq.max_connections": "many"}})
+	if err == nil {
+		t.Fatal("all of that was accepted")
+	}
+	var settings []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		settings = append(settings, strings.SplitN(line, ": ", 2)[0])
+	}
+	got := strings.Join(settings, " ")
+	want := "route[1].colour throttles.a datta disk_floor event_loops gearman.hamdle_prefix nowhere sync_interval " +
+		"workq.max_connections " +
+		"durability log.level gearman.listen gearman.tls_cert faktory.listen faktory.tls_client_ca gearman.worker_wakeup " +
+		"gearman.handle_prefix faktory.flush route[0] route[1].from throttles.b"
+	if got != want {
+		t.Errorf("got  %s\nwant %s\n%v", got, want, err)
+	}
+}
+
+func TestBrokenFileIsReportedWithItsLine(t *testing.T) {
+	t.Parallel()
+	file := write(t, "broker.toml", "data = \"x\"\n\nlog = = 1\n")
+	_, err := Load(Sources{File: file})
+	if err == nil || !strings.HasPrefix(err.Error(), file+": line 3: ") {
+		t.Errorf("got %v", err)
+	}
+	_, err = Load(Sources{File: "/nowhere/broker.toml"})
+	if err == nil || err.Error() != "/nowhere/broker.toml: no such file or directory" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPasswordMayBeInAFile(t *testing.T) {
+	t.Parallel()
+	secret := write(t, "secret", "  s3cret\n")
+	for _, env := range []string{"FAKTORY_PASSWORD=", "BROKER_FAKTORY_PASSWORD="} {
+		c, err := Load(Sources{Env: []string{env + secret}})
+		if err != nil || c.Faktory.Password != "s3cret" {
+			t.Errorf("%s: %q, %v", env, c.Faktory.Password, err)
+		}
+	}
+	empty := write(t, "empty", "\n")
+	for _, path := range []string{empty, "/nowhere/secret"} {
+		_, err := Load(Sources{Flags: map[string]string{"faktory.password": path}})
+		if err == nil || !strings.HasPrefix(err.Error(), "faktory.password: ") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestParseListen(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"off":                              "[]",
+		"127.0.0.1:9922":                   "[127.0.0.1:9922]",
+		"localhost:0":                      "[localhost:0]",
+		":4730":                            "[:4730]",
+		"[::1]:4730, unix:/run/g.sock":     "[[::1]:4730 unix:/run/g.sock]",
+		"unix:":                            "error",
+		"4730":                             "error",
+		"host:":                            "error",
+		"host:http":                        "error",
+		"host:65536":                       "error",
+		"::1:4730":                         "error",
+		"":                                 "error",
+		"unix:" + strings.Repeat("x", 108): "error",
+	} {
+		addresses, err := ParseListen(text)
+		got := fmt.Sprint(addresses)
+		if err != nil {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%q: got %s (%v), want %s", text, got, err, want)
+		}
+	}
+}
+
+func TestRoutesRewriteTheFirstMatch(t *testing.T) {
+	t.Parallel()
+	c := Config{Routes: []Route{
+		{From: "gearman", Name: "Resize", Queue: "default", Type: "ResizeImage"},
+		{From: "gearman", Name: "Resize", Queue: "never"},
+		{From: "faktory", Type: "ResizeImage", Queue: "Resize"},
+		{From: "faktory", Name: "low", NewType: "Later"},
+	}}
+	for _, test := range []struct{ from, queue, typ, wantQueue, wantType string }{
+		{"gearman", "Resize", "Resize", "default", "ResizeImage"},
+		{"gearman", "Other", "Other", "Other", "Other"},
+		{"faktory", "default", "ResizeImage", "Resize", "ResizeImage"},
+		{"faktory", "low", "X", "low", "Later"},
+		{"faktory", "default", "X", "default", "X"},
+	} {
+		queue, typ := c.Rewrite(test.from)(test.queue, test.typ)
+		if queue != test.wantQueue || typ != test.wantType {
+			t.Errorf("%+v: got %s, %s", test, queue, typ)
+		}
+	}
+	if c.Rewrite("workq") != nil {
+		t.Error("a rewrite for workq out of nothing")
+	}
+}
+
+func TestSizesReadBackAsTheyAreShown(t *testing.T) {
+	t.Parallel()
+	for _, size := range []Size{0, 1, 1023, KiB, 1536, 64 * MiB, 3 * GiB, 3*GiB + 1} {
+		got, err := parseSize(size.String())
+		if err != nil || got != size {
+			t.Errorf("%d shown as %s reads as %d, %v", size, size, got, err)
+		}
+	}
+	for _, text := range []any{"x", "1 TB", "-1 KiB", "9999999999 GiB", 1.5, true} {
+		if _, err := parseSize(text); err == nil {
+			t.Errorf("%v is taken for a size", text)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Sources are where settings come from, in the order in which they are read.
+type Sources struct {
+	File  string            // path of a TOML file; empty: what BROKER_CONFIG names, if it does
+	Env   []string          // "NAME=value", as os.Environ gives it
+	Flags map[string]string // by path of the setting
+}
+
+// Problem is one thing that is wrong, with the setting or the file it is about.
+type Problem struct {
+	Setting string
+	Text    string
+}
+
+func (p Problem) Error() string { return p.Setting + ": " + p.Text }
+
+// Load reads all sources over the defaults and checks the result. The error joins one Problem for each thing that is
+// wrong.
+func Load(s Sources) (Config, error) {
+	c := Default()
+	l := loader{settings: make(map[string]Setting)}
+	for _, setting := range Settings(&c) {
+		l.settings[setting.Path] = setting
+	}
+	env := parseEnv(s.Env)
+	if file := cmp.Or(s.File, env["BROKER_CONFIG"]); file != "" {
+		l.file(file, &c)
+	}
+	l.env(env)
+	for _, path := range slices.Sorted(maps.Keys(s.Flags)) {
+		l.set(path, s.Flags[path], "flag")
+	}
+	l.password(&c)
+	l.problems = append(l.problems, c.problems(l.broken)...)
+	return c, l.err()
+}
+
+// loader collects what is wrong instead of stopping at it.
+type loader struct {
+	settings map[string]Setting
+	problems []Problem
+	broken   map[string]bool // settings whose value could not be read: no more is said about them
+}
+
+func (l *loader) complain(setting, format string, args ...any) {
+	l.problems = append(l.problems, Problem{Setting: setting, Text: fmt.Sprintf(format, args...)})
+}
+
+func (l *loader) err() error {
+	errs := make([]error, len(l.problems))
+	for i, p := range l.problems {
+		errs[i] = p
+	}
+	return errors.Join(errs...)
+}
+
+// set gives one setting a value; source is told when it cannot be.
+func (l *loader) set(path string, to any, source string) {
+	if err := l.settings[path].set(to); err != nil {
+		l.complain(path, "%v (%s)", err, source)
+		if l.broken == nil {
+			l.broken = make(map[string]bool)
+		}
+		l.broken[path] = true
+	}
+}
+
+// file reads a TOML file.
+func (l *loader) file(name string, c *Config) {
+	var tree map[string]any
+	if _, err := toml.DecodeFile(name, &tree); err != nil {
+		var syntax toml.ParseError
+		if errors.As(err, &syntax) {
+			l.complain(name, "line %d: %s", syntax.Position.Line, syntax.Message)
+			return
+		}
+		l.complain(name, "%v", reason(err))
+		return
+	}
+	l.routes(take(tree, "route"), name, c)
+	l.throttles(take(tree, "throttles"), name, c)
+	l.table("", tree, name)
+}
+
+// table sets what a TOML table holds.
+func (l *loader) table(prefix string, tree map[string]any, source string) {
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		path := prefix + key
+		sub, isTable := tree[key].(map[string]any)
+		_, known := l.settings[path]
+		switch {
+		case known:
+			l.set(path, tree[key], source)
+		case isTable && l.section(path+"."):
+			l.table(path+".", sub, source)
+		default:
+			l.complain(path, "unknown setting (%s)", source)
+		}
+	}
+}
+
+func (l *loader) section(prefix string) bool {
+	for path := range l.settings {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// routes reads the array of tables of that name.
+func (l *loader) routes(v any, source string, c *Config) {
+	if v == nil {
+		return
+	}
+	tables, ok := v.([]map[string]any)
+	if !ok {
+		l.complain("route", "not written as [[route]] (%s)", source)
+		return
+	}
+	c.Routes = make([]Route, len(tables))
+	for i, table := range tables {
+		l.row(fmt.Sprintf("route[%d].", i), reflect.ValueOf(&c.Routes[i]).Elem(), table, source)
+	}
+}
+
+// throttles reads the table of that name: a queue's name and its bounds.
+func (l *loader) throttles(v any, source string, c *Config) {
+	if v == nil {
+		return
+	}
+	table, ok := v.(map[string]any)
+	if !ok {
+		l.complain("throttles", "not a table (%s)", source)
+		return
+	}
+	c.Throttles = make(map[string]Throttle, len(table))
+	for _, queue := range slices.Sorted(maps.Keys(table)) {
+		bounds, ok := table[queue].(map[string]any)
+		if !ok {
+			l.complain("throttles."+queue, "not written as {concurrency = 4, timeout = 60} (%s)", source)
+			continue
+		}
+		var t Throttle
+		l.row("throttles."+queue+".", reflect.ValueOf(&t).Elem(), bounds, source)
+		c.Throttles[queue] = t
+	}
+}
+
+// row sets the fields of one element of a list.
+func (l *loader) row(prefix string, v reflect.Value, table map[string]any, source string) {
+	row := loader{settings: make(map[string]Setting)}
+	for _, setting := range leaves(prefix, v) {
+		row.settings[setting.Path] = setting
+	}
+	row.table(prefix, table, source)
+	l.problems = append(l.problems, row.problems...)
+}
+
+// env reads the environment. Names behind BROKER_ that are no settings are left alone: orchestrators set such names of
+// their own for a service called broker.
+func (l *loader) env(env map[string]string) {
+	if text, ok := env["FAKTORY_PASSWORD"]; ok {
+		l.set("faktory.password", text, "FAKTORY_PASSWORD")
+	}
+	for _, path := range slices.Sorted(maps.Keys(l.settings)) {
+		name := l.settings[path].Env()
+		if text, ok := env[name]; ok {
+			l.set(path, text, name)
+		}
+	}
+}
+
+// password replaces the name of a file by what it holds.
+func (l *loader) password(c *Config) {
+	if !strings.HasPrefix(c.Faktory.Password, "/") {
+		return
+	}
+	text, err := os.ReadFile(c.Faktory.Password)
+	if err != nil {
+		l.complain("faktory.password", "read %s: %v", c.Faktory.Password, reason(err))
+		return
+	}
+	c.Faktory.Password = strings.TrimSpace(string(text))
+	if c.Faktory.Password == "" {
+		l.complain("faktory.password", "the file it names is empty")
+	}
+}
+
+// reason drops the part of a file error that names the file again.
+func reason(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+func parseEnv(env []string) map[string]string {
+	m := make(map[string]string, len(env))
+	for _, pair := range env {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			m[name] = value
+		}
+	}
+	return m
+}
+
+func take(m map[string]any, key string) any {
+	v := m[key]
+	delete(m, key)
+	return v
+}

@@ -1,0 +1,39 @@
+package config
+
+// Rewrite applies the first route that matches a job from a protocol. It is nil if there is none for it.
+func (c *Config) Rewrite(from string) func(queue, typ string) (string, string) {
+	var routes []Route
+	for _, r := range c.Routes {
+		if r.From == from {
+			routes = append(routes, r)
+		}
+	}
+	if routes == nil {
+		return nil
+	}
+	return func(queue, typ string) (string, string) {
+		for _, r := range routes {
+			if r.matches(queue, typ) {
+				return r.apply(queue, typ)
+			}
+		}
+		return queue, typ
+	}
+}
+
+func (r Route) matches(queue, typ string) bool {
+	return (r.Name == "" || r.Name == queue) && (r.From != "faktory" || r.Type == "" || r.Type == typ)
+}
+
+func (r Route) apply(queue, typ string) (newQueue, newType string) {
+	if r.From != "faktory" && r.Type != "" {
+		typ = r.Type
+	}
+	if r.NewType != "" {
+		typ = r.NewType
+	}
+	if r.Queue != "" {
+		queue = r.Queue
+	}
+	return queue, typ
+}

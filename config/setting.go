@@ -1,0 +1,155 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Setting is one leaf of Config: what may be set by file, environment and flag alike.
+type Setting struct {
+	Path string // as in the file, with dots
+	Doc  string
+
+	value reflect.Value
+	unit  string
+}
+
+// Settings lists the leaves of c in the order of the declaration; routes and throttles, which have no fixed leaves, are
+// left out.
+func Settings(c *Config) []Setting { return leaves("", reflect.ValueOf(c).Elem()) }
+
+func leaves(prefix string, v reflect.Value) []Setting {
+	var all []Setting
+	for i := range v.NumField() {
+		field, value := v.Type().Field(i), v.Field(i)
+		path := prefix + field.Tag.Get("toml")
+		switch {
+		case field.Anonymous:
+			all = append(all, leaves(prefix, value)...)
+		case value.Kind() == reflect.Struct:
+			all = append(all, leaves(path+".", value)...)
+		case value.Kind() == reflect.Slice, value.Kind() == reflect.Map:
+		default:
+			all = append(all, Setting{Path: path, Doc: field.Tag.Get("doc"), value: value, unit: field.Tag.Get("unit")})
+		}
+	}
+	return all
+}
+
+// Env is the name of the setting in the environment.
+func (s Setting) Env() string {
+	return "BROKER_" + strings.ToUpper(strings.ReplaceAll(s.Path, ".", "_"))
+}
+
+// String is the value as it would be written in the environment.
+func (s Setting) String() string { return fmt.Sprint(s.value.Interface()) }
+
+// The types that have a form of their own in settings.
+var (
+	sizeType = reflect.TypeFor[Size]()
+	spanType = reflect.TypeFor[time.Duration]()
+)
+
+// set takes a value as TOML gives it; from environment and flags it is always a text.
+func (s Setting) set(to any) error {
+	switch {
+	case s.value.Type() == sizeType:
+		n, err := parseSize(to)
+		s.value.SetInt(int64(n))
+		return err
+	case s.value.Type() == spanType:
+		d, err := s.parseSpan(to)
+		s.value.SetInt(int64(d))
+		return err
+	case s.value.Kind() == reflect.Bool:
+		b, err := parseBool(to)
+		s.value.SetBool(b)
+		return err
+	case s.value.Kind() == reflect.Int:
+		n, err := parseInt(to)
+		s.value.SetInt(n)
+		return err
+	}
+	text, ok := to.(string)
+	if !ok {
+		return fmt.Errorf("%v is not a text", to)
+	}
+	s.value.SetString(text)
+	return nil
+}
+
+func parseBool(v any) (bool, error) {
+	switch v := v.(type) {
+	case bool:
+		return v, nil
+	case string:
+		if b, err := strconv.ParseBool(v); err == nil {
+			return b, nil
+		}
+	}
+	return false, fmt.Errorf("%v is neither true nor false", v)
+}
+
+func parseInt(v any) (int64, error) {
+	switch v := v.(type) {
+	case int64:
+		return v, nil
+	case string:
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%v is not a whole number", v)
+}
+
+func (s Setting) parseSpan(v any) (time.Duration, error) {
+	if n, err := parseInt(v); err == nil && s.unit == "s" {
+		if n < 0 || n > math.MaxInt64/int64(time.Second) {
+			return 0, fmt.Errorf("%v is out of range", v)
+		}
+		return time.Duration(n) * time.Second, nil
+	}
+	if text, ok := v.(string); ok {
+		if d, err := time.ParseDuration(text); err == nil {
+			return d, nil
+		}
+	}
+	return 0, fmt.Errorf("%v is not a span of time such as 100ms, 5s or 30m", v)
+}
+
+// units in the order in which String tries them.
+var units = []struct {
+	name string
+	size Size
+}{{"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}}
+
+func (n Size) String() string {
+	for _, u := range units {
+		if n != 0 && n%u.size == 0 {
+			return strconv.FormatInt(int64(n/u.size), 10) + " " + u.name
+		}
+	}
+	return strconv.FormatInt(int64(n), 10)
+}
+
+func parseSize(v any) (Size, error) {
+	if n, err := parseInt(v); err == nil {
+		return Size(n), nil
+	}
+	text, _ := v.(string)
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(text, u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err == nil && n >= 0 && n <= math.MaxInt64/int64(u.size) {
+			return Size(n) * u.size, nil
+		}
+	}
+	return 0, fmt.Errorf("%v is not a size such as 1048576, 64 MiB or 2 GiB", v)
+}

@@ -1,0 +1,185 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The bounds of settings. maxBody is the core's.
+const (
+	maxBody       = GiB
+	maxNamespace  = 64
+	maxHandle     = 40
+	maxEventLoops = 1024
+	maxSync       = time.Minute
+)
+
+// Validate lists everything that is wrong with c.
+func (c *Config) Validate() []Problem { return c.problems(nil) }
+
+// problems leaves out the settings that are known to be unreadable.
+func (c *Config) problems(broken map[string]bool) []Problem {
+	v := checker{broken: broken, taken: make(map[Address]string)}
+	c.checkStore(&v)
+	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	v.oneOf("log.format", c.Log.Format, "auto", "console", "json")
+	v.protocol("workq", c.Workq.Protocol)
+	v.protocol("gearman", c.Gearman.Protocol)
+	v.protocol("faktory", c.Faktory.Protocol)
+	v.listen("http.listen", c.HTTP.Listen)
+	if c.Workq.Listen == "off" && c.Gearman.Listen == "off" && c.Faktory.Listen == "off" {
+		v.complain("workq.listen", "all of workq, gearman and faktory are off: there is nothing to serve")
+	}
+	c.checkGearman(&v)
+	v.oneOf("faktory.flush", c.Faktory.Flush, "faktory", "all", "off")
+	v.size("limits.output_bytes", c.Limits.OutputBytes, 0, 64*GiB)
+	for i, r := range c.Routes {
+		v.route(fmt.Sprintf("route[%d]", i), r)
+	}
+	for _, queue := range slices.Sorted(maps.Keys(c.Throttles)) {
+		v.throttle("throttles."+queue, c.Throttles[queue])
+	}
+	return v.found
+}
+
+func (c *Config) checkStore(v *checker) {
+	v.oneOf("durability", c.Durability, "sync", "relaxed", "none")
+	if c.Data == "" && c.Durability != "none" {
+		v.complain("data", "no folder named")
+	}
+	if c.SyncInterval < time.Millisecond || c.SyncInterval > maxSync {
+		v.complain("sync_interval", "%v is not between 1ms and %v", c.SyncInterval, maxSync)
+	}
+	if c.DefaultLease < time.Second {
+		v.complain("default_lease", "%v is less than 1s", c.DefaultLease)
+	}
+	v.size("cache_bytes", c.CacheBytes, 0, 1024*GiB)
+	v.size("disk_floor", c.DiskFloor, 0, 1<<20*GiB)
+	v.count("event_loops", c.EventLoops, 0, maxEventLoops)
+}
+
+func (c *Config) checkGearman(v *checker) {
+	v.count("gearman.job_retries", c.Gearman.JobRetries, 0, 1<<31-1)
+	v.count("gearman.worker_wakeup", c.Gearman.WorkerWakeup, -1, 1<<31-1)
+	v.word("gearman.handle_prefix", c.Gearman.HandlePrefix, maxHandle)
+}
+
+// checker collects problems.
+type checker struct {
+	found  []Problem
+	broken map[string]bool
+	taken  map[Address]string // by which setting
+}
+
+func (v *checker) complain(setting, format string, args ...any) {
+	if !v.broken[setting] {
+		v.found = append(v.found, Problem{Setting: setting, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (v *checker) oneOf(setting, value string, words ...string) {
+	if !slices.Contains(words, value) {
+		last := len(words) - 1
+		v.complain(setting, "%q is not %s or %s", value, strings.Join(words[:last], ", "), words[last])
+	}
+}
+
+func (v *checker) count(setting string, n, least, most int) {
+	if n < least || n > most {
+		v.complain(setting, "%d is not between %d and %d", n, least, most)
+	}
+}
+
+func (v *checker) size(setting string, n, least, most Size) {
+	if n < least || n > most {
+		v.complain(setting, "%v is not between %v and %v", n, least, most)
+	}
+}
+
+// word is a text that may be part of a name on the wire.
+func (v *checker) word(setting, text string, longest int) {
+	if len(text) > longest {
+		v.complain(setting, "longer than %d bytes", longest)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		v.complain(setting, "%q holds a space or control character", text)
+	}
+}
+
+func (v *checker) protocol(name string, p Protocol) {
+	v.listen(name+".listen", p.Listen)
+	v.word(name+".namespace", p.Namespace, maxNamespace)
+	v.size(name+".max_body", p.MaxBody, 1, maxBody)
+	v.count(name+".max_connections", p.MaxConnections, 0, 1<<31-1)
+	v.certificate(name, p)
+}
+
+func (v *checker) listen(setting, text string) {
+	addresses, err := ParseListen(text)
+	if err != nil {
+		v.complain(setting, "%v", err)
+		return
+	}
+	for _, a := range addresses {
+		if other, twice := v.taken[a]; twice && !strings.HasSuffix(a.Address, ":0") {
+			v.complain(setting, "%s is taken by %s", a, other)
+			continue
+		}
+		v.taken[a] = setting
+	}
+}
+
+// certificate reads the files as the server will, so that check-config finds what serve would.
+func (v *checker) certificate(name string, p Protocol) {
+	switch {
+	case p.TLSCert == "" && p.TLSKey == "":
+		if p.TLSClientCA != "" {
+			v.complain(name+".tls_client_ca", "set without tls_cert and tls_key: the port would be open to all")
+		}
+	case p.TLSCert == "":
+		v.complain(name+".tls_cert", "missing, while tls_key is set")
+	case p.TLSKey == "":
+		v.complain(name+".tls_key", "missing, while tls_cert is set")
+	default:
+		if _, err := p.TLS(); err != nil {
+			v.complain(name+".tls_cert", "%v", err)
+		}
+	}
+}
+
+func (v *checker) route(setting string, r Route) {
+	v.oneOf(setting+".from", r.From, "workq", "gearman", "faktory")
+	v.word(setting+".queue", r.Queue, 255)
+	if r.From == "faktory" {
+		if r.Name == "" && r.Type == "" {
+			v.complain(setting, "matches nothing: name or type is missing")
+		}
+		if r.Queue == "" && r.NewType == "" {
+			v.complain(setting, "changes nothing: queue or new_type is missing")
+		}
+		return
+	}
+	if r.Name == "" {
+		v.complain(setting, "matches nothing: name is missing")
+	}
+	if r.Type != "" && r.NewType != "" {
+		v.complain(setting, "type and new_type are the same thing here")
+	}
+	if r.Queue == "" && r.Type == "" && r.NewType == "" {
+		v.complain(setting, "changes nothing: queue or type is missing")
+	}
+}
+
+func (v *checker) throttle(setting string, t Throttle) {
+	v.count(setting+".concurrency", t.Concurrency, 0, 1<<31-1)
+	v.count(setting+".worker", t.Worker, 0, 1<<31-1)
+	if t.Concurrency == 0 && t.Worker == 0 {
+		v.complain(setting, "bounds nothing: concurrency or worker is missing")
+	}
+	if t.Timeout < 0 {
+		v.complain(setting+".timeout", "%v is negative", t.Timeout)
+	}
+}
