@@ -15,8 +15,8 @@ type Options struct {
 	// MaxInputBytes bounds what may lie unread behind a blocked command. Default, and least: two commands of full size.
 	MaxInputBytes int
 
-	// MaxOutputBytes bounds what may wait for a client that does not read. Default: 128 MiB, room for one inspect of a
-	// hundred jobs of full size.
+	// MaxOutputBytes bounds what may wait for a client that does not read. Default: 16 MiB. One answer that is larger (an
+	// inspect of a hundred jobs of full size) passes if nothing waits before it.
 	MaxOutputBytes int
 
 	// Namespace is put in front of every name that clients give, and taken off every name they see.
@@ -30,10 +30,13 @@ type Options struct {
 // Sizes that the protocol or good sense gives.
 const (
 	defaultBodyBytes   = 1 << 20
-	defaultOutputBytes = 128 << 20
+	defaultOutputBytes = 16 << 20
 
 	// lineBytes is what a command may take beside a body of full size.
 	lineBytes = 10_000
+
+	// pauseAt is how much is written before the event loop is given a chance to send it.
+	pauseAt = 256 << 10
 
 	// maxSwallow is the largest refused body that is waited for.
 	maxSwallow = 64 << 20

@@ -55,7 +55,7 @@ func (s *Session) Feed(in []byte) int {
 	b := takeBatch()
 	defer giveBack(b)
 	used := 0
-	for !s.shut && s.waiting.tag == 0 {
+	for len(in) > used && !s.shut && s.waiting.tag == 0 {
 		n, more := s.step(b, in[used:])
 		used += n
 		if !more {
@@ -63,6 +63,9 @@ func (s *Session) Feed(in []byte) int {
 		}
 		if b.due {
 			s.flush(b)
+			if s.conn.Out().Len() > pauseAt {
+				return used // so that the loop can send before there is more
+			}
 		}
 	}
 	s.flush(b)
@@ -247,10 +250,6 @@ func (s *Session) flush(b *batch) {
 		replies = replies[1:]
 	}
 	b.reset()
-	if s.conn.Out().Len() > s.front.opts.MaxOutputBytes {
-		s.shut = true
-		s.conn.Abort()
-	}
 }
 
 // takes reports whether a reply is the one that answers the command: run is told first that its job was submitted.
