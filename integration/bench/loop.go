@@ -98,7 +98,7 @@ func (l *loop) run(stop func() bool) {
 	}
 	events := make([]syscall.EpollEvent, pollEvents)
 	for !stop() {
-		n, err := syscall.EpollWait(l.epoll, events, pollTimeout)
+		n, err := rawEpollWait(l.epoll, events, pollTimeout)
 		if err != nil && !errors.Is(err, syscall.EINTR) {
 			l.err = err
 			return
@@ -116,7 +116,7 @@ func (l *loop) run(stop func() bool) {
 
 func (l *loop) serve(c *conn, events uint32) error {
 	if events&^uint32(syscall.EPOLLOUT) != 0 {
-		n, err := syscall.Read(c.fd, c.in[c.filled:])
+		n, err := rawRead(c.fd, c.in[c.filled:])
 		switch {
 		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
 			n = 0
@@ -143,7 +143,7 @@ func (l *loop) serve(c *conn, events uint32) error {
 // flush writes what is queued, and has the loop come back where the socket is full.
 func (l *loop) flush(c *conn) error {
 	for len(c.out) > 0 {
-		n, err := syscall.Write(c.fd, c.out)
+		n, err := rawWrite(c.fd, c.out)
 		if errors.Is(err, syscall.EAGAIN) {
 			return l.await(c, syscall.EPOLLIN|syscall.EPOLLOUT, true)
 		}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -29,6 +30,7 @@ func main() {
 	flag.Parse()
 	s.modes, s.groups = strings.Split(letters, ","), strings.Split(names, ",")
 	s.durabilities = strings.Split(durabilities, ",")
+	runtime.GOMAXPROCS(2 + runtime.NumCPU()) // two are the loops' own
 	if err := run(s); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

@@ -69,7 +69,12 @@ func newPipeline(t *tally, inFlight int, submit func(b []byte, n int) []byte) pi
 	return pipeline{tally: t, inFlight: inFlight, clock: newClock(inFlight), submit: submit}
 }
 
+// fill tops the requests in flight up. It waits until half of them are answered: one by one, each would cost two system
+// calls, of the load program as well as of the server.
 func (p *pipeline) fill(c *conn) {
+	if p.clock.n > p.inFlight/2 {
+		return
+	}
 	for p.clock.n < p.inFlight && p.tally.issued < p.tally.total {
 		c.out = p.submit(c.out, p.tally.issued)
 		p.tally.issued++
