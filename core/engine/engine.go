@@ -243,9 +243,18 @@ func (e *Engine) Shutdown() error {
 		}
 		e.mu.Lock()
 		e.machine.Stop(core.ErrShutdown)
+		e.machine.Finish()
 		e.mu.Unlock()
 		e.commitOnce()
 		e.closeErr = e.store.Close()
 	})
 	return e.closeErr
+}
+
+// Check walks the whole index and states the first broken invariant. For tests and the doctor: linear in all there is,
+// under the lock.
+func (e *Engine) Check() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.machine.Check()
 }

@@ -105,7 +105,7 @@ func (m *Machine) checkJob(h uint32, e *entry) error {
 	if e.has(hasExtra) != (m.extras[h] != nil) || e.has(hasNote) != (m.notes[h] != nil) {
 		return fmt.Errorf("job %d: flags and side maps disagree", e.seq)
 	}
-	if e.has(ephemeral) && e.watchers == 0 && e.state != core.Leased {
+	if e.has(ephemeral) && e.watchers == 0 && e.state != core.Leased && e.state != core.Done {
 		return fmt.Errorf("job %d waits for a worker though nobody waits for it", e.seq)
 	}
 	if m.jobs.payload(h) == nil && !e.has(settled) {

@@ -259,6 +259,7 @@ func (m *Machine) grantFor(e *entry, op *core.Lease, limit time.Duration) uint32
 
 // hold notes who has a job.
 func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *entry) {
+	e.set(held)
 	e.holderKind, e.holderFrom = op.Holder, c.protocol
 	switch op.Holder {
 	case core.HeldByConn:
@@ -272,8 +273,12 @@ func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *entry) {
 	m.takeSlot(h, e)
 }
 
-// unhold takes a job out of its holder's hands; its state is still Leased.
+// unhold takes a job out of its holder's hands; its state is still Leased. Once is enough.
 func (m *Machine) unhold(h uint32, e *entry) {
+	if !e.has(held) {
+		return
+	}
+	e.clear(held)
 	m.timers.Remove(&e.stateTimer)
 	m.giveSlot(h, e)
 	m.stats.LeasedBy[e.holderFrom]--

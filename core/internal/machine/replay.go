@@ -140,6 +140,7 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 		return
 	}
 	m.move(e, core.Leased)
+	e.set(held)
 	e.holderKind, e.holderFrom, e.leasedAt = s.Holder, s.HolderFrom, s.LeasedAt
 	if s.Holder == core.HeldByWorker {
 		e.holder = m.workers.acquire(s.Worker)

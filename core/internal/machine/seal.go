@@ -19,6 +19,15 @@ func (m *Machine) reserve() {
 	m.markLog = append(m.markLog, core.Mark{Name: seqMark, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
 }
 
+// Finish hands back the reserved numbers that were not given out; nothing may be admitted after it.
+func (m *Machine) Finish() {
+	if !m.opts.Persist || m.reserved == m.nextSeq {
+		return
+	}
+	m.reserved = m.nextSeq
+	m.markLog = append(m.markLog, core.Mark{Name: seqMark, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
+}
+
 // Sealed is a batch on its way to the disk.
 type Sealed struct {
 	Commit  core.Commit

@@ -68,6 +68,7 @@ const (
 	keepsOutcome                     // Job.Kept
 	doneFailed                       // done, as failed
 	settled                          // the store has its payload
+	held                             // in somebody's hands: Leased, and not on its way out of it
 )
 
 func (e *entry) has(f flags) bool { return e.flags&f != 0 }

@@ -114,7 +114,7 @@ func (c *committer) encode(pb *pebble.Batch, b *Batch) error {
 	}
 	for i := range b.Changes {
 		if ch := &b.Changes[i]; ch.Gone && ch.Job == nil {
-			if err := c.remove(pb, ch.Seq, ch.Stored); err != nil {
+			if err := c.remove(pb, ch); err != nil {
 				return err
 			}
 		}
@@ -130,7 +130,7 @@ func (c *committer) encode(pb *pebble.Batch, b *Batch) error {
 // put writes what is new of a job.
 func (c *committer) put(pb *pebble.Batch, ch *Change) error {
 	if ch.Job != nil {
-		if HasOwnBody(ch.Job) {
+		if hasOwnBody(ch.Job) {
 			if err := c.set(pb, c.key.of(spaceBody, ch.Seq, partJob), ch.Job.Body); err != nil {
 				return err
 			}
@@ -178,12 +178,14 @@ func (*committer) set(pb *pebble.Batch, key, value []byte) error {
 	return pb.Set(key, value, nil)
 }
 
-// remove deletes all keys of a job.
-func (c *committer) remove(pb *pebble.Batch, seq uint64, stored Parts) error {
+// remove deletes all keys of a job. That its body has a key of its own follows from its size, and from Stored if the
+// limit was another one when it was written.
+func (c *committer) remove(pb *pebble.Batch, ch *Change) error {
+	seq := ch.Seq
 	if err := pb.SingleDelete(c.key.of(spaceJob, seq, partJob), nil); err != nil {
 		return err
 	}
-	if stored&HasBody != 0 {
+	if ch.Stored&HasBody != 0 || ch.BodyBytes > InlineBytes {
 		if err := pb.SingleDelete(c.key.of(spaceBody, seq, partJob), nil); err != nil {
 			return err
 		}
@@ -197,7 +199,7 @@ func (c *committer) remove(pb *pebble.Batch, seq uint64, stored Parts) error {
 		{HasFailure, partFailure, true},
 		{HasOutcome, partOutcome, true},
 	} {
-		if stored&p.has == 0 {
+		if ch.Stored&p.has == 0 {
 			continue
 		}
 		if err := pb.Delete(c.key.of(spaceJob, seq, p.part), nil); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // InlineBytes is the largest body that is kept within the record of its job. Larger ones have a key of their own, and
-// whoever removes the job must say so (HasBody). Chosen so that the start, which reads all records, stays fast.
+// whoever removes the job must tell the size. Chosen so that the start, which reads all records, stays fast.
 const InlineBytes = 1 << 10
 
 // Fields of a job, in the order in which they are written; the queue comes before them and the body behind. On disk:
@@ -45,12 +45,14 @@ const (
 	jobParent
 	jobAfter
 	jobGroup
+	jobCallbackFor
+	jobPriorFails
 
 	jobKnown = 1<<iota - 1
 )
 
-// HasOwnBody reports whether the body of j gets a key of its own.
-func HasOwnBody(j *core.Job) bool { return len(j.Body) > InlineBytes }
+// hasOwnBody reports whether the body of j gets a key of its own.
+func hasOwnBody(j *core.Job) bool { return len(j.Body) > InlineBytes }
 
 // appendJob encodes j without its Seq, which is in the key. Instants are written as their distance from CreatedAt.
 func appendJob(dst []byte, j *core.Job) []byte {
@@ -60,7 +62,7 @@ func appendJob(dst []byte, j *core.Job) []byte {
 	dst = binary.AppendUvarint(dst, f)
 	dst = appendText(dst, j.Queue)
 	if f&jobOrigin != 0 {
-		dst = append(dst, byte(j.Origin))
+		dst = binary.AppendUvarint(dst, uint64(j.Origin))
 	}
 	if f&jobCreatedAt != 0 {
 		dst = binary.AppendVarint(dst, int64(j.CreatedAt))
@@ -89,7 +91,7 @@ func appendJob(dst []byte, j *core.Job) []byte {
 }
 
 func jobFields(j *core.Job, isUUID bool) uint64 {
-	own := HasOwnBody(j)
+	own := hasOwnBody(j)
 	f := flag(len(j.Body) > 0 && !own, jobBody) | flag(own, jobBodyBytes) |
 		flag(j.Origin != 0, jobOrigin) | flag(j.CreatedAt != 0, jobCreatedAt) |
 		flag(isUUID, jobUUID) | flag(j.ID != "" && !isUUID, jobID) |
@@ -105,7 +107,8 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(j.UniqueUntil != 0, jobUniqueUntil) | flag(j.UniqueStart, jobUniqueStart) |
 		flag(j.RetainUntil != 0, jobRetainUntil) | flag(j.RetainFor != 0, jobRetainFor)
 	return f | flag(j.Ephemeral, jobEphemeral) | flag(j.ScheduledOrder, jobScheduledOrder) |
-		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Group != 0, jobGroup)
+		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Group != 0, jobGroup) |
+		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -172,7 +175,7 @@ func appendTimes(dst []byte, j *core.Job, f uint64) []byte {
 	return dst
 }
 
-// appendLinks writes jobParent to jobGroup. Links go to jobs nearby more often than not, so distances are short.
+// appendLinks writes jobParent to jobPriorFails. Links go to jobs nearby more often than not, so distances are short.
 func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	if f&jobParent != 0 {
 		dst = binary.AppendUvarint(dst, j.Parent)
@@ -182,6 +185,12 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	}
 	if f&jobGroup != 0 {
 		dst = binary.AppendUvarint(dst, j.Group)
+	}
+	if f&jobCallbackFor != 0 {
+		dst = binary.AppendUvarint(dst, j.CallbackFor)
+	}
+	if f&jobPriorFails != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.PriorFails))
 	}
 	return dst
 }
@@ -315,6 +324,12 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	}
 	if f&jobGroup != 0 {
 		j.Group = d.uvarint()
+	}
+	if f&jobCallbackFor != 0 {
+		j.CallbackFor = d.uvarint()
+	}
+	if f&jobPriorFails != 0 {
+		j.PriorFails = d.uint32()
 	}
 }
 

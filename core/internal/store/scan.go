@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -14,7 +16,7 @@ import (
 const scanTick = 1 << 14
 
 // Scan calls each for all jobs in the order of their Seq. The Record and all it points to are valid during the call
-// only, with the exception of Job.Queue and Job.Type, which may be kept. Bodies with a key of their own are not read,
+// only, with the exception of Job.Queue and Job.Type and of the strings and bytes of the Status, which may be kept. Bodies with a key of their own are not read,
 // failures and outcomes neither: Stored tells that they are there. An error of each ends the scan and is returned.
 // Progress, if not nil, is told now and then how many jobs have come and which part of all, from 0 to 1, that is about.
 func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float64), each func(*Record) error) error {
@@ -140,6 +142,7 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 		if err := decodeStatus(sc.statusBuf, seq, &sc.status); err != nil {
 			return err
 		}
+		detach(&sc.status)
 		r.Status = &sc.status
 		r.Stored |= HasStatus
 	case partFailure:
@@ -150,6 +153,13 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 		return fmt.Errorf("key with part %q: %w", part, ErrNewerFormat)
 	}
 	return nil
+}
+
+// detach gives st copies of its own of what is likely to be kept; few jobs have any of it.
+func detach(st *Status) {
+	st.Worker = strings.Clone(st.Worker)
+	st.Progress.Text = strings.Clone(st.Progress.Text)
+	st.Progress.Verbatim = bytes.Clone(st.Progress.Verbatim)
 }
 
 // ScanMarks calls each for all marks whose names start with prefix, in byte order. The value is valid during the call.

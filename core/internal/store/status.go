@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// Fields of a status, as for a job; the state comes before them. On disk.
+// Fields of a status, as for a job; the state comes before them. On disk. Those of an ordinary lease come first.
 const (
 	statusAttempts = 1 << iota
 	statusReadyAt
@@ -15,14 +15,20 @@ const (
 	statusLeaseFor
 	statusHolder
 	statusHolderFrom
+	statusPlaced
 	statusWorker
 	statusRequeued
 	statusFails
+	statusFailedAt
 	statusUnlocked
 	statusBroken
 	statusExpiresAt
 	statusWaiting
 	statusChildren
+	statusKidsBroken
+	statusClosed
+	statusTried
+	statusDoneFailed
 	statusNum
 	statusDen
 	statusVerbatim
@@ -33,21 +39,16 @@ const (
 )
 
 func appendStatus(dst []byte, seq uint64, s *Status) []byte {
-	p := &s.Progress
-	f := flag(s.Attempts != 0, statusAttempts) | flag(s.ReadyAt != 0, statusReadyAt) |
-		flag(s.LeasedAt != 0, statusLeasedAt) | flag(s.LeaseFor != 0, statusLeaseFor) |
-		flag(s.Holder != 0, statusHolder) | flag(s.HolderFrom != 0, statusHolderFrom) |
-		flag(s.Worker != "", statusWorker) | flag(s.Requeued, statusRequeued) | flag(s.Fails != 0, statusFails) |
-		flag(s.Unlocked, statusUnlocked) | flag(s.Broken, statusBroken) | flag(s.ExpiresAt != 0, statusExpiresAt) |
-		flag(len(s.Waiting) > 0, statusWaiting) | flag(s.Children != 0, statusChildren) |
-		flag(p.Num != 0, statusNum) | flag(p.Den != 0, statusDen) | flag(p.Verbatim != nil, statusVerbatim) |
-		flag(p.Text != "", statusText) | flag(p.UpdatedAt != 0, statusUpdatedAt)
+	f := statusFields(s)
 	dst = append(dst, recordVersion)
 	dst = binary.AppendUvarint(dst, f)
 	dst = binary.AppendUvarint(dst, uint64(s.State))
 	dst = appendLease(dst, s, f)
 	if f&statusFails != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.Fails))
+	}
+	if f&statusFailedAt != 0 {
+		dst = binary.AppendVarint(dst, int64(s.FailedAt))
 	}
 	if f&statusExpiresAt != 0 {
 		dst = binary.AppendVarint(dst, int64(s.ExpiresAt))
@@ -58,7 +59,22 @@ func appendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusChildren != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.Children))
 	}
-	return appendProgress(dst, p, f)
+	return appendProgress(dst, &s.Progress, f)
+}
+
+func statusFields(s *Status) uint64 {
+	p := &s.Progress
+	return flag(s.Attempts != 0, statusAttempts) | flag(s.ReadyAt != 0, statusReadyAt) |
+		flag(s.LeasedAt != 0, statusLeasedAt) | flag(s.LeaseFor != 0, statusLeaseFor) |
+		flag(s.Holder != 0, statusHolder) | flag(s.HolderFrom != 0, statusHolderFrom) |
+		flag(s.Placed, statusPlaced) | flag(s.Worker != "", statusWorker) | flag(s.Requeued, statusRequeued) |
+		flag(s.Fails != 0, statusFails) | flag(s.FailedAt != 0, statusFailedAt) | flag(s.Unlocked, statusUnlocked) |
+		flag(s.Broken, statusBroken) | flag(s.ExpiresAt != 0, statusExpiresAt) |
+		flag(len(s.Waiting) > 0, statusWaiting) | flag(s.Children != 0, statusChildren) |
+		flag(s.KidsBroken, statusKidsBroken) | flag(s.Closed, statusClosed) | flag(s.Tried, statusTried) |
+		flag(s.DoneFailed, statusDoneFailed) | flag(p.Num != 0, statusNum) | flag(p.Den != 0, statusDen) |
+		flag(p.Verbatim != nil, statusVerbatim) | flag(p.Text != "", statusText) |
+		flag(p.UpdatedAt != 0, statusUpdatedAt)
 }
 
 // appendLease writes statusAttempts to statusWorker.
@@ -115,12 +131,20 @@ func decodeStatus(b []byte, seq uint64, s *Status) error {
 	f := d.open(statusKnown)
 	s.State = core.State(d.byte())
 	d.lease(s, f)
+	s.Placed = f&statusPlaced != 0
 	s.Requeued = f&statusRequeued != 0
+	s.Unlocked = f&statusUnlocked != 0
+	s.Broken = f&statusBroken != 0
+	s.KidsBroken = f&statusKidsBroken != 0
+	s.Closed = f&statusClosed != 0
+	s.Tried = f&statusTried != 0
+	s.DoneFailed = f&statusDoneFailed != 0
 	if f&statusFails != 0 {
 		s.Fails = d.uint32()
 	}
-	s.Unlocked = f&statusUnlocked != 0
-	s.Broken = f&statusBroken != 0
+	if f&statusFailedAt != 0 {
+		s.FailedAt = core.Instant(d.varint())
+	}
 	if f&statusExpiresAt != 0 {
 		s.ExpiresAt = core.Instant(d.varint())
 	}

@@ -1,0 +1,366 @@
+package store
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+)
+
+// fullJob has every field set, to a value that no other field has.
+func fullJob() *core.Job {
+	return &core.Job{
+		Seq: 77, ID: "own id", Queue: "q", Type: "t", Body: []byte("body"), Format: core.Args, Origin: core.Faktory,
+		Attributes: []byte(`{"a":1}`), Priority: -9, CreatedAt: 1_790_000_000_000_000, ReadyAt: 1_790_000_000_000_001,
+		ExpiresAt: 253402300799_999999, StartBefore: 3, LeaseFor: 1800 * time.Second, MaxAttempts: 4, MaxFails: 26,
+		Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury, LeaseEnd: core.LeaseEndFail, DeadFor: core.DeadFor,
+		UniqueKey: "u", Unique: core.UniqueRefuse, UniqueUntil: 5, UniqueStart: true, RetainUntil: 6, RetainFor: 7,
+		Ephemeral: true, ScheduledOrder: true, Parent: 70, After: []uint64{71, 5, math.MaxUint64}, Group: 8,
+		CallbackFor: 9, PriorFails: 10,
+	}
+}
+
+func fullStatus() *Status {
+	return &Status{
+		State: core.Leased, Requeued: true, Unlocked: true, Broken: true, Attempts: 3, Fails: 2,
+		ReadyAt: 1_790_000_000_000_001, ExpiresAt: 1_790_000_000_000_002, LeasedAt: 1_790_000_000_000_003,
+		LeaseFor: time.Minute, Holder: core.HeldByNobody, HolderFrom: core.Workq, Worker: "w", Waiting: []uint64{9, 1},
+		Children: 12, FailedAt: 13, KidsBroken: true, Closed: true, Tried: true, DoneFailed: true, Placed: true,
+		Progress: core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
+	}
+}
+
+func fullFailure() *core.Failure {
+	return &core.Failure{
+		Type: "E", Message: "m", Backtrace: []string{"a", "", "b"}, FailedAt: 1, NextAt: 2, Count: 3, Exception: true,
+		Data: []byte("d"),
+	}
+}
+
+func fullOutcome() *core.Outcome {
+	return &core.Outcome{Success: true, Result: []byte("r"), Failure: fullFailure(), Cause: core.Cancelled}
+}
+
+// mustHaveNoZero fails when a field of the sample is zero: it was added to core and nobody taught the codec.
+func mustHaveNoZero(t *testing.T, v reflect.Value) {
+	t.Helper()
+	for i := range v.NumField() {
+		if v.Field(i).IsZero() {
+			t.Errorf("%s.%s is not set in the sample: is it encoded?", v.Type(), v.Type().Field(i).Name)
+		}
+	}
+}
+
+func TestEveryFieldIsKept(t *testing.T) {
+	t.Parallel()
+	mustHaveNoZero(t, reflect.ValueOf(*fullJob()))
+	mustHaveNoZero(t, reflect.ValueOf(*fullStatus()))
+	mustHaveNoZero(t, reflect.ValueOf(fullStatus().Progress))
+	mustHaveNoZero(t, reflect.ValueOf(*fullFailure()))
+	mustHaveNoZero(t, reflect.ValueOf(*fullOutcome()))
+
+	var st Status
+	if err := decodeStatus(appendStatus(nil, 77, fullStatus()), 77, &st); err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, &st, fullStatus())
+	var o core.Outcome
+	if _, err := decodeOutcome(appendOutcome(nil, fullOutcome()), &o); err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, &o, fullOutcome())
+}
+
+func wantSame(t *testing.T, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestJobsComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*core.Job){
+		"every field":       func(*core.Job) {},
+		"no field":          func(j *core.Job) { *j = core.Job{Seq: j.Seq} },
+		"type as queue":     func(j *core.Job) { j.Type = j.Queue },
+		"uuid":              func(j *core.Job) { j.ID = "6ba7b810-9dad-41d1-80b4-00c04fd430c4" },
+		"upper-case uuid":   func(j *core.Job) { j.ID = "6BA7B810-9DAD-41D1-80B4-00C04FD430C4" },
+		"nearly a uuid":     func(j *core.Job) { j.ID = "6ba7b810-9dad-41d1-80b4_00c04fd430c4" },
+		"not quite hex":     func(j *core.Job) { j.ID = "6ba7b810-9dad-41d1-80b4-00c04fd430cg" },
+		"no body":           func(j *core.Job) { j.Body = nil },
+		"largest inline":    func(j *core.Job) { j.Body = bytes.Repeat([]byte("x"), InlineBytes) },
+		"extreme instants":  func(j *core.Job) { j.CreatedAt, j.ReadyAt, j.ExpiresAt = math.MinInt64, math.MaxInt64, -1 },
+		"extreme durations": func(j *core.Job) { j.LeaseFor, j.DeadFor, j.RetainFor = math.MinInt64, math.MaxInt64, -1 },
+		"extreme numbers": func(j *core.Job) {
+			j.Priority, j.MaxAttempts, j.MaxFails, j.Parent, j.Group = math.MinInt32, math.MaxUint32, math.MaxUint32,
+				math.MaxUint64, math.MaxUint64
+		},
+		"names that are no text": func(j *core.Job) { j.Queue, j.Type, j.UniqueKey = "\x00\xff", "\xfe", "\n" },
+		"unknown enumerations":   func(j *core.Job) { j.Format, j.Origin, j.Unique = 200, 101, 202 },
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := fullJob()
+			change(want)
+			got := new(core.Job)
+			size, err := decodeJob(appendJob([]byte("before"), want)[len("before"):], want.Seq, got, nil, nil)
+			if err != nil || size != 0 {
+				t.Fatal(size, err)
+			}
+			wantSame(t, got, want)
+		})
+	}
+}
+
+func TestLargeBodyIsOnlyCounted(t *testing.T) {
+	t.Parallel()
+	j := fullJob()
+	j.Body = make([]byte, InlineBytes+1)
+	record := appendJob(nil, j)
+	if len(record) > 200 {
+		t.Errorf("record of %d bytes holds the body", len(record))
+	}
+	got := new(core.Job)
+	size, err := decodeJob(record, j.Seq, got, nil, nil)
+	if err != nil || size != len(j.Body) || got.Body != nil {
+		t.Errorf("size %d, body of %d bytes, %v", size, len(got.Body), err)
+	}
+}
+
+func TestPlainJobCostsFewBytes(t *testing.T) {
+	t.Parallel()
+	j := &core.Job{Queue: "resize", Type: "resize", Body: make([]byte, 100), Origin: core.Gearman, CreatedAt: 1_790_000_000_000_000}
+	if n := len(appendJob(nil, j)) - len(j.Queue) - len(j.Body); n > 12 {
+		t.Errorf("%d bytes beside queue and body", n)
+	}
+	st := &Status{State: core.Leased, Attempts: 1, ReadyAt: j.CreatedAt, LeasedAt: j.CreatedAt + 90_000, Placed: true}
+	if n := len(appendStatus(nil, 1, st)); n > 18 {
+		t.Errorf("%d bytes of status", n)
+	}
+}
+
+// The bytes on disk are a promise: these records were written by the first version.
+func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
+	t.Parallel()
+	job := new(core.Job)
+	wantHex(t, "job", appendJob(nil, fullJob()), jobV1)
+	if _, err := decodeJob(mustHex(t, jobV1), 77, job, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, job, fullJob())
+	wantHex(t, "status", appendStatus(nil, 77, fullStatus()), statusV1)
+	wantHex(t, "outcome", appendOutcome(nil, fullOutcome()), outcomeV1)
+}
+
+const (
+	jobV1     = "01"
+	statusV1  = "01"
+	outcomeV1 = "01"
+)
+
+func wantHex(t *testing.T, what string, got []byte, want string) {
+	t.Helper()
+	if hex.EncodeToString(got) != strings.ReplaceAll(want, " ", "") {
+		t.Errorf("%s is written as\n%x instead of\n%s", what, got, want)
+	}
+}
+
+func mustHex(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestRecordsThatAreNotWhole(t *testing.T) {
+	t.Parallel()
+	j := fullJob()
+	j.Body = nil // with it, a shorter record is a shorter body
+	whole := appendJob(nil, j)
+	for n := range len(whole) {
+		if _, err := decodeJob(whole[:n], 77, new(core.Job), nil, nil); !errors.Is(err, errCut) {
+			t.Errorf("job cut at %d of %d: %v", n, len(whole), err)
+		}
+	}
+	if _, err := decodeJob(append(whole, 0), 77, new(core.Job), nil, nil); !errors.Is(err, errTrailing) {
+		t.Errorf("job with one byte more: %v", err)
+	}
+	whole = appendStatus(nil, 77, fullStatus())
+	for n := range len(whole) {
+		if err := decodeStatus(whole[:n], 77, new(Status)); !errors.Is(err, errCut) {
+			t.Errorf("status cut at %d of %d: %v", n, len(whole), err)
+		}
+	}
+	whole = appendFailure(nil, fullFailure())
+	for n := range len(whole) {
+		if _, err := decodeFailure(whole[:n], new(core.Failure)); !errors.Is(err, errCut) {
+			t.Errorf("failure cut at %d of %d: %v", n, len(whole), err)
+		}
+	}
+}
+
+func TestRecordsOfANewerVersionAreRefused(t *testing.T) {
+	t.Parallel()
+	newer := map[string][]byte{
+		"version": {recordVersion + 1, 0, 0},
+		"field":   {recordVersion, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01},
+	}
+	for name, b := range newer {
+		if _, err := decodeJob(b, 1, new(core.Job), nil, nil); !errors.Is(err, ErrNewerFormat) {
+			t.Errorf("job with a newer %s: %v", name, err)
+		}
+		if err := decodeStatus(b, 1, new(Status)); !errors.Is(err, ErrNewerFormat) {
+			t.Errorf("status with a newer %s: %v", name, err)
+		}
+		if _, err := decodeOutcome(b, new(core.Outcome)); !errors.Is(err, ErrNewerFormat) {
+			t.Errorf("outcome with a newer %s: %v", name, err)
+		}
+		if _, err := decodeFailure(b, new(core.Failure)); !errors.Is(err, ErrNewerFormat) {
+			t.Errorf("failure with a newer %s: %v", name, err)
+		}
+	}
+}
+
+func TestAwayRecordHasNoFields(t *testing.T) {
+	t.Parallel()
+	var e core.Failure
+	var o core.Outcome
+	if away, err := decodeFailure(awayRecord, &e); !away || err != nil {
+		t.Error(away, err)
+	}
+	if away, err := decodeOutcome(awayRecord, &o); !away || err != nil {
+		t.Error(away, err)
+	}
+	if _, err := decodeFailure([]byte{recordVersion, partAway | 2, 1, 'x'}, &e); !errors.Is(err, errFields) {
+		t.Error(err)
+	}
+	inner := append([]byte{recordVersion, outcomeFailure, 2}, awayRecord...)
+	if _, err := decodeOutcome(inner, &o); !errors.Is(err, errFields) {
+		t.Error(err)
+	}
+}
+
+func TestEncodingNeedsNoMemory(t *testing.T) {
+	job, st, e := fullJob(), fullStatus(), fullFailure()
+	buf := make([]byte, 0, 4096)
+	got := testing.AllocsPerRun(100, func() {
+		buf = appendFailure(appendStatus(appendJob(buf[:0], job), 77, st), e)
+	})
+	if got != 0 {
+		t.Errorf("%v allocations", got)
+	}
+}
+
+func TestDecodingInAScanNeedsNoMemory(t *testing.T) {
+	j := fullJob()
+	j.ID, j.After = "6ba7b810-9dad-41d1-80b4-00c04fd430c4", nil
+	record, known, room := appendJob(nil, j), names{known: map[string]string{}}, new([36]byte)
+	status, st, job := appendStatus(nil, 77, fullStatus()), &Status{Waiting: make([]uint64, 8)}, new(core.Job)
+	got := testing.AllocsPerRun(100, func() {
+		if _, err := decodeJob(record, 77, job, &known, room); err != nil {
+			t.Error(err)
+		}
+		if err := decodeStatus(status, 77, st); err != nil {
+			t.Error(err)
+		}
+	})
+	if got != 0 {
+		t.Errorf("%v allocations", got)
+	}
+}
+
+// FuzzDecode: no bytes make a decoder panic, and what it accepts is written and read again to the same.
+func FuzzDecode(f *testing.F) {
+	f.Add(appendJob(nil, fullJob()))
+	f.Add(appendStatus(nil, 77, fullStatus()))
+	f.Add(appendFailure(nil, fullFailure()))
+	f.Add(appendOutcome(nil, fullOutcome()))
+	f.Add(awayRecord)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		job, job2 := new(core.Job), new(core.Job)
+		if size, err := decodeJob(b, 77, job, nil, nil); err == nil && size == 0 && len(job.Body) <= InlineBytes {
+			if _, err := decodeJob(appendJob(nil, job), 77, job2, nil, nil); err != nil {
+				t.Errorf("job %+v: %v", job, err)
+			}
+			emptyIsNil(job)
+			wantSame(t, job2, job)
+		}
+		st, st2 := new(Status), new(Status)
+		if err := decodeStatus(b, 77, st); err == nil {
+			if err := decodeStatus(appendStatus(nil, 77, st), 77, st2); err != nil {
+				t.Errorf("status %+v: %v", st, err)
+			}
+			st.Waiting, st2.Waiting = notNil(st.Waiting), notNil(st2.Waiting)
+			wantSame(t, st2, st)
+		}
+		o, o2 := new(core.Outcome), new(core.Outcome)
+		if away, err := decodeOutcome(b, o); err == nil && !away {
+			if _, err := decodeOutcome(appendOutcome(nil, o), o2); err != nil {
+				t.Errorf("outcome %+v: %v", o, err)
+			}
+			if !bytes.Equal(o.Result, o2.Result) || o.Success != o2.Success || (o.Failure == nil) != (o2.Failure == nil) {
+				t.Errorf("\n got %+v\nwant %+v", o2, o)
+			}
+		}
+	})
+}
+
+// emptyIsNil gives j the form in which empty fields come back.
+func emptyIsNil(j *core.Job) {
+	if len(j.Body) == 0 {
+		j.Body = nil
+	}
+	if len(j.Attributes) == 0 {
+		j.Attributes = nil
+	}
+	if len(j.After) == 0 {
+		j.After = nil
+	}
+}
+
+func notNil(s []uint64) []uint64 {
+	if s == nil {
+		return []uint64{}
+	}
+	return s
+}
+
+// FuzzJob: whatever a job is made of, it comes back.
+func FuzzJob(f *testing.F) {
+	f.Add("id", "q", "t", []byte("b"), []byte("a"), "u", int64(1), int64(2), int64(-3), uint64(4), uint32(5), int32(-6), byte(7))
+	f.Fuzz(func(t *testing.T, id, q, typ string, body, attrs []byte, u string, at, span, rel int64, seq uint64, n uint32,
+		prio int32, enum byte,
+	) {
+		if len(body) > InlineBytes {
+			body = body[:InlineBytes]
+		}
+		want := &core.Job{
+			Seq: seq, ID: id, Queue: q, Type: typ, Body: body, Attributes: attrs, UniqueKey: u, CreatedAt: core.Instant(at),
+			ReadyAt: core.Instant(rel), ExpiresAt: core.Instant(span), StartBefore: core.Instant(at ^ rel),
+			LeaseFor: time.Duration(span), DeadFor: time.Duration(rel), MaxFails: n, MaxAttempts: ^n, Priority: prio,
+			Format: core.Format(enum), Origin: core.Protocol(enum >> 2), Backoff: core.Backoff(enum >> 1), Parent: uint64(rel),
+			After: []uint64{seq, uint64(at)}, Group: uint64(span), UniqueStart: enum&1 != 0,
+			RetainUntil: core.Instant(^at), RetainFor: time.Duration(at),
+		}
+		got := new(core.Job)
+		if _, err := decodeJob(appendJob(nil, want), seq, got, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		emptyIsNil(want)
+		if want.Type == "" {
+			want.Type = want.Queue
+		}
+		wantSame(t, got, want)
+	})
+}
