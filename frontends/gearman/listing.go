@@ -94,7 +94,7 @@ func (s *session) writeJobs(jobs []core.JobInfo) {
 			retries--
 		}
 		stored := 1
-		if j.Job != nil && j.Job.Ephemeral {
+		if j.Ephemeral {
 			stored = 0
 		}
 		b = appendColumn(appendColumn(appendColumn(s.f.handles.add(b, j.Seq), retries), 0), stored)

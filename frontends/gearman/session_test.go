@@ -1,0 +1,116 @@
+package gearman
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/frontendtest"
+)
+
+// maker builds the front-end for a stage, with options changed by the test.
+func maker(change func(*Options)) frontendtest.Maker {
+	return func(b core.Broker) frontends.Frontend {
+		o := testOptions()
+		o.MaxBodyBytes = 256 << 10
+		if change != nil {
+			change(&o)
+		}
+		return New(b, o)
+	}
+}
+
+// encodeLine makes the bytes of a transcript line. A packet is written by its name and its fields, between bars:
+//
+//	SUBMIT_JOB resize|unique|data
+//	RES WORK_COMPLETE H:host:1|result
+//
+// RES is for what the server sends under a name that workers use too. Anything else is text.
+func encodeLine(text string) ([]byte, error) {
+	line, fromServer := strings.CutPrefix(text, "RES ")
+	name, rest, hasFields := strings.Cut(line, " ")
+	for typ := canDo; typ < packetTypes; typ++ {
+		if layouts[typ].name != name {
+			continue
+		}
+		var fields []string
+		if hasFields {
+			for _, f := range strings.Split(rest, "|") {
+				b, err := frontendtest.Unescape(f)
+				if err != nil {
+					return nil, err
+				}
+				fields = append(fields, string(b))
+			}
+		}
+		if layouts[typ].request && !fromServer {
+			return request(typ, fields...), nil
+		}
+		return answer(typ, fields...), nil
+	}
+	return frontendtest.Unescape(text)
+}
+
+func TestTranscripts(t *testing.T) {
+	t.Parallel()
+	for dir, change := range map[string]func(*Options){
+		"testdata":            nil,
+		"testdata/retries":    func(o *Options) { o.JobRetries = 2 },
+		"testdata/prefix":     func(o *Options) { o.HandlePrefix = "X" },
+		"testdata/exceptions": func(o *Options) { o.ExceptionsForAll = true },
+		"testdata/namespace":  func(o *Options) { o.Namespace = "g." },
+	} {
+		frontendtest.Script{
+			Stage:  func(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, maker(change)) },
+			Encode: encodeLine,
+		}.PlayAll(t, dir)
+	}
+}
+
+// readPacket reads one packet from the server.
+func readPacket(c *frontendtest.Client) (packetType, []string) {
+	head := c.Read(headerBytes)
+	payload := c.Read(int(binary.BigEndian.Uint32(head[8:])))
+	return packetType(binary.BigEndian.Uint32(head[4:])), strings.Split(string(payload), "\x00")
+}
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	frontendtest.Run(t, frontendtest.Dialect{
+		New: maker(nil),
+		SubmitRequest: func(n int, queue, body string) []byte {
+			return request(submitJobBg, queue, fmt.Sprintf("unique-%d", n), body)
+		},
+		SubmitReply: func(c *frontendtest.Client, _ int) {
+			if typ, fields := readPacket(c); typ != jobCreated {
+				panic(fmt.Sprintf("packet %d %q, want JOB_CREATED", typ, fields))
+			}
+		},
+		Lease: func(c *frontendtest.Client, queue string) (frontendtest.Leased, bool) {
+			c.SendBytes(append(request(canDo, queue), request(grabJob)...))
+			typ, fields := readPacket(c)
+			if typ == noJob {
+				return frontendtest.Leased{}, false
+			}
+			return frontendtest.Leased{ID: fields[0], Queue: fields[1], Body: strings.Join(fields[2:], "\x00")}, true
+		},
+		Complete: func(c *frontendtest.Client, job frontendtest.Leased) {
+			c.SendBytes(request(workComplete, job.ID, "result"))
+		},
+		Released: true,
+		Ping:     request(echoReq, "ping"),
+		Pong:     func(c *frontendtest.Client) { c.WantBytes(answer(echoRes, "ping")) },
+		Garbage: [][]byte{
+			header(requestMagic, 0, 0), header(requestMagic, 43, 4), header(requestMagic, 0x80000000, 0),
+			header(requestMagic, 0xffffffff, 0xffffffff), header(answerMagic, 1, 0), []byte("\x00BAD"),
+			request(submitJob, "f"), request(submitJob), request(getStatus, strings.Repeat("x", 64)),
+			request(canDoTimeout, "f", "99999999999999999999"), request(submitJobEpoch, "f", "u", "99999999999999999999", ""),
+			request(workStatus, "H:host:1", "x", "99999999999999"), request(setClientID, strings.Repeat("x", 1000)),
+			[]byte("a b c d e f g h\r\n"), []byte(strings.Repeat("x", 10_000)), []byte(" status\r\n"),
+		},
+		Oversize: header(requestMagic, uint32(submitJobBg), 1<<31),
+	})
+}
