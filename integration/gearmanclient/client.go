@@ -119,8 +119,11 @@ func Append(b []byte, t Type, args ...string) []byte {
 func (c *Client) Send(t Type, args ...string) error { return c.Write(Append(nil, t, args...)) }
 
 // Write writes bytes as they are.
-func (c *Client) Write(b []byte) error {
-	if err := c.conn.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
+func (c *Client) Write(b []byte) error { return c.WriteWithin(time.Minute, b) }
+
+// WriteWithin writes bytes to a server that may have stopped reading.
+func (c *Client) WriteWithin(d time.Duration, b []byte) error {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(d)); err != nil {
 		return err
 	}
 	_, err := c.conn.Write(b)

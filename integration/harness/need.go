@@ -17,10 +17,12 @@ var packages = map[string]string{
 	"gearadmin":  "gearman-tools",
 	"gearmand":   "gearman-job-server",
 	"beanstalkd": "beanstalkd",
-	"php":        "php-cli",
-	"perl":       "perl",
-	"node":       "nodejs",
-	"npm":        "npm",
+
+	"redis-server": "redis-server",
+	"php":          "php-cli",
+	"perl":         "perl",
+	"node":         "nodejs",
+	"npm":          "npm",
 	// Not programs but libraries of one:
 	"php-gearman":  "php-gearman",
 	"perl-gearman": "libgearman-client-perl",

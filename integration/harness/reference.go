@@ -18,6 +18,12 @@ func OursOnly(t testing.TB) {
 	}
 }
 
+// Reference is the path of the Faktory server's program.
+func Reference(t testing.TB) string {
+	t.Helper()
+	return program(t, "faktory", server.BuildFaktory)
+}
+
 // startReference starts gearmand and Faktory where a test expects the broker.
 func startReference(t testing.TB, o Options) *Broker {
 	t.Helper()
@@ -31,7 +37,7 @@ func startReference(t testing.TB, o Options) *Broker {
 		t.Fatal(err)
 	}
 	t.Cleanup(gearmand.Kill)
-	faktory, err := server.StartFaktory(program(t, "faktory", server.BuildFaktory), t.TempDir(), o.Password)
+	faktory, err := server.StartFaktory(Reference(t), t.TempDir(), o.Password)
 	if err != nil {
 		t.Fatal(err)
 	}

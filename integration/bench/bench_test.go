@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"broker/integration/harness"
+	"broker/integration/server"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+
+func TestEveryModeRunsAgainstEveryServer(t *testing.T) {
+	built := programs{}
+	for _, g := range groups(built, nil, []string{"sync", "none"}) {
+		for _, c := range g.contenders {
+			t.Run(g.name+", "+c.name, func(t *testing.T) {
+				t.Parallel()
+				c := ready(t, c)
+				for _, m := range modes() {
+					if !m.fits(c.dialect) {
+						continue
+					}
+					f, err := measure(t.TempDir(), m, c, 300)
+					if err != nil {
+						t.Fatalf("mode %s: %v", m.letter, err)
+					}
+					if f.submitsPerSec <= 0 || (m.rate != "bytes/job" && (f.jobsPerSec <= 0 || f.p50 <= 0 || f.p99 < f.p50)) {
+						t.Errorf("mode %s: %+v", m.letter, f)
+					}
+				}
+			})
+		}
+	}
+}
+
+// ready gives a contender the program it needs, or leaves the test out.
+func ready(t *testing.T, c contender) contender {
+	t.Helper()
+	if c.ours {
+		binary := harness.Binary(t)
+		addr := map[dialect]func(*server.BrokerServer) string{
+			gearman{}: func(b *server.BrokerServer) string { return b.Gearman },
+			workq{}:   func(b *server.BrokerServer) string { return b.Workq },
+			faktory{}: func(b *server.BrokerServer) string { return b.Faktory },
+		}[c.dialect]
+		durability := c.name[len("broker "):]
+		c.start = func(dir string) (*running, error) { return broker(binary, dir, durability, addr) }
+		return c
+	}
+	switch c.dialect.(type) {
+	case gearman:
+		harness.Need(t, "gearmand")
+	case beanstalk:
+		harness.Need(t, "beanstalkd")
+	case faktory:
+		harness.Need(t, "redis-server")
+		binary := harness.Reference(t)
+		c.start = func(dir string) (*running, error) { return peer(server.StartFaktory(binary, dir, "")) }
+	}
+	return c
+}
+
+func TestHistogramQuantiles(t *testing.T) {
+	var h histogram
+	for i := range int64(1000) {
+		h.add((i + 1) * int64(time.Microsecond))
+	}
+	for q, want := range map[float64]time.Duration{0.5: 500 * time.Microsecond, 0.99: 990 * time.Microsecond} {
+		if got := h.quantile(q); got < want*95/100 || got > want*105/100 {
+			t.Errorf("quantile %v is %v, not about %v", q, got, want)
+		}
+	}
+}
+
+func TestIDsAreCanonicalUUIDs(t *testing.T) {
+	ids := newIDs()
+	seen := map[string]bool{}
+	for n := range 1000 {
+		id := string(ids.append(nil, n))
+		if len(id) != 36 || id[14] != '4' || id[19] != '8' || seen[id] {
+			t.Fatalf("id %q", id)
+		}
+		seen[id] = true
+	}
+}

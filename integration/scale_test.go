@@ -1,0 +1,240 @@
+package integration_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+	"broker/integration/server"
+	"broker/integration/workqclient"
+
+	faktory "github.com/contribsys/faktory/client"
+)
+
+func TestThousandsOfWorkersAreListedWhileOthersWork(t *testing.T) {
+	harness.OursOnly(t) // not parallel: its times would be those of the other tests
+	b := start(t)
+	const workers, functions, perWorker = 5000, 1000, 3
+	for i := range workers {
+		w := dialGearman(t, b)
+		var packets []byte
+		for k := range perWorker {
+			packets = gearmanclient.Append(packets, gearmanclient.CanDo, fmt.Sprintf("function-%04d", (i+k)%functions))
+		}
+		check(t, w.Write(gearmanclient.Append(packets, gearmanclient.PreSleep)))
+	}
+	submitMany(t, b, "idle-queue", 100_000)
+
+	// An echo on another connection must not wait for the lists.
+	stop, slowest := make(chan struct{}), make(chan time.Duration)
+	go func() { slowest <- slowestEcho(t, b, stop) }() // ends with stop, below
+	c := dialGearman(t, b)
+	// Beside the workers and their functions there are the queue and a few connections of this test.
+	for command, rows := range map[string]int{"status": functions, "workers": workers} {
+		begin := time.Now()
+		lines, err := c.AdminList(command)
+		check(t, err)
+		if n := len(lines); n <= rows || n > rows+5 {
+			t.Errorf("%s has %d rows, for %d", command, n, rows)
+		}
+		if took := time.Since(begin); took > 5*time.Second { // one second on a machine that does nothing else
+			t.Errorf("%s took %v", command, took)
+		}
+	}
+	close(stop)
+	if worst := <-slowest; worst > 2*time.Second {
+		t.Errorf("an echo beside the lists took %v", worst)
+	}
+}
+
+func slowestEcho(t *testing.T, b *harness.Broker, stop <-chan struct{}) time.Duration {
+	c := dialGearman(t, b)
+	var worst time.Duration
+	for {
+		select {
+		case <-stop:
+			return worst
+		default:
+		}
+		begin := time.Now()
+		err := c.Send(gearmanclient.EchoReq, "x")
+		if err == nil {
+			_, err = c.Expect(gearmanclient.EchoRes, harness.Patience)
+		}
+		if err != nil {
+			t.Error(err)
+			return worst
+		}
+		worst = max(worst, time.Since(begin))
+	}
+}
+
+// submitMany puts jobs into a queue, a thousand in flight at a time.
+func submitMany(t *testing.T, b *harness.Broker, queue string, jobs int) {
+	t.Helper()
+	c := dialGearman(t, b)
+	const burst = 1000
+	var packets []byte
+	for range burst {
+		packets = gearmanclient.Append(packets, gearmanclient.SubmitJobBg, queue, "", "0123456789abcdef")
+	}
+	for range jobs / burst {
+		check(t, c.Write(packets))
+		for range burst {
+			_, err := c.Expect(gearmanclient.JobCreated, harness.Patience)
+			check(t, err)
+		}
+	}
+}
+
+func TestAPushWakesExactlyOneOfManyFetches(t *testing.T) {
+	b := start(t) // not parallel: its times would be those of the other tests
+	harness.OursOnly(t)
+	const fetchers = 300
+	type fetched struct {
+		jid string
+		at  time.Time
+	}
+	got := make(chan fetched, fetchers)
+	var done sync.WaitGroup
+	stop := make(chan struct{})
+	for range fetchers {
+		c := dialFaktory(t, b)
+		done.Go(func() { // ends with stop
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				job, err := c.Fetch("q1", "q2", "q3", "q4", "woken")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if job != nil {
+					got <- fetched{job.Jid, time.Now()}
+				}
+			}
+		})
+	}
+	pusher := dialFaktory(t, b)
+	const pushes = 100
+	latencies := make([]time.Duration, pushes)
+	for i := range latencies {
+		job := fktJob("woken", i)
+		begin := time.Now()
+		check(t, pusher.Push(job))
+		select {
+		case f := <-got:
+			equal(t, "jid", f.jid, job.Jid)
+			latencies[i] = f.at.Sub(begin)
+		case <-time.After(harness.Patience):
+			t.Fatal("no fetch was woken")
+		}
+	}
+	close(stop)
+	done.Wait()
+	equal(t, "jobs fetched beyond those pushed", len(got), 0)
+	slices.Sort(latencies)
+	if median := latencies[pushes/2]; median > 100*time.Millisecond { // 2 ms on a machine that does nothing else
+		t.Errorf("a push reaches a waiting fetch after %v, in the median", median)
+	}
+	t.Logf("push to fetch: median %v, slowest %v", latencies[pushes/2], latencies[pushes-1])
+}
+
+func TestClientsThatDoNotReadCostBoundedMemoryAndNobodysTime(t *testing.T) {
+	harness.OursOnly(t) // not parallel: it measures memory
+	b := start(t)
+	w := dialGearman(t, b)
+	check(t, w.Send(gearmanclient.CanDo, "large"))
+	before, err := server.ResidentBytes(b.PID())
+	check(t, err)
+	// Each of these asks for echoes without end and reads none; the broker cuts it off at some point, or stops reading.
+	const deaf, packet, packets = 10, 1 << 20, 256
+	payload := strings.Repeat("x", packet)
+	var writers sync.WaitGroup
+	for range deaf {
+		c := dialGearman(t, b)
+		writers.Go(func() { // ends when all is written, or the connection breaks or is stuck
+			for range packets {
+				if c.WriteWithin(2*time.Second, gearmanclient.Append(nil, gearmanclient.EchoReq, payload)) != nil {
+					return
+				}
+			}
+		})
+	}
+	bystander := dialGearman(t, b)
+	for range 20 {
+		check(t, bystander.Send(gearmanclient.EchoReq, "still quick?"))
+		_, err := bystander.Expect(gearmanclient.EchoRes, harness.Patience)
+		check(t, err)
+	}
+	writers.Wait()
+	after, err := server.ResidentBytes(b.PID())
+	check(t, err)
+	if grown, most := after-before, int64(deaf*packet*packets/2); grown > most {
+		t.Errorf("%d clients that do not read cost %d MiB", deaf, grown>>20)
+	}
+	handle, err := bystander.Submit(gearmanclient.SubmitJob, "large", "", "x")
+	check(t, err)
+	_, _, _, _, err = w.Grab(harness.Patience)
+	check(t, err)
+	check(t, w.Send(gearmanclient.WorkComplete, handle, "done"))
+	_, err = bystander.Expect(gearmanclient.WorkComplete, harness.Patience)
+	check(t, err)
+}
+
+func TestIdleConnectionsAreCheap(t *testing.T) {
+	harness.OursOnly(t) // not parallel: it measures memory
+	b := start(t)
+	before, err := server.ResidentBytes(b.PID())
+	check(t, err)
+	const each = 2000
+	for range each {
+		_ = dialGearman(t, b)
+		_ = dialWorkq(t, b)
+		_ = dialFaktory(t, b)
+	}
+	after, err := server.ResidentBytes(b.PID())
+	check(t, err)
+	perConnection := (after - before) / (3 * each)
+	t.Logf("%d bytes a connection", perConnection)
+	if perConnection > 40<<10 { // twice what 20,000 in 400 MB allow
+		t.Errorf("%d bytes a connection", perConnection)
+	}
+}
+
+func TestGarbageOnAnyPortHurtsNobody(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := start(t)
+	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	garbage := []string{
+		strings.Repeat("\x00", 4096), strings.Repeat("A", 2<<20), strings.Repeat("\r\n", 1000), "\x00REQ\xff\xff\xff\xff\xff\xff\xff\xff",
+		"HELLO {" + strings.Repeat("{\"a\":", 100_000) + "\r\n", "PUSH {}\r\n", "add x y z\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "HELLO {\"v\":2}\r\nPUSH [[[[\r\nFETCH\r\nEND\r\n",
+	}
+	for _, addr := range []string{b.Gearman, b.Workq, b.Faktory, b.HTTP} {
+		for _, bytes := range garbage {
+			c, err := workqclient.Dial(addr)
+			check(t, err)
+			_ = c.Send([]byte(bytes)) // the broker may close while we write
+			check(t, c.Close())
+		}
+	}
+	check(t, gearman.Send(gearmanclient.EchoReq, "x"))
+	_, err := gearman.Expect(gearmanclient.EchoRes, harness.Patience)
+	check(t, err)
+	_, err = wq.Lease(0, "q")
+	wantIs(t, err, workqclient.ErrTimeout)
+	check(t, fkt.Push(faktory.NewJob("alive")))
+	if b.Exited() {
+		t.Fatal("the broker has ended")
+	}
+}
