@@ -40,7 +40,7 @@ func ParseListen(text string) ([]Address, error) {
 func parseAddress(text string) (Address, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		if path == "" {
-			return Address{}, errors.New("no path after unix:")
+			return Address{}, errors.New("unix socket without a path")
 		}
 		const longest = 107 // what the kernel's socket address holds
 		if len(path) > longest {

@@ -45,7 +45,9 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 		c := dial(t)
 		go func() {
 			for i := range 2000 {
-				fmt.Fprintf(c, "echo %d\nlater l%d\n", i, i)
+				if _, err := fmt.Fprintf(c, "echo %d\nlater l%d\n", i, i); err != nil {
+					return // the reading side tells what is missing
+				}
 			}
 		}()
 		for i := range 2000 {

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -287,7 +289,7 @@ func (c *client) want(lines ...string) {
 func (c *client) wantEnd() string {
 	c.t.Helper()
 	rest, err := io.ReadAll(c.r)
-	if ne, ok := err.(net.Error); ok && ne.Timeout() {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.t.Fatalf("connection still open after %d bytes", len(rest))
 	}
 	return string(rest)

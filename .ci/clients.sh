@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Installs the programs of others that the integration tests drive the broker with. What cannot be installed is named and
+# its tests are skipped; where CI is "true" nothing may be missing, and this fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Debian's packages and, for each, a command that succeeds if what the tests use of it is there.
+probe() {
+	case "$1" in
+	gearman-job-server) PATH="$PATH:/usr/sbin:/sbin" command -v gearmand ;;
+	gearman-tools) command -v gearman && command -v gearadmin ;;
+	libgearman-dev) [ -e /usr/include/libgearman/gearman.h ] ;;
+	php-cli) command -v php ;;
+	php-gearman) php -r 'exit(extension_loaded("gearman") ? 0 : 1);' ;;
+	libgearman-client-perl) perl -MGearman::Client -MGearman::Worker -e 1 ;;
+	redis-server) command -v redis-server ;;
+	ruby) command -v ruby ;;
+	beanstalkd) PATH="$PATH:/usr/sbin:/sbin" command -v beanstalkd ;;
+	nodejs) command -v node ;;
+	npm) command -v npm ;;
+	esac >/dev/null 2>&1
+}
+
+packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman libgearman-client-perl redis-server ruby
+	beanstalkd nodejs npm)
+
+missing=()
+lack() {
+	for p in "${packages[@]}"; do
+		probe "$p" || missing+=("$p")
+	done
+}
+
+lack
+if [ ${#missing[@]} -gt 0 ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+	echo "install ${missing[*]}"
+	# The packages of servers would start them: the tests start their own, on ports of their own.
+	policy=/usr/sbin/policy-rc.d
+	if [ ! -e "$policy" ]; then
+		printf '#!/bin/sh\nexit 101\n' >"$policy"
+		chmod +x "$policy"
+		trap 'rm -f "$policy"' EXIT
+	fi
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -q || echo "the list of packages could not be renewed"
+	for p in "${missing[@]}"; do
+		apt-get install -q -y --no-install-recommends "$p" || echo "$p could not be installed"
+	done
+	missing=()
+	lack
+fi
+
+if ! [ -e integration/clients/node/node_modules/faktory-worker/package.json ]; then
+	if ! (cd integration/clients/node && npm ci --no-audit --no-fund); then
+		missing+=("the packages of integration/clients/node")
+	fi
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+	echo "missing: ${missing[*]}"
+	if [ "${CI:-}" = true ]; then
+		echo "nothing may be skipped where CI is true"
+		exit 1
+	fi
+	echo "the tests that need them are skipped"
+fi

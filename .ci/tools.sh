@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Installs the Go programs that make check needs, at fixed versions, into bin/tools. One that is there already in the
+# right version, or lies so in GOPATH/bin, is not built again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools=(
+	"gofumpt mvdan.cc/gofumpt v0.12.0"
+	"golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint v2.15.0"
+	"deadcode golang.org/x/tools/cmd/deadcode v0.52.0"
+)
+
+# version_of PROGRAM prints the version of the module that a Go program was built from.
+version_of() {
+	go version -m "$1" 2>/dev/null | awk '$1 == "mod" { print $3; exit }'
+}
+
+mkdir -p bin/tools
+for tool in "${tools[@]}"; do
+	read -r name package version <<<"$tool"
+	[ "$(version_of "bin/tools/$name")" = "$version" ] && continue
+	elsewhere="$(go env GOPATH)/bin/$name"
+	if [ "$(version_of "$elsewhere")" = "$version" ]; then
+		cp "$elsewhere" "bin/tools/$name"
+		continue
+	fi
+	echo "install $name $version"
+	GOBIN="$PWD/bin/tools" GOFLAGS=-mod=mod go install "$package@$version"
+done

@@ -1,0 +1,85 @@
+# make lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+TOOLS   := bin/tools
+UNITS   := $$(go list ./... | grep -v '/integration')
+FUZZTIME ?= 30s
+SEEDS    ?= 1000
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/broker, and bin/gearmand as a link to it
+	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/broker ./cmd/broker
+	ln -sf broker bin/gearmand
+
+.PHONY: run
+run: build ## start the broker with its store in ./data
+	bin/broker serve
+
+.PHONY: test
+test: clients build ## install what the tests need, then run all of them
+	go test -timeout 20m $(UNITS)
+	# Go cannot know that these depend on the built program: no cached results.
+	BROKER_BIN=$(CURDIR)/bin/broker go test -count=1 -timeout 20m ./integration/...
+
+.PHONY: check
+check: tools lint dead race fuzz-short sim-short ## the gates: lint, dead code, race detector, short fuzz and simulation
+
+.PHONY: lint
+lint: tools ## format, vet and lint
+	@unformatted=$$($(TOOLS)/gofumpt -l $$(git ls-files '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	$(TOOLS)/golangci-lint run ./...
+
+.PHONY: fmt
+fmt: tools ## format all files as lint wants them
+	$(TOOLS)/golangci-lint fmt ./...
+
+.PHONY: dead
+dead: tools ## find functions that nothing reaches
+	@unreached=$$($(TOOLS)/deadcode -test ./...); \
+	if [ -n "$$unreached" ]; then echo "$$unreached"; exit 1; fi
+
+.PHONY: race
+race: ## test with the race detector, integration left out
+	go test -race -timeout 20m $(UNITS)
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (30s)
+	.ci/fuzz.sh $(FUZZTIME)
+
+.PHONY: fuzz-short
+fuzz-short:
+	.ci/fuzz.sh 5s
+
+.PHONY: sim
+sim: ## simulate SEEDS (1000) lives of the core with crashes
+	SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 2h -run Simulated -v ./core/internal/sim
+
+.PHONY: sim-short
+sim-short:
+	SIM_SEEDS=100 go test -count=1 -timeout 15m -run Simulated -v ./core/internal/sim
+
+.PHONY: bench
+bench: ## measure the broker beside gearmand, beanstalkd and Faktory where they are installed
+	go run ./integration/bench $(BENCHFLAGS)
+
+.PHONY: clients
+clients: ## install the programs of others that the integration tests use
+	@.ci/clients.sh
+
+.PHONY: tools
+tools: ## install the programs that check needs into bin/tools
+	@.ci/tools.sh
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin .cache
