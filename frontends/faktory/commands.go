@@ -191,15 +191,21 @@ func (s *session) fetchJob(b *scratch, arg []byte) {
 			s.queues = append(s.queues, s.f.o.Namespace+name)
 		}
 	}
-	lease := core.Lease{
-		Tag: s.nextTag(), Queues: s.queues, Pick: core.PickInOrder,
-		Holder: core.HeldByWorker, Worker: s.holder, Until: s.f.b.Now().Add(fetchFor),
+	queues := s.queues
+	if s.dismissed() {
+		queues = []string{}
 	}
-	if s.worker != nil && WorkerState(s.worker.state.Load()) != Running {
-		lease.Queues = []string{}
-	}
-	b.fetch(lease)
+	b.fetch(s.lease(queues, s.f.b.Now().Add(fetchFor)))
 	s.flush(b)
+}
+
+// lease is the operation of a FETCH. It notes what it waits for.
+func (s *session) lease(queues []string, until core.Instant) core.Lease {
+	s.until, s.idling = until, len(queues) == 0
+	return core.Lease{
+		Tag: s.nextTag(), Queues: queues, Pick: core.PickInOrder,
+		Holder: core.HeldByWorker, Worker: s.holder, Until: until,
+	}
 }
 
 // ack: ACK {"jid":s}, with a result if the worker has one.

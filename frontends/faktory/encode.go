@@ -147,7 +147,12 @@ func priorFailure(raw []byte) *referenceFailure {
 func appendFailure(b []byte, f *core.Failure, retry int64, prior *referenceFailure) []byte {
 	count := int64(max(f.Count, 1)) - 1
 	remaining := retry
-	if retry > 0 {
+	switch {
+	case prior != nil && prior.RetryRemaining > 0:
+		remaining = max(int64(prior.RetryRemaining+prior.RetryCount)-count, 0)
+	case prior != nil:
+		remaining = int64(prior.RetryRemaining)
+	case retry > 0:
 		remaining = max(retry-count, 0)
 	}
 	b = append(b, '{')

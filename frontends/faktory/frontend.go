@@ -20,6 +20,13 @@ const Description = "Faktory Enterprise"
 // DefaultMaxLine lets through any job that a worker of another protocol could be handed, and its JSON around it.
 const DefaultMaxLine = 72 << 20
 
+// What may wait for a reader, in bytes. A session stops reading requests at the first, so that it hardly ever comes to
+// the second; one reply that is larger by itself is the event loop's to let through.
+const (
+	enoughOutput = 256 << 10
+	maxOutput    = 16 << 20
+)
+
 // Flush says what FLUSH may remove.
 type Flush string
 
@@ -85,7 +92,7 @@ func (f *Frontend) Name() string { return "faktory" }
 func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{
 		MaxInput:  f.o.MaxLine + 64<<10,
-		MaxOutput: 2*f.o.MaxLine + 1<<20, // args that are no text grow by a third, and some replies are in front
+		MaxOutput: maxOutput,
 	}
 }
 

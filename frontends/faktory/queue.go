@@ -102,7 +102,7 @@ func (s *session) queueNames() []string {
 // removal is QUEUE REMOVE, FLUSH or a MUTATE that needs no filter: jobs are removed in pages.
 type removal struct {
 	pages  []core.Purge // what is still to be removed, one after the other
-	reset  bool         // FLUSH: then the counters too
+	flush  bool         // then the rows of empty queues and the counters too
 	commit core.Commit
 }
 
@@ -118,15 +118,13 @@ func queuePages(names []string) []core.Purge {
 	return pages
 }
 
-// step removes one page.
+// step removes one page, or some small ones.
 func (t *removal) step(s *session) bool {
 	for n := 0; n < purgePage && len(t.pages) > 0; {
 		page := &t.pages[0]
 		page.Tag = s.nextTag()
 		r := s.ask(page)
-		t.commit = max(t.commit, r.Commit)
-		if r.Kind == core.Failed {
-			s.fail(r.Err, "", t.commit)
+		if t.failed(s, &r) {
 			return true
 		}
 		if page.Cursor = r.Cursor; r.Cursor == 0 {
@@ -137,21 +135,42 @@ func (t *removal) step(s *session) bool {
 	if len(t.pages) > 0 {
 		return false
 	}
-	if t.reset {
+	if t.flush {
+		t.flush = false
 		r := s.ask(&core.ResetCounters{Tag: s.nextTag(), Origin: core.Faktory})
-		t.commit = max(t.commit, r.Commit)
-		if r.Kind == core.Failed {
-			s.fail(r.Err, "", t.commit)
+		if t.failed(s, &r) {
 			return true
 		}
+		t.pages = queuePages(s.emptyQueues())
+		return t.step(s)
 	}
 	s.ok(t.commit)
 	return true
 }
 
+// failed ends the command with a refusal, if r is one.
+func (t *removal) failed(s *session, r *core.Reply) bool {
+	t.commit = max(t.commit, r.Commit)
+	if r.Kind == core.Failed {
+		s.fail(r.Err, "", t.commit)
+	}
+	return r.Kind == core.Failed
+}
+
+// emptyQueues lists the queues that hold no job and that no worker of another protocol serves.
+func (s *session) emptyQueues() (names []string) {
+	r := s.ask(&core.ListQueues{Tag: s.nextTag(), Prefix: s.f.o.Namespace})
+	for i := range r.Queues {
+		if q := &r.Queues[i]; q.Ready()+q.Scheduled+q.Leased+q.Retrying+q.Blocked+q.Done+q.Dead+q.Workers == 0 {
+			names = append(names, q.Name)
+		}
+	}
+	return names
+}
+
 // flushJobs: FLUSH removes as much as the configuration lets it.
 func (s *session) flushJobs(*scratch, []byte) {
-	page := core.Purge{Limit: purgePage, Drop: true}
+	page := core.Purge{Limit: purgePage}
 	switch s.f.o.Flush {
 	case FlushOff:
 		s.refuse("FLUSH is not allowed here")
@@ -161,5 +180,5 @@ func (s *session) flushJobs(*scratch, []byte) {
 	case FlushFaktory, "":
 		page.Origin = core.Faktory
 	}
-	s.start(&removal{pages: []core.Purge{page}, reset: true})
+	s.start(&removal{pages: []core.Purge{page}, flush: true})
 }

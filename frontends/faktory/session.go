@@ -38,9 +38,11 @@ type session struct {
 	worker *worker       // nil: a producer
 	holder string        // whose name the leases bear
 
-	tag     uint64 // of the last operation
-	fetch   uint64 // tag of the lease that is parked; zero: none
-	running task   // a long command between two of its pages; nil: none
+	tag     uint64       // of the last operation
+	fetch   uint64       // tag of the lease that is parked; zero: none
+	until   core.Instant // when the last lease stops waiting
+	idling  bool         // the parked lease waits for nothing: the worker is on its way out
+	running task         // a long command between two of its pages; nil: none
 
 	queuesText string   // the argument of the last FETCH, and
 	queues     []string // the core's queues that it names
@@ -72,6 +74,10 @@ func (s *session) Feed(in []byte) int {
 	for used < len(in) && s.fetch == 0 && s.running == nil {
 		if s.phase == ending {
 			used = len(in)
+			break
+		}
+		if used > 0 && s.conn.Out().Len() > enoughOutput {
+			s.conn.Wake() // then the rest
 			break
 		}
 		line, n, err := s.lines.next(in[used:])
@@ -114,9 +120,30 @@ func (s *session) Deliver() {
 		s.settle(b)
 		s.f.giveBack(b)
 	}
+	if s.fetch != 0 && !s.idling && s.dismissed() && s.conn.Out().Held() == 0 {
+		s.idle()
+	}
 	if s.running != nil {
 		s.proceed()
 	}
+}
+
+// dismissed reports that the worker must get no more jobs.
+func (s *session) dismissed() bool {
+	return s.worker != nil && WorkerState(s.worker.state.Load()) != Running
+}
+
+// idle turns a parked FETCH of a worker that has been told to go into one that waits for nothing. A lease cannot be
+// called back, so the client changes its name; that is done while no reply is held, for commits are announced to the
+// old name only.
+func (s *session) idle() {
+	s.f.b.Close(s.client)
+	s.openClient()
+	s.fetch = 0
+	b := s.f.borrow()
+	b.fetch(s.lease([]string{}, s.until))
+	s.flush(b)
+	s.f.giveBack(b)
 }
 
 // Refusal implements frontends.Session.
@@ -142,7 +169,7 @@ func (s *session) EOF(input []byte) {
 	}
 }
 
-// giveUpFetch answers a parked FETCH with nothing. A lease cannot be called back, so the client changes its name.
+// giveUpFetch answers a parked FETCH with nothing, at the end of a connection.
 func (s *session) giveUpFetch() {
 	s.f.b.Close(s.client)
 	s.openClient()

@@ -44,7 +44,7 @@ func bulk(t testing.TB, c *frontendtest.Client) []byte {
 	if n < 0 {
 		return nil
 	}
-	return append([]byte(nil), c.Read(n+2)[:n]...)
+	return append([]byte(nil), c.Read(n + 2)[:n]...)
 }
 
 // object reads a bulk reply that is a JSON object.

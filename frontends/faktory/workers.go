@@ -59,13 +59,15 @@ type worker struct {
 	rssKB  int64
 }
 
-// raise moves the worker forward to state, never back.
+// raise moves the worker forward to state, never back. Its connections that wait for a job are told. Guarded by
+// registry.mu.
 func (w *worker) raise(state WorkerState) {
-	for {
-		old := w.state.Load()
-		if old >= int32(state) || w.state.CompareAndSwap(old, int32(state)) {
-			return
-		}
+	if w.state.Load() >= int32(state) {
+		return
+	}
+	w.state.Store(int32(state))
+	for s := range w.conns {
+		s.conn.Wake()
 	}
 }
 

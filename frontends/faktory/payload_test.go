@@ -1,0 +1,502 @@
+package faktory
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+)
+
+// now is when the jobs of these tests are pushed.
+var now = core.InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+
+// build makes a job of a work unit as PUSH would.
+func build(t testing.TB, f *Frontend, text string) (*core.Job, error) {
+	t.Helper()
+	var u workUnit
+	line := []byte(text)
+	if err := parseWorkUnit(line, &u); err != nil {
+		return nil, err
+	}
+	sub, err := f.submission(&u, &names{}, now)
+	for i := range line {
+		line[i] = 0xdb // the job must not hold on to the line
+	}
+	return sub.job, err
+}
+
+func mustBuild(t testing.TB, f *Frontend, text string) *core.Job {
+	t.Helper()
+	job, err := build(t, f, text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return job
+}
+
+// unit is a good job with more members.
+func unit(members string) string {
+	text := `{"jid":"12345678","jobtype":"T","args":[]`
+	if members != "" {
+		text += "," + members
+	}
+	return text + "}"
+}
+
+func TestBadJobsAreToldWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	queueRule := `queue names must match \A[a-zA-Z0-9._-]+\z`
+	for _, c := range []struct{ text, want string }{
+		// Not JSON, or not a job: the words of the reference.
+		{``, `invalid JSON: unexpected end of JSON input`},
+		{`{`, `invalid JSON: unexpected end of JSON input`},
+		{`{} {}`, `invalid JSON: invalid character '{' after top-level value`},
+		{`[]`, `invalid JSON: json: cannot unmarshal array into Go value of type client.Job`},
+		{`"x"`, `invalid JSON: json: cannot unmarshal string into Go value of type client.Job`},
+		{`{"jid":1}`, `invalid JSON: json: cannot unmarshal number into Go struct field Job.jid of type string`},
+		{`{"queue":[]}`, `invalid JSON: json: cannot unmarshal array into Go struct field Job.queue of type string`},
+		{`{"jobtype":{}}`, `invalid JSON: json: cannot unmarshal object into Go struct field Job.jobtype of type string`},
+		{`{"args":{}}`, `invalid JSON: json: cannot unmarshal object into Go struct field Job.args of type []interface {}`},
+		{`{"args":"x"}`, `invalid JSON: json: cannot unmarshal string into Go struct field Job.args of type []interface {}`},
+		{`{"retry":1.5}`, `invalid JSON: json: cannot unmarshal number 1.5 into Go struct field Job.retry of type int`},
+		{`{"retry":true}`, `invalid JSON: json: cannot unmarshal bool into Go struct field Job.retry of type int`},
+		{`{"reserve_for":"9"}`, `invalid JSON: json: cannot unmarshal string into Go struct field Job.reserve_for of type int`},
+		{`{"backtrace":1e3}`, `invalid JSON: json: cannot unmarshal number 1e3 into Go struct field Job.backtrace of type int`},
+		{`{"custom":[]}`, `invalid JSON: json: cannot unmarshal array into Go struct field Job.custom of type map[string]interface {}`},
+		{`{"failure":[]}`, `invalid JSON: json: cannot unmarshal array into Go struct field Job.failure of type client.Failure`},
+		{`{"failure":{"retry_count":"1"}}`, `invalid JSON: json: cannot unmarshal string into Go struct field Failure.failure.retry_count of type int`},
+		{`{"created_at":1}`, `invalid JSON: json: cannot unmarshal number into Go struct field Job.created_at of type string`},
+		{`{"enqueued_at":1}`, `invalid JSON: json: cannot unmarshal number into Go struct field Job.enqueued_at of type string`},
+		{`{"at":1}`, `invalid JSON: json: cannot unmarshal number into Go struct field Job.at of type string`},
+		{"{\"jid\":\"\xff2345678\"}", `invalid JSON: invalid UTF-8`},
+
+		// In the order in which they are looked at.
+		{`null`, `jobs must have a reasonable jid parameter`},
+		{`{}`, `jobs must have a reasonable jid parameter`},
+		{`{"jid":"1234567"}`, `jobs must have a reasonable jid parameter`},
+		{`{"jid":"` + strings.Repeat("j", 1025) + `"}`, `jobs must have a reasonable jid parameter`},
+		{`{"jid":"12345678"}`, `jobs must have a jobtype parameter`},
+		{`{"jid":"12345678","jobtype":""}`, `jobs must have a jobtype parameter`},
+		{`{"jid":"12345678","jobtype":"T"}`, `jobs must have an args parameter`},
+		{`{"jid":"12345678","jobtype":"T","args":null}`, `jobs must have an args parameter`},
+		{`{"jid":"12345678","jobtype":"T","args":[],"args":null}`, `jobs must have an args parameter`},
+		{unit(`"reserve_for":86401,"at":"x","queue":"a b"`), `jobs cannot be reserved for more than one day`},
+		{unit(`"at":"x","queue":"a b"`), `invalid timestamp for 'at': "x": parsing time "x" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "x" as "2006"`},
+		{unit(`"queue":"a b"`), `cannot get "a b" queue: ` + queueRule},
+		{unit(`"queue":"ü"`), `cannot get "ü" queue: ` + queueRule},
+		{unit(`"queue":"a b","at":"2031-01-01T00:00:00Z"`), `cannot get "a b" queue: ` + queueRule},
+		{unit(`"queue":"` + strings.Repeat("q", 513) + `"`), `cannot get "` + strings.Repeat("q", 32) + `" queue: queue names must not be longer than 512 bytes`},
+
+		// What the broker reads in custom.
+		{unit(`"custom":{"unique_for":"soon"}`), `invalid value for 'unique_for': "soon": must be a number of seconds`},
+		{unit(`"custom":{"unique_for":60,"unique_until":"end"}`), `invalid value for 'unique_until': "end": must be "success" or "start"`},
+		{unit(`"custom":{"expires_in":[]}`), `invalid value for 'expires_in': []: must be a number of seconds`},
+		{unit(`"custom":{"expires_at":5}`), `invalid timestamp for 'expires_at': 5`},
+		{unit(`"custom":{"expires_at":"5"}`), `invalid timestamp for 'expires_at': "5": parsing time "5" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "5" as "2006"`},
+		{unit(`"custom":{"bid":"b-nonsense"}`), `no such batch "b-nonsense"`},
+		{unit(`"custom":{"bid":7}`), `no such batch 7`},
+	} {
+		if _, err := build(t, &Frontend{}, c.text); err == nil || err.Error() != c.want {
+			t.Errorf("%.200s\n got %v\nwant %s", c.text, err, c.want)
+		}
+	}
+}
+
+func TestJobFieldsReachTheCore(t *testing.T) {
+	t.Parallel()
+	second := core.Instant(time.Second / time.Microsecond)
+	for _, c := range []struct {
+		name, members string
+		change        func(*core.Job)
+	}{
+		{"defaults", ``, func(*core.Job) {}},
+		{"nulls", `"queue":null,"retry":null,"custom":null,"at":null,"reserve_for":null,"backtrace":null,"failure":null`, func(*core.Job) {}},
+		{"names in any case", `"QUEUE":"q","ReTry":1`, func(j *core.Job) { j.Queue, j.MaxFails = "q", 2 }},
+		{"names with escapes", `"q\u0075eue":"\u0071"`, func(j *core.Job) { j.Queue = "q" }},
+		{"the last of two counts", `"queue":"p","queue":"q"`, func(j *core.Job) { j.Queue = "q" }},
+		{"reserve_for", `"reserve_for":90`, func(j *core.Job) { j.LeaseFor = 90 * time.Second }},
+		{"short reserve_for", `"reserve_for":59`, func(j *core.Job) { j.LeaseFor = time.Minute }},
+		{"negative reserve_for", `"reserve_for":-1`, func(j *core.Job) { j.LeaseFor = time.Minute }},
+		{"longest reserve_for", `"reserve_for":86400`, func(j *core.Job) { j.LeaseFor = 24 * time.Hour }},
+		{"retry 0", `"retry":0`, func(j *core.Job) { j.MaxFails, j.Exhausted = 1, core.ExhaustedFinish }},
+		{"retry -1", `"retry":-1`, func(j *core.Job) { j.MaxFails = 1 }},
+		{"retry 3", `"retry":3`, func(j *core.Job) { j.MaxFails = 4 }},
+		{"retry beyond 32 bits", `"retry":9000000000`, func(j *core.Job) { j.MaxFails = 1<<32 - 1 }},
+		{"at in the future", `"at":"2030-01-01T01:00:10.5+01:00"`, func(j *core.Job) { j.ReadyAt = now + 10*second + second/2 }},
+		{"at in the past", `"at":"2029-01-01T00:00:00Z"`, func(*core.Job) {}},
+		{"a failure from elsewhere", `"failure":{"retry_count":2,"remaining":3}`, func(j *core.Job) { j.PriorFails = 3 }},
+		{"priority", `"custom":{"priority":-5}`, func(j *core.Job) { j.Priority = -5 }},
+		{"priority beyond 32 bits", `"custom":{"priority":99999999999}`, func(j *core.Job) { j.Priority = 1<<31 - 1 }},
+		{"priority that is no integer", `"custom":{"priority":"high"}`, func(*core.Job) {}},
+		{"the reference's dead priority", `"priority":9`, func(*core.Job) {}},
+		{"unique", `"custom":{"unique_for":60}`, func(j *core.Job) {
+			j.Unique, j.UniqueKey, j.UniqueUntil = core.UniqueRefuse, uniqueKey("T", []byte("[]")), now+60*second
+		}},
+		{"unique until start", `"custom":{"unique_until":"start","unique_for":"1.5"}`, func(j *core.Job) {
+			j.Unique, j.UniqueKey, j.UniqueUntil = core.UniqueRefuse, uniqueKey("T", []byte("[]")), now+second*3/2
+			j.UniqueStart = true
+		}},
+		{"unique and scheduled", `"at":"2030-01-01T00:00:10Z","custom":{"unique_for":60}`, func(j *core.Job) {
+			j.ReadyAt, j.Unique, j.UniqueKey = now+10*second, core.UniqueRefuse, uniqueKey("T", []byte("[]"))
+			j.UniqueUntil = now + 70*second
+		}},
+		{"unique for nothing", `"custom":{"unique_for":0}`, func(*core.Job) {}},
+		{"expires_at", `"custom":{"expires_at":"2030-01-01T00:01:00Z"}`, func(j *core.Job) { j.StartBefore = now + 60*second }},
+		{"expired already", `"custom":{"expires_at":"1950-01-01T00:01:00Z"}`, func(j *core.Job) { j.StartBefore = 1 }},
+		{"expires_in", `"custom":{"expires_in":30}`, func(j *core.Job) { j.StartBefore = now + 30*second }},
+		{"expires_at before expires_in", `"custom":{"expires_at":"2030-01-01T00:01:00Z","expires_in":30}`, func(j *core.Job) {
+			j.StartBefore = now + 60*second
+		}},
+		{"tracked", `"custom":{"track":1}`, func(j *core.Job) { j.RetainFor = 30 * time.Minute }},
+		{"tracked in other words", `"custom":{"track":true}`, func(j *core.Job) { j.RetainFor = 30 * time.Minute }},
+		{"not tracked", `"custom":{"track":0}`, func(*core.Job) {}},
+		{"in a batch", `"custom":{"bid":"b-000000000001z"}`, func(j *core.Job) { j.Group = 71 }},
+	} {
+		want := &core.Job{
+			ID: "12345678", Queue: "default", Type: "T", Body: []byte("[]"), Format: core.Args, Origin: core.Faktory,
+			LeaseFor: 30 * time.Minute, MaxFails: 26, Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury,
+			LeaseEnd: core.LeaseEndFail, DeadFor: 180 * 24 * time.Hour,
+		}
+		c.change(want)
+		got := mustBuild(t, &Frontend{}, unit(c.members))
+		got.Attributes = nil // has tests of its own
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\n got %+v\nwant %+v", c.name, got, want)
+		}
+	}
+}
+
+func TestLinksAreReadFromCustom(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		custom string
+		after  []string
+		parent string
+	}{
+		{`{"after":"job-1"}`, []string{"job-1"}, ""},
+		{`{"after":["job-1","job-2"],"parent":"job-3"}`, []string{"job-1", "job-2"}, "job-3"},
+		{`{"after":[1],"parent":7}`, nil, ""}, // somebody's own members
+	} {
+		var u workUnit
+		if err := parseWorkUnit([]byte(unit(`"custom":`+c.custom)), &u); err != nil {
+			t.Fatal(err)
+		}
+		sub, err := (&Frontend{}).submission(&u, &names{}, now)
+		if err != nil || !reflect.DeepEqual(sub.after, c.after) || sub.parent != c.parent {
+			t.Errorf("%s: after %q, parent %q, %v", c.custom, sub.after, sub.parent, err)
+		}
+	}
+}
+
+func TestUniqueKeyIgnoresSpacesOnly(t *testing.T) {
+	t.Parallel()
+	key := uniqueKey("T", []byte(`[1,"a b"]`))
+	if uniqueKey("T", []byte(`[ 1 , "a b" ]`)) != key {
+		t.Error("spaces between tokens make another key")
+	}
+	for _, other := range []string{`[1,"ab"]`, `[1.0,"a b"]`, `[]`} {
+		if uniqueKey("T", []byte(other)) == key {
+			t.Errorf("%s has the same key", other)
+		}
+	}
+	if uniqueKey("U", []byte(`[1,"a b"]`)) == key {
+		t.Error("another type has the same key")
+	}
+}
+
+func TestNamesAreRoutedAtSubmission(t *testing.T) {
+	t.Parallel()
+	f := &Frontend{o: Options{Namespace: "f.", Route: func(queue, jobtype string) (string, string) {
+		switch jobtype {
+		case "Resize":
+			return "resize-image", "resize-image"
+		case "Mail":
+			return queue, "SendMail"
+		}
+		return queue, jobtype
+	}}}
+	for _, c := range []struct{ jobtype, queue, typ string }{
+		{"Resize", "resize-image", "resize-image"}, {"Mail", "f.q", "SendMail"}, {"Other", "f.q", "Other"},
+	} {
+		job := mustBuild(t, f, `{"jid":"12345678","queue":"q","args":[],"jobtype":"`+c.jobtype+`"}`)
+		if job.Queue != c.queue || job.Type != c.typ {
+			t.Errorf("%s: queue %s, type %s", c.jobtype, job.Queue, job.Type)
+		}
+	}
+}
+
+// fetched is a job as its worker gets it.
+func fetched(f *Frontend, job *core.Job) string {
+	return string(f.appendJob(nil, job, jobState{enqueuedAt: now}))
+}
+
+func TestWhatWasPushedComesBack(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 500) + strings.Repeat("]", 500)
+	for _, c := range []struct{ pushed, want string }{
+		{
+			unit(``),
+			`{"retry":25,"jid":"12345678","queue":"default","jobtype":"T","enqueued_at":"2030-01-01T00:00:00Z","args":[]}`,
+		},
+		{
+			`{"args":[12345678901234567890,1.0,-0.10e+5,1E400,"ü\u00fc\ud83d\ude42",{"b":1,"a":2,"b":3},` + deep + `],` +
+				`"x":{"y":[1e99]},"jobtype":"Grüße \"T\"","jid":"1234\n5678","queue":"q.1-_A","retry":3,` +
+				`"custom":{"z":12345678901234567890,"a":[]},"created_at":"any text","at":"2020-01-01T00:00:00+01:00",` +
+				`"reserve_for":7,"backtrace":2,"enqueued_at":"gone","priority":9}`,
+			`{"retry":3,"custom":{"z":12345678901234567890,"a":[]},"jid":"1234\n5678","queue":"q.1-_A",` +
+				`"jobtype":"Grüße \"T\"","created_at":"any text","enqueued_at":"2030-01-01T00:00:00Z",` +
+				`"at":"2020-01-01T00:00:00+01:00",` +
+				`"args":[12345678901234567890,1.0,-0.10e+5,1E400,"ü\u00fc\ud83d\ude42",{"b":1,"a":2,"b":3},` + deep + `],` +
+				`"reserve_for":7,"backtrace":2,"x":{"y":[1e99]},"priority":9}`,
+		},
+		{
+			unit(`"retry":-1,"failure":{"retry_count":1,"remaining":2,"x":0},"unknown":null`),
+			`{"retry":-1,"failure":{"retry_count":1,"remaining":2,"x":0},"jid":"12345678","queue":"default","jobtype":"T",` +
+				`"enqueued_at":"2030-01-01T00:00:00Z","args":[],"unknown":null}`,
+		},
+		{
+			unit(`"retry":25,"custom":{ },"reserve_for":0,"backtrace":0,"created_at":"","at":""`),
+			`{"retry":25,"jid":"12345678","queue":"default","jobtype":"T","enqueued_at":"2030-01-01T00:00:00Z","args":[]}`,
+		},
+		{
+			unit(`"un\u006bnown\n":1`),
+			`{"retry":25,"jid":"12345678","queue":"default","jobtype":"T","enqueued_at":"2030-01-01T00:00:00Z","args":[],"unknown\n":1}`,
+		},
+	} {
+		f := &Frontend{}
+		if got := fetched(f, mustBuild(t, f, c.pushed)); got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.pushed, got, c.want)
+		}
+	}
+}
+
+func TestJobsOfOthersAreMadeReadable(t *testing.T) {
+	t.Parallel()
+	minted := &core.Job{Seq: 7, CreatedAt: now}
+	head := `{"retry":0,"custom":{"broker":{"from":"gearman","encoding":"`
+	tail := `"}},"jid":"` + minted.Identity() + `","queue":"f","jobtype":"f","created_at":"2030-01-01T00:00:00Z",` +
+		`"enqueued_at":"2030-01-01T00:00:00Z","args":`
+	for _, c := range []struct{ name, body, encoding, args string }{
+		{"an array", "[1, {\"a\":\n2.50}]", "json", "[1, {\"a\":\n2.50}]"},
+		{"an array with space around", " [1] ", "json", " [1] "},
+		{"text", "hello \"you\"", "text", `["hello \"you\""]`},
+		{"an object is text", `{"a":1}`, "text", `["{\"a\":1}"]`},
+		{"nearly an array", `[1,]`, "text", `["[1,]"]`},
+		{"nothing", "", "text", `[""]`},
+		{"bytes", "\xff\x00", "base64", `["/wA="]`},
+		{"bytes in an array", "[\"\xff\"]", "base64", `["WyL/Il0="]`},
+	} {
+		job := &core.Job{Seq: 7, CreatedAt: now, Queue: "g.f", Type: "g.f", Body: []byte(c.body), Origin: core.Gearman}
+		got := fetched(&Frontend{o: Options{Namespace: "g."}}, job)
+		if want := head + c.encoding + tail + c.args + "}"; got != want || !json.Valid([]byte(got)) {
+			t.Errorf("%s\n got %s\nwant %s", c.name, got, want)
+		}
+	}
+}
+
+func TestPolicyOfOthersIsShownInOurWords(t *testing.T) {
+	t.Parallel()
+	job := &core.Job{
+		ID: "6ba7b810-9dad-41d1-80b4-00c04fd430c4", Queue: "ping", Type: "ping", Body: []byte("[]"), Origin: core.Workq,
+		MaxFails: 3, LeaseFor: 90 * time.Second, ReadyAt: now, Attributes: []byte("not ours"),
+	}
+	want := `{"retry":2,"custom":{"broker":{"from":"workq","encoding":"json"}},"jid":"6ba7b810-9dad-41d1-80b4-00c04fd430c4",` +
+		`"queue":"ping","jobtype":"ping","enqueued_at":"2030-01-01T00:00:00Z","at":"2030-01-01T00:00:00Z","args":[],"reserve_for":90}`
+	if got := fetched(&Frontend{}, job); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	job.MaxFails, job.Exhausted = 1, core.ExhaustedBury
+	if got := fetched(&Frontend{}, job); !strings.HasPrefix(got, `{"retry":-1,`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestCallbackNamesItsBatch(t *testing.T) {
+	t.Parallel()
+	job := mustBuild(t, &Frontend{}, unit(`"custom":{"a":1}`))
+	job.CallbackFor = 71
+	if got := fetched(&Frontend{}, job); !strings.Contains(got, `"custom":{"a":1,"_bid":"b-000000000001z"}`) {
+		t.Errorf("got %s", got)
+	}
+	job = mustBuild(t, &Frontend{}, unit(``))
+	job.CallbackFor = 71
+	if got := fetched(&Frontend{}, job); !strings.Contains(got, `"custom":{"_bid":"b-000000000001z"}`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestFailureIsToldAsTheReferenceDoes(t *testing.T) {
+	t.Parallel()
+	next := now.Add(time.Minute)
+	for _, c := range []struct {
+		name, members string
+		failure       core.Failure
+		want          string
+	}{
+		{
+			"first", `"retry":3`, core.Failure{Type: "E", Message: "m", Backtrace: []string{"a", "b\""}, FailedAt: now, NextAt: next, Count: 1},
+			`{"failed_at":"2030-01-01T00:00:00Z","next_at":"2030-01-01T00:01:00Z","message":"m","errtype":"E","backtrace":["a","b\""],"retry_count":0,"remaining":3}`,
+		},
+		{
+			"later", `"retry":3`, core.Failure{Type: "E", Message: "m", FailedAt: now, NextAt: next, Count: 3},
+			`{"failed_at":"2030-01-01T00:00:00Z","next_at":"2030-01-01T00:01:00Z","message":"m","errtype":"E","retry_count":2,"remaining":1}`,
+		},
+		{
+			"beyond", `"retry":3`, core.Failure{Type: "E", Message: "m", FailedAt: now, Count: 7},
+			`{"failed_at":"2030-01-01T00:00:00Z","message":"m","errtype":"E","retry_count":6,"remaining":0}`,
+		},
+		{
+			"no retries", `"retry":-1`, core.Failure{FailedAt: now, Count: 1},
+			`{"failed_at":"2030-01-01T00:00:00Z","message":"unknown","errtype":"unknown","retry_count":0,"remaining":-1}`,
+		},
+		{
+			"counted on from elsewhere", `"failure":{"failed_at":"then","retry_count":3,"remaining":5}`,
+			core.Failure{Type: "E", Message: "m", FailedAt: now, Count: 5},
+			`{"failed_at":"then","message":"m","errtype":"E","retry_count":4,"remaining":4}`,
+		},
+		{
+			"bytes of another protocol", ``, core.Failure{FailedAt: now, Count: 1, Exception: true, Data: []byte("oops\xff")},
+			`{"failed_at":"2030-01-01T00:00:00Z","message":"oops` + "\ufffd" + `","errtype":"unknown","retry_count":0,"remaining":25}`,
+		},
+	} {
+		f := &Frontend{}
+		got := string(f.appendJob(nil, mustBuild(t, f, unit(c.members)), jobState{failure: &c.failure}))
+		if !strings.Contains(got, `"failure":`+c.want+`,`) {
+			t.Errorf("%s\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestPushBulkReadsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	var got []string
+	each := func(u *workUnit) { got = append(got, string(u.jid)) }
+	if err := parseWorkUnits([]byte(` [{"jid":"a"}, null ,{"jid":"b","x":1},{}] `), each); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a", "", "b", ""}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for text, want := range map[string]string{
+		`[{"jid":"a"},{"jid":1}]`: `invalid JSON: json: cannot unmarshal number into Go struct field Job.jid of type string`,
+		`[{"jid":"a"}`:            `invalid JSON: unexpected end of JSON input`,
+		`[{"jid":"a"}] x`:         `invalid JSON: invalid character 'x' after top-level value`,
+		`[1]`:                     `invalid JSON: json: cannot unmarshal number into Go value of type client.Job`,
+		`{}`:                      `invalid JSON: json: cannot unmarshal object into Go value of type []client.Job`,
+	} {
+		got = nil
+		if err := parseWorkUnits([]byte(text), each); err == nil || err.Error() != want || got != nil {
+			t.Errorf("%s: %v after %q", text, err, got)
+		}
+	}
+	got = nil
+	for _, text := range []string{`[]`, `null`, ` [ ] `} {
+		if err := parseWorkUnits([]byte(text), each); err != nil || got != nil {
+			t.Errorf("%s: %v, %q", text, err, got)
+		}
+	}
+}
+
+func TestReportsAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		arg, jid, result string
+		ok               bool
+	}{
+		{`{"jid":"j"}`, "j", "", true},
+		{` {"x":"y","jid":"j"} `, "j", "", true},
+		{`{"jid":null}`, "", "", true},
+		{`{"jid":"j","result":"t\u00e9xt"}`, "j", "téxt", true},
+		{`{"jid":"j","result":{"a":[1.50]}}`, "j", `{"a":[1.50]}`, true},
+		{`{"jid":"j","result":12345678901234567890}`, "j", "12345678901234567890", true},
+		{`{"jid":1}`, "", "", false},
+		{`{"jid":"j","x":1}`, "", "", false},
+		{`{}`, "", "", false},
+		{`null`, "", "", false},
+		{`{"jid":"j"} x`, "", "", false},
+		{``, "", "", false},
+		{"{\"jid\":\"\xff\"}", "", "", false},
+	} {
+		jid, result, ok := parseAck([]byte(c.arg))
+		if ok != c.ok || ok && (jid != c.jid || string(result) != c.result) {
+			t.Errorf("%s: %q %q %v", c.arg, jid, result, ok)
+		}
+	}
+	long := strings.Repeat("é", 600)
+	lines := strings.TrimSuffix(strings.Repeat(`"l",`, 60), ",")
+	jid, failure, err := parseFail([]byte(
+		`{"jid":"j","errtype":"  E` + long + ` ","message":"` + long + `","backtrace":[` + lines + `]}`))
+	if err != nil || jid != "j" || len(failure.Backtrace) != 50 || len(failure.Type) > 100 || len(failure.Message) != 1000 ||
+		!strings.HasPrefix(failure.Type, "Eé") {
+		t.Errorf("%q %+v %v", jid, failure, err)
+	}
+	if _, failure, err = parseFail([]byte(`{"jid":"j","errtype":" ","backtrace":null}`)); err != nil ||
+		failure.Type != "unknown" || failure.Message != "unknown" || len(failure.Backtrace) != 0 {
+		t.Errorf("%+v %v", failure, err)
+	}
+}
+
+// A job goes in and comes out with the same meaning, and what comes out can go in again.
+func FuzzWorkUnit(f *testing.F) {
+	f.Add([]byte(unit(`"custom":{"a":1,"track":1},"retry":3,"x":[1e999]`)))
+	f.Add([]byte(unit(`"at":"2020-01-01T00:00:00Z","failure":{"retry_count":1},"Queue":"q"`)))
+	f.Add([]byte(`{"jid":"12345678\u0000","jobtype":"\ud800","args":[ 1 , "a" ],"":0}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		front := &Frontend{}
+		job, err := build(t, front, string(text))
+		if err != nil {
+			return
+		}
+		var ref referenceJob
+		if err := json.Unmarshal(text, &ref); err == nil { // fails for numbers beyond a float only
+			if ref.Jid != job.ID || ref.Type != job.Type || ref.Queue != "" && ref.Queue != job.Queue || ref.Args == nil {
+				t.Errorf("%s\nwas read as %+v, the reference reads %+v", text, job, ref)
+			}
+		}
+		out := front.appendJob(nil, job, jobState{})
+		if !json.Valid(out) {
+			t.Fatalf("%s\nbecame %s", text, out)
+		}
+		again := mustBuild(t, front, string(out))
+		if !bytes.Equal(job.Body, again.Body) || job.ID != again.ID || job.Type != again.Type || job.Queue != again.Queue ||
+			job.MaxFails != again.MaxFails || job.LeaseFor != again.LeaseFor || job.Priority != again.Priority ||
+			job.UniqueKey != again.UniqueKey || job.Group != again.Group || job.PriorFails != again.PriorFails {
+			t.Errorf("%s\ncame back as %s", text, out)
+		}
+		if out2 := front.appendJob(nil, again, jobState{}); !bytes.Equal(out, out2) {
+			t.Errorf("%s\nthen %s", out, out2)
+		}
+	})
+}
+
+func BenchmarkPush(b *testing.B) {
+	f := &Frontend{}
+	line := []byte(`{"jid":"Wn4hUVbUsOlwTKoA","queue":"default","jobtype":"SomeJob","args":[1,"string",3.5],` +
+		`"created_at":"2030-01-01T00:00:00.123456789Z","retry":25}`)
+	var u workUnit
+	var n names
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := parseWorkUnit(line, &u); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := f.submission(&u, &n, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFetchedJob(b *testing.B) {
+	f := &Frontend{}
+	job := mustBuild(b, f, `{"jid":"Wn4hUVbUsOlwTKoA","queue":"default","jobtype":"SomeJob","args":[1,"string",3.5],`+
+		`"created_at":"2030-01-01T00:00:00.123456789Z","retry":25}`)
+	var out []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		out = f.appendJob(out[:0], job, jobState{enqueuedAt: now})
+	}
+}
