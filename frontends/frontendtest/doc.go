@@ -19,6 +19,7 @@
 // [PlayAll] plays each .wire file of testdata on a fresh stage, once with whole requests and once byte by byte:
 //
 //	# a comment
+//	let id    6ba7b810-9dad-41d1-80b4-00c04fd430c4       ${id} means that from here on
 //	producer> add ${id} ping 1000 60000 4\r\npong\r\n   sends; Go escapes; blanks around the text are not part of it
 //	producer< +OK\r\n                                    must come next, byte for byte
 //	clock     +1s                                        time passes

@@ -71,19 +71,8 @@ func (s *Stage) Advance(d time.Duration) {
 // Settle returns once no client has anything to fetch and no reply waits for a commit.
 func (s *Stage) Settle() {
 	s.t.Helper()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
-	for {
-		s.turn()
-		held := s.holder()
-		if held == nil {
-			return
-		}
-		select {
-		case <-s.wake:
-		case <-timeout.C:
-			s.fatalf("%s: a reply is held for ever, committed is %d", held.Name, s.Broker.Committed())
-		}
+	if !s.until(func() bool { return s.holder() == nil }) {
+		s.fatalf("%s: a reply is held for ever, committed is %d", s.holder().Name, s.Broker.Committed())
 	}
 }
 
@@ -104,11 +93,13 @@ func (s *Stage) turn() {
 	for busy := true; busy; {
 		busy = false
 		for _, c := range s.clients {
-			if c.woken.CompareAndSwap(true, false) {
+			switch {
+			case c.woken.CompareAndSwap(true, false):
 				busy = true
 				c.deliver()
+			case c.ended:
+				c.flush()
 			}
-			c.flush()
 		}
 	}
 }
@@ -123,10 +114,13 @@ func (s *Stage) holder() *Client {
 	return nil
 }
 
-// until turns the loop until done says so or patience ends; it reports which.
+// until turns the loop until done says so or patience ends; it reports which. Connections whose session is closed hear
+// of no commit any more: as in the event loop, they are looked at now and then.
 func (s *Stage) until(done func() bool) bool {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
 	for {
 		s.turn()
 		if done() {
@@ -134,6 +128,7 @@ func (s *Stage) until(done func() bool) bool {
 		}
 		select {
 		case <-s.wake:
+		case <-look.C:
 		case <-timeout.C:
 			return false
 		}

@@ -268,6 +268,7 @@ func wantNoLease(t *testing.T, d Dialect, c *Client, queue string) {
 // gatedBroker lies about what is on disk, until it is told not to.
 type gatedBroker struct {
 	Backend
+	stage        *Stage
 	shut, failed bool
 }
 
@@ -276,12 +277,28 @@ func openGated(t *testing.T, maker Maker) (*Stage, *gatedBroker) {
 	t.Helper()
 	s := Open(t, maker)
 	gate := &gatedBroker{Backend: s.Broker}
-	return NewStage(t, gate, s.Clock, maker, nil), gate
+	gate.stage = NewStage(t, gate, s.Clock, maker, nil)
+	return gate.stage, gate
 }
 
 func (g *gatedBroker) close() { g.shut = true }
-func (g *gatedBroker) open()  { g.shut = false }
-func (g *gatedBroker) fail()  { g.failed = true }
+
+func (g *gatedBroker) open() {
+	g.shut = false
+	g.wakeAll()
+}
+
+func (g *gatedBroker) fail() {
+	g.failed = true
+	g.wakeAll()
+}
+
+// wakeAll is what a broker owes those who hold replies when a commit comes or the store fails.
+func (g *gatedBroker) wakeAll() {
+	for _, c := range g.stage.clients {
+		c.Wake()
+	}
+}
 
 // Committed implements core.Broker.
 func (g *gatedBroker) Committed() core.Commit {

@@ -90,6 +90,10 @@ func readTranscript(file string) ([]line, error) {
 			l.verb, l.who, l.text = last, head[:len(head)-1], rest
 		case head == "clock", head == "restart":
 			l.verb, l.text = head, rest
+		case head == "let":
+			l.verb = head
+			l.who, l.text, _ = strings.Cut(rest, " ")
+			l.text = strings.TrimSpace(l.text)
 		case head == "silent", head == "eof", head == "closed", head == "hangup":
 			l.verb, l.who = head, rest
 		default:
@@ -137,6 +141,8 @@ func (p *player) do(t *testing.T, l line) {
 	switch l.verb {
 	case "<":
 		p.client(l.who).expect(parsePattern(p.encode(t, l)), p.vars)
+	case "let":
+		p.vars[l.who] = p.vars.expand(l.text)
 	case "clock":
 		d, err := time.ParseDuration(strings.TrimPrefix(l.text, "+"))
 		if err != nil {

@@ -192,7 +192,7 @@ func (s *Session) linkJob(b *batch, r *request, job *core.Job) (wrong string) {
 	if value, given := r.flag("parent"); given {
 		seqs, good, found := s.resolve(b, value)
 		switch {
-		case !good || len(seqs) > 1:
+		case !good || bytes.IndexByte(value, ',') >= 0:
 			return badParent
 		case !found:
 			return unknownParent
