@@ -30,7 +30,7 @@ var textCommands = []struct {
 }{
 	{"status", 1, (*session).status},
 	{"prioritystatus", 1, (*session).status},
-	{"workers", 1, func(s *session, _ []string) { s.await(wait{kind: forText, arg: s.f.roster.list()}) }},
+	{"workers", 1, (*session).workers},
 	{"version", 1, func(s *session, _ []string) { s.say("OK " + s.f.o.Version + "\n") }},
 	{"verbose", 1, func(s *session, _ []string) { s.say("OK " + s.f.o.Verbosity + "\n") }},
 	{"getpid", 1, func(s *session, _ []string) { s.say("OK " + strconv.Itoa(os.Getpid()) + "\n") }},
@@ -76,14 +76,19 @@ func (s *session) awaitLine(command string) uint64 {
 // status serves prioritystatus too.
 func (s *session) status(words []string) {
 	s.ask(&core.ListQueues{Tag: s.awaitLine(strings.ToLower(words[0])), Prefix: s.f.o.Namespace})
+	s.flush() // the answer may be long: before the next one is asked for, crowded has its say
+}
+
+func (s *session) workers([]string) {
+	s.list(&listing{next: (*listing).nextWorkers, rows: s.f.roster.snapshot()})
 }
 
 func (s *session) show(words []string) {
 	switch {
 	case len(words) == 2 && strings.EqualFold(words[1], "jobs"):
-		s.list(&listing{})
+		s.list(&listing{next: (*listing).nextJobs})
 	case len(words) == 3 && strings.EqualFold(words[1], "unique") && strings.EqualFold(words[2], "jobs"):
-		s.list(&listing{uniques: true})
+		s.list(&listing{next: (*listing).nextUniques})
 	default:
 		s.say(lineBadShow)
 	}

@@ -24,6 +24,7 @@ var (
 	errNoRequest     = wireError{codeCommand, "Command not expected"}
 	errUniqueSize    = wireError{codeTooLarge, "Unique value too large"}
 	errNameSize      = wireError{codeTooLarge, "Function name too large"}
+	errFunctions     = wireError{codeTooLarge, "Too many functions"}
 	errProgressSize  = wireError{codeTooLarge, "Status value too large"}
 	errOption        = wireError{codeOption, "Server does not recognize given option"}
 	errTime          = wireError{codeArguments, "Time given for the job is not valid"}

@@ -86,20 +86,20 @@ func TestAnswersKeepTheOrderOfTheMessages(t *testing.T) {
 			return []core.Reply{{Kind: core.Woken, Tag: op.Tag}}
 		case *core.Complete:
 			return []core.Reply{{Kind: core.Failed, Tag: op.Tag, Err: core.ErrNotHolder}}
-		case *core.ListQueues:
-			return []core.Reply{{Kind: core.Queues, Tag: op.Tag}}
+		case *core.CreateQueue:
+			return []core.Reply{{Kind: core.Accepted, Tag: op.Tag, Commit: 0}}
 		}
 		return nil
 	}}
 	s, c := open(b, testOptions())
 	in := join(
-		request(echoReq, "1"), request(submitJobBg, "f", "", "x"), "version\n", request(canDo, "f"), "status\n",
+		request(echoReq, "1"), request(submitJobBg, "f", "", "x"), "version\n", request(canDo, "f"), "create function f\n",
 		request(grabJob), request(unusedType), request(preSleep), request(workComplete, "H:host:5", ""), request(echoReq, "2"))
 	if n := s.Feed([]byte(in)); n != len(in) {
 		t.Fatalf("used %d of %d", n, len(in))
 	}
 	want := join(
-		answer(echoRes, "1"), answer(jobCreated, "H:host:5"), "OK 1.1.20\n", ".\n", answer(noJob),
+		answer(echoRes, "1"), answer(jobCreated, "H:host:5"), "OK 1.1.20\n", "OK\r\n", answer(noJob),
 		answer(errorRes, "INVALID_COMMAND", "Command not expected"), answer(noop),
 		answer(errorRes, "JOB_NOT_FOUND", "Job given in work result not found"), answer(echoRes, "2"))
 	if got := c.taken(); got != want {

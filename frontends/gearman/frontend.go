@@ -37,7 +37,7 @@ type Options struct {
 	// MaxBodyBytes is the largest workload. Zero: 64 MiB.
 	MaxBodyBytes int
 
-	// MaxOutputBytes is how much may wait for a client that does not read. Zero: MaxBodyBytes and 16 MiB more.
+	// MaxOutputBytes is how much may wait for a client that does not read. Zero: MaxBodyBytes and 32 MiB more.
 	MaxOutputBytes int
 
 	// Namespace stands in front of every queue of this front-end, unseen by its clients.
@@ -60,7 +60,7 @@ type Frontend struct {
 	batches sync.Pool // of *batch
 
 	stalledMu sync.Mutex
-	stalled   []frontends.Conn // with a listing that waits for its reader; guarded by stalledMu
+	stalled   []frontends.Conn // that wait for their client to read; guarded by stalledMu
 }
 
 // New makes the front-end of a broker.
@@ -79,7 +79,7 @@ func New(b core.Broker, o Options) *Frontend {
 	}
 	o.MaxBodyBytes = min(o.MaxBodyBytes, core.MaxBodyBytes)
 	if o.MaxOutputBytes == 0 {
-		o.MaxOutputBytes = o.MaxBodyBytes + 16<<20
+		o.MaxOutputBytes = o.MaxBodyBytes + 2*maxAhead
 	}
 	if o.Location == nil {
 		o.Location = time.Local
@@ -102,13 +102,13 @@ func (f *Frontend) Limits() frontends.Limits {
 
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
-	s := &session{f: f, conn: c, exceptions: f.o.ExceptionsForAll}
+	s := &session{f: f, conn: c, exceptions: f.o.ExceptionsForAll, grabs: maxGrabs}
 	s.client = f.broker.Open(core.ClientOptions{Protocol: core.Gearman, Wake: c.Wake})
 	s.row = f.roster.add(s.client, c.FD(), ipOf(c.RemoteAddr()))
 	return s
 }
 
-// Tick implements frontends.Frontend: listings that stopped because their reader was slow look whether it has read.
+// Tick implements frontends.Frontend: sessions that stopped because their client was slow look whether it has read.
 func (f *Frontend) Tick(core.Instant) {
 	f.stalledMu.Lock()
 	stalled := f.stalled
@@ -119,11 +119,15 @@ func (f *Frontend) Tick(core.Instant) {
 	}
 }
 
-// stall has Tick wake a connection.
-func (f *Frontend) stall(c frontends.Conn) {
+// stall has Tick wake a session.
+func (f *Frontend) stall(s *session) {
+	if s.stalled {
+		return
+	}
+	s.stalled = true
 	f.stalledMu.Lock()
 	defer f.stalledMu.Unlock()
-	f.stalled = append(f.stalled, c)
+	f.stalled = append(f.stalled, s.conn)
 }
 
 // ipOf is the address that the list of workers shows.

@@ -2,19 +2,22 @@ package gearman
 
 import "broker/core"
 
-// A listing reads the broker's jobs in pages, so that neither the broker nor other connections wait for a long one, and
-// no more of it is in memory than its reader has still to read.
+// A listing is written in pages, so that neither the broker nor other connections wait for a long one, and no more of it
+// is in memory than its reader has still to read.
 const (
 	pageJobs     = 1000
+	pageBytes    = 256 << 10
 	pagesPerTurn = 8
 	listingAhead = 4 << 20 // bytes
 )
 
-// listing is a `show jobs` or `show unique jobs` that is being answered.
+// listing is a text command that is being answered in pages.
 type listing struct {
-	uniques bool
-	cursor  uint64
-	pushes  []core.Reply // came in between; written after the list
+	next   func(*listing, *session) (more bool) // writes one page
+	pushes []core.Reply                         // came in between; written after the list
+
+	cursor uint64 // show jobs: where the broker goes on
+	rows   []row  // workers: those not written yet
 }
 
 // list answers what came before, then begins a listing.
@@ -27,23 +30,22 @@ func (s *session) list(l *listing) {
 // page goes on with the listing for a turn and reports whether it is complete. If not, it has seen to it that Deliver
 // is called again.
 func (s *session) page() bool {
-	out := s.conn.Out()
 	for pages := 0; ; pages++ {
-		switch ahead := out.Len(); {
+		switch ahead := s.ahead(); {
 		case s.eof && ahead <= s.f.o.MaxOutputBytes:
 			// the client waits for nothing but this
 		case ahead > listingAhead:
-			s.f.stall(s.conn)
+			s.f.stall(s)
 			return false
 		case pages == pagesPerTurn:
 			s.conn.Wake()
 			return false
 		}
-		if !s.nextPage() {
+		if !s.listing.next(s.listing, s) {
 			break
 		}
 	}
-	out.WriteString(endOfList)
+	s.conn.Out().WriteString(endOfList)
 	pushes := s.listing.pushes
 	s.listing = nil
 	for i := range pushes {
@@ -52,10 +54,17 @@ func (s *session) page() bool {
 	return true
 }
 
-// nextPage writes one page and reports whether there are more.
-func (s *session) nextPage() (more bool) {
-	l := s.listing
-	op := &core.ListJobs{Tag: s.round << tagBits, Cursor: l.cursor, Limit: pageJobs, Brief: !l.uniques}
+// nextJobs writes the next rows of show jobs.
+func (l *listing) nextJobs(s *session) bool { return l.fetch(s, &core.ListJobs{Brief: true}, writeJob) }
+
+// nextUniques writes the next rows of show unique jobs.
+func (l *listing) nextUniques(s *session) bool { return l.fetch(s, &core.ListJobs{}, writeUnique) }
+
+// fetch asks for a page of jobs, writes those that Gearman knows and this front-end may show, and keeps what else the
+// broker has for the session.
+func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []byte, *core.JobInfo) []byte) (more bool) {
+	op.Tag, op.Cursor, op.Limit = s.round<<tagBits, l.cursor, pageJobs
+	s.round++
 	first := len(l.pushes)
 	l.pushes = s.f.broker.Do(s.client, []core.Op{op}, l.pushes)
 	kept := l.pushes[:first]
@@ -64,41 +73,44 @@ func (s *session) nextPage() (more bool) {
 			kept = append(kept, r)
 			continue
 		}
-		s.writeJobs(r.Jobs)
-		l.cursor = r.Cursor
-		more = r.Kind == core.Listed && r.Cursor != 0
+		b := s.conn.Out().Buf()
+		for i := range r.Jobs {
+			if j := &r.Jobs[i]; unfinished(j) && s.f.owns(j.Queue) {
+				b = append(write(s, b, j), '\n')
+			}
+		}
+		s.conn.Out().Put(b, 0)
+		l.cursor, more = r.Cursor, r.Cursor != 0
 	}
 	clear(l.pushes[len(kept):])
 	l.pushes = kept
-	s.round++
 	return more
 }
 
-// writeJobs writes the rows of jobs that Gearman knows and this front-end may show:
+// writeJob writes a row of show jobs:
 //
 //	handle TAB retries TAB ignored TAB queued         queued: 1 for a background job
-func (s *session) writeJobs(jobs []core.JobInfo) {
-	out := s.conn.Out()
-	b := out.Buf()
-	for i := range jobs {
-		j := &jobs[i]
-		if !unfinished(j) || !s.f.owns(j.Queue) {
-			continue
-		}
-		if s.listing.uniques {
-			b = append(append(b, uniqueOf(j.Job)...), '\n')
-			continue
-		}
-		retries := int(j.Attempts)
-		if j.State == core.Leased && retries > 0 {
-			retries--
-		}
-		stored := 1
-		if j.Ephemeral {
-			stored = 0
-		}
-		b = appendColumn(appendColumn(appendColumn(s.f.handles.add(b, j.Seq), retries), 0), stored)
-		b = append(b, '\n')
+func writeJob(s *session, b []byte, j *core.JobInfo) []byte {
+	retries := int(j.Attempts)
+	if j.State == core.Leased && retries > 0 {
+		retries--
 	}
-	out.Put(b, 0)
+	stored := 1
+	if j.Ephemeral {
+		stored = 0
+	}
+	return appendColumn(appendColumn(appendColumn(s.f.handles.add(b, j.Seq), retries), 0), stored)
+}
+
+// writeUnique writes a row of show unique jobs; a job without a unique has an empty one.
+func writeUnique(_ *session, b []byte, j *core.JobInfo) []byte { return append(b, uniqueOf(j.Job)...) }
+
+// nextWorkers writes the next rows of workers.
+func (l *listing) nextWorkers(s *session) bool {
+	b := s.conn.Out().Buf()
+	for start := len(b); len(l.rows) > 0 && len(b)-start < pageBytes; l.rows = l.rows[1:] {
+		b = l.rows[0].write(b)
+	}
+	s.conn.Out().Put(b, 0)
+	return len(l.rows) > 0
 }

@@ -118,7 +118,10 @@ func (s *session) canDo(m *message) {
 		s.refuse(&errNameSize)
 		return
 	}
-	s.f.roster.able(s.row, n.function)
+	if !s.f.roster.able(s.row, n.function) {
+		s.refuse(&errFunctions)
+		return
+	}
 	op.Queue = n.queue
 	s.ask(op)
 }

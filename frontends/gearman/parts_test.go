@@ -225,17 +225,24 @@ func TestRosterListsConnectionsAndTheirNewestFunctionFirst(t *testing.T) {
 	for _, f := range []string{"a", "b", "a", "c"} {
 		r.able(worker, f)
 	}
-	want := "10 10.0.0.1 - :\n11 10.0.0.2 my id : c a b a\n.\n"
-	if got := string(r.list()); got != want {
+	list := func() string {
+		var b []byte
+		for _, w := range r.snapshot() {
+			b = w.write(b)
+		}
+		return string(b)
+	}
+	want := "10 10.0.0.1 - :\n11 10.0.0.2 my id : c a b a\n"
+	if got := list(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	r.unable(worker, "a")
 	r.remove(asker)
-	if got := string(r.list()); got != "11 10.0.0.2 my id : c b\n.\n" {
+	if got := list(); got != "11 10.0.0.2 my id : c b\n" {
 		t.Errorf("after changes: %q", got)
 	}
 	r.reset(worker)
-	if got := string(r.list()); got != "11 10.0.0.2 my id :\n.\n" {
+	if got := list(); got != "11 10.0.0.2 my id :\n" {
 		t.Errorf("after a reset: %q", got)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"broker/core"
 )
 
+// maxFunctions bounds the registrations of one connection, repeated ones included.
+const maxFunctions = 1 << 16
+
 // roster knows who is connected and for what, for the text command workers alone: the broker has its own knowledge of
 // who can do what.
 type roster struct {
@@ -16,7 +19,8 @@ type roster struct {
 	rows map[core.ClientID]*row // guarded by mu, as are the rows
 }
 
-// row is one connection. Functions stand in the order in which they were registered, as often as they were.
+// row is one connection. Functions stand in the order in which they were registered, as often as they were; what is in
+// the slice never changes, so that a snapshot may share it.
 type row struct {
 	client    core.ClientID
 	fd        int
@@ -48,17 +52,28 @@ func (r *roster) setID(w *row, id string) {
 	w.id = id
 }
 
-func (r *roster) able(w *row, function string) {
+// able adds a function; it reports whether there was room.
+func (r *roster) able(w *row, function string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(w.functions) >= maxFunctions {
+		return false
+	}
 	w.functions = append(w.functions, function)
+	return true
 }
 
 // unable forgets a function, however often it was registered.
 func (r *roster) unable(w *row, function string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w.functions = slices.DeleteFunc(w.functions, func(f string) bool { return f == function })
+	kept := make([]string, 0, len(w.functions))
+	for _, f := range w.functions {
+		if f != function {
+			kept = append(kept, f)
+		}
+	}
+	w.functions = kept
 }
 
 func (r *roster) reset(w *row) {
@@ -67,27 +82,28 @@ func (r *roster) reset(w *row) {
 	w.functions = nil
 }
 
-// list writes a line for every connection, the oldest first, with its newest function first:
-//
-//	FD IP ID : f2 f1
-func (r *roster) list() []byte {
+// snapshot copies all rows, the oldest connection first.
+func (r *roster) snapshot() []row {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rows := make([]*row, 0, len(r.rows))
+	rows := make([]row, 0, len(r.rows))
 	for _, w := range r.rows {
-		rows = append(rows, w)
+		rows = append(rows, *w)
 	}
-	slices.SortFunc(rows, func(a, b *row) int { return cmp.Compare(a.client, b.client) })
-	var b []byte
-	for _, w := range rows {
-		b = strconv.AppendInt(b, int64(w.fd), 10)
-		b = append(append(b, ' '), w.ip...)
-		b = append(append(b, ' '), w.id...)
-		b = append(b, " :"...)
-		for _, f := range slices.Backward(w.functions) {
-			b = append(append(b, ' '), f...)
-		}
-		b = append(b, '\n')
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.client, b.client) })
+	return rows
+}
+
+// write appends a connection's line, its newest function first:
+//
+//	FD IP ID : f2 f1
+func (w *row) write(b []byte) []byte {
+	b = strconv.AppendInt(b, int64(w.fd), 10)
+	b = append(append(b, ' '), w.ip...)
+	b = append(append(b, ' '), w.id...)
+	b = append(b, " :"...)
+	for _, f := range slices.Backward(w.functions) {
+		b = append(append(b, ' '), f...)
 	}
-	return append(b, endOfList...)
+	return append(b, '\n')
 }

@@ -16,11 +16,20 @@ type session struct {
 	exceptions bool // the client asked for WORK_EXCEPTION
 	closing    bool // no more input is read
 	eof        bool // nor will any come
+	grabs      int  // how many jobs are leased by one Do, see flush
 
 	round   uint64   // counts batches: the upper bits of every tag
 	batch   *batch   // during Feed and Deliver only
 	listing *listing // a text command whose answer takes more than one turn; input waits behind it
+	stalled bool     // Tick will wake it
 }
+
+// Bounds of what one connection makes us write at a time.
+const (
+	maxAhead    = 16 << 20 // bytes that wait for a client before its input has to
+	maxGrabs    = 16
+	largeOutput = 1 << 20 // bytes
+)
 
 // tagBits of a tag are the place in the batch.
 const tagBits = 16
@@ -33,7 +42,7 @@ func (s *session) Feed(in []byte) int {
 	s.begin()
 	defer s.end()
 	used := 0
-	for !s.closing && s.listing == nil {
+	for !s.closing && s.listing == nil && !s.crowded() {
 		n, err := decode(in[used:], s.f.o.MaxBodyBytes, &s.batch.msg)
 		if err != nil {
 			s.refuseSyntax(err)
@@ -43,7 +52,7 @@ func (s *session) Feed(in []byte) int {
 			s.run(&s.batch.msg)
 		}
 		used += n
-		if len(s.batch.waits) >= maxBatch || len(s.batch.ops) >= maxBatch {
+		if b := s.batch; len(b.waits) >= maxBatch || len(b.ops) >= maxBatch || b.leases.used >= s.grabs {
 			s.flush()
 		}
 	}
@@ -59,6 +68,7 @@ func (s *session) Feed(in []byte) int {
 func (s *session) Deliver() {
 	s.begin()
 	defer s.end()
+	s.stalled = false
 	if s.listing != nil && !s.page() {
 		return
 	}
@@ -135,16 +145,36 @@ func (s *session) refuseSyntax(e *syntaxError) {
 // say answers the message at hand with text.
 func (s *session) say(text string) { s.await(wait{kind: forText, arg: []byte(text)}) }
 
-// flush has the collected operations decided and writes every answer.
+// flush has the collected operations decided and writes every answer. How many jobs the next round may lease depends on
+// how much this one brought: a worker that asks for many at once must not have many large ones in memory.
 func (s *session) flush() {
 	b := s.batch
+	before := s.conn.Out().Len()
 	if len(b.ops) > 0 {
 		s.fetch()
 	}
 	s.tell(len(b.waits))
+	if b.leases.used > 0 {
+		s.grabs = min(2*s.grabs, maxGrabs)
+		if s.conn.Out().Len()-before > largeOutput {
+			s.grabs = 1
+		}
+	}
 	b.reset()
 	s.round++
 }
+
+// crowded reports that so much waits for the client to read that its next messages must wait too. Tick looks again.
+func (s *session) crowded() bool {
+	if s.ahead() <= maxAhead || s.eof {
+		return false
+	}
+	s.f.stall(s)
+	return true
+}
+
+// ahead is how many bytes wait for the client to read them.
+func (s *session) ahead() int { return s.conn.Out().Len() }
 
 // fetch calls the broker with the operations of the batch, if any, and writes its replies.
 func (s *session) fetch() {
