@@ -1,0 +1,125 @@
+package workq
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/frontendtest"
+)
+
+const mebi = 1 << 20
+
+// addOf is an add of the n-th job with a body of size bytes, in q, and the body.
+func addOf(n, size int) (request, body []byte) {
+	body = bytes.Repeat([]byte{'a' + byte(n%26)}, size)
+	return fmt.Appendf(nil, "add %s q 1000 60000 %d\r\n%s\r\n", idOf(n), size, body), body
+}
+
+func TestLargestBodyThroughEveryCommand(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	c := s.Dial("client")
+	request, body := addOf(1, mebi)
+	c.SendIn(len(request), request)
+	c.Want("+OK\r\n")
+	s.Restart()
+	c = s.Dial("after the restart")
+	c.Send("lease q 0\r\n")
+	c.WantBytes(fmt.Appendf(nil, "+OK 1\r\n%s q 1000 %d\r\n%s\r\n", idOf(1), mebi, body))
+	c.SendBytes(fmt.Appendf(nil, "complete %s %d\r\n%s\r\nresult %s 0\r\n", idOf(1), mebi, body, idOf(1)))
+	c.WantBytes(fmt.Appendf(nil, "+OK\r\n+OK 1\r\n%s 1 %d\r\n%s\r\n", idOf(1), mebi, body))
+}
+
+func TestLargeBodyInSmallPieces(t *testing.T) {
+	t.Parallel()
+	c := setup(t).Dial("client")
+	request, _ := addOf(1, mebi)
+	c.SendIn(1460, request)
+	c.Want("+OK\r\n")
+}
+
+func TestBodyAboveTheLimitIsLeftOutAsItComes(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{mebi + 1, 2 * mebi, 5 * mebi} {
+		for _, end := range []string{"\r\n", ""} {
+			s := setup(t)
+			c := s.Dial("client")
+			request, _ := addOf(1, size)
+			request = append(bytes.TrimSuffix(request, []byte("\r\n")), end...)
+			c.SendIn(64<<10, request)
+			c.SendIn(1, []byte("inspect queue q\r\n"))
+			c.Want("-CLIENT-ERROR Invalid payload size\r\n-NOT-FOUND\r\n")
+			c.SendIn(len(request), append(request, "inspect queue q\r\n"...))
+			c.Want("-CLIENT-ERROR Invalid payload size\r\n-NOT-FOUND\r\n")
+		}
+	}
+}
+
+func TestLineWithoutEndIsCutOff(t *testing.T) {
+	t.Parallel()
+	const limit = mebi + 10_000
+	for _, c := range []struct {
+		name, in, want string
+	}{
+		{"no end", strings.Repeat("x", limit+1), tooLong},
+		{"an end too late", strings.Repeat("x", limit-1) + "\r\n", tooLong},
+		{"an end just in time", strings.Repeat("x", limit-2) + "\r\n", ""},
+		{"a body behind it", "add " + idOf(1) + strings.Repeat(" ", 10_000) + "q 1 1 1048576\r\n", tooLong},
+	} {
+		for _, step := range []int{len(c.in), 64 << 10, 65_537} {
+			client := setup(t).Dial(c.name)
+			client.SendIn(step, []byte(c.in))
+			if c.want == "" {
+				client.Want(badCommand)
+				client.WantSilence()
+				continue
+			}
+			client.Want(c.want)
+			client.WantClosed()
+		}
+	}
+}
+
+func TestManyNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	c := setup(t).Dial("client")
+	c.SendIn(1<<20, []byte("lease"+strings.Repeat(" q", maxNames)+" 0\r\nlease"+strings.Repeat(" q", maxNames+1)+" 0\r\n"))
+	c.Want(timedOut + badArgs)
+}
+
+func TestLargeAnswersArePaused(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	c := s.Dial("client")
+	const jobs = 20
+	want := appendOK(nil, jobs)
+	for n := range jobs {
+		request, body := addOf(n, mebi)
+		c.SendIn(len(request), request)
+		c.Want(done)
+		want = fmt.Appendf(want, "%s 12\r\nname q\r\nttr 1000\r\nttl 60000\r\npayload-size %d\r\npayload %s\r\n"+
+			"max-attempts 0\r\nattempts 0\r\nmax-fails 0\r\nfails 0\r\npriority 0\r\nstate 0\r\n"+
+			"created 2030-01-01T00:00:00Z\r\n", idOf(n), mebi, body)
+	}
+	pipelined := []byte(strings.Repeat("inspect jobs q 0 100\r\n", 3))
+	c.SendIn(len(pipelined), pipelined)
+	c.WantBytes(bytes.Repeat(want, 3))
+	c.WantSilence()
+}
+
+func TestOtherBodyLimit(t *testing.T) {
+	t.Parallel()
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{MaxBodyBytes: 10}) })
+	c := s.Dial("client")
+	for n, want := range map[int]string{10: done, 11: badPayload} {
+		request, _ := addOf(n, n)
+		c.SendBytes(request)
+		c.Want(want)
+	}
+	c.Send("inspect queue other\r\n")
+	c.Want(notFound)
+}
