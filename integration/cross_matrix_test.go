@@ -160,7 +160,7 @@ func runners() []runner {
 		{
 			name: "workq worker", need: func(*testing.T) {}, result: reversed,
 			succeed: workqRunner(true), fail: workqRunner(false),
-			gearmanMessage: "no", workqMessage: "no",
+			workqMessage: "no", // a Workq failure is no exception
 		},
 	}
 }

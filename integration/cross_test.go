@@ -35,7 +35,7 @@ func TestAckMayCarryAResult(t *testing.T) {
 		{`{"a": 1.50}`, `{"a": 1.50}`},
 		{`"caf\u00e9"`, "café"},
 		{`[1,2]`, `[1,2]`},
-		{`null`, ""},
+		{`false`, `false`},
 	} {
 		caller, runner := dialGearman(t, b), dialWorkq(t, b)
 		_, err := caller.Submit(gearmanclient.SubmitJob, "acked", "", "question")
