@@ -229,6 +229,3 @@ func isRecordError(err error) bool {
 	return errors.Is(err, errCut) || errors.Is(err, errTrailing) || errors.Is(err, errRange) ||
 		errors.Is(err, errFields)
 }
-
-// isCancelled reports whether a merge of tables was called off rather than failed.
-func isCancelled(err error) bool { return errors.Is(err, pebble.ErrCancelledCompaction) }

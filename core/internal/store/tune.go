@@ -1,8 +1,10 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -62,23 +64,21 @@ func (s *Store) tuned(o Options) *pebble.Options {
 	return p
 }
 
-// listener hears of what the fuse can't see: failures that come from reading, while tables are merged.
+// listener hears of what the fuse can't see: failures that come from reading, while tables are written and merged.
 func (s *Store) listener() *pebble.EventListener {
-	stop := func(what string, err error) {
-		_ = s.fuse.blow(fmt.Errorf("%s: %w", what, s.damage(what, err))) // everybody reads it from the fuse
-		runtime.Goexit()                                                 // Pebble would try again at once, for ever
-	}
+	// A failed flush or merge ends with an event and then a background error, on one goroutine. A flush also says so when
+	// it had nothing to write, since all keys were gone again; no background error follows on that.
+	var ended atomic.Pointer[error]
 	return &pebble.EventListener{
-		BackgroundError: func(err error) { s.warn(fmt.Sprintf("store in background: %v", err)) },
-		FlushEnd: func(i pebble.FlushInfo) {
-			if i.Err != nil {
-				stop("write a table", i.Err)
+		FlushEnd:      func(i pebble.FlushInfo) { ended.Store(&i.Err) },
+		CompactionEnd: func(i pebble.CompactionInfo) { ended.Store(&i.Err) },
+		BackgroundError: func(err error) {
+			if e := ended.Load(); e == nil || *e == nil || !errors.Is(err, *e) {
+				s.warn(fmt.Sprintf("store in background: %v", err))
+				return
 			}
-		},
-		CompactionEnd: func(i pebble.CompactionInfo) {
-			if i.Err != nil && !isCancelled(i.Err) {
-				stop("merge tables", i.Err)
-			}
+			_ = s.fuse.blow(s.damage("write tables", err)) // everybody reads it from the fuse
+			runtime.Goexit()                               // Pebble would try again at once, for ever
 		},
 		DataCorruption: func(i pebble.DataCorruptionInfo) { s.damaged.Store(&i.Path) },
 		WriteStallBegin: func(i pebble.WriteStallBeginInfo) {

@@ -1,0 +1,393 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"broker/core"
+)
+
+// small are options for a store that writes tables soon.
+func small(fs vfs.FS) Options {
+	return Options{Dir: testDir, FS: fs, MemTableBytes: minMemTableBytes, CacheBytes: 64 << 10}
+}
+
+func mustOpen(t *testing.T, fs vfs.FS) *Store {
+	t.Helper()
+	s, err := Open(small(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func mustCommit(t *testing.T, s *Store, changes ...Change) {
+	t.Helper()
+	if err := s.Commit(&Batch{Changes: changes}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustClose(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func job(seq uint64, bodyBytes int) *core.Job {
+	j := fullJob()
+	j.Seq = seq
+	j.Body = nil
+	if bodyBytes > 0 {
+		j.Body = bytes.Repeat([]byte{byte('a' + seq%26)}, bodyBytes)
+	}
+	return j
+}
+
+func TestWhatWasCommittedIsReadBack(t *testing.T) {
+	t.Parallel()
+	disk := newDisk()
+	s := mustOpen(t, disk)
+	mustCommit(t, s,
+		Change{Seq: 1, Job: job(1, 10)},
+		Change{Seq: 2, Job: job(2, InlineBytes+1), Status: fullStatus()},
+		Change{Seq: 3, Job: job(3, 0), Status: fullStatus(), Failure: fullFailure(), Outcome: fullOutcome()},
+	)
+	for range 2 { // from the write buffer, then from a table
+		for seq, size := range map[uint64]int{1: 10, 2: InlineBytes + 1, 3: 0} {
+			got, err := s.Job(seq)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantSame(t, got, job(seq, size))
+		}
+		st, err := s.Status(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, st, fullStatus())
+		e, err := s.Failure(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, e, fullFailure())
+		o, err := s.Outcome(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, o, fullOutcome())
+		mustClose(t, s)
+		s = mustOpen(t, disk)
+	}
+}
+
+func TestWhatIsNotThereIsMissing(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, newDisk())
+	mustCommit(t, s, Change{Seq: 5, Job: job(5, 1)})
+	_, errJob := s.Job(4)
+	_, errStatus := s.Status(5)
+	_, errFailure := s.Failure(5)
+	_, errOutcome := s.Outcome(5)
+	_, errMark := s.Mark("x")
+	for _, err := range []error{errJob, errStatus, errFailure, errOutcome, errMark} {
+		if !errors.Is(err, ErrMissing) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestJobThatIsGoneLeavesNothing(t *testing.T) {
+	t.Parallel()
+	disk := newDisk()
+	s := mustOpen(t, disk)
+	e, o := fullFailure(), fullOutcome()
+	e.Data, o.Result = make([]byte, InlineBytes), make([]byte, InlineBytes)
+	mustCommit(t, s, Change{Seq: 1, Job: job(1, InlineBytes+1), Status: fullStatus(), Failure: e, Outcome: o})
+	mustCommit(t, s, Change{Seq: 2, Job: job(2, InlineBytes+1)})
+	if r := check(t, s); r.Jobs != 2 || r.Bodies != 2 || r.Statuses != 1 || r.Failures != 1 || r.Outcomes != 1 {
+		t.Errorf("%+v", r)
+	}
+	mustClose(t, s) // and the removal meets a table
+	s = mustOpen(t, disk)
+	mustCommit(t, s,
+		Change{Seq: 1, Gone: true, Stored: HasStatus | HasFailure | HasOutcome, BodyBytes: InlineBytes + 1},
+		Change{Seq: 2, Gone: true, Stored: HasBody})
+	mustClose(t, s)
+	s = mustOpen(t, disk)
+	wantSame(t, keys(t, s), []string{"v"})
+}
+
+// keys are all keys of a store, in Go syntax without the numbers.
+func keys(t *testing.T, s *Store) []string {
+	t.Helper()
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for ok := it.First(); ok; ok = it.Next() {
+		all = append(all, string(it.Key()))
+	}
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// check is the doctor's report, without findings unless the test wants some.
+func check(t *testing.T, s *Store) Report {
+	t.Helper()
+	r, err := s.Check(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Damage)+len(r.Orphans) > 0 {
+		t.Errorf("damage %q, orphans %q", r.Damage, r.Orphans)
+	}
+	return r
+}
+
+func TestFailureMayGrowAndShrink(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, newDisk())
+	mustCommit(t, s, Change{Seq: 1, Job: job(1, 1)})
+	for _, size := range []int{1, 5000, 2, 6000, 3} {
+		want := &core.Failure{Message: fmt.Sprint(size), Data: bytes.Repeat([]byte("x"), size)}
+		mustCommit(t, s, Change{Seq: 1, Failure: want})
+		got, err := s.Failure(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, got, want)
+		check(t, s)
+	}
+}
+
+func TestScanGivesJobsInOrderWithWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	disk := newDisk()
+	s := mustOpen(t, disk)
+	const jobs = 300 // enough for several tables
+	big := fullOutcome()
+	big.Result = make([]byte, 2*InlineBytes)
+	for i := range jobs {
+		seq := uint64(jobs - i)
+		ch := Change{Seq: seq, Job: job(seq, int(seq)*8)}
+		if seq%3 == 0 {
+			ch.Status = fullStatus()
+		}
+		if seq%5 == 0 {
+			ch.Failure, ch.Outcome = fullFailure(), big
+		}
+		mustCommit(t, s, ch)
+	}
+	next, parts := uint64(1), []float64{}
+	err := s.Scan(context.Background(), func(_ uint64, part float64) { parts = append(parts, part) }, func(r *Record) error {
+		seq := r.Job.Seq
+		if seq != next {
+			t.Fatalf("job %d instead of %d", seq, next)
+		}
+		next++
+		wantRecord(t, r)
+		return nil
+	})
+	if err != nil || next != jobs+1 {
+		t.Fatalf("up to %d, %v", next, err)
+	}
+	if len(parts) == 0 || parts[len(parts)-1] != 1 {
+		t.Errorf("progress %v", parts)
+	}
+}
+
+func wantRecord(t *testing.T, r *Record) {
+	t.Helper()
+	seq := r.Job.Seq
+	want, parts := job(seq, int(seq)*8), Parts(0)
+	size := len(want.Body)
+	if size > InlineBytes {
+		want.Body = nil
+		parts |= HasBody
+	}
+	wantSame(t, r.Job, want)
+	if seq%3 == 0 {
+		parts |= HasStatus
+		wantSame(t, r.Status, fullStatus())
+	}
+	if (r.Status != nil) != (seq%3 == 0) {
+		t.Errorf("job %d: status %v", seq, r.Status)
+	}
+	if seq%5 == 0 {
+		parts |= HasFailure | HasOutcome
+	}
+	if r.Stored != parts || r.BodyBytes != size || r.StoreBytes < size {
+		t.Errorf("job %d: parts %b, %d bytes of body, %d in all", seq, r.Stored, r.BodyBytes, r.StoreBytes)
+	}
+}
+
+func TestScanEndsWhenToldTo(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, newDisk())
+	for seq := uint64(1); seq <= 3; seq++ {
+		mustCommit(t, s, Change{Seq: seq, Job: job(seq, 1)})
+	}
+	n := 0
+	err := s.Scan(context.Background(), nil, func(*Record) error { n++; return errInjected })
+	if !errors.Is(err, errInjected) || n != 1 {
+		t.Errorf("%d jobs, %v", n, err)
+	}
+	batch := &Batch{}
+	for seq := uint64(4); seq < 2*scanTick; seq++ {
+		batch.Changes = append(batch.Changes, Change{Seq: seq, Job: &core.Job{Seq: seq}})
+	}
+	if err := s.Commit(batch); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Scan(ctx, nil, func(*Record) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestNamesOfAScanMayBeKept(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, newDisk())
+	var queues, types, workers []string
+	for seq := uint64(1); seq <= 100; seq++ {
+		j, st := job(seq, 1), fullStatus()
+		j.Queue, j.Type, st.Worker = fmt.Sprint("q", seq%7), fmt.Sprint("t", seq%5), fmt.Sprint("w", seq)
+		mustCommit(t, s, Change{Seq: seq, Job: j, Status: st})
+	}
+	err := s.Scan(context.Background(), nil, func(r *Record) error {
+		queues, types, workers = append(queues, r.Job.Queue), append(types, r.Job.Type), append(workers, r.Status.Worker)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range queues {
+		seq := i + 1
+		if queues[i] != fmt.Sprint("q", seq%7) || types[i] != fmt.Sprint("t", seq%5) || workers[i] != fmt.Sprint("w", seq) {
+			t.Fatalf("job %d: queue %q, type %q, worker %q", seq, queues[i], types[i], workers[i])
+		}
+	}
+}
+
+func TestJobsReadsInTheOrderAskedFor(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, newDisk())
+	for seq := uint64(1); seq <= 200; seq += 1 + seq%3 {
+		mustCommit(t, s, Change{Seq: seq, Job: job(seq, int(seq%2)*2*InlineBytes), Status: fullStatus()})
+	}
+	for _, seqs := range [][]uint64{{}, {1}, {9999}, {1, 2, 3, 4, 5, 100, 101, 102, 103, 200, 201}, {200, 3, 3, 1, 77, 78}, {0, 1}} {
+		var asked []uint64
+		err := s.Jobs(seqs, func(seq uint64, j *core.Job, err error) error {
+			asked = append(asked, seq)
+			one, errOne := s.Job(seq)
+			if !reflect.DeepEqual(j, one) || errors.Is(err, ErrMissing) != errors.Is(errOne, ErrMissing) {
+				t.Errorf("job %d: %v, %v; alone: %v, %v", seq, j, err, one, errOne)
+			}
+			return nil
+		})
+		if err != nil || len(asked) != len(seqs) || len(seqs) > 0 && !reflect.DeepEqual(asked, seqs) {
+			t.Errorf("%v: %v, %v", seqs, asked, err)
+		}
+	}
+	if err := s.Jobs([]uint64{1, 2}, func(uint64, *core.Job, error) error { return errInjected }); !errors.Is(err, errInjected) {
+		t.Error(err)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, newDisk())
+	write := func(marks ...core.Mark) {
+		if err := s.Commit(&Batch{Marks: marks}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(core.Mark{Name: "a/1", Value: []byte("one")}, core.Mark{Name: "a/2", Value: []byte{}},
+		core.Mark{Name: "a\xff", Value: []byte("x")}, core.Mark{Name: "b", Value: []byte("y")}, core.Mark{Name: "", Value: []byte("z")})
+	write(core.Mark{Name: "a/1", Value: []byte("uno")}, core.Mark{Name: "b"})
+	if v, err := s.Mark("a/1"); string(v) != "uno" || err != nil {
+		t.Errorf("%q, %v", v, err)
+	}
+	if v, err := s.Mark("a/2"); v == nil || len(v) != 0 || err != nil {
+		t.Errorf("%q, %v", v, err)
+	}
+	if _, err := s.Mark("b"); !errors.Is(err, ErrMissing) {
+		t.Error(err)
+	}
+	for prefix, want := range map[string]string{"a/": "[a/1=uno a/2=]", "": "[=z a/1=uno a/2= a\xff=x]", "a\xff": "[a\xff=x]", "b": "[]"} {
+		got := []string{}
+		err := s.ScanMarks(prefix, func(name string, value []byte) error {
+			got = append(got, name+"="+string(value))
+			return nil
+		})
+		if fmt.Sprint(got) != want || err != nil {
+			t.Errorf("marks from %q: %q, %v", prefix, got, err)
+		}
+	}
+	if err := s.ScanMarks("", func(string, []byte) error { return errInjected }); !errors.Is(err, errInjected) {
+		t.Error(err)
+	}
+}
+
+func TestEmptyBatchCostsNothing(t *testing.T) {
+	t.Parallel()
+	disk := newDisk()
+	s := mustOpen(t, disk)
+	disk.hook(func(op diskOp) error {
+		if op.write {
+			t.Errorf("%s %s", op.verb, op.name)
+		}
+		return nil
+	})
+	defer disk.hook(nil)
+	if err := s.Commit(&Batch{}); err != nil {
+		t.Error(err)
+	}
+	// Submitted, done and gone within one batch.
+	mustCommit(t, s, Change{Seq: 1, Job: job(1, 1), Gone: true})
+}
+
+func TestClosedStoreRefusesEverything(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, newDisk())
+	mustCommit(t, s, Change{Seq: 1, Job: job(1, 1)})
+	inScan := s.Scan(context.Background(), nil, func(*Record) error {
+		closed := make(chan error)
+		go func() { closed <- s.Close() }()
+		for { // until Close has shut the gate; it waits for this very scan
+			if _, err := s.Job(1); err != nil {
+				return err
+			}
+		}
+	})
+	if !errors.Is(inScan, ErrClosed) {
+		t.Errorf("read during close: %v", inScan)
+	}
+	_, errJob := s.Job(1)
+	errs := []error{
+		errJob, s.Commit(&Batch{Marks: []core.Mark{{Name: "x"}}}), s.Checkpoint("/copy"),
+		s.Scan(context.Background(), nil, nil), s.ScanMarks("", nil), s.Jobs(nil, nil),
+	}
+	for i, err := range errs {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if s.SizeBytes() != 0 {
+		t.Error("a closed store has a size")
+	}
+	mustClose(t, s)
+}
