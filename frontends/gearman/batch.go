@@ -46,6 +46,9 @@ const (
 	forText // arg as it is
 )
 
+// full reports that no more fits.
+func (b *batch) full() bool { return len(b.waits) >= maxBatch || len(b.ops) >= maxBatch }
+
 // reset forgets everything and keeps the memory, unless it is much.
 func (b *batch) reset() {
 	b.msg = message{}

@@ -29,6 +29,7 @@ const (
 	maxAhead    = 16 << 20 // bytes that wait for a client before its input has to
 	maxGrabs    = 16
 	largeOutput = 1 << 20 // bytes
+	largeInput  = 1 << 20 // bytes that are decided at once, whole messages aside
 )
 
 // tagBits of a tag are the place in the batch.
@@ -41,7 +42,7 @@ func (s *session) Feed(in []byte) int {
 	}
 	s.begin()
 	defer s.end()
-	used := 0
+	used, decided := 0, 0
 	for !s.closing && s.listing == nil && !s.crowded() {
 		n, err := decode(in[used:], s.f.o.MaxBodyBytes, &s.batch.msg)
 		if err != nil {
@@ -52,8 +53,9 @@ func (s *session) Feed(in []byte) int {
 			s.run(&s.batch.msg)
 		}
 		used += n
-		if b := s.batch; len(b.waits) >= maxBatch || len(b.ops) >= maxBatch || b.leases.used >= s.grabs {
+		if s.batch.full() || s.batch.leases.used >= s.grabs || used-decided > largeInput {
 			s.flush()
+			decided = used
 		}
 	}
 	s.flush()

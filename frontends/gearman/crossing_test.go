@@ -1,0 +1,182 @@
+package gearman
+
+import (
+	"testing"
+
+	"broker/core"
+	"broker/frontends/frontendtest"
+)
+
+// stranger is a client of another protocol, who talks to the broker itself.
+type stranger struct {
+	t      *testing.T
+	broker core.Broker
+	id     core.ClientID
+}
+
+func newStranger(t *testing.T, s *frontendtest.Stage, p core.Protocol) *stranger {
+	return &stranger{t, s.Broker, s.Broker.Open(core.ClientOptions{Protocol: p, Wake: func() {}})}
+}
+
+// do applies one operation and returns its reply.
+func (x *stranger) do(op core.Op) core.Reply {
+	x.t.Helper()
+	replies := x.broker.Do(x.id, []core.Op{op}, nil)
+	if len(replies) != 1 || replies[0].Kind == core.Failed {
+		x.t.Fatalf("%T: %+v", op, replies)
+	}
+	return replies[0]
+}
+
+func setup(t *testing.T, change func(*Options)) *frontendtest.Stage {
+	t.Helper()
+	return frontendtest.Open(t, maker(change))
+}
+
+func TestFaktoryJobForAGearmanWorker(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	faktory := newStranger(t, s, core.Faktory)
+	args := `[1, "two",{"x":null}]`
+	faktory.do(&core.Submit{Job: &core.Job{
+		ID: "jid1", Queue: "resize", Type: "ResizeJob", Body: []byte(args), Format: core.Args, Origin: core.Faktory,
+		Attributes: []byte("r\x03red"), UniqueKey: "\x02uforged", Unique: core.UniqueRefuse,
+		MaxFails: 3, Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury,
+	}})
+	w := s.Dial("worker")
+	w.SendBytes(request(canDo, "resize"))
+	w.SendBytes(request(grabJobAll))
+	w.WantBytes(answer(jobAssignUniq, "H:host:1", "resize", "jid1", args))
+	w.SendBytes(request(workFail, "H:host:1"))
+	w.WantSilence()
+	info := faktory.do(&core.Inspect{Ref: core.Ref{ID: "jid1"}}).Info
+	if info.State != core.Retrying || info.Fails != 1 {
+		t.Errorf("after WORK_FAIL: %v with %d fails, want the retry of its own protocol", info.State, info.Fails)
+	}
+	w.Send("status\r\nprioritystatus\r\nshow jobs\r\nshow unique jobs\r\n")
+	w.Want("resize\t1\t0\t1\n.\nresize\t0\t1\t0\t1\n.\nH:host:1\t1\t0\t1\n.\njid1\n.\n")
+}
+
+func TestExceptionOfAGearmanWorkerIsKnownElsewhere(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	faktory := newStranger(t, s, core.Faktory)
+	faktory.do(&core.Submit{Job: &core.Job{ID: "jid1", Queue: "q", Origin: core.Faktory, MaxFails: 3}})
+	w := s.Dial("worker")
+	w.SendBytes([]byte(join(request(canDo, "q"), request(grabJob))))
+	w.WantBytes(answer(jobAssign, "H:host:1", "q", ""))
+	w.SendBytes(request(workException, "H:host:1", "disk on fire"))
+	w.WantSilence()
+	f := faktory.do(&core.Inspect{Ref: core.Ref{ID: "jid1"}}).Info.Failure
+	if f == nil || f.Type == "" || f.Message != "disk on fire" || !f.Exception {
+		t.Errorf("failure %+v", f)
+	}
+}
+
+func TestGearmanClientOfAFaktoryWorker(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	faktory := newStranger(t, s, core.Faktory)
+	plain, curious := s.Dial("plain"), s.Dial("curious")
+	curious.SendBytes(request(optionReq, "exceptions"))
+	curious.WantBytes(answer(optionRes, "exceptions"))
+	for _, c := range []*frontendtest.Client{plain, curious} {
+		c.SendBytes(request(submitJob, "f", "u", "x"))
+		c.WantBytes(answer(jobCreated, "H:host:1"))
+	}
+	lease := func() core.Ref {
+		r := faktory.do(&core.Lease{Queues: []string{"f"}, Holder: core.HeldByWorker, Worker: "wid"})
+		return core.Ref{ID: r.Job.Identity()}
+	}
+	ref := lease()
+	faktory.do(&core.Report{Ref: ref, Claim: core.ByLeased, Progress: core.Progress{Num: 40, Den: 100}})
+	for _, c := range []*frontendtest.Client{plain, curious} {
+		c.WantBytes(answer(workStatus, "H:host:1", "40", "100"))
+	}
+	faktory.do(&core.Fail{Ref: ref, Claim: core.ByLeased, Failure: &core.Failure{Type: "IOError", Message: "no disk"}})
+	plain.WantBytes(answer(workFail, "H:host:1"))
+	curious.WantBytes(answer(workException, "H:host:1", "IOError: no disk"))
+
+	plain.SendBytes(request(submitJob, "f", "u", "x"))
+	plain.WantBytes(answer(jobCreated, "H:host:2"))
+	faktory.do(&core.Complete{Ref: lease(), Claim: core.ByLeased, Result: []byte("result")})
+	plain.WantBytes(answer(workComplete, "H:host:2", "result"))
+}
+
+func TestFailOfAWorkqWorkerIsAFailure(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(o *Options) { o.ExceptionsForAll = true })
+	workq := newStranger(t, s, core.Workq)
+	c := s.Dial("client")
+	c.SendBytes(request(submitJob, "f", "", "x"))
+	c.WantBytes(answer(jobCreated, "H:host:1"))
+	r := workq.do(&core.Lease{Queues: []string{"f"}, Holder: core.HeldByNobody})
+	workq.do(&core.Fail{
+		Ref: core.Ref{Seq: r.Seq}, Claim: core.ByAnyone, Failure: &core.Failure{Message: "no", Data: []byte("no")},
+	})
+	c.WantBytes(answer(workFail, "H:host:1"))
+}
+
+func TestOutcomeThatIsOnlyKeptIsUnknown(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	workq := newStranger(t, s, core.Workq)
+	workq.do(&core.Submit{Job: &core.Job{
+		ID: "6ba7b810-9dad-41d1-80b4-00c04fd430c4", Queue: "f", Origin: core.Workq, RetainFor: 1 << 40,
+	}})
+	w := s.Dial("worker")
+	w.SendBytes([]byte(join(request(canDo, "f"), request(grabJobUniq))))
+	w.WantBytes(answer(jobAssignUniq, "H:host:1", "f", "6ba7b810-9dad-41d1-80b4-00c04fd430c4", ""))
+	w.SendBytes([]byte(join(request(workComplete, "H:host:1", "kept"), request(getStatus, "H:host:1"))))
+	w.WantBytes(answer(statusRes, "H:host:1", "0", "0", "0", "0"))
+	w.Send("status\r\nshow jobs\r\n")
+	w.Want("f\t0\t0\t1\n.\n.\n")
+	info := workq.do(&core.Inspect{Ref: core.Ref{Seq: 1}}).Info
+	if info.State != core.Done || info.Outcome == nil || string(info.Outcome.Result) != "kept" {
+		t.Errorf("the outcome is %+v", info)
+	}
+}
+
+func TestRouteFeedsAnotherQueue(t *testing.T) {
+	t.Parallel()
+	s := setup(t, func(o *Options) {
+		o.Namespace = "g."
+		o.Route = func(queue, typ string) (string, string) {
+			if queue == "ResizeImage" || queue == "CropImage" {
+				return "default", typ
+			}
+			return queue, typ
+		}
+	})
+	c := s.Dial("client")
+	c.SendBytes([]byte(join(
+		request(submitJobBg, "ResizeImage", "u", "1"), request(submitJobBg, "CropImage", "u", "2"),
+		request(submitJobBg, "ResizeImage", "u", "3"), request(submitJobBg, "other", "u", "4"))))
+	c.WantBytes([]byte(join(
+		answer(jobCreated, "H:host:1"), answer(jobCreated, "H:host:2"), answer(jobCreated, "H:host:1"),
+		answer(jobCreated, "H:host:3"))))
+	faktory := newStranger(t, s, core.Faktory)
+	for _, want := range []struct{ queue, typ string }{
+		{"default", "ResizeImage"}, {"default", "CropImage"}, {"g.other", "other"},
+	} {
+		j := faktory.do(&core.Lease{Queues: []string{"default", "g.other"}, Holder: core.HeldByWorker, Worker: "w"}).Job
+		if j == nil || j.Queue != want.queue || j.Type != want.typ {
+			t.Errorf("got %+v, want %+v", j, want)
+		}
+	}
+}
+
+func TestShutdownWhereAllowed(t *testing.T) {
+	t.Parallel()
+	var called []bool
+	s := setup(t, func(o *Options) {
+		o.AllowShutdown = true
+		o.Shutdown = func(graceful bool) { called = append(called, graceful) }
+	})
+	c := s.Dial("operator")
+	c.Send("version\r\nshutdown\r\nSHUTDOWN graceful\r\n")
+	c.Want("OK 1.1.20\nOK\r\nOK\r\n")
+	if len(called) != 2 || called[0] || !called[1] {
+		t.Errorf("called with %v", called)
+	}
+}

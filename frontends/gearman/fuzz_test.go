@@ -1,0 +1,193 @@
+package gearman
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/frontends/frontendtest"
+)
+
+// script turns fuzzed bytes into what two clients do. When they are used up every choice is the first.
+type script struct{ in []byte }
+
+func (s *script) choose(n int) int {
+	if len(s.in) == 0 {
+		return 0
+	}
+	c := int(s.in[0])
+	s.in = s.in[1:]
+	return c % n
+}
+
+func (s *script) one(of ...string) string { return of[s.choose(len(of))] }
+
+// message is a valid packet or line about a few functions, uniques and handles, so that they meet.
+func (s *script) message() []byte {
+	function := func() string { return s.one("f", "g", "") }
+	unique := func() string { return s.one("", "u", "v", "-") }
+	handle := func() string { return fmt.Sprint("H:host:", 1+s.choose(12)) }
+	data := func() string { return s.one("", "x", "a longer\x00one") }
+	at := fmt.Sprint(1893456000 + s.choose(8) - 1) // the stage's clock starts there
+	typ := packetType(1 + s.choose(int(packetTypes)+2))
+	switch typ { //nolint:exhaustive // the others carry nothing
+	case canDo, cantDo:
+		return request(typ, function())
+	case setClientID, echoReq, optionReq:
+		return request(typ, s.one("exceptions", "x", ""))
+	case canDoTimeout:
+		return request(typ, function(), s.one("0", "1", "2000", "x"))
+	case submitJob, submitJobBg, submitJobHigh, submitJobHighBg, submitJobLow, submitJobLowBg:
+		return request(typ, function(), unique(), data())
+	case submitJobEpoch:
+		return request(typ, function(), unique(), at, data())
+	case submitJobSched:
+		return request(typ, function(), unique(), s.one("", "1", "61"), "", "", "", "", data())
+	case submitReduceJob, submitReduceJobBg:
+		return request(typ, function(), unique(), s.one("", "r"), "", data())
+	case workStatus:
+		return request(typ, handle(), s.one("1", "x", "99999999999"), s.one("2", ""))
+	case workComplete, workException, workData, workWarning:
+		return request(typ, handle(), data())
+	case workFail, getStatus:
+		return request(typ, handle())
+	case getStatusUnique:
+		return request(typ, unique())
+	case packetTypes:
+		return []byte(s.one("status", "prioritystatus", "workers", "show jobs", "show unique jobs", "version", "x") + "\r\n")
+	case packetTypes + 1:
+		return []byte(s.one("cancel job "+handle(), "drop function "+function(), "create function "+function()) + "\n")
+	case packetTypes + 2:
+		return []byte("maxqueue " + s.one("f", "g") + " " + s.one("0", "1", "3") + "\r\n")
+	}
+	return request(typ)
+}
+
+// wellFormed cuts what a client got into packets and lines; anything left over is an error.
+func wellFormed(p []byte) error {
+	for len(p) > 0 {
+		if p[0] != 0 {
+			end := bytes.IndexByte(p, '\n')
+			if end < 0 {
+				return fmt.Errorf("half a line: %q", p)
+			}
+			p = p[end+1:]
+			continue
+		}
+		if len(p) < headerBytes || string(p[:4]) != answerMagic {
+			return fmt.Errorf("no packet: %q", p)
+		}
+		n := headerBytes + int(binary.BigEndian.Uint32(p[8:]))
+		if len(p) < n || layouts[binary.BigEndian.Uint32(p[4:])].name == "" {
+			return fmt.Errorf("no packet: %q", p)
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// play lets two clients do what the script says, checks the broker after each step, and at the end that every job that
+// is left can still be done: none is stuck, none is counted that is not there.
+func play(t *testing.T, s *script, settings ...frontendtest.Setting) {
+	stage := frontendtest.Open(t, maker(func(o *Options) { o.JobRetries = 5 }), settings...)
+	check := func(step string) {
+		t.Helper()
+		if err := stage.Broker.(interface{ Check() error }).Check(); err != nil {
+			t.Fatalf("after %q: %v", step, err)
+		}
+	}
+	clients := [2]*frontendtest.Client{stage.Dial("a"), stage.Dial("b")}
+	for steps := 0; len(s.in) > 0 && steps < 300; steps++ {
+		i := s.choose(2)
+		var what string
+		switch s.choose(16) {
+		case 0:
+			what = "hang up"
+			clients[i].Hangup()
+			clients[i] = stage.Dial(fmt.Sprint("client ", steps))
+		case 1:
+			what = "time passes"
+			stage.Advance(time.Duration(1+s.choose(5)) * 300 * time.Millisecond)
+		default:
+			m := s.message()
+			what = string(m)
+			clients[i].SendBytes(m)
+		}
+		check(what)
+		for _, c := range clients {
+			if err := wellFormed(c.Rest()); err != nil {
+				t.Fatalf("after %q: %v", what, err)
+			}
+			if c.Closed() {
+				t.Fatalf("after %q: the connection was closed", what)
+			}
+		}
+	}
+	for _, c := range clients {
+		c.Hangup()
+	}
+	stage.Advance(time.Hour)
+	check("the end")
+	drain(t, stage)
+	check("all jobs done")
+}
+
+// drain does every job that is left; afterwards all counters must be zero.
+func drain(t *testing.T, stage *frontendtest.Stage) {
+	t.Helper()
+	w := stage.Dial("last")
+	w.Send("maxqueue f\r\nmaxqueue g\r\n")
+	w.Want("OK\r\nOK\r\n")
+	w.SendBytes([]byte(join(request(canDo, "f"), request(canDo, "g"), request(canDo, ""))))
+	for jobs := 0; ; jobs++ {
+		w.SendBytes(request(grabJob))
+		typ, fields := readPacket(w)
+		if typ == noJob {
+			break
+		}
+		if jobs > 1000 {
+			t.Fatal("jobs without end")
+		}
+		w.SendBytes(request(workComplete, fields[0], ""))
+	}
+	w.Send("show jobs\r\nstatus\r\n")
+	got := string(w.Rest())
+	for row := range strings.Lines(strings.TrimPrefix(got, ".\n")) {
+		if row != ".\n" && !strings.HasSuffix(row, "\t0\t0\t1\n") {
+			t.Fatalf("after all jobs were done: %q", got)
+		}
+	}
+}
+
+// Random valid messages in random order on two connections, on a broker that stores nothing.
+func FuzzSessions(f *testing.F) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 8 {
+		in := make([]byte, 400)
+		for i := range in {
+			in[i] = byte(random.UintN(256))
+		}
+		f.Add(in)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) { play(t, &script{in: in}, frontendtest.InMemory) })
+}
+
+// The same with a store, where replies wait for commits; seeded, so that a failure can be played again.
+func TestRandomSessionsOnAStore(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 7))
+			in := make([]byte, 1500)
+			for i := range in {
+				in[i] = byte(random.UintN(256))
+			}
+			play(t, &script{in: in})
+		})
+	}
+}

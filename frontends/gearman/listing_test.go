@@ -1,0 +1,143 @@
+package gearman
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/frontends/frontendtest"
+)
+
+func TestLongListingComesInPagesAndPushesWaitBehindIt(t *testing.T) {
+	t.Parallel()
+	s := frontendtest.Open(t, maker(nil), frontendtest.InMemory)
+	c, worker := s.Dial("client"), s.Dial("worker")
+	const jobs = pageJobs*pagesPerTurn*2 + 7
+	var in []byte
+	for i := range jobs {
+		in = append(in, request(submitJob, "f", fmt.Sprint("u", i), "")...)
+	}
+	c.SendBytes(in)
+	for i := range jobs {
+		c.WantBytes(answer(jobCreated, fmt.Sprint("H:host:", i+1)))
+	}
+	worker.SendBytes([]byte(join(request(canDo, "f"), request(grabJob))))
+	worker.WantBytes(answer(jobAssign, "H:host:1", "f", ""))
+	for _, l := range []struct {
+		command string
+		row     func(i int) string
+	}{
+		{"show jobs\r\n", func(i int) string { return fmt.Sprintf("H:host:%d\t0\t0\t0\n", i+1) }},
+		{"show unique jobs\r\n", func(i int) string { return fmt.Sprintf("u%d\n", i) }},
+	} {
+		c.SendBytes([]byte(join(l.command, request(echoReq, "after"))))
+		var want strings.Builder
+		for i := range jobs {
+			want.WriteString(l.row(i))
+		}
+		c.Want(want.String() + ".\n" + string(answer(echoRes, "after")))
+	}
+	worker.SendBytes(request(workComplete, "H:host:1", "done"))
+	c.WantBytes(answer(workComplete, "H:host:1", "done"))
+	// The same at the end of a connection: all that was asked for is answered.
+	s.Dial("admin").Hangup()
+	last := s.Dial("last")
+	last.Send("show jobs\n")
+	last.EOF()
+	if got := strings.Count(last.ReadUntil(".\n"), "\n"); got != jobs {
+		t.Errorf("%d lines, want %d", got, jobs)
+	}
+}
+
+// A client that does not read must not make the session write without end.
+func TestUnreadAnswersHoldBackInput(t *testing.T) {
+	t.Parallel()
+	echoes := request(echoReq, strings.Repeat("x", 200<<10))
+	s, conn := open(&fakeBroker{}, testOptions())
+	var in []byte
+	for range 200 {
+		in = append(in, echoes...)
+	}
+	used := 0
+	for {
+		n := s.Feed(in[used:])
+		if used += n; n == 0 {
+			break
+		}
+	}
+	if used == len(in) || conn.out.Len() > 2*maxAhead+maxBatch*len(echoes) {
+		t.Fatalf("took %d of %d bytes, wrote %d", used, len(in), conn.out.Len())
+	}
+	conn.taken()
+	s.f.Tick(0)
+	if conn.wakes != 1 {
+		t.Errorf("%d wakes once the client has read", conn.wakes)
+	}
+	s.Deliver()
+	if n := s.Feed(in[used:]); n == 0 {
+		t.Error("nothing is taken once the client has read")
+	}
+}
+
+func TestListingWaitsForItsReader(t *testing.T) {
+	t.Parallel()
+	s, conn := open(&fakeBroker{}, testOptions())
+	for range 300 {
+		w := s.f.roster.add(s.client+1, 1, "10.0.0.2")
+		s.client++
+		s.f.roster.setID(w, strings.Repeat("i", 100_000))
+	}
+	in := []byte("workers\nversion\n")
+	n := s.Feed(in)
+	if conn.out.Len() > 2*listingAhead {
+		t.Errorf("%d bytes written for nobody", conn.out.Len())
+	}
+	var got strings.Builder
+	for turn := 0; turn < 1000 && !strings.HasSuffix(got.String(), "OK 1.1.20\n"); turn++ {
+		got.WriteString(conn.taken())
+		s.f.Tick(0)
+		s.Deliver()
+		n += s.Feed(in[n:])
+	}
+	if lines := strings.Count(got.String(), "\n"); lines != 301+1+1 || n != len(in) {
+		t.Errorf("%d lines, %d bytes used", lines, n)
+	}
+}
+
+// However many jobs a worker asks for at once, large ones come few at a time.
+func TestLargeJobsAreLeasedFewAtATime(t *testing.T) {
+	t.Parallel()
+	s := frontendtest.Open(t, maker(nil), frontendtest.InMemory)
+	client, worker := s.Dial("client"), s.Dial("worker")
+	body := strings.Repeat("x", 200<<10)
+	const jobs = 40
+	for i := range jobs {
+		client.SendBytes(request(submitJobBg, "f", "", body))
+		client.WantBytes(answer(jobCreated, fmt.Sprint("H:host:", i+1)))
+	}
+	in := request(canDo, "f")
+	for range jobs + 1 {
+		in = append(in, request(grabJob)...)
+	}
+	worker.SendBytes(in)
+	for i := range jobs {
+		worker.WantBytes(answer(jobAssign, fmt.Sprint("H:host:", i+1), "f", body))
+	}
+	worker.WantBytes(answer(noJob))
+}
+
+func TestTooManyFunctionsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := frontendtest.Open(t, maker(nil), frontendtest.InMemory)
+	w := s.Dial("worker")
+	var in []byte
+	for range maxFunctions {
+		in = append(in, request(canDo, "f")...)
+	}
+	w.SendBytes(in)
+	w.WantSilence()
+	w.SendBytes(request(canDo, "f"))
+	w.WantBytes(answer(errorRes, "ARGUMENT_TOO_LARGE", "Too many functions"))
+	s.Advance(time.Second)
+}
