@@ -31,6 +31,7 @@ type slot struct {
 	id     string // of the job, as the answer names it
 	wait   bool   // the reply may come later: nothing is read before
 	large  bool   // the answer may hold bodies
+	lease  bool   // the answer may be a job
 }
 
 // answer writes the broker's reply as bytes. Refusals do not come to it.

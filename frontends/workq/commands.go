@@ -169,7 +169,7 @@ func (s *Session) lease(b *batch, r *request) {
 		Tag: s.nextTag(), Queues: s.leaseQueues(names), Pick: core.PickAtRandom, Holder: core.HeldByNobody,
 		Until: s.deadline(wait),
 	}
-	b.ask(op, slot{tag: op.Tag, answer: answerLease, wait: wait > 0, large: true})
+	b.ask(op, slot{tag: op.Tag, answer: answerLease, wait: wait > 0, large: true, lease: true})
 }
 
 // complete handles "complete id size".

@@ -312,9 +312,12 @@ func (s *Session) EOF(input []byte) {
 }
 
 // abandon ends the wait of the command in work. The client of the broker is exchanged for a new one: that takes back
-// whatever was parked in its name.
+// whatever was parked in its name. An outcome that has come meanwhile is still told; a job is not taken any more, and
+// stands at its place again.
 func (s *Session) abandon() {
-	s.Deliver()
+	if !s.waiting.lease {
+		s.Deliver()
+	}
 	if s.waiting.tag == 0 {
 		return
 	}
