@@ -170,7 +170,7 @@ func (c *Client) alive() bool { return !c.closed && !c.shut }
 
 // deliver is what the loop does after a wake-up.
 func (c *Client) deliver() {
-	if !c.alive() {
+	if !c.alive() || c.aborted.Load() {
 		c.flush()
 		return
 	}
@@ -257,7 +257,10 @@ func (c *Client) Out() *frontends.Outbox { return &c.out }
 // Wake implements frontends.Conn.
 func (c *Client) Wake() {
 	c.woken.Store(true)
-	c.signal()
+	select {
+	case c.stage.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Shut implements frontends.Conn.
@@ -266,15 +269,7 @@ func (c *Client) Shut() { c.shut = true }
 // Abort implements frontends.Conn.
 func (c *Client) Abort() {
 	c.aborted.Store(true)
-	c.signal()
-}
-
-// signal lets the stage look again.
-func (c *Client) signal() {
-	select {
-	case c.stage.wake <- struct{}{}:
-	default:
-	}
+	c.Wake()
 }
 
 // RemoteAddr implements frontends.Conn.

@@ -46,10 +46,13 @@ type Leased struct {
 	Body  string
 }
 
+// suiteQueue is where the suite's jobs wait.
+const suiteQueue = "suite"
+
 // submit is SubmitRequest and SubmitReply in one.
-func (d Dialect) submit(c *Client, n int, queue, body string) {
+func (d Dialect) submit(c *Client, n int, body string) {
 	c.stage.t.Helper()
-	c.SendBytes(d.SubmitRequest(n, queue, body))
+	c.SendBytes(d.SubmitRequest(n, suiteQueue, body))
 	d.SubmitReply(c, n)
 }
 

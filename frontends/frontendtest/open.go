@@ -48,6 +48,9 @@ func Open(t testing.TB, maker Maker, settings ...Setting) *Stage {
 // InMemory is a Setting for a broker that stores nothing: quick to open, and no reply is ever held back.
 func InMemory(o *engine.Options) { o.Durability = engine.None }
 
+// NeverCommits is a Setting for a disk that is slower than any client: replies that rest on a commit do not leave.
+func NeverCommits(o *engine.Options) { o.ManualCommits = true }
+
 // PlayAll plays every .wire file in testdata with a protocol that needs no more than a front-end.
 func PlayAll(t *testing.T, maker Maker) {
 	t.Helper()

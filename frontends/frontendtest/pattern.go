@@ -96,7 +96,7 @@ func (p pattern) Format(f fmt.State, verb rune) {
 		}
 		text = append(text, x.literal...)
 	}
-	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text) // a State does not fail
 }
 
 // expand puts the texts that are known into text; the others stay as they are.

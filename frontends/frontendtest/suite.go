@@ -42,24 +42,24 @@ func leasedOnce(t *testing.T, d Dialect) {
 	producer, worker, other := d.dial(s, "producer"), d.dial(s, "worker"), d.dial(s, "other")
 	bodies := []string{"x", "two words", string(bytes.Repeat([]byte("0123456789abcdef"), 4096))}
 	for n, body := range bodies {
-		d.submit(producer, n, "suite", body)
+		d.submit(producer, n, body)
 	}
 	for _, body := range bodies {
-		wantLease(t, d, worker, "suite", body)
+		wantLease(t, d, worker, body)
 	}
-	wantNoLease(t, d, other, "suite")
+	wantNoLease(t, d, other)
 	d.ping(producer)
 }
 
 func finishedIsGone(t *testing.T, d Dialect) {
 	s := Open(t, d.New)
 	c := d.dial(s, "both")
-	d.submit(c, 1, "suite", "body")
-	d.Complete(c, wantLease(t, d, c, "suite", "body"))
-	wantNoLease(t, d, c, "suite")
+	d.submit(c, 1, "body")
+	d.Complete(c, wantLease(t, d, c, "body"))
+	wantNoLease(t, d, c)
 	if d.LeaseFor > 0 {
 		s.Advance(2 * d.LeaseFor)
-		wantNoLease(t, d, c, "suite")
+		wantNoLease(t, d, c)
 	}
 }
 
@@ -69,49 +69,49 @@ func leaseRunsOut(t *testing.T, d Dialect) {
 	}
 	s := Open(t, d.New)
 	producer, worker, other := d.dial(s, "producer"), d.dial(s, "worker"), d.dial(s, "other")
-	d.submit(producer, 1, "suite", "body")
-	wantLease(t, d, worker, "suite", "body")
+	d.submit(producer, 1, "body")
+	wantLease(t, d, worker, "body")
 	s.Advance(d.LeaseFor - time.Millisecond)
-	wantNoLease(t, d, other, "suite")
+	wantNoLease(t, d, other)
 	s.Advance(time.Millisecond)
-	wantLease(t, d, other, "suite", "body")
+	wantLease(t, d, other, "body")
 }
 
 func workerHangsUp(t *testing.T, d Dialect) {
 	s := Open(t, d.New)
 	producer, worker, other := d.dial(s, "producer"), d.dial(s, "worker"), d.dial(s, "other")
-	d.submit(producer, 1, "suite", "body")
-	wantLease(t, d, worker, "suite", "body")
+	d.submit(producer, 1, "body")
+	wantLease(t, d, worker, "body")
 	worker.Hangup()
 	if d.Released {
-		wantLease(t, d, other, "suite", "body")
+		wantLease(t, d, other, "body")
 		return
 	}
-	wantNoLease(t, d, other, "suite")
+	wantNoLease(t, d, other)
 	if d.LeaseFor > 0 {
 		s.Advance(d.LeaseFor)
-		wantLease(t, d, other, "suite", "body")
+		wantLease(t, d, other, "body")
 	}
 }
 
 func clientHangsUp(t *testing.T, d Dialect) {
 	s := Open(t, d.New)
 	producer := d.dial(s, "producer")
-	d.submit(producer, 1, "suite", "body")
+	d.submit(producer, 1, "body")
 	producer.Hangup()
-	wantLease(t, d, d.dial(s, "worker"), "suite", "body")
+	wantLease(t, d, d.dial(s, "worker"), "body")
 }
 
 func survivesRestart(t *testing.T, d Dialect) {
 	s := Open(t, d.New)
 	c := d.dial(s, "before")
-	d.submit(c, 1, "suite", "done")
-	d.submit(c, 2, "suite", "waiting")
-	d.Complete(c, wantLease(t, d, c, "suite", "done"))
+	d.submit(c, 1, "done")
+	d.submit(c, 2, "waiting")
+	d.Complete(c, wantLease(t, d, c, "done"))
 	s.Restart()
 	c = d.dial(s, "after")
-	wantLease(t, d, c, "suite", "waiting")
-	wantNoLease(t, d, c, "suite")
+	wantLease(t, d, c, "waiting")
+	wantNoLease(t, d, c)
 }
 
 func pipelined(t *testing.T, d Dialect) {
@@ -120,7 +120,7 @@ func pipelined(t *testing.T, d Dialect) {
 	var all []byte
 	const jobs = 300
 	for n := range jobs {
-		all = append(all, d.SubmitRequest(n, "suite", "body")...)
+		all = append(all, d.SubmitRequest(n, suiteQueue, "body")...)
 	}
 	c.SendBytes(append(all, d.Ping...))
 	for n := range jobs {
@@ -130,16 +130,16 @@ func pipelined(t *testing.T, d Dialect) {
 	c.WantSilence()
 	worker := d.dial(s, "worker")
 	for range jobs {
-		wantLease(t, d, worker, "suite", "body")
+		wantLease(t, d, worker, "body")
 	}
-	wantNoLease(t, d, worker, "suite")
+	wantNoLease(t, d, worker)
 }
 
 // splitIsWhole holds the same talk in pieces of different sizes on equal stages.
 func splitIsWhole(t *testing.T, d Dialect) {
 	var talk []byte
 	for n := range 5 {
-		talk = append(append(talk, d.SubmitRequest(n, "suite", "body\r\n\x00")...), d.Ping...)
+		talk = append(append(talk, d.SubmitRequest(n, suiteQueue, "body\r\n\x00")...), d.Ping...)
 	}
 	var whole []byte
 	for _, step := range []int{len(talk), 1, 2, 3, 7, 64} {
@@ -160,7 +160,7 @@ func heldUntilCommit(t *testing.T, d Dialect) {
 	s, gate := openGated(t, d.New)
 	c := d.dial(s, "producer")
 	gate.close()
-	c.SendBytes(append(d.SubmitRequest(1, "suite", "body"), d.Ping...))
+	c.SendBytes(append(d.SubmitRequest(1, suiteQueue, "body"), d.Ping...))
 	s.turn()
 	if len(c.received) > 0 {
 		t.Fatalf("got %q before anything was committed", c.received)
@@ -174,7 +174,7 @@ func refusedWhenStopped(t *testing.T, d Dialect) {
 	s, gate := openGated(t, d.New)
 	c := d.dial(s, "producer")
 	gate.close()
-	c.SendBytes(append(d.SubmitRequest(1, "suite", "body"), d.Ping...))
+	c.SendBytes(append(d.SubmitRequest(1, suiteQueue, "body"), d.Ping...))
 	gate.fail()
 	s.turn()
 	refusal := c.session.Refusal()
@@ -187,7 +187,7 @@ func refusedWhenStopped(t *testing.T, d Dialect) {
 
 func halfRequest(t *testing.T, d Dialect) {
 	s := Open(t, d.New)
-	request := d.SubmitRequest(1, "suite", "body")
+	request := d.SubmitRequest(1, suiteQueue, "body")
 	for n := range request {
 		c := d.dial(s, "quitter")
 		c.SendBytes(request[:n])
@@ -198,7 +198,7 @@ func halfRequest(t *testing.T, d Dialect) {
 		}
 	}
 	c := d.dial(s, "client")
-	wantNoLease(t, d, c, "suite")
+	wantNoLease(t, d, c)
 	d.ping(c)
 }
 
@@ -245,11 +245,11 @@ func oversize(t *testing.T, d Dialect) {
 }
 
 // wantLease takes a job and compares its body.
-func wantLease(t *testing.T, d Dialect, c *Client, queue, body string) Leased {
+func wantLease(t *testing.T, d Dialect, c *Client, body string) Leased {
 	t.Helper()
-	job, ok := d.Lease(c, queue)
+	job, ok := d.Lease(c, suiteQueue)
 	if !ok {
-		t.Fatalf("%s: no job in %s, want one with body %.40q", c.Name, queue, body)
+		t.Fatalf("%s: no job, want one with body %.40q", c.Name, body)
 	}
 	if job.Body != body {
 		t.Fatalf("%s: leased body %.40q, want %.40q", c.Name, job.Body, body)
@@ -258,10 +258,10 @@ func wantLease(t *testing.T, d Dialect, c *Client, queue, body string) Leased {
 }
 
 // wantNoLease proves that a queue has no job to hand out.
-func wantNoLease(t *testing.T, d Dialect, c *Client, queue string) {
+func wantNoLease(t *testing.T, d Dialect, c *Client) {
 	t.Helper()
-	if job, ok := d.Lease(c, queue); ok {
-		t.Fatalf("%s: leased %.40q from %s, want nothing", c.Name, job.Body, queue)
+	if job, ok := d.Lease(c, suiteQueue); ok {
+		t.Fatalf("%s: leased %.40q, want nothing", c.Name, job.Body)
 	}
 }
 

@@ -164,14 +164,15 @@ func (s *Session) place(job *core.Job, name []byte) {
 	job.Type = typ
 }
 
-// linkJob adds what the flags of ours say. The jobs that it names are looked up before: those commands that came
+// linkJob adds what the flags of ours say. A unique key begins with the number of the protocol, so that no client of
+// another can meet it or take it for its own. The jobs that it names are looked up before: those commands that came
 // earlier are handed over first.
 func (s *Session) linkJob(b *batch, r *request, job *core.Job) (wrong string) {
 	if value, given := r.flag("unique"); given {
 		if !validWord(value) {
 			return badUnique
 		}
-		job.UniqueKey, job.Unique = string(value), core.UniqueRefuse
+		job.UniqueKey, job.Unique = string(append([]byte{byte(core.Workq)}, value...)), core.UniqueRefuse
 	}
 	if value, given := r.flag("type"); given {
 		if !validWord(value) || !utf8.Valid(value) {

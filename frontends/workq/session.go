@@ -19,12 +19,23 @@ type Session struct {
 	waiting slot // the command that waits for its reply; tag zero: none
 	shut    bool // nothing more is read
 
+	written uint64 // bytes, since the connection was opened
+	handed  []handed
+
 	lastName  string // the last queue's name as the client gave it, and in the core
 	lastQueue string
 	queues    []string // and in the core
 }
 
 var _ frontends.Session = (*Session)(nil)
+
+// handed is a job that was leased to this connection, and where in all that was written its last byte is. It is
+// remembered until it has left.
+type handed struct {
+	seq   uint64
+	epoch uint32
+	end   uint64
+}
 
 // refusedBody is a body that is not wanted: it is left out of the input.
 type refusedBody struct {
@@ -236,7 +247,7 @@ func (s *Session) flush(b *batch) {
 	for i := range b.slots {
 		sl := &b.slots[i]
 		if sl.tag == 0 {
-			s.conn.Out().WriteString(sl.text)
+			s.say(sl.text)
 			continue
 		}
 		for len(replies) > 0 && !sl.takes(&replies[0]) {
@@ -261,11 +272,33 @@ func (sl *slot) takes(r *core.Reply) bool {
 func (s *Session) write(sl *slot, r *core.Reply) {
 	out := s.conn.Out()
 	buf := out.Buf()
+	s.written -= uint64(len(buf))
 	if r.Kind == core.Failed {
-		out.Put(append(buf, errorText(r.Err)...), r.Commit)
-		return
+		buf = append(buf, errorText(r.Err)...)
+	} else {
+		buf = sl.answer(s, buf, sl, r)
 	}
-	out.Put(sl.answer(s, buf, sl, r), r.Commit)
+	s.written += uint64(len(buf))
+	out.Put(buf, r.Commit)
+	if sl.lease && r.Kind == core.Assigned {
+		s.handed = append(s.unsent(), handed{seq: r.Seq, epoch: r.Lease.Epoch, end: s.written})
+	}
+}
+
+// say puts text that rests on nothing into the outbox.
+func (s *Session) say(text string) {
+	s.written += uint64(len(text))
+	s.conn.Out().WriteString(text)
+}
+
+// unsent are the jobs handed out that have not left as a whole.
+func (s *Session) unsent() []handed {
+	left, n := s.written-uint64(s.conn.Out().Len()), 0
+	for n < len(s.handed) && s.handed[n].end <= left {
+		n++
+	}
+	s.handed = s.handed[:copy(s.handed, s.handed[n:])]
+	return s.handed
 }
 
 // nextTag numbers an operation.
@@ -307,7 +340,8 @@ func (s *Session) EOF(input []byte) {
 		}
 	}
 	if !s.shut {
-		s.conn.Out().WriteString(s.lacking)
+		s.say(s.lacking)
+		s.shut = true
 	}
 }
 
@@ -324,11 +358,21 @@ func (s *Session) abandon() {
 	s.waiting = slot{}
 	s.front.broker.Close(s.client)
 	s.client = s.front.open(s.conn)
-	s.conn.Out().WriteString(timedOut)
+	s.say(timedOut)
 }
 
-// Closed implements frontends.Session.
+// Closed implements frontends.Session. A job whose bytes have not left goes back to its place, unless they still will:
+// the client has said no more than that it sends nothing.
 func (s *Session) Closed() {
-	s.shut = true
+	if !s.shut {
+		s.shut = true
+		var ops []core.Op
+		for _, h := range s.unsent() {
+			ops = append(ops, &core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: h.seq}, Epoch: h.epoch})
+		}
+		if len(ops) > 0 {
+			s.front.broker.Do(s.client, ops, nil)
+		}
+	}
 	s.front.broker.Close(s.client)
 }

@@ -208,3 +208,21 @@ func TestFullQueueIsRefused(t *testing.T) {
 	c.Send("add " + idOf(1) + " q 1000 60000 0\r\n\r\nadd " + idOf(2) + " q 1000 60000 0\r\n\r\n")
 	c.Want("+OK\r\n-SERVER-ERROR Queue full\r\n")
 }
+
+func TestJobWhoseBytesDidNotLeaveGoesBack(t *testing.T) {
+	t.Parallel()
+	s := frontendtest.Open(t, plain, frontendtest.NeverCommits)
+	worker, other := s.Dial("worker"), s.Dial("other")
+	worker.Send("lease q 0\r\nadd " + idOf(1) + " q 1000 60000 1\r\n1\r\nlease q 0\r\n")
+	worker.Want("-TIMEOUT\r\n") // what follows is held back with the add
+	other.Send("lease q 0\r\n")
+	other.Want("-TIMEOUT\r\n")
+	worker.Hangup()
+	other.Send("lease q 0\r\n")
+	other.Want("+OK 1\r\n" + idOf(1) + " q 1000 1\r\n1\r\n")
+	other.Hangup() // its bytes have left: it is gone with the job
+	if got := newForeign(t, s, core.Gearman).do(&core.Inspect{Ref: core.Ref{ID: idOf(1)}}).Info; got.State != core.Leased ||
+		got.Attempts != 1 {
+		t.Errorf("the job is %v after %d attempts, want leased after 1", got.State, got.Attempts)
+	}
+}
