@@ -42,12 +42,12 @@ func Bind(listeners []Listener) (*Server, error) {
 	s := newServer()
 	var errs []error
 	for _, l := range listeners {
-		lns, err := l.listen()
+		lns, err := l.Open()
 		for _, ln := range lns {
 			s.bound = append(s.bound, bound{Listener: l, ln: ln})
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("listen %s %s: %w", l.Name, l.Address, reason(err)))
+			errs = append(errs, err)
 		}
 	}
 	if len(errs) > 0 {
@@ -57,7 +57,20 @@ func Bind(listeners []Listener) (*Server, error) {
 	return s, nil
 }
 
-// listen opens the sockets of l.
+// Open opens the sockets of l, all or none. Bind does it for those that Serve shall serve; others may be served by
+// whoever opens them.
+func (l Listener) Open() ([]net.Listener, error) {
+	lns, err := l.listen()
+	if err == nil {
+		return lns, nil
+	}
+	for _, ln := range lns {
+		_ = ln.Close() // nobody has used it
+	}
+	return nil, fmt.Errorf("listen %s %s: %w", l.Name, l.Address, reason(err))
+}
+
+// listen opens what it can until the first that it cannot.
 func (l Listener) listen() ([]net.Listener, error) {
 	if l.Network == "unix" {
 		ln, err := listenUnix(l.Address)

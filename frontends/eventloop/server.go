@@ -38,6 +38,9 @@ type Options struct {
 	// front-end that has an Overflow() []byte method words the refusal.
 	MaxConns map[string]int
 
+	// MaxOutput takes the place of the front-ends' own Limits.MaxOutput if it is not zero.
+	MaxOutput int
+
 	Loops int // at least 1
 	Log   zerolog.Logger
 }
@@ -130,6 +133,9 @@ func (s *Server) addGroup(name string, o Options) error {
 		return nil
 	}
 	g := &group{name: name, frontend: fe, limits: fe.Limits(), maxConns: int64(o.MaxConns[name])}
+	if o.MaxOutput > 0 {
+		g.limits.MaxOutput = o.MaxOutput
+	}
 	if r, ok := fe.(interface{ Overflow() []byte }); ok {
 		g.overflow = r.Overflow()
 	}

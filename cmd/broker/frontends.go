@@ -1,0 +1,105 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"sync/atomic"
+
+	"broker/config"
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/eventloop"
+	"broker/frontends/faktory"
+	"broker/frontends/gearman"
+	"broker/frontends/workq"
+)
+
+// protocols are the front-ends of this build with the settings they share, by the names they bear everywhere.
+func protocols(c *config.Config) []struct {
+	name string
+	config.Protocol
+} {
+	return []struct {
+		name string
+		config.Protocol
+	}{{"workq", c.Workq.Protocol}, {"gearman", c.Gearman.Protocol}, {"faktory", c.Faktory.Protocol}}
+}
+
+// served is what serve makes of the front-ends.
+type served struct {
+	byName  map[string]frontends.Frontend
+	faktory *faktory.Frontend
+}
+
+// buildFrontends makes every front-end, also those that are off: the console asks Faktory's for its numbers.
+func buildFrontends(c *config.Config, b core.Broker, shutdown func(graceful bool)) served {
+	f := faktory.New(b, faktory.Options{
+		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
+		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: c.Rewrite("faktory"),
+	})
+	return served{faktory: f, byName: map[string]frontends.Frontend{
+		"workq": workq.New(b, workq.Options{
+			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
+			Namespace: c.Workq.Namespace, Route: c.Rewrite("workq"),
+		}),
+		"gearman": gearman.New(b, gearman.Options{
+			HandlePrefix: c.Gearman.HandlePrefix, JobRetries: uint32(c.Gearman.JobRetries),
+			ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
+			MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
+			Namespace: c.Gearman.Namespace, Route: c.Rewrite("gearman"),
+		}),
+		"faktory": f,
+	}}
+}
+
+// certificates are the TLS settings of one front-end, replaced when they are read again.
+type certificates struct {
+	name    string
+	from    config.Protocol
+	current atomic.Pointer[tls.Config]
+}
+
+// reload reads the files; what was in force stays so if they cannot be read.
+func (c *certificates) reload() error {
+	read, err := c.from.TLS()
+	if err != nil {
+		return fmt.Errorf("certificate of %s: %w", c.name, err)
+	}
+	c.current.Store(read)
+	return nil
+}
+
+// places are where the front-ends are reached, and the certificates they show there.
+func places(c *config.Config) ([]eventloop.Listener, []*certificates, error) {
+	var all []eventloop.Listener
+	var certs []*certificates
+	for _, p := range protocols(c) {
+		var provide func() *tls.Config
+		if p.TLSCert != "" {
+			cert := &certificates{name: p.name, from: p.Protocol}
+			if err := cert.reload(); err != nil {
+				return nil, nil, err
+			}
+			certs = append(certs, cert)
+			provide = cert.current.Load
+		}
+		for _, l := range listenersOf(p.name, p.Listen) {
+			l.TLS = provide
+			all = append(all, l)
+		}
+	}
+	return all, certs, nil
+}
+
+// listenersOf reads a listen setting that validation has let through.
+func listenersOf(name, listen string) []eventloop.Listener {
+	addresses, err := config.ParseListen(listen)
+	if err != nil {
+		panic(err)
+	}
+	all := make([]eventloop.Listener, len(addresses))
+	for i, a := range addresses {
+		all[i] = eventloop.Listener{Name: name, Network: a.Network, Address: a.Address}
+	}
+	return all
+}

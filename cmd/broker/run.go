@@ -1,0 +1,355 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"broker/config"
+	"broker/core"
+	"broker/core/engine"
+	"broker/frontends/console"
+	"broker/frontends/eventloop"
+)
+
+// The times of an end. Together they stay below the five seconds after which supervisors lose patience.
+const (
+	drainFor = 3 * time.Second         // for replies that wait for their commit and clients that read slowly
+	stopFor  = 4500 * time.Millisecond // for all of it
+)
+
+// gracefulPoll is how often a graceful end looks whether the work is done.
+const gracefulPoll = 200 * time.Millisecond
+
+func serveCommand(args []string, stdout, stderr io.Writer) int {
+	c, code, ok := loadConfig("serve", args, stdout, stderr)
+	if !ok {
+		return code
+	}
+	log := newLogger(c.Log, os.Stderr)
+	p := &process{config: c, log: log, asked: make(chan end, 1)}
+	p.watchSignals(map[os.Signal]func(){
+		syscall.SIGTERM: func() { p.ask(end{}) },
+		syscall.SIGINT:  func() { p.ask(end{}) },
+		syscall.SIGHUP:  p.reload,
+	})
+	if err := p.run(); err != nil {
+		say(stderr, "broker: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// end is a wish to stop.
+type end struct{ graceful bool }
+
+// process is the broker as one program: its parts in the order in which they are built.
+type process struct {
+	config config.Config
+	log    zerolog.Logger
+	asked  chan end // capacity 1: the first wish counts
+
+	certificates []*certificates
+	doors        *eventloop.Server
+	web          []net.Listener
+	http         *http.Server
+	console      *console.Console
+	engine       *engine.Engine
+	frontends    served
+}
+
+// ask asks for the end. Any goroutine.
+func (p *process) ask(e end) {
+	select {
+	case p.asked <- e:
+	default:
+	}
+}
+
+// watchSignals calls the function of each signal, from a goroutine that ends with the program.
+func (p *process) watchSignals(actions map[os.Signal]func()) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, slices.Collect(maps.Keys(actions))...)
+	go func() {
+		for s := range signals {
+			p.log.Info().Stringer("signal", s).Msg("signal received")
+			actions[s]()
+		}
+	}()
+}
+
+// reload reads again what may change while running.
+func (p *process) reload() {
+	for _, c := range p.certificates {
+		if err := c.reload(); err != nil {
+			p.log.Error().Err(err).Msg("the old certificate stays in force")
+		}
+	}
+}
+
+// run builds the parts, serves until it is asked to end, and takes them down in reverse.
+func (p *process) run() error {
+	if err := p.listen(); err != nil {
+		return err
+	}
+	p.serveHTTP()
+	asked, err := p.openStore()
+	if err != nil || asked {
+		p.doors.StopAccepting()
+		_ = p.http.Close() // nobody is owed an answer
+		return err
+	}
+	if err := p.serveClients(); err != nil {
+		return errors.Join(err, p.stop())
+	}
+	p.announce()
+	if (<-p.asked).graceful {
+		p.finishWork()
+	}
+	return p.stop()
+}
+
+// listen takes all addresses before anything else happens: a taken one is known at once, and nothing was touched.
+func (p *process) listen() error {
+	listeners, certs, err := places(&p.config)
+	if err != nil {
+		return err
+	}
+	p.certificates = certs
+	var errs []error
+	if p.doors, err = eventloop.Bind(listeners); err != nil {
+		errs = append(errs, err)
+	}
+	for _, l := range listenersOf("http", p.config.HTTP.Listen) {
+		lns, err := l.Open()
+		if err != nil {
+			errs = append(errs, err)
+		}
+		p.web = append(p.web, lns...)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	if p.doors != nil {
+		p.doors.StopAccepting()
+	}
+	for _, ln := range p.web {
+		_ = ln.Close() // nobody has used it
+	}
+	return errors.Join(errs...)
+}
+
+// serveHTTP answers from now on, so that a long start can be watched.
+func (p *process) serveHTTP() {
+	p.console = console.New(console.Options{Version: buildVersion(), Password: p.config.Faktory.Password, Log: p.log})
+	p.http = p.console.Server()
+	for _, ln := range p.web {
+		go func() { // ends when p.http is closed
+			if err := p.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+				p.log.Error().Err(err).Msg("http ended")
+			}
+		}()
+	}
+}
+
+// openStore opens the engine. It gives up if it is asked to end meanwhile: what is on disk does not mind.
+func (p *process) openStore() (asked bool, err error) {
+	type opened struct {
+		engine *engine.Engine
+		err    error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		e, err := engine.Open(p.engineOptions())
+		done <- opened{e, err}
+	}()
+	select {
+	case o := <-done:
+		p.engine = o.engine
+		return false, o.err
+	case <-p.asked:
+		return true, nil
+	}
+}
+
+func (p *process) engineOptions() engine.Options {
+	c := &p.config
+	return engine.Options{
+		Dir:            c.Data,
+		Durability:     map[string]engine.Durability{"sync": engine.Sync, "relaxed": engine.Relaxed, "none": engine.None}[c.Durability],
+		SyncEvery:      c.SyncInterval,
+		CacheBytes:     int(c.CacheBytes),
+		DefaultLease:   c.DefaultLease,
+		DiskFloorBytes: uint64(c.DiskFloor),
+		Wakeup:         engine.Wakeup(c.Gearman.WorkerWakeup),
+		Listener:       listeners{logListener{log: p.log}, p.console.Listener()},
+		Progress:       p.console.Progress,
+	}
+}
+
+// serveClients starts the front-ends.
+func (p *process) serveClients() error {
+	p.throttle()
+	p.frontends = buildFrontends(&p.config, p.engine, func(graceful bool) { p.ask(end{graceful: graceful}) })
+	loops := p.config.EventLoops
+	if loops == 0 {
+		loops = runtime.NumCPU()
+	}
+	maxConns := make(map[string]int)
+	for _, f := range protocols(&p.config) {
+		maxConns[f.name] = f.MaxConnections
+	}
+	err := p.doors.Serve(eventloop.Options{
+		Broker: p.engine, Frontends: p.frontends.byName, MaxConns: maxConns,
+		MaxOutput: int(p.config.Limits.OutputBytes), Loops: loops, Log: p.log,
+	})
+	if err != nil {
+		return err
+	}
+	p.console.Ready(console.Backend{
+		Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info,
+	})
+	return nil
+}
+
+// throttle gives the queues the bounds of the settings.
+func (p *process) throttle() {
+	ops := make([]core.Op, 0, len(p.config.Throttles))
+	for _, queue := range slices.Sorted(maps.Keys(p.config.Throttles)) {
+		t := p.config.Throttles[queue]
+		ops = append(ops, &core.ThrottleQueue{Queue: queue, Throttle: core.Throttle{
+			Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout,
+		}})
+	}
+	if len(ops) == 0 {
+		return
+	}
+	client := p.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	p.engine.Do(client, ops, nil)
+	p.engine.Close(client)
+}
+
+// connections are the counters of the doors as the console wants them.
+func (p *process) connections() map[string]console.Connections {
+	all := make(map[string]console.Connections)
+	for name, c := range p.doors.Counts() {
+		all[name] = console.Connections{Open: c.Open, Accepted: c.Accepted, Refused: c.Refused}
+	}
+	return all
+}
+
+// announce says where clients are served and how they are kept out.
+func (p *process) announce() {
+	c := &p.config
+	for _, f := range protocols(c) {
+		p.announceOne(f.name, f.Listen, f.name == "faktory" && c.Faktory.Password != "", f.TLSCert != "")
+	}
+	p.announceOne("http", c.HTTP.Listen, c.Faktory.Password != "", false)
+	p.log.Info().Str("version", buildVersion()).Str("data", c.Data).Str("durability", c.Durability).Msg("ready")
+}
+
+func (p *process) announceOne(name, listen string, password, secured bool) {
+	if listen == "off" {
+		p.log.Info().Str("frontend", name).Str("address", "off").Msg("not listening")
+		return
+	}
+	for _, l := range listenersOf(name, listen) {
+		address := l.Address
+		if l.Network == "unix" {
+			address = "unix:" + address
+		}
+		p.log.Info().Str("frontend", name).Str("address", address).Bool("password", password).Bool("tls", secured).
+			Msg("listening")
+		if l.Network == "tcp" && !password && !loopback(l.Address) {
+			p.log.Warn().Str("frontend", name).Str("address", address).Msg("open to other hosts without a password")
+		}
+	}
+}
+
+// loopback reports that an address is reached from this host only.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return err == nil
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// finishWork waits until there is nothing left to do, or nobody to do it, while nobody new is let in.
+func (p *process) finishWork() {
+	p.log.Info().Msg("ending once the jobs are done")
+	p.doors.StopAccepting()
+	client := p.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	defer p.engine.Close(client)
+	for p.busy(client) {
+		select {
+		case e := <-p.asked:
+			if !e.graceful {
+				return
+			}
+		case <-time.After(gracefulPoll):
+		}
+	}
+}
+
+// busy reports that there are both connections and unfinished jobs.
+func (p *process) busy(client core.ClientID) bool {
+	open := 0
+	for _, c := range p.doors.Counts() {
+		open += c.Open
+	}
+	if open == 0 || p.engine.Stopped() {
+		return false
+	}
+	for _, r := range p.engine.Do(client, []core.Op{&core.ReadStats{}}, nil) {
+		if r.Stats == nil {
+			continue
+		}
+		for _, state := range core.States {
+			if state.Unfinished() && r.Stats.Jobs[state] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stop answers what is committed, closes what is open, and ends in time even if a part of it hangs.
+func (p *process) stop() error {
+	p.log.Info().Msg("stopping")
+	done := make(chan error, 1)
+	go func() { done <- p.takeDown() }()
+	select {
+	case err := <-done:
+		if err == nil {
+			p.log.Info().Msg("stopped")
+		}
+		return err
+	case <-time.After(stopFor):
+		return fmt.Errorf("not stopped within %v; what was acknowledged is on disk", stopFor)
+	}
+}
+
+// takeDown closes the parts in the reverse order of their making.
+func (p *process) takeDown() error {
+	p.console.Stopping()
+	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
+	defer cancel()
+	p.doors.Stop(ctx)
+	err := p.engine.Shutdown()
+	_ = p.http.Shutdown(ctx) // a scrape that is cut off comes again
+	return err
+}

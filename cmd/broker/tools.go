@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"broker/config"
+)
+
+// flagSettings says which setting each flag sets, in the order of the help.
+var flagSettings = []struct{ flag, setting, value, about string }{
+	{"data", "data", "DIR", "folder of the store"},
+	{"durability", "durability", "sync|relaxed|none", "when a positive reply may leave"},
+	{"workq", "workq.listen", "ADDR", "where Workq clients are served: host:port, unix:/path or off"},
+	{"gearman", "gearman.listen", "ADDR", "where Gearman clients are served"},
+	{"faktory", "faktory.listen", "ADDR", "where Faktory clients are served"},
+	{"http", "http.listen", "ADDR", "where health and metrics are served"},
+	{"password", "faktory.password", "PW", "asked of Faktory and HTTP clients"},
+}
+
+// loadConfig reads the settings of a command. The exit code is meant if ok is false.
+func loadConfig(name string, args []string, stdout, stderr io.Writer) (c config.Config, code int, ok bool) {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // said by ourselves
+	sources := config.Sources{Env: os.Environ(), Flags: make(map[string]string)}
+	flags.StringVar(&sources.File, "config", "", "")
+	for _, f := range flagSettings {
+		flags.Func(f.flag, "", func(text string) error {
+			sources.Flags[f.setting] = text
+			return nil
+		})
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		flagHelp(stdout, name)
+		return c, exitOK, false
+	case err != nil:
+		say(stderr, "broker %s: %v\n", name, err)
+		return c, exitUsage, false
+	case flags.NArg() > 0:
+		say(stderr, "broker %s: unexpected argument %q\n", name, flags.Arg(0))
+		return c, exitUsage, false
+	}
+	c, err := config.Load(sources)
+	if err != nil {
+		say(stderr, "broker %s: bad settings:\n%v\n", name, err)
+		return c, exitFailed, false
+	}
+	return c, exitOK, true
+}
+
+func flagHelp(w io.Writer, name string) {
+	say(w, "usage: broker %s [FLAGS]\n\n  --%-30s %s\n", name, "config FILE", "settings in TOML")
+	for _, f := range flagSettings {
+		say(w, "  --%-30s %s\n", f.flag+" "+f.value, f.about)
+	}
+	say(w, "\nEvery setting can be set in the file, and in the environment by a name that check-config shows.\n"+
+		"File, then environment, then flags: the last wins.\n")
+}
+
+// checkConfigCommand reads the settings as serve would and shows what is in force.
+func checkConfigCommand(args []string, stdout, stderr io.Writer) int {
+	c, code, ok := loadConfig("check-config", args, stdout, stderr)
+	if !ok {
+		return code
+	}
+	for _, s := range config.Settings(&c) {
+		value := s.String()
+		if s.Path == "faktory.password" && value != "" {
+			value = "(set)"
+		}
+		say(stdout, "%-24s %-20s %s\n", s.Path, value, s.Env())
+	}
+	say(stdout, "%d routes, %d throttles\nthe settings are good\n", len(c.Routes), len(c.Throttles))
+	return exitOK
+}
+
+func versionCommand(_ []string, stdout, _ io.Writer) int {
+	say(stdout, "broker %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return exitOK
+}
+
+// buildVersion is what the linker was told, else the revision that the build was made from.
+func buildVersion() string {
+	if version != "unknown" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return version
+}
+
+func helpCommand(_ []string, stdout, _ io.Writer) int {
+	usage(stdout)
+	return exitOK
+}

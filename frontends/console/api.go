@@ -1,0 +1,170 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+
+	"broker/core"
+)
+
+// Options of the console.
+type Options struct {
+	Version  string
+	Password string // of basic authentication, with any user name; empty: none is asked for
+	Log      zerolog.Logger
+}
+
+// Connections is what happened at one front-end's door.
+type Connections struct {
+	Open              int
+	Accepted, Refused uint64
+}
+
+// Backend is what the console tells of. Its functions are called from any goroutine.
+type Backend struct {
+	Broker      core.Broker
+	Connections func() map[string]Connections // by front-end
+	Stats       func() []byte                 // Faktory's INFO, in JSON
+}
+
+// Console answers HTTP requests.
+type Console struct {
+	options  Options
+	metrics  *metrics
+	backend  atomic.Pointer[Backend]
+	progress atomic.Pointer[progress]
+	stopping atomic.Bool
+}
+
+// progress is how far the start has come.
+type progress struct {
+	Jobs uint64  `json:"jobs"` // read back so far
+	Part float64 `json:"part"` // of the store, 0 to 1
+}
+
+// New makes a console that is not ready.
+func New(o Options) *Console {
+	c := &Console{options: o}
+	c.progress.Store(&progress{})
+	c.metrics = newMetrics(o.Version, &c.backend)
+	return c
+}
+
+// Listener gets the numbers that metrics are made of; it is for the engine.
+func (c *Console) Listener() core.Listener { return c.metrics }
+
+// Progress notes how far the start has come. Any goroutine.
+func (c *Console) Progress(jobs uint64, part float64) {
+	c.progress.Store(&progress{Jobs: jobs, Part: part})
+}
+
+// Ready says that clients are served from now on.
+func (c *Console) Ready(b Backend) { c.backend.Store(&b) }
+
+// Stopping says that no new clients are served any more.
+func (c *Console) Stopping() { c.stopping.Store(true) }
+
+// Server is an HTTP server for the console, with time limits against clients that do not speak.
+func (c *Console) Server() *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", c.healthz)
+	mux.HandleFunc("GET /readyz", c.readyz)
+	mux.HandleFunc("GET /health", c.health)
+	mux.Handle("GET /metrics", c.guarded(promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /stats", c.guarded(http.HandlerFunc(c.stats)))
+	return &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+}
+
+// healthz says whether the process can do its work. A long start is no illness.
+func (c *Console) healthz(w http.ResponseWriter, _ *http.Request) {
+	if b := c.backend.Load(); b != nil && b.Broker.Stopped() {
+		c.answer(w, http.StatusServiceUnavailable, map[string]any{"status": "store failed, no work is taken"})
+		return
+	}
+	status := "ok"
+	if c.metrics.diskLow.Load() {
+		status = "disk nearly full, new jobs are refused"
+	}
+	c.answer(w, http.StatusOK, map[string]any{"status": status})
+}
+
+// readyz says whether clients are served.
+func (c *Console) readyz(w http.ResponseWriter, _ *http.Request) {
+	b := c.backend.Load()
+	switch {
+	case c.stopping.Load():
+		c.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "stopping"})
+	case b == nil:
+		c.answer(w, http.StatusServiceUnavailable, map[string]any{
+			"ready": false, "phase": "recovering", "progress": c.progress.Load(),
+		})
+	case b.Broker.Stopped():
+		c.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "store failed"})
+	default:
+		c.answer(w, http.StatusOK, map[string]any{"ready": true})
+	}
+}
+
+// stats is the whole of INFO.
+func (c *Console) stats(w http.ResponseWriter, _ *http.Request) {
+	b := c.backend.Load()
+	if b == nil {
+		http.Error(w, "starting", http.StatusServiceUnavailable)
+		return
+	}
+	send(w, http.StatusOK, b.Stats())
+}
+
+// health is the part of INFO that Faktory gives to anybody.
+func (c *Console) health(w http.ResponseWriter, _ *http.Request) {
+	b := c.backend.Load()
+	if b == nil {
+		http.Error(w, "starting", http.StatusServiceUnavailable)
+		return
+	}
+	var info struct {
+		Now    json.RawMessage            `json:"now"`
+		Server map[string]json.RawMessage `json:"server"`
+	}
+	if err := json.Unmarshal(b.Stats(), &info); err != nil {
+		c.options.Log.Error().Err(err).Msg("stats are no json")
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	server := make(map[string]json.RawMessage)
+	for _, name := range []string{"description", "faktory_version", "connections", "command_count"} {
+		if value, ok := info.Server[name]; ok {
+			server[name] = value
+		}
+	}
+	c.answer(w, http.StatusOK, map[string]any{"now": info.Now, "server": server})
+}
+
+// answer sends a value as JSON.
+func (c *Console) answer(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		c.options.Log.Error().Err(err).Msg("answer is no json")
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	send(w, status, append(body, '\n'))
+}
+
+func send(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-cache")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client has left: nobody to tell
+}

@@ -1,0 +1,11 @@
+// Package console is the broker's HTTP port: health, metrics, and the numbers that Faktory's own tools ask for.
+//
+//	GET /healthz   200 while the process can do its work, 503 once the store has failed
+//	GET /readyz    200 while clients are served; 503 before, with how far the start has come, and while stopping
+//	GET /metrics   text exposition
+//	GET /stats     what Faktory's INFO says; as on Faktory's port 7420
+//	GET /health    a short form of it
+//
+// A password guards all but the three kinds of health. The port answers before the store is open, so that a long start
+// can be watched; [Console.Ready] gives it the broker.
+package console

@@ -1,0 +1,229 @@
+package console
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"broker/core"
+)
+
+// maxQueues bounds the values of the queue label. Queues beyond, in the order of their names, are counted together
+// under otherQueues, which is no name that a client can use in Workq or Faktory.
+const (
+	maxQueues   = 1000
+	otherQueues = "(other)"
+)
+
+// metrics makes metrics of what the broker counts when asked, and of what the engine tells as it happens.
+type metrics struct {
+	core.NopListener
+	registry *prometheus.Registry
+	backend  *atomic.Pointer[Backend]
+
+	commitSeconds prometheus.Histogram
+	commitRecords prometheus.Histogram
+	recovery      prometheus.Gauge
+	diskLow       atomic.Bool
+
+	mu     sync.Mutex // guards client, which is used by one at a time
+	client core.ClientID
+}
+
+// describe makes the description of a metric of ours.
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("broker_"+name, help, labels, nil)
+}
+
+// The metrics that are read from the broker on each scrape.
+var (
+	jobsDesc      = describe("jobs", "Jobs by queue and state.", "queue", "state")
+	workersDesc   = describe("queue_workers", "Workers that have said they can work for the queue.", "queue")
+	submittedDesc = describe("submitted_jobs_total", "Jobs admitted, by the protocol they came by.", "queue", "protocol")
+	leasedDesc    = describe("leased_jobs_total", "Hand-outs of jobs, by the worker's protocol.", "queue", "protocol")
+	finishedDesc  = describe("finished_jobs_total", "Successful ends, by the worker's protocol.", "queue", "protocol")
+	failedDesc    = describe("failed_jobs_total", "Failures, by the worker's protocol.", "queue", "protocol")
+	heldDesc      = describe("held_jobs", "Jobs in workers' hands, by their protocol.", "protocol")
+	queuesDesc    = describe("queues", "Queues that exist.")
+	openDesc      = describe("connections", "Open connections.", "protocol")
+	acceptedDesc  = describe("accepted_connections_total", "Connections accepted.", "protocol")
+	refusedDesc   = describe("refused_connections_total", "Connections refused at the limit.", "protocol")
+	stoppedDesc   = describe("store_failed", "1 once the store has failed and no work is taken.")
+	diskDesc      = describe("disk_low", "1 while new jobs are refused for want of disk space.")
+	readyDesc     = describe("ready", "1 while clients are served.")
+)
+
+func newMetrics(version string, backend *atomic.Pointer[Backend]) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		backend:  backend,
+		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "broker_commit_seconds",
+			Help:    "Time of a commit: the write of a batch and, where durability asks for it, its sync.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+		}),
+		commitRecords: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "broker_commit_records",
+			Help:    "Records in a commit.",
+			Buckets: prometheus.ExponentialBuckets(1, 4, 9),
+		}),
+		recovery: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "broker_recovery_seconds",
+			Help: "How long reading the store back took at the start.",
+		}),
+	}
+	m.registry.MustRegister(
+		m, m.commitSeconds, m.commitRecords, m.recovery,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "broker_build_info", Help: "Always 1; the label tells the version.",
+			ConstLabels: prometheus.Labels{"version": version},
+		}, func() float64 { return 1 }),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// CommitDone implements core.Listener.
+func (m *metrics) CommitDone(records int, took time.Duration) {
+	m.commitSeconds.Observe(took.Seconds())
+	m.commitRecords.Observe(float64(records))
+}
+
+// Recovered implements core.Listener.
+func (m *metrics) Recovered(_ [len(core.States) + 1]int, took time.Duration) {
+	m.recovery.Set(took.Seconds())
+}
+
+// DiskFull implements core.Listener.
+func (m *metrics) DiskFull(reached bool, _ uint64) { m.diskLow.Store(reached) }
+
+// Describe implements prometheus.Collector: the labels are not known before, so nothing is promised.
+func (m *metrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	s := scrape{out: out}
+	b := m.backend.Load()
+	if b == nil {
+		s.gauge(readyDesc, 0)
+		return
+	}
+	s.gauge(readyDesc, 1)
+	s.gauge(stoppedDesc, truth(b.Broker.Stopped()))
+	s.gauge(diskDesc, truth(m.diskLow.Load()))
+	for protocol, c := range b.Connections() {
+		s.gauge(openDesc, float64(c.Open), protocol)
+		s.counter(acceptedDesc, c.Accepted, protocol)
+		s.counter(refusedDesc, c.Refused, protocol)
+	}
+	stats, queues := m.read(b.Broker)
+	if stats == nil {
+		return // the broker is gone
+	}
+	s.gauge(queuesDesc, float64(stats.Queues))
+	s.jobs(stats, queues)
+	s.totals(stats, queues)
+	for _, p := range core.Protocols {
+		if p != core.Internal {
+			s.gauge(heldDesc, float64(stats.LeasedBy[p]), p.String())
+		}
+	}
+}
+
+// read asks the broker for its counters and the first queues.
+func (m *metrics) read(b core.Broker) (*core.Stats, []core.QueueInfo) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.client == 0 {
+		m.client = b.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	}
+	const statsTag, queuesTag = 1, 2
+	var stats *core.Stats
+	var queues []core.QueueInfo
+	for _, r := range b.Do(m.client, []core.Op{
+		&core.ReadStats{Tag: statsTag}, &core.ListQueues{Tag: queuesTag, Limit: maxQueues},
+	}, nil) {
+		switch r.Tag {
+		case statsTag:
+			stats = r.Stats
+		case queuesTag:
+			queues = r.Queues
+		}
+	}
+	return stats, queues
+}
+
+// scrape is one answer in the making.
+type scrape struct{ out chan<- prometheus.Metric }
+
+func (s scrape) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	s.out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (s scrape) counter(d *prometheus.Desc, v uint64, labels ...string) {
+	s.out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
+// jobs tells the jobs of each queue by state, and of all queues that are not listed together.
+func (s scrape) jobs(stats *core.Stats, queues []core.QueueInfo) {
+	rest := stats.Jobs
+	for i := range queues {
+		q := &queues[i]
+		for _, state := range core.States {
+			n := inState(q, state)
+			rest[state] -= n
+			s.gauge(jobsDesc, float64(n), q.Name, state.String())
+		}
+		s.gauge(workersDesc, float64(q.Workers), q.Name)
+	}
+	if stats.Queues <= len(queues) {
+		return
+	}
+	for _, state := range core.States {
+		s.gauge(jobsDesc, float64(rest[state]), otherQueues, state.String())
+	}
+}
+
+// inState is the number of jobs of a queue in a state.
+func inState(q *core.QueueInfo, state core.State) int {
+	switch state {
+	case core.Scheduled:
+		return q.Scheduled
+	case core.Blocked:
+		return q.Blocked
+	case core.Ready:
+		return q.Ready()
+	case core.Leased:
+		return q.Leased
+	case core.Retrying:
+		return q.Retrying
+	case core.Done:
+		return q.Done
+	case core.Dead:
+		return q.Dead
+	case core.Gone:
+		return 0
+	}
+	return 0
+}
+
+// totals tells what happened since the start of the store.
+func (s scrape) totals(stats *core.Stats, _ []core.QueueInfo) {
+	for _, p := range core.Protocols {
+		s.counter(submittedDesc, stats.ByOrigin[p].Submitted, otherQueues, p.String())
+		s.counter(leasedDesc, stats.ByWorker[p].Leased, otherQueues, p.String())
+		s.counter(finishedDesc, stats.ByWorker[p].Done, otherQueues, p.String())
+		s.counter(failedDesc, stats.ByWorker[p].Failed, otherQueues, p.String())
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
