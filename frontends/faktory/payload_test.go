@@ -338,19 +338,23 @@ func TestFailureIsToldAsTheReferenceDoes(t *testing.T) {
 		want          string
 	}{
 		{
-			"first", `"retry":3`, core.Failure{Type: "E", Message: "m", Backtrace: []string{"a", "b\""}, FailedAt: now, NextAt: next, Count: 1},
+			"first", `"retry":3`,
+			core.Failure{Type: "E", Message: "m", Backtrace: []string{"a", "b\""}, FailedAt: now, NextAt: next, Count: 1},
 			`{"failed_at":"2030-01-01T00:00:00Z","next_at":"2030-01-01T00:01:00Z","message":"m","errtype":"E","backtrace":["a","b\""],"retry_count":0,"remaining":3}`,
 		},
 		{
-			"later", `"retry":3`, core.Failure{Type: "E", Message: "m", FailedAt: now, NextAt: next, Count: 3},
+			"later", `"retry":3`,
+			core.Failure{Type: "E", Message: "m", FailedAt: now, NextAt: next, Count: 3},
 			`{"failed_at":"2030-01-01T00:00:00Z","next_at":"2030-01-01T00:01:00Z","message":"m","errtype":"E","retry_count":2,"remaining":1}`,
 		},
 		{
-			"beyond", `"retry":3`, core.Failure{Type: "E", Message: "m", FailedAt: now, Count: 7},
+			"beyond", `"retry":3`,
+			core.Failure{Type: "E", Message: "m", FailedAt: now, Count: 7},
 			`{"failed_at":"2030-01-01T00:00:00Z","message":"m","errtype":"E","retry_count":6,"remaining":0}`,
 		},
 		{
-			"no retries", `"retry":-1`, core.Failure{FailedAt: now, Count: 1},
+			"no retries", `"retry":-1`,
+			core.Failure{FailedAt: now, Count: 1},
 			`{"failed_at":"2030-01-01T00:00:00Z","message":"unknown","errtype":"unknown","retry_count":0,"remaining":-1}`,
 		},
 		{
@@ -359,7 +363,8 @@ func TestFailureIsToldAsTheReferenceDoes(t *testing.T) {
 			`{"failed_at":"then","message":"m","errtype":"E","retry_count":4,"remaining":4}`,
 		},
 		{
-			"bytes of another protocol", ``, core.Failure{FailedAt: now, Count: 1, Exception: true, Data: []byte("oops\xff")},
+			"bytes of another protocol", ``,
+			core.Failure{FailedAt: now, Count: 1, Exception: true, Data: []byte("oops\xff")},
 			`{"failed_at":"2030-01-01T00:00:00Z","message":"oops` + "\ufffd" + `","errtype":"unknown","retry_count":0,"remaining":25}`,
 		},
 	} {
