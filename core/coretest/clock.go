@@ -1,4 +1,3 @@
-// Package coretest helps to test the core and what stands on it: a clock that moves when told.
 package coretest
 
 import (

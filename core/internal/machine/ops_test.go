@@ -1,0 +1,347 @@
+package machine_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+)
+
+// reader takes typed options from a command and keeps the first mistake.
+type reader struct {
+	*coretest.Command
+	p   *player
+	err error
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil && err != nil {
+		r.err = err
+	}
+}
+
+func (r *reader) flag(name string) bool { return r.Option(name) != "" }
+
+func (r *reader) number(name string) int64 {
+	v := r.Option(name)
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	r.fail(err)
+	return n
+}
+
+func (r *reader) count(name string) uint32 { return uint32(r.number(name)) }
+
+func (r *reader) span(name string) time.Duration {
+	v := r.Option(name)
+	if v == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(v)
+	r.fail(err)
+	return d
+}
+
+// instant reads "10s" as from the beginning of the script, "+10s" as from now.
+func (r *reader) instant(name string) core.Instant {
+	v := r.Option(name)
+	if v == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(v)
+	r.fail(err)
+	if v[0] == '+' {
+		return r.p.clk.Now().Add(d)
+	}
+	return r.p.start.Add(d)
+}
+
+func (r *reader) seqs(name string) (all []uint64) {
+	if v := r.Option(name); v != "" {
+		for _, s := range strings.Split(v, ",") {
+			n, err := strconv.ParseUint(s, 10, 64)
+			r.fail(err)
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+func (r *reader) bytes(name string) []byte {
+	if v := r.Option(name); v != "" {
+		return []byte(v)
+	}
+	return nil
+}
+
+func (r *reader) marks() []core.Mark {
+	v := r.Option("mark")
+	if v == "" {
+		return nil
+	}
+	name, value, is := strings.Cut(v, ":")
+	if !is {
+		return []core.Mark{{Name: name}}
+	}
+	return []core.Mark{{Name: name, Value: []byte(value)}}
+}
+
+func (r *reader) claim() core.Claim {
+	switch {
+	case r.flag("anyone"):
+		return core.ByAnyone
+	case r.flag("leased"):
+		return core.ByLeased
+	}
+	return core.ByHolder
+}
+
+func (r *reader) state(name string) core.State {
+	v := r.Option(name)
+	if v == "" {
+		return core.Gone
+	}
+	for _, s := range core.States {
+		if s.String() == v {
+			return s
+		}
+	}
+	r.fail(fmt.Errorf("no state %q", v))
+	return core.Gone
+}
+
+func (r *reader) protocol(name string) core.Protocol {
+	v := r.Option(name)
+	for _, p := range core.Protocols {
+		if p.String() == v {
+			return p
+		}
+	}
+	if v != "" {
+		r.fail(fmt.Errorf("no protocol %q", v))
+	}
+	return core.Internal
+}
+
+// ref reads 3 (a Seq), id:text, minted:3 or alias:3.
+func (p *player) ref(s string) (core.Ref, error) {
+	kind, rest, is := strings.Cut(s, ":")
+	if !is {
+		kind, rest = "seq", s
+	}
+	if kind == "id" {
+		return core.Ref{ID: rest}, nil
+	}
+	n, err := strconv.ParseUint(rest, 10, 64)
+	if err != nil {
+		return core.Ref{}, err
+	}
+	switch kind {
+	case "seq":
+		return core.Ref{Seq: n}, nil
+	case "alias":
+		return core.Ref{ID: core.Alias(n)}, nil
+	case "minted":
+		r := p.ask(&core.Inspect{Ref: core.Ref{Seq: n}, Brief: true})
+		if r.Info == nil {
+			return core.Ref{}, fmt.Errorf("no job %d", n)
+		}
+		return core.Ref{ID: core.MintedID(n, r.Info.CreatedAt)}, nil
+	}
+	return core.Ref{}, fmt.Errorf("no reference %q", s)
+}
+
+// op makes the operation of a command.
+func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
+	r := &reader{Command: c, p: p}
+	var op core.Op
+	switch verb := c.Word(1); verb {
+	case "submit":
+		op = r.submit(tag)
+	case "lease":
+		op = r.lease(tag)
+	case "able":
+		op = &core.Able{Queue: c.Word(2), LeaseFor: r.span("for")}
+	case "unable":
+		op = &core.Unable{Queue: c.Word(2), All: r.flag("all")}
+	case "sleep":
+		op = &core.Sleep{Tag: tag}
+	case "mark":
+		op = &core.WriteMarks{Tag: tag, Marks: r.marks()}
+	case "read-mark":
+		op = &core.ReadMark{Tag: tag, Name: c.Word(2)}
+	case "read-stats":
+		op = &core.ReadStats{Tag: tag}
+	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release":
+		op = r.jobOp(verb, tag)
+	case "create", "drop", "pause", "resume", "limit", "throttle", "purge", "reset", "list", "list-queues", "inspect-queue":
+		op = r.queueOp(verb, tag)
+	case "inspect":
+		op = r.inspect(tag)
+	case "batch", "commit-batch", "reopen-batch", "inspect-batch":
+		op = r.groupOp(verb, tag)
+	default:
+		return nil, fmt.Errorf("unknown verb %q", verb)
+	}
+	return op, r.err
+}
+
+func (r *reader) submit(tag uint64) core.Op {
+	op := &core.Submit{Tag: tag, Job: r.job(r.Word(2)), Until: r.instant("until"), Marks: r.marks()}
+	op.Watch = map[string]core.Watch{"stream": core.WatchStream, "outcome": core.WatchOutcome, "run": core.WatchRun}[r.Option("watch")]
+	return op
+}
+
+// job reads the options of a submission.
+func (r *reader) job(queue string) *core.Job {
+	j := &core.Job{
+		Queue: queue, ID: r.Option("id"), Type: r.Option("type"), Body: r.bytes("body"),
+		Origin:   map[byte]core.Protocol{'w': core.Workq, 'g': core.Gearman, 'f': core.Faktory, 'i': core.Internal}[r.Word(0)[0]],
+		Priority: int32(r.number("priority")), CreatedAt: r.instant("created"), ReadyAt: r.instant("at"),
+		ExpiresAt: r.instant("expires"), StartBefore: r.instant("start-before"), LeaseFor: r.span("for"),
+		MaxAttempts: r.count("max-attempts"), MaxFails: r.count("max-fails"), DeadFor: r.span("dead-for"),
+		UniqueUntil: r.instant("unique-until"), UniqueStart: r.flag("unique-start"),
+		RetainUntil: r.instant("retain-until"), RetainFor: r.span("retain-for"), Ephemeral: r.flag("ephemeral"),
+		ScheduledOrder: r.flag("scheduled-order"), After: r.seqs("after"), PriorFails: r.count("prior-fails"),
+		Parent: uint64(r.number("parent")), Group: uint64(r.number("batch")),
+	}
+	if r.flag("backoff") {
+		j.Backoff = core.BackoffFaktory
+	}
+	if r.flag("bury") {
+		j.Exhausted = core.ExhaustedBury
+	}
+	if r.flag("lease-end-fails") {
+		j.LeaseEnd = core.LeaseEndFail
+	}
+	if k := r.Option("join"); k != "" {
+		j.Unique, j.UniqueKey = core.UniqueCoalesce, k
+	}
+	if k := r.Option("only"); k != "" {
+		j.Unique, j.UniqueKey = core.UniqueRefuse, k
+	}
+	return j
+}
+
+func (r *reader) lease(tag uint64) core.Op {
+	op := &core.Lease{Tag: tag, Until: r.instant("until"), Worker: r.Option("worker")}
+	op.Holder = map[byte]core.Holder{'w': core.HeldByNobody, 'g': core.HeldByConn, 'f': core.HeldByWorker, 'i': core.HeldByConn}[r.Word(0)[0]]
+	if op.Holder == core.HeldByWorker && op.Worker == "" {
+		op.Worker = r.Word(0)
+	}
+	op.Pick = map[string]core.Pick{"": core.PickInOrder, "random": core.PickAtRandom, "priority": core.PickByPriority}[r.Option("pick")]
+	if len(r.Words) > 2 {
+		op.Queues = append([]string{}, r.Words[2:]...)
+	} else if !r.flag("able") {
+		op.Queues = []string{}
+	}
+	return op
+}
+
+func (r *reader) jobOp(verb string, tag uint64) core.Op {
+	ref, err := r.p.ref(r.Word(2))
+	r.fail(err)
+	switch verb {
+	case "complete":
+		return &core.Complete{Tag: tag, Ref: ref, Claim: r.claim(), Result: r.bytes("result")}
+	case "fail":
+		f := &core.Failure{Type: r.Option("type"), Message: r.Option("message"), Data: r.bytes("data")}
+		if r.flag("silent") {
+			f = nil
+		}
+		return &core.Fail{Tag: tag, Ref: ref, Claim: r.claim(), Failure: f}
+	case "report":
+		return &core.Report{
+			Tag: tag, Ref: ref, Claim: r.claim(), ExtendUntil: r.instant("extend"),
+			Progress: core.Progress{Num: r.count("num"), Den: r.count("den"), Text: r.Option("text"), Verbatim: r.bytes("verbatim")},
+		}
+	case "data", "warn":
+		return &core.Emit{Tag: tag, Ref: ref, Claim: r.claim(), Warning: verb == "warn", Data: []byte(r.Word(3))}
+	case "await":
+		return &core.Await{Tag: tag, Ref: ref, Until: r.instant("until")}
+	case "cancel":
+		return &core.Cancel{Tag: tag, Ref: ref, From: r.state("from")}
+	case "enqueue":
+		return &core.Enqueue{Tag: tag, Ref: ref, From: r.state("from")}
+	case "bury":
+		return &core.Bury{Tag: tag, Ref: ref, From: r.state("from")}
+	}
+	return &core.Release{Tag: tag, Ref: ref, Epoch: r.count("epoch")}
+}
+
+func (r *reader) queueOp(verb string, tag uint64) core.Op {
+	name := r.Word(2)
+	switch verb {
+	case "create":
+		return &core.CreateQueue{Tag: tag, Queue: name}
+	case "drop":
+		return &core.DropQueue{Tag: tag, Queue: name, FoldCase: r.flag("fold-case")}
+	case "pause", "resume":
+		return &core.PauseQueue{Tag: tag, Queue: name, Paused: verb == "pause"}
+	case "limit":
+		return &core.LimitQueue{Tag: tag, Queue: name, Limits: core.Limits{
+			MaxHigh: r.count("high"), MaxNormal: r.count("normal"), MaxLow: r.count("low"),
+		}}
+	case "throttle":
+		return &core.ThrottleQueue{Tag: tag, Queue: name, Throttle: core.Throttle{
+			Leased: r.count("leased"), LeasedPerWorker: r.count("per-worker"), SlotFor: r.span("slot-for"),
+		}}
+	case "purge":
+		return r.purge(name, tag)
+	case "reset":
+		return &core.ResetCounters{Tag: tag, Origin: r.protocol("of")}
+	case "list-queues":
+		return &core.ListQueues{Tag: tag, Prefix: name, Offset: int(r.number("offset")), Limit: int(r.number("limit"))}
+	case "inspect-queue":
+		return &core.InspectQueue{Tag: tag, Queue: name}
+	}
+	return &core.ListJobs{
+		Tag: tag, Queue: name, State: r.state("state"), Offset: int(r.number("offset")), Limit: int(r.number("limit")),
+		Cursor: uint64(r.number("cursor")), Brief: true,
+	}
+}
+
+func (r *reader) purge(name string, tag uint64) core.Op {
+	op := &core.Purge{Tag: tag, Queue: name, Origin: r.protocol("of"), Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor")), Drop: r.flag("drop")}
+	for _, s := range strings.Split(r.Option("states"), ",") {
+		for _, x := range core.States {
+			if x.String() == s {
+				op.States = append(op.States, x)
+			}
+		}
+	}
+	return op
+}
+
+func (r *reader) inspect(tag uint64) core.Op {
+	if key := r.Option("unique"); key != "" {
+		return &core.Inspect{Tag: tag, ByUnique: true, UniqueKey: key, Queue: r.Option("queue"), Brief: r.flag("brief")}
+	}
+	ref, err := r.p.ref(r.Word(2))
+	r.fail(err)
+	return &core.Inspect{Tag: tag, Ref: ref, Brief: r.flag("brief")}
+}
+
+func (r *reader) groupOp(verb string, tag uint64) core.Op {
+	number, _ := strconv.ParseUint(r.Word(2), 10, 64) // zero where the verb needs none
+	switch verb {
+	case "batch":
+		op := &core.OpenGroup{Tag: tag, Parent: uint64(r.number("parent")), Description: r.Option("text"), OpenUntil: r.instant("open-until")}
+		callback := func(name string) *core.Job {
+			if queue := r.Option(name); queue != "" {
+				return &core.Job{Queue: queue, ID: r.Option(name + "-id"), Origin: core.Faktory, MaxFails: r.count("max-fails"), Exhausted: core.ExhaustedBury}
+			}
+			return nil
+		}
+		op.Complete, op.Success = callback("complete"), callback("success")
+		return op
+	case "inspect-batch":
+		return &core.InspectGroup{Tag: tag, Group: number}
+	}
+	return &core.CommitGroup{Tag: tag, Group: number, Reopen: verb == "reopen-batch"}
+}

@@ -1,0 +1,150 @@
+package machine_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"broker/core"
+	"broker/core/internal/machine"
+	"broker/core/internal/record"
+)
+
+// shelf is a store in memory that follows the rules of record.Batch and complains about a batch that breaks them.
+type shelf struct {
+	jobs     map[uint64]*record.Record
+	failures map[uint64]*core.Failure
+	outcomes map[uint64]*core.Outcome
+	marks    map[string][]byte
+}
+
+func newShelf() *shelf {
+	return &shelf{
+		jobs: map[uint64]*record.Record{}, failures: map[uint64]*core.Failure{}, outcomes: map[uint64]*core.Outcome{},
+		marks: map[string][]byte{},
+	}
+}
+
+// put applies a batch and returns a line for each of its records.
+func (s *shelf) put(b *record.Batch) (lines []string, err error) {
+	seen := map[uint64]bool{}
+	for i := range b.Changes {
+		c := &b.Changes[i]
+		if seen[c.Seq] {
+			return nil, fmt.Errorf("job %d occurs twice in a batch", c.Seq)
+		}
+		seen[c.Seq] = true
+		line, err := s.change(c)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	for _, m := range b.Marks {
+		if m.Value == nil {
+			delete(s.marks, m.Name)
+			lines = append(lines, "unmark "+m.Name)
+			continue
+		}
+		s.marks[m.Name] = slices.Clone(m.Value)
+		if !strings.HasPrefix(m.Name, "core/seq") && !strings.HasPrefix(m.Name, "core/totals") && !strings.HasPrefix(m.Name, "core/history") {
+			lines = append(lines, "mark "+m.Name)
+		}
+	}
+	return lines, nil
+}
+
+func (s *shelf) change(c *record.Change) (string, error) {
+	r := s.jobs[c.Seq]
+	if c.Gone {
+		if r == nil {
+			return "", fmt.Errorf("job %d is removed and was never stored", c.Seq)
+		}
+		if r.Stored != c.Stored {
+			return "", fmt.Errorf("job %d is removed with parts %b, has %b", c.Seq, c.Stored, r.Stored)
+		}
+		delete(s.jobs, c.Seq)
+		delete(s.failures, c.Seq)
+		delete(s.outcomes, c.Seq)
+		return fmt.Sprintf("gone %d", c.Seq), nil
+	}
+	line := "again"
+	if c.Job != nil {
+		if r != nil {
+			return "", fmt.Errorf("job %d is stored twice", c.Seq)
+		}
+		r = &record.Record{Job: c.Job, BodyBytes: len(c.Job.Body)}
+		s.jobs[c.Seq], line = r, "new"
+	}
+	if r == nil {
+		return "", fmt.Errorf("job %d changes and was never stored", c.Seq)
+	}
+	line = fmt.Sprintf("%s %d", line, c.Seq)
+	if c.Status != nil {
+		r.Status, r.Stored = c.Status, r.Stored|record.HasStatus
+		line += " " + c.Status.State.String()
+	}
+	if c.Failure != nil {
+		s.failures[c.Seq], r.Stored = c.Failure, r.Stored|record.HasFailure
+		line += " +failure"
+	}
+	if c.Outcome != nil {
+		s.outcomes[c.Seq], r.Stored = c.Outcome, r.Stored|record.HasOutcome
+		line += " +outcome"
+	}
+	return line, nil
+}
+
+// load gives a machine all that is on the shelf.
+func (s *shelf) load(m *machine.Machine, now core.Instant) error {
+	for _, name := range slices.Sorted(maps.Keys(s.marks)) {
+		if err := m.RestoreMark(name, s.marks[name]); err != nil {
+			return err
+		}
+	}
+	records := slices.SortedFunc(maps.Values(s.jobs), func(a, b *record.Record) int { return cmp.Compare(a.Job.Seq, b.Job.Seq) })
+	for _, r := range records {
+		m.Restore(now, r)
+	}
+	m.Restored()
+	return nil
+}
+
+// complete adds to a reply what the machine left to the store, as the engine does.
+func (s *shelf) complete(r *core.Reply) error {
+	rec := s.jobs[r.Seq]
+	switch r.Kind {
+	case core.Assigned:
+		if r.Job == nil {
+			if rec == nil {
+				return fmt.Errorf("job %d was handed out without a payload and is not stored", r.Seq)
+			}
+			r.Job = rec.Job
+		}
+		if r.Lease.Fails > r.Job.PriorFails && r.Lease.Failure == nil {
+			if r.Lease.Failure = s.failures[r.Seq]; r.Lease.Failure == nil {
+				return fmt.Errorf("job %d has failed %d times and nobody knows how", r.Seq, r.Lease.Fails)
+			}
+		}
+	case core.Inspected:
+		if r.Info.Job == nil && rec != nil {
+			r.Info.Job = rec.Job
+		}
+		if r.Info.Failure == nil {
+			r.Info.Failure = s.failures[r.Seq]
+		}
+		if r.Info.Outcome == nil {
+			r.Info.Outcome = s.outcomes[r.Seq]
+		}
+	case core.Ended:
+		if r.Outcome == nil {
+			if r.Outcome = s.outcomes[r.Seq]; r.Outcome == nil {
+				return fmt.Errorf("job %d ended and nobody knows how", r.Seq)
+			}
+		}
+	default:
+	}
+	return nil
+}

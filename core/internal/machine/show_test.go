@@ -1,0 +1,343 @@
+package machine_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+)
+
+// at writes an instant as its distance from the beginning of the script.
+func (p *player) at(i core.Instant) string {
+	if i == 0 {
+		return "never"
+	}
+	return i.Sub(p.start).String()
+}
+
+// changes says which jobs have another state than before.
+func (p *player) changes() {
+	now := p.states()
+	all := maps.Clone(p.before)
+	maps.Copy(all, now)
+	for _, seq := range slices.Sorted(maps.Keys(all)) {
+		if p.before[seq] != now[seq] {
+			p.say("%d: %v > %v", seq, p.before[seq], now[seq])
+		}
+	}
+	p.before = now
+}
+
+// recovered says what is there after a start.
+func (p *player) recovered() {
+	for _, seq := range slices.Sorted(maps.Keys(p.before)) {
+		p.say("%d: %v", seq, p.before[seq])
+	}
+}
+
+// ask does an operation nobody in the script does.
+func (p *player) ask(op core.Op) core.Reply {
+	p.m.Apply(p.clk.Now(), p.looker, []core.Op{op})
+	r := p.m.Take(p.looker, nil)[0]
+	if err := p.shelf.complete(&r); err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// look does the commands that show something to the reader of the script; false: it is none of them.
+func (p *player) look(c *coretest.Command) (bool, error) {
+	switch c.Word(0) {
+	case "job":
+		ref, err := p.ref(c.Word(1))
+		if err != nil {
+			return true, err
+		}
+		p.say("%s", p.reply(p.ask(&core.Inspect{Ref: ref})))
+	case "ready", "scheduled":
+		r := p.ask(&core.ListJobs{
+			Queue: c.Word(1), State: map[string]core.State{"ready": core.Ready, "scheduled": core.Scheduled}[c.Word(0)], Brief: true,
+		})
+		p.say("%s", p.reply(r))
+	case "queue":
+		p.say("%s", p.reply(p.ask(&core.InspectQueue{Queue: c.Word(1)})))
+	case "queues":
+		p.say("%s", p.reply(p.ask(&core.ListQueues{Prefix: c.Word(1)})))
+	case "batch":
+		var seq uint64
+		if _, err := fmt.Sscan(c.Word(1), &seq); err != nil {
+			return true, err
+		}
+		p.say("%s", p.reply(p.ask(&core.InspectGroup{Group: seq})))
+	case "stats":
+		p.stats()
+	case "deadline":
+		p.say("%s", p.at(p.m.NextDeadline()))
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// stats says all counters that are not zero.
+func (p *player) stats() {
+	s := p.m.Stats()
+	p.say("all: %s", totals(s.Totals))
+	for _, proto := range core.Protocols {
+		if t := totals(s.ByOrigin[proto]); t != "" {
+			p.say("jobs of %v: %s", proto, t)
+		}
+		if t := totals(s.ByWorker[proto]); t != "" {
+			p.say("clients of %v: %s", proto, t)
+		}
+		if n := s.LeasedBy[proto]; n != 0 {
+			p.say("held by %v: %d", proto, n)
+		}
+	}
+	for _, d := range s.History {
+		p.say("%s: %d processed, %d failed", d.Date, d.Processed, d.Failed)
+	}
+}
+
+func totals(t core.Totals) string {
+	var b strings.Builder
+	for _, x := range []struct {
+		name string
+		n    uint64
+	}{
+		{"submitted", t.Submitted},
+		{"leased", t.Leased},
+		{"done", t.Done},
+		{"failed", t.Failed},
+		{"dead", t.Dead},
+		{"expired", t.Expired},
+		{"cancelled", t.Cancelled},
+		{"released", t.Released},
+	} {
+		if x.n != 0 {
+			fmt.Fprintf(&b, " %s=%d", x.name, x.n)
+		}
+	}
+	return strings.TrimPrefix(b.String(), " ")
+}
+
+// reply writes a reply; what is zero is left out.
+func (p *player) reply(r core.Reply) string {
+	var b strings.Builder
+	b.WriteString(p.replyText(&r))
+	if r.Commit != 0 {
+		b.WriteString(" held")
+	}
+	return b.String()
+}
+
+func (p *player) replyText(r *core.Reply) string {
+	switch r.Kind {
+	case core.Failed:
+		if r.Seq != 0 {
+			return fmt.Sprintf("refused: %v, %d", r.Err, r.Seq)
+		}
+		return fmt.Sprintf("refused: %v", r.Err)
+	case core.Accepted:
+		return "ok"
+	case core.Submitted:
+		if r.Existing {
+			return fmt.Sprintf("joined %d", r.Seq)
+		}
+		return fmt.Sprintf("submitted %d", r.Seq)
+	case core.NothingReady:
+		return "nothing ready"
+	case core.Inspected:
+		return p.info(r.Info)
+	case core.Listed:
+		lines := []string{}
+		for i := range r.Jobs {
+			lines = append(lines, p.info(&r.Jobs[i]))
+		}
+		if r.Cursor != 0 {
+			lines = append(lines, "and more")
+		}
+		return strings.Join(lines, "\n")
+	case core.Queues:
+		lines := []string{}
+		for i := range r.Queues {
+			lines = append(lines, queueText(&r.Queues[i]))
+		}
+		return strings.Join(lines, "\n")
+	case core.Counted:
+		return totals(r.Stats.Totals)
+	case core.Marked:
+		return fmt.Sprintf("mark %q", r.Data)
+	case core.Purged:
+		if r.Cursor != 0 {
+			return fmt.Sprintf("purged %d and more", r.N)
+		}
+		return fmt.Sprintf("purged %d", r.N)
+	case core.Grouped:
+		return p.group(r)
+	case core.Assigned:
+		return p.assigned(r)
+	case core.TimedOut:
+		return "timed out"
+	case core.Woken:
+		return "woken"
+	case core.Progressed:
+		return fmt.Sprintf("progress of %d: %s", r.Seq, p.progress(r.Progress))
+	case core.DataSent:
+		return fmt.Sprintf("data of %d: %q", r.Seq, r.Data)
+	case core.Warned:
+		return fmt.Sprintf("warning of %d: %q", r.Seq, r.Data)
+	case core.Ended:
+		text := fmt.Sprintf("ended %d: %s", r.Seq, p.outcome(r.Outcome))
+		if string(r.Data) != string(r.Outcome.Result) {
+			text += fmt.Sprintf(", last %q", r.Data)
+		}
+		return text
+	}
+	return "unknown reply"
+}
+
+func (p *player) assigned(r *core.Reply) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "assigned %d attempt=%d", r.Seq, r.Lease.Attempts)
+	if r.Lease.LeaseFor != 0 {
+		fmt.Fprintf(&b, " for=%v", r.Lease.LeaseFor)
+	}
+	if len(r.Job.Body) > 0 {
+		fmt.Fprintf(&b, " body=%q", r.Job.Body)
+	}
+	if r.Lease.Fails != 0 {
+		fmt.Fprintf(&b, " fails=%d", r.Lease.Fails)
+	}
+	if r.Lease.Failure != nil {
+		fmt.Fprintf(&b, " failure=(%s)", p.failure(r.Lease.Failure))
+	}
+	return b.String()
+}
+
+func (p *player) progress(g core.Progress) string {
+	text := fmt.Sprintf("%d/%d", g.Num, g.Den)
+	if g.Text != "" {
+		text += fmt.Sprintf(" %q", g.Text)
+	}
+	if len(g.Verbatim) > 0 {
+		text += fmt.Sprintf(" as %q", g.Verbatim)
+	}
+	return text
+}
+
+func (p *player) failure(f *core.Failure) string {
+	text := fmt.Sprintf("%s: %s, count %d, first %s", f.Type, f.Message, f.Count, p.at(f.FailedAt))
+	if f.NextAt != 0 {
+		text += ", next " + p.at(f.NextAt)
+	}
+	return text
+}
+
+func (p *player) outcome(o *core.Outcome) string {
+	text := "failed"
+	if o.Success {
+		text = "done"
+	}
+	text += map[core.Cause]string{core.LeaseRanOut: " as its lease ran out", core.Expired: " as it expired", core.Cancelled: " as it was cancelled"}[o.Cause]
+	if len(o.Result) > 0 {
+		text += fmt.Sprintf(" %q", o.Result)
+	}
+	if o.Failure != nil {
+		text += fmt.Sprintf(" (%s)", p.failure(o.Failure))
+	}
+	return text
+}
+
+// info writes what is known of a job, in one line.
+func (p *player) info(i *core.JobInfo) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %v in %s", i.Seq, i.State, i.Queue)
+	add := func(when bool, format string, args ...any) {
+		if when {
+			fmt.Fprintf(&b, " "+format, args...)
+		}
+	}
+	add(i.Priority != 0, "priority=%d", i.Priority)
+	add(i.ReadyAt != 0, "at=%s", p.at(i.ReadyAt))
+	add(i.ExpiresAt != 0, "expires=%s", p.at(i.ExpiresAt))
+	add(i.LeasedAt != 0, "leased=%s", p.at(i.LeasedAt))
+	add(i.LeaseUntil != 0, "until=%s", p.at(i.LeaseUntil))
+	add(i.Worker != "", "worker=%s", i.Worker)
+	add(i.Attempts != 0, "attempts=%d", i.Attempts)
+	add(i.Fails != 0, "fails=%d", i.Fails)
+	add(i.Watchers != 0, "watchers=%d", i.Watchers)
+	add(i.Requeued, "requeued")
+	add(i.Broken, "broken")
+	add(i.Ephemeral, "ephemeral")
+	add(i.Progress.UpdatedAt != 0, "progress=%s", p.progress(i.Progress))
+	if i.Failure != nil {
+		add(true, "failure=(%s)", p.failure(i.Failure))
+	}
+	if i.Outcome != nil {
+		add(true, "outcome=(%s)", p.outcome(i.Outcome))
+	}
+	if i.Job != nil {
+		add(i.Job.ID != "", "id=%s", i.Job.ID)
+		add(len(i.Job.Body) > 0, "body=%q", i.Job.Body)
+		add(i.Job.Type != i.Queue, "type=%s", i.Job.Type)
+	}
+	return b.String()
+}
+
+func queueText(q *core.QueueInfo) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q", q.Name)
+	for _, x := range []struct {
+		name string
+		n    int
+	}{
+		{"high", q.High},
+		{"normal", q.Normal},
+		{"low", q.Low},
+		{"scheduled", q.Scheduled},
+		{"blocked", q.Blocked},
+		{"leased", q.Leased},
+		{"retrying", q.Retrying},
+		{"done", q.Done},
+		{"dead", q.Dead},
+		{"workers", q.Workers},
+	} {
+		if x.n != 0 {
+			fmt.Fprintf(&b, " %s=%d", x.name, x.n)
+		}
+	}
+	if q.Paused {
+		b.WriteString(" paused")
+	}
+	if q.Limits != (core.Limits{}) {
+		fmt.Fprintf(&b, " limits=%d/%d/%d", q.Limits.MaxHigh, q.Limits.MaxNormal, q.Limits.MaxLow)
+	}
+	if t := q.Limits.Throttle; t != (core.Throttle{}) {
+		fmt.Fprintf(&b, " throttle=%d/%d", t.Leased, t.LeasedPerWorker)
+		if t.SlotFor != 0 {
+			fmt.Fprintf(&b, "/%v", t.SlotFor.Round(time.Millisecond))
+		}
+	}
+	return b.String()
+}
+
+func (p *player) group(r *core.Reply) string {
+	g := r.Group
+	if g == nil {
+		return fmt.Sprintf("batch %d", r.Seq)
+	}
+	text := fmt.Sprintf("batch %d: total=%d pending=%d failed=%d", g.Group, g.Total, g.Pending, g.Failed)
+	if g.Parent != 0 {
+		text += fmt.Sprintf(" parent=%d", g.Parent)
+	}
+	if g.Committed {
+		text += " committed"
+	}
+	state := []string{"pending", "enqueued", "done"}
+	return text + " complete=" + state[g.Complete] + " success=" + state[g.Success]
+}
