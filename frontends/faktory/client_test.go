@@ -1,48 +1,116 @@
 package faktory
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/contribsys/faktory/client"
 
+	"broker/core"
 	"broker/core/engine"
 	"broker/frontends"
-	"broker/frontends/eventloop"
 )
 
-// serve runs the front-end on real sockets, for clients that others wrote.
-func serve(t testing.TB, o Options) *client.Server {
+// serve runs the front-end on real sockets, for clients that others wrote. It returns where, and the broker's clock.
+func serve(t testing.TB, o Options) (*client.Server, func() time.Time) {
 	t.Helper()
 	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := eventloop.Bind([]eventloop.Listener{{Name: "faktory", Network: "tcp", Address: "127.0.0.1:0"}})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	front := New(e, o)
-	err = server.Serve(eventloop.Options{
-		Broker: e, Frontends: map[string]frontends.Frontend{"faktory": front}, Loops: 2,
+	var loops sync.WaitGroup
+	loops.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = nc.Close() })
+			loops.Go(func() { socketLoop(e, front, nc) })
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
-		server.Stop(context.Background())
+		_ = ln.Close()
+		loops.Wait()
 		if err := e.Shutdown(); err != nil {
 			t.Error(err)
 		}
 	})
 	s := client.DefaultServer()
-	s.Address, s.Password = server.Addrs()[0].String(), o.Password
-	return s
+	s.Address, s.Password = ln.Addr().String(), o.Password
+	return s, func() time.Time { return e.Now().Time() }
+}
+
+// socketConn is a connection with a goroutine to itself: enough of an event loop for a few clients.
+type socketConn struct {
+	frontends.Conn
+	out  frontends.Outbox
+	wake chan struct{}
+	shut bool
+}
+
+func (c *socketConn) Out() *frontends.Outbox { return &c.out }
+func (c *socketConn) Shut()                  { c.shut = true }
+
+func (c *socketConn) Wake() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// socketLoop serves one connection until either side closes it.
+func socketLoop(b core.Broker, f *Frontend, nc net.Conn) {
+	defer nc.Close() //nolint:errcheck // the client has what it asked for
+	c := &socketConn{wake: make(chan struct{}, 1)}
+	session := f.Open(c)
+	defer session.Closed()
+	input := make(chan []byte)
+	go func() { // ends when the connection is closed
+		defer close(input)
+		for {
+			p := make([]byte, 4096)
+			n, err := nc.Read(p)
+			if err != nil {
+				return
+			}
+			input <- p[:n]
+		}
+	}()
+	var unread []byte
+	for {
+		p := c.out.Sendable(b.Committed())
+		if _, err := nc.Write(p); err != nil {
+			break
+		}
+		if c.out.Sent(len(p)); c.shut && c.out.Len() == 0 {
+			break
+		}
+		more, open := []byte(nil), true
+		select {
+		case more, open = <-input:
+		case <-c.wake:
+			session.Deliver()
+		}
+		if !open {
+			return
+		}
+		unread = append(unread, more...)
+		unread = unread[session.Feed(unread):]
+	}
+	_ = nc.Close()
+	for range input { // until the reader has seen it
+	}
 }
 
 func open(t testing.TB, s *client.Server) *client.Client {
@@ -58,7 +126,7 @@ func open(t testing.TB, s *client.Server) *client.Client {
 func TestOfficialClientPushesAndWorks(t *testing.T) {
 	t.Parallel()
 	for _, password := range []string{"", "secret"} {
-		server := serve(t, Options{Password: password})
+		server, _ := serve(t, Options{Password: password})
 		c := open(t, server)
 		job := client.NewJob("Resize", 1<<60, "ü", map[string]any{"a": []int{1}})
 		job.Queue, job.ReserveFor = "images", 90
@@ -97,7 +165,8 @@ func TestOfficialClientPushesAndWorks(t *testing.T) {
 
 func TestOfficialClientAdministrates(t *testing.T) {
 	t.Parallel()
-	c := open(t, serve(t, Options{}))
+	server, now := serve(t, Options{})
+	c := open(t, server)
 	jobs := []*client.Job{client.NewJob("A", 1), client.NewJob("A", 2), client.NewJob("B", 3), {Jid: "12345678", Type: "B"}}
 	refused, err := c.PushBulk(jobs)
 	must(t, err)
@@ -119,7 +188,7 @@ func TestOfficialClientAdministrates(t *testing.T) {
 	}
 	must(t, c.ResumeQueues("*"))
 	later := client.NewJob("A", 4)
-	later.At = time.Now().Add(time.Hour).Format(time.RFC3339Nano)
+	later.At = now().Add(time.Hour).Format(time.RFC3339Nano)
 	must(t, c.Push(later))
 	must(t, c.Kill(client.Scheduled, client.WithJids(later.Jid)))
 	must(t, c.Requeue(client.Dead, client.Matching("*"+later.Jid+"*")))
@@ -135,7 +204,8 @@ func TestOfficialClientAdministrates(t *testing.T) {
 
 func TestOfficialClientUsesLocksAndTracking(t *testing.T) {
 	t.Parallel()
-	c := open(t, serve(t, Options{}))
+	server, now := serve(t, Options{})
+	c := open(t, server)
 	unique := func() *client.Job { return client.NewJob("U", 1).SetUniqueFor(60).SetUniqueness(client.UntilStart) }
 	must(t, c.Push(unique()))
 	if err := c.Push(unique()); err == nil || err.Error() != "NOTUNIQUE Job not unique" {
@@ -150,7 +220,7 @@ func TestOfficialClientUsesLocksAndTracking(t *testing.T) {
 	if job.Type != "T" {
 		t.Fatalf("fetched %+v, which has expired", job)
 	}
-	until := time.Now().Add(2 * time.Hour)
+	until := now().Add(2 * time.Hour)
 	must(t, c.TrackSet(job.Jid, 42, "halfway", &until))
 	track, err := c.TrackGet(job.Jid)
 	must(t, err)
@@ -167,7 +237,8 @@ func TestOfficialClientUsesLocksAndTracking(t *testing.T) {
 
 func TestOfficialClientRunsBatches(t *testing.T) {
 	t.Parallel()
-	c := open(t, serve(t, Options{}))
+	server, _ := serve(t, Options{})
+	c := open(t, server)
 	b := client.NewBatch(c)
 	b.Description = "nightly"
 	b.Success = client.NewJob("AllWell", 1)
@@ -212,8 +283,8 @@ func TestOfficialClientRunsBatches(t *testing.T) {
 }
 
 func TestOfficialClientHearsOfQuiet(t *testing.T) {
-	server := serve(t, Options{}) // not parallel: the client's worker id is a global
-	client.RandomProcessWid = "w-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	server, _ := serve(t, Options{}) // not parallel: the client's worker id is a global
+	client.RandomProcessWid = "w-of-the-go-client"
 	defer func() { client.RandomProcessWid = "" }()
 	c := open(t, server)
 	for _, step := range []struct{ say, hear string }{

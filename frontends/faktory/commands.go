@@ -91,7 +91,7 @@ func (s *session) pushed(job *core.Job, r *core.Reply) (core.Commit, error) {
 	if r.Kind != core.Failed {
 		return r.Commit, nil
 	}
-	if r.Err != core.ErrDuplicate {
+	if !errors.Is(r.Err, core.ErrDuplicate) {
 		return r.Commit, r.Err
 	}
 	there := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: r.Seq}})

@@ -15,7 +15,6 @@ import (
 type neighbour struct {
 	s      *frontendtest.Stage
 	client core.ClientID
-	tag    uint64
 }
 
 func newNeighbour(s *frontendtest.Stage, p core.Protocol) *neighbour {

@@ -1,6 +1,8 @@
 package faktory
 
 import (
+	"errors"
+
 	"github.com/tidwall/redcon"
 
 	"broker/core"
@@ -180,4 +182,6 @@ func (s *session) noteDelivery(d delivery) {
 }
 
 // fatal reports that the broker takes no work at all any more.
-func fatal(err error) bool { return err == core.ErrStopped || err == core.ErrShutdown }
+func fatal(err error) bool {
+	return errors.Is(err, core.ErrStopped) || errors.Is(err, core.ErrShutdown)
+}

@@ -1,6 +1,7 @@
 package faktory
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -82,7 +83,7 @@ func (s *session) Feed(in []byte) int {
 		}
 		line, n, err := s.lines.next(in[used:])
 		used += n
-		if err == errShort {
+		if errors.Is(err, errShort) {
 			break
 		}
 		if b == nil {
@@ -93,7 +94,7 @@ func (s *session) Feed(in []byte) int {
 			s.flush(b)
 			s.refuse("shutdown in progress")
 			s.end()
-		case err == errTooLong:
+		case errors.Is(err, errTooLong):
 			s.flush(b)
 			s.refuse(fmt.Sprintf("line is longer than %d bytes", s.lines.max))
 			if s.phase == expecting {
@@ -313,7 +314,7 @@ func (s *session) refuse(text string) { s.put(appendRefusal(s.conn.Out().Buf(), 
 // connection.
 func (s *session) fail(err error, name string, commit core.Commit) {
 	s.put(redcon.AppendError(s.conn.Out().Buf(), cut(errorText(err, name), maxEcho)), commit)
-	if err == core.ErrShutdown {
+	if errors.Is(err, core.ErrShutdown) {
 		s.end()
 	}
 }
