@@ -219,7 +219,8 @@ type LimitQueue struct {
 	Limits Limits
 }
 
-// ThrottleQueue bounds the leases of a queue; those beyond wait. Reply: Accepted. An unknown queue is made.
+// ThrottleQueue bounds the leases of a queue; those beyond wait. Reply: Accepted. It is not stored: whoever sets it, from
+// a configuration, does so at each start.
 type ThrottleQueue struct {
 	Tag      uint64
 	Queue    string

@@ -107,6 +107,16 @@ type QueueInfo struct {
 	Paused            bool
 	Limits            Limits
 	NextEnqueuedAt    Instant // when the next job out became ready; zero if none
+
+	Counts QueueCounts
+}
+
+// QueueCounts counts what happened in a queue since the process started.
+type QueueCounts struct {
+	Submitted [len(Protocols)]uint64 // by protocol of the job
+	Leased    [len(Protocols)]uint64 // by protocol of the worker, as are the rest
+	Done      [len(Protocols)]uint64
+	Failed    [len(Protocols)]uint64
 }
 
 // Ready is the number of jobs that could be handed out.

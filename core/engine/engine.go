@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -92,13 +93,34 @@ func (e *Engine) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 	from := len(into)
 	now := e.opts.Clock.Now()
 	var buf [16]func()
-	e.mu.Lock()
-	e.machine.Apply(now, id, ops)
-	into = e.machine.Take(id, into)
-	wakes, signal := e.afterLocked(buf[:0])
-	e.mu.Unlock()
+	into, wakes, signal := e.decide(now, id, ops, into, buf[:0])
 	e.notify(wakes, signal)
 	return e.hydrate(into, from)
+}
+
+// decide is the part of Do under the lock.
+func (e *Engine) decide(now core.Instant, id core.ClientID, ops []core.Op, into []core.Reply, wakes []func()) (
+	[]core.Reply, []func(), signals,
+) {
+	e.mu.Lock()
+	defer dieOfPanic()
+	e.machine.Apply(now, id, ops)
+	into = e.machine.Take(id, into)
+	wakes, s := e.afterLocked(wakes)
+	e.mu.Unlock()
+	return into, wakes, s
+}
+
+// dieOfPanic ends the process when the machine has panicked under the lock. An event loop recovers from the panics of a
+// session, but this is a broken invariant: nobody may go on with that machine, and the store has all that was promised.
+func dieOfPanic() {
+	r := recover()
+	if r == nil {
+		return
+	}
+	stack := debug.Stack()
+	go func() { panic(fmt.Sprintf("broken invariant: %v\n\n%s", r, stack)) }() // nobody recovers there
+	select {}
 }
 
 // Close implements core.Broker.
@@ -106,6 +128,7 @@ func (e *Engine) Close(id core.ClientID) {
 	var buf [16]func()
 	now := e.opts.Clock.Now()
 	e.mu.Lock()
+	defer dieOfPanic()
 	e.machine.CloseClient(now, id)
 	e.wakes[machine.Slot(id)] = nil
 	wakes, signal := e.afterLocked(buf[:0])

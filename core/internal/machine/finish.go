@@ -51,6 +51,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	n := e.queue
 	m.detach(h, e)
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Done++ })
+	m.queues[n].counts.Done[c.protocol]++
 	m.countDay(c.protocol, false)
 	streamed := &core.Outcome{Success: true, Result: op.Result}
 	whole := streamed
@@ -162,6 +163,7 @@ func (m *Machine) fail(c *client, op *core.Fail) {
 func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure) {
 	e := m.jobs.at(h)
 	m.count(e.origin, by, func(t *core.Totals) { t.Failed++ })
+	m.queues[e.queue].counts.Failed[by]++
 	m.countDay(by, true)
 	e.fails++
 	if e.failedAt == 0 {

@@ -227,6 +227,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		m.unlock(h)
 	}
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Leased++ })
+	q.counts.Leased[c.protocol]++
 	m.stats.LeasedBy[c.protocol]++
 	if op.Holder != core.HeldByConn || e.maxAttempts > 0 {
 		e.set(changed)

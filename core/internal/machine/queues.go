@@ -27,6 +27,7 @@ type jobQueue struct {
 	created   bool // by order: the store knows it
 	hidden    bool // purged: no row until a job is ready here or somebody names it
 	limits    core.Limits
+	counts    core.QueueCounts
 	slots     uint32            // leases that count against the throttle
 	perWorker map[uint64]uint32 // the same by worker, while there is a limit on it
 }
@@ -104,7 +105,9 @@ const queueMarkPrefix = "core/queue/"
 
 func (m *Machine) storeQueue(q *jobQueue) {
 	q.created, q.sticky = true, true
-	value, err := json.Marshal(queueMark{Paused: q.paused, Limits: q.limits})
+	limits := q.limits
+	limits.Throttle = core.Throttle{} // the configuration's, not the store's
+	value, err := json.Marshal(queueMark{Paused: q.paused, Limits: limits})
 	if err != nil {
 		panic("machine: a queue's settings cannot be encoded: " + err.Error())
 	}
@@ -140,12 +143,14 @@ func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
 }
 
 func (m *Machine) throttleQueue(c *client, op *core.ThrottleQueue) {
+	known := m.names[op.Queue] != 0
 	n, q := m.queueNamed(op.Queue)
+	q.hidden = q.hidden || !known // no row until it is used
 	q.limits.Throttle = op.Throttle
 	m.recountSlots(n)
-	m.storeQueue(q)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 	m.offer(n)
+	m.dropIdle(n)
 }
 
 func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
@@ -174,7 +179,17 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 	for h := q.scheduled.Front(); h != 0; h = q.scheduled.Front() {
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	}
-	m.dropRow(n)
+	if q.unfinished() > 0 { // retrying or blocked ones are in no list
+		m.eachJob(func(h uint32, e *entry) {
+			if e.queue == n && e.state.Unfinished() {
+				m.end(h, &core.Outcome{Cause: core.Cancelled})
+			}
+		})
+	}
+	if m.queues[n] == q {
+		q.hidden = true
+		m.dropRow(n)
+	}
 }
 
 // dropRow takes back what CreateQueue, PauseQueue and LimitQueue stored; the queue goes if nothing is left in it.
@@ -183,7 +198,7 @@ func (m *Machine) dropRow(n uint32) {
 	if q.created {
 		m.writeMarks([]core.Mark{{Name: queueMarkPrefix + q.name}})
 	}
-	q.paused, q.sticky, q.created, q.limits = false, false, false, core.Limits{}
+	q.paused, q.sticky, q.created, q.limits = false, false, false, core.Limits{Throttle: q.limits.Throttle}
 	m.offer(n)
 	m.dropIdle(n)
 }
@@ -237,7 +252,7 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Name: q.name, High: q.class[classHigh], Normal: q.class[classNormal], Low: q.class[classLow],
 		Scheduled: q.count[core.Scheduled], Leased: q.count[core.Leased], Retrying: q.count[core.Retrying],
 		Blocked: q.count[core.Blocked], Done: q.count[core.Done], Dead: q.count[core.Dead],
-		Workers: q.workers, Paused: q.paused, Limits: q.limits,
+		Workers: q.workers, Paused: q.paused, Limits: q.limits, Counts: q.counts,
 	}
 	if h := q.ready.Front(); h != 0 {
 		i.NextEnqueuedAt = m.jobs.at(h).readyAt

@@ -99,6 +99,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 		m.watch(c, h, op.Watch, op.Tag, op.Until)
 	}
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
+	m.queues[e.queue].counts.Submitted[e.origin]++
 	m.touch(h, e)
 	m.place(h, e)
 }

@@ -1,0 +1,43 @@
+package engine_test
+
+import (
+	"testing"
+
+	"broker/core"
+	"broker/core/engine"
+)
+
+// BenchmarkJobLife is one job's submission, lease and completion in batches of 64, as a busy Gearman connection does it.
+func BenchmarkJobLife(b *testing.B) {
+	for name, durability := range map[string]engine.Durability{"sync": engine.Sync, "none": engine.None} {
+		b.Run(name, func(b *testing.B) {
+			e, err := engine.Open(engine.Options{Dir: b.TempDir(), Durability: durability})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = e.Shutdown() }() // the directory goes with the benchmark
+			client := e.Open(core.ClientOptions{Protocol: core.Gearman, Wake: func() {}})
+			worker := e.Open(core.ClientOptions{Protocol: core.Gearman, Wake: func() {}})
+			e.Do(worker, []core.Op{&core.Able{Queue: "q"}}, nil)
+			const batch = 64
+			body := make([]byte, 256)
+			var replies []core.Reply
+			b.ReportAllocs()
+			for n := 0; n < b.N; n += batch {
+				ops := make([]core.Op, batch)
+				for i := range ops {
+					ops[i] = &core.Submit{Job: &core.Job{Queue: "q", Body: append([]byte(nil), body...), Origin: core.Gearman}}
+				}
+				replies = e.Do(client, ops, replies[:0])
+				for i := range ops {
+					ops[i] = &core.Lease{Pick: core.PickByPriority}
+				}
+				replies = e.Do(worker, ops, replies[:0])
+				for i := range ops {
+					ops[i] = &core.Complete{Ref: core.Ref{Seq: replies[i].Seq}}
+				}
+				replies = e.Do(worker, ops, replies[:0])
+			}
+		})
+	}
+}
