@@ -1,0 +1,202 @@
+package console
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"broker/core"
+)
+
+// toyBroker has fixed counters.
+type toyBroker struct {
+	core.Broker
+	stopped atomic.Bool
+	stats   core.Stats
+	queues  []core.QueueInfo
+}
+
+func (b *toyBroker) Stopped() bool                         { return b.stopped.Load() }
+func (b *toyBroker) Open(core.ClientOptions) core.ClientID { return 1 }
+
+func (b *toyBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	for _, op := range ops {
+		switch op := op.(type) {
+		case *core.ReadStats:
+			into = append(into, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: &b.stats})
+		case *core.ListQueues:
+			into = append(into, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: b.queues[:min(op.Limit, len(b.queues))]})
+		}
+	}
+	return into
+}
+
+const info = `{"now":"2026-01-02T03:04:05Z","faktory":{},"server":{"description":"D","faktory_version":"1.10.0",` +
+	`"connections":3,"command_count":4,"uptime":5}}`
+
+// fixture is a console on a test server.
+type fixture struct {
+	*Console
+	t      *testing.T
+	broker *toyBroker
+	url    string
+}
+
+func setup(t *testing.T, o Options) *fixture {
+	t.Helper()
+	o.Log = zerolog.Nop()
+	f := &fixture{Console: New(o), t: t, broker: &toyBroker{}}
+	server := httptest.NewServer(f.Server().Handler)
+	t.Cleanup(server.Close)
+	f.url = server.URL
+	return f
+}
+
+func (f *fixture) ready() {
+	f.Ready(Backend{
+		Broker: f.broker,
+		Stats:  func() []byte { return []byte(info) },
+		Connections: func() map[string]Connections {
+			return map[string]Connections{"gearman": {Open: 2, Accepted: 7, Refused: 1}}
+		},
+	})
+}
+
+func (f *fixture) get(path, password string) (status int, body string) {
+	f.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, f.url+path, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if password != "" {
+		req.SetBasicAuth("anybody", password)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // read to its end
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return resp.StatusCode, strings.TrimSpace(string(text))
+}
+
+func (f *fixture) want(path string, status int, body string) {
+	f.t.Helper()
+	gotStatus, got := f.get(path, "")
+	if gotStatus != status || got != body {
+		f.t.Errorf("%s: got %d %s, want %d %s", path, gotStatus, got, status, body)
+	}
+}
+
+func TestReadinessFollowsTheLifeOfTheProcess(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	f.Progress(1000, 0.25)
+	f.want("/readyz", 503, `{"phase":"recovering","progress":{"jobs":1000,"part":0.25},"ready":false}`)
+	f.want("/healthz", 200, `{"status":"ok"}`)
+	f.want("/stats", 503, "starting")
+	f.want("/health", 503, "starting")
+	f.ready()
+	f.want("/readyz", 200, `{"ready":true}`)
+	f.Listener().DiskFull(true, 5)
+	f.want("/healthz", 200, `{"status":"disk nearly full, new jobs are refused"}`)
+	f.Listener().DiskFull(false, 5)
+	f.want("/healthz", 200, `{"status":"ok"}`)
+	f.broker.stopped.Store(true)
+	f.want("/healthz", 503, `{"status":"store failed, no work is taken"}`)
+	f.want("/readyz", 503, `{"phase":"store failed","ready":false}`)
+	f.Stopping()
+	f.want("/readyz", 503, `{"phase":"stopping","ready":false}`)
+}
+
+func TestFaktorysNumbers(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	f.ready()
+	f.want("/stats", 200, info)
+	f.want("/health", 200, `{"now":"2026-01-02T03:04:05Z","server":{"command_count":4,"connections":3,`+
+		`"description":"D","faktory_version":"1.10.0"}}`)
+	if status, _ := f.get("/nothing", ""); status != 404 {
+		t.Errorf("an unknown path: %d", status)
+	}
+}
+
+func TestPasswordGuardsAllButHealth(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{Password: "pw"})
+	f.ready()
+	for path, guarded := range map[string]bool{
+		"/healthz": false, "/readyz": false, "/health": false, "/stats": true, "/metrics": true,
+	} {
+		for _, password := range []string{"", "wrong", "pw"} {
+			want := 200
+			if guarded && password != "pw" {
+				want = 401
+			}
+			if got, _ := f.get(path, password); got != want {
+				t.Errorf("%s with password %q: %d", path, password, got)
+			}
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{Version: "v1"})
+	_, body := f.get("/metrics", "")
+	f.lines(body, "broker_ready 0")
+	f.broker.queues = []core.QueueInfo{{Name: "a", High: 1, Normal: 2, Low: 3, Leased: 4, Workers: 5}, {Name: "b", Dead: 1}}
+	f.broker.stats.Queues = 3
+	f.broker.stats.Jobs[core.Ready] = 10
+	f.broker.stats.Jobs[core.Dead] = 1
+	f.broker.stats.LeasedBy[core.Workq] = 4
+	f.ready()
+	f.Listener().CommitDone(3, 2*time.Millisecond)
+	f.Listener().Recovered(f.broker.stats.Jobs, 1500*time.Millisecond)
+	_, body = f.get("/metrics", "")
+	f.lines(
+		body, "broker_ready 1", "broker_store_failed 0", "broker_disk_low 0", `broker_build_info{version="v1"} 1`,
+		`broker_jobs{queue="a",state="ready"} 6`, `broker_jobs{queue="a",state="leased"} 4`,
+		`broker_jobs{queue="b",state="dead"} 1`, `broker_jobs{queue="(other)",state="ready"} 4`,
+		`broker_queue_workers{queue="a"} 5`, `broker_held_jobs{protocol="workq"} 4`, "broker_queues 3",
+		`broker_connections{protocol="gearman"} 2`, `broker_accepted_connections_total{protocol="gearman"} 7`,
+		`broker_refused_connections_total{protocol="gearman"} 1`, "broker_commit_records_sum 3",
+		`broker_commit_seconds_bucket{le="0.0032"} 1`, `broker_commit_seconds_bucket{le="0.0016"} 0`,
+		"broker_recovery_seconds 1.5",
+	)
+}
+
+func (f *fixture) lines(body string, wants ...string) {
+	f.t.Helper()
+	for _, want := range wants {
+		if !strings.Contains("\n"+body+"\n", "\n"+want+"\n") {
+			f.t.Errorf("no line %s in\n%s", want, body)
+		}
+	}
+}
+
+func TestQueuesBeyondTheBoundShareOneLabel(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	f.broker.queues = make([]core.QueueInfo, maxQueues+500)
+	for i := range f.broker.queues {
+		f.broker.queues[i] = core.QueueInfo{Name: "q" + strings.Repeat("x", i), Normal: 1}
+	}
+	f.broker.stats.Queues = len(f.broker.queues)
+	f.broker.stats.Jobs[core.Ready] = len(f.broker.queues)
+	f.ready()
+	_, body := f.get("/metrics", "")
+	f.lines(body, `broker_jobs{queue="(other)",state="ready"} 500`)
+	if n := strings.Count(body, `state="ready"`); n != maxQueues+1 {
+		t.Errorf("%d queues have series", n)
+	}
+}
