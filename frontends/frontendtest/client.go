@@ -246,8 +246,12 @@ func (c *Client) close() {
 
 // scribble overwrites a slice that a session must not have kept.
 func scribble(p []byte) {
-	for i := range p {
-		p[i] = 0xdb
+	if len(p) == 0 {
+		return
+	}
+	p[0] = 0xdb
+	for n := 1; n < len(p); n *= 2 {
+		copy(p[n:], p[:n])
 	}
 }
 

@@ -44,7 +44,7 @@ func TestLargeBodyInSmallPieces(t *testing.T) {
 
 func TestBodyAboveTheLimitIsLeftOutAsItComes(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{mebi + 1, 2 * mebi, 5 * mebi} {
+	for _, size := range []int{mebi + 1, 5 * mebi} {
 		for _, end := range []string{"\r\n", ""} {
 			s := setup(t)
 			c := s.Dial("client")
@@ -93,21 +93,21 @@ func TestManyNamesAreRefused(t *testing.T) {
 
 func TestLargeAnswersArePaused(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{MaxOutputBytes: mebi}) })
 	c := s.Dial("client")
-	const jobs = 20
+	const jobs, size, times = 10, 64 << 10, 10
 	want := appendOK(nil, jobs)
 	for n := range jobs {
-		request, body := addOf(n, mebi)
+		request, body := addOf(n, size)
 		c.SendIn(len(request), request)
 		c.Want(done)
 		want = fmt.Appendf(want, "%s 12\r\nname q\r\nttr 1000\r\nttl 60000\r\npayload-size %d\r\npayload %s\r\n"+
 			"max-attempts 0\r\nattempts 0\r\nmax-fails 0\r\nfails 0\r\npriority 0\r\nstate 0\r\n"+
-			"created 2030-01-01T00:00:00Z\r\n", idOf(n), mebi, body)
+			"created 2030-01-01T00:00:00Z\r\n", idOf(n), size, body)
 	}
-	pipelined := []byte(strings.Repeat("inspect jobs q 0 100\r\n", 3))
+	pipelined := []byte(strings.Repeat("inspect jobs q 0 100\r\n", times))
 	c.SendIn(len(pipelined), pipelined)
-	c.WantBytes(bytes.Repeat(want, 3))
+	c.WantBytes(bytes.Repeat(want, times))
 	c.WantSilence()
 }
 
