@@ -392,19 +392,28 @@ func TestWorkqVanishedLeaseTakesNoJob(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	c := dialWorkq(t, b)
-	for range 10 {
-		gone := dialWorkq(t, b)
-		check(t, gone.Send([]byte("lease vanish 60000\r\n")))
-		check(t, gone.Close())
+	awaitClients := func(want string) {
+		t.Helper()
+		harness.Eventually(t, func() string {
+			o, err := c.InspectServer()
+			check(t, err)
+			if n := o.Value("active-clients"); n != want {
+				return n + " clients, not " + want
+			}
+			return ""
+		})
 	}
-	harness.Eventually(t, func() string {
-		s, err := c.InspectServer()
-		check(t, err)
-		if n := s.Value("active-clients"); n != "1" {
-			return n + " clients"
-		}
-		return ""
-	})
+	var gone []*workqclient.Client
+	for range 10 {
+		leaser := dialWorkq(t, b)
+		check(t, leaser.Send([]byte("lease vanish 60000\r\n")))
+		gone = append(gone, leaser)
+	}
+	awaitClients("11") // all have been accepted; one that is told of a close only now has asked before
+	for _, leaser := range gone {
+		check(t, leaser.Close())
+	}
+	awaitClients("1")
 	job := wqJob("vanish", "x")
 	check(t, c.Add(job))
 	l, err := c.Lease(0, "vanish")

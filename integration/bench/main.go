@@ -26,6 +26,7 @@ func main() {
 	flag.StringVar(&letters, "modes", "a,b,c,d,e", "which loads to run")
 	flag.StringVar(&names, "protocols", "gearman,workq,faktory", "which protocols to run")
 	flag.StringVar(&durabilities, "durability", "sync,none", "with which durabilities the broker takes part")
+	flag.IntVar(&clients, "clients", clients, "producers, and as many workers")
 	flag.StringVar(&s.dir, "dir", "", "where the servers' data lies for the time of the run; must be on a real disk")
 	flag.Parse()
 	s.modes, s.groups = strings.Split(letters, ","), strings.Split(names, ",")
@@ -47,7 +48,11 @@ func run(s settings) error {
 	for name, why := range missing {
 		fmt.Printf("missing: %s: %s\n", name, why)
 	}
-	fmt.Printf("%d rounds, medians; data on %s\n", s.rounds, filesystem(dir))
+	syncs, err := syncRate(dir)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d rounds, medians; data on %s, which syncs 4 KiB %s times a second\n", s.rounds, filesystem(dir), thousands(syncs))
 	for _, m := range modes() {
 		if !slices.Contains(s.modes, m.letter) {
 			continue

@@ -37,7 +37,7 @@ func modes() []mode {
 		{"b", "background jobs, 1 in flight per producer, workers at once", 0.5, "submits/s", background(1), always},
 		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool { return d.caller(&tally{}) != nil }},
 		{"d", "submit all, then drain", 1, "jobs/s", drain, always},
-		{"e", "memory of waiting jobs", 2, "bytes/job", memory, always},
+		{"e", "memory of waiting jobs", 5, "bytes/job", memory, always},
 	}
 }
 

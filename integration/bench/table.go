@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -132,4 +133,26 @@ func filesystem(dir string) string {
 		return dir + ", which is in memory: choose another with -dir"
 	}
 	return dir
+}
+
+// syncRate is how often a second the disk makes a small write durable. It bounds every server that waits for the disk:
+// with one job in flight per worker no more than one per worker can be acknowledged for each sync.
+func syncRate(dir string) (float64, error) {
+	f, err := os.CreateTemp(dir, "sync-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // what was written is of no use to anybody
+	const writes = 100
+	block := make([]byte, 4096)
+	begin := time.Now()
+	for range writes {
+		if _, err := f.Write(block); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+	}
+	return writes / time.Since(begin).Seconds(), nil
 }

@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
+// clients are the producers, and as many workers.
+var clients = 8
+
 const (
-	clients   = 8   // producers, and as many workers
 	bodyBytes = 256 // of every job
 	runLimit  = 3 * time.Minute
 )
