@@ -37,7 +37,8 @@ type Options struct {
 	// MaxBodyBytes is the largest workload. Zero: 64 MiB.
 	MaxBodyBytes int
 
-	// MaxOutputBytes is how much may wait for a client that does not read. Zero: MaxBodyBytes and 32 MiB more.
+	// MaxOutputBytes is how much may wait for a client that does not read. Zero: as MaxBodyBytes, but at
+	// least 32 MiB.
 	MaxOutputBytes int
 
 	// Namespace stands in front of every queue of this front-end, unseen by its clients.
@@ -79,7 +80,7 @@ func New(b core.Broker, o Options) *Frontend {
 	}
 	o.MaxBodyBytes = min(o.MaxBodyBytes, core.MaxBodyBytes)
 	if o.MaxOutputBytes == 0 {
-		o.MaxOutputBytes = o.MaxBodyBytes + 2*maxAhead
+		o.MaxOutputBytes = max(o.MaxBodyBytes, 2*maxAhead)
 	}
 	if o.Location == nil {
 		o.Location = time.Local

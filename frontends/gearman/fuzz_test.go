@@ -34,7 +34,7 @@ func (s *script) message() []byte {
 	data := func() string { return s.one("", "x", "a longer\x00one") }
 	at := fmt.Sprint(1893456000 + s.choose(8) - 1) // the stage's clock starts there
 	typ := packetType(1 + s.choose(int(packetTypes)+2))
-	switch typ { //nolint:exhaustive // the others carry nothing
+	switch typ {
 	case canDo, cantDo:
 		return request(typ, function())
 	case setClientID, echoReq, optionReq:

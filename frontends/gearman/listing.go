@@ -34,7 +34,7 @@ func (s *session) page() bool {
 		switch ahead := s.ahead(); {
 		case s.eof && ahead <= s.f.o.MaxOutputBytes:
 			// the client waits for nothing but this
-		case ahead > listingAhead:
+		case ahead > min(listingAhead, s.f.o.MaxOutputBytes/4):
 			s.f.stall(s)
 			return false
 		case pages == pagesPerTurn:

@@ -168,7 +168,7 @@ func (s *session) flush() {
 
 // crowded reports that so much waits for the client to read that its next messages must wait too. Tick looks again.
 func (s *session) crowded() bool {
-	if s.ahead() <= maxAhead || s.eof {
+	if s.eof || s.ahead() <= min(maxAhead, s.f.o.MaxOutputBytes/2) {
 		return false
 	}
 	s.f.stall(s)
