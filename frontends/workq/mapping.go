@@ -276,9 +276,10 @@ func failure(body []byte) *core.Failure {
 // own copies bytes out of the input: the broker keeps them.
 func own(p []byte) []byte { return append(make([]byte, 0, len(p)), p...) }
 
-// jobName is the id of a job in this protocol: its own if that is a UUIDv4, else its alias.
+// jobName is the id of a job in this protocol: its own if that is a UUIDv4, which it always is if it came by this
+// protocol, else its alias.
 func jobName(j *core.Job) string {
-	if core.IsUUIDv4(j.ID) {
+	if j.Origin == core.Workq || core.IsUUIDv4(j.ID) {
 		return j.ID
 	}
 	return core.Alias(j.Seq)
