@@ -50,7 +50,7 @@ func (s *failStop) create(verb, name string, open func() (vfs.File, error)) (vfs
 	if err != nil || !s.inside(name) {
 		return f, err
 	}
-	return &failStopFile{File: f, fs: s, name: name}, nil
+	return &failStopFile{File: f, fs: s, name: name, unnamed: verb != openDir}, nil
 }
 
 // Unwrap implements vfs.FS.
@@ -73,7 +73,7 @@ func (s *failStop) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs
 
 // OpenDir implements vfs.FS. Folders are opened to be synced.
 func (s *failStop) OpenDir(name string) (vfs.File, error) {
-	return s.create("open folder", name, func() (vfs.File, error) { return s.FS.OpenDir(name) })
+	return s.create(openDir, name, func() (vfs.File, error) { return s.FS.OpenDir(name) })
 }
 
 // Open implements vfs.FS.
@@ -114,11 +114,18 @@ type noLock struct{}
 
 func (noLock) Close() error { return nil }
 
+// openDir is the verb for folders, which have no name of their own to lose.
+const openDir = "open folder"
+
 // failStopFile is a file of the folder that may be written.
 type failStopFile struct {
 	vfs.File
 	fs   *failStop
 	name string
+
+	// unnamed until the folder was synced for the first time: Pebble goes on to write the name of a new manifest into
+	// its marker, and if only the marker's own name survived a crash, the store would be lost.
+	unnamed bool
 }
 
 // Write implements vfs.File.
@@ -140,10 +147,21 @@ func (f *failStopFile) WriteAt(p []byte, off int64) (n int, err error) {
 }
 
 // Sync implements vfs.File.
-func (f *failStopFile) Sync() error { return f.fs.must("sync", f.name, f.File.Sync) }
+func (f *failStopFile) Sync() error { return f.sync(f.File.Sync) }
 
 // SyncData implements vfs.File.
-func (f *failStopFile) SyncData() error { return f.fs.must("sync", f.name, f.File.SyncData) }
+func (f *failStopFile) SyncData() error { return f.sync(f.File.SyncData) }
+
+// sync makes the file durable, and with the first one its name.
+func (f *failStopFile) sync(data func() error) error {
+	return f.fs.must("sync", f.name, func() error {
+		if err := data(); err != nil || !f.unnamed {
+			return err
+		}
+		f.unnamed = false
+		return syncDir(f.fs.FS, f.fs.dir)
+	})
+}
 
 // SyncTo implements vfs.File.
 func (f *failStopFile) SyncTo(length int64) (full bool, err error) {
