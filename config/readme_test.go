@@ -74,4 +74,6 @@ func table() string {
 	return b.String()
 }
 
-func isProtocol(section string) bool { return section == "workq" || section == "gearman" || section == "faktory" }
+func isProtocol(section string) bool {
+	return section == "workq" || section == "gearman" || section == "faktory"
+}

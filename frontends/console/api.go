@@ -64,7 +64,10 @@ func (c *Console) Progress(jobs uint64, part float64) {
 }
 
 // Ready says that clients are served from now on.
-func (c *Console) Ready(b Backend) { c.backend.Store(&b) }
+func (c *Console) Ready(b Backend) {
+	c.metrics.read(b.Broker) // where the totals start
+	c.backend.Store(&b)
+}
 
 // Stopping says that no new clients are served any more.
 func (c *Console) Stopping() { c.stopping.Store(true) }

@@ -25,11 +25,16 @@ type toyBroker struct {
 func (b *toyBroker) Stopped() bool                         { return b.stopped.Load() }
 func (b *toyBroker) Open(core.ClientOptions) core.ClientID { return 1 }
 
+func (b *toyBroker) snapshot() *core.Stats {
+	stats := b.stats
+	return &stats
+}
+
 func (b *toyBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
 	for _, op := range ops {
 		switch op := op.(type) {
 		case *core.ReadStats:
-			into = append(into, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: &b.stats})
+			into = append(into, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: b.snapshot()})
 		case *core.ListQueues:
 			into = append(into, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: b.queues[:min(op.Limit, len(b.queues))]})
 		}
@@ -159,7 +164,14 @@ func TestMetrics(t *testing.T) {
 	f.broker.stats.Jobs[core.Ready] = 10
 	f.broker.stats.Jobs[core.Dead] = 1
 	f.broker.stats.LeasedBy[core.Workq] = 4
+	f.broker.stats.ByOrigin[core.Gearman].Submitted = 100 // before this start
 	f.ready()
+	later := f.broker.stats
+	later.ByOrigin[core.Gearman].Submitted = 112
+	later.ByWorker[core.Faktory].Done = 7
+	f.broker.stats = later
+	f.broker.queues[0].Counts.Submitted[core.Gearman] = 10
+	f.broker.queues[0].Counts.Done[core.Faktory] = 7
 	f.Listener().CommitDone(3, 2*time.Millisecond)
 	f.Listener().Recovered(f.broker.stats.Jobs, 1500*time.Millisecond)
 	_, body = f.get("/metrics", "")
@@ -167,6 +179,9 @@ func TestMetrics(t *testing.T) {
 		body, "broker_ready 1", "broker_store_failed 0", "broker_disk_low 0", `broker_build_info{version="v1"} 1`,
 		`broker_jobs{queue="a",state="ready"} 6`, `broker_jobs{queue="a",state="leased"} 4`,
 		`broker_jobs{queue="b",state="dead"} 1`, `broker_jobs{queue="(other)",state="ready"} 4`,
+		`broker_submitted_jobs_total{protocol="gearman",queue="a"} 10`,
+		`broker_submitted_jobs_total{protocol="gearman",queue="(other)"} 2`,
+		`broker_finished_jobs_total{protocol="faktory",queue="a"} 7`,
 		`broker_queue_workers{queue="a"} 5`, `broker_held_jobs{protocol="workq"} 4`, "broker_queues 3",
 		`broker_connections{protocol="gearman"} 2`, `broker_accepted_connections_total{protocol="gearman"} 7`,
 		`broker_refused_connections_total{protocol="gearman"} 1`, "broker_commit_records_sum 3",

@@ -29,8 +29,9 @@ type metrics struct {
 	recovery      prometheus.Gauge
 	diskLow       atomic.Bool
 
-	mu     sync.Mutex // guards client, which is used by one at a time
+	mu     sync.Mutex // guards client, which is used by one at a time, and base
 	client core.ClientID
+	base   *core.Stats // as they were when the console became ready: totals count from there
 }
 
 // describe makes the description of a metric of ours.
@@ -42,10 +43,10 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 var (
 	jobsDesc      = describe("jobs", "Jobs by queue and state.", "queue", "state")
 	workersDesc   = describe("queue_workers", "Workers that have said they can work for the queue.", "queue")
-	submittedDesc = describe("submitted_jobs_total", "Jobs admitted, by the protocol they came by.", "queue", "protocol")
-	leasedDesc    = describe("leased_jobs_total", "Hand-outs of jobs, by the worker's protocol.", "queue", "protocol")
-	finishedDesc  = describe("finished_jobs_total", "Successful ends, by the worker's protocol.", "queue", "protocol")
-	failedDesc    = describe("failed_jobs_total", "Failures, by the worker's protocol.", "queue", "protocol")
+	submittedDesc = describe("submitted_jobs_total", "Jobs admitted since the start, by the protocol they came by.", "queue", "protocol")
+	leasedDesc    = describe("leased_jobs_total", "Hand-outs of jobs since the start, by the worker's protocol.", "queue", "protocol")
+	finishedDesc  = describe("finished_jobs_total", "Successful ends since the start, by the worker's protocol.", "queue", "protocol")
+	failedDesc    = describe("failed_jobs_total", "Failures since the start, by the worker's protocol.", "queue", "protocol")
 	heldDesc      = describe("held_jobs", "Jobs in workers' hands, by their protocol.", "protocol")
 	queuesDesc    = describe("queues", "Queues that exist.")
 	openDesc      = describe("connections", "Open connections.", "protocol")
@@ -126,7 +127,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	s.gauge(queuesDesc, float64(stats.Queues))
 	s.jobs(stats, queues)
-	s.totals(stats, queues)
+	s.totals(m.base, stats, queues)
 	for _, p := range core.Protocols {
 		if p != core.Internal {
 			s.gauge(heldDesc, float64(stats.LeasedBy[p]), p.String())
@@ -153,6 +154,9 @@ func (m *metrics) read(b core.Broker) (*core.Stats, []core.QueueInfo) {
 		case queuesTag:
 			queues = r.Queues
 		}
+	}
+	if m.base == nil {
+		m.base = stats
 	}
 	return stats, queues
 }
@@ -211,14 +215,48 @@ func inState(q *core.QueueInfo, state core.State) int {
 	return 0
 }
 
-// totals tells what happened since the start of the store.
-func (s scrape) totals(stats *core.Stats, _ []core.QueueInfo) {
+// totals tells what has happened since base to the jobs of each queue, and of all queues that are not listed, or not any more,
+// together.
+func (s scrape) totals(base, stats *core.Stats, queues []core.QueueInfo) {
+	var rest core.QueueCounts
 	for _, p := range core.Protocols {
-		s.counter(submittedDesc, stats.ByOrigin[p].Submitted, otherQueues, p.String())
-		s.counter(leasedDesc, stats.ByWorker[p].Leased, otherQueues, p.String())
-		s.counter(finishedDesc, stats.ByWorker[p].Done, otherQueues, p.String())
-		s.counter(failedDesc, stats.ByWorker[p].Failed, otherQueues, p.String())
+		rest.Submitted[p] = less(stats.ByOrigin[p].Submitted, base.ByOrigin[p].Submitted)
+		rest.Leased[p] = less(stats.ByWorker[p].Leased, base.ByWorker[p].Leased)
+		rest.Done[p] = less(stats.ByWorker[p].Done, base.ByWorker[p].Done)
+		rest.Failed[p] = less(stats.ByWorker[p].Failed, base.ByWorker[p].Failed)
 	}
+	for i := range queues {
+		c := &queues[i].Counts
+		s.counts(queues[i].Name, c)
+		for _, p := range core.Protocols {
+			rest.Submitted[p] = less(rest.Submitted[p], c.Submitted[p])
+			rest.Leased[p] = less(rest.Leased[p], c.Leased[p])
+			rest.Done[p] = less(rest.Done[p], c.Done[p])
+			rest.Failed[p] = less(rest.Failed[p], c.Failed[p])
+		}
+	}
+	s.counts(otherQueues, &rest)
+}
+
+// counts tells the counters of one queue, for the protocols that have had anything to do with it.
+func (s scrape) counts(queue string, c *core.QueueCounts) {
+	for _, p := range core.Protocols {
+		if c.Submitted[p]+c.Leased[p]+c.Done[p]+c.Failed[p] == 0 {
+			continue
+		}
+		s.counter(submittedDesc, c.Submitted[p], queue, p.String())
+		s.counter(leasedDesc, c.Leased[p], queue, p.String())
+		s.counter(finishedDesc, c.Done[p], queue, p.String())
+		s.counter(failedDesc, c.Failed[p], queue, p.String())
+	}
+}
+
+// less is a-b, or 0: totals can be reset while those of a queue go on.
+func less(a, b uint64) uint64 {
+	if a < b {
+		return 0
+	}
+	return a - b
 }
 
 func truth(b bool) float64 {
