@@ -135,7 +135,7 @@ func TestHealthAndMetrics(t *testing.T) {
 	lines := strings.Split(body, "\n")
 	for _, parts := range [][]string{
 		{"broker_jobs{", `queue="measured"`, `state="ready"`, " 1"},
-		{"broker_", "submitted", `queue="measured"`, "gearman", " 1"},
+		{"broker_submitted_jobs_total{", `protocol="gearman"`, " 1"},
 		{"broker_connections", "gearman", " 1"},
 		{"broker_", "commit", "_bucket"},
 	} {

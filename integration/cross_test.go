@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -377,6 +378,26 @@ func workqUntilStop(t *testing.T, b *harness.Broker, note func(protocol, body st
 		}
 		note("workq", string(l.Body))
 	}
+}
+
+func TestFaktoryTotalsCountJobsOfAnyOrigin(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	fkt, wq := dialFaktory(t, b), dialWorkq(t, b)
+	for i := range 3 {
+		job := wqJob("counted", "x")
+		check(t, wq.Add(job))
+		_, err := fkt.Fetch("counted")
+		check(t, err)
+		equal(t, "working", fktState(t, fkt).Data.Sets["working"], uint64(1))
+		if i == 0 {
+			check(t, fkt.Fail(job.ID, errors.New("it broke"), nil))
+		} else {
+			check(t, fkt.Ack(job.ID))
+		}
+	}
+	state := fktState(t, fkt).Data
+	equal(t, "processed and failed", fmt.Sprint(state.TotalProcessed, state.TotalFailures), "3 1")
 }
 
 func TestPasswordDoesNotShutOtherProtocolsOut(t *testing.T) {
