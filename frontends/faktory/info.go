@@ -70,7 +70,7 @@ func (f *Frontend) appendInfo(b []byte, counted, listed core.Reply) []byte {
 	b = appendIntegerMember(b, "working", int64(size.working))
 	b = append(b, '}')
 	b = f.appendTasks(b, size)
-	totals := stats.ByWorker[core.Faktory]
+	totals := stats.Totals // finishes of jobs of any origin, by workers of any protocol
 	b = appendIntegerMember(b, "total_failures", int64(totals.Failed))
 	b = appendIntegerMember(b, "total_processed", int64(totals.Done+totals.Failed))
 	b = appendIntegerMember(b, "total_enqueued", int64(enqueued))
