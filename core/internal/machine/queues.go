@@ -80,12 +80,15 @@ func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 
 // dropIdle forgets a queue that nobody made on purpose once nothing is left in it and nobody waits at it.
 func (m *Machine) dropIdle(n uint32) {
-	q := m.queues[n]
-	if q == nil || q.sticky || q.paused || q.workers > 0 || !q.line.Empty() || q.jobs() > 0 || q.woken > 0 ||
-		q.limits != (core.Limits{}) {
-		return
+	if q := m.queues[n]; q != nil && q.idle() {
+		m.forgetQueue(n)
 	}
-	m.forgetQueue(n)
+}
+
+// idle reports whether nothing would be lost with the queue.
+func (q *jobQueue) idle() bool {
+	return !q.sticky && !q.paused && q.workers == 0 && q.line.Empty() && q.jobs() == 0 && q.woken == 0 &&
+		q.limits == (core.Limits{})
 }
 
 func (m *Machine) forgetQueue(n uint32) {

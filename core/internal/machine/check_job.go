@@ -1,0 +1,181 @@
+package machine
+
+import (
+	"slices"
+
+	"broker/core"
+)
+
+// job checks one job and counts it where it belongs.
+func (c *checker) job(h uint32, e *entry) {
+	m := c.m
+	c.jobs++
+	q := c.queue(e.queue)
+	q.state[e.state]++
+	c.timer(e.stateTimer != 0)
+	c.timer(e.expiryTimer != 0)
+	if m.bySeq.get(e.seq) != h {
+		c.fail("job %d is not found by its number", e.seq)
+	}
+	if e.id != (digest{}) {
+		c.ids++
+		if m.byID[e.id] != h {
+			c.fail("job %d is not found by its id", e.seq)
+		}
+	}
+	if e.unique != (digest{}) {
+		c.uniques++
+	}
+	if j := m.jobs.payload(h); j != nil {
+		c.cached += payloadBytes(j)
+	} else if !e.has(settled) {
+		c.fail("job %d has no payload in memory and none on disk", e.seq)
+	}
+	if e.has(dirty) && !slices.Contains(m.changed, h) {
+		c.fail("job %d has changed and nobody will store it", e.seq)
+	}
+	if e.has(hasExtra) != (m.extras[h] != nil) || e.has(hasNote) != (m.notes[h] != nil) {
+		c.fail("job %d: flags and side maps disagree", e.seq)
+	}
+	if e.has(hasNote) {
+		c.notes++
+	}
+	c.state(h, e)
+	c.held(h, e, q)
+	c.watched(h, e)
+	if x := m.rare(h); x != nil {
+		c.extras++
+		c.timer(x.slotTimer != 0)
+		c.links(e, x)
+		c.member(e, x)
+	}
+}
+
+// state checks what a job in its state must and must not have.
+func (c *checker) state(h uint32, e *entry) {
+	switch e.state {
+	case core.Scheduled, core.Retrying:
+		if e.stateTimer == 0 {
+			c.fail("job %d is %v without a deadline", e.seq, e.state)
+		}
+	case core.Leased:
+		if e.stateTimer == 0 && e.holderKind != core.HeldByConn {
+			c.fail("job %d is leased for ever without a connection", e.seq)
+		}
+	case core.Blocked:
+		x := c.m.rare(h)
+		if x == nil || len(x.waiting) == 0 && x.callbackFor == 0 && !e.has(broken) {
+			c.fail("job %d is blocked by nothing", e.seq)
+		}
+	case core.Ready, core.Done, core.Dead:
+	case core.Gone:
+		c.fail("job %d is gone and still there", e.seq)
+	}
+	if e.stateTimer != 0 && (e.state == core.Ready || e.state == core.Blocked || !e.state.Unfinished()) {
+		c.fail("job %d is %v and has a deadline", e.seq, e.state)
+	}
+	if e.unique != (digest{}) && !e.state.Unfinished() {
+		c.fail("job %d is %v and keeps its unique key", e.seq, e.state)
+	}
+}
+
+// held checks who has a job, and counts the lease.
+func (c *checker) held(h uint32, e *entry, q *recount) {
+	if e.has(held) != (e.state == core.Leased) {
+		c.fail("job %d is %v, in hands: %v", e.seq, e.state, e.has(held))
+	}
+	x := c.m.rare(h)
+	if x != nil && x.inSlot {
+		q.slots++
+		q.perWorker[slotKey(e.holderKind, x.worker)]++
+		if e.state != core.Leased {
+			c.fail("job %d is %v and in a throttle's slot", e.seq, e.state)
+		}
+	}
+	if e.state != core.Leased {
+		return
+	}
+	c.leasedBy[e.holderFrom]++
+	switch e.holderKind {
+	case core.HeldByConn:
+		if cl := c.m.clients[e.holder]; cl == nil || int(e.heldAt) >= len(cl.held) || cl.held[e.heldAt] != h {
+			c.fail("job %d is leased to a connection that does not hold it", e.seq)
+		}
+	case core.HeldByWorker:
+		c.workers[e.holder]++
+	case core.HeldByNobody:
+	}
+}
+
+// watched walks the watchers of a job.
+func (c *checker) watched(h uint32, e *entry) {
+	prev := uint32(0)
+	for n := e.watchers; n != 0; n = c.m.watchers.at(n).nextJob {
+		w := c.m.watchers.at(n)
+		c.watchers++
+		c.timer(w.deadline != 0)
+		if w.job != h || w.prevJob != prev {
+			c.fail("job %d: watcher %d is out of its list", e.seq, n)
+			return
+		}
+		prev = n
+	}
+	if e.has(ephemeral) && e.watchers == 0 && e.state != core.Leased && e.state != core.Done {
+		c.fail("job %d waits for a worker though nobody waits for it", e.seq)
+	}
+	if e.watchers != 0 && !e.state.Unfinished() && e.state != core.Dead {
+		c.fail("job %d is %v and somebody still waits for it", e.seq, e.state)
+	}
+}
+
+// links checks both ends of what ties a job to others.
+func (c *checker) links(e *entry, x *extra) {
+	m := c.m
+	for _, seq := range x.waiting {
+		p := m.bySeq.get(seq)
+		if p == 0 {
+			c.fail("job %d waits for job %d, which is gone", e.seq, seq)
+			continue
+		}
+		y := m.rare(p)
+		if y == nil || !slices.Contains(y.successors, e.seq) && !slices.Contains(y.children, e.seq) {
+			c.fail("job %d waits for job %d, which does not know", e.seq, seq)
+		}
+		if y != nil && y.isClosed {
+			c.fail("job %d waits for job %d, which is closed", e.seq, seq)
+		}
+	}
+	if len(x.waiting) > 0 && e.state != core.Blocked {
+		c.fail("job %d is %v and waits for %v", e.seq, e.state, x.waiting)
+	}
+	if x.parent != 0 && !x.isClosed && m.bySeq.get(x.parent) != 0 {
+		c.kids[x.parent]++
+	}
+	if e.state == core.Done && !e.has(keepsOutcome) && x.openKids == 0 {
+		c.fail("job %d is done, stays for its children and has none", e.seq)
+	}
+	if e.state == core.Done && x.openKids == 0 && !x.isClosed {
+		c.fail("job %d is done, has no open children and is not closed", e.seq)
+	}
+}
+
+// member counts a job in its batch.
+func (c *checker) member(e *entry, x *extra) {
+	if x.group == 0 || c.m.groups[x.group] == nil {
+		return
+	}
+	if e.state == core.Done {
+		c.fail("job %d is done and still a member of batch %d", e.seq, x.group)
+	}
+	g := c.groups[x.group]
+	if g == nil {
+		g = &group{}
+		c.groups[x.group] = g
+	}
+	g.members++
+	if x.tried {
+		g.failing++
+	} else {
+		g.untried++
+	}
+}

@@ -1,0 +1,129 @@
+package machine
+
+import (
+	"maps"
+
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+// eachClient checks clients and counts them in the queues they wait at. Call it before eachQueue.
+func (c *checker) eachClient() {
+	m := c.m
+	for slot, cl := range m.clients {
+		if cl == nil {
+			continue
+		}
+		c.clients[cl.protocol]++
+		c.timer(cl.wait != 0)
+		for _, h := range cl.held {
+			if e := m.jobs.at(h); e.state != core.Leased || e.holder != uint32(slot) {
+				c.fail("client %d holds job %d, which is %v", slot, e.seq, e.state)
+			}
+		}
+		for _, a := range cl.abilities {
+			c.queue(a.queue).able += a.times
+		}
+		if cl.wokenFor != 0 {
+			c.queue(cl.wokenFor).woken++
+		}
+		if waits := cl.parked || cl.sleeping; waits && cl.wokenFor != 0 {
+			c.fail("client %d waits and is woken", slot)
+		} else if !waits && cl.places != 0 {
+			c.fail("client %d stands in a line and does not wait", slot)
+		}
+		if (cl.parked || cl.wokenFor != 0) != (cl.wait != 0) {
+			c.fail("client %d waits without an end, or has an end and does not wait", slot)
+		}
+		own := 0
+		for n := cl.watches; n != 0; n = m.watchers.at(n).nextOwn {
+			own++
+			if m.watchers.at(n).client != uint32(slot) {
+				c.fail("client %d has a watcher of another", slot)
+			}
+		}
+		c.watching += own
+	}
+}
+
+// eachQueue compares the counters of queues with what was found.
+func (c *checker) eachQueue() {
+	m := c.m
+	for n, q := range m.queues {
+		have := c.queue(uint32(n))
+		if q == nil {
+			if n > 0 && (have.able > 0 || have.woken > 0 || have.state != [len(core.States) + 1]int{}) {
+				c.fail("queue %d is forgotten and in use", n)
+			}
+			continue
+		}
+		if m.names[q.name] != uint32(n) {
+			c.fail("queue %s is not found by its name", q.name)
+		}
+		if have.state != q.count {
+			c.fail("queue %s counts %v, has %v", q.name, q.count, have.state)
+		}
+		if have.able != q.workers || have.woken != q.woken || have.slots != q.slots || !maps.Equal(have.perWorker, q.perWorker) {
+			c.fail("queue %s counts workers %d, woken %d, slots %d %v; has %d, %d, %d %v", q.name,
+				q.workers, q.woken, q.slots, q.perWorker, have.able, have.woken, have.slots, have.perWorker)
+		}
+		c.order(q.name, &q.ready, core.Ready, q.count[core.Ready])
+		c.order(q.name, &q.scheduled, core.Scheduled, q.count[core.Scheduled])
+		c.classes(q)
+		c.line(q)
+		if q.idle() {
+			c.fail("queue %s is idle and still there", q.name)
+		}
+	}
+}
+
+// order checks that a list holds what it should, in order.
+func (c *checker) order(name string, list *queue.List, state core.State, want int) {
+	if list.Len() != want {
+		c.fail("queue %s: %d jobs in the list, %d %v", name, list.Len(), want, state)
+	}
+	last := uint32(0)
+	for _, h := range list.Slice(0, list.Len(), nil) {
+		e := c.m.jobs.at(h)
+		if e.state != state {
+			c.fail("queue %s: job %d in the list of %v is %v", name, e.seq, state, e.state)
+		}
+		if last != 0 && !c.m.before(last, h) {
+			c.fail("queue %s: job %d is out of order", name, e.seq)
+		}
+		last = h
+	}
+}
+
+func (c *checker) classes(q *jobQueue) {
+	var class [3]int
+	for _, h := range q.ready.Slice(0, q.ready.Len(), nil) {
+		class[classOf(c.m.jobs.at(h).priority)]++
+	}
+	if class != q.class {
+		c.fail("queue %s: classes %v, counted %v", q.name, q.class, class)
+	}
+}
+
+// line checks that nobody waits at a queue beside work that he could have: a parked lease, or a sleeper whom nobody has
+// woken though there are more jobs than workers on their way.
+func (c *checker) line(q *jobQueue) {
+	m := c.m
+	slot, place := m.waiters.First(&q.line)
+	for ; slot != 0; slot, place = m.waiters.After(place) {
+		cl := m.clients[slot]
+		if cl == nil || !cl.parked && !cl.sleeping {
+			c.fail("queue %s: client %d stands in line and does not wait", q.name, slot)
+			return
+		}
+		if m.stopped != nil || q.paused || q.ready.Len() <= q.woken && m.opts.Wakeup < 0 || q.ready.Len() == 0 ||
+			q.limits.Leased > 0 && q.slots >= q.limits.Leased || !m.slotFor(q, cl, &cl.lease) {
+			continue
+		}
+		if cl.parked {
+			c.fail("queue %s: a lease waits beside %d ready jobs", q.name, q.ready.Len())
+		} else if m.opts.Wakeup <= 0 {
+			c.fail("queue %s: a worker sleeps beside %d ready jobs, %d are on their way", q.name, q.ready.Len(), q.woken)
+		}
+	}
+}
