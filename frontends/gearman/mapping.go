@@ -137,9 +137,9 @@ func (s *session) resetAbilities(*message) {
 	s.ask(&core.Unable{All: true})
 }
 
-func (s *session) preSleep(*message) {
+func (s *session) preSleep(m *message) {
 	op := s.batch.sleeps.next()
-	op.Tag = s.await(wait{})
+	op.Tag = s.await(wait{typ: m.typ})
 	s.ask(op)
 }
 

@@ -45,8 +45,6 @@ type syntaxError struct {
 	lost bool
 }
 
-func (e *syntaxError) Error() string { return e.code + ": " + e.say }
-
 // What can be wrong with a message, too few fields aside. The first keeps the connection.
 var (
 	errAnswerMagic = &syntaxError{code: "INVALID_MAGIC", say: "Request magic expected"}
