@@ -101,6 +101,7 @@ func (p *process) reload() {
 
 // run builds the parts, serves until it is asked to end, and takes them down in reverse.
 func (p *process) run() error {
+	steadyCollector()
 	if err := p.listen(); err != nil {
 		return err
 	}
