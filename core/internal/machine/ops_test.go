@@ -79,6 +79,17 @@ func (r *reader) bytes(name string) []byte {
 	return nil
 }
 
+// id reads a client's own id, or one of another job's other names.
+func (r *reader) id(name string) string {
+	v := r.Option(name)
+	if !strings.HasPrefix(v, "alias:") && !strings.HasPrefix(v, "minted:") {
+		return v
+	}
+	ref, err := r.p.ref(v)
+	r.fail(err)
+	return ref.ID
+}
+
 func (r *reader) marks() []core.Mark {
 	v := r.Option("mark")
 	if v == "" {
@@ -200,7 +211,7 @@ func (r *reader) submit(tag uint64) core.Op {
 // job reads the options of a submission.
 func (r *reader) job(queue string) *core.Job {
 	j := &core.Job{
-		Queue: queue, ID: r.Option("id"), Type: r.Option("type"), Body: r.bytes("body"),
+		Queue: queue, ID: r.id("id"), Type: r.Option("type"), Body: r.bytes("body"),
 		Origin:   map[byte]core.Protocol{'w': core.Workq, 'g': core.Gearman, 'f': core.Faktory, 'i': core.Internal}[r.Word(0)[0]],
 		Priority: int32(r.number("priority")), CreatedAt: r.instant("created"), ReadyAt: r.instant("at"),
 		ExpiresAt: r.instant("expires"), StartBefore: r.instant("start-before"), LeaseFor: r.span("for"),

@@ -161,11 +161,17 @@ func (p *player) replyText(r *core.Reply) string {
 		if r.Cursor != 0 {
 			lines = append(lines, "and more")
 		}
+		if len(lines) == 0 {
+			return "none"
+		}
 		return strings.Join(lines, "\n")
 	case core.Queues:
 		lines := []string{}
 		for i := range r.Queues {
 			lines = append(lines, queueText(&r.Queues[i]))
+		}
+		if len(lines) == 0 {
+			return "none"
 		}
 		return strings.Join(lines, "\n")
 	case core.Counted:

@@ -168,6 +168,7 @@ func (m *Machine) coalesce(c *client, op *core.Submit) bool {
 		m.keep(h, e)
 		r.Commit = m.promise()
 	}
+	m.writeMarks(op.Marks)
 	m.reply(c, r)
 	if op.Watch != core.WatchNone {
 		m.watch(c, h, op.Watch, op.Tag, op.Until)
