@@ -54,4 +54,7 @@
 //	-type=<type>       what a Faktory worker is told to run; without it: the name
 //	-after=<id>[,…]    not ready before all of these jobs are completed
 //	-parent=<id>       held until that job is finished, and part of it for those who wait -after it
+//
+// A value that cannot be one is told as "Invalid Unique", "Invalid Type", "Invalid After" or "Invalid Parent", a job that
+// is not there as "After not found" or "Parent not found".
 package workq
