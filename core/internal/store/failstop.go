@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -20,6 +22,38 @@ type failStop struct {
 	// opened is the file opened last for reading: during the start, when files are read one after another, the one that
 	// is to blame for damage.
 	opened atomic.Pointer[string]
+
+	// While Pebble opens, logs that it has taken in are kept: it removes them before it makes the new one, and a crash in
+	// between would leave a store without any log, which must stay a sign that somebody has removed the newest commits.
+	oldLogs struct {
+		sync.Mutex
+		keep  bool
+		names []string
+	}
+}
+
+// keepLogs starts to keep them; dropLogs removes those that were kept.
+func (s *failStop) keepLogs() { s.oldLogs.keep = true }
+
+func (s *failStop) dropLogs() {
+	s.oldLogs.Lock()
+	names := s.oldLogs.names
+	s.oldLogs.keep, s.oldLogs.names = false, nil
+	s.oldLogs.Unlock()
+	for _, name := range names {
+		_ = s.FS.Remove(name) // or the next start does it
+	}
+}
+
+// keepsLog reports whether the removal of a file has to wait.
+func (s *failStop) keepsLog(name string) bool {
+	s.oldLogs.Lock()
+	defer s.oldLogs.Unlock()
+	if !s.oldLogs.keep || !strings.HasSuffix(name, logSuffix) {
+		return false
+	}
+	s.oldLogs.names = append(s.oldLogs.names, name)
+	return true
 }
 
 func (s *failStop) inside(name string) bool { return s.PathDir(name) == s.dir || name == s.dir }
@@ -102,6 +136,9 @@ func (s *failStop) MkdirAll(name string, perm os.FileMode) error {
 func (s *failStop) Remove(name string) error {
 	if s.inside(name) && s.fuse.err() != nil {
 		park()
+	}
+	if s.inside(name) && s.keepsLog(name) {
+		return nil
 	}
 	return s.FS.Remove(name)
 }

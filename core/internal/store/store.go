@@ -105,6 +105,7 @@ func (s *Store) open(o Options) (err error) {
 	if found.manifest == "" && o.ReadOnly {
 		return fmt.Errorf("%s: %w", o.Dir, ErrNoStore)
 	}
+	s.fs.keepLogs()
 	err = s.fuse.run("open store", func() (err error) {
 		s.db, err = pebble.Open(o.Dir, s.tuned(o))
 		return err
@@ -112,6 +113,7 @@ func (s *Store) open(o Options) (err error) {
 	if err != nil {
 		return s.openError(err)
 	}
+	s.fs.dropLogs()
 	if !o.ReadOnly {
 		s.commit.start(s)
 	}
