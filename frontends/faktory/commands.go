@@ -86,7 +86,7 @@ func (s *session) find(jid string) (uint64, error) {
 }
 
 // pushed looks at the end of a submission. A job that is there already, in the same words, is one that was pushed twice
-// because a reply was lost: that is as good as new, once the first push is safe.
+// because a reply was lost: that is as good as new, once the first push is safe. A dead one makes room.
 func (s *session) pushed(job *core.Job, r *core.Reply) (core.Commit, error) {
 	if r.Kind != core.Failed {
 		return r.Commit, nil
@@ -96,10 +96,31 @@ func (s *session) pushed(job *core.Job, r *core.Reply) (core.Commit, error) {
 	}
 	there := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: r.Seq}})
 	commit := max(r.Commit, there.Commit)
-	if there.Kind != core.Inspected || !sameJob(job, inspected(&there)) {
+	if there.Kind != core.Inspected {
 		return commit, r.Err
 	}
-	return commit, nil
+	switch {
+	case there.Info.State == core.Dead:
+		return s.replace(job, r.Seq)
+	case sameJob(job, inspected(&there)):
+		return commit, nil
+	}
+	return commit, r.Err
+}
+
+// replace pushes a job whose jid a dead one still has.
+func (s *session) replace(job *core.Job, dead uint64) (core.Commit, error) {
+	r := s.ask(&core.Cancel{Tag: s.nextTag(), Ref: core.Ref{Seq: dead}, From: core.Dead})
+	if r.Kind == core.Failed {
+		return r.Commit, core.ErrDuplicate
+	}
+	again := *job // the first one was the broker's to keep
+	again.Seq = 0
+	r = s.ask(&core.Submit{Tag: s.nextTag(), Job: &again})
+	if r.Kind == core.Failed {
+		return r.Commit, r.Err
+	}
+	return r.Commit, nil
 }
 
 // inspected is the job of an answer to Inspect.

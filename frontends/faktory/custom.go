@@ -10,27 +10,29 @@ import (
 
 // applyCustom reads the members of custom that the broker acts on. Anything else in there is the client's own. The error
 // is for the client: a lock or a deadline that cannot be understood must not be dropped in silence.
-func (sub *submission) applyCustom(u *workUnit, now core.Instant) error {
-	c := customReader{sub: sub, startsAt: max(now, sub.job.ReadyAt)}
+func applyCustom(job *core.Job, u *workUnit, now core.Instant) (submission, error) {
+	c := customReader{job: job, startsAt: max(now, job.ReadyAt)}
 	s := scanner{data: u.custom}
 	s.members(1, c.member)
 	if c.err != nil {
-		return c.err
+		return submission{}, c.err
 	}
 	if c.uniqueFor > 0 {
-		sub.job.Unique, sub.job.UniqueStart = core.UniqueRefuse, c.untilStart
-		sub.job.UniqueKey = uniqueKey(string(u.jobtype), u.args)
-		sub.job.UniqueUntil = c.startsAt.Add(c.uniqueFor)
+		job.Unique, job.UniqueStart = core.UniqueRefuse, c.untilStart
+		job.UniqueKey = uniqueKey(string(u.jobtype), u.args)
+		job.UniqueUntil = c.startsAt.Add(c.uniqueFor)
 	}
-	return nil
+	return submission{job: job, after: c.after, parent: c.parent}, nil
 }
 
 // customReader collects what custom says.
 type customReader struct {
-	sub        *submission
+	job        *core.Job
 	startsAt   core.Instant // spans count from here: the push, or the time the job is scheduled for
 	uniqueFor  time.Duration
 	untilStart bool
+	after      []string
+	parent     string
 	err        error // the first mistake
 }
 
@@ -38,7 +40,7 @@ func (c *customReader) member(name, value []byte) bool {
 	if value[0] == 'n' {
 		return true
 	}
-	job := c.sub.job
+	job := c.job
 	switch string(name) {
 	case "priority":
 		if n, ok := integer(value); ok && value[0] != '"' {
@@ -67,10 +69,10 @@ func (c *customReader) member(name, value []byte) bool {
 	case "bid":
 		c.batch(value)
 	case "after":
-		c.sub.after = c.jids(value)
+		c.after = c.jids(value)
 	case "parent":
 		if value[0] == '"' {
-			c.sub.parent = string(decodeString(value))
+			c.parent = string(decodeString(value))
 		}
 	}
 	return c.err == nil
@@ -93,7 +95,7 @@ func (c *customReader) batch(value []byte) {
 		c.fail("no such batch %.100s", value)
 		return
 	}
-	c.sub.job.Group = group
+	c.job.Group = group
 }
 
 // seconds reads a span: a number, or a text with one in it, as some clients send.

@@ -83,14 +83,11 @@ func (f *Frontend) anonymous(u *workUnit, n *names, now core.Instant) (submissio
 	if len(buf) > len(u.args) {
 		job.Attributes = buf[len(u.args):]
 	}
-	sub := submission{job: job}
-	if u.custom != nil {
-		if err := sub.applyCustom(u, now); err != nil {
-			return submission{}, err
-		}
-	}
 	job.Queue, job.Type = f.route(queue, job.Type)
-	return sub, nil
+	if u.custom == nil {
+		return submission{job: job}, nil
+	}
+	return applyCustom(job, u, now)
 }
 
 // check looks at what must be there.

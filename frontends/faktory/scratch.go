@@ -126,6 +126,14 @@ func (s *session) settle(b *scratch) {
 	}
 	clear(b.replies)
 	b.replies = b.replies[:0]
+	for len(s.late) > 0 {
+		r := s.late[0]
+		if s.late = s.late[1:]; s.fetch != 0 && r.Tag == s.fetch {
+			s.fetch = 0
+			s.answerFetch(b, &r)
+		}
+	}
+	s.late = nil
 }
 
 // answer writes the reply of one operation.

@@ -43,6 +43,7 @@ type session struct {
 	fetch   uint64       // tag of the lease that is parked; zero: none
 	until   core.Instant // when the last lease stops waiting
 	idling  bool         // the parked lease waits for nothing: the worker is on its way out
+	late    []core.Reply // came while something else was asked
 	running task         // a long command between two of its pages; nil: none
 
 	queuesText string   // the argument of the last FETCH, and
@@ -187,7 +188,14 @@ func (s *session) Closed() {
 	left := s.written - uint64(s.conn.Out().Len())
 	for _, d := range s.delivered {
 		if d.end > left {
-			s.ask(&core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: d.seq}, Epoch: d.epoch})
+			s.release(d.seq, d.epoch)
+		}
+	}
+	for len(s.late) > 0 { // what comes while jobs are released is late as well
+		r := s.late[0]
+		s.late = s.late[1:]
+		if r.Kind == core.Assigned {
+			s.release(r.Seq, r.Lease.Epoch)
 		}
 	}
 	s.f.b.Close(s.client)
@@ -196,6 +204,11 @@ func (s *session) Closed() {
 	if s.worker != nil {
 		s.f.workers.leave(s, s.worker)
 	}
+}
+
+// release gives a lease back that no worker knows of.
+func (s *session) release(seq uint64, epoch uint32) {
+	s.ask(&core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: seq}, Epoch: epoch})
 }
 
 // greet takes the first line.
@@ -269,13 +282,16 @@ func (s *session) nextTag() uint64 {
 // ask has one operation decided and returns its reply; everything but a lease is answered at once. Operations that were
 // collected before must have been flushed.
 func (s *session) ask(op core.Op) core.Reply {
-	var replies [1]core.Reply
-	for _, r := range s.f.b.Do(s.client, []core.Op{op}, replies[:0]) {
-		if r.Tag == s.tag {
-			return r
+	tag := s.tag // the last one given out is op's
+	answer := core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrInvalid}
+	for _, r := range s.f.b.Do(s.client, []core.Op{op}, nil) {
+		if r.Tag == tag {
+			answer = r
+		} else {
+			s.late = append(s.late, r)
 		}
 	}
-	return core.Reply{Kind: core.Failed, Tag: s.tag, Err: core.ErrInvalid}
+	return answer
 }
 
 // start begins a long command.
