@@ -117,6 +117,7 @@ func play(t *testing.T, s *script, settings ...frontendtest.Setting) {
 			what = string(m)
 			clients[i].SendBytes(m)
 		}
+		t.Logf("client %d: %q", i, what)
 		check(what)
 		for _, c := range clients {
 			if err := wellFormed(c.Rest()); err != nil {

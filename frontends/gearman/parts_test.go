@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -245,5 +246,18 @@ func TestRosterListsConnectionsAndTheirNewestFunctionFirst(t *testing.T) {
 	r.reset(worker)
 	if got := list(); got != "11 10.0.0.2 my id :\n" {
 		t.Errorf("after a reset: %q", got)
+	}
+}
+
+func TestAddressesOfTheRoster(t *testing.T) {
+	t.Parallel()
+	for want, a := range map[string]net.Addr{
+		"10.0.0.1": &net.TCPAddr{IP: net.ParseIP("::ffff:10.0.0.1"), Port: 1},
+		"::1":      &net.TCPAddr{IP: net.IPv6loopback, Port: 1},
+		"-":        &net.UnixAddr{Name: "/run/x", Net: "unix"},
+	} {
+		if got := ipOf(a); got != want {
+			t.Errorf("%v: %s, want %s", a, got, want)
+		}
 	}
 }
