@@ -13,35 +13,37 @@ import (
 	"broker/integration/harness"
 )
 
+// jobStatus is what GET_STATUS says of a job: known, running, numerator, denominator.
+func jobStatus(t testing.TB, c *gearmanclient.Client, handle string) string {
+	t.Helper()
+	check(t, c.Send(gearmanclient.GetStatus, handle))
+	p, err := c.Expect(gearmanclient.StatusRes, harness.Patience)
+	check(t, err)
+	return strings.Join(p.Args(5)[1:], " ")
+}
+
 func TestGearmanStatusOfAJobThroughItsLife(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	c, w := dialGearman(t, b), dialGearman(t, b)
-	status := func(handle string) string {
-		t.Helper()
-		check(t, c.Send(gearmanclient.GetStatus, handle))
-		p, err := c.Expect(gearmanclient.StatusRes, harness.Patience)
-		check(t, err)
-		return strings.Join(p.Args(5)[1:], " ")
-	}
 	handle, err := c.Submit(gearmanclient.SubmitJobBg, "life", "", "body")
 	check(t, err)
-	equal(t, "waiting", status(handle), "1 0 0 0")
+	equal(t, "waiting", jobStatus(t, c, handle), "1 0 0 0")
 	check(t, w.Send(gearmanclient.CanDo, "life"))
 	got, function, unique, body, err := w.Grab(harness.Patience)
 	check(t, err)
 	equal(t, "assignment", []string{got, function, unique, body}, []string{handle, "life", "", "body"})
-	equal(t, "running", status(handle), "1 1 0 0")
+	equal(t, "running", jobStatus(t, c, handle), "1 1 0 0")
 	check(t, w.Send(gearmanclient.WorkStatus, handle, "3", "10"))
 	harness.Eventually(t, func() string {
-		if s := status(handle); s != "1 1 3 10" {
+		if s := jobStatus(t, c, handle); s != "1 1 3 10" {
 			return s
 		}
 		return ""
 	})
 	check(t, w.Send(gearmanclient.WorkComplete, handle, "ignored"))
 	harness.Eventually(t, func() string {
-		if s := status(handle); s != "0 0 0 0" {
+		if s := jobStatus(t, c, handle); s != "0 0 0 0" {
 			return s
 		}
 		return ""
