@@ -71,7 +71,7 @@ func (c *checker) eachQueue() {
 		c.order(q.name, &q.scheduled, core.Scheduled, q.count[core.Scheduled])
 		c.classes(q)
 		c.line(q)
-		if q.idle() {
+		if q.idle() && q.idleTimer == 0 {
 			c.fail("queue %s is idle and still there", q.name)
 		}
 	}
@@ -116,8 +116,12 @@ func (c *checker) line(q *jobQueue) {
 			c.fail("queue %s: client %d stands in line and does not wait", q.name, slot)
 			return
 		}
-		if m.stopped != nil || q.paused || q.ready.Len() <= q.woken && m.opts.Wakeup < 0 || q.ready.Len() == 0 ||
-			q.limits.Leased > 0 && q.slots >= q.limits.Leased || !m.slotFor(q, cl, &cl.lease) {
+		op := &cl.lease
+		if cl.sleeping {
+			op = &asleep
+		}
+		if m.stopped != nil || q.paused || available(q) <= 0 || available(q) <= q.woken && m.opts.Wakeup < 0 ||
+			!m.slotFor(q, cl, op) {
 			continue
 		}
 		if cl.parked {

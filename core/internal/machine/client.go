@@ -45,6 +45,7 @@ const (
 	timerWatch               // watcher: deadline of a wait
 	timerGroup               // batch: not committed in time
 	timerSlot                // job: throttle slot comes free
+	timerIdle                // queue: nothing has happened in it for long
 )
 
 // OpenClient registers a client.
@@ -86,7 +87,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 		return
 	}
 	m.leaveLines(c)
-	m.followedUp(c)
+	woken := m.followedUp(c)
 	for _, r := range c.replies { // a job that nobody has taken from the broker was not handed out
 		if r.Kind == core.Assigned {
 			m.undo(r.Seq, r.Lease.Epoch)
@@ -107,6 +108,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.stats.Clients[c.protocol]--
 	m.clients[c.slot] = nil
 	m.freeC = append(m.freeC, c.slot)
+	m.offer(woken)
 }
 
 // leaveLines takes the client out of all waiting lines and stops its deadline.
@@ -118,17 +120,15 @@ func (m *Machine) leaveLines(c *client) {
 	}
 }
 
-// followedUp notes that a woken sleeper has come back.
-func (m *Machine) followedUp(c *client) {
-	if c.wokenFor == 0 {
-		return
+// followedUp notes that a woken sleeper has come back, or never will, and returns the queue it was woken for: whoever
+// does not take a job from there must offer it to the others.
+func (m *Machine) followedUp(c *client) (n uint32) {
+	if n = c.wokenFor; n != 0 {
+		c.wokenFor = 0
+		m.timers.Remove(&c.wait)
+		m.queues[n].woken--
 	}
-	q := c.wokenFor
-	c.wokenFor = 0
-	m.timers.Remove(&c.wait)
-	if m.queues[q] != nil {
-		m.queues[q].woken--
-	}
+	return n
 }
 
 func (m *Machine) able(c *client, op *core.Able) {
@@ -187,17 +187,29 @@ func (m *Machine) rejoin(c *client) {
 
 // sleep parks a worker that wants to be woken rather than handed a job.
 func (m *Machine) sleep(c *client, op *core.Sleep) {
-	m.followedUp(c)
+	before := m.followedUp(c)
 	m.leaveLines(c)
+	c.sleepTag = op.Tag
+	if n := m.workFor(c); n != 0 {
+		m.wake(c, n)
+	} else {
+		m.rejoin(c)
+	}
+	m.offer(before)
+}
+
+// workFor is a queue with a job that a sleeper could take, zero if there is none.
+func (m *Machine) workFor(c *client) uint32 {
 	for _, a := range c.abilities {
-		if m.runnable(m.queues[a.queue]) != 0 {
-			m.reply(c, core.Reply{Kind: core.Woken, Tag: op.Tag})
-			return
+		if q := m.queues[a.queue]; m.stopped == nil && m.runnable(q) != 0 && m.slotFor(q, c, &asleep) {
+			return a.queue
 		}
 	}
-	c.sleepTag = op.Tag
-	m.rejoin(c)
+	return 0
 }
+
+// asleep is how a woken worker comes for a job.
+var asleep = core.Lease{Holder: core.HeldByConn}
 
 // workerNames gives numbers to worker ids that hold leases.
 type workerNames struct {

@@ -16,8 +16,7 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 		m.failed(c, op.Tag, core.ErrBusy)
 		return
 	}
-	woken := c.wokenFor
-	m.followedUp(c)
+	woken := m.followedUp(c)
 	m.leaveLines(c)
 	n, limit := m.pick(c, op)
 	switch {
@@ -30,7 +29,7 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 	default:
 		m.park(c, op)
 	}
-	if woken != 0 && woken != n {
+	if woken != n {
 		m.offer(woken) // the job it was woken for is still there
 	}
 }
@@ -136,8 +135,7 @@ func (m *Machine) park(c *client, op *core.Lease) {
 // waitTimeout is the end of a parked lease, or of the patience with a woken sleeper.
 func (m *Machine) waitTimeout(c *client) {
 	c.wait = 0
-	if n := c.wokenFor; n != 0 {
-		m.followedUp(c)
+	if n := m.followedUp(c); n != 0 {
 		m.offer(n)
 		return
 	}
@@ -161,6 +159,10 @@ func (m *Machine) offer(n uint32) {
 			return
 		}
 		if c.sleeping {
+			if !m.slotFor(q, c, &asleep) {
+				slot, place = m.waiters.After(place)
+				continue
+			}
 			if budget <= 0 {
 				return
 			}
@@ -169,7 +171,7 @@ func (m *Machine) offer(n uint32) {
 			slot, place = m.waiters.First(&q.line)
 			continue
 		}
-		if q.ready.Len() <= q.woken && m.opts.Wakeup < 0 {
+		if available(q) <= q.woken && m.opts.Wakeup < 0 {
 			return // every job has somebody on the way to it
 		}
 		if !m.slotFor(q, c, &c.lease) {
@@ -191,11 +193,19 @@ func (m *Machine) offer(n uint32) {
 func (m *Machine) wakeBudget(q *jobQueue) int {
 	switch {
 	case m.opts.Wakeup < 0:
-		return q.ready.Len() - q.woken
+		return available(q) - q.woken
 	case m.opts.Wakeup == 0:
 		return int(^uint(0) >> 1)
 	}
 	return m.opts.Wakeup
+}
+
+// available is how many jobs of a queue could be handed out now, as far as its throttle goes.
+func available(q *jobQueue) int {
+	if q.limits.Leased == 0 {
+		return q.ready.Len()
+	}
+	return min(q.ready.Len(), int(q.limits.Leased)-int(q.slots))
 }
 
 // wake tells one sleeper that there is a job in queue n.

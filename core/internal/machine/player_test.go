@@ -145,6 +145,7 @@ func (p *player) direct(c *coretest.Command) (known bool, err error) {
 
 // options starts the section anew with another machine.
 func (p *player) options(c *coretest.Command) error {
+	p.shelf = newShelf()
 	p.opts.Persist = c.Option("memory") == ""
 	p.opts.Await = p.opts.Persist && c.Option("relaxed") == ""
 	for name, set := range map[string]func(int){
