@@ -17,6 +17,7 @@ type client struct {
 	gatedIn  core.Commit // newest batch that it waits for
 
 	parked    bool // a lease waits in the lines
+	byAbility bool // of the queues that the client is able for, whatever they will be
 	lease     core.Lease
 	sleeping  bool   // waits in the lines to be woken
 	sleepTag  uint64 //
@@ -113,8 +114,12 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 
 // leaveLines takes the client out of all waiting lines and stops its deadline.
 func (m *Machine) leaveLines(c *client) {
-	c.parked, c.sleeping = false, false
+	c.parked, c.sleeping, c.byAbility = false, false, false
 	m.timers.Remove(&c.wait)
+	m.leavePlaces(c)
+}
+
+func (m *Machine) leavePlaces(c *client) {
 	if c.places != 0 {
 		m.waiters.Leave(&c.places, func(q uint32) *queueLine { return &m.queues[q].line }, m.dropIdle)
 	}
@@ -143,10 +148,23 @@ func (m *Machine) able(c *client, op *core.Able) {
 		}
 	}
 	c.abilities = append(c.abilities, ability{queue: n, times: 1, leaseFor: op.LeaseFor})
-	if c.sleeping { // it sleeps for the new queue too
+	if c.waitsByAbility() {
 		m.waiters.Join(c.slot, n, &q.line, &c.places)
 		m.offer(n)
 	}
+}
+
+// waitsByAbility reports whether a change of abilities changes the lines in which the client stands.
+func (c *client) waitsByAbility() bool { return c.sleeping || c.parked && c.byAbility }
+
+// limitFor is the client's own bound on the lease of a job of queue n; zero for none.
+func (c *client) limitFor(n uint32) time.Duration {
+	for _, a := range c.abilities {
+		if a.queue == n {
+			return a.leaseFor
+		}
+	}
+	return 0
 }
 
 func (m *Machine) unable(c *client, op *core.Unable) {
@@ -165,8 +183,9 @@ func (m *Machine) unable(c *client, op *core.Unable) {
 		m.queues[a.queue].workers -= a.times
 	}
 	c.abilities = kept
-	if c.sleeping {
-		m.rejoin(c)
+	if c.waitsByAbility() {
+		m.leavePlaces(c)
+		m.joinByAbility(c)
 	}
 	for i := len(c.held) - 1; i >= 0; i-- {
 		// release swaps the last held job into the place that comes free: going down meets each job once.
@@ -176,10 +195,8 @@ func (m *Machine) unable(c *client, op *core.Unable) {
 	}
 }
 
-// rejoin puts a sleeper at the end of the lines of the queues it is still able for.
-func (m *Machine) rejoin(c *client) {
-	m.leaveLines(c)
-	c.sleeping = true
+// joinByAbility puts a client at the end of the lines of the queues it is able for.
+func (m *Machine) joinByAbility(c *client) {
 	for _, a := range c.abilities {
 		m.waiters.Join(c.slot, a.queue, &m.queues[a.queue].line, &c.places)
 	}
@@ -193,7 +210,8 @@ func (m *Machine) sleep(c *client, op *core.Sleep) {
 	if n := m.workFor(c); n != 0 {
 		m.wake(c, n)
 	} else {
-		m.rejoin(c)
+		c.sleeping = true
+		m.joinByAbility(c)
 	}
 	m.offer(before)
 }

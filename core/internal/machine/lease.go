@@ -119,9 +119,8 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	c.lease.Queues = nil // the caller may reuse them; the places say where it waits
 	c.wait = m.timers.Add(op.Until, timer.Owner{Kind: timerWait, Handle: c.slot})
 	if op.Queues == nil {
-		for _, a := range c.abilities {
-			m.waiters.Join(c.slot, a.queue, &m.queues[a.queue].line, &c.places)
-		}
+		c.byAbility = true
+		m.joinByAbility(c)
 		return
 	}
 	for i, name := range op.Queues {
@@ -148,7 +147,7 @@ func (m *Machine) waitTimeout(c *client) {
 // a sleeper is woken to come for it.
 func (m *Machine) offer(n uint32) {
 	q := m.queues[n]
-	if q == nil || q.line.Empty() {
+	if q == nil || q.line.Empty() || m.stopped != nil {
 		return
 	}
 	budget := m.wakeBudget(q)
@@ -178,9 +177,12 @@ func (m *Machine) offer(n uint32) {
 			slot, place = m.waiters.After(place)
 			continue
 		}
-		lease := c.lease
+		lease, limit := c.lease, time.Duration(0)
+		if c.byAbility {
+			limit = c.limitFor(n)
+		}
 		m.leaveLines(c)
-		m.assign(c, &lease, n, 0)
+		m.assign(c, &lease, n, limit)
 		if m.queues[n] == nil {
 			return
 		}

@@ -352,10 +352,20 @@ func (m *Machine) Refuse(why error) {
 	m.stats.DiskFull = why != nil
 }
 
-// Stop ends all changes for ever.
+// Stop ends all changes for ever; the first reason stays. Who waits for a job is told.
 func (m *Machine) Stop(why error) {
+	if m.stopped != nil {
+		return
+	}
 	m.stopped = why
 	m.stats.Stopped = true
+	for _, c := range m.clients {
+		if c != nil && c.parked {
+			tag := c.lease.Tag
+			m.leaveLines(c)
+			m.failed(c, tag, why)
+		}
+	}
 }
 
 // NextDeadline is when Tick should be called next; zero: not before something changes.
