@@ -71,7 +71,9 @@ func (c *checker) eachQueue() {
 		c.order(q.name, &q.scheduled, core.Scheduled, q.count[core.Scheduled])
 		c.classes(q)
 		c.line(q)
-		if q.idle() && q.idleTimer == 0 {
+		if q.idleTimer != 0 {
+			c.timers++
+		} else if q.idle() {
 			c.fail("queue %s is idle and still there", q.name)
 		}
 	}

@@ -31,6 +31,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.watchTimeout(o.Handle)
 	case timerGroup:
 		m.groupTimeout(uint64(o.Handle))
+	case timerIdle:
+		m.idleTimeout(o.Handle)
 	case timerSlot:
 		m.slotTimeout(o.Handle)
 	}

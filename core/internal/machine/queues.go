@@ -5,9 +5,11 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/timer"
 )
 
 type queueLine = queue.Line
@@ -25,9 +27,11 @@ type jobQueue struct {
 	paused    bool //
 	sticky    bool // stays when it is empty
 	created   bool // by order: the store knows it
+	used      bool // it has had a job
 	hidden    bool // purged: no row until a job is ready here or somebody names it
 	limits    core.Limits
 	counts    core.QueueCounts
+	idleTimer timer.ID
 	slots     uint32            // leases that count against the throttle
 	perWorker map[uint64]uint32 // the same by worker, while there is a limit on it
 }
@@ -80,7 +84,24 @@ func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 
 // dropIdle forgets a queue that nobody made on purpose once nothing is left in it and nobody waits at it.
 func (m *Machine) dropIdle(n uint32) {
-	if q := m.queues[n]; q != nil && q.idle() {
+	q := m.queues[n]
+	switch {
+	case q == nil || !q.idle():
+	case !q.used:
+		m.forgetQueue(n)
+	case q.idleTimer == 0: // it had jobs: who asks for it soon is told that it is empty, not that it never was
+		q.idleTimer = m.timers.Add(m.now.Add(idleFor), timer.Owner{Kind: timerIdle, Handle: n})
+	}
+}
+
+// idleFor is how long a queue without a job or a worker is remembered.
+const idleFor = 10 * time.Minute
+
+// idleTimeout forgets a queue that has had nothing to do for long.
+func (m *Machine) idleTimeout(n uint32) {
+	q := m.queues[n]
+	q.idleTimer = 0
+	if q.idle() {
 		m.forgetQueue(n)
 	}
 }
@@ -92,6 +113,7 @@ func (q *jobQueue) idle() bool {
 }
 
 func (m *Machine) forgetQueue(n uint32) {
+	m.timers.Remove(&m.queues[n].idleTimer)
 	delete(m.names, m.queues[n].name)
 	m.queues[n] = nil
 	m.freeQ = append(m.freeQ, n)
@@ -201,7 +223,7 @@ func (m *Machine) dropRow(n uint32) {
 	if q.created {
 		m.writeMarks([]core.Mark{{Name: queueMarkPrefix + q.name}})
 	}
-	q.paused, q.sticky, q.created, q.limits = false, false, false, core.Limits{Throttle: q.limits.Throttle}
+	q.paused, q.sticky, q.created, q.used, q.limits = false, false, false, false, core.Limits{Throttle: q.limits.Throttle}
 	m.offer(n)
 	m.dropIdle(n)
 }

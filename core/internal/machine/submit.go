@@ -199,6 +199,8 @@ func (m *Machine) admit(j *core.Job) uint32 {
 	if j.Type == "" || j.Type == q.name {
 		j.Type = q.name
 	}
+	q.used = true
+	m.timers.Remove(&q.idleTimer)
 	if j.Origin != core.Workq {
 		q.sticky = true
 	}
