@@ -38,6 +38,7 @@
 //
 // Queue names are checked at PUSH, also for scheduled jobs. An explicit retry of one job does not become the default of
 // the next. A quiet worker gets nothing on any of its connections. Invalid UTF-8 is refused instead of being rewritten.
-// A jid that is live cannot be pushed again, unless the job is the same: then nothing is added and the answer is +OK. A
-// line beyond the limit gets an error and is dropped; the connection goes on.
+// A jid that is live cannot be pushed again, unless the job is the same: then nothing is added and the answer is +OK; a
+// dead job makes room for one with its jid. A line beyond the limit gets an error and is dropped; the connection goes
+// on.
 package faktory

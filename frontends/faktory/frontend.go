@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tidwall/redcon"
+
 	"broker/core"
 	"broker/frontends"
 )
@@ -107,6 +109,12 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s.put(s.challenge.appendGreeting(c.Out().Buf()), 0)
 	f.workers.expectHello(s, f.b.Now())
 	return s
+}
+
+// Overflow is what a connection is told that the event loop has no room for: a greeting, so that clients get as far as
+// reading the answer to their HELLO, and that answer.
+func (f *Frontend) Overflow() []byte {
+	return redcon.AppendError(challenge{}.appendGreeting(nil), "ERR too many connections")
 }
 
 // Tick implements frontends.Frontend.

@@ -10,6 +10,8 @@ import (
 
 // info: INFO.
 func (s *session) info(b *scratch, _ []byte) {
+	s.f.commands.Add(uint64(b.commands)) // so that INFO counts itself
+	b.commands = 0
 	b.json = s.f.appendInfo(b.json[:0], s.ask(&core.ReadStats{Tag: s.nextTag()}),
 		s.ask(&core.ListQueues{Tag: s.nextTag(), Prefix: s.f.o.Namespace}))
 	s.bulk(b.json, 0)

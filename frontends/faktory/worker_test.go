@@ -75,6 +75,14 @@ func TestConnectionsBeyondTheLimitAreToldAndClosed(t *testing.T) {
 	second.Want("+OK\r\n")
 }
 
+func TestClientWithoutRoomReadsAnAnswer(t *testing.T) {
+	t.Parallel()
+	_, f := stageWith(t, Options{})
+	if got := string(f.Overflow()); got != "+HI {\"v\":2}\r\n-ERR too many connections\r\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestShutdownRefusesTheNextLine(t *testing.T) {
 	t.Parallel()
 	s, f := stageWith(t, Options{})

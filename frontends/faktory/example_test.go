@@ -1,0 +1,23 @@
+package faktory_test
+
+import (
+	"fmt"
+
+	"broker/core/engine"
+	"broker/frontends/faktory"
+)
+
+// An event loop is given the front-end and calls it; a console asks it for what INFO tells, and for its workers.
+func ExampleNew() {
+	broker, err := engine.Open(engine.Options{Durability: engine.None})
+	if err != nil {
+		panic(err)
+	}
+	defer broker.Shutdown() //nolint:errcheck // nothing is stored
+	front := faktory.New(broker, faktory.Options{
+		Password:  "secret",
+		Namespace: "ruby.", // FETCH mail takes from the core's queue ruby.mail
+	})
+	fmt.Println(front.Name(), len(front.Workers()), len(front.Info()) > 0)
+	// Output: faktory 0 true
+}
