@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"broker/config"
-	"broker/core"
 	"broker/frontends"
 	"broker/frontends/eventloop"
 	"broker/frontends/faktory"
@@ -32,7 +31,9 @@ type served struct {
 }
 
 // buildFrontends makes every front-end, also those that are off: the console asks Faktory's for its numbers.
-func buildFrontends(c *config.Config, b core.Broker, shutdown func(graceful bool)) served {
+func (p *process) buildFrontends() served {
+	c, b := &p.config, p.engine
+	shutdown := func(graceful bool) { p.ask(end{graceful: graceful}) }
 	f := faktory.New(b, faktory.Options{
 		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
 		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: c.Rewrite("faktory"),
@@ -43,6 +44,7 @@ func buildFrontends(c *config.Config, b core.Broker, shutdown func(graceful bool
 			Namespace: c.Workq.Namespace, Route: c.Rewrite("workq"),
 		}),
 		"gearman": gearman.New(b, gearman.Options{
+			Verbosity:    p.verbosity,
 			HandlePrefix: c.Gearman.HandlePrefix, JobRetries: uint32(c.Gearman.JobRetries),
 			ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
 			MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
@@ -54,9 +56,10 @@ func buildFrontends(c *config.Config, b core.Broker, shutdown func(graceful bool
 
 // certificates are the TLS settings of one front-end, replaced when they are read again.
 type certificates struct {
-	name    string
-	from    config.Protocol
-	current atomic.Pointer[tls.Config]
+	name      string
+	from      config.Protocol
+	anyClient bool // one that shows no certificate is let in
+	current   atomic.Pointer[tls.Config]
 }
 
 // reload reads the files; what was in force stays so if they cannot be read.
@@ -65,25 +68,28 @@ func (c *certificates) reload() error {
 	if err != nil {
 		return fmt.Errorf("certificate of %s: %w", c.name, err)
 	}
+	if c.anyClient && read.ClientCAs != nil {
+		read.ClientAuth = tls.VerifyClientCertIfGiven
+	}
 	c.current.Store(read)
 	return nil
 }
 
 // places are where the front-ends are reached, and the certificates they show there.
-func places(c *config.Config) ([]eventloop.Listener, []*certificates, error) {
+func (p *process) places() ([]eventloop.Listener, []*certificates, error) {
 	var all []eventloop.Listener
 	var certs []*certificates
-	for _, p := range protocols(c) {
+	for _, f := range protocols(&p.config) {
 		var provide func() *tls.Config
-		if p.TLSCert != "" {
-			cert := &certificates{name: p.name, from: p.Protocol}
+		if f.TLSCert != "" {
+			cert := &certificates{name: f.name, from: f.Protocol, anyClient: p.anyClient}
 			if err := cert.reload(); err != nil {
 				return nil, nil, err
 			}
 			certs = append(certs, cert)
 			provide = cert.current.Load
 		}
-		for _, l := range listenersOf(p.name, p.Listen) {
+		for _, l := range listenersOf(f.name, f.Listen) {
 			l.TLS = provide
 			all = append(all, l)
 		}

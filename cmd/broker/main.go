@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
 // version is set by the linker.
@@ -27,12 +28,16 @@ func commands() []command {
 	return []command{
 		{"serve", "serve clients until TERM or INT", serveCommand},
 		{"check-config", "check the settings, show those in force, serve nobody", checkConfigCommand},
+		{"gearmand", "serve Gearman clients, with gearmand's command line; so does a link of that name", gearmandCommand},
 		{"version", "show the version", versionCommand},
 		{"help", "show this", helpCommand},
 	}
 }
 
 func main() {
+	if filepath.Base(os.Args[0]) == "gearmand" {
+		os.Exit(gearmandCommand(os.Args[1:], os.Stdout, os.Stderr))
+	}
 	os.Exit(dispatch(os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -61,6 +61,12 @@ type process struct {
 	log    zerolog.Logger
 	asked  chan end // capacity 1: the first wish counts
 
+	// What gearmand's command line adds; the zero values are serve's.
+	verbosity string       // what the text command verbose says
+	anyClient bool         // a client that shows no certificate is let in where tls_client_ca is set
+	bound     func() error // called once the addresses are taken and nothing else was touched
+	ready     func() error // called once clients are served
+
 	certificates []*certificates
 	doors        *eventloop.Server
 	web          []net.Listener
@@ -105,6 +111,11 @@ func (p *process) run() error {
 	if err := p.listen(); err != nil {
 		return err
 	}
+	if p.bound != nil {
+		if err := p.bound(); err != nil {
+			return err
+		}
+	}
 	p.serveHTTP()
 	asked, err := p.openStore()
 	if err != nil || asked {
@@ -116,6 +127,11 @@ func (p *process) run() error {
 		return errors.Join(err, p.stop())
 	}
 	p.announce()
+	if p.ready != nil {
+		if err := p.ready(); err != nil {
+			return errors.Join(err, p.stop())
+		}
+	}
 	if (<-p.asked).graceful {
 		p.finishWork()
 	}
@@ -124,7 +140,7 @@ func (p *process) run() error {
 
 // listen takes all addresses before anything else happens: a taken one is known at once, and nothing was touched.
 func (p *process) listen() error {
-	listeners, certs, err := places(&p.config)
+	listeners, certs, err := p.places()
 	if err != nil {
 		return err
 	}
@@ -203,7 +219,7 @@ func (p *process) engineOptions() engine.Options {
 // serveClients starts the front-ends.
 func (p *process) serveClients() error {
 	p.throttle()
-	p.frontends = buildFrontends(&p.config, p.engine, func(graceful bool) { p.ask(end{graceful: graceful}) })
+	p.frontends = p.buildFrontends()
 	loops := p.config.EventLoops
 	if loops == 0 {
 		loops = runtime.NumCPU()

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rs/zerolog"
+
+	"broker/config"
+)
+
+// The version of gearmand that this front-end stands in for, and where that looks for its files.
+const (
+	gearmandVersion = "1.1.20"
+	gearmandConfig  = "/etc/gearmand.conf"
+	gearmandLogFile = "/var/log/gearmand.log"
+	gearmandPort    = "4730"
+)
+
+// gearmandLevels are the words of --verbose and the level of our log that comes closest.
+var gearmandLevels = map[string]string{
+	"FATAL": "error", "ALERT": "error", "CRITICAL": "error", "ERROR": "error",
+	"WARNING": "warn", "NOTICE": "info", "INFO": "info", "DEBUG": "debug",
+}
+
+// gearmandQueues are the plug-ins that may be named by -q.
+var gearmandQueues = []string{
+	"libsqlite3", "libmemcached", "libpq", "postgres", "redis", "mysql", "libdrizzle", "drizzle", "libtokyocabinet",
+}
+
+// gearmandCommand is broker under gearmand's name and with its command line.
+func gearmandCommand(args []string, stdout, stderr io.Writer) int {
+	o, err := readGearmand(args)
+	switch {
+	case err != nil:
+		say(stderr, "gearmand: %v\n", err)
+		return exitFailed
+	case o.has("help"):
+		gearmandHelp(stdout)
+		return exitOK
+	case o.has("version"):
+		say(stdout, "\ngearmand %s - broker %s\n", gearmandVersion, buildVersion())
+		return exitOK
+	case o.has("check-args"):
+		return exitOK
+	}
+	g := &gearmandProcess{options: o}
+	if err := g.run(); err != nil {
+		say(stderr, "gearmand: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func gearmandHelp(w io.Writer) {
+	say(w, "usage: gearmand [OPTIONS]\n\n")
+	for _, o := range gearmandOptions {
+		if o.about == "" {
+			continue
+		}
+		name := "     --" + o.long
+		if o.short != 0 {
+			name = " -" + string(o.short) + ", --" + o.long
+		}
+		say(w, "%-34s %s\n", name+" "+o.arg, o.about)
+	}
+	say(w, "\nThe connection options of gearmand's queue plug-ins are accepted too.\n")
+}
+
+// readGearmand reads the command line and, behind it, the file that it names.
+func readGearmand(args []string) (given, error) {
+	o, err := parseGearmand(args, nil)
+	if err != nil {
+		return nil, err
+	}
+	path, explicit := o["config-file"]
+	text, err := os.ReadFile(cmp.Or(path, gearmandConfig))
+	switch {
+	case err == nil:
+		file, err := parseGearmand(configWords(string(text)), func(string) {})
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range file {
+			if !o.has(name) {
+				o[name] = value
+			}
+		}
+	case explicit:
+		return nil, errors.New("Could not open configuration file.") //nolint:staticcheck // ST1005: gearmand's own words
+	}
+	return o, o.check()
+}
+
+// configWords splits a file of options; lines that start with # are left out.
+func configWords(text string) []string {
+	var words []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			words = append(words, strings.Fields(line)...)
+		}
+	}
+	return words
+}
+
+// check looks at the values, so that --check-args finds what a start would.
+func (g given) check() error {
+	for _, name := range []string{
+		"backlog", "file-descriptors", "job-retries", "hashtable-buckets", "keepalive-idle", "keepalive-interval",
+		"keepalive-count", "threads", "worker-wakeup",
+	} {
+		if text, ok := g[name]; ok {
+			if _, err := strconv.ParseInt(text, 10, 32); err != nil {
+				return fmt.Errorf("the argument ('%s') for option '--%s' is invalid", text, name)
+			}
+		}
+	}
+	if text, ok := g["hashtable-buckets"]; ok && g.number("hashtable-buckets") <= 0 {
+		return fmt.Errorf("hashtable-buckets has to be greater than 0, not %s", text)
+	}
+	if level, ok := g["verbose"]; ok && gearmandLevels[level] == "" {
+		return errors.New("Invalid value for --verbose supplied") //nolint:staticcheck // ST1005: gearmand's own words
+	}
+	return nil
+}
+
+// number is the value of an option that check has let through; 0 if it was not given.
+func (g given) number(name string) int {
+	n, err := strconv.Atoi(g[name])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// gearmandProcess is a broker that was started by gearmand's command line.
+type gearmandProcess struct {
+	options given
+	process process
+	log     zerolog.Logger
+	logFile *logFile // nil: the log goes elsewhere
+}
+
+// run serves until it is asked to end, in the background if that was asked for.
+func (g *gearmandProcess) run() error {
+	o := g.options
+	c, err := g.config()
+	if err != nil {
+		return err
+	}
+	if name, ok := o["user"]; ok {
+		if _, err := findUser(name); err != nil {
+			return err
+		}
+	}
+	if o.has("daemon") && !isDaemon() {
+		return startDaemon()
+	}
+	if err := g.openLog(); err != nil {
+		return err
+	}
+	if path := o["pid-file"]; path != "" {
+		if err := writePID(path); err != nil {
+			return err
+		}
+		defer func() { _ = os.Remove(path) }() // another user's folder keeps it; the number is dead then
+	}
+	g.process = process{
+		config: c, log: g.log, asked: make(chan end, 1), verbosity: cmp.Or(o["verbose"], "ERROR"),
+		anyClient: true, bound: g.dropPrivileges, ready: daemonReady,
+	}
+	g.watchSignals()
+	g.tellQueue()
+	return g.process.run()
+}
+
+// watchSignals knows those of gearmand.
+func (g *gearmandProcess) watchSignals() {
+	g.process.watchSignals(map[os.Signal]func(){
+		syscall.SIGTERM: func() { g.process.ask(end{}) },
+		syscall.SIGINT:  func() { g.process.ask(end{}) },
+		syscall.SIGUSR1: func() { g.process.ask(end{graceful: true}) },
+		syscall.SIGHUP: func() {
+			if err := g.reopenLog(); err != nil {
+				g.log.Error().Err(err).Msg("log goes on in the old file")
+			}
+			g.process.reload()
+		},
+	})
+}
+
+// config is what the options mean in our settings. Those that gearmand has no option for can be set in the environment.
+func (g *gearmandProcess) config() (config.Config, error) {
+	o := g.options
+	flags := map[string]string{
+		"gearman.listen":     net.JoinHostPort(o["listen"], g.port()),
+		"gearman.exceptions": strconv.FormatBool(o.has("exceptions")),
+		"durability":         "none",
+		"log.level":          gearmandLevels[cmp.Or(o["verbose"], "ERROR")],
+	}
+	if o.has("job-handle-prefix") {
+		flags["gearman.handle_prefix"] = o["job-handle-prefix"]
+	}
+	// Both of gearmand's generations are understood: none is 0 in the one and -1 in the other.
+	flags["gearman.job_retries"] = strconv.Itoa(max(0, o.number("job-retries")))
+	if o.has("worker-wakeup") {
+		flags["gearman.worker_wakeup"] = strconv.Itoa(wakeup(o.number("worker-wakeup")))
+	}
+	if o.has("threads") {
+		flags["event_loops"] = strconv.Itoa(max(0, o.number("threads")))
+	}
+	if err := g.queueSettings(flags); err != nil {
+		return config.Config{}, err
+	}
+	if o.has("ssl") {
+		flags["gearman.tls_cert"] = cmp.Or(os.Getenv("GEARMAND_SERVER_PEM"), o["ssl-certificate"])
+		flags["gearman.tls_key"] = cmp.Or(os.Getenv("GEARMAND_SERVER_KEY"), o["ssl-key"])
+		flags["gearman.tls_client_ca"] = cmp.Or(os.Getenv("GEARMAND_CA_CERTIFICATE"), o["ssl-ca-file"])
+		if flags["gearman.tls_cert"] == "" || flags["gearman.tls_key"] == "" {
+			return config.Config{}, errors.New("--ssl needs --ssl-certificate and --ssl-key")
+		}
+	}
+	env := []string{"BROKER_WORKQ_LISTEN=off", "BROKER_FAKTORY_LISTEN=off", "BROKER_HTTP_LISTEN=off"}
+	return config.Load(config.Sources{Env: append(env, os.Environ()...), Flags: flags})
+}
+
+// port is the option's, unless that is the default one and the environment names another.
+func (g *gearmandProcess) port() string {
+	port := cmp.Or(g.options["port"], gearmandPort)
+	if env := os.Getenv("GEARMAND_PORT"); port == gearmandPort && env != "" {
+		return env
+	}
+	return port
+}
+
+// wakeup is our number for gearmand's: zero wakes all there.
+func wakeup(n int) int {
+	if n <= 0 {
+		return -1
+	}
+	return n
+}
+
+// queueSettings chooses the store: none for builtin, our own for any plug-in.
+func (g *gearmandProcess) queueSettings(flags map[string]string) error {
+	kind := strings.ToLower(cmp.Or(g.options["queue-type"], "builtin"))
+	if kind == "builtin" {
+		return nil
+	}
+	if !slices.Contains(gearmandQueues, kind) {
+		return fmt.Errorf("Error while initializing the queue : %s", g.options["queue-type"]) //nolint:staticcheck // ST1005: gearmand's own words
+	}
+	flags["durability"] = cmp.Or(os.Getenv("BROKER_DURABILITY"), "sync")
+	data := os.Getenv("BROKER_DATA")
+	switch {
+	case data != "":
+	case g.options["libsqlite3-db"] != "":
+		data = g.options["libsqlite3-db"] + ".broker"
+	case os.Geteuid() == 0:
+		data = filepath.Join("/var/lib/broker", "gearmand-"+g.port())
+	default:
+		data = filepath.Join("data", "gearmand-"+g.port())
+	}
+	data, err := filepath.Abs(data)
+	flags["data"] = data
+	return err
+}
+
+// tellQueue says, whatever the level of the log, that our own store stands in for a plug-in.
+func (g *gearmandProcess) tellQueue() {
+	c := &g.process.config
+	if c.Durability == "none" {
+		return
+	}
+	line := g.log.Log().Str("queue_type", g.options["queue-type"]).Str("data", c.Data)
+	var ignored []string
+	for _, o := range gearmandOptions {
+		if o.isPlugin() && g.options.has(o.long) {
+			ignored = append(ignored, "--"+o.long)
+		}
+	}
+	line.Strs("not_used", ignored).Msg("jobs are kept in the broker's own store in place of the queue plug-in")
+}
+
+// isPlugin reports that an option says how to reach a plug-in's store.
+func (o gearmandOption) isPlugin() bool {
+	return strings.HasPrefix(o.long, "lib") || strings.HasPrefix(o.long, "redis-") ||
+		strings.HasPrefix(o.long, "mysql-") || o.long == "store-queue-on-shutdown"
+}

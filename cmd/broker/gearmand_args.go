@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// gearmandOption is one option of gearmand's command line.
+type gearmandOption struct {
+	long  string
+	short byte // 0: none
+	arg   string
+	about string
+}
+
+// gearmandOptions is the table of all of them: those that do something here, those that are accepted and need not, and
+// those of the queue plug-ins, whose store ours replaces.
+var gearmandOptions = []gearmandOption{
+	{"backlog", 'b', "N", "accepted; the system's limit is used"},
+	{"daemon", 'd', "", "detach and run in the background"},
+	{"exceptions", 0, "", "send exceptions to clients that did not ask for them too"},
+	{"file-descriptors", 'f', "N", "accepted; all that the system allows are used"},
+	{"help", 'h', "", "show this"},
+	{"job-retries", 'j', "N", "attempts a job has in all before it is removed; 0: no limit"},
+	{"job-handle-prefix", 0, "TEXT", "stands before the colon and number of a job handle"},
+	{"hashtable-buckets", 0, "N", "accepted; must be greater than 0"},
+	{"keepalive", 0, "", "accepted; it is always on"},
+	{"keepalive-idle", 0, "SECONDS", "accepted"},
+	{"keepalive-interval", 0, "SECONDS", "accepted"},
+	{"keepalive-count", 0, "N", "accepted"},
+	{"log-file", 'l', "FILE", "where the log goes, or stderr, or none; HUP opens it again"},
+	{"listen", 'L', "ADDRESS", "address to listen on, or a name for all of its addresses; default any"},
+	{"pid-file", 'P', "FILE", "where the process id is written"},
+	{"round-robin", 'R', "", "accepted; functions of equal priority always take turns"},
+	{"queue-type", 'q', "TYPE", "builtin: in memory; a plug-in's name: the broker's own store"},
+	{"config-file", 0, "FILE", "options with white space between them"},
+	{"syslog", 0, "", "log to syslog"},
+	{"coredump", 0, "", "accepted"},
+	{"threads", 't', "N", "threads that serve connections; 0: as many as there are processors"},
+	{"user", 'u', "USER", "switch to this user once the port is taken"},
+	{"verbose", 0, "LEVEL", "FATAL, ALERT, CRITICAL, ERROR, WARNING, NOTICE, INFO or DEBUG"},
+	{"version", 'V', "", "show the version"},
+	{"worker-wakeup", 'w', "N", "sleeping workers woken for a job; 0: all; default as many as there are jobs"},
+	{"port", 'p', "PORT", "port to listen on; default 4730, or GEARMAND_PORT"},
+	{"ssl", 0, "", "speak TLS only"},
+	{"ssl-ca-file", 0, "FILE", "authorities that clients' certificates are checked against"},
+	{"ssl-certificate", 0, "FILE", "certificate in PEM"},
+	{"ssl-key", 0, "FILE", "its key in PEM"},
+	{"check-args", 0, "", ""},
+	{"libmemcached-servers", 0, "LIST", ""},
+	{"libmemcached-prefix", 0, "TEXT", ""},
+	{"libsqlite3-db", 0, "FILE", "with -q libsqlite3: the store lies beside it"},
+	{"libsqlite3-table", 0, "TEXT", ""},
+	{"store-queue-on-shutdown", 0, "", ""},
+	{"libpq-conninfo", 0, "TEXT", ""},
+	{"libpq-table", 0, "TEXT", ""},
+	{"redis-server", 0, "HOST", ""},
+	{"redis-port", 0, "PORT", ""},
+	{"redis-password", 0, "TEXT", ""},
+	{"redis-prefix", 0, "TEXT", ""},
+	{"mysql-host", 0, "HOST", ""},
+	{"mysql-port", 0, "PORT", ""},
+	{"mysql-user", 0, "TEXT", ""},
+	{"mysql-password", 0, "TEXT", ""},
+	{"mysql-db", 0, "TEXT", ""},
+	{"mysql-table", 0, "TEXT", ""},
+	{"libdrizzle-host", 0, "HOST", ""},
+	{"libdrizzle-port", 0, "PORT", ""},
+	{"libdrizzle-uds", 0, "FILE", ""},
+	{"libdrizzle-user", 0, "TEXT", ""},
+	{"libdrizzle-password", 0, "TEXT", ""},
+	{"libdrizzle-db", 0, "TEXT", ""},
+	{"libdrizzle-table", 0, "TEXT", ""},
+	{"libdrizzle-mysql", 0, "", ""},
+	{"libtokyocabinet-file", 0, "FILE", ""},
+	{"libtokyocabinet-optimize", 0, "", ""},
+}
+
+// given are the options of one source, by long name; those without an argument have an empty text.
+type given map[string]string
+
+func (g given) has(name string) bool {
+	_, ok := g[name]
+	return ok
+}
+
+// parseGearmand reads options as gearmand does: no abbreviations, no option twice, short ones may be bundled and may have
+// their argument behind them. Words that are no options are an error, unless stray is given: then they are handed to it.
+func parseGearmand(args []string, stray func(word string)) (given, error) {
+	g := make(given)
+	for len(args) > 0 {
+		word := args[0]
+		args = args[1:]
+		var err error
+		switch {
+		case strings.HasPrefix(word, "--") && len(word) > 2:
+			args, err = g.long(word[2:], args)
+		case strings.HasPrefix(word, "-") && len(word) > 1 && word != "--":
+			args, err = g.bundle(word[1:], args)
+		case stray != nil:
+			stray(word)
+		case word != "--":
+			err = fmt.Errorf("unrecognised option '%s'", word)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// long takes one option by its long name and returns the words that are left.
+func (g given) long(word string, args []string) ([]string, error) {
+	name, value, hasValue := strings.Cut(word, "=")
+	o, ok := findOption(func(o gearmandOption) bool { return o.long == name })
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("unrecognised option '--%s'", word)
+	case o.arg == "" && hasValue:
+		return nil, fmt.Errorf("option '--%s' does not take any arguments", name)
+	case o.arg != "" && !hasValue:
+		if len(args) == 0 {
+			return nil, missingArgument(o)
+		}
+		value, args = args[0], args[1:]
+	}
+	return args, g.add(o, value)
+}
+
+// bundle takes short options: flags one after the other, the last may have an argument behind it or as the next word.
+func (g given) bundle(letters string, args []string) ([]string, error) {
+	for letters != "" {
+		o, ok := findOption(func(o gearmandOption) bool { return o.short == letters[0] })
+		if !ok {
+			return nil, fmt.Errorf("unrecognised option '-%s'", letters)
+		}
+		letters = letters[1:]
+		if o.arg == "" {
+			if err := g.add(o, ""); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		value := strings.TrimPrefix(letters, "=")
+		if letters == "" {
+			if len(args) == 0 {
+				return nil, missingArgument(o)
+			}
+			value, args = args[0], args[1:]
+		}
+		return args, g.add(o, value)
+	}
+	return args, nil
+}
+
+func (g given) add(o gearmandOption, value string) error {
+	if g.has(o.long) {
+		return fmt.Errorf("option '--%s' cannot be specified more than once", o.long)
+	}
+	g[o.long] = value
+	return nil
+}
+
+func missingArgument(o gearmandOption) error {
+	return fmt.Errorf("the required argument for option '--%s' is missing", o.long)
+}
+
+func findOption(is func(gearmandOption) bool) (gearmandOption, bool) {
+	for _, o := range gearmandOptions {
+		if is(o) {
+			return o, true
+		}
+	}
+	return gearmandOption{}, false
+}

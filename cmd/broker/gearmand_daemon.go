@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// daemonMark in the environment tells a process that it is the one in the background; on readyFD it says that it serves.
+const (
+	daemonMark = "BROKER_DAEMONIZED"
+	readyFD    = 3
+)
+
+func isDaemon() bool { return os.Getenv(daemonMark) != "" }
+
+// startDaemon starts this program again in a session of its own and waits until it serves, so that whoever has started us
+// can connect, or learns why not.
+func startDaemon() error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd := &exec.Cmd{
+		Path: program, Args: os.Args, Env: append(os.Environ(), daemonMark+"=1"),
+		Stdout: os.Stdout, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	_ = theirs.Close() // the other process has its own
+	if _, err := ready.Read(make([]byte, 1)); err == nil {
+		return nil
+	}
+	_ = cmd.Wait() // it has said itself why it ended
+	return errors.New("the daemon did not start")
+}
+
+// daemonReady lets the waiting parent end, and the terminal go.
+func daemonReady() error {
+	if !isDaemon() {
+		return nil
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	for fd := range 3 {
+		if err := syscall.Dup3(int(null.Fd()), fd, 0); err != nil {
+			return fmt.Errorf("let go of the terminal: %w", err)
+		}
+	}
+	ready := os.NewFile(readyFD, "ready")
+	if _, err := io.WriteString(ready, "."); err != nil {
+		return fmt.Errorf("tell the starter: %w", err)
+	}
+	return errors.Join(ready.Close(), null.Close())
+}
+
+// writePID writes the number of this process.
+func writePID(path string) error {
+	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+		var p *os.PathError
+		if errors.As(err, &p) {
+			err = p.Err
+		}
+		return fmt.Errorf("Could not open pid file for writing: %s (%w)", path, err) //nolint:staticcheck // ST1005: gearmand's own words
+	}
+	return nil
+}
+
+// findUser looks for the user that we are to become.
+func findUser(name string) (*user.User, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("Must be root to switch users.") //nolint:staticcheck // ST1005: gearmand's own words
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("Could not find user : %s", name) //nolint:staticcheck // ST1005: gearmand's own words
+	}
+	return u, nil
+}
+
+// dropPrivileges becomes the user of the options. What that user must write later is given to them before.
+func (g *gearmandProcess) dropPrivileges() error {
+	name, ok := g.options["user"]
+	if !ok {
+		return nil
+	}
+	u, err := findUser(name)
+	if err != nil {
+		return err
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return err
+	}
+	var theirs []string
+	if g.logFile != nil {
+		theirs = append(theirs, g.logFile.path)
+	}
+	if c := &g.process.config; c.Durability != "none" {
+		if err := os.MkdirAll(c.Data, 0o700); err != nil {
+			return err
+		}
+		theirs = append(theirs, c.Data)
+	}
+	for _, path := range theirs {
+		if err := os.Chown(path, uid, gid); err != nil {
+			return err
+		}
+	}
+	return become(uid, gid)
+}
+
+// become changes the user of all threads.
+func become(uid, gid int) error {
+	if err := syscall.Setgroups([]int{gid}); err != nil {
+		return fmt.Errorf("set groups: %w", err)
+	}
+	if err := syscall.Setgid(gid); err != nil {
+		return fmt.Errorf("set group: %w", err)
+	}
+	if err := syscall.Setuid(uid); err != nil {
+		return fmt.Errorf("set user: %w", err)
+	}
+	return nil
+}

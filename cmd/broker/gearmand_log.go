@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"log/syslog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// logFile is a file that can be opened again after somebody has moved it away.
+type logFile struct {
+	path string
+	mu   sync.Mutex // guards file
+	file *os.File
+}
+
+// openLogFile opens path for appending.
+func openLogFile(path string) (*logFile, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	l := &logFile{path: path}
+	return l, l.reopen()
+}
+
+// reopen goes on in a file of the same name.
+func (l *logFile) reopen() error {
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		_ = l.file.Close() // everything was written without a buffer
+	}
+	l.file = f
+	return nil
+}
+
+// Write implements io.Writer.
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file.Write(p)
+}
+
+// openLog makes the logger that the options ask for.
+func (g *gearmandProcess) openLog() error {
+	o := g.options
+	var writers []io.Writer
+	if o.has("syslog") {
+		w, err := syslog.New(syslog.LOG_DAEMON|syslog.LOG_INFO, "gearmand")
+		if err != nil {
+			_, _ = fmt.Fprintf(os.Stderr, "gearmand: no syslog: %v\n", err) // without it the rest still works
+		} else {
+			writers = append(writers, zerolog.SyslogLevelWriter(w))
+		}
+	}
+	if !o.has("syslog") || o.has("log-file") {
+		w, err := g.openLogTarget(cmp.Or(o["log-file"], gearmandLogFile))
+		if err != nil {
+			return err
+		}
+		writers = append(writers, w)
+	}
+	zerolog.TimeFieldFormat = time.RFC3339Nano
+	level, err := zerolog.ParseLevel(gearmandLevels[cmp.Or(o["verbose"], "ERROR")])
+	if err != nil {
+		return err
+	}
+	g.log = zerolog.New(zerolog.MultiLevelWriter(writers...)).Level(level).With().Timestamp().Logger()
+	return nil
+}
+
+// openLogTarget opens what --log-file names. gearmand goes on with standard error if the file cannot be had.
+func (g *gearmandProcess) openLogTarget(name string) (io.Writer, error) {
+	switch name {
+	case "none":
+		return io.Discard, nil
+	case "stderr":
+		return zerolog.ConsoleWriter{Out: os.Stderr, NoColor: !isTerminal(os.Stderr), TimeFormat: time.DateTime}, nil
+	}
+	file, err := openLogFile(name)
+	if err != nil {
+		if g.options.has("log-file") {
+			_, _ = fmt.Fprintf(os.Stderr, "gearmand: could not open log file %s, using stderr: %v\n", name, err)
+		}
+		return g.openLogTarget("stderr")
+	}
+	g.logFile = file
+	return zerolog.ConsoleWriter{Out: file, NoColor: true, TimeFormat: time.DateTime}, nil
+}
+
+// reopenLog goes on in a new file after the old one was moved away.
+func (g *gearmandProcess) reopenLog() error {
+	if g.logFile == nil {
+		return nil
+	}
+	return g.logFile.reopen()
+}

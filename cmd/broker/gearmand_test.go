@@ -1,0 +1,134 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The exits and words are those of gearmand 1.1.20 for the same command lines.
+func TestGearmandArguments(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "--config-file=" + path
+	}
+	for _, test := range []struct {
+		args   string
+		code   int
+		stderr string
+	}{
+		{"", 0, ""},
+		{"-h", 0, ""},
+		{"--version", 0, ""},
+		{"-V", 0, ""},
+		{"foo", 1, "unrecognised option 'foo'"},
+		{"-- foo", 1, "unrecognised option 'foo'"},
+		{"--log=stderr", 1, "unrecognised option '--log=stderr'"},
+		{"--HELP", 1, "unrecognised option '--HELP'"},
+		{"-v", 1, "unrecognised option '-v'"},
+		{"--verbose BAD", 1, "Invalid value for --verbose supplied"},
+		{"--verbose=info", 1, "Invalid value for --verbose supplied"},
+		{"--verbose", 1, "the required argument for option '--verbose' is missing"},
+		{"-l", 1, "the required argument for option '--log-file' is missing"},
+		{"--port=1 --port=2", 1, "option '--port' cannot be specified more than once"},
+		{"-p 1 -p2", 1, "option '--port' cannot be specified more than once"},
+		{"--daemon=yes", 1, "option '--daemon' does not take any arguments"},
+		{"-dR", 0, ""},
+		{"-dRp4731", 0, ""},
+		{"-b 10 -f 100 -t 2 -R --hashtable-buckets 100 --coredump --keepalive --keepalive-idle 5", 0, ""},
+		{"--keepalive-interval 3 --keepalive-count 2", 0, ""},
+		{"--hashtable-buckets=0", 1, "hashtable-buckets has to be greater than 0"},
+		{"--threads=x", 1, "the argument ('x') for option '--threads' is invalid"},
+		{"--worker-wakeup=x", 1, "the argument ('x') for option '--worker-wakeup' is invalid"},
+		{"--worker-wakeup=300 --job-retries=300", 0, ""},
+		{"--job-retries=-1", 0, ""},
+		{"--config-file=/nowhere/g.conf", 1, "Could not open configuration file."},
+		{write("good", "--port=29998\n  --verbose  DEBUG\n"), 0, ""},
+		{write("over", "--port=29998\n") + " --port=29997", 0, ""},
+		{write("stray", "# comment --port=1\nport=abc foo\n"), 0, ""},
+		{write("unknown", "--nosuch\n"), 1, "unrecognised option '--nosuch'"},
+		{write("bad", "--verbose BAD\n"), 1, "Invalid value for --verbose supplied"},
+		{write("twice", "--port 29998 --port 29997\n"), 1, "option '--port' cannot be specified more than once"},
+		{"-q libsqlite3 --libsqlite3-db=/x --libsqlite3-table t --store-queue-on-shutdown", 0, ""},
+		{"--redis-server a --redis-port 1 --mysql-host b --libpq-conninfo c --libmemcached-servers d", 0, ""},
+		{"-q nosuch", 0, ""},
+		{"-u nobodyx -P /nowhere/x --listen=nohost.invalid", 0, ""},
+	} {
+		code, _, stderr := runCommand(append([]string{"gearmand", "--check-args"}, strings.Fields(test.args)...)...)
+		if code != test.code || !strings.Contains(stderr, test.stderr) {
+			t.Errorf("gearmand --check-args %s: exit %d, %q; want %d, %q", test.args, code, stderr, test.code, test.stderr)
+		}
+	}
+	if _, stdout, _ := runCommand("gearmand", "--version"); !strings.HasPrefix(stdout, "\ngearmand 1.1.20 - ") {
+		t.Errorf("version: %q", stdout)
+	}
+	if _, stdout, _ := runCommand("gearmand", "--help"); !strings.Contains(stdout, "-p, --port PORT") {
+		t.Errorf("help: %s", stdout)
+	}
+}
+
+// Not parallel: the environment is the process's.
+func TestGearmandOptionsAsSettings(t *testing.T) {
+	for _, test := range []struct {
+		args    string
+		env     map[string]string
+		setting string
+		want    string
+	}{
+		{"", nil, "gearman.listen", ":4730"},
+		{"", nil, "durability", "none"},
+		{"", nil, "workq.listen", "off"},
+		{"", nil, "http.listen", "off"},
+		{"", map[string]string{"BROKER_HTTP_LISTEN": "127.0.0.1:7420"}, "http.listen", "127.0.0.1:7420"},
+		{"-L ::1 -p 1", nil, "gearman.listen", "[::1]:1"},
+		{"-L localhost", map[string]string{"GEARMAND_PORT": "5"}, "gearman.listen", "localhost:5"},
+		{"-p 6", map[string]string{"GEARMAND_PORT": "5"}, "gearman.listen", ":6"},
+		{"-j 3", nil, "gearman.job_retries", "3"},
+		{"-j -1", nil, "gearman.job_retries", "0"},
+		{"", nil, "gearman.worker_wakeup", "0"},
+		{"-w 0", nil, "gearman.worker_wakeup", "-1"},
+		{"-w 2", nil, "gearman.worker_wakeup", "2"},
+		{"", nil, "gearman.exceptions", "false"},
+		{"--exceptions", nil, "gearman.exceptions", "true"},
+		{"--job-handle-prefix X", nil, "gearman.handle_prefix", "X"},
+		{"-t 3", nil, "event_loops", "3"},
+		{"--verbose WARNING", nil, "log.level", "warn"},
+		{"-q redis", nil, "durability", "sync"},
+		{"-q redis", map[string]string{"BROKER_DURABILITY": "relaxed"}, "durability", "relaxed"},
+		{"-q redis", map[string]string{"BROKER_DATA": "/somewhere"}, "data", "/somewhere"},
+		{"-q libsqlite3 --libsqlite3-db=/x/jobs.db", nil, "data", "/x/jobs.db.broker"},
+	} {
+		t.Run(test.args+" "+test.setting, func(t *testing.T) {
+			for name, value := range test.env {
+				t.Setenv(name, value)
+			}
+			o, err := readGearmand(strings.Fields(test.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := gearmandProcess{options: o}
+			c, err := g.config()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := setting(&c, test.setting); got != test.want {
+				t.Errorf("%s is %s, want %s", test.setting, got, test.want)
+			}
+		})
+	}
+	for _, args := range []string{"-p x", "-q nosuch", "--ssl", "--job-handle-prefix " + strings.Repeat("x", 100)} {
+		o, err := readGearmand(strings.Fields(args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (&gearmandProcess{options: o}).config(); err == nil {
+			t.Errorf("%s was accepted", args)
+		}
+	}
+}
