@@ -39,7 +39,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	i := core.JobInfo{
 		Seq: e.seq, Queue: m.queues[e.queue].name, State: e.state, Priority: e.priority, Origin: e.origin,
 		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
-		Requeued: e.has(requeued) && e.state != core.Leased, Watchers: m.watcherCount(e), ChangedAt: e.readyAt,
+		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: m.watcherCount(e), ChangedAt: e.readyAt,
 		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
 	}
 	if e.state == core.Leased {

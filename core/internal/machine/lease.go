@@ -39,9 +39,13 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 	if op.Queues == nil {
 		return m.pickAble(c, op)
 	}
-	seen := 0
-	for i, name := range op.Queues {
-		q := m.names[name]
+	seen, at, first := 0, 0, 0
+	if op.Pick == core.PickByPriority {
+		first = c.turn
+	}
+	for i := range op.Queues {
+		k := (first + i) % len(op.Queues)
+		q := m.names[op.Queues[k]]
 		if q == 0 || m.runnable(m.queues[q]) == 0 || !m.slotFor(m.queues[q], c, op) {
 			continue
 		}
@@ -49,7 +53,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 		case core.PickInOrder:
 			return q, 0
 		case core.PickAtRandom:
-			if repeated(op.Queues[:i], name) {
+			if repeated(op.Queues[:i], op.Queues[i]) {
 				continue
 			}
 			seen++
@@ -58,9 +62,12 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 			}
 		case core.PickByPriority:
 			if n == 0 || m.headPriority(q) > m.headPriority(n) {
-				n = q
+				n, at = q, k
 			}
 		}
+	}
+	if n != 0 && op.Pick == core.PickByPriority {
+		c.turn = at + 1
 	}
 	return n, 0
 }
@@ -317,6 +324,7 @@ func (m *Machine) release(h uint32) {
 	e := m.jobs.at(h)
 	m.unhold(h, e)
 	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
+	e.set(requeued)
 	m.giveBack(h, e)
 }
 
@@ -328,6 +336,7 @@ func (m *Machine) undo(seq uint64, epoch uint32) bool {
 	}
 	e := m.jobs.at(h)
 	m.unhold(h, e)
+	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
 	e.attempts--
 	m.giveBack(h, e)
 	return true
@@ -347,7 +356,7 @@ func (m *Machine) releaseOp(c *client, op *core.Release) {
 	m.reply(c, r)
 }
 
-// giveBack decides what becomes of a job whose lease ended without a word: an attempt was used.
+// giveBack decides what becomes of a job whose lease ended without a word, once it is known whether that was an attempt.
 func (m *Machine) giveBack(h uint32, e *entry) {
 	n := e.queue
 	switch {
@@ -358,7 +367,6 @@ func (m *Machine) giveBack(h uint32, e *entry) {
 	case e.maxAttempts > 0 && e.attempts >= e.maxAttempts:
 		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
 	default:
-		e.set(requeued)
 		if e.has(changed) {
 			m.touch(h, e)
 		}
@@ -378,6 +386,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 		m.offer(n)
 		return
 	}
+	e.set(requeued)
 	m.giveBack(h, e)
 }
 
