@@ -69,13 +69,22 @@ type Metrics struct {
 	TombstonesStored uint64 // removals that have not met what they remove
 }
 
-// Metrics may take as long as a look-up; call it once a second rather than for every job.
+// Metrics may take as long as a look-up; call it once a second rather than for every job. After a failure it gives what
+// was true before, if anybody had asked then: Pebble may hold for ever what it would need.
 func (s *Store) Metrics() Metrics {
 	if !s.gate.enter() {
 		return Metrics{}
 	}
 	defer s.gate.leave()
-	return snapshot(s.db.Metrics(), s.stalls.Load())
+	_ = s.fuse.run("read metrics", func() error { // without them there is nothing to tell
+		m := snapshot(s.db.Metrics(), s.stalls.Load())
+		s.metrics.Store(&m)
+		return nil
+	})
+	if m := s.metrics.Load(); m != nil {
+		return *m
+	}
+	return Metrics{}
 }
 
 func snapshot(m *pebble.Metrics, stalls uint64) Metrics {

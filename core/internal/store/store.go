@@ -43,6 +43,7 @@ type Store struct {
 
 	damaged atomic.Pointer[string] // file in which Pebble last found damage
 	stalls  atomic.Uint64
+	metrics atomic.Pointer[Metrics] // the last ones
 
 	commit committer
 
