@@ -16,6 +16,7 @@ const (
 	inSize      = 256 << 10
 	pollEvents  = 64
 	pollTimeout = 20 // ms; how late a loop may see that it shall stop
+	stallPause  = 1  // ms; the same for a session that has stalled
 )
 
 // session is what one connection speaks. Its calls come from one loop, one at a time.
@@ -33,6 +34,7 @@ type conn struct {
 	filled  int    // bytes of it in use
 	out     []byte // queued for writing
 	pending bool   // waits for the socket to take more
+	stalled bool   // the session waits for something that happens elsewhere: begin it again soon
 	now     int64  // when the loop's current pass began, in ns
 	session session
 }
@@ -88,17 +90,17 @@ func (l *loop) add(addr string, s session, greet func(rw io.ReadWriter) error) e
 func (l *loop) run(stop func() bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	now := nanotime()
 	for _, c := range l.conns {
-		c.now = now
-		c.session.begin(c)
-		if l.err = l.flush(c); l.err != nil {
-			return
-		}
+		c.stalled = true
 	}
 	events := make([]syscall.EpollEvent, pollEvents)
 	for !stop() {
-		n, err := rawEpollWait(l.epoll, events, pollTimeout)
+		timeout, err := l.resume()
+		if err != nil {
+			l.err = err
+			return
+		}
+		n, err := rawEpollWait(l.epoll, events, timeout)
 		if err != nil && !errors.Is(err, syscall.EINTR) {
 			l.err = err
 			return
@@ -112,6 +114,26 @@ func (l *loop) run(stop func() bool) {
 			}
 		}
 	}
+}
+
+// resume begins what has stalled, and answers how long the loop may sleep.
+func (l *loop) resume() (millis int, err error) {
+	millis = pollTimeout
+	for _, c := range l.conns {
+		if !c.stalled {
+			continue
+		}
+		c.stalled = false
+		c.now = nanotime()
+		c.session.begin(c)
+		if err := l.flush(c); err != nil {
+			return 0, err
+		}
+		if c.stalled {
+			millis = stallPause
+		}
+	}
+	return millis, nil
 }
 
 func (l *loop) serve(c *conn, events uint32) error {

@@ -88,10 +88,13 @@ func connect(addr string, d dialect, sessions func() session) (*loop, error) {
 
 func rate(jobs int, ns int64) float64 { return float64(jobs) / (float64(ns) / 1e9) }
 
+// steadyBacklog is deep enough that no worker ever waits for a producer.
+const steadyBacklog = 2048
+
 // background submits and works at the same time.
 func background(inFlight int) func(*running, dialect, int) (figures, error) {
 	return func(r *running, d dialect, jobs int) (figures, error) {
-		t := &tally{total: jobs}
+		t := &tally{total: jobs, backlog: steadyBacklog}
 		producers, err := connect(r.addr, d, func() session { return d.producer(t, inFlight) })
 		if err != nil {
 			return figures{}, err

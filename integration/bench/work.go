@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,8 +26,12 @@ type tally struct {
 	latency       histogram
 	lastAck       int64
 
-	done     int
+	done     atomic.Int64
 	lastDone int64
+
+	// backlog is how many unfinished jobs the producers may be ahead by; zero: any number. Without it they would be done
+	// long before the workers, and what is meant to be measured at once would be measured one after the other.
+	backlog int
 }
 
 // ack notes that a producer's request was answered for good.
@@ -39,13 +44,16 @@ func (t *tally) ack(took, now int64) {
 
 // finish notes that a worker is through with a job.
 func (t *tally) finish(now int64) {
-	if t.done++; t.done == t.total {
+	if t.done.Add(1) == int64(t.total) {
 		t.lastDone = now
 	}
 }
 
 func (t *tally) allAcked() bool { return t.acked >= t.total }
-func (t *tally) allDone() bool  { return t.done >= t.total }
+func (t *tally) allDone() bool  { return t.done.Load() >= int64(t.total) }
+
+// room says whether another job may be submitted.
+func (t *tally) room() bool { return t.backlog == 0 || t.issued-int(t.done.Load()) < t.backlog }
 
 // dialect is a protocol as the load program needs it.
 type dialect interface {
@@ -78,12 +86,16 @@ func (p *pipeline) fill(c *conn) {
 		return
 	}
 	for p.clock.n < p.inFlight && p.tally.issued < p.tally.total {
+		if c.stalled = !p.tally.room(); c.stalled {
+			return
+		}
 		c.out = p.submit(c.out, p.tally.issued)
 		p.tally.issued++
 		p.clock.start(c.now)
 	}
 }
 
+// begin is also how the loop tries again where there was no room.
 func (p *pipeline) begin(c *conn) { p.fill(c) }
 
 // answered notes one reply.
