@@ -77,11 +77,11 @@ func (s *session) appendProgress(b []byte, r *core.Reply) []byte {
 	return endPacket(appendNumber(b, uint64(r.Progress.Den)), start)
 }
 
-// appendEnd tells a waiting client how its job ended. Chunks of data went out before: the result is what came with the
+// appendEnd tells a waiting client how its job ended. Chunks of data went out before: the data is what came with the
 // completion itself.
 func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
 	if r.Outcome.Success {
-		return s.appendWork(b, workComplete, r.Seq, r.Outcome.Result)
+		return s.appendWork(b, workComplete, r.Seq, r.Data)
 	}
 	if f := r.Outcome.Failure; s.exceptions && f != nil {
 		switch {
