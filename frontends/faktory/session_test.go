@@ -17,19 +17,7 @@ func plain(b core.Broker) frontends.Frontend { return onStage(b, Options{}) }
 
 func onStage(b core.Broker, o Options) frontends.Frontend {
 	o.MaxLine = 256 << 10
-	return stageFrontend{New(b, o)}
-}
-
-// stageFrontend lets the stage see at once that a connection was aborted.
-type stageFrontend struct{ *Frontend }
-
-func (f stageFrontend) Open(c frontends.Conn) frontends.Session { return f.Frontend.Open(stageConn{c}) }
-
-type stageConn struct{ frontends.Conn }
-
-func (c stageConn) Abort() {
-	c.Conn.Abort()
-	c.Wake()
+	return New(b, o)
 }
 
 func setup(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, plain) }

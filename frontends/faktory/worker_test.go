@@ -17,7 +17,7 @@ import (
 func stageWith(t testing.TB, o Options) (*frontendtest.Stage, *Frontend) {
 	t.Helper()
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return onStage(b, o) })
-	return s, s.Front.(stageFrontend).Frontend
+	return s, s.Front.(*Frontend)
 }
 
 func TestPasswordIsAskedFor(t *testing.T) {
