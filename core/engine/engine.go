@@ -230,15 +230,16 @@ func (e *Engine) hydrateInfo(i *core.JobInfo) (err error) {
 			return err
 		}
 	}
-	if i.Fails > i.Job.PriorFails && i.Failure == nil {
-		if i.Failure, err = e.store.Failure(i.Seq); errors.Is(err, store.ErrMissing) {
-			err = nil
+	switch {
+	case i.State == core.Done && i.Outcome == nil && i.Job.Kept():
+		if i.Outcome, err = e.store.Outcome(i.Seq); err == nil {
+			i.Failure = i.Outcome.Failure
 		}
+	case i.State != core.Done && i.Failure == nil && i.Fails > i.Job.PriorFails:
+		i.Failure, err = e.store.Failure(i.Seq)
 	}
-	if i.State == core.Done && i.Outcome == nil && i.Job.Kept() {
-		if i.Outcome, err = e.store.Outcome(i.Seq); errors.Is(err, store.ErrMissing) {
-			err = nil
-		}
+	if errors.Is(err, store.ErrMissing) {
+		return nil // it changed since the decision; what is known is as good as any
 	}
 	return err
 }

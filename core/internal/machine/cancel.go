@@ -43,7 +43,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	}
 	m.accepted(c, op.Tag, e)
 	if e.state == core.Dead {
-		m.expireAt(h, e, 0)
+		m.leaveDeadSet(h, e)
 	}
 	m.detach(h, e)
 	m.unlink(h)
@@ -52,6 +52,15 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	e.set(changed)
 	m.touch(h, e)
 	m.makeReady(h, e)
+}
+
+// leaveDeadSet gives a job that goes on the time to live that it had before.
+func (m *Machine) leaveDeadSet(h uint32, e *entry) {
+	until := core.Instant(0)
+	if x := m.rare(h); x != nil {
+		until, x.ttl = x.ttl, 0
+	}
+	m.expireAt(h, e, until)
 }
 
 // bury moves an unfinished job to the dead set, or makes a dead one young again.
@@ -71,7 +80,7 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 		return
 	}
 	m.detach(h, e)
-	m.buryJob(h, e, &core.Outcome{Cause: core.Cancelled})
+	m.buryJob(h, c.protocol, &core.Outcome{Cause: core.Cancelled})
 	m.offer(n)
 }
 

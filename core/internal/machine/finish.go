@@ -177,7 +177,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure) {
 	switch {
 	case final && e.exhausted == core.ExhaustedBury && !e.has(ephemeral):
 		m.noteFailure(h, e, &f)
-		m.buryJob(h, e, &core.Outcome{Failure: &f, Result: f.Data})
+		m.buryJob(h, by, &core.Outcome{Failure: &f, Result: f.Data})
 	case final:
 		m.finishFailed(h, &core.Outcome{Failure: &f, Result: f.Data})
 	case e.backoff == core.BackoffNone || e.state == core.Blocked:
@@ -230,10 +230,14 @@ func (m *Machine) backoffAfter(count uint32) time.Duration {
 }
 
 // buryJob moves a detached job to the dead set.
-func (m *Machine) buryJob(h uint32, e *entry, outcome *core.Outcome) {
+func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
+	e := m.jobs.at(h)
 	m.unlink(h)
 	m.move(e, core.Dead)
-	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Dead++ })
+	if e.expiresAt != 0 {
+		m.extra(h).ttl = e.expiresAt
+	}
+	m.count(e.origin, by, func(t *core.Totals) { t.Dead++ })
 	m.freeUnique(h)
 	e.set(unlocked)
 	m.rebury(h, e)
@@ -248,6 +252,9 @@ func (m *Machine) rebury(h uint32, e *entry) {
 	until := core.Instant(0)
 	if e.deadHours > 0 {
 		until = m.now.Add(time.Duration(e.deadHours) * time.Hour)
+	}
+	if x := m.rare(h); x != nil && x.ttl != 0 && (until == 0 || x.ttl < until) {
+		until = x.ttl
 	}
 	m.expireAt(h, e, until)
 	e.set(changed)

@@ -52,6 +52,9 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	if e.has(hasNote) {
 		n := m.notes[h]
 		i.Progress, i.Failure, i.Outcome = n.progress, n.failure, n.outcome
+		if i.Outcome != nil {
+			i.Failure = i.Outcome.Failure // the last one; the note has the one before
+		}
 	}
 	if !brief {
 		i.Job = m.jobs.payload(h)

@@ -101,6 +101,9 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		e.clear(scheduledOrder)
 	}
 	e.attempts, e.fails, e.readyAt, e.failedAt = s.Attempts, s.Fails, s.ReadyAt, s.FailedAt
+	if s.State == core.Dead && e.expiresAt != 0 {
+		m.extra(h).ttl = e.expiresAt
+	}
 	if s.ExpiresAt != e.expiresAt {
 		m.expireAt(h, e, s.ExpiresAt)
 	}

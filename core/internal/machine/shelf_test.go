@@ -132,11 +132,13 @@ func (s *shelf) complete(r *core.Reply) error {
 		if r.Info.Job == nil && rec != nil {
 			r.Info.Job = rec.Job
 		}
-		if r.Info.Failure == nil {
+		switch {
+		case r.Info.State == core.Done && r.Info.Outcome == nil:
+			if r.Info.Outcome = s.outcomes[r.Seq]; r.Info.Outcome != nil {
+				r.Info.Failure = r.Info.Outcome.Failure
+			}
+		case r.Info.State != core.Done && r.Info.Failure == nil:
 			r.Info.Failure = s.failures[r.Seq]
-		}
-		if r.Info.Outcome == nil {
-			r.Info.Outcome = s.outcomes[r.Seq]
 		}
 	case core.Ended:
 		if r.Outcome == nil {

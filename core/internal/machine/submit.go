@@ -14,6 +14,7 @@ type extra struct {
 	uniqueStart bool
 	retainUntil core.Instant // differs from expiresAt
 	retainFor   time.Duration
+	ttl         core.Instant // of a dead job: when it is gone in any state; else expiresAt says so
 	parent      uint64
 	waiting     []uint64 // jobs this one waits for
 	successors  []uint64 // jobs that wait for this one to be closed as done
