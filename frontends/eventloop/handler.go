@@ -34,7 +34,10 @@ func (h *handler) OnTraffic(gc gnet.Conn) gnet.Action {
 	if err != nil {
 		return gnet.Close
 	}
+	l := c.loop
+	l.enter()
 	c.received(p)
+	l.exit()
 	return action(c)
 }
 

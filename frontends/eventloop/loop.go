@@ -15,9 +15,10 @@ type loop struct {
 	// schedule asks the carrier for one call of run, soon.
 	schedule func()
 
-	mu     sync.Mutex // guards marked and calls
+	mu     sync.Mutex // guards marked, calls and busy
 	marked []*conn
 	calls  []func()
+	busy   bool // the loop is at work and will look at the lists itself: no need to schedule a run
 
 	spareMarked []*conn // the other halves of the two lists, swapped on each run
 	spareCalls  []func()
@@ -38,7 +39,7 @@ func newLoop() *loop {
 // mark puts c on the list for the next run. Any goroutine.
 func (l *loop) mark(c *conn) {
 	l.mu.Lock()
-	first := len(l.marked)+len(l.calls) == 0
+	first := len(l.marked)+len(l.calls) == 0 && !l.busy
 	l.marked = append(l.marked, c)
 	l.mu.Unlock()
 	if first {
@@ -46,10 +47,29 @@ func (l *loop) mark(c *conn) {
 	}
 }
 
+// enter says that the loop is at work on what one socket sent.
+func (l *loop) enter() {
+	l.mu.Lock()
+	l.busy = true
+	l.mu.Unlock()
+}
+
+// exit follows enter: what was marked meanwhile, most of it by that very work (a job for a waiting worker, an outcome
+// for a waiting client), is served now, which spares the system calls of waking the loop.
+func (l *loop) exit() {
+	l.mu.Lock()
+	l.busy = false
+	waiting := len(l.marked)+len(l.calls) > 0
+	l.mu.Unlock()
+	if waiting {
+		l.run()
+	}
+}
+
 // call runs f on the loop, soon. Any goroutine.
 func (l *loop) call(f func()) {
 	l.mu.Lock()
-	first := len(l.marked)+len(l.calls) == 0
+	first := len(l.marked)+len(l.calls) == 0 && !l.busy
 	l.calls = append(l.calls, f)
 	l.mu.Unlock()
 	if first {
