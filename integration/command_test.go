@@ -15,10 +15,10 @@ import (
 )
 
 // brokerCommand runs the broker's program to its end.
-func brokerCommand(t *testing.T, env []string, args ...string) harness.Result {
+func brokerCommand(t *testing.T, args ...string) harness.Result {
 	t.Helper()
 	harness.OursOnly(t)
-	return harness.Exec(t, harness.Command{Argv: append([]string{harness.Binary(t)}, args...), Env: env})
+	return harness.Exec(t, harness.Command{Argv: append([]string{harness.Binary(t)}, args...)})
 }
 
 func TestTakenPortIsNamed(t *testing.T) {
@@ -28,7 +28,7 @@ func TestTakenPortIsNamed(t *testing.T) {
 		addr := map[string]string{"workq": b.Workq, "gearman": b.Gearman, "faktory": b.Faktory, "http": b.HTTP}[protocol]
 		taken, err := net.Listen("tcp", addr)
 		check(t, err)
-		r := brokerCommand(t, nil, b.Argv()[1:]...)
+		r := brokerCommand(t, b.Argv()[1:]...)
 		check(t, taken.Close())
 		equal(t, protocol+": exit code", r.Code, 1)
 		out := r.Stdout + r.Stderr
@@ -44,7 +44,7 @@ func TestBadSettingsAreListedAllAtOnce(t *testing.T) {
 	config := filepath.Join(dir, "bad.toml")
 	check(t, os.WriteFile(config, []byte("durability = \"sometimes\"\nno_such_setting = 1\n[gearman]\nlisten = \"nonsense\"\n"), 0o600))
 	for _, args := range [][]string{{"check-config", "--config", config}, {"serve", "--config", config, "--data", dir}} {
-		r := brokerCommand(t, nil, args...)
+		r := brokerCommand(t, args...)
 		equal(t, args[0]+": exit code", r.Code, 1)
 		for _, word := range []string{"durability", "no_such_setting", "gearman"} {
 			if !strings.Contains(r.Stdout+r.Stderr, word) {
@@ -52,7 +52,7 @@ func TestBadSettingsAreListedAllAtOnce(t *testing.T) {
 			}
 		}
 	}
-	r := brokerCommand(t, nil, "serve", "--data", dir, "--durability", "sometimes", "--workq", "nonsense", "--faktory", "127.0.0.1:99999")
+	r := brokerCommand(t, "serve", "--data", dir, "--durability", "sometimes", "--workq", "nonsense", "--faktory", "127.0.0.1:99999")
 	equal(t, "flags: exit code", r.Code, 1)
 	for _, word := range []string{"durability", "workq", "faktory"} {
 		if !strings.Contains(r.Stdout+r.Stderr, word) {
@@ -63,10 +63,10 @@ func TestBadSettingsAreListedAllAtOnce(t *testing.T) {
 
 func TestVersionAndUnknownCommand(t *testing.T) {
 	t.Parallel()
-	r := brokerCommand(t, nil, "version")
+	r := brokerCommand(t, "version")
 	equal(t, "exit code", r.Code, 0)
 	equal(t, "something is printed", strings.TrimSpace(r.Stdout) != "", true)
-	r = brokerCommand(t, nil, "no-such-command")
+	r = brokerCommand(t, "no-such-command")
 	equal(t, "exit code is not 0", r.Code != 0, true)
 }
 

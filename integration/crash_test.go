@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	faktory "github.com/contribsys/faktory/client"
+
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
 	"broker/integration/workqclient"
-
-	faktory "github.com/contribsys/faktory/client"
 )
 
 // drainInOrder leases and completes everything that is ready in a queue and answers the bodies.

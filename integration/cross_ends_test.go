@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	faktory "github.com/contribsys/faktory/client"
+
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
 	"broker/integration/workqclient"
-
-	faktory "github.com/contribsys/faktory/client"
 )
 
 // doors are connections of every protocol to one broker.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	faktory "github.com/contribsys/faktory/client"
+
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
-
-	faktory "github.com/contribsys/faktory/client"
 )
 
 func TestCommandLineClientIsAnsweredByANodeWorker(t *testing.T) {

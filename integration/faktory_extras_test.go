@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	faktory "github.com/contribsys/faktory/client"
+
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
-
-	faktory "github.com/contribsys/faktory/client"
 )
 
 // fetchSoon fetches until there is a job: retries and callbacks may take a moment.

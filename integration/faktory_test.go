@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"broker/integration/harness"
-
 	faktory "github.com/contribsys/faktory/client"
+
+	"broker/integration/harness"
 )
 
 func fktJob(queue string, args ...any) *faktory.Job {

@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"broker/integration/harness"
-
 	faktory "github.com/contribsys/faktory/client"
+
+	"broker/integration/harness"
 )
 
 func TestGoWorkerRunsWhatTheGoClientPushes(t *testing.T) {

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
+	faktory "github.com/contribsys/faktory/client"
+	"github.com/google/uuid"
+
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
 	"broker/integration/server"
 	"broker/integration/workqclient"
-
-	faktory "github.com/contribsys/faktory/client"
-	"github.com/google/uuid"
 )
 
 // start starts a broker with the default configuration.

@@ -160,6 +160,24 @@ func TestWorkqLeaseOrderIsPriorityThenArrival(t *testing.T) {
 	equal(t, "order", order, []string{"high", "above", "normal 1", "normal 2", "low", "lowest"})
 }
 
+func TestWorkqQueuesAreListedByNameInPages(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	c := dialWorkq(t, b)
+	for _, name := range []string{"b.2", "B", "a", "b-1", "_"} {
+		check(t, c.Add(wqJob(name, "x")))
+	}
+	var names []string
+	for offset := 0; offset < 6; offset += 2 {
+		page, err := c.InspectQueues(offset, 2)
+		check(t, err)
+		for _, o := range page {
+			names = append(names, o.Name+" "+o.Value("ready-len"))
+		}
+	}
+	equal(t, "names in byte order", names, []string{"B 1", "_ 1", "a 1", "b-1 1", "b.2 1"})
+}
+
 func TestWorkqScheduledJobWaitsForItsTime(t *testing.T) {
 	t.Parallel()
 	b := start(t)

@@ -167,12 +167,6 @@ func (b *Broker) FaktoryURL() string {
 	return fmt.Sprintf("tcp://:%s@%s", b.Password, b.Faktory)
 }
 
-// GearmanPort is the port alone, for programs that take host and port apart.
-func (b *Broker) GearmanPort() string {
-	_, port := server.Split(b.Gearman)
-	return port
-}
-
 // Eventually waits until check answers an empty string; what it answered last is why the test failed.
 func Eventually(t testing.TB, check func() string) {
 	t.Helper()

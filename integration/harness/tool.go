@@ -168,16 +168,3 @@ func (c *Child) Await(kind string, n int) []Event {
 	})
 	return ParseEvents(c.t, strings.Join(lines, "\n"))
 }
-
-// Count is the number of events of a kind so far.
-func (c *Child) Count(kind string) int {
-	c.t.Helper()
-	lines, _ := c.Lines.Snapshot()
-	n := 0
-	for _, e := range ParseEvents(c.t, strings.Join(lines, "\n")) {
-		if e.Event == kind {
-			n++
-		}
-	}
-	return n
-}

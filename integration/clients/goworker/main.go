@@ -25,11 +25,10 @@ type event struct {
 }
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
-		log.Fatal(err)
-	}
+	log.Fatal(run(os.Args[1:]))
 }
 
+// run comes back only if it could not start: the library ends the process itself.
 func run(pairs []string) error {
 	log.SetOutput(os.Stderr)
 	manager := worker.NewManager()
