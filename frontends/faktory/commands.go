@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"broker/core"
@@ -142,73 +141,18 @@ func subject(job *core.Job, err error) string {
 	return job.ID
 }
 
-// pushBulk: PUSHB [{job},…]. Each job is taken or refused on its own; the refused ones are named in the reply.
-func (s *session) pushBulk(b *scratch, arg []byte) {
-	refused := make(map[string]string)
-	var jobs []*core.Job
-	var commit core.Commit
-	now := s.f.b.Now()
-	send := func() {
-		commit = max(commit, s.submitAll(b, jobs, refused))
-		clear(jobs)
-		jobs = jobs[:0]
-	}
-	err := parseWorkUnits(arg, func(u *workUnit) {
-		sub, err := s.f.submission(u, &s.names, now)
-		if err == nil && (sub.after != nil || sub.parent != "") {
-			send()
-			err = s.link(&sub)
-		}
-		if err != nil {
-			refused[string(u.jid)] = err.Error()
-			return
-		}
-		if jobs = append(jobs, sub.job); len(jobs) == maxOps {
-			send()
-		}
-	})
-	if err != nil {
-		s.refuse(err.Error())
-		return
-	}
-	send()
-	text, _ := json.Marshal(refused) // strings always have a JSON form
-	s.bulk(text, commit)
-}
-
-// submitAll submits jobs in one call and notes those that were refused.
-func (s *session) submitAll(b *scratch, jobs []*core.Job, refused map[string]string) (commit core.Commit) {
-	if len(jobs) == 0 {
-		return 0
-	}
-	first := s.tag + 1
-	for _, job := range jobs {
-		b.submits = append(b.submits, core.Submit{Tag: s.nextTag(), Job: job})
-	}
-	for i := range b.submits {
-		b.ops = append(b.ops, &b.submits[i])
-	}
-	replies := s.f.b.Do(s.client, b.ops, nil)
-	for i := range replies {
-		job := jobs[replies[i].Tag-first]
-		c, err := s.pushed(job, &replies[i])
-		commit = max(commit, c)
-		if err != nil {
-			refused[job.ID] = strings.TrimPrefix(errorText(err, subject(job, err)), "ERR ")
-		}
-	}
-	clear(b.submits)
-	clear(b.ops)
-	b.submits, b.ops = b.submits[:0], b.ops[:0]
-	return commit
-}
-
 // fetchJob: FETCH q1 q2…. A worker that is on its way out waits like any other and gets nothing.
 func (s *session) fetchJob(b *scratch, arg []byte) {
 	if s.queues == nil || string(arg) != s.queuesText {
+		names, ok := words(arg)
+		if !ok {
+			s.flush(b)
+			s.refuse(tooManyNames)
+			return
+		}
 		s.queuesText = string(arg)
 		s.queues = []string{}
-		for _, name := range words(arg) {
+		for _, name := range names {
 			s.queues = append(s.queues, s.f.o.Namespace+name)
 		}
 	}

@@ -229,6 +229,46 @@ func TestLongCommandsWorkInPages(t *testing.T) {
 	}
 }
 
+// An order whose client does not wait for the end is carried out all the same.
+func TestLongCommandOutlivesItsConnection(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	p, conn := dial(s, "producer", ""), &brokenConn{}
+	const jobs = 2500
+	var b strings.Builder
+	for i := range jobs {
+		fmt.Fprintf(&b, `,{"jid":"page-%06d","jobtype":"T","args":[],"at":"2031-01-01T00:00:00Z"}`, i)
+	}
+	session := s.Front.Open(conn)
+	session.Feed([]byte("HELLO {}\r\n"))
+	line := []byte("PUSHB [" + b.String()[1:] + "]\r\n")
+	session.Feed(line)
+	clear(line)
+	session.Closed() // after the first page
+	s.Advance(time.Second)
+	count := func() any {
+		p.Send("INFO\r\n")
+		return at(object(t, p), "faktory", "sets", "scheduled")
+	}
+	if got := count(); got != number(jobs) {
+		t.Fatalf("%v jobs were pushed, want %d", got, jobs)
+	}
+	for _, command := range []string{
+		`MUTATE {"cmd":"discard","target":"scheduled","filter":{"regexp":"*page-0010*"}}`,
+		`MUTATE {"cmd":"clear","target":"scheduled"}`,
+	} {
+		session = s.Front.Open(conn)
+		session.Feed([]byte("HELLO {}\r\n" + command + "\r\n"))
+		session.Closed()
+	}
+	for range 5 {
+		s.Advance(time.Second)
+	}
+	if got := count(); got != number(0) {
+		t.Errorf("%v jobs are left", got)
+	}
+}
+
 func TestManyJobsByNameAreMutatedInPages(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

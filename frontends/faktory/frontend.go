@@ -65,6 +65,7 @@ type Frontend struct {
 	stopping    atomic.Bool
 
 	workers registry
+	orphans orphanage
 
 	// observer asks the broker on behalf of no connection; used under its mutex.
 	observer struct {
@@ -118,7 +119,10 @@ func (f *Frontend) Overflow() []byte {
 }
 
 // Tick implements frontends.Frontend.
-func (f *Frontend) Tick(now core.Instant) { f.workers.reap(now) }
+func (f *Frontend) Tick(now core.Instant) {
+	f.workers.reap(now)
+	f.raiseOrphans()
+}
 
 // Shutdown makes every connection's next request the last: it is refused and the connection closed.
 func (f *Frontend) Shutdown() { f.stopping.Store(true) }

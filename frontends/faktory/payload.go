@@ -56,34 +56,56 @@ func parseWorkUnit(arg []byte, u *workUnit) error {
 	return nil
 }
 
-// parseWorkUnits reads the argument of PUSHB and calls each for every job in it, after all of them have been found to be
-// well-formed: nothing happens if one is not.
-func parseWorkUnits(arg []byte, each func(*workUnit)) error {
+// workUnits reads the argument of PUSHB job by job, once check has found all of it well-formed.
+type workUnits struct {
+	s    scanner
+	over bool
+}
+
+// newWorkUnits checks the whole argument: nothing happens if any part of it is no job. The error is for the client.
+func newWorkUnits(arg []byte, u *workUnit) (workUnits, error) {
 	if !utf8.Valid(arg) {
-		return errUTF8
+		return workUnits{}, errUTF8
 	}
-	s := scanner{data: arg}
-	if s.space() == 'n' && s.word("null") && s.atEnd() {
-		return nil
+	r := workUnits{s: scanner{data: arg}}
+	if r.s.space() == 'n' && r.s.word("null") && r.s.atEnd() {
+		return workUnits{over: true}, nil
 	}
-	var u workUnit
-	for _, visit := range []func(*workUnit){func(*workUnit) {}, each} {
-		s.pos = 0
-		ok := s.elements(0, func(raw []byte) bool {
-			e := scanner{data: raw}
-			if raw[0] == 'n' {
-				u.reset()
-			} else if !u.scan(&e, 1) {
-				return false
-			}
-			visit(&u)
-			return true
-		})
-		if !ok || !s.atEnd() {
-			return explain(arg, &[]referenceJob{})
-		}
+	r.s.pos = 0
+	ok := r.s.elements(0, func(raw []byte) bool {
+		e := scanner{data: raw}
+		return raw[0] == 'n' || u.scan(&e, 1)
+	})
+	if !ok || !r.s.atEnd() {
+		return workUnits{}, explain(arg, &[]referenceJob{})
 	}
-	return nil
+	r.s.pos = 0
+	r.s.take('[')
+	r.over = r.s.take(']')
+	return r, nil
+}
+
+// next reads one job; false: there are no more. Null is a job without members.
+func (r *workUnits) next(u *workUnit) bool {
+	if r.over {
+		return false
+	}
+	if raw := r.s.value(1); raw[0] == 'n' {
+		u.reset()
+	} else {
+		e := scanner{data: raw}
+		u.scan(&e, 1)
+	}
+	r.over = r.s.take(']')
+	if !r.over {
+		r.s.take(',')
+	}
+	return true
+}
+
+// keep copies what has not been read, whose bytes are about to die.
+func (r *workUnits) keep() {
+	r.s = scanner{data: append([]byte(nil), r.s.data[r.s.pos:]...)}
 }
 
 // reset empties u and keeps its memory.

@@ -378,13 +378,29 @@ func TestFailureIsToldAsTheReferenceDoes(t *testing.T) {
 
 func TestPushBulkReadsAllOrNothing(t *testing.T) {
 	t.Parallel()
-	var got []string
-	each := func(u *workUnit) { got = append(got, string(u.jid)) }
-	if err := parseWorkUnits([]byte(` [{"jid":"a"}, null ,{"jid":"b","x":1},{}] `), each); err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"a", "", "b", ""}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	for text, want := range map[string][]string{
+		` [{"jid":"a"}, null ,{"jid":"b","x":1},{}] `: {"a", "", "b", ""},
+		`[]`: nil, `null`: nil, ` [ ] `: nil,
+	} {
+		for _, keep := range []bool{false, true} {
+			var u workUnit
+			var got []string
+			line := []byte(text)
+			r, err := newWorkUnits(line, &u)
+			if err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			if keep {
+				r.keep()
+				clear(line)
+			}
+			for r.next(&u) {
+				got = append(got, string(u.jid))
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: got %q, want %q", text, got, want)
+			}
+		}
 	}
 	for text, want := range map[string]string{
 		`[{"jid":"a"},{"jid":1}]`: `invalid JSON: json: cannot unmarshal number into Go struct field Job.jid of type string`,
@@ -392,16 +408,10 @@ func TestPushBulkReadsAllOrNothing(t *testing.T) {
 		`[{"jid":"a"}] x`:         `invalid JSON: invalid character 'x' after top-level value`,
 		`[1]`:                     `invalid JSON: json: cannot unmarshal number into Go value of type client.Job`,
 		`{}`:                      `invalid JSON: json: cannot unmarshal object into Go value of type []client.Job`,
+		"[\"\xff\"]":              `invalid JSON: invalid UTF-8`,
 	} {
-		got = nil
-		if err := parseWorkUnits([]byte(text), each); err == nil || err.Error() != want || got != nil {
-			t.Errorf("%s: %v after %q", text, err, got)
-		}
-	}
-	got = nil
-	for _, text := range []string{`[]`, `null`, ` [ ] `} {
-		if err := parseWorkUnits([]byte(text), each); err != nil || got != nil {
-			t.Errorf("%s: %v, %q", text, err, got)
+		if _, err := newWorkUnits([]byte(text), &workUnit{}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
@@ -432,11 +442,11 @@ func TestReportsAreReadStrictly(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("é", 600)
-	lines := strings.TrimSuffix(strings.Repeat(`"l",`, 60), ",")
+	lines := `"` + strings.Repeat("l", 20_000) + `"` + strings.Repeat(`,"l"`, 60)
 	jid, failure, err := parseFail([]byte(
 		`{"jid":"j","errtype":"  E` + long + ` ","message":"` + long + `","backtrace":[` + lines + `]}`))
 	if err != nil || jid != "j" || len(failure.Backtrace) != 50 || len(failure.Type) > 100 || len(failure.Message) != 1000 ||
-		!strings.HasPrefix(failure.Type, "Eé") {
+		!strings.HasPrefix(failure.Type, "Eé") || len(failure.Backtrace[0]) != maxTraceLine {
 		t.Errorf("%q %+v %v", jid, failure, err)
 	}
 	if _, failure, err = parseFail([]byte(`{"jid":"j","errtype":" ","backtrace":null}`)); err != nil ||

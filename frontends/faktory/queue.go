@@ -15,7 +15,11 @@ const wildcard = "*"
 func (s *session) queue(b *scratch, arg []byte) {
 	sub, rest, found := bytes.Cut(arg, []byte{' '})
 	verb := strings.ToUpper(string(sub))
-	names := words(rest)
+	names, ok := words(rest)
+	if !ok {
+		s.refuse(tooManyNames)
+		return
+	}
 	switch verb {
 	case "LATENCY":
 		s.latency(names)

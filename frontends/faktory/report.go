@@ -15,6 +15,7 @@ const (
 	maxErrType   = 100
 	maxMessage   = 1000
 	maxBacktrace = 50
+	maxTraceLine = 8 << 10
 )
 
 // parseAck reads the argument of ACK. Like the reference it takes strings only, but for result, which is ours: a string
@@ -60,13 +61,14 @@ func parseFail(arg []byte) (jid string, failure *core.Failure, err error) {
 	if fail.JID == "" {
 		return "", nil, errors.New("missing JID")
 	}
-	if len(fail.Backtrace) > maxBacktrace {
-		fail.Backtrace = append([]string(nil), fail.Backtrace[:maxBacktrace]...)
+	trace := make([]string, min(len(fail.Backtrace), maxBacktrace))
+	for i := range trace {
+		trace[i] = strings.Clone(cut(fail.Backtrace[i], maxTraceLine))
 	}
 	return fail.JID, &core.Failure{
 		Type:      textOrUnknown(fail.ErrType, maxErrType),
 		Message:   textOrUnknown(fail.Message, maxMessage),
-		Backtrace: fail.Backtrace,
+		Backtrace: trace,
 	}, nil
 }
 

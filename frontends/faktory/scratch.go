@@ -95,6 +95,11 @@ func (s *session) flush(b *scratch) {
 	}
 	b.replies = s.f.b.Do(s.client, b.ops, b.replies[:0])
 	s.settle(b)
+	b.clear()
+}
+
+// clear forgets the operations, which have been decided.
+func (b *scratch) clear() {
 	clear(b.ops)
 	clear(b.slots)
 	clear(b.submits)

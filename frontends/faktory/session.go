@@ -63,12 +63,6 @@ type delivery struct {
 	end   uint64 // where its reply ends, in bytes written
 }
 
-// task is a command that takes many steps: between them other connections have their turn. Step reports that the
-// command is over and answered.
-type task interface {
-	step(*session) (over bool)
-}
-
 // Feed implements frontends.Session.
 func (s *session) Feed(in []byte) int {
 	used := 0
@@ -185,6 +179,9 @@ func (s *session) Closed() {
 	if s.client == 0 {
 		return
 	}
+	if s.running != nil {
+		s.f.adopt(s.running)
+	}
 	left := s.written - uint64(s.conn.Out().Len())
 	for _, d := range s.delivered {
 		if d.end > left {
@@ -292,21 +289,6 @@ func (s *session) ask(op core.Op) core.Reply {
 		}
 	}
 	return answer
-}
-
-// start begins a long command.
-func (s *session) start(t task) {
-	s.running = t
-	s.proceed()
-}
-
-// proceed does one step of it.
-func (s *session) proceed() {
-	if s.running.step(s) {
-		s.running = nil
-		return
-	}
-	s.conn.Wake()
 }
 
 // The writers of replies. Each gives the outbox the commit that the reply rests on.

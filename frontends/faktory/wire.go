@@ -3,6 +3,7 @@ package faktory
 import (
 	"bytes"
 	"errors"
+	"fmt"
 )
 
 // What lineReader.next may say instead of giving a line.
@@ -63,15 +64,24 @@ func splitVerb(line []byte) (verb, arg []byte, bare bool) {
 	return verb, arg, !found
 }
 
-// words cuts an argument at its spaces; runs of spaces count as one.
-func words(arg []byte) []string {
-	var out []string
+// maxNames is how many names one request may hold.
+const maxNames = 1000
+
+// tooManyNames is what is said of more.
+var tooManyNames = fmt.Sprintf("more than %d names", maxNames)
+
+// words cuts an argument at its spaces; runs of spaces count as one. ok is false if there are more than maxNames.
+func words(arg []byte) (out []string, ok bool) {
 	for len(arg) > 0 {
 		var w []byte
 		w, arg, _ = bytes.Cut(arg, []byte{' '})
-		if len(w) > 0 {
-			out = append(out, string(w))
+		if len(w) == 0 {
+			continue
 		}
+		if len(out) == maxNames {
+			return nil, false
+		}
+		out = append(out, string(w))
 	}
-	return out
+	return out, true
 }

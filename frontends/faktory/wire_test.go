@@ -1,6 +1,7 @@
 package faktory
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -89,8 +90,14 @@ func TestVerbEndsAtTheFirstSpace(t *testing.T) {
 			t.Errorf("%q: %q %q %v", c.line, verb, arg, bare)
 		}
 	}
-	if got := fmt.Sprintf("%q", words([]byte("  a b   c "))); got != `["a" "b" "c"]` {
-		t.Errorf("words: %s", got)
+	if got, ok := words([]byte("  a b   c ")); !ok || fmt.Sprintf("%q", got) != `["a" "b" "c"]` {
+		t.Errorf("words: %q", got)
+	}
+	if got, ok := words(bytes.Repeat([]byte("q "), maxNames)); !ok || len(got) != maxNames {
+		t.Errorf("%d words", len(got))
+	}
+	if _, ok := words(bytes.Repeat([]byte("q "), maxNames+1)); ok {
+		t.Error("too many words are taken")
 	}
 }
 
