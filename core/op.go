@@ -41,7 +41,8 @@ type Watch uint8
 
 // WatchStream: progress, data, warnings and the outcome as they come (Gearman foreground). WatchOutcome: the outcome
 // only, until a deadline (Workq result). WatchRun: the outcome of an ephemeral job that is withdrawn at the deadline,
-// or, if it is leased then, when that lease runs out (Workq run).
+// or, if it is leased then, when that lease runs out (Workq run). An ephemeral job runs for those who watch it by
+// WatchStream or WatchRun, and is withdrawn with the last of them; others who wait for its outcome are told.
 const (
 	WatchNone Watch = iota
 	WatchStream
@@ -61,8 +62,9 @@ const (
 )
 
 // Submit admits a job. Reply: Submitted with Seq, and Existing if it coalesced; else Failed with ErrDuplicate (Seq is
-// the job that is there), ErrNotUnique, ErrFull, ErrNoGroup, ErrInvalid, ErrDiskFull. Later, for a watcher: Progressed,
-// DataSent, Warned, Ended, and TimedOut for WatchRun.
+// the job that is there), ErrNotUnique, ErrFull, ErrNoGroup, ErrInvalid (names that are too long, a link to a number never
+// given out, an ephemeral job in a batch or without WatchStream or WatchRun), ErrDiskFull. Later, for a watcher:
+// Progressed, DataSent, Warned, Ended, and TimedOut for WatchRun.
 type Submit struct {
 	Tag   uint64
 	Job   *Job

@@ -109,10 +109,14 @@ func (c *checker) held(h uint32, e *entry, q *recount) {
 
 // watched walks the watchers of a job.
 func (c *checker) watched(h uint32, e *entry) {
-	prev := uint32(0)
+	prev, seen, owning := uint32(0), uint32(0), uint32(0)
 	for n := e.watchers; n != 0; n = c.m.watchers.at(n).nextJob {
 		w := c.m.watchers.at(n)
 		c.watchers++
+		seen++
+		if w.owns() {
+			owning++
+		}
 		c.timer(w.deadline != 0)
 		if w.job != h || w.prevJob != prev {
 			c.fail("job %d: watcher %d is out of its list", e.seq, n)
@@ -120,7 +124,10 @@ func (c *checker) watched(h uint32, e *entry) {
 		}
 		prev = n
 	}
-	if e.has(ephemeral) && e.watchers == 0 && e.state != core.Leased && e.state != core.Done {
+	if count, owners := c.m.watcherCount(e); count != seen || owners != owning {
+		c.fail("job %d counts %d watchers, %d of them owners; has %d, %d", e.seq, count, owners, seen, owning)
+	}
+	if c.m.abandoned(e) && e.state != core.Leased && e.state != core.Done {
 		c.fail("job %d waits for a worker though nobody waits for it", e.seq)
 	}
 	if e.watchers != 0 && !e.state.Unfinished() && e.state != core.Dead {

@@ -36,10 +36,11 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 // jobInfo is what the machine knows of a job; what only the store has is added outside.
 func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	e := m.jobs.at(h)
+	watchers, _ := m.watcherCount(e)
 	i := core.JobInfo{
 		Seq: e.seq, Queue: m.queues[e.queue].name, State: e.state, Priority: e.priority, Origin: e.origin,
 		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
-		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: m.watcherCount(e), ChangedAt: e.readyAt,
+		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: e.readyAt,
 		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
 	}
 	if e.state == core.Leased {

@@ -359,10 +359,9 @@ func (m *Machine) releaseOp(c *client, op *core.Release) {
 // giveBack decides what becomes of a job whose lease ended without a word, once it is known whether that was an attempt.
 func (m *Machine) giveBack(h uint32, e *entry) {
 	n := e.queue
+	m.timeOutRuns(e)
 	switch {
-	case e.has(withdrawAtEnd):
-		m.timeOutRun(h)
-	case e.has(ephemeral) && e.watchers == 0:
+	case m.abandoned(e):
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	case e.maxAttempts > 0 && e.attempts >= e.maxAttempts:
 		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
@@ -380,6 +379,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 	e := m.jobs.at(h)
 	from := e.holderFrom
 	m.unhold(h, e)
+	m.timeOutRuns(e)
 	if e.leaseEnd == core.LeaseEndFail && !e.has(ephemeral) {
 		n := e.queue
 		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage})
@@ -390,18 +390,20 @@ func (m *Machine) leaseRanOut(h uint32) {
 	m.giveBack(h, e)
 }
 
-// timeOutRun withdraws a job whose submitter has waited to the end of the last attempt.
-func (m *Machine) timeOutRun(h uint32) {
-	e := m.jobs.at(h)
+// timeOutRuns tells those who have waited to the end of the last attempt beyond their deadline.
+func (m *Machine) timeOutRuns(e *entry) {
+	if !e.has(runOver) {
+		return
+	}
+	e.clear(runOver)
 	m.eachWatcher(e, func(n uint32, w *watcher) {
-		if w.kind != core.WatchRun {
+		if !w.over {
 			return
 		}
 		c, r := m.clients[w.client], core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.seq}
 		m.unwatch(n, false)
 		m.reply(c, r)
 	})
-	m.end(h, &core.Outcome{Cause: core.Cancelled})
 }
 
 // unlock lets another job have this one's unique key, early.

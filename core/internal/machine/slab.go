@@ -61,7 +61,7 @@ const (
 	idIsUUIDv4                       // it needs no alias
 	hasExtra                         // there is an entry in extras
 	hasNote                          // there is an entry in notes
-	withdrawAtEnd                    // WatchRun passed its deadline while leased
+	runOver                          // a WatchRun has passed its deadline while leased
 	cold                             // its payload is not in memory
 	failureStored                    // the store has its failure
 	outcomeStored                    // the store has its outcome

@@ -70,7 +70,7 @@ func (m *Machine) note(h uint32) *note {
 // submit admits a job, or says why not.
 func (m *Machine) submit(c *client, op *core.Submit) {
 	j := op.Job
-	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter {
+	if !m.valid(op) {
 		m.failed(c, op.Tag, core.ErrInvalid)
 		return
 	}
@@ -105,6 +105,24 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	m.place(h, e)
 }
 
+// valid reports whether a submission makes sense at all. What is not stored needs somebody to run for and cannot be
+// counted in a batch, which is; nothing can be linked to a job that was never there.
+func (m *Machine) valid(op *core.Submit) bool {
+	j := op.Job
+	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter {
+		return false
+	}
+	if j.Ephemeral && (op.Watch == core.WatchNone || op.Watch == core.WatchOutcome || j.Group != 0) {
+		return false
+	}
+	for _, seq := range j.After {
+		if seq >= m.nextSeq {
+			return false
+		}
+	}
+	return j.Parent < m.nextSeq
+}
+
 // refusal is why a job may not be admitted, and the job that stands in its way.
 func (m *Machine) refusal(j *core.Job) (uint32, error) {
 	if m.refuse != nil && !j.Ephemeral {
@@ -117,11 +135,8 @@ func (m *Machine) refusal(j *core.Job) (uint32, error) {
 	}
 	n := m.names[j.Queue]
 	if j.Unique == core.UniqueRefuse && n != 0 {
-		if h := m.findUnique(n, j.UniqueKey); h != 0 {
-			if x := m.rare(h); x == nil || x.uniqueUntil == 0 || x.uniqueUntil > m.now {
-				return h, core.ErrNotUnique
-			}
-			m.unlock(h)
+		if h := m.holder(n, j.UniqueKey); h != 0 {
+			return h, core.ErrNotUnique
 		}
 	}
 	if n != 0 {
@@ -155,7 +170,7 @@ func (m *Machine) coalesce(c *client, op *core.Submit) bool {
 	if n == 0 {
 		return false
 	}
-	h := m.findUnique(n, j.UniqueKey)
+	h := m.holder(n, j.UniqueKey)
 	if h == 0 {
 		return false
 	}
@@ -175,6 +190,19 @@ func (m *Machine) coalesce(c *client, op *core.Submit) bool {
 		m.watch(c, h, op.Watch, op.Tag, op.Until)
 	}
 	return true
+}
+
+// holder is the job that holds a key in a queue, zero if there is none; a key whose time is over is taken back.
+func (m *Machine) holder(n uint32, key string) uint32 {
+	h := m.findUnique(n, key)
+	if h == 0 {
+		return 0
+	}
+	if x := m.rare(h); x != nil && x.uniqueUntil != 0 && x.uniqueUntil <= m.now {
+		m.unlock(h)
+		return 0
+	}
+	return h
 }
 
 // keep makes an ephemeral job one that is stored: somebody was promised that it runs, whoever goes away.

@@ -13,7 +13,12 @@ type watcher struct {
 	nextOwn, prevOwn uint32
 	deadline         timer.ID
 	kind             core.Watch
+	over             bool   // WatchRun: its deadline passed while the job was leased
+	count, owners    uint32 // in the first of a job's list: watchers of the list, and those the job runs for
 }
+
+// owns reports whether an ephemeral job runs for this watcher. Others who wait for its outcome keep it from nothing.
+func (w *watcher) owns() bool { return w.kind != core.WatchOutcome }
 
 // watcherSlab gives out numbers, from 1, and takes them back.
 type watcherSlab struct {
@@ -40,6 +45,11 @@ func (m *Machine) watch(c *client, h uint32, kind core.Watch, tag uint64, until 
 	e := m.jobs.at(h)
 	w.tag, w.client, w.job, w.kind = tag, c.slot, h, kind
 	w.nextJob, w.nextOwn = e.watchers, c.watches
+	w.count, w.owners = m.watcherCount(e)
+	w.count++
+	if w.owns() {
+		w.owners++
+	}
 	if e.watchers != 0 {
 		m.watchers.at(e.watchers).prevJob = n
 	}
@@ -52,12 +62,17 @@ func (m *Machine) watch(c *client, h uint32, kind core.Watch, tag uint64, until 
 	}
 }
 
-// unwatch detaches a watcher. If its client has left and it was the last of an ephemeral job that no worker has, the job
-// is withdrawn.
+// unwatch detaches a watcher. If its client has left and it was the last for whom an ephemeral job runs that no worker
+// has, the job is withdrawn.
 func (m *Machine) unwatch(n uint32, left bool) {
 	w := m.watchers.at(n)
 	c, e, h := m.clients[w.client], m.jobs.at(w.job), w.job
 	m.timers.Remove(&w.deadline)
+	count, owners := m.watcherCount(e)
+	count--
+	if w.owns() {
+		owners--
+	}
 	if w.nextJob != 0 {
 		m.watchers.at(w.nextJob).prevJob = w.prevJob
 	}
@@ -76,7 +91,11 @@ func (m *Machine) unwatch(n uint32, left bool) {
 	}
 	*w = watcher{nextJob: m.watchers.free}
 	m.watchers.free = n
-	if left && e.watchers == 0 && e.has(ephemeral) && e.state != core.Leased {
+	if e.watchers != 0 {
+		first := m.watchers.at(e.watchers)
+		first.count, first.owners = count, owners
+	}
+	if left && owners == 0 && e.has(ephemeral) && e.state != core.Leased {
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	}
 }
@@ -91,9 +110,19 @@ func (m *Machine) eachWatcher(e *entry, fn func(n uint32, w *watcher)) {
 	}
 }
 
-func (m *Machine) watcherCount(e *entry) (count int) {
-	m.eachWatcher(e, func(uint32, *watcher) { count++ })
-	return count
+// watcherCount is how many clients wait for a job, and how many of them it runs for.
+func (m *Machine) watcherCount(e *entry) (count, owners uint32) {
+	if e.watchers == 0 {
+		return 0, 0
+	}
+	first := m.watchers.at(e.watchers)
+	return first.count, first.owners
+}
+
+// abandoned reports whether nobody is left for whom an ephemeral job runs.
+func (m *Machine) abandoned(e *entry) bool {
+	_, owners := m.watcherCount(e)
+	return owners == 0 && e.has(ephemeral)
 }
 
 // hasOutcomeWatcher reports whether somebody waits for the whole result rather than the stream.
@@ -131,7 +160,8 @@ func (m *Machine) watchTimeout(n uint32) {
 	h, c := w.job, m.clients[w.client]
 	e := m.jobs.at(h)
 	if w.kind == core.WatchRun && e.state == core.Leased {
-		e.set(withdrawAtEnd) // the present attempt may still bring the outcome
+		w.over = true // the present attempt may still bring the outcome
+		e.set(runOver)
 		return
 	}
 	r := core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.seq}
