@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	faktory "github.com/contribsys/faktory/client"
 
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
@@ -143,6 +146,35 @@ func TestHealthAndMetrics(t *testing.T) {
 			t.Errorf("no metric with all of %q", parts)
 		}
 	}
+}
+
+func TestPasswordGuardsTheNumbersButNotTheHealth(t *testing.T) {
+	t.Parallel()
+	b := harness.Start(t, harness.Options{Password: "secret"})
+	for _, path := range []string{"/healthz", "/readyz", "/health"} {
+		equal(t, path, statusWithout(t, b, path), http.StatusOK)
+	}
+	for _, path := range []string{"/metrics", "/stats"} {
+		equal(t, path, statusWithout(t, b, path), http.StatusUnauthorized)
+	}
+	check(t, dialFaktory(t, b).Push(fktJob("numbers", 1)))
+	status, body, err := b.Get("/stats")
+	check(t, err)
+	equal(t, "/stats with the password", status, http.StatusOK)
+	var state faktory.FaktoryState
+	check(t, json.Unmarshal([]byte(body), &state))
+	equal(t, "queue", state.Data.Queues["numbers"], uint64(1))
+}
+
+// statusWithout asks without the password.
+func statusWithout(t *testing.T, b *harness.Broker, path string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+b.HTTP+path, nil)
+	check(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	check(t, err)
+	check(t, resp.Body.Close())
+	return resp.StatusCode
 }
 
 func containsAll(line string, parts []string) bool {

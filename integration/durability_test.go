@@ -1,0 +1,155 @@
+package integration_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+)
+
+func TestRelaxedDurabilityLosesNothingOlderThanItsInterval(t *testing.T) {
+	t.Parallel()
+	b := harness.Start(t, harness.Options{Durability: "relaxed"})
+	c := dialGearman(t, b)
+	for i := range 100 {
+		_, err := c.Submit(gearmanclient.SubmitJobBg, "relaxed", "", fmt.Sprint(i))
+		check(t, err)
+	}
+	time.Sleep(2 * time.Second) // many intervals
+	b.Crash()
+	b.Restart()
+	equal(t, "jobs", len(drainInOrder(t, b, "relaxed")), 100)
+}
+
+func TestDurabilityNoneWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := harness.Start(t, harness.Options{Durability: "none"})
+	c := dialGearman(t, b)
+	for i := range 100 {
+		_, err := c.Submit(gearmanclient.SubmitJobBg, "forgotten", "", fmt.Sprint(i))
+		check(t, err)
+	}
+	var bytes int64
+	// The folder need not exist.
+	_ = filepath.WalkDir(b.Data, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	equal(t, "bytes on disk", bytes, int64(0))
+	b.Crash()
+	b.Restart()
+	equal(t, "jobs after a restart", len(drainInOrder(t, b, "forgotten")), 0)
+}
+
+func TestTwoBrokersCannotShareAStore(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	harness.OursOnly(t)
+	second := harness.Prepare(t, harness.Options{})
+	second.Data = b.Data
+	check(t, second.Spawn())
+	code, err := second.Wait(harness.Patience)
+	check(t, err)
+	equal(t, "exit code", code, 1)
+	equal(t, "the folder is named", strings.Contains(second.Output(), b.Data), true)
+	_, err = dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
+	check(t, err)
+}
+
+func TestATornTailIsCutAndDamageElsewhereStopsTheStart(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := start(t)
+	c := dialGearman(t, b)
+	for i := range 500 {
+		_, err := c.Submit(gearmanclient.SubmitJobBg, "kept", "", fmt.Sprint(i, strings.Repeat("x", 1000)))
+		check(t, err)
+	}
+	b.Crash()
+
+	// What a machine that loses power may leave behind the last sync: part of a record that nobody was promised.
+	log := newestLog(t, b.Data)
+	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
+	check(t, err)
+	_, err = f.WriteString("\x17\x2a\x05half a record")
+	check(t, err)
+	check(t, f.Close())
+	b.Restart()
+	equal(t, "jobs", statusRow(t, b, "kept"), "500 0 0")
+	_, err = dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "kept", "", "one more")
+	check(t, err)
+	code, _ := b.Terminate()
+	equal(t, "exit code", code, 0)
+
+	// Damage in what was synced: never an empty or a smaller store without a word.
+	damaged := damage(t, b.Data)
+	check(t, b.Spawn())
+	code, err = b.Wait(harness.Patience)
+	if err != nil {
+		t.Fatalf("the broker started on a damaged store (%q): %v", damaged, err)
+	}
+	equal(t, "exit code", code, 1)
+	named := false
+	for _, file := range damaged {
+		named = named || strings.Contains(b.Output(), filepath.Base(file))
+	}
+	if !named {
+		t.Errorf("none of %q is named", damaged)
+	}
+}
+
+// newestLog is the write-ahead log with the highest number.
+func newestLog(t *testing.T, data string) string {
+	t.Helper()
+	var newest string
+	check(t, filepath.WalkDir(data, func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".log") && filepath.Base(path) > filepath.Base(newest) {
+			newest = path
+		}
+		return err
+	}))
+	if newest == "" {
+		t.Fatal("the store has no log")
+	}
+	return newest
+}
+
+// damage overwrites the middle of every file that holds jobs and answers their paths.
+func damage(t *testing.T, data string) []string {
+	t.Helper()
+	var files []string
+	check(t, filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !(strings.HasSuffix(path, ".sst") || strings.HasSuffix(path, ".log")) {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil || info.Size() < 10_000 {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		files = append(files, path)
+		for at := info.Size() / 4; at < info.Size()*3/4; at += 512 {
+			if _, err := f.WriteAt([]byte("damage!!"), at); err != nil {
+				return err
+			}
+		}
+		return f.Close()
+	}))
+	if len(files) == 0 {
+		t.Fatal("the store holds nothing to damage")
+	}
+	return files
+}
