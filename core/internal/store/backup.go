@@ -3,11 +3,17 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
+
+// unfinished ends the name of the folder in which a copy is made. Only a whole copy gets the name that was asked for, so
+// that a crash in between leaves nothing that looks like a store.
+const unfinished = ".unfinished"
 
 // Checkpoint makes a copy of the store, as of now, in a folder that must not exist yet; commits go on meanwhile. Tables
 // are linked where the file system can. An error concerns the copy only.
@@ -25,16 +31,58 @@ func (s *Store) Checkpoint(dir string) error {
 	if s.fs.inside(dir) {
 		return fmt.Errorf("copy store to %s: the folder must be outside of the store's own", dir)
 	}
-	err := s.fuse.run("copy store", func() error {
-		if err := s.db.Checkpoint(dir); err != nil {
-			return err
-		}
-		return writeFormatFile(s.fs, dir)
-	})
-	if err != nil {
+	if _, err := s.fs.Stat(dir); err == nil {
+		return fmt.Errorf("copy store to %s: %w", dir, fs.ErrExist)
+	}
+	if err := s.fuse.run("copy store", func() error { return s.copyTo(dir) }); err != nil {
 		return fmt.Errorf("copy store to %s: %w", dir, err)
 	}
 	return nil
+}
+
+// copyTo makes the copy inside of a folder that nobody else may look into, as Pebble lets anybody read what it makes.
+func (s *Store) copyTo(dir string) (err error) {
+	work := dir + unfinished
+	if _, err := s.fs.Stat(work); err == nil {
+		return fmt.Errorf("%s is left from a copy that was broken off; remove it: %w", work, fs.ErrExist)
+	}
+	if err := makeDir(s.fs, work); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.fs.RemoveAll(work)) }()
+	whole := s.fs.PathJoin(work, "store")
+	if err := s.db.Checkpoint(whole); err != nil {
+		return err
+	}
+	if s.fs.FS == vfs.Default {
+		if err := os.Chmod(whole, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := writeFormatFile(s.fs, whole); err != nil {
+		return err
+	}
+	if err := s.fs.Rename(whole, dir); err != nil {
+		return err
+	}
+	return syncDir(s.fs, s.fs.PathDir(dir))
+}
+
+// CopyStopped is Checkpoint for a store that nobody has open.
+func CopyStopped(from Options, dir string) error {
+	look := from
+	look.ReadOnly = true // so that none is made where there is none
+	s, err := Open(look)
+	if err != nil {
+		return err
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	if s, err = Open(from); err != nil {
+		return err
+	}
+	return errors.Join(s.Checkpoint(dir), s.Close())
 }
 
 // FreeBytes is the room on the disk for this process; errors.ErrUnsupported if the file system does not say.

@@ -217,9 +217,9 @@ func (c *crashed) wantWhole(t *testing.T, seed uint64) (n int) {
 func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 	t.Parallel()
 	const seed = 1
-	for i, c := range crashEverywhere(t, newDisk(), seed, 0, 60, 1) {
+	for i, c := range crashEverywhere(t, newDisk(), seed, 0, 45, 1) {
 		n := c.wantWhole(t, seed)
-		if i%10 != 0 {
+		if i%20 != 0 {
 			continue
 		}
 		s := mustOpen(t, c.disk) // and work goes on
@@ -239,7 +239,7 @@ func TestNothingAcknowledgedIsLostInACrash(t *testing.T) {
 func TestNothingIsLostInALongRun(t *testing.T) {
 	t.Parallel()
 	const seed = 2
-	for _, c := range crashEverywhere(t, newDisk(), seed, 0, 600, 37) {
+	for _, c := range crashEverywhere(t, newDisk(), seed, 0, 400, 53) {
 		c.wantWhole(t, seed)
 	}
 }
@@ -250,7 +250,7 @@ func TestRecoveryMayCrashToo(t *testing.T) {
 	const seed = 3
 	first := crashEverywhere(t, newDisk(), seed, 0, 30, 1)
 	for i := range first {
-		if i%23 != 0 {
+		if i%41 != 0 {
 			continue
 		}
 		n := first[i].reference(t)
@@ -258,7 +258,7 @@ func TestRecoveryMayCrashToo(t *testing.T) {
 			// What the first recovery found of an unacknowledged commit may be lost again.
 			c.acknowledged = min(n, first[i].acknowledged)
 			m := c.wantWhole(t, seed)
-			if k%11 == 0 {
+			if k%31 == 0 {
 				for _, c := range crashEverywhere(t, c.disk, seed, m, m, 3) {
 					c.acknowledged = min(m, c.acknowledged, first[i].acknowledged)
 					c.wantWhole(t, seed)

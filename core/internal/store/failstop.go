@@ -16,15 +16,16 @@ import (
 // on nothing changes the folder any more. Elsewhere, as in the folder of a backup, errors are returned as they are.
 type failStop struct {
 	vfs.FS
-	fuse *fuse
-	dir  string
+	fuse  *fuse
+	dir   string
+	guard guard
 
 	// opened is the file opened last for reading: during the start, when files are read one after another, the one that
 	// is to blame for damage.
 	opened atomic.Pointer[string]
 
 	// While Pebble opens, logs that it has taken in are kept: it removes them before it makes the new one, and a crash in
-	// between would leave a store without any log, which must stay a sign that somebody has removed the newest commits.
+	// between would leave a store without the log that GUARD knows of.
 	oldLogs struct {
 		sync.Mutex
 		keep  bool
@@ -84,7 +85,14 @@ func (s *failStop) create(verb, name string, open func() (vfs.File, error)) (vfs
 	if err != nil || !s.inside(name) {
 		return f, err
 	}
-	return &failStopFile{File: f, fs: s, name: name, unnamed: verb != openDir}, nil
+	w := &failStopFile{File: f, fs: s, name: name, unnamed: verb != openDir}
+	switch base := s.PathBase(name); {
+	case strings.HasPrefix(base, manifestPrefix):
+		w.manifest = &manifestSum{name: base}
+	case strings.HasSuffix(base, logSuffix):
+		s.guard.sawLog(base)
+	}
+	return w, nil
 }
 
 // Unwrap implements vfs.FS.
@@ -108,12 +116,6 @@ func (s *failStop) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs
 // OpenDir implements vfs.FS. Folders are opened to be synced.
 func (s *failStop) OpenDir(name string) (vfs.File, error) {
 	return s.create(openDir, name, func() (vfs.File, error) { return s.FS.OpenDir(name) })
-}
-
-// Open implements vfs.FS.
-func (s *failStop) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
-	s.opened.Store(&name)
-	return s.FS.Open(name, o...)
 }
 
 // Link implements vfs.FS.
@@ -163,11 +165,16 @@ type failStopFile struct {
 	// unnamed until the folder was synced for the first time: Pebble goes on to write the name of a new manifest into
 	// its marker, and if only the marker's own name survived a crash, the store would be lost.
 	unnamed bool
+
+	manifest *manifestSum // of what was written, if this is a manifest
 }
 
 // Write implements vfs.File.
 func (f *failStopFile) Write(p []byte) (n int, err error) {
 	err = f.fs.must("write", f.name, func() error {
+		if f.manifest != nil {
+			f.manifest.add(p) // before File may change p
+		}
 		n, err = f.File.Write(p)
 		return err
 	})
@@ -189,14 +196,22 @@ func (f *failStopFile) Sync() error { return f.sync(f.File.Sync) }
 // SyncData implements vfs.File.
 func (f *failStopFile) SyncData() error { return f.sync(f.File.SyncData) }
 
-// sync makes the file durable, and with the first one its name.
+// sync makes the file durable, with the first one its name too, and has a manifest guarded.
 func (f *failStopFile) sync(data func() error) error {
 	return f.fs.must("sync", f.name, func() error {
-		if err := data(); err != nil || !f.unnamed {
+		if err := data(); err != nil {
 			return err
 		}
-		f.unnamed = false
-		return syncDir(f.fs.FS, f.fs.dir)
+		if f.unnamed {
+			f.unnamed = false
+			if err := syncDir(f.fs.FS, f.fs.dir); err != nil {
+				return err
+			}
+		}
+		if f.manifest == nil {
+			return nil
+		}
+		return f.fs.guard.synced(f.fs.FS, f.fs.dir, *f.manifest)
 	})
 }
 

@@ -98,13 +98,18 @@ func wantFailed(t *testing.T, s *Store, r failedRun, seed uint64) {
 		t.Errorf("refused mark: %v", err)
 	}
 	soon(t, "read", func() {
-		n, err := commits(s)
-		if err != nil || n != r.acknowledged && n != r.started {
-			t.Errorf("reads show commit %d of %d, %v", n, r.acknowledged, err)
+		// The commit under way may become visible while we look, once.
+		var err error
+		for range 2 {
+			n, errRead := commits(s)
+			if errRead != nil || n != r.acknowledged && n != r.started {
+				t.Errorf("reads show commit %d of %d, %v", n, r.acknowledged, errRead)
+			}
+			if err = after(seed, n).same(s); err == nil {
+				return
+			}
 		}
-		if err := after(seed, n).same(s); err != nil {
-			t.Errorf("reads after the failure: %v", err)
-		}
+		t.Errorf("reads after the failure: %v", err)
 	})
 	soon(t, "the rest", func() {
 		if err := s.Checkpoint("/copy"); !errors.Is(err, core.ErrStopped) {
@@ -155,7 +160,7 @@ func TestEveryFailedWriteIsFinalAndHarmless(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			failed := 0
-			for at := 1; at <= ops; at += 1 + at/40 {
+			for at := 1; at <= ops; at += 1 + at/20 {
 				disk := newDisk()
 				r := runFailing(t, disk, seed, n, func(op int) error { return fails(op, at) })
 				if r.err != nil {
@@ -165,7 +170,7 @@ func TestEveryFailedWriteIsFinalAndHarmless(t *testing.T) {
 				// The same again, but the machine goes down with it.
 				r.wantRecovered(t, disk.crash(uint64(at), 50), seed, fmt.Sprintf("crash after failed operation %d", at))
 			}
-			if failed < 20 {
+			if failed < 15 {
 				t.Errorf("only %d runs failed", failed)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"sync/atomic"
 	"syscall"
 
@@ -99,7 +100,7 @@ func (s *Store) open(o Options) (err error) {
 			_ = s.lock.Close() // the first error says more
 		}
 	}()
-	found, err := look(o.FS, o.Dir)
+	found, err := look(o.FS, o.Dir, &s.fs.guard)
 	if err != nil {
 		return err
 	}
@@ -135,9 +136,14 @@ func (s *Store) openError(err error) error {
 	damage := &DamageError{What: "open store " + s.dir, Err: err}
 	if p := s.fs.opened.Load(); p != nil && pebble.IsCorruptionError(err) {
 		damage.Path = *p
+	} else if table := tableInError.FindStringSubmatch(err.Error()); table != nil {
+		damage.Path = s.fs.PathJoin(s.dir, table[1]+tableSuffix)
 	}
 	return damage
 }
+
+// tableInError finds the number of a table that is not there, which Pebble tells in words only.
+var tableInError = regexp.MustCompile(`L\d: (\d{6,}): `)
 
 // checkVersion judges the 'v' key, or writes it into a new store, and then FORMAT.
 func (s *Store) checkVersion(found survey) error {
@@ -169,10 +175,8 @@ func (s *Store) checkVersion(found survey) error {
 
 // mustBeNew tells a store that has never been used from one that has lost its log.
 func (s *Store) mustBeNew(found survey) error {
-	lost := &DamageError{
-		Path: s.fs.PathJoin(s.dir, "*"+logSuffix), What: "look for the format version",
-		Err: errors.New("it is gone, and so are the newest commits"),
-	}
+	lost := damaged(s.fs.PathJoin(s.dir, "*"+logSuffix), "look for the format version",
+		errors.New("it is gone, and so are the newest commits"))
 	if found.format {
 		return lost
 	}

@@ -18,7 +18,7 @@ import (
 // formatVersion is the meaning of keys and records as doc.go has it.
 const formatVersion = 1
 
-// Files of the folder that are ours.
+// Files of the folder that are ours, beside GUARD.
 const (
 	formatFile = "FORMAT"
 	formatText = "broker store, format "
@@ -35,15 +35,14 @@ const (
 
 // survey is what a look at the folder's files tells before Pebble is let in.
 type survey struct {
-	format   bool   // FORMAT is there
+	format   bool   // FORMAT is there: the store was once opened with success
 	manifest string // the manifest that the marker names
-	tables   int
-	logs     int
+	data     int    // tables and logs
 }
 
-// look takes the survey and refuses what is newer than this code, and what is plainly not whole: Pebble would take a
-// folder without its marker for a new one.
-func look(fsys vfs.FS, dir string) (survey, error) {
+// look takes the survey and refuses what is newer than this code, and what is not whole in ways that Pebble would not
+// see. What it learns about manifests goes into g.
+func look(fsys vfs.FS, dir string, g *guard) (survey, error) {
 	var v survey
 	files, err := fsys.List(dir)
 	if err != nil {
@@ -64,48 +63,32 @@ func look(fsys vfs.FS, dir string) (survey, error) {
 			if err == nil && pebble.FormatMajorVersion(n) > pebble.FormatNewest {
 				return v, fmt.Errorf("store folder %s, tables of format %d: %w", dir, n, ErrNewerFormat)
 			}
-		case strings.HasSuffix(name, tableSuffix):
-			v.tables++
-		case strings.HasSuffix(name, logSuffix):
-			v.logs++
+		case strings.HasSuffix(name, tableSuffix), strings.HasSuffix(name, logSuffix):
+			v.data++
 		}
 	}
-	return v, v.whole(fsys, dir, files)
-}
-
-// whole finds files that must be there because others are.
-func (v *survey) whole(fsys vfs.FS, dir string, files []string) error {
-	missing := func(name, why string) error {
-		return &DamageError{Path: fsys.PathJoin(dir, name), What: "look at the folder", Err: errors.New(why)}
+	if v.manifest == "" && (v.format || v.data > 0) {
+		return v, damaged(fsys.PathJoin(dir, manifestMarker+"*"), "look at the folder",
+			errors.New("other files of the store are there"))
 	}
-	switch {
-	case v.manifest == "" && (v.format || v.tables+v.logs > 0):
-		return missing(manifestMarker+"*", "other files of the store are there")
-	case v.manifest != "" && !slices.Contains(files, v.manifest):
-		return missing(v.manifest, "it lists the tables of the store")
-	case v.format && v.logs == 0:
-		return missing("*"+logSuffix, "the newest commits are in it")
+	if !v.format {
+		return v, nil // a new store, or one whose making was cut short
 	}
-	return nil
+	return v, g.verify(fsys, dir, v.manifest, files)
 }
 
 // markerValue is the end of a marker's name, behind its number.
 func markerValue(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 func checkFormatFile(fsys vfs.FS, path string) error {
-	f, err := fsys.Open(path)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", path, err)
-	}
-	defer func() { _ = f.Close() }() // only read
-	text, err := io.ReadAll(io.LimitReader(f, 1<<10))
+	text, err := readWhole(fsys, path)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	rest, ok := strings.CutPrefix(strings.TrimSpace(string(text)), formatText)
 	n, err := strconv.ParseUint(rest, 10, 64)
 	if !ok || err != nil {
-		return &DamageError{Path: path, What: "read the format", Err: fmt.Errorf("it says %.40q", text)}
+		return damaged(path, "read the format", fmt.Errorf("it says %.40q", text))
 	}
 	return checkFormat(n)
 }
@@ -118,49 +101,8 @@ func checkFormat(n uint64) error {
 	return nil
 }
 
-// writeFormatFile makes FORMAT, whole or not at all.
 func writeFormatFile(fsys vfs.FS, dir string) error {
-	path := fsys.PathJoin(dir, formatFile)
-	f, err := fsys.Create(path+".new", vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(f, "%s%d\n", formatText, formatVersion)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := fsys.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncDir(fsys, dir)
-}
-
-func syncDir(fsys vfs.FS, dir string) error {
-	d, err := fsys.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// makeDir makes a folder and those above it, each of them durable. Nobody else may look: jobs can hold secrets.
-func makeDir(fsys vfs.FS, dir string) error {
-	if _, err := fsys.Stat(dir); err == nil {
-		return nil
-	}
-	parent := fsys.PathDir(dir)
-	if parent != dir {
-		if err := makeDir(fsys, parent); err != nil {
-			return err
-		}
-	}
-	if err := fsys.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return syncDir(fsys, parent)
+	return writeWhole(fsys, dir, formatFile, fmt.Sprintf("%s%d\n", formatText, formatVersion))
 }
 
 // lockDir takes the folder for this process.

@@ -80,7 +80,7 @@ func (s *Store) listener() *pebble.EventListener {
 			_ = s.fuse.blow(s.damage("write tables", err)) // everybody reads it from the fuse
 			runtime.Goexit()                               // Pebble would try again at once, for ever
 		},
-		DataCorruption: func(i pebble.DataCorruptionInfo) { s.damaged.Store(&i.Path) },
+		DataCorruption: s.foundDamage,
 		WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
 			s.stalls.Add(1)
 			s.warn("store is behind, commits wait: " + i.Reason)
