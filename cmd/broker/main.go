@@ -28,6 +28,8 @@ func commands() []command {
 	return []command{
 		{"serve", "serve clients until TERM or INT", serveCommand},
 		{"check-config", "check the settings, show those in force, serve nobody", checkConfigCommand},
+		{"backup", "copy the store to a folder, while the broker runs or not", backupCommand},
+		{"doctor", "say what a stopped store holds and whether it is sound", doctorCommand},
 		{"gearmand", "serve Gearman clients, with gearmand's command line; so does a link of that name", gearmandCommand},
 		{"version", "show the version", versionCommand},
 		{"help", "show this", helpCommand},

@@ -15,7 +15,7 @@ const (
 )
 
 // ballast is kept alive by being global.
-var ballast []byte
+var ballast []byte //nolint:unused // being kept is its use
 
 // steadyCollector sets the collector up, unless the environment has its own will.
 func steadyCollector() {

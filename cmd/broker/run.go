@@ -170,7 +170,7 @@ func (p *process) listen() error {
 
 // serveHTTP answers from now on, so that a long start can be watched.
 func (p *process) serveHTTP() {
-	p.console = console.New(console.Options{Version: buildVersion(), Password: p.config.Faktory.Password, Log: p.log})
+	p.console = console.New(console.Options{Version: buildVersion(), Password: p.config.WebPassword(), Log: p.log})
 	p.http = p.console.Server()
 	for _, ln := range p.web {
 		go func() { // ends when p.http is closed
@@ -236,7 +236,7 @@ func (p *process) serveClients() error {
 		return err
 	}
 	p.console.Ready(console.Backend{
-		Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info,
+		Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
 	})
 	return nil
 }
@@ -273,7 +273,7 @@ func (p *process) announce() {
 	for _, f := range protocols(c) {
 		p.announceOne(f.name, f.Listen, f.name == "faktory" && c.Faktory.Password != "", f.TLSCert != "")
 	}
-	p.announceOne("http", c.HTTP.Listen, c.Faktory.Password != "", false)
+	p.announceOne("http", c.HTTP.Listen, c.WebPassword() != "", false)
 	p.log.Info().Str("version", buildVersion()).Str("data", c.Data).Str("durability", c.Durability).Msg("ready")
 }
 

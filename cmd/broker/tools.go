@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"broker/config"
 )
@@ -22,8 +23,18 @@ var flagSettings = []struct{ flag, setting, value, about string }{
 	{"password", "faktory.password", "PW", "asked of Faktory and HTTP clients"},
 }
 
-// loadConfig reads the settings of a command. The exit code is meant if ok is false.
+// loadConfig reads the settings of a command that takes nothing but flags. The exit code is meant if ok is false.
 func loadConfig(name string, args []string, stdout, stderr io.Writer) (c config.Config, code int, ok bool) {
+	c, rest, code, ok := loadConfigAnd(name, args, stdout, stderr)
+	if ok && len(rest) > 0 {
+		say(stderr, "broker %s: unexpected argument %q\n", name, rest[0])
+		return c, exitUsage, false
+	}
+	return c, code, ok
+}
+
+// loadConfigAnd reads the settings of a command; rest are the arguments that are no flags, which may stand anywhere.
+func loadConfigAnd(name string, args []string, stdout, stderr io.Writer) (c config.Config, rest []string, code int, ok bool) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // said by ourselves
 	sources := config.Sources{Env: os.Environ(), Flags: make(map[string]string)}
@@ -34,27 +45,30 @@ func loadConfig(name string, args []string, stdout, stderr io.Writer) (c config.
 			return nil
 		})
 	}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		flagHelp(stdout, name)
-		return c, exitOK, false
-	case err != nil:
-		say(stderr, "broker %s: %v\n", name, err)
-		return c, exitUsage, false
-	case flags.NArg() > 0:
-		say(stderr, "broker %s: unexpected argument %q\n", name, flags.Arg(0))
-		return c, exitUsage, false
+	for len(args) > 0 {
+		switch err := flags.Parse(args); {
+		case errors.Is(err, flag.ErrHelp):
+			flagHelp(stdout, name)
+			return c, nil, exitOK, false
+		case err != nil:
+			say(stderr, "broker %s: %v\n", name, err)
+			return c, nil, exitUsage, false
+		}
+		if args = flags.Args(); len(args) > 0 {
+			rest, args = append(rest, args[0]), args[1:]
+		}
 	}
 	c, err := config.Load(sources)
 	if err != nil {
 		say(stderr, "broker %s: bad settings:\n%v\n", name, err)
-		return c, exitFailed, false
+		return c, nil, exitFailed, false
 	}
-	return c, exitOK, true
+	return c, rest, exitOK, true
 }
 
 func flagHelp(w io.Writer, name string) {
-	say(w, "usage: broker %s [FLAGS]\n\n  --%-30s %s\n", name, "config FILE", "settings in TOML")
+	usage := map[string]string{"backup": " DIR", "doctor": " [DIR]"}[name]
+	say(w, "usage: broker %s [FLAGS]%s\n\n  --%-30s %s\n", name, usage, "config FILE", "settings in TOML")
 	for _, f := range flagSettings {
 		say(w, "  --%-30s %s\n", f.flag+" "+f.value, f.about)
 	}
@@ -70,7 +84,7 @@ func checkConfigCommand(args []string, stdout, stderr io.Writer) int {
 	}
 	for _, s := range config.Settings(&c) {
 		value := s.String()
-		if s.Path == "faktory.password" && value != "" {
+		if strings.HasSuffix(s.Path, ".password") && value != "" {
 			value = "(set)"
 		}
 		say(stdout, "%-24s %-20s %s\n", s.Path, value, s.Env())

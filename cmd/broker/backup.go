@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"broker/config"
+	"broker/core/engine"
+	"broker/frontends/console"
+)
+
+// backupCommand copies the store: itself if no broker uses it, else by asking that broker.
+func backupCommand(args []string, stdout, stderr io.Writer) int {
+	c, rest, code, ok := loadConfigAnd("backup", args, stdout, stderr)
+	if !ok {
+		return code
+	}
+	if len(rest) != 1 {
+		say(stderr, "usage: broker backup [FLAGS] DIR\n")
+		return exitUsage
+	}
+	dir, err := filepath.Abs(rest[0])
+	if err == nil {
+		err = makeBackup(&c, dir)
+	}
+	if err != nil {
+		say(stderr, "broker backup: %v\n", err)
+		return exitFailed
+	}
+	say(stdout, "the store is copied to %s\nto restore it, start a broker with --data on a copy of that folder\n", dir)
+	return exitOK
+}
+
+// makeBackup asks the broker that has the store open, if there is one. Where there is no store here the broker may be one
+// whose folder only it can see.
+func makeBackup(c *config.Config, dir string) error {
+	err := engine.BackupStopped(c.Data, dir)
+	if !errors.Is(err, engine.ErrInUse) && !errors.Is(err, engine.ErrNoStore) {
+		return err
+	}
+	asked := askForBackup(c, dir)
+	if errors.Is(err, engine.ErrNoStore) && errors.Is(asked, errNotRunning) {
+		return fmt.Errorf("%w, and %w", err, asked)
+	}
+	return asked
+}
+
+// errNotRunning says that nobody answers where the broker should.
+var errNotRunning = errors.New("no broker answers")
+
+// askForBackup lets a running broker make the copy.
+func askForBackup(c *config.Config, dir string) error {
+	body, err := json.Marshal(map[string]string{"dir": dir})
+	if err != nil {
+		return err
+	}
+	addresses, err := config.ParseListen(c.HTTP.Listen)
+	if err != nil || len(addresses) == 0 {
+		return fmt.Errorf("%w: http.listen is off, and only a broker that runs can copy its store", errNotRunning)
+	}
+	at := addresses[0]
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+webHost(at)+"/api/backup", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if password := c.WebPassword(); password != "" {
+		req.SetBasicAuth("", password)
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, at.Network, at.Address)
+	}}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("%w at %s: %w", errNotRunning, at, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	return answered(resp)
+}
+
+// webHost is what a request names as the host; a socket has none.
+func webHost(a config.Address) string {
+	if a.Network == "unix" {
+		return "localhost"
+	}
+	return a.Address
+}
+
+// answered turns what the broker says into an error.
+func answered(resp *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	var said struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(text, &said) != nil || said.Error == "" {
+		said.Error = strings.TrimSpace(string(text))
+	}
+	return fmt.Errorf("the broker refuses (%s): %s", resp.Status, said.Error)
+}
+
+// backup serves POST /api/backup.
+func (p *process) backup(dir string) error {
+	err := p.engine.Backup(dir)
+	switch {
+	case errors.Is(err, engine.ErrNothingStored), errors.Is(err, os.ErrExist):
+		return &console.Refusal{Status: http.StatusConflict, Err: err}
+	default:
+		return err
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"broker/core"
+	"broker/core/engine"
+)
+
+// exitDamaged is doctor's word for a store that is not as it was written.
+const exitDamaged = 3
+
+// maxRows is how many queues doctor lists.
+const maxRows = 50
+
+// doctorCommand says what a stopped store holds and whether it is sound. It changes nothing.
+func doctorCommand(args []string, stdout, stderr io.Writer) int {
+	c, rest, code, ok := loadConfigAnd("doctor", args, stdout, stderr)
+	if !ok {
+		return code
+	}
+	if len(rest) > 1 {
+		say(stderr, "usage: broker doctor [FLAGS] [DIR]\n")
+		return exitUsage
+	}
+	dir := c.Data
+	if len(rest) == 1 {
+		dir = rest[0]
+	}
+	x, err := engine.Examine(context.Background(), dir, nil, nil)
+	switch {
+	case engine.IsDamage(err):
+		say(stderr, "DAMAGED: %v\n", err)
+		return exitDamaged
+	case errors.Is(err, engine.ErrInUse):
+		say(stderr, "broker doctor: %v; stop it, or make a copy with broker backup and look at that\n", err)
+		return exitFailed
+	case err != nil:
+		say(stderr, "broker doctor: %v\n", err)
+		return exitFailed
+	}
+	say(stdout, "store %s\n", dir)
+	tellHoldings(stdout, x)
+	return tellFindings(stdout, stderr, x)
+}
+
+// tellHoldings lists what is there.
+func tellHoldings(w io.Writer, x *engine.Examination) {
+	say(w, "%d bytes in records, %d bodies stored apart, %d notes\n", x.Bytes, x.Bodies, x.Marks)
+	if x.Stats == nil {
+		return
+	}
+	total := 0
+	var parts []string
+	for _, s := range core.States {
+		if n := x.Stats.Jobs[s]; n > 0 {
+			total += n
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	say(w, "%d jobs in %d queues", total, len(x.Queues))
+	if total > 0 {
+		say(w, ": %s", strings.Join(parts, ", "))
+	}
+	say(w, "\n")
+	if len(x.Queues) == 0 {
+		return
+	}
+	slices.SortStableFunc(x.Queues, func(a, b core.QueueInfo) int { return cmp.Compare(inQueue(&b), inQueue(&a)) })
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	say(table, "ready\tscheduled\tblocked\tleased\tretrying\tdone\tdead\t queue\n")
+	for i := range x.Queues[:min(len(x.Queues), maxRows)] {
+		q := &x.Queues[i]
+		paused := ""
+		if q.Paused {
+			paused = " (paused)"
+		}
+		say(table, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t %s\n", q.Ready(), q.Scheduled, q.Blocked, q.Leased, q.Retrying, q.Done, q.Dead,
+			q.Name+paused)
+	}
+	_ = table.Flush() // as say
+	if more := len(x.Queues) - maxRows; more > 0 {
+		say(w, "and %d queues more\n", more)
+	}
+}
+
+func inQueue(q *core.QueueInfo) int {
+	return q.Ready() + q.Scheduled + q.Blocked + q.Leased + q.Retrying + q.Done + q.Dead
+}
+
+// tellFindings says what is wrong; the result is the exit code.
+func tellFindings(stdout, stderr io.Writer, x *engine.Examination) int {
+	for _, o := range x.Orphans {
+		say(stdout, "left over, harmless: %s\n", o)
+	}
+	for _, d := range x.Damage {
+		say(stderr, "DAMAGED: %s\n", d)
+	}
+	if x.Unsound != nil {
+		say(stderr, "UNSOUND: %v\n", x.Unsound)
+	}
+	if x.More > 0 {
+		say(stderr, "and %d findings more\n", x.More)
+	}
+	if len(x.Damage) > 0 || x.Unsound != nil {
+		say(stderr, "restore the folder from a backup, or move it away to start with an empty store\n")
+		return exitDamaged
+	}
+	say(stdout, "sound: every record and every body was read and fits together\n")
+	return exitOK
+}
