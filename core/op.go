@@ -134,8 +134,8 @@ type Emit struct {
 	Data    []byte
 }
 
-// Await waits for a job's outcome. Reply: Ended, TimedOut at Until (at once if Until is zero and the job unfinished), or
-// Failed with ErrNotFound.
+// Await waits for a job's outcome; that of a dead job is the failure that brought it there. Reply: Ended, TimedOut at
+// Until (at once if Until is zero and the job unfinished), or Failed with ErrNotFound.
 type Await struct {
 	Tag   uint64
 	Ref   Ref

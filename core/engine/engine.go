@@ -196,6 +196,8 @@ func (e *Engine) hydrate(replies []core.Reply, from int) []core.Reply {
 			err = e.hydrateLease(r)
 		case r.Kind == core.Ended && r.Outcome == nil:
 			r.Outcome, err = e.store.Outcome(r.Seq)
+		case r.Kind == core.Ended && r.Cold:
+			err = e.hydrateDeath(r)
 		case r.Cold && r.Info != nil:
 			err = e.hydrateInfo(r.Info)
 			r.Job, r.Cold = r.Info.Job, false
@@ -220,6 +222,15 @@ func (e *Engine) hydrateLease(r *core.Reply) (err error) {
 	}
 	if r.Lease.Fails > 0 && r.Lease.Failure == nil && r.Job.PriorFails != r.Lease.Fails {
 		r.Lease.Failure, err = e.store.Failure(r.Seq)
+	}
+	return err
+}
+
+// hydrateDeath adds the failure that has brought a job to the dead set.
+func (e *Engine) hydrateDeath(r *core.Reply) error {
+	f, err := e.store.Failure(r.Seq)
+	if err == nil {
+		r.Outcome.Failure, r.Outcome.Result, r.Cold = f, f.Data, false
 	}
 	return err
 }

@@ -301,9 +301,7 @@ func (m *Machine) emit(c *client, op *core.Emit) {
 	if op.Warning {
 		kind = core.Warned
 	} else if e.has(keepsOutcome) || m.hasOutcomeWatcher(e) {
-		if n := m.note(h); len(n.data)+len(op.Data) <= maxCollected {
-			n.data = append(n.data, op.Data...)
-		}
+		m.note(h).collect(op.Data)
 	}
 	m.eachWatcher(e, func(_ uint32, w *watcher) {
 		if w.kind == core.WatchStream {

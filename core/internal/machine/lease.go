@@ -258,7 +258,9 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		Attempts: e.attempts, Fails: e.fails,
 	}
 	if e.has(hasNote) {
-		r.Lease.Failure = m.notes[h].failure
+		n := m.notes[h]
+		n.data, n.tooMuch = nil, false
+		r.Lease.Failure = n.failure
 	}
 	m.reply(c, r)
 	m.coolDown(h, e)

@@ -142,9 +142,14 @@ func (s *shelf) complete(r *core.Reply) error {
 		}
 	case core.Ended:
 		if r.Outcome == nil {
-			if r.Outcome = s.outcomes[r.Seq]; r.Outcome == nil {
-				return fmt.Errorf("job %d ended and nobody knows how", r.Seq)
-			}
+			r.Outcome = s.outcomes[r.Seq]
+		}
+		if r.Cold {
+			r.Outcome.Failure = s.failures[r.Seq]
+			r.Outcome.Result = r.Outcome.Failure.Data
+		}
+		if r.Outcome == nil {
+			return fmt.Errorf("job %d ended and nobody knows how", r.Seq)
 		}
 	default:
 	}

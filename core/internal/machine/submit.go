@@ -35,11 +35,21 @@ type note struct {
 	progress core.Progress
 	failure  *core.Failure
 	outcome  *core.Outcome
-	data     []byte // chunks emitted, for who wants the whole result
+	data     []byte // chunks emitted in the present attempt, for who wants the whole result
+	tooMuch  bool   // more of them came than may be kept
 }
 
-// maxCollected bounds the chunks kept for one job's whole result, in bytes.
+// maxCollected bounds the chunks kept for one job's whole result, in bytes. Beyond it the result is what the completion
+// carries.
 const maxCollected = 64 << 20
+
+func (n *note) collect(data []byte) {
+	if n.tooMuch = n.tooMuch || len(n.data)+len(data) > maxCollected; n.tooMuch {
+		n.data = nil
+		return
+	}
+	n.data = append(n.data, data...)
+}
 
 func (m *Machine) extra(h uint32) *extra {
 	e := m.jobs.at(h)

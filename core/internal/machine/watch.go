@@ -187,6 +187,8 @@ func (m *Machine) await(c *client, op *core.Await) {
 			r.Commit = m.promise()
 		}
 		m.reply(c, r)
+	case e.state == core.Dead:
+		m.reply(c, m.deathOf(op.Tag, h, e))
 	case e.state == core.Done: // only its children are not closed yet
 		m.failed(c, op.Tag, core.ErrNotFound)
 	case op.Until <= m.now:
@@ -194,4 +196,21 @@ func (m *Machine) await(c *client, op *core.Await) {
 	default:
 		m.watch(c, h, core.WatchOutcome, op.Tag, op.Until)
 	}
+}
+
+// deathOf is the answer to who asks for the outcome of a dead job.
+func (m *Machine) deathOf(tag uint64, h uint32, e *entry) core.Reply {
+	r := core.Reply{Kind: core.Ended, Tag: tag, Seq: e.seq, Job: m.jobs.payload(h), Outcome: &core.Outcome{}}
+	switch n := m.notes[h]; {
+	case e.has(hasNote) && n.failure != nil:
+		r.Outcome.Failure, r.Outcome.Result = n.failure, n.failure.Data
+	case e.has(failureStored):
+		r.Cold = true
+	default: // buried by order
+		r.Outcome.Cause = core.Cancelled
+	}
+	if e.has(dirty) {
+		r.Commit = m.promise()
+	}
+	return r
 }
