@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -19,6 +20,36 @@ func (a Address) String() string {
 		return "unix:" + a.Address
 	}
 	return a.Address
+}
+
+// Loopback reports that the address is reached from this host only.
+func (a Address) Loopback() bool {
+	if a.Network == "unix" {
+		return true
+	}
+	host, _, err := net.SplitHostPort(a.Address)
+	if err != nil || host == "localhost" {
+		return err == nil
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// ParseAllow reads an allow setting. A plain address stands for itself alone.
+func ParseAllow(list []string) ([]netip.Prefix, error) {
+	var prefixes []netip.Prefix
+	for _, text := range list {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			prefixes = append(prefixes, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither an address nor a network such as 10.1.0.0/16", text)
+		}
+		prefixes = append(prefixes, p.Masked())
+	}
+	return prefixes, nil
 }
 
 // ParseListen reads a listen setting; none for off.

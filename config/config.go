@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Config is every setting. The toml tag is the last part of its path, the doc tag what check-config and the README tell
 // of it; unit names what a bare number counts where the type is a span of time.
@@ -31,18 +34,27 @@ type Log struct {
 
 // HTTP is the port for health, metrics and numbers.
 type HTTP struct {
-	Listen string `toml:"listen" doc:"host:port, unix:/path, or off"`
+	Listen      string   `toml:"listen" doc:"host:port, unix:/path, or off; on an address that other hosts reach only with a password"`
+	Allow       []string `toml:"allow" doc:"addresses and networks whose clients are let in; empty: all"`
+	TLSCert     string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key: the port speaks TLS only"`
+	TLSKey      string   `toml:"tls_key" doc:"private key in PEM"`
+	TLSClientCA string   `toml:"tls_client_ca" doc:"clients must show a certificate that one of these authorities signed"`
+	Password    string   `toml:"password" doc:"asked of HTTP clients for more than health; empty: that of Faktory; if it starts with a slash it names a file"`
 }
+
+// WebPassword is what HTTP clients must know; empty: nothing.
+func (c *Config) WebPassword() string { return cmp.Or(c.HTTP.Password, c.Faktory.Password) }
 
 // Protocol is what all protocol front-ends have in common.
 type Protocol struct {
-	Listen         string `toml:"listen" doc:"host:port or unix:/path, several with commas between, or off"`
-	Namespace      string `toml:"namespace" doc:"prefix of this front-end's queues, unseen by its clients; empty: queues are shared with the other protocols"`
-	MaxBody        Size   `toml:"max_body" doc:"largest job"`
-	MaxConnections int    `toml:"max_connections" doc:"connections at once; 0: no bound"`
-	TLSCert        string `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key: the port speaks TLS only"`
-	TLSKey         string `toml:"tls_key" doc:"private key in PEM"`
-	TLSClientCA    string `toml:"tls_client_ca" doc:"clients must show a certificate that one of these authorities signed"`
+	Listen         string   `toml:"listen" doc:"host:port or unix:/path, several with commas between, or off"`
+	Namespace      string   `toml:"namespace" doc:"prefix of this front-end's queues, unseen by its clients; empty: queues are shared with the other protocols"`
+	MaxBody        Size     `toml:"max_body" doc:"largest job"`
+	MaxConnections int      `toml:"max_connections" doc:"connections at once; 0: no bound"`
+	Allow          []string `toml:"allow" doc:"addresses and networks whose clients are let in, such as 10.1.0.0/16 (in the environment with commas between); empty: all; those on unix sockets always are"`
+	TLSCert        string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key: the port speaks TLS only"`
+	TLSKey         string   `toml:"tls_key" doc:"private key in PEM"`
+	TLSClientCA    string   `toml:"tls_client_ca" doc:"clients must show a certificate that one of these authorities signed"`
 }
 
 // Workq is the Workq port.
@@ -63,7 +75,7 @@ type Gearman struct {
 // Faktory is the Faktory port.
 type Faktory struct {
 	Protocol
-	Password string `toml:"password" doc:"asked of Faktory clients, and of HTTP clients for more than health; if it starts with a slash it names a file; also read from FAKTORY_PASSWORD"`
+	Password string `toml:"password" doc:"asked of Faktory clients, and of HTTP clients if http.password is empty; if it starts with a slash it names a file; also read from FAKTORY_PASSWORD"`
 	Flush    string `toml:"flush" doc:"what FLUSH removes: faktory (the jobs of Faktory clients), all, or off"`
 }
 

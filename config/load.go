@@ -44,7 +44,8 @@ func Load(s Sources) (Config, error) {
 	for _, path := range slices.Sorted(maps.Keys(s.Flags)) {
 		l.set(path, s.Flags[path], "flag")
 	}
-	l.password(&c)
+	l.password("faktory.password", &c.Faktory.Password)
+	l.password("http.password", &c.HTTP.Password)
 	l.problems = append(l.problems, c.problems(l.broken)...)
 	return c, l.err()
 }
@@ -186,18 +187,18 @@ func (l *loader) env(env map[string]string) {
 }
 
 // password replaces the name of a file by what it holds.
-func (l *loader) password(c *Config) {
-	if !strings.HasPrefix(c.Faktory.Password, "/") {
+func (l *loader) password(setting string, text *string) {
+	if !strings.HasPrefix(*text, "/") {
 		return
 	}
-	text, err := os.ReadFile(c.Faktory.Password)
+	read, err := os.ReadFile(*text)
 	if err != nil {
-		l.complain("faktory.password", "read %s: %v", c.Faktory.Password, reason(err))
+		l.complain(setting, "read %s: %v", *text, reason(err))
 		return
 	}
-	c.Faktory.Password = strings.TrimSpace(string(text))
-	if c.Faktory.Password == "" {
-		l.complain("faktory.password", "the file it names is empty")
+	*text = strings.TrimSpace(string(read))
+	if *text == "" {
+		l.complain(setting, "the file it names is empty")
 	}
 }
 

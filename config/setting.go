@@ -32,7 +32,7 @@ func leaves(prefix string, v reflect.Value) []Setting {
 			all = append(all, leaves(prefix, value)...)
 		case value.Kind() == reflect.Struct:
 			all = append(all, leaves(path+".", value)...)
-		case value.Kind() == reflect.Slice, value.Kind() == reflect.Map:
+		case value.Kind() == reflect.Slice && value.Type() != listType, value.Kind() == reflect.Map:
 		default:
 			all = append(all, Setting{Path: path, Doc: field.Tag.Get("doc"), value: value, unit: field.Tag.Get("unit")})
 		}
@@ -46,12 +46,18 @@ func (s Setting) Env() string {
 }
 
 // String is the value as it would be written in the environment.
-func (s Setting) String() string { return fmt.Sprint(s.value.Interface()) }
+func (s Setting) String() string {
+	if list, ok := s.value.Interface().([]string); ok {
+		return strings.Join(list, ",")
+	}
+	return fmt.Sprint(s.value.Interface())
+}
 
 // The types that have a form of their own in settings.
 var (
 	sizeType = reflect.TypeFor[Size]()
 	spanType = reflect.TypeFor[time.Duration]()
+	listType = reflect.TypeFor[[]string]()
 )
 
 // set takes a value as TOML gives it; from environment and flags it is always a text.
@@ -60,6 +66,10 @@ func (s Setting) set(to any) error {
 	case s.value.Type() == sizeType:
 		n, err := parseSize(to)
 		s.value.SetInt(int64(n))
+		return err
+	case s.value.Type() == listType:
+		list, err := parseList(to)
+		s.value.Set(reflect.ValueOf(list))
 		return err
 	case s.value.Type() == spanType:
 		d, err := s.parseSpan(to)
@@ -80,6 +90,30 @@ func (s Setting) set(to any) error {
 	}
 	s.value.SetString(text)
 	return nil
+}
+
+// parseList takes an array of texts, or one text with commas.
+func parseList(v any) ([]string, error) {
+	var list []string
+	switch v := v.(type) {
+	case string:
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				list = append(list, part)
+			}
+		}
+		return list, nil
+	case []any:
+		for _, part := range v {
+			text, ok := part.(string)
+			if !ok {
+				return nil, fmt.Errorf("%v is not a text", part)
+			}
+			list = append(list, text)
+		}
+		return list, nil
+	}
+	return nil, fmt.Errorf("%v is not a list of texts", v)
 }
 
 func parseBool(v any) (bool, error) {

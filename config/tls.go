@@ -8,25 +8,30 @@ import (
 )
 
 // TLS reads the certificate files; nil without an error if none are set.
-func (p Protocol) TLS() (*tls.Config, error) {
-	if p.TLSCert == "" {
+func (p Protocol) TLS() (*tls.Config, error) { return readTLS(p.TLSCert, p.TLSKey, p.TLSClientCA) }
+
+// TLS reads the certificate files; nil without an error if none are set.
+func (h HTTP) TLS() (*tls.Config, error) { return readTLS(h.TLSCert, h.TLSKey, h.TLSClientCA) }
+
+func readTLS(certFile, keyFile, clientCA string) (*tls.Config, error) {
+	if certFile == "" {
 		return nil, nil
 	}
-	cert, err := tls.LoadX509KeyPair(p.TLSCert, p.TLSKey)
+	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return nil, err
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}}
-	if p.TLSClientCA == "" {
+	if clientCA == "" {
 		return c, nil
 	}
-	pem, err := os.ReadFile(p.TLSClientCA)
+	pem, err := os.ReadFile(clientCA)
 	if err != nil {
 		return nil, err
 	}
 	c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 	if !c.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("no certificate in %s", p.TLSClientCA)
+		return nil, fmt.Errorf("no certificate in %s", clientCA)
 	}
 	return c, nil
 }

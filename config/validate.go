@@ -29,7 +29,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	v.protocol("workq", c.Workq.Protocol)
 	v.protocol("gearman", c.Gearman.Protocol)
 	v.protocol("faktory", c.Faktory.Protocol)
-	v.listen("http.listen", c.HTTP.Listen)
+	c.checkHTTP(&v)
 	if c.Workq.Listen == "off" && c.Gearman.Listen == "off" && c.Faktory.Listen == "off" {
 		v.complain("workq.listen", "all of workq, gearman and faktory are off: there is nothing to serve")
 	}
@@ -59,6 +59,26 @@ func (c *Config) checkStore(v *checker) {
 	v.size("cache_bytes", c.CacheBytes, 0, 1024*GiB)
 	v.size("disk_floor", c.DiskFloor, 0, 1<<20*GiB)
 	v.count("event_loops", c.EventLoops, 0, maxEventLoops)
+}
+
+// checkHTTP lets nobody open the port to other hosts by accident: who reaches it may order what he likes.
+func (c *Config) checkHTTP(v *checker) {
+	h := c.HTTP
+	v.listen("http.listen", h.Listen)
+	v.allow("http.allow", h.Allow)
+	v.certificate("http", Protocol{TLSCert: h.TLSCert, TLSKey: h.TLSKey, TLSClientCA: h.TLSClientCA})
+	if c.WebPassword() != "" || h.TLSClientCA != "" {
+		return
+	}
+	addresses, err := ParseListen(h.Listen)
+	if err != nil {
+		return // told already
+	}
+	for _, a := range addresses {
+		if !a.Loopback() {
+			v.complain("http.listen", "other hosts reach %s: set http.password, or http.tls_client_ca", a)
+		}
+	}
 }
 
 func (c *Config) checkGearman(v *checker) {
@@ -114,7 +134,14 @@ func (v *checker) protocol(name string, p Protocol) {
 	v.word(name+".namespace", p.Namespace, maxNamespace)
 	v.size(name+".max_body", p.MaxBody, 1, maxBody)
 	v.count(name+".max_connections", p.MaxConnections, 0, 1<<31-1)
+	v.allow(name+".allow", p.Allow)
 	v.certificate(name, p)
+}
+
+func (v *checker) allow(setting string, list []string) {
+	if _, err := ParseAllow(list); err != nil {
+		v.complain(setting, "%v", err)
+	}
 }
 
 func (v *checker) listen(setting, text string) {

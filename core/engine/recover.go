@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"broker/core"
+	"broker/core/internal/machine"
 	"broker/core/internal/store"
 )
 
@@ -29,17 +31,22 @@ func (e *Engine) recover() error {
 }
 
 func (e *Engine) load(s *store.Store) error {
-	if err := s.ScanMarks("", e.machine.RestoreMark); err != nil {
+	return restore(e.machine, s, e.opts.Clock.Now, e.opts.Progress)
+}
+
+// restore brings back into an empty machine what a store holds.
+func restore(m *machine.Machine, s *store.Store, clock func() core.Instant, progress func(uint64, float64)) error {
+	if err := s.ScanMarks("", m.RestoreMark); err != nil {
 		return err
 	}
-	now := e.opts.Clock.Now()
-	err := s.Scan(context.Background(), e.opts.Progress, func(r *store.Record) error {
-		e.machine.Restore(now, r)
+	now := clock()
+	err := s.Scan(context.Background(), progress, func(r *store.Record) error {
+		m.Restore(now, r)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	e.machine.Restored()
+	m.Restored()
 	return nil
 }

@@ -30,6 +30,7 @@ type Backend struct {
 	Broker      core.Broker
 	Connections func() map[string]Connections // by front-end
 	Stats       func() []byte                 // Faktory's INFO, in JSON
+	Backup      func(dir string) error        // copies the store to a new folder
 }
 
 // Console answers HTTP requests.
@@ -80,6 +81,7 @@ func (c *Console) Server() *http.Server {
 	mux.HandleFunc("GET /health", c.health)
 	mux.Handle("GET /metrics", c.guarded(promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /stats", c.guarded(http.HandlerFunc(c.stats)))
+	mux.Handle("POST /api/backup", c.orders(c.backup))
 	return &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,

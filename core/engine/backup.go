@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"broker/core"
+	"broker/core/clock"
+	"broker/core/internal/machine"
+	"broker/core/internal/store"
+)
+
+// What callers tell apart when a store cannot be had. A store that is damaged gives an error for which IsDamage is true.
+var (
+	ErrNoStore = store.ErrNoStore
+	ErrInUse   = store.ErrInUse
+)
+
+// ErrNothingStored is the answer to a backup of a broker that keeps its jobs in memory only.
+var ErrNothingStored = errors.New("durability is none: there is no store to copy")
+
+// IsDamage reports that a store is not as it was written.
+func IsDamage(err error) bool {
+	var d *store.DamageError
+	return errors.As(err, &d)
+}
+
+// Backup copies the store to a folder that must not exist yet, while the broker goes on. Everything that was acknowledged
+// before the call is in the copy, which a broker can be started on.
+func (e *Engine) Backup(dir string) error {
+	if e.store == nil {
+		return ErrNothingStored
+	}
+	e.Flush() // with durability relaxed the newest changes are in memory only
+	return e.store.Checkpoint(dir)
+}
+
+// BackupStopped copies a store that no broker has open.
+func BackupStopped(data, dir string) error { return store.CopyStopped(store.Options{Dir: data}, dir) }
+
+// Examination is what a stopped store holds and what is wrong with it.
+type Examination struct {
+	Bytes   uint64 // of all records and bodies
+	Bodies  uint64 // stored apart from their jobs
+	Marks   uint64 // settings of queues, counters, schedules
+	Stats   *core.Stats
+	Queues  []core.QueueInfo // by name
+	Damage  []string         // what cannot be read as it was written
+	Orphans []string         // parts of jobs that are not there: harmless, but a fault of ours
+	Unsound error            // all can be read, but does not fit together
+	More    uint64           // findings that are not listed
+}
+
+// Examine reads the whole of a stopped store and changes nothing in it. The error is for what keeps it from looking;
+// what it finds wrong is in the Examination. Progress is told now and then how many keys were read.
+func Examine(ctx context.Context, data string, fsys FS, progress func(keys uint64)) (*Examination, error) {
+	s, err := store.Open(store.Options{Dir: data, FS: fsys, ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	x, err := examine(ctx, s, progress)
+	return x, errors.Join(err, s.Close())
+}
+
+func examine(ctx context.Context, s *store.Store, progress func(uint64)) (*Examination, error) {
+	r, err := s.Check(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	x := &Examination{
+		Bytes: r.Bytes, Bodies: r.Bodies, Marks: r.Marks, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
+	}
+	now := clock.System{}.Now()
+	m := machine.New(machine.Options{Persist: true, DefaultLease: 30 * time.Minute, StartedAt: now})
+	if err := restore(m, s, clock.System{}.Now, nil); err != nil {
+		if len(x.Damage) == 0 {
+			x.Damage = append(x.Damage, err.Error())
+		}
+		return x, nil // what could be read does not make a whole
+	}
+	x.Unsound = m.Check()
+	x.Stats = m.Stats()
+	id := m.OpenClient(core.Internal)
+	m.Apply(now, id, []core.Op{&core.ListQueues{}})
+	for _, reply := range m.Take(id, nil) {
+		x.Queues = append(x.Queues, reply.Queues...)
+	}
+	return x, nil
+}
+
+// AlreadyExists reports that the folder of a backup is there.
+func AlreadyExists(err error) bool { return errors.Is(err, fs.ErrExist) }

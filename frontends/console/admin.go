@@ -1,0 +1,111 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+)
+
+// maxOrder is the size of a request that orders something, in bytes.
+const maxOrder = 64 << 10
+
+// Refusal is an error of a Backend's function that is the caller's fault, with the status to say so.
+type Refusal struct {
+	Status int
+	Err    error
+}
+
+func (r *Refusal) Error() string { return r.Err.Error() }
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// orders wraps what changes something. Beyond the password it keeps out other people's web pages, which a browser on
+// this host could carry here: by the origin it names, and by the host's name, because a name that somebody else owns can
+// be made to lead to this port.
+func (c *Console) orders(do func(body []byte) (any, error)) http.Handler {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.order(w, r, do) })
+	return http.NewCrossOriginProtection().Handler(c.knownHost(c.guarded(h)))
+}
+
+// knownHost lets through, where no password guards the port, requests that name this host by number or as localhost.
+func (c *Console) knownHost(next http.Handler) http.Handler {
+	if c.options.Password != "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
+			http.Error(w, "without a password this port is called by number or as localhost only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// order carries out one order. What is the caller's fault is told in full; who may give orders may know the rest too.
+func (c *Console) order(w http.ResponseWriter, r *http.Request, do func(body []byte) (any, error)) {
+	if c.backend.Load() == nil {
+		c.answer(w, http.StatusServiceUnavailable, map[string]any{"error": "starting"})
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxOrder))
+	if err != nil {
+		c.answer(w, http.StatusBadRequest, map[string]any{"error": "request too long or cut off"})
+		return
+	}
+	result, err := do(body)
+	if err == nil {
+		c.answer(w, http.StatusOK, result)
+		return
+	}
+	status := http.StatusInternalServerError
+	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+		status = refusal.Status
+	} else {
+		c.options.Log.Error().Err(err).Str("path", r.URL.Path).Msg("order failed")
+	}
+	c.answer(w, status, map[string]any{"error": err.Error()})
+}
+
+// badOrder says what is wrong with a request.
+func badOrder(text string) error {
+	return &Refusal{Status: http.StatusBadRequest, Err: errors.New(text)}
+}
+
+// decode reads a JSON object; an empty body is an empty one.
+func decode(body []byte, into any) error {
+	if len(body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return &Refusal{Status: http.StatusBadRequest, Err: err}
+	}
+	return nil
+}
+
+// backup copies the store to a folder of this host.
+func (c *Console) backup(body []byte) (any, error) {
+	var ask struct {
+		Dir string `json:"dir"`
+	}
+	if err := decode(body, &ask); err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(ask.Dir) {
+		return nil, badOrder("dir must be the absolute path of a folder that does not exist yet")
+	}
+	b := c.backend.Load()
+	begin := b.Broker.Now()
+	if err := b.Backup(ask.Dir); err != nil {
+		return nil, err
+	}
+	took := b.Broker.Now().Sub(begin)
+	c.options.Log.Info().Str("dir", ask.Dir).Dur("took_ms", took).Msg("backup made")
+	return map[string]any{"dir": ask.Dir, "took_ms": took.Milliseconds()}, nil
+}
