@@ -10,6 +10,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/panjf2000/gnet/v2 v2.9.7
 	github.com/prometheus/client_golang v1.23.2
+	github.com/robfig/cron/v3 v3.0.1
 	github.com/rs/zerolog v1.35.1
 	github.com/tidwall/redcon v1.6.2
 )

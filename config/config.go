@@ -24,6 +24,7 @@ type Config struct {
 	Limits    Limits              `toml:"limits"`
 	Routes    []Route             `toml:"route"`
 	Throttles map[string]Throttle `toml:"throttles"`
+	Crons     []Cron              `toml:"cron"`
 }
 
 // Log says what is written to standard error.

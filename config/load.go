@@ -94,6 +94,7 @@ func (l *loader) file(name string, c *Config) {
 	}
 	l.routes(take(tree, "route"), name, c)
 	l.throttles(take(tree, "throttles"), name, c)
+	l.crons(take(tree, "cron"), name, c)
 	l.table("", tree, name)
 }
 

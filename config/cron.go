@@ -1,0 +1,149 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Cron is a job that the broker submits by itself whenever its time comes.
+type Cron struct {
+	Schedule string // as ParseSchedule reads it
+	Queue    string // where the job goes, as it is written; empty: Faktory's default
+	Type     string
+
+	// Unit is the job as a Faktory client would push it, in JSON, without a jid.
+	Unit []byte
+}
+
+// maxReserve is the longest reserve_for that Faktory knows, in seconds.
+const maxReserve = 86400
+
+// crons reads the array of tables of that name, which is written as for Faktory Enterprise.
+func (l *loader) crons(v any, source string, c *Config) {
+	if v == nil {
+		return
+	}
+	tables, ok := v.([]map[string]any)
+	if !ok {
+		l.complain("cron", "not written as [[cron]] (%s)", source)
+		return
+	}
+	c.Crons = make([]Cron, len(tables))
+	for i, table := range tables {
+		r := cronReader{loader: l, prefix: fmt.Sprintf("cron[%d].", i), source: source}
+		c.Crons[i] = r.entry(table)
+	}
+}
+
+// cronReader reads one entry.
+type cronReader struct {
+	*loader
+	prefix, source string
+}
+
+func (r cronReader) entry(table map[string]any) Cron {
+	var c Cron
+	c.Schedule = r.text("schedule", take(table, "schedule"))
+	if _, err := ParseSchedule(c.Schedule, time.UTC); err != nil {
+		r.complain(r.prefix+"schedule", "%q: %v", c.Schedule, err)
+	}
+	job, ok := take(table, "job").(map[string]any)
+	if !ok {
+		r.complain(r.prefix+"job", "missing: there is no table [cron.job] (%s)", r.source)
+	}
+	r.unknown("", table)
+	if ok {
+		r.job(job, &c)
+	}
+	return c
+}
+
+// job makes the work unit.
+func (r cronReader) job(table map[string]any, c *Cron) {
+	unit := map[string]any{"args": []any{}}
+	for _, name := range []string{"type", "queue"} {
+		if v, ok := table[name]; ok {
+			unit[name] = r.text("job."+name, v)
+		}
+	}
+	for _, name := range []string{"retry", "reserve_for", "backtrace"} {
+		if v, ok := table[name]; ok {
+			unit[name] = r.number("job."+name, v)
+		}
+	}
+	if v, ok := table["args"]; ok {
+		if args, isList := asList(v); isList {
+			unit["args"] = args
+		} else {
+			r.complain(r.prefix+"job.args", "not a list (%s)", r.source)
+		}
+	}
+	if v, ok := table["custom"]; ok {
+		if _, isTable := v.(map[string]any); !isTable {
+			r.complain(r.prefix+"job.custom", "not a table (%s)", r.source)
+		}
+		unit["custom"] = v
+	}
+	for _, name := range []string{"type", "queue", "retry", "reserve_for", "backtrace", "args", "custom"} {
+		delete(table, name)
+	}
+	r.unknown("job.", table)
+	c.Type, _ = unit["type"].(string)
+	c.Queue, _ = unit["queue"].(string)
+	if c.Type == "" {
+		r.complain(r.prefix+"job.type", "missing")
+	}
+	if n, ok := unit["reserve_for"].(int64); ok && (n < 0 || n > maxReserve) {
+		r.complain(r.prefix+"job.reserve_for", "%d is not between 0 and %d", n, maxReserve)
+	}
+	delete(unit, "type")
+	unit["jobtype"] = c.Type
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // workers of other protocols see the arguments as they stand here
+	if err := e.Encode(unit); err != nil {
+		r.complain(r.prefix+"job", "%v", err) // a number that is none
+	}
+	c.Unit = bytes.TrimSpace(text.Bytes())
+}
+
+func (r cronReader) text(name string, v any) string {
+	text, ok := v.(string)
+	if !ok && v != nil {
+		r.complain(r.prefix+name, "%v is not a text (%s)", v, r.source)
+	}
+	return text
+}
+
+func (r cronReader) number(name string, v any) int64 {
+	n, err := parseInt(v)
+	if err != nil {
+		r.complain(r.prefix+name, "%v (%s)", err, r.source)
+	}
+	return n
+}
+
+func (r cronReader) unknown(prefix string, table map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		r.complain(r.prefix+prefix+key, "unknown setting (%s)", r.source)
+	}
+}
+
+// asList takes both forms in which TOML gives a list: of values, and [[cron.job.args]].
+func asList(v any) ([]any, bool) {
+	switch v := v.(type) {
+	case []any:
+		return v, true
+	case []map[string]any:
+		list := make([]any, len(v))
+		for i, table := range v {
+			list[i] = table
+		}
+		return list, true
+	}
+	return nil, false
+}

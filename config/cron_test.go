@@ -1,0 +1,168 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCronEntriesBecomeWorkUnits(t *testing.T) {
+	t.Parallel()
+	file := write(t, "broker.toml", `
+[[cron]]
+schedule = "*/5 * * * *"
+  [cron.job]
+    type = "FiveJob"
+    queue = "critical"
+    retry = 3
+    reserve_for = 600
+    args = [1, "a<b", {deep = [true, 9007199254740993]}]
+  [cron.job.custom]
+    expires_in = 60
+[[cron]]
+schedule = "@hourly"
+  [cron.job]
+    type = "HourlyReport"
+[[cron]]
+schedule = "@every 90s"
+  [cron.job]
+    type = "Tables"
+    [[cron.job.args]]
+      key = "one"
+`)
+	c, err := Load(Sources{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`{"args":[1,"a<b",{"deep":[true,9007199254740993]}],"custom":{"expires_in":60},"jobtype":"FiveJob",` +
+			`"queue":"critical","reserve_for":600,"retry":3}`,
+		`{"args":[],"jobtype":"HourlyReport"}`,
+		`{"args":[{"key":"one"}],"jobtype":"Tables"}`,
+	}
+	for i, unit := range want {
+		if got := string(c.Crons[i].Unit); got != unit {
+			t.Errorf("entry %d:\n got %s\nwant %s", i, got, unit)
+		}
+	}
+	if c.Crons[0].Queue != "critical" || c.Crons[1].Type != "HourlyReport" || c.Crons[2].Schedule != "@every 90s" {
+		t.Errorf("entries: %+v", c.Crons)
+	}
+}
+
+func TestMistakesInCronEntriesAreNamed(t *testing.T) {
+	t.Parallel()
+	file := write(t, "broker.toml", `
+[[cron]]
+schedule = "61 * * * *"
+color = "red"
+  [cron.job]
+    type = 5
+    retry = "many"
+    args = "no list"
+    at = "tomorrow"
+    custom = [1]
+[[cron]]
+  [cron.job]
+    type = "T"
+    reserve_for = 86401
+[[cron]]
+schedule = "* * * * *"
+`)
+	_, err := Load(Sources{File: file})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{
+		`cron[0].schedule: "61 * * * *": end of range (61) above maximum (59): 61`,
+		"cron[0].color: unknown setting", "cron[0].job.at: unknown setting",
+		"cron[0].job.type: 5 is not a text", "cron[0].job.type: missing",
+		"cron[0].job.retry: many is not a whole number", "cron[0].job.args: not a list",
+		"cron[0].job.custom: not a table", "cron[1].schedule: \"\": empty",
+		"cron[1].job.reserve_for: 86401 is not between 0 and 86400", "cron[2].job: missing",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no line %q in\n%v", want, err)
+		}
+	}
+	if _, err := Load(Sources{File: write(t, "broker.toml", "[cron]\nschedule = \"* * * * *\"\n")}); err == nil ||
+		!strings.Contains(err.Error(), "not written as [[cron]]") {
+		t.Errorf("a table in place of a list: %v", err)
+	}
+}
+
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	for _, e := range []struct{ text, after, next string }{
+		{"*/5 * * * *", "2030-01-01T00:00:00Z", "2030-01-01T00:05:00Z"},
+		{"*/5 * * * *", "2030-01-01T00:04:59.999999Z", "2030-01-01T00:05:00Z"},
+		{"* * * * *", "2030-01-01T00:00:59Z", "2030-01-01T00:01:00Z"},
+		{" 30 6 * * mon-fri ", "2030-01-04T06:30:00Z", "2030-01-07T06:30:00Z"},
+		{"0 0 13 * 5", "2030-01-05T00:00:00Z", "2030-01-11T00:00:00Z"}, // either day will do
+		{"0 0 * * 7", "2030-01-01T00:00:00Z", "2030-01-06T00:00:00Z"},
+		{"0 0 * * 5-7", "2030-01-05T12:00:00Z", "2030-01-06T00:00:00Z"},
+		{"0 0 * * 1,7", "2030-01-01T12:00:00Z", "2030-01-06T00:00:00Z"},
+		{"*/10 * * * * *", "2030-01-01T00:00:00Z", "2030-01-01T00:00:10Z"},
+		{"0 0 29 2 *", "2029-01-01T00:00:00Z", "2032-02-29T00:00:00Z"},
+		{"@hourly", "2030-01-01T00:00:00Z", "2030-01-01T01:00:00Z"},
+		{"@weekly", "2030-01-01T00:00:00Z", "2030-01-06T00:00:00Z"},
+		{"@every 90s", "2030-01-01T00:00:00Z", "2030-01-01T00:01:30Z"},
+		{"@every 90s", "2030-01-01T00:01:29.5Z", "2030-01-01T00:01:30Z"},
+		{"CRON_TZ=Asia/Tokyo 0 9 * * *", "2030-01-01T00:00:00Z", "2030-01-02T00:00:00Z"},
+		{"TZ=Asia/Tokyo @daily", "2030-01-01T00:00:00Z", "2030-01-01T15:00:00Z"},
+	} {
+		s, err := ParseSchedule(e.text, time.UTC)
+		if err != nil {
+			t.Errorf("%q: %v", e.text, err)
+			continue
+		}
+		after, err := time.Parse(time.RFC3339, e.after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Next(after).UTC().Format(time.RFC3339Nano); got != e.next {
+			t.Errorf("%q after %s: %s, not %s", e.text, e.after, got, e.next)
+		}
+	}
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ParseSchedule("0 9 * * *", tokyo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Next(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)).UTC(); got.Hour() != 0 || got.Day() != 2 {
+		t.Errorf("nine in Tokyo is %v", got)
+	}
+}
+
+func TestBadSchedulesAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", " ", "* * * *", "* * * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8",
+		"*/0 * * * *", "5-1 * * * *", "a * * * *", "0 0 30 2 *", ", * * * *", "@sometimes", "@every", "@every 0s",
+		"@every -5s", "@every 1.5s", "@every soon", "CRON_TZ=", "TZ=", "CRON_TZ=Mars/Olympus * * * * *",
+		"CRON_TZ=UTC", "-1 * * * *", "1-2-3 * * * *", "1/2/3 * * * *", "@",
+	} {
+		if s, err := ParseSchedule(text, time.UTC); err == nil {
+			t.Errorf("%q was taken: next is %v", text, s.Next(time.Unix(0, 0)))
+		}
+	}
+}
+
+func FuzzParseSchedule(f *testing.F) {
+	for _, seed := range []string{"*/5 * * * *", "@every 1h", "CRON_TZ=UTC 0 0 * * 5-7", "TZ=", "0 0 30 2 *", "@hourly"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseSchedule(text, time.UTC)
+		if err != nil {
+			return
+		}
+		from := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+		if next := s.Next(from); !next.After(from) {
+			t.Fatalf("%q: %v does not come after %v", text, next, from)
+		}
+	})
+}

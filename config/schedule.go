@@ -1,0 +1,110 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Schedule tells when a cron entry is due. Next depends on its argument alone, so that a broker that was restarted comes
+// to the same instants as one that was not.
+type Schedule interface {
+	// Next is the first instant after t; the zero time if there is none.
+	Next(t time.Time) time.Time
+}
+
+// timetable reads the five fields of crontab, one more in front for seconds, and names such as @hourly.
+var timetable = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
+	cron.Descriptor)
+
+// everyWord starts a schedule that is a span: @every 90s.
+const everyWord = "@every "
+
+// ParseSchedule reads the time of a cron entry. It is meant in the zone local, or in the one that the text names in front:
+// "CRON_TZ=Europe/Vienna 30 6 * * 1-5".
+func ParseSchedule(text string, local *time.Location) (Schedule, error) {
+	text = strings.TrimSpace(text)
+	zone, rest, err := cutZone(text, local)
+	if err != nil {
+		return nil, err
+	}
+	if span, ok := strings.CutPrefix(rest, everyWord); ok {
+		d, err := time.ParseDuration(strings.TrimSpace(span))
+		if err != nil || d < time.Second || d%time.Second != 0 {
+			return nil, fmt.Errorf("%q is not a span of whole seconds such as 30s or 1h30m", span)
+		}
+		return interval(d), nil
+	}
+	if rest == "" {
+		return nil, errors.New("empty")
+	}
+	s, err := timetable.Parse(sundays(rest))
+	if err != nil {
+		return nil, err
+	}
+	c := calendar{s, zone}
+	if c.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, zone)).IsZero() { // a leap year
+		return nil, errors.New("never comes")
+	}
+	return c, nil
+}
+
+// cutZone takes the name of a zone from the front. The library would do it, but panics where nothing follows.
+func cutZone(text string, local *time.Location) (*time.Location, string, error) {
+	for _, word := range []string{"CRON_TZ=", "TZ="} {
+		named, ok := strings.CutPrefix(text, word)
+		if !ok {
+			continue
+		}
+		name, rest, _ := strings.Cut(named, " ")
+		zone, err := time.LoadLocation(name)
+		if err != nil || name == "" {
+			return nil, "", fmt.Errorf("%q is no known time zone", name)
+		}
+		return zone, strings.TrimSpace(rest), nil
+	}
+	return local, text, nil
+}
+
+// calendar is a schedule of fields. The library takes the zone of the instant that it is asked about.
+type calendar struct {
+	s    cron.Schedule
+	zone *time.Location
+}
+
+// Next implements Schedule.
+func (c calendar) Next(t time.Time) time.Time { return c.s.Next(t.In(c.zone)) }
+
+// interval is a span that is counted from the start of 1970, not from the start of the broker.
+type interval time.Duration
+
+// Next implements Schedule.
+func (d interval) Next(t time.Time) time.Time {
+	span := int64(time.Duration(d) / time.Second)
+	n := t.Unix() / span
+	return time.Unix((n+1)*span, 0).UTC()
+}
+
+// sundays writes the day of the week 7 as 0, as crontab does and the library does not.
+func sundays(text string) string {
+	fields := strings.Fields(text)
+	if strings.HasPrefix(text, "@") || len(fields) < 5 || !strings.Contains(fields[len(fields)-1], "7") {
+		return text
+	}
+	parts := strings.Split(fields[len(fields)-1], ",")
+	for i, part := range parts {
+		days, step, stepped := strings.Cut(part, "/")
+		from, isRange := strings.CutSuffix(days, "-7")
+		switch {
+		case days == "7" && !stepped:
+			parts[i] = "0"
+		case isRange && (!stepped || step == "1"):
+			parts[i] = from + "-6,0"
+		}
+	}
+	return strings.Join(append(slices.Clone(fields[:len(fields)-1]), strings.Join(parts, ",")), " ")
+}
