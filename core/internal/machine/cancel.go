@@ -181,7 +181,15 @@ func (m *Machine) purgePage(op *core.Purge, only uint32, limit int) (removed int
 	return removed, 0
 }
 
-func (m *Machine) purgeJob(h uint32) { m.end(h, &core.Outcome{Cause: core.Cancelled}) }
+// purgeJob removes a job; one that was leased may have left a slot to who waits.
+func (m *Machine) purgeJob(h uint32) {
+	e := m.jobs.at(h)
+	n, leased := e.queue, e.state == core.Leased
+	m.end(h, &core.Outcome{Cause: core.Cancelled})
+	if leased {
+		m.offer(n)
+	}
+}
 
 func contains(states []core.State, s core.State) bool {
 	for _, x := range states {

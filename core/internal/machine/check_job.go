@@ -85,9 +85,11 @@ func (c *checker) held(h uint32, e *entry, q *recount) {
 		c.fail("job %d is %v, in hands: %v", e.seq, e.state, e.has(held))
 	}
 	x := c.m.rare(h)
-	if x != nil && x.inSlot {
+	if x != nil && x.slot == slotTaken {
 		q.slots++
-		q.perWorker[slotKey(e.holderKind, x.worker)]++
+		q.perWorker[x.slotKey]++
+	}
+	if x != nil && x.slot != slotNone {
 		if e.state != core.Leased {
 			c.fail("job %d is %v and in a throttle's slot", e.seq, e.state)
 		}

@@ -283,16 +283,18 @@ func (m *Machine) grantFor(e *entry, op *core.Lease, limit time.Duration) uint32
 func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *entry) {
 	e.set(held)
 	e.holderKind, e.holderFrom = op.Holder, c.protocol
+	key := uint64(c.id)
 	switch op.Holder {
 	case core.HeldByConn:
 		e.holder, e.heldAt = c.slot, uint32(len(c.held))
 		c.held = append(c.held, h)
 	case core.HeldByWorker:
 		e.holder = m.workers.acquire(op.Worker)
+		key = workerKey | uint64(e.holder)
 	case core.HeldByNobody:
 		e.holder = 0
 	}
-	m.takeSlot(h, e)
+	m.takeSlot(h, e, key)
 }
 
 // unhold takes a job out of its holder's hands; its state is still Leased. Once is enough.

@@ -33,7 +33,7 @@ type jobQueue struct {
 	counts    core.QueueCounts
 	idleTimer timer.ID
 	slots     uint32            // leases that count against the throttle
-	perWorker map[uint64]uint32 // the same by worker, while there is a limit on it
+	perWorker map[uint64]uint32 // the same by who has them; see slotFor
 }
 
 // Priority classes, as gearmand and maxqueue see them.
@@ -165,17 +165,6 @@ func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
 	q.limits.Throttle = throttle
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
-}
-
-func (m *Machine) throttleQueue(c *client, op *core.ThrottleQueue) {
-	known := m.names[op.Queue] != 0
-	n, q := m.queueNamed(op.Queue)
-	q.hidden = q.hidden || !known // no row until it is used
-	q.limits.Throttle = op.Throttle
-	m.recountSlots(n)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
-	m.offer(n)
-	m.dropIdle(n)
 }
 
 func (m *Machine) dropQueue(c *client, op *core.DropQueue) {

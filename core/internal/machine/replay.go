@@ -27,7 +27,7 @@ func (m *Machine) RestoreMark(name string, value []byte) error {
 		m.nextSeq = binary.BigEndian.Uint64(value)
 	case name == totalsMark:
 		var t storedTotals
-		err = json.Unmarshal(value, &t)
+		err = t.decode(value)
 		m.stats.Totals, m.stats.ByOrigin, m.stats.ByWorker = t.Totals, t.ByOrigin, t.ByWorker
 	case strings.HasPrefix(name, historyMark+"/"):
 		d := &core.Day{}
@@ -156,7 +156,6 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 	}
 	until := m.now.Add(time.Duration(e.granted) * time.Millisecond)
 	e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
-	m.takeSlot(h, e)
 }
 
 // Restored ties up the links between jobs and batches once all of them are back.

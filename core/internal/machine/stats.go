@@ -1,7 +1,9 @@
 package machine
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"broker/core"
@@ -77,17 +79,52 @@ func (m *Machine) resetCounters(c *client, op *core.ResetCounters) {
 
 // storedTotals is what is stored of the counters.
 type storedTotals struct {
-	Totals   core.Totals                      `json:"totals"`
-	ByOrigin [len(core.Protocols)]core.Totals `json:"by_origin"`
-	ByWorker [len(core.Protocols)]core.Totals `json:"by_worker"`
+	Totals   core.Totals
+	ByOrigin [len(core.Protocols)]core.Totals
+	ByWorker [len(core.Protocols)]core.Totals
+}
+
+// each calls fn for every counter, in an order that reaches the disk: new ones go to the end, and a store that has
+// fewer leaves them at zero.
+func (t *storedTotals) each(fn func(*uint64)) {
+	group := func(x *core.Totals) {
+		for _, n := range []*uint64{
+			&x.Submitted, &x.Leased, &x.Done, &x.Failed, &x.Dead, &x.Expired, &x.Cancelled, &x.Released,
+		} {
+			fn(n)
+		}
+	}
+	group(&t.Totals)
+	for i := range t.ByOrigin {
+		group(&t.ByOrigin[i])
+		group(&t.ByWorker[i])
+	}
+}
+
+// encode writes the counters as varints: this happens with every commit, which encoding/json would be felt in.
+func (t *storedTotals) encode() (b []byte) {
+	t.each(func(n *uint64) { b = binary.AppendUvarint(b, *n) })
+	return b
+}
+
+func (t *storedTotals) decode(b []byte) error {
+	bad := false
+	t.each(func(n *uint64) {
+		v, used := binary.Uvarint(b)
+		bad = bad || used < 0 || used == 0 && len(b) > 0
+		*n, b = v, b[max(used, 0):]
+	})
+	if bad {
+		return errors.New("not a row of counters")
+	}
+	return nil
 }
 
 // sealStats writes the marks of the counters.
 func (m *Machine) sealStats(into []core.Mark) []core.Mark {
 	m.statsDirty = false
-	into = append(into, core.Mark{Name: totalsMark, Value: mustEncode(storedTotals{
-		Totals: m.stats.Totals, ByOrigin: m.stats.ByOrigin, ByWorker: m.stats.ByWorker,
-	})})
+	t := storedTotals{Totals: m.stats.Totals, ByOrigin: m.stats.ByOrigin, ByWorker: m.stats.ByWorker}
+	into = append(into, core.Mark{Name: totalsMark, Value: t.encode()})
 	if m.today != nil {
 		into = append(into, core.Mark{Name: historyMark + "/" + m.today.Date, Value: mustEncode(*m.today)})
 	}

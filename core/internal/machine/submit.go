@@ -25,9 +25,9 @@ type extra struct {
 	group       uint64   // batch it is a member of
 	tried       bool     // its batch has counted its first execution
 	callbackFor uint64   // batch whose callback it is
-	worker      uint32   // throttle slot: who holds it
+	slotKey     uint64   // who has the job's slot of a throttle
 	slotTimer   timer.ID
-	inSlot      bool
+	slot        slotState
 }
 
 // note holds what is known of a job beyond its entry, while it is not on disk or cheap to keep.

@@ -8,56 +8,81 @@ import (
 // A throttle bounds how many jobs of a queue are leased at once, in all or by one worker. A lease takes a slot; the slot
 // comes free with the lease, or after Throttle.SlotFor. Queues without a throttle pay nothing.
 
-// slotKey names who takes a slot: a connection, or a worker by its number.
-func slotKey(kind core.Holder, holder uint32) uint64 { return uint64(kind)<<32 | uint64(holder) }
+// slotState is what a leased job has of a throttle.
+type slotState uint8
+
+// slotNone: the queue had no throttle when the job was leased. slotOver: the slot came free before the lease.
+const (
+	slotNone slotState = iota
+	slotTaken
+	slotOver
+)
+
+// workerKey marks a slot key as that of a worker's number; else it is a ClientID, which is never used again.
+const workerKey = 1 << 63
 
 // slotFor reports whether the queue's throttle lets this lease have a job.
 func (m *Machine) slotFor(q *jobQueue, c *client, op *core.Lease) bool {
 	if q.limits.LeasedPerWorker == 0 {
 		return true
 	}
-	holder := c.slot
+	key := uint64(c.id)
 	if op.Holder == core.HeldByWorker {
-		var known bool
-		if holder, known = m.workers.number[op.Worker]; !known {
+		number, known := m.workers.number[op.Worker]
+		if !known {
 			return true
 		}
+		key = workerKey | uint64(number)
 	}
-	return q.perWorker[slotKey(op.Holder, holder)] < q.limits.LeasedPerWorker
+	return q.perWorker[key] < q.limits.LeasedPerWorker
 }
 
-func (m *Machine) takeSlot(h uint32, e *entry) {
+// slotKey names who has a leased job, zero if nobody knows any more.
+func (m *Machine) slotKey(e *entry) uint64 {
+	switch e.holderKind {
+	case core.HeldByConn:
+		return uint64(m.clients[e.holder].id)
+	case core.HeldByWorker:
+		return workerKey | uint64(e.holder)
+	case core.HeldByNobody:
+	}
+	return 0
+}
+
+// takeSlot notes a lease in the throttle of its queue, if there is one.
+func (m *Machine) takeSlot(h uint32, e *entry, key uint64) {
 	q := m.queues[e.queue]
 	t := q.limits.Throttle
 	if t == (core.Throttle{}) {
 		return
 	}
 	x := m.extra(h)
-	x.inSlot = true
+	x.slot, x.slotKey = slotTaken, key
 	q.slots++
 	if q.perWorker == nil {
 		q.perWorker = map[uint64]uint32{}
 	}
-	x.worker = e.holder
-	q.perWorker[slotKey(e.holderKind, x.worker)]++
+	q.perWorker[key]++
 	if t.SlotFor > 0 {
 		x.slotTimer = m.timers.Add(m.now.Add(t.SlotFor), timer.Owner{Kind: timerSlot, Handle: h})
 	}
 }
 
+// giveSlot takes a job out of its queue's throttle.
 func (m *Machine) giveSlot(h uint32, e *entry) {
 	x := m.rare(h)
-	if x == nil || !x.inSlot {
+	if x == nil {
 		return
 	}
-	m.timers.Remove(&x.slotTimer)
-	x.inSlot = false
-	q := m.queues[e.queue]
-	q.slots--
-	key := slotKey(e.holderKind, x.worker)
-	if q.perWorker[key]--; q.perWorker[key] == 0 {
-		delete(q.perWorker, key)
+	if x.slot == slotTaken {
+		m.timers.Remove(&x.slotTimer)
+		q := m.queues[e.queue]
+		q.slots--
+		if q.perWorker[x.slotKey]--; q.perWorker[x.slotKey] == 0 {
+			delete(q.perWorker, x.slotKey)
+		}
 	}
+	x.slot, x.slotKey = slotNone, 0
 }
 
 // slotTimeout frees the slot of a job whose lease goes on.
@@ -65,21 +90,42 @@ func (m *Machine) slotTimeout(h uint32) {
 	e := m.jobs.at(h)
 	m.rare(h).slotTimer = 0
 	m.giveSlot(h, e)
+	m.rare(h).slot = slotOver
 	m.offer(e.queue)
 }
 
-// recountSlots makes the slots of a queue agree with its leases after its limits have changed.
+func (m *Machine) throttleQueue(c *client, op *core.ThrottleQueue) {
+	n := m.names[op.Queue]
+	hidden := n == 0 || m.queues[n].hidden
+	n, q := m.queueNamed(op.Queue)
+	q.hidden = hidden // no row until it is used
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
+	if q.limits.Throttle != op.Throttle {
+		q.limits.Throttle = op.Throttle
+		m.recountSlots(n)
+		m.offer(n)
+	}
+	m.dropIdle(n)
+}
+
+// recountSlots gives slots to leases from a time when the queue had no throttle. It looks for them among all jobs, which
+// is rare enough: a throttle is set at start and when the configuration is read again.
 func (m *Machine) recountSlots(n uint32) {
 	q := m.queues[n]
-	if q.count[core.Leased] == 0 {
+	left := q.count[core.Leased]
+	if left == int(q.slots) {
 		return
 	}
-	m.eachJob(func(h uint32, e *entry) {
-		if e.queue == n && e.state == core.Leased {
-			m.giveSlot(h, e)
-			m.takeSlot(h, e)
+	for h := uint32(1); left > 0; h++ {
+		e := m.jobs.at(h)
+		if e.seq == 0 || e.queue != n || e.state != core.Leased {
+			continue
 		}
-	})
+		left--
+		if x := m.rare(h); x == nil || x.slot == slotNone {
+			m.takeSlot(h, e, m.slotKey(e))
+		}
+	}
 }
 
 // eachJob walks all jobs in the order of their handles.
