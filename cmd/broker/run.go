@@ -26,8 +26,9 @@ import (
 
 // The times of an end. Together they stay below the five seconds after which supervisors lose patience.
 const (
-	drainFor = 3 * time.Second         // for replies that wait for their commit and clients that read slowly
-	stopFor  = 4500 * time.Millisecond // for all of it
+	lastWordsFor = time.Second             // for clients to be told of the end, where the protocol has a word for it
+	drainFor     = 3 * time.Second         // for replies that wait for their commit and clients that read slowly
+	stopFor      = 4500 * time.Millisecond // for all of it
 )
 
 // gracefulPoll is how often a graceful end looks whether the work is done.
@@ -228,6 +229,10 @@ func (p *process) serveClients() error {
 	for _, f := range protocols(&p.config) {
 		maxConns[f.name] = f.MaxConnections
 	}
+	if n := maxConns["faktory"]; n > 0 {
+		// Faktory clients are refused after their HELLO; the loop's own bound is for those that never send one.
+		maxConns["faktory"] = n + n/8 + 16
+	}
 	err := p.doors.Serve(eventloop.Options{
 		Broker: p.engine, Frontends: p.frontends.byName, MaxConns: maxConns,
 		MaxOutput: int(p.config.Limits.OutputBytes), Loops: loops, Log: p.log,
@@ -239,6 +244,17 @@ func (p *process) serveClients() error {
 		Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
 	})
 	return nil
+}
+
+// lastWords gives Faktory clients the time to hear, on their next request, that the server is going.
+func (p *process) lastWords() {
+	if p.frontends.faktory == nil || p.connections()["faktory"].Open == 0 {
+		return
+	}
+	p.frontends.faktory.Shutdown()
+	for end := time.Now().Add(lastWordsFor); time.Now().Before(end) && p.connections()["faktory"].Open > 0; {
+		time.Sleep(lastWordsFor / 50)
+	}
 }
 
 // throttle gives the queues the bounds of the settings.
@@ -363,6 +379,8 @@ func (p *process) stop() error {
 // takeDown closes the parts in the reverse order of their making.
 func (p *process) takeDown() error {
 	p.console.Stopping()
+	p.doors.StopAccepting()
+	p.lastWords()
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()
 	p.doors.Stop(ctx)
