@@ -1,0 +1,176 @@
+package integration_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+)
+
+// post gives the broker an order over HTTP.
+func post(t testing.TB, b *harness.Broker, path, body string, change ...func(*http.Request)) (status int, answer string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+b.HTTP+path, strings.NewReader(body))
+	check(t, err)
+	req.Close = true
+	if b.Password != "" {
+		req.SetBasicAuth("", b.Password)
+	}
+	for _, c := range change {
+		c(req)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	check(t, err)
+	defer func() { _ = resp.Body.Close() }() // only read
+	text, err := io.ReadAll(resp.Body)
+	check(t, err)
+	return resp.StatusCode, string(text)
+}
+
+// on starts a broker on another one's data folder.
+func on(t *testing.T, data string) *harness.Broker {
+	t.Helper()
+	b := harness.Prepare(t, harness.Options{})
+	b.Data = data
+	b.Restart()
+	return b
+}
+
+func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	var mu sync.Mutex // guards acked
+	acked := make(map[string]bool)
+	var clients sync.WaitGroup
+	stop := make(chan struct{})
+	for n := range 3 {
+		c := dialGearman(t, b)
+		clients.Go(func() { // ends with stop
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				body := fmt.Sprintf("%d-%d", n, i)
+				if _, err := c.Submit(gearmanclient.SubmitJobBg, "saved", "", body); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				acked[body] = true
+				mu.Unlock()
+			}
+		})
+	}
+	time.Sleep(300 * time.Millisecond) // under load is what the test is about
+	mu.Lock()
+	var before []string
+	for body := range acked {
+		before = append(before, body)
+	}
+	mu.Unlock()
+	dir := filepath.Join(t.TempDir(), "copy")
+	status, answer := post(t, b, "/api/backup", fmt.Sprintf(`{"dir":%q}`, dir))
+	equal(t, "status: "+answer, status, http.StatusOK)
+	close(stop)
+	clients.Wait()
+	if len(before) < 20 {
+		t.Errorf("only %d jobs before the backup prove little", len(before))
+	}
+
+	status, answer = post(t, b, "/api/backup", fmt.Sprintf(`{"dir":%q}`, dir))
+	equal(t, "status of a second copy to the same folder: "+answer, status, http.StatusConflict)
+	info, err := os.Stat(dir)
+	check(t, err)
+	equal(t, "rights of the copy", info.Mode().Perm(), 0o700)
+
+	found := make(map[string]bool)
+	for _, body := range drainInOrder(t, on(t, dir), "saved") {
+		found[body] = true
+	}
+	for _, body := range before {
+		if !found[body] {
+			t.Errorf("%s was acknowledged before the backup and is not in it", body)
+		}
+	}
+	t.Logf("%d jobs acknowledged before the backup, %d in it, %d in all", len(before), len(found), len(acked))
+	equal(t, "jobs where they were", len(drainInOrder(t, b, "saved")), len(acked))
+}
+
+func TestBackupAndDoctorCommands(t *testing.T) {
+	t.Parallel()
+	b := harness.Start(t, harness.Options{Password: "s3cret"})
+	c := dialGearman(t, b)
+	for i := range 7 {
+		_, err := c.Submit(gearmanclient.SubmitJobBg, "examined", "", fmt.Sprint(i))
+		check(t, err)
+	}
+	first, second := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
+	flags := []string{"--data", b.Data, "--http", b.HTTP}
+	r := brokerCommand(t, append([]string{"backup", first}, flags...)...)
+	equal(t, "exit code without the password", r.Code, 1)
+	if !strings.Contains(r.Stderr, "password") {
+		t.Errorf("no word of the password: %s", r.Stderr)
+	}
+	r = brokerCommand(t, append([]string{"backup", first, "--password", "s3cret"}, flags...)...)
+	equal(t, "exit code of a copy of a running broker: "+r.Stderr, r.Code, 0)
+	r = brokerCommand(t, "doctor", b.Data)
+	equal(t, "exit code of doctor beside a running broker", r.Code, 1)
+	if !strings.Contains(r.Stderr, "in use") {
+		t.Errorf("not said that the store is in use: %s", r.Stderr)
+	}
+	b.Terminate()
+	r = brokerCommand(t, append([]string{"backup", second}, flags...)...)
+	equal(t, "exit code of a copy of a stopped store: "+r.Stderr, r.Code, 0)
+	r = brokerCommand(t, append([]string{"backup", second}, flags...)...)
+	equal(t, "exit code of a second copy to the same folder", r.Code, 1)
+	for _, dir := range []string{b.Data, first, second} {
+		r = brokerCommand(t, "doctor", dir)
+		equal(t, "exit code of doctor: "+r.Stderr, r.Code, 0)
+		for _, words := range []string{"7 jobs in 1 queues: 7 ready", "examined", "sound"} {
+			if !strings.Contains(r.Stdout, words) {
+				t.Errorf("%q is not in what doctor says: %s", words, r.Stdout)
+			}
+		}
+	}
+	r = brokerCommand(t, "doctor", t.TempDir())
+	equal(t, "exit code where there is no store", r.Code, 1)
+	damageTable(t, second)
+	r = brokerCommand(t, "doctor", second)
+	equal(t, "exit code of a damaged store", r.Code, 3)
+	if !strings.Contains(r.Stderr, "DAMAGED") || !strings.Contains(r.Stderr, "restore the folder from a backup") {
+		t.Errorf("neither damage nor remedy: %s", r.Stderr)
+	}
+}
+
+// damageTable flips a bit in the middle of the largest table of a store.
+func damageTable(t *testing.T, dir string) {
+	t.Helper()
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	check(t, err)
+	var largest string
+	size := int64(-1)
+	for _, path := range tables {
+		info, err := os.Stat(path)
+		check(t, err)
+		if info.Size() > size {
+			largest, size = path, info.Size()
+		}
+	}
+	if largest == "" {
+		t.Fatal("there is no table to damage")
+	}
+	text, err := os.ReadFile(largest)
+	check(t, err)
+	text[20] ^= 0x10
+	check(t, os.WriteFile(largest, text, 0o600))
+}
