@@ -59,7 +59,7 @@ func (s *Store) copyTo(dir string) (err error) {
 			return err
 		}
 	}
-	if err := writeFormatFile(s.fs, whole); err != nil {
+	if err := errors.Join(guardCopy(s.fs, whole), writeFormatFile(s.fs, whole)); err != nil {
 		return err
 	}
 	if err := s.fs.Rename(whole, dir); err != nil {

@@ -156,6 +156,10 @@ func (s *Store) checkVersion(found survey) error {
 		if err := s.commit.writeVersion(s); err != nil {
 			return err
 		}
+		// The first log of a new store is of an old format, in which damage looks like a torn end. This starts the next.
+		if err := s.fuse.run("start a log", s.db.Flush); err != nil {
+			return err
+		}
 	case err != nil:
 		return err
 	default:
