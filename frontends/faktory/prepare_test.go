@@ -1,0 +1,55 @@
+package faktory
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"broker/core"
+)
+
+func TestPreparedJobIsWhatAClientWouldPush(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	unit := `{"jobtype":"T","queue":"q","args":[1,"a<b"],"retry":3,"reserve_for":600,` +
+		`"custom":{"unique_for":60,"expires_in":30,"x":1}}`
+	job, err := s.Front.(*Frontend).Prepare([]byte(unit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNeighbour(s, core.Internal)
+	n.submit(t, job, core.WatchNone)
+	pushed := strings.Replace(unit, "{", `{"jid":"12345678",`, 1)
+	w := dial(s, "worker", "w1")
+	w.Send("PUSH " + pushed + "\r\n")
+	w.Want("-NOTUNIQUE Job not unique\r\n")
+	w.Send("FETCH q\r\n")
+	got := object(t, w)
+	for name, want := range map[string]any{"jobtype": "T", "queue": "q", "retry": "3", "reserve_for": "600"} {
+		if text := fmt.Sprint(got[name]); text != want {
+			t.Errorf("%s is %s, not %s", name, text, want)
+		}
+	}
+	if jid := fmt.Sprint(got["jid"]); len(jid) < minJID || fmt.Sprint(at(got, "custom", "x")) != "1" || got["created_at"] == nil {
+		t.Errorf("fetched %v", got)
+	}
+}
+
+func TestWorkUnitsAreCheckedWithoutABroker(t *testing.T) {
+	t.Parallel()
+	for unit, want := range map[string]string{
+		`{"jobtype":"T","args":[]}`:                                 "",
+		`{"args":[]}`:                                               "jobtype",
+		`{"jobtype":"T","queue":"a b","args":[]}`:                   "queue names",
+		`{"jobtype":"T","args":[],"custom":{"unique_for":"x"}}`:     "unique_for",
+		`{"jobtype":"T","args":[],"custom":{"after":["12345678"]}}`: "cannot be linked",
+		`{"jobtype":"T","args":[],"custom":{"parent":"12345678"}}`:  "cannot be linked",
+		`{"jobtype":"T","args":[],"reserve_for":90000}`:             "one day",
+		`{"jobtype":`: "invalid JSON",
+	} {
+		err := CheckUnit([]byte(unit))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, not %q", unit, err, want)
+		}
+	}
+}
