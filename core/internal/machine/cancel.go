@@ -145,7 +145,7 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	if limit <= 0 {
 		limit = 1000
 	}
-	removed, next := m.purgePage(op, only, limit)
+	removed, next := m.purgePage(c.protocol, op, only, limit)
 	if next == 0 && only != 0 && op.Drop && m.queues[only] != nil {
 		m.queues[only].hidden = true
 		m.dropRow(only)
@@ -154,13 +154,13 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 }
 
 // purgePage removes up to limit jobs; the ready ones of a single queue are found by its list, others by a walk.
-func (m *Machine) purgePage(op *core.Purge, only uint32, limit int) (removed int, next uint64) {
+func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit int) (removed int, next uint64) {
 	if only != 0 && op.Origin == core.Internal && len(op.States) == 1 && op.States[0] == core.Ready {
 		for q := m.queues[only]; q != nil && q.ready.Len() > 0; removed++ {
 			if removed == limit {
 				return removed, 1
 			}
-			m.purgeJob(q.ready.Front())
+			m.purgeJob(q.ready.Front(), by)
 		}
 		return removed, 0
 	}
@@ -175,16 +175,17 @@ func (m *Machine) purgePage(op *core.Purge, only uint32, limit int) (removed int
 			len(op.States) > 0 && !contains(op.States, e.state) {
 			continue
 		}
-		m.purgeJob(h)
+		m.purgeJob(h, by)
 		removed++
 	}
 	return removed, 0
 }
 
 // purgeJob removes a job; one that was leased may have left a slot to who waits.
-func (m *Machine) purgeJob(h uint32) {
+func (m *Machine) purgeJob(h uint32, by core.Protocol) {
 	e := m.jobs.at(h)
 	n, leased := e.queue, e.state == core.Leased
+	m.count(e.origin, by, func(t *core.Totals) { t.Cancelled++ })
 	m.end(h, &core.Outcome{Cause: core.Cancelled})
 	if leased {
 		m.offer(n)

@@ -122,7 +122,7 @@ func (c *checker) line(q *jobQueue) {
 		if cl.sleeping {
 			op = &asleep
 		}
-		if m.stopped != nil || q.paused || available(q) <= 0 || available(q) <= q.woken && m.opts.Wakeup < 0 ||
+		if m.stopped != nil || m.draining || q.paused || available(q) <= 0 || available(q) <= q.woken && m.opts.Wakeup < 0 ||
 			!m.slotFor(q, cl, op) {
 			continue
 		}

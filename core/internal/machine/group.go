@@ -52,8 +52,8 @@ func (m *Machine) openGroup(c *client, op *core.OpenGroup) {
 		m.failed(c, op.Tag, core.ErrNoGroup)
 		return
 	}
-	if m.refuse != nil {
-		m.failed(c, op.Tag, m.refuse)
+	if err := m.closedTo(false); err != nil {
+		m.failed(c, op.Tag, err)
 		return
 	}
 	g := &group{number: m.nextSeq}

@@ -107,7 +107,7 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 // runnable is the first job of a queue that may be handed out now. Jobs that should have been started before now are
 // dropped on the way.
 func (m *Machine) runnable(q *jobQueue) uint32 {
-	if q.paused || q.limits.Leased > 0 && q.slots >= q.limits.Leased {
+	if m.draining || q.paused || q.limits.Leased > 0 && q.slots >= q.limits.Leased {
 		return 0
 	}
 	for h := q.ready.Front(); h != 0; h = q.ready.Front() {
@@ -154,7 +154,7 @@ func (m *Machine) waitTimeout(c *client) {
 // a sleeper is woken to come for it.
 func (m *Machine) offer(n uint32) {
 	q := m.queues[n]
-	if q == nil || q.line.Empty() || m.stopped != nil {
+	if q == nil || q.line.Empty() || m.stopped != nil || m.draining {
 		return
 	}
 	budget := m.wakeBudget(q)

@@ -53,8 +53,8 @@ type Machine struct {
 	marks    map[string][]byte
 
 	stats      core.Stats
-	history    map[string]*core.Day
-	today      *core.Day // of history
+	history    []*day // the oldest first
+	today      *day   // the last of history
 	dayEnds    core.Instant
 	statsDirty bool
 
@@ -66,7 +66,9 @@ type Machine struct {
 	cached      int      // bytes of payloads in memory
 	touched     []uint32
 	gated       []uint32
-	refuse      error // why no job is admitted
+	refuse      error // why no stored job is admitted
+	draining    bool  // nothing is handed out
+	shut        bool  // while draining: no job is admitted
 	stopped     error // why nothing is changed
 	coldReads   []uint32
 }
@@ -81,7 +83,6 @@ func New(o Options) *Machine {
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), groups: map[uint64]*group{}, marks: map[string][]byte{},
-		history: map[string]*core.Day{},
 	}
 	m.before = m.standsBefore
 	m.workers = newWorkerNames()
@@ -185,6 +186,8 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 		m.limitQueue(c, op)
 	case *core.ThrottleQueue:
 		m.throttleQueue(c, op)
+	case *core.Drain:
+		m.drain(c, op)
 	case *core.Purge:
 		m.purge(c, op)
 	case *core.ResetCounters:
@@ -247,6 +250,8 @@ func tagOf(op core.Op) uint64 {
 	case *core.LimitQueue:
 		return op.Tag
 	case *core.ThrottleQueue:
+		return op.Tag
+	case *core.Drain:
 		return op.Tag
 	case *core.Purge:
 		return op.Tag

@@ -190,6 +190,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.ReadStats{Tag: tag}
 	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release":
 		op = r.jobOp(verb, tag)
+	case "drain":
+		op = &core.Drain{Tag: tag, On: c.Word(2) == "on", RefuseJobs: r.flag("refuse-jobs")}
 	case "create", "drop", "pause", "resume", "limit", "throttle", "purge", "reset", "list", "list-queues", "inspect-queue":
 		op = r.queueOp(verb, tag)
 	case "inspect":

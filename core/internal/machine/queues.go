@@ -26,7 +26,8 @@ type jobQueue struct {
 	woken     int  // sleepers that were woken for its jobs and have not come back yet
 	paused    bool //
 	sticky    bool // stays when it is empty
-	created   bool // by order: the store knows it
+	created   bool // by order
+	stored    bool // its settings have a mark
 	used      bool // it has had a job
 	hidden    bool // purged: no row until a job is ready here or somebody names it
 	limits    core.Limits
@@ -108,7 +109,7 @@ func (m *Machine) idleTimeout(n uint32) {
 
 // idle reports whether nothing would be lost with the queue.
 func (q *jobQueue) idle() bool {
-	return !q.sticky && !q.paused && q.workers == 0 && q.line.Empty() && q.jobs() == 0 && q.woken == 0 &&
+	return !q.sticky && !q.created && !q.paused && q.workers == 0 && q.line.Empty() && q.jobs() == 0 && q.woken == 0 &&
 		q.limits == (core.Limits{})
 }
 
@@ -122,25 +123,36 @@ func (m *Machine) forgetQueue(n uint32) {
 
 // queueMark is what is stored of a queue that somebody made or set up on purpose.
 type queueMark struct {
-	Paused bool        `json:"paused,omitempty"`
-	Limits core.Limits `json:"limits,omitzero"`
+	Created bool        `json:"created,omitempty"`
+	Paused  bool        `json:"paused,omitempty"`
+	Limits  core.Limits `json:"limits,omitzero"`
 }
 
 const queueMarkPrefix = "core/queue/"
 
+// storeQueue notes a queue's settings; those that are as for any queue need no note.
 func (m *Machine) storeQueue(q *jobQueue) {
-	q.created, q.sticky = true, true
-	limits := q.limits
-	limits.Throttle = core.Throttle{} // the configuration's, not the store's
-	value, err := json.Marshal(queueMark{Paused: q.paused, Limits: limits})
+	k := queueMark{Created: q.created, Paused: q.paused, Limits: q.limits}
+	k.Limits.Throttle = core.Throttle{} // the configuration's, not the store's
+	name := queueMarkPrefix + q.name
+	if k == (queueMark{}) {
+		if q.stored {
+			m.writeMarks([]core.Mark{{Name: name}})
+		}
+		q.stored = false
+		return
+	}
+	value, err := json.Marshal(k)
 	if err != nil {
 		panic("machine: a queue's settings cannot be encoded: " + err.Error())
 	}
-	m.writeMarks([]core.Mark{{Name: queueMarkPrefix + q.name, Value: value}})
+	m.writeMarks([]core.Mark{{Name: name, Value: value}})
+	q.stored = true
 }
 
 func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
 	_, q := m.queueNamed(op.Queue)
+	q.created = true
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
 }
@@ -156,6 +168,7 @@ func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
 	m.offer(n)
+	m.dropIdle(n)
 }
 
 func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
@@ -163,6 +176,7 @@ func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
 	throttle := q.limits.Throttle
 	q.limits = op.Limits
 	q.limits.Throttle = throttle
+	q.created = true
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
 }
@@ -188,15 +202,15 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
 	for h := q.ready.Front(); h != 0; h = q.ready.Front() {
-		m.end(h, &core.Outcome{Cause: core.Cancelled})
+		m.purgeJob(h, c.protocol)
 	}
 	for h := q.scheduled.Front(); h != 0; h = q.scheduled.Front() {
-		m.end(h, &core.Outcome{Cause: core.Cancelled})
+		m.purgeJob(h, c.protocol)
 	}
 	if q.unfinished() > 0 { // retrying or blocked ones are in no list
 		m.eachJob(func(h uint32, e *entry) {
 			if e.queue == n && e.state.Unfinished() {
-				m.end(h, &core.Outcome{Cause: core.Cancelled})
+				m.purgeJob(h, c.protocol)
 			}
 		})
 	}
@@ -209,10 +223,8 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 // dropRow takes back what CreateQueue, PauseQueue and LimitQueue stored; the queue goes if nothing is left in it.
 func (m *Machine) dropRow(n uint32) {
 	q := m.queues[n]
-	if q.created {
-		m.writeMarks([]core.Mark{{Name: queueMarkPrefix + q.name}})
-	}
 	q.paused, q.sticky, q.created, q.used, q.limits = false, false, false, false, core.Limits{Throttle: q.limits.Throttle}
+	m.storeQueue(q)
 	m.offer(n)
 	m.dropIdle(n)
 }

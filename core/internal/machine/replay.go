@@ -29,15 +29,13 @@ func (m *Machine) RestoreMark(name string, value []byte) error {
 		var t storedTotals
 		err = t.decode(value)
 		m.stats.Totals, m.stats.ByOrigin, m.stats.ByWorker = t.Totals, t.ByOrigin, t.ByWorker
-	case strings.HasPrefix(name, historyMark+"/"):
-		d := &core.Day{}
-		err = json.Unmarshal(value, d)
-		m.history[d.Date] = d
+	case strings.HasPrefix(name, historyMark):
+		err = m.restoreDay(name, value)
 	case strings.HasPrefix(name, queueMarkPrefix):
 		var k queueMark
 		err = json.Unmarshal(value, &k)
 		_, q := m.queueNamed(strings.TrimPrefix(name, queueMarkPrefix))
-		q.created, q.sticky, q.paused, q.limits = true, true, k.Paused, k.Limits
+		q.stored, q.created, q.paused, q.limits = true, k.Created, k.Paused, k.Limits
 	case strings.HasPrefix(name, groupMarkPrefix):
 		err = m.restoreGroup(strings.TrimPrefix(name, groupMarkPrefix), value)
 	default:

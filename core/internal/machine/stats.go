@@ -2,21 +2,15 @@ package machine
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"time"
 
 	"broker/core"
 )
 
-// historyDays is how many days of finishes are kept.
-const historyDays = 180
-
 // Names of the marks in which counters are stored.
 const (
-	totalsMark  = "core/totals"
-	historyMark = "core/history"
-	seqMark     = "core/seq"
+	totalsMark = "core/totals"
+	seqMark    = "core/seq"
 )
 
 // count adds to the totals of the server, of the job's protocol and of the client's.
@@ -27,54 +21,30 @@ func (m *Machine) count(origin, by core.Protocol, add func(*core.Totals)) {
 	m.statsDirty = m.opts.Persist
 }
 
-// countDay adds a finish to the history of today.
-func (m *Machine) countDay(_ core.Protocol, failed bool) {
-	if m.now >= m.dayEnds || m.today == nil {
-		t := m.now.Time()
-		date := t.Format(time.DateOnly)
-		if m.today = m.history[date]; m.today == nil {
-			m.today = &core.Day{Date: date}
-			m.history[date] = m.today
-			m.dropOldDays()
-		}
-		m.dayEnds = core.InstantOf(t.Truncate(24 * time.Hour).Add(24 * time.Hour))
-	}
-	m.today.Processed++
-	if failed {
-		m.today.Failed++
-	}
-}
-
-func (m *Machine) dropOldDays() {
-	oldest := m.now.Add(-historyDays * 24 * time.Hour).Time().Format(time.DateOnly)
-	for date := range m.history {
-		if date <= oldest {
-			delete(m.history, date)
-		}
-	}
-}
-
 // Stats is a snapshot of the counters.
 func (m *Machine) Stats() *core.Stats {
 	s := m.stats
-	s.Queues, s.Groups = len(m.names), len(m.groups)
-	for d := 0; d < historyDays; d++ {
-		date := m.now.Add(time.Duration(-d) * 24 * time.Hour).Time().Format(time.DateOnly)
-		if day := m.history[date]; day != nil {
-			s.History = append(s.History, *day)
-		}
-	}
+	s.Queues, s.Groups, s.History = len(m.names), len(m.groups), m.days()
 	return &s
 }
 
-// resetCounters sets the finishes of one protocol to zero; the history goes with them.
+// resetCounters sets what clients and jobs of one protocol have made of the counters to zero; the others keep theirs.
 func (m *Machine) resetCounters(c *client, op *core.ResetCounters) {
+	gone := counters(&m.stats.ByWorker[op.Origin])
+	for i, n := range counters(&m.stats.Totals) {
+		*n -= *gone[i]
+	}
 	m.stats.ByOrigin[op.Origin], m.stats.ByWorker[op.Origin] = core.Totals{}, core.Totals{}
-	m.stats.Totals = core.Totals{}
-	clear(m.history)
-	m.today = nil
-	m.statsDirty = m.opts.Persist
+	m.forgetDays(op.Origin)
+	if m.opts.Persist {
+		m.markLog = m.sealStats(m.markLog) // with the open batch even if nothing else is in it
+	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+}
+
+// counters lists the fields of t in an order that reaches the disk: new ones go to the end of storedTotals.each.
+func counters(t *core.Totals) [8]*uint64 {
+	return [...]*uint64{&t.Submitted, &t.Leased, &t.Done, &t.Failed, &t.Dead, &t.Expired, &t.Cancelled, &t.Released}
 }
 
 // storedTotals is what is stored of the counters.
@@ -88,9 +58,7 @@ type storedTotals struct {
 // fewer leaves them at zero.
 func (t *storedTotals) each(fn func(*uint64)) {
 	group := func(x *core.Totals) {
-		for _, n := range []*uint64{
-			&x.Submitted, &x.Leased, &x.Done, &x.Failed, &x.Dead, &x.Expired, &x.Cancelled, &x.Released,
-		} {
+		for _, n := range counters(x) {
 			fn(n)
 		}
 	}
@@ -124,17 +92,5 @@ func (t *storedTotals) decode(b []byte) error {
 func (m *Machine) sealStats(into []core.Mark) []core.Mark {
 	m.statsDirty = false
 	t := storedTotals{Totals: m.stats.Totals, ByOrigin: m.stats.ByOrigin, ByWorker: m.stats.ByWorker}
-	into = append(into, core.Mark{Name: totalsMark, Value: t.encode()})
-	if m.today != nil {
-		into = append(into, core.Mark{Name: historyMark + "/" + m.today.Date, Value: mustEncode(*m.today)})
-	}
-	return into
-}
-
-func mustEncode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("machine: counters cannot be encoded: " + err.Error())
-	}
-	return b
+	return m.sealDays(append(into, core.Mark{Name: totalsMark, Value: t.encode()}))
 }

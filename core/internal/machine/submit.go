@@ -135,8 +135,8 @@ func (m *Machine) valid(op *core.Submit) bool {
 
 // refusal is why a job may not be admitted, and the job that stands in its way.
 func (m *Machine) refusal(j *core.Job) (uint32, error) {
-	if m.refuse != nil && !j.Ephemeral {
-		return 0, m.refuse
+	if err := m.closedTo(j.Ephemeral); err != nil {
+		return 0, err
 	}
 	if j.ID != "" {
 		if h := m.find(core.Ref{ID: j.ID}); h != 0 && !m.replaced(h, j) {
