@@ -16,6 +16,7 @@ var (
 	ErrInvalid    = errors.New("invalid operation")
 	ErrDiskFull   = errors.New("disk is nearly full, no new jobs are taken")
 	ErrStopped    = errors.New("store failed, no work is taken")
+	ErrDraining   = errors.New("broker is draining, no new jobs are taken")
 	ErrShutdown   = errors.New("broker is shutting down")
 	ErrNoGroup    = errors.New("no such batch")
 	ErrGroupState = errors.New("batch does not allow this now")
@@ -24,5 +25,5 @@ var (
 // Errors lists every kind, so that a front-end's test can prove its table complete.
 var Errors = []error{
 	ErrNotFound, ErrNoQueue, ErrDuplicate, ErrNotUnique, ErrNotLeased, ErrNotHolder, ErrFinished, ErrFull, ErrBusy,
-	ErrInvalid, ErrDiskFull, ErrStopped, ErrShutdown, ErrNoGroup, ErrGroupState,
+	ErrInvalid, ErrDiskFull, ErrStopped, ErrDraining, ErrShutdown, ErrNoGroup, ErrGroupState,
 }

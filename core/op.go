@@ -245,6 +245,14 @@ type Throttle struct {
 	SlotFor         time.Duration // a slot comes free after so long even if its lease goes on
 }
 
+// Drain stops (On) or resumes handing out jobs of all queues: parked leases wait on, finishes are taken as ever. With
+// RefuseJobs no job is admitted meanwhile: ErrDraining. Reply: Accepted. It is not stored: a restart ends it.
+type Drain struct {
+	Tag        uint64
+	On         bool
+	RefuseJobs bool
+}
+
 // Purge removes jobs: of one queue (or all if empty), of one origin (or all if Internal), in the given states (or all if
 // empty). It removes at most Limit a call (zero: 1,000) and starts behind Cursor; reply: Purged with N, and Cursor not
 // zero while there is more. Drop removes the queue's settings too, with the last page, and its row until a job becomes
@@ -364,6 +372,7 @@ func (*DropQueue) op()     {}
 func (*PauseQueue) op()    {}
 func (*LimitQueue) op()    {}
 func (*ThrottleQueue) op() {}
+func (*Drain) op()         {}
 func (*Purge) op()         {}
 func (*ResetCounters) op() {}
 func (*Inspect) op()       {}

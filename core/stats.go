@@ -26,6 +26,7 @@ type Stats struct {
 	Groups    int
 	Stopped   bool // the store failed: reads only
 	DiskFull  bool // new jobs are refused
+	Draining  bool // no job is handed out
 	Committed Commit
 }
 

@@ -27,6 +27,7 @@ var wireErrors = []struct {
 	{core.ErrInvalid, "ERR invalid job or command NAME"},
 	{core.ErrDiskFull, "ERR disk is nearly full, no new jobs are taken"},
 	{core.ErrStopped, "ERR storage has failed, no work is taken"},
+	{core.ErrDraining, "ERR broker is draining, no new jobs are taken"},
 	{core.ErrShutdown, "ERR shutdown in progress"},
 	{core.ErrNoGroup, "ERR no such batch NAME"},
 	{core.ErrGroupState, "ERR batch NAME does not allow this any more"},

@@ -61,6 +61,7 @@ var wireErrors = []struct {
 		"ERR QUEUE_ERROR Server+disk+is+nearly+full\r\n",
 	},
 	{core.ErrStopped, errServerStopped, "ERR QUEUE_ERROR Server+has+stopped+taking+work\r\n"},
+	{core.ErrDraining, wireError{codeQueue, "Server is draining"}, "ERR QUEUE_ERROR Server+is+draining\r\n"},
 	{core.ErrShutdown, wireError{codeQueue, "Server is shutting down"}, "ERR QUEUE_ERROR Server+is+shutting+down\r\n"},
 	{core.ErrNoGroup, wireError{codeQueue, "Batch not found"}, "ERR QUEUE_ERROR Batch+not+found\r\n"},
 	{core.ErrGroupState, wireError{codeQueue, "Batch is closed"}, "ERR QUEUE_ERROR Batch+is+closed\r\n"},

@@ -60,6 +60,7 @@ var wireErrors = []struct {
 	{core.ErrInvalid, "-CLIENT-ERROR Invalid operation" + crlf},
 	{core.ErrDiskFull, "-SERVER-ERROR Disk full" + crlf},
 	{core.ErrStopped, storeFailed},
+	{core.ErrDraining, "-SERVER-ERROR Draining" + crlf},
 	{core.ErrShutdown, "-SERVER-ERROR Shutting down" + crlf},
 	{core.ErrNoGroup, "-CLIENT-ERROR Batch not found" + crlf},
 	{core.ErrGroupState, "-CLIENT-ERROR Batch closed" + crlf},
