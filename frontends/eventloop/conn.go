@@ -341,7 +341,7 @@ func (c *conn) drop() {
 	delete(c.loop.conns, c)
 	delete(c.loop.departed, c)
 	c.wire.close()
-	c.group.open.Add(-1)
+	c.srv.left(c.group)
 }
 
 // closeSession tells the session, once, that the connection is gone.

@@ -389,6 +389,25 @@ func TestConnectionLimitIsRefusedInTheProtocolsWords(t *testing.T) {
 	}
 }
 
+func TestSocketsAreLeftForTheStore(t *testing.T) {
+	t.Parallel()
+	f := setup(t, limits(1<<20, 64<<20), func(_ *fixture, o *Options, _ *Listener) { o.MaxSockets = 3 })
+	slow := f.dial(t)
+	slow.send("big 30000000\n") // takes a second descriptor, for what the socket does not take
+	eventually(t, "two descriptors", func() bool { return f.sockets.Load() == 2 })
+	also := f.dial(t)
+	also.send("echo in\n")
+	also.want("in")
+	f.dial(t).want("full")
+	also.send("big 30000000\n") // there is no second one for it
+	also.wantEnd()
+	eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
+	slow.want(strings.Repeat("x", 30000000))
+	eventually(t, "one descriptor", func() bool { return f.sockets.Load() == 1 })
+	_ = slow.Close()
+	eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+}
+
 func TestTickComesFromOneClock(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

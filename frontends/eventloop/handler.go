@@ -21,7 +21,7 @@ func (h *handler) OnOpen(gc gnet.Conn) ([]byte, gnet.Action) {
 	c := gc.Context().(*conn)
 	c.loop = h.srv.loopOf(gc.EventLoop())
 	c.fd = gc.Fd()
-	c.wire = &plain{gc: gc, fd: c.fd, drained: c.Wake}
+	c.wire = &plain{srv: h.srv, gc: gc, fd: c.fd, wake: c.Wake}
 	c.loop.conns[c] = struct{}{}
 	c.open()
 	return nil, action(c)

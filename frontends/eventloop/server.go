@@ -38,6 +38,10 @@ type Options struct {
 	// front-end that has an Overflow() []byte method words the refusal.
 	MaxConns map[string]int
 
+	// MaxSockets bounds the descriptors that all connections together take, so that some are left for the store; zero:
+	// no bound. A connection takes one, and one more while its client does not read.
+	MaxSockets int
+
 	// MaxOutput takes the place of the front-ends' own Limits.MaxOutput if it is not zero.
 	MaxOutput int
 
@@ -73,6 +77,9 @@ type Server struct {
 	tlsLoops []*loop
 	tlsNext  atomic.Uint32
 
+	sockets    atomic.Int64 // descriptors in use, of at most maxSockets
+	maxSockets int64
+
 	leaving  atomic.Int64    // conns in that phase
 	urgent   chan struct{}   // one more is leaving
 	alive    context.Context // ends when Stop begins: no more handshakes
@@ -97,7 +104,7 @@ func newServer() *Server {
 
 // Serve starts answering. It may be called once; it fails if a listener has no front-end.
 func (s *Server) Serve(o Options) error {
-	s.broker, s.log = o.Broker, o.Log
+	s.broker, s.log, s.maxSockets = o.Broker, o.Log, int64(o.MaxSockets)
 	for _, b := range s.bound {
 		if err := s.addGroup(b.Name, o); err != nil {
 			return err
@@ -170,18 +177,22 @@ func (s *Server) Counts() map[string]Count {
 // accept takes connections from one socket until it is closed.
 func (s *Server) accept(b bound) {
 	g := s.groups[b.Name]
+	failing := false // said once, not ten times a second
 	for {
 		nc, err := b.ln.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
-			s.log.Warn().Err(err).Str("frontend", b.Name).Msg("accept failed, trying again")
+			if !failing {
+				s.log.Warn().Err(err).Str("frontend", b.Name).Msg("accept failed, trying again")
+			}
+			failing = true
 			time.Sleep(acceptPause)
 			continue
 		}
-		if n := g.open.Add(1); g.maxConns > 0 && n > g.maxConns {
-			g.open.Add(-1)
+		failing = false
+		if !s.enter(g) {
 			g.refused.Add(1)
 			s.refuse(nc, g)
 			continue
@@ -189,6 +200,34 @@ func (s *Server) accept(b bound) {
 		g.accepted.Add(1)
 		s.admit(nc, b, g)
 	}
+}
+
+// enter counts a connection in, unless there is no room for it.
+func (s *Server) enter(g *group) bool {
+	if n := g.open.Add(1); g.maxConns > 0 && n > g.maxConns {
+		g.open.Add(-1)
+		return false
+	}
+	if !s.takeSocket() {
+		g.open.Add(-1)
+		return false
+	}
+	return true
+}
+
+// left counts a connection out.
+func (s *Server) left(g *group) {
+	g.open.Add(-1)
+	s.sockets.Add(-1)
+}
+
+// takeSocket counts one descriptor in, unless there are too many.
+func (s *Server) takeSocket() bool {
+	if n := s.sockets.Add(1); s.maxSockets > 0 && n > s.maxSockets {
+		s.sockets.Add(-1)
+		return false
+	}
+	return true
 }
 
 // refuse tells a client that there is no room, as far as its socket takes it at once.
@@ -212,7 +251,7 @@ func (s *Server) admit(nc net.Conn, b bound, g *group) {
 	}
 	if _, err := s.client.EnrollContext(nc, c); err != nil {
 		s.log.Warn().Err(err).Str("frontend", g.name).Msg("connection lost at the door")
-		g.open.Add(-1)
+		s.left(g)
 	}
 }
 

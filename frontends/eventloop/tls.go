@@ -86,7 +86,7 @@ func (w *secured) read(c *conn) {
 	if err != nil {
 		c.srv.log.Debug().Err(err).Str("frontend", c.group.name).Str("remote", c.remoteText()).Msg("handshake failed")
 		_ = w.nc.Close() // nothing was agreed on
-		c.group.open.Add(-1)
+		c.srv.left(c.group)
 		return
 	}
 	turn := make(chan struct{}, 1)

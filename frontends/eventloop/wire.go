@@ -30,11 +30,12 @@ type wire interface {
 // plain is a socket on one of gnet's loops. gnet reads; writes go straight to the socket, because gnet throws away what
 // it has buffered when the peer closes its sending side.
 type plain struct {
-	gc      gnet.Conn // nil after hangup
-	fd      int       // -1: closed
-	owned   bool      // fd is ours to close
-	late    backlog
-	drained func() // called from any goroutine when the backlog is gone
+	srv   *Server
+	gc    gnet.Conn // nil after hangup
+	fd    int       // -1: closed
+	owned bool      // fd is ours to close
+	late  backlog
+	wake  func() // any goroutine
 }
 
 func (w *plain) send(p []byte) error {
@@ -59,12 +60,22 @@ func (w *plain) send(p []byte) error {
 // postpone starts the backlog. It writes to a descriptor of its own, so that it does not matter when gnet closes its
 // one; the runtime waits on it for the socket to take more.
 func (w *plain) postpone(p []byte) error {
+	if !w.srv.takeSocket() {
+		return syscall.EMFILE
+	}
 	fd, err := dup(w.fd)
 	if err != nil {
+		w.srv.sockets.Add(-1)
 		return err
 	}
 	w.late.start(p, os.NewFile(uintptr(fd), "backlog"), w.drained)
 	return nil
+}
+
+// drained is called by the backlog's goroutine at its end.
+func (w *plain) drained() {
+	w.srv.sockets.Add(-1)
+	w.wake()
 }
 
 func (w *plain) pending() (int, bool) { return w.late.state() }
