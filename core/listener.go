@@ -13,6 +13,8 @@ type Listener interface {
 	StoreWarning(text string)
 	// StoreFailed is the end of taking work.
 	StoreFailed(error)
+	// ClockSet tells that the wall clock was set, and by how much.
+	ClockSet(by time.Duration)
 	// DiskFull tells that the floor of free disk space was reached (true) or left (false).
 	DiskFull(reached bool, freeBytes uint64)
 }
@@ -31,6 +33,9 @@ func (NopListener) StoreWarning(string) {}
 
 // StoreFailed implements Listener.
 func (NopListener) StoreFailed(error) {}
+
+// ClockSet implements Listener.
+func (NopListener) ClockSet(time.Duration) {}
 
 // DiskFull implements Listener.
 func (NopListener) DiskFull(bool, uint64) {}

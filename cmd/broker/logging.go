@@ -11,17 +11,23 @@ import (
 	"broker/core"
 )
 
-// newLogger writes to w as the settings say.
+// newLogger writes to w as the settings say. The level is the program's, so that it can be changed.
 func newLogger(c config.Log, w io.Writer) zerolog.Logger {
 	zerolog.TimeFieldFormat = time.RFC3339Nano
-	level, err := zerolog.ParseLevel(c.Level)
-	if err != nil {
-		level = zerolog.InfoLevel // validation has let through none but the known ones
-	}
+	setLogLevel(c.Level)
 	if c.Format == "console" || c.Format == "auto" && isTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.DateTime}
 	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+	return zerolog.New(w).With().Timestamp().Logger()
+}
+
+// setLogLevel bounds what is written by any logger of the program.
+func setLogLevel(name string) {
+	level, err := zerolog.ParseLevel(name)
+	if err != nil {
+		level = zerolog.InfoLevel // validation has let through none but the known ones
+	}
+	zerolog.SetGlobalLevel(level)
 }
 
 // isTerminal reports that people read what is written to w.
@@ -67,6 +73,11 @@ func (l logListener) DiskFull(reached bool, freeBytes uint64) {
 	l.log.Info().Uint64("free_bytes", freeBytes).Msg("disk has room again, new jobs are taken")
 }
 
+// ClockSet implements core.Listener.
+func (l logListener) ClockSet(by time.Duration) {
+	l.log.Warn().Stringer("by", by).Msg("the clock was set; leases and waits keep their length")
+}
+
 // listeners tells each of several.
 type listeners []core.Listener
 
@@ -102,5 +113,12 @@ func (ls listeners) StoreFailed(err error) {
 func (ls listeners) DiskFull(reached bool, freeBytes uint64) {
 	for _, l := range ls {
 		l.DiskFull(reached, freeBytes)
+	}
+}
+
+// ClockSet implements core.Listener.
+func (ls listeners) ClockSet(by time.Duration) {
+	for _, l := range ls {
+		l.ClockSet(by)
 	}
 }

@@ -18,10 +18,12 @@ type Engine struct {
 	opts  Options
 	store *store.Store // nil with Durability None
 
-	mu       sync.Mutex // guards machine, wakes, deadline
+	mu       sync.Mutex // guards machine, wakes, deadline, face, clockSet
 	machine  *machine.Machine
 	wakes    []func()     // by client slot
 	deadline core.Instant // for which the timer goroutine sleeps
+	face     face
+	clockSet core.Instant // by how much the clock was set since the listener was told
 
 	committed atomic.Uint64
 	stopped   atomic.Bool
@@ -48,7 +50,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opts: o, wakes: make([]func(), 1), writes: make(chan struct{}, 1), ticks: make(chan struct{}, 1),
-		done: make(chan struct{}),
+		done: make(chan struct{}), face: newFace(o.Clock),
 	}
 	e.machine = machine.New(machine.Options{
 		Persist: o.Durability != None, Await: o.Durability == Sync, DefaultLease: o.DefaultLease,
@@ -91,20 +93,19 @@ func (e *Engine) Open(o core.ClientOptions) core.ClientID {
 // Do implements core.Broker.
 func (e *Engine) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
 	from := len(into)
-	now := e.opts.Clock.Now()
 	var buf [16]func()
-	into, wakes, signal := e.decide(now, id, ops, into, buf[:0])
+	into, wakes, signal := e.decide(id, ops, into, buf[:0])
 	e.notify(wakes, signal)
 	return e.hydrate(into, from)
 }
 
 // decide is the part of Do under the lock.
-func (e *Engine) decide(now core.Instant, id core.ClientID, ops []core.Op, into []core.Reply, wakes []func()) (
+func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wakes []func()) (
 	[]core.Reply, []func(), signals,
 ) {
 	e.mu.Lock()
 	defer dieOfPanic()
-	e.machine.Apply(now, id, ops)
+	e.machine.Apply(e.nowLocked(), id, ops)
 	into = e.machine.Take(id, into)
 	wakes, s := e.afterLocked(wakes)
 	e.mu.Unlock()
@@ -126,10 +127,9 @@ func dieOfPanic() {
 // Close implements core.Broker.
 func (e *Engine) Close(id core.ClientID) {
 	var buf [16]func()
-	now := e.opts.Clock.Now()
 	e.mu.Lock()
 	defer dieOfPanic()
-	e.machine.CloseClient(now, id)
+	e.machine.CloseClient(e.nowLocked(), id)
 	e.wakes[machine.Slot(id)] = nil
 	wakes, signal := e.afterLocked(buf[:0])
 	e.mu.Unlock()

@@ -44,14 +44,15 @@ func (e *Engine) timerLoop() {
 func (e *Engine) Tick() core.Instant {
 	for {
 		var buf [64]func()
-		now := e.opts.Clock.Now()
 		e.mu.Lock()
+		now := e.nowLocked()
 		more := e.machine.Tick(now, tickBudget)
 		next := e.machine.NextDeadline()
 		e.deadline = next
 		wakes, s := e.afterLocked(buf[:0])
 		e.mu.Unlock()
 		e.notify(wakes, signals{commit: s.commit})
+		e.tellClock()
 		if !more {
 			return next
 		}

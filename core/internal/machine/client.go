@@ -132,6 +132,7 @@ func (m *Machine) followedUp(c *client) (n uint32) {
 		c.wokenFor = 0
 		m.timers.Remove(&c.wait)
 		m.queues[n].woken--
+		m.dropIdle(n) // it may have been dropped while the worker was on its way
 	}
 	return n
 }

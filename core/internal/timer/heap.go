@@ -148,3 +148,15 @@ func (h *Heap) down(i int) {
 	}
 	h.put(i, it)
 }
+
+// Shift moves every deadline that which picks by d, after the clock has been set.
+func (h *Heap) Shift(which func(Owner) bool, d core.Instant) {
+	for i, it := range h.items {
+		if which(Owner{Kind: h.kinds[it.id-1], Handle: it.handle}) {
+			h.items[i].at += d
+		}
+	}
+	for i := len(h.items) - 1; i >= 0; i-- {
+		h.down(i)
+	}
+}

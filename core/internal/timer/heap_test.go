@@ -54,3 +54,28 @@ func TestDeadlinesComeOutInOrderWhateverIsRemoved(t *testing.T) {
 		t.Fatalf("%d deadlines lost", len(at))
 	}
 }
+
+func TestShiftMovesOnlyWhatIsPicked(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(5, 6))
+	var h Heap
+	want := map[uint32]core.Instant{}
+	for n := uint32(1); n <= 1000; n++ {
+		at := core.Instant(rng.IntN(1000) + 2000)
+		h.Add(at, Owner{Kind: uint8(n % 2), Handle: n})
+		if n%2 == 1 {
+			at -= 1500
+		}
+		want[n] = at
+	}
+	h.Shift(func(o Owner) bool { return o.Kind == 1 }, -1500)
+	last := core.Instant(0)
+	for h.Len() > 0 {
+		at := h.Next()
+		o, _ := h.PopDue(at)
+		if at < last || want[o.Handle] != at {
+			t.Fatalf("deadline of %d is %d after %d, want %d", o.Handle, at, last, want[o.Handle])
+		}
+		last = at
+	}
+}
