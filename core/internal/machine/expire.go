@@ -59,6 +59,10 @@ func (m *Machine) stateDue(h uint32) {
 func (m *Machine) expire(h uint32) {
 	e := m.jobs.at(h)
 	n := e.queue
+	if x := m.rare(h); e.state == core.Done && x != nil && !x.isClosed {
+		m.keepForKids(h, e)
+		return
+	}
 	if e.state.Unfinished() {
 		m.count(e.origin, e.origin, func(t *core.Totals) { t.Expired++ })
 	}

@@ -97,20 +97,28 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 		m.tellEnd(h, streamed, whole, commit)
 	}
 	m.memberDone(h, whole.Success)
-	if open := m.closeLinks(h, whole.Success); !open || e.has(keepsOutcome) {
-		m.retain(h, e, whole)
-		return
+	switch open := m.closeLinks(h, whole.Success); {
+	case e.has(keepsOutcome) && m.retain(h, e, whole):
+	case open:
+		m.keepForKids(h, e)
+	default:
+		m.remove(h)
 	}
-	e.set(changed)
-	m.touch(h, e) // stays until its children are closed
 }
 
-// retain keeps a finished job while its outcome may be asked for, or removes it.
-func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) {
-	if !e.has(keepsOutcome) {
-		m.remove(h)
-		return
+// keepForKids leaves nothing of a finished job but what its children and successors need.
+func (m *Machine) keepForKids(h uint32, e *entry) {
+	e.clear(keepsOutcome)
+	if e.has(hasNote) {
+		m.notes[h].outcome = nil
 	}
+	m.expireAt(h, e, 0)
+	e.set(changed)
+	m.touch(h, e)
+}
+
+// retain keeps a finished job while its outcome may be asked for; false: that time is over.
+func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) bool {
 	until := e.expiresAt
 	if x := m.rare(h); x != nil {
 		switch {
@@ -120,9 +128,8 @@ func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) {
 			until = m.now.Add(x.retainFor)
 		}
 	}
-	if until != 0 && until <= m.now {
-		m.remove(h)
-		return
+	if until <= m.now {
+		return false
 	}
 	n := m.note(h)
 	n.outcome, n.data = whole, nil
@@ -130,6 +137,7 @@ func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) {
 	e.clear(outcomeStored)
 	e.set(changed)
 	m.touch(h, e)
+	return true
 }
 
 // expireAt sets the end of a job's stay.

@@ -14,7 +14,7 @@ import (
 // link attaches a new job to those it waits for and reports whether it must wait.
 func (m *Machine) link(h uint32, j *core.Job) bool {
 	e, x := m.jobs.at(h), m.extra(h)
-	if p := m.bySeq.get(j.Parent); j.Parent != 0 && p != 0 {
+	if p := m.openJob(j.Parent); p != 0 {
 		parent := m.extra(p)
 		parent.openKids++
 		if m.jobs.at(p).state != core.Done {
@@ -26,21 +26,32 @@ func (m *Machine) link(h uint32, j *core.Job) bool {
 	}
 	for _, seq := range j.After {
 		p := m.bySeq.get(seq)
-		if p == 0 || slices.Contains(x.waiting, seq) {
-			continue // long done and gone, or named twice
-		}
-		before := m.jobs.at(p)
-		switch y := m.rare(p); {
-		case before.state == core.Done && before.has(doneFailed):
-			e.set(broken)
-		case before.state == core.Done && (y == nil || y.openKids == 0):
-		default:
-			y = m.extra(p)
+		switch {
+		case p == 0 || slices.Contains(x.waiting, seq): // long done and gone, or named twice
+		case m.openJob(seq) != 0:
+			y := m.extra(p)
 			y.successors = append(y.successors, e.seq)
 			x.waiting = append(x.waiting, seq)
+		case m.jobs.at(p).has(doneFailed) || m.rare(p) != nil && m.rare(p).kidsBroken:
+			e.set(broken)
 		}
 	}
 	return len(x.waiting) > 0 || e.has(broken)
+}
+
+// openJob is a job that others may still have to wait for, zero if it is closed or gone.
+func (m *Machine) openJob(seq uint64) uint32 {
+	h := m.bySeq.get(seq)
+	if h == 0 {
+		return 0
+	}
+	if m.jobs.at(h).state != core.Done {
+		return h
+	}
+	if x := m.rare(h); x == nil || x.isClosed || x.openKids == 0 {
+		return 0
+	}
+	return h
 }
 
 // closeLinks tells those that wait for a finished or vanished job. It reports true when the job must stay for its
@@ -50,11 +61,7 @@ func (m *Machine) closeLinks(h uint32, success bool) bool {
 	if x == nil {
 		return false
 	}
-	seq := m.jobs.at(h).seq
-	for _, child := range x.children {
-		m.predecessorEnded(child, seq, success)
-	}
-	x.children = nil
+	m.tell(&x.children, m.jobs.at(h).seq, success)
 	if success && x.openKids > 0 {
 		return true
 	}
@@ -69,19 +76,17 @@ func (m *Machine) closed(h uint32, success bool) {
 		return
 	}
 	x.isClosed = true
-	seq := m.jobs.at(h).seq
-	for _, next := range x.successors {
-		m.predecessorEnded(next, seq, success)
-	}
-	x.successors = nil
+	m.tell(&x.successors, m.jobs.at(h).seq, success)
 	p := m.bySeq.get(x.parent)
 	if x.parent == 0 || p == 0 {
 		return
 	}
-	parent := m.extra(p)
+	e, parent := m.jobs.at(p), m.extra(p)
 	parent.openKids--
 	parent.kidsBroken = parent.kidsBroken || !success
-	if e := m.jobs.at(p); e.state == core.Done && parent.openKids == 0 {
+	e.set(changed)
+	m.touch(p, e)
+	if e.state == core.Done && parent.openKids == 0 {
 		m.closed(p, !parent.kidsBroken)
 		if !e.has(keepsOutcome) {
 			m.remove(p)
@@ -89,18 +94,24 @@ func (m *Machine) closed(h uint32, success bool) {
 	}
 }
 
+// tell ends the waiting of a list of jobs for pred. The list is taken away first: what follows may lead back here.
+func (m *Machine) tell(list *[]uint64, pred uint64, success bool) {
+	waiting := *list
+	*list = nil
+	for _, seq := range waiting {
+		m.predecessorEnded(seq, pred, success)
+	}
+}
+
 // predecessorEnded takes pred off the list of a blocked job; after the last one the job goes on, unless one is gone
 // without being done.
 func (m *Machine) predecessorEnded(seq, pred uint64, success bool) {
 	h := m.bySeq.get(seq)
-	if h == 0 {
-		return
+	if h == 0 || m.jobs.at(h).state != core.Blocked {
+		return // it waits no more; see unlink
 	}
 	e, x := m.jobs.at(h), m.extra(h)
 	x.waiting = slices.DeleteFunc(x.waiting, func(s uint64) bool { return s == pred })
-	if e.state != core.Blocked {
-		return
-	}
 	if !success {
 		e.set(broken)
 	}
@@ -120,20 +131,10 @@ func (m *Machine) unblock(h uint32, e *entry) {
 	m.schedule(h, e)
 }
 
-// unlink detaches a job that leaves Blocked by force from those it waits for.
+// unlink lets a job that leaves Blocked by force wait for nothing. Those it waited for still name it; as it never comes
+// back to Blocked, that means nothing, and costs less than to look for it among many.
 func (m *Machine) unlink(h uint32) {
-	e := m.jobs.at(h)
-	x := m.rare(h)
-	if e.state != core.Blocked || x == nil {
-		return
+	if x := m.rare(h); x != nil {
+		x.waiting = nil
 	}
-	mine := func(s uint64) bool { return s == e.seq }
-	for _, pred := range x.waiting {
-		if p := m.bySeq.get(pred); p != 0 {
-			y := m.extra(p)
-			y.successors = slices.DeleteFunc(y.successors, mine)
-			y.children = slices.DeleteFunc(y.children, mine)
-		}
-	}
-	x.waiting = nil
 }

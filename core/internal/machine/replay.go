@@ -124,6 +124,9 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	case core.Ready:
 		m.makeReady(h, e)
 	case core.Blocked, core.Done, core.Dead:
+		if s.State == core.Done && s.ExpiresAt == 0 {
+			e.clear(keepsOutcome) // it stays for its children only
+		}
 		m.move(e, s.State)
 		if s.State != core.Blocked {
 			m.freeUnique(h)
