@@ -65,6 +65,7 @@ func (p *gearmanProducer) feed(c *conn, b []byte) (int, error) {
 // gearmanWorker grabs, and sends the completion and the next grab in one write.
 type gearmanWorker struct {
 	tally  *tally
+	grabs  int // that have not been answered
 	asleep bool
 }
 
@@ -76,7 +77,14 @@ var (
 
 func (w *gearmanWorker) begin(c *conn) {
 	c.out = append(c.out, gearmanCanDo...)
-	c.out = append(c.out, gearmanGrab...)
+	w.grab(c)
+}
+
+// grab asks for as many jobs as a worker may have in hand.
+func (w *gearmanWorker) grab(c *conn) {
+	for w.grabs = 0; w.grabs < inHand; w.grabs++ {
+		c.out = append(c.out, gearmanGrab...)
+	}
 }
 
 func (w *gearmanWorker) feed(c *conn, b []byte) (int, error) {
@@ -97,12 +105,14 @@ func (w *gearmanWorker) feed(c *conn, b []byte) (int, error) {
 			c.out = append(c.out, gearmanGrab...)
 			w.tally.finish(c.now)
 		case gearmanclient.NoJob:
-			w.asleep = true
-			c.out = append(c.out, gearmanSleep...)
+			if w.grabs--; w.grabs == 0 {
+				w.asleep = true
+				c.out = append(c.out, gearmanSleep...)
+			}
 		case gearmanclient.Noop:
 			if w.asleep { // one that came before the answer to a grab calls for nothing
 				w.asleep = false
-				c.out = append(c.out, gearmanGrab...)
+				w.grab(c)
 			}
 		default:
 			return 0, fmt.Errorf("gearman worker got packet %d %q", kind, packet)

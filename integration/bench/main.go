@@ -27,6 +27,7 @@ func main() {
 	flag.StringVar(&names, "protocols", "gearman,workq,faktory", "which protocols to run")
 	flag.StringVar(&durabilities, "durability", "sync,none", "with which durabilities the broker takes part")
 	flag.IntVar(&clients, "clients", clients, "producers, and as many workers")
+	flag.IntVar(&inHand, "in-hand", inHand, "jobs that a Gearman worker has at a time")
 	flag.StringVar(&s.dir, "dir", "", "where the servers' data lies for the time of the run; must be on a real disk")
 	flag.Parse()
 	s.modes, s.groups = strings.Split(letters, ","), strings.Split(names, ",")

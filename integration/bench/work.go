@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// clients are the producers, and as many workers.
-var clients = 8
+// clients are the producers, and as many workers; inHand is how many jobs a Gearman worker has at a time, more than one
+// where it stands for a pool behind one connection.
+var clients, inHand = 8, 1
 
 const (
 	bodyBytes = 256 // of every job

@@ -1,0 +1,94 @@
+package integration_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+	"broker/integration/workqclient"
+)
+
+// awaitReadyz waits until /readyz answers with a status and words.
+func awaitReadyz(t *testing.T, b *harness.Broker, status int, words string) {
+	t.Helper()
+	harness.Eventually(t, func() string {
+		got, body, err := b.Get("/readyz")
+		if err != nil || got != status || !strings.Contains(body, words) {
+			return body
+		}
+		return ""
+	})
+}
+
+func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	held := wqJob("drained", "held")
+	check(t, wq.Add(held))
+	_, err := wq.Lease(0, "drained")
+	check(t, err)
+	check(t, wq.Add(wqJob("drained", "waits")))
+	for _, on := range []func(){
+		func() { check(t, b.Signal(syscall.SIGUSR1)) },
+		func() {
+			status, answer := post(t, b, "/api/drain", "")
+			equal(t, "drain", status, http.StatusOK)
+			equal(t, "answer", strings.TrimSpace(answer), `{"draining":true,"leased":0}`)
+		},
+	} {
+		on()
+		awaitReadyz(t, b, http.StatusServiceUnavailable, `"phase":"draining"`)
+		_, err = wq.Lease(0, "drained")
+		wantIs(t, err, workqclient.ErrTimeout)
+		job, err := fkt.Fetch("drained") // waits its two seconds
+		check(t, err)
+		equal(t, "fetched while draining", job == nil, true)
+		check(t, gearman.Send(gearmanclient.CanDo, "drained"))
+		check(t, gearman.Send(gearmanclient.GrabJob))
+		_, err = gearman.Expect(gearmanclient.NoJob, harness.Patience)
+		check(t, err)
+		if _, err := wq.InspectJob(held.ID); !errors.Is(err, workqclient.ErrNotFound) {
+			check(t, wq.Complete(held.ID, []byte("taken")))
+		}
+		check(t, wq.Add(wqJob("drained", "more"))) // new jobs are taken, unless the settings say otherwise
+		_, metrics, err := b.Get("/metrics")
+		check(t, err)
+		equal(t, "metric", strings.Contains(metrics, "\nbroker_draining 1\n"), true)
+		check(t, b.Signal(syscall.SIGUSR2))
+		awaitReadyz(t, b, http.StatusOK, "true")
+	}
+	equal(t, "jobs after it", len(drainInOrder(t, b, "drained")), 3)
+}
+
+func TestDrainingMayRefuseNewJobs(t *testing.T) {
+	t.Parallel()
+	b := harness.Start(t, harness.Options{Config: "drain_refuses_jobs = true\n"})
+	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	parked := dialWorkq(t, b)
+	check(t, parked.Send([]byte("lease closed 40000\r\n")))
+	status, _ := post(t, b, "/api/drain", "")
+	equal(t, "drain", status, http.StatusOK)
+	if err := wq.Add(wqJob("closed", "x")); err == nil || !strings.Contains(err.Error(), "Draining") {
+		t.Errorf("workq: %v", err)
+	}
+	if err := fkt.Push(fktJob("closed", 1)); err == nil || !strings.Contains(err.Error(), "draining") {
+		t.Errorf("faktory: %v", err)
+	}
+	check(t, gearman.Send(gearmanclient.SubmitJobBg, "closed", "", "x"))
+	p, err := gearman.Expect(gearmanclient.Error, harness.Patience)
+	check(t, err)
+	equal(t, "gearman", string(p.Data), "QUEUE_ERROR\x00Server is draining")
+	// The order may say otherwise than the settings.
+	post(t, b, "/api/drain", `{"refuse_jobs":false}`)
+	check(t, wq.Add(wqJob("closed", "x")))
+	status, answer := post(t, b, "/api/resume", "")
+	equal(t, "resume: "+answer, status, http.StatusOK)
+	line, err := parked.Line(harness.Patience)
+	check(t, err)
+	equal(t, "the lease that waited", line, "+OK 1")
+}
