@@ -64,13 +64,15 @@ type Machine struct {
 	markLog     []core.Mark
 	dirtyGroups []uint64 // batches with the dirty flag
 	cached      int      // bytes of payloads in memory
+	filling     int      // bytes admitted to the open batch, and
+	flying      int      // to the one on its way to the disk
 	touched     []uint32
 	gated       []uint32
-	refuse      error // why no stored job is admitted
-	draining    bool  // nothing is handed out
-	shut        bool  // while draining: no job is admitted
-	stopped     error // why nothing is changed
-	coldReads   []uint32
+	refuse      error    // why no stored job is admitted
+	draining    bool     // nothing is handed out
+	shut        bool     // while draining: no job is admitted
+	stopped     error    // why nothing is changed
+	usedUp      []uint32 // Restore: jobs whose last attempt ended with the process before
 }
 
 // New makes an empty machine.

@@ -48,6 +48,7 @@ func (m *Machine) Seal(into *Sealed) {
 	b := &into.Batch
 	b.Changes, b.Marks = b.Changes[:0], b.Marks[:0]
 	into.handles = into.handles[:0]
+	m.flying, m.filling = m.filling, 0
 	into.Commit = m.open
 	m.open++
 	into.Waiters, m.gated = append(into.Waiters[:0], m.gated...), m.gated[:0]
@@ -139,6 +140,7 @@ func (m *Machine) gone(e *entry) record.Change {
 
 // Committed lets go of what the store now has, as far as the cache is full.
 func (m *Machine) Committed(s *Sealed) {
+	m.flying = 0
 	for _, j := range s.handles {
 		if j.handle > m.jobs.next {
 			continue

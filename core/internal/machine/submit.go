@@ -39,6 +39,10 @@ type note struct {
 	tooMuch  bool   // more of them came than may be kept
 }
 
+// maxUnstored bounds what is admitted and not on disk yet, in bytes: a disk that stalls must not fill the memory with the
+// jobs of clients that do not wait for an answer.
+const maxUnstored = 1 << 30
+
 // maxCollected bounds the chunks kept for one job's whole result, in bytes. Beyond it the result is what the completion
 // carries.
 const maxCollected = 64 << 20
@@ -111,7 +115,9 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	}
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
 	m.queues[e.queue].counts.Submitted[e.origin]++
-	m.touch(h, e)
+	if m.touch(h, e); e.has(dirty) {
+		m.filling += payloadBytes(j)
+	}
 	m.place(h, e)
 }
 
@@ -135,6 +141,9 @@ func (m *Machine) valid(op *core.Submit) bool {
 
 // refusal is why a job may not be admitted, and the job that stands in its way.
 func (m *Machine) refusal(j *core.Job) (uint32, error) {
+	if m.filling+m.flying > maxUnstored && !j.Ephemeral {
+		return 0, core.ErrDiskFull
+	}
 	if err := m.closedTo(j.Ephemeral); err != nil {
 		return 0, err
 	}

@@ -1,0 +1,41 @@
+package machine
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"broker/core"
+)
+
+func TestJobsThatWaitForASlowDiskAreBounded(t *testing.T) {
+	t.Parallel()
+	m := New(Options{Persist: true, Await: true, Random: rand.New(rand.NewPCG(1, 1)), StartedAt: 1})
+	c := m.OpenClient(core.Gearman)
+	body := make([]byte, 64<<20)
+	submit := func() error {
+		m.Apply(2, c, []core.Op{&core.Submit{Job: &core.Job{Queue: "q", Body: body, Origin: core.Gearman}}})
+		return m.Take(c, nil)[0].Err
+	}
+	taken := 0
+	for ; taken < 100; taken++ {
+		if err := submit(); err != nil {
+			if !errors.Is(err, core.ErrDiskFull) {
+				t.Fatalf("refused with %v", err)
+			}
+			break
+		}
+	}
+	if want := maxUnstored / len(body); taken < want-1 || taken > want+1 {
+		t.Fatalf("%d bodies of 64 MiB taken before the disk had any, want about %d", taken, want)
+	}
+	var s Sealed
+	m.Seal(&s)
+	if submit() == nil {
+		t.Fatal("taken while the batch is on its way")
+	}
+	m.Committed(&s)
+	if err := submit(); err != nil {
+		t.Fatalf("refused after the commit: %v", err)
+	}
+}
