@@ -235,7 +235,7 @@ func (p *process) serveClients() error {
 	}
 	err := p.doors.Serve(eventloop.Options{
 		Broker: p.engine, Frontends: p.frontends.byName, MaxConns: maxConns,
-		MaxOutput: int(p.config.Limits.OutputBytes), Loops: loops, Log: p.log,
+		MaxSockets: maxSockets(), MaxOutput: int(p.config.Limits.OutputBytes), Loops: loops, Log: p.log,
 	})
 	if err != nil {
 		return err
