@@ -8,13 +8,14 @@ import (
 // Config is every setting. The toml tag is the last part of its path, the doc tag what check-config and the README tell
 // of it; unit names what a bare number counts where the type is a span of time.
 type Config struct {
-	Data         string        `toml:"data" doc:"folder of the store"`
-	Durability   string        `toml:"durability" doc:"sync: a positive reply leaves after its commit is on disk; relaxed: at once, the commit follows within sync_interval; none: memory only"`
-	SyncInterval time.Duration `toml:"sync_interval" doc:"with durability relaxed: for how long acknowledged changes may be lost when the machine fails"`
-	CacheBytes   Size          `toml:"cache_bytes" doc:"memory for the bodies of recent jobs; older ones are read from the store when leased"`
-	DefaultLease time.Duration `toml:"default_lease" doc:"time to finish for a job that names none, in the hands of a worker that no connection guards"`
-	DiskFloor    Size          `toml:"disk_floor" doc:"free disk space below which new jobs are refused; 0: never"`
-	EventLoops   int           `toml:"event_loops" doc:"threads that serve connections; 0: as many as there are processors"`
+	Data             string        `toml:"data" doc:"folder of the store"`
+	Durability       string        `toml:"durability" doc:"sync: a positive reply leaves after its commit is on disk; relaxed: at once, the commit follows within sync_interval; none: memory only"`
+	SyncInterval     time.Duration `toml:"sync_interval" doc:"with durability relaxed: for how long acknowledged changes may be lost when the machine fails"`
+	CacheBytes       Size          `toml:"cache_bytes" doc:"memory for the bodies of recent jobs; older ones are read from the store when leased"`
+	DefaultLease     time.Duration `toml:"default_lease" doc:"time to finish for a job that names none, in the hands of a worker that no connection guards"`
+	DiskFloor        Size          `toml:"disk_floor" doc:"free disk space below which new jobs are refused; 0: never"`
+	DrainRefusesJobs bool          `toml:"drain_refuses_jobs" doc:"while draining (USR1, POST /api/drain) refuse new jobs too"`
+	EventLoops       int           `toml:"event_loops" doc:"threads that serve connections; 0: as many as there are processors"`
 
 	Log       Log                 `toml:"log"`
 	HTTP      HTTP                `toml:"http"`

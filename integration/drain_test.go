@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"syscall"
@@ -33,7 +32,7 @@ func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
 	_, err := wq.Lease(0, "drained")
 	check(t, err)
 	check(t, wq.Add(wqJob("drained", "waits")))
-	for _, on := range []func(){
+	for i, on := range []func(){
 		func() { check(t, b.Signal(syscall.SIGUSR1)) },
 		func() {
 			status, answer := post(t, b, "/api/drain", "")
@@ -52,7 +51,7 @@ func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
 		check(t, gearman.Send(gearmanclient.GrabJob))
 		_, err = gearman.Expect(gearmanclient.NoJob, harness.Patience)
 		check(t, err)
-		if _, err := wq.InspectJob(held.ID); !errors.Is(err, workqclient.ErrNotFound) {
+		if i == 0 {
 			check(t, wq.Complete(held.ID, []byte("taken")))
 		}
 		check(t, wq.Add(wqJob("drained", "more"))) // new jobs are taken, unless the settings say otherwise

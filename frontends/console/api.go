@@ -17,6 +17,8 @@ type Options struct {
 	Version  string
 	Password string // of basic authentication, with any user name; empty: none is asked for
 	Log      zerolog.Logger
+
+	DrainRefusesJobs bool // what draining means for new jobs where an order does not say
 }
 
 // Connections is what happened at one front-end's door.
@@ -40,6 +42,7 @@ type Console struct {
 	backend  atomic.Pointer[Backend]
 	progress atomic.Pointer[progress]
 	stopping atomic.Bool
+	draining atomic.Bool
 }
 
 // progress is how far the start has come.
@@ -82,6 +85,8 @@ func (c *Console) Server() *http.Server {
 	mux.Handle("GET /metrics", c.guarded(promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /stats", c.guarded(http.HandlerFunc(c.stats)))
 	mux.Handle("POST /api/backup", c.orders(c.backup))
+	mux.Handle("POST /api/drain", c.orders(c.drain))
+	mux.Handle("POST /api/resume", c.orders(c.resume))
 	return &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -116,6 +121,10 @@ func (c *Console) readyz(w http.ResponseWriter, _ *http.Request) {
 		})
 	case b.Broker.Stopped():
 		c.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "store failed"})
+	case c.draining.Load():
+		c.answer(w, http.StatusServiceUnavailable, map[string]any{
+			"ready": false, "phase": "draining", "leased": c.leased(b),
+		})
 	default:
 		c.answer(w, http.StatusOK, map[string]any{"ready": true})
 	}

@@ -6,6 +6,10 @@
 //	GET /stats     what Faktory's INFO says; as on Faktory's port 7420
 //	GET /health    a short form of it
 //
-// A password guards all but the three kinds of health. The port answers before the store is open, so that a long start
-// can be watched; [Console.Ready] gives it the broker.
+//	POST /api/backup {"dir": "/absolute/new"}    copies the store while the broker goes on
+//	POST /api/drain  {"refuse_jobs": false}      hands out no more jobs; /readyz then answers 503
+//	POST /api/resume                             goes on
+//
+// A password guards all but the three kinds of health, and no web page of somebody else can give orders (admin.go). The
+// port answers before the store is open, so that a long start can be watched; [Console.Ready] gives it the broker.
 package console

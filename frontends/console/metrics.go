@@ -54,6 +54,7 @@ var (
 	refusedDesc   = describe("refused_connections_total", "Connections refused at the limit.", "protocol")
 	stoppedDesc   = describe("store_failed", "1 once the store has failed and no work is taken.")
 	diskDesc      = describe("disk_low", "1 while new jobs are refused for want of disk space.")
+	drainingDesc  = describe("draining", "1 while no job is handed out.")
 	readyDesc     = describe("ready", "1 while clients are served.")
 )
 
@@ -125,6 +126,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	if stats == nil {
 		return // the broker is gone
 	}
+	s.gauge(drainingDesc, truth(stats.Draining))
 	s.gauge(queuesDesc, float64(stats.Queues))
 	s.jobs(stats, queues)
 	s.totals(m.base, stats, queues)
