@@ -87,11 +87,15 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 
 func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	e.set(changed)
-	for f, is := range map[flags]bool{requeued: s.Requeued, broken: s.Broken, doneFailed: s.DoneFailed, unlocked: s.Unlocked} {
+	set := func(f flags, is bool) {
 		if is {
 			e.set(f)
 		}
 	}
+	set(requeued, s.Requeued)
+	set(broken, s.Broken)
+	set(doneFailed, s.DoneFailed)
+	set(unlocked, s.Unlocked)
 	if s.Unlocked {
 		m.freeUnique(h)
 	}
@@ -136,11 +140,15 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	}
 }
 
-// restoreLease gives a lease its full period again; one that a connection guarded has ended with it.
+// restoreLease gives a lease its full period again; one that a connection guarded has ended with it, and an attempt is
+// used.
 func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 	if s.Holder == core.HeldByConn {
 		e.set(requeued)
 		m.makeReady(h, e)
+		if e.maxAttempts > 0 && e.attempts >= e.maxAttempts {
+			m.usedUp = append(m.usedUp, h)
+		}
 		return
 	}
 	m.move(e, core.Leased)
@@ -180,6 +188,11 @@ func (m *Machine) Restored() {
 	})
 	m.reserved = 0
 	m.reserve()
+	for _, h := range m.usedUp {
+		m.detach(h, m.jobs.at(h))
+		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
+	}
+	m.usedUp = nil
 	m.touched = m.touched[:0]
 }
 
