@@ -215,14 +215,16 @@ func (t *Table) tell(e *entry, due core.Instant, err error) {
 	}
 }
 
-// worthAnotherTry reports a refusal that may be over soon.
+// worthAnotherTry reports a refusal that is not about the job itself and may be over soon.
 func worthAnotherTry(err error) bool {
-	for _, passing := range []error{core.ErrFull, core.ErrDiskFull, core.ErrStopped, core.ErrShutdown} {
-		if errors.Is(err, passing) {
-			return true
+	for _, lasting := range []error{
+		core.ErrNotUnique, core.ErrDuplicate, core.ErrInvalid, core.ErrNoGroup, core.ErrGroupState,
+	} {
+		if errors.Is(err, lasting) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // newest is the last instant up to now that the entry is due at and that is not too old to be made up for; zero if there
