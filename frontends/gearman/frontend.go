@@ -48,6 +48,9 @@ type Options struct {
 	// it changes is outside the namespace.
 	Route func(queue, typ string) (string, string)
 
+	// RouteEpoch is another number whenever Route has come to say something else; nil: it never does.
+	RouteEpoch func() uint64
+
 	// Location is where the hours and days of SUBMIT_JOB_SCHED are told. Nil: the machine's.
 	Location *time.Location
 }

@@ -27,12 +27,18 @@ func (n *name) valid() bool {
 // names remembers the functions that a connection has named, so that a packet costs no new string. Equal names of many
 // connections share one.
 type names struct {
-	last *name
-	all  map[string]*name
+	last  *name
+	all   map[string]*name
+	epoch uint64 // of the routes that they were made by
 }
 
 // of finds or makes the name for a function.
 func (s *names) of(function []byte, o *Options) *name {
+	if o.RouteEpoch != nil {
+		if epoch := o.RouteEpoch(); epoch != s.epoch {
+			*s = names{epoch: epoch}
+		}
+	}
 	if s.last != nil && s.last.function == string(function) {
 		return s.last
 	}
