@@ -33,22 +33,23 @@ type served struct {
 // buildFrontends makes every front-end, also those that are off: the console asks Faktory's for its numbers.
 func (p *process) buildFrontends() served {
 	c, b := &p.config, p.engine
+	p.routes = make(routes)
 	shutdown := func(graceful bool) { p.ask(end{graceful: graceful}) }
 	f := faktory.New(b, faktory.Options{
 		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
-		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: c.Rewrite("faktory"),
+		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: p.routes.of("faktory", c),
 	})
 	return served{faktory: f, byName: map[string]frontends.Frontend{
 		"workq": workq.New(b, workq.Options{
 			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Workq.Namespace, Route: c.Rewrite("workq"),
+			Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
 		}),
 		"gearman": gearman.New(b, gearman.Options{
 			Verbosity:    p.verbosity,
 			HandlePrefix: c.Gearman.HandlePrefix, JobRetries: uint32(c.Gearman.JobRetries),
 			ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
 			MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Gearman.Namespace, Route: c.Rewrite("gearman"),
+			Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch.Load,
 		}),
 		"faktory": f,
 	}}

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,6 +42,7 @@ func serveCommand(args []string, stdout, stderr io.Writer) int {
 	}
 	log := newLogger(c.Log, os.Stderr)
 	p := &process{config: c, log: log, asked: make(chan end, 1)}
+	p.settings = func() (config.Config, error) { return rereadSettings("serve", args) }
 	p.watchSignals(map[os.Signal]func(){
 		syscall.SIGTERM: func() { p.ask(end{}) },
 		syscall.SIGINT:  func() { p.ask(end{}) },
@@ -61,6 +63,9 @@ type process struct {
 	config config.Config
 	log    zerolog.Logger
 	asked  chan end // capacity 1: the first wish counts
+	live   live     // guards config from the moment clients are served
+
+	settings func() (config.Config, error) // reads them again; nil: they are those of the command line alone
 
 	// What gearmand's command line adds; the zero values are serve's.
 	verbosity string       // what the text command verbose says
@@ -75,6 +80,9 @@ type process struct {
 	console      *console.Console
 	engine       *engine.Engine
 	frontends    served
+	routes       routes
+	routeEpoch   atomic.Uint64
+	timetable    *timetable
 }
 
 // ask asks for the end. Any goroutine.
@@ -95,15 +103,6 @@ func (p *process) watchSignals(actions map[os.Signal]func()) {
 			actions[s]()
 		}
 	}()
-}
-
-// reload reads again what may change while running.
-func (p *process) reload() {
-	for _, c := range p.certificates {
-		if err := c.reload(); err != nil {
-			p.log.Error().Err(err).Msg("the old certificate stays in force")
-		}
-	}
 }
 
 // run builds the parts, serves until it is asked to end, and takes them down in reverse.
@@ -133,6 +132,7 @@ func (p *process) run() error {
 			return errors.Join(err, p.stop())
 		}
 	}
+	p.live.begin()
 	if (<-p.asked).graceful {
 		p.finishWork()
 	}
@@ -219,7 +219,7 @@ func (p *process) engineOptions() engine.Options {
 
 // serveClients starts the front-ends.
 func (p *process) serveClients() error {
-	p.throttle()
+	p.throttle(nil, p.config.Throttles)
 	p.frontends = p.buildFrontends()
 	loops := p.config.EventLoops
 	if loops == 0 {
@@ -240,6 +240,7 @@ func (p *process) serveClients() error {
 	if err != nil {
 		return err
 	}
+	p.timetable = startTimetable(p.engine, p.frontends.faktory, p.log, p.config.Crons)
 	p.console.Ready(console.Backend{
 		Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
 	})
@@ -255,23 +256,6 @@ func (p *process) lastWords() {
 	for end := time.Now().Add(lastWordsFor); time.Now().Before(end) && p.connections()["faktory"].Open > 0; {
 		time.Sleep(lastWordsFor / 50)
 	}
-}
-
-// throttle gives the queues the bounds of the settings.
-func (p *process) throttle() {
-	ops := make([]core.Op, 0, len(p.config.Throttles))
-	for _, queue := range slices.Sorted(maps.Keys(p.config.Throttles)) {
-		t := p.config.Throttles[queue]
-		ops = append(ops, &core.ThrottleQueue{Queue: queue, Throttle: core.Throttle{
-			Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout,
-		}})
-	}
-	if len(ops) == 0 {
-		return
-	}
-	client := p.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
-	p.engine.Do(client, ops, nil)
-	p.engine.Close(client)
 }
 
 // connections are the counters of the doors as the console wants them.
@@ -378,6 +362,8 @@ func (p *process) stop() error {
 
 // takeDown closes the parts in the reverse order of their making.
 func (p *process) takeDown() error {
+	p.live.end()
+	p.timetable.stop()
 	p.console.Stopping()
 	p.doors.StopAccepting()
 	p.lastWords()

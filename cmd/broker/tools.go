@@ -35,9 +35,27 @@ func loadConfig(name string, args []string, stdout, stderr io.Writer) (c config.
 
 // loadConfigAnd reads the settings of a command; rest are the arguments that are no flags, which may stand anywhere.
 func loadConfigAnd(name string, args []string, stdout, stderr io.Writer) (c config.Config, rest []string, code int, ok bool) {
+	sources, rest, err := readFlags(name, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flagHelp(stdout, name)
+		return c, nil, exitOK, false
+	case err != nil:
+		say(stderr, "broker %s: %v\n", name, err)
+		return c, nil, exitUsage, false
+	}
+	if c, err = readSettings(sources); err != nil {
+		say(stderr, "broker %s: bad settings:\n%v\n", name, err)
+		return c, nil, exitFailed, false
+	}
+	return c, rest, exitOK, true
+}
+
+// readFlags finds where the settings of a command come from.
+func readFlags(name string, args []string) (sources config.Sources, rest []string, err error) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // said by ourselves
-	sources := config.Sources{Env: os.Environ(), Flags: make(map[string]string)}
+	sources = config.Sources{Env: os.Environ(), Flags: make(map[string]string)}
 	flags.StringVar(&sources.File, "config", "", "")
 	for _, f := range flagSettings {
 		flags.Func(f.flag, "", func(text string) error {
@@ -46,24 +64,14 @@ func loadConfigAnd(name string, args []string, stdout, stderr io.Writer) (c conf
 		})
 	}
 	for len(args) > 0 {
-		switch err := flags.Parse(args); {
-		case errors.Is(err, flag.ErrHelp):
-			flagHelp(stdout, name)
-			return c, nil, exitOK, false
-		case err != nil:
-			say(stderr, "broker %s: %v\n", name, err)
-			return c, nil, exitUsage, false
+		if err := flags.Parse(args); err != nil {
+			return sources, nil, err
 		}
 		if args = flags.Args(); len(args) > 0 {
 			rest, args = append(rest, args[0]), args[1:]
 		}
 	}
-	c, err := config.Load(sources)
-	if err != nil {
-		say(stderr, "broker %s: bad settings:\n%v\n", name, err)
-		return c, nil, exitFailed, false
-	}
-	return c, rest, exitOK, true
+	return sources, rest, nil
 }
 
 func flagHelp(w io.Writer, name string) {
@@ -89,7 +97,8 @@ func checkConfigCommand(args []string, stdout, stderr io.Writer) int {
 		}
 		say(stdout, "%-24s %-20s %s\n", s.Path, value, s.Env())
 	}
-	say(stdout, "%d routes, %d throttles\nthe settings are good\n", len(c.Routes), len(c.Throttles))
+	say(stdout, "%d routes, %d throttles, %d cron entries\nthe settings are good\n",
+		len(c.Routes), len(c.Throttles), len(c.Crons))
 	return exitOK
 }
 

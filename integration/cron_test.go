@@ -1,0 +1,220 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	faktory "github.com/contribsys/faktory/client"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+)
+
+// reloadable starts a broker whose settings file the test may rewrite.
+func reloadable(t *testing.T, settings string) (b *harness.Broker, rewrite func(settings string)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "reloadable.toml")
+	check(t, os.WriteFile(path, []byte(settings), 0o600))
+	b = harness.Start(t, harness.Options{Args: []string{"--config", path}})
+	times := 0
+	return b, func(settings string) {
+		t.Helper()
+		times++
+		check(t, os.WriteFile(path, []byte(settings), 0o600))
+		check(t, b.Signal(syscall.SIGHUP))
+		harness.Eventually(t, func() string {
+			if n := strings.Count(b.Output(), "settings read again"); n < times {
+				return fmt.Sprintf("settings were read %d times again, not %d", n, times)
+			}
+			return ""
+		})
+	}
+}
+
+// everySecond is a cron entry for a queue.
+func everySecond(queue string) string {
+	return fmt.Sprintf(`
+[[cron]]
+schedule = "* * * * * *"
+  [cron.job]
+    type = "Tick"
+    queue = %q
+    retry = 2
+    reserve_for = 90
+    args = [1, {a = "<b>"}]
+  [cron.job.custom]
+    note = "kept"
+`, queue)
+}
+
+func TestCronJobsComeOnTimeAsWholeWorkUnits(t *testing.T) {
+	t.Parallel()
+	b := harness.Start(t, harness.Options{Config: everySecond("ticks")})
+	c := dialFaktory(t, b)
+	var last time.Time
+	for range 3 {
+		raw := fetchRaw(t, c, "ticks")
+		arrived := time.Now()
+		var job struct {
+			Jid, Jobtype, Queue     string
+			Retry, Reserve_for      int //nolint:staticcheck // as Faktory names it
+			Args, Custom            json.RawMessage
+			Created_at, Enqueued_at time.Time //nolint:staticcheck // likewise
+		}
+		check(t, json.Unmarshal([]byte(raw), &job))
+		equal(t, "job", fmt.Sprint(job.Jobtype, job.Queue, job.Retry, job.Reserve_for), "Tickticks2 90")
+		equal(t, "args", string(job.Args), `[1,{"a":"<b>"}]`)
+		equal(t, "custom", string(job.Custom), `{"note":"kept"}`)
+		if len(job.Jid) < 8 {
+			t.Errorf("jid %q", job.Jid)
+		}
+		if late := job.Created_at.Nanosecond(); late > int(500*time.Millisecond) {
+			t.Errorf("submitted %v after the second", time.Duration(late))
+		}
+		if second := job.Created_at.Truncate(time.Second); second.Equal(last) {
+			t.Errorf("two jobs for %v", second)
+		} else {
+			last = second
+		}
+		if arrived.Sub(job.Created_at) > 5*time.Second {
+			t.Errorf("created at %v, arrived at %v", job.Created_at, arrived)
+		}
+		check(t, c.Ack(job.Jid))
+	}
+}
+
+// fetchRaw waits for a job and returns it as it came.
+func fetchRaw(t *testing.T, c *faktory.Client, queue string) string {
+	t.Helper()
+	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); {
+		raw, err := c.Generic("FETCH " + queue)
+		check(t, err)
+		if raw != "" {
+			return raw
+		}
+	}
+	t.Fatal("no job in " + queue)
+	return ""
+}
+
+// TestNoCrashDoublesARun kills the broker at odd moments. A job is always submitted in the second that it was due in, also
+// one that is made up for, because only the newest is. So two in one second are one run twice, except where a job that was
+// due at the end of a second is counted at the start of the next.
+func TestNoCrashDoublesARun(t *testing.T) {
+	t.Parallel()
+	b := harness.Start(t, harness.Options{Config: everySecond("crashed")})
+	for _, up := range []time.Duration{1300, 900, 2050, 1000, 1700} {
+		time.Sleep(up * time.Millisecond)
+		b.Crash()
+		b.Restart()
+	}
+	time.Sleep(1200 * time.Millisecond)
+	w := dialGearman(t, b)
+	check(t, w.Send(gearmanclient.CanDo, "crashed"))
+	rows, err := w.AdminList("show jobs")
+	check(t, err)
+	seconds := make(map[int64]int)
+	c := dialFaktory(t, b)
+	for range rows {
+		var job struct {
+			Jid        string
+			Created_at time.Time //nolint:staticcheck // as Faktory names it
+		}
+		check(t, json.Unmarshal([]byte(fetchRaw(t, c, "crashed")), &job))
+		seconds[job.Created_at.Unix()]++
+		check(t, c.Ack(job.Jid))
+	}
+	doubled := len(rows) - len(seconds)
+	if doubled > 1 {
+		t.Errorf("%d runs too many: %v", doubled, seconds)
+	}
+	if len(seconds) < 5 {
+		t.Errorf("jobs in %d seconds only: %v", len(seconds), seconds)
+	}
+}
+
+func TestReloadChangesTheTimetable(t *testing.T) {
+	t.Parallel()
+	b, rewrite := reloadable(t, everySecond("first"))
+	c := dialFaktory(t, b)
+	fetchRaw(t, c, "first")
+	rewrite(everySecond("second"))
+	fetchRaw(t, c, "second")
+	for job := ""; ; {
+		raw, err := c.Generic("FETCH first") // up to two seconds
+		check(t, err)
+		if raw == "" {
+			break
+		}
+		if raw == job {
+			t.Fatal("the same job again")
+		}
+	}
+	rewrite(strings.Replace(everySecond("third"), "* * * * * *", "* * * *", 1)) // a mistake
+	if !strings.Contains(b.Output(), `cron[0].schedule: \"* * * *\"`) ||
+		!strings.Contains(b.Output(), "bad settings, the old ones stay in force") {
+		t.Errorf("nothing is said of the mistake:\n%s", b.Output())
+	}
+	fetchRaw(t, c, "second")
+	rewrite("")
+	equal(t, "third", fktState(t, c).Data.Queues["third"], uint64(0))
+}
+
+func TestBadCronEntryStopsTheStart(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	path := filepath.Join(t.TempDir(), "bad.toml")
+	check(t, os.WriteFile(path, []byte(strings.Replace(everySecond("no such name"), "* * * * * *", "@never", 1)), 0o600))
+	r := harness.Exec(t, harness.Command{Argv: []string{harness.Binary(t), "check-config", "--config", path}})
+	if r.Code != 1 || !strings.Contains(r.Stderr, "cron[0].schedule") {
+		t.Errorf("check-config: %+v", r)
+	}
+	check(t, os.WriteFile(path, []byte(everySecond("no such name")), 0o600))
+	r = harness.Exec(t, harness.Command{Argv: []string{harness.Binary(t), "check-config", "--config", path}})
+	if r.Code != 1 || !strings.Contains(r.Stderr, `cron[0].job: cannot get "no such name" queue`) {
+		t.Errorf("check-config: %+v", r)
+	}
+}
+
+func TestReloadNamesWhatHasToWait(t *testing.T) {
+	t.Parallel()
+	b, rewrite := reloadable(t, "[log]\nlevel = \"info\"\n[[route]]\nfrom = \"gearman\"\nname = \"a\"\nqueue = \"b\"\n")
+	gearman := dialGearman(t, b)
+	submitTo := func(function, queue string) {
+		t.Helper()
+		_, err := gearman.Submit(gearmanclient.SubmitJobBg, function, "", "x")
+		check(t, err)
+		equal(t, "status", statusRow(t, b, queue), "1 0 0")
+	}
+	submitTo("a", "b")
+	submitTo("other", "other")
+	rewrite("default_lease = \"1h\"\n[log]\nlevel = \"debug\"\n[faktory]\npassword = \"very-secret\"\n" +
+		"[[route]]\nfrom = \"gearman\"\nname = \"a\"\nqueue = \"c\"\n" +
+		"[[route]]\nfrom = \"workq\"\nname = \"a\"\nqueue = \"d\"\n" + everySecond("debugged"))
+	submitTo("a", "c")
+	check(t, dialWorkq(t, b).Add(wqJob("a", "x")))
+	equal(t, "status", statusRow(t, b, "d"), "1 0 0")
+	fetchRaw(t, dialFaktory(t, b), "debugged") // without a password, as before
+	for _, want := range []string{
+		`"setting":"default_lease","time"`, `"setting":"faktory.password","time"`, "changed, but needs a restart",
+		`"level":"info","setting":"log.level"`, `"routes":2`, `"level":"debug","schedule":"* * * * * *"`,
+	} {
+		harness.Eventually(t, func() string {
+			if !strings.Contains(b.Output(), want) {
+				return "nothing in the log of " + want
+			}
+			return ""
+		})
+	}
+	if strings.Contains(b.Output(), "very-secret") {
+		t.Error("the password is in the log")
+	}
+	rewrite("")
+	submitTo("a", "a")
+}
