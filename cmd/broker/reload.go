@@ -108,14 +108,14 @@ func (p *process) isLive(path string, fresh *config.Config) bool {
 	})
 }
 
-// certificateOf finds the TLS settings of a port.
+// certificateOf finds the TLS settings of a port: of a protocol, else of HTTP.
 func certificateOf(c *config.Config, name string) config.Protocol {
 	for _, f := range protocols(c) {
 		if f.name == name {
 			return f.Protocol
 		}
 	}
-	return config.Protocol{}
+	return config.Protocol{TLSCert: c.HTTP.TLSCert, TLSKey: c.HTTP.TLSKey, TLSClientCA: c.HTTP.TLSClientCA}
 }
 
 // reloadCertificates reads the files again.
