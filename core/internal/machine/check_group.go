@@ -2,25 +2,50 @@ package machine
 
 // eachGroup compares the counters of batches with what was found.
 func (c *checker) eachGroup() {
-	kids := map[uint64]int{}
+	kids := map[uint64]*kidCount{}
 	for _, g := range c.m.groups {
-		kids[g.Parent]++
+		if kids[g.Parent] == nil {
+			kids[g.Parent] = &kidCount{}
+		}
+		kids[g.Parent].count(g, 1)
 	}
 	for number, g := range c.m.groups {
 		c.timer(g.deadline != 0)
+		if c.m.groupSlots[g.slot] != g {
+			c.fail("batch %d is not in its slot", number)
+		}
+		if (g.deadline != 0) != (g.Until != 0) {
+			c.fail("batch %d has a deadline and no end, or an end and no deadline", number)
+		}
 		have := c.groups[number]
 		if have == nil {
 			have = &group{}
 		}
-		if have.members != g.members || have.untried != g.untried || have.failing != g.failing || kids[number] != g.kids {
-			c.fail("batch %d counts members %d, untried %d, failing %d, children %d; has %d, %d, %d, %d", number,
-				g.members, g.untried, g.failing, g.kids, have.members, have.untried, have.failing, kids[number])
+		if k := kids[number]; k != nil {
+			have.kids = *k
+		}
+		if have.members != g.members || have.untried != g.untried || have.failing != g.failing || have.kids != g.kids {
+			c.fail("batch %d counts members %d, untried %d, failing %d, children %v; has %d, %d, %d, %v", number,
+				g.members, g.untried, g.failing, g.kids, have.members, have.untried, have.failing, have.kids)
 		}
 		if g.done+g.members+g.Lost != g.Total {
 			c.fail("batch %d: %d done, %d live and %d lost make no %d", number, g.done, g.members, g.Lost, g.Total)
 		}
+		c.callbacks(g)
 	}
 	c.openKids()
+}
+
+// callbacks checks that a batch does not sit on what should go.
+func (c *checker) callbacks(g *group) {
+	for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
+		if h := c.m.bySeq.get(seq); seq != 0 && (h == 0 || c.m.rare(h).callbackFor != g.number) {
+			c.fail("batch %d waits for its callback %d, which does not know", g.number, seq)
+		}
+	}
+	if g.Committed && g.Complete == 0 && g.untried == 0 && g.kids.incomplete == 0 {
+		c.fail("batch %d is executed and does not go on", g.number)
+	}
 }
 
 // openKids compares the children each job waits for with those there are.

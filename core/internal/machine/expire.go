@@ -30,7 +30,7 @@ func (m *Machine) due(o timer.Owner) {
 	case timerWatch:
 		m.watchTimeout(o.Handle)
 	case timerGroup:
-		m.groupTimeout(uint64(o.Handle))
+		m.groupTimeout(o.Handle)
 	case timerIdle:
 		m.idleTimeout(o.Handle)
 	case timerSlot:

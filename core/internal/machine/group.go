@@ -10,119 +10,123 @@ import (
 )
 
 // A group is a batch: jobs that belong together, and up to two callback jobs that are blocked until enough of them are
-// executed (Complete) or done (Success). What members do is counted from the members themselves, so that only what
+// executed (Complete) or done (Success). What members and child batches do is counted from themselves, so that only what
 // cannot be counted again after a restart is stored with the batch.
+//
+//	open ─ CommitGroup ─▶ every member executed, Complete of all children done ─▶ Complete runs
+//	  ▲                    all members done, Success of all children done ─▶ Success runs ─▶ kept for groupKept
+//	  └── Reopen ──┘
 
-// groupKept is how long a finished batch can still be asked about.
-const groupKept = 30 * time.Minute
+const (
+	groupKept = 30 * time.Minute // a finished batch can still be asked about
+	groupOpen = 30 * time.Minute // a batch that was opened again is committed again, if nobody does it
+)
 
 // group is one batch.
 type group struct {
 	groupMark
 	number   uint64
-	members  int // live ones
+	slot     uint32 // in groupSlots: what its deadline names
+	members  int    // live ones
 	done     int
 	untried  int // live members never executed
 	failing  int // live members that have failed at least once
-	kids     int // child batches
+	kids     kidCount
 	deadline timer.ID
 	dirty    bool
 }
 
+// kidCount counts child batches.
+type kidCount struct {
+	all        int
+	incomplete int // their Complete is not done
+	unfinished int // their Success is not done
+}
+
 // groupMark is what is stored of a batch.
 type groupMark struct {
-	Parent      uint64             `json:"parent,omitempty"`
-	Description string             `json:"description,omitempty"`
-	CreatedAt   core.Instant       `json:"created_at"`
-	Until       core.Instant       `json:"until,omitempty"` // not committed by then, or finished and kept till then
-	Total       int                `json:"total"`
-	Lost        int                `json:"lost,omitempty"` // gone as failed
-	Committed   bool               `json:"committed,omitempty"`
-	CompleteJob uint64             `json:"complete_job,omitempty"`
-	SuccessJob  uint64             `json:"success_job,omitempty"`
-	Complete    core.CallbackState `json:"complete,omitempty"`
-	Success     core.CallbackState `json:"success,omitempty"`
+	Parent       uint64             `json:"parent,omitempty"`
+	Description  string             `json:"description,omitempty"`
+	CreatedAt    core.Instant       `json:"created_at"`
+	Until        core.Instant       `json:"until,omitempty"` // not committed by then, or finished and kept till then
+	Total        int                `json:"total"`
+	Lost         int                `json:"lost,omitempty"`      // members that ended as failed
+	KidsLost     int                `json:"kids_lost,omitempty"` // child batches that are gone without success
+	Committed    bool               `json:"committed,omitempty"`
+	Reopened     bool               `json:"reopened,omitempty"` // it was committed before
+	CompleteJob  uint64             `json:"complete_job,omitempty"`
+	SuccessJob   uint64             `json:"success_job,omitempty"`
+	Complete     core.CallbackState `json:"complete,omitempty"`
+	Success      core.CallbackState `json:"success,omitempty"`
+	CallbackLost bool               `json:"callback_lost,omitempty"` // one is gone without being done
 }
 
 const groupMarkPrefix = "core/group/"
 
-func (m *Machine) openGroup(c *client, op *core.OpenGroup) {
-	parent := m.groups[op.Parent]
-	if op.Parent != 0 && parent == nil {
-		m.failed(c, op.Tag, core.ErrNoGroup)
-		return
+// hopeless reports whether a batch cannot succeed any more.
+func (g *group) hopeless() bool { return g.Lost > 0 || g.KidsLost > 0 || g.CallbackLost }
+
+// succeeded reports whether all is done that a parent's Success waits for.
+func (g *group) succeeded() bool { return g.Success == core.CallbackDone && !g.hopeless() }
+
+// count adds n times a child batch in its present state.
+func (k *kidCount) count(child *group, n int) {
+	k.all += n
+	if child.Complete != core.CallbackDone {
+		k.incomplete += n
 	}
-	if err := m.closedTo(false); err != nil {
-		m.failed(c, op.Tag, err)
-		return
+	if !child.succeeded() {
+		k.unfinished += n
 	}
-	g := &group{number: m.nextSeq}
-	m.nextSeq++
-	m.reserve()
-	g.groupMark = groupMark{Parent: op.Parent, Description: op.Description, CreatedAt: m.now, Until: op.OpenUntil}
-	m.groups[g.number] = g
+}
+
+// alter changes a batch and lets its parent count it anew.
+func (m *Machine) alter(g *group, how func()) {
+	parent := m.groups[g.Parent]
 	if parent != nil {
-		parent.kids++
+		parent.kids.count(g, -1)
 	}
-	g.CompleteJob = m.admitCallback(op.Complete, g.number)
-	g.SuccessJob = m.admitCallback(op.Success, g.number)
-	m.groupDeadline(g)
-	m.groupChanged(g)
-	m.reply(c, core.Reply{Kind: core.Grouped, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
+	how()
+	if parent != nil {
+		parent.kids.count(g, 1)
+	}
+	if !g.dirty && m.opts.Persist {
+		g.dirty = true
+		m.dirtyGroups = append(m.dirtyGroups, g.number)
+	}
 }
 
-// admitCallback takes in a job that is blocked until its batch says go.
-func (m *Machine) admitCallback(j *core.Job, number uint64) uint64 {
-	if j == nil {
-		return 0
+// addGroup enters a batch, new or restored, in the indexes.
+func (m *Machine) addGroup(g *group) {
+	if n := len(m.freeGroups); n > 0 {
+		g.slot, m.freeGroups = m.freeGroups[n-1], m.freeGroups[:n-1]
+		m.groupSlots[g.slot] = g
+	} else {
+		g.slot = uint32(len(m.groupSlots))
+		m.groupSlots = append(m.groupSlots, g)
 	}
-	j.CallbackFor, j.CreatedAt = number, m.now
-	h := m.admit(j)
-	e := m.jobs.at(h)
-	m.move(e, core.Blocked)
-	e.set(changed)
-	m.touch(h, e)
-	return e.seq
+	m.groups[g.number] = g
+	m.groupUntil(g, g.Until)
 }
 
-func (m *Machine) groupDeadline(g *group) {
+// groupUntil sets a batch's deadline, zero for none.
+func (m *Machine) groupUntil(g *group, until core.Instant) {
 	m.timers.Remove(&g.deadline)
-	if g.Until != 0 {
-		g.deadline = m.timers.Add(g.Until, timer.Owner{Kind: timerGroup, Handle: uint32(g.number)})
+	if g.Until = until; until != 0 {
+		g.deadline = m.timers.Add(until, timer.Owner{Kind: timerGroup, Handle: g.slot})
 	}
-}
-
-func (m *Machine) groupChanged(g *group) {
-	if g.dirty || !m.opts.Persist {
-		return
-	}
-	g.dirty = true
-	m.dirtyGroups = append(m.dirtyGroups, g.number)
-}
-
-// groupRefusal is why a job may not join a batch.
-func (m *Machine) groupRefusal(number uint64) error {
-	g := m.groups[number]
-	switch {
-	case g == nil:
-		return core.ErrNoGroup
-	case g.Committed:
-		return core.ErrGroupState
-	}
-	return nil
 }
 
 // joinGroup counts a new job in its batch.
 func (m *Machine) joinGroup(h uint32) {
-	x := m.rare(h)
-	if x == nil || x.group == 0 {
-		return
+	if x := m.rare(h); x != nil && x.group != 0 {
+		g := m.groups[x.group]
+		m.alter(g, func() {
+			g.Total++
+			g.members++
+			g.untried++
+		})
 	}
-	g := m.groups[x.group]
-	g.Total++
-	g.members++
-	g.untried++
-	m.groupChanged(g)
 }
 
 // executed counts the first failure of a job in its batch.
@@ -139,184 +143,93 @@ func (m *Machine) executed(h uint32) {
 	}
 }
 
-// memberDone counts the end of a member, or of a callback.
-func (m *Machine) memberDone(h uint32, success bool) {
+// memberGone takes a job out of the batch it is a member of, and out of the one whose callback it is; count says what
+// has become of a member.
+func (m *Machine) memberGone(h uint32, success bool, count func(*group)) {
 	x := m.rare(h)
 	if x == nil || x.group == 0 && x.callbackFor == 0 {
 		return
 	}
-	if g := m.groups[x.callbackFor]; g != nil {
-		m.callbackDone(g, m.jobs.at(h).seq, success)
+	g, of := m.groups[x.group], m.groups[x.callbackFor]
+	x.group, x.callbackFor = 0, 0
+	if of != nil {
+		m.callbackOver(of, m.jobs.at(h).seq, success)
 	}
-	g := m.groups[x.group]
-	x.group = 0
 	if g == nil {
 		return
 	}
-	g.members--
-	if x.tried {
-		g.failing--
-	} else {
-		g.untried--
-	}
-	if success {
-		g.done++
-	} else {
-		g.Lost++
-	}
-	m.groupChanged(g)
+	m.alter(g, func() {
+		g.members--
+		if x.tried {
+			g.failing--
+		} else {
+			g.untried--
+		}
+		count(g)
+	})
 	m.checkGroup(g)
+}
+
+// memberDone counts a member that was executed to its end.
+func (m *Machine) memberDone(h uint32, success bool) {
+	m.memberGone(h, success, func(g *group) {
+		if success {
+			g.done++
+		} else {
+			g.Lost++
+		}
+	})
 }
 
 // leaveGroup takes a job that vanishes undone out of its batch: the batch goes on with the rest.
 func (m *Machine) leaveGroup(h uint32) {
-	x := m.rare(h)
-	if x == nil || x.group == 0 && x.callbackFor == 0 {
-		return
-	}
-	if g := m.groups[x.callbackFor]; g != nil && x.callbackFor != 0 {
-		m.callbackDone(g, m.jobs.at(h).seq, true)
-	}
-	g := m.groups[x.group]
-	x.group, x.callbackFor = 0, 0
-	if g == nil {
-		return
-	}
-	g.Total--
-	g.members--
-	if x.tried {
-		g.failing--
-	} else {
-		g.untried--
-	}
-	m.groupChanged(g)
-	m.checkGroup(g)
+	m.memberGone(h, false, func(g *group) { g.Total-- })
 }
 
-// callbackDone notes that one of a batch's callbacks has run.
-func (m *Machine) callbackDone(g *group, seq uint64, success bool) {
-	if !success {
-		return // a failing callback goes to its own retries
-	}
-	switch seq {
-	case g.CompleteJob:
-		g.Complete, g.CompleteJob = core.CallbackDone, 0
-	case g.SuccessJob:
-		g.Success, g.SuccessJob = core.CallbackDone, 0
-	default:
-		return
-	}
-	m.groupChanged(g)
-	m.checkGroup(g)
-}
-
-// checkGroup lets the callbacks of a batch go whose time has come, and those of its parent.
+// checkGroup lets the callbacks of a batch go whose time has come, and those of its ancestors.
 func (m *Machine) checkGroup(g *group) {
-	if !g.Committed {
-		return
-	}
-	complete, success := m.kidsState(g)
-	if g.Complete == core.CallbackPending && g.untried == 0 && complete {
-		g.Complete = m.fire(g.CompleteJob)
-		m.groupChanged(g)
-	}
-	if g.Success == core.CallbackPending && g.Complete == core.CallbackDone && g.members == 0 && g.Lost == 0 && success {
-		g.Success = m.fire(g.SuccessJob)
-		m.groupChanged(g)
-	}
-	if g.Success == core.CallbackDone && g.Until == 0 || g.Lost > 0 && g.members == 0 && g.Complete == core.CallbackDone && g.Until == 0 {
-		g.Until = m.now.Add(groupKept)
-		m.groupDeadline(g)
-		m.groupChanged(g)
-	}
-	if parent := m.groups[g.Parent]; parent != nil && g.Parent != 0 {
-		m.checkGroup(parent)
-	}
-}
-
-// kidsState reports whether the callbacks of all child batches have run.
-func (m *Machine) kidsState(g *group) (complete, success bool) {
-	complete, success = true, true
-	if g.kids == 0 {
-		return complete, success
-	}
-	for _, k := range m.groups {
-		if k.Parent == g.number {
-			complete = complete && k.Complete == core.CallbackDone
-			success = success && k.Success == core.CallbackDone
+	for ; g != nil; g = m.groups[g.Parent] {
+		if g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.kids.incomplete == 0 {
+			m.alter(g, func() { g.Complete = m.callbackDue(g.CompleteJob) })
+			m.fire(g.CompleteJob)
+		}
+		if g.Committed && g.Success == core.CallbackPending && g.Complete == core.CallbackDone && g.members == 0 &&
+			g.kids.unfinished == 0 && !g.hopeless() {
+			m.alter(g, func() { g.Success = m.callbackDue(g.SuccessJob) })
+			m.fire(g.SuccessJob)
+		}
+		over := g.Success == core.CallbackDone || g.hopeless() && g.members == 0 && g.kids.all == 0
+		if g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0 {
+			m.alter(g, func() { m.groupUntil(g, m.now.Add(groupKept)) })
 		}
 	}
-	return complete, success
 }
 
-// fire lets a callback job go; a batch without one has it behind itself at once.
-func (m *Machine) fire(seq uint64) core.CallbackState {
-	h := m.bySeq.get(seq)
-	if seq == 0 || h == 0 || m.jobs.at(h).state != core.Blocked {
-		return core.CallbackDone
-	}
-	e := m.jobs.at(h)
-	e.readyAt = m.now
-	m.touch(h, e)
-	m.makeReady(h, e)
-	return core.CallbackEnqueued
-}
-
-func (m *Machine) commitGroup(c *client, op *core.CommitGroup) {
-	g := m.groups[op.Group]
-	switch {
-	case g == nil:
-		m.failed(c, op.Tag, core.ErrNoGroup)
-		return
-	case op.Reopen && g.Complete != core.CallbackPending && g.Success != core.CallbackPending:
-		m.failed(c, op.Tag, core.ErrGroupState)
-		return
-	}
-	g.Committed = !op.Reopen
-	g.Until = 0
-	m.groupDeadline(g)
-	m.groupChanged(g)
-	m.checkGroup(g)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
-}
-
-func (m *Machine) inspectGroup(c *client, op *core.InspectGroup) {
-	g := m.groups[op.Group]
-	if g == nil {
-		m.failed(c, op.Tag, core.ErrNoGroup)
-		return
-	}
-	m.reply(c, core.Reply{Kind: core.Grouped, Tag: op.Tag, Seq: g.number, Group: &core.GroupInfo{
-		Group: g.number, Parent: g.Parent, Description: g.Description, CreatedAt: g.CreatedAt, Total: g.Total,
-		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Committed: g.Committed,
-		Complete: g.Complete, Success: g.Success,
-	}})
-}
-
-// groupTimeout ends a batch that was not committed in time, or that is finished and has been kept long enough. Members
-// that are left go on as plain jobs.
-func (m *Machine) groupTimeout(short uint64) {
-	var g *group
-	for number, x := range m.groups {
-		if uint32(number) == uint32(short) && x.deadline != 0 && m.now >= x.Until && x.Until != 0 {
-			g = x
-		}
-	}
-	if g == nil {
-		return
-	}
+// groupTimeout ends a batch that was not committed in time, or that is finished and has been kept long enough: members
+// and callbacks that are left go on as plain jobs, or not at all if they never ran. One that was committed before and
+// opened again is committed again.
+func (m *Machine) groupTimeout(slot uint32) {
+	g := m.groupSlots[slot]
 	g.deadline = 0
-	delete(m.groups, g.number)
-	if p := m.groups[g.Parent]; p != nil {
-		p.kids--
-		m.checkGroup(p)
+	if g.Reopened && !g.Committed {
+		m.alter(g, func() { g.Committed, g.Until = true, 0 })
+		m.checkGroup(g)
+		return
 	}
+	m.alter(g, func() { delete(m.groups, g.number) })
+	m.groupSlots[slot], m.freeGroups = nil, append(m.freeGroups, slot)
 	for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
 		if h := m.bySeq.get(seq); seq != 0 && h != 0 && m.jobs.at(h).state == core.Blocked {
 			m.end(h, &core.Outcome{Cause: core.Expired})
 		}
 	}
-	m.groupChanged(g)
+	if parent := m.groups[g.Parent]; parent != nil {
+		parent.kids.count(g, -1)
+		if !g.succeeded() {
+			m.alter(parent, func() { parent.KidsLost++ })
+		}
+		m.checkGroup(parent)
+	}
 }
 
 func groupMarkName(number uint64) string { return groupMarkPrefix + strconv.FormatUint(number, 10) }
@@ -338,4 +251,29 @@ func (m *Machine) sealGroups(into []core.Mark) []core.Mark {
 	}
 	m.dirtyGroups = m.dirtyGroups[:0]
 	return into
+}
+
+// restoreGroup takes back a stored batch.
+func (m *Machine) restoreGroup(name string, value []byte) error {
+	n, err := strconv.ParseUint(name[len(groupMarkPrefix):], 10, 64)
+	if err != nil {
+		return err
+	}
+	g := &group{number: n}
+	if err := json.Unmarshal(value, &g.groupMark); err != nil {
+		return err
+	}
+	m.nextSeq = max(m.nextSeq, n+1)
+	m.addGroup(g)
+	return nil
+}
+
+// relinkGroups counts what is not stored, once all jobs are back.
+func (m *Machine) relinkGroups() {
+	for _, g := range m.groups {
+		g.done = g.Total - g.members - g.Lost
+		if parent := m.groups[g.Parent]; parent != nil {
+			parent.kids.count(g, 1)
+		}
+	}
 }

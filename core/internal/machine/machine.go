@@ -50,7 +50,10 @@ type Machine struct {
 	workers  workerNames
 	timers   timer.Heap
 	groups   map[uint64]*group
-	marks    map[string][]byte
+	// groupSlots and freeGroups number the batches for their deadlines.
+	groupSlots []*group
+	freeGroups []uint32
+	marks      map[string][]byte
 
 	stats      core.Stats
 	history    []*day // the oldest first

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -37,27 +36,13 @@ func (m *Machine) RestoreMark(name string, value []byte) error {
 		_, q := m.queueNamed(strings.TrimPrefix(name, queueMarkPrefix))
 		q.stored, q.created, q.paused, q.limits = true, k.Created, k.Paused, k.Limits
 	case strings.HasPrefix(name, groupMarkPrefix):
-		err = m.restoreGroup(strings.TrimPrefix(name, groupMarkPrefix), value)
+		err = m.restoreGroup(name, value)
 	default:
 		m.marks[name] = append([]byte(nil), value...)
 	}
 	if err != nil {
 		return fmt.Errorf("mark %s: %w", name, err)
 	}
-	return nil
-}
-
-func (m *Machine) restoreGroup(number string, value []byte) error {
-	n, err := strconv.ParseUint(number, 10, 64)
-	if err != nil {
-		return err
-	}
-	g := &group{number: n}
-	if err := json.Unmarshal(value, &g.groupMark); err != nil {
-		return err
-	}
-	m.groups[n] = g
-	m.groupDeadline(g)
 	return nil
 }
 
@@ -174,12 +159,7 @@ func (m *Machine) Restored() {
 			m.relink(h, e, x)
 		}
 	})
-	for _, g := range m.groups {
-		g.done = g.Total - g.members - g.Lost
-		if p := m.groups[g.Parent]; p != nil {
-			p.kids++
-		}
-	}
+	m.relinkGroups()
 	m.eachJob(func(h uint32, e *entry) {
 		if x := m.rare(h); x != nil && e.state == core.Done && x.openKids == 0 && !e.has(keepsOutcome) {
 			m.closed(h, !x.kidsBroken && !e.has(doneFailed))

@@ -1,0 +1,158 @@
+package machine
+
+import "broker/core"
+
+// openGroup makes a batch; its callbacks are admitted with it and blocked until it lets them go.
+func (m *Machine) openGroup(c *client, op *core.OpenGroup) {
+	if err := m.openRefusal(op); err != nil {
+		m.failed(c, op.Tag, err)
+		return
+	}
+	g := &group{number: m.nextSeq}
+	m.nextSeq++
+	m.reserve()
+	g.groupMark = groupMark{Parent: op.Parent, Description: op.Description, CreatedAt: m.now, Until: op.OpenUntil}
+	if parent := m.groups[op.Parent]; parent != nil {
+		parent.kids.count(g, 1)
+	}
+	m.addGroup(g)
+	m.alter(g, func() {
+		g.CompleteJob = m.admitCallback(c, op.Complete, g.number)
+		g.SuccessJob = m.admitCallback(c, op.Success, g.number)
+	})
+	m.reply(c, core.Reply{Kind: core.Grouped, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
+}
+
+// openRefusal is why a batch may not be made.
+func (m *Machine) openRefusal(op *core.OpenGroup) error {
+	if op.Parent != 0 && m.groups[op.Parent] == nil {
+		return core.ErrNoGroup
+	}
+	if err := m.closedTo(false); err != nil {
+		return err
+	}
+	for _, j := range []*core.Job{op.Complete, op.Success} {
+		switch {
+		case j == nil:
+		case !m.valid(&core.Submit{Job: j}) || j.Parent != 0 || len(j.After) > 0:
+			return core.ErrInvalid
+		case j.ID != "" && m.find(core.Ref{ID: j.ID}) != 0:
+			return core.ErrDuplicate
+		case j.Group != 0:
+			if err := m.groupRefusal(j.Group); err != nil {
+				return err
+			}
+		}
+	}
+	if op.Complete != nil && op.Success != nil && op.Complete.ID != "" && op.Complete.ID == op.Success.ID {
+		return core.ErrDuplicate
+	}
+	return nil
+}
+
+// groupRefusal is why a job may not join a batch.
+func (m *Machine) groupRefusal(number uint64) error {
+	g := m.groups[number]
+	switch {
+	case g == nil:
+		return core.ErrNoGroup
+	case g.Committed:
+		return core.ErrGroupState
+	}
+	return nil
+}
+
+// admitCallback takes in a job that is blocked until its batch says go.
+func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
+	if j == nil {
+		return 0
+	}
+	j.CallbackFor, j.CreatedAt = number, m.now
+	h := m.admit(j)
+	e := m.jobs.at(h)
+	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
+	m.queues[e.queue].counts.Submitted[e.origin]++
+	m.joinGroup(h)
+	m.move(e, core.Blocked)
+	e.set(changed)
+	m.touch(h, e)
+	return e.seq
+}
+
+// callbackDue is the state of a callback whose time has come: a batch without one has it behind itself.
+func (m *Machine) callbackDue(seq uint64) core.CallbackState {
+	if m.bySeq.get(seq) == 0 {
+		return core.CallbackDone
+	}
+	return core.CallbackEnqueued
+}
+
+// fire lets a callback job go, if nobody has forced it to run already.
+func (m *Machine) fire(seq uint64) {
+	h := m.bySeq.get(seq)
+	if h == 0 {
+		return
+	}
+	if e := m.jobs.at(h); e.state == core.Blocked {
+		m.touch(h, e)
+		m.unblock(h, e)
+	}
+}
+
+// callbackOver notes the end of one of a batch's callbacks. If it is gone without being done, the batch goes on without
+// it and cannot succeed.
+func (m *Machine) callbackOver(g *group, seq uint64, success bool) {
+	m.alter(g, func() {
+		switch seq {
+		case g.CompleteJob:
+			g.Complete, g.CompleteJob = core.CallbackDone, 0
+		case g.SuccessJob:
+			g.Success, g.SuccessJob = core.CallbackDone, 0
+		default:
+			return // it was over before a restart, and is only remembered
+		}
+		g.CallbackLost = g.CallbackLost || !success
+	})
+	m.checkGroup(g)
+}
+
+func (m *Machine) commitGroup(c *client, op *core.CommitGroup) {
+	g := m.groups[op.Group]
+	switch {
+	case g == nil:
+		m.failed(c, op.Tag, core.ErrNoGroup)
+		return
+	case op.Reopen && g.Complete != core.CallbackPending && g.Success != core.CallbackPending:
+		m.failed(c, op.Tag, core.ErrGroupState)
+		return
+	}
+	m.alter(g, func() {
+		switch {
+		case !op.Reopen:
+			g.Committed = true
+			m.groupUntil(g, 0)
+		case g.Committed:
+			g.Committed, g.Reopened = false, true
+			m.groupUntil(g, m.now.Add(groupOpen))
+		}
+	})
+	m.checkGroup(g)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
+}
+
+func (m *Machine) inspectGroup(c *client, op *core.InspectGroup) {
+	g := m.groups[op.Group]
+	if g == nil {
+		m.failed(c, op.Tag, core.ErrNoGroup)
+		return
+	}
+	r := core.Reply{Kind: core.Grouped, Tag: op.Tag, Seq: g.number, Group: &core.GroupInfo{
+		Group: g.number, Parent: g.Parent, Description: g.Description, CreatedAt: g.CreatedAt, Total: g.Total,
+		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Committed: g.Committed,
+		Complete: g.Complete, Success: g.Success,
+	}}
+	if g.dirty {
+		r.Commit = m.promise()
+	}
+	m.reply(c, r)
+}
