@@ -247,3 +247,59 @@ func TestSizesReadBackAsTheyAreShown(t *testing.T) {
 		}
 	}
 }
+
+func TestLoopback(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"127.0.0.1:1": true, "127.9.9.9:1": true, "[::1]:1": true, "localhost:1": true, "unix:/x": true,
+		"0.0.0.0:1": false, ":1": false, "[::]:1": false, "example.org:1": false, "[::ffff:127.0.0.1]:1": true,
+	} {
+		a, err := parseAddress(address)
+		if err != nil || a.Loopback() != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestHTTPOpenToOtherHostsNeedsAKey(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"[http]\nlisten = \":7420\"\n":                            "http.listen: other hosts reach :7420: set http.password, or http.tls_client_ca",
+		"[http]\nlisten = \"127.0.0.1:1, 10.0.0.1:1\"\n":          "http.listen: other hosts reach 10.0.0.1:1: set http.password, or http.tls_client_ca",
+		"[http]\nlisten = \":7420\"\npassword = \"x\"\n":          "<nil>",
+		"[http]\nlisten = \":7420\"\n[faktory]\npassword=\"x\"\n": "<nil>",
+		"[http]\nlisten = \"unix:/run/b.sock\"\n":                 "<nil>",
+	} {
+		_, err := Load(Sources{File: write(t, "broker.toml", text)})
+		if got := fmt.Sprint(err); got != want {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+func TestAllowLists(t *testing.T) {
+	t.Parallel()
+	c, err := Load(Sources{
+		File: write(t, "broker.toml", "[workq]\nallow = [\"10.1.2.3/16\", \"::1\"]\n"),
+		Env:  []string{"BROKER_GEARMAN_ALLOW=127.0.0.1, 10.0.0.0/8"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		list []string
+		want string
+	}{
+		{c.Workq.Allow, "[10.1.0.0/16 ::1/128]"}, {c.Gearman.Allow, "[127.0.0.1/32 10.0.0.0/8]"}, {c.Faktory.Allow, "[]"},
+	} {
+		prefixes, err := ParseAllow(test.list)
+		if got := fmt.Sprint(prefixes); err != nil || got != test.want {
+			t.Errorf("%v: %s, %v", test.list, got, err)
+		}
+	}
+	for _, text := range []string{"allow = [\"10.1\"]", "allow = [4]", "allow = [\"example.org\"]"} {
+		if _, err := Load(Sources{File: write(t, "broker.toml", "[http]\n"+text+"\n")}); err == nil {
+			t.Errorf("%s is good", text)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,8 +68,11 @@ func askForBackup(c *config.Config, dir string) error {
 	if err != nil || len(addresses) == 0 {
 		return fmt.Errorf("%w: http.listen is off, and only a broker that runs can copy its store", errNotRunning)
 	}
-	at := addresses[0]
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+webHost(at)+"/api/backup", bytes.NewReader(body))
+	at, scheme := addresses[0], "http"
+	if c.HTTP.TLSCert != "" {
+		scheme = "https"
+	}
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, scheme+"://"+webHost(at)+"/api/backup", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -77,13 +81,32 @@ func askForBackup(c *config.Config, dir string) error {
 	}
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, at.Network, at.Address)
-	}}}
+	}, TLSClientConfig: ownCertificate(&c.HTTP)}}
 	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("%w at %s: %w", errNotRunning, at, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
 	return answered(resp)
+}
+
+// ownCertificate trusts exactly the certificate of the settings, whatever name it bears: the broker that is asked has the
+// same settings.
+func ownCertificate(h *config.HTTP) *tls.Config {
+	own, err := h.TLS()
+	if err != nil || own == nil {
+		return nil // validation has read it already, and there is none
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: own.Certificates,
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection takes its place
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if !bytes.Equal(s.PeerCertificates[0].Raw, own.Certificates[0].Certificate[0]) {
+				return errors.New("it shows another certificate than http.tls_cert")
+			}
+			return nil
+		},
+	}
 }
 
 // webHost is what a request names as the host; a socket has none.

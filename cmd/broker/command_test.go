@@ -56,15 +56,3 @@ func TestPasswordIsNotShown(t *testing.T) {
 		t.Errorf("%s%s", stdout, stderr)
 	}
 }
-
-func TestLoopback(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]bool{
-		"127.0.0.1:1": true, "127.9.9.9:1": true, "[::1]:1": true, "localhost:1": true,
-		"0.0.0.0:1": false, ":1": false, "[::]:1": false, "example.org:1": false,
-	} {
-		if loopback(address) != want {
-			t.Errorf("%s", address)
-		}
-	}
-}

@@ -58,7 +58,7 @@ func (p *process) buildFrontends() served {
 // certificates are the TLS settings of one front-end, replaced when they are read again.
 type certificates struct {
 	name      string
-	from      config.Protocol
+	from      interface{ TLS() (*tls.Config, error) }
 	anyClient bool // one that shows no certificate is let in
 	current   atomic.Pointer[tls.Config]
 }
@@ -92,6 +92,7 @@ func (p *process) places() ([]eventloop.Listener, []*certificates, error) {
 		}
 		for _, l := range listenersOf(f.name, f.Listen) {
 			l.TLS = provide
+			p.guard(&l, f.Allow)
 			all = append(all, l)
 		}
 	}

@@ -41,12 +41,14 @@ func serveCommand(args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	log := newLogger(c.Log, os.Stderr)
-	p := &process{config: c, log: log, asked: make(chan end, 1)}
+	p := &process{config: c, log: log, asked: make(chan end, 1), drains: make(chan bool, 4)}
 	p.settings = func() (config.Config, error) { return rereadSettings("serve", args) }
 	p.watchSignals(map[os.Signal]func(){
 		syscall.SIGTERM: func() { p.ask(end{}) },
 		syscall.SIGINT:  func() { p.ask(end{}) },
 		syscall.SIGHUP:  p.reload,
+		syscall.SIGUSR1: func() { p.drain(true) },
+		syscall.SIGUSR2: func() { p.drain(false) },
 	})
 	if err := p.run(); err != nil {
 		say(stderr, "broker: %v\n", err)
@@ -62,8 +64,9 @@ type end struct{ graceful bool }
 type process struct {
 	config config.Config
 	log    zerolog.Logger
-	asked  chan end // capacity 1: the first wish counts
-	live   live     // guards config from the moment clients are served
+	asked  chan end  // capacity 1: the first wish counts
+	drains chan bool // nil: nobody can ask
+	live   live      // guards config from the moment clients are served
 
 	settings func() (config.Config, error) // reads them again; nil: they are those of the command line alone
 
@@ -74,6 +77,7 @@ type process struct {
 	ready     func() error // called once clients are served
 
 	certificates []*certificates
+	denials      map[string]*door // by front-end
 	doors        *eventloop.Server
 	web          []net.Listener
 	http         *http.Server
@@ -105,6 +109,26 @@ func (p *process) watchSignals(actions map[os.Signal]func()) {
 	}()
 }
 
+// drain asks to stop or to resume handing out jobs; during the start that waits until clients are served. Any goroutine.
+func (p *process) drain(on bool) {
+	select {
+	case p.drains <- on:
+	default: // so many wishes at once make no sense
+	}
+}
+
+// serveUntilAsked waits for the end.
+func (p *process) serveUntilAsked() end {
+	for {
+		select {
+		case e := <-p.asked:
+			return e
+		case on := <-p.drains:
+			p.console.Drain(on, p.config.DrainRefusesJobs)
+		}
+	}
+}
+
 // run builds the parts, serves until it is asked to end, and takes them down in reverse.
 func (p *process) run() error {
 	steadyCollector()
@@ -133,7 +157,7 @@ func (p *process) run() error {
 		}
 	}
 	p.live.begin()
-	if (<-p.asked).graceful {
+	if p.serveUntilAsked().graceful {
 		p.finishWork()
 	}
 	return p.stop()
@@ -150,12 +174,8 @@ func (p *process) listen() error {
 	if p.doors, err = eventloop.Bind(listeners); err != nil {
 		errs = append(errs, err)
 	}
-	for _, l := range listenersOf("http", p.config.HTTP.Listen) {
-		lns, err := l.Open()
-		if err != nil {
-			errs = append(errs, err)
-		}
-		p.web = append(p.web, lns...)
+	if err := p.openWeb(); err != nil {
+		errs = append(errs, err)
 	}
 	if len(errs) == 0 {
 		return nil
@@ -171,7 +191,9 @@ func (p *process) listen() error {
 
 // serveHTTP answers from now on, so that a long start can be watched.
 func (p *process) serveHTTP() {
-	p.console = console.New(console.Options{Version: buildVersion(), Password: p.config.WebPassword(), Log: p.log})
+	p.console = console.New(console.Options{
+		Version: buildVersion(), Password: p.config.WebPassword(), Log: p.log, DrainRefusesJobs: p.config.DrainRefusesJobs,
+	})
 	p.http = p.console.Server()
 	for _, ln := range p.web {
 		go func() { // ends when p.http is closed
@@ -264,6 +286,11 @@ func (p *process) connections() map[string]console.Connections {
 	for name, c := range p.doors.Counts() {
 		all[name] = console.Connections{Open: c.Open, Accepted: c.Accepted, Refused: c.Refused}
 	}
+	for name, d := range p.denials {
+		c := all[name]
+		c.Denied = d.denied.Load()
+		all[name] = c
+	}
 	return all
 }
 
@@ -271,38 +298,12 @@ func (p *process) connections() map[string]console.Connections {
 func (p *process) announce() {
 	c := &p.config
 	for _, f := range protocols(c) {
-		p.announceOne(f.name, f.Listen, f.name == "faktory" && c.Faktory.Password != "", f.TLSCert != "")
+		p.announceOne(f.name, f.Protocol, f.name == "faktory" && c.Faktory.Password != "")
 	}
-	p.announceOne("http", c.HTTP.Listen, c.WebPassword() != "", false)
+	p.announceOne("http", config.Protocol{
+		Listen: c.HTTP.Listen, Allow: c.HTTP.Allow, TLSCert: c.HTTP.TLSCert, TLSClientCA: c.HTTP.TLSClientCA,
+	}, c.WebPassword() != "")
 	p.log.Info().Str("version", buildVersion()).Str("data", c.Data).Str("durability", c.Durability).Msg("ready")
-}
-
-func (p *process) announceOne(name, listen string, password, secured bool) {
-	if listen == "off" {
-		p.log.Info().Str("frontend", name).Str("address", "off").Msg("not listening")
-		return
-	}
-	for _, l := range listenersOf(name, listen) {
-		address := l.Address
-		if l.Network == "unix" {
-			address = "unix:" + address
-		}
-		p.log.Info().Str("frontend", name).Str("address", address).Bool("password", password).Bool("tls", secured).
-			Msg("listening")
-		if l.Network == "tcp" && !password && !loopback(l.Address) {
-			p.log.Warn().Str("frontend", name).Str("address", address).Msg("open to other hosts without a password")
-		}
-	}
-}
-
-// loopback reports that an address is reached from this host only.
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || host == "localhost" {
-		return err == nil
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // finishWork waits until there is nothing left to do, or nobody to do it, while nobody new is let in.

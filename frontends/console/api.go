@@ -25,6 +25,7 @@ type Options struct {
 type Connections struct {
 	Open              int
 	Accepted, Refused uint64
+	Denied            uint64 // kept out by the allow-list
 }
 
 // Backend is what the console tells of. Its functions are called from any goroutine.

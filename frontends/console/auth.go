@@ -4,16 +4,20 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
+	"strings"
 )
 
-// guarded asks for the password, if there is one.
+// guarded asks for the password, if there is one: by basic authentication with any user's name, or as a bearer token.
 func (c *Console) guarded(next http.Handler) http.Handler {
 	if c.options.Password == "" {
 		return next
 	}
 	want := sha256.Sum256([]byte(c.options.Password))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, password, _ := r.BasicAuth()
+		_, password, basic := r.BasicAuth()
+		if !basic {
+			password, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		}
 		got := sha256.Sum256([]byte(password)) // of one length, so that the comparison tells nothing by its time
 		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="broker"`)

@@ -52,6 +52,7 @@ var (
 	openDesc      = describe("connections", "Open connections.", "protocol")
 	acceptedDesc  = describe("accepted_connections_total", "Connections accepted.", "protocol")
 	refusedDesc   = describe("refused_connections_total", "Connections refused at the limit.", "protocol")
+	deniedDesc    = describe("denied_connections_total", "Connections kept out by the allow-list.", "protocol")
 	stoppedDesc   = describe("store_failed", "1 once the store has failed and no work is taken.")
 	diskDesc      = describe("disk_low", "1 while new jobs are refused for want of disk space.")
 	drainingDesc  = describe("draining", "1 while no job is handed out.")
@@ -121,6 +122,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		s.gauge(openDesc, float64(c.Open), protocol)
 		s.counter(acceptedDesc, c.Accepted, protocol)
 		s.counter(refusedDesc, c.Refused, protocol)
+		s.counter(deniedDesc, c.Denied, protocol)
 	}
 	stats, queues := m.read(b.Broker)
 	if stats == nil {

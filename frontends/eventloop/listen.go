@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"syscall"
@@ -28,6 +29,11 @@ type Listener struct {
 	// TLS gives the configuration for the next connection, so that certificates can be replaced while running; nil:
 	// plain.
 	TLS func() *tls.Config
+
+	// Allow lists the networks whose clients are let in; nil: all. Denied is told of the others, from the goroutine that
+	// accepts; nil: nobody is.
+	Allow  []netip.Prefix
+	Denied func(net.Addr)
 }
 
 // bound is a Listener with its socket. A host name with several addresses makes several of them.
@@ -62,6 +68,11 @@ func Bind(listeners []Listener) (*Server, error) {
 func (l Listener) Open() ([]net.Listener, error) {
 	lns, err := l.listen()
 	if err == nil {
+		if l.Allow != nil {
+			for i, ln := range lns {
+				lns[i] = &filtered{Listener: ln, allow: l.Allow, denied: l.Denied}
+			}
+		}
 		return lns, nil
 	}
 	for _, ln := range lns {
