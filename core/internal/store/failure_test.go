@@ -160,7 +160,7 @@ func TestEveryFailedWriteIsFinalAndHarmless(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			failed := 0
-			for at := 1; at <= ops; at += 1 + at/20 {
+			for at := 1; at <= ops; at += 1 + at/12 {
 				disk := newDisk()
 				r := runFailing(t, disk, seed, n, func(op int) error { return fails(op, at) })
 				if r.err != nil {
@@ -170,7 +170,7 @@ func TestEveryFailedWriteIsFinalAndHarmless(t *testing.T) {
 				// The same again, but the machine goes down with it.
 				r.wantRecovered(t, disk.crash(uint64(at), 50), seed, fmt.Sprintf("crash after failed operation %d", at))
 			}
-			if failed < 15 {
+			if failed < 12 {
 				t.Errorf("only %d runs failed", failed)
 			}
 		})

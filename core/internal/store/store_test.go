@@ -360,6 +360,22 @@ func TestEmptyBatchCostsNothing(t *testing.T) {
 	mustCommit(t, s, Change{Seq: 1, Job: job(1, 1), Gone: true})
 }
 
+// Jobs that come and go before the write buffer is full leave nothing to write out, which is no failure.
+func TestJobsThatComeAndGoCostNoTable(t *testing.T) {
+	t.Parallel()
+	disk := newDisk()
+	s := mustOpen(t, disk)
+	for seq := uint64(1); s.Metrics().Flushes < 5; seq++ {
+		mustCommit(t, s, Change{Seq: seq, Job: job(seq, 500)}, Change{Seq: seq + 1, Job: job(seq+1, 2000)})
+		mustCommit(t, s, Change{Seq: seq, Gone: true}, Change{Seq: seq + 1, Gone: true, BodyBytes: 2000})
+		seq++
+	}
+	if n := len(disk.files(t, tableSuffix)); n > 1 { // that of the format version
+		t.Errorf("%d tables", n)
+	}
+	wantSame(t, keys(t, s), []string{"v"})
+}
+
 func TestClosedStoreRefusesEverything(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())

@@ -51,6 +51,7 @@ func (s *Store) tuned(o Options) *pebble.Options {
 	p.Experimental.ReadSamplingMultiplier = -1
 	p.Experimental.FileCacheShards = 1
 
+	p.TargetFileSizes[0] = 8 << 20 // jobs in order move down the levels as they are: fewer, larger files
 	for i := range p.Levels {
 		p.Levels[i] = pebble.LevelOptions{
 			BlockSize:    8 << 10,
