@@ -40,6 +40,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 		return m.pickAble(c, op)
 	}
 	seen, at, first := 0, 0, 0
+	m.listing++
 	if op.Pick == core.PickByPriority {
 		first = c.turn
 	}
@@ -53,7 +54,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 		case core.PickInOrder:
 			return q, 0
 		case core.PickAtRandom:
-			if repeated(op.Queues[:i], op.Queues[i]) {
+			if m.named(q) {
 				continue
 			}
 			seen++
@@ -72,13 +73,12 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 	return n, 0
 }
 
-func repeated(names []string, name string) bool {
-	for _, s := range names {
-		if s == name {
-			return true
-		}
-	}
-	return false
+// named reports whether a queue occurred before in the list that is being looked at; see Machine.listing.
+func (m *Machine) named(n uint32) bool {
+	q := m.queues[n]
+	before := q.listing == m.listing
+	q.listing = m.listing
+	return before
 }
 
 func (m *Machine) headPriority(n uint32) int32 { return m.jobs.at(m.queues[n].ready.Front()).priority }
@@ -130,9 +130,9 @@ func (m *Machine) park(c *client, op *core.Lease) {
 		m.joinByAbility(c)
 		return
 	}
-	for i, name := range op.Queues {
-		if !repeated(op.Queues[:i], name) {
-			n, q := m.queueNamed(name)
+	m.listing++
+	for _, name := range op.Queues {
+		if n, q := m.queueNamed(name); !m.named(n) {
 			m.waiters.Join(c.slot, n, &q.line, &c.places)
 		}
 	}

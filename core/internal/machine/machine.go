@@ -43,6 +43,7 @@ type Machine struct {
 	freeQ    []uint32
 	sorted   []uint32 // by name; nil when out of date
 	waiters  queue.Waiters
+	listing  uint64 // number of the list of names that is being looked at, to know again a queue named twice
 	watchers watcherSlab
 	clients  []*client // by slot, from 1
 	freeC    []uint32

@@ -23,13 +23,14 @@ type jobQueue struct {
 	class     [3]int // ready jobs by classOf
 	workers   int
 	line      queueLine
-	woken     int  // sleepers that were woken for its jobs and have not come back yet
-	paused    bool //
-	sticky    bool // stays when it is empty
-	created   bool // by order
-	stored    bool // its settings have a mark
-	used      bool // it has had a job
-	hidden    bool // purged: no row until a job is ready here or somebody names it
+	listing   uint64 // the last list of names that it occurred in; see Machine.listing
+	woken     int    // sleepers that were woken for its jobs and have not come back yet
+	paused    bool   //
+	sticky    bool   // stays when it is empty
+	created   bool   // by order
+	stored    bool   // its settings have a mark
+	used      bool   // it has had a job
+	hidden    bool   // purged: no row until a job is ready here or somebody names it
 	limits    core.Limits
 	counts    core.QueueCounts
 	idleTimer timer.ID
