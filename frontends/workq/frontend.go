@@ -98,3 +98,6 @@ func (f *Frontend) maxCommand() int { return f.opts.MaxBodyBytes + lineBytes }
 func (f *Frontend) name(queue string) (name string, ok bool) {
 	return strings.CutPrefix(queue, f.opts.Namespace)
 }
+
+// Overflow is what a connection is told that there is no room for.
+func (f *Frontend) Overflow() []byte { return []byte("-SERVER-ERROR too many connections\r\n") }
