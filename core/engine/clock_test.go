@@ -1,52 +1,54 @@
 package engine_test
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"broker/core"
-	"broker/core/clock"
+	"broker/core/coretest"
 	"broker/core/engine"
 )
 
-// setClock is the system's clock, set by hand.
-type setClock struct {
-	clock.System
-	by atomic.Int64
+// steadyClock is a still clock whose hands can be set without time passing.
+type steadyClock struct {
+	*coretest.Clock
+	set time.Duration
 }
 
-func (c *setClock) Now() core.Instant { return c.System.Now() + core.Instant(c.by.Load()) }
+func (c *steadyClock) Now() core.Instant { return c.Clock.Now().Add(c.set) }
 
-func (c *setClock) Read() (core.Instant, time.Duration) {
-	now, even := c.System.Read()
-	return now + core.Instant(c.by.Load()), even
-}
+func (c *steadyClock) Read() (core.Instant, time.Duration) { return c.Now(), c.Clock.Now().Sub(0) }
 
 func TestLeaseKeepsItsLengthWhenTheClockIsSet(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]time.Duration{"forward": 48 * time.Hour, "back": -48 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clk := &setClock{}
-			d := setup(t, func(o *engine.Options) { o.Clock, o.ManualTimers = clk, false })
+			clk := &steadyClock{Clock: coretest.NewClock()}
+			d := setup(t, func(o *engine.Options) { o.Clock = clk })
 			c := d.client(core.Workq)
-			d.one(c, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Workq, LeaseFor: 3 * time.Second}})
-			r := d.one(c, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody})
-			if r.Kind != core.Assigned {
-				t.Fatalf("lease: %+v", r)
+			lease := func() core.Reply {
+				d.one(c, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Workq, LeaseFor: 3 * time.Second}})
+				return d.one(c, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody})
 			}
-			clk.by.Store(int64(by / time.Microsecond))
-			began := time.Now()
-			state := func() core.State { return d.one(c, &core.Inspect{Ref: core.Ref{Seq: r.Seq}}).Info.State }
-			for state() == core.Leased {
-				if time.Since(began) > 30*time.Second {
-					t.Fatal("the lease does not end any more")
+			state := func(seq uint64) core.State {
+				d.Tick()
+				return d.one(c, &core.Inspect{Ref: core.Ref{Seq: seq}}).Info.State
+			}
+			before := lease()
+			clk.set = by
+			after := lease() // the first to look at the clock since it was set
+			clk.Advance(3*time.Second - time.Millisecond)
+			for _, seq := range []uint64{before.Seq, after.Seq} {
+				if s := state(seq); s != core.Leased {
+					t.Errorf("job %d is %v a millisecond before the end of its lease", seq, s)
 				}
-				time.Sleep(20 * time.Millisecond)
 			}
-			if held := time.Since(began); held < 2*time.Second {
-				t.Fatalf("the lease of 3s ended %v after the clock was set", held)
+			clk.Advance(time.Millisecond)
+			for _, seq := range []uint64{before.Seq, after.Seq} {
+				if s := state(seq); s != core.Ready {
+					t.Errorf("job %d is %v at the end of its lease", seq, s)
+				}
 			}
 		})
 	}
