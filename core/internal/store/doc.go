@@ -33,16 +33,16 @@
 // Beside Pebble's files the folder has two of ours, both text. FORMAT is one line for people and for the start: once it
 // is there, a folder without Pebble's manifest or without the 'v' key is a damaged store and not a new one. GUARD
 // (guard.go) knows what Pebble would not miss: the end of a manifest, the newest log. A store never starts empty, or as
-// it once was, without saying so; with one exception that no file can help: damage within the last 32 KiB of the newest
-// log looks like the torn end that a crash leaves, and is cut like one.
+// it once was, without saying so; with one exception that no file can help: damage within the last two blocks, of 32 KiB,
+// of the newest log looks like the torn end that a crash leaves, and is cut like one.
 //
 // # Failure
 //
 // The first failed write, sync, rename or creation in the folder is final: Commit returns that error, then and ever
 // after, while reads go on. So are damage and failed reads that Pebble meets on its own, merging tables; whoever reads a
-// job that is damaged only gets a *DamageError. Pebble would end the process in many such cases, in some of them by unlocking an unlocked
-// mutex, which no recover can stop. So it never learns of the failure: the file system it is given (failstop.go, failread.go)
-// notes the error and parks the goroutine that met it, and each one that tries to change the folder later, for good. What
-// could not be written can then also not be half repaired: the folder stays as the failure left it, which is what
-// recovery is made and tested for.
+// damaged job only gets a *DamageError. Pebble would end the process in many such cases, in some of them by unlocking an
+// unlocked mutex, which no recover can stop. So it never learns of the failure: the file system it is given
+// (failstop.go, failread.go) notes the error and parks the goroutine that met it, and each one that tries to change the
+// folder later, for good. What could not be written can then also not be half repaired: the folder stays as the failure
+// left it, which is what recovery is made and tested for.
 package store

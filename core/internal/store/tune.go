@@ -42,6 +42,7 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		L0StopWritesThreshold:       32,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                512,
+		MaxManifestFileSize:         16 << 20, // the start reads it twice
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
 
 		Logger:        pebbleLog{s},
