@@ -36,3 +36,10 @@ type Day struct {
 	Processed uint64
 	Failed    uint64
 }
+
+// Latency is a histogram of how long something took.
+type Latency struct {
+	Count   uint64
+	Seconds float64            // in all
+	UpTo    map[float64]uint64 // how many took at most so many seconds
+}

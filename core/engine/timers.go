@@ -19,6 +19,10 @@ func (e *Engine) timerLoop() {
 	sleep := time.NewTimer(maxSleep)
 	defer sleep.Stop()
 	disk := core.Instant(0)
+	var failed <-chan struct{} // a store may fail between commits, in the background
+	if e.store != nil {
+		failed = e.store.Failed()
+	}
 	for {
 		next := e.Tick()
 		now := e.opts.Clock.Now()
@@ -34,6 +38,9 @@ func (e *Engine) timerLoop() {
 		select {
 		case <-e.done:
 			return
+		case <-failed:
+			failed = nil
+			e.fail(e.store.Err())
 		case <-e.ticks:
 		case <-sleep.C:
 		}

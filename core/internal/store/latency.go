@@ -1,0 +1,37 @@
+package store
+
+import (
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"broker/core"
+)
+
+// SyncLatency tells how long the syncs of the log took since the store was opened; empty once it is closed.
+func (s *Store) SyncLatency() (l core.Latency) {
+	if !s.gate.enter() {
+		return l
+	}
+	defer s.gate.leave()
+	_ = s.fuse.run("read metrics", func() error { // without them there is nothing to tell
+		var m dto.Metric
+		if h := s.db.Metrics().LogWriter.FsyncLatency; h == nil || h.Write(&m) != nil {
+			return nil
+		}
+		l = latency(m.GetHistogram())
+		return nil
+	})
+	return l
+}
+
+// latency converts Pebble's histogram, which counts nanoseconds.
+func latency(h *dto.Histogram) core.Latency {
+	l := core.Latency{
+		Count: h.GetSampleCount(), Seconds: h.GetSampleSum() / float64(time.Second), UpTo: make(map[float64]uint64),
+	}
+	for _, b := range h.GetBucket() {
+		l.UpTo[b.GetUpperBound()/float64(time.Second)] = b.GetCumulativeCount()
+	}
+	return l
+}
