@@ -234,6 +234,7 @@ func (p *process) engineOptions() engine.Options {
 		DefaultLease:   c.DefaultLease,
 		DiskFloorBytes: uint64(c.DiskFloor),
 		Wakeup:         engine.Wakeup(c.Gearman.WorkerWakeup),
+		Clock:          theClock(),
 		Listener:       listeners{logListener{log: p.log}, p.console.Listener()},
 		Progress:       p.console.Progress,
 	}
@@ -263,9 +264,7 @@ func (p *process) serveClients() error {
 		return err
 	}
 	p.timetable = startTimetable(p.engine, p.frontends.faktory, p.log, p.config.Crons)
-	p.console.Ready(console.Backend{
-		Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
-	})
+	p.console.Ready(p.backend())
 	return nil
 }
 

@@ -22,11 +22,15 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Err.Error() }
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// orders wraps what changes something. Beyond the password it keeps out other people's web pages, which a browser on
+// orders wraps what changes something and reads a body.
+func (c *Console) orders(do func(body []byte) (any, error)) http.Handler {
+	return c.protected(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.order(w, r, do) }))
+}
+
+// protected guards what changes something. Beyond the password it keeps out other people's web pages, which a browser on
 // this host could carry here: by the origin it names, and by the host's name, because a name that somebody else owns can
 // be made to lead to this port.
-func (c *Console) orders(do func(body []byte) (any, error)) http.Handler {
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.order(w, r, do) })
+func (c *Console) protected(h http.Handler) http.Handler {
 	return http.NewCrossOriginProtection().Handler(c.knownHost(c.guarded(h)))
 }
 
@@ -64,6 +68,11 @@ func (c *Console) order(w http.ResponseWriter, r *http.Request, do func(body []b
 		c.answer(w, http.StatusOK, result)
 		return
 	}
+	c.refuse(w, r, err)
+}
+
+// refuse tells why a request was not carried out.
+func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
 		status = refusal.Status

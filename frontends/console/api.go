@@ -34,6 +34,10 @@ type Backend struct {
 	Connections func() map[string]Connections // by front-end
 	Stats       func() []byte                 // Faktory's INFO, in JSON
 	Backup      func(dir string) error        // copies the store to a new folder
+
+	Workers        func() []Worker               // of Faktory
+	SetWorkerState func(wid, state string) error // to quiet or terminate; core.ErrNotFound
+	Cron           func() []CronEntry
 }
 
 // Console answers HTTP requests.
@@ -85,6 +89,7 @@ func (c *Console) Server() *http.Server {
 	mux.HandleFunc("GET /health", c.health)
 	mux.Handle("GET /metrics", c.guarded(promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /stats", c.guarded(http.HandlerFunc(c.stats)))
+	c.routes(mux)
 	mux.Handle("POST /api/backup", c.orders(c.backup))
 	mux.Handle("POST /api/drain", c.orders(c.drain))
 	mux.Handle("POST /api/resume", c.orders(c.resume))

@@ -1,0 +1,139 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"broker/core"
+)
+
+// commitFor is how long an order waits for the disk.
+const commitFor = 10 * time.Second
+
+// asker is the broker's client for the time of one request.
+type asker struct {
+	b    core.Broker
+	id   core.ClientID
+	wake chan struct{} // capacity 1
+}
+
+func newAsker(b core.Broker) *asker {
+	a := &asker{b: b, wake: make(chan struct{}, 1)}
+	a.id = b.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {
+		select {
+		case a.wake <- struct{}{}:
+		default:
+		}
+	}})
+	return a
+}
+
+func (a *asker) close() { a.b.Close(a.id) }
+
+// ask has one operation decided; a refusal of the core becomes one of HTTP.
+func (a *asker) ask(op core.Op) (core.Reply, error) {
+	for _, r := range a.b.Do(a.id, []core.Op{op}, nil) {
+		if r.Kind == core.Failed {
+			return r, &Refusal{Status: statusOf(r.Err), Err: r.Err}
+		}
+		return r, nil
+	}
+	return core.Reply{}, errors.New("the broker did not answer")
+}
+
+// order is ask for what must be on disk before anybody is told that it is done.
+func (a *asker) order(op core.Op) (core.Reply, error) {
+	r, err := a.ask(op)
+	if err != nil {
+		return r, err
+	}
+	timeout := time.NewTimer(commitFor)
+	defer timeout.Stop()
+	for a.b.Committed() < r.Commit {
+		if a.b.Stopped() {
+			return r, &Refusal{Status: http.StatusServiceUnavailable, Err: core.ErrStopped}
+		}
+		select {
+		case <-a.wake:
+			a.b.Do(a.id, nil, nil)
+		case <-timeout.C:
+			return r, errors.New("the disk does not answer")
+		}
+	}
+	return r, nil
+}
+
+// statusOf is what HTTP calls a refusal of the core.
+func statusOf(err error) int {
+	for _, e := range []struct {
+		kind   error
+		status int
+	}{
+		{core.ErrNotFound, http.StatusNotFound},
+		{core.ErrNoQueue, http.StatusNotFound},
+		{core.ErrInvalid, http.StatusConflict},
+		{core.ErrBusy, http.StatusConflict},
+		{core.ErrStopped, http.StatusServiceUnavailable},
+		{core.ErrShutdown, http.StatusServiceUnavailable},
+	} {
+		if errors.Is(err, e.kind) {
+			return e.status
+		}
+	}
+	return http.StatusInternalServerError
+}
+
+// handle answers requests by do, which gets a client of the broker.
+func (c *Console) handle(do func(a *asker, r *http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b := c.backend.Load()
+		if b == nil {
+			c.answer(w, http.StatusServiceUnavailable, map[string]any{"error": "starting"})
+			return
+		}
+		a := newAsker(b.Broker)
+		defer a.close()
+		result, err := do(a, r)
+		if err != nil {
+			c.refuse(w, r, err)
+			return
+		}
+		c.answer(w, http.StatusOK, result)
+	})
+}
+
+// reads wraps what tells of jobs and workers.
+func (c *Console) reads(do func(a *asker, r *http.Request) (any, error)) http.Handler {
+	return c.knownHost(c.guarded(c.handle(do)))
+}
+
+// changes wraps what changes something.
+func (c *Console) changes(do func(a *asker, r *http.Request) (any, error)) http.Handler {
+	return c.protected(c.handle(do))
+}
+
+// number reads a parameter of the query.
+func number(q url.Values, name string, usual, most uint64) (uint64, error) {
+	text := q.Get(name)
+	if text == "" {
+		return usual, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > most {
+		return 0, badOrder(fmt.Sprintf("%s must be a number up to %d", name, most))
+	}
+	return n, nil
+}
+
+// instant is how times are written; nil for none, so that the member is left out.
+func instant(at core.Instant) *time.Time {
+	if at == 0 {
+		return nil
+	}
+	t := at.Time()
+	return &t
+}
