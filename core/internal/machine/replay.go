@@ -63,11 +63,14 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	if r.Stored&record.HasOutcome != 0 {
 		e.set(outcomeStored)
 	}
-	if r.Status == nil {
+	switch {
+	case r.Status != nil:
+		m.restoreStatus(h, e, r.Status)
+	case j.ReadyAt <= j.CreatedAt:
+		m.makeReady(h, e) // it was from the beginning, even if the clock now says that this is yet to come
+	default:
 		m.schedule(h, e)
-		return
 	}
-	m.restoreStatus(h, e, r.Status)
 }
 
 func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
