@@ -1,0 +1,137 @@
+package torture_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+	"broker/integration/server"
+)
+
+// TestKilledAgainAndAgain is the promise: whatever moment the broker dies at, no acknowledged job is lost and none runs
+// after its end was acknowledged.
+func TestKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{})
+	k := newBooks(t)
+	k.born()
+	var slowest time.Duration
+	inStart, drained := 0, 0
+	begin := time.Now()
+	n := rounds(t)
+	for round := range n {
+		clients := load(b, k, round)
+		// The moment of the kill is what the test varies.
+		time.Sleep(30*time.Millisecond + rand.N(700*time.Millisecond))
+		b.Crash()
+		clients.Wait()    // they end with their connections
+		if round%5 == 3 { // and once more while it reads its store back
+			check(t, b.Spawn())
+			time.Sleep(rand.N(60 * time.Millisecond))
+			b.Process.Kill()
+			inStart++
+		}
+		start := time.Now()
+		b.Restart()
+		slowest = max(slowest, time.Since(start))
+		k.born()
+		drained += k.drain(b)
+		k.account(b)
+		if t.Failed() {
+			t.Fatalf("after round %d of %d", round+1, n)
+		}
+	}
+	t.Logf("%d kills under load and %d during the start, in %v: %d jobs submitted, %d acknowledged, %d ends acknowledged, "+
+		"%d hand-outs, %d found waiting after a kill, %d looked up as leased, retrying or not due; slowest restart %v",
+		n, inStart, time.Since(begin).Round(time.Second), len(k.jobs), k.acks, k.ends, k.out, drained, k.limbos,
+		slowest.Round(time.Millisecond))
+	if k.acks < 50*n || k.ends < 10*n {
+		t.Errorf("too little happened before the kills to prove anything")
+	}
+	code, _ := b.Terminate()
+	equal(t, "exit code", code, 0)
+	r := harness.Exec(t, harness.Command{Argv: []string{harness.Binary(t), "doctor", b.Data}})
+	equal(t, "doctor: "+r.Stdout+r.Stderr, r.Code, 0)
+}
+
+// TestStoppedAndContinued stops the whole process, as a debugger or a suspended machine does.
+func TestStoppedAndContinued(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{})
+	k := newBooks(t)
+	k.born()
+	clients := load(b, k, 0)
+	for range scale(t, 2, 10) {
+		time.Sleep(200 * time.Millisecond)
+		check(t, b.Signal(syscall.SIGSTOP))
+		time.Sleep(time.Second)
+		check(t, b.Signal(syscall.SIGCONT))
+	}
+	time.Sleep(200 * time.Millisecond)
+	b.Crash()
+	clients.Wait()
+	b.Restart()
+	k.born()
+	drained := k.drain(b)
+	k.account(b)
+	t.Logf("%d jobs acknowledged, %d ends acknowledged, %d drained", k.acks, k.ends, drained)
+}
+
+// TestRestartedWithAWrongClock needs a program whose clock is off: no released one can be told to, so the test links one.
+func TestRestartedWithAWrongClock(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	root, err := server.ModuleRoot()
+	check(t, err)
+	for _, shift := range []string{"-48h", "48h"} {
+		program := filepath.Join(t.TempDir(), "broker")
+		build := exec.Command("go", "build", "-ldflags", "-X main.clockShift="+shift, "-o", program, "./cmd/broker")
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		b := harness.Start(t, harness.Options{})
+		k := newBooks(t)
+		k.born()
+		wq := dialWorkq(t, b)
+		for i := range 20 {
+			r := k.submitting(fmt.Sprintf("clock-%d", i), "")
+			handle, err := dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, waiting, "", r.body)
+			check(t, err)
+			k.acked(r, handle)
+		}
+		_, err := wq.Lease(0, waiting)
+		check(t, err)
+		b.Crash()
+		wrong, err := server.NewBroker(t.TempDir(), server.BrokerOptions{Binary: program})
+		check(t, err)
+		wrong.Data = b.Data
+		check(t, wrong.Start())
+		t.Cleanup(wrong.Process.Kill)
+		other := &harness.Broker{BrokerServer: wrong}
+		if got := k.drain(other); got < 19 {
+			t.Errorf("%s: %d of 20 jobs were handed out", shift, got)
+		}
+		k.account(other)
+		if !strings.Contains(wrong.Output(), "store is open") {
+			t.Error("no word of the start")
+		}
+		wrong.Process.Kill()
+		// And back to the right time.
+		b.Restart()
+		k.born()
+		k.drain(b)
+		k.account(b)
+		check(t, os.Remove(program))
+	}
+}
