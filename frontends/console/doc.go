@@ -6,6 +6,7 @@
 //	GET /stats     what Faktory's INFO says; as on Faktory's port 7420
 //	GET /health    a short form of it
 //
+//	/api/queues, /api/jobs, /api/workers, /api/cron, /api/history    see routes.go and docs/http.md
 //	POST /api/backup {"dir": "/absolute/new"}    copies the store while the broker goes on
 //	POST /api/drain  {"refuse_jobs": false}      hands out no more jobs; /readyz then answers 503
 //	POST /api/resume                             goes on
