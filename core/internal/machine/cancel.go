@@ -22,11 +22,8 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 	if h == 0 {
 		return
 	}
-	n := e.queue
 	m.accepted(c, op.Tag, e)
-	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Cancelled++ })
-	m.end(h, &core.Outcome{Cause: core.Cancelled})
-	m.offer(n)
+	m.purgeJob(h, c.protocol)
 }
 
 // enqueue makes a waiting or dead job ready now.
@@ -74,14 +71,12 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
-	n := e.queue
 	if e.state == core.Dead {
 		m.rebury(h, e)
 		return
 	}
 	m.detach(h, e)
 	m.buryJob(h, c.protocol, &core.Outcome{Cause: core.Cancelled})
-	m.offer(n)
 }
 
 // end removes a job before it was done: cancelled, expired or withdrawn. Its watchers are told, and nothing goes on
@@ -181,15 +176,10 @@ func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit
 	return removed, 0
 }
 
-// purgeJob removes a job; one that was leased may have left a slot to who waits.
+// purgeJob removes a job by order.
 func (m *Machine) purgeJob(h uint32, by core.Protocol) {
-	e := m.jobs.at(h)
-	n, leased := e.queue, e.state == core.Leased
-	m.count(e.origin, by, func(t *core.Totals) { t.Cancelled++ })
+	m.count(m.jobs.at(h).origin, by, func(t *core.Totals) { t.Cancelled++ })
 	m.end(h, &core.Outcome{Cause: core.Cancelled})
-	if leased {
-		m.offer(n)
-	}
 }
 
 func contains(states []core.State, s core.State) bool {

@@ -110,6 +110,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.clients[c.slot] = nil
 	m.freeC = append(m.freeC, c.slot)
 	m.offer(woken)
+	m.serveOffers()
 }
 
 // leaveLines takes the client out of all waiting lines and stops its deadline.
@@ -150,8 +151,7 @@ func (m *Machine) able(c *client, op *core.Able) {
 	}
 	c.abilities = append(c.abilities, ability{queue: n, times: 1, leaseFor: op.LeaseFor})
 	if c.waitsByAbility() {
-		m.waiters.Join(c.slot, n, &q.line, &c.places)
-		m.offer(n)
+		m.join(c, n, q)
 	}
 }
 
@@ -199,7 +199,7 @@ func (m *Machine) unable(c *client, op *core.Unable) {
 // joinByAbility puts a client at the end of the lines of the queues it is able for.
 func (m *Machine) joinByAbility(c *client) {
 	for _, a := range c.abilities {
-		m.waiters.Join(c.slot, a.queue, &m.queues[a.queue].line, &c.places)
+		m.join(c, a.queue, m.queues[a.queue])
 	}
 }
 

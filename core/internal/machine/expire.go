@@ -14,6 +14,7 @@ func (m *Machine) Tick(now core.Instant, budget int) bool {
 			return false
 		}
 		m.due(o)
+		m.serveOffers()
 	}
 	return true
 }
@@ -58,7 +59,6 @@ func (m *Machine) stateDue(h uint32) {
 // expire removes a job whose time to live, time to start or time of retention is over.
 func (m *Machine) expire(h uint32) {
 	e := m.jobs.at(h)
-	n := e.queue
 	if x := m.rare(h); e.state == core.Done && x != nil && !x.isClosed {
 		m.keepForKids(h, e)
 		return
@@ -67,5 +67,4 @@ func (m *Machine) expire(h uint32) {
 		m.count(e.origin, e.origin, func(t *core.Totals) { t.Expired++ })
 	}
 	m.end(h, &core.Outcome{Cause: core.Expired})
-	m.offer(n)
 }

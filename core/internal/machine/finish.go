@@ -48,10 +48,9 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
-	n := e.queue
 	m.detach(h, e)
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Done++ })
-	m.queues[n].counts.Done[c.protocol]++
+	m.queues[e.queue].counts.Done[c.protocol]++
 	m.countDay(c.protocol, false)
 	streamed := &core.Outcome{Success: true, Result: op.Result}
 	whole := streamed
@@ -59,7 +58,6 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 		whole = &core.Outcome{Success: true, Result: append(x.data, op.Result...)}
 	}
 	m.finish(h, streamed, whole)
-	m.offer(n)
 }
 
 // detach takes an unfinished job out of wherever it waits or is held.
@@ -157,14 +155,12 @@ func (m *Machine) fail(c *client, op *core.Fail) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
-	n := e.queue
 	failure := op.Failure
 	if failure == nil {
 		failure = &core.Failure{}
 	}
 	m.detach(h, e)
 	m.failJob(h, c.protocol, failure)
-	m.offer(n)
 }
 
 // failJob counts a failure of a detached job and decides between another try, the dead set and the end.

@@ -133,9 +133,16 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	m.listing++
 	for _, name := range op.Queues {
 		if n, q := m.queueNamed(name); !m.named(n) {
-			m.waiters.Join(c.slot, n, &q.line, &c.places)
+			m.join(c, n, q)
 		}
 	}
+}
+
+// join puts a client into the line of a queue. There may be a job already: while the client's queues were looked at one
+// after the other, a job that was dropped in one may have let another go in one that had none.
+func (m *Machine) join(c *client, n uint32, q *jobQueue) {
+	m.waiters.Join(c.slot, n, &q.line, &c.places)
+	m.offer(n)
 }
 
 // waitTimeout is the end of a parked lease, or of the patience with a woken sleeper.
@@ -150,63 +157,67 @@ func (m *Machine) waitTimeout(c *client) {
 	m.reply(c, core.Reply{Kind: core.TimedOut, Tag: tag})
 }
 
-// offer gives the ready jobs of a queue to those who wait at it, the longest first: a parked lease gets the job itself,
-// a sleeper is woken to come for it.
+// offer notes that there may be something for those who wait at a queue. They get it at the end of the decision that is
+// under way: what is decided for them must not happen in the middle of what is decided for another.
 func (m *Machine) offer(n uint32) {
-	q := m.queues[n]
-	if q == nil || q.line.Empty() || m.stopped != nil || m.draining {
-		return
-	}
-	budget := m.wakeBudget(q)
-	slot, place := m.waiters.First(&q.line)
-	for slot != 0 {
-		c := m.clients[slot]
-		if m.runnable(q) == 0 {
-			return
-		}
-		if c.sleeping {
-			if !m.slotFor(q, c, &asleep) {
-				slot, place = m.waiters.After(place)
-				continue
-			}
-			if budget <= 0 {
-				return
-			}
-			budget--
-			m.wake(c, n)
-			slot, place = m.waiters.First(&q.line)
-			continue
-		}
-		if available(q) <= q.woken && m.opts.Wakeup < 0 {
-			return // every job has somebody on the way to it
-		}
-		if !m.slotFor(q, c, &c.lease) {
-			slot, place = m.waiters.After(place)
-			continue
-		}
-		lease, limit := c.lease, time.Duration(0)
-		if c.byAbility {
-			limit = c.limitFor(n)
-		}
-		m.leaveLines(c)
-		m.assign(c, &lease, n, limit)
-		if m.queues[n] == nil {
-			return
-		}
-		budget = min(budget, m.wakeBudget(q))
-		slot, place = m.waiters.First(&q.line)
+	if q := m.queues[n]; q != nil && !q.offered && !q.line.Empty() {
+		q.offered = true
+		m.offers = append(m.offers, n)
 	}
 }
 
-// wakeBudget is how many sleepers may be woken for the jobs that are ready now.
-func (m *Machine) wakeBudget(q *jobQueue) int {
-	switch {
-	case m.opts.Wakeup < 0:
-		return available(q) - q.woken
-	case m.opts.Wakeup == 0:
-		return int(^uint(0) >> 1)
+// serveOffers gives out what was offered; that may lead to more.
+func (m *Machine) serveOffers() {
+	for i := 0; i < len(m.offers); i++ {
+		if q := m.queues[m.offers[i]]; q != nil {
+			q.offered = false
+			m.serve(m.offers[i], q)
+		}
 	}
-	return m.opts.Wakeup
+	m.offers = m.offers[:0]
+}
+
+// serve gives the ready jobs of a queue to those who wait at it, the longest first: a parked lease gets the job itself, a
+// sleeper is woken to come for it.
+func (m *Machine) serve(n uint32, q *jobQueue) {
+	woken := 0
+	for m.stopped == nil && !q.line.Empty() && m.runnable(q) != 0 {
+		c := m.nextWaiter(q, woken)
+		switch {
+		case c == nil:
+			return
+		case c.sleeping:
+			woken++
+			m.wake(c, n)
+		default:
+			lease, limit := c.lease, time.Duration(0)
+			if c.byAbility {
+				limit = c.limitFor(n)
+			}
+			m.leaveLines(c)
+			m.assign(c, &lease, n, limit)
+		}
+	}
+}
+
+// nextWaiter is who has waited longest for a job of a queue and may have it, nil if there is none, or if enough sleepers
+// are on their way or were woken just now.
+func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
+	slot, place := m.waiters.First(&q.line)
+	for ; slot != 0; slot, place = m.waiters.After(place) {
+		c, op := m.clients[slot], &asleep
+		if c.parked {
+			op = &c.lease
+		}
+		switch {
+		case !m.slotFor(q, c, op): // it has its share
+		case m.opts.Wakeup < 0 && available(q) <= q.woken, c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup:
+			return nil
+		default:
+			return c
+		}
+	}
+	return nil
 }
 
 // available is how many jobs of a queue could be handed out now, as far as its throttle goes.
@@ -362,7 +373,6 @@ func (m *Machine) releaseOp(c *client, op *core.Release) {
 
 // giveBack decides what becomes of a job whose lease ended without a word, once it is known whether that was an attempt.
 func (m *Machine) giveBack(h uint32, e *entry) {
-	n := e.queue
 	m.timeOutRuns(e)
 	switch {
 	case m.abandoned(e):
@@ -375,7 +385,6 @@ func (m *Machine) giveBack(h uint32, e *entry) {
 		}
 		m.makeReady(h, e)
 	}
-	m.offer(n) // a throttle slot may have come free
 }
 
 // leaseRanOut is the timer's word for a job that was held too long.
@@ -385,9 +394,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 	m.unhold(h, e)
 	m.timeOutRuns(e)
 	if e.leaseEnd == core.LeaseEndFail && !e.has(ephemeral) {
-		n := e.queue
 		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage})
-		m.offer(n)
 		return
 	}
 	e.set(requeued)

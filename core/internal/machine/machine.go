@@ -70,6 +70,7 @@ type Machine struct {
 	cached      int      // bytes of payloads in memory
 	filling     int      // bytes admitted to the open batch, and
 	flying      int      // to the one on its way to the disk
+	offers      []uint32 // queues with the offered flag
 	touched     []uint32
 	gated       []uint32
 	refuse      error    // why no stored job is admitted
@@ -125,6 +126,7 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) {
 			continue
 		}
 		m.apply(c, op)
+		m.serveOffers()
 	}
 }
 

@@ -24,6 +24,7 @@ type jobQueue struct {
 	workers   int
 	line      queueLine
 	listing   uint64 // the last list of names that it occurred in; see Machine.listing
+	offered   bool   // see Machine.offers
 	woken     int    // sleepers that were woken for its jobs and have not come back yet
 	paused    bool   //
 	sticky    bool   // stays when it is empty
@@ -160,7 +161,7 @@ func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
 
 func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 	n := m.names[op.Queue]
-	if n == 0 {
+	if n == 0 || m.queues[n].hidden { // to all the world there is no such queue
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 		return
 	}

@@ -78,6 +78,7 @@ func (m *Machine) giveSlot(h uint32, e *entry) {
 		m.timers.Remove(&x.slotTimer)
 		q := m.queues[e.queue]
 		q.slots--
+		m.offer(e.queue)
 		if q.perWorker[x.slotKey]--; q.perWorker[x.slotKey] == 0 {
 			delete(q.perWorker, x.slotKey)
 		}
@@ -91,7 +92,6 @@ func (m *Machine) slotTimeout(h uint32) {
 	m.rare(h).slotTimer = 0
 	m.giveSlot(h, e)
 	m.rare(h).slot = slotOver
-	m.offer(e.queue)
 }
 
 func (m *Machine) throttleQueue(c *client, op *core.ThrottleQueue) {

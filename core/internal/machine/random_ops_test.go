@@ -1,0 +1,220 @@
+package machine_test
+
+import (
+	"fmt"
+	"time"
+
+	"broker/core"
+)
+
+// maybe is true once in n times.
+func (l *life) maybe(n int) bool { return l.rng.IntN(n) == 0 }
+
+func (l *life) queue() string { return queue(l.rng.IntN(4)) }
+
+func (l *life) soon() core.Instant {
+	return l.clk.Now().Add(time.Duration(l.rng.IntN(40_000)-1000) * time.Millisecond)
+}
+
+func (l *life) span() time.Duration { return time.Duration(1+l.rng.IntN(20_000)) * time.Millisecond }
+
+// seq is a number that was given out, more likely a late one; 1 if there is none yet.
+func (l *life) seq() uint64 {
+	if len(l.seqs) == 0 {
+		return 1
+	}
+	return l.seqs[len(l.seqs)-1-l.rng.IntN(min(len(l.seqs), 25))]
+}
+
+func (l *life) ref() core.Ref { return core.Ref{Seq: l.seq()} }
+
+// op is any operation at all.
+func (l *life) op(p core.Protocol) core.Op {
+	switch n := l.rng.IntN(100); {
+	case n < 28:
+		return l.submit(p)
+	case n < 48:
+		return l.lease()
+	case n < 68:
+		return l.finish()
+	case n < 78:
+		return l.order()
+	case n < 86:
+		return l.worker()
+	case n < 95:
+		return l.admin()
+	}
+	return l.batch()
+}
+
+func (l *life) submit(p core.Protocol) core.Op {
+	j := l.job(p)
+	op := &core.Submit{Job: j, Watch: core.Watch(l.rng.IntN(4))}
+	if op.Watch == core.WatchOutcome || op.Watch == core.WatchRun {
+		op.Until = l.soon()
+	}
+	switch {
+	case l.maybe(4) && op.Watch != core.WatchNone && op.Watch != core.WatchOutcome:
+		j.Ephemeral = true
+	case l.maybe(5):
+		j.After = []uint64{l.seq(), l.seq()}
+	case l.maybe(5):
+		j.Parent = l.seq()
+	}
+	if len(l.groups) > 0 && l.maybe(3) {
+		j.Group = l.groups[len(l.groups)-1-l.rng.IntN(min(len(l.groups), 4))]
+	}
+	if l.maybe(10) {
+		op.Marks = []core.Mark{{Name: fmt.Sprint("test/", l.rng.IntN(5)), Value: []byte(j.Queue)}}
+	}
+	return op
+}
+
+// job has every policy that a job may have.
+func (l *life) job(p core.Protocol) *core.Job {
+	j := &core.Job{
+		Queue: l.queue(), Origin: p, Body: make([]byte, l.rng.IntN(300)), Priority: int32(l.rng.IntN(3) - 1),
+		MaxAttempts: uint32(l.rng.IntN(4)), MaxFails: uint32(l.rng.IntN(4)), Backoff: core.Backoff(l.rng.IntN(2)),
+		Exhausted: core.Exhausted(l.rng.IntN(2)), LeaseEnd: core.LeaseEnd(l.rng.IntN(2)), ScheduledOrder: l.maybe(2),
+		PriorFails: uint32(l.rng.IntN(8) / 7),
+	}
+	some := func(set func()) {
+		if l.maybe(3) {
+			set()
+		}
+	}
+	some(func() { j.ID = fmt.Sprint("id ", l.rng.IntN(200)) })
+	some(func() { j.ReadyAt = l.soon() })
+	some(func() { j.ExpiresAt = l.soon() })
+	some(func() { j.LeaseFor = l.span() })
+	some(func() { j.RetainUntil = l.soon() })
+	some(func() { j.RetainFor = l.span() })
+	some(func() { j.DeadFor = time.Hour })
+	if l.maybe(8) {
+		j.StartBefore = l.soon()
+	}
+	some(func() {
+		j.Unique, j.UniqueKey = core.UniquePolicy(l.rng.IntN(3)), fmt.Sprint("key ", l.rng.IntN(4))
+		j.UniqueStart = l.maybe(2)
+		some(func() { j.UniqueUntil = l.soon() })
+	})
+	return j
+}
+
+func (l *life) lease() core.Op {
+	op := &core.Lease{Pick: core.Pick(l.rng.IntN(3)), Worker: fmt.Sprint("worker ", l.rng.IntN(3))}
+	if !l.maybe(4) {
+		op.Queues = []string{l.queue(), l.queue(), queue(4)}
+	}
+	if l.maybe(2) {
+		op.Until = l.soon()
+	}
+	return op
+}
+
+func (l *life) finish() core.Op {
+	claim, ref := core.Claim(l.rng.IntN(3)), l.ref()
+	switch l.rng.IntN(6) {
+	case 0:
+		return &core.Fail{Ref: ref, Claim: claim, Failure: &core.Failure{Type: "T", Message: "m", Data: []byte("data")}}
+	case 1:
+		return &core.Fail{Ref: ref, Claim: claim}
+	case 2:
+		return &core.Report{Ref: ref, Claim: claim, Progress: core.Progress{Num: 1, Den: 2}, ExtendUntil: l.soon()}
+	case 3:
+		return &core.Emit{Ref: ref, Claim: claim, Data: []byte("chunk"), Warning: l.maybe(3)}
+	}
+	return &core.Complete{Ref: ref, Claim: claim, Result: []byte("result")}
+}
+
+func (l *life) order() core.Op {
+	ref, from := l.ref(), core.Gone
+	if l.maybe(3) {
+		from = core.States[l.rng.IntN(len(core.States))]
+	}
+	switch l.rng.IntN(7) {
+	case 0:
+		return &core.Cancel{Ref: ref, From: from}
+	case 1:
+		return &core.Bury{Ref: ref, From: from}
+	case 2, 3:
+		return &core.Enqueue{Ref: ref, From: from}
+	case 4:
+		return &core.Release{Ref: ref, Epoch: uint32(1 + l.rng.IntN(3))}
+	case 5:
+		return &core.Inspect{Ref: ref}
+	}
+	return &core.Await{Ref: ref, Until: l.soon()}
+}
+
+func (l *life) worker() core.Op {
+	switch l.rng.IntN(5) {
+	case 0:
+		return &core.Unable{Queue: l.queue(), All: l.maybe(3)}
+	case 1, 2:
+		return &core.Sleep{}
+	}
+	return &core.Able{Queue: l.queue(), LeaseFor: l.span() * time.Duration(l.rng.IntN(2))}
+}
+
+func (l *life) admin() core.Op {
+	q := l.queue()
+	switch l.rng.IntN(13) {
+	case 0:
+		return &core.CreateQueue{Queue: q}
+	case 1:
+		return &core.DropQueue{Queue: q}
+	case 2:
+		return &core.PauseQueue{Queue: q, Paused: true}
+	case 3, 4:
+		return &core.PauseQueue{Queue: q}
+	case 5:
+		return &core.LimitQueue{Queue: q, Limits: core.Limits{MaxNormal: uint32(l.rng.IntN(30))}}
+	case 6, 7:
+		return &core.ThrottleQueue{Queue: q, Throttle: core.Throttle{
+			Leased: uint32(l.rng.IntN(3)), LeasedPerWorker: uint32(l.rng.IntN(3)), SlotFor: l.span() * time.Duration(l.rng.IntN(2)),
+		}}
+	case 8:
+		op := &core.Purge{Queue: q, Origin: core.Protocol(l.rng.IntN(len(core.Protocols))), Limit: 1 + l.rng.IntN(5), Drop: l.maybe(4)}
+		if l.maybe(2) {
+			op.States = core.States[l.rng.IntN(len(core.States)):]
+		}
+		return op
+	case 9:
+		return &core.ResetCounters{Origin: core.Protocol(l.rng.IntN(len(core.Protocols)))}
+	case 10:
+		return &core.Drain{On: l.maybe(3), RefuseJobs: l.maybe(2)}
+	case 11:
+		return &core.WriteMarks{Marks: []core.Mark{{Name: fmt.Sprint("test/", l.rng.IntN(5)), Value: []byte(q)[:l.rng.IntN(3)]}}}
+	}
+	return &core.Drain{}
+}
+
+func (l *life) batch() core.Op {
+	number := uint64(1)
+	if n := len(l.groups); n > 0 {
+		number = l.groups[n-1-l.rng.IntN(min(n, 4))]
+	}
+	callback := func() *core.Job {
+		if l.maybe(3) {
+			return nil
+		}
+		j := l.job(core.Faktory)
+		j.Group = number * uint64(l.rng.IntN(4)/3)
+		return j
+	}
+	switch l.rng.IntN(4) {
+	case 0:
+		op := &core.OpenGroup{Complete: callback(), Success: callback()}
+		if l.maybe(2) {
+			op.Parent = number
+		}
+		if l.maybe(2) {
+			op.OpenUntil = l.soon()
+		}
+		return op
+	case 1, 2:
+		return &core.CommitGroup{Group: number}
+	}
+	return &core.CommitGroup{Group: number, Reopen: true}
+}

@@ -1,0 +1,249 @@
+package machine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/internal/machine"
+)
+
+// TestRandomOperationsKeepTheInvariants does operations of every kind at random and checks the machine after each. From
+// time to time it makes a second machine of what is stored, which must know the same. RANDOM_SEEDS says how many lives
+// (default 60), RANDOM_FIRST which is the first.
+func TestRandomOperationsKeepTheInvariants(t *testing.T) {
+	t.Parallel()
+	number := func(name string, otherwise int) uint64 {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return uint64(n) //nolint:gosec // positive
+		}
+		return uint64(otherwise) //nolint:gosec // positive
+	}
+	first := number("RANDOM_FIRST", 1)
+	for seed := first; seed < first+number("RANDOM_SEEDS", 60); seed++ {
+		l := newLife(seed)
+		for range 1200 {
+			if err := l.step(); err != nil {
+				t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(l.log, "\n"))
+			}
+		}
+	}
+}
+
+// life is one random history.
+type life struct {
+	rng     *rand.Rand
+	clk     *coretest.Clock
+	opts    machine.Options
+	m       *machine.Machine
+	shelf   *shelf
+	clients []core.ClientID
+	protos  map[core.ClientID]core.Protocol
+	seqs    []uint64 // of stored jobs, the newest last
+	groups  []uint64
+	holds   map[core.ClientID]core.Holder // how a client leases
+	byConn  map[uint64]bool               // jobs that a connection has held: not all of that is recorded
+	setBack bool                          // the clock was
+	log     []string
+}
+
+func newLife(seed uint64) *life {
+	l := &life{
+		rng: rand.New(rand.NewPCG(seed, 3)), clk: coretest.NewClock(), shelf: newShelf(), byConn: map[uint64]bool{}, //nolint:gosec // repeatable
+	}
+	l.opts = machine.Options{
+		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 4000, Wakeup: int(seed%4) - 1, StartedAt: l.clk.Now(),
+	}
+	l.m = l.boot()
+	l.connect()
+	return l
+}
+
+// boot makes a machine of what is stored.
+func (l *life) boot() *machine.Machine {
+	l.opts.Random = rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable
+	m := machine.New(l.opts)
+	if err := l.shelf.load(m, l.clk.Now()); err != nil {
+		panic(err)
+	}
+	for m.Tick(l.clk.Now(), 100) {
+	}
+	return m
+}
+
+func (l *life) connect() {
+	l.clients, l.protos, l.holds = nil, map[core.ClientID]core.Protocol{}, map[core.ClientID]core.Holder{}
+	for range 6 {
+		l.open()
+	}
+}
+
+func (l *life) open() {
+	p := core.Protocols[l.rng.IntN(len(core.Protocols))]
+	c := l.m.OpenClient(p)
+	l.clients, l.protos[c], l.holds[c] = append(l.clients, c), p, core.Holder(l.rng.IntN(3))
+}
+
+func (l *life) note(format string, args ...any) {
+	l.log = append(l.log, fmt.Sprintf(format, args...))
+	l.log = l.log[max(0, len(l.log)-40):]
+}
+
+func (l *life) step() error {
+	switch n := l.rng.IntN(100); {
+	case n < 84:
+		c := l.clients[l.rng.IntN(len(l.clients))]
+		op := l.op(l.protos[c])
+		if lease, is := op.(*core.Lease); is {
+			lease.Holder = l.holds[c]
+		}
+		l.note("%v %T%+v", l.protos[c], op, op)
+		l.m.Apply(l.clk.Now(), c, []core.Op{op})
+	case n < 90:
+		d := time.Duration(l.rng.IntN(1+int(time.Second)<<l.rng.IntN(8))) * time.Nanosecond
+		l.note("clock +%v", d)
+		l.clk.Advance(d)
+		for l.m.Tick(l.clk.Now(), 1+l.rng.IntN(5)) {
+		}
+	case n < 91:
+		d := time.Duration(l.rng.IntN(7200)-3600) * time.Second
+		if l.setBack = l.setBack || d < 0 && l.maybe(8); !l.setBack {
+			d = max(d, -d)
+		}
+		l.note("clock set by %v", d)
+		l.m.ClockSet(l.clk.Advance(d), core.Instant(d/time.Microsecond))
+		for l.m.Tick(l.clk.Now(), 100) {
+		}
+	case n < 94:
+		i := l.rng.IntN(len(l.clients))
+		l.note("%v leaves", l.protos[l.clients[i]])
+		l.m.CloseClient(l.clk.Now(), l.clients[i])
+		l.clients = append(l.clients[:i], l.clients[i+1:]...)
+		l.open()
+	case n < 99:
+		if err := l.commit(); err != nil {
+			return err
+		}
+	default:
+		if err := l.restart(); err != nil {
+			return err
+		}
+	}
+	if err := l.listen(); err != nil {
+		return err
+	}
+	return l.m.Check()
+}
+
+// listen takes the replies of most clients.
+func (l *life) listen() error {
+	for _, c := range l.clients {
+		if l.rng.IntN(4) == 0 {
+			continue
+		}
+		for _, r := range l.m.Take(c, nil) {
+			if r.Seq != 0 && l.shelf.jobs[r.Seq] == nil && r.Job == nil && r.Outcome == nil {
+				continue // it was removed from the store before the client looked; the engine says so
+			}
+			if err := l.shelf.complete(&r); err != nil {
+				return err
+			}
+			switch {
+			case r.Kind == core.Assigned && l.holds[c] == core.HeldByConn:
+				l.byConn[r.Seq] = true
+			case r.Kind == core.Submitted && r.Commit != 0:
+				l.seqs = append(l.seqs, r.Seq)
+			case r.Kind == core.Grouped && r.Group == nil:
+				l.groups = append(l.groups, r.Seq)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *life) commit() error {
+	l.note("commit")
+	var s machine.Sealed
+	l.m.Seal(&s)
+	if _, err := l.shelf.put(&s.Batch); err != nil {
+		return err
+	}
+	l.m.Committed(&s)
+	return nil
+}
+
+// restart compares what is stored with what is known once all clients have gone, and goes on with it.
+func (l *life) restart() error {
+	for _, c := range l.clients {
+		l.m.CloseClient(l.clk.Now(), c)
+	}
+	for l.m.Tick(l.clk.Now(), 100) {
+	}
+	if err := l.commit(); err != nil {
+		return err
+	}
+	again := l.boot()
+	if err := again.Check(); err != nil {
+		return fmt.Errorf("after a restart: %w", err)
+	}
+	before, after := l.knows(l.m), l.knows(again)
+	if l.setBack { // what was due already is due once more
+		before, after = nil, nil
+	}
+	for i := range max(len(before), len(after)) {
+		if i >= len(before) || i >= len(after) || before[i] != after[i] {
+			return fmt.Errorf("after a restart it knows\n%v\ninstead of\n%v", after[min(i, len(after)):], before[min(i, len(before)):])
+		}
+	}
+	l.note("restart")
+	l.m = again
+	l.connect()
+	l.byConn = map[uint64]bool{}
+	return l.commit()
+}
+
+// knows is what a machine knows of all that is stored, as far as a restart must not change it.
+func (l *life) knows(m *machine.Machine) (all []string) {
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	c := m.OpenClient(core.Internal)
+	ask := func(op core.Op) core.Reply {
+		m.Apply(l.clk.Now(), c, []core.Op{op})
+		return m.Take(c, nil)[0]
+	}
+	for _, seq := range l.seqs {
+		i := ask(&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}).Info
+		if i == nil || i.Ephemeral {
+			continue
+		}
+		if l.byConn[seq] {
+			i.Attempts = 0
+		}
+		say("%d %v in %s at %d, expires %d, fails %d, attempts %d, broken %v, worker %q", seq, i.State, i.Queue,
+			i.ReadyAt, i.ExpiresAt, i.Fails, i.Attempts, i.Broken, i.Worker)
+	}
+	for _, number := range l.groups {
+		if g := ask(&core.InspectGroup{Group: number}).Group; g != nil {
+			say("batch %+v", *g)
+		}
+	}
+	for i := range 5 {
+		if q := ask(&core.InspectQueue{Queue: queue(i)}).Queues; len(q) == 1 {
+			limits := q[0].Limits
+			limits.Throttle = core.Throttle{}
+			if q[0].Paused || limits != (core.Limits{}) {
+				say("queue %s paused %v limits %+v", q[0].Name, q[0].Paused, limits)
+			}
+		}
+		say("mark %d is %s", i, ask(&core.ReadMark{Name: fmt.Sprint("test/", i)}).Data)
+	}
+	m.CloseClient(l.clk.Now(), c)
+	return all
+}
+
+func queue(i int) string { return "q" + strconv.Itoa(i) }
