@@ -6,6 +6,7 @@ import "broker/frontends/console"
 func (p *process) backend() console.Backend {
 	return console.Backend{
 		Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
+		Syncs:   p.engine.SyncLatency,
 		Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState, Cron: p.cronEntries,
 	}
 }

@@ -34,6 +34,7 @@ type Backend struct {
 	Connections func() map[string]Connections // by front-end
 	Stats       func() []byte                 // Faktory's INFO, in JSON
 	Backup      func(dir string) error        // copies the store to a new folder
+	Syncs       func() core.Latency           // of the store; nil: not told
 
 	Workers        func() []Worker               // of Faktory
 	SetWorkerState func(wid, state string) error // to quiet or terminate; core.ErrNotFound

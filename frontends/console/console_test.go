@@ -67,6 +67,9 @@ func (f *fixture) ready() {
 	f.Ready(Backend{
 		Broker: f.broker,
 		Stats:  func() []byte { return []byte(info) },
+		Syncs: func() core.Latency {
+			return core.Latency{Count: 2, Seconds: 0.5, UpTo: map[float64]uint64{0.25: 1, 1: 2}}
+		},
 		Connections: func() map[string]Connections {
 			return map[string]Connections{"gearman": {Open: 2, Accepted: 7, Refused: 1}}
 		},
@@ -187,6 +190,7 @@ func TestMetrics(t *testing.T) {
 		`broker_refused_connections_total{protocol="gearman"} 1`, "broker_commit_records_sum 3",
 		`broker_commit_seconds_bucket{le="0.0032"} 1`, `broker_commit_seconds_bucket{le="0.0016"} 0`,
 		"broker_recovery_seconds 1.5",
+		`broker_sync_seconds_bucket{le="0.25"} 1`, "broker_sync_seconds_sum 0.5", "broker_sync_seconds_count 2",
 	)
 }
 

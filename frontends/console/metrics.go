@@ -56,6 +56,7 @@ var (
 	stoppedDesc   = describe("store_failed", "1 once the store has failed and no work is taken.")
 	diskDesc      = describe("disk_low", "1 while new jobs are refused for want of disk space.")
 	drainingDesc  = describe("draining", "1 while no job is handed out.")
+	syncDesc      = describe("sync_seconds", "Time of a sync of the store's log.")
 	readyDesc     = describe("ready", "1 while clients are served.")
 )
 
@@ -123,6 +124,11 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		s.counter(acceptedDesc, c.Accepted, protocol)
 		s.counter(refusedDesc, c.Refused, protocol)
 		s.counter(deniedDesc, c.Denied, protocol)
+	}
+	if b.Syncs != nil {
+		if l := b.Syncs(); l.Count > 0 {
+			out <- prometheus.MustNewConstHistogram(syncDesc, l.Count, l.Seconds, l.UpTo)
+		}
 	}
 	stats, queues := m.read(b.Broker)
 	if stats == nil {
