@@ -45,6 +45,7 @@ func on(t *testing.T, data string) *harness.Broker {
 }
 
 func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
+	harness.OursOnly(t)
 	t.Parallel()
 	b := start(t)
 	var mu sync.Mutex // guards acked

@@ -150,6 +150,7 @@ func TestHealthAndMetrics(t *testing.T) {
 
 func TestPasswordGuardsTheNumbersButNotTheHealth(t *testing.T) {
 	t.Parallel()
+	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{Password: "secret"})
 	for _, path := range []string{"/healthz", "/readyz", "/health"} {
 		equal(t, path, statusWithout(t, b, path), http.StatusOK)

@@ -56,7 +56,7 @@ var loadQueues = []string{"load-worked", "load-waiting"}
 
 func TestKillUnderLoadLosesNothingAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	books := &ledger{jobs: make(map[string]*record)}
 	const rounds = 3
 	for round := range rounds {

@@ -34,7 +34,7 @@ func drainInOrder(t *testing.T, b *harness.Broker, queue string) []string {
 
 func TestTenThousandWaitingJobsSurviveAKill(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	const perProtocol = 3400
 	var want [3][]string
 	gearman := dialGearman(t, b)
@@ -89,7 +89,7 @@ func TestTenThousandWaitingJobsSurviveAKill(t *testing.T) {
 
 func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
 
 	// Faktory: one scheduled, one in the retries, one dead, one reserved, one paused queue.
@@ -177,7 +177,7 @@ func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 
 func TestForegroundJobsAreNotStored(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	gearman, wq := dialGearman(t, b), dialWorkq(t, b)
 	_, err := gearman.Submit(gearmanclient.SubmitJob, "ephemeral", "", "x")
 	check(t, err)
@@ -190,7 +190,7 @@ func TestForegroundJobsAreNotStored(t *testing.T) {
 
 func TestTerminationIsCleanAndQuick(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	// Clients that wait must not hold it up.
 	sleeper, fetcher, leaser := dialGearman(t, b), dialFaktory(t, b), dialWorkq(t, b)
 	check(t, sleeper.Send(gearmanclient.CanDo, "f"))

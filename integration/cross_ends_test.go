@@ -40,8 +40,7 @@ func (d doors) submitEach(t *testing.T, queue string, lease time.Duration) (hand
 
 func TestLostGearmanWorkerGivesJobsOfEveryOriginBack(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
-	b := start(t)
+	b := startShared(t)
 	d := open(t, b)
 	d.submitEach(t, "lost", time.Minute)
 	doomed := dialGearman(t, b)
@@ -65,8 +64,7 @@ func TestLostGearmanWorkerGivesJobsOfEveryOriginBack(t *testing.T) {
 
 func TestLeaseOfTheJobHoldsForWorkersOfEveryProtocol(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
-	b := start(t)
+	b := startShared(t)
 	d := open(t, b)
 	take := map[string]func(queue string) (finish func() error){
 		"gearman": func(queue string) func() error {
@@ -121,8 +119,7 @@ func TestLeaseOfTheJobHoldsForWorkersOfEveryProtocol(t *testing.T) {
 
 func TestCancelTellsWhoeverWaits(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
-	b := start(t)
+	b := startShared(t)
 	d := open(t, b)
 
 	// A Gearman client waits; Workq deletes.
@@ -177,8 +174,7 @@ func hostname(row string) string {
 
 func TestExpiryHoldsWhoeverHasTheJob(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
-	b := start(t)
+	b := startShared(t)
 	d := open(t, b)
 	job := wqJob("mortal", "x")
 	job.TTL = time.Second
@@ -195,8 +191,7 @@ func TestExpiryHoldsWhoeverHasTheJob(t *testing.T) {
 
 func TestEpochJobsWaitForWorkersOfEveryProtocol(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
-	b := start(t)
+	b := startShared(t)
 	d := open(t, b)
 	due := time.Now().Add(2 * time.Second).Truncate(time.Second)
 	for range 3 {
@@ -220,8 +215,7 @@ func TestEpochJobsWaitForWorkersOfEveryProtocol(t *testing.T) {
 
 func TestLinksHoldAcrossProtocolsAndARestart(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
-	b := start(t)
+	b := startShared(t)
 	d := open(t, b)
 	// first (Workq) → second (Faktory) → third (Workq), each after the one before.
 	first, second := wqJob("chain", "first"), fktJob("chain", "second")
@@ -249,8 +243,7 @@ func TestLinksHoldAcrossProtocolsAndARestart(t *testing.T) {
 
 func TestJoinWaitsForAllAndAFailingMemberHoldsItBack(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
-	b := start(t)
+	b := startShared(t)
 	d := open(t, b)
 	left, right := wqJob("members", "left"), wqJob("members", "right")
 	check(t, d.workq.Add(left))

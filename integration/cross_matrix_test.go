@@ -219,13 +219,14 @@ func workqRunner(succeed bool) func(*testing.T, *harness.Broker, string) func(*t
 
 func TestEveryProtocolRunsTheJobsOfEveryOther(t *testing.T) {
 	t.Parallel()
+	harness.OursOnly(t)
 	needPHP(t)
 	for _, r := range runners() {
 		for _, succeed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, success %v", r.name, succeed), func(t *testing.T) {
 				t.Parallel()
 				r.need(t)
-				b := start(t)
+				b := startShared(t)
 				for i, s := range submitters() {
 					t.Run(s.name, func(t *testing.T) { crossOne(t, b, s, r, fmt.Sprintf("queue-%d", i), succeed) })
 				}
@@ -278,7 +279,7 @@ type brokerNote struct {
 
 func TestRawBodiesBecomeArguments(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
 	for i, e := range []struct{ body, args, encoding string }{
 		{`[1,{"a":[2.50]},9007199254740993]`, `[1,{"a":[2.50]},9007199254740993]`, "json"},
@@ -331,7 +332,7 @@ func sameJSON(t testing.TB, got json.RawMessage, want string) bool {
 
 func TestArgumentsReachRawWorkersByteForByte(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
 	const args = `[1, "two",{"z":9007199254740993 ,"a":1.50},"\u00fc",[]]`
 	for range 2 {

@@ -18,7 +18,7 @@ func TestCommandLineClientIsAnsweredByANodeWorker(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "gearman")
 	harness.NeedNode(t)
-	b := start(t)
+	b := startShared(t)
 	w := nodeWorker(t, b, "reverse=echo")
 	// Faktory's ACK carries no result, so the client gets an empty one.
 	equal(t, "output", gearmanCLI(t, b, "hello\n", "-f", "reverse"), "")
@@ -29,7 +29,7 @@ func TestCommandLineClientIsAnsweredByANodeWorker(t *testing.T) {
 
 func TestAckMayCarryAResult(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	fkt := dialFaktory(t, b)
 	for _, e := range []struct{ result, want string }{
 		{`"plain text"`, "plain text"},
@@ -68,7 +68,7 @@ func ack(t *testing.T, c *faktory.Client, jid, result string) {
 
 func TestDataAndWarningsPrecedeTheResult(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	caller, w, wq := dialGearman(t, b), dialGearman(t, b), dialWorkq(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "chunks"))
 	job := wqJob("chunks", "x")
@@ -101,7 +101,7 @@ func TestDataAndWarningsPrecedeTheResult(t *testing.T) {
 
 func TestJobsAreKnownInEveryProtocol(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
 
 	t.Run("gearman job leased and completed over Workq", func(t *testing.T) {
@@ -179,7 +179,7 @@ func wantIsOneOf(t testing.TB, err error) {
 
 func TestOneQueueKeepsOneOrderForAllProtocols(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
 	submitGearman := func(kind gearmanclient.Type, body string) {
 		t.Helper()
@@ -216,7 +216,7 @@ func TestOneQueueKeepsOneOrderForAllProtocols(t *testing.T) {
 
 func TestPauseAndLimitHoldForEveryProtocol(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
 	check(t, fkt.Push(fktJob("shared", 1)))
 	reply, err := gearman.Admin("maxqueue shared 2")
@@ -251,7 +251,7 @@ func TestPauseAndLimitHoldForEveryProtocol(t *testing.T) {
 
 func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	const jobs = 3000
 	var mu sync.Mutex // guards seen and by
 	seen := make(map[string]int)
@@ -382,7 +382,7 @@ func workqUntilStop(t *testing.T, b *harness.Broker, note func(protocol, body st
 
 func TestFaktoryTotalsCountJobsOfAnyOrigin(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	fkt, wq := dialFaktory(t, b), dialWorkq(t, b)
 	for i := range 3 {
 		job := wqJob("counted", "x")
@@ -403,6 +403,7 @@ func TestFaktoryTotalsCountJobsOfAnyOrigin(t *testing.T) {
 func TestPasswordDoesNotShutOtherProtocolsOut(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "gearman")
+	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{Password: "secret"})
 	w := goWorker(t, b, "crossing=echo")
 	gearmanCLI(t, b, "hello", "-b", "-f", "crossing")

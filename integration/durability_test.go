@@ -53,7 +53,7 @@ func TestDurabilityNoneWritesNothing(t *testing.T) {
 
 func TestTwoBrokersCannotShareAStore(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	harness.OursOnly(t)
 	second := harness.Prepare(t, harness.Options{})
 	second.Data = b.Data
@@ -68,8 +68,7 @@ func TestTwoBrokersCannotShareAStore(t *testing.T) {
 
 func TestATornTailIsCutAndDamageElsewhereStopsTheStart(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
-	b := start(t)
+	b := startShared(t)
 	c := dialGearman(t, b)
 	for i := range 500 {
 		_, err := c.Submit(gearmanclient.SubmitJobBg, "kept", "", fmt.Sprint(i, strings.Repeat("x", 1000)))

@@ -24,6 +24,13 @@ func start(t *testing.T) *harness.Broker {
 	return harness.Start(t, harness.Options{})
 }
 
+// startShared is start for tests of what no other server can do: jobs that every protocol shares.
+func startShared(t *testing.T) *harness.Broker {
+	t.Helper()
+	harness.OursOnly(t)
+	return start(t)
+}
+
 // The programs of others. Workers take NAME=BEHAVIOUR and print a "job" event for each job before they run it.
 
 func phpWorker(t *testing.T, b *harness.Broker, functions ...string) *harness.Child {

@@ -46,7 +46,7 @@ func queueLens(c *workqclient.Client, name string) string {
 
 func TestWorkqAddLeaseCompleteResult(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c, w := dialWorkq(t, b), dialWorkq(t, b)
 	job := wqJob("ping", "pong \r\n\x00\xff")
 	check(t, c.Add(job))
@@ -73,7 +73,7 @@ func TestWorkqAddLeaseCompleteResult(t *testing.T) {
 
 func TestWorkqFailedJobHasAResultToo(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	job := wqJob("fails", "")
 	check(t, c.Add(job))
@@ -87,7 +87,7 @@ func TestWorkqFailedJobHasAResultToo(t *testing.T) {
 
 func TestWorkqMaxFailsPutsTheJobBack(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	job := wqJob("stubborn", "x", "-max-fails=3")
 	check(t, c.Add(job))
@@ -109,7 +109,7 @@ func TestWorkqMaxFailsPutsTheJobBack(t *testing.T) {
 
 func TestWorkqRunWaitsForTheWorker(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c, w := dialWorkq(t, b), dialWorkq(t, b)
 	for _, success := range []bool{true, false} {
 		done := make(chan error, 1)
@@ -141,7 +141,7 @@ func TestWorkqRunWaitsForTheWorker(t *testing.T) {
 
 func TestWorkqLeaseOrderIsPriorityThenArrival(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	for _, j := range []struct{ body, priority string }{
 		{"normal 1", "0"}, {"low", "-7"}, {"high", "2147483647"}, {"normal 2", "0"}, {"lowest", "-2147483648"}, {"above", "+1"},
@@ -162,7 +162,7 @@ func TestWorkqLeaseOrderIsPriorityThenArrival(t *testing.T) {
 
 func TestWorkqQueuesAreListedByNameInPages(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	for _, name := range []string{"b.2", "B", "a", "b-1", "_"} {
 		check(t, c.Add(wqJob(name, "x")))
@@ -180,7 +180,7 @@ func TestWorkqQueuesAreListedByNameInPages(t *testing.T) {
 
 func TestWorkqScheduledJobWaitsForItsTime(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	job := wqJob("timed", "x")
 	job.At = time.Now().Add(3 * time.Second).Truncate(time.Second)
@@ -202,7 +202,7 @@ func TestWorkqScheduledJobWaitsForItsTime(t *testing.T) {
 
 func TestWorkqLeaseRunsOutAndTheJobComesBack(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	job := wqJob("lost", "x", "-max-attempts=2")
 	job.TTR = 300 * time.Millisecond
@@ -230,7 +230,7 @@ func TestWorkqLeaseRunsOutAndTheJobComesBack(t *testing.T) {
 
 func TestWorkqTTLRemovesTheJobAndTellsItsWaiters(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	before, err := c.InspectServer()
 	check(t, err)
@@ -247,7 +247,7 @@ func TestWorkqTTLRemovesTheJobAndTellsItsWaiters(t *testing.T) {
 
 func TestWorkqWaitersAreToldOfADelete(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	job := wqJob("doomed", "x")
 	check(t, c.Add(job))
@@ -269,7 +269,7 @@ func TestWorkqWaitersAreToldOfADelete(t *testing.T) {
 
 func TestWorkqRefusesAndStaysInStep(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	id := newID()
 	const clientError = "-CLIENT-ERROR "
@@ -314,7 +314,7 @@ func TestWorkqRefusesAndStaysInStep(t *testing.T) {
 
 func TestWorkqBytesMayArriveInAnyPieces(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	job := wqJob("split", "")
 	all := fmt.Sprintf("add %s split 60000 60000 6\r\nab\r\ncd\r\nlease split 0\r\ncomplete %s 2\r\nok\r\n", job.ID, job.ID)
@@ -330,7 +330,7 @@ func TestWorkqBytesMayArriveInAnyPieces(t *testing.T) {
 
 func TestWorkqRepliesLeaveInOneWrite(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	harness.OursOnly(t)
 	c, err := net.Dial("tcp", b.Workq)
 	check(t, err)
@@ -357,7 +357,7 @@ func TestWorkqRepliesLeaveInOneWrite(t *testing.T) {
 
 func TestWorkqBodiesUpToTheLimit(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	largest := wqJob("large", strings.Repeat("x", 1<<20))
 	check(t, c.Add(largest))
@@ -370,7 +370,7 @@ func TestWorkqBodiesUpToTheLimit(t *testing.T) {
 
 func TestWorkqBlockedLeaseGetsTheNextJobAtOnce(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	const workers, rounds = 4, 50
 	leased := make(chan string, workers)
@@ -408,7 +408,7 @@ func TestWorkqBlockedLeaseGetsTheNextJobAtOnce(t *testing.T) {
 
 func TestWorkqVanishedLeaseTakesNoJob(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c := dialWorkq(t, b)
 	awaitClients := func(want string) {
 		t.Helper()
@@ -441,7 +441,7 @@ func TestWorkqVanishedLeaseTakesNoJob(t *testing.T) {
 
 func TestWorkqRunIsWithdrawnWhenItsClientLeaves(t *testing.T) {
 	t.Parallel()
-	b := start(t)
+	b := startShared(t)
 	c, gone := dialWorkq(t, b), dialWorkq(t, b)
 	id := newID()
 	check(t, gone.Send([]byte("run "+id+" withdrawn 60000 60000 1\r\nx\r\n")))

@@ -27,7 +27,7 @@ func Reference(t testing.TB) string {
 // startReference starts gearmand and Faktory where a test expects the broker.
 func startReference(t testing.TB, o Options) *Broker {
 	t.Helper()
-	if o.Config != "" || len(o.Args) > 0 || len(o.Env) > 0 {
+	if o.Config != "" || o.Durability != "" || len(o.Args) > 0 || len(o.Env) > 0 {
 		OursOnly(t)
 	}
 	Need(t, "gearmand")

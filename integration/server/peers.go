@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 )
 
@@ -17,6 +19,16 @@ type Peer struct {
 	Addr string
 	// Helpers are processes that work for the server, whose processor time and memory count as its own.
 	Helpers []int
+}
+
+// Stop ends the server, and then what it leaves behind: a Faktory server that had to be killed leaves its Redis.
+func (p *Peer) Stop(atMost time.Duration) {
+	p.Process.Stop(atMost)
+	for _, pid := range p.Helpers {
+		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.TrimSpace(string(name)) == "redis-server" {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // gone by itself in the meantime is as well
+		}
+	}
 }
 
 // LookPath finds a program, also in the folders of system daemons, which are not on every user's path.
