@@ -37,6 +37,7 @@ type Engine struct {
 	closeOnce  sync.Once
 	closeErr   error
 	diskFull   bool // touched by the timer goroutine only
+	reclaimer  reclaimer
 }
 
 var _ core.Broker = (*Engine)(nil)

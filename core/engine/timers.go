@@ -76,6 +76,9 @@ func (e *Engine) checkDisk() {
 		return // not every file system can tell; a write that fails is noticed anyway
 	}
 	full := free < e.opts.DiskFloorBytes
+	if full {
+		e.lowDisk(!e.diskFull)
+	}
 	if full == e.diskFull {
 		return
 	}

@@ -1,0 +1,196 @@
+package torture_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"broker/integration/harness"
+	"broker/integration/workqclient"
+)
+
+const mib = 1 << 20
+
+// onDisk starts a broker whose store is on a small disk.
+func onDisk(t *testing.T, d *harness.SmallDisk, config string) *harness.Broker {
+	t.Helper()
+	b := harness.Prepare(t, harness.Options{Config: config})
+	b.Data = filepath.Join(d.Dir, "data")
+	b.Restart()
+	return b
+}
+
+// bigJob is one that fills disks.
+func bigJob(k *books, n int) (workqclient.Job, *record) {
+	r := k.submitting(fmt.Sprintf("big-%d", n), uuid.NewString())
+	noise := make([]byte, 60<<10) // that cannot be compressed
+	for i := 0; i < len(noise); i += 8 {
+		binary.LittleEndian.PutUint64(noise[i:], rand.Uint64())
+	}
+	body := append([]byte(r.body+" "), noise...)
+	return workqclient.Job{ID: r.id, Name: waiting, TTR: time.Minute, TTL: time.Hour, Wait: harness.Patience, Body: body}, r
+}
+
+// fill adds jobs until one is refused, and answers how many were taken and the refusal.
+func fill(t *testing.T, b *harness.Broker, k *books, most int) (taken int, refusal error) {
+	t.Helper()
+	c := dialWorkq(t, b)
+	for taken < most {
+		job, r := bigJob(k, len(k.jobs))
+		if err := c.Add(job); err != nil {
+			return taken, err
+		}
+		k.acked(r, "")
+		taken++
+	}
+	return taken, nil
+}
+
+// drainBig takes and removes all that is there: a Workq job that is only completed is kept with its result.
+func drainBig(t *testing.T, b *harness.Broker, k *books) (n int) {
+	t.Helper()
+	c := dialWorkq(t, b)
+	for ; ; n++ {
+		l, err := c.Lease(0, waiting)
+		if errors.Is(err, workqclient.ErrTimeout) {
+			return n
+		}
+		check(t, err)
+		name, _, _ := strings.Cut(string(l.Body), " ")
+		r := k.handedOut(name)
+		k.ending(r)
+		check(t, c.Delete(l.ID))
+		k.ended(r)
+	}
+}
+
+func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	d := harness.NewSmallDisk(t, 160*mib)
+	b := onDisk(t, d, "disk_floor = \"48 MiB\"\n")
+	k := newBooks(t)
+	k.born()
+	// The free space is looked at once a second: as fast as it can be filled meanwhile must fit into the floor.
+	var refusal error
+	taken := 0
+	for begin := time.Now(); refusal == nil && time.Since(begin) < harness.Patience; {
+		var n int
+		n, refusal = fill(t, b, k, 100)
+		taken += n
+		time.Sleep(100 * time.Millisecond)
+	}
+	if refusal == nil || !strings.Contains(refusal.Error(), "Disk full") {
+		t.Fatalf("after %d jobs: %v", taken, refusal)
+	}
+	t.Logf("%d jobs of 60 KiB on a disk of 160 MiB with a floor of 48 MiB, %d MiB free: %v", taken, d.Free()/mib, refusal)
+	status, body, err := b.Get("/healthz")
+	check(t, err)
+	equal(t, "health", fmt.Sprint(status, strings.Contains(body, "disk nearly full")), fmt.Sprint(http.StatusOK, true))
+	_, metrics, err := b.Get("/metrics")
+	check(t, err)
+	equal(t, "metric", strings.Contains(metrics, "\nbroker_disk_low 1\n"), true)
+	equal(t, "jobs worked on while new ones are refused", drainBig(t, b, k), taken)
+	harness.Eventually(t, func() string {
+		if n, err := fill(t, b, k, 1); n == 0 {
+			return fmt.Sprintf("still refused with %d MiB free: %v", d.Free()/mib, err)
+		}
+		return ""
+	})
+}
+
+func TestFullDiskStopsTheBrokerAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	d := harness.NewSmallDisk(t, 64*mib)
+	b := onDisk(t, d, "disk_floor = 0\n")
+	k := newBooks(t)
+	k.born()
+	taken, refusal := fill(t, b, k, 10_000)
+	if refusal == nil || !strings.Contains(refusal.Error(), "-SERVER-ERROR") {
+		t.Fatalf("after %d jobs: %v", taken, refusal)
+	}
+	t.Logf("%d jobs of 60 KiB on a disk of 64 MiB: %v", taken, refusal)
+	// Reads go on; nothing is promised any more.
+	status, body, err := b.Get("/healthz")
+	check(t, err)
+	equal(t, "health", fmt.Sprint(status, strings.Contains(body, "store failed")), fmt.Sprint(http.StatusServiceUnavailable, true))
+	if !strings.Contains(b.Output(), "no space left on device") {
+		t.Error("the log does not say why")
+	}
+	_, err = dialGearman(t, b).AdminList("status")
+	check(t, err)
+	code, took := b.Terminate()
+	t.Logf("exit code %d after %v", code, took)
+	if took > 5*time.Second {
+		t.Errorf("the end took %v", took)
+	}
+	d.Resize(256 * mib)
+	b.Restart()
+	k.born()
+	if got := drainBig(t, b, k); got != taken && got != taken+1 { // the one that was refused may be there
+		t.Errorf("%d jobs came back of %d", got, taken)
+	}
+	k.account(b)
+}
+
+func TestReadOnlyDataFolderIsRefused(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	d := harness.NewSmallDisk(t, 64*mib)
+	b := onDisk(t, d, "disk_floor = 0\n")
+	b.Terminate()
+	d.ReadOnly()
+	check(t, b.Spawn())
+	code, err := b.Wait(harness.Patience)
+	check(t, err)
+	equal(t, "exit code", code, 1)
+	if out := b.Tail(); !strings.Contains(out, "read-only file system") || !strings.Contains(out, b.Data) {
+		t.Errorf("not told what is wrong with what: %s", out)
+	}
+}
+
+func TestNewerFormatIsRefusedAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{})
+	b.Terminate()
+	format := filepath.Join(b.Data, "FORMAT")
+	was, err := os.ReadFile(format)
+	check(t, err)
+	check(t, os.WriteFile(format, []byte("broker store, format 999\n"), 0o600))
+	before := listing(t, b.Data)
+	check(t, b.Spawn())
+	code, err := b.Wait(harness.Patience)
+	check(t, err)
+	equal(t, "exit code", code, 1)
+	if out := b.Tail(); !strings.Contains(out, "format 999") || !strings.Contains(out, "newer version") {
+		t.Errorf("not told that it is newer: %s", out)
+	}
+	equal(t, "files", listing(t, b.Data), before)
+	check(t, os.WriteFile(format, was, 0o600))
+	b.Restart()
+}
+
+// listing is the files of a folder with their sizes.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	check(t, err)
+	var all []string
+	for _, e := range entries {
+		info, err := e.Info()
+		check(t, err)
+		all = append(all, fmt.Sprint(e.Name(), " ", info.Size()))
+	}
+	return strings.Join(all, "\n")
+}
