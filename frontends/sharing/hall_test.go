@@ -1,0 +1,214 @@
+package sharing
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/faktory"
+	"broker/frontends/frontendtest"
+	"broker/frontends/gearman"
+	"broker/frontends/workq"
+)
+
+// hall is one broker with a door for each protocol.
+type hall struct {
+	t                       *testing.T
+	workq, gearman, faktory *frontendtest.Stage
+	observer                core.ClientID
+	dialled                 int
+
+	// The job that a test is about: its number, when it was submitted, and its id if the client gave one.
+	held      uint64
+	heldSince core.Instant
+	heldID    string
+}
+
+func enter(t *testing.T, settings ...frontendtest.Setting) *hall {
+	t.Helper()
+	h := &hall{t: t}
+	h.workq = frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return workq.New(b, workq.Options{}) }, settings...)
+	h.gearman = frontendtest.NewStage(t, h.workq.Broker, h.workq.Clock, func(b core.Broker) frontends.Frontend {
+		return gearman.New(b, gearman.Options{HandlePrefix: "H:hall"})
+	}, nil)
+	h.faktory = frontendtest.NewStage(t, h.workq.Broker, h.workq.Clock, func(b core.Broker) frontends.Frontend {
+		return faktory.New(b, faktory.Options{})
+	}, nil)
+	h.observer = h.workq.Broker.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	return h
+}
+
+// advance moves the clock for everybody.
+func (h *hall) advance(d time.Duration) {
+	h.t.Helper()
+	h.workq.Advance(d)
+	h.gearman.Advance(0)
+	h.faktory.Advance(0)
+}
+
+// do asks the broker itself.
+func (h *hall) do(op core.Op) core.Reply {
+	h.t.Helper()
+	replies := h.workq.Broker.Do(h.observer, []core.Op{op}, nil)
+	if len(replies) != 1 {
+		h.t.Fatalf("%T: %d replies", op, len(replies))
+	}
+	return replies[0]
+}
+
+// state is where a job is.
+func (h *hall) state(seq uint64) string {
+	h.t.Helper()
+	r := h.do(&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true})
+	if r.Kind == core.Failed {
+		return "gone"
+	}
+	return r.Info.State.String()
+}
+
+// newest is the number of the job that was submitted last to a queue.
+func (h *hall) newest(queue string) uint64 {
+	h.t.Helper()
+	var seq uint64
+	for _, state := range []core.State{core.Ready, core.Scheduled} {
+		for _, job := range h.do(&core.ListJobs{Queue: queue, State: state, Brief: true, Limit: 1000}).Jobs {
+			seq = max(seq, job.Seq)
+		}
+	}
+	if seq == 0 {
+		h.t.Fatalf("no job in %s", queue)
+	}
+	return seq
+}
+
+func (h *hall) dial(s *frontendtest.Stage) *frontendtest.Client {
+	h.dialled++
+	return s.Dial("client " + strconv.Itoa(h.dialled))
+}
+
+// dialFaktory shakes hands, as a worker if it has an id.
+func (h *hall) dialFaktory(wid string) *frontendtest.Client {
+	h.t.Helper()
+	c := h.dial(h.faktory)
+	c.Want("+HI {\"v\":2}\r\n")
+	c.Send(fmt.Sprintf("HELLO {\"wid\":%q,\"v\":2}\r\n", wid))
+	c.Want("+OK\r\n")
+	return c
+}
+
+// Packets of Gearman that the tests use.
+const (
+	canDo          = 1
+	jobCreated     = 8
+	noJob          = 10
+	workStatus     = 12
+	workComplete   = 13
+	workFail       = 14
+	getStatus      = 15
+	submitJobBg    = 18
+	errorPacket    = 19
+	statusRes      = 20
+	workException  = 25
+	optionReq      = 26
+	workData       = 28
+	workWarning    = 29
+	grabJobUniq    = 30
+	jobAssignUniq  = 31
+	submitJobEpoch = 36
+	submitJob      = 7
+	submitJobHigh  = 21
+	submitJobLowBg = 34
+	canDoTimeout   = 23
+	preSleep       = 4
+	noop           = 6
+)
+
+var packetNames = map[uint32]string{
+	jobCreated: "JOB_CREATED", noJob: "NO_JOB", workStatus: "WORK_STATUS", workComplete: "WORK_COMPLETE",
+	workFail: "WORK_FAIL", errorPacket: "ERROR", statusRes: "STATUS_RES", workException: "WORK_EXCEPTION",
+	workData: "WORK_DATA", workWarning: "WORK_WARNING", jobAssignUniq: "JOB_ASSIGN_UNIQ", noop: "NOOP",
+}
+
+// packet is one request of Gearman.
+func packet(typ uint32, fields ...string) []byte {
+	body := strings.Join(fields, "\x00")
+	p := binary.BigEndian.AppendUint32([]byte("\x00REQ"), typ)
+	return append(binary.BigEndian.AppendUint32(p, uint32(len(body))), body...)
+}
+
+// answer is one packet from the server.
+type answer struct {
+	typ    uint32
+	fields []string
+}
+
+// answers takes apart what has come.
+func (h *hall) answers(c *frontendtest.Client) []answer {
+	h.t.Helper()
+	var all []answer
+	for rest := c.Rest(); len(rest) > 0; {
+		if len(rest) < 12 || string(rest[:4]) != "\x00RES" {
+			h.t.Fatalf("no packet: %q", rest)
+		}
+		size := int(binary.BigEndian.Uint32(rest[8:]))
+		all = append(all, answer{binary.BigEndian.Uint32(rest[4:]), strings.Split(string(rest[12:12+size]), "\x00")})
+		rest = rest[12+size:]
+	}
+	return all
+}
+
+// one is the only packet that has come.
+func (h *hall) one(c *frontendtest.Client, typ uint32) answer {
+	h.t.Helper()
+	all := h.answers(c)
+	if len(all) != 1 || all[0].typ != typ {
+		h.t.Fatalf("packets %v, want one %s", all, packetNames[typ])
+	}
+	return all[0]
+}
+
+// told writes packets for people, without handles.
+func told(all []answer) string {
+	var b strings.Builder
+	for i, a := range all {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(packetNames[a.typ])
+		for j, field := range a.fields {
+			if strings.HasPrefix(field, "H:hall:") || a.typ == errorPacket && j > 0 {
+				continue
+			}
+			fmt.Fprintf(&b, " %s", field)
+		}
+	}
+	return b.String()
+}
+
+// bulk reads one bulk reply of Faktory's.
+func (h *hall) bulk(c *frontendtest.Client) string {
+	h.t.Helper()
+	head := c.ReadUntil("\r\n")
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(head, "$")))
+	if err != nil || head[0] != '$' {
+		h.t.Fatalf("got %q, want a bulk reply", head)
+	}
+	if n < 0 {
+		return ""
+	}
+	return string(c.Read(n + 2)[:n])
+}
+
+// object reads a bulk reply that holds JSON.
+func (h *hall) object(c *frontendtest.Client, into any) {
+	h.t.Helper()
+	if text := h.bulk(c); json.Unmarshal([]byte(text), into) != nil {
+		h.t.Fatalf("no json: %q", text)
+	}
+}

@@ -1,0 +1,201 @@
+package sharing
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/frontends/frontendtest"
+)
+
+// named is a job under all its names.
+type named struct{ handle, workqID, jid string }
+
+// submitAs brings one job by a protocol and finds its names.
+func (h *hall) submitAs(protocol core.Protocol, queue string, n int) named {
+	h.t.Helper()
+	own := jid(n)
+	switch protocol {
+	case core.Workq:
+		c := h.dial(h.workq)
+		c.Send(fmt.Sprintf("add %s %s 60000 3600000 2\r\nhi\r\n", id4(n), queue))
+		c.Want("+OK\r\n")
+		own = id4(n)
+	case core.Gearman:
+		c := h.dial(h.gearman)
+		c.SendBytes(packet(submitJobBg, queue, "", "hi"))
+		h.one(c, jobCreated)
+	case core.Faktory:
+		c := h.dialFaktory("")
+		c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":%q,\"args\":[]}\r\n", own, queue))
+		c.Want("+OK\r\n")
+	case core.Internal:
+	}
+	seq := h.newest(queue)
+	names := named{handle: fmt.Sprint("H:hall:", seq), workqID: core.Alias(seq), jid: own}
+	switch protocol {
+	case core.Workq:
+		names.workqID = own
+	case core.Gearman:
+		names.jid = core.MintedID(seq, h.workq.Clock.Now())
+	case core.Faktory, core.Internal:
+	}
+	return names
+}
+
+// id4 is a UUID of version 4.
+func id4(n int) string { return fmt.Sprintf("6ba7b810-9dad-41d1-a0b4-%012x", n) }
+
+// jid is no UUID: Workq needs another name for it.
+func jid(n int) string { return fmt.Sprintf("jid-%08d", n) }
+
+// TestEveryNameWorksInItsProtocol uses a job's three names for what each protocol can do with one.
+func TestEveryNameWorksInItsProtocol(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []core.Protocol{core.Workq, core.Gearman, core.Faktory} {
+		h := enter(t)
+		wq, g, f := h.dial(h.workq), h.dial(h.gearman), h.dialFaktory("names")
+		fresh := func(n int) named { return h.submitAs(protocol, fmt.Sprint("q", n), n) }
+
+		job := fresh(1) // told by everybody
+		g.SendBytes(packet(getStatus, job.handle))
+		if got := h.one(g, statusRes).fields[1:3]; got[0] != "1" || got[1] != "0" {
+			t.Errorf("%v: GET_STATUS %v", protocol, got)
+		}
+		wq.Send("inspect job " + job.workqID + "\r\n")
+		if got := string(wq.Rest()); !strings.HasPrefix(got, "+OK 1\r\n"+job.workqID+" ") {
+			t.Errorf("%v: inspect job: %q", protocol, got)
+		}
+		f.Send("TRACK GET " + job.jid + "\r\n")
+		if got := h.bulk(f); !strings.Contains(got, `"state":"enqueued"`) {
+			t.Errorf("%v: TRACK GET: %s", protocol, got)
+		}
+
+		g.Send("cancel job " + job.handle + "\r\n")
+		g.Want("OK\r\n")
+		wq.Send("inspect job " + job.workqID + "\r\n")
+		wq.Want("-NOT-FOUND\r\n")
+
+		job = fresh(2) // deleted by Workq
+		wq.Send("delete " + job.workqID + "\r\n")
+		wq.Want("+OK\r\n")
+		g.SendBytes(packet(getStatus, job.handle))
+		if got := h.one(g, statusRes).fields[1]; got != "0" {
+			t.Errorf("%v: a deleted job is known", protocol)
+		}
+
+		job = fresh(3) // finished by Workq, unleased
+		wq.Send("complete " + job.workqID + " 0\r\n\r\n")
+		wq.Want("+OK\r\n")
+
+		job = fresh(4) // finished by Faktory
+		f.Send("FETCH q4\r\n")
+		if got := h.bulk(f); !strings.Contains(got, fmt.Sprintf(`"jid":%q`, job.jid)) {
+			t.Errorf("%v: fetched %s, not %s", protocol, got, job.jid)
+		}
+		f.Send(fmt.Sprintf("ACK {\"jid\":%q}\r\n", job.jid))
+		f.Want("+OK\r\n")
+		g.SendBytes(packet(getStatus, job.handle))
+		if got := h.one(g, statusRes).fields[1]; got != "0" {
+			t.Errorf("%v: a job that was acknowledged is known", protocol)
+		}
+
+		job = fresh(5) // its id is taken in every protocol
+		if protocol != core.Gearman {
+			f.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"other\",\"args\":[]}\r\n", job.jid))
+			if got := string(f.Rest()); !strings.HasPrefix(got, "-ERR ") {
+				t.Errorf("%v: a second job with its jid: %q", protocol, got)
+			}
+		}
+		wq.Send("add " + job.workqID + " q5 60000 60000 0\r\n\r\n")
+		if got := string(wq.Rest()); !strings.HasPrefix(got, "-CLIENT-ERROR ") {
+			t.Errorf("%v: a second job with its Workq id: %q", protocol, got)
+		}
+	}
+}
+
+func TestProgressIsReadAcrossProtocols(t *testing.T) {
+	t.Parallel()
+	h := enter(t, frontendtest.InMemory)
+	g, f := h.dial(h.gearman), h.dialFaktory("progress")
+
+	job := h.submitAs(core.Faktory, "by-gearman", 1)
+	g.SendBytes(packet(canDo, "by-gearman"))
+	g.SendBytes(packet(grabJobUniq))
+	h.one(g, jobAssignUniq)
+	g.SendBytes(packet(workStatus, job.handle, "1", "4"))
+	f.Send("TRACK GET " + job.jid + "\r\n")
+	if got := h.bulk(f); !strings.Contains(got, `"percent":25`) || !strings.Contains(got, `"state":"working"`) {
+		t.Errorf("TRACK GET of 1 of 4: %s", got)
+	}
+
+	client := h.dial(h.gearman)
+	client.SendBytes(packet(submitJob, "by-faktory", "", "x"))
+	handle := h.one(client, jobCreated).fields[0]
+	f.Send("FETCH by-faktory\r\n")
+	var fetched struct{ Jid string }
+	h.object(f, &fetched)
+	f.Send(fmt.Sprintf("TRACK SET {\"jid\":%q,\"percent\":40,\"desc\":\"on it\"}\r\n", fetched.Jid))
+	f.Want("+OK\r\n")
+	if got := told(h.answers(client)); got != "WORK_STATUS 40 100" {
+		t.Errorf("the foreground client is told %q", got)
+	}
+	g.SendBytes(packet(getStatus, handle))
+	if got := h.one(g, statusRes).fields[1:]; strings.Join(got, " ") != "1 1 40 100" {
+		t.Errorf("GET_STATUS of 40 %%: %v", got)
+	}
+}
+
+// TestQueuesHoldBackInEveryProtocolsWords holds the answers that docs/sharing.md tells.
+func TestQueuesHoldBackInEveryProtocolsWords(t *testing.T) {
+	t.Parallel()
+	for what, hold := range map[string]core.Op{
+		"pause":    &core.PauseQueue{Queue: "q", Paused: true},
+		"throttle": &core.ThrottleQueue{Queue: "q", Throttle: core.Throttle{Leased: 1}},
+	} {
+		h := enter(t, frontendtest.InMemory)
+		h.submitAs(core.Workq, "q", 1)
+		h.submitAs(core.Gearman, "q", 2)
+		h.submitAs(core.Faktory, "q", 3)
+		if what == "throttle" {
+			c := h.dial(h.workq)
+			c.Send("lease q 0\r\n")
+			c.Rest()
+		}
+		h.do(hold)
+		g, wq, f := h.dial(h.gearman), h.dial(h.workq), h.dialFaktory("held")
+		g.SendBytes(packet(canDo, "q"))
+		g.SendBytes(packet(grabJobUniq))
+		h.one(g, noJob)
+		g.SendBytes(packet(preSleep))
+		g.WantSilence()
+		wq.Send("lease q 1000\r\n")
+		f.Send("FETCH q\r\n")
+		h.advance(2100 * time.Millisecond)
+		wq.Want("-TIMEOUT\r\n")
+		f.Want("$-1\r\n")
+		g.WantSilence()
+	}
+	h := enter(t, frontendtest.InMemory)
+	h.submitAs(core.Workq, "q", 1)
+	h.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxHigh: 1, MaxNormal: 1, MaxLow: 1}})
+	g, wq, f := h.dial(h.gearman), h.dial(h.workq), h.dialFaktory("")
+	for _, typ := range []uint32{submitJob, submitJobBg, submitJobHigh, submitJobLowBg} {
+		g.SendBytes(packet(typ, "q", "", "x"))
+		if got := told(h.answers(g)); got != "ERROR QUEUE_ERROR" {
+			t.Errorf("a full queue is %q to Gearman", got)
+		}
+	}
+	for _, line := range []string{"add %s q 1000 60000 0\r\n\r\n", "run %s q 1000 60000 0\r\n\r\n"} {
+		wq.Send(fmt.Sprintf(line, id4(2)))
+		if got := string(wq.Rest()); !strings.HasPrefix(got, "-SERVER-ERROR ") {
+			t.Errorf("a full queue is %q to Workq", got)
+		}
+	}
+	f.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":\"q\",\"args\":[]}\r\n", jid(4)))
+	if got := string(f.Rest()); !strings.HasPrefix(got, "-ERR ") {
+		t.Errorf("a full queue is %q to Faktory", got)
+	}
+}

@@ -1,0 +1,185 @@
+package sharing
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/frontends/frontendtest"
+)
+
+// station is a worker that goes back to waiting as soon as it has done a job.
+type station struct {
+	name string
+	wait func()                // begins to wait
+	take func() (bool, string) // takes and finishes a job if one has come; the body
+	jobs int
+}
+
+func (h *hall) gearmanStation(name string) *station {
+	c := h.dial(h.gearman)
+	c.SendBytes(packet(canDo, queue))
+	s := &station{name: name}
+	s.wait = func() {
+		c.SendBytes(packet(grabJobUniq))
+		h.one(c, noJob)
+		c.SendBytes(packet(preSleep))
+	}
+	s.take = func() (bool, string) {
+		if len(c.Rest()) == 0 {
+			return false, ""
+		}
+		c.SendBytes(packet(grabJobUniq)) // told to come
+		got := h.one(c, jobAssignUniq)
+		c.SendBytes(packet(workComplete, got.fields[0], ""))
+		return true, got.fields[3]
+	}
+	return s
+}
+
+func (h *hall) faktoryStation(name string) *station {
+	c := h.dialFaktory(name)
+	s := &station{name: name}
+	s.wait = func() { c.Send("FETCH " + queue + "\r\n") }
+	s.take = func() (bool, string) {
+		text := string(c.Rest())
+		if text == "" {
+			return false, ""
+		}
+		id := between(text, `"jid":"`, `"`)
+		c.Send(fmt.Sprintf("ACK {\"jid\":%q}\r\n", id))
+		c.Want("+OK\r\n")
+		return true, between(text, `"args":["`, `"`)
+	}
+	return s
+}
+
+func (h *hall) workqStation(name string) *station {
+	c := h.dial(h.workq)
+	s := &station{name: name}
+	s.wait = func() { c.Send("lease " + queue + " 86400000\r\n") }
+	s.take = func() (bool, string) {
+		text := string(c.Rest())
+		if text == "" {
+			return false, ""
+		}
+		lines := strings.Split(text, "\r\n")
+		c.Send(fmt.Sprintf("complete %s 0\r\n\r\n", strings.Fields(lines[1])[0]))
+		c.Want("+OK\r\n")
+		return true, strings.Trim(lines[2], `[]"`)
+	}
+	return s
+}
+
+// between is what stands in text between two marks.
+func between(text, from, to string) string {
+	_, rest, _ := strings.Cut(text, from)
+	middle, _, _ := strings.Cut(rest, to)
+	return middle
+}
+
+// TestTheLongestWaitingGetsTheJob hands out 100,000 jobs of every origin, one at a time, among nine workers of three kinds
+// that queue up again after each: so every job must come to exactly the one whose turn it is.
+func TestTheLongestWaitingGetsTheJob(t *testing.T) {
+	t.Parallel()
+	h := enter(t, frontendtest.InMemory)
+	var line []*station // who has waited longest is in front
+	for i := range 3 {
+		line = append(line, h.gearmanStation(fmt.Sprint("gearman-", i)), h.faktoryStation(fmt.Sprint("faktory-", i)),
+			h.workqStation(fmt.Sprint("workq-", i)))
+	}
+	all := append([]*station(nil), line...)
+	for _, s := range line {
+		s.wait()
+	}
+	wq, g, f := h.dial(h.workq), h.dial(h.gearman), h.dialFaktory("")
+	const jobs = 100_000
+	for n := range jobs {
+		body := fmt.Sprint("job-", n)
+		switch n % 3 {
+		case 0:
+			wq.Send(fmt.Sprintf("add %s %s 60000 3600000 %d\r\n%s\r\n", id4(n), queue, len(body), body))
+			wq.Want("+OK\r\n")
+		case 1:
+			g.SendBytes(packet(submitJobBg, queue, "", body))
+			h.one(g, jobCreated)
+		default:
+			f.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":%q,\"args\":[%q]}\r\n", jid(n), queue, body))
+			f.Want("+OK\r\n")
+		}
+		turn := line[0]
+		came, got := turn.take()
+		if !came || strings.Trim(got, `[]"`) != body {
+			t.Fatalf("job %d: it was the turn of %s, which got %v %q", n, turn.name, came, got)
+		}
+		turn.jobs++
+		line = append(line[1:], turn)
+		turn.wait()
+		if n%10_000 == 0 {
+			line = h.fetchAnew(line)
+		}
+	}
+	for _, s := range all {
+		if s.jobs < jobs/len(all)-10 {
+			t.Errorf("%s got %d jobs of %d", s.name, s.jobs, jobs)
+		}
+		if came, body := s.take(); came {
+			t.Errorf("%s got %q beyond the last job", s.name, body)
+		}
+	}
+	if left := h.do(&core.ReadStats{}).Stats.Jobs; left[core.Ready]+left[core.Leased] != 0 {
+		t.Errorf("jobs are left: %v", left)
+	}
+}
+
+// fetchAnew lets the two seconds of a FETCH pass. Faktory's workers fetch again, behind those who have waited on.
+func (h *hall) fetchAnew(line []*station) []*station {
+	h.t.Helper()
+	h.advance(2100 * time.Millisecond)
+	var patient, again []*station
+	for _, s := range line {
+		if !strings.HasPrefix(s.name, "faktory") {
+			patient = append(patient, s)
+			continue
+		}
+		if came, _ := s.take(); !came {
+			h.t.Fatalf("%s waits for longer than two seconds", s.name)
+		}
+		again = append(again, s)
+	}
+	for _, s := range again {
+		s.wait()
+	}
+	return append(patient, again...)
+}
+
+// TestNobodyStarvesBesideABusyQueue gives all workers more than they can do, with the three kinds at different speeds.
+func TestNobodyStarvesBesideABusyQueue(t *testing.T) {
+	t.Parallel()
+	h := enter(t, frontendtest.InMemory)
+	stations := []*station{h.gearmanStation("gearman"), h.faktoryStation("faktory"), h.workqStation("workq")}
+	for _, s := range stations {
+		s.wait()
+	}
+	seen := make(map[string]int)
+	n := 0
+	for range 2000 {
+		for range 3 { // as many as there are workers: each wave is one for each of them
+			h.do(&core.Submit{Job: &core.Job{Queue: queue, Body: fmt.Append(nil, "job-", n), Origin: core.Gearman}})
+			n++
+		}
+		for _, s := range stations {
+			came, body := s.take()
+			if !came {
+				t.Fatalf("%s got none of three jobs", s.name)
+			}
+			seen[body]++
+			s.wait()
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d of %d jobs were done", len(seen), n)
+	}
+}
