@@ -62,7 +62,7 @@ func (p *process) reload() {
 // complain writes one line for each problem.
 func (p *process) complain(err error) {
 	problems := []error{err}
-	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the list itself is asked for
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		problems = all.Unwrap()
 	}
 	for _, problem := range problems {

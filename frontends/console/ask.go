@@ -36,13 +36,15 @@ func (a *asker) close() { a.b.Close(a.id) }
 
 // ask has one operation decided; a refusal of the core becomes one of HTTP.
 func (a *asker) ask(op core.Op) (core.Reply, error) {
-	for _, r := range a.b.Do(a.id, []core.Op{op}, nil) {
-		if r.Kind == core.Failed {
-			return r, &Refusal{Status: statusOf(r.Err), Err: r.Err}
-		}
-		return r, nil
+	replies := a.b.Do(a.id, []core.Op{op}, nil)
+	if len(replies) == 0 {
+		return core.Reply{}, errors.New("the broker did not answer")
 	}
-	return core.Reply{}, errors.New("the broker did not answer")
+	r := replies[0]
+	if r.Kind == core.Failed {
+		return r, &Refusal{Status: statusOf(r.Err), Err: r.Err}
+	}
+	return r, nil
 }
 
 // order is ask for what must be on disk before anybody is told that it is done.

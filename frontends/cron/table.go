@@ -314,8 +314,9 @@ func (t *Table) store(marks []core.Mark) {
 
 // ask has one operation decided. A failed store is the engine's to report: a run that is not stored was not submitted.
 func (t *Table) ask(op core.Op) core.Reply {
-	for _, r := range t.o.Broker.Do(t.client, []core.Op{op}, nil) {
-		return r
+	replies := t.o.Broker.Do(t.client, []core.Op{op}, nil)
+	if len(replies) == 0 {
+		return core.Reply{Kind: core.Failed, Err: core.ErrStopped}
 	}
-	return core.Reply{Kind: core.Failed, Err: core.ErrStopped}
+	return replies[0]
 }
