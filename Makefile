@@ -9,6 +9,7 @@ TOOLS   := bin/tools
 UNITS   := $$(go list ./... | grep -v '/integration')
 FUZZTIME ?= 30s
 SEEDS    ?= 1000
+TORTURE_ROUNDS ?= 100
 
 .PHONY: help
 help: ## list the targets
@@ -67,6 +68,10 @@ sim: ## simulate SEEDS (1000) lives of the core with crashes
 .PHONY: sim-short
 sim-short:
 	SIM_SEEDS=100 go test -count=1 -timeout 15m -run Simulated -v ./core/internal/sim
+
+.PHONY: torture
+torture: build ## kill the broker TORTURE_ROUNDS (100) times under load, fill its disk, flood it; the long form
+	TORTURE_ROUNDS=$(TORTURE_ROUNDS) BROKER_BIN=$(CURDIR)/bin/broker go test -count=1 -timeout 3h -v ./integration/torture
 
 .PHONY: bench
 bench: ## measure the broker beside gearmand, beanstalkd and Faktory where they are installed

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -14,10 +15,16 @@ const (
 	lastPort  = 29999
 )
 
-// FreeAddr answers a loopback address on which nobody listens.
+// given are the addresses that this process was given: whoever has one may not listen on it yet.
+var given sync.Map
+
+// FreeAddr answers a loopback address on which nobody listens, each one once.
 func FreeAddr() (string, error) {
 	for range 200 {
 		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort+1))
+		if _, twice := given.LoadOrStore(addr, nil); twice {
+			continue
+		}
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			continue
