@@ -104,6 +104,9 @@ func (l *life) step() error {
 			lease.Holder = l.holds[c]
 		}
 		l.note("%v %T%+v", l.protos[c], op, op)
+		if s, is := op.(*core.Submit); is {
+			defer l.note("  %+v", s.Job)
+		}
 		l.m.Apply(l.clk.Now(), c, []core.Op{op})
 	case n < 90:
 		d := time.Duration(l.rng.IntN(1+int(time.Second)<<l.rng.IntN(8))) * time.Nanosecond

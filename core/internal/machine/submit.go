@@ -171,11 +171,12 @@ func (m *Machine) refusal(j *core.Job) (uint32, error) {
 	return 0, nil
 }
 
-// replaced makes room for a job whose id belongs to one that is done and only remembered for its state.
+// replaced makes room for a job whose id belongs to one that is done, with its children, and only remembered for its
+// state.
 func (m *Machine) replaced(h uint32, j *core.Job) bool {
 	e := m.jobs.at(h)
 	x := m.rare(h)
-	if e.state != core.Done || e.origin != core.Faktory || j.Origin != core.Faktory || x == nil || x.retainFor == 0 {
+	if e.state != core.Done || e.origin != core.Faktory || j.Origin != core.Faktory || x == nil || x.retainFor == 0 || !x.isClosed {
 		return false
 	}
 	m.remove(h)
