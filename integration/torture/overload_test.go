@@ -1,0 +1,249 @@
+package torture_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+	"broker/integration/server"
+	"broker/integration/workqclient"
+)
+
+// metric reads a number from /metrics; zero if it is not there.
+func metric(t testing.TB, b *harness.Broker, name string) int {
+	t.Helper()
+	_, text, err := b.Get("/metrics")
+	check(t, err)
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			f, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			check(t, err)
+			return int(f)
+		}
+	}
+	return 0
+}
+
+func TestConnectionLimitIsToldAndRoomComesBack(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	const limit = 20
+	b := harness.Start(t, harness.Options{Config: fmt.Sprintf(
+		"[workq]\nmax_connections = %d\n[gearman]\nmax_connections = %d\n[faktory]\nmax_connections = %d\n", limit, limit, limit)})
+	for protocol, test := range map[string]struct{ address, hello, refusal string }{
+		"workq":   {b.Workq, "lease q 0\r\n", "-SERVER-ERROR"},
+		"gearman": {b.Gearman, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x13"},
+		"faktory": {b.Faktory, "HELLO {\"v\":2}\r\n", "-ERR"},
+	} {
+		var conns []net.Conn
+		for range limit {
+			c := dial(t, test.address)
+			_, err := io.WriteString(c, test.hello)
+			check(t, err)
+			_, err = c.Read(make([]byte, 1))
+			check(t, err)
+			conns = append(conns, c)
+		}
+		over := dial(t, test.address)
+		_, _ = io.WriteString(over, test.hello) // it may be closed already
+		check(t, over.SetReadDeadline(time.Now().Add(harness.Patience)))
+		text, _ := io.ReadAll(over) // how the end comes does not matter
+		if !strings.Contains(string(text), test.refusal) {
+			t.Errorf("%s: one too many is told %q", protocol, text)
+		}
+		check(t, conns[0].Close())
+		harness.Eventually(t, func() string {
+			c, err := net.Dial("tcp", test.address)
+			check(t, err)
+			defer func() { _ = c.Close() }() // the answer was read
+			_, _ = io.WriteString(c, test.hello)
+			_ = c.SetReadDeadline(time.Now().Add(time.Second))
+			buf := make([]byte, 100)
+			n, _ := c.Read(buf)
+			if n == 0 || strings.Contains(string(buf[:n]), test.refusal) {
+				return fmt.Sprintf("%s: no room after one has left: %q", protocol, buf[:n])
+			}
+			return ""
+		})
+	}
+}
+
+func TestFullQueueRefusesAndOthersGoOn(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{})
+	gearman, wq := dialGearman(t, b), dialWorkq(t, b)
+	reply, err := gearman.Admin("maxqueue narrow 10")
+	check(t, err)
+	equal(t, "maxqueue", reply, "OK\r\n")
+	for range 10 {
+		_, err := gearman.Submit(gearmanclient.SubmitJobBg, "narrow", "", "x")
+		check(t, err)
+	}
+	check(t, gearman.Send(gearmanclient.SubmitJobBg, "narrow", "", "x"))
+	p, err := gearman.Expect(gearmanclient.Error, harness.Patience)
+	check(t, err)
+	equal(t, "gearman", p.Args(2)[0], "QUEUE_ERROR")
+	id := "9d8f9b3e-5a0b-4f6c-8a43-0d0c8a7b6e11"
+	job := workqclient.Job{ID: id, Name: "narrow", TTR: time.Minute, TTL: time.Hour, Wait: harness.Patience}
+	if err := wq.Add(job); err == nil || !strings.Contains(err.Error(), "Queue full") {
+		t.Errorf("workq: %v", err)
+	}
+	job.Name = "wide"
+	check(t, wq.Add(job))
+	_, err = wq.Lease(0, "narrow")
+	check(t, err)
+}
+
+func TestSlowReadersCostBoundedMemory(t *testing.T) {
+	harness.OursOnly(t) // not parallel: it measures memory and time
+	b := harness.Start(t, harness.Options{Config: "[limits]\noutput_bytes = \"1 MiB\"\n"})
+	p := newProbe(t, b)
+	readers := scale(t, 200, 1000)
+	const limit = 2 << 20 // the output limit, and as much for one reply that passes it
+	p.during(fmt.Sprintf("%d clients that read nothing", readers), int64(readers)*limit, func() {
+		var writers sync.WaitGroup
+		payload := strings.Repeat("x", 256<<10)
+		for range readers {
+			c := dialGearman(t, b)
+			writers.Go(func() { // ends when the broker does not take more, or has cut it off
+				for range 64 {
+					if c.WriteWithin(time.Second, gearmanclient.Append(nil, gearmanclient.EchoReq, payload)) != nil {
+						return
+					}
+				}
+			})
+		}
+		writers.Wait()
+	})
+	p.during("the same, once they are stuck or cut off", int64(readers)*limit, func() { time.Sleep(time.Second) })
+}
+
+func TestClientsThatSendAByteAtATimeAreServed(t *testing.T) {
+	harness.OursOnly(t) // not parallel: it measures memory and time
+	b := harness.Start(t, harness.Options{})
+	p := newProbe(t, b)
+	clients, pause := scale(t, 200, 1000), 20*time.Millisecond
+	if rounds(t) > shortRounds {
+		pause = time.Second
+	}
+	p.during(fmt.Sprintf("%d clients that send a byte each %v", clients, pause), 64*mib, func() {
+		var all sync.WaitGroup
+		for n := range clients {
+			address, text, want := b.Gearman, "version\n", "OK "
+			switch n % 3 {
+			case 1:
+				address, text, want = b.Workq, "lease slow 0\r\n", "-TIMEOUT\r\n"
+			case 2:
+				address, text, want = b.Faktory, "HELLO {\"v\":2}\r\n", "+HI "
+			}
+			c := dial(t, address)
+			all.Go(func() { // ends with the answer
+				for i := range len(text) {
+					time.Sleep(pause)
+					if _, err := c.Write([]byte(text[i : i+1])); err != nil {
+						t.Errorf("%s: byte %d: %v", address, i, err)
+						return
+					}
+				}
+				_ = c.SetReadDeadline(time.Now().Add(harness.Patience)) // what happens shows in the read
+				got := make([]byte, len(want))
+				if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+					t.Errorf("%q is answered %q, %v", text, got, err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+func TestStormOfConnections(t *testing.T) {
+	harness.OursOnly(t) // not parallel: it measures memory and time
+	b := harness.Start(t, harness.Options{})
+	p := newProbe(t, b)
+	storms := scale(t, 6_000, 60_000)
+	begin := time.Now()
+	addresses := []string{b.Workq, b.Gearman, b.Faktory}
+	p.during(fmt.Sprintf("%d connects and disconnects", storms), 96*mib, func() {
+		var all sync.WaitGroup
+		for n := range 8 {
+			all.Go(func() { // ends when its share is done
+				for i := range storms / 8 {
+					c, err := net.DialTimeout("tcp", addresses[(n+i)%3], 10*time.Second)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = c.(*net.TCPConn).SetLinger(0) // a reset leaves no port behind
+					_ = c.Close()                     // likewise
+				}
+			})
+		}
+		all.Wait()
+	})
+	t.Logf("%.0f connects a second", float64(storms)/time.Since(begin).Seconds())
+	for _, protocol := range []string{"workq", "gearman", "faktory"} {
+		harness.Eventually(t, func() string {
+			if n := open(t, b, protocol); n > 0 {
+				return fmt.Sprintf("%d connections of %s are still open", n, protocol)
+			}
+			return ""
+		})
+	}
+}
+
+// TestHalfOpenConnectionsAreLookedFor reads from the kernel that it probes every connection: a peer that is gone without
+// a word is found within 60 s and six probes of 10 s.
+func TestHalfOpenConnectionsAreLookedFor(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{})
+	for protocol, address := range map[string]string{"workq": b.Workq, "gearman": b.Gearman, "faktory": b.Faktory, "http": b.HTTP} {
+		c := dial(t, address)
+		if protocol == "faktory" {
+			_, err := c.Read(make([]byte, 3)) // its greeting: the session is open
+			check(t, err)
+		}
+		_, clientPort := server.Split(c.LocalAddr().String())
+		_, port := server.Split(address)
+		harness.Eventually(t, func() string {
+			timer, seconds := kernelTimer(t, port, clientPort)
+			const keepalive = "02"
+			if timer != keepalive || seconds > 61 {
+				return fmt.Sprintf("%s: timer %q runs for %.0f s", protocol, timer, seconds)
+			}
+			return ""
+		})
+	}
+}
+
+// kernelTimer finds the timer of the server's side of a connection in /proc/net/tcp.
+func kernelTimer(t *testing.T, localPort, remotePort string) (kind string, seconds float64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/net/tcp")
+	check(t, err)
+	hex := func(port string) string {
+		n, err := strconv.Atoi(port)
+		check(t, err)
+		return fmt.Sprintf(":%04X", n)
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 6 || !strings.HasSuffix(f[1], hex(localPort)) || !strings.HasSuffix(f[2], hex(remotePort)) {
+			continue
+		}
+		kind, when, _ := strings.Cut(f[5], ":")
+		ticks, err := strconv.ParseInt(when, 16, 64)
+		check(t, err)
+		return kind, float64(ticks) / 100 // USER_HZ
+	}
+	return "", 0
+}
