@@ -10,9 +10,10 @@ import (
 	"broker/integration/workqclient"
 )
 
-// nobody checks that no worker of any protocol gets a job of a queue now.
-func (d doors) nobody(t *testing.T, queue string) {
+// nobody checks that no worker of any protocol gets a job of the queue narrow now.
+func (d doors) nobody(t *testing.T) {
 	t.Helper()
+	const queue = "narrow"
 	if job, err := d.faktory.Fetch(queue); job != nil || err != nil { // waits for two seconds
 		t.Fatalf("Faktory fetched %v, %v", job, err)
 	}
@@ -39,27 +40,27 @@ func TestThrottleCountsTheWorkersOfAllProtocols(t *testing.T) {
 	fetched := fetchSoon(t, d.faktory, "narrow")
 	leased, err := d.workq.Lease(harness.Patience, "narrow")
 	check(t, err)
-	d.nobody(t, "narrow")
+	d.nobody(t)
 
 	// Each kind of end gives a place back, for whoever comes first.
 	check(t, w.Send(gearmanclient.WorkComplete, handle, ""))
 	leased2, err := d.workq.Lease(harness.Patience, "narrow")
 	check(t, err)
-	d.nobody(t, "narrow")
+	d.nobody(t)
 	check(t, d.faktory.Ack(fetched.Jid))
 	check(t, w.Send(gearmanclient.PreSleep))
 	_, err = w.Expect(gearmanclient.Noop, harness.Patience)
 	check(t, err)
 	_, _, _, _, err = w.Grab(harness.Patience)
 	check(t, err)
-	d.nobody(t, "narrow")
+	d.nobody(t)
 	check(t, w.Close()) // lost, with its job
 	fetchSoon(t, d.faktory, "narrow")
 	check(t, d.workq.Fail(leased.ID, nil))
 	fetchSoon(t, d.faktory, "narrow")
 	check(t, d.workq.Delete(leased2.ID))
 	fetchSoon(t, d.faktory, "narrow")
-	d.nobody(t, "narrow")
+	d.nobody(t)
 
 	// A wider and then no throttle, at once for those who wait.
 	got := make(chan error, 1)
@@ -71,7 +72,7 @@ func TestThrottleCountsTheWorkersOfAllProtocols(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	rewrite("[throttles]\nnarrow = {concurrency = 4, timeout = 600}\n")
 	check(t, <-got)
-	d.nobody(t, "narrow")
+	d.nobody(t)
 	rewrite("")
 	fetchSoon(t, d.faktory, "narrow")
 }

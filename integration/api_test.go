@@ -1,0 +1,79 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	faktory "github.com/contribsys/faktory/client"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+)
+
+// api asks the HTTP port and wants a good answer.
+func api(t *testing.T, b *harness.Broker, method, path string) map[string]any {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+b.HTTP+path, nil)
+	check(t, err)
+	req.Close = true
+	req.SetBasicAuth("", b.Password)
+	resp, err := http.DefaultClient.Do(req)
+	check(t, err)
+	defer func() { _ = resp.Body.Close() }() // read to its end
+	var answer map[string]any
+	check(t, json.NewDecoder(resp.Body).Decode(&answer))
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %d %v", method, path, resp.StatusCode, answer)
+	}
+	return answer
+}
+
+func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{Password: "pw"})
+	s := faktory.DefaultServer()
+	s.Address, s.Password = b.Faktory, b.Password
+	faktory.RandomProcessWid = "fleet-1"
+	w, err := s.Open()
+	check(t, err)
+	defer func() { _ = w.Close() }() // only asked
+	rows := api(t, b, "GET", "/api/workers")["workers"].([]any)
+	equal(t, "workers", len(rows), 1)
+	equal(t, "state", rows[0].(map[string]any)["state"], any("running"))
+	for _, order := range []string{"quiet", "terminate"} {
+		api(t, b, "POST", "/api/workers/fleet-1/"+order)
+		state, err := w.Beat()
+		check(t, err)
+		equal(t, "told by BEAT", state, fmt.Sprintf(`{"state":%q}`, order))
+	}
+	check(t, w.Push(fktJob("unseen", 1)))
+	if job, err := w.Fetch("unseen"); job != nil || err != nil {
+		t.Errorf("a worker on its way out fetched %v, %v", job, err)
+	}
+}
+
+func TestQueueRemovedOverHTTPIsGoneInEveryProtocol(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := start(t)
+	d := open(t, b)
+	d.submitEach(t, "removed", time.Minute)
+	waiting := dialGearman(t, b)
+	_, err := waiting.Submit(gearmanclient.SubmitJob, "removed", "", "x")
+	check(t, err)
+	api(t, b, "POST", "/api/queues/removed/pause")
+	equal(t, "paused", api(t, b, "GET", "/api/queues/removed")["paused"], any(true))
+	equal(t, "removed", fmt.Sprint(api(t, b, "POST", "/api/queues/removed/remove")["removed"]), "4")
+	_, err = waiting.Expect(gearmanclient.WorkFail, harness.Patience)
+	check(t, err)
+	if _, there := fktState(t, d.faktory).Data.Queues["removed"]; there {
+		t.Error("INFO shows a queue that was removed")
+	}
+	b.Crash()
+	b.Restart()
+	equal(t, "queues after a restart", len(api(t, b, "GET", "/api/queues")["queues"].([]any)), 0)
+}
