@@ -12,9 +12,10 @@ import (
 // desk is an engine on a memory disk with a clock that stands still.
 type desk struct {
 	*engine.Engine
-	t   *testing.T
-	clk *coretest.Clock
-	fs  engine.FS
+	t    *testing.T
+	clk  *coretest.Clock
+	fs   engine.FS
+	eyes core.ClientID // see looker
 }
 
 func setup(t *testing.T, change func(*engine.Options)) *desk {
@@ -35,13 +36,21 @@ func (d *desk) open(change func(*engine.Options)) {
 	if err != nil {
 		d.t.Fatalf("open: %v", err)
 	}
-	d.Engine = e
+	d.Engine, d.eyes = e, 0
 }
 
 func (d *desk) shutdown() {
 	if err := d.Shutdown(); err != nil {
 		d.t.Errorf("shutdown: %v", err)
 	}
+}
+
+// looker is a client that asks only.
+func (d *desk) looker() core.ClientID {
+	if d.eyes == 0 {
+		d.eyes = d.client(core.Internal)
+	}
+	return d.eyes
 }
 
 func (d *desk) client(p core.Protocol) core.ClientID {

@@ -1,0 +1,198 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/engine"
+	"broker/core/internal/store/storetest"
+)
+
+// cut is the power failure at one write: what the disk held then, and what had been promised.
+type cut struct {
+	disk      *storetest.Disk
+	committed core.Commit
+}
+
+// cutAt arranges that the n-th write from now on, counted from 1, is the last that may have reached the disk, with a
+// chance of keep percent for each block that was not synced.
+func cutAt(disk *storetest.Disk, n, keep int, committed func() core.Commit) func() *cut {
+	var mu sync.Mutex
+	var c *cut
+	rng := rand.New(rand.NewPCG(uint64(n), uint64(keep))) //nolint:gosec // repeatable
+	disk.Before(func(write bool) error {
+		if !write {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if n--; n == 0 {
+			c = &cut{disk.Crash(rng, keep), committed()}
+		}
+		return nil
+	})
+	return func() *cut {
+		disk.Before(nil)
+		mu.Lock()
+		defer mu.Unlock()
+		return c
+	}
+}
+
+// TestNothingPromisedIsLostInACrashAtAnyWrite tells each story again and again, and takes the power away at each write of
+// it in turn.
+func TestNothingPromisedIsLostInACrashAtAnyWrite(t *testing.T) {
+	t.Parallel()
+	for _, s := range stories {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; ; n++ {
+				if done, err := crashOnce(t, s, n, []int{0, 100, 40}[n%3]); err != nil {
+					t.Fatalf("crash at write %d: %v", n, err)
+				} else if done {
+					t.Logf("%d writes", n-1)
+					return
+				}
+			}
+		})
+	}
+}
+
+// crashOnce crashes at the n-th write of a story; true: the story has fewer.
+func crashOnce(t *testing.T, s story, n, keep int) (bool, error) {
+	t.Helper()
+	disk, clk := storetest.NewDisk(), coretest.NewClock()
+	w := newTeller(t, disk, clk, nil)
+	crashed := cutAt(disk, n, keep, w.Committed)
+	s.tell(w)
+	w.flush()
+	c := crashed()
+	w.shutdown()
+	if c == nil {
+		return true, nil
+	}
+	d := &desk{t: t, clk: clk, fs: c.disk.FS()}
+	d.open(nil)
+	defer d.shutdown()
+	if err := d.Check(); err != nil {
+		return false, err
+	}
+	if err := w.compare(d, c.committed); err != nil {
+		return false, err
+	}
+	return false, sameAfterRestart(d)
+}
+
+// sameAfterRestart checks that to start once more changes nothing.
+func sameAfterRestart(d *desk) error {
+	before := fmt.Sprint(d.sights())
+	d.shutdown()
+	d.open(nil)
+	if after := fmt.Sprint(d.sights()); after != before {
+		return fmt.Errorf("another restart changes\n%s\nto\n%s", before, after)
+	}
+	return d.Check()
+}
+
+// TestRecoveryMayCrashAtAnyWrite takes the power away while the store of each story's end is opened.
+func TestRecoveryMayCrashAtAnyWrite(t *testing.T) {
+	t.Parallel()
+	for _, s := range stories {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; ; n++ {
+				disk, clk := storetest.NewDisk(), coretest.NewClock()
+				w := newTeller(t, disk, clk, nil)
+				s.tell(w)
+				w.flush()
+				committed := w.Committed()
+				torn := disk.Crash(nil, 0) // the process is killed: nothing is put in order
+				w.shutdown()
+				crashed := cutAt(torn, n, []int{0, 100}[n%2], func() core.Commit { return committed })
+				first := &desk{t: t, clk: clk, fs: torn.FS()}
+				first.open(nil)
+				c := crashed()
+				first.shutdown()
+				if c == nil {
+					t.Logf("%d writes", n-1)
+					return
+				}
+				d := &desk{t: t, clk: clk, fs: c.disk.FS()}
+				d.open(nil)
+				if err := w.compare(d, committed); err != nil {
+					t.Fatalf("crash at write %d of the recovery: %v", n, err)
+				}
+				d.shutdown()
+			}
+		})
+	}
+}
+
+// TestNumbersAreNeverUsedAgain crashes and restarts an engine that has given out numbers nobody was promised.
+func TestNumbersAreNeverUsedAgain(t *testing.T) {
+	t.Parallel()
+	disk, clk := storetest.NewDisk(), coretest.NewClock()
+	given := map[uint64]bool{}
+	for life := range 12 {
+		d := &desk{t: t, clk: clk, fs: disk.FS()}
+		d.open(nil)
+		c := d.client(core.Gearman)
+		for range 5 {
+			var op core.Op = &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}
+			if life%3 == 1 {
+				op = &core.OpenGroup{}
+			}
+			r := d.one(c, op)
+			if r.Seq == 0 || given[r.Seq] {
+				t.Fatalf("life %d: number %d was given out before", life, r.Seq)
+			}
+			given[r.Seq] = true
+		}
+		switch life % 4 {
+		case 0: // crash with nothing but the reserved numbers on disk
+			next := disk.Crash(nil, 0)
+			d.shutdown()
+			disk = next
+		case 1: // crash in the middle of a commit
+			crashed := cutAt(disk, 1, 50, d.Committed)
+			d.Flush()
+			c := crashed()
+			d.shutdown()
+			disk = c.disk
+		default:
+			d.shutdown()
+		}
+	}
+}
+
+// TestRelaxedCrashLosesNoMoreThanTheOpenBatch crashes between two commits with replies that leave at once.
+func TestRelaxedCrashLosesNoMoreThanTheOpenBatch(t *testing.T) {
+	t.Parallel()
+	relaxed := func(o *engine.Options) { o.Durability = engine.Relaxed }
+	disk, clk := storetest.NewDisk(), coretest.NewClock()
+	w := newTeller(t, disk, clk, relaxed)
+	submit := func() core.Reply {
+		return w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}})
+	}
+	kept := submit()
+	if kept.Commit != 0 {
+		t.Fatalf("a reply waits for commit %d", kept.Commit)
+	}
+	w.flush()
+	lost := submit()
+	after := disk.Crash(nil, 0)
+	w.shutdown()
+	d := &desk{t: t, clk: clk, fs: after.FS()}
+	d.open(relaxed)
+	defer d.shutdown()
+	if r := d.one(d.looker(), &core.Inspect{Ref: core.Ref{Seq: kept.Seq}}); r.Info == nil {
+		t.Error("the job of the last commit is lost")
+	}
+	if r := d.one(d.looker(), &core.Inspect{Ref: core.Ref{Seq: lost.Seq}}); r.Info != nil {
+		t.Error("a job came back that was never written: the test shows nothing")
+	}
+}

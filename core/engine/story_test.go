@@ -1,0 +1,252 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/engine"
+	"broker/core/internal/store/storetest"
+)
+
+// A story is a short row of operations. The teller writes down what could be seen after each of them, and by which commit
+// it was promised: after a crash each thing must be as it was last promised to be, or as it was later.
+type story struct {
+	name string
+	tell func(*teller)
+}
+
+var stories = []story{
+	{"jobs come and go", func(w *teller) {
+		for i := range 4 {
+			w.submit(&core.Job{Origin: core.Gearman, Body: fmt.Append(nil, "body ", i)})
+		}
+		w.flush()
+		w.lease(core.HeldByConn)
+		w.do(&core.Complete{Ref: w.ref(1)})
+		w.lease(core.HeldByConn)
+		w.do(&core.Fail{Ref: w.ref(2)})
+		w.flush()
+		w.submit(&core.Job{Origin: core.Gearman})
+		w.do(&core.Cancel{Ref: w.ref(3)})
+		w.flush()
+		w.lease(core.HeldByConn)
+		w.do(&core.Complete{Ref: w.ref(4)})
+	}},
+	{"a job fails, retries, dies and is put back", func(w *teller) {
+		w.submit(&core.Job{
+			Origin: core.Faktory, ID: "jid", MaxFails: 2, Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury, DeadFor: core.DeadFor,
+		})
+		w.flush()
+		w.lease(core.HeldByWorker)
+		w.flush()
+		w.fail(1)
+		w.flush()
+		w.clock(time.Hour)
+		w.lease(core.HeldByWorker)
+		w.fail(1)
+		w.flush()
+		w.do(&core.Enqueue{Ref: w.ref(1)})
+		w.flush()
+		w.lease(core.HeldByWorker)
+		w.do(&core.Complete{Ref: w.ref(1), Claim: core.ByLeased})
+	}},
+	{"outcomes and large bodies are kept", func(w *teller) {
+		large := []byte(strings.Repeat("large ", 20_000))
+		for range 2 {
+			w.submit(&core.Job{
+				Origin: core.Workq, Body: large, LeaseFor: time.Minute, RetainUntil: w.clk.Now().Add(time.Hour), ExpiresAt: w.clk.Now().Add(time.Hour),
+			})
+		}
+		w.flush()
+		w.lease(core.HeldByNobody)
+		w.do(&core.Complete{Ref: w.ref(1), Claim: core.ByAnyone, Result: large})
+		w.flush()
+		w.do(&core.Fail{Ref: w.ref(2), Claim: core.ByAnyone, Failure: &core.Failure{Data: large}})
+		w.flush()
+		w.clock(time.Hour)
+	}},
+	{"jobs wait for each other", func(w *teller) {
+		w.submit(&core.Job{Origin: core.Faktory})
+		w.submit(&core.Job{Origin: core.Faktory, After: []uint64{1}})
+		w.lease(core.HeldByWorker)
+		w.submit(&core.Job{Origin: core.Faktory, Parent: 1})
+		w.flush()
+		w.do(&core.Complete{Ref: w.ref(1), Claim: core.ByLeased})
+		w.flush()
+		w.lease(core.HeldByWorker)
+		w.do(&core.Complete{Ref: w.ref(3), Claim: core.ByLeased})
+		w.submit(&core.Job{Origin: core.Faktory, After: []uint64{2}})
+		w.flush()
+		w.lease(core.HeldByWorker)
+		w.fail(2)
+		w.flush()
+		w.do(&core.Enqueue{Ref: w.ref(4)})
+	}},
+	{"a batch runs its callbacks", func(w *teller) {
+		w.do(&core.OpenGroup{
+			Complete: &core.Job{Queue: "callbacks", Origin: core.Faktory}, Success: &core.Job{Queue: "callbacks", Origin: core.Faktory},
+		})
+		w.submit(&core.Job{Origin: core.Faktory, Group: 1})
+		w.flush()
+		w.do(&core.CommitGroup{Group: 1})
+		w.lease(core.HeldByWorker)
+		w.do(&core.Complete{Ref: w.ref(4), Claim: core.ByLeased})
+		w.flush()
+		w.do(&core.Complete{Ref: w.ref(2), Claim: core.ByAnyone})
+		w.flush()
+		w.do(&core.Complete{Ref: w.ref(3), Claim: core.ByAnyone})
+		w.flush()
+		w.clock(time.Hour)
+	}},
+	{"orders of the administrator", func(w *teller) {
+		w.do(&core.CreateQueue{Queue: "q"})
+		w.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxNormal: 9}})
+		w.submit(&core.Job{Origin: core.Gearman})
+		w.flush()
+		w.do(&core.PauseQueue{Queue: "q", Paused: true})
+		w.do(&core.WriteMarks{Marks: []core.Mark{{Name: "test/mark", Value: []byte("one")}}})
+		w.flush()
+		w.submit(&core.Job{Origin: core.Gearman})
+		w.do(&core.PauseQueue{Queue: "q"})
+		w.do(&core.WriteMarks{Marks: []core.Mark{{Name: "test/mark"}}})
+		w.flush()
+		w.do(&core.Purge{Queue: "q", Drop: true})
+	}},
+}
+
+// teller tells a story to an engine on a disk of its own.
+type teller struct {
+	*desk
+	client core.ClientID
+	seen   map[string][]sight // what could be seen of each thing, the latest last
+}
+
+// sight is how a thing looked, and the commit by which that was promised; zero: it was not.
+type sight struct {
+	look   string
+	commit core.Commit
+}
+
+// newTeller opens an engine on disk. What is there looks as it did to seen.
+func newTeller(t *testing.T, disk *storetest.Disk, clk *coretest.Clock, change func(*engine.Options)) *teller {
+	t.Helper()
+	w := &teller{desk: &desk{t: t, clk: clk, fs: disk.FS()}, seen: map[string][]sight{}}
+	w.desk.open(change)
+	w.client = w.desk.client(core.Faktory)
+	return w
+}
+
+func (w *teller) ref(seq uint64) core.Ref { return core.Ref{Seq: seq} }
+
+func (w *teller) submit(j *core.Job) {
+	j.Queue = "q"
+	w.do(&core.Submit{Job: j})
+}
+
+func (w *teller) lease(h core.Holder) {
+	w.do(&core.Lease{Queues: []string{"q"}, Holder: h, Worker: "w"})
+}
+
+func (w *teller) fail(seq uint64) {
+	w.do(&core.Fail{Ref: w.ref(seq), Claim: core.ByLeased, Failure: &core.Failure{Type: "T", Message: "m"}})
+}
+
+func (w *teller) flush() { w.Flush() }
+
+func (w *teller) clock(d time.Duration) {
+	w.clk.Advance(d)
+	w.Tick()
+	w.look(0)
+}
+
+// do does one operation and looks at everything.
+func (w *teller) do(op core.Op) {
+	commit := core.Commit(0)
+	for _, r := range w.Do(w.client, []core.Op{op}, nil) {
+		if r.Kind == core.Failed {
+			commit = 0
+			continue
+		}
+		commit = max(commit, r.Commit)
+	}
+	w.look(commit)
+}
+
+// look notes what has changed since the last look. A lease is seen as ready: nobody is promised to see it again.
+func (w *teller) look(commit core.Commit) {
+	for thing, look := range w.desk.sights() {
+		old := w.seen[thing]
+		if len(old) == 0 {
+			old = []sight{{look: "nothing"}}
+		}
+		if old[len(old)-1].look != look {
+			old = append(old, sight{look, commit})
+		}
+		w.seen[thing] = old
+	}
+}
+
+// sights is how everything looks that a story knows of.
+func (d *desk) sights() map[string]string {
+	all := map[string]string{"queue": "nothing", "mark": string(d.one(d.looker(), &core.ReadMark{Name: "test/mark"}).Data)}
+	if all["mark"] == "" {
+		all["mark"] = "nothing"
+	}
+	for seq := uint64(1); seq < 10; seq++ {
+		job, batch := fmt.Sprint("job ", seq), fmt.Sprint("batch ", seq)
+		all[job], all[batch] = "nothing", "nothing"
+		if i := d.one(d.looker(), &core.Inspect{Ref: core.Ref{Seq: seq}}).Info; i != nil {
+			all[job] = jobLook(i)
+		}
+		if g := d.one(d.looker(), &core.InspectGroup{Group: seq}).Group; g != nil {
+			all[batch] = fmt.Sprintf("%+v", *g)
+		}
+	}
+	if r := d.one(d.looker(), &core.InspectQueue{Queue: "q"}); len(r.Queues) == 1 {
+		if q := r.Queues[0]; q.Paused || q.Limits != (core.Limits{}) {
+			all["queue"] = fmt.Sprintf("paused %v, at most %d", q.Paused, q.Limits.MaxNormal)
+		}
+	}
+	return all
+}
+
+func jobLook(i *core.JobInfo) string {
+	state := i.State
+	if state == core.Leased {
+		state = core.Ready
+	}
+	look := fmt.Sprintf("%v, %d bytes, fails %d, broken %v", state, len(i.Job.Body), i.Fails, i.Broken)
+	if i.Failure != nil {
+		look += fmt.Sprintf(", failed %q with %d bytes", i.Failure.Message, len(i.Failure.Data))
+	}
+	if i.Outcome != nil {
+		look += fmt.Sprintf(", ended %v with %d bytes", i.Outcome.Success, len(i.Outcome.Result))
+	}
+	return look
+}
+
+// compare states the first thing that is neither as it was promised by a commit up to committed, nor as it was later.
+func (w *teller) compare(d *desk, committed core.Commit) error {
+	now := d.sights()
+	for thing, sights := range w.seen {
+		promised := 0
+		for i, s := range sights {
+			if s.commit != 0 && s.commit <= committed {
+				promised = i
+			}
+		}
+		found := false
+		for _, s := range sights[promised:] {
+			found = found || s.look == now[thing]
+		}
+		if !found {
+			return fmt.Errorf("%s is %q; it was promised by commit %d of %d to be %q; all that was seen: %v", thing, now[thing],
+				sights[promised].commit, committed, sights[promised].look, sights)
+		}
+	}
+	return nil
+}
