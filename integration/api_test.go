@@ -61,7 +61,7 @@ func TestQueueRemovedOverHTTPIsGoneInEveryProtocol(t *testing.T) {
 	harness.OursOnly(t)
 	b := start(t)
 	d := open(t, b)
-	d.submitEach(t, "removed", time.Minute)
+	handle, _, _ := d.submitEach(t, "removed", time.Minute)
 	waiting := dialGearman(t, b)
 	_, err := waiting.Submit(gearmanclient.SubmitJob, "removed", "", "x")
 	check(t, err)
@@ -73,6 +73,7 @@ func TestQueueRemovedOverHTTPIsGoneInEveryProtocol(t *testing.T) {
 	if _, there := fktState(t, d.faktory).Data.Queues["removed"]; there {
 		t.Error("INFO shows a queue that was removed")
 	}
+	equal(t, "status of a removed job", jobStatus(t, d.gearman, handle), "0 0 0 0")
 	b.Crash()
 	b.Restart()
 	equal(t, "queues after a restart", len(api(t, b, "GET", "/api/queues")["queues"].([]any)), 0)

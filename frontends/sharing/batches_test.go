@@ -1,0 +1,36 @@
+package sharing
+
+import (
+	"fmt"
+	"testing"
+
+	"broker/frontends/frontendtest"
+)
+
+// TestCancelledMemberIsAsIfItHadNeverBeen: a batch whose only job another protocol cancels runs both callbacks, one after
+// the other, like an empty one.
+func TestCancelledMemberIsAsIfItHadNeverBeen(t *testing.T) {
+	t.Parallel()
+	h := enter(t, frontendtest.InMemory)
+	status := faktoryBatch(h, order{ttr, ttl})
+	wq := h.dial(h.workq)
+	wq.Send("delete " + id + "\r\n")
+	wq.Want("+OK\r\n")
+	f := h.dialFaktory("callbacks")
+	for _, step := range []struct{ status, callback string }{
+		{"BATCH: pending 0, failed 0, complete runs", "C"},
+		{"BATCH: pending 0, failed 0, complete runs, success runs", "S"},
+	} {
+		if got := status(); got != step.status {
+			t.Errorf("status %q, not %q", got, step.status)
+		}
+		f.Send("FETCH callbacks\r\n")
+		var job struct{ Jid, Jobtype string }
+		h.object(f, &job)
+		if job.Jobtype != step.callback {
+			t.Errorf("callback %q, not %q", job.Jobtype, step.callback)
+		}
+		f.Send(fmt.Sprintf("ACK {\"jid\":%q}\r\n", job.Jid))
+		f.Want("+OK\r\n")
+	}
+}
