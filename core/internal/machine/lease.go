@@ -211,7 +211,8 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 		}
 		switch {
 		case !m.slotFor(q, c, op): // it has its share
-		case m.opts.Wakeup < 0 && available(q) <= q.woken, c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup:
+		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may stand behind
+		case m.opts.Wakeup < 0 && available(q) <= q.woken:
 			return nil
 		default:
 			return c
