@@ -39,7 +39,6 @@ type player struct {
 	before  map[uint64]core.State
 	lines   []string
 	tags    uint64
-	tag     string // as the script wants it
 }
 
 // actor is a client of the script.

@@ -159,7 +159,7 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 func (m *Machine) Restored() {
 	m.eachJob(func(h uint32, e *entry) {
 		if x := m.rare(h); x != nil {
-			m.relink(h, e, x)
+			m.relink(e, x)
 		}
 	})
 	m.relinkGroups()
@@ -179,7 +179,7 @@ func (m *Machine) Restored() {
 	m.touched = m.touched[:0]
 }
 
-func (m *Machine) relink(h uint32, e *entry, x *extra) {
+func (m *Machine) relink(e *entry, x *extra) {
 	if x.parent != 0 {
 		if p := m.bySeq.get(x.parent); p == 0 {
 			x.parent = 0
