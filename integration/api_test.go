@@ -11,6 +11,7 @@ import (
 
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
+	"broker/integration/workqclient"
 )
 
 // api asks the HTTP port and wants a good answer.
@@ -61,7 +62,7 @@ func TestQueueRemovedOverHTTPIsGoneInEveryProtocol(t *testing.T) {
 	harness.OursOnly(t)
 	b := start(t)
 	d := open(t, b)
-	handle, _, _ := d.submitEach(t, "removed", time.Minute)
+	handle, wq, fkt := d.submitEach(t, "removed", time.Minute)
 	waiting := dialGearman(t, b)
 	_, err := waiting.Submit(gearmanclient.SubmitJob, "removed", "", "x")
 	check(t, err)
@@ -74,6 +75,11 @@ func TestQueueRemovedOverHTTPIsGoneInEveryProtocol(t *testing.T) {
 		t.Error("INFO shows a queue that was removed")
 	}
 	equal(t, "status of a removed job", jobStatus(t, d.gearman, handle), "0 0 0 0")
+	_, err = d.workq.InspectJob(wq.ID)
+	wantIs(t, err, workqclient.ErrNotFound)
+	check(t, d.faktory.Push(fkt)) // its jid is free again
+	api(t, b, "POST", "/api/jobs/"+fkt.Jid+"/cancel")
+	api(t, b, "POST", "/api/queues/removed/remove")
 	b.Crash()
 	b.Restart()
 	equal(t, "queues after a restart", len(api(t, b, "GET", "/api/queues")["queues"].([]any)), 0)
