@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"time"
 
 	"broker/core"
@@ -89,6 +88,3 @@ func examine(ctx context.Context, s *store.Store, progress func(uint64)) (*Exami
 	}
 	return x, nil
 }
-
-// AlreadyExists reports that the folder of a backup is there.
-func AlreadyExists(err error) bool { return errors.Is(err, fs.ErrExist) }

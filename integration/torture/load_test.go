@@ -196,15 +196,15 @@ func load(b *harness.Broker, k *books, round int) *sync.WaitGroup {
 }
 
 // drain takes and completes everything that is ready, over several connections, and tells how much that was.
-func (k *books) drain(b *harness.Broker) int {
+func (b *books) drain(broker *harness.Broker) int {
 	var workers sync.WaitGroup
 	var mu sync.Mutex // guards total
 	total := 0
 	for range 8 {
 		workers.Go(func() {
-			c, err := workqclient.Dial(b.Workq)
+			c, err := workqclient.Dial(broker.Workq)
 			if err != nil {
-				k.t.Error(err)
+				b.t.Error(err)
 				return
 			}
 			defer func() { _ = c.Close() }() // nothing is left to say
@@ -215,15 +215,15 @@ func (k *books) drain(b *harness.Broker) int {
 					break
 				}
 				if err != nil {
-					k.t.Error(err)
+					b.t.Error(err)
 					break
 				}
-				r := k.handedOut(string(l.Body))
-				k.ending(r)
+				r := b.handedOut(string(l.Body))
+				b.ending(r)
 				if err := c.Complete(l.ID, nil); err != nil {
-					k.t.Errorf("%s: %v", r.body, err)
+					b.t.Errorf("%s: %v", r.body, err)
 				}
-				k.ended(r)
+				b.ended(r)
 			}
 			mu.Lock()
 			total += n
@@ -236,16 +236,16 @@ func (k *books) drain(b *harness.Broker) int {
 
 // account finds in the broker every job that nobody got: leased to a worker that died with the broker, waiting for a
 // retry, or not due.
-func (k *books) account(b *harness.Broker) {
-	gearman, err := gearmanclient.Dial(b.Gearman)
-	check(k.t, err)
+func (b *books) account(broker *harness.Broker) {
+	gearman, err := gearmanclient.Dial(broker.Gearman)
+	check(b.t, err)
 	defer func() { _ = gearman.Close() }() // nothing is left to say
-	wq, err := workqclient.Dial(b.Workq)
-	check(k.t, err)
+	wq, err := workqclient.Dial(broker.Workq)
+	check(b.t, err)
 	defer func() { _ = wq.Close() }() // likewise
-	for _, r := range k.unseen() {
-		if !known(k, gearman, wq, r) {
-			k.t.Errorf("%s was acknowledged, never finished, and is lost", r.body)
+	for _, r := range b.unseen() {
+		if !known(b, gearman, wq, r) {
+			b.t.Errorf("%s was acknowledged, never finished, and is lost", r.body)
 		}
 	}
 }
