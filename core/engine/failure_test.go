@@ -1,0 +1,244 @@
+package engine_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/engine"
+	"broker/core/internal/store/storetest"
+)
+
+// ear hears what the engine tells.
+type ear struct {
+	core.NopListener
+	mu      sync.Mutex
+	failed  []error
+	commits []int
+	full    chan bool
+}
+
+func (e *ear) StoreFailed(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failed = append(e.failed, err)
+}
+
+func (e *ear) CommitDone(records int, _ time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.commits = append(e.commits, records)
+}
+
+func (e *ear) DiskFull(reached bool, _ uint64) { e.full <- reached }
+
+// heard is how often it was told of a failure, and how many records each commit had.
+func (e *ear) heard() (failures int, commits []int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.failed), e.commits
+}
+
+var errTorn = errors.New("torn out")
+
+// failFrom lets every write from the n-th on fail, counted from 1.
+func failFrom(disk *storetest.Disk, n int64) (failed *atomic.Bool) {
+	failed = &atomic.Bool{}
+	var writes atomic.Int64
+	disk.Before(func(write bool) error {
+		if write && writes.Add(1) >= n {
+			failed.Store(true)
+			return errTorn
+		}
+		return nil
+	})
+	return failed
+}
+
+// TestFailedWriteStopsTheEngine tells each story on a disk that fails at each write of it in turn.
+func TestFailedWriteStopsTheEngine(t *testing.T) {
+	t.Parallel()
+	for _, s := range stories {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for n := int64(1); ; n++ {
+				disk, clk, ear := storetest.NewDisk(), coretest.NewClock(), &ear{}
+				w := newTeller(t, disk, clk, func(o *engine.Options) { o.Listener = ear })
+				woken := watched{engine: w.Engine}
+				woken.open(core.Workq, core.Gearman)
+				failed := failFrom(disk, n)
+				s.tell(w)
+				w.flush()
+				if !failed.Load() {
+					disk.Before(nil)
+					w.shutdown()
+					t.Logf("%d writes", n-1)
+					return
+				}
+				checkStopped(t, n, w, ear, &woken)
+				disk.Before(nil)
+				committed, after := w.Committed(), disk.Crash(nil, 0)
+				_ = w.Shutdown() // says that the store failed
+				d := &desk{t: t, clk: clk, fs: after.FS()}
+				d.open(nil)
+				if err := w.compare(d, committed); err != nil {
+					t.Fatalf("failure at write %d: %v", n, err)
+				}
+				d.shutdown()
+			}
+		})
+	}
+}
+
+// watched counts the wake-ups of clients that do nothing.
+type watched struct {
+	engine *engine.Engine
+	wakes  []*atomic.Int64
+}
+
+func (w *watched) open(protocols ...core.Protocol) {
+	for _, p := range protocols {
+		n := &atomic.Int64{}
+		w.wakes = append(w.wakes, n)
+		w.engine.Open(core.ClientOptions{Protocol: p, Wake: func() { n.Add(1) }})
+	}
+}
+
+// checkStopped checks what an engine whose store has failed does and does not.
+func checkStopped(t *testing.T, n int64, w *teller, ear *ear, woken *watched) {
+	t.Helper()
+	fatal := func(format string, args ...any) {
+		t.Helper()
+		t.Fatalf("failure at write %d: "+format, append([]any{n}, args...)...)
+	}
+	if !w.Stopped() {
+		fatal("the engine goes on")
+	}
+	committed := w.Committed()
+	for _, op := range []core.Op{
+		&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}, &core.Lease{Queues: []string{"q"}},
+		&core.Complete{Ref: w.ref(1), Claim: core.ByAnyone}, &core.CreateQueue{Queue: "new"},
+	} {
+		if r := w.one(w.client, op); r.Kind != core.Failed || !errors.Is(r.Err, core.ErrStopped) {
+			fatal("%T: %+v", op, r)
+		}
+	}
+	w.flush()
+	if now := w.Committed(); now != committed {
+		fatal("commit %d was announced after %d and the failure", now, committed)
+	}
+	for _, op := range []core.Op{&core.Inspect{Ref: w.ref(1)}, &core.InspectQueue{Queue: "q"}} {
+		if r := w.one(w.client, op); r.Kind == core.Failed && errors.Is(r.Err, core.ErrStopped) {
+			fatal("%T is refused: %v", op, r.Err)
+		}
+	}
+	if stats := w.one(w.client, &core.ReadStats{}).Stats; stats == nil || !stats.Stopped {
+		fatal("the counters do not say so: %+v", stats)
+	}
+	if failures, _ := ear.heard(); failures != 1 {
+		fatal("the listener was told %d times", failures)
+	}
+	if !errors.Is(ear.failed[0], errTorn) {
+		fatal("the listener was told %v", ear.failed[0])
+	}
+	for i, n := range woken.wakes {
+		if n.Load() == 0 {
+			fatal("client %d was not woken", i)
+		}
+	}
+}
+
+// TestHeldReplyIsNeverReleasedAfterAFailure looks at a single reply: its commit is not announced.
+func TestHeldReplyIsNeverReleasedAfterAFailure(t *testing.T) {
+	t.Parallel()
+	disk := storetest.NewDisk()
+	w := newTeller(t, disk, coretest.NewClock(), nil)
+	r := w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}})
+	failFrom(disk, 1)
+	w.flush()
+	w.flush()
+	if r.Commit == 0 || w.Committed() >= r.Commit {
+		t.Fatalf("reply of commit %d, announced %d", r.Commit, w.Committed())
+	}
+	_ = w.Shutdown() // says that the store failed
+}
+
+// TestFailureWithRealCommitsAndTimers fails a write of an engine that commits by itself.
+func TestFailureWithRealCommitsAndTimers(t *testing.T) {
+	t.Parallel()
+	disk, ear := storetest.NewDisk(), &ear{}
+	w := newTeller(t, disk, coretest.NewClock(), func(o *engine.Options) {
+		o.ManualCommits, o.ManualTimers, o.Listener = false, false, ear
+	})
+	woken := make(chan struct{}, 100)
+	parked := w.Open(core.ClientOptions{Protocol: core.Workq, Wake: func() { woken <- struct{}{} }})
+	w.Do(parked, []core.Op{&core.Lease{Tag: 7, Queues: []string{"other"}, Until: w.Now().Add(time.Hour)}}, nil)
+	failFrom(disk, 1)
+	w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}})
+	<-woken
+	if !w.Stopped() {
+		t.Error("woken, but not stopped")
+	}
+	if r := w.Do(parked, nil, nil); len(r) != 1 || r[0].Tag != 7 || !errors.Is(r[0].Err, core.ErrStopped) {
+		t.Errorf("the parked lease got %+v", r)
+	}
+	_ = w.Shutdown() // says that the store failed
+}
+
+// TestDiskFloorRefusesNewJobsOnly lets the disk fill up and come free again.
+func TestDiskFloorRefusesNewJobsOnly(t *testing.T) {
+	t.Parallel()
+	room, ear := storetest.NewRoom(storetest.NewDisk(), 2000), &ear{full: make(chan bool, 10)}
+	d := &desk{t: t, clk: coretest.NewClock(), fs: room}
+	d.open(func(o *engine.Options) {
+		o.ManualTimers, o.ManualCommits, o.DiskFloorBytes, o.Listener = false, false, 1000, ear
+	})
+	defer d.shutdown()
+	c := d.client(core.Gearman)
+	submit := func(ephemeral bool) core.Reply {
+		op := &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Ephemeral: ephemeral}}
+		if ephemeral {
+			op.Watch = core.WatchStream
+		}
+		return d.one(c, op)
+	}
+	if r := submit(false); r.Kind != core.Submitted {
+		t.Fatalf("before: %+v", r)
+	}
+	room.Free.Store(999)
+	d.clk.Advance(time.Second)
+	if reached := <-ear.full; !reached {
+		t.Fatal("the listener was told that there is room")
+	}
+	if r := submit(false); !errors.Is(r.Err, core.ErrDiskFull) {
+		t.Errorf("a job: %+v", r)
+	}
+	if r := submit(true); r.Kind != core.Submitted {
+		t.Errorf("a job that is not stored: %+v", r)
+	}
+	if r := d.one(c, &core.OpenGroup{}); !errors.Is(r.Err, core.ErrDiskFull) {
+		t.Errorf("a batch: %+v", r)
+	}
+	if !d.one(c, &core.ReadStats{}).Stats.DiskFull {
+		t.Error("the counters do not say so")
+	}
+	r := d.one(c, &core.Lease{Queues: []string{"q"}})
+	if r.Kind != core.Assigned {
+		t.Fatalf("a lease: %+v", r)
+	}
+	if r := d.one(c, &core.Complete{Ref: core.Ref{Seq: r.Seq}}); r.Kind != core.Accepted {
+		t.Errorf("a result: %+v", r)
+	}
+	room.Free.Store(1000)
+	d.clk.Advance(time.Second)
+	if reached := <-ear.full; reached {
+		t.Fatal("the listener was told once more that there is none")
+	}
+	if r := submit(false); r.Kind != core.Submitted {
+		t.Errorf("after: %+v", r)
+	}
+}
