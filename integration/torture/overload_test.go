@@ -202,7 +202,7 @@ func TestStormOfConnections(t *testing.T) {
 	t.Logf("%.0f connects a second", float64(storms)/time.Since(begin).Seconds())
 	for _, protocol := range []string{"workq", "gearman", "faktory"} {
 		harness.Eventually(t, func() string {
-			if n := open(t, b, protocol); n > 0 {
+			if n := open(t, b, protocol); n > map[string]int{"gearman": 1}[protocol] { // the bystander stays
 				return fmt.Sprintf("%d connections of %s are still open", n, protocol)
 			}
 			return ""
