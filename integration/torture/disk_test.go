@@ -85,9 +85,9 @@ func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
 	taken := 0
 	for begin := time.Now(); refusal == nil && time.Since(begin) < harness.Patience; {
 		var n int
-		n, refusal = fill(t, b, k, 100)
+		n, refusal = fill(t, b, k, 50)
 		taken += n
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond)
 	}
 	if refusal == nil || !strings.Contains(refusal.Error(), "Disk full") {
 		t.Fatalf("after %d jobs: %v", taken, refusal)
