@@ -44,7 +44,7 @@ func (l *lives) run(t *testing.T, watch core.Watch, between func()) {
 	t.Helper()
 	for i := range l.jobs {
 		l.jobs[i] = core.Job{Queue: "q", Origin: core.Gearman, Ephemeral: watch == core.WatchStream}
-		l.submits[i].(*core.Submit).Watch = watch //nolint:errcheck,forcetypeassert // made above
+		l.submits[i].(*core.Submit).Watch = watch
 	}
 	l.replies = l.w.Do(l.w.client, l.submits, l.replies[:0])
 	between()
@@ -54,7 +54,7 @@ func (l *lives) run(t *testing.T, watch core.Watch, between func()) {
 		if l.replies[i].Kind != core.Assigned {
 			t.Fatalf("lease %d: %+v", i, l.replies[i])
 		}
-		l.finishes[i].(*core.Complete).Ref = core.Ref{Seq: l.replies[i].Seq} //nolint:errcheck,forcetypeassert // made above
+		l.finishes[i].(*core.Complete).Ref = core.Ref{Seq: l.replies[i].Seq}
 	}
 	l.replies = l.w.Do(l.worker, l.finishes, l.replies[:0])
 	l.replies = l.w.Do(l.w.client, nil, l.replies[:0])

@@ -182,6 +182,7 @@ func (m *Machine) unable(c *client, op *core.Unable) {
 			continue
 		}
 		m.queues[a.queue].workers -= a.times
+		m.dropIdle(a.queue) // it may have been purged while it had workers
 	}
 	c.abilities = kept
 	if c.waitsByAbility() {
