@@ -131,6 +131,33 @@ func TestRelaxedCommitsFollowSoon(t *testing.T) {
 	}
 }
 
+// TestALargeBatchHoldsTheNextOneUpForAMoment has a clock that stands still, so that all of the moment is ahead.
+func TestALargeBatchHoldsTheNextOneUpForAMoment(t *testing.T) {
+	t.Parallel()
+	done := make(chan struct{}, 100)
+	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) {
+		o.ManualCommits, o.Listener = false, &commitSignal{done: done}
+	})
+	defer w.shutdown()
+	for len(done) > 0 {
+		<-done
+	}
+	commit := func(jobs int) time.Duration {
+		ops := make([]core.Op, jobs)
+		for i := range ops {
+			ops[i] = &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}
+		}
+		start := clock.System{}.Now()
+		w.Do(w.client, ops, nil)
+		<-done
+		return clock.System{}.Now().Sub(start)
+	}
+	commit(200)
+	if took := commit(1); took < time.Millisecond {
+		t.Errorf("a commit after a large one took %v: it was not held up for others to join", took)
+	}
+}
+
 // commitSignal tells of commits.
 type commitSignal struct {
 	core.NopListener

@@ -18,9 +18,10 @@ type Engine struct {
 	opts  Options
 	store *store.Store // nil with Durability None
 
-	mu       sync.Mutex // guards machine, wakes, deadline, face, clockSet
+	mu       sync.Mutex // guards machine, wakes, last, deadline, face, clockSet
 	machine  *machine.Machine
 	wakes    []func()     // by client slot
+	last     sealing      // batch
 	deadline core.Instant // for which the timer goroutine sleeps
 	face     face
 	clockSet core.Instant // by how much the clock was set since the listener was told

@@ -392,6 +392,9 @@ func (m *Machine) Changed() bool {
 	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.markLog) > 0 || len(m.dirtyGroups) > 0
 }
 
+// Pending is about how many changes the open batch holds.
+func (m *Machine) Pending() int { return len(m.changed) + len(m.removed) }
+
 // Awaited reports whether a client waits for the open batch.
 func (m *Machine) Awaited() bool { return len(m.gated) > 0 }
 
