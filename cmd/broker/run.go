@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -244,9 +243,9 @@ func (p *process) engineOptions() engine.Options {
 func (p *process) serveClients() error {
 	p.throttle(nil, p.config.Throttles)
 	p.frontends = p.buildFrontends()
-	loops := p.config.EventLoops
-	if loops == 0 {
-		loops = runtime.NumCPU()
+	loops := processors()
+	if n := p.config.EventLoops; n > 0 {
+		loops = n
 	}
 	maxConns := make(map[string]int)
 	for _, f := range protocols(&p.config) {
