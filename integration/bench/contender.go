@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"broker/integration/server"
@@ -107,8 +108,8 @@ func broker(binary, dir, durability string, addr func(*server.BrokerServer) stri
 	return &running{addr: addr(b), pids: []int{b.PID()}, tail: b.Tail, stop: b.Process.Kill}, nil
 }
 
-// prepare builds what can be built and says what is missing, and why.
-func prepare(dir string) (programs, map[string]string) {
+// prepare builds what can be built and says what is missing, and why. Peers whose protocols do not take part are left out.
+func prepare(dir string, protocols []string) (programs, map[string]string) {
 	missing := make(map[string]string)
 	note := func(name string, err error) {
 		if err != nil && missing[name] == "" {
@@ -125,7 +126,7 @@ func prepare(dir string) (programs, map[string]string) {
 	note("beanstalkd", err)
 	_, err = server.LookPath("redis-server")
 	note("faktory", err)
-	if missing["faktory"] == "" {
+	if missing["faktory"] == "" && slices.Contains(protocols, "faktory") {
 		p.faktory, err = server.BuildFaktory(dir)
 		note("faktory", err)
 	}
@@ -138,5 +139,6 @@ func scratch(under string) (string, func(), error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("scratch folder: %w", err)
 	}
-	return filepath.Clean(dir), func() { _ = os.RemoveAll(dir) }, nil // what is left lies in a temporary folder
+	remove := cleanup.add(func() { _ = os.RemoveAll(dir) }) // what cannot be removed lies in a temporary folder
+	return filepath.Clean(dir), remove, nil
 }

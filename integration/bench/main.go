@@ -33,6 +33,7 @@ func main() {
 	s.modes, s.groups = strings.Split(letters, ","), strings.Split(names, ",")
 	s.durabilities = strings.Split(durabilities, ",")
 	runtime.GOMAXPROCS(2 + runtime.NumCPU()) // two are the loops' own
+	cleanUpOnSignal()
 	if err := run(s); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -45,7 +46,7 @@ func run(s settings) error {
 		return err
 	}
 	defer remove()
-	built, missing := prepare(dir)
+	built, missing := prepare(dir, s.groups)
 	for name, why := range missing {
 		fmt.Printf("missing: %s: %s\n", name, why)
 	}
@@ -58,7 +59,7 @@ func run(s settings) error {
 		if !slices.Contains(s.modes, m.letter) {
 			continue
 		}
-		fmt.Printf("\n(%s) %s\n", m.letter, m.title)
+		fmt.Printf("\n(%s) %s\n\n", m.letter, m.title)
 		out := newTable(m)
 		for _, g := range groups(built, missing, s.durabilities) {
 			if !slices.Contains(s.groups, g.name) {
@@ -109,7 +110,7 @@ func measure(dir string, m mode, c contender, jobs int) (figures, error) {
 	if err != nil {
 		return figures{}, err
 	}
-	defer r.stop()
+	defer cleanup.add(r.stop)()
 	f, err := m.run(r, c.dialect, jobs)
 	if err != nil {
 		err = fmt.Errorf("%w\nthe server's log: %s", err, r.tail())

@@ -6,22 +6,21 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 )
 
 // table collects the rows of one mode.
 type table struct {
 	mode mode
-	rows [][]string
+	rows grid
 }
 
 func newTable(m mode) *table {
 	t := &table{mode: m}
 	if m.rate == "bytes/job" {
-		t.rows = [][]string{{"protocol", "server", "bytes/job", "submits/s", "against"}}
+		t.rows = grid{{"protocol", "server", "bytes/job", "submits/s", "against"}}
 	} else {
-		t.rows = [][]string{{
+		t.rows = grid{{
 			"protocol", "server", "jobs/s", "submits/s", "p50", "p99", "server µs/job", "load µs/job", "against",
 		}}
 	}
@@ -93,13 +92,7 @@ func (t *table) against(g group, results [][]figures, i int) string {
 	return strings.Join(parts, ", ")
 }
 
-func (t *table) print(w io.Writer) {
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range t.rows {
-		_, _ = fmt.Fprintln(out, strings.Join(row, "\t")) // a screen that is gone cannot be told
-	}
-	_ = out.Flush()
-}
+func (t *table) print(w io.Writer) { t.rows.print(w) }
 
 func thousands(v float64) string {
 	s := fmt.Sprintf("%.0f", v)

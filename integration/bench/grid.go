@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// grid is a table that reads well on a screen and is Markdown at the same time. Its first row is the heading.
+type grid [][]string
+
+func (g grid) print(w io.Writer) {
+	if len(g) == 0 {
+		return
+	}
+	widths := make([]int, len(g[0]))
+	for _, row := range g {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for i, row := range g {
+		writeRow(w, row, widths)
+		if i == 0 {
+			writeRow(w, rules(widths), widths)
+		}
+	}
+}
+
+// rules is the line below the heading.
+func rules(widths []int) []string {
+	row := make([]string, len(widths))
+	for i, width := range widths {
+		row[i] = strings.Repeat("-", width)
+	}
+	return row
+}
+
+// writeRow fills a row that is too short up with empty cells.
+func writeRow(w io.Writer, row []string, widths []int) {
+	var line strings.Builder
+	for i, width := range widths {
+		cell := ""
+		if i < len(row) {
+			cell = row[i]
+		}
+		line.WriteString("| " + cell + strings.Repeat(" ", width-utf8.RuneCountInString(cell)) + " ")
+	}
+	_, _ = fmt.Fprintln(w, line.String()+"|") // a screen that is gone cannot be told
+}
