@@ -1,10 +1,14 @@
-// Package sim runs a whole engine under seeded clients of all protocols' kinds on a disk that crashes, and compares what
-// they see with a model of what they were promised:
+// Package sim runs a whole engine under seeded clients of all protocols' kinds on a disk that crashes, fails (as a full one
+// does) and is slow, with a clock that is set forward and back, and compares what the clients see with a model of what they were promised:
 //
 //   - nothing acknowledged is lost, whatever the disk forgot;
 //   - nothing whose finish was acknowledged comes back;
-//   - no job is handed out while somebody's lease on it lasts;
+//   - no job is handed out while somebody's lease on it lasts, before those it waits for, or as a batch's callback before
+//     its time;
+//   - who waits for an outcome is told, once, and no later than it asked for;
+//   - lists, rows and counters agree;
 //   - recovery is idempotent, and the index is sound after every step.
 //
-// One seed fixes clients, clock, and crashes. A failure prints the seed and the last steps.
+// One seed fixes everything. A step's choices follow from the seed and its number alone, so that steps can be left out:
+// a failure is played again with fewer and fewer of them, and the shortest history that still fails is printed.
 package sim

@@ -6,18 +6,21 @@ import (
 	"broker/core"
 )
 
-// promise is what one client may rely on about one job.
+// promise is what clients may rely on about one job. Instants of leases are those of the even clock, others of the wall.
 type promise struct {
 	seq       uint64
 	id        string
 	body      string
 	ephemeral bool
 	expiresAt core.Instant
+	after     []uint64
+	parent    uint64
 	made      core.Commit // the admission is promised once this is on disk
 	mayEnd    bool        // somebody tried to finish or remove it
-	limited   bool        // its attempts are limited: it may end without anybody's word
-	ended     core.Commit // a finish is promised once this is on disk; zero: none accepted
-	overBy    bool        // a finish was accepted in this life of the process
+	limited   bool        // it may end without anybody's word: attempts, time to start
+	forced    bool        // somebody ordered it to run whatever it waited for
+	ended     core.Commit // its end is promised once this is on disk; zero: none accepted
+	overBy    bool        // its end was accepted in this life of the process
 
 	leased     bool
 	epoch      uint32
@@ -25,73 +28,108 @@ type promise struct {
 	holder     core.ClientID
 }
 
-// model is what all clients together were promised.
-type model struct {
-	jobs map[uint64]*promise
-	seqs []uint64
+// wait is a client that waits for an outcome.
+type wait struct {
+	client core.ClientID
+	seq    uint64
+	until  core.Instant // of the even clock; zero: without an end, or not for certain
 }
 
-func newModel() *model { return &model{jobs: map[uint64]*promise{}} }
+// batch is what was promised of a group.
+type batch struct {
+	made     core.Commit
+	kept     bool // it is never given up: without a limit, not committed
+	reopened bool
+	members  []uint64
+}
 
-func (m *model) submitted(r core.Reply, j *core.Job) {
-	if r.Existing {
-		if p := m.jobs[r.Seq]; p != nil && p.ephemeral && !j.Ephemeral {
-			p.ephemeral, p.made = false, r.Commit
+// soon stands for a commit that will come: what is promised at once may still be lost until then.
+const soon = ^core.Commit(0)
+
+// model is what all clients together were promised.
+type model struct {
+	jobs    map[uint64]*promise
+	seqs    []uint64
+	waits   map[uint64]*wait // by tag
+	batches map[uint64]*batch
+	numbers []uint64 // of batches
+}
+
+func newModel() *model {
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, batches: map[uint64]*batch{}}
+}
+
+func (m *model) add(p *promise) {
+	m.jobs[p.seq] = p
+	m.seqs = append(m.seqs, p.seq)
+}
+
+func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Commit) {
+	if existing {
+		if p := m.jobs[seq]; p != nil && p.ephemeral && !j.Ephemeral {
+			p.ephemeral, p.made = false, made
 		}
 		return
 	}
-	m.jobs[r.Seq] = &promise{
-		seq: r.Seq, id: j.ID, body: string(j.Body), ephemeral: j.Ephemeral, expiresAt: j.ExpiresAt, made: r.Commit,
-		limited: j.MaxAttempts > 0,
+	m.add(&promise{
+		seq: seq, id: j.ID, body: string(j.Body), ephemeral: j.Ephemeral, expiresAt: j.ExpiresAt, made: made,
+		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: j.After, parent: j.Parent,
+	})
+	if b := m.batches[j.Group]; b != nil {
+		b.members = append(b.members, seq)
 	}
-	m.seqs = append(m.seqs, r.Seq)
 }
 
-// assigned checks that a hand-out breaks no promise.
-func (m *model) assigned(now core.Instant, c core.ClientID, r core.Reply, held bool) error {
-	p := m.jobs[r.Seq]
-	switch {
-	case p == nil:
-		return fmt.Errorf("job %d was handed out and never submitted", r.Seq)
-	case p.overBy:
-		return fmt.Errorf("job %d was handed out after its finish was accepted", r.Seq)
-	case p.leased && (p.leaseUntil == 0 || now < p.leaseUntil):
-		return fmt.Errorf("job %d was handed out twice: leased until %d, now %d", r.Seq, p.leaseUntil, now)
-	case r.Job == nil || string(r.Job.Body) != p.body:
-		return fmt.Errorf("job %d was handed out with another body", r.Seq)
+// flushed turns what was promised for soon into what is on disk.
+func (m *model) flushed(committed core.Commit) {
+	settle := func(c *core.Commit) {
+		if *c == soon {
+			*c = committed
+		}
 	}
-	p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, 0
-	if held {
-		p.holder = c
+	for _, p := range m.jobs {
+		settle(&p.made)
+		settle(&p.ended)
 	}
-	if r.Lease.LeaseFor > 0 {
-		p.leaseUntil = now.Add(r.Lease.LeaseFor)
+	for _, b := range m.batches {
+		settle(&b.made)
 	}
-	return nil
 }
 
-// gone notes that a client has left: what it held by its connection is free.
+// over notes that a job's end was accepted.
+func (p *promise) over(commit core.Commit) {
+	p.leased, p.mayEnd, p.overBy, p.ended = false, true, true, commit
+}
+
+// gone notes that a client has left: what it held by its connection is free, what it waited for is nobody's.
 func (m *model) gone(c core.ClientID) {
 	for _, p := range m.jobs {
-		if p.leased && p.holder == c && c != 0 {
+		if p.leased && p.holder == c {
 			p.leased = false
+		}
+	}
+	for tag, w := range m.waits {
+		if w.client == c {
+			delete(m.waits, tag)
 		}
 	}
 }
 
-// afterCrash compares what came back with what was promised when committed was the newest commit on disk.
-func (m *model) afterCrash(now core.Instant, committed core.Commit, look func(seq uint64) *core.JobInfo) error {
+// afterCrash compares what came back with what was promised when committed was the newest commit on disk. most is the
+// latest that the wall clock has shown.
+func (w *world) afterCrash(committed core.Commit) error {
+	m := w.model
 	kept := m.seqs[:0]
 	for _, seq := range m.seqs {
 		p := m.jobs[seq]
-		i := look(seq)
-		expired := p.expiresAt != 0 && now >= p.expiresAt
+		i := w.look(seq)
+		expired := p.expiresAt != 0 && w.clk.most >= p.expiresAt
 		promised := !p.ephemeral && p.made != 0 && p.made <= committed
 		switch {
 		case i == nil && promised && !p.mayEnd && !p.limited && !expired:
 			return fmt.Errorf("job %d (%q) was acknowledged by commit %d of %d and is lost", seq, p.id, p.made, committed)
 		case i != nil && p.ended != 0 && p.ended <= committed && i.State.Unfinished():
-			return fmt.Errorf("job %d came back as %v though its finish was acknowledged", seq, i.State)
+			return fmt.Errorf("job %d came back as %v though its end was acknowledged", seq, i.State)
 		case i != nil && (i.Job == nil || string(i.Job.Body) != p.body || i.Job.ID != p.id):
 			return fmt.Errorf("job %d came back changed", seq)
 		}
@@ -99,12 +137,24 @@ func (m *model) afterCrash(now core.Instant, committed core.Commit, look func(se
 			delete(m.jobs, seq)
 			continue
 		}
-		p.leased = i.State == core.Leased
-		p.leaseUntil, p.holder = i.LeaseUntil, 0
+		p.leased, p.leaseUntil, p.holder = i.State == core.Leased, w.clk.evenly(i.LeaseUntil), 0
 		p.overBy = i.State == core.Done
-		p.made, p.ended, p.mayEnd = 1, 0, p.mayEnd && p.overBy
+		p.made, p.ended, p.mayEnd, p.epoch = 1, 0, p.mayEnd && p.overBy, 0
 		kept = append(kept, seq)
 	}
 	m.seqs = kept
+	m.waits = map[uint64]*wait{}
+	for number, b := range m.batches {
+		r := w.ask(&core.InspectGroup{Group: number})
+		if r.Group == nil && b.kept && b.made != 0 && b.made <= committed {
+			return fmt.Errorf("batch %d was acknowledged by commit %d of %d and is lost", number, b.made, committed)
+		}
+		if r.Group == nil {
+			delete(m.batches, number)
+			continue
+		}
+		b.made, b.kept = 1, false // a commit of it may or may not have been lost
+	}
+	m.numbers = sortedKeys(m.batches)
 	return nil
 }

@@ -2,28 +2,26 @@ package sim
 
 import (
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
 // steps is how long one life lasts.
-const steps = 1500
+const steps = 1200
 
-// TestPromisesHoldInSimulatedLives runs SIM_SEEDS lives (default 30) from SIM_FIRST on.
+// TestPromisesHoldInSimulatedLives runs SIM_SEEDS lives (default 20) from SIM_FIRST on.
 func TestPromisesHoldInSimulatedLives(t *testing.T) {
 	t.Parallel()
-	first, lives := number("SIM_FIRST", 1), number("SIM_SEEDS", 30)
+	first, lives := number("SIM_FIRST", 1), number("SIM_SEEDS", 20)
 	total, crashes := 0, 0
-	for seed := first; seed < first+lives; seed++ {
-		w, err := newWorld(uint64(seed))
-		for i := 0; err == nil && i < steps; i++ {
-			err = w.step()
-			total++
-		}
+	for seed := uint64(first); seed < uint64(first+lives); seed++ { //nolint:gosec // positive
+		w, lived, err := play(seed, numbers(steps))
 		if err != nil {
-			t.Fatalf("seed %d (run again with SIM_FIRST=%d SIM_SEEDS=1): %v\nlast steps:\n%s", seed, seed, err, w.history())
+			fail(t, seed, lived, err)
 		}
-		crashes += w.crashes
+		total, crashes = total+lived, crashes+w.crashes
 		if err := w.engine.Shutdown(); err != nil {
 			t.Fatalf("seed %d: shutdown: %v", seed, err)
 		}
@@ -31,9 +29,50 @@ func TestPromisesHoldInSimulatedLives(t *testing.T) {
 	t.Logf("%d lives, %d steps, %d crashes", lives, total, crashes)
 }
 
+// fail makes a failure as short as it gets and tells it.
+func fail(t *testing.T, seed uint64, lived int, err error) {
+	t.Helper()
+	t.Logf("seed %d: %v", seed, err)
+	few := shrink(numbers(lived), func(steps []int) bool {
+		_, _, err := play(seed, steps)
+		return err != nil
+	})
+	w, _, again := play(seed, few)
+	t.Fatalf("seed %d (run again with SIM_FIRST=%d SIM_SEEDS=1): %v\n%d steps are enough for: %v\n%s", seed, seed, err, len(few), again,
+		strings.Join(w.log, "\n"))
+}
+
 func number(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n
 	}
 	return otherwise
+}
+
+func TestShrinkFindsTheStepsThatMatter(t *testing.T) {
+	t.Parallel()
+	got := shrink(numbers(500), func(steps []int) bool {
+		return slices.Contains(steps, 17) && slices.Contains(steps, 333)
+	})
+	if !slices.Equal(got, []int{17, 333}) {
+		t.Fatalf("left with %v", got)
+	}
+}
+
+func TestALifeIsTheSameEachTime(t *testing.T) {
+	t.Parallel()
+	tidy := func() *world {
+		w, err := newWorld(3)
+		w.tidy = true
+		if _, err = w.live(numbers(400), err); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	one, two := tidy(), tidy()
+	for i := range one.log {
+		if i >= len(two.log) || one.log[i] != two.log[i] {
+			t.Fatalf("two lives of one seed differ:\n%s\n%s", one.log[i], two.log[min(i, len(two.log)-1)])
+		}
+	}
 }

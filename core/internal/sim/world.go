@@ -3,36 +3,54 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
+	"slices"
 	"time"
 
 	"broker/core"
-	"broker/core/coretest"
 	"broker/core/engine"
 	"broker/core/internal/store/storetest"
 )
 
 // world is one simulated life: a disk, an engine on it, clients, and the model.
 type world struct {
-	rng     *rand.Rand
-	clk     *coretest.Clock
+	seed    uint64
+	number  int        // of the step
+	rng     *rand.Rand // of the step
+	clk     *clock
 	disk    *storetest.Disk
 	engine  *engine.Engine
-	model   *model
-	clients []core.ClientID
-	kinds   map[core.ClientID]core.Protocol
-	leaseBy map[core.ClientID]core.Holder
-	log     []string
-	nextID  int
-	crashes int
 	mode    engine.Durability
+	model   *model
+	clients []*client
+	eyes    core.ClientID // asks for the simulation itself
+	tidy    bool          // a crash keeps all that was not synced, or nothing
+	tag     uint64
+	log     []string
+	crashes int
 }
 
+// client is one connection.
+type client struct {
+	id    core.ClientID
+	kind  core.Protocol
+	holds core.Holder // of its latest lease
+	deaf  bool        // its replies stay with the broker
+	tag   uint64      // of its sleep, while it sleeps
+}
+
+// newWorld makes a world of a seed; every fourth has relaxed durability.
 func newWorld(seed uint64) (*world, error) {
-	w := &world{
-		rng: rand.New(rand.NewPCG(seed, 7)), clk: coretest.NewClock(), disk: storetest.NewDisk(), model: newModel(),
+	w := &world{seed: seed, clk: newClock(), disk: storetest.NewDisk(), model: newModel()}
+	if seed%4 == 0 {
+		w.mode = engine.Relaxed
 	}
+	w.begin(-1)
 	return w, w.open()
+}
+
+// begin makes the choices of a step follow from the seed and its number.
+func (w *world) begin(step int) {
+	w.number, w.rng = step, rand.New(rand.NewPCG(w.seed, uint64(step))) //nolint:gosec // repeatable
 }
 
 func (w *world) open() error {
@@ -43,82 +61,121 @@ func (w *world) open() error {
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	w.engine = e
-	w.clients, w.kinds, w.leaseBy = nil, map[core.ClientID]core.Protocol{}, map[core.ClientID]core.Holder{}
+	w.engine, w.clients = e, nil
+	w.eyes = e.Open(core.ClientOptions{Wake: func() {}})
 	for range 6 {
 		w.connect()
 	}
+	e.Tick()
 	return e.Check()
 }
 
 func (w *world) connect() {
-	p := []core.Protocol{core.Workq, core.Gearman, core.Faktory}[w.rng.IntN(3)]
-	c := w.engine.Open(core.ClientOptions{Protocol: p, Wake: func() {}})
-	w.clients, w.kinds[c] = append(w.clients, c), p
-	if p == core.Gearman {
+	c := &client{kind: core.Protocols[1+w.rng.IntN(3)]}
+	c.id = w.engine.Open(core.ClientOptions{Protocol: c.kind, Wake: func() {}})
+	w.clients = append(w.clients, c)
+	if c.kind == core.Gearman {
 		for i := range 3 {
-			w.engine.Do(c, []core.Op{&core.Able{Queue: queueName(i)}}, nil)
+			w.engine.Do(c.id, []core.Op{&core.Able{Queue: queueName(i)}}, nil)
 		}
 	}
 }
 
 func queueName(i int) string { return "queue-" + string(rune('a'+i)) }
 
+// Queues of batches' callbacks.
+const (
+	completeQueue = "complete"
+	successQueue  = "success"
+)
+
+// act is something that may happen, with how often it does.
+type act struct {
+	often int
+	do    func() error
+}
+
+func (w *world) acts() []act {
+	return []act{
+		{26, w.submit},
+		{18, w.lease},
+		{16, w.finish},
+		{4, w.report},
+		{2, w.release},
+		{6, w.order},
+		{3, w.await},
+		{5, w.batch},
+		{1, w.purge},
+		{2, w.settings},
+		{9, w.pass},
+		{1, w.setClock},
+		{4, w.reconnect},
+		{2, w.vanish},
+		{2, w.turnEar},
+		{1, w.audit},
+		{9, w.flush},
+		{3, w.slowSync},
+		{2, w.crash},
+		{1, w.failDisk},
+	}
+}
+
 // step does one random thing and checks everything.
 func (w *world) step() error {
-	var err error
-	switch n := w.rng.IntN(100); {
-	case n < 30:
-		err = w.submit()
-	case n < 50:
-		err = w.lease()
-	case n < 66:
-		err = w.finish()
-	case n < 72:
-		err = w.order()
-	case n < 82:
-		w.note("clock")
-		w.clk.Advance(time.Duration(w.rng.IntN(8000)) * time.Millisecond)
-		w.engine.Tick()
-		err = w.collect()
-	case n < 86:
-		err = w.reconnect()
-	case n < 97:
-		w.note("flush")
-		w.engine.Flush()
-	case n < 99:
-		err = w.crash()
-	default:
-		err = w.pause()
+	acts, all := w.acts(), 0
+	for _, a := range acts {
+		all += a.often
 	}
-	if err != nil {
+	n := w.rng.IntN(all)
+	for _, a := range acts {
+		if n -= a.often; n >= 0 {
+			continue
+		}
+		if err := a.do(); err != nil {
+			return err
+		}
+		break
+	}
+	if err := w.overdue(); err != nil {
 		return err
 	}
 	return w.engine.Check()
 }
 
 func (w *world) note(format string, args ...any) {
-	w.log = append(w.log, fmt.Sprintf(format, args...))
-	if len(w.log) > 60 {
-		w.log = w.log[1:]
-	}
+	w.log = append(w.log, fmt.Sprintf("%4d  ", w.number)+fmt.Sprintf(format, args...))
 }
 
-func (w *world) history() string { return strings.Join(w.log, "\n") }
+func (w *world) anyClient() *client { return w.clients[w.rng.IntN(len(w.clients))] }
 
-func (w *world) anyClient() core.ClientID { return w.clients[w.rng.IntN(len(w.clients))] }
+func (w *world) newTag() uint64 {
+	w.tag++
+	return w.tag
+}
 
-// do runs one operation and takes in all that comes back, for every client.
-func (w *world) do(c core.ClientID, op core.Op, seen func(core.Reply)) error {
-	for _, r := range w.engine.Do(c, []core.Op{op}, nil) {
-		if r.Kind == core.Assigned {
-			if err := w.model.assigned(w.clk.Now(), c, r, w.leaseBy[c] == core.HeldByConn); err != nil {
-				return err
+// ask does an operation of the simulation's own.
+func (w *world) ask(op core.Op) core.Reply {
+	r := w.engine.Do(w.eyes, []core.Op{op}, nil)
+	return r[len(r)-1]
+}
+
+// look is what the broker knows of a job; nil: nothing.
+func (w *world) look(seq uint64) *core.JobInfo {
+	return w.ask(&core.Inspect{Ref: core.Ref{Seq: seq}}).Info
+}
+
+// do runs one operation, which has tag, and takes in all that comes back, for every client that listens. The reply to the
+// operation itself goes to seen.
+func (w *world) do(c *client, op core.Op, tag uint64, seen func(core.Reply)) error {
+	for _, r := range w.engine.Do(c.id, []core.Op{op}, nil) {
+		if r.Tag == tag && r.Kind < core.Assigned {
+			if seen != nil {
+				seen(r)
 			}
 			continue
 		}
-		if seen != nil {
-			seen(r)
+		if err := w.heard(c, r); err != nil {
+			return err
 		}
 	}
 	return w.collect()
@@ -127,11 +184,11 @@ func (w *world) do(c core.ClientID, op core.Op, seen func(core.Reply)) error {
 // collect fetches what was decided for clients that did not ask just now.
 func (w *world) collect() error {
 	for _, c := range w.clients {
-		for _, r := range w.engine.Do(c, nil, nil) {
-			if r.Kind != core.Assigned {
-				continue
-			}
-			if err := w.model.assigned(w.clk.Now(), c, r, w.leaseBy[c] == core.HeldByConn); err != nil {
+		if c.deaf {
+			continue
+		}
+		for _, r := range w.engine.Do(c.id, nil, nil) {
+			if err := w.heard(c, r); err != nil {
 				return err
 			}
 		}
@@ -139,70 +196,102 @@ func (w *world) collect() error {
 	return nil
 }
 
-// crash takes the power away, sometimes in the middle of a commit, and compares what came back with the model.
-func (w *world) crash() error {
-	w.crashes++
-	committed := w.engine.Committed()
-	var after *storetest.Disk
-	keep := w.rng.IntN(101)
-	if at := w.rng.IntN(12); at > 0 {
-		ops := 0
-		w.disk.Before(func(write bool) error {
-			if ops++; write && ops == at && after == nil {
-				after = w.disk.Crash(w.rng, keep)
+// commitOf is the commit that a reply rests on.
+func (w *world) commitOf(r core.Reply, stored bool) core.Commit {
+	if w.mode == engine.Relaxed && stored {
+		return soon
+	}
+	return r.Commit
+}
+
+// overdue looks for waits that should have ended.
+func (w *world) overdue() error {
+	for _, tag := range sortedKeys(w.model.waits) {
+		wt := w.model.waits[tag]
+		if wt == nil {
+			continue // it has ended while another was looked at
+		}
+		if err := w.told(wt.seq); err != nil {
+			return err
+		}
+		if wt.until != 0 && w.clk.even.Now() > wt.until && !w.isDeaf(wt.client) {
+			w.engine.Tick()
+			if err := w.collect(); err != nil {
+				return err
 			}
-			return nil
-		})
-		w.engine.Flush()
-		w.disk.Before(nil)
-	}
-	if after == nil {
-		committed = w.engine.Committed()
-		after = w.disk.Crash(w.rng, keep)
-	}
-	w.note("crash at commit %d, %d%% of the rest kept", committed, keep)
-	_ = w.engine.Shutdown() // the old life ends on its own disk; nothing of it counts
-	w.disk = after
-	if err := w.open(); err != nil {
-		return err
-	}
-	if err := w.model.afterCrash(w.clk.Now(), committed, w.look); err != nil {
-		return err
-	}
-	return w.sameAgain()
-}
-
-// sameAgain restarts without a crash: what is there must not change by that.
-func (w *world) sameAgain() error {
-	before := w.states()
-	if err := w.engine.Shutdown(); err != nil {
-		return fmt.Errorf("shutdown: %w", err)
-	}
-	if err := w.open(); err != nil {
-		return err
-	}
-	if after := w.states(); after != before {
-		return fmt.Errorf("recovery is not idempotent:\n%s\nthen\n%s", before, after)
-	}
-	return nil
-}
-
-func (w *world) states() string {
-	var b strings.Builder
-	for _, seq := range w.model.seqs {
-		if i := w.look(seq); i != nil {
-			fmt.Fprintf(&b, "%d:%v/%d/%d ", seq, i.State, i.Attempts, i.Fails)
-		}
-	}
-	return b.String()
-}
-
-func (w *world) look(seq uint64) *core.JobInfo {
-	r := w.engine.Do(w.clients[0], []core.Op{&core.Inspect{Ref: core.Ref{Seq: seq}}}, nil)
-	for _, x := range r {
-		if x.Kind == core.Inspected {
-			return x.Info
+			if w.model.waits[tag] != nil {
+				return fmt.Errorf("wait %d for job %d should have ended at %d, now %d", tag, wt.seq, wt.until, w.clk.even.Now())
+			}
 		}
 	}
 	return nil
+}
+
+func (w *world) isDeaf(id core.ClientID) bool {
+	return slices.ContainsFunc(w.clients, func(c *client) bool { return c.id == id && c.deaf })
+}
+
+func sortedKeys[V any](m map[uint64]V) []uint64 {
+	keys := make([]uint64, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (w *world) pass() error {
+	d := time.Duration(w.rng.IntN(8000)) * time.Millisecond
+	w.note("%v pass", d)
+	w.clk.pass(d)
+	w.engine.Tick()
+	if err := w.collect(); err != nil {
+		return err
+	}
+	return w.overslept()
+}
+
+// overslept looks for a worker that sleeps beside work for longer than the others could have let it wait: each that is
+// woken and stays silent holds it up for a moment.
+func (w *world) overslept() error {
+	for _, c := range w.clients {
+		for range len(w.clients) + 1 {
+			if c.tag == 0 || c.deaf || w.workFor() == 0 {
+				break
+			}
+			w.clk.pass(300 * time.Millisecond)
+			w.engine.Tick()
+			if err := w.collect(); err != nil {
+				return err
+			}
+		}
+		if work := w.workFor(); c.tag != 0 && !c.deaf && work > 0 {
+			return fmt.Errorf("client %d sleeps beside %d jobs", c.id, work)
+		}
+	}
+	return nil
+}
+
+// workFor is how many jobs a worker that sleeps could have; see connect.
+func (w *world) workFor() (jobs int) {
+	for i := range 3 {
+		for _, q := range w.ask(&core.InspectQueue{Queue: queueName(i)}).Queues {
+			if !q.Paused && q.Limits.Throttle == (core.Throttle{}) {
+				jobs += q.Ready()
+			}
+		}
+	}
+	return jobs
+}
+
+// setClock sets the wall clock forward or back, by seconds or by days.
+func (w *world) setClock() error {
+	d := time.Duration(w.rng.IntN(120)-60) * time.Second
+	if w.rng.IntN(3) == 0 {
+		d *= 2000
+	}
+	w.note("clock set by %v", d)
+	w.clk.set(d)
+	w.engine.Tick()
+	return w.collect()
 }

@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"time"
+
+	"broker/core"
+)
+
+// order cancels, buries or enqueues some job.
+func (w *world) order() error {
+	p := w.anyJob()
+	if p == nil {
+		return nil
+	}
+	tag, ref := w.newTag(), core.Ref{Seq: p.seq}
+	var op core.Op
+	var accepted func(core.Reply)
+	switch w.rng.IntN(3) {
+	case 0:
+		op = &core.Cancel{Tag: tag, Ref: ref}
+		accepted = func(r core.Reply) { p.over(w.commitOf(r, !p.ephemeral)) }
+	case 1:
+		op = &core.Bury{Tag: tag, Ref: ref}
+		accepted = func(core.Reply) { p.leased = false }
+	default:
+		op = &core.Enqueue{Tag: tag, Ref: ref}
+		p.forced = true
+		accepted = func(core.Reply) {}
+	}
+	err := w.do(w.anyClient(), op, tag, func(r core.Reply) {
+		if r.Kind == core.Accepted {
+			w.note("%T %d, commit %d", op, p.seq, r.Commit)
+			accepted(r)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return w.told(p.seq)
+}
+
+// purge removes some jobs of a queue, or the queue.
+func (w *world) purge() error {
+	q, tag := queueName(w.rng.IntN(4)), w.newTag()
+	op := core.Op(&core.Purge{Tag: tag, Queue: q, Limit: 1 + w.rng.IntN(10), Drop: w.rng.IntN(3) == 0})
+	if w.rng.IntN(3) == 0 {
+		op = &core.DropQueue{Tag: tag, Queue: q}
+	}
+	before := map[uint64]bool{}
+	for _, seq := range w.model.seqs {
+		if i := w.look(seq); i != nil && i.Queue == q {
+			before[seq] = true
+		}
+	}
+	w.note("%T of %s", op, q)
+	return w.do(w.anyClient(), op, tag, func(r core.Reply) {
+		for seq := range before {
+			if w.look(seq) == nil {
+				p := w.model.jobs[seq]
+				p.over(w.commitOf(r, !p.ephemeral))
+			}
+		}
+	})
+}
+
+// settings pauses, throttles or bounds a queue.
+func (w *world) settings() error {
+	q, tag, c := queueName(w.rng.IntN(4)), w.newTag(), w.anyClient()
+	var op core.Op
+	switch w.rng.IntN(4) {
+	case 0:
+		op = &core.ThrottleQueue{Tag: tag, Queue: q, Throttle: core.Throttle{
+			Leased: uint32(w.rng.IntN(3)), LeasedPerWorker: uint32(w.rng.IntN(3)), SlotFor: time.Duration(w.rng.IntN(2)) * 3 * time.Second, //nolint:gosec // small
+		}}
+	case 1:
+		op = &core.LimitQueue{Tag: tag, Queue: q, Limits: core.Limits{MaxNormal: uint32(w.rng.IntN(3) * 20)}} //nolint:gosec // small
+	default:
+		op = &core.PauseQueue{Tag: tag, Queue: q, Paused: w.rng.IntN(3) == 0}
+	}
+	w.note("%+v", op)
+	return w.do(c, op, tag, nil)
+}
+
+// batch opens a batch, or commits or opens again one of the latest.
+func (w *world) batch() error {
+	c, tag, m := w.anyClient(), w.newTag(), w.model
+	if n := len(m.numbers); n > 0 && w.rng.IntN(2) == 0 {
+		number := m.numbers[n-1-w.rng.IntN(min(n, 4))]
+		op := &core.CommitGroup{Tag: tag, Group: number, Reopen: w.rng.IntN(3) == 0}
+		b := m.batches[number]
+		b.kept = b.kept && op.Reopen
+		b.reopened = b.reopened || op.Reopen
+		w.note("batch %d opened again %v", number, op.Reopen)
+		return w.do(c, op, tag, nil)
+	}
+	callback := func(queue string) *core.Job {
+		if w.rng.IntN(4) == 0 {
+			return nil
+		}
+		return &core.Job{Queue: queue, Origin: core.Faktory, MaxFails: 2, Exhausted: core.ExhaustedBury, Body: []byte(queue)}
+	}
+	op := &core.OpenGroup{Tag: tag, Complete: callback(completeQueue), Success: callback(successQueue)}
+	if n := len(m.numbers); n > 0 && w.rng.IntN(3) == 0 {
+		op.Parent = m.numbers[n-1]
+	}
+	if w.rng.IntN(2) == 0 {
+		op.OpenUntil = w.clk.Now().Add(time.Duration(w.rng.IntN(60)) * time.Second)
+	}
+	return w.do(c, op, tag, func(r core.Reply) {
+		if r.Kind != core.Grouped {
+			return
+		}
+		w.note("batch %d, parent %d, commit %d", r.Seq, op.Parent, r.Commit)
+		m.batches[r.Seq] = &batch{made: w.commitOf(r, true), kept: op.OpenUntil == 0}
+		m.numbers = append(m.numbers, r.Seq)
+	})
+}

@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+)
+
+// clock is a wall clock that can be set, and beside it one that goes on evenly.
+type clock struct {
+	even  *coretest.Clock
+	ahead time.Duration // of the wall clock
+	most  core.Instant  // the latest the wall clock has ever shown
+}
+
+func newClock() *clock { return &clock{even: coretest.NewClock()} }
+
+// Now implements clock.Clock.
+func (c *clock) Now() core.Instant { return c.even.Now().Add(c.ahead) }
+
+// Read implements clock.Steady.
+func (c *clock) Read() (core.Instant, time.Duration) { return c.Now(), c.even.Now().Sub(0) }
+
+// pass lets time pass.
+func (c *clock) pass(d time.Duration) {
+	c.even.Advance(d)
+	c.most = max(c.most, c.Now())
+}
+
+// set moves the wall clock by d without time passing.
+func (c *clock) set(d time.Duration) {
+	c.ahead += d
+	c.most = max(c.most, c.Now())
+}
+
+// evenly turns a reading of the wall clock into one of the even clock; zero stays zero.
+func (c *clock) evenly(wall core.Instant) core.Instant {
+	if wall == 0 {
+		return 0
+	}
+	return wall.Add(-c.ahead)
+}

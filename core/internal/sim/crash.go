@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+
+	"broker/core"
+	"broker/core/engine"
+	"broker/core/internal/store/storetest"
+)
+
+var errTorn = errors.New("torn out")
+
+func (w *world) flush() error {
+	w.note("flush")
+	w.engine.Flush()
+	w.model.flushed(w.engine.Committed())
+	return nil
+}
+
+// slowSync lets clients go on while a batch is on its way to the disk.
+func (w *world) slowSync() error {
+	if w.mode == engine.Relaxed {
+		return w.flush() // what is promised for soon can't be told apart then
+	}
+	w.note("slow sync")
+	var once sync.Once
+	var err error
+	meanwhile := func() {
+		acts := []func() error{w.submit, w.submit, w.lease, w.lease, w.finish, w.finish, w.order, w.await, w.batch, w.report, w.reconnect}
+		for range 1 + w.rng.IntN(5) {
+			if err == nil {
+				err = acts[w.rng.IntN(len(acts))]()
+			}
+		}
+	}
+	w.disk.Before(func(write bool) error {
+		if write {
+			once.Do(meanwhile)
+		}
+		return nil
+	})
+	w.engine.Flush()
+	once.Do(func() {}) // waits for one that runs elsewhere
+	w.disk.Before(nil)
+	w.note("slow sync over at commit %d", w.engine.Committed())
+	return err
+}
+
+// crash takes the power away, sometimes in the middle of a commit.
+func (w *world) crash() error {
+	committed := w.engine.Committed()
+	var after *storetest.Disk
+	keep := w.keep()
+	if at := w.rng.IntN(8); at > 0 {
+		writes := 0
+		w.disk.Before(func(write bool) error {
+			if !write || after != nil {
+				return nil
+			}
+			if writes++; writes == at {
+				after = w.cut(keep)
+			}
+			return nil
+		})
+		w.engine.Flush()
+		w.disk.Before(nil)
+		if after == nil { // the commit had fewer writes
+			committed = w.engine.Committed()
+			w.model.flushed(committed)
+		}
+	}
+	if after == nil {
+		after = w.cut(keep)
+	}
+	w.note("crash at commit %d, %d%% of the rest kept", committed, keep)
+	return w.comeBack(after, committed)
+}
+
+// keep is what part of what was not synced survives, in percent.
+func (w *world) keep() int {
+	if w.tidy {
+		return 100 * w.rng.IntN(2)
+	}
+	return w.rng.IntN(101)
+}
+
+// cut is what the disk holds after the power went away now. It takes its chances from elsewhere than the step, for how
+// many there are depends on what Pebble does in the background.
+func (w *world) cut(keep int) *storetest.Disk {
+	return w.disk.Crash(rand.New(rand.NewPCG(w.seed, uint64(w.number)+1<<32)), keep) //nolint:gosec // repeatable
+}
+
+// failDisk lets a write fail: the engine must stop, and a restart must find what was promised.
+func (w *world) failDisk() error {
+	at, writes := 1+w.rng.IntN(4), 0
+	w.disk.Before(func(write bool) error {
+		if write {
+			if writes++; writes >= at {
+				return errTorn
+			}
+		}
+		return nil
+	})
+	if err := w.submit(); err != nil {
+		return err
+	}
+	w.engine.Flush()
+	failed, committed := writes >= at, w.engine.Committed()
+	w.note("write %d fails, stopped %v at commit %d", at, w.engine.Stopped(), committed)
+	if w.engine.Stopped() != failed {
+		return fmt.Errorf("%d writes, the %d-th fails, and stopped is %v", writes, at, w.engine.Stopped())
+	}
+	if !failed {
+		w.disk.Before(nil)
+		w.model.flushed(committed)
+		return nil
+	}
+	r := w.ask(&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}})
+	if !errors.Is(r.Err, core.ErrStopped) {
+		return fmt.Errorf("a submission after a failed write is answered %+v", r)
+	}
+	w.engine.Flush()
+	if now := w.engine.Committed(); now != committed {
+		return fmt.Errorf("commit %d is announced after a failed write", now)
+	}
+	if err := w.engine.Check(); err != nil {
+		return err
+	}
+	after := w.cut(w.keep())
+	w.disk.Before(nil)
+	return w.comeBack(after, committed)
+}
+
+// comeBack starts anew on what a disk held when committed was the newest commit announced, and compares it with the model.
+func (w *world) comeBack(disk *storetest.Disk, committed core.Commit) error {
+	w.crashes++
+	_ = w.engine.Shutdown() // the old life ends on its own disk; nothing of it counts
+	w.disk = disk
+	if err := w.open(); err != nil {
+		return err
+	}
+	if err := w.afterCrash(committed); err != nil {
+		return err
+	}
+	return w.sameAgain()
+}
+
+// sameAgain restarts without a crash: what is there must not change by that.
+func (w *world) sameAgain() error {
+	before := w.states()
+	if err := w.engine.Shutdown(); err != nil {
+		return fmt.Errorf("shutdown: %w", err)
+	}
+	if err := w.open(); err != nil {
+		return err
+	}
+	if after := w.states(); after != before {
+		return fmt.Errorf("recovery is not idempotent:\n%s\nthen\n%s", before, after)
+	}
+	return nil
+}
+
+func (w *world) states() string {
+	var b strings.Builder
+	for _, seq := range w.model.seqs {
+		if i := w.look(seq); i != nil {
+			fmt.Fprintf(&b, "%d:%v/%d/%d ", seq, i.State, i.Attempts, i.Fails)
+		}
+	}
+	for _, number := range w.model.numbers {
+		if g := w.ask(&core.InspectGroup{Group: number}).Group; g != nil {
+			fmt.Fprintf(&b, "batch %+v ", *g)
+		}
+	}
+	return b.String()
+}

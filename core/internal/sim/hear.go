@@ -1,0 +1,114 @@
+package sim
+
+import (
+	"fmt"
+
+	"broker/core"
+)
+
+// heard takes in a reply that is not the direct answer to an operation.
+func (w *world) heard(c *client, r core.Reply) error {
+	switch wt := w.model.waits[r.Tag]; {
+	case r.Kind == core.Woken && r.Tag == c.tag:
+		w.note("client %d is woken", c.id)
+		c.tag = 0
+	case r.Kind == core.Assigned:
+		return w.assigned(c, r)
+	case r.Kind == core.Ended:
+		return w.waitOver(c, r, r.Seq)
+	case r.Kind == core.TimedOut && wt != nil: // else it is a lease
+		return w.waitOver(c, r, wt.seq)
+	}
+	return nil
+}
+
+// waitOver takes away a wait that has ended: once, and for who waited.
+func (w *world) waitOver(c *client, r core.Reply, seq uint64) error {
+	wt := w.model.waits[r.Tag]
+	if wt == nil || wt.client != c.id || wt.seq != seq {
+		return fmt.Errorf("client %d was told of the end of job %d under tag %d, for which it does not wait", c.id, seq, r.Tag)
+	}
+	w.note("wait for %d is over, told %v", seq, r.Kind == core.Ended)
+	delete(w.model.waits, r.Tag)
+	return nil
+}
+
+// assigned checks that a hand-out breaks no promise.
+func (w *world) assigned(c *client, r core.Reply) error {
+	m := w.model
+	p := m.jobs[r.Seq]
+	if p == nil && r.Job != nil && r.Job.CallbackFor != 0 { // nobody submitted it but the batch
+		p = &promise{seq: r.Seq, id: r.Job.ID, body: string(r.Job.Body), limited: true} // it may end with the batch
+		m.add(p)
+	}
+	now, i := w.clk.even.Now(), w.look(r.Seq)
+	if i == nil || i.State != core.Leased || i.Attempts != r.Lease.Attempts {
+		return nil // told late: the lease is over, and the job may be another's
+	}
+	switch {
+	case p == nil:
+		return fmt.Errorf("job %d was handed out and never submitted", r.Seq)
+	case r.Lease.Epoch < p.epoch:
+		return nil
+	case p.overBy:
+		return fmt.Errorf("job %d was handed out after its end was accepted", r.Seq)
+	case p.leased && (p.leaseUntil == 0 || now < p.leaseUntil):
+		return fmt.Errorf("job %d was handed out twice: leased until %d, now %d", r.Seq, p.leaseUntil, now)
+	case r.Job == nil || string(r.Job.Body) != p.body:
+		return fmt.Errorf("job %d was handed out with another body", r.Seq)
+	}
+	w.note("job %d goes to %v, epoch %d", r.Seq, c.kind, r.Lease.Epoch)
+	p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.evenly(i.LeaseUntil)
+	if c.holds == core.HeldByConn {
+		p.holder = c.id
+	}
+	return w.inTurn(p, r.Job)
+}
+
+// inTurn checks that nobody is to be waited for any more.
+func (w *world) inTurn(p *promise, j *core.Job) error {
+	if p.forced {
+		return nil
+	}
+	for _, seq := range p.after {
+		if i := w.look(seq); i != nil && seq != p.parent && (i.State.Unfinished() || i.State == core.Dead) {
+			return fmt.Errorf("job %d was handed out before job %d, which is %v", p.seq, seq, i.State)
+		}
+	}
+	if i := w.look(p.parent); p.parent != 0 && i != nil && (i.State.Unfinished() || i.State == core.Dead) {
+		return fmt.Errorf("job %d was handed out before its parent %d, which is %v", p.seq, p.parent, i.State)
+	}
+	b := w.model.batches[j.CallbackFor]
+	if b == nil || b.reopened {
+		return nil
+	}
+	for _, seq := range b.members {
+		i := w.look(seq)
+		if i != nil && (i.State.Unfinished() && i.Fails == 0 || j.Queue == successQueue && i.State != core.Done) {
+			return fmt.Errorf("%s callback %d of batch %d was handed out though member %d is %v", j.Queue, p.seq, j.CallbackFor, seq, i.State)
+		}
+	}
+	return nil
+}
+
+// told checks that nobody goes on waiting for a job that has ended; whoever is deaf will hear later.
+func (w *world) told(seq uint64) error {
+	i := w.look(seq)
+	if i != nil && i.State != core.Done && i.State != core.Dead {
+		return nil
+	}
+	for _, tag := range sortedKeys(w.model.waits) {
+		if wt := w.model.waits[tag]; wt.seq == seq && !w.isDeaf(wt.client) {
+			return fmt.Errorf("client %d waits for job %d, which has ended, under tag %d", wt.client, seq, tag)
+		}
+	}
+	return nil
+}
+
+// turnEar makes a client deaf, or listen again.
+func (w *world) turnEar() error {
+	c := w.anyClient()
+	c.deaf = !c.deaf
+	w.note("%v client %d deaf: %v", c.kind, c.id, c.deaf)
+	return w.collect()
+}

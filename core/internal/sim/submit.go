@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"broker/core"
+)
+
+// submit admits a job of one of the protocols' kinds.
+func (w *world) submit() error { return w.submitTo(queueName(w.rng.IntN(4))) }
+
+func (w *world) submitTo(queue string) error {
+	c := w.anyClient()
+	j := &core.Job{
+		Queue: queue, Body: fmt.Appendf(nil, "body %d", w.number), Origin: c.kind, Priority: int32(w.rng.IntN(3) - 1), //nolint:gosec // small
+	}
+	op := &core.Submit{Job: j, Tag: w.newTag()}
+	switch c.kind {
+	case core.Workq:
+		w.workqJob(op)
+	case core.Gearman:
+		w.gearmanJob(op)
+	case core.Faktory, core.Internal:
+		w.faktoryJob(j)
+	}
+	w.link(j)
+	if op.Watch != core.WatchNone {
+		w.model.waits[op.Tag] = &wait{client: c.id} // it may be over before the answer is looked at
+	}
+	return w.do(c, op, op.Tag, func(r core.Reply) { w.submitted(c, op, r) })
+}
+
+func (w *world) submitted(c *client, op *core.Submit, r core.Reply) {
+	if r.Kind != core.Submitted {
+		w.note("submit by %v refused: %v", c.kind, r.Err)
+		delete(w.model.waits, op.Tag)
+		return
+	}
+	j := op.Job
+	w.note("submit %d to %s by %v, ephemeral %v, existing %v, after %v, parent %d, batch %d, commit %d", r.Seq, j.Queue, c.kind,
+		j.Ephemeral, r.Existing, j.After, j.Parent, j.Group, r.Commit)
+	w.model.submitted(r.Seq, r.Existing, j, w.commitOf(r, !j.Ephemeral))
+	if wt := w.model.waits[op.Tag]; wt != nil {
+		wt.seq = r.Seq
+	}
+}
+
+func (w *world) workqJob(op *core.Submit) {
+	j, now := op.Job, w.clk.Now()
+	j.ID = fmt.Sprintf("6ba7b810-9dad-41d1-80b4-%012x", w.number)
+	j.LeaseFor = time.Duration(1+w.rng.IntN(5000)) * time.Millisecond
+	if w.rng.IntN(6) == 0 { // run
+		j.Ephemeral, op.Watch, op.Until = true, core.WatchRun, now.Add(time.Duration(w.rng.IntN(8000))*time.Millisecond)
+		return
+	}
+	j.ExpiresAt = now.Add(time.Duration(1+w.rng.IntN(60_000)) * time.Millisecond)
+	if w.rng.IntN(4) == 0 {
+		j.ReadyAt, j.ScheduledOrder = now.Add(time.Duration(w.rng.IntN(5000))*time.Millisecond), true
+		j.ExpiresAt = j.ReadyAt.Add(time.Minute)
+	}
+	j.RetainUntil = j.ExpiresAt
+	j.MaxFails = uint32(w.rng.IntN(3)) //nolint:gosec // small
+}
+
+func (w *world) gearmanJob(op *core.Submit) {
+	j := op.Job
+	if w.rng.IntN(3) == 0 {
+		j.Unique, j.UniqueKey = core.UniqueCoalesce, fmt.Sprint("key ", w.rng.IntN(5))
+	}
+	if w.rng.IntN(3) == 0 {
+		j.Ephemeral, op.Watch = true, core.WatchStream
+	}
+	j.MaxAttempts = uint32(w.rng.IntN(3)) //nolint:gosec // small
+}
+
+func (w *world) faktoryJob(j *core.Job) {
+	j.ID = fmt.Sprint("faktory-", w.number)
+	j.Format = core.Args
+	j.LeaseFor = time.Duration(1+w.rng.IntN(20)) * time.Second
+	j.MaxFails, j.Backoff, j.Exhausted = uint32(1+w.rng.IntN(3)), core.BackoffFaktory, core.ExhaustedBury //nolint:gosec // small
+	j.LeaseEnd, j.DeadFor = core.LeaseEndFail, core.DeadFor
+	switch w.rng.IntN(8) {
+	case 0, 1:
+		j.ReadyAt = w.clk.Now().Add(time.Duration(w.rng.IntN(20_000)) * time.Millisecond)
+	case 2:
+		j.Unique, j.UniqueKey = core.UniqueRefuse, fmt.Sprint("lock ", w.rng.IntN(3))
+		j.UniqueStart = w.rng.IntN(2) == 0
+	case 3:
+		j.RetainFor = 30 * time.Second
+	case 4:
+		j.StartBefore = w.clk.Now().Add(time.Duration(w.rng.IntN(9000)) * time.Millisecond)
+	}
+	if n := len(w.model.numbers); n > 0 && w.rng.IntN(3) == 0 {
+		j.Group = w.model.numbers[n-1-w.rng.IntN(min(n, 3))]
+	}
+}
+
+// link makes a job wait for others now and then. Who waits for what is not stored has no promise after a crash.
+func (w *world) link(j *core.Job) {
+	if len(w.model.seqs) == 0 || j.Ephemeral || w.rng.IntN(5) != 0 {
+		return
+	}
+	if w.rng.IntN(3) == 0 {
+		j.Parent = w.anyJob().seq
+		return
+	}
+	j.After = []uint64{w.anyJob().seq, w.anyJob().seq}
+}
+
+// anyJob is a job that was submitted, nil if there is none. The newest are the likeliest to be alive.
+func (w *world) anyJob() *promise {
+	n := len(w.model.seqs)
+	if n == 0 {
+		return nil
+	}
+	return w.model.jobs[w.model.seqs[n-1-w.rng.IntN(min(n, 30))]]
+}

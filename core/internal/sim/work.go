@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"broker/core"
+)
+
+// lease asks for a job, or sleeps.
+func (w *world) lease() error {
+	c := w.anyClient()
+	op := &core.Lease{Tag: w.newTag(), Queues: []string{queueName(w.rng.IntN(5)), queueName(w.rng.IntN(5))}, Pick: core.Pick(w.rng.IntN(3))} //nolint:gosec // small
+	if w.rng.IntN(5) == 0 {
+		op.Queues = []string{completeQueue, successQueue}
+	}
+	switch c.kind {
+	case core.Workq:
+		op.Holder = core.HeldByNobody
+	case core.Gearman:
+		op.Holder = core.HeldByConn
+		if w.rng.IntN(2) == 0 {
+			op.Queues, op.Pick = nil, core.PickByPriority
+		}
+		if w.rng.IntN(3) == 0 {
+			w.note("client %d sleeps", c.id)
+			c.tag = op.Tag
+			return w.do(c, &core.Sleep{Tag: op.Tag}, 0, nil)
+		}
+	case core.Faktory, core.Internal:
+		op.Holder, op.Worker = core.HeldByWorker, fmt.Sprint("worker ", w.rng.IntN(3))
+	}
+	if w.rng.IntN(2) == 0 {
+		op.Until = w.clk.Now().Add(2 * time.Second)
+	}
+	c.holds, c.tag = op.Holder, 0
+	w.note("lease by %v client %d of %v", c.kind, c.id, op.Queues)
+	return w.do(c, op, op.Tag, nil)
+}
+
+var claims = map[core.Protocol]core.Claim{core.Workq: core.ByAnyone, core.Gearman: core.ByHolder, core.Faktory: core.ByLeased}
+
+// finish completes or fails some job, by the right or the wrong client.
+func (w *world) finish() error {
+	p := w.anyJob()
+	if p == nil {
+		return nil
+	}
+	c := w.workerOf(p)
+	tag, failed := w.newTag(), w.rng.IntN(3) == 0
+	var op core.Op = &core.Complete{Tag: tag, Ref: core.Ref{Seq: p.seq}, Claim: claims[c.kind], Result: []byte("done")}
+	if failed {
+		op = &core.Fail{Tag: tag, Ref: core.Ref{Seq: p.seq}, Claim: claims[c.kind], Failure: &core.Failure{Type: "Oops", Message: "no"}}
+	}
+	err := w.do(c, op, tag, func(r core.Reply) {
+		if r.Kind != core.Accepted {
+			return
+		}
+		w.note("finish %d by %v, failed %v, commit %d", p.seq, c.kind, failed, r.Commit)
+		p.leased, p.mayEnd = false, true
+		if !failed {
+			p.over(w.commitOf(r, !p.ephemeral))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return w.told(p.seq)
+}
+
+// workerOf is the client that holds a job, or now and then any other.
+func (w *world) workerOf(p *promise) *client {
+	for _, c := range w.clients {
+		if c.id == p.holder && w.rng.IntN(8) != 0 {
+			return c
+		}
+	}
+	return w.anyClient()
+}
+
+// report notes progress, sends data, or makes a lease longer.
+func (w *world) report() error {
+	p := w.anyJob()
+	if p == nil {
+		return nil
+	}
+	c, tag, ref := w.workerOf(p), w.newTag(), core.Ref{Seq: p.seq}
+	if w.rng.IntN(2) == 0 {
+		return w.do(c, &core.Emit{Tag: tag, Ref: ref, Claim: claims[c.kind], Data: []byte("chunk")}, tag, nil)
+	}
+	op := &core.Report{Tag: tag, Ref: ref, Claim: claims[c.kind], Progress: core.Progress{Num: 1, Den: 2}}
+	op.ExtendUntil = w.clk.Now().Add(time.Duration(w.rng.IntN(30)) * time.Second)
+	return w.do(c, op, tag, func(r core.Reply) {
+		if i := w.look(p.seq); r.Kind == core.Accepted && i != nil && i.State == core.Leased {
+			w.note("report on %d", p.seq)
+			p.leaseUntil = w.clk.evenly(i.LeaseUntil)
+		}
+	})
+}
+
+// release gives a lease back as if it had never been.
+func (w *world) release() error {
+	p := w.anyJob()
+	if p == nil {
+		return nil
+	}
+	op := &core.Release{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Epoch: p.epoch}
+	err := w.do(w.anyClient(), op, op.Tag, func(r core.Reply) {
+		if r.Kind == core.Accepted {
+			w.note("release %d", p.seq)
+			p.leased = false
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return w.told(p.seq)
+}
+
+// await waits for some job's outcome.
+func (w *world) await() error {
+	p := w.anyJob()
+	if p == nil {
+		return nil
+	}
+	c := w.anyClient()
+	until := time.Duration(w.rng.IntN(10_000)) * time.Millisecond
+	op := &core.Await{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Until: w.clk.Now().Add(until)}
+	w.model.waits[op.Tag] = &wait{client: c.id, seq: p.seq, until: w.clk.even.Now().Add(until)}
+	w.note("client %d awaits %d for %v", c.id, p.seq, until)
+	err := w.do(c, op, op.Tag, func(r core.Reply) {
+		if r.Kind == core.Failed {
+			delete(w.model.waits, op.Tag)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return w.told(p.seq)
+}
+
+// vanish has a worker that is given the job it waits for, and is gone before it hears of it.
+func (w *world) vanish() error {
+	c, op := w.anyClient(), &core.Lease{Tag: w.newTag(), Queues: []string{queueName(4)}, Holder: core.HeldByNobody, Until: w.clk.Now().Add(time.Hour)}
+	if c.kind == core.Faktory {
+		op.Holder, op.Worker = core.HeldByWorker, "worker 0"
+	}
+	w.note("client %d waits at %s", c.id, op.Queues)
+	c.holds, c.tag = op.Holder, 0
+	if err := w.do(c, op, op.Tag, nil); err != nil {
+		return err
+	}
+	c.deaf = true
+	if err := w.submitTo(queueName(4)); err != nil {
+		return err
+	}
+	return w.leave(c)
+}
+
+func (w *world) reconnect() error { return w.leave(w.anyClient()) }
+
+// leave lets another client come in the place of one.
+func (w *world) leave(c *client) error {
+	w.note("%v client %d leaves", c.kind, c.id)
+	w.engine.Close(c.id)
+	w.model.gone(c.id)
+	w.clients = slices.DeleteFunc(w.clients, func(o *client) bool { return o == c })
+	w.connect()
+	if c.deaf {
+		return w.audit() // what it never heard of must be free again
+	}
+	return w.collect()
+}
