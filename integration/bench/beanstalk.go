@@ -13,7 +13,7 @@ func (beanstalk) greet() func(io.ReadWriter) error { return nil }
 func (beanstalk) caller(*tally) session { return nil }
 
 func (beanstalk) producer(t *tally, inFlight int) session {
-	put := fmt.Appendf(nil, "put 0 0 3600 %d\r\n%s\r\n", len(body), body)
+	put := fmt.Appendf(nil, "put 0 0 3600 %d\r\n%s\r\n", len(t.body), t.body)
 	return &lineProducer{
 		pipeline: newPipeline(t, inFlight, func(b []byte, _ int) []byte { return append(b, put...) }),
 		want:     []byte("INSERTED "),

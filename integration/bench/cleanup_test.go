@@ -28,8 +28,11 @@ func TestASignalLeavesNothingBehind(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // ends with the program
+	ended := make(chan struct{})
+	go func() { // ends with the program
+		_ = cmd.Wait() // its exit code is read below
+		close(ended)
+	}()
 
 	server := waitForChild(t, cmd.Process.Pid)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -3,14 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"strconv"
+	"time"
 )
-
-const faktoryQueue = "bench"
 
 type faktory struct{}
 
@@ -36,33 +34,59 @@ func (faktory) greet() func(io.ReadWriter) error {
 
 func (faktory) producer(t *tally, inFlight int) session {
 	prefix := fmt.Sprintf(`PUSH {"jid":"%08x-`, rand.Uint32())
-	args, err := json.Marshal([]string{body})
-	if err != nil {
-		panic(err) // a list of strings can always be written
+	head := fmt.Sprintf(`,"jobtype":"Bench","args":[%q`, t.body)
+	tail := `],"created_at":"2026-01-01T00:00:00Z","retry":25`
+	if t.due != 0 {
+		tail += time.Unix(t.due, 0).UTC().Format(`,"at":"2006-01-02T15:04:05Z"`)
 	}
-	tail := fmt.Sprintf(`","queue":%q,"jobtype":"Bench","args":%s,"created_at":"2026-01-01T00:00:00Z","retry":25}`,
-		faktoryQueue, args) + "\r\n"
+	if t.keyed {
+		tail += `,"custom":{"unique_for":3600}`
+	}
+	tail += "}\r\n"
 	return &lineProducer{
 		pipeline: newPipeline(t, inFlight, func(b []byte, n int) []byte {
 			b = append(b, prefix...)
 			b = strconv.AppendInt(b, int64(n), 10)
+			b = append(b, `","queue":"`...)
+			b = append(append(b, t.queue(n)...), '"')
+			b = append(b, head...)
+			if t.keyed { // the arguments are what makes a job unique
+				b = append(t.appendKey(append(b, `,"`...), n), '"')
+			}
 			return append(b, tail...)
 		}),
 		want: []byte("+OK"),
 	}
 }
 
-func (faktory) worker(t *tally) session { return &faktoryWorker{tally: t} }
+func (faktory) worker(t *tally) session { return &faktoryWorker{hand: newHand(t)} }
 
 // faktoryWorker fetches, and sends the ACK and the next FETCH in one write.
-type faktoryWorker struct{ tally *tally }
+type faktoryWorker struct {
+	hand
 
-var (
-	faktoryFetch = []byte("FETCH " + faktoryQueue + "\r\n")
-	faktoryJid   = []byte(`"jid":"`)
-)
+	queue string // that it waits for
+}
 
-func (w *faktoryWorker) begin(c *conn) { c.out = append(c.out, faktoryFetch...) }
+var faktoryJid = []byte(`"jid":"`)
+
+func (w *faktoryWorker) begin(c *conn) { w.lease(c) }
+
+func (w *faktoryWorker) lease(c *conn) {
+	queue, more := w.next(c)
+	if !more {
+		w.release(c)
+		return
+	}
+	w.queue = queue
+	w.fetch(c)
+}
+
+func (w *faktoryWorker) fetch(c *conn) {
+	c.out = append(c.out, "FETCH "...)
+	c.out = append(c.out, w.queue...)
+	c.out = append(c.out, "\r\n"...)
+}
 
 func (w *faktoryWorker) feed(c *conn, b []byte) (int, error) {
 	used := 0
@@ -75,7 +99,7 @@ func (w *faktoryWorker) feed(c *conn, b []byte) (int, error) {
 		case bytes.Equal(line, []byte("+OK")):
 			w.tally.finish(c.now)
 		case bytes.Equal(line, []byte("$-1")):
-			c.out = append(c.out, faktoryFetch...)
+			w.fetch(c)
 		case bytes.HasPrefix(line, []byte("$")):
 			n, err := atoi(line[1:])
 			if err != nil {
@@ -89,10 +113,11 @@ func (w *faktoryWorker) feed(c *conn, b []byte) (int, error) {
 			if !found || end < 0 {
 				return 0, fmt.Errorf("job without a jid: %q", b[used:used+size+n])
 			}
-			c.out = append(c.out, `ACK {"jid":"`...)
-			c.out = append(c.out, rest[:end]...)
-			c.out = append(c.out, "\"}\r\n"...)
-			c.out = append(c.out, faktoryFetch...)
+			out := w.got(c)
+			*out = append(*out, `ACK {"jid":"`...)
+			*out = append(*out, rest[:end]...)
+			*out = append(*out, "\"}\r\n"...)
+			w.lease(c)
 			size += n + 2
 		default:
 			return 0, fmt.Errorf("faktory worker got %q", line)

@@ -5,13 +5,15 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"strconv"
 
 	"broker/integration/gearmanclient"
 )
 
 const (
-	gearmanHeader   = 12
-	gearmanFunction = "bench"
+	gearmanHeader = 12
+	// gearmanFunctions are how many functions every worker can do; of more, each has a part.
+	gearmanFunctions = 1000
 )
 
 type gearman struct{}
@@ -19,14 +21,18 @@ type gearman struct{}
 func (gearman) greet() func(io.ReadWriter) error { return nil }
 
 func (gearman) producer(t *tally, inFlight int) session {
-	return newGearmanProducer(t, inFlight, gearmanclient.SubmitJobBg, gearmanclient.JobCreated)
+	kind := gearmanclient.SubmitJobBg
+	if t.due != 0 {
+		kind = gearmanclient.SubmitJobEpoch
+	}
+	return newGearmanProducer(t, inFlight, kind, gearmanclient.JobCreated)
 }
 
 func (gearman) caller(t *tally) session {
 	return newGearmanProducer(t, 1, gearmanclient.SubmitJob, gearmanclient.WorkComplete)
 }
 
-func (gearman) worker(t *tally) session { return &gearmanWorker{tally: t} }
+func (gearman) worker(t *tally) session { return &gearmanWorker{hand: newHand(t)} }
 
 // gearmanProducer submits and counts a job as answered at the packet that its kind of job ends with.
 type gearmanProducer struct {
@@ -36,10 +42,28 @@ type gearmanProducer struct {
 }
 
 func newGearmanProducer(t *tally, inFlight int, submit, last gearmanclient.Type) *gearmanProducer {
-	request := gearmanclient.Append(nil, submit, gearmanFunction, "", body)
 	p := &gearmanProducer{last: last}
-	p.pipeline = newPipeline(t, inFlight, func(b []byte, _ int) []byte { return append(b, request...) })
+	p.pipeline = newPipeline(t, inFlight, func(b []byte, n int) []byte { return appendSubmit(b, submit, &t.shape, n) })
 	return p
+}
+
+// appendSubmit adds the submission of job n.
+func appendSubmit(b []byte, kind gearmanclient.Type, s *shape, n int) []byte {
+	b = append(b, 0, 'R', 'E', 'Q')
+	b = binary.BigEndian.AppendUint32(b, uint32(kind))
+	sizeAt := len(b)
+	b = append(b, 0, 0, 0, 0)
+	b = append(append(b, s.queue(n)...), 0)
+	if s.keyed {
+		b = s.appendKey(b, n)
+	}
+	b = append(b, 0)
+	if s.due != 0 {
+		b = append(strconv.AppendInt(b, s.due, 10), 0)
+	}
+	b = append(b, s.body...)
+	binary.BigEndian.PutUint32(b[sizeAt:], uint32(len(b)-sizeAt-4))
+	return b
 }
 
 func (p *gearmanProducer) feed(c *conn, b []byte) (int, error) {
@@ -64,27 +88,48 @@ func (p *gearmanProducer) feed(c *conn, b []byte) (int, error) {
 
 // gearmanWorker grabs, and sends the completion and the next grab in one write.
 type gearmanWorker struct {
-	tally  *tally
+	hand
+
 	grabs  int // that have not been answered
 	asleep bool
 }
 
 var (
-	gearmanCanDo = gearmanclient.Append(nil, gearmanclient.CanDo, gearmanFunction)
 	gearmanGrab  = gearmanclient.Append(nil, gearmanclient.GrabJobUniq)
 	gearmanSleep = gearmanclient.Append(nil, gearmanclient.PreSleep)
+	gearmanEcho  = gearmanclient.Append(nil, gearmanclient.EchoReq, "done")
 )
 
 func (w *gearmanWorker) begin(c *conn) {
-	c.out = append(c.out, gearmanCanDo...)
-	w.grab(c)
+	step := 1
+	if len(w.tally.queues) > gearmanFunctions {
+		step = clients
+	}
+	for i := w.number % step; i < len(w.tally.queues); i += step {
+		c.out = gearmanclient.Append(c.out, gearmanclient.CanDo, w.tally.queues[i])
+	}
+	w.grabMany(c)
 }
 
-// grab asks for as many jobs as a worker may have in hand.
-func (w *gearmanWorker) grab(c *conn) {
+// grabMany asks for as many jobs as a worker may have in hand.
+func (w *gearmanWorker) grabMany(c *conn) {
 	for w.grabs = 0; w.grabs < inHand; w.grabs++ {
-		c.out = append(c.out, gearmanGrab...)
+		w.grab(c)
 	}
+}
+
+// grab asks for a job. The last lease is known in advance only where all jobs wait already: elsewhere a worker that stops
+// asking might be the only one that can do what is to come.
+func (w *gearmanWorker) grab(c *conn) {
+	if _, more := w.next(c); !more && w.tally.hold {
+		if w.held != nil {
+			w.release(c)
+			c.out = append(c.out, gearmanEcho...)
+		}
+		return
+	}
+	w.askedAt = c.now
+	c.out = append(c.out, gearmanGrab...)
 }
 
 func (w *gearmanWorker) feed(c *conn, b []byte) (int, error) {
@@ -101,9 +146,16 @@ func (w *gearmanWorker) feed(c *conn, b []byte) (int, error) {
 			if !found {
 				return 0, fmt.Errorf("assignment %q", packet)
 			}
-			c.out = appendComplete(c.out, handle)
-			c.out = append(c.out, gearmanGrab...)
-			w.tally.finish(c.now)
+			out := w.got(c)
+			*out = appendComplete(*out, handle)
+			if !w.tally.hold {
+				w.tally.finish(c.now)
+			}
+			w.grab(c)
+		case gearmanclient.EchoRes: // what was held is finished
+			for ; w.holds > 0; w.holds-- {
+				w.tally.finish(c.now)
+			}
 		case gearmanclient.NoJob:
 			if w.grabs--; w.grabs == 0 {
 				w.asleep = true
@@ -112,7 +164,7 @@ func (w *gearmanWorker) feed(c *conn, b []byte) (int, error) {
 		case gearmanclient.Noop:
 			if w.asleep { // one that came before the answer to a grab calls for nothing
 				w.asleep = false
-				w.grab(c)
+				w.grabMany(c)
 			}
 		default:
 			return 0, fmt.Errorf("gearman worker got packet %d %q", kind, packet)

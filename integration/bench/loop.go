@@ -35,15 +35,18 @@ type conn struct {
 	out     []byte // queued for writing
 	pending bool   // waits for the socket to take more
 	stalled bool   // the session waits for something that happens elsewhere: begin it again soon
+	listed  bool   // among the loop's waiting ones
 	now     int64  // when the loop's current pass began, in ns
 	session session
 }
 
 // loop drives connections on one thread.
 type loop struct {
-	epoll int
-	conns map[int32]*conn
-	err   error
+	epoll   int
+	conns   map[int32]*conn
+	waiting []*conn // that have stalled, or not begun
+	buffer  int     // bytes of a connection's read buffer
+	err     error
 }
 
 func newLoop() (*loop, error) {
@@ -51,7 +54,7 @@ func newLoop() (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &loop{epoll: fd, conns: make(map[int32]*conn)}, nil
+	return &loop{epoll: fd, conns: make(map[int32]*conn), buffer: inSize}, nil
 }
 
 // add connects and hands the connection to the loop. greet, if any, talks over the connection first, blocking.
@@ -82,7 +85,9 @@ func (l *loop) add(addr string, s session, greet func(rw io.ReadWriter) error) e
 	if err := syscall.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, fd, &event); err != nil {
 		return err
 	}
-	l.conns[event.Fd] = &conn{fd: fd, in: make([]byte, inSize), session: s}
+	c := &conn{fd: fd, in: make([]byte, l.buffer), session: s, listed: true}
+	l.conns[event.Fd] = c
+	l.waiting = append(l.waiting, c)
 	return nil
 }
 
@@ -90,9 +95,6 @@ func (l *loop) add(addr string, s session, greet func(rw io.ReadWriter) error) e
 func (l *loop) run(stop func() bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for _, c := range l.conns {
-		c.stalled = true
-	}
 	events := make([]syscall.EpollEvent, pollEvents)
 	for !stop() {
 		timeout, err := l.resume()
@@ -118,22 +120,22 @@ func (l *loop) run(stop func() bool) {
 
 // resume begins what has stalled, and answers how long the loop may sleep.
 func (l *loop) resume() (millis int, err error) {
-	millis = pollTimeout
-	for _, c := range l.conns {
-		if !c.stalled {
-			continue
-		}
+	still := l.waiting[:0]
+	for _, c := range l.waiting {
 		c.stalled = false
 		c.now = nanotime()
 		c.session.begin(c)
 		if err := l.flush(c); err != nil {
 			return 0, err
 		}
-		if c.stalled {
-			millis = stallPause
+		if c.listed = c.stalled; c.listed {
+			still = append(still, c)
 		}
 	}
-	return millis, nil
+	if l.waiting = still; len(still) > 0 {
+		return stallPause, nil
+	}
+	return pollTimeout, nil
 }
 
 func (l *loop) serve(c *conn, events uint32) error {
@@ -151,6 +153,10 @@ func (l *loop) serve(c *conn, events uint32) error {
 		used, err := c.session.feed(c, c.in[:c.filled])
 		if err != nil {
 			return err
+		}
+		if c.stalled && !c.listed {
+			c.listed = true
+			l.waiting = append(l.waiting, c)
 		}
 		if used > 0 {
 			c.filled = copy(c.in, c.in[used:c.filled])
@@ -197,23 +203,23 @@ var started = time.Now()
 
 func nanotime() int64 { return int64(time.Since(started)) }
 
-// runBoth drives two groups of connections at once, each to its own end.
-func runBoth(first, second *loop, firstDone, secondDone func() bool) error {
+// runBoth drives submitters and workers at once, each to their own end.
+func runBoth(submitters, workers *loop, t *tally) error {
 	var failed atomic.Bool
 	ended := make(chan struct{})
 	go func() { // runBoth waits for it below
-		second.runWithin(runLimit, secondDone, &failed)
+		workers.runWithin(t.limit(), t.allDone, &failed)
 		close(ended)
 	}()
-	first.runWithin(runLimit, firstDone, &failed)
+	submitters.runWithin(t.limit(), t.allAcked, &failed)
 	<-ended
-	return errors.Join(first.err, second.err)
+	return errors.Join(submitters.err, workers.err)
 }
 
 // runAlone drives one group.
-func runAlone(l *loop, done func() bool) error {
+func runAlone(l *loop, limit time.Duration, done func() bool) error {
 	var failed atomic.Bool
-	l.runWithin(runLimit, done, &failed)
+	l.runWithin(limit, done, &failed)
 	return l.err
 }
 

@@ -35,7 +35,7 @@ func modes() []mode {
 	return []mode{
 		{"a", "background jobs, 64 in flight per producer, workers at once", 1, "jobs/s", background(64), always},
 		{"b", "background jobs, 1 in flight per producer, workers at once", 0.5, "submits/s", background(1), always},
-		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool { return d.caller(&tally{}) != nil }},
+		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool { return d.caller(newTally(0)) != nil }},
 		{"d", "submit all, then drain", 1, "jobs/s", drain, always},
 		{"e", "memory of waiting jobs", 5, "bytes/job", memory, always},
 	}
@@ -73,11 +73,17 @@ func (m *meter) stop(f *figures, jobs int) error {
 
 // connect opens connections for a group of sessions.
 func connect(addr string, d dialect, sessions func() session) (*loop, error) {
+	return connectMany(addr, clients, inSize, d, sessions)
+}
+
+// connectMany is connect with a number of connections, and a size of their read buffers.
+func connectMany(addr string, n, buffer int, d dialect, sessions func() session) (*loop, error) {
 	l, err := newLoop()
 	if err != nil {
 		return nil, err
 	}
-	for range clients {
+	l.buffer = buffer
+	for range n {
 		if err := l.add(addr, sessions(), d.greet()); err != nil {
 			l.close()
 			return nil, err
@@ -94,7 +100,8 @@ const steadyBacklog = 2048
 // background submits and works at the same time.
 func background(inFlight int) func(*running, dialect, int) (figures, error) {
 	return func(r *running, d dialect, jobs int) (figures, error) {
-		t := &tally{total: jobs, backlog: steadyBacklog}
+		t := newTally(jobs)
+		t.backlog = steadyBacklog
 		producers, err := connect(r.addr, d, func() session { return d.producer(t, inFlight) })
 		if err != nil {
 			return figures{}, err
@@ -106,7 +113,7 @@ func background(inFlight int) func(*running, dialect, int) (figures, error) {
 
 // foreground has callers wait for the outcome of each job.
 func foreground(r *running, d dialect, jobs int) (figures, error) {
-	t := &tally{total: jobs}
+	t := newTally(jobs)
 	callers, err := connect(r.addr, d, func() session { return d.caller(t) })
 	if err != nil {
 		return figures{}, err
@@ -128,7 +135,7 @@ func timed(r *running, d dialect, t *tally, submitters *loop) (figures, error) {
 		return f, err
 	}
 	begin := nanotime()
-	if err := runBoth(submitters, workers, t.allAcked, t.allDone); err != nil {
+	if err := runBoth(submitters, workers, t); err != nil {
 		return f, err
 	}
 	f.jobsPerSec = rate(t.total, max(t.lastDone, t.lastAck)-begin)
@@ -145,12 +152,12 @@ func submitAll(r *running, d dialect, t *tally) (ns int64, err error) {
 	}
 	defer producers.close()
 	begin := nanotime()
-	err = runAlone(producers, t.allAcked)
+	err = runAlone(producers, t.limit(), t.allAcked)
 	return t.lastAck - begin, err
 }
 
 func drain(r *running, d dialect, jobs int) (figures, error) {
-	t := &tally{total: jobs}
+	t := newTally(jobs)
 	var f figures
 	m, err := startMeter(r.pids)
 	if err != nil {
@@ -166,7 +173,7 @@ func drain(r *running, d dialect, jobs int) (figures, error) {
 	}
 	defer workers.close()
 	begin := nanotime()
-	if err := runAlone(workers, t.allDone); err != nil {
+	if err := runAlone(workers, t.limit(), t.allDone); err != nil {
 		return f, fmt.Errorf("drain: %w", err)
 	}
 	f.submitsPerSec, f.jobsPerSec = rate(jobs, submitting), rate(jobs, t.lastDone-begin)
@@ -179,7 +186,7 @@ func memory(r *running, d dialect, jobs int) (figures, error) {
 	if err != nil {
 		return figures{}, err
 	}
-	t := &tally{total: jobs}
+	t := newTally(jobs)
 	submitting, err := submitAll(r, d, t)
 	if err != nil {
 		return figures{}, err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -11,24 +10,21 @@ import (
 // where it stands for a pool behind one connection.
 var clients, inHand = 8, 1
 
-const (
-	bodyBytes = 256 // of every job
-	runLimit  = 3 * time.Minute
-)
-
-// body is the same for every job; it is text, because Faktory's jobs are.
-var body = strings.Repeat("0123456789abcdef", bodyBytes/16)
+const runLimit = 3 * time.Minute // and what the number of jobs adds to it
 
 // tally is what one measurement counts. The producers' loop owns the first group of fields, the workers' the second.
 type tally struct {
+	shape
 	total int
 
 	issued, acked int
+	issuedAt      int64
 	latency       histogram
 	lastAck       int64
 
 	done     atomic.Int64
 	lastDone int64
+	hands
 
 	// backlog is how many unfinished jobs the producers may be ahead by; zero: any number. Without it they would be done
 	// long before the workers, and what is meant to be measured at once would be measured one after the other.
@@ -55,6 +51,9 @@ func (t *tally) allDone() bool  { return t.done.Load() >= int64(t.total) }
 
 // room says whether another job may be submitted.
 func (t *tally) room() bool { return t.backlog == 0 || t.issued-int(t.done.Load()) < t.backlog }
+
+// limit bounds the time that the work may take, on a slow machine too.
+func (t *tally) limit() time.Duration { return runLimit + time.Duration(t.total)*100*time.Microsecond }
 
 // dialect is a protocol as the load program needs it.
 type dialect interface {
@@ -92,6 +91,7 @@ func (p *pipeline) fill(c *conn) {
 		}
 		c.out = p.submit(c.out, p.tally.issued)
 		p.tally.issued++
+		p.tally.issuedAt = c.now
 		p.clock.start(c.now)
 	}
 }

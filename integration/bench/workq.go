@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strconv"
+	"time"
 )
-
-const workqName = "bench"
 
 type workq struct{}
 
@@ -17,28 +17,45 @@ func (workq) greet() func(io.ReadWriter) error { return nil }
 
 func (workq) producer(t *tally, inFlight int) session {
 	ids := newIDs()
-	tail := fmt.Sprintf(" %s 600000 3600000 %d\r\n%s\r\n", workqName, len(body), body)
+	command, times := "add ", " 600000 3600000 "
+	if t.due != 0 {
+		command, times = "schedule ", time.Unix(t.due, 0).UTC().Format(" 600000 3600000 2006-01-02T15:04:05Z ")
+	}
+	times += strconv.Itoa(len(t.body))
 	return &lineProducer{
 		pipeline: newPipeline(t, inFlight, func(b []byte, n int) []byte {
-			b = append(b, "add "...)
+			b = append(b, command...)
 			b = ids.append(b, n)
-			return append(b, tail...)
+			b = append(append(b, ' '), t.queue(n)...)
+			b = append(b, times...)
+			if t.keyed {
+				b = t.appendKey(append(b, " -unique="...), n)
+			}
+			return appendBody(b, t.body)
 		}),
 		want: []byte("+OK"),
 	}
 }
 
+// appendBody ends the line and adds what follows it.
+func appendBody(b []byte, body string) []byte {
+	b = append(b, "\r\n"...)
+	b = append(b, body...)
+	return append(b, "\r\n"...)
+}
+
 func (workq) caller(t *tally) session {
 	ids := newIDs()
-	tail := fmt.Sprintf(" %s 600000 60000 %d\r\n%s\r\n", workqName, len(body), body)
+	times := fmt.Sprintf(" 600000 60000 %d", len(t.body))
 	return &workqCaller{newPipeline(t, 1, func(b []byte, n int) []byte {
 		b = append(b, "run "...)
 		b = ids.append(b, n)
-		return append(b, tail...)
+		b = append(append(b, ' '), t.queue(n)...)
+		return appendBody(append(b, times...), t.body)
 	})}
 }
 
-func (workq) worker(t *tally) session { return &workqWorker{tally: t} }
+func (workq) worker(t *tally) session { return &workqWorker{newHand(t)} }
 
 // workqCaller runs jobs: the reply has two lines and a body.
 type workqCaller struct{ pipeline }
@@ -61,29 +78,32 @@ func (p *workqCaller) feed(c *conn, b []byte) (int, error) {
 }
 
 // workqWorker leases, and sends the completion and the next lease in one write.
-type workqWorker struct {
-	tally      *tally
-	completing bool // the next reply is that of a completion
+type workqWorker struct{ hand }
+
+func (w *workqWorker) begin(c *conn) { w.lease(c) }
+
+func (w *workqWorker) lease(c *conn) {
+	queue, more := w.next(c)
+	if !more {
+		w.release(c)
+		return
+	}
+	c.out = append(c.out, "lease "...)
+	c.out = append(c.out, queue...)
+	c.out = append(c.out, " 3600000\r\n"...)
 }
-
-var workqLease = []byte("lease " + workqName + " 3600000\r\n")
-
-func (w *workqWorker) begin(c *conn) { c.out = append(c.out, workqLease...) }
 
 func (w *workqWorker) feed(c *conn, b []byte) (int, error) {
 	used := 0
 	for {
-		if w.completing {
-			line, size := nextLine(b[used:])
-			if size == 0 {
-				return used, nil
-			}
-			if !bytes.Equal(line, []byte("+OK")) {
-				return 0, fmt.Errorf("workq completion answered with %q", line)
-			}
+		line, size := nextLine(b[used:])
+		if size == 0 {
+			return used, nil
+		}
+		if bytes.Equal(line, []byte("+OK")) { // to a completion
 			used += size
-			w.completing = false
 			w.tally.finish(c.now)
+			continue
 		}
 		block, err := workqBlock(b[used:])
 		if err != nil {
@@ -92,11 +112,11 @@ func (w *workqWorker) feed(c *conn, b []byte) (int, error) {
 		if block.size == 0 {
 			return used, nil
 		}
-		c.out = append(c.out, "complete "...)
-		c.out = append(c.out, block.id...)
-		c.out = append(c.out, " 0\r\n\r\n"...)
-		c.out = append(c.out, workqLease...)
-		w.completing = true
+		out := w.got(c)
+		*out = append(*out, "complete "...)
+		*out = append(*out, block.id...)
+		*out = append(*out, " 0\r\n\r\n"...)
+		w.lease(c)
 		used += block.size
 	}
 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+const (
+	bodyBytes  = 256 // of a job, where a mode does not say otherwise
+	plainQueue = "bench"
+)
+
+// shape is what the jobs of one measurement look like.
+type shape struct {
+	queues []string // job n goes to the n-th, and round again
+	body   string   // the same for all; text, because Faktory's jobs are
+	keyed  bool     // each has a coalescing key of its own
+	due    int64    // when they may be handed out, in seconds since 1970; zero: at once
+	run    uint32   // makes keys differ from those of other measurements
+}
+
+// plainShape is one queue of jobs of 256 bytes.
+func plainShape() shape {
+	return shape{queues: []string{plainQueue}, body: bodyOf(bodyBytes), run: rand.Uint32()}
+}
+
+func newTally(jobs int) *tally { return &tally{total: jobs, shape: plainShape()} }
+
+func bodyOf(size int) string {
+	const digits = "0123456789abcdef"
+	return strings.Repeat(digits, size/len(digits)+1)[:size]
+}
+
+// queueNames are so many queues.
+func queueNames(n int) []string {
+	if n == 1 {
+		return []string{plainQueue}
+	}
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%06d", plainQueue, i)
+	}
+	return names
+}
+
+func (s *shape) queue(n int) string { return s.queues[n%len(s.queues)] }
+
+// appendKey adds the key of job n.
+func (s *shape) appendKey(b []byte, n int) []byte {
+	b = strconv.AppendUint(b, uint64(s.run), 16)
+	return strconv.AppendInt(append(b, '-'), int64(n), 16)
+}
+
+// hands is the workers' half of a tally. It belongs to the workers' loop.
+type hands struct {
+	workers int  // that there are
+	asked   int  // leases
+	first   int  // number of the first job that is to be leased
+	hold    bool // lease everything before anything is finished
+
+	leases    histogram
+	leased    int
+	lastLease int64
+	assigned  func(c *conn) // called with every job that a worker got; may be nil
+}
+
+// hand is what the workers of all protocols have in common.
+type hand struct {
+	tally   *tally
+	number  int // among the workers
+	askedAt int64
+	held    []byte // completions that wait for the last lease
+	holds   int
+}
+
+func newHand(t *tally) hand {
+	t.workers++
+	return hand{tally: t, number: t.workers - 1}
+}
+
+// next is the queue of the next lease: that of the job whose turn it is, so that with any number of queues each lease
+// finds its job, sooner or later. There is none when all jobs have been asked for.
+func (h *hand) next(c *conn) (queue string, more bool) {
+	t := h.tally
+	if t.asked >= t.total {
+		return "", false
+	}
+	n := t.first + t.asked
+	t.asked++
+	h.askedAt = c.now
+	return t.queue(n), true
+}
+
+// got notes a job. The completion is written to what it answers.
+func (h *hand) got(c *conn) *[]byte {
+	t := h.tally
+	t.leases.add(c.now - h.askedAt)
+	if t.leased++; t.leased == t.total {
+		t.lastLease = c.now
+	}
+	if t.assigned != nil {
+		t.assigned(c)
+	}
+	if t.hold {
+		h.holds++
+		return &h.held
+	}
+	return &c.out
+}
+
+// release sends what was held back.
+func (h *hand) release(c *conn) {
+	c.out = append(c.out, h.held...)
+	h.held = nil
+}
