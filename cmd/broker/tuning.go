@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 )
 
@@ -22,23 +23,38 @@ var processors = sync.OnceValue(func() int {
 	return n
 })
 
-// A broker that is drained as fast as it is filled has a tiny live heap, and by Go's rule of proportion the collector
-// would run many times a second to reclaim a few megabytes each. Ballast is address space that is never touched: it
-// costs no memory, but counts as live, so that a collection comes after about ballastBytes·gcPercent/100 of garbage at
-// the earliest. The lower percentage keeps the garbage of a large heap (deep queues) at half of what lives.
+// Go's collector runs when garbage has grown in proportion to what lives. That is wrong for a broker at both ends: one
+// that is drained as fast as it is filled has next to nothing alive and would collect many times a second, and one with
+// millions of waiting jobs would let hundreds of megabytes of garbage lie, though collecting is cheap: its index has no
+// pointers to follow. So the proportion is set after each collection to what allows garbageBytes.
 const (
-	ballastBytes = 96 << 20
-	gcPercent    = 50
+	garbageBytes  = 48 << 20
+	leastLive     = 4 << 20 // what Go itself takes for the least
+	leastPercent  = 5       // of what lives: more collections than that would be felt
+	heapLiveBytes = "/gc/heap/live:bytes"
 )
 
-// ballast is kept alive by being global.
-var ballast []byte //nolint:unused // being kept is its use
-
-// steadyCollector sets the collector up, unless the environment has its own will.
-func steadyCollector() {
-	if os.Getenv("GOGC") != "" {
-		return
+// steadyCollector sets the collector up, once, unless the environment has its own will.
+var steadyCollector = sync.OnceFunc(func() {
+	if os.Getenv("GOGC") == "" {
+		afterCollections(setProportion)
 	}
-	ballast = make([]byte, ballastBytes)
-	debug.SetGCPercent(gcPercent)
+})
+
+// afterCollections calls fn now and after each collection.
+func afterCollections(fn func()) {
+	type sentinel struct{ fn func() }
+	runtime.SetFinalizer(&sentinel{fn}, func(s *sentinel) { afterCollections(s.fn) })
+	fn()
+}
+
+func setProportion() {
+	live := []metrics.Sample{{Name: heapLiveBytes}}
+	metrics.Read(live)
+	debug.SetGCPercent(proportion(live[0].Value.Uint64()))
+}
+
+// proportion is the percentage by which a heap may grow before it is collected.
+func proportion(live uint64) int {
+	return int(max(leastPercent, 100*garbageBytes/max(live, leastLive))) //nolint:gosec // at most 1200
 }
