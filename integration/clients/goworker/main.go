@@ -1,7 +1,9 @@
 // Command goworker is a Faktory worker on the official Go library: goworker NAME=BEHAVIOUR...; the server's address
-// comes from FAKTORY_URL. NAME is the queue and, after a colon, the job's type where it has another name.
+// comes from FAKTORY_URL. NAME is the queue and, after a colon, the job's type where it has another name. A queue may
+// have a weight, as in mail*5:Send=echo: then the queues are tried in an order drawn anew for each job.
 //
-// Behaviours: echo, fail, hold (says that it has the job and never finishes).
+// Behaviours: echo, fail, hold (says that it has the job and never finishes), shift (a day's work: fails as often as the
+// job's custom.fails says, takes custom.ms milliseconds, and says when it is done).
 package main
 
 import (
@@ -11,8 +13,11 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
+	faktory "github.com/contribsys/faktory/client"
 	worker "github.com/contribsys/faktory_worker_go"
 )
 
@@ -22,6 +27,7 @@ type event struct {
 	Func  string `json:"func,omitempty"`
 	ID    string `json:"id,omitempty"`
 	Data  []byte `json:"data,omitempty"`
+	At    int64  `json:"at,omitempty"` // milliseconds of Unix time
 }
 
 func main() {
@@ -33,21 +39,35 @@ func run(pairs []string) error {
 	log.SetOutput(os.Stderr)
 	manager := worker.NewManager()
 	manager.Concurrency = 8
+	weights := make(map[string]int)
 	var queues []string
 	for _, pair := range pairs {
 		name, behaviour, _ := strings.Cut(pair, "=")
 		queue, jobType, found := strings.Cut(name, ":")
 		if !found {
-			jobType = queue
+			jobType, _, _ = strings.Cut(queue, "*")
 		}
 		perform, err := performer(behaviour)
 		if err != nil {
 			return err
 		}
+		queue, weight, weighted := strings.Cut(queue, "*")
+		if weighted {
+			if weights[queue], err = strconv.Atoi(weight); err != nil {
+				return fmt.Errorf("weight of %s: %w", queue, err)
+			}
+		}
 		queues = append(queues, queue)
 		manager.Register(jobType, perform)
 	}
-	manager.ProcessStrictPriorityQueues(queues...)
+	if len(weights) > 0 {
+		manager.ProcessWeightedPriorityQueues(weights)
+	} else {
+		manager.ProcessStrictPriorityQueues(queues...)
+	}
+	manager.Use(func(ctx context.Context, job *faktory.Job, next func(context.Context) error) error {
+		return next(context.WithValue(ctx, jobKey{}, job))
+	})
 	manager.On(worker.Startup, func(*worker.Manager) error { return say(event{Event: "ready"}) })
 	manager.On(worker.Shutdown, func(*worker.Manager) error { return say(event{Event: "shutdown"}) })
 	return manager.Run()
@@ -55,7 +75,7 @@ func run(pairs []string) error {
 
 func performer(behaviour string) (worker.Perform, error) {
 	switch behaviour {
-	case "echo", "fail", "hold":
+	case "echo", "fail", "hold", "shift":
 	default:
 		return nil, fmt.Errorf("unknown behaviour %q", behaviour)
 	}
@@ -74,13 +94,34 @@ func performer(behaviour string) (worker.Perform, error) {
 		case "hold":
 			<-ctx.Done()
 			return ctx.Err()
+		case "shift":
+			return shift(ctx.Value(jobKey{}).(*faktory.Job))
 		}
 		return nil
 	}, nil
 }
 
+// jobKey is where a job's context has the job as it came.
+type jobKey struct{}
+
+// shift does what the job's custom object asks for. How often it has failed is for the server to know.
+func shift(job *faktory.Job) error {
+	if ms, ok := job.GetCustom("ms"); ok {
+		time.Sleep(time.Duration(ms.(float64)) * time.Millisecond)
+	}
+	failed := 0.0
+	if job.Failure != nil {
+		failed = float64(job.Failure.RetryCount) + 1
+	}
+	if fails, ok := job.GetCustom("fails"); ok && failed < fails.(float64) {
+		return fmt.Errorf("failure %v of %v", failed+1, fails)
+	}
+	return say(event{Event: "done", ID: job.Jid})
+}
+
 // say writes one line in one write, for the reader must never see half of one.
 func say(e event) error {
+	e.At = time.Now().UnixMilli()
 	line, err := json.Marshal(e)
 	if err != nil {
 		return err

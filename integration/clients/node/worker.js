@@ -1,14 +1,16 @@
 // A Faktory worker: node worker.js NAME=BEHAVIOUR...; the server's address comes from FAKTORY_URL.
 //
-// NAME is the queue and, after a colon, the job's type where it has another name: mail:Send=echo.
-// Behaviours: echo, fail, hold (says that it has the job and never finishes).
+// NAME is the queue and, after a colon, the job's type where it has another name: mail:Send=echo. A queue may have a
+// weight, as in mail*5:Send=echo: then the queues are tried in an order drawn anew for each job.
+// Behaviours: echo, fail, hold (says that it has the job and never finishes), shift (a day's work: fails as often as the
+// job's custom.fails says, takes custom.ms milliseconds, and says when it is done).
 "use strict";
 
 const faktory = require("faktory-worker");
 
 function event(name, fields) {
   // One write a line: the reader must never see half of one.
-  process.stdout.write(JSON.stringify({ event: name, ...fields }) + "\n");
+  process.stdout.write(JSON.stringify({ event: name, at: Date.now(), ...fields }) + "\n");
 }
 
 const behaviours = {
@@ -19,12 +21,24 @@ const behaviours = {
     throw error;
   },
   hold: () => new Promise(() => {}),
+  // A function that answers a function is given the whole job.
+  shift: () => async ({ job }) => {
+    const { ms = 0, fails = 0 } = job.custom || {};
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    // How often it has failed is for the server to know.
+    const failed = job.failure ? job.failure.retry_count + 1 : 0;
+    if (failed < fails) throw new Error(`failure ${failed + 1} of ${fails}`);
+    event("done", { id: job.jid });
+  },
 };
 
-const queues = [];
+let queues = [];
+const weights = {};
 for (const pair of process.argv.slice(2)) {
   const [name, behaviour] = pair.split("=");
-  const [queue, type] = name.split(":");
+  const [place, type] = name.split(":");
+  const [queue, weight] = place.split("*");
+  if (weight) weights[queue] = Number(weight);
   if (!behaviours[behaviour]) throw new Error(`unknown behaviour ${behaviour}`);
   queues.push(queue);
   faktory.register(type || queue, (...args) => behaviours[behaviour](...args));
@@ -40,6 +54,8 @@ faktory.use(async (ctx, next) => {
   });
   await next();
 });
+
+if (Object.keys(weights).length > 0) queues = weights;
 
 async function main() {
   const worker = await faktory.work({ queues, concurrency: 4, beatInterval: 2, timeout: 2 });
