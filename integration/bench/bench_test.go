@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func TestEveryModeRunsAgainstEveryServer(t *testing.T) {
 					if err != nil {
 						t.Fatalf("mode %s: %v", m.letter, err)
 					}
-					if f.submitsPerSec <= 0 || (m.rate != "bytes/job" && (f.jobsPerSec <= 0 || f.p50 <= 0 || f.p99 < f.p50)) {
+					if f.submitsPerSec <= 0 || (m.rate != bytesRate && (f.jobsPerSec <= 0 || f.p50 <= 0 || f.p99 < f.p50)) {
 						t.Errorf("mode %s: %+v", m.letter, f)
 					}
 				}
@@ -40,11 +41,8 @@ func ready(t *testing.T, c contender) contender {
 	t.Helper()
 	if c.ours {
 		binary := harness.Binary(t)
-		addr := map[dialect]func(*server.BrokerServer) string{
-			gearman{}: func(b *server.BrokerServer) string { return b.Gearman },
-			workq{}:   func(b *server.BrokerServer) string { return b.Workq },
-			faktory{}: func(b *server.BrokerServer) string { return b.Faktory },
-		}[c.dialect]
+		all := protocols()
+		addr := all[slices.IndexFunc(all, func(p protocol) bool { return p.dialect == c.dialect })].addr
 		durability := c.name[len("broker "):]
 		c.start = func(dir string) (*running, error) { return broker(binary, dir, durability, addr) }
 		return c

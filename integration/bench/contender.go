@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"broker/integration/gearmanclient"
 	"broker/integration/server"
 )
 
@@ -39,7 +40,7 @@ type group struct {
 // programs are the paths of what had to be built.
 type programs struct{ broker, faktory string }
 
-func groups(p programs, missing map[string]string, durabilities []string) []group {
+func groups(built programs, missing map[string]string, durabilities []string) []group {
 	gearmand := contender{
 		name: "gearmand", dialect: gearman{}, share: 1, missing: missing["gearmand"],
 		start: func(dir string) (*running, error) { return peer(server.StartGearmand(dir)) },
@@ -56,32 +57,56 @@ func groups(p programs, missing map[string]string, durabilities []string) []grou
 	}
 	reference := contender{
 		name: "faktory, redis", dialect: faktory{}, share: 0.2, missing: missing["faktory"],
-		start: func(dir string) (*running, error) { return peer(server.StartFaktory(p.faktory, dir, "")) },
+		start: func(dir string) (*running, error) { return peer(server.StartFaktory(built.faktory, dir, "")) },
 	}
 	all := []group{
 		{name: "gearman", contenders: []contender{gearmand}},
 		{name: "workq", contenders: []contender{inMemory, onDisk}},
 		{name: "faktory", contenders: []contender{reference}},
 	}
-	ours := []struct {
-		dialect dialect
-		addr    func(b *server.BrokerServer) string
-	}{
-		{gearman{}, func(b *server.BrokerServer) string { return b.Gearman }},
-		{workq{}, func(b *server.BrokerServer) string { return b.Workq }},
-		{faktory{}, func(b *server.BrokerServer) string { return b.Faktory }},
-	}
-	for i := range all {
+	for i, p := range protocols() {
 		for _, durability := range durabilities {
 			all[i].contenders = append(all[i].contenders, contender{
-				name: "broker " + durability, dialect: ours[i].dialect, share: 1, ours: true, missing: missing["broker"],
+				name: "broker " + durability, dialect: p.dialect, share: 1, ours: true, missing: missing["broker"],
 				start: func(dir string) (*running, error) {
-					return broker(p.broker, dir, durability, ours[i].addr)
+					return broker(built.broker, dir, durability, p.addr)
 				},
 			})
 		}
 	}
 	return all
+}
+
+// protocol is a way to speak to the broker.
+type protocol struct {
+	name    string
+	dialect dialect
+	addr    func(b *server.BrokerServer) string
+	// ping is a request that every connection may send at any time, and the start of what it is answered with.
+	ping, pong string
+}
+
+func protocols() []protocol {
+	return []protocol{
+		{
+			"gearman",
+			gearman{},
+			func(b *server.BrokerServer) string { return b.Gearman },
+			string(gearmanclient.Append(nil, gearmanclient.EchoReq, "x")), "\x00RES\x00\x00\x00\x11",
+		},
+		{
+			"workq",
+			workq{},
+			func(b *server.BrokerServer) string { return b.Workq },
+			"inspect server\r\n", "+OK 1\r\n",
+		},
+		{
+			"faktory",
+			faktory{},
+			func(b *server.BrokerServer) string { return b.Faktory },
+			"INFO\r\n", "$",
+		},
+	}
 }
 
 func peer(p *server.Peer, err error) (*running, error) {

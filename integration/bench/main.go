@@ -16,6 +16,9 @@ type settings struct {
 	groups       []string
 	durabilities []string
 	dir          string
+
+	deep, queues, scheduled, keys, payloads, sleepers numbers
+	idle, wakes                                       int
 }
 
 func main() {
@@ -29,6 +32,7 @@ func main() {
 	flag.IntVar(&clients, "clients", clients, "producers, and as many workers")
 	flag.IntVar(&inHand, "in-hand", inHand, "jobs that a Gearman worker has at a time")
 	flag.StringVar(&s.dir, "dir", "", "where the servers' data lies for the time of the run; must be on a real disk")
+	studyFlags(&s)
 	flag.Parse()
 	s.modes, s.groups = strings.Split(letters, ","), strings.Split(names, ",")
 	s.durabilities = strings.Split(durabilities, ",")
@@ -38,6 +42,28 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// studyFlags are the sizes of what is measured of the broker alone.
+func studyFlags(s *settings) {
+	for _, f := range []struct {
+		numbers               *numbers
+		name, normally, usage string
+	}{
+		{&s.deep, "deep", "10k,100k,1M", "f: waiting jobs"},
+		{&s.sleepers, "sleepers", "10,100,1k,2k", "g: workers that wait for one queue"},
+		{&s.queues, "queues", "1,10,100,1k,10k,100k", "h: queues"},
+		{&s.scheduled, "scheduled", "0,10k,100k,1M", "h: scheduled jobs that wait for their time"},
+		{&s.keys, "keys", "0,10k,100k,1M", "h: jobs that wait with a coalescing key"},
+		{&s.payloads, "payloads", "16,256,4Ki,64Ki,1Mi", "h: bytes of a job"},
+	} {
+		if err := f.numbers.Set(f.normally); err != nil {
+			panic(err) // the defaults are constants
+		}
+		flag.Var(f.numbers, f.name, f.usage)
+	}
+	flag.IntVar(&s.idle, "idle", 20_000, "g: idle connections")
+	flag.IntVar(&s.wakes, "wakes", 1000, "g: wake-ups a measurement")
 }
 
 func run(s settings) error {
@@ -55,13 +81,27 @@ func run(s settings) error {
 		return err
 	}
 	fmt.Printf("%d rounds, medians; data on %s, which syncs 4 KiB %s times a second\n", s.rounds, filesystem(dir), thousands(syncs))
+	found := &facts{missing: missing}
+	if err := compareAll(s, dir, built, found); err != nil {
+		return err
+	}
+	if err := studyAll(s, dir, built, found); err != nil {
+		return err
+	}
+	fmt.Printf("\ntargets\n\n")
+	goalTable(found).print(os.Stdout)
+	return nil
+}
+
+// compareAll runs the modes in which the broker has peers.
+func compareAll(s settings, dir string, built programs, found *facts) error {
 	for _, m := range modes() {
 		if !slices.Contains(s.modes, m.letter) {
 			continue
 		}
 		fmt.Printf("\n(%s) %s\n\n", m.letter, m.title)
 		out := newTable(m)
-		for _, g := range groups(built, missing, s.durabilities) {
+		for _, g := range groups(built, found.missing, s.durabilities) {
 			if !slices.Contains(s.groups, g.name) {
 				continue
 			}
@@ -70,8 +110,24 @@ func run(s settings) error {
 				return err
 			}
 			out.add(g, results)
+			found.note(out, g, results)
 		}
 		out.print(os.Stdout)
+	}
+	return nil
+}
+
+// studyAll runs those that look at the broker alone.
+func studyAll(s settings, dir string, built programs, found *facts) error {
+	l := &lab{settings: s, scratch: dir, binary: built.broker, facts: found}
+	for _, m := range studies() {
+		if !slices.Contains(s.modes, m.letter) || built.broker == "" {
+			continue
+		}
+		fmt.Printf("\n(%s) %s\n\n", m.letter, m.title)
+		if err := m.run(l, os.Stdout); err != nil {
+			return fmt.Errorf("mode %s: %w", m.letter, err)
+		}
 	}
 	return nil
 }

@@ -31,13 +31,16 @@ type mode struct {
 
 func always(dialect) bool { return true }
 
+// bytesRate is the figure of the mode that measures no speed.
+const bytesRate = "bytes/job"
+
 func modes() []mode {
 	return []mode{
 		{"a", "background jobs, 64 in flight per producer, workers at once", 1, "jobs/s", background(64), always},
 		{"b", "background jobs, 1 in flight per producer, workers at once", 0.5, "submits/s", background(1), always},
 		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool { return d.caller(newTally(0)) != nil }},
 		{"d", "submit all, then drain", 1, "jobs/s", drain, always},
-		{"e", "memory of waiting jobs", 5, "bytes/job", memory, always},
+		{"e", "memory of waiting jobs", 5, bytesRate, memory, always},
 	}
 }
 

@@ -59,11 +59,13 @@ type hands struct {
 	asked   int  // leases
 	first   int  // number of the first job that is to be leased
 	hold    bool // lease everything before anything is finished
+	endless bool // go on asking when there is a lease for every job
 
 	leases    histogram
 	leased    int
 	lastLease int64
 	assigned  func(c *conn) // called with every job that a worker got; may be nil
+	wakes     histogram     // from a submission to the worker that it woke
 }
 
 // hand is what the workers of all protocols have in common.
@@ -84,7 +86,7 @@ func newHand(t *tally) hand {
 // finds its job, sooner or later. There is none when all jobs have been asked for.
 func (h *hand) next(c *conn) (queue string, more bool) {
 	t := h.tally
-	if t.asked >= t.total {
+	if t.asked >= t.total && !t.endless {
 		return "", false
 	}
 	n := t.first + t.asked

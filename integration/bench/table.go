@@ -17,7 +17,7 @@ type table struct {
 
 func newTable(m mode) *table {
 	t := &table{mode: m}
-	if m.rate == "bytes/job" {
+	if m.rate == bytesRate {
 		t.rows = grid{{"protocol", "server", "bytes/job", "submits/s", "against"}}
 	} else {
 		t.rows = grid{{
@@ -48,8 +48,8 @@ func (t *table) row(g group, results [][]figures, i int) []string {
 		return median(values)
 	}
 	submits := thousands(pick(func(f figures) float64 { return f.submitsPerSec }))
-	if t.mode.rate == "bytes/job" {
-		return []string{thousands(pick(t.compared)), submits, t.against(g, results, i)}
+	if t.mode.rate == bytesRate {
+		return []string{thousands(t.middle(results[i])), submits, t.against(g, results, i)}
 	}
 	return []string{
 		thousands(pick(func(f figures) float64 { return f.jobsPerSec })), submits,
@@ -64,7 +64,7 @@ func (t *table) row(g group, results [][]figures, i int) []string {
 // compared is the figure that the contenders of this mode are compared by.
 func (t *table) compared(f figures) float64 {
 	switch t.mode.rate {
-	case "bytes/job":
+	case bytesRate:
 		return f.bytesPerJob
 	case "submits/s":
 		return f.submitsPerSec
@@ -73,7 +73,25 @@ func (t *table) compared(f figures) float64 {
 	}
 }
 
-// against is the ratio of ours to each peer: the median over the rounds of the ratio within a round.
+// ratio is the median over the rounds of the ratio of contender i to contender k within a round.
+func (t *table) ratio(results [][]figures, i, k int) float64 {
+	var ratios []float64
+	for round := range results[k] {
+		ratios = append(ratios, t.compared(results[i][round])/t.compared(results[k][round]))
+	}
+	return median(ratios)
+}
+
+// middle is the median of the compared figure.
+func (t *table) middle(results []figures) float64 {
+	var values []float64
+	for _, f := range results {
+		values = append(values, t.compared(f))
+	}
+	return median(values)
+}
+
+// against is the ratio of ours to each peer.
 func (t *table) against(g group, results [][]figures, i int) string {
 	if !g.contenders[i].ours {
 		return ""
@@ -83,11 +101,7 @@ func (t *table) against(g group, results [][]figures, i int) string {
 		if peer.ours || len(results[k]) == 0 {
 			continue
 		}
-		var ratios []float64
-		for round := range results[k] {
-			ratios = append(ratios, t.compared(results[i][round])/t.compared(results[k][round]))
-		}
-		parts = append(parts, fmt.Sprintf("%.2f× %s", median(ratios), peer.name))
+		parts = append(parts, fmt.Sprintf("%.2f× %s", t.ratio(results, i, k), peer.name))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// numbers is a flag that lists counts or sizes: 10,1k,2M. With i behind the letter it is by 1,024: 64Ki.
+type numbers []int
+
+func (n *numbers) String() string {
+	var parts []string
+	for _, v := range *n {
+		parts = append(parts, strconv.Itoa(v))
+	}
+	return strings.Join(parts, ",")
+}
+
+// Set replaces the default.
+func (n *numbers) Set(text string) error {
+	*n = nil
+	for part := range strings.SplitSeq(text, ",") {
+		v, err := parseNumber(part)
+		if err != nil {
+			return err
+		}
+		*n = append(*n, v)
+	}
+	return nil
+}
+
+func parseNumber(text string) (int, error) {
+	unit := 1
+	for _, u := range []struct {
+		suffix string
+		size   int
+	}{{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"k", 1e3}, {"M", 1e6}} {
+		if digits, found := strings.CutSuffix(text, u.suffix); found {
+			text, unit = digits, u.size
+			break
+		}
+	}
+	v, err := strconv.Atoi(text)
+	if err != nil || v < 0 {
+		return 0, fmt.Errorf("%q is not a count such as 100, 10k, 64Ki or 1M", text)
+	}
+	return v * unit, nil
+}
