@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -82,85 +81,6 @@ func freeAddress(t *testing.T) (address, port string) {
 	_ = ln.Close()
 	_, port, _ = net.SplitHostPort(address)
 	return address, port
-}
-
-// running is a program that a test has started.
-type running struct {
-	t *testing.T
-	*exec.Cmd
-	output *transcript
-	done   chan struct{}
-}
-
-// transcript is what a program has written so far.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *transcript) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *transcript) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-func start(t *testing.T, env []string, name string, args ...string) *running {
-	t.Helper()
-	r := &running{t: t, Cmd: exec.Command(program(t, name), args...), output: &transcript{}, done: make(chan struct{})}
-	r.Env = append(os.Environ(), env...)
-	r.Dir = t.TempDir()
-	r.Stdout, r.Stderr = r.output, r.output
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = r.Wait() // the state tells
-		close(r.done)
-	}()
-	t.Cleanup(func() {
-		_ = r.Process.Kill() // it may have ended
-		<-r.done
-		if t.Failed() {
-			t.Logf("output of %s %v:\n%s", name, args, r.output)
-		}
-	})
-	return r
-}
-
-// wantExit waits for the end.
-func (r *running) wantExit(code int) {
-	r.t.Helper()
-	select {
-	case <-r.done:
-		if got := r.ProcessState.ExitCode(); got != code {
-			r.t.Fatalf("exit %d, want %d", got, code)
-		}
-	case <-time.After(patience):
-		r.t.Fatal("still running")
-	}
-}
-
-func (r *running) signal(s os.Signal) {
-	r.t.Helper()
-	if err := r.Process.Signal(s); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
 }
 
 // gearmanClient speaks what these tests need of Gearman.
