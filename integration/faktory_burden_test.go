@@ -1,0 +1,179 @@
+package integration_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/integration/harness"
+	"broker/integration/server"
+)
+
+// faktoryLink is a connection on which requests are written many at a time.
+type faktoryLink struct {
+	t    testing.TB
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func linkFaktory(t testing.TB, b *harness.Broker) *faktoryLink {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.Faktory)
+	check(t, err)
+	t.Cleanup(func() { _ = conn.Close() }) // everything has been read
+	l := &faktoryLink{t: t, conn: conn, in: bufio.NewReaderSize(conn, 1<<20)}
+	equal(t, "greeting", l.reply(), `HI {"v":2}`)
+	l.expect("OK", "HELLO {\"v\":2}\r\n", 1)
+	return l
+}
+
+// reply reads one: a line without its sign, or a bulk string; "nil" for none.
+func (l *faktoryLink) reply() string {
+	l.t.Helper()
+	check(l.t, l.conn.SetReadDeadline(time.Now().Add(harness.Patience)))
+	line, err := l.in.ReadString('\n')
+	check(l.t, err)
+	line = strings.TrimSuffix(line, "\r\n")
+	if line[0] != '$' {
+		return strings.TrimPrefix(line, "+")
+	}
+	n, err := strconv.Atoi(line[1:])
+	check(l.t, err)
+	if n < 0 {
+		return "nil"
+	}
+	body := make([]byte, n+2)
+	_, err = io.ReadFull(l.in, body)
+	check(l.t, err)
+	return string(body[:n])
+}
+
+// expect writes requests and reads as many replies, each of which must hold the words.
+func (l *faktoryLink) expect(words, requests string, replies int) {
+	l.t.Helper()
+	_, err := l.conn.Write([]byte(requests))
+	check(l.t, err)
+	for range replies {
+		if r := l.reply(); !strings.Contains(r, words) {
+			l.t.Fatalf("reply %.200q, without %q", r, words)
+		}
+	}
+}
+
+// usualBurden is how many jobs are scheduled, and how many wait for their retry. FAKTORY_BURDEN asks for more.
+const usualBurden = 20_000
+
+func TestScheduledAndRetryingJobsDoNotSlowPushAndFetch(t *testing.T) {
+	harness.OursOnly(t) // not parallel: it compares times
+	burden := sizeOf(t, "FAKTORY_BURDEN", usualBurden)
+	brokers := []*harness.Broker{start(t), start(t)} // the second one bears it
+	begin := time.Now()
+	burdenFaktory(t, brokers[1], burden)
+	t.Logf("%d scheduled and %d retrying jobs took %v", burden, burden, time.Since(begin).Round(time.Millisecond))
+	awaitIdle(t, brokers...)
+
+	links := []*faktoryLink{linkFaktory(t, brokers[0]), linkFaktory(t, brokers[1])}
+	const turns = 60
+	push, fetch := [2][]time.Duration{}, [2][]time.Duration{}
+	for turn := range turns + 2 {
+		for which, l := range links {
+			p, f := l.turn(turn)
+			if turn >= 2 { // the first ones warm up
+				push[which], fetch[which] = append(push[which], p), append(fetch[which], f)
+			}
+		}
+	}
+	for name, took := range map[string][2][]time.Duration{"PUSH": push, "FETCH": fetch} {
+		empty, full := median(took[0]), median(took[1])
+		ratio := float64(full) / float64(empty)
+		t.Logf("%s: empty %v, burdened %v a job in the median: %.3f times", name, empty, full, ratio)
+		if ratio > 1.5 { // 1.1 on a machine that does nothing else
+			t.Errorf("%s takes %.2f times as long beside %d scheduled and as many retrying jobs", name, ratio, burden)
+		}
+	}
+	status := fktState(t, dialFaktory(t, brokers[1])).Data.Sets
+	equal(t, "still there", fmt.Sprint(status["scheduled"], status["retries"]), fmt.Sprint(burden, burden))
+}
+
+// turn pushes jobs, fetches and acknowledges them, and tells how long a PUSH and a FETCH took.
+func (l *faktoryLink) turn(turn int) (push, fetch time.Duration) {
+	l.t.Helper()
+	const jobs = 400
+	var pushes, acks strings.Builder
+	for i := range jobs {
+		fmt.Fprintf(&pushes, "PUSH {\"jid\":\"turn-%d-%d\",\"queue\":\"busy\",\"jobtype\":\"x\",\"args\":[%d,%q]}\r\n",
+			turn, i, i, strings.Repeat("x", 200))
+		fmt.Fprintf(&acks, "ACK {\"jid\":\"turn-%d-%d\"}\r\n", turn, i)
+	}
+	begin := time.Now()
+	l.expect("OK", pushes.String(), jobs)
+	push = time.Since(begin) / jobs
+	begin = time.Now()
+	l.expect(`"queue":"busy"`, strings.Repeat("FETCH busy\r\n", jobs), jobs)
+	fetch = time.Since(begin) / jobs
+	l.expect("OK", acks.String(), jobs)
+	return push, fetch
+}
+
+func median(d []time.Duration) time.Duration {
+	d = slices.Sorted(slices.Values(d))
+	return d[len(d)/2]
+}
+
+// burdenFaktory leaves jobs that are not due while the test runs: so many scheduled ones, and as many that have failed.
+func burdenFaktory(t testing.TB, b *harness.Broker, count int) {
+	t.Helper()
+	const burst = 1000
+	at := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	l := linkFaktory(t, b)
+	for base := 0; base < count; base += burst {
+		n := min(burst, count-base)
+		bulk := func(kind, more string) {
+			text := []byte("PUSHB [")
+			for i := range n {
+				text = fmt.Appendf(text, `{"jid":"%s-%d","queue":"%s","jobtype":"x","args":[%d,"0123456789abcdef"],%s},`,
+					kind, base+i, kind, i, more)
+			}
+			text[len(text)-1] = ']'
+			l.expect("{}", string(text)+"\r\n", 1)
+		}
+		bulk("scheduled", `"at":"`+at+`"`)
+		// A job that has failed ten times already waits for hours.
+		bulk("failed", `"failure":{"retry_count":10,"remaining":10,"failed_at":"2026-01-01T00:00:00Z","message":"m","errtype":"e"}`)
+		l.expect(`"queue":"failed"`, strings.Repeat("FETCH failed\r\n", n), n)
+		var fails strings.Builder
+		for i := range n {
+			fmt.Fprintf(&fails, "FAIL {\"jid\":\"failed-%d\",\"errtype\":\"Broken\",\"message\":\"it broke\"}\r\n", base+i)
+		}
+		l.expect("OK", fails.String(), n)
+	}
+}
+
+// awaitIdle waits until the brokers have nothing more to do: what they store is put in order for a while.
+func awaitIdle(t testing.TB, brokers ...*harness.Broker) {
+	t.Helper()
+	for range 60 {
+		before := cpuOf(t, brokers)
+		time.Sleep(500 * time.Millisecond)
+		if cpuOf(t, brokers)-before <= 30*time.Millisecond {
+			return
+		}
+	}
+	t.Log("the brokers are still busy; what follows is measured beside that")
+}
+
+func cpuOf(t testing.TB, brokers []*harness.Broker) (sum time.Duration) {
+	t.Helper()
+	for _, b := range brokers {
+		cpu, err := server.CPUTime(b.PID())
+		check(t, err)
+		sum += cpu
+	}
+	return sum
+}
