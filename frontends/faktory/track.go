@@ -32,6 +32,9 @@ func (s *session) trackGet(b *scratch, jid string) {
 		return
 	}
 	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true})
+	if r.Kind == core.Inspected && r.Info.State == core.Done && r.Info.Outcome == nil { // kept in the store: done well or not
+		r = s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}})
+	}
 	state, info := "unknown", &core.JobInfo{ChangedAt: s.f.b.Now()}
 	if r.Kind == core.Inspected {
 		info = r.Info

@@ -116,6 +116,22 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 	}
 }
 
+// TestTrackTellsHowAWorkqJobEnded: the outcome is in the store by the time that it is asked for.
+func TestTrackTellsHowAWorkqJobEnded(t *testing.T) {
+	t.Parallel()
+	h := enter(t)
+	wq, f := h.dial(h.workq), h.dialFaktory("")
+	for i, end := range []struct{ verb, state string }{{"complete", "success"}, {"fail", "failed"}} {
+		job := h.submitAs(core.Workq, "q", i+1)
+		wq.Send(fmt.Sprintf("%s %s 2\r\nso\r\n", end.verb, job.workqID))
+		wq.Want("+OK\r\n")
+		f.Send("TRACK GET " + job.jid + "\r\n")
+		if got := h.bulk(f); !strings.Contains(got, fmt.Sprintf(`"state":%q`, end.state)) {
+			t.Errorf("after %s: %s", end.verb, got)
+		}
+	}
+}
+
 func TestProgressIsReadAcrossProtocols(t *testing.T) {
 	t.Parallel()
 	h := enter(t, frontendtest.InMemory)
