@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -57,6 +58,9 @@ func (l *undoList) runAll() {
 	}
 }
 
+// stopping is set once a signal has come: it ends the program, and what fails from then on fails because of it.
+var stopping atomic.Bool
+
 // cleanUpOnSignal ends the program on a signal, with nothing left behind.
 func cleanUpOnSignal() {
 	signals := make(chan os.Signal, 1)
@@ -64,6 +68,7 @@ func cleanUpOnSignal() {
 	go func() { // ends with the program
 		got := <-signals
 		fmt.Fprintln(os.Stderr, "bench: stopped by", got)
+		stopping.Store(true)
 		cleanup.runAll()
 		const shellsOffset = 128 // of the exit code of a program that a signal ended
 		code := shellsOffset

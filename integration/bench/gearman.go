@@ -100,16 +100,24 @@ var (
 	gearmanEcho  = gearmanclient.Append(nil, gearmanclient.EchoReq, "done")
 )
 
-func (w *gearmanWorker) begin(c *conn) {
+// open says what the worker can do before anything is timed: there may be many functions.
+func (w *gearmanWorker) open(rw io.ReadWriter) error {
 	step := 1
 	if len(w.tally.queues) > gearmanFunctions {
 		step = clients
 	}
+	var hello []byte
 	for i := w.number % step; i < len(w.tally.queues); i += step {
-		c.out = gearmanclient.Append(c.out, gearmanclient.CanDo, w.tally.queues[i])
+		hello = gearmanclient.Append(hello, gearmanclient.CanDo, w.tally.queues[i])
 	}
-	w.grabMany(c)
+	if _, err := rw.Write(append(hello, gearmanEcho...)); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(rw, make([]byte, len(gearmanEcho))) // the answer is as long as the request
+	return err
 }
+
+func (w *gearmanWorker) begin(c *conn) { w.grabMany(c) }
 
 // grabMany asks for as many jobs as a worker may have in hand.
 func (w *gearmanWorker) grabMany(c *conn) {

@@ -53,8 +53,8 @@ func (l *lab) connections(w io.Writer) error {
 	return l.wakeUps(w)
 }
 
-// spareDescriptors are what a process needs beside its connections.
-const spareDescriptors = 600
+// spareDescriptors are what a process needs beside its connections; the broker keeps some away from them.
+const spareDescriptors = 1400
 
 // raiseDescriptors allows this program, and the servers that it starts, so many descriptors, or as many as it may.
 func raiseDescriptors(n uint64) (uint64, error) {
@@ -175,19 +175,19 @@ func (s *subject) steady(jobs int) (pace, error) {
 func (s *subject) both(t *tally, inFlight int) (pace, error) {
 	buffer := max(inSize, 2*len(t.body)+64<<10)
 	d := s.protocol.dialect
+	submitters, err := connectMany(s.addr, clients, inSize, d, func() session { return d.producer(t, inFlight) })
+	if err != nil {
+		return pace{}, err
+	}
+	defer submitters.close()
+	workers, err := connectMany(s.addr, clients, buffer, d, func() session { return d.worker(t) })
+	if err != nil {
+		return pace{}, err
+	}
+	defer workers.close()
 	p, err := s.timed(t.total, func() (int64, error) {
-		submitters, err := connectMany(s.addr, clients, inSize, d, func() session { return d.producer(t, inFlight) })
-		if err != nil {
-			return 0, err
-		}
-		defer submitters.close()
-		workers, err := connectMany(s.addr, clients, buffer, d, func() session { return d.worker(t) })
-		if err != nil {
-			return 0, err
-		}
-		defer workers.close()
 		begin := nanotime()
-		err = runBoth(submitters, workers, t)
+		err := runBoth(submitters, workers, t)
 		return max(t.lastDone, t.lastAck) - begin, err
 	})
 	p.p50, p.p99 = t.latency.quantile(0.5), t.latency.quantile(0.99)

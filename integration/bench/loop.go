@@ -27,6 +27,11 @@ type session interface {
 	feed(c *conn, b []byte) (int, error)
 }
 
+// opener is a session with something to say and to be answered before the loop has the connection.
+type opener interface {
+	open(rw io.ReadWriter) error
+}
+
 // conn is one socket of a loop.
 type conn struct {
 	fd      int
@@ -67,6 +72,11 @@ func (l *loop) add(addr string, s session, greet func(rw io.ReadWriter) error) e
 	if greet != nil {
 		if err := greet(nc); err != nil {
 			return fmt.Errorf("greet %s: %w", addr, err)
+		}
+	}
+	if o, ok := s.(opener); ok {
+		if err := o.open(nc); err != nil {
+			return fmt.Errorf("begin with %s: %w", addr, err)
 		}
 	}
 	file, err := nc.(*net.TCPConn).File()

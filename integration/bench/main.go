@@ -38,7 +38,11 @@ func main() {
 	s.durabilities = strings.Split(durabilities, ",")
 	runtime.GOMAXPROCS(2 + runtime.NumCPU()) // two are the loops' own
 	cleanUpOnSignal()
-	if err := run(s); err != nil {
+	err := run(s)
+	if stopping.Load() {
+		select {} // the signal's goroutine ends the program
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -63,7 +67,7 @@ func studyFlags(s *settings) {
 		flag.Var(f.numbers, f.name, f.usage)
 	}
 	flag.IntVar(&s.idle, "idle", 20_000, "g: idle connections")
-	flag.IntVar(&s.wakes, "wakes", 1000, "g: wake-ups a measurement")
+	flag.IntVar(&s.wakes, "wakes", 3000, "g: wake-ups a measurement")
 }
 
 func run(s settings) error {

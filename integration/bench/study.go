@@ -118,12 +118,12 @@ func (s *subject) submit(t *tally, inFlight int) (pace, error) {
 // work leases and finishes the tally's jobs. With hold it leases all of them first, and the rate is that of the leases.
 func (s *subject) work(t *tally) (pace, error) {
 	d := s.protocol.dialect
+	workers, err := connect(s.addr, d, func() session { return d.worker(t) })
+	if err != nil {
+		return pace{}, err
+	}
+	defer workers.close()
 	p, err := s.timed(t.total, func() (int64, error) {
-		workers, err := connect(s.addr, d, func() session { return d.worker(t) })
-		if err != nil {
-			return 0, err
-		}
-		defer workers.close()
 		begin := nanotime()
 		if err := runAlone(workers, t.limit(), t.allDone); err != nil {
 			return 0, err

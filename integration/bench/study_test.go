@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"broker/integration/harness"
+)
+
+// small is a lab whose loads take moments.
+func small(t *testing.T, protocol string) *lab {
+	t.Helper()
+	return &lab{
+		settings: settings{
+			groups: []string{protocol}, durabilities: []string{"none"}, jobs: 800,
+			deep: numbers{1000, 3000}, queues: numbers{1, 30}, scheduled: numbers{0, 200}, keys: numbers{0, 200},
+			payloads: numbers{16, 300_000}, sleepers: numbers{2, 20}, idle: 50, wakes: 20,
+		},
+		scratch: t.TempDir(), binary: harness.Binary(t), facts: &facts{},
+	}
+}
+
+// rows counts what a study printed: the lines of its tables without the headings and the lines below those.
+func rows(printed string) int {
+	n := 0
+	for _, table := range strings.Split(printed, "\n\n") {
+		n += max(strings.Count(strings.TrimSpace(table), "\n|")-1, 0)
+	}
+	return n
+}
+
+func TestEveryStudyRunsOverEveryProtocol(t *testing.T) {
+	t.Parallel()
+	want := map[string]int{"f": 2 * 2 * 2, "g": 1 + 2, "h": 4 * 2}
+	for _, p := range protocols() {
+		for _, s := range studies() {
+			t.Run(p.name+", "+s.letter, func(t *testing.T) {
+				t.Parallel()
+				l := small(t, p.name)
+				var out bytes.Buffer
+				if err := s.run(l, &out); err != nil {
+					t.Fatal(err)
+				}
+				if got := rows(out.String()); got != want[s.letter] {
+					t.Errorf("%d rows, want %d:\n%s", got, want[s.letter], out.String())
+				}
+				plausible(t, l.facts)
+			})
+		}
+	}
+}
+
+// plausible looks at what was measured where a zero would mean that nothing was.
+func plausible(t *testing.T, f *facts) {
+	t.Helper()
+	for _, d := range f.depths {
+		if d.submit.perSec <= 0 || d.start <= 0 || d.started <= 0 || d.lease.perSec <= 0 || d.lease.p50 <= 0 ||
+			d.lease.p99 < d.lease.p50 || d.drain.perSec <= 0 || d.drain.micros <= 0 || d.disk <= 0 || d.roomMissing {
+			t.Errorf("depth %+v", d)
+		}
+	}
+	for _, c := range f.crowds {
+		if c.held != c.wanted || c.sample == 0 || c.answered != c.sample || c.after <= 0 || c.opened.micros <= 0 {
+			t.Errorf("crowd %+v", c)
+		}
+	}
+	for _, w := range f.wakeUps {
+		if w.perSec <= 0 || w.p50 <= 0 || w.p99 < w.p50 {
+			t.Errorf("wake-up %+v", w)
+		}
+	}
+}
+
+func TestGoalsSayWhatWasMeasuredAndWhatWasNot(t *testing.T) {
+	t.Parallel()
+	f := &facts{
+		missing: map[string]string{"beanstalkd": "not installed"},
+		ratios: map[match]float64{
+			{"a", "gearman", brokerNone, "gearmand"}: 3.1,
+			{"a", "gearman", brokerSync, "gearmand"}: 1.9,
+		},
+		bytes: map[string]float64{"gearman, broker none": 150, "workq, broker sync": 210},
+		depths: []depth{
+			{protocol: "gearman", queues: 1, jobs: 10_000, lease: pace{p50: 100}},
+			{protocol: "gearman", queues: 1, jobs: 10_000_000, lease: pace{p50: 160}, start: 25e9, full: 2_400_000_000},
+		},
+		crowds: []crowd{{protocol: "workq", held: 20_000, after: 390_000_000}, {protocol: "gearman", held: 20_000, after: 1}},
+	}
+	got := goalTable(f)
+	for _, want := range [][]string{
+		{"background jobs, 64 in flight", "broker none: 3.0× gearmand", "3.10×", "yes"},
+		{"background jobs, 64 in flight", "broker sync: 2.0× gearmand", "1.90×", "no"},
+		{"the same, every write synced", "broker sync: 5.0× beanstalkd -f 0", "beanstalkd is missing", ""},
+		{"Faktory push, fetch, ack", "broker sync: 5.0× faktory, redis", "not in this run: mode a, protocol faktory", ""},
+		{"memory per waiting 256-byte job", "at most 200 B", "210 B at most (workq, broker sync)", "no"},
+		{"10 million waiting jobs: start", "in 30 s", "25.00 s at 10,000,000 jobs", "yes"},
+		{"10 million waiting jobs: resident memory", "under 2,500 MB", "2,400 MB at 10,000,000 jobs", "yes"},
+		{
+			"10 million waiting jobs: lease", "median at most 1.5 times that of the least deep",
+			"1.60 times at 10,000,000 jobs", "no",
+		},
+		{"20,000 idle connections", "under 400 MB", "390 MB with 20,000 over workq", "yes"},
+	} {
+		if !hasRow(got, want) {
+			t.Errorf("no row %q in\n%q", want, got)
+		}
+	}
+	f.depths, f.crowds[0].held = f.depths[:1], 18_000
+	for _, row := range goalTable(f)[len(got)-4:] {
+		if row[3] != "" {
+			t.Errorf("%q is judged by a smaller load than the target's", row)
+		}
+	}
+}
+
+func hasRow(g grid, want []string) bool {
+	for _, row := range g {
+		if strings.Join(row, "|") == strings.Join(want, "|") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestGridIsMarkdown(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	grid{{"a", "µs"}, {"long"}, {"b", "1"}}.print(&out)
+	want := "| a    | µs |\n| ---- | -- |\n| long |    |\n| b    | 1  |\n"
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestNumbersHaveUnits(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"0,10,2k,3M": "0,10,2000,3000000", "64Ki,1Mi": "65536,1048576"} {
+		var n numbers
+		if err := n.Set(text); err != nil || n.String() != want {
+			t.Errorf("%s is %s (%v), want %s", text, n.String(), err, want)
+		}
+	}
+	for _, text := range []string{"", "k", "-1", "1G", "1,,2"} {
+		var n numbers
+		if n.Set(text) == nil {
+			t.Errorf("%q is taken for %s", text, n.String())
+		}
+	}
+}
