@@ -1,0 +1,280 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"broker/integration/harness"
+)
+
+// Times of the jobs in the table. They are short where something must end, and long where it must not.
+const (
+	tableLong         = 5 * time.Minute
+	tableShortLease   = time.Second     // of a Workq job whose lease runs out
+	tableDefaultLease = 4 * time.Second // of a Gearman job in hands that no connection guards
+	tableFaktoryLease = time.Minute     // the least that Faktory knows
+	tableMortal       = 3 * time.Second // to live, where the job expires
+	tableMargin       = 1500 * time.Millisecond
+)
+
+// tableHandles stands before the number in a handle.
+const tableHandles = "H:table"
+
+// tableCell is one job's life: who brought it, who has it, and how that ends.
+type tableCell struct {
+	t      *testing.T
+	b      *harness.Broker
+	doors  doors // of the test itself, for questions
+	origin tableOrigin
+	taker  tableTaker
+	end    string
+	queue  string
+
+	id   string // given by clients that name their jobs
+	name string // the job's own: the id, or a handle
+	row  tableRow
+}
+
+// tableRow is what the broker tells of a job over HTTP.
+type tableRow struct {
+	ID, Alias, State string
+	Seq              uint64
+	Attempts, Fails  int
+	Outcome          *struct{ Success bool }
+}
+
+// workqName is what Workq calls the job.
+func (r tableRow) workqName() string {
+	if r.Alias != "" {
+		return r.Alias
+	}
+	return r.ID
+}
+
+// cellsOf reads the table of docs/sharing.md: origin, end and worker to the text of the cell.
+func cellsOf(t *testing.T, page string) map[[3]string]string {
+	t.Helper()
+	cells := make(map[[3]string]string)
+	_, rest, _ := strings.Cut(page, "<!-- cells")
+	origin, workers := "", []string(nil)
+	for line := range strings.Lines(rest) {
+		line = strings.TrimSpace(line)
+		if name, found := strings.CutPrefix(line, "### "); found {
+			origin = name
+			continue
+		}
+		columns := strings.Split(strings.Trim(line, "|"), " | ")
+		for i := range columns {
+			columns[i] = strings.TrimSpace(columns[i])
+		}
+		switch {
+		case !strings.HasPrefix(line, "| "):
+		case columns[0] == "end":
+			workers = columns[1:]
+		default:
+			for i, text := range columns[1:] {
+				cells[[3]string{origin, columns[0], workers[i]}] = text
+			}
+		}
+	}
+	return cells
+}
+
+// wordsOf reads what each protocol calls a job's place: place to the words of Gearman, Workq and Faktory.
+func wordsOf(t *testing.T, page string) map[string][3]string {
+	t.Helper()
+	words := make(map[string][3]string)
+	_, rest, _ := strings.Cut(page, "<!-- words -->")
+	rest, _, _ = strings.Cut(rest, "<!-- end of words -->")
+	for line := range strings.Lines(rest) {
+		columns := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if len(columns) == 4 {
+			words[strings.TrimSpace(columns[0])] = [3]string{columns[1], columns[2], strings.TrimSpace(columns[3])}
+		}
+	}
+	return words
+}
+
+// TestEveryCellOfTheSharingTable plays what docs/sharing.md says, all cells at the same time, over real sockets. The cells
+// of Faktory jobs whose lease runs out take a minute: Faktory knows no shorter lease.
+func TestEveryCellOfTheSharingTable(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	text, err := os.ReadFile("../docs/sharing.md")
+	check(t, err)
+	cells, words := cellsOf(t, string(text)), wordsOf(t, string(text))
+	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("default_lease = %q\n[gearman]\nhandle_prefix = %q\n",
+		tableDefaultLease, tableHandles)})
+	n := 0
+	var all sync.WaitGroup
+	for _, o := range tableOrigins() {
+		for _, end := range tableEnds() {
+			for _, k := range tableTakers() {
+				want, found := cells[[3]string{o.name, end, k.name}]
+				if !found {
+					t.Errorf("the page has no cell %s, %s, %s", o.name, k.name, end)
+				}
+				n++
+				c := &tableCell{b: b, origin: o, taker: k, end: end, queue: fmt.Sprintf("cell-%d", n), id: newID()}
+				all.Go(func() { // ends with its cell, before the test
+					t.Run(strings.Join([]string{o.name, k.name, end}, ","), func(t *testing.T) {
+						c.t, c.doors = t, open(t, b)
+						c.play(want, words)
+					})
+				})
+			}
+		}
+	}
+	all.Wait()
+	equal(t, "cells on the page and played", len(cells), n)
+}
+
+func tableEnds() []string {
+	return []string{"complete", "fail", "worker lost", "lease expired", "cancelled", "expired"}
+}
+
+// part is what a cell says behind a label.
+func part(cell, label string) string {
+	_, rest, found := strings.Cut("; "+cell, "; "+label+": ")
+	if !found {
+		return ""
+	}
+	text, _, _ := strings.Cut(rest, "; ")
+	return text
+}
+
+// play lives the job's life and compares what is seen with what the page says.
+func (c *tableCell) play(want string, words map[string][3]string) {
+	c.t.Helper()
+	told := c.origin.submit(c)
+	harness.Eventually(c.t, func() string {
+		var found bool
+		if c.row, found = c.read(); !found {
+			return "no job " + c.name
+		}
+		return ""
+	})
+	patient := part(want, "client") == "waits on"
+	if strings.HasPrefix(want, "no worker gets it") {
+		time.Sleep(2*time.Second + tableMargin) // one second to live, and up to one before a scheduled job is due
+		if c.taker.take(c, false) != nil {
+			c.t.Fatal("a worker got it")
+		}
+		equal(c.t, "cell", fmt.Sprintf("no worker gets it; client: %s; job: %s", told(patient), c.settle("gone", words)), want)
+		return
+	}
+	w := c.taker.take(c, true)
+	answered, late := c.finish(w)
+	state := c.settle(part(want, "job"), words)
+	got := fmt.Sprintf("client: %s; job: %s", told(patient), state)
+	if answered != "" && answered != "nothing" && answered != "`+OK`" {
+		got += "; worker: " + answered
+	}
+	if late {
+		lateWant := part(want, "late finish")
+		got += "; late finish: " + w.finish(true)
+		then := state
+		if _, counts, found := strings.Cut(lateWant, "and it counts: "); found {
+			then = counts
+		}
+		if after := c.settle(then, words); after != state {
+			got += ", and it counts: " + after
+		}
+	}
+	equal(c.t, "cell", got, want)
+}
+
+// finish brings the end about. Late: the worker goes on as if nothing had happened.
+func (c *tableCell) finish(w *tableWorker) (answered string, late bool) {
+	c.t.Helper()
+	switch c.end {
+	case "complete":
+		return w.finish(true), false
+	case "fail":
+		return w.finish(false), false
+	case "worker lost":
+		check(c.t, w.hangup())
+		return "", false
+	case "cancelled":
+		check(c.t, c.doors.workq.Delete(c.row.workqName()))
+		return "", true
+	}
+	time.Sleep(c.silence() + tableMargin)
+	return "", true
+}
+
+// silence is for how long a worker must say nothing for the cell's end.
+func (c *tableCell) silence() time.Duration {
+	switch {
+	case strings.HasPrefix(c.origin.name, "Gearman"):
+		return tableDefaultLease
+	case c.end == "expired":
+		return tableMortal
+	case c.origin.isFaktory():
+		return tableFaktoryLease
+	}
+	return tableShortLease
+}
+
+// read asks for the job over HTTP.
+func (c *tableCell) read() (row tableRow, found bool) {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+c.b.HTTP+"/api/jobs/"+c.name, nil)
+	check(c.t, err)
+	resp, err := http.DefaultClient.Do(req)
+	check(c.t, err)
+	defer func() { _ = resp.Body.Close() }() // read to its end
+	check(c.t, json.NewDecoder(resp.Body).Decode(&row))
+	return row, resp.StatusCode == http.StatusOK
+}
+
+// settle waits until the job is where it should be and answers where it is. Every protocol must call that place what the
+// page says.
+func (c *tableCell) settle(want string, words map[string][3]string) string {
+	c.t.Helper()
+	var row tableRow
+	state := ""
+	for deadline := time.Now().Add(10 * time.Second); state != want && time.Now().Before(deadline); {
+		var found bool
+		if row, found = c.read(); found {
+			state = row.State
+		} else {
+			state = "gone"
+		}
+		if state != want {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	place := state
+	switch {
+	case state == "ready" && row.Attempts > 0:
+		place = "ready again"
+	case state == "done" && row.Outcome != nil && !row.Outcome.Success:
+		place = "done, failed"
+	}
+	equal(c.t, "the words for "+place, c.places(), words[place])
+	return state
+}
+
+// places is where the job is in the words of Gearman, Workq and Faktory.
+func (c *tableCell) places() (words [3]string) {
+	c.t.Helper()
+	status := jobStatus(c.t, c.doors.gearman, fmt.Sprint(tableHandles, ":", c.row.Seq))
+	words[0] = map[string]string{"0 0": "unknown", "1 0": "known, waits", "1 1": "known, runs"}[status[:3]]
+	o, err := c.doors.workq.InspectJob(c.row.workqName())
+	if words[1] = "state " + o.Value("state"); err != nil {
+		words[1] = err.Error()
+	}
+	text, err := c.doors.faktory.Generic("TRACK GET " + c.row.ID)
+	check(c.t, err)
+	var track struct{ State string }
+	check(c.t, json.Unmarshal([]byte(text), &track))
+	words[2] = track.State
+	return words
+}

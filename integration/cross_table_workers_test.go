@@ -1,0 +1,118 @@
+package integration_test
+
+import (
+	"fmt"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+	"broker/integration/workqclient"
+)
+
+// tableWorker has a job in hand.
+type tableWorker struct {
+	finish func(ok bool) string // what the worker is answered
+	hangup func() error
+}
+
+// tableTaker is a kind of worker. There must be a job or there must be none; nil: there is none.
+type tableTaker struct {
+	name string
+	take func(c *tableCell, must bool) *tableWorker
+}
+
+func tableTakers() []tableTaker {
+	return []tableTaker{
+		{"Gearman worker", tableTakeByGearman},
+		{"Faktory worker", tableTakeByFaktory},
+		{"Workq worker", tableTakeByWorkq},
+	}
+}
+
+func tableTakeByGearman(c *tableCell, must bool) *tableWorker {
+	w := dialGearman(c.t, c.b)
+	check(c.t, w.Send(gearmanclient.CanDo, c.queue))
+	if !must {
+		check(c.t, w.Send(gearmanclient.GrabJobUniq))
+		_, err := w.Expect(gearmanclient.NoJob, harness.Patience)
+		check(c.t, err)
+		return nil
+	}
+	handle, _, unique, body, err := w.Grab(harness.Patience)
+	check(c.t, err)
+	want := []string{fmt.Sprint(tableHandles, ":", c.row.Seq), c.row.ID, c.body()}
+	if c.name == handle { // a Gearman job's own unique, which it has not
+		want[1] = ""
+	}
+	equal(c.t, "what the Gearman worker is handed", []string{handle, unique, body}, want)
+	return &tableWorker{hangup: w.Close, finish: func(ok bool) string {
+		if ok {
+			check(c.t, w.Send(gearmanclient.WorkComplete, handle, "done"))
+		} else {
+			check(c.t, w.Send(gearmanclient.WorkFail, handle))
+		}
+		check(c.t, w.Send(gearmanclient.EchoReq, "that was all"))
+		p, err := w.Read(harness.Patience)
+		check(c.t, err)
+		if p.Type == gearmanclient.EchoRes {
+			return "nothing"
+		}
+		return "`" + gearmanWords(p) + "`"
+	}}
+}
+
+// body is what a worker that knows no arguments is handed.
+func (c *tableCell) body() string {
+	if c.origin.isFaktory() {
+		return `["hi"]`
+	}
+	return "hi"
+}
+
+func tableTakeByFaktory(c *tableCell, must bool) *tableWorker {
+	w := dialFaktory(c.t, c.b)
+	if !must {
+		job, err := w.Fetch(c.queue)
+		check(c.t, err)
+		if job != nil {
+			c.t.Fatalf("fetched %v", job)
+		}
+		return nil
+	}
+	job := fetchSoon(c.t, w, c.queue)
+	equal(c.t, "what the Faktory worker is handed", fmt.Sprint(job.Jid, job.Type, job.Args), fmt.Sprint(c.row.ID, c.queue, "[hi]"))
+	return &tableWorker{hangup: w.Close, finish: func(ok bool) string {
+		if ok {
+			c.order(fmt.Sprintf(`ACK {"jid":%q,"result":"done"}`, job.Jid))
+		} else {
+			c.order(fmt.Sprintf(`FAIL {"jid":%q,"errtype":"Broken","message":"no way","backtrace":[]}`, job.Jid))
+		}
+		return "`+OK`"
+	}}
+}
+
+func tableTakeByWorkq(c *tableCell, must bool) *tableWorker {
+	w := dialWorkq(c.t, c.b)
+	if !must {
+		_, err := w.Lease(0, c.queue)
+		wantIs(c.t, err, workqclient.ErrTimeout)
+		return nil
+	}
+	l, err := w.Lease(harness.Patience, c.queue)
+	check(c.t, err)
+	equal(c.t, "what the Workq worker is handed", []string{l.ID, l.Name, string(l.Body)},
+		[]string{c.row.workqName(), c.queue, c.body()})
+	return &tableWorker{hangup: w.Close, finish: func(ok bool) string {
+		if ok {
+			return workqWords(w.Complete(l.ID, []byte("done")))
+		}
+		return workqWords(w.Fail(l.ID, []byte("no way")))
+	}}
+}
+
+// workqWords is the line that an answer was.
+func workqWords(err error) string {
+	if err == nil {
+		return "`+OK`"
+	}
+	return "`" + err.Error() + "`"
+}
