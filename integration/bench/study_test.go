@@ -148,3 +148,32 @@ func TestNumbersHaveUnits(t *testing.T) {
 		}
 	}
 }
+
+func TestLeasesAskForTheQueuesInTheOrderOfTheJobs(t *testing.T) {
+	t.Parallel()
+	tally := &tally{total: 4, shape: shape{queues: []string{"a", "b", "c"}}, hands: hands{first: 5, hold: true}}
+	workers := []hand{newHand(tally), newHand(tally)}
+	var c conn
+	var asked []string
+	for i := 0; ; i++ {
+		w := &workers[i%2]
+		queue, more := w.next(&c)
+		if !more {
+			break
+		}
+		asked = append(asked, queue)
+		out := w.got(&c)
+		*out = append(*out, "done "+queue+" "...)
+	}
+	if got := strings.Join(asked, " "); got != "c a b c" {
+		t.Errorf("asked for %s", got)
+	}
+	if len(c.out) != 0 || tally.leased != 4 {
+		t.Errorf("%d leases, finished %q before the last of them", tally.leased, c.out)
+	}
+	workers[0].release(&c)
+	workers[1].release(&c)
+	if got := string(c.out); got != "done c done b done a done c " {
+		t.Errorf("finished %q", got)
+	}
+}
