@@ -30,6 +30,18 @@ func (n *numbers) Set(text string) error {
 	return nil
 }
 
+// number is a flag that is one of them.
+type number int
+
+func (n *number) String() string { return strconv.Itoa(int(*n)) }
+
+// Set replaces the default.
+func (n *number) Set(text string) error {
+	v, err := parseNumber(text)
+	*n = number(v)
+	return err
+}
+
 func parseNumber(text string) (int, error) {
 	unit := 1
 	for _, u := range []struct {

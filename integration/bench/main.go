@@ -25,7 +25,8 @@ func main() {
 	var s settings
 	var letters, names, durabilities string
 	flag.IntVar(&s.rounds, "rounds", 3, "how often each measurement is taken")
-	flag.IntVar(&s.jobs, "jobs", 200_000, "jobs a measurement; some modes and slow peers take a part of them")
+	s.jobs = 200_000
+	flag.Var((*number)(&s.jobs), "jobs", "jobs a measurement; some modes and slow peers take a part of them")
 	flag.StringVar(&letters, "modes", "a,b,c,d,e", "which loads to run")
 	flag.StringVar(&names, "protocols", "gearman,workq,faktory", "which protocols to run")
 	flag.StringVar(&durabilities, "durability", "sync,none", "with which durabilities the broker takes part")
@@ -66,8 +67,9 @@ func studyFlags(s *settings) {
 		}
 		flag.Var(f.numbers, f.name, f.usage)
 	}
-	flag.IntVar(&s.idle, "idle", 20_000, "g: idle connections")
-	flag.IntVar(&s.wakes, "wakes", 3000, "g: wake-ups a measurement")
+	s.idle, s.wakes = 20_000, 3000
+	flag.Var((*number)(&s.idle), "idle", "g: idle connections")
+	flag.Var((*number)(&s.wakes), "wakes", "g: wake-ups a measurement")
 }
 
 func run(s settings) error {

@@ -141,6 +141,10 @@ func TestNumbersHaveUnits(t *testing.T) {
 			t.Errorf("%s is %s (%v), want %s", text, n.String(), err, want)
 		}
 	}
+	var one number
+	if err := one.Set("400k"); err != nil || one != 400_000 {
+		t.Errorf("400k is %d (%v)", one, err)
+	}
 	for _, text := range []string{"", "k", "-1", "1G", "1,,2"} {
 		var n numbers
 		if n.Set(text) == nil {
