@@ -71,16 +71,16 @@ func TestFanOutJoinsOverProtocolsAndAReleaseLetsABrokenOneGo(t *testing.T) {
 	first, second := wqJob("members", "workq"), fktJob("members", "faktory")
 	check(t, d.workq.Add(first))
 	zero := 0
-	second.Jid, second.Retry = newID(), &zero // an id that Workq can name
+	second.Jid, second.Retry = "no-uuid-at-all", &zero
 	check(t, d.faktory.Push(second))
-	_, err := d.gearman.Submit(gearmanclient.SubmitJobBg, "members-gearman", "", "gearman")
+	handle, err := d.gearman.Submit(gearmanclient.SubmitJobBg, "members-gearman", "", "gearman")
 	check(t, err)
 	third, err := d.workq.Lease(harness.Patience, "members-gearman") // tells its id
 	check(t, err)
 
 	joins := []workqclient.Job{
 		wqJob("joins", "all good", "-after="+first.ID+","+third.ID),
-		wqJob("joins", "one fails", "-after="+first.ID+","+second.Jid+","+third.ID),
+		wqJob("joins", "one fails", "-after="+first.ID+","+second.Jid+","+handle),
 	}
 	for _, j := range joins {
 		check(t, d.workq.Add(j))

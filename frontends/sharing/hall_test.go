@@ -33,7 +33,7 @@ type hall struct {
 func enter(t *testing.T, settings ...frontendtest.Setting) *hall {
 	t.Helper()
 	h := &hall{t: t}
-	h.workq = frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return workq.New(b, workq.Options{}) }, settings...)
+	h.workq = frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return workq.New(b, workq.Options{HandlePrefix: "H:hall"}) }, settings...)
 	h.gearman = frontendtest.NewStage(t, h.workq.Broker, h.workq.Clock, func(b core.Broker) frontends.Frontend {
 		return gearman.New(b, gearman.Options{HandlePrefix: "H:hall"})
 	}, nil)

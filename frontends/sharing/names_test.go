@@ -116,6 +116,46 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 	}
 }
 
+// TestLinksOfWorkqTakeEveryName: a job of each origin has a successor and a child for each of its names.
+func TestLinksOfWorkqTakeEveryName(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []core.Protocol{core.Workq, core.Gearman, core.Faktory} {
+		h := enter(t)
+		wq := h.dial(h.workq)
+		job := h.submitAs(protocol, "first", 1)
+		names := []string{job.handle, job.workqID, job.jid, strings.ToUpper(job.workqID), "urn:uuid:" + job.workqID}
+		for i, name := range names {
+			for j, flag := range []string{"-after=", "-parent="} {
+				wq.Send(fmt.Sprintf("add %s next 60000 3600000 0 %s%s\r\n\r\n", id4(10+2*i+j), flag, name))
+				if got := string(wq.Rest()); got != "+OK\r\n" {
+					t.Errorf("%v: %s%s: %q", protocol, flag, name, got)
+				}
+			}
+		}
+		wq.Send("lease next 0\r\n")
+		wq.Want("-TIMEOUT\r\n")
+		wq.Send("complete " + job.workqID + " 0\r\n\r\n")
+		wq.Want("+OK\r\n")
+		for range names { // the children: those that wait for the job wait for them too
+			wq.Send("lease next 0\r\n")
+			child := strings.Fields(string(wq.Rest()))[2]
+			if n := child[len(child)-1]; strings.IndexByte("13579bdf", n) < 0 {
+				t.Errorf("%v: %s is no child", protocol, child)
+			}
+			wq.Send("complete " + child + " 0\r\n\r\n")
+			wq.Want("+OK\r\n")
+		}
+		for range names {
+			wq.Send("lease next 0\r\n")
+			if got := string(wq.Rest()); !strings.HasPrefix(got, "+OK 1\r\n") {
+				t.Errorf("%v: a successor is not ready: %q", protocol, got)
+			}
+		}
+		wq.Send("lease next 0\r\n")
+		wq.Want("-TIMEOUT\r\n")
+	}
+}
+
 // TestTrackTellsHowAWorkqJobEnded: the outcome is in the store by the time that it is asked for.
 func TestTrackTellsHowAWorkqJobEnded(t *testing.T) {
 	t.Parallel()

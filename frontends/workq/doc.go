@@ -55,6 +55,9 @@
 //	-after=<id>[,…]    not ready before all of these jobs are completed
 //	-parent=<id>       held until that job is finished, and part of it for those who wait -after it
 //
+// These ids are those of jobs of any origin: a UUID of any version in any spelling, an alias, a Faktory jid without comma,
+// equals sign and blank, a Gearman handle of this broker's.
+//
 // A value that cannot be one is told as "Invalid Unique", "Invalid Type", "Invalid After" or "Invalid Parent", a job that
 // is not there as "After not found" or "Parent not found".
 package workq

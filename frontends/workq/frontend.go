@@ -1,6 +1,7 @@
 package workq
 
 import (
+	"os"
 	"strings"
 
 	"broker/core"
@@ -21,6 +22,10 @@ type Options struct {
 
 	// Namespace is put in front of every name that clients give, and taken off every name they see.
 	Namespace string
+
+	// HandlePrefix stands before the colon and number in handles of Gearman jobs, by which the flags -after and -parent may
+	// name them. Empty: H: and the machine's name, as in the Gearman front-end.
+	HandlePrefix string
 
 	// Route rewrites queue and type at submission. It gets both as the client said them. A queue that it changes is the
 	// core's own name, outside of the namespace. Nil: nothing is rewritten.
@@ -44,6 +49,9 @@ const (
 	// maxNames bounds the names of one lease.
 	maxNames = 1024
 
+	// handlePrefixBytes is where the Gearman front-end cuts what stands before a handle's number.
+	handlePrefixBytes = 42
+
 	// listed is the most jobs or queues of one inspect.
 	listed = 100
 )
@@ -65,6 +73,11 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.MaxOutputBytes <= 0 {
 		o.MaxOutputBytes = defaultOutputBytes
 	}
+	if o.HandlePrefix == "" {
+		host, _ := os.Hostname() // a machine without a name: handles are H::N
+		o.HandlePrefix = "H:" + host
+	}
+	o.HandlePrefix = o.HandlePrefix[:min(len(o.HandlePrefix), handlePrefixBytes)]
 	return &Frontend{broker: b, opts: o}
 }
 

@@ -2,6 +2,8 @@ package workq
 
 import (
 	"bytes"
+	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -203,23 +205,47 @@ func (s *Session) linkJob(b *batch, r *request, job *core.Job) (wrong string) {
 	return ""
 }
 
-// resolve finds the numbers of jobs named in a list. Good: it is a list of ids. Found: there are such jobs.
+// resolve finds the numbers of jobs named in a list. Good: these can be names. Found: there are such jobs.
 func (s *Session) resolve(b *batch, list []byte) (seqs []uint64, good, found bool) {
 	var ops []core.Op
+	var of []int // which name it is that an op looks up
+	first := s.tag + 1
 	for text := range bytes.SplitSeq(list, []byte{','}) {
-		id, ok := parseID(text)
-		if !ok || !id.valid() || len(ops) == core.MaxAfter {
+		if !validWord(text) || len(seqs) == core.MaxAfter {
 			return nil, false, false
 		}
-		ops = append(ops, &core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: id.String()}, Brief: true})
+		for _, ref := range s.front.refs(text) {
+			ops = append(ops, &core.Inspect{Tag: s.nextTag(), Ref: ref, Brief: true})
+			of = append(of, len(seqs))
+		}
+		seqs = append(seqs, 0)
 	}
 	s.flush(b)
 	for _, r := range s.front.broker.Do(s.client, ops, nil) {
-		if r.Kind == core.Inspected {
-			seqs = append(seqs, r.Info.Seq)
+		if n := r.Tag - first; n < uint64(len(of)) && r.Kind == core.Inspected && seqs[of[n]] == 0 {
+			seqs[of[n]] = r.Info.Seq
 		}
 	}
-	return seqs, true, len(seqs) == len(ops)
+	return seqs, true, !slices.Contains(seqs, 0)
+}
+
+// refs are what a name may mean, the likeliest first: a UUID in any spelling, an id just as it stands, the number in a
+// Gearman handle of this broker's.
+func (f *Frontend) refs(text []byte) []core.Ref {
+	refs := make([]core.Ref, 0, 2)
+	id, isUUID := parseID(text)
+	if isUUID {
+		refs = append(refs, core.Ref{ID: id.String()})
+	}
+	if !isUUID || id.String() != string(text) {
+		refs = append(refs, core.Ref{ID: string(text)})
+	}
+	if digits, ours := bytes.CutPrefix(text, []byte(f.opts.HandlePrefix+":")); ours {
+		if seq, ok := parseUint(digits, math.MaxUint64); ok && digits[0] != '0' {
+			refs = append(refs, core.Ref{Seq: seq})
+		}
+	}
+	return refs
 }
 
 // queue is the core's name of a queue. The last one is kept: most clients name the same again and again.
