@@ -82,20 +82,23 @@ func (s *session) granted(r *core.Reply, name string) bool {
 	return true
 }
 
+// batchDefinition is the argument of BATCH NEW.
+type batchDefinition struct {
+	ParentBID   string          `json:"parent_bid"`
+	Description string          `json:"description"`
+	Success     json.RawMessage `json:"success"`
+	Complete    json.RawMessage `json:"complete"`
+}
+
 // newBatch: BATCH NEW {parent_bid?, description?, success?: job, complete?: job}.
 func (s *session) newBatch(b *scratch, arg []byte) {
-	var def struct {
-		ParentBID   string          `json:"parent_bid"`
-		Description string          `json:"description"`
-		Success     json.RawMessage `json:"success"`
-		Complete    json.RawMessage `json:"complete"`
-	}
+	var def batchDefinition
 	if !utf8.Valid(arg) {
 		s.refuse(errUTF8.Error())
 		return
 	}
 	if err := json.Unmarshal(arg, &def); err != nil {
-		s.refuse(fmt.Sprintf("invalid JSON: %s", err))
+		s.refuse("invalid JSON: " + referenceTerms.Replace(err.Error()))
 		return
 	}
 	op := &core.OpenGroup{Description: def.Description, OpenUntil: s.f.b.Now().Add(uncommittedFor)}

@@ -86,13 +86,13 @@ func (c *customReader) fail(format string, args ...any) {
 
 // batch names the batch that the job belongs to.
 func (c *customReader) batch(value []byte) {
-	bid := "" // no string, no batch
-	if value[0] == '"' {
-		bid = string(decodeString(value))
+	bid, text := value, value[0] == '"'
+	if text {
+		bid = decodeString(value)
 	}
-	group, ok := parseBID(bid)
-	if !ok {
-		c.fail("no such batch %.100s", value)
+	group, ok := parseBID(string(bid))
+	if !ok || !text { // no string, no batch
+		c.fail("no such batch %.100s", bid)
 		return
 	}
 	c.job.Group = group

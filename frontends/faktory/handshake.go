@@ -51,7 +51,7 @@ func parseHello(line []byte) (hello, error) {
 	}
 	var h hello
 	if err := json.Unmarshal(arg, &h); err != nil {
-		return hello{}, fmt.Errorf("invalid HELLO: %w", err)
+		return hello{}, fmt.Errorf("invalid HELLO: %s", referenceTerms.Replace(err.Error()))
 	}
 	if len(h.WID) > maxWorkerIDBytes {
 		return hello{}, fmt.Errorf("invalid HELLO: wid is longer than %d bytes", maxWorkerIDBytes)

@@ -258,6 +258,8 @@ var referenceTerms = strings.NewReplacer(
 	"referenceJob.", "Job.", "referenceFailure.", "Failure.",
 	"faktory.mutation", "client.Operation", "faktory.jobFilter", "client.JobFilter", "faktory.target", "client.Structure",
 	"mutation.", "Operation.", "jobFilter.", "JobFilter.",
+	"faktory.batchDefinition", "client.Batch", "batchDefinition.", "Batch.",
+	"faktory.hello", "client.ClientData", "hello.", "ClientData.",
 )
 
 // appendAttributes writes what the canonical job has no field for: an object with the members in the order in which a
