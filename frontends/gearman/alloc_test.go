@@ -1,0 +1,56 @@
+package gearman
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/frontendtest"
+)
+
+// Memory that each step of a job's life may take here, in allocations: what keeps the broker fast is guarded by counting,
+// not by timing.
+func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
+	c := frontendtest.NewCounter(t, func(b core.Broker) frontends.Frontend { return New(b, testOptions()) })
+	const together, rounds, warm, headerBytes = 64, 60, 10, 12
+	body, unique := strings.Repeat("x", 256), "5f0f7ff0-5a36-4d0c-8a3e-6a4a3f2b8f3a"
+	submits := bytes.Repeat(request(submitJobBg, "resize", "", body), together)
+	grabs := bytes.Repeat(request(grabJobUniq), together)
+	coalesced := bytes.Repeat(request(submitJobBg, "other", unique, body), together)
+	c.Say("", 1, request(canDo, "resize"))
+	for round := range warm + rounds {
+		name := func(step string) string {
+			if round < warm {
+				return "" // slabs, maps and buffers grow to their size
+			}
+			return step
+		}
+		c.Say(name("submit"), together, submits)
+		assigned := c.Say(name("grab"), together, grabs)
+		var completes []byte
+		for len(assigned) > 0 {
+			var m message
+			assigned[1], assigned[2], assigned[3] = 'R', 'E', 'Q' // our decoder reads requests
+			n, err := decode(assigned, 1<<20, &m)
+			if err != nil || n == 0 {
+				t.Fatalf("answer %.80q: %v", assigned, err)
+			}
+			handle, _, _ := bytes.Cut(assigned[headerBytes:n], []byte{0})
+			completes = append(completes, request(workComplete, string(handle), "")...)
+			assigned = assigned[n:]
+		}
+		if want := together * len(request(workComplete, "H:host:1", "")); len(completes) < want {
+			t.Fatalf("only %d bytes of completions: not all grabs got a job", len(completes))
+		}
+		c.Say(name("complete"), together, completes)
+		c.Say(name("coalesce"), together, coalesced)
+		c.Say(name("echo"), together, bytes.Repeat(request(echoReq, "x"), together))
+	}
+	c.Want("submit", 2.4)
+	c.Want("grab", 0.3)
+	c.Want("complete", 1.4)
+	c.Want("coalesce", 3.4)
+	c.Want("echo", 0.2)
+}

@@ -1,0 +1,53 @@
+package workq
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"broker/core"
+	"broker/frontends/frontendtest"
+)
+
+// Memory that each step of a job's life may take here, in allocations: what keeps the broker fast is guarded by counting,
+// not by timing.
+func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
+	c := frontendtest.NewCounter(t, plain)
+	const together, rounds, warm = 64, 60, 10
+	body := strings.Repeat("x", 256)
+	for round := range warm + rounds {
+		name := func(step string) string {
+			if round < warm {
+				return "" // slabs, maps and buffers grow to their size
+			}
+			return step
+		}
+		var adds, completes, deletes []byte
+		for i := range together {
+			id := "0000" + core.Alias(uint64(round*together + i))[4:] // no alias, but as good a UUIDv4
+			adds = fmt.Appendf(adds, "add %s queue 60000 600000 %d\r\n%s\r\n", id, len(body), body)
+			completes = fmt.Appendf(completes, "complete %s 2\r\nok\r\n", id)
+			deletes = fmt.Appendf(deletes, "delete %s\r\n", id)
+		}
+		c.Say(name("add"), together, adds)
+		leased := c.Say(name("lease"), together, bytes.Repeat([]byte("lease queue 0\r\n"), together))
+		if n := bytes.Count(leased, []byte("+OK 1\r\n")); n != together {
+			t.Fatalf("%d jobs leased of %d", n, together)
+		}
+		for _, step := range []struct {
+			name string
+			in   []byte
+		}{{"complete", completes}, {"delete", deletes}} {
+			if said := c.Say(name(step.name), together, step.in); string(said) != strings.Repeat("+OK\r\n", together) {
+				t.Fatalf("%s answered %.80q", step.name, said)
+			}
+		}
+		c.Say(name("empty lease"), together, bytes.Repeat([]byte("lease queue 0\r\n"), together))
+	}
+	c.Want("add", 3.5)
+	c.Want("lease", 0.2)
+	c.Want("complete", 4.4)
+	c.Want("delete", 3.4)
+	c.Want("empty lease", 0.2)
+}
