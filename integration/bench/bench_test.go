@@ -83,3 +83,21 @@ func TestIDsAreCanonicalUUIDs(t *testing.T) {
 		seen[id] = true
 	}
 }
+
+func TestUnknownModesAreRefused(t *testing.T) {
+	t.Parallel()
+	good := settings{modes: []string{"a", "h"}, groups: []string{"workq"}, durabilities: []string{"none"}}
+	if err := good.check(); err != nil {
+		t.Error(err)
+	}
+	for _, change := range []func(s *settings){
+		func(s *settings) { s.modes = []string{"a", "z"} },
+		func(s *settings) { s.groups = []string{"Workq"} },
+		func(s *settings) { s.durabilities = []string{""} },
+	} {
+		bad := good
+		if change(&bad); bad.check() == nil {
+			t.Errorf("%+v is taken", bad)
+		}
+	}
+}

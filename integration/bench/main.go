@@ -72,7 +72,39 @@ func studyFlags(s *settings) {
 	flag.Var((*number)(&s.wakes), "wakes", "g: wake-ups a measurement")
 }
 
+// check refuses what would silently measure nothing.
+func (s *settings) check() error {
+	var letters, names []string
+	for _, m := range modes() {
+		letters = append(letters, m.letter)
+	}
+	for _, m := range studies() {
+		letters = append(letters, m.letter)
+	}
+	for _, p := range protocols() {
+		names = append(names, p.name)
+	}
+	for _, c := range []struct {
+		flag         string
+		given, known []string
+	}{
+		{"modes", s.modes, letters},
+		{"protocols", s.groups, names},
+		{"durability", s.durabilities, []string{"sync", "relaxed", "none"}},
+	} {
+		for _, given := range c.given {
+			if !slices.Contains(c.known, given) {
+				return fmt.Errorf("-%s: %q is none of %s", c.flag, given, strings.Join(c.known, ", "))
+			}
+		}
+	}
+	return nil
+}
+
 func run(s settings) error {
+	if err := s.check(); err != nil {
+		return err
+	}
 	dir, remove, err := scratch(s.dir)
 	if err != nil {
 		return err

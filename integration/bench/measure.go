@@ -190,6 +190,10 @@ func memory(r *running, d dialect, jobs int) (figures, error) {
 		return figures{}, err
 	}
 	t := newTally(jobs)
+	m, err := startMeter(r.pids)
+	if err != nil {
+		return figures{}, err
+	}
 	submitting, err := submitAll(r, d, t)
 	if err != nil {
 		return figures{}, err
@@ -198,5 +202,6 @@ func memory(r *running, d dialect, jobs int) (figures, error) {
 	if err != nil {
 		return figures{}, err
 	}
-	return figures{submitsPerSec: rate(jobs, submitting), bytesPerJob: float64(after-before) / float64(jobs)}, nil
+	f := figures{submitsPerSec: rate(jobs, submitting), bytesPerJob: float64(after-before) / float64(jobs)}
+	return f, m.stop(&f, jobs)
 }

@@ -18,7 +18,7 @@ type table struct {
 func newTable(m mode) *table {
 	t := &table{mode: m}
 	if m.rate == bytesRate {
-		t.rows = grid{{"protocol", "server", "bytes/job", "submits/s", "against"}}
+		t.rows = grid{{"protocol", "server", "bytes/job", "submits/s", "server µs/job", "load µs/job", "against"}}
 	} else {
 		t.rows = grid{{
 			"protocol", "server", "jobs/s", "submits/s", "p50", "p99", "server µs/job", "load µs/job", "against",
@@ -48,17 +48,19 @@ func (t *table) row(g group, results [][]figures, i int) []string {
 		return median(values)
 	}
 	submits := thousands(pick(func(f figures) float64 { return f.submitsPerSec }))
-	if t.mode.rate == bytesRate {
-		return []string{thousands(t.middle(results[i])), submits, t.against(g, results, i)}
+	cpu := []string{
+		micros(pick(func(f figures) float64 { return f.serverMicros })),
+		micros(pick(func(f figures) float64 { return f.loadMicros })),
+		t.against(g, results, i),
 	}
-	return []string{
+	if t.mode.rate == bytesRate {
+		return append([]string{thousands(t.middle(results[i])), submits}, cpu...)
+	}
+	return append([]string{
 		thousands(pick(func(f figures) float64 { return f.jobsPerSec })), submits,
 		span(pick(func(f figures) float64 { return float64(f.p50) })),
 		span(pick(func(f figures) float64 { return float64(f.p99) })),
-		fmt.Sprintf("%.1f", pick(func(f figures) float64 { return f.serverMicros })),
-		fmt.Sprintf("%.1f", pick(func(f figures) float64 { return f.loadMicros })),
-		t.against(g, results, i),
-	}
+	}, cpu...)
 }
 
 // compared is the figure that the contenders of this mode are compared by.
