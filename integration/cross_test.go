@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	faktory "github.com/contribsys/faktory/client"
 
@@ -247,137 +245,6 @@ func TestPauseAndLimitHoldForEveryProtocol(t *testing.T) {
 	check(t, fkt.ResumeQueues("shared"))
 	_, err = gearman.Expect(gearmanclient.Noop, harness.Patience)
 	check(t, err)
-}
-
-func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
-	t.Parallel()
-	b := startShared(t)
-	const jobs = 3000
-	var mu sync.Mutex // guards seen and by
-	seen := make(map[string]int)
-	by := make(map[string]int)
-	note := func(protocol, body string) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen[strings.Trim(body, `[]"`)]++
-		by[protocol]++
-	}
-	var workers sync.WaitGroup
-	for range 2 {
-		workers.Go(func() { gearmanUntilStop(t, b, note) })
-		workers.Go(func() { faktoryUntilStop(t, b, note) })
-		workers.Go(func() { workqUntilStop(t, b, note) })
-	}
-	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
-	for i := range jobs {
-		switch body := fmt.Sprint("job-", i); i % 3 {
-		case 0:
-			_, err := gearman.Submit(gearmanclient.SubmitJobBg, "everyone", "", body)
-			check(t, err)
-		case 1:
-			check(t, wq.Add(wqJob("everyone", body)))
-		default:
-			check(t, fkt.Push(fktJob("everyone", body)))
-		}
-	}
-	for range 6 { // each worker ends with the first of these that it gets
-		check(t, wq.Add(wqJob("everyone", "stop")))
-	}
-	ended := make(chan struct{})
-	go func() { // ends with the workers
-		workers.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-time.After(2 * harness.Patience):
-		t.Fatal("the workers did not get all jobs")
-	}
-	for i := range jobs {
-		if n := seen[fmt.Sprint("job-", i)]; n != 1 {
-			t.Errorf("job %d was handed out %d times", i, n)
-		}
-	}
-	for _, protocol := range []string{"gearman", "faktory", "workq"} {
-		if by[protocol] < jobs/20 {
-			t.Errorf("%s workers starved: %v", protocol, by)
-		}
-	}
-}
-
-func gearmanUntilStop(t *testing.T, b *harness.Broker, note func(protocol, body string)) {
-	w, err := gearmanclient.Dial(b.Gearman)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer func() { _ = w.Close() }() // all that matters was answered
-	if err := w.Send(gearmanclient.CanDo, "everyone"); err != nil {
-		t.Error(err)
-	}
-	for {
-		handle, _, _, body, err := w.Grab(2 * harness.Patience)
-		if err == nil {
-			err = w.Send(gearmanclient.WorkComplete, handle, "")
-		}
-		if err != nil {
-			t.Error("gearman worker: ", err)
-			return
-		}
-		if body == "stop" {
-			// The completion has no reply; the echo after it says that it has arrived.
-			if err := w.Send(gearmanclient.EchoReq, "done"); err != nil {
-				t.Error(err)
-			}
-			_, _ = w.Read(harness.Patience)
-			return
-		}
-		note("gearman", body)
-	}
-}
-
-func faktoryUntilStop(t *testing.T, b *harness.Broker, note func(protocol, body string)) {
-	c, err := openFaktory(b)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer func() { _ = c.Close() }() // all that matters was answered
-	for {
-		job, err := c.Fetch("everyone")
-		if job == nil && err == nil {
-			continue
-		}
-		if err == nil {
-			err = c.Ack(job.Jid)
-		}
-		if err != nil {
-			t.Error("faktory worker: ", err)
-			return
-		}
-		if job.Args[0] == "stop" {
-			return
-		}
-		note("faktory", fmt.Sprint(job.Args[0]))
-	}
-}
-
-func workqUntilStop(t *testing.T, b *harness.Broker, note func(protocol, body string)) {
-	c := dialWorkq(t, b)
-	for {
-		l, err := c.Lease(2*harness.Patience, "everyone")
-		if err == nil {
-			err = c.Complete(l.ID, nil)
-		}
-		if err != nil {
-			t.Error("workq worker: ", err)
-			return
-		}
-		if string(l.Body) == "stop" {
-			return
-		}
-		note("workq", string(l.Body))
-	}
 }
 
 func TestFaktoryTotalsCountJobsOfAnyOrigin(t *testing.T) {
