@@ -26,6 +26,7 @@ type Limits struct {
 	MaxInput int
 
 	// MaxOutput is how much may wait for a reader that does not read, or for a commit, before the connection is closed.
+	// A session that minds Crowded does not come near it.
 	MaxOutput int
 }
 
@@ -56,6 +57,10 @@ type Session interface {
 type Conn interface {
 	// Out is where the session writes; on its own loop only. The loop sends what it may after each call of the session.
 	Out() *Outbox
+
+	// Crowded reports that the client takes less than it asks for: so much is on its way out that a session with more to
+	// write keeps it for a later call of Deliver, which comes once there is room. Input waits as well. On the loop only.
+	Crowded() bool
 
 	// Wake asks for a call of Deliver soon. Any goroutine; many wakes may become one call.
 	Wake()

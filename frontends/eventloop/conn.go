@@ -47,6 +47,10 @@ type conn struct {
 	// nothing waits any more.
 	excess int
 
+	ahead   int  // bytes on their way out when that was last measured
+	crowded bool // input, or the session, waits until there are fewer
+	paused  bool // the socket is not read meanwhile
+
 	lastPending int       // bytes on their way out, and when that was last seen to change: who takes nothing for too
 	lastMoved   time.Time // long while leaving is cut off
 
@@ -112,7 +116,7 @@ func (c *conn) received(p []byte) {
 // feed offers p to the session until it takes no more, and returns how much it took.
 func (c *conn) feed(p []byte) int {
 	at := 0
-	for at < len(p) && c.phase == serving && !c.shut && !c.aborted.Load() {
+	for at < len(p) && c.phase == serving && !c.shut && !c.aborted.Load() && !c.squeezed() {
 		n := c.session.Feed(p[at:])
 		at += n
 		if n == 0 {
@@ -136,6 +140,7 @@ func (c *conn) turn() {
 	defer c.recovered()
 	c.fresh = c.idle()
 	if c.phase == serving && !c.aborted.Load() {
+		c.crowded = false
 		c.session.Deliver()
 		if c.in.len() > 0 {
 			c.in.used(c.feed(c.in.unread()))
@@ -153,20 +158,17 @@ func (c *conn) hungUp(eof bool) {
 		return
 	}
 	c.eof = true
-	if c.phase == serving {
-		c.session.EOF(c.in.unread())
-		c.in.clear()
-		c.flush()
-		c.leave()
-	}
-	if c.phase != leaving {
+	c.conclude()
+	if c.phase == gone {
 		return
 	}
-	pending, failed := c.wire.pending()
-	keep := pending+c.out.Len() > 0 && !failed
+	failed := c.measure()
+	keep := !failed && (c.phase == serving || c.ahead > 0)
 	if err := c.wire.hangup(keep); err != nil || !keep {
 		c.drop()
+		return
 	}
+	c.loop.departed[c] = struct{}{}
 }
 
 // settle follows every call of the session: it sends what may leave and carries out what was asked for meanwhile.
@@ -180,6 +182,13 @@ func (c *conn) settle() {
 	}
 	c.flush()
 	c.limit()
+	if c.phase == serving && c.crowded {
+		c.press()
+	}
+	if c.phase == serving && c.paused {
+		c.relieve()
+	}
+	c.conclude()
 	if c.phase == serving && c.shut {
 		c.leave()
 	}
@@ -217,8 +226,8 @@ func (c *conn) refuse() {
 
 // idle reports that nothing is on its way out.
 func (c *conn) idle() bool {
-	pending, _ := c.wire.pending()
-	return pending+c.out.Len() == 0
+	c.measure()
+	return c.ahead == 0
 }
 
 // limit drops a conn that makes us hold too much.
@@ -226,20 +235,18 @@ func (c *conn) limit() {
 	if c.phase == gone {
 		return
 	}
-	pending, failed := c.wire.pending()
-	if failed {
+	if failed := c.measure(); failed {
 		c.drop()
 		return
 	}
-	pending += c.out.Len()
-	over := pending - c.group.limits.MaxOutput
+	over := c.ahead - c.group.limits.MaxOutput
 	switch {
-	case pending == 0:
+	case c.ahead == 0:
 		c.excess = 0
 	case c.fresh:
 		c.excess = max(0, over)
 	case over > c.excess:
-		c.log("output_limit", pending)
+		c.log("output_limit", c.ahead)
 		c.drop()
 		return
 	}
@@ -299,19 +306,19 @@ func (c *conn) retire() {
 	c.settle()
 }
 
-// age is called now and then for a conn that is leaving or lingering.
+// age is called now and then for a conn whose peer has closed its sending side, or that is leaving or lingering.
 func (c *conn) age(now time.Time) {
 	defer c.recovered()
 	switch c.phase {
-	case serving, gone:
-	case leaving:
+	case gone:
+	case serving, leaving:
 		c.fresh = false
 		c.settle()
-		pending, _ := c.wire.pending()
-		if pending += c.out.Len(); pending != c.lastPending || c.lastMoved.IsZero() {
-			c.lastPending, c.lastMoved = pending, now
+		c.measure()
+		if c.ahead != c.lastPending || c.lastMoved.IsZero() {
+			c.lastPending, c.lastMoved = c.ahead, now
 		}
-		if c.phase == leaving && now.Sub(c.lastMoved) > c.srv.patience(leaving) {
+		if (c.phase == serving || c.phase == leaving) && now.Sub(c.lastMoved) > c.srv.patience(leaving) {
 			c.drop()
 		}
 	case lingering:

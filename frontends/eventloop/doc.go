@@ -21,18 +21,23 @@
 //
 // # Limits
 //
+// Who takes less than it asks for is held back: while more than a mark is on its way out, no input is fed and sessions
+// write no further pages (frontends.Conn.Crowded); input that comes meanwhile is kept up to a mark of its own, then the
+// socket is not read until there is room. Replies that others cause still go out in order.
+//
 // Input that the session does not take and output that the client does not take end the connection at
-// frontends.Limits. One reply that is larger than the limit passes if nothing waited before it. What a socket does not
-// take at once is written by a goroutine that lives only while there is such a backlog.
+// frontends.Limits, as the last resort. One reply that is larger than the limit passes if nothing waited before it. What
+// a socket does not take at once is written by a goroutine that lives only while there is such a backlog.
 //
 // # How a connection ends
 //
 //	serving ──▶ leaving ──▶ lingering ──▶ gone
 //
 // When the session shuts its connection, or the client closes its sending side (half-close), the session is closed at
-// once: for the broker the client is gone, leases it held are free and nothing can be handed to it. What the session had
-// written still leaves, replies that wait for a commit included (leaving). Only answers that come by waiting for other
-// people's jobs (a parked lease, a result, a foreground job) are not waited for: a half-closed connection cannot be told
-// from a closed one until something is written to it. After a Shut the client is told that no more will come and what
-// it still sends is thrown away for a moment (lingering), so that a reset does not overtake the last reply.
+// once, or when a client that was held back has had what it asked for: for the broker the client is gone, leases it held
+// are free and nothing can be handed to it. What the session had written still leaves, replies that wait for a commit
+// included (leaving). Only answers that come by waiting for other people's jobs (a parked lease, a result, a foreground
+// job) are not waited for: a half-closed connection cannot be told from a closed one until something is written to it.
+// After a Shut the client is told that no more will come and what it still sends is thrown away for a moment
+// (lingering), so that a reset does not overtake the last reply.
 package eventloop

@@ -112,12 +112,12 @@ func TestHalfClosedClientGetsItsLastAnswers(t *testing.T) {
 	t.Parallel()
 	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
-		c.send("echo one\nhold 5 two\nbig 30000000\necho thr")
+		c.send("echo one\nhold 5 two\nbig 600000\necho thr")
 		c.closeWrite()
 		c.want("one")
 		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
 		f.broker.committed.Store(5)
-		c.want("two", strings.Repeat("x", 30000000))
+		c.want("two", strings.Repeat("x", 600000))
 		if got := c.wantEnd(); got != "left 8\n" {
 			t.Errorf("after the last answer came %q", got)
 		}
@@ -198,64 +198,6 @@ func TestAbortEndsTheConnection(t *testing.T) {
 		c.send("abort\n")
 		c.wantEnd()
 		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
-	})
-}
-
-func TestReaderThatDoesNotReadIsCutOff(t *testing.T) {
-	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
-		c := dial(t)
-		go func() {
-			for {
-				if _, err := io.WriteString(c, "big 100000\n"); err != nil {
-					return
-				}
-			}
-		}()
-		eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
-		eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
-		if !strings.Contains(f.log.String(), "output_limit") {
-			t.Errorf("the log does not say why: %s", f.log)
-		}
-	})
-}
-
-func TestRequestsInOneReadCannotPileUpOutput(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	c := f.dial(t)
-	c.send(strings.Repeat("big 500000\n", 1000)) // 500 MB, asked for in one packet
-	eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
-}
-
-func TestOneReplyLargerThanTheLimitPasses(t *testing.T) {
-	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
-		c := dial(t)
-		for range 3 {
-			c.send("big 40000000\n")
-			c.want(strings.Repeat("x", 40000000))
-		}
-		c.send("later a\necho b\n")
-		c.want("a", "b")
-	})
-}
-
-func TestInputThatIsNotTakenEndsTheConnection(t *testing.T) {
-	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
-		c := dial(t)
-		go func() {
-			for range 1000 {
-				if _, err := c.Write(make([]byte, 10000)); err != nil {
-					return
-				}
-			}
-		}()
-		eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
-		if !strings.Contains(f.log.String(), "input_limit") {
-			t.Errorf("the log does not say why: %s", f.log)
-		}
 	})
 }
 

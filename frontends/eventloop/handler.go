@@ -19,6 +19,12 @@ type handler struct {
 // OnOpen implements gnet.EventHandler.
 func (h *handler) OnOpen(gc gnet.Conn) ([]byte, gnet.Action) {
 	c := gc.Context().(*conn)
+	if w, paused := c.wire.(*plain); paused {
+		if c.phase != gone {
+			w.attach(gc)
+		}
+		return nil, action(c)
+	}
 	c.loop = h.srv.loopOf(gc.EventLoop())
 	c.fd = gc.Fd()
 	c.wire = &plain{srv: h.srv, gc: gc, fd: c.fd, wake: c.Wake}
@@ -38,7 +44,10 @@ func (h *handler) OnTraffic(gc gnet.Conn) gnet.Action {
 	l.enter()
 	c.received(p)
 	l.exit()
-	return action(c)
+	if w, ok := c.wire.(*plain); ok && w.gc != gc {
+		return gnet.Close // paused or dropped: gnet has to know that this one is no more
+	}
+	return gnet.None
 }
 
 // OnClose implements gnet.EventHandler. gnet closes the socket when it returns.

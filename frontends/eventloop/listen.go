@@ -20,6 +20,10 @@ const (
 	keepaliveCount    = 6
 )
 
+var keepalive = net.KeepAliveConfig{
+	Enable: true, Idle: keepaliveIdle, Interval: keepaliveInterval, Count: keepaliveCount,
+}
+
 // Listener is one place where a front-end is reached. Several may share a name, and so a front-end.
 type Listener struct {
 	Name    string // of the front-end
@@ -94,9 +98,7 @@ func (l Listener) listen() ([]net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	lc := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: keepaliveIdle, Interval: keepaliveInterval, Count: keepaliveCount,
-	}}
+	lc := net.ListenConfig{KeepAliveConfig: keepalive}
 	var lns []net.Listener
 	var skipped error
 	for _, address := range addresses {

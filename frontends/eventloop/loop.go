@@ -24,7 +24,7 @@ type loop struct {
 	spareCalls  []func()
 
 	conns    map[*conn]struct{}
-	departed map[*conn]struct{} // leaving or lingering
+	departed map[*conn]struct{} // half-closed, leaving or lingering
 	scratch  []byte
 }
 

@@ -88,6 +88,7 @@ type Server struct {
 	end      context.CancelFunc
 	stopping atomic.Bool
 	closing  sync.Once
+	ending   sync.Once
 	workers  sync.WaitGroup // all goroutines but gnet's and those of backlogs
 }
 
@@ -344,6 +345,10 @@ func (s *Server) Stop(ctx context.Context) {
 	if s.client == nil {
 		return
 	}
+	s.ending.Do(func() { s.shutDown(ctx) }) // gnet closes its descriptors' numbers again if it is stopped again
+}
+
+func (s *Server) shutDown(ctx context.Context) {
 	s.stopping.Store(true)
 	s.stop()
 	s.drainAll(ctx)

@@ -58,7 +58,7 @@ func (s *Server) admitTLS(nc net.Conn, b bound, c *conn) {
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return b.TLS(), nil },
 	}
-	w := &secured{nc: nc, tc: tls.Server(nc, config), drained: c.Wake}
+	w := &secured{nc: nc, tc: tls.Server(nc, config), drained: c.Wake, turn: make(chan struct{}, 1)}
 	c.wire = w
 	c.loop = s.tlsLoops[int(s.tlsNext.Add(1))%len(s.tlsLoops)]
 	if sc, ok := nc.(syscall.Conn); ok {
@@ -76,6 +76,10 @@ type secured struct {
 	tc      *tls.Conn
 	late    backlog
 	drained func()
+
+	turn   chan struct{} // lets the reader go on
+	paused bool          // on the loop: it does not
+	held   bool          // and waits already
 }
 
 // read is the reader goroutine. It hands each piece to the loop and waits until it was taken.
@@ -89,14 +93,15 @@ func (w *secured) read(c *conn) {
 		c.srv.left(c.group)
 		return
 	}
-	turn := make(chan struct{}, 1)
 	onLoop := func(f func()) bool {
 		c.loop.call(func() {
 			f()
-			turn <- struct{}{}
+			if w.held = w.paused; !w.held {
+				w.turn <- struct{}{}
+			}
 		})
 		select {
-		case <-turn:
+		case <-w.turn:
 			return true
 		case <-c.srv.running.Done():
 			return false
@@ -138,8 +143,23 @@ func (w *secured) finish() {
 
 func (w *secured) hangup(bool) error { return nil }
 
+func (w *secured) pause() bool {
+	w.paused = true
+	return true
+}
+
+func (w *secured) resume(*conn) error {
+	w.paused = false
+	if w.held {
+		w.held = false
+		w.turn <- struct{}{} // has room: the reader waits
+	}
+	return nil
+}
+
 // close says goodbye from a goroutine, which crypto/tls ends after five seconds at the latest.
 func (w *secured) close() {
+	_ = w.resume(nil)                // the reader is to see the end; it cannot fail
 	go func() { _ = w.tc.Close() }() // the peer may be gone already
 }
 

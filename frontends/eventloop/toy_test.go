@@ -45,6 +45,8 @@ func (b *toyBroker) Now() core.Instant      { return core.InstantOf(time.Now()) 
 //	later TEXT       TEXT, by another goroutine; input waits until then
 //	body N, N bytes  the checksum of the bytes
 //	big N            N bytes and a line end
+//	list N           N pages of pageBytes x and a line end, while the connection is not crowded
+//	pour N           N bytes at every wake from then on, whoever reads
 //	bye TEXT         TEXT, then the session leaves
 //	panic, abort     what they say
 type toy struct {
@@ -87,13 +89,15 @@ type toySession struct {
 	conn     frontends.Conn
 	parked   bool
 	left     bool
+	pages    int // still to be listed
+	pouring  int
 	mail     atomic.Pointer[string]
 	delivers atomic.Int64
 }
 
 func (s *toySession) Feed(in []byte) int {
 	used := 0
-	for !s.parked && !s.left && s.conn.Out().Len() < flushAt {
+	for !s.parked && !s.left && s.pages == 0 && s.conn.Out().Len() < flushAt {
 		line, rest, found := bytes.Cut(in[used:], []byte("\n"))
 		if !found {
 			return used
@@ -137,6 +141,11 @@ func (s *toySession) run(verb, arg string) {
 	case "big":
 		n, _ := strconv.Atoi(arg)
 		out.Put(append(append(out.Buf(), bytes.Repeat([]byte{'x'}, n)...), '\n'), 0)
+	case "list":
+		s.pages, _ = strconv.Atoi(arg)
+		s.list()
+	case "pour":
+		s.pouring, _ = strconv.Atoi(arg)
 	case "bye":
 		out.WriteString(arg + "\n")
 		s.left = true
@@ -150,8 +159,25 @@ func (s *toySession) run(verb, arg string) {
 	}
 }
 
+// pageBytes is the size of a page of list.
+const pageBytes = 100_000
+
+// list goes on with a listing, two pages a turn.
+func (s *toySession) list() {
+	for range 2 {
+		if s.pages == 0 || s.conn.Crowded() {
+			return
+		}
+		s.conn.Out().WriteString(strings.Repeat("x", pageBytes) + "\n")
+		s.pages--
+	}
+	s.conn.Wake()
+}
+
 func (s *toySession) Deliver() {
 	s.delivers.Add(1)
+	s.list()
+	s.conn.Out().WriteString(strings.Repeat("y", s.pouring))
 	if text := s.mail.Swap(nil); text != nil {
 		s.parked = false
 		s.conn.Out().WriteString(*text + "\n")

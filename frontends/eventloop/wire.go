@@ -23,6 +23,11 @@ type wire interface {
 	// keep is true: then it must stay writable.
 	hangup(keep bool) error
 
+	// pause stops reading, so that the peer is held back by its own socket, and reports whether it could. resume follows a
+	// pause that could.
+	pause() bool
+	resume(*conn) error
+
 	// close drops the connection, unsent bytes lost.
 	close()
 }
@@ -31,9 +36,10 @@ type wire interface {
 // it has buffered when the peer closes its sending side.
 type plain struct {
 	srv   *Server
-	gc    gnet.Conn // nil after hangup
-	fd    int       // -1: closed
-	owned bool      // fd is ours to close
+	gc    gnet.Conn      // nil after hangup
+	fd    int            // -1: closed
+	owned bool           // fd is ours to close
+	loop  gnet.EventLoop // where a paused socket goes on
 	late  backlog
 	wake  func() // any goroutine
 }

@@ -258,6 +258,9 @@ func scribble(p []byte) {
 // Out implements frontends.Conn.
 func (c *Client) Out() *frontends.Outbox { return &c.out }
 
+// Crowded implements frontends.Conn: the client takes all there is.
+func (c *Client) Crowded() bool { return false }
+
 // Wake implements frontends.Conn.
 func (c *Client) Wake() {
 	c.woken.Store(true)

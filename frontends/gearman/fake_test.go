@@ -30,6 +30,9 @@ func (b *fakeBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []cor
 	return into
 }
 
+// crowd is when a fakeConn is crowded, in bytes.
+const crowd = 1 << 20
+
 // fakeConn is a connection that nobody reads.
 type fakeConn struct {
 	out   frontends.Outbox
@@ -38,6 +41,7 @@ type fakeConn struct {
 }
 
 func (c *fakeConn) Out() *frontends.Outbox { return &c.out }
+func (c *fakeConn) Crowded() bool          { return c.out.Len() > crowd }
 func (c *fakeConn) Wake()                  { c.wakes++ }
 func (c *fakeConn) Shut()                  { c.shut = true }
 func (c *fakeConn) Abort()                 {}

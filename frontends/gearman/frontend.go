@@ -62,10 +62,10 @@ type Frontend struct {
 	handles handles
 	roster  roster
 	batches sync.Pool // of *batch
-
-	stalledMu sync.Mutex
-	stalled   []frontends.Conn // that wait for their client to read; guarded by stalledMu
 }
+
+// leastOutput is the smallest default of Options.MaxOutputBytes.
+const leastOutput = 32 << 20
 
 // New makes the front-end of a broker.
 func New(b core.Broker, o Options) *Frontend {
@@ -83,7 +83,7 @@ func New(b core.Broker, o Options) *Frontend {
 	}
 	o.MaxBodyBytes = min(o.MaxBodyBytes, core.MaxBodyBytes)
 	if o.MaxOutputBytes == 0 {
-		o.MaxOutputBytes = max(o.MaxBodyBytes, 2*maxAhead)
+		o.MaxOutputBytes = max(o.MaxBodyBytes, leastOutput)
 	}
 	if o.Location == nil {
 		o.Location = time.Local
@@ -112,27 +112,8 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	return s
 }
 
-// Tick implements frontends.Frontend: sessions that stopped because their client was slow look whether it has read.
-func (f *Frontend) Tick(core.Instant) {
-	f.stalledMu.Lock()
-	stalled := f.stalled
-	f.stalled = nil
-	f.stalledMu.Unlock()
-	for _, c := range stalled {
-		c.Wake()
-	}
-}
-
-// stall has Tick wake a session.
-func (f *Frontend) stall(s *session) {
-	if s.stalled {
-		return
-	}
-	s.stalled = true
-	f.stalledMu.Lock()
-	defer f.stalledMu.Unlock()
-	f.stalled = append(f.stalled, s.conn)
-}
+// Tick implements frontends.Frontend: nothing here goes by the clock.
+func (f *Frontend) Tick(core.Instant) {}
 
 // ipOf is the address that the list of workers shows.
 func ipOf(a net.Addr) string {

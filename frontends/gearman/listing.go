@@ -8,7 +8,6 @@ const (
 	pageJobs     = 1000
 	pageBytes    = 256 << 10
 	pagesPerTurn = 8
-	listingAhead = 4 << 20 // bytes
 )
 
 // listing is a text command that is being answered in pages.
@@ -31,11 +30,10 @@ func (s *session) list(l *listing) {
 // is called again.
 func (s *session) page() bool {
 	for pages := 0; ; pages++ {
-		switch ahead := s.ahead(); {
-		case s.eof && ahead <= s.f.o.MaxOutputBytes:
+		switch {
+		case s.eof:
 			// the client waits for nothing but this
-		case ahead > min(listingAhead, s.f.o.MaxOutputBytes/4):
-			s.f.stall(s)
+		case s.conn.Crowded():
 			return false
 		case pages == pagesPerTurn:
 			s.conn.Wake()

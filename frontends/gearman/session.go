@@ -21,12 +21,11 @@ type session struct {
 	round   uint64   // counts batches: the upper bits of every tag
 	batch   *batch   // during Feed and Deliver only
 	listing *listing // a text command whose answer takes more than one turn; input waits behind it
-	stalled bool     // Tick will wake it
 }
 
 // Bounds of what one connection makes us write at a time.
 const (
-	maxAhead    = 16 << 20 // bytes that wait for a client before its input has to
+	pauseAt     = 256 << 10 // bytes written before it matters whether the client takes them
 	maxGrabs    = 16
 	largeOutput = 1 << 20 // bytes
 	largeInput  = 1 << 20 // bytes that are decided at once, whole messages aside
@@ -70,7 +69,6 @@ func (s *session) Feed(in []byte) int {
 func (s *session) Deliver() {
 	s.begin()
 	defer s.end()
-	s.stalled = false
 	if s.listing != nil && !s.page() {
 		return
 	}
@@ -166,17 +164,10 @@ func (s *session) flush() {
 	s.round++
 }
 
-// crowded reports that so much waits for the client to read that its next messages must wait too. Tick looks again.
+// crowded reports that so much waits for the client to read that its next messages must wait too.
 func (s *session) crowded() bool {
-	if s.eof || s.ahead() <= min(maxAhead, s.f.o.MaxOutputBytes/2) {
-		return false
-	}
-	s.f.stall(s)
-	return true
+	return s.conn.Out().Len() > pauseAt && !s.eof && s.conn.Crowded()
 }
-
-// ahead is how many bytes wait for the client to read them.
-func (s *session) ahead() int { return s.conn.Out().Len() }
 
 // fetch calls the broker with the operations of the batch, if any, and writes its replies.
 func (s *session) fetch() {

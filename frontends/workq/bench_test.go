@@ -14,6 +14,7 @@ import (
 type bareConn struct{ out frontends.Outbox }
 
 func (c *bareConn) Out() *frontends.Outbox { return &c.out }
+func (c *bareConn) Crowded() bool          { return false }
 func (c *bareConn) Wake()                  {}
 func (c *bareConn) Shut()                  {}
 func (c *bareConn) Abort()                 {}

@@ -1,0 +1,70 @@
+package eventloop
+
+// Bounds of a conn whose client takes less than it asks for, in bytes.
+const (
+	crowdedAt = 1 << 20   // on its way out: no more input is fed until it is less
+	heldInput = 256 << 10 // input that waits meanwhile: beyond it the socket is not read
+)
+
+// Crowded implements frontends.Conn.
+func (c *conn) Crowded() bool {
+	c.measure()
+	return c.squeezed()
+}
+
+// squeezed is Crowded by what was measured last.
+func (c *conn) squeezed() bool {
+	if c.ahead <= c.group.crowdedAt() {
+		return false
+	}
+	c.crowded = true
+	return true
+}
+
+// crowdedAt is far enough below the limit that one more reply does not end the connection.
+func (g *group) crowdedAt() int { return min(crowdedAt, g.limits.MaxOutput/4) }
+
+// measure notes how much is on its way out and reports whether writing has failed.
+func (c *conn) measure() (failed bool) {
+	pending, failed := c.wire.pending()
+	c.ahead = pending + c.out.Len()
+	return failed
+}
+
+// press looks after a serving conn that was found crowded. It is looked at again when the backlog is written, or when
+// a commit lets replies leave: each marks the conn.
+func (c *conn) press() {
+	c.measure()
+	switch {
+	case c.ahead <= c.group.crowdedAt():
+		c.crowded = false
+		c.Wake()
+	case !c.paused && !c.eof && c.in.len() > heldInput:
+		c.paused = c.wire.pause()
+	}
+}
+
+// relieve reads the socket again after a turn that has left no crowd.
+func (c *conn) relieve() {
+	if c.crowded || c.marked.Load() {
+		return
+	}
+	c.paused = false
+	if err := c.wire.resume(c); err != nil {
+		c.srv.log.Warn().Err(err).Str("frontend", c.group.name).Str("remote", c.remoteText()).
+			Msg("connection lost while its client was slow")
+		c.drop()
+	}
+}
+
+// conclude ends the session of a conn whose peer sends no more, once it has answered what it was sent: while it is
+// crowded or due for another turn there may be more.
+func (c *conn) conclude() {
+	if !c.eof || c.phase != serving || c.crowded || c.marked.Load() {
+		return
+	}
+	c.session.EOF(c.in.unread())
+	c.in.clear()
+	c.flush()
+	c.leave()
+}

@@ -1,0 +1,233 @@
+package eventloop
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// atEase is a limit of output that a client who is held back in time never reaches.
+const atEase = 4 << 20
+
+func TestUnreadOutputHoldsBackRequestsOfOneRead(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send(strings.Repeat("big 500000\n", 100) + "echo end\n") // 50 MB, asked for in one packet
+		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.crowded }) == 1 })
+		for range 100 {
+			c.want(strings.Repeat("x", 500000))
+		}
+		c.want("end")
+	}, limits(1<<20, atEase))
+}
+
+// The input limit is far below what the client sends: it is not cut off because its socket is not read meanwhile.
+func TestUnreadOutputStopsReading(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		const lines = 30_000
+		line := func(i int) string { return fmt.Sprintf("%08d", i) + strings.Repeat("z", 1000) }
+		for round := range 2 { // a socket is read again, and can be left again
+			written := make(chan error, 1)
+			go func() { // ends when all is written, or the connection breaks
+				for i := range lines {
+					if _, err := io.WriteString(c, "echo "+line(i)+"\n"); err != nil {
+						written <- err
+						return
+					}
+				}
+				written <- nil
+			}()
+			eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
+			for i := range lines {
+				c.want(line(i))
+			}
+			if err := <-written; err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		c.closeWrite()
+		if rest := c.wantEnd(); rest != "" {
+			t.Errorf("after the end came %.80q", rest)
+		}
+		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+	}, limits(1<<20, atEase))
+}
+
+func TestHalfClosedSlowClientGetsAllItAskedFor(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send(strings.Repeat("big 500000\n", 60) + "list 300\necho end\nunfi")
+		c.closeWrite()
+		eventually(t, "end seen", func() bool { return f.count(func(c *conn) bool { return c.eof }) == 1 })
+		for range 60 {
+			c.want(strings.Repeat("x", 500000))
+		}
+		for range 300 {
+			c.want(strings.Repeat("x", pageBytes))
+		}
+		c.want("end")
+		if rest := c.wantEnd(); rest != "left 4\n" {
+			t.Errorf("after the end came %.80q", rest)
+		}
+		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+	}, limits(1<<20, atEase))
+}
+
+func TestListingWaitsForItsReader(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send("list 500\necho after\n")
+		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.crowded }) == 1 })
+		for range 500 {
+			c.want(strings.Repeat("x", pageBytes))
+		}
+		c.want("after")
+	}, limits(1<<20, atEase))
+}
+
+func TestClientThatVanishesUnreadIsNoticed(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		go func() {
+			for {
+				if _, err := io.WriteString(c, "big 100000\n"+strings.Repeat("echo more\n", 1000)); err != nil {
+					return
+				}
+			}
+		}()
+		eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
+		if tc, ok := c.Conn.(*net.TCPConn); ok {
+			_ = tc.SetLinger(0)
+		}
+		_ = c.Close()
+		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
+		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+	}, limits(1<<20, atEase))
+}
+
+// What a session writes without being asked is not held back: there the limit is the last resort.
+func TestOutputThatNobodyTakesEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		c.send("pour 100000\n")
+		eventually(t, "cut off", func() bool {
+			f.toy.wakeAll()
+			return f.toy.closed.Load() == 1
+		})
+		eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
+		if !strings.Contains(f.log.String(), "output_limit") {
+			t.Errorf("the log does not say why: %s", f.log)
+		}
+	})
+}
+
+func TestOneReplyLargerThanTheLimitPasses(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		for range 3 {
+			c.send("big 40000000\n")
+			c.want(strings.Repeat("x", 40000000))
+		}
+		c.send("later a\necho b\n")
+		c.want("a", "b")
+	})
+}
+
+func TestInputThatIsNotTakenEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		go func() {
+			for range 1000 {
+				if _, err := c.Write(make([]byte, 10000)); err != nil {
+					return
+				}
+			}
+		}()
+		eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
+		if !strings.Contains(f.log.String(), "input_limit") {
+			t.Errorf("the log does not say why: %s", f.log)
+		}
+	})
+}
+
+// A socket that was left and taken up again is still watched for a peer that is gone.
+func TestKeepaliveIsSetAlsoAfterAPause(t *testing.T) {
+	t.Parallel()
+	f := setup(t, limits(1<<20, atEase))
+	c := f.dial(t)
+	c.send("echo hello\n")
+	c.want("hello")
+	f.wantKeepalive(t)
+	asked := make(chan struct{})
+	go func() { // ends when all is written: the reader below takes it
+		defer close(asked)
+		for range 20_000 {
+			_, _ = io.WriteString(c, "echo "+strings.Repeat("z", 1000)+"\n") // a failure shows in the read
+		}
+	}()
+	eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
+	for range 20_000 {
+		c.want(strings.Repeat("z", 1000))
+	}
+	<-asked
+	eventually(t, "read again", func() bool {
+		return f.count(func(c *conn) bool { return c.wire.(*plain).gc != nil }) == 1
+	})
+	f.wantKeepalive(t)
+}
+
+// wantKeepalive asks the kernel for the options of every connection.
+func (f *fixture) wantKeepalive(t *testing.T) {
+	t.Helper()
+	seconds := func(d time.Duration) int { return int(d / time.Second) }
+	for _, o := range []struct{ level, option, want int }{
+		{syscall.SOL_SOCKET, syscall.SO_KEEPALIVE, 1},
+		{syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE, seconds(keepaliveIdle)},
+		{syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL, seconds(keepaliveInterval)},
+		{syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT, keepaliveCount},
+		{syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1},
+	} {
+		right := f.count(func(c *conn) bool {
+			got, err := syscall.GetsockoptInt(c.wire.(*plain).fd, o.level, o.option)
+			return err == nil && got == o.want
+		})
+		if right != 1 {
+			t.Errorf("option %d of level %d is not %d", o.option, o.level, o.want)
+		}
+	}
+}
+
+// count is the number of connections that are as is says; it is asked on their loops.
+func (f *fixture) count(is func(*conn) bool) int {
+	f.loopMu.Lock()
+	loops := f.loops
+	f.loopMu.Unlock()
+	n := 0
+	for _, l := range loops {
+		found := make(chan int)
+		l.call(func() {
+			n := 0
+			for c := range l.conns {
+				if c.phase == serving && is(c) {
+					n++
+				}
+			}
+			found <- n
+		})
+		n += <-found
+	}
+	return n
+}
