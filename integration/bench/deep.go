@@ -35,7 +35,8 @@ type depth struct {
 // deepQueues fills, kills, starts, leases and drains, for every depth.
 func (l *lab) deepQueues(w io.Writer) error {
 	filled := grid{{
-		"protocol", "queues", "jobs", "submits/s", "server µs", "resident B/job", "disk B/job", "start", "resident then",
+		"protocol", "queues", "jobs", "submits/s", "server µs", "resident B/job", "disk B/job", "start",
+		"resident then", "B/job then",
 	}}
 	worked := grid{{
 		"protocol", "queues", "jobs", "leases/s", "lease p50", "p99", "server µs", "drained/s", "server µs",
@@ -141,7 +142,7 @@ func (d *depth) awaitRoom(s *subject) (err error) {
 func (d *depth) filledRow() []string {
 	return []string{
 		thousands(d.submit.perSec), micros(d.submit.micros), thousands(d.memory), thousands(d.disk),
-		seconds(d.start), mebibytes(d.started),
+		seconds(d.start), mebibytes(d.started), thousands(float64(d.started-d.residentBase) / float64(d.jobs)),
 	}
 }
 
