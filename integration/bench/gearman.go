@@ -161,7 +161,7 @@ func (w *gearmanWorker) feed(c *conn, b []byte) (int, error) {
 			}
 			w.grab(c)
 		case gearmanclient.EchoRes: // what was held is finished
-			for ; w.holds > 0; w.holds-- {
+			for ; w.sent > 0; w.sent-- {
 				w.tally.finish(c.now)
 			}
 		case gearmanclient.NoJob:

@@ -106,8 +106,9 @@ func (l *lab) at(p protocol, at *point) error {
 }
 
 func (at *point) row(first float64) []string {
+	const telling = 1000 // of fewer, the processor time and the memory are those of something else
 	waited := []string{"", ""}
-	if at.waits > 0 {
+	if at.waits >= telling {
 		waited = []string{micros(at.waitedCost.micros), thousands(at.perWaiting)}
 	}
 	return append(waited, thousands(at.cost.perSec), span(float64(at.cost.p50)), span(float64(at.cost.p99)),

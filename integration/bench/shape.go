@@ -74,7 +74,8 @@ type hand struct {
 	number  int // among the workers
 	askedAt int64
 	held    []byte // completions that wait for the last lease
-	holds   int
+	holds   int    // how many they are
+	sent    int    // of them that have been sent since
 }
 
 func newHand(t *tally) hand {
@@ -116,4 +117,6 @@ func (h *hand) got(c *conn) *[]byte {
 func (h *hand) release(c *conn) {
 	c.out = append(c.out, h.held...)
 	h.held = nil
+	h.sent += h.holds
+	h.holds = 0
 }

@@ -177,7 +177,7 @@ func TestLeasesAskForTheQueuesInTheOrderOfTheJobs(t *testing.T) {
 	}
 	workers[0].release(&c)
 	workers[1].release(&c)
-	if got := string(c.out); got != "done c done b done a done c " {
-		t.Errorf("finished %q", got)
+	if got := string(c.out); got != "done c done b done a done c " || workers[0].sent != 2 || workers[1].sent != 2 {
+		t.Errorf("finished %q: %d and %d", got, workers[0].sent, workers[1].sent)
 	}
 }
