@@ -93,6 +93,18 @@ func (c *command) declared(r *request) int64 {
 	return -1
 }
 
+// perhaps is the size of the body behind a line that lacks an argument, if its last one can be that size; else below zero.
+// The lacking one may as well be the size, with no body behind the line, so this much must not be waited for.
+func (c *command) perhaps(r *request) int64 {
+	if len(r.args) == 0 || len(r.args) >= c.args {
+		return -1
+	}
+	if size, ok := parseSize(r.args[len(r.args)-1]); ok && size <= defaultBodyBytes {
+		return size
+	}
+	return -1
+}
+
 // add handles "add id name ttr ttl size".
 func (s *Session) add(b *batch, r *request) {
 	s.submit(b, r, submission{ttl: r.args[3]})

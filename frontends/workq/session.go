@@ -47,10 +47,12 @@ type refusedBody struct {
 type refusedState uint8
 
 // There is none. It is left out once it is there as a whole and ends in CRLF: else it was not sent, and what is there
-// are commands. It is too large to be kept: it is left out as it comes, then the CRLF behind it, if there is one.
+// are commands. It may not have been sent at all, for the line lacked an argument: it is left out if the next line is just
+// as long as it is. It is too large to be kept: it is left out as it comes, then the CRLF behind it, if there is one.
 const (
 	refusedNone refusedState = iota
 	refusedWhole
+	refusedLine
 	refusedStream
 	refusedEnd
 )
@@ -138,6 +140,10 @@ func (s *Session) withBody(b *batch, cmd command, n int, in []byte) (used int, m
 	r := &b.request
 	if wrong := cmd.wrongLine(r); wrong != "" {
 		b.say(wrong)
+		if size := cmd.perhaps(r); size >= 0 {
+			s.refused = refusedBody{state: refusedLine, size: size}
+			return n, true
+		}
 		s.refuse(b, cmd.declared(r))
 		return n, true
 	}
@@ -201,6 +207,16 @@ func (s *Session) leaveOut(in []byte) (used int, more bool) {
 		}
 		if string(in[end:end+len(crlf)]) == crlf {
 			used = end + len(crlf)
+		}
+		s.refused = refusedBody{}
+	case refusedLine:
+		line, n, bare := cutLine(in, min(s.scanned, len(in)))
+		if n == 0 && len(in) < int(s.refused.size)+len(crlf) {
+			s.scanned = len(in)
+			return 0, false
+		}
+		if s.scanned = 0; n > 0 && !bare && len(line) == int(s.refused.size) {
+			used = n
 		}
 		s.refused = refusedBody{}
 	case refusedStream:
