@@ -91,6 +91,10 @@ type Lease struct {
 	Until  Instant // park until then; zero: do not wait
 }
 
+// Withdraw ends the client's parked lease as if its time were up: the lease is TimedOut. Nothing is replied if there is
+// none.
+type Withdraw struct{}
+
 // Complete ends a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrNotLeased, ErrNotHolder, ErrFinished.
 type Complete struct {
 	Tag    uint64
@@ -367,6 +371,7 @@ func (*Release) op()       {}
 func (*Able) op()          {}
 func (*Unable) op()        {}
 func (*Sleep) op()         {}
+func (*Withdraw) op()      {}
 func (*CreateQueue) op()   {}
 func (*DropQueue) op()     {}
 func (*PauseQueue) op()    {}

@@ -152,6 +152,14 @@ func (m *Machine) waitTimeout(c *client) {
 		m.offer(n)
 		return
 	}
+	m.withdraw(c)
+}
+
+// withdraw ends a parked lease without a job.
+func (m *Machine) withdraw(c *client) {
+	if !c.parked {
+		return
+	}
 	tag := c.lease.Tag
 	m.leaveLines(c)
 	m.reply(c, core.Reply{Kind: core.TimedOut, Tag: tag})

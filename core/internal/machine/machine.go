@@ -140,7 +140,8 @@ func (m *Machine) setNow(now core.Instant) {
 func reads(op core.Op) bool {
 	switch op.(type) {
 	case *core.Inspect, *core.ListJobs, *core.ListQueues, *core.InspectQueue, *core.ReadStats, *core.ReadMark,
-		*core.InspectGroup, *core.Able, *core.Unable, *core.Sleep, *core.Await:
+		*core.InspectGroup, *core.Able, *core.Unable, *core.Sleep, *core.Withdraw,
+		*core.Await:
 		return true
 	}
 	return false
@@ -168,6 +169,8 @@ func (m *Machine) apply(c *client, op core.Op) {
 		m.unable(c, op)
 	case *core.Sleep:
 		m.sleep(c, op)
+	case *core.Withdraw:
+		m.withdraw(c)
 	default:
 		m.applyAdmin(c, op)
 	}

@@ -182,6 +182,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.Unable{Queue: c.Word(2), All: r.flag("all")}
 	case "sleep":
 		op = &core.Sleep{Tag: tag}
+	case "withdraw":
+		op = &core.Withdraw{}
 	case "mark":
 		op = &core.WriteMarks{Tag: tag, Marks: r.marks()}
 	case "read-mark":

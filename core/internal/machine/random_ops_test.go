@@ -149,7 +149,9 @@ func (l *life) order() core.Op {
 }
 
 func (l *life) worker() core.Op {
-	switch l.rng.IntN(5) {
+	switch l.rng.IntN(6) {
+	case 5:
+		return &core.Withdraw{}
 	case 0:
 		return &core.Unable{Queue: l.queue(), All: l.maybe(3)}
 	case 1, 2:

@@ -140,6 +140,9 @@ func (w *world) await() error {
 	return w.told(p.seq)
 }
 
+// withdraw ends a client's parked lease, if it has one.
+func (w *world) withdraw() error { return w.do(w.anyClient(), &core.Withdraw{}, 0, nil) }
+
 // vanish has a worker that is given the job it waits for, and is gone before it hears of it.
 func (w *world) vanish() error {
 	c, op := w.anyClient(), &core.Lease{Tag: w.newTag(), Queues: []string{queueName(4)}, Holder: core.HeldByNobody, Until: w.clk.Now().Add(time.Hour)}

@@ -111,6 +111,7 @@ func (w *world) acts() []act {
 		{1, w.setClock},
 		{4, w.reconnect},
 		{2, w.vanish},
+		{2, w.withdraw},
 		{2, w.turnEar},
 		{1, w.audit},
 		{9, w.flush},
