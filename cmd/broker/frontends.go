@@ -50,6 +50,7 @@ func (p *process) buildFrontends() served {
 			ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
 			MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch.Load,
+			Linger: gearmanLinger,
 		}),
 		"faktory": f,
 	}}

@@ -6,12 +6,16 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"time"
 )
 
 // spareProcessors are what Go gets beyond the processors there are. An event loop keeps its own through each system call,
 // and is in one most of the time: without spare ones the committer waits for a loop to pause, and all clients wait for
 // the committer. The kernel shares the machine out better than that.
 const spareProcessors = 2
+
+// gearmanLinger is several round trips of a client on the same machine, and too short for anybody to notice.
+const gearmanLinger = 500 * time.Microsecond
 
 // processors is how many there are without the spare ones, which Go gets at the first call unless the environment has its
 // own will.

@@ -76,7 +76,7 @@ func (s *session) awaitLine(command string) uint64 {
 // status serves prioritystatus too.
 func (s *session) status(words []string) {
 	s.ask(&core.ListQueues{Tag: s.awaitLine(strings.ToLower(words[0])), Prefix: s.f.o.Namespace})
-	s.flush() // the answer may be long: before the next one is asked for, crowded has its say
+	s.flush(false) // the answer may be long: before the next one is asked for, crowded has its say
 }
 
 func (s *session) workers([]string) {
@@ -168,7 +168,7 @@ func (s *session) shutdown(words []string) {
 		return
 	}
 	s.say(lineOK)
-	s.flush()
+	s.flush(false)
 	s.f.o.Shutdown(len(words) > 1 && strings.EqualFold(words[1], "graceful"))
 }
 

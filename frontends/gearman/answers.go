@@ -10,7 +10,7 @@ func (s *session) encode(b []byte, r *core.Reply, w *wait) []byte {
 		return endPacket(s.f.handles.add(beginPacket(b, jobCreated), r.Seq), start)
 	case core.Assigned:
 		return s.appendAssign(b, r, w.typ)
-	case core.NothingReady:
+	case core.NothingReady, core.TimedOut:
 		return endPacket(beginPacket(b, noJob), len(b))
 	case core.Woken:
 		return endPacket(beginPacket(b, noop), len(b))
@@ -31,7 +31,7 @@ func (s *session) encode(b []byte, r *core.Reply, w *wait) []byte {
 		return s.appendFailed(b, r, w)
 	case core.Accepted, core.Queues:
 		return s.appendLine(b, r, w)
-	case core.Listed, core.Counted, core.Marked, core.Purged, core.Grouped, core.TimedOut:
+	case core.Listed, core.Counted, core.Marked, core.Purged, core.Grouped:
 		return b // never asked for here: listings have a loop of their own
 	}
 	return b

@@ -51,6 +51,11 @@ type Options struct {
 	// RouteEpoch is another number whenever Route has come to say something else; nil: it never does.
 	RouteEpoch func() uint64
 
+	// Linger is how long NO_JOB is held back from a worker that has just had work. Under load the next job comes sooner,
+	// and that saves a NO_JOB, a PRE_SLEEP, a NOOP and another grab: half of all packets of foreground jobs. A worker
+	// without work is told at once, so that one that goes round several servers loses nothing by an idle one. Zero: never.
+	Linger time.Duration
+
 	// Location is where the hours and days of SUBMIT_JOB_SCHED are told. Nil: the machine's.
 	Location *time.Location
 }

@@ -21,7 +21,7 @@ type listing struct {
 
 // list answers what came before, then begins a listing.
 func (s *session) list(l *listing) {
-	s.flush()
+	s.flush(false)
 	s.listing = l
 	s.page()
 }

@@ -21,6 +21,7 @@ type session struct {
 	round   uint64   // counts batches: the upper bits of every tag
 	batch   *batch   // during Feed and Deliver only
 	listing *listing // a text command whose answer takes more than one turn; input waits behind it
+	linger  linger
 }
 
 // Bounds of what one connection makes us write at a time.
@@ -41,6 +42,7 @@ func (s *session) Feed(in []byte) int {
 	}
 	s.begin()
 	defer s.end()
+	s.interruptLinger()
 	used, decided := 0, 0
 	for !s.closing && s.listing == nil && !s.crowded() {
 		n, err := decode(in[used:], s.f.o.MaxBodyBytes, &s.batch.msg)
@@ -53,11 +55,11 @@ func (s *session) Feed(in []byte) int {
 		}
 		used += n
 		if s.batch.full() || s.batch.leases.used >= s.grabs || used-decided > largeInput {
-			s.flush()
+			s.flush(used == len(in))
 			decided = used
 		}
 	}
-	s.flush()
+	s.flush(used == len(in))
 	if s.closing {
 		s.conn.Shut()
 		return len(in)
@@ -123,8 +125,11 @@ func (s *session) run(m *message) {
 func (s *session) await(w wait) (tag uint64) {
 	b := s.batch
 	b.waits = append(b.waits, w)
-	return s.round<<tagBits | uint64(len(b.waits)-1)
+	return s.tagOf(len(b.waits) - 1)
 }
+
+// tagOf is the tag of the message at a place in the batch.
+func (s *session) tagOf(at int) uint64 { return s.round<<tagBits | uint64(at) } //nolint:gosec // not negative
 
 // ask adds an operation.
 func (s *session) ask(op core.Op) { s.batch.ops = append(s.batch.ops, op) }
@@ -145,10 +150,14 @@ func (s *session) refuseSyntax(e *syntaxError) {
 // say answers the message at hand with text.
 func (s *session) say(text string) { s.await(wait{kind: forText, arg: []byte(text)}) }
 
-// flush has the collected operations decided and writes every answer. How many jobs the next round may lease depends on
-// how much this one brought: a worker that asks for many at once must not have many large ones in memory.
-func (s *session) flush() {
+// flush has the collected operations decided and writes every answer; drained says that the client has said no more. How
+// many jobs the next round may lease depends on how much this one brought: a worker that asks for many at once must not
+// have many large ones in memory.
+func (s *session) flush(drained bool) {
 	b := s.batch
+	if drained {
+		s.startLinger()
+	}
 	before := s.conn.Out().Len()
 	if len(b.ops) > 0 {
 		s.fetch()
@@ -184,7 +193,10 @@ var noWait wait
 // reply writes what a reply is in Gearman, after what was answered here before its operation.
 func (s *session) reply(r *core.Reply) {
 	w := &noWait
-	if r.Tag>>tagBits == s.round {
+	if grab := s.endLinger(r); grab != 0 && r.Tag>>tagBits != s.round {
+		w = &s.batch.lingered
+		w.typ = grab
+	} else if r.Tag>>tagBits == s.round {
 		if at := int(r.Tag & (1<<tagBits - 1)); at < len(s.batch.waits) {
 			s.tell(at)
 			w = &s.batch.waits[at]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"broker/core"
 	"broker/frontends"
@@ -62,6 +63,7 @@ func TestTranscripts(t *testing.T) {
 		"testdata/prefix":     func(o *Options) { o.HandlePrefix = "X" },
 		"testdata/exceptions": func(o *Options) { o.ExceptionsForAll = true },
 		"testdata/namespace":  func(o *Options) { o.Namespace = "g." },
+		"testdata/linger":     func(o *Options) { o.Linger = time.Millisecond },
 	} {
 		frontendtest.Script{
 			Stage:  func(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, maker(change)) },

@@ -1,0 +1,46 @@
+package gearman
+
+import "broker/core"
+
+// linger is about the grab that waits for its job.
+type linger struct {
+	grab packetType // its form; zero: none waits
+	tag  uint64
+	busy bool // the worker has had a job since it was last told that there is none
+}
+
+var withdraw core.Withdraw
+
+// interruptLinger ends the wait because the worker has more to say: answers keep the order of the messages.
+func (s *session) interruptLinger() {
+	if s.linger.grab != 0 {
+		s.ask(&withdraw)
+	}
+}
+
+// startLinger lets the grab wait that is the last thing that the worker has said.
+func (s *session) startLinger() {
+	b := s.batch
+	if s.f.o.Linger == 0 || !s.linger.busy || s.eof || len(b.ops) == 0 {
+		return
+	}
+	op, ok := b.ops[len(b.ops)-1].(*core.Lease)
+	if last := len(b.waits) - 1; ok && op.Tag == s.tagOf(last) {
+		op.Until = s.f.broker.Now().Add(s.f.o.Linger)
+		s.linger.grab, s.linger.tag = b.waits[last].typ, op.Tag
+	}
+}
+
+// endLinger notes the answer to a grab, and returns the form of the one that has waited for this answer, if one has.
+func (s *session) endLinger(r *core.Reply) (grab packetType) {
+	switch {
+	case r.Kind == core.Assigned:
+		s.linger.busy = true
+	case r.Kind == core.NothingReady || r.Kind == core.TimedOut:
+		s.linger.busy = false
+	}
+	if s.linger.grab != 0 && s.linger.tag == r.Tag {
+		grab, s.linger.grab = s.linger.grab, 0
+	}
+	return grab
+}
