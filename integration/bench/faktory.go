@@ -73,11 +73,12 @@ var faktoryJid = []byte(`"jid":"`)
 func (w *faktoryWorker) begin(c *conn) { w.lease(c) }
 
 func (w *faktoryWorker) lease(c *conn) {
-	queue, more := w.next(c)
+	queue, more := w.next()
 	if !more {
 		w.release(c)
 		return
 	}
+	w.ask(c)
 	w.queue = queue
 	w.fetch(c)
 }

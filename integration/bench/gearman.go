@@ -129,14 +129,14 @@ func (w *gearmanWorker) grabMany(c *conn) {
 // grab asks for a job. The last lease is known in advance only where all jobs wait already: elsewhere a worker that stops
 // asking might be the only one that can do what is to come.
 func (w *gearmanWorker) grab(c *conn) {
-	if _, more := w.next(c); !more && w.tally.hold {
+	if _, more := w.next(); !more && w.tally.hold {
 		if w.held != nil {
 			w.release(c)
 			c.out = append(c.out, gearmanEcho...)
 		}
 		return
 	}
-	w.askedAt = c.now
+	w.ask(c)
 	c.out = append(c.out, gearmanGrab...)
 }
 
@@ -165,6 +165,7 @@ func (w *gearmanWorker) feed(c *conn, b []byte) (int, error) {
 				w.tally.finish(c.now)
 			}
 		case gearmanclient.NoJob:
+			w.asks.stop(c.now)
 			if w.grabs--; w.grabs == 0 {
 				w.asleep = true
 				c.out = append(c.out, gearmanSleep...)

@@ -72,7 +72,7 @@ type hands struct {
 type hand struct {
 	tally   *tally
 	number  int // among the workers
-	askedAt int64
+	asks    clock
 	held    []byte // completions that wait for the last lease
 	holds   int    // how many they are
 	sent    int    // of them that have been sent since
@@ -80,26 +80,28 @@ type hand struct {
 
 func newHand(t *tally) hand {
 	t.workers++
-	return hand{tally: t, number: t.workers - 1}
+	return hand{tally: t, number: t.workers - 1, asks: newClock(max(inHand, 1))}
 }
 
 // next is the queue of the next lease: that of the job whose turn it is, so that with any number of queues each lease
 // finds its job, sooner or later. There is none when all jobs have been asked for.
-func (h *hand) next(c *conn) (queue string, more bool) {
+func (h *hand) next() (queue string, more bool) {
 	t := h.tally
 	if t.asked >= t.total && !t.endless {
 		return "", false
 	}
 	n := t.first + t.asked
 	t.asked++
-	h.askedAt = c.now
 	return t.queue(n), true
 }
+
+// ask notes that a lease is sent; they are answered in order.
+func (h *hand) ask(c *conn) { h.asks.start(c.now) }
 
 // got notes a job. The completion is written to what it answers.
 func (h *hand) got(c *conn) *[]byte {
 	t := h.tally
-	t.leases.add(c.now - h.askedAt)
+	t.leases.add(h.asks.stop(c.now))
 	if t.leased++; t.leased == t.total {
 		t.lastLease = c.now
 	}

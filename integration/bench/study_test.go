@@ -161,11 +161,12 @@ func TestLeasesAskForTheQueuesInTheOrderOfTheJobs(t *testing.T) {
 	var asked []string
 	for i := 0; ; i++ {
 		w := &workers[i%2]
-		queue, more := w.next(&c)
+		queue, more := w.next()
 		if !more {
 			break
 		}
 		asked = append(asked, queue)
+		w.ask(&c)
 		out := w.got(&c)
 		*out = append(*out, "done "+queue+" "...)
 	}

@@ -83,11 +83,12 @@ type workqWorker struct{ hand }
 func (w *workqWorker) begin(c *conn) { w.lease(c) }
 
 func (w *workqWorker) lease(c *conn) {
-	queue, more := w.next(c)
+	queue, more := w.next()
 	if !more {
 		w.release(c)
 		return
 	}
+	w.ask(c)
 	c.out = append(c.out, "lease "...)
 	c.out = append(c.out, queue...)
 	c.out = append(c.out, " 3600000\r\n"...)
