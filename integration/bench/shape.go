@@ -70,12 +70,12 @@ type hands struct {
 
 // hand is what the workers of all protocols have in common.
 type hand struct {
-	tally   *tally
-	number  int // among the workers
-	asks    clock
-	held    []byte // completions that wait for the last lease
-	holds   int    // how many they are
-	sent    int    // of them that have been sent since
+	tally  *tally
+	number int // among the workers
+	asks   clock
+	held   []byte // completions that wait for the last lease
+	holds  int    // how many they are
+	sent   int    // of them that have been sent since
 }
 
 func newHand(t *tally) hand {
