@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
@@ -31,8 +32,10 @@ func submitters() []submitter {
 	return []submitter{
 		{"gearman foreground", false, true, submitGearmanForeground},
 		{"gearman background", false, false, submitGearmanBackground},
-		{"faktory push", true, false, submitFaktory},
-		{"workq add", false, false, submitWorkqAdd},
+		{"faktory push", true, false, submitFaktory(false)},
+		{"faktory scheduled", true, false, submitFaktory(true)},
+		{"workq add", false, false, submitWorkqAdd(false)},
+		{"workq schedule", false, false, submitWorkqAdd(true)},
 		{"workq run", false, true, submitWorkqRun},
 	}
 }
@@ -71,39 +74,51 @@ func submitGearmanBackground(t *testing.T, b *harness.Broker, queue, body string
 	}
 }
 
-func submitFaktory(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
-	t.Helper()
-	c, wq := dialFaktory(t, b), dialWorkq(t, b)
-	id := newID()
-	reply, err := c.Generic(fmt.Sprintf(`PUSH {"jid":%q,"jobtype":%q,"queue":%q,"args":%s}`, id, queue, queue, body))
-	check(t, err)
-	equal(t, "push", reply, "OK")
-	return func(t *testing.T) outcome {
+func submitFaktory(later bool) func(*testing.T, *harness.Broker, string, string) func(*testing.T) outcome {
+	return func(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
 		t.Helper()
-		var o outcome
-		harness.Eventually(t, func() string {
-			// A job that is done is gone; one that failed waits for its retry, whatever the worker's protocol.
-			_, err := wq.InspectJob(id)
-			o.ok = errors.Is(err, workqclient.ErrNotFound)
-			if retries := fktState(t, c).Data.Sets["retries"]; !o.ok && retries != 1 {
-				return fmt.Sprintf("neither done nor in the retries: %v", fktState(t, c).Data)
-			}
-			return ""
-		})
-		return o
+		c, wq := dialFaktory(t, b), dialWorkq(t, b)
+		id := newID()
+		at := ""
+		if later {
+			at = fmt.Sprintf(`,"at":%q`, shortly().UTC().Format(time.RFC3339))
+		}
+		reply, err := c.Generic(fmt.Sprintf(`PUSH {"jid":%q,"jobtype":%q,"queue":%q,"args":%s%s}`, id, queue, queue, body, at))
+		check(t, err)
+		equal(t, "push", reply, "OK")
+		return func(t *testing.T) outcome {
+			t.Helper()
+			var o outcome
+			harness.Eventually(t, func() string {
+				// A job that is done is gone; one that failed waits for its retry, whatever the worker's protocol.
+				job, err := wq.InspectJob(id)
+				o.ok = errors.Is(err, workqclient.ErrNotFound)
+				if !o.ok && (job.Value("state") != "3" || job.Value("fails") != "1") {
+					return "neither done nor in the retries: " + job.Value("state")
+				}
+				return ""
+			})
+			return o
+		}
 	}
 }
 
-func submitWorkqAdd(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
-	t.Helper()
-	c := dialWorkq(t, b)
-	job := wqJob(queue, body+"0")
-	check(t, c.Add(job))
-	return func(t *testing.T) outcome {
+func submitWorkqAdd(later bool) func(*testing.T, *harness.Broker, string, string) func(*testing.T) outcome {
+	return func(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
 		t.Helper()
-		r, err := c.Result(job.ID, harness.Patience)
-		check(t, err)
-		return workqOutcome(r)
+		c := dialWorkq(t, b)
+		job := wqJob(queue, body+"0")
+		if job.At = shortly(); later {
+			check(t, c.Schedule(job))
+		} else {
+			check(t, c.Add(job))
+		}
+		return func(t *testing.T) outcome {
+			t.Helper()
+			r, err := c.Result(job.ID, harness.Patience)
+			check(t, err)
+			return workqOutcome(r)
+		}
 	}
 }
 
@@ -143,8 +158,12 @@ func runners() []runner {
 	nothing := func(string) string { return "" }
 	return []runner{
 		{
-			name: "gearman worker", need: needPHP, result: reversed,
+			name: "php worker", need: needPHP, result: reversed,
 			succeed: childRunner(phpWorker, "reverse"), fail: childRunner(phpWorker, "fail"),
+		},
+		{
+			name: "perl worker", need: needPerl, result: reversed,
+			succeed: childRunner(perlWorker, "reverse"), fail: childRunner(perlWorker, "fail"),
 		},
 		{
 			name: "node worker", isJSON: true, need: func(t *testing.T) { harness.NeedNode(t) }, result: nothing,
@@ -261,7 +280,7 @@ func crossOne(t *testing.T, b *harness.Broker, s submitter, r runner, queue stri
 	}
 	want := outcome{ok: succeed}
 	switch {
-	case s.name == "faktory push":
+	case s.isJSON: // a Faktory client is told no more
 	case succeed:
 		want.result = r.result(wantBody)
 	case s.name == "gearman foreground":
