@@ -64,7 +64,9 @@ var stopping atomic.Bool
 // cleanUpOnSignal ends the program on a signal, with nothing left behind.
 func cleanUpOnSignal() {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	// Nobody reads this one: screen.Write sees the error, and acts on it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() { // ends with the program
 		got := <-signals
 		fmt.Fprintln(os.Stderr, "bench: stopped by", got)
@@ -77,4 +79,16 @@ func cleanUpOnSignal() {
 		}
 		os.Exit(code)
 	}()
+}
+
+// screen is standard output. Once nobody reads it the run is over: | head must leave nothing behind either.
+type screen struct{}
+
+func (screen) Write(p []byte) (int, error) {
+	n, err := os.Stdout.Write(p)
+	if err != nil {
+		cleanup.runAll()
+		os.Exit(1)
+	}
+	return n, nil
 }

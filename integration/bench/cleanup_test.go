@@ -55,6 +55,33 @@ func TestASignalLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+func TestAScreenThatIsGoneEndsTheRun(t *testing.T) {
+	t.Parallel()
+	program, err := server.Build("./integration/bench", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "-modes", "e", "-protocols", "workq", "-durability", "none", "-jobs", "100", "-dir", dir)
+	cmd.Env = append(os.Environ(), "BROKER_BIN="+harness.Binary(t))
+	cmd.Stdout = write
+	if err := read.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Run()
+	_ = write.Close() // nothing was written by this process
+	if code := cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d (%v), want 1", code, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+}
+
 // waitForChild waits until a program has a server of its own.
 func waitForChild(t *testing.T, pid int) int {
 	t.Helper()

@@ -112,13 +112,13 @@ func run(s settings) error {
 	defer remove()
 	built, missing := prepare(dir, s.groups)
 	for name, why := range missing {
-		fmt.Printf("missing: %s: %s\n", name, why)
+		_, _ = fmt.Fprintf(screen{}, "missing: %s: %s\n", name, why)
 	}
 	syncs, err := syncRate(dir)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d rounds, medians; data on %s, which syncs 4 KiB %s times a second\n", s.rounds, filesystem(dir), thousands(syncs))
+	_, _ = fmt.Fprintf(screen{}, "%d rounds, medians; data on %s, which syncs 4 KiB %s times a second\n", s.rounds, filesystem(dir), thousands(syncs))
 	found := &facts{missing: missing}
 	if err := compareAll(s, dir, built, found); err != nil {
 		return err
@@ -126,8 +126,8 @@ func run(s settings) error {
 	if err := studyAll(s, dir, built, found); err != nil {
 		return err
 	}
-	fmt.Printf("\ntargets\n\n")
-	goalTable(found).print(os.Stdout)
+	_, _ = fmt.Fprintf(screen{}, "\ntargets\n\n")
+	goalTable(found).print(screen{})
 	return nil
 }
 
@@ -137,7 +137,7 @@ func compareAll(s settings, dir string, built programs, found *facts) error {
 		if !slices.Contains(s.modes, m.letter) {
 			continue
 		}
-		fmt.Printf("\n(%s) %s\n\n", m.letter, m.title)
+		_, _ = fmt.Fprintf(screen{}, "\n(%s) %s\n\n", m.letter, m.title)
 		out := newTable(m)
 		for _, g := range groups(built, found.missing, s.durabilities) {
 			if !slices.Contains(s.groups, g.name) {
@@ -150,7 +150,7 @@ func compareAll(s settings, dir string, built programs, found *facts) error {
 			out.add(g, results)
 			found.note(out, g, results)
 		}
-		out.print(os.Stdout)
+		out.print(screen{})
 	}
 	return nil
 }
@@ -162,8 +162,8 @@ func studyAll(s settings, dir string, built programs, found *facts) error {
 		if !slices.Contains(s.modes, m.letter) || built.broker == "" {
 			continue
 		}
-		fmt.Printf("\n(%s) %s\n\n", m.letter, m.title)
-		if err := m.run(l, os.Stdout); err != nil {
+		_, _ = fmt.Fprintf(screen{}, "\n(%s) %s\n\n", m.letter, m.title)
+		if err := m.run(l, screen{}); err != nil {
 			return fmt.Errorf("mode %s: %w", m.letter, err)
 		}
 	}
