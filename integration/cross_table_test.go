@@ -17,9 +17,9 @@ import (
 const (
 	tableLong         = 5 * time.Minute
 	tableShortLease   = time.Second     // of a Workq job whose lease runs out
-	tableDefaultLease = 4 * time.Second // of a Gearman job in hands that no connection guards
+	tableDefaultLease = 6 * time.Second // of a Gearman job in hands that no connection guards
 	tableFaktoryLease = time.Minute     // the least that Faktory knows
-	tableMortal       = 3 * time.Second // to live, where the job expires
+	tableMortal       = 5 * time.Second // to live, where the job expires
 	tableMargin       = 1500 * time.Millisecond
 )
 
