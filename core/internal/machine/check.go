@@ -33,6 +33,7 @@ type checker struct {
 
 	leasedBy [len(core.Protocols)]int
 	clients  [len(core.Protocols)]int
+	class    [3]int
 }
 
 // recount is what a queue should have counted.
@@ -94,6 +95,9 @@ func (c *checker) index() {
 
 // totals compares what was counted on the way with the server's counters; after all else was walked.
 func (c *checker) totals() {
+	if c.class != c.m.class {
+		c.fail("ready jobs by class %v, counted %v", c.m.class, c.class)
+	}
 	m := c.m
 	total := [len(core.States) + 1]int{}
 	for _, q := range c.queues {

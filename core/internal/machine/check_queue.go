@@ -102,6 +102,9 @@ func (c *checker) classes(q *jobQueue) {
 	for _, h := range q.ready.Slice(0, q.ready.Len(), nil) {
 		class[classOf(c.m.jobs.at(h).priority)]++
 	}
+	for i, n := range class {
+		c.class[i] += n
+	}
 	if class != q.class {
 		c.fail("queue %s: classes %v, counted %v", q.name, q.class, class)
 	}

@@ -220,6 +220,9 @@ func (m *Machine) sleep(c *client, op *core.Sleep) {
 
 // workFor is a queue with a job that a sleeper could take, zero if there is none.
 func (m *Machine) workFor(c *client) uint32 {
+	if m.stats.Jobs[core.Ready] == 0 {
+		return 0
+	}
 	for _, a := range c.abilities {
 		if q := m.queues[a.queue]; m.stopped == nil && m.runnable(q) != 0 && m.slotFor(q, c, &asleep) {
 			return a.queue

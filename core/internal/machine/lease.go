@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math"
 	"time"
 
 	"broker/core"
@@ -66,6 +67,9 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 				n, at = q, k
 			}
 		}
+		if op.Pick == core.PickByPriority && n != 0 && m.headPriority(n) == m.utmost() {
+			break
+		}
 	}
 	if n != 0 && op.Pick == core.PickByPriority {
 		c.turn = at + 1
@@ -83,10 +87,25 @@ func (m *Machine) named(n uint32) bool {
 
 func (m *Machine) headPriority(n uint32) int32 { return m.jobs.at(m.queues[n].ready.Front()).priority }
 
+// utmost is a priority that no ready job exceeds: whoever has found one of it need not look on. Without it a worker for
+// thousands of queues would cost thousands of looks for each job.
+func (m *Machine) utmost() int32 {
+	switch {
+	case m.class[classHigh] > 0:
+		return math.MaxInt32
+	case m.class[classNormal] > 0:
+		return 0
+	}
+	return -1
+}
+
 // pickAble serves a worker by what it said it is able to do: the highest priority first, in turn among equals.
 func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Duration) {
 	best := int32(0)
 	at := 0
+	if m.stats.Jobs[core.Ready] == 0 {
+		return 0, 0
+	}
 	for i := range c.abilities {
 		k := (c.turn + i) % len(c.abilities)
 		q := c.abilities[k].queue
@@ -95,6 +114,9 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 		}
 		if p := m.headPriority(q); n == 0 || p > best {
 			n, best, at = q, p, k
+		}
+		if best == m.utmost() {
+			break
 		}
 	}
 	if n != 0 {
@@ -338,9 +360,6 @@ func (m *Machine) unhold(h uint32, e *entry) {
 	case core.HeldByNobody:
 	}
 	e.holder, e.heldAt = 0, 0
-	if e.has(hasNote) {
-		m.notes[h].progress = core.Progress{}
-	}
 }
 
 // release puts a leased job back at its original place: its worker has gone or has given it up.

@@ -42,6 +42,7 @@ type Machine struct {
 	names    map[string]uint32
 	freeQ    []uint32
 	sorted   []uint32 // by name; nil when out of date
+	class    [3]int   // ready jobs of all queues by classOf
 	waiters  queue.Waiters
 	listing  uint64 // number of the list of names that is being looked at, to know again a queue named twice
 	watchers watcherSlab
@@ -324,9 +325,11 @@ func (m *Machine) move(e *entry, to core.State) {
 	}
 	if e.state == core.Ready {
 		q.class[classOf(e.priority)]--
+		m.class[classOf(e.priority)]--
 	}
 	if to == core.Ready {
 		q.class[classOf(e.priority)]++
+		m.class[classOf(e.priority)]++
 	}
 	if to != core.Gone {
 		q.count[to]++

@@ -81,6 +81,13 @@ func (m *Machine) note(h uint32) *note {
 	return m.notes[h]
 }
 
+// forgetProgress is for a job that will be run anew; how far one was that has ended stays known as long as its outcome.
+func (m *Machine) forgetProgress(h uint32, e *entry) {
+	if e.has(hasNote) {
+		m.notes[h].progress = core.Progress{}
+	}
+}
+
 // submit admits a job, or says why not.
 func (m *Machine) submit(c *client, op *core.Submit) {
 	j := op.Job
@@ -339,6 +346,7 @@ func (m *Machine) schedule(h uint32, e *entry) {
 // makeReady puts a job into its queue and to a waiting worker if there is one.
 func (m *Machine) makeReady(h uint32, e *entry) {
 	m.move(e, core.Ready)
+	m.forgetProgress(h, e)
 	q := m.queues[e.queue]
 	q.hidden = false
 	q.ready.Push(h, m.before)
