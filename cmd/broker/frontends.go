@@ -43,6 +43,7 @@ func (p *process) buildFrontends() served {
 		"workq": workq.New(b, workq.Options{
 			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
+			HandlePrefix: c.Gearman.HandlePrefix,
 		}),
 		"gearman": gearman.New(b, gearman.Options{
 			Verbosity:    p.verbosity,
