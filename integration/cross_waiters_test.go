@@ -43,7 +43,8 @@ func (h *handOuts) of(name string) func(body string) {
 }
 
 // TestMixedWaitersGetEveryJobExactlyOnce: 100,000 jobs of three origins for nine workers of three protocols, who are idle
-// half of the time and behind the other half. Every job goes to one of them, and none waits long for its next.
+// half of the time and behind the other half. Every job goes to one of them, and none waits long for its next. That it is
+// the longest waiting whose turn it is can only be told where the test owns the clock: frontends/sharing does.
 func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
@@ -93,10 +94,10 @@ func (h *handOuts) judge(t *testing.T, jobs int, took time.Duration) {
 	for _, name := range names {
 		w := h.workers[name]
 		t.Logf("%s: %d jobs, at most %d of others in between", name, w.jobs, w.gap)
-		if w.jobs < jobs/len(names)/4 {
+		if w.jobs < jobs/len(names)/2 {
 			t.Errorf("%s got %d jobs of %d, with %d workers", name, w.jobs, jobs, len(names))
 		}
-		if w.gap > jobs/20 {
+		if w.gap > 4*jobs/100 {
 			t.Errorf("%s had to wait while others got %d jobs", name, w.gap)
 		}
 	}
