@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"os"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -71,5 +72,25 @@ func BenchmarkReceive(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c.received(request)
+	}
+}
+
+// Not parallel: what the first stop has freed must come to the files below.
+func TestSecondStopClosesNobodysDescriptors(t *testing.T) {
+	f := setup(t)
+	f.stop()
+	var files []*os.File
+	for range 20 {
+		file, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	f.stop()
+	for _, file := range files {
+		if err := file.Close(); err != nil {
+			t.Errorf("a file was closed by another's number: %v", err)
+		}
 	}
 }
