@@ -157,7 +157,11 @@ func (m *Machine) Committed(s *Sealed) {
 // its failure and outcome always.
 func (m *Machine) settle(h uint32, e *entry) {
 	e.set(settled)
-	if m.cached > m.opts.CacheBytes && m.jobs.payload(h) != nil {
+	room := m.opts.CacheBytes
+	if e.state != core.Ready && e.state != core.Leased {
+		room /= 2 // what nobody takes soon must not push out what is taken next
+	}
+	if m.cached > room && m.jobs.payload(h) != nil {
 		m.setPayload(h, nil)
 	}
 	if !e.has(hasNote) {
