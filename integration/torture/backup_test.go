@@ -93,9 +93,18 @@ func TestKilledWhileItCopies(t *testing.T) {
 		if r := command(t, "doctor", b.Data); r.code != 0 || !strings.Contains(r.said, fmt.Sprintf("%d ready", jobs)) {
 			t.Errorf("round %d: the source: %+v", round, r)
 		}
-		for _, half := range []string{dir, dir + ".unfinished"} {
-			if r := command(t, "doctor", half); r.code != 1 || !strings.Contains(r.said, "no store in this folder") {
-				t.Errorf("round %d: half a copy at %s: %+v", round, half, r)
+		if r := command(t, "doctor", dir); r.code != 1 || !strings.Contains(r.said, "no store in this folder") {
+			t.Errorf("round %d: where the copy was to be: %+v", round, r)
+		}
+		for _, half := range []string{dir + ".unfinished", filepath.Join(dir+".unfinished", "store")} {
+			serve := []string{
+				"serve", "--data", half,
+				"--workq", "unix:" + filepath.Join(t.TempDir(), "w"), "--gearman", "off", "--faktory", "off", "--http", "off",
+			}
+			for _, args := range [][]string{{"doctor", half}, serve} {
+				if r := command(t, args...); r.code != 1 || !strings.Contains(r.said, "a copy of a store that was broken off") {
+					t.Errorf("round %d: %v: %+v", round, args, r)
+				}
 			}
 		}
 		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 1 || !strings.Contains(r.said, "broken off; remove it") {

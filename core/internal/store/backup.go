@@ -15,6 +15,20 @@ import (
 // that a crash in between leaves nothing that looks like a store.
 const unfinished = ".unfinished"
 
+// unfinishedFile marks that folder from before the first byte of a copy until it is removed: half a copy looks like a store
+// whose newest commits never were.
+const unfinishedFile = "UNFINISHED"
+
+// isUnfinished reports whether a folder is one in which a copy was made, or what such a folder holds.
+func isUnfinished(fsys vfs.FS, dir string) bool {
+	for _, d := range []string{dir, fsys.PathDir(dir)} {
+		if _, err := fsys.Stat(fsys.PathJoin(d, unfinishedFile)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Checkpoint makes a copy of the store, as of now, in a folder that must not exist yet; commits go on meanwhile. Tables
 // are linked where the file system can. An error concerns the copy only.
 func (s *Store) Checkpoint(dir string) error {
@@ -50,6 +64,9 @@ func (s *Store) copyTo(dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.fs.RemoveAll(work)) }()
+	if err := writeWhole(s.fs, work, unfinishedFile, "a copy of a broker store was begun here\n"); err != nil {
+		return err
+	}
 	whole := s.fs.PathJoin(work, "store")
 	if err := s.db.Checkpoint(whole); err != nil {
 		return err

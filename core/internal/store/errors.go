@@ -9,6 +9,7 @@ import (
 var (
 	ErrMissing     = errors.New("not in the store")
 	ErrNoStore     = errors.New("there is no store in this folder")
+	ErrHalfCopy    = errors.New("this is left from a copy of a store that was broken off; make another copy")
 	ErrInUse       = errors.New("store is in use by another process")
 	ErrNewerFormat = errors.New("written by a newer version of the broker")
 	ErrReadOnly    = errors.New("store is open for reading only")

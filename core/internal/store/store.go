@@ -51,8 +51,8 @@ type Store struct {
 	gate gate // those who use db are inside
 }
 
-// Open opens or makes the store in a folder. The errors worth telling apart: ErrInUse, ErrNewerFormat, ErrNoStore (with
-// ReadOnly only), *DamageError.
+// Open opens or makes the store in a folder. The errors worth telling apart: ErrInUse, ErrNewerFormat, ErrHalfCopy,
+// ErrNoStore (with ReadOnly only), *DamageError.
 func Open(o Options) (*Store, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -87,6 +87,9 @@ func Open(o Options) (*Store, error) {
 
 // open does what needs the folder; on an error it leaves nothing locked.
 func (s *Store) open(o Options) (err error) {
+	if isUnfinished(o.FS, o.Dir) {
+		return fmt.Errorf("%s: %w", o.Dir, ErrHalfCopy)
+	}
 	if !o.ReadOnly {
 		if err := makeDir(o.FS, o.Dir); err != nil {
 			return fmt.Errorf("make store folder %s: %w", o.Dir, err)
