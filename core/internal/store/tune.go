@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
@@ -21,9 +20,6 @@ const (
 // pebbleFormat is the format of Pebble's own files: with offsets in the log, by which a hole in it is told from its torn
 // end. Raising it makes stores unreadable to older brokers, and so raises formatVersion too.
 const pebbleFormat = pebble.FormatTableFormatV6
-
-// bloomBits per key make one of a hundred look-ups in a table that has not the key go wrong.
-const bloomBits = 10
 
 // tuned is how Pebble is set up for a queue: keys come in order and most of them leave soon, in order again; values are
 // small; each is read about once; nothing but the index in memory may grow with the number of jobs.
@@ -55,14 +51,14 @@ func (s *Store) tuned(o Options) *pebble.Options {
 	p.TargetFileSizes[0] = 8 << 20 // jobs in order move down the levels as they are: fewer, larger files
 	for i := range p.Levels {
 		p.Levels[i] = pebble.LevelOptions{
-			BlockSize:    8 << 10,
-			Compression:  func() *sstable.CompressionProfile { return sstable.FastestCompression },
-			FilterPolicy: bloom.FilterPolicy(bloomBits),
-			FilterType:   pebble.TableFilter,
+			BlockSize:   8 << 10,
+			Compression: func() *sstable.CompressionProfile { return sstable.FastestCompression },
+			// A filter answers for a table whether it has a key, but is one block of megabytes where a table holds millions
+			// of small keys, and a few of those are more than the cache. Look-ups come in order instead, one after the
+			// other in the same few blocks.
+			FilterPolicy: pebble.NoFilterPolicy,
 		}
 	}
-	// Look-ups are for jobs that exist: what is in no upper level is in the last one.
-	p.Levels[len(p.Levels)-1].FilterPolicy = pebble.NoFilterPolicy
 	return p
 }
 
