@@ -13,16 +13,10 @@ import (
 // not by timing.
 func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
 	c := frontendtest.NewCounter(t, plain)
-	const together, rounds, warm = 64, 60, 10
+	const together, rounds = 64, 60
 	body := strings.Repeat("x", 256)
 	c.Say("", 1, []byte("HELLO {\"wid\":\"worker\",\"v\":2}\r\n"))
-	for round := range warm + rounds {
-		name := func(step string) string {
-			if round < warm {
-				return "" // slabs, maps and buffers grow to their size
-			}
-			return step
-		}
+	for round := range c.Rounds(rounds) {
 		var pushes, acks []byte
 		for i := range together {
 			jid := fmt.Sprintf("%016d", round*together+i)
@@ -30,17 +24,17 @@ func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts al
 				"\"created_at\":\"2030-01-01T00:00:00.123456789Z\",\"retry\":25}\r\n", jid, body)
 			acks = fmt.Appendf(acks, "ACK {\"jid\":%q}\r\n", jid)
 		}
-		if said := c.Say(name("push"), together, pushes); bytes.Count(said, []byte("+OK\r\n")) != together {
+		if said := c.Say("push", together, pushes); bytes.Count(said, []byte("+OK\r\n")) != together {
 			t.Fatalf("answered %.80q", said)
 		}
-		fetched := c.Say(name("fetch"), together, bytes.Repeat([]byte("FETCH default\r\n"), together))
+		fetched := c.Say("fetch", together, bytes.Repeat([]byte("FETCH default\r\n"), together))
 		if n := bytes.Count(fetched, []byte(`"jid":"`)); n != together {
 			t.Fatalf("%d jobs fetched of %d: %.80q", n, together, fetched)
 		}
-		if said := c.Say(name("ack"), together, acks); string(said) != strings.Repeat("+OK\r\n", together) {
+		if said := c.Say("ack", together, acks); string(said) != strings.Repeat("+OK\r\n", together) {
 			t.Fatalf("answered %.80q", said)
 		}
-		c.Say(name("beat"), together, bytes.Repeat([]byte("BEAT {\"wid\":\"worker\"}\r\n"), together))
+		c.Say("beat", together, bytes.Repeat([]byte("BEAT {\"wid\":\"worker\"}\r\n"), together))
 	}
 	c.Want("push", 3.5)
 	c.Want("fetch", 0.3)

@@ -1,6 +1,7 @@
 package frontendtest
 
 import (
+	"iter"
 	"net"
 	"runtime"
 	"testing"
@@ -17,6 +18,7 @@ type Counter struct {
 	said    []byte
 	allocs  map[string]uint64
 	steps   map[string]int
+	warming bool // nothing is counted
 }
 
 // NewCounter opens a session of the front-end.
@@ -26,6 +28,21 @@ func NewCounter(t testing.TB, maker Maker) *Counter {
 	conn := &muteConn{}
 	return &Counter{
 		t: t, session: stage.Front.Open(conn), conn: conn, allocs: make(map[string]uint64), steps: make(map[string]int),
+	}
+}
+
+// warmRounds is how many rounds it takes until slabs, maps and buffers have grown to their size.
+const warmRounds = 10
+
+// Rounds numbers the rounds of a measurement from zero: some in which nothing is counted, then so many that are.
+func (c *Counter) Rounds(counted int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for round := range warmRounds + counted {
+			c.warming = round < warmRounds
+			if !yield(round) {
+				return
+			}
+		}
 	}
 }
 
@@ -45,7 +62,7 @@ func (c *Counter) Say(step string, requests int, in []byte) []byte {
 	runtime.ReadMemStats(&after)
 	c.said = append(c.said[:0], c.conn.out.Sendable(0)...)
 	c.conn.out.Sent(len(c.said))
-	if step != "" {
+	if step != "" && !c.warming {
 		c.allocs[step] += after.Mallocs - before.Mallocs
 		c.steps[step] += requests
 	}

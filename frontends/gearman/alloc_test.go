@@ -14,21 +14,15 @@ import (
 // not by timing.
 func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
 	c := frontendtest.NewCounter(t, func(b core.Broker) frontends.Frontend { return New(b, testOptions()) })
-	const together, rounds, warm, headerBytes = 64, 60, 10, 12
+	const together, rounds, headerBytes = 64, 60, 12
 	body, unique := strings.Repeat("x", 256), "5f0f7ff0-5a36-4d0c-8a3e-6a4a3f2b8f3a"
 	submits := bytes.Repeat(request(submitJobBg, "resize", "", body), together)
 	grabs := bytes.Repeat(request(grabJobUniq), together)
 	coalesced := bytes.Repeat(request(submitJobBg, "other", unique, body), together)
 	c.Say("", 1, request(canDo, "resize"))
-	for round := range warm + rounds {
-		name := func(step string) string {
-			if round < warm {
-				return "" // slabs, maps and buffers grow to their size
-			}
-			return step
-		}
-		c.Say(name("submit"), together, submits)
-		assigned := c.Say(name("grab"), together, grabs)
+	for range c.Rounds(rounds) {
+		c.Say("submit", together, submits)
+		assigned := c.Say("grab", together, grabs)
 		var completes []byte
 		for len(assigned) > 0 {
 			var m message
@@ -44,9 +38,9 @@ func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts al
 		if want := together * len(request(workComplete, "H:host:1", "")); len(completes) < want {
 			t.Fatalf("only %d bytes of completions: not all grabs got a job", len(completes))
 		}
-		c.Say(name("complete"), together, completes)
-		c.Say(name("coalesce"), together, coalesced)
-		c.Say(name("echo"), together, bytes.Repeat(request(echoReq, "x"), together))
+		c.Say("complete", together, completes)
+		c.Say("coalesce", together, coalesced)
+		c.Say("echo", together, bytes.Repeat(request(echoReq, "x"), together))
 	}
 	c.Want("submit", 2.4)
 	c.Want("grab", 0.3)
