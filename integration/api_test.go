@@ -65,7 +65,7 @@ func TestQueueRemovedOverHTTPIsGoneInEveryProtocol(t *testing.T) {
 	b := start(t)
 	d := open(t, b)
 	handle, wq, fkt := d.submitEach(t, "removed", time.Minute)
-	waiting := dialGearman(t, b)
+	waiting := harness.DialGearman(t, b)
 	_, err := waiting.Submit(gearmanclient.SubmitJob, "removed", "", "x")
 	check(t, err)
 	api(t, b, "POST", "/api/queues/removed/pause")

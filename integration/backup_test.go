@@ -53,7 +53,7 @@ func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
 	var clients sync.WaitGroup
 	stop := make(chan struct{})
 	for n := range 3 {
-		c := dialGearman(t, b)
+		c := harness.DialGearman(t, b)
 		clients.Go(func() { // ends with stop
 			for i := 0; ; i++ {
 				select {
@@ -110,7 +110,7 @@ func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
 func TestBackupAndDoctorCommands(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Password: "s3cret"})
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	for i := range 7 {
 		_, err := c.Submit(gearmanclient.SubmitJobBg, "examined", "", fmt.Sprint(i))
 		check(t, err)

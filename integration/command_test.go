@@ -94,7 +94,7 @@ func TestFrontendsCanBeTurnedOff(t *testing.T) {
 		_ = c.Close() // it should not exist
 		t.Error("the Faktory port answers though it is off")
 	}
-	_, err := dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
+	_, err := harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
 	check(t, err)
 }
 
@@ -125,7 +125,7 @@ func TestHealthAndMetrics(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := start(t)
-	_, err := dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "measured", "", "x")
+	_, err := harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "measured", "", "x")
 	check(t, err)
 	for _, path := range []string{"/healthz", "/readyz"} {
 		status, _, err := b.Get(path)
@@ -198,7 +198,7 @@ func TestTheStartSaysWhatListensWhere(t *testing.T) {
 		}
 	}
 	for range 3 {
-		_, err := dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "counted", "", "x")
+		_, err := harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "counted", "", "x")
 		check(t, err)
 	}
 	b.Crash()
@@ -224,7 +224,7 @@ from = "faktory"
 type = "Thumbnail"
 queue = "thumbs"
 `})
-	gearman, fkt, wq := dialGearman(t, b), dialFaktory(t, b), dialWorkq(t, b)
+	gearman, fkt, wq := harness.DialGearman(t, b), dialFaktory(t, b), harness.DialWorkq(t, b)
 	_, err := gearman.Submit(gearmanclient.SubmitJobBg, "ResizeImage", "", "picture")
 	check(t, err)
 	job, err := fkt.Fetch("default")
@@ -245,7 +245,7 @@ func TestNamespacePutsAFrontendApart(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{Config: "[gearman]\nnamespace = \"g.\"\n"})
-	gearman, wq := dialGearman(t, b), dialWorkq(t, b)
+	gearman, wq := harness.DialGearman(t, b), harness.DialWorkq(t, b)
 	_, err := gearman.Submit(gearmanclient.SubmitJobBg, "apart", "", "x")
 	check(t, err)
 	equal(t, "as Gearman sees it", statusRow(t, b, "apart"), "1 0 0")

@@ -109,7 +109,7 @@ func loadGearman(b *harness.Broker, books *ledger, tag string) {
 }
 
 func loadFaktory(b *harness.Broker, books *ledger, tag string) {
-	c, err := openFaktory(b)
+	c, err := harness.OpenFaktory(b, 10*time.Second)
 	if err != nil {
 		return
 	}
@@ -179,7 +179,7 @@ func finishGearman(t *testing.T, b *harness.Broker, books *ledger) {
 }
 
 func finishFaktory(t *testing.T, b *harness.Broker, books *ledger) {
-	c, err := openFaktory(b)
+	c, err := harness.OpenFaktory(b, 10*time.Second)
 	if err != nil {
 		return
 	}
@@ -228,7 +228,7 @@ func (l *ledger) compare(t *testing.T, b *harness.Broker) {
 			found[strings.Trim(body, `[]"`)]++
 		}
 	}
-	gearman, wq := dialGearman(t, b), dialWorkq(t, b)
+	gearman, wq := harness.DialGearman(t, b), harness.DialWorkq(t, b)
 	var acked, finished, held int
 	for body, r := range l.jobs {
 		n := found[body]

@@ -19,7 +19,7 @@ import (
 // drainInOrder leases and completes everything that is ready in a queue and answers the bodies.
 func drainInOrder(t *testing.T, b *harness.Broker, queue string) []string {
 	t.Helper()
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	var found []string
 	for {
 		l, err := c.Lease(0, queue)
@@ -37,7 +37,7 @@ func TestTenThousandWaitingJobsSurviveAKill(t *testing.T) {
 	b := startShared(t)
 	const perProtocol = 3400
 	var want [3][]string
-	gearman := dialGearman(t, b)
+	gearman := harness.DialGearman(t, b)
 	for first := 0; first < perProtocol; first += 200 {
 		var burst []byte
 		for i := first; i < first+200; i++ {
@@ -63,7 +63,7 @@ func TestTenThousandWaitingJobsSurviveAKill(t *testing.T) {
 		check(t, err)
 		equal(t, "refused", len(refused), 0)
 	}
-	wq := dialWorkq(t, b)
+	wq := harness.DialWorkq(t, b)
 	for first := 0; first < perProtocol; first += 200 {
 		var burst strings.Builder
 		for i := first; i < first+200; i++ {
@@ -90,7 +90,7 @@ func TestTenThousandWaitingJobsSurviveAKill(t *testing.T) {
 func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 
 	// Faktory: one scheduled, one in the retries, one dead, one reserved, one paused queue.
 	scheduled := fktJob("state-scheduled", 1)
@@ -131,7 +131,7 @@ func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 	equal(t, "maxqueue", reply, "OK\r\n")
 	unique, err := gearman.Submit(gearmanclient.SubmitJobBg, "state-limited", "the-key", "x")
 	check(t, err)
-	worker := dialGearman(t, b)
+	worker := harness.DialGearman(t, b)
 	_, err = gearman.Submit(gearmanclient.SubmitJobBg, "state-running", "", "running")
 	check(t, err)
 	check(t, worker.Send(gearmanclient.CanDo, "state-running"))
@@ -141,7 +141,7 @@ func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 	before := fktState(t, fkt)
 	b.Crash()
 	b.Restart()
-	gearman, wq, fkt = dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	gearman, wq, fkt = harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 
 	after := fktState(t, fkt)
 	equal(t, "sets", fmt.Sprint(after.Data.Sets), fmt.Sprint(before.Data.Sets))
@@ -178,7 +178,7 @@ func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 func TestForegroundJobsAreNotStored(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	gearman, wq := dialGearman(t, b), dialWorkq(t, b)
+	gearman, wq := harness.DialGearman(t, b), harness.DialWorkq(t, b)
 	_, err := gearman.Submit(gearmanclient.SubmitJob, "ephemeral", "", "x")
 	check(t, err)
 	check(t, wq.Send([]byte("run "+newID()+" ephemeral 60000 60000 1\r\nx\r\n")))
@@ -192,7 +192,7 @@ func TestTerminationIsCleanAndQuick(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	// Clients that wait must not hold it up.
-	sleeper, fetcher, leaser := dialGearman(t, b), dialFaktory(t, b), dialWorkq(t, b)
+	sleeper, fetcher, leaser := harness.DialGearman(t, b), dialFaktory(t, b), harness.DialWorkq(t, b)
 	check(t, sleeper.Send(gearmanclient.CanDo, "f"))
 	check(t, sleeper.Send(gearmanclient.PreSleep))
 	go func() { _, _ = fetcher.Fetch("f") }() // ends with the broker
@@ -200,7 +200,7 @@ func TestTerminationIsCleanAndQuick(t *testing.T) {
 	silent, err := net.Dial("tcp", b.Faktory)
 	check(t, err)
 	defer func() { _ = silent.Close() }() // never said anything
-	gearman := dialGearman(t, b)
+	gearman := harness.DialGearman(t, b)
 	for i := range 100 {
 		_, err := gearman.Submit(gearmanclient.SubmitJobBg, "stays", "", fmt.Sprint(i))
 		check(t, err)

@@ -115,7 +115,7 @@ func TestNoCrashDoublesARun(t *testing.T) {
 		b.Restart()
 	}
 	time.Sleep(1200 * time.Millisecond)
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "crashed"))
 	rows, err := w.AdminList("show jobs")
 	check(t, err)
@@ -185,7 +185,7 @@ func TestBadCronEntryStopsTheStart(t *testing.T) {
 func TestReloadNamesWhatHasToWait(t *testing.T) {
 	t.Parallel()
 	b, rewrite := reloadable(t, "[log]\nlevel = \"info\"\n[[route]]\nfrom = \"gearman\"\nname = \"a\"\nqueue = \"b\"\n")
-	gearman := dialGearman(t, b)
+	gearman := harness.DialGearman(t, b)
 	submitTo := func(function, queue string) {
 		t.Helper()
 		_, err := gearman.Submit(gearmanclient.SubmitJobBg, function, "", "x")
@@ -198,7 +198,7 @@ func TestReloadNamesWhatHasToWait(t *testing.T) {
 		"[[route]]\nfrom = \"gearman\"\nname = \"a\"\nqueue = \"c\"\n" +
 		"[[route]]\nfrom = \"workq\"\nname = \"a\"\nqueue = \"d\"\n" + everySecond("debugged"))
 	submitTo("a", "c")
-	check(t, dialWorkq(t, b).Add(wqJob("a", "x")))
+	check(t, harness.DialWorkq(t, b).Add(wqJob("a", "x")))
 	equal(t, "status", statusRow(t, b, "d"), "1 0 0")
 	fetchRaw(t, dialFaktory(t, b), "debugged") // without a password, as before
 	for _, want := range []string{

@@ -85,7 +85,7 @@ func same(t *testing.T, what, got, want string) {
 func (d doors) callAndWait(t *testing.T, b *harness.Broker, from, queue, body string) func() string {
 	t.Helper()
 	if from == "gearman" {
-		c := dialGearman(t, b)
+		c := harness.DialGearman(t, b)
 		_, err := c.Submit(gearmanclient.SubmitJob, queue, "", body)
 		check(t, err)
 		return func() string {
@@ -95,7 +95,7 @@ func (d doors) callAndWait(t *testing.T, b *harness.Broker, from, queue, body st
 			return p.Args(2)[1]
 		}
 	}
-	c, job := dialWorkq(t, b), wqJob(queue, body)
+	c, job := harness.DialWorkq(t, b), wqJob(queue, body)
 	job.Wait = time.Minute
 	type outcome struct {
 		body string
@@ -126,7 +126,7 @@ func (d doors) takeAndEcho(t *testing.T, b *harness.Broker, to, queue string) st
 		check(t, d.workq.Complete(l.ID, l.Body))
 		return string(l.Body)
 	}
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, queue))
 	handle, _, _, body, err := w.Grab(harness.Patience)
 	check(t, err)

@@ -22,7 +22,7 @@ type doors struct {
 
 func open(t *testing.T, b *harness.Broker) doors {
 	t.Helper()
-	return doors{dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)}
+	return doors{harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)}
 }
 
 // submitEach puts one job of each origin into a queue, which takes its time to finish from lease.
@@ -43,7 +43,7 @@ func TestLostGearmanWorkerGivesJobsOfEveryOriginBack(t *testing.T) {
 	b := startShared(t)
 	d := open(t, b)
 	d.submitEach(t, "lost", time.Minute)
-	doomed := dialGearman(t, b)
+	doomed := harness.DialGearman(t, b)
 	check(t, doomed.Send(gearmanclient.CanDo, "lost"))
 	for range 3 {
 		_, _, _, _, err := doomed.Grab(harness.Patience)
@@ -68,7 +68,7 @@ func TestLeaseOfTheJobHoldsForWorkersOfEveryProtocol(t *testing.T) {
 	d := open(t, b)
 	take := map[string]func(queue string) (finish func() error){
 		"gearman": func(queue string) func() error {
-			w := dialGearman(t, b)
+			w := harness.DialGearman(t, b)
 			check(t, w.Send(gearmanclient.CanDo, queue))
 			handle, _, _, _, err := w.Grab(harness.Patience)
 			check(t, err)
@@ -123,7 +123,7 @@ func TestCancelTellsWhoeverWaits(t *testing.T) {
 	d := open(t, b)
 
 	// A Gearman client waits; Workq deletes.
-	waiting := dialGearman(t, b)
+	waiting := harness.DialGearman(t, b)
 	handle, err := waiting.Submit(gearmanclient.SubmitJob, "doomed-1", "", "x")
 	check(t, err)
 	l, err := d.workq.Lease(harness.Patience, "doomed-1")
@@ -140,7 +140,7 @@ func TestCancelTellsWhoeverWaits(t *testing.T) {
 	check(t, err)
 	equal(t, "jobs shown", len(jobs), 1)
 	answer := make(chan error, 1)
-	waiter := dialWorkq(t, b)
+	waiter := harness.DialWorkq(t, b)
 	go func() { // ends with the cancel
 		_, err := waiter.Result(job.ID, harness.Patience)
 		answer <- err
@@ -201,7 +201,7 @@ func TestEpochJobsWaitForWorkersOfEveryProtocol(t *testing.T) {
 	}
 	equal(t, "status", statusRow(t, b, "later"), "3 0 0")
 	equal(t, "queue", queueLens(d.workq, "later"), "0 3")
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "later"))
 	_, _, _, _, err := w.Grab(harness.Patience)
 	check(t, err)
@@ -231,7 +231,7 @@ func TestLinksHoldAcrossProtocolsAndARestart(t *testing.T) {
 	b.Restart()
 	d = open(t, b)
 	for _, want := range []string{"first", `["second"]`, "third"} {
-		w := dialGearman(t, b)
+		w := harness.DialGearman(t, b)
 		check(t, w.Send(gearmanclient.CanDo, "chain"))
 		handle, _, _, body, err := w.Grab(harness.Patience)
 		check(t, err)

@@ -45,7 +45,7 @@ func TestChildrenHoldBackWhoWaitsForTheParent(t *testing.T) {
 	b.Crash()
 	b.Restart()
 	d = open(t, b)
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "children"))
 	handle, _, _, body, err := w.Grab(harness.Patience)
 	check(t, err)

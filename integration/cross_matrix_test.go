@@ -77,7 +77,7 @@ func submitGearmanBackground(t *testing.T, b *harness.Broker, queue, body string
 func submitFaktory(later bool) func(*testing.T, *harness.Broker, string, string) func(*testing.T) outcome {
 	return func(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
 		t.Helper()
-		c, wq := dialFaktory(t, b), dialWorkq(t, b)
+		c, wq := dialFaktory(t, b), harness.DialWorkq(t, b)
 		id := newID()
 		at := ""
 		if later {
@@ -106,7 +106,7 @@ func submitFaktory(later bool) func(*testing.T, *harness.Broker, string, string)
 func submitWorkqAdd(later bool) func(*testing.T, *harness.Broker, string, string) func(*testing.T) outcome {
 	return func(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
 		t.Helper()
-		c := dialWorkq(t, b)
+		c := harness.DialWorkq(t, b)
 		job := wqJob(queue, body+"0")
 		if job.At = shortly(); later {
 			check(t, c.Schedule(job))
@@ -124,7 +124,7 @@ func submitWorkqAdd(later bool) func(*testing.T, *harness.Broker, string, string
 
 func submitWorkqRun(t *testing.T, b *harness.Broker, queue, body string) func(t *testing.T) outcome {
 	t.Helper()
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	return func(t *testing.T) outcome {
 		t.Helper()
 		r, err := c.Run(wqJob(queue, body+"0"))
@@ -210,7 +210,7 @@ func childRunner(spawn spawner, behaviour string) func(*testing.T, *harness.Brok
 func workqRunner(succeed bool) func(*testing.T, *harness.Broker, string) func(*testing.T) string {
 	return func(t *testing.T, b *harness.Broker, queue string) func(*testing.T) string {
 		t.Helper()
-		w := dialWorkq(t, b)
+		w := harness.DialWorkq(t, b)
 		type answer struct {
 			body string
 			err  error
@@ -299,7 +299,7 @@ type brokerNote struct {
 func TestRawBodiesBecomeArguments(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	for i, e := range []struct{ body, args, encoding string }{
 		{`[1,{"a":[2.50]},9007199254740993]`, `[1,{"a":[2.50]},9007199254740993]`, "json"},
 		{`[ ]`, `[ ]`, "json"},
@@ -352,7 +352,7 @@ func sameJSON(t testing.TB, got json.RawMessage, want string) bool {
 func TestArgumentsReachRawWorkersByteForByte(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	const args = `[1, "two",{"z":9007199254740993 ,"a":1.50},"\u00fc",[]]`
 	for range 2 {
 		reply, err := fkt.Generic(fmt.Sprintf(`PUSH {"jid":%q,"queue":"raw","jobtype":"T","args":%s}`, newID(), args))

@@ -66,7 +66,7 @@ func TestJobIsCancelledByEachOfItsNames(t *testing.T) {
 		} {
 			what := fmt.Sprintf("a job of %s cancelled by %s", origin, by)
 			n := d.scheduledOf(t, b, origin, "by-"+by+"-of-"+origin)
-			waiter := dialWorkq(t, b)
+			waiter := harness.DialWorkq(t, b)
 			check(t, waiter.Send([]byte("result "+n.workq+" 60000\r\n")))
 			equal(t, what+" is known to Gearman", jobStatus(t, d.gearman, n.handle), "1 0 0 0")
 			equal(t, what+" is known to Faktory", trackState(t, d.faktory, n.jid), "enqueued")
@@ -101,7 +101,7 @@ func TestResultIsToldUnderTheAlias(t *testing.T) {
 	handle, err := d.gearman.Submit(gearmanclient.SubmitJobBg, "awaited", "", "x")
 	check(t, err)
 	alias := api(t, b, "GET", "/api/jobs/"+handle)["alias"].(string)
-	waiter := dialWorkq(t, b)
+	waiter := harness.DialWorkq(t, b)
 	check(t, waiter.Send([]byte("result "+strings.ToUpper(alias)+" 60000\r\n")))
 	job := fetchSoon(t, d.faktory, "awaited")
 	ack(t, d.faktory, job.Jid, `"done"`)
@@ -123,7 +123,7 @@ func TestProgressCrossesProtocolsBothWays(t *testing.T) {
 	job := fktJob("forth", "x")
 	job.Jid = "no-uuid-at-all"
 	check(t, d.faktory.Push(job))
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "forth"))
 	handle, _, _, _, err := w.Grab(harness.Patience)
 	check(t, err)
@@ -139,7 +139,7 @@ func TestProgressCrossesProtocolsBothWays(t *testing.T) {
 	equal(t, "GET_STATUS", jobStatus(t, d.gearman, handle), "1 1 1 4")
 
 	// A Faktory worker's TRACK SET reaches the client in the foreground, and GET_STATUS.
-	caller := dialGearman(t, b)
+	caller := harness.DialGearman(t, b)
 	handle, err = caller.Submit(gearmanclient.SubmitJob, "back", "", "x")
 	check(t, err)
 	fetched := fetchSoon(t, d.faktory, "back")
@@ -184,7 +184,7 @@ queue = "new"
 	mail := fktJob("whatever", "to")
 	mail.Type = "SendMail"
 	check(t, d.faktory.Push(mail))
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "mail"))
 	_, function, _, body, err := w.Grab(harness.Patience)
 	check(t, err)

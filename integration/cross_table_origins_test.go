@@ -76,7 +76,7 @@ func tableWorkqRun(c *tableCell) func(patient bool) string {
 
 // waitWith sends a command whose answer is the outcome.
 func (c *tableCell) waitWith(command string) func(patient bool) string {
-	w := dialWorkq(c.t, c.b)
+	w := harness.DialWorkq(c.t, c.b)
 	check(c.t, w.Send([]byte(command)))
 	return func(patient bool) string {
 		if patient {
@@ -116,7 +116,7 @@ func tableGearmanSilent(later bool) func(c *tableCell) func(patient bool) string
 }
 
 func tableGearmanForeground(c *tableCell) func(patient bool) string {
-	client := dialGearman(c.t, c.b)
+	client := harness.DialGearman(c.t, c.b)
 	check(c.t, client.Send(gearmanclient.OptionReq, "exceptions"))
 	_, err := client.Expect(gearmanclient.OptionRes, harness.Patience)
 	check(c.t, err)

@@ -29,7 +29,7 @@ func tableTakers() []tableTaker {
 }
 
 func tableTakeByGearman(c *tableCell, must bool) *tableWorker {
-	w := dialGearman(c.t, c.b)
+	w := harness.DialGearman(c.t, c.b)
 	check(c.t, w.Send(gearmanclient.CanDo, c.queue))
 	if !must {
 		check(c.t, w.Send(gearmanclient.GrabJobUniq))
@@ -91,7 +91,7 @@ func tableTakeByFaktory(c *tableCell, must bool) *tableWorker {
 }
 
 func tableTakeByWorkq(c *tableCell, must bool) *tableWorker {
-	w := dialWorkq(c.t, c.b)
+	w := harness.DialWorkq(c.t, c.b)
 	if !must {
 		_, err := w.Lease(0, c.queue)
 		wantIs(c.t, err, workqclient.ErrTimeout)

@@ -36,7 +36,7 @@ func TestAckMayCarryAResult(t *testing.T) {
 		{`[1,2]`, `[1,2]`},
 		{`false`, `false`},
 	} {
-		caller, runner := dialGearman(t, b), dialWorkq(t, b)
+		caller, runner := harness.DialGearman(t, b), harness.DialWorkq(t, b)
 		_, err := caller.Submit(gearmanclient.SubmitJob, "acked", "", "question")
 		check(t, err)
 		job, err := fkt.Fetch("acked")
@@ -67,7 +67,7 @@ func ack(t *testing.T, c *faktory.Client, jid, result string) {
 func TestDataAndWarningsPrecedeTheResult(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	caller, w, wq := dialGearman(t, b), dialGearman(t, b), dialWorkq(t, b)
+	caller, w, wq := harness.DialGearman(t, b), harness.DialGearman(t, b), harness.DialWorkq(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "chunks"))
 	job := wqJob("chunks", "x")
 	check(t, wq.Add(job))
@@ -100,7 +100,7 @@ func TestDataAndWarningsPrecedeTheResult(t *testing.T) {
 func TestJobsAreKnownInEveryProtocol(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 
 	t.Run("gearman job leased and completed over Workq", func(t *testing.T) {
 		handle, err := gearman.Submit(gearmanclient.SubmitJob, "known-1", "uniq", "x")
@@ -151,7 +151,7 @@ func TestJobsAreKnownInEveryProtocol(t *testing.T) {
 	t.Run("unique of a foreign job is its id", func(t *testing.T) {
 		job := wqJob("known-5", "x")
 		check(t, wq.Add(job))
-		w := dialGearman(t, b)
+		w := harness.DialGearman(t, b)
 		check(t, w.Send(gearmanclient.CanDo, "known-5"))
 		handle, _, unique, _, err := w.Grab(harness.Patience)
 		check(t, err)
@@ -178,7 +178,7 @@ func wantIsOneOf(t testing.TB, err error) {
 func TestOneQueueKeepsOneOrderForAllProtocols(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	submitGearman := func(kind gearmanclient.Type, body string) {
 		t.Helper()
 		_, err := gearman.Submit(kind, "mixed", "", body)
@@ -215,7 +215,7 @@ func TestOneQueueKeepsOneOrderForAllProtocols(t *testing.T) {
 func TestPauseAndLimitHoldForEveryProtocol(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	check(t, fkt.Push(fktJob("shared", 1)))
 	reply, err := gearman.Admin("maxqueue shared 2")
 	check(t, err)
@@ -250,7 +250,7 @@ func TestPauseAndLimitHoldForEveryProtocol(t *testing.T) {
 func TestFaktoryTotalsCountJobsOfAnyOrigin(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	fkt, wq := dialFaktory(t, b), dialWorkq(t, b)
+	fkt, wq := dialFaktory(t, b), harness.DialWorkq(t, b)
 	for i := range 3 {
 		job := wqJob("counted", "x")
 		check(t, wq.Add(job))
@@ -275,7 +275,7 @@ func TestPasswordDoesNotShutOtherProtocolsOut(t *testing.T) {
 	w := goWorker(t, b, "crossing=echo")
 	gearmanCLI(t, b, "hello", "-b", "-f", "crossing")
 	equal(t, "args", string(w.Await("job", 1)[0].Data), `["hello"]`)
-	wq := dialWorkq(t, b)
+	wq := harness.DialWorkq(t, b)
 	job := wqJob("crossing", "again")
 	check(t, wq.Add(job))
 	r, err := wq.Result(job.ID, harness.Patience)

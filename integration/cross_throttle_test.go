@@ -33,7 +33,7 @@ func TestThrottleCountsTheWorkersOfAllProtocols(t *testing.T) {
 	for range 10 {
 		check(t, d.workq.Add(wqJob("narrow", "x")))
 	}
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "narrow"))
 	handle, _, _, _, err := w.Grab(harness.Patience)
 	check(t, err)
@@ -64,7 +64,7 @@ func TestThrottleCountsTheWorkersOfAllProtocols(t *testing.T) {
 
 	// A wider and then no throttle, at once for those who wait.
 	got := make(chan error, 1)
-	waiting := dialWorkq(t, b)
+	waiting := harness.DialWorkq(t, b)
 	go func() { // ends with the lease
 		_, err := waiting.Lease(harness.Patience, "narrow")
 		got <- err
@@ -84,7 +84,7 @@ func TestThrottleOfAWorkerCountsItsJobsAlone(t *testing.T) {
 	for i := range 6 {
 		check(t, d.workq.Add(wqJob("shared", fmt.Sprint(i))))
 	}
-	first, second := dialGearman(t, b), dialGearman(t, b)
+	first, second := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	for _, w := range []*gearmanclient.Client{first, second} {
 		check(t, w.Send(gearmanclient.CanDo, "shared"))
 		_, _, _, _, err := w.Grab(harness.Patience)
@@ -97,7 +97,7 @@ func TestThrottleOfAWorkerCountsItsJobsAlone(t *testing.T) {
 	check(t, err)
 	_, err = d.workq.Lease(0, "shared")
 	wantIs(t, err, workqclient.ErrTimeout)
-	_, err = dialWorkq(t, b).Lease(0, "shared")
+	_, err = harness.DialWorkq(t, b).Lease(0, "shared")
 	check(t, err)
 	fetchSoon(t, d.faktory, "shared")
 	if job, err := d.faktory.Fetch("shared"); job != nil || err != nil {
@@ -114,7 +114,7 @@ func TestPlaceOfAThrottleComesFreeByTime(t *testing.T) {
 	begin := time.Now()
 	l, err := d.workq.Lease(harness.Patience, "timed")
 	check(t, err)
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "timed"))
 	_, _, _, body, err := w.Grab(harness.Patience)
 	check(t, err)

@@ -60,7 +60,7 @@ func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	}
 	begin := time.Now()
 	submitMixed(t, b, jobs)
-	wq := dialWorkq(t, b)
+	wq := harness.DialWorkq(t, b)
 	for range 3 * each { // each worker ends with the first of these that it gets
 		check(t, wq.Add(wqJob("everyone", "stop", "-priority=-1")))
 	}
@@ -200,7 +200,7 @@ func gearmanUntilStop(t *testing.T, b *harness.Broker, note func(body string)) {
 }
 
 func faktoryUntilStop(t *testing.T, b *harness.Broker, note func(body string)) {
-	c, err := openFaktory(b)
+	c, err := harness.OpenFaktory(b, 10*time.Second)
 	if err != nil {
 		t.Error(err)
 		return
@@ -226,7 +226,7 @@ func faktoryUntilStop(t *testing.T, b *harness.Broker, note func(body string)) {
 }
 
 func workqUntilStop(t *testing.T, b *harness.Broker, note func(body string)) {
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	for {
 		l, err := c.Lease(2*harness.Patience, "everyone")
 		if err == nil {

@@ -26,7 +26,7 @@ func awaitReadyz(t *testing.T, b *harness.Broker, status int, words string) {
 func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	held := wqJob("drained", "held")
 	check(t, wq.Add(held))
 	_, err := wq.Lease(0, "drained")
@@ -67,8 +67,8 @@ func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
 func TestDrainingMayRefuseNewJobs(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Config: "drain_refuses_jobs = true\n"})
-	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
-	parked := dialWorkq(t, b)
+	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
+	parked := harness.DialWorkq(t, b)
 	check(t, parked.Send([]byte("lease closed 40000\r\n")))
 	status, _ := post(t, b, "/api/drain", "")
 	equal(t, "drain", status, http.StatusOK)

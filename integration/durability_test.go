@@ -16,7 +16,7 @@ import (
 func TestRelaxedDurabilityLosesNothingOlderThanItsInterval(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Durability: "relaxed"})
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	for i := range 100 {
 		_, err := c.Submit(gearmanclient.SubmitJobBg, "relaxed", "", fmt.Sprint(i))
 		check(t, err)
@@ -30,7 +30,7 @@ func TestRelaxedDurabilityLosesNothingOlderThanItsInterval(t *testing.T) {
 func TestDurabilityNoneWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Durability: "none"})
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	for i := range 100 {
 		_, err := c.Submit(gearmanclient.SubmitJobBg, "forgotten", "", fmt.Sprint(i))
 		check(t, err)
@@ -62,14 +62,14 @@ func TestTwoBrokersCannotShareAStore(t *testing.T) {
 	check(t, err)
 	equal(t, "exit code", code, 1)
 	equal(t, "the folder is named", strings.Contains(second.Output(), b.Data), true)
-	_, err = dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
+	_, err = harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
 	check(t, err)
 }
 
 func TestATornTailIsCutAndDamageElsewhereStopsTheStart(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	for i := range 500 {
 		_, err := c.Submit(gearmanclient.SubmitJobBg, "kept", "", fmt.Sprint(i, strings.Repeat("x", 1000)))
 		check(t, err)
@@ -85,7 +85,7 @@ func TestATornTailIsCutAndDamageElsewhereStopsTheStart(t *testing.T) {
 	check(t, f.Close())
 	b.Restart()
 	equal(t, "jobs", statusRow(t, b, "kept"), "500 0 0")
-	_, err = dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "kept", "", "one more")
+	_, err = harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "kept", "", "one more")
 	check(t, err)
 	code, _ := b.Terminate()
 	equal(t, "exit code", code, 0)

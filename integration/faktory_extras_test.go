@@ -114,7 +114,7 @@ func TestProgressCrossesProtocols(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := start(t)
-	fkt, gearman := dialFaktory(t, b), dialGearman(t, b)
+	fkt, gearman := dialFaktory(t, b), harness.DialGearman(t, b)
 	handle, err := gearman.Submit(gearmanclient.SubmitJobBg, "progressing", "", "x")
 	check(t, err)
 	job := fetchSoon(t, fkt, "progressing")
@@ -229,7 +229,7 @@ func TestFaktoryThrottleHoldsForEveryWorker(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{Config: "[throttles]\nnarrow = {concurrency = 2, timeout = 60}\n"})
-	c, wq := dialFaktory(t, b), dialWorkq(t, b)
+	c, wq := dialFaktory(t, b), harness.DialWorkq(t, b)
 	for i := range 4 {
 		check(t, c.Push(fktJob("narrow", i)))
 	}

@@ -286,7 +286,7 @@ func TestFaktoryPasswordIsAskedFor(t *testing.T) {
 	wrong := *b
 	for _, password := range []string{"wrong", ""} {
 		wrong.Password = password
-		if c, err := openFaktory(&wrong); err == nil {
+		if c, err := harness.OpenFaktory(&wrong, 10*time.Second); err == nil {
 			t.Errorf("password %q was accepted", password)
 			check(t, c.Close())
 		} else if !strings.Contains(err.Error(), "Invalid password") {

@@ -27,7 +27,7 @@ type producer struct {
 func (p *producer) insist(request func(*faktory.Client) error) (lost bool, err error) {
 	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if p.c == nil {
-			if p.c, err = openFaktory(p.b); err != nil {
+			if p.c, err = harness.OpenFaktory(p.b, 10*time.Second); err != nil {
 				continue
 			}
 		}

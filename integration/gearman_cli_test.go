@@ -68,7 +68,7 @@ func TestGearmanPrioritiesDecideTheOrder(t *testing.T) {
 			gearmanCLI(t, b, fmt.Sprintf("%s-%d", c.body, i), "-b", c.flag, "-f", "ordered")
 		}
 	}
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "ordered"))
 	var order []string
 	for range 6 {

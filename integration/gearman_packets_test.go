@@ -28,7 +28,7 @@ func synced(t testing.TB, c *gearmanclient.Client) {
 func TestGearmanErrorsHaveTheirCodesAndTexts(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	const invalid = "INVALID_COMMAND\x00Command not expected"
 	for _, e := range []struct {
 		kind gearmanclient.Type
@@ -80,7 +80,7 @@ func TestGearmanErrorsHaveTheirCodesAndTexts(t *testing.T) {
 func TestGearmanOptionsAreEchoedInAnyCase(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	for _, name := range []string{"exceptions", "EXCEPTIONS"} {
 		check(t, c.Send(gearmanclient.OptionReq, name))
 		equal(t, "option", expectArgs(t, c, gearmanclient.OptionRes, 1), []string{name})
@@ -90,7 +90,7 @@ func TestGearmanOptionsAreEchoedInAnyCase(t *testing.T) {
 func TestGearmanCantDoGivesRunningJobsBack(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c, w, other := dialGearman(t, b), dialGearman(t, b), dialGearman(t, b)
+	c, w, other := harness.DialGearman(t, b), harness.DialGearman(t, b), harness.DialGearman(t, b)
 	for _, packet := range []gearmanclient.Type{gearmanclient.CantDo, gearmanclient.ResetAbilities} {
 		handle, err := c.Submit(gearmanclient.SubmitJobBg, "given-back", "", "x")
 		check(t, err)
@@ -125,7 +125,7 @@ func TestGearmanTimeoutOfTheWorkerGivesTheJobToAnother(t *testing.T) {
 	perlClient(t, b, "x", "background", "normal", "slow")
 	id := slow.Await("job", 1)[0].ID
 	awaitStatus(t, b, "slow", "1 0 1")
-	quick := dialGearman(t, b)
+	quick := harness.DialGearman(t, b)
 	check(t, quick.Send(gearmanclient.CanDo, "slow"))
 	handle, _, _, _, err := quick.Grab(harness.Patience)
 	check(t, err)
@@ -137,7 +137,7 @@ func TestGearmanTimeoutOfTheWorkerGivesTheJobToAnother(t *testing.T) {
 func TestGearmanClientIDAndFunctionsAreShownByWorkers(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c, w := dialGearman(t, b), dialGearman(t, b)
+	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.SetClientID, "the worker"))
 	check(t, w.Send(gearmanclient.CanDo, "older"))
 	check(t, w.Send(gearmanclient.CanDo, "newer"))
@@ -156,13 +156,13 @@ func TestGearmanClientIDAndFunctionsAreShownByWorkers(t *testing.T) {
 func TestGearmanStatusByUnique(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c, w := dialGearman(t, b), dialGearman(t, b)
+	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	status := func(unique string) []string {
 		t.Helper()
 		check(t, c.Send(gearmanclient.GetStatusUnique, unique))
 		return expectArgs(t, c, gearmanclient.StatusResUnique, 6)
 	}
-	_, err := dialGearman(t, b).Submit(gearmanclient.SubmitJob, "f", "the-key", "x")
+	_, err := harness.DialGearman(t, b).Submit(gearmanclient.SubmitJob, "f", "the-key", "x")
 	check(t, err)
 	equal(t, "waiting", status("the-key"), []string{"the-key", "1", "0", "0", "0", "1"})
 	check(t, w.Send(gearmanclient.CanDo, "f"))
@@ -178,7 +178,7 @@ func TestGearmanStatusByUnique(t *testing.T) {
 func TestGearmanReduceJobNamesItsReducer(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c, w := dialGearman(t, b), dialGearman(t, b)
+	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "map"))
 	const submitReduceBackground, assignAll = 38, 40
 	check(t, c.Send(submitReduceBackground, "map", "key", "reducer", "0", "data"))
@@ -196,7 +196,7 @@ func TestGearmanReduceJobNamesItsReducer(t *testing.T) {
 func TestGearmanCoalescing(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c, w := dialGearman(t, b), dialGearman(t, b)
+	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	submit := func(function, unique, body string) string {
 		t.Helper()
 		handle, err := c.Submit(gearmanclient.SubmitJobBg, function, unique, body)
@@ -226,14 +226,14 @@ func TestGearmanBackgroundJobOutlivesAForegroundClientThatJoinedIt(t *testing.T)
 	t.Parallel()
 	harness.OursOnly(t) // gearmand drops it
 	b := start(t)
-	c, joiner := dialGearman(t, b), dialGearman(t, b)
+	c, joiner := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	_, err := c.Submit(gearmanclient.SubmitJobBg, "joined", "key", "precious")
 	check(t, err)
 	_, err = joiner.Submit(gearmanclient.SubmitJob, "joined", "key", "x")
 	check(t, err)
 	check(t, joiner.Close())
 	// And the other way round: it becomes a background job, and is stored.
-	leaver := dialGearman(t, b)
+	leaver := harness.DialGearman(t, b)
 	_, err = leaver.Submit(gearmanclient.SubmitJob, "joined", "other", "stored")
 	check(t, err)
 	_, err = c.Submit(gearmanclient.SubmitJobBg, "joined", "other", "x")
@@ -248,7 +248,7 @@ func TestGearmanScheduledAndEpochJobs(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t) // gearmand refuses the first
 	b := start(t)
-	c, w := dialGearman(t, b), dialGearman(t, b)
+	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	const submitSched = 35
 	check(t, c.Send(submitSched, "sched", "", "*", "*", "*", "*", "*", "every field"))
 	equal(t, "handle", strings.HasPrefix(expectArgs(t, c, gearmanclient.JobCreated, 1)[0], "H:"), true)
@@ -272,7 +272,7 @@ func TestGearmanScheduledAndEpochJobs(t *testing.T) {
 func TestGearmanAdminCommandsOfManyKinds(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	const missing = "ERR INVALID_ARGUMENTS An+incomplete+set+of+arguments+was+sent+to+this+command+"
 	for command, want := range map[string]string{
 		"create function made":      "OK\r\n",
@@ -294,7 +294,7 @@ func TestGearmanAdminCommandsOfManyKinds(t *testing.T) {
 			t.Errorf("%s: %q, not %q", command, reply, want)
 		}
 	}
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "busy"))
 	synced(t, w)
 	reply, err := c.Admin("drop function busy")

@@ -25,7 +25,7 @@ func jobStatus(t testing.TB, c *gearmanclient.Client, handle string) string {
 func TestGearmanStatusOfAJobThroughItsLife(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c, w := dialGearman(t, b), dialGearman(t, b)
+	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	handle, err := c.Submit(gearmanclient.SubmitJobBg, "life", "", "body")
 	check(t, err)
 	equal(t, "waiting", jobStatus(t, c, handle), "1 0 0 0")
@@ -53,7 +53,7 @@ func TestGearmanStatusOfAJobThroughItsLife(t *testing.T) {
 func TestGearmanForegroundJobIsDroppedWithItsLastClient(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	first, second := dialGearman(t, b), dialGearman(t, b)
+	first, second := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	one, err := first.Submit(gearmanclient.SubmitJob, "leaving", "key", "body")
 	check(t, err)
 	two, err := second.Submit(gearmanclient.SubmitJob, "leaving", "key", "other body")
@@ -65,7 +65,7 @@ func TestGearmanForegroundJobIsDroppedWithItsLastClient(t *testing.T) {
 	check(t, second.Close())
 	harness.Eventually(t, func() string {
 		// gearmand finds out when a worker asks.
-		w := dialGearman(t, b)
+		w := harness.DialGearman(t, b)
 		defer func() { _ = w.Close() }()
 		check(t, w.Send(gearmanclient.CanDo, "leaving"))
 		check(t, w.Send(gearmanclient.GrabJobUniq))
@@ -81,7 +81,7 @@ func TestGearmanForegroundJobIsDroppedWithItsLastClient(t *testing.T) {
 func TestGearmanSleepingWorkerIsWoken(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c, w := dialGearman(t, b), dialGearman(t, b)
+	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "sleepy"))
 	for range 20 {
 		check(t, w.Send(gearmanclient.GrabJobUniq))
@@ -105,7 +105,7 @@ func TestGearmanOneJobWakesOnlyAHandfulOfSleepers(t *testing.T) {
 	const sleepers = 1000
 	workers := make([]*gearmanclient.Client, sleepers)
 	for i := range workers {
-		workers[i] = dialGearman(t, b)
+		workers[i] = harness.DialGearman(t, b)
 		check(t, workers[i].Send(gearmanclient.CanDo, "crowd"))
 		check(t, workers[i].Send(gearmanclient.PreSleep))
 		// The echo comes back when the packets before it have been dealt with.
@@ -113,7 +113,7 @@ func TestGearmanOneJobWakesOnlyAHandfulOfSleepers(t *testing.T) {
 		_, err := workers[i].Expect(gearmanclient.EchoRes, harness.Patience)
 		check(t, err)
 	}
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	_, err := c.Submit(gearmanclient.SubmitJobBg, "crowd", "", "x")
 	check(t, err)
 	taken, woken := 0, 0
@@ -160,7 +160,7 @@ func TestGearmanOneJobWakesOnlyAHandfulOfSleepers(t *testing.T) {
 func TestGearmanTextAndBinaryMixOnOneConnection(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	mixed := gearmanclient.Append(nil, gearmanclient.EchoReq, "one")
 	mixed = append(mixed, "version\r\n"...)
 	mixed = gearmanclient.Append(mixed, gearmanclient.EchoReq, "two")
@@ -182,7 +182,7 @@ func TestGearmanTextAndBinaryMixOnOneConnection(t *testing.T) {
 func TestGearmanExceptionsAreForThoseWhoAsk(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	asking, plain, w := dialGearman(t, b), dialGearman(t, b), dialGearman(t, b)
+	asking, plain, w := harness.DialGearman(t, b), harness.DialGearman(t, b), harness.DialGearman(t, b)
 	check(t, asking.Send(gearmanclient.OptionReq, "exceptions"))
 	p, err := asking.Expect(gearmanclient.OptionRes, harness.Patience)
 	check(t, err)
@@ -211,7 +211,7 @@ func TestGearmanBadPacketsHurtOnlyTheirConnection(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t) // gearmand hangs or crashes at some of these
 	b := start(t)
-	bystander := dialGearman(t, b)
+	bystander := harness.DialGearman(t, b)
 	for name, bytes := range map[string]string{
 		"type 0":              "\x00REQ\x00\x00\x00\x00\x00\x00\x00\x00",
 		"type 43":             "\x00REQ\x00\x00\x00\x2b\x00\x00\x00\x00",
@@ -241,7 +241,7 @@ func TestGearmanBadPacketsHurtOnlyTheirConnection(t *testing.T) {
 func TestGearmanLargeWorkloadPasses(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c, w := dialGearman(t, b), dialGearman(t, b)
+	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	// The limit is 64 MiB for the packet; what is not the workload needs a little of it.
 	body := strings.Repeat("0123456789abcdef", 4<<20-64)
 	check(t, w.Send(gearmanclient.CanDo, "large"))
@@ -260,7 +260,7 @@ func TestGearmanWorkloadBeyondTheLimitIsRefused(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := start(t)
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	check(t, c.Write([]byte("\x00REQ\x00\x00\x00\x12\x10\x00\x00\x00f\x00\x00")))
 	p, err := c.Expect(gearmanclient.Error, harness.Patience)
 	check(t, err)
@@ -273,7 +273,7 @@ func TestGearmanWorkloadBeyondTheLimitIsRefused(t *testing.T) {
 func TestGearmanFullQueueRefusesInItsOwnWords(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	_, err := c.Submit(gearmanclient.SubmitJobBg, "bounded", "", "x")
 	check(t, err)
 	reply, err := c.Admin("maxqueue bounded 2") // gearmand forgets it where the function is new
@@ -290,7 +290,7 @@ func TestGearmanFullQueueRefusesInItsOwnWords(t *testing.T) {
 func TestGearmanManyFunctionsAndJobsAreListedQuickly(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	const functions, jobs = 1000, 20
 	var want []string
 	for i := range functions {

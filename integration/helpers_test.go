@@ -15,7 +15,6 @@ import (
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
 	"broker/integration/server"
-	"broker/integration/workqclient"
 )
 
 // start starts a broker with the default configuration.
@@ -104,37 +103,13 @@ func gearadmin(t *testing.T, b *harness.Broker, args ...string) harness.Result {
 	return harness.Exec(t, harness.Command{Argv: append([]string{"gearadmin", "-h", host, "-p", port}, args...)})
 }
 
-// Connections of our own, closed with the test.
-
-func dialGearman(t *testing.T, b *harness.Broker) *gearmanclient.Client {
-	t.Helper()
-	c, err := gearmanclient.Dial(b.Gearman)
-	check(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-func dialWorkq(t *testing.T, b *harness.Broker) *workqclient.Client {
-	t.Helper()
-	harness.OursOnly(t)
-	c, err := workqclient.Dial(b.Workq)
-	check(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
+// dialFaktory opens a connection that lasts as long as the test.
 func dialFaktory(t *testing.T, b *harness.Broker) *faktory.Client {
 	t.Helper()
-	c, err := openFaktory(b)
+	c, err := harness.OpenFaktory(b, 10*time.Second)
 	check(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
-}
-
-func openFaktory(b *harness.Broker) (*faktory.Client, error) {
-	s := faktory.DefaultServer()
-	s.Address, s.Password, s.Timeout = b.Faktory, b.Password, 10*time.Second
-	return s.Open()
 }
 
 func check(t testing.TB, err error) {

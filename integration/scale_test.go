@@ -19,7 +19,7 @@ func TestThousandsOfWorkersAreListedWhileOthersWork(t *testing.T) {
 	b := start(t)
 	const workers, functions, perWorker = 5000, 1000, 3
 	for i := range workers {
-		w := dialGearman(t, b)
+		w := harness.DialGearman(t, b)
 		var packets []byte
 		for k := range perWorker {
 			packets = gearmanclient.Append(packets, gearmanclient.CanDo, fmt.Sprintf("function-%04d", (i+k)%functions))
@@ -31,7 +31,7 @@ func TestThousandsOfWorkersAreListedWhileOthersWork(t *testing.T) {
 	// An echo on another connection must not wait for the lists.
 	stop, slowest := make(chan struct{}), make(chan time.Duration)
 	go func() { slowest <- slowestEcho(t, b, stop) }() // ends with stop, below
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	// Beside the workers and their functions there are the queue and a few connections of this test.
 	for command, rows := range map[string]int{"status": functions, "workers": workers} {
 		begin := time.Now()
@@ -51,7 +51,7 @@ func TestThousandsOfWorkersAreListedWhileOthersWork(t *testing.T) {
 }
 
 func slowestEcho(t *testing.T, b *harness.Broker, stop <-chan struct{}) time.Duration {
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	var worst time.Duration
 	for {
 		select {
@@ -75,7 +75,7 @@ func slowestEcho(t *testing.T, b *harness.Broker, stop <-chan struct{}) time.Dur
 // submitMany puts jobs into a queue, a thousand in flight at a time.
 func submitMany(t *testing.T, b *harness.Broker, queue string, jobs int) {
 	t.Helper()
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	const burst = 1000
 	var packets []byte
 	for range burst {
@@ -162,7 +162,7 @@ func TestAPushWakesExactlyOneOfManyFetches(t *testing.T) {
 func TestClientsThatDoNotReadCostBoundedMemoryAndNobodysTime(t *testing.T) {
 	harness.OursOnly(t) // not parallel: it measures memory
 	b := harness.Start(t, harness.Options{Config: "[limits]\noutput_bytes = \"4 MiB\"\n"})
-	w := dialGearman(t, b)
+	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "large"))
 	before, err := server.ResidentBytes(b.PID())
 	check(t, err)
@@ -171,7 +171,7 @@ func TestClientsThatDoNotReadCostBoundedMemoryAndNobodysTime(t *testing.T) {
 	payload := strings.Repeat("x", packet)
 	var writers sync.WaitGroup
 	for range deaf {
-		c := dialGearman(t, b)
+		c := harness.DialGearman(t, b)
 		writers.Go(func() { // ends when all is written, or the connection breaks or is stuck
 			for range packets {
 				if c.WriteWithin(2*time.Second, gearmanclient.Append(nil, gearmanclient.EchoReq, payload)) != nil {
@@ -180,7 +180,7 @@ func TestClientsThatDoNotReadCostBoundedMemoryAndNobodysTime(t *testing.T) {
 			}
 		})
 	}
-	bystander := dialGearman(t, b)
+	bystander := harness.DialGearman(t, b)
 	for range 20 {
 		check(t, bystander.Send(gearmanclient.EchoReq, "still quick?"))
 		_, err := bystander.Expect(gearmanclient.EchoRes, harness.Patience)
@@ -208,8 +208,8 @@ func TestIdleConnectionsAreCheap(t *testing.T) {
 	check(t, err)
 	const each = 2000
 	for range each {
-		_ = dialGearman(t, b)
-		_ = dialWorkq(t, b)
+		_ = harness.DialGearman(t, b)
+		_ = harness.DialWorkq(t, b)
 		_ = dialFaktory(t, b)
 	}
 	after, err := server.ResidentBytes(b.PID())
@@ -225,7 +225,7 @@ func TestGarbageOnAnyPortHurtsNobody(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := start(t)
-	gearman, wq, fkt := dialGearman(t, b), dialWorkq(t, b), dialFaktory(t, b)
+	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	garbage := []string{
 		strings.Repeat("\x00", 4096), strings.Repeat("A", 2<<20), strings.Repeat("\r\n", 1000), "\x00REQ\xff\xff\xff\xff\xff\xff\xff\xff",
 		"HELLO {" + strings.Repeat("{\"a\":", 100_000) + "\r\n", "PUSH {}\r\n", "add x y z\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n",

@@ -66,12 +66,12 @@ func TestFaktoryOverTLSWithAPassword(t *testing.T) {
 		equal(t, "args", fmt.Sprint(job.Args), fmt.Sprintf("[%d]", i))
 		check(t, c.Ack(job.Jid))
 	}
-	if plain, err := openFaktory(b); err == nil {
+	if plain, err := harness.OpenFaktory(b, 10*time.Second); err == nil {
 		_ = plain.Close() // it should not exist
 		t.Error("the port answers without TLS")
 	}
 	// The other front-ends are as they were.
-	wq := dialWorkq(t, b)
+	wq := harness.DialWorkq(t, b)
 	check(t, wq.Add(wqJob("encrypted", "x")))
 	fetchSoon(t, c, "encrypted")
 }

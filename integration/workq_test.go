@@ -47,7 +47,7 @@ func queueLens(c *workqclient.Client, name string) string {
 func TestWorkqAddLeaseCompleteResult(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c, w := dialWorkq(t, b), dialWorkq(t, b)
+	c, w := harness.DialWorkq(t, b), harness.DialWorkq(t, b)
 	job := wqJob("ping", "pong \r\n\x00\xff")
 	check(t, c.Add(job))
 	wantClientError(t, c.Add(job), "Duplicate job")
@@ -74,7 +74,7 @@ func TestWorkqAddLeaseCompleteResult(t *testing.T) {
 func TestWorkqFailedJobHasAResultToo(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	job := wqJob("fails", "")
 	check(t, c.Add(job))
 	_, err := c.Lease(0, "fails")
@@ -88,7 +88,7 @@ func TestWorkqFailedJobHasAResultToo(t *testing.T) {
 func TestWorkqMaxFailsPutsTheJobBack(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	job := wqJob("stubborn", "x", "-max-fails=3")
 	check(t, c.Add(job))
 	for i := range 3 {
@@ -110,7 +110,7 @@ func TestWorkqMaxFailsPutsTheJobBack(t *testing.T) {
 func TestWorkqRunWaitsForTheWorker(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c, w := dialWorkq(t, b), dialWorkq(t, b)
+	c, w := harness.DialWorkq(t, b), harness.DialWorkq(t, b)
 	for _, success := range []bool{true, false} {
 		done := make(chan error, 1)
 		go func() { // ends with the worker's answer, which the test waits for
@@ -142,7 +142,7 @@ func TestWorkqRunWaitsForTheWorker(t *testing.T) {
 func TestWorkqLeaseOrderIsPriorityThenArrival(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	for _, j := range []struct{ body, priority string }{
 		{"normal 1", "0"}, {"low", "-7"}, {"high", "2147483647"}, {"normal 2", "0"}, {"lowest", "-2147483648"}, {"above", "+1"},
 	} {
@@ -163,7 +163,7 @@ func TestWorkqLeaseOrderIsPriorityThenArrival(t *testing.T) {
 func TestWorkqQueuesAreListedByNameInPages(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	for _, name := range []string{"b.2", "B", "a", "b-1", "_"} {
 		check(t, c.Add(wqJob(name, "x")))
 	}
@@ -181,7 +181,7 @@ func TestWorkqQueuesAreListedByNameInPages(t *testing.T) {
 func TestWorkqScheduledJobWaitsForItsTime(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	job := wqJob("timed", "x")
 	job.At = time.Now().Add(3 * time.Second).Truncate(time.Second)
 	check(t, c.Schedule(job))
@@ -203,7 +203,7 @@ func TestWorkqScheduledJobWaitsForItsTime(t *testing.T) {
 func TestWorkqLeaseRunsOutAndTheJobComesBack(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	job := wqJob("lost", "x", "-max-attempts=2")
 	job.TTR = 300 * time.Millisecond
 	check(t, c.Add(job))
@@ -231,7 +231,7 @@ func TestWorkqLeaseRunsOutAndTheJobComesBack(t *testing.T) {
 func TestWorkqTTLRemovesTheJobAndTellsItsWaiters(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	before, err := c.InspectServer()
 	check(t, err)
 	job := wqJob("mortal", "x")
@@ -248,13 +248,13 @@ func TestWorkqTTLRemovesTheJobAndTellsItsWaiters(t *testing.T) {
 func TestWorkqWaitersAreToldOfADelete(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	job := wqJob("doomed", "x")
 	check(t, c.Add(job))
 	const waiters = 5
 	answers := make(chan error, waiters)
 	for range waiters {
-		w := dialWorkq(t, b)
+		w := harness.DialWorkq(t, b)
 		go func() { // ends with the delete, which the test waits for
 			_, err := w.Result(job.ID, harness.Patience)
 			answers <- err
@@ -270,7 +270,7 @@ func TestWorkqWaitersAreToldOfADelete(t *testing.T) {
 func TestWorkqRefusesAndStaysInStep(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	id := newID()
 	const clientError = "-CLIENT-ERROR "
 	for _, e := range []struct{ send, want string }{
@@ -315,7 +315,7 @@ func TestWorkqRefusesAndStaysInStep(t *testing.T) {
 func TestWorkqBytesMayArriveInAnyPieces(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	job := wqJob("split", "")
 	all := fmt.Sprintf("add %s split 60000 60000 6\r\nab\r\ncd\r\nlease split 0\r\ncomplete %s 2\r\nok\r\n", job.ID, job.ID)
 	for i := range len(all) {
@@ -358,7 +358,7 @@ func TestWorkqRepliesLeaveInOneWrite(t *testing.T) {
 func TestWorkqBodiesUpToTheLimit(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	largest := wqJob("large", strings.Repeat("x", 1<<20))
 	check(t, c.Add(largest))
 	l, err := c.Lease(0, "large")
@@ -371,12 +371,12 @@ func TestWorkqBodiesUpToTheLimit(t *testing.T) {
 func TestWorkqBlockedLeaseGetsTheNextJobAtOnce(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	const workers, rounds = 4, 50
 	leased := make(chan string, workers)
 	stop := make(chan struct{})
 	for range workers {
-		w := dialWorkq(t, b)
+		w := harness.DialWorkq(t, b)
 		go func() { // ends with the test, which closes the connection
 			for {
 				l, err := w.Lease(time.Minute, "never", "woken")
@@ -409,7 +409,7 @@ func TestWorkqBlockedLeaseGetsTheNextJobAtOnce(t *testing.T) {
 func TestWorkqVanishedLeaseTakesNoJob(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	awaitClients := func(want string) {
 		t.Helper()
 		harness.Eventually(t, func() string {
@@ -423,7 +423,7 @@ func TestWorkqVanishedLeaseTakesNoJob(t *testing.T) {
 	}
 	var gone []*workqclient.Client
 	for range 10 {
-		leaser := dialWorkq(t, b)
+		leaser := harness.DialWorkq(t, b)
 		check(t, leaser.Send([]byte("lease vanish 60000\r\n")))
 		gone = append(gone, leaser)
 	}
@@ -442,7 +442,7 @@ func TestWorkqVanishedLeaseTakesNoJob(t *testing.T) {
 func TestWorkqRunIsWithdrawnWhenItsClientLeaves(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	c, gone := dialWorkq(t, b), dialWorkq(t, b)
+	c, gone := harness.DialWorkq(t, b), harness.DialWorkq(t, b)
 	id := newID()
 	check(t, gone.Send([]byte("run "+id+" withdrawn 60000 60000 1\r\nx\r\n")))
 	harness.Eventually(t, func() string {

@@ -43,7 +43,7 @@ func bigJob(k *books, n int) (workqclient.Job, *record) {
 // fill adds jobs until one is refused, and answers how many were taken and the refusal.
 func fill(t *testing.T, b *harness.Broker, k *books, most int) (taken int, refusal error) {
 	t.Helper()
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	for taken < most {
 		job, r := bigJob(k, len(k.jobs))
 		if err := c.Add(job); err != nil {
@@ -58,7 +58,7 @@ func fill(t *testing.T, b *harness.Broker, k *books, most int) (taken int, refus
 // drainBig takes and removes all that is there: a Workq job that is only completed is kept with its result.
 func drainBig(t *testing.T, b *harness.Broker, k *books) (n int) {
 	t.Helper()
-	c := dialWorkq(t, b)
+	c := harness.DialWorkq(t, b)
 	for ; ; n++ {
 		l, err := c.Lease(0, waiting)
 		if errors.Is(err, workqclient.ErrTimeout) {
@@ -127,7 +127,7 @@ func TestFullDiskStopsTheBrokerAndLosesNothing(t *testing.T) {
 	if !strings.Contains(b.Output(), "no space left on device") {
 		t.Error("the log does not say why")
 	}
-	_, err = dialGearman(t, b).AdminList("status")
+	_, err = harness.DialGearman(t, b).AdminList("status")
 	check(t, err)
 	code, took := b.Terminate()
 	t.Logf("exit code %d after %v", code, took)

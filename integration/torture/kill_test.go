@@ -103,10 +103,10 @@ func TestRestartedWithAWrongClock(t *testing.T) {
 		b := harness.Start(t, harness.Options{})
 		k := newBooks(t)
 		k.born()
-		wq := dialWorkq(t, b)
+		wq := harness.DialWorkq(t, b)
 		for i := range 20 {
 			r := k.submitting(fmt.Sprintf("clock-%d", i), "")
-			handle, err := dialGearman(t, b).Submit(gearmanclient.SubmitJobBg, waiting, "", r.body)
+			handle, err := harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, waiting, "", r.body)
 			check(t, err)
 			k.acked(r, handle)
 		}

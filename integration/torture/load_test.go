@@ -62,7 +62,7 @@ func submitGearman(b *harness.Broker, k *books, tag string) {
 }
 
 func submitFaktory(b *harness.Broker, k *books, tag string) {
-	c, err := openFaktory(b)
+	c, err := harness.OpenFaktory(b, harness.Patience)
 	if err != nil {
 		return
 	}
@@ -129,7 +129,7 @@ func workGearman(b *harness.Broker, k *books) {
 
 // workFaktory completes jobs and fails some, which must then come back.
 func workFaktory(b *harness.Broker, k *books) {
-	c, err := openFaktory(b)
+	c, err := harness.OpenFaktory(b, harness.Patience)
 	if err != nil {
 		return
 	}

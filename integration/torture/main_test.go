@@ -8,11 +8,7 @@ import (
 	"testing"
 	"time"
 
-	faktory "github.com/contribsys/faktory/client"
-
-	"broker/integration/gearmanclient"
 	"broker/integration/harness"
-	"broker/integration/workqclient"
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
@@ -55,28 +51,6 @@ func equal[T any](t testing.TB, what string, got, want T) {
 	if g, w := fmt.Sprintf("%#v", got), fmt.Sprintf("%#v", want); g != w {
 		t.Fatalf("%s:\n got %s\nwant %s", what, g, w)
 	}
-}
-
-func dialGearman(t testing.TB, b *harness.Broker) *gearmanclient.Client {
-	t.Helper()
-	c, err := gearmanclient.Dial(b.Gearman)
-	check(t, err)
-	t.Cleanup(func() { _ = c.Close() }) // it may be gone
-	return c
-}
-
-func dialWorkq(t testing.TB, b *harness.Broker) *workqclient.Client {
-	t.Helper()
-	c, err := workqclient.Dial(b.Workq)
-	check(t, err)
-	t.Cleanup(func() { _ = c.Close() }) // it may be gone
-	return c
-}
-
-func openFaktory(b *harness.Broker) (*faktory.Client, error) {
-	s := faktory.DefaultServer()
-	s.Address, s.Password, s.Timeout = b.Faktory, b.Password, harness.Patience
-	return s.Open()
 }
 
 // dial is a bare connection that lasts as long as the test.

@@ -81,7 +81,7 @@ func TestFullQueueRefusesAndOthersGoOn(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{})
-	gearman, wq := dialGearman(t, b), dialWorkq(t, b)
+	gearman, wq := harness.DialGearman(t, b), harness.DialWorkq(t, b)
 	reply, err := gearman.Admin("maxqueue narrow 10")
 	check(t, err)
 	equal(t, "maxqueue", reply, "OK\r\n")
@@ -114,7 +114,7 @@ func TestSlowReadersCostBoundedMemory(t *testing.T) {
 		var writers sync.WaitGroup
 		payload := strings.Repeat("x", 256<<10)
 		for range readers {
-			c := dialGearman(t, b)
+			c := harness.DialGearman(t, b)
 			writers.Go(func() { // ends when the broker does not take more, or has cut it off
 				for range 64 {
 					if c.WriteWithin(time.Second, gearmanclient.Append(nil, gearmanclient.EchoReq, payload)) != nil {

@@ -28,7 +28,7 @@ type probe struct {
 // newProbe measures the broker while nothing else happens.
 func newProbe(t testing.TB, b *harness.Broker) *probe {
 	t.Helper()
-	p := &probe{t: t, b: b, client: dialGearman(t, b)}
+	p := &probe{t: t, b: b, client: harness.DialGearman(t, b)}
 	p.idle = p.measure(time.After(time.Second))
 	var err error
 	p.bytes, err = server.ResidentBytes(b.PID())

@@ -18,7 +18,7 @@ import (
 // stock submits jobs of one function, many at a time, each with a long unique id.
 func stock(t testing.TB, b *harness.Broker, function string, jobs int, body string) {
 	t.Helper()
-	c := dialGearman(t, b)
+	c := harness.DialGearman(t, b)
 	defer func() { _ = c.Close() }() // all is answered
 	most := max(1, min(1000, 4<<20/(len(body)+1)))
 	for done := 0; done < jobs; {
