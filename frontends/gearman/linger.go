@@ -7,6 +7,12 @@ type linger struct {
 	grab packetType // its form; zero: none waits
 	tag  uint64
 	busy bool // the worker has had a job since it was last told that there is none
+
+	// A worker that asks again before it is answered does several jobs at a time. It never waits: told that there is
+	// none, it asks for as many as it can do at the next wake-up, and so keeps them all in hand; held back, it would go
+	// on with the one.
+	several bool
+	asked   bool // a grab came, or was being waited for, since the input was last taken to its end
 }
 
 var withdraw core.Withdraw
@@ -14,14 +20,21 @@ var withdraw core.Withdraw
 // interruptLinger ends the wait because the worker has more to say: answers keep the order of the messages.
 func (s *session) interruptLinger() {
 	if s.linger.grab != 0 {
+		s.linger.asked = true // it may be the beginning of a grab
 		s.ask(&withdraw)
 	}
+}
+
+// noteGrab is told of each grab.
+func (l *linger) noteGrab() {
+	l.several = l.several || l.asked
+	l.asked = true
 }
 
 // startLinger lets the grab wait that is the last thing that the worker has said.
 func (s *session) startLinger() {
 	b := s.batch
-	if s.f.o.Linger == 0 || !s.linger.busy || s.eof || len(b.ops) == 0 {
+	if s.f.o.Linger == 0 || !s.linger.busy || s.linger.several || s.eof || len(b.ops) == 0 {
 		return
 	}
 	op, ok := b.ops[len(b.ops)-1].(*core.Lease)

@@ -148,6 +148,7 @@ func (s *session) grab(m *message) {
 	op := s.batch.leases.next()
 	op.Pick, op.Holder = core.PickByPriority, core.HeldByConn
 	op.Tag = s.await(wait{typ: m.typ})
+	s.linger.noteGrab()
 	s.ask(op)
 }
 

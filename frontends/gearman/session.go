@@ -60,6 +60,9 @@ func (s *session) Feed(in []byte) int {
 		}
 	}
 	s.flush(used == len(in))
+	if used == len(in) {
+		s.linger.asked = false
+	}
 	if s.closing {
 		s.conn.Shut()
 		return len(in)
