@@ -41,6 +41,7 @@ type HTTP struct {
 	TLSCert     string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key: the port speaks TLS only"`
 	TLSKey      string   `toml:"tls_key" doc:"private key in PEM"`
 	TLSClientCA string   `toml:"tls_client_ca" doc:"clients must show a certificate that one of these authorities signed"`
+	Profiling   bool     `toml:"profiling" doc:"serve Go's profiles of the process under /debug/pprof/"`
 	Password    string   `toml:"password" doc:"asked of HTTP clients for more than health; empty: that of Faktory; if it starts with a slash it names a file"`
 }
 

@@ -192,6 +192,7 @@ func (p *process) listen() error {
 func (p *process) serveHTTP() {
 	p.console = console.New(console.Options{
 		Version: buildVersion(), Password: p.config.WebPassword(), Log: p.log, DrainRefusesJobs: p.config.DrainRefusesJobs,
+		Profiling: p.config.HTTP.Profiling,
 	})
 	p.http = p.console.Server()
 	for _, ln := range p.web {

@@ -19,6 +19,7 @@ type Options struct {
 	Log      zerolog.Logger
 
 	DrainRefusesJobs bool // what draining means for new jobs where an order does not say
+	Profiling        bool // serve profiles of the process
 }
 
 // Connections is what happened at one front-end's door.
@@ -91,6 +92,9 @@ func (c *Console) Server() *http.Server {
 	mux.Handle("GET /metrics", c.guarded(promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /stats", c.guarded(http.HandlerFunc(c.stats)))
 	c.routes(mux)
+	if c.options.Profiling {
+		c.profiles(mux)
+	}
 	mux.Handle("POST /api/backup", c.orders(c.backup))
 	mux.Handle("POST /api/drain", c.orders(c.drain))
 	mux.Handle("POST /api/resume", c.orders(c.resume))
