@@ -10,7 +10,10 @@ import (
 	"broker/integration/server"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+func TestMain(m *testing.M) {
+	serveLimit()
+	os.Exit(harness.Main(m))
+}
 
 func TestEveryModeRunsAgainstEveryServer(t *testing.T) {
 	built := programs{}
@@ -45,6 +48,9 @@ func ready(t *testing.T, c contender) contender {
 		addr := all[slices.IndexFunc(all, func(p protocol) bool { return p.dialect == c.dialect })].addr
 		durability := c.name[len("broker "):]
 		c.start = func(dir string) (*running, error) { return broker(binary, dir, durability, addr) }
+		return c
+	}
+	if c.name == limitName {
 		return c
 	}
 	switch c.dialect.(type) {

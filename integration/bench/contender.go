@@ -26,6 +26,7 @@ type contender struct {
 // running is a server that has been started.
 type running struct {
 	addr string
+	http string // where profiles are taken; empty: they are not
 	pids []int
 	stop func()
 	tail func() string // the end of its log
@@ -59,8 +60,9 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		name: "faktory, redis", dialect: faktory{}, share: 0.2, missing: missing["faktory"],
 		start: func(dir string) (*running, error) { return peer(server.StartFaktory(built.faktory, dir, "")) },
 	}
+	bottom := contender{name: limitName, dialect: gearman{}, share: 1, start: startLimit}
 	all := []group{
-		{name: "gearman", contenders: []contender{gearmand}},
+		{name: "gearman", contenders: []contender{gearmand, bottom}},
 		{name: "workq", contenders: []contender{inMemory, onDisk}},
 		{name: "faktory", contenders: []contender{reference}},
 	}
@@ -120,7 +122,11 @@ func peer(p *server.Peer, err error) (*running, error) {
 }
 
 func broker(binary, dir, durability string, addr func(*server.BrokerServer) string) (*running, error) {
-	b, err := server.NewBroker(dir, server.BrokerOptions{Binary: binary, Durability: durability})
+	o := server.BrokerOptions{Binary: binary, Durability: durability}
+	if profiles != "" {
+		o.Env = []string{"BROKER_HTTP_PROFILING=true"}
+	}
+	b, err := server.NewBroker(dir, o)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +136,7 @@ func broker(binary, dir, durability string, addr func(*server.BrokerServer) stri
 		}
 		return nil, err
 	}
-	return &running{addr: addr(b), pids: []int{b.PID()}, tail: b.Tail, stop: b.Process.Kill}, nil
+	return &running{addr: addr(b), http: b.HTTP, pids: []int{b.PID()}, tail: b.Tail, stop: b.Process.Kill}, nil
 }
 
 // prepare builds what can be built and says what is missing, and why. Peers whose protocols do not take part are left out.

@@ -43,6 +43,7 @@ func (f *facts) note(t *table, g group, results [][]figures) {
 const (
 	brokerSync = "broker sync"
 	brokerNone = "broker none"
+	limitName  = "limit"
 )
 
 // versus are the targets that are multiples of what a peer does.

@@ -22,6 +22,7 @@ type settings struct {
 }
 
 func main() {
+	serveLimit()
 	var s settings
 	var letters, names, durabilities string
 	flag.IntVar(&s.rounds, "rounds", 3, "how often each measurement is taken")
@@ -33,6 +34,7 @@ func main() {
 	flag.IntVar(&clients, "clients", clients, "producers, and as many workers")
 	flag.IntVar(&inHand, "in-hand", inHand, "jobs that a Gearman worker has at a time")
 	flag.StringVar(&s.dir, "dir", "", "where the servers' data lies for the time of the run; must be on a real disk")
+	flag.StringVar(&profiles, "profiles", "", "folder for processor profiles of the broker in modes a to e, which peers then take no part in")
 	studyFlags(&s)
 	flag.Parse()
 	s.modes, s.groups = strings.Split(letters, ","), strings.Split(names, ",")
@@ -180,7 +182,7 @@ func compete(s settings, dir string, m mode, g group) ([][]figures, error) {
 				i = len(g.contenders) - 1 - i
 			}
 			c := g.contenders[i]
-			if c.missing != "" || !m.fits(c.dialect) {
+			if c.missing != "" || !m.fits(c.dialect) || (profiles != "" && !c.ours) {
 				continue
 			}
 			f, err := measure(dir, m, c, max(int(float64(s.jobs)*m.share*c.share), 1))
@@ -205,7 +207,9 @@ func measure(dir string, m mode, c contender, jobs int) (figures, error) {
 		return figures{}, err
 	}
 	defer cleanup.add(r.stop)()
+	done := r.profile(m.letter + "-" + strings.ReplaceAll(c.name, " ", "-"))
 	f, err := m.run(r, c.dialect, jobs)
+	done()
 	if err != nil {
 		err = fmt.Errorf("%w\nthe server's log: %s", err, r.tail())
 	}

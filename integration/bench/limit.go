@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/panjf2000/gnet/v2"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/server"
+)
+
+// limitEnv is where a child process that shall be the bare server finds its address.
+const limitEnv = "BENCH_LIMIT_ADDR"
+
+const limitStart = 30 * time.Second
+
+// bare is the least a Gearman server on the broker's event loops can do: it reads packets, keeps jobs in a list under one
+// lock and writes the answers. It checks nothing, decides nothing, limits nothing and keeps nothing. What it needs is
+// what the system calls and the network cost, and so the limit for every server of this kind under this load.
+type bare struct {
+	gnet.BuiltinEventEngine
+
+	mu       sync.Mutex // guards all of it
+	jobs     []bareJob  // that wait, from head on
+	head     int
+	number   uint64
+	callers  map[string]int // descriptors that wait for a job's end, by its handle
+	sleepers []*bareConn
+}
+
+type bareJob struct{ handle, function, unique, body []byte }
+
+// bareConn is one connection, with what is to be written to it when its input has been read.
+type bareConn struct {
+	fd     int
+	out    []byte
+	others []note
+}
+
+// note is for another connection than the one at hand.
+type note struct {
+	fd   int
+	data []byte
+}
+
+// startLimit starts this program once more, as the bare server.
+func startLimit(dir string) (*running, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	addr, err := server.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	p, err := server.Launch(server.Spec{Name: "limit", Argv: []string{self}, Env: []string{limitEnv + "=" + addr}, Logs: dir})
+	if err != nil {
+		return nil, err
+	}
+	if err := server.WaitListening(p, addr, limitStart); err != nil {
+		p.Kill()
+		return nil, err
+	}
+	return &running{addr: addr, pids: []int{p.PID()}, tail: p.Tail, stop: p.Kill}, nil
+}
+
+// serveLimit is the child's whole life, if this process is one.
+func serveLimit() {
+	addr := os.Getenv(limitEnv)
+	if addr == "" {
+		return
+	}
+	err := gnet.Run(&bare{callers: make(map[string]int)}, "tcp://"+addr, gnet.WithNumEventLoop(runtime.NumCPU()))
+	fmt.Fprintln(os.Stderr, "limit:", err)
+	os.Exit(1)
+}
+
+// OnOpen implements gnet.EventHandler.
+func (*bare) OnOpen(gc gnet.Conn) ([]byte, gnet.Action) {
+	gc.SetContext(&bareConn{fd: gc.Fd()})
+	return nil, gnet.None
+}
+
+// OnTraffic implements gnet.EventHandler.
+func (s *bare) OnTraffic(gc gnet.Conn) gnet.Action {
+	c := gc.Context().(*bareConn)
+	in, err := gc.Peek(-1)
+	if err != nil {
+		return gnet.Close
+	}
+	s.mu.Lock()
+	used := 0
+	for {
+		kind, packet := nextGearman(in[used:])
+		if packet == nil {
+			break
+		}
+		used += len(packet)
+		s.run(c, kind, packet[gearmanHeader:])
+	}
+	s.mu.Unlock()
+	_, _ = gc.Discard(used) // it was there to be peeked at
+	writeAll(c.fd, c.out)
+	c.out = c.out[:0]
+	for _, n := range c.others {
+		writeAll(n.fd, n.data)
+	}
+	c.others = c.others[:0]
+	return gnet.None
+}
+
+// run does one packet. The load program sends no others than these.
+func (s *bare) run(c *bareConn, kind gearmanclient.Type, data []byte) {
+	switch kind {
+	case gearmanclient.SubmitJobBg, gearmanclient.SubmitJob:
+		s.submit(c, data, kind == gearmanclient.SubmitJob)
+	case gearmanclient.GrabJobUniq:
+		if s.head == len(s.jobs) {
+			c.out = appendRes(c.out, gearmanclient.NoJob)
+			return
+		}
+		j := s.jobs[s.head]
+		s.jobs[s.head] = bareJob{}
+		if s.head++; s.head == len(s.jobs) {
+			s.jobs, s.head = s.jobs[:0], 0
+		}
+		c.out = appendRes(c.out, gearmanclient.JobAssignUniq, j.handle, j.function, j.unique, j.body)
+	case gearmanclient.PreSleep:
+		s.sleepers = append(s.sleepers, c)
+		if s.head < len(s.jobs) {
+			s.wakeOne(c)
+		}
+	case gearmanclient.WorkComplete:
+		handle, result, _ := bytes.Cut(data, []byte{0})
+		if fd, waits := s.callers[string(handle)]; waits {
+			delete(s.callers, string(handle))
+			c.others = append(c.others, note{fd, appendRes(nil, gearmanclient.WorkComplete, handle, result)})
+		}
+	case gearmanclient.EchoReq:
+		c.out = appendRes(c.out, gearmanclient.EchoRes, data)
+	}
+}
+
+func (s *bare) submit(c *bareConn, data []byte, foreground bool) {
+	data = bytes.Clone(data)
+	function, rest, _ := bytes.Cut(data, []byte{0})
+	unique, body, _ := bytes.Cut(rest, []byte{0})
+	s.number++
+	handle := strconv.AppendUint([]byte("H:limit:"), s.number, 10)
+	c.out = appendRes(c.out, gearmanclient.JobCreated, handle)
+	if foreground {
+		s.callers[string(handle)] = c.fd
+	}
+	s.jobs = append(s.jobs, bareJob{handle, function, unique, body})
+	s.wakeOne(c)
+}
+
+// wakeOne wakes the worker that fell asleep last.
+func (s *bare) wakeOne(c *bareConn) {
+	if last := len(s.sleepers) - 1; last >= 0 {
+		c.others = append(c.others, note{s.sleepers[last].fd, appendRes(nil, gearmanclient.Noop)})
+		s.sleepers = s.sleepers[:last]
+	}
+}
+
+func appendRes(b []byte, kind gearmanclient.Type, fields ...[]byte) []byte {
+	b = append(b, 0, 'R', 'E', 'S')
+	b = binary.BigEndian.AppendUint32(b, uint32(kind))
+	sizeAt := len(b)
+	b = append(b, 0, 0, 0, 0)
+	for i, f := range fields {
+		if i > 0 {
+			b = append(b, 0)
+		}
+		b = append(b, f...)
+	}
+	binary.BigEndian.PutUint32(b[sizeAt:], uint32(len(b)-sizeAt-4))
+	return b
+}
+
+// writeAll waits for a full socket by trying again: the load program reads all the time.
+func writeAll(fd int, p []byte) {
+	for len(p) > 0 {
+		n, err := syscall.Write(fd, p)
+		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil {
+			return // it has gone; the measurement is over
+		}
+		p = p[n:]
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// profiles is the folder for processor profiles of the broker under each load; empty: none are taken.
+var profiles string
+
+// profileSeconds is the length of one profile; those of a measurement follow one another.
+const profileSeconds = 2
+
+// profile takes profiles of a server until stop is called. One that the end of the load cuts off is thrown away.
+func (r *running) profile(name string) (stop func()) {
+	if profiles == "" || r.http == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { // stop waits for it
+		defer close(ended)
+		for n := 0; ctx.Err() == nil; n++ {
+			path := filepath.Join(profiles, fmt.Sprintf("%s-%d-%d.pprof", name, r.pids[0], n))
+			if err := saveProfile(ctx, r.http, path); err != nil && ctx.Err() == nil {
+				_, _ = fmt.Fprintln(os.Stderr, "profile:", err)
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+func saveProfile(ctx context.Context, addr, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, (profileSeconds+10)*time.Second)
+	defer cancel()
+	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", addr, profileSeconds)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // all of it has been read
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %.100s", url, resp.Status, data)
+	}
+	return os.WriteFile(path, data, 0o600)
+}
