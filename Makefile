@@ -11,6 +11,9 @@ FUZZTIME ?= 30s
 SEEDS    ?= 1000
 TORTURE_ROUNDS ?= 100
 
+# What is not run for its speed is compiled without cmd/broker/default.pgo: with it, all packages are compiled once more.
+PLAIN := GOFLAGS=-pgo=off
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,9 +29,9 @@ run: build ## start the broker with its store in ./data
 
 .PHONY: test
 test: clients build ## install what the tests need, then run all of them
-	go test -timeout 20m $(UNITS)
+	$(PLAIN) go test -timeout 20m $(UNITS)
 	# Go cannot know that these depend on the built program: no cached results.
-	BROKER_BIN=$(CURDIR)/bin/broker go test -count=1 -timeout 20m ./integration/...
+	BROKER_BIN=$(CURDIR)/bin/broker $(PLAIN) go test -count=1 -timeout 20m ./integration/...
 
 .PHONY: check
 check: tools lint dead race fuzz-short sim-short ## the gates: lint, dead code, race detector, short fuzz and simulation
@@ -37,8 +40,8 @@ check: tools lint dead race fuzz-short sim-short ## the gates: lint, dead code, 
 lint: tools ## format, vet and lint
 	@unformatted=$$($(TOOLS)/gofumpt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
-	go vet ./...
-	$(TOOLS)/golangci-lint run ./...
+	$(PLAIN) go vet ./...
+	$(PLAIN) $(TOOLS)/golangci-lint run ./...
 
 .PHONY: fmt
 fmt: tools ## format all files as lint wants them
@@ -46,12 +49,12 @@ fmt: tools ## format all files as lint wants them
 
 .PHONY: dead
 dead: tools ## find functions that nothing reaches
-	@unreached=$$($(TOOLS)/deadcode -test ./...); \
+	@unreached=$$($(PLAIN) $(TOOLS)/deadcode -test ./...); \
 	if [ -n "$$unreached" ]; then echo "$$unreached"; exit 1; fi
 
 .PHONY: race
 race: ## test with the race detector, integration left out
-	go test -race -timeout 20m $(UNITS)
+	$(PLAIN) go test -race -timeout 20m $(UNITS)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (30s)
@@ -76,6 +79,12 @@ torture: build ## kill the broker TORTURE_ROUNDS (100) times under load, fill it
 .PHONY: bench
 bench: ## measure the broker beside gearmand, beanstalkd and Faktory where they are installed
 	go run ./integration/bench $(BENCHFLAGS)
+
+.PHONY: profile
+profile: ## load the broker and keep where its time goes, for the compiler, in cmd/broker/default.pgo
+	mkdir -p .cache/profiles && rm -f .cache/profiles/*.pprof
+	go run ./integration/bench -profiles .cache/profiles -rounds 1 -jobs 300k -modes a,b,c,d
+	go tool pprof -proto .cache/profiles/*.pprof > cmd/broker/default.pgo
 
 .PHONY: clients
 clients: ## install the programs of others that the integration tests use

@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for_each="${1:-5s}"
+export GOFLAGS=-pgo=off # it would have every package compiled once more
 
 # The fuzzer sometimes takes the end of its own time for a failure of the target: then it names no failing input.
 fuzz() {
