@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"strconv"
@@ -175,31 +176,25 @@ func TestClientsThatSendAByteAtATimeAreServed(t *testing.T) {
 	})
 }
 
+// stormRate is how many clients a second come and go in the measured storm; without a bound the load program takes what
+// the bystander and the broker need.
+const stormRate = 10_000
+
 func TestStormOfConnections(t *testing.T) {
 	harness.OursOnly(t) // not parallel: it measures memory and time
 	b := harness.Start(t, harness.Options{})
 	p := newProbe(t, b)
 	storms := scale(t, 6_000, 60_000)
-	begin := time.Now()
-	addresses := []string{b.Workq, b.Gearman, b.Faktory}
-	p.during(fmt.Sprintf("%d connects and disconnects", storms), 96*mib, func() {
-		var all sync.WaitGroup
-		for n := range 8 {
-			all.Go(func() { // ends when its share is done
-				for i := range storms / 8 {
-					c, err := net.DialTimeout("tcp", addresses[(n+i)%3], 10*time.Second)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					_ = c.(*net.TCPConn).SetLinger(0) // a reset leaves no port behind
-					_ = c.Close()                     // likewise
-				}
-			})
-		}
-		all.Wait()
-	})
-	t.Logf("%.0f connects a second", float64(storms)/time.Since(begin).Seconds())
+	for _, storm := range []struct {
+		what string
+		rate int
+	}{{fmt.Sprintf("%d a second", stormRate), stormRate}, {"as fast as they come", math.MaxInt}} {
+		begin := time.Now()
+		p.during(fmt.Sprintf("%d connects and disconnects, %s", storms, storm.what), 96*mib, func() {
+			comeAndGo(t, []string{b.Workq, b.Gearman, b.Faktory}, storms, storm.rate)
+		})
+		t.Logf("%.0f connects a second", float64(storms)/time.Since(begin).Seconds())
+	}
 	for _, protocol := range []string{"workq", "gearman", "faktory"} {
 		harness.Eventually(t, func() string {
 			if n := open(t, b, protocol); n > map[string]int{"gearman": 1}[protocol] { // the bystander stays
@@ -208,6 +203,28 @@ func TestStormOfConnections(t *testing.T) {
 			return ""
 		})
 	}
+}
+
+// comeAndGo connects and disconnects so often, at most so often a second.
+func comeAndGo(t *testing.T, addresses []string, often, rate int) {
+	const at = 8 // at a time
+	begin := time.Now()
+	var all sync.WaitGroup
+	for n := range at {
+		all.Go(func() { // ends when its share is done
+			for i := range often / at {
+				time.Sleep(time.Until(begin.Add(time.Duration(float64(i*at) / float64(rate) * float64(time.Second)))))
+				c, err := net.DialTimeout("tcp", addresses[(n+i)%len(addresses)], 10*time.Second)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = c.(*net.TCPConn).SetLinger(0) // a reset leaves no port behind
+				_ = c.Close()                     // likewise
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestHalfOpenConnectionsAreLookedFor reads from the kernel that it probes every connection: a peer that is gone without
