@@ -1,0 +1,46 @@
+package eventloop
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestInputIsWhatCame holds and uses pieces of any size, two at a time so that blocks change hands, and compares with
+// the plain thing.
+func TestInputIsWhatCame(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	var in [2]inbuf
+	var want [2][]byte
+	var peak [2]int // of what was held since it was last empty
+	for step := range 20_000 {
+		at := r.IntN(2)
+		if i, w := &in[at], &want[at]; r.IntN(3) > 0 {
+			p := make([]byte, r.IntN(1<<r.IntN(18)))
+			for k := range p {
+				p[k] = byte(step + k)
+			}
+			i.hold(p)
+			*w = append(*w, p...)
+			clear(p)
+		} else if n := i.len(); n > 0 {
+			n = 1 + r.IntN(n)
+			i.used(n)
+			*w = (*w)[n:]
+		}
+		if len(want[at]) > 1<<20 {
+			in[at].clear()
+			want[at] = nil
+		}
+		if !bytes.Equal(in[at].unread(), want[at]) {
+			t.Fatalf("step %d: the input is not what came", step)
+		}
+		if peak[at] = max(peak[at], in[at].len()); in[at].len() == 0 {
+			peak[at] = 0
+		}
+		if room := cap(in[at].b); room > max(1<<leastBlock, 2*peak[at]) {
+			t.Fatalf("step %d: room for %d bytes, and never more than %d were held", step, room, peak[at])
+		}
+	}
+}
