@@ -1,9 +1,12 @@
 package console
 
 import (
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -12,7 +15,7 @@ import (
 )
 
 // maxQueues bounds the values of the queue label. Queues beyond, in the order of their names, are counted together
-// under otherQueues, which is no name that a client can use in Workq or Faktory.
+// under otherQueues, which is no other queue's label.
 const (
 	maxQueues   = 1000
 	otherQueues = "(other)"
@@ -190,9 +193,9 @@ func (s scrape) jobs(stats *core.Stats, queues []core.QueueInfo) {
 		for _, state := range core.States {
 			n := inState(q, state)
 			rest[state] -= n
-			s.gauge(jobsDesc, float64(n), q.Name, state.String())
+			s.gauge(jobsDesc, float64(n), label(q.Name), state.String())
 		}
-		s.gauge(workersDesc, float64(q.Workers), q.Name)
+		s.gauge(workersDesc, float64(q.Workers), label(q.Name))
 	}
 	if stats.Queues <= len(queues) {
 		return
@@ -200,6 +203,15 @@ func (s scrape) jobs(stats *core.Stats, queues []core.QueueInfo) {
 	for _, state := range core.States {
 		s.gauge(jobsDesc, float64(rest[state]), otherQueues, state.String())
 	}
+}
+
+// label is how a queue is named. Gearman's names may be any bytes, labels must be UTF-8 and differ from each other: what is
+// no UTF-8, means all other queues, or looks like such a label itself is written as Go quotes it.
+func label(queue string) string {
+	if !utf8.ValidString(queue) || queue == otherQueues || strings.HasPrefix(queue, `"`) {
+		return strconv.Quote(queue)
+	}
+	return queue
 }
 
 // inState is the number of jobs of a queue in a state.
@@ -237,7 +249,7 @@ func (s scrape) totals(base, stats *core.Stats, queues []core.QueueInfo) {
 	}
 	for i := range queues {
 		c := &queues[i].Counts
-		s.counts(queues[i].Name, c)
+		s.counts(label(queues[i].Name), c)
 		for _, p := range core.Protocols {
 			rest.Submitted[p] = less(rest.Submitted[p], c.Submitted[p])
 			rest.Leased[p] = less(rest.Leased[p], c.Leased[p])
