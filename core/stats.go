@@ -22,6 +22,11 @@ type Stats struct {
 	Clients   [len(Protocols)]int    // open clients
 	LeasedBy  [len(Protocols)]int    // jobs in the hands of workers of a protocol
 	History   []Day                  // newest first, at most 180
+
+	// Due counts jobs whose time in a State came since the process started: schedules and retries that became ready,
+	// leases that ran out.
+	Due [len(States) + 1]uint64
+
 	Queues    int
 	Groups    int
 	Stopped   bool // the store failed: reads only

@@ -167,6 +167,7 @@ func TestMetrics(t *testing.T) {
 	f.broker.stats.Jobs[core.Ready] = 10
 	f.broker.stats.Jobs[core.Dead] = 1
 	f.broker.stats.LeasedBy[core.Workq] = 4
+	f.broker.stats.Due[core.Retrying] = 6
 	f.broker.stats.ByOrigin[core.Gearman].Submitted = 100 // before this start
 	f.ready()
 	later := f.broker.stats
@@ -185,7 +186,7 @@ func TestMetrics(t *testing.T) {
 		`broker_submitted_jobs_total{protocol="gearman",queue="a"} 10`,
 		`broker_submitted_jobs_total{protocol="gearman",queue="(other)"} 2`,
 		`broker_finished_jobs_total{protocol="faktory",queue="a"} 7`,
-		`broker_queue_workers{queue="a"} 5`, `broker_held_jobs{protocol="workq"} 4`, "broker_queues 3",
+		`broker_queue_workers{queue="a"} 5`, `broker_held_jobs{protocol="workq"} 4`, `broker_due_jobs_total{state="retrying"} 6`, "broker_queues 3",
 		`broker_connections{protocol="gearman"} 2`, `broker_accepted_connections_total{protocol="gearman"} 7`,
 		`broker_refused_connections_total{protocol="gearman"} 1`, "broker_commit_records_sum 3",
 		`broker_commit_seconds_bucket{le="0.0032"} 1`, `broker_commit_seconds_bucket{le="0.0016"} 0`,

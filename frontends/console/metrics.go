@@ -50,6 +50,7 @@ var (
 	leasedDesc    = describe("leased_jobs_total", "Hand-outs of jobs since the start, by the worker's protocol.", "queue", "protocol")
 	finishedDesc  = describe("finished_jobs_total", "Successful ends since the start, by the worker's protocol.", "queue", "protocol")
 	failedDesc    = describe("failed_jobs_total", "Failures since the start, by the worker's protocol.", "queue", "protocol")
+	dueDesc       = describe("due_jobs_total", "Jobs whose time came since the start, by the state that ended: scheduled, retrying, or leased where the lease ran out.", "state")
 	heldDesc      = describe("held_jobs", "Jobs in workers' hands, by their protocol.", "protocol")
 	queuesDesc    = describe("queues", "Queues that exist.")
 	openDesc      = describe("connections", "Open connections.", "protocol")
@@ -141,6 +142,9 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	s.gauge(queuesDesc, float64(stats.Queues))
 	s.jobs(stats, queues)
 	s.totals(m.base, stats, queues)
+	for _, state := range []core.State{core.Scheduled, core.Retrying, core.Leased} {
+		s.counter(dueDesc, stats.Due[state], state.String())
+	}
 	for _, p := range core.Protocols {
 		if p != core.Internal {
 			s.gauge(heldDesc, float64(stats.LeasedBy[p]), p.String())

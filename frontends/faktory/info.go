@@ -73,7 +73,7 @@ func (f *Frontend) appendInfo(b []byte, counted, listed core.Reply) []byte {
 	b = appendIntegerMember(b, "scheduled", int64(size.scheduled))
 	b = appendIntegerMember(b, "working", int64(size.working))
 	b = append(b, '}')
-	b = f.appendTasks(b, size)
+	b = f.appendTasks(b, size, &stats.Due)
 	totals := stats.Totals // finishes of jobs of any origin, by workers of any protocol
 	b = appendIntegerMember(b, "total_failures", int64(totals.Failed))
 	b = appendIntegerMember(b, "total_processed", int64(totals.Done+totals.Failed))
@@ -108,21 +108,26 @@ func (f *Frontend) sets(stats *core.Stats, queues []core.QueueInfo) sets {
 	return size
 }
 
-// appendTasks writes the sizes of what the reference's periodic scans look after. Ours needs no scans: what they count
-// of themselves stays 0.
-func (f *Frontend) appendTasks(b []byte, size sets) []byte {
+// appendTasks writes what the reference's periodic scans look after, and have done since the start. Ours needs no scans:
+// what they count of themselves stays 0.
+func (f *Frontend) appendTasks(b []byte, size sets, due *[len(core.States) + 1]uint64) []byte {
 	workers, reaped := f.workers.counts()
 	b = append(appendName(b, "tasks"), '{')
 	b = append(appendName(b, "Busy"), '{')
-	b = appendIntegerMember(b, "reaped", 0)
+	b = appendIntegerMember(b, "reaped", int64(due[core.Leased]))
 	b = append(appendIntegerMember(b, "size", int64(size.working)), '}')
 	for _, scan := range []struct {
 		name string
 		size int
-	}{{"Dead", size.dead}, {"Retries", size.retries}, {"Scheduled", size.scheduled}} {
+		due  uint64
+	}{
+		{"Dead", size.dead, 0},
+		{"Retries", size.retries, due[core.Retrying]},
+		{"Scheduled", size.scheduled, due[core.Scheduled]},
+	} {
 		b = append(appendName(b, scan.name), '{')
 		b = appendIntegerMember(b, "cycles", 0)
-		b = appendIntegerMember(b, "enqueued", 0)
+		b = appendIntegerMember(b, "enqueued", int64(scan.due))
 		b = appendIntegerMember(b, "size", int64(scan.size))
 		b = append(appendIntegerMember(b, "wall_time_sec", 0), '}')
 	}

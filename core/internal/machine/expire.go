@@ -43,6 +43,7 @@ func (m *Machine) due(o timer.Owner) {
 func (m *Machine) stateDue(h uint32) {
 	e := m.jobs.at(h)
 	e.stateTimer = 0
+	m.stats.Due[e.state]++
 	switch e.state {
 	case core.Scheduled:
 		m.queues[e.queue].scheduled.Remove(h, m.before)
