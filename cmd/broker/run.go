@@ -192,7 +192,7 @@ func (p *process) listen() error {
 func (p *process) serveHTTP() {
 	p.console = console.New(console.Options{
 		Version: buildVersion(), Password: p.config.WebPassword(), Log: p.log, DrainRefusesJobs: p.config.DrainRefusesJobs,
-		Profiling: p.config.HTTP.Profiling,
+		Profiling: p.config.HTTP.Profiling, MaxConns: grantedSockets().web,
 	})
 	p.http = p.console.Server()
 	for _, ln := range p.web {
@@ -258,7 +258,7 @@ func (p *process) serveClients() error {
 	}
 	err := p.doors.Serve(eventloop.Options{
 		Broker: p.engine, Frontends: p.frontends.byName, MaxConns: maxConns,
-		MaxSockets: maxSockets(), MaxOutput: int(p.config.Limits.OutputBytes), Loops: loops, Log: p.log,
+		MaxSockets: grantedSockets().clients, MaxOutput: int(p.config.Limits.OutputBytes), Loops: loops, Log: p.log,
 	})
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ type Options struct {
 
 	DrainRefusesJobs bool // what draining means for new jobs where an order does not say
 	Profiling        bool // serve profiles of the process
+	MaxConns         int  // connections at once; 0: no bound
 }
 
 // Connections is what happened at one front-end's door.
@@ -104,6 +105,7 @@ func (c *Console) Server() *http.Server {
 		ReadTimeout:       10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		ConnState:         newCrowd(c.options.MaxConns).watch,
 	}
 }
 

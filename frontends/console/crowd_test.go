@@ -1,0 +1,120 @@
+package console
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// seat is a connection that notes its end.
+type seat struct {
+	net.Conn
+	closed bool
+}
+
+// Close implements net.Conn.
+func (s *seat) Close() error {
+	s.closed = true
+	return nil
+}
+
+func TestConnectionsInTheirRequestAreNotClosedForOthers(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(2)
+	enter := func() *seat {
+		s := &seat{}
+		c.watch(s, http.StateNew)
+		return s
+	}
+	first, second := enter(), enter()
+	c.watch(first, http.StateActive)
+	c.watch(second, http.StateActive)
+	third := enter()
+	if first.closed || second.closed || !third.closed {
+		t.Fatal("two are busy, and a third is let in for one of them")
+	}
+	c.watch(third, http.StateActive) // as its goroutine may say late
+	c.watch(second, http.StateIdle)
+	fourth := enter()
+	if first.closed || !second.closed || fourth.closed {
+		t.Fatal("the one that waits to ask again does not make room")
+	}
+	c.watch(second, http.StateClosed)
+	c.watch(first, http.StateClosed)
+	fifth := enter()
+	if fourth.closed || fifth.closed {
+		t.Fatal("no room, though one has left")
+	}
+}
+
+func TestSilentConnectionsMakeRoomForNewOnes(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Log: zerolog.Nop(), MaxConns: 3}).Server()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		_ = s.Close() // the test is over
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	visit := func() net.Conn {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() }) // it may be gone
+		return c
+	}
+	// request has an answer, and then the connection waits for another.
+	request := func(c net.Conn) {
+		t.Helper()
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }() // read to its end
+		if text, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(text), "ok") {
+			t.Fatalf("%s, %v", text, err)
+		}
+	}
+	// ended waits for the end, which a header that does not come brings too, but after ten seconds.
+	ended := func(c net.Conn, who string) {
+		t.Helper()
+		end := make(chan error, 1)
+		go func() {
+			_, err := c.Read(make([]byte, 1))
+			end <- err
+		}()
+		select {
+		case err := <-end:
+			if err == nil {
+				t.Errorf("%s is told something", who)
+			}
+		case <-time.After(6 * time.Second):
+			t.Errorf("%s is still there", who)
+		}
+	}
+	kept, silent, other := visit(), visit(), visit()
+	request(kept)
+	request(visit())
+	ended(silent, "the one that never spoke")
+	request(kept)
+	request(visit())
+	ended(other, "the next that never spoke")
+	request(kept)
+}
