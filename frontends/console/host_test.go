@@ -1,0 +1,113 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// everything that the port serves, by what guards it.
+var (
+	health  = []string{"GET /healthz", "GET /readyz", "GET /health"}
+	numbers = []string{
+		"GET /metrics", "GET /stats", "GET /debug/pprof/", "GET /debug/pprof/heap", "GET /debug/pprof/trace", "GET /debug/pprof/profile",
+		"GET /api/queues", "GET /api/queues/q", "GET /api/jobs", "GET /api/jobs/1", "GET /api/workers", "GET /api/cron",
+		"GET /api/history",
+	}
+	changes = []string{
+		"POST /api/backup", "POST /api/drain", "POST /api/resume", "POST /api/queues/q/pause", "POST /api/queues/q/resume",
+		"POST /api/queues/q/remove", "POST /api/workers/quiet", "POST /api/workers/w/quiet", "POST /api/workers/terminate",
+		"POST /api/workers/w/terminate", "POST /api/jobs/1/requeue", "POST /api/jobs/1/kill", "POST /api/jobs/1/cancel",
+	}
+)
+
+// status asks a console that is still starting: what is let in is not carried out.
+func (f *fixture) status(request string, change func(*http.Request)) int {
+	f.t.Helper()
+	method, path, _ := strings.Cut(request, " ")
+	req, err := http.NewRequestWithContext(f.t.Context(), method, f.url+path, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	change(req)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	_ = resp.Body.Close() // the status says all
+	return resp.StatusCode
+}
+
+func TestForeignHostNamesReachHealthOnly(t *testing.T) {
+	t.Parallel()
+	open, locked := setup(t, Options{Profiling: true}), setup(t, Options{Profiling: true, Password: "p"})
+	for _, host := range []string{"evil.example", "evil.example:7420", "127.0.0.1.evil.example", "localhost.evil.example:7420"} {
+		call := func(r *http.Request) { r.Host = host }
+		for _, request := range append(append([]string{}, numbers...), changes...) {
+			if got := open.status(request, call); got != http.StatusForbidden {
+				t.Errorf("%s as %s: %d", request, host, got)
+			}
+			if got := locked.status(request, call); got != http.StatusUnauthorized {
+				t.Errorf("%s as %s, with a password to give: %d", request, host, got)
+			}
+		}
+		for _, request := range health {
+			if got := open.status(request, call); got == http.StatusForbidden {
+				t.Errorf("%s as %s: %d", request, host, got)
+			}
+		}
+	}
+	for _, host := range []string{"localhost", "localhost:7420", "127.0.0.1", "127.0.0.1:7420", "[::1]:7420"} {
+		for _, request := range []string{"GET /metrics", "GET /stats", "GET /api/queues", "POST /api/resume", "GET /debug/pprof/heap"} {
+			if got := open.status(request, func(r *http.Request) { r.Host = host }); got != http.StatusOK && got != http.StatusServiceUnavailable {
+				t.Errorf("%s as %s: %d", request, host, got)
+			}
+		}
+	}
+}
+
+func TestPagesOfOtherSitesGiveNoOrders(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{Password: "p"})
+	for what, change := range map[string]func(*http.Request){
+		"another site":         func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"a sister of the site": func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
+		"another origin":       func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
+		"no origin":            func(r *http.Request) { r.Header.Set("Origin", "null") },
+		"another port":         func(r *http.Request) { r.Header.Set("Origin", "http://"+r.URL.Hostname()+":1") },
+	} {
+		for _, request := range changes {
+			got := f.status(request, func(r *http.Request) {
+				r.SetBasicAuth("", "p") // as a browser does that knows it
+				change(r)
+			})
+			if got != http.StatusForbidden {
+				t.Errorf("%s from %s: %d", request, what, got)
+			}
+		}
+	}
+	for _, request := range changes {
+		if got := f.status(request, func(r *http.Request) { r.SetBasicAuth("", "p") }); got != http.StatusServiceUnavailable {
+			t.Errorf("%s by a program: %d", request, got)
+		}
+	}
+}
+
+func TestAllButHealthAsksForThePassword(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{Profiling: true, Password: "p"})
+	for _, request := range append(append([]string{}, numbers...), changes...) {
+		for what, change := range map[string]func(*http.Request){
+			"none":           func(*http.Request) {},
+			"wrong":          func(r *http.Request) { r.SetBasicAuth("p", "q") },
+			"empty":          func(r *http.Request) { r.SetBasicAuth("p", "") },
+			"in the query":   func(r *http.Request) { r.URL.RawQuery = "password=p" },
+			"no bearer":      func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") },
+			"a longer token": func(r *http.Request) { r.Header.Set("Authorization", "Bearer pp") },
+		} {
+			if got := f.status(request, change); got != http.StatusUnauthorized {
+				t.Errorf("%s, password %s: %d", request, what, got)
+			}
+		}
+	}
+}
