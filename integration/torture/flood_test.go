@@ -1,0 +1,105 @@
+package torture_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+)
+
+// flood is many clients that submit without end, 64 at a time each, to a broker without workers.
+type flood struct {
+	b     *harness.Broker
+	most  int64 // jobs; no more are submitted
+	begun atomic.Int64
+	taken atomic.Int64
+}
+
+const (
+	flooders   = 8
+	floodAhead = 64
+	floodBody  = 1 << 10
+	floodPool  = 1 << 20 // of noise that bodies are cut from: it cannot be compressed
+)
+
+// run submits until all is taken or something is refused, and answers the refusals.
+func (f *flood) run(t *testing.T) error {
+	refusals := make([]error, flooders)
+	var all sync.WaitGroup
+	for n := range flooders {
+		c := harness.DialGearman(t, f.b)
+		all.Go(func() { refusals[n] = f.submit(c) }) // ends with the last job, a refusal, or an answer that does not come
+	}
+	all.Wait()
+	return errors.Join(refusals...)
+}
+
+func (f *flood) submit(c *gearmanclient.Client) error {
+	noise := make([]byte, floodPool)
+	for i := range noise {
+		noise[i] = byte(rand.Uint32())
+	}
+	var out []byte
+	for f.begun.Add(floodAhead) <= f.most {
+		out = out[:0]
+		for range floodAhead {
+			at := rand.IntN(floodPool - floodBody)
+			out = gearmanclient.Append(out, gearmanclient.SubmitJobBg, "flood", "", string(noise[at:at+floodBody]))
+		}
+		if err := c.Write(out); err != nil {
+			return err
+		}
+		for range floodAhead {
+			p, err := c.Read(harness.Patience)
+			if err != nil {
+				return err
+			}
+			if p.Type != gearmanclient.JobCreated {
+				return fmt.Errorf("refused: %v", p)
+			}
+			f.taken.Add(1)
+		}
+	}
+	return nil
+}
+
+// TestFloodOfSubmissions has jobs without workers come until the disk is at its floor.
+func TestFloodOfSubmissions(t *testing.T) {
+	harness.OursOnly(t) // not parallel: it measures memory and time
+	room := int64(scale(t, 256, 2048)) * mib
+	var fs syscall.Statfs_t
+	check(t, syscall.Statfs(t.TempDir(), &fs))
+	free := int64(fs.Bavail) * fs.Bsize //nolint:gosec // far below 1<<63
+	if free < 2*room {
+		t.Fatalf("%d MiB free, twice %d are needed", free/mib, room/mib)
+	}
+	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("disk_floor = \"%d MiB\"\n", (free-room)/mib)})
+	p := newProbe(t, b)
+	f := &flood{b: b, most: room / floodBody / 4}
+	begin := time.Now()
+	p.during(fmt.Sprintf("%d jobs of 1 KiB without workers", f.most), 160*mib+400*f.most, func() {
+		check(t, f.run(t))
+	})
+	t.Logf("%.0f jobs a second", float64(f.taken.Load())/time.Since(begin).Seconds())
+
+	f.most = 4 * room / floodBody
+	refusal := f.run(t)
+	if refusal == nil || !strings.Contains(strings.ToLower(refusal.Error()), "disk") {
+		t.Fatalf("after %d jobs: %v", f.taken.Load(), refusal)
+	}
+	t.Logf("refused after %d jobs: %.100v", f.taken.Load(), refusal)
+	_, metrics, err := b.Get("/metrics")
+	check(t, err)
+	want := fmt.Sprintf("\nbroker_jobs{queue=\"flood\",state=\"ready\"} %d\n", f.taken.Load())
+	if !strings.Contains(metrics, want) {
+		t.Errorf("the metrics have no line %q", want)
+	}
+}
