@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -207,38 +206,6 @@ func TestTheStartSaysWhatListensWhere(t *testing.T) {
 	if again := b.Output()[len(out):]; !strings.Contains(again, "3") {
 		t.Errorf("the three jobs that came back are not told of: %s", again)
 	}
-}
-
-func TestRoutesRewriteNamesAtSubmission(t *testing.T) {
-	t.Parallel()
-	harness.OursOnly(t)
-	b := harness.Start(t, harness.Options{Config: `
-[[route]]
-from = "gearman"
-name = "ResizeImage"
-queue = "default"
-type = "Resize"
-
-[[route]]
-from = "faktory"
-type = "Thumbnail"
-queue = "thumbs"
-`})
-	gearman, fkt, wq := harness.DialGearman(t, b), dialFaktory(t, b), harness.DialWorkq(t, b)
-	_, err := gearman.Submit(gearmanclient.SubmitJobBg, "ResizeImage", "", "picture")
-	check(t, err)
-	job, err := fkt.Fetch("default")
-	check(t, err)
-	if job == nil {
-		t.Fatal("nothing was routed to the default queue")
-	}
-	equal(t, "type and arguments", fmt.Sprint(job.Type, job.Args), "Resize[picture]")
-	thumb := fktJob("default", "small")
-	thumb.Type = "Thumbnail"
-	check(t, fkt.Push(thumb))
-	l, err := wq.Lease(0, "thumbs")
-	check(t, err)
-	equal(t, "routed body", string(l.Body), `["small"]`)
 }
 
 func TestNamespacePutsAFrontendApart(t *testing.T) {
