@@ -1,0 +1,59 @@
+package engine_test
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+
+	"broker/core"
+	"broker/core/engine"
+)
+
+// TestWaitingJobsCostAnIndexOnly fills a store and opens it again: the bodies stay on disk. Not parallel: it measures memory.
+func TestWaitingJobsCostAnIndexOnly(t *testing.T) {
+	const jobs, size, burst, most = 50_000, 2 << 10, 500, 400
+	dir := t.TempDir()
+	begin := func() (*engine.Engine, core.ClientID) {
+		e, err := engine.Open(engine.Options{Dir: dir, CacheBytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, e.Open(core.ClientOptions{Protocol: core.Gearman, Wake: func() {}})
+	}
+	end := func(e *engine.Engine) {
+		if err := e.Shutdown(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, c := begin()
+	empty := live()
+	for range jobs / burst {
+		var ops []core.Op
+		for range burst {
+			ops = append(ops, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Body: bytes.Repeat([]byte{7}, size)}})
+		}
+		e.Do(c, ops, nil)
+		e.Flush()
+	}
+	end(e)
+	e, c = begin()
+	defer end(e)
+	perJob := (live() - empty) / jobs
+	t.Logf("%d bytes a job", perJob)
+	if perJob > most {
+		t.Errorf("a job that waits costs %d bytes of memory, more than %d", perJob, most)
+	}
+	r := e.Do(c, []core.Op{&core.Lease{Queues: []string{"q"}}}, nil)
+	if len(r) != 1 || r[0].Kind != core.Assigned || len(r[0].Job.Body) != size {
+		t.Errorf("the first job was handed out as %+v", r)
+	}
+}
+
+// live is the memory that is in use, garbage left out.
+func live() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // no machine has so much
+}
