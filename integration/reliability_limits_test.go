@@ -1,0 +1,82 @@
+package integration_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"broker/integration/harness"
+)
+
+// endsAfter sends a byte now and then and answers how long the other side has kept the connection.
+func endsAfter(t *testing.T, address, bytes string) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	c, err := net.DialTimeout("tcp", address, 10*time.Second)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer func() { _ = c.Close() }() // it has ended
+	go func() {                      // ends with the connection
+		for i := 0; ; i++ {
+			if _, err := c.Write([]byte{bytes[i%len(bytes)]}); err != nil {
+				return
+			}
+			time.Sleep(700 * time.Millisecond)
+		}
+	}()
+	_ = c.SetReadDeadline(begin.Add(harness.Patience)) // what happens shows in the read
+	_, _ = io.Copy(io.Discard, c)                      // its end is all that matters, not how it comes
+	return time.Since(begin)
+}
+
+// TestWhoDoesNotGetThroughTheDoorIsLeftInTime: the deadlines are for greetings, handshakes and headers only. A request may
+// take longer than all of them.
+func TestWhoDoesNotGetThroughTheDoorIsLeftInTime(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	cert, key, pool := selfSigned(t)
+	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key)})
+	secure := harness.Prepare(t, harness.Options{Config: fmt.Sprintf("[http]\ntls_cert = %q\ntls_key = %q\n", cert, key)})
+	check(t, secure.Spawn())
+	harness.Eventually(t, func() string {
+		c, err := tls.Dial("tcp", secure.HTTP, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})
+		if err != nil {
+			return err.Error()
+		}
+		check(t, c.Close())
+		return ""
+	})
+	var all sync.WaitGroup
+	for _, test := range []struct {
+		what, address, bytes string
+		deadline             time.Duration
+	}{
+		{"Faktory's greeting", b.Faktory, "HELLO {\"wid\":\"" + strings.Repeat("x", 100), 2 * time.Second},
+		{"a TLS handshake", b.Gearman, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("x", 100), 10 * time.Second},
+		{"a TLS handshake of HTTP", secure.HTTP, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("x", 100), 10 * time.Second},
+		{"an HTTP header", b.HTTP, "GET / HTTP/1.1\r\nX-Long: " + strings.Repeat("x", 100), 10 * time.Second},
+	} {
+		all.Go(func() { // ends with the connection
+			took := endsAfter(t, test.address, test.bytes)
+			const early, late = 100 * time.Millisecond, 3 * time.Second
+			if took < test.deadline-early || took > test.deadline+late {
+				t.Errorf("%s had %v, not %v", test.what, took, test.deadline)
+			}
+		})
+	}
+	slow := harness.DialWorkq(t, b)
+	check(t, slow.Send([]byte("lease q")))
+	time.Sleep(10500 * time.Millisecond) // longer than every deadline
+	check(t, slow.Send([]byte(" 0\r\n")))
+	line, err := slow.Line(harness.Patience)
+	check(t, err)
+	equal(t, "a request that took its time", line, "-TIMEOUT")
+	all.Wait()
+}
