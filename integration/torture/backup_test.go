@@ -110,5 +110,13 @@ func TestKilledWhileItCopies(t *testing.T) {
 		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 1 || !strings.Contains(r.said, "broken off; remove it") {
 			t.Errorf("round %d: again to the same name: %+v", round, r)
 		}
+		check(t, os.RemoveAll(dir+".unfinished"))
+		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 0 {
+			t.Errorf("round %d: once that is removed: %+v", round, r)
+		}
+		if r := command(t, "doctor", dir); r.code != 0 || !strings.Contains(r.said, fmt.Sprintf("%d ready", jobs)) {
+			t.Errorf("round %d: the copy that was made then: %+v", round, r)
+		}
+		check(t, os.RemoveAll(dir)) // the disk has room for one
 	}
 }

@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	faktory "github.com/contribsys/faktory/client"
 	"github.com/google/uuid"
 
+	"broker/integration/gearmanclient"
 	"broker/integration/harness"
 	"broker/integration/workqclient"
 )
@@ -99,6 +101,7 @@ func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
 	_, metrics, err := b.Get("/metrics")
 	check(t, err)
 	equal(t, "metric", strings.Contains(metrics, "\nbroker_disk_low 1\n"), true)
+	gearman, fkt := refusesInItsWords(t, b, "disk", "disk is nearly full")
 	equal(t, "jobs worked on while new ones are refused", drainBig(t, b, k), taken)
 	harness.Eventually(t, func() string {
 		if n, err := fill(t, b, k, 1); n == 0 {
@@ -106,6 +109,33 @@ func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
 		}
 		return ""
 	})
+	_, err = gearman.Submit(gearmanclient.SubmitJobBg, "again", "", "x")
+	check(t, err)
+	job := faktory.NewJob("again", "x")
+	check(t, fkt.Push(job))
+	_, body, err = b.Get("/healthz")
+	check(t, err)
+	equal(t, "health", body, `{"status":"ok"}`)
+	equal(t, "metric", metric(t, b, "broker_disk_low"), 0)
+}
+
+// refusesInItsWords submits a job by Gearman and by Faktory; neither may be taken.
+func refusesInItsWords(t *testing.T, b *harness.Broker, gearmanWords, faktoryWords string) (*gearmanclient.Client, *faktory.Client) {
+	t.Helper()
+	gearman := harness.DialGearman(t, b)
+	check(t, gearman.Send(gearmanclient.SubmitJobBg, "refused", "", "x"))
+	p, err := gearman.Expect(gearmanclient.Error, harness.Patience)
+	check(t, err)
+	if !strings.Contains(strings.ToLower(string(p.Data)), gearmanWords) {
+		t.Errorf("gearman: %q", p.Data)
+	}
+	fkt, err := harness.OpenFaktory(b, harness.Patience)
+	check(t, err)
+	t.Cleanup(func() { _ = fkt.Close() }) // the broker may be gone
+	if err := fkt.Push(faktory.NewJob("refused", "x")); err == nil || !strings.Contains(err.Error(), faktoryWords) {
+		t.Errorf("faktory: %v", err)
+	}
+	return gearman, fkt
 }
 
 func TestFullDiskStopsTheBrokerAndLosesNothing(t *testing.T) {
@@ -127,8 +157,12 @@ func TestFullDiskStopsTheBrokerAndLosesNothing(t *testing.T) {
 	if !strings.Contains(b.Output(), "no space left on device") {
 		t.Error("the log does not say why")
 	}
-	_, err = harness.DialGearman(t, b).AdminList("status")
+	gearman, _ := refusesInItsWords(t, b, "server has stopped", "storage has failed")
+	_, err = gearman.AdminList("status")
 	check(t, err)
+	if _, err := harness.DialWorkq(t, b).Lease(0, waiting); err == nil || !strings.Contains(err.Error(), "-SERVER-ERROR") {
+		t.Errorf("a job is handed out: %v", err)
+	}
 	code, took := b.Terminate()
 	t.Logf("exit code %d after %v", code, took)
 	if took > 5*time.Second {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	faktory "github.com/contribsys/faktory/client"
+
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
 	"broker/integration/server"
@@ -99,8 +101,19 @@ func TestFullQueueRefusesAndOthersGoOn(t *testing.T) {
 	if err := wq.Add(job); err == nil || !strings.Contains(err.Error(), "Queue full") {
 		t.Errorf("workq: %v", err)
 	}
-	job.Name = "wide"
+	fkt, err := harness.OpenFaktory(b, harness.Patience)
+	check(t, err)
+	defer func() { _ = fkt.Close() }() // all is answered
+	push := faktory.NewJob("x", 1)
+	push.Queue = "narrow"
+	if err := fkt.Push(push); err == nil || !strings.HasPrefix(err.Error(), "ERR ") || !strings.Contains(err.Error(), "full") {
+		t.Errorf("faktory: %v", err)
+	}
+	job.Name, push.Queue = "wide", "wide"
 	check(t, wq.Add(job))
+	check(t, fkt.Push(push))
+	_, err = gearman.Submit(gearmanclient.SubmitJobBg, "wide", "", "x")
+	check(t, err)
 	_, err = wq.Lease(0, "narrow")
 	check(t, err)
 }
