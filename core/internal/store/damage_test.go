@@ -299,7 +299,7 @@ func TestNewerFormatsAreRefused(t *testing.T) {
 				err = s.Scan(context.Background(), nil, func(*Record) error { return nil })
 				mustClose(t, s)
 			}
-			if !errors.Is(err, ErrNewerFormat) {
+			if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), testDir) {
 				t.Error(err)
 			}
 		})

@@ -130,8 +130,9 @@ func (g *guard) verify(fsys vfs.FS, dir, current string, files []string) error {
 			return nil
 		}
 	}
-	return damaged(fsys.PathJoin(dir, fmt.Sprintf("%06d%s", g.log, logSuffix)), "look at the folder",
-		errors.New("the newest commits are in it"))
+	// Which number the newest had is not known: GUARD has a lower bound.
+	return damaged(fsys.PathJoin(dir, "*"+logSuffix), "look at the folder",
+		fmt.Errorf("the newest commits are in %06d%s or a later one, and there is none", g.log, logSuffix))
 }
 
 // verify reads a manifest as far as it was synced.

@@ -171,7 +171,7 @@ func (s *Store) checkVersion(found survey) error {
 			return s.damage("read the format version", errCut)
 		}
 		if err := checkFormat(n); err != nil {
-			return err
+			return fmt.Errorf("store folder %s: %w", s.dir, err)
 		}
 	}
 	if found.format || s.readOnly {
@@ -224,8 +224,11 @@ func (s *Store) Close() error {
 // damage makes a *DamageError of an error that comes from reading, unless it is of another kind.
 func (s *Store) damage(what string, err error) error {
 	var known *DamageError
-	if err == nil || errors.As(err, &known) || errors.Is(err, ErrNewerFormat) || errors.Is(err, ErrMissing) {
+	if err == nil || errors.As(err, &known) || errors.Is(err, ErrMissing) {
 		return err
+	}
+	if errors.Is(err, ErrNewerFormat) {
+		return fmt.Errorf("store folder %s: %w", s.dir, err)
 	}
 	path := ""
 	if pebble.IsCorruptionError(err) {

@@ -90,7 +90,10 @@ func checkFormatFile(fsys vfs.FS, path string) error {
 	if !ok || err != nil {
 		return damaged(path, "read the format", fmt.Errorf("it says %.40q", text))
 	}
-	return checkFormat(n)
+	if err := checkFormat(n); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // checkFormat judges a format version found in the store.
