@@ -234,6 +234,19 @@ func (b *books) drain(broker *harness.Broker) int {
 	return total
 }
 
+// workersOfALife is how many workers load has: each may be handed one job that it never hears of.
+const workersOfALife = 3
+
+// place is where a job is that nobody was handed.
+type place int
+
+const (
+	lost place = iota
+	leased
+	notDue // scheduled, or waiting for its next try
+	ready
+)
+
 // account finds in the broker every job that nobody got: leased to a worker that died with the broker, waiting for a
 // retry, or not due.
 func (b *books) account(broker *harness.Broker) {
@@ -243,24 +256,52 @@ func (b *books) account(broker *harness.Broker) {
 	wq, err := workqclient.Dial(broker.Workq)
 	check(b.t, err)
 	defer func() { _ = wq.Close() }() // likewise
+	var found [ready + 1][]*record
 	for _, r := range b.unseen() {
-		if !known(b, gearman, wq, r) {
-			b.t.Errorf("%s was acknowledged, never finished, and is lost", r.body)
+		at := b.find(gearman, wq, r)
+		found[at] = append(found[at], r)
+	}
+	for _, r := range found[lost] {
+		b.t.Errorf("%s was acknowledged, never finished, and is lost", r.body)
+	}
+	if n := len(found[leased]); n > workersOfALife*b.life {
+		b.t.Errorf("%d jobs are leased to nobody, in %d lives with %d workers each", n, b.life, workersOfALife)
+	}
+	if len(found[ready]) > 0 { // their leases may have run out, or their next try come, since they were drained
+		b.drain(broker)
+	}
+	for _, r := range found[ready] {
+		if !r.endAcked {
+			b.t.Errorf("%s is ready, and nobody gets it", r.body)
 		}
 	}
 }
 
-func known(k *books, gearman *gearmanclient.Client, wq *workqclient.Client, r *record) bool {
+func (b *books) find(gearman *gearmanclient.Client, wq *workqclient.Client, r *record) place {
 	if r.handle != "" {
-		check(k.t, gearman.Send(gearmanclient.GetStatus, r.handle))
+		check(b.t, gearman.Send(gearmanclient.GetStatus, r.handle))
 		p, err := gearman.Expect(gearmanclient.StatusRes, harness.Patience)
-		check(k.t, err)
-		return p.Args(5)[1] == "1"
+		check(b.t, err)
+		switch args := p.Args(5); {
+		case args[1] != "1":
+			return lost
+		case args[2] == "1":
+			return leased
+		}
+		return ready
 	}
-	_, err := wq.InspectJob(r.id)
+	o, err := wq.InspectJob(r.id)
 	if errors.Is(err, workqclient.ErrNotFound) {
-		return false
+		return lost
 	}
-	check(k.t, err)
-	return true
+	check(b.t, err)
+	const isPending, isLeased = "3", "4"
+	state := o.Value("state")
+	switch {
+	case state == isLeased:
+		return leased
+	case r.later, state == isPending && o.Value("fails") != "0":
+		return notDue
+	}
+	return ready
 }
