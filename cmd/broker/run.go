@@ -302,6 +302,9 @@ func (p *process) announce() {
 	p.announceOne("http", config.Protocol{
 		Listen: c.HTTP.Listen, Allow: c.HTTP.Allow, TLSCert: c.HTTP.TLSCert, TLSClientCA: c.HTTP.TLSClientCA,
 	}, c.WebPassword() != "")
+	if info, err := os.Stat(c.Data); err == nil && c.Durability != "none" && info.Mode().Perm()&0o077 != 0 {
+		p.log.Warn().Str("data", c.Data).Stringer("mode", info.Mode().Perm()).Msg("others may read the store")
+	}
 	p.log.Info().Str("version", buildVersion()).Str("data", c.Data).Str("durability", c.Durability).Msg("ready")
 }
 

@@ -10,7 +10,8 @@ import (
 var (
 	health  = []string{"GET /healthz", "GET /readyz", "GET /health"}
 	numbers = []string{
-		"GET /metrics", "GET /stats", "GET /debug/pprof/", "GET /debug/pprof/heap", "GET /debug/pprof/trace", "GET /debug/pprof/profile",
+		"GET /metrics", "GET /stats", "GET /debug/pprof/", "GET /debug/pprof/heap", "GET /debug/pprof/trace?seconds=1",
+		"GET /debug/pprof/profile?seconds=1",
 		"GET /api/queues", "GET /api/queues/q", "GET /api/jobs", "GET /api/jobs/1", "GET /api/workers", "GET /api/cron",
 		"GET /api/history",
 	}
@@ -101,7 +102,7 @@ func TestAllButHealthAsksForThePassword(t *testing.T) {
 			"none":           func(*http.Request) {},
 			"wrong":          func(r *http.Request) { r.SetBasicAuth("p", "q") },
 			"empty":          func(r *http.Request) { r.SetBasicAuth("p", "") },
-			"in the query":   func(r *http.Request) { r.URL.RawQuery = "password=p" },
+			"in the query":   func(r *http.Request) { r.URL.RawQuery = "seconds=1&password=p" },
 			"no bearer":      func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") },
 			"a longer token": func(r *http.Request) { r.Header.Set("Authorization", "Bearer pp") },
 		} {

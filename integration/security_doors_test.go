@@ -1,0 +1,133 @@
+package integration_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/integration/harness"
+	"broker/integration/server"
+)
+
+// protocols are the names of the four doors.
+var protocols = []string{"workq", "gearman", "faktory", "http"}
+
+// encrypted are settings that give every port a certificate; clientCA may be empty.
+func encrypted(cert, key, clientCA string) string {
+	var settings strings.Builder
+	for _, protocol := range protocols {
+		fmt.Fprintf(&settings, "[%s]\ntls_cert = %q\ntls_key = %q\n", protocol, cert, key)
+		if clientCA != "" {
+			fmt.Fprintf(&settings, "tls_client_ca = %q\n", clientCA)
+		}
+	}
+	return settings.String()
+}
+
+// awaitReady waits for a broker whose readiness cannot be asked for by everybody.
+func awaitReady(t *testing.T, p *server.Process) {
+	t.Helper()
+	harness.Eventually(t, func() string {
+		if p.Exited() {
+			t.Fatalf("ended: %s", p.Tail())
+		}
+		if !strings.Contains(p.Output(), `"message":"ready"`) {
+			return "not ready: " + p.Tail()
+		}
+		return ""
+	})
+}
+
+func TestNothingBelowTLS12IsSpokenOnAnyPort(t *testing.T) {
+	t.Parallel()
+	cert, key, pool := selfSigned(t)
+	b := harness.Prepare(t, harness.Options{Config: encrypted(cert, key, "")})
+	check(t, b.Spawn())
+	awaitReady(t, b.Process)
+	for protocol, address := range addresses(b) {
+		for _, test := range []struct {
+			version uint16
+			served  bool
+		}{{tls.VersionTLS10, false}, {tls.VersionTLS11, false}, {tls.VersionTLS12, true}, {tls.VersionTLS13, true}} {
+			c, err := tls.Dial("tcp", address, &tls.Config{
+				RootCAs: pool, MinVersion: test.version, MaxVersion: test.version,
+			})
+			if got := err == nil && talks(c, protocol); got != test.served {
+				t.Errorf("%s over %s: served: %v (%v)", protocol, tls.VersionName(test.version), got, err)
+			}
+		}
+	}
+}
+
+func TestHTTPCanDemandClientCertificates(t *testing.T) {
+	t.Parallel()
+	cert, key, pool := selfSigned(t)
+	otherCert, otherKey, _ := selfSigned(t)
+	b := harness.Prepare(t, harness.Options{Config: encrypted(cert, key, cert)})
+	check(t, b.Spawn())
+	awaitReady(t, b.Process)
+	for what, config := range map[string]*tls.Config{
+		"a certificate of the authority":     {Certificates: []tls.Certificate{signedBy(t, cert, key)}},
+		"no certificate":                     {},
+		"a certificate of another authority": {Certificates: []tls.Certificate{signedBy(t, otherCert, otherKey)}},
+	} {
+		config.RootCAs = pool
+		c, err := tls.Dial("tcp", b.HTTP, config)
+		want := what == "a certificate of the authority"
+		if got := err == nil && talks(c, "http"); got != want {
+			t.Errorf("with %s: served: %v (%v)", what, got, err)
+		}
+	}
+}
+
+// A port that speaks TLS answers a stranger with the words of TLS only, of which 0x15 and 0x16 are the first bytes.
+func TestPlainTextIsNotAnsweredWhereTLSIsSet(t *testing.T) {
+	t.Parallel()
+	cert, key, _ := selfSigned(t)
+	b := harness.Prepare(t, harness.Options{Config: encrypted(cert, key, "")})
+	check(t, b.Spawn())
+	awaitReady(t, b.Process)
+	for protocol, address := range addresses(b) {
+		if protocol == "http" {
+			continue // net/http tells a plain request that it should be none, and nothing else
+		}
+		c, err := net.Dial("tcp", address)
+		check(t, err)
+		_, err = io.WriteString(c, hello[protocol]+"HELLO {}\r\n")
+		check(t, err)
+		check(t, c.SetDeadline(time.Now().Add(harness.Patience)))
+		if text, _ := io.ReadAll(c); len(text) > 0 && text[0] != 0x15 {
+			t.Errorf("%s answers %q", protocol, text)
+		}
+		check(t, c.Close())
+	}
+}
+
+func TestUnixSocketsHaveTheRightsOfTheUmask(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	for umask, want := range map[string]os.FileMode{"077": 0o700, "007": 0o770} {
+		dir, err := os.MkdirTemp("", "brk") // the paths of sockets must be short
+		check(t, err)
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		argv := []string{"sh", "-c", "umask " + umask + `; exec "$0" "$@"`, harness.Binary(t), "serve", "--data", t.TempDir()}
+		for _, protocol := range protocols {
+			argv = append(argv, "--"+protocol, "unix:"+filepath.Join(dir, protocol))
+		}
+		child := harness.Spawn(t, harness.Command{Argv: argv})
+		awaitReady(t, child.Process)
+		for _, protocol := range protocols {
+			info, err := os.Stat(filepath.Join(dir, protocol))
+			check(t, err)
+			equal(t, "rights of "+protocol, info.Mode().Perm(), want)
+		}
+		equal(t, "sockets with an address", len(socketsOf(t, child.PID())), 0)
+		child.Kill()
+	}
+}
