@@ -105,6 +105,7 @@ func TestATornTailIsCutAndDamageElsewhereStopsTheStart(t *testing.T) {
 	if !named {
 		t.Errorf("none of %q is named", damaged)
 	}
+	equal(t, "it says what to do", strings.Contains(b.Output(), "restore the folder from a backup"), true)
 }
 
 // newestLog is the write-ahead log with the highest number.

@@ -117,6 +117,9 @@ func TestKilledWhileItCopies(t *testing.T) {
 		if r := command(t, "doctor", dir); r.code != 0 || !strings.Contains(r.said, fmt.Sprintf("%d ready", jobs)) {
 			t.Errorf("round %d: the copy that was made then: %+v", round, r)
 		}
+		if _, err := os.Stat(dir + ".unfinished"); err == nil {
+			t.Errorf("round %d: a copy that is done leaves %s.unfinished", round, dir)
+		}
 		check(t, os.RemoveAll(dir)) // the disk has room for one
 	}
 }
