@@ -9,7 +9,7 @@ import (
 	"broker/core/engine"
 )
 
-// TestWaitingJobsCostAnIndexOnly fills a store and opens it again: the bodies stay on disk. Not parallel: it measures memory.
+// TestWaitingJobsCostAnIndexOnly fills a store and opens it again: the bodies go to disk and stay there. Not parallel: it measures memory.
 func TestWaitingJobsCostAnIndexOnly(t *testing.T) {
 	const jobs, size, burst, most = 50_000, 2 << 10, 500, 400
 	dir := t.TempDir()
@@ -34,6 +34,11 @@ func TestWaitingJobsCostAnIndexOnly(t *testing.T) {
 		}
 		e.Do(c, ops, nil)
 		e.Flush()
+	}
+	if grown := live() - empty; grown > jobs*size/4 { // an index, the cache and what is on its way to the disk
+		t.Errorf("%d bytes of bodies cost %d bytes of memory", jobs*size, grown)
+	} else {
+		t.Logf("%d bytes before they were all on disk", grown)
 	}
 	end(e)
 	e, c = begin()
