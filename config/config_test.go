@@ -264,6 +264,7 @@ func TestLoopback(t *testing.T) {
 func TestHTTPOpenToOtherHostsNeedsAKey(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
+		"[http]\nlisten = \":7420\"\nallow = [\"10.0.0.0/8\"]\n":  "http.listen: other hosts reach :7420: set http.password, or http.tls_client_ca",
 		"[http]\nlisten = \":7420\"\n":                            "http.listen: other hosts reach :7420: set http.password, or http.tls_client_ca",
 		"[http]\nlisten = \"127.0.0.1:1, 10.0.0.1:1\"\n":          "http.listen: other hosts reach 10.0.0.1:1: set http.password, or http.tls_client_ca",
 		"[http]\nlisten = \":7420\"\npassword = \"x\"\n":          "<nil>",

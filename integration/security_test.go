@@ -205,7 +205,7 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	check(t, os.WriteFile(secret, []byte("t0p-s3cret\n"), 0o600))
 	b := harness.Start(t, harness.Options{
 		Password: "w0rd-s3cret",
-		Config:   fmt.Sprintf("[log]\nlevel = \"debug\"\n[http]\npassword = %q\n", secret),
+		Config:   fmt.Sprintf("[log]\nlevel = \"debug\"\n[http]\nprofiling = true\npassword = %q\n", secret),
 	})
 	fkt := dialFaktory(t, b)
 	check(t, fkt.Push(fktJob("secret", "p4yload-s3cret")))
@@ -232,9 +232,12 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 		return string(text)
 	}
 	r := brokerCommand(t, "check-config", "--config", filepath.Join(filepath.Dir(b.Data), "broker.toml"), "--password", "w0rd-s3cret")
+	bad := brokerCommand(t, "serve", "--data", "", "--password", "w0rd-s3cret", "--workq", "nonsense")
+	equal(t, "exit code with bad settings", bad.Code, 1)
 	for what, text := range map[string]string{
 		"/metrics": get("/metrics"), "/stats": get("/stats"), "/readyz": get("/readyz"), "/healthz": get("/healthz"),
-		"the log": b.Output(), "check-config": r.Stdout + r.Stderr,
+		"profiles": get("/debug/pprof/heap?debug=1") + get("/debug/pprof/goroutine?debug=2") + get("/debug/pprof/"),
+		"the log":  b.Output(), "check-config": r.Stdout + r.Stderr, "refused settings": bad.Stdout + bad.Stderr,
 	} {
 		if i := strings.Index(text, "s3cret"); i >= 0 {
 			t.Errorf("%s tells a secret: …%s", what, text[max(0, i-100):i+6])

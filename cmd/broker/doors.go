@@ -90,7 +90,7 @@ func (p *process) announceOne(name string, s config.Protocol, password bool) {
 	for _, a := range addresses {
 		p.log.Info().Str("frontend", name).Stringer("address", a).Bool("password", password).Bool("tls", s.TLSCert != "").
 			Bool("client_certificates", s.TLSClientCA != "").Strs("allow", s.Allow).Msg("listening")
-		if !a.Loopback() && !password && s.TLSClientCA == "" && s.Allow == nil {
+		if !a.Loopback() && !password && s.TLSClientCA == "" && len(s.Allow) == 0 {
 			p.log.Warn().Str("frontend", name).Stringer("address", a).
 				Msg("open to other hosts: neither a password nor client certificates nor an allow-list")
 		}

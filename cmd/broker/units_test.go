@@ -1,0 +1,110 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// unit is a unit of systemd: what is set, by key; lines of the same key one behind the other.
+type unit map[string][]string
+
+func readUnit(t *testing.T, name string) unit {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "dist", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := make(unit)
+	section := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if line[0] == '[' {
+			section = line
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || section == "" {
+			t.Fatalf("%s: %q", name, line)
+		}
+		if section == "[Service]" {
+			u[key] = append(u[key], value)
+		}
+	}
+	return u
+}
+
+func TestUnitsTakeEverythingElseAway(t *testing.T) {
+	t.Parallel()
+	both := map[string][]string{
+		"NoNewPrivileges": {"yes"}, "CapabilityBoundingSet": {""}, "AmbientCapabilities": {""}, "ProtectSystem": {"strict"},
+		"ProtectHome": {"yes"}, "PrivateTmp": {"yes"}, "PrivateDevices": {"yes"}, "ProtectClock": {"yes"},
+		"ProtectControlGroups": {"yes"}, "ProtectHostname": {"yes"}, "ProtectKernelLogs": {"yes"},
+		"ProtectKernelModules": {"yes"}, "ProtectKernelTunables": {"yes"},
+		"RestrictAddressFamilies": {"AF_INET AF_INET6 AF_UNIX"}, "RestrictNamespaces": {"yes"}, "RestrictRealtime": {"yes"},
+		"RestrictSUIDSGID": {"yes"}, "LockPersonality": {"yes"}, "MemoryDenyWriteExecute": {"yes"},
+		"SystemCallArchitectures": {"native"}, "SystemCallFilter": {"@system-service", "~@privileged @resources"},
+		"SystemCallErrorNumber": {"EPERM"}, "UMask": {"0077"}, "StateDirectoryMode": {"0700"}, "LimitCORE": {"0"},
+	}
+	own := unit{
+		"DynamicUser": {"yes"}, "PrivateUsers": {"yes"}, "ProtectProc": {"invisible"}, "ProcSubset": {"pid"},
+		"RemoveIPC": {"yes"}, "StateDirectory": {"broker"}, "ConfigurationDirectoryMode": {"0750"},
+	}
+	for name, wants := range map[string][]unit{"broker.service": {both, own}, "gearmand.service": {both}} {
+		u := readUnit(t, name)
+		for _, want := range wants {
+			for key, values := range want {
+				if !slices.Equal(u[key], values) {
+					t.Errorf("%s: %s is %q, not %q", name, key, u[key], values)
+				}
+			}
+		}
+		// What would open a door again.
+		for _, key := range []string{"User", "ReadWritePaths", "BindPaths", "ExecStartPre", "ExecStartPost", "PermissionsStartOnly"} {
+			if len(u[key]) > 0 {
+				t.Errorf("%s: %s=%q", name, key, u[key])
+			}
+		}
+	}
+}
+
+func TestUnitsStartTheBrokerWithOptionsThatItKnows(t *testing.T) {
+	t.Parallel()
+	u := readUnit(t, "broker.service")
+	words := strings.Fields(strings.Join(u["ExecStart"], " "))
+	if len(words) < 2 || words[1] != "serve" {
+		t.Fatalf("ExecStart=%q", words)
+	}
+	settings := filepath.Join(t.TempDir(), "broker.toml")
+	if err := os.WriteFile(settings, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, word := range words {
+		if word == "/etc/broker/broker.toml" {
+			words[i] = settings
+		}
+	}
+	args := append([]string{"check-config"}, words[2:]...)
+	code, stdout, stderr := runCommand(args...)
+	if code != exitOK || !strings.Contains(stdout, " /var/lib/broker/data ") || !slices.Contains(words, settings) {
+		t.Errorf("%q: exit %d\n%s%s", args, code, stdout, stderr)
+	}
+
+	u = readUnit(t, "gearmand.service")
+	words = strings.Fields(strings.Join(u["ExecStart"], " "))
+	if len(words) < 2 || filepath.Base(words[0]) != "gearmand" {
+		t.Fatalf("ExecStart=%q", words)
+	}
+	o, err := readGearmand(words[1:])
+	if err != nil || o["listen"] != "localhost" {
+		t.Errorf("%q: %v, %v", words, o, err)
+	}
+	if env := strings.Join(u["Environment"], " "); env != "BROKER_DATA=/var/lib/gearman/broker" {
+		t.Errorf("Environment=%s", env)
+	}
+}

@@ -1,0 +1,274 @@
+package integration_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+	"broker/integration/server"
+)
+
+// stranger is a connection to any port.
+type stranger struct {
+	net.Conn
+	t *testing.T
+	r *bufio.Reader
+}
+
+func visit(t *testing.T, address string) *stranger {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	check(t, err)
+	t.Cleanup(func() { _ = c.Close() }) // it may be gone
+	check(t, c.SetDeadline(time.Now().Add(harness.Patience)))
+	return &stranger{Conn: c, t: t, r: bufio.NewReader(c)}
+}
+
+// say sends; who was cut off hears it in the answer.
+func (s *stranger) say(text string) { _, _ = io.WriteString(s, text) }
+
+// hears reads a line that must have a part.
+func (s *stranger) hears(part string) {
+	s.t.Helper()
+	if line, err := s.r.ReadString('\n'); err != nil || !strings.Contains(line, part) {
+		s.t.Errorf("heard %.100q, %v, not %q", line, err, part)
+	}
+}
+
+// cutOff reads to the end of the connection.
+func (s *stranger) cutOff() string {
+	s.t.Helper()
+	rest, err := io.ReadAll(s.r)
+	if isTimeout(err) {
+		s.t.Errorf("still connected after %.100q", rest)
+	}
+	return string(rest)
+}
+
+func gearmanHeader(size uint32) string {
+	h := binary.BigEndian.AppendUint32([]byte("\x00REQ"), uint32(gearmanclient.SubmitJobBg))
+	return string(binary.BigEndian.AppendUint32(h, size))
+}
+
+// It measures the memory of a broker of its own.
+func TestAnnouncedSizesTakeNoMemory(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{Durability: "none", Config: "[faktory]\nmax_body = \"1 MiB\"\n"})
+	const each, most = 60, 8 << 20
+	uuid := newID()
+	for _, test := range []struct{ what, address, text, answer string }{
+		{"a Gearman packet of 2 GiB", b.Gearman, gearmanHeader(1<<31-1) + "x", "ARGUMENT_TOO_LARGE"},
+		{"a Gearman packet of 4 GiB", b.Gearman, gearmanHeader(1<<32-1) + "x", "ARGUMENT_TOO_LARGE"},
+		{"a Gearman packet whose end is beyond 4 GiB", b.Gearman, gearmanHeader(1<<32-12) + "x", "ARGUMENT_TOO_LARGE"},
+		{"the largest Gearman packet, announced", b.Gearman, gearmanHeader(64 << 20), ""},
+		{"a Workq body of 2 GiB", b.Workq, "add " + uuid + " q 1000 60000 2147483648\r\nx", "-CLIENT-ERROR"},
+		{"a Workq body beyond all numbers", b.Workq, "add " + uuid + " q 1000 60000 9223372036854775807\r\nx", "-CLIENT-ERROR"},
+		{"the largest Workq body, announced", b.Workq, "add " + uuid + " q 1000 60000 1048576\r\n", ""},
+		{"half a greeting", b.Faktory, "HELLO {\"wid\":\"", ""},
+	} {
+		before, err := server.ResidentBytes(b.PID())
+		check(t, err)
+		for range each {
+			s := visit(t, test.address)
+			s.say(test.text)
+			if test.address == b.Faktory {
+				s.hears("+HI")
+			}
+			if test.answer == "" {
+				continue
+			}
+			got := make([]byte, 80)
+			n, err := s.r.Read(got)
+			if err != nil || !strings.Contains(string(got[:n]), test.answer) {
+				t.Fatalf("%s: %q, %v", test.what, got[:n], err)
+			}
+		}
+		after, err := server.ResidentBytes(b.PID())
+		check(t, err)
+		if after-before > most {
+			t.Errorf("%s, %d times: %d KiB", test.what, each, (after-before)>>10)
+		}
+	}
+	_, err := harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
+	check(t, err)
+}
+
+// A Faktory line is kept up to the limit and dropped beyond it, as it comes.
+func TestFaktoryLinesWithoutEndAreDropped(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{Durability: "none", Config: "[faktory]\nmax_body = \"256 KiB\"\n"})
+	for _, verb := range []string{"PUSH {\"jid\":\"", "PUSHB [", "FETCH ", "BEAT {\"wid\":\"", "x"} {
+		s := visit(t, b.Faktory)
+		s.hears("+HI")
+		s.say("HELLO {\"v\":2}\r\n")
+		s.hears("+OK")
+		before, err := server.ResidentBytes(b.PID())
+		check(t, err)
+		s.say(verb)
+		piece := strings.Repeat("a", 256<<10)
+		for range 64 {
+			s.say(piece)
+		}
+		s.say("\r\nQUEUE LATENCY x\r\n")
+		s.hears("-ERR line is longer than")
+		s.hears("$")
+		after, err := server.ResidentBytes(b.PID())
+		check(t, err)
+		if after-before > 8<<20 {
+			t.Errorf("%s and 16 MiB: %d KiB", verb, (after-before)>>10)
+		}
+	}
+}
+
+func TestNothingIsDoneBeforeHello(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	const push = "PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"queue\":\"q\",\"args\":[]}\r\n"
+	for _, password := range []string{"", "secret"} {
+		b := harness.Start(t, harness.Options{Durability: "none", Password: password})
+		requests := []string{push, "INFO\r\n", "FETCH q\r\n", "FLUSH\r\n", "BEAT {\"wid\":\"w\"}\r\n", "END\r\n", "QUEUE PAUSE q\r\n", "\r\n"}
+		if password != "" {
+			requests = append(requests, "HELLO {\"v\":2}\r\n", "HELLO {\"v\":2,\"pwdhash\":\"secret\"}\r\n", "HELLO {\"v\":1,\"pwdhash\":\"\"}\r\n")
+		}
+		for _, request := range requests {
+			s := visit(t, b.Faktory)
+			s.hears("+HI")
+			s.say(request + push)
+			if strings.HasPrefix(request, "HELLO") {
+				s.hears("-ERR Invalid password\r\n")
+			} else {
+				s.hears("-ERR ")
+			}
+			if rest := s.cutOff(); rest != "" {
+				t.Errorf("%q: also %q", request, rest)
+			}
+		}
+		_, stats, err := b.Get("/stats")
+		check(t, err)
+		if !strings.Contains(stats, "\"total_enqueued\":0") {
+			t.Errorf("there are jobs: %s", stats)
+		}
+		b.Crash()
+	}
+}
+
+// Whatever clients call themselves and their jobs, a line of the log is one object, and pages of health name nobody.
+func TestNamesOfClientsForgeNoLogAndAreNotOnPagesOfHealth(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	const name = "n4me\n{\"level\":\"error\"}\x1b[31m\xff"
+	b := harness.Start(t, harness.Options{Config: "[log]\nlevel = \"debug\"\n[http]\nprofiling = true\n"})
+	c := harness.DialGearman(t, b)
+	_, err := c.Submit(gearmanclient.SubmitJobBg, name, name, name)
+	check(t, err)
+	check(t, c.Send(gearmanclient.SetClientID, name))
+	check(t, c.Send(gearmanclient.CanDo, name))
+	s := visit(t, b.Faktory)
+	s.hears("+HI")
+	text, err := json.Marshal(strings.ToValidUTF8(name, ""))
+	check(t, err)
+	s.say(fmt.Sprintf("HELLO {\"v\":2,\"wid\":%s,\"hostname\":%s,\"username\":%s,\"labels\":[%s]}\r\n", text, text, text, text))
+	s.hears("+OK")
+	s.say(fmt.Sprintf("PUSH {\"jid\":%s,\"jobtype\":%s,\"args\":[%s]}\r\n", text, text, text))
+	s.hears("+OK")
+	s.say("FAIL " + name + "\r\n")
+	status, _ := post(t, b, "/api/backup", fmt.Sprintf("{\"dir\": \"/proc/%s\"}", `n4me\n{\"level\":\"error\"}`))
+	equal(t, "a backup to nowhere", status, http.StatusInternalServerError)
+	for _, path := range []string{"/healthz", "/readyz", "/health"} {
+		status, body, err := b.Get(path)
+		check(t, err)
+		if status != http.StatusOK || strings.Contains(body, "n4me") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	status, body, err := b.Get("/metrics")
+	check(t, err)
+	if status != http.StatusOK || strings.Contains(body, "\n{") || !strings.Contains(body, "n4me") {
+		t.Errorf("/metrics: %d %.300s", status, body)
+	}
+	log := b.Output()
+	if !strings.Contains(log, "n4me") {
+		t.Error("no name came to the log: nothing was tested")
+	}
+	for line := range strings.Lines(log) {
+		var entry struct{ Time, Message string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time == "" || entry.Message == "" || strings.ContainsRune(line, 0x1b) {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+func TestShutdownByTextIsOffUnlessItIsAllowed(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := start(t)
+	s := visit(t, b.Gearman)
+	for _, command := range []string{"shutdown\n", "SHUTDOWN graceful\n", "shutdown\r\n"} {
+		s.say(command)
+		s.hears("ERR UNKNOWN_COMMAND")
+	}
+	s.say("version\n")
+	s.hears("OK")
+	allowed := harness.Start(t, harness.Options{Config: "[gearman]\nallow_shutdown = true\n"})
+	s = visit(t, allowed.Gearman)
+	s.say("shutdown\n")
+	s.hears("OK")
+	code, err := allowed.Wait(harness.Patience)
+	check(t, err)
+	equal(t, "exit code", code, 0)
+	equal(t, "the other one ended", b.Exited(), false)
+}
+
+func TestHTTPForOtherHostsDoesNotStartWithoutAKey(t *testing.T) {
+	t.Parallel()
+	cert, key, _ := selfSigned(t)
+	dir := t.TempDir()
+	secured := filepath.Join(dir, "secured.toml")
+	check(t, os.WriteFile(secured, fmt.Appendf(nil, "[http]\ntls_cert = %q\ntls_key = %q\ntls_client_ca = %q\n", cert, key, cert), 0o600))
+	for _, address := range []string{":7420", "0.0.0.0:7420", "[::]:7420", "192.0.2.1:7420", "127.0.0.1:7420,0.0.0.0:7421"} {
+		r := brokerCommand(t, "serve", "--data", filepath.Join(dir, "data"), "--http", address)
+		equal(t, address+": exit code", r.Code, 1)
+		if !strings.Contains(r.Stderr, "http.listen: other hosts reach ") || !strings.Contains(r.Stderr, "http.password") {
+			t.Errorf("%s: %s", address, r.Stderr)
+		}
+		for _, with := range [][]string{{"--password", "secret"}, {"--config", secured}} {
+			r := brokerCommand(t, "check-config", "--http", address)
+			equal(t, address+" without a key", r.Code, 1)
+			r = brokerCommand(t, append([]string{"check-config", "--http", address}, with...)...)
+			equal(t, fmt.Sprintf("%s with %s: %s", address, with[0], r.Stderr), r.Code, 0)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data")); !os.IsNotExist(err) {
+		t.Errorf("something was touched: %v", err)
+	}
+}
+
+func TestClientsOutsideOfTheAllowListOfHTTPAreCounted(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := harness.Start(t, harness.Options{Config: "[http]\nallow = [\"127.0.0.1\"]\n"})
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}
+	for range 2 {
+		c, err := d.Dial("tcp", b.HTTP)
+		check(t, err)
+		equal(t, "served", talks(c, "http"), false)
+	}
+	_, metrics, err := b.Get("/metrics")
+	check(t, err)
+	if !strings.Contains(metrics, "broker_denied_connections_total{protocol=\"http\"} 2\n") {
+		t.Error("not counted")
+	}
+}
