@@ -56,6 +56,13 @@ func (b *books) acked(r *record, handle string) {
 	}
 }
 
+// acknowledged is how many jobs the broker has promised to keep.
+func (b *books) acknowledged() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.acks
+}
+
 // handedOut notes that somebody got a job, and finds what must never be: a job that nobody submitted, one that has ended,
 // one that somebody else holds.
 func (b *books) handedOut(body string) *record {

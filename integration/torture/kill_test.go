@@ -77,7 +77,13 @@ func TestStoppedAndContinued(t *testing.T) {
 		time.Sleep(time.Second)
 		check(t, b.Signal(syscall.SIGCONT))
 	}
-	time.Sleep(200 * time.Millisecond)
+	before := k.acknowledged()
+	harness.Eventually(t, func() string {
+		if k.acknowledged() < before+50 {
+			return "it does not go on"
+		}
+		return ""
+	})
 	b.Crash()
 	clients.Wait()
 	b.Restart()
