@@ -51,21 +51,6 @@ func TestDurabilityNoneWritesNothing(t *testing.T) {
 	equal(t, "jobs after a restart", len(drainInOrder(t, b, "forgotten")), 0)
 }
 
-func TestTwoBrokersCannotShareAStore(t *testing.T) {
-	t.Parallel()
-	b := startShared(t)
-	harness.OursOnly(t)
-	second := harness.Prepare(t, harness.Options{})
-	second.Data = b.Data
-	check(t, second.Spawn())
-	code, err := second.Wait(harness.Patience)
-	check(t, err)
-	equal(t, "exit code", code, 1)
-	equal(t, "the folder is named", strings.Contains(second.Output(), b.Data), true)
-	_, err = harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
-	check(t, err)
-}
-
 func TestATornTailIsCutAndDamageElsewhereStopsTheStart(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -191,40 +190,4 @@ func TestReadOnlyDataFolderIsRefused(t *testing.T) {
 	if out := b.Tail(); !strings.Contains(out, "read-only file system") || !strings.Contains(out, b.Data) {
 		t.Errorf("not told what is wrong with what: %s", out)
 	}
-}
-
-func TestNewerFormatIsRefusedAndLeftAlone(t *testing.T) {
-	t.Parallel()
-	harness.OursOnly(t)
-	b := harness.Start(t, harness.Options{})
-	b.Terminate()
-	format := filepath.Join(b.Data, "FORMAT")
-	was, err := os.ReadFile(format)
-	check(t, err)
-	check(t, os.WriteFile(format, []byte("broker store, format 999\n"), 0o600))
-	before := listing(t, b.Data)
-	check(t, b.Spawn())
-	code, err := b.Wait(harness.Patience)
-	check(t, err)
-	equal(t, "exit code", code, 1)
-	if out := b.Tail(); !strings.Contains(out, "format 999") || !strings.Contains(out, "newer version") {
-		t.Errorf("not told that it is newer: %s", out)
-	}
-	equal(t, "files", listing(t, b.Data), before)
-	check(t, os.WriteFile(format, was, 0o600))
-	b.Restart()
-}
-
-// listing is the files of a folder with their sizes.
-func listing(t *testing.T, dir string) string {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	check(t, err)
-	var all []string
-	for _, e := range entries {
-		info, err := e.Info()
-		check(t, err)
-		all = append(all, fmt.Sprint(e.Name(), " ", info.Size()))
-	}
-	return strings.Join(all, "\n")
 }
