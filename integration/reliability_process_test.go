@@ -114,7 +114,7 @@ func TestStoreOfANewerVersionIsLeftAsItIs(t *testing.T) {
 	check(t, err)
 	check(t, os.WriteFile(format, []byte("broker store, format 999\n"), 0o600))
 	before := contents(t, b.Data)
-	refusedStart(t, b, "format 999", "newer version")
+	refusedStart(t, b, b.Data, "format 999", "newer version")
 	r := brokerCommand(t, "doctor", b.Data)
 	equal(t, "exit code of doctor: "+r.Stderr, r.Code, 1)
 	equal(t, "doctor says so", strings.Contains(r.Stderr, "newer version"), true)
