@@ -131,3 +131,27 @@ func TestUnixSocketsHaveTheRightsOfTheUmask(t *testing.T) {
 		child.Kill()
 	}
 }
+
+// Handshakes that fail are anybody's to cause: they leave no line in the log, least of all one that is no object.
+func TestFailedHandshakesDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	cert, key, _ := selfSigned(t)
+	b := harness.Prepare(t, harness.Options{Config: encrypted(cert, key, "")})
+	check(t, b.Spawn())
+	awaitReady(t, b.Process)
+	before := b.Output()
+	for _, address := range addresses(b) {
+		for range 5 {
+			s := visit(t, address)
+			s.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n\r\n")
+			s.cutOff()
+		}
+	}
+	code, _ := b.Terminate()
+	equal(t, "exit code", code, 0)
+	for line := range strings.Lines(b.Output()[len(before):]) {
+		if !strings.HasPrefix(line, "{") || !strings.Contains(line, `"level":"info"`) {
+			t.Errorf("in the log: %s", line)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"log"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -106,6 +107,7 @@ func (c *Console) Server() *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ConnState:         newCrowd(c.options.MaxConns).watch,
+		ErrorLog:          log.New(libraryLog{c.options.Log}, "", 0),
 	}
 }
 
