@@ -1,9 +1,6 @@
 package eventloop
 
-import (
-	"math/bits"
-	"sync"
-)
+import "sync"
 
 // keepInput is how much memory a conn without unread input keeps for the next, in bytes. Small, since most of ten
 // thousand idle connections would never need it.
@@ -39,7 +36,7 @@ func (i *inbuf) clear() {
 }
 
 // hold appends a copy of p. Memory grows with what has come, never with what a header has announced, and at most to
-// twice of it.
+// half as much again.
 func (i *inbuf) hold(p []byte) {
 	if i.off > 0 && i.off >= i.len() {
 		i.b = i.b[:copy(i.b, i.b[i.off:])]
@@ -55,30 +52,57 @@ func (i *inbuf) hold(p []byte) {
 }
 
 // Blocks of input are used again: a large message passes through several while it comes in, and memory that is fresh from
-// the system costs more than the copy. The collector takes what nobody has used for a while.
+// the system costs more than the copy. Their sizes are powers of two and the middles between them.
 const (
-	leastBlock = 12 // as a power of two
-	mostBlock  = 24 // larger ones are left to the collector
+	leastBlock = 4 << 10
+	freeSizes  = 24      // up to 12 MiB; larger ones are left to the collector
+	freeBytes  = 8 << 20 // of blocks that nobody uses; what is more is left to the collector too
 )
 
-var blocks [mostBlock + 1]sync.Pool // of *[]byte, by the power of two that is their size
+// freeBlocks are those that nobody uses.
+var freeBlocks struct {
+	sync.Mutex // guards the rest
+	bytes      int
+	bySize     [freeSizes][][]byte
+}
+
+// blockOf is the least size of a block that has room for n bytes, and the place of that size.
+func blockOf(n int) (size, place int) {
+	for size = leastBlock; size < n; place++ {
+		if place%2 == 0 {
+			size += size / 2
+		} else {
+			size += size / 3
+		}
+	}
+	return size, place
+}
 
 // takeBlock is empty and has room for n bytes.
 func takeBlock(n int) []byte {
-	class := max(leastBlock, bits.Len(uint(n-1))) //nolint:gosec // n is more than keepInput
-	if class > mostBlock {
-		return make([]byte, 0, 1<<class)
+	size, place := blockOf(n)
+	if place < freeSizes {
+		freeBlocks.Lock()
+		defer freeBlocks.Unlock()
+		if of := freeBlocks.bySize[place]; len(of) > 0 {
+			b := of[len(of)-1]
+			of[len(of)-1] = nil
+			freeBlocks.bySize[place], freeBlocks.bytes = of[:len(of)-1], freeBlocks.bytes-size
+			return b
+		}
 	}
-	if b, ok := blocks[class].Get().(*[]byte); ok {
-		return (*b)[:0]
-	}
-	return make([]byte, 0, 1<<class)
+	return make([]byte, 0, size)
 }
 
 // giveBlock takes back what takeBlock gave; other memory is left alone.
 func giveBlock(b []byte) {
-	class := bits.Len(uint(cap(b))) - 1
-	if class >= leastBlock && class <= mostBlock && cap(b) == 1<<class {
-		blocks[class].Put(&b)
+	size, place := blockOf(cap(b))
+	if size != cap(b) || place >= freeSizes {
+		return
+	}
+	freeBlocks.Lock()
+	defer freeBlocks.Unlock()
+	if freeBlocks.bytes+size <= freeBytes {
+		freeBlocks.bySize[place], freeBlocks.bytes = append(freeBlocks.bySize[place], b[:0]), freeBlocks.bytes+size
 	}
 }

@@ -39,7 +39,7 @@ func TestInputIsWhatCame(t *testing.T) {
 		if peak[at] = max(peak[at], in[at].len()); in[at].len() == 0 {
 			peak[at] = 0
 		}
-		if room := cap(in[at].b); room > max(1<<leastBlock, 2*peak[at]) {
+		if room := cap(in[at].b); room > max(leastBlock, peak[at]*3/2) {
 			t.Fatalf("step %d: room for %d bytes, and never more than %d were held", step, room, peak[at])
 		}
 	}
