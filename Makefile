@@ -64,6 +64,10 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 fuzz-short:
 	.ci/fuzz.sh 5s
 
+.PHONY: corpus
+corpus: ## keep what fuzzing has found to be interesting in .ci/corpus.tgz
+	tar -czf .ci/corpus.tgz -C "$$(go env GOCACHE)/fuzz" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner broker
+
 .PHONY: sim
 sim: ## simulate SEEDS (1000) lives of the core with crashes
 	SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 2h -run Simulated -v ./core/internal/sim

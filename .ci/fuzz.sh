@@ -5,6 +5,11 @@ cd "$(dirname "$0")/.."
 for_each="${1:-5s}"
 export GOFLAGS=-pgo=off # it would have every package compiled once more
 
+# What was found to be interesting in earlier runs, here or elsewhere, is where this one begins: make corpus keeps it.
+cache="$(go env GOCACHE)/fuzz"
+mkdir -p "$cache"
+tar -xzf .ci/corpus.tgz -C "$cache" --skip-old-files
+
 # The fuzzer sometimes takes the end of its own time for a failure of the target: then it names no failing input.
 fuzz() {
 	local out
