@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,9 +91,22 @@ func TestTenThousandWaitingJobsSurviveAKill(t *testing.T) {
 func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
+	var after []func()
+	for _, prepare := range []func(*testing.T, *harness.Broker) func(){gearmanStates, workqStates, faktoryStates} {
+		after = append(after, prepare(t, b))
+	}
+	b.Crash()
+	b.Restart()
+	for _, look := range slices.Backward(after) { // Faktory's totals count what the others finish
+		look()
+	}
+}
 
-	// Faktory: one scheduled, one in the retries, one dead, one reserved, one paused queue.
+// faktoryStates makes a job that is scheduled, one in the retries, one dead, one reserved, and a queue that is paused. Like
+// those below it answers what looks for all that after the crash.
+func faktoryStates(t *testing.T, b *harness.Broker) (after func()) {
+	t.Helper()
+	fkt := dialFaktory(t, b)
 	scheduled := fktJob("state-scheduled", 1)
 	scheduled.At = time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 	check(t, fkt.Push(scheduled))
@@ -110,8 +124,25 @@ func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 	check(t, err)
 	check(t, fkt.Push(fktJob("state-paused", 1)))
 	check(t, fkt.PauseQueues("state-paused"))
+	before := fktState(t, fkt)
+	return func() {
+		fkt := dialFaktory(t, b)
+		now := fktState(t, fkt)
+		equal(t, "sets", fmt.Sprint(now.Data.Sets), fmt.Sprint(before.Data.Sets))
+		equal(t, "processed", now.Data.TotalProcessed, before.Data.TotalProcessed)
+		equal(t, "failures", now.Data.TotalFailures, before.Data.TotalFailures)
+		none, err := fkt.Fetch("state-reserved", "state-paused")
+		check(t, err)
+		equal(t, "fetched from a paused queue, or a reserved job", none == nil, true)
+		check(t, fkt.Ack(reserved.Jid))
+		equal(t, "processed after the ACK", fktState(t, fkt).Data.TotalProcessed, before.Data.TotalProcessed+1)
+	}
+}
 
-	// Workq: one with a result, one failed for good, one deleted, one scheduled, one leased.
+// workqStates makes a job with a result, one failed for good, one deleted, one scheduled, one leased.
+func workqStates(t *testing.T, b *harness.Broker) (after func()) {
+	t.Helper()
+	wq := harness.DialWorkq(t, b)
 	finished, deleted, leased := wqJob("state-finished", "x"), wqJob("state-deleted", "x"), wqJob("state-leased", "x")
 	failed, later := wqJob("state-wq-failed", "x"), wqJob("state-later", "x")
 	later.At = time.Now().Add(time.Hour)
@@ -122,10 +153,27 @@ func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 	check(t, wq.Complete(finished.ID, []byte("the result")))
 	check(t, wq.Fail(failed.ID, []byte("the reason")))
 	check(t, wq.Delete(deleted.ID))
-	_, err = wq.Lease(0, "state-leased")
+	_, err := wq.Lease(0, "state-leased")
 	check(t, err)
+	return func() {
+		wq := harness.DialWorkq(t, b)
+		r, err := wq.Result(finished.ID, 0)
+		check(t, err)
+		equal(t, "result", r, workqclient.Result{OK: true, Body: []byte("the result")})
+		r, err = wq.Result(failed.ID, 0)
+		check(t, err)
+		equal(t, "failure", r, workqclient.Result{Body: []byte("the reason")})
+		_, err = wq.InspectJob(deleted.ID)
+		wantIs(t, err, workqclient.ErrNotFound)
+		equal(t, "scheduled", queueLens(wq, "state-later"), "0 1")
+		check(t, wq.Complete(leased.ID, []byte("late but welcome")))
+	}
+}
 
-	// Gearman: a limit, a unique job, one that is running and one submitted for later.
+// gearmanStates makes a limit, a unique job, and one that is running.
+func gearmanStates(t *testing.T, b *harness.Broker) (after func()) {
+	t.Helper()
+	gearman := harness.DialGearman(t, b)
 	reply, err := gearman.Admin("maxqueue state-limited 1")
 	check(t, err)
 	equal(t, "maxqueue", reply, "OK\r\n")
@@ -137,42 +185,18 @@ func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 	check(t, worker.Send(gearmanclient.CanDo, "state-running"))
 	_, _, _, _, err = worker.Grab(harness.Patience)
 	check(t, err)
-
-	before := fktState(t, fkt)
-	b.Crash()
-	b.Restart()
-	gearman, wq, fkt = harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
-
-	after := fktState(t, fkt)
-	equal(t, "sets", fmt.Sprint(after.Data.Sets), fmt.Sprint(before.Data.Sets))
-	equal(t, "processed", after.Data.TotalProcessed, before.Data.TotalProcessed)
-	equal(t, "failures", after.Data.TotalFailures, before.Data.TotalFailures)
-	none, err := fkt.Fetch("state-reserved", "state-paused")
-	check(t, err)
-	equal(t, "fetched from a paused queue, or a reserved job", none == nil, true)
-	check(t, fkt.Ack(reserved.Jid))
-	equal(t, "processed after the ACK", fktState(t, fkt).Data.TotalProcessed, before.Data.TotalProcessed+1)
-
-	r, err := wq.Result(finished.ID, 0)
-	check(t, err)
-	equal(t, "result", r, workqclient.Result{OK: true, Body: []byte("the result")})
-	r, err = wq.Result(failed.ID, 0)
-	check(t, err)
-	equal(t, "failure", r, workqclient.Result{Body: []byte("the reason")})
-	_, err = wq.InspectJob(deleted.ID)
-	wantIs(t, err, workqclient.ErrNotFound)
-	equal(t, "scheduled", queueLens(wq, "state-later"), "0 1")
-	check(t, wq.Complete(leased.ID, []byte("late but welcome")))
-
-	again, err := gearman.Submit(gearmanclient.SubmitJobBg, "state-limited", "the-key", "x")
-	check(t, err)
-	equal(t, "handle of the unique job", again, unique)
-	check(t, gearman.Send(gearmanclient.SubmitJobBg, "state-limited", "", "x"))
-	p, err := gearman.Expect(gearmanclient.Error, harness.Patience)
-	check(t, err)
-	equal(t, "limit", p.Args(2)[0], "QUEUE_ERROR")
-	// No connection guards the running job any more: it is there for the next worker.
-	equal(t, "running job", drainInOrder(t, b, "state-running"), []string{"running"})
+	return func() {
+		gearman := harness.DialGearman(t, b)
+		again, err := gearman.Submit(gearmanclient.SubmitJobBg, "state-limited", "the-key", "x")
+		check(t, err)
+		equal(t, "handle of the unique job", again, unique)
+		check(t, gearman.Send(gearmanclient.SubmitJobBg, "state-limited", "", "x"))
+		p, err := gearman.Expect(gearmanclient.Error, harness.Patience)
+		check(t, err)
+		equal(t, "limit", p.Args(2)[0], "QUEUE_ERROR")
+		// No connection guards the running job any more: it is there for the next worker.
+		equal(t, "running job", drainInOrder(t, b, "state-running"), []string{"running"})
+	}
 }
 
 func TestForegroundJobsAreNotStored(t *testing.T) {
