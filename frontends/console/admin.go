@@ -34,7 +34,8 @@ func (c *Console) protected(h http.Handler) http.Handler {
 	return http.NewCrossOriginProtection().Handler(c.knownHost(c.guarded(h)))
 }
 
-// knownHost lets through, where no password guards the port, requests that name this host by number or as localhost.
+// knownHost lets through, where neither a password nor a client's certificate guards the port, requests that name this
+// host by number or as localhost.
 func (c *Console) knownHost(next http.Handler) http.Handler {
 	if c.options.Password != "" {
 		return next
@@ -44,7 +45,8 @@ func (c *Console) knownHost(next http.Handler) http.Handler {
 		if h, _, err := net.SplitHostPort(host); err == nil {
 			host = h
 		}
-		if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
+		shown := r.TLS != nil && len(r.TLS.VerifiedChains) > 0
+		if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && !shown {
 			http.Error(w, "without a password this port is called by number or as localhost only", http.StatusForbidden)
 			return
 		}

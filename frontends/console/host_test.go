@@ -1,9 +1,14 @@
 package console
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/rs/zerolog"
 )
 
 // everything that the port serves, by what guards it.
@@ -109,6 +114,27 @@ func TestAllButHealthAsksForThePassword(t *testing.T) {
 			if got := f.status(request, change); got != http.StatusUnauthorized {
 				t.Errorf("%s, password %s: %d", request, what, got)
 			}
+		}
+	}
+}
+
+// With a certificate to show, a client calls the port by the name that the port's own certificate has.
+func TestClientsWithACertificateMayUseAnyName(t *testing.T) {
+	t.Parallel()
+	handler := New(Options{Log: zerolog.Nop()}).Server().Handler
+	for name, tc := range map[string]struct {
+		tls  *tls.ConnectionState
+		want int
+	}{
+		"shown":     {&tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{}}}}, http.StatusOK},
+		"not shown": {&tls.ConnectionState{}, http.StatusForbidden},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://broker.example:7420/metrics", http.NoBody)
+		r.TLS = tc.tls
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != tc.want {
+			t.Errorf("%s: %d, want %d", name, w.Code, tc.want)
 		}
 	}
 }
