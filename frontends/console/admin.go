@@ -31,15 +31,12 @@ func (c *Console) orders(do func(body []byte) (any, error)) http.Handler {
 // this host could carry here: by the origin it names, and by the host's name, because a name that somebody else owns can
 // be made to lead to this port.
 func (c *Console) protected(h http.Handler) http.Handler {
-	return http.NewCrossOriginProtection().Handler(c.knownHost(c.guarded(h)))
+	return http.NewCrossOriginProtection().Handler(c.guarded(h))
 }
 
-// knownHost lets through, where neither a password nor a client's certificate guards the port, requests that name this
-// host by number or as localhost.
-func (c *Console) knownHost(next http.Handler) http.Handler {
-	if c.options.Password != "" {
-		return next
-	}
+// knownHost lets through requests that name this host by number or as localhost, and those of clients that have shown a
+// certificate.
+func knownHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if h, _, err := net.SplitHostPort(host); err == nil {

@@ -91,8 +91,8 @@ func (c *Console) Server() *http.Server {
 	mux.HandleFunc("GET /healthz", c.healthz)
 	mux.HandleFunc("GET /readyz", c.readyz)
 	mux.HandleFunc("GET /health", c.health)
-	mux.Handle("GET /metrics", c.knownHost(c.guarded(promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{}))))
-	mux.Handle("GET /stats", c.knownHost(c.guarded(http.HandlerFunc(c.stats))))
+	mux.Handle("GET /metrics", c.guarded(promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /stats", c.guarded(http.HandlerFunc(c.stats)))
 	c.routes(mux)
 	if c.options.Profiling {
 		c.profiles(mux)

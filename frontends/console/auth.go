@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// guarded asks for the password, if there is one: by basic authentication with any user's name, or as a bearer token.
+// guarded asks for the password, if there is one: by basic authentication with any user's name, or as a bearer token. If
+// there is none, the host's name has to do.
 func (c *Console) guarded(next http.Handler) http.Handler {
 	if c.options.Password == "" {
-		return next
+		return knownHost(next)
 	}
 	want := sha256.Sum256([]byte(c.options.Password))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
