@@ -3,9 +3,7 @@ package integration_test
 import (
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -222,7 +220,7 @@ func TestDescriptorsThatRunOut(t *testing.T) {
 	for address, refusal := range map[string]string{
 		b.Gearman: "\x00RES\x00\x00\x00\x13", b.Workq: "-SERVER-ERROR", b.Faktory: "-ERR too many connections",
 	} {
-		equal(t, "what one too many is told", strings.Contains(lastWords(t, address), refusal), true)
+		equal(t, "what one too many is told", strings.Contains(visit(t, address).cutOff(), refusal), true)
 	}
 	for i := range 50 {
 		_, err := first.Submit(gearmanclient.SubmitJobBg, "stored", "", fmt.Sprint(i))
@@ -272,20 +270,6 @@ func TestClientThatDoesNotTakeWhatOthersCauseIsCutOff(t *testing.T) {
 	check(t, other.Send(gearmanclient.EchoReq, "still here")) // the one that has caused it is not concerned
 	_, err = other.Expect(gearmanclient.EchoRes, harness.Patience)
 	check(t, err)
-}
-
-// lastWords is what a client that says hello is told until its connection ends.
-func lastWords(t *testing.T, address string) string {
-	t.Helper()
-	c, err := net.DialTimeout("tcp", address, 10*time.Second)
-	check(t, err)
-	defer func() { _ = c.Close() }() // it has ended
-	check(t, c.SetReadDeadline(time.Now().Add(harness.Patience)))
-	text, err := io.ReadAll(c)
-	if isTimeout(err) {
-		t.Fatalf("%s: the connection does not end: %q", address, text)
-	}
-	return string(text)
 }
 
 // prepareWith lays out a broker that is started by a program of the test's own.

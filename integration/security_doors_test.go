@@ -18,8 +18,9 @@ import (
 // protocols are the names of the four doors.
 var protocols = []string{"workq", "gearman", "faktory", "http"}
 
-// encrypted are settings that give every port a certificate; clientCA may be empty.
-func encrypted(cert, key, clientCA string) string {
+// startEncrypted starts a broker whose every port has a certificate; clientCA may be empty.
+func startEncrypted(t *testing.T, cert, key, clientCA string) *harness.Broker {
+	t.Helper()
 	var settings strings.Builder
 	for _, protocol := range protocols {
 		fmt.Fprintf(&settings, "[%s]\ntls_cert = %q\ntls_key = %q\n", protocol, cert, key)
@@ -27,7 +28,10 @@ func encrypted(cert, key, clientCA string) string {
 			fmt.Fprintf(&settings, "tls_client_ca = %q\n", clientCA)
 		}
 	}
-	return settings.String()
+	b := harness.Prepare(t, harness.Options{Config: settings.String()})
+	check(t, b.Spawn())
+	awaitReady(t, b.Process)
+	return b
 }
 
 // awaitReady waits for a broker whose readiness cannot be asked for by everybody.
@@ -47,9 +51,7 @@ func awaitReady(t *testing.T, p *server.Process) {
 func TestNothingBelowTLS12IsSpokenOnAnyPort(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := selfSigned(t)
-	b := harness.Prepare(t, harness.Options{Config: encrypted(cert, key, "")})
-	check(t, b.Spawn())
-	awaitReady(t, b.Process)
+	b := startEncrypted(t, cert, key, "")
 	for protocol, address := range addresses(b) {
 		for _, test := range []struct {
 			version uint16
@@ -69,9 +71,7 @@ func TestHTTPCanDemandClientCertificates(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := selfSigned(t)
 	otherCert, otherKey, _ := selfSigned(t)
-	b := harness.Prepare(t, harness.Options{Config: encrypted(cert, key, cert)})
-	check(t, b.Spawn())
-	awaitReady(t, b.Process)
+	b := startEncrypted(t, cert, key, cert)
 	for what, config := range map[string]*tls.Config{
 		"a certificate of the authority":     {Certificates: []tls.Certificate{signedBy(t, cert, key)}},
 		"no certificate":                     {},
@@ -90,9 +90,7 @@ func TestHTTPCanDemandClientCertificates(t *testing.T) {
 func TestPlainTextIsNotAnsweredWhereTLSIsSet(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := selfSigned(t)
-	b := harness.Prepare(t, harness.Options{Config: encrypted(cert, key, "")})
-	check(t, b.Spawn())
-	awaitReady(t, b.Process)
+	b := startEncrypted(t, cert, key, "")
 	for protocol, address := range addresses(b) {
 		if protocol == "http" {
 			continue // net/http tells a plain request that it should be none, and nothing else
@@ -136,9 +134,7 @@ func TestUnixSocketsHaveTheRightsOfTheUmask(t *testing.T) {
 func TestFailedHandshakesDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := selfSigned(t)
-	b := harness.Prepare(t, harness.Options{Config: encrypted(cert, key, "")})
-	check(t, b.Spawn())
-	awaitReady(t, b.Process)
+	b := startEncrypted(t, cert, key, "")
 	before := b.Output()
 	for _, address := range addresses(b) {
 		for range 5 {
