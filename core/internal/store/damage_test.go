@@ -2,17 +2,14 @@ package store
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"os"
+	"maps"
 	"path/filepath"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
-
-	"broker/core"
 )
 
 // used is a disk with the store after n commits of a script: tables, and newer commits in the log.
@@ -20,14 +17,20 @@ func used(t *testing.T, seed uint64, n int) *testDisk {
 	t.Helper()
 	disk := newDisk()
 	s := mustOpen(t, disk)
-	m := model{}
-	for i := 1; i <= n; i++ {
+	mustPlay(t, s, seed, 0, n)
+	mustClose(t, s)
+	return disk
+}
+
+// mustPlay makes the commits of a script from the one after from up to to.
+func mustPlay(t *testing.T, s *Store, seed uint64, from, to int) {
+	t.Helper()
+	m := maps.Clone(after(seed, from))
+	for i := from + 1; i <= to; i++ {
 		if err := s.Commit(m.step(seed, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mustClose(t, s)
-	return disk
 }
 
 // readAll opens the store and reads everything in it.
@@ -59,7 +62,7 @@ func TestMissingFilesAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := 0
+	manifests, logs := 0, 0
 	for _, name := range names {
 		disk := whole.crash(1, 100)
 		if err := disk.MemFS.Remove(disk.PathJoin(testDir, name)); err != nil {
@@ -71,15 +74,82 @@ func TestMissingFilesAreNamed(t *testing.T) {
 			wantDamage(t, err, manifestMarker)
 		case strings.HasSuffix(name, tableSuffix), name == guardFile:
 			wantDamage(t, err, name)
-		case strings.HasPrefix(name, manifestPrefix) && err != nil, strings.HasSuffix(name, logSuffix) && err != nil:
+		case strings.HasPrefix(name, manifestPrefix) && err != nil:
 			wantDamage(t, err, name)
-			missing++
+			manifests++
+		case strings.HasSuffix(name, logSuffix) && err != nil:
+			wantDamage(t, err, name)
+			logs++
 		case err == nil && n != 60:
 			t.Errorf("without %s the store has %d commits", name, n)
 		}
 	}
-	if missing != 2 {
-		t.Errorf("%d of the newest manifest and the newest log were missed", missing)
+	if manifests != 1 || logs == 0 { // tables may still be written from some logs at the end
+		t.Errorf("%d manifests and %d logs were missed", manifests, logs)
+	}
+}
+
+// Several logs are wanted as long as tables are written from the older ones, and others are only kept to be used again.
+func TestMissingAndShortLogsAreNamed(t *testing.T) {
+	t.Parallel()
+	const seed = 16
+	disk := newDisk()
+	s := mustOpen(t, disk)
+	n := 0
+	grow := func(logs int32) (write func()) { // commits until there are more logs, of which no tables are written
+		slow := make(chan struct{})
+		var made atomic.Int32
+		disk.hook(func(op diskOp) error {
+			switch {
+			case op.verb == "create" && strings.HasSuffix(op.name, tableSuffix):
+				<-slow
+			case strings.HasSuffix(op.name, logSuffix) && (op.verb == "create" || op.verb == "reuse"):
+				made.Add(1)
+			}
+			return nil
+		})
+		for ; made.Load() < logs; n++ {
+			mustPlay(t, s, seed, n, n+1)
+		}
+		return func() { close(slow) }
+	}
+	grow(3)()
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	write := grow(2) // uses two of the older ones again
+	killed := disk.crash(1, 0)
+	write()
+	mustClose(t, s)
+
+	if known := strings.Count(string(killed.contents(t, killed.PathJoin(testDir, guardFile))), "log "); known > len(killed.files(t, logSuffix)) {
+		t.Errorf("GUARD has %d logs", known)
+	}
+	current := newest(t, killed)
+	missing, short := 0, 0
+	for _, log := range killed.files(t, logSuffix) {
+		without := killed.crash(1, 100)
+		cut := killed.crash(1, 100)
+		half := killed.contents(t, log)[:len(killed.contents(t, log))/2]
+		rewrite(t, cut, log, string(half))
+		if err := without.MemFS.Remove(log); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readAll(without, seed); err != nil {
+			wantDamage(t, err, log)
+			missing++
+		} else if got != n {
+			t.Errorf("without %s the store has %d commits", log, got)
+		}
+		if got, err := readAll(cut, seed); err != nil {
+			wantDamage(t, err, log)
+			short++
+		} else if got != n && log != current {
+			t.Errorf("with half of %s the store has %d commits", log, got)
+		}
+	}
+	if all := len(killed.files(t, logSuffix)); missing < 3 || short != missing-1 || all == missing {
+		t.Errorf("of %d logs %d were missed and %d too short", all, missing, short)
 	}
 }
 
@@ -207,24 +277,21 @@ func wantKnown(t *testing.T, err error, name string, at int) {
 	}
 }
 
-// The tail of the log that a crash has torn is cut, wherever it was torn.
+// The tail of the log that a crash has torn is cut, wherever it was torn. A store that was closed has no torn tail.
 func TestTornTailIsCut(t *testing.T) {
 	t.Parallel()
 	const seed, n = 14, 6
-	whole := used(t, seed, n)
+	running := newDisk()
+	s := mustOpen(t, running)
+	mustPlay(t, s, seed, 0, n)
+	whole := running.crash(1, 0)
+	mustClose(t, s)
 	log := newest(t, whole)
 	size := len(whole.contents(t, log))
 	last := -1
 	for cut := size - 1; cut > 0; cut -= 1 + size/200 {
 		disk := whole.crash(1, 100)
-		rest := append([]byte(nil), disk.contents(t, log)[:cut]...)
-		f, err := disk.MemFS.Create(log, "")
-		if err == nil {
-			_, err = f.Write(rest)
-		}
-		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		rewrite(t, disk, log, string(disk.contents(t, log)[:cut]))
 		got, err := readAll(disk, seed)
 		if got == 0 && err != nil {
 			wantDamage(t, err, "*.log") // not even the first commit of all is left
@@ -238,6 +305,9 @@ func TestTornTailIsCut(t *testing.T) {
 	if last > n/2 {
 		t.Errorf("%d commits are left when nearly all of the log is gone", last)
 	}
+	rewrite(t, running, log, string(running.contents(t, log)[:size-1]))
+	_, err := Open(small(running))
+	wantDamage(t, err, log)
 }
 
 // newest is the log that is written to.
@@ -250,183 +320,6 @@ func newest(t *testing.T, d *testDisk) string {
 		}
 	}
 	return best
-}
-
-func TestNewerFormatsAreRefused(t *testing.T) {
-	t.Parallel()
-	newer := map[string]func(*testing.T, *testDisk){
-		"format file": func(t *testing.T, d *testDisk) {
-			t.Helper()
-			rewrite(t, d, d.PathJoin(testDir, formatFile), "broker store, format 2\n")
-		},
-		"tables": func(t *testing.T, d *testDisk) {
-			t.Helper()
-			f, err := d.MemFS.Create(d.PathJoin(testDir, formatMarker+"000900.900"), "")
-			if err := errors.Join(err, f.Close()); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"version key": func(t *testing.T, d *testDisk) {
-			t.Helper()
-			s := mustOpen(t, d)
-			err := s.apply(func(b *pebble.Batch) error {
-				return b.Set([]byte{spaceVersion}, binary.AppendUvarint(nil, formatVersion+1), nil)
-			})
-			if err := errors.Join(err, s.Close()); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"record": func(t *testing.T, d *testDisk) {
-			t.Helper()
-			s := mustOpen(t, d)
-			var k jobKey
-			err := s.apply(func(b *pebble.Batch) error {
-				return b.Set(k.of(spaceJob, 1, partJob), []byte{recordVersion + 1}, nil)
-			})
-			if err := errors.Join(err, s.Close()); err != nil {
-				t.Fatal(err)
-			}
-		},
-	}
-	for name, change := range newer {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			disk := newDisk()
-			mustClose(t, mustOpen(t, disk))
-			change(t, disk)
-			s, err := Open(small(disk))
-			if err == nil {
-				err = s.Scan(context.Background(), nil, func(*Record) error { return nil })
-				mustClose(t, s)
-			}
-			if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), testDir) {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-func rewrite(t *testing.T, d *testDisk, name, text string) {
-	t.Helper()
-	f, err := d.MemFS.Create(name, "")
-	if err == nil {
-		_, err = f.Write([]byte(text))
-	}
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestFormatFile(t *testing.T) {
-	t.Parallel()
-	disk := newDisk()
-	mustClose(t, mustOpen(t, disk))
-	path := disk.PathJoin(testDir, formatFile)
-	if got := string(disk.contents(t, path)); got != "broker store, format 1\n" {
-		t.Errorf("%q", got)
-	}
-	rewrite(t, disk, path, "scribble")
-	_, err := Open(small(disk))
-	wantDamage(t, err, formatFile)
-	if err := disk.MemFS.Remove(path); err != nil { // crashed before it was written
-		t.Fatal(err)
-	}
-	mustClose(t, mustOpen(t, disk))
-	if _, err := disk.Stat(path); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestStoreIsForOneProcess(t *testing.T) {
-	t.Parallel()
-	disk := newDisk()
-	s := mustOpen(t, disk)
-	for _, readOnly := range []bool{false, true} {
-		o := small(disk)
-		o.ReadOnly = readOnly
-		if _, err := Open(o); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), testDir) {
-			t.Error(err)
-		}
-	}
-	mustClose(t, s)
-	mustClose(t, mustOpen(t, disk))
-
-	dir := t.TempDir()
-	s, err := Open(Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrInUse) {
-		t.Error(err)
-	}
-	mustClose(t, s)
-}
-
-func TestFolderThatCannotBeUsed(t *testing.T) {
-	t.Parallel()
-	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.EACCES, syscall.ENOSPC} {
-		disk := newDisk()
-		disk.hook(func(op diskOp) error {
-			if op.write {
-				return &os.PathError{Op: op.verb, Path: op.name, Err: errno}
-			}
-			return nil
-		})
-		if _, err := Open(small(disk)); !errors.Is(err, errno) || errors.Is(err, ErrInUse) ||
-			!strings.Contains(err.Error(), testDir) {
-			t.Errorf("new folder, %v: %v", errno, err)
-		}
-		disk.hook(nil)
-		mustClose(t, mustOpen(t, disk))
-		disk.hook(func(op diskOp) error {
-			if op.write {
-				return &os.PathError{Op: op.verb, Path: op.name, Err: errno}
-			}
-			return nil
-		})
-		if _, err := Open(small(disk)); !errors.Is(err, errno) || !strings.Contains(err.Error(), testDir) {
-			t.Errorf("old folder, %v: %v", errno, err)
-		}
-	}
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var d *DamageError
-	if _, err := Open(Options{Dir: file}); err == nil || errors.As(err, &d) {
-		t.Error(err)
-	}
-}
-
-func TestReadOnly(t *testing.T) {
-	t.Parallel()
-	const seed, n = 15, 50
-	o := small(newDisk())
-	o.ReadOnly = true
-	if _, err := Open(o); !errors.Is(err, ErrNoStore) {
-		t.Errorf("nothing there: %v", err)
-	}
-	disk := used(t, seed, n)
-	disk.hook(func(op diskOp) error {
-		if op.write && !strings.HasSuffix(op.name, lockFile) {
-			t.Errorf("%s %s", op.verb, op.name)
-		}
-		return nil
-	})
-	o = small(disk)
-	o.ReadOnly = true
-	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer mustClose(t, s)
-	if err := after(seed, n).same(s); err != nil {
-		t.Error(err)
-	}
-	if err := s.Commit(&Batch{Marks: []core.Mark{{Name: "x"}}}); !errors.Is(err, ErrReadOnly) {
-		t.Error(err)
-	}
-	check(t, s)
 }
 
 func TestDoctorFindsWhatIsWrong(t *testing.T) {

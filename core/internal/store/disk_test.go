@@ -191,6 +191,18 @@ func (d *testDisk) files(t *testing.T, suffix string) []string {
 	return found
 }
 
+// rewrite makes or replaces a file.
+func rewrite(t *testing.T, d *testDisk, name, text string) {
+	t.Helper()
+	f, err := d.MemFS.Create(name, "")
+	if err == nil {
+		_, err = f.Write([]byte(text))
+	}
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 const testDir = "/data/store"
 
 var errInjected = errors.New("injected")

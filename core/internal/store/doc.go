@@ -32,9 +32,9 @@
 //
 // Beside Pebble's files the folder has two of ours, both text. FORMAT is one line for people and for the start: once it
 // is there, a folder without Pebble's manifest or without the 'v' key is a damaged store and not a new one. GUARD
-// (guard.go) knows what Pebble would not miss: the end of a manifest, the newest log. A store never starts empty, or as
-// it once was, without saying so; with one exception that no file can help: damage within the last two blocks, of 32 KiB,
-// of the newest log looks like the torn end that a crash leaves, and is cut like one.
+// (guard.go) knows what Pebble would not miss: the end of a manifest, a log, the end of a log that is full. A store never
+// starts empty, or as it once was, without saying so; with one exception that no file can help: damage within the last
+// two blocks, of 32 KiB, of the newest log looks like the torn end that a crash leaves, and is cut like one.
 //
 // # Failure
 //

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -23,38 +22,6 @@ type failStop struct {
 	// opened is the file opened last for reading: during the start, when files are read one after another, the one that
 	// is to blame for damage.
 	opened atomic.Pointer[string]
-
-	// While Pebble opens, logs that it has taken in are kept: it removes them before it makes the new one, and a crash in
-	// between would leave a store without the log that GUARD knows of.
-	oldLogs struct {
-		sync.Mutex
-		keep  bool
-		names []string
-	}
-}
-
-// keepLogs starts to keep them; dropLogs removes those that were kept.
-func (s *failStop) keepLogs() { s.oldLogs.keep = true }
-
-func (s *failStop) dropLogs() {
-	s.oldLogs.Lock()
-	names := s.oldLogs.names
-	s.oldLogs.keep, s.oldLogs.names = false, nil
-	s.oldLogs.Unlock()
-	for _, name := range names {
-		_ = s.FS.Remove(name) // or the next start does it
-	}
-}
-
-// keepsLog reports whether the removal of a file has to wait.
-func (s *failStop) keepsLog(name string) bool {
-	s.oldLogs.Lock()
-	defer s.oldLogs.Unlock()
-	if !s.oldLogs.keep || !strings.HasSuffix(name, logSuffix) {
-		return false
-	}
-	s.oldLogs.names = append(s.oldLogs.names, name)
-	return true
 }
 
 func (s *failStop) inside(name string) bool { return s.PathDir(name) == s.dir || name == s.dir }
@@ -78,19 +45,22 @@ func (s *failStop) must(verb, name string, change func() error) error {
 // create is must for what opens a file for writing.
 func (s *failStop) create(verb, name string, open func() (vfs.File, error)) (vfs.File, error) {
 	var f vfs.File
+	base := s.PathBase(name)
+	log := strings.HasSuffix(base, logSuffix)
 	err := s.must(verb, name, func() (err error) {
-		f, err = open()
+		if f, err = open(); err == nil && log && s.inside(name) {
+			err = s.guard.madeLog(s.FS, s.dir, base)
+		}
 		return err
 	})
 	if err != nil || !s.inside(name) {
 		return f, err
 	}
-	w := &failStopFile{File: f, fs: s, name: name, unnamed: verb != openDir}
-	switch base := s.PathBase(name); {
-	case strings.HasPrefix(base, manifestPrefix):
+	w := &failStopFile{File: f, fs: s, name: name, unnamed: verb != openDir && !log}
+	if log {
+		w.log = base
+	} else if strings.HasPrefix(base, manifestPrefix) {
 		w.manifest = &manifestSum{name: base}
-	case strings.HasSuffix(base, logSuffix):
-		s.guard.sawLog(base)
 	}
 	return w, nil
 }
@@ -110,6 +80,7 @@ func (s *failStop) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.
 
 // ReuseForWrite implements vfs.FS.
 func (s *failStop) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	s.guard.removedLog(s.PathBase(old))
 	return s.create("reuse", name, func() (vfs.File, error) { return s.FS.ReuseForWrite(old, name, c) })
 }
 
@@ -139,8 +110,8 @@ func (s *failStop) Remove(name string) error {
 	if s.inside(name) && s.fuse.err() != nil {
 		park()
 	}
-	if s.inside(name) && s.keepsLog(name) {
-		return nil
+	if base := s.PathBase(name); s.inside(name) && strings.HasSuffix(base, logSuffix) {
+		s.guard.removedLog(base)
 	}
 	return s.FS.Remove(name)
 }
@@ -167,6 +138,8 @@ type failStopFile struct {
 	unnamed bool
 
 	manifest *manifestSum // of what was written, if this is a manifest
+	log      string       // its name, if this is a log
+	written  int64        // bytes
 }
 
 // Write implements vfs.File.
@@ -176,6 +149,7 @@ func (f *failStopFile) Write(p []byte) (n int, err error) {
 			f.manifest.add(p) // before File may change p
 		}
 		n, err = f.File.Write(p)
+		f.written += int64(n)
 		return err
 	})
 	return n, err
@@ -234,4 +208,9 @@ func (f *failStopFile) Stat() (info vfs.FileInfo, err error) {
 }
 
 // Close implements vfs.File. Some file systems tell only here that a write was lost.
-func (f *failStopFile) Close() error { return f.fs.must("close", f.name, f.File.Close) }
+func (f *failStopFile) Close() error {
+	if f.log != "" {
+		f.fs.guard.closedLog(f.log, f.written)
+	}
+	return f.fs.must("close", f.name, f.File.Close)
+}

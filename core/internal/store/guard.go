@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -10,25 +12,28 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // guard knows what must be in the folder, for what Pebble would not miss. Pebble reads its manifest up to the first
 // record that is not whole, as it must after a crash, and so takes a damaged one for a shorter one: tables and removals
-// of the time after it are then forgotten. And it replays what logs it finds: it can't know that somebody has removed
-// the newest, taking it for a text that nobody needs. The file GUARD says how far each manifest was synced, with a
-// checksum, and which log there was then. It is written with every sync of a manifest, which is rare, and before
-// anything is removed that is in the manifest.
+// of the time after it are then forgotten. And it replays what logs it finds, and each as far as it goes: it can't know
+// that somebody has removed one, or cut it. The file GUARD says how far each manifest was synced, with a checksum, and
+// which logs there are, with the length of those that are full. It is written with every sync of a manifest, before
+// anything is removed that is in the manifest, and with every new log, before anything is written to it; both are rare.
+// Which of the logs are still wanted is in the manifest.
 //
 //	broker store guard 1
 //	manifest MANIFEST-000031 4711 1a2b3c4d     bytes synced, CRC-32C of them
 //	manifest MANIFEST-000044 1147 d4c3b2a1     the newest two, since a crash may bring back the one before
-//	log 46                                     a log of this or a higher number must be there
+//	log 45 16777101                            bytes; if the manifest wants it, it must be there and this long
+//	log 46                                     the one that is written to
 //	sum 99aabbcc                               CRC-32C of the lines above
 type guard struct {
 	mu        sync.Mutex
 	manifests []manifestSum // oldest first, at most two
-	log       uint64
+	logs      []logSize     // oldest first
 }
 
 // manifestSum is what is known of a manifest's synced bytes.
@@ -36,6 +41,12 @@ type manifestSum struct {
 	name string
 	size int64
 	crc  uint32
+}
+
+// logSize is what is known of a log: its length, once it is full.
+type logSize struct {
+	number uint64
+	size   int64
 }
 
 // Files and texts of the guard. On disk.
@@ -54,11 +65,42 @@ func (m *manifestSum) add(p []byte) {
 	m.crc = crc32.Update(m.crc, castagnoli, p)
 }
 
-// sawLog notes that a log was made.
-func (g *guard) sawLog(name string) {
+// madeLog writes GUARD anew, with one more log. A reader of an older format takes the last log for the only one.
+func (g *guard) madeLog(fsys vfs.FS, dir, name string) error {
+	// GUARD must not outlive a log that nobody has written to.
+	if err := syncDir(fsys, dir); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.logs = append(g.logs, logSize{number: logNumber(name)})
+	g.mu.Unlock()
+	return g.write(fsys, dir)
+}
+
+// write writes GUARD anew.
+func (g *guard) write(fsys vfs.FS, dir string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.log = max(g.log, logNumber(name))
+	return writeWhole(fsys, dir, guardFile, g.text())
+}
+
+// closedLog notes how long a log has become. GUARD is written soon: with the next log, or at the end of all.
+func (g *guard) closedLog(name string, size int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.logs {
+		if g.logs[i].number == logNumber(name) {
+			g.logs[i].size = size
+		}
+	}
+}
+
+// removedLog forgets a log that Pebble has no use for. GUARD may name it until it is written anew: the manifest does not
+// want it.
+func (g *guard) removedLog(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.logs = slices.DeleteFunc(g.logs, func(l logSize) bool { return l.number == logNumber(name) })
 }
 
 // synced writes GUARD anew, with what is known now of one manifest.
@@ -81,7 +123,13 @@ func (g *guard) text() string {
 	for _, m := range g.manifests {
 		fmt.Fprintf(&b, "manifest %s %d %08x\n", m.name, m.size, m.crc)
 	}
-	fmt.Fprintf(&b, "log %d\n", g.log)
+	for _, l := range g.logs {
+		if l.size > 0 {
+			fmt.Fprintf(&b, "log %d %d\n", l.number, l.size)
+		} else {
+			fmt.Fprintf(&b, "log %d\n", l.number)
+		}
+	}
 	fmt.Fprintf(&b, "sum %08x\n", crc32.Checksum([]byte(b.String()), castagnoli))
 	return b.String()
 }
@@ -99,9 +147,12 @@ func (g *guard) parse(text string) error {
 	}
 	for _, line := range lines[1:] {
 		var m manifestSum
+		var l logSize
 		if _, err := fmt.Sscanf(line, "manifest %s %d %x", &m.name, &m.size, &m.crc); err == nil {
 			g.manifests = append(g.manifests, m)
-		} else if _, err := fmt.Sscanf(line, "log %d", &g.log); err != nil {
+		} else if n, err := fmt.Sscanf(line, "log %d %d", &l.number, &l.size); n > 0 {
+			g.logs = append(g.logs, l)
+		} else {
 			return fmt.Errorf("line %q: %w", line, err)
 		}
 	}
@@ -109,7 +160,7 @@ func (g *guard) parse(text string) error {
 }
 
 // verify compares the folder with GUARD; current is the manifest that the marker names.
-func (g *guard) verify(fsys vfs.FS, dir, current string, files []string) error {
+func (g *guard) verify(fsys vfs.FS, dir, current string) error {
 	path := fsys.PathJoin(dir, guardFile)
 	text, err := readWhole(fsys, path)
 	if err == nil {
@@ -122,35 +173,97 @@ func (g *guard) verify(fsys vfs.FS, dir, current string, files []string) error {
 	if at < 0 {
 		return damaged(fsys.PathJoin(dir, current), "look at the folder", errors.New("GUARD does not know it"))
 	}
-	if err := g.manifests[at].verify(fsys, dir); err != nil {
+	oldest, err := g.manifests[at].verify(fsys, dir)
+	if err != nil {
 		return err
 	}
-	for _, name := range files {
-		if strings.HasSuffix(name, logSuffix) && logNumber(name) >= g.log {
-			return nil
+	for _, l := range g.logs {
+		if l.number < oldest {
+			continue
+		}
+		path := fsys.PathJoin(dir, fmt.Sprintf("%06d%s", l.number, logSuffix))
+		if err := l.verify(fsys, path); err != nil {
+			return damaged(path, "look at the folder", err)
 		}
 	}
-	// Which number the newest had is not known: GUARD has a lower bound.
-	return damaged(fsys.PathJoin(dir, "*"+logSuffix), "look at the folder",
-		fmt.Errorf("the newest commits are in %06d%s or a later one, and there is none", g.log, logSuffix))
+	return nil
 }
 
-// verify reads a manifest as far as it was synced.
-func (m *manifestSum) verify(fsys vfs.FS, dir string) error {
+// verify looks whether a log is there and long enough.
+func (l logSize) verify(fsys vfs.FS, path string) error {
+	info, err := fsys.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Size() < l.size {
+		return fmt.Errorf("it has %d bytes of %d", info.Size(), l.size)
+	}
+	return nil
+}
+
+// verify reads a manifest as far as it was synced. It returns the number of the oldest log that the store needs.
+func (m *manifestSum) verify(fsys vfs.FS, dir string) (oldestLog uint64, err error) {
 	path := fsys.PathJoin(dir, m.name)
 	f, err := fsys.Open(path)
 	if err != nil {
-		return damaged(path, "look at the folder", err)
+		return 0, damaged(path, "look at the folder", err)
 	}
 	defer func() { _ = f.Close() }() // only read
 	h := crc32.New(castagnoli)
-	if _, err := io.CopyN(h, f, m.size); err != nil {
-		return damaged(path, fmt.Sprintf("read its first %d bytes", m.size), err)
+	synced := io.TeeReader(bufio.NewReader(io.LimitReader(f, m.size)), h)
+	oldestLog, err = wantedLogs(synced)
+	if err == nil {
+		_, err = io.Copy(io.Discard, synced)
 	}
-	if h.Sum32() != m.crc {
-		return damaged(path, fmt.Sprintf("read its first %d bytes", m.size), errors.New("their checksum is wrong"))
+	what := fmt.Sprintf("read its first %d bytes", m.size)
+	switch info, e := f.Stat(); {
+	case errors.Join(err, e) != nil:
+		return 0, damaged(path, what, errors.Join(err, e))
+	case info.Size() < m.size:
+		return 0, damaged(path, what, io.ErrUnexpectedEOF)
+	case h.Sum32() != m.crc:
+		return 0, damaged(path, what, errors.New("their checksum is wrong"))
 	}
-	return nil
+	return oldestLog, nil
+}
+
+// Tags of a manifest's records, as they have been since LevelDB. On disk.
+const (
+	tagComparer  = 1 // a string
+	tagOldestLog = 2 // the number of the oldest log that is not in tables as a whole
+)
+
+// wantedLogs reads a manifest: the number of the oldest log that its last record to name one wants, or zero. It stops at
+// what is no record, as Pebble does; whether that is damage, the checksum tells.
+func wantedLogs(manifest io.Reader) (oldest uint64, err error) {
+	records := record.NewReader(manifest, 0)
+	for {
+		r, err := records.Next()
+		if errors.Is(err, io.EOF) || record.IsInvalidRecord(err) {
+			return oldest, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		// The two tags come first in a record, and the other ones may be skipped with it.
+		b := bufio.NewReaderSize(r, 64)
+		tag, err := binary.ReadUvarint(b)
+		if err == nil && tag == tagComparer {
+			var n uint64
+			if n, err = binary.ReadUvarint(b); err == nil {
+				_, err = b.Discard(int(n))
+			}
+			if err == nil {
+				tag, err = binary.ReadUvarint(b)
+			}
+		}
+		if err == nil && tag == tagOldestLog {
+			oldest, err = binary.ReadUvarint(b)
+		}
+		if err != nil && !record.IsInvalidRecord(err) && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+	}
 }
 
 // guardCopy writes GUARD for a folder that is whole, like a fresh copy.
@@ -167,7 +280,11 @@ func guardCopy(fsys vfs.FS, dir string) error {
 			m.name = markerValue(name)
 		}
 		if strings.HasSuffix(name, logSuffix) {
-			g.sawLog(name)
+			info, err := fsys.Stat(fsys.PathJoin(dir, name))
+			if err != nil {
+				return err
+			}
+			g.logs = append(g.logs, logSize{logNumber(name), info.Size()})
 		}
 	}
 	manifest, err := readWhole(fsys, fsys.PathJoin(dir, m.name))

@@ -110,7 +110,6 @@ func (s *Store) open(o Options) (err error) {
 	if found.manifest == "" && o.ReadOnly {
 		return fmt.Errorf("%s: %w", o.Dir, ErrNoStore)
 	}
-	s.fs.keepLogs()
 	err = s.fuse.run("open store", func() (err error) {
 		s.db, err = pebble.Open(o.Dir, s.tuned(o))
 		return err
@@ -118,7 +117,6 @@ func (s *Store) open(o Options) (err error) {
 	if err != nil {
 		return s.openError(err)
 	}
-	s.fs.dropLogs()
 	if !o.ReadOnly {
 		s.commit.start(s)
 	}
@@ -217,7 +215,12 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.commit.stop()
-	err := s.fuse.run("close store", s.db.Close)
+	err := s.fuse.run("close store", func() error {
+		if err := s.db.Close(); err != nil || s.readOnly {
+			return err
+		}
+		return s.fs.guard.write(s.fs.FS, s.dir) // the last log is full now
+	})
 	return errors.Join(err, s.lock.Close())
 }
 

@@ -74,7 +74,7 @@ func look(fsys vfs.FS, dir string, g *guard) (survey, error) {
 	if !v.format {
 		return v, nil // a new store, or one whose making was cut short
 	}
-	return v, g.verify(fsys, dir, v.manifest, files)
+	return v, g.verify(fsys, dir, v.manifest)
 }
 
 // markerValue is the end of a marker's name, behind its number.
