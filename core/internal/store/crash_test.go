@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -299,4 +300,41 @@ func (c *crashed) reference(t *testing.T) int {
 	}
 	mustClose(t, s)
 	return n
+}
+
+// GUARD may survive a crash without a new log, and never with a log that did not survive.
+func TestGuardNamesNoLogThatACrashTakes(t *testing.T) {
+	t.Parallel()
+	disk := newDisk()
+	if err := makeDir(disk, testDir); err != nil {
+		t.Fatal(err)
+	}
+	name := disk.PathJoin(testDir, "000007"+logSuffix)
+	named := 0
+	look := func(diskOp) error {
+		for seed := range uint64(20) {
+			left := disk.crash(seed, 50)
+			guard, err := readWhole(left.MemFS, left.PathJoin(testDir, guardFile))
+			if err != nil || !strings.Contains(string(guard), "log 7\n") {
+				continue
+			}
+			named++
+			if _, err := left.MemFS.Stat(name); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	}
+	var g guard
+	err := g.write(disk, testDir)
+	log, e := disk.Create(name, "")
+	g.madeLog("000007" + logSuffix)
+	disk.hook(look)
+	if err := errors.Join(err, e, g.write(disk, testDir), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_ = look(diskOp{}) // always nil
+	if named <= 20 {
+		t.Errorf("GUARD named the log in %d folders: no crash was in between", named)
+	}
 }

@@ -117,7 +117,8 @@ func TestMissingAndShortLogsAreNamed(t *testing.T) {
 	if err := s.db.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	write := grow(2) // uses two of the older ones again
+	write := grow(2)     // uses two of the older ones again
+	s.fs.guarding.Wait() // a log that was made just now need not be known
 	killed := disk.crash(1, 0)
 	write()
 	mustClose(t, s)

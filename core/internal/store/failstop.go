@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -18,6 +19,8 @@ type failStop struct {
 	fuse  *fuse
 	dir   string
 	guard guard
+
+	guarding sync.WaitGroup // new logs
 
 	// opened is the file opened last for reading: during the start, when files are read one after another, the one that
 	// is to blame for damage.
@@ -48,9 +51,7 @@ func (s *failStop) create(verb, name string, open func() (vfs.File, error)) (vfs
 	base := s.PathBase(name)
 	log := strings.HasSuffix(base, logSuffix)
 	err := s.must(verb, name, func() (err error) {
-		if f, err = open(); err == nil && log && s.inside(name) {
-			err = s.guard.madeLog(s.FS, s.dir, base)
-		}
+		f, err = open()
 		return err
 	})
 	if err != nil || !s.inside(name) {
@@ -59,10 +60,23 @@ func (s *failStop) create(verb, name string, open func() (vfs.File, error)) (vfs
 	w := &failStopFile{File: f, fs: s, name: name, unnamed: verb != openDir && !log}
 	if log {
 		w.log = base
+		s.guard.madeLog(base)
+		s.guarding.Go(func() { _ = s.writeGuard() }) // commits wait for the log, and not for this; it returns nil
 	} else if strings.HasPrefix(base, manifestPrefix) {
 		w.manifest = &manifestSum{name: base}
 	}
 	return w, nil
+}
+
+// writeGuard writes GUARD anew.
+func (s *failStop) writeGuard() error {
+	return s.must("guard", s.dir, func() error { return s.guard.write(s.FS, s.dir) })
+}
+
+// settle waits for what is written beside Pebble. After a failure that never ends.
+func (s *failStop) settle() error {
+	s.guarding.Wait()
+	return nil
 }
 
 // Unwrap implements vfs.FS.
@@ -185,7 +199,8 @@ func (f *failStopFile) sync(data func() error) error {
 		if f.manifest == nil {
 			return nil
 		}
-		return f.fs.guard.synced(f.fs.FS, f.fs.dir, *f.manifest)
+		f.fs.guard.syncedManifest(*f.manifest)
+		return f.fs.guard.write(f.fs.FS, f.fs.dir)
 	})
 }
 

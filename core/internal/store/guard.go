@@ -21,8 +21,8 @@ import (
 // of the time after it are then forgotten. And it replays what logs it finds, and each as far as it goes: it can't know
 // that somebody has removed one, or cut it. The file GUARD says how far each manifest was synced, with a checksum, and
 // which logs there are, with the length of those that are full. It is written with every sync of a manifest, before
-// anything is removed that is in the manifest, and with every new log, before anything is written to it; both are rare.
-// Which of the logs are still wanted is in the manifest.
+// anything is removed that is in the manifest, and soon after a log was made; both are rare. Which of the logs are still
+// wanted is in the manifest.
 //
 //	broker store guard 1
 //	manifest MANIFEST-000031 4711 1a2b3c4d     bytes synced, CRC-32C of them
@@ -31,7 +31,9 @@ import (
 //	log 46                                     the one that is written to
 //	sum 99aabbcc                               CRC-32C of the lines above
 type guard struct {
-	mu        sync.Mutex
+	file sync.Mutex // one writes GUARD at a time
+
+	mu        sync.Mutex    // never held for as long as the disk takes: commits wait for new logs
 	manifests []manifestSum // oldest first, at most two
 	logs      []logSize     // oldest first
 }
@@ -65,26 +67,14 @@ func (m *manifestSum) add(p []byte) {
 	m.crc = crc32.Update(m.crc, castagnoli, p)
 }
 
-// madeLog writes GUARD anew, with one more log. A reader of an older format takes the last log for the only one.
-func (g *guard) madeLog(fsys vfs.FS, dir, name string) error {
-	// GUARD must not outlive a log that nobody has written to.
-	if err := syncDir(fsys, dir); err != nil {
-		return err
-	}
-	g.mu.Lock()
-	g.logs = append(g.logs, logSize{number: logNumber(name)})
-	g.mu.Unlock()
-	return g.write(fsys, dir)
-}
-
-// write writes GUARD anew.
-func (g *guard) write(fsys vfs.FS, dir string) error {
+// madeLog notes a new log.
+func (g *guard) madeLog(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return writeWhole(fsys, dir, guardFile, g.text())
+	g.logs = append(g.logs, logSize{number: logNumber(name)})
 }
 
-// closedLog notes how long a log has become. GUARD is written soon: with the next log, or at the end of all.
+// closedLog notes how long a log has become.
 func (g *guard) closedLog(name string, size int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,21 +93,34 @@ func (g *guard) removedLog(name string) {
 	g.logs = slices.DeleteFunc(g.logs, func(l logSize) bool { return l.number == logNumber(name) })
 }
 
-// synced writes GUARD anew, with what is known now of one manifest.
-func (g *guard) synced(fsys vfs.FS, dir string, m manifestSum) error {
+// syncedManifest notes what is known now of one manifest.
+func (g *guard) syncedManifest(m manifestSum) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := slices.IndexFunc(g.manifests, func(o manifestSum) bool { return o.name == m.name })
 	if at >= 0 {
 		g.manifests[at] = m
-	} else {
-		g.manifests = append(g.manifests, m)
-		g.manifests = g.manifests[max(0, len(g.manifests)-2):]
+		return
 	}
-	return writeWhole(fsys, dir, guardFile, g.text())
+	g.manifests = append(g.manifests, m)
+	g.manifests = g.manifests[max(0, len(g.manifests)-2):]
 }
 
+// write writes GUARD anew, with all that was noted.
+func (g *guard) write(fsys vfs.FS, dir string) error {
+	g.file.Lock()
+	defer g.file.Unlock()
+	text := g.text()
+	if err := syncDir(fsys, dir); err != nil { // a crash must not leave GUARD and take a new log
+		return err
+	}
+	return writeWhole(fsys, dir, guardFile, text)
+}
+
+// text is what GUARD says. An older broker takes the last log for the only one.
 func (g *guard) text() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%d\n", guardText, guardVersion)
 	for _, m := range g.manifests {
@@ -292,7 +295,8 @@ func guardCopy(fsys vfs.FS, dir string) error {
 		return err
 	}
 	m.add(manifest)
-	return g.synced(fsys, dir, m)
+	g.syncedManifest(m)
+	return g.write(fsys, dir)
 }
 
 // logNumber is the number in the name of a log; zero if it is none.

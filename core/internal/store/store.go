@@ -115,6 +115,7 @@ func (s *Store) open(o Options) (err error) {
 		return err
 	})
 	if err != nil {
+		_ = s.fuse.run("open store", s.fs.settle) // the folder is about to be unlocked; the first error says more
 		return s.openError(err)
 	}
 	if !o.ReadOnly {
@@ -216,10 +217,10 @@ func (s *Store) Close() error {
 	}
 	s.commit.stop()
 	err := s.fuse.run("close store", func() error {
-		if err := s.db.Close(); err != nil || s.readOnly {
+		if err := errors.Join(s.db.Close(), s.fs.settle()); err != nil || s.readOnly {
 			return err
 		}
-		return s.fs.guard.write(s.fs.FS, s.dir) // the last log is full now
+		return s.fs.writeGuard() // the last log is full now
 	})
 	return errors.Join(err, s.lock.Close())
 }
