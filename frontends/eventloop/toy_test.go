@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds every wait of these tests.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // toyBroker has a commit number that the test moves, and nothing else.
 type toyBroker struct {

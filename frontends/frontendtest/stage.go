@@ -21,7 +21,7 @@ type Backend interface {
 }
 
 // patience is how long a stage waits, in real time, for something that must come: a commit, a wake-up.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // Stage is a broker, a clock and a front-end. Use it from the test's own goroutine.
 type Stage struct {
