@@ -73,12 +73,6 @@ func (s *failStop) writeGuard() error {
 	return s.must("guard", s.dir, func() error { return s.guard.write(s.FS, s.dir) })
 }
 
-// settle waits for what is written beside Pebble. After a failure that never ends.
-func (s *failStop) settle() error {
-	s.guarding.Wait()
-	return nil
-}
-
 // Unwrap implements vfs.FS.
 func (s *failStop) Unwrap() vfs.FS { return s.FS }
 

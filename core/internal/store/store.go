@@ -112,10 +112,10 @@ func (s *Store) open(o Options) (err error) {
 	}
 	err = s.fuse.run("open store", func() (err error) {
 		s.db, err = pebble.Open(o.Dir, s.tuned(o))
+		s.fs.guarding.Wait()
 		return err
 	})
 	if err != nil {
-		_ = s.fuse.run("open store", s.fs.settle) // the folder is about to be unlocked; the first error says more
 		return s.openError(err)
 	}
 	if !o.ReadOnly {
@@ -159,7 +159,12 @@ func (s *Store) checkVersion(found survey) error {
 			return err
 		}
 		// The first log of a new store is of an old format, in which damage looks like a torn end. This starts the next.
-		if err := s.fuse.run("start a log", s.db.Flush); err != nil {
+		err := s.fuse.run("start a log", func() error {
+			err := s.db.Flush()
+			s.fs.guarding.Wait()
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	case err != nil:
@@ -217,7 +222,9 @@ func (s *Store) Close() error {
 	}
 	s.commit.stop()
 	err := s.fuse.run("close store", func() error {
-		if err := errors.Join(s.db.Close(), s.fs.settle()); err != nil || s.readOnly {
+		err := s.db.Close()
+		s.fs.guarding.Wait()
+		if err != nil || s.readOnly {
 			return err
 		}
 		return s.fs.writeGuard() // the last log is full now
