@@ -8,13 +8,20 @@ import (
 // Tick handles the deadlines that are due, at most budget of them; it reports whether more are due.
 func (m *Machine) Tick(now core.Instant, budget int) bool {
 	m.setNow(now)
+	defer m.serveOffers()
 	for ; budget > 0; budget-- {
-		o, due := m.timers.PopDue(m.now)
+		o, due := m.timers.Due(m.now)
 		if !due {
 			return false
 		}
+		// Jobs that become ready together are given out together, so that the most urgent goes first; but before anybody's
+		// wait ends beside them.
+		if o.Kind != timerState && len(m.offers) > 0 {
+			m.serveOffers()
+			continue
+		}
+		m.timers.PopDue(m.now)
 		m.due(o)
-		m.serveOffers()
 	}
 	return true
 }

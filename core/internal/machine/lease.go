@@ -171,10 +171,36 @@ func (m *Machine) join(c *client, n uint32, q *jobQueue) {
 func (m *Machine) waitTimeout(c *client) {
 	c.wait = 0
 	if n := m.followedUp(c); n != 0 {
+		m.queues[n].overslept = true
 		m.offer(n)
 		return
 	}
+	if n := m.leftOver(c); n != 0 && m.stopped == nil {
+		m.assignParked(c, n)
+		return
+	}
 	m.withdraw(c)
+}
+
+// leftOver is the first of the queues that a parked lease waits at which has a job for it after all: one that a woken
+// sleeper has not come for yet. The sleeper will find nothing, which is better than a lease that ends beside a job.
+func (m *Machine) leftOver(c *client) (n uint32) {
+	m.waiters.Each(c.places, func(number uint32) {
+		if q := m.queues[number]; m.runnable(q) != 0 && m.slotFor(q, c, &c.lease) {
+			n = number // the places are in reverse
+		}
+	})
+	return n
+}
+
+// assignParked gives a parked lease the first job of queue n.
+func (m *Machine) assignParked(c *client, n uint32) {
+	lease, limit := c.lease, time.Duration(0)
+	if c.byAbility {
+		limit = c.limitFor(n)
+	}
+	m.leaveLines(c)
+	m.assign(c, &lease, n, limit)
 }
 
 // withdraw ends a parked lease without a job.
@@ -202,6 +228,7 @@ func (m *Machine) serveOffers() {
 		if q := m.queues[m.offers[i]]; q != nil {
 			q.offered = false
 			m.serve(m.offers[i], q)
+			q.overslept = false
 		}
 	}
 	m.offers = m.offers[:0]
@@ -220,19 +247,16 @@ func (m *Machine) serve(n uint32, q *jobQueue) {
 			woken++
 			m.wake(c, n)
 		default:
-			lease, limit := c.lease, time.Duration(0)
-			if c.byAbility {
-				limit = c.limitFor(n)
-			}
-			m.leaveLines(c)
-			m.assign(c, &lease, n, limit)
+			m.assignParked(c, n)
 		}
 	}
 }
 
 // nextWaiter is who has waited longest for a job of a queue and may have it, nil if there is none, or if enough sleepers
-// are on their way or were woken just now.
+// are on their way or were woken just now. When a woken sleeper has not come, parked leases go before other sleepers:
+// they are sure to take the job.
 func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
+	var sleeper *client
 	slot, place := m.waiters.First(&q.line)
 	for ; slot != 0; slot, place = m.waiters.After(place) {
 		c, op := m.clients[slot], &asleep
@@ -244,11 +268,15 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may stand behind
 		case m.opts.Wakeup < 0 && available(q) <= q.woken:
 			return nil
+		case c.sleeping && q.overslept:
+			if sleeper == nil {
+				sleeper = c
+			}
 		default:
 			return c
 		}
 	}
-	return nil
+	return sleeper
 }
 
 // available is how many jobs of a queue could be handed out now, as far as its throttle goes.

@@ -25,6 +25,7 @@ type jobQueue struct {
 	line      queueLine
 	listing   uint64 // the last list of names that it occurred in; see Machine.listing
 	offered   bool   // see Machine.offers
+	overslept bool   // a sleeper was woken for a job and has not come for it
 	woken     int    // sleepers that were woken for its jobs and have not come back yet
 	paused    bool   //
 	sticky    bool   // stays when it is empty

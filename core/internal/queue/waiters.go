@@ -56,6 +56,13 @@ func (w *Waiters) Join(client, queue uint32, l *Line, places *uint32) {
 	*places = i
 }
 
+// Each calls fn with the queues that a client waits at, the last one it joined first; fn must not change places.
+func (w *Waiters) Each(places uint32, fn func(queue uint32)) {
+	for i := places; i != 0; i = w.nodes[i-1].sibling {
+		fn(w.nodes[i-1].queue)
+	}
+}
+
 // Leave takes a client out of all lines; line gives the Line of a queue, and left is called for each queue left.
 func (w *Waiters) Leave(places *uint32, line func(queue uint32) *Line, left func(queue uint32)) {
 	for i := *places; i != 0; {

@@ -72,15 +72,22 @@ func (h *Heap) Next() core.Instant {
 	return h.items[0].at
 }
 
-// PopDue takes the earliest deadline out if it is not after now. The owner must forget its ID.
-func (h *Heap) PopDue(now core.Instant) (Owner, bool) {
+// Due is the owner of the first deadline, if that is not after now.
+func (h *Heap) Due(now core.Instant) (Owner, bool) {
 	if len(h.items) == 0 || h.items[0].at > now {
 		return Owner{}, false
 	}
 	it := h.items[0]
-	o := Owner{Kind: h.kinds[it.id-1], Handle: it.handle}
-	h.removeAt(0)
-	return o, true
+	return Owner{Kind: h.kinds[it.id-1], Handle: it.handle}, true
+}
+
+// PopDue takes the earliest deadline out if it is not after now. The owner must forget its ID.
+func (h *Heap) PopDue(now core.Instant) (Owner, bool) {
+	o, due := h.Due(now)
+	if due {
+		h.removeAt(0)
+	}
+	return o, due
 }
 
 // Len is the number of deadlines.
