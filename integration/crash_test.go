@@ -174,9 +174,11 @@ func workqStates(t *testing.T, b *harness.Broker) (after func()) {
 func gearmanStates(t *testing.T, b *harness.Broker) (after func()) {
 	t.Helper()
 	gearman := harness.DialGearman(t, b)
-	reply, err := gearman.Admin("maxqueue state-limited 1")
-	check(t, err)
-	equal(t, "maxqueue", reply, "OK\r\n")
+	for _, order := range []string{"create function state-limited", "maxqueue state-limited 1"} {
+		reply, err := gearman.Admin(order)
+		check(t, err)
+		equal(t, order, reply, "OK\r\n")
+	}
 	unique, err := gearman.Submit(gearmanclient.SubmitJobBg, "state-limited", "the-key", "x")
 	check(t, err)
 	worker := harness.DialGearman(t, b)

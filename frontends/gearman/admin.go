@@ -2,6 +2,7 @@ package gearman
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -138,7 +139,8 @@ func (s *session) drop(words []string) {
 	}
 }
 
-// maxQueue sets the bounds of a function: one for all priorities, or one each for high, normal and low.
+// maxQueue sets the bounds of a function: one for all priorities, or one each for high, normal and low. Like gearmand it
+// forgets those of a function that status would not show.
 func (s *session) maxQueue(words []string) {
 	if len(words) < 2 {
 		s.incomplete("maxqueue")
@@ -146,6 +148,10 @@ func (s *session) maxQueue(words []string) {
 	}
 	n, ok := s.queue(words[1])
 	if !ok {
+		return
+	}
+	if !s.known(n.queue) {
+		s.say(lineOK)
 		return
 	}
 	var sizes [3]uint32
@@ -159,6 +165,23 @@ func (s *session) maxQueue(words []string) {
 	s.ask(&core.LimitQueue{Tag: s.awaitLine("maxqueue"), Queue: n.queue, Limits: core.Limits{
 		MaxHigh: sizes[0], MaxNormal: sizes[1], MaxLow: sizes[2],
 	}})
+}
+
+// known has all that came before decided, then asks whether there is such a queue; one that nobody can look up just now
+// is taken for known, for the next operation is told why.
+func (s *session) known(queue string) bool {
+	s.flush(false)
+	op := &core.InspectQueue{Tag: s.round << tagBits, Queue: queue}
+	s.round++
+	known := true
+	for _, r := range s.f.broker.Do(s.client, []core.Op{op}, nil) {
+		if r.Tag == op.Tag {
+			known = !errors.Is(r.Err, core.ErrNoQueue)
+		} else {
+			s.reply(&r)
+		}
+	}
+	return known
 }
 
 // shutdown ends the process where the operator has allowed it; elsewhere there is no such command.

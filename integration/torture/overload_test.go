@@ -85,9 +85,11 @@ func TestFullQueueRefusesAndOthersGoOn(t *testing.T) {
 	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{})
 	gearman, wq := harness.DialGearman(t, b), harness.DialWorkq(t, b)
-	reply, err := gearman.Admin("maxqueue narrow 10")
-	check(t, err)
-	equal(t, "maxqueue", reply, "OK\r\n")
+	for _, order := range []string{"create function narrow", "maxqueue narrow 10"} {
+		reply, err := gearman.Admin(order)
+		check(t, err)
+		equal(t, order, reply, "OK\r\n")
+	}
 	for range 10 {
 		_, err := gearman.Submit(gearmanclient.SubmitJobBg, "narrow", "", "x")
 		check(t, err)
