@@ -76,7 +76,7 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 		return
 	}
 	m.detach(h, e)
-	m.buryJob(h, c.protocol, &core.Outcome{Cause: core.Cancelled})
+	m.buryJob(h, c.protocol, m.deathOf(0, h, e).Outcome)
 }
 
 // end removes a job before it was done: cancelled, expired or withdrawn. Its watchers are told, and nothing goes on

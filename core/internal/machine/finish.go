@@ -54,7 +54,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.countDay(c.protocol, false)
 	streamed := &core.Outcome{Success: true, Result: op.Result}
 	whole := streamed
-	if x := m.notes[h]; e.has(hasNote) && len(x.data) > 0 {
+	if x := m.notes[h]; op.Claim != core.ByAnyone && e.has(hasNote) && len(x.data) > 0 {
 		whole = &core.Outcome{Success: true, Result: append(x.data, op.Result...)}
 	}
 	m.finish(h, streamed, whole)

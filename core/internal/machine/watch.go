@@ -206,8 +206,6 @@ func (m *Machine) deathOf(tag uint64, h uint32, e *entry) core.Reply {
 		r.Outcome.Failure, r.Outcome.Result = n.failure, n.failure.Data
 	case e.has(failureStored):
 		r.Cold = true
-	default: // buried by order
-		r.Outcome.Cause = core.Cancelled
 	}
 	if e.has(dirty) {
 		r.Commit = m.promise()
