@@ -357,6 +357,15 @@ type InspectGroup struct {
 	Group uint64
 }
 
+// PurgeGroups removes batches and their callbacks, as if there had never been any; members stay, as plain jobs. It
+// removes at most Limit a call (zero: 1,000) and goes on at Cursor; reply: Purged with N, and Cursor not zero while there
+// is more.
+type PurgeGroups struct {
+	Tag    uint64
+	Cursor uint64
+	Limit  int
+}
+
 func (*Submit) op()        {}
 func (*Lease) op()         {}
 func (*Complete) op()      {}
@@ -390,3 +399,4 @@ func (*WriteMarks) op()    {}
 func (*OpenGroup) op()     {}
 func (*CommitGroup) op()   {}
 func (*InspectGroup) op()  {}
+func (*PurgeGroups) op()   {}

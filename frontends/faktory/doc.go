@@ -18,7 +18,7 @@
 //	custom.priority         Job.Priority (ours)
 //	custom.after, .parent   Job.After, Job.Parent, named by jid (ours)
 //	result in ACK           Complete.Result (ours)
-//	QUEUE, FLUSH, MUTATE    core.PauseQueue, core.Purge, core.ListJobs with core.Cancel, core.Bury, core.Enqueue
+//	QUEUE, FLUSH, MUTATE    core.PauseQueue, core.Purge, core.PurgeGroups, core.ListJobs with Cancel, Bury, Enqueue
 //
 // # A request line
 //

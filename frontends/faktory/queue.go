@@ -105,9 +105,10 @@ func (s *session) queueNames() []string {
 
 // removal is QUEUE REMOVE, FLUSH or a MUTATE that needs no filter: jobs are removed in pages.
 type removal struct {
-	pages  []core.Purge // what is still to be removed, one after the other
-	flush  bool         // then the rows of empty queues and the counters too
-	commit core.Commit
+	batches *core.PurgeGroups // what is to be removed first; nil: no batches
+	pages   []core.Purge      // what is still to be removed, one after the other
+	flush   bool              // then the rows of empty queues and the counters too
+	commit  core.Commit
 }
 
 // purgePage is how many jobs one step removes: a few milliseconds at most.
@@ -124,6 +125,17 @@ func queuePages(names []string) []core.Purge {
 
 // step removes one page, or some small ones.
 func (t *removal) step(s *session) bool {
+	if t.batches != nil { // before their jobs, whose end would let callbacks go
+		t.batches.Tag = s.nextTag()
+		r := s.ask(t.batches)
+		if t.failed(s, &r) {
+			return true
+		}
+		if t.batches.Cursor = r.Cursor; r.Cursor != 0 {
+			return false
+		}
+		t.batches = nil
+	}
 	for n := 0; n < purgePage && len(t.pages) > 0; {
 		page := &t.pages[0]
 		page.Tag = s.nextTag()
@@ -184,5 +196,5 @@ func (s *session) flushJobs(*scratch, []byte) {
 	case FlushFaktory, "":
 		page.Origin = core.Faktory
 	}
-	s.start(&removal{pages: []core.Purge{page}, flush: true})
+	s.start(&removal{batches: &core.PurgeGroups{Limit: purgePage}, pages: []core.Purge{page}, flush: true})
 }

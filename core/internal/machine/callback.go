@@ -16,6 +16,7 @@ func (m *Machine) openGroup(c *client, op *core.OpenGroup) {
 		parent.kids.count(g, 1)
 	}
 	m.addGroup(g)
+	m.listGroup(g)
 	m.alter(g, func() {
 		g.CompleteJob = m.admitCallback(c, op.Complete, g.number)
 		g.SuccessJob = m.admitCallback(c, op.Success, g.number)

@@ -148,6 +148,34 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.promise()})
 }
 
+// purgeGroups ends batches by the page, the oldest first. What hangs on a batch, its children and the callbacks of others
+// that are members of it, came later: so nothing is let go by what is removed. Members stay, as plain jobs.
+func (m *Machine) purgeGroups(c *client, op *core.PurgeGroups) {
+	limit, below := op.Limit, op.Cursor
+	if limit <= 0 {
+		limit = 1000
+	}
+	if below == 0 {
+		below = m.nextSeq // what is opened meanwhile is not meant
+	}
+	r := core.Reply{Kind: core.Purged, Tag: op.Tag}
+	for g := m.firstGroup; g != nil && g.number < below; g = m.firstGroup {
+		if r.N == limit {
+			r.Cursor = below
+			break
+		}
+		m.forgetGroup(g)
+		for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
+			if h := m.bySeq.get(seq); seq != 0 && h != 0 {
+				m.purgeJob(h, c.protocol)
+			}
+		}
+		r.N++
+	}
+	r.Commit = m.promise()
+	m.reply(c, r)
+}
+
 // purgePage removes up to limit jobs; the ready ones of a single queue are found by its list, others by a walk.
 func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit int) (removed int, next uint64) {
 	if only != 0 && op.Origin == core.Internal && len(op.States) == 1 && op.States[0] == core.Ready {

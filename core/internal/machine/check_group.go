@@ -2,6 +2,7 @@ package machine
 
 // eachGroup compares the counters of batches with what was found.
 func (c *checker) eachGroup() {
+	c.listed()
 	kids := map[uint64]*kidCount{}
 	for _, g := range c.m.groups {
 		if kids[g.Parent] == nil {
@@ -34,6 +35,24 @@ func (c *checker) eachGroup() {
 		c.callbacks(g)
 	}
 	c.openKids()
+}
+
+// listed checks that every batch is in the list, in order.
+func (c *checker) listed() {
+	seen, last := 0, (*group)(nil)
+	for g := c.m.firstGroup; g != nil; last, g = g, g.newer {
+		seen++
+		if c.m.groups[g.number] != g || g.older != last || last != nil && last.number >= g.number {
+			c.fail("batch %d is out of its list", g.number)
+			return
+		}
+	}
+	if seen != len(c.m.groups) || c.m.lastGroup != last {
+		c.fail("%d batches, %d in the list", len(c.m.groups), seen)
+	}
+	if slots := len(c.m.groupSlots) - len(c.m.freeGroups); slots != seen {
+		c.fail("%d batches, %d slots", seen, slots)
+	}
 }
 
 // callbacks checks that a batch does not sit on what should go.

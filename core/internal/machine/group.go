@@ -2,6 +2,8 @@ package machine
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,6 +36,8 @@ type group struct {
 	kids     kidCount
 	deadline timer.ID
 	dirty    bool
+	// The list of all batches, in the order of their numbers.
+	older, newer *group
 }
 
 // kidCount counts child batches.
@@ -107,6 +111,33 @@ func (m *Machine) addGroup(g *group) {
 	}
 	m.groups[g.number] = g
 	m.groupUntil(g, g.Until)
+}
+
+// listGroup puts the newest batch at the end of the list.
+func (m *Machine) listGroup(g *group) {
+	if g.older = m.lastGroup; g.older != nil {
+		g.older.newer = g
+	} else {
+		m.firstGroup = g
+	}
+	m.lastGroup = g
+}
+
+// forgetGroup takes a batch out of all indexes and out of the store.
+func (m *Machine) forgetGroup(g *group) {
+	m.alter(g, func() { delete(m.groups, g.number) })
+	m.timers.Remove(&g.deadline)
+	m.groupSlots[g.slot], m.freeGroups = nil, append(m.freeGroups, g.slot)
+	if g.older != nil {
+		g.older.newer = g.newer
+	} else {
+		m.firstGroup = g.newer
+	}
+	if g.newer != nil {
+		g.newer.older = g.older
+	} else {
+		m.lastGroup = g.older
+	}
 }
 
 // groupUntil sets a batch's deadline, zero for none.
@@ -216,8 +247,7 @@ func (m *Machine) groupTimeout(slot uint32) {
 		m.checkGroup(g)
 		return
 	}
-	m.alter(g, func() { delete(m.groups, g.number) })
-	m.groupSlots[slot], m.freeGroups = nil, append(m.freeGroups, slot)
+	m.forgetGroup(g)
 	for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
 		if h := m.bySeq.get(seq); seq != 0 && h != 0 && m.jobs.at(h).state == core.Blocked {
 			m.end(h, &core.Outcome{Cause: core.Expired})
@@ -270,7 +300,9 @@ func (m *Machine) restoreGroup(name string, value []byte) error {
 
 // relinkGroups counts what is not stored, once all jobs are back.
 func (m *Machine) relinkGroups() {
-	for _, g := range m.groups {
+	for _, number := range slices.Sorted(maps.Keys(m.groups)) {
+		g := m.groups[number]
+		m.listGroup(g)
 		g.done = g.Total - g.members - g.Lost
 		if parent := m.groups[g.Parent]; parent != nil {
 			parent.kids.count(g, 1)

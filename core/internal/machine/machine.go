@@ -52,6 +52,8 @@ type Machine struct {
 	workers  workerNames
 	timers   timer.Heap
 	groups   map[uint64]*group
+	// firstGroup and lastGroup are the ends of the list of batches, the oldest first.
+	firstGroup, lastGroup *group
 	// groupSlots and freeGroups number the batches for their deadlines.
 	groupSlots []*group
 	freeGroups []uint32
@@ -225,6 +227,8 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 		m.commitGroup(c, op)
 	case *core.InspectGroup:
 		m.inspectGroup(c, op)
+	case *core.PurgeGroups:
+		m.purgeGroups(c, op)
 	}
 }
 
@@ -274,6 +278,8 @@ func tagOf(op core.Op) uint64 {
 	case *core.OpenGroup:
 		return op.Tag
 	case *core.CommitGroup:
+		return op.Tag
+	case *core.PurgeGroups:
 		return op.Tag
 	}
 	return 0

@@ -198,7 +198,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = r.queueOp(verb, tag)
 	case "inspect":
 		op = r.inspect(tag)
-	case "batch", "commit-batch", "reopen-batch", "inspect-batch":
+	case "batch", "commit-batch", "reopen-batch", "inspect-batch", "purge-batches":
 		op = r.groupOp(verb, tag)
 	default:
 		return nil, fmt.Errorf("unknown verb %q", verb)
@@ -349,7 +349,10 @@ func (r *reader) groupOp(verb string, tag uint64) core.Op {
 		op := &core.OpenGroup{Tag: tag, Parent: uint64(r.number("parent")), Description: r.Option("text"), OpenUntil: r.instant("open-until")}
 		callback := func(name string) *core.Job {
 			if queue := r.Option(name); queue != "" {
-				return &core.Job{Queue: queue, ID: r.Option(name + "-id"), Origin: core.Faktory, MaxFails: r.count("max-fails"), Exhausted: core.ExhaustedBury}
+				return &core.Job{
+					Queue: queue, ID: r.Option(name + "-id"), Origin: core.Faktory, MaxFails: r.count("max-fails"),
+					Exhausted: core.ExhaustedBury, Group: uint64(r.number(name + "-batch")),
+				}
 			}
 			return nil
 		}
@@ -357,6 +360,8 @@ func (r *reader) groupOp(verb string, tag uint64) core.Op {
 		return op
 	case "inspect-batch":
 		return &core.InspectGroup{Tag: tag, Group: number}
+	case "purge-batches":
+		return &core.PurgeGroups{Tag: tag, Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor"))}
 	}
 	return &core.CommitGroup{Tag: tag, Group: number, Reopen: verb == "reopen-batch"}
 }

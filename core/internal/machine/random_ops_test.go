@@ -207,6 +207,10 @@ func (l *life) batch() core.Op {
 		return j
 	}
 	switch l.rng.IntN(4) {
+	case 3:
+		if l.maybe(3) {
+			return &core.PurgeGroups{Limit: 1 + l.rng.IntN(5)}
+		}
 	case 0:
 		op := &core.OpenGroup{Complete: callback(), Success: callback()}
 		if l.maybe(2) {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"broker/core"
@@ -61,6 +62,68 @@ func (w *world) purge() error {
 			}
 		}
 	})
+}
+
+// flushAll removes all batches and all that one protocol has submitted, as Faktory's FLUSH does, by the page. Nothing of a
+// batch may be left.
+func (w *world) flushAll() error {
+	c := w.anyClient()
+	for cursor := uint64(0); ; {
+		op := &core.PurgeGroups{Tag: w.newTag(), Limit: 1 + w.rng.IntN(5), Cursor: cursor}
+		err := w.do(c, op, op.Tag, func(r core.Reply) {
+			w.note("batches purged %d, cursor %d, commit %d", r.N, r.Cursor, r.Commit)
+			if cursor = r.Cursor; cursor != 0 {
+				return
+			}
+			for _, b := range w.model.batches {
+				if b.ended == 0 {
+					b.ended = w.commitOf(r, true)
+				}
+				b.kept = false
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if cursor == 0 {
+			break
+		}
+	}
+	for _, number := range w.model.numbers {
+		if r := w.ask(&core.InspectGroup{Group: number}); r.Group != nil {
+			return fmt.Errorf("batch %d was purged and is there", number)
+		}
+	}
+	for _, queue := range []string{completeQueue, successQueue} {
+		for _, i := range w.ask(&core.ListJobs{Queue: queue, State: core.Blocked, Limit: 1000}).Jobs {
+			return fmt.Errorf("callback %d waits for a batch that was purged", i.Seq)
+		}
+	}
+	return w.purgeOrigin(c, core.Faktory)
+}
+
+// purgeOrigin removes what one protocol has submitted.
+func (w *world) purgeOrigin(c *client, origin core.Protocol) error {
+	before := map[uint64]bool{}
+	for _, seq := range w.model.seqs {
+		before[seq] = w.look(seq) != nil
+	}
+	for cursor := uint64(0); ; {
+		op := &core.Purge{Tag: w.newTag(), Origin: origin, Limit: 1 + w.rng.IntN(50), Cursor: cursor}
+		err := w.do(c, op, op.Tag, func(r core.Reply) {
+			cursor = r.Cursor
+			for seq, was := range before {
+				if was && w.look(seq) == nil {
+					p := w.model.jobs[seq]
+					p.over(w.commitOf(r, !p.ephemeral))
+					before[seq] = false
+				}
+			}
+		})
+		if err != nil || cursor == 0 {
+			return err
+		}
+	}
 }
 
 // settings pauses, throttles or bounds a queue.

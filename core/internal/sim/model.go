@@ -41,6 +41,7 @@ type batch struct {
 	kept     bool // it is never given up: without a limit, not committed
 	reopened bool
 	members  []uint64
+	ended    core.Commit // it was purged, which is promised once this is on disk; zero: not
 }
 
 // soon stands for a commit that will come: what is promised at once may still be lost until then.
@@ -93,6 +94,7 @@ func (m *model) flushed(committed core.Commit) {
 	}
 	for _, b := range m.batches {
 		settle(&b.made)
+		settle(&b.ended)
 	}
 }
 
@@ -149,11 +151,14 @@ func (w *world) afterCrash(committed core.Commit) error {
 		if r.Group == nil && b.kept && b.made != 0 && b.made <= committed {
 			return fmt.Errorf("batch %d was acknowledged by commit %d of %d and is lost", number, b.made, committed)
 		}
+		if r.Group != nil && b.ended != 0 && b.ended <= committed {
+			return fmt.Errorf("batch %d came back though its purge was acknowledged", number)
+		}
 		if r.Group == nil {
 			delete(m.batches, number)
 			continue
 		}
-		b.made, b.kept = 1, false // a commit of it may or may not have been lost
+		b.made, b.ended, b.kept = 1, 0, false // a commit of it may or may not have been lost
 	}
 	m.numbers = sortedKeys(m.batches)
 	return nil

@@ -106,6 +106,7 @@ func (w *world) acts() []act {
 		{3, w.await},
 		{5, w.batch},
 		{1, w.purge},
+		{1, w.flushAll},
 		{2, w.settings},
 		{9, w.pass},
 		{1, w.setClock},
