@@ -53,6 +53,12 @@ type Session interface {
 	Closed()
 }
 
+// Loser is a Session that wants to know what its client cannot have got. Lost is called at most once, after Closed, when
+// the connection has ended before the last so many bytes that the session wrote were taken by the socket.
+type Loser interface {
+	Lost(bytes int)
+}
+
 // Conn is the session's side of a connection.
 type Conn interface {
 	// Out is where the session writes; on its own loop only. The loop sends what it may after each call of the session.

@@ -12,6 +12,7 @@ type Outbox struct {
 	buf   []byte
 	gates []gate
 	next  int // first gate not yet passed
+	late  int // bytes that Sent has dropped and the socket has not taken yet
 }
 
 // gate holds buf[start:end] back until commit.
@@ -42,6 +43,12 @@ func (o *Outbox) WriteString(s string) { o.buf = append(o.buf, s...) }
 // Len is the number of bytes that have not left.
 func (o *Outbox) Len() int { return len(o.buf) }
 
+// Late is told how many of the bytes that Sent has dropped are still on their way to the socket.
+func (o *Outbox) Late(n int) { o.late = n }
+
+// Unsent is the number of bytes that the socket has not taken, or a few more that it has just taken.
+func (o *Outbox) Unsent() int { return len(o.buf) + o.late }
+
 // Held is the number of replies that wait for a commit.
 func (o *Outbox) Held() int { return len(o.gates) - o.next }
 
@@ -57,7 +64,7 @@ func (o *Outbox) Sendable(committed core.Commit) []byte {
 	return o.buf[:o.gates[o.next].start]
 }
 
-// Sent drops the first n bytes.
+// Sent drops the first n bytes, which the loop sees to from now on.
 func (o *Outbox) Sent(n int) {
 	if n == len(o.buf) && o.next == len(o.gates) {
 		o.buf, o.gates, o.next = o.shrunk(), o.gates[:0], 0

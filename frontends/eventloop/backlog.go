@@ -13,7 +13,7 @@ const writePiece = 256 << 10
 type backlog struct {
 	mu     sync.Mutex // guards all below
 	queue  []byte
-	size   int // bytes not yet written: queue and what the goroutine holds
+	size   int // bytes not written, also after a failure: queue and what the goroutine holds
 	failed bool
 	w      io.WriteCloser // the running goroutine's; nil: none is running
 }
@@ -96,7 +96,7 @@ func (b *backlog) wrote(n int, err error) bool {
 	defer b.mu.Unlock()
 	b.size -= n
 	if err != nil {
-		b.failed, b.w, b.queue, b.size = true, nil, nil, 0
+		b.failed, b.w, b.queue = true, nil, nil
 	}
 	return err != nil
 }

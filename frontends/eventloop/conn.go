@@ -209,11 +209,11 @@ func (c *conn) flush() {
 	if len(p) == 0 {
 		return
 	}
-	if err := c.wire.send(p); err != nil {
+	n, err := c.wire.send(p)
+	c.out.Sent(n)
+	if err != nil {
 		c.drop()
-		return
 	}
-	c.out.Sent(len(p))
 }
 
 // refuse replaces what no commit will release any more.
@@ -344,10 +344,13 @@ func (c *conn) drop() {
 		}
 	case lingering, gone:
 	}
+	c.measure()
+	lost := c.ahead
 	c.in, c.out, c.refusal = inbuf{}, frontends.Outbox{}, nil
 	delete(c.loop.conns, c)
 	delete(c.loop.departed, c)
 	c.wire.close()
+	c.lose(lost)
 	c.srv.left(c.group)
 }
 
@@ -356,6 +359,14 @@ func (c *conn) closeSession() {
 	defer c.recovered()
 	if s := c.session; s != nil {
 		s.Closed()
+	}
+}
+
+// lose tells the session how much of what it wrote has not gone to the socket and never will.
+func (c *conn) lose(bytes int) {
+	defer c.recovered()
+	if s, minds := c.session.(frontends.Loser); minds && bytes > 0 {
+		s.Lost(bytes)
 	}
 }
 

@@ -36,7 +36,7 @@
 // When the session shuts its connection, or the client closes its sending side (half-close), the session is closed at
 // once, or when a client that was held back has had what it asked for: for the broker the client is gone, leases it held
 // are free and nothing can be handed to it. What the session had written still leaves, replies that wait for a commit
-// included (leaving). Only answers that come by waiting for other people's jobs (a parked lease, a result, a foreground
+// included (leaving); what has not left when the connection is gone is told to the session (frontends.Loser). Only answers that come by waiting for other people's jobs (a parked lease, a result, a foreground
 // job) are not waited for: a half-closed connection cannot be told from a closed one until something is written to it.
 // After a Shut the client is told that no more will come and what it still sends is thrown away for a moment
 // (lingering), so that a reset does not overtake the last reply.

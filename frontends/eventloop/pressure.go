@@ -27,7 +27,8 @@ func (g *group) crowdedAt() int { return min(crowdedAt, g.limits.MaxOutput/4) }
 // measure notes how much is on its way out and reports whether writing has failed.
 func (c *conn) measure() (failed bool) {
 	pending, failed := c.wire.pending()
-	c.ahead = pending + c.out.Len()
+	c.out.Late(pending)
+	c.ahead = c.out.Unsent()
 	return failed
 }
 

@@ -115,6 +115,40 @@ func TestClientThatVanishesUnreadIsNoticed(t *testing.T) {
 	}, limits(1<<20, atEase))
 }
 
+// What only a buffer of ours has taken is lost with the connection, and the session is told how much that is.
+func TestSessionIsToldWhatNeverLeft(t *testing.T) {
+	t.Parallel()
+	const size = 40_000_000
+	for name, leave := range map[string]func(*client){
+		"close":      func(c *client) { _ = c.Close() },
+		"half-close": func(c *client) { c.closeWrite(); _ = c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+				all := dial(t)
+				all.send(fmt.Sprintf("big %d\nbye\n", size))
+				all.want(strings.Repeat("x", size), "")
+				_ = all.Close()
+				eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
+				if n := f.toy.lost.Load(); n != 0 {
+					t.Errorf("%d bytes lost, though all were read", n)
+				}
+				some := dial(t)
+				some.send(fmt.Sprintf("big %d\n", size))
+				if _, err := io.CopyN(io.Discard, some.r, 1000); err != nil {
+					t.Fatal(err)
+				}
+				leave(some)
+				eventually(t, "loss told", func() bool { return f.toy.lost.Load() > size/4 })
+				if n := f.toy.closed.Load(); n != 2 || f.toy.lost.Load() >= size {
+					t.Errorf("%d sessions closed, %d bytes lost", n, f.toy.lost.Load())
+				}
+			}, limits(1<<20, 64<<20))
+		})
+	}
+}
+
 // What a session writes without being asked is not held back: there the limit is the last resort.
 func TestOutputThatNobodyTakesEndsTheConnection(t *testing.T) {
 	t.Parallel()

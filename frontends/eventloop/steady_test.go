@@ -26,13 +26,13 @@ func (s *quietSession) Closed()         {}
 // nullWire takes everything at once.
 type nullWire struct{ sent int }
 
-func (w *nullWire) send(p []byte) error  { w.sent += len(p); return nil }
-func (w *nullWire) pending() (int, bool) { return 0, false }
-func (w *nullWire) finish()              {}
-func (w *nullWire) hangup(bool) error    { return nil }
-func (w *nullWire) pause() bool          { return true }
-func (w *nullWire) resume(*conn) error   { return nil }
-func (w *nullWire) close()               {}
+func (w *nullWire) send(p []byte) (int, error) { w.sent += len(p); return len(p), nil }
+func (w *nullWire) pending() (int, bool)       { return 0, false }
+func (w *nullWire) finish()                    {}
+func (w *nullWire) hangup(bool) error          { return nil }
+func (w *nullWire) pause() bool                { return true }
+func (w *nullWire) resume(*conn) error         { return nil }
+func (w *nullWire) close()                     {}
 
 func quietConn() (*conn, *nullWire) {
 	b := &toyBroker{}

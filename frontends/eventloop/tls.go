@@ -124,11 +124,11 @@ func (w *secured) read(c *conn) {
 	}
 }
 
-func (w *secured) send(p []byte) error {
+func (w *secured) send(p []byte) (int, error) {
 	if !w.late.append(p) {
 		w.late.start(p, tlsWriter{w.tc}, w.drained)
 	}
-	return nil
+	return len(p), nil
 }
 
 func (w *secured) pending() (int, bool) { return w.late.state() }

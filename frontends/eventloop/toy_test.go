@@ -55,6 +55,7 @@ type toy struct {
 	opened atomic.Int64
 	closed atomic.Int64
 	eofs   atomic.Int64
+	lost   atomic.Int64
 
 	mu       sync.Mutex
 	sessions map[*toySession]struct{}
@@ -192,6 +193,8 @@ func (s *toySession) EOF(in []byte) {
 		s.conn.Out().WriteString(fmt.Sprintf("left %d\n", len(in)))
 	}
 }
+
+func (s *toySession) Lost(bytes int) { s.toy.lost.Add(int64(bytes)) }
 
 func (s *toySession) Closed() {
 	s.toy.closed.Add(1)

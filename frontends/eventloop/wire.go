@@ -10,8 +10,8 @@ import (
 
 // wire is what carries a conn's bytes. All methods are called on the conn's loop and none blocks.
 type wire interface {
-	// send takes all of p: what cannot leave at once is copied and written later.
-	send(p []byte) error
+	// send takes all of p, unless it fails: what cannot leave at once is copied and written later.
+	send(p []byte) (taken int, err error)
 
 	// pending reports how much of it has not left, and whether writing has failed.
 	pending() (bytes int, failed bool)
@@ -44,23 +44,26 @@ type plain struct {
 	wake  func() // any goroutine
 }
 
-func (w *plain) send(p []byte) error {
+func (w *plain) send(p []byte) (taken int, err error) {
 	if w.late.append(p) {
-		return nil
+		return len(p), nil
 	}
-	for len(p) > 0 {
-		n, err := syscall.Write(w.fd, p)
+	for taken < len(p) {
+		n, err := syscall.Write(w.fd, p[taken:])
 		switch {
 		case err == nil:
-			p = p[n:]
+			taken += n
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EAGAIN):
-			return w.postpone(p)
+			if err := w.postpone(p[taken:]); err != nil {
+				return taken, err
+			}
+			return len(p), nil
 		default:
-			return err
+			return taken, err
 		}
 	}
-	return nil
+	return taken, nil
 }
 
 // postpone starts the backlog. It writes to a descriptor of its own, so that it does not matter when gnet closes its

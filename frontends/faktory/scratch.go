@@ -184,10 +184,10 @@ func (s *session) answerFetch(b *scratch, r *core.Reply) {
 
 // noteDelivery remembers a job until its bytes have left.
 func (s *session) noteDelivery(d delivery) {
-	left := s.written - uint64(s.conn.Out().Len())
+	unsent := uint64(s.conn.Out().Unsent()) //nolint:gosec // a length
 	keep := s.delivered[:0]
 	for _, old := range s.delivered {
-		if old.end > left {
+		if old.end+unsent > s.written {
 			keep = append(keep, old)
 		}
 	}

@@ -173,7 +173,7 @@ func (s *session) giveUpFetch() {
 	s.put(redcon.AppendNull(s.conn.Out().Buf()), 0)
 }
 
-// Closed implements frontends.Session. A job whose bytes have not left goes to the next worker.
+// Closed implements frontends.Session.
 func (s *session) Closed() {
 	s.greeted.Store(true)
 	if s.client == 0 {
@@ -181,12 +181,6 @@ func (s *session) Closed() {
 	}
 	if s.running != nil {
 		s.f.adopt(s.running)
-	}
-	left := s.written - uint64(s.conn.Out().Len())
-	for _, d := range s.delivered {
-		if d.end > left {
-			s.release(d.seq, d.epoch)
-		}
 	}
 	for len(s.late) > 0 { // what comes while jobs are released is late as well
 		r := s.late[0]
@@ -200,6 +194,25 @@ func (s *session) Closed() {
 	s.f.connections.Add(-1)
 	if s.worker != nil {
 		s.f.workers.leave(s, s.worker)
+	}
+}
+
+var _ frontends.Loser = (*session)(nil)
+
+// Lost implements frontends.Loser: a job whose bytes have not left as a whole goes to the next worker.
+func (s *session) Lost(bytes int) {
+	for _, d := range s.delivered {
+		if d.end+uint64(bytes) <= s.written { //nolint:gosec // a length
+			continue
+		}
+		if s.client == 0 {
+			s.client = s.f.b.Open(core.ClientOptions{Protocol: core.Faktory, Wake: func() {}})
+		}
+		s.release(d.seq, d.epoch)
+	}
+	if s.client != 0 {
+		s.f.b.Close(s.client)
+		s.client = 0
 	}
 }
 

@@ -242,6 +242,9 @@ func (c *Client) end() {
 func (c *Client) close() {
 	c.closed = true
 	c.end()
+	if s, minds := c.session.(frontends.Loser); minds && c.out.Len() > 0 {
+		s.Lost(c.out.Len())
+	}
 }
 
 // scribble overwrites a slice that a session must not have kept.

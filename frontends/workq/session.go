@@ -308,9 +308,12 @@ func (s *Session) say(text string) {
 }
 
 // unsent are the jobs handed out that have not left as a whole.
-func (s *Session) unsent() []handed {
-	left, n := s.written-uint64(s.conn.Out().Len()), 0
-	for n < len(s.handed) && s.handed[n].end <= left {
+func (s *Session) unsent() []handed { return s.behind(s.conn.Out().Unsent()) }
+
+// behind are the jobs handed out of which some byte is among the last so many that were written.
+func (s *Session) behind(unsent int) []handed {
+	n := 0
+	for n < len(s.handed) && s.handed[n].end+uint64(unsent) <= s.written { //nolint:gosec // a length
 		n++
 	}
 	s.handed = s.handed[:copy(s.handed, s.handed[n:])]
@@ -377,18 +380,24 @@ func (s *Session) abandon() {
 	s.say(timedOut)
 }
 
-// Closed implements frontends.Session. A job whose bytes have not left goes back to its place, unless they still will:
-// the client has said no more than that it sends nothing.
+// Closed implements frontends.Session.
 func (s *Session) Closed() {
-	if !s.shut {
-		s.shut = true
-		var ops []core.Op
-		for _, h := range s.unsent() {
-			ops = append(ops, &core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: h.seq}, Epoch: h.epoch})
-		}
-		if len(ops) > 0 {
-			s.front.broker.Do(s.client, ops, nil)
-		}
-	}
+	s.shut = true
 	s.front.broker.Close(s.client)
+}
+
+var _ frontends.Loser = (*Session)(nil)
+
+// Lost implements frontends.Loser: a job whose bytes have not left as a whole goes back to its place.
+func (s *Session) Lost(bytes int) {
+	var ops []core.Op
+	for _, h := range s.behind(bytes) {
+		ops = append(ops, &core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: h.seq}, Epoch: h.epoch})
+	}
+	if len(ops) == 0 {
+		return
+	}
+	client := s.front.broker.Open(core.ClientOptions{Protocol: core.Workq, Wake: func() {}})
+	s.front.broker.Do(client, ops, nil)
+	s.front.broker.Close(client)
 }
