@@ -236,6 +236,18 @@ func TestFlippedBits(t *testing.T) {
 	t.Parallel()
 	const seed, n = 13, 25
 	whole := used(t, seed, n)
+	merged := whole.crash(1, 100)
+	s := mustOpen(t, merged)
+	if err := s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	t.Run("one table", func(t *testing.T) { flipBits(t, merged, seed, n) }) // with the format version in it
+	t.Run("as it was left", func(t *testing.T) { flipBits(t, whole, seed, n) })
+}
+
+func flipBits(t *testing.T, whole *testDisk, seed uint64, n int) {
+	t.Helper()
 	for part, every := range map[string]int{tableSuffix: 113, manifestPrefix: 17, guardFile: 5, formatFile: 1} {
 		t.Run(part, func(t *testing.T) {
 			t.Parallel()

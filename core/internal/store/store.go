@@ -168,7 +168,7 @@ func (s *Store) checkVersion(found survey) error {
 			return err
 		}
 	case err != nil:
-		return err
+		return s.damage("read the format version", err)
 	default:
 		n, w := binary.Uvarint(value)
 		if w <= 0 {
