@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -260,14 +261,43 @@ func TestGearmanWorkloadBeyondTheLimitIsRefused(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := start(t)
-	c := harness.DialGearman(t, b)
-	check(t, c.Write([]byte("\x00REQ\x00\x00\x00\x12\x10\x00\x00\x00f\x00\x00")))
+	for _, front := range []string{
+		"\x00REQ\x00\x00\x00\x12\x10\x00\x00\x00f\x00\x00",
+		"\x00REQ\x00\x00\x00\x12\x04\x00\x00\x05f\x00u\x00", // 64 MiB and one byte
+	} {
+		wantTooLarge(t, harness.DialGearman(t, b), []byte(front))
+	}
+}
+
+// wantTooLarge sends the front of a packet that is refused, and nothing behind it.
+func wantTooLarge(t *testing.T, c *gearmanclient.Client, front []byte) {
+	t.Helper()
+	check(t, c.Write(front))
 	p, err := c.Expect(gearmanclient.Error, harness.Patience)
 	check(t, err)
 	equal(t, "code", p.Args(2)[0], "ARGUMENT_TOO_LARGE")
 	if _, err := c.Read(harness.Patience); !errors.Is(err, io.EOF) {
 		t.Errorf("after the refusal: %v, not the end of the connection", err)
 	}
+}
+
+func TestGearmanResultBeyondTheLimitEndsItsJob(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := start(t)
+	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
+	_, err := c.Submit(gearmanclient.SubmitJob, "too-much", "", "x")
+	check(t, err)
+	check(t, w.Send(gearmanclient.CanDo, "too-much"))
+	handle, _, _, _, err := w.Grab(harness.Patience)
+	check(t, err)
+	head := gearmanclient.Append(nil, gearmanclient.WorkComplete)[:8]
+	head = binary.BigEndian.AppendUint32(head, uint32(len(handle)+1+64<<20+1)) //nolint:gosec // small
+	wantTooLarge(t, w, append(append(head, handle...), 0))
+	p, err := c.Expect(gearmanclient.WorkFail, harness.Patience)
+	check(t, err)
+	equal(t, "handle", p.Args(1)[0], handle)
+	equal(t, "the job is gone", jobStatus(t, c, handle)[:1], "0")
 }
 
 func TestGearmanFullQueueRefusesInItsOwnWords(t *testing.T) {

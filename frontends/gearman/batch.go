@@ -44,7 +44,8 @@ const (
 	forEcho            // arg, as type typ
 	forUnknownStatus
 	forError
-	forText // arg as it is
+	forText   // arg as it is
+	forNobody // the answer of the broker is not told
 )
 
 // full reports that no more fits.

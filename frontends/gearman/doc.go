@@ -30,13 +30,14 @@
 // # Where we are better than gearmand
 //
 // Packets that make it hang, crash or close without a word get an ERROR and, where framing is lost, a close. A workload
-// over the limit is refused from its header, before its bytes are taken. The timeout of CAN_DO_TIMEOUT belongs to the
-// job. A background job is kept whoever else waited for it and left. A unique may have 64 bytes. SUBMIT_JOB_SCHED works:
-// once, at the next matching minute; a field that is empty or * matches always, and all fields must match.
+// over the limit is refused before its bytes are taken. The timeout of CAN_DO_TIMEOUT belongs to the job. A background
+// job is kept whoever else waited for it and left. A unique may have 64 bytes. SUBMIT_JOB_SCHED works: once, at the next
+// matching minute; a field that is empty or * matches always, and all fields must match.
 //
 // # Not told by the protocol, decided here
 //
 // A name that ends its packet is cut at its first NUL, as gearmand does: some clients send one. The text after a NUL in
-// a line is ignored for the same reason. GET_STATUS_UNIQUE does not find jobs that a route has put into another queue,
-// for their unique is scoped by function there.
+// a line is ignored for the same reason. A worker whose result is over the limit loses its connection, for where the next
+// packet begins is unknown, and its job fails: given to the next worker it would end the same way. GET_STATUS_UNIQUE does
+// not find jobs that a route has put into another queue, for their unique is scoped by function there.
 package gearman

@@ -2,6 +2,7 @@ package gearman
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -194,6 +195,20 @@ func (s *session) fail(tag uint64, ref core.Ref, failure *core.Failure) {
 	op := s.batch.fails.next()
 	op.Tag, op.Ref, op.Failure = tag, ref, failure
 	s.ask(op)
+}
+
+// failOversized ends the job whose result is not taken, if it is this worker's. Given back, it would bring the same result
+// again, and cost its worker the connection, time after time.
+func (s *session) failOversized(m *message) {
+	seq, ok := s.f.handles.parse(m.args[0])
+	if !ok {
+		return
+	}
+	s.fail(s.await(wait{kind: forNobody}), core.Ref{Seq: seq}, &core.Failure{
+		Type: "ResultTooLarge",
+		Message: layouts[m.typ].name + " brought more than the " + strconv.Itoa(s.f.o.MaxBodyBytes) +
+			" bytes that are taken",
+	})
 }
 
 func (s *session) workStatus(m *message) {

@@ -66,6 +66,7 @@ type layout struct {
 	name    string
 	args    int  // fields, the last of which runs to the end of the packet; none: a payload is ignored
 	request bool // clients and workers send it
+	result  bool // of a job: its handle, then data of any size
 }
 
 // layouts is the table of packet types. What is no request is read whole and refused, whatever is in it.
@@ -82,7 +83,7 @@ var layouts = [packetTypes]layout{
 	noJob:             {name: "NO_JOB"},
 	jobAssign:         {name: "JOB_ASSIGN"},
 	workStatus:        {name: "WORK_STATUS", args: 3, request: true},
-	workComplete:      {name: "WORK_COMPLETE", args: 2, request: true},
+	workComplete:      {name: "WORK_COMPLETE", args: 2, request: true, result: true},
 	workFail:          {name: "WORK_FAIL", args: 1, request: true},
 	getStatus:         {name: "GET_STATUS", args: 1, request: true},
 	echoReq:           {name: "ECHO_REQ", args: 1, request: true},
@@ -94,11 +95,11 @@ var layouts = [packetTypes]layout{
 	setClientID:       {name: "SET_CLIENT_ID", args: 1, request: true},
 	canDoTimeout:      {name: "CAN_DO_TIMEOUT", args: 2, request: true},
 	allYours:          {name: "ALL_YOURS"},
-	workException:     {name: "WORK_EXCEPTION", args: 2, request: true},
+	workException:     {name: "WORK_EXCEPTION", args: 2, request: true, result: true},
 	optionReq:         {name: "OPTION_REQ", args: 1, request: true},
 	optionRes:         {name: "OPTION_RES"},
-	workData:          {name: "WORK_DATA", args: 2, request: true},
-	workWarning:       {name: "WORK_WARNING", args: 2, request: true},
+	workData:          {name: "WORK_DATA", args: 2, request: true, result: true},
+	workWarning:       {name: "WORK_WARNING", args: 2, request: true, result: true},
 	grabJobUniq:       {name: "GRAB_JOB_UNIQ", request: true},
 	jobAssignUniq:     {name: "JOB_ASSIGN_UNIQ"},
 	submitJobHighBg:   {name: "SUBMIT_JOB_HIGH_BG", args: 3, request: true},

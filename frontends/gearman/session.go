@@ -143,6 +143,9 @@ func (s *session) refuse(e *wireError) { s.await(wait{kind: forError, err: e}) }
 // refuseSyntax answers what is no message; where the next one begins is unknown, the connection ends.
 func (s *session) refuseSyntax(e *syntaxError) {
 	s.closing = e.lost
+	if e == errResult {
+		s.failOversized(&s.batch.msg)
+	}
 	if e.text {
 		s.say("ERR " + e.code + " " + e.say + "\r\n")
 		return
@@ -205,6 +208,9 @@ func (s *session) reply(r *core.Reply) {
 			w = &s.batch.waits[at]
 		}
 	}
+	if w.kind == forNobody {
+		return
+	}
 	out := s.conn.Out()
 	out.Put(s.encode(out.Buf(), r, w), r.Commit)
 }
@@ -216,7 +222,7 @@ func (s *session) tell(upTo int) {
 	for ; b.told < upTo; b.told++ {
 		w := &b.waits[b.told]
 		switch w.kind {
-		case forBroker:
+		case forBroker, forNobody:
 		case forEcho:
 			out.Put(appendPacket(out.Buf(), w.typ, w.arg), 0)
 		case forUnknownStatus:

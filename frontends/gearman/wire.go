@@ -25,6 +25,9 @@ const (
 
 	// maxFieldsBytes is how much longer than the workload limit a packet may be for its other fields.
 	maxFieldsBytes = 8 << 10
+
+	// maxHandleBytes is the room that clients have for a handle.
+	maxHandleBytes = 63
 )
 
 // message is one packet or line. Its slices are parts of the input that it was decoded from.
@@ -51,12 +54,13 @@ var (
 	errMagic       = &syntaxError{code: "INVALID_MAGIC", say: "Request magic expected", lost: true}
 	errType        = &syntaxError{code: codeCommand, say: "Command not expected", lost: true}
 	errTooLarge    = &syntaxError{code: codeTooLarge, say: "Workload too large", lost: true}
+	errResult      = &syntaxError{code: codeTooLarge, say: "Result too large", lost: true} // see message.tooLarge
 	errLine        = &syntaxError{text: true, code: "UNKNOWN_COMMAND", say: "Line+too+long", lost: true}
 )
 
 // decode reads the message at the front of in and says how many bytes it took; none without an error means that more
-// are needed. An error with n > 0 leaves the next message readable. maxBody bounds a workload: a header that declares
-// more is refused before its bytes have come.
+// are needed. An error with n > 0 leaves the next message readable. maxBody bounds a workload: one that is larger is
+// refused before its bytes have come.
 func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 	if len(in) == 0 {
 		return 0, nil
@@ -78,8 +82,10 @@ func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 	if typ == 0 || typ >= packetTypes {
 		return 0, errType
 	}
-	if uint64(size) > uint64(maxBody)+maxFieldsBytes {
-		return 0, errTooLarge
+	if over := int(size) - maxBody; over > 0 {
+		if err := m.tooLarge(typ, in[headerBytes:], over, answer); err != nil {
+			return 0, err
+		}
 	}
 	if uint64(len(in)) < headerBytes+uint64(size) {
 		return 0, nil
@@ -92,10 +98,39 @@ func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 	if !m.cut(in[headerBytes:n]) {
 		return 0, &syntaxError{code: codeArguments, say: "Too few arguments for " + layouts[typ].name, lost: true}
 	}
-	if last := layouts[typ].args - 1; last >= 0 && len(m.args[last]) > maxBody {
-		return 0, errTooLarge
-	}
 	return n, nil
+}
+
+// tooLarge refuses a packet whose last field will be above the limit of workloads; over is by how much the payload is. As
+// soon as the fields in front of the last one are in what has come of it, its size is known. To look for them again
+// whenever more comes is cheap: they must end within the over bytes, or the last field keeps to the limit.
+//
+// What a worker says of a job is refused once the job is known: m has the type and, as its first argument, the handle, or
+// nothing if there is none where it must be.
+func (m *message) tooLarge(typ packetType, come []byte, over int, answer bool) *syntaxError {
+	l, far := &layouts[typ], over > maxFieldsBytes
+	if answer || !l.request || l.args == 0 {
+		if far {
+			return errTooLarge
+		}
+		return nil
+	}
+	if !l.result {
+		if far || bytes.Count(come[:min(len(come), over-1)], []byte{0}) >= l.args-1 {
+			return errTooLarge
+		}
+		return nil
+	}
+	window := over - 1
+	if far {
+		window = maxHandleBytes + 1
+	}
+	end := bytes.IndexByte(come[:min(len(come), window)], 0)
+	if end < 0 && !(far && len(come) >= window) {
+		return nil
+	}
+	m.text, m.line, m.typ, m.args[0] = false, nil, typ, come[:max(end, 0)]
+	return errResult
 }
 
 // cut fills args; it reports whether there were enough.

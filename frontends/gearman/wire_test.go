@@ -66,33 +66,43 @@ func TestDecode(t *testing.T) {
 		want string
 		left int
 	}{
-		"nothing":               {nil, "", 0},
-		"half a magic":          {[]byte("\x00RE"), "", 3},
-		"half a header":         {request(grabJob)[:11], "", 11},
-		"half a payload":        {request(canDo, "fun")[:14], "", 14},
-		"one field":             {request(canDo, "fun"), `CAN_DO ["fun"]` + "\n", 0},
-		"empty field":           {request(canDo, ""), `CAN_DO [""]` + "\n", 0},
-		"three fields":          {request(submitJobBg, "f", "u", "d\x00ata"), `SUBMIT_JOB_BG ["f" "u" "d\x00ata"]` + "\n", 0},
-		"eight fields":          {request(submitJobSched, "f", "u", "1", "2", "3", "4", "5", "d"), `SUBMIT_JOB_SCHED ["f" "u" "1" "2" "3" "4" "5" "d"]` + "\n", 0},
-		"payload of no use":     {request(grabJob, "junk"), "GRAB_JOB []\n", 0},
-		"no request":            {request(statusRes, "x"), "STATUS_RES []\n", 0},
-		"two at once":           {append(request(grabJob), request(preSleep)...), "GRAB_JOB []\nPRE_SLEEP []\n", 0},
-		"line":                  {[]byte("status\n"), "line \"status\"\n", 0},
-		"line with CR":          {[]byte("status\r\nver"), "line \"status\"\n", 3},
-		"only one CR goes":      {[]byte("status\r\r\n"), "line \"status\\r\"\n", 0},
-		"empty line":            {[]byte("\n"), "line \"\"\n", 0},
-		"line, packet, line":    {append(append([]byte("a\n"), request(echoReq, "x")...), "b\n"...), "line \"a\"\nECHO_REQ [\"x\"]\nline \"b\"\n", 0},
-		"answer magic":          {append(answer(echoReq, "x"), "a\n"...), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false lost=false\nline \"a\"\n", 0},
-		"bad magic":             {[]byte("\x00REX"), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false " + lost, 4},
-		"bad magic, two bytes":  {[]byte("\x00X"), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false " + lost, 2},
-		"type 0":                {header(requestMagic, 0, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
-		"type 43":               {header(requestMagic, 43, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
-		"type above the sign":   {header(requestMagic, 0x80000001, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
-		"too few fields":        {request(submitJob, "f", "u"), "error \"INVALID_ARGUMENTS\" \"Too few arguments for SUBMIT_JOB\" text=false " + lost, 15},
-		"size before its bytes": {header(requestMagic, 7, 0xffffffff), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 12},
-		"workload at the limit": {request(echoReq, strings.Repeat("x", 100)), "ECHO_REQ [\"" + strings.Repeat("x", 100) + "\"]\n", 0},
-		"workload over it":      {request(echoReq, strings.Repeat("x", 101)), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 113},
-		"line too long":         {bytes.Repeat([]byte("x"), maxLineBytes), "error \"UNKNOWN_COMMAND\" \"Line+too+long\" text=true " + lost, maxLineBytes},
+		"nothing":                {nil, "", 0},
+		"half a magic":           {[]byte("\x00RE"), "", 3},
+		"half a header":          {request(grabJob)[:11], "", 11},
+		"half a payload":         {request(canDo, "fun")[:14], "", 14},
+		"one field":              {request(canDo, "fun"), `CAN_DO ["fun"]` + "\n", 0},
+		"empty field":            {request(canDo, ""), `CAN_DO [""]` + "\n", 0},
+		"three fields":           {request(submitJobBg, "f", "u", "d\x00ata"), `SUBMIT_JOB_BG ["f" "u" "d\x00ata"]` + "\n", 0},
+		"eight fields":           {request(submitJobSched, "f", "u", "1", "2", "3", "4", "5", "d"), `SUBMIT_JOB_SCHED ["f" "u" "1" "2" "3" "4" "5" "d"]` + "\n", 0},
+		"payload of no use":      {request(grabJob, "junk"), "GRAB_JOB []\n", 0},
+		"no request":             {request(statusRes, "x"), "STATUS_RES []\n", 0},
+		"two at once":            {append(request(grabJob), request(preSleep)...), "GRAB_JOB []\nPRE_SLEEP []\n", 0},
+		"line":                   {[]byte("status\n"), "line \"status\"\n", 0},
+		"line with CR":           {[]byte("status\r\nver"), "line \"status\"\n", 3},
+		"only one CR goes":       {[]byte("status\r\r\n"), "line \"status\\r\"\n", 0},
+		"empty line":             {[]byte("\n"), "line \"\"\n", 0},
+		"line, packet, line":     {append(append([]byte("a\n"), request(echoReq, "x")...), "b\n"...), "line \"a\"\nECHO_REQ [\"x\"]\nline \"b\"\n", 0},
+		"answer magic":           {append(answer(echoReq, "x"), "a\n"...), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false lost=false\nline \"a\"\n", 0},
+		"bad magic":              {[]byte("\x00REX"), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false " + lost, 4},
+		"bad magic, two bytes":   {[]byte("\x00X"), "error \"INVALID_MAGIC\" \"Request magic expected\" text=false " + lost, 2},
+		"type 0":                 {header(requestMagic, 0, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
+		"type 43":                {header(requestMagic, 43, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
+		"type above the sign":    {header(requestMagic, 0x80000001, 0), "error \"INVALID_COMMAND\" \"Command not expected\" text=false " + lost, 12},
+		"too few fields":         {request(submitJob, "f", "u"), "error \"INVALID_ARGUMENTS\" \"Too few arguments for SUBMIT_JOB\" text=false " + lost, 15},
+		"size before its bytes":  {header(requestMagic, 7, 0xffffffff), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 12},
+		"workload at the limit":  {request(echoReq, strings.Repeat("x", 100)), "ECHO_REQ [\"" + strings.Repeat("x", 100) + "\"]\n", 0},
+		"workload over it":       {request(echoReq, strings.Repeat("x", 101)), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 113},
+		"workload to come":       {append(header(requestMagic, 18, 104), "f\x00u\x00"...), "", 16},
+		"over it to come":        {append(header(requestMagic, 18, 105), "f\x00u\x00"...), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 16},
+		"over it, not yet known": {append(header(requestMagic, 18, 105), "f\x00u"...), "", 15},
+		"long name, so within":   {append(header(requestMagic, 18, 105), "ff\x00u\x00"...), "", 17},
+		"one field over it":      {header(requestMagic, 1, 101), "error \"ARGUMENT_TOO_LARGE\" \"Workload too large\" text=false " + lost, 12},
+		"payload without use":    {header(requestMagic, 9, 101), "", 12},
+		"far over, no handle":    {append(header(requestMagic, 13, 1<<20), "H:host:1"...), "", 20},
+		"far over, handle":       {append(header(requestMagic, 13, 1<<20), "H:host:1\x00"...), "error \"ARGUMENT_TOO_LARGE\" \"Result too large\" text=false " + lost, 21},
+		"far over, never one":    {append(header(requestMagic, 13, 1<<20), strings.Repeat("x", 64)...), "error \"ARGUMENT_TOO_LARGE\" \"Result too large\" text=false " + lost, 76},
+		"result to come":         {append(header(requestMagic, 13, 102), "x\x00"...), "", 14}, // a hundred bytes of it
+		"line too long":          {bytes.Repeat([]byte("x"), maxLineBytes), "error \"UNKNOWN_COMMAND\" \"Line+too+long\" text=true " + lost, maxLineBytes},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -162,6 +172,27 @@ func encodeAgain(t *testing.T, in []byte) {
 	got := appendPacket(nil, m.typ, m.args[:fieldsOf(m.typ)]...)
 	if !bytes.Equal(got[4:], in[4:n]) {
 		t.Fatalf("%q encodes to %q", in[:n], got)
+	}
+}
+
+// A packet that comes byte by byte costs nothing in memory, and may have no more looked at for each byte than what it is
+// longer than a workload.
+func TestPacketInPiecesAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts allocations
+	const maxBody = 1 << 20
+	in := request(submitJobBg, "f", strings.Repeat("u", 60), strings.Repeat("x", maxBody))
+	var m message
+	allocs := testing.AllocsPerRun(1, func() {
+		for have := range in[:20_000] {
+			if n, err := decode(in[:have], maxBody, &m); n != 0 || err != nil {
+				t.Fatalf("%d bytes: %d, %v", have, n, err)
+			}
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+	if n, err := decode(in, maxBody, &m); n != len(in) || err != nil {
+		t.Errorf("whole: %d, %v", n, err)
 	}
 }
 
