@@ -43,7 +43,7 @@ func (s *session) trackGet(b *scratch, jid string) {
 	b.json = append(b.json[:0], '{')
 	b.json = appendTextMember(b.json, "jid", jid)
 	b.json = appendTextMember(b.json, "state", state)
-	b.json = appendInstantMember(b.json, "updated_at", updatedAt(info))
+	b.json = appendInstantMember(b.json, "updated_at", min(updatedAt(info), s.f.b.Now()))
 	if p := &info.Progress; p.Den > 0 {
 		b.json = appendIntegerMember(b.json, "percent", int64(p.Num)*100/int64(p.Den))
 	}

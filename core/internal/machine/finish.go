@@ -219,8 +219,7 @@ func (m *Machine) noteFailure(h uint32, e *entry, f *core.Failure) {
 // retryAt sends a detached job to its next try.
 func (m *Machine) retryAt(h uint32, e *entry, at core.Instant) {
 	m.move(e, core.Retrying)
-	m.forgetProgress(h, e)
-	e.readyAt = at
+	e.readyAt, e.leasedAt = at, m.now
 	e.clear(scheduledOrder) // its place is where the retry puts it
 	e.stateTimer = m.timers.Add(at, timer.Owner{Kind: timerState, Handle: h})
 	m.touch(h, e)

@@ -40,11 +40,11 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	i := core.JobInfo{
 		Seq: e.seq, Queue: m.queues[e.queue].name, State: e.state, Priority: e.priority, Origin: e.origin,
 		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
-		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: e.readyAt,
+		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: min(e.changedAt(), m.now),
 		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
 	}
 	if e.state == core.Leased {
-		i.LeasedAt, i.ChangedAt = e.leasedAt, e.leasedAt
+		i.LeasedAt = e.leasedAt
 		i.LeaseUntil = m.timers.At(e.stateTimer)
 		if e.holderKind == core.HeldByWorker {
 			i.Worker = m.workers.names[e.holder]
@@ -123,3 +123,19 @@ func (m *Machine) walked(op *core.ListJobs, only uint32, limit int) (jobs []core
 
 // leaseSpan is the length of the present lease.
 func (e *entry) leaseSpan() time.Duration { return time.Duration(e.granted) * time.Millisecond }
+
+// changedAt is when a job came into its state, as far as is known.
+func (e *entry) changedAt() core.Instant {
+	switch e.state {
+	case core.Leased:
+		return e.leasedAt
+	case core.Retrying:
+		return max(e.leasedAt, e.failedAt) // older records have the first failure only
+	case core.Scheduled, core.Blocked: // readyAt is yet to come
+		return e.createdAt
+	case core.Ready:
+		return max(e.readyAt, e.leasedAt)
+	case core.Gone, core.Done, core.Dead:
+	}
+	return e.readyAt
+}

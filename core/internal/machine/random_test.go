@@ -227,8 +227,11 @@ func (l *life) knows(m *machine.Machine) (all []string) {
 		if l.byConn[seq] {
 			i.Attempts = 0
 		}
-		say("%d %v in %s at %d, expires %d, fails %d, attempts %d, broken %v, worker %q", seq, i.State, i.Queue,
-			i.ReadyAt, i.ExpiresAt, i.Fails, i.Attempts, i.Broken, i.Worker)
+		if i.State == core.Ready {
+			i.ChangedAt = 0 // when it came back is not recorded
+		}
+		say("%d %v in %s at %d, since %d, expires %d, fails %d, attempts %d, broken %v, worker %q", seq, i.State, i.Queue,
+			i.ReadyAt, i.ChangedAt, i.ExpiresAt, i.Fails, i.Attempts, i.Broken, i.Worker)
 	}
 	for _, number := range l.groups {
 		if g := ask(&core.InspectGroup{Group: number}).Group; g != nil {

@@ -109,6 +109,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	case core.Leased:
 		m.restoreLease(h, e, s)
 	case core.Retrying:
+		e.leasedAt = s.LeasedAt
 		m.move(e, core.Retrying)
 		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
 	case core.Scheduled:
@@ -133,6 +134,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 	if s.Holder == core.HeldByConn {
 		e.set(requeued)
+		m.forgetProgress(h, e)
 		m.makeReady(h, e)
 		if e.maxAttempts > 0 && e.attempts >= e.maxAttempts {
 			m.usedUp = append(m.usedUp, h)

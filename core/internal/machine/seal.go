@@ -110,6 +110,9 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 		State: e.state, Requeued: e.has(requeued), Unlocked: e.has(unlocked), Broken: e.has(broken),
 		Attempts: e.attempts, Fails: e.fails, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, FailedAt: e.failedAt,
 	}
+	if e.state == core.Retrying {
+		s.LeasedAt = e.leasedAt
+	}
 	if e.state == core.Leased {
 		s.LeasedAt, s.LeaseFor = e.leasedAt, e.leaseSpan()
 		s.Holder, s.HolderFrom = e.holderKind, e.holderFrom

@@ -271,6 +271,7 @@ func (p *player) info(i *core.JobInfo) string {
 	add(i.Priority != 0, "priority=%d", i.Priority)
 	add(i.ReadyAt != 0, "at=%s", p.at(i.ReadyAt))
 	add(i.ExpiresAt != 0, "expires=%s", p.at(i.ExpiresAt))
+	add(i.ChangedAt != i.ReadyAt && i.ChangedAt != i.LeasedAt, "changed=%s", p.at(i.ChangedAt))
 	add(i.LeasedAt != 0, "leased=%s", p.at(i.LeasedAt))
 	add(i.LeaseUntil != 0, "until=%s", p.at(i.LeaseUntil))
 	add(i.Worker != "", "worker=%s", i.Worker)

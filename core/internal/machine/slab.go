@@ -14,7 +14,7 @@ type entry struct {
 	createdAt core.Instant
 	readyAt   core.Instant // place in the queue; when it is due; when it died or was done
 	expiresAt core.Instant // as submitted, or the end of retention
-	leasedAt  core.Instant
+	leasedAt  core.Instant // when it was handed out; Retrying: when it failed; Ready: when it came back, if it did
 	failedAt  core.Instant // the first failure
 
 	priority    int32

@@ -81,7 +81,7 @@ func (m *Machine) note(h uint32) *note {
 	return m.notes[h]
 }
 
-// forgetProgress is for a job that will be run anew; how far one was that has ended stays known as long as its outcome.
+// forgetProgress is for a job whose worker has left it; how far one was that has ended stays known as long as its outcome.
 func (m *Machine) forgetProgress(h uint32, e *entry) {
 	if e.has(hasNote) {
 		m.notes[h].progress = core.Progress{}
@@ -343,10 +343,14 @@ func (m *Machine) schedule(h uint32, e *entry) {
 	m.makeReady(h, e)
 }
 
-// makeReady puts a job into its queue and to a waiting worker if there is one.
+// makeReady puts a job into its queue and to a waiting worker if there is one. How far a worker came that left its job is
+// nobody's business; what is known of a try that failed stays until the next one says more.
 func (m *Machine) makeReady(h uint32, e *entry) {
+	if e.state == core.Leased {
+		e.leasedAt = m.now
+		m.forgetProgress(h, e)
+	}
 	m.move(e, core.Ready)
-	m.forgetProgress(h, e)
 	q := m.queues[e.queue]
 	q.hidden = false
 	q.ready.Push(h, m.before)

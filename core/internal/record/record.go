@@ -52,7 +52,7 @@ type Status struct {
 	Fails      uint32
 	ReadyAt    core.Instant // its place in the queue; when a retry is due; when it died
 	ExpiresAt  core.Instant // if it differs from the job's: end of retention
-	LeasedAt   core.Instant
+	LeasedAt   core.Instant // Retrying: when it failed
 	FailedAt   core.Instant // of the first failure
 	LeaseFor   time.Duration
 	Holder     core.Holder

@@ -24,6 +24,9 @@ func (w *world) audit() error {
 				return fmt.Errorf("job %d is listed twice", i.Seq)
 			}
 			listed[i.Seq] = i
+			if now := w.clk.Now(); i.ChangedAt > now {
+				return fmt.Errorf("job %d is %v since %d, it is %d", i.Seq, i.State, i.ChangedAt, now)
+			}
 			states[i.State]++
 		}
 		if cursor = r.Cursor; cursor == 0 {
