@@ -1,18 +1,19 @@
 package gearman
 
 import (
+	"math"
 	"time"
 
 	"broker/core"
 )
 
-// maxEpoch is the last second of the year 9999.
+// maxEpoch is the last second of the year 9999: no later time can be written down for the other protocols.
 const maxEpoch = 253_402_300_799
 
-// parseEpoch reads the time of SUBMIT_JOB_EPOCH: seconds since 1970.
+// parseEpoch reads the time of SUBMIT_JOB_EPOCH: seconds since 1970. What is later than maxEpoch comes to the same.
 func parseEpoch(b []byte) (core.Instant, bool) {
-	n, ok := number(b, maxEpoch)
-	return core.Instant(n) * core.Instant(time.Second/time.Microsecond), ok
+	n, ok := number(b, math.MaxInt64)
+	return core.Instant(min(n, maxEpoch)) * core.Instant(time.Second/time.Microsecond), ok
 }
 
 // parseTimeout reads the milliseconds of CAN_DO_TIMEOUT: none without a positive number, at least a second, and what no
@@ -44,9 +45,11 @@ func number(b []byte, limit uint64) (n uint64, ok bool) {
 		return 0, false
 	}
 	for _, c := range b {
-		if n = n*10 + uint64(c-'0'); n > limit {
+		digit := uint64(c - '0')
+		if digit > limit || n > (limit-digit)/10 {
 			return 0, false
 		}
+		n = n*10 + digit
 	}
 	return n, true
 }
