@@ -44,7 +44,7 @@ type Reply struct {
 	Existing bool // Submitted: coalesced onto a job that was there
 	Cold     bool // inside the core: the store has more of it than memory; never seen outside
 
-	Job      *Job     // Assigned, Inspected; Ended where the core still has it
+	Job      *Job     // Assigned, Inspected; Ended where the core still has it; Failed: the callback that spoils a batch
 	Lease    Grant    // Assigned
 	Progress Progress // Progressed
 	Data     []byte   // DataSent, Warned, Marked; Ended: the bytes of the completion alone, without earlier chunks

@@ -119,7 +119,12 @@ func (s *session) newBatch(b *scratch, arg []byte) {
 		return
 	}
 	op.Tag = s.nextTag()
-	if r := s.ask(op); s.granted(&r, def.ParentBID) {
+	r := s.ask(op)
+	name := def.ParentBID
+	if r.Kind == core.Failed && r.Job != nil {
+		name = subject(r.Job, r.Err)
+	}
+	if s.granted(&r, name) {
 		s.bulk([]byte(formatBID(r.Seq)), r.Commit)
 	}
 }

@@ -4,8 +4,8 @@ import "broker/core"
 
 // openGroup makes a batch; its callbacks are admitted with it and blocked until it lets them go.
 func (m *Machine) openGroup(c *client, op *core.OpenGroup) {
-	if err := m.openRefusal(op); err != nil {
-		m.failed(c, op.Tag, err)
+	if j, err := m.openRefusal(op); err != nil {
+		m.reply(c, core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err, Job: j})
 		return
 	}
 	g := &group{number: m.nextSeq}
@@ -24,31 +24,31 @@ func (m *Machine) openGroup(c *client, op *core.OpenGroup) {
 	m.reply(c, core.Reply{Kind: core.Grouped, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
 }
 
-// openRefusal is why a batch may not be made.
-func (m *Machine) openRefusal(op *core.OpenGroup) error {
+// openRefusal is why a batch may not be made, and the callback that is to blame, if one is.
+func (m *Machine) openRefusal(op *core.OpenGroup) (*core.Job, error) {
 	if op.Parent != 0 && m.groups[op.Parent] == nil {
-		return core.ErrNoGroup
+		return nil, core.ErrNoGroup
 	}
 	if err := m.closedTo(false); err != nil {
-		return err
+		return nil, err
 	}
 	for _, j := range []*core.Job{op.Complete, op.Success} {
 		switch {
 		case j == nil:
 		case !m.valid(&core.Submit{Job: j}) || j.Parent != 0 || len(j.After) > 0:
-			return core.ErrInvalid
+			return j, core.ErrInvalid
 		case j.ID != "" && m.find(core.Ref{ID: j.ID}) != 0:
-			return core.ErrDuplicate
+			return j, core.ErrDuplicate
 		case j.Group != 0:
 			if err := m.groupRefusal(j.Group); err != nil {
-				return err
+				return j, err
 			}
 		}
 	}
 	if op.Complete != nil && op.Success != nil && op.Complete.ID != "" && op.Complete.ID == op.Success.ID {
-		return core.ErrDuplicate
+		return op.Success, core.ErrDuplicate
 	}
-	return nil
+	return nil, nil
 }
 
 // groupRefusal is why a job may not join a batch.

@@ -141,6 +141,9 @@ func (p *player) replyText(r *core.Reply) string {
 		if r.Seq != 0 {
 			return fmt.Sprintf("refused: %v, %d", r.Err, r.Seq)
 		}
+		if r.Job != nil {
+			return fmt.Sprintf("refused: %v, %s", r.Err, r.Job.Queue)
+		}
 		return fmt.Sprintf("refused: %v", r.Err)
 	case core.Accepted:
 		return "ok"
