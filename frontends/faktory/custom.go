@@ -1,8 +1,10 @@
 package faktory
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"broker/core"
@@ -98,18 +100,22 @@ func (c *customReader) batch(value []byte) {
 	c.job.Group = group
 }
 
-// seconds reads a span: a number, or a text with one in it, as some clients send.
+// longestSpan stands for every longer one: instants far beyond it have no room.
+const longestSpan = 100 * 365 * 24 * time.Hour
+
+// seconds reads a span: a number in any of JSON's spellings, or a text with one in it, as some clients send.
 func (c *customReader) seconds(name string, value []byte) time.Duration {
-	text := string(value)
+	text := value
 	if value[0] == '"' {
-		text = string(decodeString(value))
+		text = decodeString(value)
 	}
-	d, err := time.ParseDuration(text + "s")
-	if err != nil {
+	n := scanner{data: text}
+	seconds, err := strconv.ParseFloat(string(text), 64) // out of range it is infinite, which is a number too
+	if !n.number() || n.pos != len(text) || err != nil && !errors.Is(err, strconv.ErrRange) {
 		c.fail("invalid value for '%s': %.100s: must be a number of seconds", name, value)
 		return 0
 	}
-	return d
+	return time.Duration(min(max(seconds, -longestSpan.Seconds()), longestSpan.Seconds()) * float64(time.Second))
 }
 
 // timestamp reads an instant.

@@ -92,6 +92,15 @@ func TestBadJobsAreToldWhatIsWrong(t *testing.T) {
 
 		// What the broker reads in custom.
 		{unit(`"custom":{"unique_for":"soon"}`), `invalid value for 'unique_for': "soon": must be a number of seconds`},
+		{unit(`"custom":{"unique_for":"10m"}`), `invalid value for 'unique_for': "10m": must be a number of seconds`},
+		{unit(`"custom":{"unique_for":"1e3s"}`), `invalid value for 'unique_for': "1e3s": must be a number of seconds`},
+		{unit(`"custom":{"unique_for":""}`), `invalid value for 'unique_for': "": must be a number of seconds`},
+		{unit(`"custom":{"unique_for":" 10"}`), `invalid value for 'unique_for': " 10": must be a number of seconds`},
+		{unit(`"custom":{"unique_for":"+10"}`), `invalid value for 'unique_for': "+10": must be a number of seconds`},
+		{unit(`"custom":{"unique_for":"Inf"}`), `invalid value for 'unique_for': "Inf": must be a number of seconds`},
+		{unit(`"custom":{"unique_for":"0x10"}`), `invalid value for 'unique_for': "0x10": must be a number of seconds`},
+		{unit(`"custom":{"unique_for":true}`), `invalid value for 'unique_for': true: must be a number of seconds`},
+		{unit(`"custom":{"expires_in":"1h"}`), `invalid value for 'expires_in': "1h": must be a number of seconds`},
 		{unit(`"custom":{"unique_for":60,"unique_until":"end"}`), `invalid value for 'unique_until': "end": must be "success" or "start"`},
 		{unit(`"custom":{"expires_in":[]}`), `invalid value for 'expires_in': []: must be a number of seconds`},
 		{unit(`"custom":{"expires_at":5}`), `invalid timestamp for 'expires_at': 5`},
@@ -142,6 +151,15 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		{"unique and scheduled", `"at":"2030-01-01T00:00:10Z","custom":{"unique_for":60}`, func(j *core.Job) {
 			j.ReadyAt, j.Unique, j.UniqueKey = now+10*second, core.UniqueRefuse, uniqueKey("T", []byte("[]"))
 			j.UniqueUntil = now + 70*second
+		}},
+		{"unique, in another spelling", `"custom":{"unique_for":1e3}`, func(j *core.Job) {
+			j.Unique, j.UniqueKey, j.UniqueUntil = core.UniqueRefuse, uniqueKey("T", []byte("[]")), now+1000*second
+		}},
+		{"unique, in a third spelling", `"custom":{"unique_for":"120.0E-1"}`, func(j *core.Job) {
+			j.Unique, j.UniqueKey, j.UniqueUntil = core.UniqueRefuse, uniqueKey("T", []byte("[]")), now+12*second
+		}},
+		{"unique for ever", `"custom":{"unique_for":1e999}`, func(j *core.Job) {
+			j.Unique, j.UniqueKey, j.UniqueUntil = core.UniqueRefuse, uniqueKey("T", []byte("[]")), now.Add(longestSpan)
 		}},
 		{"unique for nothing", `"custom":{"unique_for":0}`, func(*core.Job) {}},
 		{"expires_at", `"custom":{"expires_at":"2030-01-01T00:01:00Z"}`, func(j *core.Job) { j.StartBefore = now + 60*second }},
