@@ -1,6 +1,7 @@
 package faktory
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -192,5 +193,10 @@ func uniqueKey(jobtype string, args []byte) string {
 // sameJob reports whether a push repeats the job that is there: a client that has lost the reply sends all of it again.
 func sameJob(a, b *core.Job) bool {
 	return a != nil && b != nil && a.Origin == b.Origin && a.Queue == b.Queue && a.Type == b.Type &&
-		string(a.Body) == string(b.Body) && string(a.Attributes) == string(b.Attributes)
+		sameJSON(a.Body, b.Body) && sameJSON(a.Attributes, b.Attributes)
+}
+
+// sameJSON compares two well-formed texts, however they are spaced.
+func sameJSON(a, b []byte) bool {
+	return bytes.Equal(a, b) || bytes.Equal(appendCompact(nil, a), appendCompact(nil, b))
 }
