@@ -12,7 +12,7 @@ import (
 const (
 	maxBody       = GiB
 	maxNamespace  = 64
-	maxHandle     = 40
+	maxHandle     = 63
 	maxEventLoops = 1024
 	maxSync       = time.Minute
 )

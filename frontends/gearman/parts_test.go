@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,35 @@ func TestHandles(t *testing.T) {
 	}
 	if got := newHandles("", strings.Repeat("h", 100)).add(nil, math.MaxUint64); len(got) > 63 {
 		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}
+
+// A prefix may be as long as gearmand lets it be. Numbers stay whole: no two jobs have one handle.
+func TestHandlesWithALongPrefix(t *testing.T) {
+	t.Parallel()
+	const longest = "an:0123456789-0123456789-0123456789-0123456789-0123456789-01:34" // 63 bytes
+	for size := 1; size <= len(longest); size++ {
+		h := newHandles(longest[:size], "host")
+		for _, seq := range []uint64{1, 9, 10, 99, 100, 1234567, 1e19, math.MaxUint64} {
+			number := strconv.FormatUint(seq, 10)
+			want := longest[:min(size, 62-len(number))] + ":" + number
+			handle := h.add([]byte("before"), seq)[len("before"):]
+			if string(handle) != want {
+				t.Errorf("prefix of %d bytes: %s, want %s", size, handle, want)
+			}
+			if got, ok := h.parse(handle); !ok || got != seq {
+				t.Errorf("%s parses to %d, %v", handle, got, ok)
+			}
+		}
+	}
+	h := newHandles(longest[:60], "host")
+	for _, bad := range []string{
+		longest[:60] + ":100", longest[:59] + ":1", longest[:2] + ":5", longest[:59] + "x:10",
+		longest[:61] + ":1", strings.Repeat("x", 63), strings.Repeat("x", 61) + ":1", longest[:58] + ":0123",
+	} {
+		if seq, ok := h.parse([]byte(bad)); ok {
+			t.Errorf("%q parses to %d", bad, seq)
+		}
 	}
 }
 

@@ -25,9 +25,6 @@ const (
 
 	// maxFieldsBytes is how much longer than the workload limit a packet may be for its other fields.
 	maxFieldsBytes = 8 << 10
-
-	// maxHandleBytes is the room that clients have for a handle.
-	maxHandleBytes = 63
 )
 
 // message is one packet or line. Its slices are parts of the input that it was decoded from.

@@ -49,8 +49,8 @@ const (
 	// maxNames bounds the names of one lease.
 	maxNames = 1024
 
-	// handlePrefixBytes is where the Gearman front-end cuts what stands before a handle's number.
-	handlePrefixBytes = 42
+	// handleBytes is the longest handle: the Gearman front-end cuts the end of the prefix where it is too long.
+	handleBytes = 63
 
 	// listed is the most jobs or queues of one inspect.
 	listed = 100
@@ -77,7 +77,6 @@ func New(b core.Broker, o Options) *Frontend {
 		host, _ := os.Hostname() // a machine without a name: handles are H::N
 		o.HandlePrefix = "H:" + host
 	}
-	o.HandlePrefix = o.HandlePrefix[:min(len(o.HandlePrefix), handlePrefixBytes)]
 	return &Frontend{broker: b, opts: o}
 }
 
