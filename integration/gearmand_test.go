@@ -3,6 +3,7 @@ package integration_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,4 +87,21 @@ func TestGearmandRefusesWhatGearmandRefuses(t *testing.T) {
 	for _, flag := range []string{"--help", "--version"} {
 		equal(t, flag, brokerCommand(t, "gearmand", flag).Code, 0)
 	}
+}
+
+func TestGearmandTakesALongHandlePrefixAndTheHTTPOptions(t *testing.T) {
+	t.Parallel()
+	prefix := strings.Repeat("p", 61)
+	p, addr := startGearmand(t, t.TempDir(), "--job-handle-prefix="+prefix, "--protocol=http", "--http-port=8080")
+	c, err := gearmanclient.Dial(addr)
+	check(t, err)
+	defer func() { _ = c.Close() }() // all that matters was answered
+	for n := 1; n <= 10; n++ {
+		number := strconv.Itoa(n)
+		handle, err := c.Submit(gearmanclient.SubmitJobBg, "f", "", "x")
+		check(t, err)
+		equal(t, "handle", handle, prefix[:62-len(number)]+":"+number)
+		equal(t, "the job is known", jobStatus(t, c, handle), "1 0 0 0")
+	}
+	equal(t, "the log says that HTTP is not served", strings.Contains(p.Output(), "http_port=8080"), true)
 }

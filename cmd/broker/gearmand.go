@@ -32,6 +32,9 @@ var gearmandLevels = map[string]string{
 	"WARNING": "warn", "NOTICE": "info", "INFO": "info", "DEBUG": "debug",
 }
 
+// gearmandHTTP is the one module that may be named by -r.
+const gearmandHTTP = "http"
+
 // gearmandQueues are the plug-ins that may be named by -q.
 var gearmandQueues = []string{
 	"libsqlite3", "libmemcached", "libpq", "postgres", "redis", "mysql", "libdrizzle", "drizzle", "libtokyocabinet",
@@ -180,6 +183,7 @@ func (g *gearmandProcess) run() error {
 	}
 	g.watchSignals()
 	g.tellQueue()
+	g.tellProtocol()
 	return g.process.run()
 }
 
@@ -220,6 +224,9 @@ func (g *gearmandProcess) config() (config.Config, error) {
 	}
 	if err := g.queueSettings(flags); err != nil {
 		return config.Config{}, err
+	}
+	if name := o["protocol"]; name != "" && name != gearmandHTTP {
+		return config.Config{}, fmt.Errorf("Unknown protocol module : %s", name) //nolint:staticcheck // ST1005: gearmand's own words
 	}
 	if o.has("ssl") {
 		flags["gearman.tls_cert"] = cmp.Or(os.Getenv("GEARMAND_SERVER_PEM"), o["ssl-certificate"])
@@ -289,6 +296,15 @@ func (g *gearmandProcess) tellQueue() {
 		}
 	}
 	line.Strs("not_used", ignored).Msg("jobs are kept in the broker's own store in place of the queue plug-in")
+}
+
+// tellProtocol says, whatever the level of the log, that the other protocol that was asked for is not served.
+func (g *gearmandProcess) tellProtocol() {
+	if !g.options.has("protocol") && !g.options.has("http-port") {
+		return
+	}
+	g.log.Log().Str("protocol", g.options["protocol"]).Str("http_port", g.options["http-port"]).
+		Msg("gearmand's protocol over http is not served, nothing listens on its port")
 }
 
 // isPlugin reports that an option says how to reach a plug-in's store.

@@ -31,6 +31,8 @@ var gearmandOptions = []gearmandOption{
 	{"log-file", 'l', "FILE", "where the log goes, or stderr, or none; HUP opens it again"},
 	{"listen", 'L', "ADDRESS", "address to listen on, or a name for all of its addresses; default any"},
 	{"pid-file", 'P', "FILE", "where the process id is written"},
+	{"protocol", 'r', "NAME", "http: accepted, and the log says that it is not served"},
+	{"http-port", 0, "PORT", "accepted"},
 	{"round-robin", 'R', "", "accepted; functions of equal priority always take turns"},
 	{"queue-type", 'q', "TYPE", "builtin: in memory; a plug-in's name: the broker's own store"},
 	{"config-file", 0, "FILE", "options with white space between them"},
@@ -116,6 +118,8 @@ func (g given) long(word string, args []string) ([]string, error) {
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("unrecognised option '--%s'", word)
+	case hasValue && value == "":
+		return nil, fmt.Errorf("the argument for option '--%s' should follow immediately after the equal sign", name)
 	case o.arg == "" && hasValue:
 		return nil, fmt.Errorf("option '--%s' does not take any arguments", name)
 	case o.arg != "" && !hasValue:

@@ -58,6 +58,14 @@ func TestGearmandArguments(t *testing.T) {
 		{"-q libsqlite3 --libsqlite3-db=/x --libsqlite3-table t --store-queue-on-shutdown", 0, ""},
 		{"--redis-server a --redis-port 1 --mysql-host b --libpq-conninfo c --libmemcached-servers d", 0, ""},
 		{"-q nosuch", 0, ""},
+		{"-r http --http-port 8080", 0, ""},
+		{"-rhttp", 0, ""},
+		{"--protocol=http --http-port=abc", 0, ""},
+		{"-r xyz", 0, ""},
+		{"-r http --protocol http", 1, "option '--protocol' cannot be specified more than once"},
+		{"--protocol=", 1, "the argument for option '--protocol' should follow immediately after the equal sign"},
+		{"--exceptions=", 1, "the argument for option '--exceptions' should follow immediately after the equal sign"},
+		{"--job-handle-prefix=" + strings.Repeat("x", 64), 0, ""},
 		{"-u nobodyx -P /nowhere/x --listen=nohost.invalid", 0, ""},
 	} {
 		code, _, stderr := runCommand(append([]string{"gearmand", "--check-args"}, strings.Fields(test.args)...)...)
@@ -97,6 +105,8 @@ func TestGearmandOptionsAsSettings(t *testing.T) {
 		{"", nil, "gearman.exceptions", "false"},
 		{"--exceptions", nil, "gearman.exceptions", "true"},
 		{"--job-handle-prefix X", nil, "gearman.handle_prefix", "X"},
+		{"--job-handle-prefix " + strings.Repeat("x", 63), nil, "gearman.handle_prefix", strings.Repeat("x", 63)},
+		{"-r http --http-port 8080", nil, "http.listen", "off"},
 		{"-t 3", nil, "event_loops", "3"},
 		{"--verbose WARNING", nil, "log.level", "warn"},
 		{"-q redis", nil, "durability", "sync"},
@@ -122,7 +132,7 @@ func TestGearmandOptionsAsSettings(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range []string{"-p x", "-q nosuch", "--ssl", "--job-handle-prefix " + strings.Repeat("x", 100)} {
+	for _, args := range []string{"-p x", "-q nosuch", "--ssl", "--job-handle-prefix " + strings.Repeat("x", 64), "-r xyz", "-r HTTP"} {
 		o, err := readGearmand(strings.Fields(args))
 		if err != nil {
 			t.Fatal(err)
