@@ -73,6 +73,25 @@ func TestExceptionOfAGearmanWorkerIsKnownElsewhere(t *testing.T) {
 	}
 }
 
+func TestResultThatIsTooLargeIsAFailureElsewhere(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	faktory := newStranger(t, s, core.Faktory)
+	faktory.do(&core.Submit{Job: &core.Job{
+		ID: "jid1", Queue: "q", Origin: core.Faktory, MaxFails: 3, Backoff: core.BackoffFaktory,
+	}})
+	w := s.Dial("worker")
+	w.SendBytes([]byte(join(request(canDo, "q"), request(grabJob))))
+	w.WantBytes(answer(jobAssign, "H:host:1", "q", ""))
+	w.SendBytes(append(header(requestMagic, uint32(workComplete), 1<<30), "H:host:1\x00"...))
+	w.WantBytes(answer(errorRes, "ARGUMENT_TOO_LARGE", "Result too large"))
+	w.WantClosed()
+	info := faktory.do(&core.Inspect{Ref: core.Ref{ID: "jid1"}}).Info
+	if f := info.Failure; info.State != core.Retrying || f == nil || f.Type != "ResultTooLarge" || f.Message == "" {
+		t.Errorf("%v with failure %+v, want the retry of its own protocol", info.State, f)
+	}
+}
+
 func TestGearmanClientOfAFaktoryWorker(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)
