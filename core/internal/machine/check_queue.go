@@ -48,7 +48,7 @@ func (c *checker) eachClient() {
 
 // eachQueue compares the counters of queues with what was found.
 func (c *checker) eachQueue() {
-	m := c.m
+	m, kept := c.m, 0
 	for n, q := range m.queues {
 		have := c.queue(uint32(n))
 		if q == nil {
@@ -56,6 +56,12 @@ func (c *checker) eachQueue() {
 				c.fail("queue %d is forgotten and in use", n)
 			}
 			continue
+		}
+		if q.kept {
+			kept++
+		}
+		if q.kept && !(q.sticky && q.stored) {
+			c.fail("queue %s is kept and may be forgotten", q.name)
 		}
 		if m.names[q.name] != uint32(n) {
 			c.fail("queue %s is not found by its name", q.name)
@@ -76,6 +82,9 @@ func (c *checker) eachQueue() {
 		} else if q.idle() {
 			c.fail("queue %s is idle and still there", q.name)
 		}
+	}
+	if kept != m.kept {
+		c.fail("%d queues are kept, counted %d", m.kept, kept)
 	}
 }
 

@@ -43,6 +43,7 @@ type Machine struct {
 	freeQ    []uint32
 	sorted   []uint32 // by name; nil when out of date
 	class    [3]int   // ready jobs of all queues by classOf
+	kept     int      // queues that are kept
 	waiters  queue.Waiters
 	listing  uint64 // number of the list of names that is being looked at, to know again a queue named twice
 	watchers watcherSlab

@@ -32,6 +32,7 @@ type jobQueue struct {
 	created   bool   // by order
 	stored    bool   // its settings have a mark
 	used      bool   // it has had a job
+	kept      bool   // its row outlives the process; see keepQueue
 	hidden    bool   // purged: no row until a job is ready here or somebody names it
 	limits    core.Limits
 	counts    core.QueueCounts
@@ -128,6 +129,7 @@ func (m *Machine) forgetQueue(n uint32) {
 type queueMark struct {
 	Created bool        `json:"created,omitempty"`
 	Paused  bool        `json:"paused,omitempty"`
+	Kept    bool        `json:"kept,omitempty"`
 	Limits  core.Limits `json:"limits,omitzero"`
 }
 
@@ -135,7 +137,7 @@ const queueMarkPrefix = "core/queue/"
 
 // storeQueue notes a queue's settings; those that are as for any queue need no note.
 func (m *Machine) storeQueue(q *jobQueue) {
-	k := queueMark{Created: q.created, Paused: q.paused, Limits: q.limits}
+	k := queueMark{Created: q.created, Paused: q.paused, Kept: q.kept, Limits: q.limits}
 	k.Limits.Throttle = core.Throttle{} // the configuration's, not the store's
 	name := queueMarkPrefix + q.name
 	if k == (queueMark{}) {
@@ -151,6 +153,31 @@ func (m *Machine) storeQueue(q *jobQueue) {
 	}
 	m.writeMarks([]core.Mark{{Name: name, Value: value}})
 	q.stored = true
+}
+
+// maxKeptQueues bounds the names that are remembered over a restart for having had a job: a client that invents one for
+// every job must not fill the store with them.
+const maxKeptQueues = 10_000
+
+// keepQueue remembers a queue that has got a job of a kind whose clients look for drained queues, also after a restart.
+func (m *Machine) keepQueue(q *jobQueue) {
+	if q.kept || m.kept == maxKeptQueues || !m.opts.Persist {
+		return
+	}
+	q.kept, m.kept = true, m.kept+1
+	m.storeQueue(q)
+}
+
+// restoreQueue takes back a queue's mark.
+func (m *Machine) restoreQueue(name string, value []byte) error {
+	var k queueMark
+	err := json.Unmarshal(value, &k)
+	_, q := m.queueNamed(strings.TrimPrefix(name, queueMarkPrefix))
+	q.stored, q.created, q.paused, q.limits = true, k.Created, k.Paused, k.Limits
+	if k.Kept {
+		q.kept, q.sticky, q.used, m.kept = true, true, true, m.kept+1
+	}
+	return err
 }
 
 func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
@@ -223,9 +250,12 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 	}
 }
 
-// dropRow takes back what CreateQueue, PauseQueue and LimitQueue stored; the queue goes if nothing is left in it.
+// dropRow takes back what CreateQueue, PauseQueue, LimitQueue and jobs stored; the queue goes if nothing is left in it.
 func (m *Machine) dropRow(n uint32) {
 	q := m.queues[n]
+	if q.kept {
+		q.kept, m.kept = false, m.kept-1
+	}
 	q.paused, q.sticky, q.created, q.used, q.limits = false, false, false, false, core.Limits{Throttle: q.limits.Throttle}
 	m.storeQueue(q)
 	m.offer(n)

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -31,10 +30,7 @@ func (m *Machine) RestoreMark(name string, value []byte) error {
 	case strings.HasPrefix(name, historyMark):
 		err = m.restoreDay(name, value)
 	case strings.HasPrefix(name, queueMarkPrefix):
-		var k queueMark
-		err = json.Unmarshal(value, &k)
-		_, q := m.queueNamed(strings.TrimPrefix(name, queueMarkPrefix))
-		q.stored, q.created, q.paused, q.limits = true, k.Created, k.Paused, k.Limits
+		err = m.restoreQueue(name, value)
 	case strings.HasPrefix(name, groupMarkPrefix):
 		err = m.restoreGroup(name, value)
 	default:

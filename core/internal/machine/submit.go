@@ -260,6 +260,9 @@ func (m *Machine) admit(j *core.Job) uint32 {
 	if j.Origin != core.Workq {
 		q.sticky = true
 	}
+	if j.Origin == core.Faktory && !j.Ephemeral {
+		m.keepQueue(q)
+	}
 	h := m.index(j, n)
 	m.setPayload(h, j)
 	return h

@@ -54,6 +54,7 @@ func (w *world) purge() error {
 		}
 	}
 	w.note("%T of %s", op, q)
+	delete(w.model.rows, q) // perhaps
 	return w.do(w.anyClient(), op, tag, func(r core.Reply) {
 		for seq := range before {
 			if w.look(seq) == nil {

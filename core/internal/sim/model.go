@@ -53,11 +53,12 @@ type model struct {
 	seqs    []uint64
 	waits   map[uint64]*wait // by tag
 	batches map[uint64]*batch
-	numbers []uint64 // of batches
+	numbers []uint64               // of batches
+	rows    map[string]core.Commit // of queues that stay known once this is on disk
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, batches: map[uint64]*batch{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, batches: map[uint64]*batch{}, rows: map[string]core.Commit{}}
 }
 
 func (m *model) add(p *promise) {
@@ -76,6 +77,9 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 		seq: seq, id: j.ID, body: string(j.Body), ephemeral: j.Ephemeral, expiresAt: j.ExpiresAt, made: made,
 		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: j.After, parent: j.Parent,
 	})
+	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known {
+		m.rows[j.Queue] = made
+	}
 	if b := m.batches[j.Group]; b != nil {
 		b.members = append(b.members, seq)
 	}
@@ -91,6 +95,10 @@ func (m *model) flushed(committed core.Commit) {
 	for _, p := range m.jobs {
 		settle(&p.made)
 		settle(&p.ended)
+	}
+	for q, c := range m.rows {
+		settle(&c)
+		m.rows[q] = c
 	}
 	for _, b := range m.batches {
 		settle(&b.made)
@@ -161,5 +169,19 @@ func (w *world) afterCrash(committed core.Commit) error {
 		b.made, b.ended, b.kept = 1, 0, false // a commit of it may or may not have been lost
 	}
 	m.numbers = sortedKeys(m.batches)
+	return w.rowsAfterCrash(committed)
+}
+
+// rowsAfterCrash looks for queues that should still be known.
+func (w *world) rowsAfterCrash(committed core.Commit) error {
+	for q, c := range w.model.rows {
+		if r := w.ask(&core.InspectQueue{Queue: q}); c > committed {
+			delete(w.model.rows, q)
+		} else if r.Kind != core.Queues {
+			return fmt.Errorf("queue %s is forgotten, commit %d of %d", q, c, committed)
+		} else {
+			w.model.rows[q] = 1
+		}
+	}
 	return nil
 }

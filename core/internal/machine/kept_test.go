@@ -1,0 +1,67 @@
+package machine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/internal/machine"
+)
+
+// TestKeptQueuesAreBounded invents a queue for every job: no more of them than the bound are known after a restart, and
+// room is made for new ones by those that are removed.
+func TestKeptQueuesAreBounded(t *testing.T) {
+	t.Parallel()
+	const bound, names = 10_000, 10_100
+	clk, shelf := coretest.NewClock(), newShelf()
+	m := machine.New(machine.Options{Persist: true, Random: rand.New(rand.NewPCG(1, 1))}) //nolint:gosec // repeatable
+	c := m.OpenClient(core.Faktory)
+	push := func(name string) {
+		m.Apply(clk.Now(), c, []core.Op{&core.Submit{Job: &core.Job{Queue: name, Origin: core.Faktory}}})
+		seq := m.Take(c, nil)[0].Seq
+		m.Apply(clk.Now(), c, []core.Op{&core.Cancel{Ref: core.Ref{Seq: seq}}})
+		m.Take(c, nil)
+	}
+	kept := func() (n int) {
+		var s machine.Sealed
+		m.Seal(&s)
+		if _, err := shelf.put(&s.Batch); err != nil {
+			t.Fatal(err)
+		}
+		m.Committed(&s)
+		if err := m.Check(); err != nil {
+			t.Fatal(err)
+		}
+		for name := range shelf.marks {
+			if strings.HasPrefix(name, "core/queue/") {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range names {
+		push(fmt.Sprint("name-", i))
+	}
+	if n := kept(); n != bound {
+		t.Fatalf("%d names are kept, want %d", n, bound)
+	}
+	again := machine.New(machine.Options{Persist: true, Random: rand.New(rand.NewPCG(1, 1))}) //nolint:gosec // repeatable
+	if err := shelf.load(again, clk.Now()); err != nil {
+		t.Fatal(err)
+	}
+	m, c = again, again.OpenClient(core.Faktory)
+	m.Apply(clk.Now(), c, []core.Op{&core.ListQueues{}})
+	if rows := m.Take(c, nil)[0].Queues; len(rows) != bound {
+		t.Fatalf("%d queues are known after a restart, want %d", len(rows), bound)
+	}
+	m.Apply(clk.Now(), c, []core.Op{&core.DropQueue{Queue: "name-7"}})
+	m.Take(c, nil)
+	push("new-1")
+	push("new-2")
+	if n := kept(); n != bound || shelf.marks["core/queue/new-1"] == nil {
+		t.Fatalf("%d names are kept, want %d with the first new one", n, bound)
+	}
+}
