@@ -139,7 +139,7 @@ type GroupInfo struct {
 // CallbackState is where a batch's callback is.
 type CallbackState uint8
 
-// Not due yet, in its queue, done.
+// Not due yet; let go, also if it is gone since without being done; done.
 const (
 	CallbackPending CallbackState = iota
 	CallbackEnqueued

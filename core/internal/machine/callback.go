@@ -106,8 +106,14 @@ func (m *Machine) callbackOver(g *group, seq uint64, success bool) {
 	m.alter(g, func() {
 		switch seq {
 		case g.CompleteJob:
+			if !success {
+				g.CompleteLost = lostCallback(g.Complete) + 1
+			}
 			g.Complete, g.CompleteJob = core.CallbackDone, 0
 		case g.SuccessJob:
+			if !success {
+				g.SuccessLost = lostCallback(g.Success) + 1
+			}
 			g.Success, g.SuccessJob = core.CallbackDone, 0
 		default:
 			return // it was over before a restart, and is only remembered
@@ -150,7 +156,7 @@ func (m *Machine) inspectGroup(c *client, op *core.InspectGroup) {
 	r := core.Reply{Kind: core.Grouped, Tag: op.Tag, Seq: g.number, Group: &core.GroupInfo{
 		Group: g.number, Parent: g.Parent, Description: g.Description, CreatedAt: g.CreatedAt, Total: g.Total,
 		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Committed: g.Committed,
-		Complete: g.Complete, Success: g.Success,
+		Complete: g.CompleteLost.shown(g.Complete), Success: g.SuccessLost.shown(g.Success),
 	}}
 	if g.dirty {
 		r.Commit = m.promise()

@@ -63,6 +63,20 @@ type groupMark struct {
 	Complete     core.CallbackState `json:"complete,omitempty"`
 	Success      core.CallbackState `json:"success,omitempty"`
 	CallbackLost bool               `json:"callback_lost,omitempty"` // one is gone without being done
+	CompleteLost lostCallback       `json:"complete_lost,omitempty"`
+	SuccessLost  lostCallback       `json:"success_lost,omitempty"`
+}
+
+// lostCallback tells how far a callback was that is gone without being done: one more than its state, zero if it is not
+// lost. The batch goes on as if it were done.
+type lostCallback uint8
+
+// shown is what clients are told of a callback in state st.
+func (l lostCallback) shown(st core.CallbackState) core.CallbackState {
+	if l > 0 {
+		return core.CallbackState(l - 1)
+	}
+	return st
 }
 
 const groupMarkPrefix = "core/group/"

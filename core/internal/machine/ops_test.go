@@ -349,9 +349,13 @@ func (r *reader) groupOp(verb string, tag uint64) core.Op {
 		op := &core.OpenGroup{Tag: tag, Parent: uint64(r.number("parent")), Description: r.Option("text"), OpenUntil: r.instant("open-until")}
 		callback := func(name string) *core.Job {
 			if queue := r.Option(name); queue != "" {
+				exhausted := core.ExhaustedBury
+				if r.flag("no-dead") {
+					exhausted = core.ExhaustedFinish
+				}
 				return &core.Job{
 					Queue: queue, ID: r.Option(name + "-id"), Origin: core.Faktory, MaxFails: r.count("max-fails"),
-					Exhausted: core.ExhaustedBury, Group: uint64(r.number(name + "-batch")),
+					Exhausted: exhausted, Group: uint64(r.number(name + "-batch")),
 				}
 			}
 			return nil
