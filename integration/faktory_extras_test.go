@@ -63,6 +63,7 @@ func TestFaktoryUniqueJobs(t *testing.T) {
 
 	b.Crash()
 	b.Restart()
+	b.Restart()
 	c = dialFaktory(t, b)
 	refused(untilStart()) // the lock survives as the job does
 }
@@ -223,6 +224,53 @@ func TestEmptyBatchFiresOnCommit(t *testing.T) {
 	if _, err := c.BatchStatus("b-no-such-batch"); err == nil || !strings.Contains(err.Error(), "no such batch") {
 		t.Errorf("status of an unknown batch: %v", err)
 	}
+}
+
+func TestFaktoryFlushRemovesBatchesForGood(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := start(t)
+	c := dialFaktory(t, b)
+	batch := faktory.NewBatch(c)
+	batch.Success, batch.Complete = fktJob("callbacks", "success"), fktJob("callbacks", "complete")
+	check(t, batch.Jobs(func() error { return batch.Push(fktJob("flushed")) }))
+	open := faktory.NewBatch(c)
+	open.ParentBid, open.Success = batch.Bid, fktJob("callbacks", "child")
+	_, err := c.BatchNew(open)
+	check(t, err)
+	check(t, open.Push(fktJob("flushed")))
+	check(t, c.Flush())
+	gone := func(when string, c *faktory.Client) {
+		for _, bid := range []string{batch.Bid, open.Bid} {
+			if _, err := c.BatchStatus(bid); err == nil || !strings.Contains(err.Error(), "no such batch "+bid) {
+				t.Errorf("%s: status of batch %s: %v", when, bid, err)
+			}
+		}
+		equal(t, when+": queues", len(fktState(t, c).Data.Queues), 0)
+	}
+	gone("at once", c)
+	if err := open.Push(fktJob("flushed")); err == nil {
+		t.Error("a batch that was flushed takes a job")
+	}
+	b.Crash()
+	b.Restart()
+	gone("after a crash", dialFaktory(t, b))
+}
+
+func TestFaktoryDrainedQueueOutlivesACrash(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := start(t)
+	c := dialFaktory(t, b)
+	check(t, c.Push(fktJob("drained")))
+	check(t, c.Push(fktJob("removed")))
+	for _, queue := range []string{"drained", "removed"} {
+		check(t, c.Ack(fetchSoon(t, c, queue).Jid))
+	}
+	check(t, c.RemoveQueues("removed"))
+	b.Crash()
+	b.Restart()
+	equal(t, "queues", fmt.Sprint(fktState(t, dialFaktory(t, b)).Data.Queues), "map[drained:0]")
 }
 
 func TestFaktoryThrottleHoldsForEveryWorker(t *testing.T) {
