@@ -217,8 +217,8 @@ type PauseQueue struct {
 	Paused bool
 }
 
-// LimitQueue bounds the length of a queue; submissions beyond get ErrFull. Reply: Accepted. An unknown queue is made.
-// The throttle in Limits is not looked at.
+// LimitQueue bounds the length of a queue; submissions beyond get ErrFull. Reply: Accepted, also if nobody knows the
+// queue: then nothing is remembered (spec gearman 3). The throttle in Limits is not looked at.
 type LimitQueue struct {
 	Tag    uint64
 	Queue  string

@@ -291,6 +291,7 @@ func TestTwinsBothRun(t *testing.T) {
 func TestFullQueueIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	f := setup(t, "0 1 * * *")
+	f.do(&core.CreateQueue{Queue: "q"})
 	f.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxNormal: 1}})
 	f.do(&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Workq}})
 	f.pass(time.Hour + 30*time.Second)

@@ -2,7 +2,6 @@ package gearman
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -150,10 +149,6 @@ func (s *session) maxQueue(words []string) {
 	if !ok {
 		return
 	}
-	if !s.known(n.queue) {
-		s.say(lineOK)
-		return
-	}
 	var sizes [3]uint32
 	for i := range sizes {
 		if len(words) >= 5 {
@@ -165,23 +160,6 @@ func (s *session) maxQueue(words []string) {
 	s.ask(&core.LimitQueue{Tag: s.awaitLine("maxqueue"), Queue: n.queue, Limits: core.Limits{
 		MaxHigh: sizes[0], MaxNormal: sizes[1], MaxLow: sizes[2],
 	}})
-}
-
-// known has all that came before decided, then asks whether there is such a queue; one that nobody can look up just now
-// is taken for known, for the next operation is told why.
-func (s *session) known(queue string) bool {
-	s.flush(false)
-	op := &core.InspectQueue{Tag: s.round << tagBits, Queue: queue}
-	s.round++
-	known := true
-	for _, r := range s.f.broker.Do(s.client, []core.Op{op}, nil) {
-		if r.Tag == op.Tag {
-			known = !errors.Is(r.Err, core.ErrNoQueue)
-		} else {
-			s.reply(&r)
-		}
-	}
-	return known
 }
 
 // shutdown ends the process where the operator has allowed it; elsewhere there is no such command.

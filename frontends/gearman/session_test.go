@@ -116,22 +116,3 @@ func TestSuite(t *testing.T) {
 		Oversize: header(requestMagic, uint32(submitJobBg), 1<<31),
 	})
 }
-
-// What the broker has for the client meanwhile is told, and in its place.
-func TestPushBesideTheLookForAFunctionIsTold(t *testing.T) {
-	t.Parallel()
-	b := &fakeBroker{do: func(op core.Op) []core.Reply {
-		switch op := op.(type) {
-		case *core.InspectQueue:
-			return []core.Reply{{Kind: core.Woken}, {Kind: core.Failed, Tag: op.Tag, Err: core.ErrNoQueue}}
-		case *core.LimitQueue:
-			t.Error("the limit of an unknown function was set")
-		}
-		return nil
-	}}
-	s, c := open(b, testOptions())
-	s.Feed([]byte(join(request(echoReq, "1"), "maxqueue f 1\n", request(echoReq, "2"))))
-	if got, want := c.taken(), join(answer(echoRes, "1"), answer(noop), "OK\r\n", answer(echoRes, "2")); got != want {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-}

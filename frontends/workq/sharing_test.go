@@ -203,7 +203,9 @@ func TestLeaseChoosesAmongNamesWithEqualChances(t *testing.T) {
 func TestFullQueueIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	newForeign(t, s, core.Gearman).do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxHigh: 1, MaxNormal: 1, MaxLow: 1}})
+	f := newForeign(t, s, core.Gearman)
+	f.do(&core.CreateQueue{Queue: "q"})
+	f.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxHigh: 1, MaxNormal: 1, MaxLow: 1}})
 	c := s.Dial("client")
 	c.Send("add " + idOf(1) + " q 1000 60000 0\r\n\r\nadd " + idOf(2) + " q 1000 60000 0\r\n\r\n")
 	c.Want("+OK\r\n-SERVER-ERROR Queue full\r\n")

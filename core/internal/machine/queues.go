@@ -202,7 +202,12 @@ func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 }
 
 func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
-	_, q := m.queueNamed(op.Queue)
+	n := m.names[op.Queue]
+	if n == 0 || m.queues[n].hidden { // to all the world there is no such queue
+		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
+		return
+	}
+	q := m.queues[n]
 	throttle := q.limits.Throttle
 	q.limits = op.Limits
 	q.limits.Throttle = throttle
