@@ -229,6 +229,34 @@ func TestLongCommandsWorkInPages(t *testing.T) {
 	}
 }
 
+// More batches than fit into a page go too, and none of their callbacks gets out on the way.
+func TestFlushOfManyBatchesWorksInPages(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	p, w := dial(s, "producer", ""), dial(s, "worker", "")
+	const complete = `"complete":{"jobtype":"T","args":[],"queue":"cb"}}` + "\r\n"
+	var inner string
+	open := func(definition string) string {
+		p.Send("BATCH NEW {" + definition + complete)
+		p.Want("$15\r\n")
+		return strings.TrimSuffix(p.ReadUntil("\r\n"), "\r\n")
+	}
+	for range 1250 {
+		outer := open("")
+		inner = open(`"parent_bid":"` + outer + `",`)
+		p.Send("BATCH COMMIT " + outer + "\r\n")
+		p.Want("+OK\r\n")
+	}
+	w.Send("FETCH cb\r\n")
+	p.Send("FLUSH\r\nBATCH STATUS " + inner + "\r\nINFO\r\n")
+	p.Want("+OK\r\n-ERR no such batch " + inner + "\r\n")
+	if got := fmt.Sprint(at(object(t, p), "faktory", "queues")); got != "map[]" {
+		t.Errorf("left over: %s", got)
+	}
+	s.Advance(2 * time.Second)
+	w.Want("$-1\r\n")
+}
+
 // An order whose client does not wait for the end is carried out all the same.
 func TestLongCommandOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
