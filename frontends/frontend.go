@@ -59,6 +59,19 @@ type Loser interface {
 	Lost(bytes int)
 }
 
+// Blocker is a Session that leaves input unread while a command waits for its answer. The loop asks when much has come
+// meanwhile: it does not read the socket until the answer has come.
+type Blocker interface {
+	Blocked() bool
+}
+
+// Patient is a Session of which some answers are worth waiting for when the client has closed its sending side. Stays is
+// called then, before EOF and maybe often: it gives up what must not go to a client that may be gone, and reports
+// whether it waits for anything else. The connection is kept that long; EOF comes afterwards.
+type Patient interface {
+	Stays() bool
+}
+
 // Conn is the session's side of a connection.
 type Conn interface {
 	// Out is where the session writes; on its own loop only. The loop sends what it may after each call of the session.

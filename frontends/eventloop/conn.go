@@ -141,6 +141,11 @@ func (c *conn) turn() {
 	c.fresh = c.idle()
 	if c.phase == serving && !c.aborted.Load() {
 		c.crowded = false
+		if c.paused && c.stuffed() {
+			c.heed()
+		}
+	}
+	if c.phase == serving && !c.aborted.Load() {
 		c.session.Deliver()
 		if c.in.len() > 0 {
 			c.in.used(c.feed(c.in.unread()))
@@ -168,7 +173,7 @@ func (c *conn) hungUp(eof bool) {
 		c.drop()
 		return
 	}
-	c.loop.departed[c] = struct{}{}
+	c.loop.departed[c], c.loop.watched[c] = struct{}{}, struct{}{}
 }
 
 // settle follows every call of the session: it sends what may leave and carries out what was asked for meanwhile.
@@ -185,7 +190,7 @@ func (c *conn) settle() {
 	if c.phase == serving && c.crowded {
 		c.press()
 	}
-	if c.phase == serving && c.paused {
+	if c.phase == serving && c.stopReading() {
 		c.relieve()
 	}
 	c.conclude()
@@ -250,7 +255,7 @@ func (c *conn) limit() {
 		c.drop()
 		return
 	}
-	if c.in.len() > c.group.limits.MaxInput {
+	if c.in.len() > c.group.limits.MaxInput && !c.stopReading() {
 		c.log("input_limit", c.in.len())
 		c.drop()
 	}
@@ -315,7 +320,8 @@ func (c *conn) age(now time.Time) {
 		c.fresh = false
 		c.settle()
 		c.measure()
-		if c.ahead != c.lastPending || c.lastMoved.IsZero() {
+		waits := c.phase == serving && c.ahead == 0 // and not for its client
+		if c.ahead != c.lastPending || c.lastMoved.IsZero() || waits {
 			c.lastPending, c.lastMoved = c.ahead, now
 		}
 		if (c.phase == serving || c.phase == leaving) && now.Sub(c.lastMoved) > c.srv.patience(leaving) {
@@ -349,6 +355,7 @@ func (c *conn) drop() {
 	c.in, c.out, c.refusal = inbuf{}, frontends.Outbox{}, nil
 	delete(c.loop.conns, c)
 	delete(c.loop.departed, c)
+	delete(c.loop.watched, c)
 	c.wire.close()
 	c.lose(lost)
 	c.srv.left(c.group)

@@ -25,6 +25,7 @@ type loop struct {
 
 	conns    map[*conn]struct{}
 	departed map[*conn]struct{} // half-closed, leaving or lingering
+	watched  map[*conn]struct{} // not read, though the session may be waiting
 	scratch  []byte
 }
 
@@ -32,6 +33,7 @@ func newLoop() *loop {
 	return &loop{
 		conns:    make(map[*conn]struct{}),
 		departed: make(map[*conn]struct{}),
+		watched:  make(map[*conn]struct{}),
 		scratch:  make([]byte, 0, scratchBytes),
 	}
 }
@@ -105,6 +107,13 @@ func (l *loop) Run(context.Context) error {
 func (l *loop) age(now time.Time) {
 	for c := range l.departed {
 		c.age(now)
+	}
+}
+
+// watch looks after the peers of conns whose sockets are not read.
+func (l *loop) watch() {
+	for c := range l.watched {
+		c.watch()
 	}
 }
 

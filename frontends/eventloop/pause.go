@@ -49,6 +49,10 @@ func (w *plain) resume(c *conn) error {
 			a.Zone = "" // see admit
 		}
 	}
+	if nc.RemoteAddr() == nil { // reset meanwhile; gnet would ask for it
+		_ = nc.Close() // the connection is given up
+		return syscall.ENOTCONN
+	}
 	done, err := w.loop.Enroll(gnet.NewContext(c.srv.running, c), nc)
 	if err != nil {
 		_ = nc.Close() // the connection is given up
@@ -56,8 +60,8 @@ func (w *plain) resume(c *conn) error {
 	}
 	go func() { // ends when gnet has the socket or has failed to take it
 		select {
-		case r := <-done:
-			if r.Err != nil {
+		case r, answered := <-done:
+			if !answered || r.Err != nil {
 				c.Abort()
 			}
 		case <-c.srv.running.Done():

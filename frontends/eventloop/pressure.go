@@ -41,27 +41,29 @@ func (c *conn) press() {
 		c.crowded = false
 		c.Wake()
 	case !c.paused && !c.eof && c.in.len() > heldInput:
-		c.paused = c.wire.pause()
+		if c.paused = c.wire.pause(); c.paused {
+			c.loop.watched[c] = struct{}{}
+		}
 	}
 }
 
-// relieve reads the socket again after a turn that has left no crowd.
+// relieve reads the socket again after a turn that has left no crowd, and nothing that input waits for.
 func (c *conn) relieve() {
-	if c.crowded || c.marked.Load() {
+	if c.crowded || c.marked.Load() || c.stuffed() {
 		return
 	}
 	c.paused = false
 	if err := c.wire.resume(c); err != nil {
 		c.srv.log.Warn().Err(err).Str("frontend", c.group.name).Str("remote", c.remoteText()).
-			Msg("connection lost while its client was slow")
+			Msg("connection lost while it was not read")
 		c.drop()
 	}
 }
 
 // conclude ends the session of a conn whose peer sends no more, once it has answered what it was sent: while it is
-// crowded or due for another turn there may be more.
+// crowded, due for another turn, or waits for what its client is to have, there may be more.
 func (c *conn) conclude() {
-	if !c.eof || c.phase != serving || c.crowded || c.marked.Load() {
+	if !c.eof || c.phase != serving || c.crowded || c.marked.Load() || c.stays() {
 		return
 	}
 	c.session.EOF(c.in.unread())

@@ -272,7 +272,10 @@ func (s *Server) clock() {
 		if !now.Before(nextTick) {
 			nextTick = now.Add(tickEvery)
 			s.tick()
-			s.eachLoop(func(l *loop) { l.age(now) })
+			s.eachLoop(func(l *loop) {
+				l.age(now)
+				l.watch()
+			})
 		}
 		wait := time.Until(nextTick)
 		if s.leaving.Load() > 0 {

@@ -30,6 +30,7 @@ func (w *nullWire) send(p []byte) (int, error) { w.sent += len(p); return len(p)
 func (w *nullWire) pending() (int, bool)       { return 0, false }
 func (w *nullWire) finish()                    {}
 func (w *nullWire) hangup(bool) error          { return nil }
+func (w *nullWire) peer() peerState            { return peerThere }
 func (w *nullWire) pause() bool                { return true }
 func (w *nullWire) resume(*conn) error         { return nil }
 func (w *nullWire) close()                     {}

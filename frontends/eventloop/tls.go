@@ -143,6 +143,19 @@ func (w *secured) finish() {
 
 func (w *secured) hangup(bool) error { return nil }
 
+func (w *secured) peer() (state peerState) {
+	sc, ok := w.nc.(syscall.Conn)
+	if !ok {
+		return peerThere
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return peerThere
+	}
+	_ = raw.Control(func(fd uintptr) { state = peerOf(int(fd)) }) // a closed one is seen by the reader
+	return state
+}
+
 func (w *secured) pause() bool {
 	w.paused = true
 	return true

@@ -42,7 +42,7 @@ func (b *toyBroker) Now() core.Instant      { return core.InstantOf(time.Now()) 
 //
 //	echo TEXT        TEXT
 //	hold N TEXT      TEXT, once commit N is on disk
-//	later TEXT       TEXT, by another goroutine; input waits until then
+//	later TEXT       TEXT, by another goroutine; input waits until then. "job" never comes
 //	body N, N bytes  the checksum of the bytes
 //	big N            N bytes and a line end
 //	list N           N pages of pageBytes x and a line end, while the connection is not crowded
@@ -89,6 +89,7 @@ type toySession struct {
 	toy      *toy
 	conn     frontends.Conn
 	parked   bool
+	forJob   bool
 	left     bool
 	pages    int // still to be listed
 	pouring  int
@@ -128,7 +129,9 @@ func (s *toySession) run(verb, arg string) {
 		commit, _ := strconv.ParseUint(n, 10, 64)
 		out.Put(append(out.Buf(), text+"\n"...), core.Commit(commit))
 	case "later":
-		s.parked = true
+		if s.parked, s.forJob = true, arg == "job"; s.forJob {
+			return // it never comes
+		}
 		go func() {
 			if s.toy.release != nil {
 				<-s.toy.release
@@ -183,6 +186,17 @@ func (s *toySession) Deliver() {
 		s.parked = false
 		s.conn.Out().WriteString(*text + "\n")
 	}
+}
+
+func (s *toySession) Blocked() bool { return s.parked }
+
+// Stays waits for what comes later, but not for "job".
+func (s *toySession) Stays() bool {
+	if s.parked && s.forJob {
+		s.parked = false
+		s.conn.Out().WriteString("none\n")
+	}
+	return s.parked
 }
 
 func (s *toySession) Refusal() []byte { return []byte("refused\n") }

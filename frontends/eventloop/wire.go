@@ -23,6 +23,9 @@ type wire interface {
 	// keep is true: then it must stay writable.
 	hangup(keep bool) error
 
+	// peer tells of the other end of a socket that is paused or has hung up.
+	peer() peerState
+
 	// pause stops reading, so that the peer is held back by its own socket, and reports whether it could. resume follows a
 	// pause that could.
 	pause() bool
@@ -105,6 +108,8 @@ func (w *plain) hangup(keep bool) error {
 	w.fd, w.owned = fd, true
 	return nil
 }
+
+func (w *plain) peer() peerState { return peerOf(w.fd) }
 
 func (w *plain) close() {
 	w.late.abort()

@@ -165,6 +165,9 @@ func (s *session) EOF(input []byte) {
 	}
 }
 
+// Blocked implements frontends.Blocker.
+func (s *session) Blocked() bool { return s.fetch != 0 || s.running != nil }
+
 // giveUpFetch answers a parked FETCH with nothing, at the end of a connection.
 func (s *session) giveUpFetch() {
 	s.f.b.Close(s.client)

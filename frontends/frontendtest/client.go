@@ -19,6 +19,7 @@ type Client struct {
 	received []byte // what has left and the test has not read
 	woken    atomic.Bool
 	aborted  atomic.Bool
+	eof      bool   // the client sends no more
 	shut     bool   // the session wants nothing more; what it wrote is still sent
 	ended    bool   // the session is closed
 	refusal  []byte // of the closed session
@@ -124,6 +125,27 @@ func (c *Client) EOF() {
 	if !c.alive() {
 		return
 	}
+	c.eof = true
+	c.conclude()
+	c.stage.turn()
+}
+
+// conclude ends the session of a client that sends no more, unless there is something that it waits for.
+func (c *Client) conclude() {
+	c.stage.t.Helper()
+	for p, may := c.session.(frontends.Patient); may; {
+		if p.Stays() {
+			c.flush()
+			return
+		}
+		before := len(c.unread)
+		if c.feed(); len(c.unread) == before {
+			break
+		}
+	}
+	if !c.alive() {
+		return
+	}
 	in := append([]byte(nil), c.unread...)
 	c.session.EOF(in)
 	scribble(in)
@@ -131,7 +153,6 @@ func (c *Client) EOF() {
 	c.shut = true
 	c.end()
 	c.flush()
-	c.stage.turn()
 }
 
 // Hangup ends the connection from the client's side; what was not read is lost.
@@ -177,6 +198,9 @@ func (c *Client) deliver() {
 	c.session.Deliver()
 	if c.alive() && len(c.unread) > 0 {
 		c.feed()
+	}
+	if c.alive() && c.eof {
+		c.conclude()
 	}
 	c.flush()
 }

@@ -32,6 +32,7 @@ type slot struct {
 	wait   bool   // the reply may come later: nothing is read before
 	large  bool   // the answer may hold bodies
 	lease  bool   // the answer may be a job
+	stays  bool   // nothing is taken by the answer: it is waited for, even if the client may be gone
 }
 
 // answer writes the broker's reply as bytes. Refusals do not come to it.

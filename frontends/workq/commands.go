@@ -153,7 +153,7 @@ func (s *Session) result(b *batch, r *request) {
 	default:
 		name := id.String()
 		op := &core.Await{Tag: s.nextTag(), Ref: core.Ref{ID: name}, Until: s.deadline(wait)}
-		b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: name, wait: wait > 0, large: true})
+		b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: name, wait: wait > 0, large: true, stays: true})
 	}
 }
 

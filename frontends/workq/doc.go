@@ -26,8 +26,9 @@
 //
 // A connection has one command in work at a time. Those that the broker can answer at once are handed over together
 // (batch.go); lease, result and run may have to wait, and then nothing more is read of the connection until the answer
-// came. A client that closes its sending side while it waits is answered -TIMEOUT at once, and its run job withdrawn: on
-// TCP nobody can tell it from one that is gone, and one that is gone must take no job.
+// came. A client that closes its sending side while it waits for a job is answered -TIMEOUT at once, and its run job
+// withdrawn: on TCP nobody can tell it from one that is gone, and one that is gone must take no job. A result takes
+// nothing: it is waited for, and the connection closed behind it.
 //
 // # Words
 //

@@ -27,7 +27,12 @@ type Session struct {
 	queues    []string // and in the core
 }
 
-var _ frontends.Session = (*Session)(nil)
+var (
+	_ frontends.Session = (*Session)(nil)
+	_ frontends.Blocker = (*Session)(nil)
+	_ frontends.Patient = (*Session)(nil)
+	_ frontends.Loser   = (*Session)(nil)
+)
 
 // handed is a job that was leased to this connection, and where in all that was written its last byte is. It is
 // remembered until it has left.
@@ -364,6 +369,17 @@ func (s *Session) EOF(input []byte) {
 	}
 }
 
+// Blocked implements frontends.Blocker.
+func (s *Session) Blocked() bool { return s.waiting.tag != 0 }
+
+// Stays implements frontends.Patient: a client that may be gone takes no job and has no run, but may have a result.
+func (s *Session) Stays() bool {
+	if s.waiting.tag != 0 && !s.waiting.stays {
+		s.abandon()
+	}
+	return s.waiting.tag != 0
+}
+
 // abandon ends the wait of the command in work. The client of the broker is exchanged for a new one: that takes back
 // whatever was parked in its name. An outcome that has come meanwhile is still told; a job is not taken any more, and
 // stands at its place again.
@@ -385,8 +401,6 @@ func (s *Session) Closed() {
 	s.shut = true
 	s.front.broker.Close(s.client)
 }
-
-var _ frontends.Loser = (*Session)(nil)
 
 // Lost implements frontends.Loser: a job whose bytes have not left as a whole goes back to its place.
 func (s *Session) Lost(bytes int) {

@@ -1,0 +1,93 @@
+package eventloop
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+)
+
+// withheld makes later replies wait until the test says so.
+func withheld(f *fixture, _ *Options, _ *Listener) { f.toy.release = make(chan struct{}) }
+
+// burst is several times the limit of input.
+var burst = strings.Repeat("echo "+strings.Repeat("z", 994)+"\n", 20_000)
+
+func TestInputBehindABlockedCommandWaits(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c := dial(t)
+		go func() { _, _ = io.WriteString(c, "later a\n"+burst+"later b\necho end\n") }() // a failure shows below
+		eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
+		if n := f.count(func(c *conn) bool { return c.in.len() > c.group.limits.MaxInput }); n != 0 {
+			t.Error("more input is held than the limit")
+		}
+		close(f.toy.release)
+		c.want("a")
+		for range 20_000 {
+			c.want(strings.Repeat("z", 994))
+		}
+		c.want("b", "end")
+		c.closeWrite()
+		c.wantEnd()
+		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+	}, limits(1<<20, atEase), withheld)
+}
+
+func TestPeerOfASocketThatIsNotReadIsMinded(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*client){
+		"close": func(c *client) { _ = c.Close() },
+		"reset": func(c *client) {
+			if tc, ok := c.Conn.(*net.TCPConn); ok {
+				_ = tc.SetLinger(0)
+			}
+			_ = c.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+				c := dial(t)
+				c.send("later job\n" + burst[:300_000]) // no more than sockets hold: an end behind it can be seen
+				eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
+				end(c)
+				eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
+				eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+			}, limits(1<<20, atEase), withheld)
+		})
+	}
+}
+
+func TestHalfClosedClientIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+		c, gone := dial(t), dial(t)
+		for _, c := range []*client{c, gone} {
+			c.send("later job\nlater a\necho b\nunfi")
+			c.closeWrite()
+			c.want("none")
+		}
+		_ = gone.Close() // which does not show before it is written to
+		close(f.toy.release)
+		c.want("a", "b")
+		if rest := c.wantEnd(); rest != "left 4\n" {
+			t.Errorf("after the end came %.80q", rest)
+		}
+		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+	}, withheld)
+}
+
+func TestHalfClosedClientThatIsResetIsNoticed(t *testing.T) {
+	t.Parallel()
+	f := setup(t, withheld)
+	c := f.dial(t)
+	c.send("later a\n")
+	c.closeWrite()
+	eventually(t, "end seen", func() bool { return f.count(func(c *conn) bool { return c.eof }) == 1 })
+	_ = c.Conn.(*net.TCPConn).SetLinger(0)
+	_ = c.Close()
+	eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
+	eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
+	close(f.toy.release)
+}
