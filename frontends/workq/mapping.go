@@ -31,7 +31,7 @@ func (s *Session) newJob(r *request, what submission) (job *core.Job, until core
 	if !good {
 		return nil, 0, badID
 	}
-	ttr, good := parseUint(r.args[2], 1<<63-1)
+	ttr, good := parseUint(r.args[2], math.MaxUint64)
 	if !good {
 		return nil, 0, badTTR
 	}
@@ -70,7 +70,7 @@ func (s *Session) newJob(r *request, what submission) (job *core.Job, until core
 
 // setTTL reads the ttl, whose range is looked at later, and the time.
 func setTTL(job *core.Job, what submission) (ttl uint64, wrong string) {
-	ttl, good := parseUint(what.ttl, 1<<63-1)
+	ttl, good := parseUint(what.ttl, math.MaxUint64)
 	if !good {
 		return 0, badTTL
 	}
