@@ -79,18 +79,25 @@ func (c *command) wrongLine(r *request) string {
 	return ""
 }
 
-// declared is the size of the body that the sender of a wrong line has announced, below zero if there is none. With too
-// many arguments (a blank in a name) it is the last one, else the one in the size's place.
-func (c *command) declared(r *request) int64 {
-	if len(r.args) < c.args {
-		return -1
+// declared are the sizes of the body that the sender of a line with too many arguments may have announced, the smaller
+// one first: the last argument's (the one too many is a blank in a name) and, if numbers stand where numbers should,
+// the one's in the size's own place. Below zero there is none.
+func (c *command) declared(r *request, limit int64) (size, other int64) {
+	size, other = -1, -1
+	if n, ok := parseSize(r.args[len(r.args)-1]); ok {
+		size = n
 	}
-	for _, arg := range [][]byte{r.args[len(r.args)-1], r.args[c.args-1]} {
-		if size, ok := parseSize(arg); ok && size >= 0 {
-			return size
-		}
+	_, numbers := parseSize(r.args[min(2, c.args-1)])
+	if n, ok := parseSize(r.args[c.args-1]); ok && numbers && n >= 0 && n <= limit {
+		other = n
 	}
-	return -1
+	switch {
+	case size < 0 || size > limit && other >= 0:
+		return other, -1
+	case size > limit || other < 0 || other == size:
+		return size, -1
+	}
+	return min(size, other), max(size, other)
 }
 
 // perhaps is the size of the body behind a line that lacks an argument, if its last one can be that size; else below zero.

@@ -15,8 +15,9 @@
 //	delete <id>                                     +OK
 //	inspect job|jobs|scheduled-jobs|queue|queues|server …
 //
-// A body that was declared is swallowed whatever is wrong with its line, so that a payload is never taken for commands:
-// at once if the line shows what is wrong, and if the bytes that were declared really end in CRLF; a client that had not
+// A body that was declared is swallowed whatever is wrong with its line, so that a payload is never taken for commands.
+// Behind a line whose flags are wrong it is cut off as behind one that is right, ends that are wrong included. With one
+// argument too many it is as long as the last number says, or the one in the size's place, whichever CRLF follows; who had not
 // sent a body stays in step too. Behind a line that lacks an argument the body is known by its length only: a line as long
 // as the last number says. A body above the limit is swallowed as it comes, without being kept. What cannot be
 // swallowed (a line without end, a body of more than maxSwallow bytes, a CRLF cut in half by a body that is one byte too

@@ -46,16 +46,18 @@ type handed struct {
 type refusedBody struct {
 	state refusedState
 	size  int64 // still to come
+	other int64 // refusedWhole: what the size may be instead, and larger; below zero: nothing
 }
 
 // refusedState says how a refused body is left out.
 type refusedState uint8
 
-// There is none. It is left out once it is there as a whole and ends in CRLF: else it was not sent, and what is there
-// are commands. It may not have been sent at all, for the line lacked an argument: it is left out if the next line is just
+// There is none. It is left out just as the body of a command that is right. It is left out once it is there as a whole
+// and ends in CRLF: else it was not sent, and what is there are commands. It may not have been sent at all, for the line lacked an argument: it is left out if the next line is just
 // as long as it is. It is too large to be kept: it is left out as it comes, then the CRLF behind it, if there is one.
 const (
 	refusedNone refusedState = iota
+	refusedExact
 	refusedWhole
 	refusedLine
 	refusedStream
@@ -98,7 +100,7 @@ func (s *Session) Feed(in []byte) int {
 func (s *Session) step(b *batch, in []byte) (used int, more bool) {
 	s.needed, s.lacking = 0, ""
 	if s.refused.state != refusedNone {
-		return s.leaveOut(in)
+		return s.leaveOut(b, in)
 	}
 	line, n, bare := cutLine(in, min(s.scanned, len(in)))
 	if limit := s.front.maxCommand(); n > limit || n == 0 && len(in) > limit {
@@ -149,7 +151,7 @@ func (s *Session) withBody(b *batch, cmd command, n int, in []byte) (used int, m
 			s.refused = refusedBody{state: refusedLine, size: size}
 			return n, true
 		}
-		s.refuse(b, cmd.declared(r))
+		s.refuseLine(b, cmd)
 		return n, true
 	}
 	size, ok := parseSize(r.args[cmd.args-1])
@@ -163,10 +165,7 @@ func (s *Session) withBody(b *batch, cmd command, n int, in []byte) (used int, m
 		s.close(b, tooLong)
 		return n, false
 	}
-	at, found := 0, endShort
-	if len(in) > end {
-		at, found = cutBodyEnd(in[end:])
-	}
+	at, found := bodyEndAt(in, end)
 	switch found {
 	case endShort:
 		s.needed, s.lacking = max(end, len(in))+1, cmd.badSize
@@ -186,12 +185,30 @@ func (s *Session) withBody(b *batch, cmd command, n int, in []byte) (used int, m
 	return end + at, true
 }
 
+// refuseLine begins to leave out the body behind a line that has all arguments and is wrong.
+func (s *Session) refuseLine(b *batch, cmd command) {
+	r, limit := &b.request, int64(s.front.opts.MaxBodyBytes)
+	switch {
+	case len(r.args) < cmd.args:
+	case len(r.args) > cmd.args:
+		size, other := cmd.declared(r, limit)
+		s.refuse(b, size)
+		s.refused.other = other
+	default:
+		if size, ok := parseSize(r.args[cmd.args-1]); ok {
+			if s.refuse(b, size); s.refused.state == refusedWhole {
+				s.refused.state = refusedExact
+			}
+		}
+	}
+}
+
 // refuse begins to leave out a body of a declared size.
 func (s *Session) refuse(b *batch, size int64) {
 	switch {
 	case size < 0:
 	case size <= int64(s.front.opts.MaxBodyBytes):
-		s.refused = refusedBody{state: refusedWhole, size: size}
+		s.refused = refusedBody{state: refusedWhole, size: size, other: -1}
 	case size <= maxSwallow:
 		s.refused = refusedBody{state: refusedStream, size: size}
 	default:
@@ -201,9 +218,21 @@ func (s *Session) refuse(b *batch, size int64) {
 }
 
 // leaveOut takes what it can of a refused body.
-func (s *Session) leaveOut(in []byte) (used int, more bool) {
+func (s *Session) leaveOut(b *batch, in []byte) (used int, more bool) {
 	switch s.refused.state {
 	case refusedNone:
+	case refusedExact:
+		end := int(s.refused.size)
+		at, found := bodyEndAt(in, end)
+		if found == endShort {
+			s.needed = max(end, len(in)) + 1
+			return 0, false
+		}
+		if s.refused = (refusedBody{}); found == endLost {
+			s.flush(b)
+			s.shutdown()
+		}
+		used = end + at
 	case refusedWhole:
 		end := int(s.refused.size)
 		if len(in) < end+len(crlf) {
@@ -212,6 +241,9 @@ func (s *Session) leaveOut(in []byte) (used int, more bool) {
 		}
 		if string(in[end:end+len(crlf)]) == crlf {
 			used = end + len(crlf)
+		} else if s.refused.other >= 0 {
+			s.refused.size, s.refused.other = s.refused.other, -1
+			return 0, true
 		}
 		s.refused = refusedBody{}
 	case refusedLine:

@@ -69,6 +69,14 @@ func cutBodyEnd(in []byte) (int, bodyEnd) {
 	return 2, endWrong
 }
 
+// bodyEndAt is cutBodyEnd behind the first end bytes of in, as far as they are there.
+func bodyEndAt(in []byte, end int) (int, bodyEnd) {
+	if len(in) <= end {
+		return 0, endShort
+	}
+	return cutBodyEnd(in[end:])
+}
+
 // manyFlags is how many flags are searched for a repeated key one by one; more need an index.
 const manyFlags = 16
 
