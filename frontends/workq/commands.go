@@ -173,19 +173,20 @@ func (s *Session) lease(b *batch, r *request) {
 		return
 	}
 	names := r.args[:last]
-	if len(names) > maxNames {
-		b.say(badArgs)
-		return
-	}
 	for _, name := range names {
 		if !validName(name) {
 			b.say(badName)
 			return
 		}
 	}
+	queues := s.leaseQueues(names)
+	if len(queues) > maxNames {
+		b.say(badArgs)
+		return
+	}
 	op := room(&b.leases)
 	*op = core.Lease{
-		Tag: s.nextTag(), Queues: s.leaseQueues(names), Pick: core.PickAtRandom, Holder: core.HeldByNobody,
+		Tag: s.nextTag(), Queues: queues, Pick: core.PickAtRandom, Holder: core.HeldByNobody,
 		Until: s.deadline(wait),
 	}
 	b.ask(op, slot{tag: op.Tag, answer: answerLease, wait: wait > 0, large: true, lease: true})

@@ -46,8 +46,10 @@ const (
 	// maxSwallow is the largest refused body that is waited for.
 	maxSwallow = 64 << 20
 
-	// maxNames bounds the names of one lease.
-	maxNames = 1024
+	// maxNames bounds the different names of one lease, each of which may become a queue for as long as it waits: some
+	// milliseconds of the core's one lock. Of maxKept names the list is kept for the next lease.
+	maxNames = 16_384
+	maxKept  = 1024
 
 	// handleBytes is the longest handle: the Gearman front-end cuts the end of the prefix where it is too long.
 	handleBytes = 63

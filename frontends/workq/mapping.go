@@ -269,8 +269,8 @@ func (s *Session) leaseQueues(names [][]byte) []string {
 	if len(names) == len(s.queues) && s.sameNames(names) {
 		return s.queues
 	}
-	queues := make([]string, 0, len(names))
-	seen := make(map[string]bool, len(names))
+	queues := make([]string, 0, min(len(names), maxKept))
+	seen := make(map[string]bool, min(len(names), maxKept))
 	for _, name := range names {
 		if seen[string(name)] {
 			continue
@@ -278,7 +278,9 @@ func (s *Session) leaseQueues(names [][]byte) []string {
 		seen[string(name)] = true
 		queues = append(queues, s.front.opts.Namespace+string(name))
 	}
-	s.queues = queues
+	if len(queues) <= maxKept {
+		s.queues = queues
+	}
 	return queues
 }
 
