@@ -59,6 +59,12 @@ type Loser interface {
 	Lost(bytes int)
 }
 
+// Stopper is a Session that has a word for a command that still waits when the server stops. Stop is called at most once,
+// before Closed; what it writes is sent before the connection is closed.
+type Stopper interface {
+	Stop()
+}
+
 // Blocker is a Session that leaves input unread while a command waits for its answer. The loop asks when much has come
 // meanwhile: it does not read the socket until the answer has come.
 type Blocker interface {

@@ -307,6 +307,9 @@ func (c *conn) depart() {
 // retire ends the session because the server stops.
 func (c *conn) retire() {
 	defer c.recovered()
+	if s, may := c.session.(frontends.Stopper); may && !c.shut {
+		s.Stop()
+	}
 	c.shut = true
 	c.settle()
 }

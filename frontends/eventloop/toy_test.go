@@ -188,6 +188,12 @@ func (s *toySession) Deliver() {
 	}
 }
 
+func (s *toySession) Stop() {
+	if s.parked {
+		s.conn.Out().WriteString("stopping\n")
+	}
+}
+
 func (s *toySession) Blocked() bool { return s.parked }
 
 // Stays waits for what comes later, but not for "job".

@@ -168,6 +168,13 @@ func (s *session) EOF(input []byte) {
 // Blocked implements frontends.Blocker.
 func (s *session) Blocked() bool { return s.fetch != 0 || s.running != nil }
 
+// Stop implements frontends.Stopper: clients that are told of nothing ask again, and find out.
+func (s *session) Stop() {
+	if s.fetch != 0 {
+		s.giveUpFetch()
+	}
+}
+
 // giveUpFetch answers a parked FETCH with nothing, at the end of a connection.
 func (s *session) giveUpFetch() {
 	s.f.b.Close(s.client)

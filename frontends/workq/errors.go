@@ -40,6 +40,7 @@ const (
 	unknownParent = "-CLIENT-ERROR Parent not found" + crlf
 	internalError = "-SERVER-ERROR Internal error" + crlf
 	storeFailed   = "-SERVER-ERROR Store failed" + crlf
+	stopping      = "-SERVER-ERROR Shutting down" + crlf
 )
 
 // wireErrors has a row for each kind of refusal. A full queue and a full disk are no fault of the client's, who may try
@@ -61,7 +62,7 @@ var wireErrors = []struct {
 	{core.ErrDiskFull, "-SERVER-ERROR Disk full" + crlf},
 	{core.ErrStopped, storeFailed},
 	{core.ErrDraining, "-SERVER-ERROR Draining" + crlf},
-	{core.ErrShutdown, "-SERVER-ERROR Shutting down" + crlf},
+	{core.ErrShutdown, stopping},
 	{core.ErrNoGroup, "-CLIENT-ERROR Batch not found" + crlf},
 	{core.ErrGroupState, "-CLIENT-ERROR Batch closed" + crlf},
 }

@@ -32,6 +32,7 @@ var (
 	_ frontends.Blocker = (*Session)(nil)
 	_ frontends.Patient = (*Session)(nil)
 	_ frontends.Loser   = (*Session)(nil)
+	_ frontends.Stopper = (*Session)(nil)
 )
 
 // handed is a job that was leased to this connection, and where in all that was written its last byte is. It is
@@ -388,7 +389,7 @@ func (s *Session) Refusal() []byte { return []byte(storeFailed) }
 func (s *Session) EOF(input []byte) {
 	for !s.shut {
 		if s.waiting.tag != 0 {
-			s.abandon()
+			s.abandon(timedOut)
 		}
 		input = input[s.Feed(input):]
 		if s.waiting.tag == 0 {
@@ -407,15 +408,22 @@ func (s *Session) Blocked() bool { return s.waiting.tag != 0 }
 // Stays implements frontends.Patient: a client that may be gone takes no job and has no run, but may have a result.
 func (s *Session) Stays() bool {
 	if s.waiting.tag != 0 && !s.waiting.stays {
-		s.abandon()
+		s.abandon(timedOut)
 	}
 	return s.waiting.tag != 0
 }
 
-// abandon ends the wait of the command in work. The client of the broker is exchanged for a new one: that takes back
+// Stop implements frontends.Stopper.
+func (s *Session) Stop() {
+	if s.waiting.tag != 0 {
+		s.abandon(stopping)
+	}
+}
+
+// abandon ends the wait of the command in work, and says why if nothing else has come. The client of the broker is exchanged for a new one: that takes back
 // whatever was parked in its name. An outcome that has come meanwhile is still told; a job is not taken any more, and
 // stands at its place again.
-func (s *Session) abandon() {
+func (s *Session) abandon(text string) {
 	if !s.waiting.lease {
 		s.Deliver()
 	}
@@ -425,7 +433,7 @@ func (s *Session) abandon() {
 	s.waiting = slot{}
 	s.front.broker.Close(s.client)
 	s.client = s.front.open(s.conn)
-	s.say(timedOut)
+	s.say(text)
 }
 
 // Closed implements frontends.Session.
