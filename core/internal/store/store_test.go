@@ -407,3 +407,30 @@ func TestClosedStoreRefusesEverything(t *testing.T) {
 	}
 	mustClose(t, s)
 }
+
+// A table that spans key spaces would overlap all that come later, which would be merged with it again and again.
+func TestTablesKeepToOneKeySpace(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, used(t, 18, 60))
+	defer mustClose(t, s)
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	levels, err := s.db.SSTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spaces := map[byte]bool{}
+	for _, tables := range levels {
+		for _, table := range tables {
+			from, to := table.Smallest.UserKey, table.Largest.UserKey
+			if from[0] != to[0] {
+				t.Errorf("table %v reaches from %x to %x", table.FileNum, from, to)
+			}
+			spaces[from[0]] = true
+		}
+	}
+	if len(spaces) < 3 {
+		t.Errorf("there are tables of %d key spaces only", len(spaces))
+	}
+}

@@ -44,6 +44,12 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		Logger:        pebbleLog{s},
 		EventListener: s.listener(),
 	}
+	// Jobs come in the order of their keys, so that tables of the key space 'j' follow one another and need no merging
+	// before jobs change or go. A table that reached into the next space, of which something is written again and again,
+	// would overlap all later ones: they would be merged time after time.
+	p.Experimental.SpanPolicyFunc = func(start []byte) (pebble.SpanPolicy, []byte, error) {
+		return pebble.SpanPolicy{}, []byte{start[0] + 1}, nil // the end of the table at the latest
+	}
 	// Compacting because of reads pays off where the same keys are read again and again.
 	p.Experimental.ReadSamplingMultiplier = -1
 	p.Experimental.FileCacheShards = 1
