@@ -79,7 +79,7 @@ type Gearman struct {
 type Faktory struct {
 	Protocol
 	Password string `toml:"password" doc:"asked of Faktory clients, and of HTTP clients if http.password is empty; if it starts with a slash it names a file; also read from FAKTORY_PASSWORD"`
-	Flush    string `toml:"flush" doc:"what FLUSH removes: faktory (the jobs of Faktory clients), all, or off"`
+	Flush    string `toml:"flush" doc:"what FLUSH removes: faktory (the jobs and batches of Faktory clients), all, or off"`
 }
 
 // Limits bound what one client can make the broker hold.
