@@ -23,7 +23,8 @@
 //
 // Who takes less than it asks for is held back: while more than a mark is on its way out, no input is fed and sessions
 // write no further pages (frontends.Conn.Crowded); input that comes meanwhile is kept up to a mark of its own, then the
-// socket is not read until there is room. The same holds for input behind a command that waits (frontends.Blocker). Replies that others cause still go out in order.
+// socket is not read until there is room. The same holds for input behind a command that waits (frontends.Blocker).
+// Replies that others cause still go out in order.
 //
 // Input that the session does not take and output that the client does not take end the connection at
 // frontends.Limits, as the last resort. One reply that is larger than the limit passes if nothing waited before it. What

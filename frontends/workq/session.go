@@ -54,8 +54,9 @@ type refusedBody struct {
 type refusedState uint8
 
 // There is none. It is left out just as the body of a command that is right. It is left out once it is there as a whole
-// and ends in CRLF: else it was not sent, and what is there are commands. It may not have been sent at all, for the line lacked an argument: it is left out if the next line is just
-// as long as it is. It is too large to be kept: it is left out as it comes, then the CRLF behind it, if there is one.
+// and ends in CRLF: else it was not sent, and what is there are commands. It may not have been sent at all, for the line
+// lacked an argument: it is left out if the next line is just as long as it is. It is too large to be kept: it is left
+// out as it comes, then the CRLF behind it, if there is one.
 const (
 	refusedNone refusedState = iota
 	refusedExact
@@ -420,9 +421,9 @@ func (s *Session) Stop() {
 	}
 }
 
-// abandon ends the wait of the command in work, and says why if nothing else has come. The client of the broker is exchanged for a new one: that takes back
-// whatever was parked in its name. An outcome that has come meanwhile is still told; a job is not taken any more, and
-// stands at its place again.
+// abandon ends the wait of the command in work, and says why if nothing else has come. The client of the broker is
+// exchanged for a new one: that takes back whatever was parked in its name. An outcome that has come meanwhile is still
+// told; a job is not taken any more, and stands at its place again.
 func (s *Session) abandon(text string) {
 	if !s.waiting.lease {
 		s.Deliver()
