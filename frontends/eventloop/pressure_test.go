@@ -3,7 +3,6 @@ package eventloop
 import (
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -106,10 +105,7 @@ func TestClientThatVanishesUnreadIsNoticed(t *testing.T) {
 			}
 		}()
 		eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
-		if tc, ok := c.Conn.(*net.TCPConn); ok {
-			_ = tc.SetLinger(0)
-		}
-		_ = c.Close()
+		c.reset()
 		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
 		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
 	}, limits(1<<20, atEase))

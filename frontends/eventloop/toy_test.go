@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -349,6 +350,18 @@ func (c *client) closeWrite() {
 	if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// reset breaks the connection, so that nothing that is on its way arrives. A unix socket knows no such thing.
+func (c *client) reset() {
+	nc := c.Conn
+	if over, ok := nc.(*tls.Conn); ok {
+		nc = over.NetConn()
+	}
+	if tc, ok := nc.(*net.TCPConn); ok {
+		_ = tc.SetLinger(0)
+	}
+	_ = nc.Close()
 }
 
 // eventually waits until ok says so.
