@@ -57,13 +57,16 @@ func (s *failStop) create(verb, name string, open func() (vfs.File, error)) (vfs
 	if err != nil || !s.inside(name) {
 		return f, err
 	}
-	w := &failStopFile{File: f, fs: s, name: name, unnamed: verb != openDir && !log}
-	if log {
+	w := &failStopFile{File: f, fs: s, name: name}
+	switch {
+	case log:
 		w.log = base
 		s.guard.madeLog(base)
 		s.guarding.Go(func() { _ = s.writeGuard() }) // commits wait for the log, and not for this; it returns nil
-	} else if strings.HasPrefix(base, manifestPrefix) {
+	case strings.HasPrefix(base, manifestPrefix):
 		w.manifest = &manifestSum{name: base}
+	default:
+		w.unnamed = verb != openDir
 	}
 	return w, nil
 }
@@ -141,8 +144,8 @@ type failStopFile struct {
 	fs   *failStop
 	name string
 
-	// unnamed until the folder was synced for the first time: Pebble goes on to write the name of a new manifest into
-	// its marker, and if only the marker's own name survived a crash, the store would be lost.
+	// unnamed until the folder was synced for the first time: what is written next may name the file, and must not be all
+	// that survives a crash. The names of logs and manifests are made durable with GUARD.
 	unnamed bool
 
 	manifest *manifestSum // of what was written, if this is a manifest

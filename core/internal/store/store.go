@@ -110,10 +110,11 @@ func (s *Store) open(o Options) (err error) {
 	if found.manifest == "" && o.ReadOnly {
 		return fmt.Errorf("%s: %w", o.Dir, ErrNoStore)
 	}
-	err = s.fuse.run("open store", func() (err error) {
-		s.db, err = pebble.Open(o.Dir, s.tuned(o))
-		s.fs.guarding.Wait()
-		return err
+	err = s.fuse.run("open store", func() error {
+		return s.settled(func() (err error) {
+			s.db, err = pebble.Open(o.Dir, s.tuned(o))
+			return err
+		})
 	})
 	if err != nil {
 		return s.openError(err)
@@ -126,6 +127,13 @@ func (s *Store) open(o Options) (err error) {
 		return err
 	}
 	return nil
+}
+
+// settled does work that may make a log, and waits until that is guarded.
+func (s *Store) settled(work func() error) error {
+	err := work()
+	s.fs.guarding.Wait()
+	return err
 }
 
 // openError tells damage from what has to do with the machine, and names the file to blame, which Pebble leaves out at
@@ -159,12 +167,7 @@ func (s *Store) checkVersion(found survey) error {
 			return err
 		}
 		// The first log of a new store is of an old format, in which damage looks like a torn end. This starts the next.
-		err := s.fuse.run("start a log", func() error {
-			err := s.db.Flush()
-			s.fs.guarding.Wait()
-			return err
-		})
-		if err != nil {
+		if err := s.fuse.run("start a log", func() error { return s.settled(s.db.Flush) }); err != nil {
 			return err
 		}
 	case err != nil:
@@ -222,9 +225,7 @@ func (s *Store) Close() error {
 	}
 	s.commit.stop()
 	err := s.fuse.run("close store", func() error {
-		err := s.db.Close()
-		s.fs.guarding.Wait()
-		if err != nil || s.readOnly {
+		if err := s.settled(s.db.Close); err != nil || s.readOnly {
 			return err
 		}
 		return s.fs.writeGuard() // the last log is full now
