@@ -94,7 +94,7 @@ func (c *customReader) batch(value []byte) {
 	}
 	group, ok := parseBID(string(bid))
 	if !ok || !text { // no string, no batch
-		c.fail("no such batch %.100s", bid)
+		c.fail("%s", named(noSuchBatch, cut(string(bid), 100)))
 		return
 	}
 	c.job.Group = group

@@ -29,9 +29,12 @@ var wireErrors = []struct {
 	{core.ErrStopped, "ERR storage has failed, no work is taken"},
 	{core.ErrDraining, "ERR broker is draining, no new jobs are taken"},
 	{core.ErrShutdown, "ERR shutdown in progress"},
-	{core.ErrNoGroup, "ERR no such batch NAME"},
+	{core.ErrNoGroup, "ERR " + noSuchBatch},
 	{core.ErrGroupState, "ERR batch NAME does not allow this any more"},
 }
+
+// noSuchBatch has the words twice: clients of the paid edition look for its spelling, with a capital.
+const noSuchBatch = "no such batch NAME: No such batch is known here"
 
 // unforeseen is said of an error that the table does not know: nothing of it is the client's business.
 const unforeseen = "ERR internal error"
@@ -40,10 +43,18 @@ const unforeseen = "ERR internal error"
 func errorText(err error, name string) string {
 	for _, row := range wireErrors {
 		if errors.Is(err, row.kind) {
-			return strings.TrimSuffix(strings.ReplaceAll(row.text, "NAME", name), " ")
+			return named(row.text, name)
 		}
 	}
 	return unforeseen
+}
+
+// named puts a name into a text; without one there is no gap either.
+func named(text, name string) string {
+	if name == "" {
+		return strings.ReplaceAll(text, " NAME", "")
+	}
+	return strings.ReplaceAll(text, "NAME", name)
 }
 
 // appendRefusal appends a client's mistake, whose text is cut to maxEcho: it may hold what the client sent.

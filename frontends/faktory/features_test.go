@@ -249,7 +249,7 @@ func TestFlushOfManyBatchesWorksInPages(t *testing.T) {
 	}
 	w.Send("FETCH cb\r\n")
 	p.Send("FLUSH\r\nBATCH STATUS " + inner + "\r\nINFO\r\n")
-	p.Want("+OK\r\n-ERR no such batch " + inner + "\r\n")
+	p.Want("+OK\r\n-ERR no such batch " + inner + ": No such batch is known here\r\n")
 	if got := fmt.Sprint(at(object(t, p), "faktory", "queues")); got != "map[]" {
 		t.Errorf("left over: %s", got)
 	}

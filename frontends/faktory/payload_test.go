@@ -105,8 +105,8 @@ func TestBadJobsAreToldWhatIsWrong(t *testing.T) {
 		{unit(`"custom":{"expires_in":[]}`), `invalid value for 'expires_in': []: must be a number of seconds`},
 		{unit(`"custom":{"expires_at":5}`), `invalid timestamp for 'expires_at': 5`},
 		{unit(`"custom":{"expires_at":"5"}`), `invalid timestamp for 'expires_at': "5": parsing time "5" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "5" as "2006"`},
-		{unit(`"custom":{"bid":"b-nonsense"}`), `no such batch b-nonsense`},
-		{unit(`"custom":{"bid":7}`), `no such batch 7`},
+		{unit(`"custom":{"bid":"b-nonsense"}`), `no such batch b-nonsense: No such batch is known here`},
+		{unit(`"custom":{"bid":7}`), `no such batch 7: No such batch is known here`},
 	} {
 		if _, err := build(t, &Frontend{}, c.text); err == nil || err.Error() != c.want {
 			t.Errorf("%.200s\n got %v\nwant %s", c.text, err, c.want)
