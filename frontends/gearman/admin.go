@@ -138,8 +138,8 @@ func (s *session) drop(words []string) {
 	}
 }
 
-// maxQueue sets the bounds of a function: one for all priorities, or one each for high, normal and low. Like gearmand it
-// forgets those of a function that status would not show.
+// maxQueue sets the bounds of a function: one for all priorities, or one each for high, normal and low, of which those
+// that are left out have none. Like gearmand it forgets the bounds of a function that status would not show.
 func (s *session) maxQueue(words []string) {
 	if len(words) < 2 {
 		s.incomplete("maxqueue")
@@ -151,10 +151,11 @@ func (s *session) maxQueue(words []string) {
 	}
 	var sizes [3]uint32
 	for i := range sizes {
-		if len(words) >= 5 {
-			sizes[i] = leadingNumber([]byte(words[2+i]))
-		} else if len(words) > 2 {
+		switch {
+		case len(words) == 3:
 			sizes[i] = leadingNumber([]byte(words[2]))
+		case len(words) > 2+i:
+			sizes[i] = leadingNumber([]byte(words[2+i]))
 		}
 	}
 	s.ask(&core.LimitQueue{Tag: s.awaitLine("maxqueue"), Queue: n.queue, Limits: core.Limits{
