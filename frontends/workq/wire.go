@@ -80,10 +80,16 @@ func bodyEndAt(in []byte, end int) (int, bodyEnd) {
 // manyFlags is how many flags are searched for a repeated key one by one; more need an index.
 const manyFlags = 16
 
-// parse cuts line into tokens. Tokens are parted by blanks; a blank in front leaves the command word empty.
+// parse cuts line into tokens. Tokens are parted by blanks; a blank in front leaves the command word empty, and so does a
+// flag there: its syntax is looked at like that of any other.
 func (r *request) parse(line []byte) {
 	r.args, r.flags, r.badFlags, r.body = r.args[:0], r.flags[:0], false, nil
-	r.word, line = nextToken(line)
+	if r.word, line = nextToken(line); len(r.word) > 0 && r.word[0] == '-' {
+		if at := bytes.IndexByte(r.word, '='); at >= 0 {
+			r.addFlag(flag{key: r.word[1:at], value: r.word[at+1:]}, nil)
+			r.word = nil
+		}
+	}
 	var seen map[string]bool
 	for {
 		line = bytes.TrimLeft(line, " ")
@@ -97,21 +103,26 @@ func (r *request) parse(line []byte) {
 			r.args = append(r.args, token)
 			continue
 		}
-		f := flag{key: token[1:at], value: token[at+1:]}
 		if len(r.flags) == manyFlags {
 			seen = make(map[string]bool)
 			for _, g := range r.flags {
 				seen[string(g.key)] = true
 			}
 		}
-		if len(f.key) == 0 || len(f.value) == 0 || r.given(f.key, seen) {
-			r.badFlags = true
-		}
-		if seen != nil {
-			seen[string(f.key)] = true
-		}
-		r.flags = append(r.flags, f)
+		r.addFlag(flag{key: token[1:at], value: token[at+1:]}, seen)
 	}
+}
+
+// addFlag takes a flag and looks whether it can be one: nothing before or behind the first equals sign, or another one
+// at once, is an error, and so is a key that came before; seen is the index of keys once there are many.
+func (r *request) addFlag(f flag, seen map[string]bool) {
+	if len(f.key) == 0 || len(f.value) == 0 || f.value[0] == '=' || r.given(f.key, seen) {
+		r.badFlags = true
+	}
+	if seen != nil {
+		seen[string(f.key)] = true
+	}
+	r.flags = append(r.flags, f)
 }
 
 // nextToken cuts line at its first blank.
