@@ -31,7 +31,7 @@ func (s *Session) newJob(r *request, what submission) (job *core.Job, until core
 	if !good {
 		return nil, 0, badID
 	}
-	ttr, good := parseUint(r.args[2], math.MaxUint64)
+	ttr, good := parseUint(r.args[2], math.MaxUint32)
 	if !good {
 		return nil, 0, badTTR
 	}
