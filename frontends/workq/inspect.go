@@ -141,7 +141,7 @@ func (s *Session) appendJob(b []byte, info *core.JobInfo) []byte {
 	b = appendNumber(b, "max-attempts", int64(j.MaxAttempts))
 	b = appendNumber(b, "attempts", int64(info.Attempts))
 	b = appendNumber(b, "max-fails", int64(j.MaxFails))
-	b = appendNumber(b, "fails", int64(info.Fails))
+	b = appendNumber(b, "fails", countedFails(info))
 	b = appendNumber(b, "priority", int64(info.Priority))
 	b = appendNumber(b, "state", stateNumber(info))
 	b = appendTime(b, "created", info.CreatedAt.Time())
@@ -149,6 +149,15 @@ func (s *Session) appendJob(b []byte, info *core.JobInfo) []byte {
 		b = appendTime(b, "time", j.ReadyAt.Time())
 	}
 	return b
+}
+
+// countedFails is how often a job has failed. The reference counts none: where its answer can be the same, which is where
+// the first fail is final, it is.
+func countedFails(info *core.JobInfo) int64 {
+	if info.Job.Origin == core.Workq && info.Job.MaxFails <= 1 {
+		return 0
+	}
+	return int64(info.Fails)
 }
 
 // stateNumber is the state as the protocol counts them.
