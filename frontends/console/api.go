@@ -100,13 +100,15 @@ func (c *Console) Server() *http.Server {
 	mux.Handle("POST /api/backup", c.orders(c.backup))
 	mux.Handle("POST /api/drain", c.orders(c.drain))
 	mux.Handle("POST /api/resume", c.orders(c.resume))
+	crowd := newCrowd(c.options.MaxConns)
 	return &http.Server{
-		Handler:           mux,
+		Handler:           crowd.served(mux),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ConnState:         newCrowd(c.options.MaxConns).watch,
+		ConnState:         crowd.watch,
+		ConnContext:       crowd.note,
 		ErrorLog:          log.New(libraryLog{c.options.Log}, "", 0),
 	}
 }

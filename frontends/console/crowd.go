@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -8,52 +9,75 @@ import (
 )
 
 // crowd bounds the connections of the HTTP port, as the store needs descriptors too. When there are too many, the one that
-// has been silent for longest makes room: it has asked for nothing, or was answered and is kept for another request. A new
-// one is closed if all others are being served.
+// has waited for longest makes room: it has not sent a whole request, or was answered and is kept for another. A new one is
+// closed if all others are being served.
 type crowd struct {
 	most int
 
 	mu   sync.Mutex // guards the rest
 	last uint64
-	open map[net.Conn]uint64 // since which step it is silent; busy: it is not
+	open map[net.Conn]*place
 }
 
-// busy is no step.
-const busy = 0
+// place is one connection.
+type place struct {
+	since    uint64 // the step in which it came or was last answered
+	requests int    // being served; several under HTTP/2
+}
 
-func newCrowd(most int) *crowd { return &crowd{most: most, open: make(map[net.Conn]uint64)} }
+func newCrowd(most int) *crowd { return &crowd{most: most, open: make(map[net.Conn]*place)} }
 
 // watch is http.Server.ConnState. A new connection is told of before anything is read from it.
 func (c *crowd) watch(nc net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, known := c.open[nc] // not if it was closed here
 	switch state {
 	case http.StateNew:
 		c.last++
-		c.open[nc] = c.last
+		c.open[nc] = &place{since: c.last}
 		if c.most > 0 && len(c.open) > c.most {
 			c.closeOne()
 		}
-	case http.StateActive:
-		if known {
-			c.open[nc] = busy
-		}
-	case http.StateIdle:
-		if known {
-			c.last++
-			c.open[nc] = c.last
-		}
 	case http.StateClosed, http.StateHijacked:
 		delete(c.open, nc)
+	case http.StateActive, http.StateIdle: // the first byte of a request is no request, so the handler counts them
 	}
 }
 
-// closeOne closes the connection that has been silent for longest; the newest is silent, so there is one.
+// connKey is where a request's context has its connection.
+type connKey struct{}
+
+// note is http.Server.ConnContext.
+func (c *crowd) note(ctx context.Context, nc net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, nc)
+}
+
+// served keeps the places of connections whose requests next answers.
+func (c *crowd) served(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		nc, _ := r.Context().Value(connKey{}).(net.Conn)
+		c.count(nc, 1)
+		defer c.count(nc, -1)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// count notes that a request begins or ends.
+func (c *crowd) count(nc net.Conn, by int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.open[nc]; p != nil { // it was not closed here
+		c.last++
+		p.since = c.last
+		p.requests += by
+	}
+}
+
+// closeOne closes the connection that has waited for longest; the newest is not served, so there is one.
 func (c *crowd) closeOne() {
 	var oldest net.Conn
-	for nc, since := range c.open {
-		if since != busy && (oldest == nil || since < c.open[oldest]) {
+	for nc, p := range c.open {
+		if p.requests == 0 && (oldest == nil || p.since < c.open[oldest].since) {
 			oldest = nc
 		}
 	}

@@ -34,27 +34,33 @@ func TestConnectionsInTheirRequestAreNotClosedForOthers(t *testing.T) {
 		return s
 	}
 	first, second := enter(), enter()
-	c.watch(first, http.StateActive)
-	c.watch(second, http.StateActive)
+	c.count(first, 1)
+	c.count(second, 1)
 	third := enter()
 	if first.closed || second.closed || !third.closed {
 		t.Fatal("two are busy, and a third is let in for one of them")
 	}
-	c.watch(third, http.StateActive) // as its goroutine may say late
-	c.watch(second, http.StateIdle)
+	c.count(third, 1) // as its goroutine may say late
+	c.count(second, 1)
+	c.count(second, -1)
 	fourth := enter()
-	if first.closed || !second.closed || fourth.closed {
+	if second.closed || !fourth.closed {
+		t.Fatal("one of two requests is answered, and its connection makes room")
+	}
+	c.count(second, -1)
+	fifth := enter()
+	if first.closed || !second.closed || fifth.closed {
 		t.Fatal("the one that waits to ask again does not make room")
 	}
 	c.watch(second, http.StateClosed)
 	c.watch(first, http.StateClosed)
-	fifth := enter()
-	if fourth.closed || fifth.closed {
+	sixth := enter()
+	if fifth.closed || sixth.closed {
 		t.Fatal("no room, though one has left")
 	}
 }
 
-func TestSilentConnectionsMakeRoomForNewOnes(t *testing.T) {
+func TestWaitingConnectionsMakeRoomForNewOnes(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,12 +115,15 @@ func TestSilentConnectionsMakeRoomForNewOnes(t *testing.T) {
 			t.Errorf("%s is still there", who)
 		}
 	}
-	kept, silent, other := visit(), visit(), visit()
+	kept, silent, half := visit(), visit(), visit()
+	if _, err := io.WriteString(half, "GET /healthz HTTP/1.1\r\nHo"); err != nil {
+		t.Fatal(err)
+	}
 	request(kept)
 	request(visit())
 	ended(silent, "the one that never spoke")
 	request(kept)
 	request(visit())
-	ended(other, "the next that never spoke")
+	ended(half, "the one with half a request")
 	request(kept)
 }
