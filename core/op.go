@@ -343,8 +343,8 @@ type OpenGroup struct {
 	OpenUntil   Instant
 }
 
-// CommitGroup closes a batch for submissions from outside and lets its callbacks run. ReopenGroup allows more. Reply:
-// Accepted, or Failed with ErrNoGroup or ErrGroupState.
+// CommitGroup closes a batch for submissions from outside and lets its callbacks run. Reopen allows more, in any state;
+// a callback that was let go is not let go again. Reply: Accepted, or Failed with ErrNoGroup.
 type CommitGroup struct {
 	Tag    uint64
 	Group  uint64

@@ -125,12 +125,8 @@ func (m *Machine) callbackOver(g *group, seq uint64, success bool) {
 
 func (m *Machine) commitGroup(c *client, op *core.CommitGroup) {
 	g := m.groups[op.Group]
-	switch {
-	case g == nil:
+	if g == nil {
 		m.failed(c, op.Tag, core.ErrNoGroup)
-		return
-	case op.Reopen && g.Complete != core.CallbackPending && g.Success != core.CallbackPending:
-		m.failed(c, op.Tag, core.ErrGroupState)
 		return
 	}
 	m.alter(g, func() {

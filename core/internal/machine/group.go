@@ -84,8 +84,9 @@ const groupMarkPrefix = "core/group/"
 // hopeless reports whether a batch cannot succeed any more.
 func (g *group) hopeless() bool { return g.Lost > 0 || g.KidsLost > 0 || g.CallbackLost }
 
-// succeeded reports whether all is done that a parent's Success waits for.
-func (g *group) succeeded() bool { return g.Success == core.CallbackDone && !g.hopeless() }
+// succeeded reports whether all is done that a parent's Success waits for. What joins the batch afterwards, if it is
+// opened again, changes nothing about that.
+func (g *group) succeeded() bool { return g.Success == core.CallbackDone && !g.CallbackLost }
 
 // count adds n times a child batch in its present state.
 func (k *kidCount) count(child *group, n int) {
