@@ -35,14 +35,15 @@ func (s *session) trackGet(b *scratch, jid string) {
 	if r.Kind == core.Inspected && r.Info.State == core.Done && r.Info.Outcome == nil { // kept in the store: done well or not
 		r = s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}})
 	}
-	state, info := "unknown", &core.JobInfo{ChangedAt: s.f.b.Now()}
-	if r.Kind == core.Inspected {
-		info = r.Info
-		state = trackState(info)
-	}
 	b.json = append(b.json[:0], '{')
 	b.json = appendTextMember(b.json, "jid", jid)
-	b.json = appendTextMember(b.json, "state", state)
+	if r.Kind != core.Inspected || r.Info.State == core.Gone { // clients take a date for a job that is known
+		b.json = append(b.json, `,"state":"unknown","updated_at":""}`...)
+		s.bulk(b.json, r.Commit)
+		return
+	}
+	info := r.Info
+	b.json = appendTextMember(b.json, "state", trackState(info))
 	b.json = appendInstantMember(b.json, "updated_at", min(updatedAt(info), s.f.b.Now()))
 	if p := &info.Progress; p.Den > 0 {
 		b.json = appendIntegerMember(b.json, "percent", int64(p.Num)*100/int64(p.Den))
