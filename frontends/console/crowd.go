@@ -9,8 +9,8 @@ import (
 )
 
 // crowd bounds the connections of the HTTP port, as the store needs descriptors too. When there are too many, the one that
-// has waited for longest makes room: it has not sent a whole request, or was answered and is kept for another. A new one is
-// closed if all others are being served.
+// has waited for longest makes room: it has asked for nothing, was answered and is kept for another request, or owes the rest
+// of one that nobody waits for. A new one is closed if all others are being served.
 type crowd struct {
 	most int
 
@@ -40,7 +40,7 @@ func (c *crowd) watch(nc net.Conn, state http.ConnState) {
 		}
 	case http.StateClosed, http.StateHijacked:
 		delete(c.open, nc)
-	case http.StateActive, http.StateIdle: // the first byte of a request is no request, so the handler counts them
+	case http.StateActive, http.StateIdle: // active also while a body is awaited that the handler did not want
 	}
 }
 
