@@ -111,7 +111,8 @@ type Fail struct {
 	Failure *Failure // Count, FailedAt and NextAt are the core's to fill
 }
 
-// Report notes how far a job is. Watchers get Progressed. Reply: Accepted, or Failed as Complete.
+// Report notes how far a job is, ByAnyone also after its end while it is kept. Watchers get Progressed. Reply: Accepted, or
+// Failed as Complete.
 type Report struct {
 	Tag         uint64
 	Ref         Ref

@@ -108,7 +108,7 @@ func (s *session) trackSet(arg []byte) {
 	}
 	report.Tag = s.nextTag()
 	r = s.ask(report)
-	if r.Kind == core.Failed && !errors.Is(r.Err, core.ErrFinished) { // too late to matter
+	if r.Kind == core.Failed {
 		s.fail(r.Err, set.JID, r.Commit)
 		return
 	}

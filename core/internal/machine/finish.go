@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"math"
 	"time"
 
@@ -271,6 +272,10 @@ func (m *Machine) finishFailed(h uint32, outcome *core.Outcome) { m.finish(h, ou
 // report notes progress and tells the watchers.
 func (m *Machine) report(c *client, op *core.Report) {
 	h, e, err := m.claim(c, op.Ref, op.Claim)
+	if errors.Is(err, core.ErrFinished) { // a last word: the outcome is kept for who asks, and this with it
+		h = m.find(op.Ref)
+		e, err = m.jobs.at(h), nil
+	}
 	if err != nil {
 		m.failed(c, op.Tag, err)
 		return
