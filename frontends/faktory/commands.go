@@ -85,7 +85,8 @@ func (s *session) find(jid string) (uint64, error) {
 }
 
 // pushed looks at the end of a submission. A job that is there already, in the same words, is one that was pushed twice
-// because a reply was lost: that is as good as new, once the first push is safe. A dead one makes room.
+// because a reply was lost: that is as good as new, once the first push is safe. Unless it is to be unique: then it is one
+// too many as long as the first holds the lock, as in the reference's paid edition. A dead one makes room.
 func (s *session) pushed(job *core.Job, r *core.Reply) (core.Commit, error) {
 	if r.Kind != core.Failed {
 		return r.Commit, nil
@@ -98,13 +99,21 @@ func (s *session) pushed(job *core.Job, r *core.Reply) (core.Commit, error) {
 	if there.Kind != core.Inspected {
 		return commit, r.Err
 	}
+	first := inspected(&there)
 	switch {
 	case there.Info.State == core.Dead:
 		return s.replace(job, r.Seq)
-	case sameJob(job, inspected(&there)):
-		return commit, nil
+	case !sameJob(job, first):
+		return commit, r.Err
+	case s.locks(first, there.Info):
+		return commit, core.ErrNotUnique
 	}
-	return commit, r.Err
+	return commit, nil
+}
+
+// locks reports whether a job keeps others like it out.
+func (s *session) locks(job *core.Job, info *core.JobInfo) bool {
+	return job.Unique == core.UniqueRefuse && job.UniqueUntil > s.f.b.Now() && !(job.UniqueStart && info.Attempts > 0)
 }
 
 // replace pushes a job whose jid a dead one still has.
