@@ -39,6 +39,7 @@
 //	ttl               Job.ExpiresAt and RetainUntil, from the time of a schedule, else from now
 //	time              Job.ReadyAt, ScheduledOrder
 //	max-fails         Job.MaxFails, BackoffNone
+//	fails             JobInfo.Fails; of a job from Workq whose first fail is final 0, as in the reference
 //	run               Job.Ephemeral, WatchRun
 //	wait-timeout      Until
 //	NEW               Scheduled, Blocked, or Ready and never leased
