@@ -99,7 +99,8 @@ func (m *Machine) utmost() int32 {
 	return -1
 }
 
-// pickAble serves a worker by what it said it is able to do: the highest priority first, in turn among equals.
+// pickAble serves a worker by what it said it is able to do: the highest priority first, among equals in turn from the
+// newest ability to the oldest, as gearmand does.
 func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Duration) {
 	best := int32(0)
 	at := 0
@@ -107,7 +108,7 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 		return 0, 0
 	}
 	for i := range c.abilities {
-		k := (c.turn + i) % len(c.abilities)
+		k := (c.turn + len(c.abilities) - 1 - i) % len(c.abilities)
 		q := c.abilities[k].queue
 		if m.runnable(m.queues[q]) == 0 || !m.slotFor(m.queues[q], c, op) {
 			continue
@@ -121,7 +122,7 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 	}
 	if n != 0 {
 		limit = c.abilities[at].leaseFor
-		c.turn = at + 1
+		c.turn = at
 	}
 	return n, limit
 }
