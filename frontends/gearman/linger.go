@@ -13,6 +13,10 @@ type linger struct {
 	// on with the one.
 	several bool
 	asked   bool // a grab came, or was being waited for, since the input was last taken to its end
+
+	// A connection that submits jobs too never waits. It may be done once it has its result, and not every client can
+	// bear what comes after that.
+	submits bool
 }
 
 var withdraw core.Withdraw
@@ -34,7 +38,8 @@ func (l *linger) noteGrab() {
 // startLinger lets the grab wait that is the last thing that the worker has said.
 func (s *session) startLinger() {
 	b := s.batch
-	if s.f.o.Linger == 0 || !s.linger.busy || s.linger.several || s.eof || len(b.ops) == 0 {
+	l := &s.linger
+	if s.f.o.Linger == 0 || !l.busy || l.several || l.submits || s.eof || len(b.ops) == 0 {
 		return
 	}
 	op, ok := b.ops[len(b.ops)-1].(*core.Lease)

@@ -60,6 +60,7 @@ func (s *session) submitReduce(m *message) {
 
 // submit asks the broker to take a job. The job owns copies of what is in the packet.
 func (s *session) submit(sub submission) {
+	s.linger.submits = true
 	if len(sub.unique) > maxUniqueBytes {
 		s.refuse(&errUniqueSize)
 		return
