@@ -148,20 +148,29 @@ func (s *Session) submit(b *batch, r *request, what submission) {
 	b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: job.ID, wait: true})
 }
 
+// job is the one that the first argument names; if it cannot name one the client is told, and good is false.
+func (b *batch) job(r *request) (ref core.Ref, good bool) {
+	id, good := parseID(r.args[0])
+	if !good || !id.valid() {
+		b.say(badID)
+		return core.Ref{}, false
+	}
+	return core.Ref{ID: id.String()}, true
+}
+
 // result handles "result id wait".
 func (s *Session) result(b *batch, r *request) {
-	id, good := parseID(r.args[0])
-	wait, inRange := parseWait(r.args[1])
-	switch {
-	case !good || !id.valid():
-		b.say(badID)
-	case !inRange:
-		b.say(badWait)
-	default:
-		name := id.String()
-		op := &core.Await{Tag: s.nextTag(), Ref: core.Ref{ID: name}, Until: s.deadline(wait)}
-		b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: name, wait: wait > 0, large: true, stays: true})
+	ref, good := b.job(r)
+	if !good {
+		return
 	}
+	wait, good := parseWait(r.args[1])
+	if !good {
+		b.say(badWait)
+		return
+	}
+	op := &core.Await{Tag: s.nextTag(), Ref: ref, Until: s.deadline(wait)}
+	b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: ref.ID, wait: wait > 0, large: true, stays: true})
 }
 
 // lease handles "lease name… wait".
@@ -194,40 +203,37 @@ func (s *Session) lease(b *batch, r *request) {
 
 // complete handles "complete id size".
 func (s *Session) complete(b *batch, r *request) {
-	id, good := parseID(r.args[0])
-	if !good || !id.valid() {
-		b.say(badID)
+	ref, good := b.job(r)
+	if !good {
 		return
 	}
 	op := room(&b.completes)
 	*op = core.Complete{
-		Tag: s.nextTag(), Ref: core.Ref{ID: id.String()}, Claim: core.ByAnyone, Result: own(r.body),
+		Tag: s.nextTag(), Ref: ref, Claim: core.ByAnyone, Result: own(r.body),
 	}
 	b.ask(op, slot{tag: op.Tag, answer: answerDone})
 }
 
 // fail handles "fail id size".
 func (s *Session) fail(b *batch, r *request) {
-	id, good := parseID(r.args[0])
-	if !good || !id.valid() {
-		b.say(badID)
+	ref, good := b.job(r)
+	if !good {
 		return
 	}
 	op := room(&b.fails)
 	*op = core.Fail{
-		Tag: s.nextTag(), Ref: core.Ref{ID: id.String()}, Claim: core.ByAnyone, Failure: failure(r.body),
+		Tag: s.nextTag(), Ref: ref, Claim: core.ByAnyone, Failure: failure(r.body),
 	}
 	b.ask(op, slot{tag: op.Tag, answer: answerDone})
 }
 
 // remove handles "delete id".
 func (s *Session) remove(b *batch, r *request) {
-	id, good := parseID(r.args[0])
-	if !good || !id.valid() {
-		b.say(badID)
+	ref, good := b.job(r)
+	if !good {
 		return
 	}
-	op := &core.Cancel{Tag: s.nextTag(), Ref: core.Ref{ID: id.String()}}
+	op := &core.Cancel{Tag: s.nextTag(), Ref: ref}
 	b.ask(op, slot{tag: op.Tag, answer: answerDone})
 }
 

@@ -23,12 +23,11 @@ func (s *Session) inspect(b *batch, r *request) {
 
 // inspectJob handles "inspect job id".
 func (s *Session) inspectJob(b *batch, r *request) {
-	id, good := parseID(r.args[0])
-	if !good || !id.valid() {
-		b.say(badID)
+	ref, good := b.job(r)
+	if !good {
 		return
 	}
-	op := &core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: id.String()}}
+	op := &core.Inspect{Tag: s.nextTag(), Ref: ref}
 	b.ask(op, slot{tag: op.Tag, answer: answerJob, large: true})
 }
 
