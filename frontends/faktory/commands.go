@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"broker/core"
 )
@@ -211,7 +210,7 @@ func (s *session) beat(_ *scratch, arg []byte) {
 		WID          string `json:"wid"`
 		RSSKB        int64  `json:"rss_kb"`
 	}
-	if !utf8.Valid(arg) || json.Unmarshal(arg, &beat) != nil {
+	if json.Unmarshal(arg, &beat) != nil {
 		s.refuse(fmt.Sprintf("invalid BEAT %s", arg))
 		return
 	}

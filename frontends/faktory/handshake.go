@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-	"unicode/utf8"
 )
 
 // Bounds of a handshake: how long it may take, and how long its one line may be.
@@ -40,15 +39,13 @@ type hello struct {
 // helloStart is how the first line begins; whatever else a stranger sends is answered with an error.
 var helloStart = []byte("HELLO {")
 
-// parseHello reads the first line. The error is for the client.
+// parseHello reads the first line. Bytes that are no UTF-8 become U+FFFD, as with BEAT: a host's name may be anything. The
+// error is for the client.
 func parseHello(line []byte) (hello, error) {
 	if !bytes.HasPrefix(line, helloStart) {
 		return hello{}, errors.New("expected HELLO {...} as the first command")
 	}
 	arg := line[len(helloStart)-1:]
-	if !utf8.Valid(arg) {
-		return hello{}, errors.New("invalid HELLO: invalid UTF-8")
-	}
 	var h hello
 	if err := json.Unmarshal(arg, &h); err != nil {
 		return hello{}, fmt.Errorf("invalid HELLO: %s", referenceTerms.Replace(err.Error()))

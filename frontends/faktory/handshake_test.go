@@ -66,9 +66,12 @@ func TestHello(t *testing.T) {
 	if _, err := parseHello([]byte(`HELLO {}`)); err != nil {
 		t.Errorf("an empty hello was refused: %v", err)
 	}
+	if h, err = parseHello([]byte("HELLO {\"hostname\":\"b\xfcro\",\"wid\":\"\xff\"}")); err != nil || h.Hostname != "b\ufffdro" || h.WID != "\ufffd" {
+		t.Errorf("bytes that are no UTF-8: %+v, %v", h, err)
+	}
 	for _, line := range []string{
 		"", "GET / HTTP/1.1", "HELLO", "HELLO  {}", "hello {}", "HELLO []", `HELLO {"wid":1}`, `HELLO {"v":"2"}`, "HELLO {",
-		"HELLO {} x", "HELLO {\"wid\":\"\xff\"}", `HELLO {"wid":"` + strings.Repeat("w", 2000) + `"}`,
+		"HELLO {} x", "HELLO {\xff}", `HELLO {"wid":"` + strings.Repeat("w", 2000) + `"}`,
 	} {
 		if _, err := parseHello([]byte(line)); err == nil {
 			t.Errorf("taken: %.60s", line)

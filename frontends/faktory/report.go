@@ -47,7 +47,8 @@ func parseAck(arg []byte) (jid string, result []byte, ok bool) {
 	return jid, result, ok && found && s.atEnd()
 }
 
-// parseFail reads the argument of FAIL and cuts what it says to the limits. The error is for the client.
+// parseFail reads the argument of FAIL and cuts what it says to the limits. Bytes that are no UTF-8 become U+FFFD: a program's
+// message may be anything, and refused, its job would wait for the end of its reservation. The error is for the client.
 func parseFail(arg []byte) (jid string, failure *core.Failure, err error) {
 	var fail struct {
 		JID       string   `json:"jid"`
@@ -55,7 +56,7 @@ func parseFail(arg []byte) (jid string, failure *core.Failure, err error) {
 		ErrType   string   `json:"errtype"`
 		Backtrace []string `json:"backtrace"`
 	}
-	if !utf8.Valid(arg) || json.Unmarshal(arg, &fail) != nil {
+	if json.Unmarshal(arg, &fail) != nil {
 		return "", nil, fmt.Errorf("invalid FAIL %s", arg)
 	}
 	if fail.JID == "" {
