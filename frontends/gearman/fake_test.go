@@ -12,6 +12,7 @@ import (
 // fakeBroker answers as a test tells it and notes what it was asked, one entry a call of Do.
 type fakeBroker struct {
 	do    func(op core.Op) []core.Reply
+	push  []core.Reply // waits for the client; the next Do brings it
 	asked [][]core.Op
 	now   core.Instant
 }
@@ -24,6 +25,7 @@ func (b *fakeBroker) Now() core.Instant                     { return b.now }
 
 func (b *fakeBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
 	b.asked = append(b.asked, append([]core.Op(nil), ops...))
+	into, b.push = append(into, b.push...), nil
 	for _, op := range ops {
 		into = append(into, b.do(op)...)
 	}
@@ -111,6 +113,16 @@ func TestAnswersKeepTheOrderOfTheMessages(t *testing.T) {
 	}
 	if len(b.asked) != 1 {
 		t.Errorf("%d calls of Do for one Feed", len(b.asked))
+	}
+}
+
+func TestWhatHappenedBeforeAnEchoIsToldBeforeIt(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{push: []core.Reply{{Kind: core.Woken, Tag: 1 << 40}}}
+	s, c := open(b, testOptions())
+	s.Feed([]byte(request(echoReq, "1")))
+	if got, want := c.taken(), join(answer(noop), answer(echoRes, "1")); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 

@@ -165,8 +165,8 @@ func (s *session) flush(drained bool) {
 		s.startLinger()
 	}
 	before := s.conn.Out().Len()
-	if len(b.ops) > 0 {
-		s.fetch()
+	if len(b.ops) > 0 || len(b.waits) > 0 {
+		s.fetch() // without operations too: what the client was to be told before it asked stands before its answer
 	}
 	s.tell(len(b.waits))
 	if b.leases.used > 0 {
