@@ -172,8 +172,10 @@ func (m *Machine) join(c *client, n uint32, q *jobQueue) {
 func (m *Machine) waitTimeout(c *client) {
 	c.wait = 0
 	if n := m.followedUp(c); n != 0 {
-		m.queues[n].overslept = true
-		m.offer(n)
+		if q := m.queues[n]; q != nil { // dropped meanwhile, it waited for the sleeper alone
+			q.overslept = true
+			m.offer(n)
+		}
 		return
 	}
 	if n := m.leftOver(c); n != 0 && m.stopped == nil {
