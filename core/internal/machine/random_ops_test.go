@@ -10,7 +10,7 @@ import (
 // maybe is true once in n times.
 func (l *life) maybe(n int) bool { return l.rng.IntN(n) == 0 }
 
-func (l *life) queue() string { return queue(l.rng.IntN(4)) }
+func (l *life) queue() string { return queue(l.rng.IntN(l.queues)) }
 
 func (l *life) soon() core.Instant {
 	return l.clk.Now().Add(time.Duration(l.rng.IntN(40_000)-1000) * time.Millisecond)
@@ -28,23 +28,44 @@ func (l *life) seq() uint64 {
 
 func (l *life) ref() core.Ref { return core.Ref{Seq: l.seq()} }
 
+// leanings gives the life its habits: how many queues and clients it has, and which kinds of operation are rare or
+// frequent in it. What takes several rare things in a row would hardly ever happen if all lives were alike.
+func (l *life) leanings() {
+	l.queues, l.crowd, l.favourite = 1+l.rng.IntN(4), 2+l.rng.IntN(5), l.rng.IntN(orders)
+	l.kinds = []kind{
+		{28, l.submit},
+		{20, func(core.Protocol) core.Op { return l.lease() }},
+		{20, func(core.Protocol) core.Op { return l.finish() }},
+		{10, func(core.Protocol) core.Op { return l.order() }},
+		{8, func(core.Protocol) core.Op { return l.worker() }},
+		{9, func(core.Protocol) core.Op { return l.admin() }},
+		{5, func(core.Protocol) core.Op { return l.batch() }},
+	}
+	for i := range l.kinds {
+		k := &l.kinds[i]
+		k.weight = max(1, k.weight*[]int{1, 8, 8, 64}[l.rng.IntN(4)]/8)
+	}
+}
+
+// kind is a kind of operations, and how often it is done beside the others.
+type kind struct {
+	weight int
+	make   func(core.Protocol) core.Op
+}
+
 // op is any operation at all.
 func (l *life) op(p core.Protocol) core.Op {
-	switch n := l.rng.IntN(100); {
-	case n < 28:
-		return l.submit(p)
-	case n < 48:
-		return l.lease()
-	case n < 68:
-		return l.finish()
-	case n < 78:
-		return l.order()
-	case n < 86:
-		return l.worker()
-	case n < 95:
-		return l.admin()
+	sum := 0
+	for _, k := range l.kinds {
+		sum += k.weight
 	}
-	return l.batch()
+	n := l.rng.IntN(sum)
+	for _, k := range l.kinds {
+		if n -= k.weight; n < 0 {
+			return k.make(p)
+		}
+	}
+	panic("no kind of operation")
 }
 
 func (l *life) submit(p core.Protocol) core.Op {
@@ -149,24 +170,33 @@ func (l *life) order() core.Op {
 }
 
 func (l *life) worker() core.Op {
-	switch l.rng.IntN(6) {
-	case 5:
-		return &core.Withdraw{}
+	switch l.rng.IntN(8) {
 	case 0:
-		return &core.Unable{Queue: l.queue(), All: l.maybe(3)}
+		return &core.Withdraw{}
 	case 1, 2:
+		return &core.Unable{Queue: l.queue(), All: l.maybe(2)}
+	case 3, 4, 5:
 		return &core.Sleep{}
 	}
 	return &core.Able{Queue: l.queue(), LeaseFor: l.span() * time.Duration(l.rng.IntN(2))}
 }
 
+// orders is how many kinds of order admin has.
+const orders = 15
+
 func (l *life) admin() core.Op {
 	q := l.queue()
-	switch l.rng.IntN(13) {
+	n := l.rng.IntN(orders)
+	if l.maybe(2) {
+		n = l.favourite
+	}
+	switch n {
 	case 0:
 		return &core.CreateQueue{Queue: q}
-	case 1:
+	case 12, 13:
 		return &core.DropQueue{Queue: q}
+	case 1:
+		return &core.DropQueue{Queue: q, FoldCase: true}
 	case 2:
 		return &core.PauseQueue{Queue: q, Paused: true}
 	case 3, 4:

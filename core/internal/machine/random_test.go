@@ -47,10 +47,15 @@ type life struct {
 	protos  map[core.ClientID]core.Protocol
 	seqs    []uint64 // of stored jobs, the newest last
 	groups  []uint64
-	holds   map[core.ClientID]core.Holder // how a client leases
-	byConn  map[uint64]bool               // jobs that a connection has held: not all of that is recorded
-	setBack bool                          // the clock was
-	log     []string
+	queues  int
+	crowd   int // clients at a time
+	kinds   []kind
+	// favourite is the order of an administrator that is given most.
+	favourite int
+	holds     map[core.ClientID]core.Holder // how a client leases
+	byConn    map[uint64]bool               // jobs that a connection has held: not all of that is recorded
+	setBack   bool                          // the clock was
+	log       []string
 }
 
 func newLife(seed uint64) *life {
@@ -60,6 +65,7 @@ func newLife(seed uint64) *life {
 	l.opts = machine.Options{
 		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 4000, Wakeup: int(seed%4) - 1, StartedAt: l.clk.Now(),
 	}
+	l.leanings()
 	l.m = l.boot()
 	l.connect()
 	return l
@@ -79,7 +85,7 @@ func (l *life) boot() *machine.Machine {
 
 func (l *life) connect() {
 	l.clients, l.protos, l.holds = nil, map[core.ClientID]core.Protocol{}, map[core.ClientID]core.Holder{}
-	for range 6 {
+	for range l.crowd {
 		l.open()
 	}
 }
