@@ -198,9 +198,10 @@ func appendField[T string | []byte](b []byte, f T) []byte { return append(append
 // appendNumber appends a NUL and n in decimal.
 func appendNumber(b []byte, n uint64) []byte { return strconv.AppendUint(append(b, 0), n, 10) }
 
-// leadingNumber reads what C's strtoul would, clamped to 32 bits: blanks, then digits; no digits or a minus mean 0.
+// leadingNumber reads what strtoul of C would, clamped to 32 bits: white space, a plus, digits; no digits or a minus
+// mean 0.
 func leadingNumber(b []byte) uint32 {
-	b = bytes.TrimLeft(b, " \t")
+	b = bytes.TrimPrefix(bytes.TrimLeft(b, " \t\n\v\f\r"), []byte{'+'})
 	n := uint64(0)
 	for _, c := range b {
 		if c < '0' || c > '9' {

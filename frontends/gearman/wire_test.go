@@ -128,7 +128,8 @@ func TestEveryPacketTypeHasALayout(t *testing.T) {
 func TestLeadingNumber(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]uint32{
-		"": 0, "7": 7, " 7": 7, "12x": 12, "x": 0, "-1": 0, "4294967295": 4294967295,
+		"": 0, "7": 7, " 7": 7, "\n\r\t\v\f7": 7, "+5": 5, " +5": 5, "+ 5": 0, "++5": 0,
+		"12x": 12, "x": 0, "-1": 0, "4294967295": 4294967295,
 		"4294967296": 4294967295, "99999999999999999999999999": 4294967295,
 	} {
 		if got := leadingNumber([]byte(in)); got != want {
