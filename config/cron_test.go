@@ -106,6 +106,11 @@ func TestSchedules(t *testing.T) {
 		{"0 0 29 2 *", "2029-01-01T00:00:00Z", "2032-02-29T00:00:00Z"},
 		{"@hourly", "2030-01-01T00:00:00Z", "2030-01-01T01:00:00Z"},
 		{"@weekly", "2030-01-01T00:00:00Z", "2030-01-06T00:00:00Z"},
+		{"@midnight", "2030-01-01T00:00:00Z", "2030-01-02T00:00:00Z"},
+		{"@monthly", "2030-01-01T00:00:00Z", "2030-02-01T00:00:00Z"},
+		{"@yearly", "2030-01-01T00:00:00Z", "2031-01-01T00:00:00Z"},
+		{"@annually", "2030-01-01T00:00:00Z", "2031-01-01T00:00:00Z"},
+		{"0 12 24-26/2 DEC *", "2030-12-24T12:00:00Z", "2030-12-26T12:00:00Z"},
 		{"@every 90s", "2030-01-01T00:00:00Z", "2030-01-01T00:01:30Z"},
 		{"@every 90s", "2030-01-01T00:01:29.5Z", "2030-01-01T00:01:30Z"},
 		{"CRON_TZ=Asia/Tokyo 0 9 * * *", "2030-01-01T00:00:00Z", "2030-01-02T00:00:00Z"},
@@ -134,6 +139,42 @@ func TestSchedules(t *testing.T) {
 	}
 	if got := s.Next(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)).UTC(); got.Hour() != 0 || got.Day() != 2 {
 		t.Errorf("nine in Tokyo is %v", got)
+	}
+}
+
+// Clocks in Vienna go from 02:00 to 03:00 on 31 March 2030, and from 03:00 back to 02:00 on 27 October.
+func TestSummerTimeLeavesOutAndDoubles(t *testing.T) {
+	t.Parallel()
+	for _, e := range []struct {
+		text, after string
+		next        []string
+	}{
+		{"Europe/Vienna 30 2 * * *", "2030-03-30T00:00:00Z", []string{"2030-03-30T01:30:00Z", "2030-04-01T00:30:00Z"}},
+		{
+			"Europe/Vienna 30 2 * * *", "2030-10-26T12:00:00Z",
+			[]string{"2030-10-27T00:30:00Z", "2030-10-27T01:30:00Z", "2030-10-28T01:30:00Z"},
+		},
+		{"Europe/Vienna 30 6 * * *", "2030-03-30T12:00:00Z", []string{"2030-03-31T04:30:00Z", "2030-04-01T04:30:00Z"}},
+		{"Europe/Vienna 0 * * * *", "2030-03-31T00:00:00Z", []string{"2030-03-31T01:00:00Z", "2030-03-31T02:00:00Z"}},
+		{"Europe/Vienna @daily", "2030-10-26T12:00:00Z", []string{"2030-10-26T22:00:00Z", "2030-10-27T23:00:00Z"}},
+		{"Europe/Vienna @every 1h", "2030-10-27T00:00:00Z", []string{"2030-10-27T01:00:00Z", "2030-10-27T02:00:00Z"}},
+		{"UTC 30 2 * * *", "2030-03-30T12:00:00Z", []string{"2030-03-31T02:30:00Z", "2030-04-01T02:30:00Z"}},
+		{"UTC 30 1 * * *", "2030-10-26T12:00:00Z", []string{"2030-10-27T01:30:00Z", "2030-10-28T01:30:00Z"}},
+	} {
+		s, err := ParseSchedule("CRON_TZ="+e.text, time.UTC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := time.Parse(time.RFC3339, e.after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range e.next {
+			at = s.Next(at)
+			if got := at.UTC().Format(time.RFC3339); got != want {
+				t.Errorf("%q: %s, not %s", e.text, got, want)
+			}
+		}
 	}
 }
 
