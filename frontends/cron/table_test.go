@@ -322,6 +322,47 @@ func TestUniqueJobThatIsStillThereIsNotTriedAgain(t *testing.T) {
 	f.want()
 }
 
+func TestDrainingBrokerIsTriedAgainEachSecondForAMinute(t *testing.T) {
+	t.Parallel()
+	f := setup(t, "0 1 * * *")
+	f.do(&core.Drain{On: true, RefuseJobs: true})
+	f.pass(time.Hour)
+	for range 60 {
+		if next := f.table.Tick(); next != f.clock.Now().Add(time.Second) {
+			t.Fatalf("at %s it wants to be called at %s", clockTime(f.clock.Now()), clockTime(next))
+		}
+		f.clock.Advance(time.Second)
+	}
+	f.want("refused 0 1 * * * 01:00:00 " + core.ErrDraining.Error())
+	f.do(&core.Drain{})
+	f.table.Tick()
+	f.want("submitted 0 1 * * * 01:00:00")
+	f.do(&core.Drain{On: true, RefuseJobs: true})
+	f.pass(24*time.Hour + time.Second)
+	f.do(&core.Drain{})
+	f.table.Tick()
+	f.want("refused 0 1 * * * 01:00:00 "+core.ErrDraining.Error(), "missed 0 1 * * * 01:00:00")
+}
+
+func TestEntryWithAnotherJobIsANewOne(t *testing.T) {
+	t.Parallel()
+	f := setup(t, "0 1 * * *")
+	f.stop()
+	f.clock.Advance(time.Hour + time.Second) // due a second ago, and would be made up for
+	f.entries[0].Unit = []byte(`["other"]`)
+	f.start()
+	f.table.Tick()
+	f.want()
+	if got := f.table.Entries()[0].Next.Time().Format(time.DateTime); got != "2030-01-02 01:00:00" {
+		t.Errorf("next at %s", got)
+	}
+	same := f.entries[0]
+	same.Unit = []byte(`["a third"]`)
+	if got := f.table.Load([]Entry{same}); got != (Changes{Added: 1, Removed: 1}) {
+		t.Errorf("changes: %+v", got)
+	}
+}
+
 func TestJobThatCannotBePreparedIsReported(t *testing.T) {
 	t.Parallel()
 	f := setup(t, "* * * * *")
