@@ -243,3 +243,44 @@ func TestWhereAnOrderMakesNoSense(t *testing.T) {
 		t.Errorf("copies were made to %s", got)
 	}
 }
+
+// What is refused before anybody looks at it is told in plain text, all else as an object.
+func TestRefusalsAtTheDoorAreText(t *testing.T) {
+	t.Parallel()
+	d, locked := sitDown(t, Options{}), sitDown(t, Options{Password: "p"})
+	for _, test := range []struct {
+		d            *desk
+		method, path string
+		origin, kind string
+		status       int
+		begin        string
+	}{
+		{locked, "GET", "/api/queues", "", "text/plain", 401, "password required"},
+		{d, "POST", "/api/resume", "https://evil.example", "text/plain", 403, "cross-origin"},
+		{d, "GET", "/api/nothing", "", "text/plain", 404, "404"},
+		{d, "DELETE", "/api/queues", "", "text/plain", 405, "Method"},
+		{d, "GET", "/api/queues/none", "", "application/json", 404, `{"error":"`},
+		{d, "GET", "/api/jobs?limit=x", "", "application/json", 400, `{"error":"`},
+		{d, "GET", "/api/queues", "", "application/json", 200, `{"queues":[]}`},
+		{d, "GET", "/readyz", "", "application/json", 200, `{"ready":true}`},
+		{d, "GET", "/metrics", "", "text/plain", 200, "#"},
+	} {
+		req, err := http.NewRequest(test.method, test.d.url+test.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.origin != "" {
+			req.Header.Set("Origin", test.origin)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close() // read to its end
+		kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+		if err != nil || resp.StatusCode != test.status || kind != test.kind || !strings.HasPrefix(string(text), test.begin) {
+			t.Errorf("%s %s: %d %s %.60q (%v)", test.method, test.path, resp.StatusCode, kind, text, err)
+		}
+	}
+}
