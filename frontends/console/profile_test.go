@@ -15,6 +15,7 @@ func TestProfilesAreServedToWhomMayHaveThem(t *testing.T) {
 		"off":             {Options{}, "heap", "", http.StatusNotFound},
 		"heap":            {Options{Profiling: true}, "heap?debug=1", "", http.StatusOK},
 		"processor":       {Options{Profiling: true}, "profile?seconds=1", "", http.StatusOK},
+		"trace":           {Options{Profiling: true}, "trace?seconds=1", "", http.StatusOK},
 		"no password":     {Options{Profiling: true, Password: "p"}, "heap", "", http.StatusUnauthorized},
 		"password":        {Options{Profiling: true, Password: "p"}, "heap", "p", http.StatusOK},
 		"no command line": {Options{Profiling: true}, "cmdline", "", http.StatusNotFound},
