@@ -1,0 +1,216 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// rereading is a broker with a settings file and two ports: Workq's with TLS, Gearman's without.
+type rereading struct {
+	*running
+	path           string
+	workq, gearman string
+	times          int
+}
+
+func startRereading(t *testing.T, settings string) *rereading {
+	t.Helper()
+	r := &rereading{path: filepath.Join(t.TempDir(), "broker.toml")}
+	r.workq, _ = freeAddress(t)
+	r.gearman, _ = freeAddress(t)
+	if err := os.WriteFile(r.path, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.running = start(t, nil, "broker", "serve", "--config", r.path, "--durability", "none", "--workq", r.workq,
+		"--gearman", r.gearman, "--faktory", "off", "--http", "off")
+	eventually(t, "ready", func() bool { return strings.Contains(r.output.String(), `"message":"ready"`) })
+	return r
+}
+
+// rewrite has other settings read, and returns what was said of them.
+func (r *rereading) rewrite(settings string) string {
+	r.t.Helper()
+	before := len(r.output.String())
+	if err := os.WriteFile(r.path, []byte(settings), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	r.signal(syscall.SIGHUP)
+	r.times++
+	eventually(r.t, "the settings to be read again", func() bool {
+		return strings.Count(r.output.String(), "settings read again") == r.times
+	})
+	return r.output.String()[before:]
+}
+
+// serial is that of the certificate a new connection is shown; shown is what the client has to show. Zero: not served.
+func (r *rereading) serial(shown ...tls.Certificate) int64 {
+	c, err := tls.Dial("tcp", r.workq, &tls.Config{InsecureSkipVerify: true, Certificates: shown})
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = c.Close() }() // all is said
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(c, "lease q 0\r\n"); err != nil {
+		return 0
+	}
+	if _, err := io.ReadFull(c, make([]byte, len("-TIMEOUT\r\n"))); err != nil {
+		return 0 // a client without the right certificate hears of it now
+	}
+	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+}
+
+func (r *rereading) wantSerial(what string, want int64, shown ...tls.Certificate) {
+	r.t.Helper()
+	if got := r.serial(shown...); got != want {
+		r.t.Errorf("%s: certificate %d, not %d", what, got, want)
+	}
+}
+
+// secured are the settings of Workq's TLS.
+func secured(cert, key, more string) string {
+	return fmt.Sprintf("%s\n[workq]\ntls_cert = %q\ntls_key = %q\n", more, cert, key)
+}
+
+func TestCertificatesComeFromWhereTheFreshSettingsSay(t *testing.T) {
+	t.Parallel()
+	dirs := []string{t.TempDir(), t.TempDir()}
+	cert, key, _ := writeCertificate(t, dirs[0], 1)
+	otherCert, otherKey, _ := writeCertificate(t, dirs[1], 2)
+	r := startRereading(t, secured(cert, key, ""))
+	r.wantSerial("at first", 1)
+	r.rewrite(secured(otherCert, otherKey, ""))
+	r.wantSerial("other files", 2)
+
+	// A mistake elsewhere keeps all settings as they are, but the files are read again.
+	writeCertificate(t, dirs[1], 3)
+	said := r.rewrite(secured(cert, key, "disk_floor = \"lots\"\n[log]\nlevel = \"loud\""))
+	for _, words := range []string{`disk_floor: `, `log.level: \"loud\"`, "bad settings, the old ones stay in force"} {
+		if !strings.Contains(said, words) {
+			t.Errorf("%s is not in the log: %s", words, said)
+		}
+	}
+	r.wantSerial("a mistake elsewhere", 3)
+
+	// TLS can be switched neither off nor on.
+	said = r.rewrite(fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key))
+	for _, name := range []string{"workq.tls_cert", "workq.tls_key", "gearman.tls_cert", "gearman.tls_key"} {
+		if line := lineWith(said, `"setting":"`+name+`"`); !strings.Contains(line, "changed, but needs a restart") {
+			t.Errorf("%s: %s", name, line)
+		}
+	}
+	r.wantSerial("TLS switched off", 3)
+	if got := dialGearman(t, r.gearman).ask("version"); !strings.HasPrefix(got, "OK") {
+		t.Errorf("TLS switched on: %q", got)
+	}
+}
+
+func TestOtherAuthoritiesHoldForNewConnections(t *testing.T) {
+	t.Parallel()
+	dirs := []string{t.TempDir(), t.TempDir()}
+	cert, key, _ := writeCertificate(t, dirs[0], 1)
+	otherCert, otherKey, _ := writeCertificate(t, dirs[1], 2)
+	ours, theirs := clientOf(t, cert, key), clientOf(t, otherCert, otherKey)
+	demand := func(authority string) string {
+		return secured(cert, key, "") + fmt.Sprintf("tls_client_ca = %q\n", authority)
+	}
+	r := startRereading(t, demand(cert))
+	r.wantSerial("ours", 1, ours)
+	r.wantSerial("theirs", 0, theirs)
+	r.rewrite(demand(otherCert))
+	r.wantSerial("ours, after theirs was named", 0, ours)
+	r.wantSerial("theirs, after it was named", 1, theirs)
+	r.wantSerial("none", 0)
+}
+
+// clientOf makes a client's certificate under an authority.
+func clientOf(t *testing.T, certFile, keyFile string) tls.Certificate {
+	t.Helper()
+	authority, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(9), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	private := authority.PrivateKey.(*ecdsa.PrivateKey) // one more key would prove nothing more
+	der, err := x509.CreateCertificate(nil, template, authority.Leaf, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// lineWith is the first line that has the words.
+func lineWith(text, words string) string {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, words) {
+			return line
+		}
+	}
+	return "no line with " + words
+}
+
+// The timetable is meant in the zone of the process, and shown over HTTP.
+func TestTimetableIsMeantInTheZoneOfTheProcess(t *testing.T) {
+	t.Parallel()
+	settings := filepath.Join(t.TempDir(), "broker.toml")
+	text := "[[cron]]\nschedule = \"0 9 * * *\"\n[cron.job]\ntype = \"T\"\nqueue = \"mornings\"\n" +
+		"[[cron]]\nschedule = \"* * * * * *\"\n[cron.job]\ntype = \"Tick\"\n"
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address, port := freeAddress(t)
+	gearman, _ := freeAddress(t)
+	start(t, []string{"TZ=Asia/Tokyo"}, "broker", "serve", "--config", settings, "--durability", "none", "--workq", "off",
+		"--gearman", gearman, "--faktory", "off", "--http", address)
+	var answer struct {
+		Entries []struct {
+			Schedule, Type, Queue string
+			NextAt                time.Time `json:"next_at"`
+			LastAt                time.Time `json:"last_at"`
+		}
+	}
+	eventually(t, "a run of the second entry", func() bool {
+		resp, err := http.Get("http://127.0.0.1:" + port + "/api/cron")
+		if err != nil {
+			return false
+		}
+		defer func() { _ = resp.Body.Close() }() // read to its end
+		return json.NewDecoder(resp.Body).Decode(&answer) == nil && len(answer.Entries) == 2 && !answer.Entries[1].LastAt.IsZero()
+	})
+	first := answer.Entries[0]
+	if first.Schedule != "0 9 * * *" || first.Type != "T" || first.Queue != "mornings" || !first.LastAt.IsZero() {
+		t.Errorf("the first entry: %+v", first)
+	}
+	if at := first.NextAt.UTC(); at.Hour() != 0 || at.Minute() != 0 {
+		t.Errorf("nine in Tokyo is at %v", at)
+	}
+	if second := answer.Entries[1]; !second.NextAt.After(second.LastAt) {
+		t.Errorf("the second entry: %+v", second)
+	}
+}
