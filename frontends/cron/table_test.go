@@ -344,6 +344,19 @@ func TestDrainingBrokerIsTriedAgainEachSecondForAMinute(t *testing.T) {
 	f.want("refused 0 1 * * * 01:00:00 "+core.ErrDraining.Error(), "missed 0 1 * * * 01:00:00")
 }
 
+// A refusal that says something of the broker may be over soon; one that is about the job is not.
+func TestRefusalsThatMayBeOverSoonAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	for err, again := range map[error]bool{
+		core.ErrFull: true, core.ErrDiskFull: true, core.ErrDraining: true, core.ErrStopped: true,
+		core.ErrNotUnique: false, core.ErrDuplicate: false, core.ErrInvalid: false,
+	} {
+		if got := worthAnotherTry(fmt.Errorf("refused: %w", err)); got != again {
+			t.Errorf("%v is tried again: %v", err, got)
+		}
+	}
+}
+
 func TestEntryWithAnotherJobIsANewOne(t *testing.T) {
 	t.Parallel()
 	f := setup(t, "0 1 * * *")
