@@ -87,6 +87,11 @@ func TestCronJobsComeOnTimeAsWholeWorkUnits(t *testing.T) {
 		}
 		check(t, c.Ack(job.Jid))
 	}
+	w := harness.DialGearman(t, b) // workers of the other protocols see the arguments
+	check(t, w.Send(gearmanclient.CanDo, "ticks"))
+	_, function, _, body, err := w.Grab(harness.Patience)
+	check(t, err)
+	equal(t, "as Gearman sees it", function+" "+body, `ticks [1,{"a":"<b>"}]`)
 }
 
 // fetchRaw waits for a job and returns it as it came.

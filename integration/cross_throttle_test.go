@@ -124,3 +124,25 @@ func TestPlaceOfAThrottleComesFreeByTime(t *testing.T) {
 	}
 	check(t, d.workq.Complete(l.ID, []byte("in time"))) // the lease went on
 }
+
+// TestThrottleIsOfTheQueuesOwnName: what Gearman workers call narrow is another queue where Gearman has a namespace.
+func TestThrottleIsOfTheQueuesOwnName(t *testing.T) {
+	t.Parallel()
+	b := harness.Start(t, harness.Options{Config: "[gearman]\nnamespace = \"g.\"\n[throttles]\n" +
+		"\"g.narrow\" = {concurrency = 1, timeout = 600}\nwide = {concurrency = 1, timeout = 600}\n"})
+	w := harness.DialGearman(t, b)
+	for queue, throttled := range map[string]bool{"narrow": true, "wide": false} {
+		for range 2 {
+			_, err := w.Submit(gearmanclient.SubmitJobBg, queue, "", "x")
+			check(t, err)
+		}
+		check(t, w.Send(gearmanclient.CanDo, queue))
+		_, _, _, _, err := w.Grab(harness.Patience)
+		check(t, err)
+		check(t, w.Send(gearmanclient.GrabJob))
+		p, err := w.Read(harness.Patience)
+		check(t, err)
+		equal(t, queue+" is throttled", p.Type == gearmanclient.NoJob, throttled)
+		check(t, w.Send(gearmanclient.CantDo, queue))
+	}
+}

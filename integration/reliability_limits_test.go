@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"broker/integration/gearmanclient"
 	"broker/integration/harness"
 )
 
@@ -79,4 +83,47 @@ func TestWhoDoesNotGetThroughTheDoorIsLeftInTime(t *testing.T) {
 	check(t, err)
 	equal(t, "a request that took its time", line, "-TIMEOUT")
 	all.Wait()
+}
+
+// TestHTTPHasConnectionsOfItsOwn: a sixteenth of the descriptors. One more than that makes the one that was last served the
+// longest time ago go, and is served; the other ports have nothing to do with it.
+func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	const granted, most = 160, 160 / 16
+	b := prepareWith(t, withDescriptors(t, granted))
+	check(t, b.BrokerServer.Start())
+	worker := harness.DialGearman(t, b)
+	request := func(s *stranger) {
+		t.Helper()
+		s.say("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		resp, err := http.ReadResponse(s.r, nil)
+		check(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		check(t, err)
+		equal(t, "status", resp.StatusCode, http.StatusOK)
+	}
+	var all []*stranger
+	for range most {
+		s := visit(t, b.HTTP)
+		request(s)
+		all = append(all, s)
+	}
+	request(all[0]) // so that the second has waited for longest
+	request(visit(t, b.HTTP))
+	equal(t, "the one that has waited for longest hears", all[1].cutOff(), "")
+	for i, s := range all {
+		if i != 1 {
+			request(s)
+		}
+	}
+	_, err := worker.Submit(gearmanclient.SubmitJobBg, "f", "", "x")
+	check(t, err)
+}
+
+// withDescriptors is a program that runs the broker with so many descriptors.
+func withDescriptors(t *testing.T, granted int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "few")
+	check(t, os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\nulimit -n %d\nexec %q \"$@\"\n", granted, harness.Binary(t)), 0o700)) //nolint:gosec // it is run
+	return path
 }

@@ -194,9 +194,7 @@ func copied(t *testing.T, data string) string {
 func TestDescriptorsThatRunOut(t *testing.T) {
 	t.Parallel()
 	const granted = 200
-	few := filepath.Join(t.TempDir(), "few")
-	check(t, os.WriteFile(few, fmt.Appendf(nil, "#!/bin/sh\nulimit -n %d\nexec %q \"$@\"\n", granted, harness.Binary(t)), 0o700))
-	b := prepareWith(t, few)
+	b := prepareWith(t, withDescriptors(t, granted))
 	check(t, b.BrokerServer.Start())
 	var first *gearmanclient.Client
 	open := 0

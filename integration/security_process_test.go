@@ -194,6 +194,7 @@ func TestAStoreThatOthersMayReadIsTold(t *testing.T) {
 }
 
 // As root the program is run by nobody, as anybody else by whom it is: the process must not need more.
+// It writes to its data folder only.
 func TestTheBrokerNeedsNoRights(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
@@ -221,6 +222,7 @@ func TestTheBrokerNeedsNoRights(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), path, "serve", "--data", filepath.Join(dir, "data"),
 		"--gearman", free[0], "--http", free[1], "--workq", "off", "--faktory", "off")
 	cmd.Stderr, cmd.Dir = log, dir
+	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Pdeathsig: syscall.SIGKILL}
 	check(t, cmd.Start())
 	defer func() {
@@ -243,4 +245,11 @@ func TestTheBrokerNeedsNoRights(t *testing.T) {
 	if os.Geteuid() == 0 && !strings.Contains(string(status), "CapEff:\t0000000000000000\n") {
 		t.Errorf("it runs with rights:\n%s", status)
 	}
+	entries, err := os.ReadDir(dir) // where it works, is at home, and has its temporary files
+	check(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	equal(t, "what is there besides the program and its output", names, []string{"broker", "data", "log"})
 }
