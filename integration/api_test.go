@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,13 +48,27 @@ func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
 	defer func() { _ = w.Close() }() // only asked
 	rows := api(t, b, "GET", "/api/workers")["workers"].([]any)
 	equal(t, "workers", len(rows), 1)
-	equal(t, "state", rows[0].(map[string]any)["state"], any("running"))
+	row := rows[0].(map[string]any)
+	host, err := os.Hostname()
+	check(t, err)
+	for member, want := range map[string]any{
+		"wid": "fleet-1", "state": "running", "hostname": host, "pid": os.Getpid(), "labels": "[golang]", "v": 2, "connections": 1,
+	} {
+		equal(t, member, fmt.Sprint(row[member]), fmt.Sprint(want))
+	}
+	if remote := fmt.Sprint(row["remote_addr"]); !strings.HasPrefix(remote, "127.0.0.1:") {
+		t.Errorf("remote_addr is %s", remote)
+	}
 	for _, order := range []string{"quiet", "terminate"} {
 		api(t, b, "POST", "/api/workers/fleet-1/"+order)
 		state, err := w.Beat()
 		check(t, err)
 		equal(t, "told by BEAT", state, fmt.Sprintf(`{"state":%q}`, order))
 	}
+	_, err = w.Generic(`BEAT {"wid":"fleet-1","rss_kb":77}`)
+	check(t, err)
+	row = api(t, b, "GET", "/api/workers")["workers"].([]any)[0].(map[string]any)
+	equal(t, "after it", fmt.Sprint(row["state"], " ", row["rss_kb"]), "terminate 77")
 	check(t, w.Push(fktJob("unseen", 1)))
 	if job, err := w.Fetch("unseen"); job != nil || err != nil {
 		t.Errorf("a worker on its way out fetched %v, %v", job, err)

@@ -269,8 +269,9 @@ func TestWorkersOverHTTP(t *testing.T) {
 	d.want("POST", "/api/workers/w1/quiet", 200, map[string]any{"state": "quiet", "workers": 1})
 	d.want("POST", "/api/workers/w%2F2/terminate", 200, nil)
 	d.want("POST", "/api/workers/none/quiet", 404, map[string]any{"error": "no such worker"})
+	d.want("POST", "/api/workers/quiet", 200, map[string]any{"state": "quiet", "workers": 2})
 	d.want("POST", "/api/workers/terminate", 200, map[string]any{"workers": 2})
-	if got := fmt.Sprint(d.told); got != "[w1 quiet w/2 terminate w1 terminate w/2 terminate]" {
+	if got := fmt.Sprint(d.told); got != "[w1 quiet w/2 terminate w1 quiet w/2 quiet w1 terminate w/2 terminate]" {
 		t.Errorf("told: %s", got)
 	}
 }
