@@ -56,9 +56,12 @@ func (w *world) crash() error {
 	var after *storetest.Disk
 	keep := w.keep()
 	if at := w.rng.IntN(8); at > 0 {
+		var mu sync.Mutex // guards writes and after: Pebble also writes in the background
 		writes := 0
 		w.disk.Before(func(write bool) error {
-			if !write || after != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			if !write || writes == at {
 				return nil
 			}
 			if writes++; writes == at {
@@ -68,7 +71,11 @@ func (w *world) crash() error {
 		})
 		w.engine.Flush()
 		w.disk.Before(nil)
-		if after == nil { // the commit had fewer writes
+		mu.Lock()
+		fewer := writes < at
+		writes = at
+		mu.Unlock()
+		if fewer {
 			committed = w.engine.Committed()
 			w.model.flushed(committed)
 		}
@@ -94,25 +101,57 @@ func (w *world) cut(keep int) *storetest.Disk {
 	return w.disk.Crash(rand.New(rand.NewPCG(w.seed, uint64(w.number)+1<<32)), keep) //nolint:gosec // repeatable
 }
 
+// tear lets a write and all that follow fail, whichever goroutine they come from.
+type tear struct {
+	at int // the first that fails
+
+	mu     sync.Mutex // guards the rest
+	writes int
+	over   bool
+}
+
+// before is for Disk.Before.
+func (t *tear) before(write bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !write || t.over {
+		return nil
+	}
+	if t.writes++; t.writes >= t.at {
+		return errTorn
+	}
+	return nil
+}
+
+// torn reports whether a write has failed; if none has, none will any more.
+func (t *tear) torn() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = t.writes < t.at
+	return !t.over
+}
+
 // failDisk lets a write fail: the engine must stop, and a restart must find what was promised.
 func (w *world) failDisk() error {
-	at, writes := 1+w.rng.IntN(4), 0
-	w.disk.Before(func(write bool) error {
-		if write {
-			if writes++; writes >= at {
-				return errTorn
-			}
-		}
-		return nil
-	})
+	t := &tear{at: 1 + w.rng.IntN(4)}
+	w.disk.Before(t.before)
 	if err := w.submit(); err != nil {
 		return err
 	}
 	w.engine.Flush()
-	failed, committed := writes >= at, w.engine.Committed()
-	w.note("write %d fails, stopped %v at commit %d", at, w.engine.Stopped(), committed)
+	failed := t.torn()
+	// What fails in the background stops the engine at its next commit.
+	for n := 0; failed && !w.engine.Stopped() && n < 20; n++ {
+		w.model.flushed(w.engine.Committed())
+		if err := w.submit(); err != nil {
+			return err
+		}
+		w.engine.Flush()
+	}
+	committed := w.engine.Committed()
+	w.note("write %d fails %v, stopped %v at commit %d", t.at, failed, w.engine.Stopped(), committed)
 	if w.engine.Stopped() != failed {
-		return fmt.Errorf("%d writes, the %d-th fails, and stopped is %v", writes, at, w.engine.Stopped())
+		return fmt.Errorf("a write has failed %v, and stopped is %v", failed, w.engine.Stopped())
 	}
 	if !failed {
 		w.disk.Before(nil)

@@ -111,13 +111,18 @@ func (p *promise) over(commit core.Commit) {
 	p.leased, p.mayEnd, p.overBy, p.ended = false, true, true, commit
 }
 
-// gone notes that a client has left: what it held by its connection is free, what it waited for is nobody's.
-func (m *model) gone(c core.ClientID) {
-	for _, p := range m.jobs {
-		if p.leased && p.holder == c {
+// gaveBack notes that a connection holds no jobs any more of those that are meant.
+func (m *model) gaveBack(c core.ClientID, meant func(seq uint64) bool) {
+	for _, seq := range m.seqs {
+		if p := m.jobs[seq]; p.leased && p.holder == c && meant(seq) {
 			p.leased = false
 		}
 	}
+}
+
+// gone notes that a client has left: what it held by its connection is free, what it waited for is nobody's.
+func (m *model) gone(c core.ClientID) {
+	m.gaveBack(c, func(uint64) bool { return true })
 	for tag, w := range m.waits {
 		if w.client == c {
 			delete(m.waits, tag)

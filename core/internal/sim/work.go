@@ -39,6 +39,29 @@ func (w *world) lease() error {
 	return w.do(c, op, op.Tag, nil)
 }
 
+// abilities changes what a Gearman worker says it can do. Jobs that it has of what it cannot do any more go back.
+func (w *world) abilities() error {
+	c := w.anyClient()
+	if c.kind != core.Gearman {
+		return nil
+	}
+	i, all := w.rng.IntN(len(c.able)), w.rng.IntN(4) == 0
+	q := queueName(i)
+	if c.able[i] = w.rng.IntN(2) == 0; c.able[i] {
+		w.note("client %d can do %s", c.id, q)
+		return w.do(c, &core.Able{Queue: q}, 0, nil)
+	}
+	w.note("client %d cannot do %s any more, or anything %v", c.id, q, all)
+	if all {
+		clear(c.able)
+	}
+	w.model.gaveBack(c.id, func(seq uint64) bool {
+		info := w.look(seq)
+		return all || info != nil && info.Queue == q
+	})
+	return w.do(c, &core.Unable{Queue: q, All: all}, 0, nil)
+}
+
 var claims = map[core.Protocol]core.Claim{core.Workq: core.ByAnyone, core.Gearman: core.ByHolder, core.Faktory: core.ByLeased}
 
 // finish completes or fails some job, by the right or the wrong client.
@@ -145,9 +168,14 @@ func (w *world) withdraw() error { return w.do(w.anyClient(), &core.Withdraw{}, 
 
 // vanish has a worker that is given the job it waits for, and is gone before it hears of it.
 func (w *world) vanish() error {
-	c, op := w.anyClient(), &core.Lease{Tag: w.newTag(), Queues: []string{queueName(4)}, Holder: core.HeldByNobody, Until: w.clk.Now().Add(time.Hour)}
-	if c.kind == core.Faktory {
+	c, op := w.anyClient(), &core.Lease{Tag: w.newTag(), Queues: []string{queueName(4)}, Until: w.clk.Now().Add(time.Hour)}
+	switch c.kind { // as its earlier leases, of which it may not have heard either
+	case core.Gearman:
+		op.Holder = core.HeldByConn
+	case core.Faktory:
 		op.Holder, op.Worker = core.HeldByWorker, "worker 0"
+	case core.Workq, core.Internal:
+		op.Holder = core.HeldByNobody
 	}
 	w.note("client %d waits at %s", c.id, op.Queues)
 	c.holds, c.tag = op.Holder, 0

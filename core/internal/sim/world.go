@@ -24,6 +24,7 @@ type world struct {
 	clients []*client
 	eyes    core.ClientID // asks for the simulation itself
 	tidy    bool          // a crash keeps all that was not synced, or nothing
+	often   []int         // how often each act is done, beside the others
 	tag     uint64
 	log     []string
 	crashes int
@@ -36,6 +37,7 @@ type client struct {
 	holds core.Holder // of its latest lease
 	deaf  bool        // its replies stay with the broker
 	tag   uint64      // of its sleep, while it sleeps
+	able  []bool      // for which queues, if it is a Gearman worker
 }
 
 // newWorld makes a world of a seed; every fourth has relaxed durability.
@@ -45,7 +47,16 @@ func newWorld(seed uint64) (*world, error) {
 		w.mode = engine.Relaxed
 	}
 	w.begin(-1)
+	w.lean()
 	return w, w.open()
+}
+
+// lean gives the life its habits: what takes several rare things in a row would hardly ever happen if all lives were
+// alike.
+func (w *world) lean() {
+	for _, a := range w.acts() {
+		w.often = append(w.often, max(1, a.often*[]int{1, 2, 2, 2, 8}[w.rng.IntN(5)]/2))
+	}
 }
 
 // begin makes the choices of a step follow from the seed and its number.
@@ -75,6 +86,7 @@ func (w *world) connect() {
 	c.id = w.engine.Open(core.ClientOptions{Protocol: c.kind, Wake: func() {}})
 	w.clients = append(w.clients, c)
 	if c.kind == core.Gearman {
+		c.able = []bool{true, true, true, false}
 		for i := range 3 {
 			w.engine.Do(c.id, []core.Op{&core.Able{Queue: queueName(i)}}, nil)
 		}
@@ -89,7 +101,7 @@ const (
 	successQueue  = "success"
 )
 
-// act is something that may happen, with how often it does.
+// act is something that may happen, with how often it does in most lives.
 type act struct {
 	often int
 	do    func() error
@@ -102,6 +114,7 @@ func (w *world) acts() []act {
 		{16, w.finish},
 		{4, w.report},
 		{2, w.release},
+		{2, w.abilities},
 		{6, w.order},
 		{3, w.await},
 		{5, w.batch},
@@ -124,13 +137,13 @@ func (w *world) acts() []act {
 
 // step does one random thing and checks everything.
 func (w *world) step() error {
-	acts, all := w.acts(), 0
-	for _, a := range acts {
-		all += a.often
+	all := 0
+	for _, often := range w.often {
+		all += often
 	}
 	n := w.rng.IntN(all)
-	for _, a := range acts {
-		if n -= a.often; n >= 0 {
+	for i, a := range w.acts() {
+		if n -= w.often[i]; n >= 0 {
 			continue
 		}
 		if err := a.do(); err != nil {
@@ -258,7 +271,7 @@ func (w *world) pass() error {
 func (w *world) overslept() error {
 	for _, c := range w.clients {
 		for range len(w.clients) + 1 {
-			if c.tag == 0 || c.deaf || w.workFor() == 0 {
+			if c.tag == 0 || c.deaf || w.workFor(c) == 0 {
 				break
 			}
 			w.clk.pass(300 * time.Millisecond)
@@ -267,16 +280,19 @@ func (w *world) overslept() error {
 				return err
 			}
 		}
-		if work := w.workFor(); c.tag != 0 && !c.deaf && work > 0 {
+		if work := w.workFor(c); c.tag != 0 && !c.deaf && work > 0 {
 			return fmt.Errorf("client %d sleeps beside %d jobs", c.id, work)
 		}
 	}
 	return nil
 }
 
-// workFor is how many jobs a worker that sleeps could have; see connect.
-func (w *world) workFor() (jobs int) {
-	for i := range 3 {
+// workFor is how many jobs a worker that sleeps could have.
+func (w *world) workFor(c *client) (jobs int) {
+	for i, able := range c.able {
+		if !able {
+			continue
+		}
 		for _, q := range w.ask(&core.InspectQueue{Queue: queueName(i)}).Queues {
 			if !q.Paused && q.Limits.Throttle == (core.Throttle{}) {
 				jobs += q.Ready()
