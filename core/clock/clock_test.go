@@ -7,7 +7,8 @@ import (
 )
 
 // A clock that is set, and a machine that was suspended, look the same: the wall clock jumps and the steady one does not.
-// The test, which for that is not parallel, sets the wall clock of the moment that spans are counted from, and leaves its monotonic reading alone.
+// The test sets the wall clock of the moment that spans are counted from, for which it is not parallel, and leaves its
+// monotonic reading alone.
 func TestSpansGoOnEvenlyWhenTheClockIsSet(t *testing.T) {
 	const seconds = 30 // where a time.Time with a monotonic reading has the seconds of its wall clock
 	_, before := System{}.Read()
