@@ -54,7 +54,7 @@ func (l *lab) connections(w io.Writer) error {
 }
 
 // spareDescriptors are what a process needs beside its connections; the broker keeps some away from them.
-const spareDescriptors = 1400
+const spareDescriptors = 1800
 
 // raiseDescriptors allows this program, and the servers that it starts, so many descriptors, or as many as it may.
 func raiseDescriptors(n uint64) (uint64, error) {
