@@ -24,7 +24,8 @@ func TestRequestsThatWaitAreBounded(t *testing.T) {
 	t.Parallel()
 	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
-		c.send("big 5000000\n")
+		const much = 15_000_000 // more than both kernel buffers take, and the mark of a crowd
+		c.send(fmt.Sprintf("big %d\n", much))
 		go func() { // ends with the connection
 			for i := 0; ; i++ {
 				if _, err := fmt.Fprintf(c, "echo %01000d\n", i); err != nil {
@@ -32,14 +33,15 @@ func TestRequestsThatWaitAreBounded(t *testing.T) {
 				}
 			}
 		}()
-		eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
 		const waits, oneRead = 256 << 10, 128 << 10
 		held := 0
-		f.count(func(c *conn) bool { held = c.in.len(); return true })
+		eventually(t, "not read", func() bool {
+			return f.count(func(c *conn) bool { held = c.in.len(); return c.paused }) == 1
+		})
 		if held <= waits || held > waits+oneRead {
 			t.Errorf("%d bytes of requests wait", held)
 		}
-		if _, err := io.CopyN(io.Discard, c, 5_000_000); err != nil {
+		if _, err := io.CopyN(io.Discard, c, much); err != nil {
 			t.Error(err) // it is held back, not cut off
 		}
 	}, limits(1<<20, 16<<20))
