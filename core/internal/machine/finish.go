@@ -9,7 +9,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// claim finds the job of a finish or report and checks the client's right to it.
+// claim finds the job of a finish or report and checks the client's right to it. It tells which job it is that is finished.
 func (m *Machine) claim(c *client, ref core.Ref, claim core.Claim) (uint32, *entry, error) {
 	h := m.find(ref)
 	if h == 0 {
@@ -27,7 +27,7 @@ func (m *Machine) claim(c *client, ref core.Ref, claim core.Claim) (uint32, *ent
 		}
 	case core.ByAnyone:
 		if !e.state.Unfinished() {
-			return 0, nil, core.ErrFinished
+			return h, e, core.ErrFinished
 		}
 	}
 	return h, e, nil
@@ -272,11 +272,7 @@ func (m *Machine) finishFailed(h uint32, outcome *core.Outcome) { m.finish(h, ou
 // report notes progress and tells the watchers.
 func (m *Machine) report(c *client, op *core.Report) {
 	h, e, err := m.claim(c, op.Ref, op.Claim)
-	if errors.Is(err, core.ErrFinished) { // a last word: the outcome is kept for who asks, and this with it
-		h = m.find(op.Ref)
-		e, err = m.jobs.at(h), nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, core.ErrFinished) { // a last word is kept with the outcome, for who asks
 		m.failed(c, op.Tag, err)
 		return
 	}
