@@ -56,26 +56,16 @@ func (w *world) crash() error {
 	var after *storetest.Disk
 	keep := w.keep()
 	if at := w.rng.IntN(8); at > 0 {
-		var mu sync.Mutex // guards writes and after: Pebble also writes in the background
-		writes := 0
-		w.disk.Before(func(write bool) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if !write || writes == at {
-				return nil
-			}
-			if writes++; writes == at {
+		t := &trap{at: at, spring: func() error {
+			if after == nil {
 				after = w.cut(keep)
 			}
 			return nil
-		})
+		}}
+		w.disk.Before(t.before)
 		w.engine.Flush()
 		w.disk.Before(nil)
-		mu.Lock()
-		fewer := writes < at
-		writes = at
-		mu.Unlock()
-		if fewer {
+		if !t.sprung() { // the commit had fewer writes
 			committed = w.engine.Committed()
 			w.model.flushed(committed)
 		}
@@ -101,30 +91,31 @@ func (w *world) cut(keep int) *storetest.Disk {
 	return w.disk.Crash(rand.New(rand.NewPCG(w.seed, uint64(w.number)+1<<32)), keep) //nolint:gosec // repeatable
 }
 
-// tear lets a write and all that follow fail, whichever goroutine they come from.
-type tear struct {
-	at int // the first that fails
+// trap springs at a write and at all that follow, whichever goroutine they come from: Pebble also writes in the background.
+type trap struct {
+	at     int // the first at which it springs
+	spring func() error
 
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the rest, and what spring does
 	writes int
 	over   bool
 }
 
 // before is for Disk.Before.
-func (t *tear) before(write bool) error {
+func (t *trap) before(write bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !write || t.over {
 		return nil
 	}
 	if t.writes++; t.writes >= t.at {
-		return errTorn
+		return t.spring()
 	}
 	return nil
 }
 
-// torn reports whether a write has failed; if none has, none will any more.
-func (t *tear) torn() bool {
+// sprung reports whether it has; if not, it never will.
+func (t *trap) sprung() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = t.writes < t.at
@@ -133,13 +124,13 @@ func (t *tear) torn() bool {
 
 // failDisk lets a write fail: the engine must stop, and a restart must find what was promised.
 func (w *world) failDisk() error {
-	t := &tear{at: 1 + w.rng.IntN(4)}
+	t := &trap{at: 1 + w.rng.IntN(4), spring: func() error { return errTorn }}
 	w.disk.Before(t.before)
 	if err := w.submit(); err != nil {
 		return err
 	}
 	w.engine.Flush()
-	failed := t.torn()
+	failed := t.sprung()
 	// What fails in the background stops the engine at its next commit.
 	for n := 0; failed && !w.engine.Stopped() && n < 20; n++ {
 		w.model.flushed(w.engine.Committed())

@@ -87,8 +87,10 @@ func (w *world) connect() {
 	w.clients = append(w.clients, c)
 	if c.kind == core.Gearman {
 		c.able = []bool{true, true, true, false}
-		for i := range 3 {
-			w.engine.Do(c.id, []core.Op{&core.Able{Queue: queueName(i)}}, nil)
+		for i, able := range c.able {
+			if able {
+				w.engine.Do(c.id, []core.Op{&core.Able{Queue: queueName(i)}}, nil)
+			}
 		}
 	}
 }
