@@ -159,6 +159,7 @@ func TestSummerTimeLeavesOutAndDoubles(t *testing.T) {
 		{"Europe/Vienna @daily", "2030-10-26T12:00:00Z", []string{"2030-10-26T22:00:00Z", "2030-10-27T23:00:00Z"}},
 		{"Europe/Vienna @every 1h", "2030-10-27T00:00:00Z", []string{"2030-10-27T01:00:00Z", "2030-10-27T02:00:00Z"}},
 		{"UTC 30 2 * * *", "2030-03-30T12:00:00Z", []string{"2030-03-31T02:30:00Z", "2030-04-01T02:30:00Z"}},
+		{"UTC\t30 1 * * *", "2030-10-26T12:00:00Z", []string{"2030-10-27T01:30:00Z"}},
 		{"UTC 30 1 * * *", "2030-10-26T12:00:00Z", []string{"2030-10-27T01:30:00Z", "2030-10-28T01:30:00Z"}},
 	} {
 		s, err := ParseSchedule("CRON_TZ="+e.text, time.UTC)
@@ -184,7 +185,8 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 		"", " ", "* * * *", "* * * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8",
 		"*/0 * * * *", "5-1 * * * *", "a * * * *", "0 0 30 2 *", ", * * * *", "@sometimes", "@every", "@every 0s",
 		"@every -5s", "@every 1.5s", "@every soon", "CRON_TZ=", "TZ=", "CRON_TZ=Mars/Olympus * * * * *",
-		"CRON_TZ=UTC", "-1 * * * *", "1-2-3 * * * *", "1/2/3 * * * *", "@",
+		"CRON_TZ=UTC", "CRON_TZ=UTC TZ=", "TZ=UTC CRON_TZ=", "TZ=UTC TZ=UTC * * * * *", "-1 * * * *",
+		"1-2-3 * * * *", "1/2/3 * * * *", "@",
 	} {
 		if s, err := ParseSchedule(text, time.UTC); err == nil {
 			t.Errorf("%q was taken: next is %v", text, s.Next(time.Unix(0, 0)))
@@ -193,7 +195,9 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 }
 
 func FuzzParseSchedule(f *testing.F) {
-	for _, seed := range []string{"*/5 * * * *", "@every 1h", "CRON_TZ=UTC 0 0 * * 5-7", "TZ=", "0 0 30 2 *", "@hourly"} {
+	for _, seed := range []string{
+		"*/5 * * * *", "@every 1h", "CRON_TZ=UTC 0 0 * * 5-7", "TZ=", "TZ=UTC TZ=", "0 0 30 2 *", "@hourly",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

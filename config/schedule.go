@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/robfig/cron/v3"
 )
@@ -53,21 +54,38 @@ func ParseSchedule(text string, local *time.Location) (Schedule, error) {
 	return c, nil
 }
 
-// cutZone takes the name of a zone from the front. The library would do it, but panics where nothing follows.
+// zoneWords are what may stand before the name of a zone.
+var zoneWords = []string{"CRON_TZ=", "TZ="}
+
+// cutZone takes the name of a zone from the front. The library would do it, but panics where nothing follows: it must not
+// see a second one either.
 func cutZone(text string, local *time.Location) (*time.Location, string, error) {
-	for _, word := range []string{"CRON_TZ=", "TZ="} {
-		named, ok := strings.CutPrefix(text, word)
-		if !ok {
-			continue
-		}
-		name, rest, _ := strings.Cut(named, " ")
-		zone, err := time.LoadLocation(name)
-		if err != nil || name == "" {
-			return nil, "", fmt.Errorf("%q is no known time zone", name)
-		}
-		return zone, strings.TrimSpace(rest), nil
+	named, ok := afterZoneWord(text)
+	if !ok {
+		return local, text, nil
 	}
-	return local, text, nil
+	name, rest := named, ""
+	if end := strings.IndexFunc(named, unicode.IsSpace); end >= 0 {
+		name, rest = named[:end], strings.TrimSpace(named[end:])
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" {
+		return nil, "", fmt.Errorf("%q is no known time zone", name)
+	}
+	if _, again := afterZoneWord(rest); again {
+		return nil, "", errors.New("names two time zones")
+	}
+	return zone, rest, nil
+}
+
+// afterZoneWord is what follows the word for a zone at the front of text, if there is one.
+func afterZoneWord(text string) (string, bool) {
+	for _, word := range zoneWords {
+		if named, ok := strings.CutPrefix(text, word); ok {
+			return named, true
+		}
+	}
+	return text, false
 }
 
 // calendar is a schedule of fields. The library takes the zone of the instant that it is asked about.
