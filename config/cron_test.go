@@ -194,9 +194,19 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 	}
 }
 
+// A search for what cannot come takes the library seconds to minutes.
+func TestFieldWithoutValuesIsNotSearchedFor(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{", * * * * *", "* , * * *", "* * , * * *", "* * * * ,"} {
+		if _, err := ParseSchedule(text, time.UTC); err == nil || err.Error() != "a field names no value" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func FuzzParseSchedule(f *testing.F) {
 	for _, seed := range []string{
-		"*/5 * * * *", "@every 1h", "CRON_TZ=UTC 0 0 * * 5-7", "TZ=", "TZ=UTC TZ=", "0 0 30 2 *", "@hourly",
+		"*/5 * * * *", "@every 1h", "CRON_TZ=UTC 0 0 * * 5-7", "TZ=", "TZ=UTC TZ=", "0 0 30 2 *", "@hourly", ", * * 2 * 2",
 	} {
 		f.Add(seed)
 	}

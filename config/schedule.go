@@ -47,6 +47,9 @@ func ParseSchedule(text string, local *time.Location) (Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
+	if namesNothing(s) {
+		return nil, errors.New("a field names no value")
+	}
 	c := calendar{s, zone}
 	if c.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, zone)).IsZero() { // a leap year
 		return nil, errors.New("never comes")
@@ -86,6 +89,13 @@ func afterZoneWord(text string) (string, bool) {
 		}
 	}
 	return text, false
+}
+
+// namesNothing reports that a field is without values: the library takes a lone comma, and then looks for an instant that fits
+// second by second through five years.
+func namesNothing(s cron.Schedule) bool {
+	f, ok := s.(*cron.SpecSchedule)
+	return ok && slices.Contains([]uint64{f.Second, f.Minute, f.Hour, f.Dom, f.Month, f.Dow}, 0)
 }
 
 // calendar is a schedule of fields. The library takes the zone of the instant that it is asked about.
