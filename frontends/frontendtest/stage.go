@@ -1,6 +1,7 @@
 package frontendtest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +36,8 @@ type Stage struct {
 	t       testing.TB
 	maker   Maker
 	reopen  func() Backend
-	clients []*Client
+	clients []*Client // those that are connected
+	dialled int
 	wake    chan struct{} // something has changed for some client
 	where   string        // in front of messages: the line of a transcript
 }
@@ -51,8 +53,9 @@ func NewStage(t testing.TB, b Backend, clk *coretest.Clock, maker Maker, reopen 
 
 // Dial opens a connection; name is for messages.
 func (s *Stage) Dial(name string) *Client {
-	c := &Client{Name: name, stage: s, number: len(s.clients)}
-	s.clients = append(s.clients, c)
+	c := &Client{Name: name, stage: s, number: s.dialled}
+	s.dialled++
+	s.clients = append(slices.DeleteFunc(s.clients, func(c *Client) bool { return c.closed }), c)
 	c.session = s.Front.Open(c)
 	c.flush()
 	return c

@@ -1,0 +1,333 @@
+//go:build !race
+
+package sharing
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/engine"
+	"broker/frontends/frontendtest"
+)
+
+// deed is something that clients do under ever new names and that leaves nothing behind in the end.
+type deed struct {
+	name string
+	do   func(h *hall, n int)
+}
+
+// line is a deed of text commands, NNNNNNNN in them being the number of the time and TIME in an hour; the connection ends
+// behind them. Each of the clients takes its turn. No command may be refused.
+func line(door func(*hall, int) *frontendtest.Client, clients ...string) func(*hall, int) {
+	return func(h *hall, n int) {
+		for _, text := range clients {
+			c := door(h, n)
+			soon := h.workq.Clock.Now().Add(time.Hour).Time().Format(time.RFC3339)
+			c.Send(strings.NewReplacer("NNNNNNNN", fmt.Sprintf("%08d", n), "TIME", soon).Replace(text))
+			if got := "\n" + string(c.Rest()); strings.Contains(got, "\n-") && !strings.Contains(got, "\n-TIMEOUT") {
+				h.t.Fatalf("%s was told %q", text, got)
+			}
+			c.Hangup()
+		}
+	}
+}
+
+func workqDoor(h *hall, _ int) *frontendtest.Client { return h.dial(h.workq) }
+
+// faktoryDoor is that of a worker who comes once.
+func faktoryDoor(h *hall, n int) *frontendtest.Client {
+	return h.dialFaktory(fmt.Sprintf("worker-%08d", n))
+}
+
+// gearmanDoor hands packets of one connection to do, which gets what came back.
+func gearmanDoor(h *hall, packets ...[]byte) (*frontendtest.Client, []answer) {
+	c := h.dial(h.gearman)
+	for _, p := range packets {
+		c.SendBytes(p)
+	}
+	all := h.answers(c)
+	for _, a := range all {
+		if a.typ == errorPacket {
+			h.t.Fatalf("refused: %q", a.fields)
+		}
+	}
+	return c, all
+}
+
+// grab takes the job that waits.
+func grab(h *hall, function string, first ...[]byte) (c *frontendtest.Client, handle string) {
+	c, all := gearmanDoor(h, append(first, packet(canDo, function), packet(grabJobUniq))...)
+	last := all[len(all)-1]
+	if last.typ != jobAssignUniq {
+		h.t.Fatalf("%s: no job", function)
+	}
+	return c, last.fields[0]
+}
+
+func gearmanDeeds() []deed {
+	submit := func(typ uint32, n int) []byte { return packet(typ, queue, fmt.Sprint("unique-", n), "x") }
+	return []deed{
+		{"gearman: done", func(h *hall, n int) {
+			c, _ := gearmanDoor(h, submit(submitJobBg, n), submit(submitJobBg, n))
+			w, handle := grab(h, queue)
+			w.SendBytes(packet(workComplete, handle, "x"))
+			c.Hangup()
+			w.Hangup()
+		}},
+		{"gearman: watched by two and done", func(h *hall, n int) {
+			c, _ := gearmanDoor(h, submit(submitJob, n))
+			d, _ := gearmanDoor(h, submit(submitJob, n))
+			w, handle := grab(h, queue)
+			w.SendBytes(packet(workData, handle, "x"))
+			w.SendBytes(packet(workStatus, handle, "1", "2"))
+			w.SendBytes(packet(workException, handle, "x"))
+			w.SendBytes(packet(workFail, handle))
+			for _, c := range []*frontendtest.Client{w, c, d} {
+				c.Rest()
+				c.Hangup()
+			}
+		}},
+		{"gearman: nobody waits any more", func(h *hall, n int) {
+			c, _ := gearmanDoor(h, submit(submitJob, n))
+			c.Hangup()
+			c, _ = gearmanDoor(h, submit(submitJobHigh, n))
+			w, handle := grab(h, queue)
+			c.Hangup()
+			w.SendBytes(packet(workComplete, handle, ""))
+			w.Hangup()
+		}},
+		{"gearman: worker leaves", func(h *hall, n int) {
+			c, _ := gearmanDoor(h, submit(submitJobLowBg, n))
+			c.Hangup()
+			w, _ := grab(h, queue, packet(22, fmt.Sprint("client-", n)))
+			w.Hangup()
+			w, handle := grab(h, queue)
+			w.SendBytes(packet(workComplete, handle, ""))
+			w.Hangup()
+		}},
+		{"gearman: function comes and goes", func(h *hall, n int) {
+			f := fmt.Sprint("function-", n)
+			c, _ := gearmanDoor(h, packet(submitJobBg, f, "", "x"))
+			w, handle := grab(h, f, packet(canDoTimeout, f+"-timed", "10"))
+			w.SendBytes(packet(workStatus, handle, "1", "2"))
+			w.SendBytes(packet(workComplete, handle, ""))
+			w.SendBytes(packet(preSleep))
+			w.Hangup()
+			for _, name := range []string{f, f + "-timed"} {
+				c.Send("drop function " + name + "\n")
+				c.Rest()
+			}
+			c.Hangup()
+		}},
+		{"gearman: sleepers who are woken and leave", func(h *hall, n int) {
+			w, _ := gearmanDoor(h, packet(canDo, queue), packet(preSleep))
+			c, _ := gearmanDoor(h, submit(submitJobBg, n))
+			w.Hangup()
+			w, handle := grab(h, queue)
+			w.SendBytes(packet(workComplete, handle, ""))
+			c.Hangup()
+			w.Hangup()
+		}},
+		{"gearman: at a time", func(h *hall, n int) {
+			at := h.gearman.Clock.Now().Add(time.Minute).Time().Unix()
+			c, _ := gearmanDoor(h, packet(submitJobEpoch, queue, fmt.Sprint("unique-", n), fmt.Sprint(at), "x"))
+			c.Hangup()
+			h.advance(time.Minute)
+			w, handle := grab(h, queue)
+			w.SendBytes(packet(workComplete, handle, ""))
+			w.Hangup()
+		}},
+		{"gearman: questions", func(h *hall, n int) {
+			c, _ := gearmanDoor(h, packet(getStatus, fmt.Sprint("H:hall:", n+1_000_000)), packet(41, fmt.Sprint("unique-", n)),
+				packet(16, fmt.Sprint("echo-", n)), packet(optionReq, "exceptions"))
+			c.Hangup()
+		}},
+	}
+}
+
+// workqID is the name of the job in the deeds of text.
+const workqID = "6ba7b810-9dad-41d1-a0b4-0000NNNNNNNN"
+
+func workqDeeds() []deed {
+	const (
+		first  = workqID
+		second = "6ba7b810-9dad-41d1-a0b4-0001NNNNNNNN"
+		add    = "add " + first + " q 60000 3600000 2 "
+	)
+	return []deed{
+		{"workq: done", line(workqDoor, add+"\r\nhi\r\n", "lease q 0\r\ncomplete "+first+" 2\r\nhi\r\nresult "+first+" 0\r\n")},
+		{"workq: failed", line(workqDoor, add+"-max-attempts=2\r\nhi\r\n",
+			"lease q 0\r\nfail "+first+" 2\r\nhi\r\nlease q 0\r\nfail "+first+" 2\r\nhi\r\n")},
+		{"workq: deleted", line(workqDoor, add+"-priority=3\r\nhi\r\ndelete "+first+"\r\n")},
+		{"workq: never taken", line(workqDoor, add+"\r\nhi\r\nresult "+first+" 0\r\n")},
+		{"workq: never finished", line(workqDoor, add+"-max-attempts=1\r\nhi\r\nlease q 0\r\n")},
+		{"workq: of a time", line(workqDoor,
+			"schedule "+first+" q 60000 3600000 TIME 2\r\nhi\r\ndelete "+first+"\r\n")},
+		{"workq: unique, linked", line(workqDoor, "add "+first+" q 60000 3600000 2 -unique=key-NNNNNNNN -type=type-NNNNNNNN\r\nhi\r\n"+
+			"add "+second+" q 60000 3600000 2 -after="+first+" -parent="+first+"\r\nhi\r\n"+
+			"lease q 0\r\ncomplete "+first+" 0\r\n\r\nlease q 0\r\ncomplete "+second+" 0\r\n\r\n")},
+		{"workq: link to what fails", line(workqDoor, "add "+first+" q 60000 3600000 2 -max-attempts=1\r\nhi\r\n"+
+			"add "+second+" q 60000 3600000 2 -after="+first+"\r\nhi\r\nlease q 0\r\nfail "+first+" 0\r\n\r\ndelete "+second+"\r\n")},
+		{"workq: names that nobody uses", line(workqDoor, "lease name-NNNNNNNN other-NNNNNNNN 1000\r\n")},
+		{"workq: names that are used", line(workqDoor,
+			"add "+first+" name-NNNNNNNN 60000 3600000 2\r\nhi\r\nlease name-NNNNNNNN 0\r\ncomplete "+first+" 0\r\n\r\n")},
+		{"workq: run, given up", line(workqDoor, "run "+first+" q 60000 1000 2\r\nhi\r\n")},
+		{"workq: run, done", func(h *hall, n int) {
+			id := strings.ReplaceAll(first, "NNNNNNNN", fmt.Sprintf("%08d", n))
+			c := h.dial(h.workq)
+			c.Send("run " + id + " q 60000 60000 2\r\nhi\r\n")
+			line(workqDoor, "lease q 0\r\ncomplete "+first+" 2\r\nok\r\n")(h, n)
+			if got := string(c.Rest()); !strings.HasPrefix(got, "+OK 1\r\n") {
+				h.t.Fatalf("run: %q", got)
+			}
+			c.Hangup()
+		}},
+	}
+}
+
+func faktoryDeeds() []deed {
+	const (
+		job     = `"jid":"jid-NNNNNNNN","jobtype":"t","args":["hi"],"queue":"q"`
+		push    = "PUSH {" + job + "}\r\n"
+		fetch   = "FETCH q\r\n"
+		requeue = "MUTATE {\"cmd\":\"requeue\",\"target\":\"retries\"}\r\n"
+		ack     = "ACK {\"jid\":\"jid-NNNNNNNN\"}\r\n"
+		fail    = "FAIL {\"jid\":\"jid-NNNNNNNN\",\"errtype\":\"e-NNNNNNNN\",\"message\":\"m\",\"backtrace\":[\"b\"]}\r\n"
+	)
+	with := func(more string) string { return "PUSH {" + job + "," + more + "}\r\n" }
+	return []deed{
+		{"faktory: done", line(faktoryDoor, push, fetch+ack)},
+		{"faktory: in bulk", line(faktoryDoor, "PUSHB [{"+job+"}]\r\n", fetch+ack)},
+		{"faktory: failed and done", line(faktoryDoor, push+fetch+fail+requeue+fetch+ack)},
+		{"faktory: failed for good", line(faktoryDoor, with(`"retry":0`)+fetch+fail)},
+		{"faktory: failed and forgotten", line(faktoryDoor, with(`"retry":-1`)+fetch+fail)},
+		{"faktory: retried until it is dead", line(faktoryDoor, with(`"retry":1`)+fetch+fail+"MUTATE {\"cmd\":\"kill\",\"target\":\"retries\"}\r\n")},
+		{"faktory: of a time", line(faktoryDoor,
+			with(`"at":"2099-01-01T00:00:00Z"`)+"MUTATE {\"cmd\":\"discard\",\"target\":\"scheduled\"}\r\n")},
+		{"faktory: unique", line(faktoryDoor, with(`"custom":{"unique_for":60,"unique_until":"start"}`)+fetch+ack)},
+		{"faktory: unique for longer than it lives", line(faktoryDoor, with(`"custom":{"unique_for":600}`)+
+			"MUTATE {\"cmd\":\"clear\",\"target\":\"retries\"}\r\n"+fetch+ack)},
+		{"faktory: tracked", line(faktoryDoor, with(`"custom":{"track":1}`)+fetch+
+			"TRACK SET {\"jid\":\"jid-NNNNNNNN\",\"percent\":5,\"desc\":\"d\"}\r\n"+ack+"TRACK GET jid-NNNNNNNN\r\n")},
+		{"faktory: expires", func(h *hall, n int) { // it goes when a worker comes by
+			line(faktoryDoor, with(`"custom":{"expires_in":60}`), strings.ReplaceAll(push, "jid-", "jid-after-"))(h, n)
+			h.advance(time.Hour)
+			line(faktoryDoor, fetch+strings.ReplaceAll(ack, "jid-", "jid-after-"))(h, n)
+		}},
+		{"faktory: worker is gone", func(h *hall, n int) {
+			line(faktoryDoor, push+fetch+"BEAT {\"wid\":\"worker-NNNNNNNN\"}\r\n")(h, n)
+			h.advance(time.Hour)
+			line(faktoryDoor, requeue+fetch+ack)(h, n)
+		}},
+		{"faktory: queue comes and goes", line(faktoryDoor, strings.ReplaceAll(push, `"q"`, `"q-NNNNNNNN"`)+
+			"QUEUE PAUSE q-NNNNNNNN\r\nQUEUE RESUME q-NNNNNNNN\r\nFETCH q-NNNNNNNN\r\n"+ack+"QUEUE REMOVE q-NNNNNNNN\r\n")},
+		{"faktory: batch", batchDeed(true, `{"jobtype":"S","args":[],"queue":"q"}`)},
+		{"faktory: batch that is never committed", batchDeed(false, `{"jobtype":"S","args":[],"queue":"q"}`)},
+	}
+}
+
+// batchDeed runs the one job of a batch, and its callback if it was committed.
+func batchDeed(commits bool, callback string) func(*hall, int) {
+	return func(h *hall, n int) {
+		c := h.dialFaktory(fmt.Sprintf("worker-%08d", n))
+		c.Send("BATCH NEW {\"success\":" + callback + ",\"description\":\"d\"}\r\n")
+		bid := h.bulk(c)
+		c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"t\",\"args\":[],\"queue\":\"q\",\"custom\":{\"bid\":%q}}\r\n", jid(n), bid))
+		c.Want("+OK\r\n")
+		jobs := 1
+		if commits {
+			c.Send("BATCH COMMIT " + bid + "\r\n")
+			c.Want("+OK\r\n")
+			jobs = 2
+		}
+		for range jobs {
+			c.Send("FETCH q\r\n")
+			var job struct{ Jid string }
+			h.object(c, &job)
+			c.Send(fmt.Sprintf("ACK {\"jid\":%q}\r\n", job.Jid))
+			c.Want("+OK\r\n")
+		}
+		c.Hangup()
+	}
+}
+
+// deeds are all of them.
+func deeds() []deed { return slices.Concat(gearmanDeeds(), workqDeeds(), faktoryDeeds()) }
+
+// repeat does a deed so many times and lets everything pass that is kept for a time.
+func (d deed) repeat(h *hall, from, times int) {
+	for n := range times {
+		d.do(h, from+n)
+	}
+	for range 4 { // what ends may be followed by a wait of its own
+		h.advance(181 * 24 * time.Hour)
+	}
+}
+
+// TestThePastCostsNothing does each deed again and again. Each round is as long as all before it together, so that a table that
+// is never cleared has to grow; what is made once and used again may make one round fail, not all. Not parallel: it measures
+// memory.
+func TestThePastCostsNothing(t *testing.T) {
+	const first, last = 250, 2000
+	const most = 12 // bytes for each time: the smallest thing that could be kept is larger
+	for _, d := range deeds() {
+		t.Run(d.name, func(t *testing.T) {
+			h := enter(t, frontendtest.InMemory)
+			h.do(&core.ThrottleQueue{Queue: queue, Throttle: core.Throttle{Leased: 100, SlotFor: time.Minute}}) // counts by worker
+			d.repeat(h, 0, first)
+			var seen []string
+			for times := first; times <= last; times *= 2 {
+				before := inUse()
+				d.repeat(h, times, times)
+				more := inUse() - before
+				if more < int64(times)*most {
+					return
+				}
+				seen = append(seen, fmt.Sprintf("%d times leave %d bytes", times, more))
+			}
+			t.Errorf("%s; jobs %v", strings.Join(seen, ", "), h.do(&core.ReadStats{}).Stats.Jobs)
+		})
+	}
+}
+
+// TestThePastLeavesNothingOnDisk finds as much in the store after many times as after one.
+func TestThePastLeavesNothingOnDisk(t *testing.T) {
+	t.Parallel()
+	for _, d := range deeds() {
+		type rest struct {
+			bodies, marks uint64
+			jobs          any
+			wrong         string
+		}
+		left := func(times int) rest {
+			fsys := engine.MemoryFS()
+			h := enter(t, func(o *engine.Options) { o.FS = fsys })
+			d.repeat(h, 0, times)
+			if err := h.workq.Broker.(*engine.Engine).Shutdown(); err != nil {
+				t.Fatal(err)
+			}
+			x, err := engine.Examine(t.Context(), "data", fsys, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rest{x.Bodies, x.Marks, x.Stats.Jobs, fmt.Sprint(x.Damage, x.Orphans, x.Unsound)}
+		}
+		if once, often := left(1), left(20); once != often {
+			t.Errorf("%s: %+v is left behind, and %+v when done once", d.name, often, once)
+		}
+	}
+}
+
+// inUse is the memory of the process, garbage left out.
+func inUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // no machine has so much
+}
