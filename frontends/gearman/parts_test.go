@@ -1,6 +1,7 @@
 package gearman
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -149,6 +150,22 @@ func TestAttributes(t *testing.T) {
 			t.Errorf("%x holds %q", broken, got)
 		}
 	}
+}
+
+// FuzzAttribute: what is stored is found again, behind anything that was stored before, and no bytes make the reader panic.
+func FuzzAttribute(f *testing.F) {
+	f.Add([]byte("u\x01x"), byte('r'), []byte("reducer"))
+	f.Fuzz(func(t *testing.T, b []byte, tag byte, value []byte) {
+		for _, known := range []byte{attrUnique, attrReducer, tag} {
+			if len(attribute(b, known)) > len(b) {
+				t.Errorf("%x holds more than there is", b)
+			}
+		}
+		other := addAttribute(nil, tag+1, b)
+		if got := attribute(addAttribute(other, tag, value), tag); !bytes.Equal(got, value) {
+			t.Errorf("%x behind %x: %x", value, b, got)
+		}
+	})
 }
 
 func TestNames(t *testing.T) {

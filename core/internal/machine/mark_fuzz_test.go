@@ -1,0 +1,58 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/internal/machine"
+)
+
+// FuzzMarks: whatever a stored mark holds, it is refused or it can be worked with, and is written as something that is taken
+// back.
+func FuzzMarks(f *testing.F) {
+	kinds := []string{"core/seq", "core/totals", "core/history/", "core/queue/", "core/group/", ""}
+	for kind, seed := range []struct{ name, value string }{
+		{"", "\x00\x00\x00\x00\x00\x00\x00\x07"},
+		{"", "\x01\x02\x03\x80\x01"},
+		{"2030-01-01", "\x01\x02\x03"},
+		{"q", `{"Created":true,"Paused":true,"Kept":true,"Limits":{"MaxHigh":3}}`},
+		{"7", `{"Description":"d","Total":3,"Committed":true,"Until":5,"Success":{"Job":{"Queue":"q"}}}`},
+		{"cron/x", "anything"},
+	} {
+		f.Add(byte(kind), seed.name, []byte(seed.value)) //nolint:gosec // six of them
+	}
+	f.Fuzz(func(t *testing.T, kind byte, name string, value []byte) {
+		now := coretest.NewClock().Now()
+		begin := func() *machine.Machine {
+			return machine.New(machine.Options{Persist: true, Await: true, CacheBytes: 1 << 20, StartedAt: now})
+		}
+		m := begin()
+		if m.RestoreMark(kinds[int(kind)%len(kinds)]+name, value) != nil {
+			return
+		}
+		m.Restored()
+		c := m.OpenClient(core.Internal)
+		m.Apply(now, c, []core.Op{
+			&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}, &core.Lease{Queues: []string{"q"}},
+			&core.ReadStats{}, &core.ListQueues{}, &core.InspectQueue{Queue: "q"}, &core.InspectGroup{Group: 7},
+			&core.CommitGroup{Group: 7}, &core.Purge{}, &core.PauseQueue{Queue: "q"},
+		})
+		for range 3 {
+			now = now.Add(48 * time.Hour)
+			m.Tick(now, 1000)
+		}
+		var sealed machine.Sealed
+		m.Seal(&sealed)
+		again := begin()
+		for _, mark := range sealed.Batch.Marks {
+			if mark.Value == nil {
+				continue // removed
+			}
+			if err := again.RestoreMark(mark.Name, mark.Value); err != nil {
+				t.Errorf("written back: %v", err)
+			}
+		}
+	})
+}
