@@ -41,12 +41,16 @@ func setting(c *config.Config, path string) string {
 	return "no setting " + path
 }
 
+// built is the folder that programs has made; empty until a test asks for one.
+var built string
+
 // programs is a folder with broker and gearmand in it, built once for all tests of this package.
 var programs = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "broker-cmd-")
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "broker"), ".").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
@@ -55,8 +59,8 @@ var programs = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, err := programs(); err == nil {
-		_ = os.RemoveAll(dir) // a leftover in the temporary folder hurts nobody
+	if built != "" {
+		_ = os.RemoveAll(built) // a leftover in the temporary folder hurts nobody
 	}
 	os.Exit(code)
 }
