@@ -4,10 +4,10 @@ package engine_test
 
 import (
 	"bytes"
-	"runtime"
 	"testing"
 
 	"broker/core"
+	"broker/core/coretest"
 	"broker/core/engine"
 )
 
@@ -29,7 +29,7 @@ func TestWaitingJobsCostAnIndexOnly(t *testing.T) {
 		}
 	}
 	e, c := begin()
-	empty := live()
+	empty := coretest.LiveBytes()
 	for range jobs / burst {
 		var ops []core.Op
 		for range burst {
@@ -38,7 +38,7 @@ func TestWaitingJobsCostAnIndexOnly(t *testing.T) {
 		e.Do(c, ops, nil)
 		e.Flush()
 	}
-	if grown := live() - empty; grown > jobs*size*3/4 { // an index, the cache and what is on its way to the disk
+	if grown := coretest.LiveBytes() - empty; grown > jobs*size*3/4 { // an index, the cache and what is on its way to the disk
 		t.Errorf("%d bytes of bodies cost %d bytes of memory", jobs*size, grown)
 	} else {
 		t.Logf("%d bytes before they were all on disk", grown)
@@ -46,7 +46,7 @@ func TestWaitingJobsCostAnIndexOnly(t *testing.T) {
 	end(e)
 	e, c = begin()
 	defer end(e)
-	perJob := (live() - empty) / jobs
+	perJob := (coretest.LiveBytes() - empty) / jobs
 	t.Logf("%d bytes a job", perJob)
 	if perJob > most {
 		t.Errorf("a job that waits costs %d bytes of memory, more than %d", perJob, most)
@@ -55,13 +55,4 @@ func TestWaitingJobsCostAnIndexOnly(t *testing.T) {
 	if len(r) != 1 || r[0].Kind != core.Assigned || len(r[0].Job.Body) != size {
 		t.Errorf("the first job was handed out as %+v", r)
 	}
-}
-
-// live is the memory that is in use, garbage left out.
-func live() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // no machine has so much
 }

@@ -127,6 +127,10 @@ const (
 	canDoTimeout   = 23
 	preSleep       = 4
 	noop           = 6
+	echoReq        = 16
+	setClientID    = 22
+
+	getStatusUnique = 41
 )
 
 var packetNames = map[uint32]string{

@@ -4,13 +4,13 @@ package sharing
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"broker/core"
+	"broker/core/coretest"
 	"broker/core/engine"
 	"broker/frontends/frontendtest"
 )
@@ -104,7 +104,7 @@ func gearmanDeeds() []deed {
 		{"gearman: worker leaves", func(h *hall, n int) {
 			c, _ := gearmanDoor(h, submit(submitJobLowBg, n))
 			c.Hangup()
-			w, _ := grab(h, queue, packet(22, fmt.Sprint("client-", n)))
+			w, _ := grab(h, queue, packet(setClientID, fmt.Sprint("client-", n)))
 			w.Hangup()
 			w, handle := grab(h, queue)
 			w.SendBytes(packet(workComplete, handle, ""))
@@ -143,19 +143,16 @@ func gearmanDeeds() []deed {
 			w.Hangup()
 		}},
 		{"gearman: questions", func(h *hall, n int) {
-			c, _ := gearmanDoor(h, packet(getStatus, fmt.Sprint("H:hall:", n+1_000_000)), packet(41, fmt.Sprint("unique-", n)),
-				packet(16, fmt.Sprint("echo-", n)), packet(optionReq, "exceptions"))
+			c, _ := gearmanDoor(h, packet(getStatus, fmt.Sprint("H:hall:", n+1_000_000)), packet(getStatusUnique, fmt.Sprint("unique-", n)),
+				packet(echoReq, fmt.Sprint("echo-", n)), packet(optionReq, "exceptions"))
 			c.Hangup()
 		}},
 	}
 }
 
-// workqID is the name of the job in the deeds of text.
-const workqID = "6ba7b810-9dad-41d1-a0b4-0000NNNNNNNN"
-
 func workqDeeds() []deed {
 	const (
-		first  = workqID
+		first  = "6ba7b810-9dad-41d1-a0b4-0000NNNNNNNN"
 		second = "6ba7b810-9dad-41d1-a0b4-0001NNNNNNNN"
 		add    = "add " + first + " q 60000 3600000 2 "
 	)
@@ -226,16 +223,16 @@ func faktoryDeeds() []deed {
 		}},
 		{"faktory: queue comes and goes", line(faktoryDoor, strings.ReplaceAll(push, `"q"`, `"q-NNNNNNNN"`)+
 			"QUEUE PAUSE q-NNNNNNNN\r\nQUEUE RESUME q-NNNNNNNN\r\nFETCH q-NNNNNNNN\r\n"+ack+"QUEUE REMOVE q-NNNNNNNN\r\n")},
-		{"faktory: batch", batchDeed(true, `{"jobtype":"S","args":[],"queue":"q"}`)},
-		{"faktory: batch that is never committed", batchDeed(false, `{"jobtype":"S","args":[],"queue":"q"}`)},
+		{"faktory: batch", batchDeed(true)},
+		{"faktory: batch that is never committed", batchDeed(false)},
 	}
 }
 
 // batchDeed runs the one job of a batch, and its callback if it was committed.
-func batchDeed(commits bool, callback string) func(*hall, int) {
+func batchDeed(commits bool) func(*hall, int) {
 	return func(h *hall, n int) {
 		c := h.dialFaktory(fmt.Sprintf("worker-%08d", n))
-		c.Send("BATCH NEW {\"success\":" + callback + ",\"description\":\"d\"}\r\n")
+		c.Send(`BATCH NEW {"success":{"jobtype":"S","args":[],"queue":"q"},"description":"d"}` + "\r\n")
 		bid := h.bulk(c)
 		c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"t\",\"args\":[],\"queue\":\"q\",\"custom\":{\"bid\":%q}}\r\n", jid(n), bid))
 		c.Want("+OK\r\n")
@@ -282,9 +279,9 @@ func TestThePastCostsNothing(t *testing.T) {
 			d.repeat(h, 0, first)
 			var seen []string
 			for times := first; times <= last; times *= 2 {
-				before := inUse()
+				before := coretest.LiveBytes()
 				d.repeat(h, times, times)
-				more := inUse() - before
+				more := coretest.LiveBytes() - before
 				if more < int64(times)*most {
 					return
 				}
@@ -321,13 +318,4 @@ func TestThePastLeavesNothingOnDisk(t *testing.T) {
 			t.Errorf("%s: %+v is left behind, and %+v when done once", d.name, often, once)
 		}
 	}
-}
-
-// inUse is the memory of the process, garbage left out.
-func inUse() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // no machine has so much
 }
