@@ -57,9 +57,6 @@ func ParseSchedule(text string, local *time.Location) (Schedule, error) {
 	return c, nil
 }
 
-// zoneWords are what may stand before the name of a zone.
-var zoneWords = []string{"CRON_TZ=", "TZ="}
-
 // cutZone takes the name of a zone from the front. The library would do it, but panics where nothing follows: it must not
 // see a second one either.
 func cutZone(text string, local *time.Location) (*time.Location, string, error) {
@@ -83,7 +80,7 @@ func cutZone(text string, local *time.Location) (*time.Location, string, error) 
 
 // afterZoneWord is what follows the word for a zone at the front of text, if there is one.
 func afterZoneWord(text string) (string, bool) {
-	for _, word := range zoneWords {
+	for _, word := range []string{"CRON_TZ=", "TZ="} {
 		if named, ok := strings.CutPrefix(text, word); ok {
 			return named, true
 		}

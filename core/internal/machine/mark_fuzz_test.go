@@ -18,7 +18,7 @@ func FuzzMarks(f *testing.F) {
 		{"", "\x01\x02\x03\x80\x01"},
 		{"2030-01-01", "\x01\x02\x03"},
 		{"q", `{"Created":true,"Paused":true,"Kept":true,"Limits":{"MaxHigh":3}}`},
-		{"7", `{"Description":"d","Total":3,"Committed":true,"Until":5,"Success":{"Job":{"Queue":"q"}}}`},
+		{"7", `{"description":"d","created_at":1,"until":5,"total":3,"committed":true,"success_job":9,"success":1,"lost":1}`},
 		{"cron/x", "anything"},
 	} {
 		f.Add(byte(kind), seed.name, []byte(seed.value)) //nolint:gosec // six of them
