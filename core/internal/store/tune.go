@@ -54,7 +54,12 @@ func (s *Store) tuned(o Options) *pebble.Options {
 	p.Experimental.ReadSamplingMultiplier = -1
 	p.Experimental.FileCacheShards = 1
 
-	p.TargetFileSizes[0] = 8 << 20 // jobs in order move down the levels as they are: fewer, larger files
+	// Jobs in order overlap nothing: their tables can move down the levels as they are. But Pebble moves only one by one, and
+	// merges of level 0 take in all neighbours up to 25 times the size of the tables that they make. Small ones there keep
+	// the merges of what is written again and again (marks) from rewriting two flushes of new jobs.
+	p.TargetFileSizes[0], p.TargetFileSizes[1] = o.MemTableBytes/2, o.MemTableBytes/16
+	p.TargetFileSizes[2] = 2 * o.MemTableBytes // and twice as much from level to level
+	p.L0CompactionFileThreshold = 64 // those that stay in level 0 must move some day
 	for i := range p.Levels {
 		p.Levels[i] = pebble.LevelOptions{
 			BlockSize:   8 << 10,
