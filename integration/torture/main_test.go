@@ -11,7 +11,16 @@ import (
 	"broker/integration/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+func TestMain(m *testing.M) {
+	address := os.Getenv(bystanderOf)
+	if address == "" {
+		os.Exit(harness.Main(m))
+	}
+	if err := standBy(address); err != nil {
+		fmt.Fprintln(os.Stderr, "bystander:", err)
+		os.Exit(1)
+	}
+}
 
 // shortRounds is how often the broker is killed among the ordinary tests.
 const shortRounds = 5

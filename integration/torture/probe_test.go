@@ -1,8 +1,13 @@
 package torture_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,42 +20,108 @@ import (
 // processors as the broker; what it really was is printed.
 const slowestProbe = 3 * time.Second
 
-// probe is a well-behaved client among others that are not: it submits jobs and notes how long each took.
+// probe is a well-behaved client among others that are not: it submits jobs and notes how long each took. It is a program
+// of its own: in the one that makes the load it would wait for that one's goroutines, and take them for the broker.
 type probe struct {
 	t testing.TB
 	b *harness.Broker
 
-	client *gearmanclient.Client // there before the others: while the loops are busy, new connections wait for their turn
-	idle   time.Duration         // 99th percentile before
-	bytes  int64                 // resident before
+	orders io.Writer
+	told   *bufio.Scanner
+	pid int
+
+	idle  time.Duration // 99th percentile before
+	bytes int64         // resident before
 }
 
 // newProbe measures the broker while nothing else happens.
 func newProbe(t testing.TB, b *harness.Broker) *probe {
 	t.Helper()
-	p := &probe{t: t, b: b, client: harness.DialGearman(t, b)}
-	p.idle = p.measure(time.After(time.Second))
-	var err error
+	self, err := os.Executable()
+	check(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), bystanderOf+"="+b.Gearman)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	in, err := cmd.StdinPipe()
+	check(t, err)
+	out, err := cmd.StdoutPipe()
+	check(t, err)
+	check(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = in.Close() // it ends then
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the bystander: %v", err)
+		}
+	})
+	p := &probe{pid: cmd.Process.Pid, t: t, b: b, orders: in, told: bufio.NewScanner(out)}
+	p.order()
+	time.Sleep(time.Second)
+	p.idle = p.result()
 	p.bytes, err = server.ResidentBytes(b.PID())
 	check(t, err)
 	return p
 }
 
+// order has the bystander begin, or end, to measure.
+func (p *probe) order() {
+	p.t.Helper()
+	_, err := io.WriteString(p.orders, "\n")
+	check(p.t, err)
+}
+
+// result ends the measuring and answers the 99th percentile.
+func (p *probe) result() time.Duration {
+	p.t.Helper()
+	p.order()
+	if !p.told.Scan() {
+		p.t.Fatalf("the bystander says nothing: %v", p.told.Err())
+	}
+	p99, err := time.ParseDuration(p.told.Text())
+	check(p.t, err)
+	return p99
+}
+
+// bystanderOf is the variable with the address of the broker that this program is to be a bystander of.
+const bystanderOf = "TORTURE_BYSTANDER_OF"
+
+// standBy is the bystander. It is connected before the others come: while the loops are busy, new connections wait for
+// their turn. A line begins a measurement, the next one ends it and is answered with its 99th percentile.
+func standBy(address string) error {
+	c, err := gearmanclient.Dial(address)
+	if err != nil {
+		return err
+	}
+	orders := make(chan struct{})
+	go func() { // ends with the test
+		defer close(orders)
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			orders <- struct{}{}
+		}
+	}()
+	for range orders {
+		p99, err := measure(c, orders)
+		if err != nil {
+			return err
+		}
+		fmt.Println(p99)
+	}
+	return c.Close()
+}
+
 // measure answers the 99th percentile of the round trips of a job's submission until the end.
-func (p *probe) measure(end <-chan time.Time) time.Duration {
-	c := p.client
+func measure(c *gearmanclient.Client, end <-chan struct{}) (time.Duration, error) {
 	var took []time.Duration
 	for {
 		select {
 		case <-end:
 			slices.Sort(took)
-			return took[len(took)*99/100]
+			return took[len(took)*99/100], nil
 		case <-time.After(5 * time.Millisecond):
 		}
 		begin := time.Now()
 		if _, err := c.Submit(gearmanclient.SubmitJobBg, "bystander", "", "x"); err != nil {
-			p.t.Errorf("the bystander: %v", err)
-			return 0
+			return 0, err
 		}
 		took = append(took, time.Since(begin))
 	}
@@ -59,13 +130,10 @@ func (p *probe) measure(end <-chan time.Time) time.Duration {
 // during runs an overload, and says what a bystander and the memory felt of it.
 func (p *probe) during(what string, most int64, overload func()) {
 	p.t.Helper()
-	end := make(chan time.Time)
-	busy := make(chan time.Duration, 1)
-	go func() { busy <- p.measure(end) }() // ends with end, below
+	p.order()
 	time.Sleep(100 * time.Millisecond)
 	overload()
-	close(end)
-	p99 := <-busy
+	p99 := p.result()
 	bytes, err := server.ResidentBytes(p.b.PID())
 	check(p.t, err)
 	grown := bytes - p.bytes
