@@ -28,7 +28,6 @@ type probe struct {
 
 	orders io.Writer
 	told   *bufio.Scanner
-	pid int
 
 	idle  time.Duration // 99th percentile before
 	bytes int64         // resident before
@@ -54,7 +53,7 @@ func newProbe(t testing.TB, b *harness.Broker) *probe {
 			t.Errorf("the bystander: %v", err)
 		}
 	})
-	p := &probe{pid: cmd.Process.Pid, t: t, b: b, orders: in, told: bufio.NewScanner(out)}
+	p := &probe{t: t, b: b, orders: in, told: bufio.NewScanner(out)}
 	p.order()
 	time.Sleep(time.Second)
 	p.idle = p.result()

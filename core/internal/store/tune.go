@@ -35,6 +35,7 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		// Bursts are taken up by more buffers and by deeper level 0 rather than by making commits wait.
 		MemTableStopWritesThreshold: 4,
 		L0CompactionThreshold:       4,
+		L0CompactionFileThreshold:   64, // of those that nothing overlaps: they must move some day
 		L0StopWritesThreshold:       32,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                512,
@@ -59,7 +60,6 @@ func (s *Store) tuned(o Options) *pebble.Options {
 	// the merges of what is written again and again (marks) from rewriting two flushes of new jobs.
 	p.TargetFileSizes[0], p.TargetFileSizes[1] = o.MemTableBytes/2, o.MemTableBytes/16
 	p.TargetFileSizes[2] = 2 * o.MemTableBytes // and twice as much from level to level
-	p.L0CompactionFileThreshold = 64 // those that stay in level 0 must move some day
 	for i := range p.Levels {
 		p.Levels[i] = pebble.LevelOptions{
 			BlockSize:   8 << 10,
