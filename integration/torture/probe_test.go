@@ -36,6 +36,7 @@ type probe struct {
 // newProbe measures the broker while nothing else happens.
 func newProbe(t testing.TB, b *harness.Broker) *probe {
 	t.Helper()
+	syscall.Sync() // what earlier tests wrote and removed costs this one nothing
 	self, err := os.Executable()
 	check(t, err)
 	cmd := exec.Command(self)
