@@ -137,7 +137,7 @@ func (g *guard) text() string {
 	return b.String()
 }
 
-// parse reads what text wrote.
+// parse reads what text wrote, and takes nothing that text would not write.
 func (g *guard) parse(text string) error {
 	body, sum, ok := strings.Cut(text, "sum ")
 	want := fmt.Sprintf("%08x", crc32.Checksum([]byte(body), castagnoli))
@@ -158,6 +158,9 @@ func (g *guard) parse(text string) error {
 		} else {
 			return fmt.Errorf("line %q: %w", line, err)
 		}
+	}
+	if g.text() != text {
+		return errors.New("a line of it is not as it is written")
 	}
 	return nil
 }

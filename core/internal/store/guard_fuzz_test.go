@@ -14,6 +14,7 @@ import (
 func FuzzGuard(f *testing.F) {
 	f.Add("broker store guard 1\nmanifest MANIFEST-000031 4711 1a2b3c4d\nlog 45 16777101\nlog 46\n", true)
 	f.Add("broker store guard 2\n", true)
+	f.Add("broker store guard 1\nlog 45 -1\n", true) // no length
 	f.Add("sum 00000000", false)
 	f.Fuzz(func(t *testing.T, text string, sum bool) {
 		if sum {
