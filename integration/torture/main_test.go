@@ -16,10 +16,8 @@ func TestMain(m *testing.M) {
 	if address == "" {
 		os.Exit(harness.Main(m))
 	}
-	if err := standBy(address); err != nil {
-		fmt.Fprintln(os.Stderr, "bystander:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "bystander:", standBy(address))
+	os.Exit(1)
 }
 
 // shortRounds is how often the broker is killed among the ordinary tests.

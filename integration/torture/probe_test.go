@@ -1,11 +1,9 @@
 package torture_test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
+	"os/signal"
 	"slices"
 	"syscall"
 	"testing"
@@ -26,8 +24,8 @@ type probe struct {
 	t testing.TB
 	b *harness.Broker
 
-	orders io.Writer
-	told   *bufio.Scanner
+	bystander *harness.Child
+	told      int // lines it has printed
 
 	idle  time.Duration // 99th percentile before
 	bytes int64         // resident before
@@ -39,22 +37,10 @@ func newProbe(t testing.TB, b *harness.Broker) *probe {
 	syscall.Sync() // what earlier tests wrote and removed costs this one nothing
 	self, err := os.Executable()
 	check(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), bystanderOf+"="+b.Gearman)
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	in, err := cmd.StdinPipe()
-	check(t, err)
-	out, err := cmd.StdoutPipe()
-	check(t, err)
-	check(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = in.Close() // it ends then
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the bystander: %v", err)
-		}
-	})
-	p := &probe{t: t, b: b, orders: in, told: bufio.NewScanner(out)}
+	p := &probe{t: t, b: b, bystander: harness.Spawn(t, harness.Command{
+		Argv: []string{self}, Env: []string{bystanderOf + "=" + b.Gearman},
+	})}
+	p.hear()
 	p.order()
 	time.Sleep(time.Second)
 	p.idle = p.result()
@@ -63,21 +49,24 @@ func newProbe(t testing.TB, b *harness.Broker) *probe {
 	return p
 }
 
-// order has the bystander begin, or end, to measure.
-func (p *probe) order() {
+// order has the bystander begin, or end, to measure, and answers what it says to that.
+func (p *probe) order() string {
 	p.t.Helper()
-	_, err := io.WriteString(p.orders, "\n")
-	check(p.t, err)
+	check(p.t, p.bystander.Signal(syscall.SIGUSR1))
+	return p.hear()
+}
+
+// hear waits for the bystander's next line.
+func (p *probe) hear() string {
+	p.t.Helper()
+	p.told++
+	return p.bystander.AwaitLines(p.told, func(string) bool { return true })[p.told-1]
 }
 
 // result ends the measuring and answers the 99th percentile.
 func (p *probe) result() time.Duration {
 	p.t.Helper()
-	p.order()
-	if !p.told.Scan() {
-		p.t.Fatalf("the bystander says nothing: %v", p.told.Err())
-	}
-	p99, err := time.ParseDuration(p.told.Text())
+	p99, err := time.ParseDuration(p.order())
 	check(p.t, err)
 	return p99
 }
@@ -85,32 +74,30 @@ func (p *probe) result() time.Duration {
 // bystanderOf is the variable with the address of the broker that this program is to be a bystander of.
 const bystanderOf = "TORTURE_BYSTANDER_OF"
 
-// standBy is the bystander. It is connected before the others come: while the loops are busy, new connections wait for
-// their turn. A line begins a measurement, the next one ends it and is answered with its 99th percentile.
+// standBy is the bystander, until it is killed. It is connected, and says so, before the others come: while the loops are
+// busy, new connections wait for their turn. A signal begins a measurement, the next one ends it. Each is answered by a line,
+// the second by the 99th percentile.
 func standBy(address string) error {
 	c, err := gearmanclient.Dial(address)
 	if err != nil {
 		return err
 	}
-	orders := make(chan struct{})
-	go func() { // ends with the test
-		defer close(orders)
-		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-			orders <- struct{}{}
-		}
-	}()
-	for range orders {
+	orders := make(chan os.Signal, 1)
+	signal.Notify(orders, syscall.SIGUSR1)
+	fmt.Println("ready")
+	for {
+		<-orders
+		fmt.Println("measuring")
 		p99, err := measure(c, orders)
 		if err != nil {
 			return err
 		}
 		fmt.Println(p99)
 	}
-	return c.Close()
 }
 
 // measure answers the 99th percentile of the round trips of a job's submission until the end.
-func measure(c *gearmanclient.Client, end <-chan struct{}) (time.Duration, error) {
+func measure(c *gearmanclient.Client, end <-chan os.Signal) (time.Duration, error) {
 	var took []time.Duration
 	for {
 		select {
