@@ -31,7 +31,9 @@ func cutAt(disk *storetest.Disk, n, keep int, committed func() core.Commit) func
 		mu.Lock()
 		defer mu.Unlock()
 		if n--; n == 0 {
-			c = &cut{disk.Crash(rng, keep), committed()}
+			// The promises first: others go on committing while this write is held up.
+			promised := committed()
+			c = &cut{disk.Crash(rng, keep), promised}
 		}
 		return nil
 	})
