@@ -104,7 +104,7 @@ func CopyStopped(from Options, dir string) error {
 
 // FreeBytes is the room on the disk for this process; errors.ErrUnsupported if the file system does not say.
 func (s *Store) FreeBytes() (uint64, error) {
-	usage, err := s.fs.GetDiskUsage(s.dir)
+	usage, err := s.fs.FS.GetDiskUsage(s.dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
 		err = errors.ErrUnsupported
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ type failStop struct {
 	fuse  *fuse
 	dir   string
 	guard guard
+	room  uint64 // bytes; what Pebble is told to be free at the most
 
 	guarding sync.WaitGroup // new logs
 
@@ -78,6 +80,20 @@ func (s *failStop) writeGuard() error {
 
 // Unwrap implements vfs.FS.
 func (s *failStop) Unwrap() vfs.FS { return s.FS }
+
+// GetDiskUsage implements vfs.FS. All that Pebble does with the answer is to bound by it what merges take in beyond what
+// they must.
+func (s *failStop) GetDiskUsage(name string) (vfs.DiskUsage, error) {
+	usage, err := s.FS.GetDiskUsage(name)
+	switch {
+	case errors.Is(err, vfs.ErrUnsupported):
+		return vfs.DiskUsage{AvailBytes: s.room, TotalBytes: s.room}, nil
+	case err != nil:
+		return usage, err
+	}
+	usage.AvailBytes = min(usage.AvailBytes, s.room)
+	return usage, nil
+}
 
 // Create implements vfs.FS.
 func (s *failStop) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {

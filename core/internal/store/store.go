@@ -77,7 +77,7 @@ func Open(o Options) (*Store, error) {
 		readOnly: o.ReadOnly,
 		warn:     o.Warn,
 		fuse:     f,
-		fs:       &failStop{FS: o.FS, fuse: f, dir: o.Dir},
+		fs:       &failStop{FS: o.FS, fuse: f, dir: o.Dir, room: mergeRoom(o.MemTableBytes)},
 	}
 	if err := s.open(o); err != nil {
 		return nil, err

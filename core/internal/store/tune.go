@@ -17,6 +17,9 @@ const (
 	minMemTableBytes     = 64 << 10
 )
 
+// maxMerges is how many merges of tables go on at once.
+const maxMerges = 2
+
 // pebbleFormat is the format of Pebble's own files: with offsets in the log, by which a hole in it is told from its torn
 // end. Raising it makes stores unreadable to older brokers, and so raises formatVersion too.
 const pebbleFormat = pebble.FormatTableFormatV6
@@ -40,7 +43,7 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                512,
 		MaxManifestFileSize:         16 << 20, // the start reads it twice
-		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
+		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, maxMerges },
 
 		Logger:        pebbleLog{s},
 		EventListener: s.listener(),
@@ -55,11 +58,7 @@ func (s *Store) tuned(o Options) *pebble.Options {
 	p.Experimental.ReadSamplingMultiplier = -1
 	p.Experimental.FileCacheShards = 1
 
-	// Jobs in order overlap nothing: their tables can move down the levels as they are. But Pebble moves only one by one, and
-	// merges of level 0 take in all neighbours up to 25 times the size of the tables that they make. Small ones there keep
-	// the merges of what is written again and again (marks) from rewriting two flushes of new jobs.
-	p.TargetFileSizes[0], p.TargetFileSizes[1] = o.MemTableBytes/2, o.MemTableBytes/16
-	p.TargetFileSizes[2] = 2 * o.MemTableBytes // and twice as much from level to level
+	p.TargetFileSizes[0] = o.MemTableBytes / 2 // and twice as much from level to level
 	for i := range p.Levels {
 		p.Levels[i] = pebble.LevelOptions{
 			BlockSize:   8 << 10,
@@ -71,6 +70,18 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		}
 	}
 	return p
+}
+
+// mergeRoom is how much room on the disk Pebble is told of at the most, in bytes.
+//
+// Jobs in order overlap nothing: their tables can move down the levels as they are. But Pebble moves only one by one, and
+// merges of level 0 take in whatever lies beside what they must merge: those of what is written again and again (marks)
+// would rewrite all new jobs. It stops at 25 times the size of the tables to be made, and at a share of the room on the
+// disk. Small tables would do, but a store whose jobs leave in random order would consist of thousands and make
+// some at every step, until commits wait. So there is little room: what one merge may take in is less than two flushes.
+func mergeRoom(memTableBytes int64) uint64 {
+	most := uint64(memTableBytes + memTableBytes/2)
+	return 2 * maxMerges * most // half of it is for all merges
 }
 
 // listener hears of what the fuse can't see: failures that come from reading, while tables are written and merged.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -45,5 +46,51 @@ func TestNewJobsAreNotWrittenAgain(t *testing.T) {
 	}
 	if merged > flushed/20 {
 		t.Errorf("%d of %d bytes were written again", merged, flushed)
+	}
+}
+
+// TestJobsThatLeaveInRandomOrderKeepTablesLarge replaces jobs at random, so that nearly all tables are merged: what comes
+// out must not be small pieces, of which a large store would have tens of thousands.
+func TestJobsThatLeaveInRandomOrderKeepTablesLarge(t *testing.T) {
+	t.Parallel()
+	const memTable, jobs, perCommit, bodyBytes = 256 << 10, 12 << 10, 64, 1 << 10
+	s, err := Open(Options{Dir: testDir, FS: vfs.NewMem(), MemTableBytes: memTable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mustClose(t, s)
+	bodies := noise(1 << 20)
+	r := rand.New(rand.NewPCG(5, 6))
+	live := make([]uint64, jobs)
+	b := &Batch{Marks: []core.Mark{{Name: "totals", Value: []byte("1")}}}
+	for seq := uint64(0); seq < 3*jobs; {
+		b.Changes = b.Changes[:0]
+		for range perCommit {
+			slot := int(seq)
+			if seq >= jobs {
+				slot = r.IntN(jobs)
+				b.Changes = append(b.Changes, Change{Seq: live[slot], Gone: true, BodyBytes: bodyBytes})
+			}
+			seq++
+			live[slot] = seq
+			at := r.IntN(len(bodies) - bodyBytes)
+			b.Changes = append(b.Changes, Change{Seq: seq, Job: benchJob(seq, bodies[at:at+bodyBytes])})
+		}
+		if err := s.Commit(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var tables, bytes, merged uint64
+	for _, l := range s.db.Metrics().Levels[1:] {
+		tables += uint64(l.TablesCount)
+		bytes += uint64(l.TablesSize)
+		merged += l.TableBytesCompacted
+	}
+	t.Logf("%d tables of %d KiB, %d KiB merged", tables, bytes/max(1, tables)>>10, merged>>10)
+	if merged < jobs*bodyBytes/4 {
+		t.Fatal("too little was merged to show anything")
+	}
+	if bytes/tables < memTable/4 {
+		t.Errorf("tables have %d bytes on average", bytes/tables)
 	}
 }
