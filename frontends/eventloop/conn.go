@@ -19,8 +19,12 @@ const (
 	gone
 )
 
-// flushAt bounds what one turn collects before it writes, in bytes.
-const flushAt = 256 << 10
+// Bounds of one turn.
+const (
+	flushAt   = 256 << 10              // bytes that are collected before they are written
+	feedPiece = 1 << 10                // bytes of input that are fed at first, before time is looked at; then twice as many each
+	feedTime  = 250 * time.Microsecond // after that what is left of the input is for the next turn
+)
 
 // conn is one connection, whatever carries it. Used on its loop only, but for Wake and Abort.
 type conn struct {
@@ -51,10 +55,14 @@ type conn struct {
 	crowded bool // input, or the session, waits until there are fewer
 	paused  bool // the socket is not read meanwhile
 
+	known int  // how much of the unread input the session has been offered
+	late  bool // there is input for the next turn
+
 	lastPending int       // bytes on their way out, and when that was last seen to change: who takes nothing for too
 	lastMoved   time.Time // long while leaving is cut off
 
-	marked  atomic.Bool // on the loop's list
+	working atomic.Bool // the loop is at work on it
+	marked  atomic.Bool // on one of the loop's lists
 	aborted atomic.Bool
 }
 
@@ -70,9 +78,13 @@ func (c *conn) FD() int { return c.fd }
 // Shut implements frontends.Conn.
 func (c *conn) Shut() { c.shut = true }
 
-// Wake implements frontends.Conn.
+// Wake implements frontends.Conn. Who wakes itself has more to do than is good for others in one turn.
 func (c *conn) Wake() {
-	if !c.marked.Swap(true) {
+	switch {
+	case c.marked.Swap(true):
+	case c.working.Load():
+		c.loop.markLater(c)
+	default:
 		c.loop.mark(c)
 	}
 }
@@ -97,8 +109,12 @@ func (c *conn) received(p []byte) {
 		return
 	}
 	defer c.recovered()
+	c.working.Store(true)
+	defer c.working.Store(false)
 	c.fresh = c.idle()
 	switch {
+	case c.late:
+		c.in.hold(p)
 	case c.in.len() == 0:
 		c.in.hold(p[c.feed(p):])
 	case c.in.len()+len(p) <= cap(c.loop.scratch):
@@ -113,12 +129,24 @@ func (c *conn) received(p []byte) {
 	c.settle()
 }
 
-// feed offers p to the session until it takes no more, and returns how much it took.
+// feed offers p to the session until it takes no more or has had its share of the loop's time, and returns how much it
+// took. What p begins with was offered before as far as the session knows it.
 func (c *conn) feed(p []byte) int {
-	at := 0
+	at, piece := 0, c.known+feedPiece
+	c.late = false
+	var began time.Time
+	if len(p) > piece {
+		began = time.Now()
+	}
 	for at < len(p) && c.phase == serving && !c.shut && !c.aborted.Load() && !c.squeezed() {
-		n := c.session.Feed(p[at:])
+		end := min(at+piece, len(p))
+		n := c.session.Feed(p[at:end])
+		if n == 0 && end < len(p) { // half a message
+			end = len(p)
+			n = c.session.Feed(p[at:])
+		}
 		at += n
+		c.known = end - at
 		if n == 0 {
 			break
 		}
@@ -126,6 +154,11 @@ func (c *conn) feed(p []byte) int {
 			c.flush()
 			c.limit()
 			c.fresh = c.idle()
+		}
+		if piece *= 2; end < len(p) && time.Since(began) > feedTime {
+			c.late = true
+			c.Wake()
+			break
 		}
 	}
 	return at
@@ -138,6 +171,8 @@ func (c *conn) turn() {
 		return
 	}
 	defer c.recovered()
+	c.working.Store(true)
+	defer c.working.Store(false)
 	c.fresh = c.idle()
 	if c.phase == serving && !c.aborted.Load() {
 		c.crowded = false

@@ -17,7 +17,9 @@
 // rests on are on disk.
 //
 // Wake, from any goroutine, puts a conn on its loop's list of marked ones; the first mark schedules one turn of the loop
-// (one eventfd write), which serves all conns that were marked until it runs.
+// (one eventfd write), which serves all conns that were marked until it runs. A conn that marks itself during its own
+// turn, since it has more to do than is good for others, is served when the sockets had their turn. So is one that has
+// sent more input than is worked off in a quarter of a millisecond: it is fed in pieces, and the rest waits.
 //
 // # Limits
 //

@@ -75,6 +75,11 @@ func (s *Server) loopOf(el gnet.EventLoop) *loop {
 		l.schedule = func() {
 			_ = el.Execute(context.Background(), l) // refused only when the loop has ended, and all conns with it
 		}
+		// gnet carries out what it finds scheduled, up to 256 times, before it returns to the sockets. So it is scheduled
+		// by somebody else, by when gnet has found nothing.
+		l.scheduleLater = func() {
+			go func() { _ = el.Execute(context.Background(), laterTurns{l}) }() // ends at once; as above
+		}
 		s.byGnet[el] = l
 		s.loops = append(s.loops, l)
 	}

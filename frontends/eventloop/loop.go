@@ -12,16 +12,20 @@ const scratchBytes = 128 << 10
 // loop is one thread of control that drives conns: one of gnet's loops, or a goroutine of ours for TLS. Everything in it
 // that is not under the mutex is used on the loop only.
 type loop struct {
-	// schedule asks the carrier for one call of run, soon.
-	schedule func()
+	// schedule asks the carrier for one call of run, soon; scheduleLater for one of runLater once the sockets had their
+	// turn.
+	schedule, scheduleLater func()
 
-	mu     sync.Mutex // guards marked, calls and busy
+	mu     sync.Mutex // guards what follows, up to the empty line
 	marked []*conn
+	later  []*conn // marked by themselves
 	calls  []func()
 	busy   bool // the loop is at work and will look at the lists itself: no need to schedule a run
+	atWork bool // so it will at later only
+	asked  bool // runLater is on its way
 
-	spareMarked []*conn // the other halves of the two lists, swapped on each run
-	spareCalls  []func()
+	spareMarked, spareLater []*conn // the other halves of the lists, swapped on each run
+	spareCalls              []func()
 
 	conns    map[*conn]struct{}
 	departed map[*conn]struct{} // half-closed, leaving or lingering
@@ -49,10 +53,28 @@ func (l *loop) mark(c *conn) {
 	}
 }
 
+// markLater is mark for a conn that wants another turn during its own: the sockets come first.
+func (l *loop) markLater(c *conn) {
+	l.mu.Lock()
+	l.later = append(l.later, c)
+	ask := !l.atWork && l.askLater() // c's turn is over already: it was marked by somebody else
+	l.mu.Unlock()
+	if ask {
+		l.scheduleLater()
+	}
+}
+
+// askLater reports that runLater is to be scheduled. Under mu.
+func (l *loop) askLater() bool {
+	ask := len(l.later) > 0 && !l.asked
+	l.asked = l.asked || ask
+	return ask
+}
+
 // enter says that the loop is at work on what one socket sent.
 func (l *loop) enter() {
 	l.mu.Lock()
-	l.busy = true
+	l.busy, l.atWork = true, true
 	l.mu.Unlock()
 }
 
@@ -62,9 +84,21 @@ func (l *loop) exit() {
 	l.mu.Lock()
 	l.busy = false
 	waiting := len(l.marked)+len(l.calls) > 0
+	if !waiting {
+		l.rest()
+		return
+	}
 	l.mu.Unlock()
-	if waiting {
-		l.run()
+	l.run()
+}
+
+// rest ends what the loop was at work on, and unlocks mu.
+func (l *loop) rest() {
+	l.atWork = false
+	ask := l.askLater()
+	l.mu.Unlock()
+	if ask {
+		l.scheduleLater()
 	}
 }
 
@@ -79,10 +113,10 @@ func (l *loop) call(f func()) {
 	}
 }
 
-// run serves what was marked and called for until now; what comes meanwhile is for the next run, so that sockets get
-// their turn in between.
+// run serves what was marked and called for until now; what comes meanwhile is for the next run.
 func (l *loop) run() {
 	l.mu.Lock()
+	l.atWork = true
 	marked, calls := l.marked, l.calls
 	l.marked, l.calls = l.spareMarked[:0], l.spareCalls[:0]
 	l.mu.Unlock()
@@ -95,11 +129,38 @@ func (l *loop) run() {
 	clear(marked) // the lists must not keep dead conns alive
 	clear(calls)
 	l.spareMarked, l.spareCalls = marked, calls
+	l.mu.Lock()
+	l.rest()
+}
+
+// runLater serves what had marked itself until now.
+func (l *loop) runLater() {
+	l.mu.Lock()
+	l.atWork, l.asked = true, false
+	later := l.later
+	l.later = l.spareLater[:0]
+	l.mu.Unlock()
+	for _, c := range later {
+		c.turn()
+	}
+	clear(later)
+	l.spareLater = later
+	l.mu.Lock()
+	l.rest()
 }
 
 // Run implements gnet.Runnable.
 func (l *loop) Run(context.Context) error {
 	l.run()
+	return nil
+}
+
+// laterTurns is a loop's runLater for gnet.
+type laterTurns struct{ *loop }
+
+// Run implements gnet.Runnable.
+func (l laterTurns) Run(context.Context) error {
+	l.runLater()
 	return nil
 }
 

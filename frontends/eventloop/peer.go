@@ -13,13 +13,14 @@ const (
 	peerBroken
 )
 
-// stuffed reports that the session waits for an answer and so much input behind it that no more should be read.
+// stuffed reports that so much input waits, for the answer to what came before it or for the next turn, that no more
+// should be read.
 func (c *conn) stuffed() bool {
 	if c.in.len() <= min(heldInput, c.group.limits.MaxInput) {
 		return false
 	}
 	s, may := c.session.(frontends.Blocker)
-	return may && s.Blocked()
+	return c.late || may && s.Blocked()
 }
 
 // stopReading leaves the socket alone while the conn is stuffed, and reports whether it is left alone.
@@ -43,11 +44,11 @@ func (c *conn) stays() bool {
 			return true
 		}
 		n := c.feed(c.in.unread())
-		if c.in.used(n); n == 0 {
+		if c.in.used(n); n == 0 || c.late {
 			break
 		}
 	}
-	return c.phase != serving || c.crowded
+	return c.phase != serving || c.crowded || c.late
 }
 
 // heed looks after the peer of a conn whose socket is not read: one that is gone ends the conn, one that sends no more

@@ -40,7 +40,7 @@ func quietConn() (*conn, *nullWire) {
 	b.committed.Store(1)
 	w := &nullWire{}
 	l := newLoop()
-	l.schedule = func() {}
+	l.schedule, l.scheduleLater = func() {}, func() {}
 	c := &conn{
 		srv:   &Server{broker: b, log: zerolog.Nop()},
 		group: &group{limits: frontends.Limits{MaxInput: 1 << 20, MaxOutput: 1 << 20}},

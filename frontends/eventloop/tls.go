@@ -28,13 +28,8 @@ func (s *Server) hasTLS() bool {
 // startTLSLoop makes a loop that a goroutine of ours runs; it ends with quit.
 func (s *Server) startTLSLoop() {
 	l := newLoop()
-	kick := make(chan struct{}, 1)
-	l.schedule = func() {
-		select {
-		case kick <- struct{}{}:
-		default:
-		}
-	}
+	kick, kickLater := make(chan struct{}, 1), make(chan struct{}, 1)
+	l.schedule, l.scheduleLater = kicker(kick), kicker(kickLater)
 	s.loopMu.Lock()
 	s.loops = append(s.loops, l)
 	s.loopMu.Unlock()
@@ -44,12 +39,24 @@ func (s *Server) startTLSLoop() {
 			select {
 			case <-kick:
 				l.run()
+			case <-kickLater:
+				l.runLater()
 			case <-s.running.Done():
 				l.run()
 				return
 			}
 		}
 	})
+}
+
+// kicker asks for one more look, if none was asked for yet.
+func kicker(kick chan<- struct{}) func() {
+	return func() {
+		select {
+		case kick <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // admitTLS gives a connection its reader, which ends when the socket is closed: by the peer, or by the conn.

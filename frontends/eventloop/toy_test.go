@@ -48,6 +48,8 @@ func (b *toyBroker) Now() core.Instant      { return core.InstantOf(time.Now()) 
 //	big N            N bytes and a line end
 //	list N           N pages of pageBytes x and a line end, while the connection is not crowded
 //	pour N           N bytes at every wake from then on, whoever reads
+//	spin             from then on it works for a millisecond and wakes itself, without end
+//	spins            how often all that spin have done so
 //	bye TEXT         TEXT, then the session leaves
 //	panic, abort     what they say
 type toy struct {
@@ -57,6 +59,7 @@ type toy struct {
 	closed atomic.Int64
 	eofs   atomic.Int64
 	lost   atomic.Int64
+	spins  atomic.Int64
 
 	mu       sync.Mutex
 	sessions map[*toySession]struct{}
@@ -94,6 +97,7 @@ type toySession struct {
 	left     bool
 	pages    int // still to be listed
 	pouring  int
+	spinning bool
 	mail     atomic.Pointer[string]
 	delivers atomic.Int64
 }
@@ -151,6 +155,11 @@ func (s *toySession) run(verb, arg string) {
 		s.list()
 	case "pour":
 		s.pouring, _ = strconv.Atoi(arg)
+	case "spin":
+		s.spinning = true
+		s.conn.Wake()
+	case "spins":
+		out.WriteString(fmt.Sprintf("%d\n", s.toy.spins.Load()))
 	case "bye":
 		out.WriteString(arg + "\n")
 		s.left = true
@@ -183,6 +192,11 @@ func (s *toySession) Deliver() {
 	s.delivers.Add(1)
 	s.list()
 	s.conn.Out().WriteString(strings.Repeat("y", s.pouring))
+	if s.spinning {
+		time.Sleep(time.Millisecond)
+		s.toy.spins.Add(1)
+		s.conn.Wake()
+	}
 	if text := s.mail.Swap(nil); text != nil {
 		s.parked = false
 		s.conn.Out().WriteString(*text + "\n")

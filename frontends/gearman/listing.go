@@ -5,9 +5,8 @@ import "broker/core"
 // A listing is written in pages, so that neither the broker nor other connections wait for a long one, and no more of it
 // is in memory than its reader has still to read.
 const (
-	pageJobs     = 1000
-	pageBytes    = 256 << 10
-	pagesPerTurn = 8
+	pageJobs  = 1000
+	pageBytes = 256 << 10
 )
 
 // listing is a text command that is being answered in pages.
@@ -26,21 +25,19 @@ func (s *session) list(l *listing) {
 	s.page()
 }
 
-// page goes on with the listing for a turn and reports whether it is complete. If not, it has seen to it that Deliver
-// is called again.
+// page writes the listing's next page, or what is left of it if the client sends no more, and reports whether it is
+// complete. If not, it has seen to it that Deliver is called again.
 func (s *session) page() bool {
-	for pages := 0; ; pages++ {
-		switch {
-		case s.eof:
-			// the client waits for nothing but this
-		case s.conn.Crowded():
-			return false
-		case pages == pagesPerTurn:
-			s.conn.Wake()
+	for {
+		if !s.eof && s.conn.Crowded() {
 			return false
 		}
 		if !s.listing.next(s.listing, s) {
 			break
+		}
+		if !s.eof {
+			s.conn.Wake()
+			return false
 		}
 	}
 	s.conn.Out().WriteString(endOfList)

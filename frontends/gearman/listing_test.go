@@ -13,7 +13,7 @@ func TestLongListingComesInPagesAndPushesWaitBehindIt(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, maker(nil), frontendtest.InMemory)
 	c, worker := s.Dial("client"), s.Dial("worker")
-	const jobs = pageJobs*pagesPerTurn*2 + 7
+	const jobs = pageJobs*16 + 7
 	var in []byte
 	for i := range jobs {
 		in = append(in, request(submitJob, "f", fmt.Sprint("u", i), "")...)

@@ -116,6 +116,9 @@ func (m *Machine) walked(op *core.ListJobs, only uint32, limit int) (jobs []core
 		if e.seq == 0 || only != 0 && e.queue != only || op.State != core.Gone && e.state != op.State {
 			continue
 		}
+		if jobs == nil {
+			jobs = make([]core.JobInfo, 0, min(limit, int(m.jobs.next-h)+1))
+		}
 		jobs = append(jobs, m.jobInfo(h, op.Brief))
 	}
 	return jobs, 0

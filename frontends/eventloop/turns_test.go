@@ -1,0 +1,107 @@
+package eventloop
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Connections that always have more to do, on the only loop, and one that asks now and then: others get their turn
+// between any two of theirs, however they wake.
+func TestWhoWakesItselfWaitsForTheOthers(t *testing.T) {
+	t.Parallel()
+	f := setup(t, func(_ *fixture, o *Options, _ *Listener) { o.Loops = 1 })
+	const spinners, asked = 3, 31
+	for range spinners {
+		f.dial(t).send("spin\n")
+	}
+	eventually(t, "all spin", func() bool { return f.toy.spins.Load() > 10*spinners })
+	c := f.dial(t)
+	var waited []int64
+	for range asked {
+		before := f.toy.spins.Load()
+		c.send("spins\n")
+		line, err := c.r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited = append(waited, after-before)
+		f.toy.wakeAll() // as a commit does
+	}
+	slices.Sort(waited)
+	if m := waited[asked/2]; m > 10*spinners {
+		t.Errorf("half of the questions waited for %d turns of %d others; all: %v", m, spinners, waited)
+	}
+}
+
+// slowSession takes what it is offered, and its time.
+type slowSession struct {
+	quietSession
+	got   []byte
+	feeds int
+}
+
+func (s *slowSession) Feed(in []byte) int {
+	time.Sleep(2 * feedTime)
+	s.feeds++
+	s.got = append(s.got, in...)
+	return len(in)
+}
+
+// Input that takes long to work off is worked off in many turns, in order, and meanwhile the client is not cut off but
+// not read either.
+func TestInputThatTakesLongIsFedInTurns(t *testing.T) {
+	t.Parallel()
+	c, _ := quietConn()
+	s := &slowSession{}
+	c.session = s
+	var sent []byte
+	for n := 0; !c.paused; n++ {
+		read := bytes.Repeat([]byte{byte('a' + n%26)}, 64<<10)
+		sent = append(sent, read...)
+		c.received(read)
+		if s.feeds != 1 || len(s.got) != feedPiece {
+			t.Fatalf("after %d reads %d bytes were fed in %d pieces", n+1, len(s.got), s.feeds)
+		}
+		if len(sent) > 2*heldInput {
+			t.Fatal("the socket is still read")
+		}
+	}
+	turns := 0
+	for ; c.in.len() > 0; turns++ {
+		before := s.feeds
+		c.loop.runLater()
+		if s.feeds != before+1 {
+			t.Fatalf("%d pieces were fed in one turn", s.feeds-before)
+		}
+	}
+	if !bytes.Equal(s.got, sent) {
+		t.Error("what was fed is not what was sent")
+	}
+	if c.paused || c.marked.Load() || c.phase != serving {
+		t.Errorf("at the end: paused %v, marked %v, phase %d", c.paused, c.marked.Load(), c.phase)
+	}
+	if turns < 100 {
+		t.Errorf("%d turns", turns)
+	}
+}
+
+// A message that comes in many pieces behind others is fed whole once it is there.
+func TestPiecesDoNotCutMessages(t *testing.T) {
+	t.Parallel()
+	c := setup(t).dial(t)
+	for _, size := range []int{1, feedPiece - 7, feedPiece, 3*feedPiece + 1, 200_000, 64 << 10} {
+		body := bytes.Repeat([]byte{'b'}, size)
+		c.send("echo one\nbody " + strconv.Itoa(size) + "\n" + string(body) + "echo two\n")
+		c.want("one", fmt.Sprintf("%08x", crc32.ChecksumIEEE(body)), "two")
+	}
+}
