@@ -51,17 +51,18 @@ func TestEveryStudyRunsOverEveryProtocol(t *testing.T) {
 	}
 }
 
-// plausible looks at what was measured where a zero would mean that nothing was.
+// plausible looks at what was measured where a zero would mean that nothing was. Processor time is counted in steps of ten
+// milliseconds, which these loads may not need.
 func plausible(t *testing.T, f *facts) {
 	t.Helper()
 	for _, d := range f.depths {
 		if d.submit.perSec <= 0 || d.start <= 0 || d.started <= 0 || d.lease.perSec <= 0 || d.lease.p50 <= 0 ||
-			d.lease.p99 < d.lease.p50 || d.drain.perSec <= 0 || d.drain.micros <= 0 || d.roomMissing {
+			d.lease.p99 < d.lease.p50 || d.drain.perSec <= 0 || d.roomMissing {
 			t.Errorf("depth %+v", d)
 		}
 	}
 	for _, c := range f.crowds {
-		if c.held != c.wanted || c.sample == 0 || c.answered != c.sample || c.after <= 0 || c.opened.micros <= 0 {
+		if c.held != c.wanted || c.sample == 0 || c.answered != c.sample || c.after <= 0 || c.opened.perSec <= 0 {
 			t.Errorf("crowd %+v", c)
 		}
 	}
