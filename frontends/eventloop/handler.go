@@ -72,14 +72,15 @@ func (s *Server) loopOf(el gnet.EventLoop) *loop {
 	l := s.byGnet[el]
 	if l == nil {
 		l = newLoop()
-		l.schedule = func() {
-			_ = el.Execute(context.Background(), l) // refused only when the loop has ended, and all conns with it
+		run := gnet.RunnableFunc(func(context.Context) error { l.run(); return nil })
+		runLater := gnet.RunnableFunc(func(context.Context) error { l.runLater(); return nil })
+		execute := func(r gnet.Runnable) {
+			_ = el.Execute(context.Background(), r) // refused only when the loop has ended, and all conns with it
 		}
+		l.schedule = func() { execute(run) }
 		// gnet carries out what it finds scheduled, up to 256 times, before it returns to the sockets. So it is scheduled
 		// by somebody else, by when gnet has found nothing.
-		l.scheduleLater = func() {
-			go func() { _ = el.Execute(context.Background(), laterTurns{l}) }() // ends at once; as above
-		}
+		l.scheduleLater = func() { go execute(runLater) } // ends at once
 		s.byGnet[el] = l
 		s.loops = append(s.loops, l)
 	}

@@ -1,7 +1,6 @@
 package eventloop
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -147,21 +146,6 @@ func (l *loop) runLater() {
 	l.spareLater = later
 	l.mu.Lock()
 	l.rest()
-}
-
-// Run implements gnet.Runnable.
-func (l *loop) Run(context.Context) error {
-	l.run()
-	return nil
-}
-
-// laterTurns is a loop's runLater for gnet.
-type laterTurns struct{ *loop }
-
-// Run implements gnet.Runnable.
-func (l laterTurns) Run(context.Context) error {
-	l.runLater()
-	return nil
 }
 
 // age looks after the conns that are on their way out.

@@ -304,9 +304,12 @@ func (s *Server) tickOne(g *group) {
 }
 
 // hurry tells the clock that a conn is leaving.
-func (s *Server) hurry() {
+func (s *Server) hurry() { signal(s.urgent) }
+
+// signal leaves a note in a channel of capacity 1; one that lies there already says the same.
+func signal(c chan<- struct{}) {
 	select {
-	case s.urgent <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

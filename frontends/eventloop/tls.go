@@ -29,7 +29,7 @@ func (s *Server) hasTLS() bool {
 func (s *Server) startTLSLoop() {
 	l := newLoop()
 	kick, kickLater := make(chan struct{}, 1), make(chan struct{}, 1)
-	l.schedule, l.scheduleLater = kicker(kick), kicker(kickLater)
+	l.schedule, l.scheduleLater = func() { signal(kick) }, func() { signal(kickLater) }
 	s.loopMu.Lock()
 	s.loops = append(s.loops, l)
 	s.loopMu.Unlock()
@@ -47,16 +47,6 @@ func (s *Server) startTLSLoop() {
 			}
 		}
 	})
-}
-
-// kicker asks for one more look, if none was asked for yet.
-func kicker(kick chan<- struct{}) func() {
-	return func() {
-		select {
-		case kick <- struct{}{}:
-		default:
-		}
-	}
 }
 
 // admitTLS gives a connection its reader, which ends when the socket is closed: by the peer, or by the conn.
