@@ -52,14 +52,19 @@ func TestEveryStudyRunsOverEveryProtocol(t *testing.T) {
 }
 
 // plausible looks at what was measured where a zero would mean that nothing was. Processor time is counted in steps of ten
-// milliseconds, which these loads may not need.
+// milliseconds, which one of these loads may not need.
 func plausible(t *testing.T, f *facts) {
 	t.Helper()
+	drained := 0.0
 	for _, d := range f.depths {
+		drained += d.drain.micros
 		if d.submit.perSec <= 0 || d.start <= 0 || d.started <= 0 || d.lease.perSec <= 0 || d.lease.p50 <= 0 ||
 			d.lease.p99 < d.lease.p50 || d.drain.perSec <= 0 || d.roomMissing {
 			t.Errorf("depth %+v", d)
 		}
+	}
+	if len(f.depths) > 0 && drained <= 0 {
+		t.Errorf("no drain took any time of the processor: %+v", f.depths)
 	}
 	for _, c := range f.crowds {
 		if c.held != c.wanted || c.sample == 0 || c.answered != c.sample || c.after <= 0 || c.opened.perSec <= 0 {
