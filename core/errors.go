@@ -18,12 +18,12 @@ var (
 	ErrStopped    = errors.New("store failed, no work is taken")
 	ErrDraining   = errors.New("broker is draining, no new jobs are taken")
 	ErrShutdown   = errors.New("broker is shutting down")
-	ErrNoGroup    = errors.New("no such batch")
-	ErrGroupState = errors.New("batch does not allow this now")
+	ErrNoBatch    = errors.New("no such batch")
+	ErrBatchState = errors.New("batch does not allow this now")
 )
 
 // Errors lists every kind, so that a front-end's test can prove its table complete.
 var Errors = []error{
 	ErrNotFound, ErrNoQueue, ErrDuplicate, ErrNotUnique, ErrNotLeased, ErrNotHolder, ErrFinished, ErrFull, ErrBusy,
-	ErrInvalid, ErrDiskFull, ErrStopped, ErrDraining, ErrShutdown, ErrNoGroup, ErrGroupState,
+	ErrInvalid, ErrDiskFull, ErrStopped, ErrDraining, ErrShutdown, ErrNoBatch, ErrBatchState,
 }

@@ -119,7 +119,7 @@ type Job struct {
 
 	Parent uint64   // held until this job is finished, and the parent is closed only when all its children are
 	After  []uint64 // blocked until every one of these is closed as done
-	Group  uint64   // batch this job belongs to; zero: none
+	Batch  uint64   // batch this job belongs to; zero: none
 
 	CallbackFor uint64 // batch whose callback this is; the core's to fill
 	PriorFails  uint32 // failures counted elsewhere before this submission

@@ -16,12 +16,12 @@ type Ref struct {
 }
 
 // Claim says by what right a client finishes a job or reports on it.
-type Claim uint8
+type FinishAuthority uint8
 
 // ByHolder: the client's own connection must hold the lease, else ErrNotHolder (ErrNotFound if there is no such job).
 // ByLeased: any connection, while the job is leased, else ErrNotLeased. ByAnyone: any connection, any unfinished state.
 const (
-	ByHolder Claim = iota
+	ByHolder FinishAuthority = iota
 	ByLeased
 	ByAnyone
 )
@@ -62,20 +62,20 @@ const (
 )
 
 // Submit admits a job. Reply: Submitted with Seq, and Existing if it coalesced; else Failed with ErrDuplicate (Seq is
-// the job that is there), ErrNotUnique, ErrFull, ErrNoGroup, ErrInvalid (names that are too long, a link to a number never
+// the job that is there), ErrNotUnique, ErrFull, ErrNoBatch, ErrInvalid (names that are too long, a link to a number never
 // given out, an ephemeral job in a batch or without WatchStream or WatchRun), ErrDiskFull. Later, for a watcher:
 // Progressed, DataSent, Warned, Ended, and TimedOut for WatchRun.
 type Submit struct {
-	Tag   uint64
-	Job   *Job
-	Watch Watch
-	Until Instant // WatchRun: give up then
-	Marks []Mark  // notes stored in the same commit
+	Tag      uint64
+	Job      *Job
+	Watch    Watch
+	Deadline Instant     // WatchRun: give up then
+	Meta     []MetaEntry // notes stored in the same commit
 }
 
 // Mark is a named note of a front-end's or the cron's, stored with the operation that carries it. A nil Value removes
 // it. Names start with the owner's name and a slash.
-type Mark struct {
+type MetaEntry struct {
 	Name  string
 	Value []byte
 }
@@ -83,32 +83,32 @@ type Mark struct {
 // Lease asks for one job. Reply: Assigned, or NothingReady (Until is zero), or TimedOut at Until. A client has at most
 // one parked lease; a second is Failed with ErrBusy.
 type Lease struct {
-	Tag    uint64
-	Queues []string // nil: the queues of the client's Able operations; empty but not nil: none, just wait
-	Pick   Pick
-	Holder Holder
-	Worker string  // id of the worker, kept with the lease; HeldByWorker only
-	Until  Instant // park until then; zero: do not wait
+	Tag      uint64
+	Queues   []string // nil: the queues of the client's Able operations; empty but not nil: none, just wait
+	Pick     Pick
+	Holder   Holder
+	Worker   string  // id of the worker, kept with the lease; HeldByWorker only
+	Deadline Instant // park until then; zero: do not wait
 }
 
 // Withdraw ends the client's parked lease as if its time were up: the lease is TimedOut. Nothing is replied if there is
 // none.
-type Withdraw struct{}
+type CancelLease struct{}
 
 // Complete ends a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrNotLeased, ErrNotHolder, ErrFinished.
 type Complete struct {
-	Tag    uint64
-	Ref    Ref
-	Claim  Claim
-	Result []byte
+	Tag       uint64
+	Ref       Ref
+	Authority FinishAuthority
+	Result    []byte
 }
 
 // Fail reports a failure; the job's policy says what follows. Reply as Complete.
 type Fail struct {
-	Tag     uint64
-	Ref     Ref
-	Claim   Claim
-	Failure *Failure // Count, FailedAt and NextAt are the core's to fill
+	Tag       uint64
+	Ref       Ref
+	Authority FinishAuthority
+	Failure   *Failure // Count, FailedAt and NextAt are the core's to fill
 }
 
 // Report notes how far a job is, ByAnyone also after its end while it is kept. Watchers get Progressed. Reply: Accepted, or
@@ -116,7 +116,7 @@ type Fail struct {
 type Report struct {
 	Tag         uint64
 	Ref         Ref
-	Claim       Claim
+	Authority   FinishAuthority
 	Progress    Progress
 	ExtendUntil Instant // the lease lasts at least until then; zero: unchanged
 }
@@ -131,20 +131,20 @@ type Progress struct {
 
 // Emit sends bytes of a running job to its watchers: data (part of the result) or a warning (not). Reply: Accepted, or
 // Failed as Complete.
-type Emit struct {
-	Tag     uint64
-	Ref     Ref
-	Claim   Claim
-	Warning bool
-	Data    []byte
+type SendData struct {
+	Tag       uint64
+	Ref       Ref
+	Authority FinishAuthority
+	Warning   bool
+	Data      []byte
 }
 
 // Await waits for a job's outcome; that of a dead job is the failure that brought it there. Reply: Ended, TimedOut at
 // Until (at once if Until is zero and the job unfinished), or Failed with ErrNotFound.
 type Await struct {
-	Tag   uint64
-	Ref   Ref
-	Until Instant
+	Tag      uint64
+	Ref      Ref
+	Deadline Instant
 }
 
 // Cancel removes a job in any state; its watchers get Ended with Cause Cancelled. Reply: Accepted or Failed with
@@ -181,13 +181,13 @@ type Release struct {
 
 // Able says that this client can work for a queue, which is created if need be. No reply. LeaseFor is a limit for each
 // job it takes; zero: none. Repeating it counts the worker once more.
-type Able struct {
+type Register struct {
 	Queue    string
 	LeaseFor time.Duration
 }
 
 // Unable takes Able back, for one queue or (All) for every one; jobs of it that the client holds are released. No reply.
-type Unable struct {
+type Unregister struct {
 	Queue string
 	All   bool
 }
@@ -320,22 +320,22 @@ type InspectQueue struct {
 // ReadStats asks for the counters. Reply: Counted.
 type ReadStats struct{ Tag uint64 }
 
-// ReadMark asks for a stored note. Reply: Marked with Data (nil if there is none).
-type ReadMark struct {
+// ReadMeta asks for a stored note. Reply: Marked with Data (nil if there is none).
+type ReadMeta struct {
 	Tag  uint64
 	Name string
 }
 
-// WriteMarks stores notes. Reply: Accepted.
-type WriteMarks struct {
-	Tag   uint64
-	Marks []Mark
+// WriteMeta stores notes. Reply: Accepted.
+type WriteMeta struct {
+	Tag     uint64
+	Entries []MetaEntry
 }
 
-// OpenGroup makes a batch, open for jobs that name it, under Parent if that is not zero. Complete runs once every job of
-// it (and of its children) was executed once, Success once all are done; both only after CommitGroup. Reply: Grouped
+// OpenBatch makes a batch, open for jobs that name it, under Parent if that is not zero. Complete runs once every job of
+// it (and of its children) was executed once, Success once all are done; both only after CloseBatch. Reply: Grouped
 // with the batch's number in Seq.
-type OpenGroup struct {
+type OpenBatch struct {
 	Tag         uint64
 	Parent      uint64
 	Description string
@@ -344,24 +344,24 @@ type OpenGroup struct {
 	OpenUntil   Instant
 }
 
-// CommitGroup closes a batch for submissions from outside and lets its callbacks run. Reopen allows more, in any state;
-// a callback that was let go is not let go again. Reply: Accepted, or Failed with ErrNoGroup.
-type CommitGroup struct {
+// CloseBatch closes a batch for submissions from outside and lets its callbacks run. Reopen allows more, in any state;
+// a callback that was let go is not let go again. Reply: Accepted, or Failed with ErrNoBatch.
+type CloseBatch struct {
 	Tag    uint64
-	Group  uint64
+	Batch  uint64
 	Reopen bool
 }
 
-// InspectGroup asks for a batch. Reply: Grouped with Group, or Failed with ErrNoGroup.
-type InspectGroup struct {
+// InspectBatch asks for a batch. Reply: Grouped with Group, or Failed with ErrNoBatch.
+type InspectBatch struct {
 	Tag   uint64
-	Group uint64
+	Batch uint64
 }
 
-// PurgeGroups removes batches and their callbacks, as if there had never been any; members stay, as plain jobs. It
+// PurgeBatches removes batches and their callbacks, as if there had never been any; members stay, as plain jobs. It
 // removes at most Limit a call (zero: 1,000) and goes on at Cursor; reply: Purged with N, and Cursor not zero while there
 // is more.
-type PurgeGroups struct {
+type PurgeBatches struct {
 	Tag    uint64
 	Cursor uint64
 	Limit  int
@@ -372,16 +372,16 @@ func (*Lease) op()         {}
 func (*Complete) op()      {}
 func (*Fail) op()          {}
 func (*Report) op()        {}
-func (*Emit) op()          {}
+func (*SendData) op()      {}
 func (*Await) op()         {}
 func (*Cancel) op()        {}
 func (*Enqueue) op()       {}
 func (*Bury) op()          {}
 func (*Release) op()       {}
-func (*Able) op()          {}
-func (*Unable) op()        {}
+func (*Register) op()      {}
+func (*Unregister) op()    {}
 func (*Sleep) op()         {}
-func (*Withdraw) op()      {}
+func (*CancelLease) op()   {}
 func (*CreateQueue) op()   {}
 func (*DropQueue) op()     {}
 func (*PauseQueue) op()    {}
@@ -395,9 +395,9 @@ func (*ListJobs) op()      {}
 func (*ListQueues) op()    {}
 func (*InspectQueue) op()  {}
 func (*ReadStats) op()     {}
-func (*ReadMark) op()      {}
-func (*WriteMarks) op()    {}
-func (*OpenGroup) op()     {}
-func (*CommitGroup) op()   {}
-func (*InspectGroup) op()  {}
-func (*PurgeGroups) op()   {}
+func (*ReadMeta) op()      {}
+func (*WriteMeta) op()     {}
+func (*OpenBatch) op()     {}
+func (*CloseBatch) op()    {}
+func (*InspectBatch) op()  {}
+func (*PurgeBatches) op()  {}

@@ -18,9 +18,9 @@ const (
 	Listed
 	Queues
 	Counted
-	Marked
+	MetaReply
 	Purged
-	Grouped
+	BatchReply
 
 	Assigned
 	TimedOut
@@ -54,7 +54,7 @@ type Reply struct {
 	Jobs   []JobInfo   // Listed
 	Queues []QueueInfo // Queues
 	Stats  *Stats      // Counted
-	Group  *GroupInfo  // Grouped
+	Batch  *BatchInfo  // Grouped
 }
 
 // Grant is what a worker that was handed a job is told beyond the job itself.
@@ -122,9 +122,9 @@ type QueueCounts struct {
 // Ready is the number of jobs that could be handed out.
 func (q *QueueInfo) Ready() int { return q.High + q.Normal + q.Low }
 
-// GroupInfo is what is known of a batch.
-type GroupInfo struct {
-	Group       uint64
+// BatchInfo is what is known of a batch.
+type BatchInfo struct {
+	Number      uint64
 	Parent      uint64
 	Description string
 	CreatedAt   Instant

@@ -28,7 +28,7 @@ type Stats struct {
 	Due [len(States) + 1]uint64
 
 	Queues    int
-	Groups    int
+	Batches   int
 	Stopped   bool // the store failed: reads only
 	DiskFull  bool // new jobs are refused
 	Draining  bool // no job is handed out

@@ -26,7 +26,7 @@ type Limits struct {
 	MaxInput int
 
 	// MaxOutput is how much may wait for a reader that does not read, or for a commit, before the connection is closed.
-	// A session that minds Crowded does not come near it.
+	// A session that checks Backpressured stays well below it.
 	MaxOutput int
 }
 
@@ -53,10 +53,10 @@ type Session interface {
 	Closed()
 }
 
-// Loser is a Session that wants to know what its client cannot have got. Lost is called at most once, after Closed, when
-// the connection has ended before the last so many bytes that the session wrote were taken by the socket.
-type Loser interface {
-	Lost(bytes int)
+// UnsentHandler is a Session that takes back work its client cannot have received. HandleUnsent is called at most once,
+// after Closed, when the connection ended before the socket had accepted the last bytes that the session wrote.
+type UnsentHandler interface {
+	HandleUnsent(bytes int)
 }
 
 // Stopper is a Session that has a word for a command that still waits when the server stops. Stop is called at most once,
@@ -71,11 +71,12 @@ type Blocker interface {
 	Blocked() bool
 }
 
-// Patient is a Session of which some answers are worth waiting for when the client has closed its sending side. Stays is
-// called then, before EOF and maybe often: it gives up what must not go to a client that may be gone, and reports
-// whether it waits for anything else. The connection is kept that long; EOF comes afterwards.
-type Patient interface {
-	Stays() bool
+// HalfCloseWaiter is a Session that may still owe its client a reply when the client has closed its sending side.
+// WaitsHalfClosed is then called before EOF, possibly many times: it cancels whatever must not go to a client that may be
+// gone and reports whether other replies are still pending. The connection stays open until it returns false; then EOF
+// is called.
+type HalfCloseWaiter interface {
+	WaitsHalfClosed() bool
 }
 
 // Conn is the session's side of a connection.
@@ -83,15 +84,15 @@ type Conn interface {
 	// Out is where the session writes; on its own loop only. The loop sends what it may after each call of the session.
 	Out() *Outbox
 
-	// Crowded reports that the client takes less than it asks for: so much is on its way out that a session with more to
-	// write keeps it for a later call of Deliver, which comes once there is room. Input waits as well. On the loop only.
-	Crowded() bool
+	// Backpressured reports a slow reader: so many bytes wait to be sent that a session with more to write should keep them
+	// for a later call of Deliver, which comes once there is room. Input is paused as well. On the loop only.
+	Backpressured() bool
 
 	// Wake asks for a call of Deliver soon. Any goroutine; many wakes may become one call.
 	Wake()
 
-	// Shut closes the connection once all that is in Out has been sent; further input is dropped. On the loop only.
-	Shut()
+	// CloseAfterFlush closes the connection once all that is in Out has been sent; further input is dropped. On the loop only.
+	CloseAfterFlush()
 
 	// Abort closes the connection soon, unsent replies lost. Any goroutine.
 	Abort()

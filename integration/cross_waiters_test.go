@@ -44,7 +44,7 @@ func (h *handOuts) of(name string) func(body string) {
 
 // TestMixedWaitersGetEveryJobExactlyOnce: 100,000 jobs of three origins for nine workers of three protocols, who are idle
 // half of the time and behind the other half. Every job goes to one of them, and none waits long for its next. That it is
-// the longest waiting whose turn it is can only be told where the test owns the clock: frontends/sharing does.
+// the longest waiting whose turn it is can only be told where the test owns the clock: frontends/crossprotocol does.
 func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)

@@ -52,7 +52,7 @@ func doctorCommand(args []string, stdout, stderr io.Writer) int {
 }
 
 // tellHoldings lists what is there.
-func tellHoldings(w io.Writer, x *engine.Examination) {
+func tellHoldings(w io.Writer, x *engine.Report) {
 	say(w, "%d bytes in records, %d bodies stored apart, %d notes\n", x.Bytes, x.Bodies, x.Marks)
 	if x.Stats == nil {
 		return
@@ -96,7 +96,7 @@ func inQueue(q *core.QueueInfo) int {
 }
 
 // tellFindings says what is wrong; the result is the exit code.
-func tellFindings(stdout, stderr io.Writer, x *engine.Examination) int {
+func tellFindings(stdout, stderr io.Writer, x *engine.Report) int {
 	for _, o := range x.Orphans {
 		say(stdout, "left over, harmless: %s\n", o)
 	}

@@ -29,7 +29,7 @@ func newLives(t *testing.T, d engine.Durability) *lives {
 	t.Helper()
 	l := &lives{w: newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.Durability = d })}
 	l.worker = l.w.desk.client(core.Gearman)
-	l.w.Do(l.worker, []core.Op{&core.Able{Queue: "q"}}, nil)
+	l.w.Do(l.worker, []core.Op{&core.Register{Queue: "q"}}, nil)
 	l.jobs = make([]core.Job, livesBatch)
 	for i := range livesBatch {
 		l.submits = append(l.submits, &core.Submit{Job: &l.jobs[i]})

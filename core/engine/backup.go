@@ -40,7 +40,7 @@ func (e *Engine) Backup(dir string) error {
 func BackupStopped(data, dir string) error { return store.CopyStopped(store.Options{Dir: data}, dir) }
 
 // Examination is what a stopped store holds and what is wrong with it.
-type Examination struct {
+type Report struct {
 	Bytes   uint64 // of all records and bodies
 	Bodies  uint64 // stored apart from their jobs
 	Marks   uint64 // settings of queues, counters, schedules
@@ -54,7 +54,7 @@ type Examination struct {
 
 // Examine reads the whole of a stopped store and changes nothing in it. The error is for what keeps it from looking;
 // what it finds wrong is in the Examination. Progress is told now and then how many keys were read.
-func Examine(ctx context.Context, data string, fsys FS, progress func(keys uint64)) (*Examination, error) {
+func Examine(ctx context.Context, data string, fsys FS, progress func(keys uint64)) (*Report, error) {
 	s, err := store.Open(store.Options{Dir: data, FS: fsys, ReadOnly: true})
 	if err != nil {
 		return nil, err
@@ -63,12 +63,12 @@ func Examine(ctx context.Context, data string, fsys FS, progress func(keys uint6
 	return x, errors.Join(err, s.Close())
 }
 
-func examine(ctx context.Context, s *store.Store, progress func(uint64)) (*Examination, error) {
+func examine(ctx context.Context, s *store.Store, progress func(uint64)) (*Report, error) {
 	r, err := s.Check(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
-	x := &Examination{
+	x := &Report{
 		Bytes: r.Bytes, Bodies: r.Bodies, Marks: r.Marks, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
 	}
 	now := clock.System{}.Now()

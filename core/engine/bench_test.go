@@ -18,7 +18,7 @@ func BenchmarkJobLife(b *testing.B) {
 			defer func() { _ = e.Shutdown() }() // the directory goes with the benchmark
 			client := e.Open(core.ClientOptions{Protocol: core.Gearman, Wake: func() {}})
 			worker := e.Open(core.ClientOptions{Protocol: core.Gearman, Wake: func() {}})
-			e.Do(worker, []core.Op{&core.Able{Queue: "q"}}, nil)
+			e.Do(worker, []core.Op{&core.Register{Queue: "q"}}, nil)
 			const batch = 64
 			body := make([]byte, 256)
 			var replies []core.Reply

@@ -12,15 +12,15 @@ import (
 const maxDrift = core.Instant(500 * time.Millisecond / time.Microsecond)
 
 // face compares the wall clock with the steady one.
-type face struct {
+type clockMonitor struct {
 	clock  clock.Clock
 	steady clock.Steady // nil: nothing to compare with
 	wall   core.Instant
 	even   time.Duration
 }
 
-func newFace(c clock.Clock) face {
-	f := face{clock: c}
+func newClockMonitor(c clock.Clock) clockMonitor {
+	f := clockMonitor{clock: c}
 	f.steady, _ = c.(clock.Steady)
 	if f.steady != nil {
 		f.wall, f.even = f.steady.Read()
@@ -29,7 +29,7 @@ func newFace(c clock.Clock) face {
 }
 
 // look is the time, and by how much the clock was set since the last look.
-func (f *face) look() (now, setBy core.Instant) {
+func (f *clockMonitor) look() (now, setBy core.Instant) {
 	if f.steady == nil {
 		return f.clock.Now(), 0
 	}
@@ -44,7 +44,7 @@ func (f *face) look() (now, setBy core.Instant) {
 
 // nowLocked reads the clock and, if it was set, lets the machine know before anything is decided by it.
 func (e *Engine) nowLocked() core.Instant {
-	now, by := e.face.look()
+	now, by := e.clockMonitor.look()
 	if by != 0 {
 		e.machine.ClockSet(now, by)
 		e.clockSet += by

@@ -15,16 +15,16 @@ func (e *Engine) commitLoop() {
 			return
 		case <-e.writes:
 		}
-		if !e.gather() {
+		if !e.linger() {
 			return
 		}
-		e.pace()
+		e.groupDelay()
 		e.commitOnce()
 	}
 }
 
 // gather waits while nobody waits for the open batch, so that leases and progress cost few syncs; false: closing.
-func (e *Engine) gather() bool {
+func (e *Engine) linger() bool {
 	pause := e.opts.LazyEvery
 	if e.opts.Durability == Relaxed {
 		pause = e.opts.SyncEvery
@@ -65,7 +65,7 @@ const (
 // pace lets the open batch grow as large as the last one was, if that was a large one, until pacePeriod after the last
 // was sealed. Clients that wait for each answer lose nothing by that: once all of them have come back, the batch is as
 // large as it will get.
-func (e *Engine) pace() {
+func (e *Engine) groupDelay() {
 	last, open := e.sizes()
 	rest := min(pacePeriod-e.opts.Clock.Now().Sub(last.at), pacePeriod) // the clock may have been set
 	for last.changes >= pacedFrom && open < last.changes && rest > 0 {
@@ -80,13 +80,13 @@ func (e *Engine) pace() {
 }
 
 // sealing is when a batch was sealed and how large it was.
-type sealing struct {
+type lastSeal struct {
 	at      core.Instant
 	changes int
 }
 
 // sizes compares the batch that was sealed last with the open one.
-func (e *Engine) sizes() (last sealing, open int) {
+func (e *Engine) sizes() (last lastSeal, open int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.last, e.machine.Pending()
@@ -114,15 +114,15 @@ func (e *Engine) commitOnce() {
 	}
 	e.machine.Seal(s)
 	start := e.opts.Clock.Now()
-	e.last = sealing{at: start, changes: len(s.Batch.Changes)}
+	e.last = lastSeal{at: start, changes: len(s.Batch.Changes)}
 	e.mu.Unlock()
-	if len(s.Batch.Changes) > 0 || len(s.Batch.Marks) > 0 {
+	if len(s.Batch.Changes) > 0 || len(s.Batch.Meta) > 0 {
 		err := e.store.Commit(&s.Batch)
 		if err != nil {
 			e.fail(err)
 			return
 		}
-		e.opts.Listener.CommitDone(len(s.Batch.Changes)+len(s.Batch.Marks), e.opts.Clock.Now().Sub(start))
+		e.opts.Listener.CommitDone(len(s.Batch.Changes)+len(s.Batch.Meta), e.opts.Clock.Now().Sub(start))
 	}
 	e.committed.Store(uint64(s.Commit))
 	var buf [64]func()

@@ -146,7 +146,7 @@ func TestNumbersAreNeverUsedAgain(t *testing.T) {
 		for range 5 {
 			var op core.Op = &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}
 			if life%3 == 1 {
-				op = &core.OpenGroup{}
+				op = &core.OpenBatch{}
 			}
 			r := d.one(c, op)
 			if r.Seq == 0 || given[r.Seq] {

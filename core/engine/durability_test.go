@@ -71,7 +71,7 @@ func TestRecordsPerJob(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		holder core.Holder
-		claim  core.Claim
+		claim  core.FinishAuthority
 		want   string // records at submission, lease and finish; the counters are one, the day's another
 	}{
 		{"a connection guards the lease: it is not recorded", core.HeldByConn, core.ByHolder, "[2 0 3]"},
@@ -95,7 +95,7 @@ func TestRecordsPerJob(t *testing.T) {
 			}
 			step(&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}})
 			step(&core.Lease{Queues: []string{"q"}, Holder: c.holder, Worker: "w"})
-			step(&core.Complete{Ref: w.ref(1), Claim: c.claim})
+			step(&core.Complete{Ref: w.ref(1), Authority: c.claim})
 			if fmt.Sprint(got) != c.want {
 				t.Errorf("records %v, want %s", got, c.want)
 			}
@@ -189,7 +189,7 @@ func TestColdPayloadsAreReadBack(t *testing.T) {
 	w.flush()
 	for i := range jobs {
 		r := w.one(w.client, &core.Inspect{Ref: core.Ref{ID: fmt.Sprint("job ", i)}, Brief: true})
-		w.one(w.client, &core.Fail{Ref: core.Ref{Seq: r.Seq}, Claim: core.ByLeased, Failure: &core.Failure{Message: fmt.Sprint("no ", i)}})
+		w.one(w.client, &core.Fail{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased, Failure: &core.Failure{Message: fmt.Sprint("no ", i)}})
 	}
 	w.flush()
 	for i := range jobs {
@@ -197,7 +197,7 @@ func TestColdPayloadsAreReadBack(t *testing.T) {
 		if r.Lease.Failure == nil || r.Lease.Failure.Message != fmt.Sprint("no ", i) || !bytes.Equal(r.Job.Body, body(i)) {
 			t.Fatalf("job %d was handed out again with failure %+v", i, r.Lease.Failure)
 		}
-		w.one(w.client, &core.Complete{Ref: core.Ref{Seq: r.Seq}, Claim: core.ByLeased, Result: body(i)})
+		w.one(w.client, &core.Complete{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased, Result: body(i)})
 	}
 	w.flush()
 	for i := range jobs {

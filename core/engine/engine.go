@@ -18,13 +18,13 @@ type Engine struct {
 	opts  Options
 	store *store.Store // nil with Durability None
 
-	mu       sync.Mutex // guards machine, wakes, last, deadline, face, clockSet
-	machine  *machine.Machine
-	wakes    []func()     // by client slot
-	last     sealing      // batch
-	deadline core.Instant // for which the timer goroutine sleeps
-	face     face
-	clockSet core.Instant // by how much the clock was set since the listener was told
+	mu           sync.Mutex // guards machine, wakes, last, deadline, face, clockSet
+	machine      *machine.Machine
+	wakes        []func()     // by client slot
+	last         lastSeal     // batch
+	deadline     core.Instant // for which the timer goroutine sleeps
+	clockMonitor clockMonitor
+	clockSet     core.Instant // by how much the clock was set since the listener was told
 
 	committed atomic.Uint64
 	stopped   atomic.Bool
@@ -52,7 +52,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opts: o, wakes: make([]func(), 1), writes: make(chan struct{}, 1), ticks: make(chan struct{}, 1),
-		done: make(chan struct{}), face: newFace(o.Clock),
+		done: make(chan struct{}), clockMonitor: newClockMonitor(o.Clock),
 	}
 	e.machine = machine.New(machine.Options{
 		Persist: o.Durability != None, Await: o.Durability == Sync, DefaultLease: o.DefaultLease,
@@ -106,7 +106,7 @@ func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wake
 	[]core.Reply, []func(), signals,
 ) {
 	e.mu.Lock()
-	defer dieOfPanic()
+	defer crashOnPanic()
 	e.machine.Apply(e.nowLocked(), id, ops)
 	into = e.machine.Take(id, into)
 	wakes, s := e.afterLocked(wakes)
@@ -114,9 +114,9 @@ func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wake
 	return into, wakes, s
 }
 
-// dieOfPanic ends the process when the machine has panicked under the lock. An event loop recovers from the panics of a
+// crashOnPanic ends the process when the machine has panicked under the lock. An event loop recovers from the panics of a
 // session, but this is a broken invariant: nobody may go on with that machine, and the store has all that was promised.
-func dieOfPanic() {
+func crashOnPanic() {
 	r := recover()
 	if r == nil {
 		return
@@ -130,7 +130,7 @@ func dieOfPanic() {
 func (e *Engine) Close(id core.ClientID) {
 	var buf [16]func()
 	e.mu.Lock()
-	defer dieOfPanic()
+	defer crashOnPanic()
 	e.machine.CloseClient(e.nowLocked(), id)
 	e.wakes[machine.Slot(id)] = nil
 	wakes, signal := e.afterLocked(buf[:0])

@@ -89,7 +89,7 @@ func TestAcknowledgedJobIsThereAfterRestart(t *testing.T) {
 	if got.Kind != core.Assigned || got.Job == nil || got.Job.ID != "job-number-1" || string(got.Job.Body) != "[1]" {
 		t.Fatalf("lease after restart: %+v", got)
 	}
-	if r := d.one(c, &core.Complete{Ref: core.Ref{ID: "job-number-1"}, Claim: core.ByLeased}); r.Kind != core.Accepted {
+	if r := d.one(c, &core.Complete{Ref: core.Ref{ID: "job-number-1"}, Authority: core.ByLeased}); r.Kind != core.Accepted {
 		t.Fatalf("complete: %+v", r)
 	}
 	d.shutdown()
@@ -105,7 +105,7 @@ func TestParkedLeaseGetsTheNextJob(t *testing.T) {
 	d := setup(t, nil)
 	worker, client := d.client(core.Workq), d.client(core.Gearman)
 	until := d.clk.Now().Add(time.Second)
-	if r := d.Do(worker, []core.Op{&core.Lease{Tag: 7, Queues: []string{"q"}, Holder: core.HeldByNobody, Until: until}}, nil); len(r) != 0 {
+	if r := d.Do(worker, []core.Op{&core.Lease{Tag: 7, Queues: []string{"q"}, Holder: core.HeldByNobody, Deadline: until}}, nil); len(r) != 0 {
 		t.Fatalf("lease answered at once: %+v", r)
 	}
 	d.one(client, &core.Submit{Job: &core.Job{Queue: "q", Body: []byte("x"), Origin: core.Gearman}})

@@ -121,7 +121,7 @@ func checkStopped(t *testing.T, n int64, w *teller, ear *ear, woken *watched) {
 	committed := w.Committed()
 	for _, op := range []core.Op{
 		&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}, &core.Lease{Queues: []string{"q"}},
-		&core.Complete{Ref: w.ref(1), Claim: core.ByAnyone}, &core.CreateQueue{Queue: "new"},
+		&core.Complete{Ref: w.ref(1), Authority: core.ByAnyone}, &core.CreateQueue{Queue: "new"},
 	} {
 		if r := w.one(w.client, op); r.Kind != core.Failed || !errors.Is(r.Err, core.ErrStopped) {
 			fatal("%T: %+v", op, r)
@@ -176,7 +176,7 @@ func TestFailureWithRealCommitsAndTimers(t *testing.T) {
 	})
 	woken := make(chan struct{}, 100)
 	parked := w.Open(core.ClientOptions{Protocol: core.Workq, Wake: func() { woken <- struct{}{} }})
-	w.Do(parked, []core.Op{&core.Lease{Tag: 7, Queues: []string{"other"}, Until: w.Now().Add(time.Hour)}}, nil)
+	w.Do(parked, []core.Op{&core.Lease{Tag: 7, Queues: []string{"other"}, Deadline: w.Now().Add(time.Hour)}}, nil)
 	failFrom(disk, 1)
 	w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}})
 	<-woken
@@ -220,7 +220,7 @@ func TestDiskFloorRefusesNewJobsOnly(t *testing.T) {
 	if r := submit(true); r.Kind != core.Submitted {
 		t.Errorf("a job that is not stored: %+v", r)
 	}
-	if r := d.one(c, &core.OpenGroup{}); !errors.Is(r.Err, core.ErrDiskFull) {
+	if r := d.one(c, &core.OpenBatch{}); !errors.Is(r.Err, core.ErrDiskFull) {
 		t.Errorf("a batch: %+v", r)
 	}
 	if !d.one(c, &core.ReadStats{}).Stats.DiskFull {

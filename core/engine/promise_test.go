@@ -35,7 +35,7 @@ func TestSchedulesFollowAClockThatIsSetAndWaitsDoNot(t *testing.T) {
 			planned := d.one(c, &core.Submit{Job: &core.Job{Queue: "planned", Origin: core.Workq, ReadyAt: due}})
 			mortal := d.one(c, &core.Submit{Job: &core.Job{Queue: "mortal", Origin: core.Workq, ExpiresAt: due}})
 			d.Do(waiter, []core.Op{&core.Lease{
-				Tag: 7, Queues: []string{"empty"}, Holder: core.HeldByNobody, Until: clk.Now().Add(3 * time.Second),
+				Tag: 7, Queues: []string{"empty"}, Holder: core.HeldByNobody, Deadline: clk.Now().Add(3 * time.Second),
 			}}, nil)
 			state := func(seq uint64) core.State {
 				d.Tick()

@@ -166,19 +166,19 @@ func (c *crowd) consume(i int) {
 			c.Close(m.id)
 			m = c.join(p)
 		}
-		op := &core.Lease{Tag: 1, Queues: []string{"q0", "q1", "q2"}, Pick: core.Pick(n % 3), Worker: fmt.Sprint(i), Until: c.Now().Add(50 * time.Millisecond)}
+		op := &core.Lease{Tag: 1, Queues: []string{"q0", "q1", "q2"}, Pick: core.Pick(n % 3), Worker: fmt.Sprint(i), Deadline: c.Now().Add(50 * time.Millisecond)}
 		op.Holder = []core.Holder{core.HeldByNobody, core.HeldByConn, core.HeldByWorker}[i%3]
 		r, ok := m.ask(op, func(core.Reply) {})
 		if !ok || r.Kind != core.Assigned {
 			continue
 		}
-		claim := []core.Claim{core.ByAnyone, core.ByHolder, core.ByLeased}[i%3]
+		claim := []core.FinishAuthority{core.ByAnyone, core.ByHolder, core.ByLeased}[i%3]
 		if n%7 == 0 && r.Lease.Fails == 0 && r.Job.MaxFails > 1 {
-			m.ask(&core.Fail{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Claim: claim}, func(core.Reply) {})
+			m.ask(&core.Fail{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Authority: claim}, func(core.Reply) {})
 			continue
 		}
-		m.Do(m.id, []core.Op{&core.Emit{Tag: 2, Ref: core.Ref{Seq: r.Seq}, Claim: claim, Data: []byte("x")}}, nil)
-		if a, _ := m.ask(&core.Complete{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Claim: claim}, func(core.Reply) {}); a.Kind == core.Accepted {
+		m.Do(m.id, []core.Op{&core.SendData{Tag: 2, Ref: core.Ref{Seq: r.Seq}, Authority: claim, Data: []byte("x")}}, nil)
+		if a, _ := m.ask(&core.Complete{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Authority: claim}, func(core.Reply) {}); a.Kind == core.Accepted {
 			c.end(r.Seq)
 		}
 	}

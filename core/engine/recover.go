@@ -36,7 +36,7 @@ func (e *Engine) load(s *store.Store) error {
 
 // restore brings back into an empty machine what a store holds.
 func restore(m *machine.Machine, s *store.Store, clock func() core.Instant, progress func(uint64, float64)) error {
-	if err := s.ScanMarks("", m.RestoreMark); err != nil {
+	if err := s.ScanMeta("", m.RestoreMeta); err != nil {
 		return err
 	}
 	now := clock()

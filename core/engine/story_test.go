@@ -52,7 +52,7 @@ var stories = []story{
 		w.do(&core.Enqueue{Ref: w.ref(1)})
 		w.flush()
 		w.lease(core.HeldByWorker)
-		w.do(&core.Complete{Ref: w.ref(1), Claim: core.ByLeased})
+		w.do(&core.Complete{Ref: w.ref(1), Authority: core.ByLeased})
 	}},
 	{"outcomes and large bodies are kept", func(w *teller) {
 		large := []byte(strings.Repeat("large ", 20_000))
@@ -63,9 +63,9 @@ var stories = []story{
 		}
 		w.flush()
 		w.lease(core.HeldByNobody)
-		w.do(&core.Complete{Ref: w.ref(1), Claim: core.ByAnyone, Result: large})
+		w.do(&core.Complete{Ref: w.ref(1), Authority: core.ByAnyone, Result: large})
 		w.flush()
-		w.do(&core.Fail{Ref: w.ref(2), Claim: core.ByAnyone, Failure: &core.Failure{Data: large}})
+		w.do(&core.Fail{Ref: w.ref(2), Authority: core.ByAnyone, Failure: &core.Failure{Data: large}})
 		w.flush()
 		w.clock(time.Hour)
 	}},
@@ -75,10 +75,10 @@ var stories = []story{
 		w.lease(core.HeldByWorker)
 		w.submit(&core.Job{Origin: core.Faktory, Parent: 1})
 		w.flush()
-		w.do(&core.Complete{Ref: w.ref(1), Claim: core.ByLeased})
+		w.do(&core.Complete{Ref: w.ref(1), Authority: core.ByLeased})
 		w.flush()
 		w.lease(core.HeldByWorker)
-		w.do(&core.Complete{Ref: w.ref(3), Claim: core.ByLeased})
+		w.do(&core.Complete{Ref: w.ref(3), Authority: core.ByLeased})
 		w.submit(&core.Job{Origin: core.Faktory, After: []uint64{2}})
 		w.flush()
 		w.lease(core.HeldByWorker)
@@ -87,18 +87,18 @@ var stories = []story{
 		w.do(&core.Enqueue{Ref: w.ref(4)})
 	}},
 	{"a batch runs its callbacks", func(w *teller) {
-		w.do(&core.OpenGroup{
+		w.do(&core.OpenBatch{
 			Complete: &core.Job{Queue: "callbacks", Origin: core.Faktory}, Success: &core.Job{Queue: "callbacks", Origin: core.Faktory},
 		})
-		w.submit(&core.Job{Origin: core.Faktory, Group: 1})
+		w.submit(&core.Job{Origin: core.Faktory, Batch: 1})
 		w.flush()
-		w.do(&core.CommitGroup{Group: 1})
+		w.do(&core.CloseBatch{Batch: 1})
 		w.lease(core.HeldByWorker)
-		w.do(&core.Complete{Ref: w.ref(4), Claim: core.ByLeased})
+		w.do(&core.Complete{Ref: w.ref(4), Authority: core.ByLeased})
 		w.flush()
-		w.do(&core.Complete{Ref: w.ref(2), Claim: core.ByAnyone})
+		w.do(&core.Complete{Ref: w.ref(2), Authority: core.ByAnyone})
 		w.flush()
-		w.do(&core.Complete{Ref: w.ref(3), Claim: core.ByAnyone})
+		w.do(&core.Complete{Ref: w.ref(3), Authority: core.ByAnyone})
 		w.flush()
 		w.clock(time.Hour)
 	}},
@@ -108,11 +108,11 @@ var stories = []story{
 		w.submit(&core.Job{Origin: core.Gearman})
 		w.flush()
 		w.do(&core.PauseQueue{Queue: "q", Paused: true})
-		w.do(&core.WriteMarks{Marks: []core.Mark{{Name: "test/mark", Value: []byte("one")}}})
+		w.do(&core.WriteMeta{Entries: []core.MetaEntry{{Name: "test/mark", Value: []byte("one")}}})
 		w.flush()
 		w.submit(&core.Job{Origin: core.Gearman})
 		w.do(&core.PauseQueue{Queue: "q"})
-		w.do(&core.WriteMarks{Marks: []core.Mark{{Name: "test/mark"}}})
+		w.do(&core.WriteMeta{Entries: []core.MetaEntry{{Name: "test/mark"}}})
 		w.flush()
 		w.do(&core.Purge{Queue: "q", Drop: true})
 	}},
@@ -152,7 +152,7 @@ func (w *teller) lease(h core.Holder) {
 }
 
 func (w *teller) fail(seq uint64) {
-	w.do(&core.Fail{Ref: w.ref(seq), Claim: core.ByLeased, Failure: &core.Failure{Type: "T", Message: "m"}})
+	w.do(&core.Fail{Ref: w.ref(seq), Authority: core.ByLeased, Failure: &core.Failure{Type: "T", Message: "m"}})
 }
 
 func (w *teller) flush() { w.Flush() }
@@ -192,7 +192,7 @@ func (w *teller) look(commit core.Commit) {
 
 // sights is how everything looks that a story knows of.
 func (d *desk) sights() map[string]string {
-	all := map[string]string{"queue": "nothing", "mark": string(d.one(d.looker(), &core.ReadMark{Name: "test/mark"}).Data)}
+	all := map[string]string{"queue": "nothing", "mark": string(d.one(d.looker(), &core.ReadMeta{Name: "test/mark"}).Data)}
 	if all["mark"] == "" {
 		all["mark"] = "nothing"
 	}
@@ -202,7 +202,7 @@ func (d *desk) sights() map[string]string {
 		if i := d.one(d.looker(), &core.Inspect{Ref: core.Ref{Seq: seq}}).Info; i != nil {
 			all[job] = jobLook(i)
 		}
-		if g := d.one(d.looker(), &core.InspectGroup{Group: seq}).Group; g != nil {
+		if g := d.one(d.looker(), &core.InspectBatch{Batch: seq}).Batch; g != nil {
 			all[batch] = fmt.Sprintf("%+v", *g)
 		}
 	}

@@ -214,11 +214,11 @@ func TestJobsOverHTTP(t *testing.T) {
 	d.want("GET", "/api/jobs/0", 404, nil)
 
 	d.do(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w1"}, core.Assigned)
-	d.do(&core.Report{Ref: core.Ref{ID: id}, Claim: core.ByLeased, Progress: core.Progress{Num: 1, Den: 4, Text: "hm"}}, core.Accepted)
+	d.do(&core.Report{Ref: core.Ref{ID: id}, Authority: core.ByLeased, Progress: core.Progress{Num: 1, Den: 4, Text: "hm"}}, core.Accepted)
 	d.want("GET", "/api/jobs/"+fmt.Sprint(seq), 200, map[string]any{
 		"state": "leased", "worker": "w1", "attempts": 1, "progress.denominator": 4, "progress.text": "hm",
 	})
-	d.do(&core.Fail{Ref: core.Ref{ID: id}, Claim: core.ByLeased, Failure: &core.Failure{
+	d.do(&core.Fail{Ref: core.Ref{ID: id}, Authority: core.ByLeased, Failure: &core.Failure{
 		Type: "E", Message: "m", Backtrace: []string{"line"},
 	}}, core.Accepted)
 	d.want("GET", "/api/jobs/"+fmt.Sprint(seq), 200, map[string]any{
@@ -253,7 +253,7 @@ func TestOutcomesAreShownWhileTheyAreKept(t *testing.T) {
 	t.Parallel()
 	d := sitDown(t, Options{})
 	seq := d.submit(&core.Job{Queue: "q", Origin: core.Workq, RetainUntil: d.engine.Now().Add(time.Hour)})
-	d.do(&core.Complete{Ref: core.Ref{Seq: seq}, Claim: core.ByAnyone, Result: []byte("fine")}, core.Accepted)
+	d.do(&core.Complete{Ref: core.Ref{Seq: seq}, Authority: core.ByAnyone, Result: []byte("fine")}, core.Accepted)
 	d.want("GET", fmt.Sprint("/api/jobs/", seq), 200, map[string]any{
 		"state": "done", "outcome.success": true, "outcome.result": "fine",
 	})
@@ -287,7 +287,7 @@ func TestTimetableAndHistoryOverHTTP(t *testing.T) {
 		for range 2 {
 			d.submit(&core.Job{Queue: "q", Origin: core.Faktory})
 			r := d.do(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"}, core.Assigned)
-			d.do(&core.Complete{Ref: core.Ref{Seq: r.Seq}, Claim: core.ByLeased}, core.Accepted)
+			d.do(&core.Complete{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased}, core.Accepted)
 		}
 		d.clock.Advance(24 * time.Hour)
 		d.engine.Tick()

@@ -131,7 +131,7 @@ func TestABacktraceIsShownWithOneJobOnly(t *testing.T) {
 		Queue: "q", Origin: core.Faktory, MaxFails: 3, Backoff: core.BackoffFaktory, Attributes: []byte(`{"custom":{"x":1}}`),
 	})
 	d.do(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"}, core.Assigned)
-	d.do(&core.Fail{Ref: core.Ref{Seq: seq}, Claim: core.ByLeased, Failure: &core.Failure{
+	d.do(&core.Fail{Ref: core.Ref{Seq: seq}, Authority: core.ByLeased, Failure: &core.Failure{
 		Type: "E", Backtrace: []string{"line"},
 	}}, core.Accepted)
 	d.want("GET", "/api/jobs", 200, map[string]any{
@@ -150,9 +150,9 @@ func TestDaysComeWithTheNewestFirst(t *testing.T) {
 			d.submit(&core.Job{Queue: "q", Origin: core.Faktory})
 			r := d.do(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"}, core.Assigned)
 			if day == 2 {
-				d.do(&core.Fail{Ref: core.Ref{Seq: r.Seq}, Claim: core.ByLeased, Failure: &core.Failure{}}, core.Accepted)
+				d.do(&core.Fail{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased, Failure: &core.Failure{}}, core.Accepted)
 			} else {
-				d.do(&core.Complete{Ref: core.Ref{Seq: r.Seq}, Claim: core.ByLeased}, core.Accepted)
+				d.do(&core.Complete{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased}, core.Accepted)
 			}
 		}
 		if day < 2 {

@@ -32,7 +32,7 @@ func (d *desk) stages() map[string]uint64 {
 		d.do(&core.Lease{Queues: []string{queue}, Holder: core.HeldByWorker, Worker: "w1"}, core.Assigned)
 	}
 	fail := func(seq uint64) {
-		d.do(&core.Fail{Ref: core.Ref{Seq: seq}, Claim: core.ByLeased, Failure: &core.Failure{}}, core.Accepted)
+		d.do(&core.Fail{Ref: core.Ref{Seq: seq}, Authority: core.ByLeased, Failure: &core.Failure{}}, core.Accepted)
 	}
 	later := d.engine.Now().Add(time.Hour)
 	all := map[string]uint64{
@@ -49,7 +49,7 @@ func (d *desk) stages() map[string]uint64 {
 	}
 	fail(all["retrying"])
 	fail(all["dead"])
-	d.do(&core.Complete{Ref: core.Ref{Seq: all["done"]}, Claim: core.ByLeased}, core.Accepted)
+	d.do(&core.Complete{Ref: core.Ref{Seq: all["done"]}, Authority: core.ByLeased}, core.Accepted)
 	for state, seq := range all {
 		d.want("GET", "/api/jobs?state="+state, 200, map[string]any{"jobs.0.seq": seq, "jobs.0.state": state, "jobs.1": nil})
 	}

@@ -99,7 +99,7 @@ func (t *Table) Load(entries []Entry) Changes {
 	var (
 		c      Changes
 		loaded = make([]*entry, 0, len(entries))
-		marks  []core.Mark
+		marks  []core.MetaEntry
 		twins  = make(map[string]int)
 		keys   strings.Builder
 	)
@@ -188,7 +188,7 @@ func (t *Table) run(e *entry, now core.Instant) {
 		return
 	}
 	mark := e.mark(due)
-	r := t.ask(&core.Submit{Job: job, Marks: []core.Mark{mark}})
+	r := t.ask(&core.Submit{Job: job, Meta: []core.MetaEntry{mark}})
 	switch {
 	case r.Kind == core.Submitted:
 		e.lastRun = due
@@ -205,7 +205,7 @@ func (t *Table) run(e *entry, now core.Instant) {
 func (t *Table) skip(e *entry, due core.Instant, err error) {
 	t.tell(e, due, err)
 	e.advance(due)
-	t.store([]core.Mark{e.mark(due)})
+	t.store([]core.MetaEntry{e.mark(due)})
 }
 
 func (t *Table) tell(e *entry, due core.Instant, err error) {
@@ -218,7 +218,7 @@ func (t *Table) tell(e *entry, due core.Instant, err error) {
 // worthAnotherTry reports a refusal that is not about the job itself and may be over soon.
 func worthAnotherTry(err error) bool {
 	for _, lasting := range []error{
-		core.ErrNotUnique, core.ErrDuplicate, core.ErrInvalid, core.ErrNoGroup, core.ErrGroupState,
+		core.ErrNotUnique, core.ErrDuplicate, core.ErrInvalid, core.ErrNoBatch, core.ErrBatchState,
 	} {
 		if errors.Is(err, lasting) {
 			return false
@@ -261,8 +261,8 @@ const (
 	keysMark   = "cron/entries" // the keys of all that have a note, one a line
 )
 
-func (e *entry) mark(at core.Instant) core.Mark {
-	return core.Mark{Name: markPrefix + e.key, Value: strconv.AppendInt(nil, int64(at), 10)}
+func (e *entry) mark(at core.Instant) core.MetaEntry {
+	return core.MetaEntry{Name: markPrefix + e.key, Value: strconv.AppendInt(nil, int64(at), 10)}
 }
 
 // keyOf names an entry over restarts.
@@ -272,43 +272,43 @@ func keyOf(e Entry) string {
 }
 
 // start finds where an entry stood; the note is that of one that has never been seen.
-func (t *Table) start(e *entry) []core.Mark {
+func (t *Table) start(e *entry) []core.MetaEntry {
 	now := t.o.Broker.Now()
-	stored, err := strconv.ParseInt(string(t.ask(&core.ReadMark{Name: markPrefix + e.key}).Data), 10, 64)
+	stored, err := strconv.ParseInt(string(t.ask(&core.ReadMeta{Name: markPrefix + e.key}).Data), 10, 64)
 	at := core.Instant(stored)
 	if err != nil || at > now.Add(believable) {
 		e.advance(now)
-		return []core.Mark{e.mark(now)}
+		return []core.MetaEntry{e.mark(now)}
 	}
 	e.advance(at)
 	return nil
 }
 
 // forget removes the notes of entries that are no more, and notes which there are.
-func (t *Table) forget(loaded []*entry, keys string) []core.Mark {
+func (t *Table) forget(loaded []*entry, keys string) []core.MetaEntry {
 	known := make(map[string]bool, len(loaded))
 	for _, e := range loaded {
 		known[e.key] = true
 	}
-	before := string(t.ask(&core.ReadMark{Name: keysMark}).Data)
+	before := string(t.ask(&core.ReadMeta{Name: keysMark}).Data)
 	if before == keys {
 		return nil
 	}
-	var marks []core.Mark
+	var marks []core.MetaEntry
 	for key := range strings.Lines(before) {
 		if key = strings.TrimSpace(key); key != "" && !known[key] {
-			marks = append(marks, core.Mark{Name: markPrefix + key})
+			marks = append(marks, core.MetaEntry{Name: markPrefix + key})
 		}
 	}
 	if keys == "" {
-		return append(marks, core.Mark{Name: keysMark})
+		return append(marks, core.MetaEntry{Name: keysMark})
 	}
-	return append(marks, core.Mark{Name: keysMark, Value: []byte(keys)})
+	return append(marks, core.MetaEntry{Name: keysMark, Value: []byte(keys)})
 }
 
-func (t *Table) store(marks []core.Mark) {
+func (t *Table) store(marks []core.MetaEntry) {
 	if len(marks) > 0 {
-		t.ask(&core.WriteMarks{Marks: marks})
+		t.ask(&core.WriteMeta{Entries: marks})
 	}
 }
 

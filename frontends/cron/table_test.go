@@ -139,7 +139,7 @@ func (f *fixture) jobs() []string {
 			return bodies
 		}
 		bodies = append(bodies, string(r.Job.Body))
-		f.do(&core.Complete{Ref: core.Ref{Seq: r.Seq}, Claim: core.ByAnyone})
+		f.do(&core.Complete{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone})
 	}
 }
 
@@ -264,16 +264,16 @@ func TestNotesOfRemovedEntriesGoAway(t *testing.T) {
 	t.Parallel()
 	f := setup(t, "*/5 * * * *", "0 1 * * *")
 	gone := markPrefix + keyOf(f.entries[0]) + "-1"
-	if f.do(&core.ReadMark{Name: gone}).Data == nil {
+	if f.do(&core.ReadMeta{Name: gone}).Data == nil {
 		t.Fatal("no note of an entry")
 	}
 	f.entries = f.entries[1:]
 	f.downFor(time.Minute)
-	if got := f.do(&core.ReadMark{Name: gone}).Data; got != nil {
+	if got := f.do(&core.ReadMeta{Name: gone}).Data; got != nil {
 		t.Errorf("the note of an entry that is no more: %s", got)
 	}
 	f.table.Load(nil)
-	if got := f.do(&core.ReadMark{Name: keysMark}).Data; got != nil {
+	if got := f.do(&core.ReadMeta{Name: keysMark}).Data; got != nil {
 		t.Errorf("the list of an empty table: %s", got)
 	}
 }

@@ -75,8 +75,8 @@ func (c *conn) RemoteAddr() net.Addr { return c.remote }
 // FD implements frontends.Conn.
 func (c *conn) FD() int { return c.fd }
 
-// Shut implements frontends.Conn.
-func (c *conn) Shut() { c.shut = true }
+// CloseAfterFlush implements frontends.Conn.
+func (c *conn) CloseAfterFlush() { c.shut = true }
 
 // Wake implements frontends.Conn. Who wakes itself has more to do than is good for others in one turn.
 func (c *conn) Wake() {
@@ -410,8 +410,8 @@ func (c *conn) closeSession() {
 // lose tells the session how much of what it wrote has not gone to the socket and never will.
 func (c *conn) lose(bytes int) {
 	defer c.recovered()
-	if s, minds := c.session.(frontends.Loser); minds && bytes > 0 {
-		s.Lost(bytes)
+	if s, minds := c.session.(frontends.UnsentHandler); minds && bytes > 0 {
+		s.HandleUnsent(bytes)
 	}
 }
 

@@ -24,7 +24,7 @@
 // # Limits
 //
 // Who takes less than it asks for is held back: while more than a mark is on its way out, no input is fed and sessions
-// write no further pages (frontends.Conn.Crowded); input that comes meanwhile is kept up to a mark of its own, then the
+// write no further pages (frontends.Conn.Backpressured); input that comes meanwhile is kept up to a mark of its own, then the
 // socket is not read until there is room. The same holds for input behind a command that waits (frontends.Blocker).
 // Replies that others cause still go out in order.
 //
@@ -39,10 +39,10 @@
 // When the session shuts its connection, or the client closes its sending side (half-close), the session is closed at
 // once, or when a client that was held back has had what it asked for: for the broker the client is gone, leases it held
 // are free and nothing can be handed to it. What the session had written still leaves, replies that wait for a commit
-// included (leaving); what has not left when the connection is gone is told to the session (frontends.Loser). Answers
-// that come by waiting for other people's jobs are the session's to give up (frontends.Patient): a parked lease or a
+// included (leaving); what has not left when the connection is gone is told to the session (frontends.UnsentHandler). Answers
+// that come by waiting for other people's jobs are the session's to give up (frontends.HalfCloseWaiter): a parked lease or a
 // foreground job is, for a half-closed connection cannot be told from a closed one until something is written to it; a
 // result is worth waiting for, until the kernel says that the peer is gone.
-// After a Shut the client is told that no more will come and what it still sends is thrown away for a moment
+// After a CloseAfterFlush the client is told that no more will come and what it still sends is thrown away for a moment
 // (lingering), so that a reset does not overtake the last reply.
 package eventloop

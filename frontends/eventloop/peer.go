@@ -37,9 +37,9 @@ func (c *conn) stopReading() bool {
 // stays offers a session whose client sends no more what is still unread, and reports whether it waits for something
 // that its client is to have all the same.
 func (c *conn) stays() bool {
-	p, may := c.session.(frontends.Patient)
+	p, may := c.session.(frontends.HalfCloseWaiter)
 	for may && c.phase == serving && !c.shut && !c.crowded {
-		if p.Stays() {
+		if p.WaitsHalfClosed() {
 			c.flush()
 			return true
 		}
@@ -59,8 +59,8 @@ func (c *conn) heed() {
 	case state == peerBroken, state == peerClosed && c.eof:
 		c.drop()
 	case state != peerThere && c.paused:
-		if p, may := c.session.(frontends.Patient); may {
-			p.Stays()
+		if p, may := c.session.(frontends.HalfCloseWaiter); may {
+			p.WaitsHalfClosed()
 		}
 	}
 }

@@ -6,13 +6,13 @@ const (
 	heldInput = 256 << 10 // input that waits meanwhile: beyond it the socket is not read
 )
 
-// Crowded implements frontends.Conn.
-func (c *conn) Crowded() bool {
+// Backpressured implements frontends.Conn.
+func (c *conn) Backpressured() bool {
 	c.measure()
 	return c.squeezed()
 }
 
-// squeezed is Crowded by what was measured last.
+// squeezed is Backpressured by what was measured last.
 func (c *conn) squeezed() bool {
 	if c.ahead <= c.group.crowdedAt() {
 		return false

@@ -163,7 +163,7 @@ func (s *toySession) run(verb, arg string) {
 	case "bye":
 		out.WriteString(arg + "\n")
 		s.left = true
-		s.conn.Shut()
+		s.conn.CloseAfterFlush()
 	case "abort":
 		s.conn.Abort()
 	case "panic":
@@ -179,7 +179,7 @@ const pageBytes = 100_000
 // list goes on with a listing, two pages a turn.
 func (s *toySession) list() {
 	for range 2 {
-		if s.pages == 0 || s.conn.Crowded() {
+		if s.pages == 0 || s.conn.Backpressured() {
 			return
 		}
 		s.conn.Out().WriteString(strings.Repeat("x", pageBytes) + "\n")
@@ -211,8 +211,8 @@ func (s *toySession) Stop() {
 
 func (s *toySession) Blocked() bool { return s.parked }
 
-// Stays waits for what comes later, but not for "job".
-func (s *toySession) Stays() bool {
+// WaitsHalfClosed waits for what comes later, but not for "job".
+func (s *toySession) WaitsHalfClosed() bool {
 	if s.parked && s.forJob {
 		s.parked = false
 		s.conn.Out().WriteString("none\n")
@@ -229,7 +229,7 @@ func (s *toySession) EOF(in []byte) {
 	}
 }
 
-func (s *toySession) Lost(bytes int) { s.toy.lost.Add(int64(bytes)) }
+func (s *toySession) HandleUnsent(bytes int) { s.toy.lost.Add(int64(bytes)) }
 
 func (s *toySession) Closed() {
 	s.toy.closed.Add(1)

@@ -50,22 +50,22 @@ func (s *session) batch(b *scratch, arg []byte) {
 	switch sub {
 	case "COMMIT", "OPEN", "STATUS":
 		if !ok {
-			s.fail(core.ErrNoGroup, bid, 0)
+			s.fail(core.ErrNoBatch, bid, 0)
 			return
 		}
 	}
 	switch sub {
 	case "COMMIT":
-		if r := s.ask(&core.CommitGroup{Tag: s.nextTag(), Group: group}); s.granted(&r, bid) {
+		if r := s.ask(&core.CloseBatch{Tag: s.nextTag(), Batch: group}); s.granted(&r, bid) {
 			s.ok(r.Commit)
 		}
 	case "OPEN":
-		if r := s.ask(&core.CommitGroup{Tag: s.nextTag(), Group: group, Reopen: true}); s.granted(&r, bid) {
+		if r := s.ask(&core.CloseBatch{Tag: s.nextTag(), Batch: group, Reopen: true}); s.granted(&r, bid) {
 			s.bulk([]byte(bid), r.Commit)
 		}
 	case "STATUS":
-		if r := s.ask(&core.InspectGroup{Tag: s.nextTag(), Group: group}); s.granted(&r, bid) {
-			b.json = appendBatch(b.json[:0], r.Group)
+		if r := s.ask(&core.InspectBatch{Tag: s.nextTag(), Batch: group}); s.granted(&r, bid) {
+			b.json = appendBatch(b.json[:0], r.Batch)
 			s.bulk(b.json, r.Commit)
 		}
 	default:
@@ -101,11 +101,11 @@ func (s *session) newBatch(b *scratch, arg []byte) {
 		s.refuse("invalid JSON: " + referenceTerms.Replace(err.Error()))
 		return
 	}
-	op := &core.OpenGroup{Description: def.Description, OpenUntil: s.f.b.Now().Add(uncommittedFor)}
+	op := &core.OpenBatch{Description: def.Description, OpenUntil: s.f.b.Now().Add(uncommittedFor)}
 	if def.ParentBID != "" {
 		parent, ok := parseBID(def.ParentBID)
 		if !ok {
-			s.fail(core.ErrNoGroup, def.ParentBID, 0)
+			s.fail(core.ErrNoBatch, def.ParentBID, 0)
 			return
 		}
 		op.Parent = parent
@@ -152,9 +152,9 @@ func (s *session) callback(b *scratch, which string, raw json.RawMessage) (*core
 }
 
 // appendBatch writes what BATCH STATUS tells.
-func appendBatch(b []byte, g *core.GroupInfo) []byte {
+func appendBatch(b []byte, g *core.BatchInfo) []byte {
 	b = append(b, '{')
-	b = appendTextMember(b, "bid", formatBID(g.Group))
+	b = appendTextMember(b, "bid", formatBID(g.Number))
 	if g.Parent != 0 {
 		b = appendTextMember(b, "parent_bid", formatBID(g.Parent))
 	}

@@ -60,7 +60,7 @@ type socketConn struct {
 }
 
 func (c *socketConn) Out() *frontends.Outbox { return &c.out }
-func (c *socketConn) Shut()                  { c.shut = true }
+func (c *socketConn) CloseAfterFlush()       { c.shut = true }
 
 func (c *socketConn) Wake() {
 	select {

@@ -143,8 +143,8 @@ func subject(job *core.Job, err error) string {
 	switch {
 	case errors.Is(err, core.ErrFull), errors.Is(err, core.ErrNoQueue):
 		return job.Queue
-	case errors.Is(err, core.ErrNoGroup), errors.Is(err, core.ErrGroupState):
-		return formatBID(job.Group)
+	case errors.Is(err, core.ErrNoBatch), errors.Is(err, core.ErrBatchState):
+		return formatBID(job.Batch)
 	}
 	return job.ID
 }
@@ -177,7 +177,7 @@ func (s *session) lease(queues []string, until core.Instant) core.Lease {
 	s.until, s.idling = until, len(queues) == 0
 	return core.Lease{
 		Tag: s.nextTag(), Queues: queues, Pick: core.PickInOrder,
-		Holder: core.HeldByWorker, Worker: s.holder, Until: until,
+		Holder: core.HeldByWorker, Worker: s.holder, Deadline: until,
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *customReader) batch(value []byte) {
 		c.fail("%s", named(noSuchBatch, cut(string(bid), 100)))
 		return
 	}
-	c.job.Group = group
+	c.job.Batch = group
 }
 
 // longestSpan stands for every longer one: instants far beyond it have no room.

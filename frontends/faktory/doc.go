@@ -14,11 +14,11 @@
 //	custom.unique_for …     Job.UniqueKey, core.UniqueRefuse
 //	custom.expires_at …     Job.StartBefore
 //	custom.track            Job.RetainFor, so that TRACK GET finds the end of the job
-//	custom.bid, BATCH       Job.Group, core.OpenGroup
+//	custom.bid, BATCH       Job.Batch, core.OpenBatch
 //	custom.priority         Job.Priority (ours)
 //	custom.after, .parent   Job.After, Job.Parent, named by jid (ours)
 //	result in ACK           Complete.Result (ours)
-//	QUEUE, FLUSH, MUTATE    core.PauseQueue, core.Purge, core.PurgeGroups, core.ListJobs with Cancel, Bury, Enqueue
+//	QUEUE, FLUSH, MUTATE    core.PauseQueue, core.Purge, core.PurgeBatches, core.ListJobs with Cancel, Bury, Enqueue
 //
 // # A request line
 //

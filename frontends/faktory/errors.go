@@ -29,8 +29,8 @@ var wireErrors = []struct {
 	{core.ErrStopped, "ERR storage has failed, no work is taken"},
 	{core.ErrDraining, "ERR broker is draining, no new jobs are taken"},
 	{core.ErrShutdown, "ERR shutdown in progress"},
-	{core.ErrNoGroup, "ERR " + noSuchBatch},
-	{core.ErrGroupState, "ERR batch NAME does not allow this any more"},
+	{core.ErrNoBatch, "ERR " + noSuchBatch},
+	{core.ErrBatchState, "ERR batch NAME does not allow this any more"},
 }
 
 // noSuchBatch has the words twice: clients of the paid edition look for its spelling, with a capital.

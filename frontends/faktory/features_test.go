@@ -87,7 +87,7 @@ func TestOurJobIsDoneByAnotherProtocol(t *testing.T) {
 	if len(r) != 1 || r[0].Kind != core.Assigned || string(r[0].Job.Body) != "[1, 2.50]" {
 		t.Fatalf("leased %+v", r)
 	}
-	g.do(&core.Fail{Ref: core.Ref{Seq: r[0].Seq}, Claim: core.ByHolder, Failure: &core.Failure{Exception: true, Data: []byte("oops")}})
+	g.do(&core.Fail{Ref: core.Ref{Seq: r[0].Seq}, Authority: core.ByHolder, Failure: &core.Failure{Exception: true, Data: []byte("oops")}})
 	p.Send("INFO\r\n")
 	if got := at(object(t, p), "faktory", "sets", "retries"); got != number(1) {
 		t.Errorf("%v in retries: the policy is the job's", got)

@@ -30,7 +30,7 @@ func FuzzWorkUnit(f *testing.F) {
 		again := mustBuild(t, front, string(out))
 		if !bytes.Equal(job.Body, again.Body) || job.ID != again.ID || job.Type != again.Type || job.Queue != again.Queue ||
 			job.MaxFails != again.MaxFails || job.LeaseFor != again.LeaseFor || job.Priority != again.Priority ||
-			job.UniqueKey != again.UniqueKey || job.Group != again.Group || job.PriorFails != again.PriorFails {
+			job.UniqueKey != again.UniqueKey || job.Batch != again.Batch || job.PriorFails != again.PriorFails {
 			t.Errorf("%s\ncame back as %s", text, out)
 		}
 		if out2 := front.appendJob(nil, again, jobState{}); !bytes.Equal(out, out2) {

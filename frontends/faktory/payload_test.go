@@ -171,7 +171,7 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		{"tracked", `"custom":{"track":1}`, func(j *core.Job) { j.RetainFor = 30 * time.Minute }},
 		{"tracked in other words", `"custom":{"track":true}`, func(j *core.Job) { j.RetainFor = 30 * time.Minute }},
 		{"not tracked", `"custom":{"track":0}`, func(*core.Job) {}},
-		{"in a batch", `"custom":{"bid":"b-000000000001z"}`, func(j *core.Job) { j.Group = 71 }},
+		{"in a batch", `"custom":{"bid":"b-000000000001z"}`, func(j *core.Job) { j.Batch = 71 }},
 	} {
 		want := &core.Job{
 			ID: "12345678", Queue: "default", Type: "T", Body: []byte("[]"), Format: core.Args, Origin: core.Faktory,

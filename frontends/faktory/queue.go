@@ -105,9 +105,9 @@ func (s *session) queueNames() []string {
 
 // removal is QUEUE REMOVE, FLUSH or a MUTATE that needs no filter: jobs are removed in pages.
 type removal struct {
-	batches *core.PurgeGroups // what is to be removed first; nil: no batches
-	pages   []core.Purge      // what is still to be removed, one after the other
-	flush   bool              // then the rows of empty queues and the counters too
+	batches *core.PurgeBatches // what is to be removed first; nil: no batches
+	pages   []core.Purge       // what is still to be removed, one after the other
+	flush   bool               // then the rows of empty queues and the counters too
 	commit  core.Commit
 }
 
@@ -196,5 +196,5 @@ func (s *session) flushJobs(*scratch, []byte) {
 	case FlushFaktory, "":
 		page.Origin = core.Faktory
 	}
-	s.start(&removal{batches: &core.PurgeGroups{Limit: purgePage}, pages: []core.Purge{page}, flush: true})
+	s.start(&removal{batches: &core.PurgeBatches{Limit: purgePage}, pages: []core.Purge{page}, flush: true})
 }

@@ -49,7 +49,7 @@ const (
 
 func (f *Frontend) borrow() *scratch { return f.scratch.Get().(*scratch) }
 
-// giveBack forgets all that the scratch points at. The operations are the broker's no longer, the jobs not ours.
+// requeueLeased forgets all that the scratch points at. The operations are the broker's no longer, the jobs not ours.
 func (f *Frontend) giveBack(b *scratch) {
 	f.commands.Add(uint64(b.commands))
 	b.commands = 0
@@ -69,14 +69,14 @@ func (b *scratch) submit(tag uint64, job *core.Job) {
 
 func (b *scratch) complete(tag uint64, jid string, result []byte) {
 	b.completes = append(b.completes, core.Complete{
-		Tag: tag, Ref: core.Ref{ID: jid}, Claim: core.ByLeased, Result: result,
+		Tag: tag, Ref: core.Ref{ID: jid}, Authority: core.ByLeased, Result: result,
 	})
 	b.ops = append(b.ops, &b.completes[len(b.completes)-1])
 	b.slots = append(b.slots, slot{kind: slotAck, tag: tag, jid: jid})
 }
 
 func (b *scratch) fail(tag uint64, jid string, failure *core.Failure) {
-	b.fails = append(b.fails, core.Fail{Tag: tag, Ref: core.Ref{ID: jid}, Claim: core.ByLeased, Failure: failure})
+	b.fails = append(b.fails, core.Fail{Tag: tag, Ref: core.Ref{ID: jid}, Authority: core.ByLeased, Failure: failure})
 	b.ops = append(b.ops, &b.fails[len(b.fails)-1])
 	b.slots = append(b.slots, slot{kind: slotFail, tag: tag, jid: jid})
 }

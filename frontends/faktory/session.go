@@ -207,10 +207,10 @@ func (s *session) Closed() {
 	}
 }
 
-var _ frontends.Loser = (*session)(nil)
+var _ frontends.UnsentHandler = (*session)(nil)
 
-// Lost implements frontends.Loser: a job whose bytes have not left as a whole goes to the next worker.
-func (s *session) Lost(bytes int) {
+// Lost implements frontends.UnsentHandler: a job whose bytes have not left as a whole goes to the next worker.
+func (s *session) HandleUnsent(bytes int) {
 	for _, d := range s.delivered {
 		if d.end+uint64(bytes) <= s.written { //nolint:gosec // a length
 			continue
@@ -290,7 +290,7 @@ func (s *session) command(b *scratch, line []byte) {
 // end closes the connection once everything written has been sent.
 func (s *session) end() {
 	s.phase = ending
-	s.conn.Shut()
+	s.conn.CloseAfterFlush()
 }
 
 // nextTag is a new number for an operation.

@@ -35,7 +35,7 @@ type orphanage struct {
 
 // adopt takes a command over. Any goroutine.
 func (f *Frontend) adopt(t task) {
-	s := &session{f: f, conn: &nobody{}, phase: serving, running: t}
+	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t}
 	s.openClient()
 	f.orphans.mu.Lock()
 	f.orphans.sessions = append(f.orphans.sessions, s)
@@ -68,11 +68,11 @@ func (f *Frontend) raiseOrphans() {
 }
 
 // nobody reads what an orphan answers.
-type nobody struct {
+type detachedConn struct {
 	frontends.Conn
 	out frontends.Outbox
 }
 
-func (n *nobody) Out() *frontends.Outbox { return &n.out }
-func (n *nobody) Wake()                  {}
-func (n *nobody) Shut()                  {}
+func (n *detachedConn) Out() *frontends.Outbox { return &n.out }
+func (n *detachedConn) Wake()                  {}
+func (n *detachedConn) CloseAfterFlush()       {}

@@ -94,7 +94,7 @@ func (s *session) trackSet(arg []byte) {
 		return
 	}
 	report := &core.Report{
-		Ref: core.Ref{Seq: r.Info.Seq}, Claim: core.ByAnyone,
+		Ref: core.Ref{Seq: r.Info.Seq}, Authority: core.ByAnyone,
 		Progress: core.Progress{Num: r.Info.Progress.Num, Den: r.Info.Progress.Den, Text: r.Info.Progress.Text},
 	}
 	if set.Percent != nil {

@@ -205,7 +205,7 @@ func TestUndeliveredJobGoesToTheNext(t *testing.T) {
 	session.Deliver() // writes the job; the socket takes half of it
 	conn.out.Sent(conn.out.Len() / 2)
 	session.Closed()
-	session.(frontends.Loser).Lost(conn.out.Len())
+	session.(frontends.UnsentHandler).HandleUnsent(conn.out.Len())
 	other.Send("FETCH q\r\n")
 	if job := object(t, other); job["jid"] != "12345678" {
 		t.Errorf("fetched %v", job)

@@ -86,9 +86,9 @@ func (c *Counter) Want(step string, most float64) {
 type muteConn struct{ out frontends.Outbox }
 
 func (c *muteConn) Out() *frontends.Outbox { return &c.out }
-func (c *muteConn) Crowded() bool          { return false }
+func (c *muteConn) Backpressured() bool    { return false }
 func (c *muteConn) Wake()                  {}
-func (c *muteConn) Shut()                  {}
+func (c *muteConn) CloseAfterFlush()       {}
 func (c *muteConn) Abort()                 {}
 func (c *muteConn) RemoteAddr() net.Addr   { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 func (c *muteConn) FD() int                { return -1 }

@@ -133,8 +133,8 @@ func (c *Client) EOF() {
 // conclude ends the session of a client that sends no more, unless there is something that it waits for.
 func (c *Client) conclude() {
 	c.stage.t.Helper()
-	for p, may := c.session.(frontends.Patient); may; {
-		if p.Stays() {
+	for p, may := c.session.(frontends.HalfCloseWaiter); may; {
+		if p.WaitsHalfClosed() {
 			c.flush()
 			return
 		}
@@ -266,8 +266,8 @@ func (c *Client) end() {
 func (c *Client) close() {
 	c.closed = true
 	c.end()
-	if s, minds := c.session.(frontends.Loser); minds && c.out.Len() > 0 {
-		s.Lost(c.out.Len())
+	if s, minds := c.session.(frontends.UnsentHandler); minds && c.out.Len() > 0 {
+		s.HandleUnsent(c.out.Len())
 	}
 }
 
@@ -285,8 +285,8 @@ func scribble(p []byte) {
 // Out implements frontends.Conn.
 func (c *Client) Out() *frontends.Outbox { return &c.out }
 
-// Crowded implements frontends.Conn: the client takes all there is.
-func (c *Client) Crowded() bool { return false }
+// Backpressured implements frontends.Conn: the client takes all there is.
+func (c *Client) Backpressured() bool { return false }
 
 // Wake implements frontends.Conn.
 func (c *Client) Wake() {
@@ -297,8 +297,8 @@ func (c *Client) Wake() {
 	}
 }
 
-// Shut implements frontends.Conn.
-func (c *Client) Shut() { c.shut = true }
+// CloseAfterFlush implements frontends.Conn.
+func (c *Client) CloseAfterFlush() { c.shut = true }
 
 // Abort implements frontends.Conn.
 func (c *Client) Abort() {

@@ -31,7 +31,7 @@ func (s *session) encode(b []byte, r *core.Reply, w *wait) []byte {
 		return s.appendFailed(b, r, w)
 	case core.Accepted, core.Queues:
 		return s.appendLine(b, r, w)
-	case core.Listed, core.Counted, core.Marked, core.Purged, core.Grouped:
+	case core.Listed, core.Counted, core.MetaReply, core.Purged, core.BatchReply:
 		return b // never asked for here: listings have a loop of their own
 	}
 	return b

@@ -21,7 +21,7 @@ type batch struct {
 	completes pool[core.Complete]
 	fails     pool[core.Fail]
 	reports   pool[core.Report]
-	emits     pool[core.Emit]
+	emits     pool[core.SendData]
 	inspects  pool[core.Inspect]
 	sleeps    pool[core.Sleep]
 }

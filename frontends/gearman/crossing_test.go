@@ -108,17 +108,17 @@ func TestGearmanClientOfAFaktoryWorker(t *testing.T) {
 		return core.Ref{ID: r.Job.Identity()}
 	}
 	ref := lease()
-	faktory.do(&core.Report{Ref: ref, Claim: core.ByLeased, Progress: core.Progress{Num: 40, Den: 100}})
+	faktory.do(&core.Report{Ref: ref, Authority: core.ByLeased, Progress: core.Progress{Num: 40, Den: 100}})
 	for _, c := range []*frontendtest.Client{plain, curious} {
 		c.WantBytes(answer(workStatus, "H:host:1", "40", "100"))
 	}
-	faktory.do(&core.Fail{Ref: ref, Claim: core.ByLeased, Failure: &core.Failure{Type: "IOError", Message: "no disk"}})
+	faktory.do(&core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Type: "IOError", Message: "no disk"}})
 	plain.WantBytes(answer(workFail, "H:host:1"))
 	curious.WantBytes(answer(workException, "H:host:1", "IOError: no disk"))
 
 	plain.SendBytes(request(submitJob, "f", "u", "x"))
 	plain.WantBytes(answer(jobCreated, "H:host:2"))
-	faktory.do(&core.Complete{Ref: lease(), Claim: core.ByLeased, Result: []byte("result")})
+	faktory.do(&core.Complete{Ref: lease(), Authority: core.ByLeased, Result: []byte("result")})
 	plain.WantBytes(answer(workComplete, "H:host:2", "result"))
 }
 
@@ -131,7 +131,7 @@ func TestFailOfAWorkqWorkerIsAFailure(t *testing.T) {
 	c.WantBytes(answer(jobCreated, "H:host:1"))
 	r := workq.do(&core.Lease{Queues: []string{"f"}, Holder: core.HeldByNobody})
 	workq.do(&core.Fail{
-		Ref: core.Ref{Seq: r.Seq}, Claim: core.ByAnyone, Failure: &core.Failure{Message: "no", Data: []byte("no")},
+		Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone, Failure: &core.Failure{Message: "no", Data: []byte("no")},
 	})
 	c.WantBytes(answer(workFail, "H:host:1"))
 }

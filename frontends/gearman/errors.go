@@ -63,8 +63,8 @@ var wireErrors = []struct {
 	{core.ErrStopped, errServerStopped, "ERR QUEUE_ERROR Server+has+stopped+taking+work\r\n"},
 	{core.ErrDraining, wireError{codeQueue, "Server is draining"}, "ERR QUEUE_ERROR Server+is+draining\r\n"},
 	{core.ErrShutdown, wireError{codeQueue, "Server is shutting down"}, "ERR QUEUE_ERROR Server+is+shutting+down\r\n"},
-	{core.ErrNoGroup, wireError{codeQueue, "Batch not found"}, "ERR QUEUE_ERROR Batch+not+found\r\n"},
-	{core.ErrGroupState, wireError{codeQueue, "Batch is closed"}, "ERR QUEUE_ERROR Batch+is+closed\r\n"},
+	{core.ErrNoBatch, wireError{codeQueue, "Batch not found"}, "ERR QUEUE_ERROR Batch+not+found\r\n"},
+	{core.ErrBatchState, wireError{codeQueue, "Batch is closed"}, "ERR QUEUE_ERROR Batch+is+closed\r\n"},
 }
 
 // packetError is the ERROR packet for a refusal of the broker; notFound is how the packet at hand says that there is no

@@ -43,9 +43,9 @@ type fakeConn struct {
 }
 
 func (c *fakeConn) Out() *frontends.Outbox { return &c.out }
-func (c *fakeConn) Crowded() bool          { return c.out.Len() > crowd }
+func (c *fakeConn) Backpressured() bool    { return c.out.Len() > crowd }
 func (c *fakeConn) Wake()                  { c.wakes++ }
-func (c *fakeConn) Shut()                  { c.shut = true }
+func (c *fakeConn) CloseAfterFlush()       { c.shut = true }
 func (c *fakeConn) Abort()                 {}
 func (c *fakeConn) FD() int                { return 7 }
 func (c *fakeConn) RemoteAddr() net.Addr   { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 5} }

@@ -19,7 +19,7 @@ type linger struct {
 	submits bool
 }
 
-var withdraw core.Withdraw
+var withdraw core.CancelLease
 
 // interruptLinger ends the wait because the worker has more to say: answers keep the order of the messages.
 func (s *session) interruptLinger() {
@@ -44,7 +44,7 @@ func (s *session) startLinger() {
 	}
 	op, ok := b.ops[len(b.ops)-1].(*core.Lease)
 	if last := len(b.waits) - 1; ok && op.Tag == s.tagOf(last) {
-		op.Until = s.f.broker.Now().Add(s.f.o.Linger)
+		op.Deadline = s.f.broker.Now().Add(s.f.o.Linger)
 		s.linger.grab, s.linger.tag = b.waits[last].typ, op.Tag
 	}
 }

@@ -29,7 +29,7 @@ func (s *session) list(l *listing) {
 // complete. If not, it has seen to it that Deliver is called again.
 func (s *session) page() bool {
 	for {
-		if !s.eof && s.conn.Crowded() {
+		if !s.eof && s.conn.Backpressured() {
 			return false
 		}
 		if !s.listing.next(s.listing, s) {

@@ -111,7 +111,7 @@ func (s *session) name(j *core.Job, n *name, sub *submission) {
 
 // canDo serves CAN_DO_TIMEOUT too.
 func (s *session) canDo(m *message) {
-	function, op := m.args[0], &core.Able{}
+	function, op := m.args[0], &core.Register{}
 	if m.typ == canDoTimeout {
 		op.LeaseFor = parseTimeout(untilNUL(m.args[1]))
 	}
@@ -131,12 +131,12 @@ func (s *session) canDo(m *message) {
 func (s *session) cantDo(m *message) {
 	n := s.names.of(untilNUL(m.args[0]), &s.f.o)
 	s.f.roster.unable(s.row, n.function)
-	s.ask(&core.Unable{Queue: n.queue})
+	s.ask(&core.Unregister{Queue: n.queue})
 }
 
 func (s *session) resetAbilities(*message) {
 	s.f.roster.reset(s.row)
-	s.ask(&core.Unable{All: true})
+	s.ask(&core.Unregister{All: true})
 }
 
 func (s *session) preSleep(m *message) {

@@ -24,7 +24,7 @@ func refusing(kind error) *fakeBroker {
 			r.Tag = op.Tag
 		case *core.Report:
 			r.Tag = op.Tag
-		case *core.Emit:
+		case *core.SendData:
 			r.Tag = op.Tag
 		case *core.Inspect:
 			r.Tag = op.Tag

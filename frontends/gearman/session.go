@@ -64,7 +64,7 @@ func (s *session) Feed(in []byte) int {
 		s.linger.asked = false
 	}
 	if s.closing {
-		s.conn.Shut()
+		s.conn.CloseAfterFlush()
 		return len(in)
 	}
 	return used
@@ -181,7 +181,7 @@ func (s *session) flush(drained bool) {
 
 // crowded reports that so much waits for the client to read that its next messages must wait too.
 func (s *session) crowded() bool {
-	return s.conn.Out().Len() > pauseAt && !s.eof && s.conn.Crowded()
+	return s.conn.Out().Len() > pauseAt && !s.eof && s.conn.Backpressured()
 }
 
 // fetch calls the broker with the operations of the batch, if any, and writes its replies.

@@ -45,7 +45,7 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 
 func takeBatch() *batch { return batches.Get().(*batch) } //nolint:forcetypeassert // the pool holds nothing else
 
-// giveBack clears the batch of all that it would keep alive.
+// requeueLeased clears the batch of all that it would keep alive.
 func giveBack(b *batch) {
 	b.reset()
 	clear(b.request.args[:cap(b.request.args)])

@@ -14,9 +14,9 @@ import (
 type bareConn struct{ out frontends.Outbox }
 
 func (c *bareConn) Out() *frontends.Outbox { return &c.out }
-func (c *bareConn) Crowded() bool          { return false }
+func (c *bareConn) Backpressured() bool    { return false }
 func (c *bareConn) Wake()                  {}
-func (c *bareConn) Shut()                  {}
+func (c *bareConn) CloseAfterFlush()       {}
 func (c *bareConn) Abort()                 {}
 func (c *bareConn) RemoteAddr() net.Addr   { return nil }
 func (c *bareConn) FD() int                { return -1 }

@@ -144,7 +144,7 @@ func (s *Session) submit(b *batch, r *request, what submission) {
 		b.ask(op, slot{tag: op.Tag, answer: answerDone})
 		return
 	}
-	op.Watch, op.Until = core.WatchRun, until
+	op.Watch, op.Deadline = core.WatchRun, until
 	b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: job.ID, wait: true})
 }
 
@@ -169,7 +169,7 @@ func (s *Session) result(b *batch, r *request) {
 		b.say(badWait)
 		return
 	}
-	op := &core.Await{Tag: s.nextTag(), Ref: ref, Until: s.deadline(wait)}
+	op := &core.Await{Tag: s.nextTag(), Ref: ref, Deadline: s.deadline(wait)}
 	b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: ref.ID, wait: wait > 0, large: true, stays: true})
 }
 
@@ -196,7 +196,7 @@ func (s *Session) lease(b *batch, r *request) {
 	op := room(&b.leases)
 	*op = core.Lease{
 		Tag: s.nextTag(), Queues: queues, Pick: core.PickAtRandom, Holder: core.HeldByNobody,
-		Until: s.deadline(wait),
+		Deadline: s.deadline(wait),
 	}
 	b.ask(op, slot{tag: op.Tag, answer: answerLease, wait: wait > 0, large: true, lease: true})
 }
@@ -209,7 +209,7 @@ func (s *Session) complete(b *batch, r *request) {
 	}
 	op := room(&b.completes)
 	*op = core.Complete{
-		Tag: s.nextTag(), Ref: ref, Claim: core.ByAnyone, Result: own(r.body),
+		Tag: s.nextTag(), Ref: ref, Authority: core.ByAnyone, Result: own(r.body),
 	}
 	b.ask(op, slot{tag: op.Tag, answer: answerDone})
 }
@@ -222,7 +222,7 @@ func (s *Session) fail(b *batch, r *request) {
 	}
 	op := room(&b.fails)
 	*op = core.Fail{
-		Tag: s.nextTag(), Ref: ref, Claim: core.ByAnyone, Failure: failure(r.body),
+		Tag: s.nextTag(), Ref: ref, Authority: core.ByAnyone, Failure: failure(r.body),
 	}
 	b.ask(op, slot{tag: op.Tag, answer: answerDone})
 }

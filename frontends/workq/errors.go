@@ -63,8 +63,8 @@ var wireErrors = []struct {
 	{core.ErrStopped, storeFailed},
 	{core.ErrDraining, "-SERVER-ERROR Draining" + crlf},
 	{core.ErrShutdown, stopping},
-	{core.ErrNoGroup, "-CLIENT-ERROR Batch not found" + crlf},
-	{core.ErrGroupState, "-CLIENT-ERROR Batch closed" + crlf},
+	{core.ErrNoBatch, "-CLIENT-ERROR Batch not found" + crlf},
+	{core.ErrBatchState, "-CLIENT-ERROR Batch closed" + crlf},
 }
 
 // errorText is what a client is told of err.

@@ -28,11 +28,11 @@ type Session struct {
 }
 
 var (
-	_ frontends.Session = (*Session)(nil)
-	_ frontends.Blocker = (*Session)(nil)
-	_ frontends.Patient = (*Session)(nil)
-	_ frontends.Loser   = (*Session)(nil)
-	_ frontends.Stopper = (*Session)(nil)
+	_ frontends.Session         = (*Session)(nil)
+	_ frontends.Blocker         = (*Session)(nil)
+	_ frontends.HalfCloseWaiter = (*Session)(nil)
+	_ frontends.UnsentHandler   = (*Session)(nil)
+	_ frontends.Stopper         = (*Session)(nil)
 )
 
 // handed is a job that was leased to this connection, and where in all that was written its last byte is. It is
@@ -287,7 +287,7 @@ func (s *Session) close(b *batch, text string) {
 // shutdown reads nothing more and closes the connection when all that was written is sent.
 func (s *Session) shutdown() {
 	s.shut = true
-	s.conn.Shut()
+	s.conn.CloseAfterFlush()
 }
 
 // flush hands the operations to the broker and writes all answers in their order. The last command may be left waiting.
@@ -406,8 +406,8 @@ func (s *Session) EOF(input []byte) {
 // Blocked implements frontends.Blocker.
 func (s *Session) Blocked() bool { return s.waiting.tag != 0 }
 
-// Stays implements frontends.Patient: a client that may be gone takes no job and has no run, but may have a result.
-func (s *Session) Stays() bool {
+// WaitsHalfClosed implements frontends.HalfCloseWaiter: a client that may be gone takes no job and has no run, but may have a result.
+func (s *Session) WaitsHalfClosed() bool {
 	if s.waiting.tag != 0 && !s.waiting.stays {
 		s.abandon(timedOut)
 	}
@@ -443,8 +443,8 @@ func (s *Session) Closed() {
 	s.front.broker.Close(s.client)
 }
 
-// Lost implements frontends.Loser: a job whose bytes have not left as a whole goes back to its place.
-func (s *Session) Lost(bytes int) {
+// Lost implements frontends.UnsentHandler: a job whose bytes have not left as a whole goes back to its place.
+func (s *Session) HandleUnsent(bytes int) {
 	var ops []core.Op
 	for _, h := range s.behind(bytes) {
 		ops = append(ops, &core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: h.seq}, Epoch: h.epoch})

@@ -89,22 +89,22 @@ func TestOutcomesOfOtherWorkers(t *testing.T) {
 		want   string
 	}{
 		{"done, with data before the end", func(f foreign, ref core.Ref) {
-			f.do(&core.Emit{Ref: ref, Claim: core.ByLeased, Data: []byte("one,")})
-			f.do(&core.Emit{Ref: ref, Claim: core.ByLeased, Data: []byte("two,")})
-			f.do(&core.Emit{Ref: ref, Claim: core.ByLeased, Data: []byte("not this"), Warning: true})
-			f.do(&core.Complete{Ref: ref, Claim: core.ByLeased, Result: []byte("end")})
+			f.do(&core.SendData{Ref: ref, Authority: core.ByLeased, Data: []byte("one,")})
+			f.do(&core.SendData{Ref: ref, Authority: core.ByLeased, Data: []byte("two,")})
+			f.do(&core.SendData{Ref: ref, Authority: core.ByLeased, Data: []byte("not this"), Warning: true})
+			f.do(&core.Complete{Ref: ref, Authority: core.ByLeased, Result: []byte("end")})
 		}, "1 11\r\none,two,end\r\n"},
 		{"done, without a result", func(f foreign, ref core.Ref) {
-			f.do(&core.Complete{Ref: ref, Claim: core.ByLeased})
+			f.do(&core.Complete{Ref: ref, Authority: core.ByLeased})
 		}, "1 0\r\n\r\n"},
 		{"failed, with a message", func(f foreign, ref core.Ref) {
-			f.do(&core.Fail{Ref: ref, Claim: core.ByLeased, Failure: &core.Failure{Type: "E", Message: "why"}})
+			f.do(&core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Type: "E", Message: "why"}})
 		}, "0 3\r\nwhy\r\n"},
 		{"failed, with an exception's bytes", func(f foreign, ref core.Ref) {
-			f.do(&core.Fail{Ref: ref, Claim: core.ByLeased, Failure: &core.Failure{Exception: true, Data: []byte("raw")}})
+			f.do(&core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Exception: true, Data: []byte("raw")}})
 		}, "0 3\r\nraw\r\n"},
 		{"failed, without a word", func(f foreign, ref core.Ref) {
-			f.do(&core.Fail{Ref: ref, Claim: core.ByLeased})
+			f.do(&core.Fail{Ref: ref, Authority: core.ByLeased})
 		}, "0 0\r\n\r\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,32 +2,32 @@ package machine
 
 import "broker/core"
 
-// openGroup makes a batch; its callbacks are admitted with it and blocked until it lets them go.
-func (m *Machine) openGroup(c *client, op *core.OpenGroup) {
+// openBatch makes a batch; its callbacks are admitted with it and blocked until it lets them go.
+func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
 	if j, err := m.openRefusal(op); err != nil {
 		m.reply(c, core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err, Job: j})
 		return
 	}
-	g := &group{number: m.nextSeq}
+	g := &batch{number: m.nextSeq}
 	m.nextSeq++
 	m.reserve()
-	g.groupMark = groupMark{Parent: op.Parent, Description: op.Description, CreatedAt: m.now, Until: op.OpenUntil}
-	if parent := m.groups[op.Parent]; parent != nil {
-		parent.kids.count(g, 1)
+	g.batchMeta = batchMeta{Parent: op.Parent, Description: op.Description, CreatedAt: m.now, Until: op.OpenUntil}
+	if parent := m.batches[op.Parent]; parent != nil {
+		parent.children.count(g, 1)
 	}
-	m.addGroup(g)
-	m.listGroup(g)
-	m.alter(g, func() {
+	m.addBatch(g)
+	m.linkBatch(g)
+	m.mutate(g, func() {
 		g.CompleteJob = m.admitCallback(c, op.Complete, g.number)
 		g.SuccessJob = m.admitCallback(c, op.Success, g.number)
 	})
-	m.reply(c, core.Reply{Kind: core.Grouped, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
+	m.reply(c, core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
 }
 
 // openRefusal is why a batch may not be made, and the callback that is to blame, if one is.
-func (m *Machine) openRefusal(op *core.OpenGroup) (*core.Job, error) {
-	if op.Parent != 0 && m.groups[op.Parent] == nil {
-		return nil, core.ErrNoGroup
+func (m *Machine) openRefusal(op *core.OpenBatch) (*core.Job, error) {
+	if op.Parent != 0 && m.batches[op.Parent] == nil {
+		return nil, core.ErrNoBatch
 	}
 	if err := m.closedTo(false); err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ func (m *Machine) openRefusal(op *core.OpenGroup) (*core.Job, error) {
 			return j, core.ErrInvalid
 		case j.ID != "" && m.find(core.Ref{ID: j.ID}) != 0:
 			return j, core.ErrDuplicate
-		case j.Group != 0:
-			if err := m.groupRefusal(j.Group); err != nil {
+		case j.Batch != 0:
+			if err := m.batchRefusal(j.Batch); err != nil {
 				return j, err
 			}
 		}
@@ -51,14 +51,14 @@ func (m *Machine) openRefusal(op *core.OpenGroup) (*core.Job, error) {
 	return nil, nil
 }
 
-// groupRefusal is why a job may not join a batch.
-func (m *Machine) groupRefusal(number uint64) error {
-	g := m.groups[number]
+// batchRefusal is why a job may not join a batch.
+func (m *Machine) batchRefusal(number uint64) error {
+	g := m.batches[number]
 	switch {
 	case g == nil:
-		return core.ErrNoGroup
+		return core.ErrNoBatch
 	case g.Committed:
-		return core.ErrGroupState
+		return core.ErrBatchState
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	e := m.jobs.at(h)
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
 	m.queues[e.queue].counts.Submitted[e.origin]++
-	m.joinGroup(h)
+	m.joinBatch(h)
 	m.move(e, core.Blocked)
 	e.set(changed)
 	m.touch(h, e)
@@ -100,10 +100,10 @@ func (m *Machine) fire(seq uint64) {
 	}
 }
 
-// callbackOver notes the end of one of a batch's callbacks. If it is gone without being done, the batch goes on without
+// callbackEnded notes the end of one of a batch's callbacks. If it is gone without being done, the batch goes on without
 // it and cannot succeed.
-func (m *Machine) callbackOver(g *group, seq uint64, success bool) {
-	m.alter(g, func() {
+func (m *Machine) callbackEnded(g *batch, seq uint64, success bool) {
+	m.mutate(g, func() {
 		switch seq {
 		case g.CompleteJob:
 			if !success {
@@ -120,16 +120,16 @@ func (m *Machine) callbackOver(g *group, seq uint64, success bool) {
 		}
 		g.CallbackLost = g.CallbackLost || !success
 	})
-	m.checkGroup(g)
+	m.checkBatch(g)
 }
 
-func (m *Machine) commitGroup(c *client, op *core.CommitGroup) {
-	g := m.groups[op.Group]
+func (m *Machine) closeBatch(c *client, op *core.CloseBatch) {
+	g := m.batches[op.Batch]
 	if g == nil {
-		m.failed(c, op.Tag, core.ErrNoGroup)
+		m.failed(c, op.Tag, core.ErrNoBatch)
 		return
 	}
-	m.alter(g, func() {
+	m.mutate(g, func() {
 		switch {
 		case !op.Reopen:
 			g.Committed = true
@@ -139,18 +139,18 @@ func (m *Machine) commitGroup(c *client, op *core.CommitGroup) {
 			m.groupUntil(g, m.now.Add(groupOpen))
 		}
 	})
-	m.checkGroup(g)
+	m.checkBatch(g)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
 }
 
-func (m *Machine) inspectGroup(c *client, op *core.InspectGroup) {
-	g := m.groups[op.Group]
+func (m *Machine) inspectBatch(c *client, op *core.InspectBatch) {
+	g := m.batches[op.Batch]
 	if g == nil {
-		m.failed(c, op.Tag, core.ErrNoGroup)
+		m.failed(c, op.Tag, core.ErrNoBatch)
 		return
 	}
-	r := core.Reply{Kind: core.Grouped, Tag: op.Tag, Seq: g.number, Group: &core.GroupInfo{
-		Group: g.number, Parent: g.Parent, Description: g.Description, CreatedAt: g.CreatedAt, Total: g.Total,
+	r := core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Batch: &core.BatchInfo{
+		Number: g.number, Parent: g.Parent, Description: g.Description, CreatedAt: g.CreatedAt, Total: g.Total,
 		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Committed: g.Committed,
 		Complete: g.CompleteLost.shown(g.Complete), Success: g.SuccessLost.shown(g.Success),
 	}}

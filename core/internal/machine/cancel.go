@@ -54,7 +54,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 // leaveDeadSet gives a job that goes on the time to live that it had before.
 func (m *Machine) leaveDeadSet(h uint32, e *entry) {
 	until := core.Instant(0)
-	if x := m.rare(h); x != nil {
+	if x := m.optionalState(h); x != nil {
 		until, x.ttl = x.ttl, 0
 	}
 	m.expireAt(h, e, until)
@@ -103,7 +103,7 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 // remove takes a job out of all indexes and, if it has a record, out of the store.
 func (m *Machine) remove(h uint32) {
 	e := m.jobs.at(h)
-	m.leaveGroup(h)
+	m.leaveBatch(h)
 	m.freeUnique(h)
 	m.timers.Remove(&e.stateTimer)
 	m.timers.Remove(&e.expiryTimer)
@@ -114,11 +114,11 @@ func (m *Machine) remove(h uint32) {
 	if e.has(stored) {
 		m.removed = append(m.removed, m.gone(e))
 	}
-	if e.has(hasExtra) {
-		delete(m.extras, h)
+	if e.has(hasOptional) {
+		delete(m.optionals, h)
 	}
-	if e.has(hasNote) {
-		delete(m.notes, h)
+	if e.has(hasTransient) {
+		delete(m.transients, h)
 	}
 	m.setPayload(h, nil)
 	n := e.queue
@@ -148,9 +148,9 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.promise()})
 }
 
-// purgeGroups ends batches by the page, the oldest first. What hangs on a batch, its children and the callbacks of others
+// purgeBatches ends batches by the page, the oldest first. What hangs on a batch, its children and the callbacks of others
 // that are members of it, came later: so nothing is let go by what is removed. Members stay, as plain jobs.
-func (m *Machine) purgeGroups(c *client, op *core.PurgeGroups) {
+func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
 	limit, below := op.Limit, op.Cursor
 	if limit <= 0 {
 		limit = 1000
@@ -159,12 +159,12 @@ func (m *Machine) purgeGroups(c *client, op *core.PurgeGroups) {
 		below = m.nextSeq // what is opened meanwhile is not meant
 	}
 	r := core.Reply{Kind: core.Purged, Tag: op.Tag}
-	for g := m.firstGroup; g != nil && g.number < below; g = m.firstGroup {
+	for g := m.firstBatch; g != nil && g.number < below; g = m.firstBatch {
 		if r.N == limit {
 			r.Cursor = below
 			break
 		}
-		m.forgetGroup(g)
+		m.forgetBatch(g)
 		for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
 			if h := m.bySeq.get(seq); seq != 0 && h != 0 {
 				m.purgeJob(h, c.protocol)

@@ -10,12 +10,12 @@ import (
 // there is. It counts anew what the machine counts as it goes, and looks for lost wake-ups: work beside somebody who
 // waits for it.
 func (m *Machine) Check() error {
-	c := checker{m: m, queues: map[uint32]*recount{}, groups: map[uint64]*group{}, kids: map[uint64]int{}, workers: map[uint32]int{}}
+	c := checker{m: m, queues: map[uint32]*recount{}, groups: map[uint64]*batch{}, kids: map[uint64]int{}, workers: map[uint32]int{}}
 	m.eachJob(c.job)
 	c.index()
 	c.eachClient()
 	c.eachQueue()
-	c.eachGroup()
+	c.eachBatch()
 	c.totals()
 	return c.err
 }
@@ -25,7 +25,7 @@ type checker struct {
 	m       *Machine
 	err     error
 	queues  map[uint32]*recount
-	groups  map[uint64]*group // members, untried and failing counted anew
+	groups  map[uint64]*batch // members, untried and failing counted anew
 	kids    map[uint64]int    // children not closed, by parent
 	workers map[uint32]int    // leases, by number of the worker's name
 
@@ -74,8 +74,8 @@ func (c *checker) index() {
 	}{
 		{"jobs in the slab", m.jobs.live, c.jobs},
 		{"ids in the index", len(m.byID), c.ids},
-		{"jobs with something unusual", len(m.extras), c.extras},
-		{"jobs with notes", len(m.notes), c.notes},
+		{"jobs with something unusual", len(m.optionals), c.extras},
+		{"jobs with notes", len(m.transients), c.notes},
 		{"bytes in the cache", m.cached, c.cached},
 	} {
 		if x.have != x.saw {

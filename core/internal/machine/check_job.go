@@ -28,22 +28,22 @@ func (c *checker) job(h uint32, e *entry) {
 	}
 	if j := m.jobs.payload(h); j != nil {
 		c.cached += payloadBytes(j)
-	} else if !e.has(settled) {
+	} else if !e.has(payloadStored) {
 		c.fail("job %d has no payload in memory and none on disk", e.seq)
 	}
 	if e.has(dirty) && !slices.Contains(m.changed, h) {
 		c.fail("job %d has changed and nobody will store it", e.seq)
 	}
-	if e.has(hasExtra) != (m.extras[h] != nil) || e.has(hasNote) != (m.notes[h] != nil) {
+	if e.has(hasOptional) != (m.optionals[h] != nil) || e.has(hasTransient) != (m.transients[h] != nil) {
 		c.fail("job %d: flags and side maps disagree", e.seq)
 	}
-	if e.has(hasNote) {
+	if e.has(hasTransient) {
 		c.notes++
 	}
 	c.state(h, e)
 	c.held(h, e, q)
 	c.watched(h, e)
-	if x := m.rare(h); x != nil {
+	if x := m.optionalState(h); x != nil {
 		c.extras++
 		c.timer(x.slotTimer != 0)
 		c.links(e, x)
@@ -63,7 +63,7 @@ func (c *checker) state(h uint32, e *entry) {
 			c.fail("job %d is leased for ever without a connection", e.seq)
 		}
 	case core.Blocked:
-		x := c.m.rare(h)
+		x := c.m.optionalState(h)
 		if x == nil || len(x.waiting) == 0 && x.callbackFor == 0 && !e.has(broken) {
 			c.fail("job %d is blocked by nothing", e.seq)
 		}
@@ -84,7 +84,7 @@ func (c *checker) held(h uint32, e *entry, q *recount) {
 	if e.has(held) != (e.state == core.Leased) {
 		c.fail("job %d is %v, in hands: %v", e.seq, e.state, e.has(held))
 	}
-	x := c.m.rare(h)
+	x := c.m.optionalState(h)
 	if x != nil && x.slot == slotTaken {
 		q.slots++
 		q.perWorker[x.slotKey]++
@@ -138,7 +138,7 @@ func (c *checker) watched(h uint32, e *entry) {
 }
 
 // links checks both ends of what ties a job to others.
-func (c *checker) links(e *entry, x *extra) {
+func (c *checker) links(e *entry, x *optional) {
 	m := c.m
 	for _, seq := range x.waiting {
 		p := m.bySeq.get(seq)
@@ -146,7 +146,7 @@ func (c *checker) links(e *entry, x *extra) {
 			c.fail("job %d waits for job %d, which is gone", e.seq, seq)
 			continue
 		}
-		y := m.rare(p)
+		y := m.optionalState(p)
 		if y == nil || !slices.Contains(y.successors, e.seq) && !slices.Contains(y.children, e.seq) {
 			c.fail("job %d waits for job %d, which does not know", e.seq, seq)
 		}
@@ -160,26 +160,26 @@ func (c *checker) links(e *entry, x *extra) {
 	if x.parent != 0 && !x.isClosed && m.bySeq.get(x.parent) != 0 {
 		c.kids[x.parent]++
 	}
-	if e.state == core.Done && !e.has(keepsOutcome) && x.openKids == 0 {
+	if e.state == core.Done && !e.has(keepsOutcome) && x.openChildren == 0 {
 		c.fail("job %d is done, stays for its children and has none", e.seq)
 	}
-	if e.state == core.Done && x.openKids == 0 && !x.isClosed {
+	if e.state == core.Done && x.openChildren == 0 && !x.isClosed {
 		c.fail("job %d is done, has no open children and is not closed", e.seq)
 	}
 }
 
 // member counts a job in its batch.
-func (c *checker) member(e *entry, x *extra) {
-	if x.group == 0 || c.m.groups[x.group] == nil {
+func (c *checker) member(e *entry, x *optional) {
+	if x.batch == 0 || c.m.batches[x.batch] == nil {
 		return
 	}
 	if e.state == core.Done {
-		c.fail("job %d is done and still a member of batch %d", e.seq, x.group)
+		c.fail("job %d is done and still a member of batch %d", e.seq, x.batch)
 	}
-	g := c.groups[x.group]
+	g := c.groups[x.batch]
 	if g == nil {
-		g = &group{}
-		c.groups[x.group] = g
+		g = &batch{}
+		c.groups[x.batch] = g
 	}
 	g.members++
 	if x.tried {

@@ -24,15 +24,15 @@ func (c *checker) eachClient() {
 		for _, a := range cl.abilities {
 			c.queue(a.queue).able += a.times
 		}
-		if cl.wokenFor != 0 {
-			c.queue(cl.wokenFor).woken++
+		if cl.wakeTarget != 0 {
+			c.queue(cl.wakeTarget).woken++
 		}
-		if waits := cl.parked || cl.sleeping; waits && cl.wokenFor != 0 {
+		if waits := cl.parked || cl.sleeping; waits && cl.wakeTarget != 0 {
 			c.fail("client %d waits and is woken", slot)
-		} else if !waits && cl.places != 0 {
+		} else if !waits && cl.waitEntries != 0 {
 			c.fail("client %d stands in a line and does not wait", slot)
 		}
-		if (cl.parked || cl.wokenFor != 0) != (cl.wait != 0) {
+		if (cl.parked || cl.wakeTarget != 0) != (cl.wait != 0) {
 			c.fail("client %d waits without an end, or has an end and does not wait", slot)
 		}
 		own := 0
@@ -123,7 +123,7 @@ func (c *checker) classes(q *jobQueue) {
 // woken though there are more jobs than workers on their way.
 func (c *checker) line(q *jobQueue) {
 	m := c.m
-	slot, place := m.waiters.First(&q.line)
+	slot, place := m.waiters.First(&q.waitList)
 	for ; slot != 0; slot, place = m.waiters.After(place) {
 		cl := m.clients[slot]
 		if cl == nil || !cl.parked && !cl.sleeping {

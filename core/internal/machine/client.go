@@ -16,16 +16,16 @@ type client struct {
 	touched  bool        // in the list of clients with news
 	gatedIn  core.Commit // newest batch that it waits for
 
-	parked    bool // a lease waits in the lines
-	byAbility bool // of the queues that the client is able for, whatever they will be
-	lease     core.Lease
-	sleeping  bool   // waits in the lines to be woken
-	sleepTag  uint64 //
-	places    uint32 // its places in lines
-	wait      timer.ID
-	wokenFor  uint32 // queue whose job it was woken for and has not come back yet
-	abilities []ability
-	turn      int // where round-robin goes on
+	parked      bool // a lease waits in the lines
+	byAbility   bool // of the queues that the client is able for, whatever they will be
+	lease       core.Lease
+	sleeping    bool   // waits in the lines to be woken
+	sleepTag    uint64 //
+	waitEntries uint32 // its places in lines
+	wait        timer.ID
+	wakeTarget  uint32 // queue whose job it was woken for and has not come back yet
+	abilities   []ability
+	turn        int // where round-robin goes on
 
 	held    []uint32 // jobs leased to this connection
 	watches uint32   // head of its watchers
@@ -44,7 +44,7 @@ const (
 	timerExpiry              // job: expiry or end of retention
 	timerWait                // client: parked lease or wake that was not followed up
 	timerWatch               // watcher: deadline of a wait
-	timerGroup               // batch: not committed in time
+	timerBatch               // batch: not committed in time
 	timerSlot                // job: throttle slot comes free
 	timerIdle                // queue: nothing has happened in it for long
 )
@@ -87,18 +87,18 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	if c == nil {
 		return
 	}
-	m.leaveLines(c)
-	woken := m.followedUp(c)
+	m.leaveWaitLists(c)
+	woken := m.wakeAcked(c)
 	for _, r := range c.replies { // a job that nobody has taken from the broker was not handed out
 		if r.Kind == core.Assigned {
-			m.undo(r.Seq, r.Lease.Epoch)
+			m.revokeLease(r.Seq, r.Lease.Epoch)
 		}
 	}
 	for c.watches != 0 {
 		m.unwatch(c.watches, true)
 	}
 	for len(c.held) > 0 {
-		m.release(c.held[len(c.held)-1])
+		m.releaseLease(c.held[len(c.held)-1])
 	}
 	for _, a := range c.abilities {
 		q := m.queues[a.queue]
@@ -113,24 +113,24 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.serveOffers()
 }
 
-// leaveLines takes the client out of all waiting lines and stops its deadline.
-func (m *Machine) leaveLines(c *client) {
+// leaveWaitLists takes the client out of all waiting lines and stops its deadline.
+func (m *Machine) leaveWaitLists(c *client) {
 	c.parked, c.sleeping, c.byAbility = false, false, false
 	m.timers.Remove(&c.wait)
 	m.leavePlaces(c)
 }
 
 func (m *Machine) leavePlaces(c *client) {
-	if c.places != 0 {
-		m.waiters.Leave(&c.places, func(q uint32) *queueLine { return &m.queues[q].line }, m.dropIdle)
+	if c.waitEntries != 0 {
+		m.waiters.Leave(&c.waitEntries, func(q uint32) *queueLine { return &m.queues[q].waitList }, m.dropIdle)
 	}
 }
 
-// followedUp notes that a woken sleeper has come back, or never will, and returns the queue it was woken for: whoever
+// wakeAcked notes that a woken sleeper has come back, or never will, and returns the queue it was woken for: whoever
 // does not take a job from there must offer it to the others.
-func (m *Machine) followedUp(c *client) (n uint32) {
-	if n = c.wokenFor; n != 0 {
-		c.wokenFor = 0
+func (m *Machine) wakeAcked(c *client) (n uint32) {
+	if n = c.wakeTarget; n != 0 {
+		c.wakeTarget = 0
 		m.timers.Remove(&c.wait)
 		m.queues[n].woken--
 		m.dropIdle(n) // it may have been dropped while the worker was on its way
@@ -138,7 +138,7 @@ func (m *Machine) followedUp(c *client) (n uint32) {
 	return n
 }
 
-func (m *Machine) able(c *client, op *core.Able) {
+func (m *Machine) register(c *client, op *core.Register) {
 	n, q := m.queueNamed(op.Queue)
 	q.sticky = true
 	q.workers++
@@ -168,7 +168,7 @@ func (c *client) limitFor(n uint32) time.Duration {
 	return 0
 }
 
-func (m *Machine) unable(c *client, op *core.Unable) {
+func (m *Machine) unregister(c *client, op *core.Unregister) {
 	var only uint32
 	if !op.All {
 		if only = m.names[op.Queue]; only == 0 {
@@ -192,7 +192,7 @@ func (m *Machine) unable(c *client, op *core.Unable) {
 	for i := len(c.held) - 1; i >= 0; i-- {
 		// release swaps the last held job into the place that comes free: going down meets each job once.
 		if only == 0 || m.jobs.at(c.held[i]).queue == only {
-			m.release(c.held[i])
+			m.releaseLease(c.held[i])
 		}
 	}
 }
@@ -206,8 +206,8 @@ func (m *Machine) joinByAbility(c *client) {
 
 // sleep parks a worker that wants to be woken rather than handed a job.
 func (m *Machine) sleep(c *client, op *core.Sleep) {
-	before := m.followedUp(c)
-	m.leaveLines(c)
+	before := m.wakeAcked(c)
+	m.leaveWaitLists(c)
 	c.sleepTag = op.Tag
 	if n := m.workFor(c); n != 0 {
 		m.wake(c, n)

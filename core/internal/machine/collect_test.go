@@ -4,7 +4,7 @@ import "testing"
 
 func TestWholeResultIsBounded(t *testing.T) {
 	t.Parallel()
-	n := &note{}
+	n := &transient{}
 	n.collect(make([]byte, maxCollected))
 	if len(n.data) != maxCollected || n.tooMuch {
 		t.Fatalf("%d bytes kept at the limit, too much: %v", len(n.data), n.tooMuch)

@@ -10,7 +10,7 @@
 //
 // # Durability
 //
-// A decision marks the job as changed; Seal turns what has changed since the last Seal into one record.Batch in which
+// A decision marks the job as changed; Seal turns what has changed since the last Seal into one record.CommitBatch in which
 // each job occurs once, in its last state: a job that came and went in between costs nothing.
 //
 // # Files

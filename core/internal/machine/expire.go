@@ -37,8 +37,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.waitTimeout(m.clients[o.Handle])
 	case timerWatch:
 		m.watchTimeout(o.Handle)
-	case timerGroup:
-		m.groupTimeout(o.Handle)
+	case timerBatch:
+		m.batchTimeout(o.Handle)
 	case timerIdle:
 		m.idleTimeout(o.Handle)
 	case timerSlot:
@@ -67,8 +67,8 @@ func (m *Machine) stateDue(h uint32) {
 // expire removes a job whose time to live, time to start or time of retention is over.
 func (m *Machine) expire(h uint32) {
 	e := m.jobs.at(h)
-	if x := m.rare(h); e.state == core.Done && x != nil && !x.isClosed {
-		m.keepForKids(h, e)
+	if x := m.optionalState(h); e.state == core.Done && x != nil && !x.isClosed {
+		m.keepForChildren(h, e)
 		return
 	}
 	if e.state.Unfinished() {

@@ -10,7 +10,7 @@ import (
 )
 
 // claim finds the job of a finish or report and checks the client's right to it. It tells which job it is that is finished.
-func (m *Machine) claim(c *client, ref core.Ref, claim core.Claim) (uint32, *entry, error) {
+func (m *Machine) authorize(c *client, ref core.Ref, claim core.FinishAuthority) (uint32, *entry, error) {
 	h := m.find(ref)
 	if h == 0 {
 		return 0, nil, core.ErrNotFound
@@ -43,7 +43,7 @@ func (m *Machine) accepted(c *client, tag uint64, e *entry) {
 }
 
 func (m *Machine) complete(c *client, op *core.Complete) {
-	h, e, err := m.claim(c, op.Ref, op.Claim)
+	h, e, err := m.authorize(c, op.Ref, op.Authority)
 	if err != nil {
 		m.failed(c, op.Tag, err)
 		return
@@ -55,7 +55,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.countDay(c.protocol, false)
 	streamed := &core.Outcome{Success: true, Result: op.Result}
 	whole := streamed
-	if x := m.notes[h]; op.Claim != core.ByAnyone && e.has(hasNote) && len(x.data) > 0 {
+	if x := m.transients[h]; op.Authority != core.ByAnyone && e.has(hasTransient) && len(x.data) > 0 {
 		whole = &core.Outcome{Success: true, Result: append(x.data, op.Result...)}
 	}
 	m.finish(h, streamed, whole)
@@ -99,17 +99,17 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	switch open := m.closeLinks(h, whole.Success); {
 	case e.has(keepsOutcome) && m.retain(h, e, whole):
 	case open:
-		m.keepForKids(h, e)
+		m.keepForChildren(h, e)
 	default:
 		m.remove(h)
 	}
 }
 
-// keepForKids leaves nothing of a finished job but what its children and successors need.
-func (m *Machine) keepForKids(h uint32, e *entry) {
+// keepForChildren leaves nothing of a finished job but what its children and successors need.
+func (m *Machine) keepForChildren(h uint32, e *entry) {
 	e.clear(keepsOutcome)
-	if e.has(hasNote) {
-		m.notes[h].outcome = nil
+	if e.has(hasTransient) {
+		m.transients[h].outcome = nil
 	}
 	m.expireAt(h, e, 0)
 	e.set(changed)
@@ -119,7 +119,7 @@ func (m *Machine) keepForKids(h uint32, e *entry) {
 // retain keeps a finished job while its outcome may be asked for; false: that time is over.
 func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) bool {
 	until := e.expiresAt
-	if x := m.rare(h); x != nil {
+	if x := m.optionalState(h); x != nil {
 		switch {
 		case x.retainUntil != 0:
 			until = x.retainUntil
@@ -130,7 +130,7 @@ func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) bool {
 	if until <= m.now {
 		return false
 	}
-	n := m.note(h)
+	n := m.ensureTransient(h)
 	n.outcome, n.data = whole, nil
 	m.expireAt(h, e, until)
 	e.clear(outcomeStored)
@@ -150,7 +150,7 @@ func (m *Machine) expireAt(h uint32, e *entry, until core.Instant) {
 
 // fail takes a worker's word that a job failed; the job's own policy says what follows.
 func (m *Machine) fail(c *client, op *core.Fail) {
-	h, e, err := m.claim(c, op.Ref, op.Claim)
+	h, e, err := m.authorize(c, op.Ref, op.Authority)
 	if err != nil {
 		m.failed(c, op.Tag, err)
 		return
@@ -213,7 +213,7 @@ func (m *Machine) tryAgain(h uint32, e *entry) {
 }
 
 func (m *Machine) noteFailure(h uint32, e *entry, f *core.Failure) {
-	m.note(h).failure = f
+	m.ensureTransient(h).failure = f
 	e.clear(failureStored)
 }
 
@@ -240,7 +240,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	m.unlink(h)
 	m.move(e, core.Dead)
 	if e.expiresAt != 0 {
-		m.extra(h).ttl = e.expiresAt
+		m.ensureOptional(h).ttl = e.expiresAt
 	}
 	m.count(e.origin, by, func(t *core.Totals) { t.Dead++ })
 	m.freeUnique(h)
@@ -258,7 +258,7 @@ func (m *Machine) rebury(h uint32, e *entry) {
 	if e.deadHours > 0 {
 		until = m.now.Add(time.Duration(e.deadHours) * time.Hour)
 	}
-	if x := m.rare(h); x != nil && x.ttl != 0 && (until == 0 || x.ttl < until) {
+	if x := m.optionalState(h); x != nil && x.ttl != 0 && (until == 0 || x.ttl < until) {
 		until = x.ttl
 	}
 	m.expireAt(h, e, until)
@@ -271,14 +271,14 @@ func (m *Machine) finishFailed(h uint32, outcome *core.Outcome) { m.finish(h, ou
 
 // report notes progress and tells the watchers.
 func (m *Machine) report(c *client, op *core.Report) {
-	h, e, err := m.claim(c, op.Ref, op.Claim)
+	h, e, err := m.authorize(c, op.Ref, op.Authority)
 	if err != nil && !errors.Is(err, core.ErrFinished) { // a last word is kept with the outcome, for who asks
 		m.failed(c, op.Tag, err)
 		return
 	}
 	p := op.Progress
 	p.UpdatedAt = m.now
-	m.note(h).progress = p
+	m.ensureTransient(h).progress = p
 	if e.state == core.Leased && op.ExtendUntil != 0 && e.stateTimer != 0 && op.ExtendUntil > m.timers.At(e.stateTimer) {
 		m.timers.Remove(&e.stateTimer)
 		e.stateTimer = m.timers.Add(op.ExtendUntil, timer.Owner{Kind: timerState, Handle: h})
@@ -296,8 +296,8 @@ func (m *Machine) report(c *client, op *core.Report) {
 }
 
 // emit passes bytes of a running job to who watches it.
-func (m *Machine) emit(c *client, op *core.Emit) {
-	h, e, err := m.claim(c, op.Ref, op.Claim)
+func (m *Machine) sendData(c *client, op *core.SendData) {
+	h, e, err := m.authorize(c, op.Ref, op.Authority)
 	if err != nil {
 		m.failed(c, op.Tag, err)
 		return
@@ -306,7 +306,7 @@ func (m *Machine) emit(c *client, op *core.Emit) {
 	if op.Warning {
 		kind = core.Warned
 	} else if e.has(keepsOutcome) || m.hasOutcomeWatcher(e) {
-		m.note(h).collect(op.Data)
+		m.ensureTransient(h).collect(op.Data)
 	}
 	m.eachWatcher(e, func(_ uint32, w *watcher) {
 		if w.kind == core.WatchStream {

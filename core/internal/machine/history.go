@@ -12,7 +12,7 @@ import (
 // historyDays is how many days of finishes are kept.
 const historyDays = 180
 
-const historyMark = "core/history/"
+const historyMeta = "core/history/"
 
 // day counts the finishes of one UTC day, by protocol of the worker.
 type day struct {
@@ -48,7 +48,7 @@ func (m *Machine) newDay() {
 	m.history = append(m.history, m.today)
 	oldest := m.oldestDay()
 	for m.history[0].date < oldest {
-		m.writeMarks([]core.Mark{{Name: historyMark + m.history[0].date}})
+		m.writeMeta([]core.MetaEntry{{Name: historyMeta + m.history[0].date}})
 		m.history = m.history[1:]
 	}
 }
@@ -83,11 +83,11 @@ func (m *Machine) forgetDays(of core.Protocol) {
 }
 
 // sealDays writes the marks of days that have changed: today, and one before it around midnight.
-func (m *Machine) sealDays(into []core.Mark) []core.Mark {
+func (m *Machine) sealDays(into []core.MetaEntry) []core.MetaEntry {
 	for _, d := range m.history {
 		if d.dirty {
 			d.dirty = false
-			into = append(into, core.Mark{Name: historyMark + d.date, Value: d.encode()})
+			into = append(into, core.MetaEntry{Name: historyMeta + d.date, Value: d.encode()})
 		}
 	}
 	return into
@@ -102,7 +102,7 @@ func (d *day) encode() (b []byte) {
 
 // restoreDay takes back a stored day; days come in the order of their names.
 func (m *Machine) restoreDay(name string, b []byte) error {
-	d := &day{date: strings.TrimPrefix(name, historyMark)}
+	d := &day{date: strings.TrimPrefix(name, historyMeta)}
 	for i := range d.by {
 		for _, n := range []*uint64{&d.by[i].processed, &d.by[i].failed} {
 			v, used := binary.Uvarint(b)

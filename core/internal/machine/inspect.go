@@ -50,8 +50,8 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 			i.Worker = m.workers.names[e.holder]
 		}
 	}
-	if e.has(hasNote) {
-		n := m.notes[h]
+	if e.has(hasTransient) {
+		n := m.transients[h]
 		i.Progress, i.Failure, i.Outcome = n.progress, n.failure, n.outcome
 		if i.Outcome != nil {
 			i.Failure = i.Outcome.Failure // the last one; the note has the one before

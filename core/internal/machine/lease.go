@@ -17,15 +17,15 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 		m.failed(c, op.Tag, core.ErrBusy)
 		return
 	}
-	woken := m.followedUp(c)
-	m.leaveLines(c)
+	woken := m.wakeAcked(c)
+	m.leaveWaitLists(c)
 	n, limit := m.pick(c, op)
 	switch {
 	case n != 0:
 		m.assign(c, op, n, limit)
-	case op.Until == 0:
+	case op.Deadline == 0:
 		m.reply(c, core.Reply{Kind: core.NothingReady, Tag: op.Tag})
-	case op.Until <= m.now:
+	case op.Deadline <= m.now:
 		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: op.Tag})
 	default:
 		m.park(c, op)
@@ -41,7 +41,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 		return m.pickAble(c, op)
 	}
 	seen, at, first := 0, 0, 0
-	m.listing++
+	m.visitMark++
 	if op.Pick == core.PickByPriority {
 		first = c.turn
 	}
@@ -55,7 +55,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 		case core.PickInOrder:
 			return q, 0
 		case core.PickAtRandom:
-			if m.named(q) {
+			if m.seen(q) {
 				continue
 			}
 			seen++
@@ -67,7 +67,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 				n, at = q, k
 			}
 		}
-		if op.Pick == core.PickByPriority && n != 0 && m.headPriority(n) == m.utmost() {
+		if op.Pick == core.PickByPriority && n != 0 && m.headPriority(n) == m.maxReadyClass() {
 			break
 		}
 	}
@@ -78,10 +78,10 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 }
 
 // named reports whether a queue occurred before in the list that is being looked at; see Machine.listing.
-func (m *Machine) named(n uint32) bool {
+func (m *Machine) seen(n uint32) bool {
 	q := m.queues[n]
-	before := q.listing == m.listing
-	q.listing = m.listing
+	before := q.visitMark == m.visitMark
+	q.visitMark = m.visitMark
 	return before
 }
 
@@ -89,7 +89,7 @@ func (m *Machine) headPriority(n uint32) int32 { return m.jobs.at(m.queues[n].re
 
 // utmost is a priority that no ready job exceeds: whoever has found one of it need not look on. Without it a worker for
 // thousands of queues would cost thousands of looks for each job.
-func (m *Machine) utmost() int32 {
+func (m *Machine) maxReadyClass() int32 {
 	switch {
 	case m.class[classHigh] > 0:
 		return math.MaxInt32
@@ -116,7 +116,7 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 		if p := m.headPriority(q); n == 0 || p > best {
 			n, best, at = q, p, k
 		}
-		if best == m.utmost() {
+		if best == m.maxReadyClass() {
 			break
 		}
 	}
@@ -134,7 +134,7 @@ func (m *Machine) runnable(q *jobQueue) uint32 {
 		return 0
 	}
 	for h := q.ready.Front(); h != 0; h = q.ready.Front() {
-		x := m.rare(h)
+		x := m.optionalState(h)
 		if x == nil || x.startBefore == 0 || x.startBefore > m.now {
 			return h
 		}
@@ -147,15 +147,15 @@ func (m *Machine) runnable(q *jobQueue) uint32 {
 func (m *Machine) park(c *client, op *core.Lease) {
 	c.parked, c.lease = true, *op
 	c.lease.Queues = nil // the caller may reuse them; the places say where it waits
-	c.wait = m.timers.Add(op.Until, timer.Owner{Kind: timerWait, Handle: c.slot})
+	c.wait = m.timers.Add(op.Deadline, timer.Owner{Kind: timerWait, Handle: c.slot})
 	if op.Queues == nil {
 		c.byAbility = true
 		m.joinByAbility(c)
 		return
 	}
-	m.listing++
+	m.visitMark++
 	for _, name := range op.Queues {
-		if n, q := m.queueNamed(name); !m.named(n) {
+		if n, q := m.queueNamed(name); !m.seen(n) {
 			m.join(c, n, q)
 		}
 	}
@@ -164,16 +164,16 @@ func (m *Machine) park(c *client, op *core.Lease) {
 // join puts a client into the line of a queue. There may be a job already: while the client's queues were looked at one
 // after the other, a job that was dropped in one may have let another go in one that had none.
 func (m *Machine) join(c *client, n uint32, q *jobQueue) {
-	m.waiters.Join(c.slot, n, &q.line, &c.places)
+	m.waiters.Join(c.slot, n, &q.waitList, &c.waitEntries)
 	m.offer(n)
 }
 
 // waitTimeout is the end of a parked lease, or of the patience with a woken sleeper.
 func (m *Machine) waitTimeout(c *client) {
 	c.wait = 0
-	if n := m.followedUp(c); n != 0 {
+	if n := m.wakeAcked(c); n != 0 {
 		if q := m.queues[n]; q != nil { // dropped meanwhile, it waited for the sleeper alone
-			q.overslept = true
+			q.wakeTimedOut = true
 			m.offer(n)
 		}
 		return
@@ -182,13 +182,13 @@ func (m *Machine) waitTimeout(c *client) {
 		m.assignParked(c, n)
 		return
 	}
-	m.withdraw(c)
+	m.cancelLease(c)
 }
 
 // leftOver is the first of the queues that a parked lease waits at which has a job for it after all: one that a woken
 // sleeper has not come for yet. The sleeper will find nothing, which is better than a lease that ends beside a job.
 func (m *Machine) leftOver(c *client) (n uint32) {
-	m.waiters.Each(c.places, func(number uint32) {
+	m.waiters.Each(c.waitEntries, func(number uint32) {
 		if q := m.queues[number]; m.runnable(q) != 0 && m.slotFor(q, c, &c.lease) {
 			n = number // the places are in reverse
 		}
@@ -202,24 +202,24 @@ func (m *Machine) assignParked(c *client, n uint32) {
 	if c.byAbility {
 		limit = c.limitFor(n)
 	}
-	m.leaveLines(c)
+	m.leaveWaitLists(c)
 	m.assign(c, &lease, n, limit)
 }
 
 // withdraw ends a parked lease without a job.
-func (m *Machine) withdraw(c *client) {
+func (m *Machine) cancelLease(c *client) {
 	if !c.parked {
 		return
 	}
 	tag := c.lease.Tag
-	m.leaveLines(c)
+	m.leaveWaitLists(c)
 	m.reply(c, core.Reply{Kind: core.TimedOut, Tag: tag})
 }
 
 // offer notes that there may be something for those who wait at a queue. They get it at the end of the decision that is
 // under way: what is decided for them must not happen in the middle of what is decided for another.
 func (m *Machine) offer(n uint32) {
-	if q := m.queues[n]; q != nil && !q.offered && !q.line.Empty() {
+	if q := m.queues[n]; q != nil && !q.offered && !q.waitList.Empty() {
 		q.offered = true
 		m.offers = append(m.offers, n)
 	}
@@ -231,7 +231,7 @@ func (m *Machine) serveOffers() {
 		if q := m.queues[m.offers[i]]; q != nil {
 			q.offered = false
 			m.serve(m.offers[i], q)
-			q.overslept = false
+			q.wakeTimedOut = false
 		}
 	}
 	m.offers = m.offers[:0]
@@ -241,7 +241,7 @@ func (m *Machine) serveOffers() {
 // sleeper is woken to come for it.
 func (m *Machine) serve(n uint32, q *jobQueue) {
 	woken := 0
-	for m.stopped == nil && !q.line.Empty() && m.runnable(q) != 0 {
+	for m.stopped == nil && !q.waitList.Empty() && m.runnable(q) != 0 {
 		c := m.nextWaiter(q, woken)
 		switch {
 		case c == nil:
@@ -260,7 +260,7 @@ func (m *Machine) serve(n uint32, q *jobQueue) {
 // they are sure to take the job.
 func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 	var sleeper *client
-	slot, place := m.waiters.First(&q.line)
+	slot, place := m.waiters.First(&q.waitList)
 	for ; slot != 0; slot, place = m.waiters.After(place) {
 		c, op := m.clients[slot], &asleep
 		if c.parked {
@@ -271,7 +271,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may stand behind
 		case m.opts.Wakeup < 0 && available(q) <= q.woken:
 			return nil
-		case c.sleeping && q.overslept:
+		case c.sleeping && q.wakeTimedOut:
 			if sleeper == nil {
 				sleeper = c
 			}
@@ -292,8 +292,8 @@ func available(q *jobQueue) int {
 
 // wake tells one sleeper that there is a job in queue n.
 func (m *Machine) wake(c *client, n uint32) {
-	m.leaveLines(c)
-	c.wokenFor = n
+	m.leaveWaitLists(c)
+	c.wakeTarget = n
 	m.queues[n].woken++
 	c.wait = m.timers.Add(m.now.Add(wakeFor), timer.Owner{Kind: timerWait, Handle: c.slot})
 	m.reply(c, core.Reply{Kind: core.Woken, Tag: c.sleepTag})
@@ -315,7 +315,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
 	}
 	m.hold(c, op, h, e)
-	if x := m.rare(h); x != nil && x.uniqueStart {
+	if x := m.optionalState(h); x != nil && x.uniqueStart {
 		m.unlock(h)
 	}
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Leased++ })
@@ -330,13 +330,13 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		Epoch: e.epoch, LeaseFor: time.Duration(e.granted) * time.Millisecond, EnqueuedAt: e.readyAt,
 		Attempts: e.attempts, Fails: e.fails,
 	}
-	if e.has(hasNote) {
-		n := m.notes[h]
+	if e.has(hasTransient) {
+		n := m.transients[h]
 		n.data, n.tooMuch = nil, false
 		r.Lease.Failure = n.failure
 	}
 	m.reply(c, r)
-	m.coolDown(h, e)
+	m.evictLeased(h, e)
 }
 
 // grantFor is the length of a lease in milliseconds: the job's own, bounded by the worker's; where no connection guards
@@ -394,16 +394,16 @@ func (m *Machine) unhold(h uint32, e *entry) {
 }
 
 // release puts a leased job back at its original place: its worker has gone or has given it up.
-func (m *Machine) release(h uint32) {
+func (m *Machine) releaseLease(h uint32) {
 	e := m.jobs.at(h)
 	m.unhold(h, e)
 	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
 	e.set(requeued)
-	m.giveBack(h, e)
+	m.requeueLeased(h, e)
 }
 
 // undo takes a lease back as if it had never been, if it is still the one of that epoch.
-func (m *Machine) undo(seq uint64, epoch uint32) bool {
+func (m *Machine) revokeLease(seq uint64, epoch uint32) bool {
 	h := m.bySeq.get(seq)
 	if h == 0 || m.jobs.at(h).state != core.Leased || m.jobs.at(h).epoch != epoch {
 		return false
@@ -412,7 +412,7 @@ func (m *Machine) undo(seq uint64, epoch uint32) bool {
 	m.unhold(h, e)
 	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
 	e.attempts--
-	m.giveBack(h, e)
+	m.requeueLeased(h, e)
 	return true
 }
 
@@ -423,15 +423,15 @@ func (m *Machine) releaseOp(c *client, op *core.Release) {
 		return
 	}
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: m.jobs.at(h).seq}
-	if !m.undo(r.Seq, op.Epoch) {
+	if !m.revokeLease(r.Seq, op.Epoch) {
 		m.failed(c, op.Tag, core.ErrNotLeased)
 		return
 	}
 	m.reply(c, r)
 }
 
-// giveBack decides what becomes of a job whose lease ended without a word, once it is known whether that was an attempt.
-func (m *Machine) giveBack(h uint32, e *entry) {
+// requeueLeased decides what becomes of a job whose lease ended without a word, once it is known whether that was an attempt.
+func (m *Machine) requeueLeased(h uint32, e *entry) {
 	m.timeOutRuns(e)
 	switch {
 	case m.abandoned(e):
@@ -457,7 +457,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 		return
 	}
 	e.set(requeued)
-	m.giveBack(h, e)
+	m.requeueLeased(h, e)
 }
 
 // timeOutRuns tells those who have waited to the end of the last attempt beyond their deadline.

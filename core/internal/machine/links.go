@@ -13,10 +13,10 @@ import (
 
 // link attaches a new job to those it waits for and reports whether it must wait.
 func (m *Machine) link(h uint32, j *core.Job) bool {
-	e, x := m.jobs.at(h), m.extra(h)
+	e, x := m.jobs.at(h), m.ensureOptional(h)
 	if p := m.openJob(j.Parent); p != 0 {
-		parent := m.extra(p)
-		parent.openKids++
+		parent := m.ensureOptional(p)
+		parent.openChildren++
 		if m.jobs.at(p).state != core.Done {
 			parent.children = append(parent.children, e.seq)
 			x.waiting = append(x.waiting, j.Parent)
@@ -29,10 +29,10 @@ func (m *Machine) link(h uint32, j *core.Job) bool {
 		switch {
 		case p == 0 || slices.Contains(x.waiting, seq): // long done and gone, or named twice
 		case m.openJob(seq) != 0:
-			y := m.extra(p)
+			y := m.ensureOptional(p)
 			y.successors = append(y.successors, e.seq)
 			x.waiting = append(x.waiting, seq)
-		case m.jobs.at(p).has(doneFailed) || m.rare(p) != nil && m.rare(p).kidsBroken:
+		case m.jobs.at(p).has(doneFailed) || m.optionalState(p) != nil && m.optionalState(p).childrenBroken:
 			e.set(broken)
 		}
 	}
@@ -48,7 +48,7 @@ func (m *Machine) openJob(seq uint64) uint32 {
 	if m.jobs.at(h).state != core.Done {
 		return h
 	}
-	if x := m.rare(h); x == nil || x.isClosed || x.openKids == 0 {
+	if x := m.optionalState(h); x == nil || x.isClosed || x.openChildren == 0 {
 		return 0
 	}
 	return h
@@ -57,37 +57,37 @@ func (m *Machine) openJob(seq uint64) uint32 {
 // closeLinks tells those that wait for a finished or vanished job. It reports true when the job must stay for its
 // children, which are not closed yet.
 func (m *Machine) closeLinks(h uint32, success bool) bool {
-	x := m.rare(h)
+	x := m.optionalState(h)
 	if x == nil {
 		return false
 	}
-	m.tell(&x.children, m.jobs.at(h).seq, success)
-	if success && x.openKids > 0 {
+	m.notify(&x.children, m.jobs.at(h).seq, success)
+	if success && x.openChildren > 0 {
 		return true
 	}
-	m.closed(h, success && !x.kidsBroken)
+	m.closed(h, success && !x.childrenBroken)
 	return false
 }
 
 // closed tells a job's successors and its parent that nothing more comes of it. Once only.
 func (m *Machine) closed(h uint32, success bool) {
-	x := m.rare(h)
+	x := m.optionalState(h)
 	if x == nil || x.isClosed {
 		return
 	}
 	x.isClosed = true
-	m.tell(&x.successors, m.jobs.at(h).seq, success)
+	m.notify(&x.successors, m.jobs.at(h).seq, success)
 	p := m.bySeq.get(x.parent)
 	if x.parent == 0 || p == 0 {
 		return
 	}
-	e, parent := m.jobs.at(p), m.extra(p)
-	parent.openKids--
-	parent.kidsBroken = parent.kidsBroken || !success
+	e, parent := m.jobs.at(p), m.ensureOptional(p)
+	parent.openChildren--
+	parent.childrenBroken = parent.childrenBroken || !success
 	e.set(changed)
 	m.touch(p, e)
-	if e.state == core.Done && parent.openKids == 0 {
-		m.closed(p, !parent.kidsBroken)
+	if e.state == core.Done && parent.openChildren == 0 {
+		m.closed(p, !parent.childrenBroken)
 		if !e.has(keepsOutcome) {
 			m.remove(p)
 		}
@@ -95,7 +95,7 @@ func (m *Machine) closed(h uint32, success bool) {
 }
 
 // tell ends the waiting of a list of jobs for pred. The list is taken away first: what follows may lead back here.
-func (m *Machine) tell(list *[]uint64, pred uint64, success bool) {
+func (m *Machine) notify(list *[]uint64, pred uint64, success bool) {
 	waiting := *list
 	*list = nil
 	for _, seq := range waiting {
@@ -110,7 +110,7 @@ func (m *Machine) predecessorEnded(seq, pred uint64, success bool) {
 	if h == 0 || m.jobs.at(h).state != core.Blocked {
 		return // it waits no more; see unlink
 	}
-	e, x := m.jobs.at(h), m.extra(h)
+	e, x := m.jobs.at(h), m.ensureOptional(h)
 	x.waiting = slices.DeleteFunc(x.waiting, func(s uint64) bool { return s == pred })
 	if !success {
 		e.set(broken)
@@ -134,7 +134,7 @@ func (m *Machine) unblock(h uint32, e *entry) {
 // unlink lets a job that leaves Blocked by force wait for nothing. Those it waited for still name it; as it never comes
 // back to Blocked, that means nothing, and costs less than to look for it among many.
 func (m *Machine) unlink(h uint32) {
-	if x := m.rare(h); x != nil {
+	if x := m.optionalState(h); x != nil {
 		x.waiting = nil
 	}
 }

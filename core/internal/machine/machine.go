@@ -28,37 +28,37 @@ type Machine struct {
 	now  core.Instant
 	hash hasher
 
-	jobs     slab
-	bySeq    seqIndex
-	byID     map[digest]uint32
-	byUnique map[digest]uint32
-	extras   map[uint32]*extra
-	notes    map[uint32]*note
-	nextSeq  uint64
-	reserved uint64 // no Seq from here on may be given out before a record of it is sealed
-	before   queue.Before
+	jobs       slab
+	bySeq      seqIndex
+	byID       map[digest]uint32
+	byUnique   map[digest]uint32
+	optionals  map[uint32]*optional
+	transients map[uint32]*transient
+	nextSeq    uint64
+	reserved   uint64 // no Seq from here on may be given out before a record of it is sealed
+	before     queue.Before
 
-	queues   []*jobQueue // by number, from 1
-	names    map[string]uint32
-	freeQ    []uint32
-	sorted   []uint32 // by name; nil when out of date
-	class    [3]int   // ready jobs of all queues by classOf
-	kept     int      // queues that are kept
-	waiters  queue.Waiters
-	listing  uint64 // number of the list of names that is being looked at, to know again a queue named twice
-	watchers watcherSlab
-	clients  []*client // by slot, from 1
-	freeC    []uint32
-	opened   uint64
-	workers  workerNames
-	timers   timer.Heap
-	groups   map[uint64]*group
-	// firstGroup and lastGroup are the ends of the list of batches, the oldest first.
-	firstGroup, lastGroup *group
-	// groupSlots and freeGroups number the batches for their deadlines.
-	groupSlots []*group
-	freeGroups []uint32
-	marks      map[string][]byte
+	queues    []*jobQueue // by number, from 1
+	names     map[string]uint32
+	freeQ     []uint32
+	sorted    []uint32 // by name; nil when out of date
+	class     [3]int   // ready jobs of all queues by classOf
+	kept      int      // queues that are kept
+	waiters   queue.Waiters
+	visitMark uint64 // number of the list of names that is being looked at, to know again a queue named twice
+	watchers  watcherSlab
+	clients   []*client // by slot, from 1
+	freeC     []uint32
+	opened    uint64
+	workers   workerNames
+	timers    timer.Heap
+	batches   map[uint64]*batch
+	// firstBatch and lastBatch are the ends of the list of batches, the oldest first.
+	firstBatch, lastBatch *batch
+	// batchSlots and freeBatches number the batches for their deadlines.
+	batchSlots  []*batch
+	freeBatches []uint32
+	meta        map[string][]byte
 
 	stats      core.Stats
 	history    []*day // the oldest first
@@ -66,22 +66,22 @@ type Machine struct {
 	dayEnds    core.Instant
 	statsDirty bool
 
-	open        core.Commit // number of the batch that is being filled
-	changed     []uint32    // handles with the dirty flag; a handle may have been freed and given out again since
-	removed     []record.Change
-	markLog     []core.Mark
-	dirtyGroups []uint64 // batches with the dirty flag
-	cached      int      // bytes of payloads in memory
-	filling     int      // bytes admitted to the open batch, and
-	flying      int      // to the one on its way to the disk
-	offers      []uint32 // queues with the offered flag
-	touched     []uint32
-	gated       []uint32
-	refuse      error    // why no stored job is admitted
-	draining    bool     // nothing is handed out
-	shut        bool     // while draining: no job is admitted
-	stopped     error    // why nothing is changed
-	usedUp      []uint32 // Restore: jobs whose last attempt ended with the process before
+	open          core.Commit // number of the batch that is being filled
+	changed       []uint32    // handles with the dirty flag; a handle may have been freed and given out again since
+	removed       []record.Change
+	metaLog       []core.MetaEntry
+	dirtyBatches  []uint64 // batches with the dirty flag
+	cached        int      // bytes of payloads in memory
+	openBytes     int      // bytes admitted to the open batch, and
+	inflightBytes int      // to the one on its way to the disk
+	offers        []uint32 // queues with the offered flag
+	touched       []uint32
+	gated         []uint32
+	refuse        error    // why no stored job is admitted
+	draining      bool     // nothing is handed out
+	shut          bool     // while draining: no job is admitted
+	stopped       error    // why nothing is changed
+	usedUp        []uint32 // Restore: jobs whose last attempt ended with the process before
 }
 
 // New makes an empty machine.
@@ -90,10 +90,10 @@ func New(o Options) *Machine {
 		opts: o, hash: newHasher(),
 		bySeq: seqIndex{pages: map[uint64]*seqPage{}},
 		byID:  map[digest]uint32{}, byUnique: map[digest]uint32{},
-		extras: map[uint32]*extra{}, notes: map[uint32]*note{},
+		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{},
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
-		clients: make([]*client, 1), groups: map[uint64]*group{}, marks: map[string][]byte{},
+		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{},
 	}
 	m.before = m.standsBefore
 	m.workers = newWorkerNames()
@@ -143,8 +143,8 @@ func (m *Machine) setNow(now core.Instant) {
 // reads reports whether op changes nothing that is stored, so that it is still answered when the store has failed.
 func reads(op core.Op) bool {
 	switch op.(type) {
-	case *core.Inspect, *core.ListJobs, *core.ListQueues, *core.InspectQueue, *core.ReadStats, *core.ReadMark,
-		*core.InspectGroup, *core.Able, *core.Unable, *core.Sleep, *core.Withdraw,
+	case *core.Inspect, *core.ListJobs, *core.ListQueues, *core.InspectQueue, *core.ReadStats, *core.ReadMeta,
+		*core.InspectBatch, *core.Register, *core.Unregister, *core.Sleep, *core.CancelLease,
 		*core.Await:
 		return true
 	}
@@ -163,18 +163,18 @@ func (m *Machine) apply(c *client, op core.Op) {
 		m.fail(c, op)
 	case *core.Report:
 		m.report(c, op)
-	case *core.Emit:
-		m.emit(c, op)
+	case *core.SendData:
+		m.sendData(c, op)
 	case *core.Await:
 		m.await(c, op)
-	case *core.Able:
-		m.able(c, op)
-	case *core.Unable:
-		m.unable(c, op)
+	case *core.Register:
+		m.register(c, op)
+	case *core.Unregister:
+		m.unregister(c, op)
 	case *core.Sleep:
 		m.sleep(c, op)
-	case *core.Withdraw:
-		m.withdraw(c)
+	case *core.CancelLease:
+		m.cancelLease(c)
 	default:
 		m.applyAdmin(c, op)
 	}
@@ -217,19 +217,19 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 		m.inspectQueue(c, op)
 	case *core.ReadStats:
 		m.reply(c, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: m.Stats()})
-	case *core.ReadMark:
-		m.reply(c, core.Reply{Kind: core.Marked, Tag: op.Tag, Data: m.marks[op.Name]})
-	case *core.WriteMarks:
-		m.writeMarks(op.Marks)
+	case *core.ReadMeta:
+		m.reply(c, core.Reply{Kind: core.MetaReply, Tag: op.Tag, Data: m.meta[op.Name]})
+	case *core.WriteMeta:
+		m.writeMeta(op.Entries)
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
-	case *core.OpenGroup:
-		m.openGroup(c, op)
-	case *core.CommitGroup:
-		m.commitGroup(c, op)
-	case *core.InspectGroup:
-		m.inspectGroup(c, op)
-	case *core.PurgeGroups:
-		m.purgeGroups(c, op)
+	case *core.OpenBatch:
+		m.openBatch(c, op)
+	case *core.CloseBatch:
+		m.closeBatch(c, op)
+	case *core.InspectBatch:
+		m.inspectBatch(c, op)
+	case *core.PurgeBatches:
+		m.purgeBatches(c, op)
 	}
 }
 
@@ -248,7 +248,7 @@ func tagOf(op core.Op) uint64 {
 		return op.Tag
 	case *core.Report:
 		return op.Tag
-	case *core.Emit:
+	case *core.SendData:
 		return op.Tag
 	case *core.Release:
 		return op.Tag
@@ -274,13 +274,13 @@ func tagOf(op core.Op) uint64 {
 		return op.Tag
 	case *core.ResetCounters:
 		return op.Tag
-	case *core.WriteMarks:
+	case *core.WriteMeta:
 		return op.Tag
-	case *core.OpenGroup:
+	case *core.OpenBatch:
 		return op.Tag
-	case *core.CommitGroup:
+	case *core.CloseBatch:
 		return op.Tag
-	case *core.PurgeGroups:
+	case *core.PurgeBatches:
 		return op.Tag
 	}
 	return 0
@@ -388,7 +388,7 @@ func (m *Machine) Stop(why error) {
 	for _, c := range m.clients {
 		if c != nil && c.parked {
 			tag := c.lease.Tag
-			m.leaveLines(c)
+			m.leaveWaitLists(c)
 			m.failed(c, tag, why)
 		}
 	}
@@ -402,7 +402,7 @@ func (m *Machine) Open() core.Commit { return m.open }
 
 // Changed reports whether there is something to seal. Counters alone are nothing: they go with the next change.
 func (m *Machine) Changed() bool {
-	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.markLog) > 0 || len(m.dirtyGroups) > 0
+	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.metaLog) > 0 || len(m.dirtyBatches) > 0
 }
 
 // Pending is about how many changes the open batch holds.
@@ -411,15 +411,15 @@ func (m *Machine) Pending() int { return len(m.changed) + len(m.removed) }
 // Awaited reports whether a client waits for the open batch.
 func (m *Machine) Awaited() bool { return len(m.gated) > 0 }
 
-func (m *Machine) writeMarks(marks []core.Mark) {
+func (m *Machine) writeMeta(marks []core.MetaEntry) {
 	for _, k := range marks {
 		if k.Value == nil {
-			delete(m.marks, k.Name)
+			delete(m.meta, k.Name)
 		} else {
-			m.marks[k.Name] = slices.Clone(k.Value)
+			m.meta[k.Name] = slices.Clone(k.Value)
 		}
 		if m.opts.Persist {
-			m.markLog = append(m.markLog, k)
+			m.metaLog = append(m.metaLog, k)
 		}
 	}
 }

@@ -90,19 +90,19 @@ func (r *reader) id(name string) string {
 	return ref.ID
 }
 
-func (r *reader) marks() []core.Mark {
+func (r *reader) marks() []core.MetaEntry {
 	v := r.Option("mark")
 	if v == "" {
 		return nil
 	}
 	name, value, is := strings.Cut(v, ":")
 	if !is {
-		return []core.Mark{{Name: name}}
+		return []core.MetaEntry{{Name: name}}
 	}
-	return []core.Mark{{Name: name, Value: []byte(value)}}
+	return []core.MetaEntry{{Name: name, Value: []byte(value)}}
 }
 
-func (r *reader) claim() core.Claim {
+func (r *reader) claim() core.FinishAuthority {
 	switch {
 	case r.flag("anyone"):
 		return core.ByAnyone
@@ -177,17 +177,17 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 	case "lease":
 		op = r.lease(tag)
 	case "able":
-		op = &core.Able{Queue: c.Word(2), LeaseFor: r.span("for")}
+		op = &core.Register{Queue: c.Word(2), LeaseFor: r.span("for")}
 	case "unable":
-		op = &core.Unable{Queue: c.Word(2), All: r.flag("all")}
+		op = &core.Unregister{Queue: c.Word(2), All: r.flag("all")}
 	case "sleep":
 		op = &core.Sleep{Tag: tag}
 	case "withdraw":
-		op = &core.Withdraw{}
+		op = &core.CancelLease{}
 	case "mark":
-		op = &core.WriteMarks{Tag: tag, Marks: r.marks()}
+		op = &core.WriteMeta{Tag: tag, Entries: r.marks()}
 	case "read-mark":
-		op = &core.ReadMark{Tag: tag, Name: c.Word(2)}
+		op = &core.ReadMeta{Tag: tag, Name: c.Word(2)}
 	case "read-stats":
 		op = &core.ReadStats{Tag: tag}
 	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release":
@@ -207,7 +207,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 }
 
 func (r *reader) submit(tag uint64) core.Op {
-	op := &core.Submit{Tag: tag, Job: r.job(r.Word(2)), Until: r.instant("until"), Marks: r.marks()}
+	op := &core.Submit{Tag: tag, Job: r.job(r.Word(2)), Deadline: r.instant("until"), Meta: r.marks()}
 	op.Watch = map[string]core.Watch{"stream": core.WatchStream, "outcome": core.WatchOutcome, "run": core.WatchRun}[r.Option("watch")]
 	return op
 }
@@ -223,7 +223,7 @@ func (r *reader) job(queue string) *core.Job {
 		UniqueUntil: r.instant("unique-until"), UniqueStart: r.flag("unique-start"),
 		RetainUntil: r.instant("retain-until"), RetainFor: r.span("retain-for"), Ephemeral: r.flag("ephemeral"),
 		ScheduledOrder: r.flag("scheduled-order"), After: r.seqs("after"), PriorFails: r.count("prior-fails"),
-		Parent: uint64(r.number("parent")), Group: uint64(r.number("batch")),
+		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")),
 	}
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory
@@ -244,7 +244,7 @@ func (r *reader) job(queue string) *core.Job {
 }
 
 func (r *reader) lease(tag uint64) core.Op {
-	op := &core.Lease{Tag: tag, Until: r.instant("until"), Worker: r.Option("worker")}
+	op := &core.Lease{Tag: tag, Deadline: r.instant("until"), Worker: r.Option("worker")}
 	op.Holder = map[byte]core.Holder{'w': core.HeldByNobody, 'g': core.HeldByConn, 'f': core.HeldByWorker, 'i': core.HeldByConn}[r.Word(0)[0]]
 	if op.Holder == core.HeldByWorker && op.Worker == "" {
 		op.Worker = r.Word(0)
@@ -263,22 +263,22 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 	r.fail(err)
 	switch verb {
 	case "complete":
-		return &core.Complete{Tag: tag, Ref: ref, Claim: r.claim(), Result: r.bytes("result")}
+		return &core.Complete{Tag: tag, Ref: ref, Authority: r.claim(), Result: r.bytes("result")}
 	case "fail":
 		f := &core.Failure{Type: r.Option("type"), Message: r.Option("message"), Data: r.bytes("data")}
 		if r.flag("silent") {
 			f = nil
 		}
-		return &core.Fail{Tag: tag, Ref: ref, Claim: r.claim(), Failure: f}
+		return &core.Fail{Tag: tag, Ref: ref, Authority: r.claim(), Failure: f}
 	case "report":
 		return &core.Report{
-			Tag: tag, Ref: ref, Claim: r.claim(), ExtendUntil: r.instant("extend"),
+			Tag: tag, Ref: ref, Authority: r.claim(), ExtendUntil: r.instant("extend"),
 			Progress: core.Progress{Num: r.count("num"), Den: r.count("den"), Text: r.Option("text"), Verbatim: r.bytes("verbatim")},
 		}
 	case "data", "warn":
-		return &core.Emit{Tag: tag, Ref: ref, Claim: r.claim(), Warning: verb == "warn", Data: []byte(r.Word(3))}
+		return &core.SendData{Tag: tag, Ref: ref, Authority: r.claim(), Warning: verb == "warn", Data: []byte(r.Word(3))}
 	case "await":
-		return &core.Await{Tag: tag, Ref: ref, Until: r.instant("until")}
+		return &core.Await{Tag: tag, Ref: ref, Deadline: r.instant("until")}
 	case "cancel":
 		return &core.Cancel{Tag: tag, Ref: ref, From: r.state("from")}
 	case "enqueue":
@@ -346,7 +346,7 @@ func (r *reader) groupOp(verb string, tag uint64) core.Op {
 	number, _ := strconv.ParseUint(r.Word(2), 10, 64) // zero where the verb needs none
 	switch verb {
 	case "batch":
-		op := &core.OpenGroup{Tag: tag, Parent: uint64(r.number("parent")), Description: r.Option("text"), OpenUntil: r.instant("open-until")}
+		op := &core.OpenBatch{Tag: tag, Parent: uint64(r.number("parent")), Description: r.Option("text"), OpenUntil: r.instant("open-until")}
 		callback := func(name string) *core.Job {
 			if queue := r.Option(name); queue != "" {
 				exhausted := core.ExhaustedBury
@@ -355,7 +355,7 @@ func (r *reader) groupOp(verb string, tag uint64) core.Op {
 				}
 				return &core.Job{
 					Queue: queue, ID: r.Option(name + "-id"), Origin: core.Faktory, MaxFails: r.count("max-fails"),
-					Exhausted: exhausted, Group: uint64(r.number(name + "-batch")),
+					Exhausted: exhausted, Batch: uint64(r.number(name + "-batch")),
 				}
 			}
 			return nil
@@ -363,9 +363,9 @@ func (r *reader) groupOp(verb string, tag uint64) core.Op {
 		op.Complete, op.Success = callback("complete"), callback("success")
 		return op
 	case "inspect-batch":
-		return &core.InspectGroup{Tag: tag, Group: number}
+		return &core.InspectBatch{Tag: tag, Batch: number}
 	case "purge-batches":
-		return &core.PurgeGroups{Tag: tag, Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor"))}
+		return &core.PurgeBatches{Tag: tag, Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor"))}
 	}
-	return &core.CommitGroup{Tag: tag, Group: number, Reopen: verb == "reopen-batch"}
+	return &core.CloseBatch{Tag: tag, Batch: number, Reopen: verb == "reopen-batch"}
 }

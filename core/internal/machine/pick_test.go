@@ -62,7 +62,7 @@ func TestManyNamesInALeaseAreLookedAtOnce(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprint("q", i%100_000)
 	}
-	m.Apply(2, c, []core.Op{&core.Lease{Queues: names, Pick: core.PickAtRandom, Until: 100}})
+	m.Apply(2, c, []core.Op{&core.Lease{Queues: names, Pick: core.PickAtRandom, Deadline: 100}})
 	if err := m.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestBackoffIsWithinFaktorysFormula(t *testing.T) {
 			r := do(t, m, c, &core.Submit{Job: &core.Job{
 				Queue: "q", Origin: core.Faktory, MaxFails: 1000, Backoff: core.BackoffFaktory, PriorFails: prior,
 			}})
-			do(t, m, c, &core.Fail{Ref: core.Ref{Seq: r.Seq}, Claim: core.ByAnyone})
+			do(t, m, c, &core.Fail{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone})
 			i := do(t, m, c, &core.Inspect{Ref: core.Ref{Seq: r.Seq}}).Info
 			if i.State != core.Retrying || i.Failure.NextAt != i.ReadyAt {
 				t.Fatalf("after %d failures: %v at %d, said %d", prior+1, i.State, i.ReadyAt, i.Failure.NextAt)
@@ -105,7 +105,7 @@ func TestBackoffOfManyFailuresIsBounded(t *testing.T) {
 	r := do(t, m, c, &core.Submit{Job: &core.Job{
 		Queue: "q", Origin: core.Faktory, MaxFails: 1<<32 - 1, Backoff: core.BackoffFaktory, PriorFails: 1 << 30,
 	}})
-	do(t, m, c, &core.Fail{Ref: core.Ref{Seq: r.Seq}, Claim: core.ByAnyone})
+	do(t, m, c, &core.Fail{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByAnyone})
 	i := do(t, m, c, &core.Inspect{Ref: core.Ref{Seq: r.Seq}}).Info
 	if wait := i.ReadyAt.Sub(2); wait != 10*365*24*time.Hour {
 		t.Fatalf("the next try is in %v", wait)

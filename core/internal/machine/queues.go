@@ -16,29 +16,29 @@ type queueLine = queue.Line
 
 // jobQueue is one queue: its jobs that wait in order, its counters, its waiting workers.
 type jobQueue struct {
-	name      string
-	ready     queue.List
-	scheduled queue.List // for listings; the timer decides when they are due
-	count     [len(core.States) + 1]int
-	class     [3]int // ready jobs by classOf
-	workers   int
-	line      queueLine
-	listing   uint64 // the last list of names that it occurred in; see Machine.listing
-	offered   bool   // see Machine.offers
-	overslept bool   // a sleeper was woken for a job and has not come for it
-	woken     int    // sleepers that were woken for its jobs and have not come back yet
-	paused    bool   //
-	sticky    bool   // stays when it is empty
-	created   bool   // by order
-	stored    bool   // its settings have a mark
-	used      bool   // it has had a job
-	kept      bool   // its row outlives the process; see keepQueue
-	hidden    bool   // purged: no row until a job is ready here or somebody names it
-	limits    core.Limits
-	counts    core.QueueCounts
-	idleTimer timer.ID
-	slots     uint32            // leases that count against the throttle
-	perWorker map[uint64]uint32 // the same by who has them; see slotFor
+	name         string
+	ready        queue.List
+	scheduled    queue.List // for listings; the timer decides when they are due
+	count        [len(core.States) + 1]int
+	class        [3]int // ready jobs by classOf
+	workers      int
+	waitList     queueLine
+	visitMark    uint64 // the last list of names that it occurred in; see Machine.listing
+	offered      bool   // see Machine.offers
+	wakeTimedOut bool   // a sleeper was woken for a job and has not come for it
+	woken        int    // sleepers that were woken for its jobs and have not come back yet
+	paused       bool   //
+	sticky       bool   // stays when it is empty
+	created      bool   // by order
+	stored       bool   // its settings have a mark
+	used         bool   // it has had a job
+	kept         bool   // its row outlives the process; see keepQueue
+	hidden       bool   // purged: no row until a job is ready here or somebody names it
+	limits       core.Limits
+	counts       core.QueueCounts
+	idleTimer    timer.ID
+	slots        uint32            // leases that count against the throttle
+	perWorker    map[uint64]uint32 // the same by who has them; see slotFor
 }
 
 // Priority classes, as gearmand and maxqueue see them.
@@ -113,7 +113,7 @@ func (m *Machine) idleTimeout(n uint32) {
 
 // idle reports whether nothing would be lost with the queue.
 func (q *jobQueue) idle() bool {
-	return !q.sticky && !q.created && !q.paused && q.workers == 0 && q.line.Empty() && q.jobs() == 0 && q.woken == 0 &&
+	return !q.sticky && !q.created && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 &&
 		q.limits == (core.Limits{})
 }
 
@@ -125,24 +125,24 @@ func (m *Machine) forgetQueue(n uint32) {
 	m.sorted = nil
 }
 
-// queueMark is what is stored of a queue that somebody made or set up on purpose.
-type queueMark struct {
+// queueMeta is what is stored of a queue that somebody made or set up on purpose.
+type queueMeta struct {
 	Created bool        `json:"created,omitempty"`
 	Paused  bool        `json:"paused,omitempty"`
 	Kept    bool        `json:"kept,omitempty"`
 	Limits  core.Limits `json:"limits,omitzero"`
 }
 
-const queueMarkPrefix = "core/queue/"
+const queueMetaPrefix = "core/queue/"
 
 // storeQueue notes a queue's settings; those that are as for any queue need no note.
 func (m *Machine) storeQueue(q *jobQueue) {
-	k := queueMark{Created: q.created, Paused: q.paused, Kept: q.kept, Limits: q.limits}
+	k := queueMeta{Created: q.created, Paused: q.paused, Kept: q.kept, Limits: q.limits}
 	k.Limits.Throttle = core.Throttle{} // the configuration's, not the store's
-	name := queueMarkPrefix + q.name
-	if k == (queueMark{}) {
+	name := queueMetaPrefix + q.name
+	if k == (queueMeta{}) {
 		if q.stored {
-			m.writeMarks([]core.Mark{{Name: name}})
+			m.writeMeta([]core.MetaEntry{{Name: name}})
 		}
 		q.stored = false
 		return
@@ -151,7 +151,7 @@ func (m *Machine) storeQueue(q *jobQueue) {
 	if err != nil {
 		panic("machine: a queue's settings cannot be encoded: " + err.Error())
 	}
-	m.writeMarks([]core.Mark{{Name: name, Value: value}})
+	m.writeMeta([]core.MetaEntry{{Name: name, Value: value}})
 	q.stored = true
 }
 
@@ -170,9 +170,9 @@ func (m *Machine) keepQueue(q *jobQueue) {
 
 // restoreQueue takes back a queue's mark.
 func (m *Machine) restoreQueue(name string, value []byte) error {
-	var k queueMark
+	var k queueMeta
 	err := json.Unmarshal(value, &k)
-	_, q := m.queueNamed(strings.TrimPrefix(name, queueMarkPrefix))
+	_, q := m.queueNamed(strings.TrimPrefix(name, queueMetaPrefix))
 	q.stored, q.created, q.paused, q.limits = true, k.Created, k.Paused, k.Limits
 	if k.Kept {
 		q.kept, q.sticky, q.used, m.kept = true, true, true, m.kept+1

@@ -72,7 +72,7 @@ func (l *life) submit(p core.Protocol) core.Op {
 	j := l.job(p)
 	op := &core.Submit{Job: j, Watch: core.Watch(l.rng.IntN(4))}
 	if op.Watch == core.WatchOutcome || op.Watch == core.WatchRun {
-		op.Until = l.soon()
+		op.Deadline = l.soon()
 	}
 	switch {
 	case l.maybe(4) && op.Watch != core.WatchNone && op.Watch != core.WatchOutcome:
@@ -84,10 +84,10 @@ func (l *life) submit(p core.Protocol) core.Op {
 		j.Parent = l.seq()
 	}
 	if len(l.groups) > 0 && l.maybe(3) {
-		j.Group = l.groups[len(l.groups)-1-l.rng.IntN(min(len(l.groups), 4))]
+		j.Batch = l.groups[len(l.groups)-1-l.rng.IntN(min(len(l.groups), 4))]
 	}
 	if l.maybe(10) {
-		op.Marks = []core.Mark{{Name: fmt.Sprint("test/", l.rng.IntN(5)), Value: []byte(j.Queue)}}
+		op.Meta = []core.MetaEntry{{Name: fmt.Sprint("test/", l.rng.IntN(5)), Value: []byte(j.Queue)}}
 	}
 	return op
 }
@@ -129,24 +129,24 @@ func (l *life) lease() core.Op {
 		op.Queues = []string{l.queue(), l.queue(), queue(4)}
 	}
 	if l.maybe(2) {
-		op.Until = l.soon()
+		op.Deadline = l.soon()
 	}
 	return op
 }
 
 func (l *life) finish() core.Op {
-	claim, ref := core.Claim(l.rng.IntN(3)), l.ref()
+	claim, ref := core.FinishAuthority(l.rng.IntN(3)), l.ref()
 	switch l.rng.IntN(6) {
 	case 0:
-		return &core.Fail{Ref: ref, Claim: claim, Failure: &core.Failure{Type: "T", Message: "m", Data: []byte("data")}}
+		return &core.Fail{Ref: ref, Authority: claim, Failure: &core.Failure{Type: "T", Message: "m", Data: []byte("data")}}
 	case 1:
-		return &core.Fail{Ref: ref, Claim: claim}
+		return &core.Fail{Ref: ref, Authority: claim}
 	case 2:
-		return &core.Report{Ref: ref, Claim: claim, Progress: core.Progress{Num: 1, Den: 2}, ExtendUntil: l.soon()}
+		return &core.Report{Ref: ref, Authority: claim, Progress: core.Progress{Num: 1, Den: 2}, ExtendUntil: l.soon()}
 	case 3:
-		return &core.Emit{Ref: ref, Claim: claim, Data: []byte("chunk"), Warning: l.maybe(3)}
+		return &core.SendData{Ref: ref, Authority: claim, Data: []byte("chunk"), Warning: l.maybe(3)}
 	}
-	return &core.Complete{Ref: ref, Claim: claim, Result: []byte("result")}
+	return &core.Complete{Ref: ref, Authority: claim, Result: []byte("result")}
 }
 
 func (l *life) order() core.Op {
@@ -166,19 +166,19 @@ func (l *life) order() core.Op {
 	case 5:
 		return &core.Inspect{Ref: ref}
 	}
-	return &core.Await{Ref: ref, Until: l.soon()}
+	return &core.Await{Ref: ref, Deadline: l.soon()}
 }
 
 func (l *life) worker() core.Op {
 	switch l.rng.IntN(8) {
 	case 0:
-		return &core.Withdraw{}
+		return &core.CancelLease{}
 	case 1, 2:
-		return &core.Unable{Queue: l.queue(), All: l.maybe(2)}
+		return &core.Unregister{Queue: l.queue(), All: l.maybe(2)}
 	case 3, 4, 5:
 		return &core.Sleep{}
 	}
-	return &core.Able{Queue: l.queue(), LeaseFor: l.span() * time.Duration(l.rng.IntN(2))}
+	return &core.Register{Queue: l.queue(), LeaseFor: l.span() * time.Duration(l.rng.IntN(2))}
 }
 
 // orders is how many kinds of order admin has.
@@ -218,7 +218,7 @@ func (l *life) admin() core.Op {
 	case 10:
 		return &core.Drain{On: l.maybe(3), RefuseJobs: l.maybe(2)}
 	case 11:
-		return &core.WriteMarks{Marks: []core.Mark{{Name: fmt.Sprint("test/", l.rng.IntN(5)), Value: []byte(q)[:l.rng.IntN(3)]}}}
+		return &core.WriteMeta{Entries: []core.MetaEntry{{Name: fmt.Sprint("test/", l.rng.IntN(5)), Value: []byte(q)[:l.rng.IntN(3)]}}}
 	}
 	return &core.Drain{}
 }
@@ -233,16 +233,16 @@ func (l *life) batch() core.Op {
 			return nil
 		}
 		j := l.job(core.Faktory)
-		j.Group = number * uint64(l.rng.IntN(4)/3)
+		j.Batch = number * uint64(l.rng.IntN(4)/3)
 		return j
 	}
 	switch l.rng.IntN(4) {
 	case 3:
 		if l.maybe(3) {
-			return &core.PurgeGroups{Limit: 1 + l.rng.IntN(5)}
+			return &core.PurgeBatches{Limit: 1 + l.rng.IntN(5)}
 		}
 	case 0:
-		op := &core.OpenGroup{Complete: callback(), Success: callback()}
+		op := &core.OpenBatch{Complete: callback(), Success: callback()}
 		if l.maybe(2) {
 			op.Parent = number
 		}
@@ -251,7 +251,7 @@ func (l *life) batch() core.Op {
 		}
 		return op
 	case 1, 2:
-		return &core.CommitGroup{Group: number}
+		return &core.CloseBatch{Batch: number}
 	}
-	return &core.CommitGroup{Group: number, Reopen: true}
+	return &core.CloseBatch{Batch: number, Reopen: true}
 }

@@ -168,7 +168,7 @@ func (l *life) listen() error {
 				l.byConn[r.Seq] = true
 			case r.Kind == core.Submitted && r.Commit != 0:
 				l.seqs = append(l.seqs, r.Seq)
-			case r.Kind == core.Grouped && r.Group == nil:
+			case r.Kind == core.BatchReply && r.Batch == nil:
 				l.groups = append(l.groups, r.Seq)
 			}
 		}
@@ -240,7 +240,7 @@ func (l *life) knows(m *machine.Machine) (all []string) {
 			i.ReadyAt, i.ChangedAt, i.ExpiresAt, i.Fails, i.Attempts, i.Broken, i.Worker)
 	}
 	for _, number := range l.groups {
-		if g := ask(&core.InspectGroup{Group: number}).Group; g != nil {
+		if g := ask(&core.InspectBatch{Batch: number}).Batch; g != nil {
 			say("batch %+v", *g)
 		}
 	}
@@ -252,7 +252,7 @@ func (l *life) knows(m *machine.Machine) (all []string) {
 				say("queue %s paused %v limits %+v", q[0].Name, q[0].Paused, limits)
 			}
 		}
-		say("mark %d is %s", i, ask(&core.ReadMark{Name: fmt.Sprint("test/", i)}).Data)
+		say("mark %d is %s", i, ask(&core.ReadMeta{Name: fmt.Sprint("test/", i)}).Data)
 	}
 	m.CloseClient(l.clk.Now(), c)
 	return all

@@ -11,30 +11,30 @@ import (
 	"broker/core/internal/timer"
 )
 
-// Recovery: RestoreMark for every mark, then Restore for every job in Seq order, then Restored. Nothing is decided
+// Recovery: RestoreMeta for every mark, then Restore for every job in Seq order, then Restored. Nothing is decided
 // anew: deadlines that have passed meanwhile fire at the first Tick.
 
-// RestoreMark takes back a stored note.
-func (m *Machine) RestoreMark(name string, value []byte) error {
+// RestoreMeta takes back a stored note.
+func (m *Machine) RestoreMeta(name string, value []byte) error {
 	var err error
 	switch {
-	case name == seqMark:
+	case name == seqMeta:
 		if len(value) != 8 {
 			return fmt.Errorf("mark %s: %d bytes, want 8", name, len(value))
 		}
 		m.nextSeq = binary.BigEndian.Uint64(value)
-	case name == totalsMark:
+	case name == totalsMeta:
 		var t storedTotals
 		err = t.decode(value)
 		m.stats.Totals, m.stats.ByOrigin, m.stats.ByWorker = t.Totals, t.ByOrigin, t.ByWorker
-	case strings.HasPrefix(name, historyMark):
+	case strings.HasPrefix(name, historyMeta):
 		err = m.restoreDay(name, value)
-	case strings.HasPrefix(name, queueMarkPrefix):
+	case strings.HasPrefix(name, queueMetaPrefix):
 		err = m.restoreQueue(name, value)
-	case strings.HasPrefix(name, groupMarkPrefix):
-		err = m.restoreGroup(name, value)
+	case strings.HasPrefix(name, batchMetaPrefix):
+		err = m.restoreBatch(name, value)
 	default:
-		m.marks[name] = append([]byte(nil), value...)
+		m.meta[name] = append([]byte(nil), value...)
 	}
 	if err != nil {
 		return fmt.Errorf("mark %s: %w", name, err)
@@ -51,7 +51,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	m.nextSeq = max(m.nextSeq, j.Seq+1)
 	h := m.index(j, n)
 	e := m.jobs.at(h)
-	e.set(stored | settled | cold)
+	e.set(stored | payloadStored | nonResident)
 	e.stored, e.bodyBytes = r.Stored, uint32(r.BodyBytes)
 	if r.Stored&record.HasFailure != 0 {
 		e.set(failureStored)
@@ -88,18 +88,18 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	}
 	e.attempts, e.fails, e.readyAt, e.failedAt = s.Attempts, s.Fails, s.ReadyAt, s.FailedAt
 	if s.State == core.Dead && e.expiresAt != 0 {
-		m.extra(h).ttl = e.expiresAt
+		m.ensureOptional(h).ttl = e.expiresAt
 	}
 	if s.ExpiresAt != e.expiresAt {
 		m.expireAt(h, e, s.ExpiresAt)
 	}
-	if len(s.Waiting) > 0 || s.Closed || s.KidsBroken || s.Tried {
-		x := m.extra(h)
+	if len(s.Waiting) > 0 || s.Closed || s.ChildrenBroken || s.Tried {
+		x := m.ensureOptional(h)
 		x.waiting = append(x.waiting, s.Waiting...)
-		x.isClosed, x.kidsBroken, x.tried = s.Closed, s.KidsBroken, s.Tried
+		x.isClosed, x.childrenBroken, x.tried = s.Closed, s.ChildrenBroken, s.Tried
 	}
 	if s.Progress.UpdatedAt != 0 {
-		m.note(h).progress = s.Progress
+		m.ensureTransient(h).progress = s.Progress
 	}
 	switch s.State {
 	case core.Leased:
@@ -156,14 +156,14 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 // Restored ties up the links between jobs and batches once all of them are back.
 func (m *Machine) Restored() {
 	m.eachJob(func(h uint32, e *entry) {
-		if x := m.rare(h); x != nil {
+		if x := m.optionalState(h); x != nil {
 			m.relink(e, x)
 		}
 	})
-	m.relinkGroups()
+	m.relinkBatches()
 	m.eachJob(func(h uint32, e *entry) {
-		if x := m.rare(h); x != nil && e.state == core.Done && x.openKids == 0 && !e.has(keepsOutcome) {
-			m.closed(h, !x.kidsBroken && !e.has(doneFailed))
+		if x := m.optionalState(h); x != nil && e.state == core.Done && x.openChildren == 0 && !e.has(keepsOutcome) {
+			m.closed(h, !x.childrenBroken && !e.has(doneFailed))
 			m.remove(h)
 		}
 	})
@@ -177,15 +177,15 @@ func (m *Machine) Restored() {
 	m.touched = m.touched[:0]
 }
 
-func (m *Machine) relink(e *entry, x *extra) {
+func (m *Machine) relink(e *entry, x *optional) {
 	if x.parent != 0 {
 		if p := m.bySeq.get(x.parent); p == 0 {
 			x.parent = 0
 		} else if !x.isClosed {
-			m.extra(p).openKids++
+			m.ensureOptional(p).openChildren++
 		}
 	}
-	if g := m.groups[x.group]; x.group != 0 && g != nil && e.state != core.Done {
+	if g := m.batches[x.batch]; x.batch != 0 && g != nil && e.state != core.Done {
 		g.members++
 		if x.tried {
 			g.failing++
@@ -193,7 +193,7 @@ func (m *Machine) relink(e *entry, x *extra) {
 			g.untried++
 		}
 	} else {
-		x.group = 0
+		x.batch = 0
 	}
 	waiting := x.waiting
 	x.waiting = nil
@@ -206,11 +206,11 @@ func (m *Machine) relink(e *entry, x *extra) {
 		case p == 0:
 			e.set(broken) // cannot be: links change in the same commit; if it is, somebody should look
 		case seq == x.parent && m.jobs.at(p).state != core.Done:
-			y := m.extra(p)
+			y := m.ensureOptional(p)
 			y.children = append(y.children, e.seq)
 			x.waiting = append(x.waiting, seq)
 		default:
-			y := m.extra(p)
+			y := m.ensureOptional(p)
 			y.successors = append(y.successors, e.seq)
 			x.waiting = append(x.waiting, seq)
 		}

@@ -16,7 +16,7 @@ func (m *Machine) reserve() {
 		return
 	}
 	m.reserved = m.nextSeq + seqBlock
-	m.markLog = append(m.markLog, core.Mark{Name: seqMark, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
+	m.metaLog = append(m.metaLog, core.MetaEntry{Name: seqMeta, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
 }
 
 // Finish hands back the reserved numbers that were not given out; nothing may be admitted after it.
@@ -25,13 +25,13 @@ func (m *Machine) Finish() {
 		return
 	}
 	m.reserved = m.nextSeq
-	m.markLog = append(m.markLog, core.Mark{Name: seqMark, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
+	m.metaLog = append(m.metaLog, core.MetaEntry{Name: seqMeta, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
 }
 
 // Sealed is a batch on its way to the disk.
 type Sealed struct {
 	Commit  core.Commit
-	Batch   record.Batch
+	Batch   record.CommitBatch
 	Waiters []uint32 // slots of clients that hold replies back for it
 	handles []sealedJob
 }
@@ -46,9 +46,9 @@ type sealedJob struct {
 // makes it durable, then calls Committed. into is emptied and used again.
 func (m *Machine) Seal(into *Sealed) {
 	b := &into.Batch
-	b.Changes, b.Marks = b.Changes[:0], b.Marks[:0]
+	b.Changes, b.Meta = b.Changes[:0], b.Meta[:0]
 	into.handles = into.handles[:0]
-	m.flying, m.filling = m.filling, 0
+	m.inflightBytes, m.openBytes = m.openBytes, 0
 	into.Commit = m.open
 	m.open++
 	into.Waiters, m.gated = append(into.Waiters[:0], m.gated...), m.gated[:0]
@@ -68,12 +68,12 @@ func (m *Machine) Seal(into *Sealed) {
 		into.handles = append(into.handles, sealedJob{h, e.seq})
 	}
 	m.changed = m.changed[:0]
-	b.Marks = append(b.Marks, m.markLog...)
-	clear(m.markLog)
-	m.markLog = m.markLog[:0]
-	b.Marks = m.sealGroups(b.Marks)
-	if m.statsDirty && (len(b.Changes) > 0 || len(b.Marks) > 0 || m.open%64 == 0) {
-		b.Marks = m.sealStats(b.Marks)
+	b.Meta = append(b.Meta, m.metaLog...)
+	clear(m.metaLog)
+	m.metaLog = m.metaLog[:0]
+	b.Meta = m.sealBatches(b.Meta)
+	if m.statsDirty && (len(b.Changes) > 0 || len(b.Meta) > 0 || m.open%64 == 0) {
+		b.Meta = m.sealStats(b.Meta)
 	}
 }
 
@@ -88,8 +88,8 @@ func (m *Machine) change(h uint32, e *entry) record.Change {
 		c.Status = m.status(h, e)
 		e.stored |= record.HasStatus
 	}
-	if e.has(hasNote) {
-		n := m.notes[h]
+	if e.has(hasTransient) {
+		n := m.transients[h]
 		if n.failure != nil && !e.has(failureStored) {
 			c.Failure = n.failure
 			e.set(failureStored)
@@ -120,17 +120,17 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 			s.Worker = m.workers.names[e.holder]
 		}
 	}
-	if x := m.rare(h); x != nil {
+	if x := m.optionalState(h); x != nil {
 		s.Waiting = append(s.Waiting, x.waiting...)
-		s.Children = uint32(x.openKids)
+		s.Children = uint32(x.openChildren)
 		s.Tried = x.tried
 		s.Closed = x.isClosed
-		s.KidsBroken = x.kidsBroken
+		s.ChildrenBroken = x.childrenBroken
 	}
 	s.DoneFailed = e.has(doneFailed)
 	s.Placed = !e.has(scheduledOrder)
-	if e.has(hasNote) {
-		s.Progress = m.notes[h].progress
+	if e.has(hasTransient) {
+		s.Progress = m.transients[h].progress
 	}
 	return s
 }
@@ -143,7 +143,7 @@ func (m *Machine) gone(e *entry) record.Change {
 
 // Committed lets go of what the store now has, as far as the cache is full.
 func (m *Machine) Committed(s *Sealed) {
-	m.flying = 0
+	m.inflightBytes = 0
 	for _, j := range s.handles {
 		if j.handle > m.jobs.next {
 			continue
@@ -152,14 +152,14 @@ func (m *Machine) Committed(s *Sealed) {
 		if e.seq != j.seq || e.has(dirty) {
 			continue
 		}
-		m.settle(j.handle, e)
+		m.evictStored(j.handle, e)
 	}
 }
 
 // settle drops from memory what the store has of a job whose record is up to date: its payload if the cache is full,
 // its failure and outcome always.
-func (m *Machine) settle(h uint32, e *entry) {
-	e.set(settled)
+func (m *Machine) evictStored(h uint32, e *entry) {
+	e.set(payloadStored)
 	room := m.opts.CacheBytes
 	if e.state != core.Ready && e.state != core.Leased {
 		room /= 2 // what nobody takes soon must not push out what is taken next
@@ -167,10 +167,10 @@ func (m *Machine) settle(h uint32, e *entry) {
 	if m.cached > room && m.jobs.payload(h) != nil {
 		m.setPayload(h, nil)
 	}
-	if !e.has(hasNote) {
+	if !e.has(hasTransient) {
 		return
 	}
-	n := m.notes[h]
+	n := m.transients[h]
 	if e.has(failureStored) {
 		n.failure = nil
 	}
@@ -178,15 +178,15 @@ func (m *Machine) settle(h uint32, e *entry) {
 		n.outcome = nil
 	}
 	if n.failure == nil && n.outcome == nil && len(n.data) == 0 && n.progress.UpdatedAt == 0 {
-		delete(m.notes, h)
-		e.clear(hasNote)
+		delete(m.transients, h)
+		e.clear(hasTransient)
 	}
 }
 
-// coolDown drops the payload of a job that was handed out, if the store has it and the cache is more than half full:
+// evictLeased drops the payload of a job that was handed out, if the store has it and the cache is more than half full:
 // jobs that are still to be handed out need the room.
-func (m *Machine) coolDown(h uint32, e *entry) {
-	if e.has(settled) && !e.has(ephemeral) && m.cached > m.opts.CacheBytes/2 {
+func (m *Machine) evictLeased(h uint32, e *entry) {
+	if e.has(payloadStored) && !e.has(ephemeral) && m.cached > m.opts.CacheBytes/2 {
 		m.setPayload(h, nil)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"broker/core/internal/record"
 )
 
-// shelf is a store in memory that follows the rules of record.Batch and complains about a batch that breaks them.
+// shelf is a store in memory that follows the rules of record.CommitBatch and complains about a batch that breaks them.
 type shelf struct {
 	jobs     map[uint64]*record.Record
 	failures map[uint64]*core.Failure
@@ -28,7 +28,7 @@ func newShelf() *shelf {
 }
 
 // put applies a batch and returns a line for each of its records.
-func (s *shelf) put(b *record.Batch) (lines []string, err error) {
+func (s *shelf) put(b *record.CommitBatch) (lines []string, err error) {
 	seen := map[uint64]bool{}
 	for i := range b.Changes {
 		c := &b.Changes[i]
@@ -42,7 +42,7 @@ func (s *shelf) put(b *record.Batch) (lines []string, err error) {
 		}
 		lines = append(lines, line)
 	}
-	for _, m := range b.Marks {
+	for _, m := range b.Meta {
 		if m.Value == nil {
 			delete(s.marks, m.Name)
 			lines = append(lines, "unmark "+m.Name)
@@ -100,7 +100,7 @@ func (s *shelf) change(c *record.Change) (string, error) {
 // load gives a machine all that is on the shelf.
 func (s *shelf) load(m *machine.Machine, now core.Instant) error {
 	for _, name := range slices.Sorted(maps.Keys(s.marks)) {
-		if err := m.RestoreMark(name, s.marks[name]); err != nil {
+		if err := m.RestoreMeta(name, s.marks[name]); err != nil {
 			return err
 		}
 	}

@@ -72,7 +72,7 @@ func (p *player) look(c *coretest.Command) (bool, error) {
 		if _, err := fmt.Sscan(c.Word(1), &seq); err != nil {
 			return true, err
 		}
-		p.say("%s", p.reply(p.ask(&core.InspectGroup{Group: seq})))
+		p.say("%s", p.reply(p.ask(&core.InspectBatch{Batch: seq})))
 	case "stats":
 		p.stats()
 	case "deadline":
@@ -179,14 +179,14 @@ func (p *player) replyText(r *core.Reply) string {
 		return strings.Join(lines, "\n")
 	case core.Counted:
 		return totals(r.Stats.Totals)
-	case core.Marked:
+	case core.MetaReply:
 		return fmt.Sprintf("mark %q", r.Data)
 	case core.Purged:
 		if r.Cursor != 0 {
 			return fmt.Sprintf("purged %d and more", r.N)
 		}
 		return fmt.Sprintf("purged %d", r.N)
-	case core.Grouped:
+	case core.BatchReply:
 		return p.group(r)
 	case core.Assigned:
 		return p.assigned(r)
@@ -337,11 +337,11 @@ func queueText(q *core.QueueInfo) string {
 }
 
 func (p *player) group(r *core.Reply) string {
-	g := r.Group
+	g := r.Batch
 	if g == nil {
 		return fmt.Sprintf("batch %d", r.Seq)
 	}
-	text := fmt.Sprintf("batch %d: total=%d pending=%d failed=%d", g.Group, g.Total, g.Pending, g.Failed)
+	text := fmt.Sprintf("batch %d: total=%d pending=%d failed=%d", g.Number, g.Total, g.Pending, g.Failed)
 	if g.Parent != 0 {
 		text += fmt.Sprintf(" parent=%d", g.Parent)
 	}

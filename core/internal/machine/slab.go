@@ -59,15 +59,15 @@ const (
 	broken                           // blocked by a job that is gone without being done
 	scheduledOrder                   // Workq's order among equals
 	idIsUUIDv4                       // it needs no alias
-	hasExtra                         // there is an entry in extras
-	hasNote                          // there is an entry in notes
+	hasOptional                      // there is an entry in extras
+	hasTransient                     // there is an entry in notes
 	runOver                          // a WatchRun has passed its deadline while leased
-	cold                             // its payload is not in memory
+	nonResident                      // its payload is not in memory
 	failureStored                    // the store has its failure
 	outcomeStored                    // the store has its outcome
 	keepsOutcome                     // Job.Kept
 	doneFailed                       // done, as failed
-	settled                          // the store has its payload
+	payloadStored                    // the store has its payload
 	held                             // in somebody's hands: Leased, and not on its way out of it
 )
 
@@ -84,7 +84,7 @@ const (
 type page struct {
 	entries  [pageSize]entry
 	payloads *[pageSize]*core.Job
-	warm     int
+	resident int
 }
 
 // slab gives out handles, from 1, and takes them back.
@@ -141,12 +141,12 @@ func (s *slab) setPayload(h uint32, j *core.Job) {
 	slot := &p.payloads[h&(pageSize-1)]
 	switch {
 	case *slot == nil && j != nil:
-		p.warm++
+		p.resident++
 	case *slot != nil && j == nil:
-		p.warm--
+		p.resident--
 	}
 	*slot = j
-	if p.warm == 0 {
+	if p.resident == 0 {
 		p.payloads = nil
 	}
 }

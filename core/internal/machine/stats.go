@@ -9,8 +9,8 @@ import (
 
 // Names of the marks in which counters are stored.
 const (
-	totalsMark = "core/totals"
-	seqMark    = "core/seq"
+	totalsMeta = "core/totals"
+	seqMeta    = "core/seq"
 )
 
 // count adds to the totals of the server, of the job's protocol and of the client's.
@@ -24,7 +24,7 @@ func (m *Machine) count(origin, by core.Protocol, add func(*core.Totals)) {
 // Stats is a snapshot of the counters.
 func (m *Machine) Stats() *core.Stats {
 	s := m.stats
-	s.Queues, s.Groups, s.History = len(m.names), len(m.groups), m.days()
+	s.Queues, s.Batches, s.History = len(m.names), len(m.batches), m.days()
 	return &s
 }
 
@@ -37,7 +37,7 @@ func (m *Machine) resetCounters(c *client, op *core.ResetCounters) {
 	m.stats.ByOrigin[op.Origin], m.stats.ByWorker[op.Origin] = core.Totals{}, core.Totals{}
 	m.forgetDays(op.Origin)
 	if m.opts.Persist {
-		m.markLog = m.sealStats(m.markLog) // with the open batch even if nothing else is in it
+		m.metaLog = m.sealStats(m.metaLog) // with the open batch even if nothing else is in it
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
 }
@@ -89,8 +89,8 @@ func (t *storedTotals) decode(b []byte) error {
 }
 
 // sealStats writes the marks of the counters.
-func (m *Machine) sealStats(into []core.Mark) []core.Mark {
+func (m *Machine) sealStats(into []core.MetaEntry) []core.MetaEntry {
 	m.statsDirty = false
 	t := storedTotals{Totals: m.stats.Totals, ByOrigin: m.stats.ByOrigin, ByWorker: m.stats.ByWorker}
-	return m.sealDays(append(into, core.Mark{Name: totalsMark, Value: t.encode()}))
+	return m.sealDays(append(into, core.MetaEntry{Name: totalsMeta, Value: t.encode()}))
 }

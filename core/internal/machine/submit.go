@@ -8,30 +8,30 @@ import (
 )
 
 // extra holds what few jobs have. Its bytes are paid by those only.
-type extra struct {
-	startBefore core.Instant
-	uniqueUntil core.Instant
-	uniqueStart bool
-	retainUntil core.Instant // differs from expiresAt
-	retainFor   time.Duration
-	ttl         core.Instant // of a dead job: when it is gone in any state; else expiresAt says so
-	parent      uint64
-	waiting     []uint64 // jobs this one waits for
-	successors  []uint64 // jobs that wait for this one to be closed as done
-	children    []uint64 // jobs held until this one is finished
-	openKids    int      // children not closed yet
-	kidsBroken  bool     // a child is gone without being done
-	isClosed    bool     // who depended on it has been told
-	group       uint64   // batch it is a member of
-	tried       bool     // its batch has counted its first execution
-	callbackFor uint64   // batch whose callback it is
-	slotKey     uint64   // who has the job's slot of a throttle
-	slotTimer   timer.ID
-	slot        slotState
+type optional struct {
+	startBefore    core.Instant
+	uniqueUntil    core.Instant
+	uniqueStart    bool
+	retainUntil    core.Instant // differs from expiresAt
+	retainFor      time.Duration
+	ttl            core.Instant // of a dead job: when it is gone in any state; else expiresAt says so
+	parent         uint64
+	waiting        []uint64 // jobs this one waits for
+	successors     []uint64 // jobs that wait for this one to be closed as done
+	children       []uint64 // jobs held until this one is finished
+	openChildren   int      // children not closed yet
+	childrenBroken bool     // a child is gone without being done
+	isClosed       bool     // who depended on it has been told
+	batch          uint64   // batch it is a member of
+	tried          bool     // its batch has counted its first execution
+	callbackFor    uint64   // batch whose callback it is
+	slotKey        uint64   // who has the job's slot of a throttle
+	slotTimer      timer.ID
+	slot           slotState
 }
 
 // note holds what is known of a job beyond its entry, while it is not on disk or cheap to keep.
-type note struct {
+type transient struct {
 	progress core.Progress
 	failure  *core.Failure
 	outcome  *core.Outcome
@@ -47,7 +47,7 @@ const maxUnstored = 1 << 30
 // carries.
 const maxCollected = 64 << 20
 
-func (n *note) collect(data []byte) {
+func (n *transient) collect(data []byte) {
 	if n.tooMuch = n.tooMuch || len(n.data)+len(data) > maxCollected; n.tooMuch {
 		n.data = nil
 		return
@@ -55,36 +55,36 @@ func (n *note) collect(data []byte) {
 	n.data = append(n.data, data...)
 }
 
-func (m *Machine) extra(h uint32) *extra {
+func (m *Machine) ensureOptional(h uint32) *optional {
 	e := m.jobs.at(h)
-	if !e.has(hasExtra) {
-		e.set(hasExtra)
-		m.extras[h] = &extra{}
+	if !e.has(hasOptional) {
+		e.set(hasOptional)
+		m.optionals[h] = &optional{}
 	}
-	return m.extras[h]
+	return m.optionals[h]
 }
 
 // rare is the extra of a job, nil if it has none.
-func (m *Machine) rare(h uint32) *extra {
-	if !m.jobs.at(h).has(hasExtra) {
+func (m *Machine) optionalState(h uint32) *optional {
+	if !m.jobs.at(h).has(hasOptional) {
 		return nil
 	}
-	return m.extras[h]
+	return m.optionals[h]
 }
 
-func (m *Machine) note(h uint32) *note {
+func (m *Machine) ensureTransient(h uint32) *transient {
 	e := m.jobs.at(h)
-	if !e.has(hasNote) {
-		e.set(hasNote)
-		m.notes[h] = &note{}
+	if !e.has(hasTransient) {
+		e.set(hasTransient)
+		m.transients[h] = &transient{}
 	}
-	return m.notes[h]
+	return m.transients[h]
 }
 
 // forgetProgress is for a job whose worker has left it; how far one was that has ended stays known as long as its outcome.
 func (m *Machine) forgetProgress(h uint32, e *entry) {
-	if e.has(hasNote) {
-		m.notes[h].progress = core.Progress{}
+	if e.has(hasTransient) {
+		m.transients[h].progress = core.Progress{}
 	}
 }
 
@@ -111,19 +111,19 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	}
 	h := m.admit(j)
 	e := m.jobs.at(h)
-	m.writeMarks(op.Marks)
+	m.writeMeta(op.Meta)
 	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.seq}
 	if !j.Ephemeral {
 		r.Commit = m.promise()
 	}
 	m.reply(c, r)
 	if op.Watch != core.WatchNone {
-		m.watch(c, h, op.Watch, op.Tag, op.Until)
+		m.watch(c, h, op.Watch, op.Tag, op.Deadline)
 	}
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
 	m.queues[e.queue].counts.Submitted[e.origin]++
 	if m.touch(h, e); e.has(dirty) {
-		m.filling += payloadBytes(j)
+		m.openBytes += payloadBytes(j)
 	}
 	m.place(h, e)
 }
@@ -135,7 +135,7 @@ func (m *Machine) valid(op *core.Submit) bool {
 	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter {
 		return false
 	}
-	if j.Ephemeral && (op.Watch == core.WatchNone || op.Watch == core.WatchOutcome || j.Group != 0) {
+	if j.Ephemeral && (op.Watch == core.WatchNone || op.Watch == core.WatchOutcome || j.Batch != 0) {
 		return false
 	}
 	for _, seq := range j.After {
@@ -148,7 +148,7 @@ func (m *Machine) valid(op *core.Submit) bool {
 
 // refusal is why a job may not be admitted, and the job that stands in its way.
 func (m *Machine) refusal(j *core.Job) (uint32, error) {
-	if m.filling+m.flying > maxUnstored && !j.Ephemeral {
+	if m.openBytes+m.inflightBytes > maxUnstored && !j.Ephemeral {
 		return 0, core.ErrDiskFull
 	}
 	if err := m.closedTo(j.Ephemeral); err != nil {
@@ -172,8 +172,8 @@ func (m *Machine) refusal(j *core.Job) (uint32, error) {
 			return 0, core.ErrFull
 		}
 	}
-	if j.Group != 0 {
-		return 0, m.groupRefusal(j.Group)
+	if j.Batch != 0 {
+		return 0, m.batchRefusal(j.Batch)
 	}
 	return 0, nil
 }
@@ -182,7 +182,7 @@ func (m *Machine) refusal(j *core.Job) (uint32, error) {
 // state.
 func (m *Machine) replaced(h uint32, j *core.Job) bool {
 	e := m.jobs.at(h)
-	x := m.rare(h)
+	x := m.optionalState(h)
 	if e.state != core.Done || e.origin != core.Faktory || j.Origin != core.Faktory || x == nil || x.retainFor == 0 || !x.isClosed {
 		return false
 	}
@@ -211,10 +211,10 @@ func (m *Machine) coalesce(c *client, op *core.Submit) bool {
 		m.keep(h, e)
 		r.Commit = m.promise()
 	}
-	m.writeMarks(op.Marks)
+	m.writeMeta(op.Meta)
 	m.reply(c, r)
 	if op.Watch != core.WatchNone {
-		m.watch(c, h, op.Watch, op.Tag, op.Until)
+		m.watch(c, h, op.Watch, op.Tag, op.Deadline)
 	}
 	return true
 }
@@ -225,7 +225,7 @@ func (m *Machine) holder(n uint32, key string) uint32 {
 	if h == 0 {
 		return 0
 	}
-	if x := m.rare(h); x != nil && x.uniqueUntil != 0 && x.uniqueUntil <= m.now {
+	if x := m.optionalState(h); x != nil && x.uniqueUntil != 0 && x.uniqueUntil <= m.now {
 		m.unlock(h)
 		return 0
 	}
@@ -311,22 +311,22 @@ func (m *Machine) index(j *core.Job, n uint32) uint32 {
 func (m *Machine) indexRare(h uint32, j *core.Job) {
 	if j.StartBefore != 0 || j.UniqueUntil != 0 || j.UniqueStart || j.RetainFor != 0 ||
 		j.RetainUntil != 0 && j.RetainUntil != j.ExpiresAt {
-		x := m.extra(h)
+		x := m.ensureOptional(h)
 		x.startBefore, x.uniqueUntil, x.uniqueStart = j.StartBefore, j.UniqueUntil, j.UniqueStart
 		x.retainUntil, x.retainFor = j.RetainUntil, j.RetainFor
 	}
 	if j.Parent != 0 || len(j.After) > 0 {
-		m.extra(h).parent = j.Parent
+		m.ensureOptional(h).parent = j.Parent
 	}
-	if j.Group != 0 || j.CallbackFor != 0 {
-		x := m.extra(h)
-		x.group, x.callbackFor = j.Group, j.CallbackFor
+	if j.Batch != 0 || j.CallbackFor != 0 {
+		x := m.ensureOptional(h)
+		x.batch, x.callbackFor = j.Batch, j.CallbackFor
 	}
 }
 
 // place puts a new job where its links and its time say: blocked, scheduled or ready.
 func (m *Machine) place(h uint32, e *entry) {
-	m.joinGroup(h)
+	m.joinBatch(h)
 	if j := m.jobs.payload(h); (j.Parent != 0 || len(j.After) > 0) && m.link(h, j) {
 		m.move(e, core.Blocked)
 		e.set(changed)
@@ -375,9 +375,9 @@ func (m *Machine) setPayload(h uint32, j *core.Job) {
 	}
 	if j != nil {
 		m.cached += payloadBytes(j)
-		m.jobs.at(h).clear(cold)
+		m.jobs.at(h).clear(nonResident)
 	} else {
-		m.jobs.at(h).set(cold)
+		m.jobs.at(h).set(nonResident)
 	}
 	m.jobs.setPayload(h, j)
 }

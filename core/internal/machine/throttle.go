@@ -56,7 +56,7 @@ func (m *Machine) takeSlot(h uint32, e *entry, key uint64) {
 	if t == (core.Throttle{}) {
 		return
 	}
-	x := m.extra(h)
+	x := m.ensureOptional(h)
 	x.slot, x.slotKey = slotTaken, key
 	q.slots++
 	if q.perWorker == nil {
@@ -70,7 +70,7 @@ func (m *Machine) takeSlot(h uint32, e *entry, key uint64) {
 
 // giveSlot takes a job out of its queue's throttle.
 func (m *Machine) giveSlot(h uint32, e *entry) {
-	x := m.rare(h)
+	x := m.optionalState(h)
 	if x == nil {
 		return
 	}
@@ -89,9 +89,9 @@ func (m *Machine) giveSlot(h uint32, e *entry) {
 // slotTimeout frees the slot of a job whose lease goes on.
 func (m *Machine) slotTimeout(h uint32) {
 	e := m.jobs.at(h)
-	m.rare(h).slotTimer = 0
+	m.optionalState(h).slotTimer = 0
 	m.giveSlot(h, e)
-	m.rare(h).slot = slotOver
+	m.optionalState(h).slot = slotOver
 }
 
 func (m *Machine) throttleQueue(c *client, op *core.ThrottleQueue) {
@@ -122,7 +122,7 @@ func (m *Machine) recountSlots(n uint32) {
 			continue
 		}
 		left--
-		if x := m.rare(h); x == nil || x.slot == slotNone {
+		if x := m.optionalState(h); x == nil || x.slot == slotNone {
 			m.takeSlot(h, e, m.slotKey(e))
 		}
 	}

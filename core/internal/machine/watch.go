@@ -180,7 +180,7 @@ func (m *Machine) await(c *client, op *core.Await) {
 	switch {
 	case e.state == core.Done && e.has(keepsOutcome):
 		r := core.Reply{Kind: core.Ended, Tag: op.Tag, Seq: e.seq, Job: m.jobs.payload(h)}
-		if n := m.notes[h]; n != nil {
+		if n := m.transients[h]; n != nil {
 			r.Outcome = n.outcome
 		}
 		if e.has(dirty) {
@@ -191,18 +191,18 @@ func (m *Machine) await(c *client, op *core.Await) {
 		m.reply(c, m.deathOf(op.Tag, h, e))
 	case e.state == core.Done: // only its children are not closed yet
 		m.failed(c, op.Tag, core.ErrNotFound)
-	case op.Until <= m.now:
+	case op.Deadline <= m.now:
 		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: op.Tag, Seq: e.seq})
 	default:
-		m.watch(c, h, core.WatchOutcome, op.Tag, op.Until)
+		m.watch(c, h, core.WatchOutcome, op.Tag, op.Deadline)
 	}
 }
 
 // deathOf is the answer to who asks for the outcome of a dead job.
 func (m *Machine) deathOf(tag uint64, h uint32, e *entry) core.Reply {
 	r := core.Reply{Kind: core.Ended, Tag: tag, Seq: e.seq, Job: m.jobs.payload(h), Outcome: &core.Outcome{}}
-	switch n := m.notes[h]; {
-	case e.has(hasNote) && n.failure != nil:
+	switch n := m.transients[h]; {
+	case e.has(hasTransient) && n.failure != nil:
 		r.Outcome.Failure, r.Outcome.Result = n.failure, n.failure.Data
 	case e.has(failureStored):
 		r.Cold = true

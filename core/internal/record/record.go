@@ -9,9 +9,9 @@ import (
 
 // Batch is what one commit makes durable, in order. It is self-contained: applied to another store that has all batches
 // before it, it gives the same contents.
-type Batch struct {
+type CommitBatch struct {
 	Changes []Change
-	Marks   []core.Mark // a nil Value removes the mark
+	Meta    []core.MetaEntry // a nil Value removes the mark
 }
 
 // Change is the last word of a batch about one job.
@@ -44,28 +44,28 @@ const (
 // Status is the part of a job that changes. A job without a stored status is as it was submitted: blocked while After
 // or Parent say so, scheduled until its ReadyAt, then ready.
 type Status struct {
-	State      core.State
-	Requeued   bool
-	Unlocked   bool // its unique key is free
-	Broken     bool // blocked, and a predecessor is gone without being done
-	Attempts   uint32
-	Fails      uint32
-	ReadyAt    core.Instant // its place in the queue; when a retry is due; when it died
-	ExpiresAt  core.Instant // if it differs from the job's: end of retention
-	LeasedAt   core.Instant // Retrying: when it failed
-	FailedAt   core.Instant // of the first failure
-	LeaseFor   time.Duration
-	Holder     core.Holder
-	HolderFrom core.Protocol
-	Worker     string
-	Waiting    []uint64 // Blocked: predecessors and parent it still waits for
-	Children   uint32   // children not closed yet
-	KidsBroken bool     // a child is gone without being done
-	Closed     bool     // those that waited for it have been told
-	Tried      bool     // its batch has counted its first execution
-	DoneFailed bool     // Done, as failed
-	Placed     bool     // its place is by ReadyAt alone, whatever Job.ScheduledOrder says
-	Progress   core.Progress
+	State          core.State
+	Requeued       bool
+	Unlocked       bool // its unique key is free
+	Broken         bool // blocked, and a predecessor is gone without being done
+	Attempts       uint32
+	Fails          uint32
+	ReadyAt        core.Instant // its place in the queue; when a retry is due; when it died
+	ExpiresAt      core.Instant // if it differs from the job's: end of retention
+	LeasedAt       core.Instant // Retrying: when it failed
+	FailedAt       core.Instant // of the first failure
+	LeaseFor       time.Duration
+	Holder         core.Holder
+	HolderFrom     core.Protocol
+	Worker         string
+	Waiting        []uint64 // Blocked: predecessors and parent it still waits for
+	Children       uint32   // children not closed yet
+	ChildrenBroken bool     // a child is gone without being done
+	Closed         bool     // those that waited for it have been told
+	Tried          bool     // its batch has counted its first execution
+	DoneFailed     bool     // Done, as failed
+	Placed         bool     // its place is by ReadyAt alone, whatever Job.ScheduledOrder says
+	Progress       core.Progress
 }
 
 // Record is what Scan finds of one job.

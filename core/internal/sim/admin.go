@@ -70,7 +70,7 @@ func (w *world) purge() error {
 func (w *world) flushAll() error {
 	c := w.anyClient()
 	for cursor := uint64(0); ; {
-		op := &core.PurgeGroups{Tag: w.newTag(), Limit: 1 + w.rng.IntN(5), Cursor: cursor}
+		op := &core.PurgeBatches{Tag: w.newTag(), Limit: 1 + w.rng.IntN(5), Cursor: cursor}
 		err := w.do(c, op, op.Tag, func(r core.Reply) {
 			w.note("batches purged %d, cursor %d, commit %d", r.N, r.Cursor, r.Commit)
 			if cursor = r.Cursor; cursor != 0 {
@@ -91,7 +91,7 @@ func (w *world) flushAll() error {
 		}
 	}
 	for _, number := range w.model.numbers {
-		if r := w.ask(&core.InspectGroup{Group: number}); r.Group != nil {
+		if r := w.ask(&core.InspectBatch{Batch: number}); r.Batch != nil {
 			return fmt.Errorf("batch %d was purged and is there", number)
 		}
 	}
@@ -150,7 +150,7 @@ func (w *world) batch() error {
 	c, tag, m := w.anyClient(), w.newTag(), w.model
 	if n := len(m.numbers); n > 0 && w.rng.IntN(2) == 0 {
 		number := m.numbers[n-1-w.rng.IntN(min(n, 4))]
-		op := &core.CommitGroup{Tag: tag, Group: number, Reopen: w.rng.IntN(3) == 0}
+		op := &core.CloseBatch{Tag: tag, Batch: number, Reopen: w.rng.IntN(3) == 0}
 		b := m.batches[number]
 		b.kept = b.kept && op.Reopen
 		b.reopened = b.reopened || op.Reopen
@@ -163,7 +163,7 @@ func (w *world) batch() error {
 		}
 		return &core.Job{Queue: queue, Origin: core.Faktory, MaxFails: 2, Exhausted: core.ExhaustedBury, Body: []byte(queue)}
 	}
-	op := &core.OpenGroup{Tag: tag, Complete: callback(completeQueue), Success: callback(successQueue)}
+	op := &core.OpenBatch{Tag: tag, Complete: callback(completeQueue), Success: callback(successQueue)}
 	if n := len(m.numbers); n > 0 && w.rng.IntN(3) == 0 {
 		op.Parent = m.numbers[n-1]
 	}
@@ -171,7 +171,7 @@ func (w *world) batch() error {
 		op.OpenUntil = w.clk.Now().Add(time.Duration(w.rng.IntN(60)) * time.Second)
 	}
 	return w.do(c, op, tag, func(r core.Reply) {
-		if r.Kind != core.Grouped {
+		if r.Kind != core.BatchReply {
 			return
 		}
 		w.note("batch %d, parent %d, commit %d", r.Seq, op.Parent, r.Commit)

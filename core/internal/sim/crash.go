@@ -202,7 +202,7 @@ func (w *world) states() string {
 		}
 	}
 	for _, number := range w.model.numbers {
-		if g := w.ask(&core.InspectGroup{Group: number}).Group; g != nil {
+		if g := w.ask(&core.InspectBatch{Batch: number}).Batch; g != nil {
 			fmt.Fprintf(&b, "batch %+v ", *g)
 		}
 	}

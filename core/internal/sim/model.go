@@ -80,7 +80,7 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known {
 		m.rows[j.Queue] = made
 	}
-	if b := m.batches[j.Group]; b != nil {
+	if b := m.batches[j.Batch]; b != nil {
 		b.members = append(b.members, seq)
 	}
 }
@@ -160,14 +160,14 @@ func (w *world) afterCrash(committed core.Commit) error {
 	m.seqs = kept
 	m.waits = map[uint64]*wait{}
 	for number, b := range m.batches {
-		r := w.ask(&core.InspectGroup{Group: number})
-		if r.Group == nil && b.kept && b.made != 0 && b.made <= committed {
+		r := w.ask(&core.InspectBatch{Batch: number})
+		if r.Batch == nil && b.kept && b.made != 0 && b.made <= committed {
 			return fmt.Errorf("batch %d was acknowledged by commit %d of %d and is lost", number, b.made, committed)
 		}
-		if r.Group != nil && b.ended != 0 && b.ended <= committed {
+		if r.Batch != nil && b.ended != 0 && b.ended <= committed {
 			return fmt.Errorf("batch %d came back though its purge was acknowledged", number)
 		}
-		if r.Group == nil {
+		if r.Batch == nil {
 			delete(m.batches, number)
 			continue
 		}

@@ -39,7 +39,7 @@ func (w *world) submitted(c *client, op *core.Submit, r core.Reply) {
 	}
 	j := op.Job
 	w.note("submit %d to %s by %v, ephemeral %v, existing %v, after %v, parent %d, batch %d, commit %d", r.Seq, j.Queue, c.kind,
-		j.Ephemeral, r.Existing, j.After, j.Parent, j.Group, r.Commit)
+		j.Ephemeral, r.Existing, j.After, j.Parent, j.Batch, r.Commit)
 	w.model.submitted(r.Seq, r.Existing, j, w.commitOf(r, !j.Ephemeral))
 	if wt := w.model.waits[op.Tag]; wt != nil {
 		wt.seq = r.Seq
@@ -51,7 +51,7 @@ func (w *world) workqJob(op *core.Submit) {
 	j.ID = fmt.Sprintf("6ba7b810-9dad-41d1-80b4-%012x", w.number)
 	j.LeaseFor = time.Duration(1+w.rng.IntN(5000)) * time.Millisecond
 	if w.rng.IntN(6) == 0 { // run
-		j.Ephemeral, op.Watch, op.Until = true, core.WatchRun, now.Add(time.Duration(w.rng.IntN(8000))*time.Millisecond)
+		j.Ephemeral, op.Watch, op.Deadline = true, core.WatchRun, now.Add(time.Duration(w.rng.IntN(8000))*time.Millisecond)
 		return
 	}
 	j.ExpiresAt = now.Add(time.Duration(1+w.rng.IntN(60_000)) * time.Millisecond)
@@ -92,7 +92,7 @@ func (w *world) faktoryJob(j *core.Job) {
 		j.StartBefore = w.clk.Now().Add(time.Duration(w.rng.IntN(9000)) * time.Millisecond)
 	}
 	if n := len(w.model.numbers); n > 0 && w.rng.IntN(3) == 0 {
-		j.Group = w.model.numbers[n-1-w.rng.IntN(min(n, 3))]
+		j.Batch = w.model.numbers[n-1-w.rng.IntN(min(n, 3))]
 	}
 }
 

@@ -32,7 +32,7 @@ func (w *world) lease() error {
 		op.Holder, op.Worker = core.HeldByWorker, fmt.Sprint("worker ", w.rng.IntN(3))
 	}
 	if w.rng.IntN(2) == 0 {
-		op.Until = w.clk.Now().Add(2 * time.Second)
+		op.Deadline = w.clk.Now().Add(2 * time.Second)
 	}
 	c.holds, c.tag = op.Holder, 0
 	w.note("lease by %v client %d of %v", c.kind, c.id, op.Queues)
@@ -49,7 +49,7 @@ func (w *world) abilities() error {
 	q := queueName(i)
 	if c.able[i] = w.rng.IntN(2) == 0; c.able[i] {
 		w.note("client %d can do %s", c.id, q)
-		return w.do(c, &core.Able{Queue: q}, 0, nil)
+		return w.do(c, &core.Register{Queue: q}, 0, nil)
 	}
 	w.note("client %d cannot do %s any more, or anything %v", c.id, q, all)
 	if all {
@@ -59,10 +59,10 @@ func (w *world) abilities() error {
 		info := w.look(seq)
 		return all || info != nil && info.Queue == q
 	})
-	return w.do(c, &core.Unable{Queue: q, All: all}, 0, nil)
+	return w.do(c, &core.Unregister{Queue: q, All: all}, 0, nil)
 }
 
-var claims = map[core.Protocol]core.Claim{core.Workq: core.ByAnyone, core.Gearman: core.ByHolder, core.Faktory: core.ByLeased}
+var claims = map[core.Protocol]core.FinishAuthority{core.Workq: core.ByAnyone, core.Gearman: core.ByHolder, core.Faktory: core.ByLeased}
 
 // finish completes or fails some job, by the right or the wrong client.
 func (w *world) finish() error {
@@ -72,9 +72,9 @@ func (w *world) finish() error {
 	}
 	c := w.workerOf(p)
 	tag, failed := w.newTag(), w.rng.IntN(3) == 0
-	var op core.Op = &core.Complete{Tag: tag, Ref: core.Ref{Seq: p.seq}, Claim: claims[c.kind], Result: []byte("done")}
+	var op core.Op = &core.Complete{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: claims[c.kind], Result: []byte("done")}
 	if failed {
-		op = &core.Fail{Tag: tag, Ref: core.Ref{Seq: p.seq}, Claim: claims[c.kind], Failure: &core.Failure{Type: "Oops", Message: "no"}}
+		op = &core.Fail{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: claims[c.kind], Failure: &core.Failure{Type: "Oops", Message: "no"}}
 	}
 	err := w.do(c, op, tag, func(r core.Reply) {
 		if r.Kind != core.Accepted {
@@ -110,9 +110,9 @@ func (w *world) report() error {
 	}
 	c, tag, ref := w.workerOf(p), w.newTag(), core.Ref{Seq: p.seq}
 	if w.rng.IntN(2) == 0 {
-		return w.do(c, &core.Emit{Tag: tag, Ref: ref, Claim: claims[c.kind], Data: []byte("chunk")}, tag, nil)
+		return w.do(c, &core.SendData{Tag: tag, Ref: ref, Authority: claims[c.kind], Data: []byte("chunk")}, tag, nil)
 	}
-	op := &core.Report{Tag: tag, Ref: ref, Claim: claims[c.kind], Progress: core.Progress{Num: 1, Den: 2}}
+	op := &core.Report{Tag: tag, Ref: ref, Authority: claims[c.kind], Progress: core.Progress{Num: 1, Den: 2}}
 	op.ExtendUntil = w.clk.Now().Add(time.Duration(w.rng.IntN(30)) * time.Second)
 	return w.do(c, op, tag, func(r core.Reply) {
 		if i := w.look(p.seq); r.Kind == core.Accepted && i != nil && i.State == core.Leased {
@@ -149,7 +149,7 @@ func (w *world) await() error {
 	}
 	c := w.anyClient()
 	until := time.Duration(w.rng.IntN(10_000)) * time.Millisecond
-	op := &core.Await{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Until: w.clk.Now().Add(until)}
+	op := &core.Await{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Deadline: w.clk.Now().Add(until)}
 	w.model.waits[op.Tag] = &wait{client: c.id, seq: p.seq, until: w.clk.even.Now().Add(until)}
 	w.note("client %d awaits %d for %v", c.id, p.seq, until)
 	err := w.do(c, op, op.Tag, func(r core.Reply) {
@@ -164,11 +164,11 @@ func (w *world) await() error {
 }
 
 // withdraw ends a client's parked lease, if it has one.
-func (w *world) withdraw() error { return w.do(w.anyClient(), &core.Withdraw{}, 0, nil) }
+func (w *world) withdraw() error { return w.do(w.anyClient(), &core.CancelLease{}, 0, nil) }
 
 // vanish has a worker that is given the job it waits for, and is gone before it hears of it.
 func (w *world) vanish() error {
-	c, op := w.anyClient(), &core.Lease{Tag: w.newTag(), Queues: []string{queueName(4)}, Until: w.clk.Now().Add(time.Hour)}
+	c, op := w.anyClient(), &core.Lease{Tag: w.newTag(), Queues: []string{queueName(4)}, Deadline: w.clk.Now().Add(time.Hour)}
 	switch c.kind { // as its earlier leases, of which it may not have heard either
 	case core.Gearman:
 		op.Holder = core.HeldByConn

@@ -89,7 +89,7 @@ func (w *world) connect() {
 		c.able = []bool{true, true, true, false}
 		for i, able := range c.able {
 			if able {
-				w.engine.Do(c.id, []core.Op{&core.Able{Queue: queueName(i)}}, nil)
+				w.engine.Do(c.id, []core.Op{&core.Register{Queue: queueName(i)}}, nil)
 			}
 		}
 	}

@@ -5,7 +5,7 @@ import "broker/core/internal/record"
 // The store keeps what the machine decides; the types live where the machine can see them without seeing Pebble.
 type (
 	// Batch is what one commit makes durable.
-	Batch = record.Batch
+	CommitBatch = record.CommitBatch
 	// Change is the last word of a batch about one job.
 	Change = record.Change
 	// Parts says which keys of a job the store holds.

@@ -57,7 +57,7 @@ func benchCommits(b *testing.B, s *Store, n int, remove bool) {
 	b.Helper()
 	b.ReportAllocs()
 	body := noise(270)
-	batch := &Batch{}
+	batch := &CommitBatch{}
 	jobs := make([]*core.Job, n)
 	for i := range jobs {
 		jobs[i] = benchJob(0, body)
@@ -94,7 +94,7 @@ func filled(b *testing.B, jobs int) *Store {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	const each = 1000
-	batch := &Batch{}
+	batch := &CommitBatch{}
 	for seq := uint64(1); seq <= uint64(jobs); {
 		batch.Changes = batch.Changes[:0]
 		for range each {

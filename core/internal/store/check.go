@@ -44,7 +44,7 @@ func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, 
 			c.damage("bodies", err)
 		}
 	}
-	c.walk(spaceMark, func(key, value []byte) {
+	c.walk(spaceMeta, func(key, value []byte) {
 		c.r.Marks++
 		c.r.Bytes += uint64(len(key) + len(value))
 	})

@@ -21,7 +21,7 @@ func fullJob() *core.Job {
 		ExpiresAt: 253402300799_999999, StartBefore: 3, LeaseFor: 1800 * time.Second, MaxAttempts: 4, MaxFails: 26,
 		Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury, LeaseEnd: core.LeaseEndFail, DeadFor: core.DeadFor,
 		UniqueKey: "u", Unique: core.UniqueRefuse, UniqueUntil: 5, UniqueStart: true, RetainUntil: 6, RetainFor: 7,
-		Ephemeral: true, ScheduledOrder: true, Parent: 70, After: []uint64{71, 5, math.MaxUint64}, Group: 8,
+		Ephemeral: true, ScheduledOrder: true, Parent: 70, After: []uint64{71, 5, math.MaxUint64}, Batch: 8,
 		CallbackFor: 9, PriorFails: 10,
 	}
 }
@@ -31,7 +31,7 @@ func fullStatus() *Status {
 		State: core.Leased, Requeued: true, Unlocked: true, Broken: true, Attempts: 3, Fails: 2,
 		ReadyAt: 1_790_000_000_000_001, ExpiresAt: 1_790_000_000_000_002, LeasedAt: 1_790_000_000_000_003,
 		LeaseFor: time.Minute, Holder: core.HeldByNobody, HolderFrom: core.Workq, Worker: "w", Waiting: []uint64{9, 1},
-		Children: 12, FailedAt: 13, KidsBroken: true, Closed: true, Tried: true, DoneFailed: true, Placed: true,
+		Children: 12, FailedAt: 13, ChildrenBroken: true, Closed: true, Tried: true, DoneFailed: true, Placed: true,
 		Progress: core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
 	}
 }
@@ -99,7 +99,7 @@ func TestJobsComeBackAsTheyWere(t *testing.T) {
 		"extreme instants":  func(j *core.Job) { j.CreatedAt, j.ReadyAt, j.ExpiresAt = math.MinInt64, math.MaxInt64, -1 },
 		"extreme durations": func(j *core.Job) { j.LeaseFor, j.DeadFor, j.RetainFor = math.MinInt64, math.MaxInt64, -1 },
 		"extreme numbers": func(j *core.Job) {
-			j.Priority, j.MaxAttempts, j.MaxFails, j.Parent, j.Group = math.MinInt32, math.MaxUint32, math.MaxUint32,
+			j.Priority, j.MaxAttempts, j.MaxFails, j.Parent, j.Batch = math.MinInt32, math.MaxUint32, math.MaxUint32,
 				math.MaxUint64, math.MaxUint64
 		},
 		"names that are no text": func(j *core.Job) { j.Queue, j.Type, j.UniqueKey = "\x00\xff", "\xfe", "\n" },
@@ -355,7 +355,7 @@ func FuzzJob(f *testing.F) {
 			ReadyAt: core.Instant(rel), ExpiresAt: core.Instant(span), StartBefore: core.Instant(at ^ rel),
 			LeaseFor: time.Duration(span), DeadFor: time.Duration(rel), MaxFails: n, MaxAttempts: ^n, Priority: prio,
 			Format: core.Format(enum), Origin: core.Protocol(enum >> 2), Backoff: core.Backoff(enum >> 1), Parent: uint64(rel),
-			After: []uint64{seq, uint64(at)}, Group: uint64(span), UniqueStart: enum&1 != 0,
+			After: []uint64{seq, uint64(at)}, Batch: uint64(span), UniqueStart: enum&1 != 0,
 			RetainUntil: core.Instant(^at), RetainFor: time.Duration(at),
 		}
 		got := new(core.Job)

@@ -45,7 +45,7 @@ func (c *committer) stop() {
 
 // Commit makes b durable: when it returns nil, all of b is on disk. An error other than ErrBatchSize is final, and b may
 // or may not be found after a restart, but never a part of it. Batches are applied in the order of the calls.
-func (s *Store) Commit(b *Batch) error {
+func (s *Store) Commit(b *CommitBatch) error {
 	return s.apply(func(pb *pebble.Batch) error { return s.commit.encode(pb, b) })
 }
 
@@ -104,7 +104,7 @@ const maxIdleBuf = 1 << 20
 
 // encode turns b into Pebble's operations. No key is in b twice, so their order is free; removals come last, since they
 // are for older jobs and Pebble inserts neighbours faster.
-func (c *committer) encode(pb *pebble.Batch, b *Batch) error {
+func (c *committer) encode(pb *pebble.Batch, b *CommitBatch) error {
 	for i := range b.Changes {
 		if ch := &b.Changes[i]; !ch.Gone {
 			if err := c.put(pb, ch); err != nil {
@@ -119,8 +119,8 @@ func (c *committer) encode(pb *pebble.Batch, b *Batch) error {
 			}
 		}
 	}
-	for i := range b.Marks {
-		if err := c.mark(pb, &b.Marks[i]); err != nil {
+	for i := range b.Meta {
+		if err := c.mark(pb, &b.Meta[i]); err != nil {
 			return err
 		}
 	}
@@ -215,8 +215,8 @@ func (c *committer) remove(pb *pebble.Batch, ch *Change) error {
 	return nil
 }
 
-func (c *committer) mark(pb *pebble.Batch, m *core.Mark) error {
-	c.buf = appendMarkKey(c.buf[:0], m.Name)
+func (c *committer) mark(pb *pebble.Batch, m *core.MetaEntry) error {
+	c.buf = appendMetaKey(c.buf[:0], m.Name)
 	if m.Value == nil {
 		return pb.Delete(c.buf, nil)
 	}

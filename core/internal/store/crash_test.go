@@ -26,9 +26,9 @@ const scriptMark = "test/commit"
 type model map[uint64]Change
 
 // step makes the i-th commit of a script and applies it to m.
-func (m model) step(seed uint64, i int) *Batch {
+func (m model) step(seed uint64, i int) *CommitBatch {
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
-	b := &Batch{Marks: []core.Mark{{Name: scriptMark, Value: binary.BigEndian.AppendUint64(nil, uint64(i))}}}
+	b := &CommitBatch{Meta: []core.MetaEntry{{Name: scriptMark, Value: binary.BigEndian.AppendUint64(nil, uint64(i))}}}
 	base := uint64(i) * 100
 	for k := range 1 + r.Uint64N(6) {
 		ch := Change{Seq: base + k, Job: job(base+k, int(r.Uint64N(3000)))}
@@ -61,7 +61,7 @@ func (m model) step(seed uint64, i int) *Batch {
 	return b
 }
 
-func (m model) apply(b *Batch) {
+func (m model) apply(b *CommitBatch) {
 	for _, ch := range b.Changes {
 		if ch.Gone {
 			delete(m, ch.Seq)
@@ -110,7 +110,7 @@ func after(seed uint64, n int) model {
 
 // commits is how many commits of the script the store holds.
 func commits(s *Store) (int, error) {
-	v, err := s.Mark(scriptMark)
+	v, err := s.Meta(scriptMark)
 	if errors.Is(err, ErrMissing) {
 		return 0, nil
 	}

@@ -90,11 +90,11 @@ func wantFailed(t *testing.T, s *Store, r failedRun, seed uint64) {
 		t.Error("failed, and nobody is told")
 	}
 	soon(t, "second commit", func() {
-		if err := s.Commit(&Batch{Marks: []core.Mark{{Name: "x", Value: []byte("y")}}}); !errors.Is(err, r.err) {
+		if err := s.Commit(&CommitBatch{Meta: []core.MetaEntry{{Name: "x", Value: []byte("y")}}}); !errors.Is(err, r.err) {
 			t.Errorf("second commit: %v after %v", err, r.err)
 		}
 	})
-	if _, err := s.Mark("x"); !errors.Is(err, ErrMissing) {
+	if _, err := s.Meta("x"); !errors.Is(err, ErrMissing) {
 		t.Errorf("refused mark: %v", err)
 	}
 	soon(t, "read", func() {
@@ -243,7 +243,7 @@ func TestPanicInPebbleStopsCommitsOnly(t *testing.T) {
 	if !errors.Is(err, core.ErrStopped) {
 		t.Error(err)
 	}
-	if err := s.Commit(&Batch{Marks: []core.Mark{{Name: "x", Value: []byte("y")}}}); !errors.Is(err, core.ErrStopped) ||
+	if err := s.Commit(&CommitBatch{Meta: []core.MetaEntry{{Name: "x", Value: []byte("y")}}}); !errors.Is(err, core.ErrStopped) ||
 		!strings.Contains(err.Error(), "broken invariant") {
 		t.Error(err)
 	}

@@ -198,7 +198,7 @@ func TestReadOnly(t *testing.T) {
 	if err := after(seed, n).same(s); err != nil {
 		t.Error(err)
 	}
-	if err := s.Commit(&Batch{Marks: []core.Mark{{Name: "x"}}}); !errors.Is(err, ErrReadOnly) {
+	if err := s.Commit(&CommitBatch{Meta: []core.MetaEntry{{Name: "x"}}}); !errors.Is(err, ErrReadOnly) {
 		t.Error(err)
 	}
 	check(t, s)

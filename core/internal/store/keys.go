@@ -6,7 +6,7 @@ import "encoding/binary"
 const (
 	spaceBody    = 'b'
 	spaceJob     = 'j'
-	spaceMark    = 'm'
+	spaceMeta    = 'm'
 	spaceVersion = 'v'
 )
 
@@ -46,8 +46,8 @@ func parseKey(key []byte) (seq uint64, part byte, ok bool) {
 	return binary.BigEndian.Uint64(key[1:]), part, true
 }
 
-// appendMarkKey is the key of a mark, or of the first of those that start with name.
-func appendMarkKey(dst []byte, name string) []byte { return append(append(dst, spaceMark), name...) }
+// appendMetaKey is the key of a mark, or of the first of those that start with name.
+func appendMetaKey(dst []byte, name string) []byte { return append(append(dst, spaceMeta), name...) }
 
 // spaceEnd is the first key behind all that start with prefix, which is not only made of 0xff.
 func spaceEnd(prefix []byte) []byte {

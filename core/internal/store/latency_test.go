@@ -14,7 +14,7 @@ func TestSyncsAreCountedAndTimed(t *testing.T) {
 	}
 	before := s.SyncLatency()
 	for range 3 {
-		if err := s.Commit(&Batch{Marks: []core.Mark{{Name: "a", Value: []byte("b")}}}); err != nil {
+		if err := s.Commit(&CommitBatch{Meta: []core.MetaEntry{{Name: "a", Value: []byte("b")}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

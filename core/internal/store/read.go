@@ -163,7 +163,7 @@ func (s *Store) part(seq uint64, part byte, decode func([]byte) (away bool, err 
 }
 
 // Mark reads a mark; ErrMissing if it was never written or removed.
-func (s *Store) Mark(name string) ([]byte, error) {
-	value, err := s.get(appendMarkKey(nil, name))
+func (s *Store) Meta(name string) ([]byte, error) {
+	value, err := s.get(appendMetaKey(nil, name))
 	return value, s.damage("read mark "+name, err)
 }

@@ -107,7 +107,7 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(j.UniqueUntil != 0, jobUniqueUntil) | flag(j.UniqueStart, jobUniqueStart) |
 		flag(j.RetainUntil != 0, jobRetainUntil) | flag(j.RetainFor != 0, jobRetainFor)
 	return f | flag(j.Ephemeral, jobEphemeral) | flag(j.ScheduledOrder, jobScheduledOrder) |
-		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Group != 0, jobGroup) |
+		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Batch != 0, jobGroup) |
 		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails)
 }
 
@@ -184,7 +184,7 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 		dst = appendSeqs(dst, j.Seq, j.After)
 	}
 	if f&jobGroup != 0 {
-		dst = binary.AppendUvarint(dst, j.Group)
+		dst = binary.AppendUvarint(dst, j.Batch)
 	}
 	if f&jobCallbackFor != 0 {
 		dst = binary.AppendUvarint(dst, j.CallbackFor)
@@ -323,7 +323,7 @@ func (d *decoder) links(j *core.Job, f uint64) {
 		j.After = d.seqs(j.Seq, nil)
 	}
 	if f&jobGroup != 0 {
-		j.Group = d.uvarint()
+		j.Batch = d.uvarint()
 	}
 	if f&jobCallbackFor != 0 {
 		j.CallbackFor = d.uvarint()

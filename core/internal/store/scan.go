@@ -162,13 +162,13 @@ func detach(st *Status) {
 	st.Progress.Verbatim = bytes.Clone(st.Progress.Verbatim)
 }
 
-// ScanMarks calls each for all marks whose names start with prefix, in byte order. The value is valid during the call.
-func (s *Store) ScanMarks(prefix string, each func(name string, value []byte) error) (err error) {
+// ScanMeta calls each for all marks whose names start with prefix, in byte order. The value is valid during the call.
+func (s *Store) ScanMeta(prefix string, each func(name string, value []byte) error) (err error) {
 	if !s.gate.enter() {
 		return ErrClosed
 	}
 	defer s.gate.leave()
-	lower := appendMarkKey(nil, prefix)
+	lower := appendMetaKey(nil, prefix)
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: spaceEnd(lower)})
 	if err != nil {
 		return s.damage("scan marks", err)

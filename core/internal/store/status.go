@@ -25,7 +25,7 @@ const (
 	statusExpiresAt
 	statusWaiting
 	statusChildren
-	statusKidsBroken
+	statusChildrenBroken
 	statusClosed
 	statusTried
 	statusDoneFailed
@@ -71,7 +71,7 @@ func statusFields(s *Status) uint64 {
 		flag(s.Fails != 0, statusFails) | flag(s.FailedAt != 0, statusFailedAt) | flag(s.Unlocked, statusUnlocked) |
 		flag(s.Broken, statusBroken) | flag(s.ExpiresAt != 0, statusExpiresAt) |
 		flag(len(s.Waiting) > 0, statusWaiting) | flag(s.Children != 0, statusChildren) |
-		flag(s.KidsBroken, statusKidsBroken) | flag(s.Closed, statusClosed) | flag(s.Tried, statusTried) |
+		flag(s.ChildrenBroken, statusChildrenBroken) | flag(s.Closed, statusClosed) | flag(s.Tried, statusTried) |
 		flag(s.DoneFailed, statusDoneFailed) | flag(p.Num != 0, statusNum) | flag(p.Den != 0, statusDen) |
 		flag(p.Verbatim != nil, statusVerbatim) | flag(p.Text != "", statusText) |
 		flag(p.UpdatedAt != 0, statusUpdatedAt)
@@ -135,7 +135,7 @@ func decodeStatus(b []byte, seq uint64, s *Status) error {
 	s.Requeued = f&statusRequeued != 0
 	s.Unlocked = f&statusUnlocked != 0
 	s.Broken = f&statusBroken != 0
-	s.KidsBroken = f&statusKidsBroken != 0
+	s.ChildrenBroken = f&statusChildrenBroken != 0
 	s.Closed = f&statusClosed != 0
 	s.Tried = f&statusTried != 0
 	s.DoneFailed = f&statusDoneFailed != 0

@@ -30,7 +30,7 @@ func mustOpen(t *testing.T, fs vfs.FS) *Store {
 
 func mustCommit(t *testing.T, s *Store, changes ...Change) {
 	t.Helper()
-	if err := s.Commit(&Batch{Changes: changes}); err != nil {
+	if err := s.Commit(&CommitBatch{Changes: changes}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -97,7 +97,7 @@ func TestWhatIsNotThereIsMissing(t *testing.T) {
 	_, errStatus := s.Status(5)
 	_, errFailure := s.Failure(5)
 	_, errOutcome := s.Outcome(5)
-	_, errMark := s.Mark("x")
+	_, errMark := s.Meta("x")
 	for _, err := range []error{errJob, errStatus, errFailure, errOutcome, errMark} {
 		if !errors.Is(err, ErrMissing) {
 			t.Error(err)
@@ -244,7 +244,7 @@ func TestScanEndsWhenToldTo(t *testing.T) {
 	if !errors.Is(err, errInjected) || n != 1 {
 		t.Errorf("%d jobs, %v", n, err)
 	}
-	batch := &Batch{}
+	batch := &CommitBatch{}
 	for seq := uint64(4); seq < 2*scanTick; seq++ {
 		batch.Changes = append(batch.Changes, Change{Seq: seq, Job: &core.Job{Seq: seq}})
 	}
@@ -310,26 +310,26 @@ func TestJobsReadsInTheOrderAskedFor(t *testing.T) {
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
-	write := func(marks ...core.Mark) {
-		if err := s.Commit(&Batch{Marks: marks}); err != nil {
+	write := func(marks ...core.MetaEntry) {
+		if err := s.Commit(&CommitBatch{Meta: marks}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(core.Mark{Name: "a/1", Value: []byte("one")}, core.Mark{Name: "a/2", Value: []byte{}},
-		core.Mark{Name: "a\xff", Value: []byte("x")}, core.Mark{Name: "b", Value: []byte("y")}, core.Mark{Name: "", Value: []byte("z")})
-	write(core.Mark{Name: "a/1", Value: []byte("uno")}, core.Mark{Name: "b"})
-	if v, err := s.Mark("a/1"); string(v) != "uno" || err != nil {
+	write(core.MetaEntry{Name: "a/1", Value: []byte("one")}, core.MetaEntry{Name: "a/2", Value: []byte{}},
+		core.MetaEntry{Name: "a\xff", Value: []byte("x")}, core.MetaEntry{Name: "b", Value: []byte("y")}, core.MetaEntry{Name: "", Value: []byte("z")})
+	write(core.MetaEntry{Name: "a/1", Value: []byte("uno")}, core.MetaEntry{Name: "b"})
+	if v, err := s.Meta("a/1"); string(v) != "uno" || err != nil {
 		t.Errorf("%q, %v", v, err)
 	}
-	if v, err := s.Mark("a/2"); v == nil || len(v) != 0 || err != nil {
+	if v, err := s.Meta("a/2"); v == nil || len(v) != 0 || err != nil {
 		t.Errorf("%q, %v", v, err)
 	}
-	if _, err := s.Mark("b"); !errors.Is(err, ErrMissing) {
+	if _, err := s.Meta("b"); !errors.Is(err, ErrMissing) {
 		t.Error(err)
 	}
 	for prefix, want := range map[string]string{"a/": "[a/1=uno a/2=]", "": "[=z a/1=uno a/2= a\xff=x]", "a\xff": "[a\xff=x]", "b": "[]"} {
 		got := []string{}
-		err := s.ScanMarks(prefix, func(name string, value []byte) error {
+		err := s.ScanMeta(prefix, func(name string, value []byte) error {
 			got = append(got, name+"="+string(value))
 			return nil
 		})
@@ -337,7 +337,7 @@ func TestMarks(t *testing.T) {
 			t.Errorf("marks from %q: %q, %v", prefix, got, err)
 		}
 	}
-	if err := s.ScanMarks("", func(string, []byte) error { return errInjected }); !errors.Is(err, errInjected) {
+	if err := s.ScanMeta("", func(string, []byte) error { return errInjected }); !errors.Is(err, errInjected) {
 		t.Error(err)
 	}
 }
@@ -353,7 +353,7 @@ func TestEmptyBatchCostsNothing(t *testing.T) {
 		return nil
 	})
 	defer disk.hook(nil)
-	if err := s.Commit(&Batch{}); err != nil {
+	if err := s.Commit(&CommitBatch{}); err != nil {
 		t.Error(err)
 	}
 	// Submitted, done and gone within one batch.
@@ -394,8 +394,8 @@ func TestClosedStoreRefusesEverything(t *testing.T) {
 	}
 	_, errJob := s.Job(1)
 	errs := []error{
-		errJob, s.Commit(&Batch{Marks: []core.Mark{{Name: "x"}}}), s.Checkpoint("/copy"),
-		s.Scan(context.Background(), nil, nil), s.ScanMarks("", nil), s.Jobs(nil, nil),
+		errJob, s.Commit(&CommitBatch{Meta: []core.MetaEntry{{Name: "x"}}}), s.Checkpoint("/copy"),
+		s.Scan(context.Background(), nil, nil), s.ScanMeta("", nil), s.Jobs(nil, nil),
 	}
 	for i, err := range errs {
 		if !errors.Is(err, ErrClosed) {

@@ -20,7 +20,7 @@ func TestNewJobsAreNotWrittenAgain(t *testing.T) {
 	}
 	defer mustClose(t, s)
 	bodies := noise(1 << 20)
-	b := &Batch{Marks: []core.Mark{{Name: "totals", Value: []byte("1")}}}
+	b := &CommitBatch{Meta: []core.MetaEntry{{Name: "totals", Value: []byte("1")}}}
 	for seq := uint64(0); seq < flushes*memTable/bodyBytes; {
 		b.Changes = b.Changes[:0]
 		for range perCommit {
@@ -63,7 +63,7 @@ func TestJobsThatLeaveInRandomOrderKeepTablesLarge(t *testing.T) {
 	bodies := noise(1 << 20)
 	r := rand.New(rand.NewPCG(5, 6))
 	live := make([]uint64, jobs)
-	b := &Batch{Marks: []core.Mark{{Name: "totals", Value: []byte("1")}}}
+	b := &CommitBatch{Meta: []core.MetaEntry{{Name: "totals", Value: []byte("1")}}}
 	for seq := uint64(0); seq < 3*jobs; {
 		b.Changes = b.Changes[:0]
 		for range perCommit {

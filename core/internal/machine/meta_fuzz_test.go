@@ -29,15 +29,15 @@ func FuzzMarks(f *testing.F) {
 			return machine.New(machine.Options{Persist: true, Await: true, CacheBytes: 1 << 20, StartedAt: now})
 		}
 		m := begin()
-		if m.RestoreMark(kinds[int(kind)%len(kinds)]+name, value) != nil {
+		if m.RestoreMeta(kinds[int(kind)%len(kinds)]+name, value) != nil {
 			return
 		}
 		m.Restored()
 		c := m.OpenClient(core.Internal)
 		m.Apply(now, c, []core.Op{
 			&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}, &core.Lease{Queues: []string{"q"}},
-			&core.ReadStats{}, &core.ListQueues{}, &core.InspectQueue{Queue: "q"}, &core.InspectGroup{Group: 7},
-			&core.CommitGroup{Group: 7}, &core.Purge{}, &core.PauseQueue{Queue: "q"},
+			&core.ReadStats{}, &core.ListQueues{}, &core.InspectQueue{Queue: "q"}, &core.InspectBatch{Batch: 7},
+			&core.CloseBatch{Batch: 7}, &core.Purge{}, &core.PauseQueue{Queue: "q"},
 		})
 		for range 3 {
 			now = now.Add(48 * time.Hour)
@@ -46,11 +46,11 @@ func FuzzMarks(f *testing.F) {
 		var sealed machine.Sealed
 		m.Seal(&sealed)
 		again := begin()
-		for _, mark := range sealed.Batch.Marks {
+		for _, mark := range sealed.Batch.Meta {
 			if mark.Value == nil {
 				continue // removed
 			}
-			if err := again.RestoreMark(mark.Name, mark.Value); err != nil {
+			if err := again.RestoreMeta(mark.Name, mark.Value); err != nil {
 				t.Errorf("written back: %v", err)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 // executed (Complete) or done (Success). What members and child batches do is counted from themselves, so that only what
 // cannot be counted again after a restart is stored with the batch.
 //
-//	open ─ CommitGroup ─▶ every member executed, Complete of all children done ─▶ Complete runs
+//	open ─ CloseBatch ─▶ every member executed, Complete of all children done ─▶ Complete runs
 //	  ▲                    all members done, Success of all children done ─▶ Success runs ─▶ kept for groupKept
 //	  └── Reopen ──┘
 
@@ -25,30 +25,30 @@ const (
 )
 
 // group is one batch.
-type group struct {
-	groupMark
+type batch struct {
+	batchMeta
 	number   uint64
-	slot     uint32 // in groupSlots: what its deadline names
+	slot     uint32 // in batchSlots: what its deadline names
 	members  int    // live ones
 	done     int
 	untried  int // live members never executed
 	failing  int // live members that have failed at least once
-	kids     kidCount
+	children childCount
 	deadline timer.ID
 	dirty    bool
 	// The list of all batches, in the order of their numbers.
-	older, newer *group
+	older, newer *batch
 }
 
-// kidCount counts child batches.
-type kidCount struct {
+// childCount counts child batches.
+type childCount struct {
 	all        int
 	incomplete int // their Complete is not done
 	unfinished int // their Success is not done
 }
 
-// groupMark is what is stored of a batch.
-type groupMark struct {
+// batchMeta is what is stored of a batch.
+type batchMeta struct {
 	Parent       uint64             `json:"parent,omitempty"`
 	Description  string             `json:"description,omitempty"`
 	CreatedAt    core.Instant       `json:"created_at"`
@@ -79,17 +79,17 @@ func (l lostCallback) shown(st core.CallbackState) core.CallbackState {
 	return st
 }
 
-const groupMarkPrefix = "core/group/"
+const batchMetaPrefix = "core/group/"
 
 // hopeless reports whether a batch cannot succeed any more.
-func (g *group) hopeless() bool { return g.Lost > 0 || g.KidsLost > 0 || g.CallbackLost }
+func (g *batch) cannotSucceed() bool { return g.Lost > 0 || g.KidsLost > 0 || g.CallbackLost }
 
 // succeeded reports whether all is done that a parent's Success waits for. What joins the batch afterwards, if it is
 // opened again, changes nothing about that.
-func (g *group) succeeded() bool { return g.Success == core.CallbackDone && !g.CallbackLost }
+func (g *batch) succeeded() bool { return g.Success == core.CallbackDone && !g.CallbackLost }
 
 // count adds n times a child batch in its present state.
-func (k *kidCount) count(child *group, n int) {
+func (k *childCount) count(child *batch, n int) {
 	k.all += n
 	if child.Complete != core.CallbackDone {
 		k.incomplete += n
@@ -100,74 +100,74 @@ func (k *kidCount) count(child *group, n int) {
 }
 
 // alter changes a batch and lets its parent count it anew.
-func (m *Machine) alter(g *group, how func()) {
-	parent := m.groups[g.Parent]
+func (m *Machine) mutate(g *batch, how func()) {
+	parent := m.batches[g.Parent]
 	if parent != nil {
-		parent.kids.count(g, -1)
+		parent.children.count(g, -1)
 	}
 	how()
 	if parent != nil {
-		parent.kids.count(g, 1)
+		parent.children.count(g, 1)
 	}
 	if !g.dirty && m.opts.Persist {
 		g.dirty = true
-		m.dirtyGroups = append(m.dirtyGroups, g.number)
+		m.dirtyBatches = append(m.dirtyBatches, g.number)
 	}
 }
 
-// addGroup enters a batch, new or restored, in the indexes.
-func (m *Machine) addGroup(g *group) {
-	if n := len(m.freeGroups); n > 0 {
-		g.slot, m.freeGroups = m.freeGroups[n-1], m.freeGroups[:n-1]
-		m.groupSlots[g.slot] = g
+// addBatch enters a batch, new or restored, in the indexes.
+func (m *Machine) addBatch(g *batch) {
+	if n := len(m.freeBatches); n > 0 {
+		g.slot, m.freeBatches = m.freeBatches[n-1], m.freeBatches[:n-1]
+		m.batchSlots[g.slot] = g
 	} else {
-		g.slot = uint32(len(m.groupSlots))
-		m.groupSlots = append(m.groupSlots, g)
+		g.slot = uint32(len(m.batchSlots))
+		m.batchSlots = append(m.batchSlots, g)
 	}
-	m.groups[g.number] = g
+	m.batches[g.number] = g
 	m.groupUntil(g, g.Until)
 }
 
-// listGroup puts the newest batch at the end of the list.
-func (m *Machine) listGroup(g *group) {
-	if g.older = m.lastGroup; g.older != nil {
+// linkBatch puts the newest batch at the end of the list.
+func (m *Machine) linkBatch(g *batch) {
+	if g.older = m.lastBatch; g.older != nil {
 		g.older.newer = g
 	} else {
-		m.firstGroup = g
+		m.firstBatch = g
 	}
-	m.lastGroup = g
+	m.lastBatch = g
 }
 
-// forgetGroup takes a batch out of all indexes and out of the store.
-func (m *Machine) forgetGroup(g *group) {
-	m.alter(g, func() { delete(m.groups, g.number) })
+// forgetBatch takes a batch out of all indexes and out of the store.
+func (m *Machine) forgetBatch(g *batch) {
+	m.mutate(g, func() { delete(m.batches, g.number) })
 	m.timers.Remove(&g.deadline)
-	m.groupSlots[g.slot], m.freeGroups = nil, append(m.freeGroups, g.slot)
+	m.batchSlots[g.slot], m.freeBatches = nil, append(m.freeBatches, g.slot)
 	if g.older != nil {
 		g.older.newer = g.newer
 	} else {
-		m.firstGroup = g.newer
+		m.firstBatch = g.newer
 	}
 	if g.newer != nil {
 		g.newer.older = g.older
 	} else {
-		m.lastGroup = g.older
+		m.lastBatch = g.older
 	}
 }
 
 // groupUntil sets a batch's deadline, zero for none.
-func (m *Machine) groupUntil(g *group, until core.Instant) {
+func (m *Machine) groupUntil(g *batch, until core.Instant) {
 	m.timers.Remove(&g.deadline)
 	if g.Until = until; until != 0 {
-		g.deadline = m.timers.Add(until, timer.Owner{Kind: timerGroup, Handle: g.slot})
+		g.deadline = m.timers.Add(until, timer.Owner{Kind: timerBatch, Handle: g.slot})
 	}
 }
 
-// joinGroup counts a new job in its batch.
-func (m *Machine) joinGroup(h uint32) {
-	if x := m.rare(h); x != nil && x.group != 0 {
-		g := m.groups[x.group]
-		m.alter(g, func() {
+// joinBatch counts a new job in its batch.
+func (m *Machine) joinBatch(h uint32) {
+	if x := m.optionalState(h); x != nil && x.batch != 0 {
+		g := m.batches[x.batch]
+		m.mutate(g, func() {
 			g.Total++
 			g.members++
 			g.untried++
@@ -177,34 +177,34 @@ func (m *Machine) joinGroup(h uint32) {
 
 // executed counts the first failure of a job in its batch.
 func (m *Machine) executed(h uint32) {
-	x := m.rare(h)
-	if x == nil || x.group == 0 || x.tried {
+	x := m.optionalState(h)
+	if x == nil || x.batch == 0 || x.tried {
 		return
 	}
 	x.tried = true
-	if g := m.groups[x.group]; g != nil {
+	if g := m.batches[x.batch]; g != nil {
 		g.untried--
 		g.failing++
-		m.checkGroup(g)
+		m.checkBatch(g)
 	}
 }
 
 // memberGone takes a job out of the batch it is a member of, and out of the one whose callback it is; count says what
 // has become of a member.
-func (m *Machine) memberGone(h uint32, success bool, count func(*group)) {
-	x := m.rare(h)
-	if x == nil || x.group == 0 && x.callbackFor == 0 {
+func (m *Machine) memberGone(h uint32, success bool, count func(*batch)) {
+	x := m.optionalState(h)
+	if x == nil || x.batch == 0 && x.callbackFor == 0 {
 		return
 	}
-	g, of := m.groups[x.group], m.groups[x.callbackFor]
-	x.group, x.callbackFor = 0, 0
+	g, of := m.batches[x.batch], m.batches[x.callbackFor]
+	x.batch, x.callbackFor = 0, 0
 	if of != nil {
-		m.callbackOver(of, m.jobs.at(h).seq, success)
+		m.callbackEnded(of, m.jobs.at(h).seq, success)
 	}
 	if g == nil {
 		return
 	}
-	m.alter(g, func() {
+	m.mutate(g, func() {
 		g.members--
 		if x.tried {
 			g.failing--
@@ -213,12 +213,12 @@ func (m *Machine) memberGone(h uint32, success bool, count func(*group)) {
 		}
 		count(g)
 	})
-	m.checkGroup(g)
+	m.checkBatch(g)
 }
 
 // memberDone counts a member that was executed to its end.
 func (m *Machine) memberDone(h uint32, success bool) {
-	m.memberGone(h, success, func(g *group) {
+	m.memberGone(h, success, func(g *batch) {
 		if success {
 			g.done++
 		} else {
@@ -227,100 +227,100 @@ func (m *Machine) memberDone(h uint32, success bool) {
 	})
 }
 
-// leaveGroup takes a job that vanishes undone out of its batch: the batch goes on with the rest.
-func (m *Machine) leaveGroup(h uint32) {
-	m.memberGone(h, false, func(g *group) { g.Total-- })
+// leaveBatch takes a job that vanishes undone out of its batch: the batch goes on with the rest.
+func (m *Machine) leaveBatch(h uint32) {
+	m.memberGone(h, false, func(g *batch) { g.Total-- })
 }
 
-// checkGroup lets the callbacks of a batch go whose time has come, and those of its ancestors.
-func (m *Machine) checkGroup(g *group) {
-	for ; g != nil; g = m.groups[g.Parent] {
-		if g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.kids.incomplete == 0 {
-			m.alter(g, func() { g.Complete = m.callbackDue(g.CompleteJob) })
+// checkBatch lets the callbacks of a batch go whose time has come, and those of its ancestors.
+func (m *Machine) checkBatch(g *batch) {
+	for ; g != nil; g = m.batches[g.Parent] {
+		if g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0 {
+			m.mutate(g, func() { g.Complete = m.callbackDue(g.CompleteJob) })
 			m.fire(g.CompleteJob)
 		}
 		if g.Committed && g.Success == core.CallbackPending && g.Complete == core.CallbackDone && g.members == 0 &&
-			g.kids.unfinished == 0 && !g.hopeless() {
-			m.alter(g, func() { g.Success = m.callbackDue(g.SuccessJob) })
+			g.children.unfinished == 0 && !g.cannotSucceed() {
+			m.mutate(g, func() { g.Success = m.callbackDue(g.SuccessJob) })
 			m.fire(g.SuccessJob)
 		}
-		over := g.Success == core.CallbackDone || g.hopeless() && g.members == 0 && g.kids.all == 0
+		over := g.Success == core.CallbackDone || g.cannotSucceed() && g.members == 0 && g.children.all == 0
 		if g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0 {
-			m.alter(g, func() { m.groupUntil(g, m.now.Add(groupKept)) })
+			m.mutate(g, func() { m.groupUntil(g, m.now.Add(groupKept)) })
 		}
 	}
 }
 
-// groupTimeout ends a batch that was not committed in time, or that is finished and has been kept long enough: members
+// batchTimeout ends a batch that was not committed in time, or that is finished and has been kept long enough: members
 // and callbacks that are left go on as plain jobs, or not at all if they never ran. One that was committed before and
 // opened again is committed again.
-func (m *Machine) groupTimeout(slot uint32) {
-	g := m.groupSlots[slot]
+func (m *Machine) batchTimeout(slot uint32) {
+	g := m.batchSlots[slot]
 	g.deadline = 0
 	if g.Reopened && !g.Committed {
-		m.alter(g, func() { g.Committed, g.Until = true, 0 })
-		m.checkGroup(g)
+		m.mutate(g, func() { g.Committed, g.Until = true, 0 })
+		m.checkBatch(g)
 		return
 	}
-	m.forgetGroup(g)
+	m.forgetBatch(g)
 	for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
 		if h := m.bySeq.get(seq); seq != 0 && h != 0 && m.jobs.at(h).state == core.Blocked {
 			m.end(h, &core.Outcome{Cause: core.Expired})
 		}
 	}
-	if parent := m.groups[g.Parent]; parent != nil {
-		parent.kids.count(g, -1)
+	if parent := m.batches[g.Parent]; parent != nil {
+		parent.children.count(g, -1)
 		if !g.succeeded() {
-			m.alter(parent, func() { parent.KidsLost++ })
+			m.mutate(parent, func() { parent.KidsLost++ })
 		}
-		m.checkGroup(parent)
+		m.checkBatch(parent)
 	}
 }
 
-func groupMarkName(number uint64) string { return groupMarkPrefix + strconv.FormatUint(number, 10) }
+func batchMetaName(number uint64) string { return batchMetaPrefix + strconv.FormatUint(number, 10) }
 
-// sealGroups writes the marks of batches that have changed.
-func (m *Machine) sealGroups(into []core.Mark) []core.Mark {
-	for _, number := range m.dirtyGroups {
-		g := m.groups[number]
+// sealBatches writes the marks of batches that have changed.
+func (m *Machine) sealBatches(into []core.MetaEntry) []core.MetaEntry {
+	for _, number := range m.dirtyBatches {
+		g := m.batches[number]
 		if g == nil {
-			into = append(into, core.Mark{Name: groupMarkName(number)})
+			into = append(into, core.MetaEntry{Name: batchMetaName(number)})
 			continue
 		}
 		g.dirty = false
-		value, err := json.Marshal(g.groupMark)
+		value, err := json.Marshal(g.batchMeta)
 		if err != nil {
 			panic("machine: a batch cannot be encoded: " + err.Error())
 		}
-		into = append(into, core.Mark{Name: groupMarkName(number), Value: value})
+		into = append(into, core.MetaEntry{Name: batchMetaName(number), Value: value})
 	}
-	m.dirtyGroups = m.dirtyGroups[:0]
+	m.dirtyBatches = m.dirtyBatches[:0]
 	return into
 }
 
-// restoreGroup takes back a stored batch.
-func (m *Machine) restoreGroup(name string, value []byte) error {
-	n, err := strconv.ParseUint(name[len(groupMarkPrefix):], 10, 64)
+// restoreBatch takes back a stored batch.
+func (m *Machine) restoreBatch(name string, value []byte) error {
+	n, err := strconv.ParseUint(name[len(batchMetaPrefix):], 10, 64)
 	if err != nil {
 		return err
 	}
-	g := &group{number: n}
-	if err := json.Unmarshal(value, &g.groupMark); err != nil {
+	g := &batch{number: n}
+	if err := json.Unmarshal(value, &g.batchMeta); err != nil {
 		return err
 	}
 	m.nextSeq = max(m.nextSeq, n+1)
-	m.addGroup(g)
+	m.addBatch(g)
 	return nil
 }
 
-// relinkGroups counts what is not stored, once all jobs are back.
-func (m *Machine) relinkGroups() {
-	for _, number := range slices.Sorted(maps.Keys(m.groups)) {
-		g := m.groups[number]
-		m.listGroup(g)
+// relinkBatches counts what is not stored, once all jobs are back.
+func (m *Machine) relinkBatches() {
+	for _, number := range slices.Sorted(maps.Keys(m.batches)) {
+		g := m.batches[number]
+		m.linkBatch(g)
 		g.done = g.Total - g.members - g.Lost
-		if parent := m.groups[g.Parent]; parent != nil {
-			parent.kids.count(g, 1)
+		if parent := m.batches[g.Parent]; parent != nil {
+			parent.children.count(g, 1)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package sharing
+package crossprotocol
 
 import (
 	"flag"
@@ -352,7 +352,7 @@ func TestSharingTable(t *testing.T) {
 // The lines in the page between which the table stands.
 const (
 	page       = "../../docs/sharing.md"
-	tableStart = "<!-- cells: written by the tests of frontends/sharing; run them with -update after a change -->\n"
+	tableStart = "<!-- cells: written by the tests of frontends/crossprotocol; run them with -update after a change -->\n"
 	tableEnd   = "\n<!-- end of cells -->\n"
 )
 
@@ -374,7 +374,7 @@ func compare(t *testing.T, table string) {
 		oldLines, lines := strings.Split(old, "\n"), strings.Split(table, "\n")
 		for i := range lines {
 			if i >= len(oldLines) || lines[i] != oldLines[i] {
-				t.Fatalf("docs/sharing.md says otherwise (go test ./frontends/sharing -update, and read):\n%s", lines[i])
+				t.Fatalf("docs/sharing.md says otherwise (go test ./frontends/crossprotocol -update, and read):\n%s", lines[i])
 			}
 		}
 		t.Fatal("docs/sharing.md has more cells than there are")

@@ -1,6 +1,6 @@
 //go:build !race
 
-package sharing
+package crossprotocol
 
 import (
 	"fmt"

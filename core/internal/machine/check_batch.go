@@ -1,18 +1,18 @@
 package machine
 
-// eachGroup compares the counters of batches with what was found.
-func (c *checker) eachGroup() {
+// eachBatch compares the counters of batches with what was found.
+func (c *checker) eachBatch() {
 	c.listed()
-	kids := map[uint64]*kidCount{}
-	for _, g := range c.m.groups {
+	kids := map[uint64]*childCount{}
+	for _, g := range c.m.batches {
 		if kids[g.Parent] == nil {
-			kids[g.Parent] = &kidCount{}
+			kids[g.Parent] = &childCount{}
 		}
 		kids[g.Parent].count(g, 1)
 	}
-	for number, g := range c.m.groups {
+	for number, g := range c.m.batches {
 		c.timer(g.deadline != 0)
-		if c.m.groupSlots[g.slot] != g {
+		if c.m.batchSlots[g.slot] != g {
 			c.fail("batch %d is not in its slot", number)
 		}
 		if (g.deadline != 0) != (g.Until != 0) {
@@ -20,14 +20,14 @@ func (c *checker) eachGroup() {
 		}
 		have := c.groups[number]
 		if have == nil {
-			have = &group{}
+			have = &batch{}
 		}
 		if k := kids[number]; k != nil {
-			have.kids = *k
+			have.children = *k
 		}
-		if have.members != g.members || have.untried != g.untried || have.failing != g.failing || have.kids != g.kids {
+		if have.members != g.members || have.untried != g.untried || have.failing != g.failing || have.children != g.children {
 			c.fail("batch %d counts members %d, untried %d, failing %d, children %v; has %d, %d, %d, %v", number,
-				g.members, g.untried, g.failing, g.kids, have.members, have.untried, have.failing, have.kids)
+				g.members, g.untried, g.failing, g.children, have.members, have.untried, have.failing, have.children)
 		}
 		if g.done+g.members+g.Lost != g.Total {
 			c.fail("batch %d: %d done, %d live and %d lost make no %d", number, g.done, g.members, g.Lost, g.Total)
@@ -39,40 +39,40 @@ func (c *checker) eachGroup() {
 
 // listed checks that every batch is in the list, in order.
 func (c *checker) listed() {
-	seen, last := 0, (*group)(nil)
-	for g := c.m.firstGroup; g != nil; last, g = g, g.newer {
+	seen, last := 0, (*batch)(nil)
+	for g := c.m.firstBatch; g != nil; last, g = g, g.newer {
 		seen++
-		if c.m.groups[g.number] != g || g.older != last || last != nil && last.number >= g.number {
+		if c.m.batches[g.number] != g || g.older != last || last != nil && last.number >= g.number {
 			c.fail("batch %d is out of its list", g.number)
 			return
 		}
 	}
-	if seen != len(c.m.groups) || c.m.lastGroup != last {
-		c.fail("%d batches, %d in the list", len(c.m.groups), seen)
+	if seen != len(c.m.batches) || c.m.lastBatch != last {
+		c.fail("%d batches, %d in the list", len(c.m.batches), seen)
 	}
-	if slots := len(c.m.groupSlots) - len(c.m.freeGroups); slots != seen {
+	if slots := len(c.m.batchSlots) - len(c.m.freeBatches); slots != seen {
 		c.fail("%d batches, %d slots", seen, slots)
 	}
 }
 
 // callbacks checks that a batch does not sit on what should go.
-func (c *checker) callbacks(g *group) {
+func (c *checker) callbacks(g *batch) {
 	for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
-		if h := c.m.bySeq.get(seq); seq != 0 && (h == 0 || c.m.rare(h).callbackFor != g.number) {
+		if h := c.m.bySeq.get(seq); seq != 0 && (h == 0 || c.m.optionalState(h).callbackFor != g.number) {
 			c.fail("batch %d waits for its callback %d, which does not know", g.number, seq)
 		}
 	}
-	if g.Committed && g.Complete == 0 && g.untried == 0 && g.kids.incomplete == 0 {
+	if g.Committed && g.Complete == 0 && g.untried == 0 && g.children.incomplete == 0 {
 		c.fail("batch %d is executed and does not go on", g.number)
 	}
 }
 
-// openKids compares the children each job waits for with those there are.
+// openChildren compares the children each job waits for with those there are.
 func (c *checker) openKids() {
 	c.m.eachJob(func(_ uint32, e *entry) {
 		have := 0
-		if e.has(hasExtra) {
-			have = c.m.extras[c.m.bySeq.get(e.seq)].openKids
+		if e.has(hasOptional) {
+			have = c.m.optionals[c.m.bySeq.get(e.seq)].openChildren
 		}
 		if have != c.kids[e.seq] {
 			c.fail("job %d counts %d open children, has %d", e.seq, have, c.kids[e.seq])
