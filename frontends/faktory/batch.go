@@ -137,9 +137,9 @@ func (s *session) callback(b *scratch, which string, raw json.RawMessage) (*core
 	if err := parseWorkUnit(raw, &b.unit); err != nil {
 		return nil, err
 	}
-	build := s.f.submission
+	build := s.f.newPushedJob
 	if len(b.unit.jid) == 0 {
-		build = s.f.anonymous
+		build = s.f.newJob
 	}
 	sub, err := build(&b.unit, &s.names, s.f.b.Now())
 	if err == nil {

@@ -13,7 +13,7 @@ func BenchmarkPush(b *testing.B) {
 		if err := parseWorkUnit(line, &u); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := f.submission(&u, &n, now); err != nil {
+		if _, err := f.newPushedJob(&u, &n, now); err != nil {
 			b.Fatal(err)
 		}
 	}

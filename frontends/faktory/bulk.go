@@ -52,7 +52,7 @@ const bulkPage = 4 * maxOps
 
 // add checks the job in b.unit and puts it with those to be submitted.
 func (t *bulkPush) add(s *session, b *scratch, now core.Instant) {
-	sub, err := s.f.submission(&b.unit, &s.names, now)
+	sub, err := s.f.newPushedJob(&b.unit, &s.names, now)
 	if err == nil && (sub.after != nil || sub.parent != "") {
 		t.submit(s, b) // the job may be tied to one of these
 		err = s.link(&sub)

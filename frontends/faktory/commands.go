@@ -44,7 +44,7 @@ func (s *session) push(b *scratch, arg []byte) {
 	err := parseWorkUnit(arg, &b.unit)
 	var sub submission
 	if err == nil {
-		sub, err = s.f.submission(&b.unit, &s.names, s.f.b.Now())
+		sub, err = s.f.newPushedJob(&b.unit, &s.names, s.f.b.Now())
 	}
 	if err == nil && (sub.after != nil || sub.parent != "") {
 		s.flush(b)

@@ -64,8 +64,8 @@ type Frontend struct {
 	commands    atomic.Uint64
 	stopping    atomic.Bool
 
-	workers registry
-	orphans orphanage
+	workers  registry
+	detached detachedTasks
 
 	// observer asks the broker on behalf of no connection; used under its mutex.
 	observer struct {
@@ -121,7 +121,7 @@ func (f *Frontend) Overflow() []byte {
 // Tick implements frontends.Frontend.
 func (f *Frontend) Tick(now core.Instant) {
 	f.workers.reap(now)
-	f.raiseOrphans()
+	f.runDetached()
 }
 
 // Shutdown makes every connection's next request the last: it is refused and the connection closed.

@@ -40,19 +40,17 @@ func (n *names) intern(last *string, name []byte) string {
 	return *last
 }
 
-// submission checks a work unit, in the order in which the reference does, and makes a job of it. The error is for the
-// client. The job keeps no part of the request line.
-func (f *Frontend) submission(u *workUnit, n *names, now core.Instant) (submission, error) {
-	switch {
-	case len(u.jid) < minJID, len(u.jid) > core.MaxIDBytes:
+// newPushedJob checks a work unit in the order of the reference and makes a job of it. The error is for the client. The
+// job shares no memory with the request line.
+func (f *Frontend) newPushedJob(u *workUnit, n *names, now core.Instant) (submission, error) {
+	if len(u.jid) < minJID || len(u.jid) > core.MaxIDBytes {
 		return submission{}, errors.New("jobs must have a reasonable jid parameter")
-	default:
-		return f.anonymous(u, n, now)
 	}
+	return f.newJob(u, n, now)
 }
 
-// anonymous is submission for a job that may come without a jid: a batch's callback.
-func (f *Frontend) anonymous(u *workUnit, n *names, now core.Instant) (submission, error) {
+// newJob is newPushedJob for a job that needs no jid: a batch's callback, or a job of the broker's own.
+func (f *Frontend) newJob(u *workUnit, n *names, now core.Instant) (submission, error) {
 	if err := u.check(); err != nil {
 		return submission{}, err
 	}

@@ -21,7 +21,7 @@ func build(t testing.TB, f *Frontend, text string) (*core.Job, error) {
 	if err := parseWorkUnit(line, &u); err != nil {
 		return nil, err
 	}
-	sub, err := f.submission(&u, &names{}, now)
+	sub, err := f.newPushedJob(&u, &names{}, now)
 	for i := range line {
 		line[i] = 0xdb // the job must not hold on to the line
 	}
@@ -202,7 +202,7 @@ func TestLinksAreReadFromCustom(t *testing.T) {
 		if err := parseWorkUnit([]byte(unit(`"custom":`+c.custom)), &u); err != nil {
 			t.Fatal(err)
 		}
-		sub, err := (&Frontend{}).submission(&u, &names{}, now)
+		sub, err := (&Frontend{}).newPushedJob(&u, &names{}, now)
 		if err != nil || !reflect.DeepEqual(sub.after, c.after) || sub.parent != c.parent {
 			t.Errorf("%s: after %q, parent %q, %v", c.custom, sub.after, sub.parent, err)
 		}

@@ -21,7 +21,7 @@ func (f *Frontend) prepare(unit []byte, now core.Instant) (*core.Job, error) {
 	if err := parseWorkUnit(unit, &u); err != nil {
 		return nil, err
 	}
-	s, err := f.anonymous(&u, &names{}, now)
+	s, err := f.newJob(&u, &names{}, now)
 	if err != nil {
 		return nil, err
 	}

@@ -190,7 +190,7 @@ func (s *session) Closed() {
 		return
 	}
 	if s.running != nil {
-		s.f.adopt(s.running)
+		s.f.detach(s.running)
 	}
 	for len(s.late) > 0 { // what comes while jobs are released is late as well
 		r := s.late[0]

@@ -6,7 +6,7 @@ import (
 	"broker/frontends"
 )
 
-// task is a command that takes many steps: between them other connections have their turn. Step reports that the
+// task is a command that takes many steps, so that other connections are served between them. step reports that the
 // command is over and answered.
 type task interface {
 	step(*session) (over bool)
@@ -18,7 +18,7 @@ func (s *session) start(t task) {
 	s.proceed()
 }
 
-// proceed does one step of it.
+// proceed does one step of the running command.
 func (s *session) proceed() {
 	if s.running.step(s) {
 		s.running = nil
@@ -28,46 +28,46 @@ func (s *session) proceed() {
 }
 
 // orphanage ends long commands whose clients have gone: an order that was given is carried out, as by the reference.
-type orphanage struct {
+type detachedTasks struct {
 	mu       sync.Mutex // guards sessions; never held while the broker is called
 	sessions []*session
 }
 
 // adopt takes a command over. Any goroutine.
-func (f *Frontend) adopt(t task) {
+func (f *Frontend) detach(t task) {
 	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t}
 	s.openClient()
-	f.orphans.mu.Lock()
-	f.orphans.sessions = append(f.orphans.sessions, s)
-	f.orphans.mu.Unlock()
+	f.detached.mu.Lock()
+	f.detached.sessions = append(f.detached.sessions, s)
+	f.detached.mu.Unlock()
 }
 
-// orphanSteps is how many steps are done at a tick.
-const orphanSteps = 20
+// detachedSteps is how many steps run at each tick.
+const detachedSteps = 20
 
-// raiseOrphans does some steps of the first command that is left. On the goroutine of Tick.
-func (f *Frontend) raiseOrphans() {
-	f.orphans.mu.Lock()
+// runDetached does some steps of the oldest detached command. Called by Tick.
+func (f *Frontend) runDetached() {
+	f.detached.mu.Lock()
 	var s *session
-	if len(f.orphans.sessions) > 0 {
-		s = f.orphans.sessions[0]
+	if len(f.detached.sessions) > 0 {
+		s = f.detached.sessions[0]
 	}
-	f.orphans.mu.Unlock()
+	f.detached.mu.Unlock()
 	if s == nil {
 		return
 	}
-	for range orphanSteps {
+	for range detachedSteps {
 		if s.proceed(); s.running == nil {
 			f.b.Close(s.client)
-			f.orphans.mu.Lock()
-			f.orphans.sessions = f.orphans.sessions[1:]
-			f.orphans.mu.Unlock()
+			f.detached.mu.Lock()
+			f.detached.sessions = f.detached.sessions[1:]
+			f.detached.mu.Unlock()
 			return
 		}
 	}
 }
 
-// nobody reads what an orphan answers.
+// detachedConn drops the replies of a detached command.
 type detachedConn struct {
 	frontends.Conn
 	out frontends.Outbox
