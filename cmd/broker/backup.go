@@ -14,31 +14,40 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"broker/cmd/broker/cli"
 	"broker/config"
 	"broker/core/engine"
 	"broker/frontends/console"
 )
 
 // backupCommand copies the store: itself if no broker uses it, else by asking that broker.
-func backupCommand(args []string, stdout, stderr io.Writer) int {
-	c, rest, code, ok := loadConfigAnd("backup", args, stdout, stderr)
-	if !ok {
-		return code
+func backupCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "backup DIR",
+		Short: "copy the store to a folder, whether the broker runs or not",
+		Long: "Copy the store to a new folder, whether the broker runs or not. Nothing stops meanwhile.\n" +
+			"To restore a backup, start a broker with --data on a copy of that folder.",
+		Args: cobra.ExactArgs(1),
 	}
-	if len(rest) != 1 {
-		say(stderr, "usage: broker backup [FLAGS] DIR\n")
-		return exitUsage
+	sources := settingFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := loadSettings(sources())
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Abs(args[0])
+		if err == nil {
+			err = makeBackup(&c, dir)
+		}
+		if err != nil {
+			return cli.Failed(err)
+		}
+		say(cmd.OutOrStdout(), "the store is copied to %s\nto restore it, start a broker with --data on a copy of that folder\n", dir)
+		return nil
 	}
-	dir, err := filepath.Abs(rest[0])
-	if err == nil {
-		err = makeBackup(&c, dir)
-	}
-	if err != nil {
-		say(stderr, "broker backup: %v\n", err)
-		return exitFailed
-	}
-	say(stdout, "the store is copied to %s\nto restore it, start a broker with --data on a copy of that folder\n", dir)
-	return exitOK
+	return cmd
 }
 
 // makeBackup asks the broker that has the store open, if there is one. Where there is no store here the broker may be one

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"broker/cmd/broker/cli"
 )
 
 // command runs the command line in this process.
 func runCommand(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = dispatch(args, &out, &errs)
+	code = execute(args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -27,20 +29,20 @@ func TestCommandLine(t *testing.T) {
 		stdout string // a part of it
 		stderr string
 	}{
-		{"", exitUsage, "", "usage: broker COMMAND"},
-		{"help", exitOK, "check-config", ""},
-		{"--help", exitOK, "usage: broker COMMAND", ""},
-		{"version", exitOK, "broker ", ""},
-		{"--version", exitOK, "broker ", ""},
-		{"sreve", exitUsage, "", `no command "sreve"`},
-		{"serve --help", exitOK, "--durability sync|relaxed|none", ""},
-		{"serve --nonsense", exitUsage, "", "not defined: -nonsense"},
-		{"serve extra", exitUsage, "", `unexpected argument "extra"`},
-		{"check-config", exitOK, "the settings are good", ""},
-		{"check-config --workq off --gearman 127.0.0.1:1", exitOK, "gearman.listen           127.0.0.1:1 ", ""},
-		{"check-config --config " + bad, exitFailed, "", "colour: unknown setting (" + bad + ")\ndurability: "},
-		{"serve --durability x --workq y", exitFailed, "", "durability: \"x\" is not sync, relaxed or none\nworkq.listen: "},
-		{"check-config --config /nowhere", exitFailed, "", "/nowhere: no such file"},
+		{"", cli.ExitUsage, "", "broker [command]"},
+		{"help", cli.ExitOK, "check-config", ""},
+		{"--help", cli.ExitOK, "Run a broker:", ""},
+		{"version", cli.ExitOK, "broker ", ""},
+		{"--version", cli.ExitOK, "broker ", ""},
+		{"sreve", cli.ExitUsage, "", `unknown command "sreve" for "broker"`},
+		{"serve --help", cli.ExitOK, "--durability sync|relaxed|none", ""},
+		{"serve --nonsense", cli.ExitUsage, "", "unknown flag: --nonsense"},
+		{"serve extra", cli.ExitUsage, "", `unknown command "extra" for "broker serve"`},
+		{"check-config", cli.ExitOK, "the settings are good", ""},
+		{"check-config --workq off --gearman 127.0.0.1:1", cli.ExitOK, "gearman.listen           127.0.0.1:1 ", ""},
+		{"check-config --config " + bad, cli.ExitFailed, "", "colour: unknown setting (" + bad + ")\ndurability: "},
+		{"serve --durability x --workq y", cli.ExitFailed, "", "durability: \"x\" is not sync, relaxed or none\nworkq.listen: "},
+		{"check-config --config /nowhere", cli.ExitFailed, "", "/nowhere: no such file"},
 	} {
 		code, stdout, stderr := runCommand(strings.Fields(test.args)...)
 		if code != test.code || !strings.Contains(stdout, test.stdout) || !strings.Contains(stderr, test.stderr) {

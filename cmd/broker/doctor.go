@@ -10,41 +10,49 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
+	"broker/cmd/broker/cli"
 	"broker/core"
 	"broker/core/engine"
 )
 
-// exitDamaged is doctor's word for a store that is not as it was written.
-const exitDamaged = 3
-
 // maxRows is how many queues doctor lists.
 const maxRows = 50
 
-// doctorCommand says what a stopped store holds and whether it is sound. It changes nothing.
-func doctorCommand(args []string, stdout, stderr io.Writer) int {
-	c, rest, code, ok := loadConfigAnd("doctor", args, stdout, stderr)
-	if !ok {
-		return code
+// doctorCommand reports what a stopped store holds and whether it is sound. It changes nothing.
+func doctorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor [DIR]",
+		Short: "check a stopped store and show what it holds",
+		Long:  "Read every record of a stopped store, show what it holds and whether it is sound. Nothing is changed.",
+		Args:  cobra.MaximumNArgs(1),
 	}
-	if len(rest) > 1 {
-		say(stderr, "usage: broker doctor [FLAGS] [DIR]\n")
-		return exitUsage
+	sources := settingFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := loadSettings(sources())
+		if err != nil {
+			return err
+		}
+		dir := c.Data
+		if len(args) == 1 {
+			dir = args[0]
+		}
+		return examine(dir, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
-	dir := c.Data
-	if len(rest) == 1 {
-		dir = rest[0]
-	}
+	return cmd
+}
+
+// examine prints the report of a stopped store.
+func examine(dir string, stdout, stderr io.Writer) error {
 	x, err := engine.Examine(context.Background(), dir, nil, nil)
 	switch {
 	case engine.IsDamage(err):
-		say(stderr, "DAMAGED: %v\n", err)
-		return exitDamaged
+		return &cli.ExitError{Code: cli.ExitDamaged, Err: fmt.Errorf("DAMAGED: %w", err)}
 	case errors.Is(err, engine.ErrInUse):
-		say(stderr, "broker doctor: %v; stop it, or make a copy with broker backup and look at that\n", err)
-		return exitFailed
+		return cli.Failed(fmt.Errorf("%w; stop it, or make a copy with broker backup and look at that", err))
 	case err != nil:
-		say(stderr, "broker doctor: %v\n", err)
-		return exitFailed
+		return cli.Failed(err)
 	}
 	say(stdout, "store %s\n", dir)
 	tellHoldings(stdout, x)
@@ -95,8 +103,8 @@ func inQueue(q *core.QueueInfo) int {
 	return q.Ready() + q.Scheduled + q.Blocked + q.Leased + q.Retrying + q.Done + q.Dead
 }
 
-// tellFindings says what is wrong; the result is the exit code.
-func tellFindings(stdout, stderr io.Writer, x *engine.Report) int {
+// tellFindings says what is wrong; the error has the exit code.
+func tellFindings(stdout, stderr io.Writer, x *engine.Report) error {
 	for _, o := range x.Orphans {
 		say(stdout, "left over, harmless: %s\n", o)
 	}
@@ -111,8 +119,8 @@ func tellFindings(stdout, stderr io.Writer, x *engine.Report) int {
 	}
 	if len(x.Damage) > 0 || x.Unsound != nil {
 		say(stderr, "restore the folder from a backup, or move it away to start with an empty store\n")
-		return exitDamaged
+		return &cli.ExitError{Code: cli.ExitDamaged}
 	}
 	say(stdout, "sound: every record and every body was read and fits together\n")
-	return exitOK
+	return nil
 }

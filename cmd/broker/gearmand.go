@@ -14,7 +14,9 @@ import (
 	"syscall"
 
 	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
 
+	"broker/cmd/broker/cli"
 	"broker/config"
 )
 
@@ -40,28 +42,43 @@ var gearmandQueues = []string{
 	"libsqlite3", "libmemcached", "libpq", "postgres", "redis", "mysql", "libdrizzle", "drizzle", "libtokyocabinet",
 }
 
+// gearmandSubcommand is gearmandCommand as a command of broker's.
+func gearmandSubcommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "gearmand",
+		Short:              "serve Gearman clients with gearmand's command line; so does a link of that name",
+		DisableFlagParsing: true, // gearmand's flags are parsed as gearmand does
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if code := gearmandCommand(args, cmd.OutOrStdout(), cmd.ErrOrStderr()); code != cli.ExitOK {
+				return &cli.ExitError{Code: code}
+			}
+			return nil
+		},
+	}
+}
+
 // gearmandCommand is broker under gearmand's name and with its command line.
 func gearmandCommand(args []string, stdout, stderr io.Writer) int {
 	o, err := readGearmand(args)
 	switch {
 	case err != nil:
 		say(stderr, "gearmand: %v\n", err)
-		return exitFailed
+		return cli.ExitFailed
 	case o.has("help"):
 		gearmandHelp(stdout)
-		return exitOK
+		return cli.ExitOK
 	case o.has("version"):
 		say(stdout, "\ngearmand %s - broker %s\n", gearmandVersion, buildVersion())
-		return exitOK
+		return cli.ExitOK
 	case o.has("check-args"):
-		return exitOK
+		return cli.ExitOK
 	}
 	g := &gearmandProcess{options: o}
 	if err := g.run(); err != nil {
 		say(stderr, "gearmand: %v\n", err)
-		return exitFailed
+		return cli.ExitFailed
 	}
-	return exitOK
+	return cli.ExitOK
 }
 
 func gearmandHelp(w io.Writer) {

@@ -27,15 +27,6 @@ func (l *live) set(serving bool) {
 	l.Unlock()
 }
 
-// rereadSettings reads the settings of a command whose arguments were good.
-func rereadSettings(name string, args []string) (config.Config, error) {
-	sources, _, err := readFlags(name, args)
-	if err != nil {
-		return config.Config{}, err
-	}
-	return readSettings(sources)
-}
-
 // reload reads the settings and the certificates again, and puts into force what may change while clients are served.
 // Settings that are not good change nothing.
 func (p *process) reload() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -16,7 +15,9 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
 
+	"broker/cmd/broker/cli"
 	"broker/config"
 	"broker/core"
 	"broker/core/engine"
@@ -34,14 +35,29 @@ const (
 // gracefulPoll is how often a graceful end looks whether the work is done.
 const gracefulPoll = 200 * time.Millisecond
 
-func serveCommand(args []string, stdout, stderr io.Writer) int {
-	c, code, ok := loadConfig("serve", args, stdout, stderr)
-	if !ok {
-		return code
+func serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "serve clients until TERM or INT",
+		Long:  "Serve clients until TERM or INT. HUP reads the settings again; USR1 stops and USR2 resumes handing out jobs.",
+		Args:  cobra.NoArgs,
 	}
+	sources := settingFlags(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		c, err := loadSettings(sources())
+		if err != nil {
+			return err
+		}
+		return cli.Failed(serve(&c, sources))
+	}
+	return cmd
+}
+
+// serve runs a broker with settings that sources can read again.
+func serve(c *config.Config, sources func() config.Sources) error {
 	log := newLogger(c.Log, os.Stderr)
-	p := &process{config: c, log: log, asked: make(chan end, 1), drains: make(chan bool, 4)}
-	p.settings = func() (config.Config, error) { return rereadSettings("serve", args) }
+	p := &process{config: *c, log: log, asked: make(chan end, 1), drains: make(chan bool, 4)}
+	p.settings = func() (config.Config, error) { return readSettings(sources()) }
 	p.watchSignals(map[os.Signal]func(){
 		syscall.SIGTERM: func() { p.ask(end{}) },
 		syscall.SIGINT:  func() { p.ask(end{}) },
@@ -49,11 +65,7 @@ func serveCommand(args []string, stdout, stderr io.Writer) int {
 		syscall.SIGUSR1: func() { p.drain(true) },
 		syscall.SIGUSR2: func() { p.drain(false) },
 	})
-	if err := p.run(); err != nil {
-		say(stderr, "broker: %v\n", err)
-		return exitFailed
-	}
-	return exitOK
+	return p.run()
 }
 
 // end is a wish to stop.

@@ -1,110 +1,109 @@
 package main
 
 import (
-	"errors"
-	"flag"
-	"io"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"broker/cmd/broker/cli"
 	"broker/config"
 )
 
 // flagSettings says which setting each flag sets, in the order of the help.
 var flagSettings = []struct{ flag, setting, value, about string }{
 	{"data", "data", "DIR", "folder of the store"},
-	{"durability", "durability", "sync|relaxed|none", "when a positive reply may leave"},
+	{"durability", "durability", "sync|relaxed|none", "when a reply may leave: once synced, before, or memory only"},
 	{"workq", "workq.listen", "ADDR", "where Workq clients are served: host:port, unix:/path or off"},
 	{"gearman", "gearman.listen", "ADDR", "where Gearman clients are served"},
 	{"faktory", "faktory.listen", "ADDR", "where Faktory clients are served"},
-	{"http", "http.listen", "ADDR", "where health and metrics are served"},
-	{"password", "faktory.password", "PW", "asked of Faktory and HTTP clients"},
+	{"http", "http.listen", "ADDR", "where the console, the API and the metrics are served"},
+	{"password", "faktory.password", "PW", "password for Faktory and HTTP clients"},
 }
 
-// loadConfig reads the settings of a command that takes nothing but flags. The exit code is meant if ok is false.
-func loadConfig(name string, args []string, stdout, stderr io.Writer) (c config.Config, code int, ok bool) {
-	c, rest, code, ok := loadConfigAnd(name, args, stdout, stderr)
-	if ok && len(rest) > 0 {
-		say(stderr, "broker %s: unexpected argument %q\n", name, rest[0])
-		return c, exitUsage, false
-	}
-	return c, code, ok
-}
-
-// loadConfigAnd reads the settings of a command; rest are the arguments that are no flags, which may stand anywhere.
-func loadConfigAnd(name string, args []string, stdout, stderr io.Writer) (c config.Config, rest []string, code int, ok bool) {
-	sources, rest, err := readFlags(name, args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		flagHelp(stdout, name)
-		return c, nil, exitOK, false
-	case err != nil:
-		say(stderr, "broker %s: %v\n", name, err)
-		return c, nil, exitUsage, false
-	}
-	if c, err = readSettings(sources); err != nil {
-		say(stderr, "broker %s: bad settings:\n%v\n", name, err)
-		return c, nil, exitFailed, false
-	}
-	return c, rest, exitOK, true
-}
-
-// readFlags finds where the settings of a command come from.
-func readFlags(name string, args []string) (sources config.Sources, rest []string, err error) {
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // said by ourselves
-	sources = config.Sources{Env: os.Environ(), Flags: make(map[string]string)}
-	flags.StringVar(&sources.File, "config", "", "")
+// settingFlags adds the flags of flagSettings to a command and returns where its settings come from once the command line
+// is parsed.
+func settingFlags(cmd *cobra.Command) func() config.Sources {
+	flags := cmd.Flags()
+	file := &textFlag{kind: "FILE"}
+	flags.Var(file, "config", "settings file, in TOML")
 	for _, f := range flagSettings {
-		flags.Func(f.flag, "", func(text string) error {
-			sources.Flags[f.setting] = text
-			return nil
-		})
+		flags.Var(&textFlag{kind: f.value}, f.flag, f.about)
 	}
-	for len(args) > 0 {
-		if err := flags.Parse(args); err != nil {
-			return sources, nil, err
+	cmd.Flags().SortFlags = false
+	cmd.Long += "\n\nEvery setting can be given in the file and in the environment, by a name that check-config shows.\n" +
+		"File, then environment, then flags: the last wins."
+	return func() config.Sources {
+		s := config.Sources{File: file.text, Env: os.Environ(), Flags: make(map[string]string)}
+		for _, f := range flagSettings {
+			if given := flags.Lookup(f.flag); given.Changed {
+				s.Flags[f.setting] = given.Value.String()
+			}
 		}
-		if args = flags.Args(); len(args) > 0 {
-			rest, args = append(rest, args[0]), args[1:]
-		}
+		return s
 	}
-	return sources, rest, nil
 }
 
-func flagHelp(w io.Writer, name string) {
-	usage := map[string]string{"backup": " DIR", "doctor": " [DIR]"}[name]
-	say(w, "usage: broker %s [FLAGS]%s\n\n  --%-30s %s\n", name, usage, "config FILE", "settings in TOML")
-	for _, f := range flagSettings {
-		say(w, "  --%-30s %s\n", f.flag+" "+f.value, f.about)
+// textFlag is a flag whose help shows what kind of value it takes.
+type textFlag struct{ text, kind string }
+
+func (f *textFlag) String() string     { return f.text }
+func (f *textFlag) Set(s string) error { f.text = s; return nil }
+func (f *textFlag) Type() string       { return f.kind }
+
+// loadSettings reads the settings of a command.
+func loadSettings(sources config.Sources) (config.Config, error) {
+	c, err := readSettings(sources)
+	if err != nil {
+		return c, cli.Failed(fmt.Errorf("bad settings:\n%w", err))
 	}
-	say(w, "\nEvery setting can be set in the file, and in the environment by a name that check-config shows.\n"+
-		"File, then environment, then flags: the last wins.\n")
+	return c, nil
 }
 
-// checkConfigCommand reads the settings as serve would and shows what is in force.
-func checkConfigCommand(args []string, stdout, stderr io.Writer) int {
-	c, code, ok := loadConfig("check-config", args, stdout, stderr)
-	if !ok {
-		return code
+// checkConfigCommand reads the settings as serve would and shows those in force.
+func checkConfigCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check-config",
+		Short: "check the settings and show those in force",
+		Long:  "Check the settings as serve would read them, and show those in force with the environment variable of each.",
+		Args:  cobra.NoArgs,
 	}
-	for _, s := range config.Settings(&c) {
-		value := s.String()
-		if strings.HasSuffix(s.Path, ".password") && value != "" {
-			value = "(set)"
+	sources := settingFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := loadSettings(sources())
+		if err != nil {
+			return err
 		}
-		say(stdout, "%-24s %-20s %s\n", s.Path, value, s.Env())
+		stdout := cmd.OutOrStdout()
+		for _, s := range config.Settings(&c) {
+			value := s.String()
+			if strings.HasSuffix(s.Path, ".password") && value != "" {
+				value = "(set)"
+			}
+			say(stdout, "%-24s %-20s %s\n", s.Path, value, s.Env())
+		}
+		say(stdout, "%d routes, %d throttles, %d cron entries\nthe settings are good\n",
+			len(c.Routes), len(c.Throttles), len(c.Crons))
+		return nil
 	}
-	say(stdout, "%d routes, %d throttles, %d cron entries\nthe settings are good\n",
-		len(c.Routes), len(c.Throttles), len(c.Crons))
-	return exitOK
+	return cmd
 }
 
-func versionCommand(_ []string, stdout, _ io.Writer) int {
-	say(stdout, "broker %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return exitOK
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "show the version",
+		Args:  cobra.NoArgs,
+		Run:   func(cmd *cobra.Command, _ []string) { say(cmd.OutOrStdout(), "%s", versionLine()) },
+	}
+}
+
+// versionLine names the build, the compiler and the platform.
+func versionLine() string {
+	return fmt.Sprintf("broker %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // buildVersion is what the linker was told, else the revision that the build was made from.
@@ -122,9 +121,4 @@ func buildVersion() string {
 		}
 	}
 	return version
-}
-
-func helpCommand(_ []string, stdout, _ io.Writer) int {
-	usage(stdout)
-	return exitOK
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"broker/cmd/broker/cli"
 )
 
 // unit is a unit of systemd: what is set, by key; lines of the same key one behind the other.
@@ -91,7 +93,7 @@ func TestUnitsStartTheBrokerWithOptionsThatItKnows(t *testing.T) {
 	}
 	args := append([]string{"check-config"}, words[2:]...)
 	code, stdout, stderr := runCommand(args...)
-	if code != exitOK || !strings.Contains(stdout, " /var/lib/broker/data ") || !slices.Contains(words, settings) {
+	if code != cli.ExitOK || !strings.Contains(stdout, " /var/lib/broker/data ") || !slices.Contains(words, settings) {
 		t.Errorf("%q: exit %d\n%s%s", args, code, stdout, stderr)
 	}
 

@@ -1,0 +1,55 @@
+package cli
+
+import "errors"
+
+// The exit codes of all commands. Documented in docs/cli.md; scripts depend on them.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1 // anything that has no code of its own
+	ExitUsage       = 2 // the command line or the request is wrong: nothing was done
+	ExitDamaged     = 3 // doctor: the store is not as it was written
+	ExitNotFound    = 4 // no such job, queue, schedule, …
+	ExitUnreachable = 5 // no broker answers at the address
+	ExitDenied      = 6 // wrong or missing credentials, or the principal lacks the right
+	ExitConflict    = 7 // the state does not allow it, or it changed meanwhile
+	ExitJobFailed   = 8 // run: the job ended, but not with success
+)
+
+// ExitError is an error with an exit code. An empty Err prints nothing: the command has said all there is to say.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// UsageError is an ExitError for a wrong command line.
+func UsageError(err error) error { return &ExitError{Code: ExitUsage, Err: err} }
+
+// Failed gives an error the code for failures, unless it has one already.
+func Failed(err error) error {
+	var exit *ExitError
+	if err == nil || errors.As(err, &exit) {
+		return err
+	}
+	return &ExitError{Code: ExitFailed, Err: err}
+}
+
+// Code is the exit code for what a command returned. Errors without a code come from the parser of the command line.
+func Code(err error) int {
+	var exit *ExitError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &exit):
+		return exit.Code
+	}
+	return ExitUsage
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"broker/cmd/broker/cli"
+)
+
+// newRoot is the command line: the commands that run or inspect a broker on this machine, and those of package cli, which
+// talk to a running one.
+func newRoot(stdout, stderr io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "broker",
+		Short: "a durable job broker for Workq, Gearman and Faktory clients",
+		Long: "A durable job broker for Workq, Gearman and Faktory clients.\n\n" +
+			"  broker serve                     start the broker with its store in ./data\n" +
+			"  broker push emails '[\"hello\"]'   submit a job\n" +
+			"  broker top                       watch the queues",
+		Version:       buildVersion(),
+		SilenceErrors: true, // execute prints them
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SetOut(stderr)
+			_ = cmd.Help() // prints; when the terminal is gone there is nobody to tell
+			return &cli.ExitError{Code: cli.ExitUsage}
+		},
+	}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetVersionTemplate(versionLine())
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddGroup(
+		&cobra.Group{ID: cli.GroupServer, Title: "Run a broker:"},
+		&cobra.Group{ID: cli.GroupJobs, Title: "Jobs:"},
+		&cobra.Group{ID: cli.GroupQueues, Title: "Queues and workers:"},
+		&cobra.Group{ID: cli.GroupOperate, Title: "Operate:"},
+	)
+	for _, c := range []*cobra.Command{
+		serveCommand(), checkConfigCommand(), gearmandSubcommand(), versionCommand(),
+	} {
+		c.GroupID = cli.GroupServer
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{backupCommand(), doctorCommand()} {
+		c.GroupID = cli.GroupOperate
+		root.AddCommand(c)
+	}
+	return root
+}
+
+// execute runs the command that the arguments name and returns the exit code.
+func execute(args []string, stdout, stderr io.Writer) int {
+	root := newRoot(stdout, stderr)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return cli.ExitOK
+	}
+	if text := err.Error(); text != "" {
+		say(stderr, "%s: %s\n", cmd.CommandPath(), text)
+	}
+	var exit *cli.ExitError
+	if !errors.As(err, &exit) {
+		say(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
+	}
+	return cli.Code(err)
+}
