@@ -1,0 +1,170 @@
+package store
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	goflag "flag"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+var update = goflag.Bool("update", false, "write testdata/format1.txt anew")
+
+// TestStoreOfFormat1IsRead opens the store that the last broker of format 1 wrote: two sessions of clients of all three
+// protocols, jobs in every state, batches, large bodies, failures and outcomes; some of it in tables, most of it in a log
+// that ends with a kill -9. testdata/format1.txt lists what that broker found in it.
+func TestStoreOfFormat1IsRead(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, unpackStore(t, "testdata/format1.tar.gz"))
+	got := dumpStore(t, s)
+	if *update {
+		if err := os.WriteFile("testdata/format1.txt", []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/format1.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSameLines(t, got, string(want))
+	r, err := s.Check(context.Background(), nil)
+	if err != nil || len(r.Damage)+len(r.Orphans) > 0 {
+		t.Error(err, r.Damage, r.Orphans)
+	}
+}
+
+// wantSameLines compares line by line, so that a difference of a long text can be read.
+func wantSameLines(t *testing.T, got, want string) {
+	t.Helper()
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range max(len(g), len(w)) {
+		if i >= len(g) || i >= len(w) || g[i] != w[i] {
+			t.Fatalf("line %d differs\n got: %s\nwant: %s", i+1, g[min(i, len(g)-1)], w[min(i, len(w)-1)])
+		}
+	}
+}
+
+// unpackStore puts the files of an archive into the test folder of a new memory disk.
+func unpackStore(t *testing.T, archive string) *testDisk {
+	t.Helper()
+	f, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := newDisk()
+	if err := makeDir(disk, testDir); err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return disk
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := disk.MemFS.Create(disk.PathJoin(testDir, disk.PathBase(h.Name)), vfs.WriteCategoryUnspecified)
+		if err == nil {
+			_, err = f.Write(text)
+			err = errors.Join(err, f.Sync(), f.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// dumpStore lists all that s holds, in the order of the keys.
+func dumpStore(t *testing.T, s *Store) string {
+	t.Helper()
+	var b strings.Builder
+	err := s.Scan(context.Background(), nil, func(r *Record) error {
+		j, err := s.Job(r.Job.Seq)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "job %d body %d", j.Seq, r.BodyBytes)
+		dumpValue(&b, "", reflect.ValueOf(j))
+		dumpValue(&b, " status", reflect.ValueOf(r.Status))
+		if r.Stored&HasFailure != 0 {
+			f, err := s.Failure(j.Seq)
+			if err != nil {
+				return err
+			}
+			dumpValue(&b, " failure", reflect.ValueOf(f))
+		}
+		if r.Stored&HasOutcome != 0 {
+			o, err := s.Outcome(j.Seq)
+			if err != nil {
+				return err
+			}
+			dumpValue(&b, " outcome", reflect.ValueOf(o))
+		}
+		b.WriteByte('\n')
+		return nil
+	})
+	if err == nil {
+		err = s.ScanMeta("", func(name string, value []byte) error {
+			fmt.Fprintf(&b, "meta %q", name)
+			dumpValue(&b, "", reflect.ValueOf(value))
+			b.WriteByte('\n')
+			return nil
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// dumpValue writes the fields of v that are not zero, so that a field that is added later changes nothing.
+func dumpValue(b *strings.Builder, name string, v reflect.Value) {
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	switch {
+	case v.IsZero():
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			dumpValue(b, name+"."+v.Type().Field(i).Name, v.Field(i))
+		}
+	case v.Type() == reflect.TypeFor[[]byte]() && v.Len() > 100:
+		fmt.Fprintf(b, " %s=%d bytes, crc %08x", name, v.Len(), crc32.ChecksumIEEE(v.Bytes()))
+	case v.Kind() == reflect.Slice || v.Kind() == reflect.String:
+		fmt.Fprintf(b, " %s=%.200q", name, v.Interface())
+	default:
+		fmt.Fprintf(b, " %s=%d", name, reflectNumber(v))
+	}
+}
+
+// reflectNumber is a number or a truth value.
+func reflectNumber(v reflect.Value) any {
+	switch {
+	case v.Kind() == reflect.Bool:
+		return 1
+	case v.CanInt():
+		return v.Int()
+	}
+	return v.Uint()
+}
