@@ -7,7 +7,35 @@ import "time"
 //
 // Operations may be reused by the caller once Do has returned, with the exception of what they point at: jobs, bodies,
 // results and failures belong to the core from then on. Strings must not alias a network buffer.
-type Op interface{ op() }
+//
+// To add an operation, embed changing or reading in its struct, write its TagOf at the end of the file that declares it,
+// and decide it in the machine's apply or applyAdmin.
+type Op interface {
+	// TagOf is the operation's Tag, zero for one that is never answered.
+	TagOf() uint64
+
+	// ReadOnly reports whether the operation changes nothing that is stored, so that it is still answered once the
+	// store has failed or the broker shuts down.
+	ReadOnly() bool
+
+	op()
+}
+
+// changing is embedded in operations that change what is stored.
+type changing struct{}
+
+func (changing) op() {}
+
+// ReadOnly implements Op.
+func (changing) ReadOnly() bool { return false }
+
+// reading is embedded in operations that change nothing that is stored.
+type reading struct{}
+
+func (reading) op() {}
+
+// ReadOnly implements Op.
+func (reading) ReadOnly() bool { return true }
 
 // Ref names a job: by Seq if that is not zero, else by ID, which may be a client's id, a minted id or an alias.
 type Ref struct {
@@ -66,6 +94,7 @@ const (
 // given out, an ephemeral job in a batch or without WatchStream or WatchRun), ErrDiskFull. Later, for a watcher:
 // Progressed, DataSent, Warned, Ended, and TimedOut for WatchRun.
 type Submit struct {
+	changing
 	Tag      uint64
 	Job      *Job
 	Watch    Watch
@@ -83,6 +112,7 @@ type MetaEntry struct {
 // Lease asks for one job. Reply: Assigned, or NothingReady (Until is zero), or TimedOut at Until. A client has at most
 // one parked lease; a second is Failed with ErrBusy.
 type Lease struct {
+	changing
 	Tag      uint64
 	Queues   []string // nil: the queues of the client's Able operations; empty but not nil: none, just wait
 	Pick     Pick
@@ -93,10 +123,11 @@ type Lease struct {
 
 // Withdraw ends the client's parked lease as if its time were up: the lease is TimedOut. Nothing is replied if there is
 // none.
-type CancelLease struct{}
+type CancelLease struct{ reading }
 
 // Complete ends a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrNotLeased, ErrNotHolder, ErrFinished.
 type Complete struct {
+	changing
 	Tag       uint64
 	Ref       Ref
 	Authority FinishAuthority
@@ -105,6 +136,7 @@ type Complete struct {
 
 // Fail reports a failure; the job's policy says what follows. Reply as Complete.
 type Fail struct {
+	changing
 	Tag       uint64
 	Ref       Ref
 	Authority FinishAuthority
@@ -114,6 +146,7 @@ type Fail struct {
 // Report notes how far a job is, ByAnyone also after its end while it is kept. Watchers get Progressed. Reply: Accepted, or
 // Failed as Complete.
 type Report struct {
+	changing
 	Tag         uint64
 	Ref         Ref
 	Authority   FinishAuthority
@@ -132,6 +165,7 @@ type Progress struct {
 // Emit sends bytes of a running job to its watchers: data (part of the result) or a warning (not). Reply: Accepted, or
 // Failed as Complete.
 type SendData struct {
+	changing
 	Tag       uint64
 	Ref       Ref
 	Authority FinishAuthority
@@ -142,6 +176,7 @@ type SendData struct {
 // Await waits for a job's outcome; that of a dead job is the failure that brought it there. Reply: Ended, TimedOut at
 // Until (at once if Until is zero and the job unfinished), or Failed with ErrNotFound.
 type Await struct {
+	reading
 	Tag      uint64
 	Ref      Ref
 	Deadline Instant
@@ -150,6 +185,7 @@ type Await struct {
 // Cancel removes a job in any state; its watchers get Ended with Cause Cancelled. Reply: Accepted or Failed with
 // ErrNotFound. If From is set, only a job in that state (else ErrInvalid).
 type Cancel struct {
+	changing
 	Tag  uint64
 	Ref  Ref
 	From State
@@ -158,6 +194,7 @@ type Cancel struct {
 // Enqueue makes a scheduled, retrying, blocked or dead job ready now. Reply: Accepted or Failed with ErrNotFound or
 // ErrInvalid (other states; or From is set and differs).
 type Enqueue struct {
+	changing
 	Tag  uint64
 	Ref  Ref
 	From State
@@ -165,6 +202,7 @@ type Enqueue struct {
 
 // Bury moves an unfinished job to the dead set, with a new age; a dead one only gets the new age. Reply as Enqueue.
 type Bury struct {
+	changing
 	Tag  uint64
 	Ref  Ref
 	From State
@@ -174,6 +212,7 @@ type Bury struct {
 // counted. Epoch is that of the Grant. Reply: Accepted, or Failed with ErrNotFound or ErrNotLeased (also when the lease
 // is another one by now). For a job whose Assigned could not be delivered.
 type Release struct {
+	changing
 	Tag   uint64
 	Ref   Ref
 	Epoch uint32
@@ -182,21 +221,27 @@ type Release struct {
 // Able says that this client can work for a queue, which is created if need be. No reply. LeaseFor is a limit for each
 // job it takes; zero: none. Repeating it counts the worker once more.
 type Register struct {
+	reading
 	Queue    string
 	LeaseFor time.Duration
 }
 
 // Unable takes Able back, for one queue or (All) for every one; jobs of it that the client holds are released. No reply.
 type Unregister struct {
+	reading
 	Queue string
 	All   bool
 }
 
 // Sleep asks for one Woken reply when there may be a job for the client's abilities: at once if there is one now.
-type Sleep struct{ Tag uint64 }
+type Sleep struct {
+	reading
+	Tag uint64
+}
 
 // CreateQueue makes a queue that stays until dropped. Reply: Accepted.
 type CreateQueue struct {
+	changing
 	Tag   uint64
 	Queue string
 }
@@ -205,6 +250,7 @@ type CreateQueue struct {
 // or ErrBusy while workers are able or jobs leased. FoldCase compares the name without
 // regard to case.
 type DropQueue struct {
+	changing
 	Tag      uint64
 	Queue    string
 	FoldCase bool
@@ -213,6 +259,7 @@ type DropQueue struct {
 // PauseQueue stops or resumes handing out jobs of a queue. Reply: Accepted, also for an unknown queue, which stays
 // unknown.
 type PauseQueue struct {
+	changing
 	Tag    uint64
 	Queue  string
 	Paused bool
@@ -221,6 +268,7 @@ type PauseQueue struct {
 // LimitQueue bounds the length of a queue; submissions beyond get ErrFull. Reply: Accepted, also if nobody knows the
 // queue: then nothing is remembered (spec gearman 3). The throttle in Limits is not looked at.
 type LimitQueue struct {
+	changing
 	Tag    uint64
 	Queue  string
 	Limits Limits
@@ -229,6 +277,7 @@ type LimitQueue struct {
 // ThrottleQueue bounds the leases of a queue; those beyond wait. Reply: Accepted. It is not stored: whoever sets it, from
 // a configuration, does so at each start.
 type ThrottleQueue struct {
+	changing
 	Tag      uint64
 	Queue    string
 	Throttle Throttle
@@ -253,6 +302,7 @@ type Throttle struct {
 // Drain stops (On) or resumes handing out jobs of all queues: parked leases wait on, finishes are taken as ever. With
 // RefuseJobs no job is admitted meanwhile: ErrDraining. Reply: Accepted. It is not stored: a restart ends it.
 type Drain struct {
+	changing
 	Tag        uint64
 	On         bool
 	RefuseJobs bool
@@ -263,6 +313,7 @@ type Drain struct {
 // zero while there is more. Drop removes the queue's settings too, with the last page, and its row until a job becomes
 // ready there or somebody names it again.
 type Purge struct {
+	changing
 	Tag    uint64
 	Queue  string
 	Origin Protocol
@@ -274,6 +325,7 @@ type Purge struct {
 
 // ResetCounters sets to zero the totals and history that jobs of one front-end's workers made. Reply: Accepted.
 type ResetCounters struct {
+	changing
 	Tag    uint64
 	Origin Protocol
 }
@@ -281,6 +333,7 @@ type ResetCounters struct {
 // Inspect asks for all that is known of one job. Reply: Inspected or Failed with ErrNotFound. ByUnique looks for
 // UniqueKey (in Queue, or in any if Queue is empty) instead of Ref. Brief leaves Job nil rather than read the store.
 type Inspect struct {
+	reading
 	Tag       uint64
 	Ref       Ref
 	ByUnique  bool
@@ -293,6 +346,7 @@ type Inspect struct {
 // queues (or the one) in no particular but stable order, behind Cursor, looking at a bounded number of jobs a call.
 // Reply: Listed, with Cursor not zero while there may be more; Failed with ErrNoQueue for an unknown Queue.
 type ListJobs struct {
+	reading
 	Tag    uint64
 	Queue  string
 	State  State // Gone: any
@@ -305,6 +359,7 @@ type ListJobs struct {
 // ListQueues asks for the queues whose names start with Prefix, in byte order from Offset. Limit zero: all. Reply:
 // Queues.
 type ListQueues struct {
+	reading
 	Tag    uint64
 	Prefix string
 	Offset int
@@ -313,21 +368,27 @@ type ListQueues struct {
 
 // InspectQueue asks for one queue. Reply: Queues with one row, or Failed with ErrNoQueue.
 type InspectQueue struct {
+	reading
 	Tag   uint64
 	Queue string
 }
 
 // ReadStats asks for the counters. Reply: Counted.
-type ReadStats struct{ Tag uint64 }
+type ReadStats struct {
+	reading
+	Tag uint64
+}
 
 // ReadMeta asks for a stored note. Reply: Marked with Data (nil if there is none).
 type ReadMeta struct {
+	reading
 	Tag  uint64
 	Name string
 }
 
 // WriteMeta stores notes. Reply: Accepted.
 type WriteMeta struct {
+	changing
 	Tag     uint64
 	Entries []MetaEntry
 }
@@ -336,6 +397,7 @@ type WriteMeta struct {
 // it (and of its children) was executed once, Success once all are done; both only after CloseBatch. Reply: Grouped
 // with the batch's number in Seq.
 type OpenBatch struct {
+	changing
 	Tag         uint64
 	Parent      uint64
 	Description string
@@ -347,6 +409,7 @@ type OpenBatch struct {
 // CloseBatch closes a batch for submissions from outside and lets its callbacks run. Reopen allows more, in any state;
 // a callback that was let go is not let go again. Reply: Accepted, or Failed with ErrNoBatch.
 type CloseBatch struct {
+	changing
 	Tag    uint64
 	Batch  uint64
 	Reopen bool
@@ -354,6 +417,7 @@ type CloseBatch struct {
 
 // InspectBatch asks for a batch. Reply: Grouped with Group, or Failed with ErrNoBatch.
 type InspectBatch struct {
+	reading
 	Tag   uint64
 	Batch uint64
 }
@@ -362,42 +426,45 @@ type InspectBatch struct {
 // removes at most Limit a call (zero: 1,000) and goes on at Cursor; reply: Purged with N, and Cursor not zero while there
 // is more.
 type PurgeBatches struct {
+	changing
 	Tag    uint64
 	Cursor uint64
 	Limit  int
 }
 
-func (*Submit) op()        {}
-func (*Lease) op()         {}
-func (*Complete) op()      {}
-func (*Fail) op()          {}
-func (*Report) op()        {}
-func (*SendData) op()      {}
-func (*Await) op()         {}
-func (*Cancel) op()        {}
-func (*Enqueue) op()       {}
-func (*Bury) op()          {}
-func (*Release) op()       {}
-func (*Register) op()      {}
-func (*Unregister) op()    {}
-func (*Sleep) op()         {}
-func (*CancelLease) op()   {}
-func (*CreateQueue) op()   {}
-func (*DropQueue) op()     {}
-func (*PauseQueue) op()    {}
-func (*LimitQueue) op()    {}
-func (*ThrottleQueue) op() {}
-func (*Drain) op()         {}
-func (*Purge) op()         {}
-func (*ResetCounters) op() {}
-func (*Inspect) op()       {}
-func (*ListJobs) op()      {}
-func (*ListQueues) op()    {}
-func (*InspectQueue) op()  {}
-func (*ReadStats) op()     {}
-func (*ReadMeta) op()      {}
-func (*WriteMeta) op()     {}
-func (*OpenBatch) op()     {}
-func (*CloseBatch) op()    {}
-func (*InspectBatch) op()  {}
-func (*PurgeBatches) op()  {}
+// The TagOf methods. Client-wide operations without a reply have no tag.
+
+func (o *Submit) TagOf() uint64        { return o.Tag }
+func (o *Lease) TagOf() uint64         { return o.Tag }
+func (o *Complete) TagOf() uint64      { return o.Tag }
+func (o *Fail) TagOf() uint64          { return o.Tag }
+func (o *Report) TagOf() uint64        { return o.Tag }
+func (o *SendData) TagOf() uint64      { return o.Tag }
+func (o *Await) TagOf() uint64         { return o.Tag }
+func (o *Cancel) TagOf() uint64        { return o.Tag }
+func (o *Enqueue) TagOf() uint64       { return o.Tag }
+func (o *Bury) TagOf() uint64          { return o.Tag }
+func (o *Release) TagOf() uint64       { return o.Tag }
+func (o *Sleep) TagOf() uint64         { return o.Tag }
+func (o *CreateQueue) TagOf() uint64   { return o.Tag }
+func (o *DropQueue) TagOf() uint64     { return o.Tag }
+func (o *PauseQueue) TagOf() uint64    { return o.Tag }
+func (o *LimitQueue) TagOf() uint64    { return o.Tag }
+func (o *ThrottleQueue) TagOf() uint64 { return o.Tag }
+func (o *Drain) TagOf() uint64         { return o.Tag }
+func (o *Purge) TagOf() uint64         { return o.Tag }
+func (o *ResetCounters) TagOf() uint64 { return o.Tag }
+func (o *Inspect) TagOf() uint64       { return o.Tag }
+func (o *ListJobs) TagOf() uint64      { return o.Tag }
+func (o *ListQueues) TagOf() uint64    { return o.Tag }
+func (o *InspectQueue) TagOf() uint64  { return o.Tag }
+func (o *ReadStats) TagOf() uint64     { return o.Tag }
+func (o *ReadMeta) TagOf() uint64      { return o.Tag }
+func (o *WriteMeta) TagOf() uint64     { return o.Tag }
+func (o *OpenBatch) TagOf() uint64     { return o.Tag }
+func (o *CloseBatch) TagOf() uint64    { return o.Tag }
+func (o *InspectBatch) TagOf() uint64  { return o.Tag }
+func (o *PurgeBatches) TagOf() uint64  { return o.Tag }
+func (*CancelLease) TagOf() uint64     { return 0 }
+func (*Register) TagOf() uint64        { return 0 }
+func (*Unregister) TagOf() uint64      { return 0 }

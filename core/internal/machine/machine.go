@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -125,8 +126,8 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) {
 		return
 	}
 	for _, op := range ops {
-		if m.stopped != nil && !reads(op) {
-			m.refuseOp(c, op)
+		if m.stopped != nil && !op.ReadOnly() {
+			m.failed(c, op.TagOf(), m.stopped)
 			continue
 		}
 		m.apply(c, op)
@@ -138,17 +139,6 @@ func (m *Machine) setNow(now core.Instant) {
 	if now > m.now {
 		m.now = now
 	}
-}
-
-// reads reports whether op changes nothing that is stored, so that it is still answered when the store has failed.
-func reads(op core.Op) bool {
-	switch op.(type) {
-	case *core.Inspect, *core.ListJobs, *core.ListQueues, *core.InspectQueue, *core.ReadStats, *core.ReadMeta,
-		*core.InspectBatch, *core.Register, *core.Unregister, *core.Sleep, *core.CancelLease,
-		*core.Await:
-		return true
-	}
-	return false
 }
 
 func (m *Machine) apply(c *client, op core.Op) {
@@ -230,60 +220,9 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 		m.inspectBatch(c, op)
 	case *core.PurgeBatches:
 		m.purgeBatches(c, op)
+	default:
+		panic(fmt.Sprintf("machine: unknown operation %T", op))
 	}
-}
-
-// refuseOp answers what changes something while nothing may be changed.
-func (m *Machine) refuseOp(c *client, op core.Op) { m.failed(c, tagOf(op), m.stopped) }
-
-func tagOf(op core.Op) uint64 {
-	switch op := op.(type) {
-	case *core.Submit:
-		return op.Tag
-	case *core.Lease:
-		return op.Tag
-	case *core.Complete:
-		return op.Tag
-	case *core.Fail:
-		return op.Tag
-	case *core.Report:
-		return op.Tag
-	case *core.SendData:
-		return op.Tag
-	case *core.Release:
-		return op.Tag
-	case *core.Cancel:
-		return op.Tag
-	case *core.Enqueue:
-		return op.Tag
-	case *core.Bury:
-		return op.Tag
-	case *core.CreateQueue:
-		return op.Tag
-	case *core.DropQueue:
-		return op.Tag
-	case *core.PauseQueue:
-		return op.Tag
-	case *core.LimitQueue:
-		return op.Tag
-	case *core.ThrottleQueue:
-		return op.Tag
-	case *core.Drain:
-		return op.Tag
-	case *core.Purge:
-		return op.Tag
-	case *core.ResetCounters:
-		return op.Tag
-	case *core.WriteMeta:
-		return op.Tag
-	case *core.OpenBatch:
-		return op.Tag
-	case *core.CloseBatch:
-		return op.Tag
-	case *core.PurgeBatches:
-		return op.Tag
-	}
-	return 0
 }
 
 // reply puts r at the end of the client's queue.
