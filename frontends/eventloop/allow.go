@@ -7,14 +7,14 @@ import (
 
 // filtered lets in clients of some networks only. The others are closed before anything is read from them or told to
 // them. Clients on a unix socket have no address: the file's rights are what keeps them out.
-type filtered struct {
+type allowListener struct {
 	net.Listener
 	allow  []netip.Prefix
 	denied func(net.Addr)
 }
 
 // Accept implements net.Listener.
-func (f *filtered) Accept() (net.Conn, error) {
+func (f *allowListener) Accept() (net.Conn, error) {
 	for {
 		c, err := f.Listener.Accept()
 		if err != nil || f.allows(c.RemoteAddr()) {
@@ -27,7 +27,7 @@ func (f *filtered) Accept() (net.Conn, error) {
 	}
 }
 
-func (f *filtered) allows(a net.Addr) bool {
+func (f *allowListener) allows(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
 		return a.Network() == "unix"

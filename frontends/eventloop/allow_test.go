@@ -8,7 +8,7 @@ import (
 
 func TestAllowListKnowsNetworks(t *testing.T) {
 	t.Parallel()
-	f := filtered{allow: []netip.Prefix{
+	f := allowListener{allow: []netip.Prefix{
 		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("fe80::/10"),
 	}}
 	for text, want := range map[string]bool{

@@ -13,7 +13,7 @@ func TestBoundsOfASlowClient(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]int{64 << 20: 1 << 20, 4 << 20: 1 << 20, 2 << 20: 512 << 10} {
 		g := group{limits: frontends.Limits{MaxOutput: limit}}
-		if got := g.crowdedAt(); got != want {
+		if got := g.highWater(); got != want {
 			t.Errorf("with a limit of %d it is held back at %d, not %d", limit, got, want)
 		}
 	}

@@ -28,40 +28,40 @@ const (
 
 // conn is one connection, whatever carries it. Used on its loop only, but for Wake and Abort.
 type conn struct {
-	srv     *Server
-	group   *group
-	loop    *loop
-	wire    wire
-	session frontends.Session
-	out     frontends.Outbox
-	in      inbuf
-	remote  net.Addr
-	fd      int
+	srv       *Server
+	group     *group
+	loop      *loop
+	transport transport
+	session   frontends.Session
+	out       frontends.Outbox
+	in        inbuf
+	remote    net.Addr
+	fd        int
 
-	phase   phase
-	shut    bool   // the session wants to leave
-	eof     bool   // the peer has closed its sending side
-	refusal []byte // of the closed session
+	phase          phase
+	closeRequested bool   // the session wants to leave
+	eof            bool   // the peer has closed its sending side
+	refusal        []byte // of the closed session
 
 	// fresh says that nothing was on its way out when the session was last called with a clean slate: what it has
 	// written since is let through, whatever its size.
-	fresh bool
+	startedIdle bool
 
 	// excess is by how much one reply to an idle connection is larger than the limit: that much more may wait until
 	// nothing waits any more.
-	excess int
+	allowance int
 
-	ahead   int  // bytes on their way out when that was last measured
-	crowded bool // input, or the session, waits until there are fewer
-	paused  bool // the socket is not read meanwhile
+	unsent        int  // bytes on their way out when that was last measured
+	backpressured bool // input, or the session, waits until there are fewer
+	paused        bool // the socket is not read meanwhile
 
-	known int  // how much of the unread input the session has been offered
-	late  bool // there is input for the next turn
+	offered   int  // how much of the unread input the session has been offered
+	inputLeft bool // there is input for the next turn
 
-	lastPending int       // bytes on their way out, and when that was last seen to change: who takes nothing for too
-	lastMoved   time.Time // long while leaving is cut off
+	lastUnsent int       // bytes on their way out, and when that was last seen to change: who takes nothing for too
+	lastMoved  time.Time // long while leaving is cut off
 
-	working atomic.Bool // the loop is at work on it
+	inTurn  atomic.Bool // the loop is at work on it
 	marked  atomic.Bool // on one of the loop's lists
 	aborted atomic.Bool
 }
@@ -76,13 +76,13 @@ func (c *conn) RemoteAddr() net.Addr { return c.remote }
 func (c *conn) FD() int { return c.fd }
 
 // CloseAfterFlush implements frontends.Conn.
-func (c *conn) CloseAfterFlush() { c.shut = true }
+func (c *conn) CloseAfterFlush() { c.closeRequested = true }
 
 // Wake implements frontends.Conn. Who wakes itself has more to do than is good for others in one turn.
 func (c *conn) Wake() {
 	switch {
 	case c.marked.Swap(true):
-	case c.working.Load():
+	case c.inTurn.Load():
 		c.loop.markLater(c)
 	default:
 		c.loop.mark(c)
@@ -98,47 +98,47 @@ func (c *conn) Abort() {
 // open starts the session.
 func (c *conn) open() {
 	defer c.recovered()
-	c.fresh = true
+	c.startedIdle = true
 	c.session = c.group.frontend.Open(c)
-	c.settle()
+	c.afterSession()
 }
 
 // received takes what came in; p dies when it returns.
-func (c *conn) received(p []byte) {
+func (c *conn) onData(p []byte) {
 	if c.phase != serving {
 		return
 	}
 	defer c.recovered()
-	c.working.Store(true)
-	defer c.working.Store(false)
-	c.fresh = c.idle()
+	c.inTurn.Store(true)
+	defer c.inTurn.Store(false)
+	c.startedIdle = c.idle()
 	switch {
-	case c.late:
-		c.in.hold(p)
+	case c.inputLeft:
+		c.in.append(p)
 	case c.in.len() == 0:
-		c.in.hold(p[c.feed(p):])
+		c.in.append(p[c.feed(p):])
 	case c.in.len()+len(p) <= cap(c.loop.scratch):
 		// The joint of two reads is mended in the loop's scratch space, so that the conn keeps no large buffer itself.
 		all := append(append(c.loop.scratch[:0], c.in.unread()...), p...)
 		c.in.clear()
-		c.in.hold(all[c.feed(all):])
+		c.in.append(all[c.feed(all):])
 	default:
-		c.in.hold(p)
-		c.in.used(c.feed(c.in.unread()))
+		c.in.append(p)
+		c.in.consume(c.feed(c.in.unread()))
 	}
-	c.settle()
+	c.afterSession()
 }
 
 // feed offers p to the session until it takes no more or has had its share of the loop's time, and returns how much it
 // took. What p begins with was offered before as far as the session knows it.
 func (c *conn) feed(p []byte) int {
-	at, piece := 0, c.known+feedPiece
-	c.late = false
+	at, piece := 0, c.offered+feedPiece
+	c.inputLeft = false
 	var began time.Time
 	if len(p) > piece {
 		began = time.Now()
 	}
-	for at < len(p) && c.phase == serving && !c.shut && !c.aborted.Load() && !c.squeezed() {
+	for at < len(p) && c.phase == serving && !c.closeRequested && !c.aborted.Load() && !c.overHighWater() {
 		end := min(at+piece, len(p))
 		n := c.session.Feed(p[at:end])
 		if n == 0 && end < len(p) { // half a message
@@ -146,17 +146,17 @@ func (c *conn) feed(p []byte) int {
 			n = c.session.Feed(p[at:])
 		}
 		at += n
-		c.known = end - at
+		c.offered = end - at
 		if n == 0 {
 			break
 		}
 		if c.out.Len() > flushAt {
 			c.flush()
-			c.limit()
-			c.fresh = c.idle()
+			c.enforceLimits()
+			c.startedIdle = c.idle()
 		}
 		if piece *= 2; end < len(p) && time.Since(began) > feedTime {
-			c.late = true
+			c.inputLeft = true
 			c.Wake()
 			break
 		}
@@ -171,48 +171,48 @@ func (c *conn) turn() {
 		return
 	}
 	defer c.recovered()
-	c.working.Store(true)
-	defer c.working.Store(false)
-	c.fresh = c.idle()
+	c.inTurn.Store(true)
+	defer c.inTurn.Store(false)
+	c.startedIdle = c.idle()
 	if c.phase == serving && !c.aborted.Load() {
-		c.crowded = false
-		if c.paused && c.stuffed() {
-			c.heed()
+		c.backpressured = false
+		if c.paused && c.inputBlocked() {
+			c.checkPeer()
 		}
 	}
 	if c.phase == serving && !c.aborted.Load() {
 		c.session.Deliver()
 		if c.in.len() > 0 {
-			c.in.used(c.feed(c.in.unread()))
+			c.in.consume(c.feed(c.in.unread()))
 		}
 	}
-	c.settle()
+	c.afterSession()
 }
 
-// hungUp is told that no more will come in: the peer has closed its sending side (eof), or the connection is broken.
+// onHangup is told that no more will come in: the peer has closed its sending side (eof), or the connection is broken.
 // The socket dies when it returns, unless the wire was told to keep it.
-func (c *conn) hungUp(eof bool) {
+func (c *conn) onHangup(eof bool) {
 	defer c.recovered()
 	if !eof || c.phase == lingering || c.aborted.Load() {
 		c.drop()
 		return
 	}
 	c.eof = true
-	c.conclude()
+	c.finishEOF()
 	if c.phase == gone {
 		return
 	}
 	failed := c.measure()
-	keep := !failed && (c.phase == serving || c.ahead > 0)
-	if err := c.wire.hangup(keep); err != nil || !keep {
+	keep := !failed && (c.phase == serving || c.unsent > 0)
+	if err := c.transport.hangup(keep); err != nil || !keep {
 		c.drop()
 		return
 	}
-	c.loop.departed[c], c.loop.watched[c] = struct{}{}, struct{}{}
+	c.loop.closing[c], c.loop.unread[c] = struct{}{}, struct{}{}
 }
 
 // settle follows every call of the session: it sends what may leave and carries out what was asked for meanwhile.
-func (c *conn) settle() {
+func (c *conn) afterSession() {
 	if c.phase == gone {
 		return
 	}
@@ -221,19 +221,19 @@ func (c *conn) settle() {
 		return
 	}
 	c.flush()
-	c.limit()
-	if c.phase == serving && c.crowded {
-		c.press()
+	c.enforceLimits()
+	if c.phase == serving && c.backpressured {
+		c.pauseIfBackpressured()
 	}
-	if c.phase == serving && c.stopReading() {
-		c.relieve()
+	if c.phase == serving && c.pauseIfBlocked() {
+		c.resumeReads()
 	}
-	c.conclude()
-	if c.phase == serving && c.shut {
-		c.leave()
+	c.finishEOF()
+	if c.phase == serving && c.closeRequested {
+		c.closeSending()
 	}
 	if c.phase == leaving {
-		c.depart()
+		c.finishLeaving()
 	}
 }
 
@@ -243,13 +243,13 @@ func (c *conn) flush() {
 		return
 	}
 	if c.out.Held() > 0 && c.srv.broker.Stopped() {
-		c.refuse()
+		c.refuseUncommitted()
 	}
 	p := c.out.Sendable(c.srv.broker.Committed())
 	if len(p) == 0 {
 		return
 	}
-	n, err := c.wire.send(p)
+	n, err := c.transport.send(p)
 	c.out.Sent(n)
 	if err != nil {
 		c.drop()
@@ -257,7 +257,7 @@ func (c *conn) flush() {
 }
 
 // refuse replaces what no commit will release any more.
-func (c *conn) refuse() {
+func (c *conn) refuseUncommitted() {
 	if c.phase == serving {
 		c.refusal = c.session.Refusal()
 	}
@@ -267,11 +267,11 @@ func (c *conn) refuse() {
 // idle reports that nothing is on its way out.
 func (c *conn) idle() bool {
 	c.measure()
-	return c.ahead == 0
+	return c.unsent == 0
 }
 
 // limit drops a conn that makes us hold too much.
-func (c *conn) limit() {
+func (c *conn) enforceLimits() {
 	if c.phase == gone {
 		return
 	}
@@ -279,25 +279,25 @@ func (c *conn) limit() {
 		c.drop()
 		return
 	}
-	over := c.ahead - c.group.limits.MaxOutput
+	over := c.unsent - c.group.limits.MaxOutput
 	switch {
-	case c.ahead == 0:
-		c.excess = 0
-	case c.fresh:
-		c.excess = max(0, over)
-	case over > c.excess:
-		c.log("output_limit", c.ahead)
+	case c.unsent == 0:
+		c.allowance = 0
+	case c.startedIdle:
+		c.allowance = max(0, over)
+	case over > c.allowance:
+		c.logCutOff("output_limit", c.unsent)
 		c.drop()
 		return
 	}
-	if c.in.len() > c.group.limits.MaxInput && !c.stopReading() {
-		c.log("input_limit", c.in.len())
+	if c.in.len() > c.group.limits.MaxInput && !c.pauseIfBlocked() {
+		c.logCutOff("input_limit", c.in.len())
 		c.drop()
 	}
 }
 
 // log tells of a conn that was cut off.
-func (c *conn) log(why string, held int) {
+func (c *conn) logCutOff(why string, held int) {
 	c.srv.log.Info().Str("frontend", c.group.name).Int("conn", c.fd).Str("remote", c.remoteText()).
 		Str("limit", why).Int("held_bytes", held).Msg("connection cut off")
 }
@@ -310,7 +310,7 @@ func (c *conn) remoteText() string {
 }
 
 // leave closes the session; what it wrote stays on its way out.
-func (c *conn) leave() {
+func (c *conn) closeSending() {
 	if c.phase != serving {
 		return
 	}
@@ -318,14 +318,14 @@ func (c *conn) leave() {
 	c.in.clear()
 	c.closeSession()
 	if c.phase == leaving {
-		c.loop.departed[c] = struct{}{}
+		c.loop.closing[c] = struct{}{}
 		c.srv.leaving.Add(1)
-		c.srv.hurry()
+		c.srv.wakeTicker()
 	}
 }
 
 // depart moves a leaving conn on once all is out.
-func (c *conn) depart() {
+func (c *conn) finishLeaving() {
 	if !c.idle() {
 		return
 	}
@@ -333,40 +333,40 @@ func (c *conn) depart() {
 		c.drop()
 		return
 	}
-	c.wire.finish()
+	c.transport.finish()
 	c.phase = lingering
 	c.srv.leaving.Add(-1)
 	c.lastMoved = time.Now()
 }
 
 // retire ends the session because the server stops.
-func (c *conn) retire() {
+func (c *conn) stopSession() {
 	defer c.recovered()
-	if s, may := c.session.(frontends.Stopper); may && !c.shut {
+	if s, may := c.session.(frontends.Stopper); may && !c.closeRequested {
 		s.Stop()
 	}
-	c.shut = true
-	c.settle()
+	c.closeRequested = true
+	c.afterSession()
 }
 
 // age is called now and then for a conn whose peer has closed its sending side, or that is leaving or lingering.
-func (c *conn) age(now time.Time) {
+func (c *conn) checkTimeouts(now time.Time) {
 	defer c.recovered()
 	switch c.phase {
 	case gone:
 	case serving, leaving:
-		c.fresh = false
-		c.settle()
+		c.startedIdle = false
+		c.afterSession()
 		c.measure()
-		waits := c.phase == serving && c.ahead == 0 // and not for its client
-		if c.ahead != c.lastPending || c.lastMoved.IsZero() || waits {
-			c.lastPending, c.lastMoved = c.ahead, now
+		waits := c.phase == serving && c.unsent == 0 // and not for its client
+		if c.unsent != c.lastUnsent || c.lastMoved.IsZero() || waits {
+			c.lastUnsent, c.lastMoved = c.unsent, now
 		}
-		if (c.phase == serving || c.phase == leaving) && now.Sub(c.lastMoved) > c.srv.patience(leaving) {
+		if (c.phase == serving || c.phase == leaving) && now.Sub(c.lastMoved) > c.srv.idleTimeout(leaving) {
 			c.drop()
 		}
 	case lingering:
-		if now.Sub(c.lastMoved) > c.srv.patience(lingering) {
+		if now.Sub(c.lastMoved) > c.srv.idleTimeout(lingering) {
 			c.drop()
 		}
 	}
@@ -383,20 +383,20 @@ func (c *conn) drop() {
 	case serving:
 		c.closeSession()
 	case leaving:
-		if _, counted := c.loop.departed[c]; counted {
+		if _, counted := c.loop.closing[c]; counted {
 			c.srv.leaving.Add(-1)
 		}
 	case lingering, gone:
 	}
 	c.measure()
-	lost := c.ahead
+	lost := c.unsent
 	c.in, c.out, c.refusal = inbuf{}, frontends.Outbox{}, nil
 	delete(c.loop.conns, c)
-	delete(c.loop.departed, c)
-	delete(c.loop.watched, c)
-	c.wire.close()
-	c.lose(lost)
-	c.srv.left(c.group)
+	delete(c.loop.closing, c)
+	delete(c.loop.unread, c)
+	c.transport.close()
+	c.reportUnsent(lost)
+	c.srv.release(c.group)
 }
 
 // closeSession tells the session, once, that the connection is gone.
@@ -408,7 +408,7 @@ func (c *conn) closeSession() {
 }
 
 // lose tells the session how much of what it wrote has not gone to the socket and never will.
-func (c *conn) lose(bytes int) {
+func (c *conn) reportUnsent(bytes int) {
 	defer c.recovered()
 	if s, minds := c.session.(frontends.UnsentHandler); minds && bytes > 0 {
 		s.HandleUnsent(bytes)

@@ -19,7 +19,7 @@ type handler struct {
 // OnOpen implements gnet.EventHandler.
 func (h *handler) OnOpen(gc gnet.Conn) ([]byte, gnet.Action) {
 	c := gc.Context().(*conn)
-	if w, paused := c.wire.(*plain); paused {
+	if w, paused := c.transport.(*tcpTransport); paused {
 		if c.phase != gone {
 			w.attach(gc)
 		}
@@ -27,7 +27,7 @@ func (h *handler) OnOpen(gc gnet.Conn) ([]byte, gnet.Action) {
 	}
 	c.loop = h.srv.loopOf(gc.EventLoop())
 	c.fd = gc.Fd()
-	c.wire = &plain{srv: h.srv, gc: gc, fd: c.fd, wake: c.Wake}
+	c.transport = &tcpTransport{srv: h.srv, gc: gc, fd: c.fd, wake: c.Wake}
 	c.loop.conns[c] = struct{}{}
 	c.open()
 	return nil, action(c)
@@ -42,9 +42,9 @@ func (h *handler) OnTraffic(gc gnet.Conn) gnet.Action {
 	}
 	l := c.loop
 	l.enter()
-	c.received(p)
+	c.onData(p)
 	l.exit()
-	if w, ok := c.wire.(*plain); ok && w.gc != gc {
+	if w, ok := c.transport.(*tcpTransport); ok && w.gc != gc {
 		return gnet.Close // paused or dropped: gnet has to know that this one is no more
 	}
 	return gnet.None
@@ -52,8 +52,8 @@ func (h *handler) OnTraffic(gc gnet.Conn) gnet.Action {
 
 // OnClose implements gnet.EventHandler. gnet closes the socket when it returns.
 func (h *handler) OnClose(gc gnet.Conn, err error) gnet.Action {
-	if c, ok := gc.Context().(*conn); ok && c.wire != nil && c.phase != gone {
-		c.hungUp(errors.Is(err, io.EOF))
+	if c, ok := gc.Context().(*conn); ok && c.transport != nil && c.phase != gone {
+		c.onHangup(errors.Is(err, io.EOF))
 	}
 	return gnet.None
 }
@@ -94,17 +94,17 @@ type netLog struct{ log zerolog.Logger }
 func (n netLog) Debugf(string, ...any) {}
 
 // Infof implements gnet's Logger.
-func (n netLog) Infof(format string, args ...any) { n.tell(zerolog.DebugLevel, format, args) }
+func (n netLog) Infof(format string, args ...any) { n.write(zerolog.DebugLevel, format, args) }
 
 // Warnf implements gnet's Logger.
-func (n netLog) Warnf(format string, args ...any) { n.tell(zerolog.DebugLevel, format, args) }
+func (n netLog) Warnf(format string, args ...any) { n.write(zerolog.DebugLevel, format, args) }
 
 // Errorf implements gnet's Logger.
-func (n netLog) Errorf(format string, args ...any) { n.tell(zerolog.WarnLevel, format, args) }
+func (n netLog) Errorf(format string, args ...any) { n.write(zerolog.WarnLevel, format, args) }
 
 // Fatalf implements gnet's Logger.
-func (n netLog) Fatalf(format string, args ...any) { n.tell(zerolog.ErrorLevel, format, args) }
+func (n netLog) Fatalf(format string, args ...any) { n.write(zerolog.ErrorLevel, format, args) }
 
-func (n netLog) tell(level zerolog.Level, format string, args []any) {
+func (n netLog) write(level zerolog.Level, format string, args []any) {
 	n.log.WithLevel(level).Str("detail", fmt.Sprintf(format, args...)).Msg("network library")
 }

@@ -18,7 +18,7 @@ func (i *inbuf) len() int { return len(i.b) - i.off }
 
 // used drops the first n bytes. They are moved out of the way by hold only, so that many small uses of a long input
 // cost nothing.
-func (i *inbuf) used(n int) {
+func (i *inbuf) consume(n int) {
 	i.off += n
 	if i.off == len(i.b) {
 		i.clear()
@@ -28,7 +28,7 @@ func (i *inbuf) used(n int) {
 func (i *inbuf) clear() {
 	i.off = 0
 	if cap(i.b) > keepInput {
-		giveBlock(i.b)
+		freeBlock(i.b)
 		i.b = nil
 		return
 	}
@@ -37,15 +37,15 @@ func (i *inbuf) clear() {
 
 // hold appends a copy of p. Memory grows with what has come, never with what a header has announced, and at most to
 // half as much again.
-func (i *inbuf) hold(p []byte) {
+func (i *inbuf) append(p []byte) {
 	if i.off > 0 && i.off >= i.len() {
 		i.b = i.b[:copy(i.b, i.b[i.off:])]
 		i.off = 0
 	}
 	if need := i.len() + len(p); need > keepInput && i.off+need > cap(i.b) {
-		larger := takeBlock(need)
+		larger := allocBlock(need)
 		larger = append(larger, i.unread()...)
-		giveBlock(i.b)
+		freeBlock(i.b)
 		i.b, i.off = larger, 0
 	}
 	i.b = append(i.b, p...)
@@ -78,8 +78,8 @@ func blockOf(n int) (size, place int) {
 	return size, place
 }
 
-// takeBlock is empty and has room for n bytes.
-func takeBlock(n int) []byte {
+// allocBlock is empty and has room for n bytes.
+func allocBlock(n int) []byte {
 	size, place := blockOf(n)
 	if place < freeSizes {
 		freeBlocks.Lock()
@@ -94,8 +94,8 @@ func takeBlock(n int) []byte {
 	return make([]byte, 0, size)
 }
 
-// giveBlock takes back what takeBlock gave; other memory is left alone.
-func giveBlock(b []byte) {
+// freeBlock takes back what allocBlock gave; other memory is left alone.
+func freeBlock(b []byte) {
 	size, place := blockOf(cap(b))
 	if size != cap(b) || place >= freeSizes {
 		return

@@ -21,12 +21,12 @@ func TestInputIsWhatCame(t *testing.T) {
 			for k := range p {
 				p[k] = byte(step + k)
 			}
-			i.hold(p)
+			i.append(p)
 			*w = append(*w, p...)
 			clear(p)
 		} else if n := i.len(); n > 0 {
 			n = 1 + r.IntN(n)
-			i.used(n)
+			i.consume(n)
 			*w = (*w)[n:]
 		}
 		if len(want[at]) > 1<<20 {

@@ -74,7 +74,7 @@ func (l Listener) Open() ([]net.Listener, error) {
 	if err == nil {
 		if l.Allow != nil {
 			for i, ln := range lns {
-				lns[i] = &filtered{Listener: ln, allow: l.Allow, denied: l.Denied}
+				lns[i] = &allowListener{Listener: ln, allow: l.Allow, denied: l.Denied}
 			}
 		}
 		return lns, nil
@@ -82,7 +82,7 @@ func (l Listener) Open() ([]net.Listener, error) {
 	for _, ln := range lns {
 		_ = ln.Close() // nobody has used it
 	}
-	return nil, fmt.Errorf("listen %s %s: %w", l.Name, l.Address, reason(err))
+	return nil, fmt.Errorf("listen %s %s: %w", l.Name, l.Address, cause(err))
 }
 
 // listen opens what it can until the first that it cannot.
@@ -167,7 +167,7 @@ func listenUnix(path string) (net.Listener, error) {
 }
 
 // reason is the innermost cause of a network error: its other layers repeat what Bind says itself.
-func reason(err error) error {
+func cause(err error) error {
 	var sys *os.SyscallError
 	if errors.As(err, &sys) {
 		return sys.Err

@@ -15,36 +15,36 @@ type loop struct {
 	// turn.
 	schedule, scheduleLater func()
 
-	mu     sync.Mutex // guards what follows, up to the empty line
-	marked []*conn
-	later  []*conn // marked by themselves
-	calls  []func()
-	busy   bool // the loop is at work and will look at the lists itself: no need to schedule a run
-	atWork bool // so it will at later only
-	asked  bool // runLater is on its way
+	mu             sync.Mutex // guards what follows, up to the empty line
+	marked         []*conn
+	later          []*conn // marked by themselves
+	calls          []func()
+	inRead         bool // the loop is at work and will look at the lists itself: no need to schedule a run
+	active         bool // so it will at later only
+	laterScheduled bool // runLater is on its way
 
 	spareMarked, spareLater []*conn // the other halves of the lists, swapped on each run
 	spareCalls              []func()
 
-	conns    map[*conn]struct{}
-	departed map[*conn]struct{} // half-closed, leaving or lingering
-	watched  map[*conn]struct{} // not read, though the session may be waiting
-	scratch  []byte
+	conns   map[*conn]struct{}
+	closing map[*conn]struct{} // half-closed, leaving or lingering
+	unread  map[*conn]struct{} // not read, though the session may be waiting
+	scratch []byte
 }
 
 func newLoop() *loop {
 	return &loop{
-		conns:    make(map[*conn]struct{}),
-		departed: make(map[*conn]struct{}),
-		watched:  make(map[*conn]struct{}),
-		scratch:  make([]byte, 0, scratchBytes),
+		conns:   make(map[*conn]struct{}),
+		closing: make(map[*conn]struct{}),
+		unread:  make(map[*conn]struct{}),
+		scratch: make([]byte, 0, scratchBytes),
 	}
 }
 
 // mark puts c on the list for the next run. Any goroutine.
 func (l *loop) mark(c *conn) {
 	l.mu.Lock()
-	first := len(l.marked)+len(l.calls) == 0 && !l.busy
+	first := len(l.marked)+len(l.calls) == 0 && !l.inRead
 	l.marked = append(l.marked, c)
 	l.mu.Unlock()
 	if first {
@@ -56,24 +56,24 @@ func (l *loop) mark(c *conn) {
 func (l *loop) markLater(c *conn) {
 	l.mu.Lock()
 	l.later = append(l.later, c)
-	ask := !l.atWork && l.askLater() // c's turn is over already: it was marked by somebody else
+	ask := !l.active && l.needsLater() // c's turn is over already: it was marked by somebody else
 	l.mu.Unlock()
 	if ask {
 		l.scheduleLater()
 	}
 }
 
-// askLater reports that runLater is to be scheduled. Under mu.
-func (l *loop) askLater() bool {
-	ask := len(l.later) > 0 && !l.asked
-	l.asked = l.asked || ask
+// needsLater reports that runLater is to be scheduled. Under mu.
+func (l *loop) needsLater() bool {
+	ask := len(l.later) > 0 && !l.laterScheduled
+	l.laterScheduled = l.laterScheduled || ask
 	return ask
 }
 
 // enter says that the loop is at work on what one socket sent.
 func (l *loop) enter() {
 	l.mu.Lock()
-	l.busy, l.atWork = true, true
+	l.inRead, l.active = true, true
 	l.mu.Unlock()
 }
 
@@ -81,10 +81,10 @@ func (l *loop) enter() {
 // for a waiting client), is served now, which spares the system calls of waking the loop.
 func (l *loop) exit() {
 	l.mu.Lock()
-	l.busy = false
+	l.inRead = false
 	waiting := len(l.marked)+len(l.calls) > 0
 	if !waiting {
-		l.rest()
+		l.finish()
 		return
 	}
 	l.mu.Unlock()
@@ -92,9 +92,9 @@ func (l *loop) exit() {
 }
 
 // rest ends what the loop was at work on, and unlocks mu.
-func (l *loop) rest() {
-	l.atWork = false
-	ask := l.askLater()
+func (l *loop) finish() {
+	l.active = false
+	ask := l.needsLater()
 	l.mu.Unlock()
 	if ask {
 		l.scheduleLater()
@@ -104,7 +104,7 @@ func (l *loop) rest() {
 // call runs f on the loop, soon. Any goroutine.
 func (l *loop) call(f func()) {
 	l.mu.Lock()
-	first := len(l.marked)+len(l.calls) == 0 && !l.busy
+	first := len(l.marked)+len(l.calls) == 0 && !l.inRead
 	l.calls = append(l.calls, f)
 	l.mu.Unlock()
 	if first {
@@ -115,7 +115,7 @@ func (l *loop) call(f func()) {
 // run serves what was marked and called for until now; what comes meanwhile is for the next run.
 func (l *loop) run() {
 	l.mu.Lock()
-	l.atWork = true
+	l.active = true
 	marked, calls := l.marked, l.calls
 	l.marked, l.calls = l.spareMarked[:0], l.spareCalls[:0]
 	l.mu.Unlock()
@@ -129,13 +129,13 @@ func (l *loop) run() {
 	clear(calls)
 	l.spareMarked, l.spareCalls = marked, calls
 	l.mu.Lock()
-	l.rest()
+	l.finish()
 }
 
 // runLater serves what had marked itself until now.
 func (l *loop) runLater() {
 	l.mu.Lock()
-	l.atWork, l.asked = true, false
+	l.active, l.laterScheduled = true, false
 	later := l.later
 	l.later = l.spareLater[:0]
 	l.mu.Unlock()
@@ -145,35 +145,35 @@ func (l *loop) runLater() {
 	clear(later)
 	l.spareLater = later
 	l.mu.Lock()
-	l.rest()
+	l.finish()
 }
 
 // age looks after the conns that are on their way out.
-func (l *loop) age(now time.Time) {
-	for c := range l.departed {
-		c.age(now)
+func (l *loop) checkTimeouts(now time.Time) {
+	for c := range l.closing {
+		c.checkTimeouts(now)
 	}
 }
 
 // watch looks after the peers of conns whose sockets are not read.
-func (l *loop) watch() {
-	for c := range l.watched {
-		c.watch()
+func (l *loop) watchPeers() {
+	for c := range l.unread {
+		c.watchPeer()
 	}
 }
 
 // retire ends the sessions of all conns; what they have written still leaves.
-func (l *loop) retire() {
+func (l *loop) stopSessions() {
 	for c := range l.conns {
 		if c.phase == serving {
-			c.retire()
+			c.stopSession()
 		}
 	}
-	l.age(time.Now())
+	l.checkTimeouts(time.Now())
 }
 
 // kill drops all conns.
-func (l *loop) kill() {
+func (l *loop) dropAll() {
 	for c := range l.conns {
 		c.drop()
 	}

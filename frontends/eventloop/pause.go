@@ -12,7 +12,7 @@ import (
 // is therefore taken from gnet, with a copy of the descriptor that nobody reads, and given to the same loop again.
 
 // pause implements wire.
-func (w *plain) pause() bool {
+func (w *tcpTransport) pause() bool {
 	if w.gc == nil {
 		return false
 	}
@@ -29,7 +29,7 @@ func (w *plain) pause() bool {
 }
 
 // resume implements wire; attach is called on the loop when gnet has the socket.
-func (w *plain) resume(c *conn) error {
+func (w *tcpTransport) resume(c *conn) error {
 	fd, err := dup(w.fd)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (w *plain) resume(c *conn) error {
 }
 
 // attach goes on with a socket that gnet reads again.
-func (w *plain) attach(gc gnet.Conn) {
+func (w *tcpTransport) attach(gc gnet.Conn) {
 	if w.owned {
 		_ = syscall.Close(w.fd) // a copy
 	}

@@ -17,7 +17,7 @@ func TestUnreadOutputHoldsBackRequestsOfOneRead(t *testing.T) {
 	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send(strings.Repeat("big 500000\n", 100) + "echo end\n") // 50 MB, asked for in one packet
-		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.crowded }) == 1 })
+		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.backpressured }) == 1 })
 		for range 100 {
 			c.want(strings.Repeat("x", 500000))
 		}
@@ -85,7 +85,7 @@ func TestListingWaitsForItsReader(t *testing.T) {
 	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send("list 500\necho after\n")
-		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.crowded }) == 1 })
+		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.backpressured }) == 1 })
 		for range 500 {
 			c.want(strings.Repeat("x", pageBytes))
 		}
@@ -214,7 +214,7 @@ func TestKeepaliveIsSetAlsoAfterAPause(t *testing.T) {
 	}
 	<-asked
 	eventually(t, "read again", func() bool {
-		return f.count(func(c *conn) bool { return c.wire.(*plain).gc != nil }) == 1
+		return f.count(func(c *conn) bool { return c.transport.(*tcpTransport).gc != nil }) == 1
 	})
 	f.wantKeepalive(t)
 }
@@ -231,7 +231,7 @@ func (f *fixture) wantKeepalive(t *testing.T) {
 		{syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1},
 	} {
 		right := f.count(func(c *conn) bool {
-			got, err := syscall.GetsockoptInt(c.wire.(*plain).fd, o.level, o.option)
+			got, err := syscall.GetsockoptInt(c.transport.(*tcpTransport).fd, o.level, o.option)
 			return err == nil && got == o.want
 		})
 		if right != 1 {

@@ -19,12 +19,12 @@ import (
 
 // The times of the loops. None of them is for a client to rely on.
 const (
-	tickEvery     = 250 * time.Millisecond // Frontend.Tick
-	departEvery   = 2 * time.Millisecond   // a look at conns whose last replies wait for a commit
-	acceptPause   = 100 * time.Millisecond // after an accept has failed, as it does without free descriptors
-	stallPatience = 30 * time.Second       // for a leaving client that takes no byte of its last replies
-	closePatience = 2 * time.Second        // for a client that was told the end and does not close
-	stopPatience  = 100 * time.Millisecond // the same, while the server stops
+	tickEvery         = 250 * time.Millisecond // Frontend.Tick
+	leavingEvery      = 2 * time.Millisecond   // a look at conns whose last replies wait for a commit
+	acceptPause       = 100 * time.Millisecond // after an accept has failed, as it does without free descriptors
+	stallTimeout      = 30 * time.Second       // for a leaving client that takes no byte of its last replies
+	lingerTimeout     = 2 * time.Second        // for a client that was told the end and does not close
+	stopLingerTimeout = 100 * time.Millisecond // the same, while the server stops
 )
 
 // Options of Serve.
@@ -80,26 +80,26 @@ type Server struct {
 	sockets    atomic.Int64 // descriptors in use, of at most maxSockets
 	maxSockets int64
 
-	leaving  atomic.Int64    // conns in that phase
-	urgent   chan struct{}   // one more is leaving
-	alive    context.Context // ends when Stop begins: no more handshakes
-	stop     context.CancelFunc
-	running  context.Context // ends when all loops may end
-	end      context.CancelFunc
-	stopping atomic.Bool
-	closing  sync.Once
-	ending   sync.Once
-	workers  sync.WaitGroup // all goroutines but gnet's and those of backlogs
+	leaving          atomic.Int64    // conns in that phase
+	leavingAdded     chan struct{}   // one more is leaving
+	handshakes       context.Context // ends when Stop begins: no more handshakes
+	cancelHandshakes context.CancelFunc
+	running          context.Context // ends when all loops may end
+	cancelRunning    context.CancelFunc
+	stopping         atomic.Bool
+	closeOnce        sync.Once
+	stopOnce         sync.Once
+	goroutines       sync.WaitGroup // all goroutines but gnet's and those of backlogs
 }
 
 func newServer() *Server {
 	s := &Server{
-		byGnet: make(map[gnet.EventLoop]*loop),
-		groups: make(map[string]*group),
-		urgent: make(chan struct{}, 1),
+		byGnet:       make(map[gnet.EventLoop]*loop),
+		groups:       make(map[string]*group),
+		leavingAdded: make(chan struct{}, 1),
 	}
-	s.alive, s.stop = context.WithCancel(context.Background())
-	s.running, s.end = context.WithCancel(context.Background())
+	s.handshakes, s.cancelHandshakes = context.WithCancel(context.Background())
+	s.running, s.cancelRunning = context.WithCancel(context.Background())
 	return s
 }
 
@@ -126,9 +126,9 @@ func (s *Server) Serve(o Options) error {
 		}
 	}
 	for _, b := range s.bound {
-		s.workers.Go(func() { s.accept(b) })
+		s.goroutines.Go(func() { s.accept(b) })
 	}
-	s.workers.Go(s.clock)
+	s.goroutines.Go(s.runTicker)
 	return nil
 }
 
@@ -193,18 +193,18 @@ func (s *Server) accept(b bound) {
 			continue
 		}
 		failing = false
-		if !s.enter(g) {
+		if !s.reserve(g) {
 			g.refused.Add(1)
-			s.refuse(nc, g)
+			s.reject(nc, g)
 			continue
 		}
 		g.accepted.Add(1)
-		s.admit(nc, b, g)
+		s.addConn(nc, b, g)
 	}
 }
 
 // enter counts a connection in, unless there is no room for it.
-func (s *Server) enter(g *group) bool {
+func (s *Server) reserve(g *group) bool {
 	if n := g.open.Add(1); g.maxConns > 0 && n > g.maxConns {
 		g.open.Add(-1)
 		return false
@@ -217,7 +217,7 @@ func (s *Server) enter(g *group) bool {
 }
 
 // left counts a connection out.
-func (s *Server) left(g *group) {
+func (s *Server) release(g *group) {
 	g.open.Add(-1)
 	s.sockets.Add(-1)
 }
@@ -232,7 +232,7 @@ func (s *Server) takeSocket() bool {
 }
 
 // refuse tells a client that there is no room, as far as its socket takes it at once.
-func (s *Server) refuse(nc net.Conn, g *group) {
+func (s *Server) reject(nc net.Conn, g *group) {
 	s.log.Debug().Str("frontend", g.name).Msg("connection limit reached")
 	_ = nc.SetWriteDeadline(time.Now().Add(acceptPause)) // a fresh socket has room; if not, nothing is lost
 	_, _ = nc.Write(g.overflow)
@@ -240,10 +240,10 @@ func (s *Server) refuse(nc net.Conn, g *group) {
 }
 
 // admit makes a conn of an accepted socket.
-func (s *Server) admit(nc net.Conn, b bound, g *group) {
+func (s *Server) addConn(nc net.Conn, b bound, g *group) {
 	c := &conn{srv: s, group: g, remote: nc.RemoteAddr(), fd: -1}
 	if b.TLS != nil {
-		s.admitTLS(nc, b, c)
+		s.addTLSConn(nc, b, c)
 		return
 	}
 	if a, ok := c.remote.(*net.TCPAddr); ok && a.Zone != "" {
@@ -252,12 +252,12 @@ func (s *Server) admit(nc net.Conn, b bound, g *group) {
 	}
 	if _, err := s.client.EnrollContext(nc, c); err != nil {
 		s.log.Warn().Err(err).Str("frontend", g.name).Msg("connection lost at the door")
-		s.left(g)
+		s.release(g)
 	}
 }
 
 // clock calls Frontend.Tick and looks after connections that are on their way out, more often while there are any.
-func (s *Server) clock() {
+func (s *Server) runTicker() {
 	timer := time.NewTimer(tickEvery)
 	defer timer.Stop()
 	nextTick := time.Now().Add(tickEvery)
@@ -265,7 +265,7 @@ func (s *Server) clock() {
 		select {
 		case <-s.running.Done():
 			return
-		case <-s.urgent:
+		case <-s.leavingAdded:
 		case <-timer.C:
 		}
 		now := time.Now()
@@ -273,14 +273,14 @@ func (s *Server) clock() {
 			nextTick = now.Add(tickEvery)
 			s.tick()
 			s.eachLoop(func(l *loop) {
-				l.age(now)
-				l.watch()
+				l.checkTimeouts(now)
+				l.watchPeers()
 			})
 		}
 		wait := time.Until(nextTick)
 		if s.leaving.Load() > 0 {
-			s.eachLoop(func(l *loop) { l.age(now) })
-			wait = min(wait, departEvery)
+			s.eachLoop(func(l *loop) { l.checkTimeouts(now) })
+			wait = min(wait, leavingEvery)
 		}
 		timer.Reset(max(wait, 0))
 	}
@@ -304,7 +304,7 @@ func (s *Server) tickOne(g *group) {
 }
 
 // hurry tells the clock that a conn is leaving.
-func (s *Server) hurry() { signal(s.urgent) }
+func (s *Server) wakeTicker() { signal(s.leavingAdded) }
 
 // signal leaves a note in a channel of capacity 1; one that lies there already says the same.
 func signal(c chan<- struct{}) {
@@ -315,14 +315,14 @@ func signal(c chan<- struct{}) {
 }
 
 // patience is how long a departed conn may do nothing.
-func (s *Server) patience(p phase) time.Duration {
+func (s *Server) idleTimeout(p phase) time.Duration {
 	switch {
 	case p != lingering:
-		return stallPatience
+		return stallTimeout
 	case s.stopping.Load():
-		return stopPatience
+		return stopLingerTimeout
 	}
-	return closePatience
+	return lingerTimeout
 }
 
 // eachLoop runs f on every loop, soon.
@@ -337,7 +337,7 @@ func (s *Server) eachLoop(f func(*loop)) {
 
 // StopAccepting closes the listening sockets and removes those that have a path. Connections go on.
 func (s *Server) StopAccepting() {
-	s.closing.Do(func() {
+	s.closeOnce.Do(func() {
 		for _, b := range s.bound {
 			_ = b.ln.Close() // closed once, so it cannot fail in a way that matters
 		}
@@ -351,26 +351,26 @@ func (s *Server) Stop(ctx context.Context) {
 	if s.client == nil {
 		return
 	}
-	s.ending.Do(func() { s.shutDown(ctx) }) // gnet closes its descriptors' numbers again if it is stopped again
+	s.stopOnce.Do(func() { s.shutDown(ctx) }) // gnet closes its descriptors' numbers again if it is stopped again
 }
 
 func (s *Server) shutDown(ctx context.Context) {
 	s.stopping.Store(true)
-	s.stop()
+	s.cancelHandshakes()
 	s.drainAll(ctx)
-	s.eachLoop((*loop).kill)
-	s.end()
+	s.eachLoop((*loop).dropAll)
+	s.cancelRunning()
 	_ = s.client.Stop() // its loops end with the reason we gave them
-	s.workers.Wait()
+	s.goroutines.Wait()
 }
 
 // drainAll waits until all connections are gone or ctx ends. Sessions are told again and again, because one that was
 // accepted just before may not have been open the first time.
 func (s *Server) drainAll(ctx context.Context) {
-	tick := time.NewTicker(departEvery)
+	tick := time.NewTicker(leavingEvery)
 	defer tick.Stop()
 	for s.open() > 0 {
-		s.eachLoop((*loop).retire)
+		s.eachLoop((*loop).stopSessions)
 		select {
 		case <-ctx.Done():
 			return

@@ -44,7 +44,7 @@ func quietConn() (*conn, *nullWire) {
 	c := &conn{
 		srv:   &Server{broker: b, log: zerolog.Nop()},
 		group: &group{limits: frontends.Limits{MaxInput: 1 << 20, MaxOutput: 1 << 20}},
-		loop:  l, wire: w,
+		loop:  l, transport: w,
 	}
 	c.session = &quietSession{conn: c}
 	return c, w
@@ -55,7 +55,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	c, w := quietConn()
 	request := []byte("request\r\n")
 	allocs := testing.AllocsPerRun(1000, func() {
-		c.received(request)
+		c.onData(request)
 		c.Wake()
 		c.loop.run()
 	})
@@ -72,7 +72,7 @@ func BenchmarkReceive(b *testing.B) {
 	request := []byte("request\r\n")
 	b.ReportAllocs()
 	for b.Loop() {
-		c.received(request)
+		c.onData(request)
 	}
 }
 

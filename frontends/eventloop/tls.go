@@ -34,7 +34,7 @@ func (s *Server) startTLSLoop() {
 	s.loops = append(s.loops, l)
 	s.loopMu.Unlock()
 	s.tlsLoops = append(s.tlsLoops, l)
-	s.workers.Go(func() {
+	s.goroutines.Go(func() {
 		for {
 			select {
 			case <-kick:
@@ -49,29 +49,29 @@ func (s *Server) startTLSLoop() {
 	})
 }
 
-// admitTLS gives a connection its reader, which ends when the socket is closed: by the peer, or by the conn.
-func (s *Server) admitTLS(nc net.Conn, b bound, c *conn) {
+// addTLSConn gives a connection its reader, which ends when the socket is closed: by the peer, or by the conn.
+func (s *Server) addTLSConn(nc net.Conn, b bound, c *conn) {
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return b.TLS(), nil },
 	}
-	w := &secured{nc: nc, tc: tls.Server(nc, config), drained: c.Wake, turn: make(chan struct{}, 1)}
-	c.wire = w
+	w := &tlsTransport{nc: nc, tc: tls.Server(nc, config), drained: c.Wake, turn: make(chan struct{}, 1)}
+	c.transport = w
 	c.loop = s.tlsLoops[int(s.tlsNext.Add(1))%len(s.tlsLoops)]
 	if sc, ok := nc.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
 			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) }) // without a number it is listed as -1
 		}
 	}
-	s.workers.Go(func() { w.read(c) })
+	s.goroutines.Go(func() { w.read(c) })
 }
 
 // secured is a connection under TLS: a reader and, while there is something to write, a writer goroutine before the
 // loop that drives the conn.
-type secured struct {
+type tlsTransport struct {
 	nc      net.Conn
 	tc      *tls.Conn
-	late    backlog
+	backlog backlog
 	drained func()
 
 	turn   chan struct{} // lets the reader go on
@@ -80,14 +80,14 @@ type secured struct {
 }
 
 // read is the reader goroutine. It hands each piece to the loop and waits until it was taken.
-func (w *secured) read(c *conn) {
-	ctx, cancel := context.WithTimeout(c.srv.alive, handshakeFor)
+func (w *tlsTransport) read(c *conn) {
+	ctx, cancel := context.WithTimeout(c.srv.handshakes, handshakeFor)
 	err := w.tc.HandshakeContext(ctx)
 	cancel()
 	if err != nil {
 		c.srv.log.Debug().Err(err).Str("frontend", c.group.name).Str("remote", c.remoteText()).Msg("handshake failed")
 		_ = w.nc.Close() // nothing was agreed on
-		c.srv.left(c.group)
+		c.srv.release(c.group)
 		return
 	}
 	onLoop := func(f func()) bool {
@@ -111,36 +111,36 @@ func (w *secured) read(c *conn) {
 	buf := make([]byte, tlsRead)
 	for opened {
 		n, err := w.tc.Read(buf)
-		if n > 0 && !onLoop(func() { c.received(buf[:n]) }) {
+		if n > 0 && !onLoop(func() { c.onData(buf[:n]) }) {
 			return
 		}
 		if err != nil {
-			onLoop(func() { c.hungUp(errors.Is(err, io.EOF)) })
+			onLoop(func() { c.onHangup(errors.Is(err, io.EOF)) })
 			return
 		}
 	}
 }
 
-func (w *secured) send(p []byte) (int, error) {
-	if !w.late.append(p) {
-		w.late.start(p, tlsWriter{w.tc}, w.drained)
+func (w *tlsTransport) send(p []byte) (int, error) {
+	if !w.backlog.append(p) {
+		w.backlog.start(p, tlsWriter{w.tc}, w.drained)
 	}
 	return len(p), nil
 }
 
-func (w *secured) pending() (int, bool) { return w.late.state() }
+func (w *tlsTransport) pending() (int, bool) { return w.backlog.state() }
 
-// finish sends the alert from a goroutine, since that may wait for room; it ends after closePatience at the latest.
-func (w *secured) finish() {
+// finish sends the alert from a goroutine, since that may wait for room; it ends after lingerTimeout at the latest.
+func (w *tlsTransport) finish() {
 	go func() {
-		_ = w.tc.SetWriteDeadline(time.Now().Add(closePatience)) // a dead socket fails at the next step
+		_ = w.tc.SetWriteDeadline(time.Now().Add(lingerTimeout)) // a dead socket fails at the next step
 		_ = w.tc.CloseWrite()                                    // who does not listen does not hear it
 	}()
 }
 
-func (w *secured) hangup(bool) error { return nil }
+func (w *tlsTransport) hangup(bool) error { return nil }
 
-func (w *secured) peer() (state peerState) {
+func (w *tlsTransport) peer() (state peerState) {
 	sc, ok := w.nc.(syscall.Conn)
 	if !ok {
 		return peerThere
@@ -153,12 +153,12 @@ func (w *secured) peer() (state peerState) {
 	return state
 }
 
-func (w *secured) pause() bool {
+func (w *tlsTransport) pause() bool {
 	w.paused = true
 	return true
 }
 
-func (w *secured) resume(*conn) error {
+func (w *tlsTransport) resume(*conn) error {
 	w.paused = false
 	if w.held {
 		w.held = false
@@ -168,7 +168,7 @@ func (w *secured) resume(*conn) error {
 }
 
 // close says goodbye from a goroutine, which crypto/tls ends after five seconds at the latest.
-func (w *secured) close() {
+func (w *tlsTransport) close() {
 	_ = w.resume(nil)                // the reader is to see the end; it cannot fail
 	go func() { _ = w.tc.Close() }() // the peer may be gone already
 }

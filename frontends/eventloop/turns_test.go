@@ -68,11 +68,11 @@ func TestInputThatTakesLongIsFedInTurns(t *testing.T) {
 	for n := 0; !c.paused; n++ {
 		read := bytes.Repeat([]byte{byte('a' + n%26)}, 64<<10)
 		sent = append(sent, read...)
-		c.received(read)
+		c.onData(read)
 		if s.feeds != 1 || len(s.got) != feedPiece {
 			t.Fatalf("after %d reads %d bytes were fed in %d pieces", n+1, len(s.got), s.feeds)
 		}
-		if len(sent) > 2*heldInput {
+		if len(sent) > 2*maxHeldInput {
 			t.Fatal("the socket is still read")
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // wire is what carries a conn's bytes. All methods are called on the conn's loop and none blocks.
-type wire interface {
+type transport interface {
 	// send takes all of p, unless it fails: what cannot leave at once is copied and written later.
 	send(p []byte) (taken int, err error)
 
@@ -37,18 +37,18 @@ type wire interface {
 
 // plain is a socket on one of gnet's loops. gnet reads; writes go straight to the socket, because gnet throws away what
 // it has buffered when the peer closes its sending side.
-type plain struct {
-	srv   *Server
-	gc    gnet.Conn      // nil after hangup
-	fd    int            // -1: closed
-	owned bool           // fd is ours to close
-	loop  gnet.EventLoop // where a paused socket goes on
-	late  backlog
-	wake  func() // any goroutine
+type tcpTransport struct {
+	srv     *Server
+	gc      gnet.Conn      // nil after hangup
+	fd      int            // -1: closed
+	owned   bool           // fd is ours to close
+	loop    gnet.EventLoop // where a paused socket goes on
+	backlog backlog
+	wake    func() // any goroutine
 }
 
-func (w *plain) send(p []byte) (taken int, err error) {
-	if w.late.append(p) {
+func (w *tcpTransport) send(p []byte) (taken int, err error) {
+	if w.backlog.append(p) {
 		return len(p), nil
 	}
 	for taken < len(p) {
@@ -58,7 +58,7 @@ func (w *plain) send(p []byte) (taken int, err error) {
 			taken += n
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EAGAIN):
-			if err := w.postpone(p[taken:]); err != nil {
+			if err := w.startBacklog(p[taken:]); err != nil {
 				return taken, err
 			}
 			return len(p), nil
@@ -71,7 +71,7 @@ func (w *plain) send(p []byte) (taken int, err error) {
 
 // postpone starts the backlog. It writes to a descriptor of its own, so that it does not matter when gnet closes its
 // one; the runtime waits on it for the socket to take more.
-func (w *plain) postpone(p []byte) error {
+func (w *tcpTransport) startBacklog(p []byte) error {
 	if !w.srv.takeSocket() {
 		return syscall.EMFILE
 	}
@@ -80,21 +80,21 @@ func (w *plain) postpone(p []byte) error {
 		w.srv.sockets.Add(-1)
 		return err
 	}
-	w.late.start(p, os.NewFile(uintptr(fd), "backlog"), w.drained)
+	w.backlog.start(p, os.NewFile(uintptr(fd), "backlog"), w.drained)
 	return nil
 }
 
 // drained is called by the backlog's goroutine at its end.
-func (w *plain) drained() {
+func (w *tcpTransport) drained() {
 	w.srv.sockets.Add(-1)
 	w.wake()
 }
 
-func (w *plain) pending() (int, bool) { return w.late.state() }
+func (w *tcpTransport) pending() (int, bool) { return w.backlog.state() }
 
-func (w *plain) finish() { _ = syscall.Shutdown(w.fd, syscall.SHUT_WR) } // the peer may be gone already
+func (w *tcpTransport) finish() { _ = syscall.Shutdown(w.fd, syscall.SHUT_WR) } // the peer may be gone already
 
-func (w *plain) hangup(keep bool) error {
+func (w *tcpTransport) hangup(keep bool) error {
 	w.gc = nil
 	if !keep {
 		w.fd = -1
@@ -109,10 +109,10 @@ func (w *plain) hangup(keep bool) error {
 	return nil
 }
 
-func (w *plain) peer() peerState { return peerOf(w.fd) }
+func (w *tcpTransport) peer() peerState { return peerOf(w.fd) }
 
-func (w *plain) close() {
-	w.late.abort()
+func (w *tcpTransport) close() {
+	w.backlog.abort()
 	switch {
 	case w.gc != nil:
 		gc := w.gc
