@@ -8,14 +8,14 @@ import (
 // Config is every setting. The toml tag is the last part of its path, the doc tag what check-config and the README tell
 // of it; unit names what a bare number counts where the type is a span of time.
 type Config struct {
-	Data             string        `toml:"data" doc:"folder of the store"`
-	Durability       string        `toml:"durability" doc:"sync: a positive reply leaves after its commit is on disk; relaxed: at once, the commit follows within sync_interval; none: memory only"`
-	SyncInterval     time.Duration `toml:"sync_interval" doc:"with durability relaxed: for how long acknowledged changes may be lost when the machine fails"`
-	CacheBytes       Size          `toml:"cache_bytes" doc:"memory for the bodies of recent jobs; older ones are read from the store when leased"`
-	DefaultLease     time.Duration `toml:"default_lease" doc:"time to finish for a job that names none, in the hands of a worker that no connection guards"`
-	DiskFloor        Size          `toml:"disk_floor" doc:"free disk space below which new jobs are refused; 0: never"`
-	DrainRefusesJobs bool          `toml:"drain_refuses_jobs" doc:"while draining (USR1, POST /api/drain) refuse new jobs too"`
-	EventLoops       int           `toml:"event_loops" doc:"threads that serve connections; 0: as many as there are processors"`
+	Data                string        `toml:"data" doc:"folder of the store"`
+	Durability          string        `toml:"durability" doc:"sync: a positive reply leaves after its commit is on disk; relaxed: at once, the commit follows within sync_interval; none: memory only"`
+	SyncInterval        time.Duration `toml:"sync_interval" doc:"with durability relaxed: for how long acknowledged changes may be lost when the machine fails"`
+	CacheBytes          Size          `toml:"cache_bytes" doc:"memory for the bodies of recent jobs; older ones are read from the store when leased"`
+	DefaultLease        time.Duration `toml:"default_lease" doc:"time to finish for a job that names none, in the hands of a worker that no connection guards"`
+	MinFreeDisk         Size          `toml:"disk_floor" doc:"free disk space below which new jobs are refused; 0: never"`
+	DrainRejectsNewJobs bool          `toml:"drain_refuses_jobs" doc:"while draining (USR1, POST /api/drain) refuse new jobs too"`
+	EventLoops          int           `toml:"event_loops" doc:"threads that serve connections; 0: as many as there are processors"`
 
 	Log       Log                 `toml:"log"`
 	HTTP      HTTP                `toml:"http"`
@@ -45,8 +45,8 @@ type HTTP struct {
 	Password    string   `toml:"password" doc:"asked of HTTP clients for more than health; empty: that of Faktory; if it starts with a slash it names a file"`
 }
 
-// WebPassword is what HTTP clients must know; empty: nothing.
-func (c *Config) WebPassword() string { return cmp.Or(c.HTTP.Password, c.Faktory.Password) }
+// HTTPPassword is what HTTP clients must know; empty: nothing.
+func (c *Config) HTTPPassword() string { return cmp.Or(c.HTTP.Password, c.Faktory.Password) }
 
 // Protocol is what all protocol front-ends have in common.
 type Protocol struct {
@@ -117,7 +117,7 @@ const (
 func Default() Config {
 	return Config{
 		Data: "./data", Durability: "sync", SyncInterval: 100 * time.Millisecond,
-		CacheBytes: 64 * MiB, DefaultLease: 30 * time.Minute, DiskFloor: 512 * MiB,
+		CacheBytes: 64 * MiB, DefaultLease: 30 * time.Minute, MinFreeDisk: 512 * MiB,
 		Log:   Log{Level: "info", Format: "auto"},
 		HTTP:  HTTP{Listen: "127.0.0.1:7420"},
 		Workq: Workq{Protocol: Protocol{Listen: "127.0.0.1:9922", MaxBody: MiB}},

@@ -72,7 +72,7 @@ max_body = "2MiB"
 		"span":                     {c.SyncInterval, 250 * time.Millisecond},
 		"size with unit":           {c.CacheBytes, 8 * MiB},
 		"size close to its unit":   {c.Workq.MaxBody, 2 * MiB},
-		"plain size":               {c.DiskFloor, Size(12345)},
+		"plain size":               {c.MinFreeDisk, Size(12345)},
 		"bool":                     {c.Gearman.Exceptions, true},
 		"our password over theirs": {c.Faktory.Password, "new"},
 		"untouched default":        {c.DefaultLease, 30 * time.Minute},

@@ -57,7 +57,7 @@ func (c *Config) checkStore(v *checker) {
 		v.complain("default_lease", "%v is less than 1s", c.DefaultLease)
 	}
 	v.size("cache_bytes", c.CacheBytes, 0, 1024*GiB)
-	v.size("disk_floor", c.DiskFloor, 0, 1<<20*GiB)
+	v.size("disk_floor", c.MinFreeDisk, 0, 1<<20*GiB)
 	v.count("event_loops", c.EventLoops, 0, maxEventLoops)
 }
 
@@ -67,7 +67,7 @@ func (c *Config) checkHTTP(v *checker) {
 	v.listen("http.listen", h.Listen)
 	v.allow("http.allow", h.Allow)
 	v.certificate("http", Protocol{TLSCert: h.TLSCert, TLSKey: h.TLSKey, TLSClientCA: h.TLSClientCA})
-	if c.WebPassword() != "" || h.TLSClientCA != "" {
+	if c.HTTPPassword() != "" || h.TLSClientCA != "" {
 		return
 	}
 	addresses, err := ParseListen(h.Listen)

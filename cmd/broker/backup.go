@@ -39,7 +39,7 @@ func backupCommand() *cobra.Command {
 		}
 		dir, err := filepath.Abs(args[0])
 		if err == nil {
-			err = makeBackup(&c, dir)
+			err = runBackup(&c, dir)
 		}
 		if err != nil {
 			return cli.Failed(err)
@@ -50,14 +50,14 @@ func backupCommand() *cobra.Command {
 	return cmd
 }
 
-// makeBackup asks the broker that has the store open, if there is one. Where there is no store here the broker may be one
+// runBackup asks the broker that has the store open, if there is one. Where there is no store here the broker may be one
 // whose folder only it can see.
-func makeBackup(c *config.Config, dir string) error {
+func runBackup(c *config.Config, dir string) error {
 	err := engine.BackupStopped(c.Data, dir)
 	if !errors.Is(err, engine.ErrInUse) && !errors.Is(err, engine.ErrNoStore) {
 		return err
 	}
-	asked := askForBackup(c, dir)
+	asked := requestBackup(c, dir)
 	if errors.Is(err, engine.ErrNoStore) && errors.Is(asked, errNotRunning) {
 		return fmt.Errorf("%w, and %w", err, asked)
 	}
@@ -67,8 +67,8 @@ func makeBackup(c *config.Config, dir string) error {
 // errNotRunning says that nobody answers where the broker should.
 var errNotRunning = errors.New("no broker answers")
 
-// askForBackup lets a running broker make the copy.
-func askForBackup(c *config.Config, dir string) error {
+// requestBackup lets a running broker make the copy.
+func requestBackup(c *config.Config, dir string) error {
 	body, err := json.Marshal(map[string]string{"dir": dir})
 	if err != nil {
 		return err
@@ -81,27 +81,27 @@ func askForBackup(c *config.Config, dir string) error {
 	if c.HTTP.TLSCert != "" {
 		scheme = "https"
 	}
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, scheme+"://"+webHost(at)+"/api/backup", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, scheme+"://"+hostHeader(at)+"/api/backup", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	if password := c.WebPassword(); password != "" {
+	if password := c.HTTPPassword(); password != "" {
 		req.SetBasicAuth("", password)
 	}
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, at.Network, at.Address)
-	}, TLSClientConfig: ownCertificate(&c.HTTP)}}
+	}, TLSClientConfig: trustOwnCertificate(&c.HTTP)}}
 	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("%w at %s: %w", errNotRunning, at, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
-	return answered(resp)
+	return responseError(resp)
 }
 
-// ownCertificate trusts exactly the certificate of the settings, whatever name it bears: the broker that is asked has the
+// trustOwnCertificate trusts exactly the certificate of the settings, whatever name it bears: the broker that is asked has the
 // same settings.
-func ownCertificate(h *config.HTTP) *tls.Config {
+func trustOwnCertificate(h *config.HTTP) *tls.Config {
 	own, err := h.TLS()
 	if err != nil || own == nil {
 		return nil // validation has read it already, and there is none
@@ -118,8 +118,8 @@ func ownCertificate(h *config.HTTP) *tls.Config {
 	}
 }
 
-// webHost is what a request names as the host; a socket has none.
-func webHost(a config.Address) string {
+// hostHeader is what a request names as the host; a socket has none.
+func hostHeader(a config.Address) string {
 	if a.Network == "unix" {
 		return "localhost"
 	}
@@ -127,7 +127,7 @@ func webHost(a config.Address) string {
 }
 
 // answered turns what the broker says into an error.
-func answered(resp *http.Response) error {
+func responseError(resp *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil {
 		return err

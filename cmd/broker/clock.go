@@ -9,8 +9,8 @@ import (
 // clockShift is set by the linker, in programs that are built to test what a wrong clock does; a released one has none.
 var clockShift string
 
-// theClock is the machine's, or the wrong one that was linked in.
-func theClock() clock.Clock {
+// processClock is the machine's, or the wrong one that was linked in.
+func processClock() clock.Clock {
 	if clockShift == "" {
 		return clock.System{}
 	}

@@ -17,8 +17,8 @@ import (
 	"broker/core/engine"
 )
 
-// maxRows is how many queues doctor lists.
-const maxRows = 50
+// maxQueueRows is how many queues doctor lists.
+const maxQueueRows = 50
 
 // doctorCommand reports what a stopped store holds and whether it is sound. It changes nothing.
 func doctorCommand() *cobra.Command {
@@ -55,12 +55,12 @@ func examine(dir string, stdout, stderr io.Writer) error {
 		return cli.Failed(err)
 	}
 	say(stdout, "store %s\n", dir)
-	tellHoldings(stdout, x)
-	return tellFindings(stdout, stderr, x)
+	printContents(stdout, x)
+	return printFindings(stdout, stderr, x)
 }
 
-// tellHoldings lists what is there.
-func tellHoldings(w io.Writer, x *engine.Report) {
+// printContents lists what is there.
+func printContents(w io.Writer, x *engine.Report) {
 	say(w, "%d bytes in records, %d bodies stored apart, %d notes\n", x.Bytes, x.Bodies, x.Marks)
 	if x.Stats == nil {
 		return
@@ -81,10 +81,10 @@ func tellHoldings(w io.Writer, x *engine.Report) {
 	if len(x.Queues) == 0 {
 		return
 	}
-	slices.SortStableFunc(x.Queues, func(a, b core.QueueInfo) int { return cmp.Compare(inQueue(&b), inQueue(&a)) })
+	slices.SortStableFunc(x.Queues, func(a, b core.QueueInfo) int { return cmp.Compare(jobsIn(&b), jobsIn(&a)) })
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	say(table, "ready\tscheduled\tblocked\tleased\tretrying\tdone\tdead\t queue\n")
-	for i := range x.Queues[:min(len(x.Queues), maxRows)] {
+	for i := range x.Queues[:min(len(x.Queues), maxQueueRows)] {
 		q := &x.Queues[i]
 		paused := ""
 		if q.Paused {
@@ -94,17 +94,17 @@ func tellHoldings(w io.Writer, x *engine.Report) {
 			q.Name+paused)
 	}
 	_ = table.Flush() // as say
-	if more := len(x.Queues) - maxRows; more > 0 {
+	if more := len(x.Queues) - maxQueueRows; more > 0 {
 		say(w, "and %d queues more\n", more)
 	}
 }
 
-func inQueue(q *core.QueueInfo) int {
+func jobsIn(q *core.QueueInfo) int {
 	return q.Ready() + q.Scheduled + q.Blocked + q.Leased + q.Retrying + q.Done + q.Dead
 }
 
-// tellFindings says what is wrong; the error has the exit code.
-func tellFindings(stdout, stderr io.Writer, x *engine.Report) error {
+// printFindings says what is wrong; the error has the exit code.
+func printFindings(stdout, stderr io.Writer, x *engine.Report) error {
 	for _, o := range x.Orphans {
 		say(stdout, "left over, harmless: %s\n", o)
 	}

@@ -25,21 +25,21 @@ func protocols(c *config.Config) []struct {
 }
 
 // served is what serve makes of the front-ends.
-type served struct {
+type frontendSet struct {
 	byName  map[string]frontends.Frontend
 	faktory *faktory.Frontend
 }
 
 // buildFrontends makes every front-end, also those that are off: the console asks Faktory's for its numbers.
-func (p *process) buildFrontends() served {
+func (p *process) buildFrontends() frontendSet {
 	c, b := &p.config, p.engine
 	p.routes = make(routes)
-	shutdown := func(graceful bool) { p.ask(end{graceful: graceful}) }
+	shutdown := func(graceful bool) { p.requestShutdown(shutdown{graceful: graceful}) }
 	f := faktory.New(b, faktory.Options{
 		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
 		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: p.routes.of("faktory", c),
 	})
-	return served{faktory: f, byName: map[string]frontends.Frontend{
+	return frontendSet{faktory: f, byName: map[string]frontends.Frontend{
 		"workq": workq.New(b, workq.Options{
 			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
@@ -51,7 +51,7 @@ func (p *process) buildFrontends() served {
 			ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
 			MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch.Load,
-			Linger: gearmanLinger,
+			Linger: gearmanNoJobDelay,
 		}),
 		"faktory": f,
 	}}
@@ -59,19 +59,19 @@ func (p *process) buildFrontends() served {
 
 // certificates are the TLS settings of one front-end, replaced when they are read again.
 type certificates struct {
-	name      string
-	from      interface{ TLS() (*tls.Config, error) }
-	anyClient bool // one that shows no certificate is let in
-	current   atomic.Pointer[tls.Config]
+	name               string
+	source             interface{ TLS() (*tls.Config, error) }
+	clientCertOptional bool // one that shows no certificate is let in
+	current            atomic.Pointer[tls.Config]
 }
 
 // reload reads the files; what was in force stays so if they cannot be read.
 func (c *certificates) reload() error {
-	read, err := c.from.TLS()
+	read, err := c.source.TLS()
 	if err != nil {
 		return fmt.Errorf("certificate of %s: %w", c.name, err)
 	}
-	if c.anyClient && read.ClientCAs != nil {
+	if c.clientCertOptional && read.ClientCAs != nil {
 		read.ClientAuth = tls.VerifyClientCertIfGiven
 	}
 	c.current.Store(read)
@@ -79,13 +79,13 @@ func (c *certificates) reload() error {
 }
 
 // places are where the front-ends are reached, and the certificates they show there.
-func (p *process) places() ([]eventloop.Listener, []*certificates, error) {
+func (p *process) listenersAndCertificates() ([]eventloop.Listener, []*certificates, error) {
 	var all []eventloop.Listener
 	var certs []*certificates
 	for _, f := range protocols(&p.config) {
 		var provide func() *tls.Config
 		if f.TLSCert != "" {
-			cert := &certificates{name: f.name, from: f.Protocol, anyClient: p.anyClient}
+			cert := &certificates{name: f.name, source: f.Protocol, clientCertOptional: p.clientCertOptional}
 			if err := cert.reload(); err != nil {
 				return nil, nil, err
 			}
@@ -94,7 +94,7 @@ func (p *process) places() ([]eventloop.Listener, []*certificates, error) {
 		}
 		for _, l := range listenersOf(f.name, f.Listen) {
 			l.TLS = provide
-			p.guard(&l, f.Allow)
+			p.setAllowList(&l, f.Allow)
 			all = append(all, l)
 		}
 	}

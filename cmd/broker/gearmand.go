@@ -59,7 +59,7 @@ func gearmandSubcommand() *cobra.Command {
 
 // gearmandCommand is broker under gearmand's name and with its command line.
 func gearmandCommand(args []string, stdout, stderr io.Writer) int {
-	o, err := readGearmand(args)
+	o, err := readGearmandArgs(args)
 	switch {
 	case err != nil:
 		say(stderr, "gearmand: %v\n", err)
@@ -96,8 +96,8 @@ func gearmandHelp(w io.Writer) {
 	say(w, "\nThe connection options of gearmand's queue plug-ins are accepted too.\n")
 }
 
-// readGearmand reads the command line and, behind it, the file that it names.
-func readGearmand(args []string) (given, error) {
+// readGearmandArgs reads the command line and, behind it, the file that it names.
+func readGearmandArgs(args []string) (gearmandValues, error) {
 	o, err := parseGearmand(args, nil)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func readGearmand(args []string) (given, error) {
 	text, err := os.ReadFile(cmp.Or(path, gearmandConfig))
 	switch {
 	case err == nil:
-		file, err := parseGearmand(configWords(string(text)), func(string) {})
+		file, err := parseGearmand(configFileArgs(string(text)), func(string) {})
 		if err != nil {
 			return nil, err
 		}
@@ -121,8 +121,8 @@ func readGearmand(args []string) (given, error) {
 	return o, o.check()
 }
 
-// configWords splits a file of options; lines that start with # are left out.
-func configWords(text string) []string {
+// configFileArgs splits a file of options; lines that start with # are left out.
+func configFileArgs(text string) []string {
 	var words []string
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
@@ -133,7 +133,7 @@ func configWords(text string) []string {
 }
 
 // check looks at the values, so that --check-args finds what a start would.
-func (g given) check() error {
+func (g gearmandValues) check() error {
 	for _, name := range []string{
 		"backlog", "file-descriptors", "job-retries", "hashtable-buckets", "keepalive-idle", "keepalive-interval",
 		"keepalive-count", "threads", "worker-wakeup",
@@ -154,7 +154,7 @@ func (g given) check() error {
 }
 
 // number is the value of an option that check has let through; 0 if it was not given.
-func (g given) number(name string) int {
+func (g gearmandValues) number(name string) int {
 	n, err := strconv.Atoi(g[name])
 	if err != nil {
 		return 0
@@ -164,7 +164,7 @@ func (g given) number(name string) int {
 
 // gearmandProcess is a broker that was started by gearmand's command line.
 type gearmandProcess struct {
-	options given
+	options gearmandValues
 	process process
 	log     zerolog.Logger
 	logFile *logFile // nil: the log goes elsewhere
@@ -195,21 +195,21 @@ func (g *gearmandProcess) run() error {
 		defer func() { _ = os.Remove(path) }() // another user's folder keeps it; the number is dead then
 	}
 	g.process = process{
-		config: c, log: g.log, asked: make(chan end, 1), verbosity: cmp.Or(o["verbose"], "ERROR"),
-		anyClient: true, bound: g.dropPrivileges, ready: daemonReady,
+		config: c, log: g.log, shutdowns: make(chan shutdown, 1), verbosity: cmp.Or(o["verbose"], "ERROR"),
+		clientCertOptional: true, onBound: g.dropPrivileges, onReady: daemonReady,
 	}
 	g.watchSignals()
-	g.tellQueue()
-	g.tellProtocol()
+	g.logQueue()
+	g.logProtocol()
 	return g.process.run()
 }
 
 // watchSignals knows those of gearmand.
 func (g *gearmandProcess) watchSignals() {
 	g.process.watchSignals(map[os.Signal]func(){
-		syscall.SIGTERM: func() { g.process.ask(end{}) },
-		syscall.SIGINT:  func() { g.process.ask(end{}) },
-		syscall.SIGUSR1: func() { g.process.ask(end{graceful: true}) },
+		syscall.SIGTERM: func() { g.process.requestShutdown(shutdown{}) },
+		syscall.SIGINT:  func() { g.process.requestShutdown(shutdown{}) },
+		syscall.SIGUSR1: func() { g.process.requestShutdown(shutdown{graceful: true}) },
 		syscall.SIGHUP: func() {
 			if err := g.reopenLog(); err != nil {
 				g.log.Error().Err(err).Msg("log goes on in the old file")
@@ -234,7 +234,7 @@ func (g *gearmandProcess) config() (config.Config, error) {
 	// Both of gearmand's generations are understood: none is 0 in the one and -1 in the other.
 	flags["gearman.job_retries"] = strconv.Itoa(max(0, o.number("job-retries")))
 	if o.has("worker-wakeup") {
-		flags["gearman.worker_wakeup"] = strconv.Itoa(wakeup(o.number("worker-wakeup")))
+		flags["gearman.worker_wakeup"] = strconv.Itoa(workerWakeup(o.number("worker-wakeup")))
 	}
 	if o.has("threads") {
 		flags["event_loops"] = strconv.Itoa(max(0, o.number("threads")))
@@ -267,7 +267,7 @@ func (g *gearmandProcess) port() string {
 }
 
 // wakeup is our number for gearmand's: zero wakes all there.
-func wakeup(n int) int {
+func workerWakeup(n int) int {
 	if n <= 0 {
 		return -1
 	}
@@ -299,8 +299,8 @@ func (g *gearmandProcess) queueSettings(flags map[string]string) error {
 	return err
 }
 
-// tellQueue says, whatever the level of the log, that our own store stands in for a plug-in.
-func (g *gearmandProcess) tellQueue() {
+// logQueue says, whatever the level of the log, that our own store stands in for a plug-in.
+func (g *gearmandProcess) logQueue() {
 	c := &g.process.config
 	if c.Durability == "none" {
 		return
@@ -315,8 +315,8 @@ func (g *gearmandProcess) tellQueue() {
 	line.Strs("not_used", ignored).Msg("jobs are kept in the broker's own store in place of the queue plug-in")
 }
 
-// tellProtocol says, whatever the level of the log, that the other protocol that was asked for is not served.
-func (g *gearmandProcess) tellProtocol() {
+// logProtocol says, whatever the level of the log, that the other protocol that was asked for is not served.
+func (g *gearmandProcess) logProtocol() {
 	if !g.options.has("protocol") && !g.options.has("http-port") {
 		return
 	}

@@ -79,17 +79,17 @@ var gearmandOptions = []gearmandOption{
 }
 
 // given are the options of one source, by long name; those without an argument have an empty text.
-type given map[string]string
+type gearmandValues map[string]string
 
-func (g given) has(name string) bool {
+func (g gearmandValues) has(name string) bool {
 	_, ok := g[name]
 	return ok
 }
 
 // parseGearmand reads options as gearmand does: no abbreviations, no option twice, short ones may be bundled and may have
 // their argument behind them. Words that are no options are an error, unless stray is given: then they are handed to it.
-func parseGearmand(args []string, stray func(word string)) (given, error) {
-	g := make(given)
+func parseGearmand(args []string, stray func(word string)) (gearmandValues, error) {
+	g := make(gearmandValues)
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
@@ -112,7 +112,7 @@ func parseGearmand(args []string, stray func(word string)) (given, error) {
 }
 
 // long takes one option by its long name and returns the words that are left.
-func (g given) long(word string, args []string) ([]string, error) {
+func (g gearmandValues) long(word string, args []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(word, "=")
 	o, ok := findOption(func(o gearmandOption) bool { return o.long == name })
 	switch {
@@ -132,7 +132,7 @@ func (g given) long(word string, args []string) ([]string, error) {
 }
 
 // bundle takes short options: flags one after the other, the last may have an argument behind it or as the next word.
-func (g given) bundle(letters string, args []string) ([]string, error) {
+func (g gearmandValues) bundle(letters string, args []string) ([]string, error) {
 	for letters != "" {
 		o, ok := findOption(func(o gearmandOption) bool { return o.short == letters[0] })
 		if !ok {
@@ -157,7 +157,7 @@ func (g given) bundle(letters string, args []string) ([]string, error) {
 	return args, nil
 }
 
-func (g given) add(o gearmandOption, value string) error {
+func (g gearmandValues) add(o gearmandOption, value string) error {
 	if g.has(o.long) {
 		return fmt.Errorf("option '--%s' cannot be specified more than once", o.long)
 	}

@@ -124,11 +124,11 @@ func (g *gearmandProcess) dropPrivileges() error {
 			return err
 		}
 	}
-	return become(uid, gid)
+	return setUser(uid, gid)
 }
 
 // become changes the user of all threads.
-func become(uid, gid int) error {
+func setUser(uid, gid int) error {
 	if err := syscall.Setgroups([]int{gid}); err != nil {
 		return fmt.Errorf("set groups: %w", err)
 	}

@@ -16,7 +16,7 @@ func FuzzGearmandArguments(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, _ = parseGearmand(configWords(text), func(string) {}) // as from a file
+		_, _ = parseGearmand(configFileArgs(text), func(string) {}) // as from a file
 		o, err := parseGearmand(strings.Split(text, " "), nil)
 		if err != nil || o.check() != nil {
 			return

@@ -118,7 +118,7 @@ func TestGearmandOptionsAsSettings(t *testing.T) {
 			for name, value := range test.env {
 				t.Setenv(name, value)
 			}
-			o, err := readGearmand(strings.Fields(test.args))
+			o, err := readGearmandArgs(strings.Fields(test.args))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func TestGearmandOptionsAsSettings(t *testing.T) {
 		})
 	}
 	for _, args := range []string{"-p x", "-q nosuch", "--ssl", "--job-handle-prefix " + strings.Repeat("x", 64), "-r xyz", "-r HTTP"} {
-		o, err := readGearmand(strings.Fields(args))
+		o, err := readGearmandArgs(strings.Fields(args))
 		if err != nil {
 			t.Fatal(err)
 		}

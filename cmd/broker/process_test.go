@@ -306,12 +306,12 @@ func TestGearmandWithAPluginKeepsJobsOverAKill(t *testing.T) {
 func TestGearmandSpeaksTLSOnlyWhenAsked(t *testing.T) {
 	t.Parallel()
 	cert, key, roots := writeCertificate(t, t.TempDir(), 1)
-	for name, start := range map[string]func(port string) *running{
-		"options": func(port string) *running {
+	for name, start := range map[string]func(port string) *startedProgram{
+		"options": func(port string) *startedProgram {
 			return start(t, nil, "gearmand", "-l", "stderr", "-L", "127.0.0.1", "-p", port, "--ssl", "--ssl-ca-file", cert,
 				"--ssl-certificate", cert, "--ssl-key", key)
 		},
-		"environment": func(port string) *running {
+		"environment": func(port string) *startedProgram {
 			return start(t, []string{
 				"GEARMAND_CA_CERTIFICATE=" + cert, "GEARMAND_SERVER_PEM=" + cert, "GEARMAND_SERVER_KEY=" + key,
 			}, "gearmand", "-l", "stderr", "-L", "127.0.0.1", "-p", port, "--ssl")

@@ -13,15 +13,15 @@ import (
 )
 
 // live is the time in which settings may change under clients. It guards them.
-type live struct {
+type reloadGuard struct {
 	sync.Mutex
 	serving bool
 }
 
-func (l *live) begin() { l.set(true) }
-func (l *live) end()   { l.set(false) }
+func (l *reloadGuard) begin() { l.set(true) }
+func (l *reloadGuard) end()   { l.set(false) }
 
-func (l *live) set(serving bool) {
+func (l *reloadGuard) set(serving bool) {
 	l.Lock()
 	l.serving = serving
 	l.Unlock()
@@ -30,28 +30,28 @@ func (l *live) set(serving bool) {
 // reload reads the settings and the certificates again, and puts into force what may change while clients are served.
 // Settings that are not good change nothing.
 func (p *process) reload() {
-	p.live.Lock()
-	defer p.live.Unlock()
-	if !p.live.serving {
+	p.reloads.Lock()
+	defer p.reloads.Unlock()
+	if !p.reloads.serving {
 		p.log.Warn().Msg("settings are read again only while clients are served")
 		return
 	}
 	fresh := p.config
-	if p.settings != nil {
-		read, err := p.settings()
+	if p.reread != nil {
+		read, err := p.reread()
 		if err != nil {
-			p.complain(err)
+			p.logProblems(err)
 		} else {
 			fresh = read
 		}
 	}
-	p.takeOver(&fresh)
+	p.apply(&fresh)
 	p.reloadCertificates()
 	p.log.Info().Msg("settings read again")
 }
 
 // complain writes one line for each problem.
-func (p *process) complain(err error) {
+func (p *process) logProblems(err error) {
 	problems := []error{err}
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		problems = all.Unwrap()
@@ -62,10 +62,10 @@ func (p *process) complain(err error) {
 	p.log.Error().Msg("bad settings, the old ones stay in force")
 }
 
-// takeOver makes of the settings in force what it can of the fresh ones, and says of the others that they have to wait.
-func (p *process) takeOver(fresh *config.Config) {
+// apply makes of the settings in force what it can of the fresh ones, and says of the others that they have to wait.
+func (p *process) apply(fresh *config.Config) {
 	for _, s := range fresh.Changed(&p.config) {
-		if !p.isLive(s.Path, fresh) {
+		if !p.reloadable(s.Path, fresh) {
 			p.log.Warn().Str("setting", s.Path).Msg("changed, but needs a restart")
 			continue
 		}
@@ -79,16 +79,16 @@ func (p *process) takeOver(fresh *config.Config) {
 		p.routeEpoch.Add(1)
 		p.log.Info().Int("routes", len(fresh.Routes)).Msg("routes changed")
 	}
-	p.throttle(p.config.Throttles, fresh.Throttles)
+	p.applyThrottles(p.config.Throttles, fresh.Throttles)
 	p.config.Throttles = fresh.Throttles
 	p.config.Crons = fresh.Crons
-	p.timetable.load(p.config.Crons)
+	p.scheduler.load(p.config.Crons)
 }
 
-// isLive reports that a setting can take another value now. TLS cannot be switched on or off on a port.
-func (p *process) isLive(path string, fresh *config.Config) bool {
+// reloadable reports that a setting can take another value now. TLS cannot be switched on or off on a port.
+func (p *process) reloadable(path string, fresh *config.Config) bool {
 	if path == "log.level" {
-		return p.settings != nil
+		return p.reread != nil
 	}
 	section, name, _ := strings.Cut(path, ".")
 	if !strings.HasPrefix(name, "tls_") {
@@ -112,7 +112,7 @@ func certificateOf(c *config.Config, name string) config.Protocol {
 // reloadCertificates reads the files again.
 func (p *process) reloadCertificates() {
 	for _, c := range p.certificates {
-		c.from = certificateOf(&p.config, c.name)
+		c.source = certificateOf(&p.config, c.name)
 		if err := c.reload(); err != nil {
 			p.log.Error().Err(err).Msg("the old certificate stays in force")
 		}
@@ -120,7 +120,7 @@ func (p *process) reloadCertificates() {
 }
 
 // throttle gives the queues the bounds of the settings.
-func (p *process) throttle(old, fresh map[string]config.Throttle) {
+func (p *process) applyThrottles(old, fresh map[string]config.Throttle) {
 	all := maps.Clone(old)
 	if all == nil {
 		all = make(map[string]config.Throttle)
@@ -148,14 +148,14 @@ func (p *process) throttle(old, fresh map[string]config.Throttle) {
 }
 
 // rewrite is what routes make of a queue and a type.
-type rewrite = func(queue, typ string) (string, string)
+type routeFunc = func(queue, typ string) (string, string)
 
 // routes are the rewriting rules of each protocol, replaced when they are read again.
-type routes map[string]*atomic.Pointer[rewrite]
+type routes map[string]*atomic.Pointer[routeFunc]
 
 // of is a rule that always does what the settings in force say.
-func (r routes) of(protocol string, c *config.Config) rewrite {
-	current := &atomic.Pointer[rewrite]{}
+func (r routes) of(protocol string, c *config.Config) routeFunc {
+	current := &atomic.Pointer[routeFunc]{}
 	r[protocol] = current
 	r.load(c)
 	return func(queue, typ string) (string, string) {

@@ -19,29 +19,29 @@ import (
 )
 
 // rereading is a broker with a settings file and two ports: Workq's with TLS, Gearman's without.
-type rereading struct {
-	*running
+type reloadFixture struct {
+	*startedProgram
 	path           string
 	workq, gearman string
 	times          int
 }
 
-func startRereading(t *testing.T, settings string) *rereading {
+func startReloadable(t *testing.T, settings string) *reloadFixture {
 	t.Helper()
-	r := &rereading{path: filepath.Join(t.TempDir(), "broker.toml")}
+	r := &reloadFixture{path: filepath.Join(t.TempDir(), "broker.toml")}
 	r.workq, _ = freeAddress(t)
 	r.gearman, _ = freeAddress(t)
 	if err := os.WriteFile(r.path, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.running = start(t, nil, "broker", "serve", "--config", r.path, "--durability", "none", "--workq", r.workq,
+	r.startedProgram = start(t, nil, "broker", "serve", "--config", r.path, "--durability", "none", "--workq", r.workq,
 		"--gearman", r.gearman, "--faktory", "off", "--http", "off")
 	eventually(t, "ready", func() bool { return strings.Contains(r.output.String(), `"message":"ready"`) })
 	return r
 }
 
 // rewrite has other settings read, and returns what was said of them.
-func (r *rereading) rewrite(settings string) string {
+func (r *reloadFixture) rewrite(settings string) string {
 	r.t.Helper()
 	before := len(r.output.String())
 	if err := os.WriteFile(r.path, []byte(settings), 0o600); err != nil {
@@ -56,7 +56,7 @@ func (r *rereading) rewrite(settings string) string {
 }
 
 // serial is that of the certificate a new connection is shown; shown is what the client has to show. Zero: not served.
-func (r *rereading) serial(shown ...tls.Certificate) int64 {
+func (r *reloadFixture) serial(shown ...tls.Certificate) int64 {
 	c, err := tls.Dial("tcp", r.workq, &tls.Config{InsecureSkipVerify: true, Certificates: shown})
 	if err != nil {
 		return 0
@@ -72,7 +72,7 @@ func (r *rereading) serial(shown ...tls.Certificate) int64 {
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
 
-func (r *rereading) wantSerial(what string, want int64, shown ...tls.Certificate) {
+func (r *reloadFixture) wantSerial(what string, want int64, shown ...tls.Certificate) {
 	r.t.Helper()
 	if got := r.serial(shown...); got != want {
 		r.t.Errorf("%s: certificate %d, not %d", what, got, want)
@@ -89,7 +89,7 @@ func TestCertificatesComeFromWhereTheFreshSettingsSay(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir()}
 	cert, key, _ := writeCertificate(t, dirs[0], 1)
 	otherCert, otherKey, _ := writeCertificate(t, dirs[1], 2)
-	r := startRereading(t, secured(cert, key, ""))
+	r := startReloadable(t, secured(cert, key, ""))
 	r.wantSerial("at first", 1)
 	r.rewrite(secured(otherCert, otherKey, ""))
 	r.wantSerial("other files", 2)
@@ -126,7 +126,7 @@ func TestOtherAuthoritiesHoldForNewConnections(t *testing.T) {
 	demand := func(authority string) string {
 		return secured(cert, key, "") + fmt.Sprintf("tls_client_ca = %q\n", authority)
 	}
-	r := startRereading(t, demand(cert))
+	r := startReloadable(t, demand(cert))
 	r.wantSerial("ours", 1, ours)
 	r.wantSerial("theirs", 0, theirs)
 	r.rewrite(demand(otherCert))

@@ -27,9 +27,9 @@ import (
 
 // The times of an end. Together they stay below the five seconds after which supervisors lose patience.
 const (
-	lastWordsFor = time.Second             // for clients to be told of the end, where the protocol has a word for it
-	drainFor     = 3 * time.Second         // for replies that wait for their commit and clients that read slowly
-	stopFor      = 4500 * time.Millisecond // for all of it
+	notifyFor = time.Second             // for clients to be told of the end, where the protocol has a word for it
+	drainFor  = 3 * time.Second         // for replies that wait for their commit and clients that read slowly
+	stopFor   = 4500 * time.Millisecond // for all of it
 )
 
 // gracefulPoll is how often a graceful end looks whether the work is done.
@@ -56,54 +56,54 @@ func serveCommand() *cobra.Command {
 // serve runs a broker with settings that sources can read again.
 func serve(c *config.Config, sources func() config.Sources) error {
 	log := newLogger(c.Log, os.Stderr)
-	p := &process{config: *c, log: log, asked: make(chan end, 1), drains: make(chan bool, 4)}
-	p.settings = func() (config.Config, error) { return readSettings(sources()) }
+	p := &process{config: *c, log: log, shutdowns: make(chan shutdown, 1), drainRequests: make(chan bool, 4)}
+	p.reread = func() (config.Config, error) { return readSettings(sources()) }
 	p.watchSignals(map[os.Signal]func(){
-		syscall.SIGTERM: func() { p.ask(end{}) },
-		syscall.SIGINT:  func() { p.ask(end{}) },
+		syscall.SIGTERM: func() { p.requestShutdown(shutdown{}) },
+		syscall.SIGINT:  func() { p.requestShutdown(shutdown{}) },
 		syscall.SIGHUP:  p.reload,
-		syscall.SIGUSR1: func() { p.drain(true) },
-		syscall.SIGUSR2: func() { p.drain(false) },
+		syscall.SIGUSR1: func() { p.requestDrain(true) },
+		syscall.SIGUSR2: func() { p.requestDrain(false) },
 	})
 	return p.run()
 }
 
 // end is a wish to stop.
-type end struct{ graceful bool }
+type shutdown struct{ graceful bool }
 
 // process is the broker as one program: its parts in the order in which they are built.
 type process struct {
-	config config.Config
-	log    zerolog.Logger
-	asked  chan end  // capacity 1: the first wish counts
-	drains chan bool // nil: nobody can ask
-	live   live      // guards config from the moment clients are served
+	config        config.Config
+	log           zerolog.Logger
+	shutdowns     chan shutdown // capacity 1: the first wish counts
+	drainRequests chan bool     // nil: nobody can ask
+	reloads       reloadGuard   // guards config from the moment clients are served
 
-	settings func() (config.Config, error) // reads them again; nil: they are those of the command line alone
+	reread func() (config.Config, error) // reads them again; nil: they are those of the command line alone
 
 	// What gearmand's command line adds; the zero values are serve's.
-	verbosity string       // what the text command verbose says
-	anyClient bool         // a client that shows no certificate is let in where tls_client_ca is set
-	bound     func() error // called once the addresses are taken and nothing else was touched
-	ready     func() error // called once clients are served
+	verbosity          string       // what the text command verbose says
+	clientCertOptional bool         // a client that shows no certificate is let in where tls_client_ca is set
+	onBound            func() error // called once the addresses are taken and nothing else was touched
+	onReady            func() error // called once clients are served
 
-	certificates []*certificates
-	denials      map[string]*door // by front-end
-	doors        *eventloop.Server
-	web          []net.Listener
-	http         *http.Server
-	console      *console.Console
-	engine       *engine.Engine
-	frontends    served
-	routes       routes
-	routeEpoch   atomic.Uint64
-	timetable    *timetable
+	certificates  []*certificates
+	denied        map[string]*denialCounter // by front-end
+	server        *eventloop.Server
+	httpListeners []net.Listener
+	http          *http.Server
+	console       *console.Console
+	engine        *engine.Engine
+	frontends     frontendSet
+	routes        routes
+	routeEpoch    atomic.Uint64
+	scheduler     *scheduler
 }
 
 // ask asks for the end. Any goroutine.
-func (p *process) ask(e end) {
+func (p *process) requestShutdown(e shutdown) {
 	select {
-	case p.asked <- e:
+	case p.shutdowns <- e:
 	default:
 	}
 }
@@ -121,40 +121,40 @@ func (p *process) watchSignals(actions map[os.Signal]func()) {
 }
 
 // drain asks to stop or to resume handing out jobs; during the start that waits until clients are served. Any goroutine.
-func (p *process) drain(on bool) {
+func (p *process) requestDrain(on bool) {
 	select {
-	case p.drains <- on:
+	case p.drainRequests <- on:
 	default: // so many wishes at once make no sense
 	}
 }
 
-// serveUntilAsked waits for the end.
-func (p *process) serveUntilAsked() end {
+// waitForShutdown waits for the end.
+func (p *process) waitForShutdown() shutdown {
 	for {
 		select {
-		case e := <-p.asked:
+		case e := <-p.shutdowns:
 			return e
-		case on := <-p.drains:
-			p.console.Drain(on, p.config.DrainRefusesJobs)
+		case on := <-p.drainRequests:
+			p.console.Drain(on, p.config.DrainRejectsNewJobs)
 		}
 	}
 }
 
 // run builds the parts, serves until it is asked to end, and takes them down in reverse.
 func (p *process) run() error {
-	steadyCollector()
+	tuneGC()
 	if err := p.listen(); err != nil {
 		return err
 	}
-	if p.bound != nil {
-		if err := p.bound(); err != nil {
+	if p.onBound != nil {
+		if err := p.onBound(); err != nil {
 			return err
 		}
 	}
 	p.serveHTTP()
 	asked, err := p.openStore()
 	if err != nil || asked {
-		p.doors.StopAccepting()
+		p.server.StopAccepting()
 		_ = p.http.Close() // nobody is owed an answer
 		return err
 	}
@@ -162,58 +162,42 @@ func (p *process) run() error {
 		return errors.Join(err, p.stop())
 	}
 	p.announce()
-	if p.ready != nil {
-		if err := p.ready(); err != nil {
+	if p.onReady != nil {
+		if err := p.onReady(); err != nil {
 			return errors.Join(err, p.stop())
 		}
 	}
-	p.live.begin()
-	if p.serveUntilAsked().graceful {
-		p.finishWork()
+	p.reloads.begin()
+	if p.waitForShutdown().graceful {
+		p.drainJobs()
 	}
 	return p.stop()
 }
 
 // listen takes all addresses before anything else happens: a taken one is known at once, and nothing was touched.
 func (p *process) listen() error {
-	listeners, certs, err := p.places()
+	listeners, certs, err := p.listenersAndCertificates()
 	if err != nil {
 		return err
 	}
 	p.certificates = certs
 	var errs []error
-	if p.doors, err = eventloop.Bind(listeners); err != nil {
+	if p.server, err = eventloop.Bind(listeners); err != nil {
 		errs = append(errs, err)
 	}
-	if err := p.openWeb(); err != nil {
+	if err := p.listenHTTP(); err != nil {
 		errs = append(errs, err)
 	}
 	if len(errs) == 0 {
 		return nil
 	}
-	if p.doors != nil {
-		p.doors.StopAccepting()
+	if p.server != nil {
+		p.server.StopAccepting()
 	}
-	for _, ln := range p.web {
+	for _, ln := range p.httpListeners {
 		_ = ln.Close() // nobody has used it
 	}
 	return errors.Join(errs...)
-}
-
-// serveHTTP answers from now on, so that a long start can be watched.
-func (p *process) serveHTTP() {
-	p.console = console.New(console.Options{
-		Version: buildVersion(), Password: p.config.WebPassword(), Log: p.log, DrainRefusesJobs: p.config.DrainRefusesJobs,
-		Profiling: p.config.HTTP.Profiling, MaxConns: grantedSockets().web,
-	})
-	p.http = p.console.Server()
-	for _, ln := range p.web {
-		go func() { // ends when p.http is closed
-			if err := p.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-				p.log.Error().Err(err).Msg("http ended")
-			}
-		}()
-	}
 }
 
 // openStore opens the engine. It gives up if it is asked to end meanwhile: what is on disk does not mind.
@@ -231,7 +215,7 @@ func (p *process) openStore() (asked bool, err error) {
 	case o := <-done:
 		p.engine = o.engine
 		return false, o.err
-	case <-p.asked:
+	case <-p.shutdowns:
 		return true, nil
 	}
 }
@@ -239,22 +223,22 @@ func (p *process) openStore() (asked bool, err error) {
 func (p *process) engineOptions() engine.Options {
 	c := &p.config
 	return engine.Options{
-		Dir:            c.Data,
-		Durability:     map[string]engine.Durability{"sync": engine.Sync, "relaxed": engine.Relaxed, "none": engine.None}[c.Durability],
-		SyncEvery:      c.SyncInterval,
-		CacheBytes:     int(c.CacheBytes),
-		DefaultLease:   c.DefaultLease,
-		DiskFloorBytes: uint64(c.DiskFloor),
-		Wakeup:         engine.Wakeup(c.Gearman.WorkerWakeup),
-		Clock:          theClock(),
-		Listener:       listeners{logListener{log: p.log}, p.console.Listener()},
-		Progress:       p.console.Progress,
+		Dir:              c.Data,
+		Durability:       map[string]engine.Durability{"sync": engine.Sync, "relaxed": engine.Relaxed, "none": engine.None}[c.Durability],
+		SyncEvery:        c.SyncInterval,
+		CacheBytes:       int(c.CacheBytes),
+		DefaultLease:     c.DefaultLease,
+		MinFreeDiskBytes: uint64(c.MinFreeDisk),
+		Wakeup:           engine.Wakeup(c.Gearman.WorkerWakeup),
+		Clock:            processClock(),
+		Listener:         listeners{logListener{log: p.log}, p.console.Listener()},
+		Progress:         p.console.Progress,
 	}
 }
 
 // serveClients starts the front-ends.
 func (p *process) serveClients() error {
-	p.throttle(nil, p.config.Throttles)
+	p.applyThrottles(nil, p.config.Throttles)
 	p.frontends = p.buildFrontends()
 	loops := processors()
 	if n := p.config.EventLoops; n > 0 {
@@ -268,36 +252,36 @@ func (p *process) serveClients() error {
 		// Faktory clients are refused after their HELLO; the loop's own bound is for those that never send one.
 		maxConns["faktory"] = n + n/8 + 16
 	}
-	err := p.doors.Serve(eventloop.Options{
+	err := p.server.Serve(eventloop.Options{
 		Broker: p.engine, Frontends: p.frontends.byName, MaxConns: maxConns,
-		MaxSockets: grantedSockets().clients, MaxOutput: int(p.config.Limits.OutputBytes), Loops: loops, Log: p.log,
+		MaxSockets: processSocketLimits().clients, MaxOutput: int(p.config.Limits.OutputBytes), Loops: loops, Log: p.log,
 	})
 	if err != nil {
 		return err
 	}
-	p.timetable = startTimetable(p.engine, p.frontends.faktory, p.log, p.config.Crons)
+	p.scheduler = startScheduler(p.engine, p.frontends.faktory, p.log, p.config.Crons)
 	p.console.Ready(p.backend())
 	return nil
 }
 
-// lastWords gives Faktory clients the time to hear, on their next request, that the server is going.
-func (p *process) lastWords() {
+// notifyFaktoryClients gives Faktory clients the time to hear, on their next request, that the server is going.
+func (p *process) notifyFaktoryClients() {
 	if p.frontends.faktory == nil || p.connections()["faktory"].Open == 0 {
 		return
 	}
 	p.frontends.faktory.Shutdown()
-	for end := time.Now().Add(lastWordsFor); time.Now().Before(end) && p.connections()["faktory"].Open > 0; {
-		time.Sleep(lastWordsFor / 50)
+	for end := time.Now().Add(notifyFor); time.Now().Before(end) && p.connections()["faktory"].Open > 0; {
+		time.Sleep(notifyFor / 50)
 	}
 }
 
 // connections are the counters of the doors as the console wants them.
 func (p *process) connections() map[string]console.Connections {
 	all := make(map[string]console.Connections)
-	for name, c := range p.doors.Counts() {
+	for name, c := range p.server.Counts() {
 		all[name] = console.Connections{Open: c.Open, Accepted: c.Accepted, Refused: c.Refused}
 	}
-	for name, d := range p.denials {
+	for name, d := range p.denied {
 		c := all[name]
 		c.Denied = d.denied.Load()
 		all[name] = c
@@ -305,30 +289,15 @@ func (p *process) connections() map[string]console.Connections {
 	return all
 }
 
-// announce says where clients are served and how they are kept out.
-func (p *process) announce() {
-	c := &p.config
-	for _, f := range protocols(c) {
-		p.announceOne(f.name, f.Protocol, f.name == "faktory" && c.Faktory.Password != "")
-	}
-	p.announceOne("http", config.Protocol{
-		Listen: c.HTTP.Listen, Allow: c.HTTP.Allow, TLSCert: c.HTTP.TLSCert, TLSClientCA: c.HTTP.TLSClientCA,
-	}, c.WebPassword() != "")
-	if info, err := os.Stat(c.Data); err == nil && c.Durability != "none" && info.Mode().Perm()&0o077 != 0 {
-		p.log.Warn().Str("data", c.Data).Stringer("mode", info.Mode().Perm()).Msg("others may read the store")
-	}
-	p.log.Info().Str("version", buildVersion()).Str("data", c.Data).Str("durability", c.Durability).Msg("ready")
-}
-
-// finishWork waits until there is nothing left to do, or nobody to do it, while nobody new is let in.
-func (p *process) finishWork() {
+// drainJobs waits until there is nothing left to do, or nobody to do it, while nobody new is let in.
+func (p *process) drainJobs() {
 	p.log.Info().Msg("ending once the jobs are done")
-	p.doors.StopAccepting()
+	p.server.StopAccepting()
 	client := p.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
 	defer p.engine.Close(client)
 	for p.busy(client) {
 		select {
-		case e := <-p.asked:
+		case e := <-p.shutdowns:
 			if !e.graceful {
 				return
 			}
@@ -340,7 +309,7 @@ func (p *process) finishWork() {
 // busy reports that there are both connections and unfinished jobs.
 func (p *process) busy(client core.ClientID) bool {
 	open := 0
-	for _, c := range p.doors.Counts() {
+	for _, c := range p.server.Counts() {
 		open += c.Open
 	}
 	if open == 0 || p.engine.Stopped() {
@@ -363,7 +332,7 @@ func (p *process) busy(client core.ClientID) bool {
 func (p *process) stop() error {
 	p.log.Info().Msg("stopping")
 	done := make(chan error, 1)
-	go func() { done <- p.takeDown() }()
+	go func() { done <- p.closeAll() }()
 	select {
 	case err := <-done:
 		if err == nil {
@@ -375,16 +344,16 @@ func (p *process) stop() error {
 	}
 }
 
-// takeDown closes the parts in the reverse order of their making.
-func (p *process) takeDown() error {
-	p.live.end()
-	p.timetable.stop()
+// closeAll closes the parts in the reverse order of their making.
+func (p *process) closeAll() error {
+	p.reloads.end()
+	p.scheduler.stop()
 	p.console.Stopping()
-	p.doors.StopAccepting()
-	p.lastWords()
+	p.server.StopAccepting()
+	p.notifyFaktoryClients()
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()
-	p.doors.Stop(ctx)
+	p.server.Stop(ctx)
 	err := p.engine.Shutdown()
 	_ = p.http.Shutdown(ctx) // a scrape that is cut off comes again
 	return err

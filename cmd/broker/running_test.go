@@ -10,7 +10,7 @@ import (
 )
 
 // running is a program that a test has started.
-type running struct {
+type startedProgram struct {
 	t *testing.T
 	*exec.Cmd
 	output *transcript
@@ -36,9 +36,9 @@ func (o *transcript) String() string {
 	return o.text.String()
 }
 
-func start(t *testing.T, env []string, name string, args ...string) *running {
+func start(t *testing.T, env []string, name string, args ...string) *startedProgram {
 	t.Helper()
-	r := &running{t: t, Cmd: exec.Command(program(t, name), args...), output: &transcript{}, done: make(chan struct{})}
+	r := &startedProgram{t: t, Cmd: exec.Command(program(t, name), args...), output: &transcript{}, done: make(chan struct{})}
 	r.Env = append(os.Environ(), env...)
 	r.Dir = t.TempDir()
 	r.Stdout, r.Stderr = r.output, r.output
@@ -60,7 +60,7 @@ func start(t *testing.T, env []string, name string, args ...string) *running {
 }
 
 // wantExit waits for the end.
-func (r *running) wantExit(code int) {
+func (r *startedProgram) wantExit(code int) {
 	r.t.Helper()
 	select {
 	case <-r.done:
@@ -72,7 +72,7 @@ func (r *running) wantExit(code int) {
 	}
 }
 
-func (r *running) signal(s os.Signal) {
+func (r *startedProgram) signal(s os.Signal) {
 	r.t.Helper()
 	if err := r.Process.Signal(s); err != nil {
 		r.t.Fatal(err)

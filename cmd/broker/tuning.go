@@ -14,8 +14,8 @@ import (
 // the committer. The kernel shares the machine out better than that.
 const spareProcessors = 2
 
-// gearmanLinger is several round trips of a client on the same machine, and too short for anybody to notice.
-const gearmanLinger = 500 * time.Microsecond
+// gearmanNoJobDelay is several round trips of a client on the same machine, and too short for anybody to notice.
+const gearmanNoJobDelay = 500 * time.Microsecond
 
 // processors is how many there are without the spare ones, which Go gets at the first call unless the environment has its
 // own will.
@@ -33,15 +33,15 @@ var processors = sync.OnceValue(func() int {
 // pointers to follow. So the proportion is set after each collection to what allows garbageBytes.
 const (
 	garbageBytes  = 48 << 20
-	leastLive     = 4 << 20 // what Go itself takes for the least
-	leastPercent  = 5       // of what lives: more collections than that would be felt
+	minLiveBytes  = 4 << 20 // what Go itself takes for the least
+	minGCPercent  = 5       // of what lives: more collections than that would be felt
 	heapLiveBytes = "/gc/heap/live:bytes"
 )
 
-// steadyCollector sets the collector up, once, unless the environment has its own will.
-var steadyCollector = sync.OnceFunc(func() {
+// tuneGC sets the collector up, once, unless the environment has its own will.
+var tuneGC = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") == "" {
-		afterCollections(setProportion)
+		afterCollections(setGCPercent)
 	}
 })
 
@@ -52,13 +52,13 @@ func afterCollections(fn func()) {
 	fn()
 }
 
-func setProportion() {
+func setGCPercent() {
 	live := []metrics.Sample{{Name: heapLiveBytes}}
 	metrics.Read(live)
-	debug.SetGCPercent(proportion(live[0].Value.Uint64()))
+	debug.SetGCPercent(gcPercent(live[0].Value.Uint64()))
 }
 
 // proportion is the percentage by which a heap may grow before it is collected.
-func proportion(live uint64) int {
-	return int(max(leastPercent, 100*garbageBytes/max(live, leastLive))) //nolint:gosec // at most 1200
+func gcPercent(live uint64) int {
+	return int(max(minGCPercent, 100*garbageBytes/max(live, minLiveBytes))) //nolint:gosec // at most 1200
 }

@@ -12,12 +12,12 @@ func TestGarbageIsBoundedWhateverLives(t *testing.T) {
 		want int
 	}{
 		{0, 1200},
-		{leastLive, 1200},
+		{minLiveBytes, 1200},
 		{garbageBytes, 100},
 		{480 << 20, 10},
-		{100 << 30, leastPercent},
+		{100 << 30, minGCPercent},
 	} {
-		if got := proportion(c.live); got != c.want {
+		if got := gcPercent(c.live); got != c.want {
 			t.Errorf("%d bytes live: %d %%, want %d", c.live, got, c.want)
 		}
 	}

@@ -102,7 +102,7 @@ func TestUnitsStartTheBrokerWithOptionsThatItKnows(t *testing.T) {
 	if len(words) < 2 || filepath.Base(words[0]) != "gearmand" {
 		t.Fatalf("ExecStart=%q", words)
 	}
-	o, err := readGearmand(words[1:])
+	o, err := readGearmandArgs(words[1:])
 	if err != nil || o["listen"] != "localhost" {
 		t.Errorf("%q: %v, %v", words, o, err)
 	}

@@ -195,7 +195,7 @@ func TestDiskFloorRefusesNewJobsOnly(t *testing.T) {
 	room, ear := storetest.NewRoom(storetest.NewDisk(), 2000), &ear{full: make(chan bool, 10)}
 	d := &desk{t: t, clk: coretest.NewClock(), fs: room}
 	d.open(func(o *engine.Options) {
-		o.ManualTimers, o.ManualCommits, o.DiskFloorBytes, o.Listener = false, false, 1000, ear
+		o.ManualTimers, o.ManualCommits, o.MinFreeDiskBytes, o.Listener = false, false, 1000, ear
 	})
 	defer d.shutdown()
 	c := d.client(core.Gearman)

@@ -30,12 +30,12 @@ type Options struct {
 	FS         FS     // nil: the disk
 	Durability Durability
 
-	SyncEvery      time.Duration // Relaxed: the longest time an acknowledged change may be lost for; 100 ms
-	LazyEvery      time.Duration // Sync: how long records nobody waits for (leases, progress) may gather; 25 ms
-	CacheBytes     int           // payloads of recent jobs kept in memory; 64 MiB
-	DefaultLease   time.Duration // of a job without one, in the hands of a worker no connection guards; 30 minutes
-	DiskFloorBytes uint64        // new jobs are refused while less is free; zero: never
-	Wakeup         Wakeup        // how many sleeping Gearman workers a job wakes
+	SyncEvery        time.Duration // Relaxed: the longest time an acknowledged change may be lost for; 100 ms
+	LazyEvery        time.Duration // Sync: how long records nobody waits for (leases, progress) may gather; 25 ms
+	CacheBytes       int           // payloads of recent jobs kept in memory; 64 MiB
+	DefaultLease     time.Duration // of a job without one, in the hands of a worker no connection guards; 30 minutes
+	MinFreeDiskBytes uint64        // new jobs are refused while less is free; zero: never
+	Wakeup           Wakeup        // how many sleeping Gearman workers a job wakes
 
 	Clock    clock.Clock   // nil: the machine's
 	Listener core.Listener // nil: nobody listens

@@ -68,14 +68,14 @@ func (e *Engine) Tick() core.Instant {
 
 // checkDisk refuses new jobs while the disk is nearly full.
 func (e *Engine) checkDisk() {
-	if e.store == nil || e.opts.DiskFloorBytes == 0 {
+	if e.store == nil || e.opts.MinFreeDiskBytes == 0 {
 		return
 	}
 	free, err := e.store.FreeBytes()
 	if err != nil {
 		return // not every file system can tell; a write that fails is noticed anyway
 	}
-	full := free < e.opts.DiskFloorBytes
+	full := free < e.opts.MinFreeDiskBytes
 	if full {
 		e.lowDisk(!e.diskFull)
 	}

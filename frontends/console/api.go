@@ -19,9 +19,9 @@ type Options struct {
 	Password string // of basic authentication, with any user name; empty: none is asked for
 	Log      zerolog.Logger
 
-	DrainRefusesJobs bool // what draining means for new jobs where an order does not say
-	Profiling        bool // serve profiles of the process
-	MaxConns         int  // connections at once; 0: no bound
+	DrainRejectsNewJobs bool // what draining means for new jobs where an order does not say
+	Profiling           bool // serve profiles of the process
+	MaxConns            int  // connections at once; 0: no bound
 }
 
 // Connections is what happened at one front-end's door.

@@ -40,7 +40,7 @@ func (c *Console) leased(b *Backend) int {
 func (c *Console) drain(body []byte) (any, error) {
 	ask := struct {
 		RefuseJobs bool `json:"refuse_jobs"`
-	}{c.options.DrainRefusesJobs}
+	}{c.options.DrainRejectsNewJobs}
 	if err := decode(body, &ask); err != nil {
 		return nil, err
 	}

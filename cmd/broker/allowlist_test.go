@@ -29,7 +29,7 @@ func TestPortsThatAnybodyMayUseAreWarnedOf(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		p := &process{log: zerolog.New(&log)}
-		p.announceOne("gearman", test.settings, test.password)
+		p.announceFrontend("gearman", test.settings, test.password)
 		if got := strings.Count(log.String(), "open to other hosts"); got != test.warned {
 			t.Errorf("%s: warned %d times: %s", what, got, log.String())
 		}

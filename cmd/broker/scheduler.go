@@ -17,8 +17,8 @@ import (
 
 // How long the timetable sleeps: at most so long, because the clock of the day may be set while the timer's goes on.
 const (
-	tableSleep = 5 * time.Second
-	tableNap   = time.Millisecond
+	maxSchedulerSleep = 5 * time.Second
+	minSchedulerSleep = time.Millisecond
 )
 
 // readSettings reads all sources and looks at what package config knows nothing of.
@@ -37,20 +37,20 @@ func readSettings(sources config.Sources) (config.Config, error) {
 }
 
 // timetable runs the cron entries of the settings.
-type timetable struct {
+type scheduler struct {
 	table   *cron.Table
 	now     func() core.Instant
 	log     zerolog.Logger
 	changed chan struct{} // capacity 1
-	ended   chan struct{} // closed by stop
+	stopped chan struct{} // closed by stop
 	done    chan struct{} // closed by the goroutine
 }
 
-// startTimetable begins to submit jobs.
-func startTimetable(e *engine.Engine, f *faktory.Frontend, log zerolog.Logger, entries []config.Cron) *timetable {
-	t := &timetable{
+// startScheduler begins to submit jobs.
+func startScheduler(e *engine.Engine, f *faktory.Frontend, log zerolog.Logger, entries []config.Cron) *scheduler {
+	t := &scheduler{
 		now: e.Now, log: log,
-		changed: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{}),
+		changed: make(chan struct{}, 1), stopped: make(chan struct{}), done: make(chan struct{}),
 	}
 	t.table = cron.New(cron.Options{Broker: e, Prepare: f.Prepare, Listener: cronLog{log}})
 	t.load(entries)
@@ -59,7 +59,7 @@ func startTimetable(e *engine.Engine, f *faktory.Frontend, log zerolog.Logger, e
 }
 
 // load puts other entries into force.
-func (t *timetable) load(entries []config.Cron) {
+func (t *scheduler) load(entries []config.Cron) {
 	all := make([]cron.Entry, len(entries))
 	for i, c := range entries {
 		schedule, err := config.ParseSchedule(c.Schedule, time.Local)
@@ -78,29 +78,29 @@ func (t *timetable) load(entries []config.Cron) {
 }
 
 // run calls the table when it wants to be called.
-func (t *timetable) run() {
+func (t *scheduler) run() {
 	defer close(t.done)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case <-t.ended:
+		case <-t.stopped:
 			return
 		case <-t.changed:
 		case <-timer.C:
 		}
 		if next := t.table.Tick(); next != 0 {
-			timer.Reset(min(max(next.Sub(t.now()), tableNap), tableSleep))
+			timer.Reset(min(max(next.Sub(t.now()), minSchedulerSleep), maxSchedulerSleep))
 		}
 	}
 }
 
 // stop waits until nothing is submitted any more. There may be no timetable yet.
-func (t *timetable) stop() {
+func (t *scheduler) stop() {
 	if t == nil {
 		return
 	}
-	close(t.ended)
+	close(t.stopped)
 	<-t.done
 	t.table.Close()
 }

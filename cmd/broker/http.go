@@ -1,0 +1,89 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/http"
+
+	"broker/frontends/console"
+)
+
+// listenHTTP takes the addresses of the HTTP port.
+func (p *process) listenHTTP() error {
+	h := p.config.HTTP
+	var secured *certificates
+	if h.TLSCert != "" {
+		secured = &certificates{name: "http", source: h}
+		if err := secured.reload(); err != nil {
+			return err
+		}
+		p.certificates = append(p.certificates, secured)
+	}
+	for _, l := range listenersOf("http", h.Listen) {
+		p.setAllowList(&l, h.Allow)
+		lns, err := l.Open()
+		if err != nil {
+			return err
+		}
+		for _, ln := range lns {
+			if secured != nil {
+				ln = tls.NewListener(ln, &tls.Config{
+					MinVersion:         tls.VersionTLS12,
+					GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return secured.current.Load(), nil },
+				})
+			}
+			p.httpListeners = append(p.httpListeners, ln)
+		}
+	}
+	return nil
+}
+
+// serveHTTP answers from now on, so that a long start can be watched.
+func (p *process) serveHTTP() {
+	p.console = console.New(console.Options{
+		Version: buildVersion(), Password: p.config.HTTPPassword(), Log: p.log, DrainRejectsNewJobs: p.config.DrainRejectsNewJobs,
+		Profiling: p.config.HTTP.Profiling, MaxConns: processSocketLimits().http,
+	})
+	p.http = p.console.Server()
+	for _, ln := range p.httpListeners {
+		go func() { // ends when p.http is closed
+			if err := p.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+				p.log.Error().Err(err).Msg("http ended")
+			}
+		}()
+	}
+}
+
+// backend is what the HTTP port tells of.
+func (p *process) backend() console.Backend {
+	return console.Backend{
+		Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
+		Syncs:   p.engine.SyncLatency,
+		Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState, Cron: p.cronEntries,
+	}
+}
+
+// workers lists Faktory's as the console wants them.
+func (p *process) workers() []console.Worker {
+	known := p.frontends.faktory.Workers()
+	rows := make([]console.Worker, len(known))
+	for i := range known {
+		w := &known[i]
+		rows[i] = console.Worker{
+			WID: w.WID, State: w.State.String(), Hostname: w.Hostname, Username: w.Username, PID: w.PID, Labels: w.Labels,
+			Version: w.ProtocolVersion, RSSKB: w.RSSKB, Connections: w.Connections, RemoteAddr: w.RemoteAddr,
+			StartedAt: w.StartedAt, BeatAt: w.BeatAt,
+		}
+	}
+	return rows
+}
+
+// cronEntries lists the timetable as the console wants it.
+func (p *process) cronEntries() []console.CronEntry {
+	known := p.scheduler.table.Entries()
+	rows := make([]console.CronEntry, len(known))
+	for i, e := range known {
+		rows[i] = console.CronEntry{Schedule: e.Spec, Type: e.Type, Queue: e.Queue, Next: e.Next, Last: e.LastRun}
+	}
+	return rows
+}
