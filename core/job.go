@@ -11,10 +11,11 @@ const (
 	Workq
 	Gearman
 	Faktory
+	HTTP
 )
 
 // Protocols lists all of them, for tables and metrics.
-var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory}
+var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP}
 
 func (p Protocol) String() string {
 	switch p {
@@ -26,6 +27,8 @@ func (p Protocol) String() string {
 		return "gearman"
 	case Faktory:
 		return "faktory"
+	case HTTP:
+		return "http"
 	}
 	return "unknown"
 }
