@@ -19,7 +19,7 @@ import (
 	"broker/cmd/broker/cli"
 	"broker/config"
 	"broker/core/engine"
-	"broker/frontends/console"
+	"broker/frontends/httpapi"
 )
 
 // backupCommand copies the store: itself if no broker uses it, else by asking that broker.
@@ -149,7 +149,7 @@ func (p *process) backup(dir string) error {
 	err := p.engine.Backup(dir)
 	switch {
 	case errors.Is(err, engine.ErrNothingStored), errors.Is(err, os.ErrExist):
-		return &console.Refusal{Status: http.StatusConflict, Err: err}
+		return &httpapi.Refusal{Status: http.StatusConflict, Err: err}
 	default:
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"broker/frontends/console"
+	"broker/frontends/httpapi"
 )
 
 // listenHTTP takes the addresses of the HTTP port.
@@ -40,11 +40,11 @@ func (p *process) listenHTTP() error {
 
 // serveHTTP answers from now on, so that a long start can be watched.
 func (p *process) serveHTTP() {
-	p.console = console.New(console.Options{
+	p.api = httpapi.New(httpapi.Options{
 		Version: buildVersion(), Password: p.config.HTTPPassword(), Log: p.log, DrainRejectsNewJobs: p.config.DrainRejectsNewJobs,
 		Profiling: p.config.HTTP.Profiling, MaxConns: processSocketLimits().http,
 	})
-	p.http = p.console.Server()
+	p.http = p.api.HTTP()
 	for _, ln := range p.httpListeners {
 		go func() { // ends when p.http is closed
 			if err := p.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
@@ -55,8 +55,8 @@ func (p *process) serveHTTP() {
 }
 
 // backend is what the HTTP port tells of.
-func (p *process) backend() console.Backend {
-	return console.Backend{
+func (p *process) backend() httpapi.Backend {
+	return httpapi.Backend{
 		Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
 		Syncs:   p.engine.SyncLatency,
 		Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState, Cron: p.cronEntries,
@@ -64,12 +64,12 @@ func (p *process) backend() console.Backend {
 }
 
 // workers lists Faktory's as the console wants them.
-func (p *process) workers() []console.Worker {
+func (p *process) workers() []httpapi.Worker {
 	known := p.frontends.faktory.Workers()
-	rows := make([]console.Worker, len(known))
+	rows := make([]httpapi.Worker, len(known))
 	for i := range known {
 		w := &known[i]
-		rows[i] = console.Worker{
+		rows[i] = httpapi.Worker{
 			WID: w.WID, State: w.State.String(), Hostname: w.Hostname, Username: w.Username, PID: w.PID, Labels: w.Labels,
 			Version: w.ProtocolVersion, RSSKB: w.RSSKB, Connections: w.Connections, RemoteAddr: w.RemoteAddr,
 			StartedAt: w.StartedAt, BeatAt: w.BeatAt,
@@ -79,11 +79,11 @@ func (p *process) workers() []console.Worker {
 }
 
 // cronEntries lists the timetable as the console wants it.
-func (p *process) cronEntries() []console.CronEntry {
+func (p *process) cronEntries() []httpapi.CronEntry {
 	known := p.scheduler.table.Entries()
-	rows := make([]console.CronEntry, len(known))
+	rows := make([]httpapi.CronEntry, len(known))
 	for i, e := range known {
-		rows[i] = console.CronEntry{Schedule: e.Spec, Type: e.Type, Queue: e.Queue, Next: e.Next, Last: e.LastRun}
+		rows[i] = httpapi.CronEntry{Schedule: e.Spec, Type: e.Type, Queue: e.Queue, Next: e.Next, Last: e.LastRun}
 	}
 	return rows
 }

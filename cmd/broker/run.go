@@ -21,8 +21,8 @@ import (
 	"broker/config"
 	"broker/core"
 	"broker/core/engine"
-	"broker/frontends/console"
 	"broker/frontends/eventloop"
+	"broker/frontends/httpapi"
 )
 
 // The times of an end. Together they stay below the five seconds after which supervisors lose patience.
@@ -92,7 +92,7 @@ type process struct {
 	server        *eventloop.Server
 	httpListeners []net.Listener
 	http          *http.Server
-	console       *console.Console
+	api           *httpapi.Server
 	engine        *engine.Engine
 	frontends     frontendSet
 	routes        routes
@@ -135,7 +135,7 @@ func (p *process) waitForShutdown() shutdown {
 		case e := <-p.shutdowns:
 			return e
 		case on := <-p.drainRequests:
-			p.console.Drain(on, p.config.DrainRejectsNewJobs)
+			p.api.Drain(on, p.config.DrainRejectsNewJobs)
 		}
 	}
 }
@@ -231,8 +231,8 @@ func (p *process) engineOptions() engine.Options {
 		MinFreeDiskBytes: uint64(c.MinFreeDisk),
 		Wakeup:           engine.Wakeup(c.Gearman.WorkerWakeup),
 		Clock:            processClock(),
-		Listener:         listeners{logListener{log: p.log}, p.console.Listener()},
-		Progress:         p.console.Progress,
+		Listener:         listeners{logListener{log: p.log}, p.api.Listener()},
+		Progress:         p.api.Progress,
 	}
 }
 
@@ -260,7 +260,7 @@ func (p *process) serveClients() error {
 		return err
 	}
 	p.scheduler = startScheduler(p.engine, p.frontends.faktory, p.log, p.config.Crons)
-	p.console.Ready(p.backend())
+	p.api.Ready(p.backend())
 	return nil
 }
 
@@ -276,10 +276,10 @@ func (p *process) notifyFaktoryClients() {
 }
 
 // connections are the counters of the doors as the console wants them.
-func (p *process) connections() map[string]console.Connections {
-	all := make(map[string]console.Connections)
+func (p *process) connections() map[string]httpapi.Connections {
+	all := make(map[string]httpapi.Connections)
 	for name, c := range p.server.Counts() {
-		all[name] = console.Connections{Open: c.Open, Accepted: c.Accepted, Refused: c.Refused}
+		all[name] = httpapi.Connections{Open: c.Open, Accepted: c.Accepted, Refused: c.Refused}
 	}
 	for name, d := range p.denied {
 		c := all[name]
@@ -348,7 +348,7 @@ func (p *process) stop() error {
 func (p *process) closeAll() error {
 	p.reloads.end()
 	p.scheduler.stop()
-	p.console.Stopping()
+	p.api.Stopping()
 	p.server.StopAccepting()
 	p.notifyFaktoryClients()
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)

@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	"broker/core"
 )
 
-// Options of the console.
+// Options of the server.
 type Options struct {
 	Version  string
 	Password string // of basic authentication, with any user name; empty: none is asked for
@@ -31,7 +31,7 @@ type Connections struct {
 	Denied            uint64 // kept out by the allow-list
 }
 
-// Backend is what the console tells of. Its functions are called from any goroutine.
+// Backend is what the server reports. Its functions are called from any goroutine.
 type Backend struct {
 	Broker      core.Broker
 	Connections func() map[string]Connections // by front-end
@@ -44,8 +44,8 @@ type Backend struct {
 	Cron           func() []CronEntry
 }
 
-// Console answers HTTP requests.
-type Console struct {
+// Server answers HTTP requests.
+type Server struct {
 	options  Options
 	metrics  *metrics
 	backend  atomic.Pointer[Backend]
@@ -60,47 +60,47 @@ type progress struct {
 	Part float64 `json:"part"` // of the store, 0 to 1
 }
 
-// New makes a console that is not ready.
-func New(o Options) *Console {
-	c := &Console{options: o}
-	c.progress.Store(&progress{})
-	c.metrics = newMetrics(o.Version, &c.backend)
-	return c
+// New makes a server that is not ready.
+func New(o Options) *Server {
+	s := &Server{options: o}
+	s.progress.Store(&progress{})
+	s.metrics = newMetrics(o.Version, &s.backend)
+	return s
 }
 
 // Listener gets the numbers that metrics are made of; it is for the engine.
-func (c *Console) Listener() core.Listener { return c.metrics }
+func (s *Server) Listener() core.Listener { return s.metrics }
 
 // Progress notes how far the start has come. Any goroutine.
-func (c *Console) Progress(jobs uint64, part float64) {
-	c.progress.Store(&progress{Jobs: jobs, Part: part})
+func (s *Server) Progress(jobs uint64, part float64) {
+	s.progress.Store(&progress{Jobs: jobs, Part: part})
 }
 
 // Ready says that clients are served from now on.
-func (c *Console) Ready(b Backend) {
-	c.metrics.read(b.Broker) // where the totals start
-	c.backend.Store(&b)
+func (s *Server) Ready(b Backend) {
+	s.metrics.read(b.Broker) // where the totals start
+	s.backend.Store(&b)
 }
 
 // Stopping says that no new clients are served any more.
-func (c *Console) Stopping() { c.stopping.Store(true) }
+func (s *Server) Stopping() { s.stopping.Store(true) }
 
-// Server is an HTTP server for the console, with time limits against clients that do not speak.
-func (c *Console) Server() *http.Server {
+// HTTP is the net/http server, with time limits against clients that do not speak.
+func (s *Server) HTTP() *http.Server {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", c.healthz)
-	mux.HandleFunc("GET /readyz", c.readyz)
-	mux.HandleFunc("GET /health", c.health)
-	mux.Handle("GET /metrics", c.guarded(promhttp.HandlerFor(c.metrics.registry, promhttp.HandlerOpts{})))
-	mux.Handle("GET /stats", c.guarded(http.HandlerFunc(c.stats)))
-	c.routes(mux)
-	if c.options.Profiling {
-		c.profiles(mux)
+	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.HandleFunc("GET /health", s.health)
+	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /stats", s.guarded(http.HandlerFunc(s.stats)))
+	s.routes(mux)
+	if s.options.Profiling {
+		s.profiles(mux)
 	}
-	mux.Handle("POST /api/backup", c.orders(c.backup))
-	mux.Handle("POST /api/drain", c.orders(c.drain))
-	mux.Handle("POST /api/resume", c.orders(c.resume))
-	crowd := newCrowd(c.options.MaxConns)
+	mux.Handle("POST /api/backup", s.orders(s.backup))
+	mux.Handle("POST /api/drain", s.orders(s.drain))
+	mux.Handle("POST /api/resume", s.orders(s.resume))
+	crowd := newCrowd(s.options.MaxConns)
 	return &http.Server{
 		Handler:           crowd.served(mux),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -109,47 +109,47 @@ func (c *Console) Server() *http.Server {
 		MaxHeaderBytes:    64 << 10,
 		ConnState:         crowd.watch,
 		ConnContext:       crowd.note,
-		ErrorLog:          log.New(libraryLog{c.options.Log}, "", 0),
+		ErrorLog:          log.New(libraryLog{s.options.Log}, "", 0),
 	}
 }
 
 // healthz says whether the process can do its work. A long start is no illness.
-func (c *Console) healthz(w http.ResponseWriter, _ *http.Request) {
-	if b := c.backend.Load(); b != nil && b.Broker.Stopped() {
-		c.answer(w, http.StatusServiceUnavailable, map[string]any{"status": "store failed, no work is taken"})
+func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
+	if b := s.backend.Load(); b != nil && b.Broker.Stopped() {
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{"status": "store failed, no work is taken"})
 		return
 	}
 	status := "ok"
-	if c.metrics.diskLow.Load() {
+	if s.metrics.diskLow.Load() {
 		status = "disk nearly full, new jobs are refused"
 	}
-	c.answer(w, http.StatusOK, map[string]any{"status": status})
+	s.answer(w, http.StatusOK, map[string]any{"status": status})
 }
 
 // readyz says whether clients are served.
-func (c *Console) readyz(w http.ResponseWriter, _ *http.Request) {
-	b := c.backend.Load()
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+	b := s.backend.Load()
 	switch {
-	case c.stopping.Load():
-		c.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "stopping"})
+	case s.stopping.Load():
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "stopping"})
 	case b == nil:
-		c.answer(w, http.StatusServiceUnavailable, map[string]any{
-			"ready": false, "phase": "recovering", "progress": c.progress.Load(),
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{
+			"ready": false, "phase": "recovering", "progress": s.progress.Load(),
 		})
 	case b.Broker.Stopped():
-		c.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "store failed"})
-	case c.draining.Load():
-		c.answer(w, http.StatusServiceUnavailable, map[string]any{
-			"ready": false, "phase": "draining", "leased": c.leased(b),
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "store failed"})
+	case s.draining.Load():
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{
+			"ready": false, "phase": "draining", "leased": s.leased(b),
 		})
 	default:
-		c.answer(w, http.StatusOK, map[string]any{"ready": true})
+		s.answer(w, http.StatusOK, map[string]any{"ready": true})
 	}
 }
 
 // stats is the whole of INFO.
-func (c *Console) stats(w http.ResponseWriter, _ *http.Request) {
-	b := c.backend.Load()
+func (s *Server) stats(w http.ResponseWriter, _ *http.Request) {
+	b := s.backend.Load()
 	if b == nil {
 		http.Error(w, "starting", http.StatusServiceUnavailable)
 		return
@@ -158,8 +158,8 @@ func (c *Console) stats(w http.ResponseWriter, _ *http.Request) {
 }
 
 // health is the part of INFO that Faktory gives to anybody.
-func (c *Console) health(w http.ResponseWriter, _ *http.Request) {
-	b := c.backend.Load()
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	b := s.backend.Load()
 	if b == nil {
 		http.Error(w, "starting", http.StatusServiceUnavailable)
 		return
@@ -169,7 +169,7 @@ func (c *Console) health(w http.ResponseWriter, _ *http.Request) {
 		Server map[string]json.RawMessage `json:"server"`
 	}
 	if err := json.Unmarshal(b.Stats(), &info); err != nil {
-		c.options.Log.Error().Err(err).Msg("stats are no json")
+		s.options.Log.Error().Err(err).Msg("stats are no json")
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
@@ -179,14 +179,14 @@ func (c *Console) health(w http.ResponseWriter, _ *http.Request) {
 			server[name] = value
 		}
 	}
-	c.answer(w, http.StatusOK, map[string]any{"now": info.Now, "server": server})
+	s.answer(w, http.StatusOK, map[string]any{"now": info.Now, "server": server})
 }
 
 // answer sends a value as JSON.
-func (c *Console) answer(w http.ResponseWriter, status int, value any) {
+func (s *Server) answer(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		c.options.Log.Error().Err(err).Msg("answer is no json")
+		s.options.Log.Error().Err(err).Msg("answer is no json")
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}

@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"bytes"
@@ -184,7 +184,7 @@ func TestOrdersAreAnsweredOnceTheyAreOnDisk(t *testing.T) {
 			answered := make(chan *httptest.ResponseRecorder, 1)
 			go func() { // ends with the answer
 				w := httptest.NewRecorder()
-				c.Server().Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost"+order, http.NoBody))
+				c.HTTP().Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost"+order, http.NoBody))
 				answered <- w
 			}()
 			select {
@@ -216,7 +216,7 @@ func TestWhereAnOrderMakesNoSense(t *testing.T) {
 		}
 		return nil
 	}})
-	server := httptest.NewServer(c.Server().Handler)
+	server := httptest.NewServer(c.HTTP().Handler)
 	t.Cleanup(server.Close)
 	for body, want := range map[string]string{
 		`{"dir": "/new"}`:    `200 {"dir":"/new",`,

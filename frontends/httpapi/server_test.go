@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"io"
@@ -45,9 +45,9 @@ func (b *toyBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []core
 const info = `{"now":"2026-01-02T03:04:05Z","faktory":{},"server":{"description":"D","faktory_version":"1.10.0",` +
 	`"connections":3,"command_count":4,"uptime":5}}`
 
-// fixture is a console on a test server.
+// fixture is a server on a test server.
 type fixture struct {
-	*Console
+	*Server
 	t      *testing.T
 	broker *toyBroker
 	url    string
@@ -56,8 +56,8 @@ type fixture struct {
 func setup(t *testing.T, o Options) *fixture {
 	t.Helper()
 	o.Log = zerolog.Nop()
-	f := &fixture{Console: New(o), t: t, broker: &toyBroker{}}
-	server := httptest.NewServer(f.Server().Handler)
+	f := &fixture{Server: New(o), t: t, broker: &toyBroker{}}
+	server := httptest.NewServer(f.HTTP().Handler)
 	t.Cleanup(server.Close)
 	f.url = server.URL
 	return f

@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"crypto/sha256"
@@ -9,11 +9,11 @@ import (
 
 // guarded asks for the password, if there is one: by basic authentication with any user's name, or as a bearer token. If
 // there is none, the host's name has to do.
-func (c *Console) guarded(next http.Handler) http.Handler {
-	if c.options.Password == "" {
+func (s *Server) guarded(next http.Handler) http.Handler {
+	if s.options.Password == "" {
 		return knownHost(next)
 	}
-	want := sha256.Sum256([]byte(c.options.Password))
+	want := sha256.Sum256([]byte(s.options.Password))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, password, basic := r.BasicAuth()
 		if !basic {

@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 	"broker/core/engine"
 )
 
-// desk is a console on a real engine.
+// desk is a server on a real engine.
 type desk struct {
 	t      *testing.T
 	clock  *coretest.Clock
@@ -42,7 +42,7 @@ func sitDown(t *testing.T, o Options) *desk {
 	d.client = e.Open(core.ClientOptions{Protocol: core.Faktory, Wake: func() {}})
 	o.Log = zerolog.Nop()
 	c := New(o)
-	server := httptest.NewServer(c.Server().Handler)
+	server := httptest.NewServer(c.HTTP().Handler)
 	d.url = server.URL
 	t.Cleanup(func() {
 		server.Close()

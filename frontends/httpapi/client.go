@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"errors"
@@ -90,32 +90,32 @@ func statusOf(err error) int {
 }
 
 // handle answers requests by do, which gets a client of the broker.
-func (c *Console) handle(do func(a *asker, r *http.Request) (any, error)) http.Handler {
+func (s *Server) handle(do func(a *asker, r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b := c.backend.Load()
+		b := s.backend.Load()
 		if b == nil {
-			c.answer(w, http.StatusServiceUnavailable, map[string]any{"error": "starting"})
+			s.answer(w, http.StatusServiceUnavailable, map[string]any{"error": "starting"})
 			return
 		}
 		a := newAsker(b.Broker)
 		defer a.close()
 		result, err := do(a, r)
 		if err != nil {
-			c.refuse(w, r, err)
+			s.refuse(w, r, err)
 			return
 		}
-		c.answer(w, http.StatusOK, result)
+		s.answer(w, http.StatusOK, result)
 	})
 }
 
 // reads wraps what tells of jobs and workers.
-func (c *Console) reads(do func(a *asker, r *http.Request) (any, error)) http.Handler {
-	return c.guarded(c.handle(do))
+func (s *Server) reads(do func(a *asker, r *http.Request) (any, error)) http.Handler {
+	return s.guarded(s.handle(do))
 }
 
 // changes wraps what changes something.
-func (c *Console) changes(do func(a *asker, r *http.Request) (any, error)) http.Handler {
-	return c.protected(c.handle(do))
+func (s *Server) changes(do func(a *asker, r *http.Request) (any, error)) http.Handler {
+	return s.protected(s.handle(do))
 }
 
 // number reads a parameter of the query.

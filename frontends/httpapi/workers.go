@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"errors"
@@ -55,8 +55,8 @@ type cronRow struct {
 }
 
 // workers: GET /api/workers
-func (c *Console) workers(*asker, *http.Request) (any, error) {
-	known := c.backend.Load().Workers()
+func (s *Server) workers(*asker, *http.Request) (any, error) {
+	known := s.backend.Load().Workers()
 	rows := make([]workerRow, len(known))
 	for i := range known {
 		w := &known[i]
@@ -70,9 +70,9 @@ func (c *Console) workers(*asker, *http.Request) (any, error) {
 }
 
 // dismiss: POST /api/workers/{wid}/quiet, or terminate; without a wid, all workers.
-func (c *Console) dismiss(state string) func(a *asker, r *http.Request) (any, error) {
+func (s *Server) dismiss(state string) func(a *asker, r *http.Request) (any, error) {
 	return func(_ *asker, r *http.Request) (any, error) {
-		b := c.backend.Load()
+		b := s.backend.Load()
 		wids := []string{r.PathValue("wid")}
 		if wids[0] == "" {
 			wids = nil
@@ -85,7 +85,7 @@ func (c *Console) dismiss(state string) func(a *asker, r *http.Request) (any, er
 			switch err := b.SetWorkerState(wid, state); {
 			case err == nil:
 				told++
-				c.options.Log.Info().Str("wid", wid).Str("state", state).Msg("worker told over http")
+				s.options.Log.Info().Str("wid", wid).Str("state", state).Msg("worker told over http")
 			case errors.Is(err, core.ErrNotFound) && r.PathValue("wid") == "": // it has left meanwhile
 			case errors.Is(err, core.ErrNotFound):
 				return nil, &Refusal{Status: http.StatusNotFound, Err: errors.New("no such worker")}
@@ -98,8 +98,8 @@ func (c *Console) dismiss(state string) func(a *asker, r *http.Request) (any, er
 }
 
 // cron: GET /api/cron
-func (c *Console) cron(*asker, *http.Request) (any, error) {
-	known := c.backend.Load().Cron()
+func (s *Server) cron(*asker, *http.Request) (any, error) {
+	known := s.backend.Load().Cron()
 	rows := make([]cronRow, len(known))
 	for i, e := range known {
 		rows[i] = cronRow{e.Schedule, e.Type, e.Queue, instant(e.Next), instant(e.Last)}
@@ -115,7 +115,7 @@ type dayRow struct {
 }
 
 // history: GET /api/history?days=
-func (c *Console) history(a *asker, r *http.Request) (any, error) {
+func (s *Server) history(a *asker, r *http.Request) (any, error) {
 	days, err := number(r.URL.Query(), "days", 30, math.MaxInt32)
 	if err != nil {
 		return nil, err

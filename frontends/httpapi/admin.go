@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"encoding/json"
@@ -23,15 +23,15 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 func (r *Refusal) Unwrap() error { return r.Err }
 
 // orders wraps what changes something and reads a body.
-func (c *Console) orders(do func(body []byte) (any, error)) http.Handler {
-	return c.protected(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.order(w, r, do) }))
+func (s *Server) orders(do func(body []byte) (any, error)) http.Handler {
+	return s.protected(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.order(w, r, do) }))
 }
 
 // protected guards what changes something. Beyond the password it keeps out other people's web pages, which a browser on
 // this host could carry here: by the origin it names, and by the host's name, because a name that somebody else owns can
 // be made to lead to this port.
-func (c *Console) protected(h http.Handler) http.Handler {
-	return http.NewCrossOriginProtection().Handler(c.guarded(h))
+func (s *Server) protected(h http.Handler) http.Handler {
+	return http.NewCrossOriginProtection().Handler(s.guarded(h))
 }
 
 // knownHost lets through requests that name this host by number or as localhost, and those of clients that have shown a
@@ -52,33 +52,33 @@ func knownHost(next http.Handler) http.Handler {
 }
 
 // order carries out one order. What is the caller's fault is told in full; who may give orders may know the rest too.
-func (c *Console) order(w http.ResponseWriter, r *http.Request, do func(body []byte) (any, error)) {
-	if c.backend.Load() == nil {
-		c.answer(w, http.StatusServiceUnavailable, map[string]any{"error": "starting"})
+func (s *Server) order(w http.ResponseWriter, r *http.Request, do func(body []byte) (any, error)) {
+	if s.backend.Load() == nil {
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{"error": "starting"})
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxOrder))
 	if err != nil {
-		c.answer(w, http.StatusBadRequest, map[string]any{"error": "request too long or cut off"})
+		s.answer(w, http.StatusBadRequest, map[string]any{"error": "request too long or cut off"})
 		return
 	}
 	result, err := do(body)
 	if err == nil {
-		c.answer(w, http.StatusOK, result)
+		s.answer(w, http.StatusOK, result)
 		return
 	}
-	c.refuse(w, r, err)
+	s.refuse(w, r, err)
 }
 
 // refuse tells why a request was not carried out.
-func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
 		status = refusal.Status
 	} else {
-		c.options.Log.Error().Err(err).Str("path", r.URL.Path).Msg("order failed")
+		s.options.Log.Error().Err(err).Str("path", r.URL.Path).Msg("order failed")
 	}
-	c.answer(w, status, map[string]any{"error": err.Error()})
+	s.answer(w, status, map[string]any{"error": err.Error()})
 }
 
 // badOrder says what is wrong with a request.
@@ -98,7 +98,7 @@ func decode(body []byte, into any) error {
 }
 
 // backup copies the store to a folder of this host.
-func (c *Console) backup(body []byte) (any, error) {
+func (s *Server) backup(body []byte) (any, error) {
 	var ask struct {
 		Dir string `json:"dir"`
 	}
@@ -108,12 +108,12 @@ func (c *Console) backup(body []byte) (any, error) {
 	if !filepath.IsAbs(ask.Dir) {
 		return nil, badOrder("dir must be the absolute path of a folder that does not exist yet")
 	}
-	b := c.backend.Load()
+	b := s.backend.Load()
 	begin := b.Broker.Now()
 	if err := b.Backup(ask.Dir); err != nil {
 		return nil, err
 	}
 	took := b.Broker.Now().Sub(begin)
-	c.options.Log.Info().Str("dir", ask.Dir).Dur("took_ms", took).Msg("backup made")
+	s.options.Log.Info().Str("dir", ask.Dir).Dur("took_ms", took).Msg("backup made")
 	return map[string]any{"dir": ask.Dir, "took_ms": took.Milliseconds()}, nil
 }

@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"strconv"
@@ -34,7 +34,7 @@ type metrics struct {
 
 	mu     sync.Mutex // guards client, which is used by one at a time, and base
 	client core.ClientID
-	base   *core.Stats // as they were when the console became ready: totals count from there
+	base   *core.Stats // as they were when the server became ready: totals count from there
 }
 
 // describe makes the description of a metric of ours.

@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"crypto/tls"
@@ -27,7 +27,7 @@ var (
 	}
 )
 
-// status asks a console that is still starting: what is let in is not carried out.
+// status asks a server that is still starting: what is let in is not carried out.
 func (f *fixture) status(request string, change func(*http.Request)) int {
 	f.t.Helper()
 	method, path, _ := strings.Cut(request, " ")
@@ -121,7 +121,7 @@ func TestAllButHealthAsksForThePassword(t *testing.T) {
 // With a certificate to show, a client calls the port by the name that the port's own certificate has.
 func TestClientsWithACertificateMayUseAnyName(t *testing.T) {
 	t.Parallel()
-	handler := New(Options{Log: zerolog.Nop()}).Server().Handler
+	handler := New(Options{Log: zerolog.Nop()}).HTTP().Handler
 	for name, tc := range map[string]struct {
 		tls  *tls.ConnectionState
 		want int

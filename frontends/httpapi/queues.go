@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"math"
@@ -45,7 +45,7 @@ type throttleRow struct {
 }
 
 // queues: GET /api/queues?prefix=&offset=&limit=
-func (c *Console) queues(a *asker, r *http.Request) (any, error) {
+func (s *Server) queues(a *asker, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	offset, err := number(q, "offset", 0, math.MaxInt32)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *Console) queues(a *asker, r *http.Request) (any, error) {
 }
 
 // queue: GET /api/queues/{name}
-func (c *Console) queue(a *asker, r *http.Request) (any, error) {
+func (s *Server) queue(a *asker, r *http.Request) (any, error) {
 	reply, err := a.ask(&core.InspectQueue{Queue: r.PathValue("name")})
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func rowOfQueue(q *core.QueueInfo, now core.Instant) queueRow {
 }
 
 // pause: POST /api/queues/{name}/pause and resume.
-func (c *Console) pause(paused bool) func(a *asker, r *http.Request) (any, error) {
+func (s *Server) pause(paused bool) func(a *asker, r *http.Request) (any, error) {
 	return func(a *asker, r *http.Request) (any, error) {
 		name := r.PathValue("name")
 		if _, err := a.ask(&core.InspectQueue{Queue: name}); err != nil {
@@ -107,13 +107,13 @@ func (c *Console) pause(paused bool) func(a *asker, r *http.Request) (any, error
 		if _, err := a.order(&core.PauseQueue{Queue: name, Paused: paused}); err != nil {
 			return nil, err
 		}
-		c.options.Log.Info().Str("queue", name).Bool("paused", paused).Msg("queue paused or resumed over http")
+		s.options.Log.Info().Str("queue", name).Bool("paused", paused).Msg("queue paused or resumed over http")
 		return map[string]any{"paused": paused}, nil
 	}
 }
 
 // remove: POST /api/queues/{name}/remove drops the waiting jobs and the settings, as Faktory's QUEUE REMOVE does.
-func (c *Console) remove(a *asker, r *http.Request) (any, error) {
+func (s *Server) remove(a *asker, r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	if _, err := a.ask(&core.InspectQueue{Queue: name}); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (c *Console) remove(a *asker, r *http.Request) (any, error) {
 		}
 		removed += reply.N
 		if op.Cursor = reply.Cursor; op.Cursor == 0 {
-			c.options.Log.Info().Str("queue", name).Int("jobs", removed).Msg("queue removed over http")
+			s.options.Log.Info().Str("queue", name).Int("jobs", removed).Msg("queue removed over http")
 			return map[string]any{"removed": removed}, nil
 		}
 	}

@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"encoding/json"
@@ -155,7 +155,7 @@ func TestEveryMemberOfWorkersAndEntriesTellsItsOwnValue(t *testing.T) {
 			`"last_at":"2030-01-01T00:00:09Z"}]}`,
 	} {
 		w := httptest.NewRecorder()
-		c.Server().Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody))
+		c.HTTP().Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody))
 		if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != want {
 			t.Errorf("%s: %d\n%s\nwant\n%s", path, w.Code, got, want)
 		}

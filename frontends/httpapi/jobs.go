@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"encoding/json"
@@ -92,11 +92,11 @@ type outcomeRow struct {
 }
 
 // jobs: GET /api/jobs?state=&queue=&cursor=&limit=
-func (c *Console) jobs(a *asker, r *http.Request) (any, error) {
+func (s *Server) jobs(a *asker, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	op := &core.ListJobs{Queue: q.Get("queue")}
 	if name := q.Get("state"); name != "" {
-		i := slices.IndexFunc(core.States[:], func(s core.State) bool { return s.String() == name })
+		i := slices.IndexFunc(core.States[:], func(st core.State) bool { return st.String() == name })
 		if i < 0 {
 			return nil, badOrder(fmt.Sprintf("state must be one of %v", core.States))
 		}
@@ -136,7 +136,7 @@ func (c *Console) jobs(a *asker, r *http.Request) (any, error) {
 }
 
 // job: GET /api/jobs/{id}
-func (c *Console) job(a *asker, r *http.Request) (any, error) {
+func (s *Server) job(a *asker, r *http.Request) (any, error) {
 	reply, err := a.find(r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (a *asker) find(name string) (core.Reply, error) {
 }
 
 // act: POST /api/jobs/{id}/requeue, kill or cancel.
-func (c *Console) act(what string, op func(core.Ref) core.Op) func(a *asker, r *http.Request) (any, error) {
+func (s *Server) act(what string, op func(core.Ref) core.Op) func(a *asker, r *http.Request) (any, error) {
 	return func(a *asker, r *http.Request) (any, error) {
 		found, err := a.find(r.PathValue("id"))
 		if err != nil {
@@ -208,7 +208,7 @@ func (c *Console) act(what string, op func(core.Ref) core.Op) func(a *asker, r *
 		if _, err := a.order(op(core.Ref{Seq: found.Info.Seq})); err != nil {
 			return nil, err
 		}
-		c.options.Log.Info().Uint64("seq", found.Info.Seq).Str("order", what).Msg("job changed over http")
+		s.options.Log.Info().Uint64("seq", found.Info.Seq).Str("order", what).Msg("job changed over http")
 		return map[string]any{"seq": found.Info.Seq}, nil
 	}
 }

@@ -1,4 +1,4 @@
-// Package console is the broker's HTTP port: health, metrics, and the numbers that Faktory's own tools ask for.
+// Package httpapi is the broker's HTTP port: health, metrics, and the numbers that Faktory's own tools ask for.
 //
 //	GET /healthz   200 while the process can do its work, 503 once the store has failed
 //	GET /readyz    200 while clients are served; 503 before, with how far the start has come, and while stopping
@@ -12,5 +12,5 @@
 //	POST /api/resume                             goes on
 //
 // A password guards all but the three kinds of health, and no web page of somebody else can give orders (admin.go). The
-// port answers before the store is open, so that a long start can be watched; [Console.Ready] gives it the broker.
-package console
+// port answers before the store is open, so that a long start can be watched; [Server.Ready] gives it the broker.
+package httpapi

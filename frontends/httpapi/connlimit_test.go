@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"bufio"
@@ -66,7 +66,7 @@ func TestWaitingConnectionsMakeRoomForNewOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Log: zerolog.Nop(), MaxConns: 3}).Server()
+	s := New(Options{Log: zerolog.Nop(), MaxConns: 3}).HTTP()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	t.Cleanup(func() {

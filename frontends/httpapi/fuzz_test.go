@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"net/http"
@@ -67,7 +67,7 @@ func FuzzRequest(f *testing.F) {
 			Backup: func(string) error { return &Refusal{http.StatusConflict, engine.ErrNothingStored} },
 		})
 		answer := httptest.NewRecorder()
-		c.Server().Handler.ServeHTTP(answer, req)
+		c.HTTP().Handler.ServeHTTP(answer, req)
 		if answer.Code == http.StatusInternalServerError {
 			t.Errorf("%s %s: %s", method, target, answer.Body)
 		}

@@ -1,4 +1,4 @@
-package console
+package httpapi
 
 import (
 	"net/http"
@@ -7,9 +7,9 @@ import (
 
 // profiles serves what Go's own tools (go tool pprof) read of a running program, but not its command line: there may be a
 // password in it.
-func (c *Console) profiles(mux *http.ServeMux) {
+func (s *Server) profiles(mux *http.ServeMux) {
 	const at = "GET /debug/pprof/"
 	for name, serve := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "trace": pprof.Trace} {
-		mux.Handle(at+name, c.guarded(serve))
+		mux.Handle(at+name, s.guarded(serve))
 	}
 }
