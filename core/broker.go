@@ -34,3 +34,11 @@ type Broker interface {
 	// Now is the broker's clock.
 	Now() Instant
 }
+
+// DoOnce applies ops in the name of a client that exists for this call only, and returns the replies that are there at
+// once. It is for work that no connection stands behind.
+func DoOnce(b Broker, p Protocol, ops ...Op) []Reply {
+	client := b.Open(ClientOptions{Protocol: p, Wake: func() {}})
+	defer b.Close(client)
+	return b.Do(client, ops, nil)
+}

@@ -13,6 +13,7 @@ type Outbox struct {
 	gates []gate
 	next  int // first gate not yet passed
 	late  int // bytes that Sent has dropped and the socket has not taken yet
+	sent  uint64
 }
 
 // gate holds buf[start:end] back until commit.
@@ -49,6 +50,9 @@ func (o *Outbox) Late(n int) { o.late = n }
 // Unsent is the number of bytes that the socket has not taken, or a few more that it has just taken.
 func (o *Outbox) Unsent() int { return len(o.buf) + o.late }
 
+// Written is the number of bytes that were ever written to the outbox, sent or not.
+func (o *Outbox) Written() uint64 { return o.sent + uint64(len(o.buf)) }
+
 // Held is the number of replies that wait for a commit.
 func (o *Outbox) Held() int { return len(o.gates) - o.next }
 
@@ -66,6 +70,7 @@ func (o *Outbox) Sendable(committed core.Commit) []byte {
 
 // Sent drops the first n bytes, which the loop sees to from now on.
 func (o *Outbox) Sent(n int) {
+	o.sent += uint64(n) //nolint:gosec // a length
 	if n == len(o.buf) && o.next == len(o.gates) {
 		o.buf, o.gates, o.next = o.shrunk(), o.gates[:0], 0
 		return
@@ -101,5 +106,7 @@ func (o *Outbox) Refuse(refusal []byte) {
 		buf = append(append(buf, o.buf[at:g.start]...), refusal...)
 		at = g.end
 	}
-	o.buf, o.gates, o.next = append(buf, o.buf[at:]...), o.gates[:0], 0
+	buf = append(buf, o.buf[at:]...)
+	o.sent += uint64(len(o.buf)) - uint64(len(buf)) // modulo 2⁶⁴: Written stays as it is
+	o.buf, o.gates, o.next = buf, o.gates[:0], 0
 }

@@ -390,12 +390,13 @@ func (c *conn) drop() {
 	}
 	c.measure()
 	lost := c.unsent
-	c.in, c.out, c.refusal = inbuf{}, frontends.Outbox{}, nil
+	c.in, c.refusal = inbuf{}, nil
 	delete(c.loop.conns, c)
 	delete(c.loop.closing, c)
 	delete(c.loop.unread, c)
 	c.transport.close()
 	c.reportUnsent(lost)
+	c.out = frontends.Outbox{}
 	c.srv.release(c.group)
 }
 

@@ -1,6 +1,7 @@
 package workq
 
 import (
+	"bytes"
 	"time"
 
 	"broker/core"
@@ -14,7 +15,7 @@ type command struct {
 	badSize string // what is said to one that is wrong
 	flags   int    // how many flags there may be, known or not
 	ours    bool   // flags of ours are understood, and not counted
-	run     func(*Session, *batch, *request)
+	run     func(*Session, *pipeline, *request)
 }
 
 // commands are all that begin a line.
@@ -113,128 +114,128 @@ func (c *command) perhaps(r *request) int64 {
 }
 
 // add handles "add id name ttr ttl size".
-func (s *Session) add(b *batch, r *request) {
-	s.submit(b, r, submission{ttl: r.args[3]})
+func (s *Session) add(p *pipeline, r *request) {
+	s.submit(p, r, submission{ttl: r.args[3]})
 }
 
 // schedule handles "schedule id name ttr ttl time size".
-func (s *Session) schedule(b *batch, r *request) {
-	s.submit(b, r, submission{ttl: r.args[3], time: r.args[4]})
+func (s *Session) schedule(p *pipeline, r *request) {
+	s.submit(p, r, submission{ttl: r.args[3], time: r.args[4]})
 }
 
 // run handles "run id name ttr wait size".
-func (s *Session) run(b *batch, r *request) {
-	s.submit(b, r, submission{wait: r.args[3]})
+func (s *Session) run(p *pipeline, r *request) {
+	s.submit(p, r, submission{wait: r.args[3]})
 }
 
 // submit hands over a job, or says what is wrong with it.
-func (s *Session) submit(b *batch, r *request, what submission) {
+func (s *Session) submit(p *pipeline, r *request, what submission) {
 	job, until, wrong := s.newJob(r, what)
 	if wrong == "" && len(r.flags) > 0 {
-		wrong = s.linkJob(b, r, job)
+		wrong = s.linkJob(p, r, job)
 	}
 	if wrong != "" {
-		b.say(wrong)
+		p.say(wrong)
 		return
 	}
 	s.place(job, r.args[1])
-	op := room(&b.submits)
-	*op = core.Submit{Tag: s.nextTag(), Job: job}
+	op := p.Submits.Next()
+	op.Job = job
 	if what.wait == nil {
-		b.ask(op, slot{tag: op.Tag, answer: answerDone})
-		return
+		op.Tag = p.expect(pending{answer: answerDone})
+	} else {
+		op.Watch, op.Deadline = core.WatchRun, until
+		op.Tag = p.expect(pending{answer: answerOutcome, id: job.ID, mayWait: true})
 	}
-	op.Watch, op.Deadline = core.WatchRun, until
-	b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: job.ID, wait: true})
+	p.Ask(op)
 }
 
 // job is the one that the first argument names; if it cannot name one the client is told, and good is false.
-func (b *batch) job(r *request) (ref core.Ref, good bool) {
+func (p *pipeline) job(r *request) (ref core.Ref, good bool) {
 	id, good := parseID(r.args[0])
 	if !good || !id.valid() {
-		b.say(badID)
+		p.say(badID)
 		return core.Ref{}, false
 	}
 	return core.Ref{ID: id.String()}, true
 }
 
 // result handles "result id wait".
-func (s *Session) result(b *batch, r *request) {
-	ref, good := b.job(r)
+func (s *Session) result(p *pipeline, r *request) {
+	ref, good := p.job(r)
 	if !good {
 		return
 	}
 	wait, good := parseWait(r.args[1])
 	if !good {
-		b.say(badWait)
+		p.say(badWait)
 		return
 	}
-	op := &core.Await{Tag: s.nextTag(), Ref: ref, Deadline: s.deadline(wait)}
-	b.ask(op, slot{tag: op.Tag, answer: answerOutcome, id: ref.ID, wait: wait > 0, large: true, stays: true})
+	tag := p.expect(pending{answer: answerOutcome, id: ref.ID, mayWait: wait > 0, large: true, isResult: true})
+	p.Ask(&core.Await{Tag: tag, Ref: ref, Deadline: s.deadline(wait)})
 }
 
 // lease handles "lease name… wait".
-func (s *Session) lease(b *batch, r *request) {
+func (s *Session) lease(p *pipeline, r *request) {
 	last := len(r.args) - 1
 	wait, good := parseWait(r.args[last])
 	if !good {
-		b.say(badWait)
+		p.say(badWait)
 		return
 	}
 	names := r.args[:last]
 	for _, name := range names {
 		if !validName(name) {
-			b.say(badName)
+			p.say(badName)
 			return
 		}
 	}
 	queues := s.leaseQueues(names)
 	if len(queues) > maxNames {
-		b.say(badArgs)
+		p.say(badArgs)
 		return
 	}
-	op := room(&b.leases)
+	op := p.Leases.Next()
 	*op = core.Lease{
-		Tag: s.nextTag(), Queues: queues, Pick: core.PickAtRandom, Holder: core.HeldByNobody,
-		Deadline: s.deadline(wait),
+		Tag:    p.expect(pending{answer: answerLease, mayWait: wait > 0, large: true, isLease: true}),
+		Queues: queues, Pick: core.PickAtRandom, Holder: core.HeldByNobody, Deadline: s.deadline(wait),
 	}
-	b.ask(op, slot{tag: op.Tag, answer: answerLease, wait: wait > 0, large: true, lease: true})
+	p.Ask(op)
 }
 
 // complete handles "complete id size".
-func (s *Session) complete(b *batch, r *request) {
-	ref, good := b.job(r)
+func (s *Session) complete(p *pipeline, r *request) {
+	ref, good := p.job(r)
 	if !good {
 		return
 	}
-	op := room(&b.completes)
+	op := p.Completes.Next()
 	*op = core.Complete{
-		Tag: s.nextTag(), Ref: ref, Authority: core.ByAnyone, Result: own(r.body),
+		Tag: p.expect(pending{answer: answerDone}), Ref: ref, Authority: core.ByAnyone, Result: bytes.Clone(r.body),
 	}
-	b.ask(op, slot{tag: op.Tag, answer: answerDone})
+	p.Ask(op)
 }
 
 // fail handles "fail id size".
-func (s *Session) fail(b *batch, r *request) {
-	ref, good := b.job(r)
+func (s *Session) fail(p *pipeline, r *request) {
+	ref, good := p.job(r)
 	if !good {
 		return
 	}
-	op := room(&b.fails)
+	op := p.Fails.Next()
 	*op = core.Fail{
-		Tag: s.nextTag(), Ref: ref, Authority: core.ByAnyone, Failure: failure(r.body),
+		Tag: p.expect(pending{answer: answerDone}), Ref: ref, Authority: core.ByAnyone, Failure: failure(r.body),
 	}
-	b.ask(op, slot{tag: op.Tag, answer: answerDone})
+	p.Ask(op)
 }
 
 // remove handles "delete id".
-func (s *Session) remove(b *batch, r *request) {
-	ref, good := b.job(r)
+func (s *Session) remove(p *pipeline, r *request) {
+	ref, good := p.job(r)
 	if !good {
 		return
 	}
-	op := &core.Cancel{Tag: s.nextTag(), Ref: ref}
-	b.ask(op, slot{tag: op.Tag, answer: answerDone})
+	p.Ask(&core.Cancel{Tag: p.expect(pending{answer: answerDone}), Ref: ref})
 }
 
 // maxWait bounds every wait, and with it a job's time to run.

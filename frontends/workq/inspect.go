@@ -8,77 +8,76 @@ import (
 )
 
 // inspect handles "inspect object …" by what it looks at.
-func (s *Session) inspect(b *batch, r *request) {
+func (s *Session) inspect(p *pipeline, r *request) {
 	cmd, known := inspections[string(r.args[0])]
 	r.args = slices.Delete(r.args, 0, 1)
 	switch {
 	case !known:
-		b.say(badCommand)
+		p.say(badCommand)
 	case !cmd.fits(r):
-		b.say(badArgs)
+		p.say(badArgs)
 	default:
-		cmd.run(s, b, r)
+		cmd.run(s, p, r)
 	}
 }
 
 // inspectJob handles "inspect job id".
-func (s *Session) inspectJob(b *batch, r *request) {
-	ref, good := b.job(r)
+func (s *Session) inspectJob(p *pipeline, r *request) {
+	ref, good := p.job(r)
 	if !good {
 		return
 	}
-	op := &core.Inspect{Tag: s.nextTag(), Ref: ref}
-	b.ask(op, slot{tag: op.Tag, answer: answerJob, large: true})
+	p.Ask(&core.Inspect{Tag: p.expect(pending{answer: answerJob, large: true}), Ref: ref})
 }
 
 // inspectJobs handles "inspect jobs name offset limit".
-func (s *Session) inspectJobs(b *batch, r *request) { s.listJobs(b, r, core.Ready) }
+func (s *Session) inspectJobs(p *pipeline, r *request) { s.listJobs(p, r, core.Ready) }
 
 // inspectScheduled handles "inspect scheduled-jobs name offset limit".
-func (s *Session) inspectScheduled(b *batch, r *request) { s.listJobs(b, r, core.Scheduled) }
+func (s *Session) inspectScheduled(p *pipeline, r *request) { s.listJobs(p, r, core.Scheduled) }
 
 // listJobs asks for a page of a queue's jobs in one state.
-func (s *Session) listJobs(b *batch, r *request, state core.State) {
+func (s *Session) listJobs(p *pipeline, r *request, state core.State) {
 	if !validName(r.args[0]) {
-		b.say(badName)
+		p.say(badName)
 		return
 	}
 	offset, limit, wrong := parsePage(r.args[1:])
 	if wrong != "" {
-		b.say(wrong)
+		p.say(wrong)
 		return
 	}
-	op := &core.ListJobs{
-		Tag: s.nextTag(), Queue: s.queue(r.args[0]), State: state, Offset: offset, Limit: limit,
-	}
-	b.ask(op, slot{tag: op.Tag, answer: answerJobs, large: true})
+	p.Ask(&core.ListJobs{
+		Tag: p.expect(pending{answer: answerJobs, large: true}), Queue: s.queue(r.args[0]), State: state,
+		Offset: offset, Limit: limit,
+	})
 }
 
 // inspectQueue handles "inspect queue name".
-func (s *Session) inspectQueue(b *batch, r *request) {
+func (s *Session) inspectQueue(p *pipeline, r *request) {
 	if !validName(r.args[0]) {
-		b.say(badName)
+		p.say(badName)
 		return
 	}
-	op := &core.InspectQueue{Tag: s.nextTag(), Queue: s.queue(r.args[0])}
-	b.ask(op, slot{tag: op.Tag, answer: answerQueues})
+	p.Ask(&core.InspectQueue{Tag: p.expect(pending{answer: answerQueues}), Queue: s.queue(r.args[0])})
 }
 
 // inspectQueues handles "inspect queues offset limit".
-func (s *Session) inspectQueues(b *batch, r *request) {
+func (s *Session) inspectQueues(p *pipeline, r *request) {
 	offset, limit, wrong := parsePage(r.args)
 	if wrong != "" {
-		b.say(wrong)
+		p.say(wrong)
 		return
 	}
-	op := &core.ListQueues{Tag: s.nextTag(), Prefix: s.front.opts.Namespace, Offset: offset, Limit: limit}
-	b.ask(op, slot{tag: op.Tag, answer: answerQueues, large: true})
+	p.Ask(&core.ListQueues{
+		Tag: p.expect(pending{answer: answerQueues, large: true}), Prefix: s.front.opts.Namespace,
+		Offset: offset, Limit: limit,
+	})
 }
 
 // inspectServer handles "inspect server".
-func (s *Session) inspectServer(b *batch, _ *request) {
-	op := &core.ReadStats{Tag: s.nextTag()}
-	b.ask(op, slot{tag: op.Tag, answer: answerServer})
+func (s *Session) inspectServer(p *pipeline, _ *request) {
+	p.Ask(&core.ReadStats{Tag: p.expect(pending{answer: answerServer})})
 }
 
 // parsePage reads an offset and a limit.
@@ -95,7 +94,7 @@ func parsePage(args [][]byte) (offset, limit int, wrong string) {
 }
 
 // answerJob writes all that is known of one job.
-func answerJob(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
+func answerJob(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	if r.Info == nil || r.Info.Job == nil {
 		return append(b, notFound...)
 	}
@@ -106,7 +105,7 @@ func answerJob(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
 }
 
 // answerJobs writes a page of jobs. One that is gone by the time its body was to be read is left out.
-func answerJobs(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
+func answerJobs(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	count := 0
 	for i := range r.Jobs {
 		if r.Jobs[i].Job != nil {
@@ -190,7 +189,7 @@ func stateNumber(info *core.JobInfo) int64 {
 }
 
 // answerQueues writes the rows of queues.
-func answerQueues(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
+func answerQueues(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	b = appendOK(b, len(r.Queues))
 	for i := range r.Queues {
 		q := &r.Queues[i]
@@ -203,7 +202,7 @@ func answerQueues(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
 }
 
 // answerServer writes what is known of the server. The reference says there are two lines and writes three; we count.
-func answerServer(_ *Session, b []byte, _ *slot, r *core.Reply) []byte {
+func answerServer(_ *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	b = append(appendOK(b, 1), "server 3"+crlf...)
 	b = appendNumber(b, "active-clients", int64(r.Stats.Clients[core.Workq]))
 	b = appendNumber(b, "evicted-jobs", int64(r.Stats.ByOrigin[core.Workq].Expired)) //nolint:gosec // a count

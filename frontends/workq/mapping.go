@@ -64,7 +64,7 @@ func (s *Session) newJob(r *request, what submission) (job *core.Job, until core
 	}
 	job.ID = id.String()
 	job.LeaseFor = time.Duration(ttr) * time.Millisecond //nolint:gosec // bounded by checkRanges
-	job.Body = own(r.body)
+	job.Body = bytes.Clone(r.body)
 	return job, until, ""
 }
 
@@ -169,7 +169,7 @@ func (s *Session) place(job *core.Job, name []byte) {
 // linkJob adds what the flags of ours say. A unique key begins with the number of the protocol, so that no client of
 // another can meet it or take it for its own. The jobs that it names are looked up before: those commands that came
 // earlier are handed over first.
-func (s *Session) linkJob(b *batch, r *request, job *core.Job) (wrong string) {
+func (s *Session) linkJob(p *pipeline, r *request, job *core.Job) (wrong string) {
 	if value, given := r.flag("unique"); given {
 		if !validWord(value) {
 			return badUnique
@@ -183,7 +183,7 @@ func (s *Session) linkJob(b *batch, r *request, job *core.Job) (wrong string) {
 		job.Type = string(value)
 	}
 	if value, given := r.flag("after"); given {
-		seqs, good, found := s.resolve(b, value)
+		seqs, good, found := s.resolve(p, value)
 		switch {
 		case !good:
 			return badAfter
@@ -193,7 +193,7 @@ func (s *Session) linkJob(b *batch, r *request, job *core.Job) (wrong string) {
 		job.After = seqs
 	}
 	if value, given := r.flag("parent"); given {
-		seqs, good, found := s.resolve(b, value)
+		seqs, good, found := s.resolve(p, value)
 		switch {
 		case !good || bytes.IndexByte(value, ',') >= 0:
 			return badParent
@@ -205,25 +205,23 @@ func (s *Session) linkJob(b *batch, r *request, job *core.Job) (wrong string) {
 	return ""
 }
 
-// resolve finds the numbers of jobs named in a list. Good: these can be names. Found: there are such jobs.
-func (s *Session) resolve(b *batch, list []byte) (seqs []uint64, good, found bool) {
+// resolve looks up the numbers of the jobs named in a list. Good: these can be names. Found: all jobs exist. The
+// commands before this one are decided first, since they may submit the jobs.
+func (s *Session) resolve(p *pipeline, list []byte) (seqs []uint64, good, found bool) {
 	var ops []core.Op
-	var of []int // which name it is that an op looks up
-	first := s.tag + 1
 	for text := range bytes.SplitSeq(list, []byte{','}) {
 		if !validWord(text) || len(seqs) == core.MaxAfter {
 			return nil, false, false
 		}
 		for _, ref := range s.front.refs(text) {
-			ops = append(ops, &core.Inspect{Tag: s.nextTag(), Ref: ref, Brief: true})
-			of = append(of, len(seqs))
+			ops = append(ops, &core.Inspect{Tag: uint64(len(seqs)), Ref: ref, Brief: true})
 		}
 		seqs = append(seqs, 0)
 	}
-	s.flush(b)
+	s.flush(p)
 	for _, r := range s.front.broker.Do(s.client, ops, nil) {
-		if n := r.Tag - first; n < uint64(len(of)) && r.Kind == core.Inspected && seqs[of[n]] == 0 {
-			seqs[of[n]] = r.Info.Seq
+		if r.Kind == core.Inspected && seqs[r.Tag] == 0 {
+			seqs[r.Tag] = r.Info.Seq
 		}
 	}
 	return seqs, true, !slices.Contains(seqs, 0)
@@ -304,11 +302,8 @@ func failure(body []byte) *core.Failure {
 			text = text[:len(text)-1]
 		}
 	}
-	return &core.Failure{Message: strings.ToValidUTF8(string(text), "\uFFFD"), Data: own(body)}
+	return &core.Failure{Message: strings.ToValidUTF8(string(text), "\uFFFD"), Data: bytes.Clone(body)}
 }
-
-// own copies bytes out of the input: the broker keeps them.
-func own(p []byte) []byte { return append(make([]byte, 0, len(p)), p...) }
 
 // jobName is the id of a job in this protocol: its own if that is a UUIDv4, which it always is if it came by this
 // protocol, else its alias.
@@ -332,10 +327,10 @@ func lifetime(j *core.Job) time.Duration {
 }
 
 // answerDone writes that all is well.
-func answerDone(_ *Session, b []byte, _ *slot, _ *core.Reply) []byte { return append(b, done...) }
+func answerDone(_ *Session, b []byte, _ *pending, _ *core.Reply) []byte { return append(b, done...) }
 
 // answerLease writes a job for a worker, or that none came.
-func answerLease(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
+func answerLease(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	if r.Kind != core.Assigned {
 		return append(b, timedOut...)
 	}
@@ -344,15 +339,15 @@ func answerLease(s *Session, b []byte, _ *slot, r *core.Reply) []byte {
 }
 
 // answerOutcome writes how a job ended, or that it did not in time.
-func answerOutcome(_ *Session, b []byte, sl *slot, r *core.Reply) []byte {
+func answerOutcome(_ *Session, b []byte, p *pending, r *core.Reply) []byte {
 	if r.Kind != core.Ended {
 		return append(b, timedOut...)
 	}
 	switch r.Outcome.Cause {
 	case core.Finished:
-		return appendOutcome(b, sl.id, r.Outcome.Success, resultOf(r.Outcome))
+		return appendOutcome(b, p.id, r.Outcome.Success, resultOf(r.Outcome))
 	case core.LeaseRanOut:
-		return appendOutcome(b, sl.id, false, nil)
+		return appendOutcome(b, p.id, false, nil)
 	case core.Expired, core.Cancelled:
 	}
 	return append(b, notFound...)

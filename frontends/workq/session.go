@@ -16,11 +16,10 @@ type Session struct {
 	needed  int    // bytes without which the command in front is not complete; zero: unknown
 	lacking string // what is said if they never come; empty: nothing
 	refused refusedBody
-	waiting slot // the command that waits for its reply; tag zero: none
-	shut    bool // nothing more is read
+	waiting pending // the command that waits for its reply; tag zero: none
+	shut    bool    // nothing more is read
 
-	written uint64 // bytes, since the connection was opened
-	handed  []handed
+	deliveries frontends.Deliveries
 
 	lastName  string // the last queue's name as the client gave it, and in the core
 	lastQueue string
@@ -33,15 +32,9 @@ var (
 	_ frontends.HalfCloseWaiter = (*Session)(nil)
 	_ frontends.UnsentHandler   = (*Session)(nil)
 	_ frontends.Stopper         = (*Session)(nil)
-)
 
-// handed is a job that was leased to this connection, and where in all that was written its last byte is. It is
-// remembered until it has left.
-type handed struct {
-	seq   uint64
-	epoch uint32
-	end   uint64
-}
+	_ frontends.Responder[pending] = (*Session)(nil)
+)
 
 // refusedBody is a body that is not wanted: it is left out of the input.
 type refusedBody struct {
@@ -74,23 +67,23 @@ func (s *Session) Feed(in []byte) int {
 	if s.waiting.tag != 0 || len(in) < s.needed {
 		return 0
 	}
-	b := takeBatch()
-	defer giveBack(b)
+	p := s.begin()
+	defer p.end()
 	used := 0
 	for len(in) > used && !s.shut && s.waiting.tag == 0 {
-		n, more := s.step(b, in[used:])
+		n, more := s.step(p, in[used:])
 		used += n
 		if !more {
 			break
 		}
-		if b.due {
-			s.flush(b)
+		if p.due {
+			s.flush(p)
 			if s.conn.Out().Len() > pauseAt {
 				return used // so that the loop can send before there is more
 			}
 		}
 	}
-	s.flush(b)
+	s.flush(p)
 	if s.shut {
 		return len(in)
 	}
@@ -99,14 +92,14 @@ func (s *Session) Feed(in []byte) int {
 
 // step takes one command, or one part of a refused body, from the front of in. More is false when what is left is not
 // complete.
-func (s *Session) step(b *batch, in []byte) (used int, more bool) {
+func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
 	s.needed, s.lacking = 0, ""
 	if s.refused.state != refusedNone {
-		return s.leaveOut(b, in)
+		return s.leaveOut(p, in)
 	}
 	line, n, bare := cutLine(in, min(s.scanned, len(in)))
 	if limit := s.front.maxCommand(); n > limit || n == 0 && len(in) > limit {
-		s.close(b, tooLong)
+		s.close(p, tooLong)
 		return 0, false
 	}
 	if n == 0 {
@@ -115,56 +108,56 @@ func (s *Session) step(b *batch, in []byte) (used int, more bool) {
 	}
 	s.scanned = 0
 	if bare {
-		b.say(badLineEnd)
+		p.say(badLineEnd)
 		return n, true
 	}
-	r := &b.request
+	r := &p.request
 	r.parse(line)
 	cmd, known := commands[string(r.word)]
 	if !cmd.body {
-		s.plain(b, cmd, known)
+		s.plain(p, cmd, known)
 		return n, true
 	}
-	return s.withBody(b, cmd, n, in)
+	return s.withBody(p, cmd, n, in)
 }
 
 // plain runs a command that is a line only.
-func (s *Session) plain(b *batch, cmd command, known bool) {
-	r := &b.request
+func (s *Session) plain(p *pipeline, cmd command, known bool) {
+	r := &p.request
 	switch {
 	case r.badFlags:
-		b.say(badFlags)
+		p.say(badFlags)
 	case !known:
-		b.say(badCommand)
+		p.say(badCommand)
 	case !cmd.fits(r):
-		b.say(badArgs)
+		p.say(badArgs)
 	default:
-		cmd.run(s, b, r)
+		cmd.run(s, p, r)
 	}
 }
 
 // withBody runs a command whose line is the first n bytes of in, once its body is there. What can be seen to be wrong
 // by the line alone is answered at once, and the body that was declared is left out.
-func (s *Session) withBody(b *batch, cmd command, n int, in []byte) (used int, more bool) {
-	r := &b.request
+func (s *Session) withBody(p *pipeline, cmd command, n int, in []byte) (used int, more bool) {
+	r := &p.request
 	if wrong := cmd.wrongLine(r); wrong != "" {
-		b.say(wrong)
+		p.say(wrong)
 		if size := cmd.perhaps(r); size >= 0 {
 			s.refused = refusedBody{state: refusedLine, size: size}
 			return n, true
 		}
-		s.refuseLine(b, cmd)
+		s.refuseLine(p, cmd)
 		return n, true
 	}
 	size, ok := parseSize(r.args[cmd.args-1])
 	if !ok || size < 0 || size > int64(s.front.opts.MaxBodyBytes) {
-		b.say(cmd.badSize)
-		s.refuse(b, size)
+		p.say(cmd.badSize)
+		s.refuse(p, size)
 		return n, true
 	}
 	end := n + int(size)
 	if end+len(crlf) > s.front.maxCommand() {
-		s.close(b, tooLong)
+		s.close(p, tooLong)
 		return n, false
 	}
 	at, found := bodyEndAt(in, end)
@@ -173,32 +166,32 @@ func (s *Session) withBody(b *batch, cmd command, n int, in []byte) (used int, m
 		s.needed, s.lacking = max(end, len(in))+1, cmd.badSize
 		return 0, false
 	case endLost:
-		s.close(b, cmd.badSize)
+		s.close(p, cmd.badSize)
 	case endWrong:
-		b.say(cmd.badSize)
+		p.say(cmd.badSize)
 	case endGood:
 		r.body = in[n:end]
 		if len(r.flags) > cmd.flags && cmd.counted(r) > cmd.flags {
-			b.say(badArgs)
+			p.say(badArgs)
 			break
 		}
-		cmd.run(s, b, r)
+		cmd.run(s, p, r)
 	}
 	return end + at, true
 }
 
 // refuseLine begins to leave out the body behind a line that has all arguments and is wrong.
-func (s *Session) refuseLine(b *batch, cmd command) {
-	r, limit := &b.request, int64(s.front.opts.MaxBodyBytes)
+func (s *Session) refuseLine(p *pipeline, cmd command) {
+	r, limit := &p.request, int64(s.front.opts.MaxBodyBytes)
 	switch {
 	case len(r.args) < cmd.args:
 	case len(r.args) > cmd.args:
 		size, other := cmd.declared(r, limit)
-		s.refuse(b, size)
+		s.refuse(p, size)
 		s.refused.other = other
 	default:
 		if size, ok := parseSize(r.args[cmd.args-1]); ok {
-			if s.refuse(b, size); s.refused.state == refusedWhole {
+			if s.refuse(p, size); s.refused.state == refusedWhole {
 				s.refused.state = refusedExact
 			}
 		}
@@ -206,7 +199,7 @@ func (s *Session) refuseLine(b *batch, cmd command) {
 }
 
 // refuse begins to leave out a body of a declared size.
-func (s *Session) refuse(b *batch, size int64) {
+func (s *Session) refuse(p *pipeline, size int64) {
 	switch {
 	case size < 0:
 	case size <= int64(s.front.opts.MaxBodyBytes):
@@ -214,13 +207,13 @@ func (s *Session) refuse(b *batch, size int64) {
 	case size <= maxSwallow:
 		s.refused = refusedBody{state: refusedStream, size: size}
 	default:
-		s.flush(b)
+		s.flush(p)
 		s.shutdown()
 	}
 }
 
 // leaveOut takes what it can of a refused body.
-func (s *Session) leaveOut(b *batch, in []byte) (used int, more bool) {
+func (s *Session) leaveOut(p *pipeline, in []byte) (used int, more bool) {
 	switch s.refused.state {
 	case refusedNone:
 	case refusedExact:
@@ -231,7 +224,7 @@ func (s *Session) leaveOut(b *batch, in []byte) (used int, more bool) {
 			return 0, false
 		}
 		if s.refused = (refusedBody{}); found == endLost {
-			s.flush(b)
+			s.flush(p)
 			s.shutdown()
 		}
 		used = end + at
@@ -278,9 +271,9 @@ func (s *Session) leaveOut(b *batch, in []byte) (used int, more bool) {
 }
 
 // close says a last word.
-func (s *Session) close(b *batch, text string) {
-	b.say(text)
-	s.flush(b)
+func (s *Session) close(p *pipeline, text string) {
+	p.say(text)
+	s.flush(p)
 	s.shutdown()
 }
 
@@ -290,97 +283,66 @@ func (s *Session) shutdown() {
 	s.conn.CloseAfterFlush()
 }
 
-// flush hands the operations to the broker and writes all answers in their order. The last command may be left waiting.
-func (s *Session) flush(b *batch) {
-	if len(b.slots) == 0 {
+// flush has the commands of the pipeline decided and answered. The last command may be left waiting.
+func (s *Session) flush(p *pipeline) {
+	if p.Len() == 0 {
 		return
 	}
-	if len(b.ops) > 0 {
-		b.replies = s.front.broker.Do(s.client, b.ops, b.replies[:0])
+	p.Run(s.front.broker, s.client, s)
+	if last, tag, _ := p.Last(); last.mayWait && !last.answered {
+		s.waiting = *last
+		s.waiting.tag = tag
 	}
-	replies := b.replies
-	for i := range b.slots {
-		sl := &b.slots[i]
-		if sl.tag == 0 {
-			s.say(sl.text)
-			continue
-		}
-		for len(replies) > 0 && !sl.takes(&replies[0]) {
-			replies = replies[1:]
-		}
-		if len(replies) == 0 {
-			s.waiting = *sl
-			break
-		}
-		s.write(sl, &replies[0])
-		replies = replies[1:]
-	}
-	b.reset()
+	p.reset()
 }
 
-// takes reports whether a reply is the one that answers the command: run is told first that its job was submitted.
-func (sl *slot) takes(r *core.Reply) bool {
-	return r.Tag == sl.tag && !(sl.wait && r.Kind == core.Submitted)
+// Respond implements frontends.Responder.
+func (s *Session) Respond(p *pending, r *core.Reply) {
+	switch {
+	case r == nil:
+		s.say(p.text)
+	case p.mayWait && r.Kind == core.Submitted: // the first of two replies to run
+	default:
+		p.answered = true
+		s.write(p, r)
+	}
+}
+
+// Push implements frontends.Responder: it answers the command that the session is blocked on.
+func (s *Session) Push(r *core.Reply) {
+	if r.Tag == s.waiting.tag && r.Kind != core.Submitted {
+		p := s.waiting
+		s.waiting = pending{}
+		s.write(&p, r)
+	}
 }
 
 // write puts the answer to one command into the outbox.
-func (s *Session) write(sl *slot, r *core.Reply) {
+func (s *Session) write(p *pending, r *core.Reply) {
 	out := s.conn.Out()
 	buf := out.Buf()
-	s.written -= uint64(len(buf))
 	if r.Kind == core.Failed {
 		buf = append(buf, errorText(r.Err)...)
 	} else {
-		buf = sl.answer(s, buf, sl, r)
+		buf = p.answer(s, buf, p, r)
 	}
-	s.written += uint64(len(buf))
 	out.Put(buf, r.Commit)
-	if sl.lease && r.Kind == core.Assigned {
-		s.handed = append(s.unsent(), handed{seq: r.Seq, epoch: r.Lease.Epoch, end: s.written})
+	if p.isLease && r.Kind == core.Assigned {
+		s.deliveries.Add(out, r)
 	}
 }
 
-// say puts text that rests on nothing into the outbox.
-func (s *Session) say(text string) {
-	s.written += uint64(len(text))
-	s.conn.Out().WriteString(text)
-}
-
-// unsent are the jobs handed out that have not left as a whole.
-func (s *Session) unsent() []handed { return s.behind(s.conn.Out().Unsent()) }
-
-// behind are the jobs handed out of which some byte is among the last so many that were written.
-func (s *Session) behind(unsent int) []handed {
-	n := 0
-	for n < len(s.handed) && s.handed[n].end+uint64(unsent) <= s.written { //nolint:gosec // a length
-		n++
-	}
-	s.handed = s.handed[:copy(s.handed, s.handed[n:])]
-	return s.handed
-}
-
-// nextTag numbers an operation.
-func (s *Session) nextTag() uint64 {
-	s.tag++
-	return s.tag
-}
+// say puts text that rests on no commit into the outbox.
+func (s *Session) say(text string) { s.conn.Out().WriteString(text) }
 
 // Deliver implements frontends.Session.
 func (s *Session) Deliver() {
 	if s.waiting.tag == 0 {
 		return
 	}
-	b := takeBatch()
-	defer giveBack(b)
-	b.replies = s.front.broker.Do(s.client, nil, b.replies[:0])
-	for i := range b.replies {
-		if s.waiting.takes(&b.replies[i]) {
-			sl := s.waiting
-			s.waiting = slot{}
-			s.write(&sl, &b.replies[i])
-			return
-		}
-	}
+	p := s.begin()
+	defer p.end()
+	p.Run(s.front.broker, s.client, s)
 }
 
 // Refusal implements frontends.Session.
@@ -408,7 +370,7 @@ func (s *Session) Blocked() bool { return s.waiting.tag != 0 }
 
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a client that may be gone takes no job and has no run, but may have a result.
 func (s *Session) WaitsHalfClosed() bool {
-	if s.waiting.tag != 0 && !s.waiting.stays {
+	if s.waiting.tag != 0 && !s.waiting.isResult {
 		s.abandon(timedOut)
 	}
 	return s.waiting.tag != 0
@@ -425,13 +387,13 @@ func (s *Session) Stop() {
 // exchanged for a new one: that takes back whatever was parked in its name. An outcome that has come meanwhile is still
 // told; a job is not taken any more, and stands at its place again.
 func (s *Session) abandon(text string) {
-	if !s.waiting.lease {
+	if !s.waiting.isLease {
 		s.Deliver()
 	}
 	if s.waiting.tag == 0 {
 		return
 	}
-	s.waiting = slot{}
+	s.waiting = pending{}
 	s.front.broker.Close(s.client)
 	s.client = s.front.open(s.conn)
 	s.say(text)
@@ -443,16 +405,7 @@ func (s *Session) Closed() {
 	s.front.broker.Close(s.client)
 }
 
-// Lost implements frontends.UnsentHandler: a job whose bytes have not left as a whole goes back to its place.
+// HandleUnsent implements frontends.UnsentHandler.
 func (s *Session) HandleUnsent(bytes int) {
-	var ops []core.Op
-	for _, h := range s.behind(bytes) {
-		ops = append(ops, &core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: h.seq}, Epoch: h.epoch})
-	}
-	if len(ops) == 0 {
-		return
-	}
-	client := s.front.broker.Open(core.ClientOptions{Protocol: core.Workq, Wake: func() {}})
-	s.front.broker.Do(client, ops, nil)
-	s.front.broker.Close(client)
+	s.deliveries.Release(s.front.broker, core.Workq, s.conn.Out(), bytes)
 }

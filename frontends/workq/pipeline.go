@@ -1,0 +1,69 @@
+package workq
+
+import (
+	"broker/core"
+	"broker/frontends"
+)
+
+// pipeline is what one call of Feed or Deliver works with.
+type pipeline struct {
+	frontends.Pipeline[pending]
+	request request // the command line at hand
+	due     bool    // it is time to run the pipeline
+}
+
+// pending is a command in the pipeline: either its answer is known, or the broker's reply becomes it.
+type pending struct {
+	text     string
+	tag      uint64 // of the command that a session is blocked on
+	answer   answer
+	id       string // of the job, as the answer names it
+	mayWait  bool   // the reply may come later: nothing is read before
+	large    bool   // the answer may hold bodies
+	isLease  bool   // the answer may be a job
+	isResult bool   // the answer takes nothing from anybody: a half-closed client still receives it
+	answered bool
+}
+
+// answer writes the broker's reply as bytes. Refusals do not come to it.
+type answer func(s *Session, b []byte, p *pending, r *core.Reply) []byte
+
+// maxPipeline is how many commands go to the broker together.
+const maxPipeline = 64
+
+var pipelines frontends.Pool[pipeline]
+
+// begin takes a pipeline for the time of one call; end gives it back.
+func (s *Session) begin() *pipeline {
+	p := pipelines.Get()
+	p.Begin(&s.tag)
+	return p
+}
+
+func (p *pipeline) end() {
+	p.reset()
+	clear(p.request.args[:cap(p.request.args)])
+	clear(p.request.flags[:cap(p.request.flags)])
+	p.request.word, p.request.body = nil, nil
+	pipelines.Put(p)
+}
+
+// reset empties the pipeline for the next round.
+func (p *pipeline) reset() {
+	p.Reset()
+	p.due = false
+}
+
+// say adds an answer that needs no broker.
+func (p *pipeline) say(text string) {
+	p.Local(pending{text: text})
+	p.due = p.due || p.Len() == maxPipeline
+}
+
+// expect adds a command that the broker answers and returns the tag for its operation. A pipeline ends with a command
+// that may wait, and with one whose answer may be large, so that the outbox is checked before the next one.
+func (p *pipeline) expect(c pending) (tag uint64) {
+	tag = p.Expect(c)
+	p.due = p.due || c.mayWait || c.large || p.Len() == maxPipeline
+	return tag
+}
