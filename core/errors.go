@@ -1,6 +1,9 @@
 package core
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The kinds of refusal a front-end can meet; each has a row in every front-end's table of wire texts.
 var (
@@ -20,10 +23,28 @@ var (
 	ErrShutdown   = errors.New("broker is shutting down")
 	ErrNoBatch    = errors.New("no such batch")
 	ErrBatchState = errors.New("batch does not allow this now")
+	ErrConflict   = errors.New("job has changed")
+
+	// ErrHasDependents comes as a *DependentsError.
+	ErrHasDependents = errors.New("other jobs wait for this one")
 )
 
 // Errors lists every kind, so that a front-end's test can prove its table complete.
 var Errors = []error{
 	ErrNotFound, ErrNoQueue, ErrDuplicate, ErrNotUnique, ErrNotLeased, ErrNotHolder, ErrFinished, ErrFull, ErrBusy,
-	ErrInvalid, ErrDiskFull, ErrStopped, ErrDraining, ErrShutdown, ErrNoBatch, ErrBatchState,
+	ErrInvalid, ErrDiskFull, ErrStopped, ErrDraining, ErrShutdown, ErrNoBatch, ErrBatchState, ErrConflict, ErrHasDependents,
 }
+
+// DependentsError is ErrHasDependents with the jobs that are meant.
+type DependentsError struct {
+	Seq       uint64 // of the job that cannot be cancelled
+	Dependent uint64 // of one that waits for it
+}
+
+// Error implements error.
+func (e *DependentsError) Error() string {
+	return fmt.Sprintf("job %d: %v: job %d", e.Seq, ErrHasDependents, e.Dependent)
+}
+
+// Is reports that e is ErrHasDependents.
+func (e *DependentsError) Is(target error) bool { return target == ErrHasDependents }

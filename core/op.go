@@ -125,22 +125,28 @@ type Lease struct {
 // none.
 type CancelLease struct{ reading }
 
-// Complete ends a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrNotLeased, ErrNotHolder, ErrFinished.
+// Complete ends a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrNotLeased, ErrNotHolder,
+// ErrFinished.
 type Complete struct {
 	changing
 	Tag       uint64
 	Ref       Ref
+	If        Condition
 	Authority FinishAuthority
 	Result    []byte
 }
 
-// Fail reports a failure; the job's policy says what follows. Reply as Complete.
+// Fail reports a failure; the job's policy says whether there is another try, and when, unless RetryAt or Final do.
+// Reply as Complete.
 type Fail struct {
 	changing
 	Tag       uint64
 	Ref       Ref
+	If        Condition
 	Authority FinishAuthority
 	Failure   *Failure // Count, FailedAt and NextAt are the core's to fill
+	RetryAt   Instant  // the next try, if there is one, is due then instead of after the job's back-off; zero: as the job says
+	Final     bool     // there is no further try, however many the job has left
 }
 
 // Report notes how far a job is, ByAnyone also after its end while it is kept. Watchers get Progressed. Reply: Accepted, or
@@ -149,6 +155,7 @@ type Report struct {
 	changing
 	Tag         uint64
 	Ref         Ref
+	If          Condition
 	Authority   FinishAuthority
 	Progress    Progress
 	ExtendUntil Instant // the lease lasts at least until then; zero: unchanged
@@ -180,32 +187,6 @@ type Await struct {
 	Tag      uint64
 	Ref      Ref
 	Deadline Instant
-}
-
-// Cancel removes a job in any state; its watchers get Ended with Cause Cancelled. Reply: Accepted or Failed with
-// ErrNotFound. If From is set, only a job in that state (else ErrInvalid).
-type Cancel struct {
-	changing
-	Tag  uint64
-	Ref  Ref
-	From State
-}
-
-// Enqueue makes a scheduled, retrying, blocked or dead job ready now. Reply: Accepted or Failed with ErrNotFound or
-// ErrInvalid (other states; or From is set and differs).
-type Enqueue struct {
-	changing
-	Tag  uint64
-	Ref  Ref
-	From State
-}
-
-// Bury moves an unfinished job to the dead set, with a new age; a dead one only gets the new age. Reply as Enqueue.
-type Bury struct {
-	changing
-	Tag  uint64
-	Ref  Ref
-	From State
 }
 
 // Release gives a lease back as if it had never been: the job stands at its original place again, and no attempt is
@@ -441,9 +422,6 @@ func (o *Fail) TagOf() uint64          { return o.Tag }
 func (o *Report) TagOf() uint64        { return o.Tag }
 func (o *SendData) TagOf() uint64      { return o.Tag }
 func (o *Await) TagOf() uint64         { return o.Tag }
-func (o *Cancel) TagOf() uint64        { return o.Tag }
-func (o *Enqueue) TagOf() uint64       { return o.Tag }
-func (o *Bury) TagOf() uint64          { return o.Tag }
 func (o *Release) TagOf() uint64       { return o.Tag }
 func (o *Sleep) TagOf() uint64         { return o.Tag }
 func (o *CreateQueue) TagOf() uint64   { return o.Tag }

@@ -39,7 +39,7 @@ type Reply struct {
 	Err    error  // Failed: one of Errors
 	Seq    uint64 // the job
 	Cursor uint64 // Listed, Purged: not zero while there may be more
-	N      int    // Purged: how many
+	N      int    // Purged, and Accepted after Cancel: how many jobs
 
 	Existing bool // Submitted: coalesced onto a job that was there
 	Cold     bool // inside the core: the store has more of it than memory; never seen outside
@@ -83,6 +83,7 @@ type JobInfo struct {
 	Worker     string // id of the worker that holds it
 	Attempts   uint32
 	Fails      uint32
+	Epoch      uint32  // raised by each lease; what Condition.Epoch means
 	Requeued   bool    // it was leased before and is not now (Workq's PENDING)
 	ChangedAt  Instant // when it came into its state, as far as is known
 	Broken     bool    // Blocked, and a job it waited for is gone without being done: it needs Enqueue or Cancel

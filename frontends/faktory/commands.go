@@ -117,7 +117,7 @@ func (s *session) locks(job *core.Job, info *core.JobInfo) bool {
 
 // replace pushes a job whose jid a dead one still has.
 func (s *session) replace(job *core.Job, dead uint64) (core.Commit, error) {
-	r := s.ask(&core.Cancel{Tag: s.nextTag(), Ref: core.Ref{Seq: dead}, From: core.Dead})
+	r := s.ask(&core.Cancel{Tag: s.nextTag(), Ref: core.Ref{Seq: dead}, If: core.InState(core.Dead)})
 	if r.Kind == core.Failed {
 		return r.Commit, core.ErrDuplicate
 	}

@@ -31,6 +31,8 @@ var wireErrors = []struct {
 	{core.ErrShutdown, "ERR shutdown in progress"},
 	{core.ErrNoBatch, "ERR " + noSuchBatch},
 	{core.ErrBatchState, "ERR batch NAME does not allow this any more"},
+	{core.ErrConflict, "ERR job NAME has changed"},
+	{core.ErrHasDependents, "ERR other jobs wait for job NAME"},
 }
 
 // noSuchBatch has the words twice: clients of the paid edition look for its spelling, with a capital.

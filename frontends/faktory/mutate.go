@@ -33,13 +33,13 @@ var targets = map[target]core.State{
 // changes make the operation of each command for one job, which must still be in the set.
 var changes = map[string]func(tag uint64, ref core.Ref, from core.State) core.Op{
 	"kill": func(tag uint64, ref core.Ref, from core.State) core.Op {
-		return &core.Bury{Tag: tag, Ref: ref, From: from}
+		return &core.Bury{Tag: tag, Ref: ref, If: core.InState(from)}
 	},
 	"discard": func(tag uint64, ref core.Ref, from core.State) core.Op {
-		return &core.Cancel{Tag: tag, Ref: ref, From: from}
+		return &core.Cancel{Tag: tag, Ref: ref, If: core.InState(from)}
 	},
 	"requeue": func(tag uint64, ref core.Ref, from core.State) core.Op {
-		return &core.Enqueue{Tag: tag, Ref: ref, From: from}
+		return &core.Enqueue{Tag: tag, Ref: ref, If: core.InState(from)}
 	},
 }
 

@@ -65,6 +65,8 @@ var wireErrors = []struct {
 	{core.ErrShutdown, wireError{codeQueue, "Server is shutting down"}, "ERR QUEUE_ERROR Server+is+shutting+down\r\n"},
 	{core.ErrNoBatch, wireError{codeQueue, "Batch not found"}, "ERR QUEUE_ERROR Batch+not+found\r\n"},
 	{core.ErrBatchState, wireError{codeQueue, "Batch is closed"}, "ERR QUEUE_ERROR Batch+is+closed\r\n"},
+	{core.ErrConflict, wireError{codeQueue, "Job has changed"}, "ERR QUEUE_ERROR Job+has+changed\r\n"},
+	{core.ErrHasDependents, wireError{codeQueue, "Other jobs wait for this job"}, "ERR QUEUE_ERROR Other+jobs+wait+for+this+job\r\n"},
 }
 
 // packetError is the ERROR packet for a refusal of the broker; notFound is how the packet at hand says that there is no

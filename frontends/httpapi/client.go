@@ -78,6 +78,8 @@ func statusOf(err error) int {
 		{core.ErrNotFound, http.StatusNotFound},
 		{core.ErrNoQueue, http.StatusNotFound},
 		{core.ErrInvalid, http.StatusConflict},
+		{core.ErrConflict, http.StatusConflict},
+		{core.ErrHasDependents, http.StatusConflict},
 		{core.ErrBusy, http.StatusConflict},
 		{core.ErrStopped, http.StatusServiceUnavailable},
 		{core.ErrShutdown, http.StatusServiceUnavailable},

@@ -65,6 +65,8 @@ var wireErrors = []struct {
 	{core.ErrShutdown, stopping},
 	{core.ErrNoBatch, "-CLIENT-ERROR Batch not found" + crlf},
 	{core.ErrBatchState, "-CLIENT-ERROR Batch closed" + crlf},
+	{core.ErrConflict, "-CLIENT-ERROR Job has changed" + crlf},
+	{core.ErrHasDependents, "-CLIENT-ERROR Other jobs wait for this one" + crlf},
 }
 
 // errorText is what a client is told of err.

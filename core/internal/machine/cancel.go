@@ -2,33 +2,78 @@ package machine
 
 import "broker/core"
 
-// target finds the job of an order and checks that it is still in the state the caller saw.
-func (m *Machine) target(c *client, tag uint64, ref core.Ref, from core.State) (uint32, *entry) {
-	h := m.find(ref)
-	if h == 0 {
-		m.failed(c, tag, core.ErrNotFound)
-		return 0, nil
-	}
-	e := m.jobs.at(h)
-	if from != core.Gone && e.state != from {
-		m.failed(c, tag, core.ErrInvalid)
+// target finds the job that an operation names, or answers why it cannot be that one.
+func (m *Machine) target(c *client, tag uint64, ref core.Ref, is *core.Condition) (uint32, *entry) {
+	h, e, err := m.findIf(ref, is)
+	if err != nil {
+		m.refused(c, tag, e, err)
 		return 0, nil
 	}
 	return h, e
 }
 
+// cancel removes jobs by order: all that are named or none.
 func (m *Machine) cancel(c *client, op *core.Cancel) {
-	h, e := m.target(c, op.Tag, op.Ref, op.From)
+	h, e := m.target(c, op.Tag, op.Ref, &op.If)
 	if h == 0 {
 		return
 	}
-	m.accepted(c, op.Tag, e)
-	m.purgeJob(h, c.protocol)
+	if len(op.Also) == 0 && op.Dependents == core.DependentsBreak {
+		m.acceptedN(c, op.Tag, e, 1)
+		m.purgeJob(h, c.protocol)
+		return
+	}
+	named := m.cancelled(h, op.Also)
+	if op.Dependents == core.DependentsRefuse {
+		if err := m.outsideDependents(named); err != nil {
+			m.refused(c, op.Tag, nil, err)
+			return
+		}
+	}
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, N: len(named), Commit: m.promise()})
+	for _, seq := range named {
+		if h := m.bySeq.get(seq); h != 0 { // a finished parent goes with its last child
+			m.purgeJob(h, c.protocol)
+		}
+	}
+}
+
+// cancelled lists the jobs that a cancel names, each once.
+func (m *Machine) cancelled(first uint32, also []core.Ref) []uint64 {
+	seqs := []uint64{m.jobs.at(first).seq}
+	seen := map[uint64]bool{seqs[0]: true}
+	for _, ref := range also {
+		h := m.find(ref)
+		if h == 0 {
+			continue
+		}
+		if seq := m.jobs.at(h).seq; !seen[seq] {
+			seen[seq] = true
+			seqs = append(seqs, seq)
+		}
+	}
+	return seqs
+}
+
+// outsideDependents refuses to cancel jobs while one that is not among them waits for one of them.
+func (m *Machine) outsideDependents(named []uint64) error {
+	inside := make(map[uint64]bool, len(named))
+	for _, seq := range named {
+		inside[seq] = true
+	}
+	for _, seq := range named {
+		for _, d := range m.dependents(m.bySeq.get(seq)) {
+			if !inside[d] {
+				return &core.DependentsError{Seq: seq, Dependent: d}
+			}
+		}
+	}
+	return nil
 }
 
 // enqueue makes a waiting or dead job ready now.
 func (m *Machine) enqueue(c *client, op *core.Enqueue) {
-	h, e := m.target(c, op.Tag, op.Ref, op.From)
+	h, e := m.target(c, op.Tag, op.Ref, &op.If)
 	if h == 0 {
 		return
 	}
@@ -62,7 +107,7 @@ func (m *Machine) leaveDeadSet(h uint32, e *entry) {
 
 // bury moves an unfinished job to the dead set, or makes a dead one young again.
 func (m *Machine) bury(c *client, op *core.Bury) {
-	h, e := m.target(c, op.Tag, op.Ref, op.From)
+	h, e := m.target(c, op.Tag, op.Ref, &op.If)
 	if h == 0 {
 		return
 	}

@@ -10,12 +10,11 @@ import (
 )
 
 // claim finds the job of a finish or report and checks the client's right to it. It tells which job it is that is finished.
-func (m *Machine) authorize(c *client, ref core.Ref, claim core.FinishAuthority) (uint32, *entry, error) {
-	h := m.find(ref)
-	if h == 0 {
-		return 0, nil, core.ErrNotFound
+func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, claim core.FinishAuthority) (uint32, *entry, error) {
+	h, e, err := m.findIf(ref, is)
+	if err != nil {
+		return 0, e, err
 	}
-	e := m.jobs.at(h)
 	switch claim {
 	case core.ByHolder:
 		if e.state != core.Leased || e.holderKind != core.HeldByConn || e.holder != c.slot {
@@ -34,8 +33,10 @@ func (m *Machine) authorize(c *client, ref core.Ref, claim core.FinishAuthority)
 }
 
 // accepted is the reply to a change; that of an ephemeral job promises nothing.
-func (m *Machine) accepted(c *client, tag uint64, e *entry) {
-	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq}
+func (m *Machine) accepted(c *client, tag uint64, e *entry) { m.acceptedN(c, tag, e, 0) }
+
+func (m *Machine) acceptedN(c *client, tag uint64, e *entry, n int) {
+	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, N: n}
 	if !e.has(ephemeral) {
 		r.Commit = m.promise()
 	}
@@ -43,9 +44,9 @@ func (m *Machine) accepted(c *client, tag uint64, e *entry) {
 }
 
 func (m *Machine) complete(c *client, op *core.Complete) {
-	h, e, err := m.authorize(c, op.Ref, op.Authority)
+	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
 	if err != nil {
-		m.failed(c, op.Tag, err)
+		m.refused(c, op.Tag, e, err)
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -150,9 +151,9 @@ func (m *Machine) expireAt(h uint32, e *entry, until core.Instant) {
 
 // fail takes a worker's word that a job failed; the job's own policy says what follows.
 func (m *Machine) fail(c *client, op *core.Fail) {
-	h, e, err := m.authorize(c, op.Ref, op.Authority)
+	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
 	if err != nil {
-		m.failed(c, op.Tag, err)
+		m.refused(c, op.Tag, e, err)
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -161,11 +162,17 @@ func (m *Machine) fail(c *client, op *core.Fail) {
 		failure = &core.Failure{}
 	}
 	m.detach(h, e)
-	m.failJob(h, c.protocol, failure)
+	m.failJob(h, c.protocol, failure, afterFail{retryAt: op.RetryAt, final: op.Final})
+}
+
+// afterFail is what a worker asked to follow on a failure; the zero value leaves that to the job.
+type afterFail struct {
+	retryAt core.Instant
+	final   bool
 }
 
 // failJob counts a failure of a detached job and decides between another try, the dead set and the end.
-func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure) {
+func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, then afterFail) {
 	e := m.jobs.at(h)
 	m.count(e.origin, by, func(t *core.Totals) { t.Failed++ })
 	m.queues[e.queue].counts.Failed[by]++
@@ -178,21 +185,35 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure) {
 	f.Count, f.FailedAt, f.NextAt = e.fails, e.failedAt, 0
 	e.set(changed)
 	m.executed(h)
-	final := e.fails >= max(e.maxFails, 1) || e.has(ephemeral) || e.maxAttempts > 0 && e.attempts >= e.maxAttempts
+	final := then.final || e.fails >= max(e.maxFails, 1) || e.has(ephemeral) || e.maxAttempts > 0 && e.attempts >= e.maxAttempts
 	switch {
 	case final && e.exhausted == core.ExhaustedBury && !e.has(ephemeral):
 		m.noteFailure(h, e, &f)
 		m.buryJob(h, by, &core.Outcome{Failure: &f, Result: f.Data})
 	case final:
 		m.finishFailed(h, &core.Outcome{Failure: &f, Result: f.Data})
-	case e.backoff == core.BackoffNone || e.state == core.Blocked:
-		m.noteFailure(h, e, &f)
-		m.tryAgain(h, e)
 	default:
-		f.NextAt = m.now.Add(m.backoffAfter(e.fails - 1))
+		f.NextAt = m.nextTry(e, then.retryAt)
 		m.noteFailure(h, e, &f)
-		m.retryAt(h, e, f.NextAt)
+		if f.NextAt == 0 {
+			m.tryAgain(h, e)
+		} else {
+			m.retryAt(h, e, f.NextAt)
+		}
 	}
+}
+
+// nextTry is when a job that failed is tried again; zero: at once, or when it is not blocked any more.
+func (m *Machine) nextTry(e *entry, chosen core.Instant) core.Instant {
+	switch {
+	case e.state == core.Blocked:
+		return 0
+	case chosen > m.now:
+		return chosen
+	case chosen != 0 || e.backoff == core.BackoffNone:
+		return 0
+	}
+	return m.now.Add(m.backoffAfter(e.fails - 1))
 }
 
 // tryAgain puts a detached job that failed back to where it waited, or into its queue if it was leased.
@@ -271,9 +292,9 @@ func (m *Machine) finishFailed(h uint32, outcome *core.Outcome) { m.finish(h, ou
 
 // report notes progress and tells the watchers.
 func (m *Machine) report(c *client, op *core.Report) {
-	h, e, err := m.authorize(c, op.Ref, op.Authority)
+	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
 	if err != nil && !errors.Is(err, core.ErrFinished) { // a last word is kept with the outcome, for who asks
-		m.failed(c, op.Tag, err)
+		m.refused(c, op.Tag, e, err)
 		return
 	}
 	p := op.Progress
@@ -297,9 +318,9 @@ func (m *Machine) report(c *client, op *core.Report) {
 
 // emit passes bytes of a running job to who watches it.
 func (m *Machine) sendData(c *client, op *core.SendData) {
-	h, e, err := m.authorize(c, op.Ref, op.Authority)
+	h, e, err := m.authorize(c, op.Ref, &core.Condition{}, op.Authority)
 	if err != nil {
-		m.failed(c, op.Tag, err)
+		m.refused(c, op.Tag, e, err)
 		return
 	}
 	kind := core.DataSent

@@ -453,7 +453,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 	m.unhold(h, e)
 	m.timeOutRuns(e)
 	if e.leaseEnd == core.LeaseEndFail && !e.has(ephemeral) {
-		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage})
+		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage}, afterFail{})
 		return
 	}
 	e.set(requeued)

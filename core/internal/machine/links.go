@@ -111,7 +111,11 @@ func (m *Machine) predecessorEnded(seq, pred uint64, success bool) {
 		return // it waits no more; see unlink
 	}
 	e, x := m.jobs.at(h), m.ensureOptional(h)
-	x.waiting = slices.DeleteFunc(x.waiting, func(s uint64) bool { return s == pred })
+	i := slices.Index(x.waiting, pred)
+	if i < 0 {
+		return // likewise; it waits for others by now
+	}
+	x.waiting = slices.Delete(x.waiting, i, i+1)
 	if !success {
 		e.set(broken)
 	}
@@ -120,6 +124,22 @@ func (m *Machine) predecessorEnded(seq, pred uint64, success bool) {
 	if len(x.waiting) == 0 && !e.has(broken) {
 		m.unblock(h, e)
 	}
+}
+
+// dependents lists the jobs that wait for a job.
+func (m *Machine) dependents(h uint32) (seqs []uint64) {
+	x, e := m.optionalState(h), m.jobs.at(h)
+	if x == nil {
+		return nil
+	}
+	for _, list := range [][]uint64{x.successors, x.children} {
+		for _, seq := range list {
+			if d := m.bySeq.get(seq); d != 0 && slices.Contains(m.ensureOptional(d).waiting, e.seq) {
+				seqs = append(seqs, seq)
+			}
+		}
+	}
+	return seqs
 }
 
 // unblock lets a job go where its time says.

@@ -113,10 +113,13 @@ func (r *reader) claim() core.FinishAuthority {
 }
 
 func (r *reader) state(name string) core.State {
-	v := r.Option(name)
-	if v == "" {
-		return core.Gone
+	if v := r.Option(name); v != "" {
+		return r.stateNamed(v)
 	}
+	return core.Gone
+}
+
+func (r *reader) stateNamed(v string) core.State {
 	for _, s := range core.States {
 		if s.String() == v {
 			return s
@@ -263,16 +266,18 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 	r.fail(err)
 	switch verb {
 	case "complete":
-		return &core.Complete{Tag: tag, Ref: ref, Authority: r.claim(), Result: r.bytes("result")}
+		return &core.Complete{Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), Result: r.bytes("result")}
 	case "fail":
 		f := &core.Failure{Type: r.Option("type"), Message: r.Option("message"), Data: r.bytes("data")}
 		if r.flag("silent") {
 			f = nil
 		}
-		return &core.Fail{Tag: tag, Ref: ref, Authority: r.claim(), Failure: f}
+		return &core.Fail{
+			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), Failure: f, RetryAt: r.instant("retry-at"), Final: r.flag("final"),
+		}
 	case "report":
 		return &core.Report{
-			Tag: tag, Ref: ref, Authority: r.claim(), ExtendUntil: r.instant("extend"),
+			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), ExtendUntil: r.instant("extend"),
 			Progress: core.Progress{Num: r.count("num"), Den: r.count("den"), Text: r.Option("text"), Verbatim: r.bytes("verbatim")},
 		}
 	case "data", "warn":
@@ -280,11 +285,15 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 	case "await":
 		return &core.Await{Tag: tag, Ref: ref, Deadline: r.instant("until")}
 	case "cancel":
-		return &core.Cancel{Tag: tag, Ref: ref, From: r.state("from")}
+		op := &core.Cancel{Tag: tag, Ref: ref, If: r.condition(), Also: r.refs("also")}
+		if r.flag("refuse") {
+			op.Dependents = core.DependentsRefuse
+		}
+		return op
 	case "enqueue":
-		return &core.Enqueue{Tag: tag, Ref: ref, From: r.state("from")}
+		return &core.Enqueue{Tag: tag, Ref: ref, If: r.condition()}
 	case "bury":
-		return &core.Bury{Tag: tag, Ref: ref, From: r.state("from")}
+		return &core.Bury{Tag: tag, Ref: ref, If: r.condition()}
 	}
 	return &core.Release{Tag: tag, Ref: ref, Epoch: r.count("epoch")}
 }

@@ -140,7 +140,11 @@ func (l *life) finish() core.Op {
 	case 0:
 		return &core.Fail{Ref: ref, Authority: claim, Failure: &core.Failure{Type: "T", Message: "m", Data: []byte("data")}}
 	case 1:
-		return &core.Fail{Ref: ref, Authority: claim}
+		op := &core.Fail{Ref: ref, If: l.condition(), Authority: claim, Final: l.maybe(4)}
+		if l.maybe(2) {
+			op.RetryAt = l.soon()
+		}
+		return op
 	case 2:
 		return &core.Report{Ref: ref, Authority: claim, Progress: core.Progress{Num: 1, Den: 2}, ExtendUntil: l.soon()}
 	case 3:
@@ -150,23 +154,39 @@ func (l *life) finish() core.Op {
 }
 
 func (l *life) order() core.Op {
-	ref, from := l.ref(), core.Gone
-	if l.maybe(3) {
-		from = core.States[l.rng.IntN(len(core.States))]
-	}
+	ref, is := l.ref(), l.condition()
 	switch l.rng.IntN(7) {
 	case 0:
-		return &core.Cancel{Ref: ref, From: from}
+		op := &core.Cancel{Ref: ref, If: is, Dependents: core.Dependents(l.rng.IntN(2))}
+		if l.maybe(2) {
+			op.Also = []core.Ref{l.ref(), l.ref(), {ID: "nobody"}}
+		}
+		return op
 	case 1:
-		return &core.Bury{Ref: ref, From: from}
+		return &core.Bury{Ref: ref, If: is}
 	case 2, 3:
-		return &core.Enqueue{Ref: ref, From: from}
+		return &core.Enqueue{Ref: ref, If: is}
 	case 4:
 		return &core.Release{Ref: ref, Epoch: uint32(1 + l.rng.IntN(3))}
 	case 5:
 		return &core.Inspect{Ref: ref}
 	}
 	return &core.Await{Ref: ref, Deadline: l.soon()}
+}
+
+// condition is mostly none.
+func (l *life) condition() (is core.Condition) {
+	switch l.rng.IntN(9) {
+	case 0, 1:
+		is = core.InState(core.States[l.rng.IntN(len(core.States))], core.Ready)
+	case 2:
+		is.Epoch, is.HasEpoch = uint32(l.rng.IntN(3)), true
+	case 3:
+		is.Queue = l.queue()
+	case 4:
+		is.Worker = fmt.Sprint("worker ", l.rng.IntN(3))
+	}
+	return is
 }
 
 func (l *life) worker() core.Op {

@@ -87,6 +87,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		e.clear(scheduledOrder)
 	}
 	e.attempts, e.fails, e.readyAt, e.failedAt = s.Attempts, s.Fails, s.ReadyAt, s.FailedAt
+	e.epoch = e.attempts
 	if s.State == core.Dead && e.expiresAt != 0 {
 		m.ensureOptional(h).ttl = e.expiresAt
 	}
@@ -143,7 +144,6 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 	if s.Holder == core.HeldByWorker {
 		e.holder = m.workers.acquire(s.Worker)
 	}
-	e.epoch = e.attempts
 	m.stats.LeasedBy[s.HolderFrom]++
 	e.granted = millis(s.LeaseFor)
 	if e.granted == 0 {

@@ -146,6 +146,9 @@ func (p *player) replyText(r *core.Reply) string {
 		}
 		return fmt.Sprintf("refused: %v", r.Err)
 	case core.Accepted:
+		if r.N > 1 {
+			return fmt.Sprintf("ok, %d jobs", r.N)
+		}
 		return "ok"
 	case core.Submitted:
 		if r.Existing {
@@ -280,6 +283,7 @@ func (p *player) info(i *core.JobInfo) string {
 	add(i.Worker != "", "worker=%s", i.Worker)
 	add(i.Attempts != 0, "attempts=%d", i.Attempts)
 	add(i.Fails != 0, "fails=%d", i.Fails)
+	add(i.Epoch != i.Attempts, "epoch=%d", i.Epoch)
 	add(i.Watchers != 0, "watchers=%d", i.Watchers)
 	add(i.Requeued, "requeued")
 	add(i.Broken, "broken")

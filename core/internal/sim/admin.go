@@ -7,39 +7,6 @@ import (
 	"broker/core"
 )
 
-// order cancels, buries or enqueues some job.
-func (w *world) order() error {
-	p := w.anyJob()
-	if p == nil {
-		return nil
-	}
-	tag, ref := w.newTag(), core.Ref{Seq: p.seq}
-	var op core.Op
-	var accepted func(core.Reply)
-	switch w.rng.IntN(3) {
-	case 0:
-		op = &core.Cancel{Tag: tag, Ref: ref}
-		accepted = func(r core.Reply) { p.over(w.commitOf(r, !p.ephemeral)) }
-	case 1:
-		op = &core.Bury{Tag: tag, Ref: ref}
-		accepted = func(core.Reply) { p.leased = false }
-	default:
-		op = &core.Enqueue{Tag: tag, Ref: ref}
-		p.forced = true
-		accepted = func(core.Reply) {}
-	}
-	err := w.do(w.anyClient(), op, tag, func(r core.Reply) {
-		if r.Kind == core.Accepted {
-			w.note("%T %d, commit %d", op, p.seq, r.Commit)
-			accepted(r)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return w.told(p.seq)
-}
-
 // purge removes some jobs of a queue, or the queue.
 func (w *world) purge() error {
 	q, tag := queueName(w.rng.IntN(4)), w.newTag()

@@ -1,0 +1,37 @@
+package machine
+
+import (
+	"slices"
+
+	"broker/core"
+)
+
+// findIf finds the job that ref names and checks that the condition holds. With ErrConflict it returns the job all the same.
+func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *entry, error) {
+	h := m.find(ref)
+	if h == 0 {
+		return 0, nil, core.ErrNotFound
+	}
+	e := m.jobs.at(h)
+	if !m.holds(e, is) {
+		return h, e, core.ErrConflict
+	}
+	return h, e, nil
+}
+
+// holds reports whether a job is as a condition demands.
+func (m *Machine) holds(e *entry, is *core.Condition) bool {
+	return (len(is.States) == 0 || slices.Contains(is.States, e.state)) &&
+		(!is.HasEpoch || is.Epoch == e.epoch) &&
+		(is.Queue == "" || is.Queue == m.queues[e.queue].name) &&
+		(is.Worker == "" || e.has(held) && e.holderKind == core.HeldByWorker && is.Worker == m.workers.names[e.holder])
+}
+
+// refused answers an operation on a job. The reply names the job if the caller can do something with that; nil: it cannot.
+func (m *Machine) refused(c *client, tag uint64, e *entry, err error) {
+	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err}
+	if e != nil {
+		r.Seq = e.seq
+	}
+	m.reply(c, r)
+}
