@@ -51,7 +51,7 @@ func (p *process) buildFrontends() frontendSet {
 			ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
 			MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch.Load,
-			Linger: gearmanNoJobDelay,
+			NoJobDelay: gearmanNoJobDelay,
 		}),
 		"faktory": f,
 	}}

@@ -80,7 +80,7 @@ func (s *session) status(words []string) {
 }
 
 func (s *session) workers([]string) {
-	s.list(&listing{next: (*listing).nextWorkers, rows: s.f.roster.snapshot()})
+	s.list(&listing{next: (*listing).nextWorkers, entries: s.f.workers.snapshot()})
 }
 
 func (s *session) show(words []string) {
@@ -120,7 +120,7 @@ func (s *session) function(words []string) (*name, bool) {
 func (s *session) queue(word string) (*name, bool) {
 	n := s.names.of([]byte(word), &s.f.o)
 	if !n.valid() {
-		s.say("ERR " + errNameSize.code + " " + strings.ReplaceAll(errNameSize.say, " ", "+") + "\r\n")
+		s.say("ERR " + errNameSize.code + " " + strings.ReplaceAll(errNameSize.message, " ", "+") + "\r\n")
 		return nil, false
 	}
 	return n, true

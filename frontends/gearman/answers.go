@@ -147,5 +147,5 @@ func (s *session) appendFailed(b []byte, r *core.Reply, w *wait) []byte {
 		return append(b, lineError(r.Err)...)
 	}
 	e := packetError(r.Err, w.err)
-	return appendPacket(b, errorRes, e.code, e.say)
+	return appendPacket(b, errorRes, e.code, e.message)
 }

@@ -8,13 +8,13 @@ const maxBatch = 512
 // batch is what a session collects from one Feed: operations, and in the order of the messages what must be answered.
 // The front-end keeps a few of them for all its sessions, so that an idle connection costs none.
 type batch struct {
-	msg      message
-	ops      []core.Op
-	waits    []wait
-	told     int  // waits[:told] need no more answer
-	lingered wait // stands for a grab of an earlier batch
-	replies  []core.Reply
-	scratch  []byte
+	msg     message
+	ops     []core.Op
+	waits   []wait
+	told    int  // waits[:told] need no more answer
+	delayed wait // stands for a grab of an earlier batch
+	replies []core.Reply
+	scratch []byte
 
 	submits   pool[core.Submit]
 	leases    pool[core.Lease]

@@ -54,7 +54,7 @@ var submitClasses = [packetTypes]submitClass{
 }
 
 // absence says how a packet is told that there is no job it may speak of.
-func absence(t packetType) *wireError {
+func noSuchJob(t packetType) *wireError {
 	switch t { //nolint:exhaustive // the packets of workers only
 	case workData, workWarning:
 		return &errNoSuchData

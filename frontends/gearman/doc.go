@@ -11,7 +11,7 @@
 //	schedule.go    SUBMIT_JOB_SCHED and SUBMIT_JOB_EPOCH: when is that
 //	handle.go      job handle ⇄ Seq
 //	errors.go      core error → ERROR packet, ERR line
-//	admin.go       the text commands; listing.go: those with an answer in pages; roster.go: who is connected
+//	admin.go       the text commands; listing.go: those with an answer in pages; workers.go: who is connected
 //
 // # Words
 //

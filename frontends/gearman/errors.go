@@ -17,7 +17,7 @@ const (
 )
 
 // wireError is the text of an ERROR packet.
-type wireError struct{ code, say string }
+type wireError struct{ code, message string }
 
 // Refusals that are made here, without asking the broker.
 var (

@@ -54,7 +54,7 @@ type Options struct {
 	// Linger is how long NO_JOB is held back from a worker that has just had work. Under load the next job comes sooner,
 	// and that saves a NO_JOB, a PRE_SLEEP, a NOOP and another grab: half of all packets of foreground jobs. A worker
 	// without work is told at once, so that one that goes round several servers loses nothing by an idle one. Zero: never.
-	Linger time.Duration
+	NoJobDelay time.Duration
 
 	// Location is where the hours and days of SUBMIT_JOB_SCHED are told. Nil: the machine's.
 	Location *time.Location
@@ -65,7 +65,7 @@ type Frontend struct {
 	broker  core.Broker
 	o       Options
 	handles handles
-	roster  roster
+	workers workerRegistry
 	batches sync.Pool // of *batch
 }
 
@@ -113,7 +113,7 @@ func (f *Frontend) Limits() frontends.Limits {
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{f: f, conn: c, exceptions: f.o.ExceptionsForAll, grabs: maxGrabs}
 	s.client = f.broker.Open(core.ClientOptions{Protocol: core.Gearman, Wake: c.Wake})
-	s.row = f.roster.add(s.client, c.FD(), ipOf(c.RemoteAddr()))
+	s.entry = f.workers.add(s.client, c.FD(), ipOf(c.RemoteAddr()))
 	return s
 }
 

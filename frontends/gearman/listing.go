@@ -14,8 +14,8 @@ type listing struct {
 	next   func(*listing, *session) (more bool) // writes one page
 	pushes []core.Reply                         // came in between; written after the list
 
-	cursor uint64 // show jobs: where the broker goes on
-	rows   []row  // workers: those not written yet
+	cursor  uint64      // show jobs: where the broker goes on
+	entries []connEntry // workers: those not written yet
 }
 
 // list answers what came before, then begins a listing.
@@ -103,9 +103,9 @@ func writeUnique(_ *session, b []byte, j *core.JobInfo) []byte { return append(b
 // nextWorkers writes the next rows of workers.
 func (l *listing) nextWorkers(s *session) bool {
 	b := s.conn.Out().Buf()
-	for start := len(b); len(l.rows) > 0 && len(b)-start < pageBytes; l.rows = l.rows[1:] {
-		b = l.rows[0].write(b)
+	for start := len(b); len(l.entries) > 0 && len(b)-start < pageBytes; l.entries = l.entries[1:] {
+		b = l.entries[0].write(b)
 	}
 	s.conn.Out().Put(b, 0)
-	return len(l.rows) > 0
+	return len(l.entries) > 0
 }

@@ -80,9 +80,9 @@ func TestListingWaitsForItsReader(t *testing.T) {
 	t.Parallel()
 	s, conn := open(&fakeBroker{}, testOptions())
 	for range 300 {
-		w := s.f.roster.add(s.client+1, 1, "10.0.0.2")
+		w := s.f.workers.add(s.client+1, 1, "10.0.0.2")
 		s.client++
-		s.f.roster.setID(w, strings.Repeat("i", 100_000))
+		s.f.workers.setID(w, strings.Repeat("i", 100_000))
 	}
 	in := []byte("workers\nversion\n")
 	n := s.Feed(in)

@@ -60,7 +60,7 @@ func (s *session) submitReduce(m *message) {
 
 // submit asks the broker to take a job. The job owns copies of what is in the packet.
 func (s *session) submit(sub submission) {
-	s.linger.submits = true
+	s.noJobDelay.submits = true
 	if len(sub.unique) > maxUniqueBytes {
 		s.refuse(&errUniqueSize)
 		return
@@ -74,7 +74,7 @@ func (s *session) submit(sub submission) {
 	op.Job = &core.Job{
 		Queue:       n.target,
 		Type:        n.typ,
-		Body:        owned(sub.workload),
+		Body:        cloneOrNil(sub.workload),
 		Origin:      core.Gearman,
 		Priority:    sub.priority,
 		ReadyAt:     sub.readyAt,
@@ -120,7 +120,7 @@ func (s *session) canDo(m *message) {
 		s.refuse(&errNameSize)
 		return
 	}
-	if !s.f.roster.able(s.row, n.function) {
+	if !s.f.workers.register(s.entry, n.function) {
 		s.refuse(&errFunctions)
 		return
 	}
@@ -130,12 +130,12 @@ func (s *session) canDo(m *message) {
 
 func (s *session) cantDo(m *message) {
 	n := s.names.of(untilNUL(m.args[0]), &s.f.o)
-	s.f.roster.unable(s.row, n.function)
+	s.f.workers.unregister(s.entry, n.function)
 	s.ask(&core.Unregister{Queue: n.queue})
 }
 
 func (s *session) resetAbilities(*message) {
-	s.f.roster.reset(s.row)
+	s.f.workers.reset(s.entry)
 	s.ask(&core.Unregister{All: true})
 }
 
@@ -150,7 +150,7 @@ func (s *session) grab(m *message) {
 	op := s.batch.leases.next()
 	op.Pick, op.Holder = core.PickByPriority, core.HeldByConn
 	op.Tag = s.await(wait{typ: m.typ})
-	s.linger.noteGrab()
+	s.noJobDelay.noteGrab()
 	s.ask(op)
 }
 
@@ -158,10 +158,10 @@ func (s *session) grab(m *message) {
 func (s *session) job(typ packetType, handle []byte) (ref core.Ref, tag uint64, ok bool) {
 	seq, ok := s.f.handles.parse(handle)
 	if !ok {
-		s.refuse(absence(typ))
+		s.refuse(noSuchJob(typ))
 		return core.Ref{}, 0, false
 	}
-	return core.Ref{Seq: seq}, s.await(wait{typ: typ, err: absence(typ)}), true
+	return core.Ref{Seq: seq}, s.await(wait{typ: typ, err: noSuchJob(typ)}), true
 }
 
 func (s *session) workComplete(m *message) {
@@ -170,7 +170,7 @@ func (s *session) workComplete(m *message) {
 		return
 	}
 	op := s.batch.completes.next()
-	op.Tag, op.Ref, op.Result = tag, ref, owned(m.args[1])
+	op.Tag, op.Ref, op.Result = tag, ref, cloneOrNil(m.args[1])
 	s.ask(op)
 }
 
@@ -188,7 +188,7 @@ func (s *session) workException(m *message) {
 		return
 	}
 	s.fail(tag, ref, &core.Failure{
-		Type: "WORK_EXCEPTION", Message: messageOf(m.args[1]), Exception: true, Data: owned(m.args[1]),
+		Type: "WORK_EXCEPTION", Message: messageOf(m.args[1]), Exception: true, Data: cloneOrNil(m.args[1]),
 	})
 }
 
@@ -238,7 +238,7 @@ func (s *session) workData(m *message) {
 		return
 	}
 	op := s.batch.emits.next()
-	op.Tag, op.Ref, op.Warning, op.Data = tag, ref, m.typ == workWarning, owned(m.args[1])
+	op.Tag, op.Ref, op.Warning, op.Data = tag, ref, m.typ == workWarning, cloneOrNil(m.args[1])
 	s.ask(op)
 }
 
@@ -276,11 +276,11 @@ func (s *session) option(m *message) {
 
 func (s *session) setClientID(m *message) {
 	id := untilNUL(m.args[0])
-	s.f.roster.setID(s.row, string(id[:min(len(id), maxClientIDBytes)]))
+	s.f.workers.setID(s.entry, string(id[:min(len(id), maxClientIDBytes)]))
 }
 
 // owned is a copy that outlives the input; nothing stays nothing.
-func owned(b []byte) []byte {
+func cloneOrNil(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}

@@ -21,7 +21,7 @@ func TestEveryCoreErrorHasARow(t *testing.T) {
 		for _, row := range wireErrors {
 			if errors.Is(row.kind, kind) {
 				rows++
-				if row.code == "" || row.say == "" || !strings.HasPrefix(row.line, "ERR ") || !strings.HasSuffix(row.line, "\r\n") {
+				if row.code == "" || row.message == "" || !strings.HasPrefix(row.line, "ERR ") || !strings.HasSuffix(row.line, "\r\n") {
 					t.Errorf("%v: row %+v", kind, row)
 				}
 			}
@@ -268,12 +268,12 @@ func TestCalendar(t *testing.T) {
 
 func TestRosterListsConnectionsAndTheirNewestFunctionFirst(t *testing.T) {
 	t.Parallel()
-	var r roster
+	var r workerRegistry
 	worker := r.add(2, 11, "10.0.0.2")
 	asker := r.add(1, 10, "10.0.0.1")
 	r.setID(worker, "my id")
 	for _, f := range []string{"a", "b", "a", "c"} {
-		r.able(worker, f)
+		r.register(worker, f)
 	}
 	list := func() string {
 		var b []byte
@@ -286,7 +286,7 @@ func TestRosterListsConnectionsAndTheirNewestFunctionFirst(t *testing.T) {
 	if got := list(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	r.unable(worker, "a")
+	r.unregister(worker, "a")
 	r.remove(asker)
 	if got := list(); got != "11 10.0.0.2 my id : c b\n" {
 		t.Errorf("after changes: %q", got)

@@ -93,7 +93,7 @@ func TestRefusalsOfASubmission(t *testing.T) {
 	for _, row := range wireErrors {
 		s, conn := open(refusing(row.kind), testOptions())
 		s.Feed(request(submitJob, "f", "u", "x"))
-		if got, want := conn.taken(), string(answer(errorRes, row.code, row.say)); got != want {
+		if got, want := conn.taken(), string(answer(errorRes, row.code, row.message)); got != want {
 			t.Errorf("%v: got %q, want %q", row.kind, got, want)
 		}
 	}

@@ -10,7 +10,7 @@ type session struct {
 	f      *Frontend
 	conn   frontends.Conn
 	client core.ClientID
-	row    *row
+	entry  *connEntry
 
 	names      names
 	exceptions bool // the client asked for WORK_EXCEPTION
@@ -18,10 +18,10 @@ type session struct {
 	eof        bool // nor will any come
 	grabs      int  // how many jobs are leased by one Do, see flush
 
-	round   uint64   // counts batches: the upper bits of every tag
-	batch   *batch   // during Feed and Deliver only
-	listing *listing // a text command whose answer takes more than one turn; input waits behind it
-	linger  linger
+	round      uint64   // counts batches: the upper bits of every tag
+	batch      *batch   // during Feed and Deliver only
+	listing    *listing // a text command whose answer takes more than one turn; input waits behind it
+	noJobDelay noJobDelay
 }
 
 // Bounds of what one connection makes us write at a time.
@@ -42,9 +42,9 @@ func (s *session) Feed(in []byte) int {
 	}
 	s.begin()
 	defer s.end()
-	s.interruptLinger()
+	s.interruptDelay()
 	used, decided := 0, 0
-	for !s.closing && s.listing == nil && !s.crowded() {
+	for !s.closing && s.listing == nil && !s.outputFull() {
 		n, err := decode(in[used:], s.f.o.MaxBodyBytes, &s.batch.msg)
 		if err != nil {
 			s.refuseSyntax(err)
@@ -61,7 +61,7 @@ func (s *session) Feed(in []byte) int {
 	}
 	s.flush(used == len(in))
 	if used == len(in) {
-		s.linger.asked = false
+		s.noJobDelay.asked = false
 	}
 	if s.closing {
 		s.conn.CloseAfterFlush()
@@ -82,7 +82,7 @@ func (s *session) Deliver() {
 
 // Refusal implements frontends.Session.
 func (s *session) Refusal() []byte {
-	return appendPacket(nil, errorRes, errServerStopped.code, errServerStopped.say)
+	return appendPacket(nil, errorRes, errServerStopped.code, errServerStopped.message)
 }
 
 // EOF implements frontends.Session: what was asked for before the client stopped sending is answered.
@@ -98,7 +98,7 @@ func (s *session) EOF(in []byte) {
 // Closed implements frontends.Session.
 func (s *session) Closed() {
 	s.closing, s.listing = true, nil
-	s.f.roster.remove(s.row)
+	s.f.workers.remove(s.entry)
 	s.f.broker.Close(s.client)
 }
 
@@ -147,10 +147,10 @@ func (s *session) refuseSyntax(e *syntaxError) {
 		s.failOversized(&s.batch.msg)
 	}
 	if e.text {
-		s.say("ERR " + e.code + " " + e.say + "\r\n")
+		s.say("ERR " + e.code + " " + e.message + "\r\n")
 		return
 	}
-	s.refuse(&wireError{code: e.code, say: e.say})
+	s.refuse(&wireError{code: e.code, message: e.message})
 }
 
 // say answers the message at hand with text.
@@ -162,7 +162,7 @@ func (s *session) say(text string) { s.await(wait{kind: forText, arg: []byte(tex
 func (s *session) flush(drained bool) {
 	b := s.batch
 	if drained {
-		s.startLinger()
+		s.delayNoJob()
 	}
 	before := s.conn.Out().Len()
 	if len(b.ops) > 0 || len(b.waits) > 0 {
@@ -180,7 +180,7 @@ func (s *session) flush(drained bool) {
 }
 
 // crowded reports that so much waits for the client to read that its next messages must wait too.
-func (s *session) crowded() bool {
+func (s *session) outputFull() bool {
 	return s.conn.Out().Len() > pauseAt && !s.eof && s.conn.Backpressured()
 }
 
@@ -199,8 +199,8 @@ var noWait wait
 // reply writes what a reply is in Gearman, after what was answered here before its operation.
 func (s *session) reply(r *core.Reply) {
 	w := &noWait
-	if grab := s.endLinger(r); grab != 0 && r.Tag>>tagBits != s.round {
-		w = &s.batch.lingered
+	if grab := s.endDelay(r); grab != 0 && r.Tag>>tagBits != s.round {
+		w = &s.batch.delayed
 		w.typ = grab
 	} else if r.Tag>>tagBits == s.round {
 		if at := int(r.Tag & (1<<tagBits - 1)); at < len(s.batch.waits) {
@@ -228,7 +228,7 @@ func (s *session) tell(upTo int) {
 		case forUnknownStatus:
 			out.Put(appendStatus(out.Buf(), w.arg, nil), 0)
 		case forError:
-			out.Put(appendPacket(out.Buf(), errorRes, w.err.code, w.err.say), 0)
+			out.Put(appendPacket(out.Buf(), errorRes, w.err.code, w.err.message), 0)
 		case forText:
 			out.Write(w.arg)
 		}

@@ -58,12 +58,12 @@ func encodeLine(text string) ([]byte, error) {
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	for dir, change := range map[string]func(*Options){
-		"testdata":            nil,
-		"testdata/retries":    func(o *Options) { o.JobRetries = 2 },
-		"testdata/prefix":     func(o *Options) { o.HandlePrefix = "X" },
-		"testdata/exceptions": func(o *Options) { o.ExceptionsForAll = true },
-		"testdata/namespace":  func(o *Options) { o.Namespace = "g." },
-		"testdata/linger":     func(o *Options) { o.Linger = time.Millisecond },
+		"testdata":              nil,
+		"testdata/retries":      func(o *Options) { o.JobRetries = 2 },
+		"testdata/prefix":       func(o *Options) { o.HandlePrefix = "X" },
+		"testdata/exceptions":   func(o *Options) { o.ExceptionsForAll = true },
+		"testdata/namespace":    func(o *Options) { o.Namespace = "g." },
+		"testdata/no_job_delay": func(o *Options) { o.NoJobDelay = time.Millisecond },
 	} {
 		frontendtest.Script{
 			Stage:  func(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, maker(change)) },

@@ -39,20 +39,20 @@ type message struct {
 // syntaxError is a message that is none. With lost set, the place where the next one starts is unknown: the client is
 // told and the connection closed.
 type syntaxError struct {
-	text bool // answered by a line, not by a packet
-	code string
-	say  string
-	lost bool
+	text    bool // answered by a line, not by a packet
+	code    string
+	message string
+	lost    bool
 }
 
 // What can be wrong with a message, too few fields aside. The first keeps the connection.
 var (
-	errAnswerMagic = &syntaxError{code: "INVALID_MAGIC", say: "Request magic expected"}
-	errMagic       = &syntaxError{code: "INVALID_MAGIC", say: "Request magic expected", lost: true}
-	errType        = &syntaxError{code: codeCommand, say: "Command not expected", lost: true}
-	errTooLarge    = &syntaxError{code: codeTooLarge, say: "Workload too large", lost: true}
-	errResult      = &syntaxError{code: codeTooLarge, say: "Result too large", lost: true} // see message.tooLarge
-	errLine        = &syntaxError{text: true, code: "UNKNOWN_COMMAND", say: "Line+too+long", lost: true}
+	errAnswerMagic = &syntaxError{code: "INVALID_MAGIC", message: "Request magic expected"}
+	errMagic       = &syntaxError{code: "INVALID_MAGIC", message: "Request magic expected", lost: true}
+	errType        = &syntaxError{code: codeCommand, message: "Command not expected", lost: true}
+	errTooLarge    = &syntaxError{code: codeTooLarge, message: "Workload too large", lost: true}
+	errResult      = &syntaxError{code: codeTooLarge, message: "Result too large", lost: true} // see message.tooLarge
+	errLine        = &syntaxError{text: true, code: "UNKNOWN_COMMAND", message: "Line+too+long", lost: true}
 )
 
 // decode reads the message at the front of in and says how many bytes it took; none without an error means that more
@@ -93,7 +93,7 @@ func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 	}
 	m.text, m.line, m.typ = false, nil, typ
 	if !m.cut(in[headerBytes:n]) {
-		return 0, &syntaxError{code: codeArguments, say: "Too few arguments for " + layouts[typ].name, lost: true}
+		return 0, &syntaxError{code: codeArguments, message: "Too few arguments for " + layouts[typ].name, lost: true}
 	}
 	return n, nil
 }

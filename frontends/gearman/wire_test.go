@@ -37,7 +37,7 @@ func read(in []byte, maxBody int) (log string, used int) {
 		used += n
 		switch {
 		case err != nil:
-			fmt.Fprintf(&b, "error %q %q text=%v lost=%v\n", err.code, err.say, err.text, err.lost)
+			fmt.Fprintf(&b, "error %q %q text=%v lost=%v\n", err.code, err.message, err.text, err.lost)
 			if err.lost {
 				return b.String(), used
 			}

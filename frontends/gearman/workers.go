@@ -12,16 +12,16 @@ import (
 // maxFunctions bounds the registrations of one connection, repeated ones included.
 const maxFunctions = 1 << 16
 
-// roster knows who is connected and for what, for the text command workers alone: the broker has its own knowledge of
+// workerRegistry knows who is connected and for what, for the text command workers alone: the broker has its own knowledge of
 // who can do what.
-type roster struct {
-	mu   sync.Mutex
-	rows map[core.ClientID]*row // guarded by mu, as are the rows
+type workerRegistry struct {
+	mu      sync.Mutex
+	entries map[core.ClientID]*connEntry // guarded by mu, as are the rows
 }
 
 // row is one connection. Functions stand in the order in which they were registered, as often as they were; what is in
 // the slice never changes, so that a snapshot may share it.
-type row struct {
+type connEntry struct {
 	client    core.ClientID
 	fd        int
 	ip        string
@@ -29,31 +29,31 @@ type row struct {
 	functions []string
 }
 
-func (r *roster) add(client core.ClientID, fd int, ip string) *row {
-	w := &row{client: client, fd: fd, ip: ip, id: "-"}
+func (r *workerRegistry) add(client core.ClientID, fd int, ip string) *connEntry {
+	w := &connEntry{client: client, fd: fd, ip: ip, id: "-"}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.rows == nil {
-		r.rows = map[core.ClientID]*row{}
+	if r.entries == nil {
+		r.entries = map[core.ClientID]*connEntry{}
 	}
-	r.rows[client] = w
+	r.entries[client] = w
 	return w
 }
 
-func (r *roster) remove(w *row) {
+func (r *workerRegistry) remove(w *connEntry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.rows, w.client)
+	delete(r.entries, w.client)
 }
 
-func (r *roster) setID(w *row, id string) {
+func (r *workerRegistry) setID(w *connEntry, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.id = id
 }
 
 // able adds a function; it reports whether there was room.
-func (r *roster) able(w *row, function string) bool {
+func (r *workerRegistry) register(w *connEntry, function string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(w.functions) >= maxFunctions {
@@ -64,7 +64,7 @@ func (r *roster) able(w *row, function string) bool {
 }
 
 // unable forgets a function, however often it was registered.
-func (r *roster) unable(w *row, function string) {
+func (r *workerRegistry) unregister(w *connEntry, function string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept := make([]string, 0, len(w.functions))
@@ -76,28 +76,28 @@ func (r *roster) unable(w *row, function string) {
 	w.functions = kept
 }
 
-func (r *roster) reset(w *row) {
+func (r *workerRegistry) reset(w *connEntry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.functions = nil
 }
 
 // snapshot copies all rows, the oldest connection first.
-func (r *roster) snapshot() []row {
+func (r *workerRegistry) snapshot() []connEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rows := make([]row, 0, len(r.rows))
-	for _, w := range r.rows {
+	rows := make([]connEntry, 0, len(r.entries))
+	for _, w := range r.entries {
 		rows = append(rows, *w)
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.client, b.client) })
+	slices.SortFunc(rows, func(a, b connEntry) int { return cmp.Compare(a.client, b.client) })
 	return rows
 }
 
 // write appends a connection's line, its newest function first:
 //
 //	FD IP ID : f2 f1
-func (w *row) write(b []byte) []byte {
+func (w *connEntry) write(b []byte) []byte {
 	b = strconv.AppendInt(b, int64(w.fd), 10)
 	b = append(append(b, ' '), w.ip...)
 	b = append(append(b, ' '), w.id...)
