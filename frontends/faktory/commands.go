@@ -149,22 +149,27 @@ func subject(job *core.Job, err error) string {
 	return job.ID
 }
 
-// fetchJob: FETCH q1 q2…. A worker that is on its way out waits like any other and gets nothing.
+// maxIdleQueues is how long an argument of FETCH a connection keeps for the next one, in bytes.
+const maxIdleQueues = 4 << 10
+
+// fetchJob: FETCH q1 q2…. A quiet or terminating worker waits like any other and gets nothing.
 func (s *session) fetchJob(b *scratch, arg []byte) {
-	if s.queues == nil || string(arg) != s.queuesText {
+	queues := s.queues
+	if queues == nil || string(arg) != s.queuesText {
 		names, ok := words(arg)
 		if !ok {
 			s.flush(b)
 			s.refuse(tooManyNames)
 			return
 		}
-		s.queuesText = string(arg)
-		s.queues = []string{}
-		for _, name := range names {
-			s.queues = append(s.queues, s.f.o.Namespace+name)
+		for i, name := range names {
+			names[i] = s.f.o.Namespace + name
+		}
+		queues = append([]string{}, names...) // not nil
+		if len(arg) <= maxIdleQueues {
+			s.queuesText, s.queues = string(arg), queues
 		}
 	}
-	queues := s.queues
 	if s.dismissed() {
 		queues = []string{}
 	}
@@ -186,7 +191,7 @@ func (s *session) ack(b *scratch, arg []byte) {
 	jid, result, ok := parseAck(arg)
 	if !ok {
 		s.flush(b)
-		s.refuse(fmt.Sprintf("invalid ACK %s", arg))
+		s.refuse(fmt.Sprintf("invalid ACK %s", arg[:min(len(arg), maxEcho)])) // it may be as long as a job
 		return
 	}
 	b.complete(s.nextTag(), jid, result)

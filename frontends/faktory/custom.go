@@ -60,7 +60,7 @@ func (c *customReader) member(name, value []byte) bool {
 		}
 	case "expires_in":
 		if job.StartBefore == 0 {
-			job.StartBefore = c.startsAt.Add(c.seconds("expires_in", value))
+			job.StartBefore = max(c.startsAt.Add(c.seconds("expires_in", value)), 1)
 		}
 	case "expires_at":
 		job.StartBefore = c.timestamp("expires_at", value)
@@ -124,9 +124,9 @@ func (c *customReader) timestamp(name string, value []byte) core.Instant {
 		c.fail("invalid timestamp for '%s': %.100s", name, value)
 		return 0
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(decodeString(value)))
+	t, err := parseTimestamp(name, string(decodeString(value)))
 	if err != nil {
-		c.fail("invalid timestamp for '%s': %.100s: %w", name, value, err)
+		c.fail("%w", err)
 		return 0
 	}
 	return max(core.InstantOf(t), 1) // zero would mean that there is none
@@ -146,14 +146,15 @@ func (c *customReader) jids(value []byte) []string {
 		if v[0] != '"' {
 			return false
 		}
+		if len(out) == core.MaxAfter {
+			c.fail("custom.after must not name more than %d jobs", core.MaxAfter)
+			return false
+		}
 		out = append(out, string(decodeString(v)))
 		return true
 	})
 	if !all {
 		return nil
-	}
-	if len(out) > core.MaxAfter {
-		c.fail("custom.after must not name more than %d jobs", core.MaxAfter)
 	}
 	return out
 }

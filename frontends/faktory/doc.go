@@ -1,44 +1,52 @@
-// Package faktory speaks the protocol of a Faktory work server, version 2, to clients and workers that were made for it.
+// Package faktory is a Faktory work server, protocol version 2, for unmodified Faktory clients and workers.
 //
-// # Words
+// # Terms
 //
-//	Faktory                 here
+//	Faktory                 broker
 //	jid                     Job.ID
 //	jobtype                 Job.Type
 //	PUSH, PUSHB             core.Submit
-//	FETCH                   core.Lease, in the order of the queues named, parked for two seconds
-//	reservation             a lease held by the worker's id: it outlives the connection
-//	ACK, FAIL               core.Complete, core.Fail, by anybody while the job is leased
+//	FETCH                   core.Lease, queues in the order given, parked for two seconds
+//	reservation             a lease held by the worker's id; it outlives the connection
+//	ACK, FAIL               core.Complete, core.Fail, from any connection while the job is leased
 //	retries, dead set       core.Retrying, core.Dead
 //	reserve_for, retry      Job.LeaseFor, Job.MaxFails with core.BackoffFaktory
 //	custom.unique_for …     Job.UniqueKey, core.UniqueRefuse
 //	custom.expires_at …     Job.StartBefore
-//	custom.track            Job.RetainFor, so that TRACK GET finds the end of the job
+//	custom.track            Job.RetainFor, so that TRACK GET finds the job after its end
 //	custom.bid, BATCH       Job.Batch, core.OpenBatch
-//	custom.priority         Job.Priority (ours)
-//	custom.after, .parent   Job.After, Job.Parent, named by jid (ours)
-//	result in ACK           Complete.Result (ours)
+//	custom.priority         Job.Priority (an extension)
+//	custom.after, .parent   Job.After, Job.Parent, named by jid (an extension)
+//	result in ACK           Complete.Result (an extension)
 //	QUEUE, FLUSH, MUTATE    core.PauseQueue, core.Purge, core.PurgeBatches, core.ListJobs with Cancel, Bury, Enqueue
 //
-// # A request line
+// # Request lines
 //
-//	VERB SP argument CRLF        LF alone will do; the argument is JSON or words
+//	VERB SP argument CRLF        a bare LF is accepted; the argument is JSON or words
 //
-// Replies are +OK, -CODE text, $length bulk and $-1, in the order of the requests. One line is read at a time; what
-// several lines of one read ask is handed to the broker in one call.
+// Replies are +OK, -CODE text, $length bulk and $-1, in the order of the requests. All requests that arrive together are
+// passed to the broker in one call.
 //
 // # JSON
 //
-// A job's args, its custom object and every member we do not know are carried as the bytes that came: no number is ever
-// converted. The scanner of scan.go reads a work unit in one pass; encoding/json is asked only to say what is wrong
-// with one, so that the error texts are those that clients know. What the canonical job has no field for is kept in
-// Job.Attributes as a JSON object.
+// A job's args, its custom object and its unknown members are stored as the bytes that the client sent: numbers are never
+// converted. The scanner in scan.go reads a job in one pass. encoding/json is used only to word the error for a bad job, so
+// that clients get the texts they know. Members without a field in core.Job are stored in Job.Attributes as a JSON object.
 //
-// # Differences from the reference, on purpose
+// # Limits
 //
-// Queue names are checked at PUSH, also for scheduled jobs. An explicit retry of one job does not become the default of
-// the next. A quiet worker gets nothing on any of its connections. Invalid UTF-8 is refused instead of being rewritten.
-// A jid that is live cannot be pushed again, unless the job is the same: then nothing is added and the answer is +OK; a
-// dead job makes room for one with its jid. A line beyond the limit gets an error and is dropped; the connection goes
-// on.
+// PUSH, PUSHB and ACK lines may be as long as Options.MaxLine, all others 1 MiB. A job has at most 1,000 unknown members, a
+// jobtype at most 1,024 bytes, a PUSHB at most 100,000 jobs, a pattern of MUTATE at most 256 bytes. Errors in lines beyond
+// 64 KiB are not explained. PUSHB, MUTATE, FLUSH and QUEUE REMOVE run in bounded steps; other connections are served
+// between them.
+//
+// # Intended differences from the reference
+//
+//   - Queue names are checked at PUSH, also for scheduled jobs.
+//   - An explicit retry of one job does not become the default of the next.
+//   - A quiet worker gets no jobs on any of its connections.
+//   - Invalid UTF-8 is refused, not rewritten.
+//   - A jid that belongs to a live job cannot be pushed again, unless the job is identical: then nothing is added and the
+//     answer is +OK. A dead job is replaced.
+//   - A line beyond its limit gets an error and is dropped; the connection stays open.
 package faktory

@@ -3,7 +3,6 @@ package faktory
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,36 +127,31 @@ func (at *attributes) retryOf(job *core.Job) int64 {
 }
 
 // prior is the failure that the job was pushed with, if any.
-func (at *attributes) prior() *referenceFailure {
+func (at *attributes) prior() *pushedFailure {
 	if at.failure == nil {
 		return nil
 	}
-	return priorFailure(at.failure)
-}
-
-// priorFailure reads a failure that has been checked.
-func priorFailure(raw []byte) *referenceFailure {
-	var p referenceFailure
-	_ = json.Unmarshal(raw, &p) // checked when it was pushed
-	return &p
+	f := new(pushedFailure)
+	f.read(at.failure) // checked when it was pushed
+	return f
 }
 
 // appendFailure writes what is known of the last try. prior is the failure that the job came with, if any: it was the
 // first.
-func appendFailure(b []byte, f *core.Failure, retry int64, prior *referenceFailure) []byte {
+func appendFailure(b []byte, f *core.Failure, retry int64, prior *pushedFailure) []byte {
 	count := int64(max(f.Count, 1)) - 1
 	remaining := retry
 	switch {
-	case prior != nil && prior.RetryRemaining > 0:
-		remaining = max(int64(prior.RetryRemaining+prior.RetryCount)-count, 0)
+	case prior != nil && prior.remaining > 0:
+		remaining = max(prior.remaining+prior.retryCount-count, 0)
 	case prior != nil:
-		remaining = int64(prior.RetryRemaining)
+		remaining = prior.remaining
 	case retry > 0:
 		remaining = max(retry-count, 0)
 	}
 	b = append(b, '{')
-	if prior != nil && prior.FailedAt != "" {
-		b = appendTextMember(b, "failed_at", prior.FailedAt)
+	if prior != nil && len(prior.failedAt) > 0 {
+		b = appendTextMember(b, "failed_at", prior.failedAt)
 	} else {
 		b = appendInstantMember(b, "failed_at", f.FailedAt)
 	}

@@ -1,38 +1,73 @@
 package faktory
 
-// glob reports whether all of text matches pattern, by the rules of Redis: * any bytes, ? one byte, [ab] [a-z] [^a] one
-// of a set, \ takes the next byte as it is. It needs time in proportion to both lengths multiplied, at worst.
-func glob[T string | []byte](pattern string, text T) bool {
-	p, t := 0, 0
-	star, mark := -1, 0 // the last star, and where in text the part behind it was last tried
-	for t < len(text) {
-		if p < len(pattern) && pattern[p] == '*' {
-			star, mark = p, t
-			p++
-			continue
-		}
-		if n, ok := globOne(pattern[p:], text[t]); ok {
-			p += n
-			t++
-			continue
-		}
-		if star < 0 {
-			return false
-		}
-		mark++
-		p, t = star+1, mark
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
+import "fmt"
+
+// maxPattern bounds the patterns of MUTATE, in bytes: the time that a match takes grows with their length.
+const maxPattern = 256
+
+// glob is a compiled pattern. The rules are those of Redis: * matches any bytes, ? one byte, [ab] [a-z] [^a] one of a set,
+// and \ takes the next byte literally. A pattern must match the whole text.
+//
+// Matching runs a nondeterministic automaton on a bit set: bit i says that the text so far matches the first i items of
+// the pattern. Each byte of the text costs a few instructions per word of the set. There is no backtracking.
+type glob struct {
+	items int             // of the pattern, stars not counted
+	next  [256]globStates // by byte: the states whose next item matches it
+	stars globStates      // the states in front of a star, where any byte is allowed
 }
 
-// globOne matches one byte with the item in front of pattern and tells the item's length.
-func globOne(pattern string, c byte) (n int, ok bool) {
-	if pattern == "" {
-		return 0, false
+// globStates is a set of states, of which there is one more than items.
+type globStates [maxPattern/64 + 1]uint64
+
+// compileGlob reads a pattern. The error is for the client.
+func compileGlob(pattern string) (*glob, error) {
+	if len(pattern) > maxPattern {
+		return nil, fmt.Errorf("pattern is longer than %d bytes", maxPattern)
 	}
+	g := new(glob)
+	for pattern != "" {
+		word, bit := g.items/64, uint64(1)<<(g.items%64)
+		if pattern[0] == '*' {
+			g.stars[word] |= bit
+			pattern = pattern[1:]
+			continue
+		}
+		length := 0
+		for c := range g.next {
+			n, ok := globItem(pattern, byte(c))
+			if length = n; ok {
+				g.next[c][word] |= bit
+			}
+		}
+		g.items++
+		pattern = pattern[length:]
+	}
+	return g, nil
+}
+
+// match reports whether the pattern matches all of text.
+func (g *glob) match(text []byte) bool {
+	var now globStates
+	now[0] = 1
+	last := g.items / 64
+	for _, c := range text {
+		next := &g.next[c]
+		var carry, any uint64
+		for w := range last + 1 {
+			moved := now[w] & next[w]
+			now[w] = now[w]&g.stars[w] | moved<<1 | carry
+			carry = moved >> 63
+			any |= now[w]
+		}
+		if any == 0 {
+			return false
+		}
+	}
+	return now[last]>>(g.items%64)&1 != 0
+}
+
+// globItem reports how long the item at the start of pattern is, and whether it matches c.
+func globItem(pattern string, c byte) (length int, ok bool) {
 	switch pattern[0] {
 	case '?':
 		return 1, true
@@ -46,8 +81,8 @@ func globOne(pattern string, c byte) (n int, ok bool) {
 	return 1, pattern[0] == c
 }
 
-// globSet matches a set. One that is not closed ends with the pattern.
-func globSet(pattern string, c byte) (n int, ok bool) {
+// globSet is globItem for a set. A set that is not closed ends with the pattern.
+func globSet(pattern string, c byte) (length int, ok bool) {
 	i := 1
 	not := i < len(pattern) && pattern[i] == '^'
 	if not {

@@ -19,8 +19,11 @@ const (
 	trackedFor     = 30 * time.Minute
 )
 
-// minJID is the length below which a jid is not believed to be unique.
-const minJID = 8
+// Bounds of a job's names, in bytes. A shorter jid is not believed to be unique.
+const (
+	minJID     = 8
+	maxJobtype = 1024
+)
 
 // submission is a job on its way to the core, with the links that its client wrote as jids.
 type submission struct {
@@ -34,6 +37,9 @@ type submission struct {
 type names struct{ queue, jobtype string }
 
 func (n *names) intern(last *string, name []byte) string {
+	if len(name) > maxJobtype {
+		return string(name) // it will be refused
+	}
 	if string(name) != *last {
 		*last = string(name)
 	}
@@ -71,8 +77,10 @@ func (f *Frontend) newJob(u *workUnit, n *names, now core.Instant) (submission, 
 		Backoff: core.BackoffFaktory, LeaseEnd: core.LeaseEndFail, DeadFor: core.DeadFor,
 	}
 	job.MaxFails, job.Exhausted = u.failPolicy()
-	if u.failure != nil { // the job has moved here from another server, in the middle of its retries
-		job.PriorFails = uint32(min(max(priorFailure(u.failure).RetryCount, 0), math.MaxInt32)) + 1
+	if u.failure != nil {
+		var f pushedFailure
+		f.read(u.failure) // checked when the line was parsed
+		job.PriorFails = uint32(max(f.retryCount, 0)) + 1
 	}
 	// One piece of memory for both: they are stored, and forgotten, together.
 	buf := make([]byte, 0, len(u.args)+u.attributesSize())
@@ -96,6 +104,10 @@ func (u *workUnit) check() error {
 		return errors.New("jobs must have a jobtype parameter")
 	case u.args == nil:
 		return errors.New("jobs must have an args parameter")
+	case len(u.jobtype) > maxJobtype:
+		return fmt.Errorf("jobtype must not be longer than %d bytes", maxJobtype)
+	case u.tooMany:
+		return fmt.Errorf("jobs must not have more than %d unknown members", maxUnknown)
 	case u.reserveFor > int64(maxReserve/time.Second):
 		return errors.New("jobs cannot be reserved for more than one day")
 	}
@@ -107,22 +119,35 @@ func (u *workUnit) readyAt(now core.Instant) (core.Instant, error) {
 	if len(u.at) == 0 {
 		return 0, nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(u.at))
-	if err != nil {
-		return 0, fmt.Errorf("invalid timestamp for 'at': %q: %w", u.at, err)
+	t, err := parseTimestamp("at", string(u.at))
+	if err != nil || core.InstantOf(t) <= now {
+		return 0, err
 	}
-	if at := core.InstantOf(t); at > now {
-		return at, nil
-	}
-	return 0, nil
+	return core.InstantOf(t), nil
 }
 
-// leaseFor is how long a reservation lasts: the rules of the reference for short and missing spans.
+// maxTimestamp is longer than any instant in RFC 3339, in bytes: a longer text is not repeated in errors.
+const maxTimestamp = 64
+
+// parseTimestamp reads an instant. The error is for the client.
+func parseTimestamp(name, text string) (time.Time, error) {
+	if len(text) > maxTimestamp {
+		return time.Time{}, fmt.Errorf("invalid timestamp for '%s': %.64q…", name, text)
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return t, fmt.Errorf("invalid timestamp for '%s': %q: %w", name, text, err)
+	}
+	return t, nil
+}
+
+// leaseFor is how long a reservation lasts: the rules of the reference for short and missing spans. check has refused
+// longer ones.
 func (u *workUnit) leaseFor() time.Duration {
 	if u.reserveFor == 0 {
 		return defaultReserve
 	}
-	return max(time.Duration(u.reserveFor)*time.Second, minReserve)
+	return time.Duration(max(u.reserveFor, int64(minReserve/time.Second))) * time.Second
 }
 
 // failPolicy says how many failures end the job, and how.
@@ -143,7 +168,7 @@ func (f *Frontend) checkQueue(name string) error {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' {
 			continue
 		}
-		return fmt.Errorf(`cannot get %q queue: queue names must match \A[a-zA-Z0-9._-]+\z`, name)
+		return fmt.Errorf(`cannot get %.1024q queue: queue names must match \A[a-zA-Z0-9._-]+\z`, name)
 	}
 	if len(f.o.Namespace)+len(name) > core.MaxQueueName {
 		return fmt.Errorf("cannot get %q queue: queue names must not be longer than %d bytes",

@@ -70,13 +70,13 @@ func (s *session) mutate(_ *scratch, arg []byte) {
 	case filter != nil && len(filter.Jids) > 0:
 		s.start(&mutateNamed{jids: filter.Jids, from: from, change: change})
 	default:
-		s.start(&mutateScan{match: filter.matcher(), from: from, change: change, prefix: s.f.o.Namespace})
+		pattern, err := filter.pattern()
+		if err != nil {
+			s.refuse(err.Error())
+			return
+		}
+		s.start(&mutateScan{pattern: pattern, from: from, change: change})
 	}
-}
-
-// all reports that the filter lets every job through.
-func (filter *jobFilter) all() bool {
-	return filter == nil || len(filter.Jids) == 0 && filter.Jobtype == "" && strings.Trim(filter.Regexp, "*") == ""
 }
 
 // setPages removes a whole set: of every queue, or of those in the name space if there is one.
@@ -93,23 +93,7 @@ func (s *session) setPages(from core.State) []core.Purge {
 	return pages
 }
 
-// matcher tells whether a job passes the filter. text is the job's compact JSON, made only where it is asked for. nil:
-// every job passes.
-func (filter *jobFilter) matcher() func(job *core.Job, text func() []byte) bool {
-	switch {
-	case filter.all():
-		return nil
-	case filter.Regexp == "": // the name alone is a pattern
-		return func(job *core.Job, _ func() []byte) bool { return glob(filter.Jobtype, job.Type) }
-	case filter.Jobtype == "":
-		return func(_ *core.Job, text func() []byte) bool { return glob(filter.Regexp, text()) }
-	}
-	return func(job *core.Job, text func() []byte) bool {
-		return job.Type == filter.Jobtype && glob(filter.Regexp, text())
-	}
-}
-
-// mutatePage is how many jobs one step looks at or changes. Their JSON may have to come from disk.
+// mutatePage is how many jobs one step lists or changes.
 const mutatePage = 200
 
 // mutateNamed changes the jobs with the given ids.
@@ -147,51 +131,4 @@ func (s *session) mutated(commit core.Commit, err error, over bool) bool {
 		s.ok(commit)
 	}
 	return over
-}
-
-// mutateScan walks over a set and changes the jobs that match.
-type mutateScan struct {
-	match  func(*core.Job, func() []byte) bool
-	from   core.State
-	change func(uint64, core.Ref, core.State) core.Op
-	prefix string
-	cursor uint64
-	commit core.Commit
-}
-
-// step looks at one page of the set.
-func (t *mutateScan) step(s *session) bool {
-	page := s.ask(&core.ListJobs{
-		Tag: s.nextTag(), State: t.from, Cursor: t.cursor, Limit: mutatePage, Brief: t.match == nil,
-	})
-	b := s.f.borrow()
-	defer s.f.giveBack(b)
-	for i := range page.Jobs {
-		info := &page.Jobs[i]
-		if strings.HasPrefix(info.Queue, t.prefix) && t.matches(s.f, b, info) {
-			b.ops = append(b.ops, t.change(s.nextTag(), core.Ref{Seq: info.Seq}, t.from))
-		}
-	}
-	t.cursor = page.Cursor
-	commit, err := s.doAll(b)
-	t.commit = max(t.commit, commit)
-	return s.mutated(t.commit, err, t.cursor == 0)
-}
-
-func (t *mutateScan) matches(f *Frontend, b *scratch, info *core.JobInfo) bool {
-	if t.match == nil {
-		return true
-	}
-	if info.Job == nil {
-		return false // gone since the page was listed
-	}
-	return t.match(info.Job, func() []byte {
-		b.json = f.appendCompactJob(b.json[:0], info)
-		return b.json
-	})
-}
-
-// appendCompactJob writes a job's JSON without white space: what patterns are matched against.
-func (f *Frontend) appendCompactJob(b []byte, info *core.JobInfo) []byte {
-	return appendCompact(b, f.appendJob(nil, info.Job, jobState{failure: info.Failure}))
 }

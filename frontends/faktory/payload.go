@@ -25,10 +25,14 @@ type workUnit struct {
 	failure []byte // the object as it was written
 	custom  []byte // likewise; nil if it has no members
 	unknown []member
+	tooMany bool // more unknown members than maxUnknown
 }
 
-// member is one that we do not know: carried through unchanged.
+// member is one that the broker does not know. It is stored and returned unchanged.
 type member struct{ name, value []byte }
+
+// maxUnknown is how many unknown members a job may have.
+const maxUnknown = 1000
 
 // defaultRetry is the number of retries of a job that does not say.
 const defaultRetry = 25
@@ -62,6 +66,9 @@ type workUnits struct {
 	over bool
 }
 
+// maxBulk is how many jobs one PUSHB may hold. It bounds the reply, which names every job that is refused.
+const maxBulk = 100_000
+
 // newWorkUnits checks the whole argument: nothing happens if any part of it is no job. The error is for the client.
 func newWorkUnits(arg []byte, u *workUnit) (workUnits, error) {
 	if !utf8.Valid(arg) {
@@ -72,10 +79,15 @@ func newWorkUnits(arg []byte, u *workUnit) (workUnits, error) {
 		return workUnits{over: true}, nil
 	}
 	r.s.pos = 0
+	count := 0
 	ok := r.s.elements(0, func(raw []byte) bool {
+		count++
 		e := scanner{data: raw}
-		return raw[0] == 'n' || u.scan(&e, 1)
+		return count <= maxBulk && (raw[0] == 'n' || u.scan(&e, 1))
 	})
+	if count > maxBulk {
+		return workUnits{}, fmt.Errorf("more than %d jobs in one PUSHB", maxBulk)
+	}
 	if !ok || !r.s.atEnd() {
 		return workUnits{}, explain(arg, &[]referenceJob{})
 	}
@@ -127,8 +139,10 @@ func (u *workUnit) set(name, value []byte) bool {
 	case "jid", "queue", "jobtype", "args", "retry", "custom", "created_at", "at", "reserve_for", "backtrace",
 		"failure", "enqueued_at":
 	default:
-		if known = foldName(name); known == "" {
-			u.unknown = append(u.unknown, member{name, value})
+		if known = foldedName(name, knownMembers[:]); known == "" {
+			if u.tooMany = u.tooMany || len(u.unknown) == maxUnknown; !u.tooMany {
+				u.unknown = append(u.unknown, member{name, value})
+			}
 			return true
 		}
 	}
@@ -156,7 +170,7 @@ func (u *workUnit) set(name, value []byte) bool {
 	case "args":
 		return setRaw(&u.args, value, '[')
 	case "failure":
-		return setRaw(&u.failure, value, '{') && (null || json.Unmarshal(value, &referenceFailure{}) == nil)
+		return setRaw(&u.failure, value, '{') && (null || new(pushedFailure).read(value))
 	case "custom":
 		if !setRaw(&u.custom, value, '{') {
 			return false
@@ -169,9 +183,9 @@ func (u *workUnit) set(name, value []byte) bool {
 	return false
 }
 
-// foldName is the known member that name spells in other case, else empty.
-func foldName(name []byte) string {
-	for _, k := range knownMembers {
+// foldedName is the one of known that equals name without regard to case, else empty.
+func foldedName(name []byte, known []string) string {
+	for _, k := range known {
 		if bytes.EqualFold(name, []byte(k)) {
 			return k
 		}
@@ -237,14 +251,20 @@ type (
 	}
 )
 
-// Why a text that encoding/json has nothing to say against is refused.
+// Why a text is refused that encoding/json does not refuse, or is not asked about.
 var (
 	errUTF8  = errors.New("invalid JSON: invalid UTF-8")
 	errShape = errors.New("invalid JSON: not a job")
 )
 
+// maxExplained is the longest text for which explain decodes, in bytes: decoded, a text can take twenty times its size.
+const maxExplained = 64 << 10
+
 // explain says what is wrong with arg, which the scanner has refused, in the reference's words.
 func explain(arg []byte, shape any) error {
+	if len(arg) > maxExplained {
+		return errShape
+	}
 	err := json.Unmarshal(arg, shape)
 	if err == nil {
 		return errShape

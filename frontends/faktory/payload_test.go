@@ -83,8 +83,11 @@ func TestBadJobsAreToldWhatIsWrong(t *testing.T) {
 		{`{"jid":"12345678","jobtype":"T"}`, `jobs must have an args parameter`},
 		{`{"jid":"12345678","jobtype":"T","args":null}`, `jobs must have an args parameter`},
 		{`{"jid":"12345678","jobtype":"T","args":[],"args":null}`, `jobs must have an args parameter`},
+		{`{"jid":"12345678","args":[],"jobtype":"` + strings.Repeat("T", 1025) + `"}`, `jobtype must not be longer than 1024 bytes`},
+		{unit(strings.Repeat(`"x":0,`, 1000) + `"x":0`), `jobs must not have more than 1000 unknown members`},
 		{unit(`"reserve_for":86401,"at":"x","queue":"a b"`), `jobs cannot be reserved for more than one day`},
 		{unit(`"at":"x","queue":"a b"`), `invalid timestamp for 'at': "x": parsing time "x" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "x" as "2006"`},
+		{unit(`"at":"` + strings.Repeat("9", 65) + `"`), `invalid timestamp for 'at': "` + strings.Repeat("9", 64) + `"…`},
 		{unit(`"queue":"a b"`), `cannot get "a b" queue: ` + queueRule},
 		{unit(`"queue":"ü"`), `cannot get "ü" queue: ` + queueRule},
 		{unit(`"queue":"a b","at":"2031-01-01T00:00:00Z"`), `cannot get "a b" queue: ` + queueRule},
@@ -129,6 +132,8 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		{"reserve_for", `"reserve_for":90`, func(j *core.Job) { j.LeaseFor = 90 * time.Second }},
 		{"short reserve_for", `"reserve_for":59`, func(j *core.Job) { j.LeaseFor = time.Minute }},
 		{"negative reserve_for", `"reserve_for":-1`, func(j *core.Job) { j.LeaseFor = time.Minute }},
+		{"reserve_for that is too small for a duration", `"reserve_for":-9223372037`, func(j *core.Job) { j.LeaseFor = time.Minute }},
+		{"smallest reserve_for", `"reserve_for":-9223372036854775808`, func(j *core.Job) { j.LeaseFor = time.Minute }},
 		{"longest reserve_for", `"reserve_for":86400`, func(j *core.Job) { j.LeaseFor = 24 * time.Hour }},
 		{"retry 0", `"retry":0`, func(j *core.Job) { j.MaxFails, j.Exhausted = 1, core.ExhaustedFinish }},
 		{"retry -1", `"retry":-1`, func(j *core.Job) { j.MaxFails = 1 }},
@@ -137,6 +142,10 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		{"at in the future", `"at":"2030-01-01T01:00:10.5+01:00"`, func(j *core.Job) { j.ReadyAt = now + 10*second + second/2 }},
 		{"at in the past", `"at":"2029-01-01T00:00:00Z"`, func(*core.Job) {}},
 		{"a failure from elsewhere", `"failure":{"retry_count":2,"remaining":3}`, func(j *core.Job) { j.PriorFails = 3 }},
+		{"a failure with counts out of range", `"failure":{"retry_count":9223372036854775807,"remaining":9223372036854775807}`, func(j *core.Job) {
+			j.PriorFails = 1 << 31
+		}},
+		{"a failure with negative counts", `"failure":{"retry_count":-7}`, func(j *core.Job) { j.PriorFails = 1 }},
 		{"priority", `"custom":{"priority":-5}`, func(j *core.Job) { j.Priority = -5 }},
 		{"priority beyond 32 bits", `"custom":{"priority":99999999999}`, func(j *core.Job) { j.Priority = 1<<31 - 1 }},
 		{"priority that is no integer", `"custom":{"priority":"high"}`, func(*core.Job) {}},
@@ -165,6 +174,7 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		{"expires_at", `"custom":{"expires_at":"2030-01-01T00:01:00Z"}`, func(j *core.Job) { j.StartBefore = now + 60*second }},
 		{"expired already", `"custom":{"expires_at":"1950-01-01T00:01:00Z"}`, func(j *core.Job) { j.StartBefore = 1 }},
 		{"expires_in", `"custom":{"expires_in":30}`, func(j *core.Job) { j.StartBefore = now + 30*second }},
+		{"expired long ago", `"custom":{"expires_in":-1e999}`, func(j *core.Job) { j.StartBefore = 1 }},
 		{"expires_at before expires_in", `"custom":{"expires_at":"2030-01-01T00:01:00Z","expires_in":30}`, func(j *core.Job) {
 			j.StartBefore = now + 60*second
 		}},

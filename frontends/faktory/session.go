@@ -89,9 +89,9 @@ func (s *session) Feed(in []byte) int {
 			s.flush(b)
 			s.refuse("shutdown in progress")
 			s.end()
-		case errors.Is(err, errTooLong):
+		case err != nil: // too long
 			s.flush(b)
-			s.refuse(fmt.Sprintf("line is longer than %d bytes", s.lines.max))
+			s.refuse(err.Error())
 			if s.phase == expecting {
 				s.end()
 			}
@@ -145,25 +145,19 @@ func (s *session) idle() {
 // Refusal implements frontends.Session.
 func (s *session) Refusal() []byte { return []byte("-" + errorText(core.ErrStopped, "") + "\r\n") }
 
-// EOF implements frontends.Session: nobody waits for a job any more, but what the client has sent behind its FETCH is
-// done. A line without an end was never a request.
-func (s *session) EOF(input []byte) {
-	for len(input) > 0 && s.phase == serving {
-		if s.fetch != 0 {
-			s.giveUpFetch()
-		}
-		for s.running != nil {
-			if s.running.step(s) {
-				s.running = nil
-			}
-		}
-		n := s.Feed(input)
-		if n == 0 {
-			return
-		}
-		input = input[n:]
+var _ frontends.HalfCloseWaiter = (*session)(nil)
+
+// WaitsHalfClosed implements frontends.HalfCloseWaiter. The client may be gone, so a parked FETCH gets no job. A long command
+// is still answered.
+func (s *session) WaitsHalfClosed() bool {
+	if s.fetch != 0 {
+		s.giveUpFetch()
 	}
+	return s.running != nil
 }
+
+// EOF implements frontends.Session. Every whole line has been answered by now; a line without an end is not a request.
+func (s *session) EOF([]byte) {}
 
 // Blocked implements frontends.Blocker.
 func (s *session) Blocked() bool { return s.fetch != 0 || s.running != nil }
@@ -244,7 +238,8 @@ func (s *session) greet(line []byte) {
 		s.end()
 		return
 	}
-	s.phase, s.lines.max = serving, s.f.o.MaxLine
+	s.phase = serving
+	s.lines.max, s.lines.jobMax = min(s.f.o.MaxLine, maxCommandLine), s.f.o.MaxLine
 	s.greeted.Store(true)
 	s.openClient()
 	if h.WID != "" {

@@ -6,23 +6,34 @@ import (
 	"fmt"
 )
 
-// What lineReader.next may say instead of giving a line.
-var (
-	errShort   = errors.New("more input needed")
-	errTooLong = errors.New("line too long")
-)
+// errShort is returned by lineReader.next while there is no whole line.
+var errShort = errors.New("more input needed")
 
-// lineReader cuts request lines from the input of one connection. It keeps none of the bytes, only how far it has looked:
-// a long line that comes in many pieces is not searched from its start each time.
+// lineTooLong is the error for a line beyond its limit, in bytes.
+type lineTooLong int
+
+func (limit lineTooLong) Error() string {
+	return fmt.Sprintf("line is longer than %d bytes", int(limit))
+}
+
+// maxCommandLine bounds request lines that carry no job, in bytes.
+const maxCommandLine = 1 << 20
+
+// jobVerbs start the lines that carry jobs or results.
+var jobVerbs = [][]byte{[]byte("PUSH "), []byte("PUSHB "), []byte("ACK ")}
+
+// lineReader cuts request lines from the input of one connection. It keeps none of the bytes, only how far it has searched,
+// so that a long line that arrives in many pieces is searched once.
 type lineReader struct {
-	max      int  // bytes of a line, its end not counted
-	seen     int  // bytes in front of the unread input that hold no line end
-	skipping bool // the rest of a line that was too long is being dropped
+	max      int  // bytes of a line without its end
+	jobMax   int  // the same for a line that starts with one of jobVerbs, if greater
+	seen     int  // bytes at the start of the unread input that hold no line end
+	skipping bool // the rest of a line that is too long is being dropped
 }
 
 // next returns the first line of in without its end, and how many bytes of in are used up. With errShort there is no
-// whole line yet (n may be positive all the same: input that was dropped). errTooLong comes once for each line beyond
-// the limit, as soon as that is known; the rest of it is dropped by the calls that follow.
+// whole line yet; n may still be positive: input that was dropped. A lineTooLong error is returned once for each line
+// beyond its limit, as soon as that is known; later calls drop the rest of the line.
 func (r *lineReader) next(in []byte) (line []byte, n int, err error) {
 	end := bytes.IndexByte(in[min(r.seen, len(in)):], '\n')
 	if end < 0 {
@@ -39,8 +50,8 @@ func (r *lineReader) next(in []byte) (line []byte, n int, err error) {
 	if len(line) > 0 && line[len(line)-1] == '\r' {
 		line = line[:len(line)-1]
 	}
-	if len(line) > r.max {
-		return nil, end + 1, errTooLong
+	if limit := r.limit(line); len(line) > limit {
+		return nil, end + 1, lineTooLong(limit)
 	}
 	return line, end + 1, nil
 }
@@ -50,12 +61,25 @@ func (r *lineReader) partial(in []byte) ([]byte, int, error) {
 	if r.skipping {
 		return nil, len(in), errShort
 	}
-	if len(in) > r.max+1 { // one more: the last byte may be the first of CRLF
+	if limit := r.limit(in); len(in) > limit+1 { // one more: the last byte may be the first of CRLF
 		r.seen, r.skipping = 0, true
-		return nil, len(in), errTooLong
+		return nil, len(in), lineTooLong(limit)
 	}
 	r.seen = len(in)
 	return nil, 0, errShort
+}
+
+// limit is the longest that a line with this start may be.
+func (r *lineReader) limit(line []byte) int {
+	if len(line) <= r.max {
+		return r.max
+	}
+	for _, verb := range jobVerbs {
+		if bytes.HasPrefix(line, verb) {
+			return max(r.max, r.jobMax)
+		}
+	}
+	return r.max
 }
 
 // splitVerb cuts a line at its first space. bare: there was none, which is something else than an empty argument.

@@ -11,7 +11,7 @@ import (
 
 // readLines plays input in the given pieces and tells what came of it.
 func readLines(limit int, pieces ...string) (got []string) {
-	r := lineReader{max: limit}
+	r := lineReader{max: limit, jobMax: 2 * limit}
 	var unread []byte
 	for _, p := range pieces {
 		unread = append(unread, p...)
@@ -20,8 +20,8 @@ func readLines(limit int, pieces ...string) (got []string) {
 			switch {
 			case err == nil:
 				got = append(got, string(line))
-			case errors.Is(err, errTooLong):
-				got = append(got, "TOO LONG")
+			case errors.As(err, new(lineTooLong)):
+				got = append(got, err.Error())
 			}
 			unread = unread[n:]
 			if errors.Is(err, errShort) {
@@ -44,9 +44,12 @@ func TestLinesEndInCRLFOrLF(t *testing.T) {
 		{"a lone carriage return stays", "a\rb\r\r\n", []string{"a\rb\r"}},
 		{"no end, no line", "INFO", nil},
 		{"as long as allowed", "12345678\r\n12345678\n", []string{"12345678", "12345678"}},
-		{"too long, then on", "123456789\r\nok\r\n", []string{"TOO LONG", "ok"}},
-		{"much too long", strings.Repeat("x", 50) + "\nok\n", []string{"TOO LONG", "ok"}},
-		{"too long without end", strings.Repeat("x", 50), []string{"TOO LONG"}},
+		{"too long, then on", "123456789\r\nok\r\n", []string{"line is longer than 8 bytes", "ok"}},
+		{"much too long", strings.Repeat("x", 50) + "\nok\n", []string{"line is longer than 8 bytes", "ok"}},
+		{"too long without end", strings.Repeat("x", 50), []string{"line is longer than 8 bytes"}},
+		{"jobs may be longer", "PUSH 67890123456\r\nACK 5678\nPUSHB 7890\n", []string{"PUSH 67890123456", "ACK 5678", "PUSHB 7890"}},
+		{"a job that is too long", "PUSH 678901234567\r\nINFO\n", []string{"line is longer than 16 bytes", "INFO"}},
+		{"a verb that starts like one", "PUSHX 789\r\nINFO\n", []string{"line is longer than 8 bytes", "INFO"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +110,7 @@ func FuzzLineReader(f *testing.F) {
 	f.Add("\r\n\r\n123456789\r\nx\n", 1, 8)
 	f.Add(strings.Repeat("x", 40)+"\n\n", 7, 8)
 	f.Fuzz(func(t *testing.T, in string, step, limit int) {
-		limit = 1 + limit&0xff
+		limit = 8 + limit&0xff // verbs fit into it, as they do into the real ones
 		step = 1 + step&0x3f
 		var pieces []string
 		for rest := in; rest != ""; {
@@ -119,12 +122,12 @@ func FuzzLineReader(f *testing.F) {
 		if !reflect.DeepEqual(whole, split) {
 			t.Errorf("whole %q, split %q", whole, split)
 		}
-		r := lineReader{max: limit}
+		r := lineReader{max: limit, jobMax: 2 * limit}
 		unread := 0
 		for _, p := range pieces {
 			_, n, err := r.next([]byte(strings.Repeat("x", unread) + strings.ReplaceAll(p, "\n", "x")))
-			if unread += len(p) - n; unread > limit+1+len(p) || err == nil {
-				t.Fatalf("%d bytes unread under a limit of %d", unread, limit)
+			if unread += len(p) - n; unread > 2*limit+1+len(p) || err == nil {
+				t.Fatalf("%d bytes unread under a limit of %d", unread, 2*limit)
 			}
 		}
 	})

@@ -115,6 +115,23 @@ func TestLineBeyondTheLimitIsRefusedAndDropped(t *testing.T) {
 	early.WantClosed()
 }
 
+func TestLongLinesAreForJobsOnly(t *testing.T) {
+	t.Parallel()
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{}) })
+	c := dial(s, "client", "")
+	long := strings.Repeat("x", 2<<20)
+	for _, line := range []string{`FAIL {"jid":"` + long, `FETCH ` + long, `BATCH NEW {"description":"` + long, long} {
+		c.SendIn(256<<10, []byte(line+"\r\n"))
+		c.Want("-ERR line is longer than 1048576 bytes\r\n")
+	}
+	c.SendIn(256<<10, []byte(`PUSH {"jid":"12345678","jobtype":"x","args":["`+long+"\"]}\r\n"))
+	c.Want("+OK\r\n")
+	c.Send("FETCH default\r\n")
+	object(t, c)
+	c.SendIn(256<<10, []byte(`ACK {"jid":"12345678","result":"`+long+"\"}\r\nPUSHB [null"+strings.Repeat(",null", 300_000)+"]\r\n"))
+	c.Want("+OK\r\n-ERR more than 100000 jobs in one PUSHB\r\n")
+}
+
 func TestWorkersAreListedAndToldToGo(t *testing.T) {
 	t.Parallel()
 	s, f := stageWith(t, Options{})

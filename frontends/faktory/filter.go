@@ -1,0 +1,102 @@
+package faktory
+
+import (
+	"strings"
+
+	"broker/core"
+)
+
+// all reports whether the filter lets every job pass.
+func (filter *jobFilter) all() bool {
+	return filter == nil || len(filter.Jids) == 0 && filter.Jobtype == "" && strings.Trim(filter.Regexp, "*") == ""
+}
+
+// jobPattern is a compiled filter by jobtype, by the job's JSON, or by both.
+type jobPattern struct {
+	jobtype  string // the exact type; empty: any
+	typeGlob *glob  // nil: any type
+	jsonGlob *glob  // nil: any job
+}
+
+// pattern compiles the filter; nil if it lets every job pass. The jobtype is a pattern if it stands alone and a plain text
+// beside a regexp, as in the reference. The error is for the client.
+func (filter *jobFilter) pattern() (p *jobPattern, err error) {
+	if filter.all() {
+		return nil, nil
+	}
+	p = new(jobPattern)
+	if filter.Regexp == "" {
+		p.typeGlob, err = compileGlob(filter.Jobtype)
+		return p, err
+	}
+	p.jobtype = filter.Jobtype
+	p.jsonGlob, err = compileGlob(filter.Regexp)
+	return p, err
+}
+
+// matches looks at one job.
+func (p *jobPattern) matches(f *Frontend, b *scratch, info *core.JobInfo) bool {
+	job := info.Job
+	switch {
+	case p.jobtype != "" && p.jobtype != job.Type, p.typeGlob != nil && !p.typeGlob.match([]byte(job.Type)):
+		return false
+	case p.jsonGlob == nil:
+		return true
+	}
+	b.json = f.appendCompactJob(b.json[:0], info)
+	return p.jsonGlob.match(b.json)
+}
+
+// appendCompactJob writes a job's JSON without white space: the text that patterns are matched against.
+func (f *Frontend) appendCompactJob(b []byte, info *core.JobInfo) []byte {
+	start := len(b)
+	b = f.appendJob(b, info.Job, jobState{failure: info.Failure})
+	return appendCompact(b[:start], b[start:]) // in place: it only gets shorter
+}
+
+// mutateScan walks over a set and changes the jobs that match. It lists the set by the index alone and reads one job at a
+// time.
+type mutateScan struct {
+	pattern *jobPattern // nil: every job matches
+	from    core.State
+	change  func(uint64, core.Ref, core.State) core.Op
+	page    []core.JobInfo // listed and not yet looked at
+	cursor  uint64         // of the next page; zero: there is none
+	commit  core.Commit
+}
+
+// Bounds of one step: how many bytes of jobs it reads, and as how many each job counts at least.
+const (
+	scanBytes = 256 << 10
+	jobCost   = 4 << 10
+)
+
+// step looks at some jobs of the set.
+func (t *mutateScan) step(s *session) bool {
+	if len(t.page) == 0 {
+		r := s.ask(&core.ListJobs{Tag: s.nextTag(), State: t.from, Cursor: t.cursor, Limit: mutatePage, Brief: true})
+		t.page, t.cursor = r.Jobs, r.Cursor
+	}
+	b := s.f.borrow()
+	defer s.f.giveBack(b)
+	for bytes := 0; len(t.page) > 0 && bytes < scanBytes; t.page = t.page[1:] {
+		info := &t.page[0]
+		if !strings.HasPrefix(info.Queue, s.f.o.Namespace) {
+			continue
+		}
+		if t.pattern != nil {
+			r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: info.Seq}})
+			if r.Kind != core.Inspected || r.Info.Job == nil { // gone since the page was listed
+				continue
+			}
+			bytes += jobCost + len(r.Info.Job.Body) + len(r.Info.Job.Attributes)
+			if !t.pattern.matches(s.f, b, r.Info) {
+				continue
+			}
+		}
+		b.ops = append(b.ops, t.change(s.nextTag(), core.Ref{Seq: info.Seq}, t.from))
+	}
+	commit, err := s.doAll(b)
+	t.commit = max(t.commit, commit)
+	return s.mutated(t.commit, err, len(t.page) == 0 && t.cursor == 0)
+}
