@@ -69,7 +69,7 @@ func examine(ctx context.Context, s *store.Store, progress func(uint64)) (*Repor
 		return nil, err
 	}
 	x := &Report{
-		Bytes: r.Bytes, Bodies: r.Bodies, Marks: r.Marks, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
+		Bytes: r.Bytes, Bodies: r.Bodies, Marks: r.MetaEntries, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
 	}
 	now := clock.System{}.Now()
 	m := machine.New(machine.Options{Persist: true, DefaultLease: 30 * time.Minute, StartedAt: now})

@@ -6,6 +6,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/machine"
+	"broker/core/internal/record"
 	"broker/core/internal/store"
 )
 
@@ -40,7 +41,7 @@ func restore(m *machine.Machine, s *store.Store, clock func() core.Instant, prog
 		return err
 	}
 	now := clock()
-	err := s.Scan(context.Background(), progress, func(r *store.Record) error {
+	err := s.Scan(context.Background(), progress, func(r *record.Record) error {
 		m.Restore(now, r)
 		return nil
 	})

@@ -18,7 +18,7 @@ type jobState struct {
 	failure    *core.Failure // of the last try; nil if there was none
 }
 
-// appendJob writes a job as a worker gets it: the members in the reference's order, those we only carry at the end.
+// AppendJob writes a job as a worker gets it: the members in the reference's order, those we only carry at the end.
 func (f *Frontend) appendJob(b []byte, job *core.Job, st jobState) []byte {
 	at := readAttributes(job)
 	b = append(b, '{')
@@ -136,7 +136,7 @@ func (at *attributes) prior() *pushedFailure {
 	return f
 }
 
-// appendFailure writes what is known of the last try. prior is the failure that the job came with, if any: it was the
+// AppendFailure writes what is known of the last try. prior is the failure that the job came with, if any: it was the
 // first.
 func appendFailure(b []byte, f *core.Failure, retry int64, prior *pushedFailure) []byte {
 	count := int64(max(f.Count, 1)) - 1

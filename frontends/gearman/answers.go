@@ -98,7 +98,7 @@ func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
 // unfinished reports whether a job is one in the eyes of Gearman: an outcome that is merely kept is none.
 func unfinished(i *core.JobInfo) bool { return i != nil && i.State.Unfinished() }
 
-// appendStatus appends STATUS_RES; i is nil for an unknown job.
+// AppendStatus appends STATUS_RES; i is nil for an unknown job.
 func appendStatus(b []byte, handle []byte, i *core.JobInfo) []byte {
 	start := len(b)
 	b = append(beginPacket(b, statusRes), handle...)

@@ -121,7 +121,7 @@ func answerJobs(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	return b
 }
 
-// appendJob writes the block of one job.
+// AppendJob writes the block of one job.
 func (s *Session) appendJob(b []byte, info *core.JobInfo) []byte {
 	j := info.Job
 	scheduled := j.ReadyAt != 0

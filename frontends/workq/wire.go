@@ -294,7 +294,7 @@ func appendOK(b []byte, count int) []byte {
 // appendBlob writes bytes and the end that every body has.
 func appendBlob(b, blob []byte) []byte { return append(append(b, blob...), crlf...) }
 
-// appendOutcome writes the answer to run and result.
+// AppendOutcome writes the answer to run and result.
 func appendOutcome(b []byte, id string, success bool, result []byte) []byte {
 	b = append(append(appendOK(b, 1), id...), ' ')
 	if success {

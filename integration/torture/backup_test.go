@@ -102,12 +102,12 @@ func TestKilledWhileItCopies(t *testing.T) {
 				"--workq", "unix:" + filepath.Join(t.TempDir(), "w"), "--gearman", "off", "--faktory", "off", "--http", "off",
 			}
 			for _, args := range [][]string{{"doctor", half}, serve} {
-				if r := command(t, args...); r.code != 1 || !strings.Contains(r.said, "a copy of a store that was broken off") {
+				if r := command(t, args...); r.code != 1 || !strings.Contains(r.said, "a copy of a store that was interrupted") {
 					t.Errorf("round %d: %v: %+v", round, args, r)
 				}
 			}
 		}
-		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 1 || !strings.Contains(r.said, "broken off; remove it") {
+		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 1 || !strings.Contains(r.said, "interrupted; remove it") {
 			t.Errorf("round %d: again to the same name: %+v", round, r)
 		}
 		check(t, os.RemoveAll(dir+".unfinished"))

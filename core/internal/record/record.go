@@ -1,4 +1,5 @@
-// Package record is what the machine decides and the store keeps: the unit of durability and, later, of replication.
+// Package record defines what the machine decides and the store keeps: commit batches, the unit of durability, and the
+// encoding of jobs, statuses, failures and outcomes on disk.
 package record
 
 import (
@@ -7,33 +8,32 @@ import (
 	"broker/core"
 )
 
-// Batch is what one commit makes durable, in order. It is self-contained: applied to another store that has all batches
-// before it, it gives the same contents.
+// CommitBatch is what one commit makes durable. It is self-contained: applied to another store that has all batches before
+// it, it gives the same contents.
 type CommitBatch struct {
 	Changes []Change
-	Meta    []core.MetaEntry // a nil Value removes the mark
+	Meta    []core.MetaEntry // a nil Value removes the entry
 }
 
-// Change is the last word of a batch about one job.
+// Change is the net effect of a batch on one job.
 type Change struct {
 	Seq uint64
 
-	// Gone removes all that is stored of the job. Stored tells which of its keys exist (or may).
+	// Gone removes everything that is stored of the job. Stored states which of its keys exist (or may).
 	Gone      bool
 	Stored    Parts
-	BodyBytes int // of a job that is gone: whether its body has a key of its own
+	BodyBytes int // Gone: the size of its body, which says whether that has a key of its own
 
-	Job     *core.Job     // not nil: a job that the store has not seen; written once and never again
-	Status  *Status       // not nil: its status has changed since
-	Failure *core.Failure // not nil: its last failure; a key of its own, so that a lease does not rewrite it
-	Outcome *core.Outcome // not nil: it is done and the outcome is kept
+	Job     *core.Job     // not nil: the job is new to the store
+	Status  *Status       // not nil: its status has changed
+	Failure *core.Failure // not nil: its last failure; under a key of its own, so that a lease does not rewrite it
+	Outcome *core.Outcome // not nil: it is done, and its outcome is kept
 }
 
-// Parts says which keys of a job the store holds.
+// Parts is the set of keys that the store has for a job.
 type Parts uint8
 
-// The job itself always has a key; a large body, a status, a failure and an outcome have keys of
-// their own.
+// Keys beside that of the job itself, which always exists. HasBody is set for a body larger than InlineBytes.
 const (
 	HasStatus Parts = 1 << iota
 	HasBody
@@ -41,12 +41,12 @@ const (
 	HasOutcome
 )
 
-// Status is the part of a job that changes. A job without a stored status is as it was submitted: blocked while After
-// or Parent say so, scheduled until its ReadyAt, then ready.
+// Status is the part of a job that changes often. A job without a stored status is as submitted: blocked by After or
+// Parent, scheduled until ReadyAt, then ready.
 type Status struct {
 	State          core.State
 	Requeued       bool
-	Unlocked       bool // its unique key is free
+	Unlocked       bool // its unique key was released early
 	Broken         bool // blocked, and a predecessor is gone without being done
 	Attempts       uint32
 	Fails          uint32
@@ -61,18 +61,18 @@ type Status struct {
 	Waiting        []uint64 // Blocked: predecessors and parent it still waits for
 	Children       uint32   // children not closed yet
 	ChildrenBroken bool     // a child is gone without being done
-	Closed         bool     // those that waited for it have been told
+	Closed         bool     // its successors have been released
 	Tried          bool     // its batch has counted its first execution
 	DoneFailed     bool     // Done, as failed
-	Placed         bool     // its place is by ReadyAt alone, whatever Job.ScheduledOrder says
+	Placed         bool     // ordered by ReadyAt alone, regardless of Job.ScheduledOrder
 	Progress       core.Progress
 }
 
-// Record is what Scan finds of one job.
+// Record is what a scan of the store finds of one job.
 type Record struct {
 	Job        *core.Job // Body is nil if it has a key of its own
 	BodyBytes  int
 	Stored     Parts
 	Status     *Status // nil: as submitted
-	StoreBytes int     // of its keys and values, about
+	StoreBytes int     // approximate size of its keys and values
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"broker/core/internal/store/atomicfile"
+	"broker/core/internal/store/integrity"
 )
 
 // unfinished ends the name of the folder in which a copy is made. Only a whole copy gets the name that was asked for, so
@@ -19,8 +22,8 @@ const unfinished = ".unfinished"
 // whose newest commits never were.
 const unfinishedFile = "UNFINISHED"
 
-// isUnfinished reports whether a folder is one in which a copy was made, or what such a folder holds.
-func isUnfinished(fsys vfs.FS, dir string) bool {
+// IsUnfinished reports whether a folder is one in which a copy was made, or what such a folder holds.
+func IsUnfinished(fsys vfs.FS, dir string) bool {
 	for _, d := range []string{dir, fsys.PathDir(dir)} {
 		if _, err := fsys.Stat(fsys.PathJoin(d, unfinishedFile)); err == nil {
 			return true
@@ -32,23 +35,23 @@ func isUnfinished(fsys vfs.FS, dir string) bool {
 // Checkpoint makes a copy of the store, as of now, in a folder that must not exist yet; commits go on meanwhile. Tables
 // are linked where the file system can. An error concerns the copy only.
 func (s *Store) Checkpoint(dir string) error {
-	if !s.gate.enter() {
+	if !s.use.enter() {
 		return ErrClosed
 	}
-	defer s.gate.leave()
+	defer s.use.leave()
 	if s.fs.FS == vfs.Default {
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs
 		}
 	}
-	dir = s.fs.PathDir(s.fs.PathJoin(dir, lockFile))
-	if s.fs.inside(dir) {
+	dir = s.fs.PathDir(s.fs.PathJoin(dir, integrity.LockFile))
+	if s.fs.Inside(dir) {
 		return fmt.Errorf("copy store to %s: the folder must be outside of the store's own", dir)
 	}
 	if _, err := s.fs.Stat(dir); err == nil {
 		return fmt.Errorf("copy store to %s: %w", dir, fs.ErrExist)
 	}
-	if err := s.fuse.run("copy store", func() error { return s.copyTo(dir) }); err != nil {
+	if err := s.latch.Run("copy store", func() error { return s.copyTo(dir) }); err != nil {
 		return fmt.Errorf("copy store to %s: %w", dir, err)
 	}
 	return nil
@@ -58,13 +61,13 @@ func (s *Store) Checkpoint(dir string) error {
 func (s *Store) copyTo(dir string) (err error) {
 	work := dir + unfinished
 	if _, err := s.fs.Stat(work); err == nil {
-		return fmt.Errorf("%s is left from a copy that was broken off; remove it: %w", work, fs.ErrExist)
+		return fmt.Errorf("%s is left from a copy that was interrupted; remove it: %w", work, fs.ErrExist)
 	}
-	if err := makeDir(s.fs, work); err != nil {
+	if err := atomicfile.MakeDir(s.fs, work); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.fs.RemoveAll(work)) }()
-	if err := writeWhole(s.fs, work, unfinishedFile, "a copy of a broker store was begun here\n"); err != nil {
+	if err := atomicfile.Write(s.fs, work, unfinishedFile, "a copy of a broker store was begun here\n"); err != nil {
 		return err
 	}
 	whole := s.fs.PathJoin(work, "store")
@@ -76,13 +79,13 @@ func (s *Store) copyTo(dir string) (err error) {
 			return err
 		}
 	}
-	if err := errors.Join(guardCopy(s.fs, whole), writeFormatFile(s.fs, whole)); err != nil {
+	if err := errors.Join(integrity.WriteForCopy(s.fs, whole), integrity.WriteFormatFile(s.fs, whole)); err != nil {
 		return err
 	}
 	if err := s.fs.Rename(whole, dir); err != nil {
 		return err
 	}
-	return syncDir(s.fs, s.fs.PathDir(dir))
+	return atomicfile.SyncDir(s.fs, s.fs.PathDir(dir))
 }
 
 // CopyStopped is Checkpoint for a store that nobody has open.
@@ -137,11 +140,11 @@ type Metrics struct {
 // Metrics may take as long as a look-up; call it once a second rather than for every job. After a failure it gives what
 // was true before, if anybody had asked then: Pebble may hold for ever what it would need.
 func (s *Store) Metrics() Metrics {
-	if !s.gate.enter() {
+	if !s.use.enter() {
 		return Metrics{}
 	}
-	defer s.gate.leave()
-	_ = s.fuse.run("read metrics", func() error { // without them there is nothing to tell
+	defer s.use.leave()
+	_ = s.latch.Run("read metrics", func() error { // without them there is nothing to tell
 		m := snapshot(s.db.Metrics(), s.stalls.Load())
 		s.metrics.Store(&m)
 		return nil

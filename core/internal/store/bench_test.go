@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"broker/core"
+	"broker/core/internal/record"
 )
 
 // benchJob is a job as a Gearman client makes it, 300 bytes with body.
@@ -57,7 +58,7 @@ func benchCommits(b *testing.B, s *Store, n int, remove bool) {
 	b.Helper()
 	b.ReportAllocs()
 	body := noise(270)
-	batch := &CommitBatch{}
+	batch := &record.CommitBatch{}
 	jobs := make([]*core.Job, n)
 	for i := range jobs {
 		jobs[i] = benchJob(0, body)
@@ -71,9 +72,9 @@ func benchCommits(b *testing.B, s *Store, n int, remove bool) {
 			seq++
 			j := jobs[i]
 			j.Seq = seq
-			batch.Changes = append(batch.Changes, Change{Seq: seq, Job: j})
+			batch.Changes = append(batch.Changes, record.Change{Seq: seq, Job: j})
 			if old := seq - uint64(8*n); remove && seq > uint64(8*n) {
-				batch.Changes = append(batch.Changes, Change{Seq: old, Gone: true})
+				batch.Changes = append(batch.Changes, record.Change{Seq: old, Gone: true})
 			}
 		}
 		if err := s.Commit(batch); err != nil {
@@ -94,7 +95,7 @@ func filled(b *testing.B, jobs int) *Store {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	const each = 1000
-	batch := &CommitBatch{}
+	batch := &record.CommitBatch{}
 	for seq := uint64(1); seq <= uint64(jobs); {
 		batch.Changes = batch.Changes[:0]
 		for range each {
@@ -102,7 +103,7 @@ func filled(b *testing.B, jobs int) *Store {
 			for i := range body {
 				body[i] = byte('a' + r.IntN(26))
 			}
-			batch.Changes = append(batch.Changes, Change{Seq: seq, Job: benchJob(seq, body)})
+			batch.Changes = append(batch.Changes, record.Change{Seq: seq, Job: benchJob(seq, body)})
 			seq++
 		}
 		if err := s.Commit(batch); err != nil {
@@ -130,7 +131,7 @@ func BenchmarkScan(b *testing.B) {
 	start := cpuTime()
 	for b.Loop() {
 		n := 0
-		err := s.Scan(context.Background(), nil, func(*Record) error { n++; return nil })
+		err := s.Scan(context.Background(), nil, func(*record.Record) error { n++; return nil })
 		if err != nil || n != jobs {
 			b.Fatal(n, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"broker/core"
+	"broker/core/internal/record"
 )
 
 // maxFindings bounds a Report.
@@ -17,7 +18,7 @@ const maxFindings = 100
 type Report struct {
 	Jobs, Statuses, Failures, Outcomes uint64
 	Bodies                             uint64 // with a key of their own
-	Marks                              uint64
+	MetaEntries                        uint64
 	Bytes                              uint64 // of all keys and values
 	Damage                             []string
 	Orphans                            []string // parts of jobs that are not there: harmless, but a fault of ours
@@ -27,10 +28,10 @@ type Report struct {
 // Check reads everything, so that every checksum is verified, and decodes every record. What it finds wrong is in the
 // Report; the error is for what keeps it from looking. Progress, if not nil, is told now and then how many keys have come.
 func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, error) {
-	if !s.gate.enter() {
+	if !s.use.enter() {
 		return Report{}, ErrClosed
 	}
-	defer s.gate.leave()
+	defer s.use.leave()
 	c := checker{s: s, ctx: ctx, progress: progress}
 	if err := s.db.CheckLevels(nil); err != nil {
 		c.damage("order of tables", err)
@@ -45,7 +46,7 @@ func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, 
 		}
 	}
 	c.walk(spaceMeta, func(key, value []byte) {
-		c.r.Marks++
+		c.r.MetaEntries++
 		c.r.Bytes += uint64(len(key) + len(value))
 	})
 	return c.r, ctx.Err()
@@ -62,7 +63,7 @@ type checker struct {
 	seq     uint64 // the job whose parts are coming
 	present bool   // it is there itself
 	job     core.Job
-	status  Status
+	status  record.Status
 	failure core.Failure
 	outcome core.Outcome
 
@@ -105,7 +106,7 @@ func (c *checker) jobRecord(key, value []byte) {
 	c.r.Bytes += uint64(len(key) + len(value))
 	seq, part, ok := parseKey(key)
 	if !ok {
-		c.damage(fmt.Sprintf("key %x", key), errRange)
+		c.damage(fmt.Sprintf("key %x", key), record.ErrRange)
 		return
 	}
 	if seq != c.seq || part == partJob {
@@ -118,16 +119,16 @@ func (c *checker) jobRecord(key, value []byte) {
 	switch part {
 	case partJob:
 		c.r.Jobs++
-		_, err = decodeJob(value, seq, &c.job, nil, nil)
+		_, err = record.DecodeJob(value, seq, &c.job, nil, nil)
 	case partStatus:
 		c.r.Statuses++
-		err = decodeStatus(value, seq, &c.status)
+		err = record.DecodeStatus(value, seq, &c.status)
 	case partFailure:
 		c.r.Failures++
-		_, err = decodeFailure(value, &c.failure)
+		_, err = record.DecodeFailure(value, &c.failure)
 	case partOutcome:
 		c.r.Outcomes++
-		_, err = decodeOutcome(value, &c.outcome)
+		_, err = record.DecodeOutcome(value, &c.outcome)
 	default:
 		err = ErrNewerFormat
 	}
@@ -155,12 +156,12 @@ func (c *checker) bodyOf(key, value []byte) {
 	switch part {
 	case partJob:
 		c.restOfBodies(seq)
-		n, err := decodeJob(value, seq, &c.job, nil, nil)
+		n, err := record.DecodeJob(value, seq, &c.job, nil, nil)
 		want, size = err == nil && n > 0, n
 	case partFailure:
-		want, _ = decodeFailure(value, &c.failure)
+		want, _ = record.DecodeFailure(value, &c.failure)
 	case partOutcome:
-		want, _ = decodeOutcome(value, &c.outcome)
+		want, _ = record.DecodeOutcome(value, &c.outcome)
 	}
 	if want {
 		c.takeBody(seq, part, size)
@@ -184,13 +185,13 @@ func (c *checker) takeBody(seq uint64, part byte, size int) {
 	switch {
 	case err != nil:
 	case part == partFailure:
-		_, err = decodeFailure(value, &c.failure)
+		_, err = record.DecodeFailure(value, &c.failure)
 	case part == partOutcome:
-		_, err = decodeOutcome(value, &c.outcome)
+		_, err = record.DecodeOutcome(value, &c.outcome)
 	default:
 		c.r.Bodies++
 		if len(value) != size {
-			err = fmt.Errorf("%d bytes instead of %d: %w", len(value), size, errRange)
+			err = fmt.Errorf("%d bytes instead of %d: %w", len(value), size, record.ErrRange)
 		}
 	}
 	if err != nil {

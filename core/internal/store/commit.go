@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"broker/core"
+	"broker/core/internal/record"
+	"broker/core/internal/store/integrity"
 )
 
 // maxBatchBytes is where a batch is refused: Pebble's own limit, 4 GiB, with room for keys.
@@ -28,7 +30,7 @@ func (c *committer) start(s *Store) {
 	c.work = make(chan *pebble.Batch)
 	c.done = make(chan error, 1)
 	go func() {
-		_ = s.fuse.run("commit", func() error { // what went wrong is in the fuse
+		_ = s.latch.Run("commit", func() error { // what went wrong is in the fuse
 			for batch := range c.work {
 				c.done <- s.db.Apply(batch, pebble.Sync)
 			}
@@ -45,14 +47,14 @@ func (c *committer) stop() {
 
 // Commit makes b durable: when it returns nil, all of b is on disk. An error other than ErrBatchSize is final, and b may
 // or may not be found after a restart, but never a part of it. Batches are applied in the order of the calls.
-func (s *Store) Commit(b *CommitBatch) error {
+func (s *Store) Commit(b *record.CommitBatch) error {
 	return s.apply(func(pb *pebble.Batch) error { return s.commit.encode(pb, b) })
 }
 
 // writeVersion marks a new store with its format.
 func (c *committer) writeVersion(s *Store) error {
 	return s.apply(func(pb *pebble.Batch) error {
-		return pb.Set([]byte{spaceVersion}, binary.AppendUvarint(nil, formatVersion), nil)
+		return pb.Set([]byte{spaceVersion}, binary.AppendUvarint(nil, integrity.FormatVersion), nil)
 	})
 }
 
@@ -61,14 +63,14 @@ func (s *Store) apply(fill func(*pebble.Batch) error) error {
 	if s.readOnly {
 		return ErrReadOnly
 	}
-	if !s.gate.enter() {
+	if !s.use.enter() {
 		return ErrClosed
 	}
-	defer s.gate.leave()
+	defer s.use.leave()
 	c := &s.commit
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := s.fuse.err(); err != nil {
+	if err := s.latch.Err(); err != nil {
 		return err
 	}
 	pb := s.db.NewBatch()
@@ -81,17 +83,17 @@ func (s *Store) apply(fill func(*pebble.Batch) error) error {
 	}
 	select {
 	case c.work <- pb:
-	case <-s.fuse.blown:
-		return s.fuse.err()
+	case <-s.latch.Tripped():
+		return s.latch.Err()
 	}
 	var err error
 	select {
 	case err = <-c.done:
-	case <-s.fuse.blown:
-		return s.fuse.err() // pb stays with Pebble
+	case <-s.latch.Tripped():
+		return s.latch.Err() // pb stays with Pebble
 	}
 	if err != nil {
-		return s.fuse.blow(fmt.Errorf("commit: %w", err))
+		return s.latch.Trip(fmt.Errorf("commit: %w", err))
 	}
 	if cap(c.buf) > maxIdleBuf {
 		c.buf = nil
@@ -104,7 +106,7 @@ const maxIdleBuf = 1 << 20
 
 // encode turns b into Pebble's operations. No key is in b twice, so their order is free; removals come last, since they
 // are for older jobs and Pebble inserts neighbours faster.
-func (c *committer) encode(pb *pebble.Batch, b *CommitBatch) error {
+func (c *committer) encode(pb *pebble.Batch, b *record.CommitBatch) error {
 	for i := range b.Changes {
 		if ch := &b.Changes[i]; !ch.Gone {
 			if err := c.put(pb, ch); err != nil {
@@ -128,32 +130,32 @@ func (c *committer) encode(pb *pebble.Batch, b *CommitBatch) error {
 }
 
 // put writes what is new of a job.
-func (c *committer) put(pb *pebble.Batch, ch *Change) error {
+func (c *committer) put(pb *pebble.Batch, ch *record.Change) error {
 	if ch.Job != nil {
-		if hasOwnBody(ch.Job) {
+		if record.HasOwnBody(ch.Job) {
 			if err := c.set(pb, c.key.of(spaceBody, ch.Seq, partJob), ch.Job.Body); err != nil {
 				return err
 			}
 		}
-		c.buf = appendJob(c.buf[:0], ch.Job)
+		c.buf = record.AppendJob(c.buf[:0], ch.Job)
 		if err := c.set(pb, c.key.of(spaceJob, ch.Seq, partJob), c.buf); err != nil {
 			return err
 		}
 	}
 	if ch.Status != nil {
-		c.buf = appendStatus(c.buf[:0], ch.Seq, ch.Status)
+		c.buf = record.AppendStatus(c.buf[:0], ch.Seq, ch.Status)
 		if err := c.set(pb, c.key.of(spaceJob, ch.Seq, partStatus), c.buf); err != nil {
 			return err
 		}
 	}
 	if ch.Failure != nil {
-		c.buf = appendFailure(c.buf[:0], ch.Failure)
+		c.buf = record.AppendFailure(c.buf[:0], ch.Failure)
 		if err := c.setPart(pb, ch.Seq, partFailure); err != nil {
 			return err
 		}
 	}
 	if ch.Outcome != nil {
-		c.buf = appendOutcome(c.buf[:0], ch.Outcome)
+		c.buf = record.AppendOutcome(c.buf[:0], ch.Outcome)
 		return c.setPart(pb, ch.Seq, partOutcome)
 	}
 	return nil
@@ -161,13 +163,13 @@ func (c *committer) put(pb *pebble.Batch, ch *Change) error {
 
 // setPart writes the record in buf beside the job if it is small, else into the body space.
 func (c *committer) setPart(pb *pebble.Batch, seq uint64, part byte) error {
-	if len(c.buf) <= InlineBytes {
+	if len(c.buf) <= record.InlineBytes {
 		return c.set(pb, c.key.of(spaceJob, seq, part), c.buf)
 	}
 	if err := c.set(pb, c.key.of(spaceBody, seq, part), c.buf); err != nil {
 		return err
 	}
-	return c.set(pb, c.key.of(spaceJob, seq, part), awayRecord)
+	return c.set(pb, c.key.of(spaceJob, seq, part), record.External)
 }
 
 // set refuses what would make the batch too large before Pebble panics of it.
@@ -180,24 +182,24 @@ func (*committer) set(pb *pebble.Batch, key, value []byte) error {
 
 // remove deletes all keys of a job. That its body has a key of its own follows from its size, and from Stored if the
 // limit was another one when it was written.
-func (c *committer) remove(pb *pebble.Batch, ch *Change) error {
+func (c *committer) remove(pb *pebble.Batch, ch *record.Change) error {
 	seq := ch.Seq
 	if err := pb.SingleDelete(c.key.of(spaceJob, seq, partJob), nil); err != nil {
 		return err
 	}
-	if ch.Stored&HasBody != 0 || ch.BodyBytes > InlineBytes {
+	if ch.Stored&record.HasBody != 0 || ch.BodyBytes > record.InlineBytes {
 		if err := pb.SingleDelete(c.key.of(spaceBody, seq, partJob), nil); err != nil {
 			return err
 		}
 	}
 	for _, p := range [...]struct {
-		has  Parts
+		has  record.Parts
 		part byte
 		away bool // may be in the body space too
 	}{
-		{HasStatus, partStatus, false},
-		{HasFailure, partFailure, true},
-		{HasOutcome, partOutcome, true},
+		{record.HasStatus, partStatus, false},
+		{record.HasFailure, partFailure, true},
+		{record.HasOutcome, partOutcome, true},
 	} {
 		if ch.Stored&p.has == 0 {
 			continue

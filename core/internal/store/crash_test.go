@@ -14,6 +14,9 @@ import (
 	"testing"
 
 	"broker/core"
+	"broker/core/internal/record"
+	"broker/core/internal/store/atomicfile"
+	"broker/core/internal/store/integrity"
 )
 
 // A script is a row of commits that follow from a seed alone. Each writes its number as a mark, so that a store tells
@@ -23,17 +26,17 @@ import (
 const scriptMark = "test/commit"
 
 // model is what a store holds, by Seq.
-type model map[uint64]Change
+type model map[uint64]record.Change
 
 // step makes the i-th commit of a script and applies it to m.
-func (m model) step(seed uint64, i int) *CommitBatch {
+func (m model) step(seed uint64, i int) *record.CommitBatch {
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
-	b := &CommitBatch{Meta: []core.MetaEntry{{Name: scriptMark, Value: binary.BigEndian.AppendUint64(nil, uint64(i))}}}
+	b := &record.CommitBatch{Meta: []core.MetaEntry{{Name: scriptMark, Value: binary.BigEndian.AppendUint64(nil, uint64(i))}}}
 	base := uint64(i) * 100
 	for k := range 1 + r.Uint64N(6) {
-		ch := Change{Seq: base + k, Job: job(base+k, int(r.Uint64N(3000)))}
+		ch := record.Change{Seq: base + k, Job: job(base+k, int(r.Uint64N(3000)))}
 		if r.IntN(3) == 0 {
-			ch.Status = &Status{State: core.Scheduled, Attempts: r.Uint32(), Worker: fmt.Sprint(i)}
+			ch.Status = &record.Status{State: core.Scheduled, Attempts: r.Uint32(), Worker: fmt.Sprint(i)}
 		}
 		b.Changes = append(b.Changes, ch)
 	}
@@ -46,13 +49,13 @@ func (m model) step(seed uint64, i int) *CommitBatch {
 			}
 			switch r.IntN(4) {
 			case 0:
-				b.Changes = append(b.Changes, Change{
-					Seq: seq, Status: &Status{State: core.Leased, Attempts: uint32(i), Worker: "w"},
+				b.Changes = append(b.Changes, record.Change{
+					Seq: seq, Status: &record.Status{State: core.Leased, Attempts: uint32(i), Worker: "w"},
 					Failure: &core.Failure{Message: fmt.Sprint(i), Data: make([]byte, r.IntN(3000))},
 				})
 			case 1:
-				gone := Change{Seq: seq, Gone: true, BodyBytes: len(old.Job.Body)}
-				gone.Stored = HasStatus | HasFailure | HasOutcome
+				gone := record.Change{Seq: seq, Gone: true, BodyBytes: len(old.Job.Body)}
+				gone.Stored = record.HasStatus | record.HasFailure | record.HasOutcome
 				b.Changes = append(b.Changes, gone)
 			}
 		}
@@ -61,7 +64,7 @@ func (m model) step(seed uint64, i int) *CommitBatch {
 	return b
 }
 
-func (m model) apply(b *CommitBatch) {
+func (m model) apply(b *record.CommitBatch) {
 	for _, ch := range b.Changes {
 		if ch.Gone {
 			delete(m, ch.Seq)
@@ -123,7 +126,7 @@ func commits(s *Store) (int, error) {
 // same reads the whole store and says how it differs from m.
 func (m model) same(s *Store) error {
 	seen := 0
-	err := s.Scan(context.Background(), nil, func(r *Record) error {
+	err := s.Scan(context.Background(), nil, func(r *record.Record) error {
 		seen++
 		want, ok := m[r.Job.Seq]
 		if !ok {
@@ -208,7 +211,7 @@ func crashEverywhere(t *testing.T, disk *testDisk, seed uint64, from, to, every 
 	}
 	mustClose(t, s)
 	disk.hook(nil)
-	if s.Metrics().Flushes+uint64(len(disk.files(t, tableSuffix))) == 0 && to > 20 {
+	if s.Metrics().Flushes+uint64(len(disk.files(t, integrity.TableSuffix))) == 0 && to > 20 {
 		t.Error("nothing was ever flushed: the script is too short to show anything")
 	}
 	return found
@@ -306,15 +309,15 @@ func (c *crashed) reference(t *testing.T) int {
 func TestGuardNamesNoLogThatACrashTakes(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
-	if err := makeDir(disk, testDir); err != nil {
+	if err := atomicfile.MakeDir(disk, testDir); err != nil {
 		t.Fatal(err)
 	}
-	name := disk.PathJoin(testDir, "000007"+logSuffix)
+	name := disk.PathJoin(testDir, "000007"+integrity.LogSuffix)
 	named := 0
 	look := func(diskOp) error {
 		for seed := range uint64(20) {
 			left := disk.crash(seed, 50)
-			guard, err := readWhole(left.MemFS, left.PathJoin(testDir, guardFile))
+			guard, err := atomicfile.Read(left.MemFS, left.PathJoin(testDir, integrity.GuardFile))
 			if err != nil || !strings.Contains(string(guard), "log 7\n") {
 				continue
 			}
@@ -325,12 +328,12 @@ func TestGuardNamesNoLogThatACrashTakes(t *testing.T) {
 		}
 		return nil
 	}
-	var g guard
-	err := g.write(disk, testDir)
+	var g integrity.Guard
+	err := g.Write(disk, testDir)
 	log, e := disk.Create(name, "")
-	g.madeLog("000007" + logSuffix)
+	g.LogCreated("000007" + integrity.LogSuffix)
 	disk.hook(look)
-	if err := errors.Join(err, e, g.write(disk, testDir), log.Close()); err != nil {
+	if err := errors.Join(err, e, g.Write(disk, testDir), log.Close()); err != nil {
 		t.Fatal(err)
 	}
 	_ = look(diskOp{}) // always nil

@@ -10,6 +10,10 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"broker/core/internal/record"
+	"broker/core/internal/record/recordtest"
+	"broker/core/internal/store/integrity"
 )
 
 // used is a disk with the store after n commits of a script: tables, and newer commits in the log.
@@ -70,14 +74,14 @@ func TestMissingFilesAreNamed(t *testing.T) {
 		}
 		n, err := readAll(disk, seed)
 		switch {
-		case strings.HasPrefix(name, manifestMarker):
-			wantDamage(t, err, manifestMarker)
-		case strings.HasSuffix(name, tableSuffix), name == guardFile:
+		case strings.HasPrefix(name, integrity.ManifestMarker):
+			wantDamage(t, err, integrity.ManifestMarker)
+		case strings.HasSuffix(name, integrity.TableSuffix), name == integrity.GuardFile:
 			wantDamage(t, err, name)
-		case strings.HasPrefix(name, manifestPrefix) && err != nil:
+		case strings.HasPrefix(name, integrity.ManifestPrefix) && err != nil:
 			wantDamage(t, err, name)
 			manifests++
-		case strings.HasSuffix(name, logSuffix) && err != nil:
+		case strings.HasSuffix(name, integrity.LogSuffix) && err != nil:
 			wantDamage(t, err, name)
 			logs++
 		case err == nil && n != 60:
@@ -101,9 +105,9 @@ func TestMissingAndShortLogsAreNamed(t *testing.T) {
 		var made atomic.Int32
 		disk.hook(func(op diskOp) error {
 			switch {
-			case op.verb == "create" && strings.HasSuffix(op.name, tableSuffix):
+			case op.verb == "create" && strings.HasSuffix(op.name, integrity.TableSuffix):
 				<-slow
-			case strings.HasSuffix(op.name, logSuffix) && (op.verb == "create" || op.verb == "reuse"):
+			case strings.HasSuffix(op.name, integrity.LogSuffix) && (op.verb == "create" || op.verb == "reuse"):
 				made.Add(1)
 			}
 			return nil
@@ -117,18 +121,18 @@ func TestMissingAndShortLogsAreNamed(t *testing.T) {
 	if err := s.db.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	write := grow(2)     // uses two of the older ones again
-	s.fs.guarding.Wait() // a log that was made just now need not be known
+	write := grow(2) // uses two of the older ones again
+	s.fs.WaitGuard() // a log that was made just now need not be known
 	killed := disk.crash(1, 0)
 	write()
 	mustClose(t, s)
 
-	if known := strings.Count(string(killed.contents(t, killed.PathJoin(testDir, guardFile))), "log "); known > len(killed.files(t, logSuffix)) {
+	if known := strings.Count(string(killed.contents(t, killed.PathJoin(testDir, integrity.GuardFile))), "log "); known > len(killed.files(t, integrity.LogSuffix)) {
 		t.Errorf("GUARD has %d logs", known)
 	}
 	current := newest(t, killed)
 	missing, short := 0, 0
-	for _, log := range killed.files(t, logSuffix) {
+	for _, log := range killed.files(t, integrity.LogSuffix) {
 		without := killed.crash(1, 100)
 		cut := killed.crash(1, 100)
 		half := killed.contents(t, log)[:len(killed.contents(t, log))/2]
@@ -149,7 +153,7 @@ func TestMissingAndShortLogsAreNamed(t *testing.T) {
 			t.Errorf("with half of %s the store has %d commits", log, got)
 		}
 	}
-	if all := len(killed.files(t, logSuffix)); missing < 3 || short != missing-1 || all == missing {
+	if all := len(killed.files(t, integrity.LogSuffix)); missing < 3 || short != missing-1 || all == missing {
 		t.Errorf("of %d logs %d were missed and %d too short", all, missing, short)
 	}
 }
@@ -163,14 +167,14 @@ func TestOnlyFormatFileIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if name != formatFile {
+		if name != integrity.FormatFile {
 			if err := disk.MemFS.Remove(disk.PathJoin(testDir, name)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	_, err = Open(small(disk))
-	wantDamage(t, err, manifestMarker)
+	wantDamage(t, err, integrity.ManifestMarker)
 }
 
 func TestMissingVersionIsNoticed(t *testing.T) {
@@ -183,7 +187,7 @@ func TestMissingVersionIsNoticed(t *testing.T) {
 	}
 	_, err = Open(small(disk))
 	wantDamage(t, err, "*.log")
-	if err := disk.MemFS.Remove(disk.PathJoin(testDir, formatFile)); err != nil {
+	if err := disk.MemFS.Remove(disk.PathJoin(testDir, integrity.FormatFile)); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Open(small(disk)) // it still has jobs
@@ -203,7 +207,7 @@ func TestFlippedBitsInTheLog(t *testing.T) {
 	}
 	defer mustClose(t, s)
 	for seq := uint64(1); seq <= jobs; seq++ {
-		mustCommit(t, s, Change{Seq: seq, Job: job(seq, 300)})
+		mustCommit(t, s, record.Change{Seq: seq, Job: job(seq, 300)})
 	}
 	killed := whole.crash(1, 0)
 	log := newest(t, killed)
@@ -219,7 +223,7 @@ func TestFlippedBitsInTheLog(t *testing.T) {
 			continue
 		}
 		found := uint64(0)
-		err = s.Scan(context.Background(), nil, func(r *Record) error {
+		err = s.Scan(context.Background(), nil, func(r *record.Record) error {
 			found++
 			wantSame(t, r.Job, job(found, 300))
 			return nil
@@ -248,7 +252,7 @@ func TestFlippedBits(t *testing.T) {
 
 func flipBits(t *testing.T, whole *testDisk, seed uint64, n int) {
 	t.Helper()
-	for part, every := range map[string]int{tableSuffix: 113, manifestPrefix: 17, guardFile: 5, formatFile: 1} {
+	for part, every := range map[string]int{integrity.TableSuffix: 113, integrity.ManifestPrefix: 17, integrity.GuardFile: 5, integrity.FormatFile: 1} {
 		t.Run(part, func(t *testing.T) {
 			t.Parallel()
 			var files []string
@@ -285,7 +289,7 @@ func wantKnown(t *testing.T, err error, name string, at int) {
 	if !errors.As(err, &d) && !errors.Is(err, ErrNewerFormat) {
 		t.Errorf("bit in byte %d of %s: %v", at, name, err)
 	}
-	if strings.HasSuffix(name, tableSuffix) && !strings.Contains(err.Error(), filepath.Base(name)[:6]) {
+	if strings.HasSuffix(name, integrity.TableSuffix) && !strings.Contains(err.Error(), filepath.Base(name)[:6]) {
 		t.Errorf("bit in byte %d of %s is blamed on: %v", at, name, err)
 	}
 }
@@ -327,7 +331,7 @@ func TestTornTailIsCut(t *testing.T) {
 func newest(t *testing.T, d *testDisk) string {
 	t.Helper()
 	best := ""
-	for _, name := range d.files(t, logSuffix) {
+	for _, name := range d.files(t, integrity.LogSuffix) {
 		if len(d.contents(t, name)) > 0 {
 			best = max(best, name)
 		}
@@ -338,15 +342,15 @@ func newest(t *testing.T, d *testDisk) string {
 func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
-	mustCommit(t, s, Change{Seq: 1, Job: job(1, 2*InlineBytes)}, Change{Seq: 2, Job: job(2, 1), Failure: fullFailure()},
-		Change{Seq: 3, Job: job(3, 2*InlineBytes)}, Change{Seq: 4, Job: job(4, 2*InlineBytes)})
+	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, 2*record.InlineBytes)}, record.Change{Seq: 2, Job: job(2, 1), Failure: recordtest.FullFailure()},
+		record.Change{Seq: 3, Job: job(3, 2*record.InlineBytes)}, record.Change{Seq: 4, Job: job(4, 2*record.InlineBytes)})
 	var k jobKey
 	err := s.apply(func(b *pebble.Batch) error {
 		return errors.Join(
-			b.Set(k.of(spaceJob, 9, partStatus), appendStatus(nil, 9, fullStatus()), nil), // of no job
-			b.Set(k.of(spaceBody, 8, partJob), []byte("x"), nil),                          // of no job
-			b.Delete(k.of(spaceBody, 1, partJob), nil),                                    // wanted
-			b.Set(k.of(spaceBody, 3, partJob), []byte("x"), nil),                          // too short
+			b.Set(k.of(spaceJob, 9, partStatus), record.AppendStatus(nil, 9, recordtest.FullStatus()), nil), // of no job
+			b.Set(k.of(spaceBody, 8, partJob), []byte("x"), nil),                                            // of no job
+			b.Delete(k.of(spaceBody, 1, partJob), nil),                                                      // wanted
+			b.Set(k.of(spaceBody, 3, partJob), []byte("x"), nil),                                            // too short
 			b.Set(k.of(spaceJob, 2, partFailure), []byte("noise"), nil),
 			b.Set([]byte("j odd key that is too long"), nil, nil),
 		)

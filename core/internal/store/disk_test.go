@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// testDisk is a crashable disk in memory that asks before each operation. It is on the far side of failStop: what it
+// testDisk is a crashable disk in memory that asks before each operation. It is on the far side of faultFS: what it
 // refuses is what a real disk would refuse.
 type testDisk struct {
 	*vfs.MemFS

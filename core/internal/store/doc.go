@@ -12,7 +12,7 @@
 //	'j' seq 'f'      its last failure
 //	'j' seq 'o'      its outcome
 //	'j' seq 's'      its status
-//	'b' seq          its body, if that is larger than InlineBytes: bytes as they came. Written once, removed once
+//	'b' seq          its body, if that is larger than record.InlineBytes: bytes as they came. Written once, removed once
 //	'b' seq 'f'      its last failure, if that is large; 'j' seq 'f' then only says so
 //	'b' seq 'o'      its outcome, if that is large; likewise
 //

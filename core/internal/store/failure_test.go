@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"broker/core"
+	"broker/core/internal/record"
+	"broker/core/internal/store/integrity"
 )
 
 // patience is how long a call may take before it counts as stuck. Not a wait: nothing here takes so long.
@@ -90,7 +92,7 @@ func wantFailed(t *testing.T, s *Store, r failedRun, seed uint64) {
 		t.Error("failed, and nobody is told")
 	}
 	soon(t, "second commit", func() {
-		if err := s.Commit(&CommitBatch{Meta: []core.MetaEntry{{Name: "x", Value: []byte("y")}}}); !errors.Is(err, r.err) {
+		if err := s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "x", Value: []byte("y")}}}); !errors.Is(err, r.err) {
 			t.Errorf("second commit: %v after %v", err, r.err)
 		}
 	})
@@ -210,13 +212,13 @@ func TestDamageFoundWhileTablesAreMergedStopsCommits(t *testing.T) {
 		i++
 		return s.Commit(m.step(7, i))
 	}
-	for len(disk.files(t, tableSuffix)) == 0 {
+	for len(disk.files(t, integrity.TableSuffix)) == 0 {
 		if err := commit(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	disk.hook(func(op diskOp) error {
-		if op.verb == "read" && strings.HasSuffix(op.name, tableSuffix) {
+		if op.verb == "read" && strings.HasSuffix(op.name, integrity.TableSuffix) {
 			return errInjected
 		}
 		return nil
@@ -239,11 +241,11 @@ func TestDamageFoundWhileTablesAreMergedStopsCommits(t *testing.T) {
 func TestPanicInPebbleStopsCommitsOnly(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
-	err := s.fuse.run("test", func() error { panic("broken invariant") })
+	err := s.latch.Run("test", func() error { panic("broken invariant") })
 	if !errors.Is(err, core.ErrStopped) {
 		t.Error(err)
 	}
-	if err := s.Commit(&CommitBatch{Meta: []core.MetaEntry{{Name: "x", Value: []byte("y")}}}); !errors.Is(err, core.ErrStopped) ||
+	if err := s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "x", Value: []byte("y")}}}); !errors.Is(err, core.ErrStopped) ||
 		!strings.Contains(err.Error(), "broken invariant") {
 		t.Error(err)
 	}
@@ -253,7 +255,7 @@ func TestPanicInPebbleStopsCommitsOnly(t *testing.T) {
 func TestFatalLogLineStopsCommitsOnly(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
-	err := s.fuse.run("test", func() error {
+	err := s.latch.Run("test", func() error {
 		pebbleLog{s}.Fatalf("impossible %d", 7)
 		return nil
 	})

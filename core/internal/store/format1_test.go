@@ -15,6 +15,9 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"broker/core/internal/record"
+	"broker/core/internal/store/atomicfile"
 )
 
 var update = goflag.Bool("update", false, "write testdata/format1.txt anew")
@@ -66,7 +69,7 @@ func unpackStore(t *testing.T, archive string) *testDisk {
 		t.Fatal(err)
 	}
 	disk := newDisk()
-	if err := makeDir(disk, testDir); err != nil {
+	if err := atomicfile.MakeDir(disk, testDir); err != nil {
 		t.Fatal(err)
 	}
 	for r := tar.NewReader(z); ; {
@@ -99,7 +102,7 @@ func unpackStore(t *testing.T, archive string) *testDisk {
 func dumpStore(t *testing.T, s *Store) string {
 	t.Helper()
 	var b strings.Builder
-	err := s.Scan(context.Background(), nil, func(r *Record) error {
+	err := s.Scan(context.Background(), nil, func(r *record.Record) error {
 		j, err := s.Job(r.Job.Seq)
 		if err != nil {
 			return err
@@ -107,14 +110,14 @@ func dumpStore(t *testing.T, s *Store) string {
 		fmt.Fprintf(&b, "job %d body %d", j.Seq, r.BodyBytes)
 		dumpValue(&b, "", reflect.ValueOf(j))
 		dumpValue(&b, " status", reflect.ValueOf(r.Status))
-		if r.Stored&HasFailure != 0 {
+		if r.Stored&record.HasFailure != 0 {
 			f, err := s.Failure(j.Seq)
 			if err != nil {
 				return err
 			}
 			dumpValue(&b, " failure", reflect.ValueOf(f))
 		}
-		if r.Stored&HasOutcome != 0 {
+		if r.Stored&record.HasOutcome != 0 {
 			o, err := s.Outcome(j.Seq)
 			if err != nil {
 				return err

@@ -10,11 +10,11 @@ import (
 
 // SyncLatency tells how long the syncs of the log took since the store was opened; empty once it is closed.
 func (s *Store) SyncLatency() (l core.Latency) {
-	if !s.gate.enter() {
+	if !s.use.enter() {
 		return l
 	}
-	defer s.gate.leave()
-	_ = s.fuse.run("read metrics", func() error { // without them there is nothing to tell
+	defer s.use.leave()
+	_ = s.latch.Run("read metrics", func() error { // without them there is nothing to tell
 		var m dto.Metric
 		if h := s.db.Metrics().LogWriter.FsyncLatency; h == nil || h.Write(&m) != nil {
 			return nil

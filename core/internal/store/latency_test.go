@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"broker/core"
+	"broker/core/internal/record"
 )
 
 func TestSyncsAreCountedAndTimed(t *testing.T) {
@@ -14,7 +15,7 @@ func TestSyncsAreCountedAndTimed(t *testing.T) {
 	}
 	before := s.SyncLatency()
 	for range 3 {
-		if err := s.Commit(&CommitBatch{Meta: []core.MetaEntry{{Name: "a", Value: []byte("b")}}}); err != nil {
+		if err := s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "a", Value: []byte("b")}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

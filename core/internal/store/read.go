@@ -9,14 +9,15 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"broker/core"
+	"broker/core/internal/record"
 )
 
 // get is the value of a key, the caller's own copy, or ErrMissing.
 func (s *Store) get(key []byte) ([]byte, error) {
-	if !s.gate.enter() {
+	if !s.use.enter() {
 		return nil, ErrClosed
 	}
-	defer s.gate.leave()
+	defer s.use.leave()
 	value, closer, err := s.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, ErrMissing
@@ -45,7 +46,7 @@ func (s *Store) Job(seq uint64) (*core.Job, error) {
 // wholeJob makes a job of its record, of which it becomes the owner, and fetches the body if it is elsewhere.
 func (s *Store) wholeJob(seq uint64, value []byte) (*core.Job, error) {
 	j := new(core.Job)
-	size, err := decodeJob(value, seq, j, nil, nil)
+	size, err := record.DecodeJob(value, seq, j, nil, nil)
 	if err != nil {
 		return nil, s.damage(fmt.Sprintf("read job %d", seq), err)
 	}
@@ -59,7 +60,7 @@ func (s *Store) wholeJob(seq uint64, value []byte) (*core.Job, error) {
 		return nil, s.damage(what, err) // missing: the job was removed meanwhile
 	}
 	if len(body) != size {
-		return nil, s.damage(what, fmt.Errorf("%d bytes instead of %d: %w", len(body), size, errRange))
+		return nil, s.damage(what, fmt.Errorf("%d bytes instead of %d: %w", len(body), size, record.ErrRange))
 	}
 	j.Body = body
 	return j, nil
@@ -68,10 +69,10 @@ func (s *Store) wholeJob(seq uint64, value []byte) (*core.Job, error) {
 // Jobs reads many jobs, fastest in ascending order, and calls each once for every one of seqs, in their order: with a
 // job as Job gives it, or with an error. An error of each ends the reading and is returned.
 func (s *Store) Jobs(seqs []uint64, each func(seq uint64, job *core.Job, err error) error) error {
-	if !s.gate.enter() {
+	if !s.use.enter() {
 		return ErrClosed
 	}
-	defer s.gate.leave()
+	defer s.use.leave()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceJob}, UpperBound: []byte{spaceJob + 1}})
 	if err != nil {
 		return s.damage("read jobs", err)
@@ -114,12 +115,12 @@ func (s *Store) jobAt(it *pebble.Iterator, seq uint64, key []byte) (*core.Job, e
 }
 
 // Status reads a job's status; ErrMissing if it has none.
-func (s *Store) Status(seq uint64) (*Status, error) {
+func (s *Store) Status(seq uint64) (*record.Status, error) {
 	var k jobKey
 	value, err := s.get(k.of(spaceJob, seq, partStatus))
-	st := new(Status)
+	st := new(record.Status)
 	if err == nil {
-		err = decodeStatus(value, seq, st)
+		err = record.DecodeStatus(value, seq, st)
 	}
 	if err != nil {
 		return nil, s.damage(fmt.Sprintf("read the status of job %d", seq), err)
@@ -130,7 +131,7 @@ func (s *Store) Status(seq uint64) (*Status, error) {
 // Failure reads a job's last failure; ErrMissing if it has none.
 func (s *Store) Failure(seq uint64) (*core.Failure, error) {
 	e := new(core.Failure)
-	err := s.part(seq, partFailure, func(b []byte) (bool, error) { return decodeFailure(b, e) })
+	err := s.part(seq, partFailure, func(b []byte) (bool, error) { return record.DecodeFailure(b, e) })
 	if err != nil {
 		return nil, s.damage(fmt.Sprintf("read the failure of job %d", seq), err)
 	}
@@ -140,7 +141,7 @@ func (s *Store) Failure(seq uint64) (*core.Failure, error) {
 // Outcome reads how a job ended; ErrMissing if that is not kept.
 func (s *Store) Outcome(seq uint64) (*core.Outcome, error) {
 	o := new(core.Outcome)
-	err := s.part(seq, partOutcome, func(b []byte) (bool, error) { return decodeOutcome(b, o) })
+	err := s.part(seq, partOutcome, func(b []byte) (bool, error) { return record.DecodeOutcome(b, o) })
 	if err != nil {
 		return nil, s.damage(fmt.Sprintf("read the outcome of job %d", seq), err)
 	}
@@ -159,7 +160,7 @@ func (s *Store) part(seq uint64, part byte, decode func([]byte) (away bool, err 
 			return err
 		}
 	}
-	return errFields // away from where it is away to
+	return record.ErrFields // away from where it is away to
 }
 
 // Mark reads a mark; ErrMissing if it was never written or removed.

@@ -12,11 +12,11 @@ import (
 // since; removals are small, and a store that is drained on a full disk, where no new jobs come, would wait for ever. It
 // merges piece by piece, so that little room is needed on the way. Commits go on meanwhile.
 func (s *Store) Reclaim(ctx context.Context) error {
-	if !s.gate.enter() {
+	if !s.use.enter() {
 		return ErrClosed
 	}
-	defer s.gate.leave()
-	return s.fuse.run("reclaim room", func() error {
+	defer s.use.leave()
+	return s.latch.Run("reclaim room", func() error {
 		if err := s.db.Flush(); err != nil {
 			return fmt.Errorf("flush: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"broker/core"
+	"broker/core/internal/record"
 )
 
 // scanTick is the number of keys between two looks at the context and two reports of progress.
@@ -19,16 +20,16 @@ const scanTick = 1 << 14
 // only, with the exception of Job.Queue and Job.Type and of the strings and bytes of the Status, which may be kept. Bodies with a key of their own are not read,
 // failures and outcomes neither: Stored tells that they are there. An error of each ends the scan and is returned.
 // Progress, if not nil, is told now and then how many jobs have come and which part of all, from 0 to 1, that is about.
-func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float64), each func(*Record) error) error {
-	if !s.gate.enter() {
+func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float64), each func(*record.Record) error) error {
+	if !s.use.enter() {
 		return ErrClosed
 	}
-	defer s.gate.leave()
+	defer s.use.leave()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceJob}, UpperBound: []byte{spaceJob + 1}})
 	if err != nil {
 		return s.damage("scan jobs", err)
 	}
-	sc := scanner{s: s, it: it, each: each, names: names{known: make(map[string]string)}}
+	sc := scanner{s: s, it: it, each: each, names: record.NewInterner()}
 	err = sc.run(ctx, progress)
 	return errors.Join(err, s.damage("scan jobs", it.Close()))
 }
@@ -37,12 +38,12 @@ func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float6
 type scanner struct {
 	s     *Store
 	it    *pebble.Iterator
-	each  func(*Record) error
-	names names
+	each  func(*record.Record) error
+	names *record.Interner
 
-	rec    Record
+	rec    record.Record
 	job    core.Job
-	status Status
+	status record.Status
 	idText [36]byte
 
 	// What job and status are views of: Pebble's own memory is gone when the iterator moves on.
@@ -63,7 +64,7 @@ func (sc *scanner) run(ctx context.Context, progress func(uint64, float64)) erro
 		}
 		seq, part, ok := parseKey(sc.it.Key())
 		if !ok {
-			return sc.damage("scan jobs", fmt.Errorf("key %x: %w", sc.it.Key(), errRange))
+			return sc.damage("scan jobs", fmt.Errorf("key %x: %w", sc.it.Key(), record.ErrRange))
 		}
 		value, err := sc.it.ValueAndErr()
 		if err != nil {
@@ -112,7 +113,7 @@ func (sc *scanner) flush() error {
 	if err := sc.each(&sc.rec); err != nil {
 		return err
 	}
-	sc.rec = Record{}
+	sc.rec = record.Record{}
 	return nil
 }
 
@@ -121,13 +122,13 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 	r := &sc.rec
 	if part == partJob {
 		sc.jobBuf = append(sc.jobBuf[:0], value...)
-		size, err := decodeJob(sc.jobBuf, seq, &sc.job, &sc.names, &sc.idText)
+		size, err := record.DecodeJob(sc.jobBuf, seq, &sc.job, sc.names, &sc.idText)
 		if err != nil {
 			return err
 		}
-		*r = Record{Job: &sc.job, BodyBytes: len(sc.job.Body), StoreBytes: seqKeyBytes + len(value)}
+		*r = record.Record{Job: &sc.job, BodyBytes: len(sc.job.Body), StoreBytes: seqKeyBytes + len(value)}
 		if size > 0 {
-			r.BodyBytes, r.Stored = size, HasBody
+			r.BodyBytes, r.Stored = size, record.HasBody
 			r.StoreBytes += seqKeyBytes + size
 		}
 		return nil
@@ -139,16 +140,16 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 	switch part {
 	case partStatus:
 		sc.statusBuf = append(sc.statusBuf[:0], value...)
-		if err := decodeStatus(sc.statusBuf, seq, &sc.status); err != nil {
+		if err := record.DecodeStatus(sc.statusBuf, seq, &sc.status); err != nil {
 			return err
 		}
 		detach(&sc.status)
 		r.Status = &sc.status
-		r.Stored |= HasStatus
+		r.Stored |= record.HasStatus
 	case partFailure:
-		r.Stored |= HasFailure
+		r.Stored |= record.HasFailure
 	case partOutcome:
-		r.Stored |= HasOutcome
+		r.Stored |= record.HasOutcome
 	default:
 		return fmt.Errorf("key with part %q: %w", part, ErrNewerFormat)
 	}
@@ -156,7 +157,7 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 }
 
 // detach gives st copies of its own of what is likely to be kept; few jobs have any of it.
-func detach(st *Status) {
+func detach(st *record.Status) {
 	st.Worker = strings.Clone(st.Worker)
 	st.Progress.Text = strings.Clone(st.Progress.Text)
 	st.Progress.Verbatim = bytes.Clone(st.Progress.Verbatim)
@@ -164,10 +165,10 @@ func detach(st *Status) {
 
 // ScanMeta calls each for all marks whose names start with prefix, in byte order. The value is valid during the call.
 func (s *Store) ScanMeta(prefix string, each func(name string, value []byte) error) (err error) {
-	if !s.gate.enter() {
+	if !s.use.enter() {
 		return ErrClosed
 	}
-	defer s.gate.leave()
+	defer s.use.leave()
 	lower := appendMetaKey(nil, prefix)
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: spaceEnd(lower)})
 	if err != nil {

@@ -13,6 +13,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"broker/core/internal/record"
+	"broker/core/internal/store/atomicfile"
+	"broker/core/internal/store/faultfs"
+	"broker/core/internal/store/integrity"
 )
 
 // Options say where the store is and how much memory it may take.
@@ -27,18 +32,18 @@ type Options struct {
 	// CacheBytes is kept for blocks of tables that were read. Zero: 8 MiB.
 	CacheBytes int64
 
-	// Warn hears of what an operator might want to know: commits that wait, errors in the background. Any goroutine; it
-	// must not block and must not call the store. Nil: nobody hears.
+	// Warn is called with what an operator might want to know: commits that wait, errors in the background. It is called on
+	// any goroutine, must not block and must not call the store. May be nil.
 	Warn func(text string)
 }
 
-// Store keeps jobs and marks. Commit is for one goroutine at a time, everything else for any number.
+// Store keeps jobs and metadata entries. Any goroutine may call its methods; commits are serialized.
 type Store struct {
 	dir      string
 	readOnly bool
 	warn     func(string)
-	fuse     *fuse
-	fs       *failStop
+	latch    *faultfs.Latch
+	fs       *faultfs.FS
 	lock     io.Closer
 	db       *pebble.DB
 
@@ -48,10 +53,10 @@ type Store struct {
 
 	commit committer
 
-	gate gate // those who use db are inside
+	use useGuard // around every use of db
 }
 
-// Open opens or makes the store in a folder. The errors worth telling apart: ErrInUse, ErrNewerFormat, ErrHalfCopy,
+// Open opens or creates the store in a folder. Errors to distinguish: ErrInUse, ErrNewerFormat, ErrHalfCopy,
 // ErrNoStore (with ReadOnly only), *DamageError.
 func Open(o Options) (*Store, error) {
 	if o.FS == nil {
@@ -70,14 +75,14 @@ func Open(o Options) (*Store, error) {
 	if o.Warn == nil {
 		o.Warn = func(string) {}
 	}
-	o.Dir = o.FS.PathDir(o.FS.PathJoin(o.Dir, lockFile)) // in the spelling that paths of files start with
-	f := newFuse()
+	o.Dir = o.FS.PathDir(o.FS.PathJoin(o.Dir, integrity.LockFile)) // spelled as the paths of files begin
+	latch := faultfs.NewLatch()
 	s := &Store{
 		dir:      o.Dir,
 		readOnly: o.ReadOnly,
 		warn:     o.Warn,
-		fuse:     f,
-		fs:       &failStop{FS: o.FS, fuse: f, dir: o.Dir, room: mergeRoom(o.MemTableBytes)},
+		latch:    latch,
+		fs:       faultfs.New(o.FS, o.Dir, latch, compactionRoom(o.MemTableBytes)),
 	}
 	if err := s.open(o); err != nil {
 		return nil, err
@@ -85,17 +90,17 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// open does what needs the folder; on an error it leaves nothing locked.
+// open is the part of Open that needs the folder; after an error nothing is locked.
 func (s *Store) open(o Options) (err error) {
-	if isUnfinished(o.FS, o.Dir) {
+	if IsUnfinished(o.FS, o.Dir) {
 		return fmt.Errorf("%s: %w", o.Dir, ErrHalfCopy)
 	}
 	if !o.ReadOnly {
-		if err := makeDir(o.FS, o.Dir); err != nil {
+		if err := atomicfile.MakeDir(o.FS, o.Dir); err != nil {
 			return fmt.Errorf("make store folder %s: %w", o.Dir, err)
 		}
 	}
-	if s.lock, err = lockDir(o.FS, o.Dir); err != nil {
+	if s.lock, err = integrity.LockDir(o.FS, o.Dir); err != nil {
 		return err
 	}
 	defer func() {
@@ -103,14 +108,14 @@ func (s *Store) open(o Options) (err error) {
 			_ = s.lock.Close() // the first error says more
 		}
 	}()
-	found, err := look(o.FS, o.Dir, &s.fs.guard)
+	found, err := integrity.Scan(o.FS, o.Dir, &s.fs.Guard)
 	if err != nil {
 		return err
 	}
-	if found.manifest == "" && o.ReadOnly {
+	if found.Manifest == "" && o.ReadOnly {
 		return fmt.Errorf("%s: %w", o.Dir, ErrNoStore)
 	}
-	err = s.fuse.run("open store", func() error {
+	err = s.latch.Run("open store", func() error {
 		return s.settled(func() (err error) {
 			s.db, err = pebble.Open(o.Dir, s.tuned(o))
 			return err
@@ -129,34 +134,33 @@ func (s *Store) open(o Options) (err error) {
 	return nil
 }
 
-// settled does work that may make a log, and waits until that is guarded.
+// settled runs work that may create a log, and waits until GUARD names it.
 func (s *Store) settled(work func() error) error {
 	err := work()
-	s.fs.guarding.Wait()
+	s.fs.WaitGuard()
 	return err
 }
 
-// openError tells damage from what has to do with the machine, and names the file to blame, which Pebble leaves out at
-// times.
+// openError distinguishes damage from errors of the machine, and names the damaged file, which Pebble does not always do.
 func (s *Store) openError(err error) error {
 	var errno syscall.Errno
-	if s.fuse.err() != nil || errors.As(err, &errno) && !errors.Is(err, fs.ErrNotExist) {
+	if s.latch.Err() != nil || errors.As(err, &errno) && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("open store %s: %w", s.dir, err)
 	}
 	damage := &DamageError{What: "open store " + s.dir, Err: err}
-	if p := s.fs.opened.Load(); p != nil && pebble.IsCorruptionError(err) {
-		damage.Path = *p
+	if p := s.fs.LastOpened(); p != "" && pebble.IsCorruptionError(err) {
+		damage.Path = p
 	} else if table := tableInError.FindStringSubmatch(err.Error()); table != nil {
-		damage.Path = s.fs.PathJoin(s.dir, table[1]+tableSuffix)
+		damage.Path = s.fs.PathJoin(s.dir, table[1]+integrity.TableSuffix)
 	}
 	return damage
 }
 
-// tableInError finds the number of a table that is not there, which Pebble tells in words only.
+// tableInError finds the number of a missing table, which is only in the text of Pebble's error.
 var tableInError = regexp.MustCompile(`L\d: (\d{6,}): `)
 
-// checkVersion judges the 'v' key, or writes it into a new store, and then FORMAT.
-func (s *Store) checkVersion(found survey) error {
+// checkVersion checks the 'v' key, or writes it and FORMAT to a new store.
+func (s *Store) checkVersion(found integrity.DirState) error {
 	value, err := s.get([]byte{spaceVersion})
 	switch {
 	case errors.Is(err, ErrMissing):
@@ -166,8 +170,8 @@ func (s *Store) checkVersion(found survey) error {
 		if err := s.commit.writeVersion(s); err != nil {
 			return err
 		}
-		// The first log of a new store is of an old format, in which damage looks like a torn end. This starts the next.
-		if err := s.fuse.run("start a log", func() error { return s.settled(s.db.Flush) }); err != nil {
+		// The first log of a new store has an old format, in which damage looks like a torn tail. This starts the next one.
+		if err := s.latch.Run("start a log", func() error { return s.settled(s.db.Flush) }); err != nil {
 			return err
 		}
 	case err != nil:
@@ -175,23 +179,23 @@ func (s *Store) checkVersion(found survey) error {
 	default:
 		n, w := binary.Uvarint(value)
 		if w <= 0 {
-			return s.damage("read the format version", errCut)
+			return s.damage("read the format version", record.ErrTruncated)
 		}
-		if err := checkFormat(n); err != nil {
+		if err := integrity.CheckFormat(n); err != nil {
 			return fmt.Errorf("store folder %s: %w", s.dir, err)
 		}
 	}
-	if found.format || s.readOnly {
+	if found.Format || s.readOnly {
 		return nil
 	}
-	return s.fuse.run("write "+formatFile, func() error { return writeFormatFile(s.fs, s.dir) })
+	return s.latch.Run("write "+integrity.FormatFile, func() error { return integrity.WriteFormatFile(s.fs, s.dir) })
 }
 
-// mustBeNew tells a store that has never been used from one that has lost its log.
-func (s *Store) mustBeNew(found survey) error {
-	lost := damaged(s.fs.PathJoin(s.dir, "*"+logSuffix), "look for the format version",
-		errors.New("it is gone, and so are the newest commits"))
-	if found.format {
+// mustBeNew distinguishes a store that was never used from one that lost its log.
+func (s *Store) mustBeNew(found integrity.DirState) error {
+	lost := integrity.Damaged(s.fs.PathJoin(s.dir, "*"+integrity.LogSuffix), "look for the format version",
+		errors.New("it is missing, and so are the newest commits"))
+	if found.Format {
 		return lost
 	}
 	if s.readOnly {
@@ -211,29 +215,29 @@ func (s *Store) mustBeNew(found survey) error {
 	return nil
 }
 
-// Failed is closed when a write, a sync or a merge of tables has failed; Err then tells what. Reads go on.
-func (s *Store) Failed() <-chan struct{} { return s.fuse.blown }
+// Failed is closed when a write, a sync or a compaction has failed; Err then returns the reason. Reads go on.
+func (s *Store) Failed() <-chan struct{} { return s.latch.Tripped() }
 
-// Err is nil, or the error that every Commit returns.
-func (s *Store) Err() error { return s.fuse.err() }
+// Err is nil until the store fails, then the error that every Commit returns.
+func (s *Store) Err() error { return s.latch.Err() }
 
-// Close waits for those who read, and gives the folder back. After a failure it leaves Pebble as it is, stuck, and the
-// memory with it: the process is about to end. Further calls do nothing.
+// Close waits for calls in progress and releases the folder. After a failure Pebble stays blocked, with its memory: the
+// process is about to end. Further calls do nothing.
 func (s *Store) Close() error {
-	if !s.gate.shut() {
+	if !s.use.close() {
 		return nil
 	}
 	s.commit.stop()
-	err := s.fuse.run("close store", func() error {
+	err := s.latch.Run("close store", func() error {
 		if err := s.settled(s.db.Close); err != nil || s.readOnly {
 			return err
 		}
-		return s.fs.writeGuard() // the last log is full now
+		return s.fs.WriteGuard() // the last log is complete now
 	})
 	return errors.Join(err, s.lock.Close())
 }
 
-// damage makes a *DamageError of an error that comes from reading, unless it is of another kind.
+// damage turns a read error into a *DamageError, unless it is of another kind.
 func (s *Store) damage(what string, err error) error {
 	var known *DamageError
 	if err == nil || errors.As(err, &known) || errors.Is(err, ErrMissing) {
@@ -247,14 +251,8 @@ func (s *Store) damage(what string, err error) error {
 		if p := s.damaged.Load(); p != nil {
 			path = *p
 		}
-	} else if !isRecordError(err) {
+	} else if !record.IsInvalid(err) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return &DamageError{Path: path, What: what, Err: err}
-}
-
-// isRecordError reports whether a decoder gave err.
-func isRecordError(err error) bool {
-	return errors.Is(err, errCut) || errors.Is(err, errTrailing) || errors.Is(err, errRange) ||
-		errors.Is(err, errFields)
 }

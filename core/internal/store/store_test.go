@@ -11,6 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"broker/core"
+	"broker/core/internal/record"
+	"broker/core/internal/record/recordtest"
+	"broker/core/internal/store/integrity"
 )
 
 // small are options for a store that writes tables soon.
@@ -28,9 +31,9 @@ func mustOpen(t *testing.T, fs vfs.FS) *Store {
 	return s
 }
 
-func mustCommit(t *testing.T, s *Store, changes ...Change) {
+func mustCommit(t *testing.T, s *Store, changes ...record.Change) {
 	t.Helper()
-	if err := s.Commit(&CommitBatch{Changes: changes}); err != nil {
+	if err := s.Commit(&record.CommitBatch{Changes: changes}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -43,7 +46,7 @@ func mustClose(t *testing.T, s *Store) {
 }
 
 func job(seq uint64, bodyBytes int) *core.Job {
-	j := fullJob()
+	j := recordtest.FullJob()
 	j.Seq = seq
 	j.Body = nil
 	if bodyBytes > 0 {
@@ -52,17 +55,24 @@ func job(seq uint64, bodyBytes int) *core.Job {
 	return j
 }
 
+func wantSame(t *testing.T, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
+	}
+}
+
 func TestWhatWasCommittedIsReadBack(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	s := mustOpen(t, disk)
 	mustCommit(t, s,
-		Change{Seq: 1, Job: job(1, 10)},
-		Change{Seq: 2, Job: job(2, InlineBytes+1), Status: fullStatus()},
-		Change{Seq: 3, Job: job(3, 0), Status: fullStatus(), Failure: fullFailure(), Outcome: fullOutcome()},
+		record.Change{Seq: 1, Job: job(1, 10)},
+		record.Change{Seq: 2, Job: job(2, record.InlineBytes+1), Status: recordtest.FullStatus()},
+		record.Change{Seq: 3, Job: job(3, 0), Status: recordtest.FullStatus(), Failure: recordtest.FullFailure(), Outcome: recordtest.FullOutcome()},
 	)
 	for range 2 { // from the write buffer, then from a table
-		for seq, size := range map[uint64]int{1: 10, 2: InlineBytes + 1, 3: 0} {
+		for seq, size := range map[uint64]int{1: 10, 2: record.InlineBytes + 1, 3: 0} {
 			got, err := s.Job(seq)
 			if err != nil {
 				t.Fatal(err)
@@ -73,17 +83,17 @@ func TestWhatWasCommittedIsReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantSame(t, st, fullStatus())
+		wantSame(t, st, recordtest.FullStatus())
 		e, err := s.Failure(3)
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantSame(t, e, fullFailure())
+		wantSame(t, e, recordtest.FullFailure())
 		o, err := s.Outcome(3)
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantSame(t, o, fullOutcome())
+		wantSame(t, o, recordtest.FullOutcome())
 		mustClose(t, s)
 		s = mustOpen(t, disk)
 	}
@@ -92,7 +102,7 @@ func TestWhatWasCommittedIsReadBack(t *testing.T) {
 func TestWhatIsNotThereIsMissing(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
-	mustCommit(t, s, Change{Seq: 5, Job: job(5, 1)})
+	mustCommit(t, s, record.Change{Seq: 5, Job: job(5, 1)})
 	_, errJob := s.Job(4)
 	_, errStatus := s.Status(5)
 	_, errFailure := s.Failure(5)
@@ -109,18 +119,18 @@ func TestJobThatIsGoneLeavesNothing(t *testing.T) {
 	t.Parallel()
 	disk := newDisk()
 	s := mustOpen(t, disk)
-	e, o := fullFailure(), fullOutcome()
-	e.Data, o.Result = make([]byte, InlineBytes), make([]byte, InlineBytes)
-	mustCommit(t, s, Change{Seq: 1, Job: job(1, InlineBytes+1), Status: fullStatus(), Failure: e, Outcome: o})
-	mustCommit(t, s, Change{Seq: 2, Job: job(2, InlineBytes+1)})
+	e, o := recordtest.FullFailure(), recordtest.FullOutcome()
+	e.Data, o.Result = make([]byte, record.InlineBytes), make([]byte, record.InlineBytes)
+	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, record.InlineBytes+1), Status: recordtest.FullStatus(), Failure: e, Outcome: o})
+	mustCommit(t, s, record.Change{Seq: 2, Job: job(2, record.InlineBytes+1)})
 	if r := check(t, s); r.Jobs != 2 || r.Bodies != 2 || r.Statuses != 1 || r.Failures != 1 || r.Outcomes != 1 {
 		t.Errorf("%+v", r)
 	}
 	mustClose(t, s) // and the removal meets a table
 	s = mustOpen(t, disk)
 	mustCommit(t, s,
-		Change{Seq: 1, Gone: true, Stored: HasStatus | HasFailure | HasOutcome, BodyBytes: InlineBytes + 1},
-		Change{Seq: 2, Gone: true, Stored: HasBody})
+		record.Change{Seq: 1, Gone: true, Stored: record.HasStatus | record.HasFailure | record.HasOutcome, BodyBytes: record.InlineBytes + 1},
+		record.Change{Seq: 2, Gone: true, Stored: record.HasBody})
 	mustClose(t, s)
 	s = mustOpen(t, disk)
 	wantSame(t, keys(t, s), []string{"v"})
@@ -159,10 +169,10 @@ func check(t *testing.T, s *Store) Report {
 func TestFailureMayGrowAndShrink(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
-	mustCommit(t, s, Change{Seq: 1, Job: job(1, 1)})
+	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, 1)})
 	for _, size := range []int{1, 5000, 2, 6000, 3} {
 		want := &core.Failure{Message: fmt.Sprint(size), Data: bytes.Repeat([]byte("x"), size)}
-		mustCommit(t, s, Change{Seq: 1, Failure: want})
+		mustCommit(t, s, record.Change{Seq: 1, Failure: want})
 		got, err := s.Failure(1)
 		if err != nil {
 			t.Fatal(err)
@@ -177,21 +187,21 @@ func TestScanGivesJobsInOrderWithWhatIsKnown(t *testing.T) {
 	disk := newDisk()
 	s := mustOpen(t, disk)
 	const jobs = 300 // enough for several tables
-	big := fullOutcome()
-	big.Result = make([]byte, 2*InlineBytes)
+	big := recordtest.FullOutcome()
+	big.Result = make([]byte, 2*record.InlineBytes)
 	for i := range jobs {
 		seq := uint64(jobs - i)
-		ch := Change{Seq: seq, Job: job(seq, int(seq)*8)}
+		ch := record.Change{Seq: seq, Job: job(seq, int(seq)*8)}
 		if seq%3 == 0 {
-			ch.Status = fullStatus()
+			ch.Status = recordtest.FullStatus()
 		}
 		if seq%5 == 0 {
-			ch.Failure, ch.Outcome = fullFailure(), big
+			ch.Failure, ch.Outcome = recordtest.FullFailure(), big
 		}
 		mustCommit(t, s, ch)
 	}
 	next, parts := uint64(1), []float64{}
-	err := s.Scan(context.Background(), func(_ uint64, part float64) { parts = append(parts, part) }, func(r *Record) error {
+	err := s.Scan(context.Background(), func(_ uint64, part float64) { parts = append(parts, part) }, func(r *record.Record) error {
 		seq := r.Job.Seq
 		if seq != next {
 			t.Fatalf("job %d instead of %d", seq, next)
@@ -208,25 +218,25 @@ func TestScanGivesJobsInOrderWithWhatIsKnown(t *testing.T) {
 	}
 }
 
-func wantRecord(t *testing.T, r *Record) {
+func wantRecord(t *testing.T, r *record.Record) {
 	t.Helper()
 	seq := r.Job.Seq
-	want, parts := job(seq, int(seq)*8), Parts(0)
+	want, parts := job(seq, int(seq)*8), record.Parts(0)
 	size := len(want.Body)
-	if size > InlineBytes {
+	if size > record.InlineBytes {
 		want.Body = nil
-		parts |= HasBody
+		parts |= record.HasBody
 	}
 	wantSame(t, r.Job, want)
 	if seq%3 == 0 {
-		parts |= HasStatus
-		wantSame(t, r.Status, fullStatus())
+		parts |= record.HasStatus
+		wantSame(t, r.Status, recordtest.FullStatus())
 	}
 	if (r.Status != nil) != (seq%3 == 0) {
 		t.Errorf("job %d: status %v", seq, r.Status)
 	}
 	if seq%5 == 0 {
-		parts |= HasFailure | HasOutcome
+		parts |= record.HasFailure | record.HasOutcome
 	}
 	if r.Stored != parts || r.BodyBytes != size || r.StoreBytes < size {
 		t.Errorf("job %d: parts %b, %d bytes of body, %d in all", seq, r.Stored, r.BodyBytes, r.StoreBytes)
@@ -237,23 +247,23 @@ func TestScanEndsWhenToldTo(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
 	for seq := uint64(1); seq <= 3; seq++ {
-		mustCommit(t, s, Change{Seq: seq, Job: job(seq, 1)})
+		mustCommit(t, s, record.Change{Seq: seq, Job: job(seq, 1)})
 	}
 	n := 0
-	err := s.Scan(context.Background(), nil, func(*Record) error { n++; return errInjected })
+	err := s.Scan(context.Background(), nil, func(*record.Record) error { n++; return errInjected })
 	if !errors.Is(err, errInjected) || n != 1 {
 		t.Errorf("%d jobs, %v", n, err)
 	}
-	batch := &CommitBatch{}
+	batch := &record.CommitBatch{}
 	for seq := uint64(4); seq < 2*scanTick; seq++ {
-		batch.Changes = append(batch.Changes, Change{Seq: seq, Job: &core.Job{Seq: seq}})
+		batch.Changes = append(batch.Changes, record.Change{Seq: seq, Job: &core.Job{Seq: seq}})
 	}
 	if err := s.Commit(batch); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := s.Scan(ctx, nil, func(*Record) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := s.Scan(ctx, nil, func(*record.Record) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -263,11 +273,11 @@ func TestNamesOfAScanMayBeKept(t *testing.T) {
 	s := mustOpen(t, newDisk())
 	var queues, types, workers []string
 	for seq := uint64(1); seq <= 100; seq++ {
-		j, st := job(seq, 1), fullStatus()
+		j, st := job(seq, 1), recordtest.FullStatus()
 		j.Queue, j.Type, st.Worker = fmt.Sprint("q", seq%7), fmt.Sprint("t", seq%5), fmt.Sprint("w", seq)
-		mustCommit(t, s, Change{Seq: seq, Job: j, Status: st})
+		mustCommit(t, s, record.Change{Seq: seq, Job: j, Status: st})
 	}
-	err := s.Scan(context.Background(), nil, func(r *Record) error {
+	err := s.Scan(context.Background(), nil, func(r *record.Record) error {
 		queues, types, workers = append(queues, r.Job.Queue), append(types, r.Job.Type), append(workers, r.Status.Worker)
 		return nil
 	})
@@ -286,7 +296,7 @@ func TestJobsReadsInTheOrderAskedFor(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
 	for seq := uint64(1); seq <= 200; seq += 1 + seq%3 {
-		mustCommit(t, s, Change{Seq: seq, Job: job(seq, int(seq%2)*2*InlineBytes), Status: fullStatus()})
+		mustCommit(t, s, record.Change{Seq: seq, Job: job(seq, int(seq%2)*2*record.InlineBytes), Status: recordtest.FullStatus()})
 	}
 	for _, seqs := range [][]uint64{{}, {1}, {9999}, {1, 2, 3, 4, 5, 100, 101, 102, 103, 200, 201}, {200, 3, 3, 1, 77, 78}, {0, 1}} {
 		var asked []uint64
@@ -311,7 +321,7 @@ func TestMarks(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
 	write := func(marks ...core.MetaEntry) {
-		if err := s.Commit(&CommitBatch{Meta: marks}); err != nil {
+		if err := s.Commit(&record.CommitBatch{Meta: marks}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -353,11 +363,11 @@ func TestEmptyBatchCostsNothing(t *testing.T) {
 		return nil
 	})
 	defer disk.hook(nil)
-	if err := s.Commit(&CommitBatch{}); err != nil {
+	if err := s.Commit(&record.CommitBatch{}); err != nil {
 		t.Error(err)
 	}
 	// Submitted, done and gone within one batch.
-	mustCommit(t, s, Change{Seq: 1, Job: job(1, 1), Gone: true})
+	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, 1), Gone: true})
 }
 
 // Jobs that come and go before the write buffer is full leave nothing to write out, which is no failure.
@@ -366,11 +376,11 @@ func TestJobsThatComeAndGoCostNoTable(t *testing.T) {
 	disk := newDisk()
 	s := mustOpen(t, disk)
 	for seq := uint64(1); s.Metrics().Flushes < 5; seq++ {
-		mustCommit(t, s, Change{Seq: seq, Job: job(seq, 500)}, Change{Seq: seq + 1, Job: job(seq+1, 2000)})
-		mustCommit(t, s, Change{Seq: seq, Gone: true}, Change{Seq: seq + 1, Gone: true, BodyBytes: 2000})
+		mustCommit(t, s, record.Change{Seq: seq, Job: job(seq, 500)}, record.Change{Seq: seq + 1, Job: job(seq+1, 2000)})
+		mustCommit(t, s, record.Change{Seq: seq, Gone: true}, record.Change{Seq: seq + 1, Gone: true, BodyBytes: 2000})
 		seq++
 	}
-	if n := len(disk.files(t, tableSuffix)); n > 1 { // that of the format version
+	if n := len(disk.files(t, integrity.TableSuffix)); n > 1 { // that of the format version
 		t.Errorf("%d tables", n)
 	}
 	wantSame(t, keys(t, s), []string{"v"})
@@ -379,8 +389,8 @@ func TestJobsThatComeAndGoCostNoTable(t *testing.T) {
 func TestClosedStoreRefusesEverything(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
-	mustCommit(t, s, Change{Seq: 1, Job: job(1, 1)})
-	inScan := s.Scan(context.Background(), nil, func(*Record) error {
+	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, 1)})
+	inScan := s.Scan(context.Background(), nil, func(*record.Record) error {
 		closed := make(chan error)
 		go func() { closed <- s.Close() }()
 		for { // until Close has shut the gate; it waits for this very scan
@@ -394,7 +404,7 @@ func TestClosedStoreRefusesEverything(t *testing.T) {
 	}
 	_, errJob := s.Job(1)
 	errs := []error{
-		errJob, s.Commit(&CommitBatch{Meta: []core.MetaEntry{{Name: "x"}}}), s.Checkpoint("/copy"),
+		errJob, s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "x"}}}), s.Checkpoint("/copy"),
 		s.Scan(context.Background(), nil, nil), s.ScanMeta("", nil), s.Jobs(nil, nil),
 	}
 	for i, err := range errs {

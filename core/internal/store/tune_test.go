@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"broker/core"
+	"broker/core/internal/record"
 )
 
 // TestNewJobsAreNotWrittenAgain fills several write buffers with jobs that nobody takes, each commit with a mark: their
@@ -20,13 +21,13 @@ func TestNewJobsAreNotWrittenAgain(t *testing.T) {
 	}
 	defer mustClose(t, s)
 	bodies := noise(1 << 20)
-	b := &CommitBatch{Meta: []core.MetaEntry{{Name: "totals", Value: []byte("1")}}}
+	b := &record.CommitBatch{Meta: []core.MetaEntry{{Name: "totals", Value: []byte("1")}}}
 	for seq := uint64(0); seq < flushes*memTable/bodyBytes; {
 		b.Changes = b.Changes[:0]
 		for range perCommit {
 			seq++
 			at := seq * 7919 % uint64(len(bodies)-bodyBytes)
-			b.Changes = append(b.Changes, Change{Seq: seq, Job: benchJob(seq, bodies[at:at+bodyBytes])})
+			b.Changes = append(b.Changes, record.Change{Seq: seq, Job: benchJob(seq, bodies[at:at+bodyBytes])})
 		}
 		if err := s.Commit(b); err != nil {
 			t.Fatal(err)
@@ -63,19 +64,19 @@ func TestJobsThatLeaveInRandomOrderKeepTablesLarge(t *testing.T) {
 	bodies := noise(1 << 20)
 	r := rand.New(rand.NewPCG(5, 6))
 	live := make([]uint64, jobs)
-	b := &CommitBatch{Meta: []core.MetaEntry{{Name: "totals", Value: []byte("1")}}}
+	b := &record.CommitBatch{Meta: []core.MetaEntry{{Name: "totals", Value: []byte("1")}}}
 	for seq := uint64(0); seq < 3*jobs; {
 		b.Changes = b.Changes[:0]
 		for range perCommit {
 			slot := int(seq)
 			if seq >= jobs {
 				slot = r.IntN(jobs)
-				b.Changes = append(b.Changes, Change{Seq: live[slot], Gone: true, BodyBytes: bodyBytes})
+				b.Changes = append(b.Changes, record.Change{Seq: live[slot], Gone: true, BodyBytes: bodyBytes})
 			}
 			seq++
 			live[slot] = seq
 			at := r.IntN(len(bodies) - bodyBytes)
-			b.Changes = append(b.Changes, Change{Seq: seq, Job: benchJob(seq, bodies[at:at+bodyBytes])})
+			b.Changes = append(b.Changes, record.Change{Seq: seq, Job: benchJob(seq, bodies[at:at+bodyBytes])})
 		}
 		if err := s.Commit(b); err != nil {
 			t.Fatal(err)

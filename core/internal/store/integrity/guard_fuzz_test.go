@@ -1,4 +1,4 @@
-package store
+package integrity
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/record"
 )
 
-// FuzzGuard: no text makes GUARD's reader panic, and what it takes is written and read again to the same.
+// FuzzGuard: no text makes the parser of GUARD panic, and what it accepts is written and read back unchanged.
 func FuzzGuard(f *testing.F) {
 	f.Add("broker store guard 1\nmanifest MANIFEST-000031 4711 1a2b3c4d\nlog 45 16777101\nlog 46\n", true)
 	f.Add("broker store guard 2\n", true)
@@ -20,7 +20,7 @@ func FuzzGuard(f *testing.F) {
 		if sum {
 			text += fmt.Sprintf("sum %08x\n", crc32.Checksum([]byte(text), castagnoli))
 		}
-		var g, again guard
+		var g, again Guard
 		if g.parse(text) != nil {
 			return
 		}
@@ -33,12 +33,12 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// FuzzManifest: no bytes, and no bytes inside a record, make the reader of manifests panic.
+// FuzzManifest: no bytes, in or outside of a record, make the reader of manifests panic.
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte{}, []byte("\x01\x03abc\x02\x07"))
 	f.Add([]byte("\x02\x05"), []byte("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		_, _ = wantedLogs(bytes.NewReader(first)) // it may be anything
+		_, _ = neededLogs(bytes.NewReader(first)) // any result will do
 		var manifest bytes.Buffer
 		w := record.NewWriter(&manifest)
 		for _, r := range [][]byte{first, second} {
@@ -49,7 +49,7 @@ func FuzzManifest(f *testing.F) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		oldest, err := wantedLogs(&manifest)
+		oldest, err := neededLogs(&manifest)
 		if len(second) == 2 && second[0] == tagOldestLog && second[1] < 0x80 && err == nil && oldest != uint64(second[1]) {
 			t.Errorf("%x, then %x: log %d", first, second, oldest)
 		}

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"encoding/binary"
@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// Fields of a status, as for a job; the state comes before them. On disk. Those of an ordinary lease come first.
+// Fields of a status, after the state. On disk, as for a job. Those of an ordinary lease come first.
 const (
 	statusAttempts = 1 << iota
 	statusReadyAt
@@ -38,9 +38,10 @@ const (
 	statusKnown = 1<<iota - 1
 )
 
-func appendStatus(dst []byte, seq uint64, s *Status) []byte {
+// AppendStatus encodes s; seq is the number of its job.
+func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	f := statusFields(s)
-	dst = append(dst, recordVersion)
+	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, f)
 	dst = binary.AppendUvarint(dst, uint64(s.State))
 	dst = appendLease(dst, s, f)
@@ -123,8 +124,8 @@ func appendProgress(dst []byte, p *core.Progress, f uint64) []byte {
 	return dst
 }
 
-// decodeStatus fills s from a record, with views of b. Room for s.Waiting is reused.
-func decodeStatus(b []byte, seq uint64, s *Status) error {
+// DecodeStatus fills s from a record, with views of b. It reuses the array of s.Waiting.
+func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	d := decoder{b: b}
 	waiting := s.Waiting[:0]
 	*s = Status{}
@@ -158,7 +159,7 @@ func decodeStatus(b []byte, seq uint64, s *Status) error {
 	return d.close()
 }
 
-// lease reads what appendLease wrote.
+// lease is the inverse of appendLease.
 func (d *decoder) lease(s *Status, f uint64) {
 	if f&statusAttempts != 0 {
 		s.Attempts = d.uint32()
@@ -183,7 +184,7 @@ func (d *decoder) lease(s *Status, f uint64) {
 	}
 }
 
-// progress reads what appendProgress wrote.
+// progress is the inverse of appendProgress.
 func (d *decoder) progress(p *core.Progress, f uint64) {
 	if f&statusNum != 0 {
 		p.Num = d.uint32()

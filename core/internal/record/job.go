@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"encoding/binary"
@@ -7,18 +7,18 @@ import (
 	"broker/core"
 )
 
-// InlineBytes is the largest body that is kept within the record of its job. Larger ones have a key of their own, and
-// whoever removes the job must tell the size. Chosen so that the start, which reads all records, stays fast.
+// InlineBytes is the largest body that is stored within the record of its job. Larger ones have a key of their own, and
+// a Change that removes the job must state the size. Small enough that a start, which reads all records, stays fast.
 const InlineBytes = 1 << 10
 
-// Fields of a job, in the order in which they are written; the queue comes before them and the body behind. On disk:
-// a number is never given to another field, new fields take the next one. The first 7 cost one byte, the first 14 two.
+// Fields of a job, in the order in which they are written, after the queue and before the body. On disk: bits are never
+// renumbered or reused, a new field takes the next one (see Version). Sets of the first 7 take one byte, of the first 14 two.
 const (
-	jobBody = 1 << iota // the rest of the record
+	jobBody = 1 << iota // the rest of the record; written last
 	jobOrigin
 	jobCreatedAt
-	jobUUID // the ID, if it is a UUID in its usual form: 16 bytes
-	jobID   // any other
+	jobUUID // the ID as 16 bytes, if it is a UUID in lower-case text form
+	jobID   // any other ID
 	jobBodyBytes
 	jobType
 	jobFormat
@@ -44,21 +44,21 @@ const (
 	jobScheduledOrder
 	jobParent
 	jobAfter
-	jobGroup
+	jobBatch
 	jobCallbackFor
 	jobPriorFails
 
 	jobKnown = 1<<iota - 1
 )
 
-// hasOwnBody reports whether the body of j gets a key of its own.
-func hasOwnBody(j *core.Job) bool { return len(j.Body) > InlineBytes }
+// HasOwnBody reports whether the body of j is stored under a key of its own.
+func HasOwnBody(j *core.Job) bool { return len(j.Body) > InlineBytes }
 
-// appendJob encodes j without its Seq, which is in the key. Instants are written as their distance from CreatedAt.
-func appendJob(dst []byte, j *core.Job) []byte {
+// AppendJob encodes j without its Seq, which is in the key. Instants are encoded relative to CreatedAt.
+func AppendJob(dst []byte, j *core.Job) []byte {
 	id, isUUID := packUUID(j.ID)
 	f := jobFields(j, isUUID)
-	dst = append(dst, recordVersion)
+	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, f)
 	dst = appendText(dst, j.Queue)
 	if f&jobOrigin != 0 {
@@ -91,7 +91,7 @@ func appendJob(dst []byte, j *core.Job) []byte {
 }
 
 func jobFields(j *core.Job, isUUID bool) uint64 {
-	own := hasOwnBody(j)
+	own := HasOwnBody(j)
 	f := flag(len(j.Body) > 0 && !own, jobBody) | flag(own, jobBodyBytes) |
 		flag(j.Origin != 0, jobOrigin) | flag(j.CreatedAt != 0, jobCreatedAt) |
 		flag(isUUID, jobUUID) | flag(j.ID != "" && !isUUID, jobID) |
@@ -107,7 +107,7 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(j.UniqueUntil != 0, jobUniqueUntil) | flag(j.UniqueStart, jobUniqueStart) |
 		flag(j.RetainUntil != 0, jobRetainUntil) | flag(j.RetainFor != 0, jobRetainFor)
 	return f | flag(j.Ephemeral, jobEphemeral) | flag(j.ScheduledOrder, jobScheduledOrder) |
-		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Batch != 0, jobGroup) |
+		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Batch != 0, jobBatch) |
 		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails)
 }
 
@@ -175,7 +175,7 @@ func appendTimes(dst []byte, j *core.Job, f uint64) []byte {
 	return dst
 }
 
-// appendLinks writes jobParent to jobPriorFails. Links go to jobs nearby more often than not, so distances are short.
+// appendLinks writes jobParent to jobPriorFails. Linked jobs are mostly close to each other, so differences are small.
 func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	if f&jobParent != 0 {
 		dst = binary.AppendUvarint(dst, j.Parent)
@@ -183,7 +183,7 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	if f&jobAfter != 0 {
 		dst = appendSeqs(dst, j.Seq, j.After)
 	}
-	if f&jobGroup != 0 {
+	if f&jobBatch != 0 {
 		dst = binary.AppendUvarint(dst, j.Batch)
 	}
 	if f&jobCallbackFor != 0 {
@@ -195,14 +195,14 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	return dst
 }
 
-// decodeJob fills j from a record; bodyBytes is the size of a body that has a key of its own. The body, the attributes
-// and all strings but the names are views of b: it must stay as it is for as long as j is used. idText is room for the
-// text of a UUID, which must live as long; nil to allocate.
-func decodeJob(b []byte, seq uint64, j *core.Job, known *names, idText *[36]byte) (bodyBytes int, err error) {
+// DecodeJob fills j from a record; bodyBytes is the size of a body that is stored under a key of its own, else zero. The
+// body, the attributes and all strings but Queue and Type are views of b, which must not change while j is used. idText
+// is the buffer for the text of a UUID and must live as long; nil allocates one.
+func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]byte) (bodyBytes int, err error) {
 	d := decoder{b: b}
 	*j = core.Job{Seq: seq}
 	f := d.open(jobKnown)
-	j.Queue = known.of(d.bytes())
+	j.Queue = known.Intern(d.bytes())
 	if f&jobOrigin != 0 {
 		j.Origin = core.Protocol(d.byte())
 	}
@@ -220,7 +220,7 @@ func decodeJob(b []byte, seq uint64, j *core.Job, known *names, idText *[36]byte
 	}
 	j.Type = j.Queue
 	if f&jobType != 0 {
-		j.Type = known.of(d.bytes())
+		j.Type = known.Intern(d.bytes())
 	}
 	if f>>7 != 0 {
 		d.policy(j, f)
@@ -231,22 +231,22 @@ func decodeJob(b []byte, seq uint64, j *core.Job, known *names, idText *[36]byte
 		j.Body = d.take(uint64(len(d.b)))
 	}
 	if f&(jobBody|jobBodyBytes) == jobBody|jobBodyBytes || f&(jobUUID|jobID) == jobUUID|jobID {
-		d.fail(errFields)
+		d.fail(ErrFields)
 	}
 	return bodyBytes, d.close()
 }
 
-// bodyBytes is bounded by what core allows, so that nobody reserves memory for a number made of noise.
+// bodyBytes is bounded by what core allows, so that damage does not make anyone reserve gigabytes.
 func (d *decoder) bodyBytes() int {
 	n := d.uvarint()
 	if n > 4*core.MaxBodyBytes {
-		d.fail(errRange)
+		d.fail(ErrRange)
 		return 0
 	}
 	return int(n)
 }
 
-// policy reads what appendPolicy wrote.
+// policy is the inverse of appendPolicy.
 func (d *decoder) policy(j *core.Job, f uint64) {
 	if f&jobFormat != 0 {
 		j.Format = core.Format(d.byte())
@@ -275,12 +275,12 @@ func (d *decoder) policy(j *core.Job, f uint64) {
 	if f&jobPriority != 0 {
 		p := d.varint()
 		if j.Priority = int32(p); int64(j.Priority) != p {
-			d.fail(errRange)
+			d.fail(ErrRange)
 		}
 	}
 }
 
-// times reads what appendTimes wrote.
+// times is the inverse of appendTimes.
 func (d *decoder) times(j *core.Job, f uint64) {
 	if f&jobReadyAt != 0 {
 		j.ReadyAt = j.CreatedAt + core.Instant(d.varint())
@@ -314,7 +314,7 @@ func (d *decoder) times(j *core.Job, f uint64) {
 	j.ScheduledOrder = f&jobScheduledOrder != 0
 }
 
-// links reads what appendLinks wrote.
+// links is the inverse of appendLinks.
 func (d *decoder) links(j *core.Job, f uint64) {
 	if f&jobParent != 0 {
 		j.Parent = d.uvarint()
@@ -322,7 +322,7 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	if f&jobAfter != 0 {
 		j.After = d.seqs(j.Seq, nil)
 	}
-	if f&jobGroup != 0 {
+	if f&jobBatch != 0 {
 		j.Batch = d.uvarint()
 	}
 	if f&jobCallbackFor != 0 {
@@ -333,7 +333,7 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	}
 }
 
-// appendSeqs writes numbers as their distance from the one before, the first from base.
+// appendSeqs writes each number as its difference from the one before, the first from base.
 func appendSeqs(dst []byte, base uint64, seqs []uint64) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(seqs)))
 	for _, s := range seqs {
@@ -343,7 +343,7 @@ func appendSeqs(dst []byte, base uint64, seqs []uint64) []byte {
 	return dst
 }
 
-// seqs appends to into what appendSeqs wrote.
+// seqs is the inverse of appendSeqs; it appends to into.
 func (d *decoder) seqs(base uint64, into []uint64) []uint64 {
 	n := d.count()
 	if into == nil && n > 0 {

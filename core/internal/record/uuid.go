@@ -1,10 +1,10 @@
-package store
+package record
 
 // uuidDash marks the places of the dashes in the text of a UUID.
 var uuidDash = [36]bool{8: true, 13: true, 18: true, 23: true}
 
-// packUUID is the 16 bytes of a UUID in lower-case text with dashes; ok is false for any other text, so that unpacking
-// gives back exactly what was packed.
+// packUUID returns the 16 bytes of a UUID in lower-case text with dashes. ok is false for any other spelling, so that
+// uuidText restores the exact text.
 func packUUID(s string) (u [16]byte, ok bool) {
 	if len(s) != 36 {
 		return u, false
@@ -32,7 +32,7 @@ func packUUID(s string) (u [16]byte, ok bool) {
 	return u, true
 }
 
-// uuidText writes the text of u into room and returns a view of it; nil room is allocated. A short u gives no text.
+// uuidText writes the text of u into room and returns a view of it; nil allocates one. A short u gives the empty string.
 func uuidText(u []byte, room *[36]byte) string {
 	const digits = "0123456789abcdef"
 	if len(u) != 16 {

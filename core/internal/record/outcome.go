@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"encoding/binary"
@@ -6,13 +6,13 @@ import (
 	"broker/core"
 )
 
-// partAway, the first bit of a failure's and of an outcome's record, says that the record itself is in the body space;
-// nothing follows. On disk.
-const partAway = 1
+// fieldExternal, the first bit of a failure and of an outcome, says that the record is stored in the body space; it is
+// the only field then. On disk.
+const fieldExternal = 1
 
 // Fields of a failure. On disk.
 const (
-	failureType = partAway << (1 + iota)
+	failureType = fieldExternal << (1 + iota)
 	failureMessage
 	failureBacktrace
 	failureFailedAt
@@ -21,28 +21,29 @@ const (
 	failureException
 	failureData
 
-	failureKnown = partAway<<(1+iota) - 1
+	failureKnown = fieldExternal<<(1+iota) - 1
 )
 
 // Fields of an outcome. On disk.
 const (
-	outcomeSuccess = partAway << (1 + iota)
+	outcomeSuccess = fieldExternal << (1 + iota)
 	outcomeCause
 	outcomeFailure
 	outcomeResult // the rest of the record
 
-	outcomeKnown = partAway<<(1+iota) - 1
+	outcomeKnown = fieldExternal<<(1+iota) - 1
 )
 
-// awayRecord stands for a record that is too large for the job space.
-var awayRecord = []byte{recordVersion, partAway}
+// External is stored in the job space in place of a record that is too large for it.
+var External = []byte{Version, fieldExternal}
 
-func appendFailure(dst []byte, e *core.Failure) []byte {
+// AppendFailure encodes e.
+func AppendFailure(dst []byte, e *core.Failure) []byte {
 	f := flag(e.Type != "", failureType) | flag(e.Message != "", failureMessage) |
 		flag(len(e.Backtrace) > 0, failureBacktrace) | flag(e.FailedAt != 0, failureFailedAt) |
 		flag(e.NextAt != 0, failureNextAt) | flag(e.Count != 0, failureCount) |
 		flag(e.Exception, failureException) | flag(len(e.Data) > 0, failureData)
-	dst = append(dst, recordVersion)
+	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, f)
 	if f&failureType != 0 {
 		dst = appendText(dst, e.Type)
@@ -71,16 +72,16 @@ func appendFailure(dst []byte, e *core.Failure) []byte {
 	return dst
 }
 
-// decodeFailure fills e from a record, with views of b. Away: the record is elsewhere.
-func decodeFailure(b []byte, e *core.Failure) (away bool, err error) {
+// DecodeFailure fills e from a record, with views of b. External: the record is in the body space.
+func DecodeFailure(b []byte, e *core.Failure) (external bool, err error) {
 	d := decoder{b: b}
 	*e = core.Failure{}
 	f := d.open(failureKnown)
-	if f == partAway {
+	if f == fieldExternal {
 		return true, d.close()
 	}
-	if f&partAway != 0 {
-		d.fail(errFields)
+	if f&fieldExternal != 0 {
+		d.fail(ErrFields)
 	}
 	if f&failureType != 0 {
 		e.Type = d.text()
@@ -111,30 +112,31 @@ func decodeFailure(b []byte, e *core.Failure) (away bool, err error) {
 	return false, d.close()
 }
 
-func appendOutcome(dst []byte, o *core.Outcome) []byte {
+// AppendOutcome encodes o.
+func AppendOutcome(dst []byte, o *core.Outcome) []byte {
 	f := flag(o.Success, outcomeSuccess) | flag(o.Cause != 0, outcomeCause) |
 		flag(o.Failure != nil, outcomeFailure) | flag(len(o.Result) > 0, outcomeResult)
-	dst = append(dst, recordVersion)
+	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, f)
 	if f&outcomeCause != 0 {
 		dst = binary.AppendUvarint(dst, uint64(o.Cause))
 	}
 	if f&outcomeFailure != 0 {
-		dst = appendBytes(dst, appendFailure(nil, o.Failure))
+		dst = appendBytes(dst, AppendFailure(nil, o.Failure))
 	}
 	return append(dst, o.Result...)
 }
 
-// decodeOutcome fills o from a record, with views of b. Away: the record is elsewhere.
-func decodeOutcome(b []byte, o *core.Outcome) (away bool, err error) {
+// DecodeOutcome fills o from a record, with views of b. External: the record is in the body space.
+func DecodeOutcome(b []byte, o *core.Outcome) (external bool, err error) {
 	d := decoder{b: b}
 	*o = core.Outcome{}
 	f := d.open(outcomeKnown)
-	if f == partAway {
+	if f == fieldExternal {
 		return true, d.close()
 	}
-	if f&partAway != 0 {
-		d.fail(errFields)
+	if f&fieldExternal != 0 {
+		d.fail(ErrFields)
 	}
 	o.Success = f&outcomeSuccess != 0
 	if f&outcomeCause != 0 {
@@ -142,12 +144,12 @@ func decodeOutcome(b []byte, o *core.Outcome) (away bool, err error) {
 	}
 	if f&outcomeFailure != 0 {
 		o.Failure = new(core.Failure)
-		away, err := decodeFailure(d.bytes(), o.Failure)
+		external, err := DecodeFailure(d.bytes(), o.Failure)
 		switch {
 		case err != nil:
 			d.fail(err)
-		case away:
-			d.fail(errFields)
+		case external:
+			d.fail(ErrFields)
 		}
 	}
 	if f&outcomeResult != 0 {

@@ -1,0 +1,188 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Version is the first byte of every record. It changes only when old decoders could no longer skip to the fields that
+// they know; a new field just takes the next bit.
+//
+// To add a field: append its bit to the list of the record (never renumber), set the bit in jobFields or its like when
+// the value is not zero, and write and read the value at the place of the bit in the order. Stores without the field then
+// decode as before, and older brokers refuse a record that has it with ErrNewerFormat. Add it to recordtest too: a test
+// fails for every field of core that is missing there.
+const Version = 1
+
+// ErrNewerFormat is returned for data that a newer version of the broker wrote.
+var ErrNewerFormat = errors.New("written by a newer version of the broker")
+
+// Reasons why bytes are not a valid record.
+var (
+	ErrTruncated = errors.New("record is truncated")
+	ErrTrailing  = errors.New("record has bytes after its last field")
+	ErrRange     = errors.New("number in the record is out of range")
+	ErrFields    = errors.New("record has fields that exclude each other")
+)
+
+// IsInvalid reports whether err says that bytes are not a valid record.
+func IsInvalid(err error) bool {
+	return errors.Is(err, ErrTruncated) || errors.Is(err, ErrTrailing) || errors.Is(err, ErrRange) ||
+		errors.Is(err, ErrFields)
+}
+
+// decoder reads fields from the front of b. After an error it returns zero values, so that callers check once. It never
+// allocates more than its input justifies: a count is checked against the bytes that are left.
+type decoder struct {
+	b   []byte
+	err error
+}
+
+// fail keeps the first error; later reads return zero values.
+func (d *decoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+	d.b = nil
+}
+
+// open reads the version and the set of fields that are present; known is the set of fields that may be.
+func (d *decoder) open(known uint64) (fields uint64) {
+	if len(d.b) == 0 {
+		d.fail(ErrTruncated)
+		return 0
+	}
+	if v := d.b[0]; v != Version {
+		if v > Version {
+			d.fail(fmt.Errorf("record version %d: %w", v, ErrNewerFormat))
+		} else {
+			d.fail(fmt.Errorf("record version %d: %w", v, ErrRange))
+		}
+		return 0
+	}
+	d.b = d.b[1:]
+	fields = d.uvarint()
+	if extra := fields &^ known; extra != 0 {
+		d.fail(fmt.Errorf("record has unknown fields %#x: %w", extra, ErrNewerFormat))
+		return 0
+	}
+	return fields
+}
+
+// close returns the first error; bytes after the last field are one.
+func (d *decoder) close() error {
+	if d.err == nil && len(d.b) != 0 {
+		d.err = ErrTrailing
+	}
+	return d.err
+}
+
+func (d *decoder) uvarint() uint64 {
+	if len(d.b) > 0 && d.b[0] < 0x80 {
+		v := d.b[0]
+		d.b = d.b[1:]
+		return uint64(v)
+	}
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.fail(ErrTruncated)
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	u := d.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+func (d *decoder) uint32() uint32 {
+	v := d.uvarint()
+	if v > 1<<32-1 {
+		d.fail(ErrRange)
+		return 0
+	}
+	return uint32(v)
+}
+
+func (d *decoder) byte() byte {
+	v := d.uvarint()
+	if v > 1<<8-1 {
+		d.fail(ErrRange)
+		return 0
+	}
+	return byte(v)
+}
+
+// take returns the next n bytes, a view of the input.
+func (d *decoder) take(n uint64) []byte {
+	if n > uint64(len(d.b)) {
+		d.fail(ErrTruncated)
+		return nil
+	}
+	p := d.b[:n:n]
+	d.b = d.b[n:]
+	return p
+}
+
+// bytes returns a field that is preceded by its length, a view of the input.
+func (d *decoder) bytes() []byte { return d.take(d.uvarint()) }
+
+// text is bytes as a string, also a view.
+func (d *decoder) text() string { return view(d.bytes()) }
+
+// count returns the number of items that follow, each of at least one byte.
+func (d *decoder) count() int {
+	n := d.uvarint()
+	if n > uint64(len(d.b)) {
+		d.fail(ErrTruncated)
+		return 0
+	}
+	return int(n)
+}
+
+// view returns b as a string without a copy: valid while nobody writes to b.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendBytes(dst, p []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(p))), p...)
+}
+
+// flag returns bit if set, else zero.
+func flag(set bool, bit uint64) uint64 {
+	if set {
+		return bit
+	}
+	return 0
+}
+
+// Interner returns one string for all equal ones, so that ten million jobs share the name of their queue. It keeps at most
+// maxInterned strings, for users that name every job differently. A nil *Interner returns views.
+type Interner struct{ known map[string]string }
+
+const maxInterned = 1 << 16
+
+// NewInterner returns an empty Interner.
+func NewInterner() *Interner { return &Interner{known: make(map[string]string)} }
+
+// Intern returns b as a string.
+func (n *Interner) Intern(b []byte) string {
+	if n == nil {
+		return view(b)
+	}
+	if s, ok := n.known[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(n.known) < maxInterned {
+		n.known[s] = s
+	}
+	return s
+}

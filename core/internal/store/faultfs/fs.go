@@ -1,0 +1,265 @@
+package faultfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"broker/core/internal/store/atomicfile"
+	"broker/core/internal/store/integrity"
+)
+
+// FS is the file system that Pebble sees. It passes everything through until a change of the store's folder fails: that
+// trips the latch and blocks the caller, as every later change does. Errors elsewhere, as in the folder of a backup, are
+// returned.
+type FS struct {
+	vfs.FS
+	Guard integrity.Guard
+
+	latch *Latch
+	dir   string
+	free  uint64 // bytes; upper bound of the free space that Pebble is told
+
+	guarding sync.WaitGroup // writes of GUARD in the background, after a log was created
+
+	// opened is the last file opened for reading. Files are read one after another at start, so it is the one to blame for
+	// damage.
+	opened atomic.Pointer[string]
+}
+
+// New returns a file system for the store in dir. Pebble is told of at most maxFree bytes of free space.
+func New(base vfs.FS, dir string, latch *Latch, maxFree uint64) *FS {
+	return &FS{FS: base, latch: latch, dir: dir, free: maxFree}
+}
+
+// LastOpened is the path of the file that was last opened for reading, else empty.
+func (s *FS) LastOpened() string {
+	if p := s.opened.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
+// Inside reports whether name is in the store's folder.
+func (s *FS) Inside(name string) bool { return s.PathDir(name) == s.dir || name == s.dir }
+
+// WaitGuard waits until GUARD names all logs that were created.
+func (s *FS) WaitGuard() { s.guarding.Wait() }
+
+// must runs a change, which may fail outside of the folder only.
+func (s *FS) must(verb, name string, change func() error) error {
+	if !s.Inside(name) {
+		return change()
+	}
+	if s.latch.Err() != nil {
+		block()
+	}
+	err := change()
+	if err != nil {
+		_ = s.latch.Trip(fmt.Errorf("%s %s: %w", verb, name, err)) // callers get it from Err
+		block()
+	}
+	return nil
+}
+
+// create is must for functions that open a file for writing.
+func (s *FS) create(verb, name string, open func() (vfs.File, error)) (vfs.File, error) {
+	var f vfs.File
+	base := s.PathBase(name)
+	log := strings.HasSuffix(base, integrity.LogSuffix)
+	err := s.must(verb, name, func() (err error) {
+		f, err = open()
+		return err
+	})
+	if err != nil || !s.Inside(name) {
+		return f, err
+	}
+	w := &writtenFile{File: f, fs: s, name: name}
+	switch {
+	case log:
+		w.log = base
+		s.Guard.LogCreated(base)
+		s.guarding.Go(func() { _ = s.WriteGuard() }) // commits wait for the log but not for this; it returns nil
+	case strings.HasPrefix(base, integrity.ManifestPrefix):
+		w.manifest = integrity.NewManifestSum(base)
+	default:
+		w.unnamed = verb != openDir
+	}
+	return w, nil
+}
+
+// WriteGuard writes GUARD. It returns nil.
+func (s *FS) WriteGuard() error {
+	return s.must("guard", s.dir, func() error { return s.Guard.Write(s.FS, s.dir) })
+}
+
+// Unwrap implements vfs.FS.
+func (s *FS) Unwrap() vfs.FS { return s.FS }
+
+// GetDiskUsage implements vfs.FS. Pebble only uses the answer to limit how far a compaction is extended beyond what it
+// needs.
+func (s *FS) GetDiskUsage(name string) (vfs.DiskUsage, error) {
+	usage, err := s.FS.GetDiskUsage(name)
+	switch {
+	case errors.Is(err, vfs.ErrUnsupported):
+		return vfs.DiskUsage{AvailBytes: s.free, TotalBytes: s.free}, nil
+	case err != nil:
+		return usage, err
+	}
+	usage.AvailBytes = min(usage.AvailBytes, s.free)
+	return usage, nil
+}
+
+// Create implements vfs.FS.
+func (s *FS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return s.create("create", name, func() (vfs.File, error) { return s.FS.Create(name, c) })
+}
+
+// OpenReadWrite implements vfs.FS.
+func (s *FS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	return s.create("open", name, func() (vfs.File, error) { return s.FS.OpenReadWrite(name, c, o...) })
+}
+
+// ReuseForWrite implements vfs.FS.
+func (s *FS) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	s.Guard.LogRemoved(s.PathBase(old))
+	return s.create("reuse", name, func() (vfs.File, error) { return s.FS.ReuseForWrite(old, name, c) })
+}
+
+// OpenDir implements vfs.FS. Folders are opened to be synced.
+func (s *FS) OpenDir(name string) (vfs.File, error) {
+	return s.create(openDir, name, func() (vfs.File, error) { return s.FS.OpenDir(name) })
+}
+
+// Link implements vfs.FS.
+func (s *FS) Link(old, name string) error {
+	return s.must("link", name, func() error { return s.FS.Link(old, name) })
+}
+
+// Rename implements vfs.FS.
+func (s *FS) Rename(old, name string) error {
+	return s.must("rename", name, func() error { return s.FS.Rename(old, name) })
+}
+
+// MkdirAll implements vfs.FS.
+func (s *FS) MkdirAll(name string, perm os.FileMode) error {
+	return s.must("make folder", name, func() error { return s.FS.MkdirAll(name, perm) })
+}
+
+// Remove implements vfs.FS. A file that cannot be removed is harmless, so an error does not trip the latch; but nothing is
+// removed after another failure.
+func (s *FS) Remove(name string) error {
+	if s.Inside(name) && s.latch.Err() != nil {
+		block()
+	}
+	if base := s.PathBase(name); s.Inside(name) && strings.HasSuffix(base, integrity.LogSuffix) {
+		s.Guard.LogRemoved(base)
+	}
+	return s.FS.Remove(name)
+}
+
+// Lock implements vfs.FS. The store locks the folder itself, so that it can unlock it even if Pebble is blocked.
+func (s *FS) Lock(string) (io.Closer, error) { return noLock{}, nil }
+
+// noLock is given to Pebble.
+type noLock struct{}
+
+func (noLock) Close() error { return nil }
+
+// openDir is the verb for folders, whose names need no sync.
+const openDir = "open folder"
+
+// writtenFile is a file of the folder that is open for writing.
+type writtenFile struct {
+	vfs.File
+	fs   *FS
+	name string
+
+	// unnamed until the folder was synced: another file may refer to this one next, and must not survive a crash that this
+	// one does not survive. The names of logs and manifests become durable with GUARD.
+	unnamed bool
+
+	manifest *integrity.ManifestSum // of everything written, if this is a manifest
+	log      string                 // its name, if this is a log
+	written  int64                  // bytes
+}
+
+// Write implements vfs.File.
+func (f *writtenFile) Write(p []byte) (n int, err error) {
+	err = f.fs.must("write", f.name, func() error {
+		if f.manifest != nil {
+			f.manifest.Add(p) // first, since File may change p
+		}
+		n, err = f.File.Write(p)
+		f.written += int64(n)
+		return err
+	})
+	return n, err
+}
+
+// WriteAt implements vfs.File.
+func (f *writtenFile) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.fs.must("write", f.name, func() error {
+		n, err = f.File.WriteAt(p, off)
+		return err
+	})
+	return n, err
+}
+
+// Sync implements vfs.File.
+func (f *writtenFile) Sync() error { return f.sync(f.File.Sync) }
+
+// SyncData implements vfs.File.
+func (f *writtenFile) SyncData() error { return f.sync(f.File.SyncData) }
+
+// sync makes the file durable, the first time its name too. GUARD is written after that of a manifest.
+func (f *writtenFile) sync(data func() error) error {
+	return f.fs.must("sync", f.name, func() error {
+		if err := data(); err != nil {
+			return err
+		}
+		if f.unnamed {
+			f.unnamed = false
+			if err := atomicfile.SyncDir(f.fs.FS, f.fs.dir); err != nil {
+				return err
+			}
+		}
+		if f.manifest == nil {
+			return nil
+		}
+		f.fs.Guard.ManifestSynced(*f.manifest)
+		return f.fs.Guard.Write(f.fs.FS, f.fs.dir)
+	})
+}
+
+// SyncTo implements vfs.File.
+func (f *writtenFile) SyncTo(length int64) (full bool, err error) {
+	err = f.fs.must("sync", f.name, func() error {
+		full, err = f.File.SyncTo(length)
+		return err
+	})
+	return full, err
+}
+
+// Stat implements vfs.File. Pebble panics if it cannot get the size of a log that it reuses.
+func (f *writtenFile) Stat() (info vfs.FileInfo, err error) {
+	err = f.fs.must("stat", f.name, func() error {
+		info, err = f.File.Stat()
+		return err
+	})
+	return info, err
+}
+
+// Close implements vfs.File. Some file systems report a lost write only here.
+func (f *writtenFile) Close() error {
+	if f.log != "" {
+		f.fs.Guard.LogClosed(f.log, f.written)
+	}
+	return f.fs.must("close", f.name, f.File.Close)
+}

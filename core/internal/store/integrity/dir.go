@@ -1,0 +1,134 @@
+package integrity
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"broker/core/internal/record"
+	"broker/core/internal/store/atomicfile"
+)
+
+// FormatVersion is the version of keys and records that the store's doc.go describes.
+const FormatVersion = 1
+
+// Files of the folder that are not Pebble's, beside GUARD.
+const (
+	FormatFile = "FORMAT"
+	LockFile   = "LOCK"
+
+	formatText = "broker store, format "
+)
+
+// Names of Pebble's files. Markers are empty files; the end of the name is the value.
+const (
+	TableSuffix = ".sst"
+	LogSuffix   = ".log"
+
+	ManifestPrefix = "MANIFEST-"
+	ManifestMarker = "marker.manifest."
+	FormatMarker   = "marker.format-version."
+)
+
+// DirState is what the names of the files in a folder say.
+type DirState struct {
+	Format   bool   // FORMAT exists: the store was opened successfully before
+	Manifest string // the manifest that the marker names
+	data     int    // tables and logs
+}
+
+// Scan looks at a folder before Pebble opens it. It refuses formats that are newer than this code, and damage that Pebble
+// would not detect. g takes over what GUARD says.
+func Scan(fsys vfs.FS, dir string, g *Guard) (DirState, error) {
+	var v DirState
+	files, err := fsys.List(dir)
+	if err != nil {
+		return v, fmt.Errorf("list store folder %s: %w", dir, err)
+	}
+	slices.Sort(files) // of several markers the last one counts
+	for _, name := range files {
+		switch {
+		case name == FormatFile:
+			v.Format = true
+			if err := checkFormatFile(fsys, fsys.PathJoin(dir, name)); err != nil {
+				return v, err
+			}
+		case strings.HasPrefix(name, ManifestMarker):
+			v.Manifest = markerValue(name)
+		case strings.HasPrefix(name, FormatMarker):
+			n, err := strconv.ParseUint(markerValue(name), 10, 64)
+			if err == nil && pebble.FormatMajorVersion(n) > pebble.FormatNewest {
+				return v, fmt.Errorf("store folder %s, tables of format %d: %w", dir, n, record.ErrNewerFormat)
+			}
+		case strings.HasSuffix(name, TableSuffix), strings.HasSuffix(name, LogSuffix):
+			v.data++
+		}
+	}
+	if v.Manifest == "" && (v.Format || v.data > 0) {
+		return v, Damaged(fsys.PathJoin(dir, ManifestMarker+"*"), "scan the folder",
+			errors.New("other files of the store are there"))
+	}
+	if !v.Format {
+		return v, nil // a new store, or one that was never completed
+	}
+	return v, g.verify(fsys, dir, v.Manifest)
+}
+
+// markerValue is the end of a marker's name, after its number.
+func markerValue(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+
+func checkFormatFile(fsys vfs.FS, path string) error {
+	text, err := atomicfile.Read(fsys, path)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	rest, ok := strings.CutPrefix(strings.TrimSpace(string(text)), formatText)
+	n, err := strconv.ParseUint(rest, 10, 64)
+	if !ok || err != nil {
+		return Damaged(path, "read the format", fmt.Errorf("it says %.40q", text))
+	}
+	if err := CheckFormat(n); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// CheckFormat refuses a format version that is newer than this code.
+func CheckFormat(n uint64) error {
+	if n > FormatVersion {
+		return fmt.Errorf("store of format %d, this broker knows %d: %w", n, FormatVersion, record.ErrNewerFormat)
+	}
+	return nil
+}
+
+// WriteFormatFile creates or replaces FORMAT.
+func WriteFormatFile(fsys vfs.FS, dir string) error {
+	return atomicfile.Write(fsys, dir, FormatFile, fmt.Sprintf("%s%d\n", formatText, FormatVersion))
+}
+
+// LockDir takes the folder for this process.
+func LockDir(fsys vfs.FS, dir string) (io.Closer, error) {
+	lock, err := fsys.Lock(fsys.PathJoin(dir, LockFile))
+	if err == nil {
+		return lock, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoStore)
+	}
+	// A lock of another process is EAGAIN; one of this process is an error without a number.
+	var errno syscall.Errno
+	var path *os.PathError
+	if errors.As(err, &errno) && errno != syscall.EAGAIN || errors.As(err, &path) {
+		return nil, fmt.Errorf("lock store folder %s: %w", dir, err)
+	}
+	return nil, fmt.Errorf("%s: %w", dir, ErrInUse)
+}

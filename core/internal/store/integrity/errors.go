@@ -1,0 +1,42 @@
+package integrity
+
+import (
+	"errors"
+	"fmt"
+
+	"broker/core/internal/record"
+)
+
+// Reasons why a folder cannot be used as it is.
+var (
+	ErrNoStore = errors.New("there is no store in this folder")
+	ErrInUse   = errors.New("store is in use by another process")
+)
+
+// DamageError says that something on disk is not as it was written.
+type DamageError struct {
+	Path string // the file, as far as known
+	What string // what was being read
+	Err  error
+}
+
+// remedy is the advice for every kind of damage.
+const remedy = "restore the folder from a backup, or move it away to start with an empty store"
+
+func (e *DamageError) Error() string {
+	where := e.Path
+	if where == "" {
+		where = "a file of the store"
+	}
+	return fmt.Sprintf("%s is damaged or missing (%s: %v); %s", where, e.What, e.Err, remedy)
+}
+
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// Damaged returns a *DamageError, unless err says that a newer broker wrote the file.
+func Damaged(path, what string, err error) error {
+	if errors.Is(err, record.ErrNewerFormat) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return &DamageError{Path: path, What: what, Err: err}
+}
