@@ -3,9 +3,11 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
+	"os"
 	"sync/atomic"
 
 	"broker/config"
+	"broker/core"
 	"broker/frontends"
 	"broker/frontends/eventloop"
 	"broker/frontends/faktory"
@@ -34,6 +36,7 @@ type frontendSet struct {
 func (p *process) buildFrontends() frontendSet {
 	c, b := &p.config, p.engine
 	p.routes = make(routes)
+	handles := p.handleFormat()
 	shutdown := func(graceful bool) { p.requestShutdown(shutdown{graceful: graceful}) }
 	f := faktory.New(b, faktory.Options{
 		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
@@ -43,11 +46,11 @@ func (p *process) buildFrontends() frontendSet {
 		"workq": workq.New(b, workq.Options{
 			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
-			HandlePrefix: c.Gearman.HandlePrefix,
+			Handles: handles,
 		}),
 		"gearman": gearman.New(b, gearman.Options{
-			Verbosity:    p.verbosity,
-			HandlePrefix: c.Gearman.HandlePrefix, JobRetries: uint32(c.Gearman.JobRetries),
+			Verbosity: p.verbosity,
+			Handles:   handles, JobRetries: uint32(c.Gearman.JobRetries),
 			ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
 			MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch.Load,
@@ -55,6 +58,16 @@ func (p *process) buildFrontends() frontendSet {
 		}),
 		"faktory": f,
 	}}
+}
+
+// handleFormat is the format of job handles, which Workq and HTTP clients may use too.
+func (p *process) handleFormat() core.HandleFormat {
+	prefix := p.config.Gearman.HandlePrefix
+	if prefix == "" {
+		host, _ := os.Hostname() // a host without a name: handles are H::N
+		prefix = "H:" + host
+	}
+	return core.NewHandleFormat(prefix)
 }
 
 // certificates are the TLS settings of one front-end, replaced when they are read again.

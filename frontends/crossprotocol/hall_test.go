@@ -33,9 +33,11 @@ type hall struct {
 func enter(t *testing.T, settings ...frontendtest.Setting) *hall {
 	t.Helper()
 	h := &hall{t: t}
-	h.workq = frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return workq.New(b, workq.Options{HandlePrefix: "H:hall"}) }, settings...)
+	h.workq = frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return workq.New(b, workq.Options{Handles: core.NewHandleFormat("H:hall")})
+	}, settings...)
 	h.gearman = frontendtest.NewStage(t, h.workq.Broker, h.workq.Clock, func(b core.Broker) frontends.Frontend {
-		return gearman.New(b, gearman.Options{HandlePrefix: "H:hall"})
+		return gearman.New(b, gearman.Options{Handles: core.NewHandleFormat("H:hall")})
 	}, nil)
 	h.faktory = frontendtest.NewStage(t, h.workq.Broker, h.workq.Clock, func(b core.Broker) frontends.Frontend {
 		return faktory.New(b, faktory.Options{})

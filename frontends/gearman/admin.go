@@ -99,7 +99,7 @@ func (s *session) cancel(words []string) {
 		s.say(lineBadCancel)
 		return
 	}
-	seq, ok := s.f.handles.parse([]byte(words[2]))
+	seq, ok := s.f.o.Handles.Parse([]byte(words[2]))
 	if !ok {
 		s.say(lineNoJob)
 		return

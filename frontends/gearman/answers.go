@@ -7,7 +7,7 @@ func (s *session) encode(b []byte, r *core.Reply, w *wait) []byte {
 	switch r.Kind {
 	case core.Submitted:
 		start := len(b)
-		return endPacket(s.f.handles.add(beginPacket(b, jobCreated), r.Seq), start)
+		return endPacket(s.f.o.Handles.Append(beginPacket(b, jobCreated), r.Seq), start)
 	case core.Assigned:
 		return s.appendAssign(b, r, w.typ)
 	case core.NothingReady, core.TimedOut:
@@ -40,7 +40,7 @@ func (s *session) encode(b []byte, r *core.Reply, w *wait) []byte {
 // appendWork appends a packet of a handle and data.
 func (s *session) appendWork(b []byte, t packetType, seq uint64, data []byte) []byte {
 	start := len(b)
-	return endPacket(appendField(s.f.handles.add(beginPacket(b, t), seq), data), start)
+	return endPacket(appendField(s.f.o.Handles.Append(beginPacket(b, t), seq), data), start)
 }
 
 // appendAssign appends a job in the form that the grab asked for.
@@ -56,7 +56,7 @@ func (s *session) appendAssign(b []byte, r *core.Reply, grabbed packetType) []by
 			typ = jobAssignAll
 		}
 	}
-	b = appendField(s.f.handles.add(beginPacket(b, typ), r.Seq), s.f.functionOf(j.Queue))
+	b = appendField(s.f.o.Handles.Append(beginPacket(b, typ), r.Seq), s.f.functionOf(j.Queue))
 	if typ != jobAssign {
 		b = appendField(b, uniqueOf(j))
 	}
@@ -72,7 +72,7 @@ func (s *session) appendProgress(b []byte, r *core.Reply) []byte {
 		return s.appendWork(b, workStatus, r.Seq, r.Progress.Verbatim)
 	}
 	start := len(b)
-	b = s.f.handles.add(beginPacket(b, workStatus), r.Seq)
+	b = s.f.o.Handles.Append(beginPacket(b, workStatus), r.Seq)
 	b = appendNumber(b, uint64(r.Progress.Num))
 	return endPacket(appendNumber(b, uint64(r.Progress.Den)), start)
 }
@@ -92,7 +92,7 @@ func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
 		}
 	}
 	start := len(b)
-	return endPacket(s.f.handles.add(beginPacket(b, workFail), r.Seq), start)
+	return endPacket(s.f.o.Handles.Append(beginPacket(b, workFail), r.Seq), start)
 }
 
 // unfinished reports whether a job is one in the eyes of Gearman: an outcome that is merely kept is none.

@@ -9,7 +9,6 @@
 //	attributes.go  the fields of a job that only Gearman knows, as they are stored
 //	names.go       function ⇄ queue: namespace and routes
 //	schedule.go    SUBMIT_JOB_SCHED and SUBMIT_JOB_EPOCH: when is that
-//	handle.go      job handle ⇄ Seq
 //	errors.go      core error → ERROR packet, ERR line
 //	admin.go       the text commands; listing.go: those with an answer in pages; workers.go: who is connected
 //

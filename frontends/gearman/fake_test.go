@@ -58,7 +58,7 @@ func (c *fakeConn) taken() string {
 }
 
 func testOptions() Options {
-	return Options{Hostname: "host", Location: time.UTC}
+	return Options{Handles: core.NewHandleFormat("H:host"), Location: time.UTC}
 }
 
 func open(b core.Broker, o Options) (*session, *fakeConn) {

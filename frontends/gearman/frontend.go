@@ -2,7 +2,6 @@ package gearman
 
 import (
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -18,11 +17,8 @@ type Options struct {
 	// Verbosity is what the text command verbose says. Empty: ERROR.
 	Verbosity string
 
-	// HandlePrefix takes the place of H:<Hostname> in job handles; it is cut to what clients have room for.
-	HandlePrefix string
-
-	// Hostname is the H:<Hostname> of job handles. Empty: the machine's.
-	Hostname string
+	// Handles is the format of job handles.
+	Handles core.HandleFormat
 
 	// JobRetries is how many attempts a job has in all before it fails for good. Zero: no limit.
 	JobRetries uint32
@@ -64,13 +60,14 @@ type Options struct {
 type Frontend struct {
 	broker  core.Broker
 	o       Options
-	handles handles
 	workers workerRegistry
 	batches sync.Pool // of *batch
 }
 
-// leastOutput is the smallest default of Options.MaxOutputBytes.
-const leastOutput = 32 << 20
+const (
+	leastOutput    = 32 << 20 // the smallest default of Options.MaxOutputBytes
+	maxHandleBytes = core.MaxHandleBytes
+)
 
 // New makes the front-end of a broker.
 func New(b core.Broker, o Options) *Frontend {
@@ -79,9 +76,6 @@ func New(b core.Broker, o Options) *Frontend {
 	}
 	if o.Verbosity == "" {
 		o.Verbosity = "ERROR"
-	}
-	if o.Hostname == "" {
-		o.Hostname, _ = os.Hostname() // a machine without a name: handles are H::N
 	}
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = 64 << 20
@@ -93,7 +87,7 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
-	f := &Frontend{broker: b, o: o, handles: newHandles(o.HandlePrefix, o.Hostname)}
+	f := &Frontend{broker: b, o: o}
 	f.batches.New = func() any { return &batch{} }
 	return f
 }

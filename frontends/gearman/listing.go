@@ -94,7 +94,7 @@ func writeJob(s *session, b []byte, j *core.JobInfo) []byte {
 	if j.Ephemeral {
 		stored = 0
 	}
-	return appendColumn(appendColumn(appendColumn(s.f.handles.add(b, j.Seq), retries), 0), stored)
+	return appendColumn(appendColumn(appendColumn(s.f.o.Handles.Append(b, j.Seq), retries), 0), stored)
 }
 
 // writeUnique writes a row of show unique jobs; a job without a unique has an empty one.

@@ -156,7 +156,7 @@ func (s *session) grab(m *message) {
 
 // job finds the job that a worker speaks of; without one the worker is told.
 func (s *session) job(typ packetType, handle []byte) (ref core.Ref, tag uint64, ok bool) {
-	seq, ok := s.f.handles.parse(handle)
+	seq, ok := s.f.o.Handles.Parse(handle)
 	if !ok {
 		s.refuse(noSuchJob(typ))
 		return core.Ref{}, 0, false
@@ -201,7 +201,7 @@ func (s *session) fail(tag uint64, ref core.Ref, failure *core.Failure) {
 // failOversized ends the job whose result is not taken, if it is this worker's. Given back, it would bring the same result
 // again, and cost its worker the connection, time after time.
 func (s *session) failOversized(m *message) {
-	seq, ok := s.f.handles.parse(m.args[0])
+	seq, ok := s.f.o.Handles.Parse(m.args[0])
 	if !ok {
 		return
 	}
@@ -244,7 +244,7 @@ func (s *session) workData(m *message) {
 
 func (s *session) getStatus(m *message) {
 	handle := untilNUL(m.args[0])
-	seq, ok := s.f.handles.parse(handle)
+	seq, ok := s.f.o.Handles.Parse(handle)
 	if !ok {
 		s.await(wait{kind: forUnknownStatus, arg: handle})
 		return

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,60 +47,6 @@ func TestErrorsAreFoundInsideOthers(t *testing.T) {
 	}
 	if packetError(errors.New("strange"), nil).code == "" || lineError(errors.New("strange")) == "" {
 		t.Error("nothing is said of an unknown error")
-	}
-}
-
-func TestHandles(t *testing.T) {
-	t.Parallel()
-	h := newHandles("", "host")
-	for _, seq := range []uint64{1, 42, math.MaxUint64} {
-		handle := h.add(nil, seq)
-		if got, ok := h.parse(handle); !ok || got != seq {
-			t.Errorf("%s parses to %d, %v", handle, got, ok)
-		}
-	}
-	for _, bad := range []string{
-		"", "H:host:", "H:host:0", "H:host:01", "H:host:-1", "H:host:1 ", "H:host:18446744073709551616",
-		"H:host:99999999999999999999999", "H:other:1", "host:1", "H:host:1\x00", strings.Repeat("x", 200),
-	} {
-		if seq, ok := h.parse([]byte(bad)); ok {
-			t.Errorf("%q parses to %d", bad, seq)
-		}
-	}
-	if got := string(newHandles("X", "host").add(nil, 7)); got != "X:7" {
-		t.Errorf("with a prefix: %s", got)
-	}
-	if got := newHandles("", strings.Repeat("h", 100)).add(nil, math.MaxUint64); len(got) > 63 {
-		t.Errorf("%d bytes: %s", len(got), got)
-	}
-}
-
-// A prefix may be as long as gearmand lets it be. Numbers stay whole: no two jobs have one handle.
-func TestHandlesWithALongPrefix(t *testing.T) {
-	t.Parallel()
-	const longest = "an:0123456789-0123456789-0123456789-0123456789-0123456789-01:34" // 63 bytes
-	for size := 1; size <= len(longest); size++ {
-		h := newHandles(longest[:size], "host")
-		for _, seq := range []uint64{1, 9, 10, 99, 100, 1234567, 1e19, math.MaxUint64} {
-			number := strconv.FormatUint(seq, 10)
-			want := longest[:min(size, 62-len(number))] + ":" + number
-			handle := h.add([]byte("before"), seq)[len("before"):]
-			if string(handle) != want {
-				t.Errorf("prefix of %d bytes: %s, want %s", size, handle, want)
-			}
-			if got, ok := h.parse(handle); !ok || got != seq {
-				t.Errorf("%s parses to %d, %v", handle, got, ok)
-			}
-		}
-	}
-	h := newHandles(longest[:60], "host")
-	for _, bad := range []string{
-		longest[:60] + ":100", longest[:59] + ":1", longest[:2] + ":5", longest[:59] + "x:10",
-		longest[:61] + ":1", strings.Repeat("x", 63), strings.Repeat("x", 61) + ":1", longest[:58] + ":0123",
-	} {
-		if seq, ok := h.parse([]byte(bad)); ok {
-			t.Errorf("%q parses to %d", bad, seq)
-		}
 	}
 }
 

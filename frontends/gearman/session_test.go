@@ -60,7 +60,7 @@ func TestTranscripts(t *testing.T) {
 	for dir, change := range map[string]func(*Options){
 		"testdata":              nil,
 		"testdata/retries":      func(o *Options) { o.JobRetries = 2 },
-		"testdata/prefix":       func(o *Options) { o.HandlePrefix = "X" },
+		"testdata/prefix":       func(o *Options) { o.Handles = core.NewHandleFormat("X") },
 		"testdata/exceptions":   func(o *Options) { o.ExceptionsForAll = true },
 		"testdata/namespace":    func(o *Options) { o.Namespace = "g." },
 		"testdata/no_job_delay": func(o *Options) { o.NoJobDelay = time.Millisecond },

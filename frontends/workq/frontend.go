@@ -1,7 +1,6 @@
 package workq
 
 import (
-	"os"
 	"strings"
 
 	"broker/core"
@@ -23,9 +22,8 @@ type Options struct {
 	// Namespace is put in front of every name that clients give, and taken off every name they see.
 	Namespace string
 
-	// HandlePrefix stands before the colon and number in handles of Gearman jobs, by which the flags -after and -parent may
-	// name them. Empty: H: and the machine's name, as in the Gearman front-end.
-	HandlePrefix string
+	// Handles is the format of Gearman job handles, by which the flags -after and -parent may name jobs.
+	Handles core.HandleFormat
 
 	// Route rewrites queue and type at submission. It gets both as the client said them. A queue that it changes is the
 	// core's own name, outside of the namespace. Nil: nothing is rewritten.
@@ -51,9 +49,6 @@ const (
 	maxNames = 16_384
 	maxKept  = 1024
 
-	// handleBytes is the longest handle: the Gearman front-end cuts the end of the prefix where it is too long.
-	handleBytes = 63
-
 	// listed is the most jobs or queues of one inspect.
 	listed = 100
 )
@@ -74,10 +69,6 @@ func New(b core.Broker, o Options) *Frontend {
 	o.MaxInputBytes = max(o.MaxInputBytes, 2*(o.MaxBodyBytes+lineBytes))
 	if o.MaxOutputBytes <= 0 {
 		o.MaxOutputBytes = defaultOutputBytes
-	}
-	if o.HandlePrefix == "" {
-		host, _ := os.Hostname() // a machine without a name: handles are H::N
-		o.HandlePrefix = "H:" + host
 	}
 	return &Frontend{broker: b, opts: o}
 }

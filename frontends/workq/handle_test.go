@@ -29,7 +29,7 @@ func TestGearmanHandlesAreNamesOfJobs(t *testing.T) {
 		{long, long + ":123", 0},
 		{long, strings.Repeat("x", 59) + ":123", 0},
 	} {
-		refs := New(nil, Options{HandlePrefix: c.prefix}).refs([]byte(c.name))
+		refs := New(nil, Options{Handles: core.NewHandleFormat(c.prefix)}).refs([]byte(c.name))
 		if last := refs[len(refs)-1]; last.Seq != c.seq || refs[0] != (core.Ref{ID: c.name}) {
 			t.Errorf("prefix %q: %q may mean %+v, want the number %d", c.prefix, c.name, refs, c.seq)
 		}

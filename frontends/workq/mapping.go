@@ -238,18 +238,10 @@ func (f *Frontend) refs(text []byte) []core.Ref {
 	if !isUUID || id.String() != string(text) {
 		refs = append(refs, core.Ref{ID: string(text)})
 	}
-	if colon := bytes.LastIndexByte(text, ':'); colon >= 0 && f.isHandle(string(text[:colon]), len(text)) {
-		if seq, ok := parseUint(text[colon+1:], math.MaxUint64); ok && text[colon+1] != '0' {
-			refs = append(refs, core.Ref{Seq: seq})
-		}
+	if seq, ok := f.opts.Handles.Parse(text); ok {
+		refs = append(refs, core.Ref{Seq: seq})
 	}
 	return refs
-}
-
-// isHandle reports whether a prefix is that of this broker's handles, or in the longest of them the front of it.
-func (f *Frontend) isHandle(prefix string, size int) bool {
-	return prefix == f.opts.HandlePrefix && size <= handleBytes ||
-		size == handleBytes && strings.HasPrefix(f.opts.HandlePrefix, prefix)
 }
 
 // queue is the core's name of a queue. The last one is kept: most clients name the same again and again.
