@@ -18,5 +18,5 @@ func processClock() clock.Clock {
 	if err != nil {
 		panic("clockShift: " + err.Error())
 	}
-	return clock.Shifted{By: by}
+	return clock.OffsetClock{Offset: by}
 }

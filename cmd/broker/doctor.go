@@ -45,7 +45,7 @@ func doctorCommand() *cobra.Command {
 
 // examine prints the report of a stopped store.
 func examine(dir string, stdout, stderr io.Writer) error {
-	x, err := engine.Examine(context.Background(), dir, nil, nil)
+	x, err := engine.Inspect(context.Background(), dir, nil, nil)
 	switch {
 	case engine.IsDamage(err):
 		return &cli.ExitError{Code: cli.ExitDamaged, Err: fmt.Errorf("DAMAGED: %w", err)}
@@ -61,7 +61,7 @@ func examine(dir string, stdout, stderr io.Writer) error {
 
 // printContents lists what is there.
 func printContents(w io.Writer, x *engine.Report) {
-	say(w, "%d bytes in records, %d bodies stored apart, %d notes\n", x.Bytes, x.Bodies, x.Marks)
+	say(w, "%d bytes in records, %d bodies stored apart, %d notes\n", x.Bytes, x.Bodies, x.MetaEntries)
 	if x.Stats == nil {
 		return
 	}
@@ -111,13 +111,13 @@ func printFindings(stdout, stderr io.Writer, x *engine.Report) error {
 	for _, d := range x.Damage {
 		say(stderr, "DAMAGED: %s\n", d)
 	}
-	if x.Unsound != nil {
-		say(stderr, "UNSOUND: %v\n", x.Unsound)
+	if x.Inconsistency != nil {
+		say(stderr, "UNSOUND: %v\n", x.Inconsistency)
 	}
 	if x.More > 0 {
 		say(stderr, "and %d findings more\n", x.More)
 	}
-	if len(x.Damage) > 0 || x.Unsound != nil {
+	if len(x.Damage) > 0 || x.Inconsistency != nil {
 		say(stderr, "restore the folder from a backup, or move it away to start with an empty store\n")
 		return &cli.ExitError{Code: cli.ExitDamaged}
 	}

@@ -41,35 +41,35 @@ func BackupStopped(data, dir string) error { return store.CopyStopped(store.Opti
 
 // Examination is what a stopped store holds and what is wrong with it.
 type Report struct {
-	Bytes   uint64 // of all records and bodies
-	Bodies  uint64 // stored apart from their jobs
-	Marks   uint64 // settings of queues, counters, schedules
-	Stats   *core.Stats
-	Queues  []core.QueueInfo // by name
-	Damage  []string         // what cannot be read as it was written
-	Orphans []string         // parts of jobs that are not there: harmless, but a fault of ours
-	Unsound error            // all can be read, but does not fit together
-	More    uint64           // findings that are not listed
+	Bytes         uint64 // of all records and bodies
+	Bodies        uint64 // stored apart from their jobs
+	MetaEntries   uint64 // settings of queues, counters, schedules
+	Stats         *core.Stats
+	Queues        []core.QueueInfo // by name
+	Damage        []string         // what cannot be read as it was written
+	Orphans       []string         // parts of jobs that are not there: harmless, but a fault of ours
+	Inconsistency error            // all can be read, but does not fit together
+	More          uint64           // findings that are not listed
 }
 
 // Examine reads the whole of a stopped store and changes nothing in it. The error is for what keeps it from looking;
 // what it finds wrong is in the Examination. Progress is told now and then how many keys were read.
-func Examine(ctx context.Context, data string, fsys FS, progress func(keys uint64)) (*Report, error) {
+func Inspect(ctx context.Context, data string, fsys FS, progress func(keys uint64)) (*Report, error) {
 	s, err := store.Open(store.Options{Dir: data, FS: fsys, ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	x, err := examine(ctx, s, progress)
+	x, err := inspect(ctx, s, progress)
 	return x, errors.Join(err, s.Close())
 }
 
-func examine(ctx context.Context, s *store.Store, progress func(uint64)) (*Report, error) {
+func inspect(ctx context.Context, s *store.Store, progress func(uint64)) (*Report, error) {
 	r, err := s.Check(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
 	x := &Report{
-		Bytes: r.Bytes, Bodies: r.Bodies, Marks: r.MetaEntries, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
+		Bytes: r.Bytes, Bodies: r.Bodies, MetaEntries: r.MetaEntries, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
 	}
 	now := clock.System{}.Now()
 	m := machine.New(machine.Options{Persist: true, DefaultLease: 30 * time.Minute, StartedAt: now})
@@ -79,7 +79,7 @@ func examine(ctx context.Context, s *store.Store, progress func(uint64)) (*Repor
 		}
 		return x, nil // what could be read does not make a whole
 	}
-	x.Unsound = m.Check()
+	x.Inconsistency = m.Check()
 	x.Stats = m.Stats()
 	id := m.OpenClient(core.Internal)
 	m.Apply(now, id, []core.Op{&core.ListQueues{}})

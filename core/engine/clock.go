@@ -13,29 +13,29 @@ const maxDrift = core.Instant(500 * time.Millisecond / time.Microsecond)
 
 // face compares the wall clock with the steady one.
 type clockMonitor struct {
-	clock  clock.Clock
-	steady clock.Steady // nil: nothing to compare with
-	wall   core.Instant
-	even   time.Duration
+	wallClock clock.Clock
+	clocks    clock.Monotonic // nil: nothing to compare with
+	wall      core.Instant
+	monotonic time.Duration
 }
 
 func newClockMonitor(c clock.Clock) clockMonitor {
-	f := clockMonitor{clock: c}
-	f.steady, _ = c.(clock.Steady)
-	if f.steady != nil {
-		f.wall, f.even = f.steady.Read()
+	f := clockMonitor{wallClock: c}
+	f.clocks, _ = c.(clock.Monotonic)
+	if f.clocks != nil {
+		f.wall, f.monotonic = f.clocks.Read()
 	}
 	return f
 }
 
 // look is the time, and by how much the clock was set since the last look.
-func (f *clockMonitor) look() (now, setBy core.Instant) {
-	if f.steady == nil {
-		return f.clock.Now(), 0
+func (f *clockMonitor) read() (now, setBy core.Instant) {
+	if f.clocks == nil {
+		return f.wallClock.Now(), 0
 	}
-	wall, even := f.steady.Read()
-	by := wall - f.wall.Add(even-f.even)
-	f.wall, f.even = wall, even
+	wall, even := f.clocks.Read()
+	by := wall - f.wall.Add(even-f.monotonic)
+	f.wall, f.monotonic = wall, even
 	if by > -maxDrift && by < maxDrift {
 		return wall, 0
 	}
@@ -44,7 +44,7 @@ func (f *clockMonitor) look() (now, setBy core.Instant) {
 
 // nowLocked reads the clock and, if it was set, lets the machine know before anything is decided by it.
 func (e *Engine) nowLocked() core.Instant {
-	now, by := e.clockMonitor.look()
+	now, by := e.clockMonitor.read()
 	if by != 0 {
 		e.machine.ClockSet(now, by)
 		e.clockSet += by
@@ -52,8 +52,8 @@ func (e *Engine) nowLocked() core.Instant {
 	return now
 }
 
-// tellClock passes on that the clock was set.
-func (e *Engine) tellClock() {
+// reportClock passes on that the clock was set.
+func (e *Engine) reportClock() {
 	e.mu.Lock()
 	by := e.clockSet
 	e.clockSet = 0

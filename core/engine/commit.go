@@ -55,25 +55,25 @@ func (e *Engine) linger() bool {
 }
 
 // What pace goes by. A sync costs a processor about as much as ten jobs do, so under load twice as many in a batch let a
-// broker on few cores do a tenth more; pacePeriod is where more would gain nothing.
+// broker on few cores do a tenth more; groupDelayPeriod is where more would gain nothing.
 const (
-	pacedFrom  = 64 // changes in a batch; smaller ones are never held up
-	pacePeriod = 1500 * time.Microsecond
-	paceStep   = 250 * time.Microsecond
+	groupDelayFrom   = 64 // changes in a batch; smaller ones are never held up
+	groupDelayPeriod = 1500 * time.Microsecond
+	groupDelayStep   = 250 * time.Microsecond
 )
 
-// pace lets the open batch grow as large as the last one was, if that was a large one, until pacePeriod after the last
+// pace lets the open batch grow as large as the last one was, if that was a large one, until groupDelayPeriod after the last
 // was sealed. Clients that wait for each answer lose nothing by that: once all of them have come back, the batch is as
 // large as it will get.
 func (e *Engine) groupDelay() {
 	last, open := e.sizes()
-	rest := min(pacePeriod-e.opts.Clock.Now().Sub(last.at), pacePeriod) // the clock may have been set
-	for last.changes >= pacedFrom && open < last.changes && rest > 0 {
+	rest := min(groupDelayPeriod-e.opts.Clock.Now().Sub(last.at), groupDelayPeriod) // the clock may have been set
+	for last.changes >= groupDelayFrom && open < last.changes && rest > 0 {
 		select {
 		case <-e.done:
 			return
-		case <-time.After(min(rest, paceStep)):
-			rest -= paceStep
+		case <-time.After(min(rest, groupDelayStep)):
+			rest -= groupDelayStep
 		}
 		_, open = e.sizes()
 	}

@@ -13,8 +13,8 @@ type reclaimer struct {
 	busy atomic.Bool
 }
 
-// lowDisk is called about once a second while the disk is nearly full; reached says that this is the first time.
-func (e *Engine) lowDisk(reached bool) {
+// onLowDisk is called about once a second while the disk is nearly full; reached says that this is the first time.
+func (e *Engine) onLowDisk(reached bool) {
 	r := &e.reclaimer
 	e.mu.Lock()
 	jobs := 0

@@ -59,7 +59,7 @@ func (e *Engine) Tick() core.Instant {
 		wakes, s := e.afterLocked(buf[:0])
 		e.mu.Unlock()
 		e.notify(wakes, signals{commit: s.commit})
-		e.tellClock()
+		e.reportClock()
 		if !more {
 			return next
 		}
@@ -77,7 +77,7 @@ func (e *Engine) checkDisk() {
 	}
 	full := free < e.opts.MinFreeDiskBytes
 	if full {
-		e.lowDisk(!e.diskFull)
+		e.onLowDisk(!e.diskFull)
 	}
 	if full == e.diskFull {
 		return

@@ -308,11 +308,11 @@ func TestThePastLeavesNothingOnDisk(t *testing.T) {
 			if err := h.workq.Broker.(*engine.Engine).Shutdown(); err != nil {
 				t.Fatal(err)
 			}
-			x, err := engine.Examine(t.Context(), "data", fsys, nil)
+			x, err := engine.Inspect(t.Context(), "data", fsys, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return rest{x.Bodies, x.Marks, x.Stats.Jobs, fmt.Sprint(x.Damage, x.Orphans, x.Unsound)}
+			return rest{x.Bodies, x.MetaEntries, x.Stats.Jobs, fmt.Sprint(x.Damage, x.Orphans, x.Inconsistency)}
 		}
 		if once, often := left(1), left(20); once != often {
 			t.Errorf("%s: %+v is left behind, and %+v when done once", d.name, often, once)

@@ -9,22 +9,22 @@ import (
 
 // clock is a wall clock that can be set, and beside it one that goes on evenly.
 type clock struct {
-	even  *coretest.Clock
-	ahead time.Duration // of the wall clock
-	most  core.Instant  // the latest the wall clock has ever shown
+	monotonic *coretest.Clock
+	ahead     time.Duration // of the wall clock
+	most      core.Instant  // the latest the wall clock has ever shown
 }
 
-func newClock() *clock { return &clock{even: coretest.NewClock()} }
+func newClock() *clock { return &clock{monotonic: coretest.NewClock()} }
 
 // Now implements clock.Clock.
-func (c *clock) Now() core.Instant { return c.even.Now().Add(c.ahead) }
+func (c *clock) Now() core.Instant { return c.monotonic.Now().Add(c.ahead) }
 
-// Read implements clock.Steady.
-func (c *clock) Read() (core.Instant, time.Duration) { return c.Now(), c.even.Now().Sub(0) }
+// Read implements clock.Monotonic.
+func (c *clock) Read() (core.Instant, time.Duration) { return c.Now(), c.monotonic.Now().Sub(0) }
 
 // pass lets time pass.
 func (c *clock) pass(d time.Duration) {
-	c.even.Advance(d)
+	c.monotonic.Advance(d)
 	c.most = max(c.most, c.Now())
 }
 

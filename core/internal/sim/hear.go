@@ -41,7 +41,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		p = &promise{seq: r.Seq, id: r.Job.ID, body: string(r.Job.Body), limited: true} // it may end with the batch
 		m.add(p)
 	}
-	now, i := w.clk.even.Now(), w.look(r.Seq)
+	now, i := w.clk.monotonic.Now(), w.look(r.Seq)
 	if i == nil || i.State != core.Leased || i.Attempts != r.Lease.Attempts {
 		return nil // told late: the lease is over, and the job may be another's
 	}

@@ -150,7 +150,7 @@ func (w *world) await() error {
 	c := w.anyClient()
 	until := time.Duration(w.rng.IntN(10_000)) * time.Millisecond
 	op := &core.Await{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Deadline: w.clk.Now().Add(until)}
-	w.model.waits[op.Tag] = &wait{client: c.id, seq: p.seq, until: w.clk.even.Now().Add(until)}
+	w.model.waits[op.Tag] = &wait{client: c.id, seq: p.seq, until: w.clk.monotonic.Now().Add(until)}
 	w.note("client %d awaits %d for %v", c.id, p.seq, until)
 	err := w.do(c, op, op.Tag, func(r core.Reply) {
 		if r.Kind == core.Failed {

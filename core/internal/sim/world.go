@@ -231,13 +231,13 @@ func (w *world) overdue() error {
 		if err := w.told(wt.seq); err != nil {
 			return err
 		}
-		if wt.until != 0 && w.clk.even.Now() > wt.until && !w.isDeaf(wt.client) {
+		if wt.until != 0 && w.clk.monotonic.Now() > wt.until && !w.isDeaf(wt.client) {
 			w.engine.Tick()
 			if err := w.collect(); err != nil {
 				return err
 			}
 			if w.model.waits[tag] != nil {
-				return fmt.Errorf("wait %d for job %d should have ended at %d, now %d", tag, wt.seq, wt.until, w.clk.even.Now())
+				return fmt.Errorf("wait %d for job %d should have ended at %d, now %d", tag, wt.seq, wt.until, w.clk.monotonic.Now())
 			}
 		}
 	}

@@ -7,13 +7,13 @@ import (
 )
 
 // Shifted is the machine's clock, wrong by a fixed span: what a host with a bad clock would show.
-type Shifted struct{ By time.Duration }
+type OffsetClock struct{ Offset time.Duration }
 
 // Now implements Clock.
-func (s Shifted) Now() core.Instant { return System{}.Now().Add(s.By) }
+func (s OffsetClock) Now() core.Instant { return System{}.Now().Add(s.Offset) }
 
 // Read implements Steady.
-func (s Shifted) Read() (core.Instant, time.Duration) {
+func (s OffsetClock) Read() (core.Instant, time.Duration) {
 	now, steady := System{}.Read()
-	return now.Add(s.By), steady
+	return now.Add(s.Offset), steady
 }
