@@ -70,7 +70,7 @@ func (s *session) incomplete(command string) {
 
 // awaitLine gives the tag of an operation that is answered by text.
 func (s *session) awaitLine(command string) uint64 {
-	return s.await(wait{typ: textCommand, arg: []byte(command)})
+	return s.expect(pending{typ: textCommand, arg: []byte(command)})
 }
 
 // status serves prioritystatus too.
@@ -175,12 +175,12 @@ func (s *session) shutdown(words []string) {
 }
 
 // appendLine answers a line whose operation was done. A packet that was done needs no answer.
-func (s *session) appendLine(b []byte, r *core.Reply, w *wait) []byte {
+func (s *session) appendLine(b []byte, r *core.Reply, p *pending) []byte {
 	switch {
-	case w.typ != textCommand:
+	case p.typ != textCommand:
 		return b
 	case r.Kind == core.Queues:
-		return s.appendQueues(b, r.Queues, bytes.HasPrefix(w.arg, []byte("priority")))
+		return s.appendQueues(b, r.Queues, bytes.HasPrefix(p.arg, []byte("priority")))
 	}
 	return append(b, lineOK...)
 }

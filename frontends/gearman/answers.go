@@ -3,13 +3,13 @@ package gearman
 import "broker/core"
 
 // encode appends what a reply is in Gearman; w is the message that it answers, empty for one that comes by itself.
-func (s *session) encode(b []byte, r *core.Reply, w *wait) []byte {
+func (s *session) encode(b []byte, r *core.Reply, p *pending) []byte {
 	switch r.Kind {
 	case core.Submitted:
 		start := len(b)
 		return endPacket(s.f.o.Handles.Append(beginPacket(b, jobCreated), r.Seq), start)
 	case core.Assigned:
-		return s.appendAssign(b, r, w.typ)
+		return s.appendAssign(b, r, p.typ)
 	case core.NothingReady, core.TimedOut:
 		return endPacket(beginPacket(b, noJob), len(b))
 	case core.Woken:
@@ -23,14 +23,14 @@ func (s *session) encode(b []byte, r *core.Reply, w *wait) []byte {
 	case core.Ended:
 		return s.appendEnd(b, r)
 	case core.Inspected:
-		if w.typ == getStatusUnique {
-			return appendStatusUnique(b, w.arg, r.Info)
+		if p.typ == getStatusUnique {
+			return appendStatusUnique(b, p.arg, r.Info)
 		}
-		return appendStatus(b, w.arg, r.Info)
+		return appendStatus(b, p.arg, r.Info)
 	case core.Failed:
-		return s.appendFailed(b, r, w)
+		return s.appendFailed(b, r, p)
 	case core.Accepted, core.Queues:
-		return s.appendLine(b, r, w)
+		return s.appendLine(b, r, p)
 	case core.Listed, core.Counted, core.MetaReply, core.Purged, core.BatchReply:
 		return b // never asked for here: listings have a loop of their own
 	}
@@ -133,19 +133,19 @@ func appendStatusFields(b []byte, i *core.JobInfo) []byte {
 }
 
 // appendFailed tells a refusal in the words of the message that asked.
-func (s *session) appendFailed(b []byte, r *core.Reply, w *wait) []byte {
-	switch w.typ { //nolint:exhaustive // the other packets are told by ERROR
+func (s *session) appendFailed(b []byte, r *core.Reply, p *pending) []byte {
+	switch p.typ { //nolint:exhaustive // the other packets are told by ERROR
 	case grabJob, grabJobUniq, grabJobAll:
 		return endPacket(beginPacket(b, noJob), len(b))
 	case getStatus:
-		return appendStatus(b, w.arg, nil)
+		return appendStatus(b, p.arg, nil)
 	case getStatusUnique:
-		return appendStatusUnique(b, w.arg, nil)
+		return appendStatusUnique(b, p.arg, nil)
 	case preSleep:
 		return b
 	case textCommand:
 		return append(b, lineError(r.Err)...)
 	}
-	e := packetError(r.Err, w.err)
+	e := packetError(r.Err, p.err)
 	return appendPacket(b, errorRes, e.code, e.message)
 }

@@ -4,7 +4,7 @@
 //	packet.go      the packet types: number, name, arguments
 //	commands.go    which packet runs what
 //	session.go     one connection: cut input, collect operations, one Do a Feed, answers in order
-//	batch.go       the operations of one Feed and what their answers need; reused
+//	pipeline.go    the messages that are decided together, and what their answers need
 //	mapping.go     packet → core.Op, core.Reply → packet
 //	attributes.go  the fields of a job that only Gearman knows, as they are stored
 //	names.go       function ⇄ queue: namespace and routes

@@ -149,7 +149,7 @@ func TestLongPipelineIsCutIntoBatches(t *testing.T) {
 		return []core.Reply{{Kind: core.Submitted, Tag: submit.Tag, Seq: 1}}
 	}}
 	s, c := open(b, testOptions())
-	const jobs = 3*maxBatch + 1
+	const jobs = 3*maxPipeline + 1
 	var in []byte
 	for range jobs {
 		in = append(in, request(submitJobBg, "f", "u", "x")...)

@@ -2,7 +2,6 @@ package gearman
 
 import (
 	"net"
-	"sync"
 	"time"
 
 	"broker/core"
@@ -58,10 +57,10 @@ type Options struct {
 
 // Frontend makes Gearman sessions. It is a frontends.Frontend.
 type Frontend struct {
-	broker  core.Broker
-	o       Options
-	workers workerRegistry
-	batches sync.Pool // of *batch
+	broker    core.Broker
+	o         Options
+	workers   workerRegistry
+	pipelines frontends.Pool[pipeline]
 }
 
 const (
@@ -87,9 +86,7 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
-	f := &Frontend{broker: b, o: o}
-	f.batches.New = func() any { return &batch{} }
-	return f
+	return &Frontend{broker: b, o: o}
 }
 
 // Name implements frontends.Frontend.

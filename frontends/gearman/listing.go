@@ -44,7 +44,7 @@ func (s *session) page() bool {
 	pushes := s.listing.pushes
 	s.listing = nil
 	for i := range pushes {
-		s.reply(&pushes[i])
+		s.Push(&pushes[i])
 	}
 	return true
 }
@@ -58,8 +58,8 @@ func (l *listing) nextUniques(s *session) bool { return l.fetch(s, &core.ListJob
 // fetch asks for a page of jobs, writes those that Gearman knows and this front-end may show, and keeps what else the
 // broker has for the session.
 func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []byte, *core.JobInfo) []byte) (more bool) {
-	op.Tag, op.Cursor, op.Limit = s.round<<tagBits, l.cursor, pageJobs
-	s.round++
+	s.tag++
+	op.Tag, op.Cursor, op.Limit = s.tag, l.cursor, pageJobs
 	first := len(l.pushes)
 	l.pushes = s.f.broker.Do(s.client, []core.Op{op}, l.pushes)
 	kept := l.pushes[:first]

@@ -66,7 +66,7 @@ func TestUnreadAnswersHoldBackInput(t *testing.T) {
 			break
 		}
 	}
-	if used == len(in) || conn.out.Len() > 2*crowd+maxBatch*len(echoes) {
+	if used == len(in) || conn.out.Len() > 2*crowd+maxPipeline*len(echoes) {
 		t.Fatalf("took %d of %d bytes, wrote %d", used, len(in), conn.out.Len())
 	}
 	conn.taken()

@@ -70,11 +70,11 @@ func (s *session) submit(sub submission) {
 		s.refuse(&errNameSize)
 		return
 	}
-	op := s.batch.submits.next()
+	op := s.pipeline.Submits.Next()
 	op.Job = &core.Job{
 		Queue:       n.target,
 		Type:        n.typ,
-		Body:        cloneOrNil(sub.workload),
+		Body:        bytes.Clone(sub.workload),
 		Origin:      core.Gearman,
 		Priority:    sub.priority,
 		ReadyAt:     sub.readyAt,
@@ -88,7 +88,7 @@ func (s *session) submit(sub submission) {
 		op.Watch = core.WatchStream
 	}
 	s.name(op.Job, n, &sub)
-	op.Tag = s.await(wait{})
+	op.Tag = s.expect(pending{})
 	s.ask(op)
 }
 
@@ -100,8 +100,8 @@ func (s *session) name(j *core.Job, n *name, sub *submission) {
 	if len(sub.unique) == 0 {
 		return
 	}
-	key := appendKey(s.batch.scratch[:0], n, sub.unique, sub.workload)
-	s.batch.scratch = key
+	key := appendKey(s.pipeline.scratch[:0], n, sub.unique, sub.workload)
+	s.pipeline.scratch = key
 	if len(key) == 0 {
 		j.Attributes = addAttribute(j.Attributes, attrUnique, sub.unique)
 		return
@@ -140,16 +140,16 @@ func (s *session) resetAbilities(*message) {
 }
 
 func (s *session) preSleep(m *message) {
-	op := s.batch.sleeps.next()
-	op.Tag = s.await(wait{typ: m.typ})
+	op := s.pipeline.Sleeps.Next()
+	op.Tag = s.expect(pending{typ: m.typ})
 	s.ask(op)
 }
 
 // grab serves the three forms of GRAB_JOB; which it was decides how the job is told.
 func (s *session) grab(m *message) {
-	op := s.batch.leases.next()
+	op := s.pipeline.Leases.Next()
 	op.Pick, op.Holder = core.PickByPriority, core.HeldByConn
-	op.Tag = s.await(wait{typ: m.typ})
+	op.Tag = s.expect(pending{typ: m.typ})
 	s.noJobDelay.noteGrab()
 	s.ask(op)
 }
@@ -161,7 +161,7 @@ func (s *session) job(typ packetType, handle []byte) (ref core.Ref, tag uint64, 
 		s.refuse(noSuchJob(typ))
 		return core.Ref{}, 0, false
 	}
-	return core.Ref{Seq: seq}, s.await(wait{typ: typ, err: noSuchJob(typ)}), true
+	return core.Ref{Seq: seq}, s.expect(pending{typ: typ, err: noSuchJob(typ)}), true
 }
 
 func (s *session) workComplete(m *message) {
@@ -169,8 +169,8 @@ func (s *session) workComplete(m *message) {
 	if !ok {
 		return
 	}
-	op := s.batch.completes.next()
-	op.Tag, op.Ref, op.Result = tag, ref, cloneOrNil(m.args[1])
+	op := s.pipeline.Completes.Next()
+	op.Tag, op.Ref, op.Result = tag, ref, bytes.Clone(m.args[1])
 	s.ask(op)
 }
 
@@ -188,12 +188,12 @@ func (s *session) workException(m *message) {
 		return
 	}
 	s.fail(tag, ref, &core.Failure{
-		Type: "WORK_EXCEPTION", Message: messageOf(m.args[1]), Exception: true, Data: cloneOrNil(m.args[1]),
+		Type: "WORK_EXCEPTION", Message: messageOf(m.args[1]), Exception: true, Data: bytes.Clone(m.args[1]),
 	})
 }
 
 func (s *session) fail(tag uint64, ref core.Ref, failure *core.Failure) {
-	op := s.batch.fails.next()
+	op := s.pipeline.Fails.Next()
 	op.Tag, op.Ref, op.Failure = tag, ref, failure
 	s.ask(op)
 }
@@ -205,7 +205,7 @@ func (s *session) failOversized(m *message) {
 	if !ok {
 		return
 	}
-	s.fail(s.await(wait{kind: forNobody}), core.Ref{Seq: seq}, &core.Failure{
+	s.fail(s.expect(pending{kind: noAnswer}), core.Ref{Seq: seq}, &core.Failure{
 		Type: "ResultTooLarge",
 		Message: layouts[m.typ].name + " brought more than the " + strconv.Itoa(s.f.o.MaxBodyBytes) +
 			" bytes that are taken",
@@ -221,7 +221,7 @@ func (s *session) workStatus(m *message) {
 	if !ok {
 		return
 	}
-	op := s.batch.reports.next()
+	op := s.pipeline.Reports.Next()
 	op.Tag, op.Ref = tag, ref
 	op.Progress = core.Progress{
 		Num:      leadingNumber(m.args[1]),
@@ -237,8 +237,8 @@ func (s *session) workData(m *message) {
 	if !ok {
 		return
 	}
-	op := s.batch.emits.next()
-	op.Tag, op.Ref, op.Warning, op.Data = tag, ref, m.typ == workWarning, cloneOrNil(m.args[1])
+	op := s.pipeline.Sends.Next()
+	op.Tag, op.Ref, op.Warning, op.Data = tag, ref, m.typ == workWarning, bytes.Clone(m.args[1])
 	s.ask(op)
 }
 
@@ -246,24 +246,26 @@ func (s *session) getStatus(m *message) {
 	handle := untilNUL(m.args[0])
 	seq, ok := s.f.o.Handles.Parse(handle)
 	if !ok {
-		s.await(wait{kind: forUnknownStatus, arg: handle})
+		s.pipeline.Local(pending{kind: unknownStatusAnswer, arg: handle})
 		return
 	}
-	op := s.batch.inspects.next()
-	op.Tag = s.await(wait{typ: m.typ, arg: handle})
+	op := s.pipeline.Inspects.Next()
+	op.Tag = s.expect(pending{typ: m.typ, arg: handle})
 	op.Ref, op.Brief = core.Ref{Seq: seq}, true
 	s.ask(op)
 }
 
 func (s *session) getStatusUnique(m *message) {
 	unique := untilNUL(m.args[0])
-	op := s.batch.inspects.next()
-	op.Tag = s.await(wait{typ: m.typ, arg: unique})
+	op := s.pipeline.Inspects.Next()
+	op.Tag = s.expect(pending{typ: m.typ, arg: unique})
 	op.ByUnique, op.UniqueKey, op.Brief = true, keyUnique+string(unique), true
 	s.ask(op)
 }
 
-func (s *session) echo(m *message) { s.await(wait{kind: forEcho, typ: echoRes, arg: m.args[0]}) }
+func (s *session) echo(m *message) {
+	s.pipeline.Local(pending{kind: echoAnswer, typ: echoRes, arg: m.args[0]})
+}
 
 func (s *session) option(m *message) {
 	if !strings.EqualFold(string(untilNUL(m.args[0])), "exceptions") {
@@ -271,7 +273,7 @@ func (s *session) option(m *message) {
 		return
 	}
 	s.exceptions = true
-	s.await(wait{kind: forEcho, typ: optionRes, arg: m.args[0]})
+	s.pipeline.Local(pending{kind: echoAnswer, typ: optionRes, arg: m.args[0]})
 }
 
 func (s *session) setClientID(m *message) {
@@ -279,24 +281,14 @@ func (s *session) setClientID(m *message) {
 	s.f.workers.setID(s.entry, string(id[:min(len(id), maxClientIDBytes)]))
 }
 
-// owned is a copy that outlives the input; nothing stays nothing.
-func cloneOrNil(b []byte) []byte {
-	if len(b) == 0 {
-		return nil
-	}
-	return bytes.Clone(b)
-}
-
 // maxMessageBytes is how much of an exception other protocols are shown.
 const maxMessageBytes = 1000
 
-// messageOf is an exception for other protocols: text, or nothing where the bytes are none.
-func messageOf(b []byte) string {
-	b = b[:min(len(b), maxMessageBytes)]
-	for cut := 0; cut < utf8.UTFMax && cut < len(b); cut++ {
-		if utf8.Valid(b[:len(b)-cut]) {
-			return string(b[:len(b)-cut])
-		}
+// messageOf is the message of an exception as other protocols show it: its text, or nothing if it is not UTF-8.
+func messageOf(data []byte) string {
+	text := core.CutText(data, maxMessageBytes)
+	if !utf8.Valid(text) {
+		return ""
 	}
-	return ""
+	return string(text)
 }

@@ -37,15 +37,14 @@ func (l *noJobDelay) noteGrab() {
 
 // delayNoJob lets the grab wait that is the last thing that the worker has said.
 func (s *session) delayNoJob() {
-	b := s.batch
 	l := &s.noJobDelay
-	if s.f.o.NoJobDelay == 0 || !l.busy || l.several || l.submits || s.eof || len(b.ops) == 0 {
+	if s.f.o.NoJobDelay == 0 || !l.busy || l.several || l.submits || s.eof {
 		return
 	}
-	op, ok := b.ops[len(b.ops)-1].(*core.Lease)
-	if last := len(b.waits) - 1; ok && op.Tag == s.tagOf(last) {
-		op.Deadline = s.f.broker.Now().Add(s.f.o.NoJobDelay)
-		s.noJobDelay.grab, s.noJobDelay.tag = b.waits[last].typ, op.Tag
+	p, tag, op := s.pipeline.Last()
+	if lease, ok := op.(*core.Lease); ok && lease.Tag == tag {
+		lease.Deadline = s.f.broker.Now().Add(s.f.o.NoJobDelay)
+		l.grab, l.tag = p.typ, tag
 	}
 }
 

@@ -18,9 +18,9 @@ type session struct {
 	eof        bool // nor will any come
 	grabs      int  // how many jobs are leased by one Do, see flush
 
-	round      uint64   // counts batches: the upper bits of every tag
-	batch      *batch   // during Feed and Deliver only
-	listing    *listing // a text command whose answer takes more than one turn; input waits behind it
+	tag        uint64    // of the last message
+	pipeline   *pipeline // during Feed and Deliver only
+	listing    *listing  // a text command whose answer takes more than one turn; input waits behind it
 	noJobDelay noJobDelay
 }
 
@@ -32,9 +32,6 @@ const (
 	largeInput  = 1 << 20 // bytes that are decided at once, whole messages aside
 )
 
-// tagBits of a tag are the place in the batch.
-const tagBits = 16
-
 // Feed implements frontends.Session.
 func (s *session) Feed(in []byte) int {
 	if s.closing {
@@ -45,16 +42,16 @@ func (s *session) Feed(in []byte) int {
 	s.interruptDelay()
 	used, decided := 0, 0
 	for !s.closing && s.listing == nil && !s.outputFull() {
-		n, err := decode(in[used:], s.f.o.MaxBodyBytes, &s.batch.msg)
+		n, err := decode(in[used:], s.f.o.MaxBodyBytes, &s.pipeline.msg)
 		if err != nil {
 			s.refuseSyntax(err)
 		} else if n == 0 {
 			break
 		} else {
-			s.run(&s.batch.msg)
+			s.run(&s.pipeline.msg)
 		}
 		used += n
-		if s.batch.full() || s.batch.leases.used >= s.grabs || used-decided > largeInput {
+		if s.pipeline.full() || s.pipeline.Leases.Len() >= s.grabs || used-decided > largeInput {
 			s.flush(used == len(in))
 			decided = used
 		}
@@ -77,7 +74,7 @@ func (s *session) Deliver() {
 	if s.listing != nil && !s.page() {
 		return
 	}
-	s.fetch()
+	s.pipeline.Run(s.f.broker, s.client, s)
 }
 
 // Refusal implements frontends.Session.
@@ -102,16 +99,6 @@ func (s *session) Closed() {
 	s.f.broker.Close(s.client)
 }
 
-// begin takes a batch; end gives it back.
-func (s *session) begin() { s.batch, _ = s.f.batches.Get().(*batch) }
-
-func (s *session) end() {
-	s.batch.reset()
-	s.round++
-	s.f.batches.Put(s.batch)
-	s.batch = nil
-}
-
 // run does one message.
 func (s *session) run(m *message) {
 	switch {
@@ -124,27 +111,20 @@ func (s *session) run(m *message) {
 	}
 }
 
-// await notes that a message must be answered, and gives the tag for its operation.
-func (s *session) await(w wait) (tag uint64) {
-	b := s.batch
-	b.waits = append(b.waits, w)
-	return s.tagOf(len(b.waits) - 1)
-}
-
-// tagOf is the tag of the message at a place in the batch.
-func (s *session) tagOf(at int) uint64 { return s.round<<tagBits | uint64(at) } //nolint:gosec // not negative
+// expect adds a message that the broker answers and returns the tag for its operation.
+func (s *session) expect(p pending) (tag uint64) { return s.pipeline.Expect(p) }
 
 // ask adds an operation.
-func (s *session) ask(op core.Op) { s.batch.ops = append(s.batch.ops, op) }
+func (s *session) ask(op core.Op) { s.pipeline.Ask(op) }
 
 // refuse answers the message at hand with an ERROR packet.
-func (s *session) refuse(e *wireError) { s.await(wait{kind: forError, err: e}) }
+func (s *session) refuse(e *wireError) { s.pipeline.Local(pending{kind: errorAnswer, err: e}) }
 
 // refuseSyntax answers what is no message; where the next one begins is unknown, the connection ends.
 func (s *session) refuseSyntax(e *syntaxError) {
 	s.closing = e.lost
 	if e == errResult {
-		s.failOversized(&s.batch.msg)
+		s.failOversized(&s.pipeline.msg)
 	}
 	if e.text {
 		s.say("ERR " + e.code + " " + e.message + "\r\n")
@@ -154,83 +134,71 @@ func (s *session) refuseSyntax(e *syntaxError) {
 }
 
 // say answers the message at hand with text.
-func (s *session) say(text string) { s.await(wait{kind: forText, arg: []byte(text)}) }
+func (s *session) say(text string) { s.pipeline.Local(pending{kind: textAnswer, arg: []byte(text)}) }
 
-// flush has the collected operations decided and writes every answer; drained says that the client has said no more. How
-// many jobs the next round may lease depends on how much this one brought: a worker that asks for many at once must not
-// have many large ones in memory.
+// flush has the messages in the pipeline decided and answered. Drained says that no input is left.
 func (s *session) flush(drained bool) {
-	b := s.batch
+	p := s.pipeline
 	if drained {
 		s.delayNoJob()
 	}
 	before := s.conn.Out().Len()
-	if len(b.ops) > 0 || len(b.waits) > 0 {
-		s.fetch() // without operations too: what the client was to be told before it asked stands before its answer
+	if p.Len() > 0 || p.Ops() > 0 { // without operations too: older pushes stand before the answers
+		p.Run(s.f.broker, s.client, s)
 	}
-	s.tell(len(b.waits))
-	if b.leases.used > 0 {
-		s.grabs = min(2*s.grabs, maxGrabs)
-		if s.conn.Out().Len()-before > largeOutput {
-			s.grabs = 1
-		}
+	if p.Leases.Len() > 0 {
+		s.grabs = nextGrabs(s.grabs, s.conn.Out().Len()-before)
 	}
-	b.reset()
-	s.round++
+	s.reset()
 }
 
-// crowded reports that so much waits for the client to read that its next messages must wait too.
+// nextGrabs is how many jobs the next round may lease after one that has written so many bytes: a worker that grabs many
+// jobs at once must not have many large ones in memory.
+func nextGrabs(grabs, written int) int {
+	if written > largeOutput {
+		return 1
+	}
+	return min(2*grabs, maxGrabs)
+}
+
+// outputFull reports that the client reads too slowly for more of its messages to be answered now.
 func (s *session) outputFull() bool {
 	return s.conn.Out().Len() > pauseAt && !s.eof && s.conn.Backpressured()
 }
 
-// fetch calls the broker with the operations of the batch, if any, and writes its replies.
-func (s *session) fetch() {
-	b := s.batch
-	b.replies = s.f.broker.Do(s.client, b.ops, b.replies[:0])
-	for i := range b.replies {
-		s.reply(&b.replies[i])
-	}
-}
-
-// noWait stands for the message behind a reply that nobody asked for just now.
-var noWait wait
-
-// reply writes what a reply is in Gearman, after what was answered here before its operation.
-func (s *session) reply(r *core.Reply) {
-	w := &noWait
-	if grab := s.endDelay(r); grab != 0 && r.Tag>>tagBits != s.round {
-		w = &s.batch.delayed
-		w.typ = grab
-	} else if r.Tag>>tagBits == s.round {
-		if at := int(r.Tag & (1<<tagBits - 1)); at < len(s.batch.waits) {
-			s.tell(at)
-			w = &s.batch.waits[at]
-		}
-	}
-	if w.kind == forNobody {
+// Respond implements frontends.Responder.
+func (s *session) Respond(p *pending, r *core.Reply) {
+	if r != nil {
+		s.endDelay(r)
+		s.write(p, r)
 		return
 	}
 	out := s.conn.Out()
-	out.Put(s.encode(out.Buf(), r, w), r.Commit)
+	switch p.kind {
+	case brokerAnswer, noAnswer:
+	case echoAnswer:
+		out.Put(appendPacket(out.Buf(), p.typ, p.arg), 0)
+	case unknownStatusAnswer:
+		out.Put(appendStatus(out.Buf(), p.arg, nil), 0)
+	case errorAnswer:
+		out.Put(appendPacket(out.Buf(), errorRes, p.err.code, p.err.message), 0)
+	case textAnswer:
+		out.Write(p.arg)
+	}
 }
 
-// tell writes the answers that need no broker of the messages in front of the one at place upTo.
-func (s *session) tell(upTo int) {
-	b := s.batch
-	out := s.conn.Out()
-	for ; b.told < upTo; b.told++ {
-		w := &b.waits[b.told]
-		switch w.kind {
-		case forBroker, forNobody:
-		case forEcho:
-			out.Put(appendPacket(out.Buf(), w.typ, w.arg), 0)
-		case forUnknownStatus:
-			out.Put(appendStatus(out.Buf(), w.arg, nil), 0)
-		case forError:
-			out.Put(appendPacket(out.Buf(), errorRes, w.err.code, w.err.message), 0)
-		case forText:
-			out.Write(w.arg)
-		}
+// Push implements frontends.Responder.
+func (s *session) Push(r *core.Reply) {
+	p := &s.pipeline.delayed
+	p.typ = s.endDelay(r)
+	s.write(p, r)
+}
+
+// write puts a reply into the outbox.
+func (s *session) write(p *pending, r *core.Reply) {
+	if p.kind == noAnswer {
+		return
 	}
+	out := s.conn.Out()
+	out.Put(s.encode(out.Buf(), r, p), r.Commit)
 }

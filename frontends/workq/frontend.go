@@ -55,8 +55,9 @@ const (
 
 // Frontend makes Workq sessions.
 type Frontend struct {
-	broker core.Broker
-	opts   Options
+	broker    core.Broker
+	opts      Options
+	pipelines frontends.Pool[pipeline]
 }
 
 var _ frontends.Frontend = (*Frontend)(nil)

@@ -287,13 +287,7 @@ func (s *Session) sameNames(names [][]byte) bool {
 // failure is what a worker's fail tells: its bytes, and as a message what of them is text.
 func failure(body []byte) *core.Failure {
 	const messageBytes = 1000
-	text := body
-	if len(text) > messageBytes {
-		text = text[:messageBytes]
-		for len(text) > 0 && !utf8.RuneStart(body[len(text)]) {
-			text = text[:len(text)-1]
-		}
-	}
+	text := core.CutText(body, messageBytes)
 	return &core.Failure{Message: strings.ToValidUTF8(string(text), "\uFFFD"), Data: bytes.Clone(body)}
 }
 

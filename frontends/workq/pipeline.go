@@ -31,21 +31,19 @@ type answer func(s *Session, b []byte, p *pending, r *core.Reply) []byte
 // maxPipeline is how many commands go to the broker together.
 const maxPipeline = 64
 
-var pipelines frontends.Pool[pipeline]
-
 // begin takes a pipeline for the time of one call; end gives it back.
 func (s *Session) begin() *pipeline {
-	p := pipelines.Get()
+	p := s.front.pipelines.Get()
 	p.Begin(&s.tag)
 	return p
 }
 
-func (p *pipeline) end() {
+func (s *Session) end(p *pipeline) {
 	p.reset()
 	clear(p.request.args[:cap(p.request.args)])
 	clear(p.request.flags[:cap(p.request.flags)])
 	p.request.word, p.request.body = nil, nil
-	pipelines.Put(p)
+	s.front.pipelines.Put(p)
 }
 
 // reset empties the pipeline for the next round.

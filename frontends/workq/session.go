@@ -68,7 +68,7 @@ func (s *Session) Feed(in []byte) int {
 		return 0
 	}
 	p := s.begin()
-	defer p.end()
+	defer s.end(p)
 	used := 0
 	for len(in) > used && !s.shut && s.waiting.tag == 0 {
 		n, more := s.step(p, in[used:])
@@ -341,7 +341,7 @@ func (s *Session) Deliver() {
 		return
 	}
 	p := s.begin()
-	defer p.end()
+	defer s.end(p)
 	p.Run(s.front.broker, s.client, s)
 }
 
