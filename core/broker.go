@@ -10,6 +10,13 @@ type ClientOptions struct {
 	// Wake is called, from any goroutine and never under the broker's lock, when replies wait for the client or when a
 	// commit has come that some of its replies rest on. It must not block and must not call the broker.
 	Wake func()
+
+	// Close ends the client's connection, on behalf of DisconnectClient; nil: there is none. Called like Wake.
+	Close func()
+
+	Address  string // of the other end of the connection, for lists
+	Identity string // subject of the client's TLS certificate
+	Name     string // the client's own word for itself; NameClient sets it later
 }
 
 // Broker is what front-ends hold. All methods may be called from any goroutine; a client is used by one at a time.

@@ -21,6 +21,7 @@ const (
 	MetaReply
 	Purged
 	BatchReply
+	Answered // what the operation asked for is in Answer
 
 	Assigned
 	TimedOut
@@ -55,6 +56,16 @@ type Reply struct {
 	Queues []QueueInfo // Queues
 	Stats  *Stats      // Counted
 	Batch  *BatchInfo  // Grouped
+
+	*Answer // replies of operations that are rare; nil in all others
+}
+
+// Answer is what rare operations answer with. Its fields are read as if they were the Reply's, which keeps replies small:
+// only when the operation's comment says that they are set.
+type Answer struct {
+	Clients    []ClientInfo // ListClients
+	NextClient ClientID     // ListClients: not zero while there are more
+	Workers    []WorkerInfo // ListWorkers
 }
 
 // Grant is what a worker that was handed a job is told beyond the job itself.
@@ -72,7 +83,9 @@ type JobInfo struct {
 	Seq        uint64
 	Job        *Job // nil in a brief answer
 	Queue      string
+	Type       string
 	State      State
+	Reason     WaitReason
 	Priority   int32
 	Origin     Protocol
 	CreatedAt  Instant
@@ -83,7 +96,8 @@ type JobInfo struct {
 	Worker     string // id of the worker that holds it
 	Attempts   uint32
 	Fails      uint32
-	Epoch      uint32  // raised by each lease; what Condition.Epoch means
+	Epoch      uint32 // raised by each lease; what Condition.Epoch means
+	BodyBytes  int
 	Requeued   bool    // it was leased before and is not now (Workq's PENDING)
 	ChangedAt  Instant // when it came into its state, as far as is known
 	Broken     bool    // Blocked, and a job it waited for is gone without being done: it needs Enqueue or Cancel
@@ -92,6 +106,10 @@ type JobInfo struct {
 	Progress   Progress
 	Failure    *Failure
 	Outcome    *Outcome // Done with a kept outcome
+	DoneFailed bool     // Done, as failed
+	Waiting    []uint64 // Blocked: the jobs it waits for
+	Dependents int      // jobs that wait for this one
+	Children   int      // children not closed yet
 }
 
 // QueueInfo is a row of counters of one queue.

@@ -81,7 +81,7 @@ func inspect(ctx context.Context, s *store.Store, progress func(uint64)) (*Repor
 	}
 	x.Inconsistency = m.Check()
 	x.Stats = m.Stats()
-	id := m.OpenClient(core.Internal)
+	id := m.OpenClient(now, core.ClientOptions{Protocol: core.Internal})
 	m.Apply(now, id, []core.Op{&core.ListQueues{}})
 	for _, reply := range m.Take(id, nil) {
 		x.Queues = append(x.Queues, reply.Queues...)

@@ -18,9 +18,10 @@ type Engine struct {
 	opts  Options
 	store *store.Store // nil with Durability None
 
-	mu           sync.Mutex // guards machine, wakes, last, deadline, face, clockSet
+	mu           sync.Mutex // guards machine, wakes, closers, last, deadline, face, clockSet
 	machine      *machine.Machine
 	wakes        []func()     // by client slot
+	closers      []func()     // likewise
 	last         lastSeal     // batch
 	deadline     core.Instant // for which the timer goroutine sleeps
 	clockMonitor clockMonitor
@@ -51,7 +52,7 @@ func Open(o Options) (*Engine, error) {
 		seed = rand.Uint64()
 	}
 	e := &Engine{
-		opts: o, wakes: make([]func(), 1), writes: make(chan struct{}, 1), ticks: make(chan struct{}, 1),
+		opts: o, wakes: make([]func(), 1), closers: make([]func(), 1), writes: make(chan struct{}, 1), ticks: make(chan struct{}, 1),
 		done: make(chan struct{}), clockMonitor: newClockMonitor(o.Clock),
 	}
 	e.machine = machine.New(machine.Options{
@@ -83,12 +84,12 @@ func (e *Engine) start() {
 func (e *Engine) Open(o core.ClientOptions) core.ClientID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	id := e.machine.OpenClient(o.Protocol)
+	id := e.machine.OpenClient(e.nowLocked(), o)
 	slot := int(machine.Slot(id))
 	for slot >= len(e.wakes) {
-		e.wakes = append(e.wakes, nil)
+		e.wakes, e.closers = append(e.wakes, nil), append(e.closers, nil)
 	}
-	e.wakes[slot] = o.Wake
+	e.wakes[slot], e.closers[slot] = o.Wake, o.Close
 	return id
 }
 
@@ -132,7 +133,7 @@ func (e *Engine) Close(id core.ClientID) {
 	e.mu.Lock()
 	defer crashOnPanic()
 	e.machine.CloseClient(e.nowLocked(), id)
-	e.wakes[machine.Slot(id)] = nil
+	e.wakes[machine.Slot(id)], e.closers[machine.Slot(id)] = nil, nil
 	wakes, signal := e.afterLocked(buf[:0])
 	e.mu.Unlock()
 	e.notify(wakes, signal)
@@ -157,6 +158,7 @@ func (e *Engine) afterLocked(wakes []func()) ([]func(), signals) {
 			wakes = append(wakes, w)
 		}
 	})
+	e.machine.Disconnected(func(slot uint32) { wakes = append(wakes, e.closers[slot]) })
 	var s signals
 	s.commit = e.store != nil && (e.machine.Awaited() || e.machine.Changed())
 	if next := e.machine.NextDeadline(); next != 0 && (e.deadline == 0 || next < e.deadline) {

@@ -61,6 +61,8 @@ type socketConn struct {
 
 func (c *socketConn) Out() *frontends.Outbox { return &c.out }
 func (c *socketConn) CloseAfterFlush()       { c.shut = true }
+func (c *socketConn) Abort()                 { c.shut = true }
+func (c *socketConn) RemoteAddr() net.Addr   { return nil }
 
 func (c *socketConn) Wake() {
 	select {

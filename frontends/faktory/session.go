@@ -255,7 +255,7 @@ func (s *session) greet(line []byte) {
 }
 
 func (s *session) openClient() {
-	s.client = s.f.b.Open(core.ClientOptions{Protocol: core.Faktory, Wake: s.conn.Wake})
+	s.client = s.f.b.Open(frontends.ClientOptions(core.Faktory, s.conn))
 }
 
 // command serves one request.

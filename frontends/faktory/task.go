@@ -3,6 +3,7 @@ package faktory
 import (
 	"sync"
 
+	"broker/core"
 	"broker/frontends"
 )
 
@@ -36,7 +37,7 @@ type detachedTasks struct {
 // adopt takes a command over. Any goroutine.
 func (f *Frontend) detach(t task) {
 	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t}
-	s.openClient()
+	s.client = f.b.Open(core.ClientOptions{Protocol: core.Faktory, Wake: s.conn.Wake})
 	f.detached.mu.Lock()
 	f.detached.sessions = append(f.detached.sessions, s)
 	f.detached.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -250,3 +251,4 @@ type brokenConn struct {
 
 func (c *brokenConn) Out() *frontends.Outbox { return &c.out }
 func (c *brokenConn) Wake()                  {}
+func (c *brokenConn) RemoteAddr() net.Addr   { return nil }

@@ -103,7 +103,7 @@ func (f *Frontend) Limits() frontends.Limits {
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{f: f, conn: c, exceptions: f.o.ExceptionsForAll, grabs: maxGrabs}
-	s.client = f.broker.Open(core.ClientOptions{Protocol: core.Gearman, Wake: c.Wake})
+	s.client = f.broker.Open(frontends.ClientOptions(core.Gearman, c))
 	s.entry = f.workers.add(s.client, c.FD(), ipOf(c.RemoteAddr()))
 	return s
 }

@@ -94,7 +94,7 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 
 // open registers a client of the broker for a connection.
 func (f *Frontend) open(c frontends.Conn) core.ClientID {
-	return f.broker.Open(core.ClientOptions{Protocol: core.Workq, Wake: c.Wake})
+	return f.broker.Open(frontends.ClientOptions(core.Workq, c))
 }
 
 // maxCommand bounds a line with its body, line ends included.

@@ -11,7 +11,7 @@ import (
 func TestWaitingForLaterLeavesRoomForWhatIsTakenNext(t *testing.T) {
 	t.Parallel()
 	m := machine.New(machine.Options{Persist: true, Await: true, CacheBytes: 10_000, Wakeup: -1, StartedAt: 1})
-	c := m.OpenClient(core.Faktory)
+	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Faktory})
 	submit := func(at core.Instant) {
 		do(t, m, c, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Faktory, ReadyAt: at, Body: make([]byte, 500)}})
 		var s machine.Sealed

@@ -150,6 +150,7 @@ func (m *Machine) remove(h uint32) {
 	e := m.jobs.at(h)
 	m.leaveBatch(h)
 	m.freeUnique(h)
+	m.dropType(e)
 	m.timers.Remove(&e.stateTimer)
 	m.timers.Remove(&e.expiryTimer)
 	if e.id != (digest{}) {

@@ -10,7 +10,7 @@ import (
 // there is. It counts anew what the machine counts as it goes, and looks for lost wake-ups: work beside somebody who
 // waits for it.
 func (m *Machine) Check() error {
-	c := checker{m: m, queues: map[uint32]*recount{}, groups: map[uint64]*batch{}, kids: map[uint64]int{}, workers: map[uint32]int{}}
+	c := checker{m: m, queues: map[uint32]*recount{}, groups: map[uint64]*batch{}, kids: map[uint64]int{}, workers: map[uint32]int{}, types: map[uint32]int{}}
 	m.eachJob(c.job)
 	c.index()
 	c.eachClient()
@@ -28,6 +28,7 @@ type checker struct {
 	groups  map[uint64]*batch // members, untried and failing counted anew
 	kids    map[uint64]int    // children not closed, by parent
 	workers map[uint32]int    // leases, by number of the worker's name
+	types   map[uint32]int    // jobs, by number of the type
 
 	jobs, ids, uniques, extras, notes, watchers, watching, timers, cached int
 
@@ -124,14 +125,18 @@ func (c *checker) totals() {
 	if watchers != c.watchers || watchers != c.watching {
 		c.fail("%d watchers, %d on jobs, %d of clients", watchers, c.watchers, c.watching)
 	}
-	names := 0
-	for number, refs := range c.workers {
-		names++
-		if m.workers.refs[number] != refs {
-			c.fail("worker %q is noted for %d leases, has %d", m.workers.names[number], m.workers.refs[number], refs)
+	c.names("worker", &m.workers, c.workers)
+	c.names("type", &m.types, c.types)
+}
+
+// names compares a table of names with their users.
+func (c *checker) names(what string, t *nameTable, used map[uint32]int) {
+	for number, refs := range used {
+		if t.refs[number] != refs {
+			c.fail("%s %q is noted for %d jobs, has %d", what, t.names[number], t.refs[number], refs)
 		}
 	}
-	if names != len(m.workers.number) {
-		c.fail("%d names of workers, %d in use", len(m.workers.number), names)
+	if len(used) != len(t.number) {
+		c.fail("%d names of %ss, %d in use", len(t.number), what, len(used))
 	}
 }

@@ -26,6 +26,9 @@ func (c *checker) job(h uint32, e *entry) {
 	if e.unique != (digest{}) {
 		c.uniques++
 	}
+	if e.kind != 0 {
+		c.types[e.kind]++
+	}
 	if j := m.jobs.payload(h); j != nil {
 		c.cached += payloadBytes(j)
 	} else if !e.has(payloadStored) {
@@ -105,6 +108,9 @@ func (c *checker) held(h uint32, e *entry, q *recount) {
 		}
 	case core.HeldByWorker:
 		c.workers[e.holder]++
+		if list := c.m.leases[e.holder]; int(e.heldAt) >= len(list) || list[e.heldAt] != h {
+			c.fail("job %d is leased to a worker that does not have it in its list", e.seq)
+		}
 	case core.HeldByNobody:
 	}
 }

@@ -12,6 +12,12 @@ type client struct {
 	id       core.ClientID
 	slot     uint32
 	protocol core.Protocol
+	address  string
+	identity string
+	name     string
+	worker   string // id under which it leased last
+	openedAt core.Instant
+	closable bool // it has a connection that can be closed
 	replies  []core.Reply
 	touched  bool        // in the list of clients with news
 	gatedIn  core.Commit // newest batch that it waits for
@@ -50,7 +56,8 @@ const (
 )
 
 // OpenClient registers a client.
-func (m *Machine) OpenClient(p core.Protocol) core.ClientID {
+func (m *Machine) OpenClient(now core.Instant, o core.ClientOptions) core.ClientID {
+	m.setNow(now)
 	m.opened++
 	var slot uint32
 	if n := len(m.freeC); n > 0 {
@@ -60,9 +67,12 @@ func (m *Machine) OpenClient(p core.Protocol) core.ClientID {
 		slot = uint32(len(m.clients))
 		m.clients = append(m.clients, nil)
 	}
-	c := &client{id: core.ClientID(m.opened<<24 | uint64(slot)), slot: slot, protocol: p}
+	c := &client{
+		id: core.ClientID(m.opened<<24 | uint64(slot)), slot: slot, protocol: o.Protocol, address: o.Address,
+		identity: o.Identity, name: o.Name, openedAt: m.now, closable: o.Close != nil,
+	}
 	m.clients[slot] = c
-	m.stats.Clients[p]++
+	m.stats.Clients[o.Protocol]++
 	return c.id
 }
 
@@ -233,39 +243,3 @@ func (m *Machine) workFor(c *client) uint32 {
 
 // asleep is how a woken worker comes for a job.
 var asleep = core.Lease{Holder: core.HeldByConn}
-
-// workerNames gives numbers to worker ids that hold leases.
-type workerNames struct {
-	number map[string]uint32
-	names  []string // by number
-	refs   []int
-	free   []uint32
-}
-
-func newWorkerNames() workerNames {
-	return workerNames{number: map[string]uint32{}, names: make([]string, 1), refs: make([]int, 1)}
-}
-
-func (w *workerNames) acquire(name string) uint32 {
-	n, ok := w.number[name]
-	if !ok {
-		if k := len(w.free); k > 0 {
-			n, w.free = w.free[k-1], w.free[:k-1]
-			w.names[n] = name
-		} else {
-			n = uint32(len(w.names))
-			w.names, w.refs = append(w.names, name), append(w.refs, 0)
-		}
-		w.number[name] = n
-	}
-	w.refs[n]++
-	return n
-}
-
-func (w *workerNames) release(n uint32) {
-	if w.refs[n]--; w.refs[n] == 0 {
-		delete(w.number, w.names[n])
-		w.names[n] = ""
-		w.free = append(w.free, n)
-	}
-}

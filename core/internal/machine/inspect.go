@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"broker/core"
@@ -38,10 +39,15 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	e := m.jobs.at(h)
 	watchers, _ := m.watcherCount(e)
 	i := core.JobInfo{
-		Seq: e.seq, Queue: m.queues[e.queue].name, State: e.state, Priority: e.priority, Origin: e.origin,
-		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails, Epoch: e.epoch,
+		Seq: e.seq, Queue: m.queues[e.queue].name, Type: m.typeOf(e), State: e.state, Reason: m.waitReason(h, e), Priority: e.priority, Origin: e.origin,
+		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
 		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: min(e.changedAt(), m.now),
 		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
+		Epoch: e.epoch, BodyBytes: int(e.bodyBytes), DoneFailed: e.has(doneFailed),
+	}
+	if x := m.optionalState(h); x != nil {
+		i.Waiting, i.Children = slices.Clone(x.waiting), x.openChildren
+		i.Dependents = m.blockedAmong(x.successors) + m.blockedAmong(x.children)
 	}
 	if e.state == core.Leased {
 		i.LeasedAt = e.leasedAt
@@ -61,6 +67,46 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		i.Job = m.jobs.payload(h)
 	}
 	return i
+}
+
+// blockedAmong counts the jobs of a list that still wait; see unlink for the others.
+func (m *Machine) blockedAmong(seqs []uint64) (n int) {
+	for _, seq := range seqs {
+		if h := m.bySeq.get(seq); h != 0 && m.jobs.at(h).state == core.Blocked {
+			n++
+		}
+	}
+	return n
+}
+
+// waitReason is why nobody works on a job.
+func (m *Machine) waitReason(h uint32, e *entry) core.WaitReason {
+	q := m.queues[e.queue]
+	switch e.state {
+	case core.Ready:
+		switch {
+		case m.draining:
+			return core.WaitDraining
+		case q.paused:
+			return core.WaitPaused
+		case q.limits.Leased > 0 && q.slots >= q.limits.Leased:
+			return core.WaitLimit
+		}
+		return core.WaitWorker
+	case core.Scheduled, core.Retrying:
+		return core.WaitTime
+	case core.Blocked:
+		x := m.optionalState(h)
+		switch {
+		case e.has(broken):
+			return core.WaitBroken
+		case x != nil && len(x.waiting) > 0:
+			return core.WaitJobs
+		}
+		return core.WaitBatch
+	case core.Gone, core.Leased, core.Done, core.Dead:
+	}
+	return core.WaitNone
 }
 
 // maxPage is how many jobs one ListJobs returns at most; maxLook how many it looks at.

@@ -18,7 +18,7 @@ func TestKeptQueuesAreBounded(t *testing.T) {
 	const bound, names = 10_000, 10_100
 	clk, shelf := coretest.NewClock(), newShelf()
 	m := machine.New(machine.Options{Persist: true, Random: rand.New(rand.NewPCG(1, 1))}) //nolint:gosec // repeatable
-	c := m.OpenClient(core.Faktory)
+	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Faktory})
 	push := func(name string) {
 		m.Apply(clk.Now(), c, []core.Op{&core.Submit{Job: &core.Job{Queue: name, Origin: core.Faktory}}})
 		seq := m.Take(c, nil)[0].Seq
@@ -52,7 +52,7 @@ func TestKeptQueuesAreBounded(t *testing.T) {
 	if err := shelf.load(again, clk.Now()); err != nil {
 		t.Fatal(err)
 	}
-	m, c = again, again.OpenClient(core.Faktory)
+	m, c = again, again.OpenClient(0, core.ClientOptions{Protocol: core.Faktory})
 	m.Apply(clk.Now(), c, []core.Op{&core.ListQueues{}})
 	if rows := m.Take(c, nil)[0].Queues; len(rows) != bound {
 		t.Fatalf("%d queues are known after a restart, want %d", len(rows), bound)

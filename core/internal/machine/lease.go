@@ -362,7 +362,8 @@ func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *entry) {
 		e.holder, e.heldAt = c.slot, uint32(len(c.held))
 		c.held = append(c.held, h)
 	case core.HeldByWorker:
-		e.holder = m.workers.acquire(op.Worker)
+		m.holdNamed(h, e, op.Worker)
+		c.worker = m.workers.names[e.holder]
 		key = workerKey | uint64(e.holder)
 	case core.HeldByNobody:
 		e.holder = 0
@@ -381,13 +382,9 @@ func (m *Machine) unhold(h uint32, e *entry) {
 	m.stats.LeasedBy[e.holderFrom]--
 	switch e.holderKind {
 	case core.HeldByConn:
-		c := m.clients[e.holder]
-		last := c.held[len(c.held)-1]
-		c.held[e.heldAt] = last
-		m.jobs.at(last).heldAt = e.heldAt
-		c.held = c.held[:len(c.held)-1]
+		m.swapOut(&m.clients[e.holder].held, e.heldAt)
 	case core.HeldByWorker:
-		m.workers.release(e.holder)
+		m.dropNamed(e)
 	case core.HeldByNobody:
 	}
 	e.holder, e.heldAt = 0, 0

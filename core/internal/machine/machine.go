@@ -51,7 +51,9 @@ type Machine struct {
 	clients   []*client // by slot, from 1
 	freeC     []uint32
 	opened    uint64
-	workers   workerNames
+	workers   nameTable  // that hold leases
+	leases    [][]uint32 // held jobs, by number of the worker
+	types     nameTable  // of jobs, where they differ from the queue's name
 	timers    timer.Heap
 	batches   map[uint64]*batch
 	// firstBatch and lastBatch are the ends of the list of batches, the oldest first.
@@ -77,6 +79,7 @@ type Machine struct {
 	inflightBytes int      // to the one on its way to the disk
 	offers        []uint32 // queues with the offered flag
 	touched       []uint32
+	disconnected  []uint32 // slots of clients whose connections are to be closed
 	gated         []uint32
 	refuse        error    // why no stored job is admitted
 	draining      bool     // nothing is handed out
@@ -97,7 +100,7 @@ func New(o Options) *Machine {
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{},
 	}
 	m.before = m.standsBefore
-	m.workers = newWorkerNames()
+	m.workers, m.types = newNameTable(), newNameTable()
 	m.stats.StartedAt = o.StartedAt
 	m.now = o.StartedAt
 	return m
@@ -220,6 +223,22 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 		m.inspectBatch(c, op)
 	case *core.PurgeBatches:
 		m.purgeBatches(c, op)
+	default:
+		m.applyLook(c, op)
+	}
+}
+
+// applyLook serves the operations that look for something.
+func (m *Machine) applyLook(c *client, op core.Op) {
+	switch op := op.(type) {
+	case *core.ListClients:
+		m.listClients(c, op)
+	case *core.ListWorkers:
+		m.listWorkers(c, op)
+	case *core.DisconnectClient:
+		m.disconnect(c, op)
+	case *core.NameClient:
+		c.name = op.Name
 	default:
 		panic(fmt.Sprintf("machine: unknown operation %T", op))
 	}

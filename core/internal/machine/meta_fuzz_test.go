@@ -33,7 +33,7 @@ func FuzzMarks(f *testing.F) {
 			return
 		}
 		m.Restored()
-		c := m.OpenClient(core.Internal)
+		c := m.OpenClient(0, core.ClientOptions{Protocol: core.Internal})
 		m.Apply(now, c, []core.Op{
 			&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}, &core.Lease{Queues: []string{"q"}},
 			&core.ReadStats{}, &core.ListQueues{}, &core.InspectQueue{Queue: "q"}, &core.InspectBatch{Batch: 7},

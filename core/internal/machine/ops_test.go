@@ -204,7 +204,9 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 	case "batch", "commit-batch", "reopen-batch", "inspect-batch", "purge-batches":
 		op = r.groupOp(verb, tag)
 	default:
-		return nil, fmt.Errorf("unknown verb %q", verb)
+		if op = r.lookOp(verb, tag); op == nil {
+			return nil, fmt.Errorf("unknown verb %q", verb)
+		}
 	}
 	return op, r.err
 }

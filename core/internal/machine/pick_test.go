@@ -31,7 +31,7 @@ func do(t *testing.T, m *machine.Machine, c core.ClientID, op core.Op) core.Repl
 func TestRandomPickIsUniformOverQueuesWithAJob(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
-	c := m.OpenClient(core.Workq)
+	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Workq})
 	const queues, rounds = 4, 4000
 	names := []string{"empty"}
 	for i := range queues {
@@ -57,7 +57,7 @@ func TestRandomPickIsUniformOverQueuesWithAJob(t *testing.T) {
 func TestManyNamesInALeaseAreLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
-	c := m.OpenClient(core.Workq)
+	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Workq})
 	names := make([]string, 200_000) // quadratic work would take minutes
 	for i := range names {
 		names[i] = fmt.Sprint("q", i%100_000)
@@ -75,7 +75,7 @@ func TestManyNamesInALeaseAreLookedAtOnce(t *testing.T) {
 func TestBackoffIsWithinFaktorysFormula(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
-	c := m.OpenClient(core.Faktory)
+	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Faktory})
 	for prior := range uint32(30) {
 		least, most := time.Duration(1<<62), time.Duration(0)
 		for range 200 {
@@ -101,7 +101,7 @@ func TestBackoffIsWithinFaktorysFormula(t *testing.T) {
 func TestBackoffOfManyFailuresIsBounded(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
-	c := m.OpenClient(core.Faktory)
+	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Faktory})
 	r := do(t, m, c, &core.Submit{Job: &core.Job{
 		Queue: "q", Origin: core.Faktory, MaxFails: 1<<32 - 1, Backoff: core.BackoffFaktory, PriorFails: 1 << 30,
 	}})

@@ -71,7 +71,7 @@ func (p *player) boot() {
 		}
 	}
 	p.clients = nil
-	p.looker = p.m.OpenClient(core.Internal)
+	p.looker = p.m.OpenClient(0, core.ClientOptions{Protocol: core.Internal})
 	p.before = p.states()
 }
 
@@ -194,7 +194,10 @@ func (p *player) actor(name string) *actor {
 		}
 	}
 	a := &actor{name: name, tags: map[uint64]bool{}}
-	a.id = p.m.OpenClient(map[byte]core.Protocol{'w': core.Workq, 'g': core.Gearman, 'f': core.Faktory, 'i': core.Internal}[name[0]])
+	a.id = p.m.OpenClient(p.clk.Now(), core.ClientOptions{
+		Protocol: map[byte]core.Protocol{'w': core.Workq, 'g': core.Gearman, 'f': core.Faktory, 'i': core.Internal}[name[0]],
+		Address:  "address of " + name, Close: func() {},
+	})
 	p.clients = append(p.clients, a)
 	return a
 }

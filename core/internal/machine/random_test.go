@@ -92,7 +92,7 @@ func (l *life) connect() {
 
 func (l *life) open() {
 	p := core.Protocols[l.rng.IntN(len(core.Protocols))]
-	c := l.m.OpenClient(p)
+	c := l.m.OpenClient(0, core.ClientOptions{Protocol: p})
 	l.clients, l.protos[c], l.holds[c] = append(l.clients, c), p, core.Holder(l.rng.IntN(3))
 }
 
@@ -220,7 +220,7 @@ func (l *life) restart() error {
 // knows is what a machine knows of all that is stored, as far as a restart must not change it.
 func (l *life) knows(m *machine.Machine) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	c := m.OpenClient(core.Internal)
+	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Internal})
 	ask := func(op core.Op) core.Reply {
 		m.Apply(l.clk.Now(), c, []core.Op{op})
 		return m.Take(c, nil)[0]

@@ -142,7 +142,7 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 	e.set(held)
 	e.holderKind, e.holderFrom, e.leasedAt = s.Holder, s.HolderFrom, s.LeasedAt
 	if s.Holder == core.HeldByWorker {
-		e.holder = m.workers.acquire(s.Worker)
+		m.holdNamed(h, e, s.Worker)
 	}
 	m.stats.LeasedBy[s.HolderFrom]++
 	e.granted = millis(s.LeaseFor)

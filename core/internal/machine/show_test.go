@@ -77,6 +77,8 @@ func (p *player) look(c *coretest.Command) (bool, error) {
 		p.stats()
 	case "deadline":
 		p.say("%s", p.at(p.m.NextDeadline()))
+	case "why":
+		return true, p.why(c.Word(1))
 	default:
 		return false, nil
 	}
@@ -191,6 +193,8 @@ func (p *player) replyText(r *core.Reply) string {
 		return fmt.Sprintf("purged %d", r.N)
 	case core.BatchReply:
 		return p.group(r)
+	case core.Answered:
+		return p.lookReply(r)
 	case core.Assigned:
 		return p.assigned(r)
 	case core.TimedOut:
@@ -295,10 +299,10 @@ func (p *player) info(i *core.JobInfo) string {
 	if i.Outcome != nil {
 		add(true, "outcome=(%s)", p.outcome(i.Outcome))
 	}
+	add(i.Type != i.Queue, "type=%s", i.Type)
 	if i.Job != nil {
 		add(i.Job.ID != "", "id=%s", i.Job.ID)
 		add(len(i.Job.Body) > 0, "body=%q", i.Job.Body)
-		add(i.Job.Type != i.Queue, "type=%s", i.Job.Type)
 	}
 	return b.String()
 }

@@ -33,6 +33,7 @@ type entry struct {
 	watchers    uint32 // head of the list
 	uniqueNext  uint32 // next job with the same key in another queue
 	bodyBytes   uint32
+	kind        uint32 // number of its type; zero: its queue's name
 	flags       flags
 
 	state      core.State

@@ -11,7 +11,7 @@ import (
 func TestJobsThatWaitForASlowDiskAreBounded(t *testing.T) {
 	t.Parallel()
 	m := New(Options{Persist: true, Await: true, Random: rand.New(rand.NewPCG(1, 1)), StartedAt: 1})
-	c := m.OpenClient(core.Gearman)
+	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Gearman})
 	body := make([]byte, 64<<20)
 	submit := func() error {
 		m.Apply(2, c, []core.Op{&core.Submit{Job: &core.Job{Queue: "q", Body: body, Origin: core.Gearman}}})

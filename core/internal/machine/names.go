@@ -1,0 +1,64 @@
+package machine
+
+// nameTable gives numbers, from 1, to names that are in use: of workers that hold leases, of types. A name goes with its
+// last user, so that names that come once cost nothing later.
+type nameTable struct {
+	number map[string]uint32
+	names  []string // by number
+	refs   []int
+	free   []uint32
+}
+
+func newNameTable() nameTable {
+	return nameTable{number: map[string]uint32{}, names: make([]string, 1), refs: make([]int, 1)}
+}
+
+func (t *nameTable) acquire(name string) uint32 {
+	n, ok := t.number[name]
+	if !ok {
+		if k := len(t.free); k > 0 {
+			n, t.free = t.free[k-1], t.free[:k-1]
+			t.names[n] = name
+		} else {
+			n = uint32(len(t.names))
+			t.names, t.refs = append(t.names, name), append(t.refs, 0)
+		}
+		t.number[name] = n
+	}
+	t.refs[n]++
+	return n
+}
+
+// release gives back one use of a name and reports whether it was the last.
+func (t *nameTable) release(n uint32) bool {
+	if t.refs[n]--; t.refs[n] > 0 {
+		return false
+	}
+	delete(t.number, t.names[n])
+	t.names[n] = ""
+	t.free = append(t.free, n)
+	return true
+}
+
+// typeOf is what a job says is to be run.
+func (m *Machine) typeOf(e *entry) string {
+	if e.kind == 0 {
+		return m.queues[e.queue].name
+	}
+	return m.types.names[e.kind]
+}
+
+// setType notes a job's type, which most jobs share with their queue.
+func (m *Machine) setType(e *entry, name string) {
+	if name == "" || name == m.queues[e.queue].name {
+		return
+	}
+	e.kind = m.types.acquire(name)
+}
+
+func (m *Machine) dropType(e *entry) {
+	if e.kind != 0 {
+		m.types.release(e.kind)
+		e.kind = 0
+	}
+}
