@@ -1,9 +1,9 @@
 package faktory
 
 import (
+	"net"
 	"sync"
 
-	"broker/core"
 	"broker/frontends"
 )
 
@@ -37,7 +37,7 @@ type detachedTasks struct {
 // adopt takes a command over. Any goroutine.
 func (f *Frontend) detach(t task) {
 	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t}
-	s.client = f.b.Open(core.ClientOptions{Protocol: core.Faktory, Wake: s.conn.Wake})
+	s.openClient()
 	f.detached.mu.Lock()
 	f.detached.sessions = append(f.detached.sessions, s)
 	f.detached.mu.Unlock()
@@ -77,3 +77,5 @@ type detachedConn struct {
 func (n *detachedConn) Out() *frontends.Outbox { return &n.out }
 func (n *detachedConn) Wake()                  {}
 func (n *detachedConn) CloseAfterFlush()       {}
+func (n *detachedConn) Abort()                 {}
+func (n *detachedConn) RemoteAddr() net.Addr   { return nil }
