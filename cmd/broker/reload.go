@@ -142,9 +142,7 @@ func (p *process) applyThrottles(old, fresh map[string]config.Throttle) {
 	if len(ops) == 0 {
 		return
 	}
-	client := p.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
-	p.engine.Do(client, ops, nil)
-	p.engine.Close(client)
+	core.DoOnce(p.engine, core.Internal, ops...)
 }
 
 // rewrite is what routes make of a queue and a type.

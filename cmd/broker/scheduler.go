@@ -11,6 +11,7 @@ import (
 	"broker/config"
 	"broker/core"
 	"broker/core/engine"
+	"broker/core/notify"
 	"broker/frontends/cron"
 	"broker/frontends/faktory"
 )
@@ -41,7 +42,7 @@ type scheduler struct {
 	table   *cron.Table
 	now     func() core.Instant
 	log     zerolog.Logger
-	changed chan struct{} // capacity 1
+	changed notify.Signal
 	stopped chan struct{} // closed by stop
 	done    chan struct{} // closed by the goroutine
 }
@@ -50,7 +51,7 @@ type scheduler struct {
 func startScheduler(e *engine.Engine, f *faktory.Frontend, log zerolog.Logger, entries []config.Cron) *scheduler {
 	t := &scheduler{
 		now: e.Now, log: log,
-		changed: make(chan struct{}, 1), stopped: make(chan struct{}), done: make(chan struct{}),
+		changed: notify.NewSignal(), stopped: make(chan struct{}), done: make(chan struct{}),
 	}
 	t.table = cron.New(cron.Options{Broker: e, Prepare: f.Prepare, Listener: cronLog{log}})
 	t.load(entries)
@@ -71,10 +72,7 @@ func (t *scheduler) load(entries []config.Cron) {
 	if c := t.table.Load(all); c.Added+c.Removed > 0 {
 		t.log.Info().Int("added", c.Added).Int("removed", c.Removed).Int("kept", c.Kept).Msg("cron entries changed")
 	}
-	select {
-	case t.changed <- struct{}{}:
-	default:
-	}
+	t.changed.Set()
 }
 
 // run calls the table when it wants to be called.

@@ -11,6 +11,7 @@ import (
 	"broker/core"
 	"broker/core/internal/machine"
 	"broker/core/internal/store"
+	"broker/core/notify"
 )
 
 // Engine is the broker: it implements core.Broker.
@@ -32,8 +33,8 @@ type Engine struct {
 
 	committing sync.Mutex // one commit at a time: the committer's, Flush's, Close's
 	sealed     machine.Sealed
-	writes     chan struct{} // something to commit; capacity 1
-	ticks      chan struct{} // an earlier deadline; capacity 1
+	writes     notify.Signal // something to commit
+	ticks      notify.Signal // an earlier deadline
 	done       chan struct{}
 	running    sync.WaitGroup // the committer and the timer goroutine
 	closeOnce  sync.Once
@@ -52,7 +53,7 @@ func Open(o Options) (*Engine, error) {
 		seed = rand.Uint64()
 	}
 	e := &Engine{
-		opts: o, wakes: make([]func(), 1), closers: make([]func(), 1), writes: make(chan struct{}, 1), ticks: make(chan struct{}, 1),
+		opts: o, wakes: make([]func(), 1), closers: make([]func(), 1), writes: notify.NewSignal(), ticks: notify.NewSignal(),
 		done: make(chan struct{}), clockMonitor: newClockMonitor(o.Clock),
 	}
 	e.machine = machine.New(machine.Options{
@@ -172,18 +173,10 @@ func (e *Engine) notify(wakes []func(), s signals) {
 		w()
 	}
 	if s.commit {
-		signal(e.writes)
+		e.writes.Set()
 	}
 	if s.tick {
-		signal(e.ticks)
-	}
-}
-
-// signal leaves a note in a channel of capacity 1; one that lies there already says the same.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		e.ticks.Set()
 	}
 }
 

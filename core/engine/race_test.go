@@ -11,6 +11,7 @@ import (
 	"broker/core/clock"
 	"broker/core/engine"
 	"broker/core/internal/store/storetest"
+	"broker/core/notify"
 )
 
 // TestManyClientsAtOnce lets producers, workers of all kinds, watchers and an administrator work at the same time, with
@@ -81,17 +82,12 @@ func (c *crowd) work() {
 type member struct {
 	*crowd
 	id    core.ClientID
-	woken chan struct{}
+	woken notify.Signal
 }
 
 func (c *crowd) join(p core.Protocol) *member {
-	m := &member{crowd: c, woken: make(chan struct{}, 1)}
-	m.id = c.Open(core.ClientOptions{Protocol: p, Wake: func() {
-		select {
-		case m.woken <- struct{}{}:
-		default:
-		}
-	}})
+	m := &member{crowd: c, woken: notify.NewSignal()}
+	m.id = c.Open(core.ClientOptions{Protocol: p, Wake: m.woken.Set})
 	return m
 }
 

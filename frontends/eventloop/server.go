@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"broker/core"
+	"broker/core/notify"
 	"broker/frontends"
 )
 
@@ -81,7 +82,7 @@ type Server struct {
 	maxSockets int64
 
 	leaving          atomic.Int64    // conns in that phase
-	leavingAdded     chan struct{}   // one more is leaving
+	leavingAdded     notify.Signal   // one more is leaving
 	handshakes       context.Context // ends when Stop begins: no more handshakes
 	cancelHandshakes context.CancelFunc
 	running          context.Context // ends when all loops may end
@@ -96,7 +97,7 @@ func newServer() *Server {
 	s := &Server{
 		byGnet:       make(map[gnet.EventLoop]*loop),
 		groups:       make(map[string]*group),
-		leavingAdded: make(chan struct{}, 1),
+		leavingAdded: notify.NewSignal(),
 	}
 	s.handshakes, s.cancelHandshakes = context.WithCancel(context.Background())
 	s.running, s.cancelRunning = context.WithCancel(context.Background())
@@ -304,15 +305,7 @@ func (s *Server) tickOne(g *group) {
 }
 
 // hurry tells the clock that a conn is leaving.
-func (s *Server) wakeTicker() { signal(s.leavingAdded) }
-
-// signal leaves a note in a channel of capacity 1; one that lies there already says the same.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (s *Server) wakeTicker() { s.leavingAdded.Set() }
 
 // patience is how long a departed conn may do nothing.
 func (s *Server) idleTimeout(p phase) time.Duration {

@@ -8,6 +8,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"broker/core/notify"
 )
 
 // handshakeFor is how long a client may take to agree on keys.
@@ -28,8 +30,8 @@ func (s *Server) hasTLS() bool {
 // startTLSLoop makes a loop that a goroutine of ours runs; it ends with quit.
 func (s *Server) startTLSLoop() {
 	l := newLoop()
-	kick, kickLater := make(chan struct{}, 1), make(chan struct{}, 1)
-	l.schedule, l.scheduleLater = func() { signal(kick) }, func() { signal(kickLater) }
+	kick, kickLater := notify.NewSignal(), notify.NewSignal()
+	l.schedule, l.scheduleLater = kick.Set, kickLater.Set
 	s.loopMu.Lock()
 	s.loops = append(s.loops, l)
 	s.loopMu.Unlock()

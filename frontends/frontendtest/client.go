@@ -291,10 +291,7 @@ func (c *Client) Backpressured() bool { return false }
 // Wake implements frontends.Conn.
 func (c *Client) Wake() {
 	c.woken.Store(true)
-	select {
-	case c.stage.wake <- struct{}{}:
-	default:
-	}
+	c.stage.wake.Set()
 }
 
 // CloseAfterFlush implements frontends.Conn.

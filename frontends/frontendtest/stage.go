@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/core/coretest"
+	"broker/core/notify"
 	"broker/frontends"
 )
 
@@ -38,7 +39,7 @@ type Stage struct {
 	reopen  func() Backend
 	clients []*Client // those that are connected
 	dialled int
-	wake    chan struct{} // something has changed for some client
+	wake    notify.Signal // something has changed for some client
 	where   string        // in front of messages: the line of a transcript
 }
 
@@ -47,7 +48,7 @@ func NewStage(t testing.TB, b Backend, clk *coretest.Clock, maker Maker, reopen 
 	t.Helper()
 	return &Stage{
 		Broker: b, Clock: clk, Front: maker(b),
-		t: t, maker: maker, reopen: reopen, wake: make(chan struct{}, 1),
+		t: t, maker: maker, reopen: reopen, wake: notify.NewSignal(),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/notify"
 )
 
 // commitFor is how long an order waits for the disk.
@@ -18,17 +19,12 @@ const commitFor = 10 * time.Second
 type asker struct {
 	b    core.Broker
 	id   core.ClientID
-	wake chan struct{} // capacity 1
+	wake notify.Signal
 }
 
 func newAsker(b core.Broker) *asker {
-	a := &asker{b: b, wake: make(chan struct{}, 1)}
-	a.id = b.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {
-		select {
-		case a.wake <- struct{}{}:
-		default:
-		}
-	}})
+	a := &asker{b: b, wake: notify.NewSignal()}
+	a.id = b.Open(core.ClientOptions{Protocol: core.Internal, Wake: a.wake.Set})
 	return a
 }
 

@@ -10,9 +10,7 @@ func (s *Server) Drain(on, refuseJobs bool) {
 	if b == nil {
 		return
 	}
-	client := b.Broker.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
-	defer b.Broker.Close(client)
-	for _, r := range b.Broker.Do(client, []core.Op{&core.Drain{On: on, RefuseJobs: refuseJobs}}, nil) {
+	for _, r := range core.DoOnce(b.Broker, core.Internal, &core.Drain{On: on, RefuseJobs: refuseJobs}) {
 		if r.Err != nil {
 			s.options.Log.Error().Err(r.Err).Msg("cannot drain")
 			return
