@@ -226,9 +226,10 @@ func (e *Engine) hydrateLease(r *core.Reply) (err error) {
 // hydrateDeath adds the failure that has brought a job to the dead set.
 func (e *Engine) hydrateDeath(r *core.Reply) error {
 	f, err := e.store.Failure(r.Seq)
-	if err == nil {
-		r.Outcome.Failure, r.Outcome.Result, r.Cold = f, f.Data, false
+	if err == nil && f.Count <= r.Lease.Fails { // else it is a newer one, which may not be durable yet
+		r.Outcome.Failure, r.Outcome.Result = f, f.Data
 	}
+	r.Cold, r.Lease = false, core.Grant{}
 	return err
 }
 
@@ -244,7 +245,9 @@ func (e *Engine) hydrateInfo(i *core.JobInfo) (err error) {
 			i.Failure = i.Outcome.Failure
 		}
 	case i.State != core.Done && i.Failure == nil && i.Fails > i.Job.PriorFails:
-		i.Failure, err = e.store.Failure(i.Seq)
+		if i.Failure, err = e.store.Failure(i.Seq); err == nil && i.Failure.Count > i.Fails {
+			i.Failure = nil // it came after the decision, and may not be durable yet
+		}
 	}
 	if errors.Is(err, store.ErrMissing) {
 		return nil // it changed since the decision; what is known is as good as any

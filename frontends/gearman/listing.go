@@ -74,7 +74,7 @@ func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []by
 				b = append(write(s, b, j), '\n')
 			}
 		}
-		s.conn.Out().Put(b, 0)
+		s.conn.Out().Put(b, r.Commit)
 		l.cursor, more = r.Cursor, r.Cursor != 0
 	}
 	clear(l.pushes[len(kept):])

@@ -36,6 +36,8 @@ type batch struct {
 	children childCount
 	deadline timer.ID
 	dirty    bool
+	// The commit that holds its last change, and so the last change of what is counted of its members.
+	changedIn core.Commit
 	// The list of all batches, in the order of their numbers.
 	older, newer *batch
 }
@@ -109,6 +111,7 @@ func (m *Machine) mutate(g *batch, how func()) {
 	if parent != nil {
 		parent.children.count(g, 1)
 	}
+	g.changedIn = m.open
 	if !g.dirty && m.opts.Persist {
 		g.dirty = true
 		m.dirtyBatches = append(m.dirtyBatches, g.number)
@@ -141,6 +144,7 @@ func (m *Machine) linkBatch(g *batch) {
 // forgetBatch takes a batch out of all indexes and out of the store.
 func (m *Machine) forgetBatch(g *batch) {
 	m.mutate(g, func() { delete(m.batches, g.number) })
+	m.lastBatchRemoval = m.open
 	m.timers.Remove(&g.deadline)
 	m.batchSlots[g.slot], m.freeBatches = nil, append(m.freeBatches, g.slot)
 	if g.older != nil {
@@ -185,6 +189,7 @@ func (m *Machine) executed(h uint32) {
 	if g := m.batches[x.batch]; g != nil {
 		g.untried--
 		g.failing++
+		g.changedIn = m.open
 		m.checkBatch(g)
 	}
 }

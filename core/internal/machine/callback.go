@@ -4,8 +4,8 @@ import "broker/core"
 
 // openBatch makes a batch; its callbacks are admitted with it and blocked until it lets them go.
 func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
-	if j, err := m.openRefusal(op); err != nil {
-		m.reply(c, core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err, Job: j})
+	if j, commit, err := m.openRefusal(op); err != nil {
+		m.reply(c, core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err, Job: j, Commit: commit})
 		return
 	}
 	g := &batch{number: m.nextSeq}
@@ -24,31 +24,31 @@ func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
 	m.reply(c, core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
 }
 
-// openRefusal is why a batch may not be made, and the callback that is to blame, if one is.
-func (m *Machine) openRefusal(op *core.OpenBatch) (*core.Job, error) {
+// openRefusal is why a batch may not be made, the callback that is to blame, if one is, and the commit that this rests on.
+func (m *Machine) openRefusal(op *core.OpenBatch) (*core.Job, core.Commit, error) {
 	if op.Parent != 0 && m.batches[op.Parent] == nil {
-		return nil, core.ErrNoBatch
+		return nil, m.batchCommit(nil), core.ErrNoBatch
 	}
 	if err := m.closedTo(false); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, j := range []*core.Job{op.Complete, op.Success} {
 		switch {
 		case j == nil:
 		case !m.valid(&core.Submit{Job: j}) || j.Parent != 0 || len(j.After) > 0:
-			return j, core.ErrInvalid
+			return j, 0, core.ErrInvalid
 		case j.ID != "" && m.find(core.Ref{ID: j.ID}) != 0:
-			return j, core.ErrDuplicate
+			return j, m.jobCommit(m.jobs.at(m.find(core.Ref{ID: j.ID}))), core.ErrDuplicate
 		case j.Batch != 0:
 			if err := m.batchRefusal(j.Batch); err != nil {
-				return j, err
+				return j, m.batchCommit(m.batches[j.Batch]), err
 			}
 		}
 	}
 	if op.Complete != nil && op.Success != nil && op.Complete.ID != "" && op.Complete.ID == op.Success.ID {
-		return op.Success, core.ErrDuplicate
+		return op.Success, 0, core.ErrDuplicate
 	}
-	return nil, nil
+	return nil, 0, nil
 }
 
 // batchRefusal is why a job may not join a batch.
@@ -126,7 +126,7 @@ func (m *Machine) callbackEnded(g *batch, seq uint64, success bool) {
 func (m *Machine) closeBatch(c *client, op *core.CloseBatch) {
 	g := m.batches[op.Batch]
 	if g == nil {
-		m.failed(c, op.Tag, core.ErrNoBatch)
+		m.refusedAt(c, op.Tag, core.ErrNoBatch, m.batchCommit(nil))
 		return
 	}
 	m.mutate(g, func() {
@@ -146,16 +146,12 @@ func (m *Machine) closeBatch(c *client, op *core.CloseBatch) {
 func (m *Machine) inspectBatch(c *client, op *core.InspectBatch) {
 	g := m.batches[op.Batch]
 	if g == nil {
-		m.failed(c, op.Tag, core.ErrNoBatch)
+		m.refusedAt(c, op.Tag, core.ErrNoBatch, m.batchCommit(nil))
 		return
 	}
-	r := core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Batch: &core.BatchInfo{
+	m.reply(c, core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Commit: m.batchCommit(g), Batch: &core.BatchInfo{
 		Number: g.number, Parent: g.Parent, Description: g.Description, CreatedAt: g.CreatedAt, Total: g.Total,
 		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Committed: g.Committed,
 		Complete: g.CompleteLost.shown(g.Complete), Success: g.SuccessLost.shown(g.Success),
-	}}
-	if g.dirty {
-		r.Commit = m.promise()
-	}
-	m.reply(c, r)
+	}})
 }

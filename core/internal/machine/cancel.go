@@ -26,7 +26,7 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 	named := m.cancelled(h, op.Also)
 	if op.Dependents == core.DependentsRefuse {
 		if err := m.outsideDependents(named); err != nil {
-			m.refused(c, op.Tag, nil, err)
+			m.refused(c, op.Tag, e, err)
 			return
 		}
 	}
@@ -80,7 +80,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	switch e.state {
 	case core.Scheduled, core.Retrying, core.Blocked, core.Dead:
 	case core.Gone, core.Ready, core.Leased, core.Done:
-		m.failed(c, op.Tag, core.ErrInvalid)
+		m.refused(c, op.Tag, e, core.ErrInvalid)
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -112,7 +112,7 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 		return
 	}
 	if e.state == core.Done || e.has(ephemeral) {
-		m.failed(c, op.Tag, core.ErrInvalid)
+		m.refused(c, op.Tag, e, core.ErrInvalid)
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -158,6 +158,7 @@ func (m *Machine) remove(h uint32) {
 	}
 	m.bySeq.drop(e.seq)
 	if e.has(stored) {
+		m.lastRemoval = m.open
 		m.removed = append(m.removed, m.gone(e))
 	}
 	if e.has(hasOptional) {
@@ -178,7 +179,7 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	var only uint32
 	if op.Queue != "" {
 		if only = m.names[op.Queue]; only == 0 {
-			m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag})
+			m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, Commit: m.jobGone()})
 			return
 		}
 	}

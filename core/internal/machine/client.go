@@ -19,8 +19,9 @@ type client struct {
 	openedAt core.Instant
 	closable bool // it has a connection that can be closed
 	replies  []core.Reply
-	touched  bool        // in the list of clients with news
-	gatedIn  core.Commit // newest batch that it waits for
+	touched  bool // in the list of clients with news
+	// The newest open batch, and the newest batch in flight, that replies of the client rest on.
+	waitsOpen, waitsInflight core.Commit
 
 	parked      bool // a lease waits in the lines
 	byAbility   bool // of the queues that the client is able for, whatever they will be

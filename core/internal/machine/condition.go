@@ -26,12 +26,3 @@ func (m *Machine) holds(e *entry, is *core.Condition) bool {
 		(is.Queue == "" || is.Queue == m.queues[e.queue].name) &&
 		(is.Worker == "" || e.has(held) && e.holderKind == core.HeldByWorker && is.Worker == m.workers.names[e.holder])
 }
-
-// refused answers an operation on a job. The reply names the job if the caller can do something with that; nil: it cannot.
-func (m *Machine) refused(c *client, tag uint64, e *entry, err error) {
-	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err}
-	if e != nil {
-		r.Seq = e.seq
-	}
-	m.reply(c, r)
-}

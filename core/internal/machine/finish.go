@@ -9,20 +9,21 @@ import (
 	"broker/core/internal/timer"
 )
 
-// claim finds the job of a finish or report and checks the client's right to it. It tells which job it is that is finished.
-func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, claim core.FinishAuthority) (uint32, *entry, error) {
+// authorize finds the job of a finish or report and checks the client's right to it. If the job is there, it is returned
+// with the error too.
+func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *entry, error) {
 	h, e, err := m.findIf(ref, is)
 	if err != nil {
-		return 0, e, err
+		return h, e, err
 	}
-	switch claim {
+	switch authority {
 	case core.ByHolder:
 		if e.state != core.Leased || e.holderKind != core.HeldByConn || e.holder != c.slot {
-			return 0, nil, core.ErrNotHolder
+			return h, e, core.ErrNotHolder
 		}
 	case core.ByLeased:
 		if e.state != core.Leased {
-			return 0, nil, core.ErrNotLeased
+			return h, e, core.ErrNotLeased
 		}
 	case core.ByAnyone:
 		if !e.state.Unfinished() {
@@ -310,7 +311,9 @@ func (m *Machine) report(c *client, op *core.Report) {
 	}
 	m.eachWatcher(e, func(_ uint32, w *watcher) {
 		if w.kind == core.WatchStream {
-			m.reply(m.clients[w.client], core.Reply{Kind: core.Progressed, Tag: w.tag, Seq: e.seq, Progress: p})
+			m.reply(m.clients[w.client], core.Reply{
+				Kind: core.Progressed, Tag: w.tag, Seq: e.seq, Progress: p, Commit: m.jobCommit(e),
+			})
 		}
 	})
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq})

@@ -14,7 +14,7 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 		n := uint32(0)
 		if op.Queue != "" {
 			if n = m.names[op.Queue]; n == 0 {
-				m.failed(c, op.Tag, core.ErrNotFound)
+				m.refused(c, op.Tag, nil, core.ErrNotFound)
 				return
 			}
 		}
@@ -23,15 +23,14 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 		h = m.find(op.Ref)
 	}
 	if h == 0 {
-		m.failed(c, op.Tag, core.ErrNotFound)
+		m.refused(c, op.Tag, nil, core.ErrNotFound)
 		return
 	}
 	info := m.jobInfo(h, op.Brief)
-	r := core.Reply{Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Cold: !op.Brief}
-	if m.jobs.at(h).has(dirty) {
-		r.Commit = m.promise()
-	}
-	m.reply(c, r)
+	m.reply(c, core.Reply{
+		Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Cold: !op.Brief,
+		Commit: m.jobCommit(m.jobs.at(h)),
+	})
 }
 
 // jobInfo is what the machine knows of a job; what only the store has is added outside.
@@ -124,50 +123,56 @@ func (m *Machine) listJobs(c *client, op *core.ListJobs) {
 	var only uint32
 	if op.Queue != "" {
 		if only = m.names[op.Queue]; only == 0 {
-			m.failed(c, op.Tag, core.ErrNoQueue)
+			m.noQueue(c, op.Tag)
 			return
 		}
 	}
-	r := core.Reply{Kind: core.Listed, Tag: op.Tag, Cold: !op.Brief}
+	r := core.Reply{Kind: core.Listed, Tag: op.Tag, Cold: !op.Brief, Commit: m.jobGone()}
 	if only != 0 && (op.State == core.Ready || op.State == core.Scheduled) {
 		list := &m.queues[only].ready
 		if op.State == core.Scheduled {
 			list = &m.queues[only].scheduled
 		}
-		r.Jobs = m.listed(list, op, limit)
+		m.listed(&r, list, op, limit)
 	} else {
-		r.Jobs, r.Cursor = m.walked(op, only, limit)
+		m.walked(&r, op, only, limit)
 	}
 	m.reply(c, r)
 }
 
-func (m *Machine) listed(list *queue.List, op *core.ListJobs, limit int) []core.JobInfo {
+// listed adds a part of a queue's list to a reply.
+func (m *Machine) listed(r *core.Reply, list *queue.List, op *core.ListJobs, limit int) {
 	handles := list.Slice(op.Offset, limit, nil)
-	jobs := make([]core.JobInfo, len(handles))
-	for i, h := range handles {
-		jobs[i] = m.jobInfo(h, op.Brief)
+	r.Jobs = make([]core.JobInfo, 0, len(handles))
+	for _, h := range handles {
+		m.appendInfo(r, h, op.Brief)
 	}
-	return jobs
 }
 
-// walked looks at the jobs behind the cursor in the order of their handles.
-func (m *Machine) walked(op *core.ListJobs, only uint32, limit int) (jobs []core.JobInfo, next uint64) {
+// appendInfo adds a job to a list, which then rests on what that job rests on too.
+func (m *Machine) appendInfo(r *core.Reply, h uint32, brief bool) {
+	r.Jobs = append(r.Jobs, m.jobInfo(h, brief))
+	r.Commit = max(r.Commit, m.jobCommit(m.jobs.at(h)))
+}
+
+// walked adds the jobs behind the cursor, in the order of their handles, to a reply.
+func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit int) {
 	looked := 0
 	for h := uint32(op.Cursor) + 1; h <= m.jobs.next; h++ {
-		if len(jobs) == limit || looked == maxLook {
-			return jobs, uint64(h - 1)
+		if len(r.Jobs) == limit || looked == maxLook {
+			r.Cursor = uint64(h - 1)
+			return
 		}
 		looked++
 		e := m.jobs.at(h)
 		if e.seq == 0 || only != 0 && e.queue != only || op.State != core.Gone && e.state != op.State {
 			continue
 		}
-		if jobs == nil {
-			jobs = make([]core.JobInfo, 0, min(limit, int(m.jobs.next-h)+1))
+		if r.Jobs == nil {
+			r.Jobs = make([]core.JobInfo, 0, min(limit, int(m.jobs.next-h)+1))
 		}
-		jobs = append(jobs, m.jobInfo(h, op.Brief))
+		m.appendInfo(r, h, op.Brief)
 	}
-	return jobs, 0
 }
 
 // leaseSpan is the length of the present lease.

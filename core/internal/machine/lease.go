@@ -416,12 +416,12 @@ func (m *Machine) revokeLease(seq uint64, epoch uint32) bool {
 func (m *Machine) releaseOp(c *client, op *core.Release) {
 	h := m.find(op.Ref)
 	if h == 0 {
-		m.failed(c, op.Tag, core.ErrNotFound)
+		m.refused(c, op.Tag, nil, core.ErrNotFound)
 		return
 	}
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: m.jobs.at(h).seq}
 	if !m.revokeLease(r.Seq, op.Epoch) {
-		m.failed(c, op.Tag, core.ErrNotLeased)
+		m.refused(c, op.Tag, m.jobs.at(h), core.ErrNotLeased)
 		return
 	}
 	m.reply(c, r)

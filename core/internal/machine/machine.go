@@ -69,8 +69,12 @@ type Machine struct {
 	dayEnds    core.Instant
 	statsDirty bool
 
-	open          core.Commit // number of the batch that is being filled
-	changed       []uint32    // handles with the dirty flag; a handle may have been freed and given out again since
+	open    core.Commit // number of the batch that is being filled
+	durable core.Commit // number of the newest batch that is durable
+	// The commits of the last removal of a job and of a batch, and of the last change of a meta entry.
+	lastRemoval, lastBatchRemoval, lastMeta core.Commit
+
+	changed       []uint32 // handles with the dirty flag; a handle may have been freed and given out again since
 	removed       []record.Change
 	metaLog       []core.MetaEntry
 	dirtyBatches  []uint64 // batches with the dirty flag
@@ -80,7 +84,8 @@ type Machine struct {
 	offers        []uint32 // queues with the offered flag
 	touched       []uint32
 	disconnected  []uint32 // slots of clients whose connections are to be closed
-	gated         []uint32
+	waitsOpen     []uint32 // slots of clients with replies that rest on the open batch, and
+	waitsInflight []uint32 // of those with replies that rest on the batch in flight
 	refuse        error    // why no stored job is admitted
 	draining      bool     // nothing is handed out
 	shut          bool     // while draining: no job is admitted
@@ -211,7 +216,7 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 	case *core.ReadStats:
 		m.reply(c, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: m.Stats()})
 	case *core.ReadMeta:
-		m.reply(c, core.Reply{Kind: core.MetaReply, Tag: op.Tag, Data: m.meta[op.Name]})
+		m.reply(c, core.Reply{Kind: core.MetaReply, Tag: op.Tag, Data: m.meta[op.Name], Commit: m.metaCommit()})
 	case *core.WriteMeta:
 		m.writeMeta(op.Entries)
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
@@ -251,22 +256,19 @@ func (m *Machine) reply(c *client, r core.Reply) {
 		c.touched = true
 		m.touched = append(m.touched, c.slot)
 	}
-	if r.Commit != 0 && c.gatedIn != r.Commit {
-		c.gatedIn = r.Commit
-		m.gated = append(m.gated, c.slot)
+	switch r.Commit {
+	case 0:
+	case m.open:
+		if c.waitsOpen != r.Commit {
+			c.waitsOpen = r.Commit
+			m.waitsOpen = append(m.waitsOpen, c.slot)
+		}
+	default:
+		if c.waitsInflight != r.Commit {
+			c.waitsInflight = r.Commit
+			m.waitsInflight = append(m.waitsInflight, c.slot)
+		}
 	}
-}
-
-func (m *Machine) failed(c *client, tag uint64, err error) {
-	m.reply(c, core.Reply{Kind: core.Failed, Tag: tag, Err: err})
-}
-
-// promise is the commit that a reply to a change must wait for.
-func (m *Machine) promise() core.Commit {
-	if !m.opts.Await {
-		return 0
-	}
-	return m.open
 }
 
 // touch notes that a job's record has changed.
@@ -367,7 +369,7 @@ func (m *Machine) Changed() bool {
 func (m *Machine) Pending() int { return len(m.changed) + len(m.removed) }
 
 // Awaited reports whether a client waits for the open batch.
-func (m *Machine) Awaited() bool { return len(m.gated) > 0 }
+func (m *Machine) Awaited() bool { return len(m.waitsOpen) > 0 }
 
 func (m *Machine) writeMeta(marks []core.MetaEntry) {
 	for _, k := range marks {
@@ -377,6 +379,7 @@ func (m *Machine) writeMeta(marks []core.MetaEntry) {
 			m.meta[k.Name] = slices.Clone(k.Value)
 		}
 		if m.opts.Persist {
+			m.lastMeta = m.open
 			m.metaLog = append(m.metaLog, k)
 		}
 	}

@@ -227,7 +227,7 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 		}
 	}
 	if n == 0 {
-		m.failed(c, op.Tag, core.ErrNoQueue)
+		m.noQueue(c, op.Tag)
 		return
 	}
 	q := m.queues[n]
@@ -298,16 +298,16 @@ func (m *Machine) listQueues(c *client, op *core.ListQueues) {
 		}
 		rows = append(rows, m.queueInfo(all[from]))
 	}
-	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: rows})
+	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: rows, Commit: m.metaCommit()})
 }
 
 func (m *Machine) inspectQueue(c *client, op *core.InspectQueue) {
 	n := m.names[op.Queue]
 	if n == 0 || m.queues[n].hidden {
-		m.failed(c, op.Tag, core.ErrNoQueue)
+		m.noQueue(c, op.Tag)
 		return
 	}
-	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: []core.QueueInfo{m.queueInfo(n)}})
+	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: []core.QueueInfo{m.queueInfo(n)}, Commit: m.metaCommit()})
 }
 
 func (m *Machine) queueInfo(n uint32) core.QueueInfo {

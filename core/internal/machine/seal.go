@@ -51,7 +51,7 @@ func (m *Machine) Seal(into *Sealed) {
 	m.inflightBytes, m.openBytes = m.openBytes, 0
 	into.Commit = m.open
 	m.open++
-	into.Waiters, m.gated = append(into.Waiters[:0], m.gated...), m.gated[:0]
+	into.Waiters, m.waitsOpen = append(into.Waiters[:0], m.waitsOpen...), m.waitsOpen[:0]
 	b.Changes = append(b.Changes, m.removed...)
 	clear(m.removed)
 	m.removed = m.removed[:0]
@@ -64,6 +64,7 @@ func (m *Machine) Seal(into *Sealed) {
 			continue // gone since, or listed twice because the handle was given out again
 		}
 		e.clear(dirty)
+		e.set(inflight)
 		b.Changes = append(b.Changes, m.change(h, e))
 		into.handles = append(into.handles, sealedJob{h, e.seq})
 	}
@@ -141,15 +142,27 @@ func (m *Machine) gone(e *entry) record.Change {
 	return record.Change{Seq: e.seq, Gone: true, Stored: e.stored, BodyBytes: int(e.bodyBytes)}
 }
 
-// Committed lets go of what the store now has, as far as the cache is full.
+// Committed notes that a batch is durable and lets go of what the store now has, as far as the cache is full. It adds
+// the clients that have asked about the batch meanwhile to s.Waiters.
 func (m *Machine) Committed(s *Sealed) {
 	m.inflightBytes = 0
+	m.durable = s.Commit
+	for _, slot := range m.waitsInflight {
+		if c := m.clients[slot]; c != nil && c.waitsOpen != s.Commit {
+			s.Waiters = append(s.Waiters, slot)
+		}
+	}
+	m.waitsInflight = m.waitsInflight[:0]
 	for _, j := range s.handles {
 		if j.handle > m.jobs.next {
 			continue
 		}
 		e := m.jobs.at(j.handle)
-		if e.seq != j.seq || e.has(dirty) {
+		if e.seq != j.seq {
+			continue
+		}
+		e.clear(inflight)
+		if e.has(dirty) {
 			continue
 		}
 		m.evictStored(j.handle, e)

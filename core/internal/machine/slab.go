@@ -69,6 +69,7 @@ const (
 	keepsOutcome                     // Job.Kept
 	doneFailed                       // done, as failed
 	payloadStored                    // the store has its payload
+	inflight                         // its last change is in the batch that is being written
 	held                             // in somebody's hands: Leased, and not on its way out of it
 )
 

@@ -98,10 +98,10 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	if j.Unique == core.UniqueCoalesce && m.coalesce(c, op) {
 		return
 	}
-	if h, err := m.refusal(j); err != nil {
-		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err}
+	if h, commit, err := m.refusal(j); err != nil {
+		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err, Commit: commit}
 		if h != 0 {
-			r.Seq, r.Commit = m.jobs.at(h).seq, m.promise()
+			r.Seq = m.jobs.at(h).seq
 		}
 		m.reply(c, r)
 		return
@@ -146,36 +146,36 @@ func (m *Machine) valid(op *core.Submit) bool {
 	return j.Parent < m.nextSeq
 }
 
-// refusal is why a job may not be admitted, and the job that stands in its way.
-func (m *Machine) refusal(j *core.Job) (uint32, error) {
+// refusal is why a job may not be admitted, the job that stands in its way, and the commit that this rests on.
+func (m *Machine) refusal(j *core.Job) (uint32, core.Commit, error) {
 	if m.openBytes+m.inflightBytes > maxUnstored && !j.Ephemeral {
-		return 0, core.ErrDiskFull
+		return 0, 0, core.ErrDiskFull
 	}
 	if err := m.closedTo(j.Ephemeral); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if j.ID != "" {
 		if h := m.find(core.Ref{ID: j.ID}); h != 0 && !m.replaced(h, j) {
-			return h, core.ErrDuplicate
+			return h, m.jobCommit(m.jobs.at(h)), core.ErrDuplicate
 		}
 	}
 	n := m.names[j.Queue]
 	if j.Unique == core.UniqueRefuse && n != 0 {
 		if h := m.holder(n, j.UniqueKey); h != 0 {
-			return h, core.ErrNotUnique
+			return h, m.jobCommit(m.jobs.at(h)), core.ErrNotUnique
 		}
 	}
 	if n != 0 {
 		q := m.queues[n]
 		limit := [3]uint32{q.limits.MaxHigh, q.limits.MaxNormal, q.limits.MaxLow}[classOf(j.Priority)]
 		if limit > 0 && q.unfinished() >= int(limit) {
-			return 0, core.ErrFull
+			return 0, 0, core.ErrFull
 		}
 	}
 	if j.Batch != 0 {
-		return 0, m.batchRefusal(j.Batch)
+		return 0, m.batchCommit(m.batches[j.Batch]), m.batchRefusal(j.Batch)
 	}
-	return 0, nil
+	return 0, 0, nil
 }
 
 // replaced makes room for a job whose id belongs to one that is done, with its children, and only remembered for its
@@ -209,9 +209,11 @@ func (m *Machine) coalesce(c *client, op *core.Submit) bool {
 			return true
 		}
 		m.keep(h, e)
+	}
+	if r.Commit = m.jobCommit(e); len(op.Meta) > 0 {
+		m.writeMeta(op.Meta)
 		r.Commit = m.promise()
 	}
-	m.writeMeta(op.Meta)
 	m.reply(c, r)
 	if op.Watch != core.WatchNone {
 		m.watch(c, h, op.Watch, op.Tag, op.Deadline)

@@ -173,24 +173,21 @@ func (m *Machine) watchTimeout(n uint32) {
 func (m *Machine) await(c *client, op *core.Await) {
 	h := m.find(op.Ref)
 	if h == 0 {
-		m.failed(c, op.Tag, core.ErrNotFound)
+		m.refused(c, op.Tag, nil, core.ErrNotFound)
 		return
 	}
 	e := m.jobs.at(h)
 	switch {
 	case e.state == core.Done && e.has(keepsOutcome):
-		r := core.Reply{Kind: core.Ended, Tag: op.Tag, Seq: e.seq, Job: m.jobs.payload(h)}
+		r := core.Reply{Kind: core.Ended, Tag: op.Tag, Seq: e.seq, Job: m.jobs.payload(h), Commit: m.jobCommit(e)}
 		if n := m.transients[h]; n != nil {
 			r.Outcome = n.outcome
-		}
-		if e.has(dirty) {
-			r.Commit = m.promise()
 		}
 		m.reply(c, r)
 	case e.state == core.Dead:
 		m.reply(c, m.deathOf(op.Tag, h, e))
 	case e.state == core.Done: // only its children are not closed yet
-		m.failed(c, op.Tag, core.ErrNotFound)
+		m.refused(c, op.Tag, e, core.ErrNotFound)
 	case op.Deadline <= m.now:
 		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: op.Tag, Seq: e.seq})
 	default:
@@ -200,15 +197,12 @@ func (m *Machine) await(c *client, op *core.Await) {
 
 // deathOf is the answer to who asks for the outcome of a dead job.
 func (m *Machine) deathOf(tag uint64, h uint32, e *entry) core.Reply {
-	r := core.Reply{Kind: core.Ended, Tag: tag, Seq: e.seq, Job: m.jobs.payload(h), Outcome: &core.Outcome{}}
+	r := core.Reply{Kind: core.Ended, Tag: tag, Seq: e.seq, Job: m.jobs.payload(h), Outcome: &core.Outcome{}, Commit: m.jobCommit(e)}
 	switch n := m.transients[h]; {
 	case e.has(hasTransient) && n.failure != nil:
 		r.Outcome.Failure, r.Outcome.Result = n.failure, n.failure.Data
 	case e.has(failureStored):
-		r.Cold = true
-	}
-	if e.has(dirty) {
-		r.Commit = m.promise()
+		r.Cold, r.Lease.Fails = true, e.fails
 	}
 	return r
 }

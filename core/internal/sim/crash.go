@@ -16,7 +16,7 @@ var errTorn = errors.New("torn out")
 
 func (w *world) flush() error {
 	w.note("flush")
-	w.engine.Flush()
+	w.commit()
 	w.model.flushed(w.engine.Committed())
 	return nil
 }
@@ -30,7 +30,7 @@ func (w *world) slowSync() error {
 	var once sync.Once
 	var err error
 	meanwhile := func() {
-		acts := []func() error{w.submit, w.submit, w.lease, w.lease, w.finish, w.finish, w.order, w.await, w.batch, w.report, w.reconnect}
+		acts := []func() error{w.submit, w.submit, w.lease, w.lease, w.finish, w.finish, w.order, w.await, w.batch, w.report, w.reconnect, w.read, w.read, w.settings}
 		for range 1 + w.rng.IntN(5) {
 			if err == nil {
 				err = acts[w.rng.IntN(len(acts))]()
@@ -43,7 +43,7 @@ func (w *world) slowSync() error {
 		}
 		return nil
 	})
-	w.engine.Flush()
+	w.commit()
 	once.Do(func() {}) // waits for one that runs elsewhere
 	w.disk.Before(nil)
 	w.note("slow sync over at commit %d", w.engine.Committed())
@@ -52,7 +52,7 @@ func (w *world) slowSync() error {
 
 // crash takes the power away, sometimes in the middle of a commit.
 func (w *world) crash() error {
-	committed := w.engine.Committed()
+	committed, durable, sealed := w.engine.Committed(), w.durable, (*snapshot)(nil)
 	var after *storetest.Disk
 	keep := w.keep()
 	if at := w.rng.IntN(8); at > 0 {
@@ -62,11 +62,12 @@ func (w *world) crash() error {
 			}
 			return nil
 		}}
+		sealed = w.snapshot()
 		w.disk.Before(t.before)
 		w.engine.Flush()
 		w.disk.Before(nil)
 		if !t.sprung() { // the commit had fewer writes
-			committed = w.engine.Committed()
+			committed, durable = w.engine.Committed(), sealed
 			w.model.flushed(committed)
 		}
 	}
@@ -74,7 +75,10 @@ func (w *world) crash() error {
 		after = w.cut(keep)
 	}
 	w.note("crash at commit %d, %d%% of the rest kept", committed, keep)
-	return w.comeBack(after, committed)
+	if err := w.comeBack(after, committed); err != nil {
+		return err
+	}
+	return w.sameAsBefore(durable, sealed)
 }
 
 // keep is what part of what was not synced survives, in percent.
@@ -129,7 +133,7 @@ func (w *world) failDisk() error {
 	if err := w.submit(); err != nil {
 		return err
 	}
-	w.engine.Flush()
+	w.commit()
 	failed := t.sprung()
 	// What fails in the background stops the engine at its next commit.
 	for n := 0; failed && !w.engine.Stopped() && n < 20; n++ {
@@ -137,7 +141,7 @@ func (w *world) failDisk() error {
 		if err := w.submit(); err != nil {
 			return err
 		}
-		w.engine.Flush()
+		w.commit()
 	}
 	committed := w.engine.Committed()
 	w.note("write %d fails %v, stopped %v at commit %d", t.at, failed, w.engine.Stopped(), committed)

@@ -2,6 +2,9 @@ package sim
 
 import "fmt"
 
+// steps is how long one life lasts.
+const steps = 1200
+
 // play lives the steps with these numbers in a world of a seed, up to the first failure.
 func play(seed uint64, steps []int) (w *world, lived int, err error) {
 	w, err = newWorld(seed)

@@ -8,9 +8,6 @@ import (
 	"testing"
 )
 
-// steps is how long one life lasts.
-const steps = 1200
-
 // TestPromisesHoldInSimulatedLives runs SIM_SEEDS lives (default 20) from SIM_FIRST on.
 func TestPromisesHoldInSimulatedLives(t *testing.T) {
 	t.Parallel()

@@ -112,7 +112,7 @@ func (w *world) report() error {
 	if w.rng.IntN(2) == 0 {
 		return w.do(c, &core.SendData{Tag: tag, Ref: ref, Authority: claims[c.kind], Data: []byte("chunk")}, tag, nil)
 	}
-	op := &core.Report{Tag: tag, Ref: ref, Authority: claims[c.kind], Progress: core.Progress{Num: 1, Den: 2}}
+	op := &core.Report{Tag: tag, Ref: ref, Authority: claims[c.kind], Progress: core.Progress{Num: uint32(w.number), Den: steps}} //nolint:gosec // small
 	op.ExtendUntil = w.clk.Now().Add(time.Duration(w.rng.IntN(30)) * time.Second)
 	return w.do(c, op, tag, func(r core.Reply) {
 		if i := w.look(p.seq); r.Kind == core.Accepted && i != nil && i.State == core.Leased {

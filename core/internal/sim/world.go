@@ -26,6 +26,9 @@ type world struct {
 	tidy    bool          // a crash keeps all that was not synced, or nothing
 	often   []int         // how often each act is done, beside the others
 	tag     uint64
+	durable *snapshot // what the newest durable commit holds; nil while that is not known
+	sealing *snapshot // what the commit that is being written holds; nil: none is
+	broken  error     // a reply told what is not durable
 	log     []string
 	crashes int
 }
@@ -72,12 +75,13 @@ func (w *world) open() error {
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	w.engine, w.clients = e, nil
+	w.engine, w.clients, w.sealing, w.durable = e, nil, nil, nil
 	w.eyes = e.Open(core.ClientOptions{Wake: func() {}})
 	for range 6 {
 		w.connect()
 	}
 	e.Tick()
+	w.durable = w.snapshot()
 	return e.Check()
 }
 
@@ -119,6 +123,7 @@ func (w *world) acts() []act {
 		{2, w.abilities},
 		{6, w.order},
 		{3, w.await},
+		{4, w.read},
 		{5, w.batch},
 		{1, w.purge},
 		{1, w.flushAll},
@@ -156,6 +161,9 @@ func (w *world) step() error {
 	if err := w.overdue(); err != nil {
 		return err
 	}
+	if w.broken != nil {
+		return w.broken
+	}
 	return w.engine.Check()
 }
 
@@ -172,8 +180,10 @@ func (w *world) newTag() uint64 {
 
 // ask does an operation of the simulation's own.
 func (w *world) ask(op core.Op) core.Reply {
-	r := w.engine.Do(w.eyes, []core.Op{op}, nil)
-	return r[len(r)-1]
+	all := w.engine.Do(w.eyes, []core.Op{op}, nil)
+	r := all[len(all)-1]
+	w.checkTold(op, &r)
+	return r
 }
 
 // look is what the broker knows of a job; nil: nothing.
@@ -185,6 +195,11 @@ func (w *world) look(seq uint64) *core.JobInfo {
 // operation itself goes to seen.
 func (w *world) do(c *client, op core.Op, tag uint64, seen func(core.Reply)) error {
 	for _, r := range w.engine.Do(c.id, []core.Op{op}, nil) {
+		if r.Tag == tag {
+			w.checkTold(op, &r)
+		} else {
+			w.checkTold(nil, &r)
+		}
 		if r.Tag == tag && r.Kind < core.Assigned {
 			if seen != nil {
 				seen(r)
@@ -205,6 +220,7 @@ func (w *world) collect() error {
 			continue
 		}
 		for _, r := range w.engine.Do(c.id, nil, nil) {
+			w.checkTold(nil, &r)
 			if err := w.heard(c, r); err != nil {
 				return err
 			}

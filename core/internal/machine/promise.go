@@ -1,0 +1,80 @@
+package machine
+
+import "broker/core"
+
+// A reply leaves once the commit that it rests on is durable. A reply to a change rests on the open batch, which holds that
+// change. A reply that tells of a job, a batch, a queue's settings or a meta entry rests on the commit that holds the last
+// change of it, whoever made that change: what one client was told must survive a crash, even if another client caused it.
+//
+//	open batch ── Seal ──▶ in flight ── Committed ──▶ durable
+//	dirty                  inflight                   neither flag
+//
+// At most one batch is in flight, so that two flags say which commit holds the last change of a job. Jobs, batches and
+// settings that are gone have no place for a flag: a reply that does not find something rests on the last removal of
+// anything.
+
+// promise is the commit that a reply to a change rests on.
+func (m *Machine) promise() core.Commit {
+	if !m.opts.Await {
+		return 0
+	}
+	return m.open
+}
+
+// pending is commit c while it is not durable, then zero.
+func (m *Machine) pending(c core.Commit) core.Commit {
+	if c <= m.durable || !m.opts.Await {
+		return 0
+	}
+	return c
+}
+
+// jobCommit is the commit that a reply about a job rests on.
+func (m *Machine) jobCommit(e *entry) core.Commit {
+	switch {
+	case e.has(dirty):
+		return m.promise()
+	case e.has(inflight):
+		return m.pending(m.open - 1)
+	}
+	return 0
+}
+
+// jobGone is the commit that a reply rests on which says that there is no such job.
+func (m *Machine) jobGone() core.Commit { return m.pending(m.lastRemoval) }
+
+// batchCommit is the commit that a reply about a batch rests on; nil stands for one that is not there.
+func (m *Machine) batchCommit(g *batch) core.Commit {
+	if g == nil {
+		return m.pending(m.lastBatchRemoval)
+	}
+	return m.pending(g.changedIn)
+}
+
+// metaCommit is the commit that a reply about meta entries or settings of queues rests on.
+func (m *Machine) metaCommit() core.Commit { return m.pending(m.lastMeta) }
+
+// failed answers an operation that was refused for a reason that tells nothing of what is stored.
+func (m *Machine) failed(c *client, tag uint64, err error) { m.refusedAt(c, tag, err, 0) }
+
+// refusedAt answers an operation that was refused for a reason that rests on a commit.
+func (m *Machine) refusedAt(c *client, tag uint64, err error, commit core.Commit) {
+	m.reply(c, core.Reply{Kind: core.Failed, Tag: tag, Err: err, Commit: commit})
+}
+
+// refused answers an operation that was refused for what its job is like; nil: there is no such job.
+func (m *Machine) refused(c *client, tag uint64, e *entry, err error) {
+	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err}
+	if e != nil {
+		r.Seq, r.Commit = e.seq, m.jobCommit(e)
+	} else {
+		r.Commit = m.jobGone()
+	}
+	m.reply(c, r)
+}
+
+// noQueue refuses an operation on a queue that nobody knows; the last job of it may have gone with a commit that is not
+// durable yet.
+func (m *Machine) noQueue(c *client, tag uint64) {
+	m.refusedAt(c, tag, core.ErrNoQueue, max(m.metaCommit(), m.jobGone()))
+}

@@ -1,0 +1,301 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"broker/core"
+	"broker/core/engine"
+)
+
+// The check of what replies tell: whatever a reply says of a job, a batch, a queue's settings or a meta entry must be in
+// the commit that the reply rests on. The simulation takes a snapshot before each commit, which is what that commit makes
+// durable. A reply that rests on the open batch needs no check: that batch will hold what it tells, or something later.
+
+// snapshot is what one commit holds.
+type snapshot struct {
+	jobs    map[uint64]core.JobInfo
+	batches map[uint64]core.BatchInfo
+	queues  map[string]core.QueueInfo
+	meta    []byte
+}
+
+// snapshot reads everything by the observer, without the checks.
+func (w *world) snapshot() *snapshot {
+	s := &snapshot{jobs: map[uint64]core.JobInfo{}, batches: map[uint64]core.BatchInfo{}, queues: map[string]core.QueueInfo{}}
+	one := func(op core.Op) core.Reply { return w.engine.Do(w.eyes, []core.Op{op}, nil)[0] }
+	for cursor := uint64(0); ; {
+		r := one(&core.ListJobs{Cursor: cursor, Limit: 1000})
+		for _, i := range r.Jobs {
+			s.jobs[i.Seq] = i
+		}
+		if cursor = r.Cursor; cursor == 0 {
+			break
+		}
+	}
+	for _, number := range w.model.numbers {
+		if r := one(&core.InspectBatch{Batch: number}); r.Batch != nil {
+			s.batches[number] = *r.Batch
+		}
+	}
+	for _, q := range one(&core.ListQueues{}).Queues {
+		s.queues[q.Name] = q
+	}
+	s.meta = one(&core.ReadMeta{Name: metaName}).Data
+	return s
+}
+
+// commit commits the open batch and remembers what is durable then.
+func (w *world) commit() {
+	before := w.engine.Committed()
+	w.sealing = w.snapshot()
+	w.engine.Flush()
+	if w.engine.Committed() > before {
+		w.durable = w.sealing
+	}
+	w.sealing = nil
+}
+
+// restsOn is what the commit of a reply holds, nil if that is not sealed yet.
+func (w *world) restsOn(r *core.Reply) *snapshot {
+	switch committed := w.engine.Committed(); {
+	case r.Commit <= committed:
+		return w.durable
+	case r.Commit == committed+1:
+		return w.sealing
+	}
+	return nil
+}
+
+// checkTold compares a reply with the commit that it rests on; op is what it answers, if it is known. The first
+// difference stays in w.broken.
+func (w *world) checkTold(op core.Op, r *core.Reply) {
+	if w.mode == engine.Relaxed || w.broken != nil {
+		return // relaxed replies rest on nothing
+	}
+	s := w.restsOn(r)
+	if s == nil {
+		return
+	}
+	if err := w.matches(op, r, s); err != nil {
+		w.broken = fmt.Errorf("%T is answered by %d resting on commit %d of %d, which does not hold it: %w",
+			op, r.Kind, r.Commit, w.engine.Committed(), err)
+	}
+}
+
+// matches compares a reply with a snapshot.
+func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
+	switch r.Kind {
+	case core.Inspected:
+		return w.sameJob(*r.Info, s)
+	case core.Listed:
+		for _, i := range r.Jobs {
+			if err := w.sameJob(i, s); err != nil {
+				return err
+			}
+		}
+	case core.Submitted:
+		if r.Existing {
+			return w.holdsJob(r.Seq, s)
+		}
+	case core.Ended:
+		return w.sameEnd(r, s)
+	case core.Progressed:
+		if i, stored := s.jobs[r.Seq]; stored && !i.Ephemeral && i.Worker != "" && i.Progress.Num != r.Progress.Num {
+			return fmt.Errorf("job %d is told to be at %d, and is at %d", r.Seq, r.Progress.Num, i.Progress.Num)
+		}
+	case core.BatchReply:
+		if r.Batch != nil && *r.Batch != s.batches[r.Seq] {
+			return fmt.Errorf("batch %+v is %+v", *r.Batch, s.batches[r.Seq])
+		}
+	case core.MetaReply:
+		if !bytes.Equal(r.Data, s.meta) {
+			return fmt.Errorf("entry %q is %q", r.Data, s.meta)
+		}
+	case core.Queues:
+		for i := range r.Queues {
+			if told, have := &r.Queues[i], s.queues[r.Queues[i].Name]; told.Paused != have.Paused || !sameLimits(told.Limits, have.Limits) {
+				return fmt.Errorf("queue %s: paused %v, limits %+v is paused %v, limits %+v", told.Name, told.Paused, told.Limits, have.Paused, have.Limits)
+			}
+		}
+	case core.Failed:
+		return w.sameRefusal(op, r, s)
+	case core.Accepted, core.NothingReady, core.Counted, core.Purged, core.Assigned, core.TimedOut, core.Woken, core.DataSent,
+		core.Warned: // no state that is stored, or of the open batch
+	}
+	return nil
+}
+
+// sameRefusal checks the reason of a refusal.
+func (w *world) sameRefusal(op core.Op, r *core.Reply, s *snapshot) error {
+	seq, ref := r.Seq, refOf(op)
+	i, stored := s.jobs[ref.Seq]
+	stored = stored && !i.Ephemeral
+	_, release := op.(*core.Release) // it may mean another lease
+	switch {
+	case errors.Is(r.Err, core.ErrNotFound) && stored && i.State != core.Done: // Done may be one that is kept for its children only
+		return fmt.Errorf("job %d is %v", ref.Seq, i.State)
+	case errors.Is(r.Err, core.ErrFinished) && stored && i.State.Unfinished():
+		return fmt.Errorf("job %d is %v and not finished", ref.Seq, i.State)
+	case errors.Is(r.Err, core.ErrNotLeased) && !release && stored && i.State == core.Leased && i.Worker != "":
+		return fmt.Errorf("job %d is leased to %s", ref.Seq, i.Worker)
+	case errors.Is(r.Err, core.ErrDuplicate), errors.Is(r.Err, core.ErrNotUnique):
+		return w.holdsJob(seq, s)
+	}
+	switch op := op.(type) {
+	case *core.InspectBatch:
+		if _, there := s.batches[op.Batch]; there {
+			return fmt.Errorf("batch %d is there", op.Batch)
+		}
+	case *core.InspectQueue:
+		if q := s.queues[op.Queue]; q.Paused || !sameLimits(q.Limits, core.Limits{}) {
+			return fmt.Errorf("queue %s is there", op.Queue)
+		}
+	}
+	return nil
+}
+
+// refOf is the job that an operation names by its number.
+func refOf(op core.Op) (ref core.Ref) {
+	switch op := op.(type) {
+	case *core.Inspect:
+		ref = op.Ref
+	case *core.Await:
+		ref = op.Ref
+	case *core.Complete:
+		ref = op.Ref
+	case *core.Fail:
+		ref = op.Ref
+	case *core.Report:
+		ref = op.Ref
+	case *core.SendData:
+		ref = op.Ref
+	case *core.Release:
+		ref = op.Ref
+	case *core.Cancel:
+		ref = op.Ref
+	case *core.Enqueue:
+		ref = op.Ref
+	case *core.Bury:
+		ref = op.Ref
+	}
+	return ref
+}
+
+func sameLimits(a, b core.Limits) bool {
+	a.Throttle, b.Throttle = core.Throttle{}, core.Throttle{} // not stored
+	return a == b
+}
+
+// holdsJob checks that a job which a reply names is stored, unless nobody was promised that it is.
+func (w *world) holdsJob(seq uint64, s *snapshot) error {
+	now := w.engine.Do(w.eyes, []core.Op{&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}}, nil)[0].Info
+	if i, stored := s.jobs[seq]; now != nil && !now.Ephemeral && (!stored || i.Ephemeral) {
+		return fmt.Errorf("job %d is not stored", seq)
+	}
+	return nil
+}
+
+// sameEnd checks that a job whose outcome is told has ended.
+func (w *world) sameEnd(r *core.Reply, s *snapshot) error {
+	i, stored := s.jobs[r.Seq]
+	if !stored || i.Ephemeral {
+		return nil
+	}
+	if i.State.Unfinished() {
+		return fmt.Errorf("job %d is told to have ended, and is %v", r.Seq, i.State)
+	}
+	if o := i.Outcome; o != nil && r.Outcome != nil && (o.Success != r.Outcome.Success || !bytes.Equal(o.Result, r.Outcome.Result)) {
+		return fmt.Errorf("job %d ended as %+v, and is told to have ended as %+v", r.Seq, o, r.Outcome)
+	}
+	return nil
+}
+
+// sameJob compares a job that is told with a snapshot.
+func (w *world) sameJob(told core.JobInfo, s *snapshot) error {
+	if told.Ephemeral {
+		return nil
+	}
+	have, stored := s.jobs[told.Seq]
+	if !stored || have.Ephemeral {
+		return fmt.Errorf("job %d is told to be %v, and is not stored", told.Seq, told.State)
+	}
+	if state := w.lasting(&have); state != w.lasting(&told) || have.Fails != told.Fails || have.ExpiresAt != told.ExpiresAt ||
+		have.Broken != told.Broken {
+		return fmt.Errorf("job %d is told to be %v with %d failures until %d, and is %v with %d until %d", told.Seq, told.State, told.Fails,
+			told.ExpiresAt, have.State, have.Fails, have.ExpiresAt)
+	}
+	if told.Worker != "" && told.Progress.Num != have.Progress.Num {
+		return fmt.Errorf("job %d is told to be at %d, and is at %d", told.Seq, told.Progress.Num, have.Progress.Num)
+	}
+	return nil
+}
+
+// lasting is the state of a job as a crash leaves it: a lease that a connection guards ends with the connection. What has
+// been due is as good as ready: if the clock was set back since, it is due again later.
+func (w *world) lasting(i *core.JobInfo) core.State {
+	switch {
+	case i.State == core.Leased && i.Worker == "":
+		return core.Ready
+	case (i.State == core.Scheduled || i.State == core.Retrying) && i.ReadyAt <= w.clk.most:
+		return core.Ready
+	}
+	return i.State
+}
+
+// sameAsBefore checks, after a crash, that all is as the last durable commit holds it, or as the one holds it that was
+// being written. Only what time does by itself may differ.
+func (w *world) sameAsBefore(durable, sealed *snapshot) error {
+	if w.mode == engine.Relaxed {
+		return nil // commits come on their own
+	}
+	after := w.snapshot()
+	err := w.compare(durable, after)
+	if err != nil && sealed != nil {
+		if w.compare(sealed, after) == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// compare looks for differences between a commit and what came back of it.
+func (w *world) compare(before, after *snapshot) error {
+	for _, seq := range sortedKeys(before.jobs) {
+		was := before.jobs[seq]
+		is, there := after.jobs[seq]
+		if was.Ephemeral || !there && w.mayEnd(&was) {
+			continue
+		}
+		if !there {
+			return fmt.Errorf("job %d was %v and is gone", seq, was.State)
+		}
+		if state := w.lasting(&was); state != w.lasting(&is) && state != core.Blocked || is.Fails != was.Fails {
+			return fmt.Errorf("job %d was %v with %d failures and is %v with %d", seq, was.State, was.Fails, is.State, is.Fails)
+		}
+		if was.Worker != "" && was.Progress.Num != is.Progress.Num {
+			return fmt.Errorf("job %d was at %d and is at %d", seq, was.Progress.Num, is.Progress.Num)
+		}
+	}
+	for _, seq := range sortedKeys(after.jobs) {
+		if was, there := before.jobs[seq]; !there || was.Ephemeral {
+			return fmt.Errorf("job %d came from nowhere, %v", seq, after.jobs[seq].State)
+		}
+	}
+	for name, was := range before.queues {
+		if is := after.queues[name]; is.Paused != was.Paused || !sameLimits(is.Limits, was.Limits) {
+			return fmt.Errorf("queue %s was paused %v, limits %+v and is paused %v, limits %+v", name, was.Paused, was.Limits, is.Paused, is.Limits)
+		}
+	}
+	if !bytes.Equal(before.meta, after.meta) {
+		return fmt.Errorf("entry was %q and is %q", before.meta, after.meta)
+	}
+	return nil
+}
+
+// mayEnd reports whether a job may be gone after a restart: by its time to live, its limits, or with its batch.
+func (w *world) mayEnd(i *core.JobInfo) bool {
+	p := w.model.jobs[i.Seq]
+	return i.ExpiresAt != 0 && w.clk.most >= i.ExpiresAt || p == nil || p.limited || i.State == core.Blocked && i.Job != nil && i.Job.CallbackFor != 0
+}

@@ -1,0 +1,42 @@
+package sim
+
+import (
+	"fmt"
+
+	"broker/core"
+)
+
+// metaName is the meta entry that clients write and read.
+const metaName = "sim/entry"
+
+// read asks for something that other clients may have changed just now, or writes the meta entry.
+func (w *world) read() error {
+	c, tag := w.anyClient(), w.newTag()
+	var op core.Op
+	switch w.rng.IntN(8) {
+	case 0:
+		op = &core.ListJobs{Tag: tag, State: core.States[w.rng.IntN(len(core.States))], Limit: 1 + w.rng.IntN(20)}
+	case 1:
+		op = &core.ListJobs{Tag: tag, Queue: queueName(w.rng.IntN(4)), State: core.Ready, Limit: 5}
+	case 2:
+		op = &core.ListQueues{Tag: tag}
+	case 3:
+		op = &core.InspectQueue{Tag: tag, Queue: queueName(w.rng.IntN(4))}
+	case 4:
+		if n := len(w.model.numbers); n > 0 {
+			op = &core.InspectBatch{Tag: tag, Batch: w.model.numbers[n-1-w.rng.IntN(min(n, 4))]}
+		}
+	case 5:
+		op = &core.ReadMeta{Tag: tag, Name: metaName}
+	case 6:
+		op = &core.WriteMeta{Tag: tag, Entries: []core.MetaEntry{{Name: metaName, Value: fmt.Append(nil, w.number)}}}
+	}
+	if p := w.anyJob(); op == nil && p != nil {
+		op = &core.Inspect{Tag: tag, Ref: core.Ref{Seq: p.seq}}
+	}
+	if op == nil {
+		return nil
+	}
+	w.note("client %d asks %T", c.id, op)
+	return w.do(c, op, tag, nil)
+}
