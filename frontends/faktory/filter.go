@@ -75,7 +75,7 @@ const (
 func (t *mutateScan) step(s *session) bool {
 	if len(t.page) == 0 {
 		r := s.ask(&core.ListJobs{Tag: s.nextTag(), State: t.from, Cursor: t.cursor, Limit: mutatePage, Brief: true})
-		t.page, t.cursor = r.Jobs, r.Cursor
+		t.page, t.cursor, t.commit = r.Jobs, r.Cursor, max(t.commit, r.Commit)
 	}
 	b := s.f.borrow()
 	defer s.f.giveBack(b)

@@ -30,39 +30,41 @@ func newAsker(b core.Broker) *asker {
 
 func (a *asker) close() { a.b.Close(a.id) }
 
-// ask has one operation decided; a refusal of the core becomes one of HTTP.
+// ask has one operation decided and waits until what the reply tells is durable. A refusal of the core becomes one of HTTP.
 func (a *asker) ask(op core.Op) (core.Reply, error) {
 	replies := a.b.Do(a.id, []core.Op{op}, nil)
 	if len(replies) == 0 {
 		return core.Reply{}, errors.New("the broker did not answer")
 	}
 	r := replies[0]
+	if err := a.await(r.Commit); err != nil {
+		return r, err
+	}
 	if r.Kind == core.Failed {
 		return r, &Refusal{Status: statusOf(r.Err), Err: r.Err}
 	}
 	return r, nil
 }
 
-// order is ask for what must be on disk before anybody is told that it is done.
-func (a *asker) order(op core.Op) (core.Reply, error) {
-	r, err := a.ask(op)
-	if err != nil {
-		return r, err
+// await waits for a commit.
+func (a *asker) await(commit core.Commit) error {
+	if a.b.Committed() >= commit {
+		return nil
 	}
 	timeout := time.NewTimer(commitFor)
 	defer timeout.Stop()
-	for a.b.Committed() < r.Commit {
+	for a.b.Committed() < commit {
 		if a.b.Stopped() {
-			return r, &Refusal{Status: http.StatusServiceUnavailable, Err: core.ErrStopped}
+			return &Refusal{Status: http.StatusServiceUnavailable, Err: core.ErrStopped}
 		}
 		select {
 		case <-a.wake:
 			a.b.Do(a.id, nil, nil)
 		case <-timeout.C:
-			return r, errors.New("the disk does not answer")
+			return errors.New("timed out waiting for the commit; the change may still apply")
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // statusOf is what HTTP calls a refusal of the core.

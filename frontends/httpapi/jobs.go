@@ -205,7 +205,7 @@ func (s *Server) act(what string, op func(core.Ref) core.Op) func(a *asker, r *h
 		if err != nil {
 			return nil, err
 		}
-		if _, err := a.order(op(core.Ref{Seq: found.Info.Seq})); err != nil {
+		if _, err := a.ask(op(core.Ref{Seq: found.Info.Seq})); err != nil {
 			return nil, err
 		}
 		s.options.Log.Info().Uint64("seq", found.Info.Seq).Str("order", what).Msg("job changed over http")

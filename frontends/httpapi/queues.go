@@ -104,7 +104,7 @@ func (s *Server) pause(paused bool) func(a *asker, r *http.Request) (any, error)
 		if _, err := a.ask(&core.InspectQueue{Queue: name}); err != nil {
 			return nil, err
 		}
-		if _, err := a.order(&core.PauseQueue{Queue: name, Paused: paused}); err != nil {
+		if _, err := a.ask(&core.PauseQueue{Queue: name, Paused: paused}); err != nil {
 			return nil, err
 		}
 		s.options.Log.Info().Str("queue", name).Bool("paused", paused).Msg("queue paused or resumed over http")
@@ -121,7 +121,7 @@ func (s *Server) remove(a *asker, r *http.Request) (any, error) {
 	removed := 0
 	for op := (core.Purge{Queue: name, States: []core.State{core.Ready}, Drop: true}); ; {
 		page := op // the broker may keep what it is given
-		reply, err := a.order(&page)
+		reply, err := a.ask(&page)
 		if err != nil {
 			return nil, err
 		}
