@@ -79,7 +79,7 @@ func TestJobsComeBackAsTheyWere(t *testing.T) {
 			want := recordtest.FullJob()
 			change(want)
 			got := new(core.Job)
-			size, err := record.DecodeJob(record.AppendJob([]byte("before"), want)[len("before"):], want.Seq, got, nil, nil)
+			size, _, err := record.DecodeJob(record.AppendJob([]byte("before"), want, 0)[len("before"):], want.Seq, got, nil, nil)
 			if err != nil || size != 0 {
 				t.Fatal(size, err)
 			}
@@ -92,12 +92,12 @@ func TestLargeBodyIsOnlyCounted(t *testing.T) {
 	t.Parallel()
 	j := recordtest.FullJob()
 	j.Body = make([]byte, record.InlineBytes+1)
-	b := record.AppendJob(nil, j)
+	b := record.AppendJob(nil, j, 0)
 	if len(b) > 200 {
 		t.Errorf("record of %d bytes holds the body", len(b))
 	}
 	got := new(core.Job)
-	size, err := record.DecodeJob(b, j.Seq, got, nil, nil)
+	size, _, err := record.DecodeJob(b, j.Seq, got, nil, nil)
 	if err != nil || size != len(j.Body) || got.Body != nil {
 		t.Errorf("size %d, body of %d bytes, %v", size, len(got.Body), err)
 	}
@@ -106,7 +106,7 @@ func TestLargeBodyIsOnlyCounted(t *testing.T) {
 func TestPlainJobCostsFewBytes(t *testing.T) {
 	t.Parallel()
 	j := &core.Job{Queue: "resize", Type: "resize", Body: make([]byte, 100), Origin: core.Gearman, CreatedAt: 1_790_000_000_000_000}
-	if n := len(record.AppendJob(nil, j)) - len(j.Queue) - len(j.Body); n > 12 {
+	if n := len(record.AppendJob(nil, j, 0)) - len(j.Queue) - len(j.Body); n > 12 {
 		t.Errorf("%d bytes beside queue and body", n)
 	}
 	st := &record.Status{State: core.Leased, Attempts: 1, ReadyAt: j.CreatedAt, LeasedAt: j.CreatedAt + 90_000, Placed: true}
@@ -119,8 +119,8 @@ func TestPlainJobCostsFewBytes(t *testing.T) {
 func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	t.Parallel()
 	job := new(core.Job)
-	wantHex(t, "job", record.AppendJob(nil, recordtest.FullJob()), jobV1)
-	if _, err := record.DecodeJob(mustHex(t, jobV1), 77, job, nil, nil); err != nil {
+	wantHex(t, "job", record.AppendJob(nil, recordtest.FullJob(), 0), jobV1)
+	if _, _, err := record.DecodeJob(mustHex(t, jobV1), 77, job, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantSame(t, job, recordtest.FullJob())
@@ -156,13 +156,13 @@ func TestTruncatedRecordsAreRefused(t *testing.T) {
 	t.Parallel()
 	j := recordtest.FullJob()
 	j.Body = nil // a truncated body is not detected: it ends the record
-	whole := record.AppendJob(nil, j)
+	whole := record.AppendJob(nil, j, 0)
 	for n := range len(whole) {
-		if _, err := record.DecodeJob(whole[:n], 77, new(core.Job), nil, nil); !errors.Is(err, record.ErrTruncated) {
+		if _, _, err := record.DecodeJob(whole[:n], 77, new(core.Job), nil, nil); !errors.Is(err, record.ErrTruncated) {
 			t.Errorf("job cut at %d of %d: %v", n, len(whole), err)
 		}
 	}
-	if _, err := record.DecodeJob(append(whole, 0), 77, new(core.Job), nil, nil); !errors.Is(err, record.ErrTrailing) {
+	if _, _, err := record.DecodeJob(append(whole, 0), 77, new(core.Job), nil, nil); !errors.Is(err, record.ErrTrailing) {
 		t.Errorf("job with one byte more: %v", err)
 	}
 	whole = record.AppendStatus(nil, 77, recordtest.FullStatus())
@@ -186,7 +186,7 @@ func TestRecordsOfANewerVersionAreRefused(t *testing.T) {
 		"field":   {record.Version, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01},
 	}
 	for name, b := range newer {
-		if _, err := record.DecodeJob(b, 1, new(core.Job), nil, nil); !errors.Is(err, record.ErrNewerFormat) {
+		if _, _, err := record.DecodeJob(b, 1, new(core.Job), nil, nil); !errors.Is(err, record.ErrNewerFormat) {
 			t.Errorf("job with a newer %s: %v", name, err)
 		}
 		if err := record.DecodeStatus(b, 1, new(record.Status)); !errors.Is(err, record.ErrNewerFormat) {
@@ -224,7 +224,7 @@ func TestEncodingNeedsNoMemory(t *testing.T) {
 	job, st, e := recordtest.FullJob(), recordtest.FullStatus(), recordtest.FullFailure()
 	buf := make([]byte, 0, 4096)
 	got := testing.AllocsPerRun(100, func() {
-		buf = record.AppendFailure(record.AppendStatus(record.AppendJob(buf[:0], job), 77, st), e)
+		buf = record.AppendFailure(record.AppendStatus(record.AppendJob(buf[:0], job, 0), 77, st), e)
 	})
 	if got != 0 {
 		t.Errorf("%v allocations", got)
@@ -234,10 +234,10 @@ func TestEncodingNeedsNoMemory(t *testing.T) {
 func TestDecodingInAScanNeedsNoMemory(t *testing.T) {
 	j := recordtest.FullJob()
 	j.ID, j.After = "6ba7b810-9dad-41d1-80b4-00c04fd430c4", nil
-	b, known, room := record.AppendJob(nil, j), record.NewInterner(), new([36]byte)
+	b, known, room := record.AppendJob(nil, j, 0), record.NewInterner(), new([36]byte)
 	status, st, job := record.AppendStatus(nil, 77, recordtest.FullStatus()), &record.Status{Waiting: make([]uint64, 8)}, new(core.Job)
 	got := testing.AllocsPerRun(100, func() {
-		if _, err := record.DecodeJob(b, 77, job, known, room); err != nil {
+		if _, _, err := record.DecodeJob(b, 77, job, known, room); err != nil {
 			t.Error(err)
 		}
 		if err := record.DecodeStatus(status, 77, st); err != nil {
@@ -251,7 +251,8 @@ func TestDecodingInAScanNeedsNoMemory(t *testing.T) {
 
 // FuzzDecode: no bytes make a decoder panic, and what it accepts is written and read again to the same.
 func FuzzDecode(f *testing.F) {
-	f.Add(record.AppendJob(nil, recordtest.FullJob()))
+	f.Add(record.AppendJob(nil, recordtest.FullJob(), 0))
+	f.Add(record.AppendJob(nil, recordtest.FullJob(), record.Rewritten))
 	f.Add(record.AppendStatus(nil, 77, recordtest.FullStatus()))
 	f.Add(record.AppendFailure(nil, recordtest.FullFailure()))
 	f.Add(record.AppendOutcome(nil, recordtest.FullOutcome()))
@@ -259,9 +260,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		job, job2 := new(core.Job), new(core.Job)
-		if size, err := record.DecodeJob(b, 77, job, nil, nil); err == nil && size == 0 && len(job.Body) <= record.InlineBytes {
-			if _, err := record.DecodeJob(record.AppendJob(nil, job), 77, job2, nil, nil); err != nil {
-				t.Errorf("job %+v: %v", job, err)
+		size, stored, err := record.DecodeJob(b, 77, job, nil, nil)
+		if err == nil && size == 0 && len(job.Body) <= record.InlineBytes {
+			_, again, err := record.DecodeJob(record.AppendJob(nil, job, stored), 77, job2, nil, nil)
+			if err != nil || again&record.Rewritten != stored&record.Rewritten {
+				t.Errorf("job %+v: stored %b, again %b, %v", job, stored, again, err)
 			}
 			emptyIsNil(job)
 			wantSame(t, job2, job)
@@ -327,7 +330,7 @@ func FuzzJob(f *testing.F) {
 			RetainUntil: core.Instant(^at), RetainFor: time.Duration(at),
 		}
 		got := new(core.Job)
-		if _, err := record.DecodeJob(record.AppendJob(nil, want), seq, got, nil, nil); err != nil {
+		if _, _, err := record.DecodeJob(record.AppendJob(nil, want, 0), seq, got, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		emptyIsNil(want)

@@ -47,6 +47,7 @@ const (
 	jobBatch
 	jobCallbackFor
 	jobPriorFails
+	jobRewritten // no value
 
 	jobKnown = 1<<iota - 1
 )
@@ -54,10 +55,11 @@ const (
 // HasOwnBody reports whether the body of j is stored under a key of its own.
 func HasOwnBody(j *core.Job) bool { return len(j.Body) > InlineBytes }
 
-// AppendJob encodes j without its Seq, which is in the key. Instants are encoded relative to CreatedAt.
-func AppendJob(dst []byte, j *core.Job) []byte {
+// AppendJob encodes j without its Seq, which is in the key. Instants are encoded relative to CreatedAt. Of stored only
+// Rewritten counts.
+func AppendJob(dst []byte, j *core.Job, stored Parts) []byte {
 	id, isUUID := packUUID(j.ID)
-	f := jobFields(j, isUUID)
+	f := jobFields(j, isUUID) | flag(stored&Rewritten != 0, jobRewritten)
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, f)
 	dst = appendText(dst, j.Queue)
@@ -195,10 +197,13 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	return dst
 }
 
-// DecodeJob fills j from a record; bodyBytes is the size of a body that is stored under a key of its own, else zero. The
-// body, the attributes and all strings but Queue and Type are views of b, which must not change while j is used. idText
-// is the buffer for the text of a UUID and must live as long; nil allocates one.
-func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]byte) (bodyBytes int, err error) {
+// DecodeJob fills j from a record. bodyBytes is the size of a body that is stored under a key of its own, else zero; stored
+// has HasBody then, and Rewritten if that was set. The body, the attributes and all strings but Queue and Type are views of
+// b, which must not change while j is used. idText is the buffer for the text of a UUID and must live as long; nil
+// allocates one.
+func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]byte) (
+	bodyBytes int, stored Parts, err error,
+) {
 	d := decoder{b: b}
 	*j = core.Job{Seq: seq}
 	f := d.open(jobKnown)
@@ -216,7 +221,10 @@ func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]b
 		j.ID = d.text()
 	}
 	if f&jobBodyBytes != 0 {
-		bodyBytes = d.bodyBytes()
+		bodyBytes, stored = d.bodyBytes(), HasBody
+	}
+	if f&jobRewritten != 0 {
+		stored |= Rewritten
 	}
 	j.Type = j.Queue
 	if f&jobType != 0 {
@@ -233,7 +241,7 @@ func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]b
 	if f&(jobBody|jobBodyBytes) == jobBody|jobBodyBytes || f&(jobUUID|jobID) == jobUUID|jobID {
 		d.fail(ErrFields)
 	}
-	return bodyBytes, d.close()
+	return bodyBytes, stored, d.close()
 }
 
 // bodyBytes is bounded by what core allows, so that damage does not make anyone reserve gigabytes.

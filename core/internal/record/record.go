@@ -19,12 +19,19 @@ type CommitBatch struct {
 type Change struct {
 	Seq uint64
 
-	// Gone removes everything that is stored of the job. Stored states which of its keys exist (or may).
-	Gone      bool
-	Stored    Parts
-	BodyBytes int // Gone: the size of its body, which says whether that has a key of its own
+	// Gone removes everything that is stored of the job.
+	Gone bool
 
-	Job     *core.Job     // not nil: the job is new to the store
+	// Stored and BodyBytes say what the store has of the job before this change, if it is Gone or rewritten: which of its
+	// keys exist (or may), and the size of the body, from which follows whether that has a key of its own.
+	Stored    Parts
+	BodyBytes int
+
+	// Job, if not nil, is written: the job is new to the store, or Stored has Rewritten and it replaces the stored one.
+	// KeepBody says that the body is the stored one, so that a large one is not written again; Job.Body must be set.
+	Job      *core.Job
+	KeepBody bool
+
 	Status  *Status       // not nil: its status has changed
 	Failure *core.Failure // not nil: its last failure; under a key of its own, so that a lease does not rewrite it
 	Outcome *core.Outcome // not nil: it is done, and its outcome is kept
@@ -39,6 +46,10 @@ const (
 	HasBody
 	HasFailure
 	HasOutcome
+
+	// Rewritten is not a key: the job itself was written more than once, so that its keys need ordinary deletes. It must be
+	// set from the first Change on that replaces a stored job. A scan finds it again, since the record holds it.
+	Rewritten
 )
 
 // Status is the part of a job that changes often. A job without a stored status is as submitted: blocked by After or

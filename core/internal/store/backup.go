@@ -14,16 +14,15 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// unfinished ends the name of the folder in which a copy is made. Only a whole copy gets the name that was asked for, so
-// that a crash in between leaves nothing that looks like a store.
+// unfinished is the suffix of the folder in which a copy is made. Only a complete copy gets its final name, so that a crash
+// leaves nothing that looks like a store.
 const unfinished = ".unfinished"
 
-// unfinishedFile marks that folder from before the first byte of a copy until it is removed: half a copy looks like a store
-// whose newest commits never were.
+// unfinishedFile marks that folder until it is removed: half a copy looks like a store without its newest commits.
 const unfinishedFile = "UNFINISHED"
 
-// IsUnfinished reports whether a folder is one in which a copy was made, or what such a folder holds.
-func IsUnfinished(fsys vfs.FS, dir string) bool {
+// isUnfinished reports whether dir is a folder in which a copy was made, or inside of one.
+func isUnfinished(fsys vfs.FS, dir string) bool {
 	for _, d := range []string{dir, fsys.PathDir(dir)} {
 		if _, err := fsys.Stat(fsys.PathJoin(d, unfinishedFile)); err == nil {
 			return true
@@ -32,8 +31,8 @@ func IsUnfinished(fsys vfs.FS, dir string) bool {
 	return false
 }
 
-// Checkpoint makes a copy of the store, as of now, in a folder that must not exist yet; commits go on meanwhile. Tables
-// are linked where the file system can. An error concerns the copy only.
+// Checkpoint copies the present state of the store to a folder that must not exist yet, while commits continue. Tables are
+// hard links where the file system supports them. An error concerns the copy only.
 func (s *Store) Checkpoint(dir string) error {
 	if !s.use.enter() {
 		return ErrClosed
@@ -57,7 +56,7 @@ func (s *Store) Checkpoint(dir string) error {
 	return nil
 }
 
-// copyTo makes the copy inside of a folder that nobody else may look into, as Pebble lets anybody read what it makes.
+// copyTo makes the copy inside of a private folder, since Pebble creates folders that everybody can read.
 func (s *Store) copyTo(dir string) (err error) {
 	work := dir + unfinished
 	if _, err := s.fs.Stat(work); err == nil {
@@ -88,11 +87,11 @@ func (s *Store) copyTo(dir string) (err error) {
 	return atomicfile.SyncDir(s.fs, s.fs.PathDir(dir))
 }
 
-// CopyStopped is Checkpoint for a store that nobody has open.
+// CopyStopped is Checkpoint for a store that no process has open.
 func CopyStopped(from Options, dir string) error {
-	look := from
-	look.ReadOnly = true // so that none is made where there is none
-	s, err := Open(look)
+	check := from
+	check.ReadOnly = true // so that no store is created
+	s, err := Open(check)
 	if err != nil {
 		return err
 	}
@@ -105,7 +104,7 @@ func CopyStopped(from Options, dir string) error {
 	return errors.Join(s.Checkpoint(dir), s.Close())
 }
 
-// FreeBytes is the room on the disk for this process; errors.ErrUnsupported if the file system does not say.
+// FreeBytes is the disk space that is available to this process; errors.ErrUnsupported if the file system does not know.
 func (s *Store) FreeBytes() (uint64, error) {
 	usage, err := s.fs.FS.GetDiskUsage(s.dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
@@ -117,34 +116,34 @@ func (s *Store) FreeBytes() (uint64, error) {
 	return usage.AvailBytes, nil
 }
 
-// SizeBytes is what the store takes on the disk, files included that are about to be removed; zero once it is closed.
+// SizeBytes is the size of the store on disk, including files that are about to be removed; zero after Close.
 func (s *Store) SizeBytes() uint64 { return s.Metrics().DiskBytes }
 
-// Metrics is a snapshot of what Pebble is busy with.
+// Metrics is a snapshot of the state of Pebble.
 type Metrics struct {
 	DiskBytes        uint64
-	LogBytes         uint64 // of the write-ahead log: what a restart has to replay
-	MemTableBytes    uint64 // memory of write buffers
-	CacheBytes       uint64 // memory of blocks that were read
+	LogBytes         uint64 // of the write-ahead log, which a restart replays
+	MemTableBytes    uint64 // memory of memtables
+	CacheBytes       uint64 // memory of the block cache
 	Tables           uint64
-	ReadAmp          int    // tables that a look-up may have to ask
-	Flushes          uint64 // buffers written out since Open
+	ReadAmp          int    // tables that a lookup may have to read
+	Flushes          uint64 // memtables written since Open
 	FlushedBytes     uint64
-	Compactions      uint64 // merges of tables since Open
+	Compactions      uint64 // since Open
 	CompactedBytes   uint64
-	CompactionDebt   uint64 // bytes that ought to be merged
-	WriteStalls      uint64 // times that commits had to wait for a flush or a merge
-	TombstonesStored uint64 // removals that have not met what they remove
+	CompactionDebt   uint64 // bytes that are due for compaction
+	WriteStalls      uint64 // times that commits waited for a flush or a compaction
+	TombstonesStored uint64 // deletes that have not met what they delete
 }
 
-// Metrics may take as long as a look-up; call it once a second rather than for every job. After a failure it gives what
-// was true before, if anybody had asked then: Pebble may hold for ever what it would need.
+// Metrics may take as long as a lookup; call it once a second rather than for every job. After a failure it returns the
+// last metrics read before: Pebble may be blocked.
 func (s *Store) Metrics() Metrics {
 	if !s.use.enter() {
 		return Metrics{}
 	}
 	defer s.use.leave()
-	_ = s.latch.Run("read metrics", func() error { // without them there is nothing to tell
+	_ = s.latch.Run("read metrics", func() error { // without metrics there is nothing to return
 		m := snapshot(s.db.Metrics(), s.stalls.Load())
 		s.metrics.Store(&m)
 		return nil

@@ -161,20 +161,4 @@ func BenchmarkJob(b *testing.B) {
 			}
 		}
 	})
-	b.Run("64 in order", func(b *testing.B) {
-		b.ReportAllocs()
-		seqs := make([]uint64, 64)
-		seq := uint64(0)
-		for b.Loop() {
-			for i := range seqs {
-				seq = seq%jobs + 1
-				seqs[i] = seq
-			}
-			err := s.Jobs(seqs, func(_ uint64, _ *core.Job, err error) error { return err })
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(seqs)), "ns/job")
-	})
 }

@@ -11,7 +11,7 @@ import (
 	"broker/core/internal/record"
 )
 
-// maxFindings bounds a Report.
+// maxFindings bounds the findings in a Report.
 const maxFindings = 100
 
 // Report is what Check found.
@@ -21,12 +21,12 @@ type Report struct {
 	MetaEntries                        uint64
 	Bytes                              uint64 // of all keys and values
 	Damage                             []string
-	Orphans                            []string // parts of jobs that are not there: harmless, but a fault of ours
-	More                               uint64   // findings that found no room
+	Orphans                            []string // parts of jobs that do not exist: harmless, but a bug
+	More                               uint64   // findings beyond maxFindings
 }
 
-// Check reads everything, so that every checksum is verified, and decodes every record. What it finds wrong is in the
-// Report; the error is for what keeps it from looking. Progress, if not nil, is told now and then how many keys have come.
+// Check reads everything, which verifies every checksum, and decodes every record. The Report has the findings; an error
+// means that Check itself could not go on. progress, if not nil, is called now and then with the number of keys read.
 func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, error) {
 	if !s.use.enter() {
 		return Report{}, ErrClosed
@@ -52,7 +52,7 @@ func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, 
 	return c.r, ctx.Err()
 }
 
-// checker walks the jobs twice: once for their records, then side by side with the body space.
+// checker walks the jobs twice: first for their records, then in parallel with the body space.
 type checker struct {
 	s        *Store
 	ctx      context.Context
@@ -60,15 +60,15 @@ type checker struct {
 	r        Report
 	keys     uint64
 
-	seq     uint64 // the job whose parts are coming
-	present bool   // it is there itself
+	seq     uint64 // the current job
+	present bool   // it has a record
 	job     core.Job
 	status  record.Status
 	failure core.Failure
 	outcome core.Outcome
 
 	bodies  *pebble.Iterator
-	hasBody bool // bodies is at a key
+	hasBody bool // bodies is positioned at a key
 }
 
 // walk calls each for all keys of a space.
@@ -98,7 +98,7 @@ func (c *checker) walk(space byte, each func(key, value []byte)) {
 	if err := it.Error(); err != nil {
 		c.damage(fmt.Sprintf("%s behind job %d", what, c.seq), err)
 	}
-	_ = it.Close() // says what Error said
+	_ = it.Close() // returns the error that Error returned
 }
 
 // jobRecord decodes one record of the job space.
@@ -119,7 +119,7 @@ func (c *checker) jobRecord(key, value []byte) {
 	switch part {
 	case partJob:
 		c.r.Jobs++
-		_, err = record.DecodeJob(value, seq, &c.job, nil, nil)
+		_, _, err = record.DecodeJob(value, seq, &c.job, nil, nil)
 	case partStatus:
 		c.r.Statuses++
 		err = record.DecodeStatus(value, seq, &c.status)
@@ -150,13 +150,13 @@ func (c *checker) openBodies() {
 func (c *checker) bodyOf(key, value []byte) {
 	seq, part, ok := parseKey(key)
 	if !ok {
-		return // known already
+		return // already reported
 	}
 	want, size := false, -1
 	switch part {
 	case partJob:
 		c.restOfBodies(seq)
-		n, err := record.DecodeJob(value, seq, &c.job, nil, nil)
+		n, _, err := record.DecodeJob(value, seq, &c.job, nil, nil)
 		want, size = err == nil && n > 0, n
 	case partFailure:
 		want, _ = record.DecodeFailure(value, &c.failure)
@@ -168,7 +168,7 @@ func (c *checker) bodyOf(key, value []byte) {
 	}
 }
 
-// takeBody reads the large value that a record of the job space speaks of.
+// takeBody reads the large value that a record of the job space refers to.
 func (c *checker) takeBody(seq uint64, part byte, size int) {
 	what := fmt.Sprintf("large value %q of job %d", part, seq)
 	at, atPart := c.bodyKey()
@@ -200,8 +200,8 @@ func (c *checker) takeBody(seq uint64, part byte, size int) {
 	c.hasBody = c.bodies.Next()
 }
 
-// restOfBodies passes over what is left of jobs below seq. A body that nobody asked for is an orphan; a failure that was
-// large once is not.
+// restOfBodies skips the values of jobs below seq. A body that no job refers to is an orphan; a failure that was large once
+// is not.
 func (c *checker) restOfBodies(seq uint64) {
 	for c.hasBody {
 		at, part := c.bodyKey()

@@ -12,17 +12,17 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// maxBatchBytes is where a batch is refused: Pebble's own limit, 4 GiB, with room for keys.
+// maxBatchBytes is the largest batch that is accepted: Pebble's own limit, 4 GiB, less room for keys.
 const maxBatchBytes = 4<<30 - 64<<20
 
-// committer hands batches to Pebble on a goroutine of its own, which may be parked for good by a failure: nobody waits
-// for it then.
+// committer passes batches to Pebble on a goroutine of its own, which a failure may block forever: nobody waits for it
+// then.
 type committer struct {
 	mu   sync.Mutex // one commit at a time; guards buf and key
 	buf  []byte     // for encoding, reused
 	key  jobKey
 	work chan *pebble.Batch
-	done chan error // one result for each batch, unless the fuse blows
+	done chan error // one result for each batch, unless the latch trips
 }
 
 // start runs the goroutine; stop ends it.
@@ -30,7 +30,7 @@ func (c *committer) start(s *Store) {
 	c.work = make(chan *pebble.Batch)
 	c.done = make(chan error, 1)
 	go func() {
-		_ = s.latch.Run("commit", func() error { // what went wrong is in the fuse
+		_ = s.latch.Run("commit", func() error { // the latch has the error
 			for batch := range c.work {
 				c.done <- s.db.Apply(batch, pebble.Sync)
 			}
@@ -45,20 +45,20 @@ func (c *committer) stop() {
 	}
 }
 
-// Commit makes b durable: when it returns nil, all of b is on disk. An error other than ErrBatchSize is final, and b may
-// or may not be found after a restart, but never a part of it. Batches are applied in the order of the calls.
+// Commit makes b durable: when it returns nil, all of b is on disk. An error other than ErrBatchSize is final; after a
+// restart either all of b is there or none of it. Batches are applied in the order of the calls.
 func (s *Store) Commit(b *record.CommitBatch) error {
 	return s.apply(func(pb *pebble.Batch) error { return s.commit.encode(pb, b) })
 }
 
-// writeVersion marks a new store with its format.
+// writeVersion writes the format version of the store.
 func (c *committer) writeVersion(s *Store) error {
 	return s.apply(func(pb *pebble.Batch) error {
 		return pb.Set([]byte{spaceVersion}, binary.AppendUvarint(nil, integrity.FormatVersion), nil)
 	})
 }
 
-// apply fills a batch and waits until it is on disk.
+// apply fills a batch and waits until it is durable.
 func (s *Store) apply(fill func(*pebble.Batch) error) error {
 	if s.readOnly {
 		return ErrReadOnly
@@ -90,7 +90,7 @@ func (s *Store) apply(fill func(*pebble.Batch) error) error {
 	select {
 	case err = <-c.done:
 	case <-s.latch.Tripped():
-		return s.latch.Err() // pb stays with Pebble
+		return s.latch.Err() // Pebble still owns pb
 	}
 	if err != nil {
 		return s.latch.Trip(fmt.Errorf("commit: %w", err))
@@ -101,11 +101,11 @@ func (s *Store) apply(fill func(*pebble.Batch) error) error {
 	return pb.Close()
 }
 
-// maxIdleBuf is how much memory for encoding is kept between commits, in bytes.
+// maxIdleBuf is the largest encoding buffer, in bytes, that is kept between commits.
 const maxIdleBuf = 1 << 20
 
-// encode turns b into Pebble's operations. No key is in b twice, so their order is free; removals come last, since they
-// are for older jobs and Pebble inserts neighbours faster.
+// encode turns b into Pebble's operations. No key is in b twice, so their order is free. Removals come last: they are for
+// older jobs, and Pebble inserts neighboring keys faster.
 func (c *committer) encode(pb *pebble.Batch, b *record.CommitBatch) error {
 	for i := range b.Changes {
 		if ch := &b.Changes[i]; !ch.Gone {
@@ -122,7 +122,7 @@ func (c *committer) encode(pb *pebble.Batch, b *record.CommitBatch) error {
 		}
 	}
 	for i := range b.Meta {
-		if err := c.mark(pb, &b.Meta[i]); err != nil {
+		if err := c.putMeta(pb, &b.Meta[i]); err != nil {
 			return err
 		}
 	}
@@ -132,13 +132,7 @@ func (c *committer) encode(pb *pebble.Batch, b *record.CommitBatch) error {
 // put writes what is new of a job.
 func (c *committer) put(pb *pebble.Batch, ch *record.Change) error {
 	if ch.Job != nil {
-		if record.HasOwnBody(ch.Job) {
-			if err := c.set(pb, c.key.of(spaceBody, ch.Seq, partJob), ch.Job.Body); err != nil {
-				return err
-			}
-		}
-		c.buf = record.AppendJob(c.buf[:0], ch.Job)
-		if err := c.set(pb, c.key.of(spaceJob, ch.Seq, partJob), c.buf); err != nil {
+		if err := c.putJob(pb, ch); err != nil {
 			return err
 		}
 	}
@@ -161,7 +155,29 @@ func (c *committer) put(pb *pebble.Batch, ch *record.Change) error {
 	return nil
 }
 
-// setPart writes the record in buf beside the job if it is small, else into the body space.
+// putJob writes a job and its body, or replaces them.
+func (c *committer) putJob(pb *pebble.Batch, ch *record.Change) (err error) {
+	rewritten := ch.Stored&record.Rewritten != 0
+	switch body := c.key.of(spaceBody, ch.Seq, partJob); {
+	case record.HasOwnBody(ch.Job) && !(rewritten && ch.KeepBody):
+		err = c.set(pb, body, ch.Job.Body)
+	case !record.HasOwnBody(ch.Job) && rewritten && hadOwnBody(ch):
+		err = pb.Delete(body, nil)
+	}
+	if err != nil {
+		return err
+	}
+	c.buf = record.AppendJob(c.buf[:0], ch.Job, ch.Stored)
+	return c.set(pb, c.key.of(spaceJob, ch.Seq, partJob), c.buf)
+}
+
+// hadOwnBody reports whether the store has a body under a key of its own. That follows from its size, and from Stored if
+// InlineBytes was different when it was written.
+func hadOwnBody(ch *record.Change) bool {
+	return ch.Stored&record.HasBody != 0 || ch.BodyBytes > record.InlineBytes
+}
+
+// setPart writes the record in buf next to the job if it is small, else to the body space.
 func (c *committer) setPart(pb *pebble.Batch, seq uint64, part byte) error {
 	if len(c.buf) <= record.InlineBytes {
 		return c.set(pb, c.key.of(spaceJob, seq, part), c.buf)
@@ -172,7 +188,7 @@ func (c *committer) setPart(pb *pebble.Batch, seq uint64, part byte) error {
 	return c.set(pb, c.key.of(spaceJob, seq, part), record.External)
 }
 
-// set refuses what would make the batch too large before Pebble panics of it.
+// set returns an error if the batch grew too large; Pebble would panic.
 func (*committer) set(pb *pebble.Batch, key, value []byte) error {
 	if pb.Len()+len(key)+len(value) > maxBatchBytes {
 		return ErrBatchSize
@@ -180,22 +196,26 @@ func (*committer) set(pb *pebble.Batch, key, value []byte) error {
 	return pb.Set(key, value, nil)
 }
 
-// remove deletes all keys of a job. That its body has a key of its own follows from its size, and from Stored if the
-// limit was another one when it was written.
+// remove deletes all keys of a job. A single delete removes a key that was written once, and only such a key: of one that
+// was written twice, the older value would come back.
 func (c *committer) remove(pb *pebble.Batch, ch *record.Change) error {
 	seq := ch.Seq
-	if err := pb.SingleDelete(c.key.of(spaceJob, seq, partJob), nil); err != nil {
+	del := pb.SingleDelete
+	if ch.Stored&record.Rewritten != 0 {
+		del = pb.Delete
+	}
+	if err := del(c.key.of(spaceJob, seq, partJob), nil); err != nil {
 		return err
 	}
-	if ch.Stored&record.HasBody != 0 || ch.BodyBytes > record.InlineBytes {
-		if err := pb.SingleDelete(c.key.of(spaceBody, seq, partJob), nil); err != nil {
+	if hadOwnBody(ch) {
+		if err := del(c.key.of(spaceBody, seq, partJob), nil); err != nil {
 			return err
 		}
 	}
 	for _, p := range [...]struct {
-		has  record.Parts
-		part byte
-		away bool // may be in the body space too
+		has      record.Parts
+		part     byte
+		external bool // may be in the body space too
 	}{
 		{record.HasStatus, partStatus, false},
 		{record.HasFailure, partFailure, true},
@@ -207,7 +227,7 @@ func (c *committer) remove(pb *pebble.Batch, ch *record.Change) error {
 		if err := pb.Delete(c.key.of(spaceJob, seq, p.part), nil); err != nil {
 			return err
 		}
-		if !p.away {
+		if !p.external {
 			continue
 		}
 		if err := pb.Delete(c.key.of(spaceBody, seq, p.part), nil); err != nil {
@@ -217,7 +237,7 @@ func (c *committer) remove(pb *pebble.Batch, ch *record.Change) error {
 	return nil
 }
 
-func (c *committer) mark(pb *pebble.Batch, m *core.MetaEntry) error {
+func (c *committer) putMeta(pb *pebble.Batch, m *core.MetaEntry) error {
 	c.buf = appendMetaKey(c.buf[:0], m.Name)
 	if m.Value == nil {
 		return pb.Delete(c.buf, nil)

@@ -47,7 +47,7 @@ func (m model) step(seed uint64, i int) *record.CommitBatch {
 			if !ok {
 				continue
 			}
-			switch r.IntN(4) {
+			switch r.IntN(5) {
 			case 0:
 				b.Changes = append(b.Changes, record.Change{
 					Seq: seq, Status: &record.Status{State: core.Leased, Attempts: uint32(i), Worker: "w"},
@@ -55,13 +55,28 @@ func (m model) step(seed uint64, i int) *record.CommitBatch {
 				})
 			case 1:
 				gone := record.Change{Seq: seq, Gone: true, BodyBytes: len(old.Job.Body)}
-				gone.Stored = record.HasStatus | record.HasFailure | record.HasOutcome
+				gone.Stored = old.Stored | record.HasStatus | record.HasFailure | record.HasOutcome
 				b.Changes = append(b.Changes, gone)
+			case 2:
+				b.Changes = append(b.Changes, rewrite(old, r))
 			}
 		}
 	}
 	m.apply(b)
 	return b
+}
+
+// rewrite is an update of a job: with another body, or with another priority and the same body.
+func rewrite(old record.Change, r *rand.Rand) record.Change {
+	j := *old.Job
+	ch := record.Change{
+		Seq: j.Seq, Job: &j, Stored: old.Stored | record.Rewritten, BodyBytes: len(j.Body), KeepBody: r.IntN(2) == 0,
+	}
+	j.Priority = int32(r.Int64())
+	if !ch.KeepBody {
+		j.Body = job(j.Seq, int(r.Uint64N(3000))).Body
+	}
+	return ch
 }
 
 func (m model) apply(b *record.CommitBatch) {
@@ -73,7 +88,7 @@ func (m model) apply(b *record.CommitBatch) {
 		now := m[ch.Seq]
 		now.Seq = ch.Seq
 		if ch.Job != nil {
-			now.Job = ch.Job
+			now.Job, now.Stored = ch.Job, ch.Stored
 		}
 		if ch.Status != nil {
 			now.Status = ch.Status

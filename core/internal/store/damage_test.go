@@ -136,7 +136,7 @@ func TestMissingAndShortLogsAreNamed(t *testing.T) {
 		without := killed.crash(1, 100)
 		cut := killed.crash(1, 100)
 		half := killed.contents(t, log)[:len(killed.contents(t, log))/2]
-		rewrite(t, cut, log, string(half))
+		writeFile(t, cut, log, string(half))
 		if err := without.MemFS.Remove(log); err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +308,7 @@ func TestTornTailIsCut(t *testing.T) {
 	last := -1
 	for cut := size - 1; cut > 0; cut -= 1 + size/200 {
 		disk := whole.crash(1, 100)
-		rewrite(t, disk, log, string(disk.contents(t, log)[:cut]))
+		writeFile(t, disk, log, string(disk.contents(t, log)[:cut]))
 		got, err := readAll(disk, seed)
 		if got == 0 && err != nil {
 			wantDamage(t, err, "*.log") // not even the first commit of all is left
@@ -322,7 +322,7 @@ func TestTornTailIsCut(t *testing.T) {
 	if last > n/2 {
 		t.Errorf("%d commits are left when nearly all of the log is gone", last)
 	}
-	rewrite(t, running, log, string(running.contents(t, log)[:size-1]))
+	writeFile(t, running, log, string(running.contents(t, log)[:size-1]))
 	_, err := Open(small(running))
 	wantDamage(t, err, log)
 }

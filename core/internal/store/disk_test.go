@@ -192,7 +192,7 @@ func (d *testDisk) files(t *testing.T, suffix string) []string {
 }
 
 // rewrite makes or replaces a file.
-func rewrite(t *testing.T, d *testDisk, name, text string) {
+func writeFile(t *testing.T, d *testDisk, name, text string) {
 	t.Helper()
 	f, err := d.MemFS.Create(name, "")
 	if err == nil {

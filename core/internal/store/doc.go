@@ -3,46 +3,55 @@
 //
 // # Key space
 //
-// Numbers in keys are 8 bytes, big-endian, so that jobs lie in the order of their admission and all small records of one
-// job lie side by side:
+// Numbers in keys are 8 bytes, big-endian, so that jobs are in the order of their submission and all small records of one
+// job are adjacent:
 //
 //	'v'              format version of this store, a varint
-//	'm' name         a mark: the value as it was given
-//	'j' seq          the job: what never changes. Written once, removed once
+//	'm' name         a metadata entry: the value as given
+//	'j' seq          the job: what rarely changes
 //	'j' seq 'f'      its last failure
 //	'j' seq 'o'      its outcome
 //	'j' seq 's'      its status
-//	'b' seq          its body, if that is larger than record.InlineBytes: bytes as they came. Written once, removed once
-//	'b' seq 'f'      its last failure, if that is large; 'j' seq 'f' then only says so
-//	'b' seq 'o'      its outcome, if that is large; likewise
+//	'b' seq          its body, if larger than record.InlineBytes: the bytes as submitted
+//	'b' seq 'f'      its last failure, if large; 'j' seq 'f' then only says so
+//	'b' seq 'o'      its outcome, if large; likewise
 //
-// The start reads the whole of 'j' in one pass and none of 'b', so large bodies cost it nothing. A change of state
-// writes a status of some 20 bytes and touches nothing else. Keys that are written once are removed with Pebble's
-// single-delete, which vanishes together with what it deletes when both meet in a flush: a job that comes and goes within
-// one memtable costs no table at all. All other keys are removed with ordinary deletes.
+// A start reads the whole of 'j' in one pass and none of 'b', so large bodies cost it nothing. A change of state writes a
+// status of some 20 bytes and touches nothing else.
+//
+// Keys that were written once are removed with Pebble's single delete, which disappears together with what it deletes when
+// both meet in a flush: a job that comes and goes within one memtable costs no table at all. That is the job and its body,
+// unless the job was rewritten (record.Rewritten). All other keys are removed with ordinary deletes: a single delete of a
+// key that was written twice would bring back the older value.
 //
 // # Records
 //
-// Values under 'j' are records (record.go, status.go): a version byte, a bit set of the fields that are there, the
-// fields in the order of their bits. A field is left out when it has its zero value. New fields take new bits; a bit or
-// a version that this code does not know is refused as ErrNewerFormat, never guessed at. Records carry no checksum of
-// their own: every block of a table and every chunk of a log has one, and Pebble verifies it on each read from disk.
+// Values under 'j' are records (package record): a version byte, a bit set of the fields that are present, the fields in
+// the order of their bits. A field with the zero value is left out. A new field takes a new bit; an unknown bit or version
+// is refused with record.ErrNewerFormat. Records carry no checksum of their own: every block of a table and every chunk of
+// a log has one, and Pebble verifies it on each read from disk.
+//
+// # Formats
+//
+// The format version changes when an older broker would misread the store although it knows every record in it:
+//
+//	1    every job was written once
+//	2    jobs may be rewritten; an older broker would remove them with single deletes
+//
+// An older store is upgraded when it is opened for writing: the 'v' key first, then FORMAT. Whichever of the two a crash
+// leaves behind, the next start completes the upgrade. A newer store is refused.
 //
 // # Files
 //
-// Beside Pebble's files the folder has two of ours, both text. FORMAT is one line for people and for the start: once it
-// is there, a folder without Pebble's manifest or without the 'v' key is a damaged store and not a new one. GUARD
-// (guard.go) knows what Pebble would not miss: the end of a manifest, a log, the end of a log that is full. A store never
-// starts empty, or as it once was, without saying so; with one exception that no file can help: damage within the last
-// two blocks, of 32 KiB, of the newest log looks like the torn end that a crash leaves, and is cut like one.
+// Beside Pebble's files the folder has two text files. FORMAT is one line, for people and for the start: once it exists, a
+// folder without Pebble's manifest or without the 'v' key is a damaged store and not a new one. GUARD (integrity.Guard)
+// covers what Pebble would not miss: the end of a manifest, a log, the end of a complete log. A store never starts empty,
+// or in an older state, without an error, with one exception that no file can prevent: damage within the last two blocks,
+// of 32 KiB, of the newest log looks like the torn tail that a crash leaves, and is cut off like one.
 //
 // # Failure
 //
-// The first failed write, sync, rename or creation in the folder is final: Commit returns that error, then and ever
-// after, while reads go on. So are damage and failed reads that Pebble meets on its own, merging tables; whoever reads a
-// damaged job only gets a *DamageError. Pebble would end the process in many such cases, in some of them by unlocking an
-// unlocked mutex, which no recover can stop. So it never learns of the failure: the file system it is given
-// (failstop.go, failread.go) notes the error and parks the goroutine that met it, and each one that tries to change the
-// folder later, for good. What could not be written can then also not be half repaired: the folder stays as the failure
-// left it, which is what recovery is made and tested for.
+// The first failed write, sync, rename or creation in the folder is final: Commit returns that error from then on, while
+// reads continue. So are damage and failed reads in Pebble's own compactions; a caller that reads a damaged job only gets
+// a *DamageError. Package faultfs explains how, and why.
 package store

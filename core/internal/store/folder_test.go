@@ -24,7 +24,7 @@ func TestNewerFormatsAreRefused(t *testing.T) {
 	newer := map[string]func(*testing.T, *testDisk){
 		"format file": func(t *testing.T, d *testDisk) {
 			t.Helper()
-			rewrite(t, d, d.PathJoin(testDir, integrity.FormatFile), "broker store, format 2\n")
+			writeFile(t, d, d.PathJoin(testDir, integrity.FormatFile), fmt.Sprintf("broker store, format %d\n", integrity.FormatVersion+1))
 		},
 		"tables": func(t *testing.T, d *testDisk) {
 			t.Helper()
@@ -78,10 +78,10 @@ func TestFormatFile(t *testing.T) {
 	disk := newDisk()
 	mustClose(t, mustOpen(t, disk))
 	path := disk.PathJoin(testDir, integrity.FormatFile)
-	if got := string(disk.contents(t, path)); got != "broker store, format 1\n" {
+	if got := string(disk.contents(t, path)); got != fmt.Sprintf("broker store, format %d\n", integrity.FormatVersion) {
 		t.Errorf("%q", got)
 	}
-	rewrite(t, disk, path, "scribble")
+	writeFile(t, disk, path, "scribble")
 	_, err := Open(small(disk))
 	wantDamage(t, err, integrity.FormatFile)
 	if err := disk.MemFS.Remove(path); err != nil { // crashed before it was written
@@ -102,7 +102,7 @@ func TestGuardOfOneLog(t *testing.T) {
 	path := disk.PathJoin(testDir, integrity.GuardFile)
 	text := string(disk.contents(t, path))
 	body := text[:strings.Index(text, "log ")] + "log " + strings.TrimLeft(strings.TrimSuffix(log, integrity.LogSuffix), "0") + "\n"
-	rewrite(t, disk, path, fmt.Sprintf("%ssum %08x\n", body, crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli))))
+	writeFile(t, disk, path, fmt.Sprintf("%ssum %08x\n", body, crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli))))
 	gone := disk.crash(1, 100)
 	if got, err := readAll(disk, seed); err != nil || got != n {
 		t.Errorf("%d commits, %v", got, err)

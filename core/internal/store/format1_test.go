@@ -1,49 +1,20 @@
 package store
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
-	"errors"
-	goflag "flag"
 	"fmt"
 	"hash/crc32"
-	"io"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"broker/core/internal/record"
-	"broker/core/internal/store/atomicfile"
+	"broker/core/internal/store/storetest"
 )
 
-var update = goflag.Bool("update", false, "write testdata/format1.txt anew")
-
-// TestStoreOfFormat1IsRead opens the store that the last broker of format 1 wrote: two sessions of clients of all three
+// testdata/format1.tar.gz is a store that the last broker of format 1 wrote: two sessions of clients of all three
 // protocols, jobs in every state, batches, large bodies, failures and outcomes; some of it in tables, most of it in a log
 // that ends with a kill -9. testdata/format1.txt lists what that broker found in it.
-func TestStoreOfFormat1IsRead(t *testing.T) {
-	t.Parallel()
-	s := mustOpen(t, unpackStore(t, "testdata/format1.tar.gz"))
-	got := dumpStore(t, s)
-	if *update {
-		if err := os.WriteFile("testdata/format1.txt", []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile("testdata/format1.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantSameLines(t, got, string(want))
-	r, err := s.Check(context.Background(), nil)
-	if err != nil || len(r.Damage)+len(r.Orphans) > 0 {
-		t.Error(err, r.Damage, r.Orphans)
-	}
-}
 
 // wantSameLines compares line by line, so that a difference of a long text can be read.
 func wantSameLines(t *testing.T, got, want string) {
@@ -56,46 +27,14 @@ func wantSameLines(t *testing.T, got, want string) {
 	}
 }
 
-// unpackStore puts the files of an archive into the test folder of a new memory disk.
-func unpackStore(t *testing.T, archive string) *testDisk {
+// format1Store returns a disk with that store.
+func format1Store(t *testing.T) *testDisk {
 	t.Helper()
-	f, err := os.Open(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }() // only read
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	disk := newDisk()
-	if err := atomicfile.MakeDir(disk, testDir); err != nil {
+	if err := storetest.Unpack(disk, testDir, "testdata/format1.tar.gz"); err != nil {
 		t.Fatal(err)
 	}
-	for r := tar.NewReader(z); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return disk
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Typeflag != tar.TypeReg {
-			continue
-		}
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := disk.MemFS.Create(disk.PathJoin(testDir, disk.PathBase(h.Name)), vfs.WriteCategoryUnspecified)
-		if err == nil {
-			_, err = f.Write(text)
-			err = errors.Join(err, f.Sync(), f.Close())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	return disk
 }
 
 // dumpStore lists all that s holds, in the order of the keys.

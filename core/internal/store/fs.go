@@ -2,8 +2,8 @@ package store
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
-// FS is the file system that a store stands on.
+// FS is the file system of a store.
 type FS = vfs.FS
 
-// MemoryFS is a file system that lives and dies with the process.
+// MemoryFS returns a file system in memory.
 func MemoryFS() FS { return vfs.NewMem() }

@@ -10,7 +10,8 @@ const (
 	spaceVersion = 'v'
 )
 
-// The last byte of the keys of a job beside its own, which has none. On disk; never changed. They sort behind the job.
+// The last byte of the keys of a job, except that of the job itself, which has none. On disk; never changed. They sort
+// after the job.
 const (
 	partJob     byte = 0
 	partFailure byte = 'f'
@@ -24,7 +25,7 @@ const seqKeyBytes = 1 + 8
 // jobKey is large enough for every key with a number in it.
 type jobKey [seqKeyBytes + 1]byte
 
-// of fills k with a key and returns the part of k that it takes.
+// of fills k with a key and returns the part of k that it occupies.
 func (k *jobKey) of(space byte, seq uint64, part byte) []byte {
 	k[0] = space
 	binary.BigEndian.PutUint64(k[1:], seq)
@@ -46,10 +47,10 @@ func parseKey(key []byte) (seq uint64, part byte, ok bool) {
 	return binary.BigEndian.Uint64(key[1:]), part, true
 }
 
-// appendMetaKey is the key of a mark, or of the first of those that start with name.
+// appendMetaKey is the key of a metadata entry, or the lower bound of those that begin with name.
 func appendMetaKey(dst []byte, name string) []byte { return append(append(dst, spaceMeta), name...) }
 
-// spaceEnd is the first key behind all that start with prefix, which is not only made of 0xff.
+// spaceEnd is the upper bound of the keys that begin with prefix, which must not consist of 0xff only.
 func spaceEnd(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {

@@ -8,13 +8,13 @@ import (
 	"broker/core"
 )
 
-// SyncLatency tells how long the syncs of the log took since the store was opened; empty once it is closed.
+// SyncLatency is the distribution of the log's sync times since Open; empty after Close.
 func (s *Store) SyncLatency() (l core.Latency) {
 	if !s.use.enter() {
 		return l
 	}
 	defer s.use.leave()
-	_ = s.latch.Run("read metrics", func() error { // without them there is nothing to tell
+	_ = s.latch.Run("read metrics", func() error { // without metrics there is nothing to return
 		var m dto.Metric
 		if h := s.db.Metrics().LogWriter.FsyncLatency; h == nil || h.Write(&m) != nil {
 			return nil

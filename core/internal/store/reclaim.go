@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Reclaim gives back the room that jobs have left which are gone. Pebble does so by itself when enough has been written
-// since; removals are small, and a store that is drained on a full disk, where no new jobs come, would wait for ever. It
-// merges piece by piece, so that little room is needed on the way. Commits go on meanwhile.
+// Reclaim frees the disk space of jobs that are gone. Pebble does so on its own after enough new writes, but deletes are
+// small, and a full disk accepts no new jobs, so a store that is being drained would wait forever. Reclaim compacts piece by
+// piece, so it needs little space itself. Commits continue.
 func (s *Store) Reclaim(ctx context.Context) error {
 	if !s.use.enter() {
 		return ErrClosed
@@ -23,7 +23,7 @@ func (s *Store) Reclaim(ctx context.Context) error {
 		for _, space := range []byte{spaceBody, spaceJob} {
 			err := s.db.Compact(ctx, []byte{space}, []byte{space + 1}, true)
 			if err != nil && ctx.Err() == nil && !errors.Is(err, pebble.ErrCancelledCompaction) {
-				return fmt.Errorf("merge tables: %w", err)
+				return fmt.Errorf("compact tables: %w", err)
 			}
 		}
 		return nil

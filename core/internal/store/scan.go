@@ -13,13 +13,13 @@ import (
 	"broker/core/internal/record"
 )
 
-// scanTick is the number of keys between two looks at the context and two reports of progress.
+// scanTick is the number of keys between two checks of the context and two reports of progress.
 const scanTick = 1 << 14
 
-// Scan calls each for all jobs in the order of their Seq. The Record and all it points to are valid during the call
-// only, with the exception of Job.Queue and Job.Type and of the strings and bytes of the Status, which may be kept. Bodies with a key of their own are not read,
-// failures and outcomes neither: Stored tells that they are there. An error of each ends the scan and is returned.
-// Progress, if not nil, is told now and then how many jobs have come and which part of all, from 0 to 1, that is about.
+// Scan calls each for all jobs in the order of their Seq. The Record and everything it points to are valid during the call
+// only, except Job.Queue, Job.Type and the strings and bytes of the Status, which may be kept. Bodies with a key of their
+// own, failures and outcomes are not read: Stored says that they exist. An error of each ends the scan and is returned.
+// progress, if not nil, is called now and then with the number of jobs so far and the fraction done, from 0 to 1.
 func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float64), each func(*record.Record) error) error {
 	if !s.use.enter() {
 		return ErrClosed
@@ -34,7 +34,7 @@ func (s *Store) Scan(ctx context.Context, progress func(jobs uint64, part float6
 	return errors.Join(err, s.damage("scan jobs", it.Close()))
 }
 
-// scanner gathers the keys of one job into rec, whose memory it uses again for the next one.
+// scanner collects the keys of one job in rec, whose memory it reuses for the next one.
 type scanner struct {
 	s     *Store
 	it    *pebble.Iterator
@@ -46,7 +46,7 @@ type scanner struct {
 	status record.Status
 	idText [36]byte
 
-	// What job and status are views of: Pebble's own memory is gone when the iterator moves on.
+	// Copies that job and status are views of: Pebble reuses its memory when the iterator moves.
 	jobBuf, statusBuf []byte
 }
 
@@ -94,7 +94,7 @@ func (sc *scanner) run(ctx context.Context, progress func(uint64, float64)) erro
 
 func (sc *scanner) damage(what string, err error) error { return sc.s.damage(what, err) }
 
-// bounds are the first and the last Seq, for progress; damage shows soon enough.
+// bounds are the first and the last Seq, for progress; the scan reports damage.
 func (sc *scanner) bounds() (first, last uint64) {
 	if sc.it.First() {
 		first, _, _ = parseKey(sc.it.Key())
@@ -105,7 +105,7 @@ func (sc *scanner) bounds() (first, last uint64) {
 	return first, last
 }
 
-// flush hands over the job that was gathered.
+// flush passes the collected job to each.
 func (sc *scanner) flush() error {
 	if sc.rec.Job == nil {
 		return nil
@@ -117,18 +117,18 @@ func (sc *scanner) flush() error {
 	return nil
 }
 
-// take adds a key to the job it belongs to. Parts of a job that is not there are passed over: Check reports them.
+// take adds a key to the job it belongs to. Parts of a missing job are skipped: Check reports them.
 func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 	r := &sc.rec
 	if part == partJob {
 		sc.jobBuf = append(sc.jobBuf[:0], value...)
-		size, err := record.DecodeJob(sc.jobBuf, seq, &sc.job, sc.names, &sc.idText)
+		size, stored, err := record.DecodeJob(sc.jobBuf, seq, &sc.job, sc.names, &sc.idText)
 		if err != nil {
 			return err
 		}
-		*r = record.Record{Job: &sc.job, BodyBytes: len(sc.job.Body), StoreBytes: seqKeyBytes + len(value)}
+		*r = record.Record{Job: &sc.job, BodyBytes: len(sc.job.Body), StoreBytes: seqKeyBytes + len(value), Stored: stored}
 		if size > 0 {
-			r.BodyBytes, r.Stored = size, record.HasBody
+			r.BodyBytes = size
 			r.StoreBytes += seqKeyBytes + size
 		}
 		return nil
@@ -156,14 +156,15 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 	return nil
 }
 
-// detach gives st copies of its own of what is likely to be kept; few jobs have any of it.
+// detach copies the strings of st that callers may keep; few jobs have any.
 func detach(st *record.Status) {
 	st.Worker = strings.Clone(st.Worker)
 	st.Progress.Text = strings.Clone(st.Progress.Text)
 	st.Progress.Verbatim = bytes.Clone(st.Progress.Verbatim)
 }
 
-// ScanMeta calls each for all marks whose names start with prefix, in byte order. The value is valid during the call.
+// ScanMeta calls each for all metadata entries whose names begin with prefix, in byte order. The value is valid during the
+// call.
 func (s *Store) ScanMeta(prefix string, each func(name string, value []byte) error) (err error) {
 	if !s.use.enter() {
 		return ErrClosed
@@ -172,13 +173,13 @@ func (s *Store) ScanMeta(prefix string, each func(name string, value []byte) err
 	lower := appendMetaKey(nil, prefix)
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: spaceEnd(lower)})
 	if err != nil {
-		return s.damage("scan marks", err)
+		return s.damage("scan metadata", err)
 	}
-	defer func() { err = errors.Join(err, s.damage("scan marks", it.Close())) }()
+	defer func() { err = errors.Join(err, s.damage("scan metadata", it.Close())) }()
 	for ok := it.First(); ok; ok = it.Next() {
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return s.damage("scan marks", err)
+			return s.damage("scan metadata", err)
 		}
 		if err := each(string(it.Key()[1:]), value); err != nil {
 			return err

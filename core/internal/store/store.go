@@ -92,7 +92,7 @@ func Open(o Options) (*Store, error) {
 
 // open is the part of Open that needs the folder; after an error nothing is locked.
 func (s *Store) open(o Options) (err error) {
-	if IsUnfinished(o.FS, o.Dir) {
+	if isUnfinished(o.FS, o.Dir) {
 		return fmt.Errorf("%s: %w", o.Dir, ErrHalfCopy)
 	}
 	if !o.ReadOnly {
@@ -184,8 +184,13 @@ func (s *Store) checkVersion(found integrity.DirState) error {
 		if err := integrity.CheckFormat(n); err != nil {
 			return fmt.Errorf("store folder %s: %w", s.dir, err)
 		}
+		if n < integrity.FormatVersion && !s.readOnly {
+			if err := s.commit.writeVersion(s); err != nil { // the upgrade: every record of an older format is valid in this one
+				return err
+			}
+		}
 	}
-	if found.Format || s.readOnly {
+	if s.readOnly || found.Format == integrity.FormatVersion {
 		return nil
 	}
 	return s.latch.Run("write "+integrity.FormatFile, func() error { return integrity.WriteFormatFile(s.fs, s.dir) })
@@ -195,7 +200,7 @@ func (s *Store) checkVersion(found integrity.DirState) error {
 func (s *Store) mustBeNew(found integrity.DirState) error {
 	lost := integrity.Damaged(s.fs.PathJoin(s.dir, "*"+integrity.LogSuffix), "look for the format version",
 		errors.New("it is missing, and so are the newest commits"))
-	if found.Format {
+	if found.Format > 0 {
 		return lost
 	}
 	if s.readOnly {

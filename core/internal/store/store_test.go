@@ -292,32 +292,7 @@ func TestNamesOfAScanMayBeKept(t *testing.T) {
 	}
 }
 
-func TestJobsReadsInTheOrderAskedFor(t *testing.T) {
-	t.Parallel()
-	s := mustOpen(t, newDisk())
-	for seq := uint64(1); seq <= 200; seq += 1 + seq%3 {
-		mustCommit(t, s, record.Change{Seq: seq, Job: job(seq, int(seq%2)*2*record.InlineBytes), Status: recordtest.FullStatus()})
-	}
-	for _, seqs := range [][]uint64{{}, {1}, {9999}, {1, 2, 3, 4, 5, 100, 101, 102, 103, 200, 201}, {200, 3, 3, 1, 77, 78}, {0, 1}} {
-		var asked []uint64
-		err := s.Jobs(seqs, func(seq uint64, j *core.Job, err error) error {
-			asked = append(asked, seq)
-			one, errOne := s.Job(seq)
-			if !reflect.DeepEqual(j, one) || errors.Is(err, ErrMissing) != errors.Is(errOne, ErrMissing) {
-				t.Errorf("job %d: %v, %v; alone: %v, %v", seq, j, err, one, errOne)
-			}
-			return nil
-		})
-		if err != nil || len(asked) != len(seqs) || len(seqs) > 0 && !reflect.DeepEqual(asked, seqs) {
-			t.Errorf("%v: %v, %v", seqs, asked, err)
-		}
-	}
-	if err := s.Jobs([]uint64{1, 2}, func(uint64, *core.Job, error) error { return errInjected }); !errors.Is(err, errInjected) {
-		t.Error(err)
-	}
-}
-
-func TestMarks(t *testing.T) {
+func TestMetadataEntriesAreKept(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newDisk())
 	write := func(marks ...core.MetaEntry) {
@@ -393,7 +368,7 @@ func TestClosedStoreRefusesEverything(t *testing.T) {
 	inScan := s.Scan(context.Background(), nil, func(*record.Record) error {
 		closed := make(chan error)
 		go func() { closed <- s.Close() }()
-		for { // until Close has shut the gate; it waits for this very scan
+		for { // until Close rejects calls; it waits for this very scan
 			if _, err := s.Job(1); err != nil {
 				return err
 			}
@@ -405,7 +380,7 @@ func TestClosedStoreRefusesEverything(t *testing.T) {
 	_, errJob := s.Job(1)
 	errs := []error{
 		errJob, s.Commit(&record.CommitBatch{Meta: []core.MetaEntry{{Name: "x"}}}), s.Checkpoint("/copy"),
-		s.Scan(context.Background(), nil, nil), s.ScanMeta("", nil), s.Jobs(nil, nil),
+		s.Scan(context.Background(), nil, nil), s.ScanMeta("", nil),
 	}
 	for i, err := range errs {
 		if !errors.Is(err, ErrClosed) {

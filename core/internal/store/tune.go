@@ -71,16 +71,17 @@ func (s *Store) tuned(o Options) *pebble.Options {
 	return p
 }
 
-// compactionRoom is how much room on the disk Pebble is told of at the most, in bytes.
+// compactionRoom is the free disk space, in bytes, that Pebble is told of at most.
 //
-// Jobs in order overlap nothing: their tables can move down the levels as they are. But Pebble moves only one by one, and
-// merges of level 0 take in whatever lies beside what they must merge: those of what is written again and again (marks)
-// would rewrite all new jobs. It stops at 25 times the size of the tables to be made, and at a share of the room on the
-// disk. Small tables would do, but a store whose jobs leave in random order would consist of thousands and make
-// some at every step, until commits wait. So there is little room: what one merge may take in is less than two flushes.
+// New jobs overlap no table, so their tables can move down the levels unchanged. But Pebble moves tables one by one, and
+// extends a compaction of level 0 to tables next to those that it must compact: compactions of metadata entries, which are
+// rewritten all the time, would rewrite all new jobs. The extension is limited to 25 times the size of an output table, and
+// to a share of the free disk space. Smaller tables would limit it too, but a store whose jobs leave in random order would
+// consist of thousands of them and create some at every step, until commits stall. So Pebble is told of little free space:
+// an extension is limited to less than two flushes.
 func compactionRoom(memTableBytes int64) uint64 {
 	most := uint64(memTableBytes + memTableBytes/2)
-	return 2 * maxCompactions * most // half of it is for all merges
+	return 2 * maxCompactions * most // Pebble uses half of it for all compactions
 }
 
 // listener handles failures that the file system cannot see: of reads, during flushes and compactions.

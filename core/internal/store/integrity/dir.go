@@ -19,7 +19,7 @@ import (
 )
 
 // FormatVersion is the version of keys and records that the store's doc.go describes.
-const FormatVersion = 1
+const FormatVersion = 2
 
 // Files of the folder that are not Pebble's, beside GUARD.
 const (
@@ -41,7 +41,7 @@ const (
 
 // DirState is what the names of the files in a folder say.
 type DirState struct {
-	Format   bool   // FORMAT exists: the store was opened successfully before
+	Format   uint64 // what FORMAT says: the store was opened successfully before; zero without the file
 	Manifest string // the manifest that the marker names
 	data     int    // tables and logs
 }
@@ -58,8 +58,7 @@ func Scan(fsys vfs.FS, dir string, g *Guard) (DirState, error) {
 	for _, name := range files {
 		switch {
 		case name == FormatFile:
-			v.Format = true
-			if err := checkFormatFile(fsys, fsys.PathJoin(dir, name)); err != nil {
+			if v.Format, err = readFormatFile(fsys, fsys.PathJoin(dir, name)); err != nil {
 				return v, err
 			}
 		case strings.HasPrefix(name, ManifestMarker):
@@ -73,11 +72,11 @@ func Scan(fsys vfs.FS, dir string, g *Guard) (DirState, error) {
 			v.data++
 		}
 	}
-	if v.Manifest == "" && (v.Format || v.data > 0) {
+	if v.Manifest == "" && (v.Format > 0 || v.data > 0) {
 		return v, Damaged(fsys.PathJoin(dir, ManifestMarker+"*"), "scan the folder",
 			errors.New("other files of the store are there"))
 	}
-	if !v.Format {
+	if v.Format == 0 {
 		return v, nil // a new store, or one that was never completed
 	}
 	return v, g.verify(fsys, dir, v.Manifest)
@@ -86,20 +85,20 @@ func Scan(fsys vfs.FS, dir string, g *Guard) (DirState, error) {
 // markerValue is the end of a marker's name, after its number.
 func markerValue(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-func checkFormatFile(fsys vfs.FS, path string) error {
+func readFormatFile(fsys vfs.FS, path string) (uint64, error) {
 	text, err := atomicfile.Read(fsys, path)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return 0, fmt.Errorf("read %s: %w", path, err)
 	}
 	rest, ok := strings.CutPrefix(strings.TrimSpace(string(text)), formatText)
 	n, err := strconv.ParseUint(rest, 10, 64)
-	if !ok || err != nil {
-		return Damaged(path, "read the format", fmt.Errorf("it says %.40q", text))
+	if !ok || err != nil || n == 0 {
+		return 0, Damaged(path, "read the format", fmt.Errorf("it says %.40q", text))
 	}
 	if err := CheckFormat(n); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return 0, fmt.Errorf("%s: %w", path, err)
 	}
-	return nil
+	return n, nil
 }
 
 // CheckFormat refuses a format version that is newer than this code.
