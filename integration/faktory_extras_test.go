@@ -246,7 +246,7 @@ func TestFaktoryFlushRemovesBatchesForGood(t *testing.T) {
 				t.Errorf("%s: status of batch %s: %v", when, bid, err)
 			}
 		}
-		equal(t, when+": queues", len(fktState(t, c).Data.Queues), 0)
+		equal(t, when+": enqueued", fktState(t, c).Data.TotalEnqueued, uint64(0))
 	}
 	gone("at once", c)
 	if err := open.Push(fktJob("flushed")); err == nil {

@@ -201,7 +201,7 @@ func TestOfficialClientAdministrates(t *testing.T) {
 	sizes(`{}`)
 	must(t, c.Push(client.NewJob("A", 5)))
 	must(t, c.Flush())
-	sizes(`{}`)
+	sizes(`{"default":0}`)
 }
 
 func TestOfficialClientUsesLocksAndTracking(t *testing.T) {

@@ -107,7 +107,7 @@ func (s *session) queueNames() []string {
 type removal struct {
 	batches *core.PurgeBatches // what is to be removed first; nil: no batches
 	pages   []core.Purge       // what is still to be removed, one after the other
-	flush   bool               // then the rows of empty queues and the counters too
+	flush   bool               // then reset the counters too
 	commit  core.Commit
 }
 
@@ -152,13 +152,10 @@ func (t *removal) step(s *session) bool {
 		return false
 	}
 	if t.flush {
-		t.flush = false
 		r := s.ask(&core.ResetCounters{Tag: s.nextTag(), Origin: core.Faktory})
 		if t.failed(s, &r) {
 			return true
 		}
-		t.pages = queuePages(s.emptyQueues())
-		return t.step(s)
 	}
 	s.ok(t.commit)
 	return true
@@ -173,18 +170,7 @@ func (t *removal) failed(s *session, r *core.Reply) bool {
 	return r.Kind == core.Failed
 }
 
-// emptyQueues lists the queues that hold no job and that no worker of another protocol serves.
-func (s *session) emptyQueues() (names []string) {
-	r := s.ask(&core.ListQueues{Tag: s.nextTag(), Prefix: s.f.o.Namespace})
-	for i := range r.Queues {
-		if q := &r.Queues[i]; q.Ready()+q.Scheduled+q.Leased+q.Retrying+q.Blocked+q.Done+q.Dead+q.Workers == 0 {
-			names = append(names, q.Name)
-		}
-	}
-	return names
-}
-
-// flushJobs: FLUSH removes as much as the configuration lets it.
+// flushJobs: FLUSH removes as much as the configuration allows. Queues stay known and paused, as in the reference.
 func (s *session) flushJobs(*scratch, []byte) {
 	page := core.Purge{Limit: purgePage}
 	switch s.f.o.Flush {
