@@ -103,6 +103,7 @@ type JobInfo struct {
 	Broken     bool    // Blocked, and a job it waited for is gone without being done: it needs Enqueue or Cancel
 	Ephemeral  bool
 	Watchers   int
+	Kept       bool // its outcome is kept after its end
 	Progress   Progress
 	Failure    *Failure
 	Outcome    *Outcome // Done with a kept outcome

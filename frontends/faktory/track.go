@@ -25,19 +25,19 @@ func (s *session) track(b *scratch, arg []byte) {
 	}
 }
 
-// trackGet tells how far a job is, whoever submitted it and whoever works on it.
+// trackGet answers with a job's state and progress, whatever protocols its client and its worker speak.
 func (s *session) trackGet(b *scratch, jid string) {
 	if jid == "" {
 		s.refuse("missing JID")
 		return
 	}
 	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true})
-	if r.Kind == core.Inspected && r.Info.State == core.Done && r.Info.Outcome == nil { // kept in the store: done well or not
+	if r.Kind == core.Inspected && r.Info.State == core.Done && r.Info.Outcome == nil { // only the store has the outcome
 		r = s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}})
 	}
 	b.json = append(b.json[:0], '{')
 	b.json = appendTextMember(b.json, "jid", jid)
-	if r.Kind != core.Inspected || r.Info.State == core.Gone { // clients take a date for a job that is known
+	if r.Kind != core.Inspected || !tracked(r.Info) { // a date in updated_at would mean that the job is known
 		b.json = append(b.json, `,"state":"unknown","updated_at":""}`...)
 		s.bulk(b.json, r.Commit)
 		return
@@ -55,7 +55,13 @@ func (s *session) trackGet(b *scratch, jid string) {
 	s.bulk(b.json, r.Commit)
 }
 
-// updatedAt is when something was last heard of a job.
+// tracked reports whether TRACK GET knows a job: a Faktory job only if its client asked for it, or if it has reported
+// progress.
+func tracked(info *core.JobInfo) bool {
+	return info.State != core.Gone && (info.Origin != core.Faktory || info.Kept || info.Progress.UpdatedAt != 0)
+}
+
+// updatedAt is when a job or its progress last changed.
 func updatedAt(info *core.JobInfo) core.Instant {
 	return max(info.ChangedAt, info.Progress.UpdatedAt, info.CreatedAt)
 }

@@ -65,6 +65,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	if !brief {
 		i.Job = m.jobs.payload(h)
 	}
+	i.Kept = e.has(keepsOutcome)
 	return i
 }
 
