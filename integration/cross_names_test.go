@@ -35,6 +35,7 @@ func (d doors) scheduledOf(t *testing.T, b *harness.Broker, origin, queue string
 		name = "jid-" + queue
 		job := fktJob(queue, "x")
 		job.Jid, job.At = name, at.UTC().Format("2006-01-02T15:04:05Z")
+		job.SetCustom("track", 1)
 		check(t, d.faktory.Push(job))
 	}
 	row := api(t, b, "GET", "/api/jobs/"+name)

@@ -29,7 +29,7 @@ func (h *hall) submitAs(protocol core.Protocol, queue string, n int) named {
 		h.one(c, jobCreated)
 	case core.Faktory:
 		c := h.dialFaktory("")
-		c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":%q,\"args\":[]}\r\n", own, queue))
+		c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":%q,\"args\":[],\"custom\":{\"track\":1}}\r\n", own, queue))
 		c.Want("+OK\r\n")
 	case core.Internal:
 	}

@@ -112,6 +112,13 @@ func TestMutateReadsAFewJobsAtATime(t *testing.T) {
 	spy := &spyBroker{Broker: s.Broker, t: t}
 	on := &session{f: New(spy, Options{}), conn: &detachedConn{}}
 	on.openClient()
+	byType, err := (&jobFilter{Jobtype: "*y"}).pattern()
+	must(t, err)
+	for task := (&mutateScan{pattern: byType, from: core.Scheduled, change: changes["requeue"]}); !task.step(on); {
+	}
+	if spy.read > 0 {
+		t.Errorf("a filter by type reads %d bytes", spy.read)
+	}
 	pattern, err := (&jobFilter{Regexp: "*x*"}).pattern()
 	must(t, err)
 	task := &mutateScan{pattern: pattern, from: core.Scheduled, change: changes["kill"]}

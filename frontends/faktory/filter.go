@@ -34,17 +34,9 @@ func (filter *jobFilter) pattern() (p *jobPattern, err error) {
 	return p, err
 }
 
-// matches looks at one job.
-func (p *jobPattern) matches(f *Frontend, b *scratch, info *core.JobInfo) bool {
-	job := info.Job
-	switch {
-	case p.jobtype != "" && p.jobtype != job.Type, p.typeGlob != nil && !p.typeGlob.match([]byte(job.Type)):
-		return false
-	case p.jsonGlob == nil:
-		return true
-	}
-	b.json = f.appendCompactJob(b.json[:0], info)
-	return p.jsonGlob.match(b.json)
+// matchesType looks at what the index knows of a job.
+func (p *jobPattern) matchesType(info *core.JobInfo) bool {
+	return (p.jobtype == "" || p.jobtype == info.Type) && (p.typeGlob == nil || p.typeGlob.match([]byte(info.Type)))
 }
 
 // appendCompactJob writes a job's JSON without white space: the text that patterns are matched against.
@@ -54,8 +46,8 @@ func (f *Frontend) appendCompactJob(b []byte, info *core.JobInfo) []byte {
 	return appendCompact(b[:start], b[start:]) // in place: it only gets shorter
 }
 
-// mutateScan walks over a set and changes the jobs that match. It lists the set by the index alone and reads one job at a
-// time.
+// mutateScan walks over a set and changes the jobs that match. Lists and types come from the index; a job is read only if
+// its JSON must be matched, one at a time.
 type mutateScan struct {
 	pattern *jobPattern // nil: every job matches
 	from    core.State
@@ -81,16 +73,12 @@ func (t *mutateScan) step(s *session) bool {
 	defer s.f.giveBack(b)
 	for bytes := 0; len(t.page) > 0 && bytes < scanBytes; t.page = t.page[1:] {
 		info := &t.page[0]
-		if !strings.HasPrefix(info.Queue, s.f.o.Namespace) {
+		if !strings.HasPrefix(info.Queue, s.f.o.Namespace) || t.pattern != nil && !t.pattern.matchesType(info) {
 			continue
 		}
-		if t.pattern != nil {
-			r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: info.Seq}})
-			if r.Kind != core.Inspected || r.Info.Job == nil { // gone since the page was listed
-				continue
-			}
-			bytes += jobCost + len(r.Info.Job.Body) + len(r.Info.Job.Attributes)
-			if !t.pattern.matches(s.f, b, r.Info) {
+		if t.pattern != nil && t.pattern.jsonGlob != nil {
+			bytes += jobCost + info.BodyBytes
+			if !t.matchesJSON(s, b, info.Seq) {
 				continue
 			}
 		}
@@ -99,4 +87,14 @@ func (t *mutateScan) step(s *session) bool {
 	commit, err := s.doAll(b)
 	t.commit = max(t.commit, commit)
 	return s.mutated(t.commit, err, len(t.page) == 0 && t.cursor == 0)
+}
+
+// matchesJSON reads a job. One that is gone since the page was listed does not match.
+func (t *mutateScan) matchesJSON(s *session, b *scratch, seq uint64) bool {
+	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: seq}})
+	if r.Kind != core.Inspected || r.Info.Job == nil {
+		return false
+	}
+	b.json = s.f.appendCompactJob(b.json[:0], r.Info)
+	return t.pattern.jsonGlob.match(b.json)
 }
