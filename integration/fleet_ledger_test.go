@@ -1,3 +1,5 @@
+//go:build nightly
+
 package integration_test
 
 import (

@@ -317,7 +317,7 @@ func TestGearmanFullQueueRefusesInItsOwnWords(t *testing.T) {
 	equal(t, "error", p.Args(2), []string{"QUEUE_ERROR", "Job queue is full"})
 }
 
-func TestGearmanManyFunctionsAndJobsAreListedQuickly(t *testing.T) {
+func TestGearmanStatusListsAThousandFunctions(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	c := harness.DialGearman(t, b)
@@ -341,7 +341,5 @@ func TestGearmanManyFunctionsAndJobsAreListedQuickly(t *testing.T) {
 	took := time.Since(begin)
 	slices.Sort(rows)
 	equal(t, "status", strings.Join(rows, "\n") == strings.Join(want, "\n"), true)
-	if took > 5*time.Second {
-		t.Errorf("status of %d functions took %v", functions, took)
-	}
+	harness.CheckDuration(t, "the status of a thousand functions", took, 5*time.Second)
 }

@@ -193,3 +193,21 @@ func isTimeout(err error) bool {
 	timeout := net.Error(nil)
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
+
+// submitMany puts jobs into a queue, a thousand in flight at a time.
+func submitMany(t *testing.T, b *harness.Broker, queue string, jobs int) {
+	t.Helper()
+	c := harness.DialGearman(t, b)
+	const burst = 1000
+	var packets []byte
+	for range burst {
+		packets = gearmanclient.Append(packets, gearmanclient.SubmitJobBg, queue, "", "0123456789abcdef")
+	}
+	for range jobs / burst {
+		check(t, c.Write(packets))
+		for range burst {
+			_, err := c.Expect(gearmanclient.JobCreated, harness.Patience)
+			check(t, err)
+		}
+	}
+}

@@ -1,3 +1,5 @@
+//go:build nightly
+
 package integration_test
 
 import (
@@ -11,7 +13,6 @@ import (
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
 	"broker/integration/server"
-	"broker/integration/workqclient"
 )
 
 func TestThousandsOfWorkersAreListedWhileOthersWork(t *testing.T) {
@@ -69,24 +70,6 @@ func slowestEcho(t *testing.T, b *harness.Broker, stop <-chan struct{}) time.Dur
 			return worst
 		}
 		worst = max(worst, time.Since(begin))
-	}
-}
-
-// submitMany puts jobs into a queue, a thousand in flight at a time.
-func submitMany(t *testing.T, b *harness.Broker, queue string, jobs int) {
-	t.Helper()
-	c := harness.DialGearman(t, b)
-	const burst = 1000
-	var packets []byte
-	for range burst {
-		packets = gearmanclient.Append(packets, gearmanclient.SubmitJobBg, queue, "", "0123456789abcdef")
-	}
-	for range jobs / burst {
-		check(t, c.Write(packets))
-		for range burst {
-			_, err := c.Expect(gearmanclient.JobCreated, harness.Patience)
-			check(t, err)
-		}
 	}
 }
 
@@ -218,34 +201,5 @@ func TestIdleConnectionsAreCheap(t *testing.T) {
 	t.Logf("%d bytes a connection", perConnection)
 	if perConnection > 40<<10 { // twice what 20,000 in 400 MB allow
 		t.Errorf("%d bytes a connection", perConnection)
-	}
-}
-
-func TestGarbageOnAnyPortHurtsNobody(t *testing.T) {
-	t.Parallel()
-	harness.OursOnly(t)
-	b := start(t)
-	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
-	garbage := []string{
-		strings.Repeat("\x00", 4096), strings.Repeat("A", 2<<20), strings.Repeat("\r\n", 1000), "\x00REQ\xff\xff\xff\xff\xff\xff\xff\xff",
-		"HELLO {" + strings.Repeat("{\"a\":", 100_000) + "\r\n", "PUSH {}\r\n", "add x y z\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "HELLO {\"v\":2}\r\nPUSH [[[[\r\nFETCH\r\nEND\r\n",
-	}
-	for _, addr := range []string{b.Gearman, b.Workq, b.Faktory, b.HTTP} {
-		for _, bytes := range garbage {
-			c, err := workqclient.Dial(addr)
-			check(t, err)
-			_ = c.Send([]byte(bytes)) // the broker may close while we write
-			check(t, c.Close())
-		}
-	}
-	check(t, gearman.Send(gearmanclient.EchoReq, "x"))
-	_, err := gearman.Expect(gearmanclient.EchoRes, harness.Patience)
-	check(t, err)
-	_, err = wq.Lease(0, "q")
-	wantIs(t, err, workqclient.ErrTimeout)
-	check(t, fkt.Push(fktJob("alive")))
-	if b.Exited() {
-		t.Fatal("the broker has ended")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
 	"broker/integration/server"
+	"broker/integration/workqclient"
 )
 
 // stranger is a connection to any port.
@@ -270,5 +271,34 @@ func TestClientsOutsideOfTheAllowListOfHTTPAreCounted(t *testing.T) {
 	check(t, err)
 	if !strings.Contains(metrics, "broker_denied_connections_total{protocol=\"http\"} 2\n") {
 		t.Error("not counted")
+	}
+}
+
+func TestGarbageOnAnyPortHurtsNobody(t *testing.T) {
+	t.Parallel()
+	harness.OursOnly(t)
+	b := start(t)
+	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
+	garbage := []string{
+		strings.Repeat("\x00", 4096), strings.Repeat("A", 2<<20), strings.Repeat("\r\n", 1000), "\x00REQ\xff\xff\xff\xff\xff\xff\xff\xff",
+		"HELLO {" + strings.Repeat("{\"a\":", 100_000) + "\r\n", "PUSH {}\r\n", "add x y z\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "HELLO {\"v\":2}\r\nPUSH [[[[\r\nFETCH\r\nEND\r\n",
+	}
+	for _, addr := range []string{b.Gearman, b.Workq, b.Faktory, b.HTTP} {
+		for _, bytes := range garbage {
+			c, err := workqclient.Dial(addr)
+			check(t, err)
+			_ = c.Send([]byte(bytes)) // the broker may close while we write
+			check(t, c.Close())
+		}
+	}
+	check(t, gearman.Send(gearmanclient.EchoReq, "x"))
+	_, err := gearman.Expect(gearmanclient.EchoRes, harness.Patience)
+	check(t, err)
+	_, err = wq.Lease(0, "q")
+	wantIs(t, err, workqclient.ErrTimeout)
+	check(t, fkt.Push(fktJob("alive")))
+	if b.Exited() {
+		t.Fatal("the broker has ended")
 	}
 }

@@ -71,7 +71,7 @@ func TestStoppedAndContinued(t *testing.T) {
 	k := newBooks(t)
 	k.born()
 	clients := load(b, k, 0)
-	for range scale(t, 2, 10) {
+	for range stops {
 		time.Sleep(200 * time.Millisecond)
 		check(t, b.Signal(syscall.SIGSTOP))
 		time.Sleep(time.Second)
