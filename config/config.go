@@ -13,9 +13,10 @@ type Config struct {
 	SyncInterval        time.Duration `toml:"sync_interval" doc:"with durability relaxed: for how long acknowledged changes may be lost when the machine fails"`
 	CacheBytes          Size          `toml:"cache_bytes" doc:"memory for the bodies of recent jobs; older ones are read from the store when leased"`
 	DefaultLease        time.Duration `toml:"default_lease" doc:"time to finish for a job that names none, in the hands of a worker that no connection guards"`
-	MinFreeDisk         Size          `toml:"disk_floor" doc:"free disk space below which new jobs are refused; 0: never"`
-	DrainRejectsNewJobs bool          `toml:"drain_refuses_jobs" doc:"while draining (USR1, POST /api/drain) refuse new jobs too"`
+	MinFreeDisk         Size          `toml:"min_free_disk" doc:"new jobs are refused while the disk of the store has less free space than this; 0: never"`
+	DrainRejectsNewJobs bool          `toml:"drain_rejects_new_jobs" doc:"while draining (SIGUSR1, POST /api/drain), refuse new jobs too"`
 	EventLoops          int           `toml:"event_loops" doc:"threads that serve connections; 0: as many as there are processors"`
+	BindRetry           time.Duration `toml:"bind_retry" doc:"at start, how long to retry while another process holds an address or the store; 0s: fail at once"`
 
 	Log       Log                 `toml:"log"`
 	HTTP      HTTP                `toml:"http"`
@@ -87,13 +88,17 @@ type Limits struct {
 	OutputBytes Size `toml:"output_bytes" doc:"bytes that may wait for a client that does not read; 0: what the protocol's largest replies need"`
 }
 
-// Route rewrites queue and type of a job at submission. The first that matches wins.
+// Route rewrites the queue and the type of a job at submission. The first route that matches wins.
 type Route struct {
-	From    string `toml:"from" doc:"the protocol that the job comes by"`
-	Name    string `toml:"name" doc:"the queue it names; empty: any (faktory only)"`
-	Type    string `toml:"type" doc:"from faktory: the jobtype it names, empty: any; else: the new type"`
-	Queue   string `toml:"queue" doc:"the new queue; empty: as it was"`
-	NewType string `toml:"new_type" doc:"the new type; empty: as it was"`
+	From  string `toml:"from" doc:"protocol by which the job is submitted"`
+	Match Target `toml:"match"`
+	Set   Target `toml:"set"`
+}
+
+// Target is what a route looks at and what it sets. An empty field matches everything, and changes nothing.
+type Target struct {
+	Queue string `toml:"queue" doc:"queue of the job"`
+	Type  string `toml:"type" doc:"type of the job"`
 }
 
 // Throttle bounds how many jobs of a queue are in workers' hands.

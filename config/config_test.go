@@ -43,7 +43,7 @@ data = "/from/file"
 durability = "relaxed"
 sync_interval = "250ms"
 cache_bytes = "8 MiB"
-disk_floor = 12345
+min_free_disk = 12345
 
 [gearman]
 listen = "127.0.0.1:1111"
@@ -98,7 +98,7 @@ func TestEveryProblemIsListedAtOnce(t *testing.T) {
 datta = "x"
 durability = "always"
 sync_interval = 5
-disk_floor = "lots"
+min_free_disk = "lots"
 event_loops = "two"
 
 [gearman]
@@ -118,12 +118,12 @@ x = 1
 
 [[route]]
 from = "gearman"
-queue = "default"
+set = {queue = "default"}
 
 [[route]]
 from = "nsq"
-name = "x"
-type = "y"
+match = {queue = "x"}
+set = {type = "y"}
 colour = "red"
 
 [throttles]
@@ -140,7 +140,7 @@ c = {concurrency = 4, timeout = 60}
 		settings = append(settings, strings.SplitN(line, ": ", 2)[0])
 	}
 	got := strings.Join(settings, " ")
-	want := "route[1].colour throttles.a datta disk_floor event_loops gearman.hamdle_prefix nowhere sync_interval " +
+	want := "route[1].colour throttles.a datta event_loops gearman.hamdle_prefix min_free_disk nowhere sync_interval " +
 		"workq.max_connections " +
 		"durability log.level gearman.listen gearman.tls_cert faktory.listen faktory.tls_client_ca gearman.worker_wakeup " +
 		"gearman.handle_prefix faktory.flush route[0] route[1].from throttles.b"
@@ -211,10 +211,10 @@ func TestParseListen(t *testing.T) {
 func TestRoutesRewriteTheFirstMatch(t *testing.T) {
 	t.Parallel()
 	c := Config{Routes: []Route{
-		{From: "gearman", Name: "Resize", Queue: "default", Type: "ResizeImage"},
-		{From: "gearman", Name: "Resize", Queue: "never"},
-		{From: "faktory", Type: "ResizeImage", Queue: "Resize"},
-		{From: "faktory", Name: "low", NewType: "Later"},
+		{From: "gearman", Match: Target{Queue: "Resize"}, Set: Target{Queue: "default", Type: "ResizeImage"}},
+		{From: "gearman", Match: Target{Queue: "Resize"}, Set: Target{Queue: "never"}},
+		{From: "faktory", Match: Target{Type: "ResizeImage"}, Set: Target{Queue: "Resize"}},
+		{From: "faktory", Match: Target{Queue: "low"}, Set: Target{Type: "Later"}},
 	}}
 	for _, test := range []struct{ from, queue, typ, wantQueue, wantType string }{
 		{"gearman", "Resize", "Resize", "default", "ResizeImage"},
@@ -230,6 +230,54 @@ func TestRoutesRewriteTheFirstMatch(t *testing.T) {
 	}
 	if c.Rewrite("workq") != nil {
 		t.Error("a rewrite for workq out of nothing")
+	}
+}
+
+func TestRoutesThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`from = "gearman" | match = {queue = "a"} | set = {queue = "b"}`:  "<nil>",
+		`from = "faktory" | match = {type = "a"} | set = {type = "b"}`:    "<nil>",
+		`from = "faktory" | set = {type = "b"}`:                           "route[0]: matches nothing: set match.queue or match.type",
+		`from = "workq" | set = {type = "b"}`:                             "route[0]: matches nothing: set match.queue",
+		`from = "workq" | match = {queue = "a"}`:                          "route[0]: changes nothing: set set.queue or set.type",
+		`from = "gearman" | match = {type = "a"} | set = {queue = "b"}`:   "route[0].match.type: only Faktory clients name a type: use match.queue",
+		`from = "workq" | match = {queue = "a"} | set = {queue = "b c"}`:  `route[0].set.queue: "b c" holds a space or control character`,
+		`from = "workq" | match = {queue = "a"} | set = {colour = "red"}`: "route[0].set.colour: unknown setting (FILE)\nroute[0]: changes nothing: set set.queue or set.type",
+	} {
+		file := write(t, "broker.toml", "[[route]]\n"+strings.ReplaceAll(text, " | ", "\n"))
+		_, err := Load(Sources{File: file})
+		if got := strings.ReplaceAll(fmt.Sprint(err), file, "FILE"); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+func TestOldNamesAreRefusedWithTheNewOnes(t *testing.T) {
+	t.Parallel()
+	file := write(t, "broker.toml", `
+disk_floor = "1 GiB"
+drain_refuses_jobs = true
+
+[[route]]
+from = "faktory"
+name = "a"
+type = "b"
+queue = "c"
+new_type = "d"
+`)
+	_, err := Load(Sources{File: file, Env: []string{"BROKER_DISK_FLOOR=0", "BROKER_DRAIN_REFUSES_JOBS="}})
+	want := `route[0].name: is now called match.queue (FILE)
+route[0].new_type: is now called set.type (FILE)
+route[0].queue: is now called set.queue (FILE)
+route[0].type: is now called match.type (from faktory) or set.type (FILE)
+disk_floor: is now called min_free_disk (FILE)
+drain_refuses_jobs: is now called drain_rejects_new_jobs (FILE)
+BROKER_DISK_FLOOR: is now called BROKER_MIN_FREE_DISK
+route[0]: matches nothing: set match.queue or match.type
+route[0]: changes nothing: set set.queue or set.type`
+	if got := strings.ReplaceAll(fmt.Sprint(err), file, "FILE"); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
 

@@ -12,7 +12,7 @@ func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
 		"data = \"/x\"\ndurability = \"relaxed\"\nsync_interval = \"50ms\"\ncache_bytes = \"1 MiB\"\nevent_loops = 2\n",
 		"[gearman]\nlisten = \"127.0.0.1:1,unix:/x\"\nallow = [\"10.0.0.0/8\", \"::1\"]\nmax_body = 5\njob_retries = 3\n",
-		"[[route]]\nfrom = \"gearman\"\nname = \"a\"\nqueue = \"b\"\ntype = \"c\"\n",
+		"[[route]]\nfrom = \"gearman\"\nmatch = {queue = \"a\"}\nset = {queue = \"b\", type = \"c\"}\n",
 		"[throttles]\nmail = {concurrency = 4, timeout = 60}\n",
 		"[[cron]]\nschedule = \"*/5 * * * *\"\n  [cron.job]\n  type = \"T\"\n  args = [1, \"two\"]\n  queue = \"q\"\n",
 		"http = 1\n[log]\nlevel = 7\n", "x = ", "",

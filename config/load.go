@@ -32,7 +32,7 @@ func (p Problem) Error() string { return p.Setting + ": " + p.Text }
 // wrong.
 func Load(s Sources) (Config, error) {
 	c := Default()
-	l := loader{settings: make(map[string]Setting)}
+	l := loader{settings: make(map[string]Setting), renamed: renamed}
 	for _, setting := range Settings(&c) {
 		l.settings[setting.Path] = setting
 	}
@@ -53,6 +53,7 @@ func Load(s Sources) (Config, error) {
 // loader collects what is wrong instead of stopping at it.
 type loader struct {
 	settings map[string]Setting
+	renamed  map[string]string // the new paths of settings, by the old ones
 	problems []Problem
 	broken   map[string]bool // settings whose value could not be read: no more is said about them
 }
@@ -109,6 +110,8 @@ func (l *loader) table(prefix string, tree map[string]any, source string) {
 			l.set(path, tree[key], source)
 		case isTable && l.section(path+"."):
 			l.table(path+".", sub, source)
+		case l.renamed[path] != "":
+			l.complain(path, "is now called %s (%s)", l.renamed[path], source)
 		default:
 			l.complain(path, "unknown setting (%s)", source)
 		}
@@ -136,7 +139,7 @@ func (l *loader) routes(v any, source string, c *Config) {
 	}
 	c.Routes = make([]Route, len(tables))
 	for i, table := range tables {
-		l.row(fmt.Sprintf("route[%d].", i), reflect.ValueOf(&c.Routes[i]).Elem(), table, source)
+		l.row(fmt.Sprintf("route[%d].", i), reflect.ValueOf(&c.Routes[i]).Elem(), table, renamedInRoute, source)
 	}
 }
 
@@ -158,14 +161,17 @@ func (l *loader) throttles(v any, source string, c *Config) {
 			continue
 		}
 		var t Throttle
-		l.row("throttles."+queue+".", reflect.ValueOf(&t).Elem(), bounds, source)
+		l.row("throttles."+queue+".", reflect.ValueOf(&t).Elem(), bounds, nil, source)
 		c.Throttles[queue] = t
 	}
 }
 
 // row sets the fields of one element of a list.
-func (l *loader) row(prefix string, v reflect.Value, table map[string]any, source string) {
-	row := loader{settings: make(map[string]Setting)}
+func (l *loader) row(prefix string, v reflect.Value, table map[string]any, renamed map[string]string, source string) {
+	row := loader{settings: make(map[string]Setting), renamed: make(map[string]string)}
+	for before, now := range renamed {
+		row.renamed[prefix+before] = now
+	}
 	for _, setting := range leaves(prefix, v) {
 		row.settings[setting.Path] = setting
 	}
@@ -183,6 +189,11 @@ func (l *loader) env(env map[string]string) {
 		name := l.settings[path].Env()
 		if text, ok := env[name]; ok {
 			l.set(path, text, name)
+		}
+	}
+	for _, before := range slices.Sorted(maps.Keys(l.renamed)) {
+		if name := envName(before); env[name] != "" {
+			l.complain(name, "is now called %s", envName(l.renamed[before]))
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package config
 
+import "cmp"
+
 // Rewrite applies the first route that matches a job from a protocol. It is nil if there is none for it.
 func (c *Config) Rewrite(from string) func(queue, typ string) (string, string) {
 	var routes []Route
@@ -22,18 +24,9 @@ func (c *Config) Rewrite(from string) func(queue, typ string) (string, string) {
 }
 
 func (r Route) matches(queue, typ string) bool {
-	return (r.Name == "" || r.Name == queue) && (r.From != "faktory" || r.Type == "" || r.Type == typ)
+	return (r.Match.Queue == "" || r.Match.Queue == queue) && (r.Match.Type == "" || r.Match.Type == typ)
 }
 
 func (r Route) apply(queue, typ string) (newQueue, newType string) {
-	if r.From != "faktory" && r.Type != "" {
-		typ = r.Type
-	}
-	if r.NewType != "" {
-		typ = r.NewType
-	}
-	if r.Queue != "" {
-		queue = r.Queue
-	}
-	return queue, typ
+	return cmp.Or(r.Set.Queue, queue), cmp.Or(r.Set.Type, typ)
 }

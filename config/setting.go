@@ -41,8 +41,10 @@ func leaves(prefix string, v reflect.Value) []Setting {
 }
 
 // Env is the name of the setting in the environment.
-func (s Setting) Env() string {
-	return "BROKER_" + strings.ToUpper(strings.ReplaceAll(s.Path, ".", "_"))
+func (s Setting) Env() string { return envName(s.Path) }
+
+func envName(path string) string {
+	return "BROKER_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
 
 // String is the value as it would be written in the environment.

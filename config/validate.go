@@ -15,6 +15,7 @@ const (
 	maxHandle     = 63
 	maxEventLoops = 1024
 	maxSync       = time.Minute
+	maxBindRetry  = time.Hour
 )
 
 // Validate lists everything that is wrong with c.
@@ -57,8 +58,11 @@ func (c *Config) checkStore(v *checker) {
 		v.complain("default_lease", "%v is less than 1s", c.DefaultLease)
 	}
 	v.size("cache_bytes", c.CacheBytes, 0, 1024*GiB)
-	v.size("disk_floor", c.MinFreeDisk, 0, 1<<20*GiB)
+	v.size("min_free_disk", c.MinFreeDisk, 0, 1<<20*GiB)
 	v.count("event_loops", c.EventLoops, 0, maxEventLoops)
+	if c.BindRetry < 0 || c.BindRetry > maxBindRetry {
+		v.complain("bind_retry", "%v is not between 0s and %v", c.BindRetry, maxBindRetry)
+	}
 }
 
 // checkHTTP lets nobody open the port to other hosts by accident: who reaches it may order what he likes.
@@ -179,24 +183,15 @@ func (v *checker) certificate(name string, p Protocol) {
 
 func (v *checker) route(setting string, r Route) {
 	v.oneOf(setting+".from", r.From, "workq", "gearman", "faktory")
-	v.word(setting+".queue", r.Queue, 255)
-	if r.From == "faktory" {
-		if r.Name == "" && r.Type == "" {
-			v.complain(setting, "matches nothing: name or type is missing")
-		}
-		if r.Queue == "" && r.NewType == "" {
-			v.complain(setting, "changes nothing: queue or new_type is missing")
-		}
-		return
+	v.word(setting+".set.queue", r.Set.Queue, 255)
+	if r.Match == (Target{}) {
+		v.complain(setting, "matches nothing: set match.queue%s", map[bool]string{true: " or match.type"}[r.From == "faktory"])
 	}
-	if r.Name == "" {
-		v.complain(setting, "matches nothing: name is missing")
+	if r.Set == (Target{}) {
+		v.complain(setting, "changes nothing: set set.queue or set.type")
 	}
-	if r.Type != "" && r.NewType != "" {
-		v.complain(setting, "type and new_type are the same thing here")
-	}
-	if r.Queue == "" && r.Type == "" && r.NewType == "" {
-		v.complain(setting, "changes nothing: queue or type is missing")
+	if r.Match.Type != "" && r.From != "faktory" {
+		v.complain(setting+".match.type", "only Faktory clients name a type: use match.queue")
 	}
 }
 

@@ -189,7 +189,7 @@ func TestBadCronEntryStopsTheStart(t *testing.T) {
 
 func TestReloadNamesWhatHasToWait(t *testing.T) {
 	t.Parallel()
-	b, rewrite := reloadable(t, "[log]\nlevel = \"info\"\n[[route]]\nfrom = \"gearman\"\nname = \"a\"\nqueue = \"b\"\n")
+	b, rewrite := reloadable(t, "[log]\nlevel = \"info\"\n[[route]]\nfrom = \"gearman\"\nmatch = {queue = \"a\"}\nset = {queue = \"b\"}\n")
 	gearman := harness.DialGearman(t, b)
 	submitTo := func(function, queue string) {
 		t.Helper()
@@ -200,8 +200,8 @@ func TestReloadNamesWhatHasToWait(t *testing.T) {
 	submitTo("a", "b")
 	submitTo("other", "other")
 	rewrite("default_lease = \"1h\"\n[log]\nlevel = \"debug\"\n[faktory]\npassword = \"very-secret\"\n" +
-		"[[route]]\nfrom = \"gearman\"\nname = \"a\"\nqueue = \"c\"\n" +
-		"[[route]]\nfrom = \"workq\"\nname = \"a\"\nqueue = \"d\"\n" + everySecond("debugged"))
+		"[[route]]\nfrom = \"gearman\"\nmatch = {queue = \"a\"}\nset = {queue = \"c\"}\n" +
+		"[[route]]\nfrom = \"workq\"\nmatch = {queue = \"a\"}\nset = {queue = \"d\"}\n" + everySecond("debugged"))
 	submitTo("a", "c")
 	check(t, harness.DialWorkq(t, b).Add(wqJob("a", "x")))
 	equal(t, "status", statusRow(t, b, "d"), "1 0 0")

@@ -168,17 +168,16 @@ func TestRoutesFeedWorkersOfOtherProtocols(t *testing.T) {
 	b := harness.Start(t, harness.Options{Config: `
 [[route]]
 from = "gearman"
-name = "ResizeImage"
-queue = "default"
-type = "Image::Resize"
+match = {queue = "ResizeImage"}
+set = {queue = "default", type = "Image::Resize"}
 [[route]]
 from = "faktory"
-type = "SendMail"
-queue = "mail"
+match = {type = "SendMail"}
+set = {queue = "mail"}
 [[route]]
 from = "workq"
-name = "old"
-queue = "new"
+match = {queue = "old"}
+set = {queue = "new"}
 `})
 	d := open(t, b)
 	_, err := d.gearman.Submit(gearmanclient.SubmitJobBg, "ResizeImage", "", `[1]`)

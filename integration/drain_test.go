@@ -66,7 +66,7 @@ func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
 
 func TestDrainingMayRefuseNewJobs(t *testing.T) {
 	t.Parallel()
-	b := harness.Start(t, harness.Options{Config: "drain_refuses_jobs = true\n"})
+	b := harness.Start(t, harness.Options{Config: "drain_rejects_new_jobs = true\n"})
 	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	parked := harness.DialWorkq(t, b)
 	check(t, parked.Send([]byte("lease closed 40000\r\n")))

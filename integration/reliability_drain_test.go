@@ -74,7 +74,7 @@ func TestWhoDrainsSaysWhetherJobsAreRefused(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	for _, setting := range []bool{false, true} {
-		b := harness.Start(t, harness.Options{Config: fmt.Sprintf("drain_refuses_jobs = %v\n", setting)})
+		b := harness.Start(t, harness.Options{Config: fmt.Sprintf("drain_rejects_new_jobs = %v\n", setting)})
 		wq := harness.DialWorkq(t, b)
 		want := func(what string, refused bool) {
 			t.Helper()

@@ -26,6 +26,9 @@ const (
 	gearmandConfig  = "/etc/gearmand.conf"
 	gearmandLogFile = "/var/log/gearmand.log"
 	gearmandPort    = "4730"
+
+	// gearmandBindRetry is how long gearmand retries while its port is taken.
+	gearmandBindRetry = "20s"
 )
 
 // gearmandLevels are the words of --verbose and the level of our log that comes closest.
@@ -227,6 +230,7 @@ func (g *gearmandProcess) config() (config.Config, error) {
 		"gearman.exceptions": strconv.FormatBool(o.has("exceptions")),
 		"durability":         "none",
 		"log.level":          gearmandLevels[cmp.Or(o["verbose"], "ERROR")],
+		"bind_retry":         cmp.Or(os.Getenv("BROKER_BIND_RETRY"), gearmandBindRetry),
 	}
 	if o.has("job-handle-prefix") {
 		flags["gearman.handle_prefix"] = o["job-handle-prefix"]

@@ -96,8 +96,8 @@ func TestCertificatesComeFromWhereTheFreshSettingsSay(t *testing.T) {
 
 	// A mistake elsewhere keeps all settings as they are, but the files are read again.
 	writeCertificate(t, dirs[1], 3)
-	said := r.rewrite(secured(cert, key, "disk_floor = \"lots\"\n[log]\nlevel = \"loud\""))
-	for _, words := range []string{`disk_floor: `, `log.level: \"loud\"`, "bad settings, the old ones stay in force"} {
+	said := r.rewrite(secured(cert, key, "min_free_disk = \"lots\"\n[log]\nlevel = \"loud\""))
+	for _, words := range []string{`min_free_disk: `, `log.level: \"loud\"`, "bad settings, the old ones stay in force"} {
 		if !strings.Contains(said, words) {
 			t.Errorf("%s is not in the log: %s", words, said)
 		}

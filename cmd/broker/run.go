@@ -87,6 +87,7 @@ type process struct {
 	onBound            func() error // called once the addresses are taken and nothing else was touched
 	onReady            func() error // called once clients are served
 
+	retryUntil    time.Time // until then an address or a store that is in use is waited for
 	certificates  []*certificates
 	denied        map[string]*denialCounter // by front-end
 	server        *eventloop.Server
@@ -143,7 +144,8 @@ func (p *process) waitForShutdown() shutdown {
 // run builds the parts, serves until it is asked to end, and takes them down in reverse.
 func (p *process) run() error {
 	tuneGC()
-	if err := p.listen(); err != nil {
+	p.retryUntil = time.Now().Add(p.config.BindRetry)
+	if stopped, err := p.listen(); err != nil || stopped {
 		return err
 	}
 	if p.onBound != nil {
@@ -174,32 +176,6 @@ func (p *process) run() error {
 	return p.stop()
 }
 
-// listen takes all addresses before anything else happens: a taken one is known at once, and nothing was touched.
-func (p *process) listen() error {
-	listeners, certs, err := p.listenersAndCertificates()
-	if err != nil {
-		return err
-	}
-	p.certificates = certs
-	var errs []error
-	if p.server, err = eventloop.Bind(listeners); err != nil {
-		errs = append(errs, err)
-	}
-	if err := p.listenHTTP(); err != nil {
-		errs = append(errs, err)
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	if p.server != nil {
-		p.server.StopAccepting()
-	}
-	for _, ln := range p.httpListeners {
-		_ = ln.Close() // nobody has used it
-	}
-	return errors.Join(errs...)
-}
-
 // openStore opens the engine. It gives up if it is asked to end meanwhile: what is on disk does not mind.
 func (p *process) openStore() (asked bool, err error) {
 	type opened struct {
@@ -208,7 +184,7 @@ func (p *process) openStore() (asked bool, err error) {
 	}
 	done := make(chan opened, 1)
 	go func() {
-		e, err := engine.Open(p.engineOptions())
+		e, err := p.openEngine()
 		done <- opened{e, err}
 	}()
 	select {

@@ -83,9 +83,9 @@ func (b *BrokerServer) Spawn() error {
 		}
 	}
 	env := b.opts.Env
-	if !strings.Contains(b.opts.Config, "disk_floor") {
+	if !strings.Contains(b.opts.Config, "min_free_disk") {
 		// Other programs may fill the disk of the tests.
-		env = append([]string{"BROKER_DISK_FLOOR=0"}, env...)
+		env = append([]string{"BROKER_MIN_FREE_DISK=0"}, env...)
 	}
 	p, err := Launch(Spec{Name: "broker", Argv: b.Argv(), Env: env, Dir: b.dir, Logs: b.dir})
 	if err != nil {

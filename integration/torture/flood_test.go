@@ -83,7 +83,7 @@ func TestFloodOfSubmissions(t *testing.T) {
 	// A disk of its own: what other programs write does not count.
 	const room, floor = 512 * mib, 256 * mib
 	d := harness.NewSmallDisk(t, room+floor)
-	b := onDisk(t, d, fmt.Sprintf("disk_floor = \"%d MiB\"\n", floor/mib))
+	b := onDisk(t, d, fmt.Sprintf("min_free_disk = \"%d MiB\"\n", floor/mib))
 	p := newProbe(t, b)
 	f := &flood{b: b, most: room / floodBody / 4}
 	begin := time.Now()

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"broker/core/engine"
+	"broker/frontends/eventloop"
+)
+
+// bindRetryEvery is how long to wait between two attempts while another process holds an address or the store.
+const bindRetryEvery = 100 * time.Millisecond
+
+// listen binds every address before anything else happens: a conflict is reported at once, and nothing was touched. With
+// bind_retry it waits for the process that still holds an address, so that restarts may overlap.
+func (p *process) listen() (stopped bool, err error) {
+	logged := false
+	for {
+		err = p.bindAll()
+		if !isInUse(err) || time.Now().After(p.retryUntil) {
+			return false, err
+		}
+		if !logged {
+			p.log.Warn().Err(err).Dur("bind_retry_ms", p.config.BindRetry).Msg("address in use, retrying")
+			logged = true
+		}
+		select {
+		case <-p.shutdowns:
+			return true, nil
+		case <-time.After(bindRetryEvery):
+		}
+	}
+}
+
+// isInUse reports that every part of err says that an address is in use: waiting may help.
+func isInUse(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			if !isInUse(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return errors.Is(err, syscall.EADDRINUSE)
+}
+
+// bindAll binds every address, or none.
+func (p *process) bindAll() error {
+	listeners, certs, err := p.listenersAndCertificates()
+	if err != nil {
+		return err
+	}
+	p.certificates, p.httpListeners = certs, nil
+	var errs []error
+	if p.server, err = eventloop.Bind(listeners); err != nil {
+		errs = append(errs, err)
+	}
+	if err := p.listenHTTP(); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	if p.server != nil {
+		p.server.StopAccepting()
+	}
+	for _, ln := range p.httpListeners {
+		_ = ln.Close() // nobody has used it
+	}
+	return errors.Join(errs...)
+}
+
+// openEngine opens the engine. With bind_retry it waits for the process that still holds the store: one that shuts down
+// frees its addresses first.
+func (p *process) openEngine() (*engine.Engine, error) {
+	logged := false
+	for {
+		e, err := engine.Open(p.engineOptions())
+		if !errors.Is(err, engine.ErrInUse) || time.Now().After(p.retryUntil) {
+			return e, err
+		}
+		if !logged {
+			p.log.Warn().Err(err).Dur("bind_retry_ms", p.config.BindRetry).Msg("store in use, retrying")
+			logged = true
+		}
+		time.Sleep(bindRetryEvery)
+	}
+}
