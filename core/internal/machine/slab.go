@@ -95,6 +95,7 @@ type slab struct {
 	free  []uint32
 	next  uint32
 	live  int
+	spare *[pageSize]*core.Job // empty: a broker that is nearly empty needs a page for every job
 }
 
 func (s *slab) at(h uint32) *entry { return &s.pages[h>>pageBits].entries[h&(pageSize-1)] }
@@ -138,7 +139,9 @@ func (s *slab) setPayload(h uint32, j *core.Job) {
 		if j == nil {
 			return
 		}
-		p.payloads = &[pageSize]*core.Job{}
+		if p.payloads, s.spare = s.spare, nil; p.payloads == nil {
+			p.payloads = &[pageSize]*core.Job{}
+		}
 	}
 	slot := &p.payloads[h&(pageSize-1)]
 	switch {
@@ -149,6 +152,6 @@ func (s *slab) setPayload(h uint32, j *core.Job) {
 	}
 	*slot = j
 	if p.resident == 0 {
-		p.payloads = nil
+		p.payloads, s.spare = nil, p.payloads
 	}
 }

@@ -1,0 +1,24 @@
+package machine
+
+import (
+	"testing"
+
+	"broker/core"
+)
+
+// A broker that is nearly empty gets a job into memory and out of it again for each one that passes through.
+func TestSingleJobInMemoryNeedsNoNewPage(t *testing.T) {
+	var s slab
+	h, _ := s.alloc()
+	j := new(core.Job)
+	got := testing.AllocsPerRun(100, func() {
+		s.setPayload(h, j)
+		s.setPayload(h, nil)
+	})
+	if got != 0 {
+		t.Errorf("%v allocations for a job", got)
+	}
+	if s.payload(h) != nil {
+		t.Error("the payload is still there")
+	}
+}
