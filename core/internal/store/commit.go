@@ -12,9 +12,6 @@ import (
 	"broker/core/internal/store/integrity"
 )
 
-// maxBatchBytes is the largest batch that is accepted: Pebble's own limit, 4 GiB, less room for keys.
-const maxBatchBytes = 4<<30 - 64<<20
-
 // committer passes batches to Pebble on a goroutine of its own, which a failure may block forever: nobody waits for it
 // then.
 type committer struct {
@@ -190,7 +187,7 @@ func (c *committer) setPart(pb *pebble.Batch, seq uint64, part byte) error {
 
 // set returns an error if the batch grew too large; Pebble would panic.
 func (*committer) set(pb *pebble.Batch, key, value []byte) error {
-	if pb.Len()+len(key)+len(value) > maxBatchBytes {
+	if pb.Len()+len(key)+len(value) > record.MaxBatchBytes {
 		return ErrBatchSize
 	}
 	return pb.Set(key, value, nil)

@@ -1,0 +1,82 @@
+package record
+
+import "broker/core"
+
+// MaxBatchBytes is the largest commit batch that the store accepts, by CommitBatch.Size: Pebble's limit is 4 GiB, for its
+// own encoding. The machine counts what it adds to the open batch and refuses work long before.
+const MaxBatchBytes = 4<<30 - 64<<20
+
+// Upper bounds, in bytes, of what the numbers of a record, its key and its place in the batch take.
+const (
+	keyBytes    = 1 + 8 + 1 + 2*5 // a key; operation and lengths in the batch
+	numberBytes = 10
+	jobBytes    = 25*numberBytes + 2*keyBytes
+	statusBytes = 20*numberBytes + keyBytes
+	partBytes   = 8*numberBytes + 3*keyBytes
+	goneBytes   = 6 * keyBytes
+)
+
+// JobSize is an upper bound of what j takes in a commit batch, in bytes.
+func JobSize(j *core.Job) int {
+	return jobBytes + len(j.Queue) + len(j.Type) + len(j.ID) + len(j.UniqueKey) + len(j.Attributes) + len(j.Body) +
+		numberBytes*len(j.After)
+}
+
+// Size is an upper bound of what s takes in a commit batch, in bytes.
+func (s *Status) Size() int {
+	return statusBytes + len(s.Worker) + len(s.Progress.Text) + len(s.Progress.Verbatim) + numberBytes*len(s.Waiting)
+}
+
+// FailureSize is an upper bound of what f takes in a commit batch, in bytes.
+func FailureSize(f *core.Failure) int {
+	n := partBytes + len(f.Type) + len(f.Message) + len(f.Data)
+	for _, line := range f.Backtrace {
+		n += numberBytes + len(line)
+	}
+	return n
+}
+
+// OutcomeSize is an upper bound of what o takes in a commit batch, in bytes.
+func OutcomeSize(o *core.Outcome) int {
+	n := partBytes + len(o.Result)
+	if o.Failure != nil {
+		n += FailureSize(o.Failure)
+	}
+	return n
+}
+
+// MetaSize is an upper bound of what m takes in a commit batch, in bytes.
+func MetaSize(m *core.MetaEntry) int { return keyBytes + len(m.Name) + len(m.Value) }
+
+// Size is an upper bound of what c takes in a commit batch, in bytes.
+func (c *Change) Size() int {
+	n := 0
+	if c.Gone {
+		n = goneBytes
+	}
+	if c.Job != nil {
+		n += JobSize(c.Job)
+	}
+	if c.Status != nil {
+		n += c.Status.Size()
+	}
+	if c.Failure != nil {
+		n += FailureSize(c.Failure)
+	}
+	if c.Outcome != nil {
+		n += OutcomeSize(c.Outcome)
+	}
+	return n
+}
+
+// Size is an upper bound of what b takes in the store's log, in bytes.
+func (b *CommitBatch) Size() int {
+	n := 0
+	for i := range b.Changes {
+		n += b.Changes[i].Size()
+	}
+	for i := range b.Meta {
+		n += MetaSize(&b.Meta[i])
+	}
+	return n
+}
