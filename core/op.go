@@ -119,6 +119,10 @@ type Lease struct {
 	Holder   Holder
 	Worker   string  // id of the worker, kept with the lease; HeldByWorker only
 	Deadline Instant // park until then; zero: do not wait
+
+	// KeepQueues says that the queues are known for some minutes after the lease has waited on them, as if they had had a
+	// job. Without it, a queue that is there for its waiting leases alone goes with them.
+	KeepQueues bool
 }
 
 // Withdraw ends the client's parked lease as if its time were up: the lease is TimedOut. Nothing is replied if there is

@@ -150,10 +150,11 @@ func (s *Session) submit(p *pipeline, r *request, what submission) {
 	p.Ask(op)
 }
 
-// job is the one that the first argument names; if it cannot name one the client is told, and good is false.
+// job is the one that the first argument names. If it cannot be the id of a job, the command is answered and good is
+// false.
 func (p *pipeline) job(r *request) (ref core.Ref, good bool) {
 	id, good := parseID(r.args[0])
-	if !good || !id.valid() {
+	if !good || !validID(id) {
 		p.say(badID)
 		return core.Ref{}, false
 	}
@@ -198,7 +199,7 @@ func (s *Session) lease(p *pipeline, r *request) {
 	op := p.Leases.Next()
 	*op = core.Lease{
 		Tag:    p.expect(pending{answer: answerLease, mayWait: wait > 0, large: true, isLease: true}),
-		Queues: queues, Pick: core.PickAtRandom, Holder: core.HeldByNobody, Deadline: s.deadline(wait),
+		Queues: queues, KeepQueues: true, Pick: core.PickAtRandom, Holder: core.HeldByNobody, Deadline: s.deadline(wait),
 	}
 	p.Ask(op)
 }

@@ -23,10 +23,12 @@ func (s *Session) inspect(p *pipeline, r *request) {
 
 // inspectJob handles "inspect job id".
 func (s *Session) inspectJob(p *pipeline, r *request) {
-	ref, good := p.job(r)
+	id, good := parseID(r.args[0]) // of any version, unlike elsewhere
 	if !good {
+		p.say(badID)
 		return
 	}
+	ref := core.Ref{ID: id.String()}
 	p.Ask(&core.Inspect{Tag: p.expect(pending{answer: answerJob, large: true}), Ref: ref})
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"broker/core"
 )
 
@@ -117,9 +119,9 @@ func setPriority(job *core.Job, r *request) (wrong string) {
 }
 
 // checkRanges looks at what was only read before.
-func checkRanges(id jobID, name []byte, ttr uint64) (wrong string) {
+func checkRanges(id uuid.UUID, name []byte, ttr uint64) (wrong string) {
 	switch {
-	case !id.valid():
+	case !validID(id):
 		return badID
 	case !validName(name):
 		return badName

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"strconv"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // request is one command line cut into tokens, which lie in the input and die with it. Reused from line to line.
@@ -196,53 +198,23 @@ func parseTime(b []byte) (time.Time, bool) {
 	return t, err == nil
 }
 
-// jobID is the 16 bytes of a UUID.
-type jobID [16]byte
-
-// parseID reads a UUID as canonical text, in upper case, without hyphens, in braces or as a URN.
-func parseID(b []byte) (id jobID, ok bool) {
+// parseID reads a UUID as canonical text, in upper case, without hyphens, in braces or as a URN. The forms around the
+// digits are checked here: uuid.ParseBytes takes any first and last byte for braces.
+func parseID(b []byte) (id uuid.UUID, ok bool) {
 	if rest, urn := bytes.CutPrefix(b, []byte("urn:uuid:")); urn {
 		b = rest
 	} else if len(b) > 2 && b[0] == '{' && b[len(b)-1] == '}' {
 		b = b[1 : len(b)-1]
 	}
-	var digits [32]byte
-	switch len(b) {
-	case 32:
-		copy(digits[:], b)
-	case 36:
-		if b[8] != '-' || b[13] != '-' || b[18] != '-' || b[23] != '-' {
-			return id, false
-		}
-		copy(digits[0:], b[0:8])
-		copy(digits[8:], b[9:13])
-		copy(digits[12:], b[14:18])
-		copy(digits[16:], b[19:23])
-		copy(digits[20:], b[24:36])
-	default:
-		return id, false
+	if len(b) != 32 && len(b) != 36 {
+		return uuid.Nil, false
 	}
-	_, err := hex.Decode(id[:], digits[:])
+	id, err := uuid.ParseBytes(b)
 	return id, err == nil
 }
 
-// valid reports whether the id is one that a job may have: version 4, RFC 4122 variant.
-func (id jobID) valid() bool { return id[6]>>4 == 4 && id[8]>>6 == 0b10 }
-
-// String is the canonical text, the only spelling that is ever stored or sent.
-func (id jobID) String() string {
-	var b [36]byte
-	hex.Encode(b[0:], id[0:4])
-	b[8] = '-'
-	hex.Encode(b[9:], id[4:6])
-	b[13] = '-'
-	hex.Encode(b[14:], id[6:8])
-	b[18] = '-'
-	hex.Encode(b[19:], id[8:10])
-	b[23] = '-'
-	hex.Encode(b[24:], id[10:16])
-	return string(b[:])
-}
+// validID reports whether an id is one that a job may have: version 4, RFC 4122 variant.
+func validID(id uuid.UUID) bool { return id.Version() == 4 && id.Variant() == uuid.RFC4122 }
 
 // validName reports whether name is one that a queue may have: 1 to 255 letters, digits, underscores, points, hyphens.
 func validName(name []byte) bool {

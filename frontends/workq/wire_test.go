@@ -201,7 +201,7 @@ func TestIDs(t *testing.T) {
 		"urn:uuid:" + canonical,
 	} {
 		id, ok := parseID([]byte(spelling))
-		if !ok || !id.valid() || id.String() != canonical {
+		if !ok || !validID(id) || id.String() != canonical {
 			t.Errorf("%q: got %s, %v", spelling, id, ok)
 		}
 	}
@@ -223,8 +223,8 @@ func TestIDs(t *testing.T) {
 		"6ba7b810-9dad-41d1-00b4-00c04fd430c4", // variant NCS
 		"6ba7b810-9dad-41d1-c0b4-00c04fd430c4", // variant Microsoft
 	} {
-		if id, ok := parseID([]byte(wrong)); !ok || id.valid() {
-			t.Errorf("%q: parsed %v, valid %v", wrong, ok, id.valid())
+		if id, ok := parseID([]byte(wrong)); !ok || validID(id) {
+			t.Errorf("%q: parsed %v, valid %v", wrong, ok, validID(id))
 		}
 	}
 }

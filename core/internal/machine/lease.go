@@ -156,6 +156,7 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	m.visitMark++
 	for _, name := range op.Queues {
 		if n, q := m.queueNamed(name); !m.seen(n) {
+			q.used = q.used || op.KeepQueues
 			m.join(c, n, q)
 		}
 	}

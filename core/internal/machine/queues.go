@@ -31,7 +31,7 @@ type jobQueue struct {
 	sticky       bool   // stays when it is empty
 	created      bool   // by order
 	stored       bool   // its settings have a mark
-	used         bool   // it has had a job
+	used         bool   // it has had a job, or a lease that keeps it known
 	kept         bool   // its row outlives the process; see keepQueue
 	hidden       bool   // purged: no row until a job is ready here or somebody names it
 	limits       core.Limits
