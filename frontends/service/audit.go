@@ -40,7 +40,7 @@ type auditLog struct {
 
 // loadAudit reads the log back.
 func (s *Service) loadAudit() error {
-	c := s.open()
+	c := s.open(Caller{}, "")
 	defer c.close()
 	ops := make([]core.Op, auditSize)
 	for i := range ops {

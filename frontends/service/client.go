@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/notify"
 )
 
 // commitTimeout is how long a change waits for the disk.
@@ -16,19 +17,14 @@ const commitTimeout = 10 * time.Second
 type client struct {
 	b       core.Broker
 	id      core.ClientID
-	wake    chan struct{} // capacity 1
-	replies []core.Reply  // fetched and not looked at yet
+	wake    notify.Signal
+	replies []core.Reply // fetched and not looked at yet
 }
 
 // open registers a client for one call; close it.
-func (s *Service) open() *client {
-	c := &client{b: s.o.Broker, wake: make(chan struct{}, 1)}
-	c.id = c.b.Open(core.ClientOptions{Protocol: core.HTTP, Wake: func() {
-		select {
-		case c.wake <- struct{}{}:
-		default:
-		}
-	}})
+func (s *Service) open(caller Caller, name string) *client {
+	c := &client{b: s.o.Broker, wake: notify.NewSignal()}
+	c.id = c.b.Open(core.ClientOptions{Protocol: core.HTTP, Wake: c.wake.Set, Address: caller.Address, Name: name})
 	return c
 }
 
@@ -93,8 +89,8 @@ func (c *client) ask(op core.Op) (core.Reply, error) {
 	return r, nil
 }
 
-// change is ask for what must be durable before it returns.
-func (c *client) change(ctx context.Context, op core.Op) (core.Reply, error) {
+// call is ask for what must be durable before it returns: changes, and reads of what a crash may take back.
+func (c *client) call(ctx context.Context, op core.Op) (core.Reply, error) {
 	r, err := c.ask(op)
 	if err != nil {
 		return r, err

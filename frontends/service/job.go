@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -17,8 +18,8 @@ type Job struct {
 	Queue       string     `json:"queue"`
 	QueueBytes  []byte     `json:"queue_base64,omitempty" doc:"the queue's name if it is not UTF-8"`
 	Type        string     `json:"type" doc:"what to run; the queue's name if the client gave none"`
-	State       string     `json:"state" enum:"scheduled,blocked,ready,leased,retrying,done,dead,gone"`
-	Reason      string     `json:"reason,omitempty" doc:"why the job waits"`
+	State       string     `json:"state" enum:"scheduled,blocked,ready,leased,retrying,done,dead"`
+	Reason      string     `json:"reason,omitempty" enum:"worker,paused,draining,limit,time,jobs,batch,broken" doc:"what the job waits for"`
 	Priority    int32      `json:"priority" doc:"higher first; 0 is normal"`
 	Origin      string     `json:"origin" enum:"internal,workq,gearman,faktory,http" doc:"protocol that it was submitted by"`
 	CreatedAt   *time.Time `json:"created_at,omitempty"`
@@ -40,6 +41,7 @@ type Job struct {
 	UniqueKey   string     `json:"unique_key,omitempty"`
 	Parent      string     `json:"parent,omitempty" doc:"seq:N of the parent job"`
 	After       []string   `json:"after,omitempty" doc:"seq:N of the jobs that had to be done first"`
+	Waiting     []string   `json:"waiting_for,omitempty" doc:"those of the jobs in after that are not done yet"`
 	Batch       string     `json:"batch,omitempty"`
 	Broken      bool       `json:"broken,omitempty" doc:"blocked, and a job it waits for is gone without being done"`
 	Ephemeral   bool       `json:"ephemeral,omitempty" doc:"not stored; gone with the last client that waits for it"`
@@ -92,15 +94,21 @@ const maxShown = 1 << 20
 // viewOf shows a job. What it was submitted as may be unknown.
 func viewOf(info *core.JobInfo) Job {
 	v := Job{
-		ID: core.MintedID(info.Seq, info.CreatedAt), Seq: info.Seq, Type: info.Queue,
+		ID: core.MintedID(info.Seq, info.CreatedAt), Seq: info.Seq, Type: text(cmp.Or(info.Type, info.Queue)),
 		State: info.State.String(), Priority: info.Priority, Origin: info.Origin.String(),
 		CreatedAt: timeOf(info.CreatedAt), ChangedAt: timeOf(info.ChangedAt), ExpiresAt: timeOf(info.ExpiresAt),
 		LeasedAt: timeOf(info.LeasedAt), LeaseUntil: timeOf(info.LeaseUntil), Worker: info.Worker,
 		Attempts: info.Attempts, Fails: info.Fails, Broken: info.Broken, Ephemeral: info.Ephemeral,
-		Watchers: info.Watchers, Epoch: info.Epoch,
+		Watchers: info.Watchers, Epoch: info.Epoch, BodyBytes: info.BodyBytes,
 	}
 	v.Queue, v.QueueBytes = textOrBytes(info.Queue)
 	v.setTime(info.State, info.ReadyAt)
+	if info.Reason != core.WaitNone {
+		v.Reason = info.Reason.String()
+	}
+	for _, seq := range info.Waiting {
+		v.Waiting = append(v.Waiting, seqName(seq))
+	}
 	if info.Job != nil {
 		v.setJob(info.Job)
 	}

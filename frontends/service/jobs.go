@@ -11,7 +11,7 @@ import (
 
 // Job shows one job with its body and outcome, cut to what people can read.
 func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, error) {
-	c := s.open()
+	c := s.open(caller, caller.Name())
 	defer c.close()
 	info, err := s.inspect(ctx, c, caller, access.Read, name, false)
 	if err != nil {
@@ -65,7 +65,7 @@ const (
 
 // Act does something to one job. If epoch is set, the job must still have it.
 func (s *Service) Act(ctx context.Context, caller Caller, name string, action JobAction, epoch *uint32) error {
-	c := s.open()
+	c := s.open(caller, caller.Name())
 	defer c.close()
 	info, err := s.inspect(ctx, c, caller, access.Operate, name, true)
 	if err != nil {
@@ -135,7 +135,7 @@ type jobCursor struct {
 }
 
 // Jobs lists jobs without their bodies. The cursor is empty on the last page.
-func (s *Service) Jobs(caller Caller, f JobFilter, p JobPage) ([]Job, string, error) {
+func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPage) ([]Job, string, error) {
 	var at jobCursor
 	if err := decodeCursor(p.Cursor, &at); err != nil {
 		return nil, "", err
@@ -145,7 +145,7 @@ func (s *Service) Jobs(caller Caller, f JobFilter, p JobPage) ([]Job, string, er
 			return nil, "", err
 		}
 	}
-	c := s.open()
+	c := s.open(caller, caller.Name())
 	defer c.close()
 	jobs := make([]Job, 0, p.Limit)
 	for len(jobs) < p.Limit {
@@ -153,7 +153,7 @@ func (s *Service) Jobs(caller Caller, f JobFilter, p JobPage) ([]Job, string, er
 		if len(f.States) == 1 {
 			op.State = f.States[0]
 		}
-		r, err := c.ask(op)
+		r, err := c.call(ctx, op)
 		if err != nil {
 			return nil, "", err
 		}

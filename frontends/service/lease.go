@@ -45,7 +45,7 @@ func (s *Service) Lease(ctx context.Context, caller Caller, o LeaseOptions) (*Le
 	if o.Worker == "" {
 		o.Worker = workerName(caller)
 	}
-	c := s.open()
+	c := s.open(caller, o.Worker)
 	defer c.close()
 	op := &core.Lease{Queues: o.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: o.Worker}
 	if o.Wait > 0 {
@@ -186,7 +186,7 @@ func (s *Service) finish(ctx context.Context, caller Caller, token string, op fu
 	if err != nil {
 		return err
 	}
-	c := s.open()
+	c := s.open(caller, caller.Name())
 	defer c.close()
 	if err := caller.mayAll(access.Consume); err != nil {
 		r, gone := c.ask(&core.Inspect{Ref: t.ref(), Brief: true})
@@ -197,7 +197,7 @@ func (s *Service) finish(ctx context.Context, caller Caller, token string, op fu
 			return err
 		}
 	}
-	_, err = c.change(ctx, op(t))
+	_, err = c.call(ctx, op(t))
 	return leaseLost(err)
 }
 

@@ -22,10 +22,8 @@ func (s *Service) ref(name string) (core.Ref, error) {
 		}
 		return core.Ref{Seq: seq}, nil
 	}
-	if s.o.ParseHandle != nil {
-		if seq, ok := s.o.ParseHandle(name); ok {
-			return core.Ref{Seq: seq}, nil
-		}
+	if seq, ok := s.o.Handles.Parse([]byte(name)); ok {
+		return core.Ref{Seq: seq}, nil
 	}
 	return core.Ref{ID: name}, nil
 }

@@ -34,9 +34,9 @@ type Queue struct {
 
 // QueueMax bounds the unfinished jobs of a queue at which a submission of a priority class is refused; 0: no bound.
 type QueueMax struct {
-	High   uint32 `json:"high"`
-	Normal uint32 `json:"normal"`
-	Low    uint32 `json:"low"`
+	High   uint32 `json:"high" maximum:"4294967295"`
+	Normal uint32 `json:"normal" maximum:"4294967295"`
+	Low    uint32 `json:"low" maximum:"4294967295"`
 }
 
 // Throttle bounds the leases of a queue; 0: no bound.
@@ -118,7 +118,7 @@ type queueCursor struct {
 const queuePage = 1000
 
 // Queues lists the queues that the caller may read. The cursor is empty on the last page.
-func (s *Service) Queues(caller Caller, f QueueFilter) ([]Queue, string, error) {
+func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Queue, string, error) {
 	name, down := strings.CutPrefix(f.Sort, "-")
 	compare, ok := QueueSorts[cmp.Or(name, "name")]
 	if !ok {
@@ -128,12 +128,12 @@ func (s *Service) Queues(caller Caller, f QueueFilter) ([]Queue, string, error) 
 	if err := decodeCursor(f.Cursor, &at); err != nil {
 		return nil, "", err
 	}
-	c := s.open()
+	c := s.open(caller, caller.Name())
 	defer c.close()
 	if compare == nil && !down {
-		return s.queuesByName(c, caller, &f, at)
+		return s.queuesByName(ctx, c, caller, &f, at)
 	}
-	all, err := s.matchingQueues(c, caller, &f)
+	all, err := s.matchingQueues(ctx, c, caller, &f)
 	if err != nil {
 		return nil, "", err
 	}
@@ -157,14 +157,14 @@ func (s *Service) Queues(caller Caller, f QueueFilter) ([]Queue, string, error) 
 }
 
 // queuesByName reads on in the core's own order until the page is full.
-func (s *Service) queuesByName(c *client, caller Caller, f *QueueFilter, at queueCursor) ([]Queue, string, error) {
+func (s *Service) queuesByName(ctx context.Context, c *client, caller Caller, f *QueueFilter, at queueCursor) ([]Queue, string, error) {
 	var found []core.QueueInfo
 	for {
 		page := f.Limit + 1
 		if f.Search != "" || !caller.readsAll() {
 			page = queuePage
 		}
-		r, err := c.ask(&core.ListQueues{Prefix: f.Prefix, Offset: max(at.Core, 0), Limit: page})
+		r, err := c.call(ctx, &core.ListQueues{Prefix: f.Prefix, Offset: max(at.Core, 0), Limit: page})
 		if err != nil {
 			return nil, "", err
 		}
@@ -184,10 +184,10 @@ func (s *Service) queuesByName(c *client, caller Caller, f *QueueFilter, at queu
 }
 
 // matchingQueues reads all queues in pages, so that no other client waits for it.
-func (s *Service) matchingQueues(c *client, caller Caller, f *QueueFilter) ([]core.QueueInfo, error) {
+func (s *Service) matchingQueues(ctx context.Context, c *client, caller Caller, f *QueueFilter) ([]core.QueueInfo, error) {
 	var all []core.QueueInfo
 	for offset := 0; ; offset += queuePage {
-		r, err := c.ask(&core.ListQueues{Prefix: f.Prefix, Offset: offset, Limit: queuePage})
+		r, err := c.call(ctx, &core.ListQueues{Prefix: f.Prefix, Offset: offset, Limit: queuePage})
 		if err != nil {
 			return nil, err
 		}
@@ -217,17 +217,17 @@ func (s *Service) queuesOf(infos []core.QueueInfo) []Queue {
 }
 
 // Queue shows one queue.
-func (s *Service) Queue(caller Caller, name string) (Queue, error) {
+func (s *Service) Queue(ctx context.Context, caller Caller, name string) (Queue, error) {
 	if err := caller.may(access.Read, name); err != nil {
 		return Queue{}, err
 	}
-	c := s.open()
+	c := s.open(caller, caller.Name())
 	defer c.close()
-	return s.queue(c, name)
+	return s.queue(ctx, c, name)
 }
 
-func (s *Service) queue(c *client, name string) (Queue, error) {
-	r, err := c.ask(&core.InspectQueue{Queue: name})
+func (s *Service) queue(ctx context.Context, c *client, name string) (Queue, error) {
+	r, err := c.call(ctx, &core.InspectQueue{Queue: name})
 	if err != nil {
 		return Queue{}, err
 	}
@@ -245,9 +245,9 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 	if err := caller.may(access.Operate, name); err != nil {
 		return Queue{}, err
 	}
-	c := s.open()
+	c := s.open(caller, caller.Name())
 	defer c.close()
-	if _, err := s.queue(c, name); err != nil {
+	if _, err := s.queue(ctx, c, name); err != nil {
 		return Queue{}, err
 	}
 	if change.Paused != nil {
@@ -263,7 +263,7 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 			return Queue{}, err
 		}
 	}
-	return s.queue(c, name)
+	return s.queue(ctx, c, name)
 }
 
 // ClearQueue removes the jobs of a queue that are in the given states, all if there are none, and returns how many. With
@@ -272,15 +272,15 @@ func (s *Service) ClearQueue(ctx context.Context, caller Caller, name string, st
 	if err := caller.may(access.Operate, name); err != nil {
 		return 0, err
 	}
-	c := s.open()
+	c := s.open(caller, caller.Name())
 	defer c.close()
-	if _, err := s.queue(c, name); err != nil {
+	if _, err := s.queue(ctx, c, name); err != nil {
 		return 0, err
 	}
 	removed := 0
 	for op := (core.Purge{Queue: name, States: states, Drop: drop}); ; {
 		page := op // the broker may keep what it is given
-		r, err := c.change(ctx, &page)
+		r, err := c.call(ctx, &page)
 		if err != nil {
 			return removed, err
 		}

@@ -16,8 +16,8 @@ type Options struct {
 	// Random fills a slice with secure random bytes.
 	Random func([]byte)
 
-	// ParseHandle finds the job that a Gearman handle of this broker names.
-	ParseHandle func(handle string) (seq uint64, ok bool)
+	// Handles is the format of Gearman handles.
+	Handles core.HandleFormat
 
 	// MaxBodyBytes bounds the body of a job; zero: core.MaxBodyBytes.
 	MaxBodyBytes int

@@ -24,15 +24,15 @@ type Submission struct {
 	Body       *string         `json:"body,omitempty" doc:"the body as text"`
 	BodyBase64 *string         `json:"body_base64,omitempty" doc:"the body as bytes"`
 
-	Priority    int32     `json:"priority,omitempty" doc:"higher first; 0 is normal"`
+	Priority    int32     `json:"priority,omitempty" minimum:"-2147483648" maximum:"2147483647" doc:"higher first; 0 is normal"`
 	RunAt       time.Time `json:"run_at,omitzero" doc:"not before; default: at once"`
 	DelayS      float64   `json:"delay_s,omitempty" doc:"in place of run_at: seconds from now"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"removed then, whatever its state; default: never"`
 	ExpiresInS  float64   `json:"expires_in_s,omitempty" doc:"in place of expires_at: seconds from now"`
 	StartBefore time.Time `json:"start_before,omitzero" doc:"removed if no worker has it by then; default: never"`
 	LeaseForS   float64   `json:"lease_for_s,omitempty" doc:"a worker's time to finish; default: as the worker's protocol says"`
-	MaxFails    *uint32   `json:"max_fails,omitempty" doc:"failures after which there is no further try; default 25, for an ephemeral job 1"`
-	MaxAttempts uint32    `json:"max_attempts,omitempty" doc:"leases after which it has failed; default: no limit"`
+	MaxFails    *uint32   `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further try; default 25, for an ephemeral job 1"`
+	MaxAttempts uint32    `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit"`
 	Backoff     string    `json:"backoff,omitempty" enum:"exponential,none" doc:"wait between a failure and the next try; default exponential"`
 	OnExhausted string    `json:"on_exhausted,omitempty" enum:"bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed"`
 	DeadForS    float64   `json:"dead_for_s,omitempty" doc:"time in the dead set; default 180 days"`
@@ -61,7 +61,7 @@ type SubmitOptions struct {
 // Submit admits jobs in one commit, all or none. With a wait it returns once all outcomes are known or the time is over.
 // Jobs are shown as they are then.
 func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, o SubmitOptions) ([]Job, error) {
-	c := s.open()
+	c := s.open(caller, caller.Name())
 	defer c.close()
 	now := s.Now()
 	ops := make([]core.Op, len(subs))
@@ -366,7 +366,7 @@ func (c *client) outcomes(ctx context.Context, ended []*core.Outcome) error {
 	return nil
 }
 
-// viewSubmitted shows the jobs as they are now; one that is gone already, as it was submitted.
+// viewSubmitted shows the jobs as they are now, as far as that is durable; else as they were admitted.
 func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply, ended []*core.Outcome) []Job {
 	looks := make([]core.Op, len(ops))
 	for i := range ops {
@@ -374,32 +374,45 @@ func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply,
 	}
 	c.replies = c.replies[:0]
 	c.do(looks...)
-	views := make([]Job, len(ops))
+	now := make([]*core.JobInfo, len(ops))
 	for i := range c.replies {
-		r := &c.replies[i]
-		if r.Kind != core.Inspected && r.Kind != core.Failed {
-			continue
+		if r := &c.replies[i]; r.Kind == core.Inspected && r.Commit <= c.b.Committed() {
+			now[r.Tag] = r.Info
 		}
-		job := ops[r.Tag].(*core.Submit).Job
-		info := core.JobInfo{
-			Seq: admitted[r.Tag].Seq, Queue: job.Queue, Priority: job.Priority, Origin: job.Origin, CreatedAt: job.CreatedAt,
-			ExpiresAt: job.ExpiresAt, Ephemeral: job.Ephemeral,
+	}
+	views := make([]Job, len(ops))
+	for i := range ops {
+		job, info := ops[i].(*core.Submit).Job, now[i]
+		if info == nil {
+			info = admittedInfo(job, admitted[i].Seq, s.Now())
 		}
-		if r.Kind == core.Inspected {
-			info = *r.Info
-		}
-		if !admitted[r.Tag].Existing {
+		if !admitted[i].Existing {
 			info.Job = job
 		}
-		if o := ended[r.Tag]; o != nil {
+		if o := ended[i]; o != nil {
 			info.Outcome = o
-			if info.State == core.Gone {
+			if info.State.Unfinished() {
 				info.State = core.Done
 			}
 		}
-		views[r.Tag] = viewOf(&info)
+		views[i] = viewOf(info)
 	}
 	return views
+}
+
+// admittedInfo is what is known of a job from its submission.
+func admittedInfo(job *core.Job, seq uint64, now core.Instant) *core.JobInfo {
+	info := &core.JobInfo{
+		Seq: seq, Queue: job.Queue, State: core.Ready, Priority: job.Priority, Origin: job.Origin, CreatedAt: job.CreatedAt,
+		ReadyAt: job.CreatedAt, ExpiresAt: job.ExpiresAt, Ephemeral: job.Ephemeral,
+	}
+	switch {
+	case len(job.After) > 0 || job.Parent != 0:
+		info.State = core.Blocked
+	case job.ReadyAt > now:
+		info.State, info.ReadyAt = core.Scheduled, job.ReadyAt
+	}
+	return info
 }
 
 // lastName is the last part of a field's path.

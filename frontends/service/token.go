@@ -55,7 +55,7 @@ func (s *Service) tokenMAC(b []byte) []byte {
 
 // loadTokenKey reads the key, or makes it.
 func (s *Service) loadTokenKey() error {
-	c := s.open()
+	c := s.open(Caller{}, "")
 	defer c.close()
 	r, err := c.ask(&core.ReadMeta{Name: tokenKeyMeta})
 	if err != nil {
