@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -34,35 +35,60 @@ func copyAndClose(value []byte, closer io.Closer) ([]byte, error) {
 
 // Job reads a job with its body. Nothing else refers to its memory.
 func (s *Store) Job(seq uint64) (*core.Job, error) {
-	var k jobKey
-	value, err := s.get(k.of(spaceJob, seq, partJob))
+	if !s.use.enter() {
+		return nil, ErrClosed
+	}
+	defer s.use.leave()
+	j, size, err := s.jobFrom(s.get, seq)
+	if err != nil || size == 0 {
+		return j, err
+	}
+	// The body has a key of its own, and the job may be rewritten between the two reads: an iterator sees one state of the
+	// store. A snapshot would too, but it takes a lock that a failed write may hold forever.
+	it, err := s.db.NewIter(nil)
 	if err != nil {
 		return nil, s.damage(fmt.Sprintf("read job %d", seq), err)
 	}
-	return s.wholeJob(seq, value)
-}
-
-// wholeJob decodes a job, which keeps value, and reads its body if that has a key of its own.
-func (s *Store) wholeJob(seq uint64, value []byte) (*core.Job, error) {
-	j := new(core.Job)
-	size, _, err := record.DecodeJob(value, seq, j, nil, nil)
-	if err != nil {
-		return nil, s.damage(fmt.Sprintf("read job %d", seq), err)
-	}
-	if size == 0 {
-		return j, nil
+	defer func() { _ = it.Close() }() // its error was reported by Error
+	get := func(key []byte) ([]byte, error) { return getAt(it, key) }
+	if j, size, err = s.jobFrom(get, seq); err != nil || size == 0 {
+		return j, err
 	}
 	var k jobKey
 	what := fmt.Sprintf("read the body of job %d", seq)
-	body, err := s.get(k.of(spaceBody, seq, partJob))
-	if err != nil {
-		return nil, s.damage(what, err) // ErrMissing: the job was removed meanwhile
+	if j.Body, err = get(k.of(spaceBody, seq, partJob)); err != nil {
+		return nil, s.damage(what, err)
 	}
-	if len(body) != size {
-		return nil, s.damage(what, fmt.Errorf("%d bytes instead of %d: %w", len(body), size, record.ErrRange))
+	if len(j.Body) != size {
+		return nil, s.damage(what, fmt.Errorf("%d bytes instead of %d: %w", len(j.Body), size, record.ErrRange))
 	}
-	j.Body = body
 	return j, nil
+}
+
+// getAt is get as an iterator sees it.
+func getAt(it *pebble.Iterator, key []byte) ([]byte, error) {
+	if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
+		if err := it.Error(); err != nil {
+			return nil, err
+		}
+		return nil, ErrMissing
+	}
+	value, err := it.ValueAndErr()
+	return append(make([]byte, 0, len(value)), value...), err // not nil even if empty
+}
+
+// jobFrom reads a job, and the size of its body if that has a key of its own.
+func (s *Store) jobFrom(get func(key []byte) ([]byte, error), seq uint64) (j *core.Job, bodyBytes int, err error) {
+	var k jobKey
+	value, err := get(k.of(spaceJob, seq, partJob))
+	if err == nil {
+		j = new(core.Job)
+		bodyBytes, _, err = record.DecodeJob(value, seq, j, nil, nil)
+	}
+	if err != nil {
+		return nil, 0, s.damage(fmt.Sprintf("read job %d", seq), err)
+	}
+	return j, bodyBytes, nil
 }
 
 // Failure reads the last failure of a job; ErrMissing if it has none.
