@@ -91,7 +91,8 @@ type Job struct {
 	Body       []byte
 	Format     Format
 	Origin     Protocol
-	Attributes []byte // the front-end's own fields, opaque to the core, carried unchanged
+	Tags       []string // to find it by; at most MaxTags of MaxTagBytes
+	Attributes []byte   // the front-end's own fields, opaque to the core, carried unchanged
 
 	Priority    int32         // higher first, 0 is normal
 	CreatedAt   Instant       // zero in a submission: now
@@ -143,6 +144,7 @@ func (j *Job) Kept() bool { return j.RetainUntil != 0 || j.RetainFor != 0 }
 type Failure struct {
 	Type      string   // error class; cut by the front-end to its own limit
 	Message   string   //
+	Group     string   // what failures of many jobs have in common, as the front-end names it
 	Backtrace []string //
 	FailedAt  Instant  // the first failure, kept over later ones
 	NextAt    Instant  // when the retry is due; zero when there is none

@@ -8,6 +8,8 @@ const (
 	MaxIDBytes   = 1024    // bytes of a client's own job id
 	MaxBodyBytes = 1 << 30 // bytes of a job's body
 	MaxAfter     = 10_000  // predecessors of one job
+	MaxTags      = 100     // tags of one job
+	MaxTagBytes  = 255     // bytes of a tag
 
 	// DeadFor is how long the dead set keeps a Faktory job.
 	DeadFor = 180 * 24 * time.Hour

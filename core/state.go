@@ -46,9 +46,9 @@ func (s State) String() string {
 // may order a job killed. From Dead a job can be put back.
 var moves = [...][]State{
 	Gone:      {Scheduled, Blocked, Ready, Leased, Retrying, Done, Dead}, // the last three when it comes back from disk
-	Scheduled: {Ready, Retrying, Done, Dead, Gone},
+	Scheduled: {Ready, Blocked, Retrying, Done, Dead, Gone},
 	Blocked:   {Ready, Scheduled, Done, Dead, Gone},
-	Ready:     {Leased, Retrying, Done, Dead, Gone},
+	Ready:     {Scheduled, Blocked, Leased, Retrying, Done, Dead, Gone},
 	Leased:    {Ready, Retrying, Done, Dead, Gone},
 	Retrying:  {Ready, Retrying, Done, Dead, Gone},
 	Done:      {Gone},

@@ -98,22 +98,37 @@ func (e *Engine) Open(o core.ClientOptions) core.ClientID {
 func (e *Engine) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
 	from := len(into)
 	var buf [16]func()
-	into, wakes, signal := e.decide(id, ops, into, buf[:0])
-	e.notify(wakes, signal)
+	into, d := e.decide(id, ops, into, buf[:0])
+	e.notify(d.wakes, d.signals)
+	for d.ops < len(ops) {
+		ops = ops[d.ops:]
+		e.fetch(id, d.wants)
+		into, d = e.decide(id, ops, into, buf[:0])
+		e.notify(d.wakes, d.signals)
+	}
 	return e.hydrate(into, from)
 }
 
+// decided is what came of a round of decisions beside replies.
+type decided struct {
+	wakes   []func()
+	signals signals
+	ops     int           // how many were decided
+	wants   machine.Wants // what the next one needs, if it was not all of them
+}
+
 // decide is the part of Do under the lock.
-func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wakes []func()) (
-	[]core.Reply, []func(), signals,
-) {
+func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wakes []func()) ([]core.Reply, decided) {
 	e.mu.Lock()
 	defer crashOnPanic()
-	e.machine.Apply(e.nowLocked(), id, ops)
+	d := decided{ops: e.machine.Apply(e.nowLocked(), id, ops)}
+	if d.ops < len(ops) {
+		d.wants = e.machine.Wanted(id)
+	}
 	into = e.machine.Take(id, into)
-	wakes, s := e.afterLocked(wakes)
+	d.wakes, d.signals = e.afterLocked(wakes)
 	e.mu.Unlock()
-	return into, wakes, s
+	return into, d
 }
 
 // crashOnPanic ends the process when the machine has panicked under the lock. An event loop recovers from the panics of a

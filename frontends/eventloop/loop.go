@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// scratchBytes is the size of a loop's space for joining messages that are split over two reads.
+// scratchBytes is the size of a loop's space for mending the joint of two reads.
 const scratchBytes = 128 << 10
 
-// loop is a single-threaded event loop that drives conns: one of gnet's, or a goroutine of our own for TLS. Everything
-// that the mutex does not guard is used on the loop only.
+// loop is one thread of control that drives conns: one of gnet's loops, or a goroutine of ours for TLS. Everything in it
+// that is not under the mutex is used on the loop only.
 type loop struct {
-	// schedule asks for one call of run, soon; scheduleLater for one call of runLater after the sockets were polled.
+	// schedule asks the carrier for one call of run, soon; scheduleLater for one of runLater once the sockets had their
+	// turn.
 	schedule, scheduleLater func()
 
-	mu             sync.Mutex // guards the fields up to the blank line
+	mu             sync.Mutex // guards what follows, up to the empty line
 	marked         []*conn
-	later          []*conn // conns that woke themselves
+	later          []*conn // marked by themselves
 	calls          []func()
-	inRead         bool // input is being handled; run follows, so it need not be scheduled
-	active         bool // the loop is running; it looks at later when it is done
-	laterScheduled bool
+	inRead         bool // the loop is at work and will look at the lists itself: no need to schedule a run
+	active         bool // so it will at later only
+	laterScheduled bool // runLater is on its way
 
-	spareMarked, spareLater []*conn // the other halves of the double buffers
+	spareMarked, spareLater []*conn // the other halves of the lists, swapped on each run
 	spareCalls              []func()
 
 	conns   map[*conn]struct{}
 	closing map[*conn]struct{} // half-closed, leaving or lingering
-	unread  map[*conn]struct{} // paused; their peers are polled
+	unread  map[*conn]struct{} // not read, though the session may be waiting
 	scratch []byte
 }
 
@@ -40,7 +41,7 @@ func newLoop() *loop {
 	}
 }
 
-// mark puts c on the list of the next run. Any goroutine may call it.
+// mark puts c on the list for the next run. Any goroutine.
 func (l *loop) mark(c *conn) {
 	l.mu.Lock()
 	first := len(l.marked)+len(l.calls) == 0 && !l.inRead
@@ -51,33 +52,33 @@ func (l *loop) mark(c *conn) {
 	}
 }
 
-// markLater is mark for a conn that wakes itself during its turn: the sockets are served first.
+// markLater is mark for a conn that wants another turn during its own: the sockets come first.
 func (l *loop) markLater(c *conn) {
 	l.mu.Lock()
 	l.later = append(l.later, c)
-	ask := !l.active && l.needsLater() // c's turn has ended: another goroutine woke it
+	ask := !l.active && l.needsLater() // c's turn is over already: it was marked by somebody else
 	l.mu.Unlock()
 	if ask {
 		l.scheduleLater()
 	}
 }
 
-// needsLater reports that runLater must be scheduled. The caller holds mu.
+// needsLater reports that runLater is to be scheduled. Under mu.
 func (l *loop) needsLater() bool {
 	ask := len(l.later) > 0 && !l.laterScheduled
 	l.laterScheduled = l.laterScheduled || ask
 	return ask
 }
 
-// enter is called before the input of one socket is handled.
+// enter says that the loop is at work on what one socket sent.
 func (l *loop) enter() {
 	l.mu.Lock()
 	l.inRead, l.active = true, true
 	l.mu.Unlock()
 }
 
-// exit follows enter. It serves the conns that were marked meanwhile, most of them by the input just handled (a job for a
-// waiting worker, a result for a waiting client), which saves the system calls of waking the loop.
+// exit follows enter: what was marked meanwhile, most of it by that very work (a job for a waiting worker, an outcome
+// for a waiting client), is served now, which spares the system calls of waking the loop.
 func (l *loop) exit() {
 	l.mu.Lock()
 	l.inRead = false
@@ -90,7 +91,7 @@ func (l *loop) exit() {
 	l.run()
 }
 
-// finish ends the loop's activity and unlocks mu.
+// rest ends what the loop was at work on, and unlocks mu.
 func (l *loop) finish() {
 	l.active = false
 	ask := l.needsLater()
@@ -100,7 +101,7 @@ func (l *loop) finish() {
 	}
 }
 
-// call runs f on the loop, soon. Any goroutine may call it.
+// call runs f on the loop, soon. Any goroutine.
 func (l *loop) call(f func()) {
 	l.mu.Lock()
 	first := len(l.marked)+len(l.calls) == 0 && !l.inRead
@@ -111,7 +112,7 @@ func (l *loop) call(f func()) {
 	}
 }
 
-// run serves what was marked and called until now; later additions wait for the next run.
+// run serves what was marked and called for until now; what comes meanwhile is for the next run.
 func (l *loop) run() {
 	l.mu.Lock()
 	l.active = true
@@ -124,14 +125,14 @@ func (l *loop) run() {
 	for _, c := range marked {
 		c.turn()
 	}
-	clear(marked) // the lists must not keep closed conns alive
+	clear(marked) // the lists must not keep dead conns alive
 	clear(calls)
 	l.spareMarked, l.spareCalls = marked, calls
 	l.mu.Lock()
 	l.finish()
 }
 
-// runLater serves the conns that woke themselves until now.
+// runLater serves what had marked itself until now.
 func (l *loop) runLater() {
 	l.mu.Lock()
 	l.active, l.laterScheduled = true, false
@@ -147,21 +148,21 @@ func (l *loop) runLater() {
 	l.finish()
 }
 
-// checkTimeouts checks the closing conns.
+// age looks after the conns that are on their way out.
 func (l *loop) checkTimeouts(now time.Time) {
 	for c := range l.closing {
 		c.checkTimeouts(now)
 	}
 }
 
-// watchPeers checks the peers of conns whose sockets are not read.
+// watch looks after the peers of conns whose sockets are not read.
 func (l *loop) watchPeers() {
 	for c := range l.unread {
 		c.watchPeer()
 	}
 }
 
-// stopSessions closes the sessions of all conns; their output is still sent.
+// retire ends the sessions of all conns; what they have written still leaves.
 func (l *loop) stopSessions() {
 	for c := range l.conns {
 		if c.phase == serving {
@@ -171,7 +172,7 @@ func (l *loop) stopSessions() {
 	l.checkTimeouts(time.Now())
 }
 
-// dropAll drops all conns.
+// kill drops all conns.
 func (l *loop) dropAll() {
 	for c := range l.conns {
 		c.drop()

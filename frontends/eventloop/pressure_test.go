@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// roomyLimit is an output limit that a throttled client never reaches.
-const roomyLimit = 4 << 20
+// atEase is a limit of output that a client who is held back in time never reaches.
+const atEase = 4 << 20
 
-func TestUnreadOutputThrottlesRequestsOfOneRead(t *testing.T) {
+func TestUnreadOutputHoldsBackRequestsOfOneRead(t *testing.T) {
 	t.Parallel()
-	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
-		c.send(strings.Repeat("big 500000\n", 100) + "echo end\n") // requests 50 MB with one packet
+		c.send(strings.Repeat("big 500000\n", 100) + "echo end\n") // 50 MB, asked for in one packet
 		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.backpressured }) == 1 })
 		for range 100 {
 			c.want(strings.Repeat("x", 500000))
 		}
 		c.want("end")
-	}, limits(1<<20, roomyLimit))
+	}, limits(1<<20, atEase))
 }
 
-// The client sends far more than the input limit: it is not cut off because its socket is not read meanwhile.
+// The input limit is far below what the client sends: it is not cut off because its socket is not read meanwhile.
 func TestUnreadOutputStopsReading(t *testing.T) {
 	t.Parallel()
-	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		const lines = 30_000
 		line := func(i int) string { return fmt.Sprintf("%08d", i) + strings.Repeat("z", 1000) }
-		for round := range 2 { // a socket can be paused again after it was resumed
+		for round := range 2 { // a socket is read again, and can be left again
 			written := make(chan error, 1)
-			go func() { // ends when everything is written, or the connection breaks
+			go func() { // ends when all is written, or the connection breaks
 				for i := range lines {
 					if _, err := io.WriteString(c, "echo "+line(i)+"\n"); err != nil {
 						written <- err
@@ -53,15 +53,15 @@ func TestUnreadOutputStopsReading(t *testing.T) {
 		}
 		c.closeWrite()
 		if rest := c.wantEnd(); rest != "" {
-			t.Errorf("got %.80q after the end", rest)
+			t.Errorf("after the end came %.80q", rest)
 		}
 		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
-	}, limits(1<<20, roomyLimit))
+	}, limits(1<<20, atEase))
 }
 
-func TestHalfClosedSlowReaderReceivesEverything(t *testing.T) {
+func TestHalfClosedSlowClientGetsAllItAskedFor(t *testing.T) {
 	t.Parallel()
-	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send(strings.Repeat("big 500000\n", 60) + "list 300\necho end\nunfi")
 		c.closeWrite()
@@ -74,15 +74,15 @@ func TestHalfClosedSlowReaderReceivesEverything(t *testing.T) {
 		}
 		c.want("end")
 		if rest := c.wantEnd(); rest != "left 4\n" {
-			t.Errorf("got %.80q after the end", rest)
+			t.Errorf("after the end came %.80q", rest)
 		}
 		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
-	}, limits(1<<20, roomyLimit))
+	}, limits(1<<20, atEase))
 }
 
 func TestListingWaitsForItsReader(t *testing.T) {
 	t.Parallel()
-	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send("list 500\necho after\n")
 		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.backpressured }) == 1 })
@@ -90,12 +90,12 @@ func TestListingWaitsForItsReader(t *testing.T) {
 			c.want(strings.Repeat("x", pageBytes))
 		}
 		c.want("after")
-	}, limits(1<<20, roomyLimit))
+	}, limits(1<<20, atEase))
 }
 
-func TestSlowReaderThatVanishesIsNoticed(t *testing.T) {
+func TestClientThatVanishesUnreadIsNoticed(t *testing.T) {
 	t.Parallel()
-	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		go func() {
 			for {
@@ -108,11 +108,11 @@ func TestSlowReaderThatVanishesIsNoticed(t *testing.T) {
 		c.reset()
 		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
 		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
-	}, limits(1<<20, roomyLimit))
+	}, limits(1<<20, atEase))
 }
 
-// Bytes that were buffered but not sent are lost with the connection, and the session is told how many.
-func TestSessionLearnsHowMuchWasNotSent(t *testing.T) {
+// What only a buffer of ours has taken is lost with the connection, and the session is told how much that is.
+func TestSessionIsToldWhatNeverLeft(t *testing.T) {
 	t.Parallel()
 	const size = 40_000_000
 	for name, leave := range map[string]func(*client){
@@ -121,14 +121,14 @@ func TestSessionLearnsHowMuchWasNotSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+			carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 				all := dial(t)
 				all.send(fmt.Sprintf("big %d\nbye\n", size))
 				all.want(strings.Repeat("x", size), "")
 				_ = all.Close()
 				eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
 				if n := f.toy.lost.Load(); n != 0 {
-					t.Errorf("%d bytes reported as unsent, though all were read", n)
+					t.Errorf("%d bytes lost, though all were read", n)
 				}
 				some := dial(t)
 				some.send(fmt.Sprintf("big %d\n", size))
@@ -138,17 +138,17 @@ func TestSessionLearnsHowMuchWasNotSent(t *testing.T) {
 				leave(some)
 				eventually(t, "loss told", func() bool { return f.toy.lost.Load() > size/4 })
 				if n := f.toy.closed.Load(); n != 2 || f.toy.lost.Load() >= size {
-					t.Errorf("%d sessions closed, %d bytes reported as unsent", n, f.toy.lost.Load())
+					t.Errorf("%d sessions closed, %d bytes lost", n, f.toy.lost.Load())
 				}
 			}, limits(1<<20, 64<<20))
 		})
 	}
 }
 
-// Output that the client did not ask for cannot be throttled: the limit is the last resort.
-func TestOutputLimitEndsTheConnection(t *testing.T) {
+// What a session writes without being asked is not held back: there the limit is the last resort.
+func TestOutputThatNobodyTakesEndsTheConnection(t *testing.T) {
 	t.Parallel()
-	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send("pour 100000\n")
 		eventually(t, "cut off", func() bool {
@@ -157,14 +157,14 @@ func TestOutputLimitEndsTheConnection(t *testing.T) {
 		})
 		eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
 		if !strings.Contains(f.log.String(), "output_limit") {
-			t.Errorf("the log does not name the limit: %s", f.log)
+			t.Errorf("the log does not say why: %s", f.log)
 		}
 	})
 }
 
-func TestOneReplyLargerThanTheLimitIsSent(t *testing.T) {
+func TestOneReplyLargerThanTheLimitPasses(t *testing.T) {
 	t.Parallel()
-	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		for range 3 {
 			c.send("big 40000000\n")
@@ -175,9 +175,9 @@ func TestOneReplyLargerThanTheLimitIsSent(t *testing.T) {
 	})
 }
 
-func TestInputLimitEndsTheConnection(t *testing.T) {
+func TestInputThatIsNotTakenEndsTheConnection(t *testing.T) {
 	t.Parallel()
-	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		go func() {
 			for range 1000 {
@@ -188,24 +188,24 @@ func TestInputLimitEndsTheConnection(t *testing.T) {
 		}()
 		eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
 		if !strings.Contains(f.log.String(), "input_limit") {
-			t.Errorf("the log does not name the limit: %s", f.log)
+			t.Errorf("the log does not say why: %s", f.log)
 		}
 	})
 }
 
-// A resumed socket still detects a peer that vanishes.
-func TestKeepaliveIsSetAfterAPause(t *testing.T) {
+// A socket that was left and taken up again is still watched for a peer that is gone.
+func TestKeepaliveIsSetAlsoAfterAPause(t *testing.T) {
 	t.Parallel()
-	f := setup(t, limits(1<<20, roomyLimit))
+	f := setup(t, limits(1<<20, atEase))
 	c := f.dial(t)
 	c.send("echo hello\n")
 	c.want("hello")
 	f.wantKeepalive(t)
 	asked := make(chan struct{})
-	go func() { // ends when everything is written: the reader below takes it
+	go func() { // ends when all is written: the reader below takes it
 		defer close(asked)
 		for range 20_000 {
-			_, _ = io.WriteString(c, "echo "+strings.Repeat("z", 1000)+"\n") // a failure shows in the reads
+			_, _ = io.WriteString(c, "echo "+strings.Repeat("z", 1000)+"\n") // a failure shows in the read
 		}
 	}()
 	eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
@@ -219,7 +219,7 @@ func TestKeepaliveIsSetAfterAPause(t *testing.T) {
 	f.wantKeepalive(t)
 }
 
-// wantKeepalive checks the socket options of every connection.
+// wantKeepalive asks the kernel for the options of every connection.
 func (f *fixture) wantKeepalive(t *testing.T) {
 	t.Helper()
 	seconds := func(d time.Duration) int { return int(d / time.Second) }
@@ -240,7 +240,7 @@ func (f *fixture) wantKeepalive(t *testing.T) {
 	}
 }
 
-// count is the number of connections for which is holds; it is called on their loops.
+// count is the number of connections that are as is says; it is asked on their loops.
 func (f *fixture) count(is func(*conn) bool) int {
 	f.loopMu.Lock()
 	loops := f.loops

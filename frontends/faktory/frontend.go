@@ -66,7 +66,6 @@ type Frontend struct {
 
 	workers  registry
 	detached detachedTasks
-	bids     batchIDs
 
 	// observer asks the broker on behalf of no connection; used under its mutex.
 	observer struct {
@@ -75,7 +74,7 @@ type Frontend struct {
 	}
 }
 
-// New makes the front-end. It does nothing until Open is called.
+// New makes the front-end. It does nothing until connections are given to Open.
 func New(b core.Broker, o Options) *Frontend {
 	if o.MaxLine <= 0 {
 		o.MaxLine = DefaultMaxLine
@@ -86,7 +85,6 @@ func New(b core.Broker, o Options) *Frontend {
 	f := &Frontend{b: b, o: o, startedAt: b.Now()}
 	f.scratch.New = func() any { return new(scratch) }
 	f.workers.byID = make(map[string]*worker)
-	f.bids.load(b)
 	return f
 }
 

@@ -26,7 +26,7 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 	named := m.cancelled(h, op.Also)
 	if op.Dependents == core.DependentsRefuse {
 		if err := m.outsideDependents(named); err != nil {
-			m.refused(c, op.Tag, e, err)
+			m.refusedBy(c, op.Tag, e, err)
 			return
 		}
 	}

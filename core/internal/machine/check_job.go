@@ -67,7 +67,7 @@ func (c *checker) state(h uint32, e *entry) {
 		}
 	case core.Blocked:
 		x := c.m.optionalState(h)
-		if x == nil || len(x.waiting) == 0 && x.callbackFor == 0 && !e.has(broken) {
+		if !e.has(broken) && (x == nil || len(x.waiting) == 0 && x.callbackFor == 0) {
 			c.fail("job %d is blocked by nothing", e.seq)
 		}
 	case core.Ready, core.Done, core.Dead:

@@ -34,8 +34,9 @@ type client struct {
 	abilities   []ability
 	turn        int // where round-robin goes on
 
-	held    []uint32 // jobs leased to this connection
-	watches uint32   // head of its watchers
+	held     []uint32 // jobs leased to this connection
+	fetching *fetching
+	watches  uint32 // head of its watchers
 }
 
 // ability is a queue that a connection can work for.

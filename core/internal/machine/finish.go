@@ -16,21 +16,26 @@ func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authori
 	if err != nil {
 		return h, e, err
 	}
+	return h, e, m.authorityRefusal(c, e, authority)
+}
+
+// authorityRefusal is why a client may not finish a job.
+func (m *Machine) authorityRefusal(c *client, e *entry, authority core.FinishAuthority) error {
 	switch authority {
 	case core.ByHolder:
 		if e.state != core.Leased || e.holderKind != core.HeldByConn || e.holder != c.slot {
-			return h, e, core.ErrNotHolder
+			return core.ErrNotHolder
 		}
 	case core.ByLeased:
 		if e.state != core.Leased {
-			return h, e, core.ErrNotLeased
+			return core.ErrNotLeased
 		}
 	case core.ByAnyone:
 		if !e.state.Unfinished() {
-			return h, e, core.ErrFinished
+			return core.ErrFinished
 		}
 	}
-	return h, e, nil
+	return nil
 }
 
 // accepted is the reply to a change; that of an ephemeral job promises nothing.
@@ -276,16 +281,20 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 // rebury starts a dead job's stay anew.
 func (m *Machine) rebury(h uint32, e *entry) {
 	e.readyAt = m.now
-	until := core.Instant(0)
+	m.expireAt(h, e, m.deadUntil(h, e))
+	e.set(changed)
+	m.touch(h, e)
+}
+
+// deadUntil is when a dead job leaves the dead set by itself, zero for never.
+func (m *Machine) deadUntil(h uint32, e *entry) (until core.Instant) {
 	if e.deadHours > 0 {
-		until = m.now.Add(time.Duration(e.deadHours) * time.Hour)
+		until = e.readyAt.Add(time.Duration(e.deadHours) * time.Hour)
 	}
 	if x := m.optionalState(h); x != nil && x.ttl != 0 && (until == 0 || x.ttl < until) {
 		until = x.ttl
 	}
-	m.expireAt(h, e, until)
-	e.set(changed)
-	m.touch(h, e)
+	return until
 }
 
 // finishFailed ends a detached job that is not kept for another try.
@@ -299,10 +308,8 @@ func (m *Machine) report(c *client, op *core.Report) {
 		return
 	}
 	p := op.Progress
-	if !op.Heartbeat {
-		p.UpdatedAt = m.now
-		m.ensureTransient(h).progress = p
-	}
+	p.UpdatedAt = m.now
+	m.ensureTransient(h).progress = p
 	if e.state == core.Leased && op.ExtendUntil != 0 && e.stateTimer != 0 && op.ExtendUntil > m.timers.At(e.stateTimer) {
 		m.timers.Remove(&e.stateTimer)
 		e.stateTimer = m.timers.Add(op.ExtendUntil, timer.Owner{Kind: timerState, Handle: h})
@@ -312,7 +319,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 		m.touch(h, e)
 	}
 	m.eachWatcher(e, func(_ uint32, w *watcher) {
-		if w.kind == core.WatchStream && !op.Heartbeat {
+		if w.kind == core.WatchStream {
 			m.reply(m.clients[w.client], core.Reply{
 				Kind: core.Progressed, Tag: w.tag, Seq: e.seq, Progress: p, Commit: m.jobCommit(e),
 			})

@@ -85,7 +85,11 @@ func (m *Machine) find(ref core.Ref) uint32 {
 
 // findUnique is the live job that holds a key in a queue (in any if queue is zero).
 func (m *Machine) findUnique(queue uint32, key string) uint32 {
-	h := m.byUnique[m.hash.text(key)]
+	return m.findLock(queue, m.hash.text(key))
+}
+
+func (m *Machine) findLock(queue uint32, key digest) uint32 {
+	h := m.byUnique[key]
 	for h != 0 {
 		e := m.jobs.at(h)
 		if queue == 0 || e.queue == queue {

@@ -46,7 +46,10 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	}
 	if x := m.optionalState(h); x != nil {
 		i.Waiting, i.Children = slices.Clone(x.waiting), x.openChildren
-		i.Dependents = m.blockedAmong(x.successors) + m.blockedAmong(x.children)
+		i.Dependents = len(m.dependents(h))
+	}
+	if e.has(newBody) {
+		i.BodyBytes = len(m.jobs.payload(h).Body)
 	}
 	if e.state == core.Leased {
 		i.LeasedAt = e.leasedAt
@@ -67,16 +70,6 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	}
 	i.Kept = e.has(keepsOutcome)
 	return i
-}
-
-// blockedAmong counts the jobs of a list that still wait; see unlink for the others.
-func (m *Machine) blockedAmong(seqs []uint64) (n int) {
-	for _, seq := range seqs {
-		if h := m.bySeq.get(seq); h != 0 && m.jobs.at(h).state == core.Blocked {
-			n++
-		}
-	}
-	return n
 }
 
 // waitReason is why nobody works on a job.

@@ -308,20 +308,12 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	q.ready.Remove(h, m.before)
 	m.move(e, core.Leased)
 	e.attempts++
-	e.epoch++
-	e.leasedAt = m.now
-	e.granted = m.grantFor(e, op, limit)
-	if e.granted != 0 {
-		until := m.now.Add(time.Duration(e.granted) * time.Millisecond)
-		e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
-	}
-	m.hold(c, op, h, e)
+	m.grant(c, op, h, e, m.grantFor(e, op, limit))
 	if x := m.optionalState(h); x != nil && x.uniqueStart {
 		m.unlock(h)
 	}
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Leased++ })
 	q.counts.Leased[c.protocol]++
-	m.stats.LeasedBy[c.protocol]++
 	if op.Holder != core.HeldByConn || e.maxAttempts > 0 {
 		e.set(changed)
 		m.touch(h, e)

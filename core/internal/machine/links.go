@@ -24,18 +24,7 @@ func (m *Machine) link(h uint32, j *core.Job) bool {
 	} else {
 		x.parent = 0
 	}
-	for _, seq := range j.After {
-		p := m.bySeq.get(seq)
-		switch {
-		case p == 0 || slices.Contains(x.waiting, seq): // long done and gone, or named twice
-		case m.openJob(seq) != 0:
-			y := m.ensureOptional(p)
-			y.successors = append(y.successors, e.seq)
-			x.waiting = append(x.waiting, seq)
-		case m.jobs.at(p).has(doneFailed) || m.optionalState(p) != nil && m.optionalState(p).childrenBroken:
-			e.set(broken)
-		}
-	}
+	m.waitFor(h, e, j.After)
 	return len(x.waiting) > 0 || e.has(broken)
 }
 
@@ -128,15 +117,9 @@ func (m *Machine) predecessorEnded(seq, pred uint64, success bool) {
 
 // dependents lists the jobs that wait for a job.
 func (m *Machine) dependents(h uint32) (seqs []uint64) {
-	x, e := m.optionalState(h), m.jobs.at(h)
-	if x == nil {
-		return nil
-	}
-	for _, list := range [][]uint64{x.successors, x.children} {
-		for _, seq := range list {
-			if d := m.bySeq.get(seq); d != 0 && slices.Contains(m.ensureOptional(d).waiting, e.seq) {
-				seqs = append(seqs, seq)
-			}
+	for _, next := range m.waitingFor(step{seq: m.jobs.at(h).seq}, nil) {
+		if !next.closesOnly {
+			seqs = append(seqs, next.seq)
 		}
 	}
 	return seqs

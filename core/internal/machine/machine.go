@@ -126,21 +126,29 @@ func (m *Machine) standsBefore(a, b uint32) bool {
 	return x.seq < y.seq
 }
 
-// Apply decides operations of one client, in order, at the instant now, which must not go back.
-func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) {
+// Apply decides operations of one client, in order, at the instant now, which must not go back. It returns how many it has
+// decided: all of them, unless the next one wants something that is not in memory. See Wants.
+func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 	m.setNow(now)
 	c := m.client(id)
 	if c == nil {
-		return
+		return len(ops)
 	}
-	for _, op := range ops {
+	for i, op := range ops {
 		if m.stopped != nil && !op.ReadOnly() {
 			m.failed(c, op.TagOf(), m.stopped)
 			continue
 		}
 		m.apply(c, op)
+		if c.fetching != nil {
+			if c.mustFetch() {
+				return i
+			}
+			c.fetching = nil
+		}
 		m.serveOffers()
 	}
+	return len(ops)
 }
 
 func (m *Machine) setNow(now core.Instant) {
@@ -174,6 +182,32 @@ func (m *Machine) apply(c *client, op core.Op) {
 	case *core.CancelLease:
 		m.cancelLease(c)
 	default:
+		m.applyChange(c, op)
+	}
+}
+
+// applyChange serves the operations that change jobs.
+func (m *Machine) applyChange(c *client, op core.Op) {
+	switch op := op.(type) {
+	case *core.Release:
+		m.releaseOp(c, op)
+	case *core.Update:
+		m.update(c, op)
+	case *core.Move:
+		m.moveJob(c, op)
+	case *core.AddDependencies:
+		m.addDependencies(c, op)
+	case *core.RemoveDependencies:
+		m.removeDependencies(c, op)
+	case *core.TransferLease:
+		m.transferLease(c, op)
+	case *core.Cancel:
+		m.cancel(c, op)
+	case *core.Enqueue:
+		m.enqueue(c, op)
+	case *core.Bury:
+		m.bury(c, op)
+	default:
 		m.applyAdmin(c, op)
 	}
 }
@@ -181,14 +215,6 @@ func (m *Machine) apply(c *client, op core.Op) {
 // applyAdmin serves the operations that are not on the hot path.
 func (m *Machine) applyAdmin(c *client, op core.Op) {
 	switch op := op.(type) {
-	case *core.Release:
-		m.releaseOp(c, op)
-	case *core.Cancel:
-		m.cancel(c, op)
-	case *core.Enqueue:
-		m.enqueue(c, op)
-	case *core.Bury:
-		m.bury(c, op)
 	case *core.CreateQueue:
 		m.createQueue(c, op)
 	case *core.DropQueue:

@@ -195,6 +195,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.ReadStats{Tag: tag}
 	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release":
 		op = r.jobOp(verb, tag)
+	case "update", "move", "depend", "undepend", "transfer":
+		op = r.changeOp(verb, tag)
 	case "drain":
 		op = &core.Drain{Tag: tag, On: c.Word(2) == "on", RefuseJobs: r.flag("refuse-jobs")}
 	case "create", "drop", "pause", "resume", "limit", "throttle", "purge", "reset", "list", "list-queues", "inspect-queue":
@@ -228,7 +230,7 @@ func (r *reader) job(queue string) *core.Job {
 		UniqueUntil: r.instant("unique-until"), UniqueStart: r.flag("unique-start"),
 		RetainUntil: r.instant("retain-until"), RetainFor: r.span("retain-for"), Ephemeral: r.flag("ephemeral"),
 		ScheduledOrder: r.flag("scheduled-order"), After: r.seqs("after"), PriorFails: r.count("prior-fails"),
-		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")),
+		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")), Tags: r.words("tags"),
 	}
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory
@@ -270,7 +272,7 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 	case "complete":
 		return &core.Complete{Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), Result: r.bytes("result")}
 	case "fail":
-		f := &core.Failure{Type: r.Option("type"), Message: r.Option("message"), Data: r.bytes("data")}
+		f := &core.Failure{Type: r.Option("type"), Message: r.Option("message"), Data: r.bytes("data"), Group: r.Option("group")}
 		if r.flag("silent") {
 			f = nil
 		}
@@ -279,7 +281,7 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 		}
 	case "report":
 		return &core.Report{
-			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), ExtendUntil: r.instant("extend"), Heartbeat: r.flag("heartbeat"),
+			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), ExtendUntil: r.instant("extend"),
 			Progress: core.Progress{Num: r.count("num"), Den: r.count("den"), Text: r.Option("text"), Verbatim: r.bytes("verbatim")},
 		}
 	case "data", "warn":

@@ -222,7 +222,7 @@ func (p *player) act(c *coretest.Command) error {
 		return err
 	}
 	a.tags[tag] = show
-	p.m.Apply(p.clk.Now(), a.id, []core.Op{op})
+	p.shelf.apply(p.m, p.clk.Now(), a.id, op)
 	return nil
 }
 

@@ -73,6 +73,18 @@ func (m *Machine) refused(c *client, tag uint64, e *entry, err error) {
 	m.reply(c, r)
 }
 
+// refusedBy answers an operation that was refused for what its job, if there is one, and others are like.
+func (m *Machine) refusedBy(c *client, tag uint64, e *entry, err error) {
+	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err, Commit: m.pending(m.open - 1)}
+	if m.Changed() {
+		r.Commit = m.promise()
+	}
+	if e != nil {
+		r.Seq = e.seq
+	}
+	m.reply(c, r)
+}
+
 // noQueue refuses an operation on a queue that nobody knows; the last job of it may have gone with a commit that is not
 // durable yet.
 func (m *Machine) noQueue(c *client, tag uint64) {

@@ -64,6 +64,12 @@ func (q *jobQueue) unfinished() int {
 		q.count[core.Retrying]
 }
 
+// full reports whether the limits of a queue refuse another job of a priority.
+func (q *jobQueue) full(priority int32) bool {
+	limit := [3]uint32{q.limits.MaxHigh, q.limits.MaxNormal, q.limits.MaxLow}[classOf(priority)]
+	return limit > 0 && q.unfinished() >= int(limit)
+}
+
 func (q *jobQueue) jobs() int { return q.unfinished() + q.count[core.Done] + q.count[core.Dead] }
 
 // queueNamed finds or makes a queue.

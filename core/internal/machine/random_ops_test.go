@@ -39,6 +39,7 @@ func (l *life) leanings() {
 		{10, func(core.Protocol) core.Op { return l.order() }},
 		{8, func(core.Protocol) core.Op { return l.worker() }},
 		{9, func(core.Protocol) core.Op { return l.admin() }},
+		{9, func(core.Protocol) core.Op { return l.change() }},
 		{5, func(core.Protocol) core.Op { return l.batch() }},
 	}
 	for i := range l.kinds {
@@ -112,6 +113,7 @@ func (l *life) job(p core.Protocol) *core.Job {
 	some(func() { j.RetainUntil = l.soon() })
 	some(func() { j.RetainFor = l.span() })
 	some(func() { j.DeadFor = time.Hour })
+	some(func() { j.Tags = []string{"a", "b"}[:1+l.rng.IntN(2)] })
 	if l.maybe(8) {
 		j.StartBefore = l.soon()
 	}

@@ -113,7 +113,7 @@ func (l *life) step() error {
 		if s, is := op.(*core.Submit); is {
 			defer l.note("  %+v", s.Job)
 		}
-		l.m.Apply(l.clk.Now(), c, []core.Op{op})
+		l.shelf.apply(l.m, l.clk.Now(), c, op)
 	case n < 90:
 		d := time.Duration(l.rng.IntN(1+int(time.Second)<<l.rng.IntN(8))) * time.Nanosecond
 		l.note("clock +%v", d)
@@ -226,18 +226,24 @@ func (l *life) knows(m *machine.Machine) (all []string) {
 		return m.Take(c, nil)[0]
 	}
 	for _, seq := range l.seqs {
-		i := ask(&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}).Info
+		r := ask(&core.Inspect{Ref: core.Ref{Seq: seq}})
+		i := r.Info
 		if i == nil || i.Ephemeral {
 			continue
 		}
+		if err := l.shelf.complete(&r); err != nil {
+			panic(err)
+		}
 		if l.byConn[seq] {
-			i.Attempts = 0
+			i.Attempts, i.Epoch = 0, 0
 		}
 		if i.State == core.Ready {
 			i.ChangedAt = 0 // when it came back is not recorded
 		}
-		say("%d %v in %s at %d, since %d, expires %d, fails %d, attempts %d, broken %v, worker %q", seq, i.State, i.Queue,
-			i.ReadyAt, i.ChangedAt, i.ExpiresAt, i.Fails, i.Attempts, i.Broken, i.Worker)
+		say("%d %v in %s at %d, since %d, expires %d, fails %d, attempts %d, broken %v, worker %q, "+
+			"epoch %d, priority %d, type %s, tags %v, body %d, attributes %s, failure %+v", seq, i.State, i.Queue,
+			i.ReadyAt, i.ChangedAt, i.ExpiresAt, i.Fails, i.Attempts, i.Broken, i.Worker,
+			i.Epoch, i.Priority, i.Job.Type, i.Job.Tags, len(i.Job.Body), i.Job.Attributes, i.Failure)
 	}
 	for _, number := range l.groups {
 		if g := ask(&core.InspectBatch{Batch: number}).Batch; g != nil {

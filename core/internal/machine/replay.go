@@ -53,7 +53,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	e := m.jobs.at(h)
 	e.set(stored | payloadStored | nonResident)
 	e.stored, e.bodyBytes = r.Stored, uint32(r.BodyBytes)
-	if r.Stored&record.HasFailure != 0 {
+	if r.Stored&record.HasFailure != 0 && (r.Status == nil || r.Status.Fails > j.PriorFails) { // else it was made to be forgotten
 		e.set(failureStored)
 	}
 	if r.Stored&record.HasOutcome != 0 {
@@ -87,7 +87,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		e.clear(scheduledOrder)
 	}
 	e.attempts, e.fails, e.readyAt, e.failedAt = s.Attempts, s.Fails, s.ReadyAt, s.FailedAt
-	e.epoch = e.attempts
+	e.epoch = s.Attempts + s.EpochAhead
 	if s.State == core.Dead && e.expiresAt != 0 {
 		m.ensureOptional(h).ttl = e.expiresAt
 	}

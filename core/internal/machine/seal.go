@@ -84,6 +84,8 @@ func (m *Machine) change(h uint32, e *entry) record.Change {
 	if !e.has(stored) {
 		c.Job = m.jobs.payload(h)
 		e.set(stored)
+	} else if e.has(rewrite) {
+		m.rewriteJob(h, e, &c)
 	}
 	if e.has(changed) {
 		c.Status = m.status(h, e)
@@ -105,11 +107,24 @@ func (m *Machine) change(h uint32, e *entry) record.Change {
 	return c
 }
 
+// rewriteJob puts the payload of a stored job, which has been changed, into its record.
+func (m *Machine) rewriteJob(h uint32, e *entry, c *record.Change) {
+	e.stored |= record.Rewritten
+	c.Job, c.KeepBody = m.jobs.payload(h), !e.has(newBody)
+	c.Stored, c.BodyBytes = e.stored, int(e.bodyBytes)
+	if e.has(newBody) {
+		e.bodyBytes = uint32(len(c.Job.Body))
+		e.stored &^= record.HasBody // its size says so
+	}
+	e.clear(rewrite | newBody)
+}
+
 // status is the changing part of a job's record.
 func (m *Machine) status(h uint32, e *entry) *record.Status {
 	s := &record.Status{
 		State: e.state, Requeued: e.has(requeued), Unlocked: e.has(unlocked), Broken: e.has(broken),
 		Attempts: e.attempts, Fails: e.fails, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, FailedAt: e.failedAt,
+		EpochAhead: e.epoch - e.attempts,
 	}
 	if e.state == core.Retrying {
 		s.LeasedAt = e.leasedAt

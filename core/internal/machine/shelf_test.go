@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -62,7 +63,7 @@ func (s *shelf) change(c *record.Change) (string, error) {
 		if r == nil {
 			return "", fmt.Errorf("job %d is removed and was never stored", c.Seq)
 		}
-		if r.Stored != c.Stored {
+		if r.Stored != c.Stored || r.BodyBytes != c.BodyBytes {
 			return "", fmt.Errorf("job %d is removed with parts %b, has %b", c.Seq, c.Stored, r.Stored)
 		}
 		delete(s.jobs, c.Seq)
@@ -71,12 +72,18 @@ func (s *shelf) change(c *record.Change) (string, error) {
 		return fmt.Sprintf("gone %d", c.Seq), nil
 	}
 	line := "again"
-	if c.Job != nil {
-		if r != nil {
-			return "", fmt.Errorf("job %d is stored twice", c.Seq)
-		}
+	switch {
+	case c.Job != nil && r == nil:
 		r = &record.Record{Job: c.Job, BodyBytes: len(c.Job.Body)}
 		s.jobs[c.Seq], line = r, "new"
+	case c.Job != nil:
+		if c.Stored != r.Stored|record.Rewritten || c.BodyBytes != r.BodyBytes {
+			return "", fmt.Errorf("job %d is rewritten with parts %b and %d bytes, has %b and %d", c.Seq, c.Stored, c.BodyBytes, r.Stored, r.BodyBytes)
+		}
+		if c.KeepBody && !bytes.Equal(c.Job.Body, r.Job.Body) {
+			return "", fmt.Errorf("job %d is rewritten with another body, which is to be kept", c.Seq)
+		}
+		r.Job, r.BodyBytes, r.Stored, line = c.Job, len(c.Job.Body), c.Stored, "rewrite"
 	}
 	if r == nil {
 		return "", fmt.Errorf("job %d changes and was never stored", c.Seq)
@@ -112,6 +119,15 @@ func (s *shelf) load(m *machine.Machine, now core.Instant) error {
 	return nil
 }
 
+// apply has one operation decided, and fetches what it needs for that.
+func (s *shelf) apply(m *machine.Machine, now core.Instant, id core.ClientID, op core.Op) {
+	for m.Apply(now, id, []core.Op{op}) == 0 {
+		for _, seq := range m.Wanted(id).Jobs {
+			m.SupplyJob(id, seq, s.jobs[seq].Job)
+		}
+	}
+}
+
 // complete adds to a reply what the machine left to the store, as the engine does.
 func (s *shelf) complete(r *core.Reply) error {
 	rec := s.jobs[r.Seq]
@@ -137,7 +153,7 @@ func (s *shelf) complete(r *core.Reply) error {
 			if r.Info.Outcome = s.outcomes[r.Seq]; r.Info.Outcome != nil {
 				r.Info.Failure = r.Info.Outcome.Failure
 			}
-		case r.Info.State != core.Done && r.Info.Failure == nil:
+		case r.Info.State != core.Done && r.Info.Failure == nil && (r.Info.Job == nil || r.Info.Fails > r.Info.Job.PriorFails):
 			r.Info.Failure = s.failures[r.Seq]
 		}
 	case core.Ended:

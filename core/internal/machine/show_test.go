@@ -148,10 +148,17 @@ func (p *player) replyText(r *core.Reply) string {
 		}
 		return fmt.Sprintf("refused: %v", r.Err)
 	case core.Accepted:
+		text := "ok"
 		if r.N > 1 {
-			return fmt.Sprintf("ok, %d jobs", r.N)
+			text += fmt.Sprintf(", %d jobs", r.N)
 		}
-		return "ok"
+		if r.Lease.Epoch != 0 {
+			text += fmt.Sprintf(", epoch %d", r.Lease.Epoch)
+		}
+		if r.Lease.LeaseFor != 0 {
+			text += fmt.Sprintf(", for %v", r.Lease.LeaseFor)
+		}
+		return text
 	case core.Submitted:
 		if r.Existing {
 			return fmt.Sprintf("joined %d", r.Seq)
@@ -251,6 +258,9 @@ func (p *player) failure(f *core.Failure) string {
 	if f.NextAt != 0 {
 		text += ", next " + p.at(f.NextAt)
 	}
+	if f.Group != "" {
+		text += ", group " + f.Group
+	}
 	return text
 }
 
@@ -303,6 +313,8 @@ func (p *player) info(i *core.JobInfo) string {
 	if i.Job != nil {
 		add(i.Job.ID != "", "id=%s", i.Job.ID)
 		add(len(i.Job.Body) > 0, "body=%q", i.Job.Body)
+		add(len(i.Job.Tags) > 0, "tags=%s", strings.Join(i.Job.Tags, ","))
+		add(len(i.Job.Attributes) > 0, "attributes=%q", i.Job.Attributes)
 	}
 	return b.String()
 }

@@ -32,7 +32,7 @@ type entry struct {
 	heldAt      uint32 // index in the client's list of held jobs
 	watchers    uint32 // head of the list
 	uniqueNext  uint32 // next job with the same key in another queue
-	bodyBytes   uint32
+	bodyBytes   uint32 // of the stored body, or of the one that will be
 	kind        uint32 // number of its type; zero: its queue's name
 	flags       flags
 
@@ -70,6 +70,8 @@ const (
 	doneFailed                       // done, as failed
 	payloadStored                    // the store has its payload
 	inflight                         // its last change is in the batch that is being written
+	rewrite                          // the store has a payload of it, and not the present one
+	newBody                          // likewise, and the body is another one too
 	held                             // in somebody's hands: Leased, and not on its way out of it
 )
 

@@ -132,7 +132,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 // counted in a batch, which is; nothing can be linked to a job that was never there.
 func (m *Machine) valid(op *core.Submit) bool {
 	j := op.Job
-	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter {
+	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || !validTags(j.Tags) {
 		return false
 	}
 	if j.Ephemeral && (op.Watch == core.WatchNone || op.Watch == core.WatchOutcome || j.Batch != 0) {
@@ -165,12 +165,8 @@ func (m *Machine) refusal(j *core.Job) (uint32, core.Commit, error) {
 			return h, m.jobCommit(m.jobs.at(h)), core.ErrNotUnique
 		}
 	}
-	if n != 0 {
-		q := m.queues[n]
-		limit := [3]uint32{q.limits.MaxHigh, q.limits.MaxNormal, q.limits.MaxLow}[classOf(j.Priority)]
-		if limit > 0 && q.unfinished() >= int(limit) {
-			return 0, 0, core.ErrFull
-		}
+	if n != 0 && m.queues[n].full(j.Priority) {
+		return 0, 0, core.ErrFull
 	}
 	if j.Batch != 0 {
 		return 0, m.batchCommit(m.batches[j.Batch]), m.batchRefusal(j.Batch)
@@ -222,8 +218,10 @@ func (m *Machine) coalesce(c *client, op *core.Submit) bool {
 }
 
 // holder is the job that holds a key in a queue, zero if there is none; a key whose time is over is taken back.
-func (m *Machine) holder(n uint32, key string) uint32 {
-	h := m.findUnique(n, key)
+func (m *Machine) holder(n uint32, key string) uint32 { return m.holderOf(n, m.hash.text(key)) }
+
+func (m *Machine) holderOf(n uint32, key digest) uint32 {
+	h := m.findLock(n, key)
 	if h == 0 {
 		return 0
 	}
@@ -252,22 +250,28 @@ func (m *Machine) admit(j *core.Job) uint32 {
 	j.Seq = m.nextSeq
 	m.nextSeq++
 	m.reserve()
-	n, q := m.queueNamed(j.Queue)
+	n, q := m.enterQueue(j.Queue, j.Origin, j.Ephemeral)
 	j.Queue = q.name // one copy of the name for all jobs
 	if j.Type == "" || j.Type == q.name {
 		j.Type = q.name
 	}
-	q.used = true
-	m.timers.Remove(&q.idleTimer)
-	if j.Origin != core.Workq {
-		q.sticky = true
-	}
-	if j.Origin == core.Faktory && !j.Ephemeral {
-		m.keepQueue(q)
-	}
 	h := m.index(j, n)
 	m.setPayload(h, j)
 	return h
+}
+
+// enterQueue finds or makes the queue that a job comes to, and says how long it is to be known.
+func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) (uint32, *jobQueue) {
+	n, q := m.queueNamed(name)
+	q.used = true
+	m.timers.Remove(&q.idleTimer)
+	if origin != core.Workq {
+		q.sticky = true
+	}
+	if origin == core.Faktory && !ephemeral {
+		m.keepQueue(q)
+	}
+	return n, q
 }
 
 // index makes the entry of a job that has its number, from what was submitted. It keeps nothing of j.
@@ -387,5 +391,9 @@ func (m *Machine) setPayload(h uint32, j *core.Job) {
 
 // payloadBytes is about what a job costs in memory beside its entry.
 func payloadBytes(j *core.Job) int {
-	return 512 + len(j.Body) + len(j.Attributes) + len(j.ID) + len(j.UniqueKey) + 8*len(j.After)
+	n := 512 + len(j.Body) + len(j.Attributes) + len(j.ID) + len(j.UniqueKey) + 8*len(j.After)
+	for _, tag := range j.Tags {
+		n += 16 + len(tag)
+	}
+	return n
 }

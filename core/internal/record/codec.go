@@ -151,6 +151,24 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
+// texts reads what appendTexts wrote, as views.
+func (d *decoder) texts() []string {
+	n := d.count()
+	all := make([]string, 0, n)
+	for range n {
+		all = append(all, d.text())
+	}
+	return all
+}
+
+func appendTexts(dst []byte, all []string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(all)))
+	for _, s := range all {
+		dst = appendText(dst, s)
+	}
+	return dst
+}
+
 func appendBytes(dst, p []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(p))), p...)
 }

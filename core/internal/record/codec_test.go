@@ -118,14 +118,19 @@ func TestPlainJobCostsFewBytes(t *testing.T) {
 // The encoding must never change: these records were written by the first version.
 func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	t.Parallel()
-	job := new(core.Job)
-	wantHex(t, "job", record.AppendJob(nil, recordtest.FullJob(), 0), jobV1)
+	job, first := new(core.Job), recordtest.FullJob()
+	first.Tags = nil
+	wantHex(t, "job", record.AppendJob(nil, first, 0), jobV1)
 	if _, _, err := record.DecodeJob(mustHex(t, jobV1), 77, job, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantSame(t, job, recordtest.FullJob())
-	wantHex(t, "status", record.AppendStatus(nil, 77, recordtest.FullStatus()), statusV1)
-	wantHex(t, "outcome", record.AppendOutcome(nil, recordtest.FullOutcome()), outcomeV1)
+	wantSame(t, job, first)
+	status := recordtest.FullStatus()
+	status.EpochAhead, status.LostLeases = 0, 0
+	wantHex(t, "status", record.AppendStatus(nil, 77, status), statusV1)
+	outcome := recordtest.FullOutcome()
+	outcome.Failure.Group = ""
+	wantHex(t, "outcome", record.AppendOutcome(nil, outcome), outcomeV1)
 }
 
 const (
@@ -233,7 +238,7 @@ func TestEncodingNeedsNoMemory(t *testing.T) {
 
 func TestDecodingInAScanNeedsNoMemory(t *testing.T) {
 	j := recordtest.FullJob()
-	j.ID, j.After = "6ba7b810-9dad-41d1-80b4-00c04fd430c4", nil
+	j.ID, j.After, j.Tags = "6ba7b810-9dad-41d1-80b4-00c04fd430c4", nil, nil // lists take memory
 	b, known, room := record.AppendJob(nil, j, 0), record.NewInterner(), new([36]byte)
 	status, st, job := record.AppendStatus(nil, 77, recordtest.FullStatus()), &record.Status{Waiting: make([]uint64, 8)}, new(core.Job)
 	got := testing.AllocsPerRun(100, func() {

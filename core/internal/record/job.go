@@ -48,6 +48,7 @@ const (
 	jobCallbackFor
 	jobPriorFails
 	jobRewritten // no value
+	jobTags
 
 	jobKnown = 1<<iota - 1
 )
@@ -110,7 +111,8 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(j.RetainUntil != 0, jobRetainUntil) | flag(j.RetainFor != 0, jobRetainFor)
 	return f | flag(j.Ephemeral, jobEphemeral) | flag(j.ScheduledOrder, jobScheduledOrder) |
 		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Batch != 0, jobBatch) |
-		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails)
+		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails) |
+		flag(len(j.Tags) > 0, jobTags)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -177,7 +179,7 @@ func appendTimes(dst []byte, j *core.Job, f uint64) []byte {
 	return dst
 }
 
-// appendLinks writes jobParent to jobPriorFails. Linked jobs are mostly close to each other, so differences are small.
+// appendLinks writes jobParent to jobTags. Linked jobs are mostly close to each other, so differences are small.
 func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	if f&jobParent != 0 {
 		dst = binary.AppendUvarint(dst, j.Parent)
@@ -193,6 +195,9 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	}
 	if f&jobPriorFails != 0 {
 		dst = binary.AppendUvarint(dst, uint64(j.PriorFails))
+	}
+	if f&jobTags != 0 {
+		dst = appendTexts(dst, j.Tags)
 	}
 	return dst
 }
@@ -338,6 +343,9 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	}
 	if f&jobPriorFails != 0 {
 		j.PriorFails = d.uint32()
+	}
+	if f&jobTags != 0 {
+		j.Tags = d.texts()
 	}
 }
 

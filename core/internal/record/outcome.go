@@ -20,6 +20,7 @@ const (
 	failureCount
 	failureException
 	failureData
+	failureGroup
 
 	failureKnown = fieldExternal<<(1+iota) - 1
 )
@@ -42,7 +43,8 @@ func AppendFailure(dst []byte, e *core.Failure) []byte {
 	f := flag(e.Type != "", failureType) | flag(e.Message != "", failureMessage) |
 		flag(len(e.Backtrace) > 0, failureBacktrace) | flag(e.FailedAt != 0, failureFailedAt) |
 		flag(e.NextAt != 0, failureNextAt) | flag(e.Count != 0, failureCount) |
-		flag(e.Exception, failureException) | flag(len(e.Data) > 0, failureData)
+		flag(e.Exception, failureException) | flag(len(e.Data) > 0, failureData) |
+		flag(e.Group != "", failureGroup)
 	dst = append(dst, Version)
 	dst = binary.AppendUvarint(dst, f)
 	if f&failureType != 0 {
@@ -52,10 +54,7 @@ func AppendFailure(dst []byte, e *core.Failure) []byte {
 		dst = appendText(dst, e.Message)
 	}
 	if f&failureBacktrace != 0 {
-		dst = binary.AppendUvarint(dst, uint64(len(e.Backtrace)))
-		for _, line := range e.Backtrace {
-			dst = appendText(dst, line)
-		}
+		dst = appendTexts(dst, e.Backtrace)
 	}
 	if f&failureFailedAt != 0 {
 		dst = binary.AppendVarint(dst, int64(e.FailedAt))
@@ -68,6 +67,9 @@ func AppendFailure(dst []byte, e *core.Failure) []byte {
 	}
 	if f&failureData != 0 {
 		dst = appendBytes(dst, e.Data)
+	}
+	if f&failureGroup != 0 {
+		dst = appendText(dst, e.Group)
 	}
 	return dst
 }
@@ -90,11 +92,7 @@ func DecodeFailure(b []byte, e *core.Failure) (external bool, err error) {
 		e.Message = d.text()
 	}
 	if f&failureBacktrace != 0 {
-		n := d.count()
-		e.Backtrace = make([]string, 0, n)
-		for range n {
-			e.Backtrace = append(e.Backtrace, d.text())
-		}
+		e.Backtrace = d.texts()
 	}
 	if f&failureFailedAt != 0 {
 		e.FailedAt = core.Instant(d.varint())
@@ -108,6 +106,9 @@ func DecodeFailure(b []byte, e *core.Failure) (external bool, err error) {
 	e.Exception = f&failureException != 0
 	if f&failureData != 0 {
 		e.Data = d.bytes()
+	}
+	if f&failureGroup != 0 {
+		e.Group = d.text()
 	}
 	return false, d.close()
 }

@@ -77,6 +77,8 @@ type Status struct {
 	DoneFailed     bool     // Done, as failed
 	Placed         bool     // ordered by ReadyAt alone, regardless of Job.ScheduledOrder
 	Progress       core.Progress
+	EpochAhead     uint32 // the job's epoch less Attempts, modulo 2³²
+	LostLeases     uint8  // leases in a row that ended without a word of the worker
 }
 
 // Record is what a scan of the store finds of one job.

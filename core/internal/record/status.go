@@ -34,6 +34,8 @@ const (
 	statusVerbatim
 	statusText
 	statusUpdatedAt
+	statusEpochAhead
+	statusLostLeases
 
 	statusKnown = 1<<iota - 1
 )
@@ -60,7 +62,14 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusChildren != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.Children))
 	}
-	return appendProgress(dst, &s.Progress, f)
+	dst = appendProgress(dst, &s.Progress, f)
+	if f&statusEpochAhead != 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.EpochAhead))
+	}
+	if f&statusLostLeases != 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.LostLeases))
+	}
+	return dst
 }
 
 func statusFields(s *Status) uint64 {
@@ -75,7 +84,8 @@ func statusFields(s *Status) uint64 {
 		flag(s.ChildrenBroken, statusChildrenBroken) | flag(s.Closed, statusClosed) | flag(s.Tried, statusTried) |
 		flag(s.DoneFailed, statusDoneFailed) | flag(p.Num != 0, statusNum) | flag(p.Den != 0, statusDen) |
 		flag(p.Verbatim != nil, statusVerbatim) | flag(p.Text != "", statusText) |
-		flag(p.UpdatedAt != 0, statusUpdatedAt)
+		flag(p.UpdatedAt != 0, statusUpdatedAt) | flag(s.EpochAhead != 0, statusEpochAhead) |
+		flag(s.LostLeases != 0, statusLostLeases)
 }
 
 // appendLease writes statusAttempts to statusWorker.
@@ -156,6 +166,12 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 		s.Children = d.uint32()
 	}
 	d.progress(&s.Progress, f)
+	if f&statusEpochAhead != 0 {
+		s.EpochAhead = d.uint32()
+	}
+	if f&statusLostLeases != 0 {
+		s.LostLeases = d.byte()
+	}
 	return d.close()
 }
 

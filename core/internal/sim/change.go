@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"broker/core"
 )
@@ -118,7 +120,7 @@ func (w *world) waitingFor(set []*promise) (waiting []uint64) {
 	}
 	for _, seq := range w.model.seqs {
 		p := w.model.jobs[seq]
-		if in[seq] || !in[p.parent] && !slices.ContainsFunc(p.after, func(s uint64) bool { return in[s] }) {
+		if in[seq] || !in[p.parent] && !slices.ContainsFunc(p.after, func(l link) bool { return in[l.seq] }) {
 			continue
 		}
 		if i := w.look(seq); i != nil && i.State == core.Blocked {
@@ -126,4 +128,173 @@ func (w *world) waitingFor(set []*promise) (waiting []uint64) {
 		}
 	}
 	return waiting
+}
+
+// change gives some job other fields, another place, other dependencies or another holder.
+func (w *world) change() error {
+	p := w.anyJob()
+	if p == nil {
+		return nil
+	}
+	var err error
+	switch w.rng.IntN(6) {
+	case 0:
+		err = w.move(p)
+	case 1:
+		err = w.depend(p)
+	case 2:
+		err = w.undepend(p)
+	case 3:
+		err = w.transfer(p)
+	default:
+		err = w.update(p)
+	}
+	return errorOr(err, w.told(p.seq))
+}
+
+// set changes what can be looked for: body and tag together.
+func (w *world) set() (set core.JobChange) {
+	if w.rng.IntN(3) != 0 {
+		text := fmt.Sprint("body from step ", w.number)
+		set.Tags = &[]string{text}
+		if w.rng.IntN(3) == 0 {
+			text += strings.Repeat(".", 1500) // one with a key of its own
+			set.Tags = &[]string{}
+		}
+		set.Body = &core.Body{Bytes: []byte(text)}
+	}
+	if w.rng.IntN(2) == 0 {
+		priority := int32(w.rng.IntN(3) - 1) //nolint:gosec // small
+		set.Priority = &priority
+	}
+	if w.rng.IntN(3) == 0 {
+		fails := uint32(10) //nolint:gosec // small
+		set.MaxFails = &fails
+	}
+	return set
+}
+
+// changed compares a job with what it was changed to, and notes that.
+func (w *world) changed(p *promise, set core.JobChange, r core.Reply) error {
+	i := w.look(p.seq)
+	switch {
+	case i == nil:
+		return nil // it was due to go
+	case i.Epoch < r.Lease.Epoch:
+		return fmt.Errorf("job %d has epoch %d after a change to %d", p.seq, i.Epoch, r.Lease.Epoch)
+	case set.Priority != nil && i.Priority != *set.Priority:
+		return fmt.Errorf("job %d has priority %d after a change to %d", p.seq, i.Priority, *set.Priority)
+	case set.Body != nil && string(i.Job.Body) != string(set.Body.Bytes):
+		return fmt.Errorf("job %d has body %q after a change to %q", p.seq, i.Job.Body, set.Body.Bytes)
+	}
+	if set.Body != nil {
+		write(&p.bodies, string(set.Body.Bytes), w.commitOf(r, !p.ephemeral))
+	}
+	return nil
+}
+
+// doIf has an operation on a job done that is subject to a condition; accepted looks at what came of it.
+func (w *world) doIf(p *promise, op core.Op, is core.Condition, accepted func(core.Reply) error) error {
+	before := w.look(p.seq)
+	var against error
+	err := w.do(w.workerOf(p), op, op.TagOf(), func(r core.Reply) {
+		if r.Kind != core.Accepted {
+			return
+		}
+		w.note("%T %d, epoch %d, commit %d", op, p.seq, r.Lease.Epoch, r.Commit)
+		if against = broken(p.seq, before, is); against == nil {
+			against = accepted(r)
+		}
+	})
+	return errorOr(err, against)
+}
+
+func (w *world) update(p *promise) error {
+	is, set := w.condition(), w.set()
+	if w.rng.IntN(4) == 0 {
+		at := w.clk.Now().Add(time.Duration(w.rng.IntN(8000)-3000) * time.Millisecond)
+		set.ReadyAt = &at
+	}
+	op := &core.Update{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: is, Set: set}
+	return w.doIf(p, op, is, func(r core.Reply) error { return w.changed(p, set, r) })
+}
+
+func (w *world) move(p *promise) error {
+	is, set := w.condition(), w.set()
+	op := &core.Move{
+		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: is, Authority: core.FinishAuthority(w.rng.IntN(3)), //nolint:gosec // small
+		Queue: queueName(w.rng.IntN(4)), Set: set,
+	}
+	if w.rng.IntN(4) == 0 {
+		op.ReadyAt = w.clk.Now().Add(time.Duration(w.rng.IntN(5000)) * time.Millisecond)
+	}
+	if w.rng.IntN(3) == 0 {
+		op.After = w.refs()
+	}
+	before := w.look(p.seq)
+	return w.doIf(p, op, is, func(r core.Reply) error {
+		made := w.commitOf(r, !p.ephemeral)
+		p.leased = false
+		if before.State != core.Blocked { // it waits for nothing of what it once waited for
+			p.after, p.parent = nil, 0
+		}
+		write(&p.queues, op.Queue, made)
+		if op.After != nil {
+			p.after = nil
+			for _, ref := range op.After {
+				p.after = append(p.after, link{ref.Seq, made})
+			}
+		}
+		if i := w.look(p.seq); i != nil && i.Queue != op.Queue {
+			return fmt.Errorf("job %d is in %s after a move to %s", p.seq, i.Queue, op.Queue)
+		}
+		return w.changed(p, set, r)
+	})
+}
+
+func (w *world) refs() (refs []core.Ref) {
+	for range 1 + w.rng.IntN(2) {
+		refs = append(refs, core.Ref{Seq: w.anyJob().seq})
+	}
+	return refs
+}
+
+func (w *world) depend(p *promise) error {
+	op := &core.AddDependencies{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), After: w.refs()}
+	return w.doIf(p, op, op.If, func(r core.Reply) error {
+		for _, ref := range op.After {
+			p.after = append(p.after, link{ref.Seq, w.commitOf(r, true)})
+		}
+		if i := w.look(p.seq); r.N > 0 && (i == nil || i.State != core.Blocked || len(i.Waiting) != r.N) {
+			return fmt.Errorf("job %d was to wait for %d jobs and is %+v", p.seq, r.N, i)
+		}
+		return nil
+	})
+}
+
+func (w *world) undepend(p *promise) error {
+	op := &core.RemoveDependencies{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), All: w.rng.IntN(2) == 0}
+	for _, l := range p.after {
+		op.After = append(op.After, core.Ref{Seq: l.seq})
+	}
+	return w.doIf(p, op, op.If, func(core.Reply) error {
+		p.after = nil
+		p.forced = p.forced || op.All // its parent does not hold it any more
+		if i := w.look(p.seq); op.All && i != nil && i.State == core.Blocked {
+			return fmt.Errorf("job %d waits for nothing and is blocked", p.seq)
+		}
+		return nil
+	})
+}
+
+func (w *world) transfer(p *promise) error {
+	op := &core.TransferLease{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, Epoch: p.epoch, Worker: fmt.Sprint("worker ", w.rng.IntN(3))}
+	return w.doIf(p, op, core.Condition{}, func(r core.Reply) error {
+		i := w.look(p.seq)
+		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch {
+			return fmt.Errorf("job %d was handed to %q as epoch %d and is %+v", p.seq, op.Worker, r.Lease.Epoch, i)
+		}
+		p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.evenly(i.LeaseUntil)
+		return nil
+	})
 }

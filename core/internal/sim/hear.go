@@ -38,7 +38,9 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	m := w.model
 	p := m.jobs[r.Seq]
 	if p == nil && r.Job != nil && r.Job.CallbackFor != 0 { // nobody submitted it but the batch
-		p = &promise{seq: r.Seq, id: r.Job.ID, body: string(r.Job.Body), limited: true} // it may end with the batch
+		p = &promise{seq: r.Seq, id: r.Job.ID, limited: true} // it may end with the batch
+		write(&p.bodies, string(r.Job.Body), 1)
+		write(&p.queues, r.Job.Queue, 1)
 		m.add(p)
 	}
 	now, i := w.clk.monotonic.Now(), w.look(r.Seq)
@@ -54,7 +56,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		return fmt.Errorf("job %d was handed out after its end was accepted", r.Seq)
 	case p.leased && (p.leaseUntil == 0 || now < p.leaseUntil):
 		return fmt.Errorf("job %d was handed out twice: leased until %d, now %d", r.Seq, p.leaseUntil, now)
-	case r.Job == nil || string(r.Job.Body) != p.body:
+	case r.Job == nil || !may(p.bodies, string(r.Job.Body), 0): // it may have changed since it was handed out
 		return fmt.Errorf("job %d was handed out with another body", r.Seq)
 	}
 	w.note("job %d goes to %v, epoch %d", r.Seq, c.kind, r.Lease.Epoch)
@@ -70,7 +72,8 @@ func (w *world) inTurn(p *promise, j *core.Job) error {
 	if p.forced {
 		return nil
 	}
-	for _, seq := range p.after {
+	for _, l := range p.after {
+		seq := l.seq
 		if i := w.look(seq); i != nil && seq != p.parent && (i.State.Unfinished() || i.State == core.Dead) {
 			return fmt.Errorf("job %d was handed out before job %d, which is %v", p.seq, seq, i.State)
 		}

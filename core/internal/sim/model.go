@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"broker/core"
 )
@@ -10,10 +11,11 @@ import (
 type promise struct {
 	seq       uint64
 	id        string
-	body      string
+	bodies    []written // the newest last
+	queues    []written // likewise
 	ephemeral bool
 	expiresAt core.Instant
-	after     []uint64
+	after     []link
 	parent    uint64
 	made      core.Commit // the admission is promised once this is on disk
 	mayEnd    bool        // somebody tried to finish or remove it
@@ -26,6 +28,36 @@ type promise struct {
 	epoch      uint32
 	leaseUntil core.Instant // zero: as long as the connection
 	holder     core.ClientID
+}
+
+// written is a value of a job, promised once a commit is on disk.
+type written struct {
+	text string
+	made core.Commit
+}
+
+// link is a job that another waits for, from a commit on.
+type link struct {
+	seq  uint64
+	made core.Commit
+}
+
+// write notes a new value.
+func write(values *[]written, text string, made core.Commit) {
+	*values = append(*values, written{text, made})
+}
+
+// may reports whether a job may have a value after a crash: the newest one that was on disk, or one that came later.
+func may(values []written, text string, committed core.Commit) bool {
+	for _, v := range slices.Backward(values) {
+		if v.text == text {
+			return true
+		}
+		if v.made <= committed {
+			return false
+		}
+	}
+	return false
 }
 
 // wait is a client that waits for an outcome.
@@ -74,8 +106,9 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 		return
 	}
 	m.add(&promise{
-		seq: seq, id: j.ID, body: string(j.Body), ephemeral: j.Ephemeral, expiresAt: j.ExpiresAt, made: made,
-		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: j.After, parent: j.Parent,
+		seq: seq, id: j.ID, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
+		ephemeral: j.Ephemeral, expiresAt: j.ExpiresAt, made: made,
+		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), parent: j.Parent,
 	})
 	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known {
 		m.rows[j.Queue] = made
@@ -83,6 +116,14 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 	if b := m.batches[j.Batch]; b != nil {
 		b.members = append(b.members, seq)
 	}
+}
+
+func links(seqs []uint64, made core.Commit) []link {
+	all := make([]link, len(seqs))
+	for i, seq := range seqs {
+		all[i] = link{seq, made}
+	}
+	return all
 }
 
 // flushed turns what was promised for soon into what is on disk.
@@ -95,6 +136,15 @@ func (m *model) flushed(committed core.Commit) {
 	for _, p := range m.jobs {
 		settle(&p.made)
 		settle(&p.ended)
+		for i := range p.bodies {
+			settle(&p.bodies[i].made)
+		}
+		for i := range p.queues {
+			settle(&p.queues[i].made)
+		}
+		for i := range p.after {
+			settle(&p.after[i].made)
+		}
 	}
 	for q, c := range m.rows {
 		settle(&c)
@@ -145,8 +195,12 @@ func (w *world) afterCrash(committed core.Commit) error {
 			return fmt.Errorf("job %d (%q) was acknowledged by commit %d of %d and is lost", seq, p.id, p.made, committed)
 		case i != nil && p.ended != 0 && p.ended <= committed && i.State.Unfinished():
 			return fmt.Errorf("job %d came back as %v though its end was acknowledged", seq, i.State)
-		case i != nil && (i.Job == nil || string(i.Job.Body) != p.body || i.Job.ID != p.id):
-			return fmt.Errorf("job %d came back changed", seq)
+		case i != nil && (i.Job == nil || !may(p.bodies, string(i.Job.Body), committed) || i.Job.ID != p.id):
+			return fmt.Errorf("job %d came back changed: %+v, was %+v, commit %d", seq, i.Job, p.bodies, committed)
+		case i != nil && len(i.Job.Tags) > 0 && i.Job.Tags[0] != string(i.Job.Body):
+			return fmt.Errorf("job %d came back half changed: %+v", seq, i.Job)
+		case i != nil && (!may(p.queues, i.Queue, committed) || i.Job.Queue != i.Queue):
+			return fmt.Errorf("job %d came back in queue %s and %s, was %+v, commit %d", seq, i.Queue, i.Job.Queue, p.queues, committed)
 		}
 		if i == nil {
 			delete(m.jobs, seq)
@@ -154,6 +208,8 @@ func (w *world) afterCrash(committed core.Commit) error {
 		}
 		p.leased, p.leaseUntil, p.holder = i.State == core.Leased, w.clk.evenly(i.LeaseUntil), 0
 		p.overBy = i.State == core.Done
+		p.bodies, p.queues = []written{{string(i.Job.Body), 1}}, []written{{i.Queue, 1}}
+		p.after = slices.DeleteFunc(p.after, func(l link) bool { return l.made > committed })
 		p.made, p.ended, p.mayEnd, p.epoch = 1, 0, p.mayEnd && p.overBy, 0
 		kept = append(kept, seq)
 	}

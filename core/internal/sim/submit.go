@@ -21,7 +21,7 @@ func (w *world) submitTo(queue string) error {
 		w.workqJob(op)
 	case core.Gearman:
 		w.gearmanJob(op)
-	case core.Faktory, core.Internal:
+	case core.Faktory, core.Internal, core.HTTP:
 		w.faktoryJob(j)
 	}
 	w.link(j)

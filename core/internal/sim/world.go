@@ -122,6 +122,7 @@ func (w *world) acts() []act {
 		{2, w.release},
 		{2, w.abilities},
 		{6, w.order},
+		{6, w.change},
 		{3, w.await},
 		{4, w.read},
 		{5, w.batch},

@@ -18,7 +18,7 @@ func FullJob() *core.Job {
 		Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury, LeaseEnd: core.LeaseEndFail, DeadFor: core.DeadFor,
 		UniqueKey: "u", Unique: core.UniqueRefuse, UniqueUntil: 5, UniqueStart: true, RetainUntil: 6, RetainFor: 7,
 		Ephemeral: true, ScheduledOrder: true, Parent: 70, After: []uint64{71, 5, math.MaxUint64}, Batch: 8,
-		CallbackFor: 9, PriorFails: 10,
+		CallbackFor: 9, PriorFails: 10, Tags: []string{"a", "b"},
 	}
 }
 
@@ -29,7 +29,8 @@ func FullStatus() *record.Status {
 		ReadyAt: 1_790_000_000_000_001, ExpiresAt: 1_790_000_000_000_002, LeasedAt: 1_790_000_000_000_003,
 		LeaseFor: time.Minute, Holder: core.HeldByNobody, HolderFrom: core.Workq, Worker: "w", Waiting: []uint64{9, 1},
 		Children: 12, FailedAt: 13, ChildrenBroken: true, Closed: true, Tried: true, DoneFailed: true, Placed: true,
-		Progress: core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
+		Progress:   core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
+		EpochAhead: 5, LostLeases: 6,
 	}
 }
 
@@ -37,7 +38,7 @@ func FullStatus() *record.Status {
 func FullFailure() *core.Failure {
 	return &core.Failure{
 		Type: "E", Message: "m", Backtrace: []string{"a", "", "b"}, FailedAt: 1, NextAt: 2, Count: 3, Exception: true,
-		Data: []byte("d"),
+		Data: []byte("d"), Group: "g",
 	}
 }
 

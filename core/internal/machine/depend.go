@@ -1,0 +1,248 @@
+package machine
+
+import (
+	"slices"
+
+	"broker/core"
+)
+
+// maxWalk is how many links are followed to find out whether a dependency would close a circle.
+const maxWalk = 100_000
+
+// addDependencies makes a job that waits in some way wait for more.
+func (m *Machine) addDependencies(c *client, op *core.AddDependencies) {
+	h, e, err := m.findIf(op.Ref, &op.If)
+	if err != nil {
+		m.refused(c, op.Tag, e, err)
+		return
+	}
+	after, err := m.dependenciesRefusal(h, e, op.After)
+	if err != nil {
+		m.refusedBy(c, op.Tag, e, err)
+		return
+	}
+	m.waitFor(h, e, after)
+	x := m.ensureOptional(h)
+	if e.state != core.Blocked && (len(x.waiting) > 0 || e.has(broken)) {
+		m.detach(h, e)
+		m.move(e, core.Blocked)
+	}
+	m.dependenciesChanged(c, op.Tag, h, e)
+}
+
+// removeDependencies makes a blocked job wait for fewer.
+func (m *Machine) removeDependencies(c *client, op *core.RemoveDependencies) {
+	h, e, err := m.findIf(op.Ref, &op.If)
+	if err == nil {
+		err = m.waitingRefusal(h, e)
+	}
+	if err != nil {
+		m.refused(c, op.Tag, e, err)
+		return
+	}
+	if e.state == core.Blocked {
+		m.dropDependencies(h, e, op)
+	}
+	m.dependenciesChanged(c, op.Tag, h, e)
+}
+
+// dropDependencies takes jobs off the list of a blocked one.
+func (m *Machine) dropDependencies(h uint32, e *entry, op *core.RemoveDependencies) {
+	x := m.ensureOptional(h)
+	if op.All {
+		e.clear(broken)
+		m.stopWaiting(e, x, func(uint64) bool { return true })
+		return
+	}
+	drop := make(map[uint64]bool, len(op.After))
+	for _, ref := range op.After {
+		if p := m.find(ref); p != 0 {
+			drop[m.jobs.at(p).seq] = true
+		}
+	}
+	m.stopWaiting(e, x, func(seq uint64) bool { return drop[seq] })
+}
+
+// dependenciesChanged lets a job go that waits for nothing any more, and answers.
+func (m *Machine) dependenciesChanged(c *client, tag uint64, h uint32, e *entry) {
+	x := m.ensureOptional(h)
+	e.epoch++
+	e.set(changed)
+	m.touch(h, e)
+	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, N: len(x.waiting), Lease: core.Grant{Epoch: e.epoch}}
+	if !e.has(ephemeral) {
+		r.Commit = m.promise()
+	}
+	m.reply(c, r)
+	if e.state == core.Blocked && len(x.waiting) == 0 && !e.has(broken) {
+		m.unblock(h, e)
+	}
+}
+
+// waitingRefusal is why the dependencies of a job cannot be changed.
+func (m *Machine) waitingRefusal(h uint32, e *entry) error {
+	switch e.state {
+	case core.Blocked, core.Scheduled, core.Ready:
+	case core.Done:
+		return core.ErrFinished
+	case core.Gone, core.Leased, core.Retrying, core.Dead:
+		return core.ErrInvalid
+	}
+	if e.has(ephemeral) || m.heldByBatch(h, e) {
+		return core.ErrInvalid
+	}
+	return nil
+}
+
+// dependenciesRefusal finds the jobs that a job is to wait for, or says why it may not.
+func (m *Machine) dependenciesRefusal(h uint32, e *entry, after []core.Ref) ([]uint64, error) {
+	if err := m.waitingRefusal(h, e); err != nil {
+		return nil, err
+	}
+	if x := m.optionalState(h); x != nil && len(x.waiting)+len(after) > core.MaxAfter {
+		return nil, core.ErrInvalid
+	}
+	return m.resolveAfter(e, after)
+}
+
+// heldByBatch reports whether a job is a callback that its batch has not let go.
+func (m *Machine) heldByBatch(h uint32, e *entry) bool {
+	x := m.optionalState(h)
+	return e.state == core.Blocked && x != nil && x.callbackFor != 0
+}
+
+// resolveAfter finds the jobs that a job is to wait for. It must not wait for itself, neither directly nor through others.
+func (m *Machine) resolveAfter(e *entry, after []core.Ref) ([]uint64, error) {
+	if len(after) > core.MaxAfter {
+		return nil, core.ErrInvalid
+	}
+	seqs := make([]uint64, 0, len(after))
+	named := make(map[uint64]bool, len(after))
+	for _, ref := range after {
+		seq := ref.Seq
+		switch h := m.find(ref); {
+		case h != 0:
+			seq = m.jobs.at(h).seq
+		case seq == 0:
+			return nil, core.ErrNotFound
+		case seq >= m.nextSeq:
+			return nil, core.ErrInvalid
+		}
+		if !named[seq] {
+			named[seq] = true
+			seqs = append(seqs, seq)
+		}
+	}
+	if len(seqs) > 0 && m.closesCircle(e, named) {
+		return nil, core.ErrInvalid
+	}
+	return seqs, nil
+}
+
+// step is a job on the way from one that others wait for. Only its being closed waits, not its being done, if it is the
+// parent of one on the way.
+type step struct {
+	seq        uint64
+	closesOnly bool
+}
+
+// closesCircle reports whether one of the jobs named is waiting for job e in some way: for it to be done or closed, or for
+// another that does. It also says so when there are too many links to be sure.
+func (m *Machine) closesCircle(e *entry, named map[uint64]bool) bool {
+	if named[e.seq] {
+		return true
+	}
+	seen := map[step]bool{}
+	todo := []step{{seq: e.seq}}
+	for len(todo) > 0 {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		if named[at.seq] || len(seen) > maxWalk {
+			return true
+		}
+		todo = m.waitingFor(at, todo)
+	}
+	return false
+}
+
+// waitingFor appends the jobs that cannot be closed before the one of a step is.
+func (m *Machine) waitingFor(at step, into []step) []step {
+	h := m.bySeq.get(at.seq)
+	x := m.optionalState(h)
+	if x == nil {
+		return into
+	}
+	for _, seq := range x.successors {
+		if m.waits(seq, at.seq) {
+			into = append(into, step{seq: seq})
+		}
+	}
+	if !at.closesOnly {
+		for _, seq := range x.children {
+			if m.waits(seq, at.seq) {
+				into = append(into, step{seq: seq})
+			}
+		}
+	}
+	if x.parent != 0 && !x.isClosed && m.bySeq.get(x.parent) != 0 {
+		into = append(into, step{seq: x.parent, closesOnly: true})
+	}
+	return into
+}
+
+// waits reports whether a job is blocked by another.
+func (m *Machine) waits(seq, pred uint64) bool {
+	h := m.bySeq.get(seq)
+	if h == 0 {
+		return false
+	}
+	x := m.optionalState(h)
+	return x != nil && slices.Contains(x.waiting, pred)
+}
+
+// waitFor attaches a job to those of after that are not closed yet; one that was closed without being done breaks it.
+func (m *Machine) waitFor(h uint32, e *entry, after []uint64) {
+	x := m.ensureOptional(h)
+	for _, seq := range after {
+		p := m.bySeq.get(seq)
+		switch {
+		case p == 0 || slices.Contains(x.waiting, seq): // long done and gone, or named twice
+		case seq == x.parent: // which is closed after its child
+		case m.openJob(seq) != 0:
+			y := m.ensureOptional(p)
+			if !e.has(changed) || !slices.Contains(y.successors, e.seq) { // a new job is in no list
+				y.successors = append(y.successors, e.seq)
+			}
+			x.waiting = append(x.waiting, seq)
+		case m.jobs.at(p).has(doneFailed) || m.optionalState(p) != nil && m.optionalState(p).childrenBroken:
+			e.set(broken)
+		}
+	}
+}
+
+// unlinkAfter makes a job wait for nothing but its parent.
+func (m *Machine) unlinkAfter(h uint32, e *entry) {
+	e.clear(broken)
+	if x := m.optionalState(h); x != nil {
+		m.stopWaiting(e, x, func(seq uint64) bool { return seq != x.parent })
+	}
+}
+
+// stopWaiting takes those that drop picks off both ends of a job's links.
+func (m *Machine) stopWaiting(e *entry, x *optional, drop func(seq uint64) bool) {
+	is := func(seq uint64) bool { return seq == e.seq }
+	x.waiting = slices.DeleteFunc(x.waiting, func(seq uint64) bool {
+		if !drop(seq) {
+			return false
+		}
+		if p := m.bySeq.get(seq); p != 0 {
+			y := m.ensureOptional(p)
+			y.successors, y.children = slices.DeleteFunc(y.successors, is), slices.DeleteFunc(y.children, is)
+		}
+		return true
+	})
+}

@@ -1,0 +1,63 @@
+package machine_test
+
+import (
+	"fmt"
+	"time"
+
+	"broker/core"
+)
+
+// change is any operation that gives a job other fields, another place or another holder.
+func (l *life) change() core.Op {
+	ref, is := l.ref(), l.condition()
+	switch l.rng.IntN(8) {
+	case 0:
+		return &core.AddDependencies{Ref: ref, If: is, After: l.refs()}
+	case 1:
+		return &core.RemoveDependencies{Ref: ref, If: is, After: l.refs(), All: l.maybe(2)}
+	case 2:
+		return &core.TransferLease{Ref: ref, Epoch: uint32(1 + l.rng.IntN(3)), Worker: fmt.Sprint("worker ", l.rng.IntN(3))}
+	case 3, 4:
+		op := &core.Move{Ref: ref, If: is, Authority: core.FinishAuthority(l.rng.IntN(3)), Set: l.set()}
+		op.Set.ReadyAt = nil
+		if l.maybe(2) {
+			op.Queue = l.queue()
+		}
+		if l.maybe(3) {
+			op.ReadyAt = l.soon()
+		}
+		if l.maybe(3) {
+			op.After = l.refs()
+		}
+		return op
+	}
+	return &core.Update{Ref: ref, If: is, Set: l.set()}
+}
+
+func (l *life) refs() []core.Ref { return []core.Ref{l.ref(), l.ref()}[:l.rng.IntN(3)] }
+
+// set changes some fields.
+func (l *life) set() (set core.JobChange) {
+	maybe(l, &set.Priority, func() int32 { return int32(l.rng.IntN(3) - 1) })
+	maybe(l, &set.Type, func() string { return []string{"", "q1", "another"}[l.rng.IntN(3)] })
+	maybe(l, &set.Tags, func() []string { return []string{"c"}[:l.rng.IntN(2)] })
+	maybe(l, &set.Body, func() core.Body { return core.Body{Bytes: make([]byte, l.rng.IntN(2000))} })
+	maybe(l, &set.ReadyAt, func() core.Instant { return l.soon() * core.Instant(l.rng.IntN(2)) })
+	maybe(l, &set.ExpiresAt, func() core.Instant { return l.soon() * core.Instant(l.rng.IntN(2)) })
+	maybe(l, &set.LeaseFor, func() time.Duration { return l.span() * time.Duration(l.rng.IntN(2)) })
+	maybe(l, &set.MaxAttempts, func() uint32 { return uint32(l.rng.IntN(4)) })
+	maybe(l, &set.MaxFails, func() uint32 { return uint32(l.rng.IntN(4)) })
+	maybe(l, &set.Attempts, func() uint32 { return uint32(l.rng.IntN(2)) })
+	maybe(l, &set.Fails, func() uint32 { return uint32(l.rng.IntN(3)) })
+	maybe(l, &set.Backoff, func() core.Backoff { return core.Backoff(l.rng.IntN(2)) })
+	maybe(l, &set.Exhausted, func() core.Exhausted { return core.Exhausted(l.rng.IntN(2)) })
+	maybe(l, &set.Attributes, func() []byte { return []byte("{}") })
+	return set
+}
+
+func maybe[T any](l *life, to **T, value func() T) {
+	if l.maybe(5) {
+		v := value()
+		*to = &v
+	}
+}

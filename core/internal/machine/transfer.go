@@ -1,0 +1,53 @@
+package machine
+
+import (
+	"time"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// transferLease gives a leased job to a worker with an id.
+func (m *Machine) transferLease(c *client, op *core.TransferLease) {
+	h, e, err := m.findIf(op.Ref, &core.Condition{})
+	switch {
+	case err != nil:
+	case e.state != core.Leased || e.epoch != op.Epoch:
+		err = core.ErrNotLeased
+	case op.Worker == "" || op.LeaseFor < 0:
+		err = core.ErrInvalid
+	}
+	if err != nil {
+		m.refused(c, op.Tag, e, err)
+		return
+	}
+	m.unhold(h, e)
+	to := core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}
+	granted := millis(op.LeaseFor)
+	if granted == 0 {
+		granted = m.grantFor(e, &to, 0)
+	}
+	m.grant(c, &to, h, e, granted)
+	e.set(changed)
+	m.touch(h, e)
+	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Lease: core.Grant{
+		Epoch: e.epoch, LeaseFor: e.leaseSpan(), EnqueuedAt: e.readyAt, Attempts: e.attempts, Fails: e.fails,
+	}}
+	if !e.has(ephemeral) {
+		r.Commit = m.promise()
+	}
+	m.reply(c, r)
+}
+
+// grant gives a leased job to a client or worker, for so many milliseconds; zero: as long as the connection.
+func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *entry, granted uint32) {
+	e.epoch++
+	e.leasedAt = m.now
+	e.granted = granted
+	if granted != 0 {
+		until := m.now.Add(time.Duration(granted) * time.Millisecond)
+		e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
+	}
+	m.hold(c, op, h, e)
+	m.stats.LeasedBy[c.protocol]++
+}

@@ -1,0 +1,259 @@
+package machine
+
+import (
+	"slices"
+
+	"broker/core"
+	"broker/core/internal/queue"
+	"broker/core/internal/timer"
+)
+
+// update changes fields of a job.
+func (m *Machine) update(c *client, op *core.Update) {
+	h, e, err := m.findIf(op.Ref, &op.If)
+	if err == nil {
+		err = m.updateRefusal(e, &op.Set)
+	}
+	if err != nil {
+		m.refused(c, op.Tag, e, err)
+		return
+	}
+	j := m.wholeJob(c, h)
+	if j == nil {
+		return
+	}
+	e.epoch++
+	m.acceptedChange(c, op.Tag, e)
+	m.setFields(h, e, j, &op.Set)
+	m.touchPayload(h, e)
+}
+
+// acceptedChange is the reply to a change that has raised the epoch.
+func (m *Machine) acceptedChange(c *client, tag uint64, e *entry) {
+	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, Lease: core.Grant{Epoch: e.epoch}}
+	if !e.has(ephemeral) {
+		r.Commit = m.promise()
+	}
+	m.reply(c, r)
+}
+
+// updateRefusal is why a job may not be changed so.
+func (m *Machine) updateRefusal(e *entry, set *core.JobChange) error {
+	if e.state == core.Done {
+		return core.ErrFinished
+	}
+	if set.ReadyAt != nil && (e.state == core.Leased || e.state == core.Dead) || set.Attempts != nil && e.state == core.Leased {
+		return core.ErrInvalid
+	}
+	return m.changeRefusal(e, set)
+}
+
+// changeRefusal is why no job may have these values.
+func (m *Machine) changeRefusal(e *entry, set *core.JobChange) error {
+	switch {
+	case set.Type != nil && len(*set.Type) > core.MaxQueueName,
+		set.Tags != nil && !validTags(*set.Tags),
+		set.Body != nil && (len(set.Body.Bytes) > core.MaxBodyBytes || set.Body.Format > core.Args),
+		set.LeaseFor != nil && *set.LeaseFor < 0,
+		set.Backoff != nil && *set.Backoff > core.BackoffFaktory,
+		set.Exhausted != nil && *set.Exhausted > core.ExhaustedBury:
+		return core.ErrInvalid
+	case set.Body != nil && !e.has(ephemeral) && (m.refuse != nil || m.openBytes+m.inflightBytes > maxUnstored):
+		return core.ErrDiskFull
+	}
+	return nil
+}
+
+// validTags reports whether a job may have these tags.
+func validTags(tags []string) bool {
+	return len(tags) <= core.MaxTags &&
+		!slices.ContainsFunc(tags, func(t string) bool { return t == "" || len(t) > core.MaxTagBytes })
+}
+
+// setFields gives a job other values; j is its payload, which others may be reading and is left as it is.
+func (m *Machine) setFields(h uint32, e *entry, j *core.Job, set *core.JobChange) {
+	n := *j
+	setPayload(&n, set)
+	if set.Type != nil {
+		m.dropType(e)
+		m.setType(e, n.Type)
+	}
+	m.setEntry(h, e, &n, set)
+	if set.ExpiresAt != nil {
+		m.changeExpiry(h, e, &n, *set.ExpiresAt)
+	}
+	if set.Body != nil {
+		m.setBody(e, &n)
+	}
+	m.setPayload(h, &n)
+}
+
+// setBody notes a new body for the store. How large the stored one is must be known until it is replaced.
+func (m *Machine) setBody(e *entry, n *core.Job) {
+	switch {
+	case e.has(ephemeral):
+	case e.has(stored):
+		e.set(newBody)
+		m.openBytes += payloadBytes(n)
+		return
+	default:
+		m.openBytes += payloadBytes(n)
+	}
+	e.bodyBytes = uint32(len(n.Body))
+}
+
+// setPayload sets what only the payload knows.
+func setPayload(n *core.Job, set *core.JobChange) {
+	if set.Type != nil {
+		n.Type = *set.Type
+		if n.Type == "" {
+			n.Type = n.Queue
+		}
+	}
+	if set.Tags != nil {
+		n.Tags = *set.Tags
+	}
+	if set.Body != nil {
+		n.Body, n.Format = set.Body.Bytes, set.Body.Format
+	}
+	if set.Attributes != nil {
+		n.Attributes = *set.Attributes
+	}
+}
+
+// setEntry sets what payload and entry both know.
+func (m *Machine) setEntry(h uint32, e *entry, n *core.Job, set *core.JobChange) {
+	if set.Priority != nil || set.ReadyAt != nil {
+		m.reposition(h, e, n, set)
+	}
+	if set.LeaseFor != nil {
+		n.LeaseFor, e.leaseFor = *set.LeaseFor, millis(*set.LeaseFor)
+	}
+	if set.MaxAttempts != nil {
+		n.MaxAttempts, e.maxAttempts = *set.MaxAttempts, *set.MaxAttempts
+	}
+	if set.MaxFails != nil {
+		n.MaxFails, e.maxFails = *set.MaxFails, *set.MaxFails
+	}
+	if set.Backoff != nil {
+		n.Backoff, e.backoff = *set.Backoff, *set.Backoff
+	}
+	if set.Exhausted != nil {
+		n.Exhausted, e.exhausted = *set.Exhausted, *set.Exhausted
+	}
+	if set.Attempts != nil {
+		e.attempts = *set.Attempts
+	}
+	if set.Fails != nil {
+		m.setFails(h, e, n, *set.Fails)
+	}
+}
+
+// setFails counts failures as if they had been elsewhere: nothing is known of the last one.
+func (m *Machine) setFails(h uint32, e *entry, n *core.Job, fails uint32) {
+	n.PriorFails, e.fails, e.failedAt = fails, fails, 0
+	e.clear(failureStored)
+	if e.has(hasTransient) {
+		m.transients[h].failure = nil
+	}
+}
+
+// changeExpiry gives a job another end; the stay of a dead one ends then at the latest.
+func (m *Machine) changeExpiry(h uint32, e *entry, n *core.Job, until core.Instant) {
+	if n.RetainUntil != 0 && n.RetainUntil == n.ExpiresAt {
+		n.RetainUntil = until
+		if x := m.optionalState(h); x != nil && x.retainUntil != 0 {
+			x.retainUntil = until
+		}
+		if !n.Kept() {
+			e.clear(keepsOutcome)
+		}
+	}
+	n.ExpiresAt = until
+	if e.state != core.Dead {
+		m.expireAt(h, e, until)
+		return
+	}
+	m.ensureOptional(h).ttl = until
+	m.expireAt(h, e, m.deadUntil(h, e))
+}
+
+// reposition gives a job another priority or instant, and the place that follows from it.
+func (m *Machine) reposition(h uint32, e *entry, n *core.Job, set *core.JobChange) {
+	q := m.queues[e.queue]
+	list := q.list(e.state)
+	if list != nil {
+		list.Remove(h, m.before)
+	}
+	if set.Priority != nil {
+		n.Priority = *set.Priority
+		m.setPriority(e, q, *set.Priority)
+	}
+	if set.ReadyAt != nil && m.reschedule(h, e, *set.ReadyAt) {
+		return
+	}
+	if list != nil {
+		list.Push(h, m.before)
+		m.offer(e.queue)
+	}
+}
+
+// list is the ordered list that holds the jobs in a state, nil if there is none.
+func (q *jobQueue) list(s core.State) *queue.List {
+	switch s {
+	case core.Ready:
+		return &q.ready
+	case core.Scheduled:
+		return &q.scheduled
+	case core.Gone, core.Blocked, core.Leased, core.Retrying, core.Done, core.Dead:
+	}
+	return nil
+}
+
+// reschedule gives a job that waits, and was taken out of its list, the place of an instant: alone, whatever
+// ScheduledOrder says. It reports true if the job is in another state now, and in its list.
+func (m *Machine) reschedule(h uint32, e *entry, at core.Instant) bool {
+	if at == 0 {
+		at = m.now
+	}
+	e.readyAt = at
+	e.clear(scheduledOrder)
+	m.timers.Remove(&e.stateTimer)
+	due := at <= m.now
+	switch e.state {
+	case core.Ready:
+		if !due {
+			m.schedule(h, e)
+			return true
+		}
+	case core.Scheduled, core.Retrying:
+		if due {
+			m.makeReady(h, e)
+			return true
+		}
+		e.stateTimer = m.timers.Add(at, timer.Owner{Kind: timerState, Handle: h})
+	case core.Gone, core.Blocked, core.Leased, core.Done, core.Dead:
+	}
+	return false
+}
+
+// setPriority counts a ready job in the class of its new priority.
+func (m *Machine) setPriority(e *entry, q *jobQueue, priority int32) {
+	if e.state == core.Ready {
+		q.class[classOf(e.priority)]--
+		m.class[classOf(e.priority)]--
+		q.class[classOf(priority)]++
+		m.class[classOf(priority)]++
+	}
+	e.priority = priority
+}
+
+// touchPayload notes that a job's payload is not what the store has.
+func (m *Machine) touchPayload(h uint32, e *entry) {
+	if e.has(stored) {
+		e.set(rewrite)
+		e.clear(payloadStored)
+	}
+	e.set(changed)
+	m.touch(h, e)
+}
