@@ -163,6 +163,7 @@ type Report struct {
 	Authority   FinishAuthority
 	Progress    Progress
 	ExtendUntil Instant // the lease lasts at least until then; zero: unchanged
+	Heartbeat   bool    // only extend the lease: Progress is not looked at
 }
 
 // Progress is how far a job is: Num of Den. Text is the worker's own word for it.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"net/http"
 
 	"broker/frontends/httpapi"
+	"broker/frontends/service"
 )
 
 // listenHTTP takes the addresses of the HTTP port.
@@ -54,10 +56,28 @@ func (p *process) serveHTTP() {
 	}
 }
 
+// openService makes what the HTTP API works on.
+func (p *process) openService() (err error) {
+	p.service, err = service.New(service.Options{
+		Broker: p.engine, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
+		Handles: p.handleFormat(), MaxBodyBytes: maxHTTPBody, Audited: p.logAudit,
+	})
+	return err
+}
+
+// maxHTTPBody bounds the body of a job that comes over HTTP.
+const maxHTTPBody = 64 << 20
+
+// logAudit writes a line for each change that somebody made over HTTP.
+func (p *process) logAudit(e service.AuditEntry) {
+	p.log.Info().Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("remote", e.Address).Int("jobs", e.Jobs).
+		Msg("changed over http")
+}
+
 // backend is what the HTTP port tells of.
 func (p *process) backend() httpapi.Backend {
 	return httpapi.Backend{
-		Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
+		Service: p.service, Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
 		Syncs:   p.engine.SyncLatency,
 		Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState, Cron: p.cronEntries,
 	}

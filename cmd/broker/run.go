@@ -23,6 +23,7 @@ import (
 	"broker/core/engine"
 	"broker/frontends/eventloop"
 	"broker/frontends/httpapi"
+	"broker/frontends/service"
 )
 
 // The times of an end. Together they stay below the five seconds after which supervisors lose patience.
@@ -94,6 +95,7 @@ type process struct {
 	httpListeners []net.Listener
 	http          *http.Server
 	api           *httpapi.Server
+	service       *service.Service
 	engine        *engine.Engine
 	frontends     frontendSet
 	routes        routes
@@ -236,6 +238,9 @@ func (p *process) serveClients() error {
 		return err
 	}
 	p.scheduler = startScheduler(p.engine, p.frontends.faktory, p.log, p.config.Crons)
+	if err := p.openService(); err != nil {
+		return err
+	}
 	p.api.Ready(p.backend())
 	return nil
 }
@@ -325,6 +330,9 @@ func (p *process) closeAll() error {
 	p.reloads.end()
 	p.scheduler.stop()
 	p.api.Stopping()
+	if p.service != nil {
+		p.service.Close()
+	}
 	p.server.StopAccepting()
 	p.notifyFaktoryClients()
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)

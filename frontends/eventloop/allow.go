@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// filtered lets in clients of some networks only. The others are closed before anything is read from them or told to
-// them. Clients on a unix socket have no address: the file's rights are what keeps them out.
+// allowListener accepts clients from the allowed networks only. Other connections are closed without reading or writing
+// a byte. Clients on a unix socket have no address; the file's permissions restrict them.
 type allowListener struct {
 	net.Listener
 	allow  []netip.Prefix
@@ -20,7 +20,7 @@ func (f *allowListener) Accept() (net.Conn, error) {
 		if err != nil || f.allows(c.RemoteAddr()) {
 			return c, err
 		}
-		_ = c.Close() // it was never ours
+		_ = c.Close() // never used
 		if f.denied != nil {
 			f.denied(c.RemoteAddr())
 		}

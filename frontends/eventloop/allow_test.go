@@ -20,10 +20,10 @@ func TestAllowListKnowsNetworks(t *testing.T) {
 		}
 	}
 	if !f.allows(&net.TCPAddr{IP: net.ParseIP("fe80::1"), Zone: "eth0"}) {
-		t.Error("a zone makes a difference")
+		t.Error("a zone changes the result")
 	}
 	if !f.allows(&net.UnixAddr{Net: "unix"}) {
-		t.Error("a unix socket is kept out")
+		t.Error("a unix socket is refused")
 	}
 }
 
@@ -39,7 +39,7 @@ func TestClientsOutsideTheAllowListNeverReachASession(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := c.Read(make([]byte, 10)); err == nil || n > 0 {
-		t.Errorf("%d bytes came", n)
+		t.Errorf("received %d bytes", n)
 	}
 	_ = c.Close()
 	<-denied

@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// writePiece bounds one write, in bytes, so that pending goes down steadily while a long backlog drains.
+// writePiece limits one write, in bytes, so that the size of a long backlog decreases steadily.
 const writePiece = 256 << 10
 
-// backlog writes what a socket did not take at once. Its goroutine lives only while there is something to write: it
-// ends by itself when all is written, at the first error, or when the writer is closed under it.
+// backlog writes what a socket did not take at once. Its goroutine runs only while there is something to write: it ends
+// when everything is written, at the first error, or when the writer is closed.
 type backlog struct {
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	queue  []byte
-	size   int // bytes not written, also after a failure: queue and what the goroutine holds
+	size   int // bytes not written: the queue and what the goroutine holds; kept after a failure
 	failed bool
-	w      io.WriteCloser // the running goroutine's; nil: none is running
+	w      io.WriteCloser // of the running goroutine; nil: none is running
 }
 
-// append queues a copy of p if the goroutine is running; else it does nothing and reports false.
+// append queues a copy of p if the goroutine is running; otherwise it does nothing and reports false.
 func (b *backlog) append(p []byte) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -30,8 +30,8 @@ func (b *backlog) append(p []byte) bool {
 	return true
 }
 
-// start queues a copy of p and starts the goroutine, which must not be running. It owns w and closes it when it ends;
-// then it calls done.
+// start queues a copy of p and starts the goroutine, which must not be running. The goroutine owns w; when it ends, it
+// closes w and calls done.
 func (b *backlog) start(p []byte, w io.WriteCloser, done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,26 +39,26 @@ func (b *backlog) start(p []byte, w io.WriteCloser, done func()) {
 	go b.drain(w, done)
 }
 
-// state reports how much is not written yet and whether writing has failed.
+// state reports how many bytes are not written yet and whether writing has failed.
 func (b *backlog) state() (pending int, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.size, b.failed
 }
 
-// abort gives up what is queued.
+// abort discards the queue.
 func (b *backlog) abort() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.w != nil {
-		_ = b.w.Close() // unblocks the goroutine, which closes again
+		_ = b.w.Close() // unblocks the goroutine, which closes it again
 	}
 }
 
-// drain is the goroutine.
+// drain is the goroutine's body.
 func (b *backlog) drain(w io.WriteCloser, done func()) {
 	defer done()
-	defer func() { _ = w.Close() }() // all is written, or nothing can be
+	defer func() { _ = w.Close() }() // everything is written, or nothing can be
 	var spare []byte
 	for {
 		p, more := b.take(spare)
@@ -76,8 +76,8 @@ func (b *backlog) drain(w io.WriteCloser, done func()) {
 	}
 }
 
-// take hands over what is queued. If there is nothing the goroutine's end is decided here, under the lock, so that no
-// byte can be queued behind its back.
+// take returns what is queued. With an empty queue the goroutine ends; that is decided here, under the lock, so that no
+// byte can be queued afterwards.
 func (b *backlog) take(spare []byte) ([]byte, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +90,7 @@ func (b *backlog) take(spare []byte) ([]byte, bool) {
 	return p, true
 }
 
-// wrote counts and reports whether writing has failed.
+// wrote updates the size and reports whether writing has failed.
 func (b *backlog) wrote(n int, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,20 +6,20 @@ import (
 	"testing"
 )
 
-// withheld makes later replies wait until the test says so.
+// withheld makes "later" replies wait until the test releases them.
 func withheld(f *fixture, _ *Options, _ *Listener) { f.toy.release = make(chan struct{}) }
 
-// burst is several times the limit of input.
+// burst is several times the input limit.
 var burst = strings.Repeat("echo "+strings.Repeat("z", 994)+"\n", 20_000)
 
 func TestInputBehindABlockedCommandWaits(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		go func() { _, _ = io.WriteString(c, "later a\n"+burst+"later b\necho end\n") }() // a failure shows below
 		eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
 		if n := f.count(func(c *conn) bool { return c.in.len() > c.group.limits.MaxInput }); n != 0 {
-			t.Error("more input is held than the limit")
+			t.Error("more input is held than the limit allows")
 		}
 		close(f.toy.release)
 		c.want("a")
@@ -30,12 +30,12 @@ func TestInputBehindABlockedCommandWaits(t *testing.T) {
 		c.closeWrite()
 		c.wantEnd()
 		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
-	}, limits(1<<20, atEase), withheld)
+	}, limits(1<<20, roomyLimit), withheld)
 }
 
-// A kernel whose buffer is full of what was read in part takes nothing more, not even the end of a connection. So the
-// client sends in small pieces, each when the last one was read, until it is left alone, and one more.
-func TestPeerOfASocketThatIsNotReadIsMinded(t *testing.T) {
+// A kernel whose buffer is full accepts nothing more, not even the end of a connection. Therefore the client sends in small
+// pieces, each after the last one was read, until the server stops reading, and then one more.
+func TestPeerOfAPausedSocketIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*client){
 		"close": func(c *client) { _ = c.Close() },
@@ -43,7 +43,7 @@ func TestPeerOfASocketThatIsNotReadIsMinded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+			eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 				c := dial(t)
 				c.send("later job\n")
 				for sent, paused := 0, false; !paused; {
@@ -57,31 +57,31 @@ func TestPeerOfASocketThatIsNotReadIsMinded(t *testing.T) {
 				end(c)
 				eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
 				eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
-			}, limits(1<<20, atEase), withheld)
+			}, limits(1<<20, roomyLimit), withheld)
 		})
 	}
 }
 
-func TestHalfClosedClientIsWaitedFor(t *testing.T) {
+func TestHalfClosedClientReceivesReplyOfBlockedCommand(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c, gone := dial(t), dial(t)
 		for _, c := range []*client{c, gone} {
 			c.send("later job\nlater a\necho b\nunfi")
 			c.closeWrite()
 			c.want("none")
 		}
-		_ = gone.Close() // which does not show before it is written to
+		_ = gone.Close() // the server cannot tell before it writes
 		close(f.toy.release)
 		c.want("a", "b")
 		if rest := c.wantEnd(); rest != "left 4\n" {
-			t.Errorf("after the end came %.80q", rest)
+			t.Errorf("got %.80q after the end", rest)
 		}
 		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
 	}, withheld)
 }
 
-func TestHalfClosedClientThatIsResetIsNoticed(t *testing.T) {
+func TestResetOfHalfClosedClientIsNoticed(t *testing.T) {
 	t.Parallel()
 	f := setup(t, withheld)
 	c := f.dial(t)

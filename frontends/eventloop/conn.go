@@ -9,24 +9,24 @@ import (
 	"broker/frontends"
 )
 
-// phase is where a connection is between its first and its last byte; the picture is in doc.go.
+// phase is the stage of a connection's life; doc.go has the diagram.
 type phase uint8
 
 const (
 	serving   phase = iota
-	leaving         // the session is closed; what it wrote is on its way out
-	lingering       // all is out and the peer was told; it may still be sending
+	leaving         // the session is closed; its output is still being sent
+	lingering       // everything was sent and the peer was told; it may still be sending
 	gone
 )
 
-// Bounds of one turn.
+// Limits of one turn.
 const (
-	flushAt   = 256 << 10              // bytes that are collected before they are written
-	feedPiece = 1 << 10                // bytes of input that are fed at first, before time is looked at; then twice as many each
-	feedTime  = 250 * time.Microsecond // after that what is left of the input is for the next turn
+	flushAt   = 256 << 10              // bytes of output that are collected before they are written
+	feedPiece = 1 << 10                // bytes of input in the first piece that is fed; each following piece is twice as large
+	feedTime  = 250 * time.Microsecond // the rest of the input is left for the next turn
 )
 
-// conn is one connection, whatever carries it. Used on its loop only, but for Wake and Abort.
+// conn is one connection over any transport. It is used on its loop only, except for Wake and Abort.
 type conn struct {
 	srv       *Server
 	group     *group
@@ -39,29 +39,29 @@ type conn struct {
 	fd        int
 
 	phase          phase
-	closeRequested bool   // the session wants to leave
+	closeRequested bool   // the session asked to close
 	eof            bool   // the peer has closed its sending side
 	refusal        []byte // of the closed session
 
-	// fresh says that nothing was on its way out when the session was last called with a clean slate: what it has
-	// written since is let through, whatever its size.
+	// startedIdle: no output was pending when the session was last called. Whatever it has written since is allowed,
+	// regardless of its size.
 	startedIdle bool
 
-	// excess is by how much one reply to an idle connection is larger than the limit: that much more may wait until
-	// nothing waits any more.
+	// allowance is by how much one reply to an idle connection exceeds the output limit. It is added to the limit until
+	// no output is pending.
 	allowance int
 
-	unsent        int  // bytes on their way out when that was last measured
-	backpressured bool // input, or the session, waits until there are fewer
+	unsent        int  // bytes of pending output at the last measurement
+	backpressured bool // the session and its input wait until less output is pending
 	paused        bool // the socket is not read meanwhile
 
-	offered   int  // how much of the unread input the session has been offered
-	inputLeft bool // there is input for the next turn
+	offered   int  // how much of the unread input the session has seen
+	inputLeft bool // input is left for the next turn
 
-	lastUnsent int       // bytes on their way out, and when that was last seen to change: who takes nothing for too
-	lastMoved  time.Time // long while leaving is cut off
+	lastUnsent int       // pending output when it last changed, and the time of that change: a leaving client that takes
+	lastMoved  time.Time // nothing for too long is dropped
 
-	inTurn  atomic.Bool // the loop is at work on it
+	inTurn  atomic.Bool // the loop is serving it
 	marked  atomic.Bool // on one of the loop's lists
 	aborted atomic.Bool
 }
@@ -78,7 +78,7 @@ func (c *conn) FD() int { return c.fd }
 // CloseAfterFlush implements frontends.Conn.
 func (c *conn) CloseAfterFlush() { c.closeRequested = true }
 
-// Wake implements frontends.Conn. Who wakes itself has more to do than is good for others in one turn.
+// Wake implements frontends.Conn. A conn that wakes itself during its turn yields to the others first.
 func (c *conn) Wake() {
 	switch {
 	case c.marked.Swap(true):
@@ -95,7 +95,7 @@ func (c *conn) Abort() {
 	c.Wake()
 }
 
-// open starts the session.
+// open opens the session.
 func (c *conn) open() {
 	defer c.recovered()
 	c.startedIdle = true
@@ -103,7 +103,7 @@ func (c *conn) open() {
 	c.afterSession()
 }
 
-// received takes what came in; p dies when it returns.
+// onData handles received bytes; p is invalid after it returns.
 func (c *conn) onData(p []byte) {
 	if c.phase != serving {
 		return
@@ -118,7 +118,7 @@ func (c *conn) onData(p []byte) {
 	case c.in.len() == 0:
 		c.in.append(p[c.feed(p):])
 	case c.in.len()+len(p) <= cap(c.loop.scratch):
-		// The joint of two reads is mended in the loop's scratch space, so that the conn keeps no large buffer itself.
+		// A message split over two reads is joined in the loop's scratch space, so that the conn needs no large buffer.
 		all := append(append(c.loop.scratch[:0], c.in.unread()...), p...)
 		c.in.clear()
 		c.in.append(all[c.feed(all):])
@@ -129,8 +129,8 @@ func (c *conn) onData(p []byte) {
 	c.afterSession()
 }
 
-// feed offers p to the session until it takes no more or has had its share of the loop's time, and returns how much it
-// took. What p begins with was offered before as far as the session knows it.
+// feed offers p to the session until the session takes no more or its share of the loop's time is used up, and returns
+// how much was taken. The first c.offered bytes of p were offered before.
 func (c *conn) feed(p []byte) int {
 	at, piece := 0, c.offered+feedPiece
 	c.inputLeft = false
@@ -141,7 +141,7 @@ func (c *conn) feed(p []byte) int {
 	for at < len(p) && c.phase == serving && !c.closeRequested && !c.aborted.Load() && !c.overHighWater() {
 		end := min(at+piece, len(p))
 		n := c.session.Feed(p[at:end])
-		if n == 0 && end < len(p) { // half a message
+		if n == 0 && end < len(p) { // the message is longer than the piece
 			end = len(p)
 			n = c.session.Feed(p[at:])
 		}
@@ -164,7 +164,7 @@ func (c *conn) feed(p []byte) int {
 	return at
 }
 
-// turn serves a marked conn: replies that the broker has, then input that waited for them, then output.
+// turn serves a marked conn: replies that are ready, then input that was held, then output.
 func (c *conn) turn() {
 	c.marked.Store(false)
 	if c.phase == gone {
@@ -189,8 +189,8 @@ func (c *conn) turn() {
 	c.afterSession()
 }
 
-// onHangup is told that no more will come in: the peer has closed its sending side (eof), or the connection is broken.
-// The socket dies when it returns, unless the wire was told to keep it.
+// onHangup is called when no more input will come: the peer has closed its sending side (eof), or the connection is
+// broken. The socket is closed when it returns, unless the transport was told to keep it.
 func (c *conn) onHangup(eof bool) {
 	defer c.recovered()
 	if !eof || c.phase == lingering || c.aborted.Load() {
@@ -211,7 +211,7 @@ func (c *conn) onHangup(eof bool) {
 	c.loop.closing[c], c.loop.unread[c] = struct{}{}, struct{}{}
 }
 
-// settle follows every call of the session: it sends what may leave and carries out what was asked for meanwhile.
+// afterSession follows every call of the session: it sends what may be sent and does what the session asked for.
 func (c *conn) afterSession() {
 	if c.phase == gone {
 		return
@@ -237,7 +237,7 @@ func (c *conn) afterSession() {
 	}
 }
 
-// flush sends what the commits on disk allow.
+// flush sends the output whose commits are durable.
 func (c *conn) flush() {
 	if c.out.Len() == 0 || c.phase == gone {
 		return
@@ -256,7 +256,7 @@ func (c *conn) flush() {
 	}
 }
 
-// refuse replaces what no commit will release any more.
+// refuseUncommitted replaces replies whose commit will never be durable.
 func (c *conn) refuseUncommitted() {
 	if c.phase == serving {
 		c.refusal = c.session.Refusal()
@@ -264,13 +264,13 @@ func (c *conn) refuseUncommitted() {
 	c.out.Refuse(c.refusal)
 }
 
-// idle reports that nothing is on its way out.
+// idle reports that no output is pending.
 func (c *conn) idle() bool {
 	c.measure()
 	return c.unsent == 0
 }
 
-// limit drops a conn that makes us hold too much.
+// enforceLimits drops a conn that exceeds its input or output limit.
 func (c *conn) enforceLimits() {
 	if c.phase == gone {
 		return
@@ -296,7 +296,7 @@ func (c *conn) enforceLimits() {
 	}
 }
 
-// log tells of a conn that was cut off.
+// logCutOff logs that a conn exceeded a limit.
 func (c *conn) logCutOff(why string, held int) {
 	c.srv.log.Info().Str("frontend", c.group.name).Int("conn", c.fd).Str("remote", c.remoteText()).
 		Str("limit", why).Int("held_bytes", held).Msg("connection cut off")
@@ -309,7 +309,7 @@ func (c *conn) remoteText() string {
 	return c.remote.String()
 }
 
-// leave closes the session; what it wrote stays on its way out.
+// closeSending closes the session; its pending output is still sent.
 func (c *conn) closeSending() {
 	if c.phase != serving {
 		return
@@ -324,7 +324,7 @@ func (c *conn) closeSending() {
 	}
 }
 
-// depart moves a leaving conn on once all is out.
+// finishLeaving moves a leaving conn on once all output was sent.
 func (c *conn) finishLeaving() {
 	if !c.idle() {
 		return
@@ -339,7 +339,7 @@ func (c *conn) finishLeaving() {
 	c.lastMoved = time.Now()
 }
 
-// retire ends the session because the server stops.
+// stopSession closes the session because the server stops.
 func (c *conn) stopSession() {
 	defer c.recovered()
 	if s, may := c.session.(frontends.Stopper); may && !c.closeRequested {
@@ -349,7 +349,7 @@ func (c *conn) stopSession() {
 	c.afterSession()
 }
 
-// age is called now and then for a conn whose peer has closed its sending side, or that is leaving or lingering.
+// checkTimeouts is called periodically for a conn that is half-closed, leaving or lingering.
 func (c *conn) checkTimeouts(now time.Time) {
 	defer c.recovered()
 	switch c.phase {
@@ -358,7 +358,7 @@ func (c *conn) checkTimeouts(now time.Time) {
 		c.startedIdle = false
 		c.afterSession()
 		c.measure()
-		waits := c.phase == serving && c.unsent == 0 // and not for its client
+		waits := c.phase == serving && c.unsent == 0 // for the broker, not for its client
 		if c.unsent != c.lastUnsent || c.lastMoved.IsZero() || waits {
 			c.lastUnsent, c.lastMoved = c.unsent, now
 		}
@@ -372,7 +372,7 @@ func (c *conn) checkTimeouts(now time.Time) {
 	}
 }
 
-// drop ends the conn now.
+// drop closes the conn at once.
 func (c *conn) drop() {
 	if c.phase == gone {
 		return
@@ -400,7 +400,7 @@ func (c *conn) drop() {
 	c.srv.release(c.group)
 }
 
-// closeSession tells the session, once, that the connection is gone.
+// closeSession tells the session, once, that its connection is closed.
 func (c *conn) closeSession() {
 	defer c.recovered()
 	if s := c.session; s != nil {
@@ -408,7 +408,7 @@ func (c *conn) closeSession() {
 	}
 }
 
-// lose tells the session how much of what it wrote has not gone to the socket and never will.
+// reportUnsent tells the session how much of its output was never sent.
 func (c *conn) reportUnsent(bytes int) {
 	defer c.recovered()
 	if s, minds := c.session.(frontends.UnsentHandler); minds && bytes > 0 {
@@ -416,7 +416,7 @@ func (c *conn) reportUnsent(bytes int) {
 	}
 }
 
-// recovered ends a conn whose session has panicked, and it alone.
+// recovered drops a conn whose session panicked. Other connections are not affected.
 func (c *conn) recovered() {
 	r := recover()
 	if r == nil {

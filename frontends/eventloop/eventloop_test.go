@@ -20,7 +20,7 @@ import (
 )
 
 // carriers runs test over each kind of connection.
-func carriers(t *testing.T, test func(t *testing.T, f *fixture, dial func(*testing.T) *client), settings ...setting) {
+func eachTransport(t *testing.T, test func(t *testing.T, f *fixture, dial func(*testing.T) *client), settings ...setting) {
 	t.Run("tcp", func(t *testing.T) {
 		t.Parallel()
 		f := setup(t, settings...)
@@ -41,12 +41,12 @@ func carriers(t *testing.T, test func(t *testing.T, f *fixture, dial func(*testi
 
 func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		go func() {
 			for i := range 2000 {
 				if _, err := fmt.Fprintf(c, "echo %d\nlater l%d\n", i, i); err != nil {
-					return // the reading side tells what is missing
+					return // the reads below fail
 				}
 			}
 		}()
@@ -58,7 +58,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 
 func TestInputSplitAnywhereGivesTheSameAnswers(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		text := "echo one\nbody 5\nabcdeecho two\nlater three\necho four\n"
 		for i := range text {
@@ -70,7 +70,7 @@ func TestInputSplitAnywhereGivesTheSameAnswers(t *testing.T) {
 
 func TestRepliesWaitForTheirCommit(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send("echo first\nhold 2 second\necho third\nhold 3 fourth\n")
 		c.want("first")
@@ -78,7 +78,7 @@ func TestRepliesWaitForTheirCommit(t *testing.T) {
 		f.toy.wakeAll()
 		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		if _, err := c.r.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("a held reply left: %v", err)
+			t.Fatalf("a reply was sent before its commit: %v", err)
 		}
 		_ = c.SetReadDeadline(time.Now().Add(patience))
 		f.broker.committed.Store(2)
@@ -92,7 +92,7 @@ func TestRepliesWaitForTheirCommit(t *testing.T) {
 
 func TestHeldRepliesAreRefusedWhenTheStoreFails(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send("hold 9 never\necho after\n")
 		eventually(t, "session", func() bool { return f.toy.opened.Load() == 1 })
@@ -108,9 +108,9 @@ func TestHeldRepliesAreRefusedWhenTheStoreFails(t *testing.T) {
 	})
 }
 
-func TestHalfClosedClientGetsItsLastAnswers(t *testing.T) {
+func TestHalfClosedClientReceivesItsLastReplies(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send("echo one\nhold 5 two\nbig 600000\necho thr")
 		c.closeWrite()
@@ -119,7 +119,7 @@ func TestHalfClosedClientGetsItsLastAnswers(t *testing.T) {
 		f.broker.committed.Store(5)
 		c.want("two", strings.Repeat("x", 600000))
 		if got := c.wantEnd(); got != "left 8\n" {
-			t.Errorf("after the last answer came %q", got)
+			t.Errorf("got %q after the last reply", got)
 		}
 		if n := f.toy.eofs.Load(); n != 1 {
 			t.Errorf("EOF was called %d times", n)
@@ -128,9 +128,9 @@ func TestHalfClosedClientGetsItsLastAnswers(t *testing.T) {
 	}, limits(1<<20, 64<<20))
 }
 
-func TestShutSendsEverythingFirst(t *testing.T) {
+func TestCloseAfterFlushSendsEverythingFirst(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send("big 20000000\nhold 1 held\nbye now\necho never\n")
 		c.want(strings.Repeat("x", 20000000))
@@ -138,7 +138,7 @@ func TestShutSendsEverythingFirst(t *testing.T) {
 		f.toy.wakeAll()
 		c.want("held", "now")
 		if rest := c.wantEnd(); rest != "" {
-			t.Errorf("after the end came %q", rest)
+			t.Errorf("got %q after the end", rest)
 		}
 		_ = c.Close()
 		eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
@@ -148,7 +148,7 @@ func TestShutSendsEverythingFirst(t *testing.T) {
 	}, limits(1<<20, 64<<20))
 }
 
-func TestLastReplyIsNotOvertakenByAReset(t *testing.T) {
+func TestResetDoesNotOvertakeTheLastReply(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for range 50 {
@@ -162,21 +162,21 @@ func TestLastReplyIsNotOvertakenByAReset(t *testing.T) {
 	}
 }
 
-func TestWholeTimeOfLingeringIsBounded(t *testing.T) {
+func TestLingeringIsBounded(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.dial(t)
 	c.send("bye now\n")
 	c.want("now")
 	if rest := c.wantEnd(); rest != "" {
-		t.Errorf("after the end came %q", rest)
+		t.Errorf("got %q after the end", rest)
 	}
 	eventually(t, "server gives up on a client that does not close", func() bool { return f.Counts()["toy"].Open == 0 })
 }
 
-func TestPanicEndsOneConnectionOnly(t *testing.T) {
+func TestPanicOfASessionEndsItsConnectionOnly(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		other, c := dial(t), dial(t)
 		other.send("echo before\n")
 		other.want("before")
@@ -186,14 +186,14 @@ func TestPanicEndsOneConnectionOnly(t *testing.T) {
 		other.send("echo after\n")
 		other.want("after")
 		if !strings.Contains(f.log.String(), "as asked") || !strings.Contains(f.log.String(), "toy_test.go") {
-			t.Errorf("the log does not tell what failed: %s", f.log)
+			t.Errorf("the log does not report the panic: %s", f.log)
 		}
 	})
 }
 
 func TestAbortEndsTheConnection(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send("abort\n")
 		c.wantEnd()
@@ -201,9 +201,9 @@ func TestAbortEndsTheConnection(t *testing.T) {
 	})
 }
 
-func TestLargeBodyArrivesInReasonableTime(t *testing.T) {
+func TestLargeBodyArrivesWhole(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		body := make([]byte, 64<<20)
 		for i := range body {
@@ -214,9 +214,9 @@ func TestLargeBodyArrivesInReasonableTime(t *testing.T) {
 	}, limits(65<<20, 1<<20))
 }
 
-func TestGarbageHurtsNobody(t *testing.T) {
+func TestGarbageDoesNotAffectOtherConnections(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		var wg sync.WaitGroup
 		for i := range 20 {
 			c := dial(t)
@@ -239,7 +239,7 @@ func TestGarbageHurtsNobody(t *testing.T) {
 	})
 }
 
-func TestGarbageInsteadOfAHandshakeIsDropped(t *testing.T) {
+func TestGarbageInsteadOfATLSHandshakeClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
 	f := setup(t, keys.server)
@@ -252,7 +252,7 @@ func TestGarbageInsteadOfAHandshakeIsDropped(t *testing.T) {
 	good.want("x")
 }
 
-func TestCertificateIsReplacedWhileRunning(t *testing.T) {
+func TestCertificateIsReplacedAtRunTime(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
 	f := setup(t, keys.server)
@@ -268,7 +268,7 @@ func TestCertificateIsReplacedWhileRunning(t *testing.T) {
 	}
 }
 
-func TestManyWakesServeManyConnections(t *testing.T) {
+func TestOneWakeUpServesManyConnections(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	f := setup(t, func(f *fixture, _ *Options, _ *Listener) { f.toy.release = release })
@@ -308,7 +308,7 @@ func TestConnectionMarkedTwiceIsServedOnce(t *testing.T) {
 	}
 }
 
-func TestConnectionLimitIsRefusedInTheProtocolsWords(t *testing.T) {
+func TestConnectionLimitIsReportedInTheProtocol(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(_ *fixture, o *Options, _ *Listener) { o.MaxConns = map[string]int{"toy": 2} })
 	a, b := f.dial(t), f.dial(t)
@@ -319,7 +319,7 @@ func TestConnectionLimitIsRefusedInTheProtocolsWords(t *testing.T) {
 	c := f.dial(t)
 	c.want("full")
 	if rest := c.wantEnd(); rest != "" {
-		t.Errorf("after the refusal came %q", rest)
+		t.Errorf("got %q after the refusal", rest)
 	}
 	_ = a.Close()
 	eventually(t, "room again", func() bool { return f.Counts()["toy"].Open == 1 })
@@ -331,17 +331,17 @@ func TestConnectionLimitIsRefusedInTheProtocolsWords(t *testing.T) {
 	}
 }
 
-func TestSocketsAreLeftForTheStore(t *testing.T) {
+func TestSocketLimitCountsBacklogs(t *testing.T) {
 	t.Parallel()
 	f := setup(t, limits(1<<20, 64<<20), func(_ *fixture, o *Options, _ *Listener) { o.MaxSockets = 3 })
 	slow := f.dial(t)
-	slow.send("big 30000000\n") // takes a second descriptor, for what the socket does not take
+	slow.send("big 30000000\n") // needs a second descriptor for its backlog
 	eventually(t, "two descriptors", func() bool { return f.sockets.Load() == 2 })
 	also := f.dial(t)
 	also.send("echo in\n")
 	also.want("in")
 	f.dial(t).want("full")
-	also.send("big 30000000\n") // there is no second one for it
+	also.send("big 30000000\n") // no second descriptor is left
 	also.wantEnd()
 	eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
 	slow.want(strings.Repeat("x", 30000000))
@@ -350,13 +350,13 @@ func TestSocketsAreLeftForTheStore(t *testing.T) {
 	eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
 }
 
-func TestTickComesFromOneClock(t *testing.T) {
+func TestAllFrontendsTick(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	eventually(t, "three ticks", func() bool { return f.toy.ticks.Load() >= 3 })
 }
 
-func TestStopAnswersWhatIsCommittedAndFreesThePort(t *testing.T) {
+func TestStopSendsCommittedRepliesAndFreesThePort(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.dial(t)
@@ -379,7 +379,7 @@ func TestStopAnswersWhatIsCommittedAndFreesThePort(t *testing.T) {
 	d.want("again")
 }
 
-func TestStopGivesUpWhenItsTimeIsOver(t *testing.T) {
+func TestStopGivesUpWhenItsContextIsDone(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.dial(t)
@@ -389,11 +389,11 @@ func TestStopGivesUpWhenItsTimeIsOver(t *testing.T) {
 	defer cancel()
 	f.Stop(ctx)
 	if got := c.wantEnd(); got != "" {
-		t.Errorf("an uncommitted reply left: %q", got)
+		t.Errorf("an uncommitted reply was sent: %q", got)
 	}
 }
 
-func TestStopAcceptingLeavesConnectionsAlone(t *testing.T) {
+func TestStopAcceptingKeepsConnections(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.dial(t)
@@ -408,7 +408,7 @@ func TestStopAcceptingLeavesConnectionsAlone(t *testing.T) {
 	c.want("two")
 }
 
-func TestTakenAddressIsReportedByName(t *testing.T) {
+func TestAddressInUseIsReportedByName(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	taken := f.Addrs()[0].String()
@@ -420,7 +420,7 @@ func TestTakenAddressIsReportedByName(t *testing.T) {
 	}
 }
 
-func TestSocketPathOfADeadProcessIsTakenOver(t *testing.T) {
+func TestStaleSocketFileIsReplaced(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
 	dead, err := net.Listen("unix", path)
@@ -435,7 +435,7 @@ func TestSocketPathOfADeadProcessIsTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Bind([]Listener{l}); err == nil || err.Error() != "listen toy "+path+": address already in use" {
-		t.Errorf("a path where somebody listens: %v", err)
+		t.Errorf("a path with a listening process: %v", err)
 	}
 	s.StopAccepting()
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
@@ -445,7 +445,7 @@ func TestSocketPathOfADeadProcessIsTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Bind([]Listener{l}); err == nil {
-		t.Error("a file was taken for a socket")
+		t.Error("a regular file was taken for a socket")
 	}
 	if got, _ := os.ReadFile(path); !bytes.Equal(got, []byte("mine")) {
 		t.Error("the file was removed")

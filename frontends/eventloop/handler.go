@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// handler is what gnet calls, each method on the loop of the connection.
+// handler implements gnet's callbacks. gnet calls each method on the connection's loop.
 type handler struct {
 	gnet.BuiltinEventEngine
 	srv *Server
@@ -36,7 +36,7 @@ func (h *handler) OnOpen(gc gnet.Conn) ([]byte, gnet.Action) {
 // OnTraffic implements gnet.EventHandler.
 func (h *handler) OnTraffic(gc gnet.Conn) gnet.Action {
 	c := gc.Context().(*conn)
-	p, err := gc.Next(-1) // all there is; gnet buffers nothing, since nothing is left to it
+	p, err := gc.Next(-1) // everything; gnet buffers nothing because no bytes are left unread
 	if err != nil {
 		return gnet.Close
 	}
@@ -45,7 +45,7 @@ func (h *handler) OnTraffic(gc gnet.Conn) gnet.Action {
 	c.onData(p)
 	l.exit()
 	if w, ok := c.transport.(*tcpTransport); ok && w.gc != gc {
-		return gnet.Close // paused or dropped: gnet has to know that this one is no more
+		return gnet.Close // paused or dropped: gnet must close its side
 	}
 	return gnet.None
 }
@@ -65,7 +65,7 @@ func action(c *conn) gnet.Action {
 	return gnet.None
 }
 
-// loopOf finds our side of one of gnet's loops.
+// loopOf returns the loop that belongs to one of gnet's event loops.
 func (s *Server) loopOf(el gnet.EventLoop) *loop {
 	s.loopMu.Lock()
 	defer s.loopMu.Unlock()
@@ -75,11 +75,11 @@ func (s *Server) loopOf(el gnet.EventLoop) *loop {
 		run := gnet.RunnableFunc(func(context.Context) error { l.run(); return nil })
 		runLater := gnet.RunnableFunc(func(context.Context) error { l.runLater(); return nil })
 		execute := func(r gnet.Runnable) {
-			_ = el.Execute(context.Background(), r) // refused only when the loop has ended, and all conns with it
+			_ = el.Execute(context.Background(), r) // fails only when the loop and all its conns have ended
 		}
 		l.schedule = func() { execute(run) }
-		// gnet carries out what it finds scheduled, up to 256 times, before it returns to the sockets. So it is scheduled
-		// by somebody else, by when gnet has found nothing.
+		// gnet runs up to 256 scheduled functions before it returns to the sockets. A goroutine schedules this one, so that
+		// gnet sees it after it has polled.
 		l.scheduleLater = func() { go execute(runLater) } // ends at once
 		s.byGnet[el] = l
 		s.loops = append(s.loops, l)
@@ -87,7 +87,7 @@ func (s *Server) loopOf(el gnet.EventLoop) *loop {
 	return l
 }
 
-// netLog passes gnet's words on. What it calls an error is about one connection or the end of its loops.
+// netLog writes gnet's log messages. Its errors concern one connection or the end of its loops.
 type netLog struct{ log zerolog.Logger }
 
 // Debugf implements gnet's Logger.

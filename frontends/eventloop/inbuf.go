@@ -2,22 +2,22 @@ package eventloop
 
 import "sync"
 
-// keepInput is how much memory a conn without unread input keeps for the next, in bytes. Small, since most of ten
-// thousand idle connections would never need it.
+// keepInput is how many bytes of memory a conn without unread input keeps for the next input. It is small, since most of
+// ten thousand idle connections never need it.
 const keepInput = 1 << 10
 
-// inbuf is what a session has left unread.
+// inbuf holds the input that a session has not consumed.
 type inbuf struct {
 	b   []byte
-	off int // b[:off] is used
+	off int // b[:off] is consumed
 }
 
 func (i *inbuf) unread() []byte { return i.b[i.off:] }
 
 func (i *inbuf) len() int { return len(i.b) - i.off }
 
-// used drops the first n bytes. They are moved out of the way by hold only, so that many small uses of a long input
-// cost nothing.
+// consume drops the first n bytes. Only append moves the rest, so that consuming a long input in small steps costs
+// nothing.
 func (i *inbuf) consume(n int) {
 	i.off += n
 	if i.off == len(i.b) {
@@ -35,8 +35,8 @@ func (i *inbuf) clear() {
 	i.b = i.b[:0]
 }
 
-// hold appends a copy of p. Memory grows with what has come, never with what a header has announced, and at most to
-// half as much again.
+// append appends a copy of p. The buffer grows with the bytes received, never with a length that a header announces, and
+// by at most half of its size.
 func (i *inbuf) append(p []byte) {
 	if i.off > 0 && i.off >= i.len() {
 		i.b = i.b[:copy(i.b, i.b[i.off:])]
@@ -51,22 +51,22 @@ func (i *inbuf) append(p []byte) {
 	i.b = append(i.b, p...)
 }
 
-// Blocks of input are used again: a large message passes through several while it comes in, and memory that is fresh from
-// the system costs more than the copy. Their sizes are powers of two and the middles between them.
+// Blocks of input are reused: a large message passes through several while it is received, and fresh memory from the
+// system costs more than the copy. Block sizes are powers of two and the midpoints between them.
 const (
 	leastBlock = 4 << 10
-	freeSizes  = 24      // up to 12 MiB; larger ones are left to the collector
-	freeBytes  = 8 << 20 // of blocks that nobody uses; what is more is left to the collector too
+	freeSizes  = 24      // up to 12 MiB; larger blocks are left to the garbage collector
+	freeBytes  = 8 << 20 // limit of unused blocks; more are left to the garbage collector
 )
 
-// freeBlocks are those that nobody uses.
+// freeBlocks are the unused blocks.
 var freeBlocks struct {
 	sync.Mutex // guards the rest
 	bytes      int
 	bySize     [freeSizes][][]byte
 }
 
-// blockOf is the least size of a block that has room for n bytes, and the place of that size.
+// blockOf returns the smallest block size that holds n bytes, and the index of that size.
 func blockOf(n int) (size, place int) {
 	for size = leastBlock; size < n; place++ {
 		if place%2 == 0 {
@@ -78,7 +78,7 @@ func blockOf(n int) (size, place int) {
 	return size, place
 }
 
-// allocBlock is empty and has room for n bytes.
+// allocBlock returns an empty block with room for n bytes.
 func allocBlock(n int) []byte {
 	size, place := blockOf(n)
 	if place < freeSizes {
@@ -94,7 +94,7 @@ func allocBlock(n int) []byte {
 	return make([]byte, 0, size)
 }
 
-// freeBlock takes back what allocBlock gave; other memory is left alone.
+// freeBlock takes a block back. It ignores memory that is not from allocBlock.
 func freeBlock(b []byte) {
 	size, place := blockOf(cap(b))
 	if size != cap(b) || place >= freeSizes {

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// TestInputIsWhatCame holds and uses pieces of any size, two at a time so that blocks change hands, and compares with
-// the plain thing.
-func TestInputIsWhatCame(t *testing.T) {
+// TestInputBufferKeepsBytes appends and consumes pieces of random sizes in two buffers, so that blocks change owners, and
+// compares the content with a plain slice.
+func TestInputBufferKeepsBytes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	var in [2]inbuf
 	var want [2][]byte
-	var peak [2]int // of what was held since it was last empty
+	var peak [2]int // bytes held since the buffer was last empty
 	for step := range 20_000 {
 		at := r.IntN(2)
 		if i, w := &in[at], &want[at]; r.IntN(3) > 0 {
@@ -34,13 +34,13 @@ func TestInputIsWhatCame(t *testing.T) {
 			want[at] = nil
 		}
 		if !bytes.Equal(in[at].unread(), want[at]) {
-			t.Fatalf("step %d: the input is not what came", step)
+			t.Fatalf("step %d: the buffer differs from the input", step)
 		}
 		if peak[at] = max(peak[at], in[at].len()); in[at].len() == 0 {
 			peak[at] = 0
 		}
 		if room := cap(in[at].b); room > max(leastBlock, peak[at]*3/2) {
-			t.Fatalf("step %d: room for %d bytes, and never more than %d were held", step, room, peak[at])
+			t.Fatalf("step %d: capacity %d, but never more than %d bytes were held", step, room, peak[at])
 		}
 	}
 }

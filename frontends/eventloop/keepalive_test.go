@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// The sockets of every port, those of HTTP and TLS too, are opened here: a peer that is gone without a word is found after
-// 60 s and six probes of 10 s.
-func TestAcceptedSocketsAreProbed(t *testing.T) {
+// This package opens the sockets of every port, including HTTP and TLS: a peer that vanishes is detected after 60 s and
+// six probes of 10 s.
+func TestAcceptedSocketsHaveKeepalive(t *testing.T) {
 	t.Parallel()
 	lns, err := Listener{Name: "toy", Network: "tcp", Address: "127.0.0.1:0"}.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = lns[0].Close() }() // nobody else uses it
+	defer func() { _ = lns[0].Close() }() // the test is over
 	peer, err := net.Dial("tcp", lns[0].Addr().String())
 	if err != nil {
 		t.Fatal(err)

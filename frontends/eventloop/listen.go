@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Keepalive finds a dead peer host in about two minutes; until then it may hold leases that belong to its connection.
+// Keepalive detects a dead peer host in about two minutes; until then it may hold leases that belong to its connection.
 const (
 	keepaliveIdle     = 60 * time.Second
 	keepaliveInterval = 10 * time.Second
@@ -24,30 +24,30 @@ var keepalive = net.KeepAliveConfig{
 	Enable: true, Idle: keepaliveIdle, Interval: keepaliveInterval, Count: keepaliveCount,
 }
 
-// Listener is one place where a front-end is reached. Several may share a name, and so a front-end.
+// Listener is one address of a front-end. Several listeners may share a name and thus a front-end.
 type Listener struct {
 	Name    string // of the front-end
 	Network string // "tcp" or "unix"
 	Address string // host:port, or the path of the socket
 
-	// TLS gives the configuration for the next connection, so that certificates can be replaced while running; nil:
-	// plain.
+	// TLS returns the configuration for the next connection, so that certificates can be replaced at run time; nil: no
+	// TLS.
 	TLS func() *tls.Config
 
-	// Allow lists the networks whose clients are let in; nil: all. Denied is told of the others, from the goroutine that
-	// accepts; nil: nobody is.
+	// Allow lists the networks whose clients may connect; nil: all. Denied, if set, is called with the address of every
+	// other client, from the accepting goroutine.
 	Allow  []netip.Prefix
 	Denied func(net.Addr)
 }
 
-// bound is a Listener with its socket. A host name with several addresses makes several of them.
+// bound is a Listener with its socket. A host name with several addresses has several of them.
 type bound struct {
 	Listener
 	ln net.Listener
 }
 
-// Bind takes all addresses, or none and an error that names each one that could not be had and its front-end. Clients
-// may connect from then on; they are answered once Serve was called.
+// Bind binds all addresses, or none: then the error names each address that failed and its front-end. Clients may connect
+// from then on; they are served once Serve was called.
 func Bind(listeners []Listener) (*Server, error) {
 	s := newServer()
 	var errs []error
@@ -67,8 +67,8 @@ func Bind(listeners []Listener) (*Server, error) {
 	return s, nil
 }
 
-// Open opens the sockets of l, all or none. Bind does it for those that Serve shall serve; others may be served by
-// whoever opens them.
+// Open opens the sockets of l, all or none. Bind calls it for the listeners of Serve; the caller serves the sockets that
+// it opens itself.
 func (l Listener) Open() ([]net.Listener, error) {
 	lns, err := l.listen()
 	if err == nil {
@@ -80,12 +80,12 @@ func (l Listener) Open() ([]net.Listener, error) {
 		return lns, nil
 	}
 	for _, ln := range lns {
-		_ = ln.Close() // nobody has used it
+		_ = ln.Close() // never used
 	}
 	return nil, fmt.Errorf("listen %s %s: %w", l.Name, l.Address, cause(err))
 }
 
-// listen opens what it can until the first that it cannot.
+// listen opens the sockets one by one and stops at the first error.
 func (l Listener) listen() ([]net.Listener, error) {
 	if l.Network == "unix" {
 		ln, err := listenUnix(l.Address)
@@ -107,7 +107,7 @@ func (l Listener) listen() ([]net.Listener, error) {
 		case err == nil:
 			lns = append(lns, ln)
 		case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
-			skipped = err // a name may have addresses of a kind that this host does not speak
+			skipped = err // a name may have addresses of a family that this host does not support
 		default:
 			return lns, err
 		}
@@ -118,8 +118,8 @@ func (l Listener) listen() ([]net.Listener, error) {
 	return lns, nil
 }
 
-// resolve finds every address that a host name stands for. A wildcard, a literal address, and any name with port 0
-// (which would be another port for each) give one.
+// resolve returns every address of a host name. A wildcard, a literal address, and any name with port 0 (which would be
+// a different port for each address) stay one address.
 func resolve(address string) ([]string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -142,19 +142,19 @@ func resolve(address string) ([]string, error) {
 	return addresses, nil
 }
 
-// listenUnix takes the path; a socket that a dead process has left there is removed, one that answers is not, nor is
-// any other kind of file.
+// listenUnix listens on the path. It removes a socket that a dead process left there, but neither a socket that accepts
+// connections nor any other kind of file.
 func listenUnix(path string) (net.Listener, error) {
 	ln, err := net.Listen("unix", path)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return ln, err
 	}
 	if info, statErr := os.Lstat(path); statErr == nil && info.Mode()&os.ModeSocket == 0 {
-		return nil, errors.New("the path exists and is no socket")
+		return nil, errors.New("the path exists and is not a socket")
 	}
 	c, dialErr := net.DialTimeout("unix", path, time.Second)
 	if dialErr == nil {
-		_ = c.Close() // it has told what we wanted to know
+		_ = c.Close() // somebody listens, which is all we wanted to know
 		return nil, err
 	}
 	if !errors.Is(dialErr, syscall.ECONNREFUSED) {
@@ -166,7 +166,7 @@ func listenUnix(path string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
-// reason is the innermost cause of a network error: its other layers repeat what Bind says itself.
+// cause is the innermost cause of a network error: the outer layers repeat what Bind says.
 func cause(err error) error {
 	var sys *os.SyscallError
 	if errors.As(err, &sys) {

@@ -5,30 +5,29 @@ import (
 	"time"
 )
 
-// scratchBytes is the size of a loop's space for mending the joint of two reads.
+// scratchBytes is the size of a loop's space for joining messages that are split over two reads.
 const scratchBytes = 128 << 10
 
-// loop is one thread of control that drives conns: one of gnet's loops, or a goroutine of ours for TLS. Everything in it
-// that is not under the mutex is used on the loop only.
+// loop is a single-threaded event loop that drives conns: one of gnet's, or a goroutine of our own for TLS. Everything
+// that the mutex does not guard is used on the loop only.
 type loop struct {
-	// schedule asks the carrier for one call of run, soon; scheduleLater for one of runLater once the sockets had their
-	// turn.
+	// schedule asks for one call of run, soon; scheduleLater for one call of runLater after the sockets were polled.
 	schedule, scheduleLater func()
 
-	mu             sync.Mutex // guards what follows, up to the empty line
+	mu             sync.Mutex // guards the fields up to the blank line
 	marked         []*conn
-	later          []*conn // marked by themselves
+	later          []*conn // conns that woke themselves
 	calls          []func()
-	inRead         bool // the loop is at work and will look at the lists itself: no need to schedule a run
-	active         bool // so it will at later only
-	laterScheduled bool // runLater is on its way
+	inRead         bool // input is being handled; run follows, so it need not be scheduled
+	active         bool // the loop is running; it looks at later when it is done
+	laterScheduled bool
 
-	spareMarked, spareLater []*conn // the other halves of the lists, swapped on each run
+	spareMarked, spareLater []*conn // the other halves of the double buffers
 	spareCalls              []func()
 
 	conns   map[*conn]struct{}
 	closing map[*conn]struct{} // half-closed, leaving or lingering
-	unread  map[*conn]struct{} // not read, though the session may be waiting
+	unread  map[*conn]struct{} // paused; their peers are polled
 	scratch []byte
 }
 
@@ -41,7 +40,7 @@ func newLoop() *loop {
 	}
 }
 
-// mark puts c on the list for the next run. Any goroutine.
+// mark puts c on the list of the next run. Any goroutine may call it.
 func (l *loop) mark(c *conn) {
 	l.mu.Lock()
 	first := len(l.marked)+len(l.calls) == 0 && !l.inRead
@@ -52,33 +51,33 @@ func (l *loop) mark(c *conn) {
 	}
 }
 
-// markLater is mark for a conn that wants another turn during its own: the sockets come first.
+// markLater is mark for a conn that wakes itself during its turn: the sockets are served first.
 func (l *loop) markLater(c *conn) {
 	l.mu.Lock()
 	l.later = append(l.later, c)
-	ask := !l.active && l.needsLater() // c's turn is over already: it was marked by somebody else
+	ask := !l.active && l.needsLater() // c's turn has ended: another goroutine woke it
 	l.mu.Unlock()
 	if ask {
 		l.scheduleLater()
 	}
 }
 
-// needsLater reports that runLater is to be scheduled. Under mu.
+// needsLater reports that runLater must be scheduled. The caller holds mu.
 func (l *loop) needsLater() bool {
 	ask := len(l.later) > 0 && !l.laterScheduled
 	l.laterScheduled = l.laterScheduled || ask
 	return ask
 }
 
-// enter says that the loop is at work on what one socket sent.
+// enter is called before the input of one socket is handled.
 func (l *loop) enter() {
 	l.mu.Lock()
 	l.inRead, l.active = true, true
 	l.mu.Unlock()
 }
 
-// exit follows enter: what was marked meanwhile, most of it by that very work (a job for a waiting worker, an outcome
-// for a waiting client), is served now, which spares the system calls of waking the loop.
+// exit follows enter. It serves the conns that were marked meanwhile, most of them by the input just handled (a job for a
+// waiting worker, a result for a waiting client), which saves the system calls of waking the loop.
 func (l *loop) exit() {
 	l.mu.Lock()
 	l.inRead = false
@@ -91,7 +90,7 @@ func (l *loop) exit() {
 	l.run()
 }
 
-// rest ends what the loop was at work on, and unlocks mu.
+// finish ends the loop's activity and unlocks mu.
 func (l *loop) finish() {
 	l.active = false
 	ask := l.needsLater()
@@ -101,7 +100,7 @@ func (l *loop) finish() {
 	}
 }
 
-// call runs f on the loop, soon. Any goroutine.
+// call runs f on the loop, soon. Any goroutine may call it.
 func (l *loop) call(f func()) {
 	l.mu.Lock()
 	first := len(l.marked)+len(l.calls) == 0 && !l.inRead
@@ -112,7 +111,7 @@ func (l *loop) call(f func()) {
 	}
 }
 
-// run serves what was marked and called for until now; what comes meanwhile is for the next run.
+// run serves what was marked and called until now; later additions wait for the next run.
 func (l *loop) run() {
 	l.mu.Lock()
 	l.active = true
@@ -125,14 +124,14 @@ func (l *loop) run() {
 	for _, c := range marked {
 		c.turn()
 	}
-	clear(marked) // the lists must not keep dead conns alive
+	clear(marked) // the lists must not keep closed conns alive
 	clear(calls)
 	l.spareMarked, l.spareCalls = marked, calls
 	l.mu.Lock()
 	l.finish()
 }
 
-// runLater serves what had marked itself until now.
+// runLater serves the conns that woke themselves until now.
 func (l *loop) runLater() {
 	l.mu.Lock()
 	l.active, l.laterScheduled = true, false
@@ -148,21 +147,21 @@ func (l *loop) runLater() {
 	l.finish()
 }
 
-// age looks after the conns that are on their way out.
+// checkTimeouts checks the closing conns.
 func (l *loop) checkTimeouts(now time.Time) {
 	for c := range l.closing {
 		c.checkTimeouts(now)
 	}
 }
 
-// watch looks after the peers of conns whose sockets are not read.
+// watchPeers checks the peers of conns whose sockets are not read.
 func (l *loop) watchPeers() {
 	for c := range l.unread {
 		c.watchPeer()
 	}
 }
 
-// retire ends the sessions of all conns; what they have written still leaves.
+// stopSessions closes the sessions of all conns; their output is still sent.
 func (l *loop) stopSessions() {
 	for c := range l.conns {
 		if c.phase == serving {
@@ -172,7 +171,7 @@ func (l *loop) stopSessions() {
 	l.checkTimeouts(time.Now())
 }
 
-// kill drops all conns.
+// dropAll drops all conns.
 func (l *loop) dropAll() {
 	for c := range l.conns {
 		c.drop()

@@ -8,10 +8,10 @@ import (
 	"github.com/panjf2000/gnet/v2"
 )
 
-// gnet reads whatever its loop is told of, and cannot be asked to leave a socket alone. A client that is to be held back
-// is therefore taken from gnet, with a copy of the descriptor that nobody reads, and given to the same loop again.
+// gnet reads from a socket whenever it is readable; reading cannot be suspended. To pause a client, its connection is
+// removed from gnet, which leaves a copy of the descriptor that nobody reads. To resume, it is given to the same loop again.
 
-// pause implements wire.
+// pause implements transport.
 func (w *tcpTransport) pause() bool {
 	if w.gc == nil {
 		return false
@@ -23,12 +23,12 @@ func (w *tcpTransport) pause() bool {
 	gc := w.gc
 	w.loop = gc.EventLoop()
 	w.gc, w.fd, w.owned = nil, fd, true
-	gc.SetContext(nil)   // its end is none of the conn's
-	_ = w.loop.Close(gc) // its errors are about a descriptor that is gone either way
+	gc.SetContext(nil)   // OnClose must not end the conn
+	_ = w.loop.Close(gc) // its errors concern a descriptor that is closed either way
 	return true
 }
 
-// resume implements wire; attach is called on the loop when gnet has the socket.
+// resume implements transport; attach is called on the loop when gnet has the socket.
 func (w *tcpTransport) resume(c *conn) error {
 	fd, err := dup(w.fd)
 	if err != nil {
@@ -41,24 +41,24 @@ func (w *tcpTransport) resume(c *conn) error {
 		return err
 	}
 	if tc, ok := nc.(*net.TCPConn); ok {
-		if err := tc.SetKeepAliveConfig(keepalive); err != nil { // FileConn has set another
-			_ = nc.Close() // the connection is given up
+		if err := tc.SetKeepAliveConfig(keepalive); err != nil { // FileConn has set a different one
+			_ = nc.Close() // the caller drops the connection
 			return err
 		}
 		if a, ok := tc.RemoteAddr().(*net.TCPAddr); ok {
-			a.Zone = "" // see admit
+			a.Zone = "" // see addConn
 		}
 	}
-	if nc.RemoteAddr() == nil { // reset meanwhile; gnet would ask for it
-		_ = nc.Close() // the connection is given up
+	if nc.RemoteAddr() == nil { // reset meanwhile; gnet would use the address
+		_ = nc.Close() // the caller drops the connection
 		return syscall.ENOTCONN
 	}
 	done, err := w.loop.Enroll(gnet.NewContext(c.srv.running, c), nc)
 	if err != nil {
-		_ = nc.Close() // the connection is given up
+		_ = nc.Close() // the caller drops the connection
 		return err
 	}
-	go func() { // ends when gnet has the socket or has failed to take it
+	go func() { // ends when gnet has taken the socket or failed to
 		select {
 		case r, answered := <-done:
 			if !answered || r.Err != nil {
@@ -70,7 +70,7 @@ func (w *tcpTransport) resume(c *conn) error {
 	return nil
 }
 
-// attach goes on with a socket that gnet reads again.
+// attach continues with a socket that gnet reads again.
 func (w *tcpTransport) attach(gc gnet.Conn) {
 	if w.owned {
 		_ = syscall.Close(w.fd) // a copy

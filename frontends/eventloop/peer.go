@@ -2,10 +2,10 @@ package eventloop
 
 import "broker/frontends"
 
-// peerState is what the kernel knows of the other end of a socket that is not read.
+// peerState is what the kernel knows about the peer of a socket that is not read.
 type peerState uint8
 
-// It may still send; it has closed its sending side, or the whole connection; the connection is broken.
+// The peer may still send; it has closed its sending side; it has closed the connection; the connection is broken.
 const (
 	peerThere peerState = iota
 	peerEnded
@@ -13,8 +13,8 @@ const (
 	peerBroken
 )
 
-// stuffed reports that so much input waits, for the answer to what came before it or for the next turn, that no more
-// should be read.
+// inputBlocked reports that so much input is held, because a command waits for its reply or for the next turn, that no
+// more should be read.
 func (c *conn) inputBlocked() bool {
 	if c.in.len() <= min(maxHeldInput, c.group.limits.MaxInput) {
 		return false
@@ -23,7 +23,7 @@ func (c *conn) inputBlocked() bool {
 	return c.inputLeft || may && s.Blocked()
 }
 
-// pauseIfBlocked leaves the socket alone while too much input waits, and reports whether it is left alone.
+// pauseIfBlocked stops reading while inputBlocked, and reports whether the socket is paused.
 func (c *conn) pauseIfBlocked() bool {
 	if c.paused || c.eof || !c.inputBlocked() {
 		return c.paused
@@ -34,8 +34,8 @@ func (c *conn) pauseIfBlocked() bool {
 	return c.paused
 }
 
-// stays offers a session whose client sends no more what is still unread, and reports whether it waits for something
-// that its client is to have all the same.
+// keepHalfClosed offers the unread input to the session of a half-closed connection, and reports whether the session
+// stays open because its client is still to receive something.
 func (c *conn) keepHalfClosed() bool {
 	p, may := c.session.(frontends.HalfCloseWaiter)
 	for may && c.phase == serving && !c.closeRequested && !c.backpressured {
@@ -51,8 +51,8 @@ func (c *conn) keepHalfClosed() bool {
 	return c.phase != serving || c.backpressured || c.inputLeft
 }
 
-// heed looks after the peer of a conn whose socket is not read: one that is gone ends the conn, one that sends no more
-// is not handed what it would have to work for.
+// checkPeer polls the peer of a conn whose socket is not read. If the connection is closed, the conn is dropped; if the
+// peer has only closed its sending side, the session stops waiting for jobs that the client would have to answer.
 func (c *conn) checkPeer() {
 	state := c.transport.peer()
 	switch {
@@ -65,7 +65,7 @@ func (c *conn) checkPeer() {
 	}
 }
 
-// watch is called now and then for a conn whose socket was not read.
+// watchPeer is called periodically for a conn whose socket is paused.
 func (c *conn) watchPeer() {
 	defer c.recovered()
 	if c.phase != serving || !c.paused && !c.eof {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// What poll tells of a socket, from the kernel's interface.
+// Events of poll(2).
 const (
 	pollErr   = 0x8
 	pollHup   = 0x10
@@ -13,7 +13,7 @@ const (
 	pollRdHup = 0x2000
 )
 
-// peerOf asks for the other end of a socket, without waiting.
+// peerOf polls the state of a socket's peer without waiting.
 func peerOf(fd int) peerState {
 	p := struct {
 		fd              int32

@@ -2,5 +2,5 @@
 
 package eventloop
 
-// peerOf knows nothing here: what is wrong with a socket shows when it is used again.
+// peerOf is not implemented on this system: a broken socket shows when it is used again.
 func peerOf(int) peerState { return peerThere }

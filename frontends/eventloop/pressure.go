@@ -1,9 +1,9 @@
 package eventloop
 
-// Bounds of a conn whose client takes less than it asks for, in bytes.
+// Limits of a conn with a slow reader, in bytes.
 const (
-	maxUnsent    = 1 << 20   // on its way out: no more input is fed until it is less
-	maxHeldInput = 256 << 10 // input that waits meanwhile: beyond it the socket is not read
+	maxUnsent    = 1 << 20   // pending output: above it no more input is fed
+	maxHeldInput = 256 << 10 // held input: above it the socket is not read
 )
 
 // Backpressured implements frontends.Conn.
@@ -12,7 +12,7 @@ func (c *conn) Backpressured() bool {
 	return c.overHighWater()
 }
 
-// squeezed is Backpressured by what was measured last.
+// overHighWater is Backpressured by the last measurement.
 func (c *conn) overHighWater() bool {
 	if c.unsent <= c.group.highWater() {
 		return false
@@ -21,10 +21,10 @@ func (c *conn) overHighWater() bool {
 	return true
 }
 
-// highWater is far enough below the limit that one more reply does not end the connection.
+// highWater is so far below the output limit that one more reply does not reach it.
 func (g *group) highWater() int { return min(maxUnsent, g.limits.MaxOutput/4) }
 
-// measure notes how much is on its way out and reports whether writing has failed.
+// measure updates the size of the pending output and reports whether writing has failed.
 func (c *conn) measure() (failed bool) {
 	pending, failed := c.transport.pending()
 	c.out.Late(pending)
@@ -32,8 +32,8 @@ func (c *conn) measure() (failed bool) {
 	return failed
 }
 
-// press looks after a serving conn that was found crowded. It is looked at again when the backlog is written, or when
-// a commit lets replies leave: each marks the conn.
+// pauseIfBackpressured checks a conn that was backpressured. It is called again when the backlog is written or a commit
+// releases replies: each of them marks the conn.
 func (c *conn) pauseIfBackpressured() {
 	c.measure()
 	switch {
@@ -47,7 +47,7 @@ func (c *conn) pauseIfBackpressured() {
 	}
 }
 
-// relieve reads the socket again after a turn that has left no crowd, and nothing that input waits for.
+// resumeReads reads the socket again once the conn is neither backpressured nor blocked.
 func (c *conn) resumeReads() {
 	if c.backpressured || c.marked.Load() || c.inputBlocked() {
 		return
@@ -55,13 +55,13 @@ func (c *conn) resumeReads() {
 	c.paused = false
 	if err := c.transport.resume(c); err != nil {
 		c.srv.log.Warn().Err(err).Str("frontend", c.group.name).Str("remote", c.remoteText()).
-			Msg("connection lost while it was not read")
+			Msg("failed to resume connection")
 		c.drop()
 	}
 }
 
-// conclude ends the session of a conn whose peer sends no more, once it has answered what it was sent: while it is
-// crowded, due for another turn, or waits for what its client is to have, there may be more.
+// finishEOF closes the session of a half-closed connection once all of its input is answered: not while it is
+// backpressured, due for another turn, or has something to deliver.
 func (c *conn) finishEOF() {
 	if !c.eof || c.phase != serving || c.backpressured || c.marked.Load() || c.keepHalfClosed() {
 		return

@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// atEase is a limit of output that a client who is held back in time never reaches.
-const atEase = 4 << 20
+// roomyLimit is an output limit that a throttled client never reaches.
+const roomyLimit = 4 << 20
 
-func TestUnreadOutputHoldsBackRequestsOfOneRead(t *testing.T) {
+func TestUnreadOutputThrottlesRequestsOfOneRead(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
-		c.send(strings.Repeat("big 500000\n", 100) + "echo end\n") // 50 MB, asked for in one packet
+		c.send(strings.Repeat("big 500000\n", 100) + "echo end\n") // requests 50 MB with one packet
 		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.backpressured }) == 1 })
 		for range 100 {
 			c.want(strings.Repeat("x", 500000))
 		}
 		c.want("end")
-	}, limits(1<<20, atEase))
+	}, limits(1<<20, roomyLimit))
 }
 
-// The input limit is far below what the client sends: it is not cut off because its socket is not read meanwhile.
+// The client sends far more than the input limit: it is not cut off because its socket is not read meanwhile.
 func TestUnreadOutputStopsReading(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		const lines = 30_000
 		line := func(i int) string { return fmt.Sprintf("%08d", i) + strings.Repeat("z", 1000) }
-		for round := range 2 { // a socket is read again, and can be left again
+		for round := range 2 { // a socket can be paused again after it was resumed
 			written := make(chan error, 1)
-			go func() { // ends when all is written, or the connection breaks
+			go func() { // ends when everything is written, or the connection breaks
 				for i := range lines {
 					if _, err := io.WriteString(c, "echo "+line(i)+"\n"); err != nil {
 						written <- err
@@ -53,15 +53,15 @@ func TestUnreadOutputStopsReading(t *testing.T) {
 		}
 		c.closeWrite()
 		if rest := c.wantEnd(); rest != "" {
-			t.Errorf("after the end came %.80q", rest)
+			t.Errorf("got %.80q after the end", rest)
 		}
 		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
-	}, limits(1<<20, atEase))
+	}, limits(1<<20, roomyLimit))
 }
 
-func TestHalfClosedSlowClientGetsAllItAskedFor(t *testing.T) {
+func TestHalfClosedSlowReaderReceivesEverything(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send(strings.Repeat("big 500000\n", 60) + "list 300\necho end\nunfi")
 		c.closeWrite()
@@ -74,15 +74,15 @@ func TestHalfClosedSlowClientGetsAllItAskedFor(t *testing.T) {
 		}
 		c.want("end")
 		if rest := c.wantEnd(); rest != "left 4\n" {
-			t.Errorf("after the end came %.80q", rest)
+			t.Errorf("got %.80q after the end", rest)
 		}
 		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
-	}, limits(1<<20, atEase))
+	}, limits(1<<20, roomyLimit))
 }
 
 func TestListingWaitsForItsReader(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send("list 500\necho after\n")
 		eventually(t, "crowded", func() bool { return f.count(func(c *conn) bool { return c.backpressured }) == 1 })
@@ -90,12 +90,12 @@ func TestListingWaitsForItsReader(t *testing.T) {
 			c.want(strings.Repeat("x", pageBytes))
 		}
 		c.want("after")
-	}, limits(1<<20, atEase))
+	}, limits(1<<20, roomyLimit))
 }
 
-func TestClientThatVanishesUnreadIsNoticed(t *testing.T) {
+func TestSlowReaderThatVanishesIsNoticed(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		go func() {
 			for {
@@ -108,11 +108,11 @@ func TestClientThatVanishesUnreadIsNoticed(t *testing.T) {
 		c.reset()
 		eventually(t, "session closed", func() bool { return f.toy.closed.Load() == 1 })
 		eventually(t, "no descriptor", func() bool { return f.sockets.Load() == 0 })
-	}, limits(1<<20, atEase))
+	}, limits(1<<20, roomyLimit))
 }
 
-// What only a buffer of ours has taken is lost with the connection, and the session is told how much that is.
-func TestSessionIsToldWhatNeverLeft(t *testing.T) {
+// Bytes that were buffered but not sent are lost with the connection, and the session is told how many.
+func TestSessionLearnsHowMuchWasNotSent(t *testing.T) {
 	t.Parallel()
 	const size = 40_000_000
 	for name, leave := range map[string]func(*client){
@@ -121,14 +121,14 @@ func TestSessionIsToldWhatNeverLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+			eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 				all := dial(t)
 				all.send(fmt.Sprintf("big %d\nbye\n", size))
 				all.want(strings.Repeat("x", size), "")
 				_ = all.Close()
 				eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
 				if n := f.toy.lost.Load(); n != 0 {
-					t.Errorf("%d bytes lost, though all were read", n)
+					t.Errorf("%d bytes reported as unsent, though all were read", n)
 				}
 				some := dial(t)
 				some.send(fmt.Sprintf("big %d\n", size))
@@ -138,17 +138,17 @@ func TestSessionIsToldWhatNeverLeft(t *testing.T) {
 				leave(some)
 				eventually(t, "loss told", func() bool { return f.toy.lost.Load() > size/4 })
 				if n := f.toy.closed.Load(); n != 2 || f.toy.lost.Load() >= size {
-					t.Errorf("%d sessions closed, %d bytes lost", n, f.toy.lost.Load())
+					t.Errorf("%d sessions closed, %d bytes reported as unsent", n, f.toy.lost.Load())
 				}
 			}, limits(1<<20, 64<<20))
 		})
 	}
 }
 
-// What a session writes without being asked is not held back: there the limit is the last resort.
-func TestOutputThatNobodyTakesEndsTheConnection(t *testing.T) {
+// Output that the client did not ask for cannot be throttled: the limit is the last resort.
+func TestOutputLimitEndsTheConnection(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		c.send("pour 100000\n")
 		eventually(t, "cut off", func() bool {
@@ -157,14 +157,14 @@ func TestOutputThatNobodyTakesEndsTheConnection(t *testing.T) {
 		})
 		eventually(t, "connection gone", func() bool { return f.Counts()["toy"].Open == 0 })
 		if !strings.Contains(f.log.String(), "output_limit") {
-			t.Errorf("the log does not say why: %s", f.log)
+			t.Errorf("the log does not name the limit: %s", f.log)
 		}
 	})
 }
 
-func TestOneReplyLargerThanTheLimitPasses(t *testing.T) {
+func TestOneReplyLargerThanTheLimitIsSent(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		for range 3 {
 			c.send("big 40000000\n")
@@ -175,9 +175,9 @@ func TestOneReplyLargerThanTheLimitPasses(t *testing.T) {
 	})
 }
 
-func TestInputThatIsNotTakenEndsTheConnection(t *testing.T) {
+func TestInputLimitEndsTheConnection(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
+	eachTransport(t, func(t *testing.T, f *fixture, dial func(*testing.T) *client) {
 		c := dial(t)
 		go func() {
 			for range 1000 {
@@ -188,24 +188,24 @@ func TestInputThatIsNotTakenEndsTheConnection(t *testing.T) {
 		}()
 		eventually(t, "cut off", func() bool { return f.toy.closed.Load() == 1 })
 		if !strings.Contains(f.log.String(), "input_limit") {
-			t.Errorf("the log does not say why: %s", f.log)
+			t.Errorf("the log does not name the limit: %s", f.log)
 		}
 	})
 }
 
-// A socket that was left and taken up again is still watched for a peer that is gone.
-func TestKeepaliveIsSetAlsoAfterAPause(t *testing.T) {
+// A resumed socket still detects a peer that vanishes.
+func TestKeepaliveIsSetAfterAPause(t *testing.T) {
 	t.Parallel()
-	f := setup(t, limits(1<<20, atEase))
+	f := setup(t, limits(1<<20, roomyLimit))
 	c := f.dial(t)
 	c.send("echo hello\n")
 	c.want("hello")
 	f.wantKeepalive(t)
 	asked := make(chan struct{})
-	go func() { // ends when all is written: the reader below takes it
+	go func() { // ends when everything is written: the reader below takes it
 		defer close(asked)
 		for range 20_000 {
-			_, _ = io.WriteString(c, "echo "+strings.Repeat("z", 1000)+"\n") // a failure shows in the read
+			_, _ = io.WriteString(c, "echo "+strings.Repeat("z", 1000)+"\n") // a failure shows in the reads
 		}
 	}()
 	eventually(t, "not read", func() bool { return f.count(func(c *conn) bool { return c.paused }) == 1 })
@@ -219,7 +219,7 @@ func TestKeepaliveIsSetAlsoAfterAPause(t *testing.T) {
 	f.wantKeepalive(t)
 }
 
-// wantKeepalive asks the kernel for the options of every connection.
+// wantKeepalive checks the socket options of every connection.
 func (f *fixture) wantKeepalive(t *testing.T) {
 	t.Helper()
 	seconds := func(d time.Duration) int { return int(d / time.Second) }
@@ -240,7 +240,7 @@ func (f *fixture) wantKeepalive(t *testing.T) {
 	}
 }
 
-// count is the number of connections that are as is says; it is asked on their loops.
+// count is the number of connections for which is holds; it is called on their loops.
 func (f *fixture) count(is func(*conn) bool) int {
 	f.loopMu.Lock()
 	loops := f.loops

@@ -18,39 +18,39 @@ import (
 	"broker/frontends"
 )
 
-// The times of the loops. None of them is for a client to rely on.
+// Timing of the loops. Clients must not rely on any of it.
 const (
 	tickEvery         = 250 * time.Millisecond // Frontend.Tick
-	leavingEvery      = 2 * time.Millisecond   // a look at conns whose last replies wait for a commit
-	acceptPause       = 100 * time.Millisecond // after an accept has failed, as it does without free descriptors
-	stallTimeout      = 30 * time.Second       // for a leaving client that takes no byte of its last replies
-	lingerTimeout     = 2 * time.Second        // for a client that was told the end and does not close
-	stopLingerTimeout = 100 * time.Millisecond // the same, while the server stops
+	leavingEvery      = 2 * time.Millisecond   // check of conns whose last replies wait for a commit
+	acceptPause       = 100 * time.Millisecond // after a failed accept, such as one without free descriptors
+	stallTimeout      = 30 * time.Second       // for a leaving client that reads none of its last replies
+	lingerTimeout     = 2 * time.Second        // for a client that was told that the connection ends and does not close it
+	stopLingerTimeout = 100 * time.Millisecond // the same while the server stops
 )
 
 // Options of Serve.
 type Options struct {
 	Broker core.Broker
 
-	// Frontends by the name that their listeners bear.
+	// Frontends by the name of their listeners.
 	Frontends map[string]frontends.Frontend
 
-	// MaxConns bounds the open connections of a front-end, over all of its listeners; no entry or zero: no bound. A
-	// front-end that has an Overflow() []byte method words the refusal.
+	// MaxConns limits the open connections of a front-end over all its listeners; no entry or zero: no limit. A
+	// front-end with an Overflow() []byte method provides the refusal.
 	MaxConns map[string]int
 
-	// MaxSockets bounds the descriptors that all connections together take, so that some are left for the store; zero:
-	// no bound. A connection takes one, and one more while its client does not read.
+	// MaxSockets limits the descriptors that all connections use together, so that some are left for the store; zero: no
+	// limit. A connection uses one, and a second one while its client does not read.
 	MaxSockets int
 
-	// MaxOutput takes the place of the front-ends' own Limits.MaxOutput if it is not zero.
+	// MaxOutput overrides the front-ends' own Limits.MaxOutput if it is not zero.
 	MaxOutput int
 
 	Loops int // at least 1
 	Log   zerolog.Logger
 }
 
-// group is a front-end with what all of its listeners share.
+// group is a front-end and the state that its listeners share.
 type group struct {
 	name     string
 	frontend frontends.Frontend
@@ -71,26 +71,26 @@ type Server struct {
 	groups map[string]*group
 
 	client *gnet.Client
-	loops  []*loop // gnet's first, those for TLS behind them
+	loops  []*loop // gnet's loops, followed by those for TLS
 	byGnet map[gnet.EventLoop]*loop
-	loopMu sync.Mutex // guards byGnet and loops while gnet's loops become known
+	loopMu sync.Mutex // guards byGnet and loops while gnet's loops are discovered
 
 	tlsLoops []*loop
 	tlsNext  atomic.Uint32
 
-	sockets    atomic.Int64 // descriptors in use, of at most maxSockets
+	sockets    atomic.Int64 // descriptors in use, at most maxSockets
 	maxSockets int64
 
-	leaving          atomic.Int64    // conns in that phase
-	leavingAdded     notify.Signal   // one more is leaving
-	handshakes       context.Context // ends when Stop begins: no more handshakes
+	leaving          atomic.Int64    // number of leaving conns
+	leavingAdded     notify.Signal   // a conn started leaving
+	handshakes       context.Context // canceled when Stop begins
 	cancelHandshakes context.CancelFunc
-	running          context.Context // ends when all loops may end
+	running          context.Context // canceled when the loops may end
 	cancelRunning    context.CancelFunc
 	stopping         atomic.Bool
 	closeOnce        sync.Once
 	stopOnce         sync.Once
-	goroutines       sync.WaitGroup // all goroutines but gnet's and those of backlogs
+	goroutines       sync.WaitGroup // all goroutines except gnet's and those of backlogs
 }
 
 func newServer() *Server {
@@ -104,7 +104,7 @@ func newServer() *Server {
 	return s
 }
 
-// Serve starts answering. It may be called once; it fails if a listener has no front-end.
+// Serve starts serving. It may be called once; it fails if a listener has no front-end.
 func (s *Server) Serve(o Options) error {
 	s.broker, s.log, s.maxSockets = o.Broker, o.Log, int64(o.MaxSockets)
 	for _, b := range s.bound {
@@ -115,7 +115,7 @@ func (s *Server) Serve(o Options) error {
 	client, err := gnet.NewClient(&handler{srv: s},
 		gnet.WithNumEventLoop(max(1, o.Loops)), gnet.WithLogger(netLog{o.Log}))
 	if err != nil {
-		return fmt.Errorf("make event loops: %w", err)
+		return fmt.Errorf("create event loops: %w", err)
 	}
 	if err := client.Start(); err != nil {
 		return fmt.Errorf("start event loops: %w", err)
@@ -152,7 +152,7 @@ func (s *Server) addGroup(name string, o Options) error {
 	return nil
 }
 
-// Addrs are the addresses that were bound, in the order of the listeners, with the ports that were chosen for port 0.
+// Addrs lists the bound addresses in the order of the listeners, with the actual ports in place of port 0.
 func (s *Server) Addrs() []net.Addr {
 	addrs := make([]net.Addr, len(s.bound))
 	for i, b := range s.bound {
@@ -161,13 +161,13 @@ func (s *Server) Addrs() []net.Addr {
 	return addrs
 }
 
-// Count is what happened at one front-end's door.
+// Count is the number of connections of one front-end.
 type Count struct {
 	Open              int
 	Accepted, Refused uint64
 }
 
-// Counts reports connections by the name of the front-end. Any goroutine, after Serve.
+// Counts reports connections by the name of the front-end. It may be called from any goroutine after Serve.
 func (s *Server) Counts() map[string]Count {
 	counts := make(map[string]Count, len(s.groups))
 	for name, g := range s.groups {
@@ -176,10 +176,10 @@ func (s *Server) Counts() map[string]Count {
 	return counts
 }
 
-// accept takes connections from one socket until it is closed.
+// accept accepts connections on one socket until it is closed.
 func (s *Server) accept(b bound) {
 	g := s.groups[b.Name]
-	failing := false // said once, not ten times a second
+	failing := false // logged once, not ten times a second
 	for {
 		nc, err := b.ln.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -187,7 +187,7 @@ func (s *Server) accept(b bound) {
 		}
 		if err != nil {
 			if !failing {
-				s.log.Warn().Err(err).Str("frontend", b.Name).Msg("accept failed, trying again")
+				s.log.Warn().Err(err).Str("frontend", b.Name).Msg("accept failed, retrying")
 			}
 			failing = true
 			time.Sleep(acceptPause)
@@ -204,7 +204,7 @@ func (s *Server) accept(b bound) {
 	}
 }
 
-// enter counts a connection in, unless there is no room for it.
+// reserve counts a new connection, unless a limit is reached.
 func (s *Server) reserve(g *group) bool {
 	if n := g.open.Add(1); g.maxConns > 0 && n > g.maxConns {
 		g.open.Add(-1)
@@ -217,13 +217,13 @@ func (s *Server) reserve(g *group) bool {
 	return true
 }
 
-// left counts a connection out.
+// release uncounts a closed connection.
 func (s *Server) release(g *group) {
 	g.open.Add(-1)
 	s.sockets.Add(-1)
 }
 
-// takeSocket counts one descriptor in, unless there are too many.
+// takeSocket counts one descriptor, unless the limit is reached.
 func (s *Server) takeSocket() bool {
 	if n := s.sockets.Add(1); s.maxSockets > 0 && n > s.maxSockets {
 		s.sockets.Add(-1)
@@ -232,15 +232,15 @@ func (s *Server) takeSocket() bool {
 	return true
 }
 
-// refuse tells a client that there is no room, as far as its socket takes it at once.
+// reject tells a client that the limit is reached, if its socket takes that at once.
 func (s *Server) reject(nc net.Conn, g *group) {
 	s.log.Debug().Str("frontend", g.name).Msg("connection limit reached")
-	_ = nc.SetWriteDeadline(time.Now().Add(acceptPause)) // a fresh socket has room; if not, nothing is lost
+	_ = nc.SetWriteDeadline(time.Now().Add(acceptPause)) // a new socket has buffer space; if not, nothing is lost
 	_, _ = nc.Write(g.overflow)
 	_ = nc.Close()
 }
 
-// admit makes a conn of an accepted socket.
+// addConn creates a conn for an accepted socket.
 func (s *Server) addConn(nc net.Conn, b bound, g *group) {
 	c := &conn{srv: s, group: g, remote: nc.RemoteAddr(), fd: -1}
 	if b.TLS != nil {
@@ -249,15 +249,15 @@ func (s *Server) addConn(nc net.Conn, b bound, g *group) {
 	}
 	if a, ok := c.remote.(*net.TCPAddr); ok && a.Zone != "" {
 		c.remote = &net.TCPAddr{IP: a.IP, Port: a.Port, Zone: a.Zone}
-		a.Zone = "" // gnet would put the text's memory, which is not its own, into a pool of buffers
+		a.Zone = "" // gnet would put the string's memory, which it does not own, into a buffer pool
 	}
 	if _, err := s.client.EnrollContext(nc, c); err != nil {
-		s.log.Warn().Err(err).Str("frontend", g.name).Msg("connection lost at the door")
+		s.log.Warn().Err(err).Str("frontend", g.name).Msg("failed to register connection")
 		s.release(g)
 	}
 }
 
-// clock calls Frontend.Tick and looks after connections that are on their way out, more often while there are any.
+// runTicker calls Frontend.Tick and checks the closing connections, more often while any are leaving.
 func (s *Server) runTicker() {
 	timer := time.NewTimer(tickEvery)
 	defer timer.Stop()
@@ -287,14 +287,14 @@ func (s *Server) runTicker() {
 	}
 }
 
-// tick calls the front-ends' own clocks.
+// tick calls Frontend.Tick of all front-ends.
 func (s *Server) tick() {
 	for _, g := range s.groups {
 		s.tickOne(g)
 	}
 }
 
-// tickOne keeps one front-end's panic from stopping the clock of all.
+// tickOne recovers from a panic, so that the other front-ends go on.
 func (s *Server) tickOne(g *group) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -304,10 +304,10 @@ func (s *Server) tickOne(g *group) {
 	g.frontend.Tick(s.broker.Now())
 }
 
-// hurry tells the clock that a conn is leaving.
+// wakeTicker tells the ticker that a conn is leaving.
 func (s *Server) wakeTicker() { s.leavingAdded.Set() }
 
-// patience is how long a departed conn may do nothing.
+// idleTimeout is how long a closing conn may make no progress.
 func (s *Server) idleTimeout(p phase) time.Duration {
 	switch {
 	case p != lingering:
@@ -318,7 +318,7 @@ func (s *Server) idleTimeout(p phase) time.Duration {
 	return lingerTimeout
 }
 
-// eachLoop runs f on every loop, soon.
+// eachLoop schedules f on every loop.
 func (s *Server) eachLoop(f func(*loop)) {
 	s.loopMu.Lock()
 	loops := s.loops
@@ -328,23 +328,23 @@ func (s *Server) eachLoop(f func(*loop)) {
 	}
 }
 
-// StopAccepting closes the listening sockets and removes those that have a path. Connections go on.
+// StopAccepting closes the listening sockets and removes socket files. Connections stay open.
 func (s *Server) StopAccepting() {
 	s.closeOnce.Do(func() {
 		for _, b := range s.bound {
-			_ = b.ln.Close() // closed once, so it cannot fail in a way that matters
+			_ = b.ln.Close() // closed once; nothing depends on the error
 		}
 	})
 }
 
-// Stop stops accepting, ends all sessions, lets leave what they have written and what a commit releases until ctx ends,
-// then drops what is left. The broker must still be running.
+// Stop stops accepting and closes all sessions. Their output, including what a commit still has to release, is sent until
+// ctx is done; what is left is dropped. The broker must still be running.
 func (s *Server) Stop(ctx context.Context) {
 	s.StopAccepting()
 	if s.client == nil {
 		return
 	}
-	s.stopOnce.Do(func() { s.shutDown(ctx) }) // gnet closes its descriptors' numbers again if it is stopped again
+	s.stopOnce.Do(func() { s.shutDown(ctx) }) // a second Stop of gnet would close descriptors that it no longer owns
 }
 
 func (s *Server) shutDown(ctx context.Context) {
@@ -353,12 +353,12 @@ func (s *Server) shutDown(ctx context.Context) {
 	s.drainAll(ctx)
 	s.eachLoop((*loop).dropAll)
 	s.cancelRunning()
-	_ = s.client.Stop() // its loops end with the reason we gave them
+	_ = s.client.Stop() // the loops report the error that ended them, which is ours
 	s.goroutines.Wait()
 }
 
-// drainAll waits until all connections are gone or ctx ends. Sessions are told again and again, because one that was
-// accepted just before may not have been open the first time.
+// drainAll waits until all connections are closed or ctx is done. It stops the sessions repeatedly, because a connection
+// that was accepted just before may not have had one the first time.
 func (s *Server) drainAll(ctx context.Context) {
 	tick := time.NewTicker(leavingEvery)
 	defer tick.Stop()
@@ -372,7 +372,7 @@ func (s *Server) drainAll(ctx context.Context) {
 	}
 }
 
-// open is the number of connections that are not gone.
+// open is the number of open connections.
 func (s *Server) open() int64 {
 	var n int64
 	for _, g := range s.groups {

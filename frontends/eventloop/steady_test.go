@@ -9,7 +9,7 @@ import (
 	"broker/frontends"
 )
 
-// quietSession takes everything and answers with one reply that rests on a commit and one that does not.
+// quietSession consumes everything and writes one reply that waits for a commit and one that does not.
 type quietSession struct{ conn frontends.Conn }
 
 func (s *quietSession) Feed(in []byte) int {
@@ -23,22 +23,22 @@ func (s *quietSession) Refusal() []byte { return nil }
 func (s *quietSession) EOF([]byte)      {}
 func (s *quietSession) Closed()         {}
 
-// nullWire takes everything at once.
-type nullWire struct{ sent int }
+// nullTransport takes everything at once.
+type nullTransport struct{ sent int }
 
-func (w *nullWire) send(p []byte) (int, error) { w.sent += len(p); return len(p), nil }
-func (w *nullWire) pending() (int, bool)       { return 0, false }
-func (w *nullWire) finish()                    {}
-func (w *nullWire) hangup(bool) error          { return nil }
-func (w *nullWire) peer() peerState            { return peerThere }
-func (w *nullWire) pause() bool                { return true }
-func (w *nullWire) resume(*conn) error         { return nil }
-func (w *nullWire) close()                     {}
+func (w *nullTransport) send(p []byte) (int, error) { w.sent += len(p); return len(p), nil }
+func (w *nullTransport) pending() (int, bool)       { return 0, false }
+func (w *nullTransport) finish()                    {}
+func (w *nullTransport) hangup(bool) error          { return nil }
+func (w *nullTransport) peer() peerState            { return peerThere }
+func (w *nullTransport) pause() bool                { return true }
+func (w *nullTransport) resume(*conn) error         { return nil }
+func (w *nullTransport) close()                     {}
 
-func quietConn() (*conn, *nullWire) {
+func quietConn() (*conn, *nullTransport) {
 	b := &toyBroker{}
 	b.committed.Store(1)
-	w := &nullWire{}
+	w := &nullTransport{}
 	l := newLoop()
 	l.schedule, l.scheduleLater = func() {}, func() {}
 	c := &conn{
@@ -76,8 +76,8 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// Not parallel: what the first stop has freed must come to the files below.
-func TestSecondStopClosesNobodysDescriptors(t *testing.T) {
+// Not parallel: the descriptors that the first stop has closed must be reused by the files below.
+func TestSecondStopClosesNoDescriptors(t *testing.T) {
 	f := setup(t)
 	f.stop()
 	var files []*os.File
@@ -91,7 +91,7 @@ func TestSecondStopClosesNobodysDescriptors(t *testing.T) {
 	f.stop()
 	for _, file := range files {
 		if err := file.Close(); err != nil {
-			t.Errorf("a file was closed by another's number: %v", err)
+			t.Errorf("a file of somebody else was closed: %v", err)
 		}
 	}
 }

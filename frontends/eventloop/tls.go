@@ -12,7 +12,7 @@ import (
 	"broker/core/notify"
 )
 
-// handshakeFor is how long a client may take to agree on keys.
+// handshakeFor limits the duration of a TLS handshake.
 const handshakeFor = 10 * time.Second
 
 // tlsRead is the size of the read buffer of a TLS connection: one record.
@@ -27,7 +27,7 @@ func (s *Server) hasTLS() bool {
 	return false
 }
 
-// startTLSLoop makes a loop that a goroutine of ours runs; it ends with quit.
+// startTLSLoop starts a loop on a goroutine of its own, which ends with s.running.
 func (s *Server) startTLSLoop() {
 	l := newLoop()
 	kick, kickLater := notify.NewSignal(), notify.NewSignal()
@@ -51,7 +51,7 @@ func (s *Server) startTLSLoop() {
 	})
 }
 
-// addTLSConn gives a connection its reader, which ends when the socket is closed: by the peer, or by the conn.
+// addTLSConn starts the reader of a connection; it ends when the peer or the conn closes the socket.
 func (s *Server) addTLSConn(nc net.Conn, b bound, c *conn) {
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -62,33 +62,33 @@ func (s *Server) addTLSConn(nc net.Conn, b bound, c *conn) {
 	c.loop = s.tlsLoops[int(s.tlsNext.Add(1))%len(s.tlsLoops)]
 	if sc, ok := nc.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
-			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) }) // without a number it is listed as -1
+			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) }) // without a descriptor it is listed as -1
 		}
 	}
 	s.goroutines.Go(func() { w.read(c) })
 }
 
-// secured is a connection under TLS: a reader and, while there is something to write, a writer goroutine before the
-// loop that drives the conn.
+// tlsTransport is a TLS connection. A reader goroutine, and a writer goroutine while there is something to write, stand
+// between the socket and the loop that drives the conn.
 type tlsTransport struct {
 	nc      net.Conn
 	tc      *tls.Conn
 	backlog backlog
 	drained func()
 
-	turn   chan struct{} // lets the reader go on
-	paused bool          // on the loop: it does not
-	held   bool          // and waits already
+	turn   chan struct{} // lets the reader continue
+	paused bool          // the reader must not continue; used on the loop
+	held   bool          // the reader waits because of that
 }
 
-// read is the reader goroutine. It hands each piece to the loop and waits until it was taken.
+// read is the reader goroutine. It passes each piece of input to the loop and waits until it was handled.
 func (w *tlsTransport) read(c *conn) {
 	ctx, cancel := context.WithTimeout(c.srv.handshakes, handshakeFor)
 	err := w.tc.HandshakeContext(ctx)
 	cancel()
 	if err != nil {
-		c.srv.log.Debug().Err(err).Str("frontend", c.group.name).Str("remote", c.remoteText()).Msg("handshake failed")
-		_ = w.nc.Close() // nothing was agreed on
+		c.srv.log.Debug().Err(err).Str("frontend", c.group.name).Str("remote", c.remoteText()).Msg("tls handshake failed")
+		_ = w.nc.Close() // there is no TLS session to end
 		c.srv.release(c.group)
 		return
 	}
@@ -132,11 +132,11 @@ func (w *tlsTransport) send(p []byte) (int, error) {
 
 func (w *tlsTransport) pending() (int, bool) { return w.backlog.state() }
 
-// finish sends the alert from a goroutine, since that may wait for room; it ends after lingerTimeout at the latest.
+// finish sends the close alert from a goroutine, since it may block; it ends after lingerTimeout at the latest.
 func (w *tlsTransport) finish() {
 	go func() {
-		_ = w.tc.SetWriteDeadline(time.Now().Add(lingerTimeout)) // a dead socket fails at the next step
-		_ = w.tc.CloseWrite()                                    // who does not listen does not hear it
+		_ = w.tc.SetWriteDeadline(time.Now().Add(lingerTimeout)) // on a dead socket the next call fails too
+		_ = w.tc.CloseWrite()                                    // the peer may be gone already
 	}()
 }
 
@@ -151,7 +151,7 @@ func (w *tlsTransport) peer() (state peerState) {
 	if err != nil {
 		return peerThere
 	}
-	_ = raw.Control(func(fd uintptr) { state = peerOf(int(fd)) }) // a closed one is seen by the reader
+	_ = raw.Control(func(fd uintptr) { state = peerOf(int(fd)) }) // the reader notices a closed one
 	return state
 }
 
@@ -164,18 +164,18 @@ func (w *tlsTransport) resume(*conn) error {
 	w.paused = false
 	if w.held {
 		w.held = false
-		w.turn <- struct{}{} // has room: the reader waits
+		w.turn <- struct{}{} // does not block: the reader waits for it
 	}
 	return nil
 }
 
-// close says goodbye from a goroutine, which crypto/tls ends after five seconds at the latest.
+// close closes the connection from a goroutine; crypto/tls gives up sending the alert after five seconds.
 func (w *tlsTransport) close() {
-	_ = w.resume(nil)                // the reader is to see the end; it cannot fail
+	_ = w.resume(nil)                // lets the reader see the end; it cannot fail
 	go func() { _ = w.tc.Close() }() // the peer may be gone already
 }
 
-// tlsWriter leaves the connection open when a backlog is written.
+// tlsWriter leaves the connection open when the backlog closes it.
 type tlsWriter struct{ *tls.Conn }
 
 // Close implements io.Closer.

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// keys makes certificates for 127.0.0.1 and trusts them.
+// keys creates certificates for 127.0.0.1 and trusts them.
 type keys struct {
 	next   int64
 	roots  *x509.CertPool
@@ -28,7 +28,7 @@ func newKeys(t *testing.T) *keys {
 	return k
 }
 
-// renew makes another certificate, which the server shows from now on.
+// renew creates a new certificate, which the server uses from now on.
 func (k *keys) renew(t *testing.T) {
 	t.Helper()
 	k.next++
@@ -55,7 +55,7 @@ func (k *keys) renew(t *testing.T) {
 	k.config.Store(&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 }
 
-// server is a setting of the fixture.
+// server is a TLS setting of the fixture.
 func (k *keys) server(_ *fixture, _ *Options, l *Listener) { l.TLS = k.config.Load }
 
 func (k *keys) dial(t *testing.T, f *fixture) *client {

@@ -25,10 +25,10 @@ import (
 	"broker/frontends"
 )
 
-// patience bounds every wait of these tests.
+// patience limits every wait of these tests.
 const patience = 2 * time.Minute
 
-// toyBroker has a commit number that the test moves, and nothing else.
+// toyBroker has nothing but a commit number, which the test changes.
 type toyBroker struct {
 	core.Broker
 	committed atomic.Uint64
@@ -39,19 +39,19 @@ func (b *toyBroker) Committed() core.Commit { return core.Commit(b.committed.Loa
 func (b *toyBroker) Stopped() bool          { return b.stopped.Load() }
 func (b *toyBroker) Now() core.Instant      { return core.InstantOf(time.Now()) }
 
-// toy is a front-end that speaks lines:
+// toy is a front-end with a line protocol:
 //
 //	echo TEXT        TEXT
-//	hold N TEXT      TEXT, once commit N is on disk
-//	later TEXT       TEXT, by another goroutine; input waits until then. "job" never comes
+//	hold N TEXT      TEXT, once commit N is durable
+//	later TEXT       TEXT, from another goroutine; input waits until then. "job" never comes
 //	body N, N bytes  the checksum of the bytes
-//	big N            N bytes and a line end
-//	list N           N pages of pageBytes x and a line end, while the connection is not crowded
-//	pour N           N bytes at every wake from then on, whoever reads
-//	spin             from then on it works for a millisecond and wakes itself, without end
-//	spins            how often all that spin have done so
-//	bye TEXT         TEXT, then the session leaves
-//	panic, abort     what they say
+//	big N            N bytes and a newline
+//	list N           N pages of pageBytes x and a newline, while the connection is not backpressured
+//	pour N           N bytes at every wake from then on, without backpressure
+//	spin             from then on the session works for a millisecond and wakes itself, endlessly
+//	spins            how often the spinning sessions have done so
+//	bye TEXT         TEXT, then the session closes the connection
+//	panic, abort     panics, aborts the connection
 type toy struct {
 	limits frontends.Limits
 	ticks  atomic.Int64
@@ -63,7 +63,7 @@ type toy struct {
 
 	mu       sync.Mutex
 	sessions map[*toySession]struct{}
-	release  chan struct{} // later replies wait for it if it is not nil
+	release  chan struct{} // if not nil, "later" replies wait for it
 }
 
 func (f *toy) Name() string             { return "toy" }
@@ -80,7 +80,7 @@ func (f *toy) Open(c frontends.Conn) frontends.Session {
 	return s
 }
 
-// wakeAll wakes every session from a goroutine that is no loop.
+// wakeAll wakes every session from a goroutine that is not a loop.
 func (f *toy) wakeAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +95,7 @@ type toySession struct {
 	parked   bool
 	forJob   bool
 	left     bool
-	pages    int // still to be listed
+	pages    int // of list, still to be written
 	pouring  int
 	spinning bool
 	mail     atomic.Pointer[string]
@@ -135,7 +135,7 @@ func (s *toySession) run(verb, arg string) {
 		out.Put(append(out.Buf(), text+"\n"...), core.Commit(commit))
 	case "later":
 		if s.parked, s.forJob = true, arg == "job"; s.forJob {
-			return // it never comes
+			return // never released
 		}
 		go func() {
 			if s.toy.release != nil {
@@ -176,7 +176,7 @@ func (s *toySession) run(verb, arg string) {
 // pageBytes is the size of a page of list.
 const pageBytes = 100_000
 
-// list goes on with a listing, two pages a turn.
+// list continues a listing, two pages a turn.
 func (s *toySession) list() {
 	for range 2 {
 		if s.pages == 0 || s.conn.Backpressured() {
@@ -211,7 +211,7 @@ func (s *toySession) Stop() {
 
 func (s *toySession) Blocked() bool { return s.parked }
 
-// WaitsHalfClosed waits for what comes later, but not for "job".
+// WaitsHalfClosed waits for "later" replies, but not for "job".
 func (s *toySession) WaitsHalfClosed() bool {
 	if s.parked && s.forJob {
 		s.parked = false
@@ -238,7 +238,7 @@ func (s *toySession) Closed() {
 	delete(s.toy.sessions, s)
 }
 
-// fixture is a server with the toy on it.
+// fixture is a server with the toy front-end.
 type fixture struct {
 	*Server
 	toy    *toy
@@ -349,7 +349,7 @@ func (c *client) want(lines ...string) {
 	}
 }
 
-// wantEnd reads until the connection ends and returns what came.
+// wantEnd reads until the connection ends and returns what it has read.
 func (c *client) wantEnd() string {
 	c.t.Helper()
 	rest, err := io.ReadAll(c.r)
@@ -366,7 +366,7 @@ func (c *client) closeWrite() {
 	}
 }
 
-// reset breaks the connection, so that nothing that is on its way arrives. A unix socket knows no such thing.
+// reset breaks the connection, so that bytes in flight are lost. Unix sockets have no reset.
 func (c *client) reset() {
 	nc := c.Conn
 	if over, ok := nc.(*tls.Conn); ok {
@@ -378,7 +378,7 @@ func (c *client) reset() {
 	_ = nc.Close()
 }
 
-// eventually waits until ok says so.
+// eventually waits until ok reports true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {

@@ -8,43 +8,43 @@ import (
 	"github.com/panjf2000/gnet/v2"
 )
 
-// wire is what carries a conn's bytes. All methods are called on the conn's loop and none blocks.
+// transport moves the bytes of a conn. All methods are called on the conn's loop and do not block.
 type transport interface {
-	// send takes all of p, unless it fails: what cannot leave at once is copied and written later.
+	// send accepts all of p unless it fails: bytes that cannot be sent at once are copied and written later.
 	send(p []byte) (taken int, err error)
 
-	// pending reports how much of it has not left, and whether writing has failed.
+	// pending reports how many bytes are not sent yet and whether writing has failed.
 	pending() (bytes int, failed bool)
 
-	// finish tells the peer that no more will come; pending must be zero.
+	// finish tells the peer that no more bytes will come; pending must be zero.
 	finish()
 
-	// hangup is told that the peer has closed its sending side and that the socket dies when hangup returns, unless
-	// keep is true: then it must stay writable.
+	// hangup is called when the peer has closed its sending side. The socket is closed when hangup returns, unless keep is
+	// true: then it must stay writable.
 	hangup(keep bool) error
 
-	// peer tells of the other end of a socket that is paused or has hung up.
+	// peer reports the state of the peer of a socket that is paused or half-closed.
 	peer() peerState
 
-	// pause stops reading, so that the peer is held back by its own socket, and reports whether it could. resume follows a
-	// pause that could.
+	// pause stops reading, so that TCP flow control stops the peer, and reports whether it succeeded. resume follows a
+	// successful pause.
 	pause() bool
 	resume(*conn) error
 
-	// close drops the connection, unsent bytes lost.
+	// close closes the connection and discards unsent bytes.
 	close()
 }
 
-// plain is a socket on one of gnet's loops. gnet reads; writes go straight to the socket, because gnet throws away what
-// it has buffered when the peer closes its sending side.
+// tcpTransport is a socket on one of gnet's loops, TCP or unix. gnet reads; writes go directly to the socket, because gnet
+// discards its output buffer when the peer closes its sending side.
 type tcpTransport struct {
 	srv     *Server
 	gc      gnet.Conn      // nil after hangup
 	fd      int            // -1: closed
-	owned   bool           // fd is ours to close
-	loop    gnet.EventLoop // where a paused socket goes on
+	owned   bool           // close must close fd
+	loop    gnet.EventLoop // where a paused socket is resumed
 	backlog backlog
-	wake    func() // any goroutine
+	wake    func() // any goroutine may call it
 }
 
 func (w *tcpTransport) send(p []byte) (taken int, err error) {
@@ -69,8 +69,8 @@ func (w *tcpTransport) send(p []byte) (taken int, err error) {
 	return taken, nil
 }
 
-// postpone starts the backlog. It writes to a descriptor of its own, so that it does not matter when gnet closes its
-// one; the runtime waits on it for the socket to take more.
+// startBacklog starts the backlog. It writes to a duplicate of the descriptor, so that gnet may close its own one; the
+// runtime waits until the duplicate is writable.
 func (w *tcpTransport) startBacklog(p []byte) error {
 	if !w.srv.takeSocket() {
 		return syscall.EMFILE
@@ -84,7 +84,7 @@ func (w *tcpTransport) startBacklog(p []byte) error {
 	return nil
 }
 
-// drained is called by the backlog's goroutine at its end.
+// drained is called by the backlog's goroutine when it ends.
 func (w *tcpTransport) drained() {
 	w.srv.sockets.Add(-1)
 	w.wake()
@@ -117,14 +117,14 @@ func (w *tcpTransport) close() {
 	case w.gc != nil:
 		gc := w.gc
 		w.gc, w.fd = nil, -1
-		_ = gc.EventLoop().Close(gc) // its errors are about a descriptor that is gone either way
+		_ = gc.EventLoop().Close(gc) // its errors concern a descriptor that is closed either way
 	case w.owned:
 		_ = syscall.Close(w.fd)
 		w.owned, w.fd = false, -1
 	}
 }
 
-// dup copies a descriptor; the copy is closed in child processes.
+// dup duplicates a descriptor; the duplicate is closed in child processes.
 func dup(fd int) (int, error) {
 	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC, 0)
 	if errno != 0 {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Connections that always have more to do, on the only loop, and one that asks now and then: others get their turn
-// between any two of theirs, however they wake. (It took hundreds when they were served one after the other.)
-func TestWhoWakesItselfWaitsForTheOthers(t *testing.T) {
+// Several connections always have more work, on the only loop, and one sends a request now and then: it is served between
+// any two turns of the others, however they wake. (It waited for hundreds of turns when they were served in a row.)
+func TestConnThatWakesItselfYieldsToOthers(t *testing.T) {
 	t.Parallel()
 	f := setup(t, func(_ *fixture, o *Options, _ *Listener) { o.Loops = 1 })
 	const spinners, asked = 3, 31
@@ -39,11 +39,11 @@ func TestWhoWakesItselfWaitsForTheOthers(t *testing.T) {
 	}
 	slices.Sort(waited)
 	if m := waited[asked/2]; m > 40*spinners {
-		t.Errorf("half of the questions waited for %d turns of %d others; all: %v", m, spinners, waited)
+		t.Errorf("half of the requests waited for %d turns of %d others; all: %v", m, spinners, waited)
 	}
 }
 
-// slowSession takes what it is offered, and its time.
+// slowSession consumes everything slowly.
 type slowSession struct {
 	quietSession
 	got   []byte
@@ -57,9 +57,9 @@ func (s *slowSession) Feed(in []byte) int {
 	return len(in)
 }
 
-// Input that takes long to work off is worked off in many turns, in order, and meanwhile the client is not cut off but
-// not read either.
-func TestInputThatTakesLongIsFedInTurns(t *testing.T) {
+// Input that takes long to process is fed in many turns, in order. Meanwhile the client is neither cut off nor is its
+// socket read.
+func TestSlowInputIsFedInTurns(t *testing.T) {
 	t.Parallel()
 	c, _ := quietConn()
 	s := &slowSession{}
@@ -81,11 +81,11 @@ func TestInputThatTakesLongIsFedInTurns(t *testing.T) {
 		before := s.feeds
 		c.loop.runLater()
 		if s.feeds != before+1 {
-			t.Fatalf("%d pieces were fed in one turn", s.feeds-before)
+			t.Fatalf("one turn fed %d pieces", s.feeds-before)
 		}
 	}
 	if !bytes.Equal(s.got, sent) {
-		t.Error("what was fed is not what was sent")
+		t.Error("the session received other bytes than were sent")
 	}
 	if c.paused || c.marked.Load() || c.phase != serving {
 		t.Errorf("at the end: paused %v, marked %v, phase %d", c.paused, c.marked.Load(), c.phase)
@@ -95,7 +95,7 @@ func TestInputThatTakesLongIsFedInTurns(t *testing.T) {
 	}
 }
 
-// A message that comes in many pieces behind others is fed whole once it is there.
+// A message in many pieces behind others is fed whole once it is complete.
 func TestPiecesDoNotCutMessages(t *testing.T) {
 	t.Parallel()
 	c := setup(t).dial(t)

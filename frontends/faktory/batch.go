@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,28 +14,6 @@ import (
 // uncommittedFor is how long a batch may stay open.
 const uncommittedFor = 30 * time.Minute
 
-// A batch's id is its number, to the base 36 with all its digits.
-const (
-	bidStart  = "b-"
-	bidDigits = 13
-)
-
-// formatBID names a batch. Clients hold these names: they never change.
-func formatBID(group uint64) string {
-	digits := strconv.FormatUint(group, 36)
-	return bidStart + strings.Repeat("0", bidDigits-len(digits)) + digits
-}
-
-// parseBID reads what formatBID wrote.
-func parseBID(bid string) (uint64, bool) {
-	digits, ok := strings.CutPrefix(bid, bidStart)
-	if !ok {
-		return 0, false
-	}
-	group, err := strconv.ParseUint(digits, 36, 64)
-	return group, err == nil && group != 0 && formatBID(group) == bid
-}
-
 // batch: BATCH NEW {…} | COMMIT bid | OPEN bid | STATUS bid.
 func (s *session) batch(b *scratch, arg []byte) {
 	verb, rest, _ := bytes.Cut(arg, []byte{' '})
@@ -46,7 +23,7 @@ func (s *session) batch(b *scratch, arg []byte) {
 		return
 	}
 	bid := string(bytes.TrimSpace(rest))
-	group, ok := parseBID(bid)
+	group, ok := s.f.bids.parse(bid)
 	switch sub {
 	case "COMMIT", "OPEN", "STATUS":
 		if !ok {
@@ -65,7 +42,7 @@ func (s *session) batch(b *scratch, arg []byte) {
 		}
 	case "STATUS":
 		if r := s.ask(&core.InspectBatch{Tag: s.nextTag(), Batch: group}); s.granted(&r, bid) {
-			b.json = appendBatch(b.json[:0], r.Batch)
+			b.json = s.f.appendBatch(b.json[:0], r.Batch)
 			s.bulk(b.json, r.Commit)
 		}
 	default:
@@ -103,7 +80,7 @@ func (s *session) newBatch(b *scratch, arg []byte) {
 	}
 	op := &core.OpenBatch{Description: def.Description, OpenUntil: s.f.b.Now().Add(uncommittedFor)}
 	if def.ParentBID != "" {
-		parent, ok := parseBID(def.ParentBID)
+		parent, ok := s.f.bids.parse(def.ParentBID)
 		if !ok {
 			s.fail(core.ErrNoBatch, def.ParentBID, 0)
 			return
@@ -118,14 +95,13 @@ func (s *session) newBatch(b *scratch, arg []byte) {
 		s.refuse(err.Error())
 		return
 	}
-	op.Tag = s.nextTag()
-	r := s.ask(op)
+	r := s.openBatch(op)
 	name := def.ParentBID
 	if r.Kind == core.Failed && r.Job != nil {
-		name = subject(r.Job, r.Err)
+		name = s.f.subject(r.Job, r.Err)
 	}
 	if s.granted(&r, name) {
-		s.bulk([]byte(formatBID(r.Seq)), r.Commit)
+		s.bulk([]byte(s.f.bids.format(r.Seq)), r.Commit)
 	}
 }
 
@@ -151,12 +127,12 @@ func (s *session) callback(b *scratch, which string, raw json.RawMessage) (*core
 	return sub.job, nil
 }
 
-// appendBatch writes what BATCH STATUS tells.
-func appendBatch(b []byte, g *core.BatchInfo) []byte {
+// appendBatch writes the answer of BATCH STATUS.
+func (f *Frontend) appendBatch(b []byte, g *core.BatchInfo) []byte {
 	b = append(b, '{')
-	b = appendTextMember(b, "bid", formatBID(g.Number))
+	b = appendTextMember(b, "bid", f.bids.format(g.Number))
 	if g.Parent != 0 {
-		b = appendTextMember(b, "parent_bid", formatBID(g.Parent))
+		b = appendTextMember(b, "parent_bid", f.bids.format(g.Parent))
 	}
 	if g.Description != "" {
 		b = appendTextMember(b, "description", g.Description)

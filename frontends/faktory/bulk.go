@@ -82,7 +82,7 @@ func (t *bulkPush) submit(s *session, b *scratch) {
 		commit, err := s.pushed(job, &replies[i])
 		t.commit = max(t.commit, commit)
 		if err != nil {
-			t.refused[job.ID] = strings.TrimPrefix(errorText(err, subject(job, err)), "ERR ")
+			t.refused[job.ID] = strings.TrimPrefix(errorText(err, s.f.subject(job, err)), "ERR ")
 		}
 	}
 	clear(t.jobs)

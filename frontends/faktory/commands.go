@@ -138,13 +138,13 @@ func inspected(r *core.Reply) *core.Job {
 	return r.Info.Job
 }
 
-// subject is what a refused push was about.
-func subject(job *core.Job, err error) string {
+// subject names what a refused push is about.
+func (f *Frontend) subject(job *core.Job, err error) string {
 	switch {
 	case errors.Is(err, core.ErrFull), errors.Is(err, core.ErrNoQueue):
 		return job.Queue
 	case errors.Is(err, core.ErrNoBatch), errors.Is(err, core.ErrBatchState):
-		return formatBID(job.Batch)
+		return f.bids.format(job.Batch)
 	}
 	return job.ID
 }

@@ -12,8 +12,8 @@ import (
 
 // applyCustom reads the members of custom that the broker acts on. Anything else in there is the client's own. The error
 // is for the client: a lock or a deadline that cannot be understood must not be dropped in silence.
-func applyCustom(job *core.Job, u *workUnit, now core.Instant) (submission, error) {
-	c := customReader{job: job, startsAt: max(now, job.ReadyAt)}
+func (f *Frontend) applyCustom(job *core.Job, u *workUnit, now core.Instant) (submission, error) {
+	c := customReader{f: f, job: job, startsAt: max(now, job.ReadyAt)}
 	s := scanner{data: u.custom}
 	s.members(1, c.member)
 	if c.err != nil {
@@ -29,6 +29,7 @@ func applyCustom(job *core.Job, u *workUnit, now core.Instant) (submission, erro
 
 // customReader collects what custom says.
 type customReader struct {
+	f          *Frontend
 	job        *core.Job
 	startsAt   core.Instant // spans count from here: the push, or the time the job is scheduled for
 	uniqueFor  time.Duration
@@ -92,7 +93,7 @@ func (c *customReader) batch(value []byte) {
 	if text {
 		bid = decodeString(value)
 	}
-	group, ok := parseBID(string(bid))
+	group, ok := c.f.bids.parse(string(bid))
 	if !ok || !text { // no string, no batch
 		c.fail("%s", named(noSuchBatch, cut(string(bid), 100)))
 		return

@@ -32,7 +32,7 @@ func (f *Frontend) appendJob(b []byte, job *core.Job, st jobState) []byte {
 		b = appendRawMember(b, "failure", at.failure)
 	}
 	note := encodingNote(job)
-	b = appendCustom(b, job, at.custom, note)
+	b = f.appendCustom(b, job, at.custom, note)
 	b = appendTextMember(b, "jid", job.Identity())
 	queue, own := strings.CutPrefix(job.Queue, f.o.Namespace)
 	b = appendTextMember(b, "queue", queue)
@@ -193,7 +193,7 @@ func failureTexts(f *core.Failure) (errtype, message string) {
 }
 
 // appendCustom writes the custom object with the broker's own notes in it; nothing if it would be empty.
-func appendCustom(b []byte, job *core.Job, custom []byte, note string) []byte {
+func (f *Frontend) appendCustom(b []byte, job *core.Job, custom []byte, note string) []byte {
 	if len(custom) == 0 && note == "" && job.CallbackFor == 0 {
 		return b
 	}
@@ -204,7 +204,7 @@ func appendCustom(b []byte, job *core.Job, custom []byte, note string) []byte {
 		b = append(b, '{')
 	}
 	if job.CallbackFor != 0 {
-		b = appendTextMember(b, "_bid", formatBID(job.CallbackFor))
+		b = appendTextMember(b, "_bid", f.bids.format(job.CallbackFor))
 	}
 	if note != "" {
 		b = append(appendName(b, "broker"), '{')

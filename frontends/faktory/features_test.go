@@ -235,8 +235,7 @@ func TestFlushOfManyBatchesWorksInPages(t *testing.T) {
 	var inner string
 	open := func(definition string) string {
 		p.Send("BATCH NEW {" + definition + complete)
-		p.Want("$15\r\n")
-		return strings.TrimSuffix(p.ReadUntil("\r\n"), "\r\n")
+		return string(bulk(t, p))
 	}
 	for range 1250 {
 		outer := open("")

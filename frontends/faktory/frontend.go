@@ -66,6 +66,7 @@ type Frontend struct {
 
 	workers  registry
 	detached detachedTasks
+	bids     batchIDs
 
 	// observer asks the broker on behalf of no connection; used under its mutex.
 	observer struct {
@@ -74,7 +75,7 @@ type Frontend struct {
 	}
 }
 
-// New makes the front-end. It does nothing until connections are given to Open.
+// New makes the front-end. It does nothing until Open is called.
 func New(b core.Broker, o Options) *Frontend {
 	if o.MaxLine <= 0 {
 		o.MaxLine = DefaultMaxLine
@@ -85,6 +86,7 @@ func New(b core.Broker, o Options) *Frontend {
 	f := &Frontend{b: b, o: o, startedAt: b.Now()}
 	f.scratch.New = func() any { return new(scratch) }
 	f.workers.byID = make(map[string]*worker)
+	f.bids.load(b)
 	return f
 }
 

@@ -94,7 +94,7 @@ func (f *Frontend) newJob(u *workUnit, n *names, now core.Instant) (submission, 
 	if u.custom == nil {
 		return submission{job: job}, nil
 	}
-	return applyCustom(job, u, now)
+	return f.applyCustom(job, u, now)
 }
 
 // check looks at what must be there.

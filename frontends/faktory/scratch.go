@@ -147,7 +147,7 @@ func (s *session) answer(b *scratch, sl *slot, r *core.Reply) {
 	case slotPush:
 		commit, err := s.pushed(sl.job, r)
 		if err != nil {
-			s.fail(err, subject(sl.job, err), commit)
+			s.fail(err, s.f.subject(sl.job, err), commit)
 			return
 		}
 		s.ok(commit)

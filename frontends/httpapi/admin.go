@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"path/filepath"
 )
 
@@ -25,30 +23,6 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // orders wraps what changes something and reads a body.
 func (s *Server) orders(do func(body []byte) (any, error)) http.Handler {
 	return s.protected(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.order(w, r, do) }))
-}
-
-// protected guards what changes something. Beyond the password it keeps out other people's web pages, which a browser on
-// this host could carry here: by the origin it names, and by the host's name, because a name that somebody else owns can
-// be made to lead to this port.
-func (s *Server) protected(h http.Handler) http.Handler {
-	return http.NewCrossOriginProtection().Handler(s.guarded(h))
-}
-
-// knownHost lets through requests that name this host by number or as localhost, and those of clients that have shown a
-// certificate.
-func knownHost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-		shown := r.TLS != nil && len(r.TLS.VerifiedChains) > 0
-		if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && !shown {
-			http.Error(w, "without a password this port is called by number or as localhost only", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // order carries out one order. What is the caller's fault is told in full; who may give orders may know the rest too.

@@ -1,30 +1,138 @@
 package httpapi
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
+	"context"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
+
+	"broker/frontends/access"
+	"broker/frontends/service"
 )
 
-// guarded asks for the password, if there is one: by basic authentication with any user's name, or as a bearer token. If
-// there is none, the host's name has to do.
+// callerKey is where a request's context has the service.Caller.
+type callerKey struct{}
+
+// callerOf is who asks, as authenticated has found out.
+func callerOf(ctx context.Context) service.Caller {
+	c, _ := ctx.Value(callerKey{}).(service.Caller)
+	return c
+}
+
+// guarded lets through requests of clients that have shown who they are, where that is asked for.
 func (s *Server) guarded(next http.Handler) http.Handler {
-	if s.options.Password == "" {
-		return knownHost(next)
-	}
-	want := sha256.Sum256([]byte(s.options.Password))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, password, basic := r.BasicAuth()
-		if !basic {
-			password, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		}
-		got := sha256.Sum256([]byte(password)) // of one length, so that the comparison tells nothing by its time
-		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			w.Header().Set("WWW-Authenticate", `Basic realm="broker"`)
-			http.Error(w, "password required", http.StatusUnauthorized)
+		principal, refused := s.authenticate(r)
+		if refused != nil {
+			if refused.Status == http.StatusUnauthorized {
+				w.Header().Add("WWW-Authenticate", `Basic realm="broker", charset="UTF-8"`)
+				w.Header().Add("WWW-Authenticate", `Bearer realm="broker"`)
+			}
+			refused.write(w)
 			return
 		}
-		next.ServeHTTP(w, r)
+		caller := service.Caller{Principal: principal, Address: r.RemoteAddr, Via: "http"}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 	})
+}
+
+// authenticate finds the principal of a request: by its token or password, else by its certificate, else the default one.
+func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		return s.byCredentials(r, header)
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		if p := s.options.Access.ByCertificate(r.TLS.VerifiedChains[0][0]); p != nil {
+			return p, nil
+		}
+	}
+	if s.options.Password != "" && s.options.DefaultPrincipal == "" {
+		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "credentials are required")
+	}
+	p := s.options.Access.Default(s.options.DefaultPrincipal)
+	if p == access.Nobody {
+		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "credentials are required")
+	}
+	if !knownHost(r) {
+		return nil, problem(http.StatusForbidden, codeUnknownHost,
+			"without credentials this port is called by address or as localhost only")
+	}
+	return p, nil
+}
+
+// byCredentials checks a token or a password. Whoever fails too often has to wait.
+func (s *Server) byCredentials(r *http.Request, header string) (*access.Principal, *Problem) {
+	host := remoteHost(r)
+	if wait := s.logins.wait(host); wait > 0 {
+		p := problem(http.StatusTooManyRequests, codeTooManyLogins, "too many failed logins from this address")
+		p.retryAfterS = int(wait.Seconds()) + 1
+		return nil, p
+	}
+	secret := ""
+	if token, ok := bearer(header); ok {
+		secret = token
+	} else if _, password, ok := r.BasicAuth(); ok {
+		secret = password
+	}
+	if secret != "" {
+		if p := s.options.Access.ByToken(secret); p != nil {
+			return p, nil
+		}
+		if s.options.Password != "" && access.SamePassword(secret, s.options.Password) {
+			return access.Everyone, nil
+		}
+	}
+	if s.options.Password == "" && !s.options.Access.Enabled() {
+		return s.withoutCredentials(r)
+	}
+	s.logins.failed(host)
+	return nil, problem(http.StatusUnauthorized, codeUnauthorized, "wrong credentials")
+}
+
+// withoutCredentials is for clients that show a password where none is asked for.
+func (s *Server) withoutCredentials(r *http.Request) (*access.Principal, *Problem) {
+	if !knownHost(r) {
+		return nil, problem(http.StatusForbidden, codeUnknownHost,
+			"without credentials this port is called by address or as localhost only")
+	}
+	return access.Everyone, nil
+}
+
+// bearer reads the token from an Authorization header.
+func bearer(header string) (token string, ok bool) {
+	scheme, token, ok := strings.Cut(header, " ")
+	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "Bearer")
+}
+
+// knownHost reports whether a request names this host by number or as localhost, or comes from a client that has shown a
+// certificate. A name that somebody else owns can be made to lead to this port, and then pages of theirs could read it.
+func knownHost(r *http.Request) bool {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if host == "localhost" || r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		return true
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil
+}
+
+// remoteHost is the address of a client without its port; empty on a unix socket.
+func remoteHost(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+// protected is guarded for what changes something: requests that a browser makes for a page of another site are refused.
+func (s *Server) protected(next http.Handler) http.Handler {
+	p := http.NewCrossOriginProtection()
+	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		problem(http.StatusForbidden, codeCrossOrigin, "a page of another site may not do this").write(w)
+	}))
+	return p.Handler(s.guarded(next))
 }

@@ -245,7 +245,7 @@ func TestWhereAnOrderMakesNoSense(t *testing.T) {
 }
 
 // What is refused before anybody looks at it is told in plain text, all else as an object.
-func TestRefusalsAtTheDoorAreText(t *testing.T) {
+func TestErrorsAreProblems(t *testing.T) {
 	t.Parallel()
 	d, locked := sitDown(t, Options{}), sitDown(t, Options{Password: "p"})
 	for _, test := range []struct {
@@ -255,10 +255,10 @@ func TestRefusalsAtTheDoorAreText(t *testing.T) {
 		status       int
 		begin        string
 	}{
-		{locked, "GET", "/api/queues", "", "text/plain", 401, "password required"},
-		{d, "POST", "/api/resume", "https://evil.example", "text/plain", 403, "cross-origin"},
-		{d, "GET", "/api/nothing", "", "text/plain", 404, "404"},
-		{d, "DELETE", "/api/queues", "", "text/plain", 405, "Method"},
+		{locked, "GET", "/api/queues", "", problemType, 401, `{"title":"Unauthorized"`},
+		{d, "POST", "/api/resume", "https://evil.example", problemType, 403, `{"title":"Forbidden"`},
+		{d, "GET", "/api/nothing", "", problemType, 404, `{"title":"Not Found"`},
+		{d, "DELETE", "/api/queues", "", problemType, 405, `{"title":"Method Not Allowed"`},
 		{d, "GET", "/api/queues/none", "", "application/json", 404, `{"error":"`},
 		{d, "GET", "/api/jobs?limit=x", "", "application/json", 400, `{"error":"`},
 		{d, "GET", "/api/queues", "", "application/json", 200, `{"queues":[]}`},

@@ -7,8 +7,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
+
+	"broker/core/coretest"
 )
 
 // everything that the port serves, by what guards it.
@@ -101,8 +104,10 @@ func TestPagesOfOtherSitesGiveNoOrders(t *testing.T) {
 
 func TestAllButHealthAsksForThePassword(t *testing.T) {
 	t.Parallel()
-	f := setup(t, Options{Profiling: true, Password: "p"})
+	clk := coretest.NewClock()
+	f := setup(t, Options{Profiling: true, Password: "p", Now: clk.Now})
 	for _, request := range append(append([]string{}, numbers...), changes...) {
+		clk.Advance(time.Hour) // past the limit of failed logins
 		for what, change := range map[string]func(*http.Request){
 			"none":           func(*http.Request) {},
 			"wrong":          func(r *http.Request) { r.SetBasicAuth("p", "q") },

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"log"
 	"net/http"
@@ -11,33 +12,43 @@ import (
 	"github.com/rs/zerolog"
 
 	"broker/core"
+	"broker/core/clock"
+	"broker/frontends/access"
+	"broker/frontends/service"
 )
 
 // Options of the server.
 type Options struct {
-	Version  string
-	Password string // of basic authentication, with any user name; empty: none is asked for
-	Log      zerolog.Logger
+	Version string
+	Log     zerolog.Logger
+	Now     func() core.Instant // nil: the system's clock
 
-	DrainRejectsNewJobs bool // what draining means for new jobs where an order does not say
-	Profiling           bool // serve profiles of the process
-	MaxConns            int  // connections at once; 0: no bound
+	Access           *access.Control // principals; nil: there are none
+	Password         string          // of basic authentication, with any user name, or as a bearer token; empty: none
+	DefaultPrincipal string          // of clients without credentials, where there are principals
+
+	DrainRejectsNewJobs bool  // what draining means for new jobs where a request does not say
+	Profiling           bool  // serve profiles of the process
+	MaxConns            int   // connections at once; 0: no bound
+	MaxBodyBytes        int64 // of a request that carries jobs or results; 0: the default
 }
 
-// Connections is what happened at one front-end's door.
-type Connections struct {
-	Open              int
-	Accepted, Refused uint64
-	Denied            uint64 // kept out by the allow-list
-}
+// defaultMaxBody bounds requests that carry jobs or results.
+const defaultMaxBody = 64 << 20
 
-// Backend is what the server reports. Its functions are called from any goroutine.
+// Connections is what happened to the connections of one front-end.
+type Connections = service.Connections
+
+// Backend is what the server reports of. Its functions are called from any goroutine.
 type Backend struct {
-	Broker      core.Broker
+	Service *service.Service
+	Broker  core.Broker
+	Stats   func() []byte       // Faktory's INFO, in JSON
+	Health  func() []byte       // the part of it that everybody may read
+	Syncs   func() core.Latency // of the store; nil: not told
+
 	Connections func() map[string]Connections // by front-end
-	Stats       func() []byte                 // Faktory's INFO, in JSON
 	Backup      func(dir string) error        // copies the store to a new folder
-	Syncs       func() core.Latency           // of the store; nil: not told
 
 	Workers        func() []Worker               // of Faktory
 	SetWorkerState func(wid, state string) error // to quiet or terminate; core.ErrNotFound
@@ -48,6 +59,7 @@ type Backend struct {
 type Server struct {
 	options  Options
 	metrics  *metrics
+	logins   *loginLimiter
 	backend  atomic.Pointer[Backend]
 	progress atomic.Pointer[progress]
 	stopping atomic.Bool
@@ -62,7 +74,14 @@ type progress struct {
 
 // New makes a server that is not ready.
 func New(o Options) *Server {
-	s := &Server{options: o}
+	if o.Now == nil {
+		o.Now = clock.System{}.Now
+	}
+	if o.Access == nil {
+		o.Access = &access.Control{}
+	}
+	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, defaultMaxBody)
+	s := &Server{options: o, logins: newLoginLimiter(o.Now)}
 	s.progress.Store(&progress{})
 	s.metrics = newMetrics(o.Version, &s.backend)
 	return s
@@ -93,6 +112,7 @@ func (s *Server) HTTP() *http.Server {
 	mux.HandleFunc("GET /health", s.health)
 	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /stats", s.guarded(http.HandlerFunc(s.stats)))
+	s.newAPI(mux)
 	s.routes(mux)
 	if s.options.Profiling {
 		s.profiles(mux)
@@ -102,7 +122,7 @@ func (s *Server) HTTP() *http.Server {
 	mux.Handle("POST /api/resume", s.orders(s.resume))
 	crowd := newCrowd(s.options.MaxConns)
 	return &http.Server{
-		Handler:           crowd.served(mux),
+		Handler:           crowd.served(s.routed(mux)),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		IdleTimeout:       2 * time.Minute,

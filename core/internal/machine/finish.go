@@ -308,8 +308,10 @@ func (m *Machine) report(c *client, op *core.Report) {
 		return
 	}
 	p := op.Progress
-	p.UpdatedAt = m.now
-	m.ensureTransient(h).progress = p
+	if !op.Heartbeat {
+		p.UpdatedAt = m.now
+		m.ensureTransient(h).progress = p
+	}
 	if e.state == core.Leased && op.ExtendUntil != 0 && e.stateTimer != 0 && op.ExtendUntil > m.timers.At(e.stateTimer) {
 		m.timers.Remove(&e.stateTimer)
 		e.stateTimer = m.timers.Add(op.ExtendUntil, timer.Owner{Kind: timerState, Handle: h})
@@ -319,7 +321,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 		m.touch(h, e)
 	}
 	m.eachWatcher(e, func(_ uint32, w *watcher) {
-		if w.kind == core.WatchStream {
+		if w.kind == core.WatchStream && !op.Heartbeat {
 			m.reply(m.clients[w.client], core.Reply{
 				Kind: core.Progressed, Tag: w.tag, Seq: e.seq, Progress: p, Commit: m.jobCommit(e),
 			})

@@ -281,7 +281,7 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 		}
 	case "report":
 		return &core.Report{
-			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), ExtendUntil: r.instant("extend"),
+			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), ExtendUntil: r.instant("extend"), Heartbeat: r.flag("heartbeat"),
 			Progress: core.Progress{Num: r.count("num"), Den: r.count("den"), Text: r.Option("text"), Verbatim: r.bytes("verbatim")},
 		}
 	case "data", "warn":

@@ -1,0 +1,161 @@
+package access
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Entry is a principal as it is configured.
+type Entry struct {
+	Name            string
+	TokenSHA256     [sha256.Size]byte // of the bearer token; zero: none
+	TLSSubject      string            // subject or common name of the client certificate; empty: none
+	FaktoryPassword string            // empty: none
+	Grants          []Grant
+}
+
+// HashToken is how a token is kept.
+func HashToken(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
+
+// ParseTokenHash reads "sha256:" and 64 hexadecimal digits.
+func ParseTokenHash(text string) (sum [sha256.Size]byte, err error) {
+	digits, ok := strings.CutPrefix(text, "sha256:")
+	if !ok || len(digits) != hex.EncodedLen(len(sum)) {
+		return sum, fmt.Errorf("a token hash is sha256: and 64 hexadecimal digits")
+	}
+	if _, err := hex.Decode(sum[:], []byte(digits)); err != nil {
+		return sum, fmt.Errorf("a token hash is sha256: and 64 hexadecimal digits")
+	}
+	return sum, nil
+}
+
+// Control finds principals by their credentials. Any goroutine may use it; the zero value knows no principals.
+type Control struct {
+	mu    sync.Mutex // held by Load
+	table atomic.Pointer[table]
+}
+
+// table is what one reading of the settings makes.
+type table struct {
+	byName    map[string]*Principal
+	byToken   map[[sha256.Size]byte]*Principal
+	bySubject map[string]*Principal
+	passwords []password
+}
+
+type password struct {
+	text      string
+	principal *Principal
+}
+
+// Load puts entries into force. Principals that are not among them any more lose all rights.
+func (c *Control) Load(entries []Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.table.Load()
+	fresh := &table{
+		byName: make(map[string]*Principal), byToken: make(map[[sha256.Size]byte]*Principal),
+		bySubject: make(map[string]*Principal),
+	}
+	for _, e := range entries {
+		p := newPrincipal(e.Name, e.Grants)
+		if known := old.named(e.Name); known != nil {
+			known.grants.Store(&e.Grants)
+			p = known
+		}
+		fresh.byName[e.Name] = p
+		if e.TokenSHA256 != ([sha256.Size]byte{}) {
+			fresh.byToken[e.TokenSHA256] = p
+		}
+		if e.TLSSubject != "" {
+			fresh.bySubject[e.TLSSubject] = p
+		}
+		if e.FaktoryPassword != "" {
+			fresh.passwords = append(fresh.passwords, password{e.FaktoryPassword, p})
+		}
+	}
+	if old != nil {
+		for name, p := range old.byName {
+			if fresh.byName[name] == nil {
+				p.grants.Store(&[]Grant{})
+			}
+		}
+	}
+	c.table.Store(fresh)
+}
+
+func (t *table) named(name string) *Principal {
+	if t == nil {
+		return nil
+	}
+	return t.byName[name]
+}
+
+// Enabled reports whether principals are configured.
+func (c *Control) Enabled() bool {
+	t := c.table.Load()
+	return t != nil && len(t.byName) > 0
+}
+
+// Default is the principal of a client that has shown no credentials: the one of that name, Everyone if no principals are
+// configured, else Nobody.
+func (c *Control) Default(name string) *Principal {
+	if !c.Enabled() {
+		return Everyone
+	}
+	if p := c.table.Load().byName[name]; p != nil {
+		return p
+	}
+	return Nobody
+}
+
+// ByToken finds a principal by its token; nil if there is none.
+func (c *Control) ByToken(token string) *Principal {
+	t := c.table.Load()
+	if t == nil || token == "" {
+		return nil
+	}
+	return t.byToken[HashToken(token)]
+}
+
+// ByCertificate finds a principal by the subject of a verified certificate, else by its common name; nil if there is none.
+func (c *Control) ByCertificate(cert *x509.Certificate) *Principal {
+	t := c.table.Load()
+	if t == nil || cert == nil {
+		return nil
+	}
+	if p := t.bySubject[cert.Subject.String()]; p != nil {
+		return p
+	}
+	if cert.Subject.CommonName == "" {
+		return nil
+	}
+	return t.bySubject[cert.Subject.CommonName]
+}
+
+// ByPassword finds the principal for which prove, given its Faktory password, says true; nil if there is none. All
+// passwords are tried, so that the time tells nothing.
+func (c *Control) ByPassword(prove func(password string) bool) (found *Principal) {
+	t := c.table.Load()
+	if t == nil {
+		return nil
+	}
+	for _, p := range t.passwords {
+		if prove(p.text) {
+			found = p.principal
+		}
+	}
+	return found
+}
+
+// SamePassword compares in a time that depends on neither text.
+func SamePassword(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}

@@ -1,0 +1,56 @@
+package access
+
+import (
+	"slices"
+	"sync/atomic"
+)
+
+// Principal is a person or program with rights. It keeps its identity when the settings are read again: who holds it
+// sees the new rights.
+type Principal struct {
+	name   string
+	grants atomic.Pointer[[]Grant]
+}
+
+// Everyone may do everything: the principal of all clients where none is configured.
+var Everyone = newPrincipal("", []Grant{{Role: Admin}})
+
+// Nobody may do nothing: the principal of a client that has shown no credentials where principals are configured.
+var Nobody = newPrincipal("", nil)
+
+func newPrincipal(name string, grants []Grant) *Principal {
+	p := &Principal{name: name}
+	p.grants.Store(&grants)
+	return p
+}
+
+// Name of the principal; empty for Everyone and Nobody.
+func (p *Principal) Name() string { return p.name }
+
+// May reports whether the principal has a role for a queue.
+func (p *Principal) May(r Role, queue string) bool {
+	for _, g := range *p.grants.Load() {
+		if !g.Role.includes(r) {
+			continue
+		}
+		if g.Queues == nil || slices.ContainsFunc(g.Queues, func(pattern string) bool { return match(pattern, queue) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// MayAll reports whether the principal has a role for every queue and for what belongs to no queue.
+func (p *Principal) MayAll(r Role) bool {
+	for _, g := range *p.grants.Load() {
+		if g.Role.includes(r) && g.Queues == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// MaySome reports whether the principal has a role for at least one queue.
+func (p *Principal) MaySome(r Role) bool {
+	return slices.ContainsFunc(*p.grants.Load(), func(g Grant) bool { return g.Role.includes(r) })
+}

@@ -1,0 +1,80 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Role is a set of operations.
+type Role uint8
+
+// The roles; see the package comment.
+const (
+	Read Role = iota
+	Produce
+	Consume
+	Operate
+	Admin
+)
+
+var roleNames = [...]string{"read", "produce", "consume", "operate", "admin"}
+
+func (r Role) String() string { return roleNames[r] }
+
+// ParseRole finds a role by its name.
+func ParseRole(name string) (Role, bool) {
+	i := slices.Index(roleNames[:], name)
+	return Role(max(i, 0)), i >= 0
+}
+
+// includes reports whether who has r may also do what other allows.
+func (r Role) includes(other Role) bool {
+	return r == other || r == Admin || r == Operate && other == Read
+}
+
+// Grant is a role for the queues whose names match one of the patterns; without patterns, for every queue and for what
+// belongs to no queue.
+type Grant struct {
+	Role   Role
+	Queues []string
+}
+
+// ParseGrant reads "role" or "role:pattern,pattern".
+func ParseGrant(text string) (Grant, error) {
+	name, patterns, limited := strings.Cut(text, ":")
+	role, ok := ParseRole(name)
+	if !ok {
+		return Grant{}, fmt.Errorf("%q is not one of %s", name, strings.Join(roleNames[:], ", "))
+	}
+	if !limited {
+		return Grant{Role: role}, nil
+	}
+	if role == Admin {
+		return Grant{}, fmt.Errorf("admin cannot be limited to queues")
+	}
+	g := Grant{Role: role, Queues: strings.Split(patterns, ",")}
+	if slices.Contains(g.Queues, "") {
+		return Grant{}, fmt.Errorf("%q has an empty queue pattern", text)
+	}
+	return g, nil
+}
+
+// match reports whether a name matches a pattern, in which * stands for any characters. Linear in both: after each star
+// the first place that fits is the best one.
+func match(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == name
+	}
+	rest, ok := strings.CutPrefix(name, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		if _, rest, ok = strings.Cut(rest, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}

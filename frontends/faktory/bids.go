@@ -1,0 +1,93 @@
+package faktory
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+
+	"broker/core"
+)
+
+// batchIDs makes batch ids from batch numbers and reads them. Clients keep ids, so these forms never change:
+//
+//	b-q4t6zk2m0x9hc1e7-1z      the prefix of the store, and the number in base 36
+//	b-000000000001z            13 digits without a prefix: batches of stores from before there were prefixes
+//
+// The prefix is random, so that an id that a client got from another store names no batch in this one. It is stored
+// with the first batch of a store.
+type batchIDs struct {
+	mu     sync.RWMutex // guards what follows; held while the broker stores the first prefix
+	prefix string
+	first  uint64 // the first batch with a prefix; zero: there is none yet
+}
+
+// bidPrefix and bidDigits are the form of ids without a prefix of the store.
+const (
+	bidStart  = "b-"
+	bidDigits = 13
+)
+
+// bidsMeta is the name of the stored entry, whose value is a storedBIDs.
+const bidsMeta = "faktory/bids"
+
+type storedBIDs struct {
+	Prefix string `json:"prefix"`
+	First  uint64 `json:"first"`
+}
+
+// load reads the prefix of the store.
+func (ids *batchIDs) load(b core.Broker) {
+	var stored storedBIDs
+	for _, r := range core.DoOnce(b, core.Internal, &core.ReadMeta{Name: bidsMeta}) {
+		if json.Unmarshal(r.Data, &stored) == nil { // nothing is stored before the first batch
+			ids.prefix, ids.first = stored.Prefix, stored.First
+		}
+	}
+}
+
+// format names a batch.
+func (ids *batchIDs) format(number uint64) string {
+	ids.mu.RLock()
+	defer ids.mu.RUnlock()
+	digits := strconv.FormatUint(number, 36)
+	if ids.first == 0 || number < ids.first {
+		return bidStart + strings.Repeat("0", bidDigits-len(digits)) + digits
+	}
+	return bidStart + ids.prefix + "-" + digits
+}
+
+// parse reads what format wrote.
+func (ids *batchIDs) parse(bid string) (number uint64, ok bool) {
+	digits := bid[strings.LastIndexByte(bid, '-')+1:]
+	number, err := strconv.ParseUint(digits, 36, 64)
+	return number, err == nil && number != 0 && ids.format(number) == bid
+}
+
+// openBatch has a batch opened. The first one of a store settles the prefix, in a step that no other batch can overtake.
+func (s *session) openBatch(op *core.OpenBatch) core.Reply {
+	ids := &s.f.bids
+	ids.mu.RLock()
+	settled := ids.first != 0
+	ids.mu.RUnlock()
+	op.Tag = s.nextTag()
+	if settled {
+		return s.ask(op)
+	}
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	opened := s.ask(op)
+	if opened.Kind == core.Failed || ids.first != 0 {
+		return opened
+	}
+	prefix := strings.ToLower(rand.Text())[:16]
+	value, _ := json.Marshal(storedBIDs{Prefix: prefix, First: opened.Seq}) // always has a JSON form
+	stored := s.ask(&core.WriteMeta{Tag: s.nextTag(), Entries: []core.MetaEntry{{Name: bidsMeta, Value: value}}})
+	if stored.Kind == core.Failed {
+		return stored
+	}
+	ids.prefix, ids.first = prefix, opened.Seq
+	opened.Commit = max(opened.Commit, stored.Commit)
+	return opened
+}

@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"broker/frontends/service"
+)
+
+// submitInput is one job, or many.
+type submitInput struct {
+	Wait
+	Body struct {
+		service.Submission
+		Jobs []service.Submission `json:"jobs,omitempty" maxItems:"10000" doc:"many jobs, admitted in one commit, all or none; without the other members"`
+	}
+}
+
+// submitOutput is the job, or the jobs.
+type submitOutput struct {
+	Location string `header:"Location" doc:"of a single job"`
+	ETag     string `header:"ETag"`
+	Body     any
+}
+
+// jobList is a page of jobs.
+type jobList struct {
+	Jobs   []service.Job `json:"jobs"`
+	Cursor string        `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
+}
+
+type jobOutput struct {
+	ETag string `header:"ETag" doc:"the job's epoch"`
+	Body service.Job
+}
+
+// etag is the ETag of a job.
+func etag(j *service.Job) string { return `"` + strconv.FormatUint(uint64(j.Epoch), 10) + `"` }
+
+func (s *Server) registerJobs(api huma.API) {
+	submit := operation("submit-jobs", http.MethodPost, "/jobs", "jobs", "Submit one job or many",
+		http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusGatewayTimeout)
+	submit.DefaultStatus = http.StatusCreated
+	submit.MaxBodyBytes = s.options.MaxBodyBytes
+	submit.Description = "The answer to a single job is the job, to many {\"jobs\": […]}. With wait it comes once the outcome is " +
+		"known or the time is over, and the job then has its outcome."
+	submit.Responses = map[string]*huma.Response{"201": {
+		Description: "The job, or the jobs",
+		Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{OneOf: []*huma.Schema{
+			api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[service.Job](), true, ""),
+			api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[jobList](), true, ""),
+		}}}},
+	}}
+	huma.Register(api, submit, s.submitJobs)
+	huma.Register(api, operation("list-jobs", http.MethodGet, "/jobs", "jobs", "List jobs"), s.listJobs)
+	huma.Register(api, operation("get-job", http.MethodGet, "/jobs/{id}", "jobs", "Show a job", http.StatusNotFound), s.getJob)
+	remove := operation("delete-job", http.MethodDelete, "/jobs/{id}", "jobs", "Remove a job in any state",
+		http.StatusNotFound, http.StatusPreconditionFailed, http.StatusGatewayTimeout)
+	remove.DefaultStatus = http.StatusNoContent
+	huma.Register(api, remove, s.deleteJob)
+}
+
+func (s *Server) submitJobs(ctx context.Context, in *submitInput) (*submitOutput, error) {
+	subs, many := in.Body.Jobs, in.Body.Jobs != nil
+	if !many {
+		subs = []service.Submission{in.Body.Submission}
+	} else if !reflect.DeepEqual(in.Body.Submission, service.Submission{}) {
+		return nil, s.problemOf(&service.Error{Code: service.CodeInvalid, Field: "body.jobs", Detail: "jobs excludes the members of a single job"})
+	}
+	jobs, err := s.service().Submit(ctx, callerOf(ctx), subs, service.SubmitOptions{Wait: in.span})
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	if many {
+		return &submitOutput{Body: jobList{Jobs: jobs}}, nil
+	}
+	return &submitOutput{Location: apiPath + "/jobs/" + jobPath(&jobs[0]), ETag: etag(&jobs[0]), Body: jobs[0]}, nil
+}
+
+func (s *Server) listJobs(ctx context.Context, in *struct {
+	Page
+	Queue string `query:"queue" doc:"only jobs of this queue"`
+	State string `query:"state" doc:"only jobs in these states, with commas between" example:"dead,retrying"`
+},
+) (*struct{ Body jobList }, error) {
+	states, err := service.ParseStates(in.State)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	jobs, cursor, err := s.service().Jobs(ctx, callerOf(ctx), service.JobFilter{States: states, Queue: in.Queue}, service.JobPage{
+		Limit: in.Limit, Cursor: in.Cursor,
+	})
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body jobList }{jobList{Jobs: jobs, Cursor: cursor}}, nil
+}
+
+func (s *Server) getJob(ctx context.Context, in *JobName) (*jobOutput, error) {
+	job, err := s.service().Job(ctx, callerOf(ctx), in.ID)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &jobOutput{ETag: etag(&job), Body: job}, nil
+}
+
+func (s *Server) deleteJob(ctx context.Context, in *struct {
+	JobName
+	IfMatch
+},
+) (*struct{}, error) {
+	if err := s.service().Act(ctx, callerOf(ctx), in.ID, service.ActionDelete, in.epoch); err != nil {
+		return nil, s.problemOf(err)
+	}
+	return nil, nil //nolint:nilnil // no body
+}
+
+// jobPath is a job's name in a path.
+func jobPath(j *service.Job) string { return url.PathEscape(j.ID) }

@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"broker/frontends/service"
+)
+
+// apiPath is where version 1 of the API begins.
+const apiPath = "/api/v1"
+
+// apiVersion is the version of the API in its document; raise it with each change that clients can see.
+const apiVersion = "1.0.0"
+
+const apiDescription = `Jobs, queues and workers of the broker over HTTP.
+
+Times are RFC 3339, spans are numbers with the unit in the name (lease_for_s), sizes are bytes. Errors are problem documents
+(RFC 9457) whose code does not change. Lists return an opaque cursor; without one there are no more. A job is named by its
+id; seq:12 names it by its number, and H:host:12 by its Gearman handle. Names of queues are percent-encoded in paths.`
+
+// newAPI registers all operations on mux.
+func (s *Server) newAPI(mux *http.ServeMux) huma.API {
+	useProblems()
+	config := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info:    &huma.Info{Title: "Broker", Version: apiVersion, Description: apiDescription},
+			Servers: []*huma.Server{{URL: "/"}},
+			Components: &huma.Components{
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"bearer": {Type: "http", Scheme: "bearer", Description: "a principal's token, or http.password"},
+					"basic":  {Type: "http", Scheme: "basic", Description: "any user name, and a token or http.password"},
+				},
+			},
+			Security: []map[string][]string{{}, {"bearer": {}}, {"basic": {}}},
+			Tags: []*huma.Tag{
+				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "workers"}, {Name: "broker"},
+			},
+		},
+		Formats:       map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
+		DefaultFormat: "application/json",
+	}
+	api := huma.NewAPI(config, humago.NewAdapter(guardedMux{mux, s}, ""))
+	s.registerJobs(api)
+	s.registerLeases(api)
+	s.registerQueues(api)
+	s.registerBroker(api)
+	return api
+}
+
+// jsonFormat writes JSON without escaping what only HTML minds.
+var jsonFormat = huma.Format{
+	Marshal: func(w io.Writer, v any) error {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	},
+	Unmarshal: json.Unmarshal,
+}
+
+// schemaName names a type in the document after its Go type.
+func schemaName(t reflect.Type, hint string) string {
+	return huma.DefaultSchemaNamer(t, hint)
+}
+
+// guardedMux puts the guards in front of each operation.
+type guardedMux struct {
+	*http.ServeMux
+	s *Server
+}
+
+// HandleFunc implements humago.Mux.
+func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	method, _, _ := strings.Cut(pattern, " ")
+	h := m.s.whenReady(anyBodyIsJSON(http.HandlerFunc(handler)))
+	if method == http.MethodGet {
+		m.Handle(pattern, m.s.guarded(h))
+		return
+	}
+	m.Handle(pattern, m.s.protected(h))
+}
+
+// whenReady answers for the API until the store is open.
+func (s *Server) whenReady(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b := s.backend.Load(); b == nil || b.Service == nil {
+			p := problem(http.StatusServiceUnavailable, codeStarting, "the broker is starting")
+			p.retryAfterS = 1
+			p.write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// anyBodyIsJSON lets clients leave the content type out: curl's own is that of a form.
+func anyBodyIsJSON(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ct, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); ct == "" || strings.TrimSpace(ct) == "application/x-www-form-urlencoded" {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// service is the broker's service; whenReady has made sure that it is there.
+func (s *Server) service() *service.Service { return s.backend.Load().Service }
+
+// operation makes a huma.Operation. What all of them can answer is added to errors.
+func operation(id, method, path, tag, summary string, errors ...int) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: method, Path: apiPath + path, Tags: []string{tag}, Summary: summary,
+		Errors:          append(errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable),
+		MaxBodyBytes:    maxSmallBody,
+		BodyReadTimeout: bodyTimeout,
+	}
+}
+
+// Bounds of request bodies.
+const (
+	maxSmallBody = 256 << 10
+	bodyTimeout  = 30 * time.Second
+)

@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// maxWait bounds how long a request may wait for a job or an outcome.
+const maxWait = 10 * time.Minute
+
+// slack is what a request that waits has beyond its wait to be answered.
+const slack = 30 * time.Second
+
+// Wait is a parameter that says how long a request may wait.
+type Wait struct {
+	Text string `query:"wait" doc:"how long to wait: a number of seconds, or with a unit as in 500ms, 10s, 2m; at most 10m" example:"10s"`
+	span time.Duration
+}
+
+// Resolve implements huma.Resolver.
+func (w *Wait) Resolve(ctx huma.Context) []error {
+	if w.Text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(w.Text)
+	if seconds, numErr := strconv.ParseFloat(w.Text, 64); numErr == nil && seconds >= 0 && seconds <= maxWait.Seconds() {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil || d < 0 || d > maxWait {
+		return []error{&huma.ErrorDetail{
+			Message: "expected seconds, or a number with a unit such as 10s, of at most 10m", Location: "query.wait", Value: w.Text,
+		}}
+	}
+	if w.span = d; d > 0 {
+		_, writer := humago.Unwrap(ctx)
+		extendDeadlines(writer, d)
+	}
+	return nil
+}
+
+// extendDeadlines lets a request take longer than others: so much, and slack.
+func extendDeadlines(w http.ResponseWriter, by time.Duration) {
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{}) // a test's writer has no deadlines
+	_ = c.SetWriteDeadline(deadlineIn(by + slack))
+}
+
+// JobName is the name of a job in a path.
+type JobName struct {
+	ID string `path:"id" doc:"id of a job, or seq:N, or a Gearman handle"`
+}
+
+// QueueName is the name of a queue in a path.
+type QueueName struct {
+	Name string `path:"name" doc:"name of a queue, percent-encoded"`
+}
+
+// Page is the part of a list that is asked for.
+type Page struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"most rows of the page"`
+	Cursor string `query:"cursor" doc:"where the list goes on: the cursor of the page before"`
+}
+
+// IfMatch is the condition that a job has not changed.
+type IfMatch struct {
+	ETag string `header:"If-Match" doc:"the job's epoch, as in its ETag; the job is changed only if it still has it"`
+
+	epoch *uint32
+}
+
+// Resolve implements huma.Resolver.
+func (m *IfMatch) Resolve(huma.Context) []error {
+	if m.ETag == "" || m.ETag == "*" {
+		return nil
+	}
+	n, err := strconv.ParseUint(strings.Trim(strings.TrimPrefix(m.ETag, "W/"), `"`), 10, 32)
+	if err != nil {
+		return []error{&huma.ErrorDetail{Message: "expected the epoch of a job in quotes", Location: "header.If-Match", Value: m.ETag}}
+	}
+	epoch := uint32(n)
+	m.epoch = &epoch
+	return nil
+}

@@ -1,0 +1,118 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// AuditEntry says who changed what.
+type AuditEntry struct {
+	Number  uint64    `json:"number" doc:"counts up, never reused"`
+	At      time.Time `json:"at"`
+	Who     string    `json:"who" doc:"name of the principal"`
+	Address string    `json:"address,omitempty" doc:"of the connection"`
+	Via     string    `json:"via,omitempty" doc:"http or console"`
+	Action  string    `json:"action" example:"queue.pause"`
+	Target  string    `json:"target,omitempty" doc:"name of the queue, job, …"`
+	Detail  string    `json:"detail,omitempty"`
+	Jobs    int       `json:"jobs,omitempty" doc:"how many jobs it concerned"`
+}
+
+// The log is a ring of notes in the store: the entry with number n stands under n modulo auditSize.
+const (
+	auditSize = 1000
+	auditMeta = "http/audit/"
+	maxDetail = 512
+)
+
+// auditLog is the log in memory, oldest first.
+type auditLog struct {
+	mu      sync.Mutex // guards entries
+	entries []AuditEntry
+}
+
+// loadAudit reads the log back.
+func (s *Service) loadAudit() error {
+	c := s.open(Caller{}, "")
+	defer c.close()
+	ops := make([]core.Op, auditSize)
+	for i := range ops {
+		ops[i] = &core.ReadMeta{Name: auditName(uint64(i))}
+	}
+	c.do(ops...)
+	for _, r := range c.replies {
+		if r.Data == nil {
+			continue
+		}
+		var e AuditEntry
+		if err := json.Unmarshal(r.Data, &e); err != nil {
+			return fmt.Errorf("read the audit log: %w", err)
+		}
+		s.audit.entries = append(s.audit.entries, e)
+	}
+	slices.SortFunc(s.audit.entries, func(a, b AuditEntry) int { return int(a.Number) - int(b.Number) })
+	return nil
+}
+
+func auditName(number uint64) string { return fmt.Sprintf("%s%03d", auditMeta, number%auditSize) }
+
+// audited applies a change and notes it in the audit log, which is as durable as the change.
+func (s *Service) audited(ctx context.Context, c *client, caller Caller, e AuditEntry, op core.Op) error {
+	r, err := c.ask(op)
+	if err != nil {
+		return err
+	}
+	note := s.note(c, caller, e)
+	return c.committed(ctx, max(r.Commit, note))
+}
+
+// note adds an entry to the audit log and returns the commit that has it.
+func (s *Service) note(c *client, caller Caller, e AuditEntry) core.Commit {
+	e.At, e.Who, e.Address, e.Via = s.Now().Time(), caller.Name(), caller.Address, caller.Via
+	e.Target, e.Detail = cutText([]byte(text(e.Target)), maxDetail), cutText([]byte(text(e.Detail)), maxDetail)
+	s.audit.mu.Lock()
+	e.Number = 1
+	if n := len(s.audit.entries); n > 0 {
+		e.Number = s.audit.entries[n-1].Number + 1
+	}
+	s.audit.entries = append(s.audit.entries, e)
+	if over := len(s.audit.entries) - auditSize; over > 0 {
+		s.audit.entries = slices.Delete(s.audit.entries, 0, over)
+	}
+	s.audit.mu.Unlock()
+	if s.o.Audited != nil {
+		s.o.Audited(e)
+	}
+	value, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // all fields are text and numbers
+	}
+	r, err := c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: auditName(e.Number), Value: value}}})
+	if err != nil {
+		return 0 // the store has failed: the change itself says so
+	}
+	return r.Commit
+}
+
+// Audit lists the newest entries first, from before a number if that is not zero.
+func (s *Service) Audit(caller Caller, before uint64, limit int) ([]AuditEntry, error) {
+	if err := caller.mayAll(access.Admin); err != nil {
+		return nil, err
+	}
+	s.audit.mu.Lock()
+	defer s.audit.mu.Unlock()
+	var found []AuditEntry
+	for i := len(s.audit.entries) - 1; i >= 0 && len(found) < limit; i-- {
+		if e := s.audit.entries[i]; before == 0 || e.Number < before {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}

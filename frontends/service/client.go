@@ -1,0 +1,122 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"broker/core"
+	"broker/core/notify"
+)
+
+// commitTimeout is how long a change waits for the disk.
+const commitTimeout = 10 * time.Second
+
+// client is the broker's client for the time of one call. One goroutine uses it.
+type client struct {
+	b       core.Broker
+	id      core.ClientID
+	wake    notify.Signal
+	replies []core.Reply // fetched and not looked at yet
+}
+
+// open registers a client for one call; close it.
+func (s *Service) open(caller Caller, name string) *client {
+	c := &client{b: s.o.Broker, wake: notify.NewSignal()}
+	c.id = c.b.Open(core.ClientOptions{Protocol: core.HTTP, Wake: c.wake.Set, Address: caller.Address, Name: name})
+	return c
+}
+
+func (c *client) close() { c.b.Close(c.id) }
+
+// do applies operations; their replies are fetched by next.
+func (c *client) do(ops ...core.Op) { c.replies = c.b.Do(c.id, ops, c.replies) }
+
+// next is the next reply, as soon as there is one.
+func (c *client) next(ctx context.Context) (core.Reply, error) {
+	for len(c.replies) == 0 {
+		if err := c.sleep(ctx); err != nil {
+			return core.Reply{}, err
+		}
+		c.do()
+	}
+	r := c.replies[0]
+	c.replies = c.replies[1:]
+	return r, nil
+}
+
+// nextOf is the next reply that wanted says true to; others stay for later.
+func (c *client) nextOf(ctx context.Context, wanted func(*core.Reply) bool) (core.Reply, error) {
+	for {
+		for i := range c.replies {
+			if wanted(&c.replies[i]) {
+				r := c.replies[i]
+				c.replies = slices.Delete(c.replies, i, i+1)
+				return r, nil
+			}
+		}
+		if err := c.sleep(ctx); err != nil {
+			return core.Reply{}, err
+		}
+		c.do()
+	}
+}
+
+// sleep waits for a wake-up.
+func (c *client) sleep(ctx context.Context) error {
+	select {
+	case <-c.wake:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+var errNoReply = errors.New("the broker did not reply")
+
+// ask applies one operation that is answered at once. A refusal is an error.
+func (c *client) ask(op core.Op) (core.Reply, error) {
+	c.do(op)
+	if len(c.replies) == 0 {
+		return core.Reply{}, errNoReply
+	}
+	r := c.replies[0]
+	c.replies = c.replies[1:]
+	if r.Kind == core.Failed {
+		return r, refusal(r.Err)
+	}
+	return r, nil
+}
+
+// call is ask for what must be durable before it returns: changes, and reads of what a crash may take back.
+func (c *client) call(ctx context.Context, op core.Op) (core.Reply, error) {
+	r, err := c.ask(op)
+	if err != nil {
+		return r, err
+	}
+	return r, c.committed(ctx, r.Commit)
+}
+
+// committed waits until a commit is on disk.
+func (c *client) committed(ctx context.Context, commit core.Commit) error {
+	if c.b.Committed() >= commit {
+		return nil
+	}
+	timeout := time.NewTimer(commitTimeout)
+	defer timeout.Stop()
+	for c.b.Committed() < commit {
+		if c.b.Stopped() {
+			return refusal(core.ErrStopped)
+		}
+		select {
+		case <-c.wake:
+			c.do()
+		case <-timeout.C:
+			return errCommitTimeout
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+
+	"broker/core"
+)
+
+// Code names an error for programs. Codes are part of the API and do not change.
+type Code string
+
+// The codes of errors.
+const (
+	CodeInvalid           Code = "invalid_request"
+	CodeForbidden         Code = "forbidden"
+	CodeJobNotFound       Code = "job_not_found"
+	CodeQueueNotFound     Code = "queue_not_found"
+	CodeBatchNotFound     Code = "batch_not_found"
+	CodeWorkerNotFound    Code = "worker_not_found"
+	CodeScheduleNotFound  Code = "schedule_not_found"
+	CodeLimitNotFound     Code = "limit_not_found"
+	CodeOperationNotFound Code = "operation_not_found"
+	CodeDuplicate         Code = "duplicate_id"
+	CodeNotUnique         Code = "not_unique"
+	CodeLeaseLost         Code = "lease_lost"
+	CodeBadLease          Code = "invalid_lease"
+	CodeNotLeased         Code = "job_not_leased"
+	CodeFinished          Code = "job_finished"
+	CodeState             Code = "wrong_state"
+	CodeConflict          Code = "job_changed"
+	CodeHasDependents     Code = "has_dependents"
+	CodeQueueFull         Code = "queue_full"
+	CodeQueueBusy         Code = "queue_in_use"
+	CodeBatchState        Code = "batch_closed"
+	CodeDiskFull          Code = "disk_full"
+	CodeStoreFailed       Code = "store_failed"
+	CodeDraining          Code = "draining"
+	CodeShutdown          Code = "shutting_down"
+	CodeCommitTimeout     Code = "commit_timeout"
+	CodeKeyReused         Code = "idempotency_key_reused"
+	CodeKeyInUse          Code = "idempotency_key_in_use"
+	CodeUnsupported       Code = "not_available"
+	CodeExists            Code = "already_exists"
+	CodeTooMany           Code = "too_many"
+	CodeTooLarge          Code = "body_too_large"
+)
+
+// Error is a refusal that the caller can understand.
+type Error struct {
+	Code   Code
+	Detail string // a sentence for people
+	Field  string // what it is about, such as body.jobs[3].queue; empty: the whole request
+}
+
+func (e *Error) Error() string { return e.Detail }
+
+// errCommitTimeout is the answer when the disk is too slow. The change is in memory and may still become durable.
+var errCommitTimeout = &Error{Code: CodeCommitTimeout, Detail: "timed out waiting for the commit; the change may still apply"}
+
+// invalid is a refusal of one field.
+func invalid(field, format string, args ...any) *Error {
+	return &Error{Code: CodeInvalid, Field: field, Detail: fmt.Sprintf(format, args...)}
+}
+
+// coreCodes is what each kind of refusal of the core is called.
+var coreCodes = []struct {
+	kind error
+	code Code
+}{
+	{core.ErrNotFound, CodeJobNotFound},
+	{core.ErrNoQueue, CodeQueueNotFound},
+	{core.ErrDuplicate, CodeDuplicate},
+	{core.ErrNotUnique, CodeNotUnique},
+	{core.ErrNotLeased, CodeNotLeased},
+	{core.ErrNotHolder, CodeLeaseLost},
+	{core.ErrFinished, CodeFinished},
+	{core.ErrFull, CodeQueueFull},
+	{core.ErrBusy, CodeQueueBusy},
+	{core.ErrInvalid, CodeState},
+	{core.ErrDiskFull, CodeDiskFull},
+	{core.ErrStopped, CodeStoreFailed},
+	{core.ErrDraining, CodeDraining},
+	{core.ErrShutdown, CodeShutdown},
+	{core.ErrNoBatch, CodeBatchNotFound},
+	{core.ErrBatchState, CodeBatchState},
+	{core.ErrConflict, CodeConflict},
+	{core.ErrHasDependents, CodeHasDependents},
+}
+
+// refusal is the Error for a refusal of the core.
+func refusal(err error) error {
+	for _, c := range coreCodes {
+		if errors.Is(err, c.kind) {
+			return &Error{Code: c.code, Detail: err.Error()}
+		}
+	}
+	return err
+}
+
+// IsCode reports whether err is an Error with that code.
+func IsCode(err error, code Code) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+// errWaitOver ends a wait that the caller has bounded.
+var errWaitOver = errors.New("the wait is over")

@@ -1,0 +1,239 @@
+package service
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"broker/core"
+)
+
+// Job is a job as the API, the command line and the web pages show it. Members that say nothing are left out.
+type Job struct {
+	ID          string     `json:"id" doc:"the client's own id, or the one that the broker made"`
+	Alias       string     `json:"alias,omitempty" doc:"what Workq clients call it, if that differs from id"`
+	Seq         uint64     `json:"seq" doc:"number of the job, never reused"`
+	Queue       string     `json:"queue"`
+	QueueBytes  []byte     `json:"queue_base64,omitempty" doc:"the queue's name if it is not UTF-8"`
+	Type        string     `json:"type" doc:"what to run; the queue's name if the client gave none"`
+	State       string     `json:"state" enum:"scheduled,blocked,ready,leased,retrying,done,dead"`
+	Reason      string     `json:"reason,omitempty" enum:"worker,paused,draining,limit,time,jobs,batch,broken" doc:"what the job waits for"`
+	Priority    int32      `json:"priority" doc:"higher first; 0 is normal"`
+	Origin      string     `json:"origin" enum:"internal,workq,gearman,faktory,http" doc:"protocol that it was submitted by"`
+	CreatedAt   *time.Time `json:"created_at,omitempty"`
+	ReadyAt     *time.Time `json:"ready_at,omitempty" doc:"when it became ready"`
+	RunAt       *time.Time `json:"run_at,omitempty" doc:"when a scheduled or retrying job becomes ready"`
+	DiedAt      *time.Time `json:"died_at,omitempty"`
+	ChangedAt   *time.Time `json:"changed_at,omitempty" doc:"when it came into its state"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty" doc:"removed then, whatever its state"`
+	StartBefore *time.Time `json:"start_before,omitempty" doc:"removed if no worker has it by then"`
+	LeasedAt    *time.Time `json:"leased_at,omitempty"`
+	LeaseUntil  *time.Time `json:"lease_until,omitempty"`
+	LeaseForS   float64    `json:"lease_for_s,omitempty" doc:"a worker's time to finish"`
+	Worker      string     `json:"worker,omitempty" doc:"id of the worker that holds it"`
+	Attempts    uint32     `json:"attempts"`
+	MaxAttempts uint32     `json:"max_attempts,omitempty"`
+	Fails       uint32     `json:"fails"`
+	MaxFails    uint32     `json:"max_fails,omitempty" doc:"failures at which there is no further try"`
+	Tags        []string   `json:"tags,omitempty"`
+	UniqueKey   string     `json:"unique_key,omitempty"`
+	Parent      string     `json:"parent,omitempty" doc:"seq:N of the parent job"`
+	After       []string   `json:"after,omitempty" doc:"seq:N of the jobs that had to be done first"`
+	Waiting     []string   `json:"waiting_for,omitempty" doc:"those of the jobs in after that are not done yet"`
+	Batch       string     `json:"batch,omitempty"`
+	Broken      bool       `json:"broken,omitempty" doc:"blocked, and a job it waits for is gone without being done"`
+	Ephemeral   bool       `json:"ephemeral,omitempty" doc:"not stored; gone with the last client that waits for it"`
+	Watchers    int        `json:"watchers,omitempty" doc:"clients that wait for it"`
+	Epoch       uint32     `json:"epoch" doc:"raised by each lease and change; also the ETag"`
+	BodyBytes   int        `json:"body_bytes"`
+	Progress    *Progress  `json:"progress,omitempty"`
+	Failure     *Failure   `json:"failure,omitempty" doc:"the last failure"`
+	Outcome     *Outcome   `json:"outcome,omitempty"`
+
+	Args       json.RawMessage `json:"args,omitempty" doc:"the body, if it is an array of arguments"`
+	Body       *string         `json:"body,omitempty" doc:"the body, if it is other text"`
+	BodyBase64 []byte          `json:"body_base64,omitempty" doc:"the body, if it is not UTF-8"`
+	Truncated  bool            `json:"body_truncated,omitempty" doc:"only the beginning of the body is shown"`
+	Custom     json.RawMessage `json:"custom,omitempty" doc:"fields of the submitting protocol"`
+}
+
+// Progress is how far a job is.
+type Progress struct {
+	Num       uint32     `json:"numerator"`
+	Den       uint32     `json:"denominator"`
+	Text      string     `json:"text,omitempty"`
+	UpdatedAt *time.Time `json:"updated_at,omitempty"`
+}
+
+// Failure is the last failure of a job.
+type Failure struct {
+	Type      string     `json:"type,omitempty" doc:"error class"`
+	Message   string     `json:"message,omitempty"`
+	Backtrace []string   `json:"backtrace,omitempty"`
+	FailedAt  *time.Time `json:"failed_at,omitempty" doc:"the first failure"`
+	NextAt    *time.Time `json:"next_at,omitempty" doc:"when the next try is due"`
+	Count     uint32     `json:"count"`
+	Group     string     `json:"group,omitempty"`
+}
+
+// Outcome is how a job ended.
+type Outcome struct {
+	Success      bool     `json:"success"`
+	Result       *string  `json:"result,omitempty" doc:"the worker's result, if it is text"`
+	ResultBase64 []byte   `json:"result_base64,omitempty" doc:"the worker's result, if it is not UTF-8"`
+	Truncated    bool     `json:"result_truncated,omitempty" doc:"only the beginning of the result is shown"`
+	Cause        string   `json:"cause" enum:"finished,lease_ran_out,expired,cancelled"`
+	Failure      *Failure `json:"failure,omitempty"`
+}
+
+// maxShown is how much of a body or result a view of a job shows. A lease, and an outcome that was waited for, have all.
+const maxShown = 1 << 20
+
+// viewOf shows a job. What it was submitted as may be unknown.
+func viewOf(info *core.JobInfo) Job {
+	v := Job{
+		ID: core.MintedID(info.Seq, info.CreatedAt), Seq: info.Seq, Type: text(cmp.Or(info.Type, info.Queue)),
+		State: info.State.String(), Priority: info.Priority, Origin: info.Origin.String(),
+		CreatedAt: timeOf(info.CreatedAt), ChangedAt: timeOf(info.ChangedAt), ExpiresAt: timeOf(info.ExpiresAt),
+		LeasedAt: timeOf(info.LeasedAt), LeaseUntil: timeOf(info.LeaseUntil), Worker: info.Worker,
+		Attempts: info.Attempts, Fails: info.Fails, Broken: info.Broken, Ephemeral: info.Ephemeral,
+		Watchers: info.Watchers, Epoch: info.Epoch, BodyBytes: info.BodyBytes,
+	}
+	v.Queue, v.QueueBytes = textOrBytes(info.Queue)
+	v.setTime(info.State, info.ReadyAt)
+	if info.Reason != core.WaitNone {
+		v.Reason = info.Reason.String()
+	}
+	for _, seq := range info.Waiting {
+		v.Waiting = append(v.Waiting, seqName(seq))
+	}
+	if info.Job != nil {
+		v.setJob(info.Job)
+	}
+	if !core.IsUUIDv4(v.ID) {
+		v.Alias = core.Alias(info.Seq)
+	}
+	if p := info.Progress; p.UpdatedAt != 0 {
+		v.Progress = &Progress{p.Num, p.Den, text(p.Text), timeOf(p.UpdatedAt)}
+	}
+	v.Failure = failureOf(info.Failure)
+	if info.Outcome != nil {
+		v.Outcome = outcomeOf(info.Outcome)
+	}
+	return v
+}
+
+// setTime gives the instant of JobInfo.ReadyAt the name that it has in a state.
+func (v *Job) setTime(state core.State, at core.Instant) {
+	switch state {
+	case core.Scheduled, core.Retrying:
+		v.RunAt = timeOf(at)
+	case core.Dead:
+		v.DiedAt = timeOf(at)
+	case core.Ready, core.Leased, core.Done, core.Blocked, core.Gone:
+		v.ReadyAt = timeOf(at)
+	}
+}
+
+// setJob adds what the client submitted, without the body.
+func (v *Job) setJob(job *core.Job) {
+	v.ID, v.BodyBytes, v.LeaseForS = text(job.Identity()), len(job.Body), job.LeaseFor.Seconds()
+	if job.Type != "" {
+		v.Type = text(job.Type)
+	}
+	v.MaxAttempts, v.MaxFails, v.StartBefore = job.MaxAttempts, job.MaxFails, timeOf(job.StartBefore)
+	if job.Unique != core.UniqueNone {
+		v.UniqueKey = text(job.UniqueKey)
+	}
+	if job.Parent != 0 {
+		v.Parent = seqName(job.Parent)
+	}
+	for _, seq := range job.After {
+		v.After = append(v.After, seqName(seq))
+	}
+	v.Batch = batchName(job.Batch)
+}
+
+// showBody adds the body as what it is, at most limit bytes of it.
+func (v *Job) showBody(job *core.Job, limit int) {
+	body := job.Body
+	switch {
+	case job.Format == core.Args && len(body) <= limit && json.Valid(body):
+		v.Args = body
+	case utf8.Valid(body):
+		shown := cutText(body, limit)
+		v.Body, v.Truncated = &shown, len(shown) < len(body)
+	default:
+		v.BodyBase64, v.Truncated = body[:min(len(body), limit)], len(body) > limit
+	}
+	if len(job.Attributes) <= limit && json.Valid(job.Attributes) {
+		v.Custom = job.Attributes
+	}
+}
+
+// cutText is the beginning of a text, which ends between two characters.
+func cutText(b []byte, limit int) string {
+	if len(b) <= limit {
+		return string(b)
+	}
+	for limit > 0 && !utf8.RuneStart(b[limit]) {
+		limit--
+	}
+	return string(b[:limit])
+}
+
+func failureOf(f *core.Failure) *Failure {
+	if f == nil {
+		return nil
+	}
+	return &Failure{
+		Type: text(f.Type), Message: text(f.Message), FailedAt: timeOf(f.FailedAt), NextAt: timeOf(f.NextAt), Count: f.Count,
+	}
+}
+
+// outcomeOf shows an outcome with its whole result.
+func outcomeOf(o *core.Outcome) *Outcome {
+	v := &Outcome{Success: o.Success, Cause: causeNames[o.Cause], Failure: failureOf(o.Failure)}
+	if utf8.Valid(o.Result) {
+		result := string(o.Result)
+		v.Result = &result
+	} else {
+		v.ResultBase64 = o.Result
+	}
+	return v
+}
+
+// cut bounds the result.
+func (o *Outcome) cut(limit int) {
+	if o.Result != nil && len(*o.Result) > limit {
+		shown := cutText([]byte(*o.Result), limit)
+		o.Result, o.Truncated = &shown, true
+	}
+	if len(o.ResultBase64) > limit {
+		o.ResultBase64, o.Truncated = o.ResultBase64[:limit], true
+	}
+}
+
+var causeNames = map[core.Cause]string{
+	core.Finished: "finished", core.LeaseRanOut: "lease_ran_out", core.Expired: "expired", core.Cancelled: "cancelled",
+}
+
+func seqName(seq uint64) string { return "seq:" + strconv.FormatUint(seq, 10) }
+
+// text is s as JSON can carry it: what is not UTF-8 is replaced.
+func text(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
+}
+
+// textOrBytes is a name as text, and as bytes where it is not UTF-8.
+func textOrBytes(name string) (string, []byte) {
+	if utf8.ValidString(name) {
+		return name, nil
+	}
+	return text(name), []byte(name)
+}

@@ -1,0 +1,222 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// LeaseOptions say for what and how long a worker asks.
+type LeaseOptions struct {
+	Queues   []string      // the first that has a job
+	Wait     time.Duration // zero: not at all
+	Worker   string        // the worker's own name; empty: that of its principal or host
+	LeaseFor time.Duration // zero: as the job says, else the default lease
+}
+
+// Lease is a job in a worker's hands.
+type Lease struct {
+	Token string `json:"lease" doc:"names the lease in the worker's further requests"`
+	Job   Job    `json:"job"`
+}
+
+// maxWorkerName bounds the name of a worker, in bytes.
+const maxWorkerName = 255
+
+// Lease hands out one job; nil if there was none in time.
+func (s *Service) Lease(ctx context.Context, caller Caller, o LeaseOptions) (*Lease, error) {
+	for _, queue := range o.Queues {
+		if err := caller.may(access.Consume, queue); err != nil {
+			return nil, err
+		}
+		if queue == "" || len(queue) > core.MaxQueueName {
+			return nil, invalid("name", "the name of a queue has 1 to %d bytes", core.MaxQueueName)
+		}
+	}
+	if len(o.Worker) > maxWorkerName {
+		return nil, invalid("worker", "worker must not be longer than %d bytes", maxWorkerName)
+	}
+	if o.Worker == "" {
+		o.Worker = workerName(caller)
+	}
+	c := s.open(caller, o.Worker)
+	defer c.close()
+	op := &core.Lease{Queues: o.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: o.Worker}
+	if o.Wait > 0 {
+		op.Deadline = s.Now().Add(o.Wait)
+	}
+	if o.LeaseFor > 0 {
+		for _, queue := range o.Queues {
+			c.do(&core.Register{Queue: queue, LeaseFor: o.LeaseFor})
+		}
+		op.Queues = nil
+	}
+	c.do(op)
+	r, err := c.next(ctx)
+	if err != nil {
+		c.giveUpLease()
+		return nil, err
+	}
+	switch {
+	case r.Kind == core.Failed:
+		return nil, refusal(r.Err)
+	case r.Kind != core.Assigned:
+		return nil, nil //nolint:nilnil // no job is not an error
+	case ctx.Err() != nil: // nobody is left to take it
+		c.do(&core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
+		return nil, context.Cause(ctx)
+	}
+	return s.leaseOf(&r, o.Worker), nil
+}
+
+// workerName is what a worker without a name is called.
+func workerName(caller Caller) string {
+	if caller.Principal != nil && caller.Principal.Name() != "" {
+		return caller.Principal.Name()
+	}
+	if host, _, err := net.SplitHostPort(caller.Address); err == nil {
+		return "http@" + host
+	}
+	return "http"
+}
+
+// giveUpLease ends the parked lease; a job that has just come goes back.
+func (c *client) giveUpLease() {
+	c.do(&core.CancelLease{})
+	for _, r := range c.replies {
+		if r.Kind == core.Assigned {
+			c.do(&core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
+		}
+	}
+}
+
+func (s *Service) leaseOf(r *core.Reply, worker string) *Lease {
+	now := s.Now()
+	l, job := r.Lease, r.Job
+	info := core.JobInfo{
+		Seq: r.Seq, Job: job, Queue: job.Queue, State: core.Leased, Priority: job.Priority, Origin: job.Origin,
+		CreatedAt: job.CreatedAt, ReadyAt: l.EnqueuedAt, ExpiresAt: job.ExpiresAt, LeasedAt: now, ChangedAt: now,
+		LeaseUntil: now.Add(l.LeaseFor), Worker: worker, Attempts: l.Attempts, Fails: l.Fails, Epoch: l.Epoch,
+		Failure: l.Failure, Ephemeral: job.Ephemeral,
+	}
+	view := viewOf(&info)
+	view.showBody(job, core.MaxBodyBytes)
+	return &Lease{Token: s.formatToken(leaseToken{seq: r.Seq, epoch: l.Epoch, span: l.LeaseFor}), Job: view}
+}
+
+// FailOptions describe a failure.
+type FailOptions struct {
+	Class     string
+	Message   string
+	Backtrace []string
+	RetryAt   core.Instant // zero: the job's back-off decides
+	Final     bool         // no further try
+}
+
+// Limits of what is kept of a failure.
+const (
+	maxErrorClass   = 1 << 10
+	maxErrorMessage = 64 << 10
+	maxBacktrace    = 1000 // lines
+)
+
+// Complete ends a leased job as done. The result is JSON: a string means its text, any other value itself.
+func (s *Service) Complete(ctx context.Context, caller Caller, token string, result json.RawMessage) error {
+	data := []byte(result)
+	if len(data) > 0 && data[0] == '"' {
+		var decoded string
+		if err := json.Unmarshal(data, &decoded); err != nil {
+			return invalid("result", "result: %v", err)
+		}
+		data = []byte(decoded)
+	}
+	if string(data) == "null" {
+		data = nil
+	}
+	return s.finish(ctx, caller, token, func(t leaseToken) core.Op {
+		return &core.Complete{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Result: data}
+	})
+}
+
+// Fail reports a failure of a leased job; its policy says what follows.
+func (s *Service) Fail(ctx context.Context, caller Caller, token string, o FailOptions) error {
+	f := &core.Failure{
+		Type: cutText([]byte(text(o.Class)), maxErrorClass), Message: cutText([]byte(text(o.Message)), maxErrorMessage),
+		Backtrace: o.Backtrace[:min(len(o.Backtrace), maxBacktrace)],
+	}
+	return s.finish(ctx, caller, token, func(t leaseToken) core.Op {
+		return &core.Fail{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Failure: f, RetryAt: o.RetryAt, Final: o.Final}
+	})
+}
+
+// Release gives a leased job back as if it had not been leased.
+func (s *Service) Release(ctx context.Context, caller Caller, token string) error {
+	return s.finish(ctx, caller, token, func(t leaseToken) core.Op {
+		return &core.Release{Ref: t.ref(), Epoch: t.epoch}
+	})
+}
+
+// Report says how far a leased job is, and extends the lease as Heartbeat does.
+func (s *Service) Report(ctx context.Context, caller Caller, token string, p core.Progress, extend time.Duration) error {
+	return s.report(ctx, caller, token, core.Report{Progress: p}, extend)
+}
+
+// Heartbeat extends a lease: to its full span from now, or to extend if that is not zero.
+func (s *Service) Heartbeat(ctx context.Context, caller Caller, token string, extend time.Duration) error {
+	return s.report(ctx, caller, token, core.Report{Heartbeat: true}, extend)
+}
+
+func (s *Service) report(ctx context.Context, caller Caller, token string, op core.Report, extend time.Duration) error {
+	return s.finish(ctx, caller, token, func(t leaseToken) core.Op {
+		op.Ref, op.If, op.Authority = t.ref(), t.held(), core.ByLeased
+		op.ExtendUntil = s.Now().Add(cmp.Or(extend, t.span))
+		return &op
+	})
+}
+
+// finish applies what the holder of a lease says of its job.
+func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op) error {
+	t, err := s.parseToken(token)
+	if err != nil {
+		return err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if err := caller.mayAll(access.Consume); err != nil {
+		r, gone := c.ask(&core.Inspect{Ref: t.ref(), Brief: true})
+		if gone != nil {
+			return leaseLost(gone)
+		}
+		if err := caller.may(access.Consume, r.Info.Queue); err != nil {
+			return err
+		}
+	}
+	_, err = c.call(ctx, op(t))
+	return leaseLost(err)
+}
+
+func (t leaseToken) ref() core.Ref { return core.Ref{Seq: t.seq} }
+
+// held is the condition that the lease is still the one of the token.
+func (t leaseToken) held() core.Condition {
+	return core.Condition{States: []core.State{core.Leased}, Epoch: t.epoch, HasEpoch: true}
+}
+
+// leaseLost gives the refusals of a lease that is no longer held one name.
+func leaseLost(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code { //nolint:exhaustive // the others stay as they are
+	case CodeJobNotFound, CodeConflict, CodeNotLeased, CodeFinished, CodeLeaseLost:
+		return &Error{Code: CodeLeaseLost, Detail: "the lease is no longer held: it ran out, or the job has ended"}
+	}
+	return err
+}

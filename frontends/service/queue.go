@@ -1,0 +1,295 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Queue is a queue with its counters.
+type Queue struct {
+	Name      string      `json:"name"`
+	NameBytes []byte      `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
+	Paused    bool        `json:"paused"`
+	Ready     int         `json:"ready"`
+	High      int         `json:"high" doc:"of the ready jobs: priority above 0"`
+	Normal    int         `json:"normal"`
+	Low       int         `json:"low" doc:"of the ready jobs: priority below 0"`
+	Scheduled int         `json:"scheduled"`
+	Leased    int         `json:"leased"`
+	Retrying  int         `json:"retrying"`
+	Blocked   int         `json:"blocked"`
+	Done      int         `json:"done" doc:"kept for their outcome"`
+	Dead      int         `json:"dead"`
+	Workers   int         `json:"workers" doc:"registered Gearman workers"`
+	LatencyS  float64     `json:"latency_s" doc:"how long the next job out has been ready"`
+	Max       *QueueMax   `json:"max,omitempty"`
+	Throttle  *Throttle   `json:"throttle,omitempty"`
+	Totals    QueueTotals `json:"totals" doc:"since the broker started"`
+}
+
+// QueueMax bounds the unfinished jobs of a queue at which a submission of a priority class is refused; 0: no bound.
+type QueueMax struct {
+	High   uint32 `json:"high" maximum:"4294967295"`
+	Normal uint32 `json:"normal" maximum:"4294967295"`
+	Low    uint32 `json:"low" maximum:"4294967295"`
+}
+
+// Throttle bounds the leases of a queue; 0: no bound.
+type Throttle struct {
+	Concurrency uint32  `json:"concurrency" doc:"leases at once"`
+	PerWorker   uint32  `json:"per_worker" doc:"leases at once for one worker"`
+	SlotForS    float64 `json:"slot_for_s" doc:"a place is free again after so long even if the lease goes on"`
+}
+
+// QueueTotals counts what happened in a queue.
+type QueueTotals struct {
+	Submitted uint64 `json:"submitted"`
+	Leased    uint64 `json:"leased"`
+	Done      uint64 `json:"done"`
+	Failed    uint64 `json:"failed"`
+}
+
+func (s *Service) queueOf(q *core.QueueInfo) Queue {
+	v := Queue{
+		Paused: q.Paused, Ready: q.Ready(), High: q.High, Normal: q.Normal, Low: q.Low, Scheduled: q.Scheduled,
+		Leased: q.Leased, Retrying: q.Retrying, Blocked: q.Blocked, Done: q.Done, Dead: q.Dead, Workers: q.Workers,
+	}
+	v.Name, v.NameBytes = textOrBytes(q.Name)
+	if q.NextEnqueuedAt != 0 {
+		v.LatencyS = max(s.Now().Sub(q.NextEnqueuedAt), 0).Seconds()
+	}
+	if l := q.Limits; l.MaxHigh|l.MaxNormal|l.MaxLow != 0 {
+		v.Max = &QueueMax{l.MaxHigh, l.MaxNormal, l.MaxLow}
+	}
+	if t := q.Limits.Throttle; t != (core.Throttle{}) {
+		v.Throttle = &Throttle{t.Leased, t.LeasedPerWorker, t.SlotFor.Seconds()}
+	}
+	for _, p := range core.Protocols {
+		v.Totals.Submitted += q.Counts.Submitted[p]
+		v.Totals.Leased += q.Counts.Leased[p]
+		v.Totals.Done += q.Counts.Done[p]
+		v.Totals.Failed += q.Counts.Failed[p]
+	}
+	return v
+}
+
+// QueueFilter chooses and orders queues.
+type QueueFilter struct {
+	Prefix string
+	Search string // anywhere in the name
+	Sort   string // name, or a counter; with a minus in front from the largest
+	Limit  int
+	Cursor string
+}
+
+// QueueSorts are the orders of a list of queues.
+var QueueSorts = map[string]func(a, b *core.QueueInfo) int{
+	"name":      nil, // as the core lists them
+	"ready":     func(a, b *core.QueueInfo) int { return cmp.Compare(a.Ready(), b.Ready()) },
+	"scheduled": func(a, b *core.QueueInfo) int { return cmp.Compare(a.Scheduled, b.Scheduled) },
+	"leased":    func(a, b *core.QueueInfo) int { return cmp.Compare(a.Leased, b.Leased) },
+	"retrying":  func(a, b *core.QueueInfo) int { return cmp.Compare(a.Retrying, b.Retrying) },
+	"blocked":   func(a, b *core.QueueInfo) int { return cmp.Compare(a.Blocked, b.Blocked) },
+	"done":      func(a, b *core.QueueInfo) int { return cmp.Compare(a.Done, b.Done) },
+	"dead":      func(a, b *core.QueueInfo) int { return cmp.Compare(a.Dead, b.Dead) },
+	"latency":   func(a, b *core.QueueInfo) int { return cmp.Compare(nextSince(b), nextSince(a)) },
+}
+
+// nextSince is since when the next job out is ready; the future if there is none.
+func nextSince(q *core.QueueInfo) core.Instant {
+	if q.NextEnqueuedAt == 0 {
+		return 1<<63 - 1
+	}
+	return q.NextEnqueuedAt
+}
+
+// queueCursor is where a list of queues goes on.
+type queueCursor struct {
+	Core  int `json:"c,omitempty"` // offset in the core's list
+	Found int `json:"f,omitempty"` // offset in what was found and sorted
+}
+
+// queuePage is how many queues one look at the core reads.
+const queuePage = 1000
+
+// Queues lists the queues that the caller may read. The cursor is empty on the last page.
+func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Queue, string, error) {
+	name, down := strings.CutPrefix(f.Sort, "-")
+	compare, ok := QueueSorts[cmp.Or(name, "name")]
+	if !ok {
+		return nil, "", invalid("sort", "sort must be one of name, ready, scheduled, leased, retrying, blocked, done, dead or latency, with - in front for the largest first")
+	}
+	var at queueCursor
+	if err := decodeCursor(f.Cursor, &at); err != nil {
+		return nil, "", err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if compare == nil && !down {
+		return s.queuesByName(ctx, c, caller, &f, at)
+	}
+	all, err := s.matchingQueues(ctx, c, caller, &f)
+	if err != nil {
+		return nil, "", err
+	}
+	if compare == nil {
+		slices.Reverse(all)
+	} else {
+		slices.SortStableFunc(all, func(a, b core.QueueInfo) int {
+			if down {
+				a, b = b, a
+			}
+			return compare(&a, &b)
+		})
+	}
+	all = all[min(max(at.Found, 0), len(all)):]
+	next := ""
+	if len(all) > f.Limit {
+		all = all[:f.Limit]
+		next = encodeCursor(queueCursor{Found: at.Found + f.Limit})
+	}
+	return s.queuesOf(all), next, nil
+}
+
+// queuesByName reads on in the core's own order until the page is full.
+func (s *Service) queuesByName(ctx context.Context, c *client, caller Caller, f *QueueFilter, at queueCursor) ([]Queue, string, error) {
+	var found []core.QueueInfo
+	for {
+		page := f.Limit + 1
+		if f.Search != "" || !caller.readsAll() {
+			page = queuePage
+		}
+		r, err := c.call(ctx, &core.ListQueues{Prefix: f.Prefix, Offset: max(at.Core, 0), Limit: page})
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range r.Queues {
+			if len(found) == f.Limit {
+				return s.queuesOf(found), encodeCursor(queueCursor{Core: at.Core + i}), nil
+			}
+			if f.matches(caller, &r.Queues[i]) {
+				found = append(found, r.Queues[i])
+			}
+		}
+		if len(r.Queues) < page {
+			return s.queuesOf(found), "", nil
+		}
+		at.Core += page
+	}
+}
+
+// matchingQueues reads all queues in pages, so that no other client waits for it.
+func (s *Service) matchingQueues(ctx context.Context, c *client, caller Caller, f *QueueFilter) ([]core.QueueInfo, error) {
+	var all []core.QueueInfo
+	for offset := 0; ; offset += queuePage {
+		r, err := c.call(ctx, &core.ListQueues{Prefix: f.Prefix, Offset: offset, Limit: queuePage})
+		if err != nil {
+			return nil, err
+		}
+		for i := range r.Queues {
+			if f.matches(caller, &r.Queues[i]) {
+				all = append(all, r.Queues[i])
+			}
+		}
+		if len(r.Queues) < queuePage {
+			return all, nil
+		}
+	}
+}
+
+func (f *QueueFilter) matches(caller Caller, q *core.QueueInfo) bool {
+	return strings.Contains(q.Name, f.Search) && caller.may(access.Read, q.Name) == nil
+}
+
+func (c Caller) readsAll() bool { return c.mayAll(access.Read) == nil }
+
+func (s *Service) queuesOf(infos []core.QueueInfo) []Queue {
+	views := make([]Queue, len(infos))
+	for i := range infos {
+		views[i] = s.queueOf(&infos[i])
+	}
+	return views
+}
+
+// Queue shows one queue.
+func (s *Service) Queue(ctx context.Context, caller Caller, name string) (Queue, error) {
+	if err := caller.may(access.Read, name); err != nil {
+		return Queue{}, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	return s.queue(ctx, c, name)
+}
+
+func (s *Service) queue(ctx context.Context, c *client, name string) (Queue, error) {
+	r, err := c.call(ctx, &core.InspectQueue{Queue: name})
+	if err != nil {
+		return Queue{}, err
+	}
+	return s.queueOf(&r.Queues[0]), nil
+}
+
+// QueueChange changes settings of a queue; what is nil stays.
+type QueueChange struct {
+	Paused *bool     `json:"paused,omitempty" doc:"no worker of any protocol gets a job"`
+	Max    *QueueMax `json:"max,omitempty" doc:"refuse submissions beyond so many unfinished jobs, by priority class"`
+}
+
+// ChangeQueue changes the settings of a queue.
+func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, change QueueChange) (Queue, error) {
+	if err := caller.may(access.Operate, name); err != nil {
+		return Queue{}, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if _, err := s.queue(ctx, c, name); err != nil {
+		return Queue{}, err
+	}
+	if change.Paused != nil {
+		action := map[bool]string{true: "queue.pause", false: "queue.resume"}[*change.Paused]
+		op := &core.PauseQueue{Queue: name, Paused: *change.Paused}
+		if err := s.audited(ctx, c, caller, AuditEntry{Action: action, Target: name}, op); err != nil {
+			return Queue{}, err
+		}
+	}
+	if m := change.Max; m != nil {
+		op := &core.LimitQueue{Queue: name, Limits: core.Limits{MaxHigh: m.High, MaxNormal: m.Normal, MaxLow: m.Low}}
+		if err := s.audited(ctx, c, caller, AuditEntry{Action: "queue.limit", Target: name}, op); err != nil {
+			return Queue{}, err
+		}
+	}
+	return s.queue(ctx, c, name)
+}
+
+// ClearQueue removes the jobs of a queue that are in the given states, all if there are none, and returns how many. With
+// drop the settings of the queue go too.
+func (s *Service) ClearQueue(ctx context.Context, caller Caller, name string, states []core.State, drop bool) (int, error) {
+	if err := caller.may(access.Operate, name); err != nil {
+		return 0, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if _, err := s.queue(ctx, c, name); err != nil {
+		return 0, err
+	}
+	removed := 0
+	for op := (core.Purge{Queue: name, States: states, Drop: drop}); ; {
+		page := op // the broker may keep what it is given
+		r, err := c.call(ctx, &page)
+		if err != nil {
+			return removed, err
+		}
+		removed += r.N
+		if op.Cursor = r.Cursor; op.Cursor == 0 {
+			break
+		}
+	}
+	action := map[bool]string{true: "queue.remove", false: "queue.clear"}[drop]
+	commit := s.note(c, caller, AuditEntry{Action: action, Target: name, Jobs: removed})
+	return removed, c.committed(ctx, commit)
+}

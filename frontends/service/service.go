@@ -1,0 +1,147 @@
+package service
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Options of the service. The functions are called from any goroutine; one that is nil is not available.
+type Options struct {
+	Broker core.Broker
+
+	// Random fills a slice with secure random bytes.
+	Random func([]byte)
+
+	// Handles is the format of Gearman handles.
+	Handles core.HandleFormat
+
+	// MaxBodyBytes bounds the body of a job; zero: core.MaxBodyBytes.
+	MaxBodyBytes int
+
+	// Audited is called after each change.
+	Audited func(AuditEntry)
+
+	Connections    func() map[string]Connections // by front-end
+	Workers        func() []FaktoryWorker
+	SetWorkerState func(wid, state string) error // to quiet or terminate; core.ErrNotFound
+	Cron           func() []CronEntry
+	Backup         func(dir string) error // copies the store to a new folder
+	Reload         func() error           // reads the settings again
+	Settings       func() []Setting       // in force
+
+	DrainRejectsNewJobs bool // what draining means for new jobs where the caller does not say
+}
+
+// Connections counts what happened to the connections of one front-end.
+type Connections struct {
+	Open     int    `json:"open"`
+	Accepted uint64 `json:"accepted"`
+	Refused  uint64 `json:"refused" doc:"closed because there were too many"`
+	Denied   uint64 `json:"denied" doc:"kept out by the allow-list"`
+}
+
+// FaktoryWorker is a Faktory worker process that is connected.
+type FaktoryWorker struct {
+	WID, Hostname, Username string
+	State                   string // running, quiet or terminate
+	PID                     int64
+	Labels                  []string
+	Version                 int64 // of the protocol
+	RSSKB                   int64
+	Connections             int
+	RemoteAddr              string
+	StartedAt, BeatAt       core.Instant
+}
+
+// CronEntry is an entry of the schedules in the configuration.
+type CronEntry struct {
+	Schedule, Type, Queue string
+	Next                  core.Instant // zero: never
+	Last                  core.Instant // zero: not since the start
+}
+
+// Setting is a setting in force.
+type Setting struct {
+	Name   string `json:"name"`
+	Value  string `json:"value" doc:"as it would be written in the configuration; secrets are hidden"`
+	Source string `json:"source" doc:"default, file, environment or flag"`
+}
+
+// Service is the broker for callers that block. Any goroutine may use it.
+type Service struct {
+	o        Options
+	ctx      context.Context // ends with Close
+	end      context.CancelFunc
+	running  sync.WaitGroup // operations
+	tokenKey [tokenKeyBytes]byte
+	audit    auditLog
+}
+
+// New makes a service on a broker that is open, and reads what it keeps there.
+func New(o Options) (*Service, error) {
+	if o.MaxBodyBytes <= 0 {
+		o.MaxBodyBytes = core.MaxBodyBytes
+	}
+	s := &Service{o: o}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	if err := s.loadTokenKey(); err != nil {
+		return nil, err
+	}
+	if err := s.loadAudit(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends the operations that run in the background and waits for them.
+func (s *Service) Close() {
+	s.end()
+	s.running.Wait()
+}
+
+// Now is the broker's clock.
+func (s *Service) Now() core.Instant { return s.o.Broker.Now() }
+
+// Caller is who asks.
+type Caller struct {
+	Principal *access.Principal
+	Address   string // of the connection
+	Via       string // http, console
+}
+
+// Name is what the audit log calls the caller.
+func (c Caller) Name() string {
+	if c.Principal == nil || c.Principal.Name() == "" {
+		return "anonymous"
+	}
+	return c.Principal.Name()
+}
+
+// may checks that the caller has a role for a queue.
+func (c Caller) may(r access.Role, queue string) error {
+	if c.Principal != nil && c.Principal.May(r, queue) {
+		return nil
+	}
+	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for queue " + queue}
+}
+
+// mayAll checks that the caller has a role without limits.
+func (c Caller) mayAll(r access.Role) error {
+	if c.Principal != nil && c.Principal.MayAll(r) {
+		return nil
+	}
+	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String()}
+}
+
+// timeOf is how instants are written; nil for none, so that the member is left out.
+func timeOf(at core.Instant) *time.Time {
+	if at == 0 {
+		return nil
+	}
+	t := at.Time()
+	return &t
+}

@@ -1,0 +1,419 @@
+package service
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Submission is a job to be submitted.
+type Submission struct {
+	Queue string `json:"queue,omitempty" doc:"required" example:"mail"`
+	Type  string `json:"type,omitempty" doc:"what to run; default: the queue's name"`
+	ID    string `json:"id,omitempty" doc:"an id of the client's own; default: the broker makes one"`
+
+	Args       json.RawMessage `json:"args,omitempty" doc:"the body as an array of arguments"`
+	Body       *string         `json:"body,omitempty" doc:"the body as text"`
+	BodyBase64 *string         `json:"body_base64,omitempty" doc:"the body as bytes"`
+
+	Priority    int32     `json:"priority,omitempty" minimum:"-2147483648" maximum:"2147483647" doc:"higher first; 0 is normal"`
+	RunAt       time.Time `json:"run_at,omitzero" doc:"not before; default: at once"`
+	DelayS      float64   `json:"delay_s,omitempty" doc:"in place of run_at: seconds from now"`
+	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"removed then, whatever its state; default: never"`
+	ExpiresInS  float64   `json:"expires_in_s,omitempty" doc:"in place of expires_at: seconds from now"`
+	StartBefore time.Time `json:"start_before,omitzero" doc:"removed if no worker has it by then; default: never"`
+	LeaseForS   float64   `json:"lease_for_s,omitempty" doc:"a worker's time to finish; default: as the worker's protocol says"`
+	MaxFails    *uint32   `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further try; default 25, for an ephemeral job 1"`
+	MaxAttempts uint32    `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit"`
+	Backoff     string    `json:"backoff,omitempty" enum:"exponential,none" doc:"wait between a failure and the next try; default exponential"`
+	OnExhausted string    `json:"on_exhausted,omitempty" enum:"bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed"`
+	DeadForS    float64   `json:"dead_for_s,omitempty" doc:"time in the dead set; default 180 days"`
+	RetainForS  float64   `json:"retain_for_s,omitempty" doc:"how long the outcome is kept after the end; default: not at all"`
+	UniqueKey   string    `json:"unique_key,omitempty" doc:"one live job per queue and key"`
+	OnDuplicate string    `json:"on_duplicate,omitempty" enum:"refuse,coalesce" doc:"a second job with the key is refused (default), or answered with the first"`
+	UniqueForS  float64   `json:"unique_for_s,omitempty" doc:"the key is free after so long even if the job lives"`
+	UniqueUntil string    `json:"unique_until,omitempty" enum:"end,start" doc:"the key is free when the job ends (default) or when a worker has it"`
+	Ephemeral   bool      `json:"ephemeral,omitempty" doc:"a foreground job: not stored, and gone with the client that waits for it; needs wait"`
+	Parent      string    `json:"parent,omitempty" doc:"name of a job: held until that one is finished"`
+	After       []string  `json:"after,omitempty" doc:"names of jobs: blocked until all of them are done"`
+	Batch       string    `json:"batch,omitempty" doc:"batch that it belongs to"`
+}
+
+// Defaults of a submission.
+const (
+	defaultMaxFails = 25
+	longestSpan     = 100 * 365 * 24 * time.Hour
+)
+
+// SubmitOptions say what a submission waits for.
+type SubmitOptions struct {
+	Wait time.Duration // for the outcomes; zero: no waiting
+}
+
+// Submit admits jobs in one commit, all or none. With a wait it returns once all outcomes are known or the time is over.
+// Jobs are shown as they are then.
+func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, o SubmitOptions) ([]Job, error) {
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	now := s.Now()
+	ops := make([]core.Op, len(subs))
+	for i := range subs {
+		at := ""
+		if len(subs) > 1 {
+			at = fmt.Sprintf("jobs[%d].", i)
+		}
+		if err := caller.may(access.Produce, subs[i].Queue); err != nil {
+			return nil, err
+		}
+		job, err := s.jobOf(c, &subs[i], at, now, o.Wait > 0)
+		if err != nil {
+			return nil, err
+		}
+		op := &core.Submit{Tag: uint64(i), Job: job}
+		switch {
+		case job.Ephemeral:
+			op.Watch, op.Deadline = core.WatchRun, now.Add(o.Wait)
+		case o.Wait > 0:
+			op.Watch, op.Deadline = core.WatchOutcome, now.Add(o.Wait)
+		}
+		ops[i] = op
+	}
+	return s.submit(ctx, c, ops, o.Wait)
+}
+
+// jobOf makes the job of a submission; at is where it stands in the request.
+func (s *Service) jobOf(c *client, sub *Submission, at string, now core.Instant, waits bool) (*core.Job, error) {
+	switch {
+	case sub.Queue == "":
+		return nil, invalid(at+"queue", "queue is required")
+	case len(sub.Queue) > core.MaxQueueName:
+		return nil, invalid(at+"queue", "queue must not be longer than %d bytes", core.MaxQueueName)
+	case len(sub.Type) > core.MaxQueueName:
+		return nil, invalid(at+"type", "type must not be longer than %d bytes", core.MaxQueueName)
+	case len(sub.ID) > core.MaxIDBytes:
+		return nil, invalid(at+"id", "id must not be longer than %d bytes", core.MaxIDBytes)
+	case len(sub.UniqueKey) > core.MaxIDBytes:
+		return nil, invalid(at+"unique_key", "unique_key must not be longer than %d bytes", core.MaxIDBytes)
+	case sub.Ephemeral && !waits:
+		return nil, invalid(at+"ephemeral", "an ephemeral job needs the parameter wait")
+	}
+	job := &core.Job{
+		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: core.HTTP, Priority: sub.Priority, MaxAttempts: sub.MaxAttempts,
+		Ephemeral: sub.Ephemeral, StartBefore: core.InstantOf(sub.StartBefore), LeaseEnd: core.LeaseEndFail,
+	}
+	if err := s.setBody(job, sub, at); err != nil {
+		return nil, err
+	}
+	if err := setTimes(job, sub, at, now); err != nil {
+		return nil, err
+	}
+	if err := setRetries(job, sub, at); err != nil {
+		return nil, err
+	}
+	if err := setUnique(job, sub, at, now); err != nil {
+		return nil, err
+	}
+	return job, s.setLinks(c, job, sub, at)
+}
+
+// setBody takes the one of the three forms of a body that is there.
+func (s *Service) setBody(job *core.Job, sub *Submission, at string) error {
+	forms := 0
+	if sub.Args != nil {
+		forms++
+		if sub.Args[0] != '[' {
+			return invalid(at+"args", "args must be an array; for anything else use body")
+		}
+		job.Body, job.Format = sub.Args, core.Args
+	}
+	if sub.Body != nil {
+		forms++
+		job.Body = []byte(*sub.Body)
+	}
+	if sub.BodyBase64 != nil {
+		forms++
+		var err error
+		if job.Body, err = base64.StdEncoding.DecodeString(*sub.BodyBase64); err != nil {
+			return invalid(at+"body_base64", "body_base64 is not base64: %v", err)
+		}
+	}
+	switch {
+	case forms > 1:
+		return invalid(at+"body", "args, body and body_base64 exclude each other")
+	case len(job.Body) > s.o.MaxBodyBytes:
+		return &Error{Code: CodeTooLarge, Field: at + "body", Detail: fmt.Sprintf("the body must not be larger than %d bytes", s.o.MaxBodyBytes)}
+	}
+	return nil
+}
+
+func setTimes(job *core.Job, sub *Submission, at string, now core.Instant) (err error) {
+	if !sub.RunAt.IsZero() && sub.DelayS != 0 {
+		return invalid(at+"delay_s", "run_at and delay_s exclude each other")
+	}
+	if !sub.ExpiresAt.IsZero() && sub.ExpiresInS != 0 {
+		return invalid(at+"expires_in_s", "expires_at and expires_in_s exclude each other")
+	}
+	job.ReadyAt, job.ExpiresAt = core.InstantOf(sub.RunAt), core.InstantOf(sub.ExpiresAt)
+	for _, t := range []struct {
+		name string
+		s    float64
+		set  func(time.Duration)
+	}{
+		{"delay_s", sub.DelayS, func(d time.Duration) { job.ReadyAt = now.Add(d) }},
+		{"expires_in_s", sub.ExpiresInS, func(d time.Duration) { job.ExpiresAt = now.Add(d) }},
+		{"lease_for_s", sub.LeaseForS, func(d time.Duration) { job.LeaseFor = d }},
+		{"retain_for_s", sub.RetainForS, func(d time.Duration) { job.RetainFor = d }},
+		{"dead_for_s", sub.DeadForS, func(d time.Duration) { job.DeadFor = d }},
+	} {
+		if t.s == 0 {
+			continue
+		}
+		d, err := span(at+t.name, t.s)
+		if err != nil {
+			return err
+		}
+		t.set(d)
+	}
+	if job.ReadyAt <= now {
+		job.ReadyAt = 0
+	}
+	if job.ExpiresAt != 0 && job.ExpiresAt <= now {
+		return invalid(at+"expires_at", "expires_at is in the past")
+	}
+	return nil
+}
+
+// span reads a number of seconds.
+func span(field string, seconds float64) (time.Duration, error) {
+	if math.IsNaN(seconds) || seconds < 0 || seconds > longestSpan.Seconds() {
+		return 0, invalid(field, "%s must be a number of seconds between 0 and %.0f", lastName(field), longestSpan.Seconds())
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+func setRetries(job *core.Job, sub *Submission, at string) error {
+	job.MaxFails, job.Backoff, job.Exhausted = defaultMaxFails, core.BackoffFaktory, core.ExhaustedBury
+	if job.Ephemeral {
+		job.MaxFails, job.Exhausted = 1, core.ExhaustedFinish
+	}
+	if sub.MaxFails != nil {
+		job.MaxFails = *sub.MaxFails
+	}
+	if job.DeadFor == 0 {
+		job.DeadFor = core.DeadFor
+	}
+	switch sub.Backoff {
+	case "", "exponential":
+	case "none":
+		job.Backoff = core.BackoffNone
+	default:
+		return invalid(at+"backoff", "backoff must be exponential or none")
+	}
+	switch sub.OnExhausted {
+	case "":
+	case "bury":
+		job.Exhausted = core.ExhaustedBury
+	case "finish":
+		job.Exhausted = core.ExhaustedFinish
+	default:
+		return invalid(at+"on_exhausted", "on_exhausted must be bury or finish")
+	}
+	return nil
+}
+
+func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) error {
+	if sub.UniqueKey == "" {
+		if sub.OnDuplicate != "" || sub.UniqueForS != 0 || sub.UniqueUntil != "" {
+			return invalid(at+"unique_key", "on_duplicate, unique_for_s and unique_until need unique_key")
+		}
+		return nil
+	}
+	job.UniqueKey, job.Unique = sub.UniqueKey, core.UniqueRefuse
+	switch sub.OnDuplicate {
+	case "", "refuse":
+	case "coalesce":
+		job.Unique = core.UniqueCoalesce
+	default:
+		return invalid(at+"on_duplicate", "on_duplicate must be refuse or coalesce")
+	}
+	switch sub.UniqueUntil {
+	case "", "end":
+	case "start":
+		job.UniqueStart = true
+	default:
+		return invalid(at+"unique_until", "unique_until must be end or start")
+	}
+	if sub.UniqueForS != 0 {
+		d, err := span(at+"unique_for_s", sub.UniqueForS)
+		if err != nil {
+			return err
+		}
+		job.UniqueUntil = now.Add(d)
+	}
+	return nil
+}
+
+// setLinks resolves the names of other jobs.
+func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string) error {
+	if len(sub.After) > core.MaxAfter {
+		return invalid(at+"after", "after must not name more than %d jobs", core.MaxAfter)
+	}
+	if sub.Parent != "" {
+		seq, err := s.seqOf(c, sub.Parent, at+"parent")
+		if err != nil {
+			return err
+		}
+		job.Parent = seq
+	}
+	for i, name := range sub.After {
+		seq, err := s.seqOf(c, name, fmt.Sprintf("%safter[%d]", at, i))
+		if err != nil {
+			return err
+		}
+		job.After = append(job.After, seq)
+	}
+	if sub.Batch != "" {
+		batch, err := parseBatchName(sub.Batch)
+		if err != nil {
+			return invalid(at+"batch", "%v", err)
+		}
+		job.Batch = batch
+	}
+	return nil
+}
+
+// seqOf finds a job that a field names.
+func (s *Service) seqOf(c *client, name, field string) (uint64, error) {
+	ref, err := s.ref(name)
+	if err != nil {
+		return 0, invalid(field, "%v", err)
+	}
+	r, err := c.ask(&core.Inspect{Ref: ref, Brief: true})
+	if IsCode(err, CodeJobNotFound) {
+		return 0, invalid(field, "there is no job %q", name)
+	}
+	return r.Seq, err
+}
+
+// submit applies the operations and waits for what was asked for.
+func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait time.Duration) ([]Job, error) {
+	deadline := s.Now().Add(wait)
+	admitted, err := s.admit(ctx, c, ops)
+	if err != nil {
+		return nil, err
+	}
+	ended := make([]*core.Outcome, len(ops))
+	if wait > 0 {
+		waiting, cancel := context.WithTimeoutCause(ctx, deadline.Sub(s.Now()), errWaitOver)
+		defer cancel()
+		if err := c.outcomes(waiting, ended); err != nil && !errors.Is(err, errWaitOver) {
+			return nil, err
+		}
+	}
+	return s.viewSubmitted(c, ops, admitted, ended), nil
+}
+
+// admit applies submissions and waits for their commit.
+func (s *Service) admit(ctx context.Context, c *client, ops []core.Op) ([]core.Reply, error) {
+	admitted := make([]core.Reply, len(ops))
+	var latest core.Commit
+	var refused *core.Reply
+	c.do(ops...)
+	for range ops {
+		r, err := c.nextOf(ctx, func(r *core.Reply) bool { return r.Kind == core.Submitted || r.Kind == core.Failed })
+		if err != nil {
+			return nil, err
+		}
+		if r.Kind == core.Failed && refused == nil {
+			refused = &r
+		}
+		admitted[r.Tag] = r
+		latest = max(latest, r.Commit)
+	}
+	if refused == nil {
+		return admitted, c.committed(ctx, latest)
+	}
+	err := refusal(refused.Err)
+	if e := (*Error)(nil); errors.As(err, &e) && len(ops) > 1 {
+		e.Field = fmt.Sprintf("jobs[%d]", refused.Tag)
+	}
+	return nil, err
+}
+
+// outcomes fills ended, by tag, with the outcomes of the jobs that the client watches.
+func (c *client) outcomes(ctx context.Context, ended []*core.Outcome) error {
+	for range ended {
+		r, err := c.nextOf(ctx, func(r *core.Reply) bool { return r.Kind == core.Ended || r.Kind == core.TimedOut })
+		if err != nil {
+			return err
+		}
+		if r.Kind == core.TimedOut {
+			continue
+		}
+		if err := c.committed(ctx, r.Commit); err != nil {
+			return err
+		}
+		ended[r.Tag] = r.Outcome
+	}
+	return nil
+}
+
+// viewSubmitted shows the jobs as they are now, as far as that is durable; else as they were admitted.
+func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply, ended []*core.Outcome) []Job {
+	looks := make([]core.Op, len(ops))
+	for i := range ops {
+		looks[i] = &core.Inspect{Tag: uint64(i), Ref: core.Ref{Seq: admitted[i].Seq}, Brief: true}
+	}
+	c.replies = c.replies[:0]
+	c.do(looks...)
+	now := make([]*core.JobInfo, len(ops))
+	for i := range c.replies {
+		if r := &c.replies[i]; r.Kind == core.Inspected && r.Commit <= c.b.Committed() {
+			now[r.Tag] = r.Info
+		}
+	}
+	views := make([]Job, len(ops))
+	for i := range ops {
+		job, info := ops[i].(*core.Submit).Job, now[i]
+		if info == nil {
+			info = admittedInfo(job, admitted[i].Seq, s.Now())
+		}
+		if !admitted[i].Existing {
+			info.Job = job
+		}
+		if o := ended[i]; o != nil {
+			info.Outcome = o
+			if info.State.Unfinished() {
+				info.State = core.Done
+			}
+		}
+		views[i] = viewOf(info)
+	}
+	return views
+}
+
+// admittedInfo is what is known of a job from its submission.
+func admittedInfo(job *core.Job, seq uint64, now core.Instant) *core.JobInfo {
+	info := &core.JobInfo{
+		Seq: seq, Queue: job.Queue, State: core.Ready, Priority: job.Priority, Origin: job.Origin, CreatedAt: job.CreatedAt,
+		ReadyAt: job.CreatedAt, ExpiresAt: job.ExpiresAt, Ephemeral: job.Ephemeral,
+	}
+	switch {
+	case len(job.After) > 0 || job.Parent != 0:
+		info.State = core.Blocked
+	case job.ReadyAt > now:
+		info.State, info.ReadyAt = core.Scheduled, job.ReadyAt
+	}
+	return info
+}
+
+// lastName is the last part of a field's path.
+func lastName(field string) string { return field[strings.LastIndexByte(field, '.')+1:] }
