@@ -15,11 +15,11 @@ import (
 const uncommittedFor = 30 * time.Minute
 
 // batch: BATCH NEW {…} | COMMIT bid | OPEN bid | STATUS bid.
-func (s *session) batch(b *scratch, arg []byte) {
+func (s *session) batch(p *pipeline, arg []byte) {
 	verb, rest, _ := bytes.Cut(arg, []byte{' '})
 	sub := strings.ToUpper(string(verb))
 	if sub == "NEW" {
-		s.newBatch(b, rest)
+		s.newBatch(p, rest)
 		return
 	}
 	bid := string(bytes.TrimSpace(rest))
@@ -42,8 +42,8 @@ func (s *session) batch(b *scratch, arg []byte) {
 		}
 	case "STATUS":
 		if r := s.ask(&core.InspectBatch{Tag: s.nextTag(), Batch: group}); s.granted(&r, bid) {
-			b.json = s.f.appendBatch(b.json[:0], r.Batch)
-			s.bulk(b.json, r.Commit)
+			p.json = s.f.appendBatch(p.json[:0], r.Batch)
+			s.bulk(p.json, r.Commit)
 		}
 	default:
 		s.refuse("no such BATCH subcommand: " + sub)
@@ -68,7 +68,7 @@ type batchDefinition struct {
 }
 
 // newBatch: BATCH NEW {parent_bid?, description?, success?: job, complete?: job}.
-func (s *session) newBatch(b *scratch, arg []byte) {
+func (s *session) newBatch(p *pipeline, arg []byte) {
 	var def batchDefinition
 	if !utf8.Valid(arg) {
 		s.refuse(errUTF8.Error())
@@ -88,8 +88,8 @@ func (s *session) newBatch(b *scratch, arg []byte) {
 		op.Parent = parent
 	}
 	var err error
-	if op.Success, err = s.callback(b, "success", def.Success); err == nil {
-		op.Complete, err = s.callback(b, "complete", def.Complete)
+	if op.Success, err = s.callback(p, "success", def.Success); err == nil {
+		op.Complete, err = s.callback(p, "complete", def.Complete)
 	}
 	if err != nil {
 		s.refuse(err.Error())
@@ -106,18 +106,18 @@ func (s *session) newBatch(b *scratch, arg []byte) {
 }
 
 // callback makes the job that a batch ends with; it may come without a jid. The error is for the client.
-func (s *session) callback(b *scratch, which string, raw json.RawMessage) (*core.Job, error) {
+func (s *session) callback(p *pipeline, which string, raw json.RawMessage) (*core.Job, error) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return nil, nil
 	}
-	if err := parseWorkUnit(raw, &b.unit); err != nil {
+	if err := parseWorkUnit(raw, &p.unit); err != nil {
 		return nil, err
 	}
 	build := s.f.newPushedJob
-	if len(b.unit.jid) == 0 {
+	if len(p.unit.jid) == 0 {
 		build = s.f.newJob
 	}
-	sub, err := build(&b.unit, &s.names, s.f.b.Now())
+	sub, err := build(&p.unit, &s.names, s.f.b.Now())
 	if err == nil {
 		err = s.link(&sub)
 	}

@@ -16,8 +16,8 @@ type bulkPush struct {
 }
 
 // pushBulk: PUSHB [{job},…].
-func (s *session) pushBulk(b *scratch, arg []byte) {
-	units, err := newWorkUnits(arg, &b.unit)
+func (s *session) pushBulk(p *pipeline, arg []byte) {
+	units, err := newWorkUnits(arg, &p.unit)
 	if err != nil {
 		s.refuse(err.Error())
 		return
@@ -31,52 +31,54 @@ func (s *session) pushBulk(b *scratch, arg []byte) {
 
 // step takes one page of jobs.
 func (t *bulkPush) step(s *session) bool {
-	b := s.f.borrow()
-	defer s.f.giveBack(b)
-	now := s.f.b.Now()
-	for n := 0; t.units.next(&b.unit); {
-		t.add(s, b, now)
+	unit, now := &s.pipeline.unit, s.f.b.Now()
+	for n := 0; t.units.next(unit); {
+		t.add(s, unit, now)
 		if n++; n == bulkPage {
-			t.submit(s, b)
+			t.submit(s)
 			return false
 		}
 	}
-	t.submit(s, b)
+	t.submit(s)
 	text, _ := json.Marshal(t.refused) // strings always have a JSON form
 	s.bulk(text, t.commit)
 	return true
 }
 
-// bulkPage is how many jobs one step takes.
-const bulkPage = 4 * maxOps
+// How many jobs one step takes, and how many go to the broker together.
+const (
+	bulkPage  = 1024
+	bulkGroup = 256
+)
 
-// add checks the job in b.unit and puts it with those to be submitted.
-func (t *bulkPush) add(s *session, b *scratch, now core.Instant) {
-	sub, err := s.f.newPushedJob(&b.unit, &s.names, now)
+// add checks a job and puts it with those to be submitted.
+func (t *bulkPush) add(s *session, unit *workUnit, now core.Instant) {
+	sub, err := s.f.newPushedJob(unit, &s.names, now)
 	if err == nil && (sub.after != nil || sub.parent != "") {
-		t.submit(s, b) // the job may be tied to one of these
+		t.submit(s) // the job may be linked to one of these
 		err = s.link(&sub)
 	}
 	if err != nil {
-		t.refused[string(b.unit.jid)] = err.Error()
+		t.refused[string(unit.jid)] = err.Error()
 		return
 	}
-	if t.jobs = append(t.jobs, sub.job); len(t.jobs) == maxOps {
-		t.submit(s, b)
+	if t.jobs = append(t.jobs, sub.job); len(t.jobs) == bulkGroup {
+		t.submit(s)
 	}
 }
 
 // submit has the collected jobs admitted in one call and notes those that were refused.
-func (t *bulkPush) submit(s *session, b *scratch) {
+func (t *bulkPush) submit(s *session) {
 	if len(t.jobs) == 0 {
 		return
 	}
 	first := s.tag + 1
-	for _, job := range t.jobs {
-		b.submit(s.nextTag(), job)
+	submits, ops := make([]core.Submit, len(t.jobs)), make([]core.Op, len(t.jobs))
+	for i, job := range t.jobs {
+		submits[i] = core.Submit{Tag: s.nextTag(), Job: job}
+		ops[i] = &submits[i]
 	}
-	replies := s.f.b.Do(s.client, b.ops, nil)
-	b.clear()
+	replies := s.f.b.Do(s.client, ops, nil)
 	for i := range replies {
 		job := t.jobs[replies[i].Tag-first]
 		commit, err := s.pushed(job, &replies[i])

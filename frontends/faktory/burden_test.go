@@ -112,6 +112,8 @@ func TestMutateReadsAFewJobsAtATime(t *testing.T) {
 	spy := &spyBroker{Broker: s.Broker, t: t}
 	on := &session{f: New(spy, Options{}), conn: &detachedConn{}}
 	on.openClient()
+	on.begin()
+	defer on.end()
 	byType, err := (&jobFilter{Jobtype: "*y"}).pattern()
 	must(t, err)
 	for task := (&mutateScan{pattern: byType, from: core.Scheduled, change: changes["requeue"]}); !task.step(on); {

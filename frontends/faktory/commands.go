@@ -10,13 +10,12 @@ import (
 
 // command is how a verb is served.
 type command struct {
-	run func(s *session, b *scratch, arg []byte)
+	run func(s *session, p *pipeline, arg []byte)
 
-	// bare is what is said when there is no argument, not even an empty one; empty: run looks for itself.
+	// bare is the error for a line without a space behind the verb; empty: run checks for itself.
 	bare string
 
-	// batched commands only collect operations, or flush by themselves. For the others everything before is answered
-	// first, so that replies keep the order of requests.
+	// batched commands use the pipeline. It is flushed before all others, so that replies keep the order of requests.
 	batched bool
 }
 
@@ -40,22 +39,21 @@ var commands = map[string]command{
 }
 
 // push: PUSH {job}.
-func (s *session) push(b *scratch, arg []byte) {
-	err := parseWorkUnit(arg, &b.unit)
+func (s *session) push(p *pipeline, arg []byte) {
+	err := parseWorkUnit(arg, &p.unit)
 	var sub submission
 	if err == nil {
-		sub, err = s.f.newPushedJob(&b.unit, &s.names, s.f.b.Now())
+		sub, err = s.f.newPushedJob(&p.unit, &s.names, s.f.b.Now())
 	}
 	if err == nil && (sub.after != nil || sub.parent != "") {
-		s.flush(b)
+		s.flush()
 		err = s.link(&sub)
 	}
 	if err != nil {
-		s.flush(b)
-		s.refuse(err.Error())
+		p.refuse(err.Error())
 		return
 	}
-	b.submit(s.nextTag(), sub.job)
+	p.submit(sub.job)
 }
 
 // link finds the jobs that a new one is tied to. The error is for the client.
@@ -153,13 +151,12 @@ func (f *Frontend) subject(job *core.Job, err error) string {
 const maxIdleQueues = 4 << 10
 
 // fetchJob: FETCH q1 q2…. A quiet or terminating worker waits like any other and gets nothing.
-func (s *session) fetchJob(b *scratch, arg []byte) {
+func (s *session) fetchJob(p *pipeline, arg []byte) {
 	queues := s.queues
 	if queues == nil || string(arg) != s.queuesText {
 		names, ok := words(arg)
 		if !ok {
-			s.flush(b)
-			s.refuse(tooManyNames)
+			p.refuse(tooManyNames)
 			return
 		}
 		for i, name := range names {
@@ -173,43 +170,33 @@ func (s *session) fetchJob(b *scratch, arg []byte) {
 	if s.dismissed() {
 		queues = []string{}
 	}
-	b.fetch(s.lease(queues, s.f.b.Now().Add(fetchFor)))
-	s.flush(b)
-}
-
-// lease is the operation of a FETCH. It notes what it waits for.
-func (s *session) lease(queues []string, until core.Instant) core.Lease {
-	s.until, s.idling = until, len(queues) == 0
-	return core.Lease{
-		Tag: s.nextTag(), Queues: queues, Pick: core.PickInOrder,
-		Holder: core.HeldByWorker, Worker: s.holder, Deadline: until,
-	}
+	until := s.f.b.Now().Add(fetchFor)
+	s.fetch = parkedFetch{tag: p.lease(queues, s.holder, until), until: until, noQueues: len(queues) == 0}
+	s.flush()
 }
 
 // ack: ACK {"jid":s}, with a result if the worker has one.
-func (s *session) ack(b *scratch, arg []byte) {
+func (s *session) ack(p *pipeline, arg []byte) {
 	jid, result, ok := parseAck(arg)
 	if !ok {
-		s.flush(b)
-		s.refuse(fmt.Sprintf("invalid ACK %s", arg[:min(len(arg), maxEcho)])) // it may be as long as a job
+		p.refuse(fmt.Sprintf("invalid ACK %s", arg[:min(len(arg), maxEcho)])) // it may be as long as a job
 		return
 	}
-	b.complete(s.nextTag(), jid, result)
+	p.complete(jid, result)
 }
 
 // failJob: FAIL {jid, errtype, message, backtrace[]}.
-func (s *session) failJob(b *scratch, arg []byte) {
+func (s *session) failJob(p *pipeline, arg []byte) {
 	jid, failure, err := parseFail(arg)
 	if err != nil {
-		s.flush(b)
-		s.refuse(err.Error())
+		p.refuse(err.Error())
 		return
 	}
-	b.fail(s.nextTag(), jid, failure)
+	p.fail(jid, failure)
 }
 
 // beat: BEAT {wid, current_state?, rss_kb?}. The answer is how a worker hears that it should go.
-func (s *session) beat(_ *scratch, arg []byte) {
+func (s *session) beat(_ *pipeline, arg []byte) {
 	var beat struct {
 		CurrentState string `json:"current_state"`
 		WID          string `json:"wid"`
@@ -231,4 +218,4 @@ func (s *session) beat(_ *scratch, arg []byte) {
 }
 
 // bye: END.
-func (s *session) bye(*scratch, []byte) { s.end() }
+func (s *session) bye(*pipeline, []byte) { s.hangUp() }

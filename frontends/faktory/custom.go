@@ -95,7 +95,7 @@ func (c *customReader) batch(value []byte) {
 	}
 	group, ok := c.f.bids.parse(string(bid))
 	if !ok || !text { // no string, no batch
-		c.fail("%s", named(noSuchBatch, cut(string(bid), 100)))
+		c.fail("%s", named(noSuchBatch, core.CutText(string(bid), 100)))
 		return
 	}
 	c.job.Batch = group

@@ -181,7 +181,7 @@ func appendFailure(b []byte, f *core.Failure, retry int64, prior *pushedFailure)
 func failureTexts(f *core.Failure) (errtype, message string) {
 	errtype, message = f.Type, f.Message
 	if message == "" {
-		message = cut(string(f.Data), maxMessage)
+		message = core.CutText(string(f.Data), maxMessage)
 	}
 	if errtype == "" {
 		errtype = "unknown"
@@ -245,17 +245,6 @@ func appendArgs(b []byte, job *core.Job, note string) []byte {
 func isArray(body []byte) bool {
 	s := scanner{data: body}
 	return s.space() == '[' && utf8.Valid(body) && s.value(1) != nil && s.atEnd()
-}
-
-// cut shortens s to at most n bytes, at the end of a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // The writers of one member; each puts a comma in front where one is due.

@@ -61,7 +61,7 @@ func named(text, name string) string {
 
 // appendRefusal appends a client's mistake, whose text is cut to maxEcho: it may hold what the client sent.
 func appendRefusal(b []byte, text string) []byte {
-	return redcon.AppendError(b, "ERR "+cut(text, maxEcho))
+	return redcon.AppendError(b, "ERR "+core.CutText(text, maxEcho))
 }
 
 // maxEcho is how much of a request comes back in an error, in bytes.

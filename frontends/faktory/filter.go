@@ -69,8 +69,7 @@ func (t *mutateScan) step(s *session) bool {
 		r := s.ask(&core.ListJobs{Tag: s.nextTag(), State: t.from, Cursor: t.cursor, Limit: mutatePage, Brief: true})
 		t.page, t.cursor, t.commit = r.Jobs, r.Cursor, max(t.commit, r.Commit)
 	}
-	b := s.f.borrow()
-	defer s.f.giveBack(b)
+	ops := make([]core.Op, 0, len(t.page))
 	for bytes := 0; len(t.page) > 0 && bytes < scanBytes; t.page = t.page[1:] {
 		info := &t.page[0]
 		if !strings.HasPrefix(info.Queue, s.f.o.Namespace) || t.pattern != nil && !t.pattern.matchesType(info) {
@@ -78,23 +77,24 @@ func (t *mutateScan) step(s *session) bool {
 		}
 		if t.pattern != nil && t.pattern.jsonGlob != nil {
 			bytes += jobCost + info.BodyBytes
-			if !t.matchesJSON(s, b, info.Seq) {
+			if !t.matchesJSON(s, info.Seq) {
 				continue
 			}
 		}
-		b.ops = append(b.ops, t.change(s.nextTag(), core.Ref{Seq: info.Seq}, t.from))
+		ops = append(ops, t.change(s.nextTag(), core.Ref{Seq: info.Seq}, t.from))
 	}
-	commit, err := s.doAll(b)
+	commit, err := s.doAll(ops)
 	t.commit = max(t.commit, commit)
 	return s.mutated(t.commit, err, len(t.page) == 0 && t.cursor == 0)
 }
 
 // matchesJSON reads a job. One that is gone since the page was listed does not match.
-func (t *mutateScan) matchesJSON(s *session, b *scratch, seq uint64) bool {
+func (t *mutateScan) matchesJSON(s *session, seq uint64) bool {
 	r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: seq}})
 	if r.Kind != core.Inspected || r.Info.Job == nil {
 		return false
 	}
-	b.json = s.f.appendCompactJob(b.json[:0], r.Info)
-	return t.pattern.jsonGlob.match(b.json)
+	p := s.pipeline
+	p.json = s.f.appendCompactJob(p.json[:0], r.Info)
+	return t.pattern.jsonGlob.match(p.json)
 }

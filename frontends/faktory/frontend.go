@@ -3,7 +3,6 @@ package faktory
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"sync"
 	"sync/atomic"
 
 	"github.com/tidwall/redcon"
@@ -58,7 +57,7 @@ type Frontend struct {
 	b         core.Broker
 	o         Options
 	startedAt core.Instant
-	scratch   sync.Pool // of *scratch, for the time of one call of a session
+	pipelines frontends.Pool[pipeline]
 
 	connections atomic.Int64 // that have shaken hands
 	commands    atomic.Uint64
@@ -67,12 +66,6 @@ type Frontend struct {
 	workers  registry
 	detached detachedTasks
 	bids     batchIDs
-
-	// observer asks the broker on behalf of no connection; used under its mutex.
-	observer struct {
-		sync.Mutex
-		client core.ClientID
-	}
 }
 
 // New makes the front-end. It does nothing until Open is called.
@@ -84,7 +77,6 @@ func New(b core.Broker, o Options) *Frontend {
 		o.Description = Description
 	}
 	f := &Frontend{b: b, o: o, startedAt: b.Now()}
-	f.scratch.New = func() any { return new(scratch) }
 	f.workers.byID = make(map[string]*worker)
 	f.bids.load(b)
 	return f

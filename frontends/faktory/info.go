@@ -11,25 +11,17 @@ import (
 )
 
 // info: INFO.
-func (s *session) info(b *scratch, _ []byte) {
-	s.f.commands.Add(uint64(b.commands)) // so that INFO counts itself
-	b.commands = 0
-	b.json = s.f.appendInfo(b.json[:0], s.ask(&core.ReadStats{Tag: s.nextTag()}),
+func (s *session) info(p *pipeline, _ []byte) {
+	s.f.commands.Add(uint64(p.commands)) // so that INFO counts itself
+	p.commands = 0
+	p.json = s.f.appendInfo(p.json[:0], s.ask(&core.ReadStats{Tag: s.nextTag()}),
 		s.ask(&core.ListQueues{Tag: s.nextTag(), Prefix: s.f.o.Namespace}))
-	s.bulk(b.json, 0)
+	s.bulk(p.json, 0)
 }
 
 // Info is what INFO answers, for a page or another protocol. Any goroutine.
 func (f *Frontend) Info() []byte {
-	o := &f.observer
-	o.Lock()
-	defer o.Unlock()
-	if o.client == 0 {
-		o.client = f.b.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
-	}
-	replies := f.b.Do(o.client, []core.Op{
-		&core.ReadStats{Tag: 1}, &core.ListQueues{Tag: 2, Prefix: f.o.Namespace},
-	}, nil)
+	replies := core.DoOnce(f.b, core.Internal, &core.ReadStats{Tag: 1}, &core.ListQueues{Tag: 2, Prefix: f.o.Namespace})
 	var stats, queues core.Reply
 	for _, r := range replies {
 		switch r.Tag {

@@ -44,7 +44,7 @@ var changes = map[string]func(tag uint64, ref core.Ref, from core.State) core.Op
 }
 
 // mutate: MUTATE {cmd, target, filter}.
-func (s *session) mutate(_ *scratch, arg []byte) {
+func (s *session) mutate(_ *pipeline, arg []byte) {
 	if !utf8.Valid(arg) {
 		s.refuse(errUTF8.Error())
 		return
@@ -107,16 +107,15 @@ type mutateNamed struct {
 // step changes some of them; those that are not in the set are left alone.
 func (t *mutateNamed) step(s *session) bool {
 	n := min(len(t.jids), mutatePage)
-	b := s.f.borrow()
-	defer s.f.giveBack(b)
+	ops := make([]core.Op, 0, n)
 	for _, jid := range t.jids[:n] {
 		if r := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}, Brief: true}); r.Kind == core.Inspected &&
 			strings.HasPrefix(r.Info.Queue, s.f.o.Namespace) {
-			b.ops = append(b.ops, t.change(s.nextTag(), core.Ref{Seq: r.Info.Seq}, t.from))
+			ops = append(ops, t.change(s.nextTag(), core.Ref{Seq: r.Info.Seq}, t.from))
 		}
 	}
 	t.jids = t.jids[n:]
-	commit, err := s.doAll(b)
+	commit, err := s.doAll(ops)
 	t.commit = max(t.commit, commit)
 	return s.mutated(t.commit, err, len(t.jids) == 0)
 }

@@ -12,7 +12,7 @@ import (
 const wildcard = "*"
 
 // queue: QUEUE PAUSE|RESUME|REMOVE|LATENCY names….
-func (s *session) queue(b *scratch, arg []byte) {
+func (s *session) queue(_ *pipeline, arg []byte) {
 	sub, rest, found := bytes.Cut(arg, []byte{' '})
 	verb := strings.ToUpper(string(sub))
 	names, ok := words(rest)
@@ -39,18 +39,19 @@ func (s *session) queue(b *scratch, arg []byte) {
 			s.start(&removal{pages: queuePages(names)})
 			return
 		}
-		s.pause(b, names, verb == "PAUSE")
+		s.pause(names, verb == "PAUSE")
 	default:
 		s.refuse("no such QUEUE subcommand: " + verb)
 	}
 }
 
 // pause stops or resumes queues; unknown ones stay unknown.
-func (s *session) pause(b *scratch, names []string, paused bool) {
-	for _, name := range names {
-		b.ops = append(b.ops, &core.PauseQueue{Tag: s.nextTag(), Queue: name, Paused: paused})
+func (s *session) pause(names []string, paused bool) {
+	ops := make([]core.Op, len(names))
+	for i, name := range names {
+		ops[i] = &core.PauseQueue{Tag: s.nextTag(), Queue: name, Paused: paused}
 	}
-	commit, err := s.doAll(b)
+	commit, err := s.doAll(ops)
 	if err != nil {
 		s.fail(err, "", commit)
 		return
@@ -58,19 +59,17 @@ func (s *session) pause(b *scratch, names []string, paused bool) {
 	s.ok(commit)
 }
 
-// doAll has the operations in b decided, whose replies are alike, and tells the newest commit and the first refusal.
-func (s *session) doAll(b *scratch) (commit core.Commit, err error) {
-	if len(b.ops) == 0 {
+// doAll has operations decided and returns the newest commit and the first refusal.
+func (s *session) doAll(ops []core.Op) (commit core.Commit, err error) {
+	if len(ops) == 0 {
 		return 0, nil
 	}
-	for _, r := range s.f.b.Do(s.client, b.ops, nil) {
+	for _, r := range s.f.b.Do(s.client, ops, nil) {
 		commit = max(commit, r.Commit)
 		if r.Kind == core.Failed && err == nil {
 			err = r.Err
 		}
 	}
-	clear(b.ops)
-	b.ops = b.ops[:0]
 	return commit, err
 }
 
@@ -171,7 +170,7 @@ func (t *removal) failed(s *session, r *core.Reply) bool {
 }
 
 // flushJobs: FLUSH removes as much as the configuration allows. Queues stay known and paused, as in the reference.
-func (s *session) flushJobs(*scratch, []byte) {
+func (s *session) flushJobs(*pipeline, []byte) {
 	page := core.Purge{Limit: purgePage}
 	switch s.f.o.Flush {
 	case FlushOff:

@@ -64,7 +64,7 @@ func parseFail(arg []byte) (jid string, failure *core.Failure, err error) {
 	}
 	trace := make([]string, min(len(fail.Backtrace), maxBacktrace))
 	for i := range trace {
-		trace[i] = strings.Clone(cut(fail.Backtrace[i], maxTraceLine))
+		trace[i] = strings.Clone(core.CutText(fail.Backtrace[i], maxTraceLine))
 	}
 	return fail.JID, &core.Failure{
 		Type:      textOrUnknown(fail.ErrType, maxErrType),
@@ -77,5 +77,5 @@ func textOrUnknown(s string, limit int) string {
 	if s = strings.TrimSpace(s); s == "" {
 		return "unknown"
 	}
-	return strings.Clone(cut(s, limit))
+	return strings.Clone(core.CutText(s, limit))
 }

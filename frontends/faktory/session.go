@@ -19,7 +19,7 @@ const fetchFor = 2 * time.Second
 // phase is how far a connection is.
 type phase uint8
 
-// The client has to say HELLO; it is served; nothing it says is heard any more.
+// The client must send HELLO; it is served; its input is ignored.
 const (
 	expecting phase = iota
 	serving
@@ -37,43 +37,42 @@ type session struct {
 
 	client core.ClientID // from HELLO on
 	worker *worker       // nil: a producer
-	holder string        // whose name the leases bear
+	holder string        // worker id of the leases
 
-	tag     uint64       // of the last operation
-	fetch   uint64       // tag of the lease that is parked; zero: none
-	until   core.Instant // when the last lease stops waiting
-	idling  bool         // the parked lease waits for nothing: the worker is on its way out
-	late    []core.Reply // came while something else was asked
-	running task         // a long command between two of its pages; nil: none
+	tag      uint64       // of the last operation
+	pipeline *pipeline    // of the call at hand; nil between calls
+	fetch    parkedFetch  // the FETCH that waits for a job
+	late     []core.Reply // arrived while something else was asked
+	running  task         // a long command between two steps; nil: none
 
-	queuesText string   // the argument of the last FETCH, and
+	queuesText string   // the argument of the last FETCH
 	queues     []string // the core's queues that it names
 
-	written   uint64 // bytes given to the outbox
-	delivered []delivery
+	deliveries frontends.Deliveries
 
-	helloBy core.Instant // guarded by being set before the registry knows the session
-	greeted atomic.Bool  // the handshake is over, or the connection is; read by the registry
+	helloBy core.Instant // set before the registry knows the session
+	greeted atomic.Bool  // the handshake or the connection is over; read by the registry
 }
 
-// delivery is a job whose bytes were written, to be given back if they have not left when the connection ends.
-type delivery struct {
-	seq   uint64
-	epoch uint32
-	end   uint64 // where its reply ends, in bytes written
+// parkedFetch is a FETCH without an answer yet.
+type parkedFetch struct {
+	tag      uint64 // zero: there is none
+	until    core.Instant
+	noQueues bool // it waits for no job, since the worker is quiet or terminating
 }
+
+var _ frontends.Responder[pending] = (*session)(nil)
 
 // Feed implements frontends.Session.
 func (s *session) Feed(in []byte) int {
 	used := 0
-	var b *scratch
-	for used < len(in) && s.fetch == 0 && s.running == nil {
+	for used < len(in) && !s.Blocked() {
 		if s.phase == ending {
 			used = len(in)
 			break
 		}
 		if used > 0 && s.conn.Out().Len() > enoughOutput {
-			s.conn.Wake() // then the rest
+			s.conn.Wake() // for the rest
 			break
 		}
 		line, n, err := s.lines.next(in[used:])
@@ -81,65 +80,67 @@ func (s *session) Feed(in []byte) int {
 		if errors.Is(err, errShort) {
 			break
 		}
-		if b == nil {
-			b = s.f.borrow()
+		if s.pipeline == nil {
+			s.begin()
 		}
-		switch {
-		case s.f.stopping.Load():
-			s.flush(b)
-			s.refuse("shutdown in progress")
-			s.end()
-		case err != nil: // too long
-			s.flush(b)
-			s.refuse(err.Error())
-			if s.phase == expecting {
-				s.end()
-			}
-		case s.phase == expecting:
-			s.greet(line)
-		default:
-			s.command(b, line)
-		}
+		s.line(line, err)
 	}
-	if b != nil {
-		s.flush(b)
-		s.f.giveBack(b)
+	if s.pipeline != nil {
+		s.end()
 	}
 	return used
 }
 
+// line serves one request line; err is set for one that is too long.
+func (s *session) line(line []byte, err error) {
+	switch {
+	case s.f.stopping.Load():
+		s.flush()
+		s.refuse("shutdown in progress")
+		s.hangUp()
+	case err != nil:
+		s.flush()
+		s.refuse(err.Error())
+		if s.phase == expecting {
+			s.hangUp()
+		}
+	case s.phase == expecting:
+		s.greet(line)
+	default:
+		s.command(s.pipeline, line)
+	}
+}
+
 // Deliver implements frontends.Session.
 func (s *session) Deliver() {
-	if s.fetch != 0 {
-		b := s.f.borrow()
-		b.replies = s.f.b.Do(s.client, nil, b.replies[:0])
-		s.settle(b)
-		s.f.giveBack(b)
+	if !s.Blocked() {
+		return
 	}
-	if s.fetch != 0 && !s.idling && s.dismissed() && s.conn.Out().Held() == 0 {
-		s.idle()
+	s.begin()
+	defer s.end()
+	if s.fetch.tag != 0 {
+		s.run()
+	}
+	if s.fetch.tag != 0 && !s.fetch.noQueues && s.dismissed() && s.conn.Out().Held() == 0 {
+		s.fetchNothing()
 	}
 	if s.running != nil {
 		s.proceed()
 	}
 }
 
-// dismissed reports that the worker must get no more jobs.
+// dismissed reports whether the worker is quiet or terminating and gets no more jobs.
 func (s *session) dismissed() bool {
 	return s.worker != nil && WorkerState(s.worker.state.Load()) != Running
 }
 
-// idle turns a parked FETCH of a worker that has been told to go into one that waits for nothing. A lease cannot be
-// called back, so the client changes its name; that is done while no reply is held, for commits are announced to the
-// old name only.
-func (s *session) idle() {
-	s.f.b.Close(s.client)
-	s.openClient()
-	s.fetch = 0
-	b := s.f.borrow()
-	b.fetch(s.lease([]string{}, s.until))
-	s.flush(b)
-	s.f.giveBack(b)
+// fetchNothing replaces the parked FETCH of a worker that was told to go quiet by one that waits for no job. A lease is
+// withdrawn by closing its client, and commits are announced to clients: no reply may be held then.
+func (s *session) fetchNothing() {
+	until := s.fetch.until
+	s.reopenClient()
+	s.fetch = parkedFetch{tag: s.pipeline.lease([]string{}, s.holder, until), until: until, noQueues: true}
+	s.flush()
 }
 
 // Refusal implements frontends.Session.
@@ -150,9 +151,7 @@ var _ frontends.HalfCloseWaiter = (*session)(nil)
 // WaitsHalfClosed implements frontends.HalfCloseWaiter. The client may be gone, so a parked FETCH gets no job. A long command
 // is still answered.
 func (s *session) WaitsHalfClosed() bool {
-	if s.fetch != 0 {
-		s.giveUpFetch()
-	}
+	s.giveUpFetch()
 	return s.running != nil
 }
 
@@ -160,20 +159,18 @@ func (s *session) WaitsHalfClosed() bool {
 func (s *session) EOF([]byte) {}
 
 // Blocked implements frontends.Blocker.
-func (s *session) Blocked() bool { return s.fetch != 0 || s.running != nil }
+func (s *session) Blocked() bool { return s.fetch.tag != 0 || s.running != nil }
 
-// Stop implements frontends.Stopper: clients that are told of nothing ask again, and find out.
-func (s *session) Stop() {
-	if s.fetch != 0 {
-		s.giveUpFetch()
-	}
-}
+// Stop implements frontends.Stopper: a parked FETCH gets no job, so that the client asks again and learns of the shutdown.
+func (s *session) Stop() { s.giveUpFetch() }
 
-// giveUpFetch answers a parked FETCH with nothing, at the end of a connection.
+// giveUpFetch answers a parked FETCH with no job.
 func (s *session) giveUpFetch() {
-	s.f.b.Close(s.client)
-	s.openClient()
-	s.fetch = 0
+	if s.fetch.tag == 0 {
+		return
+	}
+	s.reopenClient()
+	s.fetch = parkedFetch{}
 	s.put(redcon.AppendNull(s.conn.Out().Buf()), 0)
 }
 
@@ -186,11 +183,11 @@ func (s *session) Closed() {
 	if s.running != nil {
 		s.f.detach(s.running)
 	}
-	for len(s.late) > 0 { // what comes while jobs are released is late as well
+	for len(s.late) > 0 { // more may arrive while jobs are released
 		r := s.late[0]
 		s.late = s.late[1:]
 		if r.Kind == core.Assigned {
-			s.release(r.Seq, r.Lease.Epoch)
+			s.ask(&core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
 		}
 	}
 	s.f.b.Close(s.client)
@@ -203,39 +200,22 @@ func (s *session) Closed() {
 
 var _ frontends.UnsentHandler = (*session)(nil)
 
-// Lost implements frontends.UnsentHandler: a job whose bytes have not left as a whole goes to the next worker.
+// HandleUnsent implements frontends.UnsentHandler.
 func (s *session) HandleUnsent(bytes int) {
-	for _, d := range s.delivered {
-		if d.end+uint64(bytes) <= s.written { //nolint:gosec // a length
-			continue
-		}
-		if s.client == 0 {
-			s.client = s.f.b.Open(core.ClientOptions{Protocol: core.Faktory, Wake: func() {}})
-		}
-		s.release(d.seq, d.epoch)
-	}
-	if s.client != 0 {
-		s.f.b.Close(s.client)
-		s.client = 0
-	}
+	s.deliveries.Release(s.f.b, core.Faktory, s.conn.Out(), bytes)
 }
 
-// release gives a lease back that no worker knows of.
-func (s *session) release(seq uint64, epoch uint32) {
-	s.ask(&core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: seq}, Epoch: epoch})
-}
-
-// greet takes the first line.
+// greet serves the first line.
 func (s *session) greet(line []byte) {
 	h, err := parseHello(line)
 	if err != nil {
 		s.refuse(err.Error())
-		s.end()
+		s.hangUp()
 		return
 	}
 	if s.f.o.Password != "" && !s.challenge.admits(h, s.f.o.Password) {
 		s.refuse("Invalid password")
-		s.end()
+		s.hangUp()
 		return
 	}
 	s.phase = serving
@@ -250,7 +230,7 @@ func (s *session) greet(line []byte) {
 	s.ok(0)
 	if n, limit := s.f.connections.Add(1), s.f.o.MaxConnections; limit > 0 && n > int64(limit) {
 		s.refuse(fmt.Sprintf("too many connections: %d", n))
-		s.end()
+		s.hangUp()
 	}
 }
 
@@ -258,32 +238,36 @@ func (s *session) openClient() {
 	s.client = s.f.b.Open(frontends.ClientOptions(core.Faktory, s.conn))
 }
 
+// reopenClient withdraws the parked lease.
+func (s *session) reopenClient() {
+	s.f.b.Close(s.client)
+	s.openClient()
+}
+
 // command serves one request.
-func (s *session) command(b *scratch, line []byte) {
+func (s *session) command(p *pipeline, line []byte) {
 	verb, arg, bare := splitVerb(line)
 	c, known := commands[string(verb)]
 	if !known {
-		s.flush(b)
-		s.refuse(fmt.Sprintf("unknown command %s", verb))
+		p.refuse(fmt.Sprintf("unknown command %s", verb))
 		return
 	}
-	b.commands++
-	if !c.batched {
-		s.flush(b)
-	}
+	p.commands++
 	if bare && c.bare != "" {
-		s.flush(b)
-		s.refuse(c.bare)
+		p.refuse(c.bare)
 		return
 	}
-	c.run(s, b, arg)
-	if len(b.ops) >= maxOps {
-		s.flush(b)
+	if !c.batched {
+		s.flush()
+	}
+	c.run(s, p, arg)
+	if p.Len() >= maxPipeline {
+		s.flush()
 	}
 }
 
-// end closes the connection once everything written has been sent.
-func (s *session) end() {
+// hangUp closes the connection once all answers have been sent.
+func (s *session) hangUp() {
 	s.phase = ending
 	s.conn.CloseAfterFlush()
 }
@@ -294,8 +278,8 @@ func (s *session) nextTag() uint64 {
 	return s.tag
 }
 
-// ask has one operation decided and returns its reply; everything but a lease is answered at once. Operations that were
-// collected before must have been flushed.
+// ask has one operation decided and returns its reply. It is not for leases, which are answered later. The pipeline must
+// have been flushed.
 func (s *session) ask(op core.Op) core.Reply {
 	tag := s.tag // the last one given out is op's
 	answer := core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrInvalid}
@@ -311,11 +295,7 @@ func (s *session) ask(op core.Op) core.Reply {
 
 // The writers of replies. Each gives the outbox the commit that the reply rests on.
 
-func (s *session) put(b []byte, commit core.Commit) {
-	out := s.conn.Out()
-	s.written += uint64(len(b) - out.Len())
-	out.Put(b, commit)
-}
+func (s *session) put(b []byte, commit core.Commit) { s.conn.Out().Put(b, commit) }
 
 func (s *session) ok(commit core.Commit) { s.put(redcon.AppendOK(s.conn.Out().Buf()), commit) }
 
@@ -326,11 +306,10 @@ func (s *session) bulk(p []byte, commit core.Commit) {
 // refuse reports a client's mistake.
 func (s *session) refuse(text string) { s.put(appendRefusal(s.conn.Out().Buf(), text), 0) }
 
-// fail reports a refusal of the core's; name is what the client had asked about. Once the broker is going, so is the
-// connection.
+// fail reports a refusal of the core; name is what the client asked about. A broker that shuts down closes the connection.
 func (s *session) fail(err error, name string, commit core.Commit) {
-	s.put(redcon.AppendError(s.conn.Out().Buf(), cut(errorText(err, name), maxEcho)), commit)
+	s.put(redcon.AppendError(s.conn.Out().Buf(), core.CutText(errorText(err, name), maxEcho)), commit)
 	if errors.Is(err, core.ErrShutdown) {
-		s.end()
+		s.hangUp()
 	}
 }

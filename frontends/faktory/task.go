@@ -28,13 +28,13 @@ func (s *session) proceed() {
 	s.conn.Wake()
 }
 
-// orphanage ends long commands whose clients have gone: an order that was given is carried out, as by the reference.
+// detachedTasks are long commands whose clients have disconnected. They run to their end, as in the reference.
 type detachedTasks struct {
 	mu       sync.Mutex // guards sessions; never held while the broker is called
 	sessions []*session
 }
 
-// adopt takes a command over. Any goroutine.
+// detach keeps a command running after its connection has closed. Any goroutine.
 func (f *Frontend) detach(t task) {
 	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t}
 	s.openClient()
@@ -57,14 +57,16 @@ func (f *Frontend) runDetached() {
 	if s == nil {
 		return
 	}
-	for range detachedSteps {
-		if s.proceed(); s.running == nil {
-			f.b.Close(s.client)
-			f.detached.mu.Lock()
-			f.detached.sessions = f.detached.sessions[1:]
-			f.detached.mu.Unlock()
-			return
-		}
+	s.begin()
+	for n := 0; n < detachedSteps && s.running != nil; n++ {
+		s.proceed()
+	}
+	s.end()
+	if s.running == nil {
+		f.b.Close(s.client)
+		f.detached.mu.Lock()
+		f.detached.sessions = f.detached.sessions[1:]
+		f.detached.mu.Unlock()
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 )
 
 // track: TRACK GET jid | SET {jid, percent, desc, reserve_until}.
-func (s *session) track(b *scratch, arg []byte) {
+func (s *session) track(p *pipeline, arg []byte) {
 	verb, rest, _ := bytes.Cut(arg, []byte{' '})
 	switch sub := strings.ToUpper(string(verb)); sub {
 	case "GET":
-		s.trackGet(b, string(bytes.TrimSpace(rest)))
+		s.trackGet(p, string(bytes.TrimSpace(rest)))
 	case "SET":
 		s.trackSet(rest)
 	default:
@@ -26,7 +26,7 @@ func (s *session) track(b *scratch, arg []byte) {
 }
 
 // trackGet answers with a job's state and progress, whatever protocols its client and its worker speak.
-func (s *session) trackGet(b *scratch, jid string) {
+func (s *session) trackGet(p *pipeline, jid string) {
 	if jid == "" {
 		s.refuse("missing JID")
 		return
@@ -35,24 +35,24 @@ func (s *session) trackGet(b *scratch, jid string) {
 	if r.Kind == core.Inspected && r.Info.State == core.Done && r.Info.Outcome == nil { // only the store has the outcome
 		r = s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}})
 	}
-	b.json = append(b.json[:0], '{')
-	b.json = appendTextMember(b.json, "jid", jid)
+	p.json = append(p.json[:0], '{')
+	p.json = appendTextMember(p.json, "jid", jid)
 	if r.Kind != core.Inspected || !tracked(r.Info) { // a date in updated_at would mean that the job is known
-		b.json = append(b.json, `,"state":"unknown","updated_at":""}`...)
-		s.bulk(b.json, r.Commit)
+		p.json = append(p.json, `,"state":"unknown","updated_at":""}`...)
+		s.bulk(p.json, r.Commit)
 		return
 	}
 	info := r.Info
-	b.json = appendTextMember(b.json, "state", trackState(info))
-	b.json = appendInstantMember(b.json, "updated_at", min(updatedAt(info), s.f.b.Now()))
-	if p := &info.Progress; p.Den > 0 {
-		b.json = appendIntegerMember(b.json, "percent", int64(p.Num)*100/int64(p.Den))
+	p.json = appendTextMember(p.json, "state", trackState(info))
+	p.json = appendInstantMember(p.json, "updated_at", min(updatedAt(info), s.f.b.Now()))
+	if done := &info.Progress; done.Den > 0 {
+		p.json = appendIntegerMember(p.json, "percent", int64(done.Num)*100/int64(done.Den))
 	}
 	if info.Progress.Text != "" {
-		b.json = appendTextMember(b.json, "desc", info.Progress.Text)
+		p.json = appendTextMember(p.json, "desc", info.Progress.Text)
 	}
-	b.json = append(b.json, '}')
-	s.bulk(b.json, r.Commit)
+	p.json = append(p.json, '}')
+	s.bulk(p.json, r.Commit)
 }
 
 // tracked reports whether TRACK GET knows a job: a Faktory job only if its client asked for it, or if it has reported
@@ -107,7 +107,7 @@ func (s *session) trackSet(arg []byte) {
 		report.Progress.Num, report.Progress.Den = uint32(min(max(*set.Percent, 0), 100)), 100
 	}
 	if set.Desc != nil {
-		report.Progress.Text = cut(*set.Desc, maxMessage)
+		report.Progress.Text = core.CutText(*set.Desc, maxMessage)
 	}
 	if !set.until.IsZero() {
 		report.ExtendUntil = min(core.InstantOf(set.until), s.f.b.Now().Add(maxReserve))

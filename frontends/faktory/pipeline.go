@@ -1,0 +1,168 @@
+package faktory
+
+import (
+	"errors"
+
+	"github.com/tidwall/redcon"
+
+	"broker/core"
+	"broker/frontends"
+)
+
+// maxPipeline is how many requests go to the broker together.
+const maxPipeline = 256
+
+// maxIdleBuffer is how large a buffer a pipeline keeps between two uses, in bytes.
+const maxIdleBuffer = 1 << 20
+
+// pipeline is what one call of a session works with.
+type pipeline struct {
+	frontends.Pipeline[pending]
+	unit     workUnit
+	json     []byte
+	commands int // requests that INFO does not count yet
+}
+
+// pending is a request in the pipeline.
+type pending struct {
+	kind requestKind
+	jid  string
+	job  *core.Job // pushRequest
+	text string    // badRequest: what is wrong
+}
+
+// requestKind says how the broker's reply is answered. A badRequest gets no reply.
+type requestKind uint8
+
+const (
+	badRequest requestKind = iota
+	pushRequest
+	ackRequest
+	failRequest
+	fetchRequest
+)
+
+// begin takes a pipeline for the time of one call; end flushes it and gives it back.
+func (s *session) begin() {
+	s.pipeline = s.f.pipelines.Get()
+	s.pipeline.Begin(&s.tag)
+}
+
+func (s *session) end() {
+	s.flush()
+	p := s.pipeline
+	s.pipeline = nil
+	s.f.commands.Add(uint64(p.commands))
+	p.commands = 0
+	clear(p.unit.unknown[:cap(p.unit.unknown)])
+	p.unit.reset()
+	if cap(p.json) > maxIdleBuffer {
+		p.json = nil
+	}
+	s.f.pipelines.Put(p)
+}
+
+// refuse adds a request that is answered with an error.
+func (p *pipeline) refuse(text string) { p.Local(pending{text: text}) }
+
+func (p *pipeline) submit(job *core.Job) {
+	op := p.Submits.Next()
+	op.Tag, op.Job = p.Expect(pending{kind: pushRequest, jid: job.ID, job: job}), job
+	p.Ask(op)
+}
+
+func (p *pipeline) complete(jid string, result []byte) {
+	op := p.Completes.Next()
+	op.Tag = p.Expect(pending{kind: ackRequest, jid: jid})
+	op.Ref, op.Authority, op.Result = core.Ref{ID: jid}, core.ByLeased, result
+	p.Ask(op)
+}
+
+func (p *pipeline) fail(jid string, failure *core.Failure) {
+	op := p.Fails.Next()
+	op.Tag = p.Expect(pending{kind: failRequest, jid: jid})
+	op.Ref, op.Authority, op.Failure = core.Ref{ID: jid}, core.ByLeased, failure
+	p.Ask(op)
+}
+
+// lease adds the last request of a pipeline, since the next one has to wait for its answer.
+func (p *pipeline) lease(queues []string, worker string, until core.Instant) (tag uint64) {
+	op := p.Leases.Next()
+	op.Tag = p.Expect(pending{kind: fetchRequest})
+	op.Queues, op.Pick, op.Deadline = queues, core.PickInOrder, until
+	op.Holder, op.Worker = core.HeldByWorker, worker
+	p.Ask(op)
+	return op.Tag
+}
+
+// flush has the requests of the pipeline decided and answered. A FETCH at its end may be left parked.
+func (s *session) flush() {
+	if s.pipeline.Len() > 0 {
+		s.run()
+	}
+}
+
+// run also fetches the reply to a parked FETCH.
+func (s *session) run() {
+	s.pipeline.Run(s.f.b, s.client, s)
+	s.pipeline.Reset()
+	for len(s.late) > 0 {
+		r := s.late[0]
+		s.late = s.late[1:]
+		s.Push(&r)
+	}
+	s.late = nil
+}
+
+// Respond implements frontends.Responder.
+func (s *session) Respond(p *pending, r *core.Reply) {
+	switch p.kind {
+	case badRequest:
+		s.refuse(p.text)
+	case pushRequest:
+		commit, err := s.pushed(p.job, r)
+		if err != nil {
+			s.fail(err, s.f.subject(p.job, err), commit)
+			return
+		}
+		s.ok(commit)
+	case ackRequest:
+		if r.Kind == core.Failed && fatal(r.Err) {
+			s.fail(r.Err, p.jid, r.Commit)
+			return
+		}
+		s.ok(r.Commit) // a job that is gone needs no ACK
+	case failRequest:
+		if r.Kind == core.Failed {
+			s.fail(r.Err, p.jid, r.Commit)
+			return
+		}
+		s.ok(r.Commit)
+	case fetchRequest:
+		s.Push(r)
+	}
+}
+
+// Push implements frontends.Responder: it answers the parked FETCH.
+func (s *session) Push(r *core.Reply) {
+	if r.Tag != s.fetch.tag {
+		return // of a request that has been given up
+	}
+	s.fetch = parkedFetch{}
+	switch r.Kind { //nolint:exhaustive // a lease has these ends and no others
+	case core.Assigned:
+		p := s.pipeline
+		p.json = s.f.appendJob(p.json[:0], r.Job, jobState{enqueuedAt: r.Lease.EnqueuedAt, failure: r.Lease.Failure})
+		s.bulk(p.json, r.Commit)
+		s.deliveries.Add(s.conn.Out(), r)
+	case core.Failed:
+		s.fail(r.Err, "", r.Commit)
+	default:
+		s.put(redcon.AppendNull(s.conn.Out().Buf()), r.Commit)
+	}
+}
+
+// fatal reports whether the broker accepts no work any more.
+func fatal(err error) bool {
+	return errors.Is(err, core.ErrStopped) || errors.Is(err, core.ErrShutdown)
+}
