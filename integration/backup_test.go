@@ -137,7 +137,7 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 	for _, dir := range []string{b.Data, first, second} {
 		r = brokerCommand(t, "doctor", dir)
 		equal(t, "exit code of doctor: "+r.Stderr, r.Code, 0)
-		for _, words := range []string{"7 jobs in 1 queues: 7 ready", "examined", "sound"} {
+		for _, words := range []string{"7 jobs in 1 queues: 7 ready", "examined", "no damage"} {
 			if !strings.Contains(r.Stdout, words) {
 				t.Errorf("%q is not in what doctor says: %s", words, r.Stdout)
 			}

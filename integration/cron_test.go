@@ -29,7 +29,7 @@ func reloadable(t *testing.T, settings string) (b *harness.Broker, rewrite func(
 		check(t, os.WriteFile(path, []byte(settings), 0o600))
 		check(t, b.Signal(syscall.SIGHUP))
 		harness.Eventually(t, func() string {
-			if n := strings.Count(b.Output(), "settings read again"); n < times {
+			if n := strings.Count(b.Output(), "settings reloaded"); n < times {
 				return fmt.Sprintf("settings were read %d times again, not %d", n, times)
 			}
 			return ""
@@ -163,7 +163,7 @@ func TestReloadChangesTheTimetable(t *testing.T) {
 	}
 	rewrite(strings.Replace(everySecond("third"), "* * * * * *", "* * * *", 1)) // a mistake
 	if !strings.Contains(b.Output(), `cron[0].schedule: \"* * * *\"`) ||
-		!strings.Contains(b.Output(), "bad settings, the old ones stay in force") {
+		!strings.Contains(b.Output(), "reload failed, keeping the old settings") {
 		t.Errorf("nothing is said of the mistake:\n%s", b.Output())
 	}
 	fetchRaw(t, c, "second")
@@ -207,7 +207,7 @@ func TestReloadNamesWhatHasToWait(t *testing.T) {
 	equal(t, "status", statusRow(t, b, "d"), "1 0 0")
 	fetchRaw(t, dialFaktory(t, b), "debugged") // without a password, as before
 	for _, want := range []string{
-		`"setting":"default_lease","time"`, `"setting":"faktory.password","time"`, "changed, but needs a restart",
+		`"setting":"default_lease","time"`, `"setting":"faktory.password","time"`, "setting changed, takes effect after a restart",
 		`"level":"info","setting":"log.level"`, `"routes":2`, `"level":"debug","schedule":"* * * * * *"`,
 	} {
 		harness.Eventually(t, func() string {

@@ -127,7 +127,7 @@ func TestAllowListsKeepOthersOut(t *testing.T) {
 			t.Errorf("no %s", line)
 		}
 	}
-	if !strings.Contains(b.Output(), "client outside of the allow-list") {
+	if !strings.Contains(b.Output(), "client denied by allow list") {
 		t.Error("the log does not tell")
 	}
 }

@@ -11,25 +11,25 @@ import (
 	"broker/frontends/eventloop"
 )
 
-// door counts the clients whom the allow-list of one front-end keeps out.
+// denialCounter counts the clients that the allow list of one front-end denies.
 type denialCounter struct {
 	name       string
 	log        zerolog.Logger
 	denied     atomic.Uint64
-	lastLogged atomic.Int64 // when that was last logged, Unix seconds: a flood must not fill the log
+	lastLogged atomic.Int64 // Unix seconds; a flood of connections must not flood the log
 }
 
-// deny is called from the goroutines that accept.
+// count is called by the accepting goroutines.
 func (d *denialCounter) count(from net.Addr) {
 	n := d.denied.Add(1)
 	now := time.Now().Unix()
 	if d.lastLogged.Swap(now) != now {
 		d.log.Warn().Str("frontend", d.name).Str("remote", from.String()).Uint64("denied", n).
-			Msg("client outside of the allow-list")
+			Msg("client denied by allow list")
 	}
 }
 
-// guard gives a listener its allow-list, and counts whom it keeps out.
+// setAllowList sets the allow list of a listener and counts the clients that it denies.
 func (p *process) setAllowList(l *eventloop.Listener, allow []string) {
 	if p.denied == nil {
 		p.denied = make(map[string]*denialCounter)
@@ -41,7 +41,7 @@ func (p *process) setAllowList(l *eventloop.Listener, allow []string) {
 	}
 	prefixes, err := config.ParseAllow(allow)
 	if err != nil {
-		panic(err) // validation has let it through
+		panic(err) // the settings are validated
 	}
 	l.Allow, l.Denied = prefixes, d.count
 }

@@ -10,7 +10,7 @@ import (
 	"broker/config"
 )
 
-func TestPortsThatAnybodyMayUseAreWarnedOf(t *testing.T) {
+func TestOpenPortsAreLogged(t *testing.T) {
 	t.Parallel()
 	for what, test := range map[string]struct {
 		settings config.Protocol
@@ -30,7 +30,7 @@ func TestPortsThatAnybodyMayUseAreWarnedOf(t *testing.T) {
 		var log bytes.Buffer
 		p := &process{log: zerolog.New(&log)}
 		p.announceFrontend("gearman", test.settings, test.password)
-		if got := strings.Count(log.String(), "open to other hosts"); got != test.warned {
+		if got := strings.Count(log.String(), "reachable from other hosts"); got != test.warned {
 			t.Errorf("%s: warned %d times: %s", what, got, log.String())
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"broker/config"
 )
 
-// announce says where clients are served and how they are kept out.
+// announce logs where clients are served and how access is restricted.
 func (p *process) announce() {
 	c := &p.config
 	for _, f := range protocols(c) {
@@ -16,12 +16,12 @@ func (p *process) announce() {
 		Listen: c.HTTP.Listen, Allow: c.HTTP.Allow, TLSCert: c.HTTP.TLSCert, TLSClientCA: c.HTTP.TLSClientCA,
 	}, c.HTTPPassword() != "")
 	if info, err := os.Stat(c.Data); err == nil && c.Durability != "none" && info.Mode().Perm()&0o077 != 0 {
-		p.log.Warn().Str("data", c.Data).Stringer("mode", info.Mode().Perm()).Msg("others may read the store")
+		p.log.Warn().Str("data", c.Data).Stringer("mode", info.Mode().Perm()).Msg("data directory is readable by other users")
 	}
 	p.log.Info().Str("version", buildVersion()).Str("data", c.Data).Str("durability", c.Durability).Msg("ready")
 }
 
-// announceFrontend says how one front-end is reached, and warns where any host may come in.
+// announceFrontend logs the addresses of one front-end, and warns if any host can connect.
 func (p *process) announceFrontend(name string, s config.Protocol, password bool) {
 	if s.Listen == "off" {
 		p.log.Info().Str("frontend", name).Str("address", "off").Msg("not listening")
@@ -29,14 +29,14 @@ func (p *process) announceFrontend(name string, s config.Protocol, password bool
 	}
 	addresses, err := config.ParseListen(s.Listen)
 	if err != nil {
-		panic(err) // validation has let it through
+		panic(err) // the settings are validated
 	}
 	for _, a := range addresses {
 		p.log.Info().Str("frontend", name).Stringer("address", a).Bool("password", password).Bool("tls", s.TLSCert != "").
 			Bool("client_certificates", s.TLSClientCA != "").Strs("allow", s.Allow).Msg("listening")
 		if !a.Loopback() && !password && s.TLSClientCA == "" && len(s.Allow) == 0 {
 			p.log.Warn().Str("frontend", name).Stringer("address", a).
-				Msg("open to other hosts: neither a password nor client certificates nor an allow-list")
+				Msg("reachable from other hosts without password, client certificates or allow list")
 		}
 	}
 }

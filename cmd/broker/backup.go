@@ -22,12 +22,12 @@ import (
 	"broker/frontends/httpapi"
 )
 
-// backupCommand copies the store: itself if no broker uses it, else by asking that broker.
+// backupCommand copies the store: directly if no broker uses it, otherwise by asking that broker.
 func backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup DIR",
 		Short: "copy the store to a folder, whether the broker runs or not",
-		Long: "Copy the store to a new folder, whether the broker runs or not. Nothing stops meanwhile.\n" +
+		Long: "Copy the store to a new folder, whether the broker runs or not. A running broker serves its clients meanwhile.\n" +
 			"To restore a backup, start a broker with --data on a copy of that folder.",
 		Args: cobra.ExactArgs(1),
 	}
@@ -50,8 +50,8 @@ func backupCommand() *cobra.Command {
 	return cmd
 }
 
-// runBackup asks the broker that has the store open, if there is one. Where there is no store here the broker may be one
-// whose folder only it can see.
+// runBackup copies a store that no broker uses, or asks the broker that uses it. If there is no store here, the broker may
+// keep it where only the broker can see it.
 func runBackup(c *config.Config, dir string) error {
 	err := engine.BackupStopped(c.Data, dir)
 	if !errors.Is(err, engine.ErrInUse) && !errors.Is(err, engine.ErrNoStore) {
@@ -64,10 +64,10 @@ func runBackup(c *config.Config, dir string) error {
 	return asked
 }
 
-// errNotRunning says that nobody answers where the broker should.
-var errNotRunning = errors.New("no broker answers")
+// errNotRunning says that no broker could be reached.
+var errNotRunning = errors.New("no broker is running")
 
-// requestBackup lets a running broker make the copy.
+// requestBackup asks a running broker for a copy.
 func requestBackup(c *config.Config, dir string) error {
 	body, err := json.Marshal(map[string]string{"dir": dir})
 	if err != nil {
@@ -75,7 +75,7 @@ func requestBackup(c *config.Config, dir string) error {
 	}
 	addresses, err := config.ParseListen(c.HTTP.Listen)
 	if err != nil || len(addresses) == 0 {
-		return fmt.Errorf("%w: http.listen is off, and only a broker that runs can copy its store", errNotRunning)
+		return fmt.Errorf("%w: http.listen is off, and a running broker can only be asked over HTTP", errNotRunning)
 	}
 	at, scheme := addresses[0], "http"
 	if c.HTTP.TLSCert != "" {
@@ -95,30 +95,30 @@ func requestBackup(c *config.Config, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%w at %s: %w", errNotRunning, at, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // only read
+	defer func() { _ = resp.Body.Close() }() // nothing was written
 	return responseError(resp)
 }
 
-// trustOwnCertificate trusts exactly the certificate of the settings, whatever name it bears: the broker that is asked has the
-// same settings.
+// trustOwnCertificate trusts exactly the certificate of the settings, whatever its name: the running broker has the same
+// settings.
 func trustOwnCertificate(h *config.HTTP) *tls.Config {
 	own, err := h.TLS()
 	if err != nil || own == nil {
-		return nil // validation has read it already, and there is none
+		return nil // the settings are validated: there is no certificate
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: own.Certificates,
 		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection takes its place
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if !bytes.Equal(s.PeerCertificates[0].Raw, own.Certificates[0].Certificate[0]) {
-				return errors.New("it shows another certificate than http.tls_cert")
+				return errors.New("the server's certificate is not the one of http.tls_cert")
 			}
 			return nil
 		},
 	}
 }
 
-// hostHeader is what a request names as the host; a socket has none.
+// hostHeader is the host of a request; a unix socket has none.
 func hostHeader(a config.Address) string {
 	if a.Network == "unix" {
 		return "localhost"
@@ -126,7 +126,7 @@ func hostHeader(a config.Address) string {
 	return a.Address
 }
 
-// answered turns what the broker says into an error.
+// responseError is the error that a response reports.
 func responseError(resp *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil {
@@ -141,7 +141,7 @@ func responseError(resp *http.Response) error {
 	if json.Unmarshal(text, &said) != nil || said.Error == "" {
 		said.Error = strings.TrimSpace(string(text))
 	}
-	return fmt.Errorf("the broker refuses (%s): %s", resp.Status, said.Error)
+	return fmt.Errorf("the broker refused (%s): %s", resp.Status, said.Error)
 }
 
 // backup serves POST /api/backup.

@@ -43,7 +43,7 @@ func TestRestartsMayOverlapWithBindRetry(t *testing.T) {
 	}
 }
 
-func TestStoreThatAnotherBrokerStillHoldsIsWaitedForWithBindRetry(t *testing.T) {
+func TestBindRetryWaitsForTheStore(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	serve := func(address string) []string {
@@ -79,7 +79,7 @@ func TestServeFailsAtOnceWithoutBindRetry(t *testing.T) {
 	}
 }
 
-func TestSignalEndsTheWaitForAnAddress(t *testing.T) {
+func TestSignalEndsBindRetry(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -93,7 +93,7 @@ func TestSignalEndsTheWaitForAnAddress(t *testing.T) {
 	r.wantExit(0)
 }
 
-func TestOnlyAddressesInUseAreWaitedFor(t *testing.T) {
+func TestBindRetryIgnoresOtherErrors(t *testing.T) {
 	t.Parallel()
 	inUse := fmt.Errorf("listen gearman :4730: %w", syscall.EADDRINUSE)
 	for want, errs := range map[bool][]error{

@@ -6,10 +6,10 @@ import (
 	"broker/core/clock"
 )
 
-// clockShift is set by the linker, in programs that are built to test what a wrong clock does; a released one has none.
+// clockShift is set by the linker in programs that test what a wrong clock does. It is empty in released programs.
 var clockShift string
 
-// processClock is the machine's, or the wrong one that was linked in.
+// processClock is the system clock, shifted by clockShift.
 func processClock() clock.Clock {
 	if clockShift == "" {
 		return clock.System{}

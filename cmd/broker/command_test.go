@@ -38,7 +38,7 @@ func TestCommandLine(t *testing.T) {
 		{"serve --help", cli.ExitOK, "--durability sync|relaxed|none", ""},
 		{"serve --nonsense", cli.ExitUsage, "", "unknown flag: --nonsense"},
 		{"serve extra", cli.ExitUsage, "", `unknown command "extra" for "broker serve"`},
-		{"check-config", cli.ExitOK, "the settings are good", ""},
+		{"check-config", cli.ExitOK, "settings are valid", ""},
 		{"check-config --workq off --gearman 127.0.0.1:1", cli.ExitOK, "gearman.listen           127.0.0.1:1 ", ""},
 		{"check-config --config " + bad, cli.ExitFailed, "", "colour: unknown setting (" + bad + ")\ndurability: "},
 		{"serve --durability x --workq y", cli.ExitFailed, "", "durability: \"x\" is not sync, relaxed or none\nworkq.listen: "},

@@ -50,7 +50,7 @@ func examine(dir string, stdout, stderr io.Writer) error {
 	case engine.IsDamage(err):
 		return &cli.ExitError{Code: cli.ExitDamaged, Err: fmt.Errorf("DAMAGED: %w", err)}
 	case errors.Is(err, engine.ErrInUse):
-		return cli.Failed(fmt.Errorf("%w; stop it, or make a copy with broker backup and look at that", err))
+		return cli.Failed(fmt.Errorf("%w; stop that broker, or check a copy made with broker backup", err))
 	case err != nil:
 		return cli.Failed(err)
 	}
@@ -59,9 +59,9 @@ func examine(dir string, stdout, stderr io.Writer) error {
 	return printFindings(stdout, stderr, x)
 }
 
-// printContents lists what is there.
+// printContents lists what the store holds.
 func printContents(w io.Writer, x *engine.Report) {
-	say(w, "%d bytes in records, %d bodies stored apart, %d notes\n", x.Bytes, x.Bodies, x.MetaEntries)
+	say(w, "%d bytes in records, %d bodies stored separately, %d metadata entries\n", x.Bytes, x.Bodies, x.MetaEntries)
 	if x.Stats == nil {
 		return
 	}
@@ -93,9 +93,9 @@ func printContents(w io.Writer, x *engine.Report) {
 		say(table, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t %s\n", q.Ready(), q.Scheduled, q.Blocked, q.Leased, q.Retrying, q.Done, q.Dead,
 			q.Name+paused)
 	}
-	_ = table.Flush() // as say
+	_ = table.Flush() // see say
 	if more := len(x.Queues) - maxQueueRows; more > 0 {
-		say(w, "and %d queues more\n", more)
+		say(w, "and %d more queues\n", more)
 	}
 }
 
@@ -103,24 +103,24 @@ func jobsIn(q *core.QueueInfo) int {
 	return q.Ready() + q.Scheduled + q.Blocked + q.Leased + q.Retrying + q.Done + q.Dead
 }
 
-// printFindings says what is wrong; the error has the exit code.
+// printFindings reports what is wrong; the error carries the exit code.
 func printFindings(stdout, stderr io.Writer, x *engine.Report) error {
 	for _, o := range x.Orphans {
-		say(stdout, "left over, harmless: %s\n", o)
+		say(stdout, "leftover, harmless: %s\n", o)
 	}
 	for _, d := range x.Damage {
 		say(stderr, "DAMAGED: %s\n", d)
 	}
 	if x.Inconsistency != nil {
-		say(stderr, "UNSOUND: %v\n", x.Inconsistency)
+		say(stderr, "INCONSISTENT: %v\n", x.Inconsistency)
 	}
 	if x.More > 0 {
-		say(stderr, "and %d findings more\n", x.More)
+		say(stderr, "and %d more findings\n", x.More)
 	}
 	if len(x.Damage) > 0 || x.Inconsistency != nil {
 		say(stderr, "restore the folder from a backup, or move it away to start with an empty store\n")
 		return &cli.ExitError{Code: cli.ExitDamaged}
 	}
-	say(stdout, "sound: every record and every body was read and fits together\n")
+	say(stdout, "no damage: every record and every body was read, and they are consistent\n")
 	return nil
 }

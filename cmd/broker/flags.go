@@ -13,14 +13,14 @@ import (
 	"broker/config"
 )
 
-// flagSettings says which setting each flag sets, in the order of the help.
+// flagSettings maps flags to settings, in the order of the help.
 var flagSettings = []struct{ flag, setting, value, about string }{
 	{"data", "data", "DIR", "folder of the store"},
-	{"durability", "durability", "sync|relaxed|none", "when a reply may leave: once synced, before, or memory only"},
-	{"workq", "workq.listen", "ADDR", "where Workq clients are served: host:port, unix:/path or off"},
-	{"gearman", "gearman.listen", "ADDR", "where Gearman clients are served"},
-	{"faktory", "faktory.listen", "ADDR", "where Faktory clients are served"},
-	{"http", "http.listen", "ADDR", "where the console, the API and the metrics are served"},
+	{"durability", "durability", "sync|relaxed|none", "when to reply: once on disk, before, or memory only"},
+	{"workq", "workq.listen", "ADDR", "address for Workq clients: host:port, unix:/path or off"},
+	{"gearman", "gearman.listen", "ADDR", "address for Gearman clients"},
+	{"faktory", "faktory.listen", "ADDR", "address for Faktory clients"},
+	{"http", "http.listen", "ADDR", "address of the console, the API and the metrics"},
 	{"password", "faktory.password", "PW", "password for Faktory and HTTP clients"},
 }
 
@@ -34,8 +34,8 @@ func settingFlags(cmd *cobra.Command) func() config.Sources {
 		flags.Var(&textFlag{kind: f.value}, f.flag, f.about)
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Long += "\n\nEvery setting can be given in the file and in the environment, by a name that check-config shows.\n" +
-		"File, then environment, then flags: the last wins."
+	cmd.Long += "\n\nThe settings file and the environment can set every setting; check-config shows the variable names.\n" +
+		"Flags override the environment, which overrides the file."
 	return func() config.Sources {
 		s := config.Sources{File: file.text, Env: os.Environ(), Flags: make(map[string]string)}
 		for _, f := range flagSettings {
@@ -58,17 +58,17 @@ func (f *textFlag) Type() string       { return f.kind }
 func loadSettings(sources config.Sources) (config.Config, error) {
 	c, err := readSettings(sources)
 	if err != nil {
-		return c, cli.Failed(fmt.Errorf("bad settings:\n%w", err))
+		return c, cli.Failed(fmt.Errorf("invalid settings:\n%w", err))
 	}
 	return c, nil
 }
 
-// checkConfigCommand reads the settings as serve would and shows those in force.
+// checkConfigCommand reads the settings as serve would and shows them.
 func checkConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-config",
-		Short: "check the settings and show those in force",
-		Long:  "Check the settings as serve would read them, and show those in force with the environment variable of each.",
+		Short: "check the settings and show them",
+		Long:  "Read the settings as serve does, report every problem, and show each setting with its environment variable.",
 		Args:  cobra.NoArgs,
 	}
 	sources := settingFlags(cmd)
@@ -85,7 +85,7 @@ func checkConfigCommand() *cobra.Command {
 			}
 			say(stdout, "%-24s %-20s %s\n", s.Path, value, s.Env())
 		}
-		say(stdout, "%d routes, %d throttles, %d cron entries\nthe settings are good\n",
+		say(stdout, "%d routes, %d throttles, %d cron entries\nsettings are valid\n",
 			len(c.Routes), len(c.Throttles), len(c.Crons))
 		return nil
 	}
@@ -106,7 +106,7 @@ func versionLine() string {
 	return fmt.Sprintf("broker %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// buildVersion is what the linker was told, else the revision that the build was made from.
+// buildVersion is the version that the linker set, or the revision of the build.
 func buildVersion() string {
 	if version != "unknown" {
 		return version

@@ -15,7 +15,7 @@ import (
 	"broker/frontends/workq"
 )
 
-// protocols are the front-ends of this build with the settings they share, by the names they bear everywhere.
+// protocols lists the front-ends of this build by name, with the settings that they have in common.
 func protocols(c *config.Config) []struct {
 	name string
 	config.Protocol
@@ -26,13 +26,13 @@ func protocols(c *config.Config) []struct {
 	}{{"workq", c.Workq.Protocol}, {"gearman", c.Gearman.Protocol}, {"faktory", c.Faktory.Protocol}}
 }
 
-// served is what serve makes of the front-ends.
+// frontendSet holds the front-ends.
 type frontendSet struct {
 	byName  map[string]frontends.Frontend
 	faktory *faktory.Frontend
 }
 
-// buildFrontends makes every front-end, also those that are off: the console asks Faktory's for its numbers.
+// buildFrontends creates every front-end, including those that are off: the HTTP API uses Faktory's.
 func (p *process) buildFrontends() frontendSet {
 	c, b := &p.config, p.engine
 	p.routes = make(routes)
@@ -64,25 +64,25 @@ func (p *process) buildFrontends() frontendSet {
 func (p *process) handleFormat() core.HandleFormat {
 	prefix := p.config.Gearman.HandlePrefix
 	if prefix == "" {
-		host, _ := os.Hostname() // a host without a name: handles are H::N
+		host, _ := os.Hostname() // without a host name handles are H::N
 		prefix = "H:" + host
 	}
 	return core.NewHandleFormat(prefix)
 }
 
-// certificates are the TLS settings of one front-end, replaced when they are read again.
+// certificates are the TLS settings of one front-end. A reload replaces them.
 type certificates struct {
 	name               string
 	source             interface{ TLS() (*tls.Config, error) }
-	clientCertOptional bool // one that shows no certificate is let in
+	clientCertOptional bool // clients without a certificate are accepted too
 	current            atomic.Pointer[tls.Config]
 }
 
-// reload reads the files; what was in force stays so if they cannot be read.
+// reload reads the files; if that fails, the current configuration stays.
 func (c *certificates) reload() error {
 	read, err := c.source.TLS()
 	if err != nil {
-		return fmt.Errorf("certificate of %s: %w", c.name, err)
+		return fmt.Errorf("load certificate of %s: %w", c.name, err)
 	}
 	if c.clientCertOptional && read.ClientCAs != nil {
 		read.ClientAuth = tls.VerifyClientCertIfGiven
@@ -91,7 +91,7 @@ func (c *certificates) reload() error {
 	return nil
 }
 
-// places are where the front-ends are reached, and the certificates they show there.
+// listenersAndCertificates are the addresses of the front-ends, and their certificates.
 func (p *process) listenersAndCertificates() ([]eventloop.Listener, []*certificates, error) {
 	var all []eventloop.Listener
 	var certs []*certificates
@@ -114,7 +114,7 @@ func (p *process) listenersAndCertificates() ([]eventloop.Listener, []*certifica
 	return all, certs, nil
 }
 
-// listenersOf reads a listen setting that validation has let through.
+// listenersOf parses a listen setting that is validated.
 func listenersOf(name, listen string) []eventloop.Listener {
 	addresses, err := config.ParseListen(listen)
 	if err != nil {

@@ -20,37 +20,37 @@ import (
 	"broker/config"
 )
 
-// The version of gearmand that this front-end stands in for, and where that looks for its files.
+// The version of gearmand that this command replaces, and where gearmand looks for its files.
 const (
 	gearmandVersion = "1.1.20"
 	gearmandConfig  = "/etc/gearmand.conf"
 	gearmandLogFile = "/var/log/gearmand.log"
 	gearmandPort    = "4730"
 
-	// gearmandBindRetry is how long gearmand retries while its port is taken.
+	// gearmandBindRetry is about how long gearmand retries while its port is in use.
 	gearmandBindRetry = "20s"
 )
 
-// gearmandLevels are the words of --verbose and the level of our log that comes closest.
+// gearmandLevels maps the values of --verbose to our log levels.
 var gearmandLevels = map[string]string{
 	"FATAL": "error", "ALERT": "error", "CRITICAL": "error", "ERROR": "error",
 	"WARNING": "warn", "NOTICE": "info", "INFO": "info", "DEBUG": "debug",
 }
 
-// gearmandHTTP is the one module that may be named by -r.
+// gearmandHTTP is the only module that -r accepts.
 const gearmandHTTP = "http"
 
-// gearmandQueues are the plug-ins that may be named by -q.
+// gearmandQueues are the plug-ins that -q accepts.
 var gearmandQueues = []string{
 	"libsqlite3", "libmemcached", "libpq", "postgres", "redis", "mysql", "libdrizzle", "drizzle", "libtokyocabinet",
 }
 
-// gearmandSubcommand is gearmandCommand as a command of broker's.
+// gearmandSubcommand makes gearmandCommand a command of broker.
 func gearmandSubcommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "gearmand",
 		Short:              "serve Gearman clients with gearmand's command line; so does a link of that name",
-		DisableFlagParsing: true, // gearmand's flags are parsed as gearmand does
+		DisableFlagParsing: true, // parseGearmand follows gearmand's rules
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if code := gearmandCommand(args, cmd.OutOrStdout(), cmd.ErrOrStderr()); code != cli.ExitOK {
 				return &cli.ExitError{Code: code}
@@ -60,7 +60,7 @@ func gearmandSubcommand() *cobra.Command {
 	}
 }
 
-// gearmandCommand is broker under gearmand's name and with its command line.
+// gearmandCommand runs the broker with gearmand's command line.
 func gearmandCommand(args []string, stdout, stderr io.Writer) int {
 	o, err := readGearmandArgs(args)
 	switch {
@@ -96,10 +96,10 @@ func gearmandHelp(w io.Writer) {
 		}
 		say(w, "%-34s %s\n", name+" "+o.arg, o.about)
 	}
-	say(w, "\nThe connection options of gearmand's queue plug-ins are accepted too.\n")
+	say(w, "\nThe connection options of gearmand's queue plug-ins are accepted and ignored.\n")
 }
 
-// readGearmandArgs reads the command line and, behind it, the file that it names.
+// readGearmandArgs reads the command line, then the file that it names.
 func readGearmandArgs(args []string) (gearmandValues, error) {
 	o, err := parseGearmand(args, nil)
 	if err != nil {
@@ -124,7 +124,7 @@ func readGearmandArgs(args []string) (gearmandValues, error) {
 	return o, o.check()
 }
 
-// configFileArgs splits a file of options; lines that start with # are left out.
+// configFileArgs splits a file of options into words; lines that start with # are ignored.
 func configFileArgs(text string) []string {
 	var words []string
 	for line := range strings.Lines(text) {
@@ -135,7 +135,7 @@ func configFileArgs(text string) []string {
 	return words
 }
 
-// check looks at the values, so that --check-args finds what a start would.
+// check validates the values, so that --check-args finds what a start would find.
 func (g gearmandValues) check() error {
 	for _, name := range []string{
 		"backlog", "file-descriptors", "job-retries", "hashtable-buckets", "keepalive-idle", "keepalive-interval",
@@ -156,7 +156,7 @@ func (g gearmandValues) check() error {
 	return nil
 }
 
-// number is the value of an option that check has let through; 0 if it was not given.
+// number is the value of an option that check has validated; 0 if the option was not given.
 func (g gearmandValues) number(name string) int {
 	n, err := strconv.Atoi(g[name])
 	if err != nil {
@@ -165,15 +165,15 @@ func (g gearmandValues) number(name string) int {
 	return n
 }
 
-// gearmandProcess is a broker that was started by gearmand's command line.
+// gearmandProcess is a broker started with gearmand's command line.
 type gearmandProcess struct {
 	options gearmandValues
 	process process
 	log     zerolog.Logger
-	logFile *logFile // nil: the log goes elsewhere
+	logFile *logFile // nil: the log is not written to a file
 }
 
-// run serves until it is asked to end, in the background if that was asked for.
+// run serves until a shutdown is requested; with --daemon, in the background.
 func (g *gearmandProcess) run() error {
 	o := g.options
 	c, err := g.config()
@@ -195,7 +195,7 @@ func (g *gearmandProcess) run() error {
 		if err := writePID(path); err != nil {
 			return err
 		}
-		defer func() { _ = os.Remove(path) }() // another user's folder keeps it; the number is dead then
+		defer func() { _ = os.Remove(path) }() // after --user, the folder may not be writable; the number is stale then
 	}
 	g.process = process{
 		config: c, log: g.log, shutdowns: make(chan shutdown, 1), verbosity: cmp.Or(o["verbose"], "ERROR"),
@@ -207,7 +207,7 @@ func (g *gearmandProcess) run() error {
 	return g.process.run()
 }
 
-// watchSignals knows those of gearmand.
+// watchSignals handles gearmand's signals.
 func (g *gearmandProcess) watchSignals() {
 	g.process.watchSignals(map[os.Signal]func(){
 		syscall.SIGTERM: func() { g.process.requestShutdown(shutdown{}) },
@@ -222,7 +222,7 @@ func (g *gearmandProcess) watchSignals() {
 	})
 }
 
-// config is what the options mean in our settings. Those that gearmand has no option for can be set in the environment.
+// config translates the options to our settings. Other settings can be set in the environment.
 func (g *gearmandProcess) config() (config.Config, error) {
 	o := g.options
 	flags := map[string]string{
@@ -235,7 +235,7 @@ func (g *gearmandProcess) config() (config.Config, error) {
 	if o.has("job-handle-prefix") {
 		flags["gearman.handle_prefix"] = o["job-handle-prefix"]
 	}
-	// Both of gearmand's generations are understood: none is 0 in the one and -1 in the other.
+	// Released versions of gearmand take 0 for no limit; newer ones take -1 for it.
 	flags["gearman.job_retries"] = strconv.Itoa(max(0, o.number("job-retries")))
 	if o.has("worker-wakeup") {
 		flags["gearman.worker_wakeup"] = strconv.Itoa(workerWakeup(o.number("worker-wakeup")))
@@ -261,7 +261,7 @@ func (g *gearmandProcess) config() (config.Config, error) {
 	return config.Load(config.Sources{Env: append(env, os.Environ()...), Flags: flags})
 }
 
-// port is the option's, unless that is the default one and the environment names another.
+// port is that of the option, unless it is the default and the environment names another.
 func (g *gearmandProcess) port() string {
 	port := cmp.Or(g.options["port"], gearmandPort)
 	if env := os.Getenv("GEARMAND_PORT"); port == gearmandPort && env != "" {
@@ -270,7 +270,7 @@ func (g *gearmandProcess) port() string {
 	return port
 }
 
-// wakeup is our number for gearmand's: zero wakes all there.
+// workerWakeup translates gearmand's number: 0 wakes all workers there.
 func workerWakeup(n int) int {
 	if n <= 0 {
 		return -1
@@ -303,7 +303,7 @@ func (g *gearmandProcess) queueSettings(flags map[string]string) error {
 	return err
 }
 
-// logQueue says, whatever the level of the log, that our own store stands in for a plug-in.
+// logQueue logs, at any log level, that our own store replaces a plug-in.
 func (g *gearmandProcess) logQueue() {
 	c := &g.process.config
 	if c.Durability == "none" {
@@ -319,7 +319,7 @@ func (g *gearmandProcess) logQueue() {
 	line.Strs("not_used", ignored).Msg("jobs are kept in the broker's own store in place of the queue plug-in")
 }
 
-// logProtocol says, whatever the level of the log, that the other protocol that was asked for is not served.
+// logProtocol logs, at any log level, that the requested HTTP protocol is not served.
 func (g *gearmandProcess) logProtocol() {
 	if !g.options.has("protocol") && !g.options.has("http-port") {
 		return
@@ -328,7 +328,7 @@ func (g *gearmandProcess) logProtocol() {
 		Msg("gearmand's protocol over http is not served, nothing listens on its port")
 }
 
-// isPlugin reports that an option says how to reach a plug-in's store.
+// isPlugin reports whether the option configures a queue plug-in.
 func (o gearmandOption) isPlugin() bool {
 	return strings.HasPrefix(o.long, "lib") || strings.HasPrefix(o.long, "redis-") ||
 		strings.HasPrefix(o.long, "mysql-") || o.long == "store-queue-on-shutdown"

@@ -13,45 +13,45 @@ type gearmandOption struct {
 	about string
 }
 
-// gearmandOptions is the table of all of them: those that do something here, those that are accepted and need not, and
-// those of the queue plug-ins, whose store ours replaces.
+// gearmandOptions lists all options: those with an effect here, those accepted without one, and those of the queue plug-ins,
+// which our own store replaces.
 var gearmandOptions = []gearmandOption{
 	{"backlog", 'b', "N", "accepted; the system's limit is used"},
-	{"daemon", 'd', "", "detach and run in the background"},
-	{"exceptions", 0, "", "send exceptions to clients that did not ask for them too"},
-	{"file-descriptors", 'f', "N", "accepted; all that the system allows are used"},
-	{"help", 'h', "", "show this"},
-	{"job-retries", 'j', "N", "attempts a job has in all before it is removed; 0: no limit"},
-	{"job-handle-prefix", 0, "TEXT", "stands before the colon and number of a job handle"},
+	{"daemon", 'd', "", "run in the background"},
+	{"exceptions", 0, "", "send exceptions also to clients that did not request them"},
+	{"file-descriptors", 'f', "N", "accepted; the system's limit is used"},
+	{"help", 'h', "", "show this help"},
+	{"job-retries", 'j', "N", "attempts of a job before it is removed; 0: no limit (newer gearmand: no retries)"},
+	{"job-handle-prefix", 0, "TEXT", "prefix of job handles; default H:HOSTNAME"},
 	{"hashtable-buckets", 0, "N", "accepted; must be greater than 0"},
-	{"keepalive", 0, "", "accepted; it is always on"},
+	{"keepalive", 0, "", "accepted; always on"},
 	{"keepalive-idle", 0, "SECONDS", "accepted"},
 	{"keepalive-interval", 0, "SECONDS", "accepted"},
 	{"keepalive-count", 0, "N", "accepted"},
-	{"log-file", 'l', "FILE", "where the log goes, or stderr, or none; HUP opens it again"},
-	{"listen", 'L', "ADDRESS", "address to listen on, or a name for all of its addresses; default any"},
-	{"pid-file", 'P', "FILE", "where the process id is written"},
-	{"protocol", 'r', "NAME", "http: accepted, and the log says that it is not served"},
+	{"log-file", 'l', "FILE", "log file, stderr or none; SIGHUP reopens the file"},
+	{"listen", 'L', "ADDRESS", "address or host name to listen on; default: any address"},
+	{"pid-file", 'P', "FILE", "file for the process id"},
+	{"protocol", 'r', "NAME", "http is accepted but not served; the log says so"},
 	{"http-port", 0, "PORT", "accepted"},
 	{"round-robin", 'R', "", "accepted; functions of equal priority always take turns"},
-	{"queue-type", 'q', "TYPE", "builtin: in memory; a plug-in's name: the broker's own store"},
-	{"config-file", 0, "FILE", "options with white space between them"},
+	{"queue-type", 'q', "TYPE", "builtin: jobs in memory; a plug-in's name: the broker's own store"},
+	{"config-file", 0, "FILE", "file with more options, separated by white space"},
 	{"syslog", 0, "", "log to syslog"},
 	{"coredump", 0, "", "accepted"},
-	{"threads", 't', "N", "threads that serve connections; 0: as many as there are processors"},
-	{"user", 'u', "USER", "switch to this user once the port is taken"},
-	{"verbose", 0, "LEVEL", "FATAL, ALERT, CRITICAL, ERROR, WARNING, NOTICE, INFO or DEBUG"},
+	{"threads", 't', "N", "threads that serve connections; 0: one per processor"},
+	{"user", 'u', "USER", "switch to this user after binding the port"},
+	{"verbose", 0, "LEVEL", "log level: FATAL, ALERT, CRITICAL, ERROR, WARNING, NOTICE, INFO or DEBUG"},
 	{"version", 'V', "", "show the version"},
-	{"worker-wakeup", 'w', "N", "sleeping workers woken for a job; 0: all; default as many as there are jobs"},
-	{"port", 'p', "PORT", "port to listen on; default 4730, or GEARMAND_PORT"},
-	{"ssl", 0, "", "speak TLS only"},
-	{"ssl-ca-file", 0, "FILE", "authorities that clients' certificates are checked against"},
-	{"ssl-certificate", 0, "FILE", "certificate in PEM"},
-	{"ssl-key", 0, "FILE", "its key in PEM"},
+	{"worker-wakeup", 'w', "N", "sleeping workers to wake for a job; 0: all; default: one per waiting job"},
+	{"port", 'p', "PORT", "port to listen on; default: GEARMAND_PORT or 4730"},
+	{"ssl", 0, "", "accept TLS connections only"},
+	{"ssl-ca-file", 0, "FILE", "CA certificates that verify client certificates, in PEM"},
+	{"ssl-certificate", 0, "FILE", "server certificate, in PEM"},
+	{"ssl-key", 0, "FILE", "private key, in PEM"},
 	{"check-args", 0, "", ""},
 	{"libmemcached-servers", 0, "LIST", ""},
 	{"libmemcached-prefix", 0, "TEXT", ""},
-	{"libsqlite3-db", 0, "FILE", "with -q libsqlite3: the store lies beside it"},
+	{"libsqlite3-db", 0, "FILE", "with -q libsqlite3: the store is created next to this file"},
 	{"libsqlite3-table", 0, "TEXT", ""},
 	{"store-queue-on-shutdown", 0, "", ""},
 	{"libpq-conninfo", 0, "TEXT", ""},
@@ -78,7 +78,7 @@ var gearmandOptions = []gearmandOption{
 	{"libtokyocabinet-optimize", 0, "", ""},
 }
 
-// given are the options of one source, by long name; those without an argument have an empty text.
+// gearmandValues are the options given, by long name; those without an argument have an empty value.
 type gearmandValues map[string]string
 
 func (g gearmandValues) has(name string) bool {
@@ -86,8 +86,8 @@ func (g gearmandValues) has(name string) bool {
 	return ok
 }
 
-// parseGearmand reads options as gearmand does: no abbreviations, no option twice, short ones may be bundled and may have
-// their argument behind them. Words that are no options are an error, unless stray is given: then they are handed to it.
+// parseGearmand parses options as gearmand does: no abbreviations, no option twice; short options may be bundled and
+// followed by their argument. Words that are not options are an error, unless stray is set: then they are passed to it.
 func parseGearmand(args []string, stray func(word string)) (gearmandValues, error) {
 	g := make(gearmandValues)
 	for len(args) > 0 {
@@ -111,7 +111,7 @@ func parseGearmand(args []string, stray func(word string)) (gearmandValues, erro
 	return g, nil
 }
 
-// long takes one option by its long name and returns the words that are left.
+// long parses an option by its long name and returns the remaining words.
 func (g gearmandValues) long(word string, args []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(word, "=")
 	o, ok := findOption(func(o gearmandOption) bool { return o.long == name })
@@ -131,7 +131,7 @@ func (g gearmandValues) long(word string, args []string) ([]string, error) {
 	return args, g.add(o, value)
 }
 
-// bundle takes short options: flags one after the other, the last may have an argument behind it or as the next word.
+// bundle parses short options: flags in a row; the last may take an argument, directly behind it or as the next word.
 func (g gearmandValues) bundle(letters string, args []string) ([]string, error) {
 	for letters != "" {
 		o, ok := findOption(func(o gearmandOption) bool { return o.short == letters[0] })

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// daemonMark in the environment tells a process that it is the one in the background; on readyFD it says that it serves.
+// daemonMark in the environment marks the background process; it reports on readyFD that it serves.
 const (
 	daemonMark = "BROKER_DAEMONIZED"
 	readyFD    = 3
@@ -19,8 +19,8 @@ const (
 
 func isDaemon() bool { return os.Getenv(daemonMark) != "" }
 
-// startDaemon starts this program again in a session of its own and waits until it serves, so that whoever has started us
-// can connect, or learns why not.
+// startDaemon starts this program again in a session of its own and waits until it serves, so that the caller can connect
+// at once or learns why not.
 func startDaemon() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -42,11 +42,11 @@ func startDaemon() error {
 	if _, err := ready.Read(make([]byte, 1)); err == nil {
 		return nil
 	}
-	_ = cmd.Wait() // it has said itself why it ended
+	_ = cmd.Wait() // the daemon has reported the reason
 	return errors.New("the daemon did not start")
 }
 
-// daemonReady lets the waiting parent end, and the terminal go.
+// daemonReady lets the waiting parent exit and detaches from the terminal.
 func daemonReady() error {
 	if !isDaemon() {
 		return nil
@@ -57,17 +57,17 @@ func daemonReady() error {
 	}
 	for fd := range 3 {
 		if err := syscall.Dup3(int(null.Fd()), fd, 0); err != nil {
-			return fmt.Errorf("let go of the terminal: %w", err)
+			return fmt.Errorf("detach from the terminal: %w", err)
 		}
 	}
 	ready := os.NewFile(readyFD, "ready")
 	if _, err := io.WriteString(ready, "."); err != nil {
-		return fmt.Errorf("tell the starter: %w", err)
+		return fmt.Errorf("notify the parent process: %w", err)
 	}
 	return errors.Join(ready.Close(), null.Close())
 }
 
-// writePID writes the number of this process.
+// writePID writes the process id.
 func writePID(path string) error {
 	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
 		var p *os.PathError
@@ -79,7 +79,7 @@ func writePID(path string) error {
 	return nil
 }
 
-// findUser looks for the user that we are to become.
+// findUser looks up the user of --user.
 func findUser(name string) (*user.User, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("Must be root to switch users.") //nolint:staticcheck // ST1005: gearmand's own words
@@ -91,7 +91,7 @@ func findUser(name string) (*user.User, error) {
 	return u, nil
 }
 
-// dropPrivileges becomes the user of the options. What that user must write later is given to them before.
+// dropPrivileges switches to the user of --user. That user gets the files that will be written later.
 func (g *gearmandProcess) dropPrivileges() error {
 	name, ok := g.options["user"]
 	if !ok {
@@ -127,7 +127,7 @@ func (g *gearmandProcess) dropPrivileges() error {
 	return setUser(uid, gid)
 }
 
-// become changes the user of all threads.
+// setUser changes the user of all threads.
 func setUser(uid, gid int) error {
 	if err := syscall.Setgroups([]int{gid}); err != nil {
 		return fmt.Errorf("set groups: %w", err)

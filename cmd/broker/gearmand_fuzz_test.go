@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzGearmandArguments: no command line makes its reader panic, and what it takes is taken again when each option has its
-// long name and its argument in the next word.
+// FuzzGearmandArguments: no command line makes the parser panic, and accepted options are accepted again when each is
+// written with its long name and its argument in the next word.
 func FuzzGearmandArguments(f *testing.F) {
 	for _, seed := range []string{
 		"-d -p 4731 -l stderr", "-Rp4731", "--port=1 --port=2", "--verbose=INFO\n# no option\n--threads 4", "-p=5", "--", "-- x", "-", "--ssl=1",
@@ -16,7 +16,7 @@ func FuzzGearmandArguments(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, _ = parseGearmand(configFileArgs(text), func(string) {}) // as from a file
+		_, _ = parseGearmand(configFileArgs(text), func(string) {}) // as in a file; it must not panic
 		o, err := parseGearmand(strings.Split(text, " "), nil)
 		if err != nil || o.check() != nil {
 			return
@@ -33,7 +33,7 @@ func FuzzGearmandArguments(f *testing.F) {
 			t.Errorf("%q: %v, written anew %q: %v, %v", text, o, words, again, err)
 		}
 		for _, name := range []string{"threads", "job-retries", "worker-wakeup"} {
-			o.number(name) // check has let it through
+			o.number(name) // check has validated it
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// logFile is a file that can be opened again after somebody has moved it away.
+// logFile is a file that can be reopened after a log rotation.
 type logFile struct {
 	path string
 	mu   sync.Mutex // guards file
@@ -30,7 +30,7 @@ func openLogFile(path string) (*logFile, error) {
 	return l, l.reopen()
 }
 
-// reopen goes on in a file of the same name.
+// reopen closes the file and opens its path again.
 func (l *logFile) reopen() error {
 	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -39,7 +39,7 @@ func (l *logFile) reopen() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file != nil {
-		_ = l.file.Close() // everything was written without a buffer
+		_ = l.file.Close() // writes are not buffered
 	}
 	l.file = f
 	return nil
@@ -52,14 +52,14 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return l.file.Write(p)
 }
 
-// openLog makes the logger that the options ask for.
+// openLog creates the logger that the options ask for.
 func (g *gearmandProcess) openLog() error {
 	o := g.options
 	var writers []io.Writer
 	if o.has("syslog") {
 		w, err := syslog.New(syslog.LOG_DAEMON|syslog.LOG_INFO, "gearmand")
 		if err != nil {
-			_, _ = fmt.Fprintf(os.Stderr, "gearmand: no syslog: %v\n", err) // without it the rest still works
+			_, _ = fmt.Fprintf(os.Stderr, "gearmand: could not open syslog: %v\n", err) // the broker works without it
 		} else {
 			writers = append(writers, zerolog.SyslogLevelWriter(w))
 		}
@@ -80,7 +80,7 @@ func (g *gearmandProcess) openLog() error {
 	return nil
 }
 
-// openLogTarget opens what --log-file names. gearmand goes on with standard error if the file cannot be had.
+// openLogTarget opens the target of --log-file. Like gearmand it falls back to standard error.
 func (g *gearmandProcess) openLogTarget(name string) (io.Writer, error) {
 	switch name {
 	case "none":
@@ -99,7 +99,7 @@ func (g *gearmandProcess) openLogTarget(name string) (io.Writer, error) {
 	return zerolog.ConsoleWriter{Out: file, NoColor: true, TimeFormat: time.DateTime}, nil
 }
 
-// reopenLog goes on in a new file after the old one was moved away.
+// reopenLog reopens the log file after a rotation.
 func (g *gearmandProcess) reopenLog() error {
 	if g.logFile == nil {
 		return nil

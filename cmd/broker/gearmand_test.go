@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The exits and words are those of gearmand 1.1.20 for the same command lines.
+// Exit codes and messages are those of gearmand 1.1.20 for the same command lines.
 func TestGearmandArguments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -81,7 +81,7 @@ func TestGearmandArguments(t *testing.T) {
 	}
 }
 
-// Not parallel: the environment is the process's.
+// Not parallel: it changes the environment.
 func TestGearmandOptionsAsSettings(t *testing.T) {
 	for _, test := range []struct {
 		args    string

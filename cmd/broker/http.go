@@ -10,7 +10,7 @@ import (
 	"broker/frontends/service"
 )
 
-// listenHTTP takes the addresses of the HTTP port.
+// listenHTTP binds the addresses of the HTTP port.
 func (p *process) listenHTTP() error {
 	h := p.config.HTTP
 	var secured *certificates
@@ -40,7 +40,7 @@ func (p *process) listenHTTP() error {
 	return nil
 }
 
-// serveHTTP answers from now on, so that a long start can be watched.
+// serveHTTP starts the HTTP server before the store is opened, so that a long start can be observed.
 func (p *process) serveHTTP() {
 	p.api = httpapi.New(httpapi.Options{
 		Version: buildVersion(), Password: p.config.HTTPPassword(), Log: p.log, DrainRejectsNewJobs: p.config.DrainRejectsNewJobs,
@@ -50,13 +50,13 @@ func (p *process) serveHTTP() {
 	for _, ln := range p.httpListeners {
 		go func() { // ends when p.http is closed
 			if err := p.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-				p.log.Error().Err(err).Msg("http ended")
+				p.log.Error().Err(err).Msg("http server failed")
 			}
 		}()
 	}
 }
 
-// openService makes what the HTTP API works on.
+// openService creates the service that the HTTP API calls.
 func (p *process) openService() (err error) {
 	p.service, err = service.New(service.Options{
 		Broker: p.engine, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
@@ -65,16 +65,16 @@ func (p *process) openService() (err error) {
 	return err
 }
 
-// maxHTTPBody bounds the body of a job that comes over HTTP.
+// maxHTTPBody limits the body of a job submitted over HTTP.
 const maxHTTPBody = 64 << 20
 
-// logAudit writes a line for each change that somebody made over HTTP.
+// logAudit logs each change made over HTTP.
 func (p *process) logAudit(e service.AuditEntry) {
 	p.log.Info().Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("remote", e.Address).Int("jobs", e.Jobs).
 		Msg("changed over http")
 }
 
-// backend is what the HTTP port tells of.
+// backend is what the HTTP API works on.
 func (p *process) backend() httpapi.Backend {
 	return httpapi.Backend{
 		Service: p.service, Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
@@ -83,7 +83,7 @@ func (p *process) backend() httpapi.Backend {
 	}
 }
 
-// workers lists Faktory's as the console wants them.
+// workers lists the Faktory workers.
 func (p *process) workers() []httpapi.Worker {
 	known := p.frontends.faktory.Workers()
 	rows := make([]httpapi.Worker, len(known))
@@ -98,7 +98,7 @@ func (p *process) workers() []httpapi.Worker {
 	return rows
 }
 
-// cronEntries lists the timetable as the console wants it.
+// cronEntries lists the cron entries.
 func (p *process) cronEntries() []httpapi.CronEntry {
 	known := p.scheduler.table.Entries()
 	rows := make([]httpapi.CronEntry, len(known))

@@ -11,7 +11,7 @@ import (
 	"broker/core"
 )
 
-// newLogger writes to w as the settings say. The level is the program's, so that it can be changed.
+// newLogger creates the logger that the settings describe. The level is global, so that it can be changed.
 func newLogger(c config.Log, w io.Writer) zerolog.Logger {
 	zerolog.TimeFieldFormat = time.RFC3339Nano
 	setLogLevel(c.Level)
@@ -21,16 +21,16 @@ func newLogger(c config.Log, w io.Writer) zerolog.Logger {
 	return zerolog.New(w).With().Timestamp().Logger()
 }
 
-// setLogLevel bounds what is written by any logger of the program.
+// setLogLevel sets the level of all loggers of the program.
 func setLogLevel(name string) {
 	level, err := zerolog.ParseLevel(name)
 	if err != nil {
-		level = zerolog.InfoLevel // validation has let through none but the known ones
+		level = zerolog.InfoLevel // the settings are validated
 	}
 	zerolog.SetGlobalLevel(level)
 }
 
-// isTerminal reports that people read what is written to w.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -40,7 +40,7 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// logListener writes log lines of what the engine tells.
+// logListener logs the engine's events.
 type logListener struct {
 	core.NopListener
 	log zerolog.Logger
@@ -53,15 +53,15 @@ func (l logListener) Recovered(jobs [len(core.States) + 1]int, took time.Duratio
 		line.Int(state.String(), jobs[state])
 		total += jobs[state]
 	}
-	line.Int("jobs", total).Dur("took_ms", took).Msg("store is open")
+	line.Int("jobs", total).Dur("took_ms", took).Msg("store opened")
 }
 
 // StoreWarning implements core.Listener.
-func (l logListener) StoreWarning(text string) { l.log.Warn().Str("detail", text).Msg("store warns") }
+func (l logListener) StoreWarning(text string) { l.log.Warn().Str("detail", text).Msg("store warning") }
 
 // StoreFailed implements core.Listener.
 func (l logListener) StoreFailed(err error) {
-	l.log.Error().Err(err).Msg("store failed, no work is taken from now on")
+	l.log.Error().Err(err).Msg("store failed, no more work is accepted")
 }
 
 // DiskFull implements core.Listener.
@@ -70,15 +70,15 @@ func (l logListener) DiskFull(reached bool, freeBytes uint64) {
 		l.log.Error().Uint64("free_bytes", freeBytes).Msg("disk nearly full, new jobs are refused")
 		return
 	}
-	l.log.Info().Uint64("free_bytes", freeBytes).Msg("disk has room again, new jobs are taken")
+	l.log.Info().Uint64("free_bytes", freeBytes).Msg("disk space is available again, new jobs are accepted")
 }
 
 // ClockSet implements core.Listener.
 func (l logListener) ClockSet(by time.Duration) {
-	l.log.Warn().Stringer("by", by).Msg("the clock was set; leases and waits keep their length")
+	l.log.Warn().Stringer("by", by).Msg("system clock changed, leases and timeouts keep their duration")
 }
 
-// listeners tells each of several.
+// listeners calls several listeners.
 type listeners []core.Listener
 
 // Recovered implements core.Listener.

@@ -13,19 +13,18 @@ import (
 	"broker/frontends/cron"
 )
 
-// What the engine tells reaches the log, in words that an operator can look for.
-func TestLogTellsWhatTheEngineTells(t *testing.T) {
+func TestEngineEventsAreLogged(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		tell func(core.Listener)
 		want []string
 	}{
-		{func(l core.Listener) { l.ClockSet(-2 * time.Hour) }, []string{`"warn"`, "the clock was set", `"by":"-2h0m0s"`}},
+		{func(l core.Listener) { l.ClockSet(-2 * time.Hour) }, []string{`"warn"`, "system clock changed", `"by":"-2h0m0s"`}},
 		{func(l core.Listener) { l.StoreFailed(errors.New("no room")) }, []string{`"error"`, "store failed", "no room"}},
 		{func(l core.Listener) { l.DiskFull(true, 77) }, []string{`"error"`, "disk nearly full", `"free_bytes":77`}},
-		{func(l core.Listener) { l.DiskFull(false, 88) }, []string{`"info"`, "disk has room again", `"free_bytes":88`}},
-		{func(l core.Listener) { l.StoreWarning("odd") }, []string{`"warn"`, "store warns", "odd"}},
-		{func(l core.Listener) { l.Recovered([len(core.States) + 1]int{}, time.Second) }, []string{`"info"`, "store is open", `"jobs":0`}},
+		{func(l core.Listener) { l.DiskFull(false, 88) }, []string{`"info"`, "disk space is available again", `"free_bytes":88`}},
+		{func(l core.Listener) { l.StoreWarning("odd") }, []string{`"warn"`, "store warning", "odd"}},
+		{func(l core.Listener) { l.Recovered([len(core.States) + 1]int{}, time.Second) }, []string{`"info"`, "store opened", `"jobs":0`}},
 	} {
 		var out bytes.Buffer
 		test.tell(listeners{core.NopListener{}, logListener{log: zerolog.New(&out)}})
@@ -37,8 +36,8 @@ func TestLogTellsWhatTheEngineTells(t *testing.T) {
 	}
 }
 
-// What becomes of the timetable's runs is told with the entry and the time that is concerned.
-func TestLogTellsWhatTheTimetableTells(t *testing.T) {
+// Each event of a cron run is logged with its entry and its time.
+func TestCronEventsAreLogged(t *testing.T) {
 	t.Parallel()
 	entry, due := cron.Entry{Spec: "0 1 * * *", Type: "T", Queue: "q"}, core.InstantOf(time.Date(2030, 1, 1, 1, 0, 0, 0, time.UTC))
 	for _, test := range []struct {
@@ -46,7 +45,7 @@ func TestLogTellsWhatTheTimetableTells(t *testing.T) {
 		want []string
 	}{
 		{func(l cron.Listener) { l.Submitted(entry, due, 7) }, []string{`"debug"`, "cron job submitted", `"seq":7`}},
-		{func(l cron.Listener) { l.Missed(entry, due) }, []string{`"warn"`, "cron jobs left out, they are too old"}},
+		{func(l cron.Listener) { l.Missed(entry, due) }, []string{`"warn"`, "cron jobs skipped, too old"}},
 		{func(l cron.Listener) { l.Refused(entry, due, core.ErrFull) }, []string{`"warn"`, "cron job refused", core.ErrFull.Error()}},
 		{func(l cron.Listener) { l.Refused(entry, due, core.ErrNotUnique) }, []string{`"info"`, "cron job refused"}},
 	} {

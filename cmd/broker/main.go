@@ -17,5 +17,5 @@ func main() {
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// say writes to the terminal; when that is gone there is nobody to tell.
+// say prints to a terminal; an error cannot be reported anywhere.
 func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

@@ -29,10 +29,10 @@ import (
 	"broker/config"
 )
 
-// patience bounds every wait of these tests.
+// patience limits every wait of these tests. It is long because the machine may be busy.
 const patience = 2 * time.Minute
 
-// setting is the text of one setting.
+// setting is the value of a setting.
 func setting(c *config.Config, path string) string {
 	for _, s := range config.Settings(c) {
 		if s.Path == path {
@@ -42,10 +42,10 @@ func setting(c *config.Config, path string) string {
 	return "no setting " + path
 }
 
-// built is the folder that programs has made; empty until a test asks for one.
+// built is the folder of programs; empty until a test needs one.
 var built string
 
-// programs is a folder with broker and gearmand in it, built once for all tests of this package.
+// programs is a folder with broker and gearmand, built once for all tests of this package.
 var programs = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "broker-cmd-")
 	if err != nil {
@@ -61,7 +61,7 @@ var programs = sync.OnceValues(func() (string, error) {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if built != "" {
-		_ = os.RemoveAll(built) // a leftover in the temporary folder hurts nobody
+		_ = os.RemoveAll(built) // leftovers in the temporary folder do no harm
 	}
 	os.Exit(code)
 }
@@ -75,14 +75,14 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// freeAddress is one on which nobody listens. It lies below the ports that the kernel gives to outgoing connections.
+// freeAddress is an address on which nobody listens, below the ports that the kernel gives to outgoing connections.
 func freeAddress(t *testing.T) (address, port string) {
 	t.Helper()
 	for range 1000 {
 		port = strconv.Itoa(12_000 + mathrand.IntN(18_000))
 		address = net.JoinHostPort("127.0.0.1", port)
 		if ln, err := net.Listen("tcp", address); err == nil {
-			_ = ln.Close() // only its number was wanted
+			_ = ln.Close() // another process will listen on it
 			return address, port
 		}
 	}
@@ -90,7 +90,7 @@ func freeAddress(t *testing.T) (address, port string) {
 	return "", ""
 }
 
-// gearmanClient speaks what these tests need of Gearman.
+// gearmanClient speaks as much Gearman as these tests need.
 type gearmanClient struct {
 	t *testing.T
 	net.Conn
@@ -103,7 +103,7 @@ func newGearmanClient(t *testing.T, c net.Conn) *gearmanClient {
 	return &gearmanClient{t: t, Conn: c, r: bufio.NewReader(c)}
 }
 
-// dialGearman waits until somebody listens.
+// dialGearman retries until the connection succeeds.
 func dialGearman(t *testing.T, address string) *gearmanClient {
 	t.Helper()
 	var c net.Conn
@@ -149,7 +149,7 @@ func (c *gearmanClient) submit(function, data string) string {
 	return string(handle)
 }
 
-// writeCertificate makes a certificate for 127.0.0.1 and its key in dir.
+// writeCertificate writes a certificate for 127.0.0.1 and its key into dir.
 func writeCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile string, roots *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -229,7 +229,7 @@ func TestGearmandInTheBackground(t *testing.T) {
 	if err != nil || number == starter.Process.Pid {
 		t.Fatalf("pid file %q of the starter %d", text, starter.Process.Pid)
 	}
-	t.Cleanup(func() { _ = syscall.Kill(number, syscall.SIGKILL) }) // ended long ago if all went well
+	t.Cleanup(func() { _ = syscall.Kill(number, syscall.SIGKILL) }) // it has ended unless the test failed
 	if c, err := net.Dial("tcp", address); err != nil {
 		t.Errorf("the starter ended before it could be reached: %v", err)
 	} else {
@@ -283,7 +283,7 @@ func TestGearmandThatCannotStart(t *testing.T) {
 	}
 }
 
-func TestGearmandWithAPluginKeepsJobsOverAKill(t *testing.T) {
+func TestGearmandWithAPluginKeepsJobsAfterAKill(t *testing.T) {
 	t.Parallel()
 	address, port := freeAddress(t)
 	db := filepath.Join(t.TempDir(), "jobs.db")
@@ -342,7 +342,7 @@ func TestGearmandSpeaksTLSOnlyWhenAsked(t *testing.T) {
 	}
 }
 
-func TestGearmandEndsGracefully(t *testing.T) {
+func TestGearmandShutsDownGracefully(t *testing.T) {
 	t.Parallel()
 	address, port := freeAddress(t)
 	r := start(t, nil, "gearmand", "-l", "stderr", "-L", "127.0.0.1", "-p", port)
@@ -399,7 +399,7 @@ func TestGearmandSwitchesUser(t *testing.T) {
 	}
 }
 
-func TestServeReadsCertificatesAgainOnHUP(t *testing.T) {
+func TestHUPReloadsCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cert, key, _ := writeCertificate(t, dir, 1)
@@ -411,7 +411,7 @@ func TestServeReadsCertificatesAgainOnHUP(t *testing.T) {
 		if err != nil {
 			return 0
 		}
-		defer func() { _ = c.Close() }() // only the certificate was wanted
+		defer func() { _ = c.Close() }() // only the certificate is needed
 		return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
 	eventually(t, "the first certificate", func() bool { return serial() == 1 })
@@ -423,7 +423,7 @@ func TestServeReadsCertificatesAgainOnHUP(t *testing.T) {
 	}
 	r.signal(syscall.SIGHUP)
 	eventually(t, "a word of the broken certificate", func() bool {
-		return strings.Contains(r.output.String(), "the old certificate stays in force")
+		return strings.Contains(r.output.String(), "failed to reload certificate, keeping the old one")
 	})
 	r.signal(syscall.SIGTERM)
 	r.wantExit(0)

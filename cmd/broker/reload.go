@@ -12,7 +12,7 @@ import (
 	"broker/core"
 )
 
-// live is the time in which settings may change under clients. It guards them.
+// reloadGuard guards the settings, and is set while they may be reloaded.
 type reloadGuard struct {
 	sync.Mutex
 	serving bool
@@ -27,13 +27,13 @@ func (l *reloadGuard) set(serving bool) {
 	l.Unlock()
 }
 
-// reload reads the settings and the certificates again, and puts into force what may change while clients are served.
-// Settings that are not good change nothing.
+// reload reads the settings and the certificates again and applies what can change while clients are served. Invalid
+// settings change nothing.
 func (p *process) reload() {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
 	if !p.reloads.serving {
-		p.log.Warn().Msg("settings are read again only while clients are served")
+		p.log.Warn().Msg("reload ignored, clients are not served yet")
 		return
 	}
 	fresh := p.config
@@ -47,30 +47,30 @@ func (p *process) reload() {
 	}
 	p.apply(&fresh)
 	p.reloadCertificates()
-	p.log.Info().Msg("settings read again")
+	p.log.Info().Msg("settings reloaded")
 }
 
-// complain writes one line for each problem.
+// logProblems writes a line for each problem.
 func (p *process) logProblems(err error) {
 	problems := []error{err}
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		problems = all.Unwrap()
 	}
 	for _, problem := range problems {
-		p.log.Error().Err(problem).Msg("bad setting")
+		p.log.Error().Err(problem).Msg("invalid setting")
 	}
-	p.log.Error().Msg("bad settings, the old ones stay in force")
+	p.log.Error().Msg("reload failed, keeping the old settings")
 }
 
-// apply makes of the settings in force what it can of the fresh ones, and says of the others that they have to wait.
+// apply applies the changed settings as far as possible, and logs which of them need a restart.
 func (p *process) apply(fresh *config.Config) {
 	for _, s := range fresh.Changed(&p.config) {
 		if !p.reloadable(s.Path, fresh) {
-			p.log.Warn().Str("setting", s.Path).Msg("changed, but needs a restart")
+			p.log.Warn().Str("setting", s.Path).Msg("setting changed, takes effect after a restart")
 			continue
 		}
 		s.CopyTo(&p.config)
-		p.log.Info().Str("setting", s.Path).Msg("changed")
+		p.log.Info().Str("setting", s.Path).Msg("setting changed")
 	}
 	setLogLevel(p.config.Log.Level)
 	if !reflect.DeepEqual(p.config.Routes, fresh.Routes) {
@@ -85,7 +85,7 @@ func (p *process) apply(fresh *config.Config) {
 	p.scheduler.load(p.config.Crons)
 }
 
-// reloadable reports that a setting can take another value now. TLS cannot be switched on or off on a port.
+// reloadable reports whether a setting can change now. TLS cannot be switched on or off on an open port.
 func (p *process) reloadable(path string, fresh *config.Config) bool {
 	if path == "log.level" {
 		return p.reread != nil
@@ -99,7 +99,7 @@ func (p *process) reloadable(path string, fresh *config.Config) bool {
 	})
 }
 
-// certificateOf finds the TLS settings of a port: of a protocol, else of HTTP.
+// certificateOf returns the TLS settings of a protocol, or those of HTTP.
 func certificateOf(c *config.Config, name string) config.Protocol {
 	for _, f := range protocols(c) {
 		if f.name == name {
@@ -109,17 +109,17 @@ func certificateOf(c *config.Config, name string) config.Protocol {
 	return config.Protocol{TLSCert: c.HTTP.TLSCert, TLSKey: c.HTTP.TLSKey, TLSClientCA: c.HTTP.TLSClientCA}
 }
 
-// reloadCertificates reads the files again.
+// reloadCertificates reads the certificate files again.
 func (p *process) reloadCertificates() {
 	for _, c := range p.certificates {
 		c.source = certificateOf(&p.config, c.name)
 		if err := c.reload(); err != nil {
-			p.log.Error().Err(err).Msg("the old certificate stays in force")
+			p.log.Error().Err(err).Msg("failed to reload certificate, keeping the old one")
 		}
 	}
 }
 
-// throttle gives the queues the bounds of the settings.
+// applyThrottles sets the throttles of the queues.
 func (p *process) applyThrottles(old, fresh map[string]config.Throttle) {
 	all := maps.Clone(old)
 	if all == nil {
@@ -137,7 +137,7 @@ func (p *process) applyThrottles(old, fresh map[string]config.Throttle) {
 			Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout,
 		}})
 		p.log.Info().Str("queue", queue).Int("concurrency", t.Concurrency).Int("worker", t.Worker).
-			Dur("timeout_ms", t.Timeout).Msg(map[bool]string{true: "throttle set", false: "throttle lifted"}[wanted])
+			Dur("timeout_ms", t.Timeout).Msg(map[bool]string{true: "throttle set", false: "throttle removed"}[wanted])
 	}
 	if len(ops) == 0 {
 		return
@@ -145,13 +145,13 @@ func (p *process) applyThrottles(old, fresh map[string]config.Throttle) {
 	core.DoOnce(p.engine, core.Internal, ops...)
 }
 
-// rewrite is what routes make of a queue and a type.
+// routeFunc rewrites a queue and a type.
 type routeFunc = func(queue, typ string) (string, string)
 
-// routes are the rewriting rules of each protocol, replaced when they are read again.
+// routes are the rewriting functions of the protocols. A reload replaces them.
 type routes map[string]*atomic.Pointer[routeFunc]
 
-// of is a rule that always does what the settings in force say.
+// of returns a function that always uses the current routes.
 func (r routes) of(protocol string, c *config.Config) routeFunc {
 	current := &atomic.Pointer[routeFunc]{}
 	r[protocol] = current
@@ -164,7 +164,7 @@ func (r routes) of(protocol string, c *config.Config) routeFunc {
 	}
 }
 
-// load puts the routes of c into force.
+// load replaces the routes.
 func (r routes) load(c *config.Config) {
 	for protocol, current := range r {
 		do := c.Rewrite(protocol)

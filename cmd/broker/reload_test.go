@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// rereading is a broker with a settings file and two ports: Workq's with TLS, Gearman's without.
+// reloadFixture is a broker with a settings file and two ports: Workq's with TLS, Gearman's without.
 type reloadFixture struct {
 	*startedProgram
 	path           string
@@ -40,7 +40,7 @@ func startReloadable(t *testing.T, settings string) *reloadFixture {
 	return r
 }
 
-// rewrite has other settings read, and returns what was said of them.
+// rewrite replaces the settings, reloads them, and returns what was logged meanwhile.
 func (r *reloadFixture) rewrite(settings string) string {
 	r.t.Helper()
 	before := len(r.output.String())
@@ -50,24 +50,25 @@ func (r *reloadFixture) rewrite(settings string) string {
 	r.signal(syscall.SIGHUP)
 	r.times++
 	eventually(r.t, "the settings to be read again", func() bool {
-		return strings.Count(r.output.String(), "settings read again") == r.times
+		return strings.Count(r.output.String(), "settings reloaded") == r.times
 	})
 	return r.output.String()[before:]
 }
 
-// serial is that of the certificate a new connection is shown; shown is what the client has to show. Zero: not served.
+// serial is the serial number of the certificate that a new connection sees; 0 if it is not served. shown is the client's
+// certificate.
 func (r *reloadFixture) serial(shown ...tls.Certificate) int64 {
 	c, err := tls.Dial("tcp", r.workq, &tls.Config{InsecureSkipVerify: true, Certificates: shown})
 	if err != nil {
 		return 0
 	}
-	defer func() { _ = c.Close() }() // all is said
+	defer func() { _ = c.Close() }() // the replies were read
 	_ = c.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(c, "lease q 0\r\n"); err != nil {
 		return 0
 	}
 	if _, err := io.ReadFull(c, make([]byte, len("-TIMEOUT\r\n"))); err != nil {
-		return 0 // a client without the right certificate hears of it now
+		return 0 // this is where a client without the right certificate fails
 	}
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
@@ -79,12 +80,12 @@ func (r *reloadFixture) wantSerial(what string, want int64, shown ...tls.Certifi
 	}
 }
 
-// secured are the settings of Workq's TLS.
+// secured are settings with TLS for Workq.
 func secured(cert, key, more string) string {
 	return fmt.Sprintf("%s\n[workq]\ntls_cert = %q\ntls_key = %q\n", more, cert, key)
 }
 
-func TestCertificatesComeFromWhereTheFreshSettingsSay(t *testing.T) {
+func TestReloadReadsCertificatesFromNewPaths(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}
 	cert, key, _ := writeCertificate(t, dirs[0], 1)
@@ -94,20 +95,20 @@ func TestCertificatesComeFromWhereTheFreshSettingsSay(t *testing.T) {
 	r.rewrite(secured(otherCert, otherKey, ""))
 	r.wantSerial("other files", 2)
 
-	// A mistake elsewhere keeps all settings as they are, but the files are read again.
+	// A mistake in another setting keeps all settings, but the certificate files are read again.
 	writeCertificate(t, dirs[1], 3)
 	said := r.rewrite(secured(cert, key, "min_free_disk = \"lots\"\n[log]\nlevel = \"loud\""))
-	for _, words := range []string{`min_free_disk: `, `log.level: \"loud\"`, "bad settings, the old ones stay in force"} {
+	for _, words := range []string{`min_free_disk: `, `log.level: \"loud\"`, "reload failed, keeping the old settings"} {
 		if !strings.Contains(said, words) {
 			t.Errorf("%s is not in the log: %s", words, said)
 		}
 	}
 	r.wantSerial("a mistake elsewhere", 3)
 
-	// TLS can be switched neither off nor on.
+	// A reload can neither enable nor disable TLS.
 	said = r.rewrite(fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key))
 	for _, name := range []string{"workq.tls_cert", "workq.tls_key", "gearman.tls_cert", "gearman.tls_key"} {
-		if line := lineWith(said, `"setting":"`+name+`"`); !strings.Contains(line, "changed, but needs a restart") {
+		if line := lineWith(said, `"setting":"`+name+`"`); !strings.Contains(line, "setting changed, takes effect after a restart") {
 			t.Errorf("%s: %s", name, line)
 		}
 	}
@@ -117,7 +118,7 @@ func TestCertificatesComeFromWhereTheFreshSettingsSay(t *testing.T) {
 	}
 }
 
-func TestOtherAuthoritiesHoldForNewConnections(t *testing.T) {
+func TestReloadReplacesTheClientCA(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}
 	cert, key, _ := writeCertificate(t, dirs[0], 1)
@@ -135,7 +136,7 @@ func TestOtherAuthoritiesHoldForNewConnections(t *testing.T) {
 	r.wantSerial("none", 0)
 }
 
-// clientOf makes a client's certificate under an authority.
+// clientOf creates a client certificate signed by an authority.
 func clientOf(t *testing.T, certFile, keyFile string) tls.Certificate {
 	t.Helper()
 	authority, err := tls.LoadX509KeyPair(certFile, keyFile)
@@ -146,7 +147,7 @@ func clientOf(t *testing.T, certFile, keyFile string) tls.Certificate {
 		SerialNumber: big.NewInt(9), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	private := authority.PrivateKey.(*ecdsa.PrivateKey) // one more key would prove nothing more
+	private := authority.PrivateKey.(*ecdsa.PrivateKey) // the client uses the same key
 	der, err := x509.CreateCertificate(nil, template, authority.Leaf, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +166,7 @@ func clientOf(t *testing.T, certFile, keyFile string) tls.Certificate {
 	return pair
 }
 
-// lineWith is the first line that has the words.
+// lineWith is the first line that contains the words.
 func lineWith(text, words string) string {
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, words) {
@@ -175,8 +176,7 @@ func lineWith(text, words string) string {
 	return "no line with " + words
 }
 
-// The timetable is meant in the zone of the process, and shown over HTTP.
-func TestTimetableIsMeantInTheZoneOfTheProcess(t *testing.T) {
+func TestCronUsesTheTimeZoneOfTheProcess(t *testing.T) {
 	t.Parallel()
 	settings := filepath.Join(t.TempDir(), "broker.toml")
 	text := "[[cron]]\nschedule = \"0 9 * * *\"\n[cron.job]\ntype = \"T\"\nqueue = \"mornings\"\n" +
@@ -200,7 +200,7 @@ func TestTimetableIsMeantInTheZoneOfTheProcess(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		defer func() { _ = resp.Body.Close() }() // read to its end
+		defer func() { _ = resp.Body.Close() }() // it was read
 		return json.NewDecoder(resp.Body).Decode(&answer) == nil && len(answer.Entries) == 2 && !answer.Entries[1].LastAt.IsZero()
 	})
 	first := answer.Entries[0]

@@ -26,22 +26,23 @@ import (
 	"broker/frontends/service"
 )
 
-// The times of an end. Together they stay below the five seconds after which supervisors lose patience.
+// Deadlines of a shutdown. In total they stay below five seconds, the shortest patience of common supervisors.
 const (
-	notifyFor = time.Second             // for clients to be told of the end, where the protocol has a word for it
-	drainFor  = 3 * time.Second         // for replies that wait for their commit and clients that read slowly
-	stopFor   = 4500 * time.Millisecond // for all of it
+	notifyFor = time.Second             // for clients to learn of the shutdown, where the protocol can tell them
+	drainFor  = 3 * time.Second         // for replies that wait for their commit, and for slow readers
+	stopFor   = 4500 * time.Millisecond // for everything
 )
 
-// gracefulPoll is how often a graceful end looks whether the work is done.
+// gracefulPoll is how often a graceful shutdown checks whether the work is done.
 const gracefulPoll = 200 * time.Millisecond
 
 func serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "serve clients until TERM or INT",
-		Long:  "Serve clients until TERM or INT. HUP reads the settings again; USR1 stops and USR2 resumes handing out jobs.",
-		Args:  cobra.NoArgs,
+		Short: "run the broker until SIGTERM or SIGINT",
+		Long: "Run the broker until SIGTERM or SIGINT. SIGHUP reloads the settings. SIGUSR1 stops handing out jobs, so that workers\n" +
+			"can finish before a restart; SIGUSR2 resumes.",
+		Args: cobra.NoArgs,
 	}
 	sources := settingFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -54,7 +55,7 @@ func serveCommand() *cobra.Command {
 	return cmd
 }
 
-// serve runs a broker with settings that sources can read again.
+// serve runs a broker. On SIGHUP it reads the settings from sources again.
 func serve(c *config.Config, sources func() config.Sources) error {
 	log := newLogger(c.Log, os.Stderr)
 	p := &process{config: *c, log: log, shutdowns: make(chan shutdown, 1), drainRequests: make(chan bool, 4)}
@@ -69,26 +70,26 @@ func serve(c *config.Config, sources func() config.Sources) error {
 	return p.run()
 }
 
-// end is a wish to stop.
+// shutdown is a request to stop.
 type shutdown struct{ graceful bool }
 
-// process is the broker as one program: its parts in the order in which they are built.
+// process is the broker as a program: its parts, in the order in which they are built.
 type process struct {
 	config        config.Config
 	log           zerolog.Logger
-	shutdowns     chan shutdown // capacity 1: the first wish counts
-	drainRequests chan bool     // nil: nobody can ask
-	reloads       reloadGuard   // guards config from the moment clients are served
+	shutdowns     chan shutdown // capacity 1: the first request counts
+	drainRequests chan bool     // nil: nothing requests draining
+	reloads       reloadGuard   // guards config once clients are served
 
-	reread func() (config.Config, error) // reads them again; nil: they are those of the command line alone
+	reread func() (config.Config, error) // reads the settings again; nil: all of them come from the command line
 
-	// What gearmand's command line adds; the zero values are serve's.
-	verbosity          string       // what the text command verbose says
-	clientCertOptional bool         // a client that shows no certificate is let in where tls_client_ca is set
-	onBound            func() error // called once the addresses are taken and nothing else was touched
+	// Set by gearmand's command line; the zero values are those of serve.
+	verbosity          string       // reply to the text command verbose
+	clientCertOptional bool         // with tls_client_ca, clients without a certificate are accepted too
+	onBound            func() error // called once the addresses are bound, before anything else is touched
 	onReady            func() error // called once clients are served
 
-	retryUntil    time.Time // until then an address or a store that is in use is waited for
+	retryUntil    time.Time // deadline of bind_retry
 	certificates  []*certificates
 	denied        map[string]*denialCounter // by front-end
 	server        *eventloop.Server
@@ -103,7 +104,7 @@ type process struct {
 	scheduler     *scheduler
 }
 
-// ask asks for the end. Any goroutine.
+// requestShutdown requests a shutdown. Any goroutine may call it.
 func (p *process) requestShutdown(e shutdown) {
 	select {
 	case p.shutdowns <- e:
@@ -111,7 +112,7 @@ func (p *process) requestShutdown(e shutdown) {
 	}
 }
 
-// watchSignals calls the function of each signal, from a goroutine that ends with the program.
+// watchSignals calls the function of each signal, on a goroutine that ends with the program.
 func (p *process) watchSignals(actions map[os.Signal]func()) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, slices.Collect(maps.Keys(actions))...)
@@ -123,15 +124,15 @@ func (p *process) watchSignals(actions map[os.Signal]func()) {
 	}()
 }
 
-// drain asks to stop or to resume handing out jobs; during the start that waits until clients are served. Any goroutine.
+// requestDrain stops or resumes handing out jobs; before clients are served, the request waits. Any goroutine may call it.
 func (p *process) requestDrain(on bool) {
 	select {
 	case p.drainRequests <- on:
-	default: // so many wishes at once make no sense
+	default: // several requests are already waiting
 	}
 }
 
-// waitForShutdown waits for the end.
+// waitForShutdown handles drain requests until a shutdown is requested.
 func (p *process) waitForShutdown() shutdown {
 	for {
 		select {
@@ -143,7 +144,7 @@ func (p *process) waitForShutdown() shutdown {
 	}
 }
 
-// run builds the parts, serves until it is asked to end, and takes them down in reverse.
+// run builds the parts, serves until a shutdown is requested, and closes the parts in reverse order.
 func (p *process) run() error {
 	tuneGC()
 	p.retryUntil = time.Now().Add(p.config.BindRetry)
@@ -159,7 +160,7 @@ func (p *process) run() error {
 	asked, err := p.openStore()
 	if err != nil || asked {
 		p.server.StopAccepting()
-		_ = p.http.Close() // nobody is owed an answer
+		_ = p.http.Close() // no request needs a graceful end
 		return err
 	}
 	if err := p.serveClients(); err != nil {
@@ -178,7 +179,7 @@ func (p *process) run() error {
 	return p.stop()
 }
 
-// openStore opens the engine. It gives up if it is asked to end meanwhile: what is on disk does not mind.
+// openStore opens the engine. It gives up when a shutdown is requested meanwhile, which leaves the store as it was.
 func (p *process) openStore() (asked bool, err error) {
 	type opened struct {
 		engine *engine.Engine
@@ -227,7 +228,7 @@ func (p *process) serveClients() error {
 		maxConns[f.name] = f.MaxConnections
 	}
 	if n := maxConns["faktory"]; n > 0 {
-		// Faktory clients are refused after their HELLO; the loop's own bound is for those that never send one.
+		// Faktory clients above the limit are refused after their HELLO; the loop's limit is for those that never send one.
 		maxConns["faktory"] = n + n/8 + 16
 	}
 	err := p.server.Serve(eventloop.Options{
@@ -245,7 +246,7 @@ func (p *process) serveClients() error {
 	return nil
 }
 
-// notifyFaktoryClients gives Faktory clients the time to hear, on their next request, that the server is going.
+// notifyFaktoryClients gives Faktory clients time to learn of the shutdown with their next request.
 func (p *process) notifyFaktoryClients() {
 	if p.frontends.faktory == nil || p.connections()["faktory"].Open == 0 {
 		return
@@ -256,7 +257,7 @@ func (p *process) notifyFaktoryClients() {
 	}
 }
 
-// connections are the counters of the doors as the console wants them.
+// connections counts the connections of each front-end.
 func (p *process) connections() map[string]httpapi.Connections {
 	all := make(map[string]httpapi.Connections)
 	for name, c := range p.server.Counts() {
@@ -270,9 +271,9 @@ func (p *process) connections() map[string]httpapi.Connections {
 	return all
 }
 
-// drainJobs waits until there is nothing left to do, or nobody to do it, while nobody new is let in.
+// drainJobs accepts no connections and waits until no unfinished job or no client is left.
 func (p *process) drainJobs() {
-	p.log.Info().Msg("ending once the jobs are done")
+	p.log.Info().Msg("waiting for jobs to finish before shutdown")
 	p.server.StopAccepting()
 	client := p.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
 	defer p.engine.Close(client)
@@ -309,7 +310,7 @@ func (p *process) busy(client core.ClientID) bool {
 	return false
 }
 
-// stop answers what is committed, closes what is open, and ends in time even if a part of it hangs.
+// stop sends the replies that are committed and closes everything. It returns in time even if a part hangs.
 func (p *process) stop() error {
 	p.log.Info().Msg("stopping")
 	done := make(chan error, 1)
@@ -321,11 +322,11 @@ func (p *process) stop() error {
 		}
 		return err
 	case <-time.After(stopFor):
-		return fmt.Errorf("not stopped within %v; what was acknowledged is on disk", stopFor)
+		return fmt.Errorf("shutdown did not finish within %v", stopFor)
 	}
 }
 
-// closeAll closes the parts in the reverse order of their making.
+// closeAll closes the parts in reverse order.
 func (p *process) closeAll() error {
 	p.reloads.end()
 	p.scheduler.stop()
@@ -339,6 +340,6 @@ func (p *process) closeAll() error {
 	defer cancel()
 	p.server.Stop(ctx)
 	err := p.engine.Shutdown()
-	_ = p.http.Shutdown(ctx) // a scrape that is cut off comes again
+	_ = p.http.Shutdown(ctx) // a scrape that is interrupted will be repeated
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// running is a program that a test has started.
+// startedProgram is a program that a test has started.
 type startedProgram struct {
 	t *testing.T
 	*exec.Cmd
@@ -17,7 +17,7 @@ type startedProgram struct {
 	done   chan struct{}
 }
 
-// transcript is what a program has written so far.
+// transcript is the output of a program.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -39,7 +39,7 @@ func (o *transcript) String() string {
 func start(t *testing.T, env []string, name string, args ...string) *startedProgram {
 	t.Helper()
 	r := &startedProgram{t: t, Cmd: exec.Command(program(t, name), args...), output: &transcript{}, done: make(chan struct{})}
-	// What else fills the disk is none of these tests' business.
+	// Other programs may fill the disk of the tests.
 	r.Env = append(append(os.Environ(), "BROKER_MIN_FREE_DISK=0"), env...)
 	r.Dir = t.TempDir()
 	r.Stdout, r.Stderr = r.output, r.output
@@ -47,7 +47,7 @@ func start(t *testing.T, env []string, name string, args ...string) *startedProg
 		t.Fatal(err)
 	}
 	go func() {
-		_ = r.Wait() // the state tells
+		_ = r.Wait() // the exit code is in ProcessState
 		close(r.done)
 	}()
 	t.Cleanup(func() {
@@ -60,7 +60,7 @@ func start(t *testing.T, env []string, name string, args ...string) *startedProg
 	return r
 }
 
-// wantExit waits for the end.
+// wantExit waits until the program ends.
 func (r *startedProgram) wantExit(code int) {
 	r.t.Helper()
 	select {

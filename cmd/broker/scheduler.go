@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	_ "time/tzdata" // schedules name zones, also where the host knows none
+	_ "time/tzdata" // cron entries may name time zones that the host does not have
 
 	"github.com/rs/zerolog"
 
@@ -16,13 +16,13 @@ import (
 	"broker/frontends/faktory"
 )
 
-// How long the timetable sleeps: at most so long, because the clock of the day may be set while the timer's goes on.
+// How long the scheduler sleeps. The maximum is short because the wall clock may be set while the timer goes on.
 const (
 	maxSchedulerSleep = 5 * time.Second
 	minSchedulerSleep = time.Millisecond
 )
 
-// readSettings reads all sources and looks at what package config knows nothing of.
+// readSettings reads all sources and checks what package config cannot check.
 func readSettings(sources config.Sources) (config.Config, error) {
 	c, err := config.Load(sources)
 	if err != nil {
@@ -37,17 +37,17 @@ func readSettings(sources config.Sources) (config.Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// timetable runs the cron entries of the settings.
+// scheduler submits the jobs of the cron entries.
 type scheduler struct {
 	table   *cron.Table
 	now     func() core.Instant
 	log     zerolog.Logger
 	changed notify.Signal
 	stopped chan struct{} // closed by stop
-	done    chan struct{} // closed by the goroutine
+	done    chan struct{} // closed when run has ended
 }
 
-// startScheduler begins to submit jobs.
+// startScheduler starts submitting jobs.
 func startScheduler(e *engine.Engine, f *faktory.Frontend, log zerolog.Logger, entries []config.Cron) *scheduler {
 	t := &scheduler{
 		now: e.Now, log: log,
@@ -59,13 +59,13 @@ func startScheduler(e *engine.Engine, f *faktory.Frontend, log zerolog.Logger, e
 	return t
 }
 
-// load puts other entries into force.
+// load replaces the entries.
 func (t *scheduler) load(entries []config.Cron) {
 	all := make([]cron.Entry, len(entries))
 	for i, c := range entries {
 		schedule, err := config.ParseSchedule(c.Schedule, time.Local)
 		if err != nil {
-			panic(err) // validation has let through none but good ones
+			panic(err) // the settings are validated
 		}
 		all[i] = cron.Entry{Spec: c.Schedule, Schedule: schedule, Type: c.Type, Queue: c.Queue, Unit: c.Unit}
 	}
@@ -75,7 +75,7 @@ func (t *scheduler) load(entries []config.Cron) {
 	t.changed.Set()
 }
 
-// run calls the table when it wants to be called.
+// run calls Tick whenever an entry is due.
 func (t *scheduler) run() {
 	defer close(t.done)
 	timer := time.NewTimer(0)
@@ -93,7 +93,7 @@ func (t *scheduler) run() {
 	}
 }
 
-// stop waits until nothing is submitted any more. There may be no timetable yet.
+// stop returns when nothing is submitted any more. The scheduler may be nil.
 func (t *scheduler) stop() {
 	if t == nil {
 		return
@@ -103,7 +103,7 @@ func (t *scheduler) stop() {
 	t.table.Close()
 }
 
-// cronLog writes log lines of what the timetable tells.
+// cronLog logs the events of the cron table.
 type cronLog struct{ zerolog.Logger }
 
 // Submitted implements cron.Listener.
@@ -122,7 +122,7 @@ func (l cronLog) Refused(e cron.Entry, due core.Instant, err error) {
 
 // Missed implements cron.Listener.
 func (l cronLog) Missed(e cron.Entry, first core.Instant) {
-	l.line(l.Warn(), e, first).Msg("cron jobs left out, they are too old")
+	l.line(l.Warn(), e, first).Msg("cron jobs skipped, too old")
 }
 
 func (l cronLog) line(line *zerolog.Event, e cron.Entry, due core.Instant) *zerolog.Event {

@@ -2,19 +2,19 @@ package main
 
 import "syscall"
 
-// reservedFiles is how many descriptors are kept free of connections: the store fails for good if it cannot open a file.
+// reservedFiles is how many descriptors connections must leave: the store fails for good if it cannot open a file.
 const reservedFiles = 1200
 
-// maxHTTPSockets is how many connections the HTTP port may have at once.
+// maxHTTPSockets limits the connections of the HTTP port.
 const maxHTTPSockets = 512
 
-// sockets is how many descriptors connections may take.
+// socketLimits is how many descriptors connections may use.
 type socketLimits struct {
-	clients int // 0: as many as they want
+	clients int // 0: no limit
 	http    int
 }
 
-// share divides the descriptors that the system grants this process; 0: it grants as many as anybody wants.
+// divideDescriptors divides the descriptors that the system grants this process; 0: there is no limit.
 func divideDescriptors(granted int) socketLimits {
 	if granted == 0 {
 		return socketLimits{http: maxHTTPSockets}
@@ -23,7 +23,7 @@ func divideDescriptors(granted int) socketLimits {
 	return socketLimits{clients: max(granted-reservedFiles, granted/2) - web, http: web}
 }
 
-// processSocketLimits asks the system.
+// processSocketLimits divides the limit that the system sets.
 func processSocketLimits() socketLimits {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<30 {

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-func TestDescriptorsAreDividedSoThatTheStoreHasSome(t *testing.T) {
+func TestConnectionsLeaveDescriptorsForTheStore(t *testing.T) {
 	t.Parallel()
 	for granted, want := range map[int]socketLimits{
 		0: {0, 512}, 64: {28, 4}, 1024: {448, 64}, 4096: {2640, 256}, 65536: {63824, 512},

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// spareProcessors are what Go gets beyond the processors there are. An event loop keeps its own through each system call,
-// and is in one most of the time: without spare ones the committer waits for a loop to pause, and all clients wait for
-// the committer. The kernel shares the machine out better than that.
+// spareProcessors is by how much GOMAXPROCS exceeds the number of processors. An event loop keeps its P during each system
+// call, and is in one most of the time: without spare Ps the committer waits until a loop pauses, and all clients wait for
+// the committer. The kernel schedules the threads better.
 const spareProcessors = 2
 
-// gearmanNoJobDelay is several round trips of a client on the same machine, and too short for anybody to notice.
+// gearmanNoJobDelay is several round trips of a client on the same machine, yet too short to be noticed.
 const gearmanNoJobDelay = 500 * time.Microsecond
 
-// processors is how many there are without the spare ones, which Go gets at the first call unless the environment has its
-// own will.
+// processors is the number of processors without the spare ones. The first call raises GOMAXPROCS, unless the environment
+// sets it.
 var processors = sync.OnceValue(func() int {
 	n := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") == "" {
@@ -27,18 +27,18 @@ var processors = sync.OnceValue(func() int {
 	return n
 })
 
-// Go's collector runs when garbage has grown in proportion to what lives. That is wrong for a broker at both ends: one
-// that is drained as fast as it is filled has next to nothing alive and would collect many times a second, and one with
-// millions of waiting jobs would let hundreds of megabytes of garbage lie, though collecting is cheap: its index has no
-// pointers to follow. So the proportion is set after each collection to what allows garbageBytes.
+// Go's garbage collector runs when the heap has grown by a percentage of the live bytes. That is wrong for a broker in both
+// extremes: one that is drained as fast as it is filled has almost no live bytes and would collect many times a second; one
+// with millions of waiting jobs would keep hundreds of megabytes of garbage, although collecting is cheap, because its index
+// contains no pointers. Therefore each collection sets the percentage that allows garbageBytes of garbage.
 const (
 	garbageBytes  = 48 << 20
-	minLiveBytes  = 4 << 20 // what Go itself takes for the least
-	minGCPercent  = 5       // of what lives: more collections than that would be felt
+	minLiveBytes  = 4 << 20 // the minimum heap that Go assumes
+	minGCPercent  = 5       // less would mean noticeably many collections
 	heapLiveBytes = "/gc/heap/live:bytes"
 )
 
-// tuneGC sets the collector up, once, unless the environment has its own will.
+// tuneGC configures the garbage collector once, unless the environment sets GOGC.
 var tuneGC = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") == "" {
 		afterCollections(setGCPercent)
@@ -58,7 +58,7 @@ func setGCPercent() {
 	debug.SetGCPercent(gcPercent(live[0].Value.Uint64()))
 }
 
-// proportion is the percentage by which a heap may grow before it is collected.
+// gcPercent is the percentage by which a heap may grow before it is collected.
 func gcPercent(live uint64) int {
 	return int(max(minGCPercent, 100*garbageBytes/max(live, minLiveBytes))) //nolint:gosec // at most 1200
 }

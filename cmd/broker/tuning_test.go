@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestGarbageIsBoundedWhateverLives(t *testing.T) {
+func TestGarbageIsBoundedForAnyHeapSize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		live uint64
@@ -23,7 +23,7 @@ func TestGarbageIsBoundedWhateverLives(t *testing.T) {
 	}
 }
 
-func TestEachCollectionIsFollowedByANewProportion(t *testing.T) {
+func TestEachCollectionSetsTheGCPercentAgain(t *testing.T) {
 	t.Parallel()
 	calls := make(chan struct{}, 1000)
 	afterCollections(func() { calls <- struct{}{} })

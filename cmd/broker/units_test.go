@@ -10,7 +10,7 @@ import (
 	"broker/cmd/broker/cli"
 )
 
-// unit is a unit of systemd: what is set, by key; lines of the same key one behind the other.
+// unit is a systemd unit: the values of each key, in order.
 type unit map[string][]string
 
 func readUnit(t *testing.T, name string) unit {
@@ -41,7 +41,7 @@ func readUnit(t *testing.T, name string) unit {
 	return u
 }
 
-func TestUnitsTakeEverythingElseAway(t *testing.T) {
+func TestUnitsAreSandboxed(t *testing.T) {
 	t.Parallel()
 	both := map[string][]string{
 		"NoNewPrivileges": {"yes"}, "CapabilityBoundingSet": {""}, "AmbientCapabilities": {""}, "ProtectSystem": {"strict"},
@@ -66,7 +66,7 @@ func TestUnitsTakeEverythingElseAway(t *testing.T) {
 				}
 			}
 		}
-		// What would open a door again.
+		// These would weaken the sandbox.
 		for _, key := range []string{"User", "ReadWritePaths", "BindPaths", "ExecStartPre", "ExecStartPost", "PermissionsStartOnly"} {
 			if len(u[key]) > 0 {
 				t.Errorf("%s: %s=%q", name, key, u[key])
@@ -75,7 +75,7 @@ func TestUnitsTakeEverythingElseAway(t *testing.T) {
 	}
 }
 
-func TestUnitsStartTheBrokerWithOptionsThatItKnows(t *testing.T) {
+func TestUnitsStartTheBrokerWithKnownOptions(t *testing.T) {
 	t.Parallel()
 	u := readUnit(t, "broker.service")
 	words := strings.Fields(strings.Join(u["ExecStart"], " "))

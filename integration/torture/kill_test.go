@@ -129,7 +129,7 @@ func TestRestartedWithAWrongClock(t *testing.T) {
 			t.Errorf("%s: %d of 20 jobs were handed out", shift, got)
 		}
 		k.account(other)
-		if !strings.Contains(wrong.Output(), "store is open") {
+		if !strings.Contains(wrong.Output(), "store opened") {
 			t.Error("no word of the start")
 		}
 		wrong.Process.Kill()
