@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Address is one place to listen on.
+// Address is an address to listen on.
 type Address struct {
 	Network string // "tcp" or "unix"
 	Address string
@@ -22,7 +22,7 @@ func (a Address) String() string {
 	return a.Address
 }
 
-// Loopback reports that the address is reached from this host only.
+// Loopback reports whether only this host can reach the address.
 func (a Address) Loopback() bool {
 	if a.Network == "unix" {
 		return true
@@ -35,7 +35,7 @@ func (a Address) Loopback() bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// ParseAllow reads an allow setting. A plain address stands for itself alone.
+// ParseAllow parses an allow setting. An address without a prefix length stands for itself.
 func ParseAllow(list []string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
 	for _, text := range list {
@@ -45,14 +45,14 @@ func ParseAllow(list []string) ([]netip.Prefix, error) {
 		}
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is neither an address nor a network such as 10.1.0.0/16", text)
+			return nil, fmt.Errorf("%q is not an address or a network such as 10.1.0.0/16", text)
 		}
 		prefixes = append(prefixes, p.Masked())
 	}
 	return prefixes, nil
 }
 
-// ParseListen reads a listen setting; none for off.
+// ParseListen parses a listen setting; off has no addresses.
 func ParseListen(text string) ([]Address, error) {
 	if text == "off" {
 		return nil, nil
@@ -73,7 +73,7 @@ func parseAddress(text string) (Address, error) {
 		if path == "" {
 			return Address{}, errors.New("unix socket without a path")
 		}
-		const longest = 107 // what the kernel's socket address holds
+		const longest = 107 // the limit of the kernel's socket address
 		if len(path) > longest {
 			return Address{}, fmt.Errorf("socket path is longer than %d bytes", longest)
 		}
@@ -84,7 +84,7 @@ func parseAddress(text string) (Address, error) {
 		return Address{}, fmt.Errorf("%q is not host:port, unix:/path or off", text)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return Address{}, fmt.Errorf("port %q is not a number up to 65535", port)
+		return Address{}, fmt.Errorf("port %q is not a number from 0 to 65535", port)
 	}
 	return Address{Network: "tcp", Address: text}, nil
 }

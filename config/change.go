@@ -2,8 +2,8 @@ package config
 
 import "reflect"
 
-// Changed lists the settings whose value in c differs from that in before. Routes, throttles and cron entries are left
-// out, as in Settings.
+// Changed lists the settings of c that differ from before. Like Settings, it does not include routes, throttles and cron
+// entries.
 func (c *Config) Changed(before *Config) []Setting {
 	var changed []Setting
 	old := Settings(before)
@@ -15,7 +15,7 @@ func (c *Config) Changed(before *Config) []Setting {
 	return changed
 }
 
-// CopyTo gives the setting of the same path in c the value of s.
+// CopyTo sets the setting of the same path in c to the value of s.
 func (s Setting) CopyTo(c *Config) {
 	for _, to := range Settings(c) {
 		if to.Path == s.Path {

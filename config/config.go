@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Config is every setting. The toml tag is the last part of its path, the doc tag what check-config and the README tell
-// of it; unit names what a bare number counts where the type is a span of time.
+// Config holds every setting. The toml tag is the last part of its path; the doc tag is its description in the README;
+// the unit tag is the unit of a number without one, where the type is a duration.
 type Config struct {
 	Data                string        `toml:"data" doc:"folder of the store"`
-	Durability          string        `toml:"durability" doc:"sync: a positive reply leaves after its commit is on disk; relaxed: at once, the commit follows within sync_interval; none: memory only"`
-	SyncInterval        time.Duration `toml:"sync_interval" doc:"with durability relaxed: for how long acknowledged changes may be lost when the machine fails"`
-	CacheBytes          Size          `toml:"cache_bytes" doc:"memory for the bodies of recent jobs; older ones are read from the store when leased"`
-	DefaultLease        time.Duration `toml:"default_lease" doc:"time to finish for a job that names none, in the hands of a worker that no connection guards"`
+	Durability          string        `toml:"durability" doc:"sync: changes are on disk before they are acknowledged; relaxed: they are on disk within sync_interval; none: memory only"`
+	SyncInterval        time.Duration `toml:"sync_interval" doc:"with durability relaxed: the longest time until an acknowledged change is on disk"`
+	CacheBytes          Size          `toml:"cache_bytes" doc:"memory for the bodies of recent jobs; older bodies are read from the store when a worker takes the job"`
+	DefaultLease        time.Duration `toml:"default_lease" doc:"lease of a job that sets none, for Workq and Faktory workers"`
 	MinFreeDisk         Size          `toml:"min_free_disk" doc:"new jobs are refused while the disk of the store has less free space than this; 0: never"`
 	DrainRejectsNewJobs bool          `toml:"drain_rejects_new_jobs" doc:"while draining (SIGUSR1, POST /api/drain), refuse new jobs too"`
-	EventLoops          int           `toml:"event_loops" doc:"threads that serve connections; 0: as many as there are processors"`
+	EventLoops          int           `toml:"event_loops" doc:"threads that serve connections; 0: one per processor"`
 	BindRetry           time.Duration `toml:"bind_retry" doc:"at start, how long to retry while another process holds an address or the store; 0s: fail at once"`
 
 	Log       Log                 `toml:"log"`
@@ -29,36 +29,36 @@ type Config struct {
 	Crons     []Cron              `toml:"cron"`
 }
 
-// Log says what is written to standard error.
+// Log configures the log, which is written to standard error.
 type Log struct {
 	Level  string `toml:"level" doc:"debug, info, warn or error"`
-	Format string `toml:"format" doc:"console: for people; json: one object a line; auto: console on a terminal, else json"`
+	Format string `toml:"format" doc:"console: readable text; json: one object per line; auto: console on a terminal, otherwise json"`
 }
 
-// HTTP is the port for health, metrics and numbers.
+// HTTP is the port of the console, the API, health checks and metrics.
 type HTTP struct {
-	Listen      string   `toml:"listen" doc:"host:port, unix:/path, or off; on an address that other hosts reach only with a password"`
-	Allow       []string `toml:"allow" doc:"addresses and networks whose clients are let in; empty: all"`
-	TLSCert     string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key: the port speaks TLS only"`
+	Listen      string   `toml:"listen" doc:"host:port, unix:/path, or off; an address that other hosts can reach requires a password or tls_client_ca"`
+	Allow       []string `toml:"allow" doc:"addresses and networks whose clients may connect; empty: all"`
+	TLSCert     string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only"`
 	TLSKey      string   `toml:"tls_key" doc:"private key in PEM"`
-	TLSClientCA string   `toml:"tls_client_ca" doc:"clients must show a certificate that one of these authorities signed"`
-	Profiling   bool     `toml:"profiling" doc:"serve Go's profiles of the process under /debug/pprof/"`
-	Password    string   `toml:"password" doc:"asked of HTTP clients for more than health; empty: that of Faktory; if it starts with a slash it names a file"`
+	TLSClientCA string   `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them"`
+	Profiling   bool     `toml:"profiling" doc:"serve Go profiles of the process under /debug/pprof/"`
+	Password    string   `toml:"password" doc:"password for everything over HTTP except health checks; empty: faktory.password; a value that starts with a slash names a file"`
 }
 
-// HTTPPassword is what HTTP clients must know; empty: nothing.
+// HTTPPassword is the password of the HTTP port; empty: none.
 func (c *Config) HTTPPassword() string { return cmp.Or(c.HTTP.Password, c.Faktory.Password) }
 
-// Protocol is what all protocol front-ends have in common.
+// Protocol holds the settings that all protocol front-ends have in common.
 type Protocol struct {
-	Listen         string   `toml:"listen" doc:"host:port or unix:/path, several with commas between, or off"`
-	Namespace      string   `toml:"namespace" doc:"prefix of this front-end's queues, unseen by its clients; empty: queues are shared with the other protocols"`
-	MaxBody        Size     `toml:"max_body" doc:"largest job"`
-	MaxConnections int      `toml:"max_connections" doc:"connections at once; 0: no bound"`
-	Allow          []string `toml:"allow" doc:"addresses and networks whose clients are let in, such as 10.1.0.0/16 (in the environment with commas between); empty: all; those on unix sockets always are"`
-	TLSCert        string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key: the port speaks TLS only"`
+	Listen         string   `toml:"listen" doc:"host:port or unix:/path, or several separated by commas, or off"`
+	Namespace      string   `toml:"namespace" doc:"prefix of this protocol's queues, invisible to its clients; empty: queues are shared with the other protocols"`
+	MaxBody        Size     `toml:"max_body" doc:"largest job body that clients may send"`
+	MaxConnections int      `toml:"max_connections" doc:"limit of open connections; 0: no limit"`
+	Allow          []string `toml:"allow" doc:"addresses and networks whose clients may connect, such as 10.1.0.0/16 (in the environment separated by commas); empty: all; clients on unix sockets always may"`
+	TLSCert        string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only"`
 	TLSKey         string   `toml:"tls_key" doc:"private key in PEM"`
-	TLSClientCA    string   `toml:"tls_client_ca" doc:"clients must show a certificate that one of these authorities signed"`
+	TLSClientCA    string   `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them"`
 }
 
 // Workq is the Workq port.
@@ -69,23 +69,23 @@ type Workq struct {
 // Gearman is the Gearman port.
 type Gearman struct {
 	Protocol
-	JobRetries    int    `toml:"job_retries" doc:"attempts a job has in all before it fails for good; 0: no limit"`
-	HandlePrefix  string `toml:"handle_prefix" doc:"stands before the colon and number of a job handle; empty: H: and the host's name"`
-	WorkerWakeup  int    `toml:"worker_wakeup" doc:"sleeping workers woken for a job: 0 as many as there are jobs, -1 all, N at most N"`
-	Exceptions    bool   `toml:"exceptions" doc:"send exceptions to clients that did not ask for them too"`
-	AllowShutdown bool   `toml:"allow_shutdown" doc:"let any client end the broker by the text command shutdown"`
+	JobRetries    int    `toml:"job_retries" doc:"attempts of a job before it fails for good; 0: no limit"`
+	HandlePrefix  string `toml:"handle_prefix" doc:"prefix of job handles; empty: H: and the host name"`
+	WorkerWakeup  int    `toml:"worker_wakeup" doc:"sleeping workers to wake for a job: 0: one per waiting job; -1: all; N: at most N"`
+	Exceptions    bool   `toml:"exceptions" doc:"send exceptions also to clients that did not request them"`
+	AllowShutdown bool   `toml:"allow_shutdown" doc:"any client may stop the broker with the text command shutdown"`
 }
 
 // Faktory is the Faktory port.
 type Faktory struct {
 	Protocol
-	Password string `toml:"password" doc:"asked of Faktory clients, and of HTTP clients if http.password is empty; if it starts with a slash it names a file; also read from FAKTORY_PASSWORD"`
-	Flush    string `toml:"flush" doc:"what FLUSH removes: faktory (the jobs and batches of Faktory clients), all, or off"`
+	Password string `toml:"password" doc:"password for Faktory clients, and for HTTP clients if http.password is empty; a value that starts with a slash names a file; also read from FAKTORY_PASSWORD"`
+	Flush    string `toml:"flush" doc:"what FLUSH removes: faktory (jobs and batches of Faktory clients), all, or off"`
 }
 
-// Limits bound what one client can make the broker hold.
+// Limits restrict what one client can make the broker hold in memory.
 type Limits struct {
-	OutputBytes Size `toml:"output_bytes" doc:"bytes that may wait for a client that does not read; 0: what the protocol's largest replies need"`
+	OutputBytes Size `toml:"output_bytes" doc:"bytes of output that may wait for a slow reader; 0: as much as the protocol's largest replies need"`
 }
 
 // Route rewrites the queue and the type of a job at submission. The first route that matches wins.
@@ -101,24 +101,24 @@ type Target struct {
 	Type  string `toml:"type" doc:"type of the job"`
 }
 
-// Throttle bounds how many jobs of a queue are in workers' hands.
+// Throttle limits how many jobs of a queue are leased at the same time.
 type Throttle struct {
-	Concurrency int           `toml:"concurrency" doc:"at once, over all workers"`
-	Worker      int           `toml:"worker" doc:"at once, for one worker"`
-	Timeout     time.Duration `toml:"timeout" unit:"s" doc:"a place comes free after so long even if its job goes on"`
+	Concurrency int           `toml:"concurrency" doc:"leased jobs, over all workers"`
+	Worker      int           `toml:"worker" doc:"leased jobs of one worker"`
+	Timeout     time.Duration `toml:"timeout" unit:"s" doc:"a job stops counting after this time, even if it is still leased"`
 }
 
-// Size is a number of bytes; in settings also with KiB, MiB or GiB behind it.
+// Size is a number of bytes. In settings it may have the unit KiB, MiB or GiB.
 type Size int64
 
-// Sizes of text form.
+// Units of sizes.
 const (
 	KiB Size = 1 << 10
 	MiB Size = 1 << 20
 	GiB Size = 1 << 30
 )
 
-// Default is what is in force when nothing is set.
+// Default returns the settings that apply when nothing is set.
 func Default() Config {
 	return Config{
 		Data: "./data", Durability: "sync", SyncInterval: 100 * time.Millisecond,

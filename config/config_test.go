@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// write makes a file in the test's folder.
+// write creates a file in a temporary folder.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -149,7 +149,7 @@ c = {concurrency = 4, timeout = 60}
 	}
 }
 
-func TestBrokenFileIsReportedWithItsLine(t *testing.T) {
+func TestSyntaxErrorIsReportedWithItsLine(t *testing.T) {
 	t.Parallel()
 	file := write(t, "broker.toml", "data = \"x\"\n\nlog = = 1\n")
 	_, err := Load(Sources{File: file})
@@ -238,12 +238,12 @@ func TestRoutesThatCannotWorkAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`from = "gearman" | match = {queue = "a"} | set = {queue = "b"}`:  "<nil>",
 		`from = "faktory" | match = {type = "a"} | set = {type = "b"}`:    "<nil>",
-		`from = "faktory" | set = {type = "b"}`:                           "route[0]: matches nothing: set match.queue or match.type",
-		`from = "workq" | set = {type = "b"}`:                             "route[0]: matches nothing: set match.queue",
-		`from = "workq" | match = {queue = "a"}`:                          "route[0]: changes nothing: set set.queue or set.type",
-		`from = "gearman" | match = {type = "a"} | set = {queue = "b"}`:   "route[0].match.type: only Faktory clients name a type: use match.queue",
-		`from = "workq" | match = {queue = "a"} | set = {queue = "b c"}`:  `route[0].set.queue: "b c" holds a space or control character`,
-		`from = "workq" | match = {queue = "a"} | set = {colour = "red"}`: "route[0].set.colour: unknown setting (FILE)\nroute[0]: changes nothing: set set.queue or set.type",
+		`from = "faktory" | set = {type = "b"}`:                           "route[0]: matches nothing: match.queue or match.type is missing",
+		`from = "workq" | set = {type = "b"}`:                             "route[0]: matches nothing: match.queue is missing",
+		`from = "workq" | match = {queue = "a"}`:                          "route[0]: changes nothing: set.queue or set.type is missing",
+		`from = "gearman" | match = {type = "a"} | set = {queue = "b"}`:   "route[0].match.type: only Faktory jobs have a type of their own: use match.queue",
+		`from = "workq" | match = {queue = "a"} | set = {queue = "b c"}`:  `route[0].set.queue: "b c" contains a space or a control character`,
+		`from = "workq" | match = {queue = "a"} | set = {colour = "red"}`: "route[0].set.colour: unknown setting (FILE)\nroute[0]: changes nothing: set.queue or set.type is missing",
 	} {
 		file := write(t, "broker.toml", "[[route]]\n"+strings.ReplaceAll(text, " | ", "\n"))
 		_, err := Load(Sources{File: file})
@@ -267,15 +267,15 @@ queue = "c"
 new_type = "d"
 `)
 	_, err := Load(Sources{File: file, Env: []string{"BROKER_DISK_FLOOR=0", "BROKER_DRAIN_REFUSES_JOBS="}})
-	want := `route[0].name: is now called match.queue (FILE)
-route[0].new_type: is now called set.type (FILE)
-route[0].queue: is now called set.queue (FILE)
-route[0].type: is now called match.type (from faktory) or set.type (FILE)
-disk_floor: is now called min_free_disk (FILE)
-drain_refuses_jobs: is now called drain_rejects_new_jobs (FILE)
-BROKER_DISK_FLOOR: is now called BROKER_MIN_FREE_DISK
-route[0]: matches nothing: set match.queue or match.type
-route[0]: changes nothing: set set.queue or set.type`
+	want := `route[0].name: was renamed to match.queue (FILE)
+route[0].new_type: was renamed to set.type (FILE)
+route[0].queue: was renamed to set.queue (FILE)
+route[0].type: was renamed to match.type (from Faktory) or set.type (FILE)
+disk_floor: was renamed to min_free_disk (FILE)
+drain_refuses_jobs: was renamed to drain_rejects_new_jobs (FILE)
+BROKER_DISK_FLOOR: was renamed to BROKER_MIN_FREE_DISK
+route[0]: matches nothing: match.queue or match.type is missing
+route[0]: changes nothing: set.queue or set.type is missing`
 	if got := strings.ReplaceAll(fmt.Sprint(err), file, "FILE"); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -309,12 +309,12 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-func TestHTTPOpenToOtherHostsNeedsAKey(t *testing.T) {
+func TestHTTPReachableFromOtherHostsRequiresAuthentication(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"[http]\nlisten = \":7420\"\nallow = [\"10.0.0.0/8\"]\n":  "http.listen: other hosts reach :7420: set http.password, or http.tls_client_ca",
-		"[http]\nlisten = \":7420\"\n":                            "http.listen: other hosts reach :7420: set http.password, or http.tls_client_ca",
-		"[http]\nlisten = \"127.0.0.1:1, 10.0.0.1:1\"\n":          "http.listen: other hosts reach 10.0.0.1:1: set http.password, or http.tls_client_ca",
+		"[http]\nlisten = \":7420\"\nallow = [\"10.0.0.0/8\"]\n":  "http.listen: other hosts can reach :7420: set http.password or http.tls_client_ca",
+		"[http]\nlisten = \":7420\"\n":                            "http.listen: other hosts can reach :7420: set http.password or http.tls_client_ca",
+		"[http]\nlisten = \"127.0.0.1:1, 10.0.0.1:1\"\n":          "http.listen: other hosts can reach 10.0.0.1:1: set http.password or http.tls_client_ca",
 		"[http]\nlisten = \":7420\"\npassword = \"x\"\n":          "<nil>",
 		"[http]\nlisten = \":7420\"\n[faktory]\npassword=\"x\"\n": "<nil>",
 		"[http]\nlisten = \"unix:/run/b.sock\"\n":                 "<nil>",

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Cron is a job that the broker submits by itself whenever its time comes.
+// Cron is a job that the broker submits on a schedule.
 type Cron struct {
-	Schedule string // as ParseSchedule reads it
-	Queue    string // where the job goes, as it is written; empty: Faktory's default
+	Schedule string // in the syntax of ParseSchedule
+	Queue    string // as written in the settings; empty: Faktory's default queue
 	Type     string
 
 	// Unit is the job as a Faktory client would push it, in JSON, without a jid.
 	Unit []byte
 }
 
-// maxReserve is the longest reserve_for that Faktory knows, in seconds.
+// maxReserve is Faktory's limit of reserve_for, in seconds.
 const maxReserve = 86400
 
-// crons reads the array of tables of that name, which is written as for Faktory Enterprise.
+// crons reads [[cron]], which has the syntax of Faktory Enterprise.
 func (l *loader) crons(v any, source string, c *Config) {
 	if v == nil {
 		return
 	}
 	tables, ok := v.([]map[string]any)
 	if !ok {
-		l.complain("cron", "not written as [[cron]] (%s)", source)
+		l.complain("cron", "must be written as [[cron]] (%s)", source)
 		return
 	}
 	c.Crons = make([]Cron, len(tables))
@@ -53,7 +53,7 @@ func (r cronReader) entry(table map[string]any) Cron {
 	}
 	job, ok := take(table, "job").(map[string]any)
 	if !ok {
-		r.complain(r.prefix+"job", "missing: there is no table [cron.job] (%s)", r.source)
+		r.complain(r.prefix+"job", "the table [cron.job] is missing (%s)", r.source)
 	}
 	r.unknown("", table)
 	if ok {
@@ -62,7 +62,7 @@ func (r cronReader) entry(table map[string]any) Cron {
 	return c
 }
 
-// job makes the work unit.
+// job builds the work unit.
 func (r cronReader) job(table map[string]any, c *Cron) {
 	unit := map[string]any{"args": []any{}}
 	for _, name := range []string{"type", "queue"} {
@@ -104,9 +104,9 @@ func (r cronReader) job(table map[string]any, c *Cron) {
 	unit["jobtype"] = c.Type
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // workers of other protocols see the arguments as they stand here
+	e.SetEscapeHTML(false) // workers of other protocols receive the arguments unchanged
 	if err := e.Encode(unit); err != nil {
-		r.complain(r.prefix+"job", "%v", err) // a number that is none
+		r.complain(r.prefix+"job", "%v", err) // such as NaN
 	}
 	c.Unit = bytes.TrimSpace(text.Bytes())
 }
@@ -114,7 +114,7 @@ func (r cronReader) job(table map[string]any, c *Cron) {
 func (r cronReader) text(name string, v any) string {
 	text, ok := v.(string)
 	if !ok && v != nil {
-		r.complain(r.prefix+name, "%v is not a text (%s)", v, r.source)
+		r.complain(r.prefix+name, "%v is not a string (%s)", v, r.source)
 	}
 	return text
 }
@@ -133,7 +133,7 @@ func (r cronReader) unknown(prefix string, table map[string]any) {
 	}
 }
 
-// asList takes both forms in which TOML gives a list: of values, and [[cron.job.args]].
+// asList accepts both forms of a TOML list: an array of values, and [[cron.job.args]].
 func asList(v any) ([]any, bool) {
 	switch v := v.(type) {
 	case []any:

@@ -50,7 +50,7 @@ schedule = "@every 90s"
 	}
 }
 
-func TestMistakesInCronEntriesAreNamed(t *testing.T) {
+func TestProblemsInCronEntriesAreReported(t *testing.T) {
 	t.Parallel()
 	file := write(t, "broker.toml", `
 [[cron]]
@@ -76,17 +76,17 @@ schedule = "* * * * *"
 	for _, want := range []string{
 		`cron[0].schedule: "61 * * * *": end of range (61) above maximum (59): 61`,
 		"cron[0].color: unknown setting", "cron[0].job.at: unknown setting",
-		"cron[0].job.type: 5 is not a text", "cron[0].job.type: missing",
+		"cron[0].job.type: 5 is not a string", "cron[0].job.type: missing",
 		"cron[0].job.retry: many is not a whole number", "cron[0].job.args: not a list",
-		"cron[0].job.custom: not a table", "cron[1].schedule: \"\": empty",
-		"cron[1].job.reserve_for: 86401 is not between 0 and 86400", "cron[2].job: missing",
+		"cron[0].job.custom: not a table", "cron[1].schedule: \"\": is empty",
+		"cron[1].job.reserve_for: 86401 is not between 0 and 86400", "cron[2].job: the table [cron.job] is missing",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no line %q in\n%v", want, err)
 		}
 	}
 	if _, err := Load(Sources{File: write(t, "broker.toml", "[cron]\nschedule = \"* * * * *\"\n")}); err == nil ||
-		!strings.Contains(err.Error(), "not written as [[cron]]") {
+		!strings.Contains(err.Error(), "must be written as [[cron]]") {
 		t.Errorf("a table in place of a list: %v", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestSchedules(t *testing.T) {
 		{"*/5 * * * *", "2030-01-01T00:04:59.999999Z", "2030-01-01T00:05:00Z"},
 		{"* * * * *", "2030-01-01T00:00:59Z", "2030-01-01T00:01:00Z"},
 		{" 30 6 * * mon-fri ", "2030-01-04T06:30:00Z", "2030-01-07T06:30:00Z"},
-		{"0 0 13 * 5", "2030-01-05T00:00:00Z", "2030-01-11T00:00:00Z"}, // either day will do
+		{"0 0 13 * 5", "2030-01-05T00:00:00Z", "2030-01-11T00:00:00Z"}, // either field matches
 		{"0 0 * * 7", "2030-01-01T00:00:00Z", "2030-01-06T00:00:00Z"},
 		{"0 0 * * 5-7", "2030-01-05T12:00:00Z", "2030-01-06T00:00:00Z"},
 		{"0 0 * * 1,7", "2030-01-01T12:00:00Z", "2030-01-06T00:00:00Z"},
@@ -142,8 +142,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// Clocks in Vienna go from 02:00 to 03:00 on 31 March 2030, and from 03:00 back to 02:00 on 27 October.
-func TestSummerTimeLeavesOutAndDoubles(t *testing.T) {
+// In Vienna clocks go from 02:00 to 03:00 on 31 March 2030, and from 03:00 back to 02:00 on 27 October.
+func TestDaylightSavingSkipsAndRepeatsHours(t *testing.T) {
 	t.Parallel()
 	for _, e := range []struct {
 		text, after string
@@ -179,7 +179,7 @@ func TestSummerTimeLeavesOutAndDoubles(t *testing.T) {
 	}
 }
 
-func TestBadSchedulesAreRefused(t *testing.T) {
+func TestInvalidSchedulesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", " ", "* * * *", "* * * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8",
@@ -194,11 +194,11 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 	}
 }
 
-// A search for what cannot come takes the library seconds to minutes.
-func TestFieldWithoutValuesIsNotSearchedFor(t *testing.T) {
+// The library would search for seconds to minutes.
+func TestFieldWithoutValuesIsRefusedWithoutSearching(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{", * * * * *", "* , * * *", "* * , * * *", "* * * * ,"} {
-		if _, err := ParseSchedule(text, time.UTC); err == nil || err.Error() != "a field names no value" {
+		if _, err := ParseSchedule(text, time.UTC); err == nil || err.Error() != "a field has no value" {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

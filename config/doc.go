@@ -1,8 +1,8 @@
-// Package config holds every setting of the broker: its name, its default, what it means and what it may be.
+// Package config defines every setting of the broker: its name, default, meaning and valid values.
 //
-// A setting is named by its path in the TOML file, such as gearman.listen. The environment names it in capitals behind
-// BROKER_ with underscores for dots: BROKER_GEARMAN_LISTEN. Flags name it by its path too; which flag means which path
-// is the command line's matter. File, then environment, then flags: the last wins.
+// The name of a setting is its path in the TOML file, such as gearman.listen. Its environment variable is that name in
+// upper case, with the prefix BROKER_ and underscores for dots: BROKER_GEARMAN_LISTEN. The command line maps flags to
+// names. Flags override the environment, which overrides the file.
 //
-// Load reports every problem it finds at once, each with the name of the setting.
+// Load reports all problems at once, each with the name of its setting.
 package config

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzFile: whatever is in the file, there are settings or a list of problems, and settings that were taken name themselves in
-// a form that is taken again.
+// FuzzFile: any file results in settings or in a list of problems, and the text form of accepted settings is accepted
+// again.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
 		"data = \"/x\"\ndurability = \"relaxed\"\nsync_interval = \"50ms\"\ncache_bytes = \"1 MiB\"\nevent_loops = 2\n",

@@ -13,14 +13,14 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Sources are where settings come from, in the order in which they are read.
+// Sources are where settings come from. Later ones override earlier ones.
 type Sources struct {
-	File  string            // path of a TOML file; empty: what BROKER_CONFIG names, if it does
-	Env   []string          // "NAME=value", as os.Environ gives it
-	Flags map[string]string // by path of the setting
+	File  string            // path of a TOML file; empty: the one that BROKER_CONFIG names, if set
+	Env   []string          // "NAME=value", as in os.Environ
+	Flags map[string]string // by the path of the setting
 }
 
-// Problem is one thing that is wrong, with the setting or the file it is about.
+// Problem is one mistake, in a setting or a file.
 type Problem struct {
 	Setting string
 	Text    string
@@ -28,8 +28,7 @@ type Problem struct {
 
 func (p Problem) Error() string { return p.Setting + ": " + p.Text }
 
-// Load reads all sources over the defaults and checks the result. The error joins one Problem for each thing that is
-// wrong.
+// Load applies all sources to the defaults and validates the result. The error joins one Problem for each mistake.
 func Load(s Sources) (Config, error) {
 	c := Default()
 	l := loader{settings: make(map[string]Setting), renamed: renamed}
@@ -50,12 +49,12 @@ func Load(s Sources) (Config, error) {
 	return c, l.err()
 }
 
-// loader collects what is wrong instead of stopping at it.
+// loader collects problems instead of stopping at the first one.
 type loader struct {
 	settings map[string]Setting
-	renamed  map[string]string // the new paths of settings, by the old ones
+	renamed  map[string]string // new paths of renamed settings, by their old paths
 	problems []Problem
-	broken   map[string]bool // settings whose value could not be read: no more is said about them
+	broken   map[string]bool // settings whose value could not be read: they are not validated
 }
 
 func (l *loader) complain(setting, format string, args ...any) {
@@ -70,7 +69,7 @@ func (l *loader) err() error {
 	return errors.Join(errs...)
 }
 
-// set gives one setting a value; source is told when it cannot be.
+// set sets one setting; the problem, if any, names the source.
 func (l *loader) set(path string, to any, source string) {
 	if err := l.settings[path].set(to); err != nil {
 		l.complain(path, "%v (%s)", err, source)
@@ -99,7 +98,7 @@ func (l *loader) file(name string, c *Config) {
 	l.table("", tree, name)
 }
 
-// table sets what a TOML table holds.
+// table sets the settings in a TOML table.
 func (l *loader) table(prefix string, tree map[string]any, source string) {
 	for _, key := range slices.Sorted(maps.Keys(tree)) {
 		path := prefix + key
@@ -111,7 +110,7 @@ func (l *loader) table(prefix string, tree map[string]any, source string) {
 		case isTable && l.section(path+"."):
 			l.table(path+".", sub, source)
 		case l.renamed[path] != "":
-			l.complain(path, "is now called %s (%s)", l.renamed[path], source)
+			l.complain(path, "was renamed to %s (%s)", l.renamed[path], source)
 		default:
 			l.complain(path, "unknown setting (%s)", source)
 		}
@@ -127,14 +126,14 @@ func (l *loader) section(prefix string) bool {
 	return false
 }
 
-// routes reads the array of tables of that name.
+// routes reads [[route]].
 func (l *loader) routes(v any, source string, c *Config) {
 	if v == nil {
 		return
 	}
 	tables, ok := v.([]map[string]any)
 	if !ok {
-		l.complain("route", "not written as [[route]] (%s)", source)
+		l.complain("route", "must be written as [[route]] (%s)", source)
 		return
 	}
 	c.Routes = make([]Route, len(tables))
@@ -143,7 +142,7 @@ func (l *loader) routes(v any, source string, c *Config) {
 	}
 }
 
-// throttles reads the table of that name: a queue's name and its bounds.
+// throttles reads [throttles]: the limits of each queue.
 func (l *loader) throttles(v any, source string, c *Config) {
 	if v == nil {
 		return
@@ -157,7 +156,7 @@ func (l *loader) throttles(v any, source string, c *Config) {
 	for _, queue := range slices.Sorted(maps.Keys(table)) {
 		bounds, ok := table[queue].(map[string]any)
 		if !ok {
-			l.complain("throttles."+queue, "not written as {concurrency = 4, timeout = 60} (%s)", source)
+			l.complain("throttles."+queue, "must be written as {concurrency = 4, timeout = 60} (%s)", source)
 			continue
 		}
 		var t Throttle
@@ -179,8 +178,8 @@ func (l *loader) row(prefix string, v reflect.Value, table map[string]any, renam
 	l.problems = append(l.problems, row.problems...)
 }
 
-// env reads the environment. Names behind BROKER_ that are no settings are left alone: orchestrators set such names of
-// their own for a service called broker.
+// env reads the environment. It ignores BROKER_ variables that are not settings: orchestrators set variables such as
+// BROKER_SERVICE_HOST for a service called broker.
 func (l *loader) env(env map[string]string) {
 	if text, ok := env["FAKTORY_PASSWORD"]; ok {
 		l.set("faktory.password", text, "FAKTORY_PASSWORD")
@@ -193,28 +192,29 @@ func (l *loader) env(env map[string]string) {
 	}
 	for _, before := range slices.Sorted(maps.Keys(l.renamed)) {
 		if name := envName(before); env[name] != "" {
-			l.complain(name, "is now called %s", envName(l.renamed[before]))
+			l.complain(name, "was renamed to %s", envName(l.renamed[before]))
 		}
 	}
 }
 
-// password replaces the name of a file by what it holds.
+// password replaces a file name with the content of the file.
 func (l *loader) password(setting string, text *string) {
 	if !strings.HasPrefix(*text, "/") {
 		return
 	}
-	read, err := os.ReadFile(*text)
+	file := *text
+	read, err := os.ReadFile(file)
 	if err != nil {
-		l.complain(setting, "read %s: %v", *text, reason(err))
+		l.complain(setting, "read %s: %v", file, reason(err))
 		return
 	}
 	*text = strings.TrimSpace(string(read))
 	if *text == "" {
-		l.complain(setting, "the file it names is empty")
+		l.complain(setting, "file %s is empty", file)
 	}
 }
 
-// reason drops the part of a file error that names the file again.
+// reason drops the file name from a file error: the problem names it already.
 func reason(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {

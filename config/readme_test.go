@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of settings into the README")
 
-// The lines in the README between which the table stands.
+// The lines around the table in the README.
 const (
 	tableStart = "<!-- settings: written by the test of package config; run it with -update after a change -->\n"
 	tableEnd   = "<!-- end of settings -->\n"
@@ -27,7 +27,7 @@ func TestReadmeListsEverySetting(t *testing.T) {
 	head, rest, found := strings.Cut(string(text), tableStart)
 	_, tail, foundEnd := strings.Cut(rest, tableEnd)
 	if !found || !foundEnd {
-		t.Fatal("the README has no place for the table of settings")
+		t.Fatal("the README has no markers for the table of settings")
 	}
 	want := head + tableStart + table() + tableEnd + tail
 	if want == string(text) {
@@ -41,7 +41,7 @@ func TestReadmeListsEverySetting(t *testing.T) {
 	}
 }
 
-// table is in Markdown; settings that all protocols share are told once.
+// table is in Markdown. Settings with the same default in all protocols are listed once.
 func table() string {
 	c := Default()
 	shared := make(map[string][]string)

@@ -1,6 +1,6 @@
 package config
 
-// Old names are refused with the new one. An old name that were ignored would silently put the default into force.
+// Old names are refused with the new one. If they were ignored, the broker would run with the defaults.
 var (
 	renamed = map[string]string{
 		"disk_floor":         "min_free_disk",
@@ -8,7 +8,7 @@ var (
 	}
 	renamedInRoute = map[string]string{
 		"name":     "match.queue",
-		"type":     "match.type (from faktory) or set.type",
+		"type":     "match.type (from Faktory) or set.type",
 		"queue":    "set.queue",
 		"new_type": "set.type",
 	}

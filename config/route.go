@@ -2,7 +2,7 @@ package config
 
 import "cmp"
 
-// Rewrite applies the first route that matches a job from a protocol. It is nil if there is none for it.
+// Rewrite returns the function that applies the first matching route to a job of a protocol; nil if it has no routes.
 func (c *Config) Rewrite(from string) func(queue, typ string) (string, string) {
 	var routes []Route
 	for _, r := range c.Routes {

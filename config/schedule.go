@@ -11,21 +11,20 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule tells when a cron entry is due. Next depends on its argument alone, so that a broker that was restarted comes
-// to the same instants as one that was not.
+// Schedule tells when a cron entry is due. Next depends on its argument only, so that a restart does not change the times.
 type Schedule interface {
-	// Next is the first instant after t; the zero time if there is none.
+	// Next is the first time after t; the zero time if there is none.
 	Next(t time.Time) time.Time
 }
 
-// timetable reads the five fields of crontab, one more in front for seconds, and names such as @hourly.
-var timetable = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
+// fieldParser parses the five fields of crontab, an optional sixth one in front for seconds, and names such as @hourly.
+var fieldParser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
 	cron.Descriptor)
 
-// everyWord starts a schedule that is a span: @every 90s.
+// everyWord is the prefix of an interval: @every 90s.
 const everyWord = "@every "
 
-// ParseSchedule reads the time of a cron entry. It is meant in the zone local, or in the one that the text names in front:
+// ParseSchedule parses the schedule of a cron entry. It is in the time zone local, or in the one that precedes the fields:
 // "CRON_TZ=Europe/Vienna 30 6 * * 1-5".
 func ParseSchedule(text string, local *time.Location) (Schedule, error) {
 	text = strings.TrimSpace(text)
@@ -36,29 +35,29 @@ func ParseSchedule(text string, local *time.Location) (Schedule, error) {
 	if span, ok := strings.CutPrefix(rest, everyWord); ok {
 		d, err := time.ParseDuration(strings.TrimSpace(span))
 		if err != nil || d < time.Second || d%time.Second != 0 {
-			return nil, fmt.Errorf("%q is not a span of whole seconds such as 30s or 1h30m", span)
+			return nil, fmt.Errorf("%q is not an interval of whole seconds such as 30s or 1h30m", span)
 		}
 		return interval(d), nil
 	}
 	if rest == "" {
-		return nil, errors.New("empty")
+		return nil, errors.New("is empty")
 	}
-	s, err := timetable.Parse(sundays(rest))
+	s, err := fieldParser.Parse(sundays(rest))
 	if err != nil {
 		return nil, err
 	}
 	if namesNothing(s) {
-		return nil, errors.New("a field names no value")
+		return nil, errors.New("a field has no value")
 	}
 	c := calendar{s, zone}
 	if c.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, zone)).IsZero() { // a leap year
-		return nil, errors.New("never comes")
+		return nil, errors.New("never due")
 	}
 	return c, nil
 }
 
-// cutZone takes the name of a zone from the front. The library would do it, but panics where nothing follows: it must not
-// see a second one either.
+// cutZone cuts the time zone off the front. The library would do so too, but panics if nothing follows; it must not see a
+// second zone either.
 func cutZone(text string, local *time.Location) (*time.Location, string, error) {
 	named, ok := afterZoneWord(text)
 	if !ok {
@@ -70,7 +69,7 @@ func cutZone(text string, local *time.Location) (*time.Location, string, error) 
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" {
-		return nil, "", fmt.Errorf("%q is no known time zone", name)
+		return nil, "", fmt.Errorf("unknown time zone %q", name)
 	}
 	if _, again := afterZoneWord(rest); again {
 		return nil, "", errors.New("names two time zones")
@@ -78,7 +77,7 @@ func cutZone(text string, local *time.Location) (*time.Location, string, error) 
 	return zone, rest, nil
 }
 
-// afterZoneWord is what follows the word for a zone at the front of text, if there is one.
+// afterZoneWord returns what follows CRON_TZ= or TZ= at the front of text.
 func afterZoneWord(text string) (string, bool) {
 	for _, word := range []string{"CRON_TZ=", "TZ="} {
 		if named, ok := strings.CutPrefix(text, word); ok {
@@ -88,14 +87,14 @@ func afterZoneWord(text string) (string, bool) {
 	return text, false
 }
 
-// namesNothing reports that a field is without values: the library takes a lone comma, and then looks for an instant that fits
-// second by second through five years.
+// namesNothing reports that a field has no values: the library accepts a lone comma, and then searches five years second by
+// second for a time that matches.
 func namesNothing(s cron.Schedule) bool {
 	f, ok := s.(*cron.SpecSchedule)
 	return ok && slices.Contains([]uint64{f.Second, f.Minute, f.Hour, f.Dom, f.Month, f.Dow}, 0)
 }
 
-// calendar is a schedule of fields. The library takes the zone of the instant that it is asked about.
+// calendar is a schedule of fields. The library uses the time zone of its argument.
 type calendar struct {
 	s    cron.Schedule
 	zone *time.Location
@@ -104,7 +103,7 @@ type calendar struct {
 // Next implements Schedule.
 func (c calendar) Next(t time.Time) time.Time { return c.s.Next(t.In(c.zone)) }
 
-// interval is a span that is counted from the start of 1970, not from the start of the broker.
+// interval is counted from the start of 1970, not from the start of the broker.
 type interval time.Duration
 
 // Next implements Schedule.
@@ -114,7 +113,7 @@ func (d interval) Next(t time.Time) time.Time {
 	return time.Unix((n+1)*span, 0).UTC()
 }
 
-// sundays writes the day of the week 7 as 0, as crontab does and the library does not.
+// sundays replaces the day of the week 7 with 0: crontab accepts both, the library only 0.
 func sundays(text string) string {
 	fields := strings.Fields(text)
 	if strings.HasPrefix(text, "@") || len(fields) < 5 || !strings.Contains(fields[len(fields)-1], "7") {

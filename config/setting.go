@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// Setting is one leaf of Config: what may be set by file, environment and flag alike.
+// Setting is one leaf of Config. The file, the environment and flags can set it.
 type Setting struct {
-	Path string // as in the file, with dots
+	Path string // with dots, as in the file
 	Doc  string
 
 	value reflect.Value
 	unit  string
 }
 
-// Settings lists the leaves of c in the order of the declaration; routes and throttles, which have no fixed leaves, are
-// left out.
+// Settings lists the leaves of c in the order of their declaration. Routes, throttles and cron entries are not included.
 func Settings(c *Config) []Setting { return leaves("", reflect.ValueOf(c).Elem()) }
 
 func leaves(prefix string, v reflect.Value) []Setting {
@@ -40,14 +39,14 @@ func leaves(prefix string, v reflect.Value) []Setting {
 	return all
 }
 
-// Env is the name of the setting in the environment.
+// Env is the environment variable of the setting.
 func (s Setting) Env() string { return envName(s.Path) }
 
 func envName(path string) string {
 	return "BROKER_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
 
-// String is the value as it would be written in the environment.
+// String is the value as it is written in the environment.
 func (s Setting) String() string {
 	if list, ok := s.value.Interface().([]string); ok {
 		return strings.Join(list, ",")
@@ -55,14 +54,14 @@ func (s Setting) String() string {
 	return fmt.Sprint(s.value.Interface())
 }
 
-// The types that have a form of their own in settings.
+// Types with a syntax of their own.
 var (
-	sizeType = reflect.TypeFor[Size]()
-	spanType = reflect.TypeFor[time.Duration]()
-	listType = reflect.TypeFor[[]string]()
+	sizeType     = reflect.TypeFor[Size]()
+	durationType = reflect.TypeFor[time.Duration]()
+	listType     = reflect.TypeFor[[]string]()
 )
 
-// set takes a value as TOML gives it; from environment and flags it is always a text.
+// set sets a value decoded from TOML; from the environment and flags it is always a string.
 func (s Setting) set(to any) error {
 	switch {
 	case s.value.Type() == sizeType:
@@ -73,8 +72,8 @@ func (s Setting) set(to any) error {
 		list, err := parseList(to)
 		s.value.Set(reflect.ValueOf(list))
 		return err
-	case s.value.Type() == spanType:
-		d, err := s.parseSpan(to)
+	case s.value.Type() == durationType:
+		d, err := s.parseDuration(to)
 		s.value.SetInt(int64(d))
 		return err
 	case s.value.Kind() == reflect.Bool:
@@ -88,13 +87,13 @@ func (s Setting) set(to any) error {
 	}
 	text, ok := to.(string)
 	if !ok {
-		return fmt.Errorf("%v is not a text", to)
+		return fmt.Errorf("%v is not a string", to)
 	}
 	s.value.SetString(text)
 	return nil
 }
 
-// parseList takes an array of texts, or one text with commas.
+// parseList accepts an array of strings, or one string separated by commas.
 func parseList(v any) ([]string, error) {
 	var list []string
 	switch v := v.(type) {
@@ -109,13 +108,13 @@ func parseList(v any) ([]string, error) {
 		for _, part := range v {
 			text, ok := part.(string)
 			if !ok {
-				return nil, fmt.Errorf("%v is not a text", part)
+				return nil, fmt.Errorf("%v is not a string", part)
 			}
 			list = append(list, text)
 		}
 		return list, nil
 	}
-	return nil, fmt.Errorf("%v is not a list of texts", v)
+	return nil, fmt.Errorf("%v is not a list of strings", v)
 }
 
 func parseBool(v any) (bool, error) {
@@ -127,7 +126,7 @@ func parseBool(v any) (bool, error) {
 			return b, nil
 		}
 	}
-	return false, fmt.Errorf("%v is neither true nor false", v)
+	return false, fmt.Errorf("%v is not true or false", v)
 }
 
 func parseInt(v any) (int64, error) {
@@ -142,7 +141,7 @@ func parseInt(v any) (int64, error) {
 	return 0, fmt.Errorf("%v is not a whole number", v)
 }
 
-func (s Setting) parseSpan(v any) (time.Duration, error) {
+func (s Setting) parseDuration(v any) (time.Duration, error) {
 	if n, err := parseInt(v); err == nil && s.unit == "s" {
 		if n < 0 || n > math.MaxInt64/int64(time.Second) {
 			return 0, fmt.Errorf("%v is out of range", v)
@@ -154,10 +153,10 @@ func (s Setting) parseSpan(v any) (time.Duration, error) {
 			return d, nil
 		}
 	}
-	return 0, fmt.Errorf("%v is not a span of time such as 100ms, 5s or 30m", v)
+	return 0, fmt.Errorf("%v is not a duration such as 100ms, 5s or 30m", v)
 }
 
-// units in the order in which String tries them.
+// units, largest first.
 var units = []struct {
 	name string
 	size Size

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// TLS reads the certificate files; nil without an error if none are set.
+// TLS loads the certificate files; it returns nil if none are set.
 func (p Protocol) TLS() (*tls.Config, error) { return readTLS(p.TLSCert, p.TLSKey, p.TLSClientCA) }
 
-// TLS reads the certificate files; nil without an error if none are set.
+// TLS loads the certificate files; it returns nil if none are set.
 func (h HTTP) TLS() (*tls.Config, error) { return readTLS(h.TLSCert, h.TLSKey, h.TLSClientCA) }
 
 func readTLS(certFile, keyFile, clientCA string) (*tls.Config, error) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The bounds of settings. maxBody is the core's.
+// Limits of settings. maxBody is that of package core.
 const (
 	maxBody       = GiB
 	maxNamespace  = 64
@@ -18,10 +18,10 @@ const (
 	maxBindRetry  = time.Hour
 )
 
-// Validate lists everything that is wrong with c.
+// Validate lists the problems of c.
 func (c *Config) Validate() []Problem { return c.problems(nil) }
 
-// problems leaves out the settings that are known to be unreadable.
+// problems lists the problems of c, except for settings whose value could not be read.
 func (c *Config) problems(broken map[string]bool) []Problem {
 	v := checker{broken: broken, taken: make(map[Address]string)}
 	c.checkStore(&v)
@@ -32,7 +32,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	v.protocol("faktory", c.Faktory.Protocol)
 	c.checkHTTP(&v)
 	if c.Workq.Listen == "off" && c.Gearman.Listen == "off" && c.Faktory.Listen == "off" {
-		v.complain("workq.listen", "all of workq, gearman and faktory are off: there is nothing to serve")
+		v.complain("workq.listen", "workq, gearman and faktory are all off: there is nothing to serve")
 	}
 	c.checkGearman(&v)
 	v.oneOf("faktory.flush", c.Faktory.Flush, "faktory", "all", "off")
@@ -49,7 +49,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 func (c *Config) checkStore(v *checker) {
 	v.oneOf("durability", c.Durability, "sync", "relaxed", "none")
 	if c.Data == "" && c.Durability != "none" {
-		v.complain("data", "no folder named")
+		v.complain("data", "is empty")
 	}
 	if c.SyncInterval < time.Millisecond || c.SyncInterval > maxSync {
 		v.complain("sync_interval", "%v is not between 1ms and %v", c.SyncInterval, maxSync)
@@ -65,7 +65,7 @@ func (c *Config) checkStore(v *checker) {
 	}
 }
 
-// checkHTTP lets nobody open the port to other hosts by accident: who reaches it may order what he likes.
+// checkHTTP prevents opening the port to other hosts by accident: whoever can connect may change everything.
 func (c *Config) checkHTTP(v *checker) {
 	h := c.HTTP
 	v.listen("http.listen", h.Listen)
@@ -76,11 +76,11 @@ func (c *Config) checkHTTP(v *checker) {
 	}
 	addresses, err := ParseListen(h.Listen)
 	if err != nil {
-		return // told already
+		return // reported already
 	}
 	for _, a := range addresses {
 		if !a.Loopback() {
-			v.complain("http.listen", "other hosts reach %s: set http.password, or http.tls_client_ca", a)
+			v.complain("http.listen", "other hosts can reach %s: set http.password or http.tls_client_ca", a)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (c *Config) checkGearman(v *checker) {
 type checker struct {
 	found  []Problem
 	broken map[string]bool
-	taken  map[Address]string // by which setting
+	taken  map[Address]string // the setting that uses the address
 }
 
 func (v *checker) complain(setting, format string, args ...any) {
@@ -123,13 +123,13 @@ func (v *checker) size(setting string, n, least, most Size) {
 	}
 }
 
-// word is a text that may be part of a name on the wire.
+// word checks a string that becomes part of a name on the wire.
 func (v *checker) word(setting, text string, longest int) {
 	if len(text) > longest {
-		v.complain(setting, "longer than %d bytes", longest)
+		v.complain(setting, "is longer than %d bytes", longest)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		v.complain(setting, "%q holds a space or control character", text)
+		v.complain(setting, "%q contains a space or a control character", text)
 	}
 }
 
@@ -156,24 +156,24 @@ func (v *checker) listen(setting, text string) {
 	}
 	for _, a := range addresses {
 		if other, twice := v.taken[a]; twice && !strings.HasSuffix(a.Address, ":0") {
-			v.complain(setting, "%s is taken by %s", a, other)
+			v.complain(setting, "%s is already used by %s", a, other)
 			continue
 		}
 		v.taken[a] = setting
 	}
 }
 
-// certificate reads the files as the server will, so that check-config finds what serve would.
+// certificate loads the files, so that check-config finds what serve would find.
 func (v *checker) certificate(name string, p Protocol) {
 	switch {
 	case p.TLSCert == "" && p.TLSKey == "":
 		if p.TLSClientCA != "" {
-			v.complain(name+".tls_client_ca", "set without tls_cert and tls_key: the port would be open to all")
+			v.complain(name+".tls_client_ca", "requires tls_cert and tls_key")
 		}
 	case p.TLSCert == "":
-		v.complain(name+".tls_cert", "missing, while tls_key is set")
+		v.complain(name+".tls_cert", "is required with tls_key")
 	case p.TLSKey == "":
-		v.complain(name+".tls_key", "missing, while tls_cert is set")
+		v.complain(name+".tls_key", "is required with tls_cert")
 	default:
 		if _, err := p.TLS(); err != nil {
 			v.complain(name+".tls_cert", "%v", err)
@@ -185,13 +185,13 @@ func (v *checker) route(setting string, r Route) {
 	v.oneOf(setting+".from", r.From, "workq", "gearman", "faktory")
 	v.word(setting+".set.queue", r.Set.Queue, 255)
 	if r.Match == (Target{}) {
-		v.complain(setting, "matches nothing: set match.queue%s", map[bool]string{true: " or match.type"}[r.From == "faktory"])
+		v.complain(setting, "matches nothing: match.queue%s is missing", map[bool]string{true: " or match.type"}[r.From == "faktory"])
 	}
 	if r.Set == (Target{}) {
-		v.complain(setting, "changes nothing: set set.queue or set.type")
+		v.complain(setting, "changes nothing: set.queue or set.type is missing")
 	}
 	if r.Match.Type != "" && r.From != "faktory" {
-		v.complain(setting+".match.type", "only Faktory clients name a type: use match.queue")
+		v.complain(setting+".match.type", "only Faktory jobs have a type of their own: use match.queue")
 	}
 }
 
@@ -199,7 +199,7 @@ func (v *checker) throttle(setting string, t Throttle) {
 	v.count(setting+".concurrency", t.Concurrency, 0, 1<<31-1)
 	v.count(setting+".worker", t.Worker, 0, 1<<31-1)
 	if t.Concurrency == 0 && t.Worker == 0 {
-		v.complain(setting, "bounds nothing: concurrency or worker is missing")
+		v.complain(setting, "limits nothing: concurrency or worker is missing")
 	}
 	if t.Timeout < 0 {
 		v.complain(setting+".timeout", "%v is negative", t.Timeout)

@@ -242,7 +242,7 @@ func TestHTTPForOtherHostsDoesNotStartWithoutAKey(t *testing.T) {
 	for _, address := range []string{":7420", "0.0.0.0:7420", "[::]:7420", "192.0.2.1:7420", "127.0.0.1:7420,0.0.0.0:7421"} {
 		r := brokerCommand(t, "serve", "--data", filepath.Join(dir, "data"), "--http", address)
 		equal(t, address+": exit code", r.Code, 1)
-		if !strings.Contains(r.Stderr, "http.listen: other hosts reach ") || !strings.Contains(r.Stderr, "http.password") {
+		if !strings.Contains(r.Stderr, "http.listen: other hosts can reach ") || !strings.Contains(r.Stderr, "http.password") {
 			t.Errorf("%s: %s", address, r.Stderr)
 		}
 		for _, with := range [][]string{{"--password", "secret"}, {"--config", secured}} {
