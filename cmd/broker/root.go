@@ -18,7 +18,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		Long: "A durable job broker for Workq, Gearman and Faktory clients.\n\n" +
 			"  broker serve                     start the broker with its store in ./data\n" +
 			"  broker push emails '[\"hello\"]'   submit a job\n" +
-			"  broker top                       watch the queues",
+			"  broker queues                    look at the queues",
 		Version:       buildVersion(),
 		SilenceErrors: true, // execute prints them
 		SilenceUsage:  true,
@@ -48,6 +48,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		c.GroupID = cli.GroupOperate
 		root.AddCommand(c)
 	}
+	root.AddCommand(cli.Commands()...)
 	return root
 }
 

@@ -6,6 +6,8 @@
 // commands that its name says.
 package cli
 
+import "github.com/spf13/cobra"
+
 // The groups of commands in the help.
 const (
 	GroupServer  = "server"
@@ -13,3 +15,19 @@ const (
 	GroupQueues  = "queues"
 	GroupOperate = "operate"
 )
+
+// Commands are all commands of this package, each with its group.
+func Commands() []*cobra.Command {
+	groups := map[string][]*cobra.Command{
+		GroupJobs:   {pushCommand(), runCommand(), workCommand(), jobsCommand(), jobCommand()},
+		GroupQueues: {queuesCommand(), pauseCommand("pause", true), pauseCommand("resume", false)},
+	}
+	var all []*cobra.Command
+	for group, commands := range groups {
+		for _, c := range commands {
+			c.GroupID = group
+			all = append(all, c)
+		}
+	}
+	return all
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// DefaultServer is where a broker serves HTTP when nothing else is configured.
+const DefaultServer = "http://127.0.0.1:7420"
+
+// maxAnswer bounds what one answer may bring, in bytes.
+const maxAnswer = 1 << 30
+
+// client calls the HTTP API of one broker.
+type client struct {
+	base  *url.URL
+	token string
+	http  *http.Client
+}
+
+// connection holds the flags that say which broker a command talks to.
+type connection struct{ server, token string }
+
+// addConnection adds --server and --token to a command.
+func addConnection(cmd *cobra.Command) *connection {
+	c := &connection{}
+	flags := cmd.Flags()
+	flags.StringVar(&c.server, "server", "", "address of the broker: `URL` (http, https, or unix:/path); also BROKER_URL (default "+DefaultServer+")")
+	flags.StringVar(&c.token, "token", "", "bearer `TOKEN`; also BROKER_TOKEN")
+	return c
+}
+
+// open makes a client of what the flags and the environment say.
+func (c *connection) open() (*client, error) {
+	server, token := c.server, c.token
+	if server == "" {
+		server = os.Getenv("BROKER_URL")
+	}
+	if server == "" {
+		server = DefaultServer
+	}
+	if token == "" {
+		token = os.Getenv("BROKER_TOKEN")
+	}
+	return newClient(server, token)
+}
+
+func newClient(server, token string) (*client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented by net/http
+	if path, isUnix := strings.CutPrefix(server, "unix:"); isUnix {
+		path = strings.TrimPrefix(path, "//")
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}
+		server = "http://localhost"
+	} else if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	base, err := url.Parse(server)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, UsageError(fmt.Errorf("--server %q: expected http://HOST:PORT, https://HOST:PORT or unix:/path", server))
+	}
+	return &client{base: base, token: token, http: &http.Client{Transport: transport}}, nil
+}
+
+// request makes a request to a path below /api/v1/. Path elements from users must be escaped by the caller.
+func (c *client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
+	var payload io.Reader
+	if body != nil {
+		var text bytes.Buffer
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(body); err != nil {
+			return nil, err
+		}
+		payload = &text
+	}
+	target := strings.TrimSuffix(c.base.String(), "/") + "/api/v1/" + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, payload)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return req, nil
+}
+
+// send performs a request. Any answer but a success becomes an error, with the exit code for it.
+func (c *client) send(req *http.Request) (*http.Response, error) {
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if cause := req.Context().Err(); cause != nil {
+			return nil, cause
+		}
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err
+		}
+		return nil, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf(
+			"no broker answers at %s: %w\nstart one with 'broker serve', or name it with --server or BROKER_URL", c.base.Redacted(), err)}
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	return nil, problemOf(resp)
+}
+
+// call sends a request and decodes the answer into into, unless that is nil or there is no content. It returns the raw
+// answer, for commands that print it as it is.
+func (c *client) call(ctx context.Context, method, path string, query url.Values, body, into any) (json.RawMessage, error) {
+	req, err := c.request(ctx, method, path, query, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.send(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, Failed(fmt.Errorf("read the answer: %w", err))
+	}
+	if into == nil || len(raw) == 0 {
+		return raw, nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return nil, Failed(fmt.Errorf("%s %s: unexpected answer: %w", method, req.URL.Path, err))
+	}
+	return raw, nil
+}
+
+// problem is an error as the API states it (RFC 9457).
+type problem struct {
+	Status int    `json:"status"`
+	Code   string `json:"code"`
+	Title  string `json:"title"`
+	Detail string `json:"detail"`
+	Errors []struct {
+		Location string `json:"location"`
+		Message  string `json:"message"`
+	} `json:"errors"`
+}
+
+func (p *problem) Error() string {
+	text := p.Detail
+	if text == "" {
+		text = p.Title
+	}
+	for _, e := range p.Errors {
+		if !strings.Contains(text, e.Message) {
+			text += "\n  " + e.Location + ": " + e.Message
+		}
+	}
+	return text
+}
+
+// problemOf reads the error that an answer carries.
+func problemOf(resp *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	p := &problem{}
+	if err != nil || json.Unmarshal(text, p) != nil || p.Title == "" && p.Detail == "" {
+		p.Detail = strings.TrimSpace(resp.Status + " " + strings.TrimSpace(string(text)))
+	}
+	p.Status = resp.StatusCode
+	return &ExitError{Code: codeFor(p.Status), Err: p}
+}
+
+// codeFor is the exit code for an HTTP status.
+func codeFor(status int) int {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+		return ExitUsage
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return ExitDenied
+	case http.StatusNotFound:
+		return ExitNotFound
+	case http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed:
+		return ExitConflict
+	}
+	return ExitFailed
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// maxShownBody is how much of a body a table shows, in bytes.
+const maxShownBody = 4 << 10
+
+func jobCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "job ID...",
+		Short:   "show all that is known of a job",
+		Long:    "Show all that is known of a job. ID is its id in any protocol: a UUID, a Faktory jid, a Gearman handle.",
+		Example: "  broker job H:myhost:42\n  broker job 0198c5a2-7d1e-7adc-8000-4f1e2d3c4b5a -o json",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	conn, out := addConnection(cmd), addFormat(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		for i, id := range args {
+			var j detailedJob
+			raw, err := c.call(cmd.Context(), http.MethodGet, "jobs/"+url.PathEscape(id), nil, nil, &j)
+			if err != nil {
+				return err
+			}
+			if *out == formatJSON {
+				err = printJSON(cmd.OutOrStdout(), raw)
+			} else {
+				if i > 0 {
+					_, _ = fmt.Fprintln(cmd.OutOrStdout()) // the next line reports it
+				}
+				err = printJob(cmd.OutOrStdout(), &j)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// detailedJob is a job as it is shown alone.
+type detailedJob struct {
+	job
+	Timeline []struct {
+		At     time.Time `json:"at"`
+		Event  string    `json:"event"`
+		Detail string    `json:"detail"`
+		Worker string    `json:"worker"`
+		Who    string    `json:"who"`
+	} `json:"timeline"`
+	Progress *struct {
+		Percent *float64 `json:"percent"`
+		Text    string   `json:"text"`
+	} `json:"progress"`
+}
+
+func printJob(w io.Writer, j *detailedJob) error {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-12s %s\n", name, value)
+		}
+	}
+	line("id", j.ID)
+	line("state", j.State)
+	line("queue", oneLine(j.Queue, 200))
+	if j.Type != j.Queue {
+		line("type", oneLine(j.Type, 200))
+	}
+	line("from", j.Origin)
+	if j.Priority != 0 {
+		line("priority", strconv.Itoa(j.Priority))
+	}
+	line("created", local(j.CreatedAt))
+	line("due", local(j.RunAt))
+	line("ready", local(j.ReadyAt))
+	line("expires", local(j.ExpiresAt))
+	line("leased", local(j.LeasedAt))
+	line("lease ends", local(j.LeaseUntil))
+	line("worker", oneLine(j.Worker, 200))
+	line("tries", tries(&j.job))
+	line("unique key", oneLine(j.UniqueKey, 200))
+	line("tags", oneLine(strings.Join(j.Tags, ", "), 400))
+	if p := j.Progress; p != nil && p.Percent != nil {
+		line("progress", strings.TrimSpace(fmt.Sprintf("%.0f %% %s", *p.Percent, oneLine(p.Text, 200))))
+	}
+	if f := j.Failure; f != nil {
+		line("failure", oneLine(strings.TrimPrefix(f.Type+": "+f.Message, ": "), 1000))
+		for _, at := range f.Backtrace {
+			line("", "  "+oneLine(at, 300))
+		}
+	}
+	line("body", size(j.BodyBytes))
+	if text := shownBody(&j.job); text != "" {
+		b.WriteString("\n" + text + "\n")
+	}
+	if o := j.Outcome; o != nil && o.Success {
+		result, err := resultBytes(o)
+		if err == nil && len(result) > 0 {
+			b.WriteString("\nresult\n" + clip(result) + "\n")
+		}
+	}
+	if len(j.Timeline) > 0 {
+		b.WriteString("\n")
+		for _, e := range j.Timeline {
+			words := slices.DeleteFunc([]string{e.Event, e.Worker, e.Who, e.Detail}, func(s string) bool { return s == "" })
+			fmt.Fprintf(&b, "%s  %s\n", local(&e.At), oneLine(strings.Join(words, "  "), 200))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return Failed(err)
+}
+
+func tries(j *job) string {
+	text := plural(j.Attempts, "lease")
+	if j.Fails > 0 || j.MaxFails > 0 {
+		text += ", " + plural(j.Fails, "failure")
+		if j.MaxFails > 0 {
+			text += " of " + strconv.Itoa(j.MaxFails)
+		}
+	}
+	return text
+}
+
+// local shows a time in the user's zone.
+func local(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04:05 MST")
+}
+
+// shownBody is a job's body for a terminal, arguments indented.
+func shownBody(j *job) string {
+	switch {
+	case len(j.Args) > 0:
+		var b bytes.Buffer
+		if json.Indent(&b, j.Args, "", "  ") != nil {
+			return clip(j.Args)
+		}
+		return clip(b.Bytes())
+	case j.Body != nil:
+		return clip([]byte(*j.Body))
+	case j.BodyBase64 != nil:
+		return clip([]byte(*j.BodyBase64)) + " (base64)"
+	}
+	return ""
+}
+
+// clip bounds text and makes it safe for a terminal, line by line.
+func clip(b []byte) string {
+	cut := ""
+	if len(b) > maxShownBody {
+		b, cut = b[:maxShownBody], "\n… (-o json shows all)"
+	}
+	lines := strings.Split(strings.ToValidUTF8(string(b), "�"), "\n")
+	for i, l := range lines {
+		lines[i] = oneLine(l, maxShownBody)
+	}
+	return strings.Join(lines, "\n") + cut
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// filter holds the flags that choose jobs.
+type filter struct {
+	queues, states, types, tags                      []string
+	origin, worker, errorClass, group, batch         string
+	unique, prefix, text                             string
+	createdAfter, createdBefore, dueAfter, dueBefore string
+}
+
+func addFilter(cmd *cobra.Command) *filter {
+	f := &filter{}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.queues, "queue", nil, "in this `QUEUE`; may be given several times")
+	flags.StringSliceVar(&f.states, "state", nil, "ready, scheduled, blocked, leased, retrying, done or dead")
+	flags.StringArrayVar(&f.types, "type", nil, "of this `TYPE`")
+	flags.StringArrayVar(&f.tags, "tag", nil, "with this `TAG`; with all of them if given several times")
+	flags.StringVar(&f.origin, "origin", "", "submitted by this `PROTOCOL`")
+	flags.StringVar(&f.worker, "worker", "", "leased to this `WORKER`")
+	flags.StringVar(&f.errorClass, "error-class", "", "last failed with this `CLASS`")
+	flags.StringVar(&f.group, "failure-group", "", "failed in this `GROUP`")
+	flags.StringVar(&f.batch, "batch", "", "of this `BATCH`")
+	flags.StringVar(&f.unique, "unique", "", "with this unique `KEY`")
+	flags.StringVar(&f.prefix, "id-prefix", "", "whose id starts with `TEXT`")
+	flags.StringVar(&f.text, "text", "", "with this `TEXT` in the error message")
+	flags.StringVar(&f.createdAfter, "created-after", "", "created at this `TIME` or later")
+	flags.StringVar(&f.createdBefore, "created-before", "", "created before this `TIME`")
+	flags.StringVar(&f.dueAfter, "due-after", "", "due at this `TIME` or later")
+	flags.StringVar(&f.dueBefore, "due-before", "", "due before this `TIME`")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(
+		[]string{"ready", "scheduled", "blocked", "leased", "retrying", "done", "dead"}, cobra.ShellCompDirectiveNoFileComp))
+	return f
+}
+
+// query is the filter as parameters of the API.
+func (f *filter) query() (url.Values, error) {
+	q := url.Values{}
+	for name, texts := range map[string][]string{"queue": f.queues, "state": f.states, "type": f.types, "tag": f.tags} {
+		for _, text := range texts {
+			q.Add(name, text)
+		}
+	}
+	for name, text := range map[string]string{
+		"origin": f.origin, "worker": f.worker, "error_class": f.errorClass, "failure_group": f.group, "batch": f.batch,
+		"unique_key": f.unique, "id_prefix": f.prefix, "text": f.text,
+	} {
+		if text != "" {
+			q.Set(name, text)
+		}
+	}
+	for name, text := range map[string]string{
+		"created_after": f.createdAfter, "created_before": f.createdBefore, "due_after": f.dueAfter, "due_before": f.dueBefore,
+	} {
+		if text == "" {
+			continue
+		}
+		at, err := parseTime(text)
+		if err != nil {
+			return nil, err
+		}
+		q.Set(name, at.UTC().Format(time.RFC3339Nano))
+	}
+	return q, nil
+}
+
+func jobsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "jobs",
+		Short: "list jobs",
+		Long:  "List the jobs that the flags choose, all jobs without any. Times are local.",
+		Example: "  broker jobs --queue emails --state dead --limit 20\n  broker jobs --state retrying --error-class Timeout -o json\n" +
+			"  broker jobs --tag customer:42 --sort -created",
+		Args: cobra.NoArgs,
+	}
+	conn, out, f := addConnection(cmd), addFormat(cmd), addFilter(cmd)
+	limit := cmd.Flags().Int("limit", 50, "show at most so many; 0 shows all")
+	sort := cmd.Flags().String("sort", "", "`ORDER`: queue, due, created, died or finished; with a minus in front the other way round")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		query, err := f.query()
+		if err != nil {
+			return err
+		}
+		if *sort != "" {
+			query.Set("sort", *sort)
+		}
+		list, more, err := c.listJobs(cmd, query, *limit)
+		if err != nil {
+			return err
+		}
+		if *out == formatJSON {
+			raw, err := json.Marshal(map[string]any{"jobs": list})
+			if err != nil {
+				return Failed(err)
+			}
+			return printJSON(cmd.OutOrStdout(), raw)
+		}
+		return printJobs(cmd, list, more)
+	}
+	return cmd
+}
+
+// pageLimit is how many jobs one request asks for.
+const pageLimit = 500
+
+// listJobs asks for pages until there are limit jobs (zero: all). more reports whether there would have been others.
+func (c *client) listJobs(cmd *cobra.Command, query url.Values, limit int) (list []json.RawMessage, more bool, err error) {
+	list = []json.RawMessage{}
+	for {
+		ask := pageLimit
+		if limit > 0 {
+			ask = min(ask, limit-len(list))
+		}
+		query.Set("limit", strconv.Itoa(ask))
+		var page struct {
+			Jobs   []json.RawMessage `json:"jobs"`
+			Cursor string            `json:"cursor"`
+		}
+		if _, err := c.call(cmd.Context(), http.MethodGet, "jobs", query, nil, &page); err != nil {
+			return nil, false, err
+		}
+		list = append(list, page.Jobs...)
+		if page.Cursor == "" {
+			return list, false, nil
+		}
+		if limit > 0 && len(list) >= limit {
+			return list, true, nil
+		}
+		query.Set("cursor", page.Cursor)
+	}
+}
+
+func printJobs(cmd *cobra.Command, list []json.RawMessage, more bool) error {
+	t := table{header: []string{"ID", "STATE", "QUEUE", "TYPE", "-PRIO", "-TRIES", "WHEN", "NOTE"}}
+	now := time.Now()
+	for _, raw := range list {
+		var j job
+		if err := json.Unmarshal(raw, &j); err != nil {
+			return Failed(err)
+		}
+		typ := j.Type
+		if typ == j.Queue {
+			typ = ""
+		}
+		t.add(j.ID, j.State, oneLine(j.Queue, 40), oneLine(typ, 30), strconv.Itoa(j.Priority), strconv.Itoa(j.Attempts),
+			j.when(now), oneLine(j.note(), 60))
+	}
+	if err := t.print(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if more {
+		_, err := fmt.Fprintln(cmd.ErrOrStderr(), "there are more; see --limit")
+		return Failed(err)
+	}
+	return nil
+}
+
+// when says what a reader wants to know of a job's times.
+func (j *job) when(now time.Time) string {
+	ago := func(what string, t *time.Time) string {
+		if t == nil {
+			return ""
+		}
+		if t.After(now) {
+			return "in " + span(t.Sub(now))
+		}
+		return strings.TrimSpace(what + " " + span(now.Sub(*t)) + " ago")
+	}
+	switch j.State {
+	case "leased":
+		return ago("since", j.LeasedAt)
+	case "scheduled", "retrying":
+		return ago("due", cmp.Or(j.ReadyAt, j.RunAt))
+	}
+	return ago("", cmp.Or(j.ReadyAt, j.CreatedAt))
+}
+
+// note is the most useful fact about a job beside its state.
+func (j *job) note() string {
+	switch {
+	case j.State == "leased" && j.Worker != "":
+		return "worker " + j.Worker
+	case j.Failure != nil:
+		return strings.TrimPrefix(j.Failure.Type+": "+j.Failure.Message, ": ")
+	case len(j.Tags) > 0:
+		return strings.Join(j.Tags, ", ")
+	}
+	return ""
+}

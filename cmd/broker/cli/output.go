@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// format is what -o takes.
+type format string
+
+// Tables are for people and may change; JSON is what the API answered.
+const (
+	formatTable format = "table"
+	formatJSON  format = "json"
+)
+
+func (f *format) String() string { return string(*f) }
+func (f *format) Type() string   { return "table|json" }
+
+func (f *format) Set(s string) error {
+	switch format(s) {
+	case formatTable, formatJSON:
+		*f = format(s)
+		return nil
+	}
+	return fmt.Errorf("expected table or json")
+}
+
+// addFormat adds -o to a command.
+func addFormat(cmd *cobra.Command) *format {
+	f := formatTable
+	cmd.Flags().VarP(&f, "output", "o", "output format")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return &f
+}
+
+// printJSON prints an answer of the API, indented.
+func printJSON(w io.Writer, raw json.RawMessage) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, bytes.TrimSpace(raw), "", "  "); err != nil {
+		return Failed(fmt.Errorf("unexpected answer: %w", err))
+	}
+	b.WriteByte('\n')
+	_, err := w.Write(b.Bytes())
+	return Failed(err)
+}
+
+// table prints rows under a header, in columns. The columns whose header starts with a minus are aligned to the right.
+type table struct {
+	header []string
+	rows   [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) print(w io.Writer) error {
+	right := make([]bool, len(t.header))
+	width := make([]int, len(t.header))
+	header := make([]string, len(t.header))
+	for i, h := range t.header {
+		header[i], right[i] = strings.CutPrefix(h, "-")
+		width[i] = len(header[i])
+	}
+	for _, row := range t.rows {
+		for i, cell := range row {
+			width[i] = max(width[i], len([]rune(cell)))
+		}
+	}
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{header}, t.rows...) {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			if right[i] {
+				cell = strings.Repeat(" ", width[i]-len([]rune(cell))) + cell
+			}
+			cells[i] = cell
+		}
+		_, _ = fmt.Fprintln(out, strings.TrimRight(strings.Join(cells, "\t"), "\t ")) // Flush reports it
+	}
+	return Failed(out.Flush())
+}
+
+// count shows a number with separators.
+func count[N int | int64 | uint64](n N) string {
+	text := strconv.FormatInt(int64(n), 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// plural is "1 job", "2 jobs".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return count(n) + " " + noun + "s"
+}
+
+// span shows how long something takes or took, in the two largest units.
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + span(-d)
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// size shows a number of bytes.
+func size(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	value, prefix := float64(n)/unit, 0
+	for value >= unit && prefix < 4 {
+		value /= unit
+		prefix++
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[prefix])
+}
+
+// oneLine makes text from elsewhere safe for a terminal: control characters are shown as such, length is bounded.
+func oneLine(text string, limit int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range text {
+		if n == limit {
+			b.WriteRune('…')
+			break
+		}
+		if !strconv.IsPrint(r) {
+			r = '·'
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}

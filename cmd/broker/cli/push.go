@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// pushBatch is how many jobs --lines submits with one request; each request is one commit.
+const pushBatch = 1000
+
+// submission holds the flags that describe a job, for push and run.
+type submission struct {
+	typ, at, unique, id string
+	in, lease, expires  time.Duration
+	priority            int
+	retries             int
+	tags                []string
+	changed             func(flag string) bool
+}
+
+func addSubmission(cmd *cobra.Command) *submission {
+	s := &submission{changed: cmd.Flags().Changed}
+	f := cmd.Flags()
+	f.StringVar(&s.typ, "type", "", "what to run, for workers that dispatch by `TYPE` (default: the queue)")
+	f.StringVar(&s.at, "at", "", "not before `TIME`: RFC 3339, or \"2006-01-02 15:04\" in local time")
+	f.DurationVar(&s.in, "in", 0, "not before this much time has passed")
+	f.IntVar(&s.priority, "priority", 0, "higher first; 0 is normal")
+	f.IntVar(&s.retries, "retries", 0, "how often a failed job is tried again")
+	f.StringVar(&s.unique, "unique", "", "only one live job of the queue may have this `KEY`")
+	f.StringArrayVar(&s.tags, "tag", nil, "a tag; may be given several times")
+	f.StringVar(&s.id, "id", "", "the job's own id (default: one is made)")
+	f.DurationVar(&s.lease, "lease-for", 0, "time that a worker has to finish")
+	f.DurationVar(&s.expires, "expires-in", 0, "removed after this time, whatever its state")
+	return s
+}
+
+// job is the request for one job.
+func (s *submission) job(queue string, body []byte, now time.Time) (map[string]any, error) {
+	j := map[string]any{"queue": queue}
+	setBody(j, body)
+	at, err := s.runAt(now)
+	if err != nil {
+		return nil, err
+	}
+	if !at.IsZero() {
+		j["run_at"] = at.Format(time.RFC3339Nano)
+	}
+	for name, text := range map[string]string{"type": s.typ, "unique_key": s.unique, "id": s.id} {
+		if text != "" {
+			j[name] = text
+		}
+	}
+	if s.priority != 0 {
+		j["priority"] = s.priority
+	}
+	if s.changed("retries") {
+		if s.retries < 0 {
+			return nil, UsageError(errors.New("--retries: expected 0 or more"))
+		}
+		j["max_fails"] = s.retries + 1 // the first failure is not a retry
+	}
+	if len(s.tags) > 0 {
+		j["tags"] = s.tags
+	}
+	if s.lease > 0 {
+		j["lease_for_s"] = s.lease.Seconds()
+	}
+	if s.expires > 0 {
+		j["expires_at"] = now.Add(s.expires).Format(time.RFC3339Nano)
+	}
+	return j, nil
+}
+
+func (s *submission) runAt(now time.Time) (time.Time, error) {
+	switch {
+	case s.at != "" && s.in != 0:
+		return time.Time{}, UsageError(errors.New("--at and --in exclude each other"))
+	case s.in != 0:
+		return now.Add(s.in), nil
+	case s.at == "":
+		return time.Time{}, nil
+	}
+	return parseTime(s.at)
+}
+
+// parseTime reads the forms of a time that people type.
+func parseTime(text string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, UsageError(fmt.Errorf("%q is not a time: expected RFC 3339, or \"2006-01-02 15:04\" in local time", text))
+}
+
+// setBody sends a JSON array as arguments and anything else as it is.
+func setBody(j map[string]any, body []byte) {
+	var args []json.RawMessage
+	trimmed := bytes.TrimSpace(body)
+	switch {
+	case len(trimmed) > 0 && trimmed[0] == '[' && json.Unmarshal(trimmed, &args) == nil:
+		j["args"] = json.RawMessage(trimmed)
+	case utf8.Valid(body):
+		j["body"] = string(body)
+	default:
+		j["body_base64"] = base64.StdEncoding.EncodeToString(body)
+	}
+}
+
+// bodyOf is the BODY argument, or standard input where that is "-".
+func bodyOf(cmd *cobra.Command, arg string) ([]byte, error) {
+	if arg != "-" {
+		return []byte(arg), nil
+	}
+	body, err := io.ReadAll(cmd.InOrStdin())
+	return body, Failed(err)
+}
+
+func pushCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "push QUEUE BODY",
+		Short: "submit a job and print its id",
+		Long: "Submit a job and print its id, once the job is durable. A BODY that is a JSON array becomes the job's arguments;\n" +
+			"anything else is its raw body. - reads it from standard input.",
+		Example: "  broker push emails '[\"ann@example.com\", 7]' --type SendEmail --retries 5\n" +
+			"  broker push resize - <photo.jpg\n  broker push report '' --at '2030-01-31 06:00'\n  seq 100000 | broker push numbers - --lines",
+		Args: cobra.ExactArgs(2),
+	}
+	conn, out, sub := addConnection(cmd), addFormat(cmd), addSubmission(cmd)
+	lines := cmd.Flags().Bool("lines", false, "every line of the body is a job of its own")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		if *lines {
+			return pushLines(cmd, c, sub, args, *out)
+		}
+		body, err := bodyOf(cmd, args[1])
+		if err != nil {
+			return err
+		}
+		request, err := sub.job(args[0], body, time.Now())
+		if err != nil {
+			return err
+		}
+		var j job
+		raw, err := c.call(cmd.Context(), "POST", "jobs", nil, request, &j)
+		if err != nil {
+			return err
+		}
+		if *out == formatJSON {
+			return printJSON(cmd.OutOrStdout(), raw)
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), j.ID)
+		return Failed(err)
+	}
+	return cmd
+}
+
+// pushLines submits a job for each line, many with one request.
+func pushLines(cmd *cobra.Command, c *client, sub *submission, args []string, out format) error {
+	var input io.Reader = strings.NewReader(args[1])
+	if args[1] == "-" {
+		input = cmd.InOrStdin()
+	}
+	scanner := bufio.NewScanner(input)
+	scanner.Buffer(nil, 1<<26)
+	pushed := 0
+	for more := true; more; {
+		var jobs []map[string]any
+		for len(jobs) < pushBatch {
+			if more = scanner.Scan(); !more {
+				break
+			}
+			j, err := sub.job(args[0], scanner.Bytes(), time.Now())
+			if err != nil {
+				return err
+			}
+			jobs = append(jobs, j)
+		}
+		if len(jobs) == 0 {
+			break
+		}
+		var page jobPage
+		raw, err := c.call(cmd.Context(), "POST", "jobs", url.Values{}, map[string]any{"jobs": jobs}, &page)
+		if err != nil {
+			return fmt.Errorf("after %s: %w", plural(pushed, "job"), err)
+		}
+		pushed += len(jobs)
+		if out == formatJSON {
+			if err := printJSON(cmd.OutOrStdout(), raw); err != nil {
+				return err
+			}
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return Failed(fmt.Errorf("after %s: %w", plural(pushed, "job"), err))
+	}
+	if out == formatTable {
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), plural(pushed, "job")+" submitted")
+		return Failed(err)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+type queue struct {
+	Name       string  `json:"name"`
+	Paused     bool    `json:"paused"`
+	Ready      int     `json:"ready"`
+	Scheduled  int     `json:"scheduled"`
+	Blocked    int     `json:"blocked"`
+	Leased     int     `json:"leased"`
+	Retrying   int     `json:"retrying"`
+	Done       int     `json:"done"`
+	Dead       int     `json:"dead"`
+	Workers    int     `json:"workers"`
+	OldestAgeS float64 `json:"oldest_age_s"`
+	InPerS     float64 `json:"in_per_s"`
+	OutPerS    float64 `json:"out_per_s"`
+}
+
+func queuesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "queues [TEXT]",
+		Short:   "list queues",
+		Long:    "List the queues, or those with TEXT in their name.",
+		Example: "  broker queues\n  broker queues email --sort -ready -o json",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	conn, out := addConnection(cmd), addFormat(cmd)
+	limit := cmd.Flags().Int("limit", 100, "show at most so many; 0 shows all")
+	sort := cmd.Flags().String("sort", "", "`ORDER`: name, ready, leased, dead, oldest, …; with a minus in front the other way round")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		query := url.Values{}
+		if len(args) > 0 {
+			query.Set("search", args[0])
+		}
+		if *sort != "" {
+			query.Set("sort", *sort)
+		}
+		list, more, err := c.listQueues(cmd, query, *limit)
+		if err != nil {
+			return err
+		}
+		if *out == formatJSON {
+			raw, err := json.Marshal(map[string]any{"queues": list})
+			if err != nil {
+				return Failed(err)
+			}
+			return printJSON(cmd.OutOrStdout(), raw)
+		}
+		return printQueues(cmd, list, more)
+	}
+	return cmd
+}
+
+func (c *client) listQueues(cmd *cobra.Command, query url.Values, limit int) (list []json.RawMessage, more bool, err error) {
+	list = []json.RawMessage{}
+	for {
+		ask := pageLimit
+		if limit > 0 {
+			ask = min(ask, limit-len(list))
+		}
+		query.Set("limit", strconv.Itoa(ask))
+		var page struct {
+			Queues []json.RawMessage `json:"queues"`
+			Cursor string            `json:"cursor"`
+		}
+		if _, err := c.call(cmd.Context(), http.MethodGet, "queues", query, nil, &page); err != nil {
+			return nil, false, err
+		}
+		list = append(list, page.Queues...)
+		if page.Cursor == "" {
+			return list, false, nil
+		}
+		if limit > 0 && len(list) >= limit {
+			return list, true, nil
+		}
+		query.Set("cursor", page.Cursor)
+	}
+}
+
+func printQueues(cmd *cobra.Command, list []json.RawMessage, more bool) error {
+	t := table{header: []string{"QUEUE", "-READY", "-LEASED", "-RETRYING", "-SCHEDULED", "-DEAD", "-WORKERS", "STATE"}}
+	for _, raw := range list {
+		var q queue
+		if err := json.Unmarshal(raw, &q); err != nil {
+			return Failed(err)
+		}
+		state := ""
+		if q.Paused {
+			state = "paused"
+		}
+		t.add(oneLine(q.Name, 60), count(q.Ready), count(q.Leased), count(q.Retrying), count(q.Scheduled), count(q.Dead),
+			count(q.Workers), state)
+	}
+	if err := t.print(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if more {
+		_, err := fmt.Fprintln(cmd.ErrOrStderr(), "there are more; see --limit")
+		return Failed(err)
+	}
+	return nil
+}
+
+// pauseCommand is pause or resume.
+func pauseCommand(name string, paused bool) *cobra.Command {
+	about := map[bool]string{
+		true:  "stop handing out the jobs of queues",
+		false: "hand out the jobs of paused queues again",
+	}[paused]
+	cmd := &cobra.Command{
+		Use: name + " QUEUE...", Short: about, Args: cobra.MinimumNArgs(1),
+		Example: "  broker " + name + " emails reports",
+	}
+	conn, out := addConnection(cmd), addFormat(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		for _, name := range args {
+			raw, err := c.call(cmd.Context(), http.MethodPatch, "queues/"+url.PathEscape(name), nil, map[string]any{"paused": paused}, nil)
+			if err != nil {
+				return fmt.Errorf("queue %s: %w", name, err)
+			}
+			if *out == formatJSON {
+				if err := printJSON(cmd.OutOrStdout(), raw); err != nil {
+					return err
+				}
+				continue
+			}
+			word := map[bool]string{true: "paused", false: "resumed"}[paused]
+			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", name, word); err != nil {
+				return Failed(err)
+			}
+		}
+		return nil
+	}
+	return cmd
+}

@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// How long one request waits for a job, for one queue and for each of several; how long work pauses when the broker does not
+// answer; how much of what a program writes is kept.
+const (
+	leaseWait      = 30 * time.Second
+	leaseWaitShort = time.Second
+	retryPause     = time.Second
+	maxProgramText = 16 << 20
+	maxErrorText   = 4 << 10
+)
+
+// worker runs a program for every job of some queues.
+type worker struct {
+	client  *client
+	queues  []string
+	program []string
+	log     io.Writer
+	quit    bool // when there is no job
+	limit   int64
+	taken   atomic.Int64
+	failed  atomic.Int64
+	turn    atomic.Uint64
+}
+
+func workCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "work QUEUE... -- PROGRAM [ARG...]",
+		Short: "run a program for every job of some queues",
+		Long: "Lease jobs and run a program for each: the job's body on its standard input, its standard output as the result.\n" +
+			"Exit code 0 completes the job; any other fails it, with the last of the standard error as the message.\n" +
+			"The program finds BROKER_JOB_ID, BROKER_QUEUE, BROKER_TYPE and BROKER_ATTEMPT in its environment.\n" +
+			"INT or TERM lets running programs finish; a second one kills them, and their jobs go back to the queue.",
+		Example: "  broker work resize -j 4 -- convert - -resize 50% -\n  broker work emails reports -- ./handle.sh",
+	}
+	conn := addConnection(cmd)
+	jobs := cmd.Flags().IntP("jobs", "j", 1, "how many programs run at a time")
+	limit := cmd.Flags().Int64P("count", "n", 0, "end after so many jobs (0: never)")
+	quit := cmd.Flags().Bool("drain", false, "end when no job is ready")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		at := cmd.ArgsLenAtDash()
+		if at < 1 || at == len(args) {
+			return errors.New("expected QUEUE... -- PROGRAM")
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *jobs < 1 {
+			return UsageError(errors.New("-j: expected 1 or more"))
+		}
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		at := cmd.ArgsLenAtDash()
+		program := args[at:]
+		if _, err := exec.LookPath(program[0]); err != nil {
+			return UsageError(err)
+		}
+		w := &worker{client: c, queues: args[:at], program: program, log: cmd.ErrOrStderr(), quit: *quit, limit: *limit}
+		return w.run(cmd.Context(), *jobs)
+	}
+	return cmd
+}
+
+// run works until it is told to stop, or there is nothing left to do and that is the end.
+func (w *worker) run(ctx context.Context, jobs int) error {
+	leasing, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	running, kill := context.WithCancel(ctx)
+	defer kill()
+	go func() { // ends with running
+		<-leasing.Done()
+		second := make(chan os.Signal, 1)
+		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
+		select {
+		case <-second:
+			kill()
+		case <-running.Done():
+		}
+	}()
+	var loops sync.WaitGroup
+	errs := make([]error, jobs)
+	for i := range jobs {
+		loops.Add(1)
+		go func() { // run waits for it
+			defer loops.Done()
+			if errs[i] = w.loop(leasing, running); errs[i] != nil {
+				stop()
+			}
+		}()
+	}
+	loops.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if n := w.failed.Load(); n > 0 && (w.quit || w.limit > 0) {
+		return &ExitError{Code: ExitJobFailed, Err: fmt.Errorf("%d of %s failed", n, plural(int(w.taken.Load()), "job"))}
+	}
+	return nil
+}
+
+// loop takes one job after the other.
+func (w *worker) loop(leasing, running context.Context) error {
+	for leasing.Err() == nil {
+		if w.limit > 0 && w.taken.Add(1) > w.limit {
+			w.taken.Add(-1)
+			return nil
+		}
+		l, err := w.lease(leasing)
+		if w.limit == 0 && l != nil {
+			w.taken.Add(1)
+		}
+		var exit *ExitError
+		switch {
+		case leasing.Err() != nil && l == nil:
+			return nil
+		case errors.As(err, &exit) && (exit.Code == ExitUsage || exit.Code == ExitDenied || exit.Code == ExitNotFound):
+			return err
+		case err != nil:
+			w.say("%v; trying again", err)
+			pause(leasing, retryPause)
+		case l == nil && w.quit:
+			return nil
+		case l != nil:
+			w.handle(running, l)
+			continue
+		}
+		if w.limit > 0 {
+			w.taken.Add(-1) // no job came of it
+		}
+	}
+	return nil
+}
+
+// leased is a job in this worker's hands.
+type leased struct {
+	Token string `json:"lease"`
+	Job   job    `json:"job"`
+}
+
+// lease asks the queues for a job, beginning with another one each time.
+func (w *worker) lease(ctx context.Context) (*leased, error) {
+	first := int(w.turn.Add(1) % uint64(len(w.queues)))
+	for i := range w.queues {
+		queue := w.queues[(first+i)%len(w.queues)]
+		wait := leaseWait
+		switch {
+		case w.quit:
+			wait = 0
+		case len(w.queues) > 1 && i == len(w.queues)-1:
+			wait = leaseWaitShort
+		case len(w.queues) > 1:
+			wait = 0
+		}
+		var l leased
+		path := "queues/" + url.PathEscape(queue) + "/lease"
+		_, err := w.client.call(ctx, http.MethodPost, path, url.Values{"wait": {wait.String()}}, map[string]any{}, &l)
+		if err != nil || l.Token != "" {
+			return &l, err
+		}
+	}
+	return nil, nil
+}
+
+// handle runs the program for one job and reports how it ended.
+func (w *worker) handle(ctx context.Context, l *leased) {
+	body, err := jobBody(&l.Job)
+	if err != nil {
+		w.finish(l, "fail", map[string]any{"error_class": "bad body", "message": err.Error()})
+		return
+	}
+	done := make(chan struct{})
+	go w.heartbeat(l, done) // ends when done is closed
+	defer close(done)
+
+	cmd := exec.CommandContext(ctx, w.program[0], w.program[1:]...)
+	cmd.Env = append(os.Environ(), "BROKER_JOB_ID="+l.Job.ID, "BROKER_QUEUE="+l.Job.Queue, "BROKER_TYPE="+l.Job.Type,
+		"BROKER_ATTEMPT="+strconv.Itoa(l.Job.Attempts))
+	cmd.Stdin = bytes.NewReader(body)
+	var stdout, stderr tail
+	stdout.limit, stderr.limit = maxProgramText, maxErrorText
+	cmd.Stdout, cmd.Stderr = &stdout, io.MultiWriter(&stderr, w.log)
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		w.finish(l, "release", map[string]any{})
+	case err == nil && stdout.cut:
+		w.finish(l, "fail", map[string]any{"error_class": "result too large", "message": "the program wrote more than 16 MiB"})
+	case err == nil:
+		w.finish(l, "complete", resultOf(stdout.bytes))
+	case errors.As(err, &exit):
+		w.failed.Add(1)
+		message := strings.TrimSpace(strings.ToValidUTF8(string(stderr.bytes), "�"))
+		if message == "" {
+			message = err.Error()
+		}
+		w.finish(l, "fail", map[string]any{"error_class": exit.ProcessState.String(), "message": message})
+	default:
+		w.failed.Add(1)
+		w.finish(l, "fail", map[string]any{"error_class": "program", "message": err.Error()})
+	}
+}
+
+// finish reports how a job ended, for as long as the broker can be expected to come back.
+func (w *worker) finish(l *leased, how string, body map[string]any) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/"+how, nil, body, nil)
+		var exit *ExitError
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || errors.As(err, &exit) && exit.Code != ExitUnreachable {
+			w.say("job %s: %s: %v", l.Job.ID, how, err)
+			return
+		}
+		pause(ctx, retryPause)
+	}
+}
+
+// heartbeat keeps the lease while the program runs.
+func (w *worker) heartbeat(l *leased, done <-chan struct{}) {
+	every := 30 * time.Second
+	if l.Job.LeaseUntil != nil && l.Job.LeasedAt != nil {
+		every = max(l.Job.LeaseUntil.Sub(*l.Job.LeasedAt)/3, 200*time.Millisecond)
+	}
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticks.C:
+			ctx, cancel := context.WithTimeout(context.Background(), every)
+			_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/heartbeat", nil, map[string]any{}, nil)
+			cancel()
+			if err != nil {
+				w.say("job %s: heartbeat: %v", l.Job.ID, err)
+			}
+		}
+	}
+}
+
+func (w *worker) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(w.log, "broker work: "+format+"\n", args...) // the terminal may be gone
+}
+
+// jobBody is what the program reads: arguments as JSON, anything else as it came.
+func jobBody(j *job) ([]byte, error) {
+	switch {
+	case j.Args != nil:
+		return j.Args, nil
+	case j.BodyBase64 != nil:
+		return base64.StdEncoding.DecodeString(*j.BodyBase64)
+	case j.Body != nil:
+		return []byte(*j.Body), nil
+	}
+	return nil, nil
+}
+
+func resultOf(b []byte) map[string]any {
+	if utf8.Valid(b) {
+		return map[string]any{"result": string(b)}
+	}
+	return map[string]any{"result_base64": base64.StdEncoding.EncodeToString(b)}
+}
+
+// pause waits, or less if ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// tail keeps the last bytes that are written to it.
+type tail struct {
+	bytes []byte
+	limit int
+	cut   bool
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.bytes = append(t.bytes, p...)
+	if over := len(t.bytes) - t.limit; over > 0 {
+		t.bytes, t.cut = append(t.bytes[:0], t.bytes[over:]...), true
+	}
+	return len(p), nil
+}
