@@ -97,6 +97,7 @@ type JobInfo struct {
 	Attempts   uint32
 	Fails      uint32
 	Epoch      uint32 // raised by each lease; what Condition.Epoch means
+	Rerun      bool   // Leased: it runs once more when this run ends
 	BodyBytes  int
 	Requeued   bool    // it was leased before and is not now (Workq's PENDING)
 	ChangedAt  Instant // when it came into its state, as far as is known

@@ -88,6 +88,10 @@ func (m *Machine) detach(h uint32, e *entry) {
 // finish ends a detached job for good: watchers are told, links updated, the outcome kept if the job says so.
 func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	e := m.jobs.at(h)
+	if e.has(rerun) {
+		m.runAgain(h, e, streamed, whole)
+		return
+	}
 	m.unlink(h)
 	m.move(e, core.Done)
 	e.readyAt = m.now
@@ -193,7 +197,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	m.executed(h)
 	final := then.final || e.fails >= max(e.maxFails, 1) || e.has(ephemeral) || e.maxAttempts > 0 && e.attempts >= e.maxAttempts
 	switch {
-	case final && e.exhausted == core.ExhaustedBury && !e.has(ephemeral):
+	case final && e.exhausted == core.ExhaustedBury && !e.has(ephemeral|rerun):
 		m.noteFailure(h, e, &f)
 		m.buryJob(h, by, &core.Outcome{Failure: &f, Result: f.Data})
 	case final:

@@ -100,9 +100,11 @@ func (m *Machine) findLock(queue uint32, key digest) uint32 {
 	return 0
 }
 
-func (m *Machine) lockUnique(h uint32, key string) {
+func (m *Machine) lockUnique(h uint32, key string) { m.lockDigest(h, m.hash.text(key)) }
+
+func (m *Machine) lockDigest(h uint32, key digest) {
 	e := m.jobs.at(h)
-	e.unique = m.hash.text(key)
+	e.unique = key
 	e.uniqueNext = m.byUnique[e.unique]
 	m.byUnique[e.unique] = h
 }

@@ -42,7 +42,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
 		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: min(e.changedAt(), m.now),
 		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
-		Epoch: e.epoch, BodyBytes: int(e.bodyBytes), DoneFailed: e.has(doneFailed),
+		Epoch: e.epoch, Rerun: e.has(rerun), BodyBytes: int(e.bodyBytes), DoneFailed: e.has(doneFailed),
 	}
 	if x := m.optionalState(h); x != nil {
 		i.Waiting, i.Children = slices.Clone(x.waiting), x.openChildren

@@ -469,6 +469,9 @@ func (m *Machine) timeOutRuns(e *entry) {
 // unlock lets another job have this one's unique key, early.
 func (m *Machine) unlock(h uint32) {
 	e := m.jobs.at(h)
+	if x := m.optionalState(h); x != nil && x.uniqueStart {
+		x.startKey = e.unique
+	}
 	m.freeUnique(h)
 	e.set(unlocked | changed)
 	m.touch(h, e)

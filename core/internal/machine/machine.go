@@ -189,6 +189,8 @@ func (m *Machine) apply(c *client, op core.Op) {
 // applyChange serves the operations that change jobs.
 func (m *Machine) applyChange(c *client, op core.Op) {
 	switch op := op.(type) {
+	case *core.Rerun:
+		m.rerun(c, op)
 	case *core.Release:
 		m.releaseOp(c, op)
 	case *core.Update:
@@ -315,6 +317,9 @@ func (m *Machine) move(e *entry, to core.State) {
 	if e.state != core.Gone {
 		q.count[e.state]--
 		m.stats.Jobs[e.state]--
+	}
+	if e.state == core.Leased {
+		e.clear(rerun)
 	}
 	if e.state == core.Ready {
 		q.class[classOf(e.priority)]--

@@ -193,7 +193,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.ReadMeta{Tag: tag, Name: c.Word(2)}
 	case "read-stats":
 		op = &core.ReadStats{Tag: tag}
-	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release":
+	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release", "rerun":
 		op = r.jobOp(verb, tag)
 	case "update", "move", "depend", "undepend", "transfer":
 		op = r.changeOp(verb, tag)
@@ -296,6 +296,8 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 		return op
 	case "enqueue":
 		return &core.Enqueue{Tag: tag, Ref: ref, If: r.condition()}
+	case "rerun":
+		return &core.Rerun{Tag: tag, Ref: ref, If: r.condition()}
 	case "bury":
 		return &core.Bury{Tag: tag, Ref: ref, If: r.condition()}
 	}

@@ -157,7 +157,9 @@ func (l *life) finish() core.Op {
 
 func (l *life) order() core.Op {
 	ref, is := l.ref(), l.condition()
-	switch l.rng.IntN(7) {
+	switch l.rng.IntN(8) {
+	case 6:
+		return &core.Rerun{Ref: ref, If: is}
 	case 0:
 		op := &core.Cancel{Ref: ref, If: is, Dependents: core.Dependents(l.rng.IntN(2))}
 		if l.maybe(2) {

@@ -81,6 +81,9 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	set(doneFailed, s.DoneFailed)
 	set(unlocked, s.Unlocked)
 	if s.Unlocked {
+		if x := m.optionalState(h); x != nil && x.uniqueStart {
+			x.startKey = e.unique
+		}
 		m.freeUnique(h)
 	}
 	if s.Placed {
@@ -140,6 +143,9 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 	}
 	m.move(e, core.Leased)
 	e.set(held)
+	if s.Rerun {
+		e.set(rerun)
+	}
 	e.holderKind, e.holderFrom, e.leasedAt = s.Holder, s.HolderFrom, s.LeasedAt
 	if s.Holder == core.HeldByWorker {
 		m.holdNamed(h, e, s.Worker)

@@ -300,6 +300,7 @@ func (p *player) info(i *core.JobInfo) string {
 	add(i.Epoch != i.Attempts, "epoch=%d", i.Epoch)
 	add(i.Watchers != 0, "watchers=%d", i.Watchers)
 	add(i.Requeued, "requeued")
+	add(i.Rerun, "rerun")
 	add(i.Broken, "broken")
 	add(i.Ephemeral, "ephemeral")
 	add(i.Progress.UpdatedAt != 0, "progress=%s", p.progress(i.Progress))

@@ -72,6 +72,7 @@ const (
 	inflight                         // its last change is in the batch that is being written
 	rewrite                          // the store has a payload of it, and not the present one
 	newBody                          // likewise, and the body is another one too
+	rerun                            // Leased: it runs once more when this run ends; see Machine.rerun
 	held                             // in somebody's hands: Leased, and not on its way out of it
 )
 

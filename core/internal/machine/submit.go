@@ -12,6 +12,7 @@ type optional struct {
 	startBefore    core.Instant
 	uniqueUntil    core.Instant
 	uniqueStart    bool
+	startKey       digest       // uniqueStart: the key that came free with the start
 	retainUntil    core.Instant // differs from expiresAt
 	retainFor      time.Duration
 	ttl            core.Instant // of a dead job: when it is gone in any state; else expiresAt says so

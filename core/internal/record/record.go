@@ -59,6 +59,7 @@ type Status struct {
 	Requeued       bool
 	Unlocked       bool // its unique key was released early
 	Broken         bool // blocked, and a predecessor is gone without being done
+	Rerun          bool // Leased: it runs once more when this lease ends
 	Attempts       uint32
 	Fails          uint32
 	ReadyAt        core.Instant // its place in the queue; when a retry is due; when it died

@@ -36,6 +36,7 @@ const (
 	statusUpdatedAt
 	statusEpochAhead
 	statusLostLeases
+	statusRerun
 
 	statusKnown = 1<<iota - 1
 )
@@ -85,7 +86,7 @@ func statusFields(s *Status) uint64 {
 		flag(s.DoneFailed, statusDoneFailed) | flag(p.Num != 0, statusNum) | flag(p.Den != 0, statusDen) |
 		flag(p.Verbatim != nil, statusVerbatim) | flag(p.Text != "", statusText) |
 		flag(p.UpdatedAt != 0, statusUpdatedAt) | flag(s.EpochAhead != 0, statusEpochAhead) |
-		flag(s.LostLeases != 0, statusLostLeases)
+		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun)
 }
 
 // appendLease writes statusAttempts to statusWorker.
@@ -150,6 +151,7 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	s.Closed = f&statusClosed != 0
 	s.Tried = f&statusTried != 0
 	s.DoneFailed = f&statusDoneFailed != 0
+	s.Rerun = f&statusRerun != 0
 	if f&statusFails != 0 {
 		s.Fails = d.uint32()
 	}

@@ -179,6 +179,8 @@ func refOf(op core.Op) (ref core.Ref) {
 		ref = op.Ref
 	case *core.Bury:
 		ref = op.Ref
+	case *core.Rerun:
+		ref = op.Ref
 	}
 	return ref
 }
@@ -200,7 +202,7 @@ func (w *world) holdsJob(seq uint64, s *snapshot) error {
 // sameEnd checks that a job whose outcome is told has ended.
 func (w *world) sameEnd(r *core.Reply, s *snapshot) error {
 	i, stored := s.jobs[r.Seq]
-	if !stored || i.Ephemeral {
+	if p := w.model.jobs[r.Seq]; !stored || i.Ephemeral || p != nil && p.again {
 		return nil
 	}
 	if i.State.Unfinished() {
@@ -225,6 +227,9 @@ func (w *world) sameJob(told core.JobInfo, s *snapshot) error {
 		have.Broken != told.Broken {
 		return fmt.Errorf("job %d is told to be %v with %d failures until %d, and is %v with %d until %d", told.Seq, told.State, told.Fails,
 			told.ExpiresAt, have.State, have.Fails, have.ExpiresAt)
+	}
+	if told.Worker != "" && told.Rerun != have.Rerun {
+		return fmt.Errorf("job %d is told to run once more: %v, and will: %v", told.Seq, told.Rerun, have.Rerun)
 	}
 	if told.Worker != "" && told.Progress.Num != have.Progress.Num {
 		return fmt.Errorf("job %d is told to be at %d, and is at %d", told.Seq, told.Progress.Num, have.Progress.Num)
@@ -273,6 +278,9 @@ func (w *world) compare(before, after *snapshot) error {
 		}
 		if state := w.lasting(&was); state != w.lasting(&is) && state != core.Blocked || is.Fails != was.Fails {
 			return fmt.Errorf("job %d was %v with %d failures and is %v with %d", seq, was.State, was.Fails, is.State, is.Fails)
+		}
+		if was.Worker != "" && was.Rerun != is.Rerun {
+			return fmt.Errorf("job %d was to run once more: %v, and is: %v", seq, was.Rerun, is.Rerun)
 		}
 		if was.Worker != "" && was.Progress.Num != is.Progress.Num {
 			return fmt.Errorf("job %d was at %d and is at %d", seq, was.Progress.Num, is.Progress.Num)

@@ -72,6 +72,10 @@ func (w *world) finish() error {
 	}
 	c := w.workerOf(p)
 	tag, failed := w.newTag(), w.rng.IntN(3) == 0
+	again := false
+	if i := w.look(p.seq); i != nil {
+		again = i.Rerun
+	}
 	var op core.Op = &core.Complete{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: claims[c.kind], Result: []byte("done")}
 	if failed {
 		op = &core.Fail{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: claims[c.kind], Failure: &core.Failure{Type: "Oops", Message: "no"}}
@@ -81,8 +85,8 @@ func (w *world) finish() error {
 			return
 		}
 		w.note("finish %d by %v, failed %v, commit %d", p.seq, c.kind, failed, r.Commit)
-		p.leased, p.mayEnd = false, true
-		if !failed {
+		p.leased, p.mayEnd = false, p.mayEnd || !again
+		if !failed && !again {
 			p.over(w.commitOf(r, !p.ephemeral))
 		}
 	})
@@ -118,6 +122,21 @@ func (w *world) report() error {
 		if i := w.look(p.seq); r.Kind == core.Accepted && i != nil && i.State == core.Leased {
 			w.note("report on %d", p.seq)
 			p.leaseUntil = w.clk.evenly(i.LeaseUntil)
+		}
+	})
+}
+
+// rerun has a leased job run once more.
+func (w *world) rerun() error {
+	p := w.anyJob()
+	if p == nil {
+		return nil
+	}
+	op := &core.Rerun{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: core.InState(core.Leased)}
+	return w.do(w.anyClient(), op, op.Tag, func(r core.Reply) {
+		if r.Kind == core.Accepted {
+			w.note("rerun %d, commit %d", p.seq, r.Commit)
+			p.again = true
 		}
 	})
 }

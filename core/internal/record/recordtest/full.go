@@ -25,7 +25,7 @@ func FullJob() *core.Job {
 // FullStatus is like FullJob.
 func FullStatus() *record.Status {
 	return &record.Status{
-		State: core.Leased, Requeued: true, Unlocked: true, Broken: true, Attempts: 3, Fails: 2,
+		State: core.Leased, Requeued: true, Unlocked: true, Broken: true, Rerun: true, Attempts: 3, Fails: 2,
 		ReadyAt: 1_790_000_000_000_001, ExpiresAt: 1_790_000_000_000_002, LeasedAt: 1_790_000_000_000_003,
 		LeaseFor: time.Minute, Holder: core.HeldByNobody, HolderFrom: core.Workq, Worker: "w", Waiting: []uint64{9, 1},
 		Children: 12, FailedAt: 13, ChildrenBroken: true, Closed: true, Tried: true, DoneFailed: true, Placed: true,

@@ -1,0 +1,54 @@
+package machine
+
+import "broker/core"
+
+// rerun has a leased job run once more when its lease ends.
+func (m *Machine) rerun(c *client, op *core.Rerun) {
+	h, e := m.target(c, op.Tag, op.Ref, &op.If)
+	if h == 0 {
+		return
+	}
+	if err := m.rerunRefusal(h, e); err != nil {
+		m.refused(c, op.Tag, e, err)
+		return
+	}
+	if x := m.optionalState(h); x != nil && x.startKey != (digest{}) {
+		m.lockDigest(h, x.startKey)
+		x.startKey = digest{}
+		e.clear(unlocked)
+	}
+	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
+	m.queues[e.queue].counts.Submitted[e.origin]++
+	e.set(rerun | changed)
+	m.touch(h, e)
+	m.accepted(c, op.Tag, e)
+}
+
+func (m *Machine) rerunRefusal(h uint32, e *entry) error {
+	switch x := m.optionalState(h); {
+	case e.has(ephemeral):
+		return core.ErrInvalid
+	case e.state != core.Leased:
+		return core.ErrNotLeased
+	case x != nil && x.startKey != (digest{}) && m.findLock(e.queue, x.startKey) != 0:
+		return core.ErrNotUnique
+	}
+	return nil
+}
+
+// runAgain ends a run of a detached job that is to run once more: watchers get the outcome, and the job is as new.
+func (m *Machine) runAgain(h uint32, e *entry, streamed, whole *core.Outcome) {
+	if e.watchers != 0 {
+		m.tellEnd(h, streamed, whole, m.promise())
+	}
+	if e.has(hasTransient) {
+		m.transients[h].failure, m.transients[h].data = nil, nil
+	}
+	e.attempts, e.fails, e.failedAt = 0, 0, 0
+	e.readyAt = m.now
+	e.clear(requeued | scheduledOrder)
+	e.set(changed)
+	m.touch(h, e)
+	m.makeReady(h, e)
+	e.leasedAt = 0
+}
