@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"broker/core"
 	"broker/core/engine"
@@ -16,7 +17,7 @@ var errTorn = errors.New("torn out")
 
 func (w *world) flush() error {
 	w.note("flush")
-	w.commit()
+	w.commit(func() {})
 	w.model.flushed(w.engine.Committed())
 	return nil
 }
@@ -28,7 +29,9 @@ func (w *world) slowSync() error {
 	}
 	w.note("slow sync")
 	var once sync.Once
+	var fired atomic.Bool
 	var err error
+	open := w.openCommit()
 	meanwhile := func() {
 		acts := []func() error{w.submit, w.submit, w.lease, w.lease, w.finish, w.finish, w.order, w.change, w.change, w.await, w.batch, w.report, w.reconnect, w.read, w.read, w.settings}
 		for range 1 + w.rng.IntN(5) {
@@ -38,13 +41,13 @@ func (w *world) slowSync() error {
 		}
 	}
 	w.disk.Before(func(write bool) error {
-		if write {
+		if write && !fired.Load() && w.openCommit() > open { // else it is a write in the background, before the batch is sealed
+			fired.Store(true)
 			once.Do(meanwhile)
 		}
 		return nil
 	})
-	w.commit()
-	once.Do(func() {}) // waits for one that runs elsewhere
+	w.commit(func() { once.Do(func() {}) }) // waits for one that runs elsewhere
 	w.disk.Before(nil)
 	w.note("slow sync over at commit %d", w.engine.Committed())
 	return err
@@ -133,7 +136,7 @@ func (w *world) failDisk() error {
 	if err := w.submit(); err != nil {
 		return err
 	}
-	w.commit()
+	w.commit(func() {})
 	failed := t.sprung()
 	// What fails in the background stops the engine at its next commit.
 	for n := 0; failed && !w.engine.Stopped() && n < 20; n++ {
@@ -141,7 +144,7 @@ func (w *world) failDisk() error {
 		if err := w.submit(); err != nil {
 			return err
 		}
-		w.commit()
+		w.commit(func() {})
 	}
 	committed := w.engine.Committed()
 	w.note("write %d fails %v, stopped %v at commit %d", t.at, failed, w.engine.Stopped(), committed)

@@ -15,6 +15,7 @@ import (
 
 // snapshot is what one commit holds.
 type snapshot struct {
+	number  core.Commit
 	jobs    map[uint64]core.JobInfo
 	batches map[uint64]core.BatchInfo
 	queues  map[string]core.QueueInfo
@@ -46,12 +47,19 @@ func (w *world) snapshot() *snapshot {
 	return s
 }
 
-// commit commits the open batch and remembers what is durable then.
-func (w *world) commit() {
-	before := w.engine.Committed()
+// openCommit is the number of the open batch. It puts something into that batch that no snapshot shows.
+func (w *world) openCommit() core.Commit {
+	op := &core.WriteMeta{Entries: []core.MetaEntry{{Name: "sim/mark", Value: []byte{1}}}}
+	return w.engine.Do(w.eyes, []core.Op{op}, nil)[0].Commit
+}
+
+// commit commits the open batch and remembers what is durable then. It calls wait when the batch is written, before that.
+func (w *world) commit(wait func()) {
 	w.sealing = w.snapshot()
+	w.sealing.number = w.openCommit()
 	w.engine.Flush()
-	if w.engine.Committed() > before {
+	wait()
+	if w.engine.Committed() == w.sealing.number {
 		w.durable = w.sealing
 	}
 	w.sealing = nil
@@ -59,11 +67,11 @@ func (w *world) commit() {
 
 // restsOn is what the commit of a reply holds, nil if that is not sealed yet.
 func (w *world) restsOn(r *core.Reply) *snapshot {
-	switch committed := w.engine.Committed(); {
-	case r.Commit <= committed:
-		return w.durable
-	case r.Commit == committed+1:
+	switch number := max(r.Commit, w.engine.Committed()); {
+	case w.sealing != nil && w.sealing.number == number:
 		return w.sealing
+	case w.durable != nil && w.durable.number == number:
+		return w.durable
 	}
 	return nil
 }
@@ -122,7 +130,7 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 	case core.Failed:
 		return w.sameRefusal(op, r, s)
 	case core.Accepted, core.NothingReady, core.Counted, core.Purged, core.Assigned, core.TimedOut, core.Woken, core.DataSent,
-		core.Warned: // no state that is stored, or of the open batch
+		core.Warned, core.Answered: // no state that is stored, or of the open batch
 	}
 	return nil
 }

@@ -82,6 +82,7 @@ func (w *world) open() error {
 	}
 	e.Tick()
 	w.durable = w.snapshot()
+	w.durable.number = e.Committed()
 	return e.Check()
 }
 
