@@ -219,7 +219,8 @@ type Unregister struct {
 	All   bool
 }
 
-// Sleep asks for one Woken reply when there may be a job for the client's abilities: at once if there is one now.
+// Sleep asks for one Woken reply when there may be a job for the client's abilities: at once if there is one now. If there
+// is none, the limits that Register has set on the jobs that the client holds end: only their own LeaseFor still counts.
 type Sleep struct {
 	reading
 	Tag uint64

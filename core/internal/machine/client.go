@@ -226,8 +226,24 @@ func (m *Machine) sleep(c *client, op *core.Sleep) {
 	} else {
 		c.sleeping = true
 		m.joinByAbility(c)
+		for _, h := range c.held {
+			m.endWorkerLimit(h)
+		}
 	}
 	m.offer(before)
+}
+
+// endWorkerLimit lets a lease last as long as the job itself allows.
+func (m *Machine) endWorkerLimit(h uint32) {
+	e := m.jobs.at(h)
+	if e.granted == 0 || e.leaseFor != 0 && e.granted >= e.leaseFor {
+		return
+	}
+	m.timers.Remove(&e.stateTimer)
+	if e.granted = e.leaseFor; e.granted != 0 {
+		until := e.leasedAt.Add(time.Duration(e.granted) * time.Millisecond)
+		e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
+	}
 }
 
 // workFor is a queue with a job that a sleeper could take, zero if there is none.
