@@ -341,6 +341,10 @@ type ListJobs struct {
 	Cursor uint64
 	Limit  int // at most 1,000; zero: 100
 	Brief  bool
+
+	// NoBody is for lists that need more of a job than Brief has, but not its Body, Failure and Outcome: what of these is
+	// not in memory is not read. A page by Cursor ends early when much had to be read.
+	NoBody bool
 }
 
 // ListQueues asks for the queues whose names start with Prefix, in byte order from Offset. Limit zero: all. Reply:

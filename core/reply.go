@@ -44,6 +44,7 @@ type Reply struct {
 
 	Existing bool // Submitted: coalesced onto a job that was there
 	Cold     bool // inside the core: the store has more of it than memory; never seen outside
+	NoBody   bool // inside the core: with Cold, bodies are not wanted
 
 	Job      *Job     // Assigned, Inspected; Ended where the core still has it; Failed: the callback that spoils a batch
 	Lease    Grant    // Assigned
@@ -81,7 +82,8 @@ type Grant struct {
 // JobInfo is all that is known of one job.
 type JobInfo struct {
 	Seq        uint64
-	Job        *Job // nil in a brief answer
+	Cursor     uint64 // Listed: where the list goes on behind this job
+	Job        *Job   // nil in a brief answer
 	Queue      string
 	Type       string
 	State      State

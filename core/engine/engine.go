@@ -213,6 +213,8 @@ func (e *Engine) hydrate(replies []core.Reply, from int) []core.Reply {
 		case r.Cold && r.Info != nil:
 			err = e.hydrateInfo(r.Info)
 			r.Job, r.Cold = r.Info.Job, false
+		case r.Cold && r.NoBody:
+			e.hydrateHeads(r)
 		case r.Cold:
 			for k := range r.Jobs {
 				err = errors.Join(err, e.hydrateInfo(&r.Jobs[k]))
@@ -246,6 +248,29 @@ func (e *Engine) hydrateDeath(r *core.Reply) error {
 	}
 	r.Cold, r.Lease = false, core.Grant{}
 	return err
+}
+
+// headsReadBytes is how much is read for one page of jobs without their bodies.
+const headsReadBytes = 1 << 20
+
+// hydrateHeads adds to a list what the store has of the jobs beside their bodies. A job that cannot be read keeps a nil Job.
+func (e *Engine) hydrateHeads(r *core.Reply) {
+	r.Cold, r.NoBody = false, false
+	read := 0
+	for k := range r.Jobs {
+		i := &r.Jobs[k]
+		if i.Job != nil {
+			continue
+		}
+		if read >= headsReadBytes {
+			r.Cursor, r.Jobs = r.Jobs[k-1].Cursor, r.Jobs[:k]
+			return
+		}
+		if j, err := e.store.JobHead(i.Seq); err == nil {
+			i.Job = j
+			read += len(j.Attributes) + len(j.ID) + len(j.UniqueKey)
+		}
+	}
 }
 
 func (e *Engine) hydrateInfo(i *core.JobInfo) (err error) {

@@ -139,10 +139,15 @@ func (s *session) drop(words []string) {
 }
 
 // maxQueue sets the bounds of a function: one for all priorities, or one each for high, normal and low, of which those
-// that are left out have none. Like gearmand it forgets the bounds of a function that status would not show.
+// that are left out have none. Like gearmand it forgets the bounds of a function that status would not show, and closes the
+// connection when there are more than three.
 func (s *session) maxQueue(words []string) {
 	if len(words) < 2 {
 		s.incomplete("maxqueue")
+		return
+	}
+	if len(words) > 5 {
+		s.closing = true
 		return
 	}
 	n, ok := s.queue(words[1])

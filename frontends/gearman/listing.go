@@ -53,7 +53,9 @@ func (s *session) page() bool {
 func (l *listing) nextJobs(s *session) bool { return l.fetch(s, &core.ListJobs{Brief: true}, writeJob) }
 
 // nextUniques writes the next rows of show unique jobs.
-func (l *listing) nextUniques(s *session) bool { return l.fetch(s, &core.ListJobs{}, writeUnique) }
+func (l *listing) nextUniques(s *session) bool {
+	return l.fetch(s, &core.ListJobs{NoBody: true}, writeUnique)
+}
 
 // fetch asks for a page of jobs, writes those that Gearman knows and this front-end may show, and keeps what else the
 // broker has for the session.
@@ -70,7 +72,7 @@ func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []by
 		}
 		b := s.conn.Out().Buf()
 		for i := range r.Jobs {
-			if j := &r.Jobs[i]; unfinished(j) && s.f.owns(j.Queue) {
+			if j := &r.Jobs[i]; unfinished(j) && s.f.owns(j.Queue) && (op.Brief || j.Job != nil) {
 				b = append(write(s, b, j), '\n')
 			}
 		}

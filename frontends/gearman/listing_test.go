@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"broker/core"
 	"broker/frontends/frontendtest"
 )
 
@@ -135,4 +136,24 @@ func TestTooManyFunctionsAreRefused(t *testing.T) {
 	w.SendBytes(request(canDo, "f"))
 	w.WantBytes(answer(errorRes, "ARGUMENT_TOO_LARGE", "Too many functions"))
 	s.Advance(time.Second)
+}
+
+func TestShowUniqueJobsLeavesOutJobsThatCouldNotBeRead(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{do: func(op core.Op) []core.Reply {
+		list, ok := op.(*core.ListJobs)
+		if !ok {
+			return nil
+		}
+		return []core.Reply{{Kind: core.Listed, Tag: list.Tag, Jobs: []core.JobInfo{
+			{Seq: 1, State: core.Ready, Job: &core.Job{Origin: core.Faktory, ID: "first"}},
+			{Seq: 2, State: core.Ready}, // gone since
+			{Seq: 3, State: core.Ready, Job: &core.Job{Origin: core.Faktory, ID: "third"}},
+		}}}
+	}}
+	s, c := open(b, testOptions())
+	s.Feed([]byte("show unique jobs\n"))
+	if got, want := c.taken(), "first\nthird\n.\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

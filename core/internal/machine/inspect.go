@@ -38,7 +38,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	e := m.jobs.at(h)
 	watchers, _ := m.watcherCount(e)
 	i := core.JobInfo{
-		Seq: e.seq, Queue: m.queues[e.queue].name, Type: m.typeOf(e), State: e.state, Reason: m.waitReason(h, e), Priority: e.priority, Origin: e.origin,
+		Seq: e.seq, Cursor: uint64(h), Queue: m.queues[e.queue].name, Type: m.typeOf(e), State: e.state, Reason: m.waitReason(h, e), Priority: e.priority, Origin: e.origin,
 		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
 		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: min(e.changedAt(), m.now),
 		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
@@ -121,7 +121,7 @@ func (m *Machine) listJobs(c *client, op *core.ListJobs) {
 			return
 		}
 	}
-	r := core.Reply{Kind: core.Listed, Tag: op.Tag, Cold: !op.Brief, Commit: m.jobGone()}
+	r := core.Reply{Kind: core.Listed, Tag: op.Tag, Cold: !op.Brief, NoBody: op.NoBody, Commit: m.jobGone()}
 	if only != 0 && (op.State == core.Ready || op.State == core.Scheduled) {
 		list := &m.queues[only].ready
 		if op.State == core.Scheduled {

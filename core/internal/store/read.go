@@ -65,6 +65,16 @@ func (s *Store) Job(seq uint64) (*core.Job, error) {
 	return j, nil
 }
 
+// JobHead reads a job without its body. Nothing else refers to its memory.
+func (s *Store) JobHead(seq uint64) (*core.Job, error) {
+	j, _, err := s.jobFrom(s.get, seq)
+	if err != nil {
+		return nil, err
+	}
+	j.Body = nil
+	return j, nil
+}
+
 // getAt is get as an iterator sees it.
 func getAt(it *pebble.Iterator, key []byte) ([]byte, error) {
 	if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
