@@ -38,7 +38,7 @@ func (s *Store) Checkpoint(dir string) error {
 		return ErrClosed
 	}
 	defer s.use.leave()
-	if s.fs.FS == vfs.Default {
+	if s.disk == vfs.Default {
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs
 		}
@@ -73,7 +73,7 @@ func (s *Store) copyTo(dir string) (err error) {
 	if err := s.db.Checkpoint(whole); err != nil {
 		return err
 	}
-	if s.fs.FS == vfs.Default {
+	if s.disk == vfs.Default {
 		if err := os.Chmod(whole, 0o700); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func CopyStopped(from Options, dir string) error {
 
 // FreeBytes is the disk space that is available to this process; errors.ErrUnsupported if the file system does not know.
 func (s *Store) FreeBytes() (uint64, error) {
-	usage, err := s.fs.FS.GetDiskUsage(s.dir)
+	usage, err := s.disk.GetDiskUsage(s.dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
 		err = errors.ErrUnsupported
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -194,13 +195,26 @@ func TestMissingVersionIsNoticed(t *testing.T) {
 	wantDamage(t, err, "*.log")
 }
 
-// Damage in the log is told from its torn end up to the last blocks, of 32 KiB, which no later one vouches for.
+// spareSizes are those of logs that are kept ready: none, one that the log outgrows, one that it does not fill.
+var spareSizes = map[string]int64{"grown": -1, "outgrown": minMemTableBytes, "prepared": 1 << 20}
+
+// Damage in the log is distinguished from its torn tail up to the last blocks, of 32 KiB, which no later one confirms.
 func TestFlippedBitsInTheLog(t *testing.T) {
 	t.Parallel()
-	const jobs, vouched = 300, 64 << 10
+	for name, spare := range spareSizes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			flipBitsInTheLog(t, spare)
+		})
+	}
+}
+
+func flipBitsInTheLog(t *testing.T, spare int64) {
+	t.Helper()
+	const jobs, confirmed = 300, 64 << 10
 	whole := newDisk()
 	o := small(whole)
-	o.MemTableBytes = 4 << 20
+	o.MemTableBytes, o.SpareLogBytes = 4<<20, spare
 	s, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -211,12 +225,15 @@ func TestFlippedBitsInTheLog(t *testing.T) {
 	}
 	killed := whole.crash(1, 0)
 	log := newest(t, killed)
-	size := len(killed.contents(t, log))
-	for at := 0; at < size; at += 1009 {
+	size := logBytes(t, killed, log)
+	if got := len(killed.contents(t, log)); spare > int64(size) && got != int(spare) {
+		t.Errorf("the log has %d bytes, and was not prepared", got)
+	}
+	for at := 0; at < len(killed.contents(t, log)); at += 1009 {
 		disk := killed.crash(1, 100)
 		disk.contents(t, log)[at] ^= 1 << (at % 8)
 		s, err := Open(small(disk))
-		if at < size-vouched {
+		if at < size-confirmed {
 			wantDamage(t, err, log)
 		}
 		if err != nil {
@@ -294,21 +311,46 @@ func wantKnown(t *testing.T, err error, name string, at int) {
 	}
 }
 
-// The tail of the log that a crash has torn is cut, wherever it was torn. A store that was closed has no torn tail.
+// logBytes is the length of what was written to a log.
+func logBytes(t *testing.T, d *testDisk, name string) int {
+	t.Helper()
+	return len(bytes.TrimRight(d.contents(t, name), "\x00"))
+}
+
+// The tail of the log that a crash has torn is cut off, wherever it was torn. A store that was closed has no torn tail.
 func TestTornTailIsCut(t *testing.T) {
 	t.Parallel()
+	for name, spare := range spareSizes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cutTornTails(t, spare)
+		})
+	}
+}
+
+func cutTornTails(t *testing.T, spare int64) {
+	t.Helper()
 	const seed, n = 14, 6
 	running := newDisk()
-	s := mustOpen(t, running)
+	o := small(running)
+	o.SpareLogBytes = spare
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	mustPlay(t, s, seed, 0, n)
 	whole := running.crash(1, 0)
 	mustClose(t, s)
 	log := newest(t, whole)
-	size := len(whole.contents(t, log))
+	size := logBytes(t, whole, log)
 	last := -1
 	for cut := size - 1; cut > 0; cut -= 1 + size/200 {
 		disk := whole.crash(1, 100)
-		writeFile(t, disk, log, string(disk.contents(t, log)[:cut]))
+		left := disk.contents(t, log)
+		if clear(left[cut:]); cut%2 == 0 || spare < 0 { // a torn tail is missing, or was not overwritten
+			left = left[:cut]
+		}
+		writeFile(t, disk, log, string(left))
 		got, err := readAll(disk, seed)
 		if got == 0 && err != nil {
 			wantDamage(t, err, "*.log") // not even the first commit of all is left
@@ -322,8 +364,8 @@ func TestTornTailIsCut(t *testing.T) {
 	if last > n/2 {
 		t.Errorf("%d commits are left when nearly all of the log is gone", last)
 	}
-	writeFile(t, running, log, string(running.contents(t, log)[:size-1]))
-	_, err := Open(small(running))
+	writeFile(t, running, log, string(running.contents(t, log)[:logBytes(t, running, log)-1]))
+	_, err = Open(small(running))
 	wantDamage(t, err, log)
 }
 

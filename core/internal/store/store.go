@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -18,6 +19,7 @@ import (
 	"broker/core/internal/store/atomicfile"
 	"broker/core/internal/store/faultfs"
 	"broker/core/internal/store/integrity"
+	"broker/core/internal/store/sparelog"
 )
 
 // Options say where the store is and how much memory it may take.
@@ -32,9 +34,37 @@ type Options struct {
 	// CacheBytes is kept for blocks of tables that were read. Zero: 8 MiB.
 	CacheBytes int64
 
+	// SpareLogBytes is the size of the log that is kept ready (package sparelog). Zero: MemTableBytes on a disk, none on
+	// other file systems.
+	SpareLogBytes int64
+
 	// Warn is called with what an operator might want to know: commits that wait, errors in the background. It is called on
 	// any goroutine, must not block and must not call the store. May be nil.
 	Warn func(text string)
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+		if abs, err := filepath.Abs(o.Dir); err == nil {
+			o.Dir = abs
+		}
+	}
+	if o.MemTableBytes <= 0 {
+		o.MemTableBytes = defaultMemTableBytes
+	}
+	o.MemTableBytes = max(o.MemTableBytes, minMemTableBytes)
+	if o.SpareLogBytes == 0 && o.FS == vfs.Default {
+		o.SpareLogBytes = o.MemTableBytes
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = defaultCacheBytes
+	}
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
+	o.Dir = o.FS.PathDir(o.FS.PathJoin(o.Dir, integrity.LockFile)) // spelled as the paths of files begin
+	return o
 }
 
 // Store keeps jobs and metadata entries. Any goroutine may call its methods; commits are serialized.
@@ -43,7 +73,11 @@ type Store struct {
 	readOnly bool
 	warn     func(string)
 	latch    *faultfs.Latch
-	fs       *faultfs.FS
+	disk     vfs.FS       // below fs
+	fs       *faultfs.FS  // that of Pebble
+	spares   *sparelog.FS // nil: none
+	closing  chan struct{}
+	keeping  sync.WaitGroup // the goroutine that writes spares
 	lock     io.Closer
 	db       *pebble.DB
 
@@ -59,31 +93,21 @@ type Store struct {
 // Open opens or creates the store in a folder. Errors to distinguish: ErrInUse, ErrNewerFormat, ErrHalfCopy,
 // ErrNoStore (with ReadOnly only), *DamageError.
 func Open(o Options) (*Store, error) {
-	if o.FS == nil {
-		o.FS = vfs.Default
-		if abs, err := filepath.Abs(o.Dir); err == nil {
-			o.Dir = abs
-		}
-	}
-	if o.MemTableBytes <= 0 {
-		o.MemTableBytes = defaultMemTableBytes
-	}
-	o.MemTableBytes = max(o.MemTableBytes, minMemTableBytes)
-	if o.CacheBytes <= 0 {
-		o.CacheBytes = defaultCacheBytes
-	}
-	if o.Warn == nil {
-		o.Warn = func(string) {}
-	}
-	o.Dir = o.FS.PathDir(o.FS.PathJoin(o.Dir, integrity.LockFile)) // spelled as the paths of files begin
-	latch := faultfs.NewLatch()
+	o = o.withDefaults()
 	s := &Store{
 		dir:      o.Dir,
 		readOnly: o.ReadOnly,
 		warn:     o.Warn,
-		latch:    latch,
-		fs:       faultfs.New(o.FS, o.Dir, latch, compactionRoom(o.MemTableBytes)),
+		disk:     o.FS,
+		latch:    faultfs.NewLatch(),
+		closing:  make(chan struct{}),
 	}
+	base := o.FS
+	if o.SpareLogBytes > 0 && !o.ReadOnly {
+		s.spares = sparelog.New(base, o.Dir, o.SpareLogBytes)
+		base = s.spares
+	}
+	s.fs = faultfs.New(base, o.Dir, s.latch, compactionRoom(o.MemTableBytes))
 	if err := s.open(o); err != nil {
 		return nil, err
 	}
@@ -115,6 +139,10 @@ func (s *Store) open(o Options) (err error) {
 	if found.Manifest == "" && o.ReadOnly {
 		return fmt.Errorf("%s: %w", o.Dir, ErrNoStore)
 	}
+	if s.spares != nil && found.Manifest != "" { // the first log of a new store is not worth it
+		s.spares.Find()
+		_ = s.spares.Prepare(s.stopSpares()) // without a spare the store is slower, and that is all
+	}
 	err = s.latch.Run("open store", func() error {
 		return s.settled(func() (err error) {
 			s.db, err = pebble.Open(o.Dir, s.tuned(o))
@@ -131,7 +159,14 @@ func (s *Store) open(o Options) (err error) {
 		_ = s.Close() // the first error says more
 		return err
 	}
+	if s.spares != nil {
+		s.keeping.Go(func() { s.spares.Keep(s.stopSpares()) })
+	}
 	return nil
+}
+
+func (s *Store) stopSpares() sparelog.Stop {
+	return sparelog.Stop{Closing: s.closing, Failed: s.latch.Tripped()}
 }
 
 // settled runs work that may create a log, and waits until GUARD names it.
@@ -169,6 +204,9 @@ func (s *Store) checkVersion(found integrity.DirState) error {
 		}
 		if err := s.commit.writeVersion(s); err != nil {
 			return err
+		}
+		if s.spares != nil {
+			_ = s.spares.Prepare(s.stopSpares()) // without a spare the store is slower, and that is all
 		}
 		// The first log of a new store has an old format, in which damage looks like a torn tail. This starts the next one.
 		if err := s.latch.Run("start a log", func() error { return s.settled(s.db.Flush) }); err != nil {
@@ -232,8 +270,10 @@ func (s *Store) Close() error {
 	if !s.use.close() {
 		return nil
 	}
+	close(s.closing)
 	s.commit.stop()
 	err := s.latch.Run("close store", func() error {
+		s.keeping.Wait()
 		if err := s.settled(s.db.Close); err != nil || s.readOnly {
 			return err
 		}

@@ -18,7 +18,9 @@ import (
 
 // small are options for a store that writes tables soon.
 func small(fs vfs.FS) Options {
-	return Options{Dir: testDir, FS: fs, MemTableBytes: minMemTableBytes, CacheBytes: 64 << 10}
+	return Options{
+		Dir: testDir, FS: fs, MemTableBytes: minMemTableBytes, CacheBytes: 64 << 10, SpareLogBytes: minMemTableBytes,
+	}
 }
 
 func mustOpen(t *testing.T, fs vfs.FS) *Store {
