@@ -50,7 +50,7 @@ func (s *session) batch(p *pipeline, arg []byte) {
 	}
 }
 
-// granted reports a refusal to the client, if it is one.
+// granted answers a request that the broker refuses; it reports false for one.
 func (s *session) granted(r *core.Reply, name string) bool {
 	if r.Kind == core.Failed {
 		s.fail(r.Err, name, r.Commit)
@@ -105,7 +105,7 @@ func (s *session) newBatch(p *pipeline, arg []byte) {
 	}
 }
 
-// callback makes the job that a batch ends with; it may come without a jid. The error is for the client.
+// callback builds a callback of a batch, which needs no jid. The error is for the client.
 func (s *session) callback(p *pipeline, which string, raw json.RawMessage) (*core.Job, error) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return nil, nil
@@ -146,7 +146,7 @@ func (f *Frontend) appendBatch(b []byte, g *core.BatchInfo) []byte {
 	return append(b, '}')
 }
 
-// callbackState is a callback's state in the reference's numbers.
+// callbackState is the state of a callback as the reference writes it.
 func callbackState(st core.CallbackState) string {
 	switch st {
 	case core.CallbackPending:

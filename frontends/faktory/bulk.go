@@ -7,12 +7,12 @@ import (
 	"broker/core"
 )
 
-// bulkPush is PUSHB: each job is taken or refused on its own; the refused ones are named in the reply.
+// bulkPush is PUSHB. Each job is accepted or refused on its own; the reply names those that are refused.
 type bulkPush struct {
 	units   workUnits
 	refused map[string]string
 	commit  core.Commit
-	jobs    []*core.Job // checked and not yet submitted
+	jobs    []*core.Job // checked, to be submitted
 }
 
 // pushBulk: PUSHB [{job},…].
@@ -51,7 +51,7 @@ const (
 	bulkGroup = 256
 )
 
-// add checks a job and puts it with those to be submitted.
+// add checks a job and collects it for submission.
 func (t *bulkPush) add(s *session, unit *workUnit, now core.Instant) {
 	sub, err := s.f.newPushedJob(unit, &s.names, now)
 	if err == nil && (sub.after != nil || sub.parent != "") {
@@ -67,7 +67,7 @@ func (t *bulkPush) add(s *session, unit *workUnit, now core.Instant) {
 	}
 }
 
-// submit has the collected jobs admitted in one call and notes those that were refused.
+// submit submits the collected jobs in one call.
 func (t *bulkPush) submit(s *session) {
 	if len(t.jobs) == 0 {
 		return

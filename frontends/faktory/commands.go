@@ -12,7 +12,7 @@ import (
 type command struct {
 	run func(s *session, p *pipeline, arg []byte)
 
-	// bare is the error for a line without a space behind the verb; empty: run checks for itself.
+	// bare is the error for a line that is a verb only; empty: run decides.
 	bare string
 
 	// batched commands use the pipeline. It is flushed before all others, so that replies keep the order of requests.
@@ -21,7 +21,7 @@ type command struct {
 
 const internalError = "internal error"
 
-// commands by verb. Verbs are written in upper case.
+// commands by verb. Verbs are case-sensitive.
 var commands = map[string]command{
 	"PUSH":   {run: (*session).push, bare: internalError, batched: true},
 	"PUSHB":  {run: (*session).pushBulk, bare: internalError},
@@ -56,7 +56,7 @@ func (s *session) push(p *pipeline, arg []byte) {
 	p.submit(sub.job)
 }
 
-// link finds the jobs that a new one is tied to. The error is for the client.
+// link finds the jobs that custom.after and custom.parent name. The error is for the client.
 func (s *session) link(sub *submission) error {
 	for _, jid := range sub.after {
 		seq, err := s.find(jid)
@@ -81,9 +81,12 @@ func (s *session) find(jid string) (uint64, error) {
 	return r.Info.Seq, nil
 }
 
-// pushed looks at the end of a submission. A job that is there already, in the same words, is one that was pushed twice
-// because a reply was lost: that is as good as new, once the first push is safe. Unless it is to be unique: then it is one
-// too many as long as the first holds the lock, as in the reference's paid edition. A dead one makes room.
+// pushed decides how a PUSH is answered. If a job with this jid exists:
+//
+//   - a dead one is replaced;
+//   - an identical one means that the client repeats a PUSH whose reply it lost: success, once the first push is durable;
+//   - an identical one that holds a unique lock refuses the push, as in the reference's paid edition;
+//   - any other one refuses the push.
 func (s *session) pushed(job *core.Job, r *core.Reply) (core.Commit, error) {
 	if r.Kind != core.Failed {
 		return r.Commit, nil
@@ -108,18 +111,18 @@ func (s *session) pushed(job *core.Job, r *core.Reply) (core.Commit, error) {
 	return commit, nil
 }
 
-// locks reports whether a job keeps others like it out.
+// locks reports whether a job holds its unique lock.
 func (s *session) locks(job *core.Job, info *core.JobInfo) bool {
 	return job.Unique == core.UniqueRefuse && job.UniqueUntil > s.f.b.Now() && !(job.UniqueStart && info.Attempts > 0)
 }
 
-// replace pushes a job whose jid a dead one still has.
+// replace submits a job in place of a dead one with the same jid.
 func (s *session) replace(job *core.Job, dead uint64) (core.Commit, error) {
 	r := s.ask(&core.Cancel{Tag: s.nextTag(), Ref: core.Ref{Seq: dead}, If: core.InState(core.Dead)})
 	if r.Kind == core.Failed {
 		return r.Commit, core.ErrDuplicate
 	}
-	again := *job // the first one was the broker's to keep
+	again := *job // the broker owns the first one
 	again.Seq = 0
 	r = s.ask(&core.Submit{Tag: s.nextTag(), Job: &again})
 	if r.Kind == core.Failed {
@@ -128,7 +131,7 @@ func (s *session) replace(job *core.Job, dead uint64) (core.Commit, error) {
 	return r.Commit, nil
 }
 
-// inspected is the job of an answer to Inspect.
+// inspected is the job in a reply to Inspect.
 func inspected(r *core.Reply) *core.Job {
 	if r.Job != nil {
 		return r.Job
@@ -179,7 +182,7 @@ func (s *session) fetchJob(p *pipeline, arg []byte) {
 func (s *session) ack(p *pipeline, arg []byte) {
 	jid, result, ok := parseAck(arg)
 	if !ok {
-		p.refuse(fmt.Sprintf("invalid ACK %s", arg[:min(len(arg), maxEcho)])) // it may be as long as a job
+		p.refuse(fmt.Sprintf("invalid ACK %s", arg[:min(len(arg), maxEcho)])) // the argument may be as long as a job
 		return
 	}
 	p.complete(jid, result)
@@ -195,7 +198,7 @@ func (s *session) failJob(p *pipeline, arg []byte) {
 	p.fail(jid, failure)
 }
 
-// beat: BEAT {wid, current_state?, rss_kb?}. The answer is how a worker hears that it should go.
+// beat: BEAT {wid, current_state?, rss_kb?}. The answer tells a worker to go quiet or to terminate.
 func (s *session) beat(_ *pipeline, arg []byte) {
 	var beat struct {
 		CurrentState string `json:"current_state"`

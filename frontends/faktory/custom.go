@@ -10,8 +10,8 @@ import (
 	"broker/core"
 )
 
-// applyCustom reads the members of custom that the broker acts on. Anything else in there is the client's own. The error
-// is for the client: a lock or a deadline that cannot be understood must not be dropped in silence.
+// applyCustom reads the members of custom that the broker acts on and ignores all others. The error is for the client:
+// an invalid lock or deadline must not be ignored silently.
 func (f *Frontend) applyCustom(job *core.Job, u *workUnit, now core.Instant) (submission, error) {
 	c := customReader{f: f, job: job, startsAt: max(now, job.ReadyAt)}
 	s := scanner{data: u.custom}
@@ -27,16 +27,16 @@ func (f *Frontend) applyCustom(job *core.Job, u *workUnit, now core.Instant) (su
 	return submission{job: job, after: c.after, parent: c.parent}, nil
 }
 
-// customReader collects what custom says.
+// customReader collects the members of custom.
 type customReader struct {
 	f          *Frontend
 	job        *core.Job
-	startsAt   core.Instant // spans count from here: the push, or the time the job is scheduled for
+	startsAt   core.Instant // spans start here: at the push, or when the job is due
 	uniqueFor  time.Duration
 	untilStart bool
 	after      []string
 	parent     string
-	err        error // the first mistake
+	err        error // the first one
 }
 
 func (c *customReader) member(name, value []byte) bool {
@@ -87,31 +87,31 @@ func (c *customReader) fail(format string, args ...any) {
 	}
 }
 
-// batch names the batch that the job belongs to.
+// batch reads the bid.
 func (c *customReader) batch(value []byte) {
 	bid, text := value, value[0] == '"'
 	if text {
 		bid = decodeString(value)
 	}
 	group, ok := c.f.bids.parse(string(bid))
-	if !ok || !text { // no string, no batch
+	if !ok || !text { // a bid is always a string
 		c.fail("%s", named(noSuchBatch, core.CutText(string(bid), 100)))
 		return
 	}
 	c.job.Batch = group
 }
 
-// longestSpan stands for every longer one: instants far beyond it have no room.
+// longestSpan replaces longer ones, which would overflow an instant.
 const longestSpan = 100 * 365 * 24 * time.Hour
 
-// seconds reads a span: a number in any of JSON's spellings, or a text with one in it, as some clients send.
+// seconds reads a span: a JSON number, or a string that holds one, as some clients send.
 func (c *customReader) seconds(name string, value []byte) time.Duration {
 	text := value
 	if value[0] == '"' {
 		text = decodeString(value)
 	}
 	n := scanner{data: text}
-	seconds, err := strconv.ParseFloat(string(text), 64) // out of range it is infinite, which is a number too
+	seconds, err := strconv.ParseFloat(string(text), 64) // a number out of range becomes infinite
 	if !n.number() || n.pos != len(text) || err != nil && !errors.Is(err, strconv.ErrRange) {
 		c.fail("invalid value for '%s': %.100s: must be a number of seconds", name, value)
 		return 0
@@ -130,10 +130,10 @@ func (c *customReader) timestamp(name string, value []byte) core.Instant {
 		c.fail("%w", err)
 		return 0
 	}
-	return max(core.InstantOf(t), 1) // zero would mean that there is none
+	return max(core.InstantOf(t), 1) // zero means "not set"
 }
 
-// jids reads one jid or a list of them; other values are the client's own business.
+// jids reads one jid or a list of jids; other values belong to the client and are ignored.
 func (c *customReader) jids(value []byte) []string {
 	if value[0] == '"' {
 		return []string{string(decodeString(value))}

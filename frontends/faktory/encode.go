@@ -12,13 +12,13 @@ import (
 	"broker/core"
 )
 
-// jobState is what a job's JSON says beyond the job itself.
+// jobState is the part of a job's JSON that changes after submission.
 type jobState struct {
 	enqueuedAt core.Instant
-	failure    *core.Failure // of the last try; nil if there was none
+	failure    *core.Failure // of the last attempt; nil if it has not failed
 }
 
-// AppendJob writes a job as a worker gets it: the members in the reference's order, those we only carry at the end.
+// appendJob writes a job as FETCH returns it: members in the reference's order, unknown ones last.
 func (f *Frontend) appendJob(b []byte, job *core.Job, st jobState) []byte {
 	at := readAttributes(job)
 	b = append(b, '{')
@@ -70,21 +70,21 @@ func (f *Frontend) appendJob(b []byte, job *core.Job, st jobState) []byte {
 	return append(b, '}')
 }
 
-// attributes are the members of Job.Attributes, as they were written by appendAttributes.
+// attributes are the members of Job.Attributes, as appendAttributes wrote them.
 type attributes struct {
 	retry, failure, custom, createdAt, at, reserveFor, backtrace []byte
 
-	rest []byte // members we only carry, with the commas between them
+	rest []byte // unknown members, with the commas between them
 }
 
-// readAttributes takes apart what this front-end has stored, or what the broker itself has made in its likeness. Other
-// front-ends' attributes are theirs.
+// readAttributes parses the attributes of jobs from Faktory clients and of the broker's own jobs, which have the same form.
+// Attributes of other front-ends are ignored.
 func readAttributes(job *core.Job) (at attributes) {
 	if len(job.Attributes) == 0 || job.Origin != core.Faktory && job.Origin != core.Internal {
 		return at
 	}
 	s := scanner{data: job.Attributes}
-	known := 1 // where the members we know end
+	known := 1 // end of the known members
 	s.members(0, func(name, value []byte) bool {
 		switch string(name) {
 		case "retry":
@@ -101,7 +101,7 @@ func readAttributes(job *core.Job) (at attributes) {
 			at.reserveFor = value
 		case "backtrace":
 			at.backtrace = value
-		default: // this one, and so all behind it
+		default: // this one and all that follow are unknown members
 			return false
 		}
 		known = s.pos
@@ -111,7 +111,7 @@ func readAttributes(job *core.Job) (at attributes) {
 	return at
 }
 
-// retryOf is the number of retries a job has: as its client wrote it, or as its policy amounts to.
+// retryOf is the number of retries: what the client wrote, or what corresponds to the job's policy.
 func (at *attributes) retryOf(job *core.Job) int64 {
 	if at.retry != nil {
 		n, _ := integer(at.retry)
@@ -136,8 +136,7 @@ func (at *attributes) prior() *pushedFailure {
 	return f
 }
 
-// AppendFailure writes what is known of the last try. prior is the failure that the job came with, if any: it was the
-// first.
+// appendFailure writes the last failure. prior is the failure that the job was pushed with, if any; it counts as the first.
 func appendFailure(b []byte, f *core.Failure, retry int64, prior *pushedFailure) []byte {
 	count := int64(max(f.Count, 1)) - 1
 	remaining := retry
@@ -177,7 +176,7 @@ func appendFailure(b []byte, f *core.Failure, retry int64, prior *pushedFailure)
 	return append(b, '}')
 }
 
-// failureTexts are a failure's class and message, also where the worker spoke a protocol that has only bytes for them.
+// failureTexts returns a failure's type and message. Workers of other protocols send bytes only, which become the message.
 func failureTexts(f *core.Failure) (errtype, message string) {
 	errtype, message = f.Type, f.Message
 	if message == "" {
@@ -192,7 +191,7 @@ func failureTexts(f *core.Failure) (errtype, message string) {
 	return errtype, message
 }
 
-// appendCustom writes the custom object with the broker's own notes in it; nothing if it would be empty.
+// appendCustom writes the custom object with the broker's own members added; nothing if it is empty.
 func (f *Frontend) appendCustom(b []byte, job *core.Job, custom []byte, note string) []byte {
 	if len(custom) == 0 && note == "" && job.CallbackFor == 0 {
 		return b
@@ -214,7 +213,7 @@ func (f *Frontend) appendCustom(b []byte, job *core.Job, custom []byte, note str
 	return append(b, '}')
 }
 
-// encodingNote says how the args of a job were made of a body that is no array of arguments; empty for one that is.
+// encodingNote says how a body that is not a list of arguments became args; empty for other bodies.
 func encodingNote(job *core.Job) string {
 	switch {
 	case job.Format == core.Args:
@@ -227,7 +226,7 @@ func encodingNote(job *core.Job) string {
 	return "base64"
 }
 
-// appendArgs writes the arguments: the array that was pushed, byte for byte, or one made of a body of bytes.
+// appendArgs writes the arguments: the array that was pushed, byte for byte, or an array made from a raw body.
 func appendArgs(b []byte, job *core.Job, note string) []byte {
 	switch note {
 	case "text":
@@ -241,13 +240,13 @@ func appendArgs(b []byte, job *core.Job, note string) []byte {
 	return append(b, job.Body...)
 }
 
-// isArray reports whether body is one JSON array and nothing else.
+// isArray reports whether body is a JSON array.
 func isArray(body []byte) bool {
 	s := scanner{data: body}
 	return s.space() == '[' && utf8.Valid(body) && s.value(1) != nil && s.atEnd()
 }
 
-// The writers of one member; each puts a comma in front where one is due.
+// The following functions write one member, with a comma before it where needed.
 
 func appendComma(b []byte) []byte {
 	if last := b[len(b)-1]; last == '{' || last == '[' {

@@ -9,14 +9,14 @@ import (
 	"broker/core"
 )
 
-// wireErrors is what a client is told for each kind of refusal: code and text. NAME stands for what it had asked about.
-// Clients raise on ERR and hand any other code to the program.
+// wireErrors maps refusals to error codes and texts. NAME stands for what the request names. Clients raise an exception on
+// ERR and return any other code to their program.
 var wireErrors = []struct {
 	kind error
 	text string
 }{
 	{core.ErrNotFound, "ERR Job not found NAME"},
-	{core.ErrNotLeased, "ERR Job not found NAME"}, // no reservation: the reference knows reserved jobs only
+	{core.ErrNotLeased, "ERR Job not found NAME"}, // the reference looks at reservations only
 	{core.ErrNotHolder, "ERR Job not found NAME"},
 	{core.ErrFinished, "ERR Job not found NAME"},
 	{core.ErrDuplicate, "ERR a different job with the jid NAME exists"},
@@ -35,13 +35,13 @@ var wireErrors = []struct {
 	{core.ErrHasDependents, "ERR other jobs wait for job NAME"},
 }
 
-// noSuchBatch has the words twice: clients of the paid edition look for its spelling, with a capital.
+// noSuchBatch contains the words a second time, capitalized: clients of the paid edition look for them.
 const noSuchBatch = "no such batch NAME: No such batch is known here"
 
-// unforeseen is said of an error that the table does not know: nothing of it is the client's business.
+// unforeseen replaces errors that are not in the table, so that clients see no internals.
 const unforeseen = "ERR internal error"
 
-// errorText is code and text of a refusal.
+// errorText is the code and text for a refusal.
 func errorText(err error, name string) string {
 	for _, row := range wireErrors {
 		if errors.Is(err, row.kind) {
@@ -51,7 +51,7 @@ func errorText(err error, name string) string {
 	return unforeseen
 }
 
-// named puts a name into a text; without one there is no gap either.
+// named fills in NAME, or removes it if name is empty.
 func named(text, name string) string {
 	if name == "" {
 		return strings.ReplaceAll(text, " NAME", "")
@@ -59,10 +59,10 @@ func named(text, name string) string {
 	return strings.ReplaceAll(text, "NAME", name)
 }
 
-// appendRefusal appends a client's mistake, whose text is cut to maxEcho: it may hold what the client sent.
+// appendRefusal appends an ERR reply. The text is cut to maxEcho, since it may repeat the request.
 func appendRefusal(b []byte, text string) []byte {
 	return redcon.AppendError(b, "ERR "+core.CutText(text, maxEcho))
 }
 
-// maxEcho is how much of a request comes back in an error, in bytes.
+// maxEcho bounds the text of an error, in bytes.
 const maxEcho = 4096

@@ -11,55 +11,55 @@ import (
 	"broker/frontends"
 )
 
-// Version of the Faktory server whose behaviour this is; clients ask for at least 1.8.
+// Version is the Faktory version that INFO reports. Clients require at least 1.8.
 const Version = "1.10.0"
 
-// Description is what INFO says by default: the words by which published clients know that batches, tracking and unique
-// jobs may be used.
+// Description is what INFO reports by default. Published clients use batches, tracking and unique jobs only with this
+// text.
 const Description = "Faktory Enterprise"
 
-// DefaultMaxLine lets through any job that a worker of another protocol could be handed, and its JSON around it.
+// DefaultMaxLine has room for the largest default body of the other protocols and for the JSON around it.
 const DefaultMaxLine = 72 << 20
 
-// What may wait for a reader, in bytes. A session stops reading requests at the first, so that it hardly ever comes to
-// the second; one reply that is larger by itself is the event loop's to let through.
+// Bounds of unsent output, in bytes. Beyond enoughOutput a session serves no more requests; beyond maxOutput the connection
+// is closed. A single larger reply is allowed.
 const (
 	enoughOutput = 256 << 10
 	maxOutput    = 16 << 20
 )
 
-// Flush says what FLUSH may remove.
+// Flush selects what FLUSH removes.
 type Flush string
 
-// FlushFaktory, also meant by an empty value: the jobs that Faktory clients submitted. FlushAll: every job.
+// FlushFaktory (the default): jobs from Faktory clients. FlushAll: all jobs. FlushOff: FLUSH is refused.
 const (
 	FlushFaktory Flush = "faktory"
 	FlushAll     Flush = "all"
 	FlushOff     Flush = "off"
 )
 
-// Options of the front-end. The zero value serves anybody who can connect.
+// Options of the front-end. With the zero value, every client is admitted.
 type Options struct {
-	Password       string // empty: none is asked for
+	Password       string // empty: none is required
 	MaxLine        int    // bytes of one request; zero: DefaultMaxLine
-	MaxConnections int    // zero: no limit of ours
-	Namespace      string // prefix of the core's queues that clients never see
+	MaxConnections int    // zero: no limit
+	Namespace      string // prefix of queue names in the core, hidden from clients
 	Flush          Flush
 	Description    string // zero: Description
 
-	// Route renames a job's queue and type at submission. The names it gets are the client's; a queue that it changes
-	// is taken as the core's own, outside the name space. nil: nothing is renamed.
+	// Route renames the queue and type of a job at submission. A queue that it changes gets no Namespace. nil: no
+	// renaming.
 	Route func(queue, jobtype string) (string, string)
 }
 
-// Frontend makes sessions and knows what they share: the workers and the counters.
+// Frontend opens sessions and holds what they share.
 type Frontend struct {
 	b         core.Broker
 	o         Options
 	startedAt core.Instant
 	pipelines frontends.Pool[pipeline]
 
-	connections atomic.Int64 // that have shaken hands
+	connections atomic.Int64 // after a successful HELLO
 	commands    atomic.Uint64
 	stopping    atomic.Bool
 
@@ -68,7 +68,7 @@ type Frontend struct {
 	bids     batchIDs
 }
 
-// New makes the front-end. It does nothing until Open is called.
+// New returns a front-end for b.
 func New(b core.Broker, o Options) *Frontend {
 	if o.MaxLine <= 0 {
 		o.MaxLine = DefaultMaxLine
@@ -93,7 +93,7 @@ func (f *Frontend) Limits() frontends.Limits {
 	}
 }
 
-// Open implements frontends.Frontend: the server speaks first.
+// Open implements frontends.Frontend. The server speaks first.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{f: f, conn: c, lines: lineReader{max: maxHelloBytes}}
 	if f.o.Password != "" {
@@ -106,8 +106,8 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	return s
 }
 
-// Overflow is what a connection is told that the event loop has no room for: a greeting, so that clients get as far as
-// reading the answer to their HELLO, and that answer.
+// Overflow is sent to a connection beyond the event loop's limit: a greeting, so that the client goes on to read the answer
+// to its HELLO, and that answer.
 func (f *Frontend) Overflow() []byte {
 	return redcon.AppendError(challenge{}.appendGreeting(nil), "ERR too many connections")
 }
@@ -118,5 +118,5 @@ func (f *Frontend) Tick(now core.Instant) {
 	f.runDetached()
 }
 
-// Shutdown makes every connection's next request the last: it is refused and the connection closed.
+// Shutdown makes every connection refuse its next request and close.
 func (f *Frontend) Shutdown() { f.stopping.Store(true) }

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// Bounds of a handshake: how long it may take, and how long its one line may be.
+// Bounds of a handshake.
 const (
 	handshakeFor     = 2 * time.Second
 	maxHelloBytes    = 64 << 10
 	maxWorkerIDBytes = 1024
 )
 
-// The number of hash rounds asked of clients, as the reference draws it.
+// The number of hash rounds is random, in the same range as in the reference.
 const (
 	minRounds  = 4000
 	roundRange = 4096
 )
 
-// hello is the client's first word. All members are optional, others are ignored.
+// hello is the argument of HELLO. All members are optional; unknown ones are ignored.
 type hello struct {
 	Hostname string   `json:"hostname"`
 	WID      string   `json:"wid"`
@@ -36,11 +36,11 @@ type hello struct {
 	V        int64    `json:"v"`
 }
 
-// helloStart is how the first line begins; whatever else a stranger sends is answered with an error.
+// helloStart is how the first line must start.
 var helloStart = []byte("HELLO {")
 
-// parseHello reads the first line. Bytes that are no UTF-8 become U+FFFD, as with BEAT: a host's name may be anything. The
-// error is for the client.
+// parseHello reads the first line. Invalid UTF-8 is replaced, since a host name may contain any bytes. The error is for the
+// client.
 func parseHello(line []byte) (hello, error) {
 	if !bytes.HasPrefix(line, helloStart) {
 		return hello{}, errors.New("expected HELLO {...} as the first command")
@@ -56,18 +56,18 @@ func parseHello(line []byte) (hello, error) {
 	return h, nil
 }
 
-// challenge is what a server with a password asks of one connection; the zero challenge asks nothing.
+// challenge is the salt and the number of rounds for one connection. The zero value means that no password is needed.
 type challenge struct {
 	salt   string
 	rounds int
 }
 
-// newChallenge makes one of two random numbers.
+// newChallenge builds a challenge from random numbers.
 func newChallenge(salt uint64, rounds uint32) challenge {
 	return challenge{salt: strconv.FormatUint(salt>>1, 16), rounds: minRounds + int(rounds%roundRange)}
 }
 
-// appendGreeting appends the server's first line.
+// appendGreeting appends the HI line.
 func (c challenge) appendGreeting(b []byte) []byte {
 	b = append(b, `+HI {"v":2`...)
 	if c.rounds > 0 {
@@ -80,7 +80,7 @@ func (c challenge) appendGreeting(b []byte) []byte {
 	return append(b, "}\r\n"...)
 }
 
-// admits checks the hash that a client sent. A client before version 2 hashes once only.
+// admits checks the hash that a client sent. Clients before version 2 hash once.
 func (c challenge) admits(h hello, password string) bool {
 	rounds := c.rounds
 	if h.V < 2 {
@@ -90,7 +90,7 @@ func (c challenge) admits(h hello, password string) bool {
 	return subtle.ConstantTimeCompare([]byte(h.PwdHash), []byte(want)) == 1
 }
 
-// passwordHash is what a client sends in place of the password.
+// passwordHash is the hash that a client sends instead of the password.
 func passwordHash(password, salt string, rounds int) string {
 	sum := sha256.Sum256([]byte(password + salt))
 	for range rounds - 1 {

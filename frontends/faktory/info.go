@@ -12,14 +12,14 @@ import (
 
 // info: INFO.
 func (s *session) info(p *pipeline, _ []byte) {
-	s.f.commands.Add(uint64(p.commands)) // so that INFO counts itself
+	s.f.commands.Add(uint64(p.commands)) // INFO counts itself
 	p.commands = 0
 	p.json = s.f.appendInfo(p.json[:0], s.ask(&core.ReadStats{Tag: s.nextTag()}),
 		s.ask(&core.ListQueues{Tag: s.nextTag(), Prefix: s.f.o.Namespace}))
 	s.bulk(p.json, 0)
 }
 
-// Info is what INFO answers, for a page or another protocol. Any goroutine.
+// Info returns what INFO answers, for the HTTP API. Any goroutine.
 func (f *Frontend) Info() []byte {
 	replies := core.DoOnce(f.b, core.Internal, &core.ReadStats{Tag: 1}, &core.ListQueues{Tag: 2, Prefix: f.o.Namespace})
 	var stats, queues core.Reply
@@ -34,11 +34,10 @@ func (f *Frontend) Info() []byte {
 	return f.appendInfo(nil, stats, queues)
 }
 
-// sets are the sizes of what the reference keeps beside its queues.
+// sets are the sizes of the reference's sorted sets.
 type sets struct{ scheduled, retries, dead, working int }
 
-// appendInfo writes the members that clients read, in the reference's order. The totals are those of Faktory's workers,
-// whatever jobs they finished.
+// appendInfo writes the answer of INFO, with its members in the reference's order.
 func (f *Frontend) appendInfo(b []byte, counted, listed core.Reply) []byte {
 	var stats core.Stats
 	if counted.Stats != nil {
@@ -66,7 +65,7 @@ func (f *Frontend) appendInfo(b []byte, counted, listed core.Reply) []byte {
 	b = appendIntegerMember(b, "working", int64(size.working))
 	b = append(b, '}')
 	b = f.appendTasks(b, size, &stats.Due)
-	totals := stats.Totals // finishes of jobs of any origin, by workers of any protocol
+	totals := stats.Totals // of all jobs and workers, whatever their protocol
 	b = appendIntegerMember(b, "total_failures", int64(totals.Failed))
 	b = appendIntegerMember(b, "total_processed", int64(totals.Done+totals.Failed))
 	b = appendIntegerMember(b, "total_enqueued", int64(enqueued))
@@ -82,7 +81,7 @@ func (f *Frontend) appendInfo(b []byte, counted, listed core.Reply) []byte {
 	return append(b, '}', '}')
 }
 
-// sets counts all jobs, or those in the name space if there is one.
+// sets counts all jobs, or those in the namespace if there is one.
 func (f *Frontend) sets(stats *core.Stats, queues []core.QueueInfo) sets {
 	size := sets{
 		scheduled: stats.Jobs[core.Scheduled], retries: stats.Jobs[core.Retrying], dead: stats.Jobs[core.Dead],
@@ -100,8 +99,8 @@ func (f *Frontend) sets(stats *core.Stats, queues []core.QueueInfo) sets {
 	return size
 }
 
-// appendTasks writes what the reference's periodic scans look after, and have done since the start. Ours needs no scans:
-// what they count of themselves stays 0.
+// appendTasks writes the state of the reference's periodic scans. The broker needs no scans, so cycles and wall_time_sec
+// are 0.
 func (f *Frontend) appendTasks(b []byte, size sets, due *[len(core.States) + 1]uint64) []byte {
 	workers, reaped := f.workers.counts()
 	b = append(appendName(b, "tasks"), '{')
@@ -128,18 +127,18 @@ func (f *Frontend) appendTasks(b []byte, size sets, due *[len(core.States) + 1]u
 	return append(appendIntegerMember(b, "size", workers), '}', '}')
 }
 
-// memoryMB is what the process has resident: address space that was never touched costs nobody anything.
+// memoryMB is the resident memory of the process.
 func memoryMB() int64 {
 	if bytes, ok := residentBytes(); ok {
 		return bytes >> 20
 	}
-	// Not on Linux: what the runtime has taken and not given back is the nearest to it.
+	// Not on Linux: the memory that the Go runtime holds.
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(sample)
 	return int64((sample[0].Value.Uint64() - sample[1].Value.Uint64()) >> 20)
 }
 
-// residentBytes asks the kernel, whose second number is in pages.
+// residentBytes reads the second number of statm, in pages.
 func residentBytes() (int64, bool) {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"broker/core"
 )
 
-// Terms of a reservation, and of what is kept of a tracked job.
+// Spans of reservations, and how long the end of a tracked job is kept.
 const (
 	defaultReserve = 30 * time.Minute
 	minReserve     = time.Minute
@@ -19,26 +19,25 @@ const (
 	trackedFor     = 30 * time.Minute
 )
 
-// Bounds of a job's names, in bytes. A shorter jid is not believed to be unique.
+// Bounds of jid and jobtype, in bytes.
 const (
 	minJID     = 8
 	maxJobtype = 1024
 )
 
-// submission is a job on its way to the core, with the links that its client wrote as jids.
+// submission is a job to be submitted, with its links still as jids.
 type submission struct {
 	job    *core.Job
 	after  []string
 	parent string
 }
 
-// names remembers the last queue and jobtype of a connection: a client mostly sends the same ones, and equal strings
-// should be one string in memory.
+// names holds the last queue and jobtype of a connection. Most clients repeat them, so that jobs share the strings.
 type names struct{ queue, jobtype string }
 
 func (n *names) intern(last *string, name []byte) string {
 	if len(name) > maxJobtype {
-		return string(name) // it will be refused
+		return string(name) // to be refused
 	}
 	if string(name) != *last {
 		*last = string(name)
@@ -55,7 +54,7 @@ func (f *Frontend) newPushedJob(u *workUnit, n *names, now core.Instant) (submis
 	return f.newJob(u, n, now)
 }
 
-// newJob is newPushedJob for a job that needs no jid: a batch's callback, or a job of the broker's own.
+// newJob is newPushedJob for jobs that need no jid: callbacks of batches, and jobs of the broker's own.
 func (f *Frontend) newJob(u *workUnit, n *names, now core.Instant) (submission, error) {
 	if err := u.check(); err != nil {
 		return submission{}, err
@@ -82,7 +81,7 @@ func (f *Frontend) newJob(u *workUnit, n *names, now core.Instant) (submission, 
 		f.read(u.failure) // checked when the line was parsed
 		job.PriorFails = uint32(max(f.retryCount, 0)) + 1
 	}
-	// One piece of memory for both: they are stored, and forgotten, together.
+	// One allocation for both, since they have the same lifetime.
 	buf := make([]byte, 0, len(u.args)+u.attributesSize())
 	buf = append(buf, u.args...)
 	buf = u.appendAttributes(buf)
@@ -97,7 +96,7 @@ func (f *Frontend) newJob(u *workUnit, n *names, now core.Instant) (submission, 
 	return f.applyCustom(job, u, now)
 }
 
-// check looks at what must be there.
+// check validates the members that need no conversion.
 func (u *workUnit) check() error {
 	switch {
 	case len(u.jobtype) == 0:
@@ -114,7 +113,7 @@ func (u *workUnit) check() error {
 	return nil
 }
 
-// readyAt is when the job is due, zero for one that is due already.
+// readyAt is when the job is due; zero: at once.
 func (u *workUnit) readyAt(now core.Instant) (core.Instant, error) {
 	if len(u.at) == 0 {
 		return 0, nil
@@ -126,10 +125,10 @@ func (u *workUnit) readyAt(now core.Instant) (core.Instant, error) {
 	return core.InstantOf(t), nil
 }
 
-// maxTimestamp is longer than any instant in RFC 3339, in bytes: a longer text is not repeated in errors.
+// maxTimestamp is longer than any RFC 3339 timestamp, in bytes. Longer texts are cut in errors.
 const maxTimestamp = 64
 
-// parseTimestamp reads an instant. The error is for the client.
+// parseTimestamp reads an RFC 3339 timestamp. The error is for the client.
 func parseTimestamp(name, text string) (time.Time, error) {
 	if len(text) > maxTimestamp {
 		return time.Time{}, fmt.Errorf("invalid timestamp for '%s': %.64q…", name, text)
@@ -141,8 +140,8 @@ func parseTimestamp(name, text string) (time.Time, error) {
 	return t, nil
 }
 
-// leaseFor is how long a reservation lasts: the rules of the reference for short and missing spans. check has refused
-// longer ones.
+// leaseFor is how long a reservation lasts, by the reference's rules for short and missing spans. check has refused long
+// ones.
 func (u *workUnit) leaseFor() time.Duration {
 	if u.reserveFor == 0 {
 		return defaultReserve
@@ -150,7 +149,7 @@ func (u *workUnit) leaseFor() time.Duration {
 	return time.Duration(max(u.reserveFor, int64(minReserve/time.Second))) * time.Second
 }
 
-// failPolicy says how many failures end the job, and how.
+// failPolicy returns after how many failures the job ends, and how.
 func (u *workUnit) failPolicy() (uint32, core.Exhausted) {
 	switch {
 	case u.retry == 0:
@@ -161,7 +160,7 @@ func (u *workUnit) failPolicy() (uint32, core.Exhausted) {
 	return uint32(min(u.retry, math.MaxUint32-1)) + 1, core.ExhaustedBury
 }
 
-// checkQueue says, in the reference's words, why a queue's name will not do.
+// checkQueue validates a queue's name. The error is for the client.
 func (f *Frontend) checkQueue(name string) error {
 	for i := range len(name) {
 		c := name[i]
@@ -177,8 +176,7 @@ func (f *Frontend) checkQueue(name string) error {
 	return nil
 }
 
-// route names the core's queue and type for what a client wrote. A queue that the configuration has routed is meant as
-// it stands there; any other is in this front-end's name space.
+// route returns the queue and type in the core for those of the client. A queue that a route changes gets no namespace.
 func (f *Frontend) route(queue, jobtype string) (string, string) {
 	if f.o.Route != nil {
 		if to, typ := f.o.Route(queue, jobtype); to != queue {
@@ -190,7 +188,7 @@ func (f *Frontend) route(queue, jobtype string) (string, string) {
 	return f.o.Namespace + queue, jobtype
 }
 
-// attributesSize is enough room for what appendAttributes writes of most jobs, and close.
+// attributesSize is a close upper bound, for most jobs, of what appendAttributes writes.
 func (u *workUnit) attributesSize() int {
 	n := len(u.custom) + len(u.failure) + len(u.createdAt) + len(u.at)
 	for _, m := range u.unknown {
@@ -202,10 +200,10 @@ func (u *workUnit) attributesSize() int {
 	return n + 64
 }
 
-// uniqueMark heads the unique keys of this front-end, so that nobody else's key is ever equal to one.
+// uniqueMark starts all unique keys of this front-end, so that they differ from those of other front-ends.
 const uniqueMark = string(rune(core.Faktory))
 
-// uniqueKey stands for what must not be there twice: the type and the arguments, however they were spaced.
+// uniqueKey is a hash of what must be unique: the type and the arguments without white space.
 func uniqueKey(jobtype string, args []byte) string {
 	text := make([]byte, 0, len(jobtype)+1+len(args))
 	text = append(append(text, jobtype...), 0)
@@ -213,13 +211,13 @@ func uniqueKey(jobtype string, args []byte) string {
 	return uniqueMark + string(sum[:16])
 }
 
-// sameJob reports whether a push repeats the job that is there: a client that has lost the reply sends all of it again.
+// sameJob reports whether two pushed jobs are identical: a client that lost the reply sends the same job again.
 func sameJob(a, b *core.Job) bool {
 	return a != nil && b != nil && a.Origin == b.Origin && a.Queue == b.Queue && a.Type == b.Type &&
 		sameJSON(a.Body, b.Body) && sameJSON(a.Attributes, b.Attributes)
 }
 
-// sameJSON compares two well-formed texts, however they are spaced.
+// sameJSON compares two valid JSON texts without their white space.
 func sameJSON(a, b []byte) bool {
 	return bytes.Equal(a, b) || bytes.Equal(appendCompact(nil, a), appendCompact(nil, b))
 }

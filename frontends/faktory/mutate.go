@@ -8,7 +8,7 @@ import (
 	"broker/core"
 )
 
-// The shapes of MUTATE's argument.
+// The argument of MUTATE.
 type (
 	mutation struct {
 		Filter *jobFilter `json:"filter,omitempty"`
@@ -23,14 +23,14 @@ type (
 	target string
 )
 
-// targets are the sets that can be changed.
+// targets are the sets that MUTATE changes.
 var targets = map[target]core.State{
 	"scheduled": core.Scheduled,
 	"retries":   core.Retrying,
 	"dead":      core.Dead,
 }
 
-// changes make the operation of each command for one job, which must still be in the set.
+// changes builds the operation of each command for one job. It applies only if the job is still in the set.
 var changes = map[string]func(tag uint64, ref core.Ref, from core.State) core.Op{
 	"kill": func(tag uint64, ref core.Ref, from core.State) core.Op {
 		return &core.Bury{Tag: tag, Ref: ref, If: core.InState(from)}
@@ -79,7 +79,7 @@ func (s *session) mutate(_ *pipeline, arg []byte) {
 	}
 }
 
-// setPages removes a whole set: of every queue, or of those in the name space if there is one.
+// setPages removes a whole set: of all queues, or of those in the namespace if there is one.
 func (s *session) setPages(from core.State) []core.Purge {
 	page := core.Purge{States: []core.State{from}, Limit: purgePage}
 	if s.f.o.Namespace == "" {
@@ -96,7 +96,7 @@ func (s *session) setPages(from core.State) []core.Purge {
 // mutatePage is how many jobs one step lists or changes.
 const mutatePage = 200
 
-// mutateNamed changes the jobs with the given ids.
+// mutateNamed changes the jobs with the given jids.
 type mutateNamed struct {
 	jids   []string
 	from   core.State
@@ -104,7 +104,7 @@ type mutateNamed struct {
 	commit core.Commit
 }
 
-// step changes some of them; those that are not in the set are left alone.
+// step changes some of the jobs. Those that are not in the set are skipped.
 func (t *mutateNamed) step(s *session) bool {
 	n := min(len(t.jids), mutatePage)
 	ops := make([]core.Op, 0, n)
@@ -120,7 +120,7 @@ func (t *mutateNamed) step(s *session) bool {
 	return s.mutated(t.commit, err, len(t.jids) == 0)
 }
 
-// mutated ends a mutation that is over or cannot go on. That single jobs had left their set is nobody's mistake.
+// mutated answers a mutation that is over or has failed. Jobs that left the set in the meantime are not an error.
 func (s *session) mutated(commit core.Commit, err error, over bool) bool {
 	switch {
 	case fatal(err):
