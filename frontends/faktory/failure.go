@@ -2,8 +2,8 @@ package faktory
 
 import "math"
 
-// pushedFailure is what the broker reads of a failure that a job is pushed with: the job has moved here from another
-// server, in the middle of its retries.
+// pushedFailure is the failure that a job is pushed with if it moves here from another server in the middle of its
+// retries.
 type pushedFailure struct {
 	failedAt              []byte // decoded; nil if absent
 	retryCount, remaining int64  // within 32 bits

@@ -34,7 +34,7 @@ func (filter *jobFilter) pattern() (p *jobPattern, err error) {
 	return p, err
 }
 
-// matchesType looks at what the index knows of a job.
+// matchesType reports whether the type matches, for which the index is enough.
 func (p *jobPattern) matchesType(info *core.JobInfo) bool {
 	return (p.jobtype == "" || p.jobtype == info.Type) && (p.typeGlob == nil || p.typeGlob.match([]byte(info.Type)))
 }
@@ -52,18 +52,18 @@ type mutateScan struct {
 	pattern *jobPattern // nil: every job matches
 	from    core.State
 	change  func(uint64, core.Ref, core.State) core.Op
-	page    []core.JobInfo // listed and not yet looked at
+	page    []core.JobInfo // listed, to be checked
 	cursor  uint64         // of the next page; zero: there is none
 	commit  core.Commit
 }
 
-// Bounds of one step: how many bytes of jobs it reads, and as how many each job counts at least.
+// scanBytes bounds the jobs that one step reads, in bytes. Each job counts jobCost more.
 const (
 	scanBytes = 256 << 10
 	jobCost   = 4 << 10
 )
 
-// step looks at some jobs of the set.
+// step checks some jobs of the set.
 func (t *mutateScan) step(s *session) bool {
 	if len(t.page) == 0 {
 		r := s.ask(&core.ListJobs{Tag: s.nextTag(), State: t.from, Cursor: t.cursor, Limit: mutatePage, Brief: true})

@@ -16,7 +16,7 @@ type glob struct {
 	stars globStates      // the states in front of a star, where any byte is allowed
 }
 
-// globStates is a set of states, of which there is one more than items.
+// globStates is a set of states. A pattern has one state more than items.
 type globStates [maxPattern/64 + 1]uint64
 
 // compileGlob reads a pattern. The error is for the client.

@@ -9,35 +9,35 @@ import (
 	"unicode/utf8"
 )
 
-// workUnit is a job as a client wrote it. Its slices are parts of the request line, or decoded copies; nil stands for a
-// member that is absent, null or, where that means the same, empty.
+// workUnit is a job as a client wrote it. Its slices are parts of the request line or decoded copies. nil stands for a member
+// that is absent, null or, where that is equivalent, empty.
 type workUnit struct {
 	jid, queue, jobtype []byte // decoded
 	createdAt, at       []byte // decoded
 
-	args []byte // the array as it was written
+	args []byte // the array as written
 
 	retry      int64
 	retrySet   bool
 	reserveFor int64
 	backtrace  int64
 
-	failure []byte // the object as it was written
-	custom  []byte // likewise; nil if it has no members
+	failure []byte // the object as written
+	custom  []byte // the same; nil if it has no members
 	unknown []member
 	tooMany bool // more unknown members than maxUnknown
 }
 
-// member is one that the broker does not know. It is stored and returned unchanged.
+// member is an unknown member. It is stored and returned unchanged.
 type member struct{ name, value []byte }
 
 // maxUnknown is how many unknown members a job may have.
 const maxUnknown = 1000
 
-// defaultRetry is the number of retries of a job that does not say.
+// defaultRetry is the number of retries of a job without the member.
 const defaultRetry = 25
 
-// knownMembers of a work unit; like the reference's decoder we take them in any case.
+// knownMembers are matched in any case, as in the reference's decoder.
 var knownMembers = [...]string{
 	"jid", "queue", "jobtype", "args", "retry", "custom", "created_at", "at", "reserve_for", "backtrace", "failure",
 	"enqueued_at",
@@ -60,7 +60,7 @@ func parseWorkUnit(arg []byte, u *workUnit) error {
 	return nil
 }
 
-// workUnits reads the argument of PUSHB job by job, once check has found all of it well-formed.
+// workUnits reads the argument of PUSHB job by job, after newWorkUnits has checked all of it.
 type workUnits struct {
 	s    scanner
 	over bool
@@ -69,7 +69,7 @@ type workUnits struct {
 // maxBulk is how many jobs one PUSHB may hold. It bounds the reply, which names every job that is refused.
 const maxBulk = 100_000
 
-// newWorkUnits checks the whole argument: nothing happens if any part of it is no job. The error is for the client.
+// newWorkUnits checks the whole argument: one invalid job refuses all of them. The error is for the client.
 func newWorkUnits(arg []byte, u *workUnit) (workUnits, error) {
 	if !utf8.Valid(arg) {
 		return workUnits{}, errUTF8
@@ -97,7 +97,7 @@ func newWorkUnits(arg []byte, u *workUnit) (workUnits, error) {
 	return r, nil
 }
 
-// next reads one job; false: there are no more. Null is a job without members.
+// next reads one job and returns false at the end. null is a job without members.
 func (r *workUnits) next(u *workUnit) bool {
 	if r.over {
 		return false
@@ -115,7 +115,7 @@ func (r *workUnits) next(u *workUnit) bool {
 	return true
 }
 
-// keep copies what has not been read, whose bytes are about to die.
+// keep copies the rest of the argument, which is valid during Feed only.
 func (r *workUnits) keep() {
 	r.s = scanner{data: append([]byte(nil), r.s.data[r.s.pos:]...)}
 }
@@ -123,7 +123,7 @@ func (r *workUnits) keep() {
 // reset empties u and keeps its memory.
 func (u *workUnit) reset() { *u = workUnit{unknown: u.unknown[:0], retry: defaultRetry} }
 
-// scan reads an object in one pass. It says false where the text is no work unit, without saying why.
+// scan reads an object in one pass. It returns false if the text is not a work unit.
 func (u *workUnit) scan(s *scanner, depth int) bool {
 	u.reset()
 	if s.space() != '{' {
@@ -132,7 +132,7 @@ func (u *workUnit) scan(s *scanner, depth int) bool {
 	return s.members(depth, u.set)
 }
 
-// set takes a member over; it says false for a value of the wrong type.
+// set stores a member. It returns false for a value of the wrong type.
 func (u *workUnit) set(name, value []byte) bool {
 	known := string(name)
 	switch known {
@@ -158,7 +158,7 @@ func (u *workUnit) set(name, value []byte) bool {
 		return null || setText(&u.createdAt, value)
 	case "at":
 		return null || setText(&u.at, value)
-	case "enqueued_at": // ours to say
+	case "enqueued_at": // the server sets it
 		return null || value[0] == '"'
 	case "reserve_for":
 		return null || setInteger(&u.reserveFor, value)
@@ -210,7 +210,7 @@ func setInteger(dst *int64, value []byte) bool {
 	return ok
 }
 
-// setRaw takes a value that starts with open, or null, which empties.
+// setRaw stores a value that starts with open. null clears it.
 func setRaw(dst *[]byte, value []byte, open byte) bool {
 	switch value[0] {
 	case open:
@@ -223,8 +223,8 @@ func setRaw(dst *[]byte, value []byte, open byte) bool {
 	return true
 }
 
-// The reference's own shapes: encoding/json is given them when a text is not what it should be, for the words that
-// clients know. Nothing is taken from them but the error.
+// The reference's own types. encoding/json decodes invalid jobs into them, for error messages that clients know. Their
+// values are not used.
 type (
 	referenceJob struct {
 		Retry      *int              `json:"retry"`
@@ -251,16 +251,16 @@ type (
 	}
 )
 
-// Why a text is refused that encoding/json does not refuse, or is not asked about.
+// The errors for jobs that encoding/json accepts or is not given.
 var (
 	errUTF8  = errors.New("invalid JSON: invalid UTF-8")
 	errShape = errors.New("invalid JSON: not a job")
 )
 
-// maxExplained is the longest text for which explain decodes, in bytes: decoded, a text can take twenty times its size.
+// maxExplained is the longest text that explain decodes, in bytes. Decoding may take twenty times the size in memory.
 const maxExplained = 64 << 10
 
-// explain says what is wrong with arg, which the scanner has refused, in the reference's words.
+// explain returns the reference's error for a text that the scanner has refused.
 func explain(arg []byte, shape any) error {
 	if len(arg) > maxExplained {
 		return errShape
@@ -272,7 +272,7 @@ func explain(arg []byte, shape any) error {
 	return fmt.Errorf("invalid JSON: %s", referenceTerms.Replace(err.Error()))
 }
 
-// referenceTerms names our shapes as the reference names its own.
+// referenceTerms replaces the names of our types with those of the reference.
 var referenceTerms = strings.NewReplacer(
 	"faktory.referenceJob", "client.Job", "faktory.referenceFailure", "client.Failure",
 	"referenceJob.", "Job.", "referenceFailure.", "Failure.",
@@ -282,8 +282,8 @@ var referenceTerms = strings.NewReplacer(
 	"faktory.hello", "client.ClientData", "hello.", "ClientData.",
 )
 
-// appendAttributes writes what the canonical job has no field for: an object with the members in the order in which a
-// fetched job has them; nil if there are none. It is stored as it is, so its members keep their names and meaning.
+// appendAttributes writes the members for which core.Job has no field, as an object with its members in the order of a fetched
+// job; nothing if there are none. The object is stored, so its members never change their meaning.
 func (u *workUnit) appendAttributes(b []byte) []byte {
 	start := len(b)
 	b = append(b, '{')

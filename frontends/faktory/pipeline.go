@@ -15,7 +15,7 @@ const maxPipeline = 256
 // maxIdleBuffer is how large a buffer a pipeline keeps between two uses, in bytes.
 const maxIdleBuffer = 1 << 20
 
-// pipeline is what one call of a session works with.
+// pipeline holds the requests and buffers of one call of a session.
 type pipeline struct {
 	frontends.Pipeline[pending]
 	unit     workUnit
@@ -31,7 +31,7 @@ type pending struct {
 	text string    // badRequest: what is wrong
 }
 
-// requestKind says how the broker's reply is answered. A badRequest gets no reply.
+// requestKind selects how the broker's reply is written. A badRequest has no reply.
 type requestKind uint8
 
 const (
@@ -95,14 +95,14 @@ func (p *pipeline) lease(queues []string, worker string, until core.Instant) (ta
 	return op.Tag
 }
 
-// flush has the requests of the pipeline decided and answered. A FETCH at its end may be left parked.
+// flush runs the requests of the pipeline and answers them. A FETCH at its end may stay parked.
 func (s *session) flush() {
 	if s.pipeline.Len() > 0 {
 		s.run()
 	}
 }
 
-// run also fetches the reply to a parked FETCH.
+// run is flush, also without requests: for the reply to a parked FETCH.
 func (s *session) run() {
 	s.pipeline.Run(s.f.b, s.client, s)
 	s.pipeline.Reset()
@@ -143,10 +143,10 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 	}
 }
 
-// Push implements frontends.Responder: it answers the parked FETCH.
+// Push implements frontends.Responder. It answers the parked FETCH.
 func (s *session) Push(r *core.Reply) {
 	if r.Tag != s.fetch.tag {
-		return // of a request that has been given up
+		return // to a request that was given up
 	}
 	s.fetch = parkedFetch{}
 	switch r.Kind { //nolint:exhaustive // a lease has these ends and no others

@@ -6,11 +6,11 @@ import (
 	"broker/core"
 )
 
-// Prepare makes of a work unit the job that PUSH would submit, with everything that its custom object asks for. It is for
-// jobs that the broker pushes by itself: they may come without a jid. Any goroutine.
+// Prepare builds the job that PUSH would submit for a work unit. It is for jobs that the broker itself submits, which need no
+// jid. Any goroutine.
 func (f *Frontend) Prepare(unit []byte) (*core.Job, error) { return f.prepare(unit, f.b.Now()) }
 
-// CheckUnit says what Prepare would refuse.
+// CheckUnit returns the error that Prepare would return.
 func CheckUnit(unit []byte) error {
 	_, err := new(Frontend).prepare(unit, 1)
 	return err

@@ -45,7 +45,7 @@ func (s *session) queue(_ *pipeline, arg []byte) {
 	}
 }
 
-// pause stops or resumes queues; unknown ones stay unknown.
+// pause pauses or resumes queues. Unknown queues are ignored.
 func (s *session) pause(names []string, paused bool) {
 	ops := make([]core.Op, len(names))
 	for i, name := range names {
@@ -73,7 +73,7 @@ func (s *session) doAll(ops []core.Op) (commit core.Commit, err error) {
 	return commit, err
 }
 
-// latency tells how long the next job of each queue has waited, in seconds.
+// latency answers with the age of the next job of each queue, in seconds.
 func (s *session) latency(names []string) {
 	if len(names) == 1 && names[0] == wildcard {
 		s.refuse("QUEUE LATENCY does not support wildcards")
@@ -92,7 +92,7 @@ func (s *session) latency(names []string) {
 	s.bulk(text, 0)
 }
 
-// queueNames lists the core's names of all queues that this front-end shows.
+// queueNames returns the core's names of all queues that clients can see.
 func (s *session) queueNames() []string {
 	r := s.ask(&core.ListQueues{Tag: s.nextTag(), Prefix: s.f.o.Namespace})
 	names := make([]string, len(r.Queues))
@@ -102,18 +102,18 @@ func (s *session) queueNames() []string {
 	return names
 }
 
-// removal is QUEUE REMOVE, FLUSH or a MUTATE that needs no filter: jobs are removed in pages.
+// removal is QUEUE REMOVE, FLUSH, or a MUTATE without a filter. It removes jobs in pages.
 type removal struct {
-	batches *core.PurgeBatches // what is to be removed first; nil: no batches
-	pages   []core.Purge       // what is still to be removed, one after the other
+	batches *core.PurgeBatches // the batches to remove first; nil: none
+	pages   []core.Purge       // the jobs to remove, one after the other
 	flush   bool               // then reset the counters too
 	commit  core.Commit
 }
 
-// purgePage is how many jobs one step removes: a few milliseconds at most.
+// purgePage is how many jobs one step removes. It takes a few milliseconds at most.
 const purgePage = 1000
 
-// queuePages removes what waits in queues, and the queues' rows.
+// queuePages removes the waiting jobs of queues and the queues themselves.
 func queuePages(names []string) []core.Purge {
 	pages := make([]core.Purge, len(names))
 	for i, name := range names {
@@ -122,9 +122,9 @@ func queuePages(names []string) []core.Purge {
 	return pages
 }
 
-// step removes one page, or some small ones.
+// step removes one page, or several small ones.
 func (t *removal) step(s *session) bool {
-	if t.batches != nil { // before their jobs, whose end would let callbacks go
+	if t.batches != nil { // before their jobs, whose removal would release the callbacks
 		t.batches.Tag = s.nextTag()
 		r := s.ask(t.batches)
 		if t.failed(s, &r) {
@@ -160,7 +160,7 @@ func (t *removal) step(s *session) bool {
 	return true
 }
 
-// failed ends the command with a refusal, if r is one.
+// failed answers the command with an error if r is one.
 func (t *removal) failed(s *session, r *core.Reply) bool {
 	t.commit = max(t.commit, r.Commit)
 	if r.Kind == core.Failed {

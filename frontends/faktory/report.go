@@ -10,7 +10,7 @@ import (
 	"broker/core"
 )
 
-// Limits of what is kept of a failure, in bytes and lines.
+// Limits of a stored failure, in bytes and lines.
 const (
 	maxErrType   = 100
 	maxMessage   = 1000
@@ -18,8 +18,8 @@ const (
 	maxTraceLine = 8 << 10
 )
 
-// parseAck reads the argument of ACK. Like the reference it takes strings only, but for result, which is ours: a string
-// stands for its text, any other value for its JSON.
+// parseAck reads the argument of ACK. As in the reference all members must be strings, except for the extension result: a
+// string stands for its text, any other value for its JSON.
 func parseAck(arg []byte) (jid string, result []byte, ok bool) {
 	if !utf8.Valid(arg) {
 		return "", nil, false
@@ -47,8 +47,8 @@ func parseAck(arg []byte) (jid string, result []byte, ok bool) {
 	return jid, result, ok && found && s.atEnd()
 }
 
-// parseFail reads the argument of FAIL and cuts what it says to the limits. Bytes that are no UTF-8 become U+FFFD: a program's
-// message may be anything, and refused, its job would wait for the end of its reservation. The error is for the client.
+// parseFail reads the argument of FAIL and cuts it to the limits. Invalid UTF-8 is replaced and not refused: an error message
+// may contain any bytes, and after a refusal the job would stay reserved. The error is for the client.
 func parseFail(arg []byte) (jid string, failure *core.Failure, err error) {
 	var fail struct {
 		JID       string   `json:"jid"`

@@ -7,18 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth of nested arrays and objects: what Go's own decoder, and so many a worker, can read.
+// maxDepth bounds nested arrays and objects, as in encoding/json.
 const maxDepth = 10_000
 
-// scanner reads one JSON text strictly (RFC 8259), without converting anything. Its methods return false, or nil, at the
-// first byte that does not belong there; pos is meaningless from then on. It takes the text for valid UTF-8: the caller
-// checks that first.
+// scanner reads JSON strictly (RFC 8259) and converts nothing. Its methods return false or nil at the first wrong byte; pos is
+// undefined after that. The caller must have checked that the text is valid UTF-8.
 type scanner struct {
 	data []byte
 	pos  int
 }
 
-// space skips white space and returns the byte behind it, 0 at the end.
+// space skips white space and returns the next byte, 0 at the end.
 func (s *scanner) space() byte {
 	for s.pos < len(s.data) {
 		switch c := s.data[s.pos]; c {
@@ -31,13 +30,13 @@ func (s *scanner) space() byte {
 	return 0
 }
 
-// atEnd reports that nothing but white space is left.
+// atEnd reports whether only white space is left.
 func (s *scanner) atEnd() bool {
 	s.space()
 	return s.pos == len(s.data)
 }
 
-// take skips white space and the byte c behind it.
+// take skips white space and the byte c.
 func (s *scanner) take(c byte) bool {
 	if s.space() != c {
 		return false
@@ -46,8 +45,7 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
-// value skips a value of any kind and returns its bytes; nil if there is no well-formed one. depth is that of the
-// container around it.
+// value skips a value of any type and returns its bytes; nil if it is malformed. depth is that of the container around it.
 func (s *scanner) value(depth int) []byte {
 	c := s.space()
 	start := s.pos
@@ -74,7 +72,7 @@ func (s *scanner) value(depth int) []byte {
 	return s.data[start:s.pos:s.pos]
 }
 
-// container skips an array or object that closes with end.
+// container skips an array or object that ends with end.
 func (s *scanner) container(end byte, depth int) bool {
 	if depth > maxDepth {
 		return false
@@ -104,7 +102,7 @@ func (s *scanner) container(end byte, depth int) bool {
 	}
 }
 
-// text skips a string, whose opening quote is at pos, and says whether it stands there as it is, without escapes.
+// text skips a string, whose opening quote is at pos. plain means that it has no escapes.
 func (s *scanner) text() (plain, ok bool) {
 	plain = true
 	for i := s.pos + 1; i < len(s.data); i++ {
@@ -188,8 +186,8 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// members walks over an object and calls visit with the decoded name and the bytes of each value; it ends early, as
-// malformed, when visit says false. depth is that of the container around the object.
+// members calls visit with the decoded name and the raw value of each member of an object. It stops and returns false when
+// visit does. depth is that of the container around the object.
 func (s *scanner) members(depth int, visit func(name, value []byte) bool) bool {
 	if !s.take('{') || depth >= maxDepth {
 		return false
@@ -223,7 +221,7 @@ func (s *scanner) members(depth int, visit func(name, value []byte) bool) bool {
 	}
 }
 
-// elements walks over an array as members does over an object.
+// elements is members for an array.
 func (s *scanner) elements(depth int, visit func(value []byte) bool) bool {
 	if !s.take('[') || depth >= maxDepth {
 		return false
@@ -245,12 +243,12 @@ func (s *scanner) elements(depth int, visit func(value []byte) bool) bool {
 	}
 }
 
-// decodeString is the text of a JSON string that the scanner has passed, without a copy where it has no escapes.
+// decodeString decodes a valid JSON string. The result is part of raw if there are no escapes.
 func decodeString(raw []byte) []byte {
 	return unquote(raw, bytes.IndexByte(raw, '\\') < 0)
 }
 
-// unquote decodes a well-formed JSON string, quotes included. Halves of surrogate pairs become U+FFFD.
+// unquote decodes a valid JSON string with its quotes. Lone surrogates become U+FFFD.
 func unquote(raw []byte, plain bool) []byte {
 	raw = raw[1 : len(raw)-1]
 	if plain {
@@ -287,7 +285,7 @@ func unquote(raw []byte, plain bool) []byte {
 				}
 			}
 			out = utf8.AppendRune(out, r)
-		default: // a quote or a slash of either kind
+		default: // a quote, slash or backslash
 			out = append(out, raw[i])
 		}
 	}
@@ -316,7 +314,7 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// integer reads a number that is written as one: no fraction, no exponent, within 64 bits.
+// integer reads a number without fraction and exponent that fits into 64 bits.
 func integer(raw []byte) (int64, bool) {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	return n, err == nil && raw[0] != '+'
@@ -324,7 +322,7 @@ func integer(raw []byte) (int64, bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendQuoted appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD.
+// appendQuoted appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func appendQuoted[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
 	start := 0
@@ -351,7 +349,7 @@ func appendQuoted[T string | []byte](b []byte, s T) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped appends what stands for a byte that may not stand in a JSON string as it is.
+// appendEscaped appends a byte that needs an escape in a JSON string.
 func appendEscaped(b []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
@@ -369,14 +367,14 @@ func appendEscaped(b []byte, c byte) []byte {
 	return append(b, "\ufffd"...)
 }
 
-// appendCompact appends a well-formed JSON text without the white space between its tokens.
+// appendCompact appends a valid JSON text without the white space between its tokens. b may share its memory with raw.
 func appendCompact(b, raw []byte) []byte {
 	for i := 0; i < len(raw); i++ {
 		switch c := raw[i]; c {
 		case ' ', '\t', '\r', '\n':
 		case '"':
 			s := scanner{data: raw, pos: i}
-			s.text() // well-formed, so it ends
+			s.text() // valid, so it ends
 			b = append(b, raw[i:s.pos]...)
 			i = s.pos - 1
 		default:

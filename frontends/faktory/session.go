@@ -13,10 +13,10 @@ import (
 	"broker/frontends"
 )
 
-// fetchFor is how long FETCH waits for a job: clients give up reading after five seconds.
+// fetchFor is how long FETCH waits for a job. Clients time out after five seconds.
 const fetchFor = 2 * time.Second
 
-// phase is how far a connection is.
+// phase is the state of a connection.
 type phase uint8
 
 // The client must send HELLO; it is served; its input is ignored.
@@ -35,7 +35,7 @@ type session struct {
 	challenge challenge
 	phase     phase
 
-	client core.ClientID // from HELLO on
+	client core.ClientID // set by HELLO
 	worker *worker       // nil: a producer
 	holder string        // worker id of the leases
 
@@ -54,7 +54,7 @@ type session struct {
 	greeted atomic.Bool  // the handshake or the connection is over; read by the registry
 }
 
-// parkedFetch is a FETCH without an answer yet.
+// parkedFetch is a FETCH that waits for a job.
 type parkedFetch struct {
 	tag      uint64 // zero: there is none
 	until    core.Instant
@@ -134,8 +134,8 @@ func (s *session) dismissed() bool {
 	return s.worker != nil && WorkerState(s.worker.state.Load()) != Running
 }
 
-// fetchNothing replaces the parked FETCH of a worker that was told to go quiet by one that waits for no job. A lease is
-// withdrawn by closing its client, and commits are announced to clients: no reply may be held then.
+// fetchNothing replaces the parked FETCH of a quiet or terminating worker with one that waits for no job. The old lease ends
+// with its broker client. No reply may be held then, since commits are announced to that client.
 func (s *session) fetchNothing() {
 	until := s.fetch.until
 	s.reopenClient()
@@ -272,16 +272,15 @@ func (s *session) hangUp() {
 	s.conn.CloseAfterFlush()
 }
 
-// nextTag is a new number for an operation.
+// nextTag returns a new tag for an operation.
 func (s *session) nextTag() uint64 {
 	s.tag++
 	return s.tag
 }
 
-// ask has one operation decided and returns its reply. It is not for leases, which are answered later. The pipeline must
-// have been flushed.
+// ask runs one operation and returns its reply. It is not for leases, whose reply may come later. The pipeline must be empty.
 func (s *session) ask(op core.Op) core.Reply {
-	tag := s.tag // the last one given out is op's
+	tag := s.tag // nextTag gave it to op
 	answer := core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrInvalid}
 	for _, r := range s.f.b.Do(s.client, []core.Op{op}, nil) {
 		if r.Tag == tag {
@@ -293,7 +292,7 @@ func (s *session) ask(op core.Op) core.Reply {
 	return answer
 }
 
-// The writers of replies. Each gives the outbox the commit that the reply rests on.
+// The following functions write a reply, which waits for the commit.
 
 func (s *session) put(b []byte, commit core.Commit) { s.conn.Out().Put(b, commit) }
 
@@ -303,10 +302,10 @@ func (s *session) bulk(p []byte, commit core.Commit) {
 	s.put(redcon.AppendBulk(s.conn.Out().Buf(), p), commit)
 }
 
-// refuse reports a client's mistake.
+// refuse answers with ERR and a text.
 func (s *session) refuse(text string) { s.put(appendRefusal(s.conn.Out().Buf(), text), 0) }
 
-// fail reports a refusal of the core; name is what the client asked about. A broker that shuts down closes the connection.
+// fail answers with an error of the core; name is what the request names. ErrShutdown closes the connection.
 func (s *session) fail(err error, name string, commit core.Commit) {
 	s.put(redcon.AppendError(s.conn.Out().Buf(), core.CutText(errorText(err, name), maxEcho)), commit)
 	if errors.Is(err, core.ErrShutdown) {

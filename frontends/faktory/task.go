@@ -7,13 +7,13 @@ import (
 	"broker/frontends"
 )
 
-// task is a command that takes many steps, so that other connections are served between them. step reports that the
-// command is over and answered.
+// task is a long command that runs in steps, so that other connections are served in between. step reports whether the
+// command is done and answered.
 type task interface {
 	step(*session) (over bool)
 }
 
-// start begins a long command.
+// start starts a long command.
 func (s *session) start(t task) {
 	s.running = t
 	s.proceed()

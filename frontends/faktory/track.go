@@ -55,8 +55,7 @@ func (s *session) trackGet(p *pipeline, jid string) {
 	s.bulk(p.json, r.Commit)
 }
 
-// tracked reports whether TRACK GET knows a job: a Faktory job only if its client asked for it, or if it has reported
-// progress.
+// tracked reports whether TRACK GET knows a job. Jobs from Faktory clients need custom.track or some progress.
 func tracked(info *core.JobInfo) bool {
 	return info.State != core.Gone && (info.Origin != core.Faktory || info.Kept || info.Progress.UpdatedAt != 0)
 }
@@ -66,7 +65,7 @@ func updatedAt(info *core.JobInfo) core.Instant {
 	return max(info.ChangedAt, info.Progress.UpdatedAt, info.CreatedAt)
 }
 
-// trackState is a job's state in the reference's words.
+// trackState is the reference's name for a job's state.
 func trackState(info *core.JobInfo) string {
 	switch info.State {
 	case core.Scheduled, core.Blocked, core.Ready:
@@ -88,7 +87,7 @@ func trackState(info *core.JobInfo) string {
 	return "unknown"
 }
 
-// trackSet notes how far a job is; what the request leaves out stays as it was.
+// trackSet stores the progress of a job. Members that the request leaves out do not change.
 func (s *session) trackSet(arg []byte) {
 	set, err := parseTrackSet(arg)
 	if err != nil {
@@ -121,7 +120,7 @@ func (s *session) trackSet(arg []byte) {
 	s.ok(r.Commit)
 }
 
-// trackUpdate is the argument of TRACK SET; nil is absent.
+// trackUpdate is the argument of TRACK SET; nil: absent.
 type trackUpdate struct {
 	JID          string  `json:"jid"`
 	Percent      *int64  `json:"percent"`
@@ -131,7 +130,7 @@ type trackUpdate struct {
 	until time.Time
 }
 
-// parseTrackSet reads it. The error is for the client.
+// parseTrackSet reads the argument of TRACK SET. The error is for the client.
 func parseTrackSet(arg []byte) (set trackUpdate, err error) {
 	if !utf8.Valid(arg) || json.Unmarshal(arg, &set) != nil {
 		return set, fmt.Errorf("invalid TRACK SET %s", arg)

@@ -56,7 +56,7 @@ func (r *lineReader) next(in []byte) (line []byte, n int, err error) {
 	return line, end + 1, nil
 }
 
-// partial handles input without a line end.
+// partial is next for input without a line end.
 func (r *lineReader) partial(in []byte) ([]byte, int, error) {
 	if r.skipping {
 		return nil, len(in), errShort
@@ -82,19 +82,19 @@ func (r *lineReader) limit(line []byte) int {
 	return r.max
 }
 
-// splitVerb cuts a line at its first space. bare: there was none, which is something else than an empty argument.
+// splitVerb cuts a line at its first space. bare means that there is none; an empty argument is not bare.
 func splitVerb(line []byte) (verb, arg []byte, bare bool) {
 	verb, arg, found := bytes.Cut(line, []byte{' '})
 	return verb, arg, !found
 }
 
-// maxNames is how many names one request may hold.
+// maxNames is how many names one request may contain.
 const maxNames = 1000
 
-// tooManyNames is what is said of more.
+// tooManyNames is the error for more.
 var tooManyNames = fmt.Sprintf("more than %d names", maxNames)
 
-// words cuts an argument at its spaces; runs of spaces count as one. ok is false if there are more than maxNames.
+// words splits an argument at its spaces. ok is false if there are more than maxNames words.
 func words(arg []byte) (out []string, ok bool) {
 	for len(arg) > 0 {
 		var w []byte

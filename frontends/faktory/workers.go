@@ -11,13 +11,13 @@ import (
 	"broker/core"
 )
 
-// silentFor is how long a worker may be without a heartbeat.
+// silentFor is how long a worker may stay without a heartbeat.
 const silentFor = time.Minute
 
-// WorkerState is how far a worker is on its way out; it only ever goes forward.
+// WorkerState is the state of a worker process. It never goes back to an earlier one.
 type WorkerState int32
 
-// A running worker fetches; a quiet one finishes what it has; one told to terminate should exit.
+// A running worker fetches jobs. A quiet one finishes its jobs. A terminating one should exit.
 const (
 	Running WorkerState = iota
 	Quiet
@@ -36,7 +36,7 @@ func (s WorkerState) String() string {
 	return "unknown"
 }
 
-// parseWorkerState knows the words of BEAT; any other means running, which changes nothing.
+// parseWorkerState reads current_state of BEAT. Unknown words mean Running, which changes nothing.
 func parseWorkerState(word string) WorkerState {
 	switch word {
 	case "quiet":
@@ -47,7 +47,7 @@ func parseWorkerState(word string) WorkerState {
 	return Running
 }
 
-// worker is a process with an id of its own and some connections.
+// worker is a process with a worker id and one or more connections.
 type worker struct {
 	hello     hello
 	startedAt core.Instant
@@ -59,8 +59,7 @@ type worker struct {
 	rssKB  int64
 }
 
-// raise moves the worker forward to state, never back. Its connections that wait for a job are told. Guarded by
-// registry.mu.
+// raise moves the worker forward to state, never back, and wakes its connections. registry.mu must be held.
 func (w *worker) raise(state WorkerState) {
 	if w.state.Load() >= int32(state) {
 		return
@@ -71,15 +70,15 @@ func (w *worker) raise(state WorkerState) {
 	}
 }
 
-// registry knows the workers by their ids, and the connections that have not shaken hands.
+// registry holds the workers by id, and the connections that have not sent HELLO.
 type registry struct {
 	mu     sync.Mutex // guards what follows; never held while the broker is called
 	byID   map[string]*worker
-	fresh  []*session // oldest first; those that have shaken hands are dropped when they come to the front
+	fresh  []*session // oldest first; connections after HELLO are dropped when they reach the front
 	reaped int64
 }
 
-// expectHello starts the clock of a connection's handshake.
+// expectHello starts the handshake deadline of a connection.
 func (r *registry) expectHello(s *session, now core.Instant) {
 	s.helloBy = now.Add(handshakeFor)
 	r.mu.Lock()
@@ -87,7 +86,7 @@ func (r *registry) expectHello(s *session, now core.Instant) {
 	r.mu.Unlock()
 }
 
-// join makes s a connection of the worker that h names.
+// join adds s to the connections of the worker that h names.
 func (r *registry) join(s *session, h hello, now core.Instant) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +99,7 @@ func (r *registry) join(s *session, h hello, now core.Instant) *worker {
 	return w
 }
 
-// leave takes a closed connection from its worker; the last one takes the worker along.
+// leave removes a closed connection from its worker, and the worker with its last connection.
 func (r *registry) leave(s *session, w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +109,7 @@ func (r *registry) leave(s *session, w *worker) {
 	}
 }
 
-// beat notes a sign of life and says what the worker should be told.
+// beat records a heartbeat and returns the worker's state.
 func (r *registry) beat(wid, state string, rssKB int64, now core.Instant) (WorkerState, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,8 +122,8 @@ func (r *registry) beat(wid, state string, rssKB int64, now core.Instant) (Worke
 	return WorkerState(w.state.Load()), true
 }
 
-// reap closes connections that did not shake hands in time, and those of workers that have been silent for too long.
-// Their jobs stay reserved.
+// reap closes connections that sent no HELLO in time, and the connections of workers without heartbeats, whose jobs stay
+// reserved.
 func (r *registry) reap(now core.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +139,7 @@ func (r *registry) reap(now core.Instant) {
 		r.fresh[n] = nil
 	}
 	if r.fresh = r.fresh[n:]; len(r.fresh) == 0 {
-		r.fresh = nil // give the array back after a burst of connections
+		r.fresh = nil // release the array after a burst of connections
 	}
 	for wid, w := range r.byID {
 		if now.Sub(w.beatAt) < silentFor {
@@ -154,7 +153,7 @@ func (r *registry) reap(now core.Instant) {
 	}
 }
 
-// counts are the numbers that INFO tells.
+// counts returns the numbers for INFO.
 func (r *registry) counts() (size, reaped int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,8 +196,8 @@ func (f *Frontend) Workers() []WorkerInfo {
 	return out
 }
 
-// SetWorkerState tells a worker to go quiet or to terminate: it hears of it with its next heartbeat and gets no job from
-// now on. It reports core.ErrNotFound for an unknown worker, and core.ErrInvalid for another state. Any goroutine.
+// SetWorkerState tells a worker to go quiet or to terminate. The worker learns of it with its next heartbeat and gets no more
+// jobs. The error is core.ErrNotFound for an unknown worker and core.ErrInvalid for any other state. Any goroutine.
 func (f *Frontend) SetWorkerState(wid, state string) error {
 	to := parseWorkerState(state)
 	if to == Running {
