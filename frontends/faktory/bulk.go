@@ -81,7 +81,7 @@ func (t *bulkPush) submit(s *session) {
 	replies := s.f.b.Do(s.client, ops, nil)
 	for i := range replies {
 		job := t.jobs[replies[i].Tag-first]
-		commit, err := s.pushed(job, &replies[i])
+		commit, err := s.pushResult(job, &replies[i])
 		t.commit = max(t.commit, commit)
 		if err != nil {
 			t.refused[job.ID] = strings.TrimPrefix(errorText(err, s.f.subject(job, err)), "ERR ")

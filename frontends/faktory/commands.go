@@ -31,7 +31,7 @@ var commands = map[string]command{
 	"BEAT":   {run: (*session).beat, bare: internalError},
 	"INFO":   {run: (*session).info},
 	"FLUSH":  {run: (*session).flushJobs},
-	"END":    {run: (*session).bye},
+	"END":    {run: (*session).endConnection},
 	"MUTATE": {run: (*session).mutate, bare: "invalid format"},
 	"QUEUE":  {run: (*session).queue, bare: internalError},
 	"BATCH":  {run: (*session).batch, bare: internalError},
@@ -81,13 +81,13 @@ func (s *session) find(jid string) (uint64, error) {
 	return r.Info.Seq, nil
 }
 
-// pushed decides how a PUSH is answered. If a job with this jid exists:
+// pushResult decides how a PUSH is answered. If a job with this jid exists:
 //
 //   - a dead one is replaced;
 //   - an identical one means that the client repeats a PUSH whose reply it lost: success, once the first push is durable;
 //   - an identical one that holds a unique lock refuses the push, as in the reference's paid edition;
 //   - any other one refuses the push.
-func (s *session) pushed(job *core.Job, r *core.Reply) (core.Commit, error) {
+func (s *session) pushResult(job *core.Job, r *core.Reply) (core.Commit, error) {
 	if r.Kind != core.Failed {
 		return r.Commit, nil
 	}
@@ -105,14 +105,14 @@ func (s *session) pushed(job *core.Job, r *core.Reply) (core.Commit, error) {
 		return s.replace(job, r.Seq)
 	case !sameJob(job, first):
 		return commit, r.Err
-	case s.locks(first, there.Info):
+	case s.holdsUniqueLock(first, there.Info):
 		return commit, core.ErrNotUnique
 	}
 	return commit, nil
 }
 
-// locks reports whether a job holds its unique lock.
-func (s *session) locks(job *core.Job, info *core.JobInfo) bool {
+// holdsUniqueLock reports whether a job holds its unique lock.
+func (s *session) holdsUniqueLock(job *core.Job, info *core.JobInfo) bool {
 	return job.Unique == core.UniqueRefuse && job.UniqueUntil > s.f.b.Now() && !(job.UniqueStart && info.Attempts > 0)
 }
 
@@ -170,11 +170,11 @@ func (s *session) fetchJob(p *pipeline, arg []byte) {
 			s.queuesText, s.queues = string(arg), queues
 		}
 	}
-	if s.dismissed() {
+	if s.isQuiet() {
 		queues = []string{}
 	}
 	until := s.f.b.Now().Add(fetchFor)
-	s.fetch = parkedFetch{tag: p.lease(queues, s.holder, until), until: until, noQueues: len(queues) == 0}
+	s.fetch = parkedFetch{tag: p.lease(queues, s.workerID, until), until: until, noQueues: len(queues) == 0}
 	s.flush()
 }
 
@@ -220,5 +220,5 @@ func (s *session) beat(_ *pipeline, arg []byte) {
 	}
 }
 
-// bye: END.
-func (s *session) bye(*pipeline, []byte) { s.hangUp() }
+// endConnection: END.
+func (s *session) endConnection(*pipeline, []byte) { s.hangUp() }

@@ -95,7 +95,7 @@ func (c *customReader) batch(value []byte) {
 	}
 	group, ok := c.f.bids.parse(string(bid))
 	if !ok || !text { // a bid is always a string
-		c.fail("%s", named(noSuchBatch, core.CutText(string(bid), 100)))
+		c.fail("%s", withName(noSuchBatch, core.CutText(string(bid), 100)))
 		return
 	}
 	c.job.Batch = group

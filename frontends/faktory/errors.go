@@ -38,21 +38,21 @@ var wireErrors = []struct {
 // noSuchBatch contains the words a second time, capitalized: clients of the paid edition look for them.
 const noSuchBatch = "no such batch NAME: No such batch is known here"
 
-// unforeseen replaces errors that are not in the table, so that clients see no internals.
-const unforeseen = "ERR internal error"
+// unknownError replaces errors that are not in the table, so that clients see no internals.
+const unknownError = "ERR internal error"
 
 // errorText is the code and text for a refusal.
 func errorText(err error, name string) string {
 	for _, row := range wireErrors {
 		if errors.Is(err, row.kind) {
-			return named(row.text, name)
+			return withName(row.text, name)
 		}
 	}
-	return unforeseen
+	return unknownError
 }
 
-// named fills in NAME, or removes it if name is empty.
-func named(text, name string) string {
+// withName fills in NAME, or removes it if name is empty.
+func withName(text, name string) string {
 	if name == "" {
 		return strings.ReplaceAll(text, " NAME", "")
 	}

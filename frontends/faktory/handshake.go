@@ -80,8 +80,8 @@ func (c challenge) appendGreeting(b []byte) []byte {
 	return append(b, "}\r\n"...)
 }
 
-// admits checks the hash that a client sent. Clients before version 2 hash once.
-func (c challenge) admits(h hello, password string) bool {
+// accepts checks the hash that a client sent. Clients before version 2 hash once.
+func (c challenge) accepts(h hello, password string) bool {
 	rounds := c.rounds
 	if h.V < 2 {
 		rounds = 1

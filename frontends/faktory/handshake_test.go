@@ -50,7 +50,7 @@ func TestPasswordIsHashedAsOftenAsTheVersionSays(t *testing.T) {
 		{"nothing", "", 2, false},
 		{"the password itself", "secret", 2, false},
 	} {
-		if got := c.admits(hello{PwdHash: h.hash, V: h.v}, "secret"); got != h.want {
+		if got := c.accepts(hello{PwdHash: h.hash, V: h.v}, "secret"); got != h.want {
 			t.Errorf("%s: %v", h.name, got)
 		}
 	}

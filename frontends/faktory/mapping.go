@@ -200,15 +200,15 @@ func (u *workUnit) attributesSize() int {
 	return n + 64
 }
 
-// uniqueMark starts all unique keys of this front-end, so that they differ from those of other front-ends.
-const uniqueMark = string(rune(core.Faktory))
+// uniqueKeyPrefix starts all unique keys of this front-end, so that they differ from those of other front-ends.
+const uniqueKeyPrefix = string(rune(core.Faktory))
 
 // uniqueKey is a hash of what must be unique: the type and the arguments without white space.
 func uniqueKey(jobtype string, args []byte) string {
 	text := make([]byte, 0, len(jobtype)+1+len(args))
 	text = append(append(text, jobtype...), 0)
 	sum := sha256.Sum256(appendCompact(text, args))
-	return uniqueMark + string(sum[:16])
+	return uniqueKeyPrefix + string(sum[:16])
 }
 
 // sameJob reports whether two pushed jobs are identical: a client that lost the reply sends the same job again.

@@ -106,12 +106,12 @@ func (s *session) flush() {
 func (s *session) run() {
 	s.pipeline.Run(s.f.b, s.client, s)
 	s.pipeline.Reset()
-	for len(s.late) > 0 {
-		r := s.late[0]
-		s.late = s.late[1:]
+	for len(s.lateReplies) > 0 {
+		r := s.lateReplies[0]
+		s.lateReplies = s.lateReplies[1:]
 		s.Push(&r)
 	}
-	s.late = nil
+	s.lateReplies = nil
 }
 
 // Respond implements frontends.Responder.
@@ -120,7 +120,7 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 	case badRequest:
 		s.refuse(p.text)
 	case pushRequest:
-		commit, err := s.pushed(p.job, r)
+		commit, err := s.pushResult(p.job, r)
 		if err != nil {
 			s.fail(err, s.f.subject(p.job, err), commit)
 			return

@@ -35,15 +35,15 @@ type session struct {
 	challenge challenge
 	phase     phase
 
-	client core.ClientID // set by HELLO
-	worker *worker       // nil: a producer
-	holder string        // worker id of the leases
+	client   core.ClientID // set by HELLO
+	worker   *worker       // nil: a producer
+	workerID string        // worker id of the leases
 
-	tag      uint64       // of the last operation
-	pipeline *pipeline    // of the call at hand; nil between calls
-	fetch    parkedFetch  // the FETCH that waits for a job
-	late     []core.Reply // arrived while something else was asked
-	running  task         // a long command between two steps; nil: none
+	tag         uint64       // of the last operation
+	pipeline    *pipeline    // of the call at hand; nil between calls
+	fetch       parkedFetch  // the FETCH that waits for a job
+	lateReplies []core.Reply // arrived while something else was asked
+	running     task         // a long command between two steps; nil: none
 
 	queuesText string   // the argument of the last FETCH
 	queues     []string // the core's queues that it names
@@ -105,7 +105,7 @@ func (s *session) line(line []byte, err error) {
 			s.hangUp()
 		}
 	case s.phase == expecting:
-		s.greet(line)
+		s.handshake(line)
 	default:
 		s.command(s.pipeline, line)
 	}
@@ -121,7 +121,7 @@ func (s *session) Deliver() {
 	if s.fetch.tag != 0 {
 		s.run()
 	}
-	if s.fetch.tag != 0 && !s.fetch.noQueues && s.dismissed() && s.conn.Out().Held() == 0 {
+	if s.fetch.tag != 0 && !s.fetch.noQueues && s.isQuiet() && s.conn.Out().Held() == 0 {
 		s.fetchNothing()
 	}
 	if s.running != nil {
@@ -129,8 +129,8 @@ func (s *session) Deliver() {
 	}
 }
 
-// dismissed reports whether the worker is quiet or terminating and gets no more jobs.
-func (s *session) dismissed() bool {
+// isQuiet reports whether the worker is quiet or terminating and gets no more jobs.
+func (s *session) isQuiet() bool {
 	return s.worker != nil && WorkerState(s.worker.state.Load()) != Running
 }
 
@@ -139,7 +139,7 @@ func (s *session) dismissed() bool {
 func (s *session) fetchNothing() {
 	until := s.fetch.until
 	s.reopenClient()
-	s.fetch = parkedFetch{tag: s.pipeline.lease([]string{}, s.holder, until), until: until, noQueues: true}
+	s.fetch = parkedFetch{tag: s.pipeline.lease([]string{}, s.workerID, until), until: until, noQueues: true}
 	s.flush()
 }
 
@@ -183,9 +183,9 @@ func (s *session) Closed() {
 	if s.running != nil {
 		s.f.detach(s.running)
 	}
-	for len(s.late) > 0 { // more may arrive while jobs are released
-		r := s.late[0]
-		s.late = s.late[1:]
+	for len(s.lateReplies) > 0 { // more may arrive while jobs are released
+		r := s.lateReplies[0]
+		s.lateReplies = s.lateReplies[1:]
 		if r.Kind == core.Assigned {
 			s.ask(&core.Release{Tag: s.nextTag(), Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
 		}
@@ -205,15 +205,15 @@ func (s *session) HandleUnsent(bytes int) {
 	s.deliveries.Release(s.f.b, core.Faktory, s.conn.Out(), bytes)
 }
 
-// greet serves the first line.
-func (s *session) greet(line []byte) {
+// handshake serves the first line.
+func (s *session) handshake(line []byte) {
 	h, err := parseHello(line)
 	if err != nil {
 		s.refuse(err.Error())
 		s.hangUp()
 		return
 	}
-	if s.f.o.Password != "" && !s.challenge.admits(h, s.f.o.Password) {
+	if s.f.o.Password != "" && !s.challenge.accepts(h, s.f.o.Password) {
 		s.refuse("Invalid password")
 		s.hangUp()
 		return
@@ -223,9 +223,9 @@ func (s *session) greet(line []byte) {
 	s.greeted.Store(true)
 	s.openClient()
 	if h.WID != "" {
-		s.worker, s.holder = s.f.workers.join(s, h, s.f.b.Now()), h.WID
+		s.worker, s.workerID = s.f.workers.join(s, h, s.f.b.Now()), h.WID
 	} else {
-		s.holder = "connection-" + strconv.FormatUint(uint64(s.client), 10)
+		s.workerID = "connection-" + strconv.FormatUint(uint64(s.client), 10)
 	}
 	s.ok(0)
 	if n, limit := s.f.connections.Add(1), s.f.o.MaxConnections; limit > 0 && n > int64(limit) {
@@ -286,7 +286,7 @@ func (s *session) ask(op core.Op) core.Reply {
 		if r.Tag == tag {
 			answer = r
 		} else {
-			s.late = append(s.late, r)
+			s.lateReplies = append(s.lateReplies, r)
 		}
 	}
 	return answer

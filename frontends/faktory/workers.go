@@ -72,17 +72,17 @@ func (w *worker) raise(state WorkerState) {
 
 // registry holds the workers by id, and the connections that have not sent HELLO.
 type registry struct {
-	mu     sync.Mutex // guards what follows; never held while the broker is called
-	byID   map[string]*worker
-	fresh  []*session // oldest first; connections after HELLO are dropped when they reach the front
-	reaped int64
+	mu          sync.Mutex // guards what follows; never held while the broker is called
+	byID        map[string]*worker
+	beforeHello []*session // oldest first; connections after HELLO are dropped when they reach the front
+	reaped      int64
 }
 
 // expectHello starts the handshake deadline of a connection.
 func (r *registry) expectHello(s *session, now core.Instant) {
 	s.helloBy = now.Add(handshakeFor)
 	r.mu.Lock()
-	r.fresh = append(r.fresh, s)
+	r.beforeHello = append(r.beforeHello, s)
 	r.mu.Unlock()
 }
 
@@ -128,18 +128,18 @@ func (r *registry) reap(now core.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
-	for ; n < len(r.fresh); n++ {
-		s := r.fresh[n]
+	for ; n < len(r.beforeHello); n++ {
+		s := r.beforeHello[n]
 		if !s.greeted.Load() {
 			if s.helloBy > now {
 				break
 			}
 			s.conn.Abort()
 		}
-		r.fresh[n] = nil
+		r.beforeHello[n] = nil
 	}
-	if r.fresh = r.fresh[n:]; len(r.fresh) == 0 {
-		r.fresh = nil // release the array after a burst of connections
+	if r.beforeHello = r.beforeHello[n:]; len(r.beforeHello) == 0 {
+		r.beforeHello = nil // release the array after a burst of connections
 	}
 	for wid, w := range r.byID {
 		if now.Sub(w.beatAt) < silentFor {
