@@ -15,12 +15,12 @@ func openBatch(t *testing.T, c *frontendtest.Client) string {
 	return string(bulk(t, c))
 }
 
-// wantBatch checks that an id names a batch, and that the server calls it so.
+// wantBatch checks that an id names a batch and that the server reports it under this id.
 func wantBatch(t *testing.T, c *frontendtest.Client, bid string) {
 	t.Helper()
 	c.Send("BATCH STATUS " + bid + "\r\n")
 	if got := object(t, c)["bid"]; got != bid {
-		t.Errorf("batch %s is called %v", bid, got)
+		t.Errorf("batch %s is reported as %v", bid, got)
 	}
 }
 
@@ -36,7 +36,7 @@ func TestBatchIDsDoNotRepeatInANewStore(t *testing.T) {
 	a, b := dial(s, "a", ""), dial(other, "b", "")
 	mine, theirs := openBatch(t, a), openBatch(t, b)
 	if mine == theirs {
-		t.Fatalf("two stores call their first batch %s", mine)
+		t.Fatalf("two stores have a batch %s", mine)
 	}
 	wantBatch(t, a, mine)
 	wantNoBatch(t, a, theirs)
@@ -48,11 +48,11 @@ func TestBatchIDsDoNotRepeatInANewStore(t *testing.T) {
 	a = dial(s, "again", "")
 	wantBatch(t, a, mine)
 	if next := openBatch(t, a); next == mine || !strings.HasPrefix(next, prefix+"-") {
-		t.Errorf("after a restart a batch is called %s, after %s", next, mine)
+		t.Errorf("after a restart the next batch is %s, after %s", next, mine)
 	}
 }
 
-// A store that has batches from before ids had a prefix keeps their ids.
+// Batches from before ids had a prefix keep their ids.
 func TestOldBatchIDsStayValid(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -70,7 +70,7 @@ func TestOldBatchIDsStayValid(t *testing.T) {
 	child := string(bulk(t, c))
 	c.Send("BATCH STATUS " + child + "\r\n")
 	if got := object(t, c)["parent_bid"]; got != old {
-		t.Errorf("the parent is called %v, want %s", got, old)
+		t.Errorf("the parent is reported as %v, want %s", got, old)
 	}
 	s.Restart()
 	c = dial(s, "again", "")

@@ -10,7 +10,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// allocated is how many bytes do takes, garbage included. Tests that use it do not run in parallel.
+// allocated returns how many bytes do allocates, garbage included. Tests that use it do not run in parallel.
 func allocated(do func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -24,7 +24,7 @@ func many(value string, n int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(value+",", n), ",") + "]"
 }
 
-// A line takes memory in proportion to its length, whether it is refused or not: about one copy of it.
+// Memory is bounded by about one copy of the line, whether the line is refused or not.
 func TestLongLinesTakeBoundedMemory(t *testing.T) { //nolint:paralleltest // it counts bytes
 	const n = 1 << 20
 	for name, text := range map[string]string{
@@ -60,8 +60,7 @@ func TestLongLinesTakeBoundedMemory(t *testing.T) { //nolint:paralleltest // it 
 	}
 }
 
-// What a connection remembers for its next request is bounded.
-func TestConnectionsRememberShortNamesOnly(t *testing.T) {
+func TestConnectionsKeepShortNamesOnly(t *testing.T) {
 	t.Parallel()
 	n := names{}
 	long := strings.Repeat("x", 1<<20)
@@ -70,7 +69,7 @@ func TestConnectionsRememberShortNamesOnly(t *testing.T) {
 	}
 }
 
-// spyBroker counts what is asked of the broker.
+// spyBroker records how much a session reads.
 type spyBroker struct {
 	core.Broker
 	t    testing.TB
@@ -140,8 +139,8 @@ func TestMutateReadsAFewJobsAtATime(t *testing.T) {
 	}
 }
 
-// A long command of a half-closed client goes on in steps, and is answered.
-func TestHalfClosedClientsWaitForLongCommands(t *testing.T) {
+// A half-closed client still gets the answer to a long command, which runs in steps.
+func TestHalfClosedClientGetsAnswerOfLongCommand(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	scheduleLarge(s, 20, 100<<10)

@@ -16,7 +16,7 @@ import (
 	"broker/frontends"
 )
 
-// serve runs the front-end on real sockets, for clients that others wrote. It returns where, and the broker's clock.
+// serve runs the front-end on real sockets, for published clients. It returns the server's address and the broker's clock.
 func serve(t testing.TB, o Options) (*client.Server, func() time.Time) {
 	t.Helper()
 	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS()})
@@ -51,7 +51,7 @@ func serve(t testing.TB, o Options) (*client.Server, func() time.Time) {
 	return s, func() time.Time { return e.Now().Time() }
 }
 
-// socketConn is a connection with a goroutine to itself: enough of an event loop for a few clients.
+// socketConn is a connection with a goroutine of its own, in place of an event loop.
 type socketConn struct {
 	frontends.Conn
 	out  frontends.Outbox
@@ -71,7 +71,7 @@ func (c *socketConn) Wake() {
 	}
 }
 
-// socketLoop serves one connection until either side closes it.
+// socketLoop serves one connection until one side closes it.
 func socketLoop(b core.Broker, f *Frontend, nc net.Conn) {
 	defer nc.Close() //nolint:errcheck // the client has what it asked for
 	c := &socketConn{wake: make(chan struct{}, 1)}
@@ -111,7 +111,7 @@ func socketLoop(b core.Broker, f *Frontend, nc net.Conn) {
 		unread = unread[session.Feed(unread):]
 	}
 	_ = nc.Close()
-	for range input { // until the reader has seen it
+	for range input { // until the reader ends
 	}
 }
 
@@ -134,7 +134,7 @@ func TestOfficialClientPushesAndWorks(t *testing.T) {
 		job.Queue, job.ReserveFor = "images", 90
 		job.SetCustom("tenant", "x")
 		must(t, c.Push(job))
-		must(t, c.Push(job)) // the reply was lost, it thinks
+		must(t, c.Push(job)) // again, as after a lost reply
 		got, err := c.Fetch("default", "images")
 		must(t, err)
 		if got.Jid != job.Jid || got.Type != "Resize" || got.ReserveFor != 90 || *got.Retry != 25 || got.CreatedAt != job.CreatedAt ||
@@ -165,7 +165,7 @@ func TestOfficialClientPushesAndWorks(t *testing.T) {
 	}
 }
 
-func TestOfficialClientAdministrates(t *testing.T) {
+func TestOfficialClientManagesQueuesAndSets(t *testing.T) {
 	t.Parallel()
 	server, now := serve(t, Options{})
 	c := open(t, server)
@@ -284,7 +284,7 @@ func TestOfficialClientRunsBatches(t *testing.T) {
 	}
 }
 
-func TestOfficialClientHearsOfQuiet(t *testing.T) {
+func TestOfficialClientLearnsOfQuiet(t *testing.T) {
 	server, _ := serve(t, Options{}) // not parallel: the client's worker id is a global
 	client.RandomProcessWid = "w-of-the-go-client"
 	defer func() { client.RandomProcessWid = "" }()

@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-func TestEveryErrorOfTheCoreHasItsWords(t *testing.T) {
+func TestEveryCoreErrorHasAText(t *testing.T) {
 	t.Parallel()
 	rows := make(map[error]string)
 	for _, row := range wireErrors {
@@ -43,7 +43,7 @@ type wrapper struct{ inner error }
 func (w *wrapper) Error() string { return "wrapped" }
 func (w *wrapper) Unwrap() error { return w.inner }
 
-func TestEchoIsCutAndStaysOneLine(t *testing.T) {
+func TestErrorTextIsCutAndStaysOneLine(t *testing.T) {
 	t.Parallel()
 	got := string(appendRefusal(nil, "invalid ACK "+strings.Repeat("é\r\n", 5000)))
 	if len(got) > maxEcho+10 || strings.Count(got, "\n") != 1 || !strings.HasSuffix(got, "\r\n") {

@@ -7,7 +7,7 @@ import (
 	"broker/frontends/faktory"
 )
 
-// An event loop is given the front-end and calls it; a console asks it for what INFO tells, and for its workers.
+// The event loop calls the front-end. The HTTP API reads INFO and the list of workers from it.
 func ExampleNew() {
 	broker, err := engine.Open(engine.Options{Durability: engine.None})
 	if err != nil {

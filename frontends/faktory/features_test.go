@@ -11,7 +11,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// neighbour is a client of another protocol on the same broker.
+// neighbour is a client of another protocol at the same broker.
 type neighbour struct {
 	s      *frontendtest.Stage
 	client core.ClientID
@@ -21,7 +21,7 @@ func newNeighbour(s *frontendtest.Stage, p core.Protocol) *neighbour {
 	return &neighbour{s: s, client: s.Broker.Open(core.ClientOptions{Protocol: p, Wake: func() {}})}
 }
 
-// do has one operation decided.
+// do runs one operation.
 func (n *neighbour) do(op core.Op) []core.Reply {
 	return n.s.Broker.Do(n.client, []core.Op{op}, nil)
 }
@@ -33,7 +33,7 @@ func (n *neighbour) submit(t testing.TB, job *core.Job, watch core.Watch) {
 	}
 }
 
-// outcome is what the neighbour was told of a job it waits for.
+// outcome returns the outcome that the neighbour has received.
 func (n *neighbour) outcome(t testing.TB) *core.Outcome {
 	t.Helper()
 	for _, r := range n.s.Broker.Do(n.client, nil, nil) {
@@ -45,7 +45,7 @@ func (n *neighbour) outcome(t testing.TB) *core.Outcome {
 	return nil
 }
 
-func TestJobOfAnotherProtocolIsDone(t *testing.T) {
+func TestFaktoryWorkerRunsJobOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	g := newNeighbour(s, core.Gearman)
@@ -64,7 +64,7 @@ func TestJobOfAnotherProtocolIsDone(t *testing.T) {
 		t.Errorf("outcome %+v", o)
 	}
 
-	// Failed by our worker, it is finished as failed: the policy is the job's own.
+	// FAIL finishes it as failed, as its own retry policy says.
 	g.submit(t, &core.Job{Queue: "reverse", Body: []byte("again"), Origin: core.Gearman, Ephemeral: true}, core.WatchStream)
 	w.Send("FETCH reverse\r\n")
 	job = object(t, w)
@@ -75,7 +75,7 @@ func TestJobOfAnotherProtocolIsDone(t *testing.T) {
 	}
 }
 
-func TestOurJobIsDoneByAnotherProtocol(t *testing.T) {
+func TestWorkerOfAnotherProtocolRunsFaktoryJob(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	g := newNeighbour(s, core.Gearman)
@@ -99,7 +99,7 @@ func TestOurJobIsDoneByAnotherProtocol(t *testing.T) {
 	}
 }
 
-func TestResultIsKeptForThoseWhoAskLater(t *testing.T) {
+func TestResultOfTrackedJobIsKept(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ result, want string }{
 		{`"text"`, "text"}, {`{"a":[1.50]}`, `{"a":[1.50]}`}, {`null`, "null"}, {`12345678901234567890`, "12345678901234567890"},
@@ -119,7 +119,7 @@ func TestResultIsKeptForThoseWhoAskLater(t *testing.T) {
 	}
 }
 
-func TestFlushKeepsToItsLimits(t *testing.T) {
+func TestFlushRemovesWhatTheOptionAllows(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		flush          Flush
@@ -154,7 +154,7 @@ func TestFlushKeepsToItsLimits(t *testing.T) {
 	}
 }
 
-func TestNamespaceIsSeenByNobodyInside(t *testing.T) {
+func TestClientsDoNotSeeTheNamespace(t *testing.T) {
 	t.Parallel()
 	s, f := stageWith(t, Options{Namespace: "f."})
 	n := newNeighbour(s, core.Workq)
@@ -190,8 +190,8 @@ func TestNamespaceIsSeenByNobodyInside(t *testing.T) {
 	}
 }
 
-// A long command takes its turns: the client that sent it waits, the others do not.
-func TestLongCommandsWorkInPages(t *testing.T) {
+// Only the client that sent a long command waits for it.
+func TestLongCommandsRunInPages(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	p := dial(s, "producer", "")
@@ -226,8 +226,8 @@ func TestLongCommandsWorkInPages(t *testing.T) {
 	}
 }
 
-// More batches than fit into a page go too, and none of their callbacks gets out on the way.
-func TestFlushOfManyBatchesWorksInPages(t *testing.T) {
+// FLUSH removes more batches than fit into a page, and releases none of their callbacks.
+func TestFlushOfManyBatchesRunsInPages(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	p, w := dial(s, "producer", ""), dial(s, "worker", "")
@@ -253,7 +253,7 @@ func TestFlushOfManyBatchesWorksInPages(t *testing.T) {
 	w.Want("$-1\r\n")
 }
 
-// An order whose client does not wait for the end is carried out all the same.
+// A long command runs to its end after its client has disconnected.
 func TestLongCommandOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -311,7 +311,7 @@ func TestManyJobsByNameAreMutatedInPages(t *testing.T) {
 	}
 }
 
-// A client that asks for much and reads nothing does not fill the broker's memory.
+// A client that reads nothing does not fill the broker's memory with replies.
 func TestOutputIsBoundedWhileRequestsWait(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

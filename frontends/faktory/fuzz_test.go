@@ -12,7 +12,7 @@ import (
 // changing is what differs from run to run: counters of INFO, and the prefix of batch ids.
 var changing = regexp.MustCompile(`"(command_count|used_memory_mb)":\d+|b-[a-z2-7]{16}-`)
 
-// talk plays input on a new stage, in pieces, and returns what came back. A reply's length goes with what it says.
+// talk sends input in pieces to a new front-end and returns the replies, without the parts that change.
 func talk(t *testing.T, input []byte, step int) []byte {
 	s := frontendtest.Open(t, plain, frontendtest.InMemory)
 	c := s.Dial("client")
@@ -25,7 +25,7 @@ func talk(t *testing.T, input []byte, step int) []byte {
 	return regexp.MustCompile(`\$\d+\r\n\{"now"`).ReplaceAll(changing.ReplaceAll(out, nil), nil)
 }
 
-// Whatever a client sends, and in whatever pieces: the same replies, whole ones, and nobody else notices.
+// The replies to any input do not depend on how it is split, and other clients are served as before.
 func FuzzSession(f *testing.F) {
 	const hello = "HELLO {\"wid\":\"w\",\"v\":2}\r\n"
 	for _, seed := range []string{

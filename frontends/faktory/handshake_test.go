@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestGreetingHasNoSpaceInside(t *testing.T) {
+func TestGreetingHasNoSpaces(t *testing.T) {
 	t.Parallel()
 	if got := string(challenge{}.appendGreeting(nil)); got != "+HI {\"v\":2}\r\n" {
 		t.Errorf("got %q", got)
@@ -18,7 +18,7 @@ func TestGreetingHasNoSpaceInside(t *testing.T) {
 	}
 }
 
-func TestRoundsStayInTheReferencesRange(t *testing.T) {
+func TestHashRoundsAreInTheRangeOfTheReference(t *testing.T) {
 	t.Parallel()
 	for _, r := range []uint32{0, 1, 4095, 4096, ^uint32(0)} {
 		if n := newChallenge(1, r).rounds; n < 4000 || n > 8095 {
@@ -27,7 +27,7 @@ func TestRoundsStayInTheReferencesRange(t *testing.T) {
 	}
 }
 
-func TestPasswordIsHashedAsOftenAsTheVersionSays(t *testing.T) {
+func TestHashRoundsDependOnTheVersion(t *testing.T) {
 	t.Parallel()
 	c := challenge{salt: "abc123", rounds: 3}
 	once := sha256.Sum256([]byte("secretabc123"))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A job goes in and comes out with the same meaning, and what comes out can go in again.
+// A fetched job equals the pushed one and can be pushed again.
 func FuzzWorkUnit(f *testing.F) {
 	f.Add([]byte(unit(`"custom":{"a":1,"track":1},"retry":3,"x":[1e999]`)))
 	f.Add([]byte(unit(`"at":"2020-01-01T00:00:00Z","failure":{"retry_count":1},"Queue":"q"`)))
@@ -18,7 +18,7 @@ func FuzzWorkUnit(f *testing.F) {
 			return
 		}
 		var ref referenceJob
-		if err := json.Unmarshal(text, &ref); err == nil { // fails for numbers beyond a float only
+		if err := json.Unmarshal(text, &ref); err == nil { // fails only for numbers that overflow a float
 			if ref.Jid != job.ID || ref.Type != job.Type || ref.Queue != "" && ref.Queue != job.Queue || ref.Args == nil {
 				t.Errorf("%s\nwas read as %+v, the reference reads %+v", text, job, ref)
 			}

@@ -10,10 +10,10 @@ import (
 	"broker/core"
 )
 
-// now is when the jobs of these tests are pushed.
+// now is the time of all pushes in these tests.
 var now = core.InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 
-// build makes a job of a work unit as PUSH would.
+// build makes a job of a work unit as PUSH does.
 func build(t testing.TB, f *Frontend, text string) (*core.Job, error) {
 	t.Helper()
 	var u workUnit
@@ -23,7 +23,7 @@ func build(t testing.TB, f *Frontend, text string) (*core.Job, error) {
 	}
 	sub, err := f.newPushedJob(&u, &names{}, now)
 	for i := range line {
-		line[i] = 0xdb // the job must not hold on to the line
+		line[i] = 0xdb // the job must not share memory with the line
 	}
 	return sub.job, err
 }
@@ -37,7 +37,7 @@ func mustBuild(t testing.TB, f *Frontend, text string) *core.Job {
 	return job
 }
 
-// unit is a good job with more members.
+// unit is a valid job with additional members.
 func unit(members string) string {
 	text := `{"jid":"12345678","jobtype":"T","args":[]`
 	if members != "" {
@@ -46,11 +46,11 @@ func unit(members string) string {
 	return text + "}"
 }
 
-func TestBadJobsAreToldWhatIsWrong(t *testing.T) {
+func TestInvalidJobsGetTheErrorsOfTheReference(t *testing.T) {
 	t.Parallel()
 	queueRule := `queue names must match \A[a-zA-Z0-9._-]+\z`
 	for _, c := range []struct{ text, want string }{
-		// Not JSON, or not a job: the words of the reference.
+		// Not JSON, or not a job.
 		{``, `invalid JSON: unexpected end of JSON input`},
 		{`{`, `invalid JSON: unexpected end of JSON input`},
 		{`{} {}`, `invalid JSON: invalid character '{' after top-level value`},
@@ -73,7 +73,7 @@ func TestBadJobsAreToldWhatIsWrong(t *testing.T) {
 		{`{"at":1}`, `invalid JSON: json: cannot unmarshal number into Go struct field Job.at of type string`},
 		{"{\"jid\":\"\xff2345678\"}", `invalid JSON: invalid UTF-8`},
 
-		// In the order in which they are looked at.
+		// In the order of the checks.
 		{`null`, `jobs must have a reasonable jid parameter`},
 		{`{}`, `jobs must have a reasonable jid parameter`},
 		{`{"jid":"1234567"}`, `jobs must have a reasonable jid parameter`},
@@ -93,7 +93,7 @@ func TestBadJobsAreToldWhatIsWrong(t *testing.T) {
 		{unit(`"queue":"a b","at":"2031-01-01T00:00:00Z"`), `cannot get "a b" queue: ` + queueRule},
 		{unit(`"queue":"` + strings.Repeat("q", 513) + `"`), `cannot get "` + strings.Repeat("q", 32) + `" queue: queue names must not be longer than 512 bytes`},
 
-		// What the broker reads in custom.
+		// Members of custom.
 		{unit(`"custom":{"unique_for":"soon"}`), `invalid value for 'unique_for': "soon": must be a number of seconds`},
 		{unit(`"custom":{"unique_for":"10m"}`), `invalid value for 'unique_for': "10m": must be a number of seconds`},
 		{unit(`"custom":{"unique_for":"1e3s"}`), `invalid value for 'unique_for': "1e3s": must be a number of seconds`},
@@ -128,7 +128,7 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		{"nulls", `"queue":null,"retry":null,"custom":null,"at":null,"reserve_for":null,"backtrace":null,"failure":null`, func(*core.Job) {}},
 		{"names in any case", `"QUEUE":"q","ReTry":1`, func(j *core.Job) { j.Queue, j.MaxFails = "q", 2 }},
 		{"names with escapes", `"q\u0075eue":"\u0071"`, func(j *core.Job) { j.Queue = "q" }},
-		{"the last of two counts", `"queue":"p","queue":"q"`, func(j *core.Job) { j.Queue = "q" }},
+		{"the last of two members wins", `"queue":"p","queue":"q"`, func(j *core.Job) { j.Queue = "q" }},
 		{"reserve_for", `"reserve_for":90`, func(j *core.Job) { j.LeaseFor = 90 * time.Second }},
 		{"short reserve_for", `"reserve_for":59`, func(j *core.Job) { j.LeaseFor = time.Minute }},
 		{"negative reserve_for", `"reserve_for":-1`, func(j *core.Job) { j.LeaseFor = time.Minute }},
@@ -148,8 +148,8 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		{"a failure with negative counts", `"failure":{"retry_count":-7}`, func(j *core.Job) { j.PriorFails = 1 }},
 		{"priority", `"custom":{"priority":-5}`, func(j *core.Job) { j.Priority = -5 }},
 		{"priority beyond 32 bits", `"custom":{"priority":99999999999}`, func(j *core.Job) { j.Priority = 1<<31 - 1 }},
-		{"priority that is no integer", `"custom":{"priority":"high"}`, func(*core.Job) {}},
-		{"the reference's dead priority", `"priority":9`, func(*core.Job) {}},
+		{"priority that is not an integer", `"custom":{"priority":"high"}`, func(*core.Job) {}},
+		{"priority outside of custom is ignored", `"priority":9`, func(*core.Job) {}},
 		{"unique", `"custom":{"unique_for":60}`, func(j *core.Job) {
 			j.Unique, j.UniqueKey, j.UniqueUntil = core.UniqueRefuse, uniqueKey("T", []byte("[]")), now+60*second
 		}},
@@ -167,10 +167,10 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		{"unique, in a third spelling", `"custom":{"unique_for":"120.0E-1"}`, func(j *core.Job) {
 			j.Unique, j.UniqueKey, j.UniqueUntil = core.UniqueRefuse, uniqueKey("T", []byte("[]")), now+12*second
 		}},
-		{"unique for ever", `"custom":{"unique_for":1e999}`, func(j *core.Job) {
+		{"unique for the longest span", `"custom":{"unique_for":1e999}`, func(j *core.Job) {
 			j.Unique, j.UniqueKey, j.UniqueUntil = core.UniqueRefuse, uniqueKey("T", []byte("[]")), now.Add(longestSpan)
 		}},
-		{"unique for nothing", `"custom":{"unique_for":0}`, func(*core.Job) {}},
+		{"unique for no time", `"custom":{"unique_for":0}`, func(*core.Job) {}},
 		{"expires_at", `"custom":{"expires_at":"2030-01-01T00:01:00Z"}`, func(j *core.Job) { j.StartBefore = now + 60*second }},
 		{"expired already", `"custom":{"expires_at":"1950-01-01T00:01:00Z"}`, func(j *core.Job) { j.StartBefore = 1 }},
 		{"expires_in", `"custom":{"expires_in":30}`, func(j *core.Job) { j.StartBefore = now + 30*second }},
@@ -179,7 +179,7 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 			j.StartBefore = now + 60*second
 		}},
 		{"tracked", `"custom":{"track":1}`, func(j *core.Job) { j.RetainFor = 30 * time.Minute }},
-		{"tracked in other words", `"custom":{"track":true}`, func(j *core.Job) { j.RetainFor = 30 * time.Minute }},
+		{"tracked, as a bool", `"custom":{"track":true}`, func(j *core.Job) { j.RetainFor = 30 * time.Minute }},
 		{"not tracked", `"custom":{"track":0}`, func(*core.Job) {}},
 		{"in a batch", `"custom":{"bid":"b-000000000001z"}`, func(j *core.Job) { j.Batch = 71 }},
 	} {
@@ -190,7 +190,7 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		}
 		c.change(want)
 		got := mustBuild(t, &Frontend{}, unit(c.members))
-		got.Attributes = nil // has tests of its own
+		got.Attributes = nil // see TestFetchedJobEqualsThePushedOne
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\n got %+v\nwant %+v", c.name, got, want)
 		}
@@ -206,7 +206,7 @@ func TestLinksAreReadFromCustom(t *testing.T) {
 	}{
 		{`{"after":"job-1"}`, []string{"job-1"}, ""},
 		{`{"after":["job-1","job-2"],"parent":"job-3"}`, []string{"job-1", "job-2"}, "job-3"},
-		{`{"after":[1],"parent":7}`, nil, ""}, // somebody's own members
+		{`{"after":[1],"parent":7}`, nil, ""}, // members of the client
 	} {
 		var u workUnit
 		if err := parseWorkUnit([]byte(unit(`"custom":`+c.custom)), &u); err != nil {
@@ -219,7 +219,7 @@ func TestLinksAreReadFromCustom(t *testing.T) {
 	}
 }
 
-func TestUniqueKeyIgnoresSpacesOnly(t *testing.T) {
+func TestUniqueKeyIgnoresWhiteSpace(t *testing.T) {
 	t.Parallel()
 	key := uniqueKey("T", []byte(`[1,"a b"]`))
 	if uniqueKey("T", []byte(`[ 1 , "a b" ]`)) != key {
@@ -256,12 +256,12 @@ func TestNamesAreRoutedAtSubmission(t *testing.T) {
 	}
 }
 
-// fetched is a job as its worker gets it.
+// fetched is a job as FETCH returns it.
 func fetched(f *Frontend, job *core.Job) string {
 	return string(f.appendJob(nil, job, jobState{enqueuedAt: now}))
 }
 
-func TestWhatWasPushedComesBack(t *testing.T) {
+func TestFetchedJobEqualsThePushedOne(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 500) + strings.Repeat("]", 500)
 	for _, c := range []struct{ pushed, want string }{
@@ -301,7 +301,7 @@ func TestWhatWasPushedComesBack(t *testing.T) {
 	}
 }
 
-func TestJobsOfOthersAreMadeReadable(t *testing.T) {
+func TestRawBodiesBecomeArguments(t *testing.T) {
 	t.Parallel()
 	minted := &core.Job{Seq: 7, CreatedAt: now}
 	head := `{"retry":0,"custom":{"broker":{"from":"gearman","encoding":"`
@@ -325,7 +325,7 @@ func TestJobsOfOthersAreMadeReadable(t *testing.T) {
 	}
 }
 
-func TestPolicyOfOthersIsShownInOurWords(t *testing.T) {
+func TestRetryOfJobsFromOtherProtocols(t *testing.T) {
 	t.Parallel()
 	job := &core.Job{
 		ID: "6ba7b810-9dad-41d1-80b4-00c04fd430c4", Queue: "ping", Type: "ping", Body: []byte("[]"), Origin: core.Workq,
@@ -356,7 +356,7 @@ func TestCallbackNamesItsBatch(t *testing.T) {
 	}
 }
 
-func TestFailureIsToldAsTheReferenceDoes(t *testing.T) {
+func TestFailureOfFetchedJob(t *testing.T) {
 	t.Parallel()
 	next := now.Add(time.Minute)
 	for _, c := range []struct {
@@ -403,7 +403,7 @@ func TestFailureIsToldAsTheReferenceDoes(t *testing.T) {
 	}
 }
 
-func TestPushBulkReadsAllOrNothing(t *testing.T) {
+func TestPushBulkIsParsedAsAWhole(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
 		` [{"jid":"a"}, null ,{"jid":"b","x":1},{}] `: {"a", "", "b", ""},
@@ -443,7 +443,7 @@ func TestPushBulkReadsAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestReportsAreReadStrictly(t *testing.T) {
+func TestAckAndFailAreParsed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		arg, jid, result string

@@ -8,7 +8,7 @@ import (
 	"broker/core"
 )
 
-func TestPreparedJobIsWhatAClientWouldPush(t *testing.T) {
+func TestPreparedJobEqualsAPushedOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	unit := `{"jobtype":"T","queue":"q","args":[1,"a<b"],"retry":3,"reserve_for":600,` +
@@ -35,7 +35,7 @@ func TestPreparedJobIsWhatAClientWouldPush(t *testing.T) {
 	}
 }
 
-func TestWorkUnitsAreCheckedWithoutABroker(t *testing.T) {
+func TestCheckUnitNeedsNoBroker(t *testing.T) {
 	t.Parallel()
 	for unit, want := range map[string]string{
 		`{"jobtype":"T","args":[]}`:                                 "",

@@ -14,7 +14,7 @@ func valid(text []byte) bool {
 	return utf8.Valid(text) && s.value(0) != nil && s.atEnd()
 }
 
-func TestScannerKnowsJSON(t *testing.T) {
+func TestScannerAcceptsJSONOnly(t *testing.T) {
 	t.Parallel()
 	good := []string{
 		`0`, `-0`, `-0.0e+1`, `1E5`, `123456789012345678901234567890`, `1e400`, `""`, `"\u00e9\"\\\/\b\f\n\r\t"`, `"é"`,
@@ -38,7 +38,7 @@ func TestScannerKnowsJSON(t *testing.T) {
 	}
 }
 
-func TestStringsComeBackAsTheyWere(t *testing.T) {
+func TestStringsSurviveQuotingAndDecoding(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "plain", `"quoted" \ /`, "tab\tline\nreturn\r\x00\x1f\x7f", "Grüße 日本 🙂 \u2028", "�"} {
 		b := appendQuoted(nil, text)
@@ -63,7 +63,7 @@ func TestStringsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestIntegersAreNeverRounded(t *testing.T) {
+func TestIntegersAreExact(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]int64{"0": 0, "-7": -7, "9223372036854775807": 1<<63 - 1} {
 		if n, ok := integer([]byte(raw)); !ok || n != want {
@@ -77,7 +77,7 @@ func TestIntegersAreNeverRounded(t *testing.T) {
 	}
 }
 
-func TestCompactKeepsWhatIsInStrings(t *testing.T) {
+func TestCompactKeepsStrings(t *testing.T) {
 	t.Parallel()
 	got := appendCompact(nil, []byte(" { \"a b\" : [ 1 , \" \\\" x\" ,\r\n null ] } "))
 	if want := `{"a b":[1," \" x",null]}`; string(got) != want {
@@ -85,7 +85,7 @@ func TestCompactKeepsWhatIsInStrings(t *testing.T) {
 	}
 }
 
-// The scanner takes what encoding/json takes, but for broken UTF-8, and decodes strings as it does.
+// The scanner accepts what encoding/json accepts, except for invalid UTF-8, and decodes strings like it.
 func FuzzScanner(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,-2.5e3,"x\u00e9\n",null,true]}`, `"\ud83d\ude42"`, `[[[]]]`, `01`, "\"\xff\""} {
 		f.Add([]byte(seed))
@@ -114,7 +114,7 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// Whatever bytes a text holds, its quoted form is JSON that means the same.
+// Any text can be quoted, and decodes to the same text.
 func FuzzQuote(f *testing.F) {
 	f.Add("a\"b\\\x00\xff🙂")
 	f.Fuzz(func(t *testing.T, text string) {

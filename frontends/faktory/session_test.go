@@ -12,7 +12,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// plain is the front-end without a password, with a limit on lines that a test can reach.
+// plain is the front-end without a password and with a low limit on lines.
 func plain(b core.Broker) frontends.Frontend { return onStage(b, Options{}) }
 
 func onStage(b core.Broker, o Options) frontends.Frontend {
@@ -22,14 +22,14 @@ func onStage(b core.Broker, o Options) frontends.Frontend {
 
 func setup(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, plain) }
 
-// greet shakes hands as a producer.
+// greet sends HELLO as a producer.
 func greet(c *frontendtest.Client) {
 	c.Want("+HI {\"v\":2}\r\n")
 	c.Send("HELLO {\"v\":2}\r\n")
 	c.Want("+OK\r\n")
 }
 
-// dial is a connection that has shaken hands; wid is empty for a producer.
+// dial opens a connection and sends HELLO; wid is empty for a producer.
 func dial(s *frontendtest.Stage, name, wid string) *frontendtest.Client {
 	c := s.Dial(name)
 	c.Want("+HI {\"v\":2}\r\n")
@@ -80,8 +80,8 @@ func at(m map[string]any, path ...string) any {
 
 func number(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 
-// suiteDialect is Faktory for the suite of all front-ends. Its leases end as failures, with a back-off: that has tests
-// of its own here.
+// suiteDialect is Faktory for the suite of all front-ends. Expired leases count as failures with a back-off, which the suite
+// does not cover.
 func suiteDialect(t *testing.T) frontendtest.Dialect {
 	return frontendtest.Dialect{
 		New:   plain,
@@ -92,7 +92,7 @@ func suiteDialect(t *testing.T) frontendtest.Dialect {
 		},
 		SubmitReply: func(c *frontendtest.Client, _ int) { c.Want("+OK\r\n") },
 		Lease: func(c *frontendtest.Client, queue string) (frontendtest.Leased, bool) {
-			c.Send("INFO\r\n") // FETCH would wait
+			c.Send("INFO\r\n") // FETCH waits
 			if size := at(object(t, c), "faktory", "queues", queue); size == nil || size == number(0) {
 				return frontendtest.Leased{}, false
 			}

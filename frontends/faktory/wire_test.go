@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// readLines plays input in the given pieces and tells what came of it.
+// readLines reads input in the given pieces and returns lines and errors.
 func readLines(limit int, pieces ...string) (got []string) {
 	r := lineReader{max: limit, jobMax: 2 * limit}
 	var unread []byte
@@ -70,7 +70,7 @@ func TestLongLineIsSearchedOnce(t *testing.T) {
 	if _, n, err := r.next(in); n != 0 || !errors.Is(err, errShort) || r.seen != 1000 {
 		t.Fatalf("n %d, err %v, seen %d", n, err, r.seen)
 	}
-	in[500] = '\n' // behind our back: it must not be looked at again
+	in[500] = '\n' // must not be searched again
 	if _, _, err := r.next(in); !errors.Is(err, errShort) {
 		t.Errorf("the first bytes were searched twice")
 	}
@@ -104,13 +104,13 @@ func TestVerbEndsAtTheFirstSpace(t *testing.T) {
 	}
 }
 
-// Split input gives the same lines as whole input, and nothing is kept beyond the limit.
+// Lines do not depend on how input is split, and unread input is bounded.
 func FuzzLineReader(f *testing.F) {
 	f.Add("INFO\r\nEND\n", 3, 8)
 	f.Add("\r\n\r\n123456789\r\nx\n", 1, 8)
 	f.Add(strings.Repeat("x", 40)+"\n\n", 7, 8)
 	f.Fuzz(func(t *testing.T, in string, step, limit int) {
-		limit = 8 + limit&0xff // verbs fit into it, as they do into the real ones
+		limit = 8 + limit&0xff // longer than any verb
 		step = 1 + step&0x3f
 		var pieces []string
 		for rest := in; rest != ""; {

@@ -14,14 +14,14 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// stageWith opens a stage whose front-end has options of its own.
+// stageWith opens a stage with the given options.
 func stageWith(t testing.TB, o Options) (*frontendtest.Stage, *Frontend) {
 	t.Helper()
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return onStage(b, o) })
 	return s, s.Front.(*Frontend)
 }
 
-func TestPasswordIsAskedFor(t *testing.T) {
+func TestPasswordIsChecked(t *testing.T) {
 	t.Parallel()
 	s, _ := stageWith(t, Options{Password: "secret"})
 	salts := map[string]bool{}
@@ -63,7 +63,7 @@ func TestPasswordIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestConnectionsBeyondTheLimitAreToldAndClosed(t *testing.T) {
+func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 	t.Parallel()
 	s, _ := stageWith(t, Options{MaxConnections: 2})
 	first, second := dial(s, "first", ""), dial(s, "second", "w")
@@ -76,7 +76,7 @@ func TestConnectionsBeyondTheLimitAreToldAndClosed(t *testing.T) {
 	second.Want("+OK\r\n")
 }
 
-func TestClientWithoutRoomReadsAnAnswer(t *testing.T) {
+func TestOverflowIsAGreetingAndAnError(t *testing.T) {
 	t.Parallel()
 	_, f := stageWith(t, Options{})
 	if got := string(f.Overflow()); got != "+HI {\"v\":2}\r\n-ERR too many connections\r\n" {
@@ -105,7 +105,7 @@ func TestLineBeyondTheLimitIsRefusedAndDropped(t *testing.T) {
 	c := dial(s, "client", "")
 	c.SendIn(1000, []byte("PUSH {\"jid\":\""+strings.Repeat("j", 300<<10)+"\"}\r\nQUEUE LATENCY x\r\n"))
 	c.Want("-ERR line is longer than 262144 bytes\r\n$7\r\n{\"x\":0}\r\n")
-	// Just fits.
+	// As long as allowed.
 	head, tail := "PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"args\":[\"", "\"]}"
 	c.SendIn(64<<10, []byte(head+strings.Repeat("a", 256<<10-len(head)-len(tail))+tail+"\r\n"))
 	c.Want("+OK\r\n")
@@ -133,7 +133,7 @@ func TestLongLinesAreForJobsOnly(t *testing.T) {
 	c.Want("+OK\r\n-ERR more than 100000 jobs in one PUSHB\r\n")
 }
 
-func TestWorkersAreListedAndToldToGo(t *testing.T) {
+func TestWorkersAreListedAndStopped(t *testing.T) {
 	t.Parallel()
 	s, f := stageWith(t, Options{})
 	a := s.Dial("a")
@@ -183,8 +183,8 @@ func TestWorkersAreListedAndToldToGo(t *testing.T) {
 	}
 }
 
-// A FETCH that waits when its worker is told to go gets nothing, and the replies in front of it still come.
-func TestWaitingFetchIsCalledOff(t *testing.T) {
+// A parked FETCH of a worker that is told to go quiet gets no job. The replies before it are not lost.
+func TestQuietEndsAParkedFetch(t *testing.T) {
 	t.Parallel()
 	s, f := stageWith(t, Options{})
 	worker, producer := dial(s, "worker", "w1"), dial(s, "producer", "")
@@ -208,8 +208,8 @@ func TestWaitingFetchIsCalledOff(t *testing.T) {
 	}
 }
 
-// A job whose bytes have not left when the connection ends goes to the next worker at once.
-func TestUndeliveredJobGoesToTheNext(t *testing.T) {
+// A job that was not sent completely goes to the next worker at once.
+func TestUndeliveredJobGoesToTheNextWorker(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	producer, other := dial(s, "producer", ""), dial(s, "other", "w2")
@@ -220,7 +220,7 @@ func TestUndeliveredJobGoesToTheNext(t *testing.T) {
 	session.Feed([]byte("FETCH q\r\n"))
 	producer.Send("PUSH {\"jid\":\"12345678\",\"queue\":\"q\",\"jobtype\":\"x\",\"args\":[]}\r\n")
 	producer.Want("+OK\r\n")
-	session.Deliver() // writes the job; the socket takes half of it
+	session.Deliver() // writes the job, of which the socket takes half
 	conn.out.Sent(conn.out.Len() / 2)
 	session.Closed()
 	session.(frontends.UnsentHandler).HandleUnsent(conn.out.Len())
@@ -229,7 +229,7 @@ func TestUndeliveredJobGoesToTheNext(t *testing.T) {
 		t.Errorf("fetched %v", job)
 	}
 
-	// One that was delivered stays with its worker.
+	// A delivered job stays with its worker.
 	session = s.Front.Open(conn)
 	session.Feed([]byte("HELLO {\"wid\":\"w1\",\"v\":2}\r\n"))
 	producer.Send("PUSH {\"jid\":\"12345679\",\"queue\":\"q\",\"jobtype\":\"x\",\"args\":[]}\r\n")
@@ -243,7 +243,7 @@ func TestUndeliveredJobGoesToTheNext(t *testing.T) {
 	other.Want("$-1\r\n")
 }
 
-// brokenConn is a connection whose other end is seen by nobody.
+// brokenConn is a connection without a peer.
 type brokenConn struct {
 	frontends.Conn
 	out frontends.Outbox
