@@ -67,6 +67,14 @@ type Answer struct {
 	Clients    []ClientInfo // ListClients
 	NextClient ClientID     // ListClients: not zero while there are more
 	Workers    []WorkerInfo // ListWorkers
+
+	NextCursor string // Find: where the list goes on; empty on the last page
+	Stopped    bool   // Find: the page is short because enough jobs were looked at
+	Count      int    // Find with WithCount
+	CountExact bool   // Find with WithCount
+	Scan       *Find  // inside the core: records have to be read; never seen outside
+
+	Names []NameCount // ListNames
 }
 
 // Grant is what a worker that was handed a job is told beyond the job itself.

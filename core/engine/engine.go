@@ -197,13 +197,15 @@ func (e *Engine) notify(wakes []func(), s signals) {
 
 // hydrate adds to the replies from index from on what only the store has.
 func (e *Engine) hydrate(replies []core.Reply, from int) []core.Reply {
-	if e.store == nil {
-		return replies
-	}
 	for i := from; i < len(replies); i++ {
 		r := &replies[i]
 		var err error
 		switch {
+		case r.Answer != nil && r.Scan != nil:
+			err = e.scan(r)
+		case e.store == nil:
+		case r.Cold && r.Kind == core.Listed && r.Answer != nil:
+			err = e.hydrateFound(r)
 		case r.Kind == core.Assigned:
 			err = e.hydrateLease(r)
 		case r.Kind == core.Ended && r.Outcome == nil:
@@ -221,7 +223,7 @@ func (e *Engine) hydrate(replies []core.Reply, from int) []core.Reply {
 			}
 			r.Cold = false
 		}
-		if err != nil && r.Kind != core.Listed {
+		if err != nil && (r.Kind != core.Listed || r.Answer != nil) {
 			*r = e.lost(r, err)
 		}
 	}

@@ -75,6 +75,7 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	m.queues[e.queue].counts.Submitted[e.origin]++
 	m.joinBatch(h)
 	m.move(e, core.Blocked)
+	m.enlist(h, e)
 	e.set(changed)
 	m.touch(h, e)
 	return e.seq

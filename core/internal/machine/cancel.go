@@ -120,8 +120,10 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 		m.rebury(h, e)
 		return
 	}
+	group := m.groupName(e)
 	m.detach(h, e)
 	m.buryJob(h, c.protocol, m.deathOf(0, h, e).Outcome)
+	m.joinGroupNamed(h, e, group)
 }
 
 // end removes a job before it was done: cancelled, expired or withdrawn. Its watchers are told, and nothing goes on
@@ -169,6 +171,7 @@ func (m *Machine) remove(h uint32) {
 	}
 	m.setPayload(h, nil)
 	n := e.queue
+	m.unlist(h, e)
 	m.move(e, core.Gone)
 	m.jobs.release(h)
 	m.dropIdle(n)

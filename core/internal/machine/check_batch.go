@@ -18,7 +18,7 @@ func (c *checker) eachBatch() {
 		if (g.deadline != 0) != (g.Until != 0) {
 			c.fail("batch %d has a deadline and no end, or an end and no deadline", number)
 		}
-		have := c.groups[number]
+		have := c.batches[number]
 		if have == nil {
 			have = &batch{}
 		}

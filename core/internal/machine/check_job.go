@@ -44,6 +44,7 @@ func (c *checker) job(h uint32, e *entry) {
 		c.notes++
 	}
 	c.state(h, e)
+	c.indexed(e)
 	c.held(h, e, q)
 	c.watched(h, e)
 	if x := m.optionalState(h); x != nil {
@@ -182,10 +183,10 @@ func (c *checker) member(e *entry, x *optional) {
 	if e.state == core.Done {
 		c.fail("job %d is done and still a member of batch %d", e.seq, x.batch)
 	}
-	g := c.groups[x.batch]
+	g := c.batches[x.batch]
 	if g == nil {
 		g = &batch{}
-		c.groups[x.batch] = g
+		c.batches[x.batch] = g
 	}
 	g.members++
 	if x.tried {

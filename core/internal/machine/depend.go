@@ -26,6 +26,7 @@ func (m *Machine) addDependencies(c *client, op *core.AddDependencies) {
 	if e.state != core.Blocked && (len(x.waiting) > 0 || e.has(broken)) {
 		m.detach(h, e)
 		m.move(e, core.Blocked)
+		m.enlist(h, e)
 	}
 	m.dependenciesChanged(c, op.Tag, h, e)
 }

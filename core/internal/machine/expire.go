@@ -53,9 +53,11 @@ func (m *Machine) stateDue(h uint32) {
 	m.stats.Due[e.state]++
 	switch e.state {
 	case core.Scheduled:
+		m.unlist(h, e)
 		m.queues[e.queue].scheduled.Remove(h, m.before)
 		m.makeReady(h, e)
 	case core.Retrying:
+		m.unlist(h, e)
 		m.makeReady(h, e)
 	case core.Leased:
 		m.leaseRanOut(h)

@@ -70,6 +70,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 
 // detach takes an unfinished job out of wherever it waits or is held.
 func (m *Machine) detach(h uint32, e *entry) {
+	m.unlist(h, e)
 	q := m.queues[e.queue]
 	switch e.state {
 	case core.Ready:
@@ -109,8 +110,10 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	m.memberDone(h, whole.Success)
 	switch open := m.closeLinks(h, whole.Success); {
 	case e.has(keepsOutcome) && m.retain(h, e, whole):
+		m.enlist(h, e)
 	case open:
 		m.keepForChildren(h, e)
+		m.enlist(h, e)
 	default:
 		m.remove(h)
 	}
@@ -233,13 +236,16 @@ func (m *Machine) tryAgain(h uint32, e *entry) {
 	switch e.state {
 	case core.Scheduled:
 		m.queues[e.queue].scheduled.Push(h, m.before)
+		m.enlist(h, e)
 		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
 	case core.Ready:
 		m.queues[e.queue].ready.Push(h, m.before)
 		m.offer(e.queue)
 	case core.Leased, core.Retrying:
 		m.makeReady(h, e)
-	case core.Gone, core.Blocked, core.Done, core.Dead:
+	case core.Blocked:
+		m.enlist(h, e)
+	case core.Gone, core.Done, core.Dead:
 	}
 }
 
@@ -253,6 +259,7 @@ func (m *Machine) retryAt(h uint32, e *entry, at core.Instant) {
 	m.move(e, core.Retrying)
 	e.readyAt, e.leasedAt = at, m.now
 	e.clear(scheduledOrder) // its place is where the retry puts it
+	m.enlist(h, e)
 	e.stateTimer = m.timers.Add(at, timer.Owner{Kind: timerState, Handle: h})
 	m.touch(h, e)
 }
@@ -284,7 +291,11 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 
 // rebury starts a dead job's stay anew.
 func (m *Machine) rebury(h uint32, e *entry) {
+	group := m.groupName(e)
+	m.unlist(h, e)
 	e.readyAt = m.now
+	m.enlist(h, e)
+	m.joinGroupNamed(h, e, group)
 	m.expireAt(h, e, m.deadUntil(h, e))
 	e.set(changed)
 	m.touch(h, e)

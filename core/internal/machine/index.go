@@ -22,46 +22,6 @@ func (h hasher) text(s string) digest {
 	return d
 }
 
-// seqIndex finds the handle of a Seq. Numbers are given in rising order, so that pages of neighbours are well filled;
-// a page goes when its last job does.
-type seqIndex struct{ pages map[uint64]*seqPage }
-
-const seqPageBits = 6
-
-type seqPage struct {
-	handles [1 << seqPageBits]uint32
-	live    uint32
-}
-
-func (x *seqIndex) get(seq uint64) uint32 {
-	p := x.pages[seq>>seqPageBits]
-	if p == nil {
-		return 0
-	}
-	return p.handles[seq&(1<<seqPageBits-1)]
-}
-
-func (x *seqIndex) put(seq uint64, h uint32) {
-	p := x.pages[seq>>seqPageBits]
-	if p == nil {
-		p = &seqPage{}
-		x.pages[seq>>seqPageBits] = p
-	}
-	p.handles[seq&(1<<seqPageBits-1)] = h
-	p.live++
-}
-
-func (x *seqIndex) drop(seq uint64) {
-	p := x.pages[seq>>seqPageBits]
-	p.handles[seq&(1<<seqPageBits-1)] = 0
-	if p.live--; p.live == 0 {
-		delete(x.pages, seq>>seqPageBits)
-		if len(x.pages) == 0 {
-			x.pages = map[uint64]*seqPage{} // a Go map does not shrink
-		}
-	}
-}
-
 // find is the handle of the job that ref names, zero if there is none.
 func (m *Machine) find(ref core.Ref) uint32 {
 	if ref.Seq != 0 {

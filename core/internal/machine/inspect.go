@@ -102,11 +102,8 @@ func (m *Machine) waitReason(h uint32, e *entry) core.WaitReason {
 	return core.WaitNone
 }
 
-// maxPage is how many jobs one ListJobs returns at most; maxLook how many it looks at.
-const (
-	maxPage = 1000
-	maxLook = 20_000
-)
+// maxPage is how many rows a list returns at most.
+const maxPage = 1000
 
 func (m *Machine) listJobs(c *client, op *core.ListJobs) {
 	limit := op.Limit
@@ -153,7 +150,7 @@ func (m *Machine) appendInfo(r *core.Reply, h uint32, brief bool) {
 func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit int) {
 	looked := 0
 	for h := uint32(op.Cursor) + 1; h <= m.jobs.next; h++ {
-		if len(r.Jobs) == limit || looked == maxLook {
+		if len(r.Jobs) == limit || looked == m.effort.look {
 			r.Cursor = uint64(h - 1)
 			return
 		}

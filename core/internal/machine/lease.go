@@ -370,6 +370,7 @@ func (m *Machine) unhold(h uint32, e *entry) {
 		return
 	}
 	e.clear(held)
+	m.unlist(h, e)
 	m.timers.Remove(&e.stateTimer)
 	m.giveSlot(h, e)
 	m.stats.LeasedBy[e.holderFrom]--

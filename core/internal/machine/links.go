@@ -127,6 +127,7 @@ func (m *Machine) dependents(h uint32) (seqs []uint64) {
 
 // unblock lets a job go where its time says.
 func (m *Machine) unblock(h uint32, e *entry) {
+	m.unlist(h, e)
 	if e.readyAt < m.now {
 		e.readyAt = m.now
 		e.clear(scheduledOrder)

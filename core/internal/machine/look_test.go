@@ -12,7 +12,7 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 	switch verb {
 	case "list-clients":
 		return &core.ListClients{
-			Tag: tag, Protocol: r.protocol("of"), Limit: int(r.number("limit")), After: r.clientID(r.Option("after")),
+			Tag: tag, Protocol: r.protocol(), Limit: int(r.number("limit")), After: r.clientID(r.Option("after")),
 		}
 	case "list-workers":
 		return &core.ListWorkers{Tag: tag, After: r.Option("after"), Limit: int(r.number("limit"))}
@@ -20,8 +20,88 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 		return &core.DisconnectClient{Tag: tag, Client: r.clientID(r.Word(2))}
 	case "name":
 		return &core.NameClient{Name: r.Word(2)}
+	case "find":
+		return r.find(tag)
+	case "list-names":
+		op := &core.ListNames{
+			Tag: tag, Prefix: r.Option("prefix"), ByUse: r.flag("by-use"), After: r.Option("after"),
+			Offset: int(r.number("offset")), Limit: int(r.number("limit")),
+		}
+		op.Of = map[string]core.NameKind{"groups": core.FailureGroups, "types": core.TypeNames}[r.Word(2)]
+		return op
 	}
 	return nil
+}
+
+var jobOrders = map[string]core.Order{
+	"": core.OrderCreated, "created": core.OrderCreated, "queue": core.OrderQueue, "due": core.OrderDue,
+	"leased": core.OrderLeased, "died": core.OrderDied, "finished": core.OrderFinished,
+}
+
+// find reads the options of a Find; -next goes on where the last one has ended.
+func (r *reader) find(tag uint64) core.Op {
+	list := func(name string) []string {
+		if v := r.Option(name); v != "" {
+			return strings.Split(v, ",")
+		}
+		return nil
+	}
+	span := func(name string) core.Range {
+		return core.Range{From: r.instant(name + "-from"), To: r.instant(name + "-to")}
+	}
+	op := &core.Find{
+		Tag: tag, Order: jobOrders[r.Option("order")], Desc: r.flag("desc"), Limit: int(r.number("limit")), Brief: true,
+		WithCount: r.flag("count"), Cursor: r.Option("cursor"),
+		Filter: core.Filter{
+			Queues: list("queues"), QueuePrefix: r.Option("prefix"), Types: list("types"), Worker: r.Option("worker"),
+			FailureGroup: r.Option("group"), Batch: uint64(r.number("batch")), Parent: uint64(r.number("parent")),
+			UniqueKey: r.Option("unique"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
+		},
+	}
+	for _, name := range list("states") {
+		for _, s := range core.States {
+			if s.String() == name {
+				op.Filter.States = append(op.Filter.States, s)
+			}
+		}
+	}
+	if r.Option("of") != "" {
+		op.Filter.Origins = []core.Protocol{r.protocol()}
+	}
+	for name, bound := range map[string]**int32{"min-priority": &op.Filter.MinPriority, "max-priority": &op.Filter.MaxPriority} {
+		if r.Option(name) != "" {
+			n := int32(r.number(name))
+			*bound = &n
+		}
+	}
+	if r.flag("next") {
+		op.Cursor = r.p.cursor
+	}
+	return op
+}
+
+// foundText writes a page of jobs, each by its number only.
+func (p *player) foundText(r *core.Reply) string {
+	var b strings.Builder
+	for i := range r.Jobs {
+		fmt.Fprintf(&b, "%d ", r.Jobs[i].Seq)
+	}
+	if len(r.Jobs) == 0 {
+		b.WriteString("none ")
+	}
+	p.cursor = r.NextCursor
+	if r.NextCursor != "" {
+		b.WriteString("and more ")
+	}
+	if r.Stopped {
+		b.WriteString("stopped ")
+	}
+	if r.CountExact {
+		fmt.Fprintf(&b, "of %d", r.Count)
+	} else if r.Count > 0 {
+		fmt.Fprintf(&b, "of at least %d", r.Count)
+	}
+	return strings.TrimSuffix(b.String(), " ")
 }
 
 // clientID is the number of a client of the script, zero if there is none of that name.
@@ -42,6 +122,9 @@ func (p *player) lookReply(r *core.Reply) string {
 	}
 	for _, w := range r.Workers {
 		lines = append(lines, fmt.Sprintf("worker %s:%s", w.Name, p.heldText(w.Held)))
+	}
+	for _, n := range r.Names {
+		lines = append(lines, fmt.Sprintf("%s: %d", n.Name, n.Jobs))
 	}
 	if r.NextClient != 0 {
 		lines = append(lines, "and more")

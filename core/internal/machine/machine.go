@@ -36,6 +36,9 @@ type Machine struct {
 	optionals  map[uint32]*optional
 	transients map[uint32]*transient
 	nextSeq    uint64
+	byState    stateLists
+	groups     groupIndex
+	effort     effort
 	reserved   uint64 // no Seq from here on may be given out before a record of it is sealed
 	before     queue.Before
 
@@ -104,8 +107,8 @@ func New(o Options) *Machine {
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{},
 	}
-	m.before = m.standsBefore
-	m.workers, m.types = newNameTable(), newNameTable()
+	m.before, m.effort = m.standsBefore, usualEffort
+	m.workers, m.types, m.groups.names = newNameTable(), newNameTable(), newNameTable()
 	m.stats.StartedAt = o.StartedAt
 	m.now = o.StartedAt
 	return m
@@ -268,6 +271,10 @@ func (m *Machine) applyLook(c *client, op core.Op) {
 		m.listClients(c, op)
 	case *core.ListWorkers:
 		m.listWorkers(c, op)
+	case *core.Find:
+		m.findJobs(c, op)
+	case *core.ListNames:
+		m.listNames(c, op)
 	case *core.DisconnectClient:
 		m.disconnect(c, op)
 	case *core.NameClient:
@@ -314,6 +321,9 @@ func (m *Machine) move(e *entry, to core.State) {
 		panic("machine: illegal move " + e.state.String() + " to " + to.String())
 	}
 	q := m.queues[e.queue]
+	if e.has(listed) {
+		panic("machine: a job leaves its state and stays in the list of it")
+	}
 	if e.state != core.Gone {
 		q.count[e.state]--
 		m.stats.Jobs[e.state]--

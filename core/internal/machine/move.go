@@ -31,6 +31,7 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 	e.clear(scheduledOrder | requeued)
 	if x := m.optionalState(h); x != nil && len(x.waiting) > 0 || e.has(broken) {
 		m.move(e, core.Blocked)
+		m.enlist(h, e)
 	} else {
 		m.schedule(h, e)
 	}

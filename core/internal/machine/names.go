@@ -1,5 +1,12 @@
 package machine
 
+import (
+	"slices"
+	"strings"
+
+	"broker/core"
+)
+
 // nameTable gives numbers, from 1, to names that are in use: of workers that hold leases, of types. A name goes with its
 // last user, so that names that come once cost nothing later.
 type nameTable struct {
@@ -38,6 +45,27 @@ func (t *nameTable) release(n uint32) bool {
 	t.names[n] = ""
 	t.free = append(t.free, n)
 	return true
+}
+
+// list lists the names in use with their numbers of users. It looks at all of them.
+func (t *nameTable) list(op *core.ListNames) []core.NameCount {
+	found := []core.NameCount{}
+	for n := 1; n < len(t.names); n++ {
+		name := t.names[n]
+		if t.refs[n] > 0 && strings.HasPrefix(name, op.Prefix) && (op.ByUse || op.After == "" || name > op.After) {
+			found = append(found, core.NameCount{Name: name, Jobs: t.refs[n]})
+		}
+	}
+	slices.SortFunc(found, func(a, b core.NameCount) int {
+		if op.ByUse && a.Jobs != b.Jobs {
+			return b.Jobs - a.Jobs
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	if op.ByUse {
+		found = found[min(max(op.Offset, 0), len(found)):]
+	}
+	return found[:min(len(found), pageLimit(op.Limit))]
 }
 
 // typeOf is what a job says is to be run.

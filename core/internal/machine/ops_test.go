@@ -129,8 +129,8 @@ func (r *reader) stateNamed(v string) core.State {
 	return core.Gone
 }
 
-func (r *reader) protocol(name string) core.Protocol {
-	v := r.Option(name)
+func (r *reader) protocol() core.Protocol {
+	v := r.Option("of")
 	for _, p := range core.Protocols {
 		if p.String() == v {
 			return p
@@ -324,7 +324,7 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 	case "purge":
 		return r.purge(name, tag)
 	case "reset":
-		return &core.ResetCounters{Tag: tag, Origin: r.protocol("of")}
+		return &core.ResetCounters{Tag: tag, Origin: r.protocol()}
 	case "list-queues":
 		return &core.ListQueues{Tag: tag, Prefix: name, Offset: int(r.number("offset")), Limit: int(r.number("limit"))}
 	case "inspect-queue":
@@ -337,7 +337,7 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 }
 
 func (r *reader) purge(name string, tag uint64) core.Op {
-	op := &core.Purge{Tag: tag, Queue: name, Origin: r.protocol("of"), Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor")), Drop: r.flag("drop")}
+	op := &core.Purge{Tag: tag, Queue: name, Origin: r.protocol(), Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor")), Drop: r.flag("drop")}
 	for _, s := range strings.Split(r.Option("states"), ",") {
 		for _, x := range core.States {
 			if x.String() == s {

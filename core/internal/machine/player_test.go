@@ -39,6 +39,7 @@ type player struct {
 	before  map[uint64]core.State
 	lines   []string
 	tags    uint64
+	cursor  string // of the last list of jobs
 }
 
 // actor is a client of the script.

@@ -18,6 +18,7 @@ type queueLine = queue.Line
 type jobQueue struct {
 	name         string
 	ready        queue.List
+	byState      *stateLists
 	scheduled    queue.List // for listings; the timer decides when they are due
 	count        [len(core.States) + 1]int
 	class        [3]int // ready jobs by classOf

@@ -112,6 +112,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		e.leasedAt = s.LeasedAt
 		m.move(e, core.Retrying)
 		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
+		m.enlist(h, e)
 	case core.Scheduled:
 		m.schedule(h, e)
 	case core.Ready:
@@ -121,6 +122,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 			e.clear(keepsOutcome) // it stays for its children only
 		}
 		m.move(e, s.State)
+		m.enlist(h, e)
 		if s.State != core.Blocked {
 			m.freeUnique(h)
 		}
@@ -147,6 +149,7 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 		e.set(rerun)
 	}
 	e.holderKind, e.holderFrom, e.leasedAt = s.Holder, s.HolderFrom, s.LeasedAt
+	m.enlist(h, e)
 	if s.Holder == core.HeldByWorker {
 		m.holdNamed(h, e, s.Worker)
 	}

@@ -169,6 +169,9 @@ func (p *player) replyText(r *core.Reply) string {
 	case core.Inspected:
 		return p.info(r.Info)
 	case core.Listed:
+		if r.Answer != nil {
+			return p.foundText(r)
+		}
 		lines := []string{}
 		for i := range r.Jobs {
 			lines = append(lines, p.info(&r.Jobs[i]))

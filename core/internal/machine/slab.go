@@ -28,7 +28,7 @@ type entry struct {
 	epoch       uint32
 	stateTimer  timer.ID // due, retry, or end of lease
 	expiryTimer timer.ID
-	holder      uint32 // client slot (HeldByConn) or worker name (HeldByWorker)
+	holder      uint32 // client slot (HeldByConn) or worker name (HeldByWorker); Retrying and Dead: failure group
 	heldAt      uint32 // index in the client's list of held jobs
 	watchers    uint32 // head of the list
 	uniqueNext  uint32 // next job with the same key in another queue
@@ -73,6 +73,7 @@ const (
 	rewrite                          // the store has a payload of it, and not the present one
 	newBody                          // likewise, and the body is another one too
 	rerun                            // Leased: it runs once more when this run ends; see Machine.rerun
+	listed                           // in the lists of its state
 	held                             // in somebody's hands: Leased, and not on its way out of it
 )
 

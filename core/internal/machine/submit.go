@@ -337,6 +337,7 @@ func (m *Machine) place(h uint32, e *entry) {
 	m.joinBatch(h)
 	if j := m.jobs.payload(h); (j.Parent != 0 || len(j.After) > 0) && m.link(h, j) {
 		m.move(e, core.Blocked)
+		m.enlist(h, e)
 		e.set(changed)
 		return
 	}
@@ -347,6 +348,7 @@ func (m *Machine) place(h uint32, e *entry) {
 func (m *Machine) schedule(h uint32, e *entry) {
 	if e.readyAt > m.now {
 		m.move(e, core.Scheduled)
+		m.enlist(h, e)
 		m.queues[e.queue].scheduled.Push(h, m.before)
 		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
 		return

@@ -43,6 +43,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *entry, granted uint32) {
 	e.epoch++
 	e.leasedAt = m.now
+	m.enlist(h, e)
 	e.granted = granted
 	if granted != 0 {
 		until := m.now.Add(time.Duration(granted) * time.Millisecond)

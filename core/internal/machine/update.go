@@ -153,6 +153,9 @@ func (m *Machine) setEntry(h uint32, e *entry, n *core.Job, set *core.JobChange)
 func (m *Machine) setFails(h uint32, e *entry, n *core.Job, fails uint32) {
 	n.PriorFails, e.fails, e.failedAt = fails, fails, 0
 	e.clear(failureStored)
+	if e.state == core.Retrying || e.state == core.Dead {
+		m.leaveGroup(h, e)
+	}
 	if e.has(hasTransient) {
 		m.transients[h].failure = nil
 	}
@@ -216,6 +219,8 @@ func (m *Machine) reschedule(h uint32, e *entry, at core.Instant) bool {
 	if at == 0 {
 		at = m.now
 	}
+	group := m.groupName(e)
+	m.unlist(h, e)
 	e.readyAt = at
 	e.clear(scheduledOrder)
 	m.timers.Remove(&e.stateTimer)
@@ -234,6 +239,8 @@ func (m *Machine) reschedule(h uint32, e *entry, at core.Instant) bool {
 		e.stateTimer = m.timers.Add(at, timer.Owner{Kind: timerState, Handle: h})
 	case core.Gone, core.Blocked, core.Leased, core.Done, core.Dead:
 	}
+	m.enlist(h, e)
+	m.joinGroupNamed(h, e, group)
 	return false
 }
 

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"broker/core"
+	"broker/core/internal/machine"
+	"broker/core/internal/store"
+)
+
+// What one Find may read from the store. It runs on the caller's goroutine, outside the lock but for finding candidates.
+const (
+	scanBytes = 8 << 20 // of records and bodies
+	scanJobs  = 5000
+	scanPages = 64 // calls of the machine, each of which may look at many jobs in vain
+	scanPage  = 256
+)
+
+// hydrateFound adds what only the store has to the jobs that a Find has found. Bodies are not read.
+func (e *Engine) hydrateFound(r *core.Reply) error {
+	for k := range r.Jobs {
+		if _, err := e.readRecord(&r.Jobs[k], false); err != nil && !errors.Is(err, store.ErrMissing) {
+			return err
+		}
+	}
+	r.Cold = false
+	return nil
+}
+
+// scan answers a Find whose filter has conditions that only records can answer.
+func (e *Engine) scan(r *core.Reply) error {
+	s := scanner{e: e, op: r.Scan, reply: r, limit: r.Scan.Limit, cursor: r.Scan.Cursor, text: strings.ToLower(r.Scan.Filter.Text)}
+	if s.limit <= 0 {
+		s.limit = 100
+	}
+	s.limit = min(s.limit, 1000)
+	r.Scan, r.Jobs = nil, []core.JobInfo{}
+	err := s.run()
+	if errors.Is(err, core.ErrInvalid) {
+		*r = core.Reply{Kind: core.Failed, Tag: r.Tag, Err: core.ErrInvalid}
+		return nil
+	}
+	if s.op.WithCount {
+		r.Count, r.CountExact = len(r.Jobs), s.op.Cursor == "" && r.NextCursor == ""
+	}
+	return err
+}
+
+// scanner reads the records of candidates until a page is full or enough was read.
+type scanner struct {
+	e           *Engine
+	op          *core.Find
+	reply       *core.Reply
+	limit       int
+	cursor      string // behind the last candidate that was looked at
+	text        string // Filter.Text in lower case
+	bytes, jobs int
+}
+
+func (s *scanner) run() error {
+	for pages := 0; pages < scanPages; pages++ {
+		page, err := s.candidates()
+		if err != nil {
+			return err
+		}
+		s.reply.Commit = max(s.reply.Commit, page.Commit)
+		for i := range page.Jobs {
+			over, err := s.candidate(&page.Jobs[i], page.Cursors[i])
+			if over || err != nil {
+				return err
+			}
+		}
+		if s.cursor = page.Next; s.cursor == "" {
+			return nil
+		}
+	}
+	s.stop()
+	return nil
+}
+
+func (s *scanner) candidates() (machine.Page, error) {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.e.machine.FindPage(s.e.nowLocked(), s.op, s.cursor, scanPage)
+}
+
+// candidate adds a job to the page if it matches; over says that the call has done enough.
+func (s *scanner) candidate(i *core.JobInfo, cursor string) (over bool, err error) {
+	n, err := s.e.readRecord(i, s.op.Filter.BodyText != "")
+	switch {
+	case errors.Is(err, store.ErrMissing): // removed meanwhile
+	case err != nil:
+		return true, err
+	case s.matches(i):
+		if len(s.reply.Jobs) == s.limit {
+			s.stop()
+			return true, nil
+		}
+		s.reply.Jobs = append(s.reply.Jobs, *i)
+	}
+	s.cursor = cursor
+	s.bytes, s.jobs = s.bytes+n, s.jobs+1
+	if s.bytes >= scanBytes || s.jobs >= scanJobs {
+		s.stop()
+		return true, nil
+	}
+	return false, nil
+}
+
+// stop ends the page behind the last candidate that was looked at.
+func (s *scanner) stop() { s.reply.NextCursor, s.reply.Stopped = s.cursor, len(s.reply.Jobs) < s.limit }
+
+// matches looks at those conditions for which Filter.NeedsRecords is true.
+func (s *scanner) matches(i *core.JobInfo) bool {
+	f, failure := &s.op.Filter, i.Failure
+	if failure == nil {
+		failure = &core.Failure{}
+	}
+	contains := func(text string) bool { return strings.Contains(strings.ToLower(text), s.text) }
+	id := i.Job.Identity()
+	return (f.ErrorClass == "" || failure.Type == f.ErrorClass) && strings.HasPrefix(id, f.IDPrefix) &&
+		(s.text == "" || contains(id) || contains(i.Type) || contains(failure.Type) || contains(failure.Message)) &&
+		(f.BodyText == "" || bytes.Contains(i.Job.Body, []byte(f.BodyText)))
+}
+
+// readRecord adds a job's own record and its last failure to what memory has of it, and its body if asked to. It returns
+// about how many bytes it had to read; ErrMissing if the job is gone.
+func (e *Engine) readRecord(i *core.JobInfo, body bool) (read int, err error) {
+	if i.Job == nil {
+		read = 256
+		if body {
+			read += i.BodyBytes
+			i.Job, err = e.store.Job(i.Seq)
+		} else {
+			i.Job, err = e.store.Head(i.Seq)
+		}
+		if err != nil {
+			return read, err
+		}
+	}
+	if e.store == nil || i.Failure != nil {
+		return read, nil
+	}
+	switch {
+	case i.State == core.Done && i.DoneFailed && i.Outcome == nil && i.Job.Kept():
+		var o *core.Outcome
+		if o, err = e.store.Outcome(i.Seq); err == nil {
+			i.Failure, read = o.Failure, read+len(o.Result)
+		}
+	case i.State != core.Done && i.Fails > i.Job.PriorFails:
+		var f *core.Failure
+		if f, err = e.store.Failure(i.Seq); err == nil && f.Count <= i.Fails { // else it came after the decision
+			i.Failure, read = f, read+len(f.Message)+len(f.Data)
+		}
+	}
+	if errors.Is(err, store.ErrMissing) {
+		err = nil // it changed since the decision; what is known is as good as any
+	}
+	return read + 128, err
+}

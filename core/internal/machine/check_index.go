@@ -1,0 +1,73 @@
+package machine
+
+import (
+	"slices"
+
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+// indexed checks that a job is in the lists of its state and its failure group.
+func (c *checker) indexed(e *entry) {
+	if wants := e.state != core.Ready; e.has(listed) != wants {
+		c.fail("job %d is %v, in the list of its state: %v", e.seq, e.state, e.has(listed))
+	}
+	if (e.state == core.Retrying || e.state == core.Dead) && e.holder != 0 {
+		c.groups[e.holder]++
+	}
+}
+
+// lists checks the lists of states and of failure groups.
+func (c *checker) lists() {
+	m := c.m
+	for _, s := range core.States {
+		if s != core.Ready {
+			c.sorted("all queues", &m.byState[s], m.stats.Jobs[s], m.sooner, func(e *entry) bool { return e.state == s })
+		}
+	}
+	for n, q := range m.queues {
+		if q == nil {
+			continue
+		}
+		for _, s := range []core.State{core.Retrying, core.Done, core.Dead} {
+			if q.byState != nil {
+				c.sorted(q.name, &q.byState[s], q.count[s], m.sooner, func(e *entry) bool {
+					return e.state == s && int(e.queue) == n
+				})
+			} else if q.count[s] > 0 {
+				c.fail("queue %s has %d %v jobs and no list of them", q.name, q.count[s], s)
+			}
+		}
+	}
+	c.names("failure group", &m.groups.names, c.groups)
+	for n, jobs := range c.groups {
+		c.sorted(m.groups.names.names[n], &m.groups.jobs[n], jobs, m.older, func(e *entry) bool {
+			return (e.state == core.Retrying || e.state == core.Dead) && e.holder == n
+		})
+	}
+	if !slices.IsSorted(m.bySeq.order) {
+		c.fail("pages of numbers are out of order")
+	}
+	for n := range m.bySeq.pages {
+		if _, there := slices.BinarySearch(m.bySeq.order, n); !there {
+			c.fail("page %d of numbers is not in the order of pages", n)
+		}
+	}
+}
+
+// sorted checks the length, the order and the members of a list.
+func (c *checker) sorted(name string, l *queue.List, want int, before queue.Before, member func(*entry) bool) {
+	if l.Len() != want {
+		c.fail("%s: %d jobs in a list, want %d", name, l.Len(), want)
+	}
+	last, walk := uint32(0), l.From(nil)
+	for h := walk.Next(); h != 0; h = walk.Next() {
+		if e := c.m.jobs.at(h); !member(e) {
+			c.fail("%s: job %d is %v and in a list where it does not belong", name, e.seq, e.state)
+		}
+		if last != 0 && !before(last, h) {
+			c.fail("%s: job %d is out of order", name, c.m.jobs.at(h).seq)
+		}
+		last = h
+	}
+}

@@ -1,0 +1,148 @@
+package machine
+
+import "broker/core"
+
+// effort bounds what one Find does.
+type effort struct {
+	look   int // jobs that are looked at to fill a page or to count
+	gather int // jobs that are sorted anew for an order that their index does not have
+}
+
+var usualEffort = effort{look: 20_000, gather: 4000}
+
+// find lists jobs.
+func (m *Machine) findJobs(c *client, op *core.Find) {
+	s, err := m.newSearch(op)
+	if err != nil {
+		m.failed(c, op.Tag, err)
+		return
+	}
+	if op.Filter.NeedsRecords() { // the engine goes on outside the lock
+		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.jobGone(), Answer: &core.Answer{Scan: op}})
+		return
+	}
+	page := m.findPage(s, pageLimit(op.Limit), op.Brief)
+	r := core.Reply{
+		Kind: core.Listed, Tag: op.Tag, Jobs: page.Jobs, Cold: !op.Brief, Commit: page.Commit,
+		Answer: &core.Answer{NextCursor: page.Next, Stopped: page.Stopped},
+	}
+	if op.WithCount {
+		r.Count, r.CountExact = s.count()
+	}
+	m.reply(c, r)
+}
+
+// Page is a part of a list of jobs.
+type Page struct {
+	Jobs    []core.JobInfo
+	Cursors []string // behind each of Jobs; FindPage only
+	Next    string   // where the list goes on; empty: it is over
+	Stopped bool     // it has fewer jobs than it may hold, because enough were looked at
+	Commit  core.Commit
+}
+
+// FindPage finds the jobs of a list that the index cannot tell apart further, up to limit of them: the conditions of the
+// filter for which NeedsRecords is true are not looked at.
+func (m *Machine) FindPage(now core.Instant, op *core.Find, cursor string, limit int) (Page, error) {
+	m.setNow(now)
+	again := *op
+	again.Cursor = cursor
+	s, err := m.newSearch(&again)
+	if err != nil {
+		return Page{}, err
+	}
+	p := m.findPage(s, limit, false)
+	for i := range p.Jobs {
+		p.Cursors = append(p.Cursors, s.cursorAt(m.bySeq.get(p.Jobs[i].Seq)))
+	}
+	return p, nil
+}
+
+// findPage fills a page. It looks one job further than the page reaches, so that a cursor means that there is more.
+func (m *Machine) findPage(s *search, limit int, brief bool) (p Page) {
+	p.Commit = m.jobGone()
+	p.Jobs = make([]core.JobInfo, 0, min(limit, 64))
+	walk, looked, last := s.walk(), 0, uint32(0)
+	for h := walk.Next(); h != 0 && !s.isPast(h); h = walk.Next() {
+		if looked++; looked > m.effort.look {
+			p.Next, p.Stopped = s.cursorAt(last), len(p.Jobs) < limit
+			return p
+		}
+		if s.matches(h) {
+			if len(p.Jobs) == limit {
+				p.Next = s.cursorAt(last)
+				return p
+			}
+			p.Jobs = append(p.Jobs, m.jobInfo(h, brief))
+			p.Commit = max(p.Commit, m.jobCommit(m.jobs.at(h)))
+		}
+		last = h
+	}
+	return p
+}
+
+// count is how many jobs match in all; if that is not exact, at least so many do.
+func (s *search) count() (n int, exact bool) {
+	if n, known := s.counted(); known {
+		return n, true
+	}
+	first := *s
+	first.start = s.rangeStart()
+	walk := first.walk()
+	for looked := 0; ; looked++ {
+		h := walk.Next()
+		if h == 0 || first.isPast(h) {
+			return n, true
+		}
+		if looked == s.m.effort.look {
+			return n, false
+		}
+		if first.matches(h) {
+			n++
+		}
+	}
+}
+
+// counted is the number of matches where counters have it: of states, in all queues or in some.
+func (s *search) counted() (n int, known bool) {
+	if s.group != 0 && s.f.OnlyGroup() && s.queues == nil && s.states == setOf([]core.State{core.Retrying, core.Dead}) {
+		return s.m.groups.jobs[s.group].Len(), true
+	}
+	if !s.plain || s.never {
+		return 0, s.never
+	}
+	for _, state := range core.States {
+		switch {
+		case !s.states.has(state):
+		case s.queues == nil:
+			n += s.m.stats.Jobs[state]
+		default:
+			for _, q := range s.queues {
+				n += s.m.queues[q].count[state]
+			}
+		}
+	}
+	return n, true
+}
+
+// listNames lists what jobs are found by.
+func (m *Machine) listNames(c *client, op *core.ListNames) {
+	table := &m.types
+	if op.Of == core.FailureGroups {
+		table = &m.groups.names
+	}
+	names := table.list(op)
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{Names: names}})
+}
+
+// stateSet is a set of states.
+type stateSet uint16
+
+func setOf(states []core.State) (set stateSet) {
+	for _, s := range states {
+		set |= 1 << s
+	}
+	return set
+}
+
+func (set stateSet) has(s core.State) bool { return set&(1<<s) != 0 }

@@ -1,0 +1,243 @@
+package machine
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"broker/core"
+)
+
+// search is a Find whose names have been looked up.
+type search struct {
+	m      *Machine
+	f      *core.Filter
+	order  core.Order
+	desc   bool
+	start  *place       // where the page before has ended; nil: from the beginning
+	since  core.Instant // when the list was begun
+	states stateSet
+	plain  bool     // the filter names states and queues at most
+	never  bool     // nothing can match
+	queues []uint32 // by name; nil: all
+
+	inQueues map[uint32]bool // the same, if there are many
+	kinds    map[uint32]bool // types that have a number
+	named    map[uint32]bool // queues that have the name of a type
+	unique   digest
+	group    uint32
+	worker   uint32
+}
+
+// newSearch looks up what a Find names.
+func (m *Machine) newSearch(op *core.Find) (*search, error) {
+	f := &op.Filter
+	s := &search{m: m, f: f, order: op.Order, desc: op.Desc, since: m.now, states: setOf(op.Order.States())}
+	if s.states == 0 {
+		return nil, core.ErrInvalid
+	}
+	if len(f.States) > 0 {
+		asked := setOf(f.States)
+		if asked&^s.states != 0 {
+			return nil, core.ErrInvalid
+		}
+		s.states = asked
+	}
+	if err := s.resume(op.Cursor); err != nil {
+		return nil, err
+	}
+	s.plain = f.OnlyStatesAndQueues()
+	s.resolveQueues()
+	s.resolveNames()
+	s.impliedStates()
+	if s.start == nil {
+		s.start = s.rangeStart()
+	}
+	return s, nil
+}
+
+// resolveQueues finds the queues that the filter names.
+func (s *search) resolveQueues() {
+	m, f := s.m, s.f
+	switch {
+	case len(f.Queues) > 0:
+		s.queues = []uint32{}
+		for _, name := range f.Queues {
+			if n := m.names[name]; n != 0 && strings.HasPrefix(name, f.QueuePrefix) {
+				s.queues = append(s.queues, n)
+			}
+		}
+		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(m.queues[a].name, m.queues[b].name) })
+		s.queues = slices.Compact(s.queues)
+	case f.QueuePrefix != "":
+		all := m.sortedQueues()
+		from := sort.Search(len(all), func(i int) bool { return m.queues[all[i]].name >= f.QueuePrefix })
+		to := from
+		for to < len(all) && strings.HasPrefix(m.queues[all[to]].name, f.QueuePrefix) {
+			to++
+		}
+		s.queues = all[from:to:to]
+	default:
+		return
+	}
+	s.never = s.never || len(s.queues) == 0
+	if len(s.queues) > 8 {
+		s.inQueues = make(map[uint32]bool, len(s.queues))
+		for _, n := range s.queues {
+			s.inQueues[n] = true
+		}
+	}
+}
+
+// resolveNames finds the numbers of types, of the failure group and of the worker, and the digest of the unique key.
+func (s *search) resolveNames() {
+	m, f := s.m, s.f
+	if len(f.Types) > 0 {
+		s.kinds, s.named = map[uint32]bool{}, map[uint32]bool{}
+		for _, name := range f.Types {
+			if n := m.types.number[name]; n != 0 {
+				s.kinds[n] = true
+			}
+			if n := m.names[name]; n != 0 {
+				s.named[n] = true
+			}
+		}
+		s.never = s.never || len(s.kinds)+len(s.named) == 0
+	}
+	if f.FailureGroup != "" {
+		s.group = m.groups.names.number[f.FailureGroup]
+		s.never = s.never || s.group == 0
+	}
+	if f.UniqueKey != "" {
+		s.unique = m.hash.text(f.UniqueKey)
+	}
+	if f.Worker != "" {
+		s.worker = m.workers.number[f.Worker]
+	}
+}
+
+// impliedStates narrows the states to those that the other conditions leave.
+func (s *search) impliedStates() {
+	f := s.f
+	narrow := func(when bool, states ...core.State) {
+		if when {
+			s.states &= setOf(states)
+		}
+	}
+	narrow(f.Worker != "", core.Leased)
+	narrow(f.FailureGroup != "", core.Retrying, core.Dead)
+	narrow(f.Due != (core.Range{}), core.Scheduled, core.Retrying)
+	narrow(f.Died != (core.Range{}), core.Dead)
+	narrow(f.Finished != (core.Range{}), core.Done)
+	s.never = s.never || s.states == 0
+}
+
+// orderRange is the range that the filter sets for the instant that decides the order.
+func (s *search) orderRange() core.Range {
+	switch s.order {
+	case core.OrderDue:
+		return s.f.Due
+	case core.OrderDied:
+		return s.f.Died
+	case core.OrderFinished:
+		return s.f.Finished
+	case core.OrderCreated, core.OrderQueue, core.OrderLeased:
+	}
+	return core.Range{}
+}
+
+// rangeStart is the place before the first job of orderRange; nil: the beginning.
+func (s *search) rangeStart() *place {
+	r := s.orderRange()
+	switch {
+	case s.desc && r.To != 0:
+		return &place{at: r.To}
+	case !s.desc && r.From != 0:
+		return &place{at: r.From}
+	}
+	return nil
+}
+
+// isPast reports whether a job stands behind the last one of orderRange.
+func (s *search) isPast(h uint32) bool {
+	r := s.orderRange()
+	if r == (core.Range{}) {
+		return false
+	}
+	at := s.m.jobs.at(h).listedAt()
+	return s.desc && at < r.From || !s.desc && r.To != 0 && at >= r.To
+}
+
+// matches reports whether a job is one of those that are looked for, as far as the index can tell.
+func (s *search) matches(h uint32) bool {
+	e, f := s.m.jobs.at(h), s.f
+	if !s.states.has(e.state) || !s.hasQueue(e.queue) || s.cameLater(e) {
+		return false
+	}
+	if s.plain {
+		return true
+	}
+	return (len(f.Origins) == 0 || slices.Contains(f.Origins, e.origin)) &&
+		(f.MinPriority == nil || e.priority >= *f.MinPriority) && (f.MaxPriority == nil || e.priority <= *f.MaxPriority) &&
+		(s.kinds == nil || e.kind != 0 && s.kinds[e.kind] || e.kind == 0 && s.named[e.queue]) &&
+		(s.group == 0 || e.holder == s.group) && (f.UniqueKey == "" || e.unique == s.unique) &&
+		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
+}
+
+func (s *search) hasQueue(n uint32) bool {
+	switch {
+	case s.queues == nil:
+		return true
+	case s.inQueues != nil:
+		return s.inQueues[n]
+	}
+	return slices.Contains(s.queues, n)
+}
+
+// cameLater reports whether a job has come to its place in the order since the list was begun: it may have been listed in
+// another one. Stamps in the future are from a time when the clock was ahead.
+func (s *search) cameLater(e *entry) bool {
+	if s.order == core.OrderCreated {
+		return false // its place never changes
+	}
+	changed := e.changedAt()
+	return changed > s.since && changed <= s.m.now
+}
+
+// heldBy reports whether a leased job is in the hands of the worker that is looked for.
+func (s *search) heldBy(e *entry) bool {
+	switch e.holderKind {
+	case core.HeldByWorker:
+		return e.holder == s.worker
+	case core.HeldByConn:
+		return s.m.clients[e.holder].name == s.f.Worker
+	case core.HeldByNobody:
+	}
+	return false
+}
+
+func (s *search) inRanges(e *entry) bool {
+	f := s.f
+	if f.Created != (core.Range{}) && !f.Created.Contains(e.createdAt) {
+		return false
+	}
+	switch e.state {
+	case core.Scheduled, core.Retrying:
+		return f.Due.Contains(e.readyAt)
+	case core.Dead:
+		return f.Died.Contains(e.readyAt)
+	case core.Done:
+		return f.Finished.Contains(e.readyAt)
+	case core.Gone, core.Blocked, core.Ready, core.Leased:
+	}
+	return true
+}
+
+// linked reports whether a job belongs to the batch and the parent that are looked for.
+func (s *search) linked(h uint32) bool {
+	if s.f.Batch == 0 && s.f.Parent == 0 {
+		return true
+	}
+	x := s.m.optionalState(h)
+	return x != nil && (s.f.Batch == 0 || x.batch == s.f.Batch) && (s.f.Parent == 0 || x.parent == s.f.Parent)
+}

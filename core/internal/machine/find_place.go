@@ -1,0 +1,107 @@
+package machine
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+
+	"broker/core"
+)
+
+// place is a place in an order of jobs; in OrderQueue, in the order of one queue.
+type place struct {
+	queue     string // OrderQueue
+	priority  int32  // OrderQueue
+	scheduled bool   // OrderQueue: behind plain jobs; see standsBefore
+	at        core.Instant
+	seq       uint64
+}
+
+// placeOf is where a job stands.
+func (s *search) placeOf(h uint32) place {
+	e := s.m.jobs.at(h)
+	p := place{seq: e.seq}
+	switch s.order {
+	case core.OrderCreated:
+	case core.OrderQueue:
+		p.queue, p.priority, p.scheduled, p.at = s.m.queues[e.queue].name, e.priority, e.has(scheduledOrder), e.readyAt
+	case core.OrderDue, core.OrderLeased, core.OrderDied, core.OrderFinished:
+		p.at = e.listedAt()
+	}
+	return p
+}
+
+// compare orders two places.
+func (p place) compare(q place) int {
+	order := func(x bool) int {
+		if x {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(p.queue, q.queue), cmp.Compare(q.priority, p.priority),
+		cmp.Compare(order(p.scheduled), order(q.scheduled)), cmp.Compare(p.at, q.at), cmp.Compare(p.seq, q.seq))
+}
+
+// cursorVersion is the first byte of a cursor. Others may follow; clients keep cursors for minutes at the most.
+const cursorVersion = 1
+
+// cursorAt is the cursor behind a job: base64 of
+//
+//	version, order, descending, varint begun, varint priority, scheduled, varint at, uvarint seq, queue
+func (s *search) cursorAt(h uint32) string {
+	p := s.placeOf(h)
+	b := []byte{cursorVersion, byte(s.order), 0}
+	if s.desc {
+		b[2] = 1
+	}
+	b = binary.AppendVarint(b, int64(s.since))
+	b = binary.AppendVarint(b, int64(p.priority))
+	b = append(b, 0)
+	if p.scheduled {
+		b[len(b)-1] = 1
+	}
+	b = binary.AppendUvarint(binary.AppendVarint(b, int64(p.at)), p.seq)
+	return base64.RawURLEncoding.EncodeToString(append(b, p.queue...))
+}
+
+// resume reads a cursor; an empty one means the beginning.
+func (s *search) resume(cursor string) error {
+	if cursor == "" {
+		return nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(b) < 3 || b[0] != cursorVersion || b[1] != byte(s.order) || (b[2] == 1) != s.desc {
+		return core.ErrInvalid
+	}
+	r := cursorReader{b: b[3:]}
+	s.since = core.Instant(r.varint())
+	p := &place{priority: int32(r.varint()), scheduled: r.varint() != 0, at: core.Instant(r.varint()), seq: r.uvarint()} //nolint:gosec // a wrong one finds nothing
+	if r.bad {
+		return core.ErrInvalid
+	}
+	p.queue = string(r.b)
+	s.start = p
+	return nil
+}
+
+// cursorReader reads numbers off the front of a cursor.
+type cursorReader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *cursorReader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *cursorReader) varint() int64 {
+	u := r.uvarint()
+	return int64(u>>1) ^ -int64(u&1) //nolint:gosec // how varints are signed
+}

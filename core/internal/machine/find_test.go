@@ -1,0 +1,240 @@
+package machine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"broker/core"
+)
+
+// library is a machine full of jobs in all states, some of which change between the pages of a list.
+type library struct {
+	t       *testing.T
+	m       *Machine
+	now     core.Instant
+	id      core.ClientID
+	rng     *rand.Rand
+	changed map[uint64]bool // since the list was begun
+}
+
+func newLibrary(t *testing.T, seed uint64, e effort) *library {
+	t.Helper()
+	l := &library{t: t, now: 1 << 50, rng: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // repeatable
+	l.m = New(Options{Persist: true, Random: l.rng, StartedAt: l.now, DefaultLease: time.Hour, CacheBytes: 1 << 20})
+	l.m.effort = e
+	l.id = l.m.OpenClient(l.now, core.ClientOptions{Protocol: core.Faktory})
+	for range 300 {
+		l.submit()
+	}
+	for range 200 {
+		l.change()
+	}
+	return l
+}
+
+func (l *library) do(op core.Op) core.Reply {
+	l.m.Apply(l.now, l.id, []core.Op{op})
+	r := l.m.Take(l.id, nil)
+	return r[len(r)-1]
+}
+
+func (l *library) queue() string { return string(rune('a' + l.rng.IntN(4))) }
+
+func (l *library) submit() {
+	j := &core.Job{
+		Queue: l.queue(), Origin: core.Protocols[1+l.rng.IntN(3)], Priority: int32(l.rng.IntN(3) - 1), MaxFails: 2, //nolint:gosec // small
+		Exhausted: core.ExhaustedBury, Backoff: core.BackoffFaktory, Type: []string{"", "T", "U"}[l.rng.IntN(3)],
+		ScheduledOrder: l.rng.IntN(4) == 0, CreatedAt: l.now.Add(-time.Duration(l.rng.IntN(1000)) * time.Second),
+	}
+	if l.rng.IntN(3) == 0 {
+		j.ReadyAt = l.now.Add(time.Duration(l.rng.IntN(4000)-1000) * time.Second)
+	}
+	if l.rng.IntN(4) == 0 {
+		j.RetainFor = time.Hour
+	}
+	if l.rng.IntN(8) == 0 && l.m.nextSeq > 1 {
+		j.After = []uint64{1 + uint64(l.rng.Int64N(int64(l.m.nextSeq-1)))} //nolint:gosec // small
+	}
+	if r := l.do(&core.Submit{Job: j}); r.Kind != core.Submitted {
+		l.t.Fatalf("%+v", r)
+	}
+	l.note(l.m.nextSeq - 1)
+}
+
+func (l *library) note(seq uint64) {
+	if l.changed != nil {
+		l.changed[seq] = true
+	}
+}
+
+// change does something to some job; those that wait for it may change too.
+func (l *library) change() {
+	l.now++
+	ref := core.Ref{Seq: 1 + uint64(l.rng.Int64N(int64(l.m.nextSeq-1)))} //nolint:gosec // small
+	before := l.states()
+	switch l.rng.IntN(8) {
+	case 0:
+		l.do(&core.Lease{Queues: []string{l.queue(), l.queue()}, Holder: core.HeldByWorker, Worker: "w"})
+	case 1, 2:
+		l.do(&core.Fail{Ref: ref, Authority: core.ByAnyone, Failure: &core.Failure{Type: []string{"X", "Y", ""}[l.rng.IntN(3)]}})
+	case 3:
+		l.do(&core.Complete{Ref: ref, Authority: core.ByAnyone})
+	case 4:
+		l.do(&core.Bury{Ref: ref})
+	case 5:
+		l.do(&core.Enqueue{Ref: ref})
+	case 6:
+		l.do(&core.Cancel{Ref: ref})
+	case 7:
+		l.submit()
+	}
+	l.note(ref.Seq)
+	for seq, s := range l.states() {
+		if before[seq] != s {
+			l.note(seq)
+		}
+	}
+}
+
+func (l *library) states() map[uint64]core.State {
+	all := map[uint64]core.State{}
+	l.m.eachJob(func(_ uint32, e *entry) { all[e.seq] = e.state })
+	return all
+}
+
+// everything is what a Find lists at once, if nothing bounds it.
+func (l *library) everything(op core.Find) (all []uint64) {
+	was := l.m.effort
+	l.m.effort = usualEffort
+	defer func() { l.m.effort = was }()
+	op.Limit = 1000
+	for _, i := range l.do(&op).Jobs {
+		all = append(all, i.Seq)
+	}
+	return all
+}
+
+// TestPagesNeitherRepeatNorMiss lists in every order and both directions, by pages between which jobs change.
+func TestPagesNeitherRepeatNorMiss(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]effort{"sorted": {10_000, 10_000}, "walked": {10_000, 0}, "in short looks": {7, 0}} {
+		for order := core.OrderCreated; order <= core.OrderFinished; order++ {
+			for _, desc := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, order, desc), func(t *testing.T) {
+					t.Parallel()
+					for seed := range uint64(6) {
+						l := newLibrary(t, seed, e)
+						l.page(core.Find{Order: order, Desc: desc, Brief: true, Filter: l.filter(order)})
+						if err := l.m.Check(); err != nil {
+							t.Fatal(err)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// filter makes conditions that suit an order.
+func (l *library) filter(order core.Order) (f core.Filter) {
+	switch l.rng.IntN(6) {
+	case 0:
+		f.Queues = []string{l.queue(), l.queue()}
+	case 1:
+		f.QueuePrefix = l.queue()
+	case 2:
+		f.Types = []string{"T", l.queue()}
+	case 3:
+		f.Origins = []core.Protocol{core.Gearman, core.Workq}
+	case 4:
+		if order == core.OrderDied || order == core.OrderDue {
+			f.FailureGroup = "X"
+		}
+	}
+	return f
+}
+
+// page lists page by page and compares with what a single look at the beginning has seen.
+func (l *library) page(op core.Find) {
+	l.t.Helper()
+	before := l.everything(op)
+	l.changed = map[uint64]bool{}
+	seen := map[uint64]bool{}
+	var order []uint64
+	for pages := 0; ; pages++ {
+		op.Limit = 1 + l.rng.IntN(20)
+		r := l.do(&op)
+		if r.Kind != core.Listed || pages > 2000 {
+			l.t.Fatalf("page %d: %+v", pages, r)
+		}
+		if r.NextCursor != "" && !r.Stopped && len(r.Jobs) < op.Limit {
+			l.t.Fatalf("page %d has %d jobs of %d and is not the last", pages, len(r.Jobs), op.Limit)
+		}
+		for _, i := range r.Jobs {
+			if seen[i.Seq] {
+				l.t.Fatalf("job %d is listed twice, changed meanwhile: %v", i.Seq, l.changed[i.Seq])
+			}
+			seen[i.Seq] = true
+			order = append(order, i.Seq)
+		}
+		if op.Cursor = r.NextCursor; op.Cursor == "" {
+			break
+		}
+		for range l.rng.IntN(3) {
+			l.change()
+		}
+	}
+	unchanged := func(s []uint64) []uint64 {
+		return slices.DeleteFunc(slices.Clone(s), func(seq uint64) bool { return l.changed[seq] })
+	}
+	if got, want := unchanged(order), unchanged(before); !slices.Equal(got, want) {
+		l.t.Fatalf("listed %v, want %v", got, want)
+	}
+}
+
+// TestFindAgreesWithALookAtEveryJob compares what indexes find with a walk over all jobs.
+func TestFindAgreesWithALookAtEveryJob(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		l := newLibrary(t, seed, usualEffort)
+		for _, s := range append([]core.State{core.Gone}, core.States[:]...) {
+			f := l.filter(core.OrderDied)
+			if s != core.Gone {
+				f.States = []core.State{s}
+			}
+			op := &core.Find{Filter: f, WithCount: true, Limit: 1000, Brief: true}
+			search, err := l.m.newSearch(op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 0
+			l.m.eachJob(func(h uint32, _ *entry) {
+				if search.matches(h) {
+					want++
+				}
+			})
+			if search.never {
+				want = 0
+			}
+			if r := l.do(op); len(r.Jobs) != want || r.Count != want || !r.CountExact {
+				t.Errorf("%+v: found %d jobs, counted %d (exactly: %v), there are %d", f, len(r.Jobs), r.Count, r.CountExact, want)
+			}
+		}
+	}
+}
+
+// TestCountIsALeastWithoutAnIndex counts more jobs than a call looks at.
+func TestCountIsALeastWithoutAnIndex(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t, 1, effort{look: 20, gather: 0})
+	r := l.do(&core.Find{Filter: core.Filter{Origins: []core.Protocol{core.Gearman, core.Workq, core.Faktory}}, WithCount: true, Limit: 5})
+	if r.CountExact || r.Count != 20 || len(r.Jobs) != 5 || r.Stopped {
+		t.Errorf("%d jobs, count %d, exact %v, stopped %v", len(r.Jobs), r.Count, r.CountExact, r.Stopped)
+	}
+	if r := l.do(&core.Find{WithCount: true, Limit: 5}); !r.CountExact || r.Count != l.m.jobs.live {
+		t.Errorf("all: count %d of %d, exact %v", r.Count, l.m.jobs.live, r.CountExact)
+	}
+}

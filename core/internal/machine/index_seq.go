@@ -1,0 +1,104 @@
+package machine
+
+import "slices"
+
+// seqIndex finds the handle of a Seq. Numbers are given in rising order, so that pages of neighbours are well filled;
+// a page goes when its last job does.
+type seqIndex struct {
+	pages map[uint64]*seqPage
+	order []uint64 // numbers of pages, rising: all that are there, and some that are gone
+}
+
+const seqPageBits = 6
+
+type seqPage struct {
+	handles [1 << seqPageBits]uint32
+	live    uint32
+}
+
+func (x *seqIndex) get(seq uint64) uint32 {
+	p := x.pages[seq>>seqPageBits]
+	if p == nil {
+		return 0
+	}
+	return p.handles[seq&(1<<seqPageBits-1)]
+}
+
+func (x *seqIndex) put(seq uint64, h uint32) {
+	n := seq >> seqPageBits
+	p := x.pages[n]
+	if p == nil {
+		p = &seqPage{}
+		x.pages[n] = p
+		x.note(n)
+	}
+	p.handles[seq&(1<<seqPageBits-1)] = h
+	p.live++
+}
+
+// note puts the number of a page into its place; nearly always that is the end.
+func (x *seqIndex) note(n uint64) {
+	if len(x.order) == 0 || x.order[len(x.order)-1] < n {
+		x.order = append(x.order, n)
+		return
+	}
+	if at, there := slices.BinarySearch(x.order, n); !there {
+		x.order = slices.Insert(x.order, at, n)
+	}
+}
+
+func (x *seqIndex) drop(seq uint64) {
+	p := x.pages[seq>>seqPageBits]
+	p.handles[seq&(1<<seqPageBits-1)] = 0
+	if p.live--; p.live > 0 {
+		return
+	}
+	delete(x.pages, seq>>seqPageBits)
+	if len(x.pages) == 0 {
+		*x = seqIndex{pages: map[uint64]*seqPage{}} // a Go map does not shrink
+	}
+	if len(x.order) > 2*len(x.pages)+64 {
+		x.order = slices.DeleteFunc(x.order, func(n uint64) bool { return x.pages[n] == nil })
+	}
+}
+
+// seqWalker walks all jobs in the order of their numbers, in either direction, while none is added or removed.
+type seqWalker struct {
+	index *seqIndex
+	at    int // of the page in order
+	in    int // next place in the page
+	back  bool
+}
+
+// from starts a walk at the job with number seq, or the next one in the direction of the walk.
+func (x *seqIndex) from(seq uint64, back bool) seqWalker {
+	at, there := slices.BinarySearch(x.order, seq>>seqPageBits)
+	w := seqWalker{index: x, at: at, back: back}
+	switch {
+	case there:
+		w.in = int(seq & (1<<seqPageBits - 1))
+	case back:
+		w.at, w.in = at-1, 1<<seqPageBits-1
+	}
+	return w
+}
+
+// Next is the next job of the walk, zero at its end.
+func (w *seqWalker) Next() uint32 {
+	for w.at >= 0 && w.at < len(w.index.order) {
+		p := w.index.pages[w.index.order[w.at]]
+		for p != nil && w.in >= 0 && w.in < 1<<seqPageBits {
+			h := p.handles[w.in]
+			if w.in++; w.back {
+				w.in -= 2
+			}
+			if h != 0 {
+				return h
+			}
+		}
+		if w.at, w.in = w.at+1, 0; w.back {
+			w.at, w.in = w.at-2, 1<<seqPageBits-1
+		}
+	}
+	return 0
+}
