@@ -16,7 +16,7 @@ import (
 	"broker/integration/workqclient"
 )
 
-// api asks the HTTP port and wants a good answer.
+// api sends a request to the HTTP API; it must succeed.
 func api(t *testing.T, b *harness.Broker, method, path string) map[string]any {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+b.HTTP+path, nil)
@@ -25,7 +25,7 @@ func api(t *testing.T, b *harness.Broker, method, path string) map[string]any {
 	req.SetBasicAuth("", b.Password)
 	resp, err := http.DefaultClient.Do(req)
 	check(t, err)
-	defer func() { _ = resp.Body.Close() }() // read to its end
+	defer func() { _ = resp.Body.Close() }() // it was read
 	var answer map[string]any
 	check(t, json.NewDecoder(resp.Body).Decode(&answer))
 	if resp.StatusCode != http.StatusOK {
@@ -34,8 +34,8 @@ func api(t *testing.T, b *harness.Broker, method, path string) map[string]any {
 	return answer
 }
 
-// TestWorkersAreQuietedAndTerminatedOverHTTP is not parallel: the client takes its worker's name from a global variable,
-// and other tests' clients would become workers that do not beat.
+// TestWorkersAreQuietedAndTerminatedOverHTTP is not parallel: the client reads the worker id from a global variable, so
+// that clients of other tests would become workers too.
 func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
 	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{Password: "pw"})
@@ -45,7 +45,7 @@ func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
 	defer func() { faktory.RandomProcessWid = "" }()
 	w, err := s.Open()
 	check(t, err)
-	defer func() { _ = w.Close() }() // only asked
+	defer func() { _ = w.Close() }() // the test is over
 	rows := api(t, b, "GET", "/api/workers")["workers"].([]any)
 	equal(t, "workers", len(rows), 1)
 	row := rows[0].(map[string]any)
@@ -71,7 +71,7 @@ func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
 	equal(t, "after it", fmt.Sprint(row["state"], " ", row["rss_kb"]), "terminate 77")
 	check(t, w.Push(fktJob("unseen", 1)))
 	if job, err := w.Fetch("unseen"); job != nil || err != nil {
-		t.Errorf("a worker on its way out fetched %v, %v", job, err)
+		t.Errorf("a terminating worker fetched %v, %v", job, err)
 	}
 }
 
@@ -90,12 +90,12 @@ func TestQueueRemovedOverHTTPIsGoneInEveryProtocol(t *testing.T) {
 	_, err = waiting.Expect(gearmanclient.WorkFail, harness.Patience)
 	check(t, err)
 	if _, there := fktState(t, d.faktory).Data.Queues["removed"]; there {
-		t.Error("INFO shows a queue that was removed")
+		t.Error("INFO lists a removed queue")
 	}
 	equal(t, "status of a removed job", jobStatus(t, d.gearman, handle), "0 0 0 0")
 	_, err = d.workq.InspectJob(wq.ID)
 	wantIs(t, err, workqclient.ErrNotFound)
-	check(t, d.faktory.Push(fkt)) // its jid is free again
+	check(t, d.faktory.Push(fkt)) // the jid may be used again
 	api(t, b, "POST", "/api/jobs/"+fkt.Jid+"/cancel")
 	api(t, b, "POST", "/api/queues/removed/remove")
 	b.Crash()

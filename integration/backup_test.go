@@ -15,7 +15,7 @@ import (
 	"broker/integration/harness"
 )
 
-// post gives the broker an order over HTTP.
+// post sends a POST request to the HTTP API.
 func post(t testing.TB, b *harness.Broker, path, body string, change ...func(*http.Request)) (status int, answer string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+b.HTTP+path, strings.NewReader(body))
@@ -29,13 +29,13 @@ func post(t testing.TB, b *harness.Broker, path, body string, change ...func(*ht
 	}
 	resp, err := http.DefaultClient.Do(req)
 	check(t, err)
-	defer func() { _ = resp.Body.Close() }() // only read
+	defer func() { _ = resp.Body.Close() }() // it was read
 	text, err := io.ReadAll(resp.Body)
 	check(t, err)
 	return resp.StatusCode, string(text)
 }
 
-// on starts a broker on another one's data folder.
+// on starts a broker on an existing data folder.
 func on(t *testing.T, data string) *harness.Broker {
 	t.Helper()
 	b := harness.Prepare(t, harness.Options{})
@@ -72,7 +72,7 @@ func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(300 * time.Millisecond) // under load is what the test is about
+	time.Sleep(300 * time.Millisecond) // the backup must be made under load
 	mu.Lock()
 	var before []string
 	for body := range acked {
@@ -85,7 +85,7 @@ func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
 	close(stop)
 	clients.Wait()
 	if len(before) < 20 {
-		t.Errorf("only %d jobs before the backup prove little", len(before))
+		t.Errorf("only %d jobs before the backup: the test proves little", len(before))
 	}
 
 	status, answer = post(t, b, "/api/backup", fmt.Sprintf(`{"dir":%q}`, dir))
@@ -100,7 +100,7 @@ func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
 	}
 	for _, body := range before {
 		if !found[body] {
-			t.Errorf("%s was acknowledged before the backup and is not in it", body)
+			t.Errorf("%s was acknowledged before the backup but is missing from it", body)
 		}
 	}
 	t.Logf("%d jobs acknowledged before the backup, %d in it, %d in all", len(before), len(found), len(acked))
@@ -120,14 +120,14 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 	r := brokerCommand(t, append([]string{"backup", first}, flags...)...)
 	equal(t, "exit code without the password", r.Code, 1)
 	if !strings.Contains(r.Stderr, "password") {
-		t.Errorf("no word of the password: %s", r.Stderr)
+		t.Errorf("the message does not mention the password: %s", r.Stderr)
 	}
 	r = brokerCommand(t, append([]string{"backup", first, "--password", "s3cret"}, flags...)...)
 	equal(t, "exit code of a copy of a running broker: "+r.Stderr, r.Code, 0)
 	r = brokerCommand(t, "doctor", b.Data)
 	equal(t, "exit code of doctor beside a running broker", r.Code, 1)
 	if !strings.Contains(r.Stderr, "in use") {
-		t.Errorf("not said that the store is in use: %s", r.Stderr)
+		t.Errorf("the message does not say that the store is in use: %s", r.Stderr)
 	}
 	b.Terminate()
 	r = brokerCommand(t, append([]string{"backup", second}, flags...)...)
@@ -139,7 +139,7 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 		equal(t, "exit code of doctor: "+r.Stderr, r.Code, 0)
 		for _, words := range []string{"7 jobs in 1 queues: 7 ready", "examined", "no damage"} {
 			if !strings.Contains(r.Stdout, words) {
-				t.Errorf("%q is not in what doctor says: %s", words, r.Stdout)
+				t.Errorf("%q is missing from the output of doctor: %s", words, r.Stdout)
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 	r = brokerCommand(t, "doctor", second)
 	equal(t, "exit code of a damaged store", r.Code, 3)
 	if !strings.Contains(r.Stderr, "DAMAGED") || !strings.Contains(r.Stderr, "restore the folder from a backup") {
-		t.Errorf("neither damage nor remedy: %s", r.Stderr)
+		t.Errorf("the message names neither the damage nor the remedy: %s", r.Stderr)
 	}
 }
 
@@ -168,7 +168,7 @@ func damageTable(t *testing.T, dir string) {
 		}
 	}
 	if largest == "" {
-		t.Fatal("there is no table to damage")
+		t.Fatal("the store has no table to damage")
 	}
 	text, err := os.ReadFile(largest)
 	check(t, err)

@@ -16,7 +16,7 @@ import (
 	"broker/integration/harness"
 )
 
-// brokerCommand runs the broker's program to its end.
+// brokerCommand runs a command of the broker.
 func brokerCommand(t *testing.T, args ...string) harness.Result {
 	t.Helper()
 	harness.OursOnly(t)
@@ -35,7 +35,7 @@ func TestTakenPortIsNamed(t *testing.T) {
 		equal(t, protocol+": exit code", r.Code, 1)
 		out := r.Stdout + r.Stderr
 		if !strings.Contains(out, addr) || !strings.Contains(strings.ToLower(out), protocol) {
-			t.Errorf("the message names not both %s and %s: %s", protocol, addr, out)
+			t.Errorf("the message does not name both %s and %s: %s", protocol, addr, out)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestBadSettingsAreListedAllAtOnce(t *testing.T) {
 		equal(t, args[0]+": exit code", r.Code, 1)
 		for _, word := range []string{"durability", "no_such_setting", "gearman"} {
 			if !strings.Contains(r.Stdout+r.Stderr, word) {
-				t.Errorf("%s: %s is not among the problems: %s%s", args[0], word, r.Stdout, r.Stderr)
+				t.Errorf("%s: the problems do not include %s: %s%s", args[0], word, r.Stdout, r.Stderr)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func TestBadSettingsAreListedAllAtOnce(t *testing.T) {
 	equal(t, "flags: exit code", r.Code, 1)
 	for _, word := range []string{"durability", "workq", "faktory"} {
 		if !strings.Contains(r.Stdout+r.Stderr, word) {
-			t.Errorf("%s is not among the problems: %s%s", word, r.Stdout, r.Stderr)
+			t.Errorf("the problems do not include %s: %s%s", word, r.Stdout, r.Stderr)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestVersionAndUnknownCommand(t *testing.T) {
 func TestFlagsWinOverEnvironmentWinsOverFile(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
-	// The file and the environment name a durability that does not exist, so that whoever wins can be seen.
+	// The file and the environment set an invalid durability, so that the result shows which source wins.
 	b := harness.Prepare(t, harness.Options{
 		Config: "durability = \"sometimes\"\n", Env: []string{"BROKER_DURABILITY=never"}, Durability: "none",
 	})
@@ -90,8 +90,8 @@ func TestFrontendsCanBeTurnedOff(t *testing.T) {
 	b := harness.Prepare(t, harness.Options{Args: []string{"--faktory", "off"}})
 	check(t, b.BrokerServer.Start())
 	if c, err := net.Dial("tcp", b.Faktory); err == nil {
-		_ = c.Close() // it should not exist
-		t.Error("the Faktory port answers though it is off")
+		_ = c.Close() // it should have failed
+		t.Error("the Faktory port is open although it is off")
 	}
 	_, err := harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
 	check(t, err)
@@ -100,12 +100,12 @@ func TestFrontendsCanBeTurnedOff(t *testing.T) {
 func TestUnixSockets(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
-	dir, err := os.MkdirTemp("", "brk") // the paths of sockets must be short
+	dir, err := os.MkdirTemp("", "brk") // socket paths must be short
 	check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "w.sock")
 	b := harness.Prepare(t, harness.Options{Args: []string{"--workq", "unix:" + path}})
-	for range 2 { // the socket that a killed broker leaves does not stop the next one
+	for range 2 { // the socket file of a killed broker does not prevent the next start
 		check(t, b.BrokerServer.Start())
 		c, err := net.Dial("unix", path)
 		check(t, err)
@@ -142,7 +142,7 @@ func TestHealthAndMetrics(t *testing.T) {
 		{"broker_", "commit", "_bucket"},
 	} {
 		if !slices.ContainsFunc(lines, func(line string) bool { return containsAll(line, parts) }) {
-			t.Errorf("no metric with all of %q", parts)
+			t.Errorf("no metric contains all of %q", parts)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestPasswordGuardsTheNumbersButNotTheHealth(t *testing.T) {
 	equal(t, "queue", state.Data.Queues["numbers"], uint64(1))
 }
 
-// statusWithout asks without the password.
+// statusWithout sends a request without a password.
 func statusWithout(t *testing.T, b *harness.Broker, path string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+b.HTTP+path, nil)
@@ -193,7 +193,7 @@ func TestTheStartSaysWhatListensWhere(t *testing.T) {
 	out := b.Output()
 	for _, addr := range []string{b.Workq, b.Gearman, b.Faktory, b.HTTP} {
 		if !strings.Contains(out, addr) {
-			t.Errorf("%s is not named at the start", addr)
+			t.Errorf("%s is not logged at the start", addr)
 		}
 	}
 	for range 3 {
@@ -202,9 +202,9 @@ func TestTheStartSaysWhatListensWhere(t *testing.T) {
 	}
 	b.Crash()
 	b.Restart()
-	// What came back is said at the start, so that an operator sees it.
+	// The number of recovered jobs is logged at the start.
 	if again := b.Output()[len(out):]; !strings.Contains(again, "3") {
-		t.Errorf("the three jobs that came back are not told of: %s", again)
+		t.Errorf("the three recovered jobs are not logged: %s", again)
 	}
 }
 

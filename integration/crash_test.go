@@ -17,7 +17,7 @@ import (
 	"broker/integration/workqclient"
 )
 
-// drainInOrder leases and completes everything that is ready in a queue and answers the bodies.
+// drainInOrder leases and completes all ready jobs of a queue and returns their bodies.
 func drainInOrder(t *testing.T, b *harness.Broker, queue string) []string {
 	t.Helper()
 	c := harness.DialWorkq(t, b)
@@ -97,20 +97,20 @@ func TestEveryAcknowledgedStateSurvivesAKill(t *testing.T) {
 	}
 	b.Crash()
 	b.Restart()
-	for _, look := range slices.Backward(after) { // Faktory's totals count what the others finish
+	for _, look := range slices.Backward(after) { // Faktory's totals include the jobs that the other protocols finish
 		look()
 	}
 }
 
-// faktoryStates makes a job that is scheduled, one in the retries, one dead, one reserved, and a queue that is paused. Like
-// those below it answers what looks for all that after the crash.
+// faktoryStates creates a scheduled, a retrying, a dead and a reserved job, and a paused queue. Like the functions below it
+// returns a function that checks all of them after the crash.
 func faktoryStates(t *testing.T, b *harness.Broker) (after func()) {
 	t.Helper()
 	fkt := dialFaktory(t, b)
 	scheduled := fktJob("state-scheduled", 1)
 	scheduled.At = time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 	check(t, fkt.Push(scheduled))
-	for _, retry := range []int{25, -1} { // the second is dead at its first failure
+	for _, retry := range []int{25, -1} { // the second one dies at its first failure
 		job := fktJob("state-failed", 1)
 		job.Retry = &retry
 		check(t, fkt.Push(job))
@@ -139,7 +139,7 @@ func faktoryStates(t *testing.T, b *harness.Broker) (after func()) {
 	}
 }
 
-// workqStates makes a job with a result, one failed for good, one deleted, one scheduled, one leased.
+// workqStates creates a completed, a failed, a deleted, a scheduled and a leased job.
 func workqStates(t *testing.T, b *harness.Broker) (after func()) {
 	t.Helper()
 	wq := harness.DialWorkq(t, b)
@@ -170,7 +170,7 @@ func workqStates(t *testing.T, b *harness.Broker) (after func()) {
 	}
 }
 
-// gearmanStates makes a limit, a unique job, and one that is running.
+// gearmanStates creates a queue limit, a unique job and a running job.
 func gearmanStates(t *testing.T, b *harness.Broker) (after func()) {
 	t.Helper()
 	gearman := harness.DialGearman(t, b)
@@ -196,7 +196,7 @@ func gearmanStates(t *testing.T, b *harness.Broker) (after func()) {
 		p, err := gearman.Expect(gearmanclient.Error, harness.Patience)
 		check(t, err)
 		equal(t, "limit", p.Args(2)[0], "QUEUE_ERROR")
-		// No connection guards the running job any more: it is there for the next worker.
+		// The connection that held the running job is gone: the job is ready for the next worker.
 		equal(t, "running job", drainInOrder(t, b, "state-running"), []string{"running"})
 	}
 }
@@ -217,7 +217,7 @@ func TestForegroundJobsAreNotStored(t *testing.T) {
 func TestTerminationIsCleanAndQuick(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	// Clients that wait must not hold it up.
+	// Waiting clients must not delay the shutdown.
 	sleeper, fetcher, leaser := harness.DialGearman(t, b), dialFaktory(t, b), harness.DialWorkq(t, b)
 	check(t, sleeper.Send(gearmanclient.CanDo, "f"))
 	check(t, sleeper.Send(gearmanclient.PreSleep))
@@ -225,7 +225,7 @@ func TestTerminationIsCleanAndQuick(t *testing.T) {
 	check(t, leaser.Send([]byte("lease f 60000\r\n")))
 	silent, err := net.Dial("tcp", b.Faktory)
 	check(t, err)
-	defer func() { _ = silent.Close() }() // never said anything
+	defer func() { _ = silent.Close() }() // it never sends anything
 	gearman := harness.DialGearman(t, b)
 	for i := range 100 {
 		_, err := gearman.Submit(gearmanclient.SubmitJobBg, "stays", "", fmt.Sprint(i))

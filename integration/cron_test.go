@@ -16,7 +16,7 @@ import (
 	"broker/integration/harness"
 )
 
-// reloadable starts a broker whose settings file the test may rewrite.
+// reloadable starts a broker whose settings file the test can rewrite.
 func reloadable(t *testing.T, settings string) (b *harness.Broker, rewrite func(settings string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "reloadable.toml")
@@ -37,7 +37,7 @@ func reloadable(t *testing.T, settings string) (b *harness.Broker, rewrite func(
 	}
 }
 
-// everySecond is a cron entry for a queue.
+// everySecond is a cron entry that submits a job to a queue every second.
 func everySecond(queue string) string {
 	return fmt.Sprintf(`
 [[cron]]
@@ -63,9 +63,9 @@ func TestCronJobsComeOnTimeAsWholeWorkUnits(t *testing.T) {
 		arrived := time.Now()
 		var job struct {
 			Jid, Jobtype, Queue     string
-			Retry, Reserve_for      int //nolint:staticcheck // as Faktory names it
+			Retry, Reserve_for      int //nolint:staticcheck // Faktory's name
 			Args, Custom            json.RawMessage
-			Created_at, Enqueued_at time.Time //nolint:staticcheck // likewise
+			Created_at, Enqueued_at time.Time //nolint:staticcheck // Faktory's name
 		}
 		check(t, json.Unmarshal([]byte(raw), &job))
 		equal(t, "job", fmt.Sprint(job.Jobtype, job.Queue, job.Retry, job.Reserve_for), "Tickticks2 90")
@@ -87,14 +87,14 @@ func TestCronJobsComeOnTimeAsWholeWorkUnits(t *testing.T) {
 		}
 		check(t, c.Ack(job.Jid))
 	}
-	w := harness.DialGearman(t, b) // workers of the other protocols see the arguments
+	w := harness.DialGearman(t, b) // workers of other protocols receive the arguments
 	check(t, w.Send(gearmanclient.CanDo, "ticks"))
 	_, function, _, body, err := w.Grab(harness.Patience)
 	check(t, err)
 	equal(t, "as Gearman sees it", function+" "+body, `ticks [1,{"a":"<b>"}]`)
 }
 
-// fetchRaw waits for a job and returns it as it came.
+// fetchRaw waits for a job and returns its JSON.
 func fetchRaw(t *testing.T, c *faktory.Client, queue string) string {
 	t.Helper()
 	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); {
@@ -108,10 +108,10 @@ func fetchRaw(t *testing.T, c *faktory.Client, queue string) string {
 	return ""
 }
 
-// TestNoCrashDoublesARun kills the broker at odd moments. A job is always submitted in the second that it was due in, also
-// one that is made up for, because only the newest is. So two in one second are one run twice, except where a job that was
-// due at the end of a second is counted at the start of the next.
-func TestNoCrashDoublesARun(t *testing.T) {
+// TestCrashDoesNotRepeatACronRun kills the broker at odd moments. Each job is submitted within the second in which it was
+// due; after a start only the latest missed run is made up for. So two jobs in one second are a repeated run, except where a
+// job that was due at the end of a second was submitted at the start of the next.
+func TestCrashDoesNotRepeatACronRun(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Config: everySecond("crashed")})
 	for _, up := range []time.Duration{1300, 900, 2050, 1000, 1700} {
@@ -129,7 +129,7 @@ func TestNoCrashDoublesARun(t *testing.T) {
 	for range rows {
 		var job struct {
 			Jid        string
-			Created_at time.Time //nolint:staticcheck // as Faktory names it
+			Created_at time.Time //nolint:staticcheck // Faktory's name
 		}
 		check(t, json.Unmarshal([]byte(fetchRaw(t, c, "crashed")), &job))
 		seconds[job.Created_at.Unix()]++
@@ -137,10 +137,10 @@ func TestNoCrashDoublesARun(t *testing.T) {
 	}
 	doubled := len(rows) - len(seconds)
 	if doubled > 1 {
-		t.Errorf("%d runs too many: %v", doubled, seconds)
+		t.Errorf("%d repeated runs: %v", doubled, seconds)
 	}
 	if len(seconds) < 5 {
-		t.Errorf("jobs in %d seconds only: %v", len(seconds), seconds)
+		t.Errorf("jobs in only %d seconds: %v", len(seconds), seconds)
 	}
 }
 
@@ -152,19 +152,19 @@ func TestReloadChangesTheTimetable(t *testing.T) {
 	rewrite(everySecond("second"))
 	fetchRaw(t, c, "second")
 	for job := ""; ; {
-		raw, err := c.Generic("FETCH first") // up to two seconds
+		raw, err := c.Generic("FETCH first") // waits for up to two seconds
 		check(t, err)
 		if raw == "" {
 			break
 		}
 		if raw == job {
-			t.Fatal("the same job again")
+			t.Fatal("the same job was handed out again")
 		}
 	}
 	rewrite(strings.Replace(everySecond("third"), "* * * * * *", "* * * *", 1)) // a mistake
 	if !strings.Contains(b.Output(), `cron[0].schedule: \"* * * *\"`) ||
 		!strings.Contains(b.Output(), "reload failed, keeping the old settings") {
-		t.Errorf("nothing is said of the mistake:\n%s", b.Output())
+		t.Errorf("the mistake is not logged:\n%s", b.Output())
 	}
 	fetchRaw(t, c, "second")
 	rewrite("")
@@ -205,7 +205,7 @@ func TestReloadNamesWhatHasToWait(t *testing.T) {
 	submitTo("a", "c")
 	check(t, harness.DialWorkq(t, b).Add(wqJob("a", "x")))
 	equal(t, "status", statusRow(t, b, "d"), "1 0 0")
-	fetchRaw(t, dialFaktory(t, b), "debugged") // without a password, as before
+	fetchRaw(t, dialFaktory(t, b), "debugged") // the password is still unset
 	for _, want := range []string{
 		`"setting":"default_lease","time"`, `"setting":"faktory.password","time"`, "setting changed, takes effect after a restart",
 		`"level":"info","setting":"log.level"`, `"routes":2`, `"level":"debug","schedule":"* * * * * *"`,

@@ -12,10 +12,10 @@ import (
 	"broker/integration/harness"
 )
 
-// carried is a body and what a Faktory worker sees of it.
+// carried is a body and the arguments that a Faktory worker receives for it.
 type carried struct{ name, body, args, encoding string }
 
-// carriedBodies are of every kind and of both sizes: the largest is what Workq takes at most.
+// carriedBodies are bodies of every kind, small and large; the largest one is Workq's limit.
 func carriedBodies(t *testing.T) []carried {
 	t.Helper()
 	const largest = 1 << 20
@@ -33,8 +33,8 @@ func carriedBodies(t *testing.T) []carried {
 	}
 }
 
-// TestBodiesInEveryDirection: what each protocol's clients send, as each protocol's workers get it, and the result of each
-// worker, which is the body again, as each client gets it.
+// TestBodiesInEveryDirection checks the body that clients of each protocol send as workers of each protocol receive it, and
+// the result, which is the same body, as the client receives it.
 func TestBodiesInEveryDirection(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
@@ -68,7 +68,7 @@ func TestBodiesInEveryDirection(t *testing.T) {
 	}
 }
 
-// same compares texts that may be too long to be shown.
+// same compares strings that may be too long to print.
 func same(t *testing.T, what, got, want string) {
 	t.Helper()
 	if got == want {
@@ -81,7 +81,7 @@ func same(t *testing.T, what, got, want string) {
 	t.Fatalf("%s: %d bytes, not %d; from %d on %.60q, not %.60q", what, len(got), len(want), at, got[at:], want[at:])
 }
 
-// callAndWait submits in the foreground; the answer waits for the result.
+// callAndWait submits a foreground job and returns a function that waits for the result.
 func (d doors) callAndWait(t *testing.T, b *harness.Broker, from, queue, body string) func() string {
 	t.Helper()
 	if from == "gearman" {
@@ -117,7 +117,7 @@ func (d doors) callAndWait(t *testing.T, b *harness.Broker, from, queue, body st
 	}
 }
 
-// takeAndEcho is a worker of a protocol without arguments: its result is the body.
+// takeAndEcho is a Gearman or Workq worker that returns the body as the result.
 func (d doors) takeAndEcho(t *testing.T, b *harness.Broker, to, queue string) string {
 	t.Helper()
 	if to == "workq" {
@@ -138,7 +138,7 @@ func (d doors) takeAndEcho(t *testing.T, b *harness.Broker, to, queue string) st
 	return body
 }
 
-// fetchAndAck is a Faktory worker, which is told by custom.broker what became of the body.
+// fetchAndAck is a Faktory worker; custom.broker tells it how the body was encoded.
 func (d doors) fetchAndAck(t *testing.T, what, queue, from string, e carried) {
 	t.Helper()
 	raw := ""

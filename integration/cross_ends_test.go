@@ -25,7 +25,7 @@ func open(t *testing.T, b *harness.Broker) doors {
 	return doors{harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)}
 }
 
-// submitEach puts one job of each origin into a queue, which takes its time to finish from lease.
+// submitEach submits one job by each protocol to a queue, with a lease.
 func (d doors) submitEach(t *testing.T, queue string, lease time.Duration) (handle string, wq workqclient.Job, fkt *faktory.Job) {
 	t.Helper()
 	handle, err := d.gearman.Submit(gearmanclient.SubmitJobBg, queue, "", "from gearman")
@@ -52,7 +52,7 @@ func TestLostGearmanWorkerGivesJobsOfEveryOriginBack(t *testing.T) {
 	awaitStatus(t, b, "lost", "3 3 1")
 	check(t, doomed.Close())
 	awaitStatus(t, b, "lost", "3 0 0")
-	want := []string{"from gearman", "from workq", `["from faktory"]`} // at their old places
+	want := []string{"from gearman", "from workq", `["from faktory"]`} // at their original positions
 	for _, body := range want {
 		l, err := d.workq.Lease(harness.Patience, "lost")
 		check(t, err)
@@ -104,7 +104,7 @@ func TestLeaseOfTheJobHoldsForWorkersOfEveryProtocol(t *testing.T) {
 			}
 			return ""
 		})
-		if protocol != "workq" { // Workq takes a result from anybody, at any time
+		if protocol != "workq" { // Workq accepts a result from anybody at any time
 			check(t, late())
 		}
 		l, err := d.workq.Lease(harness.Patience, queue)
@@ -153,7 +153,7 @@ func TestCancelTellsWhoeverWaits(t *testing.T) {
 	equal(t, "cancel", reply, "OK\r\n")
 	wantIs(t, <-answer, workqclient.ErrNotFound)
 
-	// Faktory discards what Gearman submitted for later, and what Faktory clients see is gone for Gearman too.
+	// Faktory discards a scheduled Gearman job; Gearman does not list it any more.
 	check(t, d.gearman.Send(gearmanclient.SubmitJobEpoch, "doomed-3", "", fmt.Sprint(time.Now().Add(time.Hour).Unix()), "x"))
 	p, err = d.gearman.Expect(gearmanclient.JobCreated, harness.Patience)
 	check(t, err)
@@ -163,7 +163,7 @@ func TestCancelTellsWhoeverWaits(t *testing.T) {
 	equal(t, "status of the discarded", jobStatus(t, d.gearman, string(p.Data)), "0 0 0 0")
 }
 
-// hostname is the middle of a handle in a row of show jobs.
+// hostname is the host part of a handle in show jobs.
 func hostname(row string) string {
 	var host string
 	for i := len("H:"); i < len(row) && row[i] != ':'; i++ {
@@ -182,7 +182,7 @@ func TestExpiryHoldsWhoeverHasTheJob(t *testing.T) {
 	fetchSoon(t, d.faktory, "mortal")
 	_, err := d.workq.Result(job.ID, harness.Patience)
 	wantIs(t, err, workqclient.ErrNotFound)
-	check(t, d.faktory.Ack(job.ID)) // late, and told nothing
+	check(t, d.faktory.Ack(job.ID)) // late; +OK all the same
 	equal(t, "working", fktState(t, d.faktory).Data.Sets["working"], uint64(0))
 	if err := d.faktory.Fail(job.ID, errors.New("late"), nil); err == nil {
 		t.Error("a FAIL of an expired job was accepted")
@@ -217,7 +217,7 @@ func TestLinksHoldAcrossProtocolsAndARestart(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	d := open(t, b)
-	// first (Workq) → second (Faktory) → third (Workq), each after the one before.
+	// first (Workq) → second (Faktory) → third (Workq), each one after the previous one.
 	first, second := wqJob("chain", "first"), fktJob("chain", "second")
 	check(t, d.workq.Add(first))
 	second.SetCustom("after", []string{first.ID})
@@ -256,7 +256,7 @@ func TestJoinWaitsForAllAndAFailingMemberHoldsItBack(t *testing.T) {
 	check(t, d.workq.Fail(right.ID, []byte("no")))
 	_, err = d.workq.Lease(0, "join")
 	wantIs(t, err, workqclient.ErrTimeout)
-	o, err := d.workq.InspectJob(join.ID) // blocked, and visible
+	o, err := d.workq.InspectJob(join.ID) // it is blocked, but visible
 	check(t, err)
 	equal(t, "state", o.Value("state"), "0")
 	check(t, d.workq.Delete(join.ID))

@@ -9,9 +9,9 @@ import (
 	"broker/integration/workqclient"
 )
 
-// TestChildrenHoldBackWhoWaitsForTheParent: a Gearman job runs on a Faktory worker, which pushes two children, one by each
-// protocol; a successor waits for the parent. The broker is killed twice on the way.
-func TestChildrenHoldBackWhoWaitsForTheParent(t *testing.T) {
+// TestSuccessorsWaitForTheChildrenOfTheirPredecessor: a Faktory worker runs a Gearman job and submits two children by
+// different protocols; a successor waits for the parent. The broker is killed twice meanwhile.
+func TestSuccessorsWaitForTheChildrenOfTheirPredecessor(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := start(t)
@@ -23,7 +23,7 @@ func TestChildrenHoldBackWhoWaitsForTheParent(t *testing.T) {
 	child := fktJob("children", "faktory")
 	child.SetCustom("parent", parent.Jid)
 	check(t, d.faktory.Push(child))
-	alias := api(t, b, "GET", "/api/jobs/"+parent.Jid)["alias"].(string) // what Workq calls it; a lease would tell too
+	alias := api(t, b, "GET", "/api/jobs/"+parent.Jid)["alias"].(string) // its id in Workq
 	check(t, d.workq.Add(wqJob("children", "workq", "-parent="+alias)))
 	after := fktJob("successors", "last")
 	after.SetCustom("after", parent.Jid)
@@ -37,9 +37,9 @@ func TestChildrenHoldBackWhoWaitsForTheParent(t *testing.T) {
 		_, err := d.workq.Lease(0, queue)
 		wantIs(t, err, workqclient.ErrTimeout)
 	}
-	nothing("children") // the parent runs
+	nothing("children") // the parent is still running
 	nothing("successors")
-	check(t, d.faktory.Ack(parent.Jid)) // its lease has outlived the broker
+	check(t, d.faktory.Ack(parent.Jid)) // the lease survived the restart
 	nothing("successors")
 
 	b.Crash()
@@ -61,9 +61,9 @@ func TestChildrenHoldBackWhoWaitsForTheParent(t *testing.T) {
 	check(t, d.faktory.Ack(last.Jid))
 }
 
-// TestFanOutJoinsOverProtocolsAndAReleaseLetsABrokenOneGo: three members of three protocols, a join that waits for all.
-// One member fails for good: the join stays blocked, is shown as broken, and runs once somebody orders it to.
-func TestFanOutJoinsOverProtocolsAndAReleaseLetsABrokenOneGo(t *testing.T) {
+// TestBrokenJoinRunsOnceItIsReleased: a join waits for three jobs of three protocols. One of them fails for good: the join
+// stays blocked, is shown as broken, and runs once it is released.
+func TestBrokenJoinRunsOnceItIsReleased(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := start(t)
@@ -75,7 +75,7 @@ func TestFanOutJoinsOverProtocolsAndAReleaseLetsABrokenOneGo(t *testing.T) {
 	check(t, d.faktory.Push(second))
 	handle, err := d.gearman.Submit(gearmanclient.SubmitJobBg, "members-gearman", "", "gearman")
 	check(t, err)
-	third, err := d.workq.Lease(harness.Patience, "members-gearman") // tells its id
+	third, err := d.workq.Lease(harness.Patience, "members-gearman") // returns its Workq id
 	check(t, err)
 
 	joins := []workqclient.Job{

@@ -13,18 +13,18 @@ import (
 	"broker/integration/workqclient"
 )
 
-// outcome is what a submitter learns of its job.
+// outcome is what the client learns about its job.
 type outcome struct {
 	ok      bool
 	result  string
-	message string // of a failure, where the protocol has one
+	message string // of a failure, if the protocol has one
 }
 
-// submitter hands a job in and answers a function that waits for what its protocol tells of the outcome.
+// submitter submits a job and returns a function that waits for the outcome.
 type submitter struct {
 	name   string
-	isJSON bool // the body is a list of arguments
-	blocks bool // submits only together with waiting
+	isJSON bool // the body is a JSON array of arguments
+	blocks bool // it can only submit and wait
 	submit func(t *testing.T, b *harness.Broker, queue, body string) (await func(t *testing.T) outcome)
 }
 
@@ -70,7 +70,7 @@ func submitGearmanBackground(t *testing.T, b *harness.Broker, queue, body string
 			}
 			return ""
 		})
-		return outcome{ok: true} // the protocol says no more
+		return outcome{ok: true} // the protocol reports no more
 	}
 }
 
@@ -90,7 +90,7 @@ func submitFaktory(later bool) func(*testing.T, *harness.Broker, string, string)
 			t.Helper()
 			var o outcome
 			harness.Eventually(t, func() string {
-				// A job that is done is gone; one that failed waits for its retry, whatever the worker's protocol.
+				// A completed job is gone; a failed one waits for its retry, whatever the worker's protocol.
 				job, err := wq.InspectJob(id)
 				o.ok = errors.Is(err, workqclient.ErrNotFound)
 				if !o.ok && (job.Value("state") != "3" || job.Value("fails") != "1") {
@@ -140,17 +140,17 @@ func workqOutcome(r workqclient.Result) outcome {
 	return outcome{message: string(r.Body)}
 }
 
-// runner is a worker of one protocol for a queue; it answers a function that waits for the job and gives the body the
-// worker saw.
+// runner starts a worker of one protocol for a queue, and returns a function that waits for the job and returns the body
+// that the worker received.
 type runner struct {
 	name   string
 	isJSON bool
 	need   func(t *testing.T)
-	// succeed returns the body backwards where it can return anything, fail fails.
+	// succeed returns the reversed body if the protocol has results; fail fails the job.
 	succeed, fail func(t *testing.T, b *harness.Broker, queue string) (seen func(t *testing.T) string)
-	// result is what a waiting client gets for a body.
+	// result is the result that a waiting client receives for a body.
 	result func(body string) string
-	// message is what a waiting client, of Gearman and of Workq, gets when the job fails.
+	// The messages that waiting Gearman and Workq clients receive when the job fails.
 	gearmanMessage, workqMessage string
 }
 
@@ -178,7 +178,7 @@ func runners() []runner {
 		{
 			name: "workq worker", need: func(*testing.T) {}, result: reversed,
 			succeed: workqRunner(true), fail: workqRunner(false),
-			workqMessage: "no", // a Workq failure is no exception
+			workqMessage: "no", // a Workq failure is not an exception
 		},
 	}
 }
@@ -216,7 +216,7 @@ func workqRunner(succeed bool) func(*testing.T, *harness.Broker, string) func(*t
 			err  error
 		}
 		answers := make(chan answer, 1)
-		go func() { // ends with the job, which the test waits for, or with its connection
+		go func() { // ends with the job or the connection
 			l, err := w.Lease(harness.Patience, queue)
 			switch {
 			case err != nil:
@@ -254,8 +254,8 @@ func TestEveryProtocolRunsTheJobsOfEveryOther(t *testing.T) {
 	}
 }
 
-// crossOne takes one job from one protocol to the other and back. The submitted body is "body-0", as text or as a list
-// of one argument.
+// crossOne sends one job from one protocol to another one, and its result back. The body is "body-0", as a string or as an
+// array of one argument.
 func crossOne(t *testing.T, b *harness.Broker, s submitter, r runner, queue string, succeed bool) {
 	t.Helper()
 	body := "body-"
@@ -280,7 +280,7 @@ func crossOne(t *testing.T, b *harness.Broker, s submitter, r runner, queue stri
 	}
 	want := outcome{ok: succeed}
 	switch {
-	case s.isJSON: // a Faktory client is told no more
+	case s.isJSON: // a Faktory client learns no more
 	case succeed:
 		want.result = r.result(wantBody)
 	case s.name == "gearman foreground":
@@ -291,7 +291,7 @@ func crossOne(t *testing.T, b *harness.Broker, s submitter, r runner, queue stri
 	equal(t, "outcome at the submitter", got, want)
 }
 
-// brokerNote is what the broker adds to the custom fields of a job that was not submitted by a Faktory client.
+// brokerNote is what the broker adds to custom in jobs that were not submitted by a Faktory client.
 type brokerNote struct {
 	Broker struct{ From, Encoding string }
 }
@@ -337,7 +337,7 @@ func TestRawBodiesBecomeArguments(t *testing.T) {
 	}
 }
 
-// sameJSON compares values; numbers are compared as they are written.
+// sameJSON compares JSON values; numbers are compared as they are written.
 func sameJSON(t testing.TB, got json.RawMessage, want string) bool {
 	t.Helper()
 	values := make([]any, 2)

@@ -13,10 +13,10 @@ import (
 	"broker/integration/workqclient"
 )
 
-// jobNames are what the three protocols call one job.
+// jobNames are the ids of one job in the three protocols.
 type jobNames struct{ handle, workq, jid string }
 
-// scheduledOf is a job of each origin that is not due for an hour, under all its names: one that Faktory can discard too.
+// scheduledOf submits a job by each protocol that is due in an hour, so that Faktory can discard it, and returns its ids.
 func (d doors) scheduledOf(t *testing.T, b *harness.Broker, origin, queue string) jobNames {
 	t.Helper()
 	at := shortly().Add(60 * 60 * 1e9)
@@ -47,9 +47,9 @@ func (d doors) scheduledOf(t *testing.T, b *harness.Broker, origin, queue string
 	return names
 }
 
-// TestJobIsCancelledByEachOfItsNames: Workq's delete, Gearman's cancel job, Faktory's discard and HTTP end a job of every
-// origin, for every protocol.
-func TestJobIsCancelledByEachOfItsNames(t *testing.T) {
+// TestJobIsCancelledByEachOfItsIDs: Workq's delete, Gearman's cancel job, Faktory's discard and HTTP cancel jobs of every
+// origin.
+func TestJobIsCancelledByEachOfItsIDs(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("[gearman]\nhandle_prefix = %q\n", tableHandles)})
@@ -84,7 +84,7 @@ func TestJobIsCancelledByEachOfItsNames(t *testing.T) {
 	}
 }
 
-// trackState is a job's state as TRACK GET tells it.
+// trackState is the state of a job in TRACK GET.
 func trackState(t *testing.T, c *faktory.Client, jid string) string {
 	t.Helper()
 	text, err := c.Generic("TRACK GET " + jid)
@@ -94,8 +94,8 @@ func trackState(t *testing.T, c *faktory.Client, jid string) string {
 	return track.State
 }
 
-// TestResultIsToldUnderTheAlias: who waits with Workq's result for a job of another protocol is told how it ended.
-func TestResultIsToldUnderTheAlias(t *testing.T) {
+// TestWorkqResultKnowsTheAlias: Workq's result command waits for jobs of other protocols.
+func TestWorkqResultKnowsTheAlias(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	d := open(t, b)
@@ -103,7 +103,7 @@ func TestResultIsToldUnderTheAlias(t *testing.T) {
 	check(t, err)
 	alias := api(t, b, "GET", "/api/jobs/"+handle)["alias"].(string)
 	waiter := harness.DialWorkq(t, b)
-	// The answer to the first line leaves when the broker has taken the second too: then it waits.
+	// The reply to the first line shows that the broker has read the second one too, and waits.
 	check(t, waiter.Send([]byte("hello\r\nresult "+strings.ToUpper(alias)+" 60000\r\n")))
 	line, err := waiter.Line(harness.Patience)
 	check(t, err)
@@ -115,7 +115,7 @@ func TestResultIsToldUnderTheAlias(t *testing.T) {
 		check(t, err)
 		equal(t, "outcome", line, want)
 	}
-	_, err = d.workq.Result(alias, 0) // nothing is kept of it
+	_, err = d.workq.Result(alias, 0) // its result is not kept
 	wantIs(t, err, workqclient.ErrNotFound)
 }
 
@@ -124,7 +124,7 @@ func TestProgressCrossesProtocolsBothWays(t *testing.T) {
 	b := startShared(t)
 	d := open(t, b)
 
-	// A Gearman worker's WORK_STATUS is read by TRACK GET, and by GET_STATUS under the handle it was given.
+	// TRACK GET and GET_STATUS return the progress that a Gearman worker sends with WORK_STATUS.
 	job := fktJob("forth", "x")
 	job.Jid = "no-uuid-at-all"
 	check(t, d.faktory.Push(job))
@@ -143,7 +143,7 @@ func TestProgressCrossesProtocolsBothWays(t *testing.T) {
 	})
 	equal(t, "GET_STATUS", jobStatus(t, d.gearman, handle), "1 1 1 4")
 
-	// A Faktory worker's TRACK SET reaches the client in the foreground, and GET_STATUS.
+	// The progress of a Faktory worker's TRACK SET reaches the foreground client, and GET_STATUS.
 	caller := harness.DialGearman(t, b)
 	handle, err = caller.Submit(gearmanclient.SubmitJob, "back", "", "x")
 	check(t, err)
@@ -161,7 +161,7 @@ func TestProgressCrossesProtocolsBothWays(t *testing.T) {
 	equal(t, "result of a plain ACK", p.Args(2), []string{handle, ""})
 }
 
-// TestRoutesFeedWorkersOfOtherProtocols: a name that means nothing to the other side is rewritten at submission.
+// TestRoutesFeedWorkersOfOtherProtocols: routes rewrite names that the workers do not know.
 func TestRoutesFeedWorkersOfOtherProtocols(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
@@ -198,7 +198,7 @@ set = {queue = "new"}
 	check(t, d.workq.Add(old))
 	job = fetchSoon(t, d.faktory, "new")
 	equal(t, "at the Faktory worker", fmt.Sprint(job.Jid, job.Queue), old.ID+"new")
-	l, err := d.gearman.Submit(gearmanclient.SubmitJobBg, "old", "", "of Gearman") // the rule is Workq's
+	l, err := d.gearman.Submit(gearmanclient.SubmitJobBg, "old", "", "of Gearman") // the route applies to Workq only
 	check(t, err)
-	equal(t, "an unruled name", api(t, b, "GET", "/api/jobs/"+l)["queue"], any("old"))
+	equal(t, "a name without a route", api(t, b, "GET", "/api/jobs/"+l)["queue"], any("old"))
 }

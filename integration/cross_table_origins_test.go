@@ -10,7 +10,7 @@ import (
 	"broker/integration/harness"
 )
 
-// tableOrigin hands a job in. The answer tells what its client has been told since; a patient one is still waiting.
+// tableOrigin submits a job. It returns a function that reports what the client has received since; some clients wait.
 type tableOrigin struct {
 	name   string
 	submit func(c *tableCell) (told func(patient bool) string)
@@ -32,10 +32,10 @@ func tableOrigins() []tableOrigin {
 	}
 }
 
-// shortly is the next full second but one: time and epoch know no parts of a second.
+// shortly is a full second in the near future: times in the protocols have no fractions.
 func shortly() time.Time { return time.Now().Truncate(time.Second).Add(2 * time.Second) }
 
-// leases are the lease and the time to live of a Workq job.
+// leases are the ttr and the ttl of a Workq job.
 func (c *tableCell) leases() (ttr, ttl time.Duration) {
 	ttr, ttl = tableLong, 2*tableLong
 	switch c.end {
@@ -67,14 +67,14 @@ func tableWorkqRun(c *tableCell) func(patient bool) string {
 	switch c.end {
 	case "lease expired":
 		ttr = tableShortLease
-	case "expired": // the waiting ends while a worker has the job, then its lease
+	case "expired": // the client's wait ends while a worker has the job, then the lease ends
 		ttr, wait = tableMortal, tableMortal/2
 	}
 	c.name = c.id
 	return c.waitWith(fmt.Sprintf("run %s %s %d %d 2\r\nhi\r\n", c.id, c.queue, ttr.Milliseconds(), wait.Milliseconds()))
 }
 
-// waitWith sends a command whose answer is the outcome.
+// waitWith sends a command whose reply is the outcome.
 func (c *tableCell) waitWith(command string) func(patient bool) string {
 	w := harness.DialWorkq(c.t, c.b)
 	check(c.t, w.Send([]byte(command)))
@@ -98,7 +98,7 @@ func (c *tableCell) waitWith(command string) func(patient bool) string {
 	}
 }
 
-// tableGearmanSilent submits a job whose client hears nothing and may ask.
+// tableGearmanSilent submits a background job; its client can only poll.
 func tableGearmanSilent(later bool) func(c *tableCell) func(patient bool) string {
 	return func(c *tableCell) func(patient bool) string {
 		var err error
@@ -136,7 +136,7 @@ func tableGearmanForeground(c *tableCell) func(patient bool) string {
 	}
 }
 
-// gearmanWords is a packet for people, without the handle.
+// gearmanWords is the text form of a packet, without the handle.
 func gearmanWords(p gearmanclient.Packet) string {
 	names := map[gearmanclient.Type]string{
 		gearmanclient.WorkComplete: "WORK_COMPLETE", gearmanclient.WorkFail: "WORK_FAIL",
@@ -153,7 +153,7 @@ func gearmanWords(p gearmanclient.Packet) string {
 	return strings.TrimSpace(name + " " + args[1])
 }
 
-// workUnit is the job that a Faktory client pushes.
+// workUnit is the JSON that a Faktory client pushes.
 func (c *tableCell) workUnit(custom, more string) string {
 	if c.end == "expired" {
 		custom += `,"expires_in":1`
@@ -162,7 +162,7 @@ func (c *tableCell) workUnit(custom, more string) string {
 		c.id, c.queue, c.queue, int(tableFaktoryLease.Seconds()), custom, more)
 }
 
-// order sends a Faktory command that is answered with +OK.
+// order sends a Faktory command; the reply must be +OK.
 func (c *tableCell) order(command string) {
 	reply, err := c.doors.faktory.Generic(command)
 	check(c.t, err)

@@ -13,35 +13,35 @@ import (
 	"broker/integration/harness"
 )
 
-// Times of the jobs in the table. They are short where something must end, and long where it must not.
+// Times of the jobs in the table: short where a job must time out, and long where it must not.
 const (
 	tableLong         = 5 * time.Minute
 	tableShortLease   = time.Second     // of a Workq job whose lease runs out
-	tableDefaultLease = 6 * time.Second // of a Gearman job in hands that no connection guards
-	tableFaktoryLease = time.Minute     // the least that Faktory knows
-	tableMortal       = 5 * time.Second // to live, where the job expires
+	tableDefaultLease = 6 * time.Second // of a Gearman job that a Workq or Faktory worker has leased
+	tableFaktoryLease = time.Minute     // Faktory's minimum
+	tableMortal       = 5 * time.Second // time to live of jobs that expire
 	tableMargin       = 1500 * time.Millisecond
 )
 
-// tableHandles stands before the number in a handle.
+// tableHandles is the prefix of job handles.
 const tableHandles = "H:table"
 
-// tableCell is one job's life: who brought it, who has it, and how that ends.
+// tableCell is the life of one job: its origin, its worker and its end.
 type tableCell struct {
 	t      *testing.T
 	b      *harness.Broker
-	doors  doors // of the test itself, for questions
+	doors  doors // for the queries of the test itself
 	origin tableOrigin
 	taker  tableTaker
 	end    string
 	queue  string
 
-	id   string // given by clients that name their jobs
-	name string // the job's own: the id, or a handle
+	id   string // chosen by clients that name their jobs
+	name string // the id or the handle of the job
 	row  tableRow
 }
 
-// tableRow is what the broker tells of a job over HTTP.
+// tableRow is a job in the HTTP API.
 type tableRow struct {
 	ID, Alias, State string
 	Seq              uint64
@@ -49,7 +49,7 @@ type tableRow struct {
 	Outcome          *struct{ Success bool }
 }
 
-// workqName is what Workq calls the job.
+// workqName is the id of the job in Workq.
 func (r tableRow) workqName() string {
 	if r.Alias != "" {
 		return r.Alias
@@ -57,7 +57,7 @@ func (r tableRow) workqName() string {
 	return r.ID
 }
 
-// cellsOf reads the table of docs/sharing.md: origin, end and worker to the text of the cell.
+// cellsOf parses the table in docs/sharing.md. The key is origin, end and worker.
 func cellsOf(t *testing.T, page string) map[[3]string]string {
 	t.Helper()
 	cells := make(map[[3]string]string)
@@ -86,7 +86,7 @@ func cellsOf(t *testing.T, page string) map[[3]string]string {
 	return cells
 }
 
-// wordsOf reads what each protocol calls a job's place: place to the words of Gearman, Workq and Faktory.
+// wordsOf parses the table of states: the words of Gearman, Workq and Faktory for each state.
 func wordsOf(t *testing.T, page string) map[string][3]string {
 	t.Helper()
 	words := make(map[string][3]string)
@@ -101,8 +101,8 @@ func wordsOf(t *testing.T, page string) map[string][3]string {
 	return words
 }
 
-// TestEveryCellOfTheSharingTable plays what docs/sharing.md says, all cells at the same time, over real sockets. The cells
-// of Faktory jobs whose lease runs out take a minute: Faktory knows no shorter lease.
+// TestEveryCellOfTheSharingTable verifies every cell of the table in docs/sharing.md, all at the same time. The cells of
+// Faktory jobs whose lease expires take a minute: Faktory has no shorter lease.
 func TestEveryCellOfTheSharingTable(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
@@ -118,11 +118,11 @@ func TestEveryCellOfTheSharingTable(t *testing.T) {
 			for _, k := range tableTakers() {
 				want, found := cells[[3]string{o.name, end, k.name}]
 				if !found {
-					t.Errorf("the page has no cell %s, %s, %s", o.name, k.name, end)
+					t.Errorf("docs/sharing.md has no cell %s, %s, %s", o.name, k.name, end)
 				}
 				n++
 				c := &tableCell{b: b, origin: o, taker: k, end: end, queue: fmt.Sprintf("cell-%d", n), id: newID()}
-				all.Go(func() { // ends with its cell, before the test
+				all.Go(func() { // ends with its cell
 					t.Run(strings.Join([]string{o.name, k.name, end}, ","), func(t *testing.T) {
 						c.t, c.doors = t, open(t, b)
 						c.play(want, words)
@@ -139,7 +139,7 @@ func tableEnds() []string {
 	return []string{"complete", "fail", "worker lost", "lease expired", "cancelled", "expired"}
 }
 
-// part is what a cell says behind a label.
+// part is the text behind a label of a cell.
 func part(cell, label string) string {
 	_, rest, found := strings.Cut("; "+cell, "; "+label+": ")
 	if !found {
@@ -149,7 +149,7 @@ func part(cell, label string) string {
 	return text
 }
 
-// play lives the job's life and compares what is seen with what the page says.
+// play runs the job and compares the outcome with the table.
 func (c *tableCell) play(want string, words map[string][3]string) {
 	c.t.Helper()
 	told := c.origin.submit(c)
@@ -162,9 +162,9 @@ func (c *tableCell) play(want string, words map[string][3]string) {
 	})
 	patient := part(want, "client") == "waits on"
 	if strings.HasPrefix(want, "no worker gets it") {
-		time.Sleep(2*time.Second + tableMargin) // one second to live, and up to one before a scheduled job is due
+		time.Sleep(2*time.Second + tableMargin) // the time to live, and up to a second until a scheduled job is due
 		if c.taker.take(c, false) != nil {
-			c.t.Fatal("a worker got it")
+			c.t.Fatal("a worker received the job")
 		}
 		equal(c.t, "cell", fmt.Sprintf("no worker gets it; client: %s; job: %s", told(patient), c.settle("gone", words)), want)
 		return
@@ -190,7 +190,7 @@ func (c *tableCell) play(want string, words map[string][3]string) {
 	equal(c.t, "cell", got, want)
 }
 
-// finish brings the end about. Late: the worker goes on as if nothing had happened.
+// finish ends the job. Late: the worker continues as if nothing had happened.
 func (c *tableCell) finish(w *tableWorker) (answered string, late bool) {
 	c.t.Helper()
 	switch c.end {
@@ -209,7 +209,7 @@ func (c *tableCell) finish(w *tableWorker) (answered string, late bool) {
 	return "", true
 }
 
-// silence is for how long a worker must say nothing for the cell's end.
+// silence is how long the worker must stay silent until the lease expires.
 func (c *tableCell) silence() time.Duration {
 	switch {
 	case strings.HasPrefix(c.origin.name, "Gearman"):
@@ -222,7 +222,7 @@ func (c *tableCell) silence() time.Duration {
 	return tableShortLease
 }
 
-// read asks for the job over HTTP.
+// read reads the job over HTTP.
 func (c *tableCell) read() (row tableRow, found bool) {
 	c.t.Helper()
 	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+c.b.HTTP+"/api/jobs/"+c.name, nil)
@@ -234,8 +234,8 @@ func (c *tableCell) read() (row tableRow, found bool) {
 	return row, resp.StatusCode == http.StatusOK
 }
 
-// settle waits until the job is where it should be and answers where it is. Every protocol must call that place what the
-// page says.
+// settle waits until the job has the expected state and returns its state. The words of every protocol must be those of the
+// table.
 func (c *tableCell) settle(want string, words map[string][3]string) string {
 	c.t.Helper()
 	var row tableRow
@@ -262,7 +262,7 @@ func (c *tableCell) settle(want string, words map[string][3]string) string {
 	return state
 }
 
-// places is where the job is in the words of Gearman, Workq and Faktory.
+// places is the state of the job in the words of Gearman, Workq and Faktory.
 func (c *tableCell) places() (words [3]string) {
 	c.t.Helper()
 	status := jobStatus(c.t, c.doors.gearman, fmt.Sprint(tableHandles, ":", c.row.Seq))

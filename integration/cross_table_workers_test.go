@@ -8,13 +8,13 @@ import (
 	"broker/integration/workqclient"
 )
 
-// tableWorker has a job in hand.
+// tableWorker is a worker that has leased a job.
 type tableWorker struct {
-	finish func(ok bool) string // what the worker is answered
+	finish func(ok bool) string // returns the reply
 	hangup func() error
 }
 
-// tableTaker is a kind of worker. There must be a job or there must be none; nil: there is none.
+// tableTaker starts a worker of some kind. It returns nil if no job is expected, and there is none.
 type tableTaker struct {
 	name string
 	take func(c *tableCell, must bool) *tableWorker
@@ -40,7 +40,7 @@ func tableTakeByGearman(c *tableCell, must bool) *tableWorker {
 	handle, _, unique, body, err := w.Grab(harness.Patience)
 	check(c.t, err)
 	want := []string{fmt.Sprint(tableHandles, ":", c.row.Seq), c.row.ID, c.body()}
-	if c.name == handle { // a Gearman job's own unique, which it has not
+	if c.name == handle { // a Gearman job without a unique id
 		want[1] = ""
 	}
 	equal(c.t, "what the Gearman worker is handed", []string{handle, unique, body}, want)
@@ -60,7 +60,7 @@ func tableTakeByGearman(c *tableCell, must bool) *tableWorker {
 	}}
 }
 
-// body is what a worker that knows no arguments is handed.
+// body is the body that a Gearman or Workq worker receives.
 func (c *tableCell) body() string {
 	if c.origin.isFaktory() {
 		return `["hi"]`
@@ -109,7 +109,7 @@ func tableTakeByWorkq(c *tableCell, must bool) *tableWorker {
 	}}
 }
 
-// workqWords is the line that an answer was.
+// workqWords is the reply line.
 func workqWords(err error) string {
 	if err == nil {
 		return "`+OK`"

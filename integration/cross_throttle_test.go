@@ -10,7 +10,7 @@ import (
 	"broker/integration/workqclient"
 )
 
-// nobody checks that no worker of any protocol gets a job of the queue narrow now.
+// nobody checks that no worker of any protocol gets a job from the queue.
 func (d doors) nobody(t *testing.T) {
 	t.Helper()
 	const queue = "narrow"
@@ -42,7 +42,7 @@ func TestThrottleCountsTheWorkersOfAllProtocols(t *testing.T) {
 	check(t, err)
 	d.nobody(t)
 
-	// Each kind of end gives a place back, for whoever comes first.
+	// However a job ends, it makes room for the next one.
 	check(t, w.Send(gearmanclient.WorkComplete, handle, ""))
 	leased2, err := d.workq.Lease(harness.Patience, "narrow")
 	check(t, err)
@@ -54,7 +54,7 @@ func TestThrottleCountsTheWorkersOfAllProtocols(t *testing.T) {
 	_, _, _, _, err = w.Grab(harness.Patience)
 	check(t, err)
 	d.nobody(t)
-	check(t, w.Close()) // lost, with its job
+	check(t, w.Close()) // the connection is lost with its job
 	fetchSoon(t, d.faktory, "narrow")
 	check(t, d.workq.Fail(leased.ID, nil))
 	fetchSoon(t, d.faktory, "narrow")
@@ -62,7 +62,7 @@ func TestThrottleCountsTheWorkersOfAllProtocols(t *testing.T) {
 	fetchSoon(t, d.faktory, "narrow")
 	d.nobody(t)
 
-	// A wider and then no throttle, at once for those who wait.
+	// Widening and removing the throttle takes effect at once, also for waiting workers.
 	got := make(chan error, 1)
 	waiting := harness.DialWorkq(t, b)
 	go func() { // ends with the lease
@@ -77,7 +77,7 @@ func TestThrottleCountsTheWorkersOfAllProtocols(t *testing.T) {
 	fetchSoon(t, d.faktory, "narrow")
 }
 
-func TestThrottleOfAWorkerCountsItsJobsAlone(t *testing.T) {
+func TestThrottlePerWorkerCountsItsOwnJobs(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Config: "[throttles]\nshared = {worker = 1, timeout = 600}\n"})
 	d := open(t, b)
@@ -105,7 +105,7 @@ func TestThrottleOfAWorkerCountsItsJobsAlone(t *testing.T) {
 	}
 }
 
-func TestPlaceOfAThrottleComesFreeByTime(t *testing.T) {
+func TestThrottleTimeoutMakesRoom(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Config: "[throttles]\ntimed = {concurrency = 1, timeout = 1}\n"})
 	d := open(t, b)
@@ -120,13 +120,13 @@ func TestPlaceOfAThrottleComesFreeByTime(t *testing.T) {
 	check(t, err)
 	equal(t, "body", body, "second")
 	if took := time.Since(begin); took < 900*time.Millisecond {
-		t.Errorf("a place came free after %v", took)
+		t.Errorf("the throttle had room after %v", took)
 	}
-	check(t, d.workq.Complete(l.ID, []byte("in time"))) // the lease went on
+	check(t, d.workq.Complete(l.ID, []byte("in time"))) // the lease is still valid
 }
 
-// TestThrottleIsOfTheQueuesOwnName: what Gearman workers call narrow is another queue where Gearman has a namespace.
-func TestThrottleIsOfTheQueuesOwnName(t *testing.T) {
+// TestThrottleUsesTheFullQueueName: with a namespace, Gearman's queue "narrow" is a different queue.
+func TestThrottleUsesTheFullQueueName(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Config: "[gearman]\nnamespace = \"g.\"\n[throttles]\n" +
 		"\"g.narrow\" = {concurrency = 1, timeout = 600}\nwide = {concurrency = 1, timeout = 600}\n"})

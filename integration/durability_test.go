@@ -36,7 +36,7 @@ func TestDurabilityNoneWritesNothing(t *testing.T) {
 		check(t, err)
 	}
 	var bytes int64
-	// The folder need not exist.
+	// The folder may not exist.
 	_ = filepath.WalkDir(b.Data, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			if info, err := d.Info(); err == nil {
@@ -61,7 +61,7 @@ func TestATornTailIsCutAndDamageElsewhereStopsTheStart(t *testing.T) {
 	}
 	b.Crash()
 
-	// What a machine that loses power may leave behind the last sync: part of a record that nobody was promised.
+	// A power failure may leave part of a record that was never acknowledged behind the last sync.
 	log := newestLog(t, b.Data)
 	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
 	check(t, err)
@@ -75,7 +75,7 @@ func TestATornTailIsCutAndDamageElsewhereStopsTheStart(t *testing.T) {
 	code, _ := b.Terminate()
 	equal(t, "exit code", code, 0)
 
-	// Damage in what was synced: never an empty or a smaller store without a word.
+	// Damage in synced data: the broker never starts silently with missing jobs.
 	damaged := damage(t, b.Data)
 	check(t, b.Spawn())
 	code, err = b.Wait(harness.Patience)
@@ -88,7 +88,7 @@ func TestATornTailIsCutAndDamageElsewhereStopsTheStart(t *testing.T) {
 		named = named || strings.Contains(b.Output(), filepath.Base(file))
 	}
 	if !named {
-		t.Errorf("none of %q is named", damaged)
+		t.Errorf("the message names none of %q", damaged)
 	}
 	equal(t, "it says what to do", strings.Contains(b.Output(), "restore the folder from a backup"), true)
 }
@@ -109,7 +109,7 @@ func newestLog(t *testing.T, data string) string {
 	return newest
 }
 
-// damage overwrites the middle of every file that holds jobs and answers their paths.
+// damage overwrites the middle of every file that contains jobs and returns their paths.
 func damage(t *testing.T, data string) []string {
 	t.Helper()
 	var files []string
@@ -134,7 +134,7 @@ func damage(t *testing.T, data string) []string {
 		return f.Close()
 	}))
 	if len(files) == 0 {
-		t.Fatal("the store holds nothing to damage")
+		t.Fatal("the store has no file to damage")
 	}
 	return files
 }

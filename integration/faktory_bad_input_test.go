@@ -10,7 +10,7 @@ import (
 	"broker/integration/server"
 )
 
-// alive checks that a connection is served as before: a job goes in, comes out and is finished.
+// alive checks that the connection still works: it pushes, fetches and acknowledges a job.
 func (l *faktoryLink) alive(jid string) {
 	l.t.Helper()
 	l.expect("OK", fmt.Sprintf("PUSH {\"jid\":%q,\"queue\":\"alive\",\"jobtype\":\"x\",\"args\":[]}\r\n", jid), 1)
@@ -18,7 +18,7 @@ func (l *faktoryLink) alive(jid string) {
 	l.expect("OK", fmt.Sprintf("ACK {\"jid\":%q}\r\n", jid), 1)
 }
 
-// badRequests: what follows each verb is wrong in some way; each gets an error that begins so.
+// badRequests maps the start of an error reply to requests that it refuses.
 var badRequests = map[string][]string{
 	"-ERR invalid JSON": {
 		`PUSH {"jid":"12345678","jobtype":"x","args":[1,2`, `PUSH {"jid":"123456`, `PUSH `, `PUSH [1]`, `PUSH "job"`, `PUSH 17`,
@@ -78,7 +78,7 @@ var badRequests = map[string][]string{
 
 func TestFaktoryBadInputGetsAnErrorAndHurtsNobody(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // a bare verb ends the reference
+	harness.OursOnly(t) // a verb without arguments crashes the reference server
 	b := start(t)
 	l, other := linkFaktory(t, b), linkFaktory(t, b)
 	n := 0
@@ -92,12 +92,12 @@ func TestFaktoryBadInputGetsAnErrorAndHurtsNobody(t *testing.T) {
 	}
 	other.alive("afterwards")
 	d := fktState(t, dialFaktory(t, b)).Data
-	equal(t, "queues", fmt.Sprint(d.Queues), "map[alive:0]") // nothing of all that has left a trace
+	equal(t, "queues", fmt.Sprint(d.Queues), "map[alive:0]") // no refused request has created a queue
 	equal(t, "failures", d.TotalFailures, uint64(0))
 	equal(t, "processed", d.TotalProcessed, uint64(n/10+1))
 }
 
-// TestFaktoryLineBeyondTheLimit: a line ten megabytes over the limit is refused in one reply, and nothing of it is held.
+// TestFaktoryLineBeyondTheLimit: a line far above the limit is refused with one reply and is not buffered.
 func TestFaktoryLineBeyondTheLimit(t *testing.T) {
 	harness.OursOnly(t) // not parallel: it measures memory
 	b := harness.Start(t, harness.Options{Config: "[faktory]\nmax_body = \"1MiB\"\n"})
@@ -115,12 +115,12 @@ func TestFaktoryLineBeyondTheLimit(t *testing.T) {
 	other.alive("the-others")
 	after, err := server.ResidentBytes(b.PID())
 	check(t, err)
-	if grown := after - before; grown > lines*over/4 { // garbage may lie about for a while
+	if grown := after - before; grown > lines*over/4 { // some garbage may remain
 		t.Errorf("%d lines of %d MiB cost %d MiB", lines, over>>20, grown>>20)
 	}
 }
 
-// TestFaktoryClientThatStopsReading: it costs bounded memory and nobody's time; jobs that it never read go to others.
+// TestFaktoryClientThatStopsReading: the client costs bounded memory, and its unsent jobs go to other workers.
 func TestFaktoryClientThatStopsReading(t *testing.T) {
 	harness.OursOnly(t) // not parallel: it measures memory
 	b := start(t)
@@ -147,10 +147,10 @@ func TestFaktoryClientThatStopsReading(t *testing.T) {
 	c := dialFaktory(t, b)
 	held := fktState(t, c).Data.Sets["working"]
 	if held >= jobs {
-		t.Errorf("it holds all %d jobs", held)
+		t.Errorf("the client has reserved all %d jobs", held)
 	}
 	check(t, deaf.conn.Close())
-	// What was in the broker's own hands is free again; what had left for the client stays reserved.
+	// Jobs that were not sent are ready again; those that were sent stay reserved.
 	harness.Eventually(t, func() string {
 		if d := fktState(t, c).Data; d.Sets["working"]+d.Queues["large"] != jobs {
 			return fmt.Sprintf("%d reserved and %d waiting, not %d", d.Sets["working"], d.Queues["large"], jobs)

@@ -12,7 +12,7 @@ import (
 	"broker/integration/harness"
 )
 
-// fetchSoon fetches until there is a job: retries and callbacks may take a moment.
+// fetchSoon fetches until there is a job; retries and callbacks take a moment.
 func fetchSoon(t testing.TB, c *faktory.Client, queues ...string) *faktory.Job {
 	t.Helper()
 	var job *faktory.Job
@@ -28,7 +28,7 @@ func fetchSoon(t testing.TB, c *faktory.Client, queues ...string) *faktory.Job {
 
 func TestFaktoryUniqueJobs(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // the free reference has none
+	harness.OursOnly(t) // the free version of Faktory does not have it
 	b := start(t)
 	c := dialFaktory(t, b)
 	unique := func(arg any) *faktory.Job { return fktJob("unique", arg).SetUniqueFor(60) }
@@ -40,10 +40,10 @@ func TestFaktoryUniqueJobs(t *testing.T) {
 	}
 	check(t, c.Push(unique(1)))
 	refused(unique(1))
-	check(t, c.Push(unique(2)))           // other arguments
-	check(t, c.Push(fktJob("unique", 1))) // without unique_for it passes by
+	check(t, c.Push(unique(2)))           // different arguments
+	check(t, c.Push(fktJob("unique", 1))) // without unique_for the lock is ignored
 	first := fetchSoon(t, c, "unique")
-	refused(unique(1)) // held while it runs
+	refused(unique(1)) // locked while it runs
 	check(t, c.Fail(first.Jid, fmt.Errorf("it broke"), nil))
 	refused(unique(1)) // and while it waits for its retry
 	reply, err := c.Generic(`MUTATE {"cmd":"requeue","target":"retries"}`)
@@ -59,13 +59,13 @@ func TestFaktoryUniqueJobs(t *testing.T) {
 	refused(untilStart())
 	check(t, c.Ack(fetchSoon(t, c, "unique").Jid))
 	fetchSoon(t, c, "unique")
-	check(t, c.Push(untilStart())) // the other has started
+	check(t, c.Push(untilStart())) // the first one has started
 
 	b.Crash()
 	b.Restart()
 	b.Restart()
 	c = dialFaktory(t, b)
-	refused(untilStart()) // the lock survives as the job does
+	refused(untilStart()) // the lock is as durable as the job
 }
 
 func TestFaktoryExpiredJobsAreDropped(t *testing.T) {
@@ -75,7 +75,7 @@ func TestFaktoryExpiredJobsAreDropped(t *testing.T) {
 	c := dialFaktory(t, b)
 	check(t, c.Push(fktJob("expiring", "old").SetExpiresAt(time.Now().Add(-time.Minute))))
 	check(t, c.Push(fktJob("expiring", "soon").SetExpiresIn(time.Second)))
-	time.Sleep(1500 * time.Millisecond) // until the second has expired too
+	time.Sleep(1500 * time.Millisecond) // until the second job has expired too
 	check(t, c.Push(fktJob("expiring", "fresh").SetExpiresIn(time.Hour)))
 	equal(t, "fetched", fmt.Sprint(fetchSoon(t, c, "expiring").Args), "[fresh]")
 }
@@ -170,7 +170,7 @@ func TestFaktoryBatchCallsBack(t *testing.T) {
 	s = status()
 	equal(t, "pending and failed after a kill", fmt.Sprint(s.Pending, s.Failed), "2 1")
 	check(t, c.Ack(fetchSoon(t, c, "batched").Jid))
-	complete := fetchSoon(t, c, "callbacks") // all have been executed once
+	complete := fetchSoon(t, c, "callbacks") // every job has been executed once
 	equal(t, "first callback", fmt.Sprint(complete.Args), "[complete]")
 	bid, _ := complete.GetCustom("_bid")
 	equal(t, "_bid", fmt.Sprint(bid), batch.Bid)
@@ -250,7 +250,7 @@ func TestFaktoryFlushRemovesBatchesForGood(t *testing.T) {
 	}
 	gone("at once", c)
 	if err := open.Push(fktJob("flushed")); err == nil {
-		t.Error("a batch that was flushed takes a job")
+		t.Error("a flushed batch accepts a job")
 	}
 	b.Crash()
 	b.Restart()
@@ -288,7 +288,7 @@ func TestFaktoryThrottleHoldsForEveryWorker(t *testing.T) {
 	check(t, err)
 	equal(t, "a third at once", none == nil, true)
 	if _, err := wq.Lease(0, "narrow"); err == nil {
-		t.Error("a third at once, over Workq")
+		t.Error("Workq leased a third job at once")
 	}
 	check(t, c.Ack(first.Jid))
 	fetchSoon(t, c, "narrow")

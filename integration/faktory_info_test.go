@@ -13,10 +13,10 @@ import (
 
 func TestFaktoryInfoTellsResidentMemory(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // the reference counts its store's process
+	harness.OursOnly(t) // the reference server counts the memory of Redis
 	b := start(t)
 	c := dialFaktory(t, b)
-	harness.Eventually(t, func() string { // the two are not asked at the same time
+	harness.Eventually(t, func() string { // both values are read at different times
 		told := int64(fktState(t, c).Server.UsedMemoryMB)
 		resident, err := server.ResidentBytes(b.PID())
 		check(t, err)
@@ -27,7 +27,7 @@ func TestFaktoryInfoTellsResidentMemory(t *testing.T) {
 	})
 }
 
-// TestFaktoryStatsAreInfo: GET /stats has the members of INFO, in the same order and of the same types.
+// TestFaktoryStatsAreInfo: GET /stats has the members of INFO, in the same order and with the same types.
 func TestFaktoryStatsAreInfo(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
@@ -44,7 +44,7 @@ func TestFaktoryStatsAreInfo(t *testing.T) {
 	equal(t, "shape", shapeOf(t, stats), shapeOf(t, info))
 }
 
-// shapeOf is a JSON text with the values of its members replaced by their kind.
+// shapeOf is a JSON text with its values replaced by their types.
 func shapeOf(t testing.TB, text string) string {
 	t.Helper()
 	var shape strings.Builder

@@ -12,7 +12,7 @@ import (
 	"broker/integration/harness"
 )
 
-// faktoryLink is a connection on which requests are written many at a time.
+// faktoryLink is a connection for pipelined requests.
 type faktoryLink struct {
 	t    testing.TB
 	conn net.Conn
@@ -23,14 +23,14 @@ func linkFaktory(t testing.TB, b *harness.Broker) *faktoryLink {
 	t.Helper()
 	conn, err := net.Dial("tcp", b.Faktory)
 	check(t, err)
-	t.Cleanup(func() { _ = conn.Close() }) // everything has been read
+	t.Cleanup(func() { _ = conn.Close() }) // every reply was read
 	l := &faktoryLink{t: t, conn: conn, in: bufio.NewReaderSize(conn, 1<<20)}
 	equal(t, "greeting", l.reply(), `HI {"v":2}`)
 	l.expect("OK", "HELLO {\"v\":2}\r\n", 1)
 	return l
 }
 
-// reply reads one: a line without its sign, or a bulk string; "nil" for none.
+// reply reads a reply: a line without its type byte, or a bulk string; "nil" for none.
 func (l *faktoryLink) reply() string {
 	l.t.Helper()
 	check(l.t, l.conn.SetReadDeadline(time.Now().Add(harness.Patience)))
@@ -51,7 +51,7 @@ func (l *faktoryLink) reply() string {
 	return string(body[:n])
 }
 
-// expect writes requests and reads as many replies, each of which must hold the words.
+// expect writes requests and reads their replies, each of which must contain the words.
 func (l *faktoryLink) expect(words, requests string, replies int) {
 	l.t.Helper()
 	_, err := l.conn.Write([]byte(requests))

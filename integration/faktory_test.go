@@ -30,7 +30,7 @@ func fktState(t testing.TB, c *faktory.Client) *faktory.FaktoryState {
 	return s
 }
 
-// awaitSets waits until the sizes of the sets read as wanted, such as "retries 1, dead 0".
+// awaitSets waits until the sets have the sizes wanted, such as "retries 1, dead 0".
 func awaitSets(t testing.TB, c *faktory.Client, want string) {
 	t.Helper()
 	harness.Eventually(t, func() string {
@@ -67,7 +67,7 @@ func TestFaktoryGoClientPushFetchAck(t *testing.T) {
 	awaitSets(t, c, "working 1")
 	check(t, c.Ack(got.Jid))
 	awaitSets(t, c, "working 0")
-	check(t, c.Ack(got.Jid)) // once more, and for a job that never was
+	check(t, c.Ack(got.Jid)) // repeated, and for an unknown job
 	check(t, c.Ack("no-such-job"))
 	state := fktState(t, c)
 	equal(t, "processed", state.Data.TotalProcessed, uint64(1))
@@ -114,7 +114,7 @@ func TestFaktoryFailureGoesToRetriesAndThenToTheDead(t *testing.T) {
 		got, err := c.Fetch("fragile")
 		check(t, err)
 		if got == nil {
-			t.Fatal("nothing to fetch")
+			t.Fatal("there is no job to fetch")
 		}
 		check(t, c.Fail(got.Jid, errors.New("it broke"), nil))
 		return got
@@ -190,7 +190,7 @@ func TestFaktoryRefusals(t *testing.T) {
 			continue
 		}
 		if refusal := (*faktory.ProtocolError)(nil); !errors.As(err, &refusal) {
-			t.Fatalf("%s: %v, and not a refusal", command, err)
+			t.Fatalf("%s: %v is not a refusal", command, err)
 		}
 		if !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\n got %s\nwant %s", command, err, want)
@@ -226,20 +226,20 @@ func TestFaktoryFetchIsAnsweredByAPush(t *testing.T) {
 	for i := range 5 {
 		job := fktJob("instant", i)
 		got := make(chan *faktory.Job, 1)
-		go func() { // ends with the fetch, which the test waits for
+		go func() { // ends with the fetch, for which the test waits
 			j, err := waiting.Fetch("never", "instant")
 			if err != nil {
 				t.Error(err)
 			}
 			got <- j
 		}()
-		time.Sleep(100 * time.Millisecond) // the push must come while the fetch waits; either order is right
+		time.Sleep(100 * time.Millisecond) // the push should come while the fetch waits; either order is valid
 		check(t, pusher.Push(job))
 		j := <-got
 		if j == nil || j.Jid != job.Jid {
 			t.Fatalf("fetched %+v, not %s", j, job.Jid)
 		}
-		check(t, pusher.Ack(j.Jid)) // another connection may do that
+		check(t, pusher.Ack(j.Jid)) // any connection may acknowledge it
 	}
 }
 
@@ -260,7 +260,7 @@ func TestFaktoryReservationOutlivesItsConnection(t *testing.T) {
 
 func TestFaktoryNumbersAreNeverRewritten(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // the reference rounds integers beyond 2^53
+	harness.OursOnly(t) // the reference server rounds integers above 2^53
 	b := start(t)
 	c := dialFaktory(t, b)
 	const args = `[9007199254740993,123456789012345678901234567890,1.10,1e400,-0,"ü\u0000\ud83d\ude00",{"z":1,"a":[{}]}]`
@@ -286,7 +286,7 @@ func TestFaktoryPasswordIsAskedFor(t *testing.T) {
 	wrong := *b
 	for _, password := range []string{"wrong", ""} {
 		wrong.Password = password
-		if c, err := harness.OpenFaktory(&wrong, 10*time.Second); err == nil {
+		if c, err := harness.OpenFaktory(&wrong, harness.Patience); err == nil {
 			t.Errorf("password %q was accepted", password)
 			check(t, c.Close())
 		} else if !strings.Contains(err.Error(), "Invalid password") {

@@ -15,28 +15,28 @@ import (
 	"broker/integration/harness"
 )
 
-// What may become of a job that was pushed.
+// What must happen to a pushed job.
 const (
-	mustEnd  = "done"    // acknowledged: it is done at least once
-	mustDie  = "dead"    // acknowledged, and fails until it is in the dead set
-	mustStay = "refused" // not unique: nobody ever sees it
+	mustEnd  = "done"    // acknowledged: it must be done at least once
+	mustDie  = "dead"    // acknowledged, and fails until it is dead
+	mustStay = "refused" // not unique: no worker may ever see it
 )
 
-// entry is a job in the books.
+// entry is a job in the ledger.
 type entry struct {
 	kind  string
 	fate  string
-	fails int  // how often it is told to fail
-	twice bool // the answer to a push was lost, and the job was pushed again
+	fails int  // how often the worker must fail it
+	twice bool // the reply to a push was lost, and the job was pushed again
 }
 
-// batchEntry is a batch in the books.
+// batchEntry is a batch in the ledger.
 type batchEntry struct {
 	bid, complete, success string
 	members                []string
 }
 
-// books are what the producers have been promised, kept apart from everything that the broker says.
+// ledger records what was acknowledged to the producers, independently of what the broker reports.
 type books struct {
 	mu      sync.Mutex // guards the rest
 	jobs    map[string]entry
@@ -68,7 +68,7 @@ func (l *books) size() int {
 	return len(l.jobs)
 }
 
-// having are the jids of a fate, sorted.
+// having are the sorted jids of the jobs with a fate.
 func (l *books) having(fate string) []string {
 	var jids []string
 	for jid, e := range l.jobs {
@@ -80,7 +80,7 @@ func (l *books) having(fate string) []string {
 	return jids
 }
 
-// fails is how many failures the jobs were told to have, in all.
+// fails is the total number of failures that the workers must report.
 func (l *books) fails() (n int) {
 	for _, e := range l.jobs {
 		n += e.fails
@@ -88,10 +88,10 @@ func (l *books) fails() (n int) {
 	return n
 }
 
-// executions are what workers say of one job, in milliseconds of Unix time.
+// executions are the events of one job in the output of the workers, in Unix milliseconds.
 type executions struct{ started, done []int64 }
 
-// readFleet gathers what the workers have printed.
+// readFleet parses the output of the workers.
 func readFleet(t *testing.T, workers []*harness.Child) map[string]*executions {
 	t.Helper()
 	runs := make(map[string]*executions)
@@ -122,8 +122,8 @@ func readFleet(t *testing.T, workers []*harness.Child) map[string]*executions {
 	return runs
 }
 
-// audit compares the promises with what the workers did. Done twice is lawful for a job that was in a worker's hands when
-// the broker was killed, or whose push was; the first are counted.
+// audit compares the ledger with what the workers did. A job may be done twice if it was reserved when the broker was
+// killed, or if its push was repeated; the former are counted.
 func (l *books) audit(t *testing.T, runs map[string]*executions, killedAt, backAt int64) (repeated int) {
 	t.Helper()
 	for jid, e := range l.jobs {
@@ -135,33 +135,33 @@ func (l *books) audit(t *testing.T, runs map[string]*executions, killedAt, backA
 		switch e.fate {
 		case mustEnd:
 			if len(r.done) == 0 {
-				t.Errorf("%s was promised and never done", what)
+				t.Errorf("%s was acknowledged but never done", what)
 			}
 		case mustDie:
 			if len(r.done) > 0 || len(r.started) < 2 {
-				t.Errorf("%s had to fail twice", what)
+				t.Errorf("%s did not fail twice", what)
 			}
 		case mustStay:
 			if len(r.started) > 0 {
-				t.Errorf("%s was refused and yet handed out", what)
+				t.Errorf("%s was refused but handed out", what)
 			}
 		}
 		if len(r.done) > 1 && !e.twice {
 			repeated++
 			if inFlight := r.started[0] <= backAt && r.done[0] >= killedAt-500; !inFlight {
-				t.Errorf("%s was done again without the kill's doing: %v, killed at %d", what, r.done, killedAt)
+				t.Errorf("%s was done twice although the kill does not explain it: %v, killed at %d", what, r.done, killedAt)
 			}
 		}
 	}
 	for jid := range runs {
 		if _, known := l.jobs[jid]; !known {
-			t.Errorf("job %s was run and never promised", jid)
+			t.Errorf("job %s was run but never acknowledged", jid)
 		}
 	}
 	return repeated
 }
 
-// auditBatches looks at what batches say of themselves, and at the order of their callbacks.
+// auditBatches checks the status of the batches and the order of their callbacks.
 func (l *books) auditBatches(t *testing.T, c *faktory.Client, runs map[string]*executions) {
 	t.Helper()
 	for _, b := range l.batches {
@@ -175,11 +175,11 @@ func (l *books) auditBatches(t *testing.T, c *faktory.Client, runs map[string]*e
 		}
 		for _, jid := range b.members {
 			if m := runs[jid]; m != nil && (m.started[0] > complete.started[0] || m.done[0] > success.started[0]) {
-				t.Errorf("batch %s: a callback came before job %s", b.bid, jid)
+				t.Errorf("batch %s: a callback ran before job %s", b.bid, jid)
 			}
 		}
 		if complete.done[0] > success.started[0] {
-			t.Errorf("batch %s: success came before complete had ended", b.bid)
+			t.Errorf("batch %s: the success callback ran before the complete callback had ended", b.bid)
 		}
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"broker/integration/harness"
 )
 
-// fleetQueues in which the day's jobs wait; the workers give them weights 5, 3 and 1.
+// fleetQueues are the queues of the jobs; the workers give them the weights 5, 3 and 1.
 var fleetQueues = []string{"critical", "default", "low"}
 
-// producer pushes jobs and notes what it was promised. It goes on over a broker that is killed.
+// producer pushes jobs and records what was acknowledged. It reconnects when the broker is killed.
 type producer struct {
 	b     *harness.Broker
 	l     *books
@@ -24,12 +24,12 @@ type producer struct {
 	turns int
 }
 
-// insist repeats a request until it is answered. Lost says that an answer may have been lost on the way. An error that
-// the broker itself has said is final, unless it says that it is going.
+// insist repeats a request until it is answered. lost reports that a reply may have been lost. An error reply is final,
+// unless the broker is shutting down.
 func (p *producer) insist(request func(*faktory.Client) error) (lost bool, err error) {
 	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if p.c == nil {
-			if p.c, err = harness.OpenFaktory(p.b, 10*time.Second); err != nil {
+			if p.c, err = harness.OpenFaktory(p.b, harness.Patience); err != nil {
 				continue
 			}
 		}
@@ -41,7 +41,7 @@ func (p *producer) insist(request func(*faktory.Client) error) (lost bool, err e
 			return lost, err
 		}
 		lost = lost || refusal == nil
-		_ = p.c.Close() // it is of no use any more
+		_ = p.c.Close() // it is broken
 		p.c = nil
 	}
 	return lost, err
@@ -49,11 +49,11 @@ func (p *producer) insist(request func(*faktory.Client) error) (lost bool, err e
 
 func (p *producer) close() {
 	if p.c != nil {
-		_ = p.c.Close() // everything has been answered
+		_ = p.c.Close() // every reply was read
 	}
 }
 
-// job makes one of the day's jobs: a millisecond or a few of work.
+// job creates a job that takes a few milliseconds.
 func (p *producer) job(kind string) *faktory.Job {
 	p.turns++
 	job := faktory.NewJob("Shift", kind, p.turns, strings.Repeat("x", p.turns%200))
@@ -62,7 +62,7 @@ func (p *producer) job(kind string) *faktory.Job {
 	return job
 }
 
-// push pushes a job whose fate is known.
+// push pushes a job with a known fate.
 func (p *producer) push(job *faktory.Job, kind, fate string) error {
 	lost, err := p.insist(func(c *faktory.Client) error { return c.Push(job) })
 	if err != nil {
@@ -72,13 +72,13 @@ func (p *producer) push(job *faktory.Job, kind, fate string) error {
 	return nil
 }
 
-// work pushes until the books have so many jobs.
+// work pushes until the ledger has that many jobs.
 func (p *producer) work(until int) error {
 	for i := 0; p.l.size() < until; i++ {
 		if err := p.turn(i); err != nil {
 			return err
 		}
-		time.Sleep(time.Millisecond) // a day is not one burst
+		time.Sleep(time.Millisecond) // spreads the load
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (p *producer) turn(i int) error {
 	return p.push(p.job("plain"), "plain", mustEnd)
 }
 
-// unique pushes a job, and another that is the same while the first one waits.
+// unique pushes a unique job, and the same again while the first one waits.
 func (p *producer) unique() error {
 	job := p.job("unique")
 	job.SetUniqueFor(600)
@@ -128,10 +128,10 @@ func (p *producer) unique() error {
 	case err != nil && strings.HasPrefix(err.Error(), "NOTUNIQUE"):
 		p.l.note(again, "twin", mustStay, false)
 	case err != nil:
-		return fmt.Errorf("push of the second of two: %w", err)
+		return fmt.Errorf("second push of a unique job: %w", err)
 	case time.Since(begin) < time.Second:
-		return fmt.Errorf("unique job %s has a twin, %s", job.Jid, again.Jid)
-	default: // the broker was away so long that the first one may be done
+		return fmt.Errorf("unique job %s was accepted again as %s", job.Jid, again.Jid)
+	default: // the broker was down so long that the first job may be done
 		p.l.note(again, "twin", mustEnd, true)
 	}
 	return nil
@@ -156,11 +156,11 @@ func (p *producer) bulk() error {
 	return nil
 }
 
-// batch pushes five jobs, one of which fails once, with both callbacks.
+// batch pushes a batch of five jobs, one of which fails once, with both callbacks.
 func (p *producer) batch() error {
 	var batch *faktory.Batch
 	if _, err := p.insist(func(c *faktory.Client) error {
-		// A batch whose answer was lost stays empty and is dropped in time.
+		// A batch whose reply was lost stays empty and expires.
 		batch = faktory.NewBatch(c)
 		batch.Complete, batch.Success = p.job("complete"), p.job("success")
 		_, err := c.BatchNew(batch)
@@ -181,7 +181,7 @@ func (p *producer) batch() error {
 		b.members = append(b.members, job.Jid)
 	}
 	lost, err := p.insist(func(c *faktory.Client) error { return c.BatchCommit(batch.Bid) })
-	if err != nil && !lost { // else it was committed before, and says so
+	if err != nil && !lost { // otherwise the repeated commit is refused
 		return fmt.Errorf("commit of batch %s: %w", batch.Bid, err)
 	}
 	p.l.note(batch.Complete, "complete", mustEnd, false)

@@ -19,7 +19,7 @@ import (
 	"broker/integration/harness"
 )
 
-// sizeOf is a test's size: FLEET_JOBS and the like in the environment ask for more than what every run does.
+// sizeOf is the size of a test; an environment variable such as FLEET_JOBS overrides the usual one.
 func sizeOf(t testing.TB, variable string, usual int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -33,10 +33,10 @@ func sizeOf(t testing.TB, variable string, usual int) int {
 	return n
 }
 
-// usualFleetJobs take some 20 seconds. In longer days reservations that the kill has stranded are left to run out.
+// usualFleetJobs take about 20 seconds. With more jobs, reservations that the kill has orphaned are left to expire.
 const usualFleetJobs = 3000
 
-func TestADayOfAFleet(t *testing.T) {
+func TestFleetOfWorkersSurvivesAKillAndARestart(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	harness.NeedNode(t)
@@ -71,7 +71,7 @@ func TestADayOfAFleet(t *testing.T) {
 	day.close()
 }
 
-// fleet is a day's broker, workers and books.
+// fleet is a broker with its workers and the ledger.
 type fleet struct {
 	t       *testing.T
 	b       *harness.Broker
@@ -79,31 +79,31 @@ type fleet struct {
 	workers []*harness.Child
 	patient bool
 
-	killedAt, backAt int64 // milliseconds of Unix time
-	helped           int   // reservations that the operator ended
+	killedAt, backAt int64 // Unix milliseconds
+	helped           int   // orphaned reservations that the test has failed
 }
 
-// produce starts producers; the channel tells when all have ended.
+// produce starts producers; the channel receives their error when all have ended.
 func (f *fleet) produce(jobs, producers int) <-chan error {
 	ended := make(chan error, 1)
 	errs := make([]error, producers)
 	var all sync.WaitGroup
 	for i := range producers {
 		all.Go(func() { // ends with the last job
-			// Different arguments for each: unique jobs of two producers are not the same.
+			// The arguments differ: unique jobs of two producers are different.
 			p := &producer{b: f.b, l: f.l, turns: i * 100_000_000}
 			defer p.close()
 			errs[i] = p.work(jobs)
 		})
 	}
-	go func() { // ends with them
+	go func() { // ends with the producers
 		all.Wait()
 		ended <- errors.Join(errs...)
 	}()
 	return ended
 }
 
-// operate sends jobs from the retries back to work all day long: nobody here waits for Faktory's back-off.
+// operate requeues the retries all the time, so that nobody waits for Faktory's backoff.
 func (f *fleet) operate(stop <-chan struct{}, over chan<- struct{}) {
 	defer close(over)
 	p := &producer{b: f.b}
@@ -133,7 +133,7 @@ func (f *fleet) awaitJobs(n int) {
 	}
 }
 
-// restart is what one does in the middle of a day: no job is handed out, those at work end, then the broker goes.
+// restart drains the broker, waits for the running jobs, and restarts it.
 func (f *fleet) restart() {
 	f.t.Helper()
 	f.releaseStranded()
@@ -142,7 +142,7 @@ func (f *fleet) restart() {
 	deadline := time.Now().Add(2 * harness.Patience)
 	for len(f.list("leased")) > 0 {
 		if time.Now().After(deadline) {
-			f.t.Fatal("jobs are at work long after the broker was drained")
+			f.t.Fatal("jobs are still leased long after the broker was drained")
 		}
 		time.Sleep(50 * time.Millisecond)
 		f.releaseStranded()
@@ -152,11 +152,11 @@ func (f *fleet) restart() {
 	f.b.Restart()
 }
 
-// releaseStranded fails what no worker can finish any more: reservations that are older than the kill's end, whose
-// workers have lost their answers. On a long day nobody does that, and they run out after a minute.
+// releaseStranded fails jobs that no worker will finish: those reserved before the restart whose replies were lost. In long
+// runs they are left to expire after a minute.
 func (f *fleet) releaseStranded() {
 	f.t.Helper()
-	if f.patient || time.Now().UnixMilli() < f.backAt+3000 { // Go's worker says it again within two seconds
+	if f.patient || time.Now().UnixMilli() < f.backAt+3000 { // the Go worker repeats its reports within two seconds
 		return
 	}
 	c := dialFaktory(f.t, f.b)
@@ -176,7 +176,7 @@ type fleetRow struct {
 	LeasedAt time.Time `json:"leased_at"`
 }
 
-// list asks the API for all jobs of a state.
+// list lists all jobs in a state.
 func (f *fleet) list(state string) (rows []fleetRow) {
 	f.t.Helper()
 	for cursor := "0"; ; {
@@ -195,7 +195,7 @@ func (f *fleet) list(state string) (rows []fleetRow) {
 	}
 }
 
-// awaitQuiet waits until nothing is left to do.
+// awaitQuiet waits until no job is left.
 func (f *fleet) awaitQuiet(patience time.Duration) {
 	f.t.Helper()
 	c := dialFaktory(f.t, f.b)
@@ -211,7 +211,7 @@ func (f *fleet) awaitQuiet(patience time.Duration) {
 	}
 }
 
-// dismiss ends the workers.
+// dismiss stops the workers.
 func (f *fleet) dismiss() {
 	f.t.Helper()
 	for _, w := range f.workers {
@@ -224,7 +224,7 @@ func (f *fleet) dismiss() {
 	}
 }
 
-// close does the books.
+// close compares the ledger with the broker and the workers.
 func (f *fleet) close() {
 	t, l := f.t, f.l
 	t.Helper()
@@ -243,25 +243,25 @@ func (f *fleet) close() {
 	ended, twice := uint64(len(l.having(mustEnd))), uint64(0)
 	for _, e := range l.jobs {
 		if e.twice {
-			twice++ // it may count twice
+			twice++ // it may be counted twice
 		}
 	}
 	equal(t, "INFO's dead", d.Sets["dead"], uint64(len(dead)))
 	if ok := d.TotalProcessed - d.TotalFailures; ok < ended || ok > ended+twice {
-		t.Errorf("INFO says %d processed, %d of them failures; %d jobs had to end well", d.TotalProcessed, d.TotalFailures, ended)
+		t.Errorf("INFO reports %d processed jobs, %d of them failures; %d jobs had to succeed", d.TotalProcessed, d.TotalFailures, ended)
 	}
-	// What was stranded by the kill has failed once more: by the operator's hand, or because its time ran out.
+	// Orphaned jobs have failed once more: by releaseStranded, or because they expired.
 	least, most := uint64(l.fails()), uint64(l.fails()+f.helped)
 	if f.patient {
 		most = least + f.inFlight()
 	}
 	if d.TotalFailures < least || d.TotalFailures > most {
-		t.Errorf("INFO says %d failures, not %d to %d", d.TotalFailures, least, most)
+		t.Errorf("INFO reports %d failures, not %d to %d", d.TotalFailures, least, most)
 	}
-	t.Logf("%d jobs, %d batches: %d done (%d more than once), %d dead, %d refused; %d failures; %d stranded by the kill",
+	t.Logf("%d jobs, %d batches: %d done (%d more than once), %d dead, %d refused; %d failures; %d orphaned by the kill",
 		len(l.jobs), len(l.batches), ended, repeated, len(dead), len(l.having(mustStay)), d.TotalFailures, f.helped)
 	if limit := int(f.inFlight()); repeated > limit {
-		t.Errorf("%d jobs were done more than once; the kill can explain %d", repeated, limit)
+		t.Errorf("%d jobs were done more than once; the kill explains at most %d", repeated, limit)
 	}
 }
 

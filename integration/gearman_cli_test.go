@@ -11,7 +11,7 @@ import (
 	"broker/integration/server"
 )
 
-// cliWorker is Debian's gearman in worker mode around a program that reads standard input.
+// cliWorker runs the gearman command in worker mode with a program that reads standard input.
 func cliWorker(t *testing.T, b *harness.Broker, function string, command ...string) {
 	t.Helper()
 	host, port := server.Split(b.Gearman)
@@ -37,7 +37,7 @@ func TestGearmanCommandLineClientAndWorker(t *testing.T) {
 	equal(t, "a job a line", gearmanCLI(t, b, "a\nb\nc\n", "-n", "-f", "upper"), "A\nB\nC\n")
 	equal(t, "with the name before", gearmanCLI(t, b, "a\nb\n", "-n", "-P", "-f", "upper"), "upper: A\nupper: B\n")
 	equal(t, "no input", gearmanCLI(t, b, "", "-s", "-f", "upper"), "")
-	// This worker writes the whole body before it reads: a program that answers while it reads would block it.
+	// gearman writes the whole body before it reads: a program that writes while it reads would block it.
 	cliWorker(t, b, "count", "wc", "-c")
 	equal(t, "a megabyte", gearmanCLI(t, b, strings.Repeat("x", 1<<20), "-f", "count"), "1048576\n")
 }
@@ -140,7 +140,7 @@ func TestGearadminChangesTheServer(t *testing.T) {
 
 func TestCanceledGearmanJobIsGoneAtOnce(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // gearmand counts it until a worker asks
+	harness.OursOnly(t) // gearmand counts it until a worker asks for it
 	harness.Need(t, "gearadmin")
 	b := start(t)
 	handle := only(t, phpClientNeeded(t, b, "x", "background", "normal", "canceled", "key"), "created").ID

@@ -10,7 +10,7 @@ import (
 	"broker/integration/harness"
 )
 
-// expectArgs reads a packet of a type and answers its arguments.
+// expectArgs reads a packet of a type and returns its arguments.
 func expectArgs(t testing.TB, c *gearmanclient.Client, kind gearmanclient.Type, n int) []string {
 	t.Helper()
 	p, err := c.Expect(kind, harness.Patience)
@@ -18,7 +18,7 @@ func expectArgs(t testing.TB, c *gearmanclient.Client, kind gearmanclient.Type, 
 	return p.Args(n)
 }
 
-// synced waits until what was sent before on the connection has been dealt with.
+// synced waits until the packets sent before on the connection were processed.
 func synced(t testing.TB, c *gearmanclient.Client) {
 	t.Helper()
 	check(t, c.Send(gearmanclient.EchoReq, "sync"))
@@ -74,7 +74,7 @@ func TestGearmanErrorsHaveTheirCodesAndTexts(t *testing.T) {
 			t.Errorf("type %d: %q, not %q", e.kind, p.Data, e.want)
 		}
 	}
-	synced(t, c) // and the connection is as before
+	synced(t, c) // the connection still works
 }
 
 func TestGearmanOptionsAreEchoedInAnyCase(t *testing.T) {
@@ -189,7 +189,7 @@ func TestGearmanReduceJobNamesItsReducer(t *testing.T) {
 
 	plain, err := c.Submit(gearmanclient.SubmitJobBg, "map", "", "data")
 	check(t, err)
-	check(t, w.Send(gearmanclient.GrabJobAll)) // a job without a reducer comes as to GRAB_JOB_UNIQ
+	check(t, w.Send(gearmanclient.GrabJobAll)) // a job without a reducer is assigned as for GRAB_JOB_UNIQ
 	equal(t, "assignment", expectArgs(t, w, gearmanclient.JobAssignUniq, 4), []string{plain, "map", "", "data"})
 }
 
@@ -232,7 +232,7 @@ func TestGearmanBackgroundJobOutlivesAForegroundClientThatJoinedIt(t *testing.T)
 	_, err = joiner.Submit(gearmanclient.SubmitJob, "joined", "key", "x")
 	check(t, err)
 	check(t, joiner.Close())
-	// And the other way round: it becomes a background job, and is stored.
+	// The other way round: the job becomes a background job and is stored.
 	leaver := harness.DialGearman(t, b)
 	_, err = leaver.Submit(gearmanclient.SubmitJob, "joined", "other", "stored")
 	check(t, err)
@@ -262,7 +262,7 @@ func TestGearmanScheduledAndEpochJobs(t *testing.T) {
 	expectArgs(t, c, gearmanclient.JobCreated, 1)
 	check(t, w.Send(gearmanclient.CanDo, "epoch"))
 	check(t, w.Send(gearmanclient.PreSleep))
-	_, err := w.Expect(gearmanclient.Noop, harness.Patience) // the sleeper is woken when the job is due
+	_, err := w.Expect(gearmanclient.Noop, harness.Patience) // the worker is woken when the job is due
 	check(t, err)
 	if now := time.Now(); now.Before(due) {
 		t.Errorf("woken %v early", due.Sub(now))

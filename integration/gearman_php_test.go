@@ -26,7 +26,7 @@ func TestPHPForegroundOutcomes(t *testing.T) {
 	equal(t, "events of a failure", kinds(phpClient(t, b, "x", "do", "normal", "fails")), "fail")
 	equal(t, "events of an exception", kinds(phpClient(t, b, "x", "do", "normal", "throws")), "exception")
 
-	// A task has callbacks; do… returns only the outcome.
+	// Tasks have callbacks; do… only returns the outcome.
 	events := phpClient(t, b, "x", "tasks", "progress", "1")
 	equal(t, "order of progress", kinds(events), "created status data warning data status complete")
 	equal(t, "first status", fmt.Sprint(events[1].Num, "/", events[1].Den), "1/4")
@@ -63,7 +63,7 @@ func TestPHPTasksRunInParallelWithCallbacks(t *testing.T) {
 	for kind, n := range map[string]int{"complete": 20, "data": 40, "warning": 20, "status": 40} {
 		equal(t, kind, len(bodies(events, kind)), n)
 	}
-	// The callbacks for exceptions need the client to ask for them, which PHP does as soon as it has that callback.
+	// Clients must request exceptions; PHP does so as soon as the callback is set.
 	exceptions := bodies(phpClient(t, b, "n", "tasks", "throws", "5"), "exception")
 	equal(t, "exceptions", exceptions, []string{"broken: n0", "broken: n1", "broken: n2", "broken: n3", "broken: n4"})
 }

@@ -14,7 +14,7 @@ import (
 	"broker/integration/harness"
 )
 
-// jobStatus is what GET_STATUS says of a job: known, running, numerator, denominator.
+// jobStatus is the reply to GET_STATUS: known, running, numerator, denominator.
 func jobStatus(t testing.TB, c *gearmanclient.Client, handle string) string {
 	t.Helper()
 	check(t, c.Send(gearmanclient.GetStatus, handle))
@@ -61,11 +61,11 @@ func TestGearmanForegroundJobIsDroppedWithItsLastClient(t *testing.T) {
 	check(t, err)
 	equal(t, "both clients wait for one job", two, one)
 	check(t, first.Close())
-	// The status is asked over another connection, so the loss of the first may be seen later: only the end is certain.
+	// The status is read on another connection, which may be served before the first one's end.
 	equal(t, "with one client left", statusRow(t, b, "leaving"), "1 0 0")
 	check(t, second.Close())
 	harness.Eventually(t, func() string {
-		// gearmand finds out when a worker asks.
+		// gearmand notices when a worker asks for it.
 		w := harness.DialGearman(t, b)
 		defer func() { _ = w.Close() }()
 		check(t, w.Send(gearmanclient.CanDo, "leaving"))
@@ -109,7 +109,7 @@ func TestGearmanOneJobWakesOnlyAHandfulOfSleepers(t *testing.T) {
 		workers[i] = harness.DialGearman(t, b)
 		check(t, workers[i].Send(gearmanclient.CanDo, "crowd"))
 		check(t, workers[i].Send(gearmanclient.PreSleep))
-		// The echo comes back when the packets before it have been dealt with.
+		// The echo follows once the packets before it were processed.
 		check(t, workers[i].Send(gearmanclient.EchoReq, "asleep"))
 		_, err := workers[i].Expect(gearmanclient.EchoRes, harness.Patience)
 		check(t, err)
@@ -145,7 +145,7 @@ func TestGearmanOneJobWakesOnlyAHandfulOfSleepers(t *testing.T) {
 		if w == nil {
 			continue
 		}
-		// A NOOP that was already under way precedes the echo.
+		// A NOOP that was sent before precedes the echo.
 		check(t, w.Send(gearmanclient.EchoReq, "still asleep"))
 		p, err := w.Read(harness.Patience)
 		check(t, err)
@@ -154,7 +154,7 @@ func TestGearmanOneJobWakesOnlyAHandfulOfSleepers(t *testing.T) {
 		}
 	}
 	if woken > 5 {
-		t.Errorf("one job woke %d of %d sleepers", woken, sleepers)
+		t.Errorf("one job woke %d of %d sleeping workers", woken, sleepers)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestGearmanExceptionsAreForThoseWhoAsk(t *testing.T) {
 
 func TestGearmanBadPacketsHurtOnlyTheirConnection(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // gearmand hangs or crashes at some of these
+	harness.OursOnly(t) // gearmand hangs or crashes on some of these
 	b := start(t)
 	bystander := harness.DialGearman(t, b)
 	for name, bytes := range map[string]string{
@@ -227,9 +227,9 @@ func TestGearmanBadPacketsHurtOnlyTheirConnection(t *testing.T) {
 		check(t, err)
 		check(t, c.Write([]byte(bytes)))
 		check(t, c.Send(gearmanclient.EchoReq, "after"))
-		// An error or a close or, where the packet was acceptable, the echo: anything but silence.
+		// An error, a close or, if the packet was valid, the echo: anything but silence.
 		if _, err := c.Read(harness.Patience); isTimeout(err) {
-			t.Errorf("%s: no answer and no close", name)
+			t.Errorf("%s: neither a reply nor a close", name)
 		}
 		check(t, c.Close())
 		check(t, bystander.Send(gearmanclient.EchoReq, name))
@@ -243,7 +243,7 @@ func TestGearmanLargeWorkloadPasses(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
-	// The limit is 64 MiB for the packet; what is not the workload needs a little of it.
+	// The limit of the packet is 64 MiB; the other arguments need some of it.
 	body := strings.Repeat("0123456789abcdef", 4<<20-64)
 	check(t, w.Send(gearmanclient.CanDo, "large"))
 	handle, err := c.Submit(gearmanclient.SubmitJob, "large", "", body)
@@ -269,7 +269,7 @@ func TestGearmanWorkloadBeyondTheLimitIsRefused(t *testing.T) {
 	}
 }
 
-// wantTooLarge sends the front of a packet that is refused, and nothing behind it.
+// wantTooLarge sends the start of a packet that must be refused.
 func wantTooLarge(t *testing.T, c *gearmanclient.Client, front []byte) {
 	t.Helper()
 	check(t, c.Write(front))
@@ -277,7 +277,7 @@ func wantTooLarge(t *testing.T, c *gearmanclient.Client, front []byte) {
 	check(t, err)
 	equal(t, "code", p.Args(2)[0], "ARGUMENT_TOO_LARGE")
 	if _, err := c.Read(harness.Patience); !errors.Is(err, io.EOF) {
-		t.Errorf("after the refusal: %v, not the end of the connection", err)
+		t.Errorf("after the refusal: %v instead of the end of the connection", err)
 	}
 }
 
@@ -306,7 +306,7 @@ func TestGearmanFullQueueRefusesInItsOwnWords(t *testing.T) {
 	c := harness.DialGearman(t, b)
 	_, err := c.Submit(gearmanclient.SubmitJobBg, "bounded", "", "x")
 	check(t, err)
-	reply, err := c.Admin("maxqueue bounded 2") // gearmand forgets it where the function is new
+	reply, err := c.Admin("maxqueue bounded 2") // gearmand ignores it for an unknown function
 	check(t, err)
 	equal(t, "maxqueue", reply, "OK\r\n")
 	_, err = c.Submit(gearmanclient.SubmitJobBg, "bounded", "", "x")

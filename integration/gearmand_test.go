@@ -13,7 +13,7 @@ import (
 	"broker/integration/server"
 )
 
-// startGearmand runs the broker under gearmand's name and command line.
+// startGearmand runs the broker as gearmand.
 func startGearmand(t *testing.T, dir string, args ...string) (*server.Process, string) {
 	t.Helper()
 	harness.OursOnly(t)
@@ -50,10 +50,10 @@ func TestGearmandByItsOwnNameAndCommandLine(t *testing.T) {
 	harness.Spawn(t, harness.Command{Argv: []string{"gearman", "-h", host, "-p", port, "-w", "-f", "upper", "--", "tr", "a-z", "A-Z"}})
 	equal(t, "a job", tool("hello", "gearman", "-f", "upper"), "HELLO")
 
-	// Two attempts, then the client is told.
+	// Two attempts, then the job fails.
 	c, err := gearmanclient.Dial(addr)
 	check(t, err)
-	defer func() { _ = c.Close() }() // all that matters was answered
+	defer func() { _ = c.Close() }() // every reply was read
 	handle, err := c.Submit(gearmanclient.SubmitJob, "fatal", "", "x")
 	check(t, err)
 	equal(t, "handle", strings.HasPrefix(handle, "X:"), true)
@@ -73,7 +73,7 @@ func TestGearmandByItsOwnNameAndCommandLine(t *testing.T) {
 	check(t, err)
 	equal(t, "exit code", code, 0)
 	if _, err := os.Stat(pidFile); !os.IsNotExist(err) {
-		t.Errorf("the pid file is left: %v", err)
+		t.Errorf("the pid file still exists: %v", err)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestGearmandTakesALongHandlePrefixAndTheHTTPOptions(t *testing.T) {
 	p, addr := startGearmand(t, t.TempDir(), "--job-handle-prefix="+prefix, "--protocol=http", "--http-port=8080")
 	c, err := gearmanclient.Dial(addr)
 	check(t, err)
-	defer func() { _ = c.Close() }() // all that matters was answered
+	defer func() { _ = c.Close() }() // every reply was read
 	for n := 1; n <= 10; n++ {
 		number := strconv.Itoa(n)
 		handle, err := c.Submit(gearmanclient.SubmitJobBg, "f", "", "x")

@@ -9,7 +9,7 @@ import (
 	"broker/integration/harness"
 )
 
-// wantClients waits until so many clients are connected, the asker included.
+// wantClients waits until that many clients are connected, including the one that asks.
 func wantClients(t *testing.T, c *raw, n int) {
 	t.Helper()
 	harness.Eventually(t, func() string {
@@ -41,7 +41,7 @@ func TestWorkqHalfClosedClientGetsItsResult(t *testing.T) {
 	waiters[1].want("-TIMEOUT")
 	waiters[1].wantEnd()
 	check(t, waiters[2].SetLinger(0))
-	check(t, waiters[2].Close()) // this one is really gone, and it shows
+	check(t, waiters[2].Close()) // the broker notices that this one is gone
 	wantClients(t, worker, 2)
 	worker.say("complete " + id + " 4\r\ndone\r\n")
 	worker.want("+OK")
@@ -50,10 +50,10 @@ func TestWorkqHalfClosedClientGetsItsResult(t *testing.T) {
 	wantClients(t, worker, 1)
 }
 
-// burst is more than may lie unread behind a command that waits.
+// burst is more input than the broker holds behind a blocked command.
 const burst = 12 << 20
 
-// behind are commands that fill a burst, and their answers.
+// behind returns commands that fill a burst, and their replies.
 func behind() (commands string, answers int) {
 	command := "inspect queue " + strings.Repeat("n", 200) + "\r\n"
 	return strings.Repeat(command, burst/len(command)), burst / len(command)
@@ -67,13 +67,13 @@ func TestWorkqCommandsBehindABlockedOneWait(t *testing.T) {
 	for range 2 {
 		id := newID()
 		said := make(chan struct{})
-		go func() { // ends when all is written, or with the connection
+		go func() { // ends when everything is written, or with the connection
 			defer close(said)
-			_, _ = c.Write([]byte("lease q 60000\r\n" + commands)) // a failure shows in the answers
+			_, _ = c.Write([]byte("lease q 60000\r\n" + commands)) // a failure shows in the replies
 		}()
 		select {
 		case <-said:
-			t.Fatal("the broker has taken all of it")
+			t.Fatal("the broker has read all of it")
 		case <-time.After(time.Second):
 		}
 		other.say("add " + id + " q 60000 600000 4\r\nbody\r\n")
@@ -94,12 +94,12 @@ func TestWorkqClientThatIsNotReadTakesNoJobOnceItIsGone(t *testing.T) {
 	for how, end := range endings {
 		gone := dialRaw(t, b.Workq)
 		gone.say("lease q 60000\r\n" + commands[:300_000])
-		time.Sleep(300 * time.Millisecond) // the socket is not read any more
+		time.Sleep(300 * time.Millisecond) // until the broker stops reading
 		end(gone)
 		wantClients(t, other, 1)
 		other.say("add " + newID() + " q 60000 600000 0\r\n\r\nlease q 0\r\n")
 		if other.want("+OK"); other.line() != "+OK 1" {
-			t.Fatalf("%s: the job is gone", how)
+			t.Fatalf("%s: the job is lost", how)
 		}
 		other.line()
 		other.want("")
@@ -111,13 +111,13 @@ func TestFaktoryPushesBehindAFetchWait(t *testing.T) {
 	b := start(t)
 	c := dialRawFaktory(t, b, `{"v":2}`)
 	const pushes = 100_000
-	go func() { // ends when all is written, or with the connection
+	go func() { // ends when everything is written, or with the connection
 		var all strings.Builder
 		all.WriteString("FETCH nothing\r\n")
 		for i := range pushes {
 			fmt.Fprintf(&all, `PUSH {"jid":"behind-%08d","queue":"q","jobtype":"x","args":["%0900d"]}`+"\r\n", i, i)
 		}
-		_, _ = c.Write([]byte(all.String())) // a failure shows in the answers
+		_, _ = c.Write([]byte(all.String())) // a failure shows in the replies
 	}()
 	c.want("$-1")
 	for range pushes {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	faktory "github.com/contribsys/faktory/client"
 	"github.com/google/uuid"
@@ -23,14 +22,14 @@ func start(t *testing.T) *harness.Broker {
 	return harness.Start(t, harness.Options{})
 }
 
-// startShared is start for tests of what no other server can do: jobs that every protocol shares.
+// startShared is start for tests that the reference servers cannot pass.
 func startShared(t *testing.T) *harness.Broker {
 	t.Helper()
 	harness.OursOnly(t)
 	return start(t)
 }
 
-// The programs of others. Workers take NAME=BEHAVIOUR and print a "job" event for each job before they run it.
+// Third-party clients. Workers take NAME=BEHAVIOUR and print a "job" event before they run a job.
 
 func phpWorker(t *testing.T, b *harness.Broker, functions ...string) *harness.Child {
 	t.Helper()
@@ -90,7 +89,7 @@ func nodeClient(t *testing.T, b *harness.Broker, args ...string) []harness.Event
 	return harness.ParseEvents(t, harness.Run(t, harness.Command{Argv: argv, Env: env}))
 }
 
-// gearmanCLI runs Debian's gearman; its output is what the client wrote.
+// gearmanCLI runs the gearman command and returns its output.
 func gearmanCLI(t *testing.T, b *harness.Broker, stdin string, args ...string) string {
 	t.Helper()
 	host, port := server.Split(b.Gearman)
@@ -103,10 +102,10 @@ func gearadmin(t *testing.T, b *harness.Broker, args ...string) harness.Result {
 	return harness.Exec(t, harness.Command{Argv: append([]string{"gearadmin", "-h", host, "-p", port}, args...)})
 }
 
-// dialFaktory opens a connection that lasts as long as the test.
+// dialFaktory opens a connection for the duration of the test.
 func dialFaktory(t *testing.T, b *harness.Broker) *faktory.Client {
 	t.Helper()
-	c, err := harness.OpenFaktory(b, 10*time.Second)
+	c, err := harness.OpenFaktory(b, harness.Patience)
 	check(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -119,7 +118,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// equal compares what came with what was due; what both print as is what the message shows.
+// equal compares the printed forms of two values.
 func equal[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if g, w := fmt.Sprintf("%#v", got), fmt.Sprintf("%#v", want); g != w {
@@ -127,7 +126,7 @@ func equal[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// kinds are the names of events, in their order.
+// kinds are the names of events, in order.
 func kinds(events []harness.Event) string {
 	names := make([]string, len(events))
 	for i, e := range events {
@@ -148,12 +147,12 @@ func bodies(events []harness.Event, kind string) []string {
 	return found
 }
 
-// only is the one event of a kind.
+// only returns the single event of a kind.
 func only(t testing.TB, events []harness.Event, kind string) harness.Event {
 	t.Helper()
 	i := slices.IndexFunc(events, func(e harness.Event) bool { return e.Event == kind })
 	if i < 0 || slices.ContainsFunc(events[i+1:], func(e harness.Event) bool { return e.Event == kind }) {
-		t.Fatalf("not exactly one %q among %q: %+v", kind, kinds(events), events)
+		t.Fatalf("not exactly one %q in %q: %+v", kind, kinds(events), events)
 	}
 	return events[i]
 }
@@ -161,12 +160,12 @@ func only(t testing.TB, events []harness.Event, kind string) harness.Event {
 // newID is an id that every protocol accepts.
 func newID() string { return uuid.NewString() }
 
-// statusRow is the row of a function in the admin protocol's status, empty where there is none.
+// statusRow is the row of a function in the status command; empty if there is none.
 func statusRow(t testing.TB, b *harness.Broker, function string) string {
 	t.Helper()
 	c, err := gearmanclient.Dial(b.Gearman)
 	check(t, err)
-	defer func() { _ = c.Close() }() // only read from
+	defer func() { _ = c.Close() }() // nothing was written
 	rows, err := c.AdminList("status")
 	check(t, err)
 	for _, row := range rows {
@@ -177,7 +176,7 @@ func statusRow(t testing.TB, b *harness.Broker, function string) string {
 	return ""
 }
 
-// awaitStatus waits until the status of a function reads "total running workers" as wanted.
+// awaitStatus waits until the status of a function is want: total, running, workers.
 func awaitStatus(t testing.TB, b *harness.Broker, function, want string) {
 	t.Helper()
 	harness.Eventually(t, func() string {
@@ -188,13 +187,13 @@ func awaitStatus(t testing.TB, b *harness.Broker, function, want string) {
 	})
 }
 
-// isTimeout says whether a read ended because nothing came.
+// isTimeout reports whether a read timed out.
 func isTimeout(err error) bool {
 	timeout := net.Error(nil)
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// submitMany puts jobs into a queue, a thousand in flight at a time.
+// submitMany submits jobs to a queue, a thousand in flight.
 func submitMany(t *testing.T, b *harness.Broker, queue string, jobs int) {
 	t.Helper()
 	c := harness.DialGearman(t, b)

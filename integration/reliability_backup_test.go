@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// TestBackupLinksTablesAndDoctorChangesNothing: a copy on the same file system shares the tables, which never change, and
-// nothing else; who examines a store leaves every byte as it was.
+// TestBackupLinksTablesAndDoctorChangesNothing: a backup on the same file system hard-links the immutable tables and copies
+// everything else; doctor changes no byte of a store.
 func TestBackupLinksTablesAndDoctorChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	submitMany(t, b, "kept", 1000)
 	b.Crash()
-	b.Restart() // what the log had is in a table now
+	b.Restart() // moves the content of the log to a table
 	submitMany(t, b, "kept", 1000)
 	copied := filepath.Join(t.TempDir(), "copy")
 	r := brokerCommand(t, "backup", copied, "--data", b.Data, "--http", b.HTTP)
 	equal(t, "exit code of backup: "+r.Stderr, r.Code, 0)
-	submitMany(t, b, "kept", 1000) // not in the copy
+	submitMany(t, b, "kept", 1000) // not in the backup
 	b.Crash()
 	linked := 0
 	check(t, filepath.WalkDir(copied, func(path string, d os.DirEntry, err error) error {
@@ -31,12 +31,12 @@ func TestBackupLinksTablesAndDoctorChangesNothing(t *testing.T) {
 			linked++
 		}
 		if same && !strings.HasSuffix(path, ".sst") {
-			t.Errorf("%s, which may change, is shared", path)
+			t.Errorf("%s is linked although it may change", path)
 		}
 		return nil
 	}))
 	if linked == 0 {
-		t.Error("no table is shared")
+		t.Error("no table is linked")
 	}
 	for dir, jobs := range map[string]string{b.Data: "3000 jobs", copied: "2000 jobs"} {
 		before := contents(t, dir)
@@ -47,7 +47,7 @@ func TestBackupLinksTablesAndDoctorChangesNothing(t *testing.T) {
 		equal(t, "files", len(after), len(before))
 		for path, sum := range before {
 			if after[path] != sum {
-				t.Errorf("doctor has changed %s", path)
+				t.Errorf("doctor changed %s", path)
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func TestBackupLinksTablesAndDoctorChangesNothing(t *testing.T) {
 	equal(t, "exit code of an unknown flag", brokerCommand(t, "doctor", "--no-such-flag").Code, 2)
 }
 
-// sameFile reports that both paths lead to one file.
+// sameFile reports whether both paths name the same file.
 func sameFile(t *testing.T, a, b string) bool {
 	t.Helper()
 	x, err := os.Stat(a)

@@ -14,9 +14,9 @@ import (
 	"broker/integration/workqclient"
 )
 
-// TestDrainedBrokerEndsWithoutDoingAnythingTwice is an upgrade as it is meant to be done: USR1, wait for the workers, TERM,
-// start. Failures and progress are taken on the way, as results are.
-func TestDrainedBrokerEndsWithoutDoingAnythingTwice(t *testing.T) {
+// TestUpgradeByDrainingRunsNothingTwice drains with SIGUSR1, waits for the workers, and restarts. Meanwhile results,
+// failures and progress are accepted.
+func TestUpgradeByDrainingRunsNothingTwice(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{})
@@ -55,7 +55,7 @@ func TestDrainedBrokerEndsWithoutDoingAnythingTwice(t *testing.T) {
 	code, _ := b.Terminate()
 	equal(t, "exit code", code, 0)
 
-	b.Restart() // and it goes on by itself
+	b.Restart() // it is not draining any more
 	awaitReadyz(t, b, http.StatusOK, `{"ready":true}`)
 	_, metrics, err := b.Get("/metrics")
 	check(t, err)
@@ -69,8 +69,8 @@ func TestDrainedBrokerEndsWithoutDoingAnythingTwice(t *testing.T) {
 	equal(t, "result", r, workqclient.Result{OK: true, Body: []byte("the result")})
 }
 
-// TestWhoDrainsSaysWhetherJobsAreRefused: the order wins over the setting, either way; the signal goes by the setting.
-func TestWhoDrainsSaysWhetherJobsAreRefused(t *testing.T) {
+// TestDrainRequestOverridesTheSetting: a request may say whether new jobs are refused; the signal follows the setting.
+func TestDrainRequestOverridesTheSetting(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	for _, setting := range []bool{false, true} {

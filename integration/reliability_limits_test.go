@@ -17,7 +17,7 @@ import (
 	"broker/integration/harness"
 )
 
-// endsAfter sends a byte now and then and answers how long the other side has kept the connection.
+// endsAfter sends a byte now and then, and returns how long the server kept the connection.
 func endsAfter(t *testing.T, address, bytes string) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -35,14 +35,14 @@ func endsAfter(t *testing.T, address, bytes string) time.Duration {
 			time.Sleep(700 * time.Millisecond)
 		}
 	}()
-	_ = c.SetReadDeadline(begin.Add(harness.Patience)) // what happens shows in the read
-	_, _ = io.Copy(io.Discard, c)                      // its end is all that matters, not how it comes
+	_ = c.SetReadDeadline(begin.Add(harness.Patience)) // the read shows what happens
+	_, _ = io.Copy(io.Discard, c)                      // only the time of its end matters
 	return time.Since(begin)
 }
 
-// TestWhoDoesNotGetThroughTheDoorIsLeftInTime: the deadlines are for greetings, handshakes and headers only. A request may
-// take longer than all of them.
-func TestWhoDoesNotGetThroughTheDoorIsLeftInTime(t *testing.T) {
+// TestHandshakesHaveDeadlines: greetings, TLS handshakes and HTTP headers have deadlines. A request may take longer than all
+// of them.
+func TestHandshakesHaveDeadlines(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	cert, key, pool := selfSigned(t)
@@ -71,7 +71,7 @@ func TestWhoDoesNotGetThroughTheDoorIsLeftInTime(t *testing.T) {
 			took := endsAfter(t, test.address, test.bytes)
 			const early, late = 100 * time.Millisecond, 3 * time.Second
 			if took < test.deadline-early {
-				t.Errorf("%s had %v, not %v", test.what, took, test.deadline)
+				t.Errorf("%s had a deadline of %v, not %v", test.what, took, test.deadline)
 			}
 			harness.CheckDuration(t, test.what, took, test.deadline+late)
 		})
@@ -82,12 +82,12 @@ func TestWhoDoesNotGetThroughTheDoorIsLeftInTime(t *testing.T) {
 	check(t, slow.Send([]byte(" 0\r\n")))
 	line, err := slow.Line(harness.Patience)
 	check(t, err)
-	equal(t, "a request that took its time", line, "-TIMEOUT")
+	equal(t, "a slow request", line, "-TIMEOUT")
 	all.Wait()
 }
 
-// TestHTTPHasConnectionsOfItsOwn: a sixteenth of the descriptors. One more than that makes the one that was last served the
-// longest time ago go, and is served; the other ports have nothing to do with it.
+// TestHTTPHasConnectionsOfItsOwn: HTTP gets a sixteenth of the descriptors. One more connection closes the least recently
+// used one; the other ports are not affected.
 func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	const granted, most = 160, 160 / 16
@@ -109,9 +109,9 @@ func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {
 		request(s)
 		all = append(all, s)
 	}
-	request(all[0]) // so that the second has waited for longest
+	request(all[0]) // the second one is the least recently used
 	request(visit(t, b.HTTP))
-	equal(t, "the one that has waited for longest hears", all[1].cutOff(), "")
+	equal(t, "the least recently used connection receives", all[1].cutOff(), "")
 	for i, s := range all {
 		if i != 1 {
 			request(s)
@@ -121,10 +121,10 @@ func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {
 	check(t, err)
 }
 
-// withDescriptors is a program that runs the broker with so many descriptors.
+// withDescriptors is a program that runs the broker with a limit of descriptors.
 func withDescriptors(t *testing.T, granted int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "few")
-	check(t, os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\nulimit -n %d\nexec %q \"$@\"\n", granted, harness.Binary(t)), 0o700)) //nolint:gosec // it is run
+	check(t, os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\nulimit -n %d\nexec %q \"$@\"\n", granted, harness.Binary(t)), 0o700)) //nolint:gosec // it is executed
 	return path
 }

@@ -17,7 +17,7 @@ import (
 	"broker/integration/workqclient"
 )
 
-// contents is every file of a folder with its bytes, but for the lock, which bears none: who looks may make it.
+// contents maps the files of a folder to their bytes; the lock file is empty and may be created by readers.
 func contents(t *testing.T, dir string) map[string][sha256.Size]byte {
 	t.Helper()
 	all := make(map[string][sha256.Size]byte)
@@ -32,11 +32,11 @@ func contents(t *testing.T, dir string) map[string][sha256.Size]byte {
 	return all
 }
 
-// refusedStart starts a broker that must end with exit code 1 and say all the words.
+// refusedStart starts a broker that must exit with code 1 and print all the words.
 func refusedStart(t *testing.T, b *harness.Broker, words ...string) {
 	t.Helper()
 	before := 0
-	if b.Process != nil { // what it said in an earlier life does not count
+	if b.Process != nil { // the output of earlier runs does not count
 		before = len(b.Output())
 	}
 	check(t, b.Spawn())
@@ -46,7 +46,7 @@ func refusedStart(t *testing.T, b *harness.Broker, words ...string) {
 	said := b.Output()[before:]
 	for _, w := range words {
 		if !strings.Contains(said, w) {
-			t.Errorf("%q is not in %s", w, said)
+			t.Errorf("%q is missing from: %s", w, said)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestSecondBrokerIsToldThatTheStoreIsInUse(t *testing.T) {
 	second := harness.Prepare(t, harness.Options{})
 	second.Data = b.Data
 	refusedStart(t, second, b.Data, "in use")
-	// The first goes on, on the connections it had, and its store is whole.
+	// The first broker keeps serving its connections, and its store is intact.
 	check(t, wq.Add(wqJob("first", "after")))
 	check(t, fkt.Push(fktJob("first", "faktory")))
 	b.Crash()
@@ -106,7 +106,7 @@ func TestStoreOfANewerVersionIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	check(t, harness.DialWorkq(t, b).Add(wqJob("kept", "x")))
-	b.Crash() // so that there is a log to replay
+	b.Crash() // leaves a log to replay
 	format := filepath.Join(b.Data, "FORMAT")
 	was, err := os.ReadFile(format)
 	check(t, err)
@@ -118,7 +118,7 @@ func TestStoreOfANewerVersionIsLeftAsItIs(t *testing.T) {
 	equal(t, "doctor says so", strings.Contains(r.Stderr, "newer version"), true)
 	for path, sum := range contents(t, b.Data) {
 		if before[path] != sum {
-			t.Errorf("%s was changed, or is new", path)
+			t.Errorf("%s was changed or created", path)
 		}
 		delete(before, path)
 	}
@@ -128,8 +128,8 @@ func TestStoreOfANewerVersionIsLeftAsItIs(t *testing.T) {
 	equal(t, "jobs", drainInOrder(t, b, "kept"), []string{"x"})
 }
 
-// TestMissingStoreFileStopsTheStart takes away each file of a store in turn: the start either names it and what to do, or
-// brings back every job; it never goes on with fewer.
+// TestMissingStoreFileStopsTheStart removes each file of a store in turn: the start either names the file and the remedy, or
+// recovers every job.
 func TestMissingStoreFileStopsTheStart(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
@@ -162,26 +162,26 @@ func TestMissingStoreFileStopsTheStart(t *testing.T) {
 		refused++
 		refusedStart(t, other, whole, "backup")
 		if said := other.Output(); !strings.Contains(said, named(name)) {
-			t.Errorf("%s is missing and not named: %s", name, said)
+			t.Errorf("%s is missing but not named: %s", name, said)
 		}
 	}
-	if refused < 3 { // a table, the log, the manifest
-		t.Errorf("%d of %d files were missed", refused, len(files))
+	if refused < 3 { // at least a table, the log and the manifest
+		t.Errorf("only %d of %d files are required", refused, len(files))
 	}
 }
 
-// named is what a message can know of a file that is gone.
+// named is how a message names a missing file.
 func named(file string) string {
 	switch {
 	case strings.HasPrefix(file, "marker."): // MARKER.NUMBER.TEXT
 		return strings.Join(strings.Split(file, ".")[:2], ".")
-	case strings.HasSuffix(file, ".log"): // there must have been one, whatever its number
+	case strings.HasSuffix(file, ".log"): // its number may be unknown
 		return ".log is damaged or missing"
 	}
 	return file
 }
 
-// copied is a copy of a store.
+// copied copies a store.
 func copied(t *testing.T, data string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")
@@ -189,8 +189,8 @@ func copied(t *testing.T, data string) string {
 	return to
 }
 
-// TestDescriptorsThatRunOut lets clients take all descriptors that connections may have: the next one is told in its
-// protocol, and the store, which needs some too, goes on.
+// TestDescriptorsThatRunOut lets clients use all descriptors for connections: the next client is refused in its protocol,
+// and the store, which needs descriptors too, keeps working.
 func TestDescriptorsThatRunOut(t *testing.T) {
 	t.Parallel()
 	const granted = 200
@@ -232,9 +232,9 @@ func TestDescriptorsThatRunOut(t *testing.T) {
 	equal(t, "jobs", len(drainInOrder(t, b, "stored")), 50)
 }
 
-// TestClientThatDoesNotTakeWhatOthersCauseIsCutOff: a Gearman worker is also the client of a job whose worker sends it
-// data without end. It does not read, is cut off at the limit, and the job it held goes to the next worker.
-func TestClientThatDoesNotTakeWhatOthersCauseIsCutOff(t *testing.T) {
+// TestOutputCausedByOthersIsLimited: a Gearman worker is also the client of a job whose worker sends it data endlessly. It
+// does not read, is cut off at the limit, and its own job goes to the next worker.
+func TestOutputCausedByOthersIsLimited(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Config: "[limits]\noutput_bytes = \"1 MiB\"\n"})
 	deaf, other := harness.DialGearman(t, b), harness.DialGearman(t, b)
@@ -250,7 +250,7 @@ func TestClientThatDoesNotTakeWhatOthersCauseIsCutOff(t *testing.T) {
 	check(t, err)
 	next := harness.DialGearman(t, b)
 	check(t, next.Send(gearmanclient.CanDo, "held"))
-	awaitStatus(t, b, "held", "1 1 2") // it was said over another connection
+	awaitStatus(t, b, "held", "1 1 2") // the client is on another connection
 	chunk := strings.Repeat("x", 256<<10)
 	harness.Eventually(t, func() string {
 		check(t, other.Send(gearmanclient.WorkData, handle, chunk))
@@ -265,12 +265,12 @@ func TestClientThatDoesNotTakeWhatOthersCauseIsCutOff(t *testing.T) {
 	for name, limit := range map[string]string{"why": "output_limit", "whom": "gearman"} {
 		equal(t, "the log tells "+name, strings.Contains(b.Output(), limit), true)
 	}
-	check(t, other.Send(gearmanclient.EchoReq, "still here")) // the one that has caused it is not concerned
+	check(t, other.Send(gearmanclient.EchoReq, "still here")) // the sender of the data is not affected
 	_, err = other.Expect(gearmanclient.EchoRes, harness.Patience)
 	check(t, err)
 }
 
-// prepareWith lays out a broker that is started by a program of the test's own.
+// prepareWith creates a broker that a program of the test starts.
 func prepareWith(t *testing.T, program string) *harness.Broker {
 	t.Helper()
 	b := harness.Prepare(t, harness.Options{})

@@ -53,7 +53,7 @@ func TestFaktoryOverTLSWithAPassword(t *testing.T) {
 		Password: "secret", Config: fmt.Sprintf("[faktory]\ntls_cert = %q\ntls_key = %q\n", cert, key),
 	})
 	s := faktory.DefaultServer()
-	s.Network, s.Address, s.Password, s.Timeout = "tcp+tls", b.Faktory, b.Password, 10*time.Second
+	s.Network, s.Address, s.Password, s.Timeout = "tcp+tls", b.Faktory, b.Password, harness.Patience
 	s.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	c, err := s.Open()
 	check(t, err)
@@ -66,7 +66,7 @@ func TestFaktoryOverTLSWithAPassword(t *testing.T) {
 		equal(t, "args", fmt.Sprint(job.Args), fmt.Sprintf("[%d]", i))
 		check(t, c.Ack(job.Jid))
 	}
-	if plain, err := harness.OpenFaktory(b, 10*time.Second); err == nil {
+	if plain, err := harness.OpenFaktory(b, harness.Patience); err == nil {
 		_ = plain.Close() // it should not exist
 		t.Error("the port answers without TLS")
 	}

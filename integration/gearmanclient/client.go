@@ -1,5 +1,5 @@
-// Package gearmanclient speaks Gearman packet by packet, for what the published clients cannot be made to do: many
-// submissions in flight, a connection that dies at a chosen moment, packets in an order of the test's choice.
+// Package gearmanclient is a Gearman client that sends single packets. Tests use it for what other clients cannot do: many
+// submissions in flight, a connection that breaks at a given moment, packets in any order.
 package gearmanclient
 
 import (
@@ -16,7 +16,7 @@ import (
 // Type is the kind of a packet.
 type Type uint32
 
-// The packet types that the tests use, by their numbers on the wire.
+// Packet types with their numbers on the wire.
 const (
 	CanDo           Type = 1
 	CantDo          Type = 2
@@ -61,13 +61,13 @@ const (
 	maxPacket  = 128 << 20
 )
 
-// Packet is one packet from the server, its arguments still joined by NUL.
+// Packet is a packet from the server. Its arguments are separated by NUL.
 type Packet struct {
 	Type Type
 	Data []byte
 }
 
-// Args takes the first n-1 arguments off the data; the last one is the rest.
+// Args splits the data into n arguments; the last one is the rest.
 func (p Packet) Args(n int) []string {
 	parts := bytes.SplitN(p.Data, []byte{0}, n)
 	args := make([]string, n)
@@ -79,7 +79,7 @@ func (p Packet) Args(n int) []string {
 
 func (p Packet) String() string { return fmt.Sprintf("packet %d %q", p.Type, p.Data) }
 
-// Client is one connection. One goroutine may write while another reads.
+// Client is a connection. One goroutine may write while another one reads.
 type Client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -87,7 +87,7 @@ type Client struct {
 
 // Dial connects.
 func Dial(addr string) (*Client, error) {
-	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func Dial(addr string) (*Client, error) {
 // Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Append adds a request to b.
+// Append appends a request to b.
 func Append(b []byte, t Type, args ...string) []byte {
 	size := max(len(args)-1, 0)
 	for _, a := range args {
@@ -118,10 +118,10 @@ func Append(b []byte, t Type, args ...string) []byte {
 // Send writes one request.
 func (c *Client) Send(t Type, args ...string) error { return c.Write(Append(nil, t, args...)) }
 
-// Write writes bytes as they are.
+// Write writes raw bytes.
 func (c *Client) Write(b []byte) error { return c.WriteWithin(time.Minute, b) }
 
-// WriteWithin writes bytes to a server that may have stopped reading.
+// WriteWithin writes raw bytes to a server that may have stopped reading.
 func (c *Client) WriteWithin(d time.Duration, b []byte) error {
 	if err := c.conn.SetWriteDeadline(time.Now().Add(d)); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (c *Client) WriteWithin(d time.Duration, b []byte) error {
 	return err
 }
 
-// Read reads the next packet, waiting at most that long for its start.
+// Read reads the next packet. It waits at most that long for its start.
 func (c *Client) Read(wait time.Duration) (Packet, error) {
 	if err := c.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return Packet{}, err
@@ -140,11 +140,11 @@ func (c *Client) Read(wait time.Duration) (Packet, error) {
 		return Packet{}, err
 	}
 	if string(head[:4]) != "\x00RES" {
-		return Packet{}, fmt.Errorf("gearman protocol broken: packet starts with %q", head[:])
+		return Packet{}, fmt.Errorf("protocol error: packet starts with %q", head[:])
 	}
 	size := binary.BigEndian.Uint32(head[8:])
 	if size > maxPacket {
-		return Packet{}, fmt.Errorf("gearman protocol broken: packet of %d bytes", size)
+		return Packet{}, fmt.Errorf("protocol error: packet of %d bytes", size)
 	}
 	p := Packet{Type: Type(binary.BigEndian.Uint32(head[4:])), Data: make([]byte, size)}
 	if err := c.conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -154,16 +154,16 @@ func (c *Client) Read(wait time.Duration) (Packet, error) {
 	return p, err
 }
 
-// Expect reads the next packet, which must be of that type.
+// Expect reads the next packet, which must have that type.
 func (c *Client) Expect(t Type, wait time.Duration) (Packet, error) {
 	p, err := c.Read(wait)
 	if err == nil && p.Type != t {
-		err = fmt.Errorf("%v where type %d was due", p, t)
+		err = fmt.Errorf("got %v, want type %d", p, t)
 	}
 	return p, err
 }
 
-// Submit sends a job and answers its handle.
+// Submit submits a job and returns its handle.
 func (c *Client) Submit(t Type, function, unique, body string) (string, error) {
 	if err := c.Send(t, function, unique, body); err != nil {
 		return "", err
@@ -172,7 +172,7 @@ func (c *Client) Submit(t Type, function, unique, body string) (string, error) {
 	return string(p.Data), err
 }
 
-// Grab takes a job, asleep until there is one.
+// Grab takes a job; it sleeps until there is one.
 func (c *Client) Grab(wait time.Duration) (handle, function, unique, body string, err error) {
 	deadline := time.Now().Add(wait)
 	for {
@@ -189,7 +189,7 @@ func (c *Client) Grab(wait time.Duration) (handle, function, unique, body string
 			return a[0], a[1], a[2], a[3], nil
 		case NoJob:
 		default:
-			return "", "", "", "", fmt.Errorf("%v as the answer to a grab", p)
+			return "", "", "", "", fmt.Errorf("%v in reply to a grab", p)
 		}
 		if err := c.Send(PreSleep); err != nil {
 			return "", "", "", "", err
@@ -209,7 +209,7 @@ func (c *Client) readPastNoops(wait time.Duration) (Packet, error) {
 	}
 }
 
-// Admin sends one text command and reads a reply of one line.
+// Admin sends a text command and reads a one-line reply.
 func (c *Client) Admin(command string) (string, error) {
 	if err := c.Write([]byte(command + "\n")); err != nil {
 		return "", err
@@ -217,7 +217,7 @@ func (c *Client) Admin(command string) (string, error) {
 	return c.adminLine()
 }
 
-// AdminList sends one text command and reads a reply of lines up to the dot.
+// AdminList sends a text command and reads the lines of the reply up to the dot.
 func (c *Client) AdminList(command string) ([]string, error) {
 	line, err := c.Admin(command)
 	lines := []string{}

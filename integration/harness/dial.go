@@ -10,7 +10,7 @@ import (
 	"broker/integration/workqclient"
 )
 
-// DialGearman opens a connection that lasts as long as the test.
+// DialGearman opens a connection for the duration of the test.
 func DialGearman(t testing.TB, b *Broker) *gearmanclient.Client {
 	t.Helper()
 	c, err := gearmanclient.Dial(b.Gearman)
@@ -21,7 +21,7 @@ func DialGearman(t testing.TB, b *Broker) *gearmanclient.Client {
 	return c
 }
 
-// DialWorkq opens a connection that lasts as long as the test, which is for our broker only.
+// DialWorkq opens a connection for the duration of the test. Only the broker speaks Workq.
 func DialWorkq(t testing.TB, b *Broker) *workqclient.Client {
 	t.Helper()
 	OursOnly(t)
@@ -33,7 +33,7 @@ func DialWorkq(t testing.TB, b *Broker) *workqclient.Client {
 	return c
 }
 
-// OpenFaktory connects the published client; timeout is for each of its calls.
+// OpenFaktory connects the official client; timeout applies to each of its calls.
 func OpenFaktory(b *Broker, timeout time.Duration) (*faktory.Client, error) {
 	s := faktory.DefaultServer()
 	s.Address, s.Password, s.Timeout = b.Faktory, b.Password, timeout

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// SmallDisk is a folder on a file system of its own, which holds so many bytes. It takes root.
+// SmallDisk is a folder on a small file system of its own. It requires root.
 type SmallDisk struct {
 	Dir string
 	t   testing.TB
 }
 
-// NewSmallDisk mounts one; it goes with the test.
+// NewSmallDisk mounts a SmallDisk for the duration of the test.
 func NewSmallDisk(t testing.TB, bytes int) *SmallDisk {
 	t.Helper()
 	d := &SmallDisk{Dir: t.TempDir(), t: t}
@@ -32,10 +32,10 @@ func NewSmallDisk(t testing.TB, bytes int) *SmallDisk {
 	return d
 }
 
-// Resize makes it larger or smaller.
+// Resize changes the size of the file system.
 func (d *SmallDisk) Resize(bytes int) { d.remount(0, fmt.Sprintf("size=%d", bytes)) }
 
-// ReadOnly makes it so.
+// ReadOnly remounts the file system read-only.
 func (d *SmallDisk) ReadOnly() { d.remount(syscall.MS_RDONLY, "") }
 
 func (d *SmallDisk) remount(flags uintptr, options string) {
@@ -45,7 +45,7 @@ func (d *SmallDisk) remount(flags uintptr, options string) {
 	}
 }
 
-// Free is how many bytes still fit.
+// Free is the free space in bytes.
 func (d *SmallDisk) Free() int {
 	d.t.Helper()
 	var s syscall.Statfs_t

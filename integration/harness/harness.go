@@ -1,9 +1,9 @@
-// Package harness runs the built broker for a test: on free ports, with its data and logs in the test's own folder; it
-// kills it, restarts it on the same data and ports, and prints its log when the test fails. It also runs the programs
-// of others that the tests drive the broker with, and says what is missing where one is not installed.
+// Package harness runs the built broker for a test: on free ports, with its data and log in a temporary folder. It can
+// kill the broker and restart it on the same data and ports, and prints the log when the test fails. It also runs the
+// third-party clients of the tests, and reports which package to install if one is missing.
 //
-// With BROKER_REFERENCE=1 in the environment the servers are gearmand and Faktory in place of the broker. Tests that
-// stay within what those can do then say whether the tests themselves are right; the others are left out.
+// With BROKER_REFERENCE=1 the servers are gearmand and Faktory instead of the broker: that verifies the tests themselves.
+// Tests of features that those servers do not have are skipped.
 package harness
 
 import (
@@ -18,20 +18,20 @@ import (
 	"broker/integration/server"
 )
 
-// Patience is how long a test waits for something that must come. It is long because the machine may be busy; a test
-// that passes never waits that long.
+// Patience is how long a test waits for an event that must happen. It is long because the machine may be busy; a passing
+// test never waits that long.
 const Patience = 2 * time.Minute
 
-// Options say how to start the broker. The zero value is the default configuration.
+// Options of the broker. The zero value is the default configuration.
 type Options struct {
-	Durability string   // empty: the broker's own default
+	Durability string   // empty: the default
 	Password   string   // empty: none
-	Config     string   // text of a configuration file; empty: none
-	Args       []string // further arguments of serve
+	Config     string   // content of a settings file; empty: no file
+	Args       []string // more arguments of serve
 	Env        []string // added to the environment
 }
 
-// Broker is a broker that a test started; it ends with the test.
+// Broker is a broker that runs until the test ends.
 type Broker struct {
 	*server.BrokerServer
 
@@ -39,24 +39,24 @@ type Broker struct {
 	t        testing.TB
 }
 
-// built holds what is compiled once per test process.
+// built holds the programs that are compiled once per test process.
 var built struct {
 	sync.Mutex // guards the rest
 	dir        string
 	programs   map[string]string
 }
 
-// Main is for TestMain: it runs the tests and removes what was built for them.
+// Main runs the tests and removes the programs that were built. TestMain calls it.
 func Main(m *testing.M) int {
 	defer func() {
 		if built.dir != "" {
-			_ = os.RemoveAll(built.dir) // a leftover in the temporary folder hurts nobody
+			_ = os.RemoveAll(built.dir) // leftovers in the temporary folder do no harm
 		}
 	}()
 	return m.Run()
 }
 
-// program builds something once and answers its path.
+// program builds a program once and returns its path.
 func program(t testing.TB, name string, build func(dir string) (string, error)) string {
 	t.Helper()
 	built.Lock()
@@ -79,7 +79,7 @@ func program(t testing.TB, name string, build func(dir string) (string, error)) 
 	return path
 }
 
-// Binary is the path of the broker's program.
+// Binary returns the path of the broker.
 func Binary(t testing.TB) string {
 	t.Helper()
 	return program(t, "broker", server.Broker)
@@ -104,7 +104,7 @@ func Start(t testing.TB, o Options) *Broker {
 	return b
 }
 
-// Prepare lays out a broker that is not running yet.
+// Prepare creates a broker without starting it.
 func Prepare(t testing.TB, o Options) *Broker {
 	t.Helper()
 	OursOnly(t)
@@ -122,17 +122,17 @@ func Prepare(t testing.TB, o Options) *Broker {
 		ended := b.Exited()
 		b.Process.Kill()
 		if t.Failed() {
-			t.Logf("the broker's log (ended before the test did: %v):\n%s", ended, b.Output())
+			t.Logf("log of the broker (exited before the test: %v):\n%s", ended, b.Output())
 		}
 	})
 	return b
 }
 
-// Crash ends the broker as a power cut of the process would: SIGKILL.
+// Crash kills the broker with SIGKILL.
 func (b *Broker) Crash() {
 	b.t.Helper()
 	if b.Exited() {
-		b.t.Fatalf("the broker had ended before it was killed:\n%s", b.Tail())
+		b.t.Fatalf("the broker exited before it was killed:\n%s", b.Tail())
 	}
 	b.Process.Kill()
 }
@@ -145,7 +145,7 @@ func (b *Broker) Restart() {
 	}
 }
 
-// Terminate sends SIGTERM and answers the exit code and how long the end took.
+// Terminate sends SIGTERM and returns the exit code and the duration of the shutdown.
 func (b *Broker) Terminate() (code int, took time.Duration) {
 	b.t.Helper()
 	begin := time.Now()
@@ -159,7 +159,8 @@ func (b *Broker) Terminate() (code int, took time.Duration) {
 	return code, time.Since(begin)
 }
 
-// CheckDuration fails the test if something took longer than limit, in make nightly only: elsewhere the machine may be busy.
+// CheckDuration reports an error if something took longer than limit, but only in make nightly: elsewhere the machine may
+// be busy.
 func CheckDuration(t testing.TB, what string, took, limit time.Duration) {
 	t.Helper()
 	if Nightly && took > limit {
@@ -167,7 +168,7 @@ func CheckDuration(t testing.TB, what string, took, limit time.Duration) {
 	}
 }
 
-// FaktoryURL is what Faktory's libraries read from the environment.
+// FaktoryURL is the URL that Faktory clients read from the environment.
 func (b *Broker) FaktoryURL() string {
 	if b.Password == "" {
 		return "tcp://" + b.Faktory
@@ -175,7 +176,7 @@ func (b *Broker) FaktoryURL() string {
 	return fmt.Sprintf("tcp://:%s@%s", b.Password, b.Faktory)
 }
 
-// Eventually waits until check answers an empty string; what it answered last is why the test failed.
+// Eventually waits until check returns an empty string. Its last result is the reason of a failure.
 func Eventually(t testing.TB, check func() string) {
 	t.Helper()
 	deadline := time.Now().Add(Patience)

@@ -11,7 +11,7 @@ import (
 	"broker/integration/server"
 )
 
-// packages says which Debian package gives each tool.
+// packages maps tools to the Debian packages that contain them.
 var packages = map[string]string{
 	"gearman":    "gearman-tools",
 	"gearadmin":  "gearman-tools",
@@ -23,19 +23,19 @@ var packages = map[string]string{
 	"perl":         "perl",
 	"node":         "nodejs",
 	"npm":          "npm",
-	// Not programs but libraries of one:
+	// Libraries:
 	"php-gearman":  "php-gearman",
 	"perl-gearman": "libgearman-client-perl",
 }
 
-// probes finds libraries, which are not on the path.
+// probes are commands that succeed if a library is installed.
 var probes = map[string][]string{
 	"php-gearman":  {"php", "-r", `exit(extension_loaded("gearman") ? 0 : 1);`},
 	"perl-gearman": {"perl", "-MGearman::Client", "-MGearman::Worker", "-e", "1"},
 }
 
-// Need says that a test cannot run without these tools. Without them the test is skipped, and the reason names the
-// package to install; where CI is set nothing may be skipped and the test fails.
+// Need skips the test if one of the tools is not installed; the reason names the package to install. With CI=true nothing
+// may be skipped: the test fails.
 func Need(t testing.TB, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
@@ -53,7 +53,7 @@ func installed(tool string) bool {
 	return err == nil
 }
 
-// lack is the only place where a test is skipped.
+// lack skips the test. It is the only place where tests are skipped.
 func lack(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -72,10 +72,10 @@ func Script(t testing.TB, name string) string {
 	return filepath.Join(root, "integration", "clients", name)
 }
 
-// nodeModules is filled once for all tests of this process.
+// nodeModules installs the Node packages once per test process.
 var nodeModules = sync.OnceValue(func() error { return installNodeModules() })
 
-// NeedNode says that a test runs one of our programs for Node; what they stand on is installed if it is not there yet.
+// NeedNode prepares a test that runs our Node programs: it installs the packages they need.
 func NeedNode(t testing.TB) {
 	t.Helper()
 	Need(t, "node", "npm")
@@ -90,12 +90,12 @@ func installNodeModules() error {
 		return err
 	}
 	dir := filepath.Join(root, "integration", "clients", "node")
-	// Test binaries of several packages may come here at the same time.
+	// Several test processes may run this at the same time.
 	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "broker-node-modules.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }() // gives the lock back
+	defer func() { _ = lock.Close() }() // releases the lock
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return err
 	}

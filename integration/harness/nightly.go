@@ -2,5 +2,5 @@
 
 package harness
 
-// Nightly is true in the tests of make nightly. They alone bound how long something takes.
+// Nightly is true in make nightly. Only there tests limit durations.
 const Nightly = true

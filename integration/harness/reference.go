@@ -10,7 +10,7 @@ import (
 
 func reference() bool { return os.Getenv("BROKER_REFERENCE") == "1" }
 
-// OursOnly says that a test needs more than the reference servers can do.
+// OursOnly skips the test with BROKER_REFERENCE=1: the reference servers cannot pass it.
 func OursOnly(t testing.TB) {
 	t.Helper()
 	if reference() {
@@ -18,13 +18,13 @@ func OursOnly(t testing.TB) {
 	}
 }
 
-// Reference is the path of the Faktory server's program.
+// Reference returns the path of the Faktory server.
 func Reference(t testing.TB) string {
 	t.Helper()
 	return program(t, "faktory", server.BuildFaktory)
 }
 
-// startReference starts gearmand and Faktory where a test expects the broker.
+// startReference starts gearmand and Faktory instead of the broker.
 func startReference(t testing.TB, o Options) *Broker {
 	t.Helper()
 	if o.Config != "" || o.Durability != "" || len(o.Args) > 0 || len(o.Env) > 0 {

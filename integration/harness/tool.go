@@ -23,13 +23,13 @@ type Command struct {
 	Stdin string
 }
 
-// Result is what a program that ended has left.
+// Result is the output and the exit code of a program.
 type Result struct {
 	Stdout, Stderr string
 	Code           int
 }
 
-// Exec runs a program to its end, which must come in time; the caller judges the exit code.
+// Exec runs a program, which must end in time. The caller checks the exit code.
 func Exec(t testing.TB, c Command) Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
@@ -52,7 +52,7 @@ func Exec(t testing.TB, c Command) Result {
 	return r
 }
 
-// Run runs a program that must succeed and answers its standard output.
+// Run runs a program that must succeed and returns its standard output.
 func Run(t testing.TB, c Command) string {
 	t.Helper()
 	r := Exec(t, c)
@@ -62,7 +62,7 @@ func Run(t testing.TB, c Command) string {
 	return r.Stdout
 }
 
-// Child is a client program that runs beside the test, mostly a worker.
+// Child is a client program in the background, usually a worker.
 type Child struct {
 	*server.Process
 
@@ -70,7 +70,7 @@ type Child struct {
 	t     testing.TB
 }
 
-// Spawn starts a program that runs until the test ends. What it prints can be waited for.
+// Spawn starts a program that runs until the test ends.
 func Spawn(t testing.TB, c Command) *Child {
 	t.Helper()
 	lines := &server.Lines{}
@@ -92,7 +92,7 @@ func Spawn(t testing.TB, c Command) *Child {
 	return child
 }
 
-// AwaitLines waits until the program has printed n lines that match, and answers all that do.
+// AwaitLines waits until the program has printed n matching lines, and returns all matching lines.
 func (c *Child) AwaitLines(n int, match func(line string) bool) []string {
 	c.t.Helper()
 	deadline := time.After(Patience)
@@ -110,7 +110,7 @@ func (c *Child) AwaitLines(n int, match func(line string) bool) []string {
 		select {
 		case <-more:
 		case <-c.Done():
-			// The last lines may have come just before the end.
+			// The last lines may have been printed just before the end.
 			if again, _ := c.Lines.Snapshot(); len(again) == len(lines) {
 				c.t.Fatalf("%s ended with %d of %d lines:\n%s", c.Name, len(found), n, c.Tail())
 			}
@@ -120,7 +120,7 @@ func (c *Child) AwaitLines(n int, match func(line string) bool) []string {
 	}
 }
 
-// Event is one thing that a client program of ours did or saw; each prints them as lines of JSON.
+// Event is an event that one of our client programs prints as a line of JSON.
 type Event struct {
 	Event  string `json:"event"`
 	Func   string `json:"func"`   // the function, or the job's type
@@ -136,7 +136,7 @@ type Event struct {
 	Custom json.RawMessage `json:"custom"` // Faktory only
 }
 
-// ParseEvents reads the lines of JSON in out; other lines are passed over.
+// ParseEvents parses the events in out and ignores all other lines.
 func ParseEvents(t testing.TB, out string) []Event {
 	t.Helper()
 	var events []Event
@@ -159,7 +159,7 @@ func parseEvent(t testing.TB, line string) (e Event, ok bool) {
 	return e, true
 }
 
-// Await waits for n events of a kind and answers all of that kind so far.
+// Await waits for n events of a kind, and returns all events of that kind so far.
 func (c *Child) Await(kind string, n int) []Event {
 	c.t.Helper()
 	lines := c.AwaitLines(n, func(l string) bool {

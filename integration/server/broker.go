@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// BrokerOptions say how to start the broker. The zero value is the default configuration.
+// BrokerOptions of a broker. The zero value is the default configuration.
 type BrokerOptions struct {
 	Binary     string
-	Durability string   // empty: the broker's own default
+	Durability string   // empty: the default
 	Password   string   // empty: none
-	Config     string   // text of a configuration file; empty: none
-	Args       []string // further arguments of serve
+	Config     string   // content of a settings file; empty: no file
+	Args       []string // more arguments of serve
 	Env        []string // added to the environment
 }
 
 // readyWait is how long Start waits. It is long because the machine may be busy.
 const readyWait = 5 * time.Minute
 
-// BrokerServer is a running broker. Its ports and its data stay the same over restarts.
+// BrokerServer is a broker that keeps its ports and data over restarts.
 type BrokerServer struct {
 	*Process
 
@@ -36,7 +36,7 @@ type BrokerServer struct {
 	dir  string
 }
 
-// NewBroker lays out a broker on free ports, its data and logs under dir; Start starts it.
+// NewBroker creates a broker with free ports and with its data and log in dir. Start starts it.
 func NewBroker(dir string, o BrokerOptions) (*BrokerServer, error) {
 	b := &BrokerServer{opts: o, dir: dir, Data: filepath.Join(dir, "data")}
 	for _, addr := range []*string{&b.Workq, &b.Gearman, &b.Faktory, &b.HTTP} {
@@ -49,7 +49,7 @@ func NewBroker(dir string, o BrokerOptions) (*BrokerServer, error) {
 	return b, nil
 }
 
-// Argv is the command line of this broker.
+// Argv is the broker's command line.
 func (b *BrokerServer) Argv() []string {
 	argv := []string{b.opts.Binary, "serve"}
 	if b.opts.Config != "" {
@@ -67,7 +67,7 @@ func (b *BrokerServer) Argv() []string {
 
 func (b *BrokerServer) configPath() string { return filepath.Join(b.dir, "broker.toml") }
 
-// Start starts the process, again after a Kill or a Stop, and waits until it is ready.
+// Start starts the process and waits until it is ready. It may be called again after Kill or Stop.
 func (b *BrokerServer) Start() error {
 	if err := b.Spawn(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (b *BrokerServer) Spawn() error {
 	return nil
 }
 
-// WaitReady waits until /readyz says that the store is open and the ports answer.
+// WaitReady waits until /readyz reports that the broker is ready.
 func (b *BrokerServer) WaitReady(atMost time.Duration) error {
 	deadline := time.Now().Add(atMost)
 	for {
@@ -104,7 +104,7 @@ func (b *BrokerServer) WaitReady(atMost time.Duration) error {
 			return nil
 		}
 		if b.Exited() {
-			return fmt.Errorf("broker ended before it was ready:\n%s", b.Tail())
+			return fmt.Errorf("broker exited before it was ready:\n%s", b.Tail())
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("broker not ready after %v: %d %s (%w)\n%s", atMost, status, body, errors.Join(err), b.Tail())
@@ -113,9 +113,9 @@ func (b *BrokerServer) WaitReady(atMost time.Duration) error {
 	}
 }
 
-// Get asks the broker's HTTP port.
+// Get sends a GET request to the broker's HTTP port.
 func (b *BrokerServer) Get(path string) (status int, body string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.HTTP+path, nil)
 	if err != nil {
@@ -124,7 +124,7 @@ func (b *BrokerServer) Get(path string) (status int, body string, err error) {
 	if b.opts.Password != "" {
 		req.SetBasicAuth("", b.opts.Password)
 	}
-	// One connection a request: a kept one would be to a broker that was killed in the meantime.
+	// One connection per request: a kept-alive one may lead to a broker that was killed meanwhile.
 	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

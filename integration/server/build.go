@@ -21,7 +21,7 @@ func ModuleRoot() (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// Build compiles a package of this module, named like "./cmd/broker", and answers the program's path.
+// Build compiles a package of this module, such as "./cmd/broker", and returns the program's path.
 func Build(pkg, dir string) (string, error) {
 	root, err := ModuleRoot()
 	if err != nil {
@@ -30,7 +30,7 @@ func Build(pkg, dir string) (string, error) {
 	return goBuild(root, pkg, filepath.Join(dir, filepath.Base(pkg)))
 }
 
-// Broker answers the path of the broker's program: BROKER_BIN, or one built into dir.
+// Broker returns the path of the broker: BROKER_BIN, or a program built into dir.
 func Broker(dir string) (string, error) {
 	if bin := os.Getenv("BROKER_BIN"); bin != "" {
 		return filepath.Abs(bin)
@@ -38,8 +38,8 @@ func Broker(dir string) (string, error) {
 	return Build("./cmd/broker", dir)
 }
 
-// BuildFaktory compiles the Faktory server from the module that our tests take its client from. It is built inside that
-// module's own folder, by its own go.mod: what it needs is no concern of ours.
+// BuildFaktory compiles the Faktory server from the module that contains its client. It is built with that module's go.mod,
+// so that this module does not need the server's dependencies.
 func BuildFaktory(dir string) (string, error) {
 	root, err := ModuleRoot()
 	if err != nil {

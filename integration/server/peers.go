@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-const peerStart = 30 * time.Second
+const peerStart = 2 * time.Minute
 
-// Peer is a running server of somebody else.
+// Peer is a running third-party server.
 type Peer struct {
 	*Process
 
 	Addr string
-	// Helpers are processes that work for the server, whose processor time and memory count as its own.
+	// Helpers are processes of the server whose CPU time and memory count as its own.
 	Helpers []int
 }
 
-// Stop ends the server, and then what it leaves behind: a Faktory server that had to be killed leaves its Redis.
+// Stop stops the server and its leftovers: a Faktory server that had to be killed leaves its Redis running.
 func (p *Peer) Stop(atMost time.Duration) {
 	p.Process.Stop(atMost)
 	for _, pid := range p.Helpers {
 		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.TrimSpace(string(name)) == "redis-server" {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // gone by itself in the meantime is as well
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
 		}
 	}
 }
 
-// LookPath finds a program, also in the folders of system daemons, which are not on every user's path.
+// LookPath finds a program. It also searches the folders of system daemons, which are not in every user's PATH.
 func LookPath(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -45,14 +45,14 @@ func LookPath(name string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 }
 
-// StartGearmand starts gearmand, in memory.
+// StartGearmand starts gearmand without a queue plug-in.
 func StartGearmand(dir string, args ...string) (*Peer, error) {
 	return startPeer("gearmand", dir, func(host, port string) []string {
 		return append([]string{"--listen=" + host, "--port=" + port, "--log-file=stderr", "--verbose=ERROR"}, args...)
 	})
 }
 
-// StartBeanstalkd starts beanstalkd; args may ask for its log on disk.
+// StartBeanstalkd starts beanstalkd; args may enable its binlog.
 func StartBeanstalkd(dir string, args ...string) (*Peer, error) {
 	return startPeer("beanstalkd", dir, func(host, port string) []string {
 		return append([]string{"-l", host, "-p", port}, args...)
@@ -80,7 +80,7 @@ func startPeer(name, dir string, args func(host, port string) []string) (*Peer, 
 	return &Peer{Process: p, Addr: addr}, nil
 }
 
-// StartFaktory starts a Faktory server, which starts a Redis server of its own.
+// StartFaktory starts a Faktory server, which starts its own Redis.
 func StartFaktory(binary, dir, password string) (*Peer, error) {
 	if _, err := LookPath("redis-server"); err != nil {
 		return nil, err

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Ports are taken from below the range from which the kernel gives ports to outgoing connections: a broker that is
-// killed and started again must find its ports free, whatever connections the clients opened in between.
+// Ports lie below the range that the kernel uses for outgoing connections: a broker that is killed and restarted must find
+// its ports free, whatever connections clients opened meanwhile.
 const (
 	firstPort = 12000
 	lastPort  = 29999
 )
 
-// given are the addresses that this process was given: whoever has one may not listen on it yet.
+// given are the addresses that FreeAddr has returned: their owners may not listen yet.
 var given sync.Map
 
-// FreeAddr answers a loopback address on which nobody listens, each one once.
+// FreeAddr returns a loopback address on which nobody listens. It returns each address once.
 func FreeAddr() (string, error) {
 	for range 200 {
 		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort+1))
@@ -37,7 +37,7 @@ func FreeAddr() (string, error) {
 	return "", fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
 }
 
-// WaitListening waits until something accepts connections at addr, or p has ended.
+// WaitListening waits until addr accepts connections; it fails if p ends.
 func WaitListening(p *Process, addr string, atMost time.Duration) error {
 	deadline := time.Now().Add(atMost)
 	for {
@@ -46,7 +46,7 @@ func WaitListening(p *Process, addr string, atMost time.Duration) error {
 			return c.Close()
 		}
 		if p.Exited() {
-			return fmt.Errorf("%s ended before it listened on %s:\n%s", p.Name, addr, p.Tail())
+			return fmt.Errorf("%s exited before it listened on %s:\n%s", p.Name, addr, p.Tail())
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s does not listen on %s after %v:\n%s", p.Name, addr, atMost, p.Tail())

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// ticks is the unit of utime and stime in /proc: USER_HZ, which Linux fixes at 100 for programs.
+// ticksPerSecond is the unit of utime and stime in /proc: USER_HZ, which is always 100 on Linux.
 const ticksPerSecond = 100
 
-// Split takes an address apart; the addresses of this package always have both halves.
+// Split splits an address of this package into host and port.
 func Split(addr string) (host, port string) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -23,7 +23,7 @@ func Split(addr string) (host, port string) {
 	return host, port
 }
 
-// CPUTime is the processor time that processes have used so far.
+// CPUTime is the CPU time that processes have used so far.
 func CPUTime(pids ...int) (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range pids {
@@ -42,7 +42,7 @@ func CPUTime(pids ...int) (time.Duration, error) {
 	return sum, nil
 }
 
-// ResidentBytes is the memory that processes hold.
+// ResidentBytes is the resident memory of processes.
 func ResidentBytes(pids ...int) (int64, error) {
 	var sum int64
 	for _, pid := range pids {
@@ -63,7 +63,7 @@ func ResidentBytes(pids ...int) (int64, error) {
 	return sum, nil
 }
 
-// Children are the processes whose parent is pid.
+// Children are the child processes of pid.
 func Children(pid int) []int {
 	var found []int
 	entries, err := filepath.Glob("/proc/[0-9]*")
@@ -77,7 +77,7 @@ func Children(pid int) []int {
 		}
 		fields, err := statFields(child)
 		if err != nil {
-			continue // gone in the meantime
+			continue // it ended meanwhile
 		}
 		if fields[1] == strconv.Itoa(pid) {
 			found = append(found, child)
@@ -86,7 +86,7 @@ func Children(pid int) []int {
 	return found
 }
 
-// statFields are the fields of /proc/PID/stat after the name, which may itself hold spaces and brackets.
+// statFields are the fields of /proc/PID/stat after the name, which may contain spaces and brackets.
 func statFields(pid int) ([]string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

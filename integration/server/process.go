@@ -1,5 +1,5 @@
-// Package server starts servers as child processes on free loopback ports: the broker under test and the peers it is
-// measured or compared with. It knows nothing of the testing package, so that tests and the load program share it.
+// Package server starts servers as child processes on free loopback ports: the broker, and the servers it is compared with.
+// It does not import testing, because the benchmark program uses it too.
 package server
 
 import (
@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// ErrStillRunning is what Wait answers when the process has not ended in time.
+// ErrStillRunning is returned by Wait if the process has not ended in time.
 var ErrStillRunning = errors.New("process is still running")
 
-// Process is a child process whose output is kept in a file.
+// Process is a child process whose output goes to a file.
 type Process struct {
 	Name string
 
@@ -27,7 +27,7 @@ type Process struct {
 	done    chan struct{} // closed when the process has been reaped
 }
 
-// Spec says what to run.
+// Spec describes a process.
 type Spec struct {
 	Name string
 	Argv []string
@@ -35,13 +35,12 @@ type Spec struct {
 	Dir  string   // working folder; empty: that of this process
 	Logs string   // folder for the output file
 
-	// Stdout, where set, gets the standard output in place of the output file.
+	// Stdout, if set, receives the standard output instead of the output file.
 	Stdout io.Writer
 	Stdin  io.Reader
 }
 
-// Launch starts a process. Its output goes to a file, appended to when a process of that name ran there before, so that
-// the story of a server over its restarts can be read in one place.
+// Launch starts a process. Its output is appended to a file, so that one file contains the output of all restarts.
 func Launch(s Spec) (*Process, error) {
 	p := &Process{Name: s.Name, logPath: filepath.Join(s.Logs, s.Name+".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -57,9 +56,9 @@ func Launch(s Spec) (*Process, error) {
 	cmd.Stdin = s.Stdin
 	cmd.Env = append(os.Environ(), s.Env...)
 	cmd.Dir = s.Dir
-	// A child of the child may hold the output open after its parent has gone.
+	// A grandchild may hold the output open.
 	cmd.WaitDelay = time.Second
-	// A test binary that is killed takes its servers along: nothing is left on the machine.
+	// If the test binary is killed, its servers end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
@@ -78,7 +77,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed once the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exited says whether the process has ended.
+// Exited reports whether the process has ended.
 func (p *Process) Exited() bool {
 	select {
 	case <-p.done:
@@ -88,7 +87,7 @@ func (p *Process) Exited() bool {
 	}
 }
 
-// Signal sends a signal; one to a process that is gone is no error.
+// Signal sends a signal. It is not an error if the process has ended.
 func (p *Process) Signal(sig os.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal %s: %w", p.Name, err)
@@ -96,7 +95,7 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Wait waits for the end and answers the exit code, -1 for a process ended by a signal.
+// Wait waits until the process ends and returns the exit code, -1 if a signal ended it.
 func (p *Process) Wait(atMost time.Duration) (int, error) {
 	select {
 	case <-p.done:
@@ -106,13 +105,13 @@ func (p *Process) Wait(atMost time.Duration) (int, error) {
 	}
 }
 
-// Kill ends the process with SIGKILL and waits until the kernel has taken its sockets away.
+// Kill sends SIGKILL and waits until the process has ended and its sockets are closed.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // already gone is what we want
+	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.done
 }
 
-// Stop asks with SIGTERM and, if that does not help in time, kills.
+// Stop sends SIGTERM, and SIGKILL if the process does not end in time.
 func (p *Process) Stop(atMost time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	if _, err := p.Wait(atMost); err != nil {
@@ -120,7 +119,7 @@ func (p *Process) Stop(atMost time.Duration) {
 	}
 }
 
-// Output is what the process has written so far.
+// Output is the output of the process so far.
 func (p *Process) Output() string {
 	b, err := os.ReadFile(p.logPath)
 	if err != nil {
@@ -139,15 +138,15 @@ func (p *Process) Tail() string {
 	return strings.TrimSpace(out)
 }
 
-// Lines collects the lines a process prints, for readers that wait for one. It is an io.Writer.
+// Lines collects the lines that a process prints. It is an io.Writer.
 type Lines struct {
 	mu      sync.Mutex // guards the rest
 	lines   []string
 	partial []byte
-	changed chan struct{} // closed and renewed at each new line
+	changed chan struct{} // closed and replaced at each new line
 }
 
-// Write takes any piece of the stream.
+// Write implements io.Writer.
 func (l *Lines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +168,7 @@ func (l *Lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Snapshot is a copy of the lines so far, with a channel that is closed when there are more.
+// Snapshot returns the lines so far, and a channel that is closed when there are more.
 func (l *Lines) Snapshot() ([]string, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,4 @@
-// Package workqclient is a Workq client that takes nothing for granted: every byte of every reply is compared with what
-// the protocol says, and a reply that differs in one is an error. No published client is used because none is to be had
-// where the tests run.
+// Package workqclient is a strict Workq client: a reply that differs from the protocol in a single byte is an error.
 package workqclient
 
 import (
@@ -15,31 +13,31 @@ import (
 	"time"
 )
 
-// replyWait is how long a reply may take beyond the time that the command itself asks the server to wait.
-const replyWait = 30 * time.Second
+// replyWait is how long a reply may take, in addition to the time that the command lets the server wait.
+const replyWait = 2 * time.Minute
 
-// Errors of the protocol that have a line of their own.
+// Error replies without a message.
 var (
 	ErrNotFound = errors.New("-NOT-FOUND")
 	ErrTimeout  = errors.New("-TIMEOUT")
 )
 
-// ClientError is a -CLIENT-ERROR: what the server holds against the request.
+// ClientError is the message of a -CLIENT-ERROR.
 type ClientError struct{ Text string }
 
 func (e *ClientError) Error() string { return "-CLIENT-ERROR " + e.Text }
 
-// ServerError is a -SERVER-ERROR: what the server cannot do now.
+// ServerError is the message of a -SERVER-ERROR.
 type ServerError struct{ Text string }
 
 func (e *ServerError) Error() string { return "-SERVER-ERROR " + e.Text }
 
-// ProtocolError says that the server did not keep to the protocol.
+// ProtocolError reports that the server violated the protocol.
 type ProtocolError struct{ Reason string }
 
 func (e *ProtocolError) Error() string { return "workq protocol broken: " + e.Reason }
 
-// Client is one connection; it serves one goroutine.
+// Client is a connection for one goroutine.
 type Client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -47,7 +45,7 @@ type Client struct {
 
 // Dial connects.
 func Dial(addr string) (*Client, error) {
-	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, replyWait)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +55,7 @@ func Dial(addr string) (*Client, error) {
 // Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Job is what add, schedule and run take.
+// Job is the argument of add, schedule and run.
 type Job struct {
 	ID       string
 	Name     string
@@ -68,7 +66,7 @@ type Job struct {
 	Wait     time.Duration
 }
 
-// Lease is a job in the hands of a worker.
+// Lease is a leased job.
 type Lease struct {
 	ID, Name string
 	TTR      time.Duration
@@ -102,7 +100,7 @@ func (c *Client) Run(j Job) (Result, error) {
 	return c.readResult(j.ID, j.Wait+j.TTR)
 }
 
-// Result asks for the outcome of a job and waits for it.
+// Result waits for the outcome of a job.
 func (c *Client) Result(id string, wait time.Duration) (Result, error) {
 	if err := c.send(fmt.Sprintf("result %s %d", id, wait.Milliseconds()), nil, false); err != nil {
 		return Result{}, err
@@ -110,7 +108,7 @@ func (c *Client) Result(id string, wait time.Duration) (Result, error) {
 	return c.readResult(id, wait)
 }
 
-// Lease takes a job from one of the names, waiting for it.
+// Lease leases a job from one of the names; it waits for one.
 func (c *Client) Lease(wait time.Duration, names ...string) (Lease, error) {
 	if err := c.send(fmt.Sprintf("lease %s %d", strings.Join(names, " "), wait.Milliseconds()), nil, false); err != nil {
 		return Lease{}, err
@@ -135,12 +133,12 @@ func (c *Client) Lease(wait time.Duration, names ...string) (Lease, error) {
 	return l, err
 }
 
-// Complete finishes a job with a result.
+// Complete completes a job with a result.
 func (c *Client) Complete(id string, result []byte) error {
 	return c.expectOK("complete %s %d", result, id, len(result))
 }
 
-// Fail says that a job failed.
+// Fail fails a job.
 func (c *Client) Fail(id string, result []byte) error {
 	return c.expectOK("fail %s %d", result, id, len(result))
 }
@@ -153,7 +151,7 @@ func (c *Client) Delete(id string) error {
 	return c.readOK(0)
 }
 
-// Send writes bytes as they are, for tests of what the server does with them.
+// Send writes raw bytes.
 func (c *Client) Send(b []byte) error {
 	if err := c.conn.SetWriteDeadline(time.Now().Add(replyWait)); err != nil {
 		return err
@@ -162,7 +160,7 @@ func (c *Client) Send(b []byte) error {
 	return err
 }
 
-// Line reads one reply line without its CRLF, whatever it says.
+// Line reads any reply line, without its CRLF.
 func (c *Client) Line(wait time.Duration) (string, error) {
 	if err := c.conn.SetReadDeadline(time.Now().Add(wait + replyWait)); err != nil {
 		return "", err
@@ -178,7 +176,7 @@ func (c *Client) Line(wait time.Duration) (string, error) {
 	return text, nil
 }
 
-// Silent says whether the server has sent nothing for a while.
+// Silent reports an error if the server sends anything during that time.
 func (c *Client) Silent(d time.Duration) error {
 	if err := c.conn.SetReadDeadline(time.Now().Add(d)); err != nil {
 		return err
@@ -190,7 +188,7 @@ func (c *Client) Silent(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	rest, _ := c.in.Peek(c.in.Buffered()) // what is buffered can always be peeked
+	rest, _ := c.in.Peek(c.in.Buffered()) // cannot fail: the bytes are buffered
 	return &ProtocolError{fmt.Sprintf("unasked bytes %q", append(b[:0:0], rest...))}
 }
 
@@ -208,7 +206,7 @@ func (c *Client) expectOK(format string, body []byte, args ...any) error {
 	return c.readOK(0)
 }
 
-// send writes a command in one piece. An empty body still has its CRLF.
+// send writes a command with one write. An empty body has its CRLF too.
 func (c *Client) send(line string, body []byte, hasBody bool) error {
 	var b bytes.Buffer
 	b.WriteString(line)
@@ -272,7 +270,7 @@ func (c *Client) readResult(id string, wait time.Duration) (Result, error) {
 	return Result{OK: fields[1] == "1", Body: body}, err
 }
 
-// readFields reads a line of exactly n words with single spaces between them.
+// readFields reads a line of exactly n words, separated by single spaces.
 func (c *Client) readFields(n int) ([]string, error) {
 	line, err := c.Line(0)
 	if err != nil {
@@ -300,7 +298,7 @@ func (c *Client) readBody(size string) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// refusal turns an error line into an error.
+// refusal parses an error line.
 func refusal(line string) error {
 	switch {
 	case line == "-NOT-FOUND":
@@ -316,7 +314,7 @@ func refusal(line string) error {
 	}
 }
 
-// canonicalInt reads a decimal number that is written without sign and without needless zeros.
+// canonicalInt parses a decimal number without a sign and leading zeros.
 func canonicalInt(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || strconv.Itoa(n) != s {
@@ -325,7 +323,7 @@ func canonicalInt(s string) (int, error) {
 	return n, nil
 }
 
-// checkID wants a UUID of version 4 in lower case, which every id on the wire is.
+// checkID checks that id is a UUIDv4 in lower case, as every id on the wire must be.
 func checkID(id string) error {
 	ok := len(id) == 36 && id[14] == '4' && strings.IndexByte("89ab", id[19]) >= 0
 	for i := 0; ok && i < len(id); i++ {

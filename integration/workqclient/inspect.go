@@ -10,13 +10,13 @@ import (
 // Field is one line of an inspect reply.
 type Field struct{ Key, Value string }
 
-// Object is one block of an inspect reply, its fields in the order of the wire.
+// Object is one block of an inspect reply, with its fields in order.
 type Object struct {
 	Name   string
 	Fields []Field
 }
 
-// Value is the value of a field, empty where there is none.
+// Value is the value of a field; empty if there is none.
 func (o Object) Value(key string) string {
 	for _, f := range o.Fields {
 		if f.Key == key {
@@ -26,7 +26,7 @@ func (o Object) Value(key string) string {
 	return ""
 }
 
-// The fields of each kind of block, in their order.
+// The fields of each kind of block, in order.
 var (
 	jobFields = []string{
 		"name", "ttr", "ttl", "payload-size", "payload", "max-attempts", "attempts", "max-fails", "fails", "priority",
@@ -36,32 +36,32 @@ var (
 	serverFields = []string{"active-clients", "evicted-jobs", "started"}
 )
 
-// InspectJob asks for one job.
+// InspectJob inspects a job.
 func (c *Client) InspectJob(id string) (Object, error) {
 	return c.inspectOne("inspect job "+id, jobFields)
 }
 
-// InspectQueue asks for one queue.
+// InspectQueue inspects a queue.
 func (c *Client) InspectQueue(name string) (Object, error) {
 	return c.inspectOne("inspect queue "+name, queueFields)
 }
 
-// InspectServer asks for the server.
+// InspectServer inspects the server.
 func (c *Client) InspectServer() (Object, error) {
 	return c.inspectOne("inspect server", serverFields)
 }
 
-// InspectQueues asks for a page of the queues.
+// InspectQueues returns a page of the queues.
 func (c *Client) InspectQueues(offset, limit int) ([]Object, error) {
 	return c.inspect(fmt.Sprintf("inspect queues %d %d", offset, limit), queueFields)
 }
 
-// InspectJobs asks for a page of the ready jobs of a queue, InspectScheduled for those that are not due.
+// InspectJobs returns a page of the ready jobs of a queue.
 func (c *Client) InspectJobs(name string, offset, limit int) ([]Object, error) {
 	return c.inspect(fmt.Sprintf("inspect jobs %s %d %d", name, offset, limit), jobFields)
 }
 
-// InspectScheduled asks for a page of the jobs of a queue that are not due yet.
+// InspectScheduled returns a page of the jobs of a queue that are not due yet.
 func (c *Client) InspectScheduled(name string, offset, limit int) ([]Object, error) {
 	return c.inspect(fmt.Sprintf("inspect scheduled-jobs %s %d %d", name, offset, limit), jobFields)
 }
@@ -108,7 +108,7 @@ func (c *Client) readObject(fields []string) (Object, error) {
 	o := Object{Name: head[0]}
 	want := fields
 	if n == len(fields)+1 && &fields[0] == &jobFields[0] {
-		want = append(fields[:n-1:n-1], "time") // a scheduled job has one more
+		want = append(fields[:n-1:n-1], "time") // scheduled jobs have one field more
 	}
 	if n != len(want) {
 		return Object{}, &ProtocolError{fmt.Sprintf("object %s has %d fields, not %d", o.Name, n, len(want))}
@@ -124,7 +124,7 @@ func (c *Client) readObject(fields []string) (Object, error) {
 }
 
 func (c *Client) readField(key string, o Object) (string, error) {
-	if key == "payload" { // raw bytes, which may hold a CRLF
+	if key == "payload" { // raw bytes, which may contain CRLF
 		return c.readPayload(o.Value("payload-size"))
 	}
 	line, err := c.Line(0)
