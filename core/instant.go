@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Instant is a point in time: microseconds since the Unix epoch. Zero means "not set". Microseconds, because the year
 // 9999 that a Workq client may name does not fit into nanoseconds.
@@ -22,8 +25,28 @@ func (i Instant) Time() time.Time {
 	return time.UnixMicro(int64(i)).UTC()
 }
 
-// Add moves i by d, which is cut to whole microseconds.
-func (i Instant) Add(d time.Duration) Instant { return i + Instant(d/time.Microsecond) }
+// Add moves i by d, which is cut to whole microseconds. A result beyond the range of an Instant is the end of that range.
+func (i Instant) Add(d time.Duration) Instant {
+	span := Instant(d / time.Microsecond)
+	sum := i + span
+	switch {
+	case span > 0 && sum < i:
+		return math.MaxInt64
+	case span < 0 && sum > i:
+		return math.MinInt64
+	}
+	return sum
+}
 
-// Sub is the span from j to i.
-func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i-j) * time.Microsecond }
+// Sub is the span from j to i. One beyond the range of a time.Duration, which is 292 years, is the end of that range.
+func (i Instant) Sub(j Instant) time.Duration {
+	const most = math.MaxInt64 / int64(time.Microsecond)
+	span := int64(i) - int64(j)
+	switch {
+	case i > j && (span < 0 || span > most):
+		return math.MaxInt64
+	case i < j && (span > 0 || span < -most):
+		return math.MinInt64
+	}
+	return time.Duration(span) * time.Microsecond
+}
