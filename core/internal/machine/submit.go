@@ -99,13 +99,17 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	if j.Unique == core.UniqueCoalesce && m.coalesce(c, op) {
 		return
 	}
-	if h, commit, err := m.refusal(j); err != nil {
+	there, commit, err := m.refusal(j)
+	if err != nil {
 		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err, Commit: commit}
-		if h != 0 {
-			r.Seq = m.jobs.at(h).seq
+		if there != 0 {
+			r.Seq = m.jobs.at(there).seq
 		}
 		m.reply(c, r)
 		return
+	}
+	if there != 0 {
+		m.remove(there)
 	}
 	if j.CreatedAt == 0 || j.CreatedAt > m.now {
 		j.CreatedAt = m.now
@@ -147,8 +151,9 @@ func (m *Machine) valid(op *core.Submit) bool {
 	return j.Parent < m.nextSeq
 }
 
-// refusal is why a job may not be admitted, the job that stands in its way, and the commit that this rests on.
-func (m *Machine) refusal(j *core.Job) (uint32, core.Commit, error) {
+// refusal is why a job may not be admitted, the job that stands in its way, and the commit that this rests on. Without an
+// error, the job that is there is to be removed.
+func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 	if m.openBytes+m.inflightBytes > maxUnstored && !j.Ephemeral {
 		return 0, 0, core.ErrDiskFull
 	}
@@ -156,8 +161,8 @@ func (m *Machine) refusal(j *core.Job) (uint32, core.Commit, error) {
 		return 0, 0, err
 	}
 	if j.ID != "" {
-		if h := m.find(core.Ref{ID: j.ID}); h != 0 && !m.replaced(h, j) {
-			return h, m.jobCommit(m.jobs.at(h)), core.ErrDuplicate
+		if there = m.find(core.Ref{ID: j.ID}); there != 0 && !m.givesWay(there, j) {
+			return there, m.jobCommit(m.jobs.at(there)), core.ErrDuplicate
 		}
 	}
 	n := m.names[j.Queue]
@@ -170,21 +175,17 @@ func (m *Machine) refusal(j *core.Job) (uint32, core.Commit, error) {
 		return 0, 0, core.ErrFull
 	}
 	if j.Batch != 0 {
-		return 0, m.batchCommit(m.batches[j.Batch]), m.batchRefusal(j.Batch)
+		if err := m.batchRefusal(j.Batch); err != nil {
+			return 0, m.batchCommit(m.batches[j.Batch]), err
+		}
 	}
-	return 0, 0, nil
+	return there, 0, nil
 }
 
-// replaced makes room for a job whose id belongs to one that is done, with its children, and only remembered for its
-// state.
-func (m *Machine) replaced(h uint32, j *core.Job) bool {
-	e := m.jobs.at(h)
-	x := m.optionalState(h)
-	if e.state != core.Done || e.origin != core.Faktory || j.Origin != core.Faktory || x == nil || x.retainFor == 0 || !x.isClosed {
-		return false
-	}
-	m.remove(h)
-	return true
+// givesWay reports whether a job with the same id as j is done, with its children, and only remembered for its state.
+func (m *Machine) givesWay(h uint32, j *core.Job) bool {
+	e, x := m.jobs.at(h), m.optionalState(h)
+	return e.state == core.Done && e.origin == core.Faktory && j.Origin == core.Faktory && x != nil && x.retainFor != 0 && x.isClosed
 }
 
 // coalesce answers with the live job of the same queue and key, if there is one.
