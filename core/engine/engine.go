@@ -297,9 +297,12 @@ func (e *Engine) hydrateInfo(i *core.JobInfo) (err error) {
 	return err
 }
 
-// lost is the reply in place of one whose job could not be read: somebody removed it between the decision and the
-// reading, or the store is damaged.
+// lost is the reply in place of one whose job could not be read: the job was removed between the decision and the reading,
+// the engine has shut down, or the store is damaged.
 func (e *Engine) lost(r *core.Reply, err error) core.Reply {
+	if errors.Is(err, store.ErrClosed) {
+		return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrShutdown}
+	}
 	if !errors.Is(err, store.ErrMissing) {
 		e.fail(fmt.Errorf("read job %d: %w", r.Seq, err))
 		return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrStopped}

@@ -242,3 +242,23 @@ func TestDiskFloorRefusesNewJobsOnly(t *testing.T) {
 		t.Errorf("after: %+v", r)
 	}
 }
+
+// TestReadAfterShutdownIsNoFailure asks for a job whose body is in the closed store only.
+func TestReadAfterShutdownIsNoFailure(t *testing.T) {
+	t.Parallel()
+	ear := &ear{}
+	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes, o.Listener = 1, ear })
+	r := w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Body: []byte("body")}})
+	w.flush()
+	w.shutdown()
+	for _, op := range []core.Op{
+		&core.Inspect{Ref: core.Ref{Seq: r.Seq}}, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody},
+	} {
+		if r := w.one(w.client, op); !errors.Is(r.Err, core.ErrShutdown) {
+			t.Errorf("%T is answered %+v", op, r)
+		}
+	}
+	if failures, _ := ear.heard(); failures != 0 || w.Stopped() {
+		t.Errorf("%d failures of the store are reported, stopped %v", failures, w.Stopped())
+	}
+}
