@@ -5,10 +5,14 @@ import (
 	"broker/core/internal/timer"
 )
 
-// ClockSet is told that the wall clock was set by the span by, forward or back, and reads now since. Instants that
-// clients have named (schedules, times to live) follow the clock; spans that run (leases, waits, slots) keep their
-// length, so that a clock that is put right neither ends every lease at once nor holds them for an hour.
+// ClockSet follows the wall clock, which was set forward or back by the span by and now reads now. Instants that clients
+// have named (schedules, times to live) follow the clock; spans that run (leases, waits, slots) keep their
+// length, so that a clock that is put right neither ends every lease at once nor holds them for an hour. Queues keep
+// their order.
 func (m *Machine) ClockSet(now, by core.Instant) {
+	if by < 0 {
+		m.firstPlace = m.lastPlace
+	}
 	m.now = now
 	m.today = nil
 	m.timers.Shift(func(o timer.Owner) bool {

@@ -44,6 +44,9 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
 		Epoch: e.epoch, Rerun: e.has(rerun), BodyBytes: int(e.bodyBytes), DoneFailed: e.has(doneFailed),
 	}
+	if e.state == core.Ready {
+		i.ReadyAt = min(i.ReadyAt, m.now) // its place may be a later one; see Machine.firstPlace
+	}
 	if x := m.optionalState(h); x != nil {
 		i.Waiting, i.Children = slices.Clone(x.waiting), x.openChildren
 		i.Dependents = len(m.dependents(h))

@@ -41,6 +41,9 @@ type Machine struct {
 	effort     effort
 	reserved   uint64 // no Seq from here on may be given out before a record of it is sealed
 	before     queue.Before
+	// lastPlace is the last place (entry.readyAt) of a job that has been ready. A job that becomes ready takes firstPlace or
+	// a later one, so that it does not pass those that were there before the clock was set back.
+	lastPlace, firstPlace core.Instant
 
 	queues    []*jobQueue // by number, from 1
 	names     map[string]uint32
@@ -86,14 +89,15 @@ type Machine struct {
 	inflightBytes int      // to the one on its way to the disk
 	offers        []uint32 // queues with the offered flag
 	touched       []uint32
-	disconnected  []uint32 // slots of clients whose connections are to be closed
-	waitsOpen     []uint32 // slots of clients with replies that rest on the open batch, and
-	waitsInflight []uint32 // of those with replies that rest on the batch in flight
-	refuse        error    // why no stored job is admitted
-	draining      bool     // nothing is handed out
-	shut          bool     // while draining: no job is admitted
-	stopped       error    // why nothing is changed
-	usedUp        []uint32 // Restore: jobs whose last attempt ended with the process before
+	disconnected  []uint32     // slots of clients whose connections are to be closed
+	waitsOpen     []uint32     // slots of clients with replies that rest on the open batch, and
+	waitsInflight []uint32     // of those with replies that rest on the batch in flight
+	refuse        error        // why no stored job is admitted
+	draining      bool         // nothing is handed out
+	shut          bool         // while draining: no job is admitted
+	stopped       error        // why nothing is changed
+	lastArrival   core.Instant // Restore: the place of the last job that was ready when it came
+	usedUp        []uint32     // Restore: jobs whose last attempt ended with the process before
 }
 
 // New makes an empty machine.

@@ -113,6 +113,11 @@ func (p *player) direct(c *coretest.Command) (known bool, err error) {
 			for p.m.Tick(p.clk.Now(), 3) {
 			}
 		}
+	case "set-clock":
+		var d time.Duration
+		if d, err = time.ParseDuration(c.Word(1)); err == nil {
+			p.m.ClockSet(p.clk.Advance(d), core.Instant(d/time.Microsecond))
+		}
 	case "commit":
 		p.lines, err = p.commit()
 	case "restart":

@@ -326,7 +326,7 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Workers: q.workers, Paused: q.paused, Limits: q.limits, Counts: q.counts,
 	}
 	if h := q.ready.Front(); h != 0 {
-		i.NextEnqueuedAt = m.jobs.at(h).readyAt
+		i.NextEnqueuedAt = min(m.jobs.at(h).readyAt, m.now)
 	}
 	return i
 }

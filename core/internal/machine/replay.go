@@ -63,6 +63,10 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	case r.Status != nil:
 		m.restoreStatus(h, e, r.Status)
 	case j.ReadyAt <= j.CreatedAt:
+		if !e.has(scheduledOrder) { // it came behind those with smaller numbers, whatever the clock said
+			m.lastArrival = max(m.lastArrival, e.readyAt)
+			e.readyAt = m.lastArrival
+		}
 		m.makeReady(h, e) // it was from the beginning, even if the clock now says that this is yet to come
 	default:
 		m.schedule(h, e)
@@ -183,6 +187,9 @@ func (m *Machine) Restored() {
 		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
 	}
 	m.usedUp = nil
+	if m.lastPlace > m.now { // the clock was set back before the restart
+		m.firstPlace = m.lastPlace
+	}
 	m.touched = m.touched[:0]
 }
 

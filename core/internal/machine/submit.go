@@ -258,6 +258,9 @@ func (m *Machine) admit(j *core.Job) uint32 {
 		j.Type = q.name
 	}
 	h := m.index(j, n)
+	if e := m.jobs.at(h); !e.has(scheduledOrder) {
+		e.readyAt = max(e.readyAt, m.now) // its place is by arrival, also if the client says that it is older
+	}
 	m.setPayload(h, j)
 	return h
 }
@@ -363,7 +366,10 @@ func (m *Machine) makeReady(h uint32, e *entry) {
 	if e.state == core.Leased {
 		e.leasedAt = m.now
 		m.forgetProgress(h, e)
+	} else if !e.has(scheduledOrder) {
+		e.readyAt = max(e.readyAt, m.firstPlace)
 	}
+	m.lastPlace = max(m.lastPlace, e.readyAt)
 	m.move(e, core.Ready)
 	q := m.queues[e.queue]
 	q.hidden = false

@@ -31,7 +31,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	e.set(changed)
 	m.touch(h, e)
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Lease: core.Grant{
-		Epoch: e.epoch, LeaseFor: e.leaseSpan(), EnqueuedAt: e.readyAt, Attempts: e.attempts, Fails: e.fails,
+		Epoch: e.epoch, LeaseFor: e.leaseSpan(), EnqueuedAt: min(e.readyAt, m.now), Attempts: e.attempts, Fails: e.fails,
 	}}
 	if !e.has(ephemeral) {
 		r.Commit = m.promise()
