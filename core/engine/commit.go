@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"sync/atomic"
 	"time"
 
 	"broker/core"
+	"broker/core/internal/machine"
 )
 
 // commitLoop makes one batch after the other durable until the engine is closed.
@@ -23,17 +25,22 @@ func (e *Engine) commitLoop() {
 	}
 }
 
-// gather waits while nobody waits for the open batch, so that leases and progress cost few syncs; false: closing.
+// batchSizes is what the committer knows of the open batch and the one before. Written under the lock, read without it.
+type batchSizes struct {
+	awaited  atomic.Bool  // a client waits for the open batch
+	open     atomic.Int64 // changes in the open batch, about
+	sealed   atomic.Int64 // changes in the batch that was sealed last
+	sealedAt atomic.Int64 // and when that was, a core.Instant
+}
+
+// linger waits while no client waits for the open batch, so that leases and progress cost few syncs; false: closing.
 func (e *Engine) linger() bool {
+	if e.sizes.awaited.Load() {
+		return true
+	}
 	pause := e.opts.LazyEvery
 	if e.opts.Durability == Relaxed {
 		pause = e.opts.SyncEvery
-	}
-	e.mu.Lock()
-	urgent := e.machine.Awaited()
-	e.mu.Unlock()
-	if urgent {
-		return true
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -44,55 +51,42 @@ func (e *Engine) linger() bool {
 		case <-timer.C:
 			return true
 		case <-e.writes:
-			e.mu.Lock()
-			urgent := e.machine.Awaited()
-			e.mu.Unlock()
-			if urgent {
+			if e.sizes.awaited.Load() {
 				return true
 			}
 		}
 	}
 }
 
-// What pace goes by. A sync costs a processor about as much as ten jobs do, so under load twice as many in a batch let a
-// broker on few cores do a tenth more; groupDelayPeriod is where more would gain nothing.
+// A sync costs a processor about as much as ten jobs do, so under load twice as many jobs in a batch let a broker on few
+// cores do a tenth more; beyond groupDelayPeriod more gain nothing.
 const (
-	groupDelayFrom   = 64 // changes in a batch; smaller ones are never held up
+	groupDelayFrom   = 64 // changes in a batch; smaller ones are never delayed
 	groupDelayPeriod = 1500 * time.Microsecond
 	groupDelayStep   = 250 * time.Microsecond
 )
 
-// pace lets the open batch grow as large as the last one was, if that was a large one, until groupDelayPeriod after the last
-// was sealed. Clients that wait for each answer lose nothing by that: once all of them have come back, the batch is as
-// large as it will get.
+// groupDelay lets the open batch grow as large as the last one was, if that was a large one, until groupDelayPeriod after
+// the last was sealed. Clients that wait for each reply lose nothing by that: once all of them have come back, the batch
+// is as large as it will get.
 func (e *Engine) groupDelay() {
-	last, open := e.sizes()
-	rest := min(groupDelayPeriod-e.opts.Clock.Now().Sub(last.at), groupDelayPeriod) // the clock may have been set
-	for last.changes >= groupDelayFrom && open < last.changes && rest > 0 {
+	last := e.sizes.sealed.Load()
+	if last < groupDelayFrom {
+		return
+	}
+	since := e.opts.Clock.Now().Sub(core.Instant(e.sizes.sealedAt.Load()))
+	rest := min(groupDelayPeriod-since, groupDelayPeriod) // the clock may have been set
+	for e.sizes.open.Load() < last && rest > 0 {
 		select {
 		case <-e.done:
 			return
 		case <-time.After(min(rest, groupDelayStep)):
 			rest -= groupDelayStep
 		}
-		_, open = e.sizes()
 	}
 }
 
-// sealing is when a batch was sealed and how large it was.
-type lastSeal struct {
-	at      core.Instant
-	changes int
-}
-
-// sizes compares the batch that was sealed last with the open one.
-func (e *Engine) sizes() (last lastSeal, open int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.last, e.machine.Pending()
-}
-
-// Flush commits what is in the open batch now, on the caller's goroutine.
+// Flush commits the open batch now, on the caller's goroutine.
 func (e *Engine) Flush() {
 	if e.store != nil {
 		e.commitOnce()
@@ -107,41 +101,72 @@ func (e *Engine) commitOnce() {
 		return
 	}
 	s := &e.sealed
-	e.mu.Lock()
-	if !e.machine.Awaited() && !e.machine.Changed() {
-		e.mu.Unlock()
+	start, ok := e.seal(s)
+	if !ok {
 		return
 	}
-	e.machine.Seal(s)
-	start := e.opts.Clock.Now()
-	e.last = lastSeal{at: start, changes: len(s.Batch.Changes)}
-	e.mu.Unlock()
-	if len(s.Batch.Changes) > 0 || len(s.Batch.Meta) > 0 {
-		err := e.store.Commit(&s.Batch)
-		if err != nil {
+	size := len(s.Batch.Changes) + len(s.Batch.Meta)
+	took := time.Duration(0)
+	if size > 0 {
+		if err := e.store.Commit(&s.Batch); err != nil {
 			e.fail(err)
 			return
 		}
-		e.opts.Listener.CommitDone(len(s.Batch.Changes)+len(s.Batch.Meta), e.opts.Clock.Now().Sub(start))
+		took = e.opts.Clock.Now().Sub(start)
 	}
 	e.committed.Store(uint64(s.Commit))
-	var buf [64]func()
-	wakes := buf[:0]
+	wakeAll(e.sealedWakes) // before the rest, which nobody waits for
+	wakeAll(e.settle(s))
+	clear(e.sealedWakes)
+	if size > 0 {
+		e.opts.Listener.CommitDone(size, took)
+	}
+}
+
+// seal closes the open batch and notes whom to wake once it is durable; false: there is nothing to commit.
+func (e *Engine) seal(s *machine.Sealed) (core.Instant, bool) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.machine.Awaited() && !e.machine.Changed() {
+		return 0, false
+	}
+	e.machine.Seal(s)
+	now := e.opts.Clock.Now()
+	e.sizes.sealed.Store(int64(len(s.Batch.Changes)))
+	e.sizes.sealedAt.Store(int64(now))
+	e.sizes.open.Store(0)
+	e.sizes.awaited.Store(false)
+	e.sealedWakes = e.wakesOf(e.sealedWakes[:0], s.Waiters)
+	return now, true
+}
+
+// settle lets the machine drop what is durable now, and returns the wakes of clients that came to rest on the batch after
+// it was sealed.
+func (e *Engine) settle(s *machine.Sealed) []func() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	known := len(s.Waiters)
 	e.machine.Committed(s)
-	for _, slot := range s.Waiters {
+	return e.wakesOf(e.sealedWakes[:0], s.Waiters[known:])
+}
+
+// wakesOf appends the wakes of the clients in slots. A client that has gone meanwhile may be woken: that is harmless.
+func (e *Engine) wakesOf(into []func(), slots []uint32) []func() {
+	for _, slot := range slots {
 		if w := e.wakes[slot]; w != nil {
-			wakes = append(wakes, w)
+			into = append(into, w)
 		}
 	}
-	e.mu.Unlock()
+	return into
+}
+
+func wakeAll(wakes []func()) {
 	for _, w := range wakes {
 		w()
 	}
 }
 
-// fail is final: memory is ahead of the disk from now on, and nobody can tell by how much. No work is taken any more,
-// reads are answered.
+// fail is final: memory is ahead of the disk, by an unknown amount. No more work is accepted; reads are answered.
 func (e *Engine) fail(err error) {
 	if !e.stopped.CompareAndSwap(false, true) {
 		return
@@ -156,7 +181,5 @@ func (e *Engine) fail(err error) {
 	}
 	e.mu.Unlock()
 	e.opts.Listener.StoreFailed(err)
-	for _, w := range wakes {
-		w()
-	}
+	wakeAll(wakes)
 }

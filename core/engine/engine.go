@@ -19,11 +19,10 @@ type Engine struct {
 	opts  Options
 	store *store.Store // nil with Durability None
 
-	mu           sync.Mutex // guards machine, wakes, closers, last, deadline, face, clockSet
+	mu           sync.Mutex // guards machine, wakes, closers, deadline, clockMonitor, clockSet
 	machine      *machine.Machine
 	wakes        []func()     // by client slot
 	closers      []func()     // likewise
-	last         lastSeal     // batch
 	deadline     core.Instant // for which the timer goroutine sleeps
 	clockMonitor clockMonitor
 	clockSet     core.Instant // by how much the clock was set since the listener was told
@@ -31,16 +30,20 @@ type Engine struct {
 	committed atomic.Uint64
 	stopped   atomic.Bool
 
-	committing sync.Mutex // one commit at a time: the committer's, Flush's, Close's
-	sealed     machine.Sealed
-	writes     notify.Signal // something to commit
-	ticks      notify.Signal // an earlier deadline
-	done       chan struct{}
-	running    sync.WaitGroup // the committer and the timer goroutine
-	closeOnce  sync.Once
-	closeErr   error
-	diskFull   bool // touched by the timer goroutine only
-	reclaimer  reclaimer
+	sizes batchSizes
+
+	committing  sync.Mutex // one commit at a time: the committer's, Flush's, Close's; guards sealed, sealedWakes
+	sealed      machine.Sealed
+	sealedWakes []func() // of the clients that wait for it
+
+	writes    notify.Signal // something to commit
+	ticks     notify.Signal // an earlier deadline
+	done      chan struct{}
+	running   sync.WaitGroup // the committer and the timer goroutine
+	closeOnce sync.Once
+	closeErr  error
+	diskFull  bool // touched by the timer goroutine only
+	reclaimer reclaimer
 }
 
 var _ core.Broker = (*Engine)(nil)
@@ -176,7 +179,12 @@ func (e *Engine) afterLocked(wakes []func()) ([]func(), signals) {
 	})
 	e.machine.Disconnected(func(slot uint32) { wakes = append(wakes, e.closers[slot]) })
 	var s signals
-	s.commit = e.store != nil && (e.machine.Awaited() || e.machine.Changed())
+	if e.store != nil {
+		awaited := e.machine.Awaited()
+		e.sizes.awaited.Store(awaited)
+		e.sizes.open.Store(int64(e.machine.Pending()))
+		s.commit = awaited || e.machine.Changed()
+	}
 	if next := e.machine.NextDeadline(); next != 0 && (e.deadline == 0 || next < e.deadline) {
 		e.deadline, s.tick = next, true
 	}
@@ -184,9 +192,7 @@ func (e *Engine) afterLocked(wakes []func()) ([]func(), signals) {
 }
 
 func (e *Engine) notify(wakes []func(), s signals) {
-	for _, w := range wakes {
-		w()
-	}
+	wakeAll(wakes)
 	if s.commit {
 		e.writes.Set()
 	}
