@@ -7,16 +7,16 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// TestCancelledMemberIsAsIfItHadNeverBeen: a batch whose only job another protocol cancels runs both callbacks, one after
+// TestBatchWithoutItsCancelledJobRunsBothCallbacks: a batch whose only job another protocol cancels runs both callbacks, one after
 // the other, like an empty one.
-func TestCancelledMemberIsAsIfItHadNeverBeen(t *testing.T) {
+func TestBatchWithoutItsCancelledJobRunsBothCallbacks(t *testing.T) {
 	t.Parallel()
-	h := enter(t, frontendtest.InMemory)
-	status := faktoryBatch(h, order{ttr, ttl})
-	wq := h.dial(h.workq)
+	e := newEnv(t, frontendtest.InMemory)
+	status := faktoryBatch(e, jobTimes{ttr, ttl})
+	wq := e.dial(e.workq)
 	wq.Send("delete " + id + "\r\n")
 	wq.Want("+OK\r\n")
-	f := h.dialFaktory("callbacks")
+	f := e.dialFaktory("callbacks")
 	for _, step := range []struct{ status, callback string }{
 		{"BATCH: pending 0, failed 0, complete runs", "C"},
 		{"BATCH: pending 0, failed 0, complete runs, success runs", "S"},
@@ -26,7 +26,7 @@ func TestCancelledMemberIsAsIfItHadNeverBeen(t *testing.T) {
 		}
 		f.Send("FETCH callbacks\r\n")
 		var job struct{ Jid, Jobtype string }
-		h.object(f, &job)
+		e.object(f, &job)
 		if job.Jobtype != step.callback {
 			t.Errorf("callback %q, not %q", job.Jobtype, step.callback)
 		}

@@ -22,16 +22,16 @@ const (
 	ttl      = 6 * time.Hour
 	delay    = 5 * time.Minute
 	lateness = time.Hour
-	mortal   = 2 * time.Hour // a time to live that ends before the lease does
+	shortTTL = 2 * time.Hour // a time to live that ends before the lease does
 )
 
 // order is what a job is submitted with.
-type order struct{ ttr, ttl time.Duration }
+type jobTimes struct{ ttr, ttl time.Duration }
 
 // origin submits a job by one protocol. The answer tells what its submitter has been told since.
 type origin struct {
 	name   string
-	submit func(h *hall, o order) (told func() string)
+	submit func(e *env, o jobTimes) (told func() string)
 }
 
 // worker has a job in hand.
@@ -41,9 +41,9 @@ type worker struct {
 }
 
 // taker is a kind of worker.
-type taker struct {
+type workerKind struct {
 	name string
-	take func(h *hall) *worker // nil: there is nothing to take
+	take func(e *env) *worker // nil: there is nothing to take
 }
 
 // id is what clients that name their job call it.
@@ -63,11 +63,11 @@ func origins() []origin {
 	}
 }
 
-func workqAdd(scheduled bool) func(h *hall, o order) func() string {
-	return func(h *hall, o order) func() string {
-		c, waiter := h.dial(h.workq), h.dial(h.workq)
+func workqAdd(scheduled bool) func(e *env, o jobTimes) func() string {
+	return func(e *env, o jobTimes) func() string {
+		c, waiter := e.dial(e.workq), e.dial(e.workq)
 		if scheduled {
-			at := h.workq.Clock.Now().Add(delay).Time().Format("2006-01-02T15:04:05Z")
+			at := e.workq.Clock.Now().Add(delay).Time().Format("2006-01-02T15:04:05Z")
 			c.Send(fmt.Sprintf("schedule %s %s %d %d %s 2\r\nhi\r\n", id, queue, o.ttr.Milliseconds(), o.ttl.Milliseconds(), at))
 		} else {
 			c.Send(fmt.Sprintf("add %s %s %d %d 2\r\nhi\r\n", id, queue, o.ttr.Milliseconds(), o.ttl.Milliseconds()))
@@ -92,81 +92,81 @@ func result(c *frontendtest.Client) string {
 	return "`" + lines[0] + "`"
 }
 
-func workqRun(h *hall, o order) func() string {
-	c := h.dial(h.workq)
+func workqRun(e *env, o jobTimes) func() string {
+	c := e.dial(e.workq)
 	c.Send(fmt.Sprintf("run %s %s %d 5400000 2\r\nhi\r\n", id, queue, o.ttr.Milliseconds()))
 	return func() string { return result(c) }
 }
 
-func gearmanBackground(h *hall, _ order) func() string {
-	return gearmanSilent(h, packet(submitJobBg, queue, "", "hi"))
+func gearmanBackground(e *env, _ jobTimes) func() string {
+	return gearmanSilent(e, packet(submitJobBg, queue, "", "hi"))
 }
 
-func gearmanEpoch(h *hall, _ order) func() string {
-	at := h.gearman.Clock.Now().Add(delay).Time().Unix()
-	return gearmanSilent(h, packet(submitJobEpoch, queue, "", fmt.Sprint(at), "hi"))
+func gearmanEpoch(e *env, _ jobTimes) func() string {
+	at := e.gearman.Clock.Now().Add(delay).Time().Unix()
+	return gearmanSilent(e, packet(submitJobEpoch, queue, "", fmt.Sprint(at), "hi"))
 }
 
 // gearmanSilent submits a job whose client hears nothing and may ask.
-func gearmanSilent(h *hall, submit []byte) func() string {
-	c := h.dial(h.gearman)
+func gearmanSilent(e *env, submit []byte) func() string {
+	c := e.dial(e.gearman)
 	c.SendBytes(submit)
-	handle := h.one(c, jobCreated).fields[0]
+	handle := e.one(c, jobCreated).fields[0]
 	return func() string {
 		c.SendBytes(packet(getStatus, handle))
-		status := h.one(c, statusRes).fields
+		status := e.one(c, statusRes).fields
 		known := map[string]string{"00": "unknown", "10": "known, waits", "11": "known, runs"}[status[1]+status[2]]
 		return "GET_STATUS: " + known
 	}
 }
 
-func gearmanForeground(h *hall, _ order) func() string {
-	c := h.dial(h.gearman)
+func gearmanForeground(e *env, _ jobTimes) func() string {
+	c := e.dial(e.gearman)
 	c.SendBytes(packet(optionReq, "exceptions"))
 	c.Rest()
 	c.SendBytes(packet(submitJob, queue, "", "hi"))
-	h.one(c, jobCreated)
+	e.one(c, jobCreated)
 	return func() string {
-		if got := told(h.answers(c)); got != "" {
+		if got := describe(e.answers(c)); got != "" {
 			return "`" + got + "`"
 		}
 		return "waits on"
 	}
 }
 
-func faktoryPush(scheduled bool) func(h *hall, o order) func() string {
-	return func(h *hall, o order) func() string {
-		c := h.dialFaktory("")
+func faktoryPush(scheduled bool) func(e *env, o jobTimes) func() string {
+	return func(e *env, o jobTimes) func() string {
+		c := e.dialFaktory("")
 		c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":%q,\"queue\":%q,\"args\":[\"hi\"],\"custom\":{\"track\":1%s}%s}\r\n",
-			id, queue, queue, expiry(o), schedule(h, scheduled)))
+			id, queue, queue, expiry(o), schedule(e, scheduled)))
 		c.Want("+OK\r\n")
 		return func() string {
 			c.Send(fmt.Sprintf("TRACK GET %s\r\n", id))
 			var track struct{ State string }
-			h.object(c, &track)
+			e.object(c, &track)
 			return "TRACK: " + track.State
 		}
 	}
 }
 
-func expiry(o order) string {
+func expiry(o jobTimes) string {
 	if o.ttl < ttl {
 		return fmt.Sprintf(",\"expires_in\":%d", int(o.ttl.Seconds()))
 	}
 	return ""
 }
 
-func schedule(h *hall, scheduled bool) string {
+func schedule(e *env, scheduled bool) string {
 	if !scheduled {
 		return ""
 	}
-	return fmt.Sprintf(",\"at\":%q", h.faktory.Clock.Now().Add(delay).Time().Format(time.RFC3339))
+	return fmt.Sprintf(",\"at\":%q", e.faktory.Clock.Now().Add(delay).Time().Format(time.RFC3339))
 }
 
-func faktoryBatch(h *hall, o order) func() string {
-	c := h.dialFaktory("")
+func faktoryBatch(e *env, o jobTimes) func() string {
+	c := e.dialFaktory("")
 	c.Send(`BATCH NEW {"success":{"jobtype":"S","args":[],"queue":"callbacks"},"complete":{"jobtype":"C","args":[],"queue":"callbacks"}}` + "\r\n")
-	bid := h.bulk(c)
+	bid := e.bulk(c)
 	c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":%q,\"queue\":%q,\"args\":[\"hi\"],\"custom\":{\"bid\":%q%s}}\r\n",
 		id, queue, queue, bid, expiry(o)))
 	c.Want("+OK\r\n")
@@ -179,7 +179,7 @@ func faktoryBatch(h *hall, o order) func() string {
 			Complete        string `json:"complete_st"`
 			Success         string `json:"success_st"`
 		}
-		h.object(c, &s)
+		e.object(c, &s)
 		text := fmt.Sprintf("BATCH: pending %d, failed %d", s.Pending, s.Failed)
 		if s.Complete != "" {
 			text += ", complete runs"
@@ -191,15 +191,15 @@ func faktoryBatch(h *hall, o order) func() string {
 	}
 }
 
-func takers() []taker {
-	return []taker{{"Gearman worker", takeByGearman}, {"Faktory worker", takeByFaktory}, {"Workq worker", takeByWorkq}}
+func workerKinds() []workerKind {
+	return []workerKind{{"Gearman worker", takeByGearman}, {"Faktory worker", takeByFaktory}, {"Workq worker", takeByWorkq}}
 }
 
-func takeByGearman(h *hall) *worker {
-	c := h.dial(h.gearman)
+func takeByGearman(e *env) *worker {
+	c := e.dial(e.gearman)
 	c.SendBytes(packet(canDo, queue))
 	c.SendBytes(packet(grabJobUniq))
-	got := h.answers(c)
+	got := e.answers(c)
 	if len(got) == 1 && got[0].typ == noJob {
 		return nil
 	}
@@ -210,29 +210,29 @@ func takeByGearman(h *hall) *worker {
 		} else {
 			c.SendBytes(packet(workFail, handle))
 		}
-		if answered := told(h.answers(c)); answered != "" {
+		if answered := describe(e.answers(c)); answered != "" {
 			return "`" + answered + "`"
 		}
 		return "nothing"
 	}}
 }
 
-func takeByFaktory(h *hall) *worker {
-	c := h.dialFaktory("worker-1")
+func takeByFaktory(e *env) *worker {
+	c := e.dialFaktory("worker-1")
 	c.Send("FETCH " + queue + "\r\n")
 	if len(c.Rest()) == 0 {
-		h.advance(3 * time.Second)
+		e.advance(3 * time.Second)
 		if got := string(c.Rest()); got != "$-1\r\n" {
-			h.t.Fatalf("FETCH: %q", got)
+			e.t.Fatalf("FETCH: %q", got)
 		}
 		return nil
 	}
-	jid := core.MintedID(h.held, h.heldSince)
-	if h.heldID != "" {
-		jid = h.heldID
+	jid := core.MintedID(e.jobSeq, e.jobCreatedAt)
+	if e.jobID != "" {
+		jid = e.jobID
 	}
 	return &worker{conn: c, finish: func(ok bool) string {
-		other := h.dialFaktory("") // the worker's own connection ends when it sends no BEAT
+		other := e.dialFaktory("") // the worker's own connection ends when it sends no BEAT
 		if ok {
 			other.Send(fmt.Sprintf("ACK {\"jid\":%q,\"result\":\"done\"}\r\n", jid))
 		} else {
@@ -242,8 +242,8 @@ func takeByFaktory(h *hall) *worker {
 	}}
 }
 
-func takeByWorkq(h *hall) *worker {
-	c := h.dial(h.workq)
+func takeByWorkq(e *env) *worker {
+	c := e.dial(e.workq)
 	c.Send("lease " + queue + " 0\r\n")
 	text := string(c.Rest())
 	if text == "-TIMEOUT\r\n" {
@@ -272,55 +272,55 @@ func reply(c *frontendtest.Client) string {
 // ends are the ways in which a job's time with a worker can end.
 var ends = []struct {
 	name string
-	run  func(h *hall, w *worker) (answered string, late bool)
-	with order
+	run  func(e *env, w *worker) (answered string, late bool)
+	with jobTimes
 }{
-	{"complete", func(_ *hall, w *worker) (string, bool) { return w.finish(true), false }, order{ttr, ttl}},
-	{"fail", func(_ *hall, w *worker) (string, bool) { return w.finish(false), false }, order{ttr, ttl}},
-	{"worker lost", func(_ *hall, w *worker) (string, bool) { w.conn.Hangup(); return "", false }, order{ttr, ttl}},
-	{"lease expired", func(h *hall, _ *worker) (string, bool) { h.advance(lateness); return "", true }, order{ttr, ttl}},
-	{"cancelled", func(h *hall, _ *worker) (string, bool) {
-		c := h.dial(h.workq)
-		name := h.heldID
+	{"complete", func(_ *env, w *worker) (string, bool) { return w.finish(true), false }, jobTimes{ttr, ttl}},
+	{"fail", func(_ *env, w *worker) (string, bool) { return w.finish(false), false }, jobTimes{ttr, ttl}},
+	{"worker lost", func(_ *env, w *worker) (string, bool) { w.conn.Hangup(); return "", false }, jobTimes{ttr, ttl}},
+	{"lease expired", func(e *env, _ *worker) (string, bool) { e.advance(lateness); return "", true }, jobTimes{ttr, ttl}},
+	{"cancelled", func(e *env, _ *worker) (string, bool) {
+		c := e.dial(e.workq)
+		name := e.jobID
 		if name == "" {
-			name = core.Alias(h.held)
+			name = core.Alias(e.jobSeq)
 		}
 		c.Send("delete " + name + "\r\n")
 		c.Want("+OK\r\n")
 		return "", true
-	}, order{ttr, ttl}},
-	{"expired", func(h *hall, _ *worker) (string, bool) { h.advance(5 * time.Hour); return "", true }, order{2 * mortal, mortal}},
+	}, jobTimes{ttr, ttl}},
+	{"expired", func(e *env, _ *worker) (string, bool) { e.advance(5 * time.Hour); return "", true }, jobTimes{2 * shortTTL, shortTTL}},
 }
 
 // cell plays one job.
-func cell(t *testing.T, o origin, k taker, end int) string {
+func cell(t *testing.T, o origin, k workerKind, end int) string {
 	t.Helper()
-	h := enter(t, frontendtest.InMemory)
-	e := ends[end]
-	tellsClient := o.submit(h, e.with)
-	h.held, h.heldSince, h.heldID = h.newest(queue), h.workq.Clock.Now(), id
+	e := newEnv(t, frontendtest.InMemory)
+	how := ends[end]
+	tellsClient := o.submit(e, how.with)
+	e.jobSeq, e.jobCreatedAt, e.jobID = e.newest(queue), e.workq.Clock.Now(), id
 	if strings.HasPrefix(o.name, "Gearman") {
-		h.heldID = ""
+		e.jobID = ""
 	}
 	if strings.Contains(o.name, "sched") || strings.Contains(o.name, "epoch") {
-		h.advance(delay)
+		e.advance(delay)
 	}
-	if e.name == "expired" && strings.HasPrefix(o.name, "Faktory") {
-		h.advance(mortal + time.Second)
+	if how.name == "expired" && strings.HasPrefix(o.name, "Faktory") {
+		e.advance(shortTTL + time.Second)
 	}
-	w := k.take(h)
+	w := k.take(e)
 	if w == nil {
-		return fmt.Sprintf("no worker gets it; client: %s; job: %s", tellsClient(), h.state(h.held))
+		return fmt.Sprintf("no worker gets it; client: %s; job: %s", tellsClient(), e.state(e.jobSeq))
 	}
-	answered, late := e.run(h, w)
-	client, state := tellsClient(), h.state(h.held)
+	answered, late := how.run(e, w)
+	client, state := tellsClient(), e.state(e.jobSeq)
 	parts := []string{"client: " + client, "job: " + state}
 	if answered != "" && answered != "nothing" && answered != "`+OK`" {
 		parts = append(parts, "worker: "+answered)
 	}
 	if late {
 		text := "late finish: " + w.finish(true)
-		if after := h.state(h.held); after != state {
+		if after := e.state(e.jobSeq); after != state {
 			text += ", and it counts: " + after
 		}
 		parts = append(parts, text)
@@ -334,13 +334,13 @@ func TestSharingTable(t *testing.T) {
 	var b strings.Builder
 	for _, o := range origins() {
 		fmt.Fprintf(&b, "\n### %s\n\n| end |", o.name)
-		for _, k := range takers() {
+		for _, k := range workerKinds() {
 			fmt.Fprintf(&b, " %s |", k.name)
 		}
 		b.WriteString("\n|---|---|---|---|\n")
-		for i, e := range ends {
-			fmt.Fprintf(&b, "| %s |", e.name)
-			for _, k := range takers() {
+		for i, end := range ends {
+			fmt.Fprintf(&b, "| %s |", end.name)
+			for _, k := range workerKinds() {
 				fmt.Fprintf(&b, " %s |", cell(t, o, k, i))
 			}
 			b.WriteString("\n")

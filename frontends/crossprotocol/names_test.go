@@ -11,35 +11,35 @@ import (
 )
 
 // named is a job under all its names.
-type named struct{ handle, workqID, jid string }
+type jobNames struct{ handle, workqID, jid string }
 
 // submitAs brings one job by a protocol and finds its names.
-func (h *hall) submitAs(protocol core.Protocol, queue string, n int) named {
-	h.t.Helper()
+func (e *env) submitAs(protocol core.Protocol, queue string, n int) jobNames {
+	e.t.Helper()
 	own := jid(n)
 	switch protocol {
 	case core.Workq:
-		c := h.dial(h.workq)
+		c := e.dial(e.workq)
 		c.Send(fmt.Sprintf("add %s %s 60000 3600000 2\r\nhi\r\n", id4(n), queue))
 		c.Want("+OK\r\n")
 		own = id4(n)
 	case core.Gearman:
-		c := h.dial(h.gearman)
+		c := e.dial(e.gearman)
 		c.SendBytes(packet(submitJobBg, queue, "", "hi"))
-		h.one(c, jobCreated)
+		e.one(c, jobCreated)
 	case core.Faktory:
-		c := h.dialFaktory("")
+		c := e.dialFaktory("")
 		c.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":%q,\"args\":[],\"custom\":{\"track\":1}}\r\n", own, queue))
 		c.Want("+OK\r\n")
 	case core.Internal:
 	}
-	seq := h.newest(queue)
-	names := named{handle: fmt.Sprint("H:hall:", seq), workqID: core.Alias(seq), jid: own}
+	seq := e.newest(queue)
+	names := jobNames{handle: fmt.Sprint("H:host:", seq), workqID: core.Alias(seq), jid: own}
 	switch protocol {
 	case core.Workq:
 		names.workqID = own
 	case core.Gearman:
-		names.jid = core.MintedID(seq, h.workq.Clock.Now())
+		names.jid = core.MintedID(seq, e.workq.Clock.Now())
 	case core.Faktory, core.Internal:
 	}
 	return names
@@ -55,13 +55,13 @@ func jid(n int) string { return fmt.Sprintf("jid-%08d", n) }
 func TestEveryNameWorksInItsProtocol(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []core.Protocol{core.Workq, core.Gearman, core.Faktory} {
-		h := enter(t)
-		wq, g, f := h.dial(h.workq), h.dial(h.gearman), h.dialFaktory("names")
-		fresh := func(n int) named { return h.submitAs(protocol, fmt.Sprint("q", n), n) }
+		e := newEnv(t)
+		wq, g, f := e.dial(e.workq), e.dial(e.gearman), e.dialFaktory("names")
+		fresh := func(n int) jobNames { return e.submitAs(protocol, fmt.Sprint("q", n), n) }
 
 		job := fresh(1) // told by everybody
 		g.SendBytes(packet(getStatus, job.handle))
-		if got := h.one(g, statusRes).fields[1:3]; got[0] != "1" || got[1] != "0" {
+		if got := e.one(g, statusRes).fields[1:3]; got[0] != "1" || got[1] != "0" {
 			t.Errorf("%v: GET_STATUS %v", protocol, got)
 		}
 		wq.Send("inspect job " + job.workqID + "\r\n")
@@ -69,7 +69,7 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 			t.Errorf("%v: inspect job: %q", protocol, got)
 		}
 		f.Send("TRACK GET " + job.jid + "\r\n")
-		if got := h.bulk(f); !strings.Contains(got, `"state":"enqueued"`) {
+		if got := e.bulk(f); !strings.Contains(got, `"state":"enqueued"`) {
 			t.Errorf("%v: TRACK GET: %s", protocol, got)
 		}
 
@@ -82,7 +82,7 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 		wq.Send("delete " + job.workqID + "\r\n")
 		wq.Want("+OK\r\n")
 		g.SendBytes(packet(getStatus, job.handle))
-		if got := h.one(g, statusRes).fields[1]; got != "0" {
+		if got := e.one(g, statusRes).fields[1]; got != "0" {
 			t.Errorf("%v: a deleted job is known", protocol)
 		}
 
@@ -92,13 +92,13 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 
 		job = fresh(4) // finished by Faktory
 		f.Send("FETCH q4\r\n")
-		if got := h.bulk(f); !strings.Contains(got, fmt.Sprintf(`"jid":%q`, job.jid)) {
+		if got := e.bulk(f); !strings.Contains(got, fmt.Sprintf(`"jid":%q`, job.jid)) {
 			t.Errorf("%v: fetched %s, not %s", protocol, got, job.jid)
 		}
 		f.Send(fmt.Sprintf("ACK {\"jid\":%q}\r\n", job.jid))
 		f.Want("+OK\r\n")
 		g.SendBytes(packet(getStatus, job.handle))
-		if got := h.one(g, statusRes).fields[1]; got != "0" {
+		if got := e.one(g, statusRes).fields[1]; got != "0" {
 			t.Errorf("%v: a job that was acknowledged is known", protocol)
 		}
 
@@ -116,13 +116,13 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 	}
 }
 
-// TestLinksOfWorkqTakeEveryName: a job of each origin has a successor and a child for each of its names.
-func TestLinksOfWorkqTakeEveryName(t *testing.T) {
+// TestWorkqLinksTakeNamesOfEveryProtocol: a job of each origin has a successor and a child for each of its names.
+func TestWorkqLinksTakeNamesOfEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []core.Protocol{core.Workq, core.Gearman, core.Faktory} {
-		h := enter(t)
-		wq := h.dial(h.workq)
-		job := h.submitAs(protocol, "first", 1)
+		e := newEnv(t)
+		wq := e.dial(e.workq)
+		job := e.submitAs(protocol, "first", 1)
 		names := []string{job.handle, job.workqID, job.jid, strings.ToUpper(job.workqID), "urn:uuid:" + job.workqID}
 		for i, name := range names {
 			for j, flag := range []string{"-after=", "-parent="} {
@@ -156,17 +156,17 @@ func TestLinksOfWorkqTakeEveryName(t *testing.T) {
 	}
 }
 
-// TestTrackTellsHowAWorkqJobEnded: the outcome is in the store by the time that it is asked for.
-func TestTrackTellsHowAWorkqJobEnded(t *testing.T) {
+// TestTrackGetReportsTheOutcomeOfAWorkqJob: the outcome is in the store by the time that it is asked for.
+func TestTrackGetReportsTheOutcomeOfAWorkqJob(t *testing.T) {
 	t.Parallel()
-	h := enter(t)
-	wq, f := h.dial(h.workq), h.dialFaktory("")
+	e := newEnv(t)
+	wq, f := e.dial(e.workq), e.dialFaktory("")
 	for i, end := range []struct{ verb, state string }{{"complete", "success"}, {"fail", "failed"}} {
-		job := h.submitAs(core.Workq, "q", i+1)
+		job := e.submitAs(core.Workq, "q", i+1)
 		wq.Send(fmt.Sprintf("%s %s 2\r\nso\r\n", end.verb, job.workqID))
 		wq.Want("+OK\r\n")
 		f.Send("TRACK GET " + job.jid + "\r\n")
-		if got := h.bulk(f); !strings.Contains(got, fmt.Sprintf(`"state":%q`, end.state)) {
+		if got := e.bulk(f); !strings.Contains(got, fmt.Sprintf(`"state":%q`, end.state)) {
 			t.Errorf("after %s: %s", end.verb, got)
 		}
 	}
@@ -174,73 +174,73 @@ func TestTrackTellsHowAWorkqJobEnded(t *testing.T) {
 
 func TestProgressIsReadAcrossProtocols(t *testing.T) {
 	t.Parallel()
-	h := enter(t, frontendtest.InMemory)
-	g, f := h.dial(h.gearman), h.dialFaktory("progress")
+	e := newEnv(t, frontendtest.InMemory)
+	g, f := e.dial(e.gearman), e.dialFaktory("progress")
 
-	job := h.submitAs(core.Faktory, "by-gearman", 1)
+	job := e.submitAs(core.Faktory, "by-gearman", 1)
 	g.SendBytes(packet(canDo, "by-gearman"))
 	g.SendBytes(packet(grabJobUniq))
-	h.one(g, jobAssignUniq)
+	e.one(g, jobAssignUniq)
 	g.SendBytes(packet(workStatus, job.handle, "1", "4"))
 	f.Send("TRACK GET " + job.jid + "\r\n")
-	if got := h.bulk(f); !strings.Contains(got, `"percent":25`) || !strings.Contains(got, `"state":"working"`) {
+	if got := e.bulk(f); !strings.Contains(got, `"percent":25`) || !strings.Contains(got, `"state":"working"`) {
 		t.Errorf("TRACK GET of 1 of 4: %s", got)
 	}
 
-	client := h.dial(h.gearman)
+	client := e.dial(e.gearman)
 	client.SendBytes(packet(submitJob, "by-faktory", "", "x"))
-	handle := h.one(client, jobCreated).fields[0]
+	handle := e.one(client, jobCreated).fields[0]
 	f.Send("FETCH by-faktory\r\n")
 	var fetched struct{ Jid string }
-	h.object(f, &fetched)
+	e.object(f, &fetched)
 	f.Send(fmt.Sprintf("TRACK SET {\"jid\":%q,\"percent\":40,\"desc\":\"on it\"}\r\n", fetched.Jid))
 	f.Want("+OK\r\n")
-	if got := told(h.answers(client)); got != "WORK_STATUS 40 100" {
+	if got := describe(e.answers(client)); got != "WORK_STATUS 40 100" {
 		t.Errorf("the foreground client is told %q", got)
 	}
 	g.SendBytes(packet(getStatus, handle))
-	if got := h.one(g, statusRes).fields[1:]; strings.Join(got, " ") != "1 1 40 100" {
+	if got := e.one(g, statusRes).fields[1:]; strings.Join(got, " ") != "1 1 40 100" {
 		t.Errorf("GET_STATUS of 40 %%: %v", got)
 	}
 }
 
-// TestQueuesHoldBackInEveryProtocolsWords holds the answers that docs/sharing.md tells.
-func TestQueuesHoldBackInEveryProtocolsWords(t *testing.T) {
+// TestPausedThrottledAndFullQueuesInEveryProtocol holds the answers that docs/sharing.md tells.
+func TestPausedThrottledAndFullQueuesInEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for what, hold := range map[string]core.Op{
 		"pause":    &core.PauseQueue{Queue: "q", Paused: true},
 		"throttle": &core.ThrottleQueue{Queue: "q", Throttle: core.Throttle{Leased: 1}},
 	} {
-		h := enter(t, frontendtest.InMemory)
-		h.submitAs(core.Workq, "q", 1)
-		h.submitAs(core.Gearman, "q", 2)
-		h.submitAs(core.Faktory, "q", 3)
+		e := newEnv(t, frontendtest.InMemory)
+		e.submitAs(core.Workq, "q", 1)
+		e.submitAs(core.Gearman, "q", 2)
+		e.submitAs(core.Faktory, "q", 3)
 		if what == "throttle" {
-			c := h.dial(h.workq)
+			c := e.dial(e.workq)
 			c.Send("lease q 0\r\n")
 			c.Rest()
 		}
-		h.do(hold)
-		g, wq, f := h.dial(h.gearman), h.dial(h.workq), h.dialFaktory("held")
+		e.do(hold)
+		g, wq, f := e.dial(e.gearman), e.dial(e.workq), e.dialFaktory("held")
 		g.SendBytes(packet(canDo, "q"))
 		g.SendBytes(packet(grabJobUniq))
-		h.one(g, noJob)
+		e.one(g, noJob)
 		g.SendBytes(packet(preSleep))
 		g.WantSilence()
 		wq.Send("lease q 1000\r\n")
 		f.Send("FETCH q\r\n")
-		h.advance(2100 * time.Millisecond)
+		e.advance(2100 * time.Millisecond)
 		wq.Want("-TIMEOUT\r\n")
 		f.Want("$-1\r\n")
 		g.WantSilence()
 	}
-	h := enter(t, frontendtest.InMemory)
-	h.submitAs(core.Workq, "q", 1)
-	h.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxHigh: 1, MaxNormal: 1, MaxLow: 1}})
-	g, wq, f := h.dial(h.gearman), h.dial(h.workq), h.dialFaktory("")
+	e := newEnv(t, frontendtest.InMemory)
+	e.submitAs(core.Workq, "q", 1)
+	e.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxHigh: 1, MaxNormal: 1, MaxLow: 1}})
+	g, wq, f := e.dial(e.gearman), e.dial(e.workq), e.dialFaktory("")
 	for _, typ := range []uint32{submitJob, submitJobBg, submitJobHigh, submitJobLowBg} {
 		g.SendBytes(packet(typ, "q", "", "x"))
-		if got := told(h.answers(g)); got != "ERROR QUEUE_ERROR" {
+		if got := describe(e.answers(g)); got != "ERROR QUEUE_ERROR" {
 			t.Errorf("a full queue is %q to Gearman", got)
 		}
 	}

@@ -11,20 +11,20 @@ import (
 )
 
 // station is a worker that goes back to waiting as soon as it has done a job.
-type station struct {
+type waitingWorker struct {
 	name string
 	wait func()                // begins to wait
 	take func() (bool, string) // takes and finishes a job if one has come; the body
 	jobs int
 }
 
-func (h *hall) gearmanStation(name string) *station {
-	c := h.dial(h.gearman)
+func (e *env) gearmanWaiter(name string) *waitingWorker {
+	c := e.dial(e.gearman)
 	c.SendBytes(packet(canDo, queue))
-	s := &station{name: name}
+	s := &waitingWorker{name: name}
 	s.wait = func() {
 		c.SendBytes(packet(grabJobUniq))
-		h.one(c, noJob)
+		e.one(c, noJob)
 		c.SendBytes(packet(preSleep))
 	}
 	s.take = func() (bool, string) {
@@ -32,16 +32,16 @@ func (h *hall) gearmanStation(name string) *station {
 			return false, ""
 		}
 		c.SendBytes(packet(grabJobUniq)) // told to come
-		got := h.one(c, jobAssignUniq)
+		got := e.one(c, jobAssignUniq)
 		c.SendBytes(packet(workComplete, got.fields[0], ""))
 		return true, got.fields[3]
 	}
 	return s
 }
 
-func (h *hall) faktoryStation(name string) *station {
-	c := h.dialFaktory(name)
-	s := &station{name: name}
+func (e *env) faktoryWaiter(name string) *waitingWorker {
+	c := e.dialFaktory(name)
+	s := &waitingWorker{name: name}
 	s.wait = func() { c.Send("FETCH " + queue + "\r\n") }
 	s.take = func() (bool, string) {
 		text := string(c.Rest())
@@ -56,9 +56,9 @@ func (h *hall) faktoryStation(name string) *station {
 	return s
 }
 
-func (h *hall) workqStation(name string) *station {
-	c := h.dial(h.workq)
-	s := &station{name: name}
+func (e *env) workqWaiter(name string) *waitingWorker {
+	c := e.dial(e.workq)
+	s := &waitingWorker{name: name}
 	s.wait = func() { c.Send("lease " + queue + " 86400000\r\n") }
 	s.take = func() (bool, string) {
 		text := string(c.Rest())
@@ -80,21 +80,21 @@ func between(text, from, to string) string {
 	return middle
 }
 
-// TestTheLongestWaitingGetsTheJob hands out 100,000 jobs of every origin, one at a time, among nine workers of three kinds
+// TestLongestWaitingWorkerGetsTheJob hands out 100,000 jobs of every origin, one at a time, among nine workers of three kinds
 // that queue up again after each: so every job must come to exactly the one whose turn it is.
-func TestTheLongestWaitingGetsTheJob(t *testing.T) {
+func TestLongestWaitingWorkerGetsTheJob(t *testing.T) {
 	t.Parallel()
-	h := enter(t, frontendtest.InMemory)
-	var line []*station // who has waited longest is in front
+	e := newEnv(t, frontendtest.InMemory)
+	var line []*waitingWorker // who has waited longest is in front
 	for i := range 3 {
-		line = append(line, h.gearmanStation(fmt.Sprint("gearman-", i)), h.faktoryStation(fmt.Sprint("faktory-", i)),
-			h.workqStation(fmt.Sprint("workq-", i)))
+		line = append(line, e.gearmanWaiter(fmt.Sprint("gearman-", i)), e.faktoryWaiter(fmt.Sprint("faktory-", i)),
+			e.workqWaiter(fmt.Sprint("workq-", i)))
 	}
-	all := append([]*station(nil), line...)
+	all := append([]*waitingWorker(nil), line...)
 	for _, s := range line {
 		s.wait()
 	}
-	wq, g, f := h.dial(h.workq), h.dial(h.gearman), h.dialFaktory("")
+	wq, g, f := e.dial(e.workq), e.dial(e.gearman), e.dialFaktory("")
 	const jobs = 100_000
 	for n := range jobs {
 		body := fmt.Sprint("job-", n)
@@ -104,7 +104,7 @@ func TestTheLongestWaitingGetsTheJob(t *testing.T) {
 			wq.Want("+OK\r\n")
 		case 1:
 			g.SendBytes(packet(submitJobBg, queue, "", body))
-			h.one(g, jobCreated)
+			e.one(g, jobCreated)
 		default:
 			f.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"T\",\"queue\":%q,\"args\":[%q]}\r\n", jid(n), queue, body))
 			f.Want("+OK\r\n")
@@ -118,7 +118,7 @@ func TestTheLongestWaitingGetsTheJob(t *testing.T) {
 		line = append(line[1:], turn)
 		turn.wait()
 		if n%10_000 == 0 {
-			line = h.fetchAnew(line)
+			line = e.refetch(line)
 		}
 	}
 	for _, s := range all {
@@ -129,23 +129,23 @@ func TestTheLongestWaitingGetsTheJob(t *testing.T) {
 			t.Errorf("%s got %q beyond the last job", s.name, body)
 		}
 	}
-	if left := h.do(&core.ReadStats{}).Stats.Jobs; left[core.Ready]+left[core.Leased] != 0 {
+	if left := e.do(&core.ReadStats{}).Stats.Jobs; left[core.Ready]+left[core.Leased] != 0 {
 		t.Errorf("jobs are left: %v", left)
 	}
 }
 
-// fetchAnew lets the two seconds of a FETCH pass. Faktory's workers fetch again, behind those who have waited on.
-func (h *hall) fetchAnew(line []*station) []*station {
-	h.t.Helper()
-	h.advance(2100 * time.Millisecond)
-	var patient, again []*station
+// refetch lets the two seconds of a FETCH pass. Faktory's workers fetch again, behind those who have waited on.
+func (e *env) refetch(line []*waitingWorker) []*waitingWorker {
+	e.t.Helper()
+	e.advance(2100 * time.Millisecond)
+	var patient, again []*waitingWorker
 	for _, s := range line {
 		if !strings.HasPrefix(s.name, "faktory") {
 			patient = append(patient, s)
 			continue
 		}
 		if came, _ := s.take(); !came {
-			h.t.Fatalf("%s waits for longer than two seconds", s.name)
+			e.t.Fatalf("%s waits for longer than two seconds", s.name)
 		}
 		again = append(again, s)
 	}
@@ -155,11 +155,11 @@ func (h *hall) fetchAnew(line []*station) []*station {
 	return append(patient, again...)
 }
 
-// TestNobodyStarvesBesideABusyQueue gives all workers more than they can do, with the three kinds at different speeds.
-func TestNobodyStarvesBesideABusyQueue(t *testing.T) {
+// TestNoWorkerKindStarvesUnderLoad gives all workers more than they can do, with the three kinds at different speeds.
+func TestNoWorkerKindStarvesUnderLoad(t *testing.T) {
 	t.Parallel()
-	h := enter(t, frontendtest.InMemory)
-	stations := []*station{h.gearmanStation("gearman"), h.faktoryStation("faktory"), h.workqStation("workq")}
+	e := newEnv(t, frontendtest.InMemory)
+	stations := []*waitingWorker{e.gearmanWaiter("gearman"), e.faktoryWaiter("faktory"), e.workqWaiter("workq")}
 	for _, s := range stations {
 		s.wait()
 	}
@@ -167,7 +167,7 @@ func TestNobodyStarvesBesideABusyQueue(t *testing.T) {
 	n := 0
 	for range 2000 {
 		for range 3 { // as many as there are workers: each wave is one for each of them
-			h.do(&core.Submit{Job: &core.Job{Queue: queue, Body: fmt.Append(nil, "job-", n), Origin: core.Gearman}})
+			e.do(&core.Submit{Job: &core.Job{Queue: queue, Body: fmt.Append(nil, "job-", n), Origin: core.Gearman}})
 			n++
 		}
 		for _, s := range stations {

@@ -18,56 +18,56 @@ import (
 )
 
 // hall is one broker with a door for each protocol.
-type hall struct {
+type env struct {
 	t                       *testing.T
 	workq, gearman, faktory *frontendtest.Stage
 	observer                core.ClientID
-	dialled                 int
+	clients                 int
 
 	// The job that a test is about: its number, when it was submitted, and its id if the client gave one.
-	held      uint64
-	heldSince core.Instant
-	heldID    string
+	jobSeq       uint64
+	jobCreatedAt core.Instant
+	jobID        string
 }
 
-func enter(t *testing.T, settings ...frontendtest.Setting) *hall {
+func newEnv(t *testing.T, settings ...frontendtest.Setting) *env {
 	t.Helper()
-	h := &hall{t: t}
-	h.workq = frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
-		return workq.New(b, workq.Options{Handles: core.NewHandleFormat("H:hall")})
+	e := &env{t: t}
+	e.workq = frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return workq.New(b, workq.Options{Handles: core.NewHandleFormat("H:host")})
 	}, settings...)
-	h.gearman = frontendtest.NewStage(t, h.workq.Broker, h.workq.Clock, func(b core.Broker) frontends.Frontend {
-		return gearman.New(b, gearman.Options{Handles: core.NewHandleFormat("H:hall")})
+	e.gearman = frontendtest.NewStage(t, e.workq.Broker, e.workq.Clock, func(b core.Broker) frontends.Frontend {
+		return gearman.New(b, gearman.Options{Handles: core.NewHandleFormat("H:host")})
 	}, nil)
-	h.faktory = frontendtest.NewStage(t, h.workq.Broker, h.workq.Clock, func(b core.Broker) frontends.Frontend {
+	e.faktory = frontendtest.NewStage(t, e.workq.Broker, e.workq.Clock, func(b core.Broker) frontends.Frontend {
 		return faktory.New(b, faktory.Options{})
 	}, nil)
-	h.observer = h.workq.Broker.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
-	return h
+	e.observer = e.workq.Broker.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	return e
 }
 
 // advance moves the clock for everybody.
-func (h *hall) advance(d time.Duration) {
-	h.t.Helper()
-	h.workq.Advance(d)
-	h.gearman.Advance(0)
-	h.faktory.Advance(0)
+func (e *env) advance(d time.Duration) {
+	e.t.Helper()
+	e.workq.Advance(d)
+	e.gearman.Advance(0)
+	e.faktory.Advance(0)
 }
 
 // do asks the broker itself.
-func (h *hall) do(op core.Op) core.Reply {
-	h.t.Helper()
-	replies := h.workq.Broker.Do(h.observer, []core.Op{op}, nil)
+func (e *env) do(op core.Op) core.Reply {
+	e.t.Helper()
+	replies := e.workq.Broker.Do(e.observer, []core.Op{op}, nil)
 	if len(replies) != 1 {
-		h.t.Fatalf("%T: %d replies", op, len(replies))
+		e.t.Fatalf("%T: %d replies", op, len(replies))
 	}
 	return replies[0]
 }
 
 // state is where a job is.
-func (h *hall) state(seq uint64) string {
-	h.t.Helper()
-	r := h.do(&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true})
+func (e *env) state(seq uint64) string {
+	e.t.Helper()
+	r := e.do(&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true})
 	if r.Kind == core.Failed {
 		return "gone"
 	}
@@ -75,29 +75,29 @@ func (h *hall) state(seq uint64) string {
 }
 
 // newest is the number of the job that was submitted last to a queue.
-func (h *hall) newest(queue string) uint64 {
-	h.t.Helper()
+func (e *env) newest(queue string) uint64 {
+	e.t.Helper()
 	var seq uint64
 	for _, state := range []core.State{core.Ready, core.Scheduled} {
-		for _, job := range h.do(&core.ListJobs{Queue: queue, State: state, Brief: true, Limit: 1000}).Jobs {
+		for _, job := range e.do(&core.ListJobs{Queue: queue, State: state, Brief: true, Limit: 1000}).Jobs {
 			seq = max(seq, job.Seq)
 		}
 	}
 	if seq == 0 {
-		h.t.Fatalf("no job in %s", queue)
+		e.t.Fatalf("no job in %s", queue)
 	}
 	return seq
 }
 
-func (h *hall) dial(s *frontendtest.Stage) *frontendtest.Client {
-	h.dialled++
-	return s.Dial("client " + strconv.Itoa(h.dialled))
+func (e *env) dial(s *frontendtest.Stage) *frontendtest.Client {
+	e.clients++
+	return s.Dial("client " + strconv.Itoa(e.clients))
 }
 
 // dialFaktory shakes hands, as a worker if it has an id.
-func (h *hall) dialFaktory(wid string) *frontendtest.Client {
-	h.t.Helper()
-	c := h.dial(h.faktory)
+func (e *env) dialFaktory(wid string) *frontendtest.Client {
+	e.t.Helper()
+	c := e.dial(e.faktory)
 	c.Want("+HI {\"v\":2}\r\n")
 	c.Send(fmt.Sprintf("HELLO {\"wid\":%q,\"v\":2}\r\n", wid))
 	c.Want("+OK\r\n")
@@ -155,12 +155,12 @@ type answer struct {
 }
 
 // answers takes apart what has come.
-func (h *hall) answers(c *frontendtest.Client) []answer {
-	h.t.Helper()
+func (e *env) answers(c *frontendtest.Client) []answer {
+	e.t.Helper()
 	var all []answer
 	for rest := c.Rest(); len(rest) > 0; {
 		if len(rest) < 12 || string(rest[:4]) != "\x00RES" {
-			h.t.Fatalf("no packet: %q", rest)
+			e.t.Fatalf("no packet: %q", rest)
 		}
 		size := int(binary.BigEndian.Uint32(rest[8:]))
 		all = append(all, answer{binary.BigEndian.Uint32(rest[4:]), strings.Split(string(rest[12:12+size]), "\x00")})
@@ -170,17 +170,17 @@ func (h *hall) answers(c *frontendtest.Client) []answer {
 }
 
 // one is the only packet that has come.
-func (h *hall) one(c *frontendtest.Client, typ uint32) answer {
-	h.t.Helper()
-	all := h.answers(c)
+func (e *env) one(c *frontendtest.Client, typ uint32) answer {
+	e.t.Helper()
+	all := e.answers(c)
 	if len(all) != 1 || all[0].typ != typ {
-		h.t.Fatalf("packets %v, want one %s", all, packetNames[typ])
+		e.t.Fatalf("packets %v, want one %s", all, packetNames[typ])
 	}
 	return all[0]
 }
 
 // told writes packets for people, without handles.
-func told(all []answer) string {
+func describe(all []answer) string {
 	var b strings.Builder
 	for i, a := range all {
 		if i > 0 {
@@ -188,7 +188,7 @@ func told(all []answer) string {
 		}
 		b.WriteString(packetNames[a.typ])
 		for j, field := range a.fields {
-			if strings.HasPrefix(field, "H:hall:") || a.typ == errorPacket && j > 0 {
+			if strings.HasPrefix(field, "H:host:") || a.typ == errorPacket && j > 0 {
 				continue
 			}
 			fmt.Fprintf(&b, " %s", field)
@@ -198,12 +198,12 @@ func told(all []answer) string {
 }
 
 // bulk reads one bulk reply of Faktory's.
-func (h *hall) bulk(c *frontendtest.Client) string {
-	h.t.Helper()
+func (e *env) bulk(c *frontendtest.Client) string {
+	e.t.Helper()
 	head := c.ReadUntil("\r\n")
 	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(head, "$")))
 	if err != nil || head[0] != '$' {
-		h.t.Fatalf("got %q, want a bulk reply", head)
+		e.t.Fatalf("got %q, want a bulk reply", head)
 	}
 	if n < 0 {
 		return ""
@@ -212,9 +212,9 @@ func (h *hall) bulk(c *frontendtest.Client) string {
 }
 
 // object reads a bulk reply that holds JSON.
-func (h *hall) object(c *frontendtest.Client, into any) {
-	h.t.Helper()
-	if text := h.bulk(c); json.Unmarshal([]byte(text), into) != nil {
-		h.t.Fatalf("no json: %q", text)
+func (e *env) object(c *frontendtest.Client, into any) {
+	e.t.Helper()
+	if text := e.bulk(c); json.Unmarshal([]byte(text), into) != nil {
+		e.t.Fatalf("no json: %q", text)
 	}
 }
