@@ -278,7 +278,7 @@ func TestNotesOfRemovedEntriesGoAway(t *testing.T) {
 	}
 }
 
-func TestTwinsBothRun(t *testing.T) {
+func TestEqualEntriesBothRun(t *testing.T) {
 	t.Parallel()
 	f := setup(t, "* * * * *", "* * * * *")
 	f.pass(time.Minute)
