@@ -76,7 +76,7 @@ var badRequests = map[string][]string{
 	"-ERR unknown command":   {`HELLO {"v":2}`, `push {}`, ``, ` `, "PUSH\t{}", "\x00\x01", `GET / HTTP/1.1`, strings.Repeat("X", 100_000)},
 }
 
-func TestFaktoryBadInputGetsAnErrorAndHurtsNobody(t *testing.T) {
+func TestFaktoryBadInputGetsAnError(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t) // a verb without arguments crashes the reference server
 	b := start(t)
@@ -142,7 +142,7 @@ func TestFaktoryClientThatStopsReading(t *testing.T) {
 	after, err := server.ResidentBytes(b.PID())
 	check(t, err)
 	if grown := after - before; grown > 64<<20 {
-		t.Errorf("a client that does not read costs %d MiB", grown>>20)
+		t.Errorf("a client that does not read takes %d MiB", grown>>20)
 	}
 	c := dialFaktory(t, b)
 	held := fktState(t, c).Data.Sets["working"]

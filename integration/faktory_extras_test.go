@@ -45,7 +45,7 @@ func TestFaktoryUniqueJobs(t *testing.T) {
 	first := fetchSoon(t, c, "unique")
 	refused(unique(1)) // locked while it runs
 	check(t, c.Fail(first.Jid, fmt.Errorf("it broke"), nil))
-	refused(unique(1)) // and while it waits for its retry
+	refused(unique(1)) // and until its retry
 	reply, err := c.Generic(`MUTATE {"cmd":"requeue","target":"retries"}`)
 	check(t, err)
 	equal(t, "requeue", reply, "OK")
@@ -135,7 +135,7 @@ func TestProgressCrossesProtocols(t *testing.T) {
 	equal(t, "WORK_STATUS read by TRACK GET", fmt.Sprint(track.State, track.Percent), "working25")
 }
 
-func TestFaktoryBatchCallsBack(t *testing.T) {
+func TestFaktoryBatchRunsCallbacks(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := start(t)
@@ -164,7 +164,7 @@ func TestFaktoryBatchCallsBack(t *testing.T) {
 	failed := fetchSoon(t, c, "batched")
 	check(t, c.Fail(failed.Jid, fmt.Errorf("it broke"), nil))
 
-	b.Crash() // counters and callbacks are as durable as the jobs
+	b.Crash() // counters and callbacks are durable like jobs
 	b.Restart()
 	c = dialFaktory(t, b)
 	s = status()
@@ -226,7 +226,7 @@ func TestEmptyBatchFiresOnCommit(t *testing.T) {
 	}
 }
 
-func TestFaktoryFlushRemovesBatchesForGood(t *testing.T) {
+func TestFaktoryFlushRemovesBatches(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := start(t)
@@ -257,7 +257,7 @@ func TestFaktoryFlushRemovesBatchesForGood(t *testing.T) {
 	gone("after a crash", dialFaktory(t, b))
 }
 
-func TestFaktoryDrainedQueueOutlivesACrash(t *testing.T) {
+func TestFaktoryDrainedQueueSurvivesACrash(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := start(t)
@@ -273,7 +273,7 @@ func TestFaktoryDrainedQueueOutlivesACrash(t *testing.T) {
 	equal(t, "queues", fmt.Sprint(fktState(t, dialFaktory(t, b)).Data.Queues), "map[drained:0]")
 }
 
-func TestFaktoryThrottleHoldsForEveryWorker(t *testing.T) {
+func TestFaktoryThrottleAppliesToAllWorkers(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t)
 	b := harness.Start(t, harness.Options{Config: "[throttles]\nnarrow = {concurrency = 2, timeout = 60}\n"})

@@ -11,7 +11,7 @@ import (
 	"broker/integration/server"
 )
 
-func TestFaktoryInfoTellsResidentMemory(t *testing.T) {
+func TestFaktoryInfoReportsResidentMemory(t *testing.T) {
 	t.Parallel()
 	harness.OursOnly(t) // the reference server counts the memory of Redis
 	b := start(t)

@@ -77,7 +77,7 @@ func TestFaktoryGoClientPushFetchAck(t *testing.T) {
 	equal(t, "fetch from an empty queue", none == nil, true)
 }
 
-func TestFaktoryBulkPushNamesTheRefused(t *testing.T) {
+func TestFaktoryBulkPushNamesRefusedJobs(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	c := dialFaktory(t, b)
@@ -101,7 +101,7 @@ func TestFaktoryBulkPushNamesTheRefused(t *testing.T) {
 	}
 }
 
-func TestFaktoryFailureGoesToRetriesAndThenToTheDead(t *testing.T) {
+func TestFaktoryFailedJobIsRetriedAndThenDead(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	c := dialFaktory(t, b)
@@ -135,7 +135,7 @@ func TestFaktoryFailureGoesToRetriesAndThenToTheDead(t *testing.T) {
 	awaitSets(t, c, "dead 0")
 }
 
-func TestFaktoryScheduledJobComesWhenDue(t *testing.T) {
+func TestFaktoryScheduledJobIsReadyWhenDue(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	c := dialFaktory(t, b)
@@ -199,7 +199,7 @@ func TestFaktoryRefusals(t *testing.T) {
 	check(t, c.Push(fktJob("still-works")))
 }
 
-func TestFaktoryPausedQueueGivesNothing(t *testing.T) {
+func TestFaktoryPausedQueueIsSkipped(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	c := dialFaktory(t, b)
@@ -219,7 +219,7 @@ func TestFaktoryPausedQueueGivesNothing(t *testing.T) {
 	equal(t, "listed after remove", listed, false)
 }
 
-func TestFaktoryFetchIsAnsweredByAPush(t *testing.T) {
+func TestFaktoryPushEndsAParkedFetch(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	waiting, pusher := dialFaktory(t, b), dialFaktory(t, b)
@@ -278,7 +278,7 @@ func TestFaktoryNumbersAreNeverRewritten(t *testing.T) {
 	equal(t, "custom", strings.Contains(string(got.Custom), `"big":18446744073709551616`), true)
 }
 
-func TestFaktoryPasswordIsAskedFor(t *testing.T) {
+func TestFaktoryPasswordIsChecked(t *testing.T) {
 	t.Parallel()
 	b := harness.Start(t, harness.Options{Password: "s3cret pass"})
 	c := dialFaktory(t, b)

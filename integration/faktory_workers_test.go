@@ -88,7 +88,7 @@ func TestNodeBulkPushAndInfo(t *testing.T) {
 	equal(t, "enqueued", info.Data.TotalEnqueued, uint64(100))
 }
 
-func TestNodeAndGoWithAPassword(t *testing.T) {
+func TestNodeAndGoWorkersWithAPassword(t *testing.T) {
 	t.Parallel()
 	harness.NeedNode(t)
 	b := harness.Start(t, harness.Options{Password: "open-sesame"})
