@@ -37,7 +37,7 @@ func api(t *testing.T, b *harness.Broker, method, path string) map[string]any {
 // TestWorkersAreQuietedAndTerminatedOverHTTP is not parallel: the client reads the worker id from a global variable, so
 // that clients of other tests would become workers too.
 func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Password: "pw"})
 	s := faktory.DefaultServer()
 	s.Address, s.Password = b.Faktory, b.Password
@@ -77,7 +77,7 @@ func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
 
 func TestQueueRemovedOverHTTPIsGoneInEveryProtocol(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	d := open(t, b)
 	handle, wq, fkt := d.submitEach(t, "removed", time.Minute)

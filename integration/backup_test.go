@@ -35,8 +35,8 @@ func post(t testing.TB, b *harness.Broker, path, body string, change ...func(*ht
 	return resp.StatusCode, string(text)
 }
 
-// on starts a broker on an existing data folder.
-func on(t *testing.T, data string) *harness.Broker {
+// startOn starts a broker on an existing data folder.
+func startOn(t *testing.T, data string) *harness.Broker {
 	t.Helper()
 	b := harness.Prepare(t, harness.Options{})
 	b.Data = data
@@ -45,7 +45,7 @@ func on(t *testing.T, data string) *harness.Broker {
 }
 
 func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	t.Parallel()
 	b := start(t)
 	var mu sync.Mutex // guards acked
@@ -95,7 +95,7 @@ func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
 	equal(t, "rights of the copy", info.Mode().Perm(), 0o700)
 
 	found := make(map[string]bool)
-	for _, body := range drainInOrder(t, on(t, dir), "saved") {
+	for _, body := range drainInOrder(t, startOn(t, dir), "saved") {
 		found[body] = true
 	}
 	for _, body := range before {

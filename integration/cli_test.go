@@ -36,7 +36,7 @@ var unstable = []struct {
 // they print, line by line. A line that starts with "$ " is a command for the shell, one with "# " a heading.
 func TestCommandLineTranscripts(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	files, err := filepath.Glob("testdata/cli_*.txt")
 	check(t, err)
 	if len(files) == 0 {

@@ -19,7 +19,7 @@ import (
 // brokerCommand runs a command of the broker.
 func brokerCommand(t *testing.T, args ...string) harness.Result {
 	t.Helper()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	return harness.Exec(t, harness.Command{Argv: append([]string{harness.Binary(t)}, args...)})
 }
 
@@ -74,7 +74,7 @@ func TestVersionAndUnknownCommand(t *testing.T) {
 
 func TestFlagsWinOverEnvironmentWinsOverFile(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	// The file and the environment set an invalid durability, so that the result shows which source wins.
 	b := harness.Prepare(t, harness.Options{
 		Config: "durability = \"sometimes\"\n", Env: []string{"BROKER_DURABILITY=never"}, Durability: "none",
@@ -86,7 +86,7 @@ func TestFlagsWinOverEnvironmentWinsOverFile(t *testing.T) {
 
 func TestFrontendsCanBeTurnedOff(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Prepare(t, harness.Options{Args: []string{"--faktory", "off"}})
 	check(t, b.BrokerServer.Start())
 	if c, err := net.Dial("tcp", b.Faktory); err == nil {
@@ -99,7 +99,7 @@ func TestFrontendsCanBeTurnedOff(t *testing.T) {
 
 func TestUnixSockets(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	dir, err := os.MkdirTemp("", "brk") // socket paths must be short
 	check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -122,7 +122,7 @@ func TestUnixSockets(t *testing.T) {
 
 func TestHealthAndMetrics(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	_, err := harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "measured", "", "x")
 	check(t, err)
@@ -149,7 +149,7 @@ func TestHealthAndMetrics(t *testing.T) {
 
 func TestPasswordGuardsTheNumbersButNotTheHealth(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Password: "secret"})
 	for _, path := range []string{"/healthz", "/readyz", "/health"} {
 		equal(t, path, statusWithout(t, b, path), http.StatusOK)
@@ -188,7 +188,7 @@ func containsAll(line string, parts []string) bool {
 
 func TestTheStartSaysWhatListensWhere(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	out := b.Output()
 	for _, addr := range []string{b.Workq, b.Gearman, b.Faktory, b.HTTP} {
@@ -210,7 +210,7 @@ func TestTheStartSaysWhatListensWhere(t *testing.T) {
 
 func TestNamespacePutsAFrontendApart(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Config: "[gearman]\nnamespace = \"g.\"\n"})
 	gearman, wq := harness.DialGearman(t, b), harness.DialWorkq(t, b)
 	_, err := gearman.Submit(gearmanclient.SubmitJobBg, "apart", "", "x")

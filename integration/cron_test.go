@@ -173,7 +173,7 @@ func TestReloadChangesTheTimetable(t *testing.T) {
 
 func TestBadCronEntryStopsTheStart(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	path := filepath.Join(t.TempDir(), "bad.toml")
 	check(t, os.WriteFile(path, []byte(strings.Replace(everySecond("no such name"), "* * * * * *", "@never", 1)), 0o600))
 	r := harness.Exec(t, harness.Command{Argv: []string{harness.Binary(t), "check-config", "--config", path}})

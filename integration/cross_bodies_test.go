@@ -12,17 +12,17 @@ import (
 	"broker/integration/harness"
 )
 
-// carried is a body and the arguments that a Faktory worker receives for it.
-type carried struct{ name, body, args, encoding string }
+// bodyCase is a body and the arguments that a Faktory worker receives for it.
+type bodyCase struct{ name, body, args, encoding string }
 
-// carriedBodies are bodies of every kind, small and large; the largest one is Workq's limit.
-func carriedBodies(t *testing.T) []carried {
+// bodyCases are bodies of every kind, small and large; the largest one is Workq's limit.
+func bodyCases(t *testing.T) []bodyCase {
 	t.Helper()
 	const largest = 1 << 20
 	text := strings.Repeat("0123456789abcdef", largest/16)
 	binary := strings.Repeat("\xff\x00\r\n", largest/4)
 	array := `["` + text[:largest-4] + `"]`
-	return []carried{
+	return []bodyCase{
 		{"array", `[1, "two",{"z":9007199254740993 ,"a":1.50},"\u00fc",[]]`, `[1, "two",{"z":9007199254740993 ,"a":1.50},"\u00fc",[]]`, "json"},
 		{"text", "plain ünïcode\r\nof two lines", `["plain ünïcode\r\nof two lines"]`, "text"},
 		{"binary", "\xff\x00\xfe", `["/wD+"]`, "base64"},
@@ -39,7 +39,7 @@ func TestBodiesInEveryDirection(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
 	d := open(t, b)
-	for _, e := range carriedBodies(t) {
+	for _, e := range bodyCases(t) {
 		for _, from := range []string{"workq", "gearman"} {
 			for _, to := range []string{"workq", "gearman", "faktory"} {
 				queue := strings.ReplaceAll(e.name, " ", "-") + "-" + from + "-" + to
@@ -55,7 +55,7 @@ func TestBodiesInEveryDirection(t *testing.T) {
 			}
 		}
 	}
-	for _, e := range carriedBodies(t) {
+	for _, e := range bodyCases(t) {
 		if e.encoding != "json" {
 			continue
 		}
@@ -82,7 +82,7 @@ func same(t *testing.T, what, got, want string) {
 }
 
 // callAndWait submits a foreground job and returns a function that waits for the result.
-func (d doors) callAndWait(t *testing.T, b *harness.Broker, from, queue, body string) func() string {
+func (d clients) callAndWait(t *testing.T, b *harness.Broker, from, queue, body string) func() string {
 	t.Helper()
 	if from == "gearman" {
 		c := harness.DialGearman(t, b)
@@ -118,7 +118,7 @@ func (d doors) callAndWait(t *testing.T, b *harness.Broker, from, queue, body st
 }
 
 // takeAndEcho is a Gearman or Workq worker that returns the body as the result.
-func (d doors) takeAndEcho(t *testing.T, b *harness.Broker, to, queue string) string {
+func (d clients) takeAndEcho(t *testing.T, b *harness.Broker, to, queue string) string {
 	t.Helper()
 	if to == "workq" {
 		l, err := d.workq.Lease(harness.Patience, queue)
@@ -139,7 +139,7 @@ func (d doors) takeAndEcho(t *testing.T, b *harness.Broker, to, queue string) st
 }
 
 // fetchAndAck is a Faktory worker; custom.broker tells it how the body was encoded.
-func (d doors) fetchAndAck(t *testing.T, what, queue, from string, e carried) {
+func (d clients) fetchAndAck(t *testing.T, what, queue, from string, e bodyCase) {
 	t.Helper()
 	raw := ""
 	harness.Eventually(t, func() string {

@@ -13,20 +13,20 @@ import (
 	"broker/integration/workqclient"
 )
 
-// doors are connections of every protocol to one broker.
-type doors struct {
+// clients are connections of every protocol to one broker.
+type clients struct {
 	gearman *gearmanclient.Client
 	workq   *workqclient.Client
 	faktory *faktory.Client
 }
 
-func open(t *testing.T, b *harness.Broker) doors {
+func open(t *testing.T, b *harness.Broker) clients {
 	t.Helper()
-	return doors{harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)}
+	return clients{harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)}
 }
 
 // submitEach submits one job by each protocol to a queue, with a lease.
-func (d doors) submitEach(t *testing.T, queue string, lease time.Duration) (handle string, wq workqclient.Job, fkt *faktory.Job) {
+func (d clients) submitEach(t *testing.T, queue string, lease time.Duration) (handle string, wq workqclient.Job, fkt *faktory.Job) {
 	t.Helper()
 	handle, err := d.gearman.Submit(gearmanclient.SubmitJobBg, queue, "", "from gearman")
 	check(t, err)

@@ -13,7 +13,7 @@ import (
 // different protocols; a successor waits for the parent. The broker is killed twice meanwhile.
 func TestSuccessorsWaitForTheChildrenOfTheirPredecessor(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	d := open(t, b)
 	_, err := d.gearman.Submit(gearmanclient.SubmitJobBg, "parents", "", "go")
@@ -65,7 +65,7 @@ func TestSuccessorsWaitForTheChildrenOfTheirPredecessor(t *testing.T) {
 // stays blocked, is shown as broken, and runs once it is released.
 func TestBrokenJoinRunsOnceItIsReleased(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	d := open(t, b)
 	first, second := wqJob("members", "workq"), fktJob("members", "faktory")

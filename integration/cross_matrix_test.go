@@ -238,7 +238,7 @@ func workqRunner(succeed bool) func(*testing.T, *harness.Broker, string) func(*t
 
 func TestEveryProtocolRunsTheJobsOfEveryOther(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	needPHP(t)
 	for _, r := range runners() {
 		for _, succeed := range []bool{true, false} {

@@ -17,7 +17,7 @@ import (
 type jobNames struct{ handle, workq, jid string }
 
 // scheduledOf submits a job by each protocol that is due in an hour, so that Faktory can discard it, and returns its ids.
-func (d doors) scheduledOf(t *testing.T, b *harness.Broker, origin, queue string) jobNames {
+func (d clients) scheduledOf(t *testing.T, b *harness.Broker, origin, queue string) jobNames {
 	t.Helper()
 	at := shortly().Add(60 * 60 * 1e9)
 	name := newID()
@@ -51,7 +51,7 @@ func (d doors) scheduledOf(t *testing.T, b *harness.Broker, origin, queue string
 // origin.
 func TestJobIsCancelledByEachOfItsIDs(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("[gearman]\nhandle_prefix = %q\n", tableHandles)})
 	d := open(t, b)
 	for _, origin := range []string{"workq", "gearman", "faktory"} {
@@ -164,7 +164,7 @@ func TestProgressCrossesProtocolsBothWays(t *testing.T) {
 // TestRoutesFeedWorkersOfOtherProtocols: routes rewrite names that the workers do not know.
 func TestRoutesFeedWorkersOfOtherProtocols(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Config: `
 [[route]]
 from = "gearman"

@@ -52,9 +52,9 @@ func tableWorkqAdd(scheduled bool) func(c *tableCell) func(patient bool) string 
 		job := wqJob(c.queue, "hi")
 		job.ID, job.At = c.id, shortly()
 		job.TTR, job.TTL = c.leases()
-		submit := c.doors.workq.Add
+		submit := c.clients.workq.Add
 		if scheduled {
-			submit = c.doors.workq.Schedule
+			submit = c.clients.workq.Schedule
 		}
 		check(c.t, submit(job))
 		c.name = c.id
@@ -103,15 +103,15 @@ func tableGearmanSilent(later bool) func(c *tableCell) func(patient bool) string
 	return func(c *tableCell) func(patient bool) string {
 		var err error
 		if later {
-			check(c.t, c.doors.gearman.Send(gearmanclient.SubmitJobEpoch, c.queue, "", fmt.Sprint(shortly().Unix()), "hi"))
+			check(c.t, c.clients.gearman.Send(gearmanclient.SubmitJobEpoch, c.queue, "", fmt.Sprint(shortly().Unix()), "hi"))
 			var p gearmanclient.Packet
-			p, err = c.doors.gearman.Expect(gearmanclient.JobCreated, harness.Patience)
+			p, err = c.clients.gearman.Expect(gearmanclient.JobCreated, harness.Patience)
 			c.name = string(p.Data)
 		} else {
-			c.name, err = c.doors.gearman.Submit(gearmanclient.SubmitJobBg, c.queue, "", "hi")
+			c.name, err = c.clients.gearman.Submit(gearmanclient.SubmitJobBg, c.queue, "", "hi")
 		}
 		check(c.t, err)
-		return func(bool) string { return "GET_STATUS: " + c.places()[0] }
+		return func(bool) string { return "GET_STATUS: " + c.stateWords()[0] }
 	}
 }
 
@@ -162,9 +162,9 @@ func (c *tableCell) workUnit(custom, more string) string {
 		c.id, c.queue, c.queue, int(tableFaktoryLease.Seconds()), custom, more)
 }
 
-// order sends a Faktory command; the reply must be +OK.
-func (c *tableCell) order(command string) {
-	reply, err := c.doors.faktory.Generic(command)
+// faktoryOK sends a Faktory command; the reply must be +OK.
+func (c *tableCell) faktoryOK(command string) {
+	reply, err := c.clients.faktory.Generic(command)
 	check(c.t, err)
 	equal(c.t, command, reply, "OK")
 }
@@ -175,21 +175,21 @@ func tableFaktoryPush(scheduled bool) func(c *tableCell) func(patient bool) stri
 		if scheduled {
 			at = fmt.Sprintf(`,"at":%q`, time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano))
 		}
-		c.order("PUSH " + c.workUnit(`"track":1`, at))
+		c.faktoryOK("PUSH " + c.workUnit(`"track":1`, at))
 		c.name = c.id
-		return func(bool) string { return "TRACK: " + c.places()[2] }
+		return func(bool) string { return "TRACK: " + c.stateWords()[2] }
 	}
 }
 
 func tableFaktoryBatch(c *tableCell) func(patient bool) string {
 	callback := fmt.Sprintf(`{"jobtype":"T","args":[],"queue":"%s-callbacks"}`, c.queue)
-	bid, err := c.doors.faktory.Generic(fmt.Sprintf(`BATCH NEW {"success":%s,"complete":%s}`, callback, callback))
+	bid, err := c.clients.faktory.Generic(fmt.Sprintf(`BATCH NEW {"success":%s,"complete":%s}`, callback, callback))
 	check(c.t, err)
-	c.order("PUSH " + c.workUnit(fmt.Sprintf(`"bid":%q`, bid), ""))
-	c.order("BATCH COMMIT " + bid)
+	c.faktoryOK("PUSH " + c.workUnit(fmt.Sprintf(`"bid":%q`, bid), ""))
+	c.faktoryOK("BATCH COMMIT " + bid)
 	c.name = c.id
 	return func(bool) string {
-		text, err := c.doors.faktory.Generic("BATCH STATUS " + bid)
+		text, err := c.clients.faktory.Generic("BATCH STATUS " + bid)
 		check(c.t, err)
 		var s struct {
 			Pending, Failed int

@@ -28,13 +28,13 @@ const tableHandles = "H:table"
 
 // tableCell is the life of one job: its origin, its worker and its end.
 type tableCell struct {
-	t      *testing.T
-	b      *harness.Broker
-	doors  doors // for the queries of the test itself
-	origin tableOrigin
-	taker  tableTaker
-	end    string
-	queue  string
+	t       *testing.T
+	b       *harness.Broker
+	clients clients // for the queries of the test itself
+	origin  tableOrigin
+	taker   tableTaker
+	end     string
+	queue   string
 
 	id   string // chosen by clients that name their jobs
 	name string // the id or the handle of the job
@@ -105,7 +105,7 @@ func wordsOf(t *testing.T, page string) map[string][3]string {
 // Faktory jobs whose lease expires take a minute: Faktory has no shorter lease.
 func TestEveryCellOfTheSharingTable(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	text, err := os.ReadFile("../docs/sharing.md")
 	check(t, err)
 	cells, words := cellsOf(t, string(text)), wordsOf(t, string(text))
@@ -124,8 +124,8 @@ func TestEveryCellOfTheSharingTable(t *testing.T) {
 				c := &tableCell{b: b, origin: o, taker: k, end: end, queue: fmt.Sprintf("cell-%d", n), id: newID()}
 				all.Go(func() { // ends with its cell
 					t.Run(strings.Join([]string{o.name, k.name, end}, ","), func(t *testing.T) {
-						c.t, c.doors = t, open(t, b)
-						c.play(want, words)
+						c.t, c.clients = t, open(t, b)
+						c.run(want, words)
 					})
 				})
 			}
@@ -149,8 +149,8 @@ func part(cell, label string) string {
 	return text
 }
 
-// play runs the job and compares the outcome with the table.
-func (c *tableCell) play(want string, words map[string][3]string) {
+// run runs the job and compares the outcome with the table.
+func (c *tableCell) run(want string, words map[string][3]string) {
 	c.t.Helper()
 	told := c.origin.submit(c)
 	harness.Eventually(c.t, func() string {
@@ -166,12 +166,12 @@ func (c *tableCell) play(want string, words map[string][3]string) {
 		if c.taker.take(c, false) != nil {
 			c.t.Fatal("a worker received the job")
 		}
-		equal(c.t, "cell", fmt.Sprintf("no worker gets it; client: %s; job: %s", told(patient), c.settle("gone", words)), want)
+		equal(c.t, "cell", fmt.Sprintf("no worker gets it; client: %s; job: %s", told(patient), c.awaitState("gone", words)), want)
 		return
 	}
 	w := c.taker.take(c, true)
 	answered, late := c.finish(w)
-	state := c.settle(part(want, "job"), words)
+	state := c.awaitState(part(want, "job"), words)
 	got := fmt.Sprintf("client: %s; job: %s", told(patient), state)
 	if answered != "" && answered != "nothing" && answered != "`+OK`" {
 		got += "; worker: " + answered
@@ -183,7 +183,7 @@ func (c *tableCell) play(want string, words map[string][3]string) {
 		if _, counts, found := strings.Cut(lateWant, "and it counts: "); found {
 			then = counts
 		}
-		if after := c.settle(then, words); after != state {
+		if after := c.awaitState(then, words); after != state {
 			got += ", and it counts: " + after
 		}
 	}
@@ -202,15 +202,15 @@ func (c *tableCell) finish(w *tableWorker) (answered string, late bool) {
 		check(c.t, w.hangup())
 		return "", false
 	case "cancelled":
-		check(c.t, c.doors.workq.Delete(c.row.workqName()))
+		check(c.t, c.clients.workq.Delete(c.row.workqName()))
 		return "", true
 	}
-	time.Sleep(c.silence() + tableMargin)
+	time.Sleep(c.silentFor() + tableMargin)
 	return "", true
 }
 
-// silence is how long the worker must stay silent until the lease expires.
-func (c *tableCell) silence() time.Duration {
+// silentFor is how long the worker must stay silent until the lease expires.
+func (c *tableCell) silentFor() time.Duration {
 	switch {
 	case strings.HasPrefix(c.origin.name, "Gearman"):
 		return tableDefaultLease
@@ -234,9 +234,9 @@ func (c *tableCell) read() (row tableRow, found bool) {
 	return row, resp.StatusCode == http.StatusOK
 }
 
-// settle waits until the job has the expected state and returns its state. The words of every protocol must be those of the
+// awaitState waits until the job has the expected state and returns its state. The words of every protocol must be those of the
 // table.
-func (c *tableCell) settle(want string, words map[string][3]string) string {
+func (c *tableCell) awaitState(want string, words map[string][3]string) string {
 	c.t.Helper()
 	var row tableRow
 	state := ""
@@ -258,20 +258,20 @@ func (c *tableCell) settle(want string, words map[string][3]string) string {
 	case state == "done" && row.Outcome != nil && !row.Outcome.Success:
 		place = "done, failed"
 	}
-	equal(c.t, "the words for "+place, c.places(), words[place])
+	equal(c.t, "the words for "+place, c.stateWords(), words[place])
 	return state
 }
 
-// places is the state of the job in the words of Gearman, Workq and Faktory.
-func (c *tableCell) places() (words [3]string) {
+// stateWords is the state of the job in the words of Gearman, Workq and Faktory.
+func (c *tableCell) stateWords() (words [3]string) {
 	c.t.Helper()
-	status := jobStatus(c.t, c.doors.gearman, fmt.Sprint(tableHandles, ":", c.row.Seq))
+	status := jobStatus(c.t, c.clients.gearman, fmt.Sprint(tableHandles, ":", c.row.Seq))
 	words[0] = map[string]string{"0 0": "unknown", "1 0": "known, waits", "1 1": "known, runs"}[status[:3]]
-	o, err := c.doors.workq.InspectJob(c.row.workqName())
+	o, err := c.clients.workq.InspectJob(c.row.workqName())
 	if words[1] = "state " + o.Value("state"); err != nil {
 		words[1] = err.Error()
 	}
-	text, err := c.doors.faktory.Generic("TRACK GET " + c.row.ID)
+	text, err := c.clients.faktory.Generic("TRACK GET " + c.row.ID)
 	check(c.t, err)
 	var track struct{ State string }
 	check(c.t, json.Unmarshal([]byte(text), &track))

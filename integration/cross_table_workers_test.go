@@ -82,9 +82,9 @@ func tableTakeByFaktory(c *tableCell, must bool) *tableWorker {
 	equal(c.t, "what the Faktory worker is handed", fmt.Sprint(job.Jid, job.Type, job.Args), fmt.Sprint(c.row.ID, c.queue, "[hi]"))
 	return &tableWorker{hangup: w.Close, finish: func(ok bool) string {
 		if ok {
-			c.order(fmt.Sprintf(`ACK {"jid":%q,"result":"done"}`, job.Jid))
+			c.faktoryOK(fmt.Sprintf(`ACK {"jid":%q,"result":"done"}`, job.Jid))
 		} else {
-			c.order(fmt.Sprintf(`FAIL {"jid":%q,"errtype":"Broken","message":"no way","backtrace":[]}`, job.Jid))
+			c.faktoryOK(fmt.Sprintf(`FAIL {"jid":%q,"errtype":"Broken","message":"no way","backtrace":[]}`, job.Jid))
 		}
 		return "`+OK`"
 	}}

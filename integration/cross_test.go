@@ -270,7 +270,7 @@ func TestFaktoryTotalsCountJobsOfAnyOrigin(t *testing.T) {
 func TestPasswordDoesNotShutOtherProtocolsOut(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "gearman")
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Password: "secret"})
 	w := goWorker(t, b, "crossing=echo")
 	gearmanCLI(t, b, "hello", "-b", "-f", "crossing")

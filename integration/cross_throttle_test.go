@@ -10,8 +10,8 @@ import (
 	"broker/integration/workqclient"
 )
 
-// nobody checks that no worker of any protocol gets a job from the queue.
-func (d doors) nobody(t *testing.T) {
+// wantNoJob checks that no worker of any protocol gets a job from the queue.
+func (d clients) wantNoJob(t *testing.T) {
 	t.Helper()
 	const queue = "narrow"
 	if job, err := d.faktory.Fetch(queue); job != nil || err != nil { // waits for two seconds
@@ -40,27 +40,27 @@ func TestThrottleCountsTheWorkersOfAllProtocols(t *testing.T) {
 	fetched := fetchSoon(t, d.faktory, "narrow")
 	leased, err := d.workq.Lease(harness.Patience, "narrow")
 	check(t, err)
-	d.nobody(t)
+	d.wantNoJob(t)
 
 	// However a job ends, it makes room for the next one.
 	check(t, w.Send(gearmanclient.WorkComplete, handle, ""))
 	leased2, err := d.workq.Lease(harness.Patience, "narrow")
 	check(t, err)
-	d.nobody(t)
+	d.wantNoJob(t)
 	check(t, d.faktory.Ack(fetched.Jid))
 	check(t, w.Send(gearmanclient.PreSleep))
 	_, err = w.Expect(gearmanclient.Noop, harness.Patience)
 	check(t, err)
 	_, _, _, _, err = w.Grab(harness.Patience)
 	check(t, err)
-	d.nobody(t)
+	d.wantNoJob(t)
 	check(t, w.Close()) // the connection is lost with its job
 	fetchSoon(t, d.faktory, "narrow")
 	check(t, d.workq.Fail(leased.ID, nil))
 	fetchSoon(t, d.faktory, "narrow")
 	check(t, d.workq.Delete(leased2.ID))
 	fetchSoon(t, d.faktory, "narrow")
-	d.nobody(t)
+	d.wantNoJob(t)
 
 	// Widening and removing the throttle takes effect at once, also for waiting workers.
 	got := make(chan error, 1)
@@ -72,7 +72,7 @@ func TestThrottleCountsTheWorkersOfAllProtocols(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	rewrite("[throttles]\nnarrow = {concurrency = 4, timeout = 600}\n")
 	check(t, <-got)
-	d.nobody(t)
+	d.wantNoJob(t)
 	rewrite("")
 	fetchSoon(t, d.faktory, "narrow")
 }

@@ -47,7 +47,7 @@ func (h *handOuts) of(name string) func(body string) {
 // checked with a fake clock, as frontends/crossprotocol does.
 func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Durability: "none"})
 	const each = 3
 	jobs := 20_000
@@ -83,11 +83,11 @@ func TestMixedWaitersGetEveryJobExactlyOnce(t *testing.T) {
 			t.Fatalf("job %d was handed out %d times", i, n)
 		}
 	}
-	h.judge(t, jobs, time.Since(begin))
+	h.checkShares(t, jobs, time.Since(begin))
 }
 
-// judge logs how many jobs each worker received; in make nightly they must be about the same.
-func (h *handOuts) judge(t *testing.T, jobs int, took time.Duration) {
+// checkShares logs how many jobs each worker received; in make nightly they must be about the same.
+func (h *handOuts) checkShares(t *testing.T, jobs int, took time.Duration) {
 	t.Helper()
 	names := make([]string, 0, len(h.workers))
 	for name := range h.workers {
@@ -129,7 +129,7 @@ func submitMixed(t *testing.T, b *harness.Broker, jobs int) {
 	}
 }
 
-func (d doors) submitOne(t *testing.T, n int) {
+func (d clients) submitOne(t *testing.T, n int) {
 	t.Helper()
 	switch body := fmt.Sprint("job-", n); n % 3 {
 	case 0:
@@ -143,7 +143,7 @@ func (d doors) submitOne(t *testing.T, n int) {
 }
 
 // submitBulk submits the jobs from first up to last, a third by each protocol, and then reads all replies.
-func (d doors) submitBulk(t *testing.T, first, last int) {
+func (d clients) submitBulk(t *testing.T, first, last int) {
 	t.Helper()
 	var packets, lines []byte
 	var units []*faktory.Job

@@ -78,7 +78,7 @@ var badRequests = map[string][]string{
 
 func TestFaktoryBadInputGetsAnError(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // a verb without arguments crashes the reference server
+	harness.BrokerOnly(t) // a verb without arguments crashes the reference server
 	b := start(t)
 	l, other := linkFaktory(t, b), linkFaktory(t, b)
 	n := 0
@@ -99,7 +99,7 @@ func TestFaktoryBadInputGetsAnError(t *testing.T) {
 
 // TestFaktoryLineBeyondTheLimit: a line far above the limit is refused with one reply and is not buffered.
 func TestFaktoryLineBeyondTheLimit(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it measures memory
+	harness.BrokerOnly(t) // not parallel: it measures memory
 	b := harness.Start(t, harness.Options{Config: "[faktory]\nmax_body = \"1MiB\"\n"})
 	l, other := linkFaktory(t, b), linkFaktory(t, b)
 	l.alive("before-it")
@@ -122,7 +122,7 @@ func TestFaktoryLineBeyondTheLimit(t *testing.T) {
 
 // TestFaktoryClientThatStopsReading: the client costs bounded memory, and its unsent jobs go to other workers.
 func TestFaktoryClientThatStopsReading(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it measures memory
+	harness.BrokerOnly(t) // not parallel: it measures memory
 	b := start(t)
 	deaf, other := linkFaktory(t, b), linkFaktory(t, b)
 	const jobs, size = 400, 256 << 10 // a hundred megabytes

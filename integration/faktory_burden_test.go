@@ -13,17 +13,17 @@ import (
 	"broker/integration/server"
 )
 
-// usualBurden is the number of scheduled jobs, and of retrying jobs. FAKTORY_BURDEN changes it.
-const usualBurden = 20_000
+// usualBacklog is the number of scheduled jobs, and of retrying jobs. FAKTORY_BURDEN changes it.
+const usualBacklog = 20_000
 
 func TestScheduledAndRetryingJobsDoNotSlowPushAndFetch(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it compares times
-	burden := sizeOf(t, "FAKTORY_BURDEN", usualBurden)
+	harness.BrokerOnly(t) // not parallel: it compares times
+	burden := sizeOf(t, "FAKTORY_BURDEN", usualBacklog)
 	// Without waiting for commits: whether a burst just misses a commit may double the time of a PUSH.
 	relaxed := harness.Options{Durability: "relaxed"}
 	brokers := []*harness.Broker{harness.Start(t, relaxed), harness.Start(t, relaxed)} // the second one has the scheduled and retrying jobs
 	begin := time.Now()
-	burdenFaktory(t, brokers[1], burden)
+	addBacklog(t, brokers[1], burden)
 	t.Logf("%d scheduled and %d retrying jobs took %v", burden, burden, time.Since(begin).Round(time.Millisecond))
 	awaitIdle(t, brokers...)
 
@@ -75,8 +75,8 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// burdenFaktory creates count scheduled and count retrying jobs, none of which is due during the test.
-func burdenFaktory(t testing.TB, b *harness.Broker, count int) {
+// addBacklog creates count scheduled and count retrying jobs, none of which is due during the test.
+func addBacklog(t testing.TB, b *harness.Broker, count int) {
 	t.Helper()
 	const burst = 1000
 	at := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)

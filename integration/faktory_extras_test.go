@@ -28,7 +28,7 @@ func fetchSoon(t testing.TB, c *faktory.Client, queues ...string) *faktory.Job {
 
 func TestFaktoryUniqueJobs(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // the free version of Faktory does not have it
+	harness.BrokerOnly(t) // the free version of Faktory does not have it
 	b := start(t)
 	c := dialFaktory(t, b)
 	unique := func(arg any) *faktory.Job { return fktJob("unique", arg).SetUniqueFor(60) }
@@ -70,7 +70,7 @@ func TestFaktoryUniqueJobs(t *testing.T) {
 
 func TestFaktoryExpiredJobsAreDropped(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	c := dialFaktory(t, b)
 	check(t, c.Push(fktJob("expiring", "old").SetExpiresAt(time.Now().Add(-time.Minute))))
@@ -82,7 +82,7 @@ func TestFaktoryExpiredJobsAreDropped(t *testing.T) {
 
 func TestFaktoryTracking(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	c := dialFaktory(t, b)
 	job := fktJob("tracked", 1)
@@ -113,7 +113,7 @@ func TestFaktoryTracking(t *testing.T) {
 
 func TestProgressCrossesProtocols(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	fkt, gearman := dialFaktory(t, b), harness.DialGearman(t, b)
 	handle, err := gearman.Submit(gearmanclient.SubmitJobBg, "progressing", "", "x")
@@ -137,7 +137,7 @@ func TestProgressCrossesProtocols(t *testing.T) {
 
 func TestFaktoryBatchRunsCallbacks(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	c := dialFaktory(t, b)
 	batch := faktory.NewBatch(c)
@@ -185,7 +185,7 @@ func TestFaktoryBatchRunsCallbacks(t *testing.T) {
 
 func TestFaktoryNestedBatchesWaitForTheirChildren(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	c := dialFaktory(t, b)
 	parent := faktory.NewBatch(c)
@@ -214,7 +214,7 @@ func TestFaktoryNestedBatchesWaitForTheirChildren(t *testing.T) {
 
 func TestEmptyBatchFiresOnCommit(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	c := dialFaktory(t, b)
 	batch := faktory.NewBatch(c)
@@ -228,7 +228,7 @@ func TestEmptyBatchFiresOnCommit(t *testing.T) {
 
 func TestFaktoryFlushRemovesBatches(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	c := dialFaktory(t, b)
 	batch := faktory.NewBatch(c)
@@ -259,7 +259,7 @@ func TestFaktoryFlushRemovesBatches(t *testing.T) {
 
 func TestFaktoryDrainedQueueSurvivesACrash(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	c := dialFaktory(t, b)
 	check(t, c.Push(fktJob("drained")))
@@ -275,7 +275,7 @@ func TestFaktoryDrainedQueueSurvivesACrash(t *testing.T) {
 
 func TestFaktoryThrottleAppliesToAllWorkers(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Config: "[throttles]\nnarrow = {concurrency = 2, timeout = 60}\n"})
 	c, wq := dialFaktory(t, b), harness.DialWorkq(t, b)
 	for i := range 4 {

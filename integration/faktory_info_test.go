@@ -13,7 +13,7 @@ import (
 
 func TestFaktoryInfoReportsResidentMemory(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // the reference server counts the memory of Redis
+	harness.BrokerOnly(t) // the reference server counts the memory of Redis
 	b := start(t)
 	c := dialFaktory(t, b)
 	harness.Eventually(t, func() string { // both values are read at different times
@@ -30,7 +30,7 @@ func TestFaktoryInfoReportsResidentMemory(t *testing.T) {
 // TestFaktoryStatsAreInfo: GET /stats has the members of INFO, in the same order and with the same types.
 func TestFaktoryStatsAreInfo(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	c := dialFaktory(t, b)
 	check(t, c.Push(fktJob("told", 1)))

@@ -37,13 +37,13 @@ type batchEntry struct {
 }
 
 // ledger records what was acknowledged to the producers, independently of what the broker reports.
-type books struct {
+type ledger struct {
 	mu      sync.Mutex // guards the rest
 	jobs    map[string]entry
 	batches []batchEntry
 }
 
-func (l *books) note(job *faktory.Job, kind, fate string, lost bool) {
+func (l *ledger) note(job *faktory.Job, kind, fate string, lost bool) {
 	e := entry{kind: kind, fate: fate, twice: lost}
 	if fails, ok := job.GetCustom("fails"); ok && fate == mustEnd {
 		e.fails = fails.(int)
@@ -56,20 +56,20 @@ func (l *books) note(job *faktory.Job, kind, fate string, lost bool) {
 	l.jobs[job.Jid] = e
 }
 
-func (l *books) noteBatch(b batchEntry) {
+func (l *ledger) noteBatch(b batchEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.batches = append(l.batches, b)
 }
 
-func (l *books) size() int {
+func (l *ledger) size() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.jobs)
 }
 
-// having are the sorted jids of the jobs with a fate.
-func (l *books) having(fate string) []string {
+// jidsOf are the sorted jids of the jobs with a fate.
+func (l *ledger) jidsOf(fate string) []string {
 	var jids []string
 	for jid, e := range l.jobs {
 		if e.fate == fate {
@@ -81,7 +81,7 @@ func (l *books) having(fate string) []string {
 }
 
 // fails is the total number of failures that the workers must report.
-func (l *books) fails() (n int) {
+func (l *ledger) fails() (n int) {
 	for _, e := range l.jobs {
 		n += e.fails
 	}
@@ -124,7 +124,7 @@ func readFleet(t *testing.T, workers []*harness.Child) map[string]*executions {
 
 // audit compares the ledger with what the workers did. A job may be done twice if it was reserved when the broker was
 // killed, or if its push was repeated; the former are counted.
-func (l *books) audit(t *testing.T, runs map[string]*executions, killedAt, backAt int64) (repeated int) {
+func (l *ledger) audit(t *testing.T, runs map[string]*executions, killedAt, backAt int64) (repeated int) {
 	t.Helper()
 	for jid, e := range l.jobs {
 		r := runs[jid]
@@ -162,7 +162,7 @@ func (l *books) audit(t *testing.T, runs map[string]*executions, killedAt, backA
 }
 
 // auditBatches checks the status of the batches and the order of their callbacks.
-func (l *books) auditBatches(t *testing.T, c *faktory.Client, runs map[string]*executions) {
+func (l *ledger) auditBatches(t *testing.T, c *faktory.Client, runs map[string]*executions) {
 	t.Helper()
 	for _, b := range l.batches {
 		st, err := c.BatchStatus(b.bid)

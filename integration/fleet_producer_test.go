@@ -19,14 +19,14 @@ var fleetQueues = []string{"critical", "default", "low"}
 // producer pushes jobs and records what was acknowledged. It reconnects when the broker is killed.
 type producer struct {
 	b     *harness.Broker
-	l     *books
+	l     *ledger
 	c     *faktory.Client
 	turns int
 }
 
-// insist repeats a request until it is answered. lost reports that a reply may have been lost. An error reply is final,
+// retry repeats a request until it is answered. lost reports that a reply may have been lost. An error reply is final,
 // unless the broker is shutting down.
-func (p *producer) insist(request func(*faktory.Client) error) (lost bool, err error) {
+func (p *producer) retry(request func(*faktory.Client) error) (lost bool, err error) {
 	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if p.c == nil {
 			if p.c, err = harness.OpenFaktory(p.b, harness.Patience); err != nil {
@@ -64,7 +64,7 @@ func (p *producer) job(kind string) *faktory.Job {
 
 // push pushes a job with a known fate.
 func (p *producer) push(job *faktory.Job, kind, fate string) error {
-	lost, err := p.insist(func(c *faktory.Client) error { return c.Push(job) })
+	lost, err := p.retry(func(c *faktory.Client) error { return c.Push(job) })
 	if err != nil {
 		return fmt.Errorf("push of %s job %s: %w", kind, job.Jid, err)
 	}
@@ -123,7 +123,7 @@ func (p *producer) unique() error {
 		return err
 	}
 	begin := time.Now()
-	_, err := p.insist(func(c *faktory.Client) error { return c.Push(again) })
+	_, err := p.retry(func(c *faktory.Client) error { return c.Push(again) })
 	switch {
 	case err != nil && strings.HasPrefix(err.Error(), "NOTUNIQUE"):
 		p.l.note(again, "twin", mustStay, false)
@@ -143,7 +143,7 @@ func (p *producer) bulk() error {
 		jobs[i] = p.job("bulk")
 	}
 	var refused map[string]string
-	lost, err := p.insist(func(c *faktory.Client) (err error) {
+	lost, err := p.retry(func(c *faktory.Client) (err error) {
 		refused, err = c.PushBulk(jobs)
 		return err
 	})
@@ -159,7 +159,7 @@ func (p *producer) bulk() error {
 // batch pushes a batch of five jobs, one of which fails once, with both callbacks.
 func (p *producer) batch() error {
 	var batch *faktory.Batch
-	if _, err := p.insist(func(c *faktory.Client) error {
+	if _, err := p.retry(func(c *faktory.Client) error {
 		// A batch whose reply was lost stays empty and expires.
 		batch = faktory.NewBatch(c)
 		batch.Complete, batch.Success = p.job("complete"), p.job("success")
@@ -180,7 +180,7 @@ func (p *producer) batch() error {
 		}
 		b.members = append(b.members, job.Jid)
 	}
-	lost, err := p.insist(func(c *faktory.Client) error { return c.BatchCommit(batch.Bid) })
+	lost, err := p.retry(func(c *faktory.Client) error { return c.BatchCommit(batch.Bid) })
 	if err != nil && !lost { // otherwise the repeated commit is refused
 		return fmt.Errorf("commit of batch %s: %w", batch.Bid, err)
 	}

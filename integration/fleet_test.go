@@ -38,11 +38,11 @@ const usualFleetJobs = 3000
 
 func TestFleetOfWorkersSurvivesAKillAndARestart(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	harness.NeedNode(t)
 	b := start(t)
 	jobs := sizeOf(t, "FLEET_JOBS", usualFleetJobs)
-	day := &fleet{t: t, b: b, l: &books{jobs: make(map[string]entry)}, patient: jobs > usualFleetJobs}
+	day := &fleet{t: t, b: b, l: &ledger{jobs: make(map[string]entry)}, patient: jobs > usualFleetJobs}
 	for range 2 {
 		serves := []string{"critical*5:Shift=shift", "default*3:Shift=shift", "low*1:Shift=shift", "nodebulk*1=shift"}
 		day.workers = append(day.workers, goWorker(t, b, serves...), nodeWorker(t, b, serves...))
@@ -67,15 +67,15 @@ func TestFleetOfWorkersSurvivesAKillAndARestart(t *testing.T) {
 	day.awaitQuiet(harness.Patience + time.Duration(jobs)*10*time.Millisecond)
 	close(stop)
 	<-over
-	day.dismiss()
-	day.close()
+	day.stopWorkers()
+	day.check()
 }
 
 // fleet is a broker with its workers and the ledger.
 type fleet struct {
 	t       *testing.T
 	b       *harness.Broker
-	l       *books
+	l       *ledger
 	workers []*harness.Child
 	patient bool
 
@@ -114,7 +114,7 @@ func (f *fleet) operate(stop <-chan struct{}, over chan<- struct{}) {
 			return
 		case <-time.After(200 * time.Millisecond):
 		}
-		if _, err := p.insist(func(c *faktory.Client) error {
+		if _, err := p.retry(func(c *faktory.Client) error {
 			return c.Requeue(faktory.Retries, faktory.Everything)
 		}); err != nil {
 			f.t.Errorf("requeue: %v", err)
@@ -211,8 +211,8 @@ func (f *fleet) awaitQuiet(patience time.Duration) {
 	}
 }
 
-// dismiss stops the workers.
-func (f *fleet) dismiss() {
+// stopWorkers stops the workers.
+func (f *fleet) stopWorkers() {
 	f.t.Helper()
 	for _, w := range f.workers {
 		check(f.t, w.Signal(syscall.SIGTERM))
@@ -224,8 +224,8 @@ func (f *fleet) dismiss() {
 	}
 }
 
-// close compares the ledger with the broker and the workers.
-func (f *fleet) close() {
+// check compares the ledger with the broker and the workers.
+func (f *fleet) check() {
 	t, l := f.t, f.l
 	t.Helper()
 	runs := readFleet(t, f.workers)
@@ -237,10 +237,10 @@ func (f *fleet) close() {
 		dead = append(dead, row.ID)
 	}
 	slices.Sort(dead)
-	equal(t, "dead", dead, l.having(mustDie))
+	equal(t, "dead", dead, l.jidsOf(mustDie))
 
 	d := fktState(t, c).Data
-	ended, twice := uint64(len(l.having(mustEnd))), uint64(0)
+	ended, twice := uint64(len(l.jidsOf(mustEnd))), uint64(0)
 	for _, e := range l.jobs {
 		if e.twice {
 			twice++ // it may be counted twice
@@ -259,7 +259,7 @@ func (f *fleet) close() {
 		t.Errorf("INFO reports %d failures, not %d to %d", d.TotalFailures, least, most)
 	}
 	t.Logf("%d jobs, %d batches: %d done (%d more than once), %d dead, %d refused; %d failures; %d orphaned by the kill",
-		len(l.jobs), len(l.batches), ended, repeated, len(dead), len(l.having(mustStay)), d.TotalFailures, f.helped)
+		len(l.jobs), len(l.batches), ended, repeated, len(dead), len(l.jidsOf(mustStay)), d.TotalFailures, f.helped)
 	if limit := int(f.inFlight()); repeated > limit {
 		t.Errorf("%d jobs were done more than once; the kill explains at most %d", repeated, limit)
 	}

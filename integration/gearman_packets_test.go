@@ -224,7 +224,7 @@ func TestGearmanCoalescing(t *testing.T) {
 
 func TestGearmanBackgroundJobOutlivesAForegroundClientThatJoinedIt(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // gearmand drops it
+	harness.BrokerOnly(t) // gearmand drops it
 	b := start(t)
 	c, joiner := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	_, err := c.Submit(gearmanclient.SubmitJobBg, "joined", "key", "precious")
@@ -246,7 +246,7 @@ func TestGearmanBackgroundJobOutlivesAForegroundClientThatJoinedIt(t *testing.T)
 
 func TestGearmanScheduledAndEpochJobs(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // gearmand refuses the first
+	harness.BrokerOnly(t) // gearmand refuses the first
 	b := start(t)
 	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	const submitSched = 35

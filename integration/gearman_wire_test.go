@@ -101,7 +101,7 @@ func TestGearmanSleepingWorkerIsWoken(t *testing.T) {
 
 func TestGearmanOneJobWakesOnlyAHandfulOfSleepers(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	const sleepers = 1000
 	workers := make([]*gearmanclient.Client, sleepers)
@@ -210,7 +210,7 @@ func TestGearmanExceptionsAreForThoseWhoAsk(t *testing.T) {
 
 func TestGearmanBadPacketsHurtOnlyTheirConnection(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t) // gearmand hangs or crashes on some of these
+	harness.BrokerOnly(t) // gearmand hangs or crashes on some of these
 	b := start(t)
 	bystander := harness.DialGearman(t, b)
 	for name, bytes := range map[string]string{
@@ -259,7 +259,7 @@ func TestGearmanLargeWorkloadPasses(t *testing.T) {
 
 func TestGearmanWorkloadBeyondTheLimitIsRefused(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	for _, front := range []string{
 		"\x00REQ\x00\x00\x00\x12\x10\x00\x00\x00f\x00\x00",
@@ -283,7 +283,7 @@ func wantTooLarge(t *testing.T, c *gearmanclient.Client, front []byte) {
 
 func TestGearmanResultBeyondTheLimitEndsItsJob(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	c, w := harness.DialGearman(t, b), harness.DialGearman(t, b)
 	_, err := c.Submit(gearmanclient.SubmitJob, "too-much", "", "x")

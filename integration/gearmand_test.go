@@ -16,7 +16,7 @@ import (
 // startGearmand runs the broker as gearmand.
 func startGearmand(t *testing.T, dir string, args ...string) (*server.Process, string) {
 	t.Helper()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	addr, err := server.FreeAddr()
 	check(t, err)
 	host, port := server.Split(addr)

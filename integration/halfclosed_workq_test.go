@@ -13,7 +13,7 @@ import (
 func wantClients(t *testing.T, c *raw, n int) {
 	t.Helper()
 	harness.Eventually(t, func() string {
-		c.say("inspect server\r\n")
+		c.send("inspect server\r\n")
 		c.want("+OK 1", "server 3")
 		active := c.line()
 		c.line()
@@ -30,12 +30,12 @@ func TestWorkqHalfClosedClientGetsItsResult(t *testing.T) {
 	b := start(t)
 	id := newID()
 	worker := dialRaw(t, b.Workq)
-	worker.say("add " + id + " q 60000 600000 0\r\n\r\n")
+	worker.send("add " + id + " q 60000 600000 0\r\n\r\n")
 	worker.want("+OK")
 	waiters := make([]*raw, 3)
 	for i := range waiters {
 		waiters[i] = dialRaw(t, b.Workq)
-		waiters[i].say("result " + id + " " + []string{"60000", "300", "60000"}[i] + "\r\n")
+		waiters[i].send("result " + id + " " + []string{"60000", "300", "60000"}[i] + "\r\n")
 		check(t, waiters[i].CloseWrite())
 	}
 	waiters[1].want("-TIMEOUT")
@@ -43,7 +43,7 @@ func TestWorkqHalfClosedClientGetsItsResult(t *testing.T) {
 	check(t, waiters[2].SetLinger(0))
 	check(t, waiters[2].Close()) // the broker notices that this one is gone
 	wantClients(t, worker, 2)
-	worker.say("complete " + id + " 4\r\ndone\r\n")
+	worker.send("complete " + id + " 4\r\ndone\r\n")
 	worker.want("+OK")
 	waiters[0].want("+OK 1", id+" 1 4", "done")
 	waiters[0].wantEnd()
@@ -76,7 +76,7 @@ func TestWorkqCommandsBehindABlockedOneWait(t *testing.T) {
 			t.Fatal("the broker has read all of it")
 		case <-time.After(time.Second):
 		}
-		other.say("add " + id + " q 60000 600000 4\r\nbody\r\n")
+		other.send("add " + id + " q 60000 600000 4\r\nbody\r\n")
 		other.want("+OK")
 		c.want("+OK 1", id+" q 60000 4", "body")
 		for range answers {
@@ -93,11 +93,11 @@ func TestWorkqClientThatIsNotReadTakesNoJobOnceItIsGone(t *testing.T) {
 	other := dialRaw(t, b.Workq)
 	for how, end := range endings {
 		gone := dialRaw(t, b.Workq)
-		gone.say("lease q 60000\r\n" + commands[:300_000])
+		gone.send("lease q 60000\r\n" + commands[:300_000])
 		time.Sleep(300 * time.Millisecond) // until the broker stops reading
 		end(gone)
 		wantClients(t, other, 1)
-		other.say("add " + newID() + " q 60000 600000 0\r\n\r\nlease q 0\r\n")
+		other.send("add " + newID() + " q 60000 600000 0\r\n\r\nlease q 0\r\n")
 		if other.want("+OK"); other.line() != "+OK 1" {
 			t.Fatalf("%s: the job is lost", how)
 		}

@@ -25,7 +25,7 @@ func start(t *testing.T) *harness.Broker {
 // startShared is start for tests that the reference servers cannot pass.
 func startShared(t *testing.T) *harness.Broker {
 	t.Helper()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	return start(t)
 }
 

@@ -18,7 +18,7 @@ import (
 // failures and progress are accepted.
 func TestUpgradeByDrainingRunsNothingTwice(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
 	wq, fkt := harness.DialWorkq(t, b), dialFaktory(t, b)
 	worker, watcher := harness.DialGearman(t, b), harness.DialGearman(t, b)
@@ -72,7 +72,7 @@ func TestUpgradeByDrainingRunsNothingTwice(t *testing.T) {
 // TestDrainRequestOverridesTheSetting: a request may say whether new jobs are refused; the signal follows the setting.
 func TestDrainRequestOverridesTheSetting(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	for _, setting := range []bool{false, true} {
 		b := harness.Start(t, harness.Options{Config: fmt.Sprintf("drain_rejects_new_jobs = %v\n", setting)})
 		wq := harness.DialWorkq(t, b)

@@ -44,7 +44,7 @@ func endsAfter(t *testing.T, address, bytes string) time.Duration {
 // of them.
 func TestHandshakesHaveDeadlines(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	cert, key, pool := selfSigned(t)
 	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key)})
 	secure := harness.Prepare(t, harness.Options{Config: fmt.Sprintf("[http]\ntls_cert = %q\ntls_key = %q\n", cert, key)})
@@ -94,23 +94,23 @@ func TestHTTPHasConnectionsOfItsOwn(t *testing.T) {
 	b := prepareWith(t, withDescriptors(t, granted))
 	check(t, b.BrokerServer.Start())
 	worker := harness.DialGearman(t, b)
-	request := func(s *stranger) {
+	request := func(s *rawConn) {
 		t.Helper()
-		s.say("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		s.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		resp, err := http.ReadResponse(s.r, nil)
 		check(t, err)
 		_, err = io.Copy(io.Discard, resp.Body)
 		check(t, err)
 		equal(t, "status", resp.StatusCode, http.StatusOK)
 	}
-	var all []*stranger
+	var all []*rawConn
 	for range most {
-		s := visit(t, b.HTTP)
+		s := dialRawConn(t, b.HTTP)
 		request(s)
 		all = append(all, s)
 	}
 	request(all[0]) // the second one is the least recently used
-	request(visit(t, b.HTTP))
+	request(dialRawConn(t, b.HTTP))
 	equal(t, "the least recently used connection receives", all[1].cutOff(), "")
 	for i, s := range all {
 		if i != 1 {

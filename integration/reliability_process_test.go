@@ -218,7 +218,7 @@ func TestDescriptorsThatRunOut(t *testing.T) {
 	for address, refusal := range map[string]string{
 		b.Gearman: "\x00RES\x00\x00\x00\x13", b.Workq: "-SERVER-ERROR", b.Faktory: "-ERR too many connections",
 	} {
-		equal(t, "what one too many is told", strings.Contains(visit(t, address).cutOff(), refusal), true)
+		equal(t, "what one too many is told", strings.Contains(dialRawConn(t, address).cutOff(), refusal), true)
 	}
 	for i := range 50 {
 		_, err := first.Submit(gearmanclient.SubmitJobBg, "stored", "", fmt.Sprint(i))

@@ -15,8 +15,8 @@ import (
 	"broker/integration/server"
 )
 
-func TestThousandsOfWorkersAreListedWhileOthersWork(t *testing.T) {
-	harness.OursOnly(t) // not parallel: its times would be those of the other tests
+func TestListingThousandsOfWorkersDoesNotDelayOthers(t *testing.T) {
+	harness.BrokerOnly(t) // not parallel: other tests would affect its durations
 	b := start(t)
 	const workers, functions, perWorker = 5000, 1000, 3
 	for i := range workers {
@@ -29,25 +29,25 @@ func TestThousandsOfWorkersAreListedWhileOthersWork(t *testing.T) {
 	}
 	submitMany(t, b, "idle-queue", 100_000)
 
-	// An echo on another connection must not wait for the lists.
+	// An echo on another connection must not wait for the listings.
 	stop, slowest := make(chan struct{}), make(chan time.Duration)
 	go func() { slowest <- slowestEcho(t, b, stop) }() // ends with stop, below
 	c := harness.DialGearman(t, b)
-	// Beside the workers and their functions there are the queue and a few connections of this test.
+	// There are also the queue and a few connections of this test.
 	for command, rows := range map[string]int{"status": functions, "workers": workers} {
 		begin := time.Now()
 		lines, err := c.AdminList(command)
 		check(t, err)
 		if n := len(lines); n <= rows || n > rows+5 {
-			t.Errorf("%s has %d rows, for %d", command, n, rows)
+			t.Errorf("%s has %d rows, want about %d", command, n, rows)
 		}
-		if took := time.Since(begin); took > 5*time.Second { // one second on a machine that does nothing else
+		if took := time.Since(begin); took > 5*time.Second { // one second on an idle machine
 			t.Errorf("%s took %v", command, took)
 		}
 	}
 	close(stop)
 	if worst := <-slowest; worst > 2*time.Second {
-		t.Errorf("an echo beside the lists took %v", worst)
+		t.Errorf("an echo took %v during the listings", worst)
 	}
 }
 
@@ -74,8 +74,8 @@ func slowestEcho(t *testing.T, b *harness.Broker, stop <-chan struct{}) time.Dur
 }
 
 func TestAPushWakesExactlyOneOfManyFetches(t *testing.T) {
-	b := start(t) // not parallel: its times would be those of the other tests
-	harness.OursOnly(t)
+	b := start(t) // not parallel: other tests would affect its durations
+	harness.BrokerOnly(t)
 	const fetchers, idle = 2000, 3000
 	for range idle {
 		_ = dialFaktory(t, b)
@@ -103,7 +103,7 @@ func TestAPushWakesExactlyOneOfManyFetches(t *testing.T) {
 					return
 				}
 				if waited := time.Since(begin); job == nil && waited < 1900*time.Millisecond {
-					t.Errorf("a fetch was woken for nothing after %v", waited)
+					t.Errorf("a fetch returned without a job after %v", waited)
 				}
 				if job != nil {
 					got <- fetched{job.Jid, time.Now()}
@@ -129,33 +129,33 @@ func TestAPushWakesExactlyOneOfManyFetches(t *testing.T) {
 			equal(t, "jid", f.jid, job.Jid)
 			latencies[i] = f.at.Sub(begin)
 		case <-time.After(harness.Patience):
-			t.Fatal("no fetch was woken")
+			t.Fatal("no fetch received the job")
 		}
 	}
 	close(stop)
 	done.Wait()
 	equal(t, "jobs fetched beyond those pushed", len(got), 0)
 	slices.Sort(latencies)
-	if median := latencies[pushes/2]; median > 20*time.Millisecond { // 2 ms on a machine that does nothing else
-		t.Errorf("a push reaches a waiting fetch after %v, in the median", median)
+	if median := latencies[pushes/2]; median > 20*time.Millisecond { // 2 ms on an idle machine
+		t.Errorf("the median time from push to a waiting fetch is %v", median)
 	}
 	t.Logf("push to fetch: median %v, slowest %v", latencies[pushes/2], latencies[pushes-1])
 }
 
-func TestClientsThatDoNotReadCostBoundedMemoryAndNobodysTime(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it measures memory
+func TestClientsThatDoNotReadCostBoundedMemory(t *testing.T) {
+	harness.BrokerOnly(t) // not parallel: it measures memory
 	b := harness.Start(t, harness.Options{Config: "[limits]\noutput_bytes = \"4 MiB\"\n"})
 	w := harness.DialGearman(t, b)
 	check(t, w.Send(gearmanclient.CanDo, "large"))
 	before, err := server.ResidentBytes(b.PID())
 	check(t, err)
-	// Each of these asks for echoes without end and reads none; the broker cuts it off at some point, or stops reading.
+	// These clients request echoes and read none; the broker stops reading or cuts them off.
 	const deaf, packet, packets = 10, 1 << 20, 256
 	payload := strings.Repeat("x", packet)
 	var writers sync.WaitGroup
 	for range deaf {
 		c := harness.DialGearman(t, b)
-		writers.Go(func() { // ends when all is written, or the connection breaks or is stuck
+		writers.Go(func() { // ends when everything is written, or the connection breaks or is stuck
 			for range packets {
 				if c.WriteWithin(2*time.Second, gearmanclient.Append(nil, gearmanclient.EchoReq, payload)) != nil {
 					return
@@ -172,7 +172,7 @@ func TestClientsThatDoNotReadCostBoundedMemoryAndNobodysTime(t *testing.T) {
 	writers.Wait()
 	after, err := server.ResidentBytes(b.PID())
 	check(t, err)
-	if grown, most := after-before, int64(deaf*packet*packets/8); grown > most { // of what was sent, or tried to
+	if grown, most := after-before, int64(deaf*packet*packets/8); grown > most { // an eighth of what the clients tried to send
 		t.Errorf("%d clients that do not read cost %d MiB", deaf, grown>>20)
 	}
 	handle, err := bystander.Submit(gearmanclient.SubmitJob, "large", "", "x")
@@ -185,7 +185,7 @@ func TestClientsThatDoNotReadCostBoundedMemoryAndNobodysTime(t *testing.T) {
 }
 
 func TestIdleConnectionsAreCheap(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it measures memory
+	harness.BrokerOnly(t) // not parallel: it measures memory
 	b := start(t)
 	before, err := server.ResidentBytes(b.PID())
 	check(t, err)
@@ -198,8 +198,8 @@ func TestIdleConnectionsAreCheap(t *testing.T) {
 	after, err := server.ResidentBytes(b.PID())
 	check(t, err)
 	perConnection := (after - before) / (3 * each)
-	t.Logf("%d bytes a connection", perConnection)
-	if perConnection > 40<<10 { // twice what 20,000 in 400 MB allow
-		t.Errorf("%d bytes a connection", perConnection)
+	t.Logf("%d bytes per connection", perConnection)
+	if perConnection > 40<<10 { // 20,000 connections in 400 MB would allow half of it
+		t.Errorf("%d bytes per connection", perConnection)
 	}
 }

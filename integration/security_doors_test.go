@@ -15,10 +15,10 @@ import (
 	"broker/integration/server"
 )
 
-// protocols are the names of the four doors.
+// protocols are the names of the four ports.
 var protocols = []string{"workq", "gearman", "faktory", "http"}
 
-// startEncrypted starts a broker whose every port has a certificate; clientCA may be empty.
+// startEncrypted starts a broker with TLS on every port; clientCA may be empty.
 func startEncrypted(t *testing.T, cert, key, clientCA string) *harness.Broker {
 	t.Helper()
 	var settings strings.Builder
@@ -34,12 +34,12 @@ func startEncrypted(t *testing.T, cert, key, clientCA string) *harness.Broker {
 	return b
 }
 
-// awaitReady waits for a broker whose readiness cannot be asked for by everybody.
+// awaitReady waits for a broker whose /readyz is not open to everybody.
 func awaitReady(t *testing.T, p *server.Process) {
 	t.Helper()
 	harness.Eventually(t, func() string {
 		if p.Exited() {
-			t.Fatalf("ended: %s", p.Tail())
+			t.Fatalf("exited: %s", p.Tail())
 		}
 		if !strings.Contains(p.Output(), `"message":"ready"`) {
 			return "not ready: " + p.Tail()
@@ -48,7 +48,7 @@ func awaitReady(t *testing.T, p *server.Process) {
 	})
 }
 
-func TestNothingBelowTLS12IsSpokenOnAnyPort(t *testing.T) {
+func TestOldTLSVersionsAreRefused12IsSpokenOnAnyPort(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := selfSigned(t)
 	b := startEncrypted(t, cert, key, "")
@@ -60,7 +60,7 @@ func TestNothingBelowTLS12IsSpokenOnAnyPort(t *testing.T) {
 			c, err := tls.Dial("tcp", address, &tls.Config{
 				RootCAs: pool, MinVersion: test.version, MaxVersion: test.version,
 			})
-			if got := err == nil && talks(c, protocol); got != test.served {
+			if got := err == nil && replies(c, protocol); got != test.served {
 				t.Errorf("%s over %s: served: %v (%v)", protocol, tls.VersionName(test.version), got, err)
 			}
 		}
@@ -80,20 +80,20 @@ func TestHTTPCanDemandClientCertificates(t *testing.T) {
 		config.RootCAs = pool
 		c, err := tls.Dial("tcp", b.HTTP, config)
 		want := what == "a certificate of the authority"
-		if got := err == nil && talks(c, "http"); got != want {
+		if got := err == nil && replies(c, "http"); got != want {
 			t.Errorf("with %s: served: %v (%v)", what, got, err)
 		}
 	}
 }
 
-// A port that speaks TLS answers a stranger with the words of TLS only, of which 0x15 and 0x16 are the first bytes.
+// A TLS port answers plain text only with TLS records, which start with the byte 0x15 or 0x16.
 func TestPlainTextIsNotAnsweredWhereTLSIsSet(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := selfSigned(t)
 	b := startEncrypted(t, cert, key, "")
 	for protocol, address := range addresses(b) {
 		if protocol == "http" {
-			continue // net/http tells a plain request that it should be none, and nothing else
+			continue // net/http replies only that the request is not TLS
 		}
 		c, err := net.Dial("tcp", address)
 		check(t, err)
@@ -101,7 +101,7 @@ func TestPlainTextIsNotAnsweredWhereTLSIsSet(t *testing.T) {
 		check(t, err)
 		check(t, c.SetDeadline(time.Now().Add(harness.Patience)))
 		if text, _ := io.ReadAll(c); len(text) > 0 && text[0] != 0x15 {
-			t.Errorf("%s answers %q", protocol, text)
+			t.Errorf("%s replies %q", protocol, text)
 		}
 		check(t, c.Close())
 	}
@@ -109,9 +109,9 @@ func TestPlainTextIsNotAnsweredWhereTLSIsSet(t *testing.T) {
 
 func TestUnixSocketsHaveTheRightsOfTheUmask(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	for umask, want := range map[string]os.FileMode{"077": 0o700, "007": 0o770} {
-		dir, err := os.MkdirTemp("", "brk") // the paths of sockets must be short
+		dir, err := os.MkdirTemp("", "brk") // socket paths must be short
 		check(t, err)
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		argv := []string{"sh", "-c", "umask " + umask + `; exec "$0" "$@"`, harness.Binary(t), "serve", "--data", t.TempDir()}
@@ -130,7 +130,7 @@ func TestUnixSocketsHaveTheRightsOfTheUmask(t *testing.T) {
 	}
 }
 
-// Handshakes that fail are anybody's to cause: they leave no line in the log, least of all one that is no object.
+// Anybody can cause failed handshakes: they must not write to the log.
 func TestFailedHandshakesDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := selfSigned(t)
@@ -138,8 +138,8 @@ func TestFailedHandshakesDoNotFillTheLog(t *testing.T) {
 	before := b.Output()
 	for _, address := range addresses(b) {
 		for range 5 {
-			s := visit(t, address)
-			s.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n\r\n")
+			s := dialRawConn(t, address)
+			s.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n\r\n")
 			s.cutOff()
 		}
 	}
@@ -147,7 +147,7 @@ func TestFailedHandshakesDoNotFillTheLog(t *testing.T) {
 	equal(t, "exit code", code, 0)
 	for line := range strings.Lines(b.Output()[len(before):]) {
 		if !strings.HasPrefix(line, "{") || !strings.Contains(line, `"level":"info"`) {
-			t.Errorf("in the log: %s", line)
+			t.Errorf("logged: %s", line)
 		}
 	}
 }

@@ -20,35 +20,35 @@ import (
 	"broker/integration/workqclient"
 )
 
-// stranger is a connection to any port.
-type stranger struct {
+// rawConn is a raw connection to any port.
+type rawConn struct {
 	net.Conn
 	t *testing.T
 	r *bufio.Reader
 }
 
-func visit(t *testing.T, address string) *stranger {
+func dialRawConn(t *testing.T, address string) *rawConn {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
 	check(t, err)
 	t.Cleanup(func() { _ = c.Close() }) // it may be gone
 	check(t, c.SetDeadline(time.Now().Add(harness.Patience)))
-	return &stranger{Conn: c, t: t, r: bufio.NewReader(c)}
+	return &rawConn{Conn: c, t: t, r: bufio.NewReader(c)}
 }
 
-// say sends; who was cut off hears it in the answer.
-func (s *stranger) say(text string) { _, _ = io.WriteString(s, text) }
+// send writes a request. If the connection was cut off, the next read fails.
+func (s *rawConn) send(text string) { _, _ = io.WriteString(s, text) }
 
-// hears reads a line that must have a part.
-func (s *stranger) hears(part string) {
+// wantLine reads a line that must contain part.
+func (s *rawConn) wantLine(part string) {
 	s.t.Helper()
 	if line, err := s.r.ReadString('\n'); err != nil || !strings.Contains(line, part) {
-		s.t.Errorf("heard %.100q, %v, not %q", line, err, part)
+		s.t.Errorf("read %.100q, %v, want %q", line, err, part)
 	}
 }
 
-// cutOff reads to the end of the connection.
-func (s *stranger) cutOff() string {
+// cutOff reads until the connection ends.
+func (s *rawConn) cutOff() string {
 	s.t.Helper()
 	rest, err := io.ReadAll(s.r)
 	if isTimeout(err) {
@@ -62,10 +62,10 @@ func gearmanHeader(size uint32) string {
 	return string(binary.BigEndian.AppendUint32(h, size))
 }
 
-// It measures the memory of a broker of its own.
-func TestAnnouncedSizesTakeNoMemory(t *testing.T) {
+// It measures the memory of its own broker.
+func TestAnnouncedSizesAllocateNoMemory(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Durability: "none", Config: "[faktory]\nmax_body = \"1 MiB\"\n"})
 	const each, most = 60, 8 << 20
 	uuid := newID()
@@ -82,10 +82,10 @@ func TestAnnouncedSizesTakeNoMemory(t *testing.T) {
 		before, err := server.ResidentBytes(b.PID())
 		check(t, err)
 		for range each {
-			s := visit(t, test.address)
-			s.say(test.text)
+			s := dialRawConn(t, test.address)
+			s.send(test.text)
 			if test.address == b.Faktory {
-				s.hears("+HI")
+				s.wantLine("+HI")
 			}
 			if test.answer == "" {
 				continue
@@ -106,26 +106,26 @@ func TestAnnouncedSizesTakeNoMemory(t *testing.T) {
 	check(t, err)
 }
 
-// A Faktory line is kept up to the limit and dropped beyond it, as it comes.
+// A Faktory line is buffered up to the limit; the rest is discarded as it arrives.
 func TestFaktoryLinesWithoutEndAreDropped(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Durability: "none", Config: "[faktory]\nmax_body = \"256 KiB\"\n"})
 	for _, verb := range []string{"PUSH {\"jid\":\"", "PUSHB [", "FETCH ", "BEAT {\"wid\":\"", "x"} {
-		s := visit(t, b.Faktory)
-		s.hears("+HI")
-		s.say("HELLO {\"v\":2}\r\n")
-		s.hears("+OK")
+		s := dialRawConn(t, b.Faktory)
+		s.wantLine("+HI")
+		s.send("HELLO {\"v\":2}\r\n")
+		s.wantLine("+OK")
 		before, err := server.ResidentBytes(b.PID())
 		check(t, err)
-		s.say(verb)
+		s.send(verb)
 		piece := strings.Repeat("a", 256<<10)
 		for range 64 {
-			s.say(piece)
+			s.send(piece)
 		}
-		s.say("\r\nQUEUE LATENCY x\r\n")
-		s.hears("-ERR line is longer than")
-		s.hears("$")
+		s.send("\r\nQUEUE LATENCY x\r\n")
+		s.wantLine("-ERR line is longer than")
+		s.wantLine("$")
 		after, err := server.ResidentBytes(b.PID())
 		check(t, err)
 		if after-before > 8<<20 {
@@ -136,7 +136,7 @@ func TestFaktoryLinesWithoutEndAreDropped(t *testing.T) {
 
 func TestNothingIsDoneBeforeHello(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	const push = "PUSH {\"jid\":\"12345678\",\"jobtype\":\"x\",\"queue\":\"q\",\"args\":[]}\r\n"
 	for _, password := range []string{"", "secret"} {
 		b := harness.Start(t, harness.Options{Durability: "none", Password: password})
@@ -145,16 +145,16 @@ func TestNothingIsDoneBeforeHello(t *testing.T) {
 			requests = append(requests, "HELLO {\"v\":2}\r\n", "HELLO {\"v\":2,\"pwdhash\":\"secret\"}\r\n", "HELLO {\"v\":1,\"pwdhash\":\"\"}\r\n")
 		}
 		for _, request := range requests {
-			s := visit(t, b.Faktory)
-			s.hears("+HI")
-			s.say(request + push)
+			s := dialRawConn(t, b.Faktory)
+			s.wantLine("+HI")
+			s.send(request + push)
 			if strings.HasPrefix(request, "HELLO") {
-				s.hears("-ERR Invalid password\r\n")
+				s.wantLine("-ERR Invalid password\r\n")
 			} else {
-				s.hears("-ERR ")
+				s.wantLine("-ERR ")
 			}
 			if rest := s.cutOff(); rest != "" {
-				t.Errorf("%q: also %q", request, rest)
+				t.Errorf("%q: more output: %q", request, rest)
 			}
 		}
 		_, stats, err := b.Get("/stats")
@@ -166,10 +166,10 @@ func TestNothingIsDoneBeforeHello(t *testing.T) {
 	}
 }
 
-// Whatever clients call themselves and their jobs, a line of the log is one object, and pages of health name nobody.
-func TestNamesOfClientsForgeNoLogAndAreNotOnPagesOfHealth(t *testing.T) {
+// Whatever names clients choose, a log line is one JSON object, and health pages contain no names.
+func TestClientNamesCannotForgeLogLines(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	const name = "n4me\n{\"level\":\"error\"}\x1b[31m\xff"
 	b := harness.Start(t, harness.Options{Config: "[log]\nlevel = \"debug\"\n[http]\nprofiling = true\n"})
 	c := harness.DialGearman(t, b)
@@ -177,15 +177,15 @@ func TestNamesOfClientsForgeNoLogAndAreNotOnPagesOfHealth(t *testing.T) {
 	check(t, err)
 	check(t, c.Send(gearmanclient.SetClientID, name))
 	check(t, c.Send(gearmanclient.CanDo, name))
-	s := visit(t, b.Faktory)
-	s.hears("+HI")
+	s := dialRawConn(t, b.Faktory)
+	s.wantLine("+HI")
 	text, err := json.Marshal(strings.ToValidUTF8(name, ""))
 	check(t, err)
-	s.say(fmt.Sprintf("HELLO {\"v\":2,\"wid\":%s,\"hostname\":%s,\"username\":%s,\"labels\":[%s]}\r\n", text, text, text, text))
-	s.hears("+OK")
-	s.say(fmt.Sprintf("PUSH {\"jid\":%s,\"jobtype\":%s,\"args\":[%s]}\r\n", text, text, text))
-	s.hears("+OK")
-	s.say("FAIL " + name + "\r\n")
+	s.send(fmt.Sprintf("HELLO {\"v\":2,\"wid\":%s,\"hostname\":%s,\"username\":%s,\"labels\":[%s]}\r\n", text, text, text, text))
+	s.wantLine("+OK")
+	s.send(fmt.Sprintf("PUSH {\"jid\":%s,\"jobtype\":%s,\"args\":[%s]}\r\n", text, text, text))
+	s.wantLine("+OK")
+	s.send("FAIL " + name + "\r\n")
 	status, _ := post(t, b, "/api/backup", fmt.Sprintf("{\"dir\": \"/proc/%s\"}", `n4me\n{\"level\":\"error\"}`))
 	equal(t, "a backup to nowhere", status, http.StatusInternalServerError)
 	for _, path := range []string{"/healthz", "/readyz", "/health"} {
@@ -202,7 +202,7 @@ func TestNamesOfClientsForgeNoLogAndAreNotOnPagesOfHealth(t *testing.T) {
 	}
 	log := b.Output()
 	if !strings.Contains(log, "n4me") {
-		t.Error("no name came to the log: nothing was tested")
+		t.Error("no name was logged: the test proves nothing")
 	}
 	for line := range strings.Lines(log) {
 		var entry struct{ Time, Message string }
@@ -214,26 +214,26 @@ func TestNamesOfClientsForgeNoLogAndAreNotOnPagesOfHealth(t *testing.T) {
 
 func TestShutdownByTextIsOffUnlessItIsAllowed(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
-	s := visit(t, b.Gearman)
+	s := dialRawConn(t, b.Gearman)
 	for _, command := range []string{"shutdown\n", "SHUTDOWN graceful\n", "shutdown\r\n"} {
-		s.say(command)
-		s.hears("ERR UNKNOWN_COMMAND")
+		s.send(command)
+		s.wantLine("ERR UNKNOWN_COMMAND")
 	}
-	s.say("version\n")
-	s.hears("OK")
+	s.send("version\n")
+	s.wantLine("OK")
 	allowed := harness.Start(t, harness.Options{Config: "[gearman]\nallow_shutdown = true\n"})
-	s = visit(t, allowed.Gearman)
-	s.say("shutdown\n")
-	s.hears("OK")
+	s = dialRawConn(t, allowed.Gearman)
+	s.send("shutdown\n")
+	s.wantLine("OK")
 	code, err := allowed.Wait(harness.Patience)
 	check(t, err)
 	equal(t, "exit code", code, 0)
 	equal(t, "the other one ended", b.Exited(), false)
 }
 
-func TestHTTPForOtherHostsDoesNotStartWithoutAKey(t *testing.T) {
+func TestHTTPForOtherHostsRequiresAuthentication(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := selfSigned(t)
 	dir := t.TempDir()
@@ -253,30 +253,30 @@ func TestHTTPForOtherHostsDoesNotStartWithoutAKey(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "data")); !os.IsNotExist(err) {
-		t.Errorf("something was touched: %v", err)
+		t.Errorf("the data folder was touched: %v", err)
 	}
 }
 
 func TestClientsOutsideOfTheAllowListOfHTTPAreCounted(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{Config: "[http]\nallow = [\"127.0.0.1\"]\n"})
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}
 	for range 2 {
 		c, err := d.Dial("tcp", b.HTTP)
 		check(t, err)
-		equal(t, "served", talks(c, "http"), false)
+		equal(t, "served", replies(c, "http"), false)
 	}
 	_, metrics, err := b.Get("/metrics")
 	check(t, err)
 	if !strings.Contains(metrics, "broker_denied_connections_total{protocol=\"http\"} 2\n") {
-		t.Error("not counted")
+		t.Error("the denied client was not counted")
 	}
 }
 
-func TestGarbageOnAnyPortHurtsNobody(t *testing.T) {
+func TestGarbageOnAnyPortDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	garbage := []string{
@@ -288,7 +288,7 @@ func TestGarbageOnAnyPortHurtsNobody(t *testing.T) {
 		for _, bytes := range garbage {
 			c, err := workqclient.Dial(addr)
 			check(t, err)
-			_ = c.Send([]byte(bytes)) // the broker may close while we write
+			_ = c.Send([]byte(bytes)) // the broker may close the connection meanwhile
 			check(t, c.Close())
 		}
 	}
@@ -299,6 +299,6 @@ func TestGarbageOnAnyPortHurtsNobody(t *testing.T) {
 	wantIs(t, err, workqclient.ErrTimeout)
 	check(t, fkt.Push(fktJob("alive")))
 	if b.Exited() {
-		t.Fatal("the broker has ended")
+		t.Fatal("the broker has exited")
 	}
 }

@@ -31,7 +31,7 @@ const (
 	listening   = "0A"
 )
 
-// socketsOf are the internet sockets that a process has open.
+// socketsOf lists the open internet sockets of a process.
 func socketsOf(t *testing.T, pid int) []socket {
 	t.Helper()
 	own := make(map[string]bool)
@@ -47,7 +47,7 @@ func socketsOf(t *testing.T, pid int) []socket {
 	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
 		if err != nil {
-			continue // a kernel without that family
+			continue // the kernel does not support that family
 		}
 		for line := range strings.Lines(string(text)) {
 			if f := strings.Fields(line); len(f) > 9 && own[f[9]] {
@@ -58,7 +58,7 @@ func socketsOf(t *testing.T, pid int) []socket {
 	return found
 }
 
-// address reads one of /proc: words of four bytes in the order of the machine, then the port.
+// address parses an address of /proc: 4-byte words in host order, then the port.
 func address(t *testing.T, text string) string {
 	t.Helper()
 	host, port, _ := strings.Cut(text, ":")
@@ -77,14 +77,14 @@ func address(t *testing.T, text string) string {
 	return netip.AddrPortFrom(parsed.Unmap(), number).String()
 }
 
-// inOwnNetwork says to this program, started again, that it is alone in a network.
+// inOwnNetwork tells the test binary that it was started again in its own network namespace.
 const inOwnNetwork = "BROKER_TEST_OWN_NETWORK"
 
-// The default ports may be taken on this machine, so the program is started in a network of its own, without a route to
-// anywhere: there it must take the four default addresses, no others, and try to reach nobody.
-func TestDefaultsListenOnLoopbackAndReachOutToNobody(t *testing.T) {
+// The default ports may be in use on this machine, so the program runs in a network namespace of its own without routes:
+// there it must bind the four default addresses, no others, and connect to nobody.
+func TestDefaultsListenOnLoopbackOnly(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	if os.Getenv(inOwnNetwork) != "" {
 		defaultsInOwnNetwork(t)
 		return
@@ -101,8 +101,8 @@ func TestDefaultsListenOnLoopbackAndReachOutToNobody(t *testing.T) {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
 	out, err := cmd.CombinedOutput()
-	if _, ran := err.(*exec.ExitError); err != nil && !ran { //nolint:errorlint // of os/exec itself
-		t.Logf("no network of its own here (%v): only the settings were looked at", err)
+	if _, ran := err.(*exec.ExitError); err != nil && !ran { //nolint:errorlint // os/exec does not wrap it
+		t.Logf("cannot create a network namespace (%v): only the settings were checked", err)
 		return
 	}
 	if err != nil || !strings.Contains(string(out), "PASS") {
@@ -126,7 +126,7 @@ func defaultsInOwnNetwork(t *testing.T) {
 			case s.state == listening:
 				listen = append(listen, s.local)
 			case s.state == synSent, !slices.Contains(defaults, s.local):
-				t.Errorf("a connection to somebody: %+v", s)
+				t.Errorf("an outgoing connection: %+v", s)
 			}
 		}
 		slices.Sort(listen)
@@ -144,12 +144,12 @@ func defaultsInOwnNetwork(t *testing.T) {
 	equal(t, "our own connection is seen", ours, true)
 }
 
-// bringLoopbackUp is what ip link set lo up does.
+// bringLoopbackUp does the same as ip link set lo up.
 func bringLoopbackUp(t *testing.T) {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM, 0)
 	check(t, err)
-	defer func() { _ = syscall.Close(fd) }() // only asked
+	defer func() { _ = syscall.Close(fd) }() // nothing was written
 	request := struct {
 		name  [16]byte
 		flags uint16
@@ -157,15 +157,15 @@ func bringLoopbackUp(t *testing.T) {
 	}{flags: syscall.IFF_UP | syscall.IFF_RUNNING}
 	copy(request.name[:], "lo")
 	if _, _, errno := syscall.Syscall(
-		syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request)), //nolint:gosec // as the kernel wants it
+		syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request)), //nolint:gosec // the kernel's interface
 	); errno != 0 {
 		t.Fatal(errno)
 	}
 }
 
-func TestTheStoreIsForItsOwnerOnly(t *testing.T) {
+func TestStoreIsReadableByItsOwnerOnly(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := start(t)
 	_, err := harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
 	check(t, err)
@@ -179,10 +179,10 @@ func TestTheStoreIsForItsOwnerOnly(t *testing.T) {
 	}
 }
 
-// A folder that exists already is left as it is; that others may look into it is said.
-func TestAStoreThatOthersMayReadIsTold(t *testing.T) {
+// The mode of an existing folder is not changed; the log warns if other users can read it.
+func TestDataFolderReadableByOthersIsLogged(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	for mode, told := range map[os.FileMode]bool{0o700: false, 0o755: true, 0o750: true} {
 		b := harness.Prepare(t, harness.Options{})
 		check(t, os.MkdirAll(b.Data, 0o700))
@@ -193,11 +193,11 @@ func TestAStoreThatOthersMayReadIsTold(t *testing.T) {
 	}
 }
 
-// As root the program is run by nobody, as anybody else by whom it is: the process must not need more.
-// It writes to its data folder only.
-func TestTheBrokerNeedsNoRights(t *testing.T) {
+// If the test runs as root, it starts the broker as nobody: the broker must not need more rights. It writes to its data
+// folder only.
+func TestBrokerNeedsNoPrivileges(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	dir, err := os.MkdirTemp("", "brk")
 	check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -207,10 +207,10 @@ func TestTheBrokerNeedsNoRights(t *testing.T) {
 		credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 		check(t, os.Chown(dir, nobody, nobody))
 	}
-	program, err := os.ReadFile(harness.Binary(t)) // where it was built only we may look
+	program, err := os.ReadFile(harness.Binary(t)) // other users cannot read the folder in which it was built
 	check(t, err)
 	path := filepath.Join(dir, "broker")
-	check(t, os.WriteFile(path, program, 0o755)) //nolint:gosec // to be run by another user
+	check(t, os.WriteFile(path, program, 0o755)) //nolint:gosec // another user executes it
 	free := make([]string, 2)
 	for i := range free {
 		free[i], err = server.FreeAddr()
@@ -227,7 +227,7 @@ func TestTheBrokerNeedsNoRights(t *testing.T) {
 	check(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()         // the state is of no interest
+		_ = cmd.Wait()         // the exit code does not matter
 	}()
 	var c net.Conn
 	harness.Eventually(t, func() string {
@@ -243,9 +243,9 @@ func TestTheBrokerNeedsNoRights(t *testing.T) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
 	check(t, err)
 	if os.Geteuid() == 0 && !strings.Contains(string(status), "CapEff:\t0000000000000000\n") {
-		t.Errorf("it runs with rights:\n%s", status)
+		t.Errorf("the process has capabilities:\n%s", status)
 	}
-	entries, err := os.ReadDir(dir) // where it works, is at home, and has its temporary files
+	entries, err := os.ReadDir(dir) // its working directory, home and temporary folder
 	check(t, err)
 	var names []string
 	for _, e := range entries {

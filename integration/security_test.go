@@ -21,7 +21,7 @@ import (
 	"broker/integration/harness"
 )
 
-// signedBy makes a client certificate under the authority whose files selfSigned wrote.
+// signedBy creates a client certificate signed by the authority that selfSigned created.
 func signedBy(t *testing.T, certFile, keyFile string) tls.Certificate {
 	t.Helper()
 	authority, err := tls.LoadX509KeyPair(certFile, keyFile)
@@ -38,17 +38,17 @@ func signedBy(t *testing.T, certFile, keyFile string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
 }
 
-// hello is something that each protocol answers at once, or its first word.
+// hello is a request that each protocol answers at once.
 var hello = map[string]string{
 	"workq": "lease q 0\r\n", "gearman": "version\n", "faktory": "", "http": "GET /healthz HTTP/1.0\r\n\r\n",
 }
 
-// talks says whether a connection gets any answer.
-func talks(c net.Conn, protocol string) bool {
-	_ = c.SetDeadline(time.Now().Add(harness.Patience)) // a socket that is gone says so in the read
+// replies reports whether a connection receives a reply.
+func replies(c net.Conn, protocol string) bool {
+	_ = c.SetDeadline(time.Now().Add(harness.Patience)) // an error shows in the read
 	_, _ = io.WriteString(c, hello[protocol])           // likewise
 	n, _ := c.Read(make([]byte, 100))
-	_ = c.Close() // all was said
+	_ = c.Close() // the reply was read
 	return n > 0
 }
 
@@ -58,7 +58,7 @@ func addresses(b *harness.Broker) map[string]string {
 
 func TestEveryProtocolCanDemandClientCertificates(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	cert, key, pool := selfSigned(t)
 	otherCert, otherKey, _ := selfSigned(t)
 	var settings strings.Builder
@@ -86,7 +86,7 @@ func TestEveryProtocolCanDemandClientCertificates(t *testing.T) {
 		} {
 			test.config.RootCAs = pool
 			c, err := tls.Dial("tcp", address, test.config)
-			if got := err == nil && talks(c, protocol); got != test.want {
+			if got := err == nil && replies(c, protocol); got != test.want {
 				t.Errorf("%s with %s: served: %v (%v)", protocol, test.what, got, err)
 			}
 		}
@@ -96,14 +96,14 @@ func TestEveryProtocolCanDemandClientCertificates(t *testing.T) {
 		check(t, err)
 		check(t, plain.SetDeadline(time.Now().Add(harness.Patience)))
 		if text, _ := io.ReadAll(plain); strings.ContainsAny(string(text), "+-O") {
-			t.Errorf("%s answers in plain text: %q", protocol, text)
+			t.Errorf("%s replies in plain text: %q", protocol, text)
 		}
 	}
 }
 
-func TestAllowListsKeepOthersOut(t *testing.T) {
+func TestAllowListsDenyOtherClients(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	var settings strings.Builder
 	for _, protocol := range []string{"workq", "gearman", "faktory"} {
 		fmt.Fprintf(&settings, "[%s]\nallow = [\"127.0.0.2\", \"10.0.0.0/8\"]\n", protocol)
@@ -114,7 +114,7 @@ func TestAllowListsKeepOthersOut(t *testing.T) {
 			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, from)}}
 			c, err := d.Dial("tcp", address)
 			check(t, err)
-			if got := talks(c, protocol); got != want {
+			if got := replies(c, protocol); got != want {
 				t.Errorf("%s from 127.0.0.%d: served: %v", protocol, from, got)
 			}
 		}
@@ -124,17 +124,17 @@ func TestAllowListsKeepOthersOut(t *testing.T) {
 	for _, protocol := range []string{"workq", "gearman", "faktory"} {
 		line := fmt.Sprintf("broker_denied_connections_total{protocol=%q} 1\n", protocol)
 		if !strings.Contains(metrics, line) {
-			t.Errorf("no %s", line)
+			t.Errorf("no line %s", line)
 		}
 	}
 	if !strings.Contains(b.Output(), "client denied by allow list") {
-		t.Error("the log does not tell")
+		t.Error("the denied client is not logged")
 	}
 }
 
 func TestHTTPOverTLSWithAnAllowList(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	cert, key, pool := selfSigned(t)
 	b := harness.Prepare(t, harness.Options{
 		Password: "s3cret", Config: fmt.Sprintf("[http]\nallow = [\"127.0.0.1\"]\ntls_cert = %q\ntls_key = %q\n", cert, key),
@@ -146,7 +146,7 @@ func TestHTTPOverTLSWithAnAllowList(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		defer func() { _ = resp.Body.Close() }() // the status says all
+		defer func() { _ = resp.Body.Close() }() // only the status matters
 		if resp.StatusCode != http.StatusOK {
 			return resp.Status
 		}
@@ -155,16 +155,16 @@ func TestHTTPOverTLSWithAnAllowList(t *testing.T) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}
 	c, err := d.Dial("tcp", b.HTTP)
 	check(t, err)
-	equal(t, "served from outside of the list", talks(c, "http"), false)
+	equal(t, "served from outside of the list", replies(c, "http"), false)
 	dir := filepath.Join(t.TempDir(), "copy")
 	config := filepath.Join(filepath.Dir(b.Data), "broker.toml")
 	r := brokerCommand(t, "backup", "--config", config, "--data", b.Data, "--http", b.HTTP, "--password", "s3cret", dir)
 	equal(t, "exit code of backup over TLS: "+r.Stderr, r.Code, 0)
 }
 
-func TestOrdersNeedThePasswordAndNoForeignPageGivesThem(t *testing.T) {
+func TestChangesNeedThePasswordAndTheSameOrigin(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	header := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}
@@ -200,7 +200,7 @@ func TestOrdersNeedThePasswordAndNoForeignPageGivesThem(t *testing.T) {
 
 func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	check(t, os.WriteFile(secret, []byte("t0p-s3cret\n"), 0o600))
 	b := harness.Start(t, harness.Options{
@@ -225,7 +225,7 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 		authorized(req)
 		resp, err := http.DefaultClient.Do(req)
 		check(t, err)
-		defer func() { _ = resp.Body.Close() }() // only read
+		defer func() { _ = resp.Body.Close() }() // it was read
 		text, err := io.ReadAll(resp.Body)
 		check(t, err)
 		equal(t, path, resp.StatusCode, http.StatusOK)
@@ -233,14 +233,14 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	}
 	r := brokerCommand(t, "check-config", "--config", filepath.Join(filepath.Dir(b.Data), "broker.toml"), "--password", "w0rd-s3cret")
 	bad := brokerCommand(t, "serve", "--data", "", "--password", "w0rd-s3cret", "--workq", "nonsense")
-	equal(t, "exit code with bad settings", bad.Code, 1)
+	equal(t, "exit code with invalid settings", bad.Code, 1)
 	for what, text := range map[string]string{
 		"/metrics": get("/metrics"), "/stats": get("/stats"), "/readyz": get("/readyz"), "/healthz": get("/healthz"),
 		"profiles": get("/debug/pprof/heap?debug=1") + get("/debug/pprof/goroutine?debug=2") + get("/debug/pprof/"),
 		"the log":  b.Output(), "check-config": r.Stdout + r.Stderr, "refused settings": bad.Stdout + bad.Stderr,
 	} {
 		if i := strings.Index(text, "s3cret"); i >= 0 {
-			t.Errorf("%s tells a secret: …%s", what, text[max(0, i-100):i+6])
+			t.Errorf("%s contains a secret: …%s", what, text[max(0, i-100):i+6])
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"broker/integration/harness"
 )
 
-// selfSigned writes a certificate for the loopback address and its key, and answers the pool that trusts it.
+// selfSigned writes a certificate for the loopback address and its key, and returns the pool that trusts it.
 func selfSigned(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -47,7 +47,7 @@ func selfSigned(t *testing.T) (cert, key string, pool *x509.CertPool) {
 
 func TestFaktoryOverTLSWithAPassword(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	cert, key, pool := selfSigned(t)
 	b := harness.Start(t, harness.Options{
 		Password: "secret", Config: fmt.Sprintf("[faktory]\ntls_cert = %q\ntls_key = %q\n", cert, key),
@@ -57,7 +57,7 @@ func TestFaktoryOverTLSWithAPassword(t *testing.T) {
 	s.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	c, err := s.Open()
 	check(t, err)
-	defer func() { _ = c.Close() }() // all that matters was answered
+	defer func() { _ = c.Close() }() // every reply was read
 	for i := range 50 {
 		check(t, c.Push(fktJob("encrypted", i)))
 	}
@@ -67,10 +67,10 @@ func TestFaktoryOverTLSWithAPassword(t *testing.T) {
 		check(t, c.Ack(job.Jid))
 	}
 	if plain, err := harness.OpenFaktory(b, harness.Patience); err == nil {
-		_ = plain.Close() // it should not exist
-		t.Error("the port answers without TLS")
+		_ = plain.Close() // it should have failed
+		t.Error("the port accepts connections without TLS")
 	}
-	// The other front-ends are as they were.
+	// The other ports do not use TLS.
 	wq := harness.DialWorkq(t, b)
 	check(t, wq.Add(wqJob("encrypted", "x")))
 	fetchSoon(t, c, "encrypted")

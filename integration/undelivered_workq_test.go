@@ -12,7 +12,7 @@ import (
 	"broker/integration/harness"
 )
 
-// raw is a connection that is spoken to in bytes.
+// raw is a raw connection.
 type raw struct {
 	*net.TCPConn
 	t *testing.T
@@ -25,20 +25,20 @@ func dialRaw(t *testing.T, address string) *raw {
 	check(t, err)
 	tc, isTCP := nc.(*net.TCPConn)
 	if !isTCP {
-		t.Fatalf("%T is no TCP connection", nc)
+		t.Fatalf("%T is not a TCP connection", nc)
 	}
 	t.Cleanup(func() { _ = tc.Close() })
 	check(t, tc.SetDeadline(time.Now().Add(harness.Patience)))
 	return &raw{TCPConn: tc, t: t, r: bufio.NewReaderSize(tc, 512)}
 }
 
-func (c *raw) say(text string) {
+func (c *raw) send(text string) {
 	c.t.Helper()
 	_, err := io.WriteString(c, text)
 	check(c.t, err)
 }
 
-// line reads up to the next line end.
+// line reads up to the next newline.
 func (c *raw) line() string {
 	c.t.Helper()
 	text, err := c.r.ReadString('\n')
@@ -57,14 +57,14 @@ func (c *raw) want(lines ...string) {
 	}
 }
 
-// skip reads a body of n bytes and its end.
+// skip reads a body of n bytes and the line end.
 func (c *raw) skip(n int) {
 	c.t.Helper()
 	_, err := io.CopyN(io.Discard, c.r, int64(n)+2)
 	check(c.t, err)
 }
 
-// wantEnd wants the connection closed and nothing more.
+// wantEnd expects the connection to be closed without more output.
 func (c *raw) wantEnd() {
 	c.t.Helper()
 	if rest, err := io.ReadAll(c.r); err != nil || len(rest) > 0 {
@@ -76,12 +76,12 @@ func dialRawFaktory(t *testing.T, b *harness.Broker, hello string) *raw {
 	t.Helper()
 	c := dialRaw(t, b.Faktory)
 	c.line()
-	c.say("HELLO " + hello + "\r\n")
+	c.send("HELLO " + hello + "\r\n")
 	c.want("+OK")
 	return c
 }
 
-// endings are the ways in which a worker goes that was handed more than it has taken.
+// endings are the ways in which a worker with unread replies disconnects.
 var endings = map[string]func(*raw){
 	"closes": func(c *raw) { _ = c.Close() },
 	"resets": func(c *raw) { _, _ = c.SetLinger(0), c.Close() },
@@ -92,64 +92,64 @@ var endings = map[string]func(*raw){
 	},
 }
 
-func TestFaktoryJobThatNeverLeftGoesToTheNextWorker(t *testing.T) {
+func TestFaktoryUnsentJobGoesToTheNextWorker(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	for how, end := range endings {
 		for _, size := range []int{12 << 20, 30 << 20} {
 			jid := newID()
 			producer, gone := dialRawFaktory(t, b, `{"v":2}`), dialRawFaktory(t, b, `{"v":2,"wid":"gone"}`)
-			producer.say(`PUSH {"jid":"` + jid + `","queue":"q","jobtype":"x","args":["`)
-			producer.say(strings.Repeat("x", size) + "\"]}\r\n")
+			producer.send(`PUSH {"jid":"` + jid + `","queue":"q","jobtype":"x","args":["`)
+			producer.send(strings.Repeat("x", size) + "\"]}\r\n")
 			producer.want("+OK")
 			check(t, gone.SetReadBuffer(4096))
-			gone.say("FETCH q\r\n")
+			gone.send("FETCH q\r\n")
 			if head := gone.line(); len(head) < 9 {
 				t.Fatalf("fetched %q", head)
 			}
 			gone.skip(1000)
 			end(gone)
 			next := dialRawFaktory(t, b, `{"v":2,"wid":"next"}`)
-			next.say("FETCH q\r\n")
+			next.send("FETCH q\r\n")
 			head := next.line()
 			if head == "$-1" {
-				t.Fatalf("%s, %d bytes: nothing for the next worker", how, size)
+				t.Fatalf("%s, %d bytes: no job for the next worker", how, size)
 			}
 			n, err := strconv.Atoi(head[1:])
 			check(t, err)
-			check(t, next.CloseWrite()) // who has closed its sending side gets all the same what it has asked for
+			check(t, next.CloseWrite()) // a half-closed client still receives its replies
 			next.skip(n)
 			next.wantEnd()
 		}
 	}
 	c := dialRawFaktory(t, b, `{"v":2}`)
-	c.say("FETCH q\r\n")
-	c.want("$-1") // it keeps it
+	c.send("FETCH q\r\n")
+	c.want("$-1") // the first worker keeps the job
 }
 
-func TestWorkqJobThatNeverLeftIsLeasedAgain(t *testing.T) {
+func TestWorkqUnsentJobIsLeasedAgain(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	for how, end := range endings {
 		producer, gone, next := dialRawFaktory(t, b, `{"v":2}`), dialRaw(t, b.Workq), dialRaw(t, b.Workq)
 		id := newID()
-		producer.say(`PUSH {"jid":"` + id + `","queue":"q","jobtype":"x","args":["`)
-		producer.say(strings.Repeat("x", 12<<20) + "\"]}\r\n")
+		producer.send(`PUSH {"jid":"` + id + `","queue":"q","jobtype":"x","args":["`)
+		producer.send(strings.Repeat("x", 12<<20) + "\"]}\r\n")
 		producer.want("+OK")
 		check(t, gone.SetReadBuffer(4096))
-		gone.say("lease q 0\r\n")
+		gone.send("lease q 0\r\n")
 		gone.want("+OK 1")
 		gone.skip(1000)
 		end(gone)
-		next.say("lease q 10000\r\n")
+		next.send("lease q 10000\r\n")
 		if first := next.line(); first != "+OK 1" {
-			t.Fatalf("%s: the next got %q", how, first)
+			t.Fatalf("%s: the next worker received %q", how, first)
 		}
 		head := strings.Fields(next.line())
 		n, err := strconv.Atoi(head[3])
 		check(t, err)
 		next.skip(n)
-		next.say("lease q 0\r\ncomplete " + id + " 0\r\n\r\n")
+		next.send("lease q 0\r\ncomplete " + id + " 0\r\n\r\n")
 		next.want("-TIMEOUT", "+OK")
 	}
 }

@@ -12,30 +12,30 @@ import (
 	"broker/integration/workqclient"
 )
 
-// wqJob is a job with times that play no part in a test.
+// wqJob is a job with long times.
 func wqJob(name, body string, flags ...string) workqclient.Job {
 	return workqclient.Job{
 		ID: newID(), Name: name, TTR: time.Minute, TTL: time.Hour, Wait: harness.Patience, Body: []byte(body), Flags: flags,
 	}
 }
 
-// wantClientError wants a -CLIENT-ERROR with exactly that text.
+// wantClientError expects a -CLIENT-ERROR with exactly that text.
 func wantClientError(t testing.TB, err error, text string) {
 	t.Helper()
 	refusal := (*workqclient.ClientError)(nil)
 	if !errors.As(err, &refusal) || refusal.Text != text {
-		t.Fatalf("error %v, not -CLIENT-ERROR %s", err, text)
+		t.Fatalf("error %v, want -CLIENT-ERROR %s", err, text)
 	}
 }
 
 func wantIs(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
-		t.Fatalf("error %v, not %v", err, want)
+		t.Fatalf("error %v, want %v", err, want)
 	}
 }
 
-// queueLens is "ready scheduled" of a queue, or the refusal.
+// queueLens is "ready scheduled" of a queue, or the error.
 func queueLens(c *workqclient.Client, name string) string {
 	o, err := c.InspectQueue(name)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestWorkqAddLeaseCompleteResult(t *testing.T) {
 	_, err = c.Result(job.ID, 0)
 	wantIs(t, err, workqclient.ErrTimeout)
 	check(t, w.Complete(job.ID, []byte("done \r\n")))
-	for range 2 { // a result may be read any number of times
+	for range 2 { // a result may be read several times
 		r, err := c.Result(job.ID, 0)
 		check(t, err)
 		equal(t, "result", r, workqclient.Result{OK: true, Body: []byte("done \r\n")})
@@ -113,7 +113,7 @@ func TestWorkqRunWaitsForTheWorker(t *testing.T) {
 	c, w := harness.DialWorkq(t, b), harness.DialWorkq(t, b)
 	for _, success := range []bool{true, false} {
 		done := make(chan error, 1)
-		go func() { // ends with the worker's answer, which the test waits for
+		go func() { // ends with the worker's reply, for which the test waits
 			l, err := w.Lease(harness.Patience, "running")
 			if err == nil && success {
 				err = w.Complete(l.ID, append([]byte("re:"), l.Body...))
@@ -209,7 +209,7 @@ func TestWorkqLeaseRunsOutAndTheJobComesBack(t *testing.T) {
 	check(t, c.Add(job))
 	later := wqJob("lost", "later")
 	check(t, c.Add(later))
-	for range 2 { // each time at its old place, before the later one
+	for range 2 { // each time at its original position
 		l, err := c.Lease(harness.Patience, "lost")
 		check(t, err)
 		equal(t, "leased", l.ID, job.ID)
@@ -255,12 +255,12 @@ func TestWorkqWaitersAreToldOfADelete(t *testing.T) {
 	answers := make(chan error, waiters)
 	for range waiters {
 		w := harness.DialWorkq(t, b)
-		go func() { // ends with the delete, which the test waits for
+		go func() { // ends with the delete, for which the test waits
 			_, err := w.Result(job.ID, harness.Patience)
 			answers <- err
 		}()
 	}
-	time.Sleep(100 * time.Millisecond) // most of them wait by then; one that asks later is told the same
+	time.Sleep(100 * time.Millisecond) // most of them wait by then; later ones receive the same reply
 	check(t, c.Delete(job.ID))
 	for range waiters {
 		wantIs(t, <-answers, workqclient.ErrNotFound)
@@ -296,7 +296,7 @@ func TestWorkqRefusesAndStaysInStep(t *testing.T) {
 		{"add " + id + " q 1000 1000 1 -max-fails=256\r\nx\r\n", clientError + "Invalid Max Fails"},
 		{"add " + id + " q 1000 1000 1 -a=1 -b=2 -c=3 -d=4\r\nx\r\n", clientError + "Invalid command args"},
 		{"add 00000000-0000-1000-8000-000000000001 q 1000 1000 1\r\nx\r\n", clientError + "Invalid ID"},
-		// The declared body is swallowed whatever is wrong with the line: nothing in it is run as a command.
+		// The declared body is consumed whatever is wrong with the line: it is never executed as a command.
 		{"add " + id + " q x 1000 10\r\ninspect\r\nx\r\n", clientError + "Invalid TTR"},
 		{"complete " + id + " 9\r\ndelete x\n\r\n", "-NOT-FOUND"},
 		{"inspect queues 0 101\r\n", clientError + "Invalid limit"},
@@ -331,7 +331,7 @@ func TestWorkqBytesMayArriveInAnyPieces(t *testing.T) {
 func TestWorkqRepliesLeaveInOneWrite(t *testing.T) {
 	t.Parallel()
 	b := startShared(t)
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	c, err := net.Dial("tcp", b.Workq)
 	check(t, err)
 	defer func() { _ = c.Close() }() // only the replies matter
@@ -341,7 +341,7 @@ func TestWorkqRepliesLeaveInOneWrite(t *testing.T) {
 		t.Helper()
 		_, err := c.Write([]byte(request))
 		check(t, err)
-		n, err := c.Read(buf) // one read: what one write sent
+		n, err := c.Read(buf) // one read returns what one write sent
 		check(t, err)
 		equal(t, "reply", string(buf[:n]), want)
 	}
@@ -377,7 +377,7 @@ func TestWorkqBlockedLeaseGetsTheNextJobAtOnce(t *testing.T) {
 	stop := make(chan struct{})
 	for range workers {
 		w := harness.DialWorkq(t, b)
-		go func() { // ends with the test, which closes the connection
+		go func() { // ends when the test closes the connection
 			for {
 				l, err := w.Lease(time.Minute, "never", "woken")
 				select {
@@ -400,7 +400,7 @@ func TestWorkqBlockedLeaseGetsTheNextJobAtOnce(t *testing.T) {
 		case id := <-leased:
 			equal(t, "id", id, job.ID)
 		case <-time.After(harness.Patience):
-			t.Fatal("a lease waits beside a ready job")
+			t.Fatal("a lease waits although a job is ready")
 		}
 	}
 	close(stop)
@@ -427,7 +427,7 @@ func TestWorkqVanishedLeaseTakesNoJob(t *testing.T) {
 		check(t, leaser.Send([]byte("lease vanish 60000\r\n")))
 		gone = append(gone, leaser)
 	}
-	awaitClients("11") // all have been accepted; one that is told of a close only now has asked before
+	awaitClients("11") // all were accepted; closed ones may still be counted
 	for _, leaser := range gone {
 		check(t, leaser.Close())
 	}

@@ -10,7 +10,7 @@ import (
 	"broker/cmd/broker/cli"
 )
 
-// command runs the command line in this process.
+// runCommand runs the command line in this process.
 func runCommand(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = execute(args, &out, &errs)

@@ -19,7 +19,7 @@ import (
 	"broker/frontends"
 )
 
-// carriers runs test over each kind of connection.
+// eachTransport runs test over each kind of connection.
 func eachTransport(t *testing.T, test func(t *testing.T, f *fixture, dial func(*testing.T) *client), settings ...setting) {
 	t.Run("tcp", func(t *testing.T) {
 		t.Parallel()

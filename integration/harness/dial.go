@@ -24,7 +24,7 @@ func DialGearman(t testing.TB, b *Broker) *gearmanclient.Client {
 // DialWorkq opens a connection for the duration of the test. Only the broker speaks Workq.
 func DialWorkq(t testing.TB, b *Broker) *workqclient.Client {
 	t.Helper()
-	OursOnly(t)
+	BrokerOnly(t)
 	c, err := workqclient.Dial(b.Workq)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func NewSmallDisk(t testing.TB, bytes int) *SmallDisk {
 	d := &SmallDisk{Dir: t.TempDir(), t: t}
 	err := syscall.Mount("tmpfs", d.Dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", bytes))
 	if errors.Is(err, syscall.EPERM) {
-		lack(t, "only root can mount the small disk of this test")
+		skip(t, "only root can mount the small disk of this test")
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -107,7 +107,7 @@ func Start(t testing.TB, o Options) *Broker {
 // Prepare creates a broker without starting it.
 func Prepare(t testing.TB, o Options) *Broker {
 	t.Helper()
-	OursOnly(t)
+	BrokerOnly(t)
 	s, err := server.NewBroker(t.TempDir(), server.BrokerOptions{
 		Binary: Binary(t), Durability: o.Durability, Password: o.Password, Config: o.Config, Args: o.Args, Env: o.Env,
 	})

@@ -40,7 +40,7 @@ func Need(t testing.TB, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
 		if !installed(tool) {
-			lack(t, tool+" is not installed; the Debian package "+packages[tool]+" has it")
+			skip(t, tool+" is not installed; the Debian package "+packages[tool]+" has it")
 		}
 	}
 }
@@ -53,8 +53,8 @@ func installed(tool string) bool {
 	return err == nil
 }
 
-// lack skips the test. It is the only place where tests are skipped.
-func lack(t testing.TB, reason string) {
+// skip skips the test. It is the only place where tests are skipped.
+func skip(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatal(reason)
@@ -80,7 +80,7 @@ func NeedNode(t testing.TB) {
 	t.Helper()
 	Need(t, "node", "npm")
 	if err := nodeModules(); err != nil {
-		lack(t, "the packages in integration/clients/node could not be installed: "+err.Error())
+		skip(t, "the packages in integration/clients/node could not be installed: "+err.Error())
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 
 func reference() bool { return os.Getenv("BROKER_REFERENCE") == "1" }
 
-// OursOnly skips the test with BROKER_REFERENCE=1: the reference servers cannot pass it.
-func OursOnly(t testing.TB) {
+// BrokerOnly skips the test with BROKER_REFERENCE=1: the reference servers cannot pass it.
+func BrokerOnly(t testing.TB) {
 	t.Helper()
 	if reference() {
-		lack(t, "the reference servers cannot do this")
+		skip(t, "the reference servers cannot do this")
 	}
 }
 
@@ -28,7 +28,7 @@ func Reference(t testing.TB) string {
 func startReference(t testing.TB, o Options) *Broker {
 	t.Helper()
 	if o.Config != "" || o.Durability != "" || len(o.Args) > 0 || len(o.Env) > 0 {
-		OursOnly(t)
+		BrokerOnly(t)
 	}
 	Need(t, "gearmand")
 	b := &Broker{BrokerServer: &server.BrokerServer{}, Password: o.Password, t: t}

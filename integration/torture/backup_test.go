@@ -20,13 +20,13 @@ import (
 	"broker/integration/harness"
 )
 
-// ran is how a command of the broker ended.
-type ran struct {
+// commandResult is the exit code and the output of a command.
+type commandResult struct {
 	code int
 	said string
 }
 
-func command(t testing.TB, args ...string) ran {
+func command(t testing.TB, args ...string) commandResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -36,33 +36,33 @@ func command(t testing.TB, args ...string) ran {
 		t.Fatal(err)
 	}
 	if exit != nil {
-		return ran{code: exit.ExitCode(), said: string(out)}
+		return commandResult{code: exit.ExitCode(), said: string(out)}
 	}
-	return ran{said: string(out)}
+	return commandResult{said: string(out)}
 }
 
-// begun waits until a copy has begun to be written.
-func begun(t testing.TB, dir string) {
+// awaitCopy waits until a copy is being written.
+func awaitCopy(t testing.TB, dir string) {
 	t.Helper()
 	for end := time.Now().Add(harness.Patience); ; time.Sleep(50 * time.Microsecond) {
 		if tables, _ := filepath.Glob(filepath.Join(dir+".unfinished", "store", "*")); len(tables) > 1 {
 			return
 		}
 		if _, err := os.Stat(dir); err == nil || time.Now().After(end) {
-			t.Fatalf("no copy under way at %s, %v", dir, err)
+			t.Fatalf("no copy in progress at %s, %v", dir, err)
 		}
 	}
 }
 
-// TestKilledWhileItCopies kills the broker, and the command on a stopped store, in the middle of a copy onto another
-// file system, where tables cannot be linked and take their time.
-func TestKilledWhileItCopies(t *testing.T) {
-	harness.OursOnly(t) // not parallel: the copy must still be under way when the kill comes
+// TestKillDuringABackup kills the broker, and the command on a stopped store, during a backup to another file system, where
+// tables cannot be linked.
+func TestKillDuringABackup(t *testing.T) {
+	harness.BrokerOnly(t) // not parallel: the copy must still be in progress at the kill
 	const jobs = 600
 	b := harness.Start(t, harness.Options{})
 	body := make([]byte, 256<<10)
-	_, _ = rand.NewChaCha8([32]byte{}).Read(body) // what cannot be pressed takes its time; it never fails
-	stock(t, b, "copied", jobs, string(body))
+	_, _ = rand.NewChaCha8([32]byte{}).Read(body) // incompressible; it never fails
+	submitMany(t, b, "copied", jobs, string(body))
 	disk := harness.NewSmallDisk(t, 600*mib)
 	for round, kill := range []func(dir string){
 		func(dir string) {
@@ -72,7 +72,7 @@ func TestKilledWhileItCopies(t *testing.T) {
 					_ = resp.Body.Close()
 				}
 			}()
-			begun(t, dir)
+			awaitCopy(t, dir)
 			b.Crash()
 		},
 		func(dir string) {
@@ -80,23 +80,23 @@ func TestKilledWhileItCopies(t *testing.T) {
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
 			check(t, cmd.Start())
-			begun(t, dir)
+			awaitCopy(t, dir)
 			check(t, cmd.Process.Signal(syscall.SIGKILL))
 			if err := cmd.Wait(); err == nil {
-				t.Fatalf("the copy was over before the kill: %s", out.String())
+				t.Fatalf("the copy ended before the kill: %s", out.String())
 			}
 		},
 	} {
 		dir := filepath.Join(disk.Dir, fmt.Sprint("copy", round))
 		kill(dir)
 		if _, err := os.Stat(dir); err == nil {
-			t.Fatalf("round %d: half a copy has the name of a whole one", round)
+			t.Fatalf("round %d: an incomplete copy has the final name", round)
 		}
 		if r := command(t, "doctor", b.Data); r.code != 0 || !strings.Contains(r.said, fmt.Sprintf("%d ready", jobs)) {
 			t.Errorf("round %d: the source: %+v", round, r)
 		}
 		if r := command(t, "doctor", dir); r.code != 1 || !strings.Contains(r.said, "no store in this folder") {
-			t.Errorf("round %d: where the copy was to be: %+v", round, r)
+			t.Errorf("round %d: the destination: %+v", round, r)
 		}
 		for _, half := range []string{dir + ".unfinished", filepath.Join(dir+".unfinished", "store")} {
 			serve := []string{
@@ -110,17 +110,17 @@ func TestKilledWhileItCopies(t *testing.T) {
 			}
 		}
 		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 1 || !strings.Contains(r.said, "interrupted; remove it") {
-			t.Errorf("round %d: again to the same name: %+v", round, r)
+			t.Errorf("round %d: second backup to the same destination: %+v", round, r)
 		}
 		check(t, os.RemoveAll(dir+".unfinished"))
 		if r := command(t, "backup", dir, "--data", b.Data, "--http", b.HTTP); r.code != 0 {
-			t.Errorf("round %d: once that is removed: %+v", round, r)
+			t.Errorf("round %d: backup after removing the leftovers: %+v", round, r)
 		}
 		if r := command(t, "doctor", dir); r.code != 0 || !strings.Contains(r.said, fmt.Sprintf("%d ready", jobs)) {
-			t.Errorf("round %d: the copy that was made then: %+v", round, r)
+			t.Errorf("round %d: that backup: %+v", round, r)
 		}
 		if _, err := os.Stat(dir + ".unfinished"); err == nil {
-			t.Errorf("round %d: a copy that is done leaves %s.unfinished", round, dir)
+			t.Errorf("round %d: a complete copy leaves %s.unfinished", round, dir)
 		}
 		check(t, os.RemoveAll(dir)) // the disk has room for one
 	}

@@ -18,17 +18,17 @@ import (
 )
 
 func TestSlowReadersCostBoundedMemory(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it measures memory and time
+	harness.BrokerOnly(t) // not parallel: it measures memory and time
 	b := harness.Start(t, harness.Options{Config: "[limits]\noutput_bytes = \"1 MiB\"\n"})
 	p := newProbe(t, b)
 	const readers = 1000
-	const limit = 2 << 20 // the output limit, and as much for one reply that passes it
+	const limit = 2 << 20 // the output limit, and as much for one larger reply
 	p.during(fmt.Sprintf("%d clients that read nothing", readers), readers*limit, func() {
 		var writers sync.WaitGroup
 		payload := strings.Repeat("x", 256<<10)
 		for range readers {
 			c := harness.DialGearman(t, b)
-			writers.Go(func() { // ends when the broker does not take more, or has cut it off
+			writers.Go(func() { // ends when the broker stops reading or cuts it off
 				for range 64 {
 					if c.WriteWithin(time.Second, gearmanclient.Append(nil, gearmanclient.EchoReq, payload)) != nil {
 						return
@@ -42,11 +42,11 @@ func TestSlowReadersCostBoundedMemory(t *testing.T) {
 }
 
 func TestClientsThatSendAByteAtATimeAreServed(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it measures memory and time
+	harness.BrokerOnly(t) // not parallel: it measures memory and time
 	b := harness.Start(t, harness.Options{})
 	p := newProbe(t, b)
 	const clients, pause = 1000, time.Second
-	p.during(fmt.Sprintf("%d clients that send a byte each %v", clients, pause), 64*mib, func() {
+	p.during(fmt.Sprintf("%d clients that send a byte every %v", clients, pause), 64*mib, func() {
 		var all sync.WaitGroup
 		for n := range clients {
 			address, text, want := b.Gearman, "version\n", "OK "
@@ -66,7 +66,7 @@ func TestClientsThatSendAByteAtATimeAreServed(t *testing.T) {
 					check(t, err)
 				}
 			}
-			all.Go(func() { // ends with the answer
+			all.Go(func() { // ends with the reply
 				for i := range len(text) {
 					time.Sleep(pause)
 					if _, err := c.Write([]byte(text[i : i+1])); err != nil {
@@ -74,10 +74,10 @@ func TestClientsThatSendAByteAtATimeAreServed(t *testing.T) {
 						return
 					}
 				}
-				_ = c.SetReadDeadline(time.Now().Add(harness.Patience)) // what happens shows in the read
+				_ = c.SetReadDeadline(time.Now().Add(harness.Patience)) // an error shows in the read
 				got := make([]byte, len(want))
 				if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
-					t.Errorf("%q is answered %q, %v", text, got, err)
+					t.Errorf("%q: reply %q, %v", text, got, err)
 				}
 			})
 		}
@@ -85,24 +85,24 @@ func TestClientsThatSendAByteAtATimeAreServed(t *testing.T) {
 	})
 }
 
-// stormRate is how many clients a second come and go in the measured storm; without a bound the load program takes what
-// the bystander and the broker need.
+// stormRate is how many clients per second connect in the measured storm; without a limit the load program would take the
+// CPU time of the bystander and the broker.
 const stormRate = 10_000
 
 func TestStormOfConnections(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it measures memory and time
+	harness.BrokerOnly(t) // not parallel: it measures memory and time
 	b := harness.Start(t, harness.Options{})
 	p := newProbe(t, b)
 	const storms = 60_000
 	for _, storm := range []struct {
 		what string
 		rate int
-	}{{fmt.Sprintf("%d a second", stormRate), stormRate}, {"as fast as they come", math.MaxInt}} {
+	}{{fmt.Sprintf("%d per second", stormRate), stormRate}, {"as fast as they come", math.MaxInt}} {
 		begin := time.Now()
 		p.during(fmt.Sprintf("%d connects and disconnects, %s", storms, storm.what), 96*mib, func() {
-			comeAndGo(t, []string{b.Workq, b.Gearman, b.Faktory}, storms, storm.rate)
+			connectAndClose(t, []string{b.Workq, b.Gearman, b.Faktory}, storms, storm.rate)
 		})
-		t.Logf("%.0f connects a second", float64(storms)/time.Since(begin).Seconds())
+		t.Logf("%.0f connects per second", float64(storms)/time.Since(begin).Seconds())
 	}
 	for _, protocol := range []string{"workq", "gearman", "faktory"} {
 		harness.Eventually(t, func() string {
@@ -114,9 +114,9 @@ func TestStormOfConnections(t *testing.T) {
 	}
 }
 
-// comeAndGo connects and disconnects so often, at most so often a second.
-func comeAndGo(t *testing.T, addresses []string, often, rate int) {
-	const at = 8 // at a time
+// connectAndClose connects and disconnects often times, at most rate times per second.
+func connectAndClose(t *testing.T, addresses []string, often, rate int) {
+	const at = 8 // in parallel
 	begin := time.Now()
 	var all sync.WaitGroup
 	for n := range at {
@@ -128,7 +128,7 @@ func comeAndGo(t *testing.T, addresses []string, often, rate int) {
 					t.Error(err)
 					return
 				}
-				_ = c.(*net.TCPConn).SetLinger(0) // a reset leaves no port behind
+				_ = c.(*net.TCPConn).SetLinger(0) // a reset frees the port at once
 				_ = c.Close()                     // likewise
 			}
 		})

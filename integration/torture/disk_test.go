@@ -30,10 +30,10 @@ func onDisk(t *testing.T, d *harness.SmallDisk, config string) *harness.Broker {
 	return b
 }
 
-// bigJob is one that fills disks.
-func bigJob(k *books, n int) (workqclient.Job, *record) {
+// bigJob is a job with a large body.
+func bigJob(k *ledger, n int) (workqclient.Job, *record) {
 	r := k.submitting(fmt.Sprintf("big-%d", n), uuid.NewString())
-	noise := make([]byte, 60<<10) // that cannot be compressed
+	noise := make([]byte, 60<<10) // incompressible
 	for i := 0; i < len(noise); i += 8 {
 		binary.LittleEndian.PutUint64(noise[i:], rand.Uint64())
 	}
@@ -41,8 +41,8 @@ func bigJob(k *books, n int) (workqclient.Job, *record) {
 	return workqclient.Job{ID: r.id, Name: waiting, TTR: time.Minute, TTL: time.Hour, Wait: harness.Patience, Body: body}, r
 }
 
-// fill adds jobs until one is refused, and answers how many were taken and the refusal.
-func fill(t *testing.T, b *harness.Broker, k *books, most int) (taken int, refusal error) {
+// fill adds jobs until one is refused, and returns how many were accepted and the refusal.
+func fill(t *testing.T, b *harness.Broker, k *ledger, most int) (taken int, refusal error) {
 	t.Helper()
 	c := harness.DialWorkq(t, b)
 	for taken < most {
@@ -56,8 +56,8 @@ func fill(t *testing.T, b *harness.Broker, k *books, most int) (taken int, refus
 	return taken, nil
 }
 
-// drainBig takes and removes all that is there: a Workq job that is only completed is kept with its result.
-func drainBig(t *testing.T, b *harness.Broker, k *books) (n int) {
+// drainBig leases and deletes all jobs: completed Workq jobs would be kept with their results.
+func drainBig(t *testing.T, b *harness.Broker, k *ledger) (n int) {
 	t.Helper()
 	c := harness.DialWorkq(t, b)
 	for ; ; n++ {
@@ -76,12 +76,12 @@ func drainBig(t *testing.T, b *harness.Broker, k *books) (n int) {
 
 func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	d := harness.NewSmallDisk(t, 160*mib)
 	b := onDisk(t, d, "min_free_disk = \"48 MiB\"\n")
-	k := newBooks(t)
-	k.born()
-	// The free space is looked at once a second: as fast as it can be filled meanwhile must fit into the floor.
+	k := newLedger(t)
+	k.started()
+	// The free space is checked once a second: what is written meanwhile must fit into min_free_disk.
 	var refusal error
 	taken := 0
 	for begin := time.Now(); refusal == nil && time.Since(begin) < harness.Patience; {
@@ -93,14 +93,14 @@ func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
 	if refusal == nil || !strings.Contains(refusal.Error(), "Disk full") {
 		t.Fatalf("after %d jobs: %v", taken, refusal)
 	}
-	t.Logf("%d jobs of 60 KiB on a disk of 160 MiB with a floor of 48 MiB, %d MiB free: %v", taken, d.Free()/mib, refusal)
+	t.Logf("%d jobs of 60 KiB on a disk of 160 MiB with min_free_disk 48 MiB, %d MiB free: %v", taken, d.Free()/mib, refusal)
 	status, body, err := b.Get("/healthz")
 	check(t, err)
 	equal(t, "health", fmt.Sprint(status, strings.Contains(body, "disk nearly full")), fmt.Sprint(http.StatusOK, true))
 	_, metrics, err := b.Get("/metrics")
 	check(t, err)
 	equal(t, "metric", strings.Contains(metrics, "\nbroker_disk_low 1\n"), true)
-	gearman, fkt := refusesInItsWords(t, b, "disk", "disk is nearly full")
+	gearman, fkt := wantRefusals(t, b, "disk", "disk is nearly full")
 	equal(t, "jobs worked on while new ones are refused", drainBig(t, b, k), taken)
 	harness.Eventually(t, func() string {
 		if n, err := fill(t, b, k, 1); n == 0 {
@@ -118,8 +118,8 @@ func TestNearlyFullDiskRefusesJobsAndTakesResults(t *testing.T) {
 	equal(t, "metric", metric(t, b, "broker_disk_low"), 0)
 }
 
-// refusesInItsWords submits a job by Gearman and by Faktory; neither may be taken.
-func refusesInItsWords(t *testing.T, b *harness.Broker, gearmanWords, faktoryWords string) (*gearmanclient.Client, *faktory.Client) {
+// wantRefusals submits a job by Gearman and by Faktory; both must be refused.
+func wantRefusals(t *testing.T, b *harness.Broker, gearmanWords, faktoryWords string) (*gearmanclient.Client, *faktory.Client) {
 	t.Helper()
 	gearman := harness.DialGearman(t, b)
 	check(t, gearman.Send(gearmanclient.SubmitJobBg, "refused", "", "x"))
@@ -139,44 +139,44 @@ func refusesInItsWords(t *testing.T, b *harness.Broker, gearmanWords, faktoryWor
 
 func TestFullDiskStopsTheBrokerAndLosesNothing(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	d := harness.NewSmallDisk(t, 64*mib)
 	b := onDisk(t, d, "min_free_disk = 0\n")
-	k := newBooks(t)
-	k.born()
+	k := newLedger(t)
+	k.started()
 	taken, refusal := fill(t, b, k, 10_000)
 	if refusal == nil || !strings.Contains(refusal.Error(), "-SERVER-ERROR") {
 		t.Fatalf("after %d jobs: %v", taken, refusal)
 	}
 	t.Logf("%d jobs of 60 KiB on a disk of 64 MiB: %v", taken, refusal)
-	// Reads go on; nothing is promised any more.
+	// Reads still work; nothing is acknowledged any more.
 	status, body, err := b.Get("/healthz")
 	check(t, err)
 	equal(t, "health", fmt.Sprint(status, strings.Contains(body, "store failed")), fmt.Sprint(http.StatusServiceUnavailable, true))
 	if !strings.Contains(b.Output(), "no space left on device") {
-		t.Error("the log does not say why")
+		t.Error("the log does not name the reason")
 	}
-	gearman, _ := refusesInItsWords(t, b, "server has stopped", "storage has failed")
+	gearman, _ := wantRefusals(t, b, "server has stopped", "storage has failed")
 	_, err = gearman.AdminList("status")
 	check(t, err)
 	if _, err := harness.DialWorkq(t, b).Lease(0, waiting); err == nil || !strings.Contains(err.Error(), "-SERVER-ERROR") {
-		t.Errorf("a job is handed out: %v", err)
+		t.Errorf("a job was handed out: %v", err)
 	}
 	code, took := b.Terminate()
 	t.Logf("exit code %d after %v", code, took)
 	harness.CheckDuration(t, "the shutdown", took, 5*time.Second)
 	d.Resize(256 * mib)
 	b.Restart()
-	k.born()
-	if got := drainBig(t, b, k); got != taken && got != taken+1 { // the one that was refused may be there
-		t.Errorf("%d jobs came back of %d", got, taken)
+	k.started()
+	if got := drainBig(t, b, k); got != taken && got != taken+1 { // the refused one may be there
+		t.Errorf("%d of %d jobs were recovered", got, taken)
 	}
-	k.account(b)
+	k.checkLost(b)
 }
 
 func TestReadOnlyDataFolderIsRefused(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	d := harness.NewSmallDisk(t, 64*mib)
 	b := onDisk(t, d, "min_free_disk = 0\n")
 	b.Terminate()
@@ -186,6 +186,6 @@ func TestReadOnlyDataFolderIsRefused(t *testing.T) {
 	check(t, err)
 	equal(t, "exit code", code, 1)
 	if out := b.Tail(); !strings.Contains(out, "read-only file system") || !strings.Contains(out, b.Data) {
-		t.Errorf("not told what is wrong with what: %s", out)
+		t.Errorf("the message does not name the error and the folder: %s", out)
 	}
 }

@@ -1,7 +1,7 @@
-// Package torture holds the tests that hurt: the built broker under load on all protocols, killed again and again; its
-// disk full, read-only, or written by a newer version; its clock wrong; clients that flood it, starve it and come by the
-// thousand. An independent checker, which knows only what clients sent and what they were told, accounts for every job.
+// Package torture tests the built broker under adverse conditions: killed again and again under load on all protocols; with
+// a full or read-only disk; with a wrong clock; with clients that flood it, do not read, or connect by the thousand. An
+// independent ledger, which knows only what clients sent and received, accounts for every job.
 //
-// Among the ordinary tests all of it runs in a short form. TORTURE_ROUNDS sets how often the broker is killed, and
-// anything above the default of 5 asks for the long form of the rest; make torture does so.
+// make test runs a short form. make torture runs everything: it kills the broker TORTURE_ROUNDS (100) times and limits
+// memory and latency.
 package torture

@@ -16,10 +16,10 @@ import (
 	"broker/integration/harness"
 )
 
-// flood is many clients that submit without end, 64 at a time each, to a broker without workers.
+// flood is many clients that submit jobs, each with 64 in flight, to a broker without workers.
 type flood struct {
 	b     *harness.Broker
-	most  int64 // jobs; no more are submitted
+	most  int64 // limit of submitted jobs
 	begun atomic.Int64
 	taken atomic.Int64
 }
@@ -28,16 +28,16 @@ const (
 	flooders   = 8
 	floodAhead = 64
 	floodBody  = 1 << 10
-	floodPool  = 1 << 20 // of noise that bodies are cut from: it cannot be compressed
+	floodPool  = 1 << 20 // bytes of incompressible noise from which bodies are cut
 )
 
-// run submits until all is taken or something is refused, and answers the refusals.
+// run submits until the limit is reached or a job is refused, and returns the refusals.
 func (f *flood) run(t *testing.T) error {
 	refusals := make([]error, flooders)
 	var all sync.WaitGroup
 	for n := range flooders {
 		c := harness.DialGearman(t, f.b)
-		all.Go(func() { refusals[n] = f.submit(c) }) // ends with the last job, a refusal, or an answer that does not come
+		all.Go(func() { refusals[n] = f.submit(c) }) // ends with the last job, a refusal, or a missing reply
 	}
 	all.Wait()
 	return errors.Join(refusals...)
@@ -77,10 +77,10 @@ func (f *flood) submit(c *gearmanclient.Client) error {
 	return nil
 }
 
-// TestFloodOfSubmissions has jobs without workers come until the disk is at its floor.
+// TestFloodOfSubmissions submits jobs without workers until the disk has only min_free_disk left.
 func TestFloodOfSubmissions(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it measures memory and time
-	// A disk of its own: what other programs write does not count.
+	harness.BrokerOnly(t) // not parallel: it measures memory and time
+	// A disk of its own, so that other programs cannot fill it.
 	const room, floor = 512 * mib, 256 * mib
 	d := harness.NewSmallDisk(t, room+floor)
 	b := onDisk(t, d, fmt.Sprintf("min_free_disk = \"%d MiB\"\n", floor/mib))
@@ -90,7 +90,7 @@ func TestFloodOfSubmissions(t *testing.T) {
 	p.during(fmt.Sprintf("%d jobs of 1 KiB without workers", f.most), 160*mib+400*f.most, func() {
 		check(t, f.run(t))
 	})
-	t.Logf("%.0f jobs a second", float64(f.taken.Load())/time.Since(begin).Seconds())
+	t.Logf("%.0f jobs per second", float64(f.taken.Load())/time.Since(begin).Seconds())
 
 	f.most = 4 * room / floodBody
 	refusal := f.run(t)

@@ -16,25 +16,25 @@ import (
 	"broker/integration/server"
 )
 
-// TestKilledAgainAndAgain is the promise: whatever moment the broker dies at, no acknowledged job is lost and none runs
-// after its end was acknowledged.
+// TestKilledAgainAndAgain: whenever the broker is killed, no acknowledged job is lost, and none is handed out after its end
+// was acknowledged.
 func TestKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
-	k := newBooks(t)
-	k.born()
+	k := newLedger(t)
+	k.started()
 	var slowest time.Duration
 	inStart, drained := 0, 0
 	begin := time.Now()
 	n := rounds(t)
 	for round := range n {
 		clients := load(b, k, round)
-		// The moment of the kill is what the test varies.
+		// The test varies the moment of the kill.
 		time.Sleep(30*time.Millisecond + rand.N(700*time.Millisecond))
 		b.Crash()
 		clients.Wait()    // they end with their connections
-		if round%5 == 3 { // and once more while it reads its store back
+		if round%5 == 3 { // another kill while it opens its store
 			check(t, b.Spawn())
 			time.Sleep(rand.N(60 * time.Millisecond))
 			b.Process.Kill()
@@ -43,19 +43,19 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		start := time.Now()
 		b.Restart()
 		slowest = max(slowest, time.Since(start))
-		k.born()
+		k.started()
 		drained += k.drain(b)
-		k.account(b)
+		k.checkLost(b)
 		if t.Failed() {
 			t.Fatalf("after round %d of %d", round+1, n)
 		}
 	}
 	t.Logf("%d kills under load and %d during the start, in %v: %d jobs submitted, %d acknowledged, %d ends acknowledged, "+
 		"%d hand-outs, %d found waiting after a kill, %d looked up as leased, retrying or not due; slowest restart %v",
-		n, inStart, time.Since(begin).Round(time.Second), len(k.jobs), k.acks, k.ends, k.out, drained, k.limbos,
+		n, inStart, time.Since(begin).Round(time.Second), len(k.jobs), k.acks, k.ends, k.out, drained, k.lookedUp,
 		slowest.Round(time.Millisecond))
 	if k.acks < 50*n || k.ends < 10*n {
-		t.Errorf("too little happened before the kills to prove anything")
+		t.Errorf("too little happened before the kills: the test proves nothing")
 	}
 	code, _ := b.Terminate()
 	equal(t, "exit code", code, 0)
@@ -63,13 +63,13 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	equal(t, "doctor: "+r.Stdout+r.Stderr, r.Code, 0)
 }
 
-// TestStoppedAndContinued stops the whole process, as a debugger or a suspended machine does.
+// TestStoppedAndContinued stops the whole process for a while, as a debugger or a suspended machine does.
 func TestStoppedAndContinued(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
-	k := newBooks(t)
-	k.born()
+	k := newLedger(t)
+	k.started()
 	clients := load(b, k, 0)
 	for range stops {
 		time.Sleep(200 * time.Millisecond)
@@ -80,23 +80,23 @@ func TestStoppedAndContinued(t *testing.T) {
 	before := k.acknowledged()
 	harness.Eventually(t, func() string {
 		if k.acknowledged() < before+50 {
-			return "it does not go on"
+			return "it does not continue"
 		}
 		return ""
 	})
 	b.Crash()
 	clients.Wait()
 	b.Restart()
-	k.born()
+	k.started()
 	drained := k.drain(b)
-	k.account(b)
+	k.checkLost(b)
 	t.Logf("%d jobs acknowledged, %d ends acknowledged, %d drained", k.acks, k.ends, drained)
 }
 
-// TestRestartedWithAWrongClock needs a program whose clock is off: no released one can be told to, so the test links one.
+// TestRestartedWithAWrongClock builds a broker whose clock is wrong; no setting can do that.
 func TestRestartedWithAWrongClock(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	root, err := server.ModuleRoot()
 	check(t, err)
 	for _, shift := range []string{"-48h", "48h"} {
@@ -107,8 +107,8 @@ func TestRestartedWithAWrongClock(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		b := harness.Start(t, harness.Options{})
-		k := newBooks(t)
-		k.born()
+		k := newLedger(t)
+		k.started()
 		wq := harness.DialWorkq(t, b)
 		for i := range 20 {
 			r := k.submitting(fmt.Sprintf("clock-%d", i), "")
@@ -128,16 +128,16 @@ func TestRestartedWithAWrongClock(t *testing.T) {
 		if got := k.drain(other); got < 19 {
 			t.Errorf("%s: %d of 20 jobs were handed out", shift, got)
 		}
-		k.account(other)
+		k.checkLost(other)
 		if !strings.Contains(wrong.Output(), "store opened") {
-			t.Error("no word of the start")
+			t.Error("the start is not logged")
 		}
 		wrong.Process.Kill()
-		// And back to the right time.
+		// Back to the right time.
 		b.Restart()
-		k.born()
+		k.started()
 		k.drain(b)
-		k.account(b)
+		k.checkLost(b)
 		check(t, os.Remove(program))
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"broker/integration/workqclient"
 )
 
-// Workers take jobs from the first queue; what is in the second waits; what is in the third is not due.
+// The queues: workers serve the first one; jobs in the second one wait; jobs in the third one are not due.
 const (
 	worked  = "torture-worked"
 	waiting = "torture-waiting"
 	later   = "torture-later"
 )
 
-// queueOf spreads jobs over the first two.
+// queueOf distributes jobs over the first two.
 func queueOf(n int) string {
 	if n%2 == 0 {
 		return worked
@@ -30,15 +30,15 @@ func queueOf(n int) string {
 	return waiting
 }
 
-// Every client runs until its connection breaks. What it was doing then is neither acknowledged nor forgotten: the books
-// were told before each step.
+// Every client runs until its connection breaks. The ledger knows what it was doing then, because each step is recorded
+// before it is taken.
 
-func submitGearman(b *harness.Broker, k *books, tag string) {
+func submitGearman(b *harness.Broker, k *ledger, tag string) {
 	c, err := gearmanclient.Dial(b.Gearman)
 	if err != nil {
 		return
 	}
-	defer func() { _ = c.Close() }() // broken already
+	defer func() { _ = c.Close() }() // it is broken
 	const burst = 8
 	for n := 0; ; n += burst {
 		var packets []byte
@@ -61,12 +61,12 @@ func submitGearman(b *harness.Broker, k *books, tag string) {
 	}
 }
 
-func submitFaktory(b *harness.Broker, k *books, tag string) {
+func submitFaktory(b *harness.Broker, k *ledger, tag string) {
 	c, err := harness.OpenFaktory(b, harness.Patience)
 	if err != nil {
 		return
 	}
-	defer func() { _ = c.Close() }() // broken already
+	defer func() { _ = c.Close() }() // it is broken
 	for n := 0; ; n++ {
 		r := k.submitting(fmt.Sprintf("%s-%d", tag, n), uuid.NewString())
 		job := faktory.NewJob(queueOf(n), r.body)
@@ -78,13 +78,13 @@ func submitFaktory(b *harness.Broker, k *books, tag string) {
 	}
 }
 
-// submitWorkq also schedules some jobs and removes some.
-func submitWorkq(b *harness.Broker, k *books, tag string) {
+// submitWorkq also schedules and removes some jobs.
+func submitWorkq(b *harness.Broker, k *ledger, tag string) {
 	c, err := workqclient.Dial(b.Workq)
 	if err != nil {
 		return
 	}
-	defer func() { _ = c.Close() }() // broken already
+	defer func() { _ = c.Close() }() // it is broken
 	for n := 0; ; n++ {
 		r := k.submitting(fmt.Sprintf("%s-%d", tag, n), uuid.NewString())
 		job := workqclient.Job{
@@ -98,7 +98,7 @@ func submitWorkq(b *harness.Broker, k *books, tag string) {
 			return
 		}
 		k.acked(r, "")
-		if n%16 == 7 { // in the queue that nobody works for
+		if n%16 == 7 { // in the queue without workers
 			k.ending(r)
 			if c.Delete(r.id) != nil {
 				return
@@ -108,13 +108,13 @@ func submitWorkq(b *harness.Broker, k *books, tag string) {
 	}
 }
 
-// workGearman completes jobs; the protocol acknowledges no completion.
-func workGearman(b *harness.Broker, k *books) {
+// workGearman completes jobs; Gearman does not acknowledge completions.
+func workGearman(b *harness.Broker, k *ledger) {
 	c, err := gearmanclient.Dial(b.Gearman)
 	if err != nil || c.Send(gearmanclient.CanDo, worked) != nil {
 		return
 	}
-	defer func() { _ = c.Close() }() // broken already
+	defer func() { _ = c.Close() }() // it is broken
 	for {
 		handle, _, _, body, err := c.Grab(harness.Patience)
 		if err != nil {
@@ -127,13 +127,13 @@ func workGearman(b *harness.Broker, k *books) {
 	}
 }
 
-// workFaktory completes jobs and fails some, which must then come back.
-func workFaktory(b *harness.Broker, k *books) {
+// workFaktory completes jobs and fails some, which must be retried.
+func workFaktory(b *harness.Broker, k *ledger) {
 	c, err := harness.OpenFaktory(b, harness.Patience)
 	if err != nil {
 		return
 	}
-	defer func() { _ = c.Close() }() // broken already
+	defer func() { _ = c.Close() }() // it is broken
 	for n := 0; ; n++ {
 		job, err := c.Fetch(worked)
 		if err != nil {
@@ -145,7 +145,7 @@ func workFaktory(b *harness.Broker, k *books) {
 		r := k.handedOut(fmt.Sprint(job.Args[0]))
 		if n%8 == 3 {
 			if !strings.HasPrefix(r.body, "faktory-") {
-				k.ending(r) // in its protocol a failure is the end
+				k.ending(r) // a failed Gearman job is finished
 			}
 			if c.Fail(job.Jid, errors.New("on purpose"), nil) != nil {
 				return
@@ -160,12 +160,12 @@ func workFaktory(b *harness.Broker, k *books) {
 	}
 }
 
-func workWorkq(b *harness.Broker, k *books) {
+func workWorkq(b *harness.Broker, k *ledger) {
 	c, err := workqclient.Dial(b.Workq)
 	if err != nil {
 		return
 	}
-	defer func() { _ = c.Close() }() // broken already
+	defer func() { _ = c.Close() }() // it is broken
 	for {
 		l, err := c.Lease(harness.Patience, worked)
 		if err != nil {
@@ -180,8 +180,8 @@ func workWorkq(b *harness.Broker, k *books) {
 	}
 }
 
-// load runs clients of all kinds until the broker dies. The result waits for them.
-func load(b *harness.Broker, k *books, round int) *sync.WaitGroup {
+// load runs clients of all kinds until the broker dies. The caller waits for them.
+func load(b *harness.Broker, k *ledger, round int) *sync.WaitGroup {
 	var clients sync.WaitGroup
 	for n := range 2 {
 		tag := fmt.Sprintf("%d-%d", round, n)
@@ -195,8 +195,8 @@ func load(b *harness.Broker, k *books, round int) *sync.WaitGroup {
 	return &clients
 }
 
-// drain takes and completes everything that is ready, over several connections, and tells how much that was.
-func (b *books) drain(broker *harness.Broker) int {
+// drain leases and completes all ready jobs, over several connections, and returns their number.
+func (b *ledger) drain(broker *harness.Broker) int {
 	var workers sync.WaitGroup
 	var mu sync.Mutex // guards total
 	total := 0
@@ -207,7 +207,7 @@ func (b *books) drain(broker *harness.Broker) int {
 				b.t.Error(err)
 				return
 			}
-			defer func() { _ = c.Close() }() // nothing is left to say
+			defer func() { _ = c.Close() }() // every reply was read
 			n := 0
 			for ; ; n++ {
 				l, err := c.Lease(0, worked, waiting)
@@ -234,25 +234,25 @@ func (b *books) drain(broker *harness.Broker) int {
 	return total
 }
 
-// workersOfALife is how many workers load has: each may be handed one job that it never hears of.
+// workersOfALife is the number of workers of load: each may be assigned one job that it never receives.
 const workersOfALife = 3
 
-// place is where a job is that nobody was handed.
+// place is the state of a job that no worker received.
 type place int
 
 const (
 	lost place = iota
 	leased
-	notDue // scheduled, or waiting for its next try
+	notDue // scheduled or retrying
 	ready
 )
 
-// account finds in the broker every job that nobody got: leased to a worker that died with the broker, waiting for a
-// retry, or not due.
-func (b *books) account(broker *harness.Broker) {
+// checkLost finds every job that no worker received: it must be leased to a worker that died with the broker, retrying, or
+// not due.
+func (b *ledger) checkLost(broker *harness.Broker) {
 	gearman, err := gearmanclient.Dial(broker.Gearman)
 	check(b.t, err)
-	defer func() { _ = gearman.Close() }() // nothing is left to say
+	defer func() { _ = gearman.Close() }() // every reply was read
 	wq, err := workqclient.Dial(broker.Workq)
 	check(b.t, err)
 	defer func() { _ = wq.Close() }() // likewise
@@ -262,22 +262,22 @@ func (b *books) account(broker *harness.Broker) {
 		found[at] = append(found[at], r)
 	}
 	for _, r := range found[lost] {
-		b.t.Errorf("%s was acknowledged, never finished, and is lost", r.body)
+		b.t.Errorf("%s was acknowledged and never finished, but is lost", r.body)
 	}
 	if n := len(found[leased]); n > workersOfALife*b.life {
-		b.t.Errorf("%d jobs are leased to nobody, in %d lives with %d workers each", n, b.life, workersOfALife)
+		b.t.Errorf("%d jobs are leased to dead workers, after %d lives with %d workers each", n, b.life, workersOfALife)
 	}
-	if len(found[ready]) > 0 { // their leases may have run out, or their next try come, since they were drained
+	if len(found[ready]) > 0 { // their leases may have expired, or their retries become due, since the drain
 		b.drain(broker)
 	}
 	for _, r := range found[ready] {
 		if !r.endAcked {
-			b.t.Errorf("%s is ready, and nobody gets it", r.body)
+			b.t.Errorf("%s is ready but is not handed out", r.body)
 		}
 	}
 }
 
-func (b *books) find(gearman *gearmanclient.Client, wq *workqclient.Client, r *record) place {
+func (b *ledger) find(gearman *gearmanclient.Client, wq *workqclient.Client, r *record) place {
 	if r.handle != "" {
 		check(b.t, gearman.Send(gearmanclient.GetStatus, r.handle))
 		p, err := gearman.Expect(gearmanclient.StatusRes, harness.Patience)

@@ -21,7 +21,7 @@ func equal[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// dial is a bare connection that lasts as long as the test.
+// dial opens a raw connection for the duration of the test.
 func dial(t testing.TB, address string) net.Conn {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", address, 10*time.Second)

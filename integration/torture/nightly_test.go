@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	if address == "" {
 		os.Exit(harness.Main(m))
 	}
-	fmt.Fprintln(os.Stderr, "bystander:", standBy(address))
+	fmt.Fprintln(os.Stderr, "bystander:", runBystander(address))
 	os.Exit(1)
 }
 

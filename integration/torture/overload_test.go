@@ -18,7 +18,7 @@ import (
 	"broker/integration/workqclient"
 )
 
-// metric reads a number from /metrics; zero if it is not there.
+// metric reads a value from /metrics; 0 if it is missing.
 func metric(t testing.TB, b *harness.Broker, name string) int {
 	t.Helper()
 	_, text, err := b.Get("/metrics")
@@ -33,9 +33,9 @@ func metric(t testing.TB, b *harness.Broker, name string) int {
 	return 0
 }
 
-func TestConnectionLimitIsToldAndRoomComesBack(t *testing.T) {
+func TestConnectionLimitIsReportedAndReleased(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	const limit = 20
 	b := harness.Start(t, harness.Options{Config: fmt.Sprintf(
 		"[workq]\nmax_connections = %d\n[gearman]\nmax_connections = %d\n[faktory]\nmax_connections = %d\n", limit, limit, limit)})
@@ -56,30 +56,30 @@ func TestConnectionLimitIsToldAndRoomComesBack(t *testing.T) {
 		over := dial(t, test.address)
 		_, _ = io.WriteString(over, test.hello) // it may be closed already
 		check(t, over.SetReadDeadline(time.Now().Add(harness.Patience)))
-		text, _ := io.ReadAll(over) // how the end comes does not matter
+		text, _ := io.ReadAll(over) // how the connection ends does not matter
 		if !strings.Contains(string(text), test.refusal) {
-			t.Errorf("%s: one too many is told %q", protocol, text)
+			t.Errorf("%s: the refused connection received %q", protocol, text)
 		}
 		check(t, conns[0].Close())
 		harness.Eventually(t, func() string {
 			c, err := net.Dial("tcp", test.address)
 			check(t, err)
-			defer func() { _ = c.Close() }() // the answer was read
+			defer func() { _ = c.Close() }() // the reply was read
 			_, _ = io.WriteString(c, test.hello)
 			_ = c.SetReadDeadline(time.Now().Add(time.Second))
 			buf := make([]byte, 100)
 			n, _ := c.Read(buf)
 			if n == 0 || strings.Contains(string(buf[:n]), test.refusal) {
-				return fmt.Sprintf("%s: no room after one has left: %q", protocol, buf[:n])
+				return fmt.Sprintf("%s: still refused after one connection was closed: %q", protocol, buf[:n])
 			}
 			return ""
 		})
 	}
 }
 
-func TestFullQueueRefusesAndOthersGoOn(t *testing.T) {
+func TestFullQueueRefusesJobsOfAllProtocols(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
 	gearman, wq := harness.DialGearman(t, b), harness.DialWorkq(t, b)
 	for _, order := range []string{"create function narrow", "maxqueue narrow 10"} {
@@ -102,7 +102,7 @@ func TestFullQueueRefusesAndOthersGoOn(t *testing.T) {
 	}
 	fkt, err := harness.OpenFaktory(b, harness.Patience)
 	check(t, err)
-	defer func() { _ = fkt.Close() }() // all is answered
+	defer func() { _ = fkt.Close() }() // every reply was read
 	push := faktory.NewJob("x", 1)
 	push.Queue = "narrow"
 	if err := fkt.Push(push); err == nil || !strings.HasPrefix(err.Error(), "ERR ") || !strings.Contains(err.Error(), "full") {
@@ -117,16 +117,16 @@ func TestFullQueueRefusesAndOthersGoOn(t *testing.T) {
 	check(t, err)
 }
 
-// TestHalfOpenConnectionsAreLookedFor reads from the kernel that it probes every connection: a peer that is gone without
-// a word is found within 60 s and six probes of 10 s.
-func TestHalfOpenConnectionsAreLookedFor(t *testing.T) {
+// TestConnectionsHaveKeepalive reads from the kernel that keepalive is enabled: a vanished peer is detected after 60 s and
+// six probes of 10 s.
+func TestConnectionsHaveKeepalive(t *testing.T) {
 	t.Parallel()
-	harness.OursOnly(t)
+	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
 	for protocol, address := range map[string]string{"workq": b.Workq, "gearman": b.Gearman, "faktory": b.Faktory, "http": b.HTTP} {
 		c := dial(t, address)
 		if protocol == "faktory" {
-			_, err := c.Read(make([]byte, 3)) // its greeting: the session is open
+			_, err := c.Read(make([]byte, 3)) // the greeting shows that the session is open
 			check(t, err)
 		}
 		_, clientPort := server.Split(c.LocalAddr().String())
@@ -142,7 +142,7 @@ func TestHalfOpenConnectionsAreLookedFor(t *testing.T) {
 	}
 }
 
-// kernelTimer finds the timer of the server's side of a connection in /proc/net/tcp.
+// kernelTimer reads the timer of the server's side of a connection from /proc/net/tcp.
 func kernelTimer(t *testing.T, localPort, remotePort string) (kind string, seconds float64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/net/tcp")

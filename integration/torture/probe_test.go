@@ -16,34 +16,34 @@ import (
 	"broker/integration/server"
 )
 
-// slowestProbe is how long a bystander may ever wait. It is long because the program that makes the load has the same two
-// processors as the broker; what it really was is printed.
+// slowestProbe limits the p99 latency of the bystander. It is long because the load program shares two processors with the
+// broker; the actual value is logged.
 const slowestProbe = 3 * time.Second
 
-// probe is a well-behaved client among others that are not: it submits jobs and notes how long each took. It is a program
-// of its own: in the one that makes the load it would wait for that one's goroutines, and take them for the broker.
+// probe measures the effect of an overload: a bystander, which is a well-behaved client, submits jobs and measures the
+// latency. The bystander is a process of its own: in the load program its goroutine would have to wait for the others.
 type probe struct {
 	t testing.TB
 	b *harness.Broker
 
 	bystander *harness.Child
-	told      int // lines it has printed
+	lines     int // lines that it has printed
 
-	idle  time.Duration // 99th percentile before
-	bytes int64         // resident before
+	idle  time.Duration // p99 before the overload
+	bytes int64         // resident memory before the overload
 }
 
-// newProbe measures the broker while nothing else happens.
+// newProbe measures the idle broker.
 func newProbe(t testing.TB, b *harness.Broker) *probe {
 	t.Helper()
-	syscall.Sync() // what earlier tests wrote and removed costs this one nothing
+	syscall.Sync() // earlier tests must not cause I/O during this one
 	self, err := os.Executable()
 	check(t, err)
 	p := &probe{t: t, b: b, bystander: harness.Spawn(t, harness.Command{
 		Argv: []string{self}, Env: []string{bystanderOf + "=" + b.Gearman},
 	})}
-	p.hear()
-	p.order()
+	p.nextLine()
+	p.toggle()
 	time.Sleep(time.Second)
 	p.idle = p.result()
 	p.bytes, err = server.ResidentBytes(b.PID())
@@ -51,35 +51,34 @@ func newProbe(t testing.TB, b *harness.Broker) *probe {
 	return p
 }
 
-// order has the bystander begin, or end, to measure, and answers what it says to that.
-func (p *probe) order() string {
+// toggle lets the bystander start or stop measuring and returns its reply.
+func (p *probe) toggle() string {
 	p.t.Helper()
 	check(p.t, p.bystander.Signal(syscall.SIGUSR1))
-	return p.hear()
+	return p.nextLine()
 }
 
-// hear waits for the bystander's next line.
-func (p *probe) hear() string {
+// nextLine waits for the bystander's next line.
+func (p *probe) nextLine() string {
 	p.t.Helper()
-	p.told++
-	return p.bystander.AwaitLines(p.told, func(string) bool { return true })[p.told-1]
+	p.lines++
+	return p.bystander.AwaitLines(p.lines, func(string) bool { return true })[p.lines-1]
 }
 
-// result ends the measuring and answers the 99th percentile.
+// result stops measuring and returns the p99 latency.
 func (p *probe) result() time.Duration {
 	p.t.Helper()
-	p99, err := time.ParseDuration(p.order())
+	p99, err := time.ParseDuration(p.toggle())
 	check(p.t, err)
 	return p99
 }
 
-// bystanderOf is the variable with the address of the broker that this program is to be a bystander of.
+// bystanderOf is the environment variable that makes this program a bystander of the broker at that address.
 const bystanderOf = "TORTURE_BYSTANDER_OF"
 
-// standBy is the bystander, until it is killed. It is connected, and says so, before the others come: while the loops are
-// busy, new connections wait for their turn. A signal begins a measurement, the next one ends it. Each is answered by a line,
-// the second by the 99th percentile.
-func standBy(address string) error {
+// runBystander runs the bystander until it is killed. It connects before the overload, because busy loops delay new connections.
+// A signal starts a measurement, the next one ends it. It replies to each with a line; the second one is the p99 latency.
+func runBystander(address string) error {
 	c, err := gearmanclient.Dial(address)
 	if err != nil {
 		return err
@@ -98,7 +97,7 @@ func standBy(address string) error {
 	}
 }
 
-// measure answers the 99th percentile of the round trips of a job's submission until the end.
+// measure submits jobs until end and returns the p99 latency.
 func measure(c *gearmanclient.Client, end <-chan os.Signal) (time.Duration, error) {
 	var took []time.Duration
 	for {
@@ -116,10 +115,10 @@ func measure(c *gearmanclient.Client, end <-chan os.Signal) (time.Duration, erro
 	}
 }
 
-// during runs an overload, and says what a bystander and the memory felt of it.
+// during runs an overload, and checks the bystander's latency and the broker's memory.
 func (p *probe) during(what string, most int64, overload func()) {
 	p.t.Helper()
-	p.order()
+	p.toggle()
 	time.Sleep(100 * time.Millisecond)
 	overload()
 	p99 := p.result()
@@ -129,14 +128,14 @@ func (p *probe) during(what string, most int64, overload func()) {
 	p.t.Logf("%s: memory %+d MiB (to %d MiB); p99 of a bystander's submission %v, idle %v", what, grown>>20, bytes>>20,
 		p99.Round(100*time.Microsecond), p.idle.Round(100*time.Microsecond))
 	if grown > most {
-		p.t.Errorf("%s cost %d MiB of memory, more than %d", what, grown>>20, most>>20)
+		p.t.Errorf("%s: %d MiB of memory, more than %d", what, grown>>20, most>>20)
 	}
 	if p99 > slowestProbe {
-		p.t.Errorf("%s: a bystander waited %v", what, p99)
+		p.t.Errorf("%s: the p99 latency of a bystander is %v", what, p99)
 	}
 }
 
-// open is the number of open connections of a protocol as the metrics tell it.
+// open is the number of open connections of a protocol according to the metrics.
 func open(t testing.TB, b *harness.Broker, protocol string) int {
 	t.Helper()
 	return metric(t, b, fmt.Sprintf("broker_connections{protocol=%q}", protocol))

@@ -17,11 +17,11 @@ import (
 	"broker/integration/harness"
 )
 
-// stock submits jobs of one function, many at a time, each with a long unique id.
-func stock(t testing.TB, b *harness.Broker, function string, jobs int, body string) {
+// submitMany submits jobs of one function, many in flight, each with a long unique id.
+func submitMany(t testing.TB, b *harness.Broker, function string, jobs int, body string) {
 	t.Helper()
 	c := harness.DialGearman(t, b)
-	defer func() { _ = c.Close() }() // all is answered
+	defer func() { _ = c.Close() }() // every reply was read
 	most := max(1, min(1000, 4<<20/(len(body)+1)))
 	for done := 0; done < jobs; {
 		batch := min(most, jobs-done)
@@ -38,12 +38,12 @@ func stock(t testing.TB, b *harness.Broker, function string, jobs int, body stri
 	}
 }
 
-// A listing that is far larger than the limit of output and than what the kernel holds reaches a slow reader whole.
-func TestSlowReaderOfALongListingGetsItWhole(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it measures memory and time
+// A slow reader receives the whole of a listing that is far larger than the output limit and the kernel's buffers.
+func TestSlowReaderReceivesALongListing(t *testing.T) {
+	harness.BrokerOnly(t) // not parallel: it measures memory and time
 	b := harness.Start(t, harness.Options{Config: "[limits]\noutput_bytes = \"2 MiB\"\n"})
 	const jobs = 300_000
-	stock(t, b, "listed", jobs, "x")
+	submitMany(t, b, "listed", jobs, "x")
 	p := newProbe(t, b)
 	c := dial(t, b.Gearman)
 	check(t, c.(*net.TCPConn).SetReadBuffer(32<<10))
@@ -52,7 +52,7 @@ func TestSlowReaderOfALongListingGetsItWhole(t *testing.T) {
 		_, err := io.WriteString(c, "show unique jobs\n")
 		check(t, err)
 		check(t, c.SetReadDeadline(time.Now().Add(5*time.Minute)))
-		time.Sleep(2 * time.Second) // all that does not wait for it comes to stand in its way
+		time.Sleep(2 * time.Second) // output that is not throttled would accumulate
 		in := bufio.NewReaderSize(c, 64<<10)
 		for ; ; lines++ {
 			line, err := in.ReadSlice('\n')
@@ -73,13 +73,13 @@ func TestSlowReaderOfALongListingGetsItWhole(t *testing.T) {
 	}
 }
 
-// Clients that ask for much with little and never read are held back: they cost some output each, whatever they ask
-// for, and are not cut off.
-func TestClientsThatNeverReadCostLittle(t *testing.T) {
-	harness.OursOnly(t) // not parallel: it measures memory and time
+// Clients whose small requests have large replies, which they never read, are throttled: each costs a bounded amount
+// of output, and none is cut off.
+func TestClientsThatNeverReadAreThrottled(t *testing.T) {
+	harness.BrokerOnly(t) // not parallel: it measures memory and time
 	b := harness.Start(t, harness.Options{})
-	stock(t, b, "listed", 100_000, "x")
-	stock(t, b, "large", 400, strings.Repeat("x", 256<<10))
+	submitMany(t, b, "listed", 100_000, "x")
+	submitMany(t, b, "large", 400, strings.Repeat("x", 256<<10))
 	p := newProbe(t, b)
 	grabs := gearmanclient.Append(nil, gearmanclient.CanDo, "large")
 	for range 400 {
@@ -93,14 +93,14 @@ func TestClientsThatNeverReadCostLittle(t *testing.T) {
 		{b.Faktory, "faktory", "HELLO {\"v\":2,\"wid\":\"slow\"}\r\n" + strings.Repeat("FETCH large\r\n", 200)},
 	}
 	const clients, each = 10, 8 * mib
-	p.during(fmt.Sprintf("%d clients that ask for much and never read", clients), clients*each, func() {
+	p.during(fmt.Sprintf("%d clients with large unread replies", clients), clients*each, func() {
 		var all sync.WaitGroup
 		for n := range clients {
 			ask := asks[n%len(asks)]
 			c := dial(t, ask.address)
-			all.Go(func() { // ends when all is asked for, or the broker takes no more
+			all.Go(func() { // ends when everything is sent, or the broker stops reading
 				_ = c.SetWriteDeadline(time.Now().Add(3 * time.Second))
-				_, _ = io.WriteString(c, ask.text) // who is held back cannot write it all
+				_, _ = io.WriteString(c, ask.text) // a throttled client cannot write everything
 			})
 		}
 		all.Wait()
