@@ -7,9 +7,10 @@ type Filter struct {
 	QueuePrefix  string
 	Types        []string
 	Origins      []Protocol
-	Worker       string // leased to the worker of this id, or by a connection of this name
-	ErrorClass   string // type of the last failure
-	FailureGroup string // group of the last failure; retrying and dead jobs only
+	Worker       string   // leased to the worker of this id, or by a connection of this name
+	ErrorClass   string   // type of the last failure
+	Tags         []string // all of these
+	FailureGroup string   // group of the last failure; retrying and dead jobs only
 	Batch        uint64
 	Parent       uint64
 	UniqueKey    string // holds this unique key
@@ -22,7 +23,7 @@ type Filter struct {
 
 	MinPriority, MaxPriority *int32
 
-	Text     string // in the id, the type, or the type or message of the last failure; regardless of case
+	Text     string // in the id, the type, a tag, or the type or message of the last failure; regardless of case
 	BodyText string // in the body
 }
 
@@ -37,9 +38,16 @@ func (f *Filter) OnlyStatesAndQueues() bool { return f.FailureGroup == "" && f.O
 
 // OnlyGroup reports whether the filter has no conditions but a failure group, states and queues.
 func (f *Filter) OnlyGroup() bool {
-	return len(f.Types) == 0 && len(f.Origins) == 0 && f.Worker == "" && f.Batch == 0 &&
+	return len(f.Types) == 0 && len(f.Origins) == 0 && f.Worker == "" && len(f.Tags) == 0 && f.Batch == 0 &&
 		f.Parent == 0 && f.UniqueKey == "" && f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
 		f.Finished == (Range{}) && f.MinPriority == nil && f.MaxPriority == nil && !f.NeedsRecords()
+}
+
+// OnlyTags reports whether the filter has no conditions but tags.
+func (f *Filter) OnlyTags() bool {
+	rest := *f
+	rest.Tags = nil
+	return rest.OnlyStatesAndQueues() && len(f.States) == 0 && len(f.Queues) == 0 && f.QueuePrefix == ""
 }
 
 // Range is the span of time from From up to but not including To; zero is open.
@@ -123,6 +131,7 @@ type NameKind uint8
 const (
 	FailureGroups NameKind = iota
 	TypeNames
+	TagNames
 )
 
 // NameCount is a name and the number of its jobs.

@@ -94,6 +94,7 @@ type JobInfo struct {
 	Job        *Job   // nil in a brief answer
 	Queue      string
 	Type       string
+	Tags       []string
 	State      State
 	Reason     WaitReason
 	Priority   int32
@@ -119,9 +120,11 @@ type JobInfo struct {
 	Failure    *Failure
 	Outcome    *Outcome // Done with a kept outcome
 	DoneFailed bool     // Done, as failed
-	Waiting    []uint64 // Blocked: the jobs it waits for
-	Dependents int      // jobs that wait for this one
-	Children   int      // children not closed yet
+
+	FailureGroup string   // retrying and dead jobs: see Filter.FailureGroup
+	Waiting      []uint64 // Blocked: the jobs it waits for
+	Dependents   int      // jobs that wait for this one
+	Children     int      // children not closed yet
 }
 
 // QueueInfo is a row of counters of one queue.

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"broker/core"
@@ -121,7 +122,7 @@ func (s *scanner) matches(i *core.JobInfo) bool {
 	contains := func(text string) bool { return strings.Contains(strings.ToLower(text), s.text) }
 	id := i.Job.Identity()
 	return (f.ErrorClass == "" || failure.Type == f.ErrorClass) && strings.HasPrefix(id, f.IDPrefix) &&
-		(s.text == "" || contains(id) || contains(i.Type) || contains(failure.Type) || contains(failure.Message)) &&
+		(s.text == "" || contains(id) || contains(i.Type) || slices.ContainsFunc(i.Tags, contains) || contains(failure.Type) || contains(failure.Message)) &&
 		(f.BodyText == "" || bytes.Contains(i.Job.Body, []byte(f.BodyText)))
 }
 

@@ -153,6 +153,7 @@ func (m *Machine) remove(h uint32) {
 	m.leaveBatch(h)
 	m.freeUnique(h)
 	m.dropType(e)
+	m.dropTags(h)
 	m.timers.Remove(&e.stateTimer)
 	m.timers.Remove(&e.expiryTimer)
 	if e.id != (digest{}) {

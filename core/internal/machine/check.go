@@ -10,7 +10,7 @@ import (
 // there is. It counts anew what the machine counts as it goes, and looks for lost wake-ups: work beside somebody who
 // waits for it.
 func (m *Machine) Check() error {
-	c := checker{m: m, queues: map[uint32]*recount{}, batches: map[uint64]*batch{}, kids: map[uint64]int{}, workers: map[uint32]int{}, types: map[uint32]int{}, groups: map[uint32]int{}}
+	c := checker{m: m, queues: map[uint32]*recount{}, batches: map[uint64]*batch{}, kids: map[uint64]int{}, workers: map[uint32]int{}, types: map[uint32]int{}, groups: map[uint32]int{}, tags: map[uint32]int{}}
 	m.eachJob(c.job)
 	c.index()
 	c.lists()
@@ -30,7 +30,9 @@ type checker struct {
 	kids    map[uint64]int    // children not closed, by parent
 	workers map[uint32]int    // leases, by number of the worker's name
 	types   map[uint32]int    // jobs, by number of the type
-	groups  map[uint32]int    // retrying and dead jobs, by number of the failure group
+	tags    map[uint32]int    // jobs, by number of the tag
+	tagged  int
+	groups  map[uint32]int // retrying and dead jobs, by number of the failure group
 
 	jobs, ids, uniques, extras, notes, watchers, watching, timers, cached int
 

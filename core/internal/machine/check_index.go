@@ -17,6 +17,27 @@ func (c *checker) indexed(e *entry) {
 	}
 }
 
+// tagsOf counts the tags of a job, which must be those of its payload.
+func (c *checker) tagsOf(h uint32) {
+	for n := c.m.tags.first[h]; n != 0; n = c.m.tags.links[n].next {
+		c.tags[c.m.tags.links[n].tag]++
+	}
+	if c.m.tags.first[h] != 0 {
+		c.tagged++
+	}
+	if j := c.m.jobs.payload(h); j != nil {
+		want := []string{}
+		for _, tag := range j.Tags {
+			if !slices.Contains(want, tag) {
+				want = append(want, tag)
+			}
+		}
+		if have := c.m.tagsOf(h); !slices.Equal(have, want) {
+			c.fail("job %d has the tags %q, found by %q", j.Seq, j.Tags, have)
+		}
+	}
+}
+
 // lists checks the lists of states and of failure groups.
 func (c *checker) lists() {
 	m := c.m
@@ -44,6 +65,15 @@ func (c *checker) lists() {
 		c.sorted(m.groups.names.names[n], &m.groups.jobs[n], jobs, m.older, func(e *entry) bool {
 			return (e.state == core.Retrying || e.state == core.Dead) && e.holder == n
 		})
+	}
+	c.names("tag", &m.tags.names, c.tags)
+	for n, jobs := range c.tags {
+		c.sorted(m.tags.names.names[n], &m.tags.jobs[n], jobs, m.older, func(e *entry) bool {
+			return m.tags.has(m.bySeq.get(e.seq), n)
+		})
+	}
+	if len(m.tags.first) != c.tagged {
+		c.fail("%d jobs in the index of tags, %d have tags", len(m.tags.first), c.tagged)
 	}
 	if !slices.IsSorted(m.bySeq.order) {
 		c.fail("pages of numbers are out of order")

@@ -45,6 +45,7 @@ func (c *checker) job(h uint32, e *entry) {
 	}
 	c.state(h, e)
 	c.indexed(e)
+	c.tagsOf(h)
 	c.held(h, e, q)
 	c.watched(h, e)
 	if x := m.optionalState(h); x != nil {

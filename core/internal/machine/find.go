@@ -105,6 +105,9 @@ func (s *search) count() (n int, exact bool) {
 
 // counted is the number of matches where counters have it: of states, in all queues or in some.
 func (s *search) counted() (n int, known bool) {
+	if len(s.tags) == 1 && s.f.OnlyTags() {
+		return s.m.tags.jobs[s.tags[0]].Len(), true
+	}
 	if s.group != 0 && s.f.OnlyGroup() && s.queues == nil && s.states == setOf([]core.State{core.Retrying, core.Dead}) {
 		return s.m.groups.jobs[s.group].Len(), true
 	}
@@ -127,12 +130,21 @@ func (s *search) counted() (n int, known bool) {
 
 // listNames lists what jobs are found by.
 func (m *Machine) listNames(c *client, op *core.ListNames) {
-	table := &m.types
-	if op.Of == core.FailureGroups {
+	var table *nameTable
+	switch op.Of {
+	case core.FailureGroups:
 		table = &m.groups.names
+	case core.TypeNames:
+		table = &m.types
+	case core.TagNames:
+		table = &m.tags.names
+	default:
+		m.failed(c, op.Tag, core.ErrInvalid)
+		return
 	}
-	names := table.list(op)
-	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{Names: names}})
+	m.reply(c, core.Reply{
+		Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{Names: table.list(op)}, Commit: m.jobGone(),
+	})
 }
 
 // stateSet is a set of states.

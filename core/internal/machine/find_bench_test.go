@@ -34,6 +34,34 @@ func deadJobs(b *testing.B, jobs int) (*Machine, core.ClientID) {
 	return m, id
 }
 
+// BenchmarkTags finds jobs by tags of which each job has one.
+func BenchmarkTags(b *testing.B) {
+	const jobs = 1_000_000
+	var memory [2]runtime.MemStats
+	m := New(Options{StartedAt: 1 << 50})
+	id := m.OpenClient(1<<50, core.ClientOptions{})
+	for i := range jobs {
+		m.Apply(1<<50, id, []core.Op{&core.Submit{Job: &core.Job{Queue: "q"}}})
+		m.Take(id, nil)
+		m.setPayload(uint32(i+1), nil) //nolint:gosec // small
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&memory[0])
+	for i := range jobs {
+		m.setTags(uint32(i+1), []string{fmt.Sprint("tag ", i%1000)}) //nolint:gosec // small
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&memory[1])
+	b.Logf("%d bytes for one tag of a job", (memory[1].HeapAlloc-memory[0].HeapAlloc)/jobs)
+	op := &core.Find{Filter: core.Filter{Tags: []string{"tag 7"}}, Brief: true, WithCount: true}
+	var replies []core.Reply
+	for b.Loop() {
+		m.Apply(1<<51, id, []core.Op{op})
+		replies = m.Take(id, replies[:0])
+	}
+	b.ReportMetric(float64(replies[0].Count), "jobs")
+}
+
 // BenchmarkFindDead lists pages of a hundred of a million dead jobs.
 func BenchmarkFindDead(b *testing.B) {
 	const jobs = 1_000_000

@@ -26,6 +26,7 @@ type search struct {
 	named    map[uint32]bool // queues that have the name of a type
 	unique   digest
 	group    uint32
+	tags     []uint32 // the one of the fewest jobs first
 	worker   uint32
 }
 
@@ -108,12 +109,26 @@ func (s *search) resolveNames() {
 		s.group = m.groups.names.number[f.FailureGroup]
 		s.never = s.never || s.group == 0
 	}
+	s.resolveTags()
 	if f.UniqueKey != "" {
 		s.unique = m.hash.text(f.UniqueKey)
 	}
 	if f.Worker != "" {
 		s.worker = m.workers.number[f.Worker]
 	}
+}
+
+// resolveTags finds the numbers of the tags, the rarest first.
+func (s *search) resolveTags() {
+	x := &s.m.tags
+	for _, name := range s.f.Tags {
+		if n := x.names.number[name]; n != 0 {
+			s.tags = append(s.tags, n)
+		} else {
+			s.never = true
+		}
+	}
+	slices.SortStableFunc(s.tags, func(a, b uint32) int { return x.jobs[a].Len() - x.jobs[b].Len() })
 }
 
 // impliedStates narrows the states to those that the other conditions leave.
@@ -180,7 +195,7 @@ func (s *search) matches(h uint32) bool {
 	return (len(f.Origins) == 0 || slices.Contains(f.Origins, e.origin)) &&
 		(f.MinPriority == nil || e.priority >= *f.MinPriority) && (f.MaxPriority == nil || e.priority <= *f.MaxPriority) &&
 		(s.kinds == nil || e.kind != 0 && s.kinds[e.kind] || e.kind == 0 && s.named[e.queue]) &&
-		(s.group == 0 || e.holder == s.group) && (f.UniqueKey == "" || e.unique == s.unique) &&
+		(s.group == 0 || e.holder == s.group) && s.isTagged(h) && (f.UniqueKey == "" || e.unique == s.unique) &&
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
 }
 
@@ -229,6 +244,15 @@ func (s *search) inRanges(e *entry) bool {
 	case core.Done:
 		return f.Finished.Contains(e.readyAt)
 	case core.Gone, core.Blocked, core.Ready, core.Leased:
+	}
+	return true
+}
+
+func (s *search) isTagged(h uint32) bool {
+	for _, tag := range s.tags {
+		if !s.m.tags.has(h, tag) {
+			return false
+		}
 	}
 	return true
 }

@@ -55,6 +55,7 @@ func (l *library) submit() {
 	if l.rng.IntN(4) == 0 {
 		j.RetainFor = time.Hour
 	}
+	j.Tags = [][]string{nil, {"x"}, {"x", "y"}, {"y", fmt.Sprint(l.m.nextSeq)}}[l.rng.IntN(4)]
 	if l.rng.IntN(8) == 0 && l.m.nextSeq > 1 {
 		j.After = []uint64{1 + uint64(l.rng.Int64N(int64(l.m.nextSeq-1)))} //nolint:gosec // small
 	}
@@ -75,7 +76,9 @@ func (l *library) change() {
 	l.now++
 	ref := core.Ref{Seq: 1 + uint64(l.rng.Int64N(int64(l.m.nextSeq-1)))} //nolint:gosec // small
 	before := l.states()
-	switch l.rng.IntN(8) {
+	switch l.rng.IntN(9) {
+	case 8:
+		l.do(&core.Update{Ref: ref, Set: core.JobChange{Tags: &[]string{"z"}}})
 	case 0:
 		l.do(&core.Lease{Queues: []string{l.queue(), l.queue()}, Holder: core.HeldByWorker, Worker: "w"})
 	case 1, 2:
@@ -153,6 +156,8 @@ func (l *library) filter(order core.Order) (f core.Filter) {
 		if order == core.OrderDied || order == core.OrderDue {
 			f.FailureGroup = "X"
 		}
+	case 5:
+		f.Tags = []string{"x", "y"}[:1+l.rng.IntN(2)]
 	}
 	return f
 }

@@ -15,7 +15,7 @@ func (s *search) walk() walker {
 	if s.never {
 		return &gathered{}
 	}
-	if s.group == 0 || s.order != core.OrderCreated { // of a group there is a list in this order
+	if s.group == 0 && s.tags == nil || s.order != core.OrderCreated { // of these there are lists in this order
 		if handles, few := s.gather(); few {
 			return s.sorted(handles)
 		}
@@ -91,6 +91,8 @@ func (s *search) gather() (handles []uint32, few bool) {
 		return handles, true
 	case s.worker != 0 && len(m.leases[s.worker]) <= m.effort.gather && !m.isNamed(s.f.Worker):
 		return m.leases[s.worker], true // of a connection of that name only the list of leased jobs knows
+	case len(s.tags) > 0 && m.tags.jobs[s.tags[0]].Len() <= m.effort.gather:
+		return members(handles, &m.tags.jobs[s.tags[0]]), true
 	case s.group != 0 && m.groups.jobs[s.group].Len() <= m.effort.gather:
 		return members(handles, &m.groups.jobs[s.group]), true
 	}
@@ -188,6 +190,8 @@ func (s *search) stateLists() (lists []*queue.List) {
 func (s *search) walkCreated() walker {
 	m := s.m
 	switch {
+	case len(s.tags) > 0:
+		return s.merge([]*queue.List{&m.tags.jobs[s.tags[0]]})
 	case s.group != 0:
 		return s.merge([]*queue.List{&m.groups.jobs[s.group]})
 	case s.states == setOf([]core.State{core.Blocked}):

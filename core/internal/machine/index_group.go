@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"strings"
-
 	"broker/core"
 	"broker/core/internal/queue"
 )
@@ -31,10 +29,7 @@ func (m *Machine) joinGroupNamed(h uint32, e *entry, name string) {
 	if name == "" || e.holder != 0 {
 		return
 	}
-	if g.names.number[name] == 0 {
-		name = strings.Clone(name) // it may be part of something large
-	}
-	e.holder = g.names.acquire(name)
+	e.holder = g.names.acquireCopy(name)
 	for int(e.holder) >= len(g.jobs) {
 		g.jobs = append(g.jobs, queue.List{})
 	}

@@ -47,6 +47,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	if e.state == core.Ready {
 		i.ReadyAt = min(i.ReadyAt, m.now) // its place may be a later one; see Machine.firstPlace
 	}
+	i.Tags, i.FailureGroup = m.tagsOf(h), m.groupName(e)
 	if x := m.optionalState(h); x != nil {
 		i.Waiting, i.Children = slices.Clone(x.waiting), x.openChildren
 		i.Dependents = len(m.dependents(h))

@@ -27,7 +27,7 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 			Tag: tag, Prefix: r.Option("prefix"), ByUse: r.flag("by-use"), After: r.Option("after"),
 			Offset: int(r.number("offset")), Limit: int(r.number("limit")),
 		}
-		op.Of = map[string]core.NameKind{"groups": core.FailureGroups, "types": core.TypeNames}[r.Word(2)]
+		op.Of = map[string]core.NameKind{"groups": core.FailureGroups, "types": core.TypeNames, "tags": core.TagNames}[r.Word(2)]
 		return op
 	}
 	return nil
@@ -55,7 +55,7 @@ func (r *reader) find(tag uint64) core.Op {
 		Filter: core.Filter{
 			Queues: list("queues"), QueuePrefix: r.Option("prefix"), Types: list("types"), Worker: r.Option("worker"),
 			FailureGroup: r.Option("group"), Batch: uint64(r.number("batch")), Parent: uint64(r.number("parent")),
-			UniqueKey: r.Option("unique"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
+			UniqueKey: r.Option("unique"), Tags: list("tags"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
 		},
 	}
 	for _, name := range list("states") {

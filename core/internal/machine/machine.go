@@ -38,6 +38,7 @@ type Machine struct {
 	nextSeq    uint64
 	byState    stateLists
 	groups     groupIndex
+	tags       tagIndex
 	effort     effort
 	reserved   uint64 // no Seq from here on may be given out before a record of it is sealed
 	before     queue.Before
@@ -111,6 +112,7 @@ func New(o Options) *Machine {
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{},
 	}
+	m.tags = newTagIndex()
 	m.before, m.effort = m.standsBefore, usualEffort
 	m.workers, m.types, m.groups.names = newNameTable(), newNameTable(), newNameTable()
 	m.stats.StartedAt = o.StartedAt

@@ -36,6 +36,14 @@ func (t *nameTable) acquire(name string) uint32 {
 	return n
 }
 
+// acquireCopy is acquire for a name that may be part of something large, or of memory that will be used again.
+func (t *nameTable) acquireCopy(name string) uint32 {
+	if t.number[name] == 0 {
+		name = strings.Clone(name)
+	}
+	return t.acquire(name)
+}
+
 // release gives back one use of a name and reports whether it was the last.
 func (t *nameTable) release(n uint32) bool {
 	if t.refs[n]--; t.refs[n] > 0 {

@@ -291,6 +291,7 @@ func (m *Machine) index(j *core.Job, n uint32) uint32 {
 	e.deadHours = uint16(min((j.DeadFor+time.Hour-1)/time.Hour, 1<<16-1))
 	e.bodyBytes = uint32(len(j.Body))
 	m.setType(e, j.Type)
+	m.setTags(h, j.Tags)
 	if j.Ephemeral {
 		e.set(ephemeral)
 	}

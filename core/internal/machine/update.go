@@ -78,6 +78,9 @@ func (m *Machine) setFields(h uint32, e *entry, j *core.Job, set *core.JobChange
 		m.dropType(e)
 		m.setType(e, n.Type)
 	}
+	if set.Tags != nil {
+		m.setTags(h, n.Tags)
+	}
 	m.setEntry(h, e, &n, set)
 	if set.ExpiresAt != nil {
 		m.changeExpiry(h, e, &n, *set.ExpiresAt)
