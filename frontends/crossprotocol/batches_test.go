@@ -7,8 +7,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// TestBatchWithoutItsCancelledJobRunsBothCallbacks: a batch whose only job another protocol cancels runs both callbacks, one after
-// the other, like an empty one.
+// A batch whose only job is cancelled with another protocol runs both callbacks, one after the other, like an empty batch.
 func TestBatchWithoutItsCancelledJobRunsBothCallbacks(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, frontendtest.InMemory)

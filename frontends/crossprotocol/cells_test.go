@@ -12,41 +12,41 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-var update = flag.Bool("update", false, "write what is seen into docs/sharing.md")
+var update = flag.Bool("update", false, "write the results to docs/sharing.md")
 
 const queue = "q"
 
-// times of the jobs of these tests. A worker that goes on for ever is at the end of everything after lateness.
+// Times of the jobs under test. Every lease but those without a limit has expired after lateness.
 const (
 	ttr      = 10 * time.Minute
 	ttl      = 6 * time.Hour
 	delay    = 5 * time.Minute
 	lateness = time.Hour
-	shortTTL = 2 * time.Hour // a time to live that ends before the lease does
+	shortTTL = 2 * time.Hour // ends before the lease
 )
 
-// order is what a job is submitted with.
+// jobTimes are the durations that a job is submitted with.
 type jobTimes struct{ ttr, ttl time.Duration }
 
-// origin submits a job by one protocol. The answer tells what its submitter has been told since.
+// origin is a way to submit a job. report returns what the submitter has received since then.
 type origin struct {
 	name   string
-	submit func(e *env, o jobTimes) (told func() string)
+	submit func(e *env, o jobTimes) (report func() string)
 }
 
-// worker has a job in hand.
+// worker is a worker that holds a job.
 type worker struct {
-	finish func(ok bool) string // what the worker is answered
+	finish func(ok bool) string // returns the reply
 	conn   *frontendtest.Client
 }
 
-// taker is a kind of worker.
+// workerKind is a worker of one protocol.
 type workerKind struct {
 	name string
-	take func(e *env) *worker // nil: there is nothing to take
+	take func(e *env) *worker // nil if there was no job
 }
 
-// id is what clients that name their job call it.
+// id is the job id that clients choose, where they can.
 const id = "6ba7b810-9dad-41d1-80b4-000000000001"
 
 func origins() []origin {
@@ -78,7 +78,7 @@ func workqAdd(scheduled bool) func(e *env, o jobTimes) func() string {
 	}
 }
 
-// result tells the answer to result or run.
+// result formats the reply to result or run.
 func result(c *frontendtest.Client) string {
 	text := string(c.Rest())
 	if text == "" {
@@ -107,7 +107,7 @@ func gearmanEpoch(e *env, _ jobTimes) func() string {
 	return gearmanSilent(e, packet(submitJobEpoch, queue, "", fmt.Sprint(at), "hi"))
 }
 
-// gearmanSilent submits a job whose client hears nothing and may ask.
+// gearmanSilent submits a job whose client receives nothing unless it asks.
 func gearmanSilent(e *env, submit []byte) func() string {
 	c := e.dial(e.gearman)
 	c.SendBytes(submit)
@@ -232,7 +232,7 @@ func takeByFaktory(e *env) *worker {
 		jid = e.jobID
 	}
 	return &worker{conn: c, finish: func(ok bool) string {
-		other := e.dialFaktory("") // the worker's own connection ends when it sends no BEAT
+		other := e.dialFaktory("") // the worker's own connection is closed without BEAT
 		if ok {
 			other.Send(fmt.Sprintf("ACK {\"jid\":%q,\"result\":\"done\"}\r\n", jid))
 		} else {
@@ -260,7 +260,7 @@ func takeByWorkq(e *env) *worker {
 	}}
 }
 
-// reply is one line.
+// reply formats a one-line reply.
 func reply(c *frontendtest.Client) string {
 	line := strings.TrimSpace(string(c.Rest()))
 	if words := strings.Fields(line); len(words) > 2 && words[0] == "-ERR" {
@@ -269,7 +269,7 @@ func reply(c *frontendtest.Client) string {
 	return "`" + line + "`"
 }
 
-// ends are the ways in which a job's time with a worker can end.
+// ends are the ways in which a worker can lose or finish a job.
 var ends = []struct {
 	name string
 	run  func(e *env, w *worker) (answered string, late bool)
@@ -292,12 +292,12 @@ var ends = []struct {
 	{"expired", func(e *env, _ *worker) (string, bool) { e.advance(5 * time.Hour); return "", true }, jobTimes{2 * shortTTL, shortTTL}},
 }
 
-// cell plays one job.
+// cell runs one job and returns the text of its table cell.
 func cell(t *testing.T, o origin, k workerKind, end int) string {
 	t.Helper()
 	e := newEnv(t, frontendtest.InMemory)
 	how := ends[end]
-	tellsClient := o.submit(e, how.with)
+	report := o.submit(e, how.with)
 	e.jobSeq, e.jobCreatedAt, e.jobID = e.newest(queue), e.workq.Clock.Now(), id
 	if strings.HasPrefix(o.name, "Gearman") {
 		e.jobID = ""
@@ -310,10 +310,10 @@ func cell(t *testing.T, o origin, k workerKind, end int) string {
 	}
 	w := k.take(e)
 	if w == nil {
-		return fmt.Sprintf("no worker gets it; client: %s; job: %s", tellsClient(), e.state(e.jobSeq))
+		return fmt.Sprintf("no worker gets it; client: %s; job: %s", report(), e.state(e.jobSeq))
 	}
 	answered, late := how.run(e, w)
-	client, state := tellsClient(), e.state(e.jobSeq)
+	client, state := report(), e.state(e.jobSeq)
 	parts := []string{"client: " + client, "job: " + state}
 	if answered != "" && answered != "nothing" && answered != "`+OK`" {
 		parts = append(parts, "worker: "+answered)
@@ -328,7 +328,7 @@ func cell(t *testing.T, o origin, k workerKind, end int) string {
 	return strings.Join(parts, "; ")
 }
 
-// TestSharingTable plays every cell and compares the table with the one in docs/sharing.md.
+// TestSharingTable runs every cell and compares the results with the table in docs/sharing.md.
 func TestSharingTable(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -349,7 +349,7 @@ func TestSharingTable(t *testing.T) {
 	compare(t, b.String())
 }
 
-// The lines in the page between which the table stands.
+// The table in the page, and the lines around it.
 const (
 	page       = "../../docs/sharing.md"
 	tableStart = "<!-- cells: written by the tests of frontends/crossprotocol; run them with -update after a change -->\n"
@@ -365,7 +365,7 @@ func compare(t *testing.T, table string) {
 	head, rest, found := strings.Cut(string(text), tableStart)
 	old, tail, foundEnd := strings.Cut(rest, tableEnd)
 	if !found || !foundEnd {
-		t.Fatal("the page has no place for the cells")
+		t.Fatal("the page has no markers for the table")
 	}
 	if old == table {
 		return
@@ -374,10 +374,10 @@ func compare(t *testing.T, table string) {
 		oldLines, lines := strings.Split(old, "\n"), strings.Split(table, "\n")
 		for i := range lines {
 			if i >= len(oldLines) || lines[i] != oldLines[i] {
-				t.Fatalf("docs/sharing.md says otherwise (go test ./frontends/crossprotocol -update, and read):\n%s", lines[i])
+				t.Fatalf("docs/sharing.md differs (run go test ./frontends/crossprotocol -update and review the diff):\n%s", lines[i])
 			}
 		}
-		t.Fatal("docs/sharing.md has more cells than there are")
+		t.Fatal("docs/sharing.md has more cells than the test")
 	}
 	if err := os.WriteFile(page, []byte(head+tableStart+table+tableEnd+tail), 0o644); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package crossprotocol holds no code but tests: what becomes of a job that one protocol brings and another one runs. They play
-// all three front-ends on one real broker whose clock the test moves, so that a day of waiting costs nothing. What they
-// see is written into docs/sharing.md, cell by cell; run them with -update after a change, and read what has changed.
+// Package crossprotocol contains tests only: what happens to a job that is submitted with one protocol and processed with
+// another. The tests run all three front-ends on one real broker with a fake clock, so that long waits cost no time.
+// They record the results in the tables of docs/sharing.md. After a change run them with -update and review the diff.
 package crossprotocol

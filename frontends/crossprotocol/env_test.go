@@ -17,14 +17,14 @@ import (
 	"broker/frontends/workq"
 )
 
-// hall is one broker with a door for each protocol.
+// env is one broker with a front-end for each protocol.
 type env struct {
 	t                       *testing.T
 	workq, gearman, faktory *frontendtest.Stage
 	observer                core.ClientID
 	clients                 int
 
-	// The job that a test is about: its number, when it was submitted, and its id if the client gave one.
+	// The job under test. jobID is empty unless the client chose it.
 	jobSeq       uint64
 	jobCreatedAt core.Instant
 	jobID        string
@@ -46,7 +46,7 @@ func newEnv(t *testing.T, settings ...frontendtest.Setting) *env {
 	return e
 }
 
-// advance moves the clock for everybody.
+// advance moves the clock and lets all front-ends do what is due.
 func (e *env) advance(d time.Duration) {
 	e.t.Helper()
 	e.workq.Advance(d)
@@ -54,7 +54,7 @@ func (e *env) advance(d time.Duration) {
 	e.faktory.Advance(0)
 }
 
-// do asks the broker itself.
+// do applies an operation directly to the broker.
 func (e *env) do(op core.Op) core.Reply {
 	e.t.Helper()
 	replies := e.workq.Broker.Do(e.observer, []core.Op{op}, nil)
@@ -64,7 +64,7 @@ func (e *env) do(op core.Op) core.Reply {
 	return replies[0]
 }
 
-// state is where a job is.
+// state is the name of a job's state, "gone" if the job does not exist.
 func (e *env) state(seq uint64) string {
 	e.t.Helper()
 	r := e.do(&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true})
@@ -74,7 +74,7 @@ func (e *env) state(seq uint64) string {
 	return r.Info.State.String()
 }
 
-// newest is the number of the job that was submitted last to a queue.
+// newest is the Seq of the newest waiting job of a queue.
 func (e *env) newest(queue string) uint64 {
 	e.t.Helper()
 	var seq uint64
@@ -94,7 +94,7 @@ func (e *env) dial(s *frontendtest.Stage) *frontendtest.Client {
 	return s.Dial("client " + strconv.Itoa(e.clients))
 }
 
-// dialFaktory shakes hands, as a worker if it has an id.
+// dialFaktory connects and completes the handshake, as a worker if wid is not empty.
 func (e *env) dialFaktory(wid string) *frontendtest.Client {
 	e.t.Helper()
 	c := e.dial(e.faktory)
@@ -104,7 +104,7 @@ func (e *env) dialFaktory(wid string) *frontendtest.Client {
 	return c
 }
 
-// Packets of Gearman that the tests use.
+// Gearman packet types that the tests use.
 const (
 	canDo          = 1
 	jobCreated     = 8
@@ -141,7 +141,7 @@ var packetNames = map[uint32]string{
 	workData: "WORK_DATA", workWarning: "WORK_WARNING", jobAssignUniq: "JOB_ASSIGN_UNIQ", noop: "NOOP",
 }
 
-// packet is one request of Gearman.
+// packet encodes a Gearman request.
 func packet(typ uint32, fields ...string) []byte {
 	body := strings.Join(fields, "\x00")
 	p := binary.BigEndian.AppendUint32([]byte("\x00REQ"), typ)
@@ -154,13 +154,13 @@ type answer struct {
 	fields []string
 }
 
-// answers takes apart what has come.
+// answers decodes all packets that the client has received.
 func (e *env) answers(c *frontendtest.Client) []answer {
 	e.t.Helper()
 	var all []answer
 	for rest := c.Rest(); len(rest) > 0; {
 		if len(rest) < 12 || string(rest[:4]) != "\x00RES" {
-			e.t.Fatalf("no packet: %q", rest)
+			e.t.Fatalf("not a packet: %q", rest)
 		}
 		size := int(binary.BigEndian.Uint32(rest[8:]))
 		all = append(all, answer{binary.BigEndian.Uint32(rest[4:]), strings.Split(string(rest[12:12+size]), "\x00")})
@@ -169,7 +169,7 @@ func (e *env) answers(c *frontendtest.Client) []answer {
 	return all
 }
 
-// one is the only packet that has come.
+// one returns the only packet that the client has received.
 func (e *env) one(c *frontendtest.Client, typ uint32) answer {
 	e.t.Helper()
 	all := e.answers(c)
@@ -179,7 +179,7 @@ func (e *env) one(c *frontendtest.Client, typ uint32) answer {
 	return all[0]
 }
 
-// told writes packets for people, without handles.
+// describe formats packets, without handles.
 func describe(all []answer) string {
 	var b strings.Builder
 	for i, a := range all {
@@ -197,7 +197,7 @@ func describe(all []answer) string {
 	return b.String()
 }
 
-// bulk reads one bulk reply of Faktory's.
+// bulk reads one bulk reply from Faktory.
 func (e *env) bulk(c *frontendtest.Client) string {
 	e.t.Helper()
 	head := c.ReadUntil("\r\n")
@@ -211,10 +211,10 @@ func (e *env) bulk(c *frontendtest.Client) string {
 	return string(c.Read(n + 2)[:n])
 }
 
-// object reads a bulk reply that holds JSON.
+// object reads a bulk reply and decodes its JSON.
 func (e *env) object(c *frontendtest.Client, into any) {
 	e.t.Helper()
 	if text := e.bulk(c); json.Unmarshal([]byte(text), into) != nil {
-		e.t.Fatalf("no json: %q", text)
+		e.t.Fatalf("not JSON: %q", text)
 	}
 }

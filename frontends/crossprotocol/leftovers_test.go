@@ -15,14 +15,14 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// deed is something that clients do under ever new names and that leaves nothing behind in the end.
+// scenario is something that clients do, with new names each time, that leaves nothing behind.
 type scenario struct {
 	name string
 	run  func(e *env, n int)
 }
 
-// line is a deed of text commands, NNNNNNNN in them being the number of the time and TIME in an hour; the connection ends
-// behind them. Each of the clients takes its turn. No command may be refused.
+// textScenario sends each text on a new connection, one after the other. In the texts NNNNNNNN is replaced by the number of
+// the run and TIME by the time in an hour. No command may be refused.
 func textScenario(door func(*env, int) *frontendtest.Client, clients ...string) func(*env, int) {
 	return func(e *env, n int) {
 		for _, text := range clients {
@@ -30,7 +30,7 @@ func textScenario(door func(*env, int) *frontendtest.Client, clients ...string) 
 			soon := e.workq.Clock.Now().Add(time.Hour).Time().Format(time.RFC3339)
 			c.Send(strings.NewReplacer("NNNNNNNN", fmt.Sprintf("%08d", n), "TIME", soon).Replace(text))
 			if got := "\n" + string(c.Rest()); strings.Contains(got, "\n-") && !strings.Contains(got, "\n-TIMEOUT") {
-				e.t.Fatalf("%s was told %q", text, got)
+				e.t.Fatalf("%s: got %q", text, got)
 			}
 			c.Hangup()
 		}
@@ -39,12 +39,12 @@ func textScenario(door func(*env, int) *frontendtest.Client, clients ...string) 
 
 func dialWorkq(e *env, _ int) *frontendtest.Client { return e.dial(e.workq) }
 
-// dialFaktoryWorker is that of a worker who comes once.
+// dialFaktoryWorker connects a worker with an id of its own.
 func dialFaktoryWorker(e *env, n int) *frontendtest.Client {
 	return e.dialFaktory(fmt.Sprintf("worker-%08d", n))
 }
 
-// sendPackets hands packets of one connection to do, which gets what came back.
+// sendPackets sends packets on a new connection and returns the replies.
 func sendPackets(e *env, packets ...[]byte) (*frontendtest.Client, []answer) {
 	c := e.dial(e.gearman)
 	for _, p := range packets {
@@ -59,7 +59,7 @@ func sendPackets(e *env, packets ...[]byte) (*frontendtest.Client, []answer) {
 	return c, all
 }
 
-// grab takes the job that waits.
+// grab connects a worker and leases the job that waits.
 func grab(e *env, function string, first ...[]byte) (c *frontendtest.Client, handle string) {
 	c, all := sendPackets(e, append(first, packet(canDo, function), packet(grabJobUniq))...)
 	last := all[len(all)-1]
@@ -92,7 +92,7 @@ func gearmanScenarios() []scenario {
 				c.Hangup()
 			}
 		}},
-		{"gearman: nobody waits any more", func(e *env, n int) {
+		{"gearman: clients leave", func(e *env, n int) {
 			c, _ := sendPackets(e, submit(submitJob, n))
 			c.Hangup()
 			c, _ = sendPackets(e, submit(submitJobHigh, n))
@@ -124,7 +124,7 @@ func gearmanScenarios() []scenario {
 			}
 			c.Hangup()
 		}},
-		{"gearman: sleepers who are woken and leave", func(e *env, n int) {
+		{"gearman: woken sleeper leaves", func(e *env, n int) {
 			w, _ := sendPackets(e, packet(canDo, queue), packet(preSleep))
 			c, _ := sendPackets(e, submit(submitJobBg, n))
 			w.Hangup()
@@ -133,7 +133,7 @@ func gearmanScenarios() []scenario {
 			c.Hangup()
 			w.Hangup()
 		}},
-		{"gearman: at a time", func(e *env, n int) {
+		{"gearman: epoch", func(e *env, n int) {
 			at := e.gearman.Clock.Now().Add(time.Minute).Time().Unix()
 			c, _ := sendPackets(e, packet(submitJobEpoch, queue, fmt.Sprint("unique-", n), fmt.Sprint(at), "x"))
 			c.Hangup()
@@ -142,7 +142,7 @@ func gearmanScenarios() []scenario {
 			w.SendBytes(packet(workComplete, handle, ""))
 			w.Hangup()
 		}},
-		{"gearman: questions", func(e *env, n int) {
+		{"gearman: status requests", func(e *env, n int) {
 			c, _ := sendPackets(e, packet(getStatus, fmt.Sprint("H:host:", n+1_000_000)), packet(getStatusUnique, fmt.Sprint("unique-", n)),
 				packet(echoReq, fmt.Sprint("echo-", n)), packet(optionReq, "exceptions"))
 			c.Hangup()
@@ -161,19 +161,19 @@ func workqScenarios() []scenario {
 		{"workq: failed", textScenario(dialWorkq, add+"-max-attempts=2\r\nhi\r\n",
 			"lease q 0\r\nfail "+first+" 2\r\nhi\r\nlease q 0\r\nfail "+first+" 2\r\nhi\r\n")},
 		{"workq: deleted", textScenario(dialWorkq, add+"-priority=3\r\nhi\r\ndelete "+first+"\r\n")},
-		{"workq: never taken", textScenario(dialWorkq, add+"\r\nhi\r\nresult "+first+" 0\r\n")},
+		{"workq: never leased", textScenario(dialWorkq, add+"\r\nhi\r\nresult "+first+" 0\r\n")},
 		{"workq: never finished", textScenario(dialWorkq, add+"-max-attempts=1\r\nhi\r\nlease q 0\r\n")},
-		{"workq: of a time", textScenario(dialWorkq,
+		{"workq: scheduled", textScenario(dialWorkq,
 			"schedule "+first+" q 60000 3600000 TIME 2\r\nhi\r\ndelete "+first+"\r\n")},
 		{"workq: unique, linked", textScenario(dialWorkq, "add "+first+" q 60000 3600000 2 -unique=key-NNNNNNNN -type=type-NNNNNNNN\r\nhi\r\n"+
 			"add "+second+" q 60000 3600000 2 -after="+first+" -parent="+first+"\r\nhi\r\n"+
 			"lease q 0\r\ncomplete "+first+" 0\r\n\r\nlease q 0\r\ncomplete "+second+" 0\r\n\r\n")},
-		{"workq: link to what fails", textScenario(dialWorkq, "add "+first+" q 60000 3600000 2 -max-attempts=1\r\nhi\r\n"+
+		{"workq: linked to a failed job", textScenario(dialWorkq, "add "+first+" q 60000 3600000 2 -max-attempts=1\r\nhi\r\n"+
 			"add "+second+" q 60000 3600000 2 -after="+first+"\r\nhi\r\nlease q 0\r\nfail "+first+" 0\r\n\r\ndelete "+second+"\r\n")},
-		{"workq: names that nobody uses", textScenario(dialWorkq, "lease name-NNNNNNNN other-NNNNNNNN 1000\r\n")},
-		{"workq: names that are used", textScenario(dialWorkq,
+		{"workq: names without jobs", textScenario(dialWorkq, "lease name-NNNNNNNN other-NNNNNNNN 1000\r\n")},
+		{"workq: names with jobs", textScenario(dialWorkq,
 			"add "+first+" name-NNNNNNNN 60000 3600000 2\r\nhi\r\nlease name-NNNNNNNN 0\r\ncomplete "+first+" 0\r\n\r\n")},
-		{"workq: run, given up", textScenario(dialWorkq, "run "+first+" q 60000 1000 2\r\nhi\r\n")},
+		{"workq: run, timed out", textScenario(dialWorkq, "run "+first+" q 60000 1000 2\r\nhi\r\n")},
 		{"workq: run, done", func(e *env, n int) {
 			id := strings.ReplaceAll(first, "NNNNNNNN", fmt.Sprintf("%08d", n))
 			c := e.dial(e.workq)
@@ -201,22 +201,22 @@ func faktoryScenarios() []scenario {
 		{"faktory: done", textScenario(dialFaktoryWorker, push, fetch+ack)},
 		{"faktory: in bulk", textScenario(dialFaktoryWorker, "PUSHB [{"+job+"}]\r\n", fetch+ack)},
 		{"faktory: failed and done", textScenario(dialFaktoryWorker, push+fetch+fail+requeue+fetch+ack)},
-		{"faktory: failed for good", textScenario(dialFaktoryWorker, with(`"retry":0`)+fetch+fail)},
-		{"faktory: failed and forgotten", textScenario(dialFaktoryWorker, with(`"retry":-1`)+fetch+fail)},
-		{"faktory: retried until it is dead", textScenario(dialFaktoryWorker, with(`"retry":1`)+fetch+fail+"MUTATE {\"cmd\":\"kill\",\"target\":\"retries\"}\r\n")},
-		{"faktory: of a time", textScenario(dialFaktoryWorker,
+		{"faktory: failed permanently", textScenario(dialFaktoryWorker, with(`"retry":0`)+fetch+fail)},
+		{"faktory: failed and discarded", textScenario(dialFaktoryWorker, with(`"retry":-1`)+fetch+fail)},
+		{"faktory: retried, then killed", textScenario(dialFaktoryWorker, with(`"retry":1`)+fetch+fail+"MUTATE {\"cmd\":\"kill\",\"target\":\"retries\"}\r\n")},
+		{"faktory: scheduled", textScenario(dialFaktoryWorker,
 			with(`"at":"2099-01-01T00:00:00Z"`)+"MUTATE {\"cmd\":\"discard\",\"target\":\"scheduled\"}\r\n")},
 		{"faktory: unique", textScenario(dialFaktoryWorker, with(`"custom":{"unique_for":60,"unique_until":"start"}`)+fetch+ack)},
-		{"faktory: unique for longer than it lives", textScenario(dialFaktoryWorker, with(`"custom":{"unique_for":600}`)+
+		{"faktory: unique lock outlives the job", textScenario(dialFaktoryWorker, with(`"custom":{"unique_for":600}`)+
 			"MUTATE {\"cmd\":\"clear\",\"target\":\"retries\"}\r\n"+fetch+ack)},
 		{"faktory: tracked", textScenario(dialFaktoryWorker, with(`"custom":{"track":1}`)+fetch+
 			"TRACK SET {\"jid\":\"jid-NNNNNNNN\",\"percent\":5,\"desc\":\"d\"}\r\n"+ack+"TRACK GET jid-NNNNNNNN\r\n")},
-		{"faktory: expires", func(e *env, n int) { // it goes when a worker comes by
+		{"faktory: expires", func(e *env, n int) { // it is dropped when a worker comes
 			textScenario(dialFaktoryWorker, with(`"custom":{"expires_in":60}`), strings.ReplaceAll(push, "jid-", "jid-after-"))(e, n)
 			e.advance(time.Hour)
 			textScenario(dialFaktoryWorker, fetch+strings.ReplaceAll(ack, "jid-", "jid-after-"))(e, n)
 		}},
-		{"faktory: worker is gone", func(e *env, n int) {
+		{"faktory: worker lost", func(e *env, n int) {
 			textScenario(dialFaktoryWorker, push+fetch+"BEAT {\"wid\":\"worker-NNNNNNNN\"}\r\n")(e, n)
 			e.advance(time.Hour)
 			textScenario(dialFaktoryWorker, requeue+fetch+ack)(e, n)
@@ -224,11 +224,11 @@ func faktoryScenarios() []scenario {
 		{"faktory: queue comes and goes", textScenario(dialFaktoryWorker, strings.ReplaceAll(push, `"q"`, `"q-NNNNNNNN"`)+
 			"QUEUE PAUSE q-NNNNNNNN\r\nQUEUE RESUME q-NNNNNNNN\r\nFETCH q-NNNNNNNN\r\n"+ack+"QUEUE REMOVE q-NNNNNNNN\r\n")},
 		{"faktory: batch", batchScenario(true)},
-		{"faktory: batch that is never committed", batchScenario(false)},
+		{"faktory: batch never committed", batchScenario(false)},
 	}
 }
 
-// batchScenario runs the one job of a batch, and its callback if it was committed.
+// batchScenario runs the only job of a batch, and its callback if the batch is committed.
 func batchScenario(commits bool) func(*env, int) {
 	return func(e *env, n int) {
 		c := e.dialFaktory(fmt.Sprintf("worker-%08d", n))
@@ -253,31 +253,30 @@ func batchScenario(commits bool) func(*env, int) {
 	}
 }
 
-// deeds are all of them.
+// scenarios returns all scenarios.
 func scenarios() []scenario {
 	return slices.Concat(gearmanScenarios(), workqScenarios(), faktoryScenarios())
 }
 
-// repeat does a deed so many times and lets everything pass that is kept for a time.
+// repeat runs a scenario several times, then waits until everything that is kept for a limited time is gone.
 func (d scenario) repeat(e *env, from, times int) {
 	for n := range times {
 		d.run(e, from+n)
 	}
-	for range 4 { // what ends may be followed by a wait of its own
+	for range 4 { // the end of one wait may start another
 		e.advance(181 * 24 * time.Hour)
 	}
 }
 
-// TestFinishedScenariosKeepNoMemory does each deed again and again. Each round is as long as all before it together, so that a table that
-// is never cleared has to grow; what is made once and used again may make one round fail, not all. Not parallel: it measures
-// memory.
+// TestFinishedScenariosKeepNoMemory repeats each scenario. Each round doubles the number of runs, so that a table that is never
+// cleared must grow in every round; memory that is allocated once can only fail one round. Not parallel: it measures memory.
 func TestFinishedScenariosKeepNoMemory(t *testing.T) {
 	const first, last = 250, 2000
-	const most = 12 // bytes for each time: the smallest thing that could be kept is larger
+	const most = 12 // bytes a run: less than the smallest possible leak
 	for _, d := range scenarios() {
 		t.Run(d.name, func(t *testing.T) {
 			e := newEnv(t, frontendtest.InMemory)
-			e.do(&core.ThrottleQueue{Queue: queue, Throttle: core.Throttle{Leased: 100, SlotFor: time.Minute}}) // counts by worker
+			e.do(&core.ThrottleQueue{Queue: queue, Throttle: core.Throttle{Leased: 100, SlotFor: time.Minute}}) // so that leases are counted by worker
 			d.repeat(e, 0, first)
 			var seen []string
 			for times := first; times <= last; times *= 2 {
@@ -287,21 +286,21 @@ func TestFinishedScenariosKeepNoMemory(t *testing.T) {
 				if more < int64(times)*most {
 					return
 				}
-				seen = append(seen, fmt.Sprintf("%d times leave %d bytes", times, more))
+				seen = append(seen, fmt.Sprintf("%d runs leave %d bytes", times, more))
 			}
 			t.Errorf("%s; jobs %v", strings.Join(seen, ", "), e.do(&core.ReadStats{}).Stats.Jobs)
 		})
 	}
 }
 
-// TestFinishedScenariosLeaveNothingOnDisk finds as much in the store after many times as after one.
+// TestFinishedScenariosLeaveNothingOnDisk finds the same in the store after many runs as after one.
 func TestFinishedScenariosLeaveNothingOnDisk(t *testing.T) {
 	t.Parallel()
 	for _, d := range scenarios() {
 		type rest struct {
-			bodies, marks uint64
-			jobs          any
-			wrong         string
+			bodies, meta uint64
+			jobs         any
+			wrong        string
 		}
 		left := func(times int) rest {
 			fsys := engine.MemoryFS()
@@ -317,7 +316,7 @@ func TestFinishedScenariosLeaveNothingOnDisk(t *testing.T) {
 			return rest{x.Bodies, x.MetaEntries, x.Stats.Jobs, fmt.Sprint(x.Damage, x.Orphans, x.Inconsistency)}
 		}
 		if once, often := left(1), left(20); once != often {
-			t.Errorf("%s: %+v is left behind, and %+v when done once", d.name, often, once)
+			t.Errorf("%s: %+v is left in the store, after one run %+v", d.name, often, once)
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// named is a job under all its names.
+// jobNames are the ids of one job.
 type jobNames struct{ handle, workqID, jid string }
 
-// submitAs brings one job by a protocol and finds its names.
+// submitAs submits a job with a protocol and returns its ids.
 func (e *env) submitAs(protocol core.Protocol, queue string, n int) jobNames {
 	e.t.Helper()
 	own := jid(n)
@@ -45,13 +45,13 @@ func (e *env) submitAs(protocol core.Protocol, queue string, n int) jobNames {
 	return names
 }
 
-// id4 is a UUID of version 4.
+// id4 is a UUIDv4.
 func id4(n int) string { return fmt.Sprintf("6ba7b810-9dad-41d1-a0b4-%012x", n) }
 
-// jid is no UUID: Workq needs another name for it.
+// jid is not a UUID: Workq uses an alias for it.
 func jid(n int) string { return fmt.Sprintf("jid-%08d", n) }
 
-// TestEveryNameWorksInItsProtocol uses a job's three names for what each protocol can do with one.
+// TestEveryNameWorksInItsProtocol uses the three ids of a job in every command that takes one.
 func TestEveryNameWorksInItsProtocol(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []core.Protocol{core.Workq, core.Gearman, core.Faktory} {
@@ -59,7 +59,7 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 		wq, g, f := e.dial(e.workq), e.dial(e.gearman), e.dialFaktory("names")
 		fresh := func(n int) jobNames { return e.submitAs(protocol, fmt.Sprint("q", n), n) }
 
-		job := fresh(1) // told by everybody
+		job := fresh(1) // status requests
 		g.SendBytes(packet(getStatus, job.handle))
 		if got := e.one(g, statusRes).fields[1:3]; got[0] != "1" || got[1] != "0" {
 			t.Errorf("%v: GET_STATUS %v", protocol, got)
@@ -78,7 +78,7 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 		wq.Send("inspect job " + job.workqID + "\r\n")
 		wq.Want("-NOT-FOUND\r\n")
 
-		job = fresh(2) // deleted by Workq
+		job = fresh(2) // deleted with Workq
 		wq.Send("delete " + job.workqID + "\r\n")
 		wq.Want("+OK\r\n")
 		g.SendBytes(packet(getStatus, job.handle))
@@ -86,11 +86,11 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 			t.Errorf("%v: a deleted job is known", protocol)
 		}
 
-		job = fresh(3) // finished by Workq, unleased
+		job = fresh(3) // finished with Workq, without a lease
 		wq.Send("complete " + job.workqID + " 0\r\n\r\n")
 		wq.Want("+OK\r\n")
 
-		job = fresh(4) // finished by Faktory
+		job = fresh(4) // finished with Faktory
 		f.Send("FETCH q4\r\n")
 		if got := e.bulk(f); !strings.Contains(got, fmt.Sprintf(`"jid":%q`, job.jid)) {
 			t.Errorf("%v: fetched %s, not %s", protocol, got, job.jid)
@@ -102,7 +102,7 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 			t.Errorf("%v: a job that was acknowledged is known", protocol)
 		}
 
-		job = fresh(5) // its id is taken in every protocol
+		job = fresh(5) // its id is in use in every protocol
 		if protocol != core.Gearman {
 			f.Send(fmt.Sprintf("PUSH {\"jid\":%q,\"jobtype\":\"other\",\"args\":[]}\r\n", job.jid))
 			if got := string(f.Rest()); !strings.HasPrefix(got, "-ERR ") {
@@ -116,7 +116,7 @@ func TestEveryNameWorksInItsProtocol(t *testing.T) {
 	}
 }
 
-// TestWorkqLinksTakeNamesOfEveryProtocol: a job of each origin has a successor and a child for each of its names.
+// A job of each origin gets a successor and a child for each of its ids.
 func TestWorkqLinksTakeNamesOfEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []core.Protocol{core.Workq, core.Gearman, core.Faktory} {
@@ -136,11 +136,11 @@ func TestWorkqLinksTakeNamesOfEveryProtocol(t *testing.T) {
 		wq.Want("-TIMEOUT\r\n")
 		wq.Send("complete " + job.workqID + " 0\r\n\r\n")
 		wq.Want("+OK\r\n")
-		for range names { // the children: those that wait for the job wait for them too
+		for range names { // the children first: successors wait for them, too
 			wq.Send("lease next 0\r\n")
 			child := strings.Fields(string(wq.Rest()))[2]
 			if n := child[len(child)-1]; strings.IndexByte("13579bdf", n) < 0 {
-				t.Errorf("%v: %s is no child", protocol, child)
+				t.Errorf("%v: %s is not a child", protocol, child)
 			}
 			wq.Send("complete " + child + " 0\r\n\r\n")
 			wq.Want("+OK\r\n")
@@ -156,7 +156,7 @@ func TestWorkqLinksTakeNamesOfEveryProtocol(t *testing.T) {
 	}
 }
 
-// TestTrackGetReportsTheOutcomeOfAWorkqJob: the outcome is in the store by the time that it is asked for.
+// The outcome is only in the store when TRACK GET asks for it.
 func TestTrackGetReportsTheOutcomeOfAWorkqJob(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -196,7 +196,7 @@ func TestProgressIsReadAcrossProtocols(t *testing.T) {
 	f.Send(fmt.Sprintf("TRACK SET {\"jid\":%q,\"percent\":40,\"desc\":\"on it\"}\r\n", fetched.Jid))
 	f.Want("+OK\r\n")
 	if got := describe(e.answers(client)); got != "WORK_STATUS 40 100" {
-		t.Errorf("the foreground client is told %q", got)
+		t.Errorf("the foreground client got %q", got)
 	}
 	g.SendBytes(packet(getStatus, handle))
 	if got := e.one(g, statusRes).fields[1:]; strings.Join(got, " ") != "1 1 40 100" {
@@ -204,7 +204,7 @@ func TestProgressIsReadAcrossProtocols(t *testing.T) {
 	}
 }
 
-// TestPausedThrottledAndFullQueuesInEveryProtocol holds the answers that docs/sharing.md tells.
+// TestPausedThrottledAndFullQueuesInEveryProtocol checks the replies that docs/sharing.md lists.
 func TestPausedThrottledAndFullQueuesInEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for what, hold := range map[string]core.Op{

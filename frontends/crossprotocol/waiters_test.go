@@ -10,11 +10,11 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// station is a worker that goes back to waiting as soon as it has done a job.
+// waitingWorker waits again as soon as it has finished a job.
 type waitingWorker struct {
 	name string
-	wait func()                // begins to wait
-	take func() (bool, string) // takes and finishes a job if one has come; the body
+	wait func()                // starts to wait
+	take func() (bool, string) // finishes the job that has arrived, if any, and returns its body
 	jobs int
 }
 
@@ -31,7 +31,7 @@ func (e *env) gearmanWaiter(name string) *waitingWorker {
 		if len(c.Rest()) == 0 {
 			return false, ""
 		}
-		c.SendBytes(packet(grabJobUniq)) // told to come
+		c.SendBytes(packet(grabJobUniq)) // it was woken
 		got := e.one(c, jobAssignUniq)
 		c.SendBytes(packet(workComplete, got.fields[0], ""))
 		return true, got.fields[3]
@@ -73,19 +73,19 @@ func (e *env) workqWaiter(name string) *waitingWorker {
 	return s
 }
 
-// between is what stands in text between two marks.
+// between returns the part of text between from and to.
 func between(text, from, to string) string {
 	_, rest, _ := strings.Cut(text, from)
 	middle, _, _ := strings.Cut(rest, to)
 	return middle
 }
 
-// TestLongestWaitingWorkerGetsTheJob hands out 100,000 jobs of every origin, one at a time, among nine workers of three kinds
-// that queue up again after each: so every job must come to exactly the one whose turn it is.
+// TestLongestWaitingWorkerGetsTheJob submits 100,000 jobs of every origin, one at a time, to nine workers of three protocols
+// that wait again after each job. Each job must go to the worker that has waited longest.
 func TestLongestWaitingWorkerGetsTheJob(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, frontendtest.InMemory)
-	var line []*waitingWorker // who has waited longest is in front
+	var line []*waitingWorker // longest waiting first
 	for i := range 3 {
 		line = append(line, e.gearmanWaiter(fmt.Sprint("gearman-", i)), e.faktoryWaiter(fmt.Sprint("faktory-", i)),
 			e.workqWaiter(fmt.Sprint("workq-", i)))
@@ -112,7 +112,7 @@ func TestLongestWaitingWorkerGetsTheJob(t *testing.T) {
 		turn := line[0]
 		came, got := turn.take()
 		if !came || strings.Trim(got, `[]"`) != body {
-			t.Fatalf("job %d: it was the turn of %s, which got %v %q", n, turn.name, came, got)
+			t.Fatalf("job %d: %s has waited longest, and got %v %q", n, turn.name, came, got)
 		}
 		turn.jobs++
 		line = append(line[1:], turn)
@@ -126,7 +126,7 @@ func TestLongestWaitingWorkerGetsTheJob(t *testing.T) {
 			t.Errorf("%s got %d jobs of %d", s.name, s.jobs, jobs)
 		}
 		if came, body := s.take(); came {
-			t.Errorf("%s got %q beyond the last job", s.name, body)
+			t.Errorf("%s got %q after the last job", s.name, body)
 		}
 	}
 	if left := e.do(&core.ReadStats{}).Stats.Jobs; left[core.Ready]+left[core.Leased] != 0 {
@@ -134,46 +134,46 @@ func TestLongestWaitingWorkerGetsTheJob(t *testing.T) {
 	}
 }
 
-// refetch lets the two seconds of a FETCH pass. Faktory's workers fetch again, behind those who have waited on.
+// refetch waits until FETCH has timed out. The Faktory workers fetch again and are then last in line.
 func (e *env) refetch(line []*waitingWorker) []*waitingWorker {
 	e.t.Helper()
 	e.advance(2100 * time.Millisecond)
-	var patient, again []*waitingWorker
+	var waiting, again []*waitingWorker
 	for _, s := range line {
 		if !strings.HasPrefix(s.name, "faktory") {
-			patient = append(patient, s)
+			waiting = append(waiting, s)
 			continue
 		}
 		if came, _ := s.take(); !came {
-			e.t.Fatalf("%s waits for longer than two seconds", s.name)
+			e.t.Fatalf("%s waits longer than two seconds", s.name)
 		}
 		again = append(again, s)
 	}
 	for _, s := range again {
 		s.wait()
 	}
-	return append(patient, again...)
+	return append(waiting, again...)
 }
 
-// TestNoWorkerKindStarvesUnderLoad gives all workers more than they can do, with the three kinds at different speeds.
+// TestNoWorkerKindStarvesUnderLoad keeps one worker of each protocol busy.
 func TestNoWorkerKindStarvesUnderLoad(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, frontendtest.InMemory)
-	stations := []*waitingWorker{e.gearmanWaiter("gearman"), e.faktoryWaiter("faktory"), e.workqWaiter("workq")}
-	for _, s := range stations {
+	workers := []*waitingWorker{e.gearmanWaiter("gearman"), e.faktoryWaiter("faktory"), e.workqWaiter("workq")}
+	for _, s := range workers {
 		s.wait()
 	}
 	seen := make(map[string]int)
 	n := 0
 	for range 2000 {
-		for range 3 { // as many as there are workers: each wave is one for each of them
+		for range 3 { // one for each worker
 			e.do(&core.Submit{Job: &core.Job{Queue: queue, Body: fmt.Append(nil, "job-", n), Origin: core.Gearman}})
 			n++
 		}
-		for _, s := range stations {
+		for _, s := range workers {
 			came, body := s.take()
 			if !came {
-				t.Fatalf("%s got none of three jobs", s.name)
+				t.Fatalf("%s got none of the three jobs", s.name)
 			}
 			seen[body]++
 			s.wait()
