@@ -8,6 +8,7 @@ const (
 	MaxIDBytes   = 1024    // bytes of a client's own job id
 	MaxBodyBytes = 1 << 30 // bytes of a job's body
 	MaxAfter     = 10_000  // predecessors of one job
+	MaxAtomic    = 1_000   // operations of one Atomic
 	MaxTags      = 100     // tags of one job
 	MaxTagBytes  = 255     // bytes of a tag
 

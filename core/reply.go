@@ -53,10 +53,13 @@ type Reply struct {
 	Outcome  *Outcome // Ended
 	Info     *JobInfo // Inspected
 
-	Jobs   []JobInfo   // Listed
-	Queues []QueueInfo // Queues
-	Stats  *Stats      // Counted
-	Batch  *BatchInfo  // Grouped
+	Jobs    []JobInfo   // Listed
+	Queues  []QueueInfo // Queues
+	Stats   *Stats      // Counted
+	Replies []Reply     // Accepted after Atomic: one for each operation
+	Index   int         // Failed after Atomic: which operation was refused
+
+	Batch *BatchInfo // Grouped
 
 	*Answer // replies of operations that are rare; nil in all others
 }

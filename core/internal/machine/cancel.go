@@ -2,33 +2,25 @@ package machine
 
 import "broker/core"
 
-// target finds the job that an operation names, or answers why it cannot be that one.
-func (m *Machine) target(c *client, tag uint64, ref core.Ref, is *core.Condition) (uint32, *entry) {
-	h, e, err := m.findIf(ref, is)
-	if err != nil {
-		m.refused(c, tag, e, err)
-		return 0, nil
-	}
-	return h, e
-}
-
 // cancel removes jobs by order: all that are named or none.
 func (m *Machine) cancel(c *client, op *core.Cancel) {
-	h, e := m.target(c, op.Tag, op.Ref, &op.If)
-	if h == 0 {
-		return
-	}
+	h, e, err := m.findIf(op.Ref, &op.If)
 	if len(op.Also) == 0 && op.Dependents == core.DependentsBreak {
-		m.acceptedN(c, op.Tag, e, 1)
-		m.purgeJob(h, c.protocol)
+		if !m.stops(c, op.Tag, e, err) {
+			m.acceptedN(c, op.Tag, e, 1)
+			m.purgeJob(h, c.protocol)
+		}
 		return
 	}
-	named := m.cancelled(h, op.Also)
-	if op.Dependents == core.DependentsRefuse {
-		if err := m.outsideDependents(named); err != nil {
-			m.refusedBy(c, op.Tag, e, err)
-			return
+	var named []uint64
+	if err == nil {
+		named = m.cancelled(h, op.Also)
+		if op.Dependents == core.DependentsRefuse {
+			err = m.outsideDependents(named)
 		}
+	}
+	if m.stopsBy(c, op.Tag, e, err) {
+		return
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, N: len(named), Commit: m.promise()})
 	for _, seq := range named {
@@ -73,17 +65,17 @@ func (m *Machine) outsideDependents(named []uint64) error {
 
 // enqueue makes a waiting or dead job ready now.
 func (m *Machine) enqueue(c *client, op *core.Enqueue) {
-	h, e := m.target(c, op.Tag, op.Ref, &op.If)
-	if h == 0 {
-		return
+	h, e, err := m.findIf(op.Ref, &op.If)
+	if err == nil && !enqueueable(e.state) {
+		err = core.ErrInvalid
 	}
-	switch e.state {
-	case core.Scheduled, core.Retrying, core.Blocked, core.Dead:
-	case core.Gone, core.Ready, core.Leased, core.Done:
-		m.refused(c, op.Tag, e, core.ErrInvalid)
+	if m.stops(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
+	if e.state == core.Ready {
+		return // an operation before in an atomic list has let it go
+	}
 	if e.state == core.Dead {
 		m.leaveDeadSet(h, e)
 	}
@@ -94,6 +86,16 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	e.set(changed)
 	m.touch(h, e)
 	m.makeReady(h, e)
+}
+
+// enqueueable reports whether a job in a state can be made ready by order.
+func enqueueable(s core.State) bool {
+	switch s {
+	case core.Scheduled, core.Retrying, core.Blocked, core.Dead:
+		return true
+	case core.Gone, core.Ready, core.Leased, core.Done:
+	}
+	return false
 }
 
 // leaveDeadSet gives a job that goes on the time to live that it had before.
@@ -107,12 +109,11 @@ func (m *Machine) leaveDeadSet(h uint32, e *entry) {
 
 // bury moves an unfinished job to the dead set, or makes a dead one young again.
 func (m *Machine) bury(c *client, op *core.Bury) {
-	h, e := m.target(c, op.Tag, op.Ref, &op.If)
-	if h == 0 {
-		return
+	h, e, err := m.findIf(op.Ref, &op.If)
+	if err == nil && (e.state == core.Done || e.has(ephemeral)) {
+		err = core.ErrInvalid
 	}
-	if e.state == core.Done || e.has(ephemeral) {
-		m.refused(c, op.Tag, e, core.ErrInvalid)
+	if m.stops(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)

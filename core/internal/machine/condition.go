@@ -13,7 +13,7 @@ func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *entry, erro
 		return 0, nil, core.ErrNotFound
 	}
 	e := m.jobs.at(h)
-	if !m.holds(e, is) {
+	if !m.holds(e, is) && (m.run == nil || !m.run.applying) {
 		return h, e, core.ErrConflict
 	}
 	return h, e, nil

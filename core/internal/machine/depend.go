@@ -12,13 +12,11 @@ const maxWalk = 100_000
 // addDependencies makes a job that waits in some way wait for more.
 func (m *Machine) addDependencies(c *client, op *core.AddDependencies) {
 	h, e, err := m.findIf(op.Ref, &op.If)
-	if err != nil {
-		m.refused(c, op.Tag, e, err)
-		return
+	var after []uint64
+	if err == nil {
+		after, err = m.dependenciesRefusal(h, e, op.After)
 	}
-	after, err := m.dependenciesRefusal(h, e, op.After)
-	if err != nil {
-		m.refusedBy(c, op.Tag, e, err)
+	if m.stopsBy(c, op.Tag, e, err) {
 		return
 	}
 	m.waitFor(h, e, after)
@@ -37,8 +35,7 @@ func (m *Machine) removeDependencies(c *client, op *core.RemoveDependencies) {
 	if err == nil {
 		err = m.waitingRefusal(h, e)
 	}
-	if err != nil {
-		m.refused(c, op.Tag, e, err)
+	if m.stops(c, op.Tag, e, err) {
 		return
 	}
 	if e.state == core.Blocked {
@@ -165,7 +162,7 @@ func (m *Machine) closesCircle(e *entry, named map[uint64]bool) bool {
 		if named[at.seq] || len(seen) > maxWalk {
 			return true
 		}
-		todo = m.waitingFor(at, todo)
+		todo = m.run.waitingFor(at.seq, m.waitingFor(at, todo))
 	}
 	return false
 }

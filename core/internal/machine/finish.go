@@ -51,8 +51,7 @@ func (m *Machine) acceptedN(c *client, tag uint64, e *entry, n int) {
 
 func (m *Machine) complete(c *client, op *core.Complete) {
 	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
-	if err != nil {
-		m.refused(c, op.Tag, e, err)
+	if m.stops(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -165,8 +164,7 @@ func (m *Machine) expireAt(h uint32, e *entry, until core.Instant) {
 // fail takes a worker's word that a job failed; the job's own policy says what follows.
 func (m *Machine) fail(c *client, op *core.Fail) {
 	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
-	if err != nil {
-		m.refused(c, op.Tag, e, err)
+	if m.stops(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -318,8 +316,10 @@ func (m *Machine) finishFailed(h uint32, outcome *core.Outcome) { m.finish(h, ou
 // report notes progress and tells the watchers.
 func (m *Machine) report(c *client, op *core.Report) {
 	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
-	if err != nil && !errors.Is(err, core.ErrFinished) { // a last word is kept with the outcome, for who asks
-		m.refused(c, op.Tag, e, err)
+	if errors.Is(err, core.ErrFinished) {
+		err = nil // a last word is kept with the outcome, for who asks
+	}
+	if m.stops(c, op.Tag, e, err) {
 		return
 	}
 	p := op.Progress

@@ -394,31 +394,29 @@ func (m *Machine) releaseLease(h uint32) {
 }
 
 // undo takes a lease back as if it had never been, if it is still the one of that epoch.
-func (m *Machine) revokeLease(seq uint64, epoch uint32) bool {
+func (m *Machine) revokeLease(seq uint64, epoch uint32) {
 	h := m.bySeq.get(seq)
 	if h == 0 || m.jobs.at(h).state != core.Leased || m.jobs.at(h).epoch != epoch {
-		return false
+		return
 	}
 	e := m.jobs.at(h)
 	m.unhold(h, e)
 	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
 	e.attempts--
 	m.requeueLeased(h, e)
-	return true
 }
 
 func (m *Machine) releaseOp(c *client, op *core.Release) {
-	h := m.find(op.Ref)
-	if h == 0 {
-		m.refused(c, op.Tag, nil, core.ErrNotFound)
+	_, e, err := m.findIf(op.Ref, &core.Condition{})
+	if err == nil && (e.state != core.Leased || e.epoch != op.Epoch) {
+		err = core.ErrNotLeased
+	}
+	if m.stops(c, op.Tag, e, err) {
 		return
 	}
-	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: m.jobs.at(h).seq}
-	if !m.revokeLease(r.Seq, op.Epoch) {
-		m.refused(c, op.Tag, m.jobs.at(h), core.ErrNotLeased)
-		return
-	}
-	m.reply(c, r)
+	seq := e.seq
+	m.revokeLease(seq, op.Epoch)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: seq})
 }
 
 // requeueLeased decides what becomes of a job whose lease ended without a word, once it is known whether that was an attempt.

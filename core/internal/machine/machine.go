@@ -98,6 +98,7 @@ type Machine struct {
 	shut          bool         // while draining: no job is admitted
 	stopped       error        // why nothing is changed
 	lastArrival   core.Instant // Restore: the place of the last job that was ready when it came
+	run           *atomicRun   // the list of operations that is decided together; mostly nil
 	usedUp        []uint32     // Restore: jobs whose last attempt ended with the process before
 }
 
@@ -210,6 +211,8 @@ func (m *Machine) applyChange(c *client, op core.Op) {
 		m.addDependencies(c, op)
 	case *core.RemoveDependencies:
 		m.removeDependencies(c, op)
+	case *core.Atomic:
+		m.atomic(c, op)
 	case *core.TransferLease:
 		m.transferLease(c, op)
 	case *core.Cancel:
@@ -292,6 +295,9 @@ func (m *Machine) applyLook(c *client, op core.Op) {
 
 // reply puts r at the end of the client's queue.
 func (m *Machine) reply(c *client, r core.Reply) {
+	if m.run != nil && m.run.takes(c, &r) {
+		return
+	}
 	c.replies = append(c.replies, r)
 	if !c.touched {
 		c.touched = true

@@ -5,12 +5,8 @@ import "broker/core"
 // moveJob puts a job into a queue, out of whatever state it is in.
 func (m *Machine) moveJob(c *client, op *core.Move) {
 	h, e, after, err := m.moveRefusal(c, op)
-	if err != nil {
-		m.refusedBy(c, op.Tag, e, err)
-		return
-	}
-	j := m.wholeJob(c, h)
-	if j == nil {
+	j, wanted := m.wholeJob(c, h, err)
+	if wanted || m.stopsBy(c, op.Tag, e, err) {
 		return
 	}
 	e.epoch++
@@ -67,18 +63,26 @@ func (m *Machine) moveRefusal(c *client, op *core.Move) (h uint32, e *entry, aft
 // enterRefusal is why a job may not come to the queue that it is to be moved to.
 func (m *Machine) enterRefusal(e *entry, op *core.Move) error {
 	n := m.names[op.Queue]
-	if n == 0 || n == e.queue {
+	if op.Queue == "" || n == e.queue {
+		return nil
+	}
+	if e.unique != (digest{}) && m.run.locked(op.Queue, e.unique) {
+		return core.ErrNotUnique
+	}
+	if n == 0 {
 		return nil
 	}
 	priority := e.priority
 	if op.Set.Priority != nil {
 		priority = *op.Set.Priority
 	}
-	if m.queues[n].full(priority) {
+	if m.full(n, priority) {
 		return core.ErrFull
 	}
-	if e.unique != (digest{}) && m.holderOf(n, e.unique) != 0 {
-		return core.ErrNotUnique
+	if e.unique != (digest{}) {
+		if h := m.holderOf(n, e.unique); h != 0 && !m.run.cancels(m.jobs.at(h).seq) {
+			return core.ErrNotUnique
+		}
 	}
 	return nil
 }

@@ -195,6 +195,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.ReadStats{Tag: tag}
 	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release", "rerun":
 		op = r.jobOp(verb, tag)
+	case "atomic": // act knows the operations
 	case "update", "move", "depend", "undepend", "transfer":
 		op = r.changeOp(verb, tag)
 	case "drain":

@@ -48,6 +48,7 @@ type actor struct {
 	id    core.ClientID
 	muted bool            // its replies stay with the machine
 	tags  map[uint64]bool // of its operations; true: to be shown
+	list  []core.Op       // for its next atomic operation
 }
 
 func newPlayer() *player {
@@ -223,9 +224,19 @@ func (p *player) act(c *coretest.Command) error {
 		}
 		tag, show = n, true
 	}
+	listed := c.Word(1) == "plan" // an operation for the client's next "atomic"
+	if listed {
+		c.Words = append(c.Words[:1], c.Words[2:]...)
+	}
 	op, err := p.op(c, tag)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case listed:
+		a.list, a.tags[tag] = append(a.list, op), show
+		return nil
+	case c.Word(1) == "atomic":
+		op, a.list = &core.Atomic{Tag: tag, Ops: a.list}, nil
 	}
 	a.tags[tag] = show
 	p.shelf.apply(p.m, p.clk.Now(), a.id, op)

@@ -73,16 +73,44 @@ func (m *Machine) refused(c *client, tag uint64, e *entry, err error) {
 	m.reply(c, r)
 }
 
+// stops reports whether an operation on a job ends here: it was refused, and the client has been told, or it is one of
+// several that are only looked at so far.
+func (m *Machine) stops(c *client, tag uint64, e *entry, err error) bool {
+	if m.run != nil {
+		return m.run.stops(m, c, tag, e, err)
+	}
+	if err != nil {
+		m.refused(c, tag, e, err)
+	}
+	return err != nil
+}
+
 // refusedBy answers an operation that was refused for what its job, if there is one, and others are like.
 func (m *Machine) refusedBy(c *client, tag uint64, e *entry, err error) {
-	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err, Commit: m.pending(m.open - 1)}
-	if m.Changed() {
-		r.Commit = m.promise()
-	}
+	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err, Commit: m.newest()}
 	if e != nil {
 		r.Seq = e.seq
 	}
 	m.reply(c, r)
+}
+
+// newest is the commit of the last change of anything.
+func (m *Machine) newest() core.Commit {
+	if m.Changed() {
+		return m.promise()
+	}
+	return m.pending(m.open - 1)
+}
+
+// stopsBy is stops for a refusal that other jobs may be the reason of.
+func (m *Machine) stopsBy(c *client, tag uint64, e *entry, err error) bool {
+	if m.run != nil {
+		return m.run.stops(m, c, tag, e, err)
+	}
+	if err != nil {
+		m.refusedBy(c, tag, e, err)
+	}
+	return err != nil
 }
 
 // noQueue refuses an operation on a queue that nobody knows; the last job of it may have gone with a commit that is not

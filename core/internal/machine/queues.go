@@ -66,9 +66,10 @@ func (q *jobQueue) unfinished() int {
 }
 
 // full reports whether the limits of a queue refuse another job of a priority.
-func (q *jobQueue) full(priority int32) bool {
+func (m *Machine) full(n uint32, priority int32) bool {
+	q := m.queues[n]
 	limit := [3]uint32{q.limits.MaxHigh, q.limits.MaxNormal, q.limits.MaxLow}[classOf(priority)]
-	return limit > 0 && q.unfinished() >= int(limit)
+	return limit > 0 && q.unfinished()+m.run.joining(q.name) >= int(limit)
 }
 
 func (q *jobQueue) jobs() int { return q.unfinished() + q.count[core.Done] + q.count[core.Dead] }

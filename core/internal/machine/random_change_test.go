@@ -34,6 +34,24 @@ func (l *life) change() core.Op {
 	return &core.Update{Ref: ref, If: is, Set: l.set()}
 }
 
+// atomic is some of the other operations together.
+func (l *life) atomic(p core.Protocol) core.Op {
+	op := &core.Atomic{}
+	for range l.rng.IntN(4) {
+		switch l.rng.IntN(8) {
+		case 0, 1, 2:
+			op.Ops = append(op.Ops, l.change())
+		case 3, 4:
+			op.Ops = append(op.Ops, l.order())
+		case 5, 6:
+			op.Ops = append(op.Ops, l.finish())
+		default:
+			op.Ops = append(op.Ops, l.submit(p))
+		}
+	}
+	return op
+}
+
 func (l *life) refs() []core.Ref { return []core.Ref{l.ref(), l.ref()}[:l.rng.IntN(3)] }
 
 // set changes some fields.

@@ -40,6 +40,7 @@ func (l *life) leanings() {
 		{8, func(core.Protocol) core.Op { return l.worker() }},
 		{9, func(core.Protocol) core.Op { return l.admin() }},
 		{9, func(core.Protocol) core.Op { return l.change() }},
+		{9, l.atomic},
 		{5, func(core.Protocol) core.Op { return l.batch() }},
 	}
 	for i := range l.kinds {

@@ -171,6 +171,14 @@ func (l *life) listen() error {
 			case r.Kind == core.BatchReply && r.Batch == nil:
 				l.groups = append(l.groups, r.Seq)
 			}
+			for _, one := range r.Replies {
+				if one.Kind == core.Failed {
+					return fmt.Errorf("an operation of an accepted list was refused: %w", one.Err)
+				}
+				if one.Kind == core.Submitted && one.Commit != 0 {
+					l.seqs = append(l.seqs, one.Seq)
+				}
+			}
 		}
 	}
 	return nil

@@ -4,12 +4,11 @@ import "broker/core"
 
 // rerun has a leased job run once more when its lease ends.
 func (m *Machine) rerun(c *client, op *core.Rerun) {
-	h, e := m.target(c, op.Tag, op.Ref, &op.If)
-	if h == 0 {
-		return
+	h, e, err := m.findIf(op.Ref, &op.If)
+	if err == nil {
+		err = m.rerunRefusal(h, e)
 	}
-	if err := m.rerunRefusal(h, e); err != nil {
-		m.refused(c, op.Tag, e, err)
+	if m.stops(c, op.Tag, e, err) {
 		return
 	}
 	if x := m.optionalState(h); x != nil && x.startKey != (digest{}) {

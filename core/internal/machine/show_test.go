@@ -140,6 +140,9 @@ func (p *player) reply(r core.Reply) string {
 func (p *player) replyText(r *core.Reply) string {
 	switch r.Kind {
 	case core.Failed:
+		if r.Index != 0 {
+			return fmt.Sprintf("refused at %d: %v", r.Index, r.Err)
+		}
 		if r.Seq != 0 {
 			return fmt.Sprintf("refused: %v, %d", r.Err, r.Seq)
 		}
@@ -148,6 +151,9 @@ func (p *player) replyText(r *core.Reply) string {
 		}
 		return fmt.Sprintf("refused: %v", r.Err)
 	case core.Accepted:
+		if len(r.Replies) > 0 {
+			return p.replies(r)
+		}
 		text := "ok"
 		if r.N > 1 {
 			text += fmt.Sprintf(", %d jobs", r.N)
@@ -225,6 +231,15 @@ func (p *player) replyText(r *core.Reply) string {
 		return text
 	}
 	return "unknown reply"
+}
+
+// replies writes what came of a list of operations.
+func (p *player) replies(r *core.Reply) string {
+	all := make([]string, len(r.Replies))
+	for i := range r.Replies {
+		all[i] = p.replyText(&r.Replies[i])
+	}
+	return "all: " + strings.Join(all, "; ")
 }
 
 func (p *player) assigned(r *core.Reply) string {

@@ -92,24 +92,23 @@ func (m *Machine) forgetProgress(h uint32, e *entry) {
 // submit admits a job, or says why not.
 func (m *Machine) submit(c *client, op *core.Submit) {
 	j := op.Job
-	if !m.valid(op) {
-		m.failed(c, op.Tag, core.ErrInvalid)
+	a := m.admission(op)
+	switch {
+	case m.run != nil && !m.run.applying:
+		m.run.err = a.err
 		return
-	}
-	if j.Unique == core.UniqueCoalesce && m.coalesce(c, op) {
-		return
-	}
-	there, commit, err := m.refusal(j)
-	if err != nil {
-		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err, Commit: commit}
-		if there != 0 {
-			r.Seq = m.jobs.at(there).seq
+	case a.err != nil && m.run == nil:
+		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: a.err, Commit: a.commit}
+		if a.there != 0 {
+			r.Seq = m.jobs.at(a.there).seq
 		}
 		m.reply(c, r)
 		return
-	}
-	if there != 0 {
-		m.remove(there)
+	case a.joins != 0:
+		m.coalesce(c, op, a.joins)
+		return
+	case a.there != 0 && a.err == nil:
+		m.remove(a.there)
 	}
 	if j.CreatedAt == 0 || j.CreatedAt > m.now {
 		j.CreatedAt = m.now
@@ -133,6 +132,48 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	m.place(h, e)
 }
 
+// admission is what becomes of a submission.
+type admission struct {
+	err    error
+	there  uint32      // the job that stands in its way or, without an error, gives way
+	joins  uint32      // the job that it coalesces with
+	commit core.Commit // what an error rests on
+}
+
+// admission decides about a submission. In an atomic list that is being applied, no error counts.
+func (m *Machine) admission(op *core.Submit) (a admission) {
+	j := op.Job
+	if !m.valid(op) {
+		a.err = core.ErrInvalid
+		return a
+	}
+	if j.Unique == core.UniqueCoalesce {
+		if h := m.uniqueHolder(j); h != 0 {
+			if !j.Ephemeral && m.jobs.at(h).has(ephemeral) && m.refuse != nil {
+				a.err = m.refuse // somebody would be promised a job that is not stored
+			}
+			a.joins = h
+			return a
+		}
+	}
+	a.there, a.commit, a.err = m.refusal(j)
+	return a
+}
+
+// uniqueHolder is the live job that holds the unique key of a new one in its queue; zero if there is none, or if the
+// atomic list that is being looked at removes it.
+func (m *Machine) uniqueHolder(j *core.Job) uint32 {
+	n := m.names[j.Queue]
+	if n == 0 {
+		return 0
+	}
+	h := m.holder(n, j.UniqueKey)
+	if h != 0 && m.run.cancels(m.jobs.at(h).seq) {
+		return 0
+	}
+	return h
+}
+
 // valid reports whether a submission makes sense at all. What is not stored needs somebody to run for and cannot be
 // counted in a batch, which is; nothing can be linked to a job that was never there.
 func (m *Machine) valid(op *core.Submit) bool {
@@ -154,24 +195,26 @@ func (m *Machine) valid(op *core.Submit) bool {
 // refusal is why a job may not be admitted, the job that stands in its way, and the commit that this rests on. Without an
 // error, the job that is there is to be removed.
 func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
-	if m.openBytes+m.inflightBytes > maxUnstored && !j.Ephemeral {
+	if j.ID != "" {
+		if there = m.find(core.Ref{ID: j.ID}); there != 0 && m.run.cancels(m.jobs.at(there).seq) {
+			there = 0
+		}
+	}
+	if m.unstored() > maxUnstored && !j.Ephemeral {
 		return 0, 0, core.ErrDiskFull
 	}
 	if err := m.closedTo(j.Ephemeral); err != nil {
 		return 0, 0, err
 	}
-	if j.ID != "" {
-		if there = m.find(core.Ref{ID: j.ID}); there != 0 && !m.givesWay(there, j) {
-			return there, m.jobCommit(m.jobs.at(there)), core.ErrDuplicate
-		}
+	if there != 0 && !m.givesWay(there, j) {
+		return there, m.jobCommit(m.jobs.at(there)), core.ErrDuplicate
 	}
-	n := m.names[j.Queue]
-	if j.Unique == core.UniqueRefuse && n != 0 {
-		if h := m.holder(n, j.UniqueKey); h != 0 {
+	if j.Unique == core.UniqueRefuse {
+		if h := m.uniqueHolder(j); h != 0 {
 			return h, m.jobCommit(m.jobs.at(h)), core.ErrNotUnique
 		}
 	}
-	if n != 0 && m.queues[n].full(j.Priority) {
+	if n := m.names[j.Queue]; n != 0 && m.full(n, j.Priority) {
 		return 0, 0, core.ErrFull
 	}
 	if j.Batch != 0 {
@@ -182,30 +225,21 @@ func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 	return there, 0, nil
 }
 
+// unstored is how many bytes were admitted and are not on disk yet.
+func (m *Machine) unstored() int { return m.openBytes + m.inflightBytes + m.run.admitted() }
+
 // givesWay reports whether a job with the same id as j is done, with its children, and only remembered for its state.
 func (m *Machine) givesWay(h uint32, j *core.Job) bool {
-	e, x := m.jobs.at(h), m.optionalState(h)
+	e := m.jobs.at(h)
+	x := m.optionalState(h)
 	return e.state == core.Done && e.origin == core.Faktory && j.Origin == core.Faktory && x != nil && x.retainFor != 0 && x.isClosed
 }
 
-// coalesce answers with the live job of the same queue and key, if there is one.
-func (m *Machine) coalesce(c *client, op *core.Submit) bool {
-	j := op.Job
-	n := m.names[j.Queue]
-	if n == 0 {
-		return false
-	}
-	h := m.holder(n, j.UniqueKey)
-	if h == 0 {
-		return false
-	}
-	e := m.jobs.at(h)
+// coalesce answers with the job that a submission joins.
+func (m *Machine) coalesce(c *client, op *core.Submit, h uint32) {
+	j, e := op.Job, m.jobs.at(h)
 	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.seq, Existing: true}
 	if !j.Ephemeral {
-		if e.has(ephemeral) && m.refuse != nil {
-			m.failed(c, op.Tag, m.refuse)
-			return true
-		}
 		m.keep(h, e)
 	}
 	if r.Commit = m.jobCommit(e); len(op.Meta) > 0 {
@@ -216,7 +250,6 @@ func (m *Machine) coalesce(c *client, op *core.Submit) bool {
 	if op.Watch != core.WatchNone {
 		m.watch(c, h, op.Watch, op.Tag, op.Deadline)
 	}
-	return true
 }
 
 // holder is the job that holds a key in a queue, zero if there is none; a key whose time is over is taken back.

@@ -17,8 +17,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	case op.Worker == "" || op.LeaseFor < 0:
 		err = core.ErrInvalid
 	}
-	if err != nil {
-		m.refused(c, op.Tag, e, err)
+	if m.stops(c, op.Tag, e, err) {
 		return
 	}
 	m.unhold(h, e)

@@ -14,12 +14,8 @@ func (m *Machine) update(c *client, op *core.Update) {
 	if err == nil {
 		err = m.updateRefusal(e, &op.Set)
 	}
-	if err != nil {
-		m.refused(c, op.Tag, e, err)
-		return
-	}
-	j := m.wholeJob(c, h)
-	if j == nil {
+	j, wanted := m.wholeJob(c, h, err)
+	if wanted || m.stops(c, op.Tag, e, err) {
 		return
 	}
 	e.epoch++
@@ -58,7 +54,7 @@ func (m *Machine) changeRefusal(e *entry, set *core.JobChange) error {
 		set.Backoff != nil && *set.Backoff > core.BackoffFaktory,
 		set.Exhausted != nil && *set.Exhausted > core.ExhaustedBury:
 		return core.ErrInvalid
-	case set.Body != nil && !e.has(ephemeral) && (m.refuse != nil || m.openBytes+m.inflightBytes > maxUnstored):
+	case set.Body != nil && !e.has(ephemeral) && (m.refuse != nil || m.unstored() > maxUnstored):
 		return core.ErrDiskFull
 	}
 	return nil

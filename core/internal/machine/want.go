@@ -45,21 +45,25 @@ func (m *Machine) SupplyJob(id core.ClientID, seq uint64, j *core.Job) bool {
 	return j != nil || m.bySeq.get(seq) == 0
 }
 
-// wholeJob is the payload of a job; nil: it is wanted, and the client's operation cannot be decided yet.
-func (m *Machine) wholeJob(c *client, h uint32) *core.Job {
+// wholeJob is the payload of a job that is to be changed, if nothing is against that. Wanted: the client's operation cannot
+// be decided yet.
+func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wanted bool) {
+	if against != nil {
+		return nil, false
+	}
 	if j := m.jobs.payload(h); j != nil {
-		return j
+		return j, false
 	}
 	e := m.jobs.at(h)
 	if c.fetching == nil {
 		c.fetching = &fetching{supplied: map[uint64]supplied{}}
 	}
 	if s := c.fetching.supplied[e.seq]; s.job != nil && s.epoch == e.epoch {
-		return s.job
+		return s.job, false
 	}
 	c.fetching.supplied[e.seq] = supplied{epoch: e.epoch}
 	c.fetching.wants.Jobs = append(c.fetching.wants.Jobs, e.seq)
-	return nil
+	return nil, true
 }
 
 // mustFetch reports whether the operation just looked at could not be decided.

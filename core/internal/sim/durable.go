@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"broker/core"
 	"broker/core/engine"
@@ -292,6 +293,10 @@ func (w *world) compare(before, after *snapshot) error {
 		}
 		if was.Worker != "" && was.Progress.Num != is.Progress.Num {
 			return fmt.Errorf("job %d was at %d and is at %d", seq, was.Progress.Num, is.Progress.Num)
+		}
+		if is.Queue != was.Queue || is.Priority != was.Priority || was.Job != nil && is.Job != nil &&
+			(!bytes.Equal(is.Job.Body, was.Job.Body) || !slices.Equal(is.Job.Tags, was.Job.Tags)) {
+			return fmt.Errorf("job %d was %+v, %+v and is %+v, %+v", seq, was, was.Job, is, is.Job)
 		}
 	}
 	for _, seq := range sortedKeys(after.jobs) {

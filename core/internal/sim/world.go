@@ -125,6 +125,7 @@ func (w *world) acts() []act {
 		{2, w.abilities},
 		{6, w.order},
 		{6, w.change},
+		{3, w.atomic},
 		{3, w.await},
 		{4, w.read},
 		{5, w.batch},

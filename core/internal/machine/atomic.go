@@ -1,0 +1,266 @@
+package machine
+
+import "broker/core"
+
+// A list of operations is decided twice. First all of them are looked at, in order, against the state before: nothing
+// changes, and the first refusal is the answer. Then all are applied, and none is refused any more.
+//
+// What an operation does to jobs that others of the list name must not get in the way of those. A job that is ended, moved
+// or made to wait is not named again. Beyond that, an operation only lets blocked jobs go and removes finished ones whose
+// last child it ends; the operations bear both.
+
+// atomicRun is a list that is being decided. A nil one stands for an operation of its own.
+type atomicRun struct {
+	client   *client
+	applying bool
+	err      error    // of the operation that is looked at
+	e        *entry   // its job, if that is there
+	named    []uint64 // the jobs that it names
+
+	settled   map[uint64]bool // jobs that are not named again
+	cancelled map[uint64]bool
+	ids       map[string]bool // of submissions, as are the next three
+	locks     map[lockName]bool
+	joins     map[string]int // by queue; also of moves
+	bytes     int
+	waiting   map[uint64][]step // what the list makes wait for a job
+
+	replies []core.Reply
+}
+
+// lockName is a unique key in a queue.
+type lockName struct {
+	queue string
+	key   digest
+}
+
+// atomic decides a list of operations together.
+func (m *Machine) atomic(c *client, op *core.Atomic) {
+	r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: core.ErrInvalid}
+	if len(op.Ops) > core.MaxAtomic {
+		m.reply(c, r)
+		return
+	}
+	m.run = &atomicRun{
+		client: c, settled: map[uint64]bool{}, cancelled: map[uint64]bool{}, ids: map[string]bool{},
+		locks: map[lockName]bool{}, joins: map[string]int{}, waiting: map[uint64][]step{},
+	}
+	defer func() { m.run = nil }()
+	index := m.lookAt(c, op.Ops)
+	if c.mustFetch() {
+		return
+	}
+	run := m.run
+	if index < len(op.Ops) {
+		m.run = nil
+		r.Index, r.Err, r.Commit = index, run.err, m.newest()
+		if run.e != nil {
+			r.Seq = run.e.seq
+		}
+		m.reply(c, r)
+		return
+	}
+	run.applying = true
+	for _, one := range op.Ops {
+		m.apply(c, one)
+	}
+	m.run = nil
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Replies: run.replies, Commit: run.commit()})
+}
+
+// lookAt is the index of the first operation that is refused; behind the last if none is.
+func (m *Machine) lookAt(c *client, ops []core.Op) int {
+	run := m.run
+	for i, one := range ops {
+		run.err, run.e, run.named = nil, nil, nil
+		if run.err = m.atomicRefusal(one); run.err == nil {
+			m.apply(c, one)
+		}
+		if run.err != nil {
+			return i
+		}
+		m.note(one)
+	}
+	return len(ops)
+}
+
+// atomicRefusal is why an operation may not be in a list, or not behind those before it.
+func (m *Machine) atomicRefusal(op core.Op) error {
+	run := m.run
+	switch op := op.(type) {
+	case *core.Update:
+		run.name(m, op.Ref)
+	case *core.Move:
+		run.name(m, op.Ref)
+		run.name(m, op.After...)
+	case *core.AddDependencies:
+		run.name(m, op.Ref)
+		run.name(m, op.After...)
+	case *core.RemoveDependencies:
+		run.name(m, op.Ref)
+	case *core.TransferLease:
+		run.name(m, op.Ref)
+	case *core.Cancel:
+		run.name(m, op.Ref)
+		run.name(m, op.Also...)
+	case *core.Enqueue:
+		run.name(m, op.Ref)
+	case *core.Bury:
+		run.name(m, op.Ref)
+	case *core.Complete:
+		run.name(m, op.Ref)
+	case *core.Fail:
+		run.name(m, op.Ref)
+	case *core.Report:
+		run.name(m, op.Ref)
+	case *core.Release:
+		run.name(m, op.Ref)
+	case *core.Submit:
+		return run.submitRefusal(op.Job, lockName{op.Job.Queue, m.hash.text(op.Job.UniqueKey)})
+	case *core.WriteMeta:
+	default:
+		return core.ErrInvalid
+	}
+	return run.namedRefusal()
+}
+
+// name notes the jobs that an operation names, the one that it is about first.
+func (r *atomicRun) name(m *Machine, refs ...core.Ref) {
+	for _, ref := range refs {
+		if h := m.find(ref); h != 0 {
+			r.named = append(r.named, m.jobs.at(h).seq)
+		}
+	}
+}
+
+func (r *atomicRun) namedRefusal() error {
+	for _, seq := range r.named {
+		if r.settled[seq] {
+			return core.ErrInvalid
+		}
+	}
+	return nil
+}
+
+// submitRefusal is why the list may not hold another submission.
+func (r *atomicRun) submitRefusal(j *core.Job, lock lockName) error {
+	r.named = append(append(r.named, j.Parent), j.After...)
+	switch {
+	case r.ids[j.ID]:
+		return core.ErrDuplicate
+	case j.Unique == core.UniqueRefuse && r.locks[lock]:
+		return core.ErrNotUnique
+	}
+	return r.namedRefusal()
+}
+
+// note remembers what an operation that was looked at will do.
+func (m *Machine) note(op core.Op) {
+	run := m.run
+	switch op := op.(type) {
+	case *core.Submit:
+		run.noteSubmit(op.Job, lockName{op.Job.Queue, m.hash.text(op.Job.UniqueKey)})
+	case *core.Update:
+		if op.Set.Body != nil {
+			run.bytes += len(op.Set.Body.Bytes)
+		}
+	case *core.Report, *core.WriteMeta:
+	case *core.Cancel:
+		for _, seq := range run.named {
+			run.settled[seq], run.cancelled[seq] = true, true
+		}
+	case *core.AddDependencies:
+		run.noteWaiting()
+	case *core.Move:
+		run.joins[op.Queue]++
+		if e := m.jobs.at(m.bySeq.get(run.named[0])); op.Queue != "" && e.unique != (digest{}) {
+			run.locks[lockName{op.Queue, e.unique}] = true
+		}
+		run.noteWaiting()
+	default: // atomicRefusal has let it through, and it is about one job
+		run.settled[run.named[0]] = true
+	}
+}
+
+func (r *atomicRun) noteSubmit(j *core.Job, lock lockName) {
+	if j.ID != "" {
+		r.ids[j.ID] = true
+	}
+	if j.Unique != core.UniqueNone {
+		r.locks[lock] = true
+	}
+	r.joins[j.Queue]++
+	if !j.Ephemeral {
+		r.bytes += payloadBytes(j)
+	}
+}
+
+// noteWaiting remembers that the job of an operation will wait for the others that it names.
+func (r *atomicRun) noteWaiting() {
+	job := r.named[0]
+	r.settled[job] = true
+	for _, seq := range r.named[1:] {
+		r.waiting[seq] = append(r.waiting[seq], step{seq: job})
+	}
+}
+
+// stops reports whether an operation ends here: all do while they are looked at, and later one whose job is gone.
+func (r *atomicRun) stops(m *Machine, c *client, tag uint64, e *entry, err error) bool {
+	if !r.applying {
+		r.err, r.e = err, e
+		return true
+	}
+	if e == nil {
+		m.reply(c, core.Reply{Kind: core.Accepted, Tag: tag, Commit: m.promise()})
+	}
+	return e == nil
+}
+
+// takes keeps the direct answers to the operations of the list.
+func (r *atomicRun) takes(c *client, reply *core.Reply) bool {
+	if c != r.client || reply.Kind >= core.Assigned {
+		return false
+	}
+	r.replies = append(r.replies, *reply)
+	return true
+}
+
+// commit is what the answer to the whole list rests on.
+func (r *atomicRun) commit() (c core.Commit) {
+	for i := range r.replies {
+		c = max(c, r.replies[i].Commit)
+	}
+	return c
+}
+
+// locked reports whether the list takes a unique key in a queue before the operation that is looked at.
+func (r *atomicRun) locked(queue string, key digest) bool {
+	return r != nil && !r.applying && r.locks[lockName{queue, key}]
+}
+
+// cancels reports whether the list removes a job before the operation that is looked at.
+func (r *atomicRun) cancels(seq uint64) bool { return r != nil && r.cancelled[seq] }
+
+// joining is how many jobs the list brings to a queue so far.
+func (r *atomicRun) joining(queue string) int {
+	if r == nil || r.applying {
+		return 0
+	}
+	return r.joins[queue]
+}
+
+// admitted is how many bytes the list brings to the open batch so far.
+func (r *atomicRun) admitted() int {
+	if r == nil || r.applying {
+		return 0
+	}
+	return r.bytes
+}
+
+// waitingFor appends what the list makes wait for a job.
+func (r *atomicRun) waitingFor(seq uint64, into []step) []step {
+	if r == nil || r.applying {
+		return into
+	}
+	return append(into, r.waiting[seq]...)
+}

@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"broker/core"
+)
+
+// atomic changes some jobs together: all of them, or none when one condition does not hold.
+func (w *world) atomic() error {
+	p := w.anyJob()
+	if p == nil {
+		return nil
+	}
+	c := w.anyClient()
+	jobs := []*promise{p}
+	for range 1 + w.rng.IntN(2) {
+		if also := w.anyJob(); !slices.Contains(jobs, also) {
+			jobs = append(jobs, also)
+		}
+	}
+	op := &core.Atomic{Tag: w.newTag()}
+	var accepted []func(core.Reply) error
+	for _, p := range jobs {
+		one, then := w.listed(p)
+		op.Ops, accepted = append(op.Ops, one), append(accepted, then)
+	}
+	submit := &core.Submit{Tag: w.newTag(), Job: &core.Job{Queue: queueName(w.rng.IntN(4)), Origin: core.Faktory, Body: fmt.Appendf(nil, "body %d", w.number)}}
+	op.Ops, accepted = append(op.Ops, submit), append(accepted, func(r core.Reply) error {
+		w.submitted(c, submit, r)
+		return nil
+	})
+	before := w.brief(jobs)
+	var against error
+	err := w.do(c, op, op.Tag, func(r core.Reply) {
+		if r.Kind != core.Accepted {
+			if after := w.brief(jobs); after != before {
+				against = fmt.Errorf("a list was refused at %d and has changed\n%s to\n%s", r.Index, before, after)
+			}
+			return
+		}
+		w.note("%d operations together, commit %d", len(op.Ops), r.Commit)
+		if len(r.Replies) != len(op.Ops) {
+			against = fmt.Errorf("%d operations are answered by %d replies", len(op.Ops), len(r.Replies))
+			return
+		}
+		for i, one := range r.Replies {
+			if one.Kind == core.Failed {
+				against = errorOr(against, fmt.Errorf("operation %d of an accepted list is refused: %w", i, one.Err))
+			}
+			against = errorOr(against, accepted[i](one))
+		}
+	})
+	for _, p := range jobs {
+		err = errorOr(err, w.told(p.seq))
+	}
+	return errorOr(err, against)
+}
+
+// listed is one operation of a list, and what its acceptance means.
+func (w *world) listed(p *promise) (core.Op, func(core.Reply) error) {
+	ref, is, before := core.Ref{Seq: p.seq}, w.condition(), w.look(p.seq)
+	stored := !p.ephemeral
+	switch w.rng.IntN(4) {
+	case 0:
+		return &core.Cancel{Tag: w.newTag(), Ref: ref, If: is}, func(r core.Reply) error {
+			p.over(w.commitOf(r, stored))
+			return broken(p.seq, before, is)
+		}
+	case 1:
+		return &core.Bury{Tag: w.newTag(), Ref: ref, If: is}, func(core.Reply) error {
+			p.leased = false
+			return broken(p.seq, before, is)
+		}
+	}
+	set := w.set()
+	return &core.Update{Tag: w.newTag(), Ref: ref, If: is, Set: set}, func(r core.Reply) error {
+		return errorOr(broken(p.seq, before, is), w.changed(p, set, r))
+	}
+}
+
+// brief is what a refused list must not change.
+func (w *world) brief(jobs []*promise) (text string) {
+	for _, p := range jobs {
+		if i := w.look(p.seq); i != nil {
+			text += fmt.Sprintf("%d %v in %s, epoch %d; ", p.seq, i.State, i.Queue, i.Epoch)
+		}
+	}
+	return text
+}
