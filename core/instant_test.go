@@ -1,18 +1,16 @@
-package core_test
+package core
 
 import (
 	"math"
 	"testing"
 	"time"
-
-	"broker/core"
 )
 
 func TestInstantsSaturate(t *testing.T) {
 	t.Parallel()
-	const last, first = core.Instant(math.MaxInt64), core.Instant(math.MinInt64)
-	now := core.InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
-	year9999 := core.InstantOf(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))
+	const last, first = Instant(math.MaxInt64), Instant(math.MinInt64)
+	now := InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	year9999 := InstantOf(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))
 	for _, c := range []struct {
 		name      string
 		got, want any

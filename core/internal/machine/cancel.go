@@ -157,6 +157,9 @@ func (m *Machine) remove(h uint32) {
 	m.dropTags(h)
 	m.timers.Remove(&e.stateTimer)
 	m.timers.Remove(&e.expiryTimer)
+	if x := m.optionalState(h); x != nil {
+		m.timers.Remove(&x.startTimer)
+	}
 	if e.id != (digest{}) {
 		delete(m.byID, e.id)
 	}

@@ -51,6 +51,10 @@ func (c *checker) job(h uint32, e *entry) {
 	if x := m.optionalState(h); x != nil {
 		c.extras++
 		c.timer(x.slotTimer != 0)
+		c.timer(x.startTimer != 0)
+		if e.state == core.Ready && x.startBefore != 0 && x.startTimer == 0 {
+			c.fail("job %d is ready and its time to start never ends", e.seq)
+		}
 		c.links(e, x)
 		c.member(e, x)
 	}

@@ -135,7 +135,7 @@ func (c *checker) line(q *jobQueue) {
 			op = &asleep
 		}
 		if m.stopped != nil || m.draining || q.paused || available(q) <= 0 || available(q) <= q.woken && m.opts.Wakeup < 0 ||
-			!m.slotFor(q, cl, op) {
+			!m.slotFor(q, cl, op) || m.stale(q.ready.Front()) {
 			continue
 		}
 		if cl.parked {

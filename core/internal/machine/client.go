@@ -55,6 +55,7 @@ const (
 	timerBatch               // batch: not committed in time
 	timerSlot                // job: throttle slot comes free
 	timerIdle                // queue: nothing has happened in it for long
+	timerStart               // job: it was to be started by now
 )
 
 // OpenClient registers a client.

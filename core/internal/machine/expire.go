@@ -43,6 +43,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.idleTimeout(o.Handle)
 	case timerSlot:
 		m.slotTimeout(o.Handle)
+	case timerStart:
+		m.startTimeout(o.Handle)
 	}
 }
 
@@ -63,6 +65,25 @@ func (m *Machine) stateDue(h uint32) {
 		m.leaseRanOut(h)
 	case core.Gone, core.Blocked, core.Ready, core.Done, core.Dead:
 		panic("machine: deadline for a job that is " + e.state.String())
+	}
+}
+
+// limitStart sets the deadline of a job that is to be dropped if it waits too long for a worker.
+func (m *Machine) limitStart(h uint32) {
+	if x := m.optionals[h]; x.startBefore != 0 && x.startTimer == 0 {
+		x.startTimer = m.timers.Add(x.startBefore, timer.Owner{Kind: timerStart, Handle: h})
+	}
+}
+
+// startTimeout drops a job that no worker has taken in time. One that was taken has its deadline set again if it comes back.
+func (m *Machine) startTimeout(h uint32) {
+	m.optionals[h].startTimer = 0
+	if e := m.jobs.at(h); e.state == core.Ready {
+		n := e.queue
+		m.expire(h)
+		if q := m.queues[n]; q != nil && q.ready.Len() > 0 && !m.stale(q.ready.Front()) {
+			m.offer(n) // the job stood before one that can be handed out
+		}
 	}
 }
 

@@ -127,20 +127,32 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 	return n, limit
 }
 
+// maxStale is how many jobs a look for work drops at most; see runnable.
+const maxStale = 16
+
 // runnable is the first job of a queue that may be handed out now. Jobs that should have been started before now are
-// dropped on the way.
+// dropped on the way; if they are many, they are left to the timer, and there is no job for now.
 func (m *Machine) runnable(q *jobQueue) uint32 {
 	if m.draining || q.paused || q.limits.Leased > 0 && q.slots >= q.limits.Leased {
 		return 0
 	}
-	for h := q.ready.Front(); h != 0; h = q.ready.Front() {
-		x := m.optionalState(h)
-		if x == nil || x.startBefore == 0 || x.startBefore > m.now {
+	for range maxStale {
+		h := q.ready.Front()
+		if h == 0 {
+			return 0
+		}
+		if !m.stale(h) {
 			return h
 		}
 		m.expire(h)
 	}
 	return 0
+}
+
+// stale reports whether a ready job should have been started before now.
+func (m *Machine) stale(h uint32) bool {
+	x := m.optionalState(h)
+	return x != nil && x.startBefore != 0 && x.startBefore <= m.now
 }
 
 // park puts a lease into the lines of its queues.

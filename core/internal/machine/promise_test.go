@@ -47,7 +47,7 @@ func (r *rig) one(c core.ClientID, op core.Op) core.Reply {
 	r.t.Helper()
 	replies := r.do(c, op)
 	if len(replies) != 1 {
-		r.t.Fatalf("%T: %d replies, want 1: %+v", op, len(replies), replies)
+		r.t.Fatalf("%T: %d replies, want 1: %.1000v", op, len(replies), replies)
 	}
 	return replies[0]
 }

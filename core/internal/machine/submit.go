@@ -10,6 +10,7 @@ import (
 // extra holds what few jobs have. Its bytes are paid by those only.
 type optional struct {
 	startBefore    core.Instant
+	startTimer     timer.ID // set while the job is ready and startBefore is
 	uniqueUntil    core.Instant
 	uniqueStart    bool
 	startKey       digest       // uniqueStart: the key that came free with the start
@@ -404,6 +405,9 @@ func (m *Machine) makeReady(h uint32, e *entry) {
 		e.readyAt = max(e.readyAt, m.firstPlace)
 	}
 	m.lastPlace = max(m.lastPlace, e.readyAt)
+	if e.has(hasOptional) {
+		m.limitStart(h)
+	}
 	m.move(e, core.Ready)
 	q := m.queues[e.queue]
 	q.hidden = false
