@@ -14,7 +14,7 @@ func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts al
 	c := frontendtest.NewCounter(t, plain)
 	const together, rounds = 64, 60
 	body := strings.Repeat("x", 256)
-	c.Say("", 1, []byte("HELLO {\"wid\":\"worker\",\"v\":2}\r\n"))
+	c.Send("", 1, []byte("HELLO {\"wid\":\"worker\",\"v\":2}\r\n"))
 	for round := range c.Rounds(rounds) {
 		var pushes, acks []byte
 		for i := range together {
@@ -23,17 +23,17 @@ func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts al
 				"\"created_at\":\"2030-01-01T00:00:00.123456789Z\",\"retry\":25}\r\n", jid, body)
 			acks = fmt.Appendf(acks, "ACK {\"jid\":%q}\r\n", jid)
 		}
-		if said := c.Say("push", together, pushes); bytes.Count(said, []byte("+OK\r\n")) != together {
+		if said := c.Send("push", together, pushes); bytes.Count(said, []byte("+OK\r\n")) != together {
 			t.Fatalf("answered %.80q", said)
 		}
-		fetched := c.Say("fetch", together, bytes.Repeat([]byte("FETCH default\r\n"), together))
+		fetched := c.Send("fetch", together, bytes.Repeat([]byte("FETCH default\r\n"), together))
 		if n := bytes.Count(fetched, []byte(`"jid":"`)); n != together {
 			t.Fatalf("%d jobs fetched of %d: %.80q", n, together, fetched)
 		}
-		if said := c.Say("ack", together, acks); string(said) != strings.Repeat("+OK\r\n", together) {
+		if said := c.Send("ack", together, acks); string(said) != strings.Repeat("+OK\r\n", together) {
 			t.Fatalf("answered %.80q", said)
 		}
-		c.Say("beat", together, bytes.Repeat([]byte("BEAT {\"wid\":\"worker\"}\r\n"), together))
+		c.Send("beat", together, bytes.Repeat([]byte("BEAT {\"wid\":\"worker\"}\r\n"), together))
 	}
 	c.Want("push", 3.5)
 	c.Want("fetch", 0.3)

@@ -1,32 +1,33 @@
 package frontendtest
 
 import (
+	"bytes"
 	"net"
 	"sync/atomic"
 
 	"broker/frontends"
 )
 
-// Client is one connection: the client's end for the test, and a frontends.Conn for the session.
+// Client is one connection: the client for the test, and the frontends.Conn for the session.
 type Client struct {
 	Name string
 
-	stage    *Stage
-	number   int
-	session  frontends.Session
-	out      frontends.Outbox
-	unread   []byte // what Feed has not used
-	received []byte // what has left and the test has not read
-	woken    atomic.Bool
-	aborted  atomic.Bool
-	eof      bool   // the client sends no more
-	shut     bool   // the session wants nothing more; what it wrote is still sent
-	ended    bool   // the session is closed
-	refusal  []byte // of the closed session
-	closed   bool
+	stage         *Stage
+	number        int
+	session       frontends.Session
+	out           frontends.Outbox
+	unread        []byte // what Feed has not used
+	received      []byte // sent by the session, and not read by the test
+	woken         atomic.Bool
+	aborted       atomic.Bool
+	eof           bool   // the client has closed its sending side
+	closing       bool   // the session accepts no more input; what it wrote is still sent
+	sessionClosed bool   // Session.Closed was called
+	refusal       []byte // of the closed session
+	closed        bool
 }
 
-// Send offers text to the session: whole, or byte by byte on a split stage.
+// Send feeds text to the session, byte by byte on a split stage.
 func (c *Client) Send(text string) { c.SendBytes([]byte(text)) }
 
 // SendBytes is Send for bytes.
@@ -39,7 +40,7 @@ func (c *Client) SendBytes(p []byte) {
 	c.SendIn(step, p)
 }
 
-// SendIn offers p in pieces of step bytes, whatever the stage says.
+// SendIn feeds p in pieces of step bytes, on any stage.
 func (c *Client) SendIn(step int, p []byte) {
 	c.stage.t.Helper()
 	for len(p) > 0 && c.alive() {
@@ -52,7 +53,7 @@ func (c *Client) SendIn(step int, p []byte) {
 	}
 }
 
-// Want reads text, which may hold ${name} patterns, and fails the test if anything else comes or nothing does.
+// Want reads text, which may contain ${name} patterns, and fails the test if it receives anything else or nothing.
 func (c *Client) Want(text string) {
 	c.stage.t.Helper()
 	c.expect(parsePattern([]byte(text)), Vars{})
@@ -64,7 +65,7 @@ func (c *Client) WantBytes(p []byte) {
 	c.expect(pattern{{literal: p}}, Vars{})
 }
 
-// Read returns the first n bytes that have come, waiting for them.
+// Read waits for n bytes and returns them.
 func (c *Client) Read(n int) []byte {
 	c.stage.t.Helper()
 	if !c.stage.until(func() bool { return len(c.received) >= n || c.closed }) || len(c.received) < n {
@@ -75,7 +76,7 @@ func (c *Client) Read(n int) []byte {
 	return p
 }
 
-// ReadUntil returns what has come up to and with the first end, waiting for it.
+// ReadUntil waits for end and returns everything up to and including it.
 func (c *Client) ReadUntil(end string) string {
 	c.stage.t.Helper()
 	p := pattern{{name: "text", capture: true}, {literal: []byte(end)}}
@@ -84,7 +85,7 @@ func (c *Client) ReadUntil(end string) string {
 	return vars["text"] + end
 }
 
-// Rest settles the stage and returns everything that has come and was not read.
+// Rest settles the stage and returns all unread bytes.
 func (c *Client) Rest() []byte {
 	c.stage.t.Helper()
 	c.stage.Settle()
@@ -93,7 +94,7 @@ func (c *Client) Rest() []byte {
 	return p
 }
 
-// WantSilence settles the stage and fails the test if anything unread has come.
+// WantSilence settles the stage and fails the test if there are unread bytes.
 func (c *Client) WantSilence() {
 	c.stage.t.Helper()
 	if p := c.Rest(); len(p) > 0 {
@@ -101,7 +102,7 @@ func (c *Client) WantSilence() {
 	}
 }
 
-// WantClosed fails the test unless the front-end closes the connection after what was read so far.
+// WantClosed fails the test unless the front-end closes the connection without sending anything else.
 func (c *Client) WantClosed() {
 	c.stage.t.Helper()
 	c.stage.until(func() bool { return c.closed || len(c.received) > 0 })
@@ -113,28 +114,28 @@ func (c *Client) WantClosed() {
 	}
 }
 
-// Closed reports whether the connection is gone.
+// Closed reports whether the connection is closed.
 func (c *Client) Closed() bool {
 	c.stage.turn()
 	return c.closed
 }
 
-// EOF closes the client's sending side: the session answers what it can, then the connection ends.
+// EOF closes the client's sending side. The session answers what it can, then the connection ends.
 func (c *Client) EOF() {
 	c.stage.t.Helper()
 	if !c.alive() {
 		return
 	}
 	c.eof = true
-	c.conclude()
+	c.finishEOF()
 	c.stage.turn()
 }
 
-// conclude ends the session of a client that sends no more, unless there is something that it waits for.
-func (c *Client) conclude() {
+// finishEOF closes the session of a client that has closed its sending side, unless it still waits for a reply.
+func (c *Client) finishEOF() {
 	c.stage.t.Helper()
-	for p, may := c.session.(frontends.HalfCloseWaiter); may; {
-		if p.WaitsHalfClosed() {
+	for w, ok := c.session.(frontends.HalfCloseWaiter); ok; {
+		if w.WaitsHalfClosed() {
 			c.flush()
 			return
 		}
@@ -146,16 +147,16 @@ func (c *Client) conclude() {
 	if !c.alive() {
 		return
 	}
-	in := append([]byte(nil), c.unread...)
+	in := bytes.Clone(c.unread)
 	c.session.EOF(in)
-	scribble(in)
+	overwrite(in)
 	c.unread = nil
-	c.shut = true
-	c.end()
+	c.closing = true
+	c.closeSession()
 	c.flush()
 }
 
-// Hangup ends the connection from the client's side; what was not read is lost.
+// Hangup closes the connection. Unread bytes are lost.
 func (c *Client) Hangup() {
 	if c.closed {
 		return
@@ -165,7 +166,7 @@ func (c *Client) Hangup() {
 	c.stage.turn()
 }
 
-// expect reads what p matches, and fails the test when that cannot come any more.
+// expect reads what p matches, and fails the test if the client receives something else.
 func (c *Client) expect(p pattern, vars Vars) {
 	c.stage.t.Helper()
 	var n int
@@ -177,7 +178,7 @@ func (c *Client) expect(p pattern, vars Vars) {
 	if m != full {
 		switch {
 		case !done:
-			c.stage.fatalf("%s: waited in vain\n got %q\nwant %q", c.Name, c.received, p)
+			c.stage.fatalf("%s: timed out\n got %q\nwant %q", c.Name, c.received, p)
 		case c.closed:
 			c.stage.fatalf("%s: the connection is closed\n got %q\nwant %q", c.Name, c.received, p)
 		}
@@ -186,10 +187,10 @@ func (c *Client) expect(p pattern, vars Vars) {
 	c.received = c.received[n:]
 }
 
-// alive reports whether the session still wants input.
-func (c *Client) alive() bool { return !c.closed && !c.shut }
+// alive reports whether the session still accepts input.
+func (c *Client) alive() bool { return !c.closed && !c.closing }
 
-// deliver is what the loop does after a wake-up.
+// deliver serves the client after a wake-up.
 func (c *Client) deliver() {
 	if !c.alive() || c.aborted.Load() {
 		c.flush()
@@ -200,21 +201,21 @@ func (c *Client) deliver() {
 		c.feed()
 	}
 	if c.alive() && c.eof {
-		c.conclude()
+		c.finishEOF()
 	}
 	c.flush()
 }
 
-// feed offers what is unread until the session takes no more of it, and sends what comes in between.
+// feed offers the unread input to the session until it uses no more, and flushes in between.
 func (c *Client) feed() {
 	c.stage.t.Helper()
 	for c.alive() && len(c.unread) > 0 {
-		in := append([]byte(nil), c.unread...)
+		in := bytes.Clone(c.unread)
 		n := c.session.Feed(in)
 		if n < 0 || n > len(in) {
 			c.stage.fatalf("%s: Feed used %d of %d bytes", c.Name, n, len(in))
 		}
-		scribble(in)
+		overwrite(in)
 		c.unread = c.unread[:copy(c.unread, c.unread[n:])]
 		if n == 0 {
 			break
@@ -226,53 +227,53 @@ func (c *Client) feed() {
 	}
 }
 
-// flush sends what may leave and closes what is to be closed.
+// flush sends what may leave and closes the connection when it is due.
 func (c *Client) flush() {
 	if c.closed {
 		return
 	}
-	if c.shut {
-		c.end()
+	if c.closing {
+		c.closeSession()
 	}
 	if c.stage.Broker.Stopped() {
-		c.out.Refuse(c.refused())
+		c.out.Refuse(c.refusalText())
 	}
 	p := c.out.Sendable(c.stage.Broker.Committed())
 	c.received = append(c.received, p...)
 	c.out.Sent(len(p))
 	limit := c.stage.Front.Limits().MaxOutput
-	if c.aborted.Load() || c.shut && c.out.Len() == 0 || limit > 0 && c.out.Len() > limit {
+	if c.aborted.Load() || c.closing && c.out.Len() == 0 || limit > 0 && c.out.Len() > limit {
 		c.close()
 	}
 }
 
-// refused is what takes the place of replies that no commit will release.
-func (c *Client) refused() []byte {
-	if c.ended {
+// refusalText replaces replies that no commit will release.
+func (c *Client) refusalText() []byte {
+	if c.sessionClosed {
 		return c.refusal
 	}
 	return c.session.Refusal()
 }
 
-// end closes the session, while what it wrote may still be on its way.
-func (c *Client) end() {
-	if c.ended {
+// closeSession closes the session. What it wrote may still be sent.
+func (c *Client) closeSession() {
+	if c.sessionClosed {
 		return
 	}
-	c.ended, c.refusal = true, c.session.Refusal()
+	c.sessionClosed, c.refusal = true, c.session.Refusal()
 	c.session.Closed()
 }
 
 func (c *Client) close() {
 	c.closed = true
-	c.end()
-	if s, minds := c.session.(frontends.UnsentHandler); minds && c.out.Len() > 0 {
+	c.closeSession()
+	if s, ok := c.session.(frontends.UnsentHandler); ok && c.out.Len() > 0 {
 		s.HandleUnsent(c.out.Len())
 	}
 }
 
-// scribble overwrites a slice that a session must not have kept.
-func scribble(p []byte) {
+// overwrite destroys a slice that a session must not have kept.
+func overwrite(p []byte) {
 	if len(p) == 0 {
 		return
 	}
@@ -285,7 +286,7 @@ func scribble(p []byte) {
 // Out implements frontends.Conn.
 func (c *Client) Out() *frontends.Outbox { return &c.out }
 
-// Backpressured implements frontends.Conn: the client takes all there is.
+// Backpressured implements frontends.Conn: the client reads everything.
 func (c *Client) Backpressured() bool { return false }
 
 // Wake implements frontends.Conn.
@@ -295,7 +296,7 @@ func (c *Client) Wake() {
 }
 
 // CloseAfterFlush implements frontends.Conn.
-func (c *Client) CloseAfterFlush() { c.shut = true }
+func (c *Client) CloseAfterFlush() { c.closing = true }
 
 // Abort implements frontends.Conn.
 func (c *Client) Abort() {
@@ -308,5 +309,5 @@ func (c *Client) RemoteAddr() net.Addr {
 	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40_000 + c.number}
 }
 
-// FD implements frontends.Conn: a number that is stable and no socket's.
+// FD implements frontends.Conn with a stable number that is not a socket.
 func (c *Client) FD() int { return 100 + c.number }

@@ -7,11 +7,11 @@ import (
 	"broker/core/engine"
 )
 
-// Setting changes how the broker of a stage is opened.
+// Setting changes the options of the broker of a stage.
 type Setting func(*engine.Options)
 
-// Open builds a stage on a real engine: durable on a disk in memory, its timers fired by Stage.Advance alone, its random
-// choices the same in every run.
+// Open builds a stage on a real engine with a memory disk. Timers fire in Stage.Advance only, and random choices are the same
+// in every run.
 func Open(t testing.TB, maker Maker, settings ...Setting) *Stage {
 	t.Helper()
 	clk := coretest.NewClock()
@@ -45,13 +45,13 @@ func Open(t testing.TB, maker Maker, settings ...Setting) *Stage {
 	return s
 }
 
-// InMemory is a Setting for a broker that stores nothing: quick to open, and no reply is ever held back.
+// InMemory is a Setting for a broker without storage: it opens quickly, and replies are never held back.
 func InMemory(o *engine.Options) { o.Durability = engine.None }
 
-// NeverCommits is a Setting for a disk that is slower than any client: replies that rest on a commit do not leave.
+// NeverCommits is a Setting for a disk that never syncs: replies that rest on a commit do not leave.
 func NeverCommits(o *engine.Options) { o.ManualCommits = true }
 
-// PlayAll plays every .wire file in testdata with a protocol that needs no more than a front-end.
+// PlayAll plays every .wire file in testdata, for a protocol without packets by name.
 func PlayAll(t *testing.T, maker Maker) {
 	t.Helper()
 	Script{Stage: func(t testing.TB) *Stage { return Open(t, maker) }}.PlayAll(t, "testdata")

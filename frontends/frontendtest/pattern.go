@@ -5,30 +5,30 @@ import (
 	"fmt"
 )
 
-// Vars are the texts that ${name} stood for.
+// Vars are the values of ${name}s.
 type Vars map[string]string
 
-// pattern is text with places that anything may stand in.
+// pattern is text with captures.
 type pattern []piece
 
-// piece is literal bytes, or a place: one with a name is remembered.
+// piece is literal bytes, or a capture; the text of a capture with a name is kept.
 type piece struct {
 	literal []byte
 	capture bool
 	name    string
 }
 
-// matching is how far data fits a pattern.
+// matching is the result of a match.
 type matching uint8
 
-// More bytes may make it fit; it fits; no more bytes will help.
+// partial: more bytes may complete the match.
 const (
 	partial matching = iota
 	full
 	mismatch
 )
 
-// parsePattern cuts text at its ${name} places.
+// parsePattern parses text with ${name}s.
 func parsePattern(text []byte) pattern {
 	var p pattern
 	for {
@@ -51,8 +51,8 @@ func parsePattern(text []byte) pattern {
 	}
 }
 
-// match compares the front of data with p. A place takes the shortest text up to the literal behind it; when all of p
-// fits, the texts are put into vars and the number of bytes is returned.
+// match compares the start of data with p. A capture takes the shortest text up to the next literal. On a full match it sets
+// vars and returns the number of bytes.
 func (p pattern) match(data []byte, vars Vars) (int, matching) {
 	found := Vars{}
 	at := 0
@@ -86,7 +86,7 @@ func (p pattern) match(data []byte, vars Vars) (int, matching) {
 	return at, full
 }
 
-// Format writes the pattern as it would be written in a transcript.
+// Format writes the pattern as in a transcript.
 func (p pattern) Format(f fmt.State, verb rune) {
 	var text []byte
 	for _, x := range p {
@@ -99,7 +99,7 @@ func (p pattern) Format(f fmt.State, verb rune) {
 	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text) // a State does not fail
 }
 
-// expand puts the texts that are known into text; the others stay as they are.
+// expand replaces the ${name}s that are defined.
 func (v Vars) expand(text string) string {
 	out := []byte{}
 	for _, x := range parsePattern([]byte(text)) {

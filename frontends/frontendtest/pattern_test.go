@@ -35,12 +35,12 @@ func TestPatternsMatch(t *testing.T) {
 			t.Errorf("%q in %q: got %d, %d, %v", c.pattern, c.data, n, m, vars)
 		}
 		if _, forgotten := vars[""]; forgotten {
-			t.Errorf("%q in %q: the place without a name was remembered", c.pattern, c.data)
+			t.Errorf("%q in %q: the capture without a name was kept", c.pattern, c.data)
 		}
 	}
 }
 
-func TestKnownPlacesAreFilledIn(t *testing.T) {
+func TestDefinedNamesAreReplaced(t *testing.T) {
 	t.Parallel()
 	vars := Vars{"id": "17", "name": "ping"}
 	for text, want := range map[string]string{
@@ -58,7 +58,7 @@ func TestKnownPlacesAreFilledIn(t *testing.T) {
 	}
 }
 
-func TestPatternsAreShownAsWritten(t *testing.T) {
+func TestPatternsAreFormattedAsInTranscripts(t *testing.T) {
 	t.Parallel()
 	const text = "+OK ${id} ${}\r\n"
 	if got := fmt.Sprintf("%q", parsePattern([]byte(text))); got != fmt.Sprintf("%q", text) {
@@ -87,7 +87,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-func TestTranscriptsAreRead(t *testing.T) {
+func TestReadTranscript(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "x.wire")
 	write := func(text string) {

@@ -2,5 +2,5 @@
 
 package frontendtest
 
-// detectorAllocs are those a request that the race detector may cause.
-const detectorAllocs = 0
+// raceDetectorAllocs are the additional allocations of a request under the race detector.
+const raceDetectorAllocs = 0

@@ -2,5 +2,5 @@
 
 package frontendtest
 
-// detectorAllocs are those a request that the race detector may cause: it makes pools forget at random.
+// raceDetectorAllocs are the additional allocations of a request under the race detector, which drops pooled values at random.
 const detectorAllocs = 1.5

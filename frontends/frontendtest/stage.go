@@ -14,36 +14,36 @@ import (
 // Maker builds the front-end under test on a broker.
 type Maker func(core.Broker) frontends.Frontend
 
-// Backend is the broker as a stage needs it: one whose timers the test fires.
+// Backend is a broker whose timers the test fires.
 type Backend interface {
 	core.Broker
 
-	// Tick handles everything that is due by now before it returns; it tells when to call it again.
+	// Tick does everything that is due and returns the next deadline.
 	Tick() core.Instant
 }
 
-// patience is how long a stage waits, in real time, for something that must come: a commit, a wake-up.
-const patience = 2 * time.Minute
+// waitLimit is how long a stage waits, in real time, for a commit or a wake-up.
+const waitLimit = 2 * time.Minute
 
-// Stage is a broker, a clock and a front-end. Use it from the test's own goroutine.
+// Stage is a broker, a clock and a front-end. It is used by the test's own goroutine.
 type Stage struct {
 	Broker Backend
 	Clock  *coretest.Clock
 	Front  frontends.Frontend
 
-	// Split offers everything that is sent byte by byte.
+	// Split feeds all input byte by byte.
 	Split bool
 
 	t       testing.TB
 	maker   Maker
 	reopen  func() Backend
-	clients []*Client // those that are connected
+	clients []*Client // connected
 	dialled int
-	wake    notify.Signal // something has changed for some client
-	where   string        // in front of messages: the line of a transcript
+	wake    notify.Signal // a client was woken
+	where   string        // prefix of messages: the line of a transcript
 }
 
-// NewStage builds a stage on any broker. Reopen stops the broker and starts it on the same disk; nil: it cannot.
+// NewStage builds a stage on any broker. Reopen restarts the broker on the same disk; nil: the stage cannot restart.
 func NewStage(t testing.TB, b Backend, clk *coretest.Clock, maker Maker, reopen func() Backend) *Stage {
 	t.Helper()
 	return &Stage{
@@ -52,7 +52,7 @@ func NewStage(t testing.TB, b Backend, clk *coretest.Clock, maker Maker, reopen 
 	}
 }
 
-// Dial opens a connection; name is for messages.
+// Dial opens a connection; name appears in messages.
 func (s *Stage) Dial(name string) *Client {
 	c := &Client{Name: name, stage: s, number: s.dialled}
 	s.dialled++
@@ -72,15 +72,15 @@ func (s *Stage) Advance(d time.Duration) {
 	s.Settle()
 }
 
-// Settle returns once no client has anything to fetch and no reply waits for a commit.
+// Settle returns when no client has replies to fetch and no reply waits for a commit.
 func (s *Stage) Settle() {
 	s.t.Helper()
-	if !s.until(func() bool { return s.holder() == nil }) {
-		s.fatalf("%s: a reply is held for ever, committed is %d", s.holder().Name, s.Broker.Committed())
+	if !s.until(func() bool { return s.heldClient() == nil }) {
+		s.fatalf("%s: a reply is still held, committed is %d", s.heldClient().Name, s.Broker.Committed())
 	}
 }
 
-// Restart hangs up every client, stops the broker and starts it on the same disk. Clients must be dialled anew.
+// Restart closes all connections and restarts the broker on the same disk.
 func (s *Stage) Restart() {
 	s.t.Helper()
 	s.Settle()
@@ -92,7 +92,7 @@ func (s *Stage) Restart() {
 	s.Front = s.maker(s.Broker)
 }
 
-// turn does what an event loop does after wake-ups, for all clients until none is left to wake.
+// turn serves all clients that were woken, as an event loop does, until there are none.
 func (s *Stage) turn() {
 	for busy := true; busy; {
 		busy = false
@@ -101,15 +101,15 @@ func (s *Stage) turn() {
 			case c.woken.CompareAndSwap(true, false):
 				busy = true
 				c.deliver()
-			case c.ended:
+			case c.sessionClosed:
 				c.flush()
 			}
 		}
 	}
 }
 
-// holder finds a client with replies that wait for a commit.
-func (s *Stage) holder() *Client {
+// heldClient returns a client with replies that wait for a commit.
+func (s *Stage) heldClient() *Client {
 	for _, c := range s.clients {
 		if !c.closed && c.out.Held() > 0 {
 			return c
@@ -118,13 +118,13 @@ func (s *Stage) holder() *Client {
 	return nil
 }
 
-// until turns the loop until done says so or patience ends; it reports which. Connections whose session is closed hear
-// of no commit any more: as in the event loop, they are looked at now and then.
+// until serves clients until done returns true, or returns false after waitLimit. Closed sessions are not woken by commits: as
+// in the event loop, they are polled.
 func (s *Stage) until(done func() bool) bool {
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(waitLimit)
 	defer timeout.Stop()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
 	for {
 		s.turn()
 		if done() {
@@ -132,14 +132,14 @@ func (s *Stage) until(done func() bool) bool {
 		}
 		select {
 		case <-s.wake:
-		case <-look.C:
+		case <-poll.C:
 		case <-timeout.C:
 			return false
 		}
 	}
 }
 
-// fatalf ends the test, saying where a transcript stands.
+// fatalf fails the test with the current line of the transcript.
 func (s *Stage) fatalf(format string, args ...any) {
 	s.t.Helper()
 	s.t.Fatalf(s.where+format, args...)

@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-// Run tests what every front-end owes its clients, each point on a stage of its own.
+// Run tests the behaviour that all front-ends share, each case on a stage of its own.
 func Run(t *testing.T, d Dialect) {
 	t.Helper()
 	for _, c := range []struct {
@@ -18,17 +18,17 @@ func Run(t *testing.T, d Dialect) {
 	}{
 		{"a job is leased once, with its body", leasedOnce},
 		{"a finished job does not come back", finishedIsGone},
-		{"a lease that ran out puts the job back", leaseRunsOut},
-		{"a worker that hangs up", workerHangsUp},
-		{"a client that hangs up leaves its jobs", clientHangsUp},
+		{"an expired lease makes the job ready", leaseRunsOut},
+		{"a worker disconnects", workerHangsUp},
+		{"jobs stay when their client disconnects", clientHangsUp},
 		{"jobs survive a restart", survivesRestart},
 		{"pipelined requests are answered in order", pipelined},
-		{"split input is whole input", splitIsWhole},
+		{"split input has the same replies", splitIsWhole},
 		{"no reply leaves before its commit", heldUntilCommit},
 		{"a failed store turns held replies into refusals", refusedWhenStopped},
-		{"half a request, then nothing", halfRequest},
-		{"garbage harms nobody", garbage},
-		{"oversize is refused within the limits", oversize},
+		{"an incomplete request has no effect", halfRequest},
+		{"malformed requests do not affect other clients", garbage},
+		{"oversized requests are refused within the limits", oversize},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +65,7 @@ func finishedIsGone(t *testing.T, d Dialect) {
 
 func leaseRunsOut(t *testing.T, d Dialect) {
 	if d.LeaseFor == 0 {
-		return // the protocol has no such jobs; its own tests bring them from another
+		return // such jobs come from other protocols only; the front-end has its own tests for them
 	}
 	s := Open(t, d.New)
 	producer, worker, other := d.dial(s, "producer"), d.dial(s, "worker"), d.dial(s, "other")
@@ -135,17 +135,17 @@ func pipelined(t *testing.T, d Dialect) {
 	wantNoLease(t, d, worker)
 }
 
-// splitIsWhole holds the same talk in pieces of different sizes on equal stages.
+// splitIsWhole sends the same requests in pieces of different sizes.
 func splitIsWhole(t *testing.T, d Dialect) {
-	var talk []byte
+	var requests []byte
 	for n := range 5 {
-		talk = append(append(talk, d.SubmitRequest(n, suiteQueue, "body\r\n\x00")...), d.Ping...)
+		requests = append(append(requests, d.SubmitRequest(n, suiteQueue, "body\r\n\x00")...), d.Ping...)
 	}
 	var whole []byte
-	for _, step := range []int{len(talk), 1, 2, 3, 7, 64} {
+	for _, step := range []int{len(requests), 1, 2, 3, 7, 64} {
 		s := Open(t, d.New)
 		c := d.dial(s, "client")
-		c.SendIn(step, talk)
+		c.SendIn(step, requests)
 		got := c.Rest()
 		if whole == nil {
 			whole = got
@@ -179,7 +179,7 @@ func refusedWhenStopped(t *testing.T, d Dialect) {
 	s.turn()
 	refusal := c.session.Refusal()
 	if len(refusal) == 0 {
-		t.Fatal("the protocol has no word for a server error")
+		t.Fatal("the front-end has no refusal")
 	}
 	c.WantBytes(refusal)
 	d.Pong(c)
@@ -219,7 +219,7 @@ func garbage(t *testing.T, d Dialect) {
 		pieces = append(pieces, q)
 	}
 	for _, p := range pieces {
-		c := d.dial(s, "vandal")
+		c := d.dial(s, "attacker")
 		c.SendBytes(p)
 		c.SendBytes([]byte("\r\n\r\n"))
 		c.Hangup()
@@ -228,23 +228,23 @@ func garbage(t *testing.T, d Dialect) {
 	bystander.WantSilence()
 }
 
-// oversize pours a request that has declared too much: the connection must end or swallow it without keeping it.
+// oversize sends a request that announces too much: the session must close the connection, or discard the request as it comes.
 func oversize(t *testing.T, d Dialect) {
 	s := Open(t, d.New)
-	bystander, c := d.dial(s, "bystander"), d.dial(s, "giant")
+	bystander, c := d.dial(s, "bystander"), d.dial(s, "sender")
 	c.SendIn(len(d.Oversize), d.Oversize)
 	limit := s.Front.Limits().MaxInput
 	chunk := bytes.Repeat([]byte("x"), 64<<10)
 	for sent := 0; sent < 2*limit && !c.Closed(); sent += len(chunk) {
 		c.SendIn(len(chunk), chunk)
 		if len(c.unread) > limit {
-			t.Fatalf("%d bytes lie unread, more than the limit of %d", len(c.unread), limit)
+			t.Fatalf("%d unread bytes, more than the limit of %d", len(c.unread), limit)
 		}
 	}
 	d.ping(bystander)
 }
 
-// wantLease takes a job and compares its body.
+// wantLease leases a job and compares its body.
 func wantLease(t *testing.T, d Dialect, c *Client, body string) Leased {
 	t.Helper()
 	job, ok := d.Lease(c, suiteQueue)
@@ -257,7 +257,7 @@ func wantLease(t *testing.T, d Dialect, c *Client, body string) Leased {
 	return job
 }
 
-// wantNoLease proves that a queue has no job to hand out.
+// wantNoLease checks that there is no job to lease.
 func wantNoLease(t *testing.T, d Dialect, c *Client) {
 	t.Helper()
 	if job, ok := d.Lease(c, suiteQueue); ok {
@@ -265,14 +265,14 @@ func wantNoLease(t *testing.T, d Dialect, c *Client) {
 	}
 }
 
-// gatedBroker lies about what is on disk, until it is told not to.
+// gatedBroker reports no commits while it is closed, and a failed store on request.
 type gatedBroker struct {
 	Backend
-	stage        *Stage
-	shut, failed bool
+	stage          *Stage
+	closed, failed bool
 }
 
-// openGated is Open with a gate between the broker and the front-end; both are used on the test's goroutine only.
+// openGated is Open with a gatedBroker in front of the engine. It is used on the test's goroutine only.
 func openGated(t *testing.T, maker Maker) (*Stage, *gatedBroker) {
 	t.Helper()
 	s := Open(t, maker)
@@ -281,10 +281,10 @@ func openGated(t *testing.T, maker Maker) (*Stage, *gatedBroker) {
 	return gate.stage, gate
 }
 
-func (g *gatedBroker) close() { g.shut = true }
+func (g *gatedBroker) close() { g.closed = true }
 
 func (g *gatedBroker) open() {
-	g.shut = false
+	g.closed = false
 	g.wakeAll()
 }
 
@@ -293,7 +293,7 @@ func (g *gatedBroker) fail() {
 	g.wakeAll()
 }
 
-// wakeAll is what a broker owes those who hold replies when a commit comes or the store fails.
+// wakeAll wakes all clients, as a broker does after a commit or a failure of the store.
 func (g *gatedBroker) wakeAll() {
 	for _, c := range g.stage.clients {
 		c.Wake()
@@ -302,7 +302,7 @@ func (g *gatedBroker) wakeAll() {
 
 // Committed implements core.Broker.
 func (g *gatedBroker) Committed() core.Commit {
-	if g.shut {
+	if g.closed {
 		return 0
 	}
 	return g.Backend.Committed()

@@ -15,14 +15,14 @@ import (
 
 // Script says how transcripts are played.
 type Script struct {
-	// Stage builds a fresh stage for each playing.
+	// Stage builds a new stage for each run.
 	Stage func(testing.TB) *Stage
 
-	// Encode turns the text of a line into the bytes sent or awaited, for protocols whose packets are written by name.
-	// Known ${name} places are filled in before. Nil: Unescape.
+	// Encode turns the text of a line into bytes, for protocols whose packets are written by name. Defined ${name}s are
+	// replaced before. Nil: Unescape.
 	Encode func(text string) ([]byte, error)
 
-	// Greet brings a new connection to where the transcript begins. Nil: nothing to do.
+	// Greet completes the handshake of a new connection. Nil: there is none.
 	Greet func(*Client)
 }
 
@@ -67,9 +67,9 @@ type line struct {
 	text  string
 }
 
-// readTranscript cuts a file into lines; it knows the verbs but not what they mean.
+// readTranscript parses a file.
 func readTranscript(file string) ([]line, error) {
-	f, err := os.Open(file) //nolint:gosec // a test's own file
+	f, err := os.Open(file) //nolint:gosec // a file of the test
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func readTranscript(file string) ([]line, error) {
 	return lines, in.Err()
 }
 
-// player is one playing of a transcript.
+// player is one run of a transcript.
 type player struct {
 	script  Script
 	stage   *Stage
@@ -112,7 +112,7 @@ type player struct {
 	vars    Vars
 }
 
-// play does all lines, then looks for bytes that nobody asked for.
+// play runs all lines, then checks that no unread bytes are left.
 func (p *player) play(t *testing.T, lines []line) {
 	t.Helper()
 	for i := 0; i < len(lines); i++ {
@@ -135,7 +135,7 @@ func (p *player) play(t *testing.T, lines []line) {
 	}
 }
 
-// do does one line that sends nothing.
+// do runs one line that is not a send.
 func (p *player) do(t *testing.T, l line) {
 	t.Helper()
 	switch l.verb {
@@ -163,7 +163,7 @@ func (p *player) do(t *testing.T, l line) {
 	}
 }
 
-// client finds a connection, or opens it.
+// client returns the connection of that name, and opens it the first time.
 func (p *player) client(name string) *Client {
 	c := p.clients[name]
 	if c == nil {
@@ -176,7 +176,7 @@ func (p *player) client(name string) *Client {
 	return c
 }
 
-// encode makes the bytes of a line.
+// encode returns the bytes of a line.
 func (p *player) encode(t *testing.T, l line) []byte {
 	t.Helper()
 	encode := p.script.Encode
@@ -190,7 +190,7 @@ func (p *player) encode(t *testing.T, l line) []byte {
 	return data
 }
 
-// Unescape turns Go escapes into the bytes they stand for; quotes need none.
+// Unescape decodes Go escapes. Quotes need not be escaped.
 func Unescape(text string) ([]byte, error) {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {

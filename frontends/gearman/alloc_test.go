@@ -19,10 +19,10 @@ func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts al
 	submits := bytes.Repeat(request(submitJobBg, "resize", "", body), together)
 	grabs := bytes.Repeat(request(grabJobUniq), together)
 	coalesced := bytes.Repeat(request(submitJobBg, "other", unique, body), together)
-	c.Say("", 1, request(canDo, "resize"))
+	c.Send("", 1, request(canDo, "resize"))
 	for range c.Rounds(rounds) {
-		c.Say("submit", together, submits)
-		assigned := c.Say("grab", together, grabs)
+		c.Send("submit", together, submits)
+		assigned := c.Send("grab", together, grabs)
 		var completes []byte
 		for len(assigned) > 0 {
 			var m message
@@ -38,9 +38,9 @@ func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts al
 		if want := together * len(request(workComplete, "H:host:1", "")); len(completes) < want {
 			t.Fatalf("only %d bytes of completions: not all grabs got a job", len(completes))
 		}
-		c.Say("complete", together, completes)
-		c.Say("coalesce", together, coalesced)
-		c.Say("echo", together, bytes.Repeat(request(echoReq, "x"), together))
+		c.Send("complete", together, completes)
+		c.Send("coalesce", together, coalesced)
+		c.Send("echo", together, bytes.Repeat(request(echoReq, "x"), together))
 	}
 	c.Want("submit", 2.4)
 	c.Want("grab", 0.3)

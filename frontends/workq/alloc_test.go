@@ -24,8 +24,8 @@ func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts al
 			completes = fmt.Appendf(completes, "complete %s 2\r\nok\r\n", id)
 			deletes = fmt.Appendf(deletes, "delete %s\r\n", id)
 		}
-		c.Say("add", together, adds)
-		leased := c.Say("lease", together, bytes.Repeat([]byte("lease queue 0\r\n"), together))
+		c.Send("add", together, adds)
+		leased := c.Send("lease", together, bytes.Repeat([]byte("lease queue 0\r\n"), together))
 		if n := bytes.Count(leased, []byte("+OK 1\r\n")); n != together {
 			t.Fatalf("%d jobs leased of %d", n, together)
 		}
@@ -33,11 +33,11 @@ func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts al
 			name string
 			in   []byte
 		}{{"complete", completes}, {"delete", deletes}} {
-			if said := c.Say(step.name, together, step.in); string(said) != strings.Repeat("+OK\r\n", together) {
+			if said := c.Send(step.name, together, step.in); string(said) != strings.Repeat("+OK\r\n", together) {
 				t.Fatalf("%s answered %.80q", step.name, said)
 			}
 		}
-		c.Say("empty lease", together, bytes.Repeat([]byte("lease queue 0\r\n"), together))
+		c.Send("empty lease", together, bytes.Repeat([]byte("lease queue 0\r\n"), together))
 	}
 	c.Want("add", 3.5)
 	c.Want("lease", 0.2)
