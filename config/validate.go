@@ -16,6 +16,8 @@ const (
 	maxEventLoops = 1024
 	maxSync       = time.Minute
 	maxBindRetry  = time.Hour
+
+	maxPoisonAfter = 255
 )
 
 // Validate lists the problems of c.
@@ -56,6 +58,9 @@ func (c *Config) checkStore(v *checker) {
 	}
 	if c.DefaultLease < time.Second {
 		v.complain("default_lease", "%v is less than 1s", c.DefaultLease)
+	}
+	if c.PoisonAfter < 0 || c.PoisonAfter > maxPoisonAfter {
+		v.complain("poison_after", "%d is not between 0 and %d", c.PoisonAfter, maxPoisonAfter)
 	}
 	v.size("cache_bytes", c.CacheBytes, 0, 1024*GiB)
 	v.size("min_free_disk", c.MinFreeDisk, 0, 1<<20*GiB)

@@ -178,3 +178,12 @@ const (
 	ReservationExpired        = "ReservationExpired"
 	ReservationExpiredMessage = "Faktory job reservation expired"
 )
+
+// Why a job is dead whose leases ended one after the other without a word of the worker: it may be what kills workers.
+const (
+	Poisonous        = "Poison"
+	PoisonousMessage = "%d leases in a row ended without an answer from the worker"
+)
+
+// PoisonAfter is the default for how many such leases there may be.
+const PoisonAfter = 20

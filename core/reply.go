@@ -110,6 +110,7 @@ type JobInfo struct {
 	Worker     string // id of the worker that holds it
 	Attempts   uint32
 	Fails      uint32
+	LostLeases int    // leases in a row that ended without a word of the worker
 	Epoch      uint32 // raised by each lease; what Condition.Epoch means
 	Rerun      bool   // Leased: it runs once more when this run ends
 	BodyBytes  int

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,6 +208,7 @@ func (p *process) engineOptions() engine.Options {
 		SyncEvery:        c.SyncInterval,
 		CacheBytes:       int(c.CacheBytes),
 		DefaultLease:     c.DefaultLease,
+		PoisonAfter:      cmp.Or(c.PoisonAfter, -1),
 		MinFreeDiskBytes: uint64(c.MinFreeDisk),
 		Wakeup:           engine.Wakeup(c.Gearman.WorkerWakeup),
 		Clock:            processClock(),
@@ -335,6 +337,8 @@ func (p *process) closeAll() error {
 		p.service.Close()
 	}
 	p.server.StopAccepting()
+	// What a connection that is closed here held goes to no other connection: that one is closed next.
+	core.DoOnce(p.engine, core.Internal, &core.Drain{On: true})
 	p.notifyFaktoryClients()
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()

@@ -61,7 +61,8 @@ func Open(o Options) (*Engine, error) {
 	}
 	e.machine = machine.New(machine.Options{
 		Persist: o.Durability != None, Await: o.Durability == Sync, DefaultLease: o.DefaultLease,
-		CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(), Random: rand.New(rand.NewPCG(seed, seed)),
+		PoisonAfter: max(o.PoisonAfter, 0),
+		CacheBytes:  o.CacheBytes, Wakeup: o.Wakeup.machine(), Random: rand.New(rand.NewPCG(seed, seed)),
 		StartedAt: o.Clock.Now(),
 	})
 	if o.Durability != None {

@@ -35,6 +35,7 @@ type Options struct {
 	CacheBytes       int           // payloads of recent jobs kept in memory; 64 MiB
 	DefaultLease     time.Duration // of a job without one, in the hands of a worker no connection guards; 30 minutes
 	MinFreeDiskBytes uint64        // new jobs are refused while less is free; zero: never
+	PoisonAfter      int           // leases of a job in a row that may end without a word, at most 255; negative: no limit
 	Wakeup           Wakeup        // how many sleeping Gearman workers a job wakes
 
 	Clock    clock.Clock   // nil: the machine's
@@ -68,6 +69,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.DefaultLease <= 0 {
 		o.DefaultLease = 30 * time.Minute
+	}
+	if o.PoisonAfter == 0 {
+		o.PoisonAfter = core.PoisonAfter
 	}
 	if o.Clock == nil {
 		o.Clock = clock.System{}

@@ -81,7 +81,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	}
 	m.detach(h, e)
 	m.unlink(h)
-	e.readyAt = m.now
+	e.readyAt, e.lostLeases = m.now, 0
 	e.clear(scheduledOrder | broken)
 	e.set(changed)
 	m.touch(h, e)

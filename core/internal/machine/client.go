@@ -111,7 +111,9 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 		m.unwatch(c.watches, true)
 	}
 	for len(c.held) > 0 {
-		m.releaseLease(c.held[len(c.held)-1])
+		h := c.held[len(c.held)-1]
+		m.leaseLost(h, m.jobs.at(h))
+		m.releaseLease(h)
 	}
 	for _, a := range c.abilities {
 		q := m.queues[a.queue]

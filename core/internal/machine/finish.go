@@ -173,6 +173,7 @@ func (m *Machine) fail(c *client, op *core.Fail) {
 		failure = &core.Failure{}
 	}
 	m.detach(h, e)
+	e.lostLeases = 0
 	m.failJob(h, c.protocol, failure, afterFail{retryAt: op.RetryAt, final: op.Final})
 }
 
@@ -180,6 +181,7 @@ func (m *Machine) fail(c *client, op *core.Fail) {
 type afterFail struct {
 	retryAt core.Instant
 	final   bool
+	bury    bool // with final: to the dead set, whatever the job's policy
 }
 
 // failJob counts a failure of a detached job and decides between another try, the dead set and the end.
@@ -198,7 +200,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	m.executed(h)
 	final := then.final || e.fails >= max(e.maxFails, 1) || e.has(ephemeral) || e.maxAttempts > 0 && e.attempts >= e.maxAttempts
 	switch {
-	case final && e.exhausted == core.ExhaustedBury && !e.has(ephemeral|rerun):
+	case final && (then.bury || e.exhausted == core.ExhaustedBury) && !e.has(ephemeral|rerun):
 		m.noteFailure(h, e, &f)
 		m.buryJob(h, by, &core.Outcome{Failure: &f, Result: f.Data})
 	case final:

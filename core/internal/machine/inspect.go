@@ -42,7 +42,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
 		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: min(e.changedAt(), m.now),
 		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
-		Epoch: e.epoch, Rerun: e.has(rerun), BodyBytes: int(e.bodyBytes), DoneFailed: e.has(doneFailed),
+		Epoch: e.epoch, LostLeases: int(e.lostLeases), Rerun: e.has(rerun), BodyBytes: int(e.bodyBytes), DoneFailed: e.has(doneFailed),
 	}
 	if e.state == core.Ready {
 		i.ReadyAt = min(i.ReadyAt, m.now) // its place may be a later one; see Machine.firstPlace

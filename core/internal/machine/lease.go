@@ -439,6 +439,8 @@ func (m *Machine) requeueLeased(h uint32, e *entry) {
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	case e.maxAttempts > 0 && e.attempts >= e.maxAttempts:
 		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
+	case m.poisonous(e):
+		m.buryPoison(h, e)
 	default:
 		if e.has(changed) {
 			m.touch(h, e)
@@ -458,6 +460,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 		return
 	}
 	e.set(requeued)
+	m.leaseLost(h, e)
 	m.requeueLeased(h, e)
 }
 

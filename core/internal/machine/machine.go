@@ -18,6 +18,7 @@ type Options struct {
 	Await        bool          // replies wait for the commit of what they promise
 	DefaultLease time.Duration // for a job without LeaseFor in the hands of a worker that no connection guards
 	CacheBytes   int           // payloads kept in memory beside those that are not on disk yet
+	PoisonAfter  int           // leases in a row that may end without a word, at most 255; zero: no limit
 	Wakeup       int           // Gearman sleepers woken for a job: -1 as many as there are jobs, 0 all, else at most so many
 	Random       *rand.Rand
 	StartedAt    core.Instant

@@ -23,7 +23,7 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 		m.unlinkAfter(h, e)
 		m.waitFor(h, e, after)
 	}
-	e.readyAt = max(op.ReadyAt, m.now)
+	e.readyAt, e.lostLeases = max(op.ReadyAt, m.now), 0
 	e.clear(scheduledOrder | requeued)
 	if x := m.optionalState(h); x != nil && len(x.waiting) > 0 || e.has(broken) {
 		m.move(e, core.Blocked)

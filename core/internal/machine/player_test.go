@@ -157,6 +157,7 @@ func (p *player) options(c *coretest.Command) error {
 	for name, set := range map[string]func(int){
 		"wakeup": func(n int) { p.opts.Wakeup = n },
 		"cache":  func(n int) { p.opts.CacheBytes = n },
+		"poison": func(n int) { p.opts.PoisonAfter = n },
 	} {
 		if v := c.Option(name); v != "" {
 			n, err := strconv.Atoi(v)

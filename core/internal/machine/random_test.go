@@ -63,7 +63,7 @@ func newLife(seed uint64) *life {
 		rng: rand.New(rand.NewPCG(seed, 3)), clk: coretest.NewClock(), shelf: newShelf(), byConn: map[uint64]bool{}, //nolint:gosec // repeatable
 	}
 	l.opts = machine.Options{
-		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 4000, Wakeup: int(seed%4) - 1, StartedAt: l.clk.Now(),
+		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 4000, Wakeup: int(seed%4) - 1, PoisonAfter: int(seed % 5), StartedAt: l.clk.Now(),
 	}
 	l.leanings()
 	l.m = l.boot()
@@ -249,9 +249,9 @@ func (l *life) knows(m *machine.Machine) (all []string) {
 			i.ChangedAt = 0 // when it came back is not recorded
 		}
 		say("%d %v in %s at %d, since %d, expires %d, fails %d, attempts %d, broken %v, worker %q, "+
-			"epoch %d, priority %d, type %s, tags %v, body %d, attributes %s, failure %+v", seq, i.State, i.Queue,
+			"lost %d, epoch %d, priority %d, type %s, tags %v, body %d, attributes %s, failure %+v", seq, i.State, i.Queue,
 			i.ReadyAt, i.ChangedAt, i.ExpiresAt, i.Fails, i.Attempts, i.Broken, i.Worker,
-			i.Epoch, i.Priority, i.Job.Type, i.Job.Tags, len(i.Job.Body), i.Job.Attributes, i.Failure)
+			i.LostLeases, i.Epoch, i.Priority, i.Job.Type, i.Job.Tags, len(i.Job.Body), i.Job.Attributes, i.Failure)
 	}
 	for _, number := range l.groups {
 		if g := ask(&core.InspectBatch{Batch: number}).Batch; g != nil {

@@ -43,7 +43,7 @@ func (m *Machine) runAgain(h uint32, e *entry, streamed, whole *core.Outcome) {
 	if e.has(hasTransient) {
 		m.transients[h].failure, m.transients[h].data = nil, nil
 	}
-	e.attempts, e.fails, e.failedAt = 0, 0, 0
+	e.attempts, e.fails, e.failedAt, e.lostLeases = 0, 0, 0, 0
 	e.readyAt = m.now
 	e.clear(requeued | scheduledOrder)
 	e.set(changed)

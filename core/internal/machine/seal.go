@@ -124,7 +124,7 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 	s := &record.Status{
 		State: e.state, Requeued: e.has(requeued), Unlocked: e.has(unlocked), Broken: e.has(broken),
 		Attempts: e.attempts, Fails: e.fails, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, FailedAt: e.failedAt,
-		EpochAhead: e.epoch - e.attempts, Rerun: e.has(rerun),
+		EpochAhead: e.epoch - e.attempts, Rerun: e.has(rerun), LostLeases: e.lostLeases,
 	}
 	if e.state == core.Retrying {
 		s.LeasedAt = e.leasedAt

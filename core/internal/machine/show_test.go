@@ -316,6 +316,7 @@ func (p *player) info(i *core.JobInfo) string {
 	add(i.Attempts != 0, "attempts=%d", i.Attempts)
 	add(i.Fails != 0, "fails=%d", i.Fails)
 	add(i.Epoch != i.Attempts, "epoch=%d", i.Epoch)
+	add(i.LostLeases != 0, "lost=%d", i.LostLeases)
 	add(i.Watchers != 0, "watchers=%d", i.Watchers)
 	add(i.Requeued, "requeued")
 	add(i.Rerun, "rerun")

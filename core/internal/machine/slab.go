@@ -44,6 +44,7 @@ type entry struct {
 	holderKind core.Holder
 	holderFrom core.Protocol // protocol of the client that holds or held it
 	stored     record.Parts
+	lostLeases uint8 // in a row; see poison.go
 	deadHours  uint16
 }
 

@@ -70,7 +70,7 @@ func (w *world) begin(step int) {
 func (w *world) open() error {
 	e, err := engine.Open(engine.Options{
 		Dir: "data", FS: w.disk.FS(), Clock: w.clk, Seed: 1, ManualTimers: true, ManualCommits: true,
-		Durability: w.mode, CacheBytes: 20_000, // small, so that payloads are read back often
+		Durability: w.mode, CacheBytes: 20_000, PoisonAfter: 3, // small, so that payloads are read back often
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)

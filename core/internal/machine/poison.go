@@ -1,0 +1,34 @@
+package machine
+
+import (
+	"fmt"
+
+	"broker/core"
+)
+
+// A poisonous job kills its workers: leases of it end without a word, by a lost connection or by time, one after the other.
+// After Options.PoisonAfter of them in a row it goes to the dead set, where somebody can look at it and put it back. Jobs
+// with a limit of attempts are left to that limit, as are leases that count as failures.
+
+// leaseLost counts a lease that ended without a word, unless the broker itself closes the connections.
+func (m *Machine) leaseLost(h uint32, e *entry) {
+	if m.opts.PoisonAfter == 0 || e.maxAttempts > 0 || m.draining || int(e.lostLeases) >= m.opts.PoisonAfter {
+		return
+	}
+	e.lostLeases++
+	e.set(changed)
+	m.touch(h, e)
+}
+
+// poisonous reports whether a job has lost too many leases.
+func (m *Machine) poisonous(e *entry) bool {
+	return m.opts.PoisonAfter > 0 && e.maxAttempts == 0 && int(e.lostLeases) >= m.opts.PoisonAfter
+}
+
+// buryPoison moves a job whose lease has just ended to the dead set.
+func (m *Machine) buryPoison(h uint32, e *entry) {
+	failure := &core.Failure{
+		Type: core.Poisonous, Message: fmt.Sprintf(core.PoisonousMessage, e.lostLeases),
+	}
+	m.failJob(h, e.holderFrom, failure, afterFail{final: true, bury: true})
+}
