@@ -90,9 +90,9 @@ const (
 )
 
 // Submit admits a job. Reply: Submitted with Seq, and Existing if it coalesced; else Failed with ErrDuplicate (Seq is
-// the job that is there), ErrNotUnique, ErrFull, ErrNoBatch, ErrInvalid (names that are too long, a link to a number never
-// given out, an ephemeral job in a batch or without WatchStream or WatchRun), ErrDiskFull. Later, for a watcher:
-// Progressed, DataSent, Warned, Ended, and TimedOut for WatchRun.
+// the existing job, Lease.Epoch its lease if it has one), ErrNotUnique, ErrFull, ErrNoBatch, ErrInvalid (names that are too
+// long, a link to a number never given out, an ephemeral job in a batch or without WatchStream or WatchRun), ErrDiskFull.
+// Later, for a watcher: Progressed, DataSent, Warned, Ended, and TimedOut for WatchRun.
 type Submit struct {
 	changing
 	Tag      uint64

@@ -81,64 +81,6 @@ func (s *session) find(jid string) (uint64, error) {
 	return r.Info.Seq, nil
 }
 
-// pushResult decides how a PUSH is answered. If a job with this jid exists:
-//
-//   - a dead one is replaced;
-//   - an identical one means that the client repeats a PUSH whose reply it lost: success, once the first push is durable;
-//   - an identical one that holds a unique lock refuses the push, as in the reference's paid edition;
-//   - any other one refuses the push.
-func (s *session) pushResult(job *core.Job, r *core.Reply) (core.Commit, error) {
-	if r.Kind != core.Failed {
-		return r.Commit, nil
-	}
-	if !errors.Is(r.Err, core.ErrDuplicate) {
-		return r.Commit, r.Err
-	}
-	there := s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{Seq: r.Seq}})
-	commit := max(r.Commit, there.Commit)
-	if there.Kind != core.Inspected {
-		return commit, r.Err
-	}
-	first := inspected(&there)
-	switch {
-	case there.Info.State == core.Dead:
-		return s.replace(job, r.Seq)
-	case !sameJob(job, first):
-		return commit, r.Err
-	case s.holdsUniqueLock(first, there.Info):
-		return commit, core.ErrNotUnique
-	}
-	return commit, nil
-}
-
-// holdsUniqueLock reports whether a job holds its unique lock.
-func (s *session) holdsUniqueLock(job *core.Job, info *core.JobInfo) bool {
-	return job.Unique == core.UniqueRefuse && job.UniqueUntil > s.f.b.Now() && !(job.UniqueStart && info.Attempts > 0)
-}
-
-// replace submits a job in place of a dead one with the same jid.
-func (s *session) replace(job *core.Job, dead uint64) (core.Commit, error) {
-	r := s.ask(&core.Cancel{Tag: s.nextTag(), Ref: core.Ref{Seq: dead}, If: core.InState(core.Dead)})
-	if r.Kind == core.Failed {
-		return r.Commit, core.ErrDuplicate
-	}
-	again := *job // the broker owns the first one
-	again.Seq = 0
-	r = s.ask(&core.Submit{Tag: s.nextTag(), Job: &again})
-	if r.Kind == core.Failed {
-		return r.Commit, r.Err
-	}
-	return r.Commit, nil
-}
-
-// inspected is the job in a reply to Inspect.
-func inspected(r *core.Reply) *core.Job {
-	if r.Job != nil {
-		return r.Job
-	}
-	return r.Info.Job
-}
-
 // subject names what a refused push is about.
 func (f *Frontend) subject(job *core.Job, err error) string {
 	switch {

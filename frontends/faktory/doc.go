@@ -46,7 +46,7 @@
 //   - An explicit retry of one job does not become the default of the next.
 //   - A quiet worker gets no jobs on any of its connections.
 //   - Invalid UTF-8 is refused, not rewritten.
-//   - A jid that belongs to a live job cannot be pushed again, unless the job is identical: then nothing is added and the
-//     answer is +OK. A dead job is replaced.
+//   - A jid that belongs to a live job cannot be pushed again, unless the job is identical. If a worker has it, it runs once
+//     more after this run; otherwise nothing is added and the answer is +OK. A dead job is replaced.
 //   - A line beyond its limit gets an error and is dropped; the connection stays open.
 package faktory

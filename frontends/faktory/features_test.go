@@ -329,3 +329,32 @@ func TestOutputIsBoundedWhileRequestsWait(t *testing.T) {
 	}
 	session.Closed()
 }
+
+// A PUSH that is refused for another reason does not remove the dead job with its jid.
+func TestRefusedPushKeepsTheDeadJob(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	n, c := newNeighbour(s, core.Gearman), dial(s, "client", "w")
+	const push = "PUSH {\"jid\":\"12345678\",\"queue\":\"q\",\"jobtype\":\"x\",\"args\":[],\"retry\":-1}\r\n"
+	c.Send(push + "FETCH q\r\nFAIL {\"jid\":\"12345678\"}\r\n")
+	c.Want("+OK\r\n")
+	object(t, c)
+	c.Want("+OK\r\n")
+	n.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxNormal: 1}})
+	n.submit(t, &core.Job{Queue: "q", Origin: core.Gearman}, core.WatchNone)
+	for _, request := range []string{push, "PUSHB [" + push[len("PUSH "):len(push)-2] + "]\r\n"} {
+		c.Send(request)
+		if reply := c.ReadUntil("\r\n"); reply[0] == '$' {
+			reply = c.ReadUntil("\r\n")
+			if want := "{\"12345678\":\"queue q is full\"}\r\n"; reply != want {
+				t.Errorf("got %q, want %q", reply, want)
+			}
+		} else if reply != "-ERR queue q is full\r\n" {
+			t.Errorf("got %q", reply)
+		}
+	}
+	c.Send("INFO\r\n")
+	if dead := at(object(t, c), "faktory", "sets", "dead"); dead != number(1) {
+		t.Errorf("%v dead jobs are left", dead)
+	}
+}

@@ -1,7 +1,6 @@
 package faktory
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -209,15 +208,4 @@ func uniqueKey(jobtype string, args []byte) string {
 	text = append(append(text, jobtype...), 0)
 	sum := sha256.Sum256(appendCompact(text, args))
 	return uniqueKeyPrefix + string(sum[:16])
-}
-
-// sameJob reports whether two pushed jobs are identical: a client that lost the reply sends the same job again.
-func sameJob(a, b *core.Job) bool {
-	return a != nil && b != nil && a.Origin == b.Origin && a.Queue == b.Queue && a.Type == b.Type &&
-		sameJSON(a.Body, b.Body) && sameJSON(a.Attributes, b.Attributes)
-}
-
-// sameJSON compares two valid JSON texts without their white space.
-func sameJSON(a, b []byte) bool {
-	return bytes.Equal(a, b) || bytes.Equal(appendCompact(nil, a), appendCompact(nil, b))
 }

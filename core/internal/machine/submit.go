@@ -101,7 +101,10 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	case a.err != nil && m.run == nil:
 		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: a.err, Commit: a.commit}
 		if a.there != 0 {
-			r.Seq = m.jobs.at(a.there).seq
+			e := m.jobs.at(a.there)
+			if r.Seq = e.seq; e.state == core.Leased {
+				r.Lease.Epoch = e.epoch
+			}
 		}
 		m.reply(c, r)
 		return
