@@ -9,30 +9,30 @@ import (
 
 // command says what a line must look like and who handles it.
 type command struct {
-	args    int    // tokens behind the command word that are no flags
-	more    bool   // or more of them
-	body    bool   // the last of them is the size of a body
-	badSize string // what is said to one that is wrong
-	flags   int    // how many flags there may be, known or not
-	ours    bool   // flags of ours are understood, and not counted
-	run     func(*Session, *pipeline, *request)
+	args       int    // tokens behind the command word that are no flags
+	more       bool   // or more of them
+	body       bool   // the last of them is the size of a body
+	badSize    string // what is said to one that is wrong
+	flags      int    // how many flags there may be, known or not
+	extensions bool   // flags of ours are understood, and not counted
+	run        func(*Session, *pipeline, *request)
 }
 
 // commands are all that begin a line.
 var commands = map[string]command{
-	"add":      {args: 5, body: true, badSize: badPayload, flags: 3, ours: true, run: (*Session).add},
-	"schedule": {args: 6, body: true, badSize: badPayload, flags: 3, ours: true, run: (*Session).schedule},
-	"run":      {args: 5, body: true, badSize: badPayload, flags: 1, ours: true, run: (*Session).run},
+	"add":      {args: 5, body: true, badSize: badPayload, flags: 3, extensions: true, run: (*Session).add},
+	"schedule": {args: 6, body: true, badSize: badPayload, flags: 3, extensions: true, run: (*Session).schedule},
+	"run":      {args: 5, body: true, badSize: badPayload, flags: 1, extensions: true, run: (*Session).run},
 	"result":   {args: 2, run: (*Session).result},
 	"lease":    {args: 2, more: true, run: (*Session).lease},
 	"complete": {args: 2, body: true, badSize: badPayload, run: (*Session).complete},
 	"fail":     {args: 2, body: true, badSize: badResult, run: (*Session).fail},
 	"delete":   {args: 1, run: (*Session).remove},
-	"inspect":  {args: 1, more: true, flags: noLimit, run: (*Session).inspect},
+	"inspect":  {args: 1, more: true, flags: anyFlags, run: (*Session).inspect},
 }
 
-// noLimit leaves it to the handler to count.
-const noLimit = 1 << 30
+// anyFlags leaves it to the handler to count.
+const anyFlags = 1 << 30
 
 // inspections are what inspect can look at; the arguments are those behind the object's name.
 var inspections = map[string]command{
@@ -45,36 +45,36 @@ var inspections = map[string]command{
 }
 
 // fits reports whether a line without a body has the right number of arguments and flags.
-func (c *command) fits(r *request) bool { return c.counts(r) && c.counted(r) <= c.flags }
+func (c *command) fits(r *request) bool { return c.argsFit(r) && c.standardFlags(r) <= c.flags }
 
 // counts reports whether the number of arguments is right.
-func (c *command) counts(r *request) bool {
+func (c *command) argsFit(r *request) bool {
 	return len(r.args) == c.args || c.more && len(r.args) > c.args
 }
 
 // counted is the number of flags that are not ours.
-func (c *command) counted(r *request) int {
+func (c *command) standardFlags(r *request) int {
 	n := len(r.flags)
-	if !c.ours {
+	if !c.extensions {
 		return n
 	}
 	for _, f := range r.flags {
-		if ourFlags[string(f.key)] {
+		if extensionFlags[string(f.key)] {
 			n--
 		}
 	}
 	return n
 }
 
-// ourFlags are the flags that plain Workq does not have.
-var ourFlags = map[string]bool{"unique": true, "type": true, "after": true, "parent": true}
+// extensionFlags are the flags that plain Workq does not have.
+var extensionFlags = map[string]bool{"unique": true, "type": true, "after": true, "parent": true}
 
-// wrongLine is what is said to a line whose body need not be looked at; empty if it is right.
-func (c *command) wrongLine(r *request) string {
+// lineError is what is said to a line whose body need not be looked at; empty if it is right.
+func (c *command) lineError(r *request) string {
 	switch {
 	case r.badFlags:
 		return badFlags
-	case !c.counts(r):
+	case !c.argsFit(r):
 		return badArgs
 	}
 	return ""
@@ -83,7 +83,7 @@ func (c *command) wrongLine(r *request) string {
 // declared are the sizes of the body that the sender of a line with too many arguments may have announced, the smaller
 // one first: the last argument's (the one too many is a blank in a name) and, if numbers stand where numbers should,
 // the one's in the size's own place. Below zero there is none.
-func (c *command) declared(r *request, limit int64) (size, other int64) {
+func (c *command) declaredBodies(r *request, limit int64) (size, other int64) {
 	size, other = -1, -1
 	if n, ok := parseSize(r.args[len(r.args)-1]); ok {
 		size = n
@@ -103,7 +103,7 @@ func (c *command) declared(r *request, limit int64) (size, other int64) {
 
 // perhaps is the size of the body behind a line that lacks an argument, if its last one can be that size; else below zero.
 // The lacking one may as well be the size, with no body behind the line, so this much must not be waited for.
-func (c *command) perhaps(r *request) int64 {
+func (c *command) guessedBody(r *request) int64 {
 	if len(r.args) == 0 || len(r.args) >= c.args {
 		return -1
 	}
@@ -132,13 +132,13 @@ func (s *Session) run(p *pipeline, r *request) {
 func (s *Session) submit(p *pipeline, r *request, what submission) {
 	job, until, wrong := s.newJob(r, what)
 	if wrong == "" && len(r.flags) > 0 {
-		wrong = s.linkJob(p, r, job)
+		wrong = s.setExtensions(p, r, job)
 	}
 	if wrong != "" {
 		p.say(wrong)
 		return
 	}
-	s.place(job, r.args[1])
+	s.setQueue(job, r.args[1])
 	op := p.Submits.Next()
 	op.Job = job
 	if what.wait == nil {

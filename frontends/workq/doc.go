@@ -20,7 +20,7 @@
 // argument too many it is as long as the last number says, or the one in the size's place, whichever CRLF follows; who had not
 // sent a body stays in step too. Behind a line that lacks an argument the body is known by its length only: a line as long
 // as the last number says. A body above the limit is swallowed as it comes, without being kept. What cannot be
-// swallowed (a line without end, a body of more than maxSwallow bytes, a CRLF cut in half by a body that is one byte too
+// swallowed (a line without end, a body of more than maxSkip bytes, a CRLF cut in half by a body that is one byte too
 // long) is answered with an error, and the connection is closed.
 //
 // # Blocking

@@ -41,16 +41,16 @@ const (
 	// pauseAt is how much is written before the event loop is given a chance to send it.
 	pauseAt = 256 << 10
 
-	// maxSwallow is the largest refused body that is waited for.
-	maxSwallow = 64 << 20
+	// maxSkip is the largest refused body that is waited for.
+	maxSkip = 64 << 20
 
 	// maxNames bounds the different names of one lease, each of which may become a queue for as long as it waits: some
-	// milliseconds of the core's one lock. Of maxKept names the list is kept for the next lease.
-	maxNames = 16_384
-	maxKept  = 1024
+	// milliseconds of the core's one lock. Of maxKeptNames names the list is kept for the next lease.
+	maxNames     = 16_384
+	maxKeptNames = 1024
 
 	// listed is the most jobs or queues of one inspect.
-	listed = 100
+	maxListed = 100
 )
 
 // Frontend makes Workq sessions.

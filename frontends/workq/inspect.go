@@ -88,7 +88,7 @@ func parsePage(args [][]byte) (offset, limit int, wrong string) {
 	if !good {
 		return 0, 0, badOffset
 	}
-	l, good := parseUint(args[1], listed)
+	l, good := parseUint(args[1], maxListed)
 	if !good || l == 0 {
 		return 0, 0, badLimit
 	}

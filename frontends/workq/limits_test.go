@@ -106,7 +106,7 @@ func TestNamesOfALease(t *testing.T) {
 	request, _ := addOf(1, 1)
 	other := s.Dial("other")
 	other.SendBytes(bytes.Replace(request, []byte(" q "), fmt.Appendf(nil, " n%d ", maxNames-1), 1))
-	other.Want(done)
+	other.Want(okLine)
 	c.Want(fmt.Sprintf("+OK 1\r\n%s n%d 1000 1\r\nb\r\n+OK 1\r\nn%d 2\r\nready-len 0\r\nscheduled-len 0\r\n",
 		idOf(1), maxNames-1, maxNames-1))
 }
@@ -120,7 +120,7 @@ func TestLargeAnswersArePaused(t *testing.T) {
 	for n := range jobs {
 		request, body := addOf(n, size)
 		c.SendIn(len(request), request)
-		c.Want(done)
+		c.Want(okLine)
 		want = fmt.Appendf(want, "%s 12\r\nname q\r\nttr 1000\r\nttl 60000\r\npayload-size %d\r\npayload %s\r\n"+
 			"max-attempts 0\r\nattempts 0\r\nmax-fails 0\r\nfails 0\r\npriority 0\r\nstate 0\r\n"+
 			"created 2030-01-01T00:00:00Z\r\n", idOf(n), size, body)
@@ -135,7 +135,7 @@ func TestOtherBodyLimit(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{MaxBodyBytes: 10}) })
 	c := s.Dial("client")
-	for n, want := range map[int]string{10: done, 11: badPayload} {
+	for n, want := range map[int]string{10: okLine, 11: badPayload} {
 		request, _ := addOf(n, n)
 		c.SendBytes(request)
 		c.Want(want)

@@ -149,7 +149,7 @@ func setExpiry(job *core.Job, ttl uint64, now core.Instant) (wrong string) {
 }
 
 // place says where a job waits and what it is, after the rules of the configuration.
-func (s *Session) place(job *core.Job, name []byte) {
+func (s *Session) setQueue(job *core.Job, name []byte) {
 	job.Queue = s.queue(name)
 	if s.front.opts.Namespace != "" && job.Type == "" {
 		job.Type = string(name)
@@ -168,10 +168,10 @@ func (s *Session) place(job *core.Job, name []byte) {
 	job.Type = typ
 }
 
-// linkJob adds what the flags of ours say. A unique key begins with the number of the protocol, so that no client of
+// setExtensions adds what the flags of ours say. A unique key begins with the number of the protocol, so that no client of
 // another can meet it or take it for its own. The jobs that it names are looked up before: those commands that came
 // earlier are handed over first.
-func (s *Session) linkJob(p *pipeline, r *request, job *core.Job) (wrong string) {
+func (s *Session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong string) {
 	if value, given := r.flag("unique"); given {
 		if !validWord(value) {
 			return badUnique
@@ -185,7 +185,7 @@ func (s *Session) linkJob(p *pipeline, r *request, job *core.Job) (wrong string)
 		job.Type = string(value)
 	}
 	if value, given := r.flag("after"); given {
-		seqs, good, found := s.resolve(p, value)
+		seqs, good, found := s.lookUp(p, value)
 		switch {
 		case !good:
 			return badAfter
@@ -195,7 +195,7 @@ func (s *Session) linkJob(p *pipeline, r *request, job *core.Job) (wrong string)
 		job.After = seqs
 	}
 	if value, given := r.flag("parent"); given {
-		seqs, good, found := s.resolve(p, value)
+		seqs, good, found := s.lookUp(p, value)
 		switch {
 		case !good || bytes.IndexByte(value, ',') >= 0:
 			return badParent
@@ -209,7 +209,7 @@ func (s *Session) linkJob(p *pipeline, r *request, job *core.Job) (wrong string)
 
 // resolve looks up the numbers of the jobs named in a list. Good: these can be names. Found: all jobs exist. The
 // commands before this one are decided first, since they may submit the jobs.
-func (s *Session) resolve(p *pipeline, list []byte) (seqs []uint64, good, found bool) {
+func (s *Session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found bool) {
 	var ops []core.Op
 	for text := range bytes.SplitSeq(list, []byte{','}) {
 		if !validWord(text) || len(seqs) == core.MaxAfter {
@@ -248,11 +248,11 @@ func (f *Frontend) refs(text []byte) []core.Ref {
 
 // queue is the core's name of a queue. The last one is kept: most clients name the same again and again.
 func (s *Session) queue(name []byte) string {
-	if string(name) != s.lastName || s.lastQueue == "" {
-		s.lastQueue = s.front.opts.Namespace + string(name)
-		s.lastName = s.lastQueue[len(s.front.opts.Namespace):]
+	if string(name) != s.queueName || s.queueOfName == "" {
+		s.queueOfName = s.front.opts.Namespace + string(name)
+		s.queueName = s.queueOfName[len(s.front.opts.Namespace):]
 	}
-	return s.lastQueue
+	return s.queueOfName
 }
 
 // leaseQueues are the core's names of the queues of a lease, each once: they are chosen from with equal chances. The
@@ -261,8 +261,8 @@ func (s *Session) leaseQueues(names [][]byte) []string {
 	if len(names) == len(s.queues) && s.sameNames(names) {
 		return s.queues
 	}
-	queues := make([]string, 0, min(len(names), maxKept))
-	seen := make(map[string]bool, min(len(names), maxKept))
+	queues := make([]string, 0, min(len(names), maxKeptNames))
+	seen := make(map[string]bool, min(len(names), maxKeptNames))
 	for _, name := range names {
 		if seen[string(name)] {
 			continue
@@ -270,7 +270,7 @@ func (s *Session) leaseQueues(names [][]byte) []string {
 		seen[string(name)] = true
 		queues = append(queues, s.front.opts.Namespace+string(name))
 	}
-	if len(queues) <= maxKept {
+	if len(queues) <= maxKeptNames {
 		s.queues = queues
 	}
 	return queues
@@ -315,7 +315,7 @@ func lifetime(j *core.Job) time.Duration {
 }
 
 // answerDone writes that all is well.
-func answerDone(_ *Session, b []byte, _ *pending, _ *core.Reply) []byte { return append(b, done...) }
+func answerDone(_ *Session, b []byte, _ *pending, _ *core.Reply) []byte { return append(b, okLine...) }
 
 // answerLease writes a job for a worker, or that none came.
 func answerLease(s *Session, b []byte, _ *pending, r *core.Reply) []byte {

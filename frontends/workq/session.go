@@ -12,18 +12,18 @@ type Session struct {
 	client core.ClientID
 	tag    uint64 // of the last operation
 
-	scanned int    // bytes of unread input known to hold no line end
-	needed  int    // bytes without which the command in front is not complete; zero: unknown
-	lacking string // what is said if they never come; empty: nothing
-	refused refusedBody
-	waiting pending // the command that waits for its reply; tag zero: none
-	shut    bool    // nothing more is read
+	scanned  int    // bytes of unread input known to hold no line end
+	needed   int    // bytes without which the command in front is not complete; zero: unknown
+	eofError string // what is said if they never come; empty: nothing
+	skip     skippedBody
+	waiting  pending // the command that waits for its reply; tag zero: none
+	closing  bool    // nothing more is read
 
 	deliveries frontends.Deliveries
 
-	lastName  string // the last queue's name as the client gave it, and in the core
-	lastQueue string
-	queues    []string // and in the core
+	queueName   string // the last queue's name as the client gave it, and in the core
+	queueOfName string
+	queues      []string // and in the core
 }
 
 var (
@@ -36,32 +36,32 @@ var (
 	_ frontends.Responder[pending] = (*Session)(nil)
 )
 
-// refusedBody is a body that is not wanted: it is left out of the input.
-type refusedBody struct {
-	state refusedState
-	size  int64 // still to come
-	other int64 // refusedWhole: what the size may be instead, and larger; below zero: nothing
+// skippedBody is a body that is not wanted: it is left out of the input.
+type skippedBody struct {
+	state       skipState
+	size        int64 // still to come
+	alternative int64 // skipWhole: what the size may be instead, and larger; below zero: nothing
 }
 
-// refusedState says how a refused body is left out.
-type refusedState uint8
+// skipState says how a refused body is left out.
+type skipState uint8
 
 // There is none. It is left out just as the body of a command that is right. It is left out once it is there as a whole
 // and ends in CRLF: else it was not sent, and what is there are commands. It may not have been sent at all, for the line
 // lacked an argument: it is left out if the next line is just as long as it is. It is too large to be kept: it is left
 // out as it comes, then the CRLF behind it, if there is one.
 const (
-	refusedNone refusedState = iota
-	refusedExact
-	refusedWhole
-	refusedLine
-	refusedStream
-	refusedEnd
+	skipNone skipState = iota
+	skipExact
+	skipWhole
+	skipLine
+	skipStream
+	skipEnd
 )
 
 // Feed implements frontends.Session.
 func (s *Session) Feed(in []byte) int {
-	if s.shut {
+	if s.closing {
 		return len(in)
 	}
 	if s.waiting.tag != 0 || len(in) < s.needed {
@@ -70,7 +70,7 @@ func (s *Session) Feed(in []byte) int {
 	p := s.begin()
 	defer s.end(p)
 	used := 0
-	for len(in) > used && !s.shut && s.waiting.tag == 0 {
+	for len(in) > used && !s.closing && s.waiting.tag == 0 {
 		n, more := s.step(p, in[used:])
 		used += n
 		if !more {
@@ -84,7 +84,7 @@ func (s *Session) Feed(in []byte) int {
 		}
 	}
 	s.flush(p)
-	if s.shut {
+	if s.closing {
 		return len(in)
 	}
 	return used
@@ -93,9 +93,9 @@ func (s *Session) Feed(in []byte) int {
 // step takes one command, or one part of a refused body, from the front of in. More is false when what is left is not
 // complete.
 func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
-	s.needed, s.lacking = 0, ""
-	if s.refused.state != refusedNone {
-		return s.leaveOut(p, in)
+	s.needed, s.eofError = 0, ""
+	if s.skip.state != skipNone {
+		return s.skipBody(p, in)
 	}
 	line, n, bare := cutLine(in, min(s.scanned, len(in)))
 	if limit := s.front.maxCommand(); n > limit || n == 0 && len(in) > limit {
@@ -115,14 +115,14 @@ func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
 	r.parse(line)
 	cmd, known := commands[string(r.word)]
 	if !cmd.body {
-		s.plain(p, cmd, known)
+		s.runLine(p, cmd, known)
 		return n, true
 	}
-	return s.withBody(p, cmd, n, in)
+	return s.runWithBody(p, cmd, n, in)
 }
 
 // plain runs a command that is a line only.
-func (s *Session) plain(p *pipeline, cmd command, known bool) {
+func (s *Session) runLine(p *pipeline, cmd command, known bool) {
 	r := &p.request
 	switch {
 	case r.badFlags:
@@ -136,23 +136,23 @@ func (s *Session) plain(p *pipeline, cmd command, known bool) {
 	}
 }
 
-// withBody runs a command whose line is the first n bytes of in, once its body is there. What can be seen to be wrong
+// runWithBody runs a command whose line is the first n bytes of in, once its body is there. What can be seen to be wrong
 // by the line alone is answered at once, and the body that was declared is left out.
-func (s *Session) withBody(p *pipeline, cmd command, n int, in []byte) (used int, more bool) {
+func (s *Session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used int, more bool) {
 	r := &p.request
-	if wrong := cmd.wrongLine(r); wrong != "" {
+	if wrong := cmd.lineError(r); wrong != "" {
 		p.say(wrong)
-		if size := cmd.perhaps(r); size >= 0 {
-			s.refused = refusedBody{state: refusedLine, size: size}
+		if size := cmd.guessedBody(r); size >= 0 {
+			s.skip = skippedBody{state: skipLine, size: size}
 			return n, true
 		}
-		s.refuseLine(p, cmd)
+		s.skipBodyOf(p, cmd)
 		return n, true
 	}
 	size, ok := parseSize(r.args[cmd.args-1])
 	if !ok || size < 0 || size > int64(s.front.opts.MaxBodyBytes) {
 		p.say(cmd.badSize)
-		s.refuse(p, size)
+		s.startSkip(p, size)
 		return n, true
 	}
 	end := n + int(size)
@@ -163,7 +163,7 @@ func (s *Session) withBody(p *pipeline, cmd command, n int, in []byte) (used int
 	at, found := bodyEndAt(in, end)
 	switch found {
 	case endShort:
-		s.needed, s.lacking = max(end, len(in))+1, cmd.badSize
+		s.needed, s.eofError = max(end, len(in))+1, cmd.badSize
 		return 0, false
 	case endLost:
 		s.close(p, cmd.badSize)
@@ -171,7 +171,7 @@ func (s *Session) withBody(p *pipeline, cmd command, n int, in []byte) (used int
 		p.say(cmd.badSize)
 	case endGood:
 		r.body = in[n:end]
-		if len(r.flags) > cmd.flags && cmd.counted(r) > cmd.flags {
+		if len(r.flags) > cmd.flags && cmd.standardFlags(r) > cmd.flags {
 			p.say(badArgs)
 			break
 		}
@@ -180,92 +180,92 @@ func (s *Session) withBody(p *pipeline, cmd command, n int, in []byte) (used int
 	return end + at, true
 }
 
-// refuseLine begins to leave out the body behind a line that has all arguments and is wrong.
-func (s *Session) refuseLine(p *pipeline, cmd command) {
+// skipBodyOf begins to leave out the body behind a line that has all arguments and is wrong.
+func (s *Session) skipBodyOf(p *pipeline, cmd command) {
 	r, limit := &p.request, int64(s.front.opts.MaxBodyBytes)
 	switch {
 	case len(r.args) < cmd.args:
 	case len(r.args) > cmd.args:
-		size, other := cmd.declared(r, limit)
-		s.refuse(p, size)
-		s.refused.other = other
+		size, other := cmd.declaredBodies(r, limit)
+		s.startSkip(p, size)
+		s.skip.alternative = other
 	default:
 		if size, ok := parseSize(r.args[cmd.args-1]); ok {
-			if s.refuse(p, size); s.refused.state == refusedWhole {
-				s.refused.state = refusedExact
+			if s.startSkip(p, size); s.skip.state == skipWhole {
+				s.skip.state = skipExact
 			}
 		}
 	}
 }
 
 // refuse begins to leave out a body of a declared size.
-func (s *Session) refuse(p *pipeline, size int64) {
+func (s *Session) startSkip(p *pipeline, size int64) {
 	switch {
 	case size < 0:
 	case size <= int64(s.front.opts.MaxBodyBytes):
-		s.refused = refusedBody{state: refusedWhole, size: size, other: -1}
-	case size <= maxSwallow:
-		s.refused = refusedBody{state: refusedStream, size: size}
+		s.skip = skippedBody{state: skipWhole, size: size, alternative: -1}
+	case size <= maxSkip:
+		s.skip = skippedBody{state: skipStream, size: size}
 	default:
 		s.flush(p)
 		s.shutdown()
 	}
 }
 
-// leaveOut takes what it can of a refused body.
-func (s *Session) leaveOut(p *pipeline, in []byte) (used int, more bool) {
-	switch s.refused.state {
-	case refusedNone:
-	case refusedExact:
-		end := int(s.refused.size)
+// skipBody takes what it can of a refused body.
+func (s *Session) skipBody(p *pipeline, in []byte) (used int, more bool) {
+	switch s.skip.state {
+	case skipNone:
+	case skipExact:
+		end := int(s.skip.size)
 		at, found := bodyEndAt(in, end)
 		if found == endShort {
 			s.needed = max(end, len(in)) + 1
 			return 0, false
 		}
-		if s.refused = (refusedBody{}); found == endLost {
+		if s.skip = (skippedBody{}); found == endLost {
 			s.flush(p)
 			s.shutdown()
 		}
 		used = end + at
-	case refusedWhole:
-		end := int(s.refused.size)
+	case skipWhole:
+		end := int(s.skip.size)
 		if len(in) < end+len(crlf) {
 			s.needed = end + len(crlf)
 			return 0, false
 		}
 		if string(in[end:end+len(crlf)]) == crlf {
 			used = end + len(crlf)
-		} else if s.refused.other >= 0 {
-			s.refused.size, s.refused.other = s.refused.other, -1
+		} else if s.skip.alternative >= 0 {
+			s.skip.size, s.skip.alternative = s.skip.alternative, -1
 			return 0, true
 		}
-		s.refused = refusedBody{}
-	case refusedLine:
+		s.skip = skippedBody{}
+	case skipLine:
 		line, n, bare := cutLine(in, min(s.scanned, len(in)))
-		if n == 0 && len(in) < int(s.refused.size)+len(crlf) {
+		if n == 0 && len(in) < int(s.skip.size)+len(crlf) {
 			s.scanned = len(in)
 			return 0, false
 		}
-		if s.scanned = 0; n > 0 && !bare && len(line) == int(s.refused.size) {
+		if s.scanned = 0; n > 0 && !bare && len(line) == int(s.skip.size) {
 			used = n
 		}
-		s.refused = refusedBody{}
-	case refusedStream:
-		used = int(min(s.refused.size, int64(len(in))))
-		s.refused.size -= int64(used)
-		if s.refused.size > 0 {
+		s.skip = skippedBody{}
+	case skipStream:
+		used = int(min(s.skip.size, int64(len(in))))
+		s.skip.size -= int64(used)
+		if s.skip.size > 0 {
 			return used, false
 		}
-		s.refused.state = refusedEnd
-	case refusedEnd:
+		s.skip.state = skipEnd
+	case skipEnd:
 		if len(in) == 0 || len(in) == 1 && in[0] == '\r' {
 			return 0, false
 		}
 		if string(in[:len(crlf)]) == crlf {
 			used = len(crlf)
 		}
-		s.refused = refusedBody{}
+		s.skip = skippedBody{}
 	}
 	return used, true
 }
@@ -279,7 +279,7 @@ func (s *Session) close(p *pipeline, text string) {
 
 // shutdown reads nothing more and closes the connection when all that was written is sent.
 func (s *Session) shutdown() {
-	s.shut = true
+	s.closing = true
 	s.conn.CloseAfterFlush()
 }
 
@@ -350,18 +350,18 @@ func (s *Session) Refusal() []byte { return []byte(storeFailed) }
 
 // EOF implements frontends.Session: everything that was sent is answered, without waiting for anything.
 func (s *Session) EOF(input []byte) {
-	for !s.shut {
+	for !s.closing {
 		if s.waiting.tag != 0 {
-			s.abandon(timedOut)
+			s.cancelWait(timedOut)
 		}
 		input = input[s.Feed(input):]
 		if s.waiting.tag == 0 {
 			break
 		}
 	}
-	if !s.shut {
-		s.say(s.lacking)
-		s.shut = true
+	if !s.closing {
+		s.say(s.eofError)
+		s.closing = true
 	}
 }
 
@@ -371,7 +371,7 @@ func (s *Session) Blocked() bool { return s.waiting.tag != 0 }
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a client that may be gone takes no job and has no run, but may have a result.
 func (s *Session) WaitsHalfClosed() bool {
 	if s.waiting.tag != 0 && !s.waiting.isResult {
-		s.abandon(timedOut)
+		s.cancelWait(timedOut)
 	}
 	return s.waiting.tag != 0
 }
@@ -379,14 +379,14 @@ func (s *Session) WaitsHalfClosed() bool {
 // Stop implements frontends.Stopper.
 func (s *Session) Stop() {
 	if s.waiting.tag != 0 {
-		s.abandon(stopping)
+		s.cancelWait(stopping)
 	}
 }
 
 // abandon ends the wait of the command in work, and says why if nothing else has come. The client of the broker is
 // exchanged for a new one: that takes back whatever was parked in its name. An outcome that has come meanwhile is still
 // told; a job is not taken any more, and stands at its place again.
-func (s *Session) abandon(text string) {
+func (s *Session) cancelWait(text string) {
 	if !s.waiting.isLease {
 		s.Deliver()
 	}
@@ -401,7 +401,7 @@ func (s *Session) abandon(text string) {
 
 // Closed implements frontends.Session.
 func (s *Session) Closed() {
-	s.shut = true
+	s.closing = true
 	s.front.broker.Close(s.client)
 }
 

@@ -255,7 +255,7 @@ func validWord(text []byte) bool {
 const crlf = "\r\n"
 
 // done is the answer that has nothing more to say.
-const done = "+OK" + crlf
+const okLine = "+OK" + crlf
 
 // appendOK writes the first line of an answer with count parts.
 func appendOK(b []byte, count int) []byte {
