@@ -10,8 +10,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// Memory that each step of a job's life may take here, in allocations: what keeps the broker fast is guarded by counting,
-// not by timing.
+// The allocations of each step in the life of a job are limited: unlike times, they do not depend on the machine.
 func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
 	c := frontendtest.NewCounter(t, plain)
 	const together, rounds = 64, 60

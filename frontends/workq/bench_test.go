@@ -10,7 +10,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// bareConn is a connection whose other end takes everything at once.
+// bareConn is a connection whose client reads everything at once.
 type bareConn struct{ out frontends.Outbox }
 
 func (c *bareConn) Out() *frontends.Outbox { return &c.out }
@@ -21,8 +21,8 @@ func (c *bareConn) Abort()                 {}
 func (c *bareConn) RemoteAddr() net.Addr   { return nil }
 func (c *bareConn) FD() int                { return -1 }
 
-// BenchmarkAddLeaseComplete is the life of a job, 64 at a time, on a broker that stores nothing: what the session, the
-// engine and the machine cost together.
+// BenchmarkAddLeaseComplete adds, leases and completes 64 jobs at a time on a broker without storage: the cost of session,
+// engine and machine.
 func BenchmarkAddLeaseComplete(b *testing.B) {
 	s := frontendtest.Open(b, plain, frontendtest.InMemory)
 	conn := &bareConn{}
@@ -32,7 +32,7 @@ func BenchmarkAddLeaseComplete(b *testing.B) {
 		for len(text) > 0 {
 			n := session.Feed(text)
 			if n == 0 {
-				b.Fatalf("stuck before %.40q, said %.80q", text, conn.out.Sendable(0))
+				b.Fatalf("Feed used nothing of %.40q, replied %.80q", text, conn.out.Sendable(0))
 			}
 			text = text[n:]
 		}

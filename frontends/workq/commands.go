@@ -7,18 +7,18 @@ import (
 	"broker/core"
 )
 
-// command says what a line must look like and who handles it.
+// command describes the syntax of a command and its handler.
 type command struct {
-	args       int    // tokens behind the command word that are no flags
-	more       bool   // or more of them
-	body       bool   // the last of them is the size of a body
-	badSize    string // what is said to one that is wrong
-	flags      int    // how many flags there may be, known or not
-	extensions bool   // flags of ours are understood, and not counted
+	args       int    // tokens after the command word, without flags
+	more       bool   // or more
+	body       bool   // the last argument is the size of a body
+	badSize    string // the answer to a wrong size
+	flags      int    // the most flags, known or unknown
+	extensions bool   // extensionFlags are allowed and do not count
 	run        func(*Session, *pipeline, *request)
 }
 
-// commands are all that begin a line.
+// commands by their first word.
 var commands = map[string]command{
 	"add":      {args: 5, body: true, badSize: badPayload, flags: 3, extensions: true, run: (*Session).add},
 	"schedule": {args: 6, body: true, badSize: badPayload, flags: 3, extensions: true, run: (*Session).schedule},
@@ -31,10 +31,10 @@ var commands = map[string]command{
 	"inspect":  {args: 1, more: true, flags: anyFlags, run: (*Session).inspect},
 }
 
-// anyFlags leaves it to the handler to count.
+// anyFlags leaves the count to the handler.
 const anyFlags = 1 << 30
 
-// inspections are what inspect can look at; the arguments are those behind the object's name.
+// inspections by their object. Their arguments are those after the object.
 var inspections = map[string]command{
 	"job":            {args: 1, run: (*Session).inspectJob},
 	"jobs":           {args: 3, run: (*Session).inspectJobs},
@@ -47,12 +47,12 @@ var inspections = map[string]command{
 // fits reports whether a line without a body has the right number of arguments and flags.
 func (c *command) fits(r *request) bool { return c.argsFit(r) && c.standardFlags(r) <= c.flags }
 
-// counts reports whether the number of arguments is right.
+// argsFit reports whether the number of arguments is right.
 func (c *command) argsFit(r *request) bool {
 	return len(r.args) == c.args || c.more && len(r.args) > c.args
 }
 
-// counted is the number of flags that are not ours.
+// standardFlags is the number of flags that count.
 func (c *command) standardFlags(r *request) int {
 	n := len(r.flags)
 	if !c.extensions {
@@ -66,10 +66,10 @@ func (c *command) standardFlags(r *request) int {
 	return n
 }
 
-// extensionFlags are the flags that plain Workq does not have.
+// extensionFlags are the flags that the reference does not have.
 var extensionFlags = map[string]bool{"unique": true, "type": true, "after": true, "parent": true}
 
-// lineError is what is said to a line whose body need not be looked at; empty if it is right.
+// lineError is the answer to a malformed line, empty for a correct one.
 func (c *command) lineError(r *request) string {
 	switch {
 	case r.badFlags:
@@ -80,9 +80,9 @@ func (c *command) lineError(r *request) string {
 	return ""
 }
 
-// declared are the sizes of the body that the sender of a line with too many arguments may have announced, the smaller
-// one first: the last argument's (the one too many is a blank in a name) and, if numbers stand where numbers should,
-// the one's in the size's own place. Below zero there is none.
+// declaredBodies are the sizes that a body may have after a line with too many arguments, the smaller one first: the last
+// argument (the additional argument is due to a space in a name) and, if the other numbers are where they should be, the
+// argument in the place of the size. Below zero: none.
 func (c *command) declaredBodies(r *request, limit int64) (size, other int64) {
 	size, other = -1, -1
 	if n, ok := parseSize(r.args[len(r.args)-1]); ok {
@@ -101,8 +101,8 @@ func (c *command) declaredBodies(r *request, limit int64) (size, other int64) {
 	return min(size, other), max(size, other)
 }
 
-// perhaps is the size of the body behind a line that lacks an argument, if its last one can be that size; else below zero.
-// The lacking one may as well be the size, with no body behind the line, so this much must not be waited for.
+// guessedBody is the size of the body after a line that lacks an argument, if the last argument can be a size; else below
+// zero. The missing argument may also be the size, with no body after the line, so the session must not wait for the body.
 func (c *command) guessedBody(r *request) int64 {
 	if len(r.args) == 0 || len(r.args) >= c.args {
 		return -1
@@ -128,7 +128,7 @@ func (s *Session) run(p *pipeline, r *request) {
 	s.submit(p, r, submission{wait: r.args[3]})
 }
 
-// submit hands over a job, or says what is wrong with it.
+// submit submits a job, or answers what is wrong with it.
 func (s *Session) submit(p *pipeline, r *request, what submission) {
 	job, until, wrong := s.newJob(r, what)
 	if wrong == "" && len(r.flags) > 0 {
@@ -150,8 +150,7 @@ func (s *Session) submit(p *pipeline, r *request, what submission) {
 	p.Ask(op)
 }
 
-// job is the one that the first argument names. If it cannot be the id of a job, the command is answered and good is
-// false.
+// job is the job that the first argument names. If the argument is not an id, the command is answered and good is false.
 func (p *pipeline) job(r *request) (ref core.Ref, good bool) {
 	id, good := parseID(r.args[0])
 	if !good || !validID(id) {
@@ -239,16 +238,16 @@ func (s *Session) remove(p *pipeline, r *request) {
 	p.Ask(&core.Cancel{Tag: p.expect(pending{answer: answerDone}), Ref: ref})
 }
 
-// maxWait bounds every wait, and with it a job's time to run.
+// maxWait is the longest wait timeout.
 const maxWait = 24 * time.Hour
 
-// parseWait reads a wait in milliseconds.
+// parseWait parses a wait timeout in milliseconds.
 func parseWait(b []byte) (time.Duration, bool) {
 	n, good := parseUint(b, uint64(maxWait/time.Millisecond))
 	return time.Duration(n) * time.Millisecond, good //nolint:gosec // bounded above
 }
 
-// deadline is the end of a wait that begins now; zero for one that does not wait.
+// deadline is the end of a wait that starts now; zero for no wait.
 func (s *Session) deadline(wait time.Duration) core.Instant {
 	if wait == 0 {
 		return 0

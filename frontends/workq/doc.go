@@ -2,8 +2,8 @@
 //
 // # Framing
 //
-// A request is a line of tokens, parted by blanks and ended by CRLF; some have a body behind it, whose size is the line's
-// last argument, and CRLF again. A token -key=value is a flag and may stand anywhere behind the command word.
+// A request is a line of tokens, separated by spaces and ended by CRLF. Some commands have a body after the line: the last
+// argument is its size, and CRLF ends it. A token -key=value is a flag and may stand anywhere after the command word.
 //
 //	add <id> <name> <ttr> <ttl> <size> [flags]      +OK
 //	schedule <id> <name> <ttr> <ttl> <time> <size>  +OK
@@ -15,53 +15,55 @@
 //	delete <id>                                     +OK
 //	inspect job|jobs|scheduled-jobs|queue|queues|server …
 //
-// A body that was declared is swallowed whatever is wrong with its line, so that a payload is never taken for commands.
-// Behind a line whose flags are wrong it is cut off as behind one that is right, ends that are wrong included. With one
-// argument too many it is as long as the last number says, or the one in the size's place, whichever CRLF follows; who had not
-// sent a body stays in step too. Behind a line that lacks an argument the body is known by its length only: a line as long
-// as the last number says. A body above the limit is swallowed as it comes, without being kept. What cannot be
-// swallowed (a line without end, a body of more than maxSkip bytes, a CRLF cut in half by a body that is one byte too
-// long) is answered with an error, and the connection is closed.
+// An announced body is always skipped, even if its line is malformed, so that a payload is never parsed as commands
+// (skip.go). If only the flags are wrong, the body is skipped as if the line were correct. With one argument too many, the
+// body is as long as the last number says, or the number in the place of the size, whichever is followed by CRLF; if
+// neither is, there was no body. With an argument missing, the next line is the body if it is as long as the last number
+// says. A body above the limit is discarded as it arrives. The connection is closed after an error that loses framing: a line
+// without end, a body of more than maxSkip bytes, or a body that is one byte too long and splits its CRLF.
 //
 // # Blocking
 //
-// A connection has one command in work at a time. Those that the broker can answer at once are handed over together
-// (batch.go); lease, result and run may have to wait, and then nothing more is read of the connection until the answer
-// came. A client that closes its sending side while it waits for a job is answered -TIMEOUT at once, and its run job
-// withdrawn: on TCP nobody can tell it from one that is gone, and one that is gone must take no job. A result takes
-// nothing: it is waited for, and the connection closed behind it.
+// A connection executes one command at a time. Commands that the broker answers at once are pipelined (pipeline.go).
+// lease, result and run may have to wait; then no more input is read until the answer is there. When the client closes its
+// sending side while it waits for a job, it is answered -TIMEOUT at once, and its run job is cancelled: on TCP it cannot be
+// told from a client that is gone, which must not take a job. A result takes nothing from other clients: a half-closed
+// client still receives it, then the connection is closed.
 //
-// # Words
+// # Terms
 //
 //	Workq             core
-//	name              queue (with the namespace of the configuration in front)
+//	name              queue (with the configured namespace as a prefix)
 //	ttr               Job.LeaseFor; LeaseEndAttempt
 //	ttl               Job.ExpiresAt and RetainUntil, from the time of a schedule, else from now
 //	time              Job.ReadyAt, ScheduledOrder
 //	max-fails         Job.MaxFails, BackoffNone
-//	fails             JobInfo.Fails; of a job from Workq whose first fail is final 0, as in the reference
+//	fails             JobInfo.Fails; 0 for a Workq job whose first fail is final, as in the reference
 //	run               Job.Ephemeral, WatchRun
-//	wait-timeout      Until
+//	wait-timeout      Deadline
 //	NEW               Scheduled, Blocked, or Ready and never leased
 //	PENDING           Ready again, or Retrying
 //	COMPLETED, FAILED Done; Dead is FAILED
-//	evicted-jobs      Totals.Expired of jobs that came from Workq
+//	evicted-jobs      Totals.Expired of Workq jobs
 //
-// A job whose id is no UUIDv4 (it came by another protocol) goes by its alias. Outcomes of jobs that were deleted or
-// whose time to live ended reach waiting clients as -NOT-FOUND, which is what they would get from then on.
+// A job whose id is not a UUIDv4 (it came with another protocol) has its alias as id. When a job is deleted or expires,
+// waiting clients get -NOT-FOUND, which is what they would get afterwards.
 //
-// # Flags of ours
+// A name is known to inspect while it has jobs or waiting leases, and for ten minutes after.
 //
-// On add, schedule and run, not counted among the flags that a command may have:
+// # Extensions
 //
-//	-unique=<key>      refused with "Duplicate unique" while a live job of the queue has this key
-//	-type=<type>       what a Faktory worker is told to run; without it: the name
-//	-after=<id>[,…]    not ready before all of these jobs are completed
-//	-parent=<id>       held until that job is finished, and part of it for those who wait -after it
+// Flags of add, schedule and run that the reference does not have. They do not count towards the number of flags that a
+// command may have.
 //
-// These ids are those of jobs of any origin: a UUID of any version in any spelling, an alias, a Faktory jid without comma,
-// equals sign and blank, a Gearman handle of this broker's.
+//	-unique=<key>      refused with "Duplicate unique" while an unfinished job of the queue has this key
+//	-type=<type>       the jobtype for Faktory workers; default: the name
+//	-after=<id>[,…]    the job waits until all of these jobs are completed
+//	-parent=<id>       the job waits until that job is finished, and jobs that wait -after it wait for this job, too
 //
-// A value that cannot be one is told as "Invalid Unique", "Invalid Type", "Invalid After" or "Invalid Parent", a job that
-// is not there as "After not found" or "Parent not found".
+// These ids name jobs of any origin: a UUID of any version in any spelling, an alias, a Faktory jid without commas,
+// equals signs and spaces, or a Gearman handle of this broker.
+//
+// Invalid values are refused with "Invalid Unique", "Invalid Type", "Invalid After" or "Invalid Parent"; jobs that do not
+// exist with "After not found" or "Parent not found".
 package workq

@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// What a client is told, complete with line end. The texts are the protocol's; the last group is ours.
+// Error replies with their line end. The last group is not in the protocol of the reference.
 const (
 	badCommand     = "-CLIENT-ERROR Unknown command" + crlf
 	badFlags       = "-CLIENT-ERROR Invalid command flags" + crlf
@@ -43,8 +43,8 @@ const (
 	stopping      = "-SERVER-ERROR Shutting down" + crlf
 )
 
-// wireErrors has a row for each kind of refusal. A full queue and a full disk are no fault of the client's, who may try
-// again: they are server errors.
+// wireErrors has a row for each kind of refusal. A full queue and a full disk are server errors, since clients may try again
+// later.
 var wireErrors = []struct {
 	kind error
 	text string
@@ -69,7 +69,7 @@ var wireErrors = []struct {
 	{core.ErrHasDependents, "-CLIENT-ERROR Other jobs wait for this one" + crlf},
 }
 
-// errorText is what a client is told of err.
+// errorText is the reply for err.
 func errorText(err error) string {
 	for _, row := range wireErrors {
 		if errors.Is(err, row.kind) {

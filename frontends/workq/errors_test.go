@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-func TestEveryRefusalHasItsWords(t *testing.T) {
+func TestEveryCoreErrorHasARow(t *testing.T) {
 	t.Parallel()
 	for _, kind := range core.Errors {
 		text := errorText(fmt.Errorf("somewhere: %w", kind))

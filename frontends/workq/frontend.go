@@ -9,47 +9,47 @@ import (
 
 // Options of the front-end; zero values mean the defaults.
 type Options struct {
-	// MaxBodyBytes bounds a payload or result. Default: 1 MiB.
+	// MaxBodyBytes limits a payload or result. Default: 1 MiB.
 	MaxBodyBytes int
 
-	// MaxInputBytes bounds what may lie unread behind a blocked command. Default, and least: two commands of full size.
+	// MaxInputBytes limits the unread input of a blocked connection. Default and minimum: two commands of maximum size.
 	MaxInputBytes int
 
-	// MaxOutputBytes bounds what may wait for a client that does not read. Default: 16 MiB. One answer that is larger (an
-	// inspect of a hundred jobs of full size) passes if nothing waits before it.
+	// MaxOutputBytes limits the unsent output of a connection. Default: 16 MiB. A single larger answer (an inspect of a
+	// hundred large jobs) is allowed if there is no other output.
 	MaxOutputBytes int
 
-	// Namespace is put in front of every name that clients give, and taken off every name they see.
+	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
 	Namespace string
 
 	// Handles is the format of Gearman job handles, by which the flags -after and -parent may name jobs.
 	Handles core.HandleFormat
 
-	// Route rewrites queue and type at submission. It gets both as the client said them. A queue that it changes is the
-	// core's own name, outside of the namespace. Nil: nothing is rewritten.
+	// Route changes queue and type at submission. Its arguments are those of the client. A queue that it changes is
+	// outside the namespace. Nil: no change.
 	Route func(queue, typ string) (string, string)
 }
 
-// Sizes that the protocol or good sense gives.
+// Limits.
 const (
 	defaultBodyBytes   = 1 << 20
 	defaultOutputBytes = 16 << 20
 
-	// lineBytes is what a command may take beside a body of full size.
+	// lineBytes is the longest line, without the body.
 	lineBytes = 10_000
 
-	// pauseAt is how much is written before the event loop is given a chance to send it.
+	// pauseAt is how much a session writes before the event loop sends it.
 	pauseAt = 256 << 10
 
-	// maxSkip is the largest refused body that is waited for.
+	// maxSkip is the largest body that is skipped.
 	maxSkip = 64 << 20
 
-	// maxNames bounds the different names of one lease, each of which may become a queue for as long as it waits: some
-	// milliseconds of the core's one lock. Of maxKeptNames names the list is kept for the next lease.
+	// maxNames limits the different names of one lease, each of which may become a queue while the lease waits: some
+	// milliseconds under the core's lock. A list of up to maxKeptNames is kept for the next lease.
 	maxNames     = 16_384
 	maxKeptNames = 1024
 
-	// listed is the most jobs or queues of one inspect.
+	// maxListed is the most jobs or queues of one inspect.
 	maxListed = 100
 )
 
@@ -82,7 +82,7 @@ func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{MaxInput: f.opts.MaxInputBytes, MaxOutput: f.opts.MaxOutputBytes}
 }
 
-// Tick implements frontends.Frontend: the protocol has nothing that goes by the clock of a connection.
+// Tick implements frontends.Frontend: nothing is done by the clock.
 func (f *Frontend) Tick(core.Instant) {}
 
 // Open implements frontends.Frontend.
@@ -92,18 +92,18 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	return s
 }
 
-// open registers a client of the broker for a connection.
+// open registers a broker client for a connection.
 func (f *Frontend) open(c frontends.Conn) core.ClientID {
 	return f.broker.Open(frontends.ClientOptions(core.Workq, c))
 }
 
-// maxCommand bounds a line with its body, line ends included.
+// maxCommand is the longest command, with its body and line ends.
 func (f *Frontend) maxCommand() int { return f.opts.MaxBodyBytes + lineBytes }
 
-// name is what clients call a queue; ok is false for one outside of their namespace.
+// name is the name of a queue for clients; ok is false for one outside of their namespace.
 func (f *Frontend) name(queue string) (name string, ok bool) {
 	return strings.CutPrefix(queue, f.opts.Namespace)
 }
 
-// Overflow is what a connection is told that there is no room for.
+// Overflow is the refusal of a connection above the connection limit.
 func (f *Frontend) Overflow() []byte { return []byte("-SERVER-ERROR too many connections\r\n") }

@@ -10,8 +10,8 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// spoken collects what the transcripts send, each connection's lines as one seed.
-func spoken(t testing.TB) [][]byte {
+// transcriptInputs returns what the transcripts send, one seed for each connection.
+func transcriptInputs(t testing.TB) [][]byte {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.wire")
 	if err != nil || len(files) == 0 {
@@ -42,8 +42,8 @@ func spoken(t testing.TB) [][]byte {
 	return seeds
 }
 
-// answered is what a fresh broker says to in, offered in pieces of step bytes and followed by the end of the input.
-func answered(t testing.TB, in []byte, step int) []byte {
+// replyOf is the reply of a new broker to in, fed in pieces of step bytes and followed by EOF.
+func replyOf(t testing.TB, in []byte, step int) []byte {
 	t.Helper()
 	s := frontendtest.Open(t, plain, frontendtest.InMemory)
 	c := s.Dial("client")
@@ -53,7 +53,7 @@ func answered(t testing.TB, in []byte, step int) []byte {
 	return append(before, c.Rest()...)
 }
 
-// wantLines checks that an answer begins as the protocol says and ends with a line.
+// wantLines checks that a reply starts with + or - and ends with a line end.
 func wantLines(t *testing.T, in, out []byte) {
 	t.Helper()
 	if len(out) == 0 {
@@ -65,14 +65,14 @@ func wantLines(t *testing.T, in, out []byte) {
 }
 
 func FuzzSession(f *testing.F) {
-	for _, seed := range spoken(f) {
+	for _, seed := range transcriptInputs(f) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		whole := answered(t, in, max(len(in), 1))
+		whole := replyOf(t, in, max(len(in), 1))
 		wantLines(t, in, whole)
 		for _, step := range []int{1, 3} {
-			if split := answered(t, in, step); !bytes.Equal(split, whole) {
+			if split := replyOf(t, in, step); !bytes.Equal(split, whole) {
 				t.Fatalf("in pieces of %d bytes\n%q\n got %q\nwant %q", step, in, split, whole)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// A prefix may be so long that it has to lose its end for the number.
+// A long prefix loses its end to the number.
 func TestGearmanHandlesAreNamesOfJobs(t *testing.T) {
 	t.Parallel()
 	long := "an:" + strings.Repeat("x", 57)

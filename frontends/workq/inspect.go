@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// inspect handles "inspect object …" by what it looks at.
+// inspect handles "inspect object …".
 func (s *Session) inspect(p *pipeline, r *request) {
 	cmd, known := inspections[string(r.args[0])]
 	r.args = slices.Delete(r.args, 0, 1)
@@ -38,7 +38,7 @@ func (s *Session) inspectJobs(p *pipeline, r *request) { s.listJobs(p, r, core.R
 // inspectScheduled handles "inspect scheduled-jobs name offset limit".
 func (s *Session) inspectScheduled(p *pipeline, r *request) { s.listJobs(p, r, core.Scheduled) }
 
-// listJobs asks for a page of a queue's jobs in one state.
+// listJobs lists a page of the jobs of a queue in one state.
 func (s *Session) listJobs(p *pipeline, r *request, state core.State) {
 	if !validName(r.args[0]) {
 		p.say(badName)
@@ -82,7 +82,7 @@ func (s *Session) inspectServer(p *pipeline, _ *request) {
 	p.Ask(&core.ReadStats{Tag: p.expect(pending{answer: answerServer})})
 }
 
-// parsePage reads an offset and a limit.
+// parsePage parses an offset and a limit.
 func parsePage(args [][]byte) (offset, limit int, wrong string) {
 	o, good := parseUint(args[0], math.MaxUint32)
 	if !good {
@@ -95,7 +95,7 @@ func parsePage(args [][]byte) (offset, limit int, wrong string) {
 	return int(o), int(l), "" //nolint:gosec // bounded above
 }
 
-// answerJob writes all that is known of one job.
+// answerJob writes one job.
 func answerJob(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	if r.Info == nil || r.Info.Job == nil {
 		return append(b, notFound...)
@@ -106,7 +106,7 @@ func answerJob(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	return s.appendJob(appendOK(b, 1), r.Info)
 }
 
-// answerJobs writes a page of jobs. One that is gone by the time its body was to be read is left out.
+// answerJobs writes a page of jobs, without those that were removed before their body was read.
 func answerJobs(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	count := 0
 	for i := range r.Jobs {
@@ -123,7 +123,7 @@ func answerJobs(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	return b
 }
 
-// AppendJob writes the block of one job.
+// AppendJob appends a job.
 func (s *Session) appendJob(b []byte, info *core.JobInfo) []byte {
 	j := info.Job
 	scheduled := j.ReadyAt != 0
@@ -151,8 +151,8 @@ func (s *Session) appendJob(b []byte, info *core.JobInfo) []byte {
 	return b
 }
 
-// countedFails is how often a job has failed. The reference counts none: where its answer can be the same, which is where
-// the first fail is final, it is.
+// countedFails is the number of fails. The reference does not count fails; where the first fail is final, the answer is
+// the same as there.
 func countedFails(info *core.JobInfo) int64 {
 	if info.Job.Origin == core.Workq && info.Job.MaxFails <= 1 {
 		return 0
@@ -160,7 +160,7 @@ func countedFails(info *core.JobInfo) int64 {
 	return int64(info.Fails)
 }
 
-// stateNumber is the state as the protocol counts them.
+// stateNumber is the number of a state in the protocol.
 func stateNumber(info *core.JobInfo) int64 {
 	const (
 		isNew int64 = iota
@@ -190,7 +190,7 @@ func stateNumber(info *core.JobInfo) int64 {
 	return isNew
 }
 
-// answerQueues writes the rows of queues.
+// answerQueues writes queues.
 func answerQueues(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	b = appendOK(b, len(r.Queues))
 	for i := range r.Queues {
@@ -203,7 +203,7 @@ func answerQueues(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	return b
 }
 
-// answerServer writes what is known of the server. The reference says there are two lines and writes three; we count.
+// answerServer writes the counters of the server. The reference announces two lines and writes three; here it is three.
 func answerServer(_ *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	b = append(appendOK(b, 1), "server 3"+crlf...)
 	b = appendNumber(b, "active-clients", int64(r.Stats.Clients[core.Workq]))

@@ -13,7 +13,7 @@ import (
 
 const mebi = 1 << 20
 
-// addOf is an add of the n-th job with a body of size bytes, in q, and the body.
+// addOf is an add of the n-th job to q with a body of size bytes, and the body.
 func addOf(n, size int) (request, body []byte) {
 	body = bytes.Repeat([]byte{'a' + byte(n%26)}, size)
 	return fmt.Appendf(nil, "add %s q 1000 60000 %d\r\n%s\r\n", idOf(n), size, body), body
@@ -42,7 +42,7 @@ func TestLargeBodyInSmallPieces(t *testing.T) {
 	c.Want("+OK\r\n")
 }
 
-func TestBodyAboveTheLimitIsLeftOutAsItComes(t *testing.T) {
+func TestBodyAboveTheLimitIsDiscardedAsItArrives(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{mebi + 1, 5 * mebi} {
 		for _, end := range []string{"\r\n", ""} {
@@ -59,7 +59,7 @@ func TestBodyAboveTheLimitIsLeftOutAsItComes(t *testing.T) {
 	}
 }
 
-func TestLineWithoutEndIsCutOff(t *testing.T) {
+func TestLineWithoutEndClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	const limit = mebi + 10_000
 	for _, c := range []struct {
@@ -84,8 +84,8 @@ func TestLineWithoutEndIsCutOff(t *testing.T) {
 	}
 }
 
-// Each name counts once: the same one may fill a whole command.
-func TestNamesOfALease(t *testing.T) {
+// Each name counts once, so the same name may be repeated up to the length of a command.
+func TestNumberOfNamesOfALeaseIsLimited(t *testing.T) {
 	t.Parallel()
 	names := func(n int) string {
 		var b strings.Builder
@@ -131,7 +131,7 @@ func TestLargeAnswersArePaused(t *testing.T) {
 	c.WantSilence()
 }
 
-func TestOtherBodyLimit(t *testing.T) {
+func TestConfiguredBodyLimit(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{MaxBodyBytes: 10}) })
 	c := s.Dial("client")

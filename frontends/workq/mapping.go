@@ -13,7 +13,7 @@ import (
 	"broker/core"
 )
 
-// submission is what makes add, schedule and run differ: their arguments behind the ttr.
+// submission holds the arguments in which add, schedule and run differ.
 type submission struct {
 	ttl  []byte // add, schedule
 	time []byte // schedule
@@ -26,8 +26,8 @@ const (
 	maxTTL = 2_592_000_000
 )
 
-// newJob makes a job from the line and body of a submission; until is the end of a run's wait. Checks come in the order
-// in which the reference makes them, so that a line with two faults gets the same answer: numbers, then ranges.
+// newJob makes the job of a submission; until is the end of a run's wait. The order of the checks is that of the reference
+// (numbers, then ranges), so that a line with two mistakes gets the same answer.
 func (s *Session) newJob(r *request, what submission) (job *core.Job, until core.Instant, wrong string) {
 	id, good := parseID(r.args[0])
 	if !good {
@@ -70,7 +70,7 @@ func (s *Session) newJob(r *request, what submission) (job *core.Job, until core
 	return job, until, ""
 }
 
-// setTTL reads the ttl, whose range is looked at later, and the time.
+// setTTL parses the ttl, whose range is checked later, and the time.
 func setTTL(job *core.Job, what submission) (ttl uint64, wrong string) {
 	ttl, good := parseUint(what.ttl, math.MaxUint64)
 	if !good {
@@ -87,7 +87,7 @@ func setTTL(job *core.Job, what submission) (ttl uint64, wrong string) {
 	return ttl, ""
 }
 
-// setLimits reads how often a job may be tried.
+// setLimits parses the flags max-attempts and max-fails.
 func setLimits(job *core.Job, r *request) (wrong string) {
 	if value, given := r.flag("max-attempts"); given {
 		n, good := parseUint(value, 255)
@@ -106,7 +106,7 @@ func setLimits(job *core.Job, r *request) (wrong string) {
 	return ""
 }
 
-// setPriority reads the priority.
+// setPriority parses the flag priority.
 func setPriority(job *core.Job, r *request) (wrong string) {
 	if value, given := r.flag("priority"); given {
 		n, good := parsePriority(value)
@@ -118,7 +118,7 @@ func setPriority(job *core.Job, r *request) (wrong string) {
 	return ""
 }
 
-// checkRanges looks at what was only read before.
+// checkRanges checks the ranges of parsed arguments.
 func checkRanges(id uuid.UUID, name []byte, ttr uint64) (wrong string) {
 	switch {
 	case !validID(id):
@@ -131,7 +131,7 @@ func checkRanges(id uuid.UUID, name []byte, ttr uint64) (wrong string) {
 	return ""
 }
 
-// setExpiry gives a job its time to live, which begins at its time or now. It is also as long as its outcome is kept.
+// setExpiry sets the time to live, which starts at the scheduled time or now. The outcome is kept as long.
 func setExpiry(job *core.Job, ttl uint64, now core.Instant) (wrong string) {
 	if ttl == 0 || ttl > maxTTL {
 		return badTTL
@@ -148,7 +148,7 @@ func setExpiry(job *core.Job, ttl uint64, now core.Instant) (wrong string) {
 	return ""
 }
 
-// place says where a job waits and what it is, after the rules of the configuration.
+// setQueue sets the queue and the type of a job, changed by the configured routes.
 func (s *Session) setQueue(job *core.Job, name []byte) {
 	job.Queue = s.queue(name)
 	if s.front.opts.Namespace != "" && job.Type == "" {
@@ -168,9 +168,8 @@ func (s *Session) setQueue(job *core.Job, name []byte) {
 	job.Type = typ
 }
 
-// setExtensions adds what the flags of ours say. A unique key begins with the number of the protocol, so that no client of
-// another can meet it or take it for its own. The jobs that it names are looked up before: those commands that came
-// earlier are handed over first.
+// setExtensions applies the extension flags. A unique key starts with the number of the protocol, so that clients of other
+// protocols cannot use the same key.
 func (s *Session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong string) {
 	if value, given := r.flag("unique"); given {
 		if !validWord(value) {
@@ -207,8 +206,8 @@ func (s *Session) setExtensions(p *pipeline, r *request, job *core.Job) (wrong s
 	return ""
 }
 
-// resolve looks up the numbers of the jobs named in a list. Good: these can be names. Found: all jobs exist. The
-// commands before this one are decided first, since they may submit the jobs.
+// lookUp returns the Seqs of the jobs in a list of ids. Good: the ids are valid. Found: all jobs exist. The commands before this
+// one are decided first, since they may submit these jobs.
 func (s *Session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found bool) {
 	var ops []core.Op
 	for text := range bytes.SplitSeq(list, []byte{','}) {
@@ -229,8 +228,8 @@ func (s *Session) lookUp(p *pipeline, list []byte) (seqs []uint64, good, found b
 	return seqs, true, !slices.Contains(seqs, 0)
 }
 
-// refs are what a name may mean, the likeliest first: a UUID in any spelling, an id just as it stands, the number in a
-// Gearman handle of this broker's.
+// refs are the jobs that an id may mean, the likeliest first: a UUID in any spelling, the exact id, a Gearman handle of this
+// broker.
 func (f *Frontend) refs(text []byte) []core.Ref {
 	refs := make([]core.Ref, 0, 2)
 	id, isUUID := parseID(text)
@@ -246,7 +245,7 @@ func (f *Frontend) refs(text []byte) []core.Ref {
 	return refs
 }
 
-// queue is the core's name of a queue. The last one is kept: most clients name the same again and again.
+// queue is the name of a queue in the core. The last one is kept, since most clients use one queue.
 func (s *Session) queue(name []byte) string {
 	if string(name) != s.queueName || s.queueOfName == "" {
 		s.queueOfName = s.front.opts.Namespace + string(name)
@@ -255,8 +254,8 @@ func (s *Session) queue(name []byte) string {
 	return s.queueOfName
 }
 
-// leaseQueues are the core's names of the queues of a lease, each once: they are chosen from with equal chances. The
-// last list is kept, for a worker asks for the same again and again; the core only reads it.
+// leaseQueues are the names in the core of the queues of a lease, each once, so that all have the same chance. The last
+// list is kept, since most workers lease from the same queues; the core only reads it.
 func (s *Session) leaseQueues(names [][]byte) []string {
 	if len(names) == len(s.queues) && s.sameNames(names) {
 		return s.queues
@@ -286,15 +285,14 @@ func (s *Session) sameNames(names [][]byte) bool {
 	return true
 }
 
-// failure is what a worker's fail tells: its bytes, and as a message what of them is text.
+// failure is the failure that fail reports: the bytes, and a message made of them.
 func failure(body []byte) *core.Failure {
 	const messageBytes = 1000
 	text := core.CutText(body, messageBytes)
 	return &core.Failure{Message: strings.ToValidUTF8(string(text), "\uFFFD"), Data: bytes.Clone(body)}
 }
 
-// jobName is the id of a job in this protocol: its own if that is a UUIDv4, which it always is if it came by this
-// protocol, else its alias.
+// jobName is the id of a job in this protocol: its id if that is a UUIDv4, as for all Workq jobs, else its alias.
 func jobName(j *core.Job) string {
 	if j.Origin == core.Workq || core.IsUUIDv4(j.ID) {
 		return j.ID
@@ -302,7 +300,7 @@ func jobName(j *core.Job) string {
 	return core.Alias(j.Seq)
 }
 
-// lifetime is a job's ttl: from its time, or from when it was made.
+// lifetime is the ttl of a job: from its scheduled time, or from its creation.
 func lifetime(j *core.Job) time.Duration {
 	from := j.CreatedAt
 	switch {
@@ -314,10 +312,10 @@ func lifetime(j *core.Job) time.Duration {
 	return j.ExpiresAt.Sub(from)
 }
 
-// answerDone writes that all is well.
+// answerDone writes +OK.
 func answerDone(_ *Session, b []byte, _ *pending, _ *core.Reply) []byte { return append(b, okLine...) }
 
-// answerLease writes a job for a worker, or that none came.
+// answerLease writes the leased job, or -TIMEOUT.
 func answerLease(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	if r.Kind != core.Assigned {
 		return append(b, timedOut...)
@@ -326,7 +324,7 @@ func answerLease(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	return appendLease(b, jobName(r.Job), name, r.Lease.LeaseFor, r.Job.Body)
 }
 
-// answerOutcome writes how a job ended, or that it did not in time.
+// answerOutcome writes the outcome of a job, or -TIMEOUT.
 func answerOutcome(_ *Session, b []byte, p *pending, r *core.Reply) []byte {
 	if r.Kind != core.Ended {
 		return append(b, timedOut...)
@@ -341,7 +339,7 @@ func answerOutcome(_ *Session, b []byte, p *pending, r *core.Reply) []byte {
 	return append(b, notFound...)
 }
 
-// resultOf is the result of a job: what its worker returned, or why it failed.
+// resultOf is the result of a job: that of its worker, or the reason of its failure.
 func resultOf(o *core.Outcome) []byte {
 	switch {
 	case o.Success || o.Failure == nil:

@@ -9,26 +9,26 @@ import (
 type pipeline struct {
 	frontends.Pipeline[pending]
 	request request // the command line at hand
-	due     bool    // it is time to run the pipeline
+	due     bool    // the pipeline must run before the next command
 }
 
-// pending is a command in the pipeline: either its answer is known, or the broker's reply becomes it.
+// pending is a command in the pipeline. Its answer is text, or made of the broker's reply.
 type pending struct {
 	text     string
 	tag      uint64 // of the command that a session is blocked on
 	answer   answer
 	id       string // of the job, as the answer names it
-	mayWait  bool   // the reply may come later: nothing is read before
-	large    bool   // the answer may hold bodies
+	mayWait  bool   // the reply may come later; no input is read until then
+	large    bool   // the answer may contain bodies
 	isLease  bool   // the answer may be a job
-	isResult bool   // the answer takes nothing from anybody: a half-closed client still receives it
+	isResult bool   // a half-closed client still receives the answer
 	answered bool
 }
 
-// answer writes the broker's reply as bytes. Refusals do not come to it.
+// answer encodes a reply that is not Failed.
 type answer func(s *Session, b []byte, p *pending, r *core.Reply) []byte
 
-// maxPipeline is how many commands go to the broker together.
+// maxPipeline is how many commands are decided together.
 const maxPipeline = 64
 
 // begin takes a pipeline for the time of one call; end gives it back.

@@ -5,25 +5,25 @@ import (
 	"broker/frontends"
 )
 
-// Session is one connection: where it stands in its input, and the command it is blocked on.
+// Session is one connection: the state of its parser, and the command that it is blocked on.
 type Session struct {
 	front  *Frontend
 	conn   frontends.Conn
 	client core.ClientID
-	tag    uint64 // of the last operation
+	tag    uint64 // of the last command
 
-	scanned  int    // bytes of unread input known to hold no line end
-	needed   int    // bytes without which the command in front is not complete; zero: unknown
-	eofError string // what is said if they never come; empty: nothing
+	scanned  int    // bytes of unread input without a line end
+	needed   int    // input bytes that the command needs at least; zero: unknown
+	eofError string // the answer if the client sends EOF instead
 	skip     skippedBody
 	waiting  pending // the command that waits for its reply; tag zero: none
-	closing  bool    // nothing more is read
+	closing  bool    // no more input is read
 
 	deliveries frontends.Deliveries
 
-	queueName   string // the last queue's name as the client gave it, and in the core
-	queueOfName string
-	queues      []string // and in the core
+	queueName   string   // the last name in a submission or inspection
+	queueOfName string   // its queue in the core
+	queues      []string // of the last lease
 }
 
 var (
@@ -34,29 +34,6 @@ var (
 	_ frontends.Stopper         = (*Session)(nil)
 
 	_ frontends.Responder[pending] = (*Session)(nil)
-)
-
-// skippedBody is a body that is not wanted: it is left out of the input.
-type skippedBody struct {
-	state       skipState
-	size        int64 // still to come
-	alternative int64 // skipWhole: what the size may be instead, and larger; below zero: nothing
-}
-
-// skipState says how a refused body is left out.
-type skipState uint8
-
-// There is none. It is left out just as the body of a command that is right. It is left out once it is there as a whole
-// and ends in CRLF: else it was not sent, and what is there are commands. It may not have been sent at all, for the line
-// lacked an argument: it is left out if the next line is just as long as it is. It is too large to be kept: it is left
-// out as it comes, then the CRLF behind it, if there is one.
-const (
-	skipNone skipState = iota
-	skipExact
-	skipWhole
-	skipLine
-	skipStream
-	skipEnd
 )
 
 // Feed implements frontends.Session.
@@ -79,7 +56,7 @@ func (s *Session) Feed(in []byte) int {
 		if p.due {
 			s.flush(p)
 			if s.conn.Out().Len() > pauseAt {
-				return used // so that the loop can send before there is more
+				return used // so that the loop sends before the next command
 			}
 		}
 	}
@@ -90,8 +67,7 @@ func (s *Session) Feed(in []byte) int {
 	return used
 }
 
-// step takes one command, or one part of a refused body, from the front of in. More is false when what is left is not
-// complete.
+// step runs the first command of the input, or skips a part of a body. More is false if it needs more input.
 func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
 	s.needed, s.eofError = 0, ""
 	if s.skip.state != skipNone {
@@ -121,7 +97,7 @@ func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
 	return s.runWithBody(p, cmd, n, in)
 }
 
-// plain runs a command that is a line only.
+// runLine runs a command without a body.
 func (s *Session) runLine(p *pipeline, cmd command, known bool) {
 	r := &p.request
 	switch {
@@ -136,8 +112,8 @@ func (s *Session) runLine(p *pipeline, cmd command, known bool) {
 	}
 }
 
-// runWithBody runs a command whose line is the first n bytes of in, once its body is there. What can be seen to be wrong
-// by the line alone is answered at once, and the body that was declared is left out.
+// runWithBody runs a command whose line is the first n bytes of in, once its body is complete. A malformed line is answered at
+// once, and its body is skipped.
 func (s *Session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used int, more bool) {
 	r := &p.request
 	if wrong := cmd.lineError(r); wrong != "" {
@@ -180,110 +156,20 @@ func (s *Session) runWithBody(p *pipeline, cmd command, n int, in []byte) (used 
 	return end + at, true
 }
 
-// skipBodyOf begins to leave out the body behind a line that has all arguments and is wrong.
-func (s *Session) skipBodyOf(p *pipeline, cmd command) {
-	r, limit := &p.request, int64(s.front.opts.MaxBodyBytes)
-	switch {
-	case len(r.args) < cmd.args:
-	case len(r.args) > cmd.args:
-		size, other := cmd.declaredBodies(r, limit)
-		s.startSkip(p, size)
-		s.skip.alternative = other
-	default:
-		if size, ok := parseSize(r.args[cmd.args-1]); ok {
-			if s.startSkip(p, size); s.skip.state == skipWhole {
-				s.skip.state = skipExact
-			}
-		}
-	}
-}
-
-// refuse begins to leave out a body of a declared size.
-func (s *Session) startSkip(p *pipeline, size int64) {
-	switch {
-	case size < 0:
-	case size <= int64(s.front.opts.MaxBodyBytes):
-		s.skip = skippedBody{state: skipWhole, size: size, alternative: -1}
-	case size <= maxSkip:
-		s.skip = skippedBody{state: skipStream, size: size}
-	default:
-		s.flush(p)
-		s.shutdown()
-	}
-}
-
-// skipBody takes what it can of a refused body.
-func (s *Session) skipBody(p *pipeline, in []byte) (used int, more bool) {
-	switch s.skip.state {
-	case skipNone:
-	case skipExact:
-		end := int(s.skip.size)
-		at, found := bodyEndAt(in, end)
-		if found == endShort {
-			s.needed = max(end, len(in)) + 1
-			return 0, false
-		}
-		if s.skip = (skippedBody{}); found == endLost {
-			s.flush(p)
-			s.shutdown()
-		}
-		used = end + at
-	case skipWhole:
-		end := int(s.skip.size)
-		if len(in) < end+len(crlf) {
-			s.needed = end + len(crlf)
-			return 0, false
-		}
-		if string(in[end:end+len(crlf)]) == crlf {
-			used = end + len(crlf)
-		} else if s.skip.alternative >= 0 {
-			s.skip.size, s.skip.alternative = s.skip.alternative, -1
-			return 0, true
-		}
-		s.skip = skippedBody{}
-	case skipLine:
-		line, n, bare := cutLine(in, min(s.scanned, len(in)))
-		if n == 0 && len(in) < int(s.skip.size)+len(crlf) {
-			s.scanned = len(in)
-			return 0, false
-		}
-		if s.scanned = 0; n > 0 && !bare && len(line) == int(s.skip.size) {
-			used = n
-		}
-		s.skip = skippedBody{}
-	case skipStream:
-		used = int(min(s.skip.size, int64(len(in))))
-		s.skip.size -= int64(used)
-		if s.skip.size > 0 {
-			return used, false
-		}
-		s.skip.state = skipEnd
-	case skipEnd:
-		if len(in) == 0 || len(in) == 1 && in[0] == '\r' {
-			return 0, false
-		}
-		if string(in[:len(crlf)]) == crlf {
-			used = len(crlf)
-		}
-		s.skip = skippedBody{}
-	}
-	return used, true
-}
-
-// close says a last word.
+// close answers and closes the connection.
 func (s *Session) close(p *pipeline, text string) {
 	p.say(text)
 	s.flush(p)
 	s.shutdown()
 }
 
-// shutdown reads nothing more and closes the connection when all that was written is sent.
+// shutdown stops reading and closes the connection once all output is sent.
 func (s *Session) shutdown() {
 	s.closing = true
 	s.conn.CloseAfterFlush()
 }
 
-// flush has the commands of the pipeline decided and answered. The last command may be left waiting.
+// flush runs the pipeline. Its last command may be left waiting.
 func (s *Session) flush(p *pipeline) {
 	if p.Len() == 0 {
 		return
@@ -308,7 +194,7 @@ func (s *Session) Respond(p *pending, r *core.Reply) {
 	}
 }
 
-// Push implements frontends.Responder: it answers the command that the session is blocked on.
+// Push implements frontends.Responder. The only push is the reply to the command that the session is blocked on.
 func (s *Session) Push(r *core.Reply) {
 	if r.Tag == s.waiting.tag && r.Kind != core.Submitted {
 		p := s.waiting
@@ -317,7 +203,7 @@ func (s *Session) Push(r *core.Reply) {
 	}
 }
 
-// write puts the answer to one command into the outbox.
+// write writes the answer to a command.
 func (s *Session) write(p *pending, r *core.Reply) {
 	out := s.conn.Out()
 	buf := out.Buf()
@@ -332,7 +218,7 @@ func (s *Session) write(p *pending, r *core.Reply) {
 	}
 }
 
-// say puts text that rests on no commit into the outbox.
+// say writes an answer that rests on no commit.
 func (s *Session) say(text string) { s.conn.Out().WriteString(text) }
 
 // Deliver implements frontends.Session.
@@ -348,7 +234,7 @@ func (s *Session) Deliver() {
 // Refusal implements frontends.Session.
 func (s *Session) Refusal() []byte { return []byte(storeFailed) }
 
-// EOF implements frontends.Session: everything that was sent is answered, without waiting for anything.
+// EOF implements frontends.Session: all commands are answered, without waiting.
 func (s *Session) EOF(input []byte) {
 	for !s.closing {
 		if s.waiting.tag != 0 {
@@ -368,7 +254,7 @@ func (s *Session) EOF(input []byte) {
 // Blocked implements frontends.Blocker.
 func (s *Session) Blocked() bool { return s.waiting.tag != 0 }
 
-// WaitsHalfClosed implements frontends.HalfCloseWaiter: a client that may be gone takes no job and has no run, but may have a result.
+// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no job and no run, but still gets a result.
 func (s *Session) WaitsHalfClosed() bool {
 	if s.waiting.tag != 0 && !s.waiting.isResult {
 		s.cancelWait(timedOut)
@@ -383,9 +269,9 @@ func (s *Session) Stop() {
 	}
 }
 
-// abandon ends the wait of the command in work, and says why if nothing else has come. The client of the broker is
-// exchanged for a new one: that takes back whatever was parked in its name. An outcome that has come meanwhile is still
-// told; a job is not taken any more, and stands at its place again.
+// cancelWait answers the blocked command with text, unless its reply has arrived. Replacing the client of the broker cancels
+// the operation that is parked in its name. An outcome that has arrived is still written; a job is not, and returns to its
+// place in the queue.
 func (s *Session) cancelWait(text string) {
 	if !s.waiting.isLease {
 		s.Deliver()

@@ -21,7 +21,7 @@ func setup(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, plain
 // idOf is the id of the n-th job of a test.
 func idOf(n int) string { return fmt.Sprintf("6ba7b810-9dad-41d1-80b4-%012x", n) }
 
-// dialect is Workq in the words of the suite.
+// dialect is the dialect of the shared suite.
 var dialect = frontendtest.Dialect{
 	New:      plain,
 	LeaseFor: 2 * time.Second,

@@ -11,20 +11,20 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// foreign is a client of another protocol, on the broker itself.
-type foreign struct {
+// otherClient is a client of another protocol that calls the broker directly.
+type otherClient struct {
 	t      *testing.T
 	broker core.Broker
 	client core.ClientID
 }
 
-func newForeign(t *testing.T, s *frontendtest.Stage, p core.Protocol) foreign {
+func newForeign(t *testing.T, s *frontendtest.Stage, p core.Protocol) otherClient {
 	t.Helper()
-	return foreign{t, s.Broker, s.Broker.Open(core.ClientOptions{Protocol: p, Wake: func() {}})}
+	return otherClient{t, s.Broker, s.Broker.Open(core.ClientOptions{Protocol: p, Wake: func() {}})}
 }
 
-// do asks one thing and returns the answer.
-func (f foreign) do(op core.Op) core.Reply {
+// do applies one operation and returns its reply.
+func (f otherClient) do(op core.Op) core.Reply {
 	f.t.Helper()
 	replies := f.broker.Do(f.client, []core.Op{op}, nil)
 	if len(replies) != 1 || replies[0].Kind == core.Failed {
@@ -33,12 +33,12 @@ func (f foreign) do(op core.Op) core.Reply {
 	return replies[0]
 }
 
-func (f foreign) submit(job core.Job) (seq uint64) {
+func (f otherClient) submit(job core.Job) (seq uint64) {
 	f.t.Helper()
 	return f.do(&core.Submit{Tag: 1, Job: &job}).Seq
 }
 
-func TestForeignJobsGoByTheirAlias(t *testing.T) {
+func TestJobsOfOtherProtocolsHaveTheirAliasAsID(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	gearman, faktory := newForeign(t, s, core.Gearman), newForeign(t, s, core.Faktory)
@@ -53,7 +53,7 @@ func TestForeignJobsGoByTheirAlias(t *testing.T) {
 	c.Send("complete " + core.Alias(seq) + " 2\r\nok\r\nresult " + core.Alias(seq) + " 0\r\n")
 	c.Want("+OK\r\n-NOT-FOUND\r\n")
 
-	// Arguments are a JSON array, byte for byte; a jid is no UUIDv4.
+	// Args are the JSON array, byte for byte; the jid is not a UUIDv4.
 	seq = faktory.submit(core.Job{
 		Origin: core.Faktory, ID: "4b3ab2c7e1d2d9cd8f3a9c33", Queue: "q", Type: "Resize", Format: core.Args,
 		Body: []byte(`[1, "two" ]`), LeaseFor: time.Minute, MaxFails: 26, Backoff: core.BackoffFaktory,
@@ -62,7 +62,7 @@ func TestForeignJobsGoByTheirAlias(t *testing.T) {
 	c.Send("lease q 0\r\n")
 	c.Want(fmt.Sprintf("+OK 1\r\n%s q 60000 11\r\n[1, \"two\" ]\r\n", core.Alias(seq)))
 
-	// Its policy is its own: a fail leads to a retry, the worker's words to its failure.
+	// The job keeps its retry policy: a fail is retried, with the worker's text as the message.
 	c.Send("fail " + core.Alias(seq) + " 8\r\nbad luck\r\ninspect job " + core.Alias(seq) + "\r\n")
 	c.Want("+OK\r\n+OK 1\r\n" + core.Alias(seq) + " 12\r\nname q\r\nttr 60000\r\nttl 0\r\npayload-size 11\r\n" +
 		"payload [1, \"two\" ]\r\nmax-attempts 0\r\nattempts 1\r\nmax-fails 26\r\nfails 1\r\npriority 0\r\nstate 3\r\n" +
@@ -74,7 +74,7 @@ func TestForeignJobsGoByTheirAlias(t *testing.T) {
 	c.Send("delete " + core.Alias(seq) + "\r\n")
 	c.Want("+OK\r\n")
 
-	// An id that is a UUIDv4 is its own name, and another's alias is taken.
+	// A UUIDv4 is the id in Workq, too; the alias of another job is in use.
 	faktory.submit(core.Job{Origin: core.Faktory, ID: idOf(1), Queue: "q", Format: core.Args, Body: []byte("[]")})
 	seq = gearman.submit(core.Job{Origin: core.Gearman, Queue: "q"})
 	c.Send("lease q 0\r\nadd " + core.Alias(seq) + " q 1 1000 0\r\n\r\n")
@@ -85,25 +85,25 @@ func TestOutcomesOfOtherWorkers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		finish func(foreign, core.Ref)
+		finish func(otherClient, core.Ref)
 		want   string
 	}{
-		{"done, with data before the end", func(f foreign, ref core.Ref) {
+		{"done, with data before the end", func(f otherClient, ref core.Ref) {
 			f.do(&core.SendData{Ref: ref, Authority: core.ByLeased, Data: []byte("one,")})
 			f.do(&core.SendData{Ref: ref, Authority: core.ByLeased, Data: []byte("two,")})
 			f.do(&core.SendData{Ref: ref, Authority: core.ByLeased, Data: []byte("not this"), Warning: true})
 			f.do(&core.Complete{Ref: ref, Authority: core.ByLeased, Result: []byte("end")})
 		}, "1 11\r\none,two,end\r\n"},
-		{"done, without a result", func(f foreign, ref core.Ref) {
+		{"done, without a result", func(f otherClient, ref core.Ref) {
 			f.do(&core.Complete{Ref: ref, Authority: core.ByLeased})
 		}, "1 0\r\n\r\n"},
-		{"failed, with a message", func(f foreign, ref core.Ref) {
+		{"failed, with a message", func(f otherClient, ref core.Ref) {
 			f.do(&core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Type: "E", Message: "why"}})
 		}, "0 3\r\nwhy\r\n"},
-		{"failed, with an exception's bytes", func(f foreign, ref core.Ref) {
+		{"failed, with an exception's bytes", func(f otherClient, ref core.Ref) {
 			f.do(&core.Fail{Ref: ref, Authority: core.ByLeased, Failure: &core.Failure{Exception: true, Data: []byte("raw")}})
 		}, "0 3\r\nraw\r\n"},
-		{"failed, without a word", func(f foreign, ref core.Ref) {
+		{"failed, without a word", func(f otherClient, ref core.Ref) {
 			f.do(&core.Fail{Ref: ref, Authority: core.ByLeased})
 		}, "0 0\r\n\r\n"},
 	} {
@@ -122,7 +122,7 @@ func TestOutcomesOfOtherWorkers(t *testing.T) {
 	}
 }
 
-func TestNamespaceKeepsNamesApart(t *testing.T) {
+func TestNamespaceSeparatesNames(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend { return New(b, Options{Namespace: "w."}) })
 	gearman := newForeign(t, s, core.Gearman)
@@ -211,7 +211,7 @@ func TestFullQueueIsRefused(t *testing.T) {
 	c.Want("+OK\r\n-SERVER-ERROR Queue full\r\n")
 }
 
-func TestJobWhoseBytesDidNotLeaveGoesBack(t *testing.T) {
+func TestUndeliveredJobIsReleased(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, plain, frontendtest.NeverCommits)
 	worker, other := s.Dial("worker"), s.Dial("other")

@@ -9,21 +9,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// request is one command line cut into tokens, which lie in the input and die with it. Reused from line to line.
+// request is a parsed command line. Its slices are parts of the input.
 type request struct {
 	word     []byte
-	args     [][]byte // tokens that are no flags
+	args     [][]byte // without flags
 	flags    []flag
-	badFlags bool // an empty key, an empty value or a key given twice
+	badFlags bool // an empty key, an empty value or a repeated key
 	body     []byte
 }
 
 // flag is a token -key=value.
 type flag struct{ key, value []byte }
 
-// cutLine finds the line at the front of in, of which the first from bytes are known to hold no line end. It returns the
-// line without its end and how many bytes it takes with it; n is 0 when the line is not complete. A bare line ended in
-// LF alone.
+// cutLine returns the first line of in without its end, and its length n with the end; n is 0 if the line is not complete.
+// The first from bytes are known to have no line end. A bare line ends in LF alone.
 func cutLine(in []byte, from int) (line []byte, n int, bare bool) {
 	at := bytes.IndexByte(in[from:], '\n')
 	if at < 0 {
@@ -36,10 +35,10 @@ func cutLine(in []byte, from int) (line []byte, n int, bare bool) {
 	return in[:at-1], at + 1, false
 }
 
-// bodyEnd says what stands where the CRLF behind a body must be.
+// bodyEnd is what follows a body.
 type bodyEnd uint8
 
-// More bytes are needed to tell; CRLF; something else; something that cuts the next CRLF in half.
+// endShort: more bytes are needed. endGood: CRLF. endWrong: something else. endLost: a part of the next CRLF.
 const (
 	endShort bodyEnd = iota
 	endGood
@@ -47,10 +46,9 @@ const (
 	endLost
 )
 
-// cutBodyEnd reads the end of a body and says how many bytes it takes. A wrong end takes two bytes, as the reference
-// does: what a client has sent beyond them is the next line. A LF takes itself only: the body was a byte short of what
-// was declared, and the next line begins behind it. When the body was one byte too long the CRLF behind it falls apart
-// and no line can be found any more.
+// cutBodyEnd parses the end of a body and returns its length. A wrong end has two bytes, as in the reference: what follows is
+// the next line. LF alone has one: the body was one byte shorter than announced, and the next line follows. If the body is
+// one byte too long, its CRLF is split and framing is lost.
 func cutBodyEnd(in []byte) (int, bodyEnd) {
 	switch {
 	case len(in) == 0:
@@ -71,7 +69,7 @@ func cutBodyEnd(in []byte) (int, bodyEnd) {
 	return 2, endWrong
 }
 
-// bodyEndAt is cutBodyEnd behind the first end bytes of in, as far as they are there.
+// bodyEndAt is cutBodyEnd for the input after the first end bytes.
 func bodyEndAt(in []byte, end int) (int, bodyEnd) {
 	if len(in) <= end {
 		return 0, endShort
@@ -79,11 +77,11 @@ func bodyEndAt(in []byte, end int) (int, bodyEnd) {
 	return cutBodyEnd(in[end:])
 }
 
-// manyFlags is how many flags are searched for a repeated key one by one; more need an index.
+// manyFlags is the number of flags above which repeated keys are found with an index.
 const manyFlags = 16
 
-// parse cuts line into tokens. Tokens are parted by blanks; a blank in front leaves the command word empty, and so does a
-// flag there: its syntax is looked at like that of any other.
+// parse splits line into tokens at spaces. A leading space leaves the command word empty, and so does a leading flag, whose
+// syntax is checked like that of any other.
 func (r *request) parse(line []byte) {
 	r.args, r.flags, r.badFlags, r.body = r.args[:0], r.flags[:0], false, nil
 	if r.word, line = nextToken(line); len(r.word) > 0 && r.word[0] == '-' {
@@ -115,8 +113,8 @@ func (r *request) parse(line []byte) {
 	}
 }
 
-// addFlag takes a flag and looks whether it can be one: nothing before or behind the first equals sign, or another one
-// at once, is an error, and so is a key that came before; seen is the index of keys once there are many.
+// addFlag adds a flag. Empty keys and values, a second equals sign right after the first, and repeated keys are errors. seen is
+// the index of keys if there are many.
 func (r *request) addFlag(f flag, seen map[string]bool) {
 	if len(f.key) == 0 || len(f.value) == 0 || f.value[0] == '=' || r.given(f.key, seen) {
 		r.badFlags = true
@@ -127,7 +125,7 @@ func (r *request) addFlag(f flag, seen map[string]bool) {
 	r.flags = append(r.flags, f)
 }
 
-// nextToken cuts line at its first blank.
+// nextToken splits line at its first space.
 func nextToken(line []byte) (token, rest []byte) {
 	if at := bytes.IndexByte(line, ' '); at >= 0 {
 		return line[:at], line[at:]
@@ -135,7 +133,7 @@ func nextToken(line []byte) (token, rest []byte) {
 	return line, nil
 }
 
-// given reports whether a flag with that key came before; seen is the index once there are many.
+// given reports whether there is a flag with that key; seen is the index of keys if there are many.
 func (r *request) given(key []byte, seen map[string]bool) bool {
 	if seen != nil {
 		return seen[string(key)]
@@ -144,7 +142,7 @@ func (r *request) given(key []byte, seen map[string]bool) bool {
 	return ok
 }
 
-// flag finds the value of a flag.
+// flag returns the value of a flag.
 func (r *request) flag(key string) (value []byte, ok bool) {
 	for _, f := range r.flags {
 		if string(f.key) == key {
@@ -154,7 +152,7 @@ func (r *request) flag(key string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// parseSize reads the size of a body: a decimal integer, signed if need be. Not ok: it is no number at all.
+// parseSize parses the size of a body: a decimal integer with an optional sign. Not ok: it is not a number.
 func parseSize(b []byte) (size int64, ok bool) {
 	negative := len(b) > 0 && b[0] == '-'
 	if negative || len(b) > 0 && b[0] == '+' {
@@ -167,7 +165,7 @@ func parseSize(b []byte) (size int64, ok bool) {
 	return int64(n), ok //nolint:gosec // bounded above
 }
 
-// parseUint reads digits, and nothing but digits, of a number up to limit.
+// parseUint parses a number up to limit; digits only.
 func parseUint(b []byte, limit uint64) (uint64, bool) {
 	if len(b) == 0 {
 		return 0, false
@@ -183,23 +181,23 @@ func parseUint(b []byte, limit uint64) (uint64, bool) {
 	return n, true
 }
 
-// parsePriority reads a signed 32-bit number.
+// parsePriority parses a signed 32-bit number.
 func parsePriority(b []byte) (int32, bool) {
 	n, ok := parseSize(b)
 	return int32(n), ok && n == int64(int32(n)) //nolint:gosec // compared
 }
 
-// timeLayout is how instants are read and written; reading takes a fraction of a second too.
+// timeLayout is the format of instants; a parsed instant may have a fraction of a second.
 const timeLayout = "2006-01-02T15:04:05Z"
 
-// parseTime reads an instant in UTC.
+// parseTime parses an instant in UTC.
 func parseTime(b []byte) (time.Time, bool) {
 	t, err := time.Parse(timeLayout, string(b))
 	return t, err == nil
 }
 
-// parseID reads a UUID as canonical text, in upper case, without hyphens, in braces or as a URN. The forms around the
-// digits are checked here: uuid.ParseBytes takes any first and last byte for braces.
+// parseID parses a UUID in canonical form, in upper case, without hyphens, in braces or as a URN. Braces and URN are checked
+// here, since uuid.ParseBytes accepts any bytes for braces.
 func parseID(b []byte) (id uuid.UUID, ok bool) {
 	if rest, urn := bytes.CutPrefix(b, []byte("urn:uuid:")); urn {
 		b = rest
@@ -213,10 +211,10 @@ func parseID(b []byte) (id uuid.UUID, ok bool) {
 	return id, err == nil
 }
 
-// validID reports whether an id is one that a job may have: version 4, RFC 4122 variant.
+// validID reports whether a job may have this id: version 4, RFC 4122 variant.
 func validID(id uuid.UUID) bool { return id.Version() == 4 && id.Variant() == uuid.RFC4122 }
 
-// validName reports whether name is one that a queue may have: 1 to 255 letters, digits, underscores, points, hyphens.
+// validName reports whether a queue may have this name: 1 to 255 letters, digits, underscores, dots and hyphens.
 func validName(name []byte) bool {
 	if len(name) == 0 || len(name) > 255 {
 		return false
@@ -229,7 +227,7 @@ func validName(name []byte) bool {
 	return true
 }
 
-// nameBytes are the bytes that a name may hold.
+// nameBytes are the bytes allowed in a name.
 var nameBytes = func() (ok [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") {
 		ok[c] = true
@@ -237,8 +235,8 @@ var nameBytes = func() (ok [256]bool) {
 	return ok
 }()
 
-// validWord reports whether text can be a flag's value of ours: 1 to 255 bytes without control characters and without a
-// second equals sign. Blanks cannot be in a token anyway.
+// validWord reports whether text may be the value of an extension flag: 1 to 255 bytes without control characters and equals
+// signs. A token has no spaces.
 func validWord(text []byte) bool {
 	if len(text) == 0 || len(text) > 255 {
 		return false
@@ -254,19 +252,19 @@ func validWord(text []byte) bool {
 // crlf ends every line.
 const crlf = "\r\n"
 
-// done is the answer that has nothing more to say.
+// okLine is the answer of a command without a result.
 const okLine = "+OK" + crlf
 
-// appendOK writes the first line of an answer with count parts.
+// appendOK appends the first line of an answer with count parts.
 func appendOK(b []byte, count int) []byte {
 	b = strconv.AppendInt(append(b, "+OK "...), int64(count), 10)
 	return append(b, crlf...)
 }
 
-// appendBlob writes bytes and the end that every body has.
+// appendBlob appends a body with its CRLF.
 func appendBlob(b, blob []byte) []byte { return append(append(b, blob...), crlf...) }
 
-// AppendOutcome writes the answer to run and result.
+// appendOutcome appends the answer to run and result.
 func appendOutcome(b []byte, id string, success bool, result []byte) []byte {
 	b = append(append(appendOK(b, 1), id...), ' ')
 	if success {
@@ -278,7 +276,7 @@ func appendOutcome(b []byte, id string, success bool, result []byte) []byte {
 	return appendBlob(append(b, crlf...), result)
 }
 
-// appendLease writes the answer to lease.
+// appendLease appends the answer to lease.
 func appendLease(b []byte, id, name string, ttr time.Duration, payload []byte) []byte {
 	b = append(append(appendOK(b, 1), id...), ' ')
 	b = append(appendName(b, name), ' ')
@@ -287,21 +285,21 @@ func appendLease(b []byte, id, name string, ttr time.Duration, payload []byte) [
 	return appendBlob(append(b, crlf...), payload)
 }
 
-// appendKey writes "key " in front of a value.
+// appendKey appends "key ".
 func appendKey(b []byte, key string) []byte { return append(append(b, key...), ' ') }
 
-// appendNumber writes the line "key value".
+// appendNumber appends the line "key value".
 func appendNumber(b []byte, key string, value int64) []byte {
 	return append(strconv.AppendInt(appendKey(b, key), value, 10), crlf...)
 }
 
-// appendTime writes the line "key value" with an instant.
+// appendTime appends the line "key value" with an instant.
 func appendTime(b []byte, key string, value time.Time) []byte {
 	return append(value.UTC().AppendFormat(appendKey(b, key), timeLayout), crlf...)
 }
 
-// appendName writes the name of a queue. One that another protocol made may hold what would break the line: such bytes
-// are written as % and two digits.
+// appendName appends the name of a queue. Names from other protocols may contain spaces and control characters, which are
+// written as % and two hex digits.
 func appendName(b []byte, name string) []byte {
 	for i := range len(name) {
 		if c := name[i]; c <= ' ' || c == 0x7f {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestLinesAreCut(t *testing.T) {
+func TestCutLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		in   string
@@ -63,7 +63,7 @@ func TestBodyEnds(t *testing.T) {
 	}
 }
 
-// show writes a request the way the cases of the test below do.
+// show formats a request as in the cases of the test below.
 func show(r *request) string {
 	b := fmt.Appendf(nil, "%s|%s|", r.word, bytes.Join(r.args, []byte{','}))
 	for _, f := range r.flags {
@@ -259,7 +259,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-func TestForeignNamesDoNotBreakLines(t *testing.T) {
+func TestSpecialCharactersInNamesAreEscaped(t *testing.T) {
 	t.Parallel()
 	if got := string(appendName(nil, "a\r\nb c\x00d\x7f")); got != "a%0d%0ab%20c%00d%7f" {
 		t.Errorf("got %q", got)
@@ -289,7 +289,7 @@ func FuzzLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		in := append(append([]byte{}, first...), second...)
 		line, n, bare := cutLine(in, 0)
-		// What is known to hold no line end need not be looked at again.
+		// The part known to have no line end is skipped.
 		for from := 0; from < len(in) && in[from] != '\n'; from++ {
 			l, m, b := cutLine(in, from+1)
 			if string(l) != string(line) || m != n || b != bare {
