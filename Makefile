@@ -11,8 +11,12 @@ FUZZTIME ?= 60s
 SEEDS    ?= 1000
 TORTURE_ROUNDS ?= 100
 
-# What is not run for its speed is compiled without cmd/broker/default.pgo: with it, all packages are compiled once more.
+# Tests compile everything with the same flags, so that each package is compiled once: without cmd/broker/default.pgo and
+# -trimpath, which are for released programs.
 PLAIN := GOFLAGS=-pgo=off
+
+# The broker under test.
+TESTED := $(CURDIR)/.cache/test/broker
 
 .PHONY: help
 help: ## list the targets
@@ -28,17 +32,18 @@ run: build ## start the broker with its store in ./data
 	bin/broker serve
 
 .PHONY: test
-test: clients build ## install what the tests need, then run all of them
+test: clients ## install what the tests need, then run all of them
+	$(PLAIN) go build -o $(TESTED) ./cmd/broker
 	$(PLAIN) go test -timeout 30m $(UNITS)
 	# Go cannot know that these depend on the built program: no cached results.
-	BROKER_BIN=$(CURDIR)/bin/broker $(PLAIN) go test -count=1 -timeout 30m ./integration/...
+	BROKER_BIN=$(TESTED) $(PLAIN) go test -count=1 -timeout 30m ./integration/...
 
 .PHONY: check
 check: tools lint dead race fuzz-short sim-short ## the gates: lint, dead code, race detector, fuzz of what changed, simulation
 
 .PHONY: nightly
-nightly: clients build fuzz sim race-all torture ## what takes hours or bounds times: long fuzz and simulation, torture, scale
-	BROKER_BIN=$(CURDIR)/bin/broker $(PLAIN) go test -tags nightly -count=1 -timeout 2h ./integration
+nightly: clients build fuzz sim race-all torture ## what takes hours or limits durations: long fuzz and simulation, torture, scale
+	BROKER_BIN=$(CURDIR)/bin/broker $(PLAIN) go test -tags nightly -count=1 -timeout 2h ./integration ./integration/bench
 
 .PHONY: lint
 lint: tools ## format, vet and lint

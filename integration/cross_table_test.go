@@ -13,13 +13,14 @@ import (
 	"broker/integration/harness"
 )
 
-// Times of the jobs in the table: short where a job must time out, and long where it must not.
+// Times of the jobs in the table: short where a job must time out, and long where it must not, since the machine may be
+// busy. Faktory's minimum bounds the duration of the test anyway.
 const (
 	tableLong         = 5 * time.Minute
-	tableShortLease   = time.Second     // of a Workq job whose lease runs out
-	tableDefaultLease = 6 * time.Second // of a Gearman job that a Workq or Faktory worker has leased
-	tableFaktoryLease = time.Minute     // Faktory's minimum
-	tableMortal       = 5 * time.Second // time to live of jobs that expire
+	tableShortLease   = time.Second      // of a Workq job whose lease runs out
+	tableDefaultLease = 15 * time.Second // of a Gearman job that a Workq or Faktory worker has leased
+	tableFaktoryLease = time.Minute      // Faktory's minimum
+	tableMortal       = 15 * time.Second // time to live of jobs that expire
 	tableMargin       = 1500 * time.Millisecond
 )
 
@@ -240,7 +241,7 @@ func (c *tableCell) awaitState(want string, words map[string][3]string) string {
 	c.t.Helper()
 	var row tableRow
 	state := ""
-	for deadline := time.Now().Add(10 * time.Second); state != want && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(harness.Patience); state != want && time.Now().Before(deadline); {
 		var found bool
 		if row, found = c.read(); found {
 			state = row.State
@@ -258,7 +259,11 @@ func (c *tableCell) awaitState(want string, words map[string][3]string) string {
 	case state == "done" && row.Outcome != nil && !row.Outcome.Success:
 		place = "done, failed"
 	}
-	equal(c.t, "the words for "+place, c.stateWords(), words[place])
+	expected := words[place]
+	if c.origin.name == "Faktory batch" { // its job is not tracked
+		expected[2] = "unknown"
+	}
+	equal(c.t, "the words for "+place, c.stateWords(), expected)
 	return state
 }
 

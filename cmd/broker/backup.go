@@ -135,13 +135,16 @@ func responseError(resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	var said struct {
-		Error string `json:"error"`
+	var problem struct {
+		Detail string `json:"detail"`
 	}
-	if json.Unmarshal(text, &said) != nil || said.Error == "" {
-		said.Error = strings.TrimSpace(string(text))
+	if json.Unmarshal(text, &problem) != nil || problem.Detail == "" {
+		problem.Detail = strings.TrimSpace(string(text))
 	}
-	return fmt.Errorf("the broker refused (%s): %s", resp.Status, said.Error)
+	if resp.StatusCode == http.StatusUnauthorized {
+		problem.Detail += "; use the settings of the running broker, or --password"
+	}
+	return fmt.Errorf("the broker refused (%s): %s", resp.Status, problem.Detail)
 }
 
 // backup serves POST /api/backup.

@@ -55,7 +55,7 @@ func BuildFaktory(dir string) (string, error) {
 }
 
 func goBuild(moduleDir, pkg, target string) (string, error) {
-	cmd := exec.Command("go", "build", "-mod=readonly", "-trimpath", "-o", target, pkg)
+	cmd := exec.Command("go", "build", "-mod=readonly", "-o", target, pkg)
 	cmd.Dir = moduleDir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
