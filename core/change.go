@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Update changes the named fields of a job that is not finished, or dead; what is nil stays as it is. A lease that runs
 // goes on as it was granted. Reply: Accepted, with the new epoch in Lease.Epoch, or Failed with ErrNotFound, ErrConflict,
@@ -34,6 +37,35 @@ type JobChange struct {
 	Backoff     *Backoff
 	Exhausted   *Exhausted
 	Attributes  *[]byte
+}
+
+// String lists the fields that are set.
+func (s *JobChange) String() string {
+	var names []string
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"priority", s.Priority != nil},
+		{"type", s.Type != nil},
+		{"tags", s.Tags != nil},
+		{"body", s.Body != nil},
+		{"ready at", s.ReadyAt != nil},
+		{"expires at", s.ExpiresAt != nil},
+		{"lease for", s.LeaseFor != nil},
+		{"max attempts", s.MaxAttempts != nil},
+		{"max fails", s.MaxFails != nil},
+		{"attempts", s.Attempts != nil},
+		{"fails", s.Fails != nil},
+		{"backoff", s.Backoff != nil},
+		{"exhausted", s.Exhausted != nil},
+		{"attributes", s.Attributes != nil},
+	} {
+		if f.set {
+			names = append(names, f.name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Body is the bytes of a job with what they are.

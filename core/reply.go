@@ -30,6 +30,7 @@ const (
 	DataSent
 	Warned
 	Ended
+	EventReply
 )
 
 // Reply is one answer or push for one client. Its slices and pointers are shared and read-only.
@@ -78,6 +79,8 @@ type Answer struct {
 	Scan       *Find  // inside the core: records have to be read; never seen outside
 
 	Names []NameCount // ListNames
+
+	Event Event // Subscribe
 }
 
 // Grant is what a worker that was handed a job is told beyond the job itself.

@@ -132,6 +132,13 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 func (m *Machine) end(h uint32, outcome *core.Outcome) {
 	e := m.jobs.at(h)
 	m.detach(h, e)
+	switch outcome.Cause {
+	case core.Cancelled:
+		m.over(h, e, core.EventCancelled, "")
+	case core.Expired:
+		m.over(h, e, core.EventExpired, "")
+	case core.Finished, core.LeaseRanOut:
+	}
 	if e.watchers != 0 {
 		commit := core.Commit(0)
 		if !e.has(ephemeral) {

@@ -17,6 +17,7 @@ type client struct {
 	name     string
 	worker   string // id under which it leased last
 	openedAt core.Instant
+	works    bool // it has asked for jobs
 	closable bool // it has a connection that can be closed
 	replies  []core.Reply
 	touched  bool // in the list of clients with news
@@ -37,6 +38,8 @@ type client struct {
 	held     []uint32 // jobs leased to this connection
 	fetching *fetching
 	watches  uint32 // head of its watchers
+
+	subscriptions int
 }
 
 // ability is a queue that a connection can work for.
@@ -100,6 +103,8 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	if c == nil {
 		return
 	}
+	m.actor = c
+	m.unsubscribe(c, func(*subscription) bool { return true })
 	m.leaveWaitLists(c)
 	woken := m.wakeAcked(c)
 	for _, r := range c.replies { // a job that nobody has taken from the broker was not handed out
@@ -124,6 +129,9 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.stats.Clients[c.protocol]--
 	m.clients[c.slot] = nil
 	m.freeC = append(m.freeC, c.slot)
+	if c.works {
+		m.workerEvent(c, core.EventWorkerGone)
+	}
 	m.offer(woken)
 	m.serveOffers()
 }
@@ -154,6 +162,7 @@ func (m *Machine) wakeAcked(c *client) (n uint32) {
 }
 
 func (m *Machine) register(c *client, op *core.Register) {
+	m.worksNow(c)
 	n, q := m.queueNamed(op.Queue)
 	q.sticky = true
 	q.workers++

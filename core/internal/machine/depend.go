@@ -67,6 +67,7 @@ func (m *Machine) dependenciesChanged(c *client, tag uint64, h uint32, e *entry)
 	e.epoch++
 	e.set(changed)
 	m.touch(h, e)
+	m.happened(h, e, core.EventChanged, "dependencies")
 	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, N: len(x.waiting), Lease: core.Grant{Epoch: e.epoch}}
 	if !e.has(ephemeral) {
 		r.Commit = m.promise()

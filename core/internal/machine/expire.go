@@ -8,6 +8,7 @@ import (
 // Tick handles the deadlines that are due, at most budget of them; it reports whether more are due.
 func (m *Machine) Tick(now core.Instant, budget int) bool {
 	m.setNow(now)
+	m.actor = nil
 	defer m.serveOffers()
 	for ; budget > 0; budget-- {
 		o, due := m.timers.Due(m.now)

@@ -59,6 +59,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Done++ })
 	m.queues[e.queue].counts.Done[c.protocol]++
 	m.countDay(c.protocol, false)
+	m.ended(h, e, core.EventDone, "")
 	streamed := &core.Outcome{Success: true, Result: op.Result}
 	whole := streamed
 	if x := m.transients[h]; op.Authority != core.ByAnyone && e.has(hasTransient) && len(x.data) > 0 {
@@ -199,6 +200,11 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	e.set(changed)
 	m.executed(h)
 	final := then.final || e.fails >= max(e.maxFails, 1) || e.has(ephemeral) || e.maxAttempts > 0 && e.attempts >= e.maxAttempts
+	if final && (e.exhausted != core.ExhaustedBury || e.has(ephemeral)) {
+		m.ended(h, e, core.EventFailed, f.Type)
+	} else {
+		m.happened(h, e, core.EventFailed, f.Type)
+	}
 	switch {
 	case final && (then.bury || e.exhausted == core.ExhaustedBury) && !e.has(ephemeral|rerun):
 		m.noteFailure(h, e, &f)
@@ -262,6 +268,7 @@ func (m *Machine) retryAt(h uint32, e *entry, at core.Instant) {
 	m.enlist(h, e)
 	e.stateTimer = m.timers.Add(at, timer.Owner{Kind: timerState, Handle: h})
 	m.touch(h, e)
+	m.happened(h, e, core.EventRetrying, "")
 }
 
 // backoffAfter is Faktory's wait before the next try, count being the retries so far (spec faktory 4).
@@ -284,6 +291,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	m.freeUnique(h)
 	e.set(unlocked)
 	m.rebury(h, e)
+	m.happened(h, e, core.EventDead, "")
 	if e.watchers != 0 {
 		m.tellEnd(h, outcome, outcome, m.promise())
 	}
@@ -336,6 +344,9 @@ func (m *Machine) report(c *client, op *core.Report) {
 	}
 	if e.has(changed) {
 		m.touch(h, e)
+	}
+	if !op.Heartbeat {
+		m.happened(h, e, core.EventProgress, "")
 	}
 	m.eachWatcher(e, func(_ uint32, w *watcher) {
 		if w.kind == core.WatchStream && !op.Heartbeat {

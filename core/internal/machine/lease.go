@@ -17,6 +17,7 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 		m.failed(c, op.Tag, core.ErrBusy)
 		return
 	}
+	m.worksNow(c)
 	woken := m.wakeAcked(c)
 	m.leaveWaitLists(c)
 	n, limit := m.pick(c, op)
@@ -341,6 +342,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		r.Lease.Failure = n.failure
 	}
 	m.reply(c, r)
+	m.happened(h, e, core.EventLeased, "")
 	m.evictLeased(h, e)
 }
 
@@ -382,6 +384,7 @@ func (m *Machine) unhold(h uint32, e *entry) {
 		return
 	}
 	e.clear(held)
+	m.left = lastHolder{seq: e.seq, name: m.holderName(e)}
 	m.unlist(h, e)
 	m.timers.Remove(&e.stateTimer)
 	m.giveSlot(h, e)
@@ -401,6 +404,7 @@ func (m *Machine) releaseLease(h uint32) {
 	e := m.jobs.at(h)
 	m.unhold(h, e)
 	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
+	m.happened(h, e, core.EventReleased, "")
 	e.set(requeued)
 	m.requeueLeased(h, e)
 }
@@ -414,6 +418,7 @@ func (m *Machine) revokeLease(seq uint64, epoch uint32) {
 	e := m.jobs.at(h)
 	m.unhold(h, e)
 	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
+	m.happened(h, e, core.EventReleased, "returned unused")
 	e.attempts--
 	m.requeueLeased(h, e)
 }
@@ -438,6 +443,7 @@ func (m *Machine) requeueLeased(h uint32, e *entry) {
 	case m.abandoned(e):
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	case e.maxAttempts > 0 && e.attempts >= e.maxAttempts:
+		m.ended(h, e, core.EventFailed, "no attempts left")
 		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
 	case m.poisonous(e):
 		m.buryPoison(h, e)
@@ -454,6 +460,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 	e := m.jobs.at(h)
 	from := e.holderFrom
 	m.unhold(h, e)
+	m.happened(h, e, core.EventLeaseExpired, "")
 	m.timeOutRuns(e)
 	if e.leaseEnd == core.LeaseEndFail && !e.has(ephemeral) {
 		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage}, afterFail{})

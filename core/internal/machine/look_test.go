@@ -20,6 +20,10 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 		return &core.DisconnectClient{Tag: tag, Client: r.clientID(r.Word(2))}
 	case "name":
 		return &core.NameClient{Name: r.Word(2)}
+	case "subscribe":
+		return r.subscribe(tag)
+	case "unsubscribe":
+		return &core.Unsubscribe{Tag: tag}
 	case "find":
 		return r.find(tag)
 	case "list-names":
@@ -31,6 +35,52 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 		return op
 	}
 	return nil
+}
+
+// subscribe reads the options of a Subscribe; kinds are written with dashes.
+func (r *reader) subscribe(tag uint64) core.Op {
+	op := &core.Subscribe{
+		Tag: tag, QueuePrefix: r.Option("prefix"), Job: uint64(r.number("job")), Buffer: int(r.number("buffer")),
+	}
+	for _, x := range []struct {
+		name string
+		into *[]string
+	}{{"queues", &op.Queues}, {"types", &op.Types}} {
+		if v := r.Option(x.name); v != "" {
+			*x.into = strings.Split(v, ",")
+		}
+	}
+	for _, name := range strings.Split(r.Option("kinds"), ",") {
+		for _, k := range core.EventKinds {
+			if strings.ReplaceAll(k.String(), " ", "-") == name {
+				op.Kinds = append(op.Kinds, k)
+			}
+		}
+	}
+	return op
+}
+
+// eventText writes an event.
+func (p *player) eventText(ev *core.Event) string {
+	text := fmt.Sprintf("event %d: %v", ev.Number, ev.Kind)
+	if ev.Seq != 0 {
+		text += fmt.Sprintf(" %d (%s of %s)", ev.Seq, ev.Type, ev.Queue)
+	} else if ev.Queue != "" {
+		text += " " + ev.Queue
+	}
+	text += " by " + ev.Protocol.String()
+	for _, x := range []struct{ name, value string }{{"worker", ev.Worker}, {"detail", ev.Detail}} {
+		if x.value != "" {
+			text += fmt.Sprintf(" %s=%q", x.name, x.value)
+		}
+	}
+	if ev.Over {
+		text += " over"
+	}
+	if ev.Dropped > 0 {
+		text += fmt.Sprintf(", %d dropped before", ev.Dropped)
+	}
+	return text
 }
 
 var jobOrders = map[string]core.Order{

@@ -91,6 +91,11 @@ type Machine struct {
 	inflightBytes int      // to the one on its way to the disk
 	offers        []uint32 // queues with the offered flag
 	touched       []uint32
+	subscriptions []*subscription
+	heard         uint32       // kinds of events that somebody listens to
+	events        uint64       // that somebody listened to
+	actor         *client      // whose operation is being decided; nil: time's
+	left          lastHolder   // who had the job whose lease has ended last
 	disconnected  []uint32     // slots of clients whose connections are to be closed
 	waitsOpen     []uint32     // slots of clients with replies that rest on the open batch, and
 	waitsInflight []uint32     // of those with replies that rest on the batch in flight
@@ -145,6 +150,7 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 	if c == nil {
 		return len(ops)
 	}
+	m.actor = c
 	for i, op := range ops {
 		if m.stopped != nil && !op.ReadOnly() {
 			m.failed(c, op.TagOf(), m.stopped)
@@ -281,6 +287,10 @@ func (m *Machine) applyLook(c *client, op core.Op) {
 		m.listClients(c, op)
 	case *core.ListWorkers:
 		m.listWorkers(c, op)
+	case *core.Subscribe:
+		m.subscribe(c, op)
+	case *core.Unsubscribe:
+		m.unsubscribe(c, func(s *subscription) bool { return s.op.Tag == op.Tag })
 	case *core.Find:
 		m.findJobs(c, op)
 	case *core.ListNames:
@@ -373,6 +383,7 @@ func (m *Machine) Take(id core.ClientID, into []core.Reply) []core.Reply {
 		c.replies = c.replies[:0]
 	}
 	c.touched = false
+	m.fetched(c)
 	return into
 }
 

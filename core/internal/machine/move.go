@@ -25,6 +25,7 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 	}
 	e.readyAt, e.lostLeases = max(op.ReadyAt, m.now), 0
 	e.clear(scheduledOrder | requeued)
+	m.happened(h, e, core.EventMoved, m.queues[from].name)
 	if x := m.optionalState(h); x != nil && len(x.waiting) > 0 || e.has(broken) {
 		m.move(e, core.Blocked)
 		m.enlist(h, e)

@@ -126,6 +126,9 @@ func (q *jobQueue) idle() bool {
 }
 
 func (m *Machine) forgetQueue(n uint32) {
+	if !m.queues[n].hidden {
+		m.queueEvent(m.queues[n], core.EventQueueRemoved)
+	}
 	m.timers.Remove(&m.queues[n].idleTimer)
 	delete(m.names, m.queues[n].name)
 	m.queues[n] = nil
@@ -202,6 +205,9 @@ func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 		return
 	}
 	q := m.queues[n]
+	if q.paused != op.Paused {
+		m.queueEvent(q, map[bool]core.EventKind{true: core.EventQueuePaused, false: core.EventQueueResumed}[op.Paused])
+	}
 	q.paused = op.Paused
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
@@ -258,6 +264,7 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 		})
 	}
 	if m.queues[n] == q {
+		m.queueEvent(q, core.EventQueueRemoved)
 		q.hidden = true
 		m.dropRow(n)
 	}

@@ -20,6 +20,7 @@ func (m *Machine) rerun(c *client, op *core.Rerun) {
 	m.queues[e.queue].counts.Submitted[e.origin]++
 	e.set(rerun | changed)
 	m.touch(h, e)
+	m.happened(h, e, core.EventChanged, "rerun")
 	m.accepted(c, op.Tag, e)
 }
 

@@ -209,6 +209,8 @@ func (p *player) replyText(r *core.Reply) string {
 		return fmt.Sprintf("purged %d", r.N)
 	case core.BatchReply:
 		return p.group(r)
+	case core.EventReply:
+		return p.eventText(&r.Event)
 	case core.Answered:
 		return p.lookReply(r)
 	case core.Assigned:

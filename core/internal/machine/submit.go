@@ -133,6 +133,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	if m.touch(h, e); e.has(dirty) {
 		m.openBytes += payloadBytes(j)
 	}
+	m.happened(h, e, core.EventSubmitted, "")
 	m.place(h, e)
 }
 
@@ -415,6 +416,7 @@ func (m *Machine) makeReady(h uint32, e *entry) {
 	q := m.queues[e.queue]
 	q.hidden = false
 	q.ready.Push(h, m.before)
+	m.happened(h, e, core.EventReady, "")
 	m.offer(e.queue)
 }
 

@@ -29,6 +29,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	m.grant(c, &to, h, e, granted)
 	e.set(changed)
 	m.touch(h, e)
+	m.happened(h, e, core.EventLeased, "transferred")
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Lease: core.Grant{
 		Epoch: e.epoch, LeaseFor: e.leaseSpan(), EnqueuedAt: min(e.readyAt, m.now), Attempts: e.attempts, Fails: e.fails,
 	}}

@@ -22,6 +22,7 @@ func (m *Machine) update(c *client, op *core.Update) {
 	m.acceptedChange(c, op.Tag, e)
 	m.setFields(h, e, j, &op.Set)
 	m.touchPayload(h, e)
+	m.happened(h, e, core.EventChanged, op.Set.String())
 }
 
 // acceptedChange is the reply to a change that has raised the epoch.

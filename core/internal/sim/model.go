@@ -184,6 +184,9 @@ func (m *model) gone(c core.ClientID) {
 // afterCrash compares what came back with what was promised when committed was the newest commit on disk. most is the
 // latest that the wall clock has shown.
 func (w *world) afterCrash(committed core.Commit) error {
+	if err := w.eventsTrue(committed); err != nil {
+		return err
+	}
 	m := w.model
 	kept := m.seqs[:0]
 	for _, seq := range m.seqs {

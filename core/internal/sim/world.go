@@ -13,24 +13,25 @@ import (
 
 // world is one simulated life: a disk, an engine on it, clients, and the model.
 type world struct {
-	seed    uint64
-	number  int        // of the step
-	rng     *rand.Rand // of the step
-	clk     *clock
-	disk    *storetest.Disk
-	engine  *engine.Engine
-	mode    engine.Durability
-	model   *model
-	clients []*client
-	eyes    core.ClientID // asks for the simulation itself
-	tidy    bool          // a crash keeps all that was not synced, or nothing
-	often   []int         // how often each act is done, beside the others
-	tag     uint64
-	durable *snapshot // what the newest durable commit holds; nil while that is not known
-	sealing *snapshot // what the commit that is being written holds; nil: none is
-	broken  error     // a reply told what is not durable
-	log     []string
-	crashes int
+	seed     uint64
+	number   int        // of the step
+	rng      *rand.Rand // of the step
+	clk      *clock
+	disk     *storetest.Disk
+	engine   *engine.Engine
+	mode     engine.Durability
+	model    *model
+	clients  []*client
+	listener listener
+	eyes     core.ClientID // asks for the simulation itself
+	tidy     bool          // a crash keeps all that was not synced, or nothing
+	often    []int         // how often each act is done, beside the others
+	tag      uint64
+	durable  *snapshot // what the newest durable commit holds; nil while that is not known
+	sealing  *snapshot // what the commit that is being written holds; nil: none is
+	broken   error     // a reply told what is not durable
+	log      []string
+	crashes  int
 }
 
 // client is one connection.
@@ -77,6 +78,7 @@ func (w *world) open() error {
 	}
 	w.engine, w.clients, w.sealing, w.durable = e, nil, nil, nil
 	w.eyes = e.Open(core.ClientOptions{Wake: func() {}})
+	w.listen()
 	for range 6 {
 		w.connect()
 	}
@@ -230,7 +232,7 @@ func (w *world) collect() error {
 			}
 		}
 	}
-	return nil
+	return w.hearEvents()
 }
 
 // commitOf is the commit that a reply rests on.

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"fmt"
+
+	"broker/core"
+	"broker/core/engine"
+)
+
+// listener subscribes to everything and keeps what it is told until the next crash.
+type listener struct {
+	id   core.ClientID
+	last uint64 // number of the newest event
+	told []told
+}
+
+// told is what an event says of a stored job, and the commit that it waits for.
+type told struct {
+	seq    uint64
+	kind   core.EventKind
+	over   bool
+	commit core.Commit
+}
+
+// listen starts a listener.
+func (w *world) listen() {
+	w.listener = listener{id: w.engine.Open(core.ClientOptions{Wake: func() {}}), told: w.listener.told}
+	w.engine.Do(w.listener.id, []core.Op{&core.Subscribe{Tag: 1, Buffer: 100_000}}, nil)
+}
+
+// hearEvents takes in what the listener was told.
+func (w *world) hearEvents() error {
+	l := &w.listener
+	for _, r := range w.engine.Do(l.id, nil, nil) {
+		if r.Kind != core.EventReply {
+			continue
+		}
+		ev := &r.Event
+		if ev.Number != l.last+1 || ev.Dropped != 0 {
+			return fmt.Errorf("event %d came after event %d, %d dropped", ev.Number, l.last, ev.Dropped)
+		}
+		l.last = ev.Number
+		p := w.model.jobs[ev.Seq]
+		if rests := max(r.Commit, w.engine.Committed()); p != nil && !p.ephemeral && p.made > rests && w.mode == engine.Sync {
+			return fmt.Errorf("%v of job %d is told with commit %d, it was made in commit %d", ev.Kind, ev.Seq, rests, p.made)
+		}
+		if r.Commit != 0 && ev.Seq != 0 {
+			l.told = append(l.told, told{ev.Seq, ev.Kind, ev.Over, r.Commit})
+		}
+	}
+	return nil
+}
+
+// eventsTrue compares what listeners had been told, as of the newest commit announced, with what came back after a crash.
+func (w *world) eventsTrue(committed core.Commit) error {
+	ended := map[uint64]bool{}
+	for _, t := range w.listener.told {
+		ended[t.seq] = ended[t.seq] || t.over
+	}
+	for _, t := range w.listener.told {
+		if t.commit > committed {
+			continue
+		}
+		switch i := w.look(t.seq); {
+		case t.over && i != nil && i.State.Unfinished():
+			return fmt.Errorf("the end of job %d was told with commit %d of %d, and it is %v", t.seq, t.commit, committed, i.State)
+		case t.kind == core.EventSubmitted && i == nil && !ended[t.seq] && !w.mayHaveEnded(t.seq):
+			return fmt.Errorf("job %d was told to be submitted with commit %d of %d, and is lost", t.seq, t.commit, committed)
+		}
+	}
+	w.listener.told = nil
+	return nil
+}
+
+// mayHaveEnded reports whether a job may be gone without an event: one that expired, or ran out of attempts, at the start.
+func (w *world) mayHaveEnded(seq uint64) bool {
+	p := w.model.jobs[seq]
+	return p == nil || p.mayEnd || p.limited || p.expiresAt != 0
+}
