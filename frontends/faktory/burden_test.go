@@ -1,6 +1,7 @@
 package faktory
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -49,6 +50,17 @@ func TestLongLinesTakeBoundedMemory(t *testing.T) { //nolint:paralleltest // it 
 		if limit := 2*len(line) + 1<<20; cost > limit {
 			t.Errorf("%s: a line of %d bytes takes %d bytes, more than %d", name, len(line), cost, limit)
 		}
+	}
+	unknown := strings.TrimSuffix(strings.Repeat(`"":0,`, maxUnknown+1), ",")
+	u := new(workUnit)
+	if err := parseWorkUnit([]byte(unit(unknown)), u); !errors.Is(err, errTooMany) {
+		t.Errorf("too many members: %v", err)
+	}
+	if _, err := newWorkUnits([]byte("[null]"), u); err != nil {
+		t.Errorf("after too many members: %v", err)
+	}
+	if _, err := newWorkUnits([]byte("[null,"+unit(unknown)+"]"), u); !errors.Is(err, errTooMany) {
+		t.Errorf("too many members in bulk: %v", err)
 	}
 	line := []byte(many("{}", maxBulk+1))
 	if cost := allocated(func() {

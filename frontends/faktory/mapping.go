@@ -104,8 +104,6 @@ func (u *workUnit) check() error {
 		return errors.New("jobs must have an args parameter")
 	case len(u.jobtype) > maxJobtype:
 		return fmt.Errorf("jobtype must not be longer than %d bytes", maxJobtype)
-	case u.tooMany:
-		return fmt.Errorf("jobs must not have more than %d unknown members", maxUnknown)
 	case u.reserveFor > int64(maxReserve/time.Second):
 		return errors.New("jobs cannot be reserved for more than one day")
 	}

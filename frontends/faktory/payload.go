@@ -34,6 +34,8 @@ type member struct{ name, value []byte }
 // maxUnknown is how many unknown members a job may have.
 const maxUnknown = 1000
 
+var errTooMany = fmt.Errorf("jobs must not have more than %d unknown members", maxUnknown)
+
 // defaultRetry is the number of retries of a job without the member.
 const defaultRetry = 25
 
@@ -54,7 +56,10 @@ func parseWorkUnit(arg []byte, u *workUnit) error {
 		return nil
 	}
 	s.pos = 0
-	if !u.scan(&s, 0) || !s.atEnd() {
+	switch ok := u.scan(&s, 0); {
+	case u.tooMany:
+		return errTooMany
+	case !ok || !s.atEnd():
 		return explain(arg, &referenceJob{})
 	}
 	return nil
@@ -79,16 +84,19 @@ func newWorkUnits(arg []byte, u *workUnit) (workUnits, error) {
 		return workUnits{over: true}, nil
 	}
 	r.s.pos = 0
+	u.reset()
 	count := 0
 	ok := r.s.elements(0, func(raw []byte) bool {
 		count++
 		e := scanner{data: raw}
 		return count <= maxBulk && (raw[0] == 'n' || u.scan(&e, 1))
 	})
-	if count > maxBulk {
+	switch {
+	case count > maxBulk:
 		return workUnits{}, fmt.Errorf("more than %d jobs in one PUSHB", maxBulk)
-	}
-	if !ok || !r.s.atEnd() {
+	case u.tooMany:
+		return workUnits{}, errTooMany
+	case !ok || !r.s.atEnd():
 		return workUnits{}, explain(arg, &[]referenceJob{})
 	}
 	r.s.pos = 0
@@ -140,9 +148,10 @@ func (u *workUnit) set(name, value []byte) bool {
 		"failure", "enqueued_at":
 	default:
 		if known = foldedName(name, knownMembers[:]); known == "" {
-			if u.tooMany = u.tooMany || len(u.unknown) == maxUnknown; !u.tooMany {
-				u.unknown = append(u.unknown, member{name, value})
+			if u.tooMany = len(u.unknown) == maxUnknown; u.tooMany {
+				return false
 			}
+			u.unknown = append(u.unknown, member{name, value})
 			return true
 		}
 	}
