@@ -7,11 +7,13 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"broker/core/crontab"
 )
 
 // Cron is a job that the broker submits on a schedule.
 type Cron struct {
-	Schedule string // in the syntax of ParseSchedule
+	Schedule string // in the syntax of crontab.Parse
 	Queue    string // as written in the settings; empty: Faktory's default queue
 	Type     string
 
@@ -48,7 +50,7 @@ type cronReader struct {
 func (r cronReader) entry(table map[string]any) Cron {
 	var c Cron
 	c.Schedule = r.text("schedule", take(table, "schedule"))
-	if _, err := ParseSchedule(c.Schedule, time.UTC); err != nil {
+	if _, err := crontab.Parse(c.Schedule, time.UTC); err != nil {
 		r.complain(r.prefix+"schedule", "%q: %v", c.Schedule, err)
 	}
 	job, ok := take(table, "job").(map[string]any)

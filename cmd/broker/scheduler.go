@@ -10,6 +10,7 @@ import (
 
 	"broker/config"
 	"broker/core"
+	"broker/core/crontab"
 	"broker/core/engine"
 	"broker/core/notify"
 	"broker/frontends/cron"
@@ -63,7 +64,7 @@ func startScheduler(e *engine.Engine, f *faktory.Frontend, log zerolog.Logger, e
 func (t *scheduler) load(entries []config.Cron) {
 	all := make([]cron.Entry, len(entries))
 	for i, c := range entries {
-		schedule, err := config.ParseSchedule(c.Schedule, time.Local)
+		schedule, err := crontab.Parse(c.Schedule, time.Local)
 		if err != nil {
 			panic(err) // the settings are validated
 		}

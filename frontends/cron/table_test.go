@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"broker/config"
 	"broker/core"
 	"broker/core/coretest"
+	"broker/core/crontab"
 	"broker/core/engine"
 )
 
@@ -45,7 +45,7 @@ func entries(t *testing.T, specs ...string) []Entry {
 	t.Helper()
 	all := make([]Entry, len(specs))
 	for i, spec := range specs {
-		s, err := config.ParseSchedule(spec, time.UTC)
+		s, err := crontab.Parse(spec, time.UTC)
 		if err != nil {
 			t.Fatal(err)
 		}

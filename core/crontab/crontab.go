@@ -1,4 +1,5 @@
-package config
+// Package crontab parses the times of schedules: crontab's fields, names such as @hourly, and intervals.
+package crontab
 
 import (
 	"errors"
@@ -11,7 +12,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule tells when a cron entry is due. Next depends on its argument only, so that a restart does not change the times.
+// Schedule tells when something is due. Next depends on its argument only, so that a restart does not change the times.
 type Schedule interface {
 	// Next is the first time after t; the zero time if there is none.
 	Next(t time.Time) time.Time
@@ -24,9 +25,9 @@ var fieldParser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour |
 // everyWord is the prefix of an interval: @every 90s.
 const everyWord = "@every "
 
-// ParseSchedule parses the schedule of a cron entry. It is in the time zone local, or in the one that precedes the fields:
-// "CRON_TZ=Europe/Vienna 30 6 * * 1-5".
-func ParseSchedule(text string, local *time.Location) (Schedule, error) {
+// Parse parses a schedule. It is in the time zone local, or in the one that precedes the fields:
+// "CRON_TZ=Europe/Vienna 30 6 * * 1-5". It may read the time zone from a file.
+func Parse(text string, local *time.Location) (Schedule, error) {
 	text = strings.TrimSpace(text)
 	zone, rest, err := cutZone(text, local)
 	if err != nil {
