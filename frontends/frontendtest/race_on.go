@@ -3,4 +3,4 @@
 package frontendtest
 
 // raceDetectorAllocs are the additional allocations of a request under the race detector, which drops pooled values at random.
-const detectorAllocs = 1.5
+const raceDetectorAllocs = 1.5
