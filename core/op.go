@@ -109,7 +109,7 @@ type MetaEntry struct {
 	Value []byte
 }
 
-// Lease asks for one job. Reply: Assigned, or NothingReady (Until is zero), or TimedOut at Until. A client has at most
+// Lease asks for one job. Reply: Assigned (see also Late), or NothingReady (Until is zero), or TimedOut at Until. A client has at most
 // one parked lease; a second is Failed with ErrBusy.
 type Lease struct {
 	changing
@@ -119,6 +119,10 @@ type Lease struct {
 	Holder   Holder
 	Worker   string  // id of the worker, kept with the lease; HeldByWorker only
 	Deadline Instant // park until then; zero: do not wait
+
+	// Late says that the client can do without the job for a while: if its body has to be read from the disk, the reply is
+	// Reading, and Assigned, or TimedOut, comes by a later call. CancelLease gives the job back until then.
+	Late bool
 
 	// KeepQueues says that the queues are known for some minutes after the lease has waited on them, as if they had had a
 	// job. Without it, a queue that is there for its waiting leases alone goes with them.

@@ -24,6 +24,7 @@ const (
 	Answered // what the operation asked for is in Answer
 
 	Assigned
+	Reading // Lease.Late: the job is leased, its body is being read
 	TimedOut
 	Woken
 	Progressed

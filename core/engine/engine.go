@@ -44,6 +44,7 @@ type Engine struct {
 	closeErr  error
 	diskFull  bool // touched by the timer goroutine only
 	reclaimer reclaimer
+	readers   readers
 }
 
 var _ core.Broker = (*Engine)(nil)
@@ -110,7 +111,7 @@ func (e *Engine) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 		into, d = e.decide(id, ops, into, buf[:0])
 		e.notify(d.wakes, d.signals)
 	}
-	return e.hydrate(into, from)
+	return e.hydrate(id, into, from)
 }
 
 // decided is what came of a round of decisions beside replies.
@@ -203,7 +204,7 @@ func (e *Engine) notify(wakes []func(), s signals) {
 }
 
 // hydrate adds to the replies from index from on what only the store has.
-func (e *Engine) hydrate(replies []core.Reply, from int) []core.Reply {
+func (e *Engine) hydrate(id core.ClientID, replies []core.Reply, from int) []core.Reply {
 	for i := from; i < len(replies); i++ {
 		r := &replies[i]
 		var err error
@@ -215,6 +216,10 @@ func (e *Engine) hydrate(replies []core.Reply, from int) []core.Reply {
 			err = e.hydrateFound(r)
 		case r.Kind == core.Assigned:
 			err = e.hydrateLease(r)
+		case r.Kind == core.Reading:
+			if !e.readLate(id, r) {
+				*r = core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrShutdown}
+			}
 		case r.Kind == core.Ended && r.Outcome == nil:
 			r.Outcome, err = e.store.Outcome(r.Seq)
 		case r.Kind == core.Ended && r.Cold:
@@ -325,6 +330,7 @@ func (e *Engine) Shutdown() error {
 	e.closeOnce.Do(func() {
 		close(e.done)
 		e.running.Wait()
+		e.readers.close()
 		if e.store == nil {
 			return
 		}

@@ -90,7 +90,7 @@ func (p *pipeline) lease(queues []string, worker string, until core.Instant) (ta
 	op := p.Leases.Next()
 	op.Tag = p.Expect(pending{kind: fetchRequest})
 	op.Queues, op.Pick, op.Deadline = queues, core.PickInOrder, until
-	op.Holder, op.Worker = core.HeldByWorker, worker
+	op.Holder, op.Worker, op.Late = core.HeldByWorker, worker, true
 	p.Ask(op)
 	return op.Tag
 }
@@ -145,8 +145,12 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 
 // Push implements frontends.Responder. It answers the parked FETCH.
 func (s *session) Push(r *core.Reply) {
-	if r.Tag != s.fetch.tag {
+	switch {
+	case r.Tag != s.fetch.tag:
 		return // to a request that was given up
+	case r.Kind == core.Reading:
+		s.fetch.reading = true
+		return
 	}
 	s.fetch = parkedFetch{}
 	switch r.Kind { //nolint:exhaustive // a lease has these ends and no others

@@ -58,6 +58,7 @@ type session struct {
 type parkedFetch struct {
 	tag      uint64 // zero: there is none
 	until    core.Instant
+	reading  bool // its job is being read from the disk
 	noQueues bool // it waits for no job, since the worker is quiet or terminating
 }
 
@@ -121,7 +122,7 @@ func (s *session) Deliver() {
 	if s.fetch.tag != 0 {
 		s.run()
 	}
-	if s.fetch.tag != 0 && !s.fetch.noQueues && s.isQuiet() && s.conn.Out().Held() == 0 {
+	if s.fetch.tag != 0 && !s.fetch.noQueues && !s.fetch.reading && s.isQuiet() && s.conn.Out().Held() == 0 {
 		s.fetchNothing()
 	}
 	if s.running != nil {
@@ -151,6 +152,9 @@ var _ frontends.HalfCloseWaiter = (*session)(nil)
 // WaitsHalfClosed implements frontends.HalfCloseWaiter. The client may be gone, so a parked FETCH gets no job. A long command
 // is still answered.
 func (s *session) WaitsHalfClosed() bool {
+	if s.fetch.reading {
+		return true // a job that was read from memory would have been sent already
+	}
 	s.giveUpFetch()
 	return s.running != nil
 }

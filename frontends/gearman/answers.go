@@ -31,7 +31,7 @@ func (s *session) encode(b []byte, r *core.Reply, p *pending) []byte {
 		return s.appendFailed(b, r, p)
 	case core.Accepted, core.Queues:
 		return s.appendLine(b, r, p)
-	case core.Listed, core.Counted, core.MetaReply, core.Purged, core.BatchReply, core.Answered, core.EventReply:
+	case core.Listed, core.Counted, core.MetaReply, core.Purged, core.BatchReply, core.Answered, core.Reading, core.EventReply:
 		return b // never asked for here: listings have a loop of their own
 	}
 	return b

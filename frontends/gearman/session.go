@@ -22,6 +22,13 @@ type session struct {
 	pipeline   *pipeline // during Feed and Deliver only
 	listing    *listing  // a text command whose answer takes more than one turn; input waits behind it
 	noJobDelay noJobDelay
+	reading    lateGrab // input waits behind it
+}
+
+// lateGrab is a grab whose job is being read from the disk.
+type lateGrab struct {
+	grab packetType // its form; zero: there is none
+	tag  uint64
 }
 
 // Bounds of what one connection makes us write at a time.
@@ -37,11 +44,14 @@ func (s *session) Feed(in []byte) int {
 	if s.closing {
 		return len(in)
 	}
+	if s.reading.grab != 0 {
+		return 0
+	}
 	s.begin()
 	defer s.end()
 	s.interruptDelay()
 	used, decided := 0, 0
-	for !s.closing && s.listing == nil && !s.outputFull() {
+	for !s.closing && s.listing == nil && s.reading.grab == 0 && !s.outputFull() {
 		n, err := decode(in[used:], s.f.o.MaxBodyBytes, &s.pipeline.msg)
 		if err != nil {
 			s.refuseSyntax(err)
@@ -81,6 +91,25 @@ func (s *session) Deliver() {
 func (s *session) Refusal() []byte {
 	return appendPacket(nil, errorRes, errServerStopped.code, errServerStopped.message)
 }
+
+// allowLate lets the last message of the pipeline wait for the disk, if it is a grab: answers keep the order of messages.
+func (s *session) allowLate() {
+	_, tag, op := s.pipeline.Last()
+	if lease, ok := op.(*core.Lease); ok && lease.Tag == tag && !s.eof {
+		lease.Late = true
+	}
+}
+
+var (
+	_ frontends.Blocker         = (*session)(nil)
+	_ frontends.HalfCloseWaiter = (*session)(nil)
+)
+
+// Blocked implements frontends.Blocker.
+func (s *session) Blocked() bool { return s.reading.grab != 0 }
+
+// WaitsHalfClosed implements frontends.HalfCloseWaiter: a job that was read from memory would have been sent already.
+func (s *session) WaitsHalfClosed() bool { return s.reading.grab != 0 }
 
 // EOF implements frontends.Session: what was asked for before the client stopped sending is answered.
 func (s *session) EOF(in []byte) {
@@ -142,12 +171,16 @@ func (s *session) flush(drained bool) {
 	if drained {
 		s.delayNoJob()
 	}
+	s.allowLate()
 	before := s.conn.Out().Len()
 	if p.Len() > 0 || p.Ops() > 0 { // without operations too: older pushes stand before the answers
 		p.Run(s.f.broker, s.client, s)
 	}
 	if p.Leases.Len() > 0 {
 		s.grabs = nextGrabs(s.grabs, s.conn.Out().Len()-before)
+	}
+	if s.reading.grab != 0 {
+		s.grabs = 1 // the next job is probably on the disk too
 	}
 	s.reset()
 }
@@ -169,7 +202,10 @@ func (s *session) outputFull() bool {
 // Respond implements frontends.Responder.
 func (s *session) Respond(p *pending, r *core.Reply) {
 	if r != nil {
-		s.endDelay(r)
+		if s.endDelay(r); r.Kind == core.Reading {
+			s.reading = lateGrab{grab: p.typ, tag: r.Tag}
+			return
+		}
 		s.write(p, r)
 		return
 	}
@@ -191,6 +227,13 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 func (s *session) Push(r *core.Reply) {
 	p := &s.pipeline.delayed
 	p.typ = s.endDelay(r)
+	switch {
+	case r.Kind == core.Reading:
+		s.reading = lateGrab{grab: p.typ, tag: r.Tag}
+		return
+	case s.reading.grab != 0 && s.reading.tag == r.Tag:
+		p.typ, s.reading = s.reading.grab, lateGrab{}
+	}
 	s.write(p, r)
 }
 

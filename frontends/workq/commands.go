@@ -197,8 +197,9 @@ func (s *Session) lease(p *pipeline, r *request) {
 	}
 	op := p.Leases.Next()
 	*op = core.Lease{
-		Tag:    p.expect(pending{answer: answerLease, mayWait: wait > 0, large: true, isLease: true}),
+		Tag:    p.expect(pending{answer: answerLease, mayWait: true, large: true, isLease: true}),
 		Queues: queues, KeepQueues: true, Pick: core.PickAtRandom, Holder: core.HeldByNobody, Deadline: s.deadline(wait),
+		Late: !s.eof,
 	}
 	p.Ask(op)
 }

@@ -21,6 +21,7 @@ type pending struct {
 	mayWait  bool   // the reply may come later; no input is read until then
 	large    bool   // the answer may contain bodies
 	isLease  bool   // the answer may be a job
+	reading  bool   // the answer is a job, whose body is being read from the disk
 	isResult bool   // a half-closed client still receives the answer
 	answered bool
 }

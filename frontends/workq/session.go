@@ -18,6 +18,7 @@ type Session struct {
 	skip     skippedBody
 	waiting  pending // the command that waits for its reply; tag zero: none
 	closing  bool    // no more input is read
+	eof      bool    // the client has closed its sending side
 
 	deliveries frontends.Deliveries
 
@@ -188,6 +189,8 @@ func (s *Session) Respond(p *pending, r *core.Reply) {
 	case r == nil:
 		s.say(p.text)
 	case p.mayWait && r.Kind == core.Submitted: // the first of two replies to run
+	case r.Kind == core.Reading:
+		p.reading = true
 	default:
 		p.answered = true
 		s.write(p, r)
@@ -196,7 +199,11 @@ func (s *Session) Respond(p *pending, r *core.Reply) {
 
 // Push implements frontends.Responder. The only push is the reply to the command that the session is blocked on.
 func (s *Session) Push(r *core.Reply) {
-	if r.Tag == s.waiting.tag && r.Kind != core.Submitted {
+	switch {
+	case r.Tag != s.waiting.tag || r.Kind == core.Submitted:
+	case r.Kind == core.Reading:
+		s.waiting.reading = true
+	default:
 		p := s.waiting
 		s.waiting = pending{}
 		s.write(&p, r)
@@ -236,6 +243,7 @@ func (s *Session) Refusal() []byte { return []byte(storeFailed) }
 
 // EOF implements frontends.Session: all commands are answered, without waiting.
 func (s *Session) EOF(input []byte) {
+	s.eof = true
 	for !s.closing {
 		if s.waiting.tag != 0 {
 			s.cancelWait(timedOut)
@@ -254,9 +262,10 @@ func (s *Session) EOF(input []byte) {
 // Blocked implements frontends.Blocker.
 func (s *Session) Blocked() bool { return s.waiting.tag != 0 }
 
-// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no job and no run, but still gets a result.
+// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no run and no further job, but
+// still gets a result, and a job that is being read for it.
 func (s *Session) WaitsHalfClosed() bool {
-	if s.waiting.tag != 0 && !s.waiting.isResult {
+	if s.waiting.tag != 0 && !s.waiting.isResult && !s.waiting.reading {
 		s.cancelWait(timedOut)
 	}
 	return s.waiting.tag != 0

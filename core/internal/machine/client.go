@@ -36,6 +36,7 @@ type client struct {
 	turn        int // where round-robin goes on
 
 	held     []uint32 // jobs leased to this connection
+	reads    []read   // jobs that were leased to the client and are being read
 	fetching *fetching
 	watches  uint32 // head of its watchers
 
@@ -107,6 +108,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.unsubscribe(c, func(*subscription) bool { return true })
 	m.leaveWaitLists(c)
 	woken := m.wakeAcked(c)
+	m.dropReads(c)
 	for _, r := range c.replies { // a job that nobody has taken from the broker was not handed out
 		if r.Kind == core.Assigned {
 			m.revokeLease(r.Seq, r.Lease.Epoch)

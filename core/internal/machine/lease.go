@@ -222,6 +222,9 @@ func (m *Machine) assignParked(c *client, n uint32) {
 
 // withdraw ends a parked lease without a job.
 func (m *Machine) cancelLease(c *client) {
+	for _, tag := range m.dropReads(c) {
+		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: tag})
+	}
 	if !c.parked {
 		return
 	}
@@ -340,6 +343,10 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		n := m.transients[h]
 		n.data, n.tooMuch = nil, false
 		r.Lease.Failure = n.failure
+	}
+	if op.Late && (r.Job == nil || r.Lease.Fails > 0 && r.Lease.Failure == nil) {
+		r.Kind = core.Reading
+		c.reads = append(c.reads, read{tag: op.Tag, seq: e.seq, epoch: e.epoch})
 	}
 	m.reply(c, r)
 	m.happened(h, e, core.EventLeased, "")

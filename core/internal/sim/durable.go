@@ -130,7 +130,7 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 		}
 	case core.Failed:
 		return w.sameRefusal(op, r, s)
-	case core.Accepted, core.NothingReady, core.Counted, core.Purged, core.Assigned, core.TimedOut, core.Woken, core.DataSent,
+	case core.Accepted, core.NothingReady, core.Counted, core.Purged, core.Assigned, core.Reading, core.TimedOut, core.Woken, core.DataSent,
 		core.Warned, core.Answered, core.EventReply: // no state that is stored, or of the open batch
 	}
 	return nil

@@ -1,0 +1,162 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"broker/core"
+	"broker/core/engine"
+	"broker/core/internal/store/storetest"
+	"broker/core/notify"
+)
+
+// coldDesk is an engine whose jobs are on the disk only, which answers no read until it may.
+type coldDesk struct {
+	*desk
+	disk   *storetest.Disk
+	asked  notify.Signal // a read has begun
+	answer chan struct{} // closed to let reads go on
+	worker core.ClientID
+	woken  notify.Signal // news for worker
+}
+
+// slowDisk returns an engine that was restarted with n large jobs in queue q.
+func slowDisk(t *testing.T, n int) *coldDesk {
+	t.Helper()
+	disk := storetest.NewDisk()
+	c := &coldDesk{disk: disk, asked: notify.NewSignal(), answer: make(chan struct{}), woken: notify.NewSignal()}
+	c.desk = setup(t, func(o *engine.Options) { o.FS = disk.FS() })
+	client := c.client(core.Faktory)
+	for range n {
+		c.one(client, &core.Submit{Job: &core.Job{Queue: "q", Body: []byte(strings.Repeat("x", 10_000)), Origin: core.Faktory}})
+	}
+	c.Flush()
+	c.shutdown()
+	c.desk.open(func(o *engine.Options) { o.FS = disk.FS() })
+	c.worker = c.Open(core.ClientOptions{Protocol: core.Workq, Wake: c.woken.Set})
+	disk.Before(func(write bool) error {
+		if !write {
+			c.asked.Set()
+			<-c.answer
+		}
+		return nil
+	})
+	return c
+}
+
+func (c *coldDesk) lease(tag uint64) core.Op {
+	return &core.Lease{Tag: tag, Queues: []string{"q"}, Holder: core.HeldByNobody, Late: true}
+}
+
+// want waits for the next replies of the worker, of which there is one.
+func (c *coldDesk) want(kind core.ReplyKind, tag uint64) core.Reply {
+	c.t.Helper()
+	var got []core.Reply
+	for len(got) == 0 {
+		<-c.woken
+		got = c.Do(c.worker, nil, nil)
+	}
+	if len(got) != 1 || got[0].Kind != kind || got[0].Tag != tag {
+		c.t.Fatalf("got %+v, want kind %d of %d", got, kind, tag)
+	}
+	return got[0]
+}
+
+func TestNobodyWaitsForTheDiskOfAnother(t *testing.T) {
+	t.Parallel()
+	c := slowDisk(t, 1)
+	if r := c.one(c.worker, c.lease(7)); r.Kind != core.Reading || r.Tag != 7 || r.Job != nil {
+		t.Fatalf("lease: %+v", r)
+	}
+	<-c.asked // and no answer
+	other := c.client(core.Workq)
+	if r := c.one(other, &core.Submit{Job: &core.Job{Queue: "r", Origin: core.Workq}}); r.Kind != core.Submitted {
+		t.Errorf("submit: %+v", r)
+	}
+	if r := c.one(other, &core.Lease{Queues: []string{"r"}, Holder: core.HeldByNobody}); r.Kind != core.Assigned {
+		t.Errorf("lease of a job in memory: %+v", r)
+	}
+	if r := c.one(other, &core.Lease{Queues: []string{"q"}, Holder: core.HeldByNobody}); r.Kind != core.NothingReady {
+		t.Errorf("lease of the job that is being read: %+v", r)
+	}
+	close(c.answer)
+	r := c.want(core.Assigned, 7)
+	if r.Job == nil || len(r.Job.Body) != 10_000 || r.Lease.Attempts != 1 {
+		t.Errorf("%+v, job %+v", r, r.Job)
+	}
+	if r := c.one(c.worker, &core.Complete{Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased}); r.Kind != core.Accepted {
+		t.Errorf("complete: %+v", r)
+	}
+}
+
+// A job that is being read for somebody who does not want it any more is handed to the next one, at its old place and with
+// its old number of attempts.
+func TestJobsThatAreBeingReadCanBeGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, giveUp := range map[string]func(c *coldDesk){
+		"cancelled": func(c *coldDesk) {
+			if r := c.one(c.worker, &core.CancelLease{}); r.Kind != core.TimedOut || r.Tag != 7 {
+				t.Errorf("cancel: %+v", r)
+			}
+		},
+		"closed": func(c *coldDesk) {
+			c.Close(c.worker)
+			c.worker = c.Open(core.ClientOptions{Protocol: core.Workq, Wake: c.woken.Set})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := slowDisk(t, 2)
+			first := c.one(c.worker, c.lease(7))
+			<-c.asked
+			giveUp(c)
+			if r := c.one(c.worker, c.lease(8)); r.Kind != core.Reading || r.Seq != first.Seq {
+				t.Fatalf("second lease: %+v after %+v", r, first)
+			}
+			close(c.answer)
+			if r := c.want(core.Assigned, 8); r.Seq != first.Seq || r.Lease.Attempts != 1 || len(r.Job.Body) != 10_000 {
+				t.Errorf("%+v", r)
+			}
+			if err := c.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A job that is removed while it is being read is not handed out.
+func TestJobsThatAreBeingReadCanBeRemoved(t *testing.T) {
+	t.Parallel()
+	c := slowDisk(t, 1)
+	r := c.one(c.worker, c.lease(7))
+	<-c.asked
+	if r := c.one(c.client(core.Internal), &core.Cancel{Ref: core.Ref{Seq: r.Seq}}); r.Kind != core.Accepted {
+		t.Fatalf("cancel: %+v", r)
+	}
+	c.Flush()
+	close(c.answer)
+	var got []core.Reply
+	for len(got) == 0 {
+		<-c.woken
+		got = c.Do(c.worker, nil, nil)
+	}
+	// The read may have been quicker than the removal on the disk.
+	if got[0].Kind != core.TimedOut && got[0].Kind != core.Assigned || got[0].Tag != 7 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestShutdownWaitsForJobsThatAreBeingRead(t *testing.T) {
+	t.Parallel()
+	c := slowDisk(t, 10)
+	for tag := range uint64(10) {
+		c.one(c.worker, c.lease(tag))
+	}
+	<-c.asked
+	close(c.answer)
+	c.shutdown()
+	c.desk.open(func(o *engine.Options) { o.FS = c.disk.FS() })
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}

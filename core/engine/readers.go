@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"sync"
+
+	"broker/core"
+)
+
+// maxReaders bounds how many leased jobs are read at once. A disk answers a few readers faster than one; more only make
+// commits wait.
+const maxReaders = 4
+
+// readers read the bodies of leased jobs for clients that can wait for them (core.Lease.Late), so that no event loop waits
+// for the disk. They are started as jobs come in and end when there are none.
+type readers struct {
+	mu      sync.Mutex
+	queue   []lateJob
+	running int
+	closed  bool
+	all     sync.WaitGroup
+}
+
+// lateJob is a job that a client was promised by a Reading reply.
+type lateJob struct {
+	client core.ClientID
+	reply  core.Reply
+}
+
+// readLate has the job of a Reading reply read; false: the engine is being closed.
+func (e *Engine) readLate(id core.ClientID, r *core.Reply) bool {
+	l := lateJob{client: id, reply: *r}
+	l.reply.Kind = core.Assigned
+	q := &e.readers
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	q.queue = append(q.queue, l)
+	if q.running < maxReaders {
+		q.running++
+		q.all.Go(e.readLoop) // ends when the queue is empty; Shutdown waits for it
+	}
+	return true
+}
+
+func (e *Engine) readLoop() {
+	q := &e.readers
+	for {
+		q.mu.Lock()
+		if len(q.queue) == 0 {
+			q.running--
+			q.mu.Unlock()
+			return
+		}
+		l := q.queue[0]
+		q.queue[0] = lateJob{}
+		if q.queue = q.queue[1:]; len(q.queue) == 0 {
+			q.queue = nil
+		}
+		q.mu.Unlock()
+		e.deliver(&l)
+	}
+}
+
+// deliver reads a job and hands it to its client, if that still wants it.
+func (e *Engine) deliver(l *lateJob) {
+	r := &l.reply
+	if err := e.hydrateLease(r); err != nil {
+		*r = e.lost(r, err)
+	}
+	var buf [16]func()
+	e.mu.Lock()
+	defer crashOnPanic()
+	e.machine.Deliver(e.nowLocked(), l.client, *r)
+	wakes, s := e.afterLocked(buf[:0])
+	e.mu.Unlock()
+	e.notify(wakes, s)
+}
+
+// close rejects further jobs and waits for those that are being read.
+func (q *readers) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.all.Wait()
+}
