@@ -77,7 +77,7 @@ func (p *process) logAudit(e service.AuditEntry) {
 // backend is what the HTTP API works on.
 func (p *process) backend() httpapi.Backend {
 	return httpapi.Backend{
-		Service: p.service, Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Backup: p.backup,
+		Service: p.service, Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Health: p.frontends.faktory.Health, Backup: p.backup,
 		Syncs:   p.engine.SyncLatency,
 		Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState, Cron: p.cronEntries,
 	}

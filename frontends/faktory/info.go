@@ -151,3 +151,16 @@ func residentBytes() (int64, bool) {
 	pages, err := strconv.ParseInt(fields[1], 10, 64)
 	return pages * int64(os.Getpagesize()), err == nil
 }
+
+// Health is the part of INFO that the reference gives to everybody over HTTP. It costs the same however many queues there
+// are. Any goroutine.
+func (f *Frontend) Health() []byte {
+	b := append([]byte(nil), '{')
+	b = appendInstantMember(b, "now", f.b.Now())
+	b = append(appendName(b, "server"), '{')
+	b = appendTextMember(b, "description", f.o.Description)
+	b = appendTextMember(b, "faktory_version", Version)
+	b = appendIntegerMember(b, "connections", f.connections.Load())
+	b = appendIntegerMember(b, "command_count", int64(f.commands.Load()))
+	return append(b, "}}\n"...)
+}

@@ -5,41 +5,50 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 )
 
-// crowd bounds the connections of the HTTP port, as the store needs descriptors too. When there are too many, the one that
-// has waited for longest makes room: it has asked for nothing, was answered and is kept for another request, or owes the rest
-// of one that nobody waits for. A new one is closed if all others are being served.
-type crowd struct {
-	most int
+// reservedConns are connections beyond the limit on which health alone is answered.
+const reservedConns = 32
 
-	mu   sync.Mutex // guards the rest
-	last uint64
-	open map[net.Conn]*place
+// connLimiter bounds the connections of the HTTP port, as the store needs file descriptors too. At the limit a new
+// connection takes the place of the one that has been idle for longest: it has sent no request, or not all of one, or is
+// kept for another. If all are in the middle of a request, the new one is let in beyond the limit, and anything but health
+// is refused there. A client that does not read its answer loses its place when the write deadline passes.
+type connLimiter struct {
+	max int // 0: no limit
+
+	mu    sync.Mutex // guards the rest
+	clock uint64     // counts what happens
+	conns map[net.Conn]*limitedConn
 }
 
-// place is one connection.
-type place struct {
-	since    uint64 // the step in which it came or was last answered
+// limitedConn is what is known of a connection.
+type limitedConn struct {
+	since    uint64 // when it came or was last answered, by connLimiter.clock
 	requests int    // being served; several under HTTP/2
+	reserved bool   // it was let in beyond the limit
 }
 
-func newCrowd(most int) *crowd { return &crowd{most: most, open: make(map[net.Conn]*place)} }
+func newConnLimiter(limit int) *connLimiter {
+	return &connLimiter{max: limit, conns: make(map[net.Conn]*limitedConn)}
+}
 
-// watch is http.Server.ConnState. A new connection is told of before anything is read from it.
-func (c *crowd) watch(nc net.Conn, state http.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// connState is http.Server.ConnState. It hears of a new connection before anything is read from it.
+func (l *connLimiter) connState(nc net.Conn, state http.ConnState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		c.last++
-		c.open[nc] = &place{since: c.last}
-		if c.most > 0 && len(c.open) > c.most {
-			c.closeOne()
+		l.clock++
+		c := &limitedConn{since: l.clock}
+		l.conns[nc] = c
+		if l.max > 0 && len(l.conns) > l.max {
+			c.reserved = !l.closeIdle(nc)
 		}
 	case http.StateClosed, http.StateHijacked:
-		delete(c.open, nc)
+		delete(l.conns, nc)
 	case http.StateActive, http.StateIdle: // active also while a body is awaited that the handler did not want
 	}
 }
@@ -47,43 +56,67 @@ func (c *crowd) watch(nc net.Conn, state http.ConnState) {
 // connKey is where a request's context has its connection.
 type connKey struct{}
 
-// note is http.Server.ConnContext.
-func (c *crowd) note(ctx context.Context, nc net.Conn) context.Context {
+// connContext is http.Server.ConnContext.
+func (l *connLimiter) connContext(ctx context.Context, nc net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, nc)
 }
 
-// served keeps the places of connections whose requests next answers.
-func (c *crowd) served(next http.Handler) http.Handler {
+// limited keeps the places of connections whose requests next answers.
+func (l *connLimiter) limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		nc, _ := r.Context().Value(connKey{}).(net.Conn)
-		c.count(nc, 1)
-		defer c.count(nc, -1)
+		reserved := l.count(nc, 1)
+		defer l.count(nc, -1)
+		if reserved {
+			w.Header().Set("Connection", "close")
+			if !isHealth(r.URL.Path) {
+				p := problem(http.StatusServiceUnavailable, codeTooManyConns, "too many connections")
+				p.retryAfterS = 1
+				p.write(w)
+				return
+			}
+		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// count notes that a request begins or ends.
-func (c *crowd) count(nc net.Conn, by int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p := c.open[nc]; p != nil { // it was not closed here
-		c.last++
-		p.since = c.last
-		p.requests += by
-	}
+// isHealth reports whether a path is one of the pages that monitors ask for.
+func isHealth(path string) bool {
+	return strings.HasPrefix(path, "/health") || path == "/readyz"
 }
 
-// closeOne closes the connection that has waited for longest; the newest is not served, so there is one.
-func (c *crowd) closeOne() {
+// count notes that a request begins or ends, and reports whether its connection is beyond the limit.
+func (l *connLimiter) count(nc net.Conn, by int) (reserved bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.conns[nc]
+	if c == nil {
+		return false // it was closed here
+	}
+	l.clock++
+	c.since = l.clock
+	c.requests += by
+	return c.reserved
+}
+
+// closeIdle closes the connection that has been idle for longest. It spares the new one, unless the reserve is used up.
+func (l *connLimiter) closeIdle(fresh net.Conn) bool {
 	var oldest net.Conn
-	for nc, p := range c.open {
-		if p.requests == 0 && (oldest == nil || p.since < c.open[oldest].since) {
+	for nc, c := range l.conns {
+		if nc != fresh && c.requests == 0 && (oldest == nil || c.since < l.conns[oldest].since) {
 			oldest = nc
 		}
 	}
-	delete(c.open, oldest)
-	if secured, ok := oldest.(*tls.Conn); ok {
-		oldest = secured.NetConn() // no goodbye, which could wait for its peer
+	if oldest == nil {
+		if len(l.conns) <= l.max+reservedConns {
+			return false
+		}
+		oldest = fresh
+	}
+	delete(l.conns, oldest)
+	if t, ok := oldest.(*tls.Conn); ok {
+		oldest = t.NetConn() // TLS would first say goodbye, and wait for its peer
 	}
 	_ = oldest.Close() // its own goroutine sees the end
+	return true
 }

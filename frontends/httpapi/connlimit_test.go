@@ -6,11 +6,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"broker/core"
 )
 
 // seat is a connection that notes its end.
@@ -25,38 +28,107 @@ func (s *seat) Close() error {
 	return nil
 }
 
-func TestConnectionsInTheirRequestAreNotClosedForOthers(t *testing.T) {
+func TestBusyConnectionsKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(2)
+	l := newConnLimiter(2)
 	enter := func() *seat {
 		s := &seat{}
-		c.watch(s, http.StateNew)
+		l.connState(s, http.StateNew)
 		return s
 	}
 	first, second := enter(), enter()
-	c.count(first, 1)
-	c.count(second, 1)
+	l.count(first, 1)
+	l.count(second, 1)
 	third := enter()
-	if first.closed || second.closed || !third.closed {
-		t.Fatal("two are busy, and a third is let in for one of them")
+	if first.closed || second.closed || third.closed || !l.count(third, 1) {
+		t.Fatal("with two busy connections a third is not let in for health alone")
 	}
-	c.count(third, 1) // as its goroutine may say late
-	c.count(second, 1)
-	c.count(second, -1)
+	l.connState(third, http.StateClosed)
+	l.count(second, -1)
 	fourth := enter()
-	if second.closed || !fourth.closed {
-		t.Fatal("one of two requests is answered, and its connection makes room")
+	if !second.closed || fourth.closed || l.count(fourth, 0) {
+		t.Fatal("a connection that was answered does not make room for a new one")
 	}
-	c.count(second, -1)
-	fifth := enter()
-	if first.closed || !second.closed || fifth.closed {
-		t.Fatal("the one that waits to ask again does not make room")
+	l.connState(first, http.StateClosed)
+	l.connState(fourth, http.StateClosed)
+	fifth, sixth := enter(), enter()
+	if fifth.closed || sixth.closed || l.count(fifth, 0) || l.count(sixth, 0) {
+		t.Fatal("no room, though all have left")
 	}
-	c.watch(second, http.StateClosed)
-	c.watch(first, http.StateClosed)
-	sixth := enter()
-	if fifth.closed || sixth.closed {
-		t.Fatal("no room, though one has left")
+}
+
+func TestTheReserveIsBounded(t *testing.T) {
+	t.Parallel()
+	l := newConnLimiter(1)
+	for i := range 1 + reservedConns + 5 {
+		s := &seat{}
+		l.connState(s, http.StateNew)
+		l.count(s, 1)
+		if s.closed != (i > reservedConns) {
+			t.Fatalf("connection %d: closed is %v", i, s.closed)
+		}
+	}
+}
+
+// Clients that never read their answers cost no more than their places: monitors are answered all the while.
+func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limit = 4
+	f := setup(t, Options{MaxConns: limit})
+	f.broker.queues = make([]core.QueueInfo, maxQueues)
+	for i := range f.broker.queues {
+		f.broker.queues[i].Name = strings.Repeat("q", 400) + strconv.Itoa(i)
+	}
+	f.ready()
+	s := f.HTTP()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		_ = s.Close() // the test is over
+		<-served
+	})
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() }) // it may be gone
+		return c
+	}
+	for range limit {
+		c := dial()
+		_ = c.(*net.TCPConn).SetReadBuffer(4096) // a hint
+		if _, err := io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(path string) int {
+		c := dial()
+		if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		_ = resp.Body.Close() // the status says all
+		return resp.StatusCode
+	}
+	for deadline := time.After(20 * time.Second); ask("/metrics") != http.StatusServiceUnavailable; {
+		select {
+		case <-deadline:
+			t.Fatal("the limit is never reached")
+		default:
+		}
+	}
+	for range 2 * reservedConns {
+		if got := ask("/healthz"); got != http.StatusOK {
+			t.Fatalf("/healthz: %d", got)
+		}
 	}
 }
 

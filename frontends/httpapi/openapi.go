@@ -93,9 +93,7 @@ func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter,
 func (s *Server) whenReady(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b := s.backend.Load(); b == nil || b.Service == nil {
-			p := problem(http.StatusServiceUnavailable, codeStarting, "the broker is starting")
-			p.retryAfterS = 1
-			p.write(w)
+			starting().write(w)
 			return
 		}
 		next.ServeHTTP(w, r)

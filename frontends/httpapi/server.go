@@ -120,87 +120,28 @@ func (s *Server) HTTP() *http.Server {
 	mux.Handle("POST /api/backup", s.orders(s.backup))
 	mux.Handle("POST /api/drain", s.orders(s.drain))
 	mux.Handle("POST /api/resume", s.orders(s.resume))
-	crowd := newCrowd(s.options.MaxConns)
+	limiter := newConnLimiter(s.options.MaxConns)
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler:           crowd.served(s.routed(mux)),
+		Handler:           limiter.limited(compressed(s.routed(mux))),
+		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ConnState:         crowd.watch,
-		ConnContext:       crowd.note,
+		ConnState:         limiter.connState,
+		ConnContext:       limiter.connContext,
 		ErrorLog:          log.New(libraryLog{s.options.Log}, "", 0),
 	}
 }
 
-// healthz says whether the process can do its work. A long start is no illness.
-func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
-	if b := s.backend.Load(); b != nil && b.Broker.Stopped() {
-		s.answer(w, http.StatusServiceUnavailable, map[string]any{"status": "store failed, no work is taken"})
-		return
-	}
-	status := "ok"
-	if s.metrics.diskLow.Load() {
-		status = "disk nearly full, new jobs are refused"
-	}
-	s.answer(w, http.StatusOK, map[string]any{"status": status})
-}
-
-// readyz says whether clients are served.
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	b := s.backend.Load()
-	switch {
-	case s.stopping.Load():
-		s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "stopping"})
-	case b == nil:
-		s.answer(w, http.StatusServiceUnavailable, map[string]any{
-			"ready": false, "phase": "recovering", "progress": s.progress.Load(),
-		})
-	case b.Broker.Stopped():
-		s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "store failed"})
-	case s.draining.Load():
-		s.answer(w, http.StatusServiceUnavailable, map[string]any{
-			"ready": false, "phase": "draining", "leased": s.leased(b),
-		})
-	default:
-		s.answer(w, http.StatusOK, map[string]any{"ready": true})
-	}
-}
-
-// stats is the whole of INFO.
-func (s *Server) stats(w http.ResponseWriter, _ *http.Request) {
-	b := s.backend.Load()
-	if b == nil {
-		http.Error(w, "starting", http.StatusServiceUnavailable)
-		return
-	}
-	send(w, http.StatusOK, b.Stats())
-}
-
-// health is the part of INFO that Faktory gives to anybody.
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
-	b := s.backend.Load()
-	if b == nil {
-		http.Error(w, "starting", http.StatusServiceUnavailable)
-		return
-	}
-	var info struct {
-		Now    json.RawMessage            `json:"now"`
-		Server map[string]json.RawMessage `json:"server"`
-	}
-	if err := json.Unmarshal(b.Stats(), &info); err != nil {
-		s.options.Log.Error().Err(err).Msg("stats are no json")
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	server := make(map[string]json.RawMessage)
-	for _, name := range []string{"description", "faktory_version", "connections", "command_count"} {
-		if value, ok := info.Server[name]; ok {
-			server[name] = value
-		}
-	}
-	s.answer(w, http.StatusOK, map[string]any{"now": info.Now, "server": server})
-}
+// writeTimeout is how long the answer to a request may take, waits not counted.
+const writeTimeout = 30 * time.Second
 
 // answer sends a value as JSON.
 func (s *Server) answer(w http.ResponseWriter, status int, value any) {

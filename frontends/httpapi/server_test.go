@@ -45,6 +45,8 @@ func (b *toyBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []core
 const info = `{"now":"2026-01-02T03:04:05Z","faktory":{},"server":{"description":"D","faktory_version":"1.10.0",` +
 	`"connections":3,"command_count":4,"uptime":5}}`
 
+const shortInfo = `{"now":"2026-01-02T03:04:05Z","server":{"command_count":4,"connections":3,"description":"D","faktory_version":"1.10.0"}}`
+
 // fixture is a server on a test server.
 type fixture struct {
 	*Server
@@ -67,6 +69,7 @@ func (f *fixture) ready() {
 	f.Ready(Backend{
 		Broker: f.broker,
 		Stats:  func() []byte { return []byte(info) },
+		Health: func() []byte { return []byte(shortInfo) },
 		Syncs: func() core.Latency {
 			return core.Latency{Count: 2, Seconds: 0.5, UpTo: map[float64]uint64{0.25: 1, 1: 2}}
 		},

@@ -1,0 +1,64 @@
+package httpapi
+
+import "net/http"
+
+// healthz says whether the process can do its work. A long start is no illness.
+func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
+	if b := s.backend.Load(); b != nil && b.Broker.Stopped() {
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{"status": "store failed, no work is taken"})
+		return
+	}
+	status := "ok"
+	if s.metrics.diskLow.Load() {
+		status = "disk nearly full, new jobs are refused"
+	}
+	s.answer(w, http.StatusOK, map[string]any{"status": status})
+}
+
+// readyz says whether clients are served.
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+	b := s.backend.Load()
+	switch {
+	case s.stopping.Load():
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "stopping"})
+	case b == nil:
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{
+			"ready": false, "phase": "recovering", "progress": s.progress.Load(),
+		})
+	case b.Broker.Stopped():
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "store failed"})
+	case s.draining.Load():
+		s.answer(w, http.StatusServiceUnavailable, map[string]any{
+			"ready": false, "phase": "draining", "leased": s.leased(b),
+		})
+	default:
+		s.answer(w, http.StatusOK, map[string]any{"ready": true})
+	}
+}
+
+// stats is the whole of INFO.
+func (s *Server) stats(w http.ResponseWriter, _ *http.Request) {
+	b := s.backend.Load()
+	if b == nil {
+		starting().write(w)
+		return
+	}
+	send(w, http.StatusOK, b.Stats())
+}
+
+// health is the part of INFO that Faktory gives to anybody.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	b := s.backend.Load()
+	if b == nil {
+		starting().write(w)
+		return
+	}
+	send(w, http.StatusOK, b.Health())
+}
+
+// starting is the answer of everything that needs the store until it is open.
+func starting() *Problem {
+	p := problem(http.StatusServiceUnavailable, codeStarting, "the broker is starting")
+	p.retryAfterS = 1
+	return p
+}
