@@ -79,6 +79,8 @@ type Service struct {
 	running  sync.WaitGroup // operations
 	tokenKey [tokenKeyBytes]byte
 	audit    auditLog
+
+	operations operations
 }
 
 // New makes a service on a broker that is open, and reads what it keeps there.
@@ -92,6 +94,9 @@ func New(o Options) (*Service, error) {
 		return nil, err
 	}
 	if err := s.loadAudit(); err != nil {
+		return nil, err
+	}
+	if err := s.loadOperations(); err != nil {
 		return nil, err
 	}
 	return s, nil

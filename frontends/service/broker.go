@@ -1,0 +1,186 @@
+package service
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Backup copies the store to a new folder on the broker's host.
+func (s *Service) Backup(ctx context.Context, caller Caller, dir string) (time.Duration, error) {
+	if err := s.mayBackup(caller, dir); err != nil {
+		return 0, err
+	}
+	begin := s.Now()
+	if err := s.o.Backup(dir); err != nil {
+		return 0, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	commit := s.note(c, caller, AuditEntry{Action: "backup", Target: dir})
+	return s.Now().Sub(begin), c.committed(ctx, commit)
+}
+
+// StartBackup is Backup in the background.
+func (s *Service) StartBackup(ctx context.Context, caller Caller, dir string) (Operation, error) {
+	if err := s.mayBackup(caller, dir); err != nil {
+		return Operation{}, err
+	}
+	return s.start(ctx, caller, Operation{Action: "backup", Target: dir}, func(context.Context, *operation) error {
+		return s.o.Backup(dir)
+	})
+}
+
+func (s *Service) mayBackup(caller Caller, dir string) error {
+	if err := caller.mayAll(access.Admin); err != nil {
+		return err
+	}
+	if s.o.Backup == nil {
+		return &Error{Code: CodeUnsupported, Detail: "this broker stores nothing"}
+	}
+	if !filepath.IsAbs(dir) {
+		return invalid("body.dir", "dir must be the absolute path of a folder that does not exist yet")
+	}
+	return nil
+}
+
+// Drain is how far the broker is with ceasing to hand out jobs.
+type Drain struct {
+	Draining bool `json:"draining"`
+	Leased   int  `json:"leased" doc:"jobs that workers still have"`
+}
+
+// SetDrain stops or resumes handing out jobs. refuse says whether new jobs are refused meanwhile; nil: as configured.
+func (s *Service) SetDrain(ctx context.Context, caller Caller, on bool, refuse *bool) (Drain, error) {
+	if err := caller.mayAll(access.Operate); err != nil {
+		return Drain{}, err
+	}
+	op := &core.Drain{On: on, RefuseJobs: on && s.o.DrainRejectsNewJobs}
+	if refuse != nil {
+		op.RefuseJobs = on && *refuse
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	action := map[bool]string{true: "drain", false: "resume"}[on]
+	if err := s.audited(ctx, c, caller, AuditEntry{Action: action}, op); err != nil {
+		return Drain{}, err
+	}
+	return s.drain(c)
+}
+
+// DrainState says whether the broker is draining.
+func (s *Service) DrainState(caller Caller) (Drain, error) {
+	if err := caller.mayAll(access.Read); err != nil {
+		return Drain{}, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	return s.drain(c)
+}
+
+func (s *Service) drain(c *client) (Drain, error) {
+	r, err := c.ask(&core.ReadStats{})
+	if err != nil {
+		return Drain{}, err
+	}
+	return Drain{Draining: r.Stats.Draining, Leased: r.Stats.Jobs[core.Leased]}, nil
+}
+
+// Reload reads the settings again.
+func (s *Service) Reload(ctx context.Context, caller Caller) error {
+	if err := caller.mayAll(access.Admin); err != nil {
+		return err
+	}
+	if s.o.Reload == nil {
+		return &Error{Code: CodeUnsupported, Detail: "the settings of this broker cannot be read again"}
+	}
+	if err := s.o.Reload(); err != nil {
+		return &Error{Code: CodeInvalid, Detail: err.Error()}
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	return c.committed(ctx, s.note(c, caller, AuditEntry{Action: "reload"}))
+}
+
+// Settings lists the settings in force.
+func (s *Service) Settings(caller Caller) ([]Setting, error) {
+	if err := caller.mayAll(access.Admin); err != nil {
+		return nil, err
+	}
+	if s.o.Settings == nil {
+		return nil, &Error{Code: CodeUnsupported, Detail: "this broker does not tell its settings"}
+	}
+	return s.o.Settings(), nil
+}
+
+// Summary is the broker in numbers.
+type Summary struct {
+	StartedAt time.Time              `json:"started_at"`
+	Jobs      map[string]int         `json:"jobs" doc:"by state"`
+	Queues    int                    `json:"queues"`
+	Batches   int                    `json:"batches"`
+	Clients   map[string]int         `json:"clients" doc:"open connections, by protocol"`
+	Leased    map[string]int         `json:"leased" doc:"jobs in workers' hands, by the protocol of the worker"`
+	Totals    Totals                 `json:"totals" doc:"since the store was made"`
+	Days      []Day                  `json:"days" doc:"newest first, at most 180, UTC"`
+	DiskFull  bool                   `json:"disk_full" doc:"new jobs are refused"`
+	Draining  bool                   `json:"draining"`
+	Stopped   bool                   `json:"stopped" doc:"the store has failed"`
+	Sockets   map[string]Connections `json:"sockets,omitempty" doc:"connections by front-end, since the broker started"`
+}
+
+// Totals counts what happened.
+type Totals struct {
+	Submitted uint64 `json:"submitted"`
+	Leased    uint64 `json:"leased"`
+	Done      uint64 `json:"done"`
+	Failed    uint64 `json:"failed"`
+	Dead      uint64 `json:"dead"`
+	Expired   uint64 `json:"expired"`
+	Cancelled uint64 `json:"cancelled"`
+	Released  uint64 `json:"released"`
+}
+
+// Day counts the finishes of one day.
+type Day struct {
+	Date      string `json:"date" example:"2026-01-31"`
+	Processed uint64 `json:"processed"`
+	Failed    uint64 `json:"failed"`
+}
+
+// Summary shows the broker in numbers.
+func (s *Service) Summary(ctx context.Context, caller Caller) (Summary, error) {
+	if err := caller.mayAll(access.Read); err != nil {
+		return Summary{}, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	r, err := c.call(ctx, &core.ReadStats{})
+	if err != nil {
+		return Summary{}, err
+	}
+	st := r.Stats
+	v := Summary{
+		StartedAt: st.StartedAt.Time(), Queues: st.Queues, Batches: st.Batches, Totals: Totals(st.Totals),
+		DiskFull: st.DiskFull, Draining: st.Draining, Stopped: st.Stopped,
+		Jobs: make(map[string]int), Clients: make(map[string]int), Leased: make(map[string]int), Days: make([]Day, len(st.History)),
+	}
+	for _, state := range core.States {
+		v.Jobs[state.String()] = st.Jobs[state]
+	}
+	for _, p := range core.Protocols {
+		if p != core.Internal {
+			v.Clients[p.String()], v.Leased[p.String()] = st.Clients[p], st.LeasedBy[p]
+		}
+	}
+	for i, d := range st.History {
+		v.Days[i] = Day(d)
+	}
+	if s.o.Connections != nil {
+		v.Sockets = s.o.Connections()
+	}
+	return v, nil
+}

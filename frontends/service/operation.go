@@ -1,0 +1,247 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Operation is a change that runs in the background, such as the retry of a million jobs.
+type Operation struct {
+	ID         string     `json:"id"`
+	Action     string     `json:"action" example:"jobs.retry"`
+	Target     string     `json:"target,omitempty" doc:"what it is about, in words"`
+	State      string     `json:"state" enum:"running,done,failed,cancelled,interrupted" doc:"interrupted: the broker stopped before its end, and it does not go on"`
+	Matched    int        `json:"matched" doc:"how many jobs it found at its start"`
+	Changed    int        `json:"changed" doc:"how many it has changed"`
+	Skipped    int        `json:"skipped,omitempty" doc:"how many had changed meanwhile so that the action does not apply"`
+	Error      string     `json:"error,omitempty"`
+	Who        string     `json:"who"`
+	StartedAt  time.Time  `json:"started_at"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+}
+
+// States of an operation.
+const (
+	opRunning     = "running"
+	opDone        = "done"
+	opFailed      = "failed"
+	opCancelled   = "cancelled"
+	opInterrupted = "interrupted"
+)
+
+// Operations are kept as a ring of notes: number n stands under n modulo keptOperations.
+const (
+	keptOperations  = 100
+	operationMeta   = "http/operation/"
+	maxRunning      = 8
+	progressEvery   = time.Second // between two notes of the progress
+	operationPrefix = "op-"
+)
+
+// operations are those that run and those that have ended lately.
+type operations struct {
+	mu   sync.Mutex   // guards the rest
+	list []*operation // oldest first
+	last uint64
+}
+
+// operation is one that the service knows.
+type operation struct {
+	number uint64
+	cancel context.CancelFunc // nil: it does not run
+
+	mu   sync.Mutex // guards view
+	view Operation
+}
+
+func (o *operation) snapshot() Operation {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.view
+}
+
+func (o *operation) update(change func(*Operation)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change(&o.view)
+}
+
+func operationName(number uint64) string {
+	return fmt.Sprintf("%s%02d", operationMeta, number%keptOperations)
+}
+
+// loadOperations reads the operations back. Those that ran when the broker stopped do not go on, and say so.
+func (s *Service) loadOperations() error {
+	c := s.open(Caller{}, "")
+	defer c.close()
+	ops := make([]core.Op, keptOperations)
+	for i := range ops {
+		ops[i] = &core.ReadMeta{Name: operationName(uint64(i))}
+	}
+	c.do(ops...)
+	l := &s.operations
+	for _, r := range c.replies {
+		if r.Data == nil {
+			continue
+		}
+		o := &operation{}
+		if err := json.Unmarshal(r.Data, &o.view); err != nil {
+			return fmt.Errorf("read the operations: %w", err)
+		}
+		number, err := strconv.ParseUint(o.view.ID[len(operationPrefix):], 10, 64)
+		if err != nil {
+			return fmt.Errorf("read the operations: %w", err)
+		}
+		o.number = number
+		l.last = max(l.last, number)
+		l.list = append(l.list, o)
+	}
+	c.replies = c.replies[:0]
+	slices.SortFunc(l.list, func(a, b *operation) int { return int(a.number) - int(b.number) })
+	for _, o := range l.list {
+		if o.view.State == opRunning {
+			now := s.Now().Time()
+			o.view.State, o.view.FinishedAt = opInterrupted, &now
+			s.saveOperation(c, o)
+		}
+	}
+	return nil
+}
+
+// saveOperation stores how far an operation is.
+func (s *Service) saveOperation(c *client, o *operation) core.Commit {
+	value, err := json.Marshal(o.snapshot())
+	if err != nil {
+		panic(err) // text and numbers
+	}
+	r, err := c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: operationName(o.number), Value: value}}})
+	if err != nil {
+		return 0 // the store has failed: the operation will learn that by itself
+	}
+	return r.Commit
+}
+
+// start runs a change in the background. It returns once the operation itself is durable.
+func (s *Service) start(ctx context.Context, caller Caller, o Operation, run func(context.Context, *operation) error) (Operation, error) {
+	l := &s.operations
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	own, cancel := context.WithCancel(s.ctx)
+	l.mu.Lock()
+	running := 0
+	for _, known := range l.list {
+		if known.snapshot().State == opRunning {
+			running++
+		}
+	}
+	if running >= maxRunning {
+		l.mu.Unlock()
+		cancel()
+		return Operation{}, &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d operations are running; wait for one of them or cancel it", running)}
+	}
+	l.last++
+	o.ID, o.State, o.Who, o.StartedAt = operationPrefix+strconv.FormatUint(l.last, 10), opRunning, caller.Name(), s.Now().Time()
+	op := &operation{number: l.last, cancel: cancel, view: o}
+	l.list = append(l.list, op)
+	if over := len(l.list) - keptOperations; over > 0 {
+		l.list = slices.Delete(l.list, 0, over)
+	}
+	l.mu.Unlock()
+	if err := c.committed(ctx, s.saveOperation(c, op)); err != nil {
+		cancel()
+		op.update(func(v *Operation) { v.State, v.Error = opFailed, err.Error() })
+		return Operation{}, err
+	}
+	s.running.Go(func() { // ends with the operation; Close waits for it
+		defer cancel()
+		s.runOperation(own, caller, op, run)
+	})
+	return op.snapshot(), nil
+}
+
+// runOperation carries an operation out and notes how it ended.
+func (s *Service) runOperation(ctx context.Context, caller Caller, op *operation, run func(context.Context, *operation) error) {
+	err := run(ctx, op)
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	now := s.Now().Time()
+	op.update(func(v *Operation) {
+		v.FinishedAt = &now
+		switch {
+		case err == nil:
+			v.State = opDone
+		case s.ctx.Err() != nil:
+			v.State = opInterrupted
+		case errors.Is(err, context.Canceled):
+			v.State = opCancelled
+		default:
+			v.State, v.Error = opFailed, err.Error()
+		}
+	})
+	s.saveOperation(c, op)
+	v := op.snapshot()
+	s.note(c, caller, AuditEntry{Action: v.Action, Target: v.Target, Jobs: v.Changed, Detail: v.ID + " " + v.State})
+}
+
+// Operations lists the operations, newest first.
+func (s *Service) Operations(caller Caller) ([]Operation, error) {
+	if err := caller.mayAll(access.Read); err != nil {
+		return nil, err
+	}
+	l := &s.operations
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Operation, 0, len(l.list))
+	for i := len(l.list) - 1; i >= 0; i-- {
+		all = append(all, l.list[i].snapshot())
+	}
+	return all, nil
+}
+
+// Operation shows one operation.
+func (s *Service) Operation(caller Caller, id string) (Operation, error) {
+	op, err := s.operation(caller, access.Read, id)
+	if err != nil {
+		return Operation{}, err
+	}
+	return op.snapshot(), nil
+}
+
+// CancelOperation stops an operation; what it has done stays done.
+func (s *Service) CancelOperation(caller Caller, id string) (Operation, error) {
+	op, err := s.operation(caller, access.Operate, id)
+	if err != nil {
+		return Operation{}, err
+	}
+	if op.cancel != nil {
+		op.cancel()
+	}
+	return op.snapshot(), nil
+}
+
+// operation finds an operation: the caller's own, or with the role everybody's.
+func (s *Service) operation(caller Caller, r access.Role, id string) (*operation, error) {
+	l := &s.operations
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, op := range l.list {
+		if v := op.snapshot(); v.ID == id {
+			if v.Who != caller.Name() {
+				if err := caller.mayAll(r); err != nil {
+					return nil, err
+				}
+			}
+			return op, nil
+		}
+	}
+	return nil, &Error{Code: CodeOperationNotFound, Detail: "there is no operation " + id}
+}

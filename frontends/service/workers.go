@@ -1,0 +1,233 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Worker is a connection, or a worker process that holds its jobs under a name of its own and not by a connection: a
+// Faktory worker, a Workq or HTTP client.
+type Worker struct {
+	ID          string     `json:"id" example:"conn:17" doc:"conn:N is a connection, worker:NAME a worker process"`
+	Protocol    string     `json:"protocol" enum:"internal,workq,gearman,faktory,http"`
+	Name        string     `json:"name,omitempty" doc:"the client's word for itself"`
+	Address     string     `json:"address,omitempty"`
+	Identity    string     `json:"identity,omitempty" doc:"subject of the TLS certificate"`
+	Worker      string     `json:"worker,omitempty" doc:"of a connection: the worker process that it belongs to"`
+	ConnectedAt *time.Time `json:"connected_at,omitempty"`
+	Queues      []string   `json:"queues" doc:"that it can work for, or waits at"`
+	Waiting     bool       `json:"waiting" doc:"it waits for a job"`
+	Held        []HeldJob  `json:"held" doc:"the jobs in its hands, at most 100"`
+
+	State       string     `json:"state,omitempty" enum:"running,quiet,terminate" doc:"of a Faktory worker"`
+	Hostname    string     `json:"hostname,omitempty"`
+	Username    string     `json:"username,omitempty"`
+	PID         int64      `json:"pid,omitempty"`
+	Labels      []string   `json:"labels,omitempty"`
+	RSSBytes    int64      `json:"rss_bytes,omitempty"`
+	Connections int        `json:"connections,omitempty"`
+	LastBeatAt  *time.Time `json:"last_beat_at,omitempty"`
+}
+
+// HeldJob is a job in a worker's hands.
+type HeldJob struct {
+	Job        string     `json:"job" doc:"seq:N"`
+	Queue      string     `json:"queue"`
+	Type       string     `json:"type"`
+	LeasedAt   *time.Time `json:"leased_at,omitempty"`
+	LeaseUntil *time.Time `json:"lease_until,omitempty" doc:"none: as long as the connection lasts"`
+}
+
+const (
+	connPrefix   = "conn:"
+	workerPrefix = "worker:"
+)
+
+// workerCursor is where a list of workers goes on: first all connections, then the worker processes.
+type workerCursor struct {
+	Conn   core.ClientID `json:"c,omitempty"`
+	Named  bool          `json:"n,omitempty"`
+	Worker string        `json:"w,omitempty"`
+}
+
+// Workers lists connections and worker processes of all protocols, or of one. The cursor is empty on the last page.
+func (s *Service) Workers(ctx context.Context, caller Caller, protocol string, limit int, cursor string) ([]Worker, string, error) {
+	if err := caller.mayAll(access.Read); err != nil {
+		return nil, "", err
+	}
+	only, err := parseProtocol(protocol)
+	if err != nil {
+		return nil, "", err
+	}
+	var at workerCursor
+	if err := decodeCursor(cursor, &at); err != nil {
+		return nil, "", err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	workers := make([]Worker, 0, limit)
+	for !at.Named {
+		r, err := c.call(ctx, &core.ListClients{Protocol: only, After: at.Conn, Limit: limit - len(workers)})
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range r.Clients {
+			if info := &r.Clients[i]; info.ID != c.id && info.Protocol != core.Internal {
+				workers = append(workers, connectionOf(info))
+			}
+		}
+		at.Conn = r.NextClient
+		at.Named = r.NextClient == 0
+		if len(workers) == limit {
+			return workers, encodeCursor(at), nil
+		}
+	}
+	return s.namedWorkers(ctx, c, only, workers, limit, at)
+}
+
+// namedWorkers adds the worker processes.
+func (s *Service) namedWorkers(ctx context.Context, c *client, only core.Protocol, workers []Worker, limit int, at workerCursor) ([]Worker, string, error) {
+	r, err := c.call(ctx, &core.ListWorkers{Limit: 1000})
+	if err != nil {
+		return nil, "", err
+	}
+	held := make(map[string][]core.HeldJob)
+	for _, w := range r.Workers {
+		held[w.Name] = w.Held
+	}
+	for _, w := range s.processes(held) {
+		if only != core.Internal && w.Protocol != only.String() || w.Name <= at.Worker {
+			continue
+		}
+		if len(workers) == limit {
+			return workers, encodeCursor(at), nil
+		}
+		workers = append(workers, w)
+		at.Worker = w.Name
+	}
+	return workers, "", nil
+}
+
+// parseProtocol reads the name of a protocol; none is Internal, which stands for all.
+func parseProtocol(name string) (core.Protocol, error) {
+	for _, p := range core.Protocols {
+		if p != core.Internal && p.String() == name {
+			return p, nil
+		}
+	}
+	if name == "" {
+		return core.Internal, nil
+	}
+	return 0, invalid("protocol", "%q is not one of workq, gearman, faktory, http", name)
+}
+
+func connectionOf(info *core.ClientInfo) Worker {
+	w := Worker{
+		ID: connPrefix + strconv.FormatUint(uint64(info.ID), 10), Protocol: info.Protocol.String(), Name: text(info.Name),
+		Address: info.Address, Identity: info.Identity, Worker: text(info.Worker), ConnectedAt: timeOf(info.OpenedAt),
+		Queues: make([]string, len(info.Queues)), Waiting: info.Parked || info.Sleeping, Held: heldJobs(info.Held),
+	}
+	for i, q := range info.Queues {
+		w.Queues[i] = text(q)
+	}
+	return w
+}
+
+func heldJobs(held []core.HeldJob) []HeldJob {
+	jobs := make([]HeldJob, len(held))
+	for i, h := range held {
+		jobs[i] = HeldJob{
+			Job: seqName(h.Seq), Queue: text(h.Queue), Type: text(cmp.Or(h.Type, h.Queue)), LeasedAt: timeOf(h.LeasedAt),
+			LeaseUntil: timeOf(h.LeaseUntil),
+		}
+	}
+	return jobs
+}
+
+// processes are the Faktory workers, and those others that hold jobs, in the order of their names.
+func (s *Service) processes(held map[string][]core.HeldJob) []Worker {
+	var all []Worker
+	if s.o.Workers != nil {
+		for _, f := range s.o.Workers() {
+			all = append(all, Worker{
+				ID: workerPrefix + f.WID, Protocol: core.Faktory.String(), Name: text(f.WID), Address: f.RemoteAddr,
+				ConnectedAt: timeOf(f.StartedAt), Queues: []string{}, Held: heldJobs(held[f.WID]), State: f.State,
+				Hostname: f.Hostname, Username: f.Username, PID: f.PID, Labels: f.Labels, RSSBytes: f.RSSKB << 10,
+				Connections: f.Connections, LastBeatAt: timeOf(f.BeatAt),
+			})
+			delete(held, f.WID)
+		}
+	}
+	for name, jobs := range held {
+		w := Worker{ID: workerPrefix + text(name), Name: text(name), Queues: []string{}, Held: heldJobs(jobs)}
+		if len(jobs) > 0 {
+			w.Protocol = jobs[0].Protocol.String()
+		}
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b Worker) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// TellWorkers tells a Faktory worker, or all of them if id is empty, to stop taking jobs (quiet) or to exit (terminate),
+// and returns how many were told.
+func (s *Service) TellWorkers(ctx context.Context, caller Caller, id, state string) (int, error) {
+	if err := caller.mayAll(access.Operate); err != nil {
+		return 0, err
+	}
+	if s.o.SetWorkerState == nil {
+		return 0, &Error{Code: CodeUnsupported, Detail: "no front-end can tell workers anything"}
+	}
+	wids := []string{strings.TrimPrefix(id, workerPrefix)}
+	if strings.HasPrefix(id, connPrefix) {
+		return 0, &Error{Code: CodeUnsupported, Detail: "only Faktory workers can be told to be " + state + "; a connection can be disconnected"}
+	}
+	if id == "" {
+		wids = nil
+		for _, w := range s.o.Workers() {
+			wids = append(wids, w.WID)
+		}
+	}
+	told := 0
+	for _, wid := range wids {
+		switch err := s.o.SetWorkerState(wid, state); {
+		case err == nil:
+			told++
+		case !errors.Is(err, core.ErrNotFound):
+			return told, err
+		case id != "": // else it has left meanwhile
+			return 0, &Error{Code: CodeWorkerNotFound, Detail: "there is no Faktory worker " + wid}
+		}
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	commit := s.note(c, caller, AuditEntry{Action: "worker." + state, Target: cmp.Or(id, "all")})
+	return told, c.committed(ctx, commit)
+}
+
+// Disconnect closes a connection, which releases the jobs that it holds.
+func (s *Service) Disconnect(ctx context.Context, caller Caller, id string) error {
+	if err := caller.mayAll(access.Operate); err != nil {
+		return err
+	}
+	digits, ok := strings.CutPrefix(id, connPrefix)
+	number, err := strconv.ParseUint(digits, 10, 64)
+	if !ok || err != nil {
+		return &Error{Code: CodeWorkerNotFound, Detail: "only a connection (conn:N) can be disconnected"}
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	err = s.audited(ctx, c, caller, AuditEntry{Action: "worker.disconnect", Target: id}, &core.DisconnectClient{Client: core.ClientID(number)})
+	if IsCode(err, CodeJobNotFound) || IsCode(err, CodeState) {
+		return &Error{Code: CodeWorkerNotFound, Detail: "there is no connection " + id}
+	}
+	return err
+}
