@@ -9,6 +9,7 @@ type Condition struct {
 	HasEpoch bool    // Epoch is set
 	Queue    string  // it is in this queue
 	Worker   string  // it is leased to the worker with this id
+	LeasedAt Instant // it is leased, since then: what names one lease, as an Update raises the epoch of a leased job too
 }
 
 // InState is the Condition that a job is in one of states; without any, it demands nothing.

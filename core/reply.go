@@ -87,6 +87,7 @@ type Answer struct {
 // Grant is what a worker that was handed a job is told beyond the job itself.
 type Grant struct {
 	Epoch      uint32        // of this lease
+	LeasedAt   Instant       // what Condition.LeasedAt means
 	LeaseFor   time.Duration // zero: no limit
 	EnqueuedAt Instant       // when it last became ready
 	Attempts   uint32        // hand-outs, this one included

@@ -9,7 +9,7 @@ import (
 
 // condition reads what must hold of a job: from=ready,leased epoch=2 in=QUEUE by=WORKER.
 func (r *reader) condition() core.Condition {
-	is := core.Condition{HasEpoch: r.flag("epoch"), Epoch: r.count("epoch"), Queue: r.Option("in"), Worker: r.Option("by")}
+	is := core.Condition{HasEpoch: r.flag("epoch"), Epoch: r.count("epoch"), Queue: r.Option("in"), Worker: r.Option("by"), LeasedAt: r.instant("since")}
 	if v := r.Option("from"); v != "" {
 		for _, name := range strings.Split(v, ",") {
 			is.States = append(is.States, r.stateNamed(name))

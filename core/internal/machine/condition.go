@@ -23,6 +23,7 @@ func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *entry, erro
 func (m *Machine) holds(e *entry, is *core.Condition) bool {
 	return (len(is.States) == 0 || slices.Contains(is.States, e.state)) &&
 		(!is.HasEpoch || is.Epoch == e.epoch) &&
+		(is.LeasedAt == 0 || e.state == core.Leased && is.LeasedAt == e.leasedAt) &&
 		(is.Queue == "" || is.Queue == m.queues[e.queue].name) &&
 		(is.Worker == "" || e.has(held) && e.holderKind == core.HeldByWorker && is.Worker == m.workers.names[e.holder])
 }

@@ -336,7 +336,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	}
 	r := core.Reply{Kind: core.Assigned, Tag: op.Tag, Seq: e.seq, Job: m.jobs.payload(h)}
 	r.Lease = core.Grant{
-		Epoch: e.epoch, LeaseFor: time.Duration(e.granted) * time.Millisecond, EnqueuedAt: min(e.readyAt, m.now),
+		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: time.Duration(e.granted) * time.Millisecond, EnqueuedAt: min(e.readyAt, m.now),
 		Attempts: e.attempts, Fails: e.fails,
 	}
 	if e.has(hasTransient) {

@@ -31,7 +31,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	m.touch(h, e)
 	m.happened(h, e, core.EventLeased, "transferred")
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Lease: core.Grant{
-		Epoch: e.epoch, LeaseFor: e.leaseSpan(), EnqueuedAt: min(e.readyAt, m.now), Attempts: e.attempts, Fails: e.fails,
+		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: e.leaseSpan(), EnqueuedAt: min(e.readyAt, m.now), Attempts: e.attempts, Fails: e.fails,
 	}}
 	if !e.has(ephemeral) {
 		r.Commit = m.promise()
