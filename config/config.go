@@ -28,6 +28,10 @@ type Config struct {
 	Routes    []Route             `toml:"route"`
 	Throttles map[string]Throttle `toml:"throttles"`
 	Crons     []Cron              `toml:"cron"`
+
+	Principals []Principal `toml:"principal"`
+
+	sources map[string]string // see Source
 }
 
 // Log configures the log, which is written to standard error.
@@ -43,6 +47,8 @@ type HTTP struct {
 	TLSCert     string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only"`
 	TLSKey      string   `toml:"tls_key" doc:"private key in PEM"`
 	TLSClientCA string   `toml:"tls_client_ca" doc:"CA certificates in PEM; clients must present a certificate signed by one of them"`
+	MaxBody     Size     `toml:"max_body" doc:"largest request with jobs or results"`
+	Principal   string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they are refused"`
 	Profiling   bool     `toml:"profiling" doc:"serve Go profiles of the process under /debug/pprof/"`
 	Password    string   `toml:"password" doc:"password for everything over HTTP except health checks; empty: faktory.password; a value that starts with a slash names a file"`
 }
@@ -56,6 +62,7 @@ type Protocol struct {
 	Namespace      string   `toml:"namespace" doc:"prefix of this protocol's queues, invisible to its clients; empty: queues are shared with the other protocols"`
 	MaxBody        Size     `toml:"max_body" doc:"largest job body that clients may send"`
 	MaxConnections int      `toml:"max_connections" doc:"limit of open connections; 0: no limit"`
+	Principal      string   `toml:"principal" doc:"principal of clients without credentials, if principals are configured; empty: they may do nothing"`
 	Allow          []string `toml:"allow" doc:"addresses and networks whose clients may connect, such as 10.1.0.0/16 (in the environment separated by commas); empty: all; clients on unix sockets always may"`
 	TLSCert        string   `toml:"tls_cert" doc:"certificate chain in PEM; with tls_key it makes the port accept TLS only"`
 	TLSKey         string   `toml:"tls_key" doc:"private key in PEM"`
@@ -125,7 +132,7 @@ func Default() Config {
 		Data: "./data", Durability: "sync", SyncInterval: 100 * time.Millisecond,
 		CacheBytes: 64 * MiB, DefaultLease: 30 * time.Minute, PoisonAfter: 20, MinFreeDisk: 512 * MiB,
 		Log:   Log{Level: "info", Format: "auto"},
-		HTTP:  HTTP{Listen: "127.0.0.1:7420"},
+		HTTP:  HTTP{Listen: "127.0.0.1:7420", MaxBody: 64 * MiB},
 		Workq: Workq{Protocol: Protocol{Listen: "127.0.0.1:9922", MaxBody: MiB}},
 		Gearman: Gearman{
 			Protocol: Protocol{Listen: "127.0.0.1:4730", MaxBody: 64 * MiB},

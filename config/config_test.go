@@ -312,9 +312,9 @@ func TestLoopback(t *testing.T) {
 func TestHTTPReachableFromOtherHostsRequiresAuthentication(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"[http]\nlisten = \":7420\"\nallow = [\"10.0.0.0/8\"]\n":  "http.listen: other hosts can reach :7420: set http.password or http.tls_client_ca",
-		"[http]\nlisten = \":7420\"\n":                            "http.listen: other hosts can reach :7420: set http.password or http.tls_client_ca",
-		"[http]\nlisten = \"127.0.0.1:1, 10.0.0.1:1\"\n":          "http.listen: other hosts can reach 10.0.0.1:1: set http.password or http.tls_client_ca",
+		"[http]\nlisten = \":7420\"\nallow = [\"10.0.0.0/8\"]\n":  "http.listen: other hosts can reach :7420: set http.password, http.tls_client_ca or principals",
+		"[http]\nlisten = \":7420\"\n":                            "http.listen: other hosts can reach :7420: set http.password, http.tls_client_ca or principals",
+		"[http]\nlisten = \"127.0.0.1:1, 10.0.0.1:1\"\n":          "http.listen: other hosts can reach 10.0.0.1:1: set http.password, http.tls_client_ca or principals",
 		"[http]\nlisten = \":7420\"\npassword = \"x\"\n":          "<nil>",
 		"[http]\nlisten = \":7420\"\n[faktory]\npassword=\"x\"\n": "<nil>",
 		"[http]\nlisten = \"unix:/run/b.sock\"\n":                 "<nil>",

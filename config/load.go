@@ -46,15 +46,20 @@ func Load(s Sources) (Config, error) {
 	l.password("faktory.password", &c.Faktory.Password)
 	l.password("http.password", &c.HTTP.Password)
 	l.problems = append(l.problems, c.problems(l.broken)...)
+	c.sources = l.sources
 	return c, l.err()
 }
+
+// Source is where the value of a setting comes from: default, the path of the file, the name in the environment, or flag.
+func (c *Config) Source(path string) string { return cmp.Or(c.sources[path], "default") }
 
 // loader collects problems instead of stopping at the first one.
 type loader struct {
 	settings map[string]Setting
 	renamed  map[string]string // new paths of renamed settings, by their old paths
 	problems []Problem
-	broken   map[string]bool // settings whose value could not be read: they are not validated
+	sources  map[string]string // sources of settings that are not at their default
+	broken   map[string]bool   // settings whose value could not be read: they are not validated
 }
 
 func (l *loader) complain(setting, format string, args ...any) {
@@ -71,6 +76,10 @@ func (l *loader) err() error {
 
 // set sets one setting; the problem, if any, names the source.
 func (l *loader) set(path string, to any, source string) {
+	if l.sources == nil {
+		l.sources = make(map[string]string)
+	}
+	l.sources[path] = source
 	if err := l.settings[path].set(to); err != nil {
 		l.complain(path, "%v (%s)", err, source)
 		if l.broken == nil {
@@ -95,6 +104,7 @@ func (l *loader) file(name string, c *Config) {
 	l.routes(take(tree, "route"), name, c)
 	l.throttles(take(tree, "throttles"), name, c)
 	l.crons(take(tree, "cron"), name, c)
+	l.principals(take(tree, "principal"), name, c)
 	l.table("", tree, name)
 }
 

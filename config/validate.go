@@ -33,6 +33,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	v.protocol("gearman", c.Gearman.Protocol)
 	v.protocol("faktory", c.Faktory.Protocol)
 	c.checkHTTP(&v)
+	c.checkPrincipals(&v)
 	if c.Workq.Listen == "off" && c.Gearman.Listen == "off" && c.Faktory.Listen == "off" {
 		v.complain("workq.listen", "workq, gearman and faktory are all off: there is nothing to serve")
 	}
@@ -75,8 +76,9 @@ func (c *Config) checkHTTP(v *checker) {
 	h := c.HTTP
 	v.listen("http.listen", h.Listen)
 	v.allow("http.allow", h.Allow)
+	v.size("http.max_body", h.MaxBody, KiB, maxBody)
 	v.certificate("http", Protocol{TLSCert: h.TLSCert, TLSKey: h.TLSKey, TLSClientCA: h.TLSClientCA})
-	if c.HTTPPassword() != "" || h.TLSClientCA != "" {
+	if c.HTTPPassword() != "" || h.TLSClientCA != "" || len(c.Principals) > 0 && h.Principal == "" {
 		return
 	}
 	addresses, err := ParseListen(h.Listen)
@@ -85,7 +87,7 @@ func (c *Config) checkHTTP(v *checker) {
 	}
 	for _, a := range addresses {
 		if !a.Loopback() {
-			v.complain("http.listen", "other hosts can reach %s: set http.password or http.tls_client_ca", a)
+			v.complain("http.listen", "other hosts can reach %s: set http.password, http.tls_client_ca or principals", a)
 		}
 	}
 }

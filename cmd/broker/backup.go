@@ -20,6 +20,7 @@ import (
 	"broker/config"
 	"broker/core/engine"
 	"broker/frontends/httpapi"
+	"broker/frontends/service"
 )
 
 // backupCommand copies the store: directly if no broker uses it, otherwise by asking that broker.
@@ -81,7 +82,7 @@ func requestBackup(c *config.Config, dir string) error {
 	if c.HTTP.TLSCert != "" {
 		scheme = "https"
 	}
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, scheme+"://"+hostHeader(at)+"/api/backup", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, scheme+"://"+hostHeader(at)+"/api/v1/backup", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -135,9 +136,7 @@ func responseError(resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	var problem struct {
-		Detail string `json:"detail"`
-	}
+	var problem httpapi.Problem
 	if json.Unmarshal(text, &problem) != nil || problem.Detail == "" {
 		problem.Detail = strings.TrimSpace(string(text))
 	}
@@ -147,13 +146,14 @@ func responseError(resp *http.Response) error {
 	return fmt.Errorf("the broker refused (%s): %s", resp.Status, problem.Detail)
 }
 
-// backup serves POST /api/backup.
+// backup copies the store while it is in use.
 func (p *process) backup(dir string) error {
 	err := p.engine.Backup(dir)
 	switch {
-	case errors.Is(err, engine.ErrNothingStored), errors.Is(err, os.ErrExist):
-		return &httpapi.Refusal{Status: http.StatusConflict, Err: err}
-	default:
-		return err
+	case errors.Is(err, os.ErrExist):
+		return &service.Error{Code: service.CodeExists, Field: "body.dir", Detail: err.Error()}
+	case errors.Is(err, engine.ErrNothingStored):
+		return &service.Error{Code: service.CodeUnsupported, Detail: err.Error()}
 	}
+	return err
 }

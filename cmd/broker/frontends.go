@@ -87,6 +87,9 @@ func (c *certificates) reload() error {
 	if c.clientCertOptional && read.ClientCAs != nil {
 		read.ClientAuth = tls.VerifyClientCertIfGiven
 	}
+	if c.name == "http" {
+		read.NextProtos = []string{"h2", "http/1.1"}
+	}
 	c.current.Store(read)
 	return nil
 }

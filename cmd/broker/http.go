@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"broker/config"
 	"broker/frontends/httpapi"
 	"broker/frontends/service"
 )
@@ -42,9 +43,11 @@ func (p *process) listenHTTP() error {
 
 // serveHTTP starts the HTTP server before the store is opened, so that a long start can be observed.
 func (p *process) serveHTTP() {
+	p.loadPrincipals()
 	p.api = httpapi.New(httpapi.Options{
-		Version: buildVersion(), Password: p.config.HTTPPassword(), Log: p.log, DrainRejectsNewJobs: p.config.DrainRejectsNewJobs,
-		Profiling: p.config.HTTP.Profiling, MaxConns: processSocketLimits().http,
+		Version: buildVersion(), Log: p.log, Access: &p.access, Password: p.config.HTTPPassword(),
+		DefaultPrincipal: p.config.HTTP.Principal, Profiling: p.config.HTTP.Profiling,
+		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
 	})
 	p.http = p.api.HTTP()
 	for _, ln := range p.httpListeners {
@@ -60,36 +63,49 @@ func (p *process) serveHTTP() {
 func (p *process) openService() (err error) {
 	p.service, err = service.New(service.Options{
 		Broker: p.engine, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
-		Handles: p.handleFormat(), MaxBodyBytes: maxHTTPBody, Audited: p.logAudit,
+		Handles: p.handleFormat(), MaxBodyBytes: int(p.config.HTTP.MaxBody), DrainRejectsNewJobs: p.config.DrainRejectsNewJobs,
+		Audited: p.logAudit, Connections: p.connections, Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState,
+		Cron: p.cronEntries, Backup: p.backup, Reload: p.reload, Settings: p.settingsInForce,
 	})
 	return err
 }
 
-// maxHTTPBody limits the body of a job submitted over HTTP.
-const maxHTTPBody = 64 << 20
-
-// logAudit logs each change made over HTTP.
+// logAudit writes a line for each change that somebody made over HTTP.
 func (p *process) logAudit(e service.AuditEntry) {
 	p.log.Info().Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("remote", e.Address).Int("jobs", e.Jobs).
 		Msg("changed over http")
 }
 
-// backend is what the HTTP API works on.
+// backend is what the HTTP port reports of.
 func (p *process) backend() httpapi.Backend {
 	return httpapi.Backend{
-		Service: p.service, Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info, Health: p.frontends.faktory.Health, Backup: p.backup,
-		Syncs:   p.engine.SyncLatency,
-		Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState, Cron: p.cronEntries,
+		Service: p.service, Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info,
+		Health: p.frontends.faktory.Health, Syncs: p.engine.SyncLatency,
 	}
 }
 
-// workers lists the Faktory workers.
-func (p *process) workers() []httpapi.Worker {
+// settingsInForce lists the settings with where each comes from.
+func (p *process) settingsInForce() []service.Setting {
+	p.reloads.Lock()
+	defer p.reloads.Unlock()
+	var rows []service.Setting
+	for _, s := range config.Settings(&p.config) {
+		row := service.Setting{Name: s.Path, Value: s.String(), Source: p.config.Source(s.Path)}
+		if isSecret(s.Path) && row.Value != "" {
+			row.Value = hidden
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// workers lists Faktory's workers.
+func (p *process) workers() []service.FaktoryWorker {
 	known := p.frontends.faktory.Workers()
-	rows := make([]httpapi.Worker, len(known))
+	rows := make([]service.FaktoryWorker, len(known))
 	for i := range known {
 		w := &known[i]
-		rows[i] = httpapi.Worker{
+		rows[i] = service.FaktoryWorker{
 			WID: w.WID, State: w.State.String(), Hostname: w.Hostname, Username: w.Username, PID: w.PID, Labels: w.Labels,
 			Version: w.ProtocolVersion, RSSKB: w.RSSKB, Connections: w.Connections, RemoteAddr: w.RemoteAddr,
 			StartedAt: w.StartedAt, BeatAt: w.BeatAt,
@@ -98,12 +114,12 @@ func (p *process) workers() []httpapi.Worker {
 	return rows
 }
 
-// cronEntries lists the cron entries.
-func (p *process) cronEntries() []httpapi.CronEntry {
+// cronEntries lists the schedules of the settings.
+func (p *process) cronEntries() []service.CronEntry {
 	known := p.scheduler.table.Entries()
-	rows := make([]httpapi.CronEntry, len(known))
+	rows := make([]service.CronEntry, len(known))
 	for i, e := range known {
-		rows[i] = httpapi.CronEntry{Schedule: e.Spec, Type: e.Type, Queue: e.Queue, Next: e.Next, Last: e.LastRun}
+		rows[i] = service.CronEntry{Schedule: e.Spec, Type: e.Type, Queue: e.Queue, Next: e.Next, Last: e.LastRun}
 	}
 	return rows
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -27,20 +28,25 @@ func (l *reloadGuard) set(serving bool) {
 	l.Unlock()
 }
 
+// errNotServing is the answer to a reload before or after clients are served.
+var errNotServing = errors.New("reload ignored, clients are not served yet")
+
 // reload reads the settings and the certificates again and applies what can change while clients are served. Invalid
-// settings change nothing.
-func (p *process) reload() {
+// settings change nothing and are returned as an error.
+func (p *process) reload() error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
 	if !p.reloads.serving {
-		p.log.Warn().Msg("reload ignored, clients are not served yet")
-		return
+		p.log.Warn().Msg(errNotServing.Error())
+		return errNotServing
 	}
 	fresh := p.config
+	var bad error
 	if p.reread != nil {
 		read, err := p.reread()
 		if err != nil {
 			p.logProblems(err)
+			bad = err
 		} else {
 			fresh = read
 		}
@@ -48,6 +54,7 @@ func (p *process) reload() {
 	p.apply(&fresh)
 	p.reloadCertificates()
 	p.log.Info().Msg("settings reloaded")
+	return bad
 }
 
 // logProblems writes a line for each problem.
@@ -81,6 +88,11 @@ func (p *process) apply(fresh *config.Config) {
 	}
 	p.applyThrottles(p.config.Throttles, fresh.Throttles)
 	p.config.Throttles = fresh.Throttles
+	if !reflect.DeepEqual(p.config.Principals, fresh.Principals) {
+		p.config.Principals = fresh.Principals
+		p.loadPrincipals()
+		p.log.Info().Int("principals", len(fresh.Principals)).Msg("principals changed")
+	}
 	p.config.Crons = fresh.Crons
 	p.scheduler.load(p.config.Crons)
 }

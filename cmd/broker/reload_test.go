@@ -189,28 +189,28 @@ func TestCronUsesTheTimeZoneOfTheProcess(t *testing.T) {
 	start(t, []string{"TZ=Asia/Tokyo"}, "broker", "serve", "--config", settings, "--durability", "none", "--workq", "off",
 		"--gearman", gearman, "--faktory", "off", "--http", address)
 	var answer struct {
-		Entries []struct {
-			Schedule, Type, Queue string
-			NextAt                time.Time `json:"next_at"`
-			LastAt                time.Time `json:"last_at"`
+		Schedules []struct {
+			Cron, Type, Queue string
+			NextAt            time.Time `json:"next_at"`
+			LastAt            time.Time `json:"last_at"`
 		}
 	}
 	eventually(t, "a run of the second entry", func() bool {
-		resp, err := http.Get("http://127.0.0.1:" + port + "/api/cron")
+		resp, err := http.Get("http://127.0.0.1:" + port + "/api/v1/schedules")
 		if err != nil {
 			return false
 		}
 		defer func() { _ = resp.Body.Close() }() // it was read
-		return json.NewDecoder(resp.Body).Decode(&answer) == nil && len(answer.Entries) == 2 && !answer.Entries[1].LastAt.IsZero()
+		return json.NewDecoder(resp.Body).Decode(&answer) == nil && len(answer.Schedules) == 2 && !answer.Schedules[1].LastAt.IsZero()
 	})
-	first := answer.Entries[0]
-	if first.Schedule != "0 9 * * *" || first.Type != "T" || first.Queue != "mornings" || !first.LastAt.IsZero() {
+	first := answer.Schedules[0]
+	if first.Cron != "0 9 * * *" || first.Type != "T" || first.Queue != "mornings" || !first.LastAt.IsZero() {
 		t.Errorf("the first entry: %+v", first)
 	}
 	if at := first.NextAt.UTC(); at.Hour() != 0 || at.Minute() != 0 {
 		t.Errorf("nine in Tokyo is at %v", at)
 	}
-	if second := answer.Entries[1]; !second.NextAt.After(second.LastAt) {
+	if second := answer.Schedules[1]; !second.NextAt.After(second.LastAt) {
 		t.Errorf("the second entry: %+v", second)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"broker/config"
 	"broker/core"
 	"broker/core/engine"
+	"broker/frontends/access"
 	"broker/frontends/eventloop"
 	"broker/frontends/httpapi"
 	"broker/frontends/service"
@@ -64,7 +65,7 @@ func serve(c *config.Config, sources func() config.Sources) error {
 	p.watchSignals(map[os.Signal]func(){
 		syscall.SIGTERM: func() { p.requestShutdown(shutdown{}) },
 		syscall.SIGINT:  func() { p.requestShutdown(shutdown{}) },
-		syscall.SIGHUP:  p.reload,
+		syscall.SIGHUP:  func() { _ = p.reload() }, // the log has it
 		syscall.SIGUSR1: func() { p.requestDrain(true) },
 		syscall.SIGUSR2: func() { p.requestDrain(false) },
 	})
@@ -96,6 +97,7 @@ type process struct {
 	server        *eventloop.Server
 	httpListeners []net.Listener
 	http          *http.Server
+	access        access.Control
 	api           *httpapi.Server
 	service       *service.Service
 	engine        *engine.Engine
@@ -221,6 +223,9 @@ func (p *process) engineOptions() engine.Options {
 func (p *process) serveClients() error {
 	p.applyThrottles(nil, p.config.Throttles)
 	p.frontends = p.buildFrontends()
+	if err := p.openService(); err != nil {
+		return err
+	}
 	loops := processors()
 	if n := p.config.EventLoops; n > 0 {
 		loops = n
@@ -241,9 +246,6 @@ func (p *process) serveClients() error {
 		return err
 	}
 	p.scheduler = startScheduler(p.engine, p.frontends.faktory, p.log, p.config.Crons)
-	if err := p.openService(); err != nil {
-		return err
-	}
 	p.api.Ready(p.backend())
 	return nil
 }
@@ -260,10 +262,10 @@ func (p *process) notifyFaktoryClients() {
 }
 
 // connections counts the connections of each front-end.
-func (p *process) connections() map[string]httpapi.Connections {
-	all := make(map[string]httpapi.Connections)
+func (p *process) connections() map[string]service.Connections {
+	all := make(map[string]service.Connections)
 	for name, c := range p.server.Counts() {
-		all[name] = httpapi.Connections{Open: c.Open, Accepted: c.Accepted, Refused: c.Refused}
+		all[name] = service.Connections{Open: c.Open, Accepted: c.Accepted, Refused: c.Refused}
 	}
 	for name, d := range p.denied {
 		c := all[name]

@@ -105,6 +105,9 @@ func TestHealthIsAnsweredBesideClientsThatNeverRead(t *testing.T) {
 		if _, err := io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 20)); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := c.Read(make([]byte, 1)); err != nil { // its first answer begins, and it reads no more
+			t.Fatal(err)
+		}
 	}
 	ask := func(path string) int {
 		c := dial()

@@ -1,10 +1,8 @@
 package httpapi
 
-import (
-	"broker/core"
-)
+import "broker/core"
 
-// Drain stops or resumes handing out jobs. Before the server is ready there is nothing to stop.
+// Drain stops or resumes handing out jobs, on behalf of the process. Before the server is ready there is nothing to stop.
 func (s *Server) Drain(on, refuseJobs bool) {
 	b := s.backend.Load()
 	if b == nil {
@@ -16,42 +14,20 @@ func (s *Server) Drain(on, refuseJobs bool) {
 			return
 		}
 	}
-	s.draining.Store(on)
-	if on {
-		s.options.Log.Info().Bool("refuse_jobs", refuseJobs).Int("leased", s.leased(b)).
-			Msg("draining, no job is handed out")
+	if !on {
+		s.options.Log.Info().Msg("jobs are handed out again")
 		return
 	}
-	s.options.Log.Info().Msg("jobs are handed out again")
+	_, leased := drainState(b)
+	s.options.Log.Info().Bool("refuse_jobs", refuseJobs).Int("leased", leased).Msg("draining, no job is handed out")
 }
 
-// leased is how many jobs are in workers' hands.
-func (s *Server) leased(b *Backend) int {
-	stats, _ := s.metrics.read(b.Broker)
-	if stats == nil {
-		return 0
+// drainState reads whether the broker is draining, and how many jobs workers still have.
+func drainState(b *Backend) (draining bool, leased int) {
+	for _, r := range core.DoOnce(b.Broker, core.Internal, &core.ReadStats{}) {
+		if r.Stats != nil {
+			return r.Stats.Draining, r.Stats.Jobs[core.Leased]
+		}
 	}
-	return stats.Jobs[core.Leased]
-}
-
-// drain is the order to hand out no more jobs.
-func (s *Server) drain(body []byte) (any, error) {
-	ask := struct {
-		RefuseJobs bool `json:"refuse_jobs"`
-	}{s.options.DrainRejectsNewJobs}
-	if err := decode(body, &ask); err != nil {
-		return nil, err
-	}
-	s.Drain(true, ask.RefuseJobs)
-	return s.drainState(), nil
-}
-
-// resume is the order to go on.
-func (s *Server) resume([]byte) (any, error) {
-	s.Drain(false, false)
-	return s.drainState(), nil
-}
-
-func (s *Server) drainState() any {
-	return map[string]any{"draining": s.draining.Load(), "leased": s.leased(s.backend.Load())}
+	return false, 0
 }

@@ -11,28 +11,29 @@ import (
 	"broker/core"
 	"broker/core/coretest"
 	"broker/core/engine"
+	"broker/frontends/service"
 )
 
 // FuzzRequest: no request to the API breaks anything or is answered with a fault of ours.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []struct{ method, target, body string }{
-		{"GET", "/api/queues?limit=2&offset=0", ""},
-		{"GET", "/api/queues/q", ""},
-		{"POST", "/api/queues/q/pause", ""},
-		{"POST", "/api/queues/q/remove", ""},
-		{"GET", "/api/jobs?queue=q&state=ready&limit=1&cursor=1&type=t", ""},
-		{"GET", "/api/jobs/1", ""},
-		{"GET", "/api/jobs/6ba7b810-9dad-41d1-80b4-000000000001", ""},
-		{"POST", "/api/jobs/2/cancel", ""},
-		{"POST", "/api/jobs/jid-0001/kill", ""},
-		{"POST", "/api/jobs/1/requeue", ""},
-		{"GET", "/api/workers", ""},
-		{"POST", "/api/workers/w1/quiet", ""},
-		{"GET", "/api/history?days=3", ""},
-		{"GET", "/api/cron", ""},
-		{"POST", "/api/drain", `{"refuse_jobs":true}`},
-		{"POST", "/api/resume", ""},
-		{"POST", "/api/backup", `{"dir":"/nowhere"}`},
+		{"GET", "/api/v1/queues?limit=2&sort=-ready&search=q", ""},
+		{"GET", "/api/v1/queues/q", ""},
+		{"PATCH", "/api/v1/queues/q", `{"paused":true,"max":{"high":1}}`},
+		{"POST", "/api/v1/queues/q/clear", `{"states":["ready"]}`},
+		{"POST", "/api/v1/queues/q/lease?wait=0.001", `{"worker":"w","lease_for_s":5}`},
+		{"DELETE", "/api/v1/queues/q", ""},
+		{"GET", "/api/v1/jobs?queue=q&state=ready&limit=1", ""},
+		{"GET", "/api/v1/jobs/6ba7b810-9dad-41d1-80b4-000000000001", ""},
+		{"DELETE", "/api/v1/jobs/jid-0001", ""},
+		{"GET", "/api/v1/jobs/seq:1", ""},
+		{"POST", "/api/v1/jobs", `{"queue":"q","args":[1],"delay_s":3,"unique_key":"k","after":["seq:1"]}`},
+		{"POST", "/api/v1/jobs?wait=0.001", `{"jobs":[{"queue":"q","body":"x","ephemeral":true}]}`},
+		{"POST", "/api/v1/leases/AAAA/complete", `{"result":{"a":1}}`},
+		{"GET", "/api/v1/workers?protocol=http", ""},
+		{"POST", "/api/v1/drain", `{"reject_new_jobs":true}`},
+		{"GET", "/api/v1/summary", ""},
+		{"GET", "/api/v1/openapi.json", ""},
 		{"GET", "/metrics", ""},
 		{"GET", "/healthz", ""},
 	} {
@@ -59,12 +60,15 @@ func FuzzRequest(f *testing.F) {
 			&core.Submit{Job: &core.Job{Queue: "other", Origin: core.Gearman, Body: []byte("\xff")}},
 			&core.Lease{Queues: []string{"q"}},
 		}, nil)
+		api, err := service.New(service.Options{Broker: e, Random: func([]byte) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer api.Close()
 		c := New(Options{Log: zerolog.Nop()})
 		c.Ready(Backend{
-			Broker: e, Stats: func() []byte { return []byte(info) }, Connections: func() map[string]Connections { return nil },
-			Syncs: func() core.Latency { return core.Latency{} }, Workers: func() []Worker { return []Worker{{WID: "w1"}} },
-			SetWorkerState: func(string, string) error { return nil }, Cron: func() []CronEntry { return nil },
-			Backup: func(string) error { return &Refusal{http.StatusConflict, engine.ErrNothingStored} },
+			Service: api, Broker: e, Stats: func() []byte { return []byte(info) }, Health: func() []byte { return nil },
+			Connections: func() map[string]Connections { return nil }, Syncs: func() core.Latency { return core.Latency{} },
 		})
 		answer := httptest.NewRecorder()
 		c.HTTP().Handler.ServeHTTP(answer, req)

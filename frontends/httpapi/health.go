@@ -27,11 +27,11 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 		})
 	case b.Broker.Stopped():
 		s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "store failed"})
-	case s.draining.Load():
-		s.answer(w, http.StatusServiceUnavailable, map[string]any{
-			"ready": false, "phase": "draining", "leased": s.leased(b),
-		})
 	default:
+		if draining, leased := drainState(b); draining {
+			s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "draining", "leased": leased})
+			return
+		}
 		s.answer(w, http.StatusOK, map[string]any{"ready": true})
 	}
 }

@@ -20,13 +20,14 @@ var (
 	numbers = []string{
 		"GET /metrics", "GET /stats", "GET /debug/pprof/", "GET /debug/pprof/heap", "GET /debug/pprof/trace?seconds=1",
 		"GET /debug/pprof/profile?seconds=1",
-		"GET /api/queues", "GET /api/queues/q", "GET /api/jobs", "GET /api/jobs/1", "GET /api/workers", "GET /api/cron",
-		"GET /api/history",
+		"GET /api/v1/queues", "GET /api/v1/queues/q", "GET /api/v1/jobs", "GET /api/v1/jobs/1", "GET /api/v1/workers",
+		"GET /api/v1/summary", "GET /api/v1/settings", "GET /api/v1/audit", "GET /api/v1/operations", "GET /api/v1/drain",
 	}
 	changes = []string{
-		"POST /api/backup", "POST /api/drain", "POST /api/resume", "POST /api/queues/q/pause", "POST /api/queues/q/resume",
-		"POST /api/queues/q/remove", "POST /api/workers/quiet", "POST /api/workers/w/quiet", "POST /api/workers/terminate",
-		"POST /api/workers/w/terminate", "POST /api/jobs/1/requeue", "POST /api/jobs/1/kill", "POST /api/jobs/1/cancel",
+		"POST /api/v1/backup", "POST /api/v1/drain", "POST /api/v1/resume", "POST /api/v1/reload", "PATCH /api/v1/queues/q",
+		"POST /api/v1/queues/q/clear", "DELETE /api/v1/queues/q", "POST /api/v1/queues/q/lease", "POST /api/v1/workers/quiet",
+		"POST /api/v1/workers/w/quiet", "POST /api/v1/workers/terminate", "DELETE /api/v1/workers/w", "POST /api/v1/jobs",
+		"DELETE /api/v1/jobs/1", "POST /api/v1/leases/x/complete",
 	}
 )
 
@@ -67,7 +68,7 @@ func TestForeignHostNamesReachHealthOnly(t *testing.T) {
 		}
 	}
 	for _, host := range []string{"localhost", "localhost:7420", "127.0.0.1", "127.0.0.1:7420", "[::1]:7420"} {
-		for _, request := range []string{"GET /metrics", "GET /stats", "GET /api/queues", "POST /api/resume", "GET /debug/pprof/heap"} {
+		for _, request := range []string{"GET /metrics", "GET /stats", "GET /api/v1/queues", "POST /api/v1/resume", "GET /debug/pprof/heap"} {
 			if got := open.status(request, func(r *http.Request) { r.Host = host }); got != http.StatusOK && got != http.StatusServiceUnavailable {
 				t.Errorf("%s as %s: %d", request, host, got)
 			}

@@ -53,7 +53,10 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	s.registerJobs(api)
 	s.registerLeases(api)
 	s.registerQueues(api)
+	s.registerWorkers(api)
 	s.registerBroker(api)
+	describeArgs(api)
+	openAnswers(api)
 	return api
 }
 

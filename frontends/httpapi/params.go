@@ -86,3 +86,13 @@ func (m *IfMatch) Resolve(huma.Context) []error {
 	m.epoch = &epoch
 	return nil
 }
+
+// longCall is part of the input of what may take long.
+type longCall struct{}
+
+// Resolve implements huma.Resolver.
+func (*longCall) Resolve(ctx huma.Context) []error {
+	_, w := humago.Unwrap(ctx)
+	extendDeadlines(w, maxWait)
+	return nil
+}

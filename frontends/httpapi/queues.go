@@ -1,134 +1,100 @@
 package httpapi
 
 import (
-	"math"
+	"context"
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"broker/core"
+	"broker/frontends/service"
 )
 
-// pageOfQueues is how many queues one answer lists.
-const pageOfQueues = 1000
-
-// queueRow is a queue as it is told.
-type queueRow struct {
-	Name      string       `json:"name"`
-	Ready     int          `json:"ready"`
-	High      int          `json:"high"`
-	Normal    int          `json:"normal"`
-	Low       int          `json:"low"`
-	Scheduled int          `json:"scheduled"`
-	Leased    int          `json:"leased"`
-	Retrying  int          `json:"retrying"`
-	Blocked   int          `json:"blocked"`
-	Done      int          `json:"done"`
-	Dead      int          `json:"dead"`
-	Workers   int          `json:"workers"` // Gearman workers that are able
-	Paused    bool         `json:"paused"`
-	Latency   float64      `json:"latency"` // seconds that the next job out has waited
-	Max       *maxRow      `json:"max,omitempty"`
-	Throttle  *throttleRow `json:"throttle,omitempty"`
+type queueList struct {
+	Queues []service.Queue `json:"queues"`
+	Cursor string          `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
 }
 
-// maxRow bounds the jobs of a queue, 0 for no bound.
-type maxRow struct {
-	High   uint32 `json:"high"`
-	Normal uint32 `json:"normal"`
-	Low    uint32 `json:"low"`
+type queueOutput struct{ Body service.Queue }
+
+// removed says how many jobs are gone.
+type removed struct {
+	Removed int `json:"removed" doc:"how many jobs"`
 }
 
-// throttleRow bounds the leases of a queue, 0 for no bound.
-type throttleRow struct {
-	Concurrency uint32  `json:"concurrency"`
-	Worker      uint32  `json:"worker"`
-	Timeout     float64 `json:"timeout"` // seconds
+func (s *Server) registerQueues(api huma.API) {
+	huma.Register(api, operation("list-queues", http.MethodGet, "/queues", "queues", "List queues"), s.listQueues)
+	huma.Register(api, operation("get-queue", http.MethodGet, "/queues/{name}", "queues", "Show a queue", http.StatusNotFound), s.getQueue)
+	huma.Register(api, operation("change-queue", http.MethodPatch, "/queues/{name}", "queues", "Pause, resume or limit a queue",
+		http.StatusNotFound, http.StatusGatewayTimeout), s.changeQueue)
+	huma.Register(api, operation("clear-queue", http.MethodPost, "/queues/{name}/clear", "queues", "Remove jobs of a queue by state",
+		http.StatusNotFound, http.StatusGatewayTimeout), s.clearQueue)
+	huma.Register(api, operation("remove-queue", http.MethodDelete, "/queues/{name}", "queues",
+		"Remove the ready jobs of a queue, its pause and its limits", http.StatusNotFound, http.StatusGatewayTimeout), s.removeQueue)
 }
 
-// queues: GET /api/queues?prefix=&offset=&limit=
-func (s *Server) queues(a *asker, r *http.Request) (any, error) {
-	q := r.URL.Query()
-	offset, err := number(q, "offset", 0, math.MaxInt32)
+func (s *Server) listQueues(ctx context.Context, in *struct {
+	Page
+	Prefix string `query:"prefix" doc:"only names that begin so"`
+	Search string `query:"search" doc:"only names that contain this"`
+	Sort   string `query:"sort" doc:"name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with - in front the largest first" example:"-ready"`
+},
+) (*struct{ Body queueList }, error) {
+	queues, cursor, err := s.service().Queues(ctx, callerOf(ctx), service.QueueFilter{
+		Prefix: in.Prefix, Search: in.Search, Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor,
+	})
 	if err != nil {
-		return nil, err
+		return nil, s.problemOf(err)
 	}
-	limit, err := number(q, "limit", pageOfQueues, pageOfQueues)
+	return &struct{ Body queueList }{queueList{Queues: queues, Cursor: cursor}}, nil
+}
+
+func (s *Server) getQueue(ctx context.Context, in *QueueName) (*queueOutput, error) {
+	q, err := s.service().Queue(ctx, callerOf(ctx), in.Name)
 	if err != nil {
-		return nil, err
+		return nil, s.problemOf(err)
 	}
-	if limit == 0 {
-		limit = pageOfQueues
-	}
-	reply, err := a.ask(&core.ListQueues{Prefix: q.Get("prefix"), Offset: int(offset), Limit: int(limit)})
+	return &queueOutput{q}, nil
+}
+
+func (s *Server) changeQueue(ctx context.Context, in *struct {
+	QueueName
+	Body service.QueueChange
+},
+) (*queueOutput, error) {
+	q, err := s.service().ChangeQueue(ctx, callerOf(ctx), in.Name, in.Body)
 	if err != nil {
-		return nil, err
+		return nil, s.problemOf(err)
 	}
-	now := a.b.Now()
-	rows := make([]queueRow, len(reply.Queues))
-	for i := range reply.Queues {
-		rows[i] = rowOfQueue(&reply.Queues[i], now)
-	}
-	return map[string]any{"queues": rows}, nil
+	return &queueOutput{q}, nil
 }
 
-// queue: GET /api/queues/{name}
-func (s *Server) queue(a *asker, r *http.Request) (any, error) {
-	reply, err := a.ask(&core.InspectQueue{Queue: r.PathValue("name")})
-	if err != nil {
-		return nil, err
+func (s *Server) clearQueue(ctx context.Context, in *struct {
+	QueueName
+	Body struct {
+		States []string `json:"states" minItems:"1" enum:"scheduled,blocked,ready,leased,retrying,done,dead" doc:"of the jobs to be removed"`
 	}
-	return rowOfQueue(&reply.Queues[0], a.b.Now()), nil
-}
-
-func rowOfQueue(q *core.QueueInfo, now core.Instant) queueRow {
-	row := queueRow{
-		Name: q.Name, Ready: q.Ready(), High: q.High, Normal: q.Normal, Low: q.Low, Scheduled: q.Scheduled,
-		Leased: q.Leased, Retrying: q.Retrying, Blocked: q.Blocked, Done: q.Done, Dead: q.Dead, Workers: q.Workers,
-		Paused: q.Paused,
-	}
-	if q.NextEnqueuedAt != 0 {
-		row.Latency = max(now.Sub(q.NextEnqueuedAt), 0).Seconds()
-	}
-	if l := q.Limits; l.MaxHigh|l.MaxNormal|l.MaxLow != 0 {
-		row.Max = &maxRow{l.MaxHigh, l.MaxNormal, l.MaxLow}
-	}
-	if t := q.Limits.Throttle; t != (core.Throttle{}) {
-		row.Throttle = &throttleRow{t.Leased, t.LeasedPerWorker, t.SlotFor.Seconds()}
-	}
-	return row
-}
-
-// pause: POST /api/queues/{name}/pause and resume.
-func (s *Server) pause(paused bool) func(a *asker, r *http.Request) (any, error) {
-	return func(a *asker, r *http.Request) (any, error) {
-		name := r.PathValue("name")
-		if _, err := a.ask(&core.InspectQueue{Queue: name}); err != nil {
-			return nil, err
-		}
-		if _, err := a.ask(&core.PauseQueue{Queue: name, Paused: paused}); err != nil {
-			return nil, err
-		}
-		s.options.Log.Info().Str("queue", name).Bool("paused", paused).Msg("queue paused or resumed over http")
-		return map[string]any{"paused": paused}, nil
-	}
-}
-
-// remove: POST /api/queues/{name}/remove drops the waiting jobs and the settings, as Faktory's QUEUE REMOVE does.
-func (s *Server) remove(a *asker, r *http.Request) (any, error) {
-	name := r.PathValue("name")
-	if _, err := a.ask(&core.InspectQueue{Queue: name}); err != nil {
-		return nil, err
-	}
-	removed := 0
-	for op := (core.Purge{Queue: name, States: []core.State{core.Ready}, Drop: true}); ; {
-		page := op // the broker may keep what it is given
-		reply, err := a.ask(&page)
+},
+) (*struct{ Body removed }, error) {
+	var states []core.State
+	for _, name := range in.Body.States {
+		state, err := service.ParseStates(name)
 		if err != nil {
-			return nil, err
+			return nil, s.problemOf(err)
 		}
-		removed += reply.N
-		if op.Cursor = reply.Cursor; op.Cursor == 0 {
-			s.options.Log.Info().Str("queue", name).Int("jobs", removed).Msg("queue removed over http")
-			return map[string]any{"removed": removed}, nil
-		}
+		states = append(states, state...)
 	}
+	return s.purge(ctx, in.Name, states, false)
+}
+
+func (s *Server) removeQueue(ctx context.Context, in *QueueName) (*struct{ Body removed }, error) {
+	return s.purge(ctx, in.Name, []core.State{core.Ready}, true)
+}
+
+func (s *Server) purge(ctx context.Context, queue string, states []core.State, drop bool) (*struct{ Body removed }, error) {
+	n, err := s.service().ClearQueue(ctx, callerOf(ctx), queue, states, drop)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body removed }{removed{n}}, nil
 }

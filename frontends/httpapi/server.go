@@ -27,10 +27,9 @@ type Options struct {
 	Password         string          // of basic authentication, with any user name, or as a bearer token; empty: none
 	DefaultPrincipal string          // of clients without credentials, where there are principals
 
-	DrainRejectsNewJobs bool  // what draining means for new jobs where a request does not say
-	Profiling           bool  // serve profiles of the process
-	MaxConns            int   // connections at once; 0: no bound
-	MaxBodyBytes        int64 // of a request that carries jobs or results; 0: the default
+	Profiling    bool  // serve profiles of the process
+	MaxConns     int   // connections at once; 0: no bound
+	MaxBodyBytes int64 // of a request that carries jobs or results; 0: the default
 }
 
 // defaultMaxBody bounds requests that carry jobs or results.
@@ -48,11 +47,6 @@ type Backend struct {
 	Syncs   func() core.Latency // of the store; nil: not told
 
 	Connections func() map[string]Connections // by front-end
-	Backup      func(dir string) error        // copies the store to a new folder
-
-	Workers        func() []Worker               // of Faktory
-	SetWorkerState func(wid, state string) error // to quiet or terminate; core.ErrNotFound
-	Cron           func() []CronEntry
 }
 
 // Server answers HTTP requests.
@@ -63,7 +57,6 @@ type Server struct {
 	backend  atomic.Pointer[Backend]
 	progress atomic.Pointer[progress]
 	stopping atomic.Bool
-	draining atomic.Bool
 }
 
 // progress is how far the start has come.
@@ -112,14 +105,10 @@ func (s *Server) HTTP() *http.Server {
 	mux.HandleFunc("GET /health", s.health)
 	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /stats", s.guarded(http.HandlerFunc(s.stats)))
-	s.newAPI(mux)
-	s.routes(mux)
+	serveDocument(mux, s.newAPI(mux))
 	if s.options.Profiling {
 		s.profiles(mux)
 	}
-	mux.Handle("POST /api/backup", s.orders(s.backup))
-	mux.Handle("POST /api/drain", s.orders(s.drain))
-	mux.Handle("POST /api/resume", s.orders(s.resume))
 	limiter := newConnLimiter(s.options.MaxConns)
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

@@ -1,136 +1,68 @@
 package httpapi
 
 import (
-	"errors"
-	"math"
+	"context"
 	"net/http"
-	"time"
 
-	"broker/core"
+	"github.com/danielgtaylor/huma/v2"
+
+	"broker/frontends/service"
 )
 
-// Worker is a Faktory worker that is connected.
-type Worker struct {
-	WID, Hostname, Username string
-	State                   string // running, quiet or terminate
-	PID                     int64
-	Labels                  []string
-	Version                 int64 // of the protocol
-	RSSKB                   int64
-	Connections             int
-	RemoteAddr              string
-	StartedAt, BeatAt       core.Instant
+type workerList struct {
+	Workers []service.Worker `json:"workers"`
+	Cursor  string           `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
 }
 
-// workerRow is a worker as it is told.
-type workerRow struct {
-	WID         string     `json:"wid"`
-	State       string     `json:"state"`
-	Hostname    string     `json:"hostname"`
-	Username    string     `json:"username,omitempty"`
-	PID         int64      `json:"pid"`
-	Labels      []string   `json:"labels"`
-	Version     int64      `json:"v"`
-	RSSKB       int64      `json:"rss_kb"`
-	Connections int        `json:"connections"`
-	RemoteAddr  string     `json:"remote_addr,omitempty"`
-	StartedAt   *time.Time `json:"started_at"`
-	BeatAt      *time.Time `json:"beat_at"`
+// told says how many workers were told something.
+type told struct {
+	Workers int `json:"workers"`
 }
 
-// CronEntry is a row of the timetable.
-type CronEntry struct {
-	Schedule, Type, Queue string
-	Next                  core.Instant // zero: never
-	Last                  core.Instant // zero: not since the start
+// workerID is a worker in a path.
+type workerID struct {
+	ID string `path:"id" example:"worker:fleet-1"`
 }
 
-// cronRow is an entry as it is told.
-type cronRow struct {
-	Schedule string     `json:"schedule"`
-	Type     string     `json:"type"`
-	Queue    string     `json:"queue,omitempty"`
-	NextAt   *time.Time `json:"next_at,omitempty"`
-	LastAt   *time.Time `json:"last_at,omitempty"`
-}
-
-// workers: GET /api/workers
-func (s *Server) workers(*asker, *http.Request) (any, error) {
-	known := s.backend.Load().Workers()
-	rows := make([]workerRow, len(known))
-	for i := range known {
-		w := &known[i]
-		rows[i] = workerRow{
-			WID: w.WID, State: w.State, Hostname: w.Hostname, Username: w.Username, PID: w.PID,
-			Labels: append([]string{}, w.Labels...), Version: w.Version, RSSKB: w.RSSKB, Connections: w.Connections,
-			RemoteAddr: w.RemoteAddr, StartedAt: instant(w.StartedAt), BeatAt: instant(w.BeatAt),
-		}
+func (s *Server) registerWorkers(api huma.API) {
+	huma.Register(api, operation("list-workers", http.MethodGet, "/workers", "workers", "List connections and worker processes of all protocols"), s.listWorkers)
+	for _, w := range []struct{ state, summary string }{
+		{"quiet", "to take no more jobs"}, {"terminate", "to exit"},
+	} {
+		one := operation(w.state+"-worker", http.MethodPost, "/workers/{id}/"+w.state, "workers", "Tell a Faktory worker "+w.summary, http.StatusNotFound)
+		huma.Register(api, one, func(ctx context.Context, in *workerID) (*struct{ Body told }, error) {
+			return s.tellWorkers(ctx, in.ID, w.state)
+		})
+		all := operation(w.state+"-workers", http.MethodPost, "/workers/"+w.state, "workers", "Tell all Faktory workers "+w.summary)
+		huma.Register(api, all, func(ctx context.Context, _ *struct{}) (*struct{ Body told }, error) {
+			return s.tellWorkers(ctx, "", w.state)
+		})
 	}
-	return map[string]any{"workers": rows}, nil
+	disconnect := operation("disconnect", http.MethodDelete, "/workers/{id}", "workers", "Close a connection, which releases the jobs that it holds", http.StatusNotFound)
+	disconnect.DefaultStatus = http.StatusNoContent
+	huma.Register(api, disconnect, s.disconnect)
 }
 
-// dismiss: POST /api/workers/{wid}/quiet, or terminate; without a wid, all workers.
-func (s *Server) dismiss(state string) func(a *asker, r *http.Request) (any, error) {
-	return func(_ *asker, r *http.Request) (any, error) {
-		b := s.backend.Load()
-		wids := []string{r.PathValue("wid")}
-		if wids[0] == "" {
-			wids = nil
-			for _, w := range b.Workers() {
-				wids = append(wids, w.WID)
-			}
-		}
-		told := 0
-		for _, wid := range wids {
-			switch err := b.SetWorkerState(wid, state); {
-			case err == nil:
-				told++
-				s.options.Log.Info().Str("wid", wid).Str("state", state).Msg("worker told over http")
-			case errors.Is(err, core.ErrNotFound) && r.PathValue("wid") == "": // it has left meanwhile
-			case errors.Is(err, core.ErrNotFound):
-				return nil, &Refusal{Status: http.StatusNotFound, Err: errors.New("no such worker")}
-			default:
-				return nil, err
-			}
-		}
-		return map[string]any{"state": state, "workers": told}, nil
-	}
-}
-
-// cron: GET /api/cron
-func (s *Server) cron(*asker, *http.Request) (any, error) {
-	known := s.backend.Load().Cron()
-	rows := make([]cronRow, len(known))
-	for i, e := range known {
-		rows[i] = cronRow{e.Schedule, e.Type, e.Queue, instant(e.Next), instant(e.Last)}
-	}
-	return map[string]any{"entries": rows}, nil
-}
-
-// dayRow is what happened in one day, UTC.
-type dayRow struct {
-	Date      string `json:"date"`
-	Processed uint64 `json:"processed"`
-	Failed    uint64 `json:"failed"`
-}
-
-// history: GET /api/history?days=
-func (s *Server) history(a *asker, r *http.Request) (any, error) {
-	days, err := number(r.URL.Query(), "days", 30, math.MaxInt32)
+func (s *Server) listWorkers(ctx context.Context, in *struct {
+	Page
+	Protocol string `query:"protocol" enum:"workq,gearman,faktory,http" doc:"only those of this protocol"`
+},
+) (*struct{ Body workerList }, error) {
+	workers, cursor, err := s.service().Workers(ctx, callerOf(ctx), in.Protocol, in.Limit, in.Cursor)
 	if err != nil {
-		return nil, err
+		return nil, s.problemOf(err)
 	}
-	reply, err := a.ask(&core.ReadStats{})
+	return &struct{ Body workerList }{workerList{workers, cursor}}, nil
+}
+
+func (s *Server) tellWorkers(ctx context.Context, id, state string) (*struct{ Body told }, error) {
+	n, err := s.service().TellWorkers(ctx, callerOf(ctx), id, state)
 	if err != nil {
-		return nil, err
+		return nil, s.problemOf(err)
 	}
-	known := reply.Stats.History
-	rows := make([]dayRow, min(len(known), int(days)))
-	for i := range rows {
-		rows[i] = dayRow(known[i])
-	}
-	totals := reply.Stats.Totals
-	return map[string]any{
-		"days": rows, "total_processed": totals.Done + totals.Failed, "total_failed": totals.Failed,
-	}, nil
+	return &struct{ Body told }{told{n}}, nil
+}
+
+func (s *Server) disconnect(ctx context.Context, in *workerID) (*struct{}, error) {
+	return s.done(s.service().Disconnect(ctx, callerOf(ctx), in.ID))
 }

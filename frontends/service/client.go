@@ -92,10 +92,10 @@ func (c *client) ask(op core.Op) (core.Reply, error) {
 // call is ask for what must be durable before it returns: changes, and reads of what a crash may take back.
 func (c *client) call(ctx context.Context, op core.Op) (core.Reply, error) {
 	r, err := c.ask(op)
-	if err != nil {
-		return r, err
+	if late := c.committed(ctx, r.Commit); late != nil {
+		return r, late
 	}
-	return r, c.committed(ctx, r.Commit)
+	return r, err
 }
 
 // committed waits until a commit is on disk.

@@ -97,17 +97,16 @@ func (c *client) giveUpLease() {
 }
 
 func (s *Service) leaseOf(r *core.Reply, worker string) *Lease {
-	now := s.Now()
 	l, job := r.Lease, r.Job
 	info := core.JobInfo{
 		Seq: r.Seq, Job: job, Queue: job.Queue, State: core.Leased, Priority: job.Priority, Origin: job.Origin,
-		CreatedAt: job.CreatedAt, ReadyAt: l.EnqueuedAt, ExpiresAt: job.ExpiresAt, LeasedAt: now, ChangedAt: now,
-		LeaseUntil: now.Add(l.LeaseFor), Worker: worker, Attempts: l.Attempts, Fails: l.Fails, Epoch: l.Epoch,
+		CreatedAt: job.CreatedAt, ReadyAt: l.EnqueuedAt, ExpiresAt: job.ExpiresAt, LeasedAt: l.LeasedAt, ChangedAt: l.LeasedAt,
+		LeaseUntil: l.LeasedAt.Add(l.LeaseFor), Worker: worker, Attempts: l.Attempts, Fails: l.Fails, Epoch: l.Epoch,
 		Failure: l.Failure, Ephemeral: job.Ephemeral,
 	}
 	view := viewOf(&info)
 	view.showBody(job, core.MaxBodyBytes)
-	return &Lease{Token: s.formatToken(leaseToken{seq: r.Seq, epoch: l.Epoch, span: l.LeaseFor}), Job: view}
+	return &Lease{Token: s.formatToken(leaseToken{seq: r.Seq, leasedAt: l.LeasedAt, span: l.LeaseFor}), Job: view}
 }
 
 // FailOptions describe a failure.
@@ -139,7 +138,7 @@ func (s *Service) Complete(ctx context.Context, caller Caller, token string, res
 	if string(data) == "null" {
 		data = nil
 	}
-	return s.finish(ctx, caller, token, func(t leaseToken) core.Op {
+	return s.finish(ctx, caller, token, func(t leaseToken, _ uint32) core.Op {
 		return &core.Complete{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Result: data}
 	})
 }
@@ -150,15 +149,15 @@ func (s *Service) Fail(ctx context.Context, caller Caller, token string, o FailO
 		Type: cutText([]byte(text(o.Class)), maxErrorClass), Message: cutText([]byte(text(o.Message)), maxErrorMessage),
 		Backtrace: o.Backtrace[:min(len(o.Backtrace), maxBacktrace)],
 	}
-	return s.finish(ctx, caller, token, func(t leaseToken) core.Op {
+	return s.finish(ctx, caller, token, func(t leaseToken, _ uint32) core.Op {
 		return &core.Fail{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Failure: f, RetryAt: o.RetryAt, Final: o.Final}
 	})
 }
 
 // Release gives a leased job back as if it had not been leased.
 func (s *Service) Release(ctx context.Context, caller Caller, token string) error {
-	return s.finish(ctx, caller, token, func(t leaseToken) core.Op {
-		return &core.Release{Ref: t.ref(), Epoch: t.epoch}
+	return s.finish(ctx, caller, token, func(t leaseToken, epoch uint32) core.Op {
+		return &core.Release{Ref: t.ref(), Epoch: epoch}
 	})
 }
 
@@ -173,40 +172,48 @@ func (s *Service) Heartbeat(ctx context.Context, caller Caller, token string, ex
 }
 
 func (s *Service) report(ctx context.Context, caller Caller, token string, op core.Report, extend time.Duration) error {
-	return s.finish(ctx, caller, token, func(t leaseToken) core.Op {
+	return s.finish(ctx, caller, token, func(t leaseToken, _ uint32) core.Op {
 		op.Ref, op.If, op.Authority = t.ref(), t.held(), core.ByLeased
 		op.ExtendUntil = s.Now().Add(cmp.Or(extend, t.span))
 		return &op
 	})
 }
 
-// finish applies what the holder of a lease says of its job.
-func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op) error {
+// finish applies what the holder of a lease says of its job. The operation is made for the lease of the token, and the
+// epoch that the job has now.
+func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken, uint32) core.Op) error {
 	t, err := s.parseToken(token)
 	if err != nil {
 		return err
 	}
 	c := s.open(caller, caller.Name())
 	defer c.close()
-	if err := caller.mayAll(access.Consume); err != nil {
-		r, gone := c.ask(&core.Inspect{Ref: t.ref(), Brief: true})
-		if gone != nil {
-			return leaseLost(gone)
-		}
+	r, err := c.ask(&core.Inspect{Ref: t.ref(), Brief: true})
+	if err == nil {
 		if err := caller.may(access.Consume, r.Info.Queue); err != nil {
 			return err
 		}
+		if r.Info.State != core.Leased || r.Info.LeasedAt != t.leasedAt {
+			err = errLeaseLost
+		}
 	}
-	_, err = c.call(ctx, op(t))
+	if err != nil {
+		if late := c.committed(ctx, r.Commit); late != nil {
+			return late
+		}
+		return leaseLost(err)
+	}
+	_, err = c.call(ctx, op(t, r.Info.Epoch))
 	return leaseLost(err)
 }
 
 func (t leaseToken) ref() core.Ref { return core.Ref{Seq: t.seq} }
 
 // held is the condition that the lease is still the one of the token.
-func (t leaseToken) held() core.Condition {
-	return core.Condition{States: []core.State{core.Leased}, Epoch: t.epoch, HasEpoch: true}
-}
+func (t leaseToken) held() core.Condition { return core.Condition{LeasedAt: t.leasedAt} }
+
+// errLeaseLost is the answer to a worker whose lease is over.
+var errLeaseLost = &Error{Code: CodeLeaseLost, Detail: "the lease is no longer held: it ran out, or the job has ended"}
 
 // leaseLost gives the refusals of a lease that is no longer held one name.
 func leaseLost(err error) error {
@@ -216,7 +223,7 @@ func leaseLost(err error) error {
 	}
 	switch e.Code { //nolint:exhaustive // the others stay as they are
 	case CodeJobNotFound, CodeConflict, CodeNotLeased, CodeFinished, CodeLeaseLost:
-		return &Error{Code: CodeLeaseLost, Detail: "the lease is no longer held: it ran out, or the job has ended"}
+		return errLeaseLost
 	}
 	return err
 }

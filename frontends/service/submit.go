@@ -66,9 +66,9 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 	now := s.Now()
 	ops := make([]core.Op, len(subs))
 	for i := range subs {
-		at := ""
+		at := "body."
 		if len(subs) > 1 {
-			at = fmt.Sprintf("jobs[%d].", i)
+			at = fmt.Sprintf("body.jobs[%d].", i)
 		}
 		if err := caller.may(access.Produce, subs[i].Queue); err != nil {
 			return nil, err
@@ -341,9 +341,12 @@ func (s *Service) admit(ctx context.Context, c *client, ops []core.Op) ([]core.R
 	if refused == nil {
 		return admitted, c.committed(ctx, latest)
 	}
+	if err := c.committed(ctx, refused.Commit); err != nil {
+		return nil, err
+	}
 	err := refusal(refused.Err)
 	if e := (*Error)(nil); errors.As(err, &e) && len(ops) > 1 {
-		e.Field = fmt.Sprintf("jobs[%d]", refused.Tag)
+		e.Field = fmt.Sprintf("body.jobs[%d]", refused.Tag)
 	}
 	return nil, err
 }

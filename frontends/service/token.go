@@ -12,38 +12,39 @@ import (
 
 // A lease token names a lease to the worker that holds it:
 //
-//	job    epoch  length  MAC
-//	8      4      4       16 bytes, in base64url
+//	job    begin  length  MAC
+//	8      8      4       16 bytes, in base64url
 //
 // The length of the lease is in milliseconds, and the MAC keeps others from guessing the tokens of jobs they do not
 // hold. Its key is in the store, so that tokens outlive a restart.
 type leaseToken struct {
-	seq   uint64
-	epoch uint32
-	span  time.Duration // for which the lease was granted
+	seq      uint64
+	leasedAt core.Instant
+	span     time.Duration // for which the lease was granted
 }
 
 const (
 	tokenKeyBytes = 32
+	tokenBytes    = 20 // in front of the MAC
 	tokenMACBytes = 16
 	tokenKeyMeta  = "http/lease-key"
 )
 
 func (s *Service) formatToken(t leaseToken) string {
 	b := binary.BigEndian.AppendUint64(nil, t.seq)
-	b = binary.BigEndian.AppendUint32(b, t.epoch)
+	b = binary.BigEndian.AppendUint64(b, uint64(t.leasedAt))
 	b = binary.BigEndian.AppendUint32(b, uint32(min(t.span.Milliseconds(), 1<<32-1)))
 	return base64.RawURLEncoding.EncodeToString(append(b, s.tokenMAC(b)...))
 }
 
 func (s *Service) parseToken(text string) (leaseToken, error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) != 16+tokenMACBytes || !hmac.Equal(b[16:], s.tokenMAC(b[:16])) {
+	if err != nil || len(b) != tokenBytes+tokenMACBytes || !hmac.Equal(b[tokenBytes:], s.tokenMAC(b[:tokenBytes])) {
 		return leaseToken{}, &Error{Code: CodeBadLease, Field: "token", Detail: "this is not a lease token of this broker"}
 	}
 	return leaseToken{
-		seq: binary.BigEndian.Uint64(b), epoch: binary.BigEndian.Uint32(b[8:]),
-		span: time.Duration(binary.BigEndian.Uint32(b[12:])) * time.Millisecond,
+		seq: binary.BigEndian.Uint64(b), leasedAt: core.Instant(binary.BigEndian.Uint64(b[8:])),
+		span: time.Duration(binary.BigEndian.Uint32(b[16:])) * time.Millisecond,
 	}, nil
 }
 

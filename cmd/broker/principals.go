@@ -1,0 +1,46 @@
+package main
+
+import (
+	"slices"
+
+	"broker/config"
+	"broker/frontends/access"
+)
+
+// principalEntries are the principals of the settings, which have been validated.
+func principalEntries(c *config.Config) []access.Entry {
+	entries := make([]access.Entry, len(c.Principals))
+	for i, p := range c.Principals {
+		e := &entries[i]
+		e.Name, e.TLSSubject, e.FaktoryPassword = p.Name, p.TLSSubject, p.FaktoryPassword
+		if p.Token != "" {
+			sum, err := access.ParseTokenHash(p.Token)
+			if err != nil {
+				panic(err)
+			}
+			e.TokenSHA256 = sum
+		}
+		for _, role := range p.Roles {
+			g, err := access.ParseGrant(role)
+			if err != nil {
+				panic(err)
+			}
+			e.Grants = append(e.Grants, g)
+		}
+	}
+	return entries
+}
+
+// loadPrincipals puts the principals of the settings into force.
+func (p *process) loadPrincipals() {
+	p.access.Load(principalEntries(&p.config))
+}
+
+// secretSettings are not shown.
+var secretSettings = []string{"http.password", "faktory.password"}
+
+// hidden is shown in place of a secret.
+const hidden = "(hidden)"
+
+// isSecret reports whether the value of a setting is not for everybody's eyes.
+func isSecret(path string) bool { return slices.Contains(secretSettings, path) }

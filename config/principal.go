@@ -1,0 +1,127 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Principal is somebody with rights of his own on the broker.
+type Principal struct {
+	Name            string   `toml:"name" doc:"stands in the audit log"`
+	Token           string   `toml:"token" doc:"for HTTP: sha256: and the hash of the token in hexadecimal; if it starts with a slash it names a file with the token"`
+	TLSSubject      string   `toml:"tls_subject" doc:"subject or common name of the client certificate, on any port"`
+	FaktoryPassword string   `toml:"faktory_password" doc:"of Faktory clients, in place of faktory.password; if it starts with a slash it names a file"`
+	Roles           []string `toml:"roles" doc:"read, produce, consume, operate or admin; behind a colon patterns of queues with commas between, such as produce:mail.*"`
+}
+
+// tokenHash is how the hash of a token begins.
+const tokenHash = "sha256:"
+
+// roles that a principal may have.
+var roles = []string{"read", "produce", "consume", "operate", "admin"}
+
+// principals reads the array of tables of that name.
+func (l *loader) principals(v any, source string, c *Config) {
+	if v == nil {
+		return
+	}
+	tables, ok := v.([]map[string]any)
+	if !ok {
+		l.complain("principal", "not written as [[principal]] (%s)", source)
+		return
+	}
+	c.Principals = make([]Principal, len(tables))
+	for i, table := range tables {
+		prefix, p := fmt.Sprintf("principal[%d].", i), &c.Principals[i]
+		l.row(prefix, reflect.ValueOf(p).Elem(), table, nil, source)
+		l.password(prefix+"faktory_password", &p.FaktoryPassword)
+		l.token(prefix+"token", &p.Token)
+	}
+}
+
+// token replaces the name of a file by the hash of the token in it.
+func (l *loader) token(setting string, text *string) {
+	if !strings.HasPrefix(*text, "/") {
+		return
+	}
+	path := *text
+	*text = "" // no more is said about it
+	read, err := os.ReadFile(path)
+	if err != nil {
+		l.complain(setting, "read %s: %v", path, reason(err))
+		return
+	}
+	token := strings.TrimSpace(string(read))
+	if token == "" {
+		l.complain(setting, "the file it names is empty")
+		return
+	}
+	sum := sha256.Sum256([]byte(token))
+	*text = tokenHash + hex.EncodeToString(sum[:])
+}
+
+// checkPrincipals looks for principals that cannot be told apart, or can never be met.
+func (c *Config) checkPrincipals(v *checker) {
+	seen := make(map[string]string)
+	unique := func(setting, kind, value string) {
+		if value == "" {
+			return
+		}
+		if before := seen[kind+value]; before != "" {
+			v.complain(setting, "is that of %s too", before)
+		}
+		seen[kind+value] = strings.TrimSuffix(setting, "."+kind)
+	}
+	for i, p := range c.Principals {
+		prefix := fmt.Sprintf("principal[%d]", i)
+		unique(prefix+".name", "name", p.Name)
+		unique(prefix+".token", "token", p.Token)
+		unique(prefix+".tls_subject", "tls_subject", p.TLSSubject)
+		unique(prefix+".faktory_password", "faktory_password", p.FaktoryPassword)
+		if p.Name == "" {
+			v.complain(prefix+".name", "missing")
+		}
+		if digits, ok := strings.CutPrefix(p.Token, tokenHash); p.Token != "" && (!ok || !isHash(digits)) {
+			v.complain(prefix+".token", "is neither sha256: and 64 hexadecimal digits nor the path of a file")
+		}
+		for _, role := range p.Roles {
+			if err := checkRole(role); err != nil {
+				v.complain(prefix+".roles", "%v", err)
+			}
+		}
+	}
+	for _, d := range []struct{ setting, name string }{
+		{"workq.principal", c.Workq.Principal},
+		{"gearman.principal", c.Gearman.Principal},
+		{"faktory.principal", c.Faktory.Principal},
+		{"http.principal", c.HTTP.Principal},
+	} {
+		if d.name != "" && seen["name"+d.name] == "" {
+			v.complain(d.setting, "there is no principal %q", d.name)
+		}
+	}
+}
+
+func isHash(digits string) bool {
+	sum, err := hex.DecodeString(digits)
+	return err == nil && len(sum) == sha256.Size
+}
+
+// checkRole reads a role with its patterns.
+func checkRole(text string) error {
+	name, patterns, limited := strings.Cut(text, ":")
+	switch {
+	case !slices.Contains(roles, name):
+		return fmt.Errorf("%q is not one of %s", name, strings.Join(roles, ", "))
+	case limited && name == "admin":
+		return fmt.Errorf("admin cannot be limited to queues")
+	case limited && slices.Contains(strings.Split(patterns, ","), ""):
+		return fmt.Errorf("%q has an empty pattern", text)
+	}
+	return nil
+}
