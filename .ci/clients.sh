@@ -14,6 +14,7 @@ probe() {
 	php-gearman) php -r 'exit(extension_loaded("gearman") ? 0 : 1);' ;;
 	libgearman-client-perl) perl -MGearman::Client -MGearman::Worker -e 1 ;;
 	redis-server) command -v redis-server ;;
+	chromium) command -v chromium ;;
 	ruby) command -v ruby ;;
 	beanstalkd) PATH="$PATH:/usr/sbin:/sbin" command -v beanstalkd ;;
 	nodejs) command -v node ;;
@@ -21,7 +22,7 @@ probe() {
 	esac >/dev/null 2>&1
 }
 
-packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman libgearman-client-perl redis-server ruby
+packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman libgearman-client-perl redis-server chromium ruby
 	beanstalkd nodejs npm)
 
 missing=()

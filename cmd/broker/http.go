@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/http"
+	"time"
 
 	"broker/config"
+	"broker/frontends/console"
 	"broker/frontends/httpapi"
 	"broker/frontends/service"
 )
@@ -49,6 +51,17 @@ func (p *process) serveHTTP() {
 		DefaultPrincipal: p.config.HTTP.Principal, Profiling: p.config.HTTP.Profiling,
 		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
 	})
+	pages, err := console.New(console.Options{
+		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
+		Now: func() time.Time { return processClock().Now().Time() },
+		Failed: func(page string, err error) {
+			p.log.Error().Err(err).Str("page", page).Msg("page of the console failed")
+		},
+	})
+	if err != nil {
+		panic(err) // the templates are part of the program
+	}
+	p.api.AddPages(httpapi.Pages{Handler: pages.Handler(), Patterns: console.Patterns()})
 	p.http = p.api.HTTP()
 	for _, ln := range p.httpListeners {
 		go func() { // ends when p.http is closed

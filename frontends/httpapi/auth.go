@@ -61,33 +61,13 @@ func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
 	return p, nil
 }
 
-// byCredentials checks a token or a password. Whoever fails too often has to wait.
+// byCredentials checks what an Authorization header carries.
 func (s *Server) byCredentials(r *http.Request, header string) (*access.Principal, *Problem) {
-	host := remoteHost(r)
-	if wait := s.logins.wait(host); wait > 0 {
-		p := problem(http.StatusTooManyRequests, codeTooManyLogins, "too many failed logins from this address")
-		p.retryAfterS = int(wait.Seconds()) + 1
-		return nil, p
+	secret, ok := bearer(header)
+	if !ok {
+		_, secret, _ = r.BasicAuth() // the password; the user name does not matter
 	}
-	secret := ""
-	if token, ok := bearer(header); ok {
-		secret = token
-	} else if _, password, ok := r.BasicAuth(); ok {
-		secret = password
-	}
-	if secret != "" {
-		if p := s.options.Access.ByToken(secret); p != nil {
-			return p, nil
-		}
-		if s.options.Password != "" && access.SamePassword(secret, s.options.Password) {
-			return access.Everyone, nil
-		}
-	}
-	if s.options.Password == "" && !s.options.Access.Enabled() {
-		return s.withoutCredentials(r)
-	}
-	s.logins.failed(host)
-	return nil, problem(http.StatusUnauthorized, codeUnauthorized, "wrong credentials")
+	return s.bySecret(r, secret)
 }
 
 // withoutCredentials is for clients that show a password where none is asked for.

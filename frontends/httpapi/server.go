@@ -57,6 +57,7 @@ type Server struct {
 	backend  atomic.Pointer[Backend]
 	progress atomic.Pointer[progress]
 	stopping atomic.Bool
+	pages    Pages
 }
 
 // progress is how far the start has come.
@@ -97,7 +98,7 @@ func (s *Server) Ready(b Backend) {
 // Stopping says that no new clients are served any more.
 func (s *Server) Stopping() { s.stopping.Store(true) }
 
-// HTTP is the net/http server, with time limits against clients that do not speak.
+// HTTP is the net/http server of the API and the pages, with time limits against clients that do not speak.
 func (s *Server) HTTP() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.healthz)
@@ -108,6 +109,9 @@ func (s *Server) HTTP() *http.Server {
 	serveDocument(mux, s.newAPI(mux))
 	if s.options.Profiling {
 		s.profiles(mux)
+	}
+	for _, pattern := range s.pages.Patterns {
+		mux.Handle(pattern, s.pages.Handler)
 	}
 	limiter := newConnLimiter(s.options.MaxConns)
 	var protocols http.Protocols

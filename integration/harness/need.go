@@ -19,6 +19,7 @@ var packages = map[string]string{
 	"beanstalkd": "beanstalkd",
 
 	"redis-server": "redis-server",
+	"chromium":     "chromium",
 	"php":          "php-cli",
 	"perl":         "perl",
 	"node":         "nodejs",

@@ -19,8 +19,9 @@ const (
 // Commands are all commands of this package, each with its group.
 func Commands() []*cobra.Command {
 	groups := map[string][]*cobra.Command{
-		GroupJobs:   {pushCommand(), runCommand(), workCommand(), jobsCommand(), jobCommand()},
-		GroupQueues: {queuesCommand(), pauseCommand("pause", true), pauseCommand("resume", false)},
+		GroupJobs:    {pushCommand(), runCommand(), workCommand(), jobsCommand(), jobCommand()},
+		GroupQueues:  {queuesCommand(), pauseCommand("pause", true), pauseCommand("resume", false), workersCommand(), schedulesCommand()},
+		GroupOperate: {drainCommand(), settingsCommand(), auditCommand(), healthcheckCommand()},
 	}
 	var all []*cobra.Command
 	for group, commands := range groups {

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// listCommand prints a list of the API: path is also the name of the rows in the answer unless rows says otherwise.
+func listCommand(cmd *cobra.Command, path, rows string, header []string, row func(raw json.RawMessage) ([]string, error)) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	conn, out := addConnection(cmd), addFormat(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		var answer map[string]json.RawMessage
+		raw, err := c.call(cmd.Context(), http.MethodGet, path, nil, nil, &answer)
+		if err != nil {
+			return err
+		}
+		if *out == formatJSON {
+			return printJSON(cmd.OutOrStdout(), raw)
+		}
+		var list []json.RawMessage
+		if err := json.Unmarshal(answer[rows], &list); err != nil {
+			return Failed(fmt.Errorf("unexpected answer: %w", err))
+		}
+		t := table{header: header}
+		for _, one := range list {
+			cells, err := row(one)
+			if err != nil {
+				return Failed(fmt.Errorf("unexpected answer: %w", err))
+			}
+			t.add(cells...)
+		}
+		return t.print(cmd.OutOrStdout())
+	}
+	return cmd
+}
+
+func settingsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "settings",
+		Short: "show the settings of a running broker",
+		Long:  "Show the settings in force of a running broker and where each comes from. Secrets are hidden.",
+	}
+	return listCommand(cmd, "settings", "settings", []string{"SETTING", "VALUE", "FROM"}, func(raw json.RawMessage) ([]string, error) {
+		var s struct{ Name, Value, Source string }
+		err := json.Unmarshal(raw, &s)
+		return []string{s.Name, oneLine(s.Value, 80), s.Source}, err
+	})
+}
+
+func auditCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "show who changed what, the newest first",
+	}
+	header := []string{"WHEN", "WHO", "FROM", "WHAT", "ON", "-JOBS"}
+	return listCommand(cmd, "audit", "entries", header, func(raw json.RawMessage) ([]string, error) {
+		var e struct {
+			At                           time.Time
+			Who, Address, Action, Target string
+			Jobs                         int
+		}
+		err := json.Unmarshal(raw, &e)
+		jobs := ""
+		if e.Jobs > 0 {
+			jobs = count(e.Jobs)
+		}
+		return []string{local(&e.At), oneLine(e.Who, 30), oneLine(e.Address, 40), e.Action, oneLine(e.Target, 60), jobs}, err
+	})
+}
+
+func drainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "drain",
+		Short: "stop handing out jobs, so that workers finish what they have",
+		Long: "Stop handing out jobs of all queues: workers finish what they have, nothing new begins. With --off jobs are handed out\n" +
+			"again. A restart ends draining too.",
+		Args: cobra.NoArgs,
+	}
+	conn, out := addConnection(cmd), addFormat(cmd)
+	off := cmd.Flags().Bool("off", false, "hand out jobs again")
+	wait := cmd.Flags().Bool("wait", false, "wait until no worker has a job")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		path := map[bool]string{true: "resume", false: "drain"}[*off]
+		var state struct {
+			Draining bool `json:"draining"`
+			Leased   int  `json:"leased"`
+		}
+		raw, err := c.call(cmd.Context(), http.MethodPost, path, nil, map[string]any{}, &state)
+		for err == nil && *wait && !*off && state.Leased > 0 && cmd.Context().Err() == nil {
+			pause(cmd.Context(), time.Second)
+			raw, err = c.call(cmd.Context(), http.MethodGet, "drain", nil, nil, &state)
+		}
+		if err != nil {
+			return err
+		}
+		if *out == formatJSON {
+			return printJSON(cmd.OutOrStdout(), raw)
+		}
+		text := "jobs are handed out again"
+		if state.Draining {
+			text = "draining: workers have " + plural(state.Leased, "job")
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+		return Failed(err)
+	}
+	return cmd
+}
+
+func schedulesCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "schedules", Short: "list the schedules"}
+	header := []string{"CRON", "QUEUE", "TYPE", "NEXT", "LAST"}
+	return listCommand(cmd, "schedules", "schedules", header, func(raw json.RawMessage) ([]string, error) {
+		var s struct {
+			Cron, Queue, Type string
+			NextAt            *time.Time `json:"next_at"`
+			LastAt            *time.Time `json:"last_at"`
+		}
+		err := json.Unmarshal(raw, &s)
+		return []string{s.Cron, oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt)}, err
+	})
+}
+
+func healthcheckCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "healthcheck",
+		Short: "exit with 0 if the broker serves clients",
+		Long:  "Exit with 0 if the broker serves clients, for containers and supervisors. With --live it is enough that the process works.",
+		Args:  cobra.NoArgs,
+	}
+	conn := addConnection(cmd)
+	live := cmd.Flags().Bool("live", false, "also while the broker starts or drains")
+	timeout := cmd.Flags().Duration("timeout", 5*time.Second, "how long to wait")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		path := map[bool]string{true: "healthz", false: "readyz"}[*live]
+		c.http.Timeout = *timeout
+		req, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, c.base.JoinPath(path).String(), nil)
+		if err != nil {
+			return Failed(err)
+		}
+		resp, err := c.http.Do(req)
+		if err != nil {
+			return &ExitError{Code: ExitUnreachable, Err: err}
+		}
+		defer func() { _ = resp.Body.Close() }() // only read
+		if resp.StatusCode != http.StatusOK {
+			return Failed(fmt.Errorf("/%s says %s", path, resp.Status))
+		}
+		return nil
+	}
+	return cmd
+}

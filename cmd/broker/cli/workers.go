@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+type workerInfo struct {
+	ID       string     `json:"id"`
+	Name     string     `json:"name"`
+	Protocol string     `json:"protocol"`
+	Address  string     `json:"address"`
+	Identity string     `json:"identity"`
+	State    string     `json:"state"`
+	Since    *time.Time `json:"connected_at"`
+	Waiting  bool       `json:"waiting"`
+	Queues   []string   `json:"queues"`
+	Held     []struct {
+		Job string `json:"job"`
+	} `json:"held"`
+}
+
+// doing is the worker's state, as far as it has one.
+func (w *workerInfo) doing() string {
+	switch {
+	case w.State != "":
+		return w.State
+	case len(w.Held) > 0:
+		return "working"
+	case w.Waiting:
+		return "waiting"
+	}
+	return ""
+}
+
+func workersCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "workers",
+		Short: "list workers and connections of all protocols",
+		Args:  cobra.NoArgs,
+	}
+	conn, out := addConnection(cmd), addFormat(cmd)
+	protocol := cmd.Flags().String("protocol", "", "workq, gearman, faktory or http")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		query := url.Values{}
+		if *protocol != "" {
+			query.Set("protocol", *protocol)
+		}
+		list, err := c.listAll(cmd, "workers", query)
+		if err != nil {
+			return err
+		}
+		if *out == formatJSON {
+			return printList(cmd, "workers", list)
+		}
+		t := table{header: []string{"ID", "NAME", "PROTOCOL", "ADDRESS", "STATE", "SINCE", "-HOLDS", "QUEUES"}}
+		for _, raw := range list {
+			var w workerInfo
+			if err := json.Unmarshal(raw, &w); err != nil {
+				return Failed(err)
+			}
+			t.add(w.ID, oneLine(w.Name, 40), w.Protocol, oneLine(w.Address, 40), w.doing(), local(w.Since), strconv.Itoa(len(w.Held)),
+				oneLine(strings.Join(w.Queues, " "), 60))
+		}
+		return t.print(cmd.OutOrStdout())
+	}
+	for name, about := range map[string]string{
+		"quiet":      "take no more jobs (Faktory workers)",
+		"terminate":  "finish what they have and end (Faktory workers)",
+		"disconnect": "lose their connection",
+	} {
+		cmd.AddCommand(workerActionCommand(name, about))
+	}
+	return cmd
+}
+
+// workerActionCommand tells workers to do something.
+func workerActionCommand(name, about string) *cobra.Command {
+	cmd := &cobra.Command{Use: name + " ID...", Short: "make workers " + about, Args: cobra.MinimumNArgs(1)}
+	conn := addConnection(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		for _, id := range args {
+			method, path := http.MethodPost, "workers/"+url.PathEscape(id)+"/"+name
+			if name == "disconnect" {
+				method, path = http.MethodDelete, "workers/"+url.PathEscape(id)
+			}
+			if _, err := c.call(cmd.Context(), method, path, nil, nil, nil); err != nil {
+				return fmt.Errorf("worker %s: %w", id, err)
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// listAll asks for all pages of a list whose rows stand under its own name.
+func (c *client) listAll(cmd *cobra.Command, name string, query url.Values) ([]json.RawMessage, error) {
+	list := []json.RawMessage{}
+	for {
+		var page map[string]json.RawMessage
+		if _, err := c.call(cmd.Context(), http.MethodGet, name, query, nil, &page); err != nil {
+			return nil, err
+		}
+		var rows []json.RawMessage
+		if err := json.Unmarshal(page[name], &rows); err != nil {
+			return nil, Failed(fmt.Errorf("unexpected answer: %w", err))
+		}
+		list = append(list, rows...)
+		var cursor string
+		if page["cursor"] == nil || json.Unmarshal(page["cursor"], &cursor) != nil || cursor == "" {
+			return list, nil
+		}
+		query.Set("cursor", cursor)
+	}
+}
+
+// printList prints rows as the API gives them.
+func printList(cmd *cobra.Command, name string, list []json.RawMessage) error {
+	raw, err := json.Marshal(map[string]any{name: list})
+	if err != nil {
+		return Failed(err)
+	}
+	return printJSON(cmd.OutOrStdout(), raw)
+}

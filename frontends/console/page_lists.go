@@ -1,0 +1,113 @@
+package console
+
+import (
+	"html/template"
+	"strconv"
+	"time"
+
+	"broker/frontends/service"
+)
+
+// parseDay reads a date as the broker writes it.
+func parseDay(date string) (time.Time, error) { return time.Parse(time.DateOnly, date) }
+
+// joinURL puts a query behind a path.
+func joinURL(path string, query template.URL) template.URL { return template.URL(path) + query } //nolint:gosec // a constant path
+
+type workersData struct {
+	Workers   []service.Worker
+	Protocols []choice
+	Next      any
+}
+
+func workersPage(r *request) (*view, error) {
+	protocol := r.query.Get("protocol")
+	workers, cursor, err := r.service.Workers(r.Context(), r.caller, protocol, pageRows, r.query.Get("cursor"))
+	if err != nil {
+		return nil, err
+	}
+	d := &workersData{Workers: workers}
+	for _, name := range []string{"", "workq", "gearman", "faktory", "http"} {
+		label := name
+		if name == "" {
+			label = "all"
+		}
+		link, err := with(nil, "protocol", name)
+		if err != nil {
+			return nil, err
+		}
+		d.Protocols = append(d.Protocols, choice{Label: label, URL: link, Chosen: name == protocol})
+	}
+	if d.Next, err = r.nextPage("workers", cursor); err != nil {
+		return nil, err
+	}
+	return &view{page: "workers", title: "Workers and connections", nav: "workers", data: d}, nil
+}
+
+// changeWorker serves the buttons beside a worker.
+func changeWorker(r *request) (*view, error) {
+	id := r.PostFormValue("id")
+	if do := r.PostFormValue("do"); do != "disconnect" {
+		if _, err := r.service.TellWorkers(r.Context(), r.caller, id, do); err != nil {
+			return nil, err
+		}
+		return r.back("workers", "The worker is told at its next heartbeat.")
+	}
+	if err := r.service.Disconnect(r.Context(), r.caller, id); err != nil {
+		return nil, err
+	}
+	return r.back("workers", "The connection is closed.")
+}
+
+type operationsData struct{ Operations []service.Operation }
+
+func operationsPage(r *request) (*view, error) {
+	list, err := r.service.Operations(r.caller)
+	if err != nil {
+		return nil, err
+	}
+	return &view{page: "operations", title: "Operations", nav: "operations", data: operationsData{list}}, nil
+}
+
+// changeOperation cancels an operation.
+func changeOperation(r *request) (*view, error) {
+	if _, err := r.service.CancelOperation(r.caller, r.PostFormValue("id")); err != nil {
+		return nil, err
+	}
+	return r.back("operations", "The operation ends after its present step.")
+}
+
+type auditData struct {
+	Entries []service.AuditEntry
+	Next    any
+}
+
+func auditPage(r *request) (*view, error) {
+	before, err := strconv.ParseUint("0"+r.query.Get("before"), 10, 64)
+	if err != nil {
+		return nil, &service.Error{Code: service.CodeInvalid, Field: "before", Detail: "expected the number of an entry"}
+	}
+	entries, err := r.service.Audit(r.caller, before, pageRows)
+	if err != nil {
+		return nil, err
+	}
+	d := &auditData{Entries: entries}
+	if len(entries) == pageRows {
+		link, err := with(nil, "before", strconv.FormatUint(entries[len(entries)-1].Number, 10))
+		if err != nil {
+			return nil, err
+		}
+		d.Next = joinURL("audit", link)
+	}
+	return &view{page: "audit", title: "Audit log", nav: "audit", data: d}, nil
+}
+
+type settingsData struct{ Settings []service.Setting }
+
+func settingsPage(r *request) (*view, error) {
+	list, err := r.service.Settings(r.caller)
+	if err != nil && !service.IsCode(err, service.CodeUnsupported) {
+		return nil, err
+	}
+	return &view{page: "settings", title: "Settings", nav: "settings", data: settingsData{list}, still: true}, nil
+}

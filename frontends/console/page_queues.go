@@ -1,0 +1,206 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"broker/core"
+	"broker/frontends/service"
+)
+
+// pageRows is how many rows a list shows.
+const pageRows = 50
+
+// choice is one of several things that a page offers.
+type choice struct {
+	Value, Label string
+	URL          any // template.URL
+	Chosen       bool
+	Dangerous    bool
+}
+
+func choices(chosen string, pairs ...string) []choice {
+	list := make([]choice, 0, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		list = append(list, choice{Value: pairs[i], Label: pairs[i+1], Chosen: pairs[i] == chosen})
+	}
+	return list
+}
+
+type queuesData struct {
+	Queues       []service.Queue
+	Search, Back string
+	Sorts        []choice
+	Next         any // template.URL, nil on the last page
+}
+
+// nextPage is the link to the page that follows, nil after the last.
+func (r *request) nextPage(path, cursor string) (any, error) {
+	if cursor == "" {
+		return nil, nil //nolint:nilnil // no link
+	}
+	link, err := with(r.query, "cursor", cursor)
+	if err != nil {
+		return nil, err
+	}
+	return joinURL(path, link), nil
+}
+
+func queuesPage(r *request) (*view, error) {
+	sort := r.query.Get("sort")
+	if sort == "" {
+		sort = "name"
+	}
+	list, cursor, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{
+		Search: r.query.Get("search"), Sort: sort, Limit: pageRows, Cursor: r.query.Get("cursor"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	next, err := r.nextPage("queues", cursor)
+	if err != nil {
+		return nil, err
+	}
+	return &view{page: "queues", title: "Queues", nav: "queues", data: queuesData{
+		Queues: list, Search: r.query.Get("search"), Back: r.URL.RawQuery, Next: next,
+		Sorts: choices(sort, "name", "name", "-ready", "most ready", "-leased", "most leased", "-dead", "most dead",
+			"-retrying", "most retrying", "-scheduled", "most scheduled", "-latency", "oldest first"),
+	}}, nil
+}
+
+// changeQueues pauses or resumes the queues that are selected.
+func changeQueues(r *request) (*view, error) {
+	paused := r.PostFormValue("do") == "pause"
+	names := r.PostForm["id"]
+	for _, name := range names {
+		if _, err := r.service.ChangeQueue(r.Context(), r.caller, name, service.QueueChange{Paused: &paused}); err != nil {
+			return nil, err
+		}
+	}
+	word := map[bool]string{true: "paused", false: "resumed"}[paused]
+	to := "queues"
+	if q := r.PostFormValue("query"); q != "" {
+		to += "?" + q
+	}
+	return r.back(to, plural(len(names), "queue")+" "+word+".")
+}
+
+// plural is "1 queue", "2 queues".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return num(n) + " " + noun + "s"
+}
+
+type stateCount struct {
+	Name string
+	N    int
+}
+
+type failureGroup struct {
+	Type, Message string
+	N             int
+}
+
+type queueData struct {
+	Queue    service.Queue
+	States   []stateCount
+	Failures []failureGroup
+	Jobs     []service.Job
+}
+
+func queuePage(r *request) (*view, error) {
+	name := r.PathValue("name")
+	q, err := r.service.Queue(r.Context(), r.caller, name)
+	if err != nil {
+		return nil, err
+	}
+	d := queueData{Queue: q, States: []stateCount{
+		{"ready", q.Ready},
+		{"leased", q.Leased},
+		{"retrying", q.Retrying},
+		{"scheduled", q.Scheduled},
+		{"blocked", q.Blocked},
+		{"dead", q.Dead},
+		{"done", q.Done},
+	}}
+	if d.Jobs, _, err = r.service.Jobs(r.Context(), r.caller, service.JobFilter{
+		Queue: name, States: []core.State{core.Leased, core.Ready},
+	}, service.JobPage{Limit: 20}); err != nil {
+		return nil, err
+	}
+	failed, _, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
+		Queue: name, States: []core.State{core.Dead, core.Retrying},
+	}, service.JobPage{Limit: groupLook})
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range groupFailures(failed) {
+		d.Failures = append(d.Failures, failureGroup{Type: g.Error, Message: g.Message, N: g.N})
+	}
+	return &view{page: "queue", title: name, nav: "queues", data: d}, nil
+}
+
+// changeQueue serves the forms of a queue's page.
+func changeQueue(r *request) (*view, error) {
+	name := r.PathValue("name")
+	at := "queues/" + url.PathEscape(name)
+	do := r.PostFormValue("do")
+	switch do {
+	case "pause", "resume":
+		paused := do == "pause"
+		if _, err := r.service.ChangeQueue(r.Context(), r.caller, name, service.QueueChange{Paused: &paused}); err != nil {
+			return nil, err
+		}
+		return r.back(at, "The queue is "+map[bool]string{true: "paused.", false: "resumed."}[paused])
+	case "limit":
+		limits, err := queueMax(r.PostForm)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := r.service.ChangeQueue(r.Context(), r.caller, name, service.QueueChange{Max: limits}); err != nil {
+			return nil, err
+		}
+		return r.back(at, "The limits are set.")
+	case "clear", "remove":
+		return clearQueue(r, name, do == "remove")
+	}
+	return nil, &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "there is no action " + strconv.Quote(do)}
+}
+
+func clearQueue(r *request, name string, remove bool) (*view, error) {
+	if r.PostFormValue("confirm") != name {
+		return nil, &service.Error{Code: service.CodeInvalid, Field: "confirm", Detail: "type the name of the queue to confirm; nothing was removed"}
+	}
+	var states []core.State
+	if text := r.PostFormValue("state"); text != "" && !remove {
+		var err error
+		if states, err = service.ParseStates(text); err != nil {
+			return nil, err
+		}
+	}
+	n, err := r.service.ClearQueue(r.Context(), r.caller, name, states, remove)
+	if err != nil {
+		return nil, err
+	}
+	note := plural(n, "job") + " removed."
+	if remove {
+		return r.back("queues", note+" The queue is gone.")
+	}
+	return r.back("queues/"+url.PathEscape(name), note)
+}
+
+func queueMax(form url.Values) (*service.QueueMax, error) {
+	var m service.QueueMax
+	for name, to := range map[string]*uint32{"high": &m.High, "normal": &m.Normal, "low": &m.Low} {
+		n, err := strconv.ParseUint(strings.TrimSpace(form.Get(name)), 10, 32)
+		if err != nil {
+			return nil, &service.Error{Code: service.CodeInvalid, Field: name, Detail: fmt.Sprintf("%q is not a number of jobs", form.Get(name))}
+		}
+		*to = uint32(n)
+	}
+	return &m, nil
+}

@@ -1,0 +1,266 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"broker/frontends/access"
+	"broker/frontends/service"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// pages are the templates by name, each within the frame.
+type pages struct{ byName map[string]*template.Template }
+
+func loadPages(c *Console) (*pages, error) {
+	functions := template.FuncMap{
+		"asset": c.assets.url, "num": num, "float": float, "span": span, "seconds": seconds, "bytes": size, "ago": c.ago,
+		"until": c.until, "clock": clockTime, "clockOf": func(t time.Time) string { return clockTime(&t) }, "pathEscape": url.PathEscape, "json": chartJSON, "pretty": pretty, "with": with,
+		"percent": percent, "short": short, "list": func(items ...any) []any { return items }, "hexdump": hex.Dump,
+		"join": strings.Join, "plural": func(n uint32, noun string) string { return plural(int(n), noun) }, "why": waitsFor,
+	}
+	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html", "templates/parts_*.html")
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{byName: map[string]*template.Template{}}
+	files, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name(), ".html")
+		if name == "frame" || strings.HasPrefix(name, "parts_") {
+			continue
+		}
+		page, err := template.Must(frame.Clone()).ParseFS(templateFiles, path.Join("templates", f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		p.byName[name] = page
+	}
+	return p, nil
+}
+
+// frameData is what the frame shows around a page.
+type frameData struct {
+	Title, Nav, Root, Self, Nonce, Note, Version string
+	User                                         string // empty: nobody has to log in
+	Session                                      bool   // there is something to log out of
+	Live                                         bool
+	Counts                                       counts
+	Rights                                       rights
+	Data                                         any
+}
+
+// counts stand beside the entries of the navigation.
+type counts struct{ Queues, Leased, Scheduled, Retrying, Dead int }
+
+// rights say which forms a page shows. The service checks them again.
+type rights struct{ Produce, Operate, Admin bool }
+
+// render sends a page.
+func (c *Console) render(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) {
+	page, ok := c.pages.byName[v.page]
+	if !ok {
+		http.Error(w, "no page "+v.page, http.StatusInternalServerError)
+		return
+	}
+	d := frameData{
+		Title: v.title, Nav: v.nav, Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: newNonce(),
+		Note: flash(w, r), Version: c.options.Version, Data: v.data,
+		Live:   r.Method == http.MethodGet && !v.still && caller.Principal != nil,
+		Rights: rights{mayRole(caller, access.Produce), mayRole(caller, access.Operate), mayRole(caller, access.Admin)},
+	}
+	if _, inSession := c.sessions.caller(r); inSession {
+		d.User, d.Session = caller.Name(), true
+	}
+	if s := c.options.Service(); s != nil && caller.Principal != nil {
+		if sum, err := s.Summary(r.Context(), caller); err == nil { // else the caller may not see it
+			d.Counts = counts{sum.Queues, sum.Jobs["leased"], sum.Jobs["scheduled"], sum.Jobs["retrying"], sum.Jobs["dead"]}
+		}
+	}
+	var b bytes.Buffer
+	if err := page.ExecuteTemplate(&b, "frame.html", d); err != nil {
+		c.options.Failed(v.page, err)
+		http.Error(w, "the page cannot be rendered", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self' 'nonce-"+d.Nonce+"'; style-src 'self'; img-src 'self' data:; "+
+		"connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'")
+	w.WriteHeader(cmp.Or(v.status, http.StatusOK))
+	_, _ = w.Write(b.Bytes()) // the client may have gone
+}
+
+// num shows a count with separators.
+func num(n any) string {
+	text := fmt.Sprint(n)
+	from := len(text) - 3
+	for ; from > 0 && text[from-1] != '-'; from -= 3 {
+		text = text[:from] + "\u202f" + text[from:]
+	}
+	return text
+}
+
+// float shows a rate.
+func float(f float64) string {
+	switch {
+	case f == 0:
+		return "0"
+	case f < 10:
+		return strconv.FormatFloat(f, 'f', 2, 64)
+	}
+	return num(int64(f + 0.5))
+}
+
+// seconds is span for a number of seconds.
+func seconds(s float64) string { return span(time.Duration(s * float64(time.Second))) }
+
+// span shows how long something takes, in the two largest units.
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d/time.Microsecond)
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)[:min(5, len(strconv.FormatFloat(d.Seconds(), 'f', -1, 64)))] + " s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h %02d min", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d d %02d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// size shows a number of bytes.
+func size(n any) string {
+	f, err := strconv.ParseFloat(fmt.Sprint(n), 64)
+	if err != nil {
+		return fmt.Sprint(n)
+	}
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
+		if f < 1024 || unit == "TiB" {
+			if unit == "B" {
+				return strconv.FormatFloat(f, 'f', 0, 64) + " B"
+			}
+			return strconv.FormatFloat(f, 'f', 1, 64) + " " + unit
+		}
+		f /= 1024
+	}
+	return ""
+}
+
+// ago shows how long a time has passed, until how long it is yet to come, with the time itself for a pointer's look.
+func (c *Console) ago(t *time.Time) template.HTML {
+	return c.relative(t, func(d time.Duration) string {
+		if d < 0 {
+			return "in " + span((-d).Round(time.Second))
+		}
+		return span(d.Round(time.Second)) + " ago"
+	})
+}
+
+func (c *Console) until(t *time.Time) template.HTML {
+	return c.relative(t, func(d time.Duration) string {
+		if d > 0 {
+			return "now"
+		}
+		return "in " + span((-d).Round(time.Second))
+	})
+}
+
+func (c *Console) relative(t *time.Time, text func(time.Duration) string) template.HTML {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	exact := t.UTC().Format("2006-01-02 15:04:05 UTC")
+	//nolint:gosec // made of numbers and units only
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
+		t.UTC().Format(time.RFC3339), exact, text(c.options.Now().Sub(*t))))
+}
+
+// clockTime shows a time for a table.
+func clockTime(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+// percent is part of whole, for a progress element.
+func percent(part, whole any) int {
+	a, _ := strconv.ParseFloat(fmt.Sprint(part), 64)  // a number that is none shows as 0
+	b, _ := strconv.ParseFloat(fmt.Sprint(whole), 64) // likewise
+	if b <= 0 {
+		return 0
+	}
+	return int(min(100, 100*a/b))
+}
+
+// short cuts text for a table.
+func short(n int, text string) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n]) + "…"
+}
+
+// chartJSON is data for the page's script.
+func chartJSON(v any) (string, error) {
+	b, err := json.Marshal(v)
+	return string(b), err
+}
+
+// pretty indents JSON.
+func pretty(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// with is the query of a page with some parameters replaced; an empty value removes one.
+func with(query url.Values, pairs ...string) (template.URL, error) {
+	if len(pairs)%2 != 0 {
+		return "", fmt.Errorf("with: odd number of arguments")
+	}
+	q := url.Values{}
+	for name, values := range query {
+		q[name] = values
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			q.Del(pairs[i])
+		} else {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return "?", nil
+	}
+	return template.URL("?" + q.Encode()), nil //nolint:gosec // encoded
+}

@@ -1,0 +1,92 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+//go:embed static
+var staticFiles embed.FS
+
+// asset is an embedded file as it is served.
+type asset struct {
+	mime    string
+	plain   []byte
+	gzipped []byte
+}
+
+// assets are the embedded files by the name that pages use, which changes with the content: browsers keep them for ever.
+type assets struct {
+	byName map[string]asset  // console.1a2b3c4d.css
+	named  map[string]string // console.css → console.1a2b3c4d.css
+}
+
+func loadAssets() (*assets, error) {
+	a := &assets{byName: map[string]asset{}, named: map[string]string{}}
+	entries, err := staticFiles.ReadDir("static")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		content, err := staticFiles.ReadFile(path.Join("static", entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(content)
+		ext := path.Ext(entry.Name())
+		name := strings.TrimSuffix(entry.Name(), ext) + "." + hex.EncodeToString(sum[:4]) + ext
+		var b bytes.Buffer
+		z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := z.Write(content); err != nil {
+			return nil, err
+		}
+		if err := z.Close(); err != nil {
+			return nil, err
+		}
+		a.byName[name] = asset{mime: mime.TypeByExtension(ext), plain: content, gzipped: b.Bytes()}
+		a.named[entry.Name()] = name
+	}
+	return a, nil
+}
+
+// url is where a page finds an embedded file. A name that does not exist is a mistake in a template.
+func (a *assets) url(name string) (string, error) {
+	hashed, ok := a.named[name]
+	if !ok {
+		return "", fmt.Errorf("no static file %s", name)
+	}
+	return "static/" + hashed, nil
+}
+
+// ServeHTTP serves GET /static/{name}.
+func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	file, ok := a.byName[r.PathValue("name")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", file.mime)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Vary", "Accept-Encoding")
+	content := file.plain
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		content = file.gzipped
+	}
+	h.Set("Content-Length", strconv.Itoa(len(content)))
+	_, _ = w.Write(content) // the client may have gone
+}

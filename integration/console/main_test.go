@@ -1,0 +1,10 @@
+package console
+
+import (
+	"os"
+	"testing"
+
+	"broker/integration/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
