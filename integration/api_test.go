@@ -3,6 +3,7 @@ package integration_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -17,21 +18,37 @@ import (
 )
 
 // api sends a request to the HTTP API; it must succeed.
-func api(t *testing.T, b *harness.Broker, method, path string) map[string]any {
+func api(t *testing.T, b *harness.Broker, method, path string, body ...string) map[string]any {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+b.HTTP+path, nil)
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+b.HTTP+"/api/v1"+path, strings.NewReader(strings.Join(body, "")))
 	check(t, err)
 	req.Close = true
 	req.SetBasicAuth("", b.Password)
 	resp, err := http.DefaultClient.Do(req)
 	check(t, err)
 	defer func() { _ = resp.Body.Close() }() // it was read
+	text, err := io.ReadAll(resp.Body)
+	check(t, err)
 	var answer map[string]any
-	check(t, json.NewDecoder(resp.Body).Decode(&answer))
-	if resp.StatusCode != http.StatusOK {
+	if len(text) > 0 {
+		check(t, json.Unmarshal(text, &answer))
+	}
+	if resp.StatusCode/100 != 2 {
 		t.Fatalf("%s %s: %d %v", method, path, resp.StatusCode, answer)
 	}
 	return answer
+}
+
+// fleetWorker is the Faktory worker of a list that has connections too.
+func fleetWorker(t *testing.T, b *harness.Broker) map[string]any {
+	t.Helper()
+	for _, w := range api(t, b, "GET", "/workers?protocol=faktory")["workers"].([]any) {
+		if row := w.(map[string]any); row["id"] == "worker:fleet-1" {
+			return row
+		}
+	}
+	t.Fatal("the worker is not listed")
+	return nil
 }
 
 // TestWorkersAreQuietedAndTerminatedOverHTTP is not parallel: the client reads the worker id from a global variable, so
@@ -46,29 +63,27 @@ func TestWorkersAreQuietedAndTerminatedOverHTTP(t *testing.T) {
 	w, err := s.Open()
 	check(t, err)
 	defer func() { _ = w.Close() }() // the test is over
-	rows := api(t, b, "GET", "/api/workers")["workers"].([]any)
-	equal(t, "workers", len(rows), 1)
-	row := rows[0].(map[string]any)
+	row := fleetWorker(t, b)
 	host, err := os.Hostname()
 	check(t, err)
 	for member, want := range map[string]any{
-		"wid": "fleet-1", "state": "running", "hostname": host, "pid": os.Getpid(), "labels": "[golang]", "v": 2, "connections": 1,
+		"name": "fleet-1", "state": "running", "hostname": host, "pid": os.Getpid(), "labels": "[golang]", "connections": 1,
 	} {
 		equal(t, member, fmt.Sprint(row[member]), fmt.Sprint(want))
 	}
-	if remote := fmt.Sprint(row["remote_addr"]); !strings.HasPrefix(remote, "127.0.0.1:") {
-		t.Errorf("remote_addr is %s", remote)
+	if remote := fmt.Sprint(row["address"]); !strings.HasPrefix(remote, "127.0.0.1:") {
+		t.Errorf("address is %s", remote)
 	}
 	for _, order := range []string{"quiet", "terminate"} {
-		api(t, b, "POST", "/api/workers/fleet-1/"+order)
+		api(t, b, "POST", "/workers/fleet-1/"+order)
 		state, err := w.Beat()
 		check(t, err)
 		equal(t, "told by BEAT", state, fmt.Sprintf(`{"state":%q}`, order))
 	}
 	_, err = w.Generic(`BEAT {"wid":"fleet-1","rss_kb":77}`)
 	check(t, err)
-	row = api(t, b, "GET", "/api/workers")["workers"].([]any)[0].(map[string]any)
-	equal(t, "after it", fmt.Sprint(row["state"], " ", row["rss_kb"]), "terminate 77")
+	row = fleetWorker(t, b)
+	equal(t, "after it", fmt.Sprint(row["state"], " ", row["rss_bytes"]), "terminate 78848")
 	check(t, w.Push(fktJob("unseen", 1)))
 	if job, err := w.Fetch("unseen"); job != nil || err != nil {
 		t.Errorf("a terminating worker fetched %v, %v", job, err)
@@ -84,9 +99,9 @@ func TestQueueRemovedOverHTTPIsGoneInEveryProtocol(t *testing.T) {
 	waiting := harness.DialGearman(t, b)
 	_, err := waiting.Submit(gearmanclient.SubmitJob, "removed", "", "x")
 	check(t, err)
-	api(t, b, "POST", "/api/queues/removed/pause")
-	equal(t, "paused", api(t, b, "GET", "/api/queues/removed")["paused"], any(true))
-	equal(t, "removed", fmt.Sprint(api(t, b, "POST", "/api/queues/removed/remove")["removed"]), "4")
+	api(t, b, "PATCH", "/queues/removed", `{"paused":true}`)
+	equal(t, "paused", api(t, b, "GET", "/queues/removed")["paused"], any(true))
+	equal(t, "removed", fmt.Sprint(api(t, b, "DELETE", "/queues/removed")["removed"]), "4")
 	_, err = waiting.Expect(gearmanclient.WorkFail, harness.Patience)
 	check(t, err)
 	if _, there := fktState(t, d.faktory).Data.Queues["removed"]; there {
@@ -96,9 +111,9 @@ func TestQueueRemovedOverHTTPIsGoneInEveryProtocol(t *testing.T) {
 	_, err = d.workq.InspectJob(wq.ID)
 	wantIs(t, err, workqclient.ErrNotFound)
 	check(t, d.faktory.Push(fkt)) // the jid may be used again
-	api(t, b, "POST", "/api/jobs/"+fkt.Jid+"/cancel")
-	api(t, b, "POST", "/api/queues/removed/remove")
+	api(t, b, "DELETE", "/jobs/"+fkt.Jid)
+	api(t, b, "DELETE", "/queues/removed")
 	b.Crash()
 	b.Restart()
-	equal(t, "queues after a restart", len(api(t, b, "GET", "/api/queues")["queues"].([]any)), 0)
+	equal(t, "queues after a restart", len(api(t, b, "GET", "/queues")["queues"].([]any)), 0)
 }

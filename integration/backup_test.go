@@ -80,7 +80,7 @@ func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
 	}
 	mu.Unlock()
 	dir := filepath.Join(t.TempDir(), "copy")
-	status, answer := post(t, b, "/api/backup", fmt.Sprintf(`{"dir":%q}`, dir))
+	status, answer := post(t, b, "/api/v1/backup", fmt.Sprintf(`{"dir":%q}`, dir))
 	equal(t, "status: "+answer, status, http.StatusOK)
 	close(stop)
 	clients.Wait()
@@ -88,7 +88,7 @@ func TestBackupUnderLoadHoldsWhatWasAcknowledged(t *testing.T) {
 		t.Errorf("only %d jobs before the backup: the test proves little", len(before))
 	}
 
-	status, answer = post(t, b, "/api/backup", fmt.Sprintf(`{"dir":%q}`, dir))
+	status, answer = post(t, b, "/api/v1/backup", fmt.Sprintf(`{"dir":%q}`, dir))
 	equal(t, "status of a second copy to the same folder: "+answer, status, http.StatusConflict)
 	info, err := os.Stat(dir)
 	check(t, err)

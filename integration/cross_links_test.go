@@ -2,6 +2,8 @@ package integration_test
 
 import (
 	"errors"
+	"net/http"
+	"net/url"
 	"testing"
 
 	"broker/integration/gearmanclient"
@@ -23,7 +25,7 @@ func TestSuccessorsWaitForTheChildrenOfTheirPredecessor(t *testing.T) {
 	child := fktJob("children", "faktory")
 	child.SetCustom("parent", parent.Jid)
 	check(t, d.faktory.Push(child))
-	alias := api(t, b, "GET", "/api/jobs/"+parent.Jid)["alias"].(string) // its id in Workq
+	alias := api(t, b, "GET", "/jobs/"+parent.Jid)["alias"].(string) // its id in Workq
 	check(t, d.workq.Add(wqJob("children", "workq", "-parent="+alias)))
 	after := fktJob("successors", "last")
 	after.SetCustom("after", parent.Jid)
@@ -103,11 +105,14 @@ func TestBrokenJoinRunsOnceItIsReleased(t *testing.T) {
 	d = open(t, b)
 	_, err = d.workq.Lease(0, "joins")
 	wantIs(t, err, workqclient.ErrTimeout)
-	held := api(t, b, "GET", "/api/jobs?state=blocked")["jobs"].([]any)
+	held := api(t, b, "GET", "/jobs?state=blocked")["jobs"].([]any)
 	equal(t, "blocked jobs", len(held), 1)
 	row := held[0].(map[string]any)
 	equal(t, "the one", []any{row["id"], row["broken"]}, []any{joins[1].ID, true})
-	api(t, b, "POST", "/api/jobs/"+joins[1].ID+"/requeue")
+	resp, err := http.PostForm("http://"+b.HTTP+"/jobs/"+joins[1].ID, url.Values{"do": {"retry"}}) // as its page does
+	check(t, err)
+	check(t, resp.Body.Close())
+	equal(t, "release", resp.StatusCode, http.StatusOK)
 	l, err = d.workq.Lease(harness.Patience, "joins")
 	check(t, err)
 	equal(t, "released", string(l.Body), "one fails")

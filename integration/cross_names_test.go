@@ -38,7 +38,7 @@ func (d clients) scheduledOf(t *testing.T, b *harness.Broker, origin, queue stri
 		job.SetCustom("track", 1)
 		check(t, d.faktory.Push(job))
 	}
-	row := api(t, b, "GET", "/api/jobs/"+name)
+	row := api(t, b, "GET", "/jobs/"+name)
 	names := jobNames{handle: fmt.Sprint(tableHandles, ":", row["seq"]), jid: row["id"].(string)}
 	names.workq = names.jid
 	if alias, other := row["alias"].(string); other {
@@ -63,7 +63,7 @@ func TestJobIsCancelledByEachOfItsIDs(t *testing.T) {
 				equal(t, "cancel", reply, "OK\r\n")
 			},
 			"faktory": func(n jobNames) { check(t, d.faktory.Discard(faktory.Scheduled, faktory.WithJids(n.jid))) },
-			"http":    func(n jobNames) { api(t, b, "POST", "/api/jobs/"+n.handle+"/cancel") },
+			"http":    func(n jobNames) { api(t, b, "DELETE", "/jobs/"+n.handle) },
 		} {
 			what := fmt.Sprintf("a job of %s cancelled by %s", origin, by)
 			n := d.scheduledOf(t, b, origin, "by-"+by+"-of-"+origin)
@@ -101,7 +101,7 @@ func TestWorkqResultKnowsTheAlias(t *testing.T) {
 	d := open(t, b)
 	handle, err := d.gearman.Submit(gearmanclient.SubmitJobBg, "awaited", "", "x")
 	check(t, err)
-	alias := api(t, b, "GET", "/api/jobs/"+handle)["alias"].(string)
+	alias := api(t, b, "GET", "/jobs/"+handle)["alias"].(string)
 	waiter := harness.DialWorkq(t, b)
 	// The reply to the first line shows that the broker has read the second one too, and waits.
 	check(t, waiter.Send([]byte("hello\r\nresult "+strings.ToUpper(alias)+" 60000\r\n")))
@@ -200,5 +200,5 @@ set = {queue = "new"}
 	equal(t, "at the Faktory worker", fmt.Sprint(job.Jid, job.Queue), old.ID+"new")
 	l, err := d.gearman.Submit(gearmanclient.SubmitJobBg, "old", "", "of Gearman") // the route applies to Workq only
 	check(t, err)
-	equal(t, "a name without a route", api(t, b, "GET", "/api/jobs/"+l)["queue"], any("old"))
+	equal(t, "a name without a route", api(t, b, "GET", "/jobs/"+l)["queue"], any("old"))
 }

@@ -226,7 +226,7 @@ func (c *tableCell) silentFor() time.Duration {
 // read reads the job over HTTP.
 func (c *tableCell) read() (row tableRow, found bool) {
 	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+c.b.HTTP+"/api/jobs/"+c.name, nil)
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+c.b.HTTP+"/api/v1/jobs/"+c.name, nil)
 	check(c.t, err)
 	resp, err := http.DefaultClient.Do(req)
 	check(c.t, err)

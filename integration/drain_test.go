@@ -35,7 +35,7 @@ func TestDrainingHandsOutNothingAndTakesResults(t *testing.T) {
 	for i, on := range []func(){
 		func() { check(t, b.Signal(syscall.SIGUSR1)) },
 		func() {
-			status, answer := post(t, b, "/api/drain", "")
+			status, answer := post(t, b, "/api/v1/drain", "")
 			equal(t, "drain", status, http.StatusOK)
 			equal(t, "answer", strings.TrimSpace(answer), `{"draining":true,"leased":0}`)
 		},
@@ -70,7 +70,7 @@ func TestDrainingMayRefuseNewJobs(t *testing.T) {
 	gearman, wq, fkt := harness.DialGearman(t, b), harness.DialWorkq(t, b), dialFaktory(t, b)
 	parked := harness.DialWorkq(t, b)
 	check(t, parked.Send([]byte("lease closed 40000\r\n")))
-	status, _ := post(t, b, "/api/drain", "")
+	status, _ := post(t, b, "/api/v1/drain", "")
 	equal(t, "drain", status, http.StatusOK)
 	if err := wq.Add(wqJob("closed", "x")); err == nil || !strings.Contains(err.Error(), "Draining") {
 		t.Errorf("workq: %v", err)
@@ -83,9 +83,9 @@ func TestDrainingMayRefuseNewJobs(t *testing.T) {
 	check(t, err)
 	equal(t, "gearman", string(p.Data), "QUEUE_ERROR\x00Server is draining")
 	// The request overrides the setting.
-	post(t, b, "/api/drain", `{"refuse_jobs":false}`)
+	post(t, b, "/api/v1/drain", `{"reject_new_jobs":false}`)
 	check(t, wq.Add(wqJob("closed", "x")))
-	status, answer := post(t, b, "/api/resume", "")
+	status, answer := post(t, b, "/api/v1/resume", "")
 	equal(t, "resume: "+answer, status, http.StatusOK)
 	line, err := parked.Line(harness.Patience)
 	check(t, err)

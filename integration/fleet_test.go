@@ -137,7 +137,7 @@ func (f *fleet) awaitJobs(n int) {
 func (f *fleet) restart() {
 	f.t.Helper()
 	f.releaseStranded()
-	status, answer := post(f.t, f.b, "/api/drain", "")
+	status, answer := post(f.t, f.b, "/api/v1/drain", "")
 	equal(f.t, "drain: "+answer, status, http.StatusOK)
 	deadline := time.Now().Add(2 * harness.Patience)
 	for len(f.list("leased")) > 0 {
@@ -179,17 +179,17 @@ type fleetRow struct {
 // list lists all jobs in a state.
 func (f *fleet) list(state string) (rows []fleetRow) {
 	f.t.Helper()
-	for cursor := "0"; ; {
-		status, body, err := f.b.Get("/api/jobs?limit=1000&state=" + state + "&cursor=" + cursor)
+	for cursor := ""; ; {
+		status, body, err := f.b.Get("/api/v1/jobs?limit=1000&state=" + state + "&cursor=" + cursor)
 		check(f.t, err)
 		equal(f.t, "status", status, http.StatusOK)
 		var page struct {
-			Jobs   []fleetRow  `json:"jobs"`
-			Cursor json.Number `json:"cursor"`
+			Jobs   []fleetRow `json:"jobs"`
+			Cursor string     `json:"cursor"`
 		}
 		check(f.t, json.Unmarshal([]byte(body), &page))
 		rows = append(rows, page.Jobs...)
-		if cursor = page.Cursor.String(); cursor == "" {
+		if cursor = page.Cursor; cursor == "" {
 			return rows
 		}
 	}

@@ -87,11 +87,11 @@ func TestDrainRequestOverridesTheSetting(t *testing.T) {
 		awaitReadyz(t, b, http.StatusServiceUnavailable, "draining")
 		want("USR1", setting)
 		for _, order := range []bool{true, false} {
-			status, _ := post(t, b, "/api/drain", fmt.Sprintf(`{"refuse_jobs": %v}`, order))
+			status, _ := post(t, b, "/api/v1/drain", fmt.Sprintf(`{"reject_new_jobs": %v}`, order))
 			equal(t, "status", status, http.StatusOK)
 			want(fmt.Sprint("ordered ", order), order)
 		}
-		status, _ := post(t, b, "/api/drain", "")
+		status, _ := post(t, b, "/api/v1/drain", "")
 		equal(t, "status", status, http.StatusOK)
 		want("an order that does not say", setting)
 		check(t, b.Signal(syscall.SIGUSR2))

@@ -225,7 +225,7 @@ func TestDescriptorsThatRunOut(t *testing.T) {
 		check(t, err)
 	}
 	dir := filepath.Join(t.TempDir(), "copy")
-	status, answer := post(t, b, "/api/backup", fmt.Sprintf(`{"dir":%q}`, dir))
+	status, answer := post(t, b, "/api/v1/backup", fmt.Sprintf(`{"dir":%q}`, dir))
 	equal(t, "a copy, which opens files: "+answer, status, 200)
 	b.Crash()
 	b.Restart()

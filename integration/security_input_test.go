@@ -186,7 +186,7 @@ func TestClientNamesCannotForgeLogLines(t *testing.T) {
 	s.send(fmt.Sprintf("PUSH {\"jid\":%s,\"jobtype\":%s,\"args\":[%s]}\r\n", text, text, text))
 	s.wantLine("+OK")
 	s.send("FAIL " + name + "\r\n")
-	status, _ := post(t, b, "/api/backup", fmt.Sprintf("{\"dir\": \"/proc/%s\"}", `n4me\n{\"level\":\"error\"}`))
+	status, _ := post(t, b, "/api/v1/backup", fmt.Sprintf("{\"dir\": \"/proc/%s\"}", `n4me\n{\"level\":\"error\"}`))
 	equal(t, "a backup to nowhere", status, http.StatusInternalServerError)
 	for _, path := range []string{"/healthz", "/readyz", "/health"} {
 		status, body, err := b.Get(path)

@@ -170,7 +170,7 @@ func TestStoreIsReadableByItsOwnerOnly(t *testing.T) {
 	_, err := harness.DialGearman(t, b).Submit(gearmanclient.SubmitJobBg, "f", "", "x")
 	check(t, err)
 	copied := filepath.Join(t.TempDir(), "copy")
-	status, answer := post(t, b, "/api/backup", fmt.Sprintf("{\"dir\": %q}", copied))
+	status, answer := post(t, b, "/api/v1/backup", fmt.Sprintf("{\"dir\": %q}", copied))
 	equal(t, "backup: "+answer, status, 200)
 	for _, dir := range []string{b.Data, copied} {
 		info, err := os.Stat(dir)

@@ -190,7 +190,7 @@ func TestChangesNeedThePasswordAndTheSameOrigin(t *testing.T) {
 		{"by any name, with the password", "s3cret", host("broker.internal"), 200},
 	} {
 		b := harness.Start(t, harness.Options{Password: test.password, Durability: "none"})
-		status, answer := post(t, b, "/api/resume", "", test.change)
+		status, answer := post(t, b, "/api/v1/resume", "", test.change)
 		if status != test.status {
 			t.Errorf("%s: %d %s, want %d", test.what, status, answer, test.status)
 		}
@@ -215,9 +215,9 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	check(t, err)
 	check(t, wrong.Close())
 	authorized := func(r *http.Request) { r.SetBasicAuth("", "t0p-s3cret") }
-	status, _ := post(t, b, "/api/drain", "{\"token\": \"t0p-s3cret\"", authorized)
+	status, _ := post(t, b, "/api/v1/drain", "{\"token\": \"t0p-s3cret\"", authorized)
 	equal(t, "a broken order", status, http.StatusBadRequest)
-	status, _ = post(t, b, "/api/resume", "", authorized)
+	status, _ = post(t, b, "/api/v1/resume", "", authorized)
 	equal(t, "a good order", status, http.StatusOK)
 	get := func(path string) string {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+b.HTTP+path, nil)

@@ -67,7 +67,7 @@ func TestKillDuringABackup(t *testing.T) {
 	for round, kill := range []func(dir string){
 		func(dir string) {
 			go func() { // ends with the broker
-				resp, err := http.Post("http://"+b.HTTP+"/api/backup", "application/json", strings.NewReader(fmt.Sprintf(`{"dir":%q}`, dir)))
+				resp, err := http.Post("http://"+b.HTTP+"/api/v1/backup", "application/json", strings.NewReader(fmt.Sprintf(`{"dir":%q}`, dir)))
 				if err == nil {
 					_ = resp.Body.Close()
 				}
