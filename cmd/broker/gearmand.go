@@ -217,7 +217,7 @@ func (g *gearmandProcess) watchSignals() {
 			if err := g.reopenLog(); err != nil {
 				g.log.Error().Err(err).Msg("log goes on in the old file")
 			}
-			g.process.reload()
+			_ = g.process.reload() // it has logged what is wrong
 		},
 	})
 }

@@ -16,20 +16,26 @@ import (
 // reloadGuard guards the settings, and is set while they may be reloaded.
 type reloadGuard struct {
 	sync.Mutex
-	serving bool
+	serving   bool
+	requested bool // before clients were served
 }
 
-func (l *reloadGuard) begin() { l.set(true) }
-func (l *reloadGuard) end()   { l.set(false) }
-
-func (l *reloadGuard) set(serving bool) {
+// begin allows reloads, and reports whether one was requested too early.
+func (l *reloadGuard) begin() (requested bool) {
 	l.Lock()
-	l.serving = serving
+	defer l.Unlock()
+	l.serving = true
+	return l.requested
+}
+
+func (l *reloadGuard) end() {
+	l.Lock()
+	l.serving = false
 	l.Unlock()
 }
 
 // errNotServing is the answer to a reload before or after clients are served.
-var errNotServing = errors.New("reload ignored, clients are not served yet")
+var errNotServing = errors.New("reload waits until clients are served")
 
 // reload reads the settings and the certificates again and applies what can change while clients are served. Invalid
 // settings change nothing and are returned as an error.
@@ -37,6 +43,7 @@ func (p *process) reload() error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
 	if !p.reloads.serving {
+		p.reloads.requested = true // the settings may have changed since the start has read them
 		p.log.Warn().Msg(errNotServing.Error())
 		return errNotServing
 	}

@@ -175,7 +175,9 @@ func (p *process) run() error {
 			return errors.Join(err, p.stop())
 		}
 	}
-	p.reloads.begin()
+	if p.reloads.begin() {
+		_ = p.reload() // it has logged what is wrong
+	}
 	if p.waitForShutdown().graceful {
 		p.drainJobs()
 	}

@@ -25,12 +25,6 @@ type operationList struct {
 	Operations []service.Operation `json:"operations"`
 }
 
-type operationOutput struct {
-	Status   int
-	Location string `header:"Location"`
-	Body     service.Operation
-}
-
 type drainOutput struct{ Body service.Drain }
 
 // backupDone is the answer to a backup that was waited for.
