@@ -17,22 +17,16 @@ type Op interface {
 	// ReadOnly reports whether the operation changes nothing that is stored, so that it is still answered once the
 	// store has failed or the broker shuts down.
 	ReadOnly() bool
-
-	op()
 }
 
 // changing is embedded in operations that change what is stored.
 type changing struct{}
-
-func (changing) op() {}
 
 // ReadOnly implements Op.
 func (changing) ReadOnly() bool { return false }
 
 // reading is embedded in operations that change nothing that is stored.
 type reading struct{}
-
-func (reading) op() {}
 
 // ReadOnly implements Op.
 func (reading) ReadOnly() bool { return true }
