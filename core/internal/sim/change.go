@@ -234,7 +234,7 @@ func (w *world) move(p *promise) error {
 	before := w.look(p.seq)
 	return w.doIf(p, op, is, func(r core.Reply) error {
 		made := w.commitOf(r, !p.ephemeral)
-		p.leased = false
+		p.leased, p.again = false, p.again || before.State == core.Dead
 		if before.State != core.Blocked { // it waits for nothing of what it once waited for
 			p.after, p.parent = nil, 0
 		}

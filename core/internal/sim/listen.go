@@ -62,7 +62,7 @@ func (w *world) eventsTrue(committed core.Commit) error {
 			continue
 		}
 		switch i := w.look(t.seq); {
-		case t.over && i != nil && i.State.Unfinished():
+		case t.over && i != nil && i.State.Unfinished() && !w.mayRunAgain(t.seq):
 			return fmt.Errorf("the end of job %d was told with commit %d of %d, and it is %v", t.seq, t.commit, committed, i.State)
 		case t.kind == core.EventSubmitted && i == nil && !ended[t.seq] && !w.mayHaveEnded(t.seq):
 			return fmt.Errorf("job %d was told to be submitted with commit %d of %d, and is lost", t.seq, t.commit, committed)
@@ -70,6 +70,13 @@ func (w *world) eventsTrue(committed core.Commit) error {
 	}
 	w.listener.told = nil
 	return nil
+}
+
+// mayRunAgain reports whether a job that has ended may be unfinished again: put back or moved from the dead set, or run
+// once more.
+func (w *world) mayRunAgain(seq uint64) bool {
+	p := w.model.jobs[seq]
+	return p != nil && (p.forced || p.again)
 }
 
 // mayHaveEnded reports whether a job may be gone without an event: one that expired, or ran out of attempts, at the start.

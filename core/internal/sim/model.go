@@ -21,7 +21,7 @@ type promise struct {
 	mayEnd    bool        // somebody tried to finish or remove it
 	limited   bool        // it may end without anybody's word: attempts, time to start
 	forced    bool        // somebody ordered it to run whatever it waited for
-	again     bool        // it was ordered to run once more after a run, so that an outcome is not its end
+	again     bool        // it was ordered to run once more, or moved out of the dead set: an outcome is not its end
 	ended     core.Commit // its end is promised once this is on disk; zero: none accepted
 	overBy    bool        // its end was accepted in this life of the process
 
