@@ -15,7 +15,7 @@ type Config struct {
 	DefaultLease        time.Duration `toml:"default_lease" doc:"lease of a job that sets none, for Workq and Faktory workers"`
 	PoisonAfter         int           `toml:"poison_after" doc:"a job goes to the dead set after so many leases in a row that ended without an answer from the worker (connection lost, time ran out); 0: no limit; jobs with a limit of attempts keep to that"`
 	MinFreeDisk         Size          `toml:"min_free_disk" doc:"new jobs are refused while the disk of the store has less free space than this; 0: never"`
-	DrainRejectsNewJobs bool          `toml:"drain_rejects_new_jobs" doc:"while draining (SIGUSR1, POST /api/drain), refuse new jobs too"`
+	DrainRejectsNewJobs bool          `toml:"drain_rejects_new_jobs" doc:"while draining (SIGUSR1, POST /api/v1/drain), refuse new jobs too"`
 	EventLoops          int           `toml:"event_loops" doc:"threads that serve connections; 0: one per processor"`
 	BindRetry           time.Duration `toml:"bind_retry" doc:"at start, how long to retry while another process holds an address or the store; 0s: fail at once"`
 

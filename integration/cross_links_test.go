@@ -2,8 +2,6 @@ package integration_test
 
 import (
 	"errors"
-	"net/http"
-	"net/url"
 	"testing"
 
 	"broker/integration/gearmanclient"
@@ -109,10 +107,7 @@ func TestBrokenJoinRunsOnceItIsReleased(t *testing.T) {
 	equal(t, "blocked jobs", len(held), 1)
 	row := held[0].(map[string]any)
 	equal(t, "the one", []any{row["id"], row["broken"]}, []any{joins[1].ID, true})
-	resp, err := http.PostForm("http://"+b.HTTP+"/jobs/"+joins[1].ID, url.Values{"do": {"retry"}}) // as its page does
-	check(t, err)
-	check(t, resp.Body.Close())
-	equal(t, "release", resp.StatusCode, http.StatusOK)
+	api(t, b, "POST", "/job-actions?wait=10s", `{"action":"retry","ids":["`+joins[1].ID+`"]}`)
 	l, err = d.workq.Lease(harness.Patience, "joins")
 	check(t, err)
 	equal(t, "released", string(l.Body), "one fails")

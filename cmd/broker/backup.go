@@ -19,7 +19,6 @@ import (
 	"broker/cmd/broker/cli"
 	"broker/config"
 	"broker/core/engine"
-	"broker/frontends/httpapi"
 	"broker/frontends/service"
 )
 
@@ -136,7 +135,9 @@ func responseError(resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	var problem httpapi.Problem
+	var problem struct {
+		Detail string `json:"detail"`
+	}
 	if json.Unmarshal(text, &problem) != nil || problem.Detail == "" {
 		problem.Detail = strings.TrimSpace(string(text))
 	}

@@ -210,7 +210,7 @@ func (e *Engine) hydrate(id core.ClientID, replies []core.Reply, from int) []cor
 		var err error
 		switch {
 		case r.Answer != nil && r.Scan != nil:
-			err = e.scan(r)
+			err = e.scan(id, r)
 		case e.store == nil:
 		case r.Cold && r.Kind == core.Listed && r.Answer != nil:
 			err = e.hydrateFound(r)

@@ -31,7 +31,7 @@ func (e *Engine) hydrateFound(r *core.Reply) error {
 }
 
 // scan answers a Find whose filter has conditions that only records can answer.
-func (e *Engine) scan(r *core.Reply) error {
+func (e *Engine) scan(id core.ClientID, r *core.Reply) error {
 	s := scanner{e: e, op: r.Scan, reply: r, limit: r.Scan.Limit, cursor: r.Scan.Cursor, text: strings.ToLower(r.Scan.Filter.Text)}
 	if s.limit <= 0 {
 		s.limit = 100
@@ -43,10 +43,24 @@ func (e *Engine) scan(r *core.Reply) error {
 		*r = core.Reply{Kind: core.Failed, Tag: r.Tag, Err: core.ErrInvalid}
 		return nil
 	}
+	e.waitFor(id, r.Commit)
 	if s.op.WithCount {
 		r.Count, r.CountExact = len(r.Jobs), s.op.Cursor == "" && r.NextCursor == ""
 	}
 	return err
+}
+
+// waitFor has a client woken once a commit is durable that a reply of it has come to rest on outside the lock.
+func (e *Engine) waitFor(id core.ClientID, commit core.Commit) {
+	if commit == 0 {
+		return
+	}
+	var buf [16]func()
+	e.mu.Lock()
+	e.machine.RestOn(id, commit)
+	wakes, s := e.afterLocked(buf[:0])
+	e.mu.Unlock()
+	e.notify(wakes, s)
 }
 
 // scanner reads the records of candidates until a page is full or enough was read.

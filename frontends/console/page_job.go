@@ -64,12 +64,12 @@ func changeJob(r *request) (*view, error) {
 	at := "jobs/" + url.PathEscape(id)
 	switch do := r.PostFormValue("do"); do {
 	case string(service.ActionDelete), string(service.ActionCancel):
-		if err := r.service.Act(r.Context(), r.caller, id, service.JobAction(do), nil); err != nil {
+		if err := r.service.Act(r.Context(), r.caller, id, service.Action{Action: service.JobAction(do)}, nil); err != nil {
 			return nil, err
 		}
 		return r.back("jobs", "The job is removed.")
 	default:
-		if err := r.service.Act(r.Context(), r.caller, id, service.JobAction(do), nil); err != nil {
+		if err := r.service.Act(r.Context(), r.caller, id, service.Action{Action: service.JobAction(do)}, nil); err != nil {
 			return nil, err
 		}
 		return r.back(at, map[string]string{"retry": "The job is ready.", "kill": "The job is in the dead set."}[do])

@@ -53,20 +53,20 @@ func stateJobsPage(state string) handler {
 // jobList shows the jobs that the query chooses.
 func (r *request) jobList(path, heading, nav string, states []string, fixed bool) (*view, error) {
 	states = slices.DeleteFunc(slices.Clone(states), func(s string) bool { return s == "" })
-	chosen, err := service.ParseStates(strings.Join(states, ","))
-	if err != nil {
-		return nil, err
+	queue := r.query.Get("queue")
+	filter := service.JobFilter{States: states}
+	if queue != "" {
+		filter.Queues = []string{queue}
 	}
-	filter := service.JobFilter{States: chosen, Queue: r.query.Get("queue")}
-	jobs, cursor, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: pageRows, Cursor: r.query.Get("cursor")})
+	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: pageRows, Cursor: r.query.Get("cursor")})
 	if err != nil {
 		return nil, err
 	}
 	d := &jobsData{
-		Heading: heading, Path: path, Nav: nav, Fixed: fixed, States: states, Queue: filter.Queue, Jobs: jobs, Actions: bulkActions(nav),
+		Heading: heading, Path: path, Nav: nav, Fixed: fixed, States: states, Queue: queue, Jobs: list.Jobs, Actions: bulkActions(nav),
 	}
-	if cursor != "" {
-		if d.Next, err = with(r.query, "cursor", cursor); err != nil {
+	if list.Cursor != "" {
+		if d.Next, err = with(r.query, "cursor", list.Cursor); err != nil {
 			return nil, err
 		}
 	}
@@ -74,11 +74,11 @@ func (r *request) jobList(path, heading, nav string, states []string, fixed bool
 		return nil, err
 	}
 	if fixed && (nav == "dead" || nav == "retrying") {
-		failed, more, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook})
+		failed, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook})
 		if err != nil {
 			return nil, err
 		}
-		d.Groups, d.GroupsSeen, d.GroupsExact = groupFailures(failed), len(failed), more == ""
+		d.Groups, d.GroupsSeen, d.GroupsExact = groupFailures(failed.Jobs), len(failed.Jobs), failed.Cursor == ""
 	}
 	return &view{page: "jobs", title: heading, nav: nav, data: d}, nil
 }
@@ -159,7 +159,7 @@ func changeJobs(r *request) (*view, error) {
 	action := service.JobAction(r.PostFormValue("action"))
 	changed, gone := 0, 0
 	for _, id := range ids {
-		switch err := r.service.Act(r.Context(), r.caller, id, action, nil); {
+		switch err := r.service.Act(r.Context(), r.caller, id, service.Action{Action: action}, nil); {
 		case err == nil:
 			changed++
 		case service.IsCode(err, service.CodeJobNotFound), service.IsCode(err, service.CodeState), service.IsCode(err, service.CodeFinished):

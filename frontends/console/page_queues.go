@@ -127,18 +127,20 @@ func queuePage(r *request) (*view, error) {
 		{"dead", q.Dead},
 		{"done", q.Done},
 	}}
-	if d.Jobs, _, err = r.service.Jobs(r.Context(), r.caller, service.JobFilter{
-		Queue: name, States: []core.State{core.Leased, core.Ready},
-	}, service.JobPage{Limit: 20}); err != nil {
+	active, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
+		Queues: []string{name}, States: []string{"leased", "ready"},
+	}, service.JobPage{Limit: 20})
+	if err != nil {
 		return nil, err
 	}
-	failed, _, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
-		Queue: name, States: []core.State{core.Dead, core.Retrying},
+	d.Jobs = active.Jobs
+	failed, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
+		Queues: []string{name}, States: []string{"dead", "retrying"},
 	}, service.JobPage{Limit: groupLook})
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range groupFailures(failed) {
+	for _, g := range groupFailures(failed.Jobs) {
 		d.Failures = append(d.Failures, failureGroup{Type: g.Error, Message: g.Message, N: g.N})
 	}
 	return &view{page: "queue", title: name, nav: "queues", data: d}, nil
@@ -178,7 +180,7 @@ func clearQueue(r *request, name string, remove bool) (*view, error) {
 	var states []core.State
 	if text := r.PostFormValue("state"); text != "" && !remove {
 		var err error
-		if states, err = service.ParseStates(text); err != nil {
+		if states, err = service.ParseStates(strings.Split(text, ",")); err != nil {
 			return nil, err
 		}
 	}

@@ -48,11 +48,11 @@ func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
 		}
 	}
 	if s.options.Password != "" && s.options.DefaultPrincipal == "" {
-		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "credentials are required")
+		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "a password or token is required")
 	}
 	p := s.options.Access.Default(s.options.DefaultPrincipal)
 	if p == access.Nobody {
-		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "credentials are required")
+		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "a password or token is required")
 	}
 	if !knownHost(r) {
 		return nil, problem(http.StatusForbidden, codeUnknownHost,

@@ -21,10 +21,6 @@ type settingList struct {
 	Settings []service.Setting `json:"settings"`
 }
 
-type operationList struct {
-	Operations []service.Operation `json:"operations"`
-}
-
 type drainOutput struct{ Body service.Drain }
 
 // backupDone is the answer to a backup that was waited for.
@@ -47,10 +43,6 @@ func (s *Server) registerBroker(api huma.API) {
 	backup.Description = "The answer comes when the copy is complete; with background at once, and it is an operation."
 	backup.Responses = map[string]*huma.Response{"202": {Description: "The operation, with background"}}
 	huma.Register(api, backup, s.backup)
-	huma.Register(api, operation("list-operations", http.MethodGet, "/operations", "broker", "List changes that run in the background, newest first"), s.listOperations)
-	huma.Register(api, operation("get-operation", http.MethodGet, "/operations/{id}", "broker", "Show how far an operation is", http.StatusNotFound), s.getOperation)
-	huma.Register(api, operation("cancel-operation", http.MethodDelete, "/operations/{id}", "broker",
-		"Stop an operation; what it has done stays done", http.StatusNotFound), s.cancelOperation)
 }
 
 func (s *Server) getSummary(ctx context.Context, _ *struct{}) (*struct{ Body service.Summary }, error) {
@@ -128,7 +120,7 @@ func (s *Server) setDrain(ctx context.Context, on bool, reject *bool) (*drainOut
 
 // backupInput says where to. A backup may take long, and its deadline is that of a long wait.
 type backupInput struct {
-	longCall
+	LongCall
 	Body struct {
 		Dir        string `json:"dir" doc:"absolute path of a folder that does not exist yet"`
 		Background bool   `json:"background,omitempty" doc:"do not wait for the end"`
@@ -156,33 +148,4 @@ func (s *Server) backup(ctx context.Context, in *backupInput) (*struct {
 		return nil, s.problemOf(err)
 	}
 	return &output{http.StatusOK, backupDone{in.Body.Dir, took.Seconds()}}, nil
-}
-
-func (s *Server) listOperations(ctx context.Context, _ *struct{}) (*struct{ Body operationList }, error) {
-	all, err := s.service().Operations(callerOf(ctx))
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body operationList }{operationList{all}}, nil
-}
-
-// operationID is an operation in a path.
-type operationID struct {
-	ID string `path:"id" example:"op-7"`
-}
-
-func (s *Server) getOperation(ctx context.Context, in *operationID) (*struct{ Body service.Operation }, error) {
-	op, err := s.service().Operation(callerOf(ctx), in.ID)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body service.Operation }{op}, nil
-}
-
-func (s *Server) cancelOperation(ctx context.Context, in *operationID) (*struct{ Body service.Operation }, error) {
-	op, err := s.service().CancelOperation(callerOf(ctx), in.ID)
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body service.Operation }{op}, nil
 }

@@ -17,7 +17,7 @@ type submitInput struct {
 	Wait
 	Body struct {
 		service.Submission
-		Jobs []service.Submission `json:"jobs,omitempty" maxItems:"10000" doc:"many jobs, admitted in one commit, all or none; without the other members"`
+		Jobs []service.Submission `json:"jobs,omitempty" maxItems:"1000" doc:"many jobs, admitted in one commit, all or none; without the other members"`
 	}
 }
 
@@ -32,6 +32,9 @@ type submitOutput struct {
 type jobList struct {
 	Jobs   []service.Job `json:"jobs"`
 	Cursor string        `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
+
+	Count      *int  `json:"count,omitempty" doc:"how many jobs match, with count"`
+	CountExact *bool `json:"count_exact,omitempty" doc:"false: there are more than count"`
 }
 
 type jobOutput struct {
@@ -59,6 +62,8 @@ func (s *Server) registerJobs(api huma.API) {
 	huma.Register(api, submit, s.submitJobs)
 	huma.Register(api, operation("list-jobs", http.MethodGet, "/jobs", "jobs", "List jobs"), s.listJobs)
 	huma.Register(api, operation("get-job", http.MethodGet, "/jobs/{id}", "jobs", "Show a job", http.StatusNotFound), s.getJob)
+	huma.Register(api, operation("update-job", http.MethodPatch, "/jobs/{id}", "jobs", "Change a job",
+		http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusGatewayTimeout), s.updateJob)
 	remove := operation("delete-job", http.MethodDelete, "/jobs/{id}", "jobs", "Remove a job in any state",
 		http.StatusNotFound, http.StatusPreconditionFailed, http.StatusGatewayTimeout)
 	remove.DefaultStatus = http.StatusNoContent
@@ -84,25 +89,41 @@ func (s *Server) submitJobs(ctx context.Context, in *submitInput) (*submitOutput
 
 func (s *Server) listJobs(ctx context.Context, in *struct {
 	Page
-	Queue string `query:"queue" doc:"only jobs of this queue"`
-	State string `query:"state" doc:"only jobs in these states, with commas between" example:"dead,retrying"`
+	FilterQuery
+	Sort  string `query:"sort" doc:"created, queue (the order of hand-out), due, leased, died or finished; with - in front the reverse order" example:"-created"`
+	Count bool   `query:"count" doc:"count all jobs that match"`
 },
 ) (*struct{ Body jobList }, error) {
-	states, err := service.ParseStates(in.State)
+	f, err := in.filter()
 	if err != nil {
 		return nil, s.problemOf(err)
 	}
-	jobs, cursor, err := s.service().Jobs(ctx, callerOf(ctx), service.JobFilter{States: states, Queue: in.Queue}, service.JobPage{
-		Limit: in.Limit, Cursor: in.Cursor,
-	})
+	l, err := s.service().Jobs(ctx, callerOf(ctx), f, service.JobPage{Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor, Count: in.Count})
 	if err != nil {
 		return nil, s.problemOf(err)
 	}
-	return &struct{ Body jobList }{jobList{Jobs: jobs, Cursor: cursor}}, nil
+	out := jobList{Jobs: l.Jobs, Cursor: l.Cursor}
+	if in.Count {
+		out.Count, out.CountExact = &l.Count, &l.CountExact
+	}
+	return &struct{ Body jobList }{out}, nil
 }
 
 func (s *Server) getJob(ctx context.Context, in *JobName) (*jobOutput, error) {
 	job, err := s.service().Job(ctx, callerOf(ctx), in.ID)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &jobOutput{ETag: etag(&job), Body: job}, nil
+}
+
+func (s *Server) updateJob(ctx context.Context, in *struct {
+	JobName
+	IfMatch
+	Body service.JobUpdate
+},
+) (*jobOutput, error) {
+	job, err := s.service().Update(ctx, callerOf(ctx), in.ID, in.Body, in.epoch)
 	if err != nil {
 		return nil, s.problemOf(err)
 	}
@@ -114,7 +135,7 @@ func (s *Server) deleteJob(ctx context.Context, in *struct {
 	IfMatch
 },
 ) (*struct{}, error) {
-	if err := s.service().Act(ctx, callerOf(ctx), in.ID, service.ActionDelete, in.epoch); err != nil {
+	if err := s.service().Act(ctx, callerOf(ctx), in.ID, service.Action{Action: service.ActionDelete}, in.epoch); err != nil {
 		return nil, s.problemOf(err)
 	}
 	return nil, nil //nolint:nilnil // no body

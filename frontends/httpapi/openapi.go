@@ -48,9 +48,12 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 		},
 		Formats:       map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
 		DefaultFormat: "application/json",
+
+		RejectUnknownQueryParameters: true,
 	}
 	api := huma.NewAPI(config, humago.NewAdapter(guardedMux{mux, s}, ""))
 	s.registerJobs(api)
+	s.registerActions(api)
 	s.registerLeases(api)
 	s.registerQueues(api)
 	s.registerWorkers(api)

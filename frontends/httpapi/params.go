@@ -87,11 +87,11 @@ func (m *IfMatch) Resolve(huma.Context) []error {
 	return nil
 }
 
-// longCall is part of the input of what may take long.
-type longCall struct{}
+// LongCall is part of the input of what may take long.
+type LongCall struct{}
 
 // Resolve implements huma.Resolver.
-func (*longCall) Resolve(ctx huma.Context) []error {
+func (*LongCall) Resolve(ctx huma.Context) []error {
 	_, w := humago.Unwrap(ctx)
 	extendDeadlines(w, maxWait)
 	return nil

@@ -76,13 +76,9 @@ func (s *Server) clearQueue(ctx context.Context, in *struct {
 	}
 },
 ) (*struct{ Body removed }, error) {
-	var states []core.State
-	for _, name := range in.Body.States {
-		state, err := service.ParseStates(name)
-		if err != nil {
-			return nil, s.problemOf(err)
-		}
-		states = append(states, state...)
+	states, err := service.ParseStates(in.Body.States)
+	if err != nil {
+		return nil, s.problemOf(err)
 	}
 	return s.purge(ctx, in.Name, states, false)
 }

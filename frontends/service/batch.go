@@ -3,29 +3,30 @@ package service
 import (
 	"fmt"
 	"strconv"
-	"strings"
-)
-
-// A batch's name is its number in base 36 with all its digits, as Faktory clients know it.
-const (
-	batchPrefix = "b-"
-	batchDigits = 13
 )
 
 // batchName names a batch; empty for none.
-func batchName(number uint64) string {
-	if number == 0 {
+func (s *Service) batchName(number uint64) string {
+	switch {
+	case number == 0:
 		return ""
+	case s.o.BatchName != nil:
+		return s.o.BatchName(number)
 	}
-	digits := strconv.FormatUint(number, 36)
-	return batchPrefix + strings.Repeat("0", batchDigits-len(digits)) + digits
+	return strconv.FormatUint(number, 10)
 }
 
 // parseBatchName reads what batchName wrote.
-func parseBatchName(name string) (uint64, error) {
-	digits, ok := strings.CutPrefix(name, batchPrefix)
-	number, err := strconv.ParseUint(digits, 36, 64)
-	if !ok || err != nil || batchName(number) != name {
+func (s *Service) parseBatchName(name string) (uint64, error) {
+	var number uint64
+	var ok bool
+	if s.o.ParseBatchName != nil {
+		number, ok = s.o.ParseBatchName(name)
+	} else {
+		n, err := strconv.ParseUint(name, 10, 64)
+		number, ok = n, err == nil && n != 0
+	}
+	if !ok {
 		return 0, fmt.Errorf("%q is not the id of a batch", name)
 	}
 	return number, nil

@@ -63,6 +63,7 @@ type Job struct {
 type Progress struct {
 	Num       uint32     `json:"numerator"`
 	Den       uint32     `json:"denominator"`
+	Percent   *float64   `json:"percent,omitempty"`
 	Text      string     `json:"text,omitempty"`
 	UpdatedAt *time.Time `json:"updated_at,omitempty"`
 }
@@ -92,7 +93,7 @@ type Outcome struct {
 const maxShown = 1 << 20
 
 // viewOf shows a job. What it was submitted as may be unknown.
-func viewOf(info *core.JobInfo) Job {
+func (s *Service) viewOf(info *core.JobInfo) Job {
 	v := Job{
 		ID: core.MintedID(info.Seq, info.CreatedAt), Seq: info.Seq, Type: text(cmp.Or(info.Type, info.Queue)),
 		State: info.State.String(), Priority: info.Priority, Origin: info.Origin.String(),
@@ -110,13 +111,17 @@ func viewOf(info *core.JobInfo) Job {
 		v.Waiting = append(v.Waiting, seqName(seq))
 	}
 	if info.Job != nil {
-		v.setJob(info.Job)
+		s.setJob(&v, info.Job)
 	}
 	if !core.IsUUIDv4(v.ID) {
 		v.Alias = core.Alias(info.Seq)
 	}
 	if p := info.Progress; p.UpdatedAt != 0 {
-		v.Progress = &Progress{p.Num, p.Den, text(p.Text), timeOf(p.UpdatedAt)}
+		v.Progress = &Progress{Num: p.Num, Den: p.Den, Text: text(p.Text), UpdatedAt: timeOf(p.UpdatedAt)}
+		if p.Den > 0 {
+			percent := 100 * float64(p.Num) / float64(p.Den)
+			v.Progress.Percent = &percent
+		}
 	}
 	v.Failure = failureOf(info.Failure)
 	if info.Outcome != nil {
@@ -138,8 +143,8 @@ func (v *Job) setTime(state core.State, at core.Instant) {
 }
 
 // setJob adds what the client submitted, without the body.
-func (v *Job) setJob(job *core.Job) {
-	v.ID, v.BodyBytes, v.LeaseForS = text(job.Identity()), len(job.Body), job.LeaseFor.Seconds()
+func (s *Service) setJob(v *Job, job *core.Job) {
+	v.ID, v.LeaseForS, v.Tags = text(job.Identity()), job.LeaseFor.Seconds(), job.Tags
 	if job.Type != "" {
 		v.Type = text(job.Type)
 	}
@@ -153,7 +158,7 @@ func (v *Job) setJob(job *core.Job) {
 	for _, seq := range job.After {
 		v.After = append(v.After, seqName(seq))
 	}
-	v.Batch = batchName(job.Batch)
+	v.Batch = s.batchName(job.Batch)
 }
 
 // showBody adds the body as what it is, at most limit bytes of it.
@@ -189,7 +194,7 @@ func failureOf(f *core.Failure) *Failure {
 		return nil
 	}
 	return &Failure{
-		Type: text(f.Type), Message: text(f.Message), FailedAt: timeOf(f.FailedAt), NextAt: timeOf(f.NextAt), Count: f.Count,
+		Type: text(f.Type), Message: text(f.Message), FailedAt: timeOf(f.FailedAt), NextAt: timeOf(f.NextAt), Count: f.Count, Group: f.Group,
 	}
 }
 

@@ -102,9 +102,9 @@ func (s *Service) leaseOf(r *core.Reply, worker string) *Lease {
 		Seq: r.Seq, Job: job, Queue: job.Queue, State: core.Leased, Priority: job.Priority, Origin: job.Origin,
 		CreatedAt: job.CreatedAt, ReadyAt: l.EnqueuedAt, ExpiresAt: job.ExpiresAt, LeasedAt: l.LeasedAt, ChangedAt: l.LeasedAt,
 		LeaseUntil: l.LeasedAt.Add(l.LeaseFor), Worker: worker, Attempts: l.Attempts, Fails: l.Fails, Epoch: l.Epoch,
-		Failure: l.Failure, Ephemeral: job.Ephemeral,
+		Failure: l.Failure, Ephemeral: job.Ephemeral, BodyBytes: len(job.Body),
 	}
-	view := viewOf(&info)
+	view := s.viewOf(&info)
 	view.showBody(job, core.MaxBodyBytes)
 	return &Lease{Token: s.formatToken(leaseToken{seq: r.Seq, leasedAt: l.LeasedAt, span: l.LeaseFor}), Job: view}
 }

@@ -57,7 +57,8 @@ type operations struct {
 // operation is one that the service knows.
 type operation struct {
 	number uint64
-	cancel context.CancelFunc // nil: it does not run
+	cancel context.CancelFunc // nil: it was read back from the store
+	done   chan struct{}      // closed at its end; nil as cancel
 
 	mu   sync.Mutex // guards view
 	view Operation
@@ -150,7 +151,7 @@ func (s *Service) start(ctx context.Context, caller Caller, o Operation, run fun
 	}
 	l.last++
 	o.ID, o.State, o.Who, o.StartedAt = operationPrefix+strconv.FormatUint(l.last, 10), opRunning, caller.Name(), s.Now().Time()
-	op := &operation{number: l.last, cancel: cancel, view: o}
+	op := &operation{number: l.last, cancel: cancel, done: make(chan struct{}), view: o}
 	l.list = append(l.list, op)
 	if over := len(l.list) - keptOperations; over > 0 {
 		l.list = slices.Delete(l.list, 0, over)
@@ -162,6 +163,7 @@ func (s *Service) start(ctx context.Context, caller Caller, o Operation, run fun
 		return Operation{}, err
 	}
 	s.running.Go(func() { // ends with the operation; Close waits for it
+		defer close(op.done)
 		defer cancel()
 		s.runOperation(own, caller, op, run)
 	})
@@ -207,11 +209,21 @@ func (s *Service) Operations(caller Caller) ([]Operation, error) {
 	return all, nil
 }
 
-// Operation shows one operation.
-func (s *Service) Operation(caller Caller, id string) (Operation, error) {
+// WaitOperation shows one operation, once it has ended or the wait is over.
+func (s *Service) WaitOperation(ctx context.Context, caller Caller, id string, wait time.Duration) (Operation, error) {
 	op, err := s.operation(caller, access.Read, id)
 	if err != nil {
 		return Operation{}, err
+	}
+	if op.done != nil && wait > 0 {
+		timeout := time.NewTimer(wait)
+		defer timeout.Stop()
+		select {
+		case <-op.done:
+		case <-timeout.C:
+		case <-ctx.Done():
+			return Operation{}, context.Cause(ctx)
+		}
 	}
 	return op.snapshot(), nil
 }

@@ -19,6 +19,10 @@ type Options struct {
 	// Handles is the format of Gearman handles.
 	Handles core.HandleFormat
 
+	// BatchName and ParseBatchName are how clients call batches; nil: by number.
+	BatchName      func(number uint64) string
+	ParseBatchName func(name string) (number uint64, ok bool)
+
 	// MaxBodyBytes bounds the body of a job; zero: core.MaxBodyBytes.
 	MaxBodyBytes int
 

@@ -24,6 +24,8 @@ type Submission struct {
 	Body       *string         `json:"body,omitempty" doc:"the body as text"`
 	BodyBase64 *string         `json:"body_base64,omitempty" doc:"the body as bytes"`
 
+	Tags []string `json:"tags,omitempty" doc:"to find it by"`
+
 	Priority    int32     `json:"priority,omitempty" minimum:"-2147483648" maximum:"2147483647" doc:"higher first; 0 is normal"`
 	RunAt       time.Time `json:"run_at,omitzero" doc:"not before; default: at once"`
 	DelayS      float64   `json:"delay_s,omitempty" doc:"in place of run_at: seconds from now"`
@@ -107,7 +109,10 @@ func (s *Service) jobOf(c *client, sub *Submission, at string, now core.Instant,
 	}
 	job := &core.Job{
 		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: core.HTTP, Priority: sub.Priority, MaxAttempts: sub.MaxAttempts,
-		Ephemeral: sub.Ephemeral, StartBefore: core.InstantOf(sub.StartBefore), LeaseEnd: core.LeaseEndFail,
+		Ephemeral: sub.Ephemeral, Tags: sub.Tags, StartBefore: core.InstantOf(sub.StartBefore), LeaseEnd: core.LeaseEndFail,
+	}
+	if err := checkTags(at+"tags", sub.Tags); err != nil {
+		return nil, err
 	}
 	if err := s.setBody(job, sub, at); err != nil {
 		return nil, err
@@ -122,6 +127,19 @@ func (s *Service) jobOf(c *client, sub *Submission, at string, now core.Instant,
 		return nil, err
 	}
 	return job, s.setLinks(c, job, sub, at)
+}
+
+// checkTags looks at tags that a field names.
+func checkTags(field string, tags []string) error {
+	if len(tags) > core.MaxTags {
+		return invalid(field, "%s must not be more than %d", lastName(field), core.MaxTags)
+	}
+	for i, tag := range tags {
+		if tag == "" || len(tag) > core.MaxTagBytes {
+			return invalid(fmt.Sprintf("%s[%d]", field, i), "a tag has 1 to %d bytes", core.MaxTagBytes)
+		}
+	}
+	return nil
 }
 
 // setBody takes the one of the three forms of a body that is there.
@@ -281,7 +299,7 @@ func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string)
 		job.After = append(job.After, seq)
 	}
 	if sub.Batch != "" {
-		batch, err := parseBatchName(sub.Batch)
+		batch, err := s.parseBatchName(sub.Batch)
 		if err != nil {
 			return invalid(at+"batch", "%v", err)
 		}
@@ -321,34 +339,20 @@ func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait tim
 	return s.viewSubmitted(c, ops, admitted, ended), nil
 }
 
-// admit applies submissions and waits for their commit.
+// admit applies submissions, all or none, and waits for their commit.
 func (s *Service) admit(ctx context.Context, c *client, ops []core.Op) ([]core.Reply, error) {
-	admitted := make([]core.Reply, len(ops))
-	var latest core.Commit
-	var refused *core.Reply
-	c.do(ops...)
-	for range ops {
-		r, err := c.nextOf(ctx, func(r *core.Reply) bool { return r.Kind == core.Submitted || r.Kind == core.Failed })
-		if err != nil {
-			return nil, err
-		}
-		if r.Kind == core.Failed && refused == nil {
-			refused = &r
-		}
-		admitted[r.Tag] = r
-		latest = max(latest, r.Commit)
+	if len(ops) == 1 {
+		r, err := c.call(ctx, ops[0])
+		return []core.Reply{r}, err
 	}
-	if refused == nil {
-		return admitted, c.committed(ctx, latest)
+	r, err := c.call(ctx, &core.Atomic{Ops: ops})
+	if e := (*Error)(nil); errors.As(err, &e) && e != errCommitTimeout && r.Answer != nil {
+		e.Field = fmt.Sprintf("body.jobs[%d]", r.Index)
 	}
-	if err := c.committed(ctx, refused.Commit); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	err := refusal(refused.Err)
-	if e := (*Error)(nil); errors.As(err, &e) && len(ops) > 1 {
-		e.Field = fmt.Sprintf("body.jobs[%d]", refused.Tag)
-	}
-	return nil, err
+	return r.Replies, nil
 }
 
 // outcomes fills ended, by tag, with the outcomes of the jobs that the client watches.
@@ -398,7 +402,7 @@ func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply,
 				info.State = core.Done
 			}
 		}
-		views[i] = viewOf(info)
+		views[i] = s.viewOf(info)
 	}
 	return views
 }
@@ -407,7 +411,7 @@ func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply,
 func admittedInfo(job *core.Job, seq uint64, now core.Instant) *core.JobInfo {
 	info := &core.JobInfo{
 		Seq: seq, Queue: job.Queue, State: core.Ready, Priority: job.Priority, Origin: job.Origin, CreatedAt: job.CreatedAt,
-		ReadyAt: job.CreatedAt, ExpiresAt: job.ExpiresAt, Ephemeral: job.Ephemeral,
+		ReadyAt: job.CreatedAt, ExpiresAt: job.ExpiresAt, Ephemeral: job.Ephemeral, BodyBytes: len(job.Body),
 	}
 	switch {
 	case len(job.After) > 0 || job.Parent != 0:

@@ -314,18 +314,30 @@ func (m *Machine) reply(c *client, r core.Reply) {
 		c.touched = true
 		m.touched = append(m.touched, c.slot)
 	}
-	switch r.Commit {
+	m.restOn(c, r.Commit)
+}
+
+// restOn notes that a client has a reply that rests on a commit, so that it is woken then.
+func (m *Machine) restOn(c *client, commit core.Commit) {
+	switch commit {
 	case 0:
 	case m.open:
-		if c.waitsOpen != r.Commit {
-			c.waitsOpen = r.Commit
+		if c.waitsOpen != commit {
+			c.waitsOpen = commit
 			m.waitsOpen = append(m.waitsOpen, c.slot)
 		}
 	default:
-		if c.waitsInflight != r.Commit {
-			c.waitsInflight = r.Commit
+		if c.waitsInflight != commit {
+			c.waitsInflight = commit
 			m.waitsInflight = append(m.waitsInflight, c.slot)
 		}
+	}
+}
+
+// RestOn is for a reply that was completed outside: the client has it, and it rests on a commit, unless that is durable.
+func (m *Machine) RestOn(id core.ClientID, commit core.Commit) {
+	if c := m.client(id); c != nil {
+		m.restOn(c, m.pending(commit))
 	}
 }
 

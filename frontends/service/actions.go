@@ -1,0 +1,334 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// JobAction is what can be done to jobs.
+type JobAction string
+
+// The actions.
+const (
+	ActionRetry    JobAction = "retry"    // ready now, from scheduled, retrying, blocked or dead
+	ActionKill     JobAction = "kill"     // to the dead set, from any unfinished state
+	ActionCancel   JobAction = "cancel"   // gone, from any unfinished state; clients that wait for it get an outcome
+	ActionDelete   JobAction = "delete"   // gone, from any state
+	ActionMove     JobAction = "move"     // into another queue, with the same identity
+	ActionPriority JobAction = "priority" // another priority
+)
+
+// JobActions lists the actions.
+var JobActions = []JobAction{ActionRetry, ActionKill, ActionCancel, ActionDelete, ActionMove, ActionPriority}
+
+// Action is an action with what it needs.
+type Action struct {
+	Action   JobAction
+	Queue    string // ActionMove
+	Priority *int32 // ActionPriority
+}
+
+// Act does something to one job. If epoch is set, the job must still have it.
+func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action, epoch *uint32) error {
+	if err := a.check(caller); err != nil {
+		return err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	info, err := s.inspect(ctx, c, caller, access.Operate, name, true)
+	if err != nil {
+		return err
+	}
+	var is core.Condition
+	if epoch != nil {
+		is = core.Condition{Epoch: *epoch, HasEpoch: true}
+	}
+	entry := AuditEntry{Action: "job." + string(a.Action), Target: name, Detail: a.detail(), Jobs: 1}
+	return s.audited(ctx, c, caller, entry, a.op(core.Ref{Seq: info.Seq}, is))
+}
+
+// check looks at the parts of an action.
+func (a *Action) check(caller Caller) error {
+	switch {
+	case !slices.Contains(JobActions, a.Action):
+		return invalid("body.action", "action must be one of retry, kill, cancel, delete, move or priority")
+	case a.Action == ActionMove && (a.Queue == "" || len(a.Queue) > core.MaxQueueName):
+		return invalid("body.queue", "move needs queue, the name of the queue to move to")
+	case a.Action == ActionMove:
+		return caller.may(access.Operate, a.Queue)
+	case a.Action == ActionPriority && a.Priority == nil:
+		return invalid("body.priority", "priority needs priority, the new one")
+	}
+	return nil
+}
+
+// detail is what the audit log says of an action beyond its name.
+func (a *Action) detail() string {
+	switch a.Action { //nolint:exhaustive // the others need nothing
+	case ActionMove:
+		return "to " + a.Queue
+	case ActionPriority:
+		return fmt.Sprint("to ", *a.Priority)
+	}
+	return ""
+}
+
+// op is the operation on one job.
+func (a *Action) op(ref core.Ref, is core.Condition) core.Op {
+	switch a.Action {
+	case ActionRetry:
+		return &core.Enqueue{Ref: ref, If: is}
+	case ActionKill:
+		return &core.Bury{Ref: ref, If: is}
+	case ActionCancel:
+		is.States = unfinished
+		return &core.Cancel{Ref: ref, If: is}
+	case ActionDelete:
+		return &core.Cancel{Ref: ref, If: is}
+	case ActionMove:
+		return &core.Move{Ref: ref, If: is, Authority: core.ByAnyone, Queue: a.Queue}
+	case ActionPriority:
+		return &core.Update{Ref: ref, If: is, Set: core.JobChange{Priority: a.Priority}}
+	}
+	panic("check was not called")
+}
+
+var unfinished = []core.State{core.Scheduled, core.Blocked, core.Ready, core.Leased, core.Retrying}
+
+// Selection says which jobs a bulk action is about: those with the names, or those of the filter.
+type Selection struct {
+	Names  []string
+	Filter *JobFilter
+}
+
+// Preview is what a bulk action would do.
+type Preview struct {
+	Matched  int   `json:"matched"`
+	Examples []Job `json:"examples" doc:"at most ten of the jobs"`
+}
+
+// bulkPage is how many jobs one step of a bulk action changes, in one commit.
+const bulkPage = 500
+
+// exampleJobs is how many jobs a preview shows.
+const exampleJobs = 10
+
+// selection is a Selection that was checked.
+type selection struct {
+	seqs   []uint64 // of the names
+	filter core.Filter
+	byName bool
+}
+
+// choose checks a selection and the caller's right to change what is in it.
+func (s *Service) choose(ctx context.Context, c *client, caller Caller, sel Selection) (*selection, error) {
+	out := &selection{byName: sel.Filter == nil}
+	switch {
+	case sel.Filter == nil && len(sel.Names) == 0:
+		return nil, invalid("body.filter", "either ids or filter is required; an empty filter means every job")
+	case sel.Filter != nil && len(sel.Names) > 0:
+		return nil, invalid("body.filter", "ids and filter exclude each other")
+	}
+	for i, name := range sel.Names {
+		info, err := s.inspect(ctx, c, caller, access.Operate, name, true)
+		if e := (*Error)(nil); errors.As(err, &e) {
+			return nil, &Error{Code: e.Code, Field: fmt.Sprintf("body.ids[%d]", i), Detail: fmt.Sprintf("%s: %s", name, e.Detail)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.seqs = append(out.seqs, info.Seq)
+	}
+	if out.byName {
+		return out, nil
+	}
+	var err error
+	if out.filter, err = s.coreFilter(c, sel.Filter); err != nil {
+		return nil, err
+	}
+	if len(out.filter.Queues) == 0 {
+		return out, caller.mayAll(access.Operate)
+	}
+	for _, queue := range out.filter.Queues {
+		if err := caller.may(access.Operate, queue); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Preview says what a bulk action would do, and does nothing.
+func (s *Service) Preview(ctx context.Context, caller Caller, a Action, sel Selection) (Preview, error) {
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if err := a.check(caller); err != nil {
+		return Preview{}, err
+	}
+	chosen, err := s.choose(ctx, c, caller, sel)
+	if err != nil {
+		return Preview{}, err
+	}
+	p := Preview{Examples: []Job{}}
+	if chosen.byName {
+		p.Matched = len(chosen.seqs)
+		for _, seq := range chosen.seqs[:min(len(chosen.seqs), exampleJobs)] {
+			if info, err := s.inspect(ctx, c, caller, access.Operate, seqName(seq), false); err == nil {
+				p.Examples = append(p.Examples, s.viewOf(info))
+			}
+		}
+		return p, nil
+	}
+	for find := (core.Find{Filter: chosen.filter, Limit: exampleJobs, WithCount: true}); ; {
+		page := find
+		r, err := c.call(ctx, &page)
+		if err != nil {
+			return p, findError(err, "")
+		}
+		for i := range r.Jobs {
+			if len(p.Examples) < exampleJobs {
+				p.Examples = append(p.Examples, s.viewOf(&r.Jobs[i]))
+			}
+		}
+		if find.WithCount && r.CountExact {
+			p.Matched = r.Count
+			return p, nil
+		}
+		p.Matched += len(r.Jobs)
+		if r.NextCursor == "" || ctx.Err() != nil {
+			return p, context.Cause(ctx)
+		}
+		find.WithCount, find.Brief, find.Limit, find.Cursor = false, true, 1000, r.NextCursor
+	}
+}
+
+// StartAction begins a bulk action, which runs in the background in steps.
+func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel Selection) (Operation, error) {
+	if err := a.check(caller); err != nil {
+		return Operation{}, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	chosen, err := s.choose(ctx, c, caller, sel)
+	if err != nil {
+		return Operation{}, err
+	}
+	o := Operation{Action: "jobs." + string(a.Action), Target: sel.describe()}
+	if d := a.detail(); d != "" {
+		o.Target += " " + d
+	}
+	if chosen.byName {
+		o.Matched = len(chosen.seqs)
+	} else {
+		r, err := c.call(ctx, &core.Find{Filter: chosen.filter, Limit: 1, Brief: true, WithCount: true})
+		if err != nil {
+			return o, findError(err, "")
+		}
+		o.Matched = r.Count
+	}
+	return s.start(ctx, caller, o, func(ctx context.Context, op *operation) error {
+		return s.runAction(ctx, caller, op, a, chosen)
+	})
+}
+
+// describe says in words what is selected.
+func (sel *Selection) describe() string {
+	if sel.Filter == nil {
+		return strings.Join(sel.Names[:min(len(sel.Names), 10)], ", ")
+	}
+	f := sel.Filter
+	var parts []string
+	add := func(name string, values ...string) {
+		if text := strings.Join(values, ","); text != "" {
+			parts = append(parts, name+"="+text)
+		}
+	}
+	add("state", f.States...)
+	add("queue", f.Queues...)
+	add("queue_prefix", f.QueuePrefix)
+	add("type", f.Types...)
+	add("tag", f.Tags...)
+	add("error_class", f.ErrorClass)
+	add("text", f.Text)
+	if len(parts) == 0 {
+		return "jobs by filter"
+	}
+	return strings.Join(parts, " ")
+}
+
+// runAction changes the jobs page by page; each page is one commit.
+func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a Action, chosen *selection) error {
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if chosen.byName {
+		for page := range slices.Chunk(chosen.seqs, bulkPage) {
+			ops := make([]core.Op, len(page))
+			for i, seq := range page {
+				ops[i] = a.op(core.Ref{Seq: seq}, core.Condition{})
+			}
+			if err := s.applyPage(ctx, c, op, ops); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for cursor := ""; ; {
+		r, err := c.ask(&core.Find{Filter: chosen.filter, Cursor: cursor, Limit: bulkPage, Brief: true})
+		if err != nil {
+			return err
+		}
+		ops := make([]core.Op, len(r.Jobs))
+		for i := range r.Jobs {
+			info := &r.Jobs[i]
+			ops[i] = a.op(core.Ref{Seq: info.Seq}, core.Condition{Epoch: info.Epoch, HasEpoch: true, States: []core.State{info.State}})
+		}
+		if err := s.applyPage(ctx, c, op, ops); err != nil {
+			return err
+		}
+		if cursor = r.NextCursor; cursor == "" {
+			return nil
+		}
+	}
+}
+
+// applyPage applies the operations of one page and waits for their commit. Jobs that have changed meanwhile are skipped.
+func (s *Service) applyPage(ctx context.Context, c *client, op *operation, ops []core.Op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	c.replies = c.replies[:0]
+	c.do(ops...)
+	var latest core.Commit
+	changed, skipped := 0, 0
+	for i := range c.replies {
+		r := &c.replies[i]
+		switch {
+		case r.Kind != core.Failed:
+			changed++
+		case errors.Is(r.Err, core.ErrStopped), errors.Is(r.Err, core.ErrShutdown):
+			return r.Err
+		default:
+			skipped++
+		}
+		latest = max(latest, r.Commit)
+	}
+	c.replies = c.replies[:0]
+	if err := c.committed(context.WithoutCancel(ctx), latest); err != nil {
+		return err
+	}
+	op.update(func(v *Operation) {
+		v.Changed += changed
+		v.Skipped += skipped
+		v.Matched = max(v.Matched, v.Changed+v.Skipped)
+	})
+	s.saveOperation(c, op)
+	return nil
+}

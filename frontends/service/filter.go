@@ -1,0 +1,157 @@
+package service
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// JobFilter says which jobs are meant: those for which all that is set holds.
+type JobFilter struct {
+	States, Queues, Types, Origins, Tags       []string // one of these; all of the tags
+	QueuePrefix, Worker, ErrorClass            string
+	FailureGroup, Batch, Parent                string
+	UniqueKey, IDPrefix, Text, BodyText        string
+	CreatedFrom, CreatedTo, DueFrom, DueTo     time.Time
+	DiedFrom, DiedTo, FinishedFrom, FinishedTo time.Time
+	MinPriority, MaxPriority                   *int32
+}
+
+// core is the filter as the core has it.
+func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
+	out := core.Filter{
+		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags, ErrorClass: f.ErrorClass,
+		FailureGroup: f.FailureGroup, UniqueKey: f.UniqueKey, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText,
+		Created: rangeOf(f.CreatedFrom, f.CreatedTo), Due: rangeOf(f.DueFrom, f.DueTo), Died: rangeOf(f.DiedFrom, f.DiedTo),
+		Finished: rangeOf(f.FinishedFrom, f.FinishedTo), MinPriority: f.MinPriority, MaxPriority: f.MaxPriority,
+	}
+	var err error
+	if out.States, err = ParseStates(f.States); err != nil {
+		return out, err
+	}
+	for _, name := range f.Origins {
+		p, err := parseOrigin(name)
+		if err != nil {
+			return out, err
+		}
+		out.Origins = append(out.Origins, p)
+	}
+	if f.Batch != "" {
+		if out.Batch, err = s.parseBatchName(f.Batch); err != nil {
+			return out, invalid("batch", "%v", err)
+		}
+	}
+	if f.Parent != "" {
+		if out.Parent, err = s.seqOf(c, f.Parent, "parent"); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func rangeOf(from, to time.Time) core.Range {
+	return core.Range{From: core.InstantOf(from), To: core.InstantOf(to)}
+}
+
+// ParseStates reads names of states.
+func ParseStates(names []string) (states []core.State, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(core.States[:], func(s core.State) bool { return s.String() == name })
+		if i < 0 {
+			return nil, invalid("state", "%q is not one of scheduled, blocked, ready, leased, retrying, done, dead", name)
+		}
+		states = append(states, core.States[i])
+	}
+	return states, nil
+}
+
+func parseOrigin(name string) (core.Protocol, error) {
+	i := slices.IndexFunc(core.Protocols[:], func(p core.Protocol) bool { return p.String() == name })
+	if i < 0 {
+		return 0, invalid("origin", "%q is not one of internal, workq, gearman, faktory, http", name)
+	}
+	return core.Protocols[i], nil
+}
+
+// jobOrders are the orders of lists of jobs, by name.
+var jobOrders = map[string]core.Order{
+	"created": core.OrderCreated, "queue": core.OrderQueue, "due": core.OrderDue, "leased": core.OrderLeased,
+	"died": core.OrderDied, "finished": core.OrderFinished,
+}
+
+// JobPage is the part of a list that is asked for.
+type JobPage struct {
+	Sort   string // one of jobOrders, with - in front from the other end; empty: created
+	Limit  int
+	Cursor string
+	Count  bool // count all that match
+}
+
+// JobList is a page of jobs.
+type JobList struct {
+	Jobs       []Job
+	Cursor     string // empty on the last page
+	Count      int
+	CountExact bool
+}
+
+// Jobs lists jobs without their bodies, of the queues that the caller may read.
+func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPage) (JobList, error) {
+	list := JobList{Jobs: make([]Job, 0, min(p.Limit, 100))}
+	name, desc := strings.CutPrefix(p.Sort, "-")
+	order, ok := jobOrders[name]
+	if !ok && name != "" {
+		return list, invalid("sort", "sort must be one of created, queue, due, leased, died or finished, with - in front for the reverse order")
+	}
+	for _, queue := range f.Queues {
+		if err := caller.may(access.Read, queue); err != nil {
+			return list, err
+		}
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	filter, err := s.coreFilter(c, &f)
+	if err != nil {
+		return list, err
+	}
+	if len(filter.States) == 0 && order != core.OrderCreated {
+		filter.States = order.States()
+	}
+	all, count := caller.readsAll() || len(f.Queues) > 0, p.Count
+	for cursor := p.Cursor; ; {
+		r, err := c.call(ctx, &core.Find{
+			Filter: filter, Order: order, Desc: desc, Cursor: cursor, Limit: p.Limit - len(list.Jobs), WithCount: count,
+		})
+		if err != nil {
+			return list, findError(err, p.Cursor)
+		}
+		if count {
+			list.Count, list.CountExact, count = r.Count, r.CountExact && all, false
+		}
+		for i := range r.Jobs {
+			if all || caller.may(access.Read, r.Jobs[i].Queue) == nil {
+				list.Jobs = append(list.Jobs, s.viewOf(&r.Jobs[i]))
+			}
+		}
+		cursor = r.NextCursor
+		if cursor == "" || len(list.Jobs) >= p.Limit || r.Stopped && len(list.Jobs) > 0 || ctx.Err() != nil {
+			list.Cursor = cursor
+			return list, context.Cause(ctx)
+		}
+	}
+}
+
+// findError says what is wrong with a search.
+func findError(err error, cursor string) error {
+	if !IsCode(err, CodeState) {
+		return err
+	}
+	if cursor != "" {
+		return invalid("cursor", "cursor is not one that this list has returned")
+	}
+	return invalid("sort", "jobs in these states have no place in this order")
+}

@@ -1,0 +1,93 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// JobUpdate changes fields of a job; those that are nil stay.
+type JobUpdate struct {
+	Queue       *string         `json:"queue,omitempty" minLength:"1" maxLength:"512" doc:"move it there, with the same identity; this ends its lease, and a dead job comes back to life"`
+	Type        *string         `json:"type,omitempty" maxLength:"512"`
+	Tags        *[]string       `json:"tags,omitempty"`
+	Priority    *int32          `json:"priority,omitempty" minimum:"-2147483648" maximum:"2147483647"`
+	RunAt       *time.Time      `json:"run_at,omitempty" doc:"of a job that waits: when it becomes ready"`
+	ExpiresAt   *time.Time      `json:"expires_at,omitempty"`
+	LeaseForS   *float64        `json:"lease_for_s,omitempty" doc:"a worker's time to finish; a lease that runs goes on as it was granted"`
+	MaxAttempts *uint32         `json:"max_attempts,omitempty" maximum:"4294967295"`
+	MaxFails    *uint32         `json:"max_fails,omitempty" maximum:"4294967295"`
+	Args        json.RawMessage `json:"args,omitempty" doc:"a new body"`
+	Body        *string         `json:"body,omitempty" doc:"a new body"`
+	BodyBase64  *string         `json:"body_base64,omitempty" doc:"a new body"`
+}
+
+// Update changes a job and shows it as it is then. If epoch is set, the job must still have it.
+func (s *Service) Update(ctx context.Context, caller Caller, name string, u JobUpdate, epoch *uint32) (Job, error) {
+	set, err := s.changeOf(&u)
+	if err != nil {
+		return Job{}, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	info, err := s.inspect(ctx, c, caller, access.Operate, name, true)
+	if err != nil {
+		return Job{}, err
+	}
+	var is core.Condition
+	if epoch != nil {
+		is = core.Condition{Epoch: *epoch, HasEpoch: true}
+	}
+	ref := core.Ref{Seq: info.Seq}
+	var op core.Op = &core.Update{Ref: ref, If: is, Set: set}
+	if u.Queue != nil && *u.Queue != info.Queue {
+		if err := caller.may(access.Operate, *u.Queue); err != nil {
+			return Job{}, err
+		}
+		move := &core.Move{Ref: ref, If: is, Authority: core.ByAnyone, Queue: *u.Queue, Set: set}
+		if set.ReadyAt != nil {
+			move.ReadyAt, move.Set.ReadyAt = *set.ReadyAt, nil
+		}
+		op = move
+	}
+	if err := s.audited(ctx, c, caller, AuditEntry{Action: "job.update", Target: name, Jobs: 1}, op); err != nil {
+		return Job{}, err
+	}
+	return s.Job(ctx, caller, seqName(info.Seq))
+}
+
+// changeOf is an update as the core has it.
+func (s *Service) changeOf(u *JobUpdate) (set core.JobChange, err error) {
+	set = core.JobChange{Priority: u.Priority, Type: u.Type, Tags: u.Tags, MaxAttempts: u.MaxAttempts, MaxFails: u.MaxFails}
+	if u.Tags != nil {
+		if err := checkTags("body.tags", *u.Tags); err != nil {
+			return set, err
+		}
+	}
+	if u.RunAt != nil {
+		at := core.InstantOf(*u.RunAt)
+		set.ReadyAt = &at
+	}
+	if u.ExpiresAt != nil {
+		at := core.InstantOf(*u.ExpiresAt)
+		set.ExpiresAt = &at
+	}
+	if u.LeaseForS != nil {
+		d, err := span("body.lease_for_s", *u.LeaseForS)
+		if err != nil {
+			return set, err
+		}
+		set.LeaseFor = &d
+	}
+	if u.Args != nil || u.Body != nil || u.BodyBase64 != nil {
+		var job core.Job
+		if err := s.setBody(&job, &Submission{Args: u.Args, Body: u.Body, BodyBase64: u.BodyBase64}, "body."); err != nil {
+			return set, err
+		}
+		set.Body = &core.Body{Bytes: job.Body, Format: job.Format}
+	}
+	return set, nil
+}
