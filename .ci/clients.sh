@@ -51,7 +51,7 @@ if [ ${#missing[@]} -gt 0 ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0
 	lack
 fi
 
-if ! [ -e integration/clients/node/node_modules/faktory-worker/package.json ]; then
+if ! [ -e integration/clients/node/node_modules/faktory-worker/package.json ] || ! [ -e integration/clients/node/node_modules/axe-core/package.json ]; then
 	if ! (cd integration/clients/node && npm ci --no-audit --no-fund); then
 		missing+=("the packages of integration/clients/node")
 	fi
