@@ -19,7 +19,7 @@ const (
 // Commands are all commands of this package, each with its group.
 func Commands() []*cobra.Command {
 	groups := map[string][]*cobra.Command{
-		GroupJobs:    {pushCommand(), runCommand(), workCommand(), jobsCommand(), jobCommand()},
+		GroupJobs:    append([]*cobra.Command{pushCommand(), runCommand(), workCommand(), jobsCommand(), jobCommand()}, actionCommands()...),
 		GroupQueues:  {queuesCommand(), pauseCommand("pause", true), pauseCommand("resume", false), workersCommand(), schedulesCommand()},
 		GroupOperate: {drainCommand(), settingsCommand(), auditCommand(), healthcheckCommand()},
 	}

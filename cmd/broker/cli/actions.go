@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+)
+
+// pollOperation is how often the progress of an operation is asked for.
+const pollOperation = 200 * time.Millisecond
+
+// action is a change to many jobs: what the API calls it, and how people speak of it.
+type action struct{ name, use, short, verb, done string }
+
+func actionCommands() []*cobra.Command {
+	move := actionCommand(action{"move", "move [ID...] --to QUEUE", "move jobs to another queue", "move", "moved"})
+	return []*cobra.Command{
+		actionCommand(action{"retry", "retry [ID...]", "run dead, retrying or scheduled jobs now", "retry", "put back"}),
+		actionCommand(action{"kill", "kill [ID...]", "move jobs to the dead set", "kill", "killed"}),
+		actionCommand(action{"delete", "rm [ID...]", "remove jobs", "remove", "removed"}),
+		move,
+	}
+}
+
+func actionCommand(a action) *cobra.Command {
+	name, _, _ := strings.Cut(a.use, " ")
+	cmd := &cobra.Command{
+		Use:   a.use,
+		Short: a.short,
+		Long: strings.ToUpper(a.short[:1]) + a.short[1:] + ": those with the ids given, or those that the flags choose. A change by flags first\n" +
+			"says how many jobs it would be and asks, unless --yes is given.",
+		Example: "  broker " + name + " 0198c5a2-7d1e-7adc-8000-4f1e2d3c4b5a\n  broker " + name + " --queue emails --state dead",
+	}
+	conn, out, f := addConnection(cmd), addFormat(cmd), addFilter(cmd)
+	yes := cmd.Flags().BoolP("yes", "y", false, "do not ask")
+	dry := cmd.Flags().Bool("dry-run", false, "only say how many jobs it would be")
+	to := new(string)
+	if a.name == "move" {
+		to = cmd.Flags().String("to", "", "the `QUEUE` to move to")
+		_ = cmd.MarkFlagRequired("to") // exists
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		request, err := actionRequest(a, f, args)
+		if err != nil {
+			return err
+		}
+		if *to != "" {
+			request["queue"] = *to
+		}
+		return c.act(cmd, a, request, actOptions{yes: *yes || len(args) > 0, dry: *dry, out: *out})
+	}
+	return cmd
+}
+
+// actionRequest names the jobs by id or by filter; without either, nothing is changed.
+func actionRequest(a action, f *filter, ids []string) (map[string]any, error) {
+	query, err := f.query()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(ids) > 0 && len(query) > 0:
+		return nil, UsageError(errors.New("expected ids or a filter, not both"))
+	case len(ids) > 0:
+		return map[string]any{"action": a.name, "ids": ids}, nil
+	case len(query) == 0:
+		return nil, UsageError(errors.New("expected ids or a filter, such as --queue or --state"))
+	}
+	return map[string]any{"action": a.name, "filter": filterObject(query)}, nil
+}
+
+// filterObject is the filter as a JSON object: what may occur several times is a list.
+func filterObject(query url.Values) map[string]any {
+	object := make(map[string]any, len(query))
+	for name, values := range query {
+		switch name {
+		case "queue", "state", "type", "tag":
+			object[name] = values
+		default:
+			object[name] = values[0]
+		}
+	}
+	return object
+}
+
+type actOptions struct {
+	yes, dry bool
+	out      format
+}
+
+// act says how many jobs are meant, asks, and waits for the operation to end.
+func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o actOptions) error {
+	if o.dry || !o.yes {
+		request["dry_run"] = true
+		var plan struct {
+			Matched  int   `json:"matched"`
+			Examples []job `json:"examples"`
+		}
+		raw, err := c.call(cmd.Context(), http.MethodPost, "job-actions", nil, request, &plan)
+		if err != nil {
+			return err
+		}
+		if o.dry && o.out == formatJSON {
+			return printJSON(cmd.OutOrStdout(), raw)
+		}
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s to %s\n", plural(plan.Matched, "job"), a.verb) // the terminal may be gone
+		for _, j := range plan.Examples {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "  %s  %s  %s\n", j.ID, j.State, oneLine(j.Queue, 60)) // likewise
+		}
+		if o.dry || plan.Matched == 0 {
+			return nil
+		}
+		if err := confirm(cmd, "go on?"); err != nil {
+			return err
+		}
+		delete(request, "dry_run")
+	}
+	var op operation
+	raw, err := c.call(cmd.Context(), http.MethodPost, "job-actions", nil, request, &op)
+	if err != nil {
+		return err
+	}
+	if raw, err = c.follow(cmd, &op, raw); err != nil {
+		return err
+	}
+	if o.out == formatJSON {
+		return printJSON(cmd.OutOrStdout(), raw)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", plural(op.Changed, "job"), a.done)
+	if err == nil && op.Skipped > 0 {
+		return &ExitError{Code: ExitConflict, Err: fmt.Errorf("%s could not be changed: %s", plural(op.Skipped, "job"), op.Error)}
+	}
+	return Failed(err)
+}
+
+// operation is a change that takes a while.
+type operation struct {
+	ID      string `json:"id"`
+	State   string `json:"state"` // running, done, failed, cancelled, interrupted
+	Matched int    `json:"matched"`
+	Changed int    `json:"changed"`
+	Skipped int    `json:"skipped"`
+	Error   string `json:"error"`
+}
+
+// follow shows the progress of an operation until it has ended. An interrupt cancels it.
+func (c *client) follow(cmd *cobra.Command, op *operation, raw []byte) ([]byte, error) {
+	bar := newBar(cmd, op.Matched)
+	for op.State == "running" || op.State == "queued" {
+		_ = bar.Set(op.Changed + op.Skipped) // only shows
+		pause(cmd.Context(), pollOperation)
+		path := "operations/" + url.PathEscape(op.ID)
+		if cause := cmd.Context().Err(); cause != nil {
+			_, _ = c.call(context.WithoutCancel(cmd.Context()), http.MethodDelete, path, nil, nil, nil) // the cause is what matters
+			return nil, Failed(fmt.Errorf("interrupted after %s: %w", plural(op.Changed, "job"), cause))
+		}
+		var err error
+		if raw, err = c.call(cmd.Context(), http.MethodGet, path, nil, nil, op); err != nil {
+			return nil, err
+		}
+	}
+	_ = bar.Finish() // only shows
+	if op.State != "done" {
+		return nil, Failed(fmt.Errorf("operation %s: %s after %s %s", op.ID, op.State, plural(op.Changed, "job"), op.Error))
+	}
+	return raw, nil
+}
+
+// newBar is a progress bar on standard error, which shows nothing where that is not a terminal.
+func newBar(cmd *cobra.Command, total int) *progressbar.ProgressBar {
+	f, isFile := cmd.ErrOrStderr().(*os.File)
+	return progressbar.NewOptions(max(total, 1),
+		progressbar.OptionSetWriter(cmd.ErrOrStderr()),
+		progressbar.OptionSetVisibility(isFile && isatty.IsTerminal(f.Fd())),
+		progressbar.OptionShowCount(),
+		progressbar.OptionSetWidth(30),
+		progressbar.OptionClearOnFinish(),
+	)
+}
+
+// confirm asks a question. Where nobody can answer, the answer is no.
+func confirm(cmd *cobra.Command, question string) error {
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question) // the terminal may be gone
+	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	if err != nil {
+		return UsageError(errors.New("nothing was changed: give --yes where nobody can be asked"))
+	}
+	return Failed(errors.New("nothing was changed"))
+}
