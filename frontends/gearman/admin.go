@@ -45,7 +45,7 @@ var textCommands = []struct {
 // runLine does one line. Text after a NUL is no part of it; words are set apart by blanks; what begins with a blank is
 // no command.
 func (s *session) runLine(line []byte) {
-	text := string(untilNUL(line))
+	text := string(cutNUL(line))
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' })
 	word := ""
 	if len(words) > 0 && !strings.HasPrefix(text, " ") {

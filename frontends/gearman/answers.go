@@ -96,7 +96,7 @@ func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
 }
 
 // unfinished reports whether a job is one in the eyes of Gearman: an outcome that is merely kept is none.
-func unfinished(i *core.JobInfo) bool { return i != nil && i.State.Unfinished() }
+func isUnfinished(i *core.JobInfo) bool { return i != nil && i.State.Unfinished() }
 
 // AppendStatus appends STATUS_RES; i is nil for an unknown job.
 func appendStatus(b []byte, handle []byte, i *core.JobInfo) []byte {
@@ -111,7 +111,7 @@ func appendStatusUnique(b []byte, unique []byte, i *core.JobInfo) []byte {
 	b = append(beginPacket(b, statusResUnique), unique...)
 	b = appendStatusFields(b, i)
 	watchers := 0
-	if unfinished(i) {
+	if isUnfinished(i) {
 		watchers = i.Watchers
 	}
 	return endPacket(appendNumber(b, uint64(watchers)), start)
@@ -119,7 +119,7 @@ func appendStatusUnique(b []byte, unique []byte, i *core.JobInfo) []byte {
 
 // appendStatusFields appends known, running, numerator and denominator.
 func appendStatusFields(b []byte, i *core.JobInfo) []byte {
-	if !unfinished(i) {
+	if !isUnfinished(i) {
 		return append(b, "\x000\x000\x000\x000"...)
 	}
 	b = append(b, "\x001\x00"...)

@@ -33,14 +33,14 @@ var commands = [packetTypes]func(*session, *message){
 	getStatusUnique:   (*session).getStatusUnique,
 }
 
-// submitClass is what the type of a submission says of the job.
-type submitClass struct {
+// submitKind is what the type of a submission says of the job.
+type submitKind struct {
 	priority   int32
 	background bool
 }
 
-// submitClasses has a row for every submission.
-var submitClasses = [packetTypes]submitClass{
+// submitKinds has a row for every submission.
+var submitKinds = [packetTypes]submitKind{
 	submitJob:         {},
 	submitJobHigh:     {priority: 1},
 	submitJobLow:      {priority: -1},

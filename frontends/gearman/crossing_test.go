@@ -8,18 +8,18 @@ import (
 )
 
 // stranger is a client of another protocol, who talks to the broker itself.
-type stranger struct {
+type otherClient struct {
 	t      *testing.T
 	broker core.Broker
 	id     core.ClientID
 }
 
-func newStranger(t *testing.T, s *frontendtest.Stage, p core.Protocol) *stranger {
-	return &stranger{t, s.Broker, s.Broker.Open(core.ClientOptions{Protocol: p, Wake: func() {}})}
+func newStranger(t *testing.T, s *frontendtest.Stage, p core.Protocol) *otherClient {
+	return &otherClient{t, s.Broker, s.Broker.Open(core.ClientOptions{Protocol: p, Wake: func() {}})}
 }
 
 // do applies one operation and returns its reply.
-func (x *stranger) do(op core.Op) core.Reply {
+func (x *otherClient) do(op core.Op) core.Reply {
 	x.t.Helper()
 	replies := x.broker.Do(x.id, []core.Op{op}, nil)
 	if len(replies) != 1 || replies[0].Kind == core.Failed {
@@ -30,7 +30,7 @@ func (x *stranger) do(op core.Op) core.Reply {
 
 func setup(t *testing.T, change func(*Options)) *frontendtest.Stage {
 	t.Helper()
-	return frontendtest.Open(t, maker(change))
+	return frontendtest.Open(t, newMaker(change))
 }
 
 func TestFaktoryJobForAGearmanWorker(t *testing.T) {

@@ -93,7 +93,7 @@ func wellFormed(p []byte) error {
 // play lets two clients do what the script says, checks the broker after each step, and at the end that every job that
 // is left can still be done: none is stuck, none is counted that is not there.
 func play(t *testing.T, s *script, settings ...frontendtest.Setting) {
-	stage := frontendtest.Open(t, maker(func(o *Options) { o.JobRetries = 5 }), settings...)
+	stage := frontendtest.Open(t, newMaker(func(o *Options) { o.JobRetries = 5 }), settings...)
 	check := func(step string) {
 		t.Helper()
 		if err := stage.Broker.(interface{ Check() error }).Check(); err != nil {

@@ -72,7 +72,7 @@ func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []by
 		}
 		b := s.conn.Out().Buf()
 		for i := range r.Jobs {
-			if j := &r.Jobs[i]; unfinished(j) && s.f.owns(j.Queue) && (op.Brief || j.Job != nil) {
+			if j := &r.Jobs[i]; isUnfinished(j) && s.f.owns(j.Queue) && (op.Brief || j.Job != nil) {
 				b = append(write(s, b, j), '\n')
 			}
 		}

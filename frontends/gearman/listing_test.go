@@ -12,7 +12,7 @@ import (
 
 func TestLongListingComesInPagesAndPushesWaitBehindIt(t *testing.T) {
 	t.Parallel()
-	s := frontendtest.Open(t, maker(nil), frontendtest.InMemory)
+	s := frontendtest.Open(t, newMaker(nil), frontendtest.InMemory)
 	c, worker := s.Dial("client"), s.Dial("worker")
 	const jobs = pageJobs*16 + 7
 	var in []byte
@@ -104,7 +104,7 @@ func TestListingWaitsForItsReader(t *testing.T) {
 // However many jobs a worker asks for at once, large ones come few at a time.
 func TestLargeJobsAreLeasedFewAtATime(t *testing.T) {
 	t.Parallel()
-	s := frontendtest.Open(t, maker(nil), frontendtest.InMemory)
+	s := frontendtest.Open(t, newMaker(nil), frontendtest.InMemory)
 	client, worker := s.Dial("client"), s.Dial("worker")
 	body := strings.Repeat("x", 200<<10)
 	const jobs = 40
@@ -125,7 +125,7 @@ func TestLargeJobsAreLeasedFewAtATime(t *testing.T) {
 
 func TestTooManyFunctionsAreRefused(t *testing.T) {
 	t.Parallel()
-	s := frontendtest.Open(t, maker(nil), frontendtest.InMemory)
+	s := frontendtest.Open(t, newMaker(nil), frontendtest.InMemory)
 	w := s.Dial("worker")
 	var in []byte
 	for range maxFunctions {

@@ -11,7 +11,7 @@ import (
 
 // submission is what a client wants done.
 type submission struct {
-	submitClass
+	submitKind
 	function, unique, workload []byte
 	reducer                    []byte
 	readyAt                    core.Instant
@@ -19,7 +19,7 @@ type submission struct {
 
 func (s *session) submitNow(m *message) {
 	s.submit(submission{
-		submitClass: submitClasses[m.typ], function: m.args[0], unique: m.args[1], workload: m.args[2],
+		submitKind: submitKinds[m.typ], function: m.args[0], unique: m.args[1], workload: m.args[2],
 	})
 }
 
@@ -30,12 +30,12 @@ func (s *session) submitEpoch(m *message) {
 		return
 	}
 	s.submit(submission{
-		submitClass: submitClasses[m.typ], function: m.args[0], unique: m.args[1], workload: m.args[3], readyAt: at,
+		submitKind: submitKinds[m.typ], function: m.args[0], unique: m.args[1], workload: m.args[3], readyAt: at,
 	})
 }
 
 func (s *session) submitSched(m *message) {
-	c, ok := parseCalendar(m.args[2], m.args[3], m.args[4], m.args[5], m.args[6])
+	c, ok := parseSchedule(m.args[2], m.args[3], m.args[4], m.args[5], m.args[6])
 	if !ok {
 		s.refuse(&errTime)
 		return
@@ -46,21 +46,21 @@ func (s *session) submitSched(m *message) {
 		return
 	}
 	s.submit(submission{
-		submitClass: submitClasses[m.typ], function: m.args[0], unique: m.args[1], workload: m.args[7],
+		submitKind: submitKinds[m.typ], function: m.args[0], unique: m.args[1], workload: m.args[7],
 		readyAt: core.InstantOf(at),
 	})
 }
 
 func (s *session) submitReduce(m *message) {
 	s.submit(submission{
-		submitClass: submitClasses[m.typ], function: m.args[0], unique: m.args[1], reducer: m.args[2],
+		submitKind: submitKinds[m.typ], function: m.args[0], unique: m.args[1], reducer: m.args[2],
 		workload: m.args[4],
 	})
 }
 
 // submit asks the broker to take a job. The job owns copies of what is in the packet.
 func (s *session) submit(sub submission) {
-	s.noJobDelay.submits = true
+	s.noJobDelay.submitted = true
 	if len(sub.unique) > maxUniqueBytes {
 		s.refuse(&errUniqueSize)
 		return
@@ -113,9 +113,9 @@ func (s *session) name(j *core.Job, n *name, sub *submission) {
 func (s *session) canDo(m *message) {
 	function, op := m.args[0], &core.Register{}
 	if m.typ == canDoTimeout {
-		op.LeaseFor = parseTimeout(untilNUL(m.args[1]))
+		op.LeaseFor = parseTimeout(cutNUL(m.args[1]))
 	}
-	n := s.names.of(untilNUL(function), &s.f.o)
+	n := s.names.of(cutNUL(function), &s.f.o)
 	if !n.valid() {
 		s.refuse(&errNameSize)
 		return
@@ -129,7 +129,7 @@ func (s *session) canDo(m *message) {
 }
 
 func (s *session) cantDo(m *message) {
-	n := s.names.of(untilNUL(m.args[0]), &s.f.o)
+	n := s.names.of(cutNUL(m.args[0]), &s.f.o)
 	s.f.workers.unregister(s.entry, n.function)
 	s.ask(&core.Unregister{Queue: n.queue})
 }
@@ -175,7 +175,7 @@ func (s *session) workComplete(m *message) {
 }
 
 func (s *session) workFail(m *message) {
-	ref, tag, ok := s.job(m.typ, untilNUL(m.args[0]))
+	ref, tag, ok := s.job(m.typ, cutNUL(m.args[0]))
 	if !ok {
 		return
 	}
@@ -243,7 +243,7 @@ func (s *session) workData(m *message) {
 }
 
 func (s *session) getStatus(m *message) {
-	handle := untilNUL(m.args[0])
+	handle := cutNUL(m.args[0])
 	seq, ok := s.f.o.Handles.Parse(handle)
 	if !ok {
 		s.pipeline.Local(pending{kind: unknownStatusAnswer, arg: handle})
@@ -256,7 +256,7 @@ func (s *session) getStatus(m *message) {
 }
 
 func (s *session) getStatusUnique(m *message) {
-	unique := untilNUL(m.args[0])
+	unique := cutNUL(m.args[0])
 	op := s.pipeline.Inspects.Next()
 	op.Tag = s.expect(pending{typ: m.typ, arg: unique})
 	op.ByUnique, op.UniqueKey, op.Brief = true, keyUnique+string(unique), true
@@ -268,7 +268,7 @@ func (s *session) echo(m *message) {
 }
 
 func (s *session) option(m *message) {
-	if !strings.EqualFold(string(untilNUL(m.args[0])), "exceptions") {
+	if !strings.EqualFold(string(cutNUL(m.args[0])), "exceptions") {
 		s.refuse(&errOption)
 		return
 	}
@@ -277,7 +277,7 @@ func (s *session) option(m *message) {
 }
 
 func (s *session) setClientID(m *message) {
-	id := untilNUL(m.args[0])
+	id := cutNUL(m.args[0])
 	s.f.workers.setID(s.entry, string(id[:min(len(id), maxClientIDBytes)]))
 }
 

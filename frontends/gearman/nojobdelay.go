@@ -11,12 +11,12 @@ type noJobDelay struct {
 	// A worker that asks again before it is answered does several jobs at a time. It never waits: told that there is
 	// none, it asks for as many as it can do at the next wake-up, and so keeps them all in hand; held back, it would go
 	// on with the one.
-	several bool
-	asked   bool // a grab came, or was being waited for, since the input was last taken to its end
+	parallel bool
+	grabbed   bool // a grab came, or was being waited for, since the input was last taken to its end
 
 	// A connection that submits jobs too never waits. It may be done once it has its result, and not every client can
 	// bear what comes after that.
-	submits bool
+	submitted bool
 }
 
 var cancelLease core.CancelLease
@@ -24,21 +24,21 @@ var cancelLease core.CancelLease
 // interruptDelay ends the wait because the worker has more to say: answers keep the order of the messages.
 func (s *session) interruptDelay() {
 	if s.noJobDelay.grab != 0 {
-		s.noJobDelay.asked = true // it may be the beginning of a grab
+		s.noJobDelay.grabbed = true // it may be the beginning of a grab
 		s.ask(&cancelLease)
 	}
 }
 
 // noteGrab is told of each grab.
 func (l *noJobDelay) noteGrab() {
-	l.several = l.several || l.asked
-	l.asked = true
+	l.parallel = l.parallel || l.grabbed
+	l.grabbed = true
 }
 
 // delayNoJob lets the grab wait that is the last thing that the worker has said.
 func (s *session) delayNoJob() {
 	l := &s.noJobDelay
-	if s.f.o.NoJobDelay == 0 || !l.busy || l.several || l.submits || s.eof {
+	if s.f.o.NoJobDelay == 0 || !l.busy || l.parallel || l.submitted || s.eof {
 		return
 	}
 	p, tag, op := s.pipeline.Last()

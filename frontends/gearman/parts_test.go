@@ -185,7 +185,7 @@ func TestCalendar(t *testing.T) {
 		"05|007|01|2|*": "2030-02-01 07:05",
 	} {
 		f := strings.Split(fields, "|")
-		c, ok := parseCalendar([]byte(f[0]), []byte(f[1]), []byte(f[2]), []byte(f[3]), []byte(f[4]))
+		c, ok := parseSchedule([]byte(f[0]), []byte(f[1]), []byte(f[2]), []byte(f[3]), []byte(f[4]))
 		if !ok {
 			t.Errorf("%s is refused", fields)
 			continue
@@ -197,15 +197,15 @@ func TestCalendar(t *testing.T) {
 	}
 	for _, bad := range []string{"60||||", "|24|||", "||0||", "||32||", "|||0|", "|||13|", "||||7", "x||||", "-1||||", "1.5||||"} {
 		f := strings.Split(bad, "|")
-		if _, ok := parseCalendar([]byte(f[0]), []byte(f[1]), []byte(f[2]), []byte(f[3]), []byte(f[4])); ok {
+		if _, ok := parseSchedule([]byte(f[0]), []byte(f[1]), []byte(f[2]), []byte(f[3]), []byte(f[4])); ok {
 			t.Errorf("%s is taken", bad)
 		}
 	}
-	if at, ok := (calendar{minute: 0, hour: 0, day: 31, month: 4, weekday: anyValue}).next(now); ok {
+	if at, ok := (schedule{minute: 0, hour: 0, day: 31, month: 4, weekday: anyValue}).next(now); ok {
 		t.Errorf("a 31st of April: %v", at)
 	}
 	whole := time.Date(2030, 1, 1, 12, 30, 0, 0, time.UTC)
-	if at, _ := (calendar{minute: 30, hour: anyValue, day: anyValue, month: anyValue, weekday: anyValue}).next(whole); at != whole {
+	if at, _ := (schedule{minute: 30, hour: anyValue, day: anyValue, month: anyValue, weekday: anyValue}).next(whole); at != whole {
 		t.Errorf("a minute that begins now is put off until %v", at)
 	}
 }

@@ -22,7 +22,7 @@ func parseTimeout(b []byte) time.Duration {
 	const longest = 100 * 365 * 24 * time.Hour
 	ms, ok := number(b, uint64(longest/time.Millisecond))
 	switch {
-	case !ok && len(b) > 0 && onlyDigits(b):
+	case !ok && len(b) > 0 && isDigits(b):
 		return longest
 	case !ok || ms == 0:
 		return 0
@@ -30,7 +30,7 @@ func parseTimeout(b []byte) time.Duration {
 	return max(time.Second, time.Duration(ms)*time.Millisecond)
 }
 
-func onlyDigits(b []byte) bool {
+func isDigits(b []byte) bool {
 	for _, c := range b {
 		if c < '0' || c > '9' {
 			return false
@@ -41,7 +41,7 @@ func onlyDigits(b []byte) bool {
 
 // number reads digits and nothing else, up to limit.
 func number(b []byte, limit uint64) (n uint64, ok bool) {
-	if len(b) == 0 || !onlyDigits(b) {
+	if len(b) == 0 || !isDigits(b) {
 		return 0, false
 	}
 	for _, c := range b {
@@ -58,15 +58,15 @@ func number(b []byte, limit uint64) (n uint64, ok bool) {
 const anyValue = -1
 
 // calendar is the time of SUBMIT_JOB_SCHED. All fields must match.
-type calendar struct {
+type schedule struct {
 	minute, hour int
 	day, month   int // from 1
 	weekday      int // 0 is Monday
 }
 
-// parseCalendar reads the five fields; an empty one and * match always.
-func parseCalendar(minute, hour, day, month, weekday []byte) (calendar, bool) {
-	var c calendar
+// parseSchedule reads the five fields; an empty one and * match always.
+func parseSchedule(minute, hour, day, month, weekday []byte) (schedule, bool) {
+	var c schedule
 	for _, f := range [...]struct {
 		in       []byte
 		out      *int
@@ -84,7 +84,7 @@ func parseCalendar(minute, hour, day, month, weekday []byte) (calendar, bool) {
 		}
 		n, ok := number(f.in, uint64(f.max))
 		if !ok || int(n) < f.min {
-			return calendar{}, false
+			return schedule{}, false
 		}
 		*f.out = int(n)
 	}
@@ -96,7 +96,7 @@ const maxYears = 41
 
 // next is the first matching minute that begins at now or later; false if there is none, as for a 31st of April. A
 // minute that the change to summer time skips does not match.
-func (c calendar) next(now time.Time) (time.Time, bool) {
+func (c schedule) next(now time.Time) (time.Time, bool) {
 	first := now.Truncate(time.Minute)
 	if first.Before(now) {
 		first = first.Add(time.Minute)
@@ -115,7 +115,7 @@ func (c calendar) next(now time.Time) (time.Time, bool) {
 }
 
 // inMonth looks through the days of one month.
-func (c calendar) inMonth(first time.Time, y int, month time.Month) (time.Time, bool) {
+func (c schedule) inMonth(first time.Time, y int, month time.Month) (time.Time, bool) {
 	days := time.Date(y, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 	if time.Date(y, month, days, 23, 59, 0, 0, first.Location()).Before(first) {
 		return time.Time{}, false
@@ -136,7 +136,7 @@ func (c calendar) inMonth(first time.Time, y int, month time.Month) (time.Time, 
 }
 
 // inDay looks through the hours, then the minutes, of one day.
-func (c calendar) inDay(first time.Time, y int, month time.Month, day int) (time.Time, bool) {
+func (c schedule) inDay(first time.Time, y int, month time.Month, day int) (time.Time, bool) {
 	if time.Date(y, month, day, 23, 59, 0, 0, first.Location()).Before(first) {
 		return time.Time{}, false
 	}

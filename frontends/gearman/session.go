@@ -68,7 +68,7 @@ func (s *session) Feed(in []byte) int {
 	}
 	s.flush(used == len(in))
 	if used == len(in) {
-		s.noJobDelay.asked = false
+		s.noJobDelay.grabbed = false
 	}
 	if s.closing {
 		s.conn.CloseAfterFlush()

@@ -13,7 +13,7 @@ import (
 )
 
 // maker builds the front-end for a stage, with options changed by the test.
-func maker(change func(*Options)) frontendtest.Maker {
+func newMaker(change func(*Options)) frontendtest.Maker {
 	return func(b core.Broker) frontends.Frontend {
 		o := testOptions()
 		o.MaxBodyBytes = 256 << 10
@@ -66,7 +66,7 @@ func TestTranscripts(t *testing.T) {
 		"testdata/no_job_delay": func(o *Options) { o.NoJobDelay = time.Millisecond },
 	} {
 		frontendtest.Script{
-			Stage:  func(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, maker(change)) },
+			Stage:  func(t testing.TB) *frontendtest.Stage { return frontendtest.Open(t, newMaker(change)) },
 			Encode: encodeLine,
 		}.PlayAll(t, dir)
 	}
@@ -82,7 +82,7 @@ func readPacket(c *frontendtest.Client) (packetType, []string) {
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	frontendtest.Run(t, frontendtest.Dialect{
-		New: maker(nil),
+		New: newMaker(nil),
 		SubmitRequest: func(n int, queue, body string) []byte {
 			return request(submitJobBg, queue, fmt.Sprintf("unique-%d", n), body)
 		},

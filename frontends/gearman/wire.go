@@ -51,7 +51,7 @@ var (
 	errMagic       = &syntaxError{code: "INVALID_MAGIC", message: "Request magic expected", lost: true}
 	errType        = &syntaxError{code: codeCommand, message: "Command not expected", lost: true}
 	errTooLarge    = &syntaxError{code: codeTooLarge, message: "Workload too large", lost: true}
-	errResult      = &syntaxError{code: codeTooLarge, message: "Result too large", lost: true} // see message.tooLarge
+	errResult      = &syntaxError{code: codeTooLarge, message: "Result too large", lost: true} // see message.checkSize
 	errLine        = &syntaxError{text: true, code: "UNKNOWN_COMMAND", message: "Line+too+long", lost: true}
 )
 
@@ -80,7 +80,7 @@ func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 		return 0, errType
 	}
 	if over := int(size) - maxBody; over > 0 {
-		if err := m.tooLarge(typ, in[headerBytes:], over, answer); err != nil {
+		if err := m.checkSize(typ, in[headerBytes:], over, answer); err != nil {
 			return 0, err
 		}
 	}
@@ -92,19 +92,19 @@ func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 		return n, errAnswerMagic
 	}
 	m.text, m.line, m.typ = false, nil, typ
-	if !m.cut(in[headerBytes:n]) {
+	if !m.parseFields(in[headerBytes:n]) {
 		return 0, &syntaxError{code: codeArguments, message: "Too few arguments for " + layouts[typ].name, lost: true}
 	}
 	return n, nil
 }
 
-// tooLarge refuses a packet whose last field will be above the limit of workloads; over is by how much the payload is. As
+// checkSize refuses a packet whose last field will be above the limit of workloads; over is by how much the payload is. As
 // soon as the fields in front of the last one are in what has come of it, its size is known. To look for them again
 // whenever more comes is cheap: they must end within the over bytes, or the last field keeps to the limit.
 //
 // What a worker says of a job is refused once the job is known: m has the type and, as its first argument, the handle, or
 // nothing if there is none where it must be.
-func (m *message) tooLarge(typ packetType, come []byte, over int, answer bool) *syntaxError {
+func (m *message) checkSize(typ packetType, come []byte, over int, answer bool) *syntaxError {
 	l, far := &layouts[typ], over > maxFieldsBytes
 	if answer || !l.request || l.args == 0 {
 		if far {
@@ -131,7 +131,7 @@ func (m *message) tooLarge(typ packetType, come []byte, over int, answer bool) *
 }
 
 // cut fills args; it reports whether there were enough.
-func (m *message) cut(payload []byte) bool {
+func (m *message) parseFields(payload []byte) bool {
 	l := &layouts[m.typ]
 	if !l.request || l.args == 0 {
 		return true
@@ -159,8 +159,8 @@ func decodeLine(in []byte, m *message) (int, *syntaxError) {
 	return end + 1, nil
 }
 
-// untilNUL is what a name at the end of a packet means: some clients end it like a C string.
-func untilNUL(b []byte) []byte {
+// cutNUL is what a name at the end of a packet means: some clients end it like a C string.
+func cutNUL(b []byte) []byte {
 	if end := bytes.IndexByte(b, 0); end >= 0 {
 		return b[:end]
 	}
