@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-// Lines of the text protocol. Lists end in LF, as do the answers that carry a value; the others end in CRLF.
+// Lines of the text protocol. Lists and answers with a value end in LF, all others in CRLF.
 const (
 	lineOK        = "OK\r\n"
 	lineBadCancel = "ERR UNKNOWN_ERROR\r\n"
@@ -18,11 +18,10 @@ const (
 	endOfList     = ".\n"
 )
 
-// textCommand stands in for a packet type in what waits for an answer to a line. It is on no wire.
+// textCommand is the packet type of pending text commands. It is never sent.
 const textCommand = packetTypes
 
-// textCommands are the words that a line may begin with, in any case. Words is how many words a line must have at
-// least to be the command at all.
+// textCommands by their first word, in any case. A line with fewer words is an unknown command.
 var textCommands = []struct {
 	word  string
 	words int
@@ -42,8 +41,8 @@ var textCommands = []struct {
 	{"shutdown", 1, (*session).shutdown},
 }
 
-// runLine does one line. Text after a NUL is no part of it; words are set apart by blanks; what begins with a blank is
-// no command.
+// runLine handles a line. Text after a NUL is ignored; words are separated by spaces; a line with a leading space is an
+// unknown command.
 func (s *session) runLine(line []byte) {
 	text := string(cutNUL(line))
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' })
@@ -68,15 +67,15 @@ func (s *session) incomplete(command string) {
 	s.say("ERR INVALID_ARGUMENTS An+incomplete+set+of+arguments+was+sent+to+this+command+" + command + "\r\n")
 }
 
-// awaitLine gives the tag of an operation that is answered by text.
+// awaitLine returns the tag of an operation that is answered with text.
 func (s *session) awaitLine(command string) uint64 {
 	return s.expect(pending{typ: textCommand, arg: []byte(command)})
 }
 
-// status serves prioritystatus too.
+// status handles status and prioritystatus.
 func (s *session) status(words []string) {
 	s.ask(&core.ListQueues{Tag: s.awaitLine(strings.ToLower(words[0])), Prefix: s.f.o.Namespace})
-	s.flush(false) // the answer may be long: before the next one is asked for, crowded has its say
+	s.flush(false) // the answer may be long: check outputFull before the next command
 }
 
 func (s *session) workers([]string) {
@@ -107,7 +106,7 @@ func (s *session) cancel(words []string) {
 	s.ask(&core.Cancel{Tag: s.awaitLine("cancel"), Ref: core.Ref{Seq: seq}})
 }
 
-// function finds the name that create and drop are about; without one the client is told.
+// function returns the function that create or drop names. If there is none, the line is refused.
 func (s *session) function(words []string) (*name, bool) {
 	if len(words) != 3 || !strings.EqualFold(words[1], "function") {
 		s.incomplete(strings.ToLower(words[0]))
@@ -116,7 +115,7 @@ func (s *session) function(words []string) (*name, bool) {
 	return s.queue(words[2])
 }
 
-// queue is the name for a word, if there can be such a queue.
+// queue returns the name for a word. If a queue cannot have it, the line is refused.
 func (s *session) queue(word string) (*name, bool) {
 	n := s.names.of([]byte(word), &s.f.o)
 	if !n.valid() {
@@ -138,9 +137,8 @@ func (s *session) drop(words []string) {
 	}
 }
 
-// maxQueue sets the bounds of a function: one for all priorities, or one each for high, normal and low, of which those
-// that are left out have none. Like gearmand it forgets the bounds of a function that status would not show, and closes the
-// connection when there are more than three.
+// maxQueue sets the limits of a function: one for all priorities, or one each for high, normal and low, where an omitted one is
+// no limit. As in gearmand, the limits of an unknown function are not kept, and more than three close the connection.
 func (s *session) maxQueue(words []string) {
 	if len(words) < 2 {
 		s.incomplete("maxqueue")
@@ -168,7 +166,7 @@ func (s *session) maxQueue(words []string) {
 	}})
 }
 
-// shutdown ends the process where the operator has allowed it; elsewhere there is no such command.
+// shutdown ends the process if the configuration allows it; otherwise it is an unknown command.
 func (s *session) shutdown(words []string) {
 	if !s.f.o.AllowShutdown || s.f.o.Shutdown == nil {
 		s.unknown(words[0])
@@ -179,7 +177,7 @@ func (s *session) shutdown(words []string) {
 	s.f.o.Shutdown(len(words) > 1 && strings.EqualFold(words[1], "graceful"))
 }
 
-// appendLine answers a line whose operation was done. A packet that was done needs no answer.
+// appendLine appends the answer to a text command. Packets that succeed have no answer.
 func (s *session) appendLine(b []byte, r *core.Reply, p *pending) []byte {
 	switch {
 	case p.typ != textCommand:
@@ -190,8 +188,8 @@ func (s *session) appendLine(b []byte, r *core.Reply, p *pending) []byte {
 	return append(b, lineOK...)
 }
 
-// appendQueues appends the rows of status or prioritystatus. What is not ready yet counts as normal in the latter: all
-// such jobs of Gearman's own are.
+// appendQueues appends the rows of status or prioritystatus. In the latter, jobs that are not ready count as normal: such jobs
+// of Gearman always are.
 func (s *session) appendQueues(b []byte, queues []core.QueueInfo, priorities bool) []byte {
 	for i := range queues {
 		q := &queues[i]

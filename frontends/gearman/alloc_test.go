@@ -10,8 +10,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// Memory that each step of a job's life may take here, in allocations: what keeps the broker fast is guarded by counting,
-// not by timing.
+// The allocations of each step in the life of a job are limited: unlike times, they do not depend on the machine.
 func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts allocations
 	c := frontendtest.NewCounter(t, func(b core.Broker) frontends.Frontend { return New(b, testOptions()) })
 	const together, rounds, headerBytes = 64, 60, 12
@@ -26,7 +25,7 @@ func TestAllocationsOfAJob(t *testing.T) { //nolint:paralleltest // it counts al
 		var completes []byte
 		for len(assigned) > 0 {
 			var m message
-			assigned[1], assigned[2], assigned[3] = 'R', 'E', 'Q' // our decoder reads requests
+			assigned[1], assigned[2], assigned[3] = 'R', 'E', 'Q' // decode accepts requests only
 			n, err := decode(assigned, 1<<20, &m)
 			if err != nil || n == 0 {
 				t.Fatalf("answer %.80q: %v", assigned, err)

@@ -2,7 +2,7 @@ package gearman
 
 import "broker/core"
 
-// encode appends what a reply is in Gearman; w is the message that it answers, empty for one that comes by itself.
+// encode appends a reply as a packet or text; p is the message that it answers, empty for a push.
 func (s *session) encode(b []byte, r *core.Reply, p *pending) []byte {
 	switch r.Kind {
 	case core.Submitted:
@@ -32,22 +32,22 @@ func (s *session) encode(b []byte, r *core.Reply, p *pending) []byte {
 	case core.Accepted, core.Queues:
 		return s.appendLine(b, r, p)
 	case core.Listed, core.Counted, core.MetaReply, core.Purged, core.BatchReply, core.Answered, core.Reading, core.EventReply:
-		return b // never asked for here: listings have a loop of their own
+		return b // never requested in the pipeline
 	}
 	return b
 }
 
-// appendWork appends a packet of a handle and data.
+// appendWork appends a packet with a handle and data.
 func (s *session) appendWork(b []byte, t packetType, seq uint64, data []byte) []byte {
 	start := len(b)
 	return endPacket(appendField(s.f.o.Handles.Append(beginPacket(b, t), seq), data), start)
 }
 
-// appendAssign appends a job in the form that the grab asked for.
+// appendAssign appends a job in the form that belongs to the grab.
 func (s *session) appendAssign(b []byte, r *core.Reply, grabbed packetType) []byte {
 	start, j := len(b), r.Job
 	reducer, typ := []byte(nil), jobAssign
-	switch grabbed { //nolint:exhaustive // the other form is plain GRAB_JOB
+	switch grabbed { //nolint:exhaustive // GRAB_JOB keeps the defaults
 	case grabJobUniq:
 		typ = jobAssignUniq
 	case grabJobAll:
@@ -66,7 +66,7 @@ func (s *session) appendAssign(b []byte, r *core.Reply, grabbed packetType) []by
 	return endPacket(appendField(b, j.Body), start)
 }
 
-// appendProgress passes a worker's own numbers on, or writes those of another protocol.
+// appendProgress appends the bytes of a Gearman worker, or the progress from another protocol.
 func (s *session) appendProgress(b []byte, r *core.Reply) []byte {
 	if r.Progress.Verbatim != nil {
 		return s.appendWork(b, workStatus, r.Seq, r.Progress.Verbatim)
@@ -77,8 +77,7 @@ func (s *session) appendProgress(b []byte, r *core.Reply) []byte {
 	return endPacket(appendNumber(b, uint64(r.Progress.Den)), start)
 }
 
-// appendEnd tells a waiting client how its job ended. Chunks of data went out before: the data is what came with the
-// completion itself.
+// appendEnd appends the outcome of a job. Earlier chunks of data were sent before: the data is that of the completion alone.
 func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
 	if r.Outcome.Success {
 		return s.appendWork(b, workComplete, r.Seq, r.Data)
@@ -95,7 +94,7 @@ func (s *session) appendEnd(b []byte, r *core.Reply) []byte {
 	return endPacket(s.f.o.Handles.Append(beginPacket(b, workFail), r.Seq), start)
 }
 
-// unfinished reports whether a job is one in the eyes of Gearman: an outcome that is merely kept is none.
+// isUnfinished reports whether a job exists for Gearman clients: a finished job whose outcome is kept does not.
 func isUnfinished(i *core.JobInfo) bool { return i != nil && i.State.Unfinished() }
 
 // AppendStatus appends STATUS_RES; i is nil for an unknown job.
@@ -105,7 +104,7 @@ func appendStatus(b []byte, handle []byte, i *core.JobInfo) []byte {
 	return endPacket(appendStatusFields(b, i), start)
 }
 
-// appendStatusUnique appends STATUS_RES_UNIQUE, which also tells how many clients wait.
+// appendStatusUnique appends STATUS_RES_UNIQUE, which also has the number of waiting clients.
 func appendStatusUnique(b []byte, unique []byte, i *core.JobInfo) []byte {
 	start := len(b)
 	b = append(beginPacket(b, statusResUnique), unique...)
@@ -132,9 +131,9 @@ func appendStatusFields(b []byte, i *core.JobInfo) []byte {
 	return appendNumber(b, uint64(i.Progress.Den))
 }
 
-// appendFailed tells a refusal in the words of the message that asked.
+// appendFailed appends a refusal in the form that belongs to the message.
 func (s *session) appendFailed(b []byte, r *core.Reply, p *pending) []byte {
-	switch p.typ { //nolint:exhaustive // the other packets are told by ERROR
+	switch p.typ { //nolint:exhaustive // other packets get an ERROR
 	case grabJob, grabJobUniq, grabJobAll:
 		return endPacket(beginPacket(b, noJob), len(b))
 	case getStatus:

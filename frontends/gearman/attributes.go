@@ -8,26 +8,26 @@ import (
 	"broker/core"
 )
 
-// A job's unique key on disk: one byte for the protocol, so that no client of another one can meet or forge it, one for
-// the kind, then what is unique.
+// The unique key of a job, as it is stored: one byte for the protocol, so that clients of other protocols cannot use the same
+// key, one byte for the kind, then the unique value.
 const (
 	keyUnique   = "\x02u" // + the client's unique
 	keyWorkload = "\x02h" // + SHA-256 of the workload: the unique was -
 	keyRouted   = "\x02f" // + function, NUL, the client's unique: several functions share the queue
 )
 
-// A job's attributes on disk: any number of
+// The attributes of a job, as they are stored: any number of
 //
 //	├─ tag ─┼─ length, uvarint ─┼─ bytes ─┤
 const (
 	attrReducer = 'r' // of SUBMIT_REDUCE_JOB
-	attrUnique  = 'u' // a unique that is in no key: - with an empty workload
+	attrUnique  = 'u' // a unique that is not in the key: - with an empty workload
 )
 
-// uniqueByWorkload is the unique that means: coalesce jobs of the same function and workload.
+// uniqueByWorkload is the unique that coalesces jobs of the same function and workload.
 const uniqueByWorkload = "-"
 
-// appendKey appends the unique key of a submission; nothing if it coalesces with no other.
+// appendKey appends the unique key of a submission; nothing if the job does not coalesce.
 func appendKey(b []byte, n *name, unique, workload []byte) []byte {
 	if len(unique) == 0 {
 		return b
@@ -52,7 +52,7 @@ func appendKey(b []byte, n *name, unique, workload []byte) []byte {
 	return append(append(b, keyUnique...), unique...)
 }
 
-// uniqueOf is the unique that workers are told: the client's own, or the job's identity if it is from another protocol.
+// uniqueOf is the unique that workers receive: that of the client, or the id of a job from another protocol.
 func uniqueOf(j *core.Job) string {
 	if j.Origin != core.Gearman {
 		return j.Identity()
@@ -84,7 +84,7 @@ func addAttribute(b []byte, tag byte, value []byte) []byte {
 	return append(b, value...)
 }
 
-// attribute finds one; nil if there is none, or b is nothing that addAttribute made.
+// attribute returns an attribute, nil if there is none or b is malformed.
 func attribute(b []byte, tag byte) []byte {
 	for len(b) > 1 {
 		size, n := binary.Uvarint(b[1:])

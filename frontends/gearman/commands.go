@@ -1,6 +1,6 @@
 package gearman
 
-// commands says what runs on which packet; the others are no requests. The table of text commands is in admin.go.
+// commands are the handlers of the requests. The text commands are in admin.go.
 var commands = [packetTypes]func(*session, *message){
 	canDo:             (*session).canDo,
 	cantDo:            (*session).cantDo,
@@ -33,13 +33,13 @@ var commands = [packetTypes]func(*session, *message){
 	getStatusUnique:   (*session).getStatusUnique,
 }
 
-// submitKind is what the type of a submission says of the job.
+// submitKind is what the packet type of a submission says about the job.
 type submitKind struct {
 	priority   int32
 	background bool
 }
 
-// submitKinds has a row for every submission.
+// submitKinds has a row for each submission.
 var submitKinds = [packetTypes]submitKind{
 	submitJob:         {},
 	submitJobHigh:     {priority: 1},
@@ -53,7 +53,7 @@ var submitKinds = [packetTypes]submitKind{
 	submitReduceJobBg: {background: true},
 }
 
-// absence says how a packet is told that there is no job it may speak of.
+// noSuchJob is the error for a packet whose job does not exist or belongs to another connection.
 func noSuchJob(t packetType) *wireError {
 	switch t { //nolint:exhaustive // the packets of workers only
 	case workData, workWarning:

@@ -7,7 +7,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// stranger is a client of another protocol, who talks to the broker itself.
+// otherClient is a client of another protocol that calls the broker directly.
 type otherClient struct {
 	t      *testing.T
 	broker core.Broker
@@ -57,7 +57,7 @@ func TestFaktoryJobForAGearmanWorker(t *testing.T) {
 	w.Want("resize\t1\t0\t1\n.\nresize\t0\t1\t0\t1\n.\nH:host:1\t1\t0\t1\n.\njid1\n.\n")
 }
 
-func TestExceptionOfAGearmanWorkerIsKnownElsewhere(t *testing.T) {
+func TestExceptionOfAGearmanWorkerInOtherProtocols(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)
 	faktory := newStranger(t, s, core.Faktory)
@@ -73,7 +73,7 @@ func TestExceptionOfAGearmanWorkerIsKnownElsewhere(t *testing.T) {
 	}
 }
 
-func TestResultThatIsTooLargeIsAFailureElsewhere(t *testing.T) {
+func TestTooLargeResultFailsTheJobInOtherProtocols(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)
 	faktory := newStranger(t, s, core.Faktory)
@@ -136,7 +136,7 @@ func TestFailOfAWorkqWorkerIsAFailure(t *testing.T) {
 	c.WantBytes(answer(workFail, "H:host:1"))
 }
 
-func TestOutcomeThatIsOnlyKeptIsUnknown(t *testing.T) {
+func TestFinishedJobWithAKeptOutcomeIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)
 	workq := newStranger(t, s, core.Workq)
@@ -156,7 +156,7 @@ func TestOutcomeThatIsOnlyKeptIsUnknown(t *testing.T) {
 	}
 }
 
-func TestRouteFeedsAnotherQueue(t *testing.T) {
+func TestRouteChangesTheQueue(t *testing.T) {
 	t.Parallel()
 	s := setup(t, func(o *Options) {
 		o.Namespace = "g."
@@ -185,7 +185,7 @@ func TestRouteFeedsAnotherQueue(t *testing.T) {
 	}
 }
 
-func TestShutdownWhereAllowed(t *testing.T) {
+func TestShutdownIfEnabled(t *testing.T) {
 	t.Parallel()
 	var called []bool
 	s := setup(t, func(o *Options) {

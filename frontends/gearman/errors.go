@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// Codes of ERROR packets. QUEUE_ERROR is also the word for all that the broker itself refuses.
+// Codes of ERROR packets. QUEUE_ERROR is also the code of other refusals of the broker.
 const (
 	codeCommand     = "INVALID_COMMAND"
 	codeArguments   = "INVALID_ARGUMENTS"
@@ -19,7 +19,7 @@ const (
 // wireError is the text of an ERROR packet.
 type wireError struct{ code, message string }
 
-// Refusals that are made here, without asking the broker.
+// Refusals that do not come from the broker.
 var (
 	errNoRequest     = wireError{codeCommand, "Command not expected"}
 	errUniqueSize    = wireError{codeTooLarge, "Unique value too large"}
@@ -34,8 +34,8 @@ var (
 	errServerStopped = wireError{codeQueue, "Server has stopped taking work"}
 )
 
-// wireErrors says how each kind of refusal is told: in a packet, and in a line of the text protocol. A code of
-// JOB_NOT_FOUND is told in the words of the packet that named the job.
+// wireErrors has a row for each kind of refusal: its packet, and its line of the text protocol. The text of JOB_NOT_FOUND depends
+// on the packet that names the job.
 var wireErrors = []struct {
 	kind error
 	wireError
@@ -69,8 +69,8 @@ var wireErrors = []struct {
 	{core.ErrHasDependents, wireError{codeQueue, "Other jobs wait for this job"}, "ERR QUEUE_ERROR Other+jobs+wait+for+this+job\r\n"},
 }
 
-// packetError is the ERROR packet for a refusal of the broker; notFound is how the packet at hand says that there is no
-// such job; nil for one that names none.
+// packetError is the ERROR packet for a refusal of the broker. notFound is the error for an unknown job that belongs to the
+// refused packet; nil for a packet without a job.
 func packetError(err error, notFound *wireError) wireError {
 	for i := range wireErrors {
 		if e := &wireErrors[i]; errors.Is(err, e.kind) {
@@ -83,7 +83,7 @@ func packetError(err error, notFound *wireError) wireError {
 	return wireError{codeQueue, "Server error"}
 }
 
-// lineError is the answer of the text protocol for a refusal of the broker.
+// lineError is the line for a refusal of the broker.
 func lineError(err error) string {
 	for i := range wireErrors {
 		if errors.Is(err, wireErrors[i].kind) {

@@ -10,7 +10,7 @@ import (
 	"broker/frontends/gearman"
 )
 
-// A front-end on a broker, and a client that asks in text.
+// A front-end on a broker, and a client that sends text commands.
 func ExampleNew() {
 	stage := frontendtest.Open(new(testing.T), func(b core.Broker) frontends.Frontend {
 		return gearman.New(b, gearman.Options{Version: "1.1.20", JobRetries: 3})

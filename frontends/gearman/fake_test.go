@@ -9,10 +9,10 @@ import (
 	"broker/frontends"
 )
 
-// fakeBroker answers as a test tells it and notes what it was asked, one entry a call of Do.
+// fakeBroker returns the replies of a test and records the operations of each call of Do.
 type fakeBroker struct {
 	do    func(op core.Op) []core.Reply
-	push  []core.Reply // waits for the client; the next Do brings it
+	push  []core.Reply // returned by the next Do
 	asked [][]core.Op
 	now   core.Instant
 }
@@ -32,25 +32,25 @@ func (b *fakeBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []cor
 	return into
 }
 
-// crowd is when a fakeConn is crowded, in bytes.
-const crowd = 1 << 20
+// fakeOutputLimit is the output above which a fakeConn reports back pressure, in bytes.
+const fakeOutputLimit = 1 << 20
 
-// fakeConn is a connection that nobody reads.
+// fakeConn is a connection whose client does not read.
 type fakeConn struct {
-	out   frontends.Outbox
-	shut  bool
-	wakes int
+	out     frontends.Outbox
+	closing bool
+	wakes   int
 }
 
 func (c *fakeConn) Out() *frontends.Outbox { return &c.out }
-func (c *fakeConn) Backpressured() bool    { return c.out.Len() > crowd }
+func (c *fakeConn) Backpressured() bool    { return c.out.Len() > fakeOutputLimit }
 func (c *fakeConn) Wake()                  { c.wakes++ }
-func (c *fakeConn) CloseAfterFlush()       { c.shut = true }
+func (c *fakeConn) CloseAfterFlush()       { c.closing = true }
 func (c *fakeConn) Abort()                 {}
 func (c *fakeConn) FD() int                { return 7 }
 func (c *fakeConn) RemoteAddr() net.Addr   { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 5} }
 
-// taken is what has left the outbox.
+// taken removes the output from the outbox and returns it.
 func (c *fakeConn) taken() string {
 	p := string(c.out.Sendable(0))
 	c.out.Sent(len(p))
@@ -116,7 +116,7 @@ func TestAnswersKeepTheOrderOfTheMessages(t *testing.T) {
 	}
 }
 
-func TestWhatHappenedBeforeAnEchoIsToldBeforeIt(t *testing.T) {
+func TestPushesComeBeforeLaterEchoes(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{push: []core.Reply{{Kind: core.Woken, Tag: 1 << 40}}}
 	s, c := open(b, testOptions())
@@ -142,7 +142,7 @@ func TestReplyWaitsForItsCommit(t *testing.T) {
 	}
 }
 
-func TestLongPipelineIsCutIntoBatches(t *testing.T) {
+func TestLongPipelineIsDecidedInSeveralCalls(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{do: func(op core.Op) []core.Reply {
 		submit, _ := op.(*core.Submit)
@@ -167,8 +167,8 @@ func TestLostFramingEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	s, c := open(&fakeBroker{}, testOptions())
 	in := join(request(echoReq, "1"), "\x00BAD", request(echoReq, "2"))
-	if n := s.Feed([]byte(in)); n != len(in) || !c.shut {
-		t.Errorf("used %d of %d, shut %v", n, len(in), c.shut)
+	if n := s.Feed([]byte(in)); n != len(in) || !c.closing {
+		t.Errorf("used %d of %d, shut %v", n, len(in), c.closing)
 	}
 	want := join(answer(echoRes, "1"), answer(errorRes, "INVALID_MAGIC", "Request magic expected"))
 	if got := c.taken(); got != want {
@@ -176,7 +176,7 @@ func TestLostFramingEndsTheConnection(t *testing.T) {
 	}
 }
 
-// A producer's background submission and a worker's round, as the benchmark of the whole broker drives them.
+// BenchmarkSession measures the packets of the broker's benchmark: a background submission, a grab and a completion.
 func BenchmarkSession(b *testing.B) {
 	job := &core.Job{Queue: "resize", Body: make([]byte, 256), Origin: core.Gearman}
 	replies := make([]core.Reply, 1)
@@ -217,7 +217,7 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
-// countingBroker costs nothing of its own.
+// countingBroker replies at no cost.
 type countingBroker struct {
 	fakeBroker
 	reply func(op core.Op) []core.Reply

@@ -8,50 +8,48 @@ import (
 	"broker/frontends"
 )
 
-// Options of the front-end. The zero value is a gearmand with its defaults.
+// Options of the front-end. The zero value behaves like gearmand with its defaults.
 type Options struct {
-	// Version is what the text command version says. Empty: 1.1.20.
+	// Version is the answer to the text command version. Empty: 1.1.20.
 	Version string
 
-	// Verbosity is what the text command verbose says. Empty: ERROR.
+	// Verbosity is the answer to the text command verbose. Empty: ERROR.
 	Verbosity string
 
 	// Handles is the format of job handles.
 	Handles core.HandleFormat
 
-	// JobRetries is how many attempts a job has in all before it fails for good. Zero: no limit.
+	// JobRetries is the number of attempts before a job fails permanently. Zero: no limit.
 	JobRetries uint32
 
-	// ExceptionsForAll sends WORK_EXCEPTION to clients that did not ask for it.
+	// ExceptionsForAll sends WORK_EXCEPTION also to clients that did not enable it.
 	ExceptionsForAll bool
 
-	// AllowShutdown lets clients end the process by the text command shutdown, which calls Shutdown.
+	// AllowShutdown enables the text command shutdown, which calls Shutdown.
 	AllowShutdown bool
 	Shutdown      func(graceful bool)
 
 	// MaxBodyBytes is the largest workload. Zero: 64 MiB.
 	MaxBodyBytes int
 
-	// MaxOutputBytes is how much may wait for a client that does not read. Zero: as MaxBodyBytes, but at
-	// least 32 MiB.
+	// MaxOutputBytes limits the unsent output of a connection. Zero: MaxBodyBytes, but at least 32 MiB.
 	MaxOutputBytes int
 
-	// Namespace stands in front of every queue of this front-end, unseen by its clients.
+	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
 	Namespace string
 
-	// Route says where jobs for a function go: to which queue, as which type; nil, or the same names: as they are. What
-	// it changes is outside the namespace.
+	// Route changes queue and type at submission. A queue that it changes is outside the namespace. Nil: no change.
 	Route func(queue, typ string) (string, string)
 
-	// RouteEpoch is another number whenever Route has come to say something else; nil: it never does.
+	// RouteEpoch returns another number whenever the results of Route change. Nil: they never change.
 	RouteEpoch func() uint64
 
-	// Linger is how long NO_JOB is held back from a worker that has just had work. Under load the next job comes sooner,
-	// and that saves a NO_JOB, a PRE_SLEEP, a NOOP and another grab: half of all packets of foreground jobs. A worker
-	// without work is told at once, so that one that goes round several servers loses nothing by an idle one. Zero: never.
+	// NoJobDelay is how long NO_JOB is delayed for a worker that has just had work. Under load the next job is submitted
+	// sooner, which saves NO_JOB, PRE_SLEEP, NOOP and another grab: half of all packets of foreground jobs. An idle worker is
+	// answered at once, so that a worker of several servers does not wait for an idle one. Zero: no delay.
 	NoJobDelay time.Duration
 
-	// Location is where the hours and days of SUBMIT_JOB_SCHED are told. Nil: the machine's.
+	// Location is the time zone of SUBMIT_JOB_SCHED. Nil: that of the host.
 	Location *time.Location
 }
 
@@ -92,7 +90,7 @@ func New(b core.Broker, o Options) *Frontend {
 // Name implements frontends.Frontend.
 func (f *Frontend) Name() string { return "gearman" }
 
-// Limits implements frontends.Frontend. The input holds one packet of the largest size and some behind it.
+// Limits implements frontends.Frontend. The input limit allows one packet of maximum size and some more.
 func (f *Frontend) Limits() frontends.Limits {
 	return frontends.Limits{
 		MaxInput:  headerBytes + f.o.MaxBodyBytes + maxFieldsBytes + 1<<20,
@@ -108,10 +106,10 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	return s
 }
 
-// Tick implements frontends.Frontend: nothing here goes by the clock.
+// Tick implements frontends.Frontend: nothing is done by the clock.
 func (f *Frontend) Tick(core.Instant) {}
 
-// ipOf is the address that the list of workers shows.
+// ipOf is the address of a connection in the list of workers.
 func ipOf(a net.Addr) string {
 	if tcp, ok := a.(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap().String()

@@ -12,7 +12,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// script turns fuzzed bytes into what two clients do. When they are used up every choice is the first.
+// script turns fuzzed bytes into the actions of two clients. At the end of the bytes every choice is the first one.
 type script struct{ in []byte }
 
 func (s *script) choose(n int) int {
@@ -26,13 +26,13 @@ func (s *script) choose(n int) int {
 
 func (s *script) one(of ...string) string { return of[s.choose(len(of))] }
 
-// message is a valid packet or line about a few functions, uniques and handles, so that they meet.
+// message is a valid packet or line with one of a few functions, uniques and handles, so that they collide.
 func (s *script) message() []byte {
 	function := func() string { return s.one("f", "g", "") }
 	unique := func() string { return s.one("", "u", "v", "-") }
 	handle := func() string { return fmt.Sprint("H:host:", 1+s.choose(12)) }
 	data := func() string { return s.one("", "x", "a longer\x00one") }
-	at := fmt.Sprint(1893456000 + s.choose(8) - 1) // the stage's clock starts there
+	at := fmt.Sprint(1893456000 + s.choose(8) - 1) // the clock of the stage starts there
 	typ := packetType(1 + s.choose(int(packetTypes)+2))
 	switch typ {
 	case canDo, cantDo:
@@ -67,7 +67,7 @@ func (s *script) message() []byte {
 	return request(typ)
 }
 
-// wellFormed cuts what a client got into packets and lines; anything left over is an error.
+// wellFormed parses the output for a client into packets and lines; the rest must be empty.
 func wellFormed(p []byte) error {
 	for len(p) > 0 {
 		if p[0] != 0 {
@@ -90,8 +90,8 @@ func wellFormed(p []byte) error {
 	return nil
 }
 
-// play lets two clients do what the script says, checks the broker after each step, and at the end that every job that
-// is left can still be done: none is stuck, none is counted that is not there.
+// play runs the script of two clients and checks the broker after each step. At the end all remaining jobs must be processable,
+// and the counters must match them.
 func play(t *testing.T, s *script, settings ...frontendtest.Setting) {
 	stage := frontendtest.Open(t, newMaker(func(o *Options) { o.JobRetries = 5 }), settings...)
 	check := func(step string) {
@@ -137,7 +137,7 @@ func play(t *testing.T, s *script, settings ...frontendtest.Setting) {
 	check("all jobs done")
 }
 
-// drain does every job that is left; afterwards all counters must be zero.
+// drain processes all remaining jobs; then all counters must be zero.
 func drain(t *testing.T, stage *frontendtest.Stage) {
 	t.Helper()
 	w := stage.Dial("last")
@@ -164,7 +164,7 @@ func drain(t *testing.T, stage *frontendtest.Stage) {
 	}
 }
 
-// Random valid messages in random order on two connections, on a broker that stores nothing.
+// FuzzSessions sends random valid messages on two connections of a broker without storage.
 func FuzzSessions(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 8 {
@@ -177,7 +177,7 @@ func FuzzSessions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) { play(t, &script{in: in}, frontendtest.InMemory) })
 }
 
-// The same with a store, where replies wait for commits; seeded, so that a failure can be played again.
+// The same with a store, where replies wait for commits. Seeded, so that failures can be reproduced.
 func TestRandomSessionsOnAStore(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

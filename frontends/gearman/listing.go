@@ -2,31 +2,30 @@ package gearman
 
 import "broker/core"
 
-// A listing is written in pages, so that neither the broker nor other connections wait for a long one, and no more of it
-// is in memory than its reader has still to read.
+// A listing is written in pages, so that a long one does not delay other connections and only its unread part is in memory.
 const (
 	pageJobs  = 1000
 	pageBytes = 256 << 10
 )
 
-// listing is a text command that is being answered in pages.
+// listing is the answer in progress to a text command.
 type listing struct {
-	next   func(*listing, *session) (more bool) // writes one page
-	pushes []core.Reply                         // came in between; written after the list
+	next   func(*listing, *session) (more bool) // writes a page
+	pushes []core.Reply                         // received meanwhile; written after the list
 
-	cursor  uint64      // show jobs: where the broker goes on
-	entries []connEntry // workers: those not written yet
+	cursor  uint64      // show jobs: where the next page starts
+	entries []connEntry // workers: not written yet
 }
 
-// list answers what came before, then begins a listing.
+// list answers the messages before, then starts a listing.
 func (s *session) list(l *listing) {
 	s.flush(false)
 	s.listing = l
 	s.page()
 }
 
-// page writes the listing's next page, or what is left of it if the client sends no more, and reports whether it is
-// complete. If not, it has seen to it that Deliver is called again.
+// page writes the next page, or all pages after EOF, and reports whether the listing is complete. If not, Deliver will be called
+// again.
 func (s *session) page() bool {
 	for {
 		if !s.eof && s.conn.Backpressured() {
@@ -57,8 +56,8 @@ func (l *listing) nextUniques(s *session) bool {
 	return l.fetch(s, &core.ListJobs{NoBody: true}, writeUnique)
 }
 
-// fetch asks for a page of jobs, writes those that Gearman knows and this front-end may show, and keeps what else the
-// broker has for the session.
+// fetch lists a page of jobs and writes those that exist for Gearman clients and are in the namespace. It keeps pushes for
+// later.
 func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []byte, *core.JobInfo) []byte) (more bool) {
 	s.tag++
 	op.Tag, op.Cursor, op.Limit = s.tag, l.cursor, pageJobs

@@ -41,7 +41,7 @@ func TestLongListingComesInPagesAndPushesWaitBehindIt(t *testing.T) {
 	}
 	worker.SendBytes(request(workComplete, "H:host:1", "done"))
 	c.WantBytes(answer(workComplete, "H:host:1", "done"))
-	// The same at the end of a connection: all that was asked for is answered.
+	// After EOF all commands are answered.
 	s.Dial("admin").Hangup()
 	last := s.Dial("last")
 	last.Send("show jobs\n")
@@ -51,8 +51,8 @@ func TestLongListingComesInPagesAndPushesWaitBehindIt(t *testing.T) {
 	}
 }
 
-// A client that does not read must not make the session write without end.
-func TestUnreadAnswersHoldBackInput(t *testing.T) {
+// A client that does not read must not make the session write without limit.
+func TestSlowReaderPausesItsInput(t *testing.T) {
 	t.Parallel()
 	echoes := request(echoReq, strings.Repeat("x", 200<<10))
 	s, conn := open(&fakeBroker{}, testOptions())
@@ -67,7 +67,7 @@ func TestUnreadAnswersHoldBackInput(t *testing.T) {
 			break
 		}
 	}
-	if used == len(in) || conn.out.Len() > 2*crowd+maxPipeline*len(echoes) {
+	if used == len(in) || conn.out.Len() > 2*fakeOutputLimit+maxPipeline*len(echoes) {
 		t.Fatalf("took %d of %d bytes, wrote %d", used, len(in), conn.out.Len())
 	}
 	conn.taken()
@@ -87,7 +87,7 @@ func TestListingWaitsForItsReader(t *testing.T) {
 	}
 	in := []byte("workers\nversion\n")
 	n := s.Feed(in)
-	if conn.out.Len() > 2*crowd {
+	if conn.out.Len() > 2*fakeOutputLimit {
 		t.Errorf("%d bytes written for nobody", conn.out.Len())
 	}
 	var got strings.Builder
@@ -101,7 +101,7 @@ func TestListingWaitsForItsReader(t *testing.T) {
 	}
 }
 
-// However many jobs a worker asks for at once, large ones come few at a time.
+// However many jobs a worker grabs at once, large ones are sent a few at a time.
 func TestLargeJobsAreLeasedFewAtATime(t *testing.T) {
 	t.Parallel()
 	s := frontendtest.Open(t, newMaker(nil), frontendtest.InMemory)
@@ -138,7 +138,7 @@ func TestTooManyFunctionsAreRefused(t *testing.T) {
 	s.Advance(time.Second)
 }
 
-func TestShowUniqueJobsLeavesOutJobsThatCouldNotBeRead(t *testing.T) {
+func TestShowUniqueJobsOmitsUnreadableJobs(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{do: func(op core.Op) []core.Reply {
 		list, ok := op.(*core.ListJobs)
@@ -147,7 +147,7 @@ func TestShowUniqueJobsLeavesOutJobsThatCouldNotBeRead(t *testing.T) {
 		}
 		return []core.Reply{{Kind: core.Listed, Tag: list.Tag, Jobs: []core.JobInfo{
 			{Seq: 1, State: core.Ready, Job: &core.Job{Origin: core.Faktory, ID: "first"}},
-			{Seq: 2, State: core.Ready}, // gone since
+			{Seq: 2, State: core.Ready}, // removed meanwhile
 			{Seq: 3, State: core.Ready, Job: &core.Job{Origin: core.Faktory, ID: "third"}},
 		}}}
 	}}

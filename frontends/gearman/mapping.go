@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-// submission is what a client wants done.
+// submission is a job as a client submits it.
 type submission struct {
 	submitKind
 	function, unique, workload []byte
@@ -58,7 +58,7 @@ func (s *session) submitReduce(m *message) {
 	})
 }
 
-// submit asks the broker to take a job. The job owns copies of what is in the packet.
+// submit submits a job. The job owns copies of the fields of the packet.
 func (s *session) submit(sub submission) {
 	s.noJobDelay.submitted = true
 	if len(sub.unique) > maxUniqueBytes {
@@ -92,7 +92,7 @@ func (s *session) submit(sub submission) {
 	s.ask(op)
 }
 
-// name sets the unique key, and the attributes where there are any.
+// name sets the unique key and the attributes.
 func (s *session) name(j *core.Job, n *name, sub *submission) {
 	if len(sub.reducer) > 0 {
 		j.Attributes = addAttribute(j.Attributes, attrReducer, sub.reducer)
@@ -109,7 +109,7 @@ func (s *session) name(j *core.Job, n *name, sub *submission) {
 	j.Unique, j.UniqueKey = core.UniqueCoalesce, string(key)
 }
 
-// canDo serves CAN_DO_TIMEOUT too.
+// canDo handles CAN_DO and CAN_DO_TIMEOUT.
 func (s *session) canDo(m *message) {
 	function, op := m.args[0], &core.Register{}
 	if m.typ == canDoTimeout {
@@ -145,7 +145,7 @@ func (s *session) preSleep(m *message) {
 	s.ask(op)
 }
 
-// grab serves the three forms of GRAB_JOB; which it was decides how the job is told.
+// grab handles the three forms of GRAB_JOB, which differ in their answers.
 func (s *session) grab(m *message) {
 	op := s.pipeline.Leases.Next()
 	op.Pick, op.Holder = core.PickByPriority, core.HeldByConn
@@ -154,7 +154,7 @@ func (s *session) grab(m *message) {
 	s.ask(op)
 }
 
-// job finds the job that a worker speaks of; without one the worker is told.
+// job parses the handle in a packet of a worker. If it is not a handle, the packet is refused.
 func (s *session) job(typ packetType, handle []byte) (ref core.Ref, tag uint64, ok bool) {
 	seq, ok := s.f.o.Handles.Parse(handle)
 	if !ok {
@@ -198,8 +198,8 @@ func (s *session) fail(tag uint64, ref core.Ref, failure *core.Failure) {
 	s.ask(op)
 }
 
-// failOversized ends the job whose result is not taken, if it is this worker's. Given back, it would bring the same result
-// again, and cost its worker the connection, time after time.
+// failOversized fails the job whose result is too large, if this worker holds it. Released, the job would get the same result
+// again and close the connection of every worker.
 func (s *session) failOversized(m *message) {
 	seq, ok := s.f.o.Handles.Parse(m.args[0])
 	if !ok {
@@ -231,7 +231,7 @@ func (s *session) workStatus(m *message) {
 	s.ask(op)
 }
 
-// workData serves WORK_WARNING too.
+// workData handles WORK_DATA and WORK_WARNING.
 func (s *session) workData(m *message) {
 	ref, tag, ok := s.job(m.typ, m.args[0])
 	if !ok {
@@ -281,7 +281,7 @@ func (s *session) setClientID(m *message) {
 	s.f.workers.setID(s.entry, string(id[:min(len(id), maxClientIDBytes)]))
 }
 
-// maxMessageBytes is how much of an exception other protocols are shown.
+// maxMessageBytes is how much of an exception is shown in other protocols.
 const maxMessageBytes = 1000
 
 // messageOf is the message of an exception as other protocols show it: its text, or nothing if it is not UTF-8.

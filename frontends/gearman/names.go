@@ -7,32 +7,32 @@ import (
 	"broker/core"
 )
 
-// maxNames bounds how many names one connection remembers; beyond it starts anew.
+// maxNames limits the names that a connection caches.
 const maxNames = 4096
 
-// name is what a function is called elsewhere.
+// name is a function with its queue and type.
 type name struct {
 	function string
-	queue    string // that workers of it serve: the namespace in front
-	target   string // where jobs submitted for it go: the queue, unless a route says otherwise
-	typ      string // of such jobs; empty: same as target
+	queue    string // of its workers: with the namespace
+	target   string // queue of submitted jobs: the same, unless a route changes it
+	typ      string // type of submitted jobs; empty: same as target
 	routed   bool
 }
 
-// valid reports whether the broker can have such a queue.
+// valid reports whether queues can have these names.
 func (n *name) valid() bool {
 	return len(n.queue) <= core.MaxQueueName && len(n.target) <= core.MaxQueueName
 }
 
-// names remembers the functions that a connection has named, so that a packet costs no new string. Equal names of many
-// connections share one.
+// names caches the functions that a connection has named, so that packets do not allocate strings. Connections share equal
+// names.
 type names struct {
 	last  *name
 	all   map[string]*name
-	epoch uint64 // of the routes that they were made by
+	epoch uint64 // of the routes
 }
 
-// of finds or makes the name for a function.
+// of returns the name for a function.
 func (s *names) of(function []byte, o *Options) *name {
 	if o.RouteEpoch != nil {
 		if epoch := o.RouteEpoch(); epoch != s.epoch {
@@ -74,8 +74,8 @@ func newName(function string, o *Options) *name {
 	return n
 }
 
-// functionOf is what workers of a queue call it.
+// functionOf is the function of a queue.
 func (f *Frontend) functionOf(queue string) string { return strings.TrimPrefix(queue, f.o.Namespace) }
 
-// owns reports whether a queue is one that this front-end's clients may see.
+// owns reports whether a queue is in the namespace.
 func (f *Frontend) owns(queue string) bool { return strings.HasPrefix(queue, f.o.Namespace) }

@@ -2,40 +2,39 @@ package gearman
 
 import "broker/core"
 
-// noJobDelay is about the grab that waits for its job.
+// noJobDelay is the state of a grab that waits for a job before it is answered NO_JOB.
 type noJobDelay struct {
-	grab packetType // its form; zero: none waits
+	grab packetType // its packet type; zero: no grab waits
 	tag  uint64
-	busy bool // the worker has had a job since it was last told that there is none
+	busy bool // the worker has had a job since the last NO_JOB
 
-	// A worker that asks again before it is answered does several jobs at a time. It never waits: told that there is
-	// none, it asks for as many as it can do at the next wake-up, and so keeps them all in hand; held back, it would go
-	// on with the one.
+	// A worker that grabs again before it is answered processes several jobs in parallel. Its grabs never wait: after
+	// NO_JOB it sleeps, and grabs as many jobs as it can process when it is woken.
 	parallel bool
-	grabbed   bool // a grab came, or was being waited for, since the input was last taken to its end
+	grabbed  bool // a grab has come, or has waited, since the input was last empty
 
-	// A connection that submits jobs too never waits. It may be done once it has its result, and not every client can
-	// bear what comes after that.
+	// The grabs of a connection that also submits jobs never wait: it may disconnect after its result, and not every client
+	// accepts other packets then.
 	submitted bool
 }
 
 var cancelLease core.CancelLease
 
-// interruptDelay ends the wait because the worker has more to say: answers keep the order of the messages.
+// interruptDelay ends the delay when there is more input, since answers keep the order of the messages.
 func (s *session) interruptDelay() {
 	if s.noJobDelay.grab != 0 {
-		s.noJobDelay.grabbed = true // it may be the beginning of a grab
+		s.noJobDelay.grabbed = true // the input may be a grab
 		s.ask(&cancelLease)
 	}
 }
 
-// noteGrab is told of each grab.
+// noteGrab is called for each grab.
 func (l *noJobDelay) noteGrab() {
 	l.parallel = l.parallel || l.grabbed
 	l.grabbed = true
 }
 
-// delayNoJob lets the grab wait that is the last thing that the worker has said.
+// delayNoJob lets the last message wait if it is a grab.
 func (s *session) delayNoJob() {
 	l := &s.noJobDelay
 	if s.f.o.NoJobDelay == 0 || !l.busy || l.parallel || l.submitted || s.eof {
@@ -48,7 +47,7 @@ func (s *session) delayNoJob() {
 	}
 }
 
-// endDelay notes the answer to a grab, and returns the form of the one that has waited for this answer, if one has.
+// endDelay notes the answer to a grab. It returns the packet type of the grab that has waited for this answer, zero for none.
 func (s *session) endDelay(r *core.Reply) (grab packetType) {
 	switch {
 	case r.Kind == core.Assigned:

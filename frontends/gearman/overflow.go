@@ -1,7 +1,7 @@
 package gearman
 
-// Overflow is what a connection is told that there is no room for: a packet, for nobody has said yet whether text or
-// binary will be spoken, and programs are many more than people.
+// Overflow is the refusal of a connection above the connection limit. It is a packet: the client has not sent anything yet, and
+// most clients speak the binary protocol.
 func (f *Frontend) Overflow() []byte {
 	return appendPacket(nil, errorRes, codeQueue, "Too many connections")
 }

@@ -3,7 +3,7 @@ package gearman
 // packetType is the second word of a header.
 type packetType uint32
 
-// The packet types by their numbers on the wire. 5 was never given to anything.
+// The packet types by their numbers on the wire. 5 is unused.
 const (
 	canDo             packetType = 1
 	cantDo            packetType = 2
@@ -61,15 +61,15 @@ const (
 // maxArgs is the number of fields of the longest packet, SUBMIT_JOB_SCHED.
 const maxArgs = 8
 
-// layout says how a packet's payload is cut.
+// layout describes the payload of a packet.
 type layout struct {
 	name    string
-	args    int  // fields, the last of which runs to the end of the packet; none: a payload is ignored
-	request bool // clients and workers send it
-	result  bool // of a job: its handle, then data of any size
+	args    int  // number of fields; the last one extends to the end of the packet; zero: the payload is ignored
+	request bool // sent by clients or workers
+	result  bool // of a job: its handle, then data
 }
 
-// layouts is the table of packet types. What is no request is read whole and refused, whatever is in it.
+// layouts is the table of packet types. Other packets than requests are refused, whatever their payload.
 var layouts = [packetTypes]layout{
 	canDo:             {name: "CAN_DO", args: 1, request: true},
 	cantDo:            {name: "CANT_DO", args: 1, request: true},

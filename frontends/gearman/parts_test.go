@@ -33,7 +33,7 @@ func TestEveryCoreErrorHasARow(t *testing.T) {
 	}
 }
 
-func TestErrorsAreFoundInsideOthers(t *testing.T) {
+func TestWrappedErrorsHaveTheirRow(t *testing.T) {
 	t.Parallel()
 	wrapped := fmt.Errorf("submit to %q: %w", "f", core.ErrFull)
 	if got := packetError(wrapped, nil); got != (wireError{"QUEUE_ERROR", "Job queue is full"}) {
@@ -50,7 +50,7 @@ func TestErrorsAreFoundInsideOthers(t *testing.T) {
 	}
 }
 
-func TestUniqueComesBackFromTheKey(t *testing.T) {
+func TestUniqueIsRestoredFromTheKey(t *testing.T) {
 	t.Parallel()
 	plain, routed := &name{function: "f"}, &name{function: "f", routed: true}
 	other := &name{function: "g", routed: true}
@@ -96,7 +96,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// FuzzAttribute: what is stored is found again, behind anything that was stored before, and no bytes make the reader panic.
+// FuzzAttribute: stored attributes are found again after any others, and no input panics.
 func FuzzAttribute(f *testing.F) {
 	f.Add([]byte("u\x01x"), byte('r'), []byte("reducer"))
 	f.Fuzz(func(t *testing.T, b []byte, tag byte, value []byte) {
@@ -168,7 +168,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-func TestCalendar(t *testing.T) {
+func TestSchedule(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 1, 12, 30, 20, 0, time.UTC) // a Tuesday
 	for fields, want := range map[string]string{
@@ -210,7 +210,7 @@ func TestCalendar(t *testing.T) {
 	}
 }
 
-func TestRosterListsConnectionsAndTheirNewestFunctionFirst(t *testing.T) {
+func TestRegistryListsNewestFunctionsFirst(t *testing.T) {
 	t.Parallel()
 	var r workerRegistry
 	worker := r.add(2, 11, "10.0.0.2")
@@ -241,7 +241,7 @@ func TestRosterListsConnectionsAndTheirNewestFunctionFirst(t *testing.T) {
 	}
 }
 
-func TestAddressesOfTheRoster(t *testing.T) {
+func TestIPOf(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]net.Addr{
 		"10.0.0.1": &net.TCPAddr{IP: net.ParseIP("::ffff:10.0.0.1"), Port: 1},

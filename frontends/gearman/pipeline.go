@@ -9,7 +9,7 @@ const maxPipeline = 512
 type pipeline struct {
 	frontends.Pipeline[pending]
 	msg     message // the message at hand
-	delayed pending // stands for the grab whose NO_JOB was delayed
+	delayed pending // the grab whose NO_JOB was delayed, when its answer is a push
 	scratch []byte
 }
 
@@ -24,7 +24,7 @@ type pending struct {
 // answerKind says what the answer is.
 type answerKind uint8
 
-// The first is the broker's reply, the others need no broker but noAnswer: there the reply is dropped.
+// brokerAnswer is the broker's reply; noAnswer drops it. The others do not need the broker.
 const (
 	brokerAnswer        answerKind = iota
 	echoAnswer                     // arg, as type typ

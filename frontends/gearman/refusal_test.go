@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// refusing refuses everything.
+// refusing refuses all operations.
 func refusing(kind error) *fakeBroker {
 	return &fakeBroker{do: func(op core.Op) []core.Reply {
 		r := core.Reply{Kind: core.Failed, Err: fmt.Errorf("wrapped: %w", kind)}
@@ -39,7 +39,7 @@ func refusing(kind error) *fakeBroker {
 		case *core.Cancel:
 			r.Tag = op.Tag
 		default:
-			return nil // asked for without a reply
+			return nil // has no reply
 		}
 		return []core.Reply{r}
 	}}

@@ -7,17 +7,17 @@ import (
 	"broker/core"
 )
 
-// maxEpoch is the last second of the year 9999: no later time can be written down for the other protocols.
+// maxEpoch is the last second of the year 9999: the other protocols cannot represent later times.
 const maxEpoch = 253_402_300_799
 
-// parseEpoch reads the time of SUBMIT_JOB_EPOCH: seconds since 1970. What is later than maxEpoch comes to the same.
+// parseEpoch parses the time of SUBMIT_JOB_EPOCH: seconds since 1970. Later times than maxEpoch become maxEpoch.
 func parseEpoch(b []byte) (core.Instant, bool) {
 	n, ok := number(b, math.MaxInt64)
 	return core.Instant(min(n, maxEpoch)) * core.Instant(time.Second/time.Microsecond), ok
 }
 
-// parseTimeout reads the milliseconds of CAN_DO_TIMEOUT: none without a positive number, at least a second, and what no
-// timer can hold is the longest that one can.
+// parseTimeout parses the milliseconds of CAN_DO_TIMEOUT. Anything but a positive number means no timeout; the shortest is one
+// second, the longest 100 years.
 func parseTimeout(b []byte) time.Duration {
 	const longest = 100 * 365 * 24 * time.Hour
 	ms, ok := number(b, uint64(longest/time.Millisecond))
@@ -39,7 +39,7 @@ func isDigits(b []byte) bool {
 	return true
 }
 
-// number reads digits and nothing else, up to limit.
+// number parses a number up to limit; digits only.
 func number(b []byte, limit uint64) (n uint64, ok bool) {
 	if len(b) == 0 || !isDigits(b) {
 		return 0, false
@@ -54,17 +54,17 @@ func number(b []byte, limit uint64) (n uint64, ok bool) {
 	return n, true
 }
 
-// anyValue in a calendar matches every minute, hour, day, month or weekday.
+// anyValue in a schedule matches every minute, hour, day, month or weekday.
 const anyValue = -1
 
-// calendar is the time of SUBMIT_JOB_SCHED. All fields must match.
+// schedule is the time of SUBMIT_JOB_SCHED. All fields must match.
 type schedule struct {
 	minute, hour int
 	day, month   int // from 1
 	weekday      int // 0 is Monday
 }
 
-// parseSchedule reads the five fields; an empty one and * match always.
+// parseSchedule parses the five fields; an empty field and * match always.
 func parseSchedule(minute, hour, day, month, weekday []byte) (schedule, bool) {
 	var c schedule
 	for _, f := range [...]struct {
@@ -91,11 +91,11 @@ func parseSchedule(minute, hour, day, month, weekday []byte) (schedule, bool) {
 	return c, true
 }
 
-// maxYears is how far next looks: a 29th of February on a given weekday can be 40 years away.
+// maxYears is how far next searches: the next February 29 on a given weekday can be 40 years away.
 const maxYears = 41
 
-// next is the first matching minute that begins at now or later; false if there is none, as for a 31st of April. A
-// minute that the change to summer time skips does not match.
+// next is the first matching minute that starts at now or later; false if there is none, as for April 31. A minute that
+// daylight saving time skips does not match.
 func (c schedule) next(now time.Time) (time.Time, bool) {
 	first := now.Truncate(time.Minute)
 	if first.Before(now) {
@@ -114,7 +114,7 @@ func (c schedule) next(now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// inMonth looks through the days of one month.
+// inMonth searches the days of a month.
 func (c schedule) inMonth(first time.Time, y int, month time.Month) (time.Time, bool) {
 	days := time.Date(y, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 	if time.Date(y, month, days, 23, 59, 0, 0, first.Location()).Before(first) {
@@ -135,7 +135,7 @@ func (c schedule) inMonth(first time.Time, y int, month time.Month) (time.Time, 
 	return time.Time{}, false
 }
 
-// inDay looks through the hours, then the minutes, of one day.
+// inDay searches the minutes of a day.
 func (c schedule) inDay(first time.Time, y int, month time.Month, day int) (time.Time, bool) {
 	if time.Date(y, month, day, 23, 59, 0, 0, first.Location()).Before(first) {
 		return time.Time{}, false

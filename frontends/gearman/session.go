@@ -13,14 +13,14 @@ type session struct {
 	entry  *connEntry
 
 	names      names
-	exceptions bool // the client asked for WORK_EXCEPTION
+	exceptions bool // the client has enabled WORK_EXCEPTION
 	closing    bool // no more input is read
-	eof        bool // nor will any come
-	grabs      int  // how many jobs are leased by one Do, see flush
+	eof        bool // the client has closed its sending side
+	grabs      int  // how many jobs one round may lease, see nextGrabs
 
 	tag        uint64    // of the last message
 	pipeline   *pipeline // during Feed and Deliver only
-	listing    *listing  // a text command whose answer takes more than one turn; input waits behind it
+	listing    *listing  // the answer in progress to a text command; input waits until it is complete
 	noJobDelay noJobDelay
 	reading    lateGrab // input waits behind it
 }
@@ -31,12 +31,12 @@ type lateGrab struct {
 	tag  uint64
 }
 
-// Bounds of what one connection makes us write at a time.
+// Limits of one round.
 const (
-	pauseAt     = 256 << 10 // bytes written before it matters whether the client takes them
+	pauseAt     = 256 << 10 // bytes of output above which a slow reader pauses input
 	maxGrabs    = 16
 	largeOutput = 1 << 20 // bytes
-	largeInput  = 1 << 20 // bytes that are decided at once, whole messages aside
+	largeInput  = 1 << 20 // bytes
 )
 
 // Feed implements frontends.Session.
@@ -111,7 +111,7 @@ func (s *session) Blocked() bool { return s.reading.grab != 0 }
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a job that was read from memory would have been sent already.
 func (s *session) WaitsHalfClosed() bool { return s.reading.grab != 0 }
 
-// EOF implements frontends.Session: what was asked for before the client stopped sending is answered.
+// EOF implements frontends.Session: all messages are answered.
 func (s *session) EOF(in []byte) {
 	s.eof = true
 	if s.listing != nil {
@@ -128,7 +128,7 @@ func (s *session) Closed() {
 	s.f.broker.Close(s.client)
 }
 
-// run does one message.
+// run handles one message.
 func (s *session) run(m *message) {
 	switch {
 	case m.text:
@@ -146,10 +146,10 @@ func (s *session) expect(p pending) (tag uint64) { return s.pipeline.Expect(p) }
 // ask adds an operation.
 func (s *session) ask(op core.Op) { s.pipeline.Ask(op) }
 
-// refuse answers the message at hand with an ERROR packet.
+// refuse answers the message with an ERROR packet.
 func (s *session) refuse(e *wireError) { s.pipeline.Local(pending{kind: errorAnswer, err: e}) }
 
-// refuseSyntax answers what is no message; where the next one begins is unknown, the connection ends.
+// refuseSyntax answers a malformed message, and closes the connection if framing is lost.
 func (s *session) refuseSyntax(e *syntaxError) {
 	s.closing = e.lost
 	if e == errResult {
@@ -162,10 +162,10 @@ func (s *session) refuseSyntax(e *syntaxError) {
 	s.refuse(&wireError{code: e.code, message: e.message})
 }
 
-// say answers the message at hand with text.
+// say answers the message with text.
 func (s *session) say(text string) { s.pipeline.Local(pending{kind: textAnswer, arg: []byte(text)}) }
 
-// flush has the messages in the pipeline decided and answered. Drained says that no input is left.
+// flush runs the pipeline. Drained says that no input is left.
 func (s *session) flush(drained bool) {
 	p := s.pipeline
 	if drained {
@@ -185,8 +185,8 @@ func (s *session) flush(drained bool) {
 	s.reset()
 }
 
-// nextGrabs is how many jobs the next round may lease after one that has written so many bytes: a worker that grabs many
-// jobs at once must not have many large ones in memory.
+// nextGrabs is how many jobs the next round may lease after one that has written so many bytes. It keeps the output small when a
+// worker grabs many large jobs at once.
 func nextGrabs(grabs, written int) int {
 	if written > largeOutput {
 		return 1
@@ -194,7 +194,7 @@ func nextGrabs(grabs, written int) int {
 	return min(2*grabs, maxGrabs)
 }
 
-// outputFull reports that the client reads too slowly for more of its messages to be answered now.
+// outputFull reports that the client reads too slowly: its next messages must wait.
 func (s *session) outputFull() bool {
 	return s.conn.Out().Len() > pauseAt && !s.eof && s.conn.Backpressured()
 }
@@ -237,7 +237,7 @@ func (s *session) Push(r *core.Reply) {
 	s.write(p, r)
 }
 
-// write puts a reply into the outbox.
+// write writes a reply; p is empty for a push.
 func (s *session) write(p *pending, r *core.Reply) {
 	if p.kind == noAnswer {
 		return

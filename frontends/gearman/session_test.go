@@ -12,7 +12,7 @@ import (
 	"broker/frontends/frontendtest"
 )
 
-// maker builds the front-end for a stage, with options changed by the test.
+// newMaker builds the front-end of a stage with options that the test changes.
 func newMaker(change func(*Options)) frontendtest.Maker {
 	return func(b core.Broker) frontends.Frontend {
 		o := testOptions()
@@ -24,12 +24,12 @@ func newMaker(change func(*Options)) frontendtest.Maker {
 	}
 }
 
-// encodeLine makes the bytes of a transcript line. A packet is written by its name and its fields, between bars:
+// encodeLine encodes a line of a transcript. A packet is its name and its fields, separated by bars:
 //
 //	SUBMIT_JOB resize|unique|data
 //	RES WORK_COMPLETE H:host:1|result
 //
-// RES is for what the server sends under a name that workers use too. Anything else is text.
+// RES marks an answer whose name is also that of a request. Anything else is text.
 func encodeLine(text string) ([]byte, error) {
 	line, fromServer := strings.CutPrefix(text, "RES ")
 	name, rest, hasFields := strings.Cut(line, " ")

@@ -14,20 +14,20 @@ import (
 //	└────────┴──────┴──────┴─────────┴─────┴─────────┴───┴───────────────┘
 //	                       └───────────────── size bytes ────────────────┘
 //
-// A message that does not start with NUL is a line of text that ends at LF; one CR before it is no part of it.
+// A message that does not start with NUL is a line of text. LF ends it; a CR before LF is ignored.
 const (
 	headerBytes  = 12
 	requestMagic = "\x00REQ"
 	answerMagic  = "\x00RES"
 
-	// maxLineBytes bounds a line of text, its end included.
+	// maxLineBytes limits a line of text, including its end.
 	maxLineBytes = 8 << 10
 
-	// maxFieldsBytes is how much longer than the workload limit a packet may be for its other fields.
+	// maxFieldsBytes limits the fields of a packet before the workload.
 	maxFieldsBytes = 8 << 10
 )
 
-// message is one packet or line. Its slices are parts of the input that it was decoded from.
+// message is one packet or line. Its slices are parts of the input.
 type message struct {
 	text bool
 	line []byte // of a text
@@ -36,16 +36,15 @@ type message struct {
 	args [maxArgs][]byte
 }
 
-// syntaxError is a message that is none. With lost set, the place where the next one starts is unknown: the client is
-// told and the connection closed.
+// syntaxError is the refusal of a malformed message. Lost says that framing is lost: the connection is closed.
 type syntaxError struct {
-	text    bool // answered by a line, not by a packet
+	text    bool // answered with a line instead of a packet
 	code    string
 	message string
 	lost    bool
 }
 
-// What can be wrong with a message, too few fields aside. The first keeps the connection.
+// Syntax errors, except for missing fields. The first one keeps the connection open.
 var (
 	errAnswerMagic = &syntaxError{code: "INVALID_MAGIC", message: "Request magic expected"}
 	errMagic       = &syntaxError{code: "INVALID_MAGIC", message: "Request magic expected", lost: true}
@@ -55,9 +54,8 @@ var (
 	errLine        = &syntaxError{text: true, code: "UNKNOWN_COMMAND", message: "Line+too+long", lost: true}
 )
 
-// decode reads the message at the front of in and says how many bytes it took; none without an error means that more
-// are needed. An error with n > 0 leaves the next message readable. maxBody bounds a workload: one that is larger is
-// refused before its bytes have come.
+// decode parses the first message of in and returns its length, 0 without an error if more bytes are needed. An error with n > 0
+// does not lose framing. maxBody limits the workload: a larger one is refused before it is received.
 func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 	if len(in) == 0 {
 		return 0, nil
@@ -98,12 +96,12 @@ func decode(in []byte, maxBody int, m *message) (n int, err *syntaxError) {
 	return n, nil
 }
 
-// checkSize refuses a packet whose last field will be above the limit of workloads; over is by how much the payload is. As
-// soon as the fields in front of the last one are in what has come of it, its size is known. To look for them again
-// whenever more comes is cheap: they must end within the over bytes, or the last field keeps to the limit.
+// checkSize refuses a packet whose last field exceeds the limit of workloads; over is by how much the whole payload does. The
+// size of the last field is known once the fields before it have been received. Searching for them again with each read is
+// cheap: they must end within the over bytes, or the last field does not exceed the limit.
 //
-// What a worker says of a job is refused once the job is known: m has the type and, as its first argument, the handle, or
-// nothing if there is none where it must be.
+// A result that is too large is refused once its job is known: m has the type and, as its first argument, the handle, which is
+// empty if it is malformed.
 func (m *message) checkSize(typ packetType, come []byte, over int, answer bool) *syntaxError {
 	l, far := &layouts[typ], over > maxFieldsBytes
 	if answer || !l.request || l.args == 0 {
@@ -130,7 +128,7 @@ func (m *message) checkSize(typ packetType, come []byte, over int, answer bool) 
 	return errResult
 }
 
-// cut fills args; it reports whether there were enough.
+// parseFields sets args and reports whether there are enough fields.
 func (m *message) parseFields(payload []byte) bool {
 	l := &layouts[m.typ]
 	if !l.request || l.args == 0 {
@@ -159,7 +157,7 @@ func decodeLine(in []byte, m *message) (int, *syntaxError) {
 	return end + 1, nil
 }
 
-// cutNUL is what a name at the end of a packet means: some clients end it like a C string.
+// cutNUL returns b up to its first NUL: some clients end the last field like a C string.
 func cutNUL(b []byte) []byte {
 	if end := bytes.IndexByte(b, 0); end >= 0 {
 		return b[:end]
@@ -167,8 +165,7 @@ func cutNUL(b []byte) []byte {
 	return b
 }
 
-// beginPacket appends the header of an answer whose size is not known yet; endPacket, given the length of b before,
-// fills it in.
+// beginPacket appends the header of an answer without its size. endPacket, called with the length of b before, fills it in.
 func beginPacket(b []byte, t packetType) []byte {
 	b = append(b, answerMagic...)
 	return append(b, 0, 0, byte(t>>8), byte(t), 0, 0, 0, 0)
@@ -198,8 +195,7 @@ func appendField[T string | []byte](b []byte, f T) []byte { return append(append
 // appendNumber appends a NUL and n in decimal.
 func appendNumber(b []byte, n uint64) []byte { return strconv.AppendUint(append(b, 0), n, 10) }
 
-// leadingNumber reads what strtoul of C would, clamped to 32 bits: white space, a plus, digits; no digits or a minus
-// mean 0.
+// leadingNumber parses a number as C's strtoul does, clamped to 32 bits: white space, a plus, digits. Without digits it is 0.
 func leadingNumber(b []byte) uint32 {
 	b = bytes.TrimPrefix(bytes.TrimLeft(b, " \t\n\v\f\r"), []byte{'+'})
 	n := uint64(0)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// request builds a packet as a client sends it.
+// request encodes a packet of a client.
 func request(t packetType, fields ...string) []byte {
 	b := []byte(requestMagic)
 	payload := strings.Join(fields, "\x00")
@@ -17,18 +17,18 @@ func request(t packetType, fields ...string) []byte {
 	return append(b, payload...)
 }
 
-// answer builds a packet as the server sends it.
+// answer encodes a packet of the server.
 func answer(t packetType, fields ...string) []byte {
 	return append([]byte(answerMagic), request(t, fields...)[4:]...)
 }
 
-// header declares a size without having the bytes.
+// header is a header with any size.
 func header(magic string, typ, size uint32) []byte {
 	b := binary.BigEndian.AppendUint32([]byte(magic), typ)
 	return binary.BigEndian.AppendUint32(b, size)
 }
 
-// read decodes all of in and writes down what it found, one message a line.
+// read decodes all of in and formats the result, one message a line.
 func read(in []byte, maxBody int) (log string, used int) {
 	var m message
 	var b strings.Builder
@@ -138,7 +138,7 @@ func TestLeadingNumber(t *testing.T) {
 	}
 }
 
-// A decoder fed in pieces must find what it finds in the whole, keep to its input, and lose nothing of a request.
+// FuzzDecode: input in pieces decodes like the whole input, slices stay within it, and requests are complete.
 func FuzzDecode(f *testing.F) {
 	f.Add(append(request(submitJob, "f", "u", "data"), "status\r\n"...), uint8(3))
 	f.Add(append(answer(echoReq, "x"), request(submitJobSched, "f", "u", "1", "2", "3", "4", "5", "d")...), uint8(1))
@@ -162,7 +162,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// encodeAgain checks that the first packet of in, encoded from its fields, is the same bytes.
+// encodeAgain checks that encoding the fields of the first packet of in restores its bytes.
 func encodeAgain(t *testing.T, in []byte) {
 	t.Helper()
 	var m message
@@ -176,9 +176,9 @@ func encodeAgain(t *testing.T, in []byte) {
 	}
 }
 
-// A packet that comes byte by byte costs nothing in memory, and may have no more looked at for each byte than what it is
-// longer than a workload.
-func TestPacketInPiecesAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts allocations
+// A packet that arrives byte by byte does not allocate, and each byte causes at most as many bytes to be searched as the fields
+// before the workload have.
+func TestPacketInPiecesDoesNotAllocate(t *testing.T) { //nolint:paralleltest // it counts allocations
 	const maxBody = 1 << 20
 	in := request(submitJobBg, "f", strings.Repeat("u", 60), strings.Repeat("x", maxBody))
 	var m message

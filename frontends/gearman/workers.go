@@ -9,18 +9,18 @@ import (
 	"broker/core"
 )
 
-// maxFunctions bounds the registrations of one connection, repeated ones included.
+// maxFunctions limits the registrations of one connection, including repeated ones.
 const maxFunctions = 1 << 16
 
-// workerRegistry knows who is connected and for what, for the text command workers alone: the broker has its own knowledge of
-// who can do what.
+// workerRegistry lists the connections and their functions in the order that the text command workers shows. The broker has
+// its own index of workers.
 type workerRegistry struct {
 	mu      sync.Mutex
-	entries map[core.ClientID]*connEntry // guarded by mu, as are the rows
+	entries map[core.ClientID]*connEntry // guarded by mu, as are the entries
 }
 
-// row is one connection. Functions stand in the order in which they were registered, as often as they were; what is in
-// the slice never changes, so that a snapshot may share it.
+// connEntry is one connection. Functions are in the order of their registration, repeated ones included. The slice is never
+// modified in place, so that snapshots can share it.
 type connEntry struct {
 	client    core.ClientID
 	fd        int
@@ -52,7 +52,7 @@ func (r *workerRegistry) setID(w *connEntry, id string) {
 	w.id = id
 }
 
-// able adds a function; it reports whether there was room.
+// register adds a function and reports whether there was room.
 func (r *workerRegistry) register(w *connEntry, function string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +63,7 @@ func (r *workerRegistry) register(w *connEntry, function string) bool {
 	return true
 }
 
-// unable forgets a function, however often it was registered.
+// unregister removes all registrations of a function.
 func (r *workerRegistry) unregister(w *connEntry, function string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *workerRegistry) reset(w *connEntry) {
 	w.functions = nil
 }
 
-// snapshot copies all rows, the oldest connection first.
+// snapshot copies all entries, the oldest connection first.
 func (r *workerRegistry) snapshot() []connEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *workerRegistry) snapshot() []connEntry {
 	return rows
 }
 
-// write appends a connection's line, its newest function first:
+// write appends the line of a connection, its newest function first:
 //
 //	FD IP ID : f2 f1
 func (w *connEntry) write(b []byte) []byte {
