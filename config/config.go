@@ -13,7 +13,7 @@ type Config struct {
 	SyncInterval        time.Duration `toml:"sync_interval" doc:"with durability relaxed: the longest time until an acknowledged change is on disk"`
 	CacheBytes          Size          `toml:"cache_bytes" doc:"memory for the bodies of recent jobs; older bodies are read from the store when a worker takes the job"`
 	DefaultLease        time.Duration `toml:"default_lease" doc:"lease of a job that sets none, for Workq and Faktory workers"`
-	PoisonAfter         int           `toml:"poison_after" doc:"a job goes to the dead set after so many leases in a row that ended without an answer from the worker (connection lost, time ran out); 0: no limit; jobs with a limit of attempts keep to that"`
+	PoisonAfter         int           `toml:"poison_after" doc:"leases in a row that end without a reply from the worker (lost connection, expired lease) after which a job goes to the dead set; 0: no limit; jobs with a limit of attempts ignore it"`
 	MinFreeDisk         Size          `toml:"min_free_disk" doc:"new jobs are refused while the disk of the store has less free space than this; 0: never"`
 	DrainRejectsNewJobs bool          `toml:"drain_rejects_new_jobs" doc:"while draining (SIGUSR1, POST /api/v1/drain), refuse new jobs too"`
 	EventLoops          int           `toml:"event_loops" doc:"threads that serve connections; 0: one per processor"`
