@@ -1,4 +1,4 @@
-// Package cron submits jobs whenever their time comes: the timetable of the configuration. It is a client of the broker
+// Package cron submits jobs whenever their time comes: the cron entries of the configuration. It is a client of the broker
 // like any other, without a protocol.
 //
 // # Once
