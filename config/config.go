@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Config holds every setting. The toml tag is the last part of its path; the doc tag is its description in the README;
+// Config holds every setting. The toml tag is the last part of its path; the doc tag is its description in docs/settings.md;
 // the unit tag is the unit of a number without one, where the type is a duration.
 type Config struct {
 	Data                string        `toml:"data" doc:"folder of the store"`

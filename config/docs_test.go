@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of settings into the README")
+var update = flag.Bool("update", false, "write the table of settings into docs/settings.md")
 
-// The lines around the table in the README.
+// The lines around the table in docs/settings.md.
 const (
 	tableStart = "<!-- settings: written by the test of package config; run it with -update after a change -->\n"
 	tableEnd   = "<!-- end of settings -->\n"
 )
 
-// TestReadmeListsEverySetting keeps the README's table and the declarations in step.
-func TestReadmeListsEverySetting(t *testing.T) {
+// TestDocsListEverySetting keeps the table of docs/settings.md and the declarations in step.
+func TestDocsListEverySetting(t *testing.T) {
 	t.Parallel()
-	const path = "../README.md"
+	const path = "../docs/settings.md"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -27,14 +27,14 @@ func TestReadmeListsEverySetting(t *testing.T) {
 	head, rest, found := strings.Cut(string(text), tableStart)
 	_, tail, foundEnd := strings.Cut(rest, tableEnd)
 	if !found || !foundEnd {
-		t.Fatal("the README has no markers for the table of settings")
+		t.Fatal("docs/settings.md has no markers for the table")
 	}
 	want := head + tableStart + table() + tableEnd + tail
 	if want == string(text) {
 		return
 	}
 	if !*update {
-		t.Fatal("the README's table of settings is out of date: go test ./config -update")
+		t.Fatal("the table of docs/settings.md is out of date: go test ./config -update")
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
