@@ -82,6 +82,9 @@ type Answer struct {
 	Names []NameCount // ListNames
 
 	Event Event // Subscribe
+
+	Series     *Series    // ReadSeries
+	Histograms Histograms // ReadHistograms
 }
 
 // Grant is what a worker that was handed a job is told beyond the job itself.
@@ -149,7 +152,9 @@ type QueueInfo struct {
 	Workers           int // Able registrations
 	Paused            bool
 	Limits            Limits
-	NextEnqueuedAt    Instant // when the next job out became ready; zero if none
+	OldestAge         time.Duration // of the ready job that has waited longest
+	InRate, OutRate   float64       // jobs a second that came, and that were done or failed, over the last minute; see MaxDetailed
+	NextEnqueuedAt    Instant       // when the next job out became ready; zero if none
 
 	Counts QueueCounts
 }
@@ -160,6 +165,9 @@ type QueueCounts struct {
 	Leased    [len(Protocols)]uint64 // by protocol of the worker, as are the rest
 	Done      [len(Protocols)]uint64
 	Failed    [len(Protocols)]uint64
+	Expired   uint64 // unfinished jobs whose time was over
+	Released  uint64 // leases given back, or lost with their connection
+	Dead      uint64 // moves to the dead set
 }
 
 // Ready is the number of jobs that could be handed out.

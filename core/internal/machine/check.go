@@ -14,6 +14,7 @@ func (m *Machine) Check() error {
 	m.eachJob(c.job)
 	c.index()
 	c.lists()
+	c.meters()
 	c.eachClient()
 	c.eachQueue()
 	c.eachBatch()

@@ -85,6 +85,28 @@ func (c *checker) lists() {
 	}
 }
 
+// meters checks that every meter with something to write is known as such, once.
+func (c *checker) meters() {
+	x := &c.m.measures
+	if len(x.list) != len(x.named) {
+		c.fail("%d meters, %d by name", len(x.list), len(x.named))
+	}
+	for s := range core.Steps {
+		want := 0
+		for i := 0; x.meterAt(i) != nil; i++ {
+			if mt := x.meterAt(i); mt.levels[s].dirty {
+				want++
+				if !slices.Contains(x.dirty[s], mt) {
+					c.fail("the meter of %q has something to write and nobody knows", mt.name)
+				}
+			}
+		}
+		if want != len(x.dirty[s]) {
+			c.fail("%d meters are known to have something to write, %d have", len(x.dirty[s]), want)
+		}
+	}
+}
+
 // sorted checks the length, the order and the members of a list.
 func (c *checker) sorted(name string, l *queue.List, want int, before queue.Before, member func(*entry) bool) {
 	if l.Len() != want {

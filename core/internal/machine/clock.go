@@ -14,6 +14,8 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		m.firstPlace = m.lastPlace
 	}
 	m.now = now
+	m.endStep(now)
+	m.measures.saving = nextRound(now)
 	m.today = nil
 	m.timers.Shift(func(o timer.Owner) bool {
 		switch o.Kind {

@@ -97,6 +97,7 @@ func (m *Machine) expire(h uint32) {
 	}
 	if e.state.Unfinished() {
 		m.count(e.origin, e.origin, func(t *core.Totals) { t.Expired++ })
+		m.queues[e.queue].counts.Expired++
 	}
 	m.end(h, &core.Outcome{Cause: core.Expired})
 }

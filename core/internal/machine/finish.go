@@ -58,6 +58,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.detach(h, e)
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Done++ })
 	m.queues[e.queue].counts.Done[c.protocol]++
+	m.measureRun(m.queues[e.queue], e, false)
 	m.countDay(c.protocol, false)
 	m.ended(h, e, core.EventDone, "")
 	streamed := &core.Outcome{Success: true, Result: op.Result}
@@ -190,6 +191,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	e := m.jobs.at(h)
 	m.count(e.origin, by, func(t *core.Totals) { t.Failed++ })
 	m.queues[e.queue].counts.Failed[by]++
+	m.measureRun(m.queues[e.queue], e, true)
 	m.countDay(by, true)
 	e.fails++
 	if e.failedAt == 0 {
@@ -288,6 +290,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 		m.ensureOptional(h).ttl = e.expiresAt
 	}
 	m.count(e.origin, by, func(t *core.Totals) { t.Dead++ })
+	m.queues[e.queue].counts.Dead++
 	m.freeUnique(h)
 	e.set(unlocked)
 	m.rebury(h, e)

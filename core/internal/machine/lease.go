@@ -324,6 +324,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	q.ready.Remove(h, m.before)
 	m.move(e, core.Leased)
 	e.attempts++
+	m.measureLease(q, e)
 	m.grant(c, op, h, e, m.grantFor(e, op, limit))
 	if x := m.optionalState(h); x != nil && x.uniqueStart {
 		m.unlock(h)
@@ -404,94 +405,6 @@ func (m *Machine) unhold(h uint32, e *entry) {
 	case core.HeldByNobody:
 	}
 	e.holder, e.heldAt = 0, 0
-}
-
-// release puts a leased job back at its original place: its worker has gone or has given it up.
-func (m *Machine) releaseLease(h uint32) {
-	e := m.jobs.at(h)
-	m.unhold(h, e)
-	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
-	m.happened(h, e, core.EventReleased, "")
-	e.set(requeued)
-	m.requeueLeased(h, e)
-}
-
-// undo takes a lease back as if it had never been, if it is still the one of that epoch.
-func (m *Machine) revokeLease(seq uint64, epoch uint32) {
-	h := m.bySeq.get(seq)
-	if h == 0 || m.jobs.at(h).state != core.Leased || m.jobs.at(h).epoch != epoch {
-		return
-	}
-	e := m.jobs.at(h)
-	m.unhold(h, e)
-	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
-	m.happened(h, e, core.EventReleased, "returned unused")
-	e.attempts--
-	m.requeueLeased(h, e)
-}
-
-func (m *Machine) releaseOp(c *client, op *core.Release) {
-	_, e, err := m.findIf(op.Ref, &core.Condition{})
-	if err == nil && (e.state != core.Leased || e.epoch != op.Epoch) {
-		err = core.ErrNotLeased
-	}
-	if m.stops(c, op.Tag, e, err) {
-		return
-	}
-	seq := e.seq
-	m.revokeLease(seq, op.Epoch)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: seq})
-}
-
-// requeueLeased decides what becomes of a job whose lease ended without a word, once it is known whether that was an attempt.
-func (m *Machine) requeueLeased(h uint32, e *entry) {
-	m.timeOutRuns(e)
-	switch {
-	case m.abandoned(e):
-		m.end(h, &core.Outcome{Cause: core.Cancelled})
-	case e.maxAttempts > 0 && e.attempts >= e.maxAttempts:
-		m.ended(h, e, core.EventFailed, "no attempts left")
-		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
-	case m.poisonous(e):
-		m.buryPoison(h, e)
-	default:
-		if e.has(changed) {
-			m.touch(h, e)
-		}
-		m.makeReady(h, e)
-	}
-}
-
-// leaseRanOut is the timer's word for a job that was held too long.
-func (m *Machine) leaseRanOut(h uint32) {
-	e := m.jobs.at(h)
-	from := e.holderFrom
-	m.unhold(h, e)
-	m.happened(h, e, core.EventLeaseExpired, "")
-	m.timeOutRuns(e)
-	if e.leaseEnd == core.LeaseEndFail && !e.has(ephemeral) {
-		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage}, afterFail{})
-		return
-	}
-	e.set(requeued)
-	m.leaseLost(h, e)
-	m.requeueLeased(h, e)
-}
-
-// timeOutRuns tells those who have waited to the end of the last attempt beyond their deadline.
-func (m *Machine) timeOutRuns(e *entry) {
-	if !e.has(runOver) {
-		return
-	}
-	e.clear(runOver)
-	m.eachWatcher(e, func(n uint32, w *watcher) {
-		if !w.over {
-			return
-		}
-		c, r := m.clients[w.client], core.Reply{Kind: core.TimedOut, Tag: w.tag, Seq: e.seq}
-		m.unwatch(n, false)
-		m.reply(c, r)
-	})
 }
 
 // unlock lets another job have this one's unique key, early.

@@ -3,6 +3,7 @@ package machine_test
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"broker/core"
 )
@@ -24,6 +25,12 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 		return r.subscribe(tag)
 	case "unsubscribe":
 		return &core.Unsubscribe{Tag: tag}
+	case "read-series":
+		op := &core.ReadSeries{Tag: tag, Queue: r.Word(2), Rest: r.flag("rest"), From: r.instant("from")}
+		op.Step = map[string]core.Step{"2s": core.Step2s, "1m": core.Step1m, "1h": core.Step1h}[r.Option("step")]
+		return op
+	case "read-histograms":
+		return &core.ReadHistograms{Tag: tag, Queue: r.Word(2), Type: r.Option("type"), Rest: r.flag("rest")}
 	case "find":
 		return r.find(tag)
 	case "list-names":
@@ -130,6 +137,47 @@ func (r *reader) find(tag uint64) core.Op {
 	return op
 }
 
+// seriesText writes the points of a series in which there is anything.
+func (p *player) seriesText(s *core.Series) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d points", len(s.Points))
+	for i := range s.Points {
+		x := &s.Points[i]
+		if *x == (core.Point{}) {
+			continue
+		}
+		fmt.Fprintf(&b, "\nfrom %s:", p.at(s.From.Add(time.Duration(i)*s.Step.Span())))
+		for _, n := range []struct {
+			name string
+			n    uint64
+		}{{"submitted", x.Submitted}, {"done", x.Done}, {"failed", x.Failed}, {"ready", uint64(x.Ready)}, {"leased", uint64(x.Leased)}} { //nolint:gosec // small
+			if n.n != 0 {
+				fmt.Fprintf(&b, " %s=%d", n.name, n.n)
+			}
+		}
+		if x.OldestAge != 0 {
+			fmt.Fprintf(&b, " oldest=%v", x.OldestAge.Round(time.Second/10))
+		}
+		for _, q := range []struct {
+			name string
+			d    [3]time.Duration
+		}{{"wait", [...]time.Duration{x.WaitP50, x.WaitP95, x.WaitP99}}, {"run", [...]time.Duration{x.RunP50, x.RunP95, x.RunP99}}} {
+			if q.d != [3]time.Duration{} {
+				fmt.Fprintf(&b, " %s=%v/%v/%v", q.name, q.d[0].Round(time.Second/10), q.d[1].Round(time.Second/10), q.d[2].Round(time.Second/10))
+			}
+		}
+	}
+	return b.String()
+}
+
+func histogramText(h *core.Histogram) string {
+	text := fmt.Sprintf(" %v in all:", h.Sum())
+	for _, b := range h.Buckets() {
+		text += fmt.Sprintf(" %d from %v to %v", b.Count, b.From.Round(time.Millisecond), b.To.Round(time.Millisecond))
+	}
+	return text
+}
+
 // foundText writes a page of jobs, each by its number only.
 func (p *player) foundText(r *core.Reply) string {
 	var b strings.Builder
@@ -175,6 +223,12 @@ func (p *player) lookReply(r *core.Reply) string {
 	}
 	for _, n := range r.Names {
 		lines = append(lines, fmt.Sprintf("%s: %d", n.Name, n.Jobs))
+	}
+	if r.Series != nil {
+		lines = append(lines, p.seriesText(r.Series))
+	}
+	if h := r.Histograms; h.Wait != nil {
+		lines = append(lines, "waited"+histogramText(h.Wait), "ran"+histogramText(h.Run))
 	}
 	if r.NextClient != 0 {
 		lines = append(lines, "and more")

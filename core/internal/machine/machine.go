@@ -91,6 +91,7 @@ type Machine struct {
 	inflightBytes int      // to the one on its way to the disk
 	offers        []uint32 // queues with the offered flag
 	touched       []uint32
+	measures      measures
 	subscriptions []*subscription
 	heard         uint32       // kinds of events that somebody listens to
 	events        uint64       // that somebody listened to
@@ -124,6 +125,7 @@ func New(o Options) *Machine {
 	m.workers, m.types, m.groups.names = newNameTable(), newNameTable(), newNameTable()
 	m.stats.StartedAt = o.StartedAt
 	m.now = o.StartedAt
+	m.measures = newMeasures(m.now)
 	return m
 }
 
@@ -171,6 +173,9 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 func (m *Machine) setNow(now core.Instant) {
 	if now > m.now {
 		m.now = now
+	}
+	if m.now >= m.measures.ends {
+		m.endStep(m.now)
 	}
 }
 
@@ -291,6 +296,10 @@ func (m *Machine) applyLook(c *client, op core.Op) {
 		m.subscribe(c, op)
 	case *core.Unsubscribe:
 		m.unsubscribe(c, func(s *subscription) bool { return s.op.Tag == op.Tag })
+	case *core.ReadSeries:
+		m.readSeries(c, op)
+	case *core.ReadHistograms:
+		m.readHistograms(c, op)
 	case *core.Find:
 		m.findJobs(c, op)
 	case *core.ListNames:
@@ -359,6 +368,7 @@ func (m *Machine) move(e *entry, to core.State) {
 	if e.has(listed) {
 		panic("machine: a job leaves its state and stays in the list of it")
 	}
+	m.measures.mark(q.meter)
 	if e.state != core.Gone {
 		q.count[e.state]--
 		m.stats.Jobs[e.state]--

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 // FuzzMarks: whatever a stored mark holds, it is refused or it can be worked with, and is written as something that is taken
 // back.
 func FuzzMarks(f *testing.F) {
-	kinds := []string{"core/seq", "core/totals", "core/history/", "core/queue/", "core/group/", ""}
+	kinds := []string{"core/seq", "core/totals", "core/history/", "core/queue/", "core/group/", "", "core/series/"}
 	for kind, seed := range []struct{ name, value string }{
 		{"", "\x00\x00\x00\x00\x00\x00\x00\x07"},
 		{"", "\x01\x02\x03\x80\x01"},
@@ -20,8 +21,9 @@ func FuzzMarks(f *testing.F) {
 		{"q", `{"Created":true,"Paused":true,"Kept":true,"Limits":{"MaxHigh":3}}`},
 		{"7", `{"description":"d","created_at":1,"until":5,"total":3,"committed":true,"success_job":9,"success":1,"lost":1}`},
 		{"cron/x", "anything"},
+		{"0/00/q/q", "\x07" + strings.Repeat("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d", 60)},
 	} {
-		f.Add(byte(kind), seed.name, []byte(seed.value)) //nolint:gosec // six of them
+		f.Add(byte(kind), seed.name, []byte(seed.value)) //nolint:gosec // seven of them
 	}
 	f.Fuzz(func(t *testing.T, kind byte, name string, value []byte) {
 		now := coretest.NewClock().Now()

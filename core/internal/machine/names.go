@@ -94,7 +94,9 @@ func (m *Machine) setType(e *entry, name string) {
 
 func (m *Machine) dropType(e *entry) {
 	if e.kind != 0 {
-		m.types.release(e.kind)
+		if m.types.release(e.kind) {
+			m.measures.forgetKind(e.kind)
+		}
 		e.kind = 0
 	}
 }

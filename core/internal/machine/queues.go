@@ -19,6 +19,9 @@ type jobQueue struct {
 	name         string
 	ready        queue.List
 	byState      *stateLists
+	meter        *meter
+	recent       uint32 // jobs that came in recentMinute, if it has no meter of its own
+	recentMinute int64
 	scheduled    queue.List // for listings; the timer decides when they are due
 	count        [len(core.States) + 1]int
 	class        [3]int // ready jobs by classOf
@@ -81,7 +84,10 @@ func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 		return n, m.queues[n]
 	}
 	name = strings.Clone(name)
-	q := &jobQueue{name: name}
+	q := &jobQueue{name: name, meter: m.measures.rest}
+	if mt := m.measures.named[name]; mt != nil {
+		q.meter = mt
+	}
 	var n uint32
 	if k := len(m.freeQ); k > 0 {
 		n, m.freeQ = m.freeQ[k-1], m.freeQ[:k-1]
@@ -276,6 +282,7 @@ func (m *Machine) dropRow(n uint32) {
 	if q.kept {
 		q.kept, m.kept = false, m.kept-1
 	}
+	m.dropMeter(q.name)
 	q.paused, q.sticky, q.created, q.used, q.limits = false, false, false, false, core.Limits{Throttle: q.limits.Throttle}
 	m.storeQueue(q)
 	m.offer(n)
@@ -332,6 +339,10 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Scheduled: q.count[core.Scheduled], Leased: q.count[core.Leased], Retrying: q.count[core.Retrying],
 		Blocked: q.count[core.Blocked], Done: q.count[core.Done], Dead: q.count[core.Dead],
 		Workers: q.workers, Paused: q.paused, Limits: q.limits, Counts: q.counts,
+	}
+	i.InRate, i.OutRate = m.rates(q)
+	if at := m.oldestReady(q); at != 0 {
+		i.OldestAge = m.now.Sub(at)
 	}
 	if h := q.ready.Front(); h != 0 {
 		i.NextEnqueuedAt = min(m.jobs.at(h).readyAt, m.now)

@@ -27,6 +27,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		var t storedTotals
 		err = t.decode(value)
 		m.stats.Totals, m.stats.ByOrigin, m.stats.ByWorker = t.Totals, t.ByOrigin, t.ByWorker
+	case strings.HasPrefix(name, seriesMeta):
+		err = m.restoreSeries(name, value)
 	case strings.HasPrefix(name, historyMeta):
 		err = m.restoreDay(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):

@@ -19,13 +19,16 @@ func (m *Machine) reserve() {
 	m.metaLog = append(m.metaLog, core.MetaEntry{Name: seqMeta, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
 }
 
-// Finish hands back the reserved numbers that were not given out; nothing may be admitted after it.
+// Finish hands back the reserved numbers that were not given out, and notes what was measured; nothing may be admitted after it.
 func (m *Machine) Finish() {
-	if !m.opts.Persist || m.reserved == m.nextSeq {
+	if !m.opts.Persist {
 		return
 	}
-	m.reserved = m.nextSeq
-	m.metaLog = append(m.metaLog, core.MetaEntry{Name: seqMeta, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
+	m.metaLog = m.saveAll(m.metaLog)
+	if m.reserved != m.nextSeq {
+		m.reserved = m.nextSeq
+		m.metaLog = append(m.metaLog, core.MetaEntry{Name: seqMeta, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
+	}
 }
 
 // Sealed is a batch on its way to the disk.
@@ -75,6 +78,9 @@ func (m *Machine) Seal(into *Sealed) {
 	b.Meta = m.sealBatches(b.Meta)
 	if m.statsDirty && (len(b.Changes) > 0 || len(b.Meta) > 0 || m.open%64 == 0) {
 		b.Meta = m.sealStats(b.Meta)
+	}
+	if len(b.Changes) > 0 || len(b.Meta) > 0 {
+		b.Meta = m.sealSeries(b.Meta)
 	}
 }
 

@@ -46,11 +46,14 @@ func (s *shelf) put(b *record.CommitBatch) (lines []string, err error) {
 	for _, m := range b.Meta {
 		if m.Value == nil {
 			delete(s.marks, m.Name)
-			lines = append(lines, "unmark "+m.Name)
+			if !strings.HasPrefix(m.Name, "core/series") {
+				lines = append(lines, "unmark "+m.Name)
+			}
 			continue
 		}
 		s.marks[m.Name] = slices.Clone(m.Value)
-		if !strings.HasPrefix(m.Name, "core/seq") && !strings.HasPrefix(m.Name, "core/totals") && !strings.HasPrefix(m.Name, "core/history") {
+		if !strings.HasPrefix(m.Name, "core/seq") && !strings.HasPrefix(m.Name, "core/totals") && !strings.HasPrefix(m.Name, "core/history") &&
+			!strings.HasPrefix(m.Name, "core/series") {
 			lines = append(lines, "mark "+m.Name)
 		}
 	}

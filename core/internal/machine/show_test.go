@@ -77,6 +77,11 @@ func (p *player) look(c *coretest.Command) (bool, error) {
 		p.stats()
 	case "deadline":
 		p.say("%s", p.at(p.m.NextDeadline()))
+	case "measures":
+		for _, q := range p.ask(&core.InspectQueue{Queue: c.Word(1)}).Queues {
+			p.say("in %.2f/s, out %.2f/s, oldest %v, expired %d, released %d, dead %d", q.InRate, q.OutRate, q.OldestAge,
+				q.Counts.Expired, q.Counts.Released, q.Counts.Dead)
+		}
 	case "why":
 		return true, p.why(c.Word(1))
 	default:

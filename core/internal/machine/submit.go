@@ -133,6 +133,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	if m.touch(h, e); e.has(dirty) {
 		m.openBytes += payloadBytes(j)
 	}
+	m.measureSubmit(e.queue, m.queues[e.queue])
 	m.happened(h, e, core.EventSubmitted, "")
 	m.place(h, e)
 }

@@ -1,0 +1,184 @@
+package core
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Histogram counts how long something took, in buckets of which each is at most a sixteenth wider than its lower bound:
+// what is read off it is wrong by less than 4 %. The zero Histogram is empty and ready for use. Two of them can be merged.
+//
+// It takes memory for those powers of two only that have occurred, so that thousands of them may be kept, and Add
+// allocates on the first duration of such a power alone. (HdrHistogram reserves the whole range of each; DDSketch computes
+// a logarithm for every value.)
+type Histogram struct {
+	count   uint64
+	micros  uint64 // sum of all
+	octaves [histogramOctaves]*[octaveBuckets]uint64
+}
+
+const (
+	octaveBits       = 4
+	octaveBuckets    = 1 << octaveBits
+	histogramOctaves = 40 // the last one ends at 101 days; longer durations count as that
+)
+
+// Bucket is a part of a histogram.
+type Bucket struct {
+	From, To time.Duration // durations in it are at least From and less than To
+	Count    uint64
+}
+
+// bucketOf is the octave of a number of microseconds and its bucket there.
+//
+//	octave 0: 0 to 15 µs, each a bucket; octave n: 2^(n+3) to 2^(n+4) µs in sixteen buckets
+func bucketOf(us uint64) (octave, bucket int) {
+	if us < octaveBuckets {
+		return 0, int(us) //nolint:gosec // small
+	}
+	n := bits.Len64(us) - octaveBits // from 1
+	if n >= histogramOctaves {
+		return histogramOctaves - 1, octaveBuckets - 1
+	}
+	return n, int(us>>(n-1)) - octaveBuckets //nolint:gosec // less than two octaves
+}
+
+// bucketStart is the least duration of a bucket.
+func bucketStart(octave, bucket int) time.Duration {
+	if octave == 0 {
+		return time.Duration(bucket) * time.Microsecond
+	}
+	return time.Duration(octaveBuckets+bucket) << (octave - 1) * time.Microsecond
+}
+
+func bucketEnd(octave, bucket int) time.Duration {
+	if bucket++; bucket == octaveBuckets {
+		octave, bucket = octave+1, 0
+	}
+	return bucketStart(octave, bucket)
+}
+
+// Add counts a duration; a negative one counts as none.
+func (h *Histogram) Add(d time.Duration) { h.AddSpan(Instant(d / time.Microsecond)) }
+
+// AddSpan counts the span between two instants; a negative one counts as none.
+func (h *Histogram) AddSpan(span Instant) {
+	us := uint64(max(span, 0)) //nolint:gosec // not negative
+	octave, bucket := bucketOf(us)
+	o := h.octaves[octave]
+	if o == nil {
+		o = new([octaveBuckets]uint64)
+		h.octaves[octave] = o
+	}
+	o[bucket]++
+	h.count++
+	h.micros += us
+}
+
+// Count is how many durations were counted.
+func (h *Histogram) Count() uint64 { return h.count }
+
+// Sum is the sum of all durations that were counted.
+func (h *Histogram) Sum() time.Duration { return time.Duration(h.micros) * time.Microsecond } //nolint:gosec // 292 years
+
+// Merge adds what another histogram has counted.
+func (h *Histogram) Merge(o *Histogram) {
+	if o.count == 0 {
+		return
+	}
+	h.count += o.count
+	h.micros += o.micros
+	for i, from := range o.octaves {
+		if from == nil {
+			continue
+		}
+		if h.octaves[i] == nil {
+			h.octaves[i] = new([octaveBuckets]uint64)
+		}
+		for j, n := range from {
+			h.octaves[i][j] += n
+		}
+	}
+}
+
+// Reset empties the histogram; it keeps its memory.
+func (h *Histogram) Reset() {
+	if h.count == 0 {
+		return
+	}
+	h.count, h.micros = 0, 0
+	for _, o := range h.octaves {
+		if o != nil {
+			*o = [octaveBuckets]uint64{}
+		}
+	}
+}
+
+// Quantile is a duration that the part p (0 to 1) of all durations does not exceed: the middle of its bucket. Zero if
+// nothing was counted.
+func (h *Histogram) Quantile(p float64) time.Duration {
+	var at [1]time.Duration
+	h.Quantiles(at[:], p)
+	return at[0]
+}
+
+// Quantiles is Quantile for several parts, which must rise.
+func (h *Histogram) Quantiles(into []time.Duration, parts ...float64) {
+	clear(into)
+	if h.count == 0 {
+		return
+	}
+	k, seen := 0, uint64(0)
+	for i, o := range h.octaves {
+		if o == nil {
+			continue
+		}
+		for j, n := range o {
+			seen += n
+			for n > 0 && k < len(parts) && float64(seen) >= parts[k]*float64(h.count) {
+				into[k] = bucketStart(i, j)
+				if width := bucketEnd(i, j) - into[k]; width > time.Microsecond {
+					into[k] += width / 2
+				}
+				k++
+			}
+		}
+	}
+}
+
+// AtMost is how many durations are less than d, which should be the end of a bucket: a power of two of microseconds.
+func (h *Histogram) AtMost(d time.Duration) (n uint64) {
+	for i, o := range h.octaves {
+		if o == nil {
+			continue
+		}
+		for j, count := range o {
+			if bucketEnd(i, j) <= d {
+				n += count
+			}
+		}
+	}
+	return n
+}
+
+// Buckets are the buckets in which anything was counted, in rising order.
+func (h *Histogram) Buckets() (all []Bucket) {
+	for i, o := range h.octaves {
+		if o == nil {
+			continue
+		}
+		for j, n := range o {
+			if n > 0 {
+				all = append(all, Bucket{From: bucketStart(i, j), To: bucketEnd(i, j), Count: n})
+			}
+		}
+	}
+	return all
+}
+
+// Clone is a copy that shares nothing.
+func (h *Histogram) Clone() *Histogram {
+	c := new(Histogram)
+	c.Merge(h)
+	return c
+}

@@ -1,0 +1,164 @@
+package machine
+
+import (
+	"math/bits"
+	"time"
+
+	"broker/core"
+)
+
+// A ring keeps the newest points of a series in blocks, of which those in which nothing happened take no memory: 110 KB
+// for a queue that has been busy for a month.
+type ring struct {
+	blocks []*block // by number modulo their number
+	next   int64    // the step behind the last one that is written
+}
+
+// blockPoints is how many points a block has. On disk.
+const blockPoints = 60
+
+// block holds the points of the steps from number*blockPoints on.
+type block struct {
+	number int64
+	points [blockPoints]point
+	dirty  bool // differs from what is stored
+}
+
+// point is a core.Point in 36 bytes.
+type point struct {
+	submitted, done, failed, ready, leased uint32
+
+	oldest    uint16 // as spanCode
+	wait, run [3]uint16
+}
+
+// parts are the quantiles of a point.
+var parts = [3]float64{0.5, 0.95, 0.99}
+
+func newRing(s core.Step) ring { return ring{blocks: make([]*block, s.Points()/blockPoints)} }
+
+// slot is where the block of a step is, if it is there.
+func (r *ring) slot(step int64) int { return int(step / blockPoints % int64(len(r.blocks))) }
+
+// set writes the point of a step.
+func (r *ring) set(step int64, p point) {
+	n := step / blockPoints
+	b := r.blocks[r.slot(step)]
+	if b == nil {
+		b = &block{number: n}
+		r.blocks[r.slot(step)] = b
+	}
+	if b.number != n {
+		*b = block{number: n}
+	}
+	b.points[step%blockPoints] = p
+	b.dirty = true
+}
+
+// at is the point of a step.
+func (r *ring) at(step int64) point {
+	if b := r.blocks[r.slot(step)]; b != nil && b.number == step/blockPoints {
+		return b.points[step%blockPoints]
+	}
+	return point{}
+}
+
+// spanBits is how many leading bits of a span a spanCode keeps, beside the first.
+const spanBits = 10
+
+// spanCode is a span in 16 bits, wrong by less than a thousandth: microseconds below 1024, else the number of bits that
+// are left out plus one, and the first eleven bits less the highest. On disk.
+func spanCode(us core.Instant) uint16 {
+	if us < 1<<spanBits {
+		return uint16(max(us, 0))
+	}
+	n := bits.Len64(uint64(us)) - spanBits - 1
+	return uint16(n+1)<<spanBits | uint16(us>>n)&(1<<spanBits-1)
+}
+
+func spanOf(code uint16) time.Duration {
+	us := int64(code)
+	if n := code >> spanBits; n > 0 {
+		us = (us&(1<<spanBits-1) | 1<<spanBits) << (n - 1)
+	}
+	return time.Duration(us) * time.Microsecond
+}
+
+// full is the point as others see it.
+func (p *point) full() core.Point {
+	return core.Point{
+		Submitted: uint64(p.submitted), Done: uint64(p.done), Failed: uint64(p.failed), Ready: int(p.ready), Leased: int(p.leased),
+		OldestAge: spanOf(p.oldest), WaitP50: spanOf(p.wait[0]), WaitP95: spanOf(p.wait[1]), WaitP99: spanOf(p.wait[2]),
+		RunP50: spanOf(p.run[0]), RunP95: spanOf(p.run[1]), RunP99: spanOf(p.run[2]),
+	}
+}
+
+// level is what is being counted for the next point of one step length.
+type level struct {
+	submitted, done, failed uint32
+	wait, run               core.Histogram
+	dirty                   bool // something was counted, or the gauges have changed
+	ring                    ring
+}
+
+// add counts what another level has counted.
+func (l *level) add(o *level) {
+	l.submitted += o.submitted
+	l.done += o.done
+	l.failed += o.failed
+	l.wait.Merge(&o.wait)
+	l.run.Merge(&o.run)
+}
+
+// reset starts the next point.
+func (l *level) reset() {
+	l.submitted, l.done, l.failed, l.dirty = 0, 0, 0, false
+	l.wait.Reset()
+	l.run.Reset()
+}
+
+// gauges are what a queue held at the end of its last step with an event; they hold on until the next one.
+type gauges struct {
+	ready, leased uint32
+	oldestAt      core.Instant // when the oldest ready job became ready; zero: there is none
+}
+
+// point is the gauges' part of a point that ends at end.
+func (g *gauges) point(end core.Instant) point {
+	p := point{ready: g.ready, leased: g.leased}
+	if g.oldestAt != 0 {
+		p.oldest = spanCode(end - g.oldestAt)
+	}
+	return p
+}
+
+// fill writes the points of the steps before step in which nothing has happened, if the gauges were not zero.
+func (l *level) fill(s core.Step, step int64, g *gauges) {
+	r := &l.ring
+	if g.ready == 0 && g.leased == 0 {
+		r.next = max(r.next, step)
+	}
+	for r.next = max(r.next, step-int64(s.Points())); r.next < step; r.next++ {
+		r.set(r.next, g.point(core.Instant(r.next+1)*micros(s)))
+	}
+}
+
+// closeStep writes the point of a step.
+func (l *level) closeStep(s core.Step, step int64, g *gauges) {
+	p := g.point(core.Instant(step+1) * micros(s))
+	p.submitted, p.done, p.failed = l.submitted, l.done, l.failed
+	var at [3]time.Duration
+	for _, q := range []struct {
+		from *core.Histogram
+		into *[3]uint16
+	}{{&l.wait, &p.wait}, {&l.run, &p.run}} {
+		if q.from.Count() > 0 {
+			q.from.Quantiles(at[:], parts[:]...)
+			for i, d := range at {
+				q.into[i] = spanCode(core.Instant(d / time.Microsecond))
+			}
+		}
+	}
+	l.ring.set(step, p)
+	l.ring.next = step + 1
+}
