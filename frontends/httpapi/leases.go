@@ -20,10 +20,19 @@ type LeaseToken struct {
 type leaseInput struct {
 	QueueName
 	Wait
-	Body *struct {
-		Worker    string  `json:"worker,omitempty" maxLength:"255" doc:"the worker's own name; default: that of its principal"`
-		LeaseForS float64 `json:"lease_for_s,omitempty" minimum:"0" maximum:"31536000" doc:"time to finish; default: as the job says, else default_lease"`
-	}
+	Body *leaseBody
+}
+
+// leaseAnyInput is leaseInput for several queues.
+type leaseAnyInput struct {
+	Queue []string `query:"queue,explode" required:"true" minItems:"1" maxItems:"1000" doc:"given several times: of the first of these queues that has a job"`
+	Wait
+	Body *leaseBody
+}
+
+type leaseBody struct {
+	Worker    string  `json:"worker,omitempty" maxLength:"255" doc:"the worker's own name; default: that of its principal"`
+	LeaseForS float64 `json:"lease_for_s,omitempty" minimum:"0" maximum:"31536000" doc:"time to finish; default: as the job says, else default_lease"`
 }
 
 type leaseOutput struct {
@@ -73,6 +82,9 @@ func (s *Server) registerLeases(api huma.API) {
 	lease.Description = "204: there was none within wait. The lease must be completed, failed, released or extended before lease_until."
 	lease.Responses = map[string]*huma.Response{"204": {Description: "No job"}}
 	huma.Register(api, lease, s.lease)
+	several := operation("lease-any-job", http.MethodPost, "/lease", "leases", "Lease a job of one of several queues")
+	several.Description, several.Responses = lease.Description, map[string]*huma.Response{"204": {Description: "No job"}}
+	huma.Register(api, several, s.leaseAny)
 	for _, r := range []struct {
 		verb, summary string
 		add           func(huma.Operation)
@@ -94,9 +106,17 @@ func (s *Server) registerLeases(api huma.API) {
 }
 
 func (s *Server) lease(ctx context.Context, in *leaseInput) (*leaseOutput, error) {
-	o := service.LeaseOptions{Queues: []string{in.Name}, Wait: in.span}
-	if in.Body != nil {
-		o.Worker, o.LeaseFor = in.Body.Worker, seconds(in.Body.LeaseForS)
+	return s.leaseFrom(ctx, []string{in.Name}, in.span, in.Body)
+}
+
+func (s *Server) leaseAny(ctx context.Context, in *leaseAnyInput) (*leaseOutput, error) {
+	return s.leaseFrom(ctx, in.Queue, in.span, in.Body)
+}
+
+func (s *Server) leaseFrom(ctx context.Context, queues []string, wait time.Duration, body *leaseBody) (*leaseOutput, error) {
+	o := service.LeaseOptions{Queues: queues, Wait: wait}
+	if body != nil {
+		o.Worker, o.LeaseFor = body.Worker, seconds(body.LeaseForS)
 	}
 	l, err := s.service().Lease(ctx, callerOf(ctx), o)
 	if err != nil {

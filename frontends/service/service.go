@@ -85,6 +85,7 @@ type Service struct {
 	audit    auditLog
 
 	operations operations
+	events     eventHub
 }
 
 // New makes a service on a broker that is open, and reads what it keeps there.
@@ -94,6 +95,7 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{o: o}
 	s.ctx, s.end = context.WithCancel(context.Background())
+	s.events.ctx = s.ctx
 	if err := s.loadTokenKey(); err != nil {
 		return nil, err
 	}

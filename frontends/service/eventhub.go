@@ -1,0 +1,215 @@
+package service
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"broker/core"
+)
+
+// eventHub is the one subscription of all listeners. It keeps the latest events in a ring that every listener reads at its
+// own pace, so that neither the number of listeners nor a slow one costs the core anything. It subscribes with the first
+// listener, and goes on for a while after the last one has left, for listeners that come back.
+type eventHub struct {
+	ctx context.Context // ends with the service
+
+	mu        sync.RWMutex // guards the rest
+	listeners int
+	running   bool
+	run       string // part of the ids of events: they mean nothing to another run
+	ring      []*StoredEvent
+	heads     []eventHead   // of the events in the ring: what most filters need
+	next      uint64        // number of the next event, from 1
+	news      chan struct{} // closed with the next event
+	left      chan struct{} // signals that the last listener has left
+}
+
+// eventHead is the part of an event that listeners look at first. Kind is zero for an event that was lost.
+type eventHead struct {
+	queue uint32 // hash
+	kind  core.EventKind
+}
+
+const (
+	eventRing   = 1 << 14
+	eventBuffer = 50_000                // in the core, between two looks
+	eventLook   = 10 * time.Millisecond // between two looks at the core
+	eventLinger = 30 * time.Second      // after the last listener has left
+)
+
+// join adds a listener, and starts the hub if need be.
+func (h *eventHub) join(s *Service, l *EventListener, after string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listeners >= maxListeners {
+		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d clients listen to events already", h.listeners)}
+	}
+	if !h.running {
+		if err := h.start(s); err != nil {
+			return err
+		}
+	}
+	h.listeners++
+	l.next = h.next
+	if after != "" {
+		run, digits, _ := strings.Cut(after, "-")
+		number, err := strconv.ParseUint(digits, 10, 64)
+		if l.reset = run != h.run || err != nil || number >= h.next; !l.reset {
+			l.next = number + 1
+		}
+	}
+	return nil
+}
+
+func (h *eventHub) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listeners--; h.listeners == 0 {
+		select {
+		case h.left <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// start subscribes to all events.
+func (h *eventHub) start(s *Service) error {
+	c := s.open(Caller{}, "events")
+	if _, err := c.ask(&core.Subscribe{Buffer: eventBuffer}); err != nil {
+		c.close()
+		return err
+	}
+	var id [4]byte
+	s.o.Random(id[:])
+	h.run, h.running, h.next = hex.EncodeToString(id[:]), true, 1
+	h.ring, h.heads = make([]*StoredEvent, eventRing), make([]eventHead, eventRing)
+	h.news, h.left = make(chan struct{}), make(chan struct{}, 1)
+	s.running.Go(func() { // ends some time after the last listener has left; Close waits for it
+		defer c.close()
+		h.follow(c)
+	})
+	return nil
+}
+
+// follow moves events from the core into the ring until nobody has listened for a while.
+func (h *eventHub) follow(c *client) {
+	var linger <-chan time.Time
+	for {
+		select {
+		case <-c.wake:
+			c.do()
+		case <-h.left:
+			linger = time.After(eventLinger)
+			continue
+		case <-linger:
+			if h.stopIfAlone() {
+				return
+			}
+			linger = nil
+			continue
+		case <-h.ctx.Done():
+			return
+		}
+		if len(c.replies) == 0 {
+			continue
+		}
+		var latest core.Commit
+		for i := range c.replies {
+			latest = max(latest, c.replies[i].Commit)
+		}
+		events := c.replies
+		c.replies = nil
+		for c.committed(h.ctx, latest) != nil {
+			if h.ctx.Err() != nil || c.b.Stopped() {
+				return // what is not on disk has not happened
+			}
+		}
+		h.publish(events)
+		if !h.rest() {
+			return
+		}
+	}
+}
+
+// rest lets events gather. It returns false when the service ends.
+func (h *eventHub) rest() bool {
+	timer := time.NewTimer(eventLook)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-h.ctx.Done():
+		return false
+	}
+}
+
+// stopIfAlone ends the run if nobody listens.
+func (h *eventHub) stopIfAlone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listeners > 0 {
+		return false
+	}
+	h.running, h.ring, h.heads = false, nil, nil
+	return true
+}
+
+// publish adds events to the ring.
+func (h *eventHub) publish(replies []core.Reply) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range replies {
+		r := &replies[i]
+		if r.Kind != core.EventReply {
+			continue
+		}
+		for lost := min(r.Event.Dropped, eventRing); lost > 0; lost-- {
+			h.add(nil, eventHead{})
+		}
+		h.next += r.Event.Dropped - min(r.Event.Dropped, eventRing)
+		h.add(&StoredEvent{id: h.run + "-" + strconv.FormatUint(h.next, 10), core: &r.Event},
+			eventHead{kind: r.Event.Kind, queue: queueHash(r.Event.Queue)})
+	}
+	close(h.news)
+	h.news = make(chan struct{})
+}
+
+func (h *eventHub) add(e *StoredEvent, head eventHead) {
+	h.ring[h.next%eventRing], h.heads[h.next%eventRing] = e, head
+	h.next++
+}
+
+// read takes the next events of a listener from the ring, and returns what signals further ones.
+func (h *eventHub) read(l *EventListener) (b EventBatch, news <-chan struct{}) {
+	readsAll := l.caller.readsAll()
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if h.ring == nil { // the service has ended
+		return b, nil
+	}
+	most := min(max(eventBudget/max(h.listeners, 1), minEventBatch), maxEventBatch)
+	if h.next > eventRing && l.next < h.next-eventRing {
+		b.Dropped = h.next - eventRing - l.next
+		l.next += b.Dropped
+	}
+	for ; l.next < h.next && len(b.Events) < most; l.next++ {
+		head := h.heads[l.next%eventRing]
+		if head.kind == 0 {
+			b.Dropped++
+			continue
+		}
+		if l.kinds&(1<<head.kind) == 0 || l.hashes != nil && !slices.Contains(l.hashes, head.queue) {
+			continue
+		}
+		if e := h.ring[l.next%eventRing]; l.wants(e.core, readsAll) {
+			b.Events = append(b.Events, e)
+		}
+	}
+	return b, h.news
+}

@@ -1,0 +1,237 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Event is something that happened to a job, a queue or a worker.
+type Event struct {
+	ID       string     `json:"id" doc:"names the event; Last-Event-ID takes it"`
+	At       *time.Time `json:"at"`
+	Kind     string     `json:"kind" example:"done"`
+	Queue    string     `json:"queue,omitempty"`
+	Type     string     `json:"type,omitempty"`
+	Job      string     `json:"job,omitempty" doc:"the job's id; seq:N if that is not at hand"`
+	Seq      uint64     `json:"seq,omitempty"`
+	Protocol string     `json:"protocol,omitempty" doc:"of the client that caused it"`
+	Worker   string     `json:"worker,omitempty"`
+	Detail   string     `json:"detail,omitempty"`
+	Over     bool       `json:"over,omitempty" doc:"it is the job's last event"`
+}
+
+// EventFilter says which events are meant: those for which all that is set holds.
+type EventFilter struct {
+	Kinds       []string
+	Queues      []string // in one of these
+	QueuePrefix string
+	Types       []string
+	Job         string // name of a job
+}
+
+// EventKinds lists the names of the kinds of events.
+var EventKinds = func() (names []string) {
+	for _, k := range core.EventKinds {
+		names = append(names, eventKindName(k))
+	}
+	return names
+}()
+
+// eventKindName is a kind as clients write it.
+func eventKindName(k core.EventKind) string { return strings.ReplaceAll(k.String(), " ", "_") }
+
+// EventBatch is what a listener receives at once.
+type EventBatch struct {
+	Events []*StoredEvent
+
+	// Dropped is how many events were lost before these because the listener was too slow. Events that the filter would
+	// not have let through may be among them.
+	Dropped uint64
+
+	// Restarted says that the broker no longer has the events after the one that the listener has named.
+	Restarted bool
+}
+
+// StoredEvent is an event that several listeners share.
+type StoredEvent struct {
+	id   string
+	core *core.Event
+
+	once sync.Once // guards the rest
+	view Event
+	json []byte
+}
+
+// Event is the event as clients see it.
+func (e *StoredEvent) Event() *Event {
+	e.once.Do(e.make)
+	return &e.view
+}
+
+// JSON is the event in JSON; read-only.
+func (e *StoredEvent) JSON() []byte {
+	e.once.Do(e.make)
+	return e.json
+}
+
+func (e *StoredEvent) make() {
+	ev := e.core
+	e.view = Event{
+		ID: e.id, At: timeOf(ev.At), Kind: eventKindName(ev.Kind), Queue: text(ev.Queue), Type: text(ev.Type), Seq: ev.Seq,
+		Worker: text(ev.Worker), Detail: text(ev.Detail), Over: ev.Over,
+	}
+	if ev.Protocol != core.Internal {
+		e.view.Protocol = ev.Protocol.String()
+	}
+	if ev.Seq != 0 {
+		e.view.Job = text(ev.ID)
+		if ev.ID == "" {
+			e.view.Job = seqName(ev.Seq)
+		}
+	}
+	var err error
+	if e.json, err = json.Marshal(&e.view); err != nil {
+		panic(err) // text and numbers
+	}
+}
+
+// Limits of listeners.
+const (
+	maxListeners = 300
+
+	// A listener receives at most so many events at a time, and pauses between two batches. With many listeners the
+	// batches are smaller, so that all of them together never receive more than eventBudget in that time.
+	eventPause    = 100 * time.Millisecond
+	eventBudget   = 5000
+	maxEventBatch = 2000
+	minEventBatch = 10
+)
+
+// EventListener receives events. One goroutine uses it.
+type EventListener struct {
+	hub    *eventHub
+	caller Caller
+	filter core.Subscribe
+	kinds  uint32 // bits
+	hashes []uint32
+	next   uint64    // number of the event to look at next
+	quiet  time.Time // no batch before
+	reset  bool      // EventBatch.Restarted is due
+}
+
+// Events starts to listen. With after, the id of an event, it begins with the events that came after that one, as far as
+// the broker still has them. Close the listener.
+func (s *Service) Events(caller Caller, f EventFilter, after string) (*EventListener, error) {
+	l := &EventListener{hub: &s.events, caller: caller}
+	if err := s.setEventFilter(l, &f); err != nil {
+		return nil, err
+	}
+	if err := s.events.join(s, l, after); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// setEventFilter checks a filter and the caller's right to what it asks for.
+func (s *Service) setEventFilter(l *EventListener, f *EventFilter) error {
+	l.filter = core.Subscribe{Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types}
+	if !l.caller.Principal.MaySome(access.Read) {
+		return l.caller.mayAll(access.Read)
+	}
+	for _, name := range f.Kinds {
+		i := slices.Index(EventKinds, name)
+		if i < 0 {
+			return invalid("kind", "%q is not one of %s", name, strings.Join(EventKinds, ", "))
+		}
+		l.kinds |= 1 << core.EventKinds[i]
+	}
+	if l.kinds == 0 {
+		l.kinds = ^uint32(0)
+	}
+	for _, queue := range f.Queues {
+		if err := l.caller.may(access.Read, queue); err != nil {
+			return err
+		}
+		l.hashes = append(l.hashes, queueHash(queue))
+	}
+	if f.Job == "" {
+		return nil
+	}
+	c := s.open(l.caller, l.caller.Name())
+	defer c.close()
+	info, err := s.inspect(context.Background(), c, l.caller, access.Read, f.Job, true)
+	if err != nil {
+		return err
+	}
+	l.filter.Job = info.Seq
+	return nil
+}
+
+// Close ends the listener.
+func (l *EventListener) Close() { l.hub.leave() }
+
+// Next waits for events. It returns with what there is once there is any, and with an error when ctx or the service ends.
+func (l *EventListener) Next(ctx context.Context) (EventBatch, error) {
+	if err := l.pause(ctx); err != nil {
+		return EventBatch{}, err
+	}
+	for {
+		b, news := l.hub.read(l)
+		if l.reset {
+			b.Restarted, l.reset = true, false
+		}
+		if len(b.Events) > 0 || b.Dropped > 0 || b.Restarted {
+			l.quiet = monotonicNow().Add(eventPause)
+			return b, nil
+		}
+		select {
+		case <-news:
+		case <-l.hub.ctx.Done():
+			return b, &Error{Code: CodeShutdown, Detail: core.ErrShutdown.Error()}
+		case <-ctx.Done():
+			return b, context.Cause(ctx)
+		}
+	}
+}
+
+// pause lets time pass between two batches.
+func (l *EventListener) pause(ctx context.Context) error {
+	wait := l.quiet.Sub(monotonicNow())
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// wants reports whether an event passes the filter.
+func (l *EventListener) wants(ev *core.Event, readsAll bool) bool {
+	f := &l.filter
+	return (f.Job == 0 || f.Job == ev.Seq) && (len(f.Queues) == 0 || slices.Contains(f.Queues, ev.Queue)) &&
+		strings.HasPrefix(ev.Queue, f.QueuePrefix) && (len(f.Types) == 0 || ev.Seq != 0 && slices.Contains(f.Types, ev.Type)) &&
+		(readsAll || ev.Queue != "" && l.caller.may(access.Read, ev.Queue) == nil)
+}
+
+var queueSeed = maphash.MakeSeed()
+
+// queueHash tells queues apart quickly, though not with certainty.
+func queueHash(name string) uint32 { return uint32(maphash.String(queueSeed, name)) }
+
+// monotonicNow is the time by which listeners pause.
+func monotonicNow() time.Time {
+	return time.Now() //nolint:forbidigo // a pause of a listener is not the broker's time
+}

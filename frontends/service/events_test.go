@@ -1,0 +1,117 @@
+package service
+
+import (
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/engine"
+	"broker/frontends/access"
+)
+
+// setup opens a service on a real engine.
+func setup(t *testing.T) (*Service, *engine.Engine) {
+	t.Helper()
+	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }}) // never fails
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Close()
+		if err := e.Shutdown(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, e
+}
+
+var everyone = Caller{Principal: access.Everyone}
+
+// submitMany submits so many jobs.
+func submitMany(t *testing.T, e *engine.Engine, queue string, n int) {
+	t.Helper()
+	client := e.Open(core.ClientOptions{Protocol: core.HTTP, Wake: func() {}})
+	defer e.Close(client)
+	for i := 0; i < n; i += core.MaxAtomic {
+		ops := make([]core.Op, min(n-i, core.MaxAtomic))
+		for j := range ops {
+			ops[j] = &core.Submit{Job: &core.Job{Queue: queue}}
+		}
+		e.Do(client, ops, nil)
+	}
+}
+
+func TestASlowListenerLosesEventsAndLearnsHowMany(t *testing.T) {
+	t.Parallel()
+	s, e := setup(t)
+	slow, err := s.Events(everyone, EventFilter{Kinds: []string{"submitted"}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	const jobs = 15_000 // each is submitted and ready: two events
+	submitMany(t, e, "q", jobs)
+	s.events.waitFor(2*jobs + 1)
+	var got int
+	var lost uint64
+	for got+int(lost)/2 < jobs {
+		b, err := slow.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Events) > maxEventBatch {
+			t.Fatalf("a batch of %d", len(b.Events))
+		}
+		got += len(b.Events)
+		lost += b.Dropped
+		slow.quiet = time.Time{} // a test need not pause
+	}
+	if want := uint64(2*jobs - eventRing); lost != want {
+		t.Errorf("%d lost, want %d", lost, want)
+	}
+}
+
+func TestAListenerSeesWhatItMayRead(t *testing.T) {
+	t.Parallel()
+	s, e := setup(t)
+	var c access.Control
+	grant, err := access.ParseGrant("read:mail.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Load([]access.Entry{{Name: "p", Grants: []access.Grant{grant}}})
+	caller := Caller{Principal: c.Default("p")}
+	if _, err := s.Events(caller, EventFilter{Queues: []string{"other"}}, ""); !IsCode(err, CodeForbidden) {
+		t.Errorf("another queue's events: %v", err)
+	}
+	l, err := s.Events(caller, EventFilter{Kinds: []string{"submitted"}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	submitMany(t, e, "other", 10)
+	submitMany(t, e, "mail.x", 1)
+	b, err := l.Next(t.Context())
+	if err != nil || len(b.Events) != 1 || b.Events[0].Event().Queue != "mail.x" {
+		t.Errorf("%d events, %v", len(b.Events), err)
+	}
+}
+
+// waitFor waits until the hub has the event in front of number.
+func (h *eventHub) waitFor(number uint64) {
+	for {
+		h.mu.RLock()
+		next, news := h.next, h.news
+		h.mu.RUnlock()
+		if next >= number {
+			return
+		}
+		<-news
+	}
+}
