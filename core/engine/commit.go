@@ -6,6 +6,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/machine"
+	"broker/core/internal/record"
 )
 
 // commitLoop makes one batch after the other durable until the engine is closed.
@@ -108,7 +109,7 @@ func (e *Engine) commitOnce() {
 	size := len(s.Batch.Changes) + len(s.Batch.Meta)
 	took := time.Duration(0)
 	if size > 0 {
-		if err := e.store.Commit(&s.Batch); err != nil {
+		if err := e.journal.Append(e.entry(s, start)); err != nil {
 			e.fail(err)
 			return
 		}
@@ -121,6 +122,15 @@ func (e *Engine) commitOnce() {
 	if size > 0 {
 		e.opts.Listener.CommitDone(size, took)
 	}
+}
+
+// entry puts a batch in its place behind the last one.
+func (e *Engine) entry(s *machine.Sealed, at core.Instant) *record.Entry {
+	prev := e.sealedEntry.Number
+	e.sealedEntry = record.Entry{
+		Position: record.Position{Number: uint64(s.Commit), At: at}, Prev: prev, Batch: &s.Batch,
+	}
+	return &e.sealedEntry
 }
 
 // seal closes the open batch and notes whom to wake once it is durable; false: there is nothing to commit.

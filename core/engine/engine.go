@@ -10,14 +10,16 @@ import (
 
 	"broker/core"
 	"broker/core/internal/machine"
+	"broker/core/internal/record"
 	"broker/core/internal/store"
 	"broker/core/notify"
 )
 
 // Engine is the broker: it implements core.Broker.
 type Engine struct {
-	opts  Options
-	store *store.Store // nil with Durability None
+	opts    Options
+	store   *store.Store // nil with Durability None
+	journal Journal      // likewise
 
 	mu           sync.Mutex // guards machine, wakes, closers, deadline, clockMonitor, clockSet
 	machine      *machine.Machine
@@ -32,9 +34,10 @@ type Engine struct {
 
 	sizes batchSizes
 
-	committing  sync.Mutex // one commit at a time: the committer's, Flush's, Close's; guards sealed, sealedWakes
+	committing  sync.Mutex // one commit at a time: the committer's, Flush's, Close's; guards what follows
 	sealed      machine.Sealed
-	sealedWakes []func() // of the clients that wait for it
+	sealedWakes []func()     // of the clients that wait for it
+	sealedEntry record.Entry // the last one
 
 	writes    notify.Signal // something to commit
 	ticks     notify.Signal // an earlier deadline

@@ -21,7 +21,9 @@ func (e *Engine) recover() error {
 		_ = s.Close() // the first error is the one that matters
 		return fmt.Errorf("read store: %w", err)
 	}
-	e.store = s
+	e.store, e.journal = s, s
+	e.sealedEntry.Position = s.Position()
+	e.committed.Store(e.sealedEntry.Number)
 	e.commitOnce() // the reserved numbers, before any of them is given out
 	if e.stopped.Load() {
 		_ = s.Close() // likewise
@@ -37,6 +39,7 @@ func (e *Engine) load(s *store.Store) error {
 
 // restore brings back into an empty machine what a store holds.
 func restore(m *machine.Machine, s *store.Store, clock func() core.Instant, progress func(uint64, float64)) error {
+	m.Resume(core.Commit(s.Position().Number))
 	if err := s.ScanMeta("", m.RestoreMeta); err != nil {
 		return err
 	}

@@ -11,8 +11,11 @@ import (
 	"broker/core/internal/timer"
 )
 
-// Recovery: RestoreMeta for every mark, then Restore for every job in Seq order, then Restored. Nothing is decided
-// anew: deadlines that have passed meanwhile fire at the first Tick.
+// Recovery: Resume, RestoreMeta for every metadata entry, Restore for every job in Seq order, then Restored. Nothing is
+// decided again: deadlines that have passed meanwhile fire at the first Tick.
+
+// Resume sets the number of the last commit, from which the next ones go on.
+func (m *Machine) Resume(last core.Commit) { m.open, m.durable = last+1, last }
 
 // RestoreMeta takes back a stored note.
 func (m *Machine) RestoreMeta(name string, value []byte) error {

@@ -50,20 +50,27 @@ func (d *decoder) fail(err error) {
 
 // open reads the version and the set of fields that are present; known is the set of fields that may be.
 func (d *decoder) open(known uint64) (fields uint64) {
+	d.version()
+	return d.fields(known)
+}
+
+func (d *decoder) version() {
 	if len(d.b) == 0 {
 		d.fail(ErrTruncated)
-		return 0
+		return
 	}
-	if v := d.b[0]; v != Version {
-		if v > Version {
-			d.fail(fmt.Errorf("record version %d: %w", v, ErrNewerFormat))
-		} else {
-			d.fail(fmt.Errorf("record version %d: %w", v, ErrRange))
-		}
-		return 0
+	switch v := d.b[0]; {
+	case v > Version:
+		d.fail(fmt.Errorf("record version %d: %w", v, ErrNewerFormat))
+	case v < Version:
+		d.fail(fmt.Errorf("record version %d: %w", v, ErrRange))
+	default:
+		d.b = d.b[1:]
 	}
-	d.b = d.b[1:]
-	fields = d.uvarint()
+}
+
+func (d *decoder) fields(known uint64) uint64 {
+	fields := d.uvarint()
 	if extra := fields &^ known; extra != 0 {
 		d.fail(fmt.Errorf("record has unknown fields %#x: %w", extra, ErrNewerFormat))
 		return 0

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,9 @@ func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, 
 		}
 	}
 	c.walk(spaceMeta, func(key, value []byte) {
+		if bytes.Equal(key, positionKey) {
+			return
+		}
 		c.r.MetaEntries++
 		c.r.Bytes += uint64(len(key) + len(value))
 	})

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -15,8 +16,9 @@ import (
 // committer passes batches to Pebble on a goroutine of its own, which a failure may block forever: nobody waits for it
 // then.
 type committer struct {
-	mu   sync.Mutex // one commit at a time; guards buf and key
-	buf  []byte     // for encoding, reused
+	mu   sync.Mutex // one commit at a time; guards last, buf and key
+	last record.Position
+	buf  []byte // for encoding, reused
 	key  jobKey
 	work chan *pebble.Batch
 	done chan error // one result for each batch, unless the latch trips
@@ -42,20 +44,59 @@ func (c *committer) stop() {
 	}
 }
 
-// Commit makes b durable: when it returns nil, all of b is on disk. An error other than ErrBatchSize is final; after a
-// restart either all of b is there or none of it. Batches are applied in the order of the calls.
-func (s *Store) Commit(b *record.CommitBatch) error {
-	return s.apply(func(pb *pebble.Batch) error { return s.commit.encode(pb, b) })
+// Append makes an entry durable: when it returns nil, all of it is on disk. An entry that does not follow the last one is
+// refused with ErrSequence, one that is too large with ErrBatchSize; nothing has changed then. Any other error is final, and
+// after a restart either all of the entry is there or none of it.
+func (s *Store) Append(e *record.Entry) error {
+	c := &s.commit
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := s.apply(func(pb *pebble.Batch) error {
+		if !e.Follows(c.last) {
+			return fmt.Errorf("entry %d of epoch %d, after %d, to a store at %d of epoch %d: %w", e.Number, e.Epoch, e.Prev,
+				c.last.Number, c.last.Epoch, ErrSequence)
+		}
+		if err := c.encode(pb, e.Batch); err != nil {
+			return err
+		}
+		c.buf = record.AppendPosition(c.buf[:0], e.Position)
+		return c.set(pb, positionKey, c.buf)
+	})
+	if err == nil {
+		c.last = e.Position
+	}
+	return err
+}
+
+// Position says which entry was the last one.
+func (s *Store) Position() record.Position {
+	s.commit.mu.Lock()
+	defer s.commit.mu.Unlock()
+	return s.commit.last
+}
+
+// readPosition is part of Open.
+func (s *Store) readPosition() error {
+	value, err := s.get(positionKey)
+	if errors.Is(err, ErrMissing) {
+		return nil // a new store, or one of format 1
+	}
+	if err == nil {
+		s.commit.last, err = record.DecodePosition(value)
+	}
+	return s.damage("read the number of the last commit", err)
 }
 
 // writeVersion writes the format version of the store.
 func (c *committer) writeVersion(s *Store) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return s.apply(func(pb *pebble.Batch) error {
 		return pb.Set([]byte{spaceVersion}, binary.AppendUvarint(nil, integrity.FormatVersion), nil)
 	})
 }
 
-// apply fills a batch and waits until it is durable.
+// apply fills a batch and waits until it is durable. The caller holds the committer's lock.
 func (s *Store) apply(fill func(*pebble.Batch) error) error {
 	if s.readOnly {
 		return ErrReadOnly
@@ -65,8 +106,6 @@ func (s *Store) apply(fill func(*pebble.Batch) error) error {
 	}
 	defer s.use.leave()
 	c := &s.commit
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err := s.latch.Err(); err != nil {
 		return err
 	}

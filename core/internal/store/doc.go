@@ -8,6 +8,7 @@
 //
 //	'v'              format version of this store, a varint
 //	'm' name         a metadata entry: the value as given
+//	'm' 0            the position of the last entry: epoch, number and time of its commit
 //	'j' seq          the job: what rarely changes
 //	'j' seq 'f'      its last failure
 //	'j' seq 'o'      its outcome

@@ -13,6 +13,7 @@ var (
 	ErrHalfCopy    = errors.New("this is left from a copy of a store that was interrupted; make another copy")
 	ErrReadOnly    = errors.New("store is open for reading only")
 	ErrClosed      = errors.New("store is closed")
+	ErrSequence    = errors.New("entry does not follow the last one")
 	ErrBatchSize   = errors.New("batch is too large for one commit")
 	ErrNoStore     = integrity.ErrNoStore
 	ErrInUse       = integrity.ErrInUse

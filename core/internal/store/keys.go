@@ -19,6 +19,10 @@ const (
 	partStatus  byte = 's'
 )
 
+// positionKey holds the position of the last entry. It is a metadata entry whose name no caller uses, since a key space of
+// its own would cost a table with every flush.
+var positionKey = []byte{spaceMeta, 0}
+
 // seqKeyBytes is the length of a space and a number.
 const seqKeyBytes = 1 + 8
 

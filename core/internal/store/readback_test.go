@@ -25,3 +25,10 @@ func (s *Store) Meta(name string) ([]byte, error) {
 	value, err := s.get(appendMetaKey(nil, name))
 	return value, s.damage("read metadata "+name, err)
 }
+
+// Commit appends b as the entry that follows the last one.
+func (s *Store) Commit(b *record.CommitBatch) error {
+	last := s.Position()
+	e := record.Entry{Position: record.Position{Number: last.Number + 1}, Prev: last.Number, Batch: b}
+	return s.Append(&e)
+}

@@ -159,6 +159,10 @@ func (s *Store) open(o Options) (err error) {
 		_ = s.Close() // the first error says more
 		return err
 	}
+	if err := s.readPosition(); err != nil {
+		_ = s.Close() // likewise
+		return err
+	}
 	if s.spares != nil {
 		s.keeping.Go(func() { s.spares.Keep(s.stopSpares()) })
 	}

@@ -1,0 +1,170 @@
+package record
+
+import (
+	"encoding/binary"
+
+	"broker/core"
+)
+
+// Entry is a commit batch at its place in the order of all: what a journal makes durable, and what is replicated.
+//
+//	version │ epoch │ number │ number - prev │ at │ n, changes │ n, metadata
+//	change:   seq │ fields │ stored │ body bytes │ job, body │ status │ failure │ outcome     each with its length in front
+type Entry struct {
+	Position
+
+	Prev  uint64 // number of the entry before this one; entries without any change are left out
+	Batch *CommitBatch
+}
+
+// Position says how far a store is: which entry was the last one.
+type Position struct {
+	Epoch  uint64       // grows when another engine takes over; zero: there is only one
+	Number uint64       // of the commit
+	At     core.Instant // when the batch was sealed
+}
+
+// Follows reports whether e may be applied to a store whose last entry is at p: nothing is missing between them, and no
+// newer engine has taken over.
+func (e *Entry) Follows(p Position) bool {
+	return e.Prev == p.Number && e.Number > e.Prev && e.Epoch >= p.Epoch
+}
+
+// AppendPosition encodes p.
+func AppendPosition(dst []byte, p Position) []byte {
+	dst = binary.AppendUvarint(append(dst, Version), p.Epoch)
+	dst = binary.AppendUvarint(dst, p.Number)
+	return binary.AppendVarint(dst, int64(p.At))
+}
+
+// DecodePosition is the inverse of AppendPosition.
+func DecodePosition(b []byte) (Position, error) {
+	d := decoder{b: b}
+	d.version()
+	p := d.position()
+	return p, d.close()
+}
+
+func (d *decoder) position() Position {
+	return Position{Epoch: d.uvarint(), Number: d.uvarint(), At: core.Instant(d.varint())}
+}
+
+// Fields of a change. On disk.
+const (
+	changeGone = 1 << iota
+	changeJob
+	changeKeepBody
+	changeStatus
+	changeFailure
+	changeOutcome
+
+	changeKnown = 1<<iota - 1
+)
+
+// AppendEntry encodes e.
+func AppendEntry(dst []byte, e *Entry) []byte {
+	dst = AppendPosition(dst, e.Position)
+	dst = binary.AppendUvarint(dst, e.Number-e.Prev)
+	dst = binary.AppendUvarint(dst, uint64(len(e.Batch.Changes)))
+	var buf []byte
+	for i := range e.Batch.Changes {
+		dst, buf = appendChange(dst, &e.Batch.Changes[i], buf)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(e.Batch.Meta)))
+	for _, m := range e.Batch.Meta {
+		dst = appendText(dst, m.Name)
+		dst = binary.AppendUvarint(dst, flag(m.Value != nil, 1))
+		if m.Value != nil {
+			dst = appendBytes(dst, m.Value)
+		}
+	}
+	return dst
+}
+
+// appendChange encodes ch; buf is memory for its parts.
+func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte) {
+	f := flag(ch.Gone, changeGone) | flag(ch.Job != nil, changeJob) | flag(ch.KeepBody, changeKeepBody) |
+		flag(ch.Status != nil, changeStatus) | flag(ch.Failure != nil, changeFailure) | flag(ch.Outcome != nil, changeOutcome)
+	for _, n := range [...]uint64{ch.Seq, f, uint64(ch.Stored), uint64(ch.BodyBytes)} {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	if ch.Job != nil {
+		buf = AppendJob(buf[:0], ch.Job, ch.Stored)
+		if dst = appendBytes(dst, buf); HasOwnBody(ch.Job) {
+			dst = append(dst, ch.Job.Body...) // its size is in the record
+		}
+	}
+	if ch.Status != nil {
+		buf = AppendStatus(buf[:0], ch.Seq, ch.Status)
+		dst = appendBytes(dst, buf)
+	}
+	if ch.Failure != nil {
+		buf = AppendFailure(buf[:0], ch.Failure)
+		dst = appendBytes(dst, buf)
+	}
+	if ch.Outcome != nil {
+		buf = AppendOutcome(buf[:0], ch.Outcome)
+		dst = appendBytes(dst, buf)
+	}
+	return dst, buf
+}
+
+// DecodeEntry is the inverse of AppendEntry. The batch is a view of b, which must not change while it is used.
+func DecodeEntry(b []byte) (*Entry, error) {
+	d := decoder{b: b}
+	d.version()
+	e := &Entry{Position: d.position(), Batch: new(CommitBatch)}
+	e.Prev = e.Number - d.uvarint()
+	e.Batch.Changes = make([]Change, d.count())
+	for i := range e.Batch.Changes {
+		d.change(&e.Batch.Changes[i])
+	}
+	e.Batch.Meta = make([]core.MetaEntry, d.count())
+	for i := range e.Batch.Meta {
+		m := &e.Batch.Meta[i]
+		m.Name = d.text()
+		if d.uvarint() != 0 {
+			m.Value = d.bytes()
+		}
+	}
+	if err := d.close(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// change is the inverse of appendChange.
+func (d *decoder) change(ch *Change) {
+	ch.Seq = d.uvarint()
+	f := d.fields(changeKnown)
+	ch.Gone, ch.KeepBody = f&changeGone != 0, f&changeKeepBody != 0
+	ch.Stored, ch.BodyBytes = Parts(d.byte()), d.bodyBytes()
+	if f&changeJob != 0 {
+		ch.Job = new(core.Job)
+		size, _, err := DecodeJob(d.bytes(), ch.Seq, ch.Job, nil, nil)
+		if d.check(err); size > 0 {
+			ch.Job.Body = d.take(uint64(size))
+		}
+	}
+	if f&changeStatus != 0 {
+		ch.Status = new(Status)
+		d.check(DecodeStatus(d.bytes(), ch.Seq, ch.Status))
+	}
+	if f&changeFailure != 0 {
+		ch.Failure = new(core.Failure)
+		_, err := DecodeFailure(d.bytes(), ch.Failure)
+		d.check(err)
+	}
+	if f&changeOutcome != 0 {
+		ch.Outcome = new(core.Outcome)
+		_, err := DecodeOutcome(d.bytes(), ch.Outcome)
+		d.check(err)
+	}
+}
+
+// check fails with the error of a part, if there is one.
+func (d *decoder) check(err error) {
+	if err != nil {
+		d.fail(err)
+	}
+}
