@@ -345,12 +345,13 @@ type ListJobs struct {
 	NoBody bool
 }
 
-// ListQueues asks for the queues whose names start with Prefix, in byte order from Offset. Limit zero: all. Reply:
-// Queues.
+// ListQueues asks for the queues whose names start with Prefix and come behind After, in byte order, from Offset. Limit zero:
+// all, which takes long if there are many; go on behind the last name of a page instead. Reply: Queues.
 type ListQueues struct {
 	reading
 	Tag    uint64
 	Prefix string
+	After  string // empty: from the first
 	Offset int
 	Limit  int
 }

@@ -14,34 +14,26 @@ import (
 func (s *session) info(p *pipeline, _ []byte) {
 	s.f.commands.Add(uint64(p.commands)) // INFO counts itself
 	p.commands = 0
-	p.json = s.f.appendInfo(p.json[:0], s.ask(&core.ReadStats{Tag: s.nextTag()}),
-		s.ask(&core.ListQueues{Tag: s.nextTag(), Prefix: s.f.o.Namespace}))
+	p.json = s.f.appendInfo(p.json[:0], s.ask(&core.ReadStats{Tag: s.nextTag()}).Stats, s.queueRows())
 	s.bulk(p.json, 0)
 }
 
 // Info returns what INFO answers, for the HTTP API. Any goroutine.
 func (f *Frontend) Info() []byte {
-	replies := core.DoOnce(f.b, core.Internal, &core.ReadStats{Tag: 1}, &core.ListQueues{Tag: 2, Prefix: f.o.Namespace})
-	var stats, queues core.Reply
-	for _, r := range replies {
-		switch r.Tag {
-		case 1:
-			stats = r
-		case 2:
-			queues = r
-		}
-	}
-	return f.appendInfo(nil, stats, queues)
+	queues := f.listQueues(func(op *core.ListQueues) []core.QueueInfo {
+		return core.DoOnce(f.b, core.Internal, op)[0].Queues
+	})
+	return f.appendInfo(nil, core.DoOnce(f.b, core.Internal, &core.ReadStats{})[0].Stats, queues)
 }
 
 // sets are the sizes of the reference's sorted sets.
 type sets struct{ scheduled, retries, dead, working int }
 
 // appendInfo writes the answer of INFO, with its members in the reference's order.
-func (f *Frontend) appendInfo(b []byte, counted, listed core.Reply) []byte {
+func (f *Frontend) appendInfo(b []byte, counted *core.Stats, queues []core.QueueInfo) []byte {
 	var stats core.Stats
-	if counted.Stats != nil {
-		stats = *counted.Stats
+	if counted != nil {
+		stats = *counted
 	}
 	now := f.b.Now()
 	b = append(b, '{')
@@ -50,14 +42,14 @@ func (f *Frontend) appendInfo(b []byte, counted, listed core.Reply) []byte {
 	b = append(appendName(b, "faktory"), '{')
 	b = append(appendName(b, "queues"), '{')
 	enqueued := 0
-	for i := range listed.Queues {
-		q := &listed.Queues[i]
+	for i := range queues {
+		q := &queues[i]
 		b = appendQuoted(appendComma(b), q.Name[len(f.o.Namespace):])
 		b = strconv.AppendInt(append(b, ':'), int64(q.Ready()), 10)
 		enqueued += q.Ready()
 	}
 	b = append(b, '}')
-	size := f.sets(&stats, listed.Queues)
+	size := f.sets(&stats, queues)
 	b = append(appendName(b, "sets"), '{')
 	b = appendIntegerMember(b, "dead", int64(size.dead))
 	b = appendIntegerMember(b, "retries", int64(size.retries))
@@ -69,7 +61,7 @@ func (f *Frontend) appendInfo(b []byte, counted, listed core.Reply) []byte {
 	b = appendIntegerMember(b, "total_failures", int64(totals.Failed))
 	b = appendIntegerMember(b, "total_processed", int64(totals.Done+totals.Failed))
 	b = appendIntegerMember(b, "total_enqueued", int64(enqueued))
-	b = appendIntegerMember(b, "total_queues", int64(len(listed.Queues)))
+	b = appendIntegerMember(b, "total_queues", int64(len(queues)))
 	b = append(b, '}')
 	b = append(appendName(b, "server"), '{')
 	b = appendTextMember(b, "description", f.o.Description)

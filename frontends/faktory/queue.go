@@ -94,12 +94,33 @@ func (s *session) latency(names []string) {
 
 // queueNames returns the core's names of all queues that clients can see.
 func (s *session) queueNames() []string {
-	r := s.ask(&core.ListQueues{Tag: s.nextTag(), Prefix: s.f.o.Namespace})
-	names := make([]string, len(r.Queues))
-	for i := range r.Queues {
-		names[i] = r.Queues[i].Name
+	queues := s.queueRows()
+	names := make([]string, len(queues))
+	for i := range queues {
+		names[i] = queues[i].Name
 	}
 	return names
+}
+
+// queueRows returns the rows of all queues that clients can see.
+func (s *session) queueRows() []core.QueueInfo {
+	return s.f.listQueues(func(op *core.ListQueues) []core.QueueInfo {
+		op.Tag = s.nextTag()
+		return s.ask(op).Queues
+	})
+}
+
+// queuePage is how many rows are read at once, so that no other client waits for many queues.
+const queuePage = 1000
+
+// listQueues reads the rows of all queues page by page.
+func (f *Frontend) listQueues(ask func(*core.ListQueues) []core.QueueInfo) (all []core.QueueInfo) {
+	for after := ""; ; after = all[len(all)-1].Name {
+		page := ask(&core.ListQueues{Prefix: f.o.Namespace, After: after, Limit: queuePage})
+		if all = append(all, page...); len(page) < queuePage {
+			return all
+		}
+	}
 }
 
 // removal is QUEUE REMOVE, FLUSH, or a MUTATE without a filter. It removes jobs in pages.

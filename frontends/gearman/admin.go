@@ -1,7 +1,6 @@
 package gearman
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -74,8 +73,7 @@ func (s *session) awaitLine(command string) uint64 {
 
 // status handles status and prioritystatus.
 func (s *session) status(words []string) {
-	s.ask(&core.ListQueues{Tag: s.awaitLine(strings.ToLower(words[0])), Prefix: s.f.o.Namespace})
-	s.flush(false) // the answer may be long: check outputFull before the next command
+	s.list(&listing{next: (*listing).nextQueues, priorities: strings.EqualFold(words[0], "prioritystatus")})
 }
 
 func (s *session) workers([]string) {
@@ -177,13 +175,10 @@ func (s *session) shutdown(words []string) {
 	s.f.o.Shutdown(len(words) > 1 && strings.EqualFold(words[1], "graceful"))
 }
 
-// appendLine appends the answer to a text command. Packets that succeed have no answer.
-func (s *session) appendLine(b []byte, r *core.Reply, p *pending) []byte {
-	switch {
-	case p.typ != textCommand:
+// appendLine appends the answer to a text command whose operation succeeded. Packets that succeed have no answer.
+func (s *session) appendLine(b []byte, p *pending) []byte {
+	if p.typ != textCommand {
 		return b
-	case r.Kind == core.Queues:
-		return s.appendQueues(b, r.Queues, bytes.HasPrefix(p.arg, []byte("priority")))
 	}
 	return append(b, lineOK...)
 }
@@ -205,7 +200,7 @@ func (s *session) appendQueues(b []byte, queues []core.QueueInfo, priorities boo
 		}
 		b = append(appendColumn(b, q.Workers), '\n')
 	}
-	return append(b, endOfList...)
+	return b
 }
 
 // appendColumn appends a tab and a number.

@@ -30,7 +30,7 @@ func (s *session) encode(b []byte, r *core.Reply, p *pending) []byte {
 	case core.Failed:
 		return s.appendFailed(b, r, p)
 	case core.Accepted, core.Queues:
-		return s.appendLine(b, r, p)
+		return s.appendLine(b, p)
 	case core.Listed, core.Counted, core.MetaReply, core.Purged, core.BatchReply, core.Answered, core.Reading, core.EventReply:
 		return b // never requested in the pipeline
 	}

@@ -13,8 +13,10 @@ type listing struct {
 	next   func(*listing, *session) (more bool) // writes a page
 	pushes []core.Reply                         // received meanwhile; written after the list
 
-	cursor  uint64      // show jobs: where the next page starts
-	entries []connEntry // workers: not written yet
+	cursor     uint64      // show jobs: where the next page starts
+	after      string      // status: the last queue written
+	priorities bool        // status: it is prioritystatus
+	entries    []connEntry // workers: not written yet
 }
 
 // list answers the messages before, then starts a listing.
@@ -61,14 +63,7 @@ func (l *listing) nextUniques(s *session) bool {
 func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []byte, *core.JobInfo) []byte) (more bool) {
 	s.tag++
 	op.Tag, op.Cursor, op.Limit = s.tag, l.cursor, pageJobs
-	first := len(l.pushes)
-	l.pushes = s.f.broker.Do(s.client, []core.Op{op}, l.pushes)
-	kept := l.pushes[:first]
-	for _, r := range l.pushes[first:] {
-		if r.Tag != op.Tag {
-			kept = append(kept, r)
-			continue
-		}
+	l.ask(s, op, func(r *core.Reply) {
 		b := s.conn.Out().Buf()
 		for i := range r.Jobs {
 			if j := &r.Jobs[i]; isUnfinished(j) && s.f.owns(j.Queue) && (op.Brief || j.Job != nil) {
@@ -77,10 +72,36 @@ func (l *listing) fetch(s *session, op *core.ListJobs, write func(*session, []by
 		}
 		s.conn.Out().Put(b, r.Commit)
 		l.cursor, more = r.Cursor, r.Cursor != 0
+	})
+	return more
+}
+
+// nextQueues writes the next rows of status or prioritystatus.
+func (l *listing) nextQueues(s *session) (more bool) {
+	s.tag++
+	l.ask(s, &core.ListQueues{Tag: s.tag, Prefix: s.f.o.Namespace, After: l.after, Limit: pageJobs}, func(r *core.Reply) {
+		s.conn.Out().Put(s.appendQueues(s.conn.Out().Buf(), r.Queues, l.priorities), r.Commit)
+		if more = len(r.Queues) == pageJobs; more {
+			l.after = r.Queues[pageJobs-1].Name
+		}
+	})
+	return more
+}
+
+// ask has the broker answer an operation, and keeps what else it has for the session.
+func (l *listing) ask(s *session, op core.Op, answer func(*core.Reply)) {
+	first := len(l.pushes)
+	l.pushes = s.f.broker.Do(s.client, []core.Op{op}, l.pushes)
+	kept := l.pushes[:first]
+	for i := range l.pushes[first:] {
+		if r := &l.pushes[first+i]; r.Tag == op.TagOf() {
+			answer(r)
+		} else {
+			kept = append(kept, *r)
+		}
 	}
 	clear(l.pushes[len(kept):])
 	l.pushes = kept
-	return more
 }
 
 // writeJob writes a row of show jobs:

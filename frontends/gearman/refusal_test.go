@@ -71,7 +71,7 @@ func TestEveryRequestHasAnAnswerForARefusal(t *testing.T) {
 		{"unable", request(cantDo, "f"), nil},
 		{"get status", request(getStatus, "H:host:1"), answer(statusRes, "H:host:1", "0", "0", "0", "0")},
 		{"get status by unique", request(getStatusUnique, "u"), answer(statusResUnique, "u", "0", "0", "0", "0", "0")},
-		{"status", []byte("status\n"), []byte(stopped)},
+		{"status", []byte("status\n"), []byte(".\n")},
 		{"create", []byte("create function f\n"), []byte(stopped)},
 		{"maxqueue", []byte("maxqueue f 1\n"), []byte(stopped)},
 		{"cancel", []byte("cancel job H:host:1\n"), []byte(stopped)},

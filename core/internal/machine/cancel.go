@@ -204,7 +204,7 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	}
 	removed, next := m.purgePage(c.protocol, op, only, limit)
 	if next == 0 && only != 0 && op.Drop && m.queues[only] != nil {
-		m.queues[only].hidden = true
+		m.hide(only, m.queues[only])
 		m.dropRow(only)
 	}
 	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.promise()})

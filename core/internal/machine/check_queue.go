@@ -86,8 +86,41 @@ func (c *checker) eachQueue() {
 			c.fail("queue %s is idle and still there", q.name)
 		}
 	}
+	c.queueNames()
 	if kept != m.kept {
 		c.fail("%d queues are kept, counted %d", m.kept, kept)
+	}
+}
+
+// queueNames checks the lists of queues by name.
+func (c *checker) queueNames() {
+	m, shown := c.m, 0
+	for _, q := range m.queues {
+		if q != nil && !q.hidden {
+			shown++
+		}
+	}
+	for _, x := range []struct {
+		what   string
+		list   *queue.List
+		want   int
+		before queue.Before
+	}{
+		{"queues by name", &m.inOrder.all, len(m.names), m.byName},
+		{"rows by name", &m.inOrder.rows, shown, m.byName},
+		{"queues by folded name", &m.inOrder.folded, len(m.names), m.byFoldedName},
+	} {
+		last := uint32(0)
+		for _, n := range x.list.Slice(0, x.list.Len(), nil) {
+			if q := m.queues[n]; q == nil || last != 0 && !x.before(last, n) {
+				c.fail("%s: queue %d is out of order, or forgotten", x.what, n)
+				return
+			}
+			last = n
+		}
+		if x.list.Len() != x.want {
+			c.fail("%s: %d in the list, want %d", x.what, x.list.Len(), x.want)
+		}
 	}
 }
 

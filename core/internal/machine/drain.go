@@ -1,17 +1,13 @@
 package machine
 
-import (
-	"slices"
-
-	"broker/core"
-)
+import "broker/core"
 
 // drain stops or resumes handing out jobs.
 func (m *Machine) drain(c *client, op *core.Drain) {
 	m.draining, m.shut = op.On, op.On && op.RefuseJobs
 	m.stats.Draining = m.draining
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
-	for _, n := range slices.Clone(m.sortedQueues()) { // a queue may go when its last job expires on the way
+	for _, n := range m.sortedQueues() { // a queue may go when its last job expires on the way
 		m.offer(n)
 	}
 }

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"slices"
-	"sort"
 	"strings"
 
 	"broker/core"
@@ -71,13 +70,13 @@ func (s *search) resolveQueues() {
 		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(m.queues[a].name, m.queues[b].name) })
 		s.queues = slices.Compact(s.queues)
 	case f.QueuePrefix != "":
-		all := m.sortedQueues()
-		from := sort.Search(len(all), func(i int) bool { return m.queues[all[i]].name >= f.QueuePrefix })
-		to := from
-		for to < len(all) && strings.HasPrefix(m.queues[all[to]].name, f.QueuePrefix) {
-			to++
-		}
-		s.queues = all[from:to:to]
+		l := &m.inOrder.all
+		from := l.Search(func(n uint32) bool { return m.queues[n].name < f.QueuePrefix })
+		to := l.Search(func(n uint32) bool {
+			name := m.queues[n].name
+			return name < f.QueuePrefix || strings.HasPrefix(name, f.QueuePrefix)
+		})
+		s.queues = l.Slice(from, to-from, []uint32{})
 	default:
 		return
 	}

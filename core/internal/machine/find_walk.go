@@ -264,7 +264,7 @@ func (w *mergedWalk) Next() uint32 {
 func (s *search) queuesInOrder() []uint32 {
 	all := s.queues
 	if all == nil {
-		all = s.m.sortedQueues()
+		all = s.queuesFromStart()
 	}
 	if s.desc {
 		all = slices.Clone(all)
@@ -281,6 +281,19 @@ func (s *search) queuesInOrder() []uint32 {
 		return nil
 	}
 	return all[at:]
+}
+
+// queuesFromStart are all queues, without those that are certainly before the cursor.
+func (s *search) queuesFromStart() []uint32 {
+	l := &s.m.inOrder.all
+	switch {
+	case s.start == nil:
+		return l.Slice(0, l.Len(), nil)
+	case s.desc:
+		return l.Slice(0, l.Search(func(n uint32) bool { return s.m.queues[n].name <= s.start.queue }), nil)
+	}
+	from := l.Search(func(n uint32) bool { return s.m.queues[n].name < s.start.queue })
+	return l.Slice(from, l.Len()-from, nil)
 }
 
 // queueWalk walks the ready jobs of queue after queue.

@@ -47,23 +47,24 @@ type Machine struct {
 	// a later one, so that it does not pass those that were there before the clock was set back.
 	lastPlace, firstPlace core.Instant
 
-	queues    []*jobQueue // by number, from 1
-	names     map[string]uint32
-	freeQ     []uint32
-	sorted    []uint32 // by name; nil when out of date
-	class     [3]int   // ready jobs of all queues by classOf
-	kept      int      // queues that are kept
-	waiters   queue.Waiters
-	visitMark uint64 // number of the list of names that is being looked at, to know again a queue named twice
-	watchers  watcherSlab
-	clients   []*client // by slot, from 1
-	freeC     []uint32
-	opened    uint64
-	workers   nameTable  // that hold leases
-	leases    [][]uint32 // held jobs, by number of the worker
-	types     nameTable  // of jobs, where they differ from the queue's name
-	timers    timer.Heap
-	batches   map[uint64]*batch
+	queues               []*jobQueue // by number, from 1
+	names                map[string]uint32
+	freeQ                []uint32
+	inOrder              queueNames
+	byName, byFoldedName queue.Before
+	class                [3]int // ready jobs of all queues by classOf
+	kept                 int    // queues that are kept
+	waiters              queue.Waiters
+	visitMark            uint64 // number of the list of names that is being looked at, to know again a queue named twice
+	watchers             watcherSlab
+	clients              []*client // by slot, from 1
+	freeC                []uint32
+	opened               uint64
+	workers              nameTable  // that hold leases
+	leases               [][]uint32 // held jobs, by number of the worker
+	types                nameTable  // of jobs, where they differ from the queue's name
+	timers               timer.Heap
+	batches              map[uint64]*batch
 	// firstBatch and lastBatch are the ends of the list of batches, the oldest first.
 	firstBatch, lastBatch *batch
 	// batchSlots and freeBatches number the batches for their deadlines.
@@ -122,6 +123,7 @@ func New(o Options) *Machine {
 	}
 	m.tags = newTagIndex()
 	m.before, m.effort = m.standsBefore, usualEffort
+	m.byName, m.byFoldedName = m.nameBefore, m.foldedNameBefore
 	m.workers, m.types, m.groups.names = newNameTable(), newNameTable(), newNameTable()
 	m.stats.StartedAt = o.StartedAt
 	m.now = o.StartedAt

@@ -2,8 +2,6 @@ package machine
 
 import (
 	"encoding/json"
-	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -80,7 +78,7 @@ func (q *jobQueue) jobs() int { return q.unfinished() + q.count[core.Done] + q.c
 // queueNamed finds or makes a queue.
 func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 	if n := m.names[name]; n != 0 {
-		m.queues[n].hidden = false
+		m.show(n, m.queues[n])
 		return n, m.queues[n]
 	}
 	name = strings.Clone(name)
@@ -96,8 +94,7 @@ func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 		n = uint32(len(m.queues))
 		m.queues = append(m.queues, q)
 	}
-	m.names[name] = n
-	m.sorted = nil
+	m.nameQueue(n, q)
 	return n, q
 }
 
@@ -136,10 +133,9 @@ func (m *Machine) forgetQueue(n uint32) {
 		m.queueEvent(m.queues[n], core.EventQueueRemoved)
 	}
 	m.timers.Remove(&m.queues[n].idleTimer)
-	delete(m.names, m.queues[n].name)
+	m.unnameQueue(n, m.queues[n])
 	m.queues[n] = nil
 	m.freeQ = append(m.freeQ, n)
-	m.sorted = nil
 }
 
 // queueMeta is what is stored of a queue that somebody made or set up on purpose.
@@ -239,12 +235,7 @@ func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
 func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 	n := m.names[op.Queue]
 	if n == 0 && op.FoldCase {
-		for _, k := range m.sortedQueues() {
-			if strings.EqualFold(m.queues[k].name, op.Queue) {
-				n = k
-				break
-			}
-		}
+		n = m.queueFold(op.Queue)
 	}
 	if n == 0 {
 		m.noQueue(c, op.Tag)
@@ -271,7 +262,7 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 	}
 	if m.queues[n] == q {
 		m.queueEvent(q, core.EventQueueRemoved)
-		q.hidden = true
+		m.hide(n, q)
 		m.dropRow(n)
 	}
 }
@@ -287,65 +278,4 @@ func (m *Machine) dropRow(n uint32) {
 	m.storeQueue(q)
 	m.offer(n)
 	m.dropIdle(n)
-}
-
-// sortedQueues is the numbers of all queues in byte order of their names.
-func (m *Machine) sortedQueues() []uint32 {
-	if m.sorted == nil {
-		m.sorted = make([]uint32, 0, len(m.names))
-		for n, q := range m.queues {
-			if q != nil {
-				m.sorted = append(m.sorted, uint32(n))
-			}
-		}
-		slices.SortFunc(m.sorted, func(a, b uint32) int { return strings.Compare(m.queues[a].name, m.queues[b].name) })
-	}
-	return m.sorted
-}
-
-func (m *Machine) listQueues(c *client, op *core.ListQueues) {
-	all := m.sortedQueues()
-	from := sort.Search(len(all), func(i int) bool { return m.queues[all[i]].name >= op.Prefix })
-	rows := make([]core.QueueInfo, 0, 16)
-	for skipped := 0; from < len(all) && strings.HasPrefix(m.queues[all[from]].name, op.Prefix); from++ {
-		if m.queues[all[from]].hidden {
-			continue
-		}
-		if skipped < op.Offset {
-			skipped++
-			continue
-		}
-		if op.Limit > 0 && len(rows) == op.Limit {
-			break
-		}
-		rows = append(rows, m.queueInfo(all[from]))
-	}
-	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: rows, Commit: m.metaCommit()})
-}
-
-func (m *Machine) inspectQueue(c *client, op *core.InspectQueue) {
-	n := m.names[op.Queue]
-	if n == 0 || m.queues[n].hidden {
-		m.noQueue(c, op.Tag)
-		return
-	}
-	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: []core.QueueInfo{m.queueInfo(n)}, Commit: m.metaCommit()})
-}
-
-func (m *Machine) queueInfo(n uint32) core.QueueInfo {
-	q := m.queues[n]
-	i := core.QueueInfo{
-		Name: q.name, High: q.class[classHigh], Normal: q.class[classNormal], Low: q.class[classLow],
-		Scheduled: q.count[core.Scheduled], Leased: q.count[core.Leased], Retrying: q.count[core.Retrying],
-		Blocked: q.count[core.Blocked], Done: q.count[core.Done], Dead: q.count[core.Dead],
-		Workers: q.workers, Paused: q.paused, Limits: q.limits, Counts: q.counts,
-	}
-	i.InRate, i.OutRate = m.rates(q)
-	if at := m.oldestReady(q); at != 0 {
-		i.OldestAge = m.now.Sub(at)
-	}
-	if h := q.ready.Front(); h != 0 {
-		i.NextEnqueuedAt = min(m.jobs.at(h).readyAt, m.now)
-	}
-	return i
 }

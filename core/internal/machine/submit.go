@@ -415,7 +415,7 @@ func (m *Machine) makeReady(h uint32, e *entry) {
 	}
 	m.move(e, core.Ready)
 	q := m.queues[e.queue]
-	q.hidden = false
+	m.show(e.queue, q)
 	q.ready.Push(h, m.before)
 	m.happened(h, e, core.EventReady, "")
 	m.offer(e.queue)

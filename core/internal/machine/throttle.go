@@ -98,7 +98,9 @@ func (m *Machine) throttleQueue(c *client, op *core.ThrottleQueue) {
 	n := m.names[op.Queue]
 	hidden := n == 0 || m.queues[n].hidden
 	n, q := m.queueNamed(op.Queue)
-	q.hidden = hidden // no row until it is used
+	if hidden { // no row until it is used
+		m.hide(n, q)
+	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 	if q.limits.Throttle != op.Throttle {
 		q.limits.Throttle = op.Throttle

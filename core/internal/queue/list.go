@@ -1,4 +1,4 @@
-// Package queue has the two structures a queue is made of: jobs in order, and waiters in order.
+// Package queue has the structures that queues are made of: jobs (and queues by name) in order, and waiters in order.
 package queue
 
 import "sort"
@@ -6,8 +6,8 @@ import "sort"
 // chunkMax is how many handles a chunk holds: enough to make the list of chunks short, few enough to move in no time.
 const chunkMax = 128
 
-// List keeps handles of jobs in a total order given by Before, in chunks of 32-bit numbers: about 4 bytes a job, cheap
-// at both ends, logarithmic in the middle, and readable from any offset.
+// List keeps handles, of jobs or of queues, in a total order given by Before, in chunks of 32-bit numbers: about 4 bytes a
+// handle, cheap at both ends, logarithmic in the middle, and readable from any offset.
 //
 //	chunks: [ a b c ] [ d e f g ] [ h i ]      Front is a; Push of the greatest goes behind i
 type List struct {
@@ -157,6 +157,22 @@ func (l *List) Slice(offset, limit int, into []uint32) []uint32 {
 		into, offset, limit = append(into, live...), 0, limit-len(live)
 	}
 	return into
+}
+
+// Search is the number of handles at the front that pred is true for; as with sort.Search, it is false for all behind them.
+func (l *List) Search(pred func(x uint32) bool) (n int) {
+	i := sort.Search(len(l.chunks), func(i int) bool {
+		h := l.chunks[i].h
+		return !pred(h[len(h)-1])
+	})
+	for _, c := range l.chunks[:i] {
+		n += len(c.live())
+	}
+	if i < len(l.chunks) {
+		live := l.chunks[i].live()
+		n += sort.Search(len(live), func(j int) bool { return !pred(live[j]) })
+	}
+	return n
 }
 
 func (l *List) removeFrom(i, at int) {

@@ -1,0 +1,157 @@
+package machine
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+// queueNames keeps the numbers of queues in order, so that a new queue costs little and a page of a list costs what it
+// shows, also with hundreds of thousands of queues.
+type queueNames struct {
+	all    queue.List // by name
+	rows   queue.List // those that are not hidden, by name
+	folded queue.List // all, by name without regard to case, then by name
+}
+
+// nameQueue enters a queue that has its number.
+func (m *Machine) nameQueue(n uint32, q *jobQueue) {
+	m.names[q.name] = n
+	m.inOrder.all.Push(n, m.byName)
+	m.inOrder.folded.Push(n, m.byFoldedName)
+	m.inOrder.rows.Push(n, m.byName)
+}
+
+// unnameQueue takes a queue out of all lists.
+func (m *Machine) unnameQueue(n uint32, q *jobQueue) {
+	m.hide(n, q)
+	delete(m.names, q.name)
+	m.inOrder.all.Remove(n, m.byName)
+	m.inOrder.folded.Remove(n, m.byFoldedName)
+}
+
+// hide takes a queue out of the list of rows until somebody names it or a job is ready in it.
+func (m *Machine) hide(n uint32, q *jobQueue) {
+	if !q.hidden {
+		q.hidden = true
+		m.inOrder.rows.Remove(n, m.byName)
+	}
+}
+
+// show takes hide back.
+func (m *Machine) show(n uint32, q *jobQueue) {
+	if q.hidden {
+		q.hidden = false
+		m.inOrder.rows.Push(n, m.byName)
+	}
+}
+
+func (m *Machine) nameBefore(a, b uint32) bool { return m.queues[a].name < m.queues[b].name }
+
+func (m *Machine) foldedNameBefore(a, b uint32) bool {
+	x, y := m.queues[a].name, m.queues[b].name
+	if c := compareFold(x, y); c != 0 {
+		return c < 0
+	}
+	return x < y
+}
+
+// sortedQueues is the numbers of all queues in byte order of their names.
+func (m *Machine) sortedQueues() []uint32 { return m.inOrder.all.Slice(0, m.inOrder.all.Len(), nil) }
+
+// queueFold is the first queue whose name is the given one without regard to case, zero if there is none.
+func (m *Machine) queueFold(name string) uint32 {
+	before := func(n uint32) bool { return compareFold(m.queues[n].name, name) < 0 }
+	n := m.inOrder.folded.At(m.inOrder.folded.Search(before))
+	if n == 0 || compareFold(m.queues[n].name, name) != 0 {
+		return 0
+	}
+	return n
+}
+
+// compareFold orders texts without regard to case. It is zero where strings.EqualFold is true, if both are UTF-8.
+func compareFold(a, b string) int {
+	for a != "" && b != "" {
+		x, i := utf8.DecodeRuneInString(a)
+		y, j := utf8.DecodeRuneInString(b)
+		if x != y || x == utf8.RuneError {
+			if c := int(foldRune(x, i, a[0])) - int(foldRune(y, j, b[0])); c != 0 {
+				return c
+			}
+		}
+		a, b = a[i:], b[j:]
+	}
+	return len(a) - len(b)
+}
+
+// foldRune is the smallest of the characters that are equal to r without regard to case. A byte that is not UTF-8 (the first,
+// for a RuneError of size 1) is a character of its own, behind all others.
+func foldRune(r rune, size int, first byte) rune {
+	if r == utf8.RuneError && size == 1 {
+		return utf8.MaxRune + 1 + rune(first)
+	}
+	least := r
+	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+		least = min(least, f)
+	}
+	return least
+}
+
+// queuePage is how many rows are made room for at once.
+const queuePage = 256
+
+func (m *Machine) listQueues(c *client, op *core.ListQueues) {
+	from := m.inOrder.rows.Search(func(n uint32) bool {
+		name := m.queues[n].name
+		return name < op.Prefix || op.After != "" && name <= op.After
+	}) + op.Offset
+	limit := m.inOrder.rows.Len()
+	if op.Limit > 0 {
+		limit = min(limit, op.Limit)
+	}
+	rows := make([]core.QueueInfo, 0, min(limit, queuePage))
+	for numbers := []uint32(nil); len(rows) < limit; from += len(numbers) {
+		numbers = m.inOrder.rows.Slice(from, min(limit-len(rows), queuePage), numbers[:0])
+		for _, n := range numbers {
+			if !strings.HasPrefix(m.queues[n].name, op.Prefix) {
+				numbers = nil
+				break
+			}
+			rows = append(rows, m.queueInfo(n))
+		}
+		if len(numbers) == 0 {
+			break
+		}
+	}
+	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: rows, Commit: m.metaCommit()})
+}
+
+func (m *Machine) inspectQueue(c *client, op *core.InspectQueue) {
+	n := m.names[op.Queue]
+	if n == 0 || m.queues[n].hidden {
+		m.noQueue(c, op.Tag)
+		return
+	}
+	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: []core.QueueInfo{m.queueInfo(n)}, Commit: m.metaCommit()})
+}
+
+func (m *Machine) queueInfo(n uint32) core.QueueInfo {
+	q := m.queues[n]
+	i := core.QueueInfo{
+		Name: q.name, High: q.class[classHigh], Normal: q.class[classNormal], Low: q.class[classLow],
+		Scheduled: q.count[core.Scheduled], Leased: q.count[core.Leased], Retrying: q.count[core.Retrying],
+		Blocked: q.count[core.Blocked], Done: q.count[core.Done], Dead: q.count[core.Dead],
+		Workers: q.workers, Paused: q.paused, Limits: q.limits, Counts: q.counts,
+	}
+	i.InRate, i.OutRate = m.rates(q)
+	if at := m.oldestReady(q); at != 0 {
+		i.OldestAge = m.now.Sub(at)
+	}
+	if h := q.ready.Front(); h != 0 {
+		i.NextEnqueuedAt = min(m.jobs.at(h).readyAt, m.now)
+	}
+	return i
+}

@@ -1,0 +1,140 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/quick"
+	"unicode/utf8"
+
+	"broker/core"
+)
+
+// manyQueues is a machine with so many queues, and a client.
+func manyQueues(tb testing.TB, queues int) (*Machine, core.ClientID) {
+	tb.Helper()
+	m := New(Options{StartedAt: 1 << 50})
+	id := m.OpenClient(1<<50, core.ClientOptions{})
+	for i := range queues {
+		m.Apply(1<<50, id, []core.Op{&core.CreateQueue{Queue: fmt.Sprintf("queue %06d", i*7919%queues)}})
+		m.Take(id, nil)
+	}
+	return m, id
+}
+
+func list(m *Machine, id core.ClientID, op core.ListQueues) (names []string) {
+	m.Apply(1<<50, id, []core.Op{&op})
+	for _, q := range m.Take(id, nil)[0].Queues {
+		names = append(names, q.Name)
+	}
+	return names
+}
+
+func TestPagesOfQueuesFollowEachOther(t *testing.T) {
+	t.Parallel()
+	m, id := manyQueues(t, 1000)
+	if err := m.Check(); err != nil {
+		t.Fatal(err)
+	}
+	all := list(m, id, core.ListQueues{})
+	if len(all) != 1000 {
+		t.Fatalf("%d queues", len(all))
+	}
+	for _, prefix := range []string{"", "queue", "queue 0002", "queue 00099", "a", "z"} {
+		var want, byOffset, byName []string
+		for _, name := range all {
+			if strings.HasPrefix(name, prefix) {
+				want = append(want, name)
+			}
+		}
+		for len(byOffset) < len(want) {
+			byOffset = append(byOffset, list(m, id, core.ListQueues{Prefix: prefix, Offset: len(byOffset), Limit: 7})...)
+		}
+		for after := ""; ; after = byName[len(byName)-1] {
+			page := list(m, id, core.ListQueues{Prefix: prefix, After: after, Limit: 11})
+			if len(page) == 0 {
+				break
+			}
+			byName = append(byName, page...)
+		}
+		if fmt.Sprint(byOffset) != fmt.Sprint(want) || fmt.Sprint(byName) != fmt.Sprint(want) {
+			t.Errorf("prefix %q: %d queues by offset and %d by name, want %d", prefix, len(byOffset), len(byName), len(want))
+		}
+	}
+	if rest := list(m, id, core.ListQueues{Offset: 1000}); len(rest) != 0 {
+		t.Errorf("%d queues behind the last", len(rest))
+	}
+}
+
+// TestNewQueueLeavesTheOthersSorted counts allocations: sorting the names again would need one as long as the list.
+func TestNewQueueLeavesTheOthersSorted(t *testing.T) { //nolint:paralleltest // it counts allocations
+	m, id := manyQueues(t, 20_000)
+	ops := []core.Op{&core.CreateQueue{Queue: "queue 000000 a"}, &core.ListQueues{Limit: 1}, &core.DropQueue{Queue: "queue 000000 a"}}
+	var replies []core.Reply
+	bytes := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			m.Apply(1<<50, id, ops)
+			replies = m.Take(id, replies[:0])
+		}
+	}).AllocedBytesPerOp()
+	if bytes > 10_000 {
+		t.Errorf("a new queue and a row cost %d bytes of memory beside 20,000 queues", bytes)
+	}
+}
+
+func TestCompareFoldAgreesWithEqualFold(t *testing.T) {
+	t.Parallel()
+	names := []string{"", "a", "A", "ab", "aB", "AB", "b", "straße", "STRASSE", "ſ", "s", "S", "K", "k", "\u212a", "é", "É", "世界", "a\xff", "a\xfe", "\xef"}
+	for _, a := range names {
+		for _, b := range names {
+			got, want := compareFold(a, b) == 0, strings.EqualFold(a, b)
+			if got != want && utf8.ValidString(a) && utf8.ValidString(b) {
+				t.Errorf("%q and %q: equal %v, want %v", a, b, got, want)
+			}
+			if compareFold(a, b) > 0 != (compareFold(b, a) < 0) {
+				t.Errorf("%q and %q are ordered both ways", a, b)
+			}
+		}
+	}
+	transitive := func(a, b, c string) bool {
+		return compareFold(a, b) > 0 || compareFold(b, c) > 0 || compareFold(a, c) <= 0
+	}
+	if err := quick.Check(transitive, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestQueueIsDroppedWhateverTheCase(t *testing.T) {
+	t.Parallel()
+	m, id := manyQueues(t, 100)
+	for _, c := range []struct {
+		name string
+		want bool
+	}{{"QUEUE 000042", true}, {"QUEUE 000042", false}, {"qUeUe 000099", true}, {"queue 00004", false}, {"", false}, {"ZZZ", false}} {
+		m.Apply(1<<50, id, []core.Op{&core.DropQueue{Queue: c.name, FoldCase: true}})
+		if r := m.Take(id, nil)[0]; (r.Kind == core.Accepted) != c.want {
+			t.Errorf("drop of %q: %+v", c.name, r)
+		}
+	}
+	if err := m.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkListQueues shows a page of many queues, beside a new queue each time.
+func BenchmarkListQueues(b *testing.B) {
+	m, id := manyQueues(b, 200_000)
+	for _, offset := range []int{0, 199_000} {
+		b.Run(fmt.Sprint("offset ", offset), func(b *testing.B) {
+			var replies []core.Reply
+			ops := []core.Op{
+				&core.CreateQueue{Queue: "queue 000000 a"}, &core.ListQueues{Offset: offset, Limit: 1},
+				&core.DropQueue{Queue: "Queue 000000 A", FoldCase: true},
+			}
+			for b.Loop() {
+				m.Apply(1<<50, id, ops)
+				replies = m.Take(id, replies[:0])
+			}
+		})
+	}
+}
