@@ -29,6 +29,7 @@ var unstable = []struct {
 	{regexp.MustCompile(`(\d+ms|\d+s|0s|\d+m\d\ds) ago`), "<ago>"},
 	{regexp.MustCompile(`in \d+(s|m\d\ds|h\d\dm)`), "in <span>"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "<address>"},
+	{regexp.MustCompile(`(<ago>|<time>|in <span>|WHEN|SINCE|NEXT) {2,}`), "$1  "}, // columns as wide as what they stand for
 	{regexp.MustCompile(`(?m)[ \t]+$`), ""},
 }
 

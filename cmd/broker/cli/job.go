@@ -72,6 +72,12 @@ type detailedJob struct {
 }
 
 func printJob(w io.Writer, j *detailedJob) error {
+	_, err := io.WriteString(w, jobText(j))
+	return Failed(err)
+}
+
+// jobText is a job for people, on several lines.
+func jobText(j *detailedJob) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
@@ -124,8 +130,7 @@ func printJob(w io.Writer, j *detailedJob) error {
 			fmt.Fprintf(&b, "%s  %s\n", local(&e.At), oneLine(strings.Join(words, "  "), 200))
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return Failed(err)
+	return b.String()
 }
 
 func tries(j *job) string {

@@ -7,9 +7,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 )
 
@@ -62,30 +62,39 @@ type table struct {
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 func (t *table) print(w io.Writer) error {
+	_, err := io.WriteString(w, strings.Join(t.lines(), "\n")+"\n")
+	return Failed(err)
+}
+
+// lines is the table, the header first.
+func (t *table) lines() []string {
 	right := make([]bool, len(t.header))
 	width := make([]int, len(t.header))
 	header := make([]string, len(t.header))
 	for i, h := range t.header {
 		header[i], right[i] = strings.CutPrefix(h, "-")
-		width[i] = len(header[i])
+		width[i] = lipgloss.Width(header[i])
 	}
 	for _, row := range t.rows {
 		for i, cell := range row {
-			width[i] = max(width[i], len([]rune(cell)))
+			width[i] = max(width[i], lipgloss.Width(cell))
 		}
 	}
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	lines := make([]string, 0, len(t.rows)+1)
 	for _, row := range append([][]string{header}, t.rows...) {
-		cells := make([]string, len(row))
+		var b strings.Builder
 		for i, cell := range row {
+			space := strings.Repeat(" ", width[i]-lipgloss.Width(cell))
 			if right[i] {
-				cell = strings.Repeat(" ", width[i]-len([]rune(cell))) + cell
+				cell = space + cell
+			} else {
+				cell += space
 			}
-			cells[i] = cell
+			b.WriteString(cell + "  ")
 		}
-		_, _ = fmt.Fprintln(out, strings.TrimRight(strings.Join(cells, "\t"), "\t ")) // Flush reports it
+		lines = append(lines, strings.TrimRight(b.String(), " "))
 	}
-	return Failed(out.Flush())
+	return lines
 }
 
 // count shows a number with separators.

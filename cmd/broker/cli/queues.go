@@ -11,19 +11,18 @@ import (
 )
 
 type queue struct {
-	Name       string  `json:"name"`
-	Paused     bool    `json:"paused"`
-	Ready      int     `json:"ready"`
-	Scheduled  int     `json:"scheduled"`
-	Blocked    int     `json:"blocked"`
-	Leased     int     `json:"leased"`
-	Retrying   int     `json:"retrying"`
-	Done       int     `json:"done"`
-	Dead       int     `json:"dead"`
-	Workers    int     `json:"workers"`
-	OldestAgeS float64 `json:"oldest_age_s"`
-	InPerS     float64 `json:"in_per_s"`
-	OutPerS    float64 `json:"out_per_s"`
+	Name      string  `json:"name"`
+	Paused    bool    `json:"paused"`
+	Ready     int     `json:"ready"`
+	Scheduled int     `json:"scheduled"`
+	Blocked   int     `json:"blocked"`
+	Leased    int     `json:"leased"`
+	Retrying  int     `json:"retrying"`
+	Done      int     `json:"done"`
+	Dead      int     `json:"dead"`
+	Workers   int     `json:"workers"`
+	LatencyS  float64 `json:"latency_s"`
+	Totals    totals  `json:"totals"`
 }
 
 func queuesCommand() *cobra.Command {
@@ -36,7 +35,7 @@ func queuesCommand() *cobra.Command {
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
 	limit := cmd.Flags().Int("limit", 100, "show at most so many; 0 shows all")
-	sort := cmd.Flags().String("sort", "", "`ORDER`: name, ready, leased, dead, oldest, …; with a minus in front the other way round")
+	sort := cmd.Flags().String("sort", "", "`ORDER`: name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with a minus in front the largest first")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := conn.open()
 		if err != nil {

@@ -23,7 +23,10 @@ type workerInfo struct {
 	Waiting  bool       `json:"waiting"`
 	Queues   []string   `json:"queues"`
 	Held     []struct {
-		Job string `json:"job"`
+		Job      string     `json:"job"`
+		Queue    string     `json:"queue"`
+		Type     string     `json:"type"`
+		LeasedAt *time.Time `json:"leased_at"`
 	} `json:"held"`
 }
 

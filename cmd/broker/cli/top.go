@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+)
+
+func topCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "watch queues, jobs and workers on a full screen",
+		Long: "Watch queues, jobs and workers on a full screen.\n\n" +
+			"  up, down   select             enter   the jobs of a queue, the details of a job\n" +
+			"  p          pause or resume    r       retry a job\n" +
+			"  s          change the order   tab     jobs in another state\n" +
+			"  w          workers            esc     back; q quits",
+		Args: cobra.NoArgs,
+	}
+	conn := addConnection(cmd)
+	every := cmd.Flags().Duration("interval", time.Second, "time between updates, at least 100ms")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		m := &topModel{ctx: cmd.Context(), client: c, every: max(*every, minTopInterval), now: time.Now}
+		if m.receive(m.fetch()); m.err != nil {
+			return m.err
+		}
+		_, err = tea.NewProgram(m, tea.WithContext(m.ctx), tea.WithInput(cmd.InOrStdin()), tea.WithOutput(cmd.OutOrStdout())).Run()
+		return Failed(err)
+	}
+	return cmd
+}
+
+const minTopInterval = 100 * time.Millisecond
+
+// screen is what top shows.
+type screen int
+
+const (
+	screenQueues screen = iota
+	screenJobs
+	screenJob
+	screenWorkers
+)
+
+// The orders of queues and the states of jobs that keys step through.
+var (
+	topSorts  = []string{"-ready", "-leased", "-dead", "-retrying", "-latency", "name"}
+	topStates = []string{"ready", "leased", "retrying", "scheduled", "blocked", "dead"}
+)
+
+// topModel is the state of top. Its methods run on bubbletea's loop; only fetch and the functions that commands return run
+// on other goroutines, with a copy.
+type topModel struct {
+	ctx           context.Context //nolint:containedctx // of the command, for the requests that the loop starts
+	client        *client
+	every         time.Duration
+	now           func() time.Time
+	width, height int
+	screen        screen
+	view          int    // raised when the screen changes; answers to requests of an earlier view are dropped
+	queue, job    string // of screenJobs and screenJob
+	state, sort   int    // of topStates, topSorts
+	cursor        int
+	data          topData
+	rates         rates
+	err           error  // of the last request; data is then that of the request before
+	note          string // result of the last command
+}
+
+// topTick says that it is time for the next update of a view.
+type topTick int
+
+// topNote is the result of a command, in words.
+type topNote string
+
+// Init implements tea.Model.
+func (m *topModel) Init() tea.Cmd { return m.tick() }
+
+func (m *topModel) tick() tea.Cmd {
+	view := m.view
+	return tea.Tick(m.every, func(time.Time) tea.Msg { return topTick(view) })
+}
+
+// Update implements tea.Model.
+func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case topTick:
+		if int(msg) == m.view {
+			return m, m.refresh()
+		}
+	case topData:
+		if msg.view == m.view {
+			m.receive(msg)
+			return m, m.tick()
+		}
+	case topNote:
+		m.note = string(msg)
+		m.view++ // the update that was planned is replaced by one at once
+		return m, m.refresh()
+	case tea.KeyPressMsg:
+		return m, m.key(msg.String())
+	}
+	return m, nil
+}
+
+// refresh fetches the data of the view.
+func (m *topModel) refresh() tea.Cmd {
+	current := *m
+	return func() tea.Msg { return current.fetch() }
+}
+
+// receive takes what fetch returned.
+func (m *topModel) receive(d topData) {
+	if m.err = d.err; m.err != nil {
+		return
+	}
+	m.data = d
+	m.rates.update(&d)
+	m.cursor = max(0, min(m.cursor, m.rows()-1))
+}
+
+// show changes to another screen.
+func (m *topModel) show(s screen) tea.Cmd {
+	m.screen, m.cursor, m.note, m.err = s, 0, "", nil
+	m.view++
+	m.data = topData{at: m.data.at}
+	return m.refresh()
+}
+
+func (m *topModel) key(key string) tea.Cmd {
+	switch key {
+	case "q", "ctrl+c":
+		return tea.Quit
+	case "esc", "backspace", "left":
+		return m.back()
+	case "up", "k":
+		m.move(-1)
+	case "down", "j":
+		m.move(1)
+	case "pgup":
+		m.move(-m.pageRows())
+	case "pgdown", "space":
+		m.move(m.pageRows())
+	case "w":
+		return m.show(screenWorkers)
+	case "s":
+		m.sort = (m.sort + 1) % len(topSorts)
+		return m.show(screenQueues)
+	case "tab":
+		if m.screen == screenJobs {
+			m.state = (m.state + 1) % len(topStates)
+			return m.show(screenJobs)
+		}
+	case "enter", "right":
+		return m.open()
+	case "p":
+		return m.togglePause()
+	case "r":
+		return m.retry()
+	}
+	return nil
+}
+
+func (m *topModel) move(by int) { m.cursor = max(0, min(m.cursor+by, m.rows()-1)) }
+
+// back returns to the screen that this one was opened from.
+func (m *topModel) back() tea.Cmd {
+	switch m.screen {
+	case screenJob:
+		return m.show(screenJobs)
+	case screenJobs, screenWorkers:
+		return m.show(screenQueues)
+	case screenQueues:
+	}
+	return nil
+}
+
+// open shows more of the selected row.
+func (m *topModel) open() tea.Cmd {
+	switch {
+	case m.screen == screenQueues && m.cursor < len(m.data.queues):
+		m.queue = m.data.queues[m.cursor].Name
+		return m.show(screenJobs)
+	case m.screen == screenJobs && m.cursor < len(m.data.jobs):
+		m.job = m.data.jobs[m.cursor].ID
+		return m.show(screenJob)
+	}
+	return nil
+}
+
+// togglePause pauses or resumes the selected queue.
+func (m *topModel) togglePause() tea.Cmd {
+	if m.screen != screenQueues || m.cursor >= len(m.data.queues) {
+		return nil
+	}
+	q := m.data.queues[m.cursor]
+	word := map[bool]string{true: "resumed", false: "paused"}[q.Paused]
+	return m.send(q.Name+" "+word, http.MethodPatch, "queues/"+url.PathEscape(q.Name), map[string]any{"paused": !q.Paused})
+}
+
+// retry makes the selected job ready.
+func (m *topModel) retry() tea.Cmd {
+	id := ""
+	switch {
+	case m.screen == screenJobs && m.cursor < len(m.data.jobs):
+		id = m.data.jobs[m.cursor].ID
+	case m.screen == screenJob:
+		id = m.job
+	default:
+		return nil
+	}
+	body := map[string]any{"action": "retry", "ids": []string{id}}
+	return m.send("job "+id+" retried", http.MethodPost, "job-actions", body)
+}
+
+// send changes something; Update fetches the view again when the result is there.
+func (m *topModel) send(done, method, path string, body map[string]any) tea.Cmd {
+	current := *m
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(current.ctx, topTimeout)
+		defer cancel()
+		var answer json.RawMessage
+		if _, err := current.client.call(ctx, method, path, nil, body, &answer); err != nil {
+			return topNote(err.Error())
+		}
+		return topNote(done)
+	}
+}

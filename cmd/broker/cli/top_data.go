@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// topRows is how many rows of a list top shows at most.
+const topRows = 200
+
+// topTimeout bounds each request of top.
+const topTimeout = 10 * time.Second
+
+// topData is what the broker answered for one view.
+type topData struct {
+	view    int
+	err     error
+	at      time.Time
+	summary summary
+	queues  []queue
+	jobs    []job
+	job     *detailedJob
+	workers []workerInfo
+}
+
+// summary is the broker in numbers.
+type summary struct {
+	Jobs     map[string]int `json:"jobs"`
+	Queues   int            `json:"queues"`
+	Clients  map[string]int `json:"clients"`
+	Totals   totals         `json:"totals"`
+	DiskFull bool           `json:"disk_full"`
+	Draining bool           `json:"draining"`
+	Stopped  bool           `json:"stopped"`
+}
+
+// totals counts what happened since some start.
+type totals struct {
+	Submitted uint64 `json:"submitted"`
+	Done      uint64 `json:"done"`
+	Failed    uint64 `json:"failed"`
+}
+
+// fetch asks the broker for the data of the view.
+func (m *topModel) fetch() topData {
+	d := topData{view: m.view, at: m.now()}
+	ctx, cancel := context.WithTimeout(m.ctx, topTimeout)
+	defer cancel()
+	var exit *ExitError
+	_, d.err = m.client.call(ctx, http.MethodGet, "summary", nil, nil, &d.summary)
+	if errors.As(d.err, &exit) && exit.Code == ExitDenied {
+		d.err = nil // this principal may read some queues only
+	}
+	if d.err != nil {
+		return d
+	}
+	query := url.Values{"limit": {strconv.Itoa(topRows)}}
+	var page struct {
+		Queues  []queue      `json:"queues"`
+		Jobs    []job        `json:"jobs"`
+		Workers []workerInfo `json:"workers"`
+	}
+	switch m.screen {
+	case screenQueues:
+		query.Set("sort", topSorts[m.sort])
+		_, d.err = m.client.call(ctx, http.MethodGet, "queues", query, nil, &page)
+	case screenJobs:
+		query.Set("queue", m.queue)
+		query.Set("state", topStates[m.state])
+		_, d.err = m.client.call(ctx, http.MethodGet, "jobs", query, nil, &page)
+	case screenJob:
+		_, d.err = m.client.call(ctx, http.MethodGet, "jobs/"+url.PathEscape(m.job), nil, nil, &d.job)
+	case screenWorkers:
+		_, d.err = m.client.call(ctx, http.MethodGet, "workers", query, nil, &page)
+	}
+	d.queues, d.jobs, d.workers = page.Queues, page.Jobs, page.Workers
+	return d
+}
+
+// rates are computed from the counters of two answers.
+type rates struct {
+	at      time.Time
+	total   totals
+	queues  map[string]totals
+	perS    map[string]flow
+	allPerS flow
+}
+
+// flow is how many jobs come and go each second.
+type flow struct{ in, done float64 }
+
+func flowBetween(before, after totals, seconds float64) flow {
+	if seconds <= 0 || after.Submitted < before.Submitted || after.Done < before.Done { // the broker has restarted
+		return flow{}
+	}
+	return flow{float64(after.Submitted-before.Submitted) / seconds, float64(after.Done-before.Done) / seconds}
+}
+
+func (r *rates) update(d *topData) {
+	seconds := d.at.Sub(r.at).Seconds()
+	if !r.at.IsZero() {
+		r.allPerS = flowBetween(r.total, d.summary.Totals, seconds)
+	}
+	r.total = d.summary.Totals
+	if d.queues != nil {
+		perS := make(map[string]flow, len(d.queues))
+		counters := make(map[string]totals, len(d.queues))
+		for i := range d.queues {
+			q := &d.queues[i]
+			if before, known := r.queues[q.Name]; known {
+				perS[q.Name] = flowBetween(before, q.Totals, seconds)
+			}
+			counters[q.Name] = q.Totals
+		}
+		r.perS, r.queues = perS, counters
+	} else {
+		r.queues = nil // the next list of queues comes after an unknown span
+	}
+	r.at = d.at
+}
+
+// rows is the number of rows in the list that is shown.
+func (m *topModel) rows() int {
+	switch m.screen {
+	case screenQueues:
+		return len(m.data.queues)
+	case screenJobs:
+		return len(m.data.jobs)
+	case screenJob:
+		return len(m.detailLines())
+	case screenWorkers:
+		return len(m.data.workers)
+	}
+	return 0
+}
