@@ -22,7 +22,7 @@ func (beanstalk) producer(t *tally, inFlight int) session {
 
 func (beanstalk) worker(t *tally) session { return &beanstalkWorker{tally: t} }
 
-// beanstalkWorker reserves, and sends the deletion and the next reservation in one write.
+// beanstalkWorker reserves jobs, and sends each deletion with the next reservation in one write.
 type beanstalkWorker struct{ tally *tally }
 
 func (w *beanstalkWorker) begin(c *conn) { c.out = append(c.out, "reserve\r\n"...) }

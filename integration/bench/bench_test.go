@@ -39,7 +39,7 @@ func TestEveryModeRunsAgainstEveryServer(t *testing.T) {
 	}
 }
 
-// ready gives a contender the program it needs, or leaves the test out.
+// ready prepares the program of a contender, or skips the test if it is missing.
 func ready(t *testing.T, c contender) contender {
 	t.Helper()
 	if c.ours {

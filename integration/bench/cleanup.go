@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// cleanup is what must be undone at the end of the run, however it ends: servers stopped, folders removed.
+// cleanup runs at the end of the program, however it ends: it stops servers and removes folders.
 var cleanup undoList
 
 type undoList struct {
@@ -19,7 +19,7 @@ type undoList struct {
 	undo map[*sync.Once]func()
 }
 
-// add notes what must be undone. What it answers does it, once; whoever calls it a second time waits for the first.
+// add registers an undo function. The function it returns runs it once; a second caller waits for the first.
 func (l *undoList) add(undo func()) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +42,7 @@ func (l *undoList) forget(once *sync.Once) {
 	delete(l.undo, once)
 }
 
-// runAll undoes everything, the latest first: a server is stopped before its folder goes.
+// runAll runs the undo functions in reverse order: a server is stopped before its folder is removed.
 func (l *undoList) runAll() {
 	for {
 		l.mu.Lock()
@@ -58,14 +58,14 @@ func (l *undoList) runAll() {
 	}
 }
 
-// stopping is set once a signal has come: it ends the program, and what fails from then on fails because of it.
+// stopping is set once a signal has arrived; later errors are consequences of it and are not reported.
 var stopping atomic.Bool
 
-// cleanUpOnSignal ends the program on a signal, with nothing left behind.
+// cleanUpOnSignal cleans up and exits on a signal.
 func cleanUpOnSignal() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	// Nobody reads this one: screen.Write sees the error, and acts on it.
+	// SIGPIPE is ignored: screen.Write sees the error and handles it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() { // ends with the program
 		got := <-signals
@@ -81,7 +81,7 @@ func cleanUpOnSignal() {
 	}()
 }
 
-// screen is standard output. Once nobody reads it the run is over: | head must leave nothing behind either.
+// screen is standard output. If its reader is gone (`| head`), the program cleans up and exits.
 type screen struct{}
 
 func (screen) Write(p []byte) (int, error) {

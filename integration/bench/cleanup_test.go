@@ -23,7 +23,7 @@ func TestASignalLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(program, "-modes", "e", "-protocols", "workq", "-durability", "sync", "-jobs", "10000000", "-dir", dir)
 	cmd.Env = append(os.Environ(), "BROKER_BIN="+harness.Binary(t))
-	// Whatever the program starts ends with it even if this test is broken off.
+	// Everything the program starts ends with it, even if this test is interrupted.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestAScreenThatIsGoneEndsTheRun(t *testing.T) {
 	}
 }
 
-// waitForChild waits until a program has a server of its own.
+// waitForChild waits until the program has started a server.
 func waitForChild(t *testing.T, pid int) int {
 	t.Helper()
 	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

@@ -11,19 +11,19 @@ import (
 	"broker/integration/server"
 )
 
-// contender is a server in one of its configurations, spoken to in one protocol.
+// contender is a server in one configuration, loaded over one protocol.
 type contender struct {
 	name    string
 	dialect dialect
-	// share is the part of the run's jobs that it gets: a slow one would take all the time.
+	// share is the fraction of the jobs that it gets, so that a slow server does not dominate the run time.
 	share float64
 	start func(dir string) (*running, error)
 	ours  bool
-	// missing is why it cannot be measured here, empty if it can.
+	// missing is the reason why it cannot be measured here, or empty.
 	missing string
 }
 
-// running is a server that has been started.
+// running is a started server.
 type running struct {
 	addr string
 	http string // where profiles are taken; empty: they are not
@@ -32,13 +32,13 @@ type running struct {
 	tail func() string // the end of its log
 }
 
-// group is what is compared with one another: ours and the peers, over the same kind of work.
+// group is a set of contenders that are compared on the same kind of work: the broker and its peers.
 type group struct {
 	name       string
 	contenders []contender
 }
 
-// programs are the paths of what had to be built.
+// programs are the paths of the programs that were built.
 type programs struct{ broker, faktory string }
 
 func groups(built programs, missing map[string]string, durabilities []string) []group {
@@ -79,12 +79,12 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 	return all
 }
 
-// protocol is a way to speak to the broker.
+// protocol is one of the broker's protocols.
 type protocol struct {
 	name    string
 	dialect dialect
 	addr    func(b *server.BrokerServer) string
-	// ping is a request that every connection may send at any time, and the start of what it is answered with.
+	// ping is a request that is valid at any time, and pong is the beginning of its reply.
 	ping, pong string
 }
 
@@ -139,7 +139,7 @@ func broker(binary, dir, durability string, addr func(*server.BrokerServer) stri
 	return &running{addr: addr(b), http: b.HTTP, pids: []int{b.PID()}, tail: b.Tail, stop: b.Process.Kill}, nil
 }
 
-// prepare builds what can be built and says what is missing, and why. Peers whose protocols do not take part are left out.
+// prepare builds the peers and records why any is missing. It skips peers whose protocols are not measured.
 func prepare(dir string, protocols []string) (programs, map[string]string) {
 	missing := make(map[string]string)
 	note := func(name string, err error) {
@@ -164,7 +164,7 @@ func prepare(dir string, protocols []string) (programs, map[string]string) {
 	return p, missing
 }
 
-// scratch is an empty folder for one measurement, and what removes it.
+// scratch returns an empty folder for one measurement and a function that removes it.
 func scratch(under string) (string, func(), error) {
 	dir, err := os.MkdirTemp(under, "run-")
 	if err != nil {

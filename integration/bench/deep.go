@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// spreadOver is how many queues the jobs lie in where it is not one.
+	// spreadOver is the number of queues in the measurements with many queues.
 	spreadOver = 1000
-	// firstLeases are taken right after the start, when nothing is in any cache.
+	// firstLeases is the number of leases measured right after the start, with cold caches.
 	firstLeases = 20_000
-	// roomWait bounds the wait for the disk to be given back.
+	// roomWait limits the wait for the store to shrink.
 	roomWait = 2 * time.Minute
 )
 
-// depth is what was measured with so many jobs waiting.
+// depth is the result for one number of waiting jobs.
 type depth struct {
 	protocol                string
 	queues, jobs            int
-	submit, lease, drain    pace
+	submit, lease, drain    stepCost
 	memory, disk            float64 // bytes a waiting job
 	full                    int64   // resident bytes with all jobs waiting
 	started                 int64   // and after the restart
@@ -79,11 +79,11 @@ func (l *lab) depth(p protocol, queues, jobs int) (depth, error) {
 		func() (err error) { d.start, err = s.restart(); return err },
 		func() (err error) { d.started, err = s.resident(); return err },
 		func() (err error) {
-			d.lease, err = s.work(&tally{total: first, shape: shape, hands: hands{hold: true}})
+			d.lease, err = s.work(&tally{total: first, shape: shape, workerTally: workerTally{hold: true}})
 			return err
 		},
 		func() (err error) {
-			d.drain, err = s.work(&tally{total: jobs - first, shape: shape, hands: hands{first: first}})
+			d.drain, err = s.work(&tally{total: jobs - first, shape: shape, workerTally: workerTally{first: first}})
 			return err
 		},
 		func() error { return d.awaitRoom(s) },
@@ -116,7 +116,7 @@ func (d *depth) fill(s *subject) (err error) {
 	return nil
 }
 
-// awaitRoom waits until the store has shrunk to a tenth of what it was, or to what an empty one may take.
+// awaitRoom waits until the store has shrunk to a tenth of its size, or to the size of an empty store.
 func (d *depth) awaitRoom(s *subject) (err error) {
 	const small = 64 << 20
 	begin := time.Now()

@@ -1,11 +1,10 @@
-// Command bench loads the broker and its peers with the same work in the same run and prints the figures side by side.
-// It also loads the broker alone, to see how its costs grow, and ends with what was measured beside the targets.
+// Command bench runs the same load against the broker and its peers and prints the results side by side.
+// It also measures how the broker's costs grow, and compares the results with the targets.
 //
-// Each server is a process of its own, started on free loopback ports with an empty data folder for every single
-// measurement; contenders take turns within a round, so that a slow minute of the machine hurts them alike, and the
-// medians of the rounds are compared. The load comes from this process: two threads that talk to plain sockets through
-// epoll, with packets encoded by hand and no memory taken for a job, because whatever the load program uses of the
-// machine's cores is missing from the server.
+// Each measurement starts a server process with an empty data folder on free loopback ports. Contenders take turns
+// within a round, so that a slow minute of the machine affects all of them, and the medians of the rounds are compared.
+// This process generates the load with two threads that use plain sockets, epoll and hand-encoded packets, and allocate
+// nothing per job: processor time that the load generator uses is missing from the server.
 //
 //	go run ./integration/bench -rounds 5 -modes a,c -durability sync
 //
@@ -17,7 +16,7 @@
 //	d  submit everything, then drain
 //	e  memory: resident bytes per waiting job
 //
-// Modes that look at the broker alone:
+// Modes that measure the broker alone:
 //
 //	f  deep queues: fill, kill, start, lease, drain
 //	g  connections: thousands that are idle, thousands that wait for one queue

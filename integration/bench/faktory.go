@@ -14,7 +14,7 @@ type faktory struct{}
 
 func (faktory) caller(*tally) session { return nil }
 
-// greet answers the server's HI as a worker does.
+// greet replies to the server's HI as a worker does.
 func (faktory) greet() func(io.ReadWriter) error {
 	return func(rw io.ReadWriter) error {
 		in := bufio.NewReader(rw)
@@ -59,11 +59,11 @@ func (faktory) producer(t *tally, inFlight int) session {
 	}
 }
 
-func (faktory) worker(t *tally) session { return &faktoryWorker{hand: newHand(t)} }
+func (faktory) worker(t *tally) session { return &faktoryWorker{leaser: newLeaser(t)} }
 
-// faktoryWorker fetches, and sends the ACK and the next FETCH in one write.
+// faktoryWorker fetches jobs, and sends each ACK with the next FETCH in one write.
 type faktoryWorker struct {
-	hand
+	leaser
 
 	queue string // that it waits for
 }

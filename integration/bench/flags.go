@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// numbers is a flag that lists counts or sizes: 10,1k,2M. With i behind the letter it is by 1,024: 64Ki.
+// numbers is a flag with a list of counts or sizes: 10,1k,2M. Suffixes with an i are powers of 1,024: 64Ki.
 type numbers []int
 
 func (n *numbers) String() string {
@@ -30,7 +30,7 @@ func (n *numbers) Set(text string) error {
 	return nil
 }
 
-// number is a flag that is one of them.
+// number is a flag with a single count or size.
 type number int
 
 func (n *number) String() string { return strconv.Itoa(int(*n)) }

@@ -12,7 +12,7 @@ import (
 
 const (
 	gearmanHeader = 12
-	// gearmanFunctions are how many functions every worker can do; of more, each has a part.
+	// gearmanFunctions is the number of functions up to which every worker registers all; above it, each registers a part.
 	gearmanFunctions = 1000
 )
 
@@ -32,9 +32,9 @@ func (gearman) caller(t *tally) session {
 	return newGearmanProducer(t, 1, gearmanclient.SubmitJob, gearmanclient.WorkComplete)
 }
 
-func (gearman) worker(t *tally) session { return &gearmanWorker{hand: newHand(t)} }
+func (gearman) worker(t *tally) session { return &gearmanWorker{leaser: newLeaser(t)} }
 
-// gearmanProducer submits and counts a job as answered at the packet that its kind of job ends with.
+// gearmanProducer submits jobs; a job is answered by JOB_CREATED (background) or WORK_COMPLETE (foreground).
 type gearmanProducer struct {
 	pipeline
 
@@ -47,7 +47,7 @@ func newGearmanProducer(t *tally, inFlight int, submit, last gearmanclient.Type)
 	return p
 }
 
-// appendSubmit adds the submission of job n.
+// appendSubmit appends the submit packet of job n.
 func appendSubmit(b []byte, kind gearmanclient.Type, s *shape, n int) []byte {
 	b = append(b, 0, 'R', 'E', 'Q')
 	b = binary.BigEndian.AppendUint32(b, uint32(kind))
@@ -86,9 +86,9 @@ func (p *gearmanProducer) feed(c *conn, b []byte) (int, error) {
 	return used, nil
 }
 
-// gearmanWorker grabs, and sends the completion and the next grab in one write.
+// gearmanWorker grabs jobs, and sends each completion with the next grab in one write.
 type gearmanWorker struct {
-	hand
+	leaser
 
 	grabs  int // that have not been answered
 	asleep bool
@@ -100,7 +100,7 @@ var (
 	gearmanEcho  = gearmanclient.Append(nil, gearmanclient.EchoReq, "done")
 )
 
-// open says what the worker can do before anything is timed: there may be many functions.
+// open registers the functions before the measurement starts, since there may be many.
 func (w *gearmanWorker) open(rw io.ReadWriter) error {
 	step := 1
 	if len(w.tally.queues) > gearmanFunctions {
@@ -119,15 +119,15 @@ func (w *gearmanWorker) open(rw io.ReadWriter) error {
 
 func (w *gearmanWorker) begin(c *conn) { w.grabMany(c) }
 
-// grabMany asks for as many jobs as a worker may have in hand.
+// grabMany requests as many jobs as a worker may hold.
 func (w *gearmanWorker) grabMany(c *conn) {
 	for w.grabs = 0; w.grabs < inHand; w.grabs++ {
 		w.grab(c)
 	}
 }
 
-// grab asks for a job. The last lease is known in advance only where all jobs wait already: elsewhere a worker that stops
-// asking might be the only one that can do what is to come.
+// grab requests a job. Only when all jobs are already waiting is the last lease known in advance: otherwise a worker
+// that stops might be the only one able to run a later job.
 func (w *gearmanWorker) grab(c *conn) {
 	if _, more := w.next(); !more && w.tally.hold {
 		if w.held != nil {
@@ -189,7 +189,7 @@ func appendComplete(b, handle []byte) []byte {
 	return append(b, 0)
 }
 
-// nextGearman is the first packet of b, nil while it is not complete.
+// nextGearman returns the first packet of b, or nil if it is incomplete.
 func nextGearman(b []byte) (gearmanclient.Type, []byte) {
 	if len(b) < gearmanHeader {
 		return 0, nil

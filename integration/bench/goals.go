@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// facts are what a run has found out, as far as there are targets for it.
-type facts struct {
+// results are the results of a run for which there are targets.
+type results struct {
 	missing map[string]string // peers, and why they are
 	ratios  map[match]float64
 	bytes   map[string]float64 // of a waiting job, by protocol and durability
 	depths  []depth
-	crowds  []crowd
+	crowds  []idleResult
 	wakeUps []wakeUp
 }
 
-// match is a comparison of the broker with a peer.
+// match compares the broker with a peer.
 type match struct{ mode, group, ours, peer string }
 
-// note takes what one group of a mode has given.
-func (f *facts) note(t *table, g group, results [][]figures) {
+// note records the results of one group in a mode.
+func (f *results) note(t *table, g group, results [][]figures) {
 	if f.ratios == nil {
 		f.ratios, f.bytes = make(map[match]float64), make(map[string]float64)
 	}
@@ -46,7 +46,7 @@ const (
 	limitName  = "limit"
 )
 
-// versus are the targets that are multiples of what a peer does.
+// versus are the targets given as multiples of a peer's result.
 var versus = []struct {
 	work string
 	match
@@ -65,8 +65,8 @@ var versus = []struct {
 	{"Workq add, lease, complete", match{"a", "workq", brokerSync, "Workq server"}, 3},
 }
 
-// goalTable holds what was measured against the targets. A row that the run says nothing about says so.
-func goalTable(f *facts) grid {
+// goalTable compares the results with the targets. A row without a result says so.
+func goalTable(f *results) grid {
 	out := grid{{"work", "target", "measured", "met"}}
 	for _, v := range versus {
 		target := fmt.Sprintf("%s: %.1f× %s", v.ours, v.least, v.peer)
@@ -82,8 +82,8 @@ func goalTable(f *facts) grid {
 	return append(out, f.crowdRow())
 }
 
-// whyNot says why a comparison was not made.
-func (f *facts) whyNot(m match) string {
+// reasonMissing returns why a comparison is missing.
+func (f *results) whyNot(m match) string {
 	programs := map[string]string{
 		"gearmand": "gearmand", "beanstalkd": "beanstalkd", "beanstalkd -f 0": "beanstalkd", "faktory, redis": "faktory",
 	}
@@ -104,7 +104,7 @@ func yes(met bool) string {
 	return "no"
 }
 
-func (f *facts) memoryRow() []string {
+func (f *results) memoryRow() []string {
 	const most = 200
 	row := []string{"memory per waiting 256-byte job", "at most 200 B", "not in this run: mode e", ""}
 	worst, by := 0.0, ""
@@ -119,8 +119,8 @@ func (f *facts) memoryRow() []string {
 	return row
 }
 
-// depthRows judge the deepest queues of the run; with fewer jobs than the target is about they do not count as met.
-func (f *facts) depthRows() []([]string) {
+// depthRows evaluate the deepest queues of the run; with fewer jobs than the target requires they do not count as met.
+func (f *results) depthRows() []([]string) {
 	const (
 		jobs    = 10_000_000
 		longest = 30 * time.Second
@@ -165,8 +165,8 @@ func (f *facts) depthRows() []([]string) {
 	return rows
 }
 
-// slowdown compares the median lease with that of the least deep queues of the same kind.
-func (f *facts) slowdown(d depth) float64 {
+// slowdown is the median lease time relative to the shallowest queues of the same kind.
+func (f *results) slowdown(d depth) float64 {
 	least := d
 	for _, other := range f.depths {
 		if other.protocol == d.protocol && other.queues == d.queues && other.jobs < least.jobs {
@@ -176,13 +176,13 @@ func (f *facts) slowdown(d depth) float64 {
 	return float64(d.lease.p50) / float64(max(least.lease.p50, 1))
 }
 
-func (f *facts) crowdRow() []string {
+func (f *results) crowdRow() []string {
 	const connections, most = 20_000, 400_000_000
 	row := []string{"20,000 idle connections", "under 400 MB", "not in this run: mode g", ""}
 	if len(f.crowds) == 0 {
 		return row
 	}
-	worst := slices.MaxFunc(f.crowds, func(a, b crowd) int { return int(a.after - b.after) })
+	worst := slices.MaxFunc(f.crowds, func(a, b idleResult) int { return int(a.after - b.after) })
 	row[2] = fmt.Sprintf("%s MB with %s over %s", thousands(float64(worst.after)/1e6), thousands(float64(worst.held)), worst.protocol)
 	if worst.held >= connections {
 		row[3] = yes(worst.after < most)

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// grid is a table that reads well on a screen and is Markdown at the same time. Its first row is the heading.
+// grid is an aligned Markdown table. Its first row is the heading.
 type grid [][]string
 
 func (g grid) print(w io.Writer) {
@@ -28,7 +28,7 @@ func (g grid) print(w io.Writer) {
 	}
 }
 
-// rules is the line below the heading.
+// rules returns the line below the heading.
 func rules(widths []int) []string {
 	row := make([]string, len(widths))
 	for i, width := range widths {
@@ -37,7 +37,7 @@ func rules(widths []int) []string {
 	return row
 }
 
-// writeRow fills a row that is too short up with empty cells.
+// writeRow pads a short row with empty cells.
 func writeRow(w io.Writer, row []string, widths []int) {
 	var line strings.Builder
 	for i, width := range widths {

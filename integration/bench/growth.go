@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// point is one measurement of a series: what waits beforehand, and the jobs whose cost is taken.
+// point is one measurement of a series: the jobs that wait beforehand, and the jobs that are measured.
 type point struct {
 	value      int
 	waiting    shape
@@ -15,12 +15,12 @@ type point struct {
 	measured   int
 	inFlight   int
 	backlog    int
-	waitedCost pace
-	cost       pace
+	waitedCost stepCost
+	cost       stepCost
 	perWaiting float64 // resident bytes
 }
 
-// series is a thing that grows.
+// series is a quantity that grows from point to point.
 type series struct {
 	name   string
 	values numbers
@@ -53,7 +53,7 @@ func (l *lab) allSeries() []series {
 	}
 }
 
-// growth measures the cost of submitting, leasing and finishing a job in ever larger surroundings.
+// growth measures the cost of submitting, leasing and finishing a job as each quantity grows.
 func (l *lab) growth(w io.Writer) error {
 	for _, s := range l.allSeries() {
 		out := grid{{
@@ -80,7 +80,7 @@ func (l *lab) growth(w io.Writer) error {
 	return nil
 }
 
-// at gives one point a fresh broker.
+// at measures one point on a new broker.
 func (l *lab) at(p protocol, at *point) error {
 	s, end, err := l.open(p, l.durabilities[0])
 	if err != nil {

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// crowd is what a number of idle connections does to the broker.
-type crowd struct {
+// idleResult is the result for one number of idle connections.
+type idleResult struct {
 	protocol      string
 	wanted, held  int
-	opened        pace // connections a second
+	opened        stepCost // connections a second
 	before, after int64
 	answered      int // of a sample that was asked afterwards
 	sample        int
-	alone, amid   pace // background jobs without them and beside them
+	alone, amid   stepCost // background jobs without them and beside them
 }
 
-// connections looks at those that do nothing, then at those that wait.
+// connections measures idle connections, then waiting ones.
 func (l *lab) connections(w io.Writer) error {
 	limit, err := raiseDescriptors(uint64(l.idle) + spareDescriptors)
 	if err != nil {
@@ -53,10 +53,10 @@ func (l *lab) connections(w io.Writer) error {
 	return l.wakeUps(w)
 }
 
-// spareDescriptors are what a process needs beside its connections; the broker keeps some away from them.
+// spareDescriptors is the number of descriptors that a process needs besides its connections; the broker reserves some.
 const spareDescriptors = 1800
 
-// raiseDescriptors allows this program, and the servers that it starts, so many descriptors, or as many as it may.
+// raiseDescriptors raises the limit of descriptors of this program and its servers to n, or as far as allowed.
 func raiseDescriptors(n uint64) (uint64, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -68,13 +68,13 @@ func raiseDescriptors(n uint64) (uint64, error) {
 			return n, nil
 		}
 	}
-	// Set it even to what it is: Go gives children the limit from before its own start otherwise.
+	// Set it even if unchanged: otherwise Go gives children the limit from before its own start.
 	limit.Cur = limit.Max
 	return limit.Cur, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 }
 
-func (l *lab) crowd(p protocol, n int) (crowd, error) {
-	c := crowd{protocol: p.name, wanted: l.idle, held: n}
+func (l *lab) crowd(p protocol, n int) (idleResult, error) {
+	c := idleResult{protocol: p.name, wanted: l.idle, held: n}
 	s, end, err := l.open(p, l.durabilities[0])
 	if err != nil {
 		return c, err
@@ -106,7 +106,7 @@ func (l *lab) crowd(p protocol, n int) (crowd, error) {
 }
 
 // gather opens the connections.
-func (c *crowd) gather(s *subject, n int) (conns []net.Conn, err error) {
+func (c *idleResult) gather(s *subject, n int) (conns []net.Conn, err error) {
 	c.opened, err = s.timed(n, func() (int64, error) {
 		begin := nanotime()
 		for i := range n {
@@ -126,7 +126,7 @@ func (c *crowd) gather(s *subject, n int) (conns []net.Conn, err error) {
 	return conns, err
 }
 
-// dialFrom opens the n-th connection from a loopback address of its thousand's, since one address has too few ports.
+// dialFrom opens the n-th connection; each thousand uses its own loopback address, since one address has too few ports.
 func dialFrom(n int, addr string) (net.Conn, error) {
 	const perAddress = 5000
 	d := net.Dialer{
@@ -137,8 +137,8 @@ func dialFrom(n int, addr string) (net.Conn, error) {
 	return d.Dial("tcp", addr)
 }
 
-// ask sees whether the connections are still served.
-func (c *crowd) ask(conns []net.Conn, p protocol) {
+// ask checks whether the connections are still served.
+func (c *idleResult) ask(conns []net.Conn, p protocol) {
 	for i := 0; i < len(conns); i += max(len(conns)/100, 1) {
 		c.sample++
 		if ping(conns[i], p) == nil {
@@ -164,25 +164,25 @@ func ping(conn net.Conn, p protocol) error {
 	return nil
 }
 
-// steady is the load of mode a.
-func (s *subject) steady(jobs int) (pace, error) {
+// steady runs the load of mode a.
+func (s *subject) steady(jobs int) (stepCost, error) {
 	t := newTally(jobs)
 	t.backlog = steadyBacklog
 	return s.both(t, 64)
 }
 
-// both submits the tally's jobs and works on them at the same time.
-func (s *subject) both(t *tally, inFlight int) (pace, error) {
+// both submits and processes the tally's jobs at the same time.
+func (s *subject) both(t *tally, inFlight int) (stepCost, error) {
 	buffer := max(inSize, 2*len(t.body)+64<<10)
 	d := s.protocol.dialect
 	submitters, err := connectMany(s.addr, clients, inSize, d, func() session { return d.producer(t, inFlight) })
 	if err != nil {
-		return pace{}, err
+		return stepCost{}, err
 	}
 	defer submitters.close()
 	workers, err := connectMany(s.addr, clients, buffer, d, func() session { return d.worker(t) })
 	if err != nil {
-		return pace{}, err
+		return stepCost{}, err
 	}
 	defer workers.close()
 	p, err := s.timed(t.total, func() (int64, error) {

@@ -18,14 +18,14 @@ import (
 	"broker/integration/server"
 )
 
-// limitEnv is where a child process that shall be the bare server finds its address.
+// limitEnv is the environment variable with the address of the bare server; it makes a child process that server.
 const limitEnv = "BENCH_LIMIT_ADDR"
 
 const limitStart = 30 * time.Second
 
-// bare is the least a Gearman server on the broker's event loops can do: it reads packets, keeps jobs in a list under one
-// lock and writes the answers. It checks nothing, decides nothing, limits nothing and keeps nothing. What it needs is
-// what the system calls and the network cost, and so the limit for every server of this kind under this load.
+// bare is a minimal Gearman server on the broker's event loops: it reads packets, keeps jobs in a list under one lock
+// and writes replies. It validates, limits and stores nothing. Its cost is that of system calls and network, so it is
+// the limit for every server of this kind under this load.
 type bare struct {
 	gnet.BuiltinEventEngine
 
@@ -39,20 +39,20 @@ type bare struct {
 
 type bareJob struct{ handle, function, unique, body []byte }
 
-// bareConn is one connection, with what is to be written to it when its input has been read.
+// bareConn is one connection and the output to write after its input has been read.
 type bareConn struct {
 	fd     int
 	out    []byte
 	others []note
 }
 
-// note is for another connection than the one at hand.
+// note is output for another connection.
 type note struct {
 	fd   int
 	data []byte
 }
 
-// startLimit starts this program once more, as the bare server.
+// startLimit starts this program again as the bare server.
 func startLimit(dir string) (*running, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -73,7 +73,7 @@ func startLimit(dir string) (*running, error) {
 	return &running{addr: addr, pids: []int{p.PID()}, tail: p.Tail, stop: p.Kill}, nil
 }
 
-// serveLimit is the child's whole life, if this process is one.
+// serveLimit runs the bare server if this process was started as one.
 func serveLimit() {
 	addr := os.Getenv(limitEnv)
 	if addr == "" {
@@ -118,7 +118,7 @@ func (s *bare) OnTraffic(gc gnet.Conn) gnet.Action {
 	return gnet.None
 }
 
-// run does one packet. The load program sends no others than these.
+// run handles one packet. The load generator sends only these.
 func (s *bare) run(c *bareConn, kind gearmanclient.Type, data []byte) {
 	switch kind {
 	case gearmanclient.SubmitJobBg, gearmanclient.SubmitJob:
@@ -164,7 +164,7 @@ func (s *bare) submit(c *bareConn, data []byte, foreground bool) {
 	s.wakeOne(c)
 }
 
-// wakeOne wakes the worker that fell asleep last.
+// wakeOne wakes the worker that went to sleep last.
 func (s *bare) wakeOne(c *bareConn) {
 	if last := len(s.sleepers) - 1; last >= 0 {
 		c.others = append(c.others, note{s.sleepers[last].fd, appendRes(nil, gearmanclient.Noop)})
@@ -187,7 +187,7 @@ func appendRes(b []byte, kind gearmanclient.Type, fields ...[]byte) []byte {
 	return b
 }
 
-// writeAll waits for a full socket by trying again: the load program reads all the time.
+// writeAll retries while the socket is full: the load generator reads all the time.
 func writeAll(fd int, p []byte) {
 	for len(p) > 0 {
 		n, err := syscall.Write(fd, p)

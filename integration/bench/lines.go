@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// nextLine is the first line of b without its CRLF, and its length with it; 0 while it is not complete.
+// nextLine returns the first line of b without CRLF, and its length including it; 0 if it is incomplete.
 func nextLine(b []byte) (line []byte, size int) {
 	end := bytes.IndexByte(b, '\n')
 	if end < 0 {
@@ -14,7 +14,7 @@ func nextLine(b []byte) (line []byte, size int) {
 	return bytes.TrimSuffix(b[:end], []byte{'\r'}), end + 1
 }
 
-// lineProducer submits and gets one line for each submission, which must start with want.
+// lineProducer submits jobs and reads one line per submission, which must start with want.
 type lineProducer struct {
 	pipeline
 
@@ -38,7 +38,7 @@ func (p *lineProducer) feed(c *conn, b []byte) (int, error) {
 	return used, nil
 }
 
-// atoi reads a number that a server wrote.
+// atoi parses a number in a reply.
 func atoi(b []byte) (int, error) {
 	n := 0
 	for _, d := range b {
@@ -50,10 +50,10 @@ func atoi(b []byte) (int, error) {
 	return n, nil
 }
 
-// lastWord is what follows the last space of a line.
+// lastWord returns the text after the last space of a line.
 func lastWord(line []byte) []byte { return line[bytes.LastIndexByte(line, ' ')+1:] }
 
-// word is the n-th word of a line, nil where there are fewer.
+// word returns the n-th word of a line, or nil.
 func word(line []byte, n int) []byte {
 	for ; n > 0; n-- {
 		_, rest, found := bytes.Cut(line, []byte{' '})

@@ -19,15 +19,15 @@ const (
 	stallPause  = 1  // ms; the same for a session that has stalled
 )
 
-// session is what one connection speaks. Its calls come from one loop, one at a time.
+// session implements the protocol of one connection. A single loop calls it.
 type session interface {
 	// begin queues the first bytes.
 	begin(c *conn)
-	// feed takes whole messages off the front of b, queues what they call for, and answers how many bytes it took.
+	// feed consumes whole messages from b, queues the requests that follow from them, and returns the bytes consumed.
 	feed(c *conn, b []byte) (int, error)
 }
 
-// opener is a session with something to say and to be answered before the loop has the connection.
+// opener is a session with a blocking exchange before the loop takes over the connection.
 type opener interface {
 	open(rw io.ReadWriter) error
 }
@@ -45,7 +45,7 @@ type conn struct {
 	session session
 }
 
-// loop drives connections on one thread.
+// loop runs connections on one thread.
 type loop struct {
 	epoll   int
 	conns   map[int32]*conn
@@ -62,7 +62,7 @@ func newLoop() (*loop, error) {
 	return &loop{epoll: fd, conns: make(map[int32]*conn), buffer: inSize}, nil
 }
 
-// add connects and hands the connection to the loop. greet, if any, talks over the connection first, blocking.
+// add connects and adds the connection to the loop. greet, if any, first runs a blocking handshake.
 func (l *loop) add(addr string, s session, greet func(rw io.ReadWriter) error) error {
 	nc, err := net.DialTimeout("tcp", addr, 10*time.Second)
 	if err != nil {
@@ -101,7 +101,7 @@ func (l *loop) add(addr string, s session, greet func(rw io.ReadWriter) error) e
 	return nil
 }
 
-// run drives the connections until stop says so. It keeps its thread to itself.
+// run serves the connections until stop returns true. It locks its thread.
 func (l *loop) run(stop func() bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -128,7 +128,7 @@ func (l *loop) run(stop func() bool) {
 	}
 }
 
-// resume begins what has stalled, and answers how long the loop may sleep.
+// resume restarts stalled sessions, and returns how long the loop may sleep.
 func (l *loop) resume() (millis int, err error) {
 	still := l.waiting[:0]
 	for _, c := range l.waiting {
@@ -178,7 +178,7 @@ func (l *loop) serve(c *conn, events uint32) error {
 	return l.flush(c)
 }
 
-// flush writes what is queued, and has the loop come back where the socket is full.
+// flush writes queued bytes; if the socket is full, the loop retries when it is writable.
 func (l *loop) flush(c *conn) error {
 	for len(c.out) > 0 {
 		n, err := rawWrite(c.fd, c.out)
@@ -213,7 +213,7 @@ var started = time.Now()
 
 func nanotime() int64 { return int64(time.Since(started)) }
 
-// runBoth drives submitters and workers at once, each to their own end.
+// runBoth runs submitters and workers at the same time until both are done.
 func runBoth(submitters, workers *loop, t *tally) error {
 	var failed atomic.Bool
 	ended := make(chan struct{})
@@ -226,14 +226,14 @@ func runBoth(submitters, workers *loop, t *tally) error {
 	return errors.Join(submitters.err, workers.err)
 }
 
-// runAlone drives one group.
+// runAlone runs one group of sessions.
 func runAlone(l *loop, limit time.Duration, done func() bool) error {
 	var failed atomic.Bool
 	l.runWithin(limit, done, &failed)
 	return l.err
 }
 
-// runWithin runs until done, but not for longer than the limit, nor after the other loop has failed.
+// runWithin runs until done, the limit has passed, or the other loop has failed.
 func (l *loop) runWithin(limit time.Duration, done func() bool, failed *atomic.Bool) {
 	deadline := nanotime() + limit.Nanoseconds()
 	l.run(func() bool {

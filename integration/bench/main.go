@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	rounds, jobs int
 	modes        []string
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// studyFlags are the sizes of what is measured of the broker alone.
+// studyFlags declares the sizes for the modes that measure the broker alone.
 func studyFlags(s *settings) {
 	for _, f := range []struct {
 		numbers               *numbers
@@ -74,7 +74,7 @@ func studyFlags(s *settings) {
 	flag.Var((*number)(&s.wakes), "wakes", "g: wake-ups a measurement")
 }
 
-// check refuses what would silently measure nothing.
+// check rejects settings that would measure nothing.
 func (s *settings) check() error {
 	var letters, names []string
 	for _, m := range modes() {
@@ -121,7 +121,7 @@ func run(s settings) error {
 		return err
 	}
 	_, _ = fmt.Fprintf(screen{}, "%d rounds, medians; data on %s, which syncs 4 KiB %s times a second\n", s.rounds, filesystem(dir), thousands(syncs))
-	found := &facts{missing: missing}
+	found := &results{missing: missing}
 	if err := compareAll(s, dir, built, found); err != nil {
 		return err
 	}
@@ -133,8 +133,8 @@ func run(s settings) error {
 	return nil
 }
 
-// compareAll runs the modes in which the broker has peers.
-func compareAll(s settings, dir string, built programs, found *facts) error {
+// compareAll runs the modes that compare the broker with peers.
+func compareAll(s settings, dir string, built programs, found *results) error {
 	for _, m := range modes() {
 		if !slices.Contains(s.modes, m.letter) {
 			continue
@@ -145,7 +145,7 @@ func compareAll(s settings, dir string, built programs, found *facts) error {
 			if !slices.Contains(s.groups, g.name) {
 				continue
 			}
-			results, err := compete(s, dir, m, g)
+			results, err := runInTurns(s, dir, m, g)
 			if err != nil {
 				return err
 			}
@@ -157,8 +157,8 @@ func compareAll(s settings, dir string, built programs, found *facts) error {
 	return nil
 }
 
-// studyAll runs those that look at the broker alone.
-func studyAll(s settings, dir string, built programs, found *facts) error {
+// studyAll runs the modes that measure the broker alone.
+func studyAll(s settings, dir string, built programs, found *results) error {
 	l := &lab{settings: s, scratch: dir, binary: built.broker, facts: found}
 	for _, m := range studies() {
 		if !slices.Contains(s.modes, m.letter) || built.broker == "" {
@@ -172,9 +172,9 @@ func studyAll(s settings, dir string, built programs, found *facts) error {
 	return nil
 }
 
-// compete lets the contenders of a group take turns. The order is turned round every other round, so that nobody
-// always follows the same neighbour.
-func compete(s settings, dir string, m mode, g group) ([][]figures, error) {
+// runInTurns runs the contenders of a group in turns. The order is reversed every other round, so that no contender
+// always follows the same one.
+func runInTurns(s settings, dir string, m mode, g group) ([][]figures, error) {
 	results := make([][]figures, len(g.contenders))
 	for round := range s.rounds {
 		for i := range g.contenders {
@@ -195,7 +195,7 @@ func compete(s settings, dir string, m mode, g group) ([][]figures, error) {
 	return results, nil
 }
 
-// measure gives one contender a fresh server and one load.
+// measure runs one load on a new server of a contender.
 func measure(dir string, m mode, c contender, jobs int) (figures, error) {
 	data, remove, err := scratch(dir)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"broker/integration/server"
 )
 
-// figures are what one measurement of one contender gives; zero where the mode does not measure it.
+// figures are the results of one measurement of one contender; zero if the mode does not measure them.
 type figures struct {
 	jobsPerSec    float64 // from the first submission to the last finish
 	submitsPerSec float64 // to the last acknowledgement
@@ -18,20 +18,20 @@ type figures struct {
 	bytesPerJob   float64
 }
 
-// mode is one kind of load.
+// mode is a kind of load.
 type mode struct {
 	letter string
 	title  string
 	share  float64 // part of the run's jobs
 	rate   string  // which figure contenders are compared by
 	run    func(r *running, d dialect, jobs int) (figures, error)
-	// fits says whether a dialect has this kind of jobs.
+	// fits reports whether a dialect has this kind of job.
 	fits func(d dialect) bool
 }
 
 func always(dialect) bool { return true }
 
-// bytesRate is the figure of the mode that measures no speed.
+// bytesRate is the result of the mode that measures memory.
 const bytesRate = "bytes/job"
 
 func modes() []mode {
@@ -44,7 +44,7 @@ func modes() []mode {
 	}
 }
 
-// meter takes the processor time of the server and of the load program.
+// meter measures the processor time of the server and of the load generator.
 type meter struct {
 	pids         []int
 	server, load time.Duration
@@ -79,7 +79,7 @@ func connect(addr string, d dialect, sessions func() session) (*loop, error) {
 	return connectMany(addr, clients, inSize, d, sessions)
 }
 
-// connectMany is connect with a number of connections, and a size of their read buffers.
+// connectMany is connect with a given number of connections and read buffer size.
 func connectMany(addr string, n, buffer int, d dialect, sessions func() session) (*loop, error) {
 	l, err := newLoop()
 	if err != nil {
@@ -97,10 +97,10 @@ func connectMany(addr string, n, buffer int, d dialect, sessions func() session)
 
 func rate(jobs int, ns int64) float64 { return float64(jobs) / (float64(ns) / 1e9) }
 
-// steadyBacklog is deep enough that no worker ever waits for a producer.
+// steadyBacklog is deep enough that no worker waits for a producer.
 const steadyBacklog = 2048
 
-// background submits and works at the same time.
+// background submits and processes jobs at the same time.
 func background(inFlight int) func(*running, dialect, int) (figures, error) {
 	return func(r *running, d dialect, jobs int) (figures, error) {
 		t := newTally(jobs)
@@ -114,7 +114,7 @@ func background(inFlight int) func(*running, dialect, int) (figures, error) {
 	}
 }
 
-// foreground has callers wait for the outcome of each job.
+// foreground submits jobs and waits for each result.
 func foreground(r *running, d dialect, jobs int) (figures, error) {
 	t := newTally(jobs)
 	callers, err := connect(r.addr, d, func() session { return d.caller(t) })
@@ -147,7 +147,7 @@ func timed(r *running, d dialect, t *tally, submitters *loop) (figures, error) {
 	return f, m.stop(&f, t.total)
 }
 
-// submitAll puts jobs into the queue with nobody to work on them.
+// submitAll submits jobs without workers.
 func submitAll(r *running, d dialect, t *tally) (ns int64, err error) {
 	producers, err := connect(r.addr, d, func() session { return d.producer(t, 64) })
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// profiles is the folder for processor profiles of the broker under each load; empty: none are taken.
+// profiles is the folder for CPU profiles of the broker under each load; empty: no profiles.
 var profiles string
 
-// profileSeconds is the length of one profile; those of a measurement follow one another.
+// profileSeconds is the length of one profile; profiles of a measurement are taken back to back.
 const profileSeconds = 2
 
-// profile takes profiles of a server until stop is called. One that the end of the load cuts off is thrown away.
+// profile takes profiles of a server until stop is called. It discards a profile that the end of the load cuts off.
 func (r *running) profile(name string) (stop func()) {
 	if profiles == "" || r.http == "" {
 		return func() {}

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// The system calls of a loop pass the Go scheduler by. A loop owns its thread and there is a processor for each loop
-// and one more, so nobody waits for it; told of every call, the scheduler would take the processor away whenever a loop
-// sleeps for twenty microseconds, and look that often whether it should, on cores that the servers need.
+// The system calls of a loop bypass the Go scheduler. A loop owns its thread, and there is one more P than loops, so
+// nothing waits for it. If the scheduler knew of every call, it would retake the P whenever a loop sleeps for 20 µs, and
+// its checks would use the cores that the servers need.
 
 func rawRead(fd int, b []byte) (int, error) {
 	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
@@ -34,7 +34,7 @@ func rawEpollWait(epoll int, events []syscall.EpollEvent, millis int) (int, erro
 	return int(n), nil
 }
 
-// cpuNanos is the processor time that a process has used so far, finer than what /proc tells.
+// cpuNanos returns the CPU time of a process, at a finer resolution than /proc.
 func cpuNanos(pid int) (int64, error) {
 	const ofAllThreads = 2 // the scheduler's own count; see clock_getcpuclockid(3)
 	var at syscall.Timespec
@@ -45,7 +45,7 @@ func cpuNanos(pid int) (int64, error) {
 	return at.Nano(), nil
 }
 
-// allocated is the room that a file takes on its disk.
+// allocated returns the disk space that a file uses.
 func allocated(path string) (int64, error) {
 	var st syscall.Stat_t
 	if err := syscall.Lstat(path, &st); err != nil {

@@ -12,7 +12,7 @@ const (
 	plainQueue = "bench"
 )
 
-// shape is what the jobs of one measurement look like.
+// shape describes the jobs of one measurement.
 type shape struct {
 	queues []string // job n goes to the n-th, and round again
 	body   string   // the same for all; text, because Faktory's jobs are
@@ -33,7 +33,7 @@ func bodyOf(size int) string {
 	return strings.Repeat(digits, size/len(digits)+1)[:size]
 }
 
-// queueNames are so many queues.
+// queueNames returns n queue names.
 func queueNames(n int) []string {
 	if n == 1 {
 		return []string{plainQueue}
@@ -47,14 +47,14 @@ func queueNames(n int) []string {
 
 func (s *shape) queue(n int) string { return s.queues[n%len(s.queues)] }
 
-// appendKey adds the key of job n.
+// appendKey appends the key of job n.
 func (s *shape) appendKey(b []byte, n int) []byte {
 	b = strconv.AppendUint(b, uint64(s.run), 16)
 	return strconv.AppendInt(append(b, '-'), int64(n), 16)
 }
 
-// hands is the workers' half of a tally. It belongs to the workers' loop.
-type hands struct {
+// workerTally is the workers' half of a tally. The workers' loop owns it.
+type workerTally struct {
 	workers int  // that there are
 	asked   int  // leases
 	first   int  // number of the first job that is to be leased
@@ -68,8 +68,8 @@ type hands struct {
 	wakes     histogram     // from a submission to the worker that it woke
 }
 
-// hand is what the workers of all protocols have in common.
-type hand struct {
+// leaser is the common part of the workers of all protocols.
+type leaser struct {
 	tally  *tally
 	number int // among the workers
 	asks   clock
@@ -78,14 +78,14 @@ type hand struct {
 	sent   int    // of them that have been sent since
 }
 
-func newHand(t *tally) hand {
+func newLeaser(t *tally) leaser {
 	t.workers++
-	return hand{tally: t, number: t.workers - 1, asks: newClock(max(inHand, 1))}
+	return leaser{tally: t, number: t.workers - 1, asks: newClock(max(inHand, 1))}
 }
 
-// next is the queue of the next lease: that of the job whose turn it is, so that with any number of queues each lease
-// finds its job, sooner or later. There is none when all jobs have been asked for.
-func (h *hand) next() (queue string, more bool) {
+// next returns the queue of the next lease: the queue of the next job in order, so that with any number of queues each
+// lease eventually finds a job. It returns false when all jobs have been requested.
+func (h *leaser) next() (queue string, more bool) {
 	t := h.tally
 	if t.asked >= t.total && !t.endless {
 		return "", false
@@ -95,11 +95,11 @@ func (h *hand) next() (queue string, more bool) {
 	return t.queue(n), true
 }
 
-// ask notes that a lease is sent; they are answered in order.
-func (h *hand) ask(c *conn) { h.asks.start(c.now) }
+// ask records a sent lease request; replies arrive in order.
+func (h *leaser) ask(c *conn) { h.asks.start(c.now) }
 
-// got notes a job. The completion is written to what it answers.
-func (h *hand) got(c *conn) *[]byte {
+// got records a leased job and returns the buffer for its completion.
+func (h *leaser) got(c *conn) *[]byte {
 	t := h.tally
 	t.leases.add(h.asks.stop(c.now))
 	if t.leased++; t.leased == t.total {
@@ -115,8 +115,8 @@ func (h *hand) got(c *conn) *[]byte {
 	return &c.out
 }
 
-// release sends what was held back.
-func (h *hand) release(c *conn) {
+// release sends the completions that were held back.
+func (h *leaser) release(c *conn) {
 	c.out = append(c.out, h.held...)
 	h.held = nil
 	h.sent += h.holds

@@ -11,7 +11,7 @@ import (
 	"broker/integration/server"
 )
 
-// study is a mode that looks at the broker alone: how its costs grow.
+// study is a mode that measures how the broker's costs grow.
 type study struct {
 	letter, title string
 	run           func(l *lab, w io.Writer) error
@@ -25,16 +25,16 @@ func studies() []study {
 	}
 }
 
-// lab is what a study works with.
+// lab holds the environment of a study.
 type lab struct {
 	settings
 
 	scratch string // folder for data
 	binary  string
-	facts   *facts
+	facts   *results
 }
 
-// subject is a running broker, spoken to in one protocol.
+// subject is a running broker, loaded over one protocol.
 type subject struct {
 	*server.BrokerServer
 
@@ -42,12 +42,12 @@ type subject struct {
 	addr     string
 }
 
-// protocols are those of the broker that the run is about.
+// protocols returns the protocols that this run measures.
 func (l *lab) protocols() []protocol {
 	return slices.DeleteFunc(protocols(), func(p protocol) bool { return !slices.Contains(l.groups, p.name) })
 }
 
-// open starts a broker with an empty store. What it answers last ends it and removes the store.
+// open starts a broker with an empty store. The returned function stops it and removes the store.
 func (l *lab) open(p protocol, durability string) (*subject, func(), error) {
 	dir, remove, err := scratch(l.scratch)
 	if err != nil {
@@ -61,12 +61,12 @@ func (l *lab) open(p protocol, durability string) (*subject, func(), error) {
 		remove()
 		return nil, nil, err
 	}
-	// A restart gives the broker a new process: the one to end is that of the moment.
+	// A restart replaces the process: stop the current one.
 	stop := cleanup.add(func() { b.Kill() })
 	return &subject{BrokerServer: b, protocol: p, addr: p.addr(b)}, func() { stop(); remove() }, nil
 }
 
-// restart kills the broker and starts it on what it left behind; it answers how long it took to be ready.
+// restart kills the broker, starts it on the same store, and returns the time until it was ready.
 func (s *subject) restart() (time.Duration, error) {
 	const atMost = 10 * time.Minute
 	s.Kill()
@@ -78,30 +78,30 @@ func (s *subject) restart() (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// pace is how fast a step went, and what it cost.
-type pace struct {
+// stepCost is the rate and the cost of a step.
+type stepCost struct {
 	perSec float64
 	micros float64 // of the server's processor time a job
 	p50    time.Duration
 	p99    time.Duration
 }
 
-// timed takes the processor time of a step of n jobs.
-func (s *subject) timed(n int, step func() (ns int64, err error)) (pace, error) {
+// timed measures the time and CPU time of a step of n jobs.
+func (s *subject) timed(n int, step func() (ns int64, err error)) (stepCost, error) {
 	before, err := cpuNanos(s.PID())
 	if err != nil {
-		return pace{}, err
+		return stepCost{}, err
 	}
 	ns, err := step()
 	if err != nil {
-		return pace{}, fmt.Errorf("%w\nthe broker's log: %s", err, s.Tail())
+		return stepCost{}, fmt.Errorf("%w\nthe broker's log: %s", err, s.Tail())
 	}
 	after, err := cpuNanos(s.PID())
-	return pace{perSec: rate(n, ns), micros: float64(after-before) / 1e3 / float64(n)}, err
+	return stepCost{perSec: rate(n, ns), micros: float64(after-before) / 1e3 / float64(n)}, err
 }
 
-// submit puts the tally's jobs into their queues.
-func (s *subject) submit(t *tally, inFlight int) (pace, error) {
+// submit submits the tally's jobs.
+func (s *subject) submit(t *tally, inFlight int) (stepCost, error) {
 	return s.timed(t.total, func() (int64, error) {
 		d := s.protocol.dialect
 		producers, err := connectMany(s.addr, clients, inSize, d, func() session { return d.producer(t, inFlight) })
@@ -115,12 +115,12 @@ func (s *subject) submit(t *tally, inFlight int) (pace, error) {
 	})
 }
 
-// work leases and finishes the tally's jobs. With hold it leases all of them first, and the rate is that of the leases.
-func (s *subject) work(t *tally) (pace, error) {
+// work leases and completes the tally's jobs. With hold it leases all of them first, and returns the rate of the leases.
+func (s *subject) work(t *tally) (stepCost, error) {
 	d := s.protocol.dialect
 	workers, err := connect(s.addr, d, func() session { return d.worker(t) })
 	if err != nil {
-		return pace{}, err
+		return stepCost{}, err
 	}
 	defer workers.close()
 	p, err := s.timed(t.total, func() (int64, error) {
@@ -139,7 +139,7 @@ func (s *subject) work(t *tally) (pace, error) {
 
 func (s *subject) resident() (int64, error) { return server.ResidentBytes(s.PID()) }
 
-// diskBytes is the room that the store takes.
+// diskBytes returns the disk space that the store uses.
 func (s *subject) diskBytes() (int64, error) {
 	var sum int64
 	err := filepath.WalkDir(s.Data, func(path string, _ os.DirEntry, err error) error {

@@ -8,7 +8,7 @@ import (
 	"broker/integration/harness"
 )
 
-// small is a lab whose loads take moments.
+// small is a lab with short loads.
 func small(t *testing.T, protocol string) *lab {
 	t.Helper()
 	return &lab{
@@ -17,11 +17,11 @@ func small(t *testing.T, protocol string) *lab {
 			deep: numbers{1000, 3000}, queues: numbers{1, 30}, scheduled: numbers{0, 200}, keys: numbers{0, 200},
 			payloads: numbers{16, 300_000}, sleepers: numbers{2, 20}, idle: 50, wakes: 20,
 		},
-		scratch: t.TempDir(), binary: harness.Binary(t), facts: &facts{},
+		scratch: t.TempDir(), binary: harness.Binary(t), facts: &results{},
 	}
 }
 
-// rows counts what a study printed: the lines of its tables without the headings and the lines below those.
+// rows counts the table rows that a study printed, without headings.
 func rows(printed string) int {
 	n := 0
 	for _, table := range strings.Split(printed, "\n\n") {
@@ -51,9 +51,9 @@ func TestEveryStudyRunsOverEveryProtocol(t *testing.T) {
 	}
 }
 
-// plausible looks at what was measured where a zero would mean that nothing was. Processor time is counted in steps of ten
-// milliseconds, which one of these loads may not need.
-func plausible(t *testing.T, f *facts) {
+// plausible checks the results for which zero would mean that nothing was measured. It ignores CPU time, which is counted
+// in steps of 10 ms and may be zero for short loads.
+func plausible(t *testing.T, f *results) {
 	t.Helper()
 	drained := 0.0
 	for _, d := range f.depths {
@@ -80,7 +80,7 @@ func plausible(t *testing.T, f *facts) {
 
 func TestGoalsSayWhatWasMeasuredAndWhatWasNot(t *testing.T) {
 	t.Parallel()
-	f := &facts{
+	f := &results{
 		missing: map[string]string{"beanstalkd": "not installed"},
 		ratios: map[match]float64{
 			{"a", "gearman", brokerNone, "gearmand"}: 3.1,
@@ -88,10 +88,10 @@ func TestGoalsSayWhatWasMeasuredAndWhatWasNot(t *testing.T) {
 		},
 		bytes: map[string]float64{"gearman, broker none": 150, "workq, broker sync": 210},
 		depths: []depth{
-			{protocol: "gearman", queues: 1, jobs: 10_000, lease: pace{p50: 100}},
-			{protocol: "gearman", queues: 1, jobs: 10_000_000, lease: pace{p50: 160}, start: 25e9, full: 2_400_000_000},
+			{protocol: "gearman", queues: 1, jobs: 10_000, lease: stepCost{p50: 100}},
+			{protocol: "gearman", queues: 1, jobs: 10_000_000, lease: stepCost{p50: 160}, start: 25e9, full: 2_400_000_000},
 		},
-		crowds: []crowd{{protocol: "workq", held: 20_000, after: 390_000_000}, {protocol: "gearman", held: 20_000, after: 1}},
+		crowds: []idleResult{{protocol: "workq", held: 20_000, after: 390_000_000}, {protocol: "gearman", held: 20_000, after: 1}},
 	}
 	got := goalTable(f)
 	for _, want := range [][]string{
@@ -161,8 +161,8 @@ func TestNumbersHaveUnits(t *testing.T) {
 
 func TestLeasesAskForTheQueuesInTheOrderOfTheJobs(t *testing.T) {
 	t.Parallel()
-	tally := &tally{total: 4, shape: shape{queues: []string{"a", "b", "c"}}, hands: hands{first: 5, hold: true}}
-	workers := []hand{newHand(tally), newHand(tally)}
+	tally := &tally{total: 4, shape: shape{queues: []string{"a", "b", "c"}}, workerTally: workerTally{first: 5, hold: true}}
+	workers := []leaser{newLeaser(tally), newLeaser(tally)}
 	var c conn
 	var asked []string
 	for i := 0; ; i++ {

@@ -27,7 +27,7 @@ func newTable(m mode) *table {
 	return t
 }
 
-// add takes the results of one group, in the order of its contenders.
+// add adds the results of one group, in the order of its contenders.
 func (t *table) add(g group, results [][]figures) {
 	for i, c := range g.contenders {
 		switch {
@@ -63,7 +63,7 @@ func (t *table) row(g group, results [][]figures, i int) []string {
 	}, cpu...)
 }
 
-// compared is the figure that the contenders of this mode are compared by.
+// compared returns the result by which contenders are compared in this mode.
 func (t *table) compared(f figures) float64 {
 	switch t.mode.rate {
 	case bytesRate:
@@ -75,7 +75,7 @@ func (t *table) compared(f figures) float64 {
 	}
 }
 
-// ratio is the median over the rounds of the ratio of contender i to contender k within a round.
+// ratio returns the median over all rounds of contender i's result divided by contender k's in the same round.
 func (t *table) ratio(results [][]figures, i, k int) float64 {
 	var ratios []float64
 	for round := range results[k] {
@@ -84,7 +84,7 @@ func (t *table) ratio(results [][]figures, i, k int) float64 {
 	return median(ratios)
 }
 
-// middle is the median of the compared figure.
+// middle returns the median of the compared result.
 func (t *table) middle(results []figures) float64 {
 	var values []float64
 	for _, f := range results {
@@ -93,7 +93,7 @@ func (t *table) middle(results []figures) float64 {
 	return median(values)
 }
 
-// against is the ratio of ours to each peer.
+// against returns the ratio of the broker to each peer.
 func (t *table) against(g group, results [][]figures, i int) string {
 	if !g.contenders[i].ours {
 		return ""
@@ -130,8 +130,8 @@ func span(ns float64) string {
 	}
 }
 
-// filesystem names what the folder lies on: on one in memory nothing is ever synced, and the figures of every server
-// that writes to disk are worth nothing.
+// filesystem returns the file system of the folder. On one in memory nothing is synced, and the results of servers that
+// write to disk are meaningless.
 func filesystem(dir string) string {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
@@ -144,8 +144,8 @@ func filesystem(dir string) string {
 	return dir
 }
 
-// syncRate is how often a second the disk makes a small write durable. It bounds every server that waits for the disk:
-// with one job in flight per worker no more than one per worker can be acknowledged for each sync.
+// syncRate returns how many small synced writes the disk does per second. It limits every server that syncs: with one
+// job in flight per worker, each sync acknowledges at most one job per worker.
 func syncRate(dir string) (float64, error) {
 	f, err := os.CreateTemp(dir, "sync-")
 	if err != nil {

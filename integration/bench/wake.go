@@ -11,14 +11,14 @@ const (
 	quietTime  = 3 * time.Second // in which the sleepers' own cost is taken; Faktory's ask again every 2 s
 )
 
-// wakeUp is what it costs to give one job to one of many sleepers.
+// wakeUp is the cost of handing one job to one of many sleeping workers.
 type wakeUp struct {
 	sleepers int
-	pace             // of wake-ups; latency from the submission to the job in a worker's hands
+	stepCost         // of wake-ups; latency from the submission to the job in a worker's hands
 	asleep   float64 // processor micros a second while nothing happens
 }
 
-// wakeUps has ever more workers wait for one queue, and submits one job at a time.
+// wakeUps increases the number of workers that wait for one queue, and submits one job at a time.
 func (l *lab) wakeUps(w io.Writer) error {
 	out := grid{{
 		"protocol", "durability", "sleepers", "wake-ups", "p50", "p99", "server µs/wake-up", "server µs/s asleep",
@@ -71,19 +71,19 @@ func (l *lab) wakeUp(p protocol, durability string, n int) (wakeUp, error) {
 		return wu, err
 	}
 	var took int64
-	wu.pace, err = s.timed(t.total, func() (int64, error) {
+	wu.stepCost, err = s.timed(t.total, func() (int64, error) {
 		begin := nanotime()
 		err := runAlone(all, t.limit(), func() bool { return t.allDone() && t.allAcked() })
 		took = nanotime() - begin
 		return took, err
 	})
-	// What the sleepers would have cost anyway is not the wake-ups'.
+	// Subtract the cost of the sleeping workers themselves.
 	wu.micros -= wu.asleep * time.Duration(took).Seconds() / float64(t.total)
 	wu.p50, wu.p99 = t.wakes.quantile(0.5), t.wakes.quantile(0.99)
 	return wu, err
 }
 
-// runFor drives a loop for a time.
+// runFor runs a loop for a duration.
 func runFor(l *loop, d time.Duration) error {
 	until := nanotime() + d.Nanoseconds()
 	return runAlone(l, 2*d+runLimit, func() bool { return nanotime() >= until })

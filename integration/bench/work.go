@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// clients are the producers, and as many workers; inHand is how many jobs a Gearman worker has at a time, more than one
-// where it stands for a pool behind one connection.
+// clients is the number of producers and of workers; inHand is the number of jobs a Gearman worker holds at a time, more
+// than one if it represents a pool behind one connection.
 var clients, inHand = 8, 1
 
 const runLimit = 3 * time.Minute // and what the number of jobs adds to it
 
-// tally is what one measurement counts. The producers' loop owns the first group of fields, the workers' the second.
+// tally holds the counts of one measurement. The producers' loop owns the first group of fields, the workers' the second.
 type tally struct {
 	shape
 	total int
@@ -24,14 +24,14 @@ type tally struct {
 
 	done     atomic.Int64
 	lastDone int64
-	hands
+	workerTally
 
-	// backlog is how many unfinished jobs the producers may be ahead by; zero: any number. Without it they would be done
-	// long before the workers, and what is meant to be measured at once would be measured one after the other.
+	// backlog limits the number of unfinished jobs; zero: no limit. Without a limit the producers would finish long before
+	// the workers, and submitting and processing would not be measured at the same time.
 	backlog int
 }
 
-// ack notes that a producer's request was answered for good.
+// ack records the final reply to a producer's request.
 func (t *tally) ack(took, now int64) {
 	t.latency.add(took)
 	if t.acked++; t.acked == t.total {
@@ -39,7 +39,7 @@ func (t *tally) ack(took, now int64) {
 	}
 }
 
-// finish notes that a worker is through with a job.
+// finish records that a worker has finished a job.
 func (t *tally) finish(now int64) {
 	if t.done.Add(1) == int64(t.total) {
 		t.lastDone = now
@@ -49,21 +49,21 @@ func (t *tally) finish(now int64) {
 func (t *tally) allAcked() bool { return t.acked >= t.total }
 func (t *tally) allDone() bool  { return t.done.Load() >= int64(t.total) }
 
-// room says whether another job may be submitted.
+// room reports whether another job may be submitted.
 func (t *tally) room() bool { return t.backlog == 0 || t.issued-int(t.done.Load()) < t.backlog }
 
-// limit bounds the time that the work may take, on a slow machine too.
+// limit is the maximum time for the work, generous enough for slow machines.
 func (t *tally) limit() time.Duration { return runLimit + time.Duration(t.total)*100*time.Microsecond }
 
-// dialect is a protocol as the load program needs it.
+// dialect is the load generator's implementation of a protocol.
 type dialect interface {
-	// producer submits jobs until the tally's total has been issued, so many at a time.
+	// producer submits jobs until the tally's total is reached, with a number of them in flight.
 	producer(t *tally, inFlight int) session
-	// caller submits one job after the other and waits for the outcome of each; nil where the protocol has no such jobs.
+	// caller submits one job after another and waits for each result; nil if the protocol has no such jobs.
 	caller(t *tally) session
-	// worker takes jobs and finishes them.
+	// worker leases and completes jobs.
 	worker(t *tally) session
-	// greet is the conversation before the first command; nil where there is none.
+	// greet is the handshake before the first command, or nil.
 	greet() func(rw io.ReadWriter) error
 }
 
@@ -79,8 +79,8 @@ func newPipeline(t *tally, inFlight int, submit func(b []byte, n int) []byte) pi
 	return pipeline{tally: t, inFlight: inFlight, clock: newClock(inFlight), submit: submit}
 }
 
-// fill tops the requests in flight up. It waits until half of them are answered: one by one, each would cost two system
-// calls, of the load program as well as of the server.
+// fill refills the requests in flight once half of them are answered: one at a time, each would cost two system calls,
+// in the load generator and in the server.
 func (p *pipeline) fill(c *conn) {
 	if p.clock.n > p.inFlight/2 {
 		return
@@ -96,8 +96,8 @@ func (p *pipeline) fill(c *conn) {
 	}
 }
 
-// begin is also how the loop tries again where there was no room.
+// begin is also called when the loop retries after there was no room.
 func (p *pipeline) begin(c *conn) { p.fill(c) }
 
-// answered notes one reply.
+// answered records one reply.
 func (p *pipeline) answered(c *conn) { p.tally.ack(p.clock.stop(c.now), c.now) }

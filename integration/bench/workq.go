@@ -37,7 +37,7 @@ func (workq) producer(t *tally, inFlight int) session {
 	}
 }
 
-// appendBody ends the line and adds what follows it.
+// appendBody ends the line and appends the body.
 func appendBody(b []byte, body string) []byte {
 	b = append(b, "\r\n"...)
 	b = append(b, body...)
@@ -55,7 +55,7 @@ func (workq) caller(t *tally) session {
 	})}
 }
 
-func (workq) worker(t *tally) session { return &workqWorker{newHand(t)} }
+func (workq) worker(t *tally) session { return &workqWorker{newLeaser(t)} }
 
 // workqCaller runs jobs: the reply has two lines and a body.
 type workqCaller struct{ pipeline }
@@ -77,8 +77,8 @@ func (p *workqCaller) feed(c *conn, b []byte) (int, error) {
 	return used, nil
 }
 
-// workqWorker leases, and sends the completion and the next lease in one write.
-type workqWorker struct{ hand }
+// workqWorker leases jobs, and sends each completion with the next lease in one write.
+type workqWorker struct{ leaser }
 
 func (w *workqWorker) begin(c *conn) { w.lease(c) }
 
@@ -151,7 +151,7 @@ func workqBlock(b []byte) (workqReply, error) {
 	return workqReply{id: word(line, 0), size: size}, nil
 }
 
-// ids makes version 4 UUIDs out of a random part of this run and the number of the job.
+// ids makes version 4 UUIDs from a random part of this run and the job number.
 type ids struct{ prefix [8]byte }
 
 func newIDs() *ids {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// histogram counts times in buckets of about three per cent width, without taking memory.
+// histogram counts durations in buckets about three per cent wide, without allocating.
 type histogram struct {
 	counts [64 * 32]uint32
 	total  uint64
@@ -17,7 +17,7 @@ func (h *histogram) add(ns int64) {
 	h.total++
 }
 
-// bucket keeps the leading one and the five bits after it.
+// bucket keeps the leading one bit and the next five bits.
 func bucket(v uint64) int {
 	exp := bits.Len64(v) - 1
 	if exp < 5 {
@@ -46,7 +46,7 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
-// clock remembers when each of the requests in flight was sent; replies come in the same order.
+// clock records when each request in flight was sent; replies arrive in the same order.
 type clock struct {
 	sent []int64
 	next int // index of the oldest
