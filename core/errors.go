@@ -24,6 +24,8 @@ var (
 	ErrNoBatch    = errors.New("no such batch")
 	ErrBatchState = errors.New("batch does not allow this now")
 	ErrConflict   = errors.New("job has changed")
+	ErrNoSchedule = errors.New("no such schedule")
+	ErrConfigured = errors.New("set by the configuration file")
 
 	// ErrHasDependents comes as a *DependentsError.
 	ErrHasDependents = errors.New("other jobs wait for this one")
@@ -33,6 +35,7 @@ var (
 var Errors = []error{
 	ErrNotFound, ErrNoQueue, ErrDuplicate, ErrNotUnique, ErrNotLeased, ErrNotHolder, ErrFinished, ErrFull, ErrBusy,
 	ErrInvalid, ErrDiskFull, ErrStopped, ErrDraining, ErrShutdown, ErrNoBatch, ErrBatchState, ErrConflict, ErrHasDependents,
+	ErrNoSchedule, ErrConfigured,
 }
 
 // DependentsError is ErrHasDependents with the jobs that are meant.

@@ -125,6 +125,7 @@ type Job struct {
 	After  []uint64 // blocked until every one of these is closed as done
 	Batch  uint64   // batch this job belongs to; zero: none
 
+	Schedule    string // name of the schedule that submitted it; the core's to fill
 	CallbackFor uint64 // batch whose callback this is; the core's to fill
 	PriorFails  uint32 // failures counted elsewhere before this submission
 }

@@ -9,8 +9,12 @@ const (
 	MaxBodyBytes = 1 << 30 // bytes of a job's body
 	MaxAfter     = 10_000  // predecessors of one job
 	MaxAtomic    = 1_000   // operations of one Atomic
+	MaxSchedules = 100_000 // schedules
+	MaxMissed    = 1_000   // Schedule.MaxMissed
 	MaxTags      = 100     // tags of one job
 	MaxTagBytes  = 255     // bytes of a tag
+
+	MaxScheduleBytes = 1 << 20 // of the job of a schedule
 
 	// DeadFor is how long the dead set keeps a Faktory job.
 	DeadFor = 180 * 24 * time.Hour

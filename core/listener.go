@@ -9,6 +9,8 @@ type Listener interface {
 	Recovered(jobs [len(States) + 1]int, took time.Duration)
 	// CommitDone tells the number of records in a batch and how long its write and sync took.
 	CommitDone(records int, took time.Duration)
+	// ScheduleRan reports a run of a schedule that was due.
+	ScheduleRan(ScheduleRun)
 	// StoreWarning is the store's word for what an operator might want to know.
 	StoreWarning(text string)
 	// StoreFailed is the end of taking work.
@@ -27,6 +29,9 @@ func (NopListener) Recovered([len(States) + 1]int, time.Duration) {}
 
 // CommitDone implements Listener.
 func (NopListener) CommitDone(int, time.Duration) {}
+
+// ScheduleRan implements Listener.
+func (NopListener) ScheduleRan(ScheduleRun) {}
 
 // StoreWarning implements Listener.
 func (NopListener) StoreWarning(string) {}

@@ -73,6 +73,8 @@ type Answer struct {
 	NextClient ClientID     // ListClients: not zero while there are more
 	Workers    []WorkerInfo // ListWorkers
 
+	Schedules []Schedule // PutSchedule, ListSchedules
+
 	NextCursor string // Find: where the list goes on; empty on the last page
 	Stopped    bool   // Find: the page is short because enough jobs were looked at
 	Count      int    // Find with WithCount

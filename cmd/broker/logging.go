@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -56,6 +57,33 @@ func (l logListener) Recovered(jobs [len(core.States) + 1]int, took time.Duratio
 	line.Int("jobs", total).Dur("took_ms", took).Msg("store opened")
 }
 
+// ScheduleRan implements core.Listener.
+func (l logListener) ScheduleRan(r core.ScheduleRun) {
+	level, text := zerolog.WarnLevel, "scheduled job refused"
+	switch r.Result {
+	case core.RunSubmitted:
+		level, text = zerolog.DebugLevel, "scheduled job submitted"
+	case core.RunRefused:
+		if errors.Is(r.Err, core.ErrNotUnique) {
+			level = zerolog.InfoLevel // the schedule asks for it
+		}
+	case core.RunMissed:
+		text = "scheduled jobs skipped, too old"
+	case core.RunBacklogged:
+		level, text = zerolog.InfoLevel, "scheduled jobs skipped, backlog reached"
+	}
+	line := l.log.WithLevel(level).Str("name", r.Name).Str("queue", r.Queue).Str("type", r.Type).Time("due", r.DueAt.Time())
+	if r.Cron != "" {
+		line.Str("schedule", r.Cron)
+	} else {
+		line.Stringer("every", r.Every)
+	}
+	if r.Seq != 0 {
+		line.Uint64("seq", r.Seq)
+	}
+	line.AnErr("error", r.Err).Msg(text)
+}
+
 // StoreWarning implements core.Listener.
 func (l logListener) StoreWarning(text string) { l.log.Warn().Str("detail", text).Msg("store warning") }
 
@@ -92,6 +120,13 @@ func (ls listeners) Recovered(jobs [len(core.States) + 1]int, took time.Duration
 func (ls listeners) CommitDone(records int, took time.Duration) {
 	for _, l := range ls {
 		l.CommitDone(records, took)
+	}
+}
+
+// ScheduleRan implements core.Listener.
+func (ls listeners) ScheduleRan(r core.ScheduleRun) {
+	for _, l := range ls {
+		l.ScheduleRan(r)
 	}
 }
 

@@ -173,7 +173,10 @@ func (e *Engine) Stopped() bool { return e.stopped.Load() }
 func (e *Engine) Now() core.Instant { return e.opts.Clock.Now() }
 
 // signals says whom a round of decisions concerns besides clients.
-type signals struct{ commit, tick bool }
+type signals struct {
+	commit, tick bool
+	runs         []core.ScheduleRun // for the listener
+}
 
 // afterLocked collects what has to happen once the lock is released: clients to wake, goroutines to signal.
 func (e *Engine) afterLocked(wakes []func()) ([]func(), signals) {
@@ -193,6 +196,7 @@ func (e *Engine) afterLocked(wakes []func()) ([]func(), signals) {
 	if next := e.machine.NextDeadline(); next != 0 && (e.deadline == 0 || next < e.deadline) {
 		e.deadline, s.tick = next, true
 	}
+	s.runs = e.machine.ScheduleRuns()
 	return wakes, s
 }
 
@@ -203,6 +207,9 @@ func (e *Engine) notify(wakes []func(), s signals) {
 	}
 	if s.tick {
 		e.ticks.Set()
+	}
+	for _, run := range s.runs {
+		e.opts.Listener.ScheduleRan(run)
 	}
 }
 

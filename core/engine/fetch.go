@@ -12,6 +12,12 @@ import (
 // fetch reads what an operation needs, without the lock, and supplies the machine with it. A job that was removed
 // meanwhile is supplied as none; after a failed read the engine stops, and the operation is refused.
 func (e *Engine) fetch(id core.ClientID, wants machine.Wants) {
+	for _, times := range wants.Times {
+		parsed, err := times.Parse()
+		e.mu.Lock()
+		e.machine.SupplyTimes(id, times, parsed, err)
+		e.mu.Unlock()
+	}
 	jobs := make(map[uint64]*core.Job, len(wants.Jobs))
 	for _, seq := range wants.Jobs {
 		j, err := e.store.Job(seq)

@@ -58,7 +58,7 @@ func (e *Engine) Tick() core.Instant {
 		e.deadline = next
 		wakes, s := e.afterLocked(buf[:0])
 		e.mu.Unlock()
-		e.notify(wakes, signals{commit: s.commit})
+		e.notify(wakes, signals{commit: s.commit, runs: s.runs})
 		e.reportClock()
 		if !more {
 			return next

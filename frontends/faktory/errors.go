@@ -33,6 +33,8 @@ var wireErrors = []struct {
 	{core.ErrBatchState, "ERR batch NAME does not allow this any more"},
 	{core.ErrConflict, "ERR job NAME has changed"},
 	{core.ErrHasDependents, "ERR other jobs wait for job NAME"},
+	{core.ErrNoSchedule, "ERR no such schedule NAME"},
+	{core.ErrConfigured, "ERR NAME is set by the configuration file"},
 }
 
 // noSuchBatch contains the words a second time, capitalized: clients of the paid edition look for them.

@@ -67,6 +67,8 @@ var wireErrors = []struct {
 	{core.ErrBatchState, wireError{codeQueue, "Batch is closed"}, "ERR QUEUE_ERROR Batch+is+closed\r\n"},
 	{core.ErrConflict, wireError{codeQueue, "Job has changed"}, "ERR QUEUE_ERROR Job+has+changed\r\n"},
 	{core.ErrHasDependents, wireError{codeQueue, "Other jobs wait for this job"}, "ERR QUEUE_ERROR Other+jobs+wait+for+this+job\r\n"},
+	{core.ErrNoSchedule, wireError{codeQueue, "Schedule not found"}, "ERR QUEUE_ERROR Schedule+not+found\r\n"},
+	{core.ErrConfigured, wireError{codeQueue, "Set by the configuration file"}, "ERR QUEUE_ERROR Set+by+the+configuration+file\r\n"},
 }
 
 // packetError is the ERROR packet for a refusal of the broker. notFound is the error for an unknown job that belongs to the

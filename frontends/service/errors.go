@@ -30,6 +30,7 @@ const (
 	CodeState             Code = "wrong_state"
 	CodeConflict          Code = "job_changed"
 	CodeHasDependents     Code = "has_dependents"
+	CodeConfigured        Code = "set_by_configuration"
 	CodeQueueFull         Code = "queue_full"
 	CodeQueueBusy         Code = "queue_in_use"
 	CodeBatchState        Code = "batch_closed"
@@ -86,6 +87,8 @@ var coreCodes = []struct {
 	{core.ErrBatchState, CodeBatchState},
 	{core.ErrConflict, CodeConflict},
 	{core.ErrHasDependents, CodeHasDependents},
+	{core.ErrNoSchedule, CodeScheduleNotFound},
+	{core.ErrConfigured, CodeConfigured},
 }
 
 // refusal is the Error for a refusal of the core.

@@ -67,6 +67,8 @@ var wireErrors = []struct {
 	{core.ErrBatchState, "-CLIENT-ERROR Batch closed" + crlf},
 	{core.ErrConflict, "-CLIENT-ERROR Job has changed" + crlf},
 	{core.ErrHasDependents, "-CLIENT-ERROR Other jobs wait for this one" + crlf},
+	{core.ErrNoSchedule, "-CLIENT-ERROR Schedule not found" + crlf},
+	{core.ErrConfigured, "-CLIENT-ERROR Set by the configuration file" + crlf},
 }
 
 // errorText is the reply for err.

@@ -18,6 +18,7 @@ func (m *Machine) Check() error {
 	c.eachClient()
 	c.eachQueue()
 	c.eachBatch()
+	c.eachSchedule()
 	c.totals()
 	return c.err
 }

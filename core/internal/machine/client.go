@@ -52,14 +52,15 @@ type ability struct {
 
 // kinds of timer owners
 const (
-	timerState  uint8 = iota // job: due, retry, end of lease
-	timerExpiry              // job: expiry or end of retention
-	timerWait                // client: parked lease or wake that was not followed up
-	timerWatch               // watcher: deadline of a wait
-	timerBatch               // batch: not committed in time
-	timerSlot                // job: throttle slot comes free
-	timerIdle                // queue: nothing has happened in it for long
-	timerStart               // job: it was to be started by now
+	timerState    uint8 = iota // job: due, retry, end of lease
+	timerExpiry                // job: expiry or end of retention
+	timerWait                  // client: parked lease or wake that was not followed up
+	timerWatch                 // watcher: deadline of a wait
+	timerBatch                 // batch: not committed in time
+	timerSlot                  // job: throttle slot comes free
+	timerIdle                  // queue: nothing has happened in it for long
+	timerSchedule              // schedule: due
+	timerStart                 // job: it was to be started by now
 )
 
 // OpenClient registers a client.

@@ -26,4 +26,7 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		}
 		return false
 	}, by)
+	if by < 0 {
+		m.clockSetBack()
+	}
 }

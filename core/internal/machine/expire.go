@@ -42,6 +42,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.batchTimeout(o.Handle)
 	case timerIdle:
 		m.idleTimeout(o.Handle)
+	case timerSchedule:
+		m.scheduleDue(o.Handle)
 	case timerSlot:
 		m.slotTimeout(o.Handle)
 	case timerStart:

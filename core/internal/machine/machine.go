@@ -71,6 +71,7 @@ type Machine struct {
 	batchSlots  []*batch
 	freeBatches []uint32
 	meta        map[string][]byte
+	schedules   schedules
 
 	stats      core.Stats
 	history    []*day // the oldest first
@@ -120,6 +121,7 @@ func New(o Options) *Machine {
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{},
+		schedules: schedules{byName: map[string]*schedule{}},
 	}
 	m.tags = newTagIndex()
 	m.before, m.effort = m.standsBefore, usualEffort
@@ -227,6 +229,16 @@ func (m *Machine) applyChange(c *client, op core.Op) {
 		m.removeDependencies(c, op)
 	case *core.Atomic:
 		m.atomic(c, op)
+	case *core.PutSchedule:
+		m.putSchedule(c, op)
+	case *core.PauseSchedule:
+		m.pauseSchedule(c, op)
+	case *core.RemoveSchedule:
+		m.removeSchedule(c, op)
+	case *core.RunSchedule:
+		m.runSchedule(c, op)
+	case *core.ListSchedules:
+		m.listSchedules(c, op)
 	case *core.TransferLease:
 		m.transferLease(c, op)
 	case *core.Cancel:
@@ -451,7 +463,8 @@ func (m *Machine) Open() core.Commit { return m.open }
 
 // Changed reports whether there is something to seal. Counters alone are nothing: they go with the next change.
 func (m *Machine) Changed() bool {
-	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.metaLog) > 0 || len(m.dirtyBatches) > 0
+	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.metaLog) > 0 || len(m.dirtyBatches) > 0 ||
+		len(m.schedules.moved) > 0
 }
 
 // Pending is about how many changes the open batch holds.
@@ -467,9 +480,14 @@ func (m *Machine) writeMeta(marks []core.MetaEntry) {
 		} else {
 			m.meta[k.Name] = slices.Clone(k.Value)
 		}
-		if m.opts.Persist {
-			m.lastMeta = m.open
-			m.metaLog = append(m.metaLog, k)
-		}
+		m.logMeta(k)
+	}
+}
+
+// logMeta has an entry stored with the open batch.
+func (m *Machine) logMeta(k core.MetaEntry) {
+	if m.opts.Persist {
+		m.lastMeta = m.open
+		m.metaLog = append(m.metaLog, k)
 	}
 }

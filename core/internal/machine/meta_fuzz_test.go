@@ -10,8 +10,10 @@ import (
 	"broker/core/internal/machine"
 )
 
-// FuzzMarks: whatever a stored mark holds, it is refused or it can be worked with, and is written as something that is taken
-// back.
+// storedSchedule is the definition of a schedule of a job of queue q.
+const storedSchedule = `{"every":10000000000,"job":"AQABcQ==","backlog":2,"missed":2,"max_missed":3}`
+
+// FuzzMarks: a stored entry is either refused or usable, and what is stored of it afterwards can be restored.
 func FuzzMarks(f *testing.F) {
 	kinds := []string{"core/seq", "core/totals", "core/history/", "core/queue/", "core/group/", "", "core/series/"}
 	for kind, seed := range []struct{ name, value string }{
@@ -21,6 +23,8 @@ func FuzzMarks(f *testing.F) {
 		{"q", `{"Created":true,"Paused":true,"Kept":true,"Limits":{"MaxHigh":3}}`},
 		{"7", `{"description":"d","created_at":1,"until":5,"total":3,"committed":true,"success_job":9,"success":1,"lost":1}`},
 		{"cron/x", "anything"},
+		{"s", storedSchedule},
+		{"known", `{"at":1,"next":2,"last_at":3,"last_seq":4,"runs":5,"revision":6}`},
 		{"0/00/q/q", "\x07" + strings.Repeat("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d", 60)},
 	} {
 		f.Add(byte(kind), seed.name, []byte(seed.value)) //nolint:gosec // seven of them
@@ -31,6 +35,9 @@ func FuzzMarks(f *testing.F) {
 			return machine.New(machine.Options{Persist: true, Await: true, CacheBytes: 1 << 20, StartedAt: now})
 		}
 		m := begin()
+		if err := m.RestoreMeta("core/schedule/known", []byte(storedSchedule)); err != nil {
+			t.Fatal(err)
+		}
 		if m.RestoreMeta(kinds[int(kind)%len(kinds)]+name, value) != nil {
 			return
 		}
@@ -39,7 +46,7 @@ func FuzzMarks(f *testing.F) {
 		m.Apply(now, c, []core.Op{
 			&core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}}, &core.Lease{Queues: []string{"q"}},
 			&core.ReadStats{}, &core.ListQueues{}, &core.InspectQueue{Queue: "q"}, &core.InspectBatch{Batch: 7},
-			&core.CloseBatch{Batch: 7}, &core.Purge{}, &core.PauseQueue{Queue: "q"},
+			&core.CloseBatch{Batch: 7}, &core.RunSchedule{Name: name}, &core.PauseSchedule{Name: name}, &core.ListSchedules{}, &core.Purge{}, &core.PauseQueue{Queue: "q"},
 		})
 		for range 3 {
 			now = now.Add(48 * time.Hour)
@@ -48,6 +55,9 @@ func FuzzMarks(f *testing.F) {
 		var sealed machine.Sealed
 		m.Seal(&sealed)
 		again := begin()
+		if err := again.RestoreMeta("core/schedule/known", []byte(storedSchedule)); err != nil {
+			t.Fatal(err)
+		}
 		for _, mark := range sealed.Batch.Meta {
 			if mark.Value == nil {
 				continue // removed

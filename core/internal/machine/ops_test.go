@@ -195,6 +195,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.ReadStats{Tag: tag}
 	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release", "rerun":
 		op = r.jobOp(verb, tag)
+	case "put-schedule", "pause-schedule", "resume-schedule", "remove-schedule", "run-schedule", "list-schedules":
+		op = r.scheduleOp(verb, tag)
 	case "atomic": // act knows the operations
 	case "update", "move", "depend", "undepend", "transfer":
 		op = r.changeOp(verb, tag)

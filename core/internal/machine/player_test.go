@@ -94,6 +94,7 @@ func (p *player) Do(c *coretest.Command) (string, error) {
 	if err := p.collect(); err != nil {
 		return "", err
 	}
+	p.runs()
 	p.changes()
 	return strings.Join(p.lines, "\n"), nil
 }

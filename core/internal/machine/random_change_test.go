@@ -79,3 +79,35 @@ func maybe[T any](l *life, to **T, value func() T) {
 		*to = &v
 	}
 }
+
+// schedule is any operation on schedules.
+func (l *life) schedule() core.Op {
+	name := fmt.Sprint("schedule ", l.rng.IntN(3))
+	switch l.rng.IntN(6) {
+	case 0:
+		return &core.RemoveSchedule{Name: name, FromConfig: l.maybe(3)}
+	case 1:
+		return &core.PauseSchedule{Name: name, Paused: l.maybe(2)}
+	case 2:
+		op := &core.RunSchedule{Name: name}
+		if l.maybe(2) {
+			op.UpTo = l.soon()
+		}
+		return op
+	}
+	s := core.Schedule{Name: name, Backlog: l.rng.IntN(3), Missed: core.Missed(l.rng.IntN(3)), Paused: l.maybe(4), FromConfig: l.maybe(3)}
+	if l.maybe(2) {
+		s.Cron = "* * * * *"
+	} else {
+		s.Every, s.Offset = time.Duration(1+l.rng.IntN(3))*7*time.Second, time.Duration(l.rng.IntN(3))*time.Second
+	}
+	if s.Missed == core.MissedAll {
+		s.MaxMissed = l.rng.IntN(3)
+	}
+	s.Job = l.job(core.Faktory)
+	s.Job.ReadyAt, s.Job.ExpiresAt, s.Job.StartBefore, s.Job.UniqueUntil, s.Job.RetainUntil = 0, core.Instant(l.rng.IntN(3)*20_000_000), 0, 0, 0
+	if l.maybe(4) {
+		s.NextAt = max(l.soon(), 1)
+	}
+	return &core.PutSchedule{Schedule: s, Create: l.maybe(3), Revision: uint64(l.rng.IntN(4) / 3)}
+}

@@ -41,6 +41,7 @@ func (l *life) leanings() {
 		{9, func(core.Protocol) core.Op { return l.admin() }},
 		{9, func(core.Protocol) core.Op { return l.change() }},
 		{9, l.atomic},
+		{3, func(core.Protocol) core.Op { return l.schedule() }},
 		{5, func(core.Protocol) core.Op { return l.batch() }},
 	}
 	for i := range l.kinds {

@@ -73,7 +73,7 @@ func newLife(seed uint64) *life {
 
 // boot makes a machine of what is stored.
 func (l *life) boot() *machine.Machine {
-	l.opts.Random = rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable
+	l.opts.Random, l.opts.StartedAt = rand.New(rand.NewPCG(1, 1)), l.clk.Now() //nolint:gosec // repeatable
 	m := machine.New(l.opts)
 	if err := l.shelf.load(m, l.clk.Now()); err != nil {
 		panic(err)
@@ -147,6 +147,11 @@ func (l *life) step() error {
 	if err := l.listen(); err != nil {
 		return err
 	}
+	for _, r := range l.m.ScheduleRuns() {
+		if r.Seq != 0 {
+			l.seqs = append(l.seqs, r.Seq)
+		}
+	}
 	return l.m.Check()
 }
 
@@ -200,6 +205,8 @@ func (l *life) restart() error {
 	for _, c := range l.clients {
 		l.m.CloseClient(l.clk.Now(), c)
 	}
+	l.shelf.apply(l.m, l.clk.Now(), l.m.OpenClient(0, core.ClientOptions{}), &core.Drain{})
+	l.clk.Advance(time.Second) // runs of schedules that were refused are tried again
 	for l.m.Tick(l.clk.Now(), 100) {
 	}
 	if err := l.commit(); err != nil {
@@ -257,6 +264,10 @@ func (l *life) knows(m *machine.Machine) (all []string) {
 		if g := ask(&core.InspectBatch{Batch: number}).Batch; g != nil {
 			say("batch %+v", *g)
 		}
+	}
+	for _, s := range ask(&core.ListSchedules{}).Schedules {
+		s.Job = nil
+		say("schedule %+v", s)
 	}
 	for i := range 5 {
 		if q := ask(&core.InspectQueue{Queue: queue(i)}).Queues; len(q) == 1 {

@@ -36,6 +36,10 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.restoreDay(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):
 		err = m.restoreQueue(name, value)
+	case strings.HasPrefix(name, schedulePrefix):
+		err = m.restoreSchedule(name, value)
+	case strings.HasPrefix(name, positionPrefix):
+		err = m.restorePosition(name, value)
 	case strings.HasPrefix(name, batchMetaPrefix):
 		err = m.restoreBatch(name, value)
 	default:
@@ -56,6 +60,9 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	m.nextSeq = max(m.nextSeq, j.Seq+1)
 	h := m.index(j, n)
 	e := m.jobs.at(h)
+	if j.Schedule != "" {
+		m.restoredJob(j)
+	}
 	e.set(stored | payloadStored | nonResident)
 	e.stored, e.bodyBytes = r.Stored, uint32(r.BodyBytes)
 	if r.Stored&record.HasFailure != 0 && (r.Status == nil || r.Status.Fails > j.PriorFails) { // else it was made to be forgotten
@@ -192,6 +199,7 @@ func (m *Machine) Restored() {
 		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
 	}
 	m.usedUp = nil
+	m.restoredSchedules()
 	if m.lastPlace > m.now { // the clock was set back before the restart
 		m.firstPlace = m.lastPlace
 	}

@@ -125,8 +125,13 @@ func (s *shelf) load(m *machine.Machine, now core.Instant) error {
 // apply has one operation decided, and fetches what it needs for that.
 func (s *shelf) apply(m *machine.Machine, now core.Instant, id core.ClientID, op core.Op) {
 	for m.Apply(now, id, []core.Op{op}) == 0 {
-		for _, seq := range m.Wanted(id).Jobs {
+		wants := m.Wanted(id)
+		for _, seq := range wants.Jobs {
 			m.SupplyJob(id, seq, s.jobs[seq].Job)
+		}
+		for _, times := range wants.Times {
+			parsed, err := times.Parse()
+			m.SupplyTimes(id, times, parsed, err)
 		}
 	}
 }

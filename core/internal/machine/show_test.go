@@ -217,6 +217,9 @@ func (p *player) replyText(r *core.Reply) string {
 	case core.EventReply:
 		return p.eventText(&r.Event)
 	case core.Answered:
+		if r.Schedules != nil {
+			return p.schedules(r.Schedules)
+		}
 		return p.lookReply(r)
 	case core.Assigned:
 		return p.assigned(r)

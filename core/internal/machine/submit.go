@@ -111,16 +111,10 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	case a.joins != 0:
 		m.coalesce(c, op, a.joins)
 		return
-	case a.there != 0 && a.err == nil:
-		m.remove(a.there)
 	}
-	if j.CreatedAt == 0 || j.CreatedAt > m.now {
-		j.CreatedAt = m.now
-	}
-	h := m.admit(j)
-	e := m.jobs.at(h)
+	h := m.takeIn(a, j, c.protocol)
 	m.writeMeta(op.Meta)
-	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.seq}
+	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: j.Seq}
 	if !j.Ephemeral {
 		r.Commit = m.promise()
 	}
@@ -128,14 +122,27 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	if op.Watch != core.WatchNone {
 		m.watch(c, h, op.Watch, op.Tag, op.Deadline)
 	}
-	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Submitted++ })
+	m.place(h, m.jobs.at(h))
+}
+
+// takeIn takes in a job that is admitted, without a place yet.
+func (m *Machine) takeIn(a admission, j *core.Job, by core.Protocol) uint32 {
+	if a.there != 0 && a.err == nil {
+		m.remove(a.there)
+	}
+	if j.CreatedAt == 0 || j.CreatedAt > m.now {
+		j.CreatedAt = m.now
+	}
+	h := m.admit(j)
+	e := m.jobs.at(h)
+	m.count(e.origin, by, func(t *core.Totals) { t.Submitted++ })
 	m.queues[e.queue].counts.Submitted[e.origin]++
 	if m.touch(h, e); e.has(dirty) {
 		m.openBytes += payloadBytes(j)
 	}
 	m.measureSubmit(e.queue, m.queues[e.queue])
 	m.happened(h, e, core.EventSubmitted, "")
-	m.place(h, e)
+	return h
 }
 
 // admission is what becomes of a submission.

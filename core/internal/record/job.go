@@ -49,6 +49,7 @@ const (
 	jobPriorFails
 	jobRewritten // no value
 	jobTags
+	jobSchedule
 
 	jobKnown = 1<<iota - 1
 )
@@ -112,7 +113,7 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 	return f | flag(j.Ephemeral, jobEphemeral) | flag(j.ScheduledOrder, jobScheduledOrder) |
 		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Batch != 0, jobBatch) |
 		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails) |
-		flag(len(j.Tags) > 0, jobTags)
+		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -179,7 +180,7 @@ func appendTimes(dst []byte, j *core.Job, f uint64) []byte {
 	return dst
 }
 
-// appendLinks writes jobParent to jobTags. Linked jobs are mostly close to each other, so differences are small.
+// appendLinks writes jobParent to jobSchedule. Linked jobs are mostly close to each other, so differences are small.
 func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	if f&jobParent != 0 {
 		dst = binary.AppendUvarint(dst, j.Parent)
@@ -198,6 +199,9 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	}
 	if f&jobTags != 0 {
 		dst = appendTexts(dst, j.Tags)
+	}
+	if f&jobSchedule != 0 {
+		dst = appendText(dst, j.Schedule)
 	}
 	return dst
 }
@@ -346,6 +350,9 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	}
 	if f&jobTags != 0 {
 		j.Tags = d.texts()
+	}
+	if f&jobSchedule != 0 {
+		j.Schedule = d.text()
 	}
 }
 

@@ -18,8 +18,12 @@ const (
 
 // JobSize is an upper bound of what j takes in a commit batch, in bytes.
 func JobSize(j *core.Job) int {
-	return jobBytes + len(j.Queue) + len(j.Type) + len(j.ID) + len(j.UniqueKey) + len(j.Attributes) + len(j.Body) +
-		numberBytes*len(j.After)
+	n := jobBytes + len(j.Queue) + len(j.Type) + len(j.ID) + len(j.UniqueKey) + len(j.Attributes) + len(j.Body) +
+		numberBytes*len(j.After) + len(j.Schedule)
+	for _, tag := range j.Tags {
+		n += numberBytes + len(tag)
+	}
+	return n
 }
 
 // Size is an upper bound of what s takes in a commit batch, in bytes.
@@ -29,7 +33,7 @@ func (s *Status) Size() int {
 
 // FailureSize is an upper bound of what f takes in a commit batch, in bytes.
 func FailureSize(f *core.Failure) int {
-	n := partBytes + len(f.Type) + len(f.Message) + len(f.Data)
+	n := partBytes + len(f.Type) + len(f.Message) + len(f.Group) + len(f.Data)
 	for _, line := range f.Backtrace {
 		n += numberBytes + len(line)
 	}

@@ -176,7 +176,7 @@ func (w *world) failDisk() error {
 func (w *world) comeBack(disk *storetest.Disk, committed core.Commit) error {
 	w.crashes++
 	_ = w.engine.Shutdown() // the old life ends on its own disk; nothing of it counts
-	w.disk = disk
+	w.disk, w.announced = disk, committed
 	if err := w.open(); err != nil {
 		return err
 	}
@@ -192,6 +192,10 @@ func (w *world) sameAgain() error {
 	if err := w.engine.Shutdown(); err != nil {
 		return fmt.Errorf("shutdown: %w", err)
 	}
+	if w.announced = soon - 1; w.mode == engine.Relaxed {
+		w.announced = soon
+	}
+	w.model.plansFlushed(w.announced)
 	if err := w.open(); err != nil {
 		return err
 	}

@@ -300,6 +300,9 @@ func (w *world) compare(before, after *snapshot) error {
 		}
 	}
 	for _, seq := range sortedKeys(after.jobs) {
+		if j := after.jobs[seq].Job; j != nil && j.Schedule != "" {
+			continue // its schedule was due at the start
+		}
 		if was, there := before.jobs[seq]; !there || was.Ephemeral {
 			return fmt.Errorf("job %d came from nowhere, %v", seq, after.jobs[seq].State)
 		}

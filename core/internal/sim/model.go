@@ -86,12 +86,13 @@ type model struct {
 	seqs    []uint64
 	waits   map[uint64]*wait // by tag
 	batches map[uint64]*batch
-	numbers []uint64               // of batches
+	numbers []uint64 // of batches
+	plans   map[string]*plan
 	rows    map[string]core.Commit // of queues that stay known once this is on disk
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, batches: map[uint64]*batch{}, rows: map[string]core.Commit{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}}
 }
 
 func (m *model) add(p *promise) {
@@ -134,6 +135,7 @@ func (m *model) flushed(committed core.Commit) {
 			*c = committed
 		}
 	}
+	m.plansFlushed(committed)
 	for _, p := range m.jobs {
 		settle(&p.made)
 		settle(&p.ended)

@@ -13,6 +13,7 @@ import (
 
 // world is one simulated life: a disk, an engine on it, clients, and the model.
 type world struct {
+	core.NopListener
 	seed     uint64
 	number   int        // of the step
 	rng      *rand.Rand // of the step
@@ -32,6 +33,8 @@ type world struct {
 	broken   error     // a reply told what is not durable
 	log      []string
 	crashes  int
+
+	announced core.Commit // the newest commit when the engine was last running
 }
 
 // client is one connection.
@@ -71,7 +74,7 @@ func (w *world) begin(step int) {
 func (w *world) open() error {
 	e, err := engine.Open(engine.Options{
 		Dir: "data", FS: w.disk.FS(), Clock: w.clk, Seed: 1, ManualTimers: true, ManualCommits: true,
-		Durability: w.mode, CacheBytes: 20_000, PoisonAfter: 3, // small, so that payloads are read back often
+		Durability: w.mode, CacheBytes: 20_000, PoisonAfter: 3, Listener: w, // small, so that payloads are read back often
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
@@ -81,6 +84,9 @@ func (w *world) open() error {
 	w.listen()
 	for range 6 {
 		w.connect()
+	}
+	if err := w.plansAfterCrash(w.announced); err != nil {
+		return err
 	}
 	e.Tick()
 	w.durable = w.snapshot()
@@ -128,6 +134,7 @@ func (w *world) acts() []act {
 		{6, w.order},
 		{6, w.change},
 		{3, w.atomic},
+		{2, w.schedule},
 		{3, w.await},
 		{4, w.read},
 		{5, w.batch},
@@ -334,6 +341,7 @@ func (w *world) setClock() error {
 	}
 	w.note("clock set by %v", d)
 	w.clk.set(d)
+	w.loosenPlans()
 	w.engine.Tick()
 	return w.collect()
 }

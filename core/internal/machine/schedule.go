@@ -1,0 +1,273 @@
+package machine
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"broker/core"
+	"broker/core/crontab"
+	"broker/core/internal/timer"
+)
+
+// schedule is a stored schedule with its position: all runs up to at are done or left out, and next is due next.
+type schedule struct {
+	core.Schedule // without NextAt
+	times         crontab.Schedule
+	slot          uint32 // in schedules.slots, for the timer
+	deadline      timer.ID
+	at, next      core.Instant
+	reported      core.Instant // the run whose refusal was reported
+	live          []uint64     // jobs that may be unfinished; with a Backlog only
+	definition    []byte       // as stored
+	moved         bool         // its position has to be stored
+}
+
+// schedules holds all of them.
+type schedules struct {
+	byName  map[string]*schedule
+	slots   []*schedule
+	free    []uint32
+	sorted  []string           // names; nil when out of date
+	moved   []uint32           // slots of schedules whose position has to be stored
+	reports []core.ScheduleRun // for the listener
+}
+
+// maxTimesBytes bounds the texts of a schedule's times.
+const maxTimesBytes = 1000
+
+// every is a crontab.Schedule of any interval.
+type every struct{ every, offset core.Instant }
+
+// Next implements crontab.Schedule.
+func (v every) Next(t time.Time) time.Time {
+	since := core.InstantOf(t) - v.offset
+	n := since / v.every
+	if since < 0 && since%v.every != 0 {
+		n--
+	}
+	return ((n+1)*v.every + v.offset).Time()
+}
+
+// parseTimes parses the times of a schedule. It may read a time zone from a file.
+func parseTimes(s *core.Schedule) (crontab.Schedule, error) {
+	if s.Every != 0 {
+		if s.Every < core.MinEvery {
+			return nil, fmt.Errorf("an interval of %v", s.Every)
+		}
+		return every{every: core.Instant(s.Every / time.Microsecond), offset: core.Instant(s.Offset / time.Microsecond)}, nil
+	}
+	zone, err := time.LoadLocation(s.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("unknown time zone %q", s.Zone)
+	}
+	return crontab.Parse(s.Cron, zone)
+}
+
+// putSchedule is PutSchedule.
+func (m *Machine) putSchedule(c *client, op *core.PutSchedule) {
+	old := m.schedules.byName[op.Schedule.Name]
+	err := m.putRefusal(op, old)
+	var times crontab.Schedule
+	if err == nil {
+		var wanted bool
+		if times, wanted, err = m.timesOf(c, &op.Schedule, old); wanted {
+			return
+		}
+	}
+	if err != nil {
+		m.refusedAt(c, op.Tag, err, m.metaCommit())
+		return
+	}
+	s := old
+	if s == nil {
+		s = &schedule{}
+		m.addSchedule(s, op.Schedule.Name)
+	}
+	m.replaceSchedule(s, &op.Schedule, times, old == nil)
+	m.reply(c, core.Reply{
+		Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: &core.Answer{Schedules: []core.Schedule{s.shown()}},
+	})
+}
+
+// putRefusal is the reason why a schedule is refused, nil if there is none.
+func (m *Machine) putRefusal(op *core.PutSchedule, old *schedule) error {
+	switch {
+	case old != nil && op.Create:
+		return core.ErrDuplicate
+	case old == nil && op.Revision != 0:
+		return core.ErrNoSchedule
+	case old != nil && op.Revision != 0 && op.Revision != old.Revision:
+		return core.ErrConflict
+	case old == nil && len(m.schedules.byName) >= core.MaxSchedules:
+		return core.ErrFull
+	case old != nil && old.FromConfig && !op.Schedule.FromConfig:
+		return core.ErrConfigured
+	}
+	return m.scheduleRefusal(&op.Schedule)
+}
+
+// scheduleRefusal is what is invalid in a schedule, nil if nothing is.
+func (m *Machine) scheduleRefusal(s *core.Schedule) error {
+	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
+	switch {
+	case s.Name == "" || len(s.Name) > core.MaxQueueName:
+		return wrong("a schedule needs a name of at most 512 bytes")
+	case (s.Cron == "") == (s.Every == 0):
+		return wrong("a schedule needs either times or an interval")
+	case s.Every != 0 && (s.Every < core.MinEvery || s.Offset < 0 || s.Zone != ""):
+		return wrong("the interval is too short, or its offset negative, or there is a time zone")
+	case s.Missed > core.MissedAll:
+		return wrong("unknown rule for missed runs")
+	case s.Backlog < 0 || s.NextAt < 0:
+		return wrong("negative backlog or next run")
+	case s.MaxMissed < 0 || s.MaxMissed > core.MaxMissed || s.MaxMissed > 0 && s.Missed != core.MissedAll:
+		return wrong("a limit of missed runs is at most 1,000, and needs that all of them are made up for")
+	case len(s.Cron) > maxTimesBytes || len(s.Zone) > maxTimesBytes:
+		return wrong("the times are too long")
+	case s.Job == nil:
+		return wrong("a schedule needs a job")
+	case payloadBytes(s.Job) > core.MaxScheduleBytes:
+		return wrong("the job of a schedule is larger than 1 MiB")
+	case s.Job.Ephemeral || s.Job.Parent != 0 || len(s.Job.After) > 0 || s.Job.Batch != 0 || s.Job.CallbackFor != 0:
+		return wrong("the job of a schedule is ephemeral or linked to others")
+	case !m.valid(&core.Submit{Job: s.Job}):
+		return wrong("the job of a schedule has names or tags that are too long")
+	}
+	return nil
+}
+
+func (m *Machine) addSchedule(s *schedule, name string) {
+	all := &m.schedules
+	if n := len(all.free); n > 0 {
+		s.slot, all.free = all.free[n-1], all.free[:n-1]
+		all.slots[s.slot] = s
+	} else {
+		s.slot = uint32(len(all.slots))
+		all.slots = append(all.slots, s)
+	}
+	all.byName[strings.Clone(name)] = s
+	all.sorted = nil
+}
+
+// sameTimes reports whether two schedules are due at the same times.
+func sameTimes(a, b *core.Schedule) bool {
+	return a.Cron == b.Cron && a.Zone == b.Zone && a.Every == b.Every && a.Offset == b.Offset
+}
+
+// replaceSchedule gives a schedule another definition. Its position is kept unless the times change.
+func (m *Machine) replaceSchedule(s *schedule, to *core.Schedule, times crontab.Schedule, fresh bool) {
+	before := s.Schedule
+	s.Schedule, s.times = *to, times
+	s.NextAt, s.LastAt, s.LastSeq, s.Runs, s.Revision = 0, before.LastAt, before.LastSeq, before.Runs, before.Revision
+	if !fresh && before.FromConfig && to.FromConfig {
+		s.Paused = before.Paused
+	}
+	switch {
+	case to.NextAt != 0:
+		s.at, s.next = m.now, to.NextAt
+	case fresh || !sameTimes(&before, to):
+		m.advance(s, m.now)
+	case before.Paused && !s.Paused:
+		m.resume(s)
+	case bytes.Equal(s.encode(), s.definition):
+		return
+	}
+	m.storeSchedule(s)
+	m.arm(s, s.next)
+}
+
+func (m *Machine) pauseSchedule(c *client, op *core.PauseSchedule) {
+	s := m.schedules.byName[op.Name]
+	if s == nil {
+		m.refusedAt(c, op.Tag, core.ErrNoSchedule, m.metaCommit())
+		return
+	}
+	if s.Paused != op.Paused {
+		s.Paused = op.Paused
+		if !op.Paused {
+			m.resume(s)
+		}
+		m.storeSchedule(s)
+		m.arm(s, s.next)
+	}
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.metaCommit()})
+}
+
+// advance notes that all runs up to at are done or left out.
+func (m *Machine) advance(s *schedule, at core.Instant) { s.at, s.next = at, s.after(at) }
+
+// after is the first instant after at; zero if there is none.
+func (s *schedule) after(at core.Instant) core.Instant {
+	return core.InstantOf(s.times.Next(at.Time()))
+}
+
+// arm sets the deadline of a schedule.
+func (m *Machine) arm(s *schedule, at core.Instant) {
+	m.timers.Remove(&s.deadline)
+	if at != 0 && !s.Paused {
+		s.deadline = m.timers.Add(at, timer.Owner{Kind: timerSchedule, Handle: s.slot})
+	}
+}
+
+// resume leaves out the runs that were due while a schedule was paused, unless missed runs are made up for.
+func (m *Machine) resume(s *schedule) {
+	if s.Missed == core.MissedSkip && s.next != 0 && s.next <= m.now {
+		m.advance(s, m.now)
+	}
+}
+
+func (m *Machine) removeSchedule(c *client, op *core.RemoveSchedule) {
+	s := m.schedules.byName[op.Name]
+	switch {
+	case s == nil:
+		m.refusedAt(c, op.Tag, core.ErrNoSchedule, m.metaCommit())
+		return
+	case s.FromConfig != op.FromConfig:
+		m.refusedAt(c, op.Tag, core.ErrConfigured, m.metaCommit())
+		return
+	}
+	all := &m.schedules
+	m.timers.Remove(&s.deadline)
+	all.slots[s.slot] = nil
+	all.free = append(all.free, s.slot)
+	delete(all.byName, op.Name)
+	all.sorted = nil
+	m.logMeta(core.MetaEntry{Name: schedulePrefix + op.Name})
+	m.logMeta(core.MetaEntry{Name: positionPrefix + op.Name})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+}
+
+func (m *Machine) listSchedules(c *client, op *core.ListSchedules) {
+	all := &m.schedules
+	if all.sorted == nil {
+		all.sorted = make([]string, 0, len(all.byName))
+		for name := range all.byName {
+			all.sorted = append(all.sorted, name)
+		}
+		slices.Sort(all.sorted)
+	}
+	rows := []core.Schedule{}
+	from := sort.SearchStrings(all.sorted, op.Prefix)
+	for _, name := range all.sorted[from:] {
+		if !strings.HasPrefix(name, op.Prefix) || op.Limit > 0 && len(rows) == op.Limit {
+			break
+		}
+		if name > op.After {
+			rows = append(rows, all.byName[name].shown())
+		}
+	}
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: &core.Answer{Schedules: rows}})
+}
+
+// shown is a schedule as clients see it.
+func (s *schedule) shown() core.Schedule {
+	row := s.Schedule
+	if row.NextAt = s.next; s.Paused {
+		row.NextAt = 0
+	}
+	return row
+}
