@@ -39,7 +39,7 @@ test: clients ## install what the tests need, then run all of them
 	BROKER_BIN=$(TESTED) $(PLAIN) go test -count=1 -timeout 30m ./integration/...
 
 .PHONY: check
-check: tools lint dead race fuzz-short sim-short ## the gates: lint, dead code, race detector, fuzz of what changed, simulation
+check: tools lint dead licenses race fuzz-short sim-short ## the gates: lint, dead code, licenses, race detector, fuzz of what changed, simulation
 
 .PHONY: nightly
 nightly: clients build fuzz sim race-all torture ## what takes hours or limits durations: long fuzz and simulation, torture, scale
@@ -60,6 +60,14 @@ fmt: tools ## format all files as lint wants them
 dead: tools ## find functions that nothing reaches
 	@unreached=$$($(PLAIN) $(TOOLS)/deadcode -tags nightly -test ./...); \
 	if [ -n "$$unreached" ]; then echo "$$unreached"; exit 1; fi
+
+.PHONY: licenses
+licenses: tools ## check that NOTICE is complete and every library's license allowed
+	@.ci/licenses.sh check
+
+.PHONY: notice
+notice: tools ## renew NOTICE after a change of the libraries
+	@.ci/licenses.sh write
 
 # make test runs these; with the race detector they take minutes, and one goroutine does nearly all of their work.
 SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|TestFailedRecoveryIsAnErrorOfOpen|TestNothingIsLostInALongRun|TestPromisesHoldInSimulatedLives

@@ -8,6 +8,7 @@ tools=(
 	"gofumpt mvdan.cc/gofumpt v0.12.0"
 	"golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint v2.15.0"
 	"deadcode golang.org/x/tools/cmd/deadcode v0.52.0"
+	"go-licenses github.com/google/go-licenses v1.6.0"
 )
 
 # version_of PROGRAM prints the version of the module that a Go program was built from.

@@ -15,7 +15,7 @@ type unit map[string][]string
 
 func readUnit(t *testing.T, name string) unit {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "dist", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "packaging", "systemd", name))
 	if err != nil {
 		t.Fatal(err)
 	}
