@@ -146,8 +146,8 @@ func (h *Histogram) Quantiles(into []time.Duration, parts ...float64) {
 	}
 }
 
-// AtMost is how many durations are less than d, which should be the end of a bucket: a power of two of microseconds.
-func (h *Histogram) AtMost(d time.Duration) (n uint64) {
+// Below is how many durations are less than d, which should be the end of a bucket: a power of two of microseconds.
+func (h *Histogram) Below(d time.Duration) (n uint64) {
 	for i, o := range h.octaves {
 		if o == nil {
 			continue

@@ -77,7 +77,7 @@ func TestHistogramsMerge(t *testing.T) {
 	if a.Count() != 334 {
 		t.Errorf("merging into a clone changed the original: %d", a.Count())
 	}
-	if n := both.AtMost(1 << 18 * time.Microsecond); n != 512 { // 511² < 2^18 = 512²
+	if n := both.Below(1 << 18 * time.Microsecond); n != 512 { // 511² < 2^18 = 512²
 		t.Errorf("%d are less than 2^18 µs, want 512", n)
 	}
 	sum.Reset()

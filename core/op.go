@@ -346,14 +346,16 @@ type ListJobs struct {
 }
 
 // ListQueues asks for the queues whose names start with Prefix and come behind After, in byte order, from Offset. Limit zero:
-// all, which takes long if there are many; go on behind the last name of a page instead. Reply: Queues.
+// all, which takes long if there are many; go on behind the last name of a page instead. Busiest lists the queues that have
+// series and histograms of their own, at most MaxDetailed, whatever the other fields say. Reply: Queues.
 type ListQueues struct {
 	reading
-	Tag    uint64
-	Prefix string
-	After  string // empty: from the first
-	Offset int
-	Limit  int
+	Tag     uint64
+	Prefix  string
+	After   string // empty: from the first
+	Offset  int
+	Limit   int
+	Busiest bool
 }
 
 // InspectQueue asks for one queue. Reply: Queues with one row, or Failed with ErrNoQueue.

@@ -23,6 +23,7 @@ func TestAnyNameOfAQueueHasALabelOfItsOwn(t *testing.T) {
 			f.broker.queues[i].Counts.Submitted[core.Gearman] = 1
 		}
 	}
+	f.broker.busiest = f.broker.queues[:maxQueues]
 	f.broker.stats.Queues = len(f.broker.queues)
 	f.broker.stats.Jobs[core.Ready] = len(f.broker.queues)
 	f.broker.stats.ByOrigin[core.Gearman].Submitted = 1

@@ -14,10 +14,10 @@ import (
 	"broker/core"
 )
 
-// maxQueues bounds the values of the queue label. Queues beyond, in the order of their names, are counted together
-// under otherQueues, which is no other queue's label.
+// maxQueues bounds the values of the queue label. If there are more queues, the busiest have labels of their own, and the
+// others are counted together under otherQueues, which is not the label of any queue.
 const (
-	maxQueues   = 1000
+	maxQueues   = core.MaxDetailed
 	otherQueues = "(other)"
 )
 
@@ -37,7 +37,7 @@ type metrics struct {
 	base   *core.Stats // as they were when the server became ready: totals count from there
 }
 
-// describe makes the description of a metric of ours.
+// describe makes the description of one of the broker's metrics.
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("broker_"+name, help, labels, nil)
 }
@@ -45,21 +45,25 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // The metrics that are read from the broker on each scrape.
 var (
 	jobsDesc      = describe("jobs", "Jobs by queue and state.", "queue", "state")
-	workersDesc   = describe("queue_workers", "Workers that have said they can work for the queue.", "queue")
-	submittedDesc = describe("submitted_jobs_total", "Jobs admitted since the start, by the protocol they came by.", "queue", "protocol")
-	leasedDesc    = describe("leased_jobs_total", "Hand-outs of jobs since the start, by the worker's protocol.", "queue", "protocol")
-	finishedDesc  = describe("finished_jobs_total", "Successful ends since the start, by the worker's protocol.", "queue", "protocol")
+	workersDesc   = describe("queue_workers", "Workers that have registered for the queue.", "queue")
+	submittedDesc = describe("submitted_jobs_total", "Jobs submitted since the start, by protocol.", "queue", "protocol")
+	leasedDesc    = describe("leased_jobs_total", "Leases since the start, by the worker's protocol.", "queue", "protocol")
+	finishedDesc  = describe("finished_jobs_total", "Jobs completed since the start, by the worker's protocol.", "queue", "protocol")
 	failedDesc    = describe("failed_jobs_total", "Failures since the start, by the worker's protocol.", "queue", "protocol")
-	dueDesc       = describe("due_jobs_total", "Jobs whose time came since the start, by the state that ended: scheduled, retrying, or leased where the lease ran out.", "state")
-	heldDesc      = describe("held_jobs", "Jobs in workers' hands, by their protocol.", "protocol")
+	expiredDesc   = describe("expired_jobs_total", "Unfinished jobs whose time to live ended, since the start.", "queue")
+	releasedDesc  = describe("released_jobs_total", "Leases given back or lost with their connection, since the start.", "queue")
+	deadDesc      = describe("dead_jobs_total", "Moves to the dead set since the start.", "queue")
+	oldestDesc    = describe("oldest_ready_job_seconds", "Age of the ready job that has waited longest.", "queue")
+	dueDesc       = describe("due_jobs_total", "Jobs whose timer fired since the start, by the state that it ended: scheduled, retrying, or leased where the lease ran out.", "state")
+	heldDesc      = describe("held_jobs", "Leased jobs, by the worker's protocol.", "protocol")
 	queuesDesc    = describe("queues", "Queues that exist.")
 	openDesc      = describe("connections", "Open connections.", "protocol")
 	acceptedDesc  = describe("accepted_connections_total", "Connections accepted.", "protocol")
 	refusedDesc   = describe("refused_connections_total", "Connections refused at the limit.", "protocol")
-	deniedDesc    = describe("denied_connections_total", "Connections kept out by the allow-list.", "protocol")
-	stoppedDesc   = describe("store_failed", "1 once the store has failed and no work is taken.")
-	diskDesc      = describe("disk_low", "1 while new jobs are refused for want of disk space.")
-	drainingDesc  = describe("draining", "1 while no job is handed out.")
+	deniedDesc    = describe("denied_connections_total", "Connections refused by the allow-list.", "protocol")
+	stoppedDesc   = describe("store_failed", "1 once the store has failed and the broker serves reads only.")
+	diskDesc      = describe("disk_low", "1 while new jobs are refused because the disk is nearly full.")
+	drainingDesc  = describe("draining", "1 while no jobs are leased.")
 	syncDesc      = describe("sync_seconds", "Time of a sync of the store's log.")
 	readyDesc     = describe("ready", "1 while clients are served.")
 )
@@ -134,7 +138,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstHistogram(syncDesc, l.Count, l.Seconds, l.UpTo)
 		}
 	}
-	stats, queues := m.read(b.Broker)
+	stats, queues, histograms := m.read(b.Broker)
 	if stats == nil {
 		return // the broker is gone
 	}
@@ -142,6 +146,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	s.gauge(queuesDesc, float64(stats.Queues))
 	s.jobs(stats, queues)
 	s.totals(m.base, stats, queues)
+	s.histograms(queues, histograms)
 	for _, state := range []core.State{core.Scheduled, core.Retrying, core.Leased} {
 		s.counter(dueDesc, stats.Due[state], state.String())
 	}
@@ -152,8 +157,8 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// read asks the broker for its counters and the first queues.
-func (m *metrics) read(b core.Broker) (*core.Stats, []core.QueueInfo) {
+// read asks the broker for its counters, the queues that have labels of their own, and their histograms.
+func (m *metrics) read(b core.Broker) (*core.Stats, []core.QueueInfo, []core.Histograms) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.client == 0 {
@@ -162,20 +167,20 @@ func (m *metrics) read(b core.Broker) (*core.Stats, []core.QueueInfo) {
 	const statsTag, queuesTag = 1, 2
 	var stats *core.Stats
 	var queues []core.QueueInfo
-	for _, r := range b.Do(m.client, []core.Op{
-		&core.ReadStats{Tag: statsTag}, &core.ListQueues{Tag: queuesTag, Limit: maxQueues},
-	}, nil) {
-		switch r.Tag {
-		case statsTag:
-			stats = r.Stats
-		case queuesTag:
-			queues = r.Queues
-		}
+	for _, r := range b.Do(m.client, []core.Op{&core.ReadStats{Tag: statsTag}}, nil) {
+		stats = r.Stats
+	}
+	if stats == nil {
+		return nil, nil, nil
+	}
+	list := &core.ListQueues{Tag: queuesTag, Limit: maxQueues, Busiest: stats.Queues > maxQueues}
+	for _, r := range b.Do(m.client, []core.Op{list}, nil) {
+		queues = r.Queues
 	}
 	if m.base == nil {
 		m.base = stats
 	}
-	return stats, queues
+	return stats, queues, readHistograms(b, m.client, queues)
 }
 
 // scrape is one answer in the making.
@@ -200,6 +205,7 @@ func (s scrape) jobs(stats *core.Stats, queues []core.QueueInfo) {
 			s.gauge(jobsDesc, float64(n), label(q.Name), state.String())
 		}
 		s.gauge(workersDesc, float64(q.Workers), label(q.Name))
+		s.gauge(oldestDesc, q.OldestAge.Seconds(), label(q.Name))
 	}
 	if stats.Queues <= len(queues) {
 		return
@@ -251,6 +257,9 @@ func (s scrape) totals(base, stats *core.Stats, queues []core.QueueInfo) {
 		rest.Done[p] = less(stats.ByWorker[p].Done, base.ByWorker[p].Done)
 		rest.Failed[p] = less(stats.ByWorker[p].Failed, base.ByWorker[p].Failed)
 	}
+	rest.Expired = less(stats.Totals.Expired, base.Totals.Expired)
+	rest.Released = less(stats.Totals.Released, base.Totals.Released)
+	rest.Dead = less(stats.Totals.Dead, base.Totals.Dead)
 	for i := range queues {
 		c := &queues[i].Counts
 		s.counts(label(queues[i].Name), c)
@@ -260,6 +269,7 @@ func (s scrape) totals(base, stats *core.Stats, queues []core.QueueInfo) {
 			rest.Done[p] = less(rest.Done[p], c.Done[p])
 			rest.Failed[p] = less(rest.Failed[p], c.Failed[p])
 		}
+		rest.Expired, rest.Released, rest.Dead = less(rest.Expired, c.Expired), less(rest.Released, c.Released), less(rest.Dead, c.Dead)
 	}
 	s.counts(otherQueues, &rest)
 }
@@ -275,6 +285,9 @@ func (s scrape) counts(queue string, c *core.QueueCounts) {
 		s.counter(finishedDesc, c.Done[p], queue, p.String())
 		s.counter(failedDesc, c.Failed[p], queue, p.String())
 	}
+	s.counter(expiredDesc, c.Expired, queue)
+	s.counter(releasedDesc, c.Released, queue)
+	s.counter(deadDesc, c.Dead, queue)
 }
 
 // less is a-b, or 0: totals can be reset while those of a queue go on.

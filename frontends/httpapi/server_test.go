@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,6 +21,8 @@ type toyBroker struct {
 	stopped atomic.Bool
 	stats   core.Stats
 	queues  []core.QueueInfo
+	times   map[string]core.Histograms // by queue; "" are those of all others
+	busiest []core.QueueInfo
 }
 
 func (b *toyBroker) Stopped() bool                         { return b.stopped.Load() }
@@ -37,7 +40,13 @@ func (b *toyBroker) Do(_ core.ClientID, ops []core.Op, into []core.Reply) []core
 		case *core.ReadStats:
 			into = append(into, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: b.snapshot()})
 		case *core.ListQueues:
-			into = append(into, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: b.queues[:min(op.Limit, len(b.queues))]})
+			queues := b.queues[:min(op.Limit, len(b.queues))]
+			if op.Busiest {
+				queues = b.busiest
+			}
+			into = append(into, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: queues})
+		case *core.ReadHistograms:
+			into = append(into, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{Histograms: b.times[op.Queue]}})
 		}
 	}
 	return into
@@ -213,16 +222,51 @@ func (f *fixture) lines(body string, wants ...string) {
 func TestQueuesBeyondTheBoundShareOneLabel(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
-	f.broker.queues = make([]core.QueueInfo, maxQueues+500)
-	for i := range f.broker.queues {
-		f.broker.queues[i] = core.QueueInfo{Name: "q" + strings.Repeat("x", i), Normal: 1}
-	}
-	f.broker.stats.Queues = len(f.broker.queues)
-	f.broker.stats.Jobs[core.Ready] = len(f.broker.queues)
+	f.broker.busiest = []core.QueueInfo{{Name: "busy", Normal: 2}, {Name: "busier", Normal: 3}}
+	f.broker.stats.Queues = maxQueues + 1
+	f.broker.stats.Jobs[core.Ready] = 505
 	f.ready()
 	_, body := f.get("/metrics", "")
-	f.lines(body, `broker_jobs{queue="(other)",state="ready"} 500`)
-	if n := strings.Count(body, `state="ready"`); n != maxQueues+1 {
-		t.Errorf("%d queues have series", n)
+	f.lines(body, `broker_jobs{queue="busy",state="ready"} 2`, `broker_jobs{queue="busier",state="ready"} 3`,
+		`broker_jobs{queue="(other)",state="ready"} 500`)
+	if n := strings.Count(body, `state="ready"`); n != 3 {
+		t.Errorf("%d queues have labels of their own", n)
 	}
+}
+
+func TestMetricsTellHowLongJobsWaitAndRun(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	f.broker.queues = make([]core.QueueInfo, 3*histogramPage+1)
+	f.broker.times = map[string]core.Histograms{}
+	times := func(wait ...time.Duration) core.Histograms {
+		h := core.Histograms{Wait: new(core.Histogram), Run: new(core.Histogram)}
+		for _, d := range wait {
+			h.Wait.Add(d)
+			h.Run.Add(2 * d)
+		}
+		return h
+	}
+	for i := range f.broker.queues {
+		name := "q" + strconv.Itoa(i)
+		f.broker.queues[i] = core.QueueInfo{Name: name, OldestAge: time.Duration(i) * time.Second}
+		f.broker.queues[i].Counts.Expired, f.broker.queues[i].Counts.Released, f.broker.queues[i].Counts.Dead = 1, 2, 3
+		f.broker.times[name] = times(time.Duration(i) * time.Second)
+	}
+	f.broker.times["q7"] = times(time.Millisecond, 2*time.Millisecond, 30*time.Second)
+	f.broker.times[""] = times(time.Hour)
+	f.ready()
+	f.get("/metrics", "")
+	f.broker.stats.Totals = core.Totals{Expired: 200, Released: 400, Dead: 600}
+	_, body := f.get("/metrics", "")
+	f.lines(body,
+		`broker_wait_seconds_bucket{queue="q7",le="0.001024"} 1`, `broker_wait_seconds_bucket{queue="q7",le="0.004096"} 2`,
+		`broker_wait_seconds_bucket{queue="q7",le="16.777216"} 2`, `broker_wait_seconds_bucket{queue="q7",le="67.108864"} 3`,
+		`broker_wait_seconds_bucket{queue="q7",le="+Inf"} 3`, `broker_wait_seconds_count{queue="q7"} 3`,
+		`broker_wait_seconds_sum{queue="q7"} 30.003`, `broker_run_seconds_sum{queue="q7"} 60.006`,
+		`broker_wait_seconds_sum{queue="(other)"} 3600`, `broker_run_seconds_count{queue="q150"} 1`,
+		`broker_oldest_ready_job_seconds{queue="q9"} 9`, `broker_expired_jobs_total{queue="q9"} 1`,
+		`broker_released_jobs_total{queue="q9"} 2`, `broker_dead_jobs_total{queue="q9"} 3`,
+		`broker_expired_jobs_total{queue="(other)"} 49`, `broker_dead_jobs_total{queue="(other)"} 147`,
+	)
 }

@@ -92,6 +92,10 @@ func TestBusiestQueuesHaveMeters(t *testing.T) {
 	if meter("idle") || !meter("steady") || !meter("late") {
 		t.Fatal("the busiest two queues should have meters")
 	}
+	rows := d.do(&core.ListQueues{Busiest: true, Limit: 1}).Queues
+	if len(rows) != 2 || rows[0].Name != "late" || rows[1].Name != "steady" || rows[0].Counts.Submitted[core.Internal] != 128 {
+		t.Errorf("the busiest queues are %+v", rows)
+	}
 	if names := d.seal(); !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, "q/idle false") }) {
 		t.Errorf("the series of a queue without a meter stay stored: %v", names)
 	}

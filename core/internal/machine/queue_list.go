@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -104,6 +105,10 @@ func foldRune(r rune, size int, first byte) rune {
 const queuePage = 256
 
 func (m *Machine) listQueues(c *client, op *core.ListQueues) {
+	if op.Busiest {
+		m.listBusiest(c, op)
+		return
+	}
 	from := m.inOrder.rows.Search(func(n uint32) bool {
 		name := m.queues[n].name
 		return name < op.Prefix || op.After != "" && name <= op.After
@@ -125,6 +130,22 @@ func (m *Machine) listQueues(c *client, op *core.ListQueues) {
 		if len(numbers) == 0 {
 			break
 		}
+	}
+	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: rows, Commit: m.metaCommit()})
+}
+
+// listBusiest lists the queues that have a meter.
+func (m *Machine) listBusiest(c *client, op *core.ListQueues) {
+	numbers := make([]uint32, 0, len(m.measures.list))
+	for _, mt := range m.measures.list {
+		if n := m.names[mt.name]; n != 0 && !m.queues[n].hidden {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.SortFunc(numbers, func(a, b uint32) int { return strings.Compare(m.queues[a].name, m.queues[b].name) })
+	rows := make([]core.QueueInfo, len(numbers))
+	for i, n := range numbers {
+		rows[i] = m.queueInfo(n)
 	}
 	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: rows, Commit: m.metaCommit()})
 }
