@@ -151,7 +151,8 @@ type QueueInfo struct {
 	Blocked           int
 	Done              int
 	Dead              int
-	Workers           int // Able registrations
+	Workers           int // registrations (Register)
+	Waiting           int // clients that wait for a lease of this queue without a registration
 	Paused            bool
 	Limits            Limits
 	OldestAge         time.Duration // of the ready job that has waited longest

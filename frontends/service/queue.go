@@ -25,7 +25,7 @@ type Queue struct {
 	Blocked   int         `json:"blocked"`
 	Done      int         `json:"done" doc:"kept for their outcome"`
 	Dead      int         `json:"dead"`
-	Workers   int         `json:"workers" doc:"registered Gearman workers"`
+	Workers   int         `json:"workers" doc:"workers that are registered for the queue or wait for a job of it"`
 	LatencyS  float64     `json:"latency_s" doc:"how long the next job out has been ready"`
 	Max       *QueueMax   `json:"max,omitempty"`
 	Throttle  *Throttle   `json:"throttle,omitempty"`
@@ -57,7 +57,7 @@ type QueueTotals struct {
 func (s *Service) queueOf(q *core.QueueInfo) Queue {
 	v := Queue{
 		Paused: q.Paused, Ready: q.Ready(), High: q.High, Normal: q.Normal, Low: q.Low, Scheduled: q.Scheduled,
-		Leased: q.Leased, Retrying: q.Retrying, Blocked: q.Blocked, Done: q.Done, Dead: q.Dead, Workers: q.Workers,
+		Leased: q.Leased, Retrying: q.Retrying, Blocked: q.Blocked, Done: q.Done, Dead: q.Dead, Workers: q.Workers + q.Waiting,
 	}
 	v.Name, v.NameBytes = textOrBytes(q.Name)
 	if q.NextEnqueuedAt != 0 {

@@ -155,9 +155,24 @@ func (c *checker) classes(q *jobQueue) {
 	}
 }
 
+// counted checks the number of clients that wait for a lease without a registration.
+func (c *checker) counted(q *jobQueue) {
+	n := 0
+	slot, place := c.m.waiters.First(&q.waitList)
+	for ; slot != 0; slot, place = c.m.waiters.After(place) {
+		if cl := c.m.clients[slot]; cl != nil && !cl.waitsByAbility() {
+			n++
+		}
+	}
+	if n != q.waitList.Counted() {
+		c.fail("queue %s: counts %d waiting leases, has %d", q.name, q.waitList.Counted(), n)
+	}
+}
+
 // line checks that nobody waits at a queue beside work that he could have: a parked lease, or a sleeper whom nobody has
 // woken though there are more jobs than workers on their way.
 func (c *checker) line(q *jobQueue) {
+	c.counted(q)
 	m := c.m
 	slot, place := m.waiters.First(&q.waitList)
 	for ; slot != 0; slot, place = m.waiters.After(place) {

@@ -178,7 +178,7 @@ func (m *Machine) register(c *client, op *core.Register) {
 	}
 	c.abilities = append(c.abilities, ability{queue: n, times: 1, leaseFor: op.LeaseFor})
 	if c.waitsByAbility() {
-		m.join(c, n, q)
+		m.join(c, n, q, false)
 	}
 }
 
@@ -227,7 +227,7 @@ func (m *Machine) unregister(c *client, op *core.Unregister) {
 // joinByAbility puts a client at the end of the lines of the queues it is able for.
 func (m *Machine) joinByAbility(c *client) {
 	for _, a := range c.abilities {
-		m.join(c, a.queue, m.queues[a.queue])
+		m.join(c, a.queue, m.queues[a.queue], false)
 	}
 }
 

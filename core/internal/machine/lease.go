@@ -170,15 +170,15 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	for _, name := range op.Queues {
 		if n, q := m.queueNamed(name); !m.seen(n) {
 			q.used = q.used || op.KeepQueues
-			m.join(c, n, q)
+			m.join(c, n, q, true)
 		}
 	}
 }
 
 // join puts a client into the line of a queue. There may be a job already: while the client's queues were looked at one
 // after the other, a job that was dropped in one may have let another go in one that had none.
-func (m *Machine) join(c *client, n uint32, q *jobQueue) {
-	m.waiters.Join(c.slot, n, &q.waitList, &c.waitEntries)
+func (m *Machine) join(c *client, n uint32, q *jobQueue, count bool) {
+	m.waiters.Join(c.slot, n, &q.waitList, &c.waitEntries, count)
 	m.offer(n)
 }
 

@@ -11,10 +11,14 @@ type node struct {
 	client, queue uint32
 	next, prev    uint32 // in the line
 	sibling       uint32 // the client's next place
+	counted       bool
 }
 
 // Line is the head and tail of one queue's waiters; the zero Line is empty.
-type Line struct{ head, tail uint32 }
+type Line struct{ head, tail, counted uint32 }
+
+// Counted is the number of waiters that joined with count.
+func (l *Line) Counted() int { return int(l.counted) }
 
 // Empty reports whether nobody waits.
 func (l *Line) Empty() bool { return l.head == 0 }
@@ -36,8 +40,9 @@ func (w *Waiters) After(place uint32) (client, next uint32) {
 	return w.nodes[next-1].client, next
 }
 
-// Join puts client at the end of queue's line; places is the head of the client's own list of places.
-func (w *Waiters) Join(client, queue uint32, l *Line, places *uint32) {
+// Join puts client at the end of queue's line; places is the head of the client's own list of places. With count, the line
+// counts the client.
+func (w *Waiters) Join(client, queue uint32, l *Line, places *uint32, count bool) {
 	var i uint32
 	if w.free != 0 {
 		i = w.free
@@ -46,7 +51,10 @@ func (w *Waiters) Join(client, queue uint32, l *Line, places *uint32) {
 		w.nodes = append(w.nodes, node{})
 		i = uint32(len(w.nodes))
 	}
-	w.nodes[i-1] = node{client: client, queue: queue, prev: l.tail, sibling: *places}
+	w.nodes[i-1] = node{client: client, queue: queue, prev: l.tail, sibling: *places, counted: count}
+	if count {
+		l.counted++
+	}
 	if l.tail != 0 {
 		w.nodes[l.tail-1].next = i
 	} else {
@@ -77,6 +85,9 @@ func (w *Waiters) Leave(places *uint32, line func(queue uint32) *Line, left func
 			w.nodes[n.next-1].prev = n.prev
 		} else {
 			l.tail = n.prev
+		}
+		if n.counted {
+			l.counted--
 		}
 		queue, sibling := n.queue, n.sibling
 		*n = node{next: w.free}
