@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,11 +24,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// How long one request waits for a job, for one queue and for each of several; how long work pauses when the broker does not
-// answer; how much of what a program writes is kept.
+// How long one request waits for a job; how long work pauses when the broker does not answer; how much of what a program
+// writes is kept.
 const (
 	leaseWait      = 30 * time.Second
-	leaseWaitShort = time.Second
 	retryPause     = time.Second
 	maxProgramText = 16 << 20
 	maxErrorText   = 4 << 10
@@ -162,28 +162,19 @@ type leased struct {
 	Job   job    `json:"job"`
 }
 
-// lease asks the queues for a job, beginning with another one each time.
+// lease waits for a job of any of the queues. Each time another queue comes first, so that none starves.
 func (w *worker) lease(ctx context.Context) (*leased, error) {
 	first := int(w.turn.Add(1) % uint64(len(w.queues)))
-	for i := range w.queues {
-		queue := w.queues[(first+i)%len(w.queues)]
-		wait := leaseWait
-		switch {
-		case w.quit:
-			wait = 0
-		case len(w.queues) > 1 && i == len(w.queues)-1:
-			wait = leaseWaitShort
-		case len(w.queues) > 1:
-			wait = 0
-		}
-		var l leased
-		path := "queues/" + url.PathEscape(queue) + "/lease"
-		_, err := w.client.call(ctx, http.MethodPost, path, url.Values{"wait": {wait.String()}}, map[string]any{}, &l)
-		if err != nil || l.Token != "" {
-			return &l, err
-		}
+	query := url.Values{"queue": append(slices.Clone(w.queues[first:]), w.queues[:first]...), "wait": {leaseWait.String()}}
+	if w.quit {
+		query.Set("wait", "0s")
 	}
-	return nil, nil
+	var l leased
+	_, err := w.client.call(ctx, http.MethodPost, "lease", query, map[string]any{}, &l)
+	if err != nil || l.Token == "" {
+		return nil, err
+	}
+	return &l, nil
 }
 
 // handle runs the program for one job and reports how it ended.
