@@ -19,10 +19,13 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 			"  broker serve                     start the broker with its store in ./data\n" +
 			"  broker push emails '[\"hello\"]'   submit a job\n" +
 			"  broker queues                    look at the queues",
-		Version:       buildVersion(),
 		SilenceErrors: true, // execute prints them
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version, _ := cmd.Flags().GetBool("version"); version { // no error: the flag is defined below
+				say(cmd.OutOrStdout(), "%s", versionLine())
+				return nil
+			}
 			cmd.SetOut(stderr)
 			_ = cmd.Help() // prints; when the terminal is gone there is nobody to tell
 			return &cli.ExitError{Code: cli.ExitUsage}
@@ -30,7 +33,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.SetVersionTemplate(versionLine())
+	// Not cobra's Version: its template would link text/template, which keeps the linker from dropping unused methods.
+	root.Flags().BoolP("version", "v", false, "print the version")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddGroup(
 		&cobra.Group{ID: cli.GroupServer, Title: "Run a broker:"},

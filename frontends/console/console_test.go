@@ -4,13 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"html/template"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/frontends/access"
 	"broker/frontends/service"

@@ -1,9 +1,10 @@
 package console
 
 import (
-	"html/template"
 	"strconv"
 	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/frontends/service"
 )
