@@ -5,7 +5,7 @@ package core
 // operation in Replies, in their order; or Failed with the error of the first that is refused, whose place is Index.
 //
 // It may hold Submit, Update, Move, AddDependencies, RemoveDependencies, TransferLease, Cancel, Enqueue, Bury, Complete,
-// Fail, Report, Release and WriteMeta, at most MaxAtomic of them. Several Updates and Reports may be about one job; an
+// Fail, Report, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates and Reports may be about one job; an
 // operation of another kind must be the last that names a job, be it as a dependency or parent, else it is refused with
 // ErrInvalid. A submission may take the id or the unique key of a job that the list cancels before.
 type Atomic struct {

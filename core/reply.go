@@ -85,8 +85,10 @@ type Answer struct {
 
 	Event Event // Subscribe
 
-	Series     *Series    // ReadSeries
-	Histograms Histograms // ReadHistograms
+	Series       *Series        // ReadSeries
+	Histograms   Histograms     // ReadHistograms
+	Documents    []MetaEntry    // ReadDocuments
+	DocumentScan *ReadDocuments // inside the core: documents have to be read; never seen outside
 }
 
 // Grant is what a worker that was handed a job is told beyond the job itself.

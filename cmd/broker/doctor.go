@@ -61,7 +61,7 @@ func examine(dir string, stdout, stderr io.Writer) error {
 
 // printContents lists what the store holds.
 func printContents(w io.Writer, x *engine.Report) {
-	say(w, "%d bytes in records, %d bodies stored separately, %d metadata entries\n", x.Bytes, x.Bodies, x.MetaEntries)
+	say(w, "%d bytes in records, %d bodies stored separately, %d metadata entries, %d documents\n", x.Bytes, x.Bodies, x.MetaEntries, x.Documents)
 	if x.Stats == nil {
 		return
 	}

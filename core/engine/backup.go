@@ -44,6 +44,7 @@ type Report struct {
 	Bytes         uint64 // of all records and bodies
 	Bodies        uint64 // stored apart from their jobs
 	MetaEntries   uint64 // settings of queues, counters, schedules
+	Documents     uint64 // of front-ends
 	Stats         *core.Stats
 	Queues        []core.QueueInfo // by name
 	Damage        []string         // what cannot be read as it was written
@@ -69,7 +70,7 @@ func inspect(ctx context.Context, s *store.Store, progress func(uint64)) (*Repor
 		return nil, err
 	}
 	x := &Report{
-		Bytes: r.Bytes, Bodies: r.Bodies, MetaEntries: r.MetaEntries, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
+		Bytes: r.Bytes, Bodies: r.Bodies, MetaEntries: r.MetaEntries, Documents: r.Documents, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
 	}
 	now := clock.System{}.Now()
 	m := machine.New(machine.Options{Persist: true, DefaultLease: 30 * time.Minute, StartedAt: now})

@@ -106,7 +106,7 @@ func (e *Engine) commitOnce() {
 	if !ok {
 		return
 	}
-	size := len(s.Batch.Changes) + len(s.Batch.Meta)
+	size := len(s.Batch.Changes) + len(s.Batch.Meta) + len(s.Batch.Documents)
 	took := time.Duration(0)
 	if size > 0 {
 		if err := e.journal.Append(e.entry(s, start)); err != nil {

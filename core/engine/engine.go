@@ -219,6 +219,8 @@ func (e *Engine) hydrate(id core.ClientID, replies []core.Reply, from int) []cor
 		r := &replies[i]
 		var err error
 		switch {
+		case r.Answer != nil && r.DocumentScan != nil:
+			err = e.readDocuments(r)
 		case r.Answer != nil && r.Scan != nil:
 			err = e.scan(id, r)
 		case e.store == nil:

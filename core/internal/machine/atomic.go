@@ -98,6 +98,8 @@ func (m *Machine) atomicRefusal(op core.Op) error {
 		run.name(m, op.After...)
 	case *core.RemoveDependencies:
 		run.name(m, op.Ref)
+	case *core.LeaseJob:
+		run.name(m, op.Ref)
 	case *core.TransferLease:
 		run.name(m, op.Ref)
 	case *core.Cancel:
@@ -117,7 +119,7 @@ func (m *Machine) atomicRefusal(op core.Op) error {
 		run.name(m, op.Ref)
 	case *core.Submit:
 		return run.submitRefusal(op.Job, lockName{op.Job.Queue, m.hash.text(op.Job.UniqueKey)})
-	case *core.WriteMeta:
+	case *core.WriteMeta, *core.WriteDocuments:
 	default:
 		return core.ErrInvalid
 	}
@@ -164,7 +166,7 @@ func (m *Machine) note(op core.Op) {
 		if op.Set.Body != nil {
 			run.bytes += len(op.Set.Body.Bytes)
 		}
-	case *core.Report, *core.WriteMeta:
+	case *core.Report, *core.WriteMeta, *core.WriteDocuments:
 	case *core.Cancel:
 		for _, seq := range run.named {
 			run.settled[seq], run.cancelled[seq] = true, true

@@ -61,6 +61,8 @@ func (r *reader) changeOp(verb string, tag uint64) core.Op {
 		return &core.AddDependencies{Tag: tag, Ref: ref, If: is, After: r.refs("after")}
 	case "undepend":
 		return &core.RemoveDependencies{Tag: tag, Ref: ref, If: is, After: r.refs("after"), All: r.flag("all")}
+	case "lease-job":
+		return &core.LeaseJob{Tag: tag, Ref: ref, If: is, Worker: r.Option("to"), LeaseFor: r.span("for")}
 	case "transfer":
 		return &core.TransferLease{Tag: tag, Ref: ref, Epoch: r.count("epoch"), Worker: r.Option("to"), LeaseFor: r.span("for")}
 	}

@@ -87,11 +87,13 @@ type Machine struct {
 	changed       []uint32 // handles with the dirty flag; a handle may have been freed and given out again since
 	removed       []record.Change
 	metaLog       []core.MetaEntry
-	dirtyBatches  []uint64 // batches with the dirty flag
-	cached        int      // bytes of payloads in memory
-	openBytes     int      // bytes admitted to the open batch, and
-	inflightBytes int      // to the one on its way to the disk
-	offers        []uint32 // queues with the offered flag
+	documents     []core.MetaEntry // of the open batch
+	documentAt    map[string]int   // their places, by name
+	dirtyBatches  []uint64         // batches with the dirty flag
+	cached        int              // bytes of payloads in memory
+	openBytes     int              // bytes admitted to the open batch, and
+	inflightBytes int              // to the one on its way to the disk
+	offers        []uint32         // queues with the offered flag
 	touched       []uint32
 	measures      measures
 	subscriptions []*subscription
@@ -120,7 +122,7 @@ func New(o Options) *Machine {
 		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{},
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
-		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{},
+		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, documentAt: map[string]int{},
 		schedules: schedules{byName: map[string]*schedule{}},
 	}
 	m.tags = newTagIndex()
@@ -239,6 +241,8 @@ func (m *Machine) applyChange(c *client, op core.Op) {
 		m.runSchedule(c, op)
 	case *core.ListSchedules:
 		m.listSchedules(c, op)
+	case *core.LeaseJob:
+		m.leaseJob(c, op)
 	case *core.TransferLease:
 		m.transferLease(c, op)
 	case *core.Cancel:
@@ -286,6 +290,10 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 	case *core.WriteMeta:
 		m.writeMeta(op.Entries)
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	case *core.WriteDocuments:
+		m.writeDocuments(c, op)
+	case *core.ReadDocuments:
+		m.readDocuments(c, op)
 	case *core.OpenBatch:
 		m.openBatch(c, op)
 	case *core.CloseBatch:
@@ -463,12 +471,12 @@ func (m *Machine) Open() core.Commit { return m.open }
 
 // Changed reports whether there is something to seal. Counters alone are nothing: they go with the next change.
 func (m *Machine) Changed() bool {
-	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.metaLog) > 0 || len(m.dirtyBatches) > 0 ||
+	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.metaLog) > 0 || len(m.documents) > 0 || len(m.dirtyBatches) > 0 ||
 		len(m.schedules.moved) > 0
 }
 
 // Pending is about how many changes the open batch holds.
-func (m *Machine) Pending() int { return len(m.changed) + len(m.removed) }
+func (m *Machine) Pending() int { return len(m.changed) + len(m.removed) + len(m.documents) }
 
 // Awaited reports whether a client waits for the open batch.
 func (m *Machine) Awaited() bool { return len(m.waitsOpen) > 0 }

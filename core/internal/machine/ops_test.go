@@ -198,7 +198,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 	case "put-schedule", "pause-schedule", "resume-schedule", "remove-schedule", "run-schedule", "list-schedules":
 		op = r.scheduleOp(verb, tag)
 	case "atomic": // act knows the operations
-	case "update", "move", "depend", "undepend", "transfer":
+	case "update", "move", "depend", "undepend", "transfer", "lease-job":
 		op = r.changeOp(verb, tag)
 	case "drain":
 		op = &core.Drain{Tag: tag, On: c.Word(2) == "on", RefuseJobs: r.flag("refuse-jobs")}

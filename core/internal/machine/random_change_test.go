@@ -16,6 +16,9 @@ func (l *life) change() core.Op {
 	case 1:
 		return &core.RemoveDependencies{Ref: ref, If: is, After: l.refs(), All: l.maybe(2)}
 	case 2:
+		if l.maybe(2) {
+			return &core.LeaseJob{Ref: ref, Worker: fmt.Sprint("worker ", l.rng.IntN(3)), LeaseFor: l.span()}
+		}
 		return &core.TransferLease{Ref: ref, Epoch: uint32(1 + l.rng.IntN(3)), Worker: fmt.Sprint("worker ", l.rng.IntN(3))}
 	case 3, 4:
 		op := &core.Move{Ref: ref, If: is, Authority: core.FinishAuthority(l.rng.IntN(3)), Set: l.set()}

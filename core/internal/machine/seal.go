@@ -75,6 +75,7 @@ func (m *Machine) Seal(into *Sealed) {
 	b.Meta = append(b.Meta, m.metaLog...)
 	clear(m.metaLog)
 	m.metaLog = m.metaLog[:0]
+	b.Documents = m.sealDocuments(b.Documents)
 	b.Meta = m.sealSchedules(m.sealBatches(b.Meta))
 	if m.statsDirty && (len(b.Changes) > 0 || len(b.Meta) > 0 || m.open%64 == 0) {
 		b.Meta = m.sealStats(b.Meta)

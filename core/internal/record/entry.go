@@ -8,7 +8,7 @@ import (
 
 // Entry is a commit batch at its place in the order of all: what a journal makes durable, and what is replicated.
 //
-//	version │ epoch │ number │ number - prev │ at │ n, changes │ n, metadata
+//	version │ epoch │ number │ number - prev │ at │ n, changes │ n, metadata and documents
 //	change:   seq │ fields │ stored │ body bytes │ job, body │ status │ failure │ outcome     each with its length in front
 type Entry struct {
 	Position
@@ -70,10 +70,23 @@ func AppendEntry(dst []byte, e *Entry) []byte {
 	for i := range e.Batch.Changes {
 		dst, buf = appendChange(dst, &e.Batch.Changes[i], buf)
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(e.Batch.Meta)))
-	for _, m := range e.Batch.Meta {
+	dst = binary.AppendUvarint(dst, uint64(len(e.Batch.Meta)+len(e.Batch.Documents)))
+	return appendNamed(appendNamed(dst, e.Batch.Meta, 0), e.Batch.Documents, namedDocument)
+}
+
+// What a named value is. On disk.
+const (
+	namedSet      = 1 // there is a value; else it is removed
+	namedDocument = 2 // it is a document; else metadata
+
+	namedKnown = 3
+)
+
+// appendNamed encodes metadata entries or documents.
+func appendNamed(dst []byte, all []core.MetaEntry, kind uint64) []byte {
+	for _, m := range all {
 		dst = appendText(dst, m.Name)
-		dst = binary.AppendUvarint(dst, flag(m.Value != nil, 1))
+		dst = binary.AppendUvarint(dst, kind|flag(m.Value != nil, namedSet))
 		if m.Value != nil {
 			dst = appendBytes(dst, m.Value)
 		}
@@ -119,18 +132,29 @@ func DecodeEntry(b []byte) (*Entry, error) {
 	for i := range e.Batch.Changes {
 		d.change(&e.Batch.Changes[i])
 	}
-	e.Batch.Meta = make([]core.MetaEntry, d.count())
-	for i := range e.Batch.Meta {
-		m := &e.Batch.Meta[i]
-		m.Name = d.text()
-		if d.uvarint() != 0 {
-			m.Value = d.bytes()
-		}
-	}
+	d.named(e.Batch)
 	if err := d.close(); err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// named is the inverse of appendNamed.
+func (d *decoder) named(b *CommitBatch) {
+	n := d.count()
+	b.Meta = make([]core.MetaEntry, 0, n)
+	for range n {
+		m := core.MetaEntry{Name: d.text()}
+		f := d.fields(namedKnown)
+		if f&namedSet != 0 {
+			m.Value = d.bytes()
+		}
+		if f&namedDocument != 0 {
+			b.Documents = append(b.Documents, m)
+		} else {
+			b.Meta = append(b.Meta, m)
+		}
+	}
 }
 
 // change is the inverse of appendChange.

@@ -26,7 +26,8 @@ func fullEntry() *record.Entry {
 				{Seq: 78, Job: large, Stored: record.Rewritten | record.HasBody, BodyBytes: 5, KeepBody: true},
 				{Seq: 79, Gone: true, Stored: record.HasStatus | record.HasFailure, BodyBytes: 4096},
 			},
-			Meta: []core.MetaEntry{{Name: "a", Value: []byte("b")}, {Name: "empty", Value: []byte{}}, {Name: "gone"}},
+			Meta:      []core.MetaEntry{{Name: "a", Value: []byte("b")}, {Name: "empty", Value: []byte{}}, {Name: "gone"}},
+			Documents: []core.MetaEntry{{Name: "d/1", Value: []byte("text")}, {Name: "d/gone"}},
 		},
 	}
 }

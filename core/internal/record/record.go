@@ -13,6 +13,8 @@ import (
 type CommitBatch struct {
 	Changes []Change
 	Meta    []core.MetaEntry // a nil Value removes the entry
+
+	Documents []core.MetaEntry // likewise
 }
 
 // Change is the net effect of a batch on one job.

@@ -82,5 +82,8 @@ func (b *CommitBatch) Size() int {
 	for i := range b.Meta {
 		n += MetaSize(&b.Meta[i])
 	}
+	for i := range b.Documents {
+		n += MetaSize(&b.Documents[i])
+	}
 	return n
 }

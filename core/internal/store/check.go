@@ -20,6 +20,7 @@ type Report struct {
 	Jobs, Statuses, Failures, Outcomes uint64
 	Bodies                             uint64 // with a key of their own
 	MetaEntries                        uint64
+	Documents                          uint64
 	Bytes                              uint64 // of all keys and values
 	Damage                             []string
 	Orphans                            []string // parts of jobs that do not exist: harmless, but a bug
@@ -51,6 +52,10 @@ func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, 
 			return
 		}
 		c.r.MetaEntries++
+		c.r.Bytes += uint64(len(key) + len(value))
+	})
+	c.walk(spaceDocument, func(key, value []byte) {
+		c.r.Documents++
 		c.r.Bytes += uint64(len(key) + len(value))
 	})
 	return c.r, ctx.Err()

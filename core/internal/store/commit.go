@@ -8,7 +8,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"broker/core"
 	"broker/core/internal/record"
 	"broker/core/internal/store/integrity"
 )
@@ -158,7 +157,12 @@ func (c *committer) encode(pb *pebble.Batch, b *record.CommitBatch) error {
 		}
 	}
 	for i := range b.Meta {
-		if err := c.putMeta(pb, &b.Meta[i]); err != nil {
+		if err := c.putNamed(pb, appendMetaKey(c.buf[:0], b.Meta[i].Name), b.Meta[i].Value); err != nil {
+			return err
+		}
+	}
+	for i := range b.Documents {
+		if err := c.putNamed(pb, appendDocumentKey(c.buf[:0], b.Documents[i].Name), b.Documents[i].Value); err != nil {
 			return err
 		}
 	}
@@ -273,10 +277,11 @@ func (c *committer) remove(pb *pebble.Batch, ch *record.Change) error {
 	return nil
 }
 
-func (c *committer) putMeta(pb *pebble.Batch, m *core.MetaEntry) error {
-	c.buf = appendMetaKey(c.buf[:0], m.Name)
-	if m.Value == nil {
-		return pb.Delete(c.buf, nil)
+// putNamed writes a metadata entry or a document; its key is in buf.
+func (c *committer) putNamed(pb *pebble.Batch, key, value []byte) error {
+	c.buf = key
+	if value == nil {
+		return pb.Delete(key, nil)
 	}
-	return c.set(pb, c.buf, m.Value)
+	return c.set(pb, key, value)
 }

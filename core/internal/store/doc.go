@@ -7,6 +7,7 @@
 // job are adjacent:
 //
 //	'v'              format version of this store, a varint
+//	'd' name         a document: the value as given
 //	'm' name         a metadata entry: the value as given
 //	'm' 0            the position of the last entry: epoch, number and time of its commit
 //	'j' seq          the job: what rarely changes

@@ -4,10 +4,11 @@ import "encoding/binary"
 
 // The first byte of every key. On disk; never changed.
 const (
-	spaceBody    = 'b'
-	spaceJob     = 'j'
-	spaceMeta    = 'm'
-	spaceVersion = 'v'
+	spaceBody     = 'b'
+	spaceDocument = 'd'
+	spaceJob      = 'j'
+	spaceMeta     = 'm'
+	spaceVersion  = 'v'
 )
 
 // The last byte of the keys of a job, except that of the job itself, which has none. On disk; never changed. They sort
@@ -53,6 +54,11 @@ func parseKey(key []byte) (seq uint64, part byte, ok bool) {
 
 // appendMetaKey is the key of a metadata entry, or the lower bound of those that begin with name.
 func appendMetaKey(dst []byte, name string) []byte { return append(append(dst, spaceMeta), name...) }
+
+// appendDocumentKey is the key of a document, or the lower bound of those that begin with name.
+func appendDocumentKey(dst []byte, name string) []byte {
+	return append(append(dst, spaceDocument), name...)
+}
 
 // spaceEnd is the upper bound of the keys that begin with prefix, which must not consist of 0xff only.
 func spaceEnd(prefix []byte) []byte {

@@ -190,3 +190,32 @@ func (s *Store) ScanMeta(prefix string, each func(name string, value []byte) err
 	}
 	return nil
 }
+
+// ScanDocuments calls each for the documents whose names begin with prefix and come after a name, in byte order, until it
+// returns false. The value is valid during the call.
+func (s *Store) ScanDocuments(prefix, after string, each func(name string, value []byte) bool) (err error) {
+	if !s.use.enter() {
+		return ErrClosed
+	}
+	defer s.use.leave()
+	lower := appendDocumentKey(nil, prefix)
+	upper := spaceEnd(lower)
+	if after >= prefix && after != "" {
+		lower = append(appendDocumentKey(nil, after), 0)
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return s.damage("scan documents", err)
+	}
+	defer func() { err = errors.Join(err, s.damage("scan documents", it.Close())) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return s.damage("scan documents", err)
+		}
+		if !each(string(it.Key()[1:]), value) {
+			return nil
+		}
+	}
+	return nil
+}

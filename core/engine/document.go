@@ -1,0 +1,31 @@
+package engine
+
+import "broker/core"
+
+// Bounds of one page of documents.
+const (
+	usualDocuments    = 1000
+	maxDocuments      = 10_000
+	documentPageBytes = 8 << 20
+)
+
+// readDocuments answers a ReadDocuments from the store, after what was decided before is durable.
+func (e *Engine) readDocuments(r *core.Reply) error {
+	op := r.DocumentScan
+	r.DocumentScan = nil
+	if e.store == nil {
+		return nil
+	}
+	e.Flush()
+	limit := op.Limit
+	if limit <= 0 {
+		limit = usualDocuments
+	}
+	limit = min(limit, maxDocuments)
+	bytes := 0
+	return e.store.ScanDocuments(op.Prefix, op.After, func(name string, value []byte) bool {
+		r.Documents = append(r.Documents, core.MetaEntry{Name: name, Value: append([]byte{}, value...)})
+		bytes += len(name) + len(value)
+		return len(r.Documents) < limit && bytes < documentPageBytes
+	})
+}

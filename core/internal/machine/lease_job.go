@@ -1,0 +1,68 @@
+package machine
+
+import "broker/core"
+
+// leaseJob gives a particular job to a worker with an id.
+func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
+	h, e, err := m.findIf(op.Ref, &op.If)
+	if err == nil {
+		err = m.leaseJobRefusal(e, op)
+	}
+	if m.stops(c, op.Tag, e, err) {
+		return
+	}
+	m.takeForLease(h, e)
+	m.move(e, core.Leased)
+	e.attempts++
+	m.measureLease(m.queues[e.queue], e)
+	m.grant(c, &core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}, h, e, millis(op.LeaseFor))
+	if x := m.optionalState(h); x != nil && x.uniqueStart && !e.has(unlocked) {
+		m.unlock(h)
+	}
+	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Leased++ })
+	m.queues[e.queue].counts.Leased[c.protocol]++
+	e.set(changed)
+	m.touch(h, e)
+	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Lease: core.Grant{
+		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: e.leaseSpan(), EnqueuedAt: min(e.readyAt, m.now), Attempts: e.attempts, Fails: e.fails,
+	}}
+	if !e.has(ephemeral) {
+		r.Commit = m.promise()
+	}
+	m.reply(c, r)
+	m.happened(h, e, core.EventLeased, "")
+}
+
+func (m *Machine) leaseJobRefusal(e *entry, op *core.LeaseJob) error {
+	switch e.state {
+	case core.Ready, core.Scheduled, core.Retrying, core.Leased:
+	case core.Done, core.Dead:
+		return core.ErrFinished
+	case core.Gone, core.Blocked:
+		return core.ErrInvalid
+	}
+	switch {
+	case op.Worker == "" || op.LeaseFor <= 0:
+		return core.ErrInvalid
+	case m.draining:
+		return core.ErrDraining
+	}
+	return nil
+}
+
+// takeForLease makes a job ready and takes it out of its queue's list.
+func (m *Machine) takeForLease(h uint32, e *entry) {
+	if e.state == core.Ready {
+		m.queues[e.queue].ready.Remove(h, m.before)
+		return
+	}
+	if e.state == core.Leased {
+		m.unhold(h, e)
+		m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
+		m.timeOutRuns(e)
+		m.forgetProgress(h, e)
+	} else {
+		m.detach(h, e)
+	}
+	m.move(e, core.Ready)
+}
