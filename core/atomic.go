@@ -1,13 +1,13 @@
 package core
 
-// Atomic applies operations together or not at all, in one commit. All are checked first, in order, against the state
-// before; the conditions and rules of each are those of its own description. Reply: Accepted, with a reply for each
-// operation in Replies, in their order; or Failed with the error of the first that is refused, whose place is Index.
+// Atomic applies all operations in one commit, or none of them. It first checks all, in order, against the state before;
+// each has its own conditions and rules. Reply: Accepted, with the replies of the operations in Replies, in order; or Failed
+// with the error of the first operation that is refused, whose position is Index.
 //
 // It may hold Submit, Update, Move, AddDependencies, RemoveDependencies, TransferLease, Cancel, Enqueue, Bury, Complete,
-// Fail, Report, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates and Reports may be about one job; an
-// operation of another kind must be the last that names a job, be it as a dependency or parent, else it is refused with
-// ErrInvalid. A submission may take the id or the unique key of a job that the list cancels before.
+// Fail, Report, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates and Reports
+// may name the same job; an operation of another kind must be the last one that names a job, also as a dependency or parent, otherwise it is
+// refused with ErrInvalid. A submission may reuse the id or unique key of a job that the list cancels before it.
 type Atomic struct {
 	changing
 	Tag uint64

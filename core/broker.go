@@ -1,49 +1,50 @@
 package core
 
-// ClientID names a client of the broker: one connection, or one internal user. Never reused within a process.
+// ClientID identifies a client of the broker: a connection or an internal user. Never reused within a process.
 type ClientID uint64
 
 // ClientOptions describe a client at Open.
 type ClientOptions struct {
 	Protocol Protocol
 
-	// Wake is called, from any goroutine and never under the broker's lock, when replies wait for the client or when a
-	// commit has come that some of its replies rest on. It must not block and must not call the broker.
+	// Wake is called, from any goroutine and never under the broker's lock, when replies are waiting for the client or a
+	// commit is done that some of its replies depend on. It must not block and must not call the broker.
 	Wake func()
 
-	// Close ends the client's connection, on behalf of DisconnectClient; nil: there is none. Called like Wake.
+	// Close closes the client's connection, for DisconnectClient; nil: there is none. Called like Wake.
 	Close func()
 
 	Address  string // of the other end of the connection, for lists
 	Identity string // subject of the client's TLS certificate
-	Name     string // the client's own word for itself; NameClient sets it later
+	Name     string // chosen by the client; NameClient changes it
 }
 
-// Broker is what front-ends hold. All methods may be called from any goroutine; a client is used by one at a time.
+// Broker is the interface of the core for front-ends. All methods may be called from any goroutine, but only one goroutine
+// at a time may use a client.
 type Broker interface {
 	// Open registers a client.
 	Open(ClientOptions) ClientID
 
-	// Do applies ops in order and appends to into all replies that wait for the client, in the order in which they
-	// were decided: older pushes may come first, and a reply of a parked or waiting operation comes by a later call.
-	// Call it without ops to fetch what Wake announced.
+	// Do applies ops in order and appends all replies that are waiting for the client to into, in the order of the
+	// decisions: older pushes may come first, and the reply of a waiting operation comes with a later call. Call it without
+	// ops to fetch replies after Wake.
 	Do(client ClientID, ops []Op, into []Reply) []Reply
 
-	// Close forgets a client: its parked lease and watches end, its connection-held leases are released.
+	// Close removes a client: its waiting lease and its watches end, and leases held by its connection are released.
 	Close(ClientID)
 
-	// Committed is the newest commit on disk; cheap, no lock.
+	// Committed returns the newest commit on disk; cheap, without a lock.
 	Committed() Commit
 
-	// Stopped reports that the store has failed: no held reply will ever be released.
+	// Stopped reports that the store has failed: replies that wait for a commit are never released.
 	Stopped() bool
 
-	// Now is the broker's clock.
+	// Now returns the time of the broker's clock.
 	Now() Instant
 }
 
-// DoOnce applies ops in the name of a client that exists for this call only, and returns the replies that are there at
-// once. It is for work that no connection stands behind.
+// DoOnce applies ops for a client that exists only during this call, and returns the immediate replies. It is for work
+// without a connection.
 func DoOnce(b Broker, p Protocol, ops ...Op) []Reply {
 	client := b.Open(ClientOptions{Protocol: p, Wake: func() {}})
 	defer b.Close(client)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Update changes the named fields of a job that is not finished, or dead; what is nil stays as it is. A lease that runs
-// goes on as it was granted. Reply: Accepted, with the new epoch in Lease.Epoch, or Failed with ErrNotFound, ErrConflict,
+// Update changes fields of an unfinished or dead job; fields that are nil stay unchanged. A current lease continues as it was
+// granted. Reply: Accepted, with the new epoch in Lease.Epoch, or Failed with ErrNotFound, ErrConflict,
 // ErrFinished, ErrDiskFull (a new body), or ErrInvalid: a value that no job may have, or ReadyAt of a job that is leased
 // or dead.
 type Update struct {
@@ -17,23 +17,23 @@ type Update struct {
 	Set JobChange
 }
 
-// JobChange names the fields of a job that change.
+// JobChange lists the fields of a job to change.
 type JobChange struct {
 	Priority *int32
 	Type     *string // empty: the name of its queue
 	Tags     *[]string
 	Body     *Body
 
-	// ReadyAt moves a job that waits to the place of that instant in its queue: before its equals if it is early, after a
-	// wait if it is yet to come. A pointer to zero means now.
+	// ReadyAt moves a waiting job to the position of that instant in its queue; a future instant delays it. A pointer to
+	// zero means now.
 	ReadyAt *Instant
 
-	ExpiresAt   *Instant // the retention of an outcome that was to end with it follows
+	ExpiresAt   *Instant // a retention of the outcome that ends with it changes too
 	LeaseFor    *time.Duration
 	MaxAttempts *uint32
 	MaxFails    *uint32
-	Attempts    *uint32 // hand-outs counted so far
-	Fails       *uint32 // failures counted so far; what was known of the last one is forgotten
+	Attempts    *uint32 // leases counted so far
+	Fails       *uint32 // failures counted so far; the last failure is forgotten
 	Backoff     *Backoff
 	Exhausted   *Exhausted
 	Attributes  *[]byte
@@ -68,15 +68,15 @@ func (s *JobChange) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Body is the bytes of a job with what they are.
+// Body is the body of a job with its format.
 type Body struct {
 	Bytes  []byte
 	Format Format
 }
 
-// Move puts a job into a queue, under the same identity: its dependents go on waiting for it. It ends the job's lease, if
-// there is one, for which Authority is needed; a dead job comes back to life. Afterwards the job is blocked, scheduled or
-// ready, as After and ReadyAt say. Reply as Update, and Failed with ErrNotLeased or ErrNotHolder as Complete, ErrFull,
+// Move moves a job to a queue under the same identity: jobs that depend on it still do. It ends the job's lease, if there is
+// one, which requires Authority; a dead job becomes unfinished again. Afterwards the job is blocked, scheduled or ready,
+// depending on After and ReadyAt. Reply as for Update, and Failed with ErrNotLeased or ErrNotHolder as Complete, ErrFull,
 // ErrNotUnique (the unique key is taken in that queue), or ErrInvalid as AddDependencies and for a callback that waits for
 // its batch.
 type Move struct {
@@ -85,15 +85,15 @@ type Move struct {
 	Ref       Ref
 	If        Condition
 	Authority FinishAuthority
-	Queue     string  // empty: the one it is in
+	Queue     string  // empty: its present queue
 	ReadyAt   Instant // zero: now
-	After     []Ref   // not nil: it waits for these instead of those that it waits for; its parent stays
+	After     []Ref   // not nil: replaces its dependencies; its parent stays
 	Set       JobChange
 }
 
-// AddDependencies makes a job that is blocked, scheduled or ready wait for more jobs. A number that was given out and is
-// gone stands for a job that is done, as in a submission. Reply: Accepted, with the number of jobs that it now waits for
-// in N, or Failed with ErrNotFound (also for a name in After that nobody has), ErrConflict, ErrFinished, or ErrInvalid:
+// AddDependencies makes a blocked, scheduled or ready job wait for more jobs. A number that was assigned to a job that is
+// gone counts as done, as in a submission. Reply: Accepted, with the number of jobs that it now waits for
+// in N, or Failed with ErrNotFound (also for an unknown name in After), ErrConflict, ErrFinished, or ErrInvalid:
 // another state, too many dependencies, a dependency on itself, directly or through others.
 type AddDependencies struct {
 	changing
@@ -103,9 +103,9 @@ type AddDependencies struct {
 	After []Ref
 }
 
-// RemoveDependencies makes a blocked job wait for fewer jobs; the last one gone, it is scheduled or ready. All removes
-// every one, also those that are gone without being done; without it, a job marked broken stays blocked. Names that it
-// does not wait for are passed over. Reply as AddDependencies.
+// RemoveDependencies makes a blocked job wait for fewer jobs; without dependencies it becomes scheduled or ready. All removes
+// all of them, including those that are gone without being done; without All, a job marked broken stays blocked. Names that
+// it does not wait for are ignored. Reply as for AddDependencies.
 type RemoveDependencies struct {
 	changing
 	Tag   uint64
@@ -115,8 +115,8 @@ type RemoveDependencies struct {
 	All   bool
 }
 
-// TransferLease gives a leased job to a worker with an id, from a connection or another worker: its connection may close
-// then. The grant starts anew, for LeaseFor or, if that is zero, as for any worker. Reply: Accepted, with the new grant in
+// TransferLease transfers a lease from a connection or a worker to a worker with an id; the connection may close afterwards.
+// The lease starts again, for LeaseFor or, if that is zero, for the usual time. Reply: Accepted, with the new grant in
 // Lease, or Failed with ErrNotFound, ErrNotLeased (also when Epoch is not that of the present lease), or ErrInvalid
 // without a worker.
 type TransferLease struct {
@@ -128,7 +128,7 @@ type TransferLease struct {
 	LeaseFor time.Duration
 }
 
-// Dependents says what a cancel does about jobs that wait for the cancelled one.
+// Dependents says what happens to jobs that depend on a cancelled job.
 type Dependents uint8
 
 // DependentsBreak: they stay Blocked and are marked broken. DependentsRefuse: nothing is cancelled, unless all of them
@@ -138,8 +138,8 @@ const (
 	DependentsRefuse
 )
 
-// Cancel removes a job in any state, and those of Also with it; watchers get Ended with Cause Cancelled. Names in Also that
-// nobody has are passed over, and If is asked of Ref alone. Reply: Accepted, with the number of jobs removed in N, or
+// Cancel removes a job in any state, and those of Also with it; watchers get Ended with Cause Cancelled. Unknown names in Also are
+// ignored, and If applies to Ref only. Reply: Accepted, with the number of jobs removed in N, or
 // Failed with ErrNotFound, ErrConflict or ErrHasDependents.
 type Cancel struct {
 	changing
@@ -159,7 +159,7 @@ type Enqueue struct {
 	If  Condition
 }
 
-// Bury moves an unfinished job to the dead set, with a new age; a dead one only gets the new age. Reply as Enqueue.
+// Bury moves an unfinished job to the dead set; for a dead job it restarts DeadFor. Reply as for Enqueue.
 type Bury struct {
 	changing
 	Tag uint64

@@ -1,7 +1,7 @@
 package core
 
-// ListClients lists open clients of every protocol: those of Protocol (Internal: of any), in the order of the broker's
-// own numbers, from the one behind After. Reply: Answered with Clients; NextClient is not zero while there are more.
+// ListClients lists open clients of Protocol (Internal: of all protocols), in the order of their numbers, starting after
+// After. Reply: Answered with Clients; NextClient is not zero while there are more.
 type ListClients struct {
 	reading
 	Tag      uint64
@@ -10,8 +10,8 @@ type ListClients struct {
 	Limit    int // at most 1,000; zero: 100
 }
 
-// ListWorkers lists the workers that hold leases under a name of their own, whatever connection they use, in byte order
-// of their names from the one behind After. Reply: Answered with Workers.
+// ListWorkers lists the workers that hold leases under a name, whatever connection they use, in byte order of their names,
+// starting after After. Reply: Answered with Workers.
 type ListWorkers struct {
 	reading
 	Tag   uint64
@@ -19,42 +19,42 @@ type ListWorkers struct {
 	Limit int // at most 1,000; zero: 100
 }
 
-// DisconnectClient closes a client's connection, which releases the leases that it guards. Reply: Accepted, or Failed with
-// ErrNotFound, or ErrInvalid for a client that has no connection.
+// DisconnectClient closes a client's connection, which releases the leases that the connection holds. Reply: Accepted, or Failed
+// with ErrNotFound, or ErrInvalid for a client that has no connection.
 type DisconnectClient struct {
 	reading
 	Tag    uint64
 	Client ClientID
 }
 
-// NameClient sets the caller's own name in lists of clients. No reply.
+// NameClient sets the caller's name in lists of clients. No reply.
 type NameClient struct {
 	reading
 	Name string
 }
 
-// ClientInfo is what is known of one open client.
+// ClientInfo describes an open client.
 type ClientInfo struct {
 	ID       ClientID
 	Protocol Protocol
 	Address  string // of the other end
 	Identity string // subject of its TLS certificate
-	Name     string // its own word for itself
-	Worker   string // id under which it leased last; its jobs are with the worker of that name
+	Name     string // chosen by the client
+	Worker   string // id of its last lease; WorkerInfo of that name has the jobs
 	OpenedAt Instant
-	Queues   []string  // it can work for, or waits at
-	Held     []HeldJob // by the connection itself
-	Parked   bool      // a lease of it waits for a job
-	Sleeping bool      // it waits to be woken
+	Queues   []string  // that it is registered for or waits on
+	Held     []HeldJob // by the connection
+	Parked   bool      // a lease is waiting for a job
+	Sleeping bool      // Sleep: waiting to be woken
 }
 
-// WorkerInfo is what is known of a worker that holds leases under a name.
+// WorkerInfo describes a worker that holds leases under a name.
 type WorkerInfo struct {
 	Name string
 	Held []HeldJob
 }
 
-// HeldJob is a job in a worker's hands.
+// HeldJob is a job leased by a worker.
 type HeldJob struct {
 	Seq        uint64
 	Queue      string
@@ -62,26 +62,26 @@ type HeldJob struct {
 	Protocol   Protocol // of the client that leased it
 	Epoch      uint32
 	LeasedAt   Instant
-	LeaseUntil Instant // zero: as long as the connection lasts
+	LeaseUntil Instant // zero: until the connection closes
 }
 
-// MaxHeldShown is how many jobs ClientInfo.Held and WorkerInfo.Held hold at most.
+// MaxHeldShown is the maximum length of ClientInfo.Held and WorkerInfo.Held.
 const MaxHeldShown = 100
 
-// WaitReason says why a job that is not finished is not being worked on.
+// WaitReason says why an unfinished job is not leased.
 type WaitReason uint8
 
-// The reasons. For a ready job the first that holds is given.
+// The reasons. For a ready job, the first one that applies.
 const (
 	WaitNone     WaitReason = iota // it is leased, done or dead
-	WaitWorker                     // ready: no worker has asked for it yet
+	WaitWorker                     // ready: no worker has requested it yet
 	WaitPaused                     // ready: its queue is paused
-	WaitDraining                   // ready: the broker hands out nothing
-	WaitLimit                      // ready: as many jobs of the queue are leased as may be
+	WaitDraining                   // ready: the broker hands out no jobs
+	WaitLimit                      // ready: the limit of leases is reached
 	WaitTime                       // scheduled or retrying: until ReadyAt
 	WaitJobs                       // blocked: until the jobs in Waiting are closed
-	WaitBatch                      // blocked: the callback of a batch that is not so far
-	WaitBroken                     // blocked by a job that is gone without being done; see JobInfo.Broken
+	WaitBatch                      // blocked: the callback of an incomplete batch
+	WaitBroken                     // blocked: a dependency is gone without being done; see JobInfo.Broken
 )
 
 func (r WaitReason) String() string {

@@ -1,7 +1,7 @@
-// Package core is the vocabulary of the broker: what a job is, what may be asked of it, what comes back.
+// Package core defines what a job is, which operations clients may request, and what they get back.
 //
-// A front-end translates its protocol into operations ([Op]) and hands them to the [Broker]; the broker answers with
-// replies ([Reply]) in the order of its decisions. Nothing here knows a protocol's bytes, a disk or a clock.
+// A front-end translates its protocol into operations ([Op]) and passes them to the [Broker]; the broker returns replies
+// ([Reply]) in the order of its decisions. This package knows no protocol, disk or clock.
 //
 //	           Submit
 //	 ┌───────────┼────────────┐
@@ -15,11 +15,11 @@
 //
 // # Promises
 //
-// A reply whose Commit is not zero must not leave the process before Broker.Committed has reached that number: the
-// front-end's [frontends.Outbox] sees to it. Leases and progress are recorded too, but no reply waits for them.
+// A reply whose Commit is not zero must not leave the process before Broker.Committed has reached that number; the
+// front-end's [frontends.Outbox] ensures that. Leases and progress are recorded too, but their replies do not wait.
 //
 // # Ownership
 //
-// A *Job handed over in an operation belongs to the core from then on, and nobody changes it any more: that is why the
-// same *Job may be read by any number of sessions at once. Byte slices in replies are read-only.
+// The core owns every *Job that an operation passes to it, and no one changes it afterwards, so that any number of sessions
+// may read the same *Job at the same time. Byte slices in replies are read-only.
 package core

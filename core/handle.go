@@ -6,20 +6,20 @@ import (
 	"strconv"
 )
 
-// MaxHandleBytes is the longest job handle that clients have room for.
+// MaxHandleBytes is the longest job handle that clients can store.
 const MaxHandleBytes = 63
 
 // HandleFormat writes and parses job handles. A handle is the prefix of this broker, a colon, and the Seq of the job in
-// decimal; every job has one. As a Seq is never reused, a handle is not either: one that would be too long loses the end
-// of its prefix, never a digit. The zero value has the prefix "H:".
+// decimal; every job has one. Like a Seq it is never reused. If a handle would be too long, the end of its prefix is cut off,
+// never a digit. The zero value has the prefix "H:".
 type HandleFormat struct{ prefix string } // with its colon
 
-// NewHandleFormat returns the format of handles that start with prefix, by custom "H:" and the name of the host.
+// NewHandleFormat returns the format of handles that start with prefix, usually "H:" and the host name.
 func NewHandleFormat(prefix string) HandleFormat {
 	return HandleFormat{prefix: prefix[:min(len(prefix), MaxHandleBytes-len(":1"))] + ":"}
 }
 
-// head is the prefix with its colon.
+// head returns the prefix with its colon.
 func (h HandleFormat) head() string {
 	if h.prefix == "" {
 		return "H::"
@@ -38,7 +38,7 @@ func (h HandleFormat) Append(b []byte, seq uint64) []byte {
 	return b
 }
 
-// Parse returns the Seq in a handle. Anything that Append would not write is refused, the handle of another host too.
+// Parse returns the Seq in a handle. It refuses anything that Append would not write, such as handles of another host.
 func (h HandleFormat) Parse(handle []byte) (seq uint64, ok bool) {
 	digits, ok := bytes.CutPrefix(handle, []byte(h.head()))
 	if !ok {
@@ -60,7 +60,7 @@ func (h HandleFormat) Parse(handle []byte) (seq uint64, ok bool) {
 	return seq, true
 }
 
-// cutShortened returns the digits of a handle whose prefix has lost its end.
+// cutShortened returns the digits of a handle with a shortened prefix.
 func (h HandleFormat) cutShortened(handle []byte) (digits []byte, ok bool) {
 	head := h.head()
 	colon := bytes.LastIndexByte(handle, ':')

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// Histogram counts how long something took, in buckets of which each is at most a sixteenth wider than its lower bound:
-// what is read off it is wrong by less than 4 %. The zero Histogram is empty and ready for use. Two of them can be merged.
+// Histogram counts how long something took, in buckets each at most a sixteenth wider than its lower bound, so that
+// quantiles are accurate to 4 %. The zero Histogram is empty and ready for use. Histograms can be merged.
 //
-// It takes memory for those powers of two only that have occurred, so that thousands of them may be kept, and Add
-// allocates on the first duration of such a power alone. (HdrHistogram reserves the whole range of each; DDSketch computes
-// a logarithm for every value.)
+// It uses memory only for powers of two that have occurred, so that thousands of histograms can be kept; Add allocates only
+// on the first duration of a power. (HdrHistogram reserves the whole range; DDSketch computes a logarithm per value.)
 type Histogram struct {
 	count   uint64
 	micros  uint64 // sum of all

@@ -6,10 +6,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// Names made from numbers. A job without a client's id is named by a UUIDv7 made from its Seq and creation time, and a
-// job whose id is no UUIDv4 has a UUIDv4-shaped alias made from its Seq. Both map back to the Seq, so that neither costs
-// memory or an index. The Seq is mixed so that neighbours do not look alike; constant marks tell our own names from
-// others. The marks and the mixing are part of what clients hold: they never change.
+// Names derived from numbers. A job without a client's id has a UUIDv7 derived from its Seq and creation time, and a job
+// whose id is not a UUIDv4 has a UUIDv4-shaped alias derived from its Seq. Both can be mapped back to the Seq, so that they
+// need no memory and no index. The Seq is scrambled so that consecutive jobs have dissimilar names; constant marks
+// distinguish these names from others. Clients store these names: marks and scrambling never change.
 const (
 	mintMark  = 0xadc      // 10 bits of mark in rand_a of a UUIDv7, above the 2 uppermost bits of the mixed Seq
 	aliasHead = 0x5b1d9e37 // the first 32 bits of an alias
@@ -17,7 +17,7 @@ const (
 	aliasTail = 0x80c3     // variant and 14 bits of mark
 )
 
-// MintedID is the id of the job seq, created at createdAt: version 7, with the milliseconds of its creation in front.
+// MintedID returns the id of the job seq: a UUID of version 7 with the time of its creation.
 func MintedID(seq uint64, createdAt Instant) string {
 	var u uuid.UUID
 	m := mix(seq)
@@ -26,7 +26,7 @@ func MintedID(seq uint64, createdAt Instant) string {
 	return u.String()
 }
 
-// ParseMintedID finds the Seq and the millisecond of creation in a text that MintedID may have made.
+// ParseMintedID returns the Seq and the creation time in milliseconds of an id made by MintedID.
 func ParseMintedID(id string) (seq uint64, createdMilli int64, ok bool) {
 	u, ok := parseCanonical(id)
 	if !ok {
@@ -39,7 +39,7 @@ func ParseMintedID(id string) (seq uint64, createdMilli int64, ok bool) {
 	return unmix(hi&3<<62 | lo&(1<<62-1)), int64(hi >> 16), true
 }
 
-// Alias is the UUIDv4-shaped name of the job seq, for a protocol that takes no other ids.
+// Alias returns a UUIDv4-shaped name of the job seq, for protocols that accept no other ids.
 func Alias(seq uint64) string {
 	var u uuid.UUID
 	m := mix(seq)

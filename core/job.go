@@ -2,19 +2,19 @@ package core
 
 import "time"
 
-// Protocol says which front-end a job or a client came from. The numbers reach the disk and are never reused.
+// Protocol is the front-end of a job or a client. The numbers are stored and never reused.
 type Protocol uint8
 
-// The protocols in the order in which they were given numbers.
+// The protocols, in the order of their numbers.
 const (
-	Internal Protocol = iota // the broker itself: cron, console
+	Internal Protocol = iota // the broker itself: schedules
 	Workq
 	Gearman
 	Faktory
 	HTTP
 )
 
-// Protocols lists all of them, for tables and metrics.
+// Protocols lists all protocols, for tables and metrics.
 var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP}
 
 func (p Protocol) String() string {
@@ -33,104 +33,103 @@ func (p Protocol) String() string {
 	return "unknown"
 }
 
-// Format says what a body is. On disk; never renumbered.
+// Format says what a body contains. Stored; never renumbered.
 type Format uint8
 
-// A body is bytes that mean something to the worker alone, or a JSON array of arguments.
+// Raw: bytes that only the worker interprets. Args: a JSON array of arguments.
 const (
 	Raw Format = iota
 	Args
 )
 
-// Backoff is the wait between an explicit failure and the next try. On disk; never renumbered.
+// Backoff is the delay between a failure and the next try. Stored; never renumbered.
 type Backoff uint8
 
-// At once (Workq's way), or Faktory's growing formula: c⁴ + 15 + rand(0..29)·(c+1) seconds for the c-th retry from 0.
+// BackoffNone: no delay (as in Workq). BackoffFaktory: c⁴ + 15 + rand(0..29)·(c+1) seconds for the c-th retry, from 0.
 const (
 	BackoffNone Backoff = iota
 	BackoffFaktory
 )
 
-// Exhausted says what becomes of a job whose failures have reached MaxFails. On disk; never renumbered.
+// Exhausted says what happens to a job whose failures have reached MaxFails. Stored; never renumbered.
 type Exhausted uint8
 
-// Finished as failed (kept only as Retain says), or moved to the dead set for DeadFor.
+// ExhaustedFinish: it ends as failed (kept only as Retain says). ExhaustedBury: it moves to the dead set for DeadFor.
 const (
 	ExhaustedFinish Exhausted = iota
 	ExhaustedBury
 )
 
-// LeaseEnd says what a lease that ran out means to the job. On disk; never renumbered.
+// LeaseEnd says what happens to a job whose lease expires. Stored; never renumbered.
 type LeaseEnd uint8
 
-// An attempt only: ready again at the original position, or finished as failed once Attempts has reached MaxAttempts.
-// Or a failure like any other, with its back-off (ErrType "ReservationExpired").
+// LeaseEndAttempt: it is ready again at its original position, or ends as failed once Attempts has reached MaxAttempts.
+// LeaseEndFail: that is a failure like any other, with its backoff (error type "ReservationExpired").
 const (
 	LeaseEndAttempt LeaseEnd = iota
 	LeaseEndFail
 )
 
-// UniquePolicy says what a second submission with the same queue and UniqueKey meets. On disk; never renumbered.
+// UniquePolicy says what happens to a second submission with the same queue and UniqueKey. Stored; never renumbered.
 type UniquePolicy uint8
 
-// UniqueCoalesce answers with the job that is there; UniqueRefuse answers ErrNotUnique.
+// UniqueCoalesce: the reply names the existing job. UniqueRefuse: ErrNotUnique.
 const (
 	UniqueNone UniquePolicy = iota
 	UniqueCoalesce
 	UniqueRefuse
 )
 
-// Job is what a client submitted: the part that never changes after admission. What happens to it later (state,
-// attempts, failures, progress, result) is in [JobInfo].
+// Job is what a client submitted. Its later state (attempts, failures, progress, result) is in [JobInfo].
 type Job struct {
-	Seq uint64 // given on admission, never reused; 0 in a submission
-	ID  string // the client's own id; empty: the core mints one, see Job.Identity
+	Seq uint64 // assigned on admission, never reused; 0 in a submission
+	ID  string // the client's own id; empty: the core makes one, see Job.Identity
 
 	Queue      string
 	Type       string // what to run; empty in a submission: same as Queue
 	Body       []byte
 	Format     Format
 	Origin     Protocol
-	Tags       []string // to find it by; at most MaxTags of MaxTagBytes
-	Attributes []byte   // the front-end's own fields, opaque to the core, carried unchanged
+	Tags       []string // at most MaxTags of MaxTagBytes
+	Attributes []byte   // the front-end's own fields, opaque to the core
 
 	Priority    int32         // higher first, 0 is normal
 	CreatedAt   Instant       // zero in a submission: now
 	ReadyAt     Instant       // not before; zero: at once
-	ExpiresAt   Instant       // gone after, whatever the state; zero: never
-	StartBefore Instant       // dropped if not handed out by then; zero: never
-	LeaseFor    time.Duration // a worker's time to finish; zero: as the worker's protocol says
+	ExpiresAt   Instant       // removed then, whatever its state; zero: never
+	StartBefore Instant       // removed if it was not handed out by then; zero: never
+	LeaseFor    time.Duration // zero: the default of the worker's protocol
 
-	MaxAttempts uint32        // hand-outs before it is finished as failed; zero: no limit
-	MaxFails    uint32        // failures at which it is exhausted; zero and one: the first is final
-	Backoff     Backoff       // wait between a failure and the next try
+	MaxAttempts uint32        // leases before it ends as failed; zero: no limit
+	MaxFails    uint32        // failures after which it is exhausted; zero and one: the first is final
+	Backoff     Backoff       // between a failure and the next try
 	Exhausted   Exhausted     // what happens at MaxFails
-	LeaseEnd    LeaseEnd      // what a lease that ran out means
-	DeadFor     time.Duration // stay in the dead set; zero: for ever
+	LeaseEnd    LeaseEnd      // what happens when a lease expires
+	DeadFor     time.Duration // time in the dead set; zero: no limit
 
 	UniqueKey   string // one live job per queue and key; empty: none
 	Unique      UniquePolicy
-	UniqueUntil Instant // the key is free after this instant even if the job lives; zero: as long as the job lives
-	UniqueStart bool    // the key is free once the job is handed out
+	UniqueUntil Instant // the key is free after this instant even if the job still exists; zero: only once it is gone
+	UniqueStart bool    // the key is free once the job is leased
 
-	RetainUntil Instant       // keep the outcome until then (Workq ttl); zero: not by instant
-	RetainFor   time.Duration // keep the outcome for so long after the end; zero: not by span
-	Ephemeral   bool          // somebody waits for it on a connection; never stored, gone with the last waiter
+	RetainUntil Instant       // keep the outcome until then (Workq ttl)
+	RetainFor   time.Duration // keep the outcome for this long after the end
+	Ephemeral   bool          // a client waits for it on a connection; never stored, removed with the last such client
 
-	// ScheduledOrder keeps Workq's order among equals: plain jobs first, then scheduled ones by their time. Without it
-	// a job takes its place in the queue when it becomes due.
+	// ScheduledOrder is Workq's order among jobs of equal priority: plain jobs first, then scheduled ones by their time.
+	// Without it, a job joins the end of the queue when it becomes due.
 	ScheduledOrder bool
 
-	Parent uint64   // held until this job is finished, and the parent is closed only when all its children are
-	After  []uint64 // blocked until every one of these is closed as done
+	Parent uint64   // blocked until this job is finished; the parent is closed only when all its children are
+	After  []uint64 // blocked until all of these are closed as done
 	Batch  uint64   // batch this job belongs to; zero: none
 
-	Schedule    string // name of the schedule that submitted it; the core's to fill
-	CallbackFor uint64 // batch whose callback this is; the core's to fill
-	PriorFails  uint32 // failures counted elsewhere before this submission
+	Schedule    string // name of the schedule that submitted it; set by the core
+	CallbackFor uint64 // batch whose callback this is; set by the core
+	PriorFails  uint32 // failures counted before this submission
 }
 
-// Identity is the name of the job in every protocol that names jobs by text: the client's own id, or the minted one.
+// Identity is the name of the job in protocols that name jobs by text: the client's id, or the one that the core made.
 func (j *Job) Identity() string {
 	if j.ID != "" {
 		return j.ID
@@ -138,34 +137,34 @@ func (j *Job) Identity() string {
 	return MintedID(j.Seq, j.CreatedAt)
 }
 
-// Kept reports whether the outcome outlives the job's end.
+// Kept reports whether the outcome is kept after the end of the job.
 func (j *Job) Kept() bool { return j.RetainUntil != 0 || j.RetainFor != 0 }
 
-// Failure is what is known of the last explicit failure of a job, or of a reservation that ran out.
+// Failure describes the last failure of a job, which may be an expired reservation.
 type Failure struct {
-	Type      string   // error class; cut by the front-end to its own limit
+	Type      string   // error class; the front-end truncates it to its own limit
 	Message   string   //
-	Group     string   // what failures of many jobs have in common, as the front-end names it
+	Group     string   // what failures of several jobs have in common, named by the front-end
 	Backtrace []string //
-	FailedAt  Instant  // the first failure, kept over later ones
+	FailedAt  Instant  // time of the first failure
 	NextAt    Instant  // when the retry is due; zero when there is none
-	Count     uint32   // failures so far, this one included
+	Count     uint32   // failures so far, including this one
 	Exception bool     // Gearman WORK_EXCEPTION: Data holds its bytes
-	Data      []byte   // bytes a Gearman exception or a Workq fail carried
+	Data      []byte   // bytes of a Gearman exception or a Workq fail
 }
 
-// Outcome is how a job ended, as the clients that waited for it are told.
+// Outcome is how a job ended, as reported to clients that wait for it.
 type Outcome struct {
 	Success bool
-	Result  []byte   // data chunks followed by the bytes of the completion, or the bytes of a Workq fail
-	Failure *Failure // nil when Success, and when nothing is known (lease ran out, expired, cancelled)
+	Result  []byte   // data chunks, then the bytes of the completion; or the bytes of a Workq fail
+	Failure *Failure // nil on success, and if nothing is known (lease expired, job expired or cancelled)
 	Cause   Cause
 }
 
 // Cause says why a job ended.
 type Cause uint8
 
-// By a worker's word, by attempts or lease used up, by its time to live, by somebody's order.
+// Finished by a worker, out of attempts or lease time, out of time to live, or cancelled by a client.
 const (
 	Finished Cause = iota
 	LeaseRanOut
@@ -173,17 +172,17 @@ const (
 	Cancelled
 )
 
-// What a reservation that ran out is recorded as, where the job's policy counts it as a failure. Clients of Faktory
-// know these words.
+// The failure that an expired reservation is recorded as, if the job's policy counts it as one. Clients of Faktory know
+// these words.
 const (
 	ReservationExpired        = "ReservationExpired"
 	ReservationExpiredMessage = "Faktory job reservation expired"
 )
 
-// Why a job is dead whose leases ended one after the other without a word of the worker: it may be what kills workers.
+// The failure of a job that is dead because too many leases in a row ended without a reply: it may crash its workers.
 const (
 	Poisonous        = "Poison"
-	PoisonousMessage = "%d leases in a row ended without an answer from the worker"
+	PoisonousMessage = "%d leases in a row ended without a reply from the worker"
 )
 
 // PoisonAfter is the default for how many such leases there may be.

@@ -2,26 +2,26 @@ package core
 
 import "time"
 
-// Listener hears of what an operator should know. Methods are called outside the broker's lock and must not block.
-// NopListener can be embedded to hear of some only.
+// Listener receives events that operators should know about. Its methods are called outside the broker's lock and must not
+// block. Embed NopListener to implement only some of them.
 type Listener interface {
-	// Recovered tells what came back at start, by state, and how long it took.
+	// Recovered reports the jobs found at start, by state, and how long recovery took.
 	Recovered(jobs [len(States) + 1]int, took time.Duration)
-	// CommitDone tells the number of records in a batch and how long its write and sync took.
+	// CommitDone reports the number of records in a batch and how long its write and sync took.
 	CommitDone(records int, took time.Duration)
 	// ScheduleRan reports a run of a schedule that was due.
 	ScheduleRan(ScheduleRun)
-	// StoreWarning is the store's word for what an operator might want to know.
+	// StoreWarning reports a problem of the store that needs no immediate action.
 	StoreWarning(text string)
-	// StoreFailed is the end of taking work.
+	// StoreFailed reports that the store has failed and the broker accepts no more work.
 	StoreFailed(error)
-	// ClockSet tells that the wall clock was set, and by how much.
+	// ClockSet reports that the wall clock was set, and by how much.
 	ClockSet(by time.Duration)
-	// DiskFull tells that the floor of free disk space was reached (true) or left (false).
+	// DiskFull reports that free disk space fell below the minimum (true) or rose above it again (false).
 	DiskFull(reached bool, freeBytes uint64)
 }
 
-// NopListener hears nothing.
+// NopListener ignores all events.
 type NopListener struct{}
 
 // Recovered implements Listener.

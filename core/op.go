@@ -2,20 +2,20 @@ package core
 
 import "time"
 
-// Op is one thing asked of the broker. Every operation has a Tag: a number of the caller's that comes back in each
-// reply it causes, also in those that come long after (an outcome, a job for a parked lease).
+// Op is one request to the broker. Every operation has a Tag, a number that the caller chooses and that comes back in each reply
+// to it, including replies that come much later (a result, a job for a waiting lease).
 //
-// Operations may be reused by the caller once Do has returned, with the exception of what they point at: jobs, bodies,
-// results and failures belong to the core from then on. Strings must not alias a network buffer.
+// The caller may reuse an operation once Do has returned, but not what it points to: the core owns jobs, bodies, results and
+// failures from then on. Strings must not alias a network buffer.
 //
-// To add an operation, embed changing or reading in its struct, write its TagOf at the end of the file that declares it,
-// and decide it in the machine's apply or applyAdmin.
+// To add an operation, embed changing or reading in its struct, write its TagOf at the end of the file that declares it, and
+// handle it in the machine's apply or applyAdmin.
 type Op interface {
-	// TagOf is the operation's Tag, zero for one that is never answered.
+	// TagOf returns the operation's Tag, or zero for an operation without a reply.
 	TagOf() uint64
 
-	// ReadOnly reports whether the operation changes nothing that is stored, so that it is still answered once the
-	// store has failed or the broker shuts down.
+	// ReadOnly reports whether the operation changes nothing that is stored, so that the broker still answers it after the store
+	// has failed or while it shuts down.
 	ReadOnly() bool
 }
 
@@ -31,40 +31,40 @@ type reading struct{}
 // ReadOnly implements Op.
 func (reading) ReadOnly() bool { return true }
 
-// Ref names a job: by Seq if that is not zero, else by ID, which may be a client's id, a minted id or an alias.
+// Ref names a job: by Seq if that is not zero, otherwise by ID, which may be a client's id, a minted id or an alias.
 type Ref struct {
 	Seq uint64
 	ID  string
 }
 
-// Claim says by what right a client finishes a job or reports on it.
+// FinishAuthority says which clients may finish a job or report on it.
 type FinishAuthority uint8
 
-// ByHolder: the client's own connection must hold the lease, else ErrNotHolder (ErrNotFound if there is no such job).
-// ByLeased: any connection, while the job is leased, else ErrNotLeased. ByAnyone: any connection, any unfinished state.
+// ByHolder: only the connection that holds the lease; others get ErrNotHolder (ErrNotFound if there is no such job).
+// ByLeased: any connection while the job is leased, otherwise ErrNotLeased. ByAnyone: any connection, in any unfinished state.
 const (
 	ByHolder FinishAuthority = iota
 	ByLeased
 	ByAnyone
 )
 
-// Holder says to whom a lease belongs.
+// Holder says who owns a lease.
 type Holder uint8
 
-// HeldByConn: released when the connection closes. HeldByWorker and HeldByNobody: runs until LeaseFor is over.
+// HeldByConn: the lease ends with the connection. HeldByWorker and HeldByNobody: it ends after LeaseFor.
 const (
 	HeldByConn Holder = iota
 	HeldByWorker
 	HeldByNobody
 )
 
-// Watch says what a client wants to hear of a job.
+// Watch says which events of a job a client receives.
 type Watch uint8
 
-// WatchStream: progress, data, warnings and the outcome as they come (Gearman foreground). WatchOutcome: the outcome
-// only, until a deadline (Workq result). WatchRun: the outcome of an ephemeral job that is withdrawn at the deadline,
-// or, if it is leased then, when that lease runs out (Workq run). An ephemeral job runs for those who watch it by
-// WatchStream or WatchRun, and is withdrawn with the last of them; others who wait for its outcome are told.
+// WatchStream: progress, data, warnings and the outcome as they arrive (Gearman foreground). WatchOutcome: the outcome
+// only, until a deadline (Workq result). WatchRun: the outcome of an ephemeral job that is cancelled at the deadline or, if
+// it is leased then, when that lease expires (Workq run). An ephemeral job exists for the clients that watch it by
+// WatchStream or WatchRun, and is cancelled with the last of them; other clients that wait for its outcome are notified.
 const (
 	WatchNone Watch = iota
 	WatchStream
@@ -72,62 +72,62 @@ const (
 	WatchRun
 )
 
-// Pick is how a lease chooses among queues that have a ready job.
+// Pick says how a lease chooses among queues with ready jobs.
 type Pick uint8
 
-// PickInOrder: the first of the list (Faktory). PickAtRandom: uniformly (Workq). PickByPriority: the highest priority at
-// the head of any queue, round-robin among equals (Gearman).
+// PickInOrder: the first in the list (Faktory). PickAtRandom: uniformly (Workq). PickByPriority: the highest priority at
+// the head of any queue, round-robin among equal ones (Gearman).
 const (
 	PickInOrder Pick = iota
 	PickAtRandom
 	PickByPriority
 )
 
-// Submit admits a job. Reply: Submitted with Seq, and Existing if it coalesced; else Failed with ErrDuplicate (Seq is
-// the existing job, Lease.Epoch its lease if it has one), ErrNotUnique, ErrFull, ErrNoBatch, ErrInvalid (names that are too
-// long, a link to a number never given out, an ephemeral job in a batch or without WatchStream or WatchRun), ErrDiskFull.
-// Later, for a watcher: Progressed, DataSent, Warned, Ended, and TimedOut for WatchRun.
+// Submit admits a job. Reply: Submitted with Seq, and Existing if the job was coalesced with an existing one; or Failed with
+// ErrDuplicate (Seq is the existing job, Lease.Epoch its lease if it has one), ErrNotUnique, ErrFull, ErrNoBatch, ErrInvalid (a
+// name that is too long, a dependency on a number that was never assigned, an ephemeral job in a batch or without WatchStream or
+// WatchRun), or ErrDiskFull. Later, for a watching client: Progressed, DataSent, Warned, Ended, and TimedOut for WatchRun.
 type Submit struct {
 	changing
 	Tag      uint64
 	Job      *Job
 	Watch    Watch
-	Deadline Instant     // WatchRun: give up then
-	Meta     []MetaEntry // notes stored in the same commit
+	Deadline Instant     // WatchRun: cancel then
+	Meta     []MetaEntry // stored in the same commit
 }
 
-// Mark is a named note of a front-end's or the cron's, stored with the operation that carries it. A nil Value removes
-// it. Names start with the owner's name and a slash.
+// MetaEntry is a named value that a front-end stores in the same commit as the operation that carries it. A nil Value removes it.
+// Names start with the owner's name and a slash.
 type MetaEntry struct {
 	Name  string
 	Value []byte
 }
 
-// Lease asks for one job. Reply: Assigned (see also Late), or NothingReady (Until is zero), or TimedOut at Until. A client has at most
-// one parked lease; a second is Failed with ErrBusy.
+// Lease requests one job. Reply: Assigned (see also Late), or NothingReady (if Deadline is zero), or TimedOut at Deadline. A
+// client has at most one waiting lease; a second one is Failed with ErrBusy.
 type Lease struct {
 	changing
 	Tag      uint64
-	Queues   []string // nil: the queues of the client's Able operations; empty but not nil: none, just wait
+	Queues   []string // nil: the queues that the client has registered; empty but not nil: none, only wait
 	Pick     Pick
 	Holder   Holder
 	Worker   string  // id of the worker, kept with the lease; HeldByWorker only
-	Deadline Instant // park until then; zero: do not wait
+	Deadline Instant // wait until then; zero: do not wait
 
-	// Late says that the client can do without the job for a while: if its body has to be read from the disk, the reply is
-	// Reading, and Assigned, or TimedOut, comes by a later call. CancelLease gives the job back until then.
+	// Late allows the core to delay the job: if its body must be read from disk, the reply is Reading, and Assigned or TimedOut
+	// follows in a later call. Until then CancelLease gives the job back.
 	Late bool
 
-	// KeepQueues says that the queues are known for some minutes after the lease has waited on them, as if they had had a
-	// job. Without it, a queue that is there for its waiting leases alone goes with them.
+	// KeepQueues keeps the queues known for some minutes after the lease has waited on them, as if they had had a job. Otherwise
+	// a queue that exists only because of waiting leases disappears with them.
 	KeepQueues bool
 }
 
-// Withdraw ends the client's parked lease as if its time were up: the lease is TimedOut. Nothing is replied if there is
-// none.
+// CancelLease ends the client's waiting lease as if its deadline had passed: the reply to the lease is TimedOut. There is no
+// reply if no lease waits.
 type CancelLease struct{ reading }
 
-// Complete ends a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrNotLeased, ErrNotHolder,
+// Complete finishes a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrNotLeased, ErrNotHolder, or
 // ErrFinished.
 type Complete struct {
 	changing
@@ -138,21 +138,21 @@ type Complete struct {
 	Result    []byte
 }
 
-// Fail reports a failure; the job's policy says whether there is another try, and when, unless RetryAt or Final do.
-// Reply as Complete.
+// Fail reports a failure. The job's policy decides whether and when there is another try, unless RetryAt or Final do. Reply as
+// for Complete.
 type Fail struct {
 	changing
 	Tag       uint64
 	Ref       Ref
 	If        Condition
 	Authority FinishAuthority
-	Failure   *Failure // Count, FailedAt and NextAt are the core's to fill
-	RetryAt   Instant  // the next try, if there is one, is due then instead of after the job's back-off; zero: as the job says
-	Final     bool     // there is no further try, however many the job has left
+	Failure   *Failure // the core sets Count, FailedAt and NextAt
+	RetryAt   Instant  // when the next try, if any, is due; zero: after the job's backoff
+	Final     bool     // there is no further try, even if the job has tries left
 }
 
-// Report notes how far a job is, ByAnyone also after its end while it is kept. Watchers get Progressed. Reply: Accepted, or
-// Failed as Complete.
+// Report records the progress of a job; with ByAnyone also after its end while it is kept. Watching clients receive Progressed.
+// Reply: Accepted, or Failed as for Complete.
 type Report struct {
 	changing
 	Tag         uint64
@@ -161,19 +161,19 @@ type Report struct {
 	Authority   FinishAuthority
 	Progress    Progress
 	ExtendUntil Instant // the lease lasts at least until then; zero: unchanged
-	Heartbeat   bool    // only extend the lease: Progress is not looked at
+	Heartbeat   bool    // only extend the lease: Progress is ignored
 }
 
-// Progress is how far a job is: Num of Den. Text is the worker's own word for it.
+// Progress is Num of Den. Text is the worker's description.
 type Progress struct {
 	Num, Den  uint32
-	Verbatim  []byte // the bytes of a Gearman WORK_STATUS after the handle, passed on as they are; nil: none
+	Verbatim  []byte // the bytes of a Gearman WORK_STATUS after the handle, passed on unchanged; nil: none
 	Text      string
-	UpdatedAt Instant // the core's to fill
+	UpdatedAt Instant // set by the core
 }
 
-// Emit sends bytes of a running job to its watchers: data (part of the result) or a warning (not). Reply: Accepted, or
-// Failed as Complete.
+// SendData sends bytes of a running job to its watching clients: data (part of the result) or a warning (not part of it). Reply:
+// Accepted, or Failed as for Complete.
 type SendData struct {
 	changing
 	Tag       uint64
@@ -183,8 +183,8 @@ type SendData struct {
 	Data      []byte
 }
 
-// Await waits for a job's outcome; that of a dead job is the failure that brought it there. Reply: Ended, TimedOut at
-// Until (at once if Until is zero and the job unfinished), or Failed with ErrNotFound.
+// Await waits for the outcome of a job; the outcome of a dead job is the failure that made it dead. Reply: Ended, TimedOut at
+// Deadline (at once if Deadline is zero and the job is unfinished), or Failed with ErrNotFound.
 type Await struct {
 	reading
 	Tag      uint64
@@ -192,9 +192,9 @@ type Await struct {
 	Deadline Instant
 }
 
-// Release gives a lease back as if it had never been: the job stands at its original place again, and no attempt is
-// counted. Epoch is that of the Grant. Reply: Accepted, or Failed with ErrNotFound or ErrNotLeased (also when the lease
-// is another one by now). For a job whose Assigned could not be delivered.
+// Release gives a lease back as if it had never been granted: the job returns to its original position, and no attempt is
+// counted. Epoch is that of the Grant. Reply: Accepted, or Failed with ErrNotFound or ErrNotLeased (also if the job has a newer
+// lease). It is for jobs whose Assigned reply could not be delivered.
 type Release struct {
 	changing
 	Tag   uint64
@@ -202,29 +202,29 @@ type Release struct {
 	Epoch uint32
 }
 
-// Able says that this client can work for a queue, which is created if need be. No reply. LeaseFor is a limit for each
-// job it takes; zero: none. Repeating it counts the worker once more.
+// Register announces that this client can work for a queue, which is created if necessary. No reply. LeaseFor limits each job it
+// takes; zero: no limit. Each further Register counts the worker once more.
 type Register struct {
 	reading
 	Queue    string
 	LeaseFor time.Duration
 }
 
-// Unable takes Able back, for one queue or (All) for every one; jobs of it that the client holds are released. No reply.
+// Unregister revokes Register for one queue or (All) for every queue; jobs of it that the client holds are released. No reply.
 type Unregister struct {
 	reading
 	Queue string
 	All   bool
 }
 
-// Sleep asks for one Woken reply when there may be a job for the client's abilities: at once if there is one now. If there
-// is none, the limits that Register has set on the jobs that the client holds end: only their own LeaseFor still counts.
+// Sleep requests one Woken reply when a job for the client's registrations may be available: at once if there is one. If there is
+// none, the limits that Register set on the jobs that the client holds end: only their own LeaseFor still applies.
 type Sleep struct {
 	reading
 	Tag uint64
 }
 
-// CreateQueue makes a queue that stays until dropped. Reply: Accepted.
+// CreateQueue makes a queue that exists until it is dropped. Reply: Accepted.
 type CreateQueue struct {
 	changing
 	Tag   uint64
@@ -241,8 +241,7 @@ type DropQueue struct {
 	FoldCase bool
 }
 
-// PauseQueue stops or resumes handing out jobs of a queue. Reply: Accepted, also for an unknown queue, which stays
-// unknown.
+// PauseQueue stops or resumes handing out jobs of a queue. Reply: Accepted, also for an unknown queue, which stays unknown.
 type PauseQueue struct {
 	changing
 	Tag    uint64
@@ -277,11 +276,11 @@ type Limits struct {
 	Throttle
 }
 
-// Throttle bounds leases of a queue.
+// Throttle limits the leases of a queue.
 type Throttle struct {
-	Leased          uint32        // at once, over all workers
-	LeasedPerWorker uint32        // at once, for one worker id or connection
-	SlotFor         time.Duration // a slot comes free after so long even if its lease goes on
+	Leased          uint32        // at the same time, over all workers
+	LeasedPerWorker uint32        // at the same time, for one worker id or connection
+	SlotFor         time.Duration // a slot becomes free after this time even if its lease continues
 }
 
 // Drain stops (On) or resumes handing out jobs of all queues: parked leases wait on, finishes are taken as ever. With
@@ -293,10 +292,10 @@ type Drain struct {
 	RefuseJobs bool
 }
 
-// Purge removes jobs: of one queue (or all if empty), of one origin (or all if Internal), in the given states (or all if
-// empty). It removes at most Limit a call (zero: 1,000) and starts behind Cursor; reply: Purged with N, and Cursor not
-// zero while there is more. Drop removes the queue's settings too, with the last page, and its row until a job becomes
-// ready there or somebody names it again.
+// Purge removes jobs: of one queue (or all if empty), of one origin (or all if Internal), in the given states (or all if empty).
+// It removes at most Limit jobs per call (zero: 1,000), starting after Cursor. Reply: Purged with N, and a Cursor that is not
+// zero while there are more. With Drop, the last page also removes the queue's settings, and its row until a job becomes ready
+// there or a client names it again.
 type Purge struct {
 	changing
 	Tag    uint64
@@ -308,15 +307,15 @@ type Purge struct {
 	Drop   bool
 }
 
-// ResetCounters sets to zero the totals and history that jobs of one front-end's workers made. Reply: Accepted.
+// ResetCounters sets the totals and the history of one front-end's workers to zero. Reply: Accepted.
 type ResetCounters struct {
 	changing
 	Tag    uint64
 	Origin Protocol
 }
 
-// Inspect asks for all that is known of one job. Reply: Inspected or Failed with ErrNotFound. ByUnique looks for
-// UniqueKey (in Queue, or in any if Queue is empty) instead of Ref. Brief leaves Job nil rather than read the store.
+// Inspect requests everything known about one job. Reply: Inspected, or Failed with ErrNotFound. ByUnique looks up UniqueKey (in
+// Queue, or in any queue if Queue is empty) instead of Ref. Brief leaves Job nil rather than reading the store.
 type Inspect struct {
 	reading
 	Tag       uint64
@@ -327,9 +326,9 @@ type Inspect struct {
 	Brief     bool
 }
 
-// ListJobs asks for jobs in a state. With a Queue and State Ready or Scheduled: in order, from Offset. Else: over all
-// queues (or the one) in no particular but stable order, behind Cursor, looking at a bounded number of jobs a call.
-// Reply: Listed, with Cursor not zero while there may be more; Failed with ErrNoQueue for an unknown Queue.
+// ListJobs lists jobs in a state. With a Queue and State Ready or Scheduled: in order, from Offset. Otherwise: of all queues (or
+// one) in an unspecified but stable order, after Cursor, looking at a limited number of jobs per call. Reply: Listed, with a
+// Cursor that is not zero while there may be more; or Failed with ErrNoQueue for an unknown Queue.
 type ListJobs struct {
 	reading
 	Tag    uint64
@@ -340,8 +339,8 @@ type ListJobs struct {
 	Limit  int // at most 1,000; zero: 100
 	Brief  bool
 
-	// NoBody is for lists that need more of a job than Brief has, but not its Body, Failure and Outcome: what of these is
-	// not in memory is not read. A page by Cursor ends early when much had to be read.
+	// NoBody is for lists that need more than Brief but not Body, Failure and Outcome: the parts of these that are not in memory
+	// are not read. A page by Cursor ends early after many reads.
 	NoBody bool
 }
 
@@ -358,36 +357,36 @@ type ListQueues struct {
 	Busiest bool
 }
 
-// InspectQueue asks for one queue. Reply: Queues with one row, or Failed with ErrNoQueue.
+// InspectQueue requests one queue. Reply: Queues with one row, or Failed with ErrNoQueue.
 type InspectQueue struct {
 	reading
 	Tag   uint64
 	Queue string
 }
 
-// ReadStats asks for the counters. Reply: Counted.
+// ReadStats requests the counters. Reply: Counted.
 type ReadStats struct {
 	reading
 	Tag uint64
 }
 
-// ReadMeta asks for a stored note. Reply: Marked with Data (nil if there is none).
+// ReadMeta requests a stored value. Reply: MetaReply with Data (nil if there is none).
 type ReadMeta struct {
 	reading
 	Tag  uint64
 	Name string
 }
 
-// WriteMeta stores notes. Reply: Accepted.
+// WriteMeta stores values. Reply: Accepted.
 type WriteMeta struct {
 	changing
 	Tag     uint64
 	Entries []MetaEntry
 }
 
-// OpenBatch makes a batch, open for jobs that name it, under Parent if that is not zero. Complete runs once every job of
-// it (and of its children) was executed once, Success once all are done; both only after CloseBatch. Reply: Grouped
-// with the batch's number in Seq.
+// OpenBatch makes a batch, open for jobs that name it, under Parent if that is not zero. The Complete callback runs once every
+// job of the batch and of its children has been executed once, Success once all are done; both only after CloseBatch. Reply:
+// BatchReply with the batch's number in Seq.
 type OpenBatch struct {
 	changing
 	Tag         uint64
@@ -398,8 +397,8 @@ type OpenBatch struct {
 	OpenUntil   Instant
 }
 
-// CloseBatch closes a batch for submissions from outside and lets its callbacks run. Reopen allows more, in any state;
-// a callback that was let go is not let go again. Reply: Accepted, or Failed with ErrNoBatch.
+// CloseBatch closes a batch for submissions from outside and lets its callbacks run. Reopen allows more submissions, in any
+// state; a callback that was released is not released again. Reply: Accepted, or Failed with ErrNoBatch.
 type CloseBatch struct {
 	changing
 	Tag    uint64
@@ -407,16 +406,16 @@ type CloseBatch struct {
 	Reopen bool
 }
 
-// InspectBatch asks for a batch. Reply: Grouped with Group, or Failed with ErrNoBatch.
+// InspectBatch requests a batch. Reply: BatchReply with Batch, or Failed with ErrNoBatch.
 type InspectBatch struct {
 	reading
 	Tag   uint64
 	Batch uint64
 }
 
-// PurgeBatches removes batches and their callbacks, as if there had never been any; members stay, as plain jobs. It
-// removes at most Limit a call (zero: 1,000) and goes on at Cursor; reply: Purged with N, and Cursor not zero while there
-// is more.
+// PurgeBatches removes batches and their callbacks, as if they had never existed; their jobs stay, as plain jobs. It removes at
+// most Limit per call (zero: 1,000), starting at Cursor. Reply: Purged with N, and a Cursor that is not zero while there are
+// more.
 type PurgeBatches struct {
 	changing
 	Tag    uint64

@@ -2,13 +2,13 @@ package core
 
 import "time"
 
-// Commit numbers the batches that the store makes durable, from 1. Zero: nothing to wait for.
+// Commit is the number of a commit batch of the store, from 1. Zero: nothing to wait for.
 type Commit uint64
 
-// ReplyKind says what a reply is; the comments of the operations say which of them follow on what.
+// ReplyKind is the kind of a reply; the comments of the operations say which kinds follow.
 type ReplyKind uint8
 
-// The kinds. Assigned and later ones may come without a new operation, some time after the one that asked.
+// The kinds. Assigned and later ones may come some time after the operation that requested them.
 const (
 	Failed ReplyKind = iota
 	Accepted
@@ -21,7 +21,7 @@ const (
 	MetaReply
 	Purged
 	BatchReply
-	Answered // what the operation asked for is in Answer
+	Answered // the result is in Answer
 
 	Assigned
 	Reading // Lease.Late: the job is leased, its body is being read
@@ -34,24 +34,24 @@ const (
 	EventReply
 )
 
-// Reply is one answer or push for one client. Its slices and pointers are shared and read-only.
+// Reply is one reply or push for one client. Its slices and pointers are shared and read-only.
 type Reply struct {
 	Kind   ReplyKind
-	Tag    uint64 // of the operation that asked
-	Commit Commit // must be on disk before this leaves
+	Tag    uint64 // of the operation
+	Commit Commit // must be on disk before the reply leaves
 	Err    error  // Failed: one of Errors
 	Seq    uint64 // the job
 	Cursor uint64 // Listed, Purged: not zero while there may be more
 	N      int    // Purged, and Accepted after Cancel: how many jobs
 
-	Existing bool // Submitted: coalesced onto a job that was there
-	Cold     bool // inside the core: the store has more of it than memory; never seen outside
-	NoBody   bool // inside the core: with Cold, bodies are not wanted
+	Existing bool // Submitted: coalesced with an existing job
+	Cold     bool // inside the core only: parts of the job must be read from the store
+	NoBody   bool // inside the core only: with Cold, bodies are not needed
 
-	Job      *Job     // Assigned, Inspected; Ended where the core still has it; Failed: the callback that spoils a batch
+	Job      *Job     // Assigned, Inspected; Ended if the core still has it; Failed: the callback that makes a batch invalid
 	Lease    Grant    // Assigned
 	Progress Progress // Progressed
-	Data     []byte   // DataSent, Warned, Marked; Ended: the bytes of the completion alone, without earlier chunks
+	Data     []byte   // DataSent, Warned, MetaReply; Ended: the bytes of the completion, without earlier chunks
 	Outcome  *Outcome // Ended
 	Info     *JobInfo // Inspected
 
@@ -59,15 +59,15 @@ type Reply struct {
 	Queues  []QueueInfo // Queues
 	Stats   *Stats      // Counted
 	Replies []Reply     // Accepted after Atomic: one for each operation
-	Index   int         // Failed after Atomic: which operation was refused
+	Index   int         // Failed after Atomic: the operation that was refused
 
-	Batch *BatchInfo // Grouped
+	Batch *BatchInfo // BatchReply
 
-	*Answer // replies of operations that are rare; nil in all others
+	*Answer // for rare operations; otherwise nil
 }
 
-// Answer is what rare operations answer with. Its fields are read as if they were the Reply's, which keeps replies small:
-// only when the operation's comment says that they are set.
+// Answer holds the results of rare operations, so that other replies stay small. Read its fields only if the comment of the
+// operation says that they are set.
 type Answer struct {
 	Clients    []ClientInfo // ListClients
 	NextClient ClientID     // ListClients: not zero while there are more
@@ -75,11 +75,11 @@ type Answer struct {
 
 	Schedules []Schedule // PutSchedule, ListSchedules
 
-	NextCursor string // Find: where the list goes on; empty on the last page
-	Stopped    bool   // Find: the page is short because enough jobs were looked at
+	NextCursor string // Find: start of the next page; empty on the last page
+	Stopped    bool   // Find: the page is short because the scan limit was reached
 	Count      int    // Find with WithCount
 	CountExact bool   // Find with WithCount
-	Scan       *Find  // inside the core: records have to be read; never seen outside
+	Scan       *Find  // inside the core only: records must be read
 
 	Names []NameCount // ListNames
 
@@ -91,22 +91,22 @@ type Answer struct {
 	DocumentScan *ReadDocuments // inside the core: documents have to be read; never seen outside
 }
 
-// Grant is what a worker that was handed a job is told beyond the job itself.
+// Grant describes a lease to the worker that received it.
 type Grant struct {
 	Epoch      uint32        // of this lease
 	LeasedAt   Instant       // what Condition.LeasedAt means
 	LeaseFor   time.Duration // zero: no limit
 	EnqueuedAt Instant       // when it last became ready
-	Attempts   uint32        // hand-outs, this one included
+	Attempts   uint32        // leases, including this one
 	Fails      uint32
-	Failure    *Failure // of the last try; nil if there was none
+	Failure    *Failure // of the previous try; nil if there was none
 }
 
-// JobInfo is all that is known of one job.
+// JobInfo is everything known about one job.
 type JobInfo struct {
 	Seq        uint64
-	Cursor     uint64 // Listed: where the list goes on behind this job
-	Job        *Job   // nil in a brief answer
+	Cursor     uint64 // Listed: continues after this job
+	Job        *Job   // nil with Brief
 	Queue      string
 	Type       string
 	Tags       []string
@@ -119,16 +119,16 @@ type JobInfo struct {
 	ExpiresAt  Instant
 	LeaseUntil Instant
 	LeasedAt   Instant
-	Worker     string // id of the worker that holds it
+	Worker     string // id of the worker that holds the lease
 	Attempts   uint32
 	Fails      uint32
-	LostLeases int    // leases in a row that ended without a word of the worker
-	Epoch      uint32 // raised by each lease; what Condition.Epoch means
-	Rerun      bool   // Leased: it runs once more when this run ends
+	LostLeases int    // leases in a row that ended without a reply from the worker
+	Epoch      uint32 // increases with each lease; see Condition.Epoch
+	Rerun      bool   // Leased: it runs again when this run ends
 	BodyBytes  int
-	Requeued   bool    // it was leased before and is not now (Workq's PENDING)
-	ChangedAt  Instant // when it came into its state, as far as is known
-	Broken     bool    // Blocked, and a job it waited for is gone without being done: it needs Enqueue or Cancel
+	Requeued   bool    // it was leased before and is not leased now (Workq's PENDING)
+	ChangedAt  Instant // when it entered its state, if known
+	Broken     bool    // Blocked, and a job it waits for is gone without being done: it needs Enqueue or Cancel
 	Ephemeral  bool
 	Watchers   int
 	Kept       bool // its outcome is kept after its end
@@ -137,16 +137,16 @@ type JobInfo struct {
 	Outcome    *Outcome // Done with a kept outcome
 	DoneFailed bool     // Done, as failed
 
-	FailureGroup string   // retrying and dead jobs: see Filter.FailureGroup
+	FailureGroup string   // of retrying and dead jobs: see Filter.FailureGroup
 	Waiting      []uint64 // Blocked: the jobs it waits for
 	Dependents   int      // jobs that wait for this one
-	Children     int      // children not closed yet
+	Children     int      // children that are not closed
 }
 
-// QueueInfo is a row of counters of one queue.
+// QueueInfo describes one queue.
 type QueueInfo struct {
 	Name              string
-	High, Normal, Low int // ready, by the sign of their priority
+	High, Normal, Low int // ready jobs by the sign of their priority
 	Scheduled         int
 	Leased            int
 	Retrying          int
@@ -159,7 +159,7 @@ type QueueInfo struct {
 	Limits            Limits
 	OldestAge         time.Duration // of the ready job that has waited longest
 	InRate, OutRate   float64       // jobs a second that came, and that were done or failed, over the last minute; see MaxDetailed
-	NextEnqueuedAt    Instant       // when the next job out became ready; zero if none
+	NextEnqueuedAt    Instant       // when the next job to leave became ready; zero: no ready job
 
 	Counts QueueCounts
 }
@@ -170,15 +170,15 @@ type QueueCounts struct {
 	Leased    [len(Protocols)]uint64 // by protocol of the worker, as are the rest
 	Done      [len(Protocols)]uint64
 	Failed    [len(Protocols)]uint64
-	Expired   uint64 // unfinished jobs whose time was over
-	Released  uint64 // leases given back, or lost with their connection
+	Expired   uint64 // unfinished jobs removed at their ExpiresAt
+	Released  uint64 // leases given back, or ended with their connection
 	Dead      uint64 // moves to the dead set
 }
 
-// Ready is the number of jobs that could be handed out.
+// Ready is the number of ready jobs.
 func (q *QueueInfo) Ready() int { return q.High + q.Normal + q.Low }
 
-// BatchInfo is what is known of a batch.
+// BatchInfo describes a batch.
 type BatchInfo struct {
 	Number      uint64
 	Parent      uint64
@@ -186,16 +186,16 @@ type BatchInfo struct {
 	CreatedAt   Instant
 	Total       int
 	Pending     int // not done yet
-	Failed      int // of the pending: failed at least once
+	Failed      int // pending jobs that have failed at least once
 	Committed   bool
 	Complete    CallbackState
 	Success     CallbackState
 }
 
-// CallbackState is where a batch's callback is.
+// CallbackState is the state of a batch's callback.
 type CallbackState uint8
 
-// Not due yet; let go, also if it is gone since without being done; done.
+// Not due yet; released, even if it was removed since without being done; done.
 const (
 	CallbackPending CallbackState = iota
 	CallbackEnqueued

@@ -2,10 +2,10 @@ package core
 
 import "slices"
 
-// State is where a job is in its life. On disk; never renumbered.
+// State is the state of a job. Stored; never renumbered.
 type State uint8
 
-// The states of DESIGN.md section 2. Gone is no state that is kept: it is what a job without a trace is in.
+// The states; package core draws how they follow each other. A job that does not exist is Gone.
 const (
 	Gone State = iota
 	Scheduled
@@ -17,7 +17,7 @@ const (
 	Dead
 )
 
-// States lists those a kept job can be in.
+// States lists the states of existing jobs.
 var States = [...]State{Scheduled, Blocked, Ready, Leased, Retrying, Done, Dead}
 
 func (s State) String() string {
@@ -42,10 +42,10 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// moves is the table of legal moves. Done and Dead from any unfinished state: a late completion counts, and a client
-// may order a job killed. From Dead a job can be put back.
+// moves lists the allowed transitions. Done and Dead follow from any unfinished state: a late completion counts, and a client
+// may kill a job. A dead job can be put back.
 var moves = [...][]State{
-	Gone:      {Scheduled, Blocked, Ready, Leased, Retrying, Done, Dead}, // the last three when it comes back from disk
+	Gone:      {Scheduled, Blocked, Ready, Leased, Retrying, Done, Dead}, // the last three on recovery
 	Scheduled: {Ready, Blocked, Retrying, Done, Dead, Gone},
 	Blocked:   {Ready, Scheduled, Done, Dead, Gone},
 	Ready:     {Scheduled, Blocked, Leased, Retrying, Done, Dead, Gone},
@@ -55,10 +55,10 @@ var moves = [...][]State{
 	Dead:      {Ready, Gone},
 }
 
-// CanMove reports whether a job in state s may go to state to.
+// CanMove reports whether a job in state s may change to state to.
 func (s State) CanMove(to State) bool { return slices.Contains(moves[s], to) }
 
-// Unfinished reports whether a worker may still do something for a job in this state.
+// Unfinished reports whether a job in this state may still be worked on.
 func (s State) Unfinished() bool {
 	switch s {
 	case Scheduled, Blocked, Ready, Leased, Retrying:
