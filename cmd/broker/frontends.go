@@ -108,7 +108,7 @@ func (p *process) listenersAndCertificates() ([]eventloop.Listener, []*certifica
 			certs = append(certs, cert)
 			provide = cert.current.Load
 		}
-		for _, l := range listenersOf(f.name, f.Listen) {
+		for _, l := range p.listenersOf(f.name, f.Listen) {
 			l.TLS = provide
 			p.setAllowList(&l, f.Allow)
 			all = append(all, l)
@@ -118,7 +118,7 @@ func (p *process) listenersAndCertificates() ([]eventloop.Listener, []*certifica
 }
 
 // listenersOf parses a listen setting that is validated.
-func listenersOf(name, listen string) []eventloop.Listener {
+func (p *process) listenersOf(name, listen string) []eventloop.Listener {
 	addresses, err := config.ParseListen(listen)
 	if err != nil {
 		panic(err)
@@ -126,6 +126,9 @@ func listenersOf(name, listen string) []eventloop.Listener {
 	all := make([]eventloop.Listener, len(addresses))
 	for i, a := range addresses {
 		all[i] = eventloop.Listener{Name: name, Network: a.Network, Address: a.Address}
+		if sockets := p.sockets[name]; len(sockets) > 0 {
+			all[i].Socket = sockets[i] // the setting was made from them
+		}
 	}
 	return all
 }

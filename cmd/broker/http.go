@@ -24,7 +24,7 @@ func (p *process) listenHTTP() error {
 		}
 		p.certificates = append(p.certificates, secured)
 	}
-	for _, l := range listenersOf("http", h.Listen) {
+	for _, l := range p.listenersOf("http", h.Listen) {
 		p.setAllowList(&l, h.Allow)
 		lns, err := l.Open()
 		if err != nil {

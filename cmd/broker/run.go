@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
@@ -48,19 +49,29 @@ func serveCommand() *cobra.Command {
 	}
 	sources := settingFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		c, err := loadSettings(sources())
+		sockets, err := activatedSockets()
+		if err != nil {
+			return cli.Failed(err)
+		}
+		all, err := sockets.override(sources)
+		if err != nil {
+			return cli.Failed(err)
+		}
+		c, err := loadSettings(all())
 		if err != nil {
 			return err
 		}
-		return cli.Failed(serve(&c, sources))
+		return cli.Failed(serve(&c, all, sockets))
 	}
 	return cmd
 }
 
 // serve runs a broker. On SIGHUP it reads the settings from sources again.
-func serve(c *config.Config, sources func() config.Sources) error {
+func serve(c *config.Config, sources func() config.Sources, sockets activated) error {
 	log := newLogger(c.Log, os.Stderr)
-	p := &process{config: *c, log: log, shutdowns: make(chan shutdown, 1), drainRequests: make(chan bool, 4)}
+	p := &process{
+		config: *c, log: log, sockets: sockets, shutdowns: make(chan shutdown, 1), drainRequests: make(chan bool, 4),
+	}
 	p.reread = func() (config.Config, error) { return readSettings(sources()) }
 	p.watchSignals(map[os.Signal]func(){
 		syscall.SIGTERM: func() { p.requestShutdown(shutdown{}) },
@@ -82,6 +93,8 @@ type process struct {
 	shutdowns     chan shutdown // capacity 1: the first request counts
 	drainRequests chan bool     // nil: nothing requests draining
 	reloads       reloadGuard   // guards config once clients are served
+
+	sockets activated // listening sockets that systemd passed
 
 	reread func() (config.Config, error) // reads the settings again; nil: all of them come from the command line
 
@@ -175,6 +188,7 @@ func (p *process) run() error {
 			return errors.Join(err, p.stop())
 		}
 	}
+	p.notifyReady()
 	if p.reloads.begin() {
 		_ = p.reload() // it has logged what is wrong
 	}
@@ -319,6 +333,7 @@ func (p *process) busy(client core.ClientID) bool {
 // stop sends the replies that are committed and closes everything. It returns in time even if a part hangs.
 func (p *process) stop() error {
 	p.log.Info().Msg("stopping")
+	p.notify(daemon.SdNotifyStopping)
 	done := make(chan error, 1)
 	go func() { done <- p.closeAll() }()
 	select {

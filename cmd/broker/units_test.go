@@ -54,10 +54,10 @@ func TestUnitsAreSandboxed(t *testing.T) {
 		"SystemCallErrorNumber": {"EPERM"}, "UMask": {"0077"}, "StateDirectoryMode": {"0700"}, "LimitCORE": {"0"},
 	}
 	own := unit{
-		"DynamicUser": {"yes"}, "PrivateUsers": {"yes"}, "ProtectProc": {"invisible"}, "ProcSubset": {"pid"},
-		"RemoveIPC": {"yes"}, "StateDirectory": {"broker"}, "ConfigurationDirectoryMode": {"0750"},
+		"User": {"broker"}, "PrivateUsers": {"yes"}, "ProtectProc": {"invisible"}, "ProcSubset": {"pid"},
+		"RemoveIPC": {"yes"}, "StateDirectory": {"broker"},
 	}
-	for name, wants := range map[string][]unit{"broker.service": {both, own}, "gearmand.service": {both}} {
+	for name, wants := range map[string][]unit{"broker.service": {both, own}, "gearman-job-server.service": {both, {"User": {"gearman"}}}} {
 		u := readUnit(t, name)
 		for _, want := range wants {
 			for key, values := range want {
@@ -67,7 +67,7 @@ func TestUnitsAreSandboxed(t *testing.T) {
 			}
 		}
 		// These would weaken the sandbox.
-		for _, key := range []string{"User", "ReadWritePaths", "BindPaths", "ExecStartPre", "ExecStartPost", "PermissionsStartOnly"} {
+		for _, key := range []string{"ReadWritePaths", "BindPaths", "ExecStartPre", "ExecStartPost", "PermissionsStartOnly"} {
 			if len(u[key]) > 0 {
 				t.Errorf("%s: %s=%q", name, key, u[key])
 			}
@@ -97,16 +97,23 @@ func TestUnitsStartTheBrokerWithKnownOptions(t *testing.T) {
 		t.Errorf("%q: exit %d\n%s%s", args, code, stdout, stderr)
 	}
 
-	u = readUnit(t, "gearmand.service")
+	u = readUnit(t, "gearman-job-server.service")
 	words = strings.Fields(strings.Join(u["ExecStart"], " "))
 	if len(words) < 2 || filepath.Base(words[0]) != "gearmand" {
 		t.Fatalf("ExecStart=%q", words)
 	}
-	o, err := readGearmandArgs(words[1:])
+	if last := words[len(words)-1]; last != "$PARAMS" {
+		t.Fatalf("ExecStart ends with %s", last)
+	}
+	params, ok := strings.CutPrefix(strings.Trim(u["Environment"][0], `"`), "PARAMS=")
+	if !ok {
+		t.Fatalf("Environment=%s", u["Environment"][0])
+	}
+	o, err := readGearmandArgs(append(words[1:len(words)-1], strings.Fields(params)...))
 	if err != nil || o["listen"] != "localhost" {
 		t.Errorf("%q: %v, %v", words, o, err)
 	}
-	if env := strings.Join(u["Environment"], " "); env != "BROKER_DATA=/var/lib/gearman/broker" {
+	if env := u["Environment"][1]; env != "BROKER_DATA=/var/lib/gearman/broker" {
 		t.Errorf("Environment=%s", env)
 	}
 }

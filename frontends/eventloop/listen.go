@@ -30,6 +30,10 @@ type Listener struct {
 	Network string // "tcp" or "unix"
 	Address string // host:port, or the path of the socket
 
+	// Socket is a listening socket that another process has bound, such as systemd; nil: Open binds Address. It stays open,
+	// so that connections wait while no process accepts them.
+	Socket *os.File
+
 	// TLS returns the configuration for the next connection, so that certificates can be replaced at run time; nil: no
 	// TLS.
 	TLS func() *tls.Config
@@ -87,6 +91,13 @@ func (l Listener) Open() ([]net.Listener, error) {
 
 // listen opens the sockets one by one and stops at the first error.
 func (l Listener) listen() ([]net.Listener, error) {
+	if l.Socket != nil {
+		ln, err := inherit(l.Socket)
+		if err != nil {
+			return nil, err
+		}
+		return []net.Listener{ln}, nil
+	}
 	if l.Network == "unix" {
 		ln, err := listenUnix(l.Address)
 		if err != nil {
@@ -116,6 +127,30 @@ func (l Listener) listen() ([]net.Listener, error) {
 		return nil, skipped
 	}
 	return lns, nil
+}
+
+// inherit listens on a socket that another process has bound.
+func inherit(socket *os.File) (net.Listener, error) {
+	ln, err := net.FileListener(socket) // a duplicate: closing it leaves the socket alone
+	if err != nil {
+		return nil, err
+	}
+	if tcp, ok := ln.(*net.TCPListener); ok {
+		return keepaliveListener{tcp}, nil
+	}
+	return ln, nil
+}
+
+// keepaliveListener gives connections of an inherited socket the keepalive that net.ListenConfig gives to others.
+type keepaliveListener struct{ *net.TCPListener }
+
+func (l keepaliveListener) Accept() (net.Conn, error) {
+	c, err := l.AcceptTCP()
+	if err != nil {
+		return nil, err
+	}
+	_ = c.SetKeepAliveConfig(keepalive) // fails only for a connection that is gone, as its first read will tell
+	return c, nil
 }
 
 // resolve returns every address of a host name. A wildcard, a literal address, and any name with port 0 (which would be

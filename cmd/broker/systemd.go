@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"broker/config"
+)
+
+// activated are the listening sockets that systemd passed, by the front-end that they belong to. They replace the addresses
+// of its listen setting. systemd keeps them open over a restart, so clients wait instead of being refused.
+type activated map[string][]*os.File
+
+// activatedSockets takes over the sockets that systemd passed to this process. FileDescriptorName of a socket unit names
+// the front-end.
+func activatedSockets() (activated, error) {
+	sockets := make(activated)
+	var errs []error
+	for _, f := range activation.Files(true) {
+		switch name := f.Name(); name {
+		case "workq", "gearman", "faktory", "http":
+			sockets[name] = append(sockets[name], f)
+		default:
+			errs = append(errs, fmt.Errorf("socket from systemd: FileDescriptorName is %q, not workq, gearman, faktory or http", name))
+		}
+	}
+	return sockets, errors.Join(errs...)
+}
+
+// override returns sources whose listen settings are the addresses of the sockets.
+func (a activated) override(sources func() config.Sources) (func() config.Sources, error) {
+	listen := make(map[string]string)
+	for name, files := range a {
+		addresses := make([]string, len(files))
+		for i, f := range files {
+			ln, err := net.FileListener(f)
+			if err != nil {
+				return nil, fmt.Errorf("socket from systemd for %s: %w", name, err)
+			}
+			addresses[i] = ln.Addr().String()
+			if ln.Addr().Network() == "unix" {
+				addresses[i] = "unix:" + addresses[i]
+			}
+			_ = ln.Close() // a duplicate
+		}
+		listen[name+".listen"] = strings.Join(addresses, ",")
+	}
+	return func() config.Sources {
+		s := sources()
+		maps.Copy(s.Flags, listen)
+		return s
+	}, nil
+}
+
+// notifyReady tells systemd that clients are served.
+func (p *process) notifyReady() {
+	state := daemon.SdNotifyReady
+	if isDaemon() {
+		state += fmt.Sprintf("\nMAINPID=%d", os.Getpid()) // the process that systemd started is about to exit
+	}
+	p.notify(state)
+}
+
+// notify tells systemd the state of the service, if systemd waits for it.
+func (p *process) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		p.log.Warn().Err(err).Msg("systemd not notified")
+	}
+}
