@@ -413,6 +413,17 @@ type InspectBatch struct {
 	Batch uint64
 }
 
+// ListBatches lists batches by number, which is the order in which they were opened: the newest first, from the one before
+// From; with Oldest the oldest first, from the one behind From. Zero is the end of the list.
+// Reply: Answered with Batches; NextBatch is not zero while there are more.
+type ListBatches struct {
+	reading
+	Tag    uint64
+	From   uint64
+	Oldest bool
+	Limit  int // at most 1,000; zero: 100
+}
+
 // PurgeBatches removes batches and their callbacks, as if they had never existed; their jobs stay, as plain jobs. It removes at
 // most Limit per call (zero: 1,000), starting at Cursor. Reply: Purged with N, and a Cursor that is not zero while there are
 // more.
@@ -452,6 +463,7 @@ func (o *WriteMeta) TagOf() uint64     { return o.Tag }
 func (o *OpenBatch) TagOf() uint64     { return o.Tag }
 func (o *CloseBatch) TagOf() uint64    { return o.Tag }
 func (o *InspectBatch) TagOf() uint64  { return o.Tag }
+func (o *ListBatches) TagOf() uint64   { return o.Tag }
 func (o *PurgeBatches) TagOf() uint64  { return o.Tag }
 func (*CancelLease) TagOf() uint64     { return 0 }
 func (*Register) TagOf() uint64        { return 0 }

@@ -83,6 +83,9 @@ type Answer struct {
 
 	Names []NameCount // ListNames
 
+	Batches   []BatchInfo // ListBatches
+	NextBatch uint64      // ListBatches: From of the next page; zero on the last one
+
 	Event Event // Subscribe
 
 	Series       *Series        // ReadSeries
@@ -184,12 +187,17 @@ type BatchInfo struct {
 	Parent      uint64
 	Description string
 	CreatedAt   Instant
+	Until       Instant // not committed: removed then, or committed again; finished: kept until then; zero: no such time
 	Total       int
 	Pending     int // not done yet
 	Failed      int // pending jobs that have failed at least once
+	Lost        int // pending jobs that have ended as failed
+	Children    int // batches whose parent it is
 	Committed   bool
 	Complete    CallbackState
 	Success     CallbackState
+	CompleteJob uint64 // the callback; zero: none
+	SuccessJob  uint64
 }
 
 // CallbackState is the state of a batch's callback.

@@ -152,9 +152,43 @@ func (m *Machine) inspectBatch(c *client, op *core.InspectBatch) {
 		m.refusedAt(c, op.Tag, core.ErrNoBatch, m.batchCommit(nil))
 		return
 	}
-	m.reply(c, core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Commit: m.batchCommit(g), Batch: &core.BatchInfo{
-		Number: g.number, Parent: g.Parent, Description: g.Description, CreatedAt: g.CreatedAt, Total: g.Total,
-		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Committed: g.Committed,
+	info := g.info()
+	m.reply(c, core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Commit: m.batchCommit(g), Batch: &info})
+}
+
+// info is what clients are told of a batch.
+func (g *batch) info() core.BatchInfo {
+	return core.BatchInfo{
+		Number: g.number, Parent: g.Parent, Description: g.Description, CreatedAt: g.CreatedAt, Until: g.Until, Total: g.Total,
+		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Lost: g.Lost, Children: g.children.all, Committed: g.Committed,
 		Complete: g.CompleteLost.shown(g.Complete), Success: g.SuccessLost.shown(g.Success),
-	}})
+		CompleteJob: g.CompleteJob, SuccessJob: g.SuccessJob,
+	}
+}
+
+// listBatches walks the list of batches from a number, which may be that of a batch that is gone.
+func (m *Machine) listBatches(c *client, op *core.ListBatches) {
+	start, next := m.lastBatch, func(g *batch) *batch { return g.older }
+	beyond := func(g *batch) bool { return g.number >= op.From }
+	if op.Oldest {
+		start, next = m.firstBatch, func(g *batch) *batch { return g.newer }
+		beyond = func(g *batch) bool { return g.number <= op.From }
+	}
+	if g := m.batches[op.From]; g != nil {
+		start = next(g)
+	}
+	answer, commit := &core.Answer{Batches: []core.BatchInfo{}}, m.batchCommit(nil)
+	limit := pageLimit(op.Limit)
+	for g := start; g != nil; g = next(g) {
+		if op.From != 0 && beyond(g) {
+			continue
+		}
+		if len(answer.Batches) == limit {
+			answer.NextBatch = answer.Batches[limit-1].Number
+			break
+		}
+		answer.Batches = append(answer.Batches, g.info())
+		commit = max(commit, m.batchCommit(g))
+	}
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: commit, Answer: answer})
 }

@@ -17,6 +17,8 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 		}
 	case "list-workers":
 		return &core.ListWorkers{Tag: tag, After: r.Option("after"), Limit: int(r.number("limit"))}
+	case "list-batches":
+		return &core.ListBatches{Tag: tag, From: uint64(r.number("from")), Oldest: r.flag("oldest"), Limit: int(r.number("limit"))}
 	case "disconnect":
 		return &core.DisconnectClient{Tag: tag, Client: r.clientID(r.Word(2))}
 	case "name":
@@ -223,6 +225,12 @@ func (p *player) lookReply(r *core.Reply) string {
 	}
 	for _, n := range r.Names {
 		lines = append(lines, fmt.Sprintf("%s: %d", n.Name, n.Jobs))
+	}
+	for i := range r.Batches {
+		lines = append(lines, p.batchText(&r.Batches[i]))
+	}
+	if r.NextBatch != 0 {
+		lines = append(lines, fmt.Sprint("and more from ", r.NextBatch))
 	}
 	if r.Series != nil {
 		lines = append(lines, p.seriesText(r.Series))

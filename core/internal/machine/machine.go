@@ -300,6 +300,8 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 		m.closeBatch(c, op)
 	case *core.InspectBatch:
 		m.inspectBatch(c, op)
+	case *core.ListBatches:
+		m.listBatches(c, op)
 	case *core.PurgeBatches:
 		m.purgeBatches(c, op)
 	default:

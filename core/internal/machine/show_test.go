@@ -387,10 +387,13 @@ func queueText(q *core.QueueInfo) string {
 }
 
 func (p *player) group(r *core.Reply) string {
-	g := r.Batch
-	if g == nil {
+	if r.Batch == nil {
 		return fmt.Sprintf("batch %d", r.Seq)
 	}
+	return p.batchText(r.Batch)
+}
+
+func (p *player) batchText(g *core.BatchInfo) string {
 	text := fmt.Sprintf("batch %d: total=%d pending=%d failed=%d", g.Number, g.Total, g.Pending, g.Failed)
 	if g.Parent != 0 {
 		text += fmt.Sprintf(" parent=%d", g.Parent)
