@@ -120,6 +120,7 @@ func (e *Engine) commitOnce() {
 	wakeAll(e.settle(s))
 	clear(e.sealedWakes)
 	if size > 0 {
+		e.commitTimes.add(took)
 		e.opts.Listener.CommitDone(size, took)
 	}
 }

@@ -34,6 +34,8 @@ type Engine struct {
 
 	sizes batchSizes
 
+	commitTimes commitTimes
+
 	committing  sync.Mutex // one commit at a time: the committer's, Flush's, Close's; guards what follows
 	sealed      machine.Sealed
 	sealedWakes []func()     // of the clients that wait for it

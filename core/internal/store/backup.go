@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"broker/core"
 	"broker/core/internal/store/atomicfile"
 	"broker/core/internal/store/integrity"
 )
@@ -87,6 +88,21 @@ func (s *Store) copyTo(dir string) (err error) {
 	return atomicfile.SyncDir(s.fs, s.fs.PathDir(dir))
 }
 
+// CopiedBytes is how much of a copy that Checkpoint is making in dir is there.
+func (s *Store) CopiedBytes(dir string) (n uint64) {
+	whole := s.fs.PathJoin(dir+unfinished, "store")
+	names, err := s.fs.List(whole)
+	if err != nil {
+		return 0 // it has not begun, or is complete
+	}
+	for _, name := range names {
+		if info, err := s.fs.Stat(s.fs.PathJoin(whole, name)); err == nil {
+			n += uint64(max(info.Size(), 0))
+		}
+	}
+	return n
+}
+
 // CopyStopped is Checkpoint for a store that no process has open.
 func CopyStopped(from Options, dir string) error {
 	check := from
@@ -134,6 +150,10 @@ type Metrics struct {
 	CompactionDebt   uint64 // bytes that are due for compaction
 	WriteStalls      uint64 // times that commits waited for a flush or a compaction
 	TombstonesStored uint64 // deletes that have not met what they delete
+	LiveBytes        uint64 // of the tables that are in use
+	CacheHits        uint64 // blocks found in the cache since Open
+	CacheMisses      uint64
+	Levels           [7]core.StorageLevel
 }
 
 // Metrics may take as long as a lookup; call it once a second rather than for every job. After a failure it returns the
@@ -166,10 +186,14 @@ func snapshot(m *pebble.Metrics, stalls uint64) Metrics {
 		CompactionDebt:   m.Compact.EstimatedDebt,
 		WriteStalls:      stalls,
 		TombstonesStored: m.Keys.TombstoneCount,
+		CacheHits:        uint64(max(m.BlockCache.Hits, 0)),
+		CacheMisses:      uint64(max(m.BlockCache.Misses, 0)),
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
 		out.Tables += uint64(max(l.TablesCount, 0))
+		out.Levels[i] = core.StorageLevel{Tables: uint64(max(l.TablesCount, 0)), Bytes: uint64(max(l.TablesSize, 0))}
+		out.LiveBytes += out.Levels[i].Bytes
 		out.FlushedBytes += l.TableBytesFlushed
 		out.CompactedBytes += l.TableBytesCompacted
 	}

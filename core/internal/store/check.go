@@ -29,12 +29,15 @@ type Report struct {
 
 // Check reads everything, which verifies every checksum, and decodes every record. The Report has the findings; an error
 // means that Check itself could not go on. progress, if not nil, is called now and then with the number of keys read.
+// Commits may continue meanwhile: what is read is the state of the store at the beginning.
 func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, error) {
 	if !s.use.enter() {
 		return Report{}, ErrClosed
 	}
 	defer s.use.leave()
-	c := checker{s: s, ctx: ctx, progress: progress}
+	at := s.db.NewSnapshot()
+	defer func() { _ = at.Close() }() // returns nothing but nil
+	c := checker{s: s, at: at, ctx: ctx, progress: progress}
 	if err := s.db.CheckLevels(nil); err != nil {
 		c.damage("order of tables", err)
 	}
@@ -64,6 +67,7 @@ func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, 
 // checker walks the jobs twice: first for their records, then in parallel with the body space.
 type checker struct {
 	s        *Store
+	at       *pebble.Snapshot
 	ctx      context.Context
 	progress func(uint64)
 	r        Report
@@ -83,7 +87,7 @@ type checker struct {
 // walk calls each for all keys of a space.
 func (c *checker) walk(space byte, each func(key, value []byte)) {
 	what := fmt.Sprintf("keys of %q", space)
-	it, err := c.s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
+	it, err := c.at.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
 	if err != nil {
 		c.damage(what, err)
 		return
@@ -147,7 +151,7 @@ func (c *checker) jobRecord(key, value []byte) {
 }
 
 func (c *checker) openBodies() {
-	it, err := c.s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceBody}, UpperBound: []byte{spaceBody + 1}})
+	it, err := c.at.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceBody}, UpperBound: []byte{spaceBody + 1}})
 	if err != nil {
 		c.damage("bodies", err)
 		return
