@@ -18,6 +18,7 @@ import (
 
 	"broker/cmd/broker/cli"
 	"broker/config"
+	"broker/core"
 	"broker/core/engine"
 	"broker/frontends/service"
 )
@@ -150,11 +151,40 @@ func responseError(resp *http.Response) error {
 // backup copies the store while it is in use.
 func (p *process) backup(dir string) error {
 	err := p.engine.Backup(dir)
-	switch {
-	case errors.Is(err, os.ErrExist):
+	if errors.Is(err, os.ErrExist) {
 		return &service.Error{Code: service.CodeExists, Field: "body.dir", Detail: err.Error()}
-	case errors.Is(err, engine.ErrNothingStored):
+	}
+	return storeError(err)
+}
+
+// storeError is what clients are told where there is no store.
+func storeError(err error) error {
+	if errors.Is(err, engine.ErrNothingStored) {
 		return &service.Error{Code: service.CodeUnsupported, Detail: err.Error()}
 	}
 	return err
+}
+
+// backupProgress is how much of the backup that is being made in dir is done, 0 to 1.
+func (p *process) backupProgress(dir string) float64 {
+	s, err := p.engine.Storage()
+	if err != nil || s.DiskBytes == 0 {
+		return 0
+	}
+	return min(float64(p.engine.BackupCopied(dir))/float64(s.DiskBytes), 1)
+}
+
+// checkStore verifies the store while the broker runs.
+func (p *process) checkStore(ctx context.Context, progress func(part float64)) (*service.CheckReport, error) {
+	r, err := p.engine.CheckStore(ctx, progress)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return &service.CheckReport{Bytes: r.Bytes, Damage: r.Damage, Orphans: r.Orphans, More: r.More}, nil
+}
+
+// storage is the state of the store.
+func (p *process) storage() (core.Storage, error) {
+	s, err := p.engine.Storage()
+	return s, storeError(err)
 }

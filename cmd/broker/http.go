@@ -78,6 +78,8 @@ func (p *process) openService() (err error) {
 		Broker: p.engine, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
 		Handles: p.handleFormat(), MaxBodyBytes: int(p.config.HTTP.MaxBody), DrainRejectsNewJobs: p.config.DrainRejectsNewJobs,
 		Audited: p.logAudit, Connections: p.connections, Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState,
+		BatchName: p.frontends.faktory.BatchName, ParseBatchName: p.frontends.faktory.ParseBatchName,
+		BackupProgress: p.backupProgress, Storage: p.storage, CheckStore: p.checkStore,
 		Cron: p.cronEntries, Backup: p.backup, Reload: p.reload, Settings: p.settingsInForce,
 	})
 	return err

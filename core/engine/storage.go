@@ -55,12 +55,20 @@ func (e *Engine) BackupCopied(dir string) uint64 {
 }
 
 // CheckStore reads the whole store, as it is when the call begins, while the broker goes on: every checksum is verified and
-// every record decoded. The error is for what keeps it from looking; what it finds wrong is in the Report.
-func (e *Engine) CheckStore(ctx context.Context, progress func(keys uint64)) (*Report, error) {
+// every record decoded. The error is for what keeps it from looking; what it finds wrong is in the Report. progress is told
+// now and then which part is done, 0 to 1.
+func (e *Engine) CheckStore(ctx context.Context, progress func(part float64)) (*Report, error) {
 	if e.store == nil {
 		return nil, ErrNothingStored
 	}
-	r, err := e.store.Check(ctx, progress)
+	const walks = 2 // of most keys
+	keys, err := e.store.TableKeys()
+	if err != nil {
+		return nil, err
+	}
+	r, err := e.store.Check(ctx, func(read uint64) {
+		progress(min(float64(read)/float64(walks*keys+1), 1))
+	})
 	if err != nil {
 		return nil, err
 	}

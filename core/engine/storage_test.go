@@ -32,13 +32,13 @@ func TestStorageCountsAndChecksWhatIsStored(t *testing.T) {
 	if s.Commits.Count() == 0 || s.DiskBytes == 0 || len(s.Levels) != 7 {
 		t.Errorf("storage %+v", s)
 	}
-	r, err := e.CheckStore(t.Context(), nil)
+	r, err := e.CheckStore(t.Context(), func(float64) {})
 	if err != nil || r.Bodies != jobs || len(r.Damage) > 0 || len(r.Orphans) > 0 {
 		t.Errorf("report %+v, %v", r, err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.CheckStore(cancelled, nil); !errors.Is(err, context.Canceled) {
+	if _, err := e.CheckStore(cancelled, func(float64) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a check that was cancelled: %v", err)
 	}
 }

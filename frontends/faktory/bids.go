@@ -65,6 +65,12 @@ func (ids *batchIDs) parse(bid string) (number uint64, ok bool) {
 	return number, err == nil && number != 0 && ids.format(number) == bid
 }
 
+// BatchName is what Faktory clients call a batch.
+func (f *Frontend) BatchName(number uint64) string { return f.bids.format(number) }
+
+// ParseBatchName reads what BatchName wrote.
+func (f *Frontend) ParseBatchName(bid string) (number uint64, ok bool) { return f.bids.parse(bid) }
+
 // openBatch has a batch opened. The first one of a store settles the prefix, in a step that no other batch can overtake.
 func (s *session) openBatch(op *core.OpenBatch) core.Reply {
 	ids := &s.f.bids

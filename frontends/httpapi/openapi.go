@@ -43,7 +43,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 			},
 			Security: []map[string][]string{{}, {"bearer": {}}, {"basic": {}}},
 			Tags: []*huma.Tag{
-				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "workers"}, {Name: "events"}, {Name: "broker"},
+				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "batches"}, {Name: "workers"}, {Name: "events"}, {Name: "broker"},
 			},
 		},
 		Formats:       map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
@@ -57,7 +57,10 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	s.registerLeases(api)
 	s.registerQueues(api)
 	s.registerWorkers(api)
+	s.registerBatches(api)
 	s.registerEvents(api)
+	s.registerSeries(api)
+	s.registerStorage(api)
 	s.registerBroker(api)
 	describeArgs(api)
 	openAnswers(api)

@@ -328,6 +328,7 @@ func (s *Service) applyPage(ctx context.Context, c *client, op *operation, ops [
 		v.Changed += changed
 		v.Skipped += skipped
 		v.Matched = max(v.Matched, v.Changed+v.Skipped)
+		v.Progress = float64(v.Changed+v.Skipped) / float64(v.Matched)
 	})
 	s.saveOperation(c, op)
 	return nil

@@ -20,7 +20,7 @@ func (s *Service) Backup(ctx context.Context, caller Caller, dir string) (time.D
 	}
 	c := s.open(caller, caller.Name())
 	defer c.close()
-	commit := s.note(c, caller, AuditEntry{Action: "backup", Target: dir})
+	commit := s.note(c, caller, AuditEntry{Action: backupAction, Target: dir})
 	return s.Now().Sub(begin), c.committed(ctx, commit)
 }
 
@@ -29,8 +29,8 @@ func (s *Service) StartBackup(ctx context.Context, caller Caller, dir string) (O
 	if err := s.mayBackup(caller, dir); err != nil {
 		return Operation{}, err
 	}
-	return s.start(ctx, caller, Operation{Action: "backup", Target: dir}, func(context.Context, *operation) error {
-		return s.o.Backup(dir)
+	return s.start(ctx, caller, Operation{Action: backupAction, Target: dir}, func(_ context.Context, op *operation) error {
+		return s.runBackup(op, dir)
 	})
 }
 
@@ -39,7 +39,7 @@ func (s *Service) mayBackup(caller Caller, dir string) error {
 		return err
 	}
 	if s.o.Backup == nil {
-		return &Error{Code: CodeUnsupported, Detail: "this broker stores nothing"}
+		return errNothingStored
 	}
 	if !filepath.IsAbs(dir) {
 		return invalid("body.dir", "dir must be the absolute path of a folder that does not exist yet")

@@ -22,6 +22,8 @@ type Operation struct {
 	State      string     `json:"state" enum:"running,done,failed,cancelled,interrupted" doc:"interrupted: the broker stopped before its end, and it does not go on"`
 	Matched    int        `json:"matched" doc:"how many jobs it found at its start"`
 	Changed    int        `json:"changed" doc:"how many it has changed"`
+	Progress   float64    `json:"progress" doc:"how much is done, 0 to 1"`
+	Findings   []string   `json:"findings,omitempty" doc:"what a check has found"`
 	Skipped    int        `json:"skipped,omitempty" doc:"how many had changed meanwhile so that the action does not apply"`
 	Error      string     `json:"error,omitempty"`
 	Who        string     `json:"who"`
@@ -180,7 +182,7 @@ func (s *Service) runOperation(ctx context.Context, caller Caller, op *operation
 		v.FinishedAt = &now
 		switch {
 		case err == nil:
-			v.State = opDone
+			v.State, v.Progress = opDone, 1
 		case s.ctx.Err() != nil:
 			v.State = opInterrupted
 		case errors.Is(err, context.Canceled):

@@ -33,9 +33,12 @@ type Options struct {
 	Workers        func() []FaktoryWorker
 	SetWorkerState func(wid, state string) error // to quiet or terminate; core.ErrNotFound
 	Cron           func() []CronEntry
-	Backup         func(dir string) error // copies the store to a new folder
-	Reload         func() error           // reads the settings again
-	Settings       func() []Setting       // in force
+	Backup         func(dir string) error   // copies the store to a new folder
+	BackupProgress func(dir string) float64 // how much of the backup that is being made there is done, 0 to 1
+	Reload         func() error             // reads the settings again
+	Storage        func() (core.Storage, error)
+	CheckStore     func(ctx context.Context, progress func(part float64)) (*CheckReport, error)
+	Settings       func() []Setting // in force
 
 	DrainRejectsNewJobs bool // what draining means for new jobs where the caller does not say
 }

@@ -64,6 +64,24 @@ func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, 
 	return c.r, ctx.Err()
 }
 
+// TableKeys is the number of keys in the tables: old versions and deletes count too, what is only in memory does not.
+func (s *Store) TableKeys() (keys uint64, err error) {
+	if !s.use.enter() {
+		return 0, ErrClosed
+	}
+	defer s.use.leave()
+	levels, err := s.db.SSTables(pebble.WithProperties())
+	if err != nil {
+		return 0, fmt.Errorf("list tables: %w", err)
+	}
+	for _, tables := range levels {
+		for i := range tables {
+			keys += tables[i].Properties.NumEntries
+		}
+	}
+	return keys, nil
+}
+
 // checker walks the jobs twice: first for their records, then in parallel with the body space.
 type checker struct {
 	s        *Store

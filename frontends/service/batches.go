@@ -1,0 +1,187 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Batch is a batch of jobs.
+type Batch struct {
+	ID          string     `json:"id"`
+	Number      uint64     `json:"number" doc:"counts up with each batch"`
+	Parent      string     `json:"parent,omitempty" doc:"batch that it belongs to"`
+	Description string     `json:"description,omitempty"`
+	State       string     `json:"state" enum:"open,running,succeeded,failed" doc:"open: not committed; failed: it cannot succeed any more, as a job of it has failed for good"`
+	CreatedAt   *time.Time `json:"created_at"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty" doc:"forgotten then; an open one that was committed before is committed again"`
+	Total       int        `json:"total" doc:"jobs"`
+	Done        int        `json:"done"`
+	Pending     int        `json:"pending" doc:"not done yet"`
+	Failed      int        `json:"failed" doc:"of the pending: failed at least once"`
+	Lost        int        `json:"lost,omitempty" doc:"of the pending: failed for good"`
+	Progress    float64    `json:"progress" doc:"done of total, 0 to 1"`
+	Complete    *Callback  `json:"complete,omitempty" doc:"runs when every job was executed once"`
+	Success     *Callback  `json:"success,omitempty" doc:"runs when every job is done"`
+	Children    int        `json:"children" doc:"batches whose parent it is"`
+}
+
+// Callback is a job that runs for a batch.
+type Callback struct {
+	State string `json:"state" enum:"pending,enqueued,done"`
+	Job   string `json:"job" doc:"seq:N"`
+}
+
+// BatchTree is a batch with the batches below it.
+type BatchTree struct {
+	Batch
+	Batches   []BatchTree `json:"batches" doc:"its children, as trees, oldest first"`
+	Truncated bool        `json:"batches_truncated,omitempty" doc:"there are more than 1,000 batches below the one that was asked for"`
+}
+
+// maxTree bounds the batches of a tree.
+const maxTree = 1000
+
+func (s *Service) batchOf(b *core.BatchInfo) Batch {
+	v := Batch{
+		ID: s.batchName(b.Number), Number: b.Number, Parent: s.batchName(b.Parent), Description: text(b.Description),
+		CreatedAt: timeOf(b.CreatedAt), ExpiresAt: timeOf(b.Until), Total: b.Total, Done: b.Total - b.Pending, Pending: b.Pending,
+		Failed: b.Failed, Lost: b.Lost, Children: b.Children, State: "running",
+		Complete: callbackOf(b.CompleteJob, b.Complete), Success: callbackOf(b.SuccessJob, b.Success),
+	}
+	if b.Total > 0 {
+		v.Progress = float64(v.Done) / float64(b.Total)
+	}
+	switch {
+	case !b.Committed:
+		v.State = "open"
+	case b.Success == core.CallbackDone:
+		v.State = "succeeded"
+	case b.Lost > 0:
+		v.State = "failed"
+	}
+	return v
+}
+
+func callbackOf(seq uint64, state core.CallbackState) *Callback {
+	if seq == 0 {
+		return nil
+	}
+	return &Callback{State: [...]string{"pending", "enqueued", "done"}[state], Job: seqName(seq)}
+}
+
+// Batches lists batches, newest first. The cursor is empty on the last page.
+func (s *Service) Batches(ctx context.Context, caller Caller, limit int, cursor string) ([]Batch, string, error) {
+	if err := caller.mayAll(access.Read); err != nil {
+		return nil, "", err
+	}
+	var from uint64
+	if err := decodeCursor(cursor, &from); err != nil {
+		return nil, "", err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	r, err := c.call(ctx, &core.ListBatches{From: from, Limit: limit})
+	if err != nil {
+		return nil, "", err
+	}
+	list := make([]Batch, len(r.Batches))
+	for i := range r.Batches {
+		list[i] = s.batchOf(&r.Batches[i])
+	}
+	if r.NextBatch != 0 {
+		cursor = encodeCursor(r.NextBatch)
+	} else {
+		cursor = ""
+	}
+	return list, cursor, nil
+}
+
+// Batch shows a batch with those below it.
+func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTree, error) {
+	if err := caller.mayAll(access.Read); err != nil {
+		return nil, err
+	}
+	number, err := s.parseBatchName(id)
+	if err != nil {
+		return nil, &Error{Code: CodeBatchNotFound, Detail: err.Error()}
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	r, err := c.call(ctx, &core.InspectBatch{Batch: number})
+	if err != nil {
+		return nil, err
+	}
+	below := make(map[uint64][]core.BatchInfo) // by parent
+	truncated, err := s.batchesBelow(ctx, c, r.Batch, below)
+	if err != nil {
+		return nil, err
+	}
+	tree := s.treeOf(r.Batch, below)
+	tree.Truncated = truncated
+	return &tree, nil
+}
+
+// batchesBelow finds the descendants of a batch. They are newer than it.
+func (s *Service) batchesBelow(ctx context.Context, c *client, root *core.BatchInfo, below map[uint64][]core.BatchInfo) (truncated bool, err error) {
+	if root.Children == 0 {
+		return false, nil
+	}
+	inTree, found := map[uint64]bool{root.Number: true}, 0
+	for from := root.Number; ; {
+		r, err := c.call(ctx, &core.ListBatches{Oldest: true, From: from, Limit: 1000})
+		if err != nil {
+			return false, err
+		}
+		for _, b := range r.Batches {
+			if !inTree[b.Parent] {
+				continue
+			}
+			if found++; found > maxTree {
+				return true, nil
+			}
+			inTree[b.Number] = true
+			below[b.Parent] = append(below[b.Parent], b)
+		}
+		if from = r.NextBatch; from == 0 {
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Service) treeOf(b *core.BatchInfo, below map[uint64][]core.BatchInfo) BatchTree {
+	t := BatchTree{Batch: s.batchOf(b), Batches: []BatchTree{}}
+	children := below[b.Number]
+	for i := range children {
+		t.Batches = append(t.Batches, s.treeOf(&children[i], below))
+	}
+	return t
+}
+
+// batchName names a batch; empty for none.
+func (s *Service) batchName(number uint64) string {
+	switch {
+	case number == 0:
+		return ""
+	case s.o.BatchName != nil:
+		return s.o.BatchName(number)
+	}
+	return strconv.FormatUint(number, 10)
+}
+
+// parseBatchName reads what batchName wrote, or a number.
+func (s *Service) parseBatchName(name string) (uint64, error) {
+	if number, err := strconv.ParseUint(name, 10, 64); err == nil && number != 0 {
+		return number, nil
+	}
+	if s.o.ParseBatchName != nil {
+		if number, ok := s.o.ParseBatchName(name); ok {
+			return number, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not the id of a batch", name)
+}

@@ -1,0 +1,175 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Storage is the state of the store. Counts are since the broker started.
+type Storage struct {
+	DiskBytes  uint64 `json:"disk_bytes" doc:"of all files"`
+	LiveBytes  uint64 `json:"live_bytes" doc:"of the tables in use"`
+	LogBytes   uint64 `json:"log_bytes" doc:"of the log that a restart replays"`
+	FreeBytes  uint64 `json:"free_bytes" doc:"on the disk; 0: not known"`
+	MemBytes   uint64 `json:"memtable_bytes" doc:"written and not yet in a table"`
+	CacheBytes uint64 `json:"cache_bytes" doc:"of blocks in memory"`
+
+	CacheHits   uint64  `json:"cache_hits"`
+	CacheMisses uint64  `json:"cache_misses"`
+	HitRate     float64 `json:"cache_hit_rate" doc:"0 to 1"`
+
+	Levels            []StorageLevel `json:"levels" doc:"the newest data first"`
+	ReadAmplification int            `json:"read_amplification" doc:"how many tables a lookup may have to read"`
+	Flushes           uint64         `json:"flushes"`
+	FlushedBytes      uint64         `json:"flushed_bytes"`
+	Compactions       uint64         `json:"compactions"`
+	CompactedBytes    uint64         `json:"compacted_bytes"`
+	CompactionDebt    uint64         `json:"compaction_debt_bytes" doc:"due for compaction"`
+	WriteStalls       uint64         `json:"write_stalls" doc:"times that commits waited for a flush or a compaction"`
+
+	Commits *Histogram `json:"commits" doc:"how long commits took, with their syncs"`
+	Syncs   *Syncs     `json:"syncs" doc:"how long syncs of the log took"`
+
+	Check  *Operation `json:"check,omitempty" doc:"the last check"`
+	Backup *Operation `json:"backup,omitempty" doc:"the last backup in the background"`
+}
+
+// StorageLevel is a level of the store's tree of tables.
+type StorageLevel struct {
+	Level  int    `json:"level"`
+	Tables uint64 `json:"tables"`
+	Bytes  uint64 `json:"bytes"`
+}
+
+// Syncs are how long syncs took.
+type Syncs struct {
+	Count   uint64       `json:"count"`
+	SumS    float64      `json:"sum_s"`
+	Buckets []SyncBucket `json:"buckets" doc:"in rising order"`
+}
+
+// SyncBucket counts the syncs of at most UpToS.
+type SyncBucket struct {
+	UpToS float64 `json:"up_to_s"`
+	Count uint64  `json:"count"`
+}
+
+// CheckReport is what a check of the store has found.
+type CheckReport struct {
+	Bytes   uint64   // of all records and bodies
+	Damage  []string // what cannot be read as it was written
+	Orphans []string // harmless leftovers
+	More    uint64   // findings that are not listed
+}
+
+// Actions of the operations that Storage shows.
+const (
+	checkAction  = "storage.check"
+	backupAction = "backup"
+)
+
+// Storage shows the state of the store.
+func (s *Service) Storage(caller Caller) (*Storage, error) {
+	if err := caller.mayAll(access.Read); err != nil {
+		return nil, err
+	}
+	if s.o.Storage == nil {
+		return nil, errNothingStored
+	}
+	st, err := s.o.Storage()
+	if err != nil {
+		return nil, err
+	}
+	v := &Storage{
+		DiskBytes: st.DiskBytes, LiveBytes: st.LiveBytes, LogBytes: st.LogBytes, FreeBytes: st.FreeBytes, MemBytes: st.MemTableBytes,
+		CacheBytes: st.CacheBytes, CacheHits: st.CacheHits, CacheMisses: st.CacheMisses,
+		ReadAmplification: st.ReadAmplification, Flushes: st.Flushes, FlushedBytes: st.FlushedBytes, Compactions: st.Compactions,
+		CompactedBytes: st.CompactedBytes, CompactionDebt: st.CompactionDebt, WriteStalls: st.WriteStalls,
+		Commits: histogramOf(st.Commits), Syncs: syncsOf(&st.Syncs),
+		Check: s.lastOperation(checkAction), Backup: s.lastOperation(backupAction),
+	}
+	if looked := st.CacheHits + st.CacheMisses; looked > 0 {
+		v.HitRate = float64(st.CacheHits) / float64(looked)
+	}
+	for i, l := range st.Levels {
+		v.Levels = append(v.Levels, StorageLevel{Level: i, Tables: l.Tables, Bytes: l.Bytes})
+	}
+	return v, nil
+}
+
+var errNothingStored = &Error{Code: CodeUnsupported, Detail: "this broker stores nothing"}
+
+func syncsOf(l *core.Latency) *Syncs {
+	v := &Syncs{Count: l.Count, SumS: l.Seconds, Buckets: []SyncBucket{}}
+	for _, upTo := range slices.Sorted(maps.Keys(l.UpTo)) {
+		v.Buckets = append(v.Buckets, SyncBucket{UpToS: upTo, Count: l.UpTo[upTo]})
+	}
+	return v
+}
+
+// lastOperation is the newest operation of an action; nil if none is known.
+func (s *Service) lastOperation(action string) *Operation {
+	l := &s.operations
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, op := range slices.Backward(l.list) {
+		if v := op.snapshot(); v.Action == action {
+			return &v
+		}
+	}
+	return nil
+}
+
+// StartCheck reads the whole store in the background and verifies it.
+func (s *Service) StartCheck(ctx context.Context, caller Caller) (Operation, error) {
+	if err := caller.mayAll(access.Operate); err != nil {
+		return Operation{}, err
+	}
+	if s.o.CheckStore == nil {
+		return Operation{}, errNothingStored
+	}
+	return s.start(ctx, caller, Operation{Action: checkAction}, func(ctx context.Context, op *operation) error {
+		r, err := s.o.CheckStore(ctx, func(part float64) {
+			op.update(func(v *Operation) { v.Progress = max(v.Progress, min(part, 1)) })
+		})
+		if err != nil {
+			return err
+		}
+		op.update(func(v *Operation) {
+			v.Findings = append(slices.Clone(r.Damage), r.Orphans...)
+			if r.More > 0 {
+				v.Findings = append(v.Findings, fmt.Sprintf("and %d more", r.More))
+			}
+		})
+		if len(r.Damage) > 0 {
+			return &Error{Code: CodeStoreFailed, Detail: "the store is damaged"}
+		}
+		return nil
+	})
+}
+
+// runBackup makes a backup and says meanwhile how far it is.
+func (s *Service) runBackup(op *operation, dir string) error {
+	if s.o.BackupProgress == nil {
+		return s.o.Backup(dir)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.o.Backup(dir) }() // ends with the backup, which this waits for
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			part := s.o.BackupProgress(dir)
+			op.update(func(v *Operation) { v.Progress = max(v.Progress, min(part, 1)) })
+		}
+	}
+}
