@@ -35,8 +35,11 @@ func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, 
 		return Report{}, ErrClosed
 	}
 	defer s.use.leave()
-	at := s.db.NewSnapshot()
-	defer func() { _ = at.Close() }() // returns nothing but nil
+	at, err := s.db.NewIter(nil) // not a snapshot, which could not be had once the store has failed
+	if err != nil {
+		return Report{}, fmt.Errorf("check store: %w", err)
+	}
+	defer func() { _ = at.Close() }() // it was not positioned
 	c := checker{s: s, at: at, ctx: ctx, progress: progress}
 	if err := s.db.CheckLevels(nil); err != nil {
 		c.damage("order of tables", err)
@@ -85,7 +88,7 @@ func (s *Store) TableKeys() (keys uint64, err error) {
 // checker walks the jobs twice: first for their records, then in parallel with the body space.
 type checker struct {
 	s        *Store
-	at       *pebble.Snapshot
+	at       *pebble.Iterator // those that read are its clones, so that all see the same state
 	ctx      context.Context
 	progress func(uint64)
 	r        Report
@@ -102,10 +105,15 @@ type checker struct {
 	hasBody bool // bodies is positioned at a key
 }
 
+// iterator reads a space.
+func (c *checker) iterator(space byte) (*pebble.Iterator, error) {
+	return c.at.Clone(pebble.CloneOptions{IterOptions: &pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}}})
+}
+
 // walk calls each for all keys of a space.
 func (c *checker) walk(space byte, each func(key, value []byte)) {
 	what := fmt.Sprintf("keys of %q", space)
-	it, err := c.at.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
+	it, err := c.iterator(space)
 	if err != nil {
 		c.damage(what, err)
 		return
@@ -169,7 +177,7 @@ func (c *checker) jobRecord(key, value []byte) {
 }
 
 func (c *checker) openBodies() {
-	it, err := c.at.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceBody}, UpperBound: []byte{spaceBody + 1}})
+	it, err := c.iterator(spaceBody)
 	if err != nil {
 		c.damage("bodies", err)
 		return
