@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -67,6 +68,7 @@ func (c *Console) Handler() http.Handler {
 	mux.HandleFunc("GET /login", c.loginPage)
 	mux.HandleFunc("POST /login", c.login)
 	mux.HandleFunc("POST /logout", c.logout)
+	mux.HandleFunc("POST /theme", setTheme)
 	mux.Handle("GET /live", c.known(http.HandlerFunc(c.live.serve)))
 	for path, show := range pagesByPath {
 		mux.Handle("GET "+path, c.known(c.shown(show)))
@@ -79,10 +81,10 @@ func (c *Console) Handler() http.Handler {
 
 // pagesByPath are the pages.
 var pagesByPath = map[string]handler{
-	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage, "/jobs/{id}": jobPage,
-	"/scheduled": stateJobsPage("scheduled"), "/retrying": stateJobsPage("retrying"), "/dead": stateJobsPage("dead"),
-	"/running": stateJobsPage("leased"), "/workers": workersPage, "/submit": submitPage, "/operations": operationsPage,
-	"/audit": auditPage, "/settings": settingsPage,
+	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"), "/jobs/{id}": jobPage,
+	"/running": jobsPage("running"), "/scheduled": jobsPage("scheduled"), "/retrying": jobsPage("retrying"), "/dead": jobsPage("dead"),
+	"/workers": workersPage, "/submit": submitPage, "/operations": operationsPage, "/audit": auditPage, "/settings": settingsPage,
+	"/jump": jumpPage,
 }
 
 // formsByPath are the forms that pages send.
@@ -91,9 +93,16 @@ var formsByPath = map[string]handler{
 	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation,
 }
 
+// workPages and systemPages are entries of the navigation; those that the caller may not see are left out.
+var (
+	workPages   = choices("", "workers", "Workers")
+	systemPages = choices("", "operations", "Operations", "audit", "Audit log", "settings", "Settings")
+	adminPages  = []string{"audit", "settings"}
+)
+
 // Patterns are the routes that Handler serves, for a mux that it shares.
 func Patterns() []string {
-	patterns := []string{"GET /static/{name}", "GET /login", "POST /login", "POST /logout", "GET /live"}
+	patterns := []string{"GET /static/{name}", "GET /login", "POST /login", "POST /logout", "POST /theme", "GET /live"}
 	for path := range pagesByPath {
 		patterns = append(patterns, "GET "+path)
 	}
@@ -189,7 +198,10 @@ func (c *Console) errorView(r *http.Request, err error) *view {
 		}
 		refused = &service.Error{Detail: "something went wrong in the broker; its log says what"}
 	}
-	return &view{page: "error", title: "Error", status: c.options.Status(err), data: refused, still: true}
+	title := map[service.Code]string{
+		service.CodeJobNotFound: "This job is gone", service.CodeQueueNotFound: "There is no such queue", service.CodeForbidden: "You may not see this",
+	}[refused.Code]
+	return &view{page: "error", title: cmp.Or(title, "That did not work"), status: c.options.Status(err), data: refused, still: true}
 }
 
 // back answers a form: the browser goes on at a page, which shows what came of it.

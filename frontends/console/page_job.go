@@ -2,14 +2,12 @@ package console
 
 import (
 	"cmp"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+	"time"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
@@ -17,31 +15,74 @@ import (
 )
 
 type jobData struct {
-	Job               service.Job
-	Why, Body, Result string
-	Actions           []choice
-	Copies            []copyText
-	Graph             template.HTML
+	Job          service.Job
+	Why          string
+	Forms        []choice
+	Body, Custom template.HTML
+	Plain        string // the body as it is copied
+	Result       string
+	Actions      []choice
+	Copies       []copyText
+	Graph        template.HTML
+	Timeline     []moment
+	Editable     bool
+	BodyEditable bool
+	Edit         map[string]string // what the form holds
+	Epoch        string
+	Problem      string
 }
 
-// copyText is something to take to a terminal.
-type copyText struct{ Label, Text string }
-
 func jobPage(r *request) (*view, error) {
+	d, err := r.job()
+	if err != nil {
+		return nil, err
+	}
+	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, nav: "jobs", data: d}, nil
+}
+
+// job is what the page of a job shows.
+func (r *request) job() (*jobData, error) {
 	j, err := r.service.Job(r.Context(), r.caller, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	d := jobData{
-		Job: j, Why: whyItWaits(&j), Body: bodyText(&j), Result: resultText(j.Outcome), Copies: copies(&j), Actions: jobActions(j.State),
-		Graph: linkGraph(&j),
+	form := bodyForm(&j, r.query.Get("body"))
+	d := &jobData{
+		Job: j, Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&j, form), Plain: bodyText(&j),
+		Result: resultText(j.Outcome), Copies: copies(&j, r.Host), Actions: jobActions(j.State), Timeline: timeline(&j),
+		Epoch: strconv.FormatUint(uint64(j.Epoch), 10),
 	}
-	return &view{page: "job", title: j.Type + " " + j.ID, nav: "jobs", data: d}, nil
+	if len(j.Custom) > 0 {
+		d.Custom = highlightJSON(pretty(j.Custom))
+	}
+	if d.Why, err = r.whyItWaits(&j); err != nil {
+		return nil, err
+	}
+	switch j.State {
+	case "ready", "scheduled", "retrying", "blocked", "dead":
+		d.Editable = true
+		d.BodyEditable = !j.Truncated && len(j.BodyBase64) == 0
+		d.Edit = editForm(&j)
+	}
+	d.Graph, err = r.linkGraph(&j)
+	return d, err
 }
 
-// jobActions are the buttons for a job in a state.
+// editForm is what the form that edits a job begins with.
+func editForm(j *service.Job) map[string]string {
+	values := map[string]string{
+		"queue": j.Queue, "type": j.Type, "priority": strconv.Itoa(int(j.Priority)), "tags": strings.Join(j.Tags, ", "),
+		"max_fails": strconv.FormatUint(uint64(j.MaxFails), 10), "body": bodyText(j),
+	}
+	if j.RunAt != nil {
+		values["run_at"] = formTime(*j.RunAt)
+	}
+	return values
+}
+
+// jobActions are the buttons for a job in a state; the likeliest one is chosen.
 func jobActions(state string) []choice {
-	retry := choice{Value: string(service.ActionRetry), Label: "Run now"}
+	retry := choice{Value: string(service.ActionRetry), Label: "Run now", Chosen: true}
 	kill := choice{Value: string(service.ActionKill), Label: "Kill"}
 	remove := choice{Value: string(service.ActionDelete), Label: "Delete", Dangerous: true}
 	cancel := choice{Value: string(service.ActionCancel), Label: "Cancel", Dangerous: true}
@@ -63,153 +104,127 @@ func jobActions(state string) []choice {
 func changeJob(r *request) (*view, error) {
 	id := r.PathValue("id")
 	at := "jobs/" + url.PathEscape(id)
-	switch do := r.PostFormValue("do"); do {
-	case string(service.ActionDelete), string(service.ActionCancel):
-		if err := r.service.Act(r.Context(), r.caller, id, service.Action{Action: service.JobAction(do)}, nil); err != nil {
-			return nil, err
-		}
+	do := r.PostFormValue("do")
+	if do == "edit" || do == "edit-run" {
+		return r.editJob(id, at, do == "edit-run")
+	}
+	if err := r.service.Act(r.Context(), r.caller, id, service.Action{Action: service.JobAction(do)}, nil); err != nil {
+		return nil, err
+	}
+	switch service.JobAction(do) { //nolint:exhaustive // the others stay on the page
+	case service.ActionDelete, service.ActionCancel:
 		return r.back("jobs", "The job is removed.")
-	default:
-		if err := r.service.Act(r.Context(), r.caller, id, service.Action{Action: service.JobAction(do)}, nil); err != nil {
-			return nil, err
+	case service.ActionKill:
+		return r.back(at, "The job is in the dead set.")
+	}
+	return r.back(at, "The job is ready.")
+}
+
+// editJob saves the form that edits a job. What is wrong with it is shown in the form, which keeps what was typed.
+func (r *request) editJob(id, at string, run bool) (*view, error) {
+	update, epoch, err := r.jobUpdate(id)
+	note := "The job is changed."
+	if err == nil {
+		var j service.Job
+		j, err = r.service.Update(r.Context(), r.caller, id, update, &epoch)
+		if err == nil && run && j.State != "ready" {
+			err = r.service.Act(r.Context(), r.caller, id, service.Action{Action: service.ActionRetry}, nil)
+			note = "The job is changed and ready."
 		}
-		return r.back(at, map[string]string{"retry": "The job is ready.", "kill": "The job is in the dead set."}[do])
 	}
+	var refused *service.Error
+	if err == nil {
+		return r.back(at, note)
+	}
+	if !errors.As(err, &refused) || refused.Code == service.CodeJobNotFound {
+		return nil, err
+	}
+	d, gone := r.job()
+	if gone != nil {
+		return nil, gone
+	}
+	d.Problem, d.Epoch = refused.Detail, r.PostFormValue("epoch")
+	if refused.Code == service.CodeConflict {
+		d.Problem = "The job has changed since this form was opened. Look at it again: " + refused.Detail + "."
+	}
+	for name := range d.Edit {
+		d.Edit[name] = cmp.Or(r.PostFormValue(name), d.Edit[name])
+	}
+	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, nav: "jobs", data: d, still: true, status: r.console.options.Status(err)}, nil
 }
 
-// bodyText is a body for people: indented JSON, text, or a hex dump.
-func bodyText(j *service.Job) string {
-	switch {
-	case len(j.Args) > 0:
-		return pretty(j.Args)
-	case j.Body != nil:
-		if json.Valid([]byte(*j.Body)) {
-			return pretty(json.RawMessage(*j.Body))
-		}
-		return readable([]byte(*j.Body))
-	}
-	return readable(j.BodyBase64)
-}
-
-func resultText(o *service.Outcome) string {
-	switch {
-	case o == nil:
-		return ""
-	case o.Result != nil && json.Valid([]byte(*o.Result)):
-		return pretty(json.RawMessage(*o.Result))
-	case o.Result != nil:
-		return readable([]byte(*o.Result))
-	}
-	return readable(o.ResultBase64)
-}
-
-// readable shows text as it is and anything else as a hex dump.
-func readable(b []byte) string {
-	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' }
-	if utf8.Valid(b) && strings.IndexFunc(string(b), control) < 0 {
-		return string(b)
-	}
-	return hex.Dump(b)
-}
-
-// copies are commands that submit the same job again.
-func copies(j *service.Job) []copyText {
-	if j.Truncated {
-		return nil
-	}
-	body, raw := map[string]any{"queue": j.Queue, "type": j.Type}, ""
-	switch {
-	case len(j.Args) > 0:
-		body["args"], raw = j.Args, string(j.Args)
-	case j.Body != nil:
-		body["body"], raw = *j.Body, *j.Body
-	default:
-		text := base64.StdEncoding.EncodeToString(j.BodyBase64)
-		body["body_base64"] = text
-	}
-	request, err := json.Marshal(body)
+// jobUpdate reads the form that edits a job: what differs from the job as it is.
+func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err error) {
+	form := r.PostForm
+	n, err := strconv.ParseUint(form.Get("epoch"), 10, 32)
 	if err != nil {
-		return nil
+		return u, 0, &service.Error{Code: service.CodeInvalid, Field: "epoch", Detail: "the form is incomplete: load the page again"}
 	}
-	list := []copyText{{"as curl", "curl -H 'Content-Type: application/json' -d " + shellQuote(string(request)) + " http://127.0.0.1:7420/api/v1/jobs"}}
-	if raw == "" && len(j.BodyBase64) > 0 {
-		return list
+	epoch = uint32(n)
+	j, err := r.service.Job(r.Context(), r.caller, id)
+	if err != nil {
+		return u, epoch, err
 	}
-	return append(list,
-		copyText{"as broker push", "broker push " + shellQuote(j.Queue) + " " + shellQuote(raw) + typeFlag(j)},
-		copyText{"as gearman", "printf %s " + shellQuote(raw) + " | gearman -b -f " + shellQuote(j.Queue)})
-}
-
-func typeFlag(j *service.Job) string {
-	if j.Type == j.Queue {
-		return ""
+	was := editForm(&j)
+	changed := func(name string) (string, bool) {
+		value := strings.TrimSpace(strings.ReplaceAll(form.Get(name), "\r\n", "\n"))
+		return value, form.Has(name) && value != strings.TrimSpace(was[name])
 	}
-	return " --type " + shellQuote(j.Type)
-}
-
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// linkGraph draws the jobs that a job is linked with: what it waits for stands on the left.
-func linkGraph(j *service.Job) template.HTML {
-	left := append([]string{}, j.After...)
-	if j.Parent != "" {
-		left = append(left, j.Parent)
+	if v, ok := changed("queue"); ok {
+		u.Queue = &v
 	}
-	if len(left) == 0 {
-		return ""
+	if v, ok := changed("type"); ok {
+		u.Type = &v
 	}
-	const width, height, gap, columns = 190, 30, 10, 260
-	rows := len(left)
-	total := rows*(height+gap) - gap
-	middle := total/2 - height/2
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="graph" role="img" aria-label="%s" width="%d" height="%d" viewBox="-2 -2 %d %d">`,
-		"waits for "+plural(len(left), "job"), columns+width+4, total+4, columns+width+4, total+4)
-	node := func(x, y int, name string, self bool) {
-		class := ""
-		if self {
-			class = ` class="self"`
+	if v, ok := changed("priority"); ok {
+		p, err := parsePriority(cmp.Or(v, "0"))
+		if err != nil {
+			return u, epoch, err
 		}
-		text := template.HTMLEscapeString(short(24, name))
-		fmt.Fprintf(&b, `<a href="jobs/%s"><rect%s x="%d" y="%d" width="%d" height="%d" rx="5"/><text x="%d" y="%d">%s</text></a>`,
-			template.HTMLEscapeString(url.PathEscape(name)), class, x, y, width, height, x+8, y+20, text)
+		u.Priority = &p
 	}
-	edge := func(x1, y1, x2, y2 int) {
-		fmt.Fprintf(&b, `<path d="M%d %d C%d %d %d %d %d %d"/>`, x1, y1, (x1+x2)/2, y1, (x1+x2)/2, y2, x2, y2)
+	if v, ok := changed("tags"); ok {
+		tags := splitTags(v)
+		u.Tags = &tags
 	}
-	for i, name := range left {
-		y := i * (height + gap)
-		node(0, y, name, false)
-		edge(width, y+height/2, columns, middle+height/2)
+	if v, ok := changed("max_fails"); ok {
+		fails, err := strconv.ParseUint(v, 10, 32)
+		if err != nil {
+			return u, epoch, &service.Error{Code: service.CodeInvalid, Field: "max_fails", Detail: fmt.Sprintf("%q is not a number of failures", v)}
+		}
+		most := uint32(fails)
+		u.MaxFails = &most
 	}
-	node(columns, middle, j.ID, true)
-	b.WriteString("</svg>")
-	return template.HTML(b.String()) //nolint:gosec // all text in it is escaped
+	if v, ok := changed("run_at"); ok && v != "" {
+		at, err := parseTime(v)
+		if err != nil {
+			return u, epoch, err
+		}
+		u.RunAt = &at
+	}
+	if v, ok := changed("body"); ok {
+		if args, isArgs := asArgs(v); isArgs {
+			u.Args = args
+		} else {
+			u.Body = &v
+		}
+	}
+	return u, epoch, nil
 }
 
-// asArgs reports whether text is an array of JSON, which is taken as a job's arguments.
-func asArgs(text string) (json.RawMessage, bool) {
-	trimmed := strings.TrimSpace(text)
-	if !strings.HasPrefix(trimmed, "[") || !json.Valid([]byte(trimmed)) {
-		return nil, false
+func splitTags(text string) []string {
+	tags := []string{}
+	for tag := range strings.SplitSeq(text, ",") {
+		if tag = strings.TrimSpace(tag); tag != "" {
+			tags = append(tags, tag)
+		}
 	}
-	return json.RawMessage(trimmed), true
+	return tags
 }
 
-// waitReasons is what a job waits for, as a list and as the job's own page say it.
-var waitReasons = map[string]struct{ short, sentence string }{
-	"worker":   {"waits for a worker", "It is ready and waits for a worker."},
-	"paused":   {"queue is paused", "Its queue is paused."},
-	"draining": {"broker is draining", "The broker is draining: no job is handed out."},
-	"limit":    {"limit reached", "A limit of its queue is reached: it runs when a slot is free."},
-	"time":     {"not due yet", "It is not due yet."},
-	"jobs":     {"waits for other jobs", "It waits for other jobs to be done."},
-	"batch":    {"waits for its batch", "It waits for its batch."},
-	"broken":   {"will not run by itself", "A job that it waits for is gone without being done: run it now, or cancel it."},
+// moment is an entry of a timeline.
+type moment struct {
+	At           *time.Time // nil: now
+	What, Detail string
+	Dot          string // the state whose colour it has
 }
-
-// waitsFor says in a few words why a job does not run.
-func waitsFor(j service.Job) string { return cmp.Or(waitReasons[j.Reason].short, j.Reason) }
-
-// whyItWaits says it in a sentence.
-func whyItWaits(j *service.Job) string { return cmp.Or(waitReasons[j.Reason].sentence, j.Reason) }

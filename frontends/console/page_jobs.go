@@ -1,189 +1,343 @@
 package console
 
 import (
-	"cmp"
+	"errors"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
-	"broker/core"
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
 	"broker/frontends/service"
 )
 
-// groupLook is how many jobs are looked at to group failures.
-const groupLook = 1000
+// jobColumn is a column of a list of jobs.
+type jobColumn struct {
+	Name, Label string
+	Num         bool
+	shown       bool // unless others are chosen
+}
+
+var jobColumns = []jobColumn{
+	{Name: "job", Label: "Job", shown: true},
+	{Name: "state", Label: "State", shown: true},
+	{Name: "queue", Label: "Queue", shown: true},
+	{Name: "when", Label: "When", shown: true},
+	{Name: "tries", Label: "Tries", Num: true, shown: true},
+	{Name: "note", Label: "Note", shown: true},
+	{Name: "error", Label: "Error class"},
+	{Name: "priority", Label: "Priority", Num: true},
+	{Name: "origin", Label: "Submitted by"},
+	{Name: "tags", Label: "Tags"},
+	{Name: "worker", Label: "Worker"},
+	{Name: "created", Label: "Created"},
+	{Name: "batch", Label: "Batch"},
+	{Name: "unique", Label: "Unique key"},
+	{Name: "size", Label: "Body", Num: true},
+}
+
+// usualColumns are those of lists without a choice.
+var usualColumns = slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool { return !c.shown })
+
+// oneStateColumns are those of a list of jobs in one state.
+var oneStateColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "state" })
+
+// columnsCookie keeps the choice of columns.
+const columnsCookie = "broker_columns"
+
+// jobRow is a job with the columns to show.
+type jobRow struct {
+	Job     service.Job
+	Columns []jobColumn
+}
+
+func newJobRow(j service.Job, columns []jobColumn) jobRow { return jobRow{j, columns} }
+
+// hasNote reports whether the column of notes says anything of a job.
+func hasNote(j service.Job) bool {
+	return j.State == "leased" && (j.Progress != nil || j.Worker != "") || j.State != "ready" && j.Failure != nil || j.Reason != "" || len(j.Tags) > 0
+}
+
+// jobTable is a list of jobs without a filter bar.
+type jobTable struct {
+	Jobs    []service.Job
+	Columns []jobColumn
+	Empty   string
+}
 
 type jobsData struct {
-	Heading, Path, Nav string
-	Fixed              bool // the state belongs to the page
-	States             []string
-	StateChips, Chips  []choice
-	Queue              string
-	Jobs               []service.Job
-	Next               any
-	Actions            []choice
-	Groups             []jobGroup
-	GroupsSeen         int
-	GroupsExact        bool
+	Heading, Path, Empty string
+	Fixed                bool // the state belongs to the page
+	States               []string
+	StateTabs            []stateTab
+	Chips                []filterChip
+	Problems             []problem
+	More                 []filterField
+	MoreOpen             bool
+	MoreUsed             int // of the filters in the lower part
+	Sorts, AllColumns    []choice
+	Columns              []jobColumn
+	Jobs                 []service.Job
+	Count                int
+	Counted, Exact       bool
+	First, Next          any // template.URL
+	Filter, OneQueue     string
+	Actions              []choice
+	Groups               []jobGroup
+	GroupsSeen           int
+	GroupsExact          bool
+	Spans                []timeSpan
+	SpansTitle           string
+	SpansMost            int
+
+	query url.Values
+	usual map[string]float64 // run time of a queue that few jobs exceed, in seconds
+	now   time.Time
 }
 
-type jobGroup struct {
-	Error, Type, Message string
-	N                    int
+// stateTab leads to the jobs in one state.
+type stateTab struct {
+	Label   string
+	URL     any // template.URL
+	N       int
+	Counted bool
+	Chosen  bool
 }
 
-func jobsPage(r *request) (*view, error) {
-	return r.jobList("jobs", "Jobs", "jobs", r.query["state"], false)
-}
-
-// stateJobsPage is the page of the jobs in one state. Failed ones are grouped by error.
-func stateJobsPage(state string) handler {
-	path := state
-	if state == "leased" {
-		path = "running"
+// fieldValue is what the bar shows for a parameter.
+func fieldValue(d *jobsData, name string) string {
+	values := given(d.query, name)
+	if len(values) == 0 {
+		return ""
 	}
-	title := strings.ToUpper(path[:1]) + path[1:]
-	return func(r *request) (*view, error) {
-		return r.jobList(path, title, path, []string{state}, true)
+	for i := range filterFields {
+		if f := &filterFields[i]; f.Name == name && f.Kind == "time" {
+			if t, err := parseTime(values[0]); err == nil {
+				return formTime(t)
+			}
+		}
 	}
+	return values[0]
+}
+
+// markInvalid marks a field that is wrong.
+func markInvalid(d *jobsData, name string) template.HTMLAttr {
+	if slices.ContainsFunc(d.Problems, func(p problem) bool { return p.Name == name }) {
+		return ` aria-invalid="true"`
+	}
+	return ""
+}
+
+// isSlow reports whether a job runs longer than jobs of its queue usually do.
+func isSlow(d *jobsData, j service.Job) bool {
+	usual := d.usual[j.Queue]
+	return j.State == "leased" && j.LeasedAt != nil && usual > 0 && d.now.Sub(*j.LeasedAt).Seconds() > usual
+}
+
+// listPage is a page that lists jobs: all, or those in one state.
+type listPage struct {
+	path, heading, state, sort, empty string
+}
+
+var listPages = map[string]listPage{
+	"jobs":      {path: "jobs", heading: "Jobs", sort: "-created", empty: "No job matches."},
+	"running":   {path: "running", heading: "Running", state: "leased", sort: "leased", empty: "No job is running."},
+	"scheduled": {path: "scheduled", heading: "Scheduled", state: "scheduled", sort: "due", empty: "No job is scheduled."},
+	"retrying":  {path: "retrying", heading: "Retrying", state: "retrying", sort: "due", empty: "No job waits for another try."},
+	"dead":      {path: "dead", heading: "Dead", state: "dead", sort: "-died", empty: "No dead jobs. Good."},
+}
+
+// jobsPage serves one of the pages that list jobs.
+func jobsPage(name string) handler {
+	p := listPages[name]
+	return func(r *request) (*view, error) { return r.jobList(p) }
 }
 
 // jobList shows the jobs that the query chooses.
-func (r *request) jobList(path, heading, nav string, states []string, fixed bool) (*view, error) {
-	states = slices.DeleteFunc(slices.Clone(states), func(s string) bool { return s == "" })
-	queue := r.query.Get("queue")
-	filter := service.JobFilter{States: states}
-	if queue != "" {
-		filter.Queues = []string{queue}
+func (r *request) jobList(p listPage) (*view, error) {
+	states, fixed := givenStates(r.query), p.state != ""
+	if fixed {
+		states = []string{p.state}
 	}
-	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: pageRows, Cursor: r.query.Get("cursor")})
-	if err != nil {
-		return nil, err
-	}
+	filter, problems := jobFilter(r.query, states)
 	d := &jobsData{
-		Heading: heading, Path: path, Nav: nav, Fixed: fixed, States: states, Queue: queue, Jobs: list.Jobs, Actions: bulkActions(nav),
+		Heading: p.heading, Path: p.path, Empty: p.empty, Fixed: fixed, States: states, Problems: problems, query: r.query,
+		Filter: filterQuery(r.query, states).Encode(), Actions: bulkActions(p.state), Columns: r.columns(fixed),
+		usual: map[string]float64{},
+		now:   r.console.options.Now(),
 	}
-	if list.Cursor != "" {
-		if d.Next, err = with(r.query, "cursor", list.Cursor); err != nil {
-			return nil, err
-		}
+	if len(filter.Queues) == 1 {
+		d.OneQueue = filter.Queues[0]
 	}
-	if err := r.chips(d); err != nil {
+	sort := r.query.Get("sort")
+	if sort == "" {
+		sort = p.sort
+	}
+	d.Sorts = jobSorts(sort, p.state)
+	if err := d.setBar(); err != nil {
 		return nil, err
 	}
-	if fixed && (nav == "dead" || nav == "retrying") {
-		failed, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook})
-		if err != nil {
+	v := &view{page: "jobs", title: p.heading, nav: p.path, data: d}
+	if len(problems) == 0 {
+		err := r.findJobs(d, filter, service.JobPage{Limit: pageRows, Cursor: r.query.Get("cursor"), Sort: sort, Count: true}, p)
+		var refused *service.Error
+		if errors.As(err, &refused) && refused.Code == service.CodeInvalid {
+			d.Problems = append(d.Problems, problemOf(refused))
+		} else if err != nil {
 			return nil, err
 		}
-		d.Groups, d.GroupsSeen, d.GroupsExact = groupFailures(failed.Jobs), len(failed.Jobs), failed.Cursor == ""
 	}
-	return &view{page: "jobs", title: heading, nav: nav, data: d}, nil
+	if len(d.Problems) > 0 {
+		v.status, v.still = http.StatusBadRequest, true
+	}
+	return v, r.setTabs(d, filter)
 }
 
-// chips are the links that change the states, and the one that takes the queue's filter away.
-func (r *request) chips(d *jobsData) error {
+// findJobs fills in the jobs and what is said of all of them.
+func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.JobPage, p listPage) error {
+	list, err := r.service.Jobs(r.Context(), r.caller, filter, page)
+	if err != nil {
+		return err
+	}
+	d.Jobs, d.Count, d.Exact, d.Counted = list.Jobs, list.Count, list.CountExact, true
 	here := maps.Clone(r.query)
 	here.Del("cursor")
-	add := func(list *[]choice, label string, chosen bool, pairs ...string) error {
-		link, err := with(here, pairs...)
-		*list = append(*list, choice{Label: label, URL: link, Chosen: chosen})
-		return err
-	}
-	if err := add(&d.StateChips, "all", len(d.States) == 0, "state", ""); err != nil {
-		return err
-	}
-	for _, state := range core.States {
-		name := state.String()
-		if err := add(&d.StateChips, name, slices.Contains(d.States, name), "state", name); err != nil {
+	if list.Cursor != "" {
+		if d.Next, err = with(here, "cursor", list.Cursor); err != nil {
 			return err
 		}
 	}
-	if d.Queue != "" {
-		return add(&d.Chips, "queue "+short(40, d.Queue), false, "queue", "")
+	if page.Cursor != "" {
+		if d.First, err = with(here); err != nil {
+			return err
+		}
+	}
+	if d.Fixed && page.Cursor == "" {
+		if err := r.setSpans(d, filter, p); err != nil {
+			return err
+		}
+		if p.state == "dead" || p.state == "retrying" {
+			return r.setGroups(d, filter)
+		}
 	}
 	return nil
 }
 
-// groupFailures counts jobs by error class and type, the largest groups first.
-func groupFailures(jobs []service.Job) []jobGroup {
-	type key struct{ class, typ string }
-	byKey := map[key]*jobGroup{}
-	for i := range jobs {
-		j := &jobs[i]
-		k, message := key{typ: j.Type}, ""
-		if j.Failure != nil {
-			k.class, message = j.Failure.Type, j.Failure.Message
+// setBar fills in what the filter bar shows.
+func (d *jobsData) setBar() (err error) {
+	for _, f := range filterFields {
+		if !f.top {
+			d.More = append(d.More, f)
+			if len(given(d.query, f.Name)) > 0 {
+				d.MoreUsed++
+			}
+			d.MoreOpen = d.MoreOpen || slices.ContainsFunc(d.Problems, func(p problem) bool { return p.Name == f.Name })
 		}
-		if byKey[k] == nil {
-			byKey[k] = &jobGroup{Error: k.class, Type: k.typ, Message: message}
-		}
-		byKey[k].N++
 	}
-	groups := make([]jobGroup, 0, len(byKey))
-	for _, g := range byKey {
-		groups = append(groups, *g)
+	for _, c := range jobColumns {
+		chosen := slices.ContainsFunc(d.Columns, func(o jobColumn) bool { return o.Name == c.Name })
+		d.AllColumns = append(d.AllColumns, choice{Value: c.Name, Label: c.Label, Chosen: chosen})
 	}
-	slices.SortFunc(groups, func(a, b jobGroup) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), strings.Compare(a.Error, b.Error), strings.Compare(a.Type, b.Type))
-	})
-	return groups[:min(len(groups), 20)]
+	d.Chips, err = filterChips(d.query)
+	return err
 }
 
-// bulkActions are the changes that a list offers, the likeliest first.
-func bulkActions(nav string) []choice {
-	retry := choice{Value: string(service.ActionRetry), Label: "Run now"}
-	kill := choice{Value: string(service.ActionKill), Label: "Move to the dead set"}
-	remove := choice{Value: string(service.ActionDelete), Label: "Delete"}
-	switch nav {
+// setTabs leads to the states. They have counts where the filter says nothing but the queue.
+func (r *request) setTabs(d *jobsData, filter service.JobFilter) error {
+	if d.Fixed {
+		return nil
+	}
+	counts, err := r.stateCounts(filter)
+	if err != nil {
+		return err
+	}
+	here := maps.Clone(r.query)
+	for _, name := range []string{"cursor", "sort", "state"} {
+		here.Del(name)
+	}
+	all, err := with(here)
+	if err != nil {
+		return err
+	}
+	d.StateTabs = append(d.StateTabs, stateTab{Label: "All", URL: all, Chosen: len(d.States) == 0})
+	for _, name := range stateNames {
+		link, err := with(here, "state", name)
+		if err != nil {
+			return err
+		}
+		n, counted := counts[name]
+		d.StateTabs = append(d.StateTabs, stateTab{Label: stateLabel(name), URL: link, N: n, Counted: counted, Chosen: slices.Contains(d.States, name)})
+	}
+	return nil
+}
+
+// stateCounts are the numbers of jobs by state, where the broker keeps them: for all queues, and for one.
+func (r *request) stateCounts(f service.JobFilter) (map[string]int, error) {
+	only := f
+	only.States, only.Queues = nil, nil
+	plain := len(filterQuery(r.query, nil)) == 0 || len(f.Queues) == 1 && len(filterQuery(r.query, nil)) == 1
+	if !plain {
+		return nil, nil //nolint:nilnil // unknown
+	}
+	if len(f.Queues) == 0 {
+		sum, err := r.service.Summary(r.Context(), r.caller)
+		if service.IsCode(err, service.CodeForbidden) {
+			return nil, nil //nolint:nilnil // the caller may see some queues only
+		}
+		return sum.Jobs, err
+	}
+	q, err := r.service.Queue(r.Context(), r.caller, f.Queues[0])
+	if e := (*service.Error)(nil); errors.As(err, &e) {
+		return nil, nil //nolint:nilnil // there is no such queue
+	}
+	return map[string]int{
+		"ready": q.Ready, "leased": q.Leased, "scheduled": q.Scheduled, "blocked": q.Blocked, "retrying": q.Retrying, "dead": q.Dead, "done": q.Done,
+	}, err
+}
+
+// columns are those that the query chooses, else those that were chosen last in this browser.
+func (r *request) columns(fixed bool) []jobColumn {
+	names := given(r.query, "column")
+	if len(names) > 0 {
+		http.SetCookie(r.w, &http.Cookie{
+			Name: columnsCookie, Value: strings.Join(names, "."), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true,
+			SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+		})
+	} else if cookie, err := r.Cookie(columnsCookie); err == nil {
+		names = strings.Split(cookie.Value, ".")
+	}
+	var chosen []jobColumn
+	for _, c := range jobColumns {
+		if slices.Contains(names, c.Name) {
+			chosen = append(chosen, c)
+		}
+	}
+	switch {
+	case len(chosen) > 0:
+		return chosen
+	case fixed:
+		return oneStateColumns
+	}
+	return usualColumns
+}
+
+// jobSorts are the orders that a list may have.
+func jobSorts(chosen, state string) []choice {
+	newest := []string{"-created", "newest first", "created", "oldest first"}
+	var own []string
+	switch state {
+	case "scheduled", "retrying":
+		own = []string{"due", "due first", "-due", "due last"}
+	case "leased":
+		own = []string{"leased", "running longest", "-leased", "started last"}
 	case "dead":
-		return []choice{retry, remove}
-	case "running":
-		return []choice{kill, remove}
+		own = []string{"-died", "died last", "died", "died first"}
+	default:
+		own = []string{"queue", "ready: next out first", "due", "due first", "leased", "running longest", "-died", "died last", "-finished", "finished last"}
+		return choices(chosen, append(newest, own...)...)
 	}
-	return []choice{retry, kill, remove}
-}
-
-// changeJobs changes the selected jobs, one by one. Those that the action does not apply to any more are counted.
-func changeJobs(r *request) (*view, error) {
-	back := cmp.Or(r.PostFormValue("back"), "jobs")
-	if strings.Contains(back, "//") || strings.HasPrefix(back, "/") {
-		back = "jobs" // only pages of this console
-	}
-	ids := r.PostForm["id"]
-	if len(ids) == 0 {
-		return r.back(back, "No job was selected.")
-	}
-	action := service.JobAction(r.PostFormValue("action"))
-	changed, gone := 0, 0
-	for _, id := range ids {
-		switch err := r.service.Act(r.Context(), r.caller, id, service.Action{Action: action}, nil); {
-		case err == nil:
-			changed++
-		case service.IsCode(err, service.CodeJobNotFound), service.IsCode(err, service.CodeState), service.IsCode(err, service.CodeFinished):
-			gone++
-		default:
-			return nil, err
-		}
-	}
-	note := plural(changed, "job") + " changed."
-	if gone > 0 {
-		note += " " + plural(gone, "job") + " had changed meanwhile and stayed as they were."
-	}
-	return r.back(back, note)
-}
-
-// number reads a number from a form; an empty field is zero.
-func number(form url.Values, name string) (int, error) {
-	text := strings.TrimSpace(form.Get(name))
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0, &service.Error{Code: service.CodeInvalid, Field: name, Detail: strconv.Quote(text) + " is not a number of 0 or more"}
-	}
-	return n, nil
+	return choices(chosen, append(own, newest...)...)
 }

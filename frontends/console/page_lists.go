@@ -1,7 +1,10 @@
 package console
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
@@ -18,6 +21,8 @@ func joinURL(path string, query template.URL) template.URL { return template.URL
 type workersData struct {
 	Workers   []service.Worker
 	Protocols []choice
+	Protocol  string // empty: all
+	Faktory   bool   // some of them can be quieted
 	Next      any
 }
 
@@ -27,12 +32,9 @@ func workersPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &workersData{Workers: workers}
-	for _, name := range []string{"", "workq", "gearman", "faktory", "http"} {
-		label := name
-		if name == "" {
-			label = "all"
-		}
+	d := &workersData{Workers: workers, Protocol: protocol, Faktory: slices.ContainsFunc(workers, func(w service.Worker) bool { return w.State != "" })}
+	for _, name := range append([]string{""}, protocolNames...) {
+		label := cmp.Or(stateLabel(name), "All")
 		link, err := with(nil, "protocol", name)
 		if err != nil {
 			return nil, err
@@ -49,10 +51,11 @@ func workersPage(r *request) (*view, error) {
 func changeWorker(r *request) (*view, error) {
 	id := r.PostFormValue("id")
 	if do := r.PostFormValue("do"); do != "disconnect" {
-		if _, err := r.service.TellWorkers(r.Context(), r.caller, id, do); err != nil {
+		n, err := r.service.TellWorkers(r.Context(), r.caller, id, do)
+		if err != nil {
 			return nil, err
 		}
-		return r.back("workers", "The worker is told at its next heartbeat.")
+		return r.back("workers", plural(n, "worker")+" will be told to "+map[string]string{"quiet": "take no more jobs", "terminate": "exit"}[do]+" with the next heartbeat.")
 	}
 	if err := r.service.Disconnect(r.Context(), r.caller, id); err != nil {
 		return nil, err
@@ -103,12 +106,46 @@ func auditPage(r *request) (*view, error) {
 	return &view{page: "audit", title: "Audit log", nav: "audit", data: d}, nil
 }
 
-type settingsData struct{ Settings []service.Setting }
+// settingsSection are the settings of one table of the settings file.
+type settingsSection struct {
+	Name     string
+	Settings []service.Setting
+}
+
+type settingsData struct {
+	Sections []settingsSection
+	Changed  int
+}
 
 func settingsPage(r *request) (*view, error) {
 	list, err := r.service.Settings(r.caller)
 	if err != nil && !service.IsCode(err, service.CodeUnsupported) {
 		return nil, err
 	}
-	return &view{page: "settings", title: "Settings", nav: "settings", data: settingsData{list}, still: true}, nil
+	d := &settingsData{}
+	for _, s := range list {
+		name, _, inTable := strings.Cut(s.Name, ".")
+		if !inTable {
+			name = "general"
+		}
+		i := slices.IndexFunc(d.Sections, func(o settingsSection) bool { return o.Name == name })
+		if i < 0 {
+			i = len(d.Sections)
+			d.Sections = append(d.Sections, settingsSection{Name: name})
+		}
+		d.Sections[i].Settings = append(d.Sections[i].Settings, s)
+		if s.Source != "default" {
+			d.Changed++
+		}
+	}
+	return &view{page: "settings", title: "Settings", nav: "settings", data: d, still: true}, nil
+}
+
+// took says how long an operation has run.
+func (c *Console) took(o service.Operation) string {
+	end := c.options.Now()
+	if o.FinishedAt != nil {
+		end = *o.FinishedAt
+	}
+	return span(end.Sub(o.StartedAt))
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/frontends/service"
 )
@@ -12,8 +15,10 @@ import (
 const worstQueues = 8
 
 type figure struct {
-	Label, Value, Note, URL string
-	Bad                     bool
+	Label, Value, Unit, Note, URL string
+	Dot                           string // the state whose colour it has
+	Bad                           bool
+	Spark                         template.HTML
 }
 
 type overviewData struct {
@@ -40,10 +45,11 @@ type chart struct {
 }
 
 type chartData struct {
-	Labels []string    `json:"labels"`
-	Unit   string      `json:"unit,omitempty"`
-	X      []int64     `json:"x"` // seconds since 1970
-	Y      [][]float64 `json:"y"`
+	Labels  []string    `json:"labels"`
+	Colours []string    `json:"colours"` // custom properties of the style sheet
+	Unit    string      `json:"unit,omitempty"`
+	X       []int64     `json:"x"` // seconds since 1970
+	Y       [][]float64 `json:"y"`
 }
 
 func overviewPage(r *request) (*view, error) {
@@ -53,7 +59,7 @@ func overviewPage(r *request) (*view, error) {
 	}
 	d := &overviewData{Marks: marks(&sum), Figures: figures(&sum), Charts: dayCharts(sum.Days)}
 	up := r.console.options.Now().Sub(sum.StartedAt)
-	d.Uptime = span(up)
+	d.Uptime = span(up.Truncate(time.Second))
 	for _, sort := range []string{"-dead", "-latency", "-ready"} {
 		list, _, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{Sort: sort, Limit: worstQueues})
 		if err != nil {
@@ -92,7 +98,7 @@ func marks(sum *service.Summary) []mark {
 func figures(sum *service.Summary) []figure {
 	state := func(label, name, url string, bad bool) figure {
 		n := sum.Jobs[name]
-		return figure{Label: label, Value: num(n), URL: url, Bad: bad && n > 0}
+		return figure{Label: label, Value: num(n), URL: url, Dot: name, Bad: bad && n > 0}
 	}
 	all := []figure{
 		state("ready", "ready", "jobs?state=ready", false), state("running", "leased", "running", false),
@@ -121,7 +127,7 @@ func dayCharts(days []service.Day) []chart {
 	}
 	days = slices.Clone(days[:min(len(days), 30)])
 	slices.Reverse(days)
-	data := chartData{Labels: []string{"processed", "failed"}, Y: [][]float64{nil, nil}}
+	data := chartData{Labels: []string{"processed", "failed"}, Colours: []string{"--good", "--bad"}, Y: [][]float64{nil, nil}}
 	var processed, failed uint64
 	for _, day := range days {
 		at, err := parseDay(day.Date)

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,7 +34,38 @@ type queuesData struct {
 	Queues       []service.Queue
 	Search, Back string
 	Sorts        []choice
+	Columns      []queueColumn
 	Next         any // template.URL, nil on the last page
+}
+
+// queueColumn is the head of a column, which orders the list.
+type queueColumn struct {
+	Value, Label string
+	URL          any // template.URL
+	Chosen       bool
+	Sorted       string // ascending or descending
+}
+
+// queueColumns are the columns of the list of queues.
+func (r *request) queueColumns(sort string) (columns []queueColumn, err error) {
+	for _, c := range choices("", "name", "Queue", "ready", "Ready", "leased", "Running", "retrying", "Retrying", "scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest") {
+		name, down := strings.CutPrefix(sort, "-")
+		next, column := "-"+c.Value, queueColumn{Value: c.Value, Label: c.Label, Chosen: name == c.Value, Sorted: "ascending"}
+		if down {
+			column.Sorted = "descending"
+		}
+		if c.Value == "name" || column.Chosen && down {
+			next = c.Value
+		}
+		if column.Chosen && !down {
+			next = "-" + c.Value
+		}
+		if column.URL, err = with(r.query, "sort", next, "cursor", ""); err != nil {
+			return nil, err
+		}
+		columns = append(columns, column)
+	}
+	return columns, nil
 }
 
 // nextPage is the link to the page that follows, nil after the last.
@@ -63,8 +95,12 @@ func queuesPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{page: "queues", title: "Queues", nav: "queues", data: queuesData{
-		Queues: list, Search: r.query.Get("search"), Back: r.URL.RawQuery, Next: next,
+	columns, err := r.queueColumns(sort)
+	if err != nil {
+		return nil, err
+	}
+	return &view{page: "queues", title: "Queues", nav: "queues", data: &queuesData{
+		Queues: list, Columns: columns, Search: r.query.Get("search"), Back: r.URL.RawQuery, Next: next,
 		Sorts: choices(sort, "name", "name", "-ready", "most ready", "-leased", "most leased", "-dead", "most dead",
 			"-retrying", "most retrying", "-scheduled", "most scheduled", "-latency", "oldest first"),
 	}}, nil
@@ -87,29 +123,16 @@ func changeQueues(r *request) (*view, error) {
 	return r.back(to, plural(len(names), "queue")+" "+word+".")
 }
 
-// plural is "1 queue", "2 queues".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return num(n) + " " + noun + "s"
-}
-
 type stateCount struct {
 	Name string
 	N    int
 }
 
-type failureGroup struct {
-	Type, Message string
-	N             int
-}
-
 type queueData struct {
 	Queue    service.Queue
 	States   []stateCount
-	Failures []failureGroup
-	Jobs     []service.Job
+	Failures []jobGroup
+	Table    jobTable
 }
 
 func queuePage(r *request) (*view, error) {
@@ -118,7 +141,7 @@ func queuePage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := queueData{Queue: q, States: []stateCount{
+	d := &queueData{Queue: q, States: []stateCount{
 		{"ready", q.Ready},
 		{"leased", q.Leased},
 		{"retrying", q.Retrying},
@@ -133,18 +156,28 @@ func queuePage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Jobs = active.Jobs
+	d.Table = jobTable{Jobs: active.Jobs, Columns: queueJobColumns, Empty: "No job waits or runs here."}
 	failed, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
 		Queues: []string{name}, States: []string{"dead", "retrying"},
 	}, service.JobPage{Limit: groupLook})
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range groupFailures(failed.Jobs) {
-		d.Failures = append(d.Failures, failureGroup{Type: g.Error, Message: g.Message, N: g.N})
+	d.Failures = groupFailures(failed.Jobs)
+	d.Failures = d.Failures[:min(len(d.Failures), mostGroups)]
+	for i := range d.Failures {
+		g := &d.Failures[i]
+		q := url.Values{"queue": {name}, "state": {"dead", "retrying"}, "type": {g.Type}}
+		if g.Error != "" {
+			q.Set("error_class", g.Error)
+		}
+		g.Filter = q.Encode()
 	}
 	return &view{page: "queue", title: name, nav: "queues", data: d}, nil
 }
+
+// queueJobColumns are those of the list on a queue's page.
+var queueJobColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "queue" })
 
 // changeQueue serves the forms of a queue's page.
 func changeQueue(r *request) (*view, error) {

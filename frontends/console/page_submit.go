@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -12,13 +13,14 @@ import (
 const submitWait = 20 * time.Second
 
 type submitData struct {
+	ID                  string // of the job that has ended
 	Values              map[string]string
 	Problem             string
 	Outcome             *service.Outcome
 	Result, FailureText string
 }
 
-var submitFields = []string{"queue", "type", "priority", "body", "run_at", "retries", "unique_key"}
+var submitFields = []string{"queue", "type", "priority", "body", "run_at", "retries", "unique_key", "tags"}
 
 func submitPage(r *request) (*view, error) {
 	d := &submitData{Values: map[string]string{}}
@@ -57,7 +59,7 @@ func submitJob(r *request) (*view, error) {
 	if job.Outcome == nil {
 		return r.back("jobs/"+job.ID, "The job has not ended within "+span(submitWait)+"; this is how it is now.")
 	}
-	d.Outcome, d.Result = job.Outcome, resultText(job.Outcome)
+	d.ID, d.Outcome, d.Result = job.ID, job.Outcome, resultText(job.Outcome)
 	if f := job.Outcome.Failure; f != nil {
 		d.FailureText = strings.TrimPrefix(f.Type+": "+f.Message, ": ")
 	} else {
@@ -70,6 +72,7 @@ func submission(r *request) (service.Submission, error) {
 	form := r.PostForm
 	sub := service.Submission{
 		Queue: strings.TrimSpace(form.Get("queue")), Type: strings.TrimSpace(form.Get("type")), UniqueKey: form.Get("unique_key"),
+		Tags: splitTags(form.Get("tags")),
 	}
 	body := strings.ReplaceAll(form.Get("body"), "\r\n", "\n")
 	if args, ok := asArgs(body); ok {
@@ -85,9 +88,9 @@ func submission(r *request) (service.Submission, error) {
 		sub.Priority = int32(n)
 	}
 	if text := form.Get("run_at"); text != "" {
-		at, err := time.Parse("2006-01-02T15:04", text)
+		at, err := parseTime(text)
 		if err != nil {
-			return sub, &service.Error{Code: service.CodeInvalid, Field: "run_at", Detail: strconv.Quote(text) + " is not a time"}
+			return sub, err
 		}
 		sub.RunAt = at
 	}
@@ -100,4 +103,17 @@ func submission(r *request) (service.Submission, error) {
 		sub.MaxFails = &fails
 	}
 	return sub, nil
+}
+
+// number reads a number from a form; an empty field is zero.
+func number(form url.Values, name string) (int, error) {
+	text := strings.TrimSpace(form.Get(name))
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, &service.Error{Code: service.CodeInvalid, Field: name, Detail: strconv.Quote(text) + " is not a number of 0 or more"}
+	}
+	return n, nil
 }

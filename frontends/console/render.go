@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,10 +29,12 @@ type pages struct{ byName map[string]*template.Template }
 
 func loadPages(c *Console) (*pages, error) {
 	functions := template.FuncMap{
-		"asset": c.assets.url, "num": num, "float": float, "span": span, "seconds": seconds, "bytes": size, "ago": c.ago,
-		"until": c.until, "clock": clockTime, "clockOf": func(t time.Time) string { return clockTime(&t) }, "pathEscape": url.PathEscape, "json": chartJSON, "pretty": pretty, "with": with,
-		"percent": percent, "short": short, "list": func(items ...any) []any { return items }, "hexdump": hex.Dump,
-		"join": strings.Join, "plural": func(n uint32, noun string) string { return plural(int(n), noun) }, "why": waitsFor,
+		"asset": c.assets.url, "icon": icon, "num": num, "brief": brief, "float": float, "span": span, "seconds": seconds, "bytes": size,
+		"ago": c.ago, "until": c.until, "clock": clockTime, "clockShort": c.clockShort, "iso": isoTime, "pathEscape": url.PathEscape,
+		"queryEscape": url.QueryEscape, "agoOf": func(t time.Time) template.HTML { return c.ago(&t) }, "took": c.took,
+		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent, "short": short,
+		"list": func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
+		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "hasNote": hasNote, "value": fieldValue, "invalid": markInvalid, "slow": isSlow,
 	}
 	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html", "templates/parts_*.html")
 	if err != nil {
@@ -60,11 +62,14 @@ func loadPages(c *Console) (*pages, error) {
 // frameData is what the frame shows around a page.
 type frameData struct {
 	Title, Nav, Root, Self, Nonce, Note, Version string
+	Theme                                        string // light, dark; empty: as the system
 	User                                         string // empty: nobody has to log in
 	Session                                      bool   // there is something to log out of
 	Live                                         bool
 	Counts                                       counts
 	Rights                                       rights
+	Work, System                                 []choice
+	Running                                      []service.Operation
 	Data                                         any
 }
 
@@ -74,6 +79,39 @@ type counts struct{ Queues, Leased, Scheduled, Retrying, Dead int }
 // rights say which forms a page shows. The service checks them again.
 type rights struct{ Produce, Operate, Admin bool }
 
+// frame is what stands around a view.
+func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) frameData {
+	d := frameData{
+		Title: v.title, Nav: v.nav, Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: newNonce(),
+		Note: flash(w, r), Version: c.options.Version, Data: v.data, Theme: theme(r), Work: workPages,
+		Live:   r.Method == http.MethodGet && !v.still && caller.Principal != nil,
+		Rights: rights{mayRole(caller, access.Produce), mayRole(caller, access.Operate), mayRole(caller, access.Admin)},
+	}
+	for _, page := range systemPages {
+		if d.Rights.Admin || !slices.Contains(adminPages, page.Value) {
+			d.System = append(d.System, page)
+		}
+	}
+	if _, inSession := c.sessions.caller(r); inSession {
+		d.User, d.Session = caller.Name(), true
+	}
+	s := c.options.Service()
+	if s == nil || caller.Principal == nil {
+		return d
+	}
+	if sum, err := s.Summary(r.Context(), caller); err == nil { // else the caller may not see it
+		d.Counts = counts{sum.Queues, sum.Jobs["leased"], sum.Jobs["scheduled"], sum.Jobs["retrying"], sum.Jobs["dead"]}
+	}
+	if operations, err := s.Operations(caller); err == nil && v.nav != "operations" { // likewise
+		for _, o := range operations {
+			if o.FinishedAt == nil {
+				d.Running = append(d.Running, o)
+			}
+		}
+	}
+	return d
+}
+
 // render sends a page.
 func (c *Console) render(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) {
 	page, ok := c.pages.byName[v.page]
@@ -81,20 +119,7 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, caller service.
 		http.Error(w, "no page "+v.page, http.StatusInternalServerError)
 		return
 	}
-	d := frameData{
-		Title: v.title, Nav: v.nav, Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: newNonce(),
-		Note: flash(w, r), Version: c.options.Version, Data: v.data,
-		Live:   r.Method == http.MethodGet && !v.still && caller.Principal != nil,
-		Rights: rights{mayRole(caller, access.Produce), mayRole(caller, access.Operate), mayRole(caller, access.Admin)},
-	}
-	if _, inSession := c.sessions.caller(r); inSession {
-		d.User, d.Session = caller.Name(), true
-	}
-	if s := c.options.Service(); s != nil && caller.Principal != nil {
-		if sum, err := s.Summary(r.Context(), caller); err == nil { // else the caller may not see it
-			d.Counts = counts{sum.Queues, sum.Jobs["leased"], sum.Jobs["scheduled"], sum.Jobs["retrying"], sum.Jobs["dead"]}
-		}
-	}
+	d := c.frame(w, r, caller, v)
 	var b bytes.Buffer
 	if err := page.ExecuteTemplate(&b, "frame.html", d); err != nil {
 		c.options.Failed(v.page, err)
@@ -121,6 +146,46 @@ func num(n any) string {
 		text = text[:from] + "\u202f" + text[from:]
 	}
 	return text
+}
+
+// brief shows a count in little space.
+func brief(n int) string {
+	f, unit := float64(n), ""
+	switch {
+	case n < 10_000:
+		return num(n)
+	case n < 1_000_000:
+		f, unit = f/1e3, "k"
+	default:
+		f, unit = f/1e6, "M"
+	}
+	if f < 100 {
+		return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + unit
+	}
+	return strconv.FormatFloat(f, 'f', 0, 64) + unit
+}
+
+// plural is "1 queue", "2 queues".
+func plural(n any, noun string) string {
+	text := num(n)
+	switch {
+	case text == "1":
+		return "1 " + noun
+	case strings.HasSuffix(noun, "ch"):
+		return text + " " + noun + "es"
+	}
+	return text + " " + noun + "s"
+}
+
+// stateLabel is how people call a state.
+func stateLabel(state string) string {
+	if state == "leased" {
+		return "Running"
+	}
+	if state == "" {
+		return ""
+	}
+	return strings.ToUpper(state[:1]) + state[1:]
 }
 
 // float shows a rate.
@@ -210,6 +275,16 @@ func clockTime(t *time.Time) string {
 	}
 	return t.UTC().Format("2006-01-02 15:04:05")
 }
+
+// clockShort shows the time of today, and the date of other days.
+func (c *Console) clockShort(t *time.Time) string {
+	if t.UTC().Format(time.DateOnly) == c.options.Now().UTC().Format(time.DateOnly) {
+		return t.UTC().Format("15:04:05.000")
+	}
+	return t.UTC().Format("2 Jan 15:04:05")
+}
+
+func isoTime(t *time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // percent is part of whole, for a progress element.
 func percent(part, whole any) int {

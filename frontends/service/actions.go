@@ -105,6 +105,8 @@ var unfinished = []core.State{core.Scheduled, core.Blocked, core.Ready, core.Lea
 type Selection struct {
 	Names  []string
 	Filter *JobFilter
+
+	SkipMissing bool // names of jobs that are gone are left out; else they are refused
 }
 
 // Preview is what a bulk action would do.
@@ -122,6 +124,7 @@ const exampleJobs = 10
 // selection is a Selection that was checked.
 type selection struct {
 	seqs   []uint64 // of the names
+	missed int      // names of jobs that are gone
 	filter core.Filter
 	byName bool
 }
@@ -137,6 +140,10 @@ func (s *Service) choose(ctx context.Context, c *client, caller Caller, sel Sele
 	}
 	for i, name := range sel.Names {
 		info, err := s.inspect(ctx, c, caller, access.Operate, name, true)
+		if sel.SkipMissing && IsCode(err, CodeJobNotFound) {
+			out.missed++
+			continue
+		}
 		if e := (*Error)(nil); errors.As(err, &e) {
 			return nil, &Error{Code: e.Code, Field: fmt.Sprintf("body.ids[%d]", i), Detail: fmt.Sprintf("%s: %s", name, e.Detail)}
 		}
@@ -223,7 +230,7 @@ func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel 
 		o.Target += " " + d
 	}
 	if chosen.byName {
-		o.Matched = len(chosen.seqs)
+		o.Matched, o.Skipped = len(chosen.seqs)+chosen.missed, chosen.missed
 	} else {
 		r, err := c.call(ctx, &core.Find{Filter: chosen.filter, Limit: 1, Brief: true, WithCount: true})
 		if err != nil {
@@ -241,24 +248,10 @@ func (sel *Selection) describe() string {
 	if sel.Filter == nil {
 		return strings.Join(sel.Names[:min(len(sel.Names), 10)], ", ")
 	}
-	f := sel.Filter
-	var parts []string
-	add := func(name string, values ...string) {
-		if text := strings.Join(values, ","); text != "" {
-			parts = append(parts, name+"="+text)
-		}
+	if text := sel.Filter.String(); text != "" {
+		return text
 	}
-	add("state", f.States...)
-	add("queue", f.Queues...)
-	add("queue_prefix", f.QueuePrefix)
-	add("type", f.Types...)
-	add("tag", f.Tags...)
-	add("error_class", f.ErrorClass)
-	add("text", f.Text)
-	if len(parts) == 0 {
-		return "jobs by filter"
-	}
-	return strings.Join(parts, " ")
+	return "every job"
 }
 
 // runAction changes the jobs page by page; each page is one commit.

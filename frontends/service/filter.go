@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,52 @@ type JobFilter struct {
 	CreatedFrom, CreatedTo, DueFrom, DueTo     time.Time
 	DiedFrom, DiedTo, FinishedFrom, FinishedTo time.Time
 	MinPriority, MaxPriority                   *int32
+}
+
+// String is what the audit log says of the filter: the conditions that are set, as in a query.
+func (f *JobFilter) String() string {
+	var parts []string
+	add := func(name string, values ...string) {
+		if text := strings.Join(values, ","); text != "" {
+			parts = append(parts, name+"="+text)
+		}
+	}
+	number := func(name string, n *int32) {
+		if n != nil {
+			add(name, strconv.Itoa(int(*n)))
+		}
+	}
+	instant := func(name string, t time.Time) {
+		if !t.IsZero() {
+			add(name, t.UTC().Format(time.RFC3339))
+		}
+	}
+	add("state", f.States...)
+	add("queue", f.Queues...)
+	add("queue_prefix", f.QueuePrefix)
+	add("type", f.Types...)
+	add("origin", f.Origins...)
+	add("worker", f.Worker)
+	add("tag", f.Tags...)
+	add("error_class", f.ErrorClass)
+	add("failure_group", f.FailureGroup)
+	add("batch", f.Batch)
+	add("parent", f.Parent)
+	add("unique_key", f.UniqueKey)
+	add("id_prefix", f.IDPrefix)
+	add("text", f.Text)
+	add("body_text", f.BodyText)
+	number("min_priority", f.MinPriority)
+	number("max_priority", f.MaxPriority)
+	instant("created_from", f.CreatedFrom)
+	instant("created_to", f.CreatedTo)
+	instant("due_from", f.DueFrom)
+	instant("due_to", f.DueTo)
+	instant("died_from", f.DiedFrom)
+	instant("died_to", f.DiedTo)
+	instant("finished_from", f.FinishedFrom)
+	instant("finished_to", f.FinishedTo)
+	return strings.Join(parts, " ")
 }
 
 // core is the filter as the core has it.

@@ -125,18 +125,20 @@ func TestPagesChangeWhatTheyShow(t *testing.T) {
 
 	b.open("/dead")
 	b.wants("ImportRow")
-	b.run(chromedp.Click(`input[name="id"]`), chromedp.WaitEnabled(`button[value="retry"]`), chromedp.Click(`button[value="retry"]`))
-	b.wants("1 job changed.")
+	b.run(chromedp.Click(`td input[name="id"]`), chromedp.WaitEnabled(`.bar button[value="retry"]`), chromedp.Click(`.bar button[value="retry"]`))
+	b.wants("1 job put back.")
 	b.wants("No dead jobs.")
 
 	b.open("/jobs?queue=emails&state=ready")
-	b.run(chromedp.Click("#select-all"), chromedp.WaitEnabled(`button[value="delete"]`), chromedp.Click(`button[value="delete"]`))
-	b.wants("5 jobs changed.")
+	b.run(chromedp.Click("#select-all"), chromedp.WaitEnabled(`.bar button[value="delete"]`), chromedp.Click(`.bar button[value="delete"]`))
+	b.wants("Delete 5 jobs?")
+	b.run(chromedp.Click(`button.danger`))
+	b.wants("5 jobs deleted.")
 
 	b.open("/jobs?queue=emails&state=scheduled")
-	b.run(chromedp.Click("td.id a"))
-	b.wants("It is not due yet.")
-	b.run(chromedp.Click(`button[value="retry"]`))
+	b.run(chromedp.Click("td.main a"))
+	b.wants("It is due in")
+	b.run(chromedp.Click(`.head button[value="retry"]`))
 	b.wants("The job is ready.")
 
 	b.open("/submit")

@@ -6,16 +6,24 @@
   // itself again. When the stream breaks, the page is polled until the stream is back.
   const pollEvery = 5000;
   let polling = 0;
-  let still = false;
+  let selecting = false;
 
+  const live = () => sessionStorage.getItem('live') !== 'off';
+  const showLive = () => document.querySelectorAll('[data-live]').forEach((b) => {
+    b.setAttribute('aria-pressed', String(live()));
+    b.textContent = live() ? 'Live' : 'Still';
+  });
   const offline = (shown) => document.getElementById('offline')?.classList.toggle('shown', shown);
-  const refresh = () => {
-    if (still || document.hidden || document.querySelector('dialog[open]') || editing()) return;
-    window.htmx?.trigger(document.body, 'refresh');
-  };
-  const editing = () => {
+  const busy = () => {
+    if (document.querySelector('dialog[open], details.drop[open], #edit[open], :popover-open')) return true;
     const a = document.activeElement;
-    return a && a.closest('main') && /^(INPUT|TEXTAREA|SELECT)$/.test(a.tagName) && a.type !== 'checkbox';
+    if (a && a.closest('main, .jump') && /^(INPUT|TEXTAREA|SELECT)$/.test(a.tagName) && a.type !== 'checkbox') return true;
+    const text = getSelection();
+    return text && !text.isCollapsed;
+  };
+  const refresh = () => {
+    if (!live() || selecting || document.hidden || busy()) return;
+    window.htmx?.trigger(document.body, 'refresh');
   };
   const poll = (on) => {
     if (on && !polling) polling = setInterval(refresh, pollEvery);
@@ -33,33 +41,63 @@
   });
   document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); });
 
-  // Charts: <div class="chart" data-chart='{"labels":[…],"unit":"…","x":[…],"y":[[…],…]}'>
-  const colours = ['--in', '--good', '--bad', '--warn'];
+  // Charts: <div class="chart" data-chart='{"labels":[…],"colours":[…],"unit":"…","x":[…],"y":[[…],…]}'>
+  const height = 232;
   const charts = new Map();
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const probe = document.createElement('span');
+  const css = (name) => {
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    const colour = getComputedStyle(probe).color;
+    probe.remove();
+    return colour;
+  };
+  const faint = (colour) => colour.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.12)');
+  const short = (v) => {
+    const a = Math.abs(v);
+    if (a >= 1e6) return `${+(v / 1e6).toFixed(1)}M`;
+    if (a >= 1e3) return `${+(v / 1e3).toFixed(1)}k`;
+    return String(+v.toFixed(a < 1 ? 3 : a < 10 ? 2 : 1));
+  };
+  const duration = (v) => {
+    if (v === 0) return '0';
+    if (v < 0.001) return `${+(v * 1e6).toPrecision(3)} µs`;
+    if (v < 1) return `${+(v * 1e3).toPrecision(3)} ms`;
+    if (v < 120) return `${+v.toPrecision(3)} s`;
+    if (v < 7200) return `${+(v / 60).toPrecision(3)} min`;
+    return `${+(v / 3600).toPrecision(3)} h`;
+  };
 
   const draw = (el) => {
     if (!window.uPlot || !el.dataset.chart) return;
-    const d = JSON.parse(el.dataset.chart);
-    const data = [d.x, ...d.y];
     const old = charts.get(el);
     if (old && old.text === el.dataset.chart) return;
+    const d = JSON.parse(el.dataset.chart);
+    const data = [d.x, ...d.y];
     if (old) { old.plot.setData(data); old.text = el.dataset.chart; return; }
-    const axis = { stroke: css('--pico-muted-color'), grid: { stroke: css('--pico-muted-border-color'), width: 1 }, ticks: { show: false } };
+    const text = d.unit === 's' ? duration : short;
+    const axis = {
+      stroke: css('--muted'), font: '11px system-ui, sans-serif', grid: { stroke: css('--line'), width: 1 }, ticks: { show: false },
+    };
     const plot = new uPlot({
       width: el.clientWidth || 400,
-      height: 190,
-      cursor: { drag: { x: false, y: false } },
+      height,
+      padding: [12, 8, 0, 0],
+      cursor: { drag: { x: false, y: false }, points: { size: 6 } },
       legend: { live: true },
-      scales: { y: { range: (_, lo, hi) => [Math.min(0, lo), hi > 0 ? hi * 1.1 : 1] } },
-      axes: [axis, { ...axis, size: 56 }],
-      series: [{}, ...d.labels.map((label, i) => ({
-        label: d.unit ? `${label} (${d.unit})` : label,
-        stroke: css(colours[i % colours.length]),
-        width: 1.5,
-        points: { show: false },
-        value: (_, v) => v == null ? '–' : v.toLocaleString(undefined, { maximumFractionDigits: 2 }),
-      }))],
+      scales: { y: { range: (_, lo, hi) => [0, hi > 0 ? hi * 1.12 : 1] } },
+      axes: [{ ...axis, grid: { show: false }, space: 70 }, { ...axis, size: 52, space: 40, values: (_, all) => all.map((v) => (v == null ? '' : text(v))) }],
+      series: [{ value: (_, v) => (v == null ? '' : new Date(v * 1000).toLocaleTimeString()) }, ...d.labels.map((label, i) => {
+        const colour = css(d.colours[i]);
+        return {
+          label,
+          stroke: colour,
+          fill: i === 0 || d.fill ? faint(colour) : undefined,
+          width: 1.6,
+          points: { show: false },
+          value: (_, v) => (v == null ? '–' : text(v)),
+        };
+      })],
     }, data, el);
     charts.set(el, { plot, text: el.dataset.chart });
   };
@@ -67,67 +105,104 @@
     for (const [el, c] of charts) if (!el.isConnected) { c.plot.destroy(); charts.delete(el); }
     document.querySelectorAll('.chart').forEach(draw);
   };
-  addEventListener('resize', () => charts.forEach((c, el) => c.plot.setSize({ width: el.clientWidth, height: 190 })));
+  addEventListener('resize', () => charts.forEach((c, el) => c.plot.setSize({ width: el.clientWidth, height })));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
-    charts.forEach((c, el) => { c.plot.destroy(); charts.delete(el); });
+    charts.forEach((c) => c.plot.destroy());
+    charts.clear();
     drawAll();
   });
 
   // Selections: a box in the head of a table for all rows, a count in the bar of actions.
   const selection = () => {
     const bar = document.getElementById('selected');
-    if (!bar) return;
-    const boxes = [...document.querySelectorAll('main input[name="id"]')];
+    if (!bar) { selecting = false; return; }
+    const boxes = [...document.querySelectorAll('main td input[name="id"]')];
     const on = boxes.filter((b) => b.checked).length;
-    bar.textContent = on ? `${on} selected` : '';
+    const matching = document.getElementById('select-matching');
+    const every = matching?.checked === true;
+    bar.textContent = every ? '' : on ? `${on} selected` : bar.dataset.none || '';
     const all = document.getElementById('select-all');
     if (all) { all.checked = on > 0 && on === boxes.length; all.indeterminate = on > 0 && on < boxes.length; }
-    document.querySelectorAll('[data-needs-selection]').forEach((b) => { b.disabled = on === 0; });
-    still = on > 0 || document.getElementById('live')?.checked === false;
+    document.querySelectorAll('[data-needs-selection]').forEach((b) => { b.disabled = on === 0 && !every; });
+    selecting = on > 0 || every;
   };
   document.addEventListener('change', (e) => {
     if (e.target.id === 'select-all') {
-      document.querySelectorAll('main input[name="id"]').forEach((b) => { b.checked = e.target.checked; });
+      document.querySelectorAll('main td input[name="id"]').forEach((b) => { b.checked = e.target.checked; });
     }
-    if (e.target.matches('input[name="id"], #select-all, #live')) selection();
+    if (e.target.matches('input[name="id"], #select-all, #select-matching')) selection();
     if (e.target.matches('[data-submit-on-change]')) e.target.form.requestSubmit();
   });
 
-  // Small things that need a script: copying, saved filters, dialogs, the colour scheme.
-  document.addEventListener('click', async (e) => {
-    const b = e.target.closest('[data-copy]');
-    if (b) {
-      await navigator.clipboard?.writeText(b.dataset.copy);
-      const was = b.textContent;
-      b.textContent = 'copied';
-      setTimeout(() => { b.textContent = was; }, 1200);
-    }
-    if (e.target.closest('[data-save-filter]')) {
-      const name = document.getElementById('filter-name')?.value.trim();
-      if (name) { const all = saved(); all[name] = location.search; localStorage.setItem('filters', JSON.stringify(all)); showSaved(); }
-    }
-    const drop = e.target.closest('[data-forget-filter]');
-    if (drop) { const all = saved(); delete all[drop.dataset.forgetFilter]; localStorage.setItem('filters', JSON.stringify(all)); showSaved(); }
+  // Empty fields need not stand in the URL of a filter.
+  document.addEventListener('submit', (e) => {
+    if (e.target.method !== 'get') return;
+    const empty = [...e.target.elements].filter((f) => f.name && f.value === '' && !f.disabled);
+    empty.forEach((f) => { f.disabled = true; });
+    setTimeout(() => empty.forEach((f) => { f.disabled = false; }), 0);
   });
-  const saved = () => { try { return JSON.parse(localStorage.getItem('filters')) || {}; } catch { return {}; } };
+
+  // Filters are saved by name in the browser, apart for each page.
+  const path = () => document.getElementById('saved-filters')?.dataset.path || 'jobs';
+  const saved = () => { try { return JSON.parse(localStorage.getItem(`filters ${path()}`)) || {}; } catch { return {}; } };
+  const save = (all) => { localStorage.setItem(`filters ${path()}`, JSON.stringify(all)); showSaved(); };
   const showSaved = () => {
     const list = document.getElementById('saved-filters');
     if (!list) return;
     list.replaceChildren(...Object.entries(saved()).map(([name, search]) => {
       const li = document.createElement('li');
+      li.className = 'chip';
       const a = document.createElement('a');
-      a.className = 'chip';
-      a.href = 'jobs' + search;
+      a.href = path() + search;
       a.textContent = name;
       const x = document.createElement('button');
-      x.type = 'button'; x.className = 'chip'; x.dataset.forgetFilter = name; x.textContent = '×';
-      x.setAttribute('aria-label', 'forget the filter ' + name);
+      x.type = 'button';
+      x.className = 'ghost small';
+      x.dataset.forgetFilter = name;
+      x.textContent = '✕';
+      x.setAttribute('aria-label', `forget the filter ${name}`);
       li.append(a, x);
       return li;
     }));
   };
+  const saveFilter = () => {
+    const field = document.getElementById('filter-name');
+    const name = field.value.trim();
+    if (!name) { field.focus(); return; }
+    save({ ...saved(), [name]: location.search || '?' });
+    field.value = '';
+    document.getElementById('save-filter').open = false;
+  };
 
-  const ready = () => { drawAll(); selection(); showSaved(); };
+  const copy = async (b) => {
+    await navigator.clipboard?.writeText(b.dataset.copy);
+    const was = [...b.childNodes];
+    b.textContent = 'Copied';
+    setTimeout(() => b.replaceChildren(...was), 1200);
+  };
+  document.addEventListener('click', (e) => {
+    const button = e.target.closest('button');
+    if (!e.target.closest('details.drop')) document.querySelectorAll('details.drop[open]').forEach((d) => { d.open = false; });
+    if (!button) return;
+    if (button.dataset.copy !== undefined) copy(button);
+    if (button.dataset.saveFilter !== undefined) saveFilter();
+    if (button.dataset.forgetFilter !== undefined) { const all = saved(); delete all[button.dataset.forgetFilter]; save(all); }
+    if (button.dataset.live !== undefined) { sessionStorage.setItem('live', live() ? 'off' : 'on'); showLive(); refresh(); }
+  });
+  document.addEventListener('keydown', (e) => {
+    const field = e.target.closest?.('input, textarea, select');
+    if (e.key === 'Escape') {
+      document.querySelectorAll('details.drop[open]').forEach((d) => { d.open = false; d.querySelector('summary').focus(); });
+    } else if (e.key === 'Enter' && e.target.id === 'filter-name') {
+      e.preventDefault();
+      saveFilter();
+    } else if (e.key === '/' && !field && !e.ctrlKey && !e.metaKey && !e.altKey) {
+      const jump = document.querySelector('[data-jump]');
+      if (jump?.checkVisibility()) { e.preventDefault(); jump.focus(); }
+    }
+  });
+
+  const ready = () => { drawAll(); selection(); showSaved(); showLive(); };
   document.addEventListener('DOMContentLoaded', ready);
   document.addEventListener('htmx:after:swap', ready);
 })();

@@ -1,0 +1,49 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// jumpPage leads to the job or queue of a name, else to the jobs with that text.
+func jumpPage(r *request) (*view, error) {
+	text := strings.TrimSpace(r.query.Get("q"))
+	to := "jobs?" + url.Values{"text": {text}}.Encode()
+	if text == "" {
+		to = "jobs"
+	} else if _, err := r.service.Queue(r.Context(), r.caller, text); err == nil {
+		to = "queues/" + url.PathEscape(text)
+	} else if j, err := r.service.Job(r.Context(), r.caller, text); err == nil {
+		to = "jobs/" + url.PathEscape(j.ID)
+	} else if ignoreRefusal(err) != nil {
+		return nil, err
+	}
+	http.Redirect(r.w, r.Request, root(r.Request)+to, http.StatusSeeOther)
+	return nil, nil //nolint:nilnil // the redirect is the answer
+}
+
+// themeCookie keeps the colours that were chosen in this browser.
+const themeCookie = "broker_theme"
+
+// theme is the choice of colours: light, dark or, empty, as the system.
+func theme(r *http.Request) string {
+	if cookie, err := r.Cookie(themeCookie); err == nil && (cookie.Value == "light" || cookie.Value == "dark") {
+		return cookie.Value
+	}
+	return ""
+}
+
+// setTheme serves POST /theme.
+func setTheme(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+	cookie := &http.Cookie{
+		Name: themeCookie, Value: r.PostFormValue("theme"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+	}
+	if cookie.Value != "light" && cookie.Value != "dark" {
+		cookie.Value, cookie.MaxAge = "", -1
+	}
+	http.SetCookie(w, cookie)
+	http.Redirect(w, r, "./"+pageOf(r.PostFormValue("back"), ""), http.StatusSeeOther)
+}
