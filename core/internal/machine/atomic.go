@@ -2,28 +2,28 @@ package machine
 
 import "broker/core"
 
-// A list of operations is decided twice. First all of them are looked at, in order, against the state before: nothing
-// changes, and the first refusal is the answer. Then all are applied, and none is refused any more.
+// A list of operations is processed twice. First all of them are checked, in order, against the state before: nothing changes,
+// and the first refusal is the reply. Then all are applied, and none can be refused any more.
 //
-// What an operation does to jobs that others of the list name must not get in the way of those. A job that is ended, moved
-// or made to wait is not named again. Beyond that, an operation only lets blocked jobs go and removes finished ones whose
-// last child it ends; the operations bear both.
+// One operation of the list must not affect jobs that others name. So a job that is ended, moved or made to wait is not named
+// again. Beyond that, an operation only releases blocked jobs and removes finished ones whose last child it ends; operations
+// tolerate both.
 
-// atomicRun is a list that is being decided. A nil one stands for an operation of its own.
+// atomicRun is a list that is being processed; nil for an operation outside of a list.
 type atomicRun struct {
 	client   *client
 	applying bool
-	err      error    // of the operation that is looked at
-	e        *entry   // its job, if that is there
+	err      error    // of the operation being checked
+	e        *entry   // its job, if it exists
 	named    []uint64 // the jobs that it names
 
-	settled   map[uint64]bool // jobs that are not named again
+	settled   map[uint64]bool // jobs that must not be named again
 	cancelled map[uint64]bool
 	ids       map[string]bool // of submissions, as are the next three
 	locks     map[lockName]bool
 	joins     map[string]int // by queue; also of moves
 	bytes     int
-	waiting   map[uint64][]step // what the list makes wait for a job
+	waiting   map[uint64][]step // dependencies that the list adds
 
 	replies []core.Reply
 }
@@ -34,7 +34,7 @@ type lockName struct {
 	key   digest
 }
 
-// atomic decides a list of operations together.
+// atomic applies all operations of a list or none.
 func (m *Machine) atomic(c *client, op *core.Atomic) {
 	r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: core.ErrInvalid}
 	if len(op.Ops) > core.MaxAtomic {
@@ -68,7 +68,7 @@ func (m *Machine) atomic(c *client, op *core.Atomic) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Replies: run.replies, Commit: run.commit()})
 }
 
-// lookAt is the index of the first operation that is refused; behind the last if none is.
+// lookAt returns the index of the first operation that is refused, or their number.
 func (m *Machine) lookAt(c *client, ops []core.Op) int {
 	run := m.run
 	for i, one := range ops {
@@ -84,7 +84,7 @@ func (m *Machine) lookAt(c *client, ops []core.Op) int {
 	return len(ops)
 }
 
-// atomicRefusal is why an operation may not be in a list, or not behind those before it.
+// atomicRefusal is why an operation must not be in a list, or not after those before it.
 func (m *Machine) atomicRefusal(op core.Op) error {
 	run := m.run
 	switch op := op.(type) {
@@ -126,7 +126,7 @@ func (m *Machine) atomicRefusal(op core.Op) error {
 	return run.namedRefusal()
 }
 
-// name notes the jobs that an operation names, the one that it is about first.
+// name records the jobs that an operation names; its subject comes first.
 func (r *atomicRun) name(m *Machine, refs ...core.Ref) {
 	for _, ref := range refs {
 		if h := m.find(ref); h != 0 {
@@ -144,7 +144,7 @@ func (r *atomicRun) namedRefusal() error {
 	return nil
 }
 
-// submitRefusal is why the list may not hold another submission.
+// submitRefusal is why the list must not hold another submission.
 func (r *atomicRun) submitRefusal(j *core.Job, lock lockName) error {
 	r.named = append(append(r.named, j.Parent), j.After...)
 	switch {
@@ -156,7 +156,7 @@ func (r *atomicRun) submitRefusal(j *core.Job, lock lockName) error {
 	return r.namedRefusal()
 }
 
-// note remembers what an operation that was looked at will do.
+// note records what a checked operation will do.
 func (m *Machine) note(op core.Op) {
 	run := m.run
 	switch op := op.(type) {
@@ -179,7 +179,7 @@ func (m *Machine) note(op core.Op) {
 			run.locks[lockName{op.Queue, e.unique}] = true
 		}
 		run.noteWaiting()
-	default: // atomicRefusal has let it through, and it is about one job
+	default: // atomicRefusal allowed it, and it is about one job
 		run.settled[run.named[0]] = true
 	}
 }
@@ -197,7 +197,7 @@ func (r *atomicRun) noteSubmit(j *core.Job, lock lockName) {
 	}
 }
 
-// noteWaiting remembers that the job of an operation will wait for the others that it names.
+// noteWaiting records that the job of an operation will wait for the others that it names.
 func (r *atomicRun) noteWaiting() {
 	job := r.named[0]
 	r.settled[job] = true
@@ -206,7 +206,7 @@ func (r *atomicRun) noteWaiting() {
 	}
 }
 
-// stops reports whether an operation ends here: all do while they are looked at, and later one whose job is gone.
+// stops reports whether an operation ends here: during the check all do, and later those whose job is gone.
 func (r *atomicRun) stops(m *Machine, c *client, tag uint64, e *entry, err error) bool {
 	if !r.applying {
 		r.err, r.e = err, e
@@ -218,7 +218,7 @@ func (r *atomicRun) stops(m *Machine, c *client, tag uint64, e *entry, err error
 	return e == nil
 }
 
-// takes keeps the direct answers to the operations of the list.
+// takes keeps the direct replies to the operations of the list.
 func (r *atomicRun) takes(c *client, reply *core.Reply) bool {
 	if c != r.client || reply.Kind >= core.Assigned {
 		return false
@@ -227,7 +227,7 @@ func (r *atomicRun) takes(c *client, reply *core.Reply) bool {
 	return true
 }
 
-// commit is what the answer to the whole list rests on.
+// commit is the commit that the reply to the whole list depends on.
 func (r *atomicRun) commit() (c core.Commit) {
 	for i := range r.replies {
 		c = max(c, r.replies[i].Commit)
@@ -235,15 +235,15 @@ func (r *atomicRun) commit() (c core.Commit) {
 	return c
 }
 
-// locked reports whether the list takes a unique key in a queue before the operation that is looked at.
+// locked reports whether the list takes a unique key in a queue before the operation being checked.
 func (r *atomicRun) locked(queue string, key digest) bool {
 	return r != nil && !r.applying && r.locks[lockName{queue, key}]
 }
 
-// cancels reports whether the list removes a job before the operation that is looked at.
+// cancels reports whether the list removes a job before the operation being checked.
 func (r *atomicRun) cancels(seq uint64) bool { return r != nil && r.cancelled[seq] }
 
-// joining is how many jobs the list brings to a queue so far.
+// joining is the number of jobs that the list has added to a queue so far.
 func (r *atomicRun) joining(queue string) int {
 	if r == nil || r.applying {
 		return 0
@@ -251,7 +251,7 @@ func (r *atomicRun) joining(queue string) int {
 	return r.joins[queue]
 }
 
-// admitted is how many bytes the list brings to the open batch so far.
+// admitted is the number of bytes that the list has added to the open batch so far.
 func (r *atomicRun) admitted() int {
 	if r == nil || r.applying {
 		return 0
@@ -259,7 +259,7 @@ func (r *atomicRun) admitted() int {
 	return r.bytes
 }
 
-// waitingFor appends what the list makes wait for a job.
+// waitingFor appends the jobs that the list makes wait for a job.
 func (r *atomicRun) waitingFor(seq uint64, into []step) []step {
 	if r == nil || r.applying {
 		return into

@@ -20,8 +20,8 @@ import (
 //	  └── Reopen ──┘
 
 const (
-	groupKept = 30 * time.Minute // a finished batch can still be asked about
-	groupOpen = 30 * time.Minute // a batch that was opened again is committed again, if nobody does it
+	groupKept = 30 * time.Minute // how long a finished batch can be inspected
+	groupOpen = 30 * time.Minute // how long a reopened batch may stay uncommitted
 )
 
 // group is one batch.
@@ -29,14 +29,14 @@ type batch struct {
 	batchMeta
 	number   uint64
 	slot     uint32 // in batchSlots: what its deadline names
-	members  int    // live ones
+	members  int    // existing ones
 	done     int
-	untried  int // live members never executed
-	failing  int // live members that have failed at least once
+	untried  int // existing members that were never executed
+	failing  int // existing members that have failed at least once
 	children childCount
 	deadline timer.ID
 	dirty    bool
-	// The commit that holds its last change, and so the last change of what is counted of its members.
+	// The commit of its last change, and so of the last change of the counts of its members.
 	changedIn core.Commit
 	// The list of all batches, in the order of their numbers.
 	older, newer *batch
@@ -45,11 +45,11 @@ type batch struct {
 // childCount counts child batches.
 type childCount struct {
 	all        int
-	incomplete int // their Complete is not done
-	unfinished int // their Success is not done
+	incomplete int // Complete is not done
+	unfinished int // Success is not done
 }
 
-// batchMeta is what is stored of a batch.
+// batchMeta is the stored form of a batch.
 type batchMeta struct {
 	Parent       uint64             `json:"parent,omitempty"`
 	Description  string             `json:"description,omitempty"`
@@ -69,11 +69,11 @@ type batchMeta struct {
 	SuccessLost  lostCallback       `json:"success_lost,omitempty"`
 }
 
-// lostCallback tells how far a callback was that is gone without being done: one more than its state, zero if it is not
-// lost. The batch goes on as if it were done.
+// lostCallback is the state, plus one, of a callback that is gone without being done; zero if it is not lost. The batch continues
+// as if it were done.
 type lostCallback uint8
 
-// shown is what clients are told of a callback in state st.
+// shown is the state of a callback as reported to clients.
 func (l lostCallback) shown(st core.CallbackState) core.CallbackState {
 	if l > 0 {
 		return core.CallbackState(l - 1)
@@ -86,8 +86,8 @@ const batchMetaPrefix = "core/group/"
 // hopeless reports whether a batch cannot succeed any more.
 func (g *batch) cannotSucceed() bool { return g.Lost > 0 || g.KidsLost > 0 || g.CallbackLost }
 
-// succeeded reports whether all is done that a parent's Success waits for. What joins the batch afterwards, if it is
-// opened again, changes nothing about that.
+// succeeded reports whether everything is done that a parent's Success waits for. Jobs that join the batch later, after it was
+// reopened, do not change that.
 func (g *batch) succeeded() bool { return g.Success == core.CallbackDone && !g.CallbackLost }
 
 // count adds n times a child batch in its present state.
@@ -131,7 +131,7 @@ func (m *Machine) addBatch(g *batch) {
 	m.groupUntil(g, g.Until)
 }
 
-// linkBatch puts the newest batch at the end of the list.
+// linkBatch appends the newest batch to the list.
 func (m *Machine) linkBatch(g *batch) {
 	if g.older = m.lastBatch; g.older != nil {
 		g.older.newer = g
@@ -141,7 +141,7 @@ func (m *Machine) linkBatch(g *batch) {
 	m.lastBatch = g
 }
 
-// forgetBatch takes a batch out of all indexes and out of the store.
+// forgetBatch removes a batch from all indexes and from the store.
 func (m *Machine) forgetBatch(g *batch) {
 	m.mutate(g, func() { delete(m.batches, g.number) })
 	m.lastBatchRemoval = m.open
@@ -194,8 +194,8 @@ func (m *Machine) executed(h uint32) {
 	}
 }
 
-// memberGone takes a job out of the batch it is a member of, and out of the one whose callback it is; count says what
-// has become of a member.
+// memberGone removes a job from the batch of which it is a member, and from the one whose callback it is; count says how a member
+// ended.
 func (m *Machine) memberGone(h uint32, success bool, count func(*batch)) {
 	x := m.optionalState(h)
 	if x == nil || x.batch == 0 && x.callbackFor == 0 {
@@ -221,7 +221,7 @@ func (m *Machine) memberGone(h uint32, success bool, count func(*batch)) {
 	m.checkBatch(g)
 }
 
-// memberDone counts a member that was executed to its end.
+// memberDone counts a member that ended.
 func (m *Machine) memberDone(h uint32, success bool) {
 	m.memberGone(h, success, func(g *batch) {
 		if success {
@@ -232,12 +232,12 @@ func (m *Machine) memberDone(h uint32, success bool) {
 	})
 }
 
-// leaveBatch takes a job that vanishes undone out of its batch: the batch goes on with the rest.
+// leaveBatch removes a job that disappears without being done from its batch; the batch continues with the rest.
 func (m *Machine) leaveBatch(h uint32) {
 	m.memberGone(h, false, func(g *batch) { g.Total-- })
 }
 
-// checkBatch lets the callbacks of a batch go whose time has come, and those of its ancestors.
+// checkBatch releases the callbacks that are due, of a batch and of its ancestors.
 func (m *Machine) checkBatch(g *batch) {
 	for ; g != nil; g = m.batches[g.Parent] {
 		if g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0 {
@@ -256,9 +256,8 @@ func (m *Machine) checkBatch(g *batch) {
 	}
 }
 
-// batchTimeout ends a batch that was not committed in time, or that is finished and has been kept long enough: members
-// and callbacks that are left go on as plain jobs, or not at all if they never ran. One that was committed before and
-// opened again is committed again.
+// batchTimeout ends a batch that was not committed in time, or that finished long enough ago. Remaining members continue as plain
+// jobs; callbacks that never ran are removed. A batch that was committed before and reopened is committed again.
 func (m *Machine) batchTimeout(slot uint32) {
 	g := m.batchSlots[slot]
 	g.deadline = 0
@@ -284,7 +283,7 @@ func (m *Machine) batchTimeout(slot uint32) {
 
 func batchMetaName(number uint64) string { return batchMetaPrefix + strconv.FormatUint(number, 10) }
 
-// sealBatches writes the marks of batches that have changed.
+// sealBatches adds the entries of changed batches.
 func (m *Machine) sealBatches(into []core.MetaEntry) []core.MetaEntry {
 	for _, number := range m.dirtyBatches {
 		g := m.batches[number]
@@ -303,7 +302,7 @@ func (m *Machine) sealBatches(into []core.MetaEntry) []core.MetaEntry {
 	return into
 }
 
-// restoreBatch takes back a stored batch.
+// restoreBatch restores a stored batch.
 func (m *Machine) restoreBatch(name string, value []byte) error {
 	n, err := strconv.ParseUint(name[len(batchMetaPrefix):], 10, 64)
 	if err != nil {
@@ -318,7 +317,7 @@ func (m *Machine) restoreBatch(name string, value []byte) error {
 	return nil
 }
 
-// relinkBatches counts what is not stored, once all jobs are back.
+// relinkBatches counts what is not stored, once all jobs are restored.
 func (m *Machine) relinkBatches() {
 	for _, number := range slices.Sorted(maps.Keys(m.batches)) {
 		g := m.batches[number]

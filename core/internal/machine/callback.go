@@ -2,7 +2,7 @@ package machine
 
 import "broker/core"
 
-// openBatch makes a batch; its callbacks are admitted with it and blocked until it lets them go.
+// openBatch makes a batch; its callbacks are admitted with it and blocked until it releases them.
 func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
 	if j, commit, err := m.openRefusal(op); err != nil {
 		m.reply(c, core.Reply{Kind: core.Failed, Tag: op.Tag, Err: err, Job: j, Commit: commit})
@@ -24,7 +24,7 @@ func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
 	m.reply(c, core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Commit: m.promise()})
 }
 
-// openRefusal is why a batch may not be made, the callback that is to blame, if one is, and the commit that this rests on.
+// openRefusal is why a batch must not be made, the callback that causes this, if any, and the commit that this depends on.
 func (m *Machine) openRefusal(op *core.OpenBatch) (*core.Job, core.Commit, error) {
 	if op.Parent != 0 && m.batches[op.Parent] == nil {
 		return nil, m.batchCommit(nil), core.ErrNoBatch
@@ -51,7 +51,7 @@ func (m *Machine) openRefusal(op *core.OpenBatch) (*core.Job, core.Commit, error
 	return nil, 0, nil
 }
 
-// batchRefusal is why a job may not join a batch.
+// batchRefusal is why a job must not join a batch.
 func (m *Machine) batchRefusal(number uint64) error {
 	g := m.batches[number]
 	switch {
@@ -63,7 +63,7 @@ func (m *Machine) batchRefusal(number uint64) error {
 	return nil
 }
 
-// admitCallback takes in a job that is blocked until its batch says go.
+// admitCallback admits a job that is blocked until its batch releases it.
 func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	if j == nil {
 		return 0
@@ -83,7 +83,7 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	return e.seq
 }
 
-// callbackDue is the state of a callback whose time has come: a batch without one has it behind itself.
+// callbackDue is the state of a callback that is due; a batch without one has passed it.
 func (m *Machine) callbackDue(seq uint64) core.CallbackState {
 	if m.bySeq.get(seq) == 0 {
 		return core.CallbackDone
@@ -91,7 +91,7 @@ func (m *Machine) callbackDue(seq uint64) core.CallbackState {
 	return core.CallbackEnqueued
 }
 
-// fire lets a callback job go, if nobody has forced it to run already.
+// fire releases a callback job, unless a client has already made it ready.
 func (m *Machine) fire(seq uint64) {
 	h := m.bySeq.get(seq)
 	if h == 0 {
@@ -103,8 +103,8 @@ func (m *Machine) fire(seq uint64) {
 	}
 }
 
-// callbackEnded notes the end of one of a batch's callbacks. If it is gone without being done, the batch goes on without
-// it and cannot succeed.
+// callbackEnded records the end of a callback. If it is gone without being done, the batch continues without it and cannot
+// succeed.
 func (m *Machine) callbackEnded(g *batch, seq uint64, success bool) {
 	m.mutate(g, func() {
 		switch seq {
@@ -119,7 +119,7 @@ func (m *Machine) callbackEnded(g *batch, seq uint64, success bool) {
 			}
 			g.Success, g.SuccessJob = core.CallbackDone, 0
 		default:
-			return // it was over before a restart, and is only remembered
+			return // it ended before a restart and is only kept for its state
 		}
 		g.CallbackLost = g.CallbackLost || !success
 	})

@@ -2,7 +2,7 @@ package machine
 
 import "broker/core"
 
-// cancel removes jobs by order: all that are named or none.
+// cancel removes all named jobs or none.
 func (m *Machine) cancel(c *client, op *core.Cancel) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if len(op.Also) == 0 && op.Dependents == core.DependentsBreak {
@@ -24,13 +24,13 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, N: len(named), Commit: m.promise()})
 	for _, seq := range named {
-		if h := m.bySeq.get(seq); h != 0 { // a finished parent goes with its last child
+		if h := m.bySeq.get(seq); h != 0 { // a finished parent is removed with its last child
 			m.purgeJob(h, c.protocol)
 		}
 	}
 }
 
-// cancelled lists the jobs that a cancel names, each once.
+// cancelled lists the jobs that a cancel names, without duplicates.
 func (m *Machine) cancelled(first uint32, also []core.Ref) []uint64 {
 	seqs := []uint64{m.jobs.at(first).seq}
 	seen := map[uint64]bool{seqs[0]: true}
@@ -47,7 +47,7 @@ func (m *Machine) cancelled(first uint32, also []core.Ref) []uint64 {
 	return seqs
 }
 
-// outsideDependents refuses to cancel jobs while one that is not among them waits for one of them.
+// outsideDependents refuses to cancel jobs while a job that is not among them depends on one of them.
 func (m *Machine) outsideDependents(named []uint64) error {
 	inside := make(map[uint64]bool, len(named))
 	for _, seq := range named {
@@ -74,7 +74,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	}
 	m.accepted(c, op.Tag, e)
 	if e.state == core.Ready {
-		return // an operation before in an atomic list has let it go
+		return // an earlier operation of an atomic list has released it
 	}
 	if e.state == core.Dead {
 		m.leaveDeadSet(h, e)
@@ -88,7 +88,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	m.makeReady(h, e)
 }
 
-// enqueueable reports whether a job in a state can be made ready by order.
+// enqueueable reports whether Enqueue applies to a state.
 func enqueueable(s core.State) bool {
 	switch s {
 	case core.Scheduled, core.Retrying, core.Blocked, core.Dead:
@@ -98,7 +98,7 @@ func enqueueable(s core.State) bool {
 	return false
 }
 
-// leaveDeadSet gives a job that goes on the time to live that it had before.
+// leaveDeadSet restores the time to live of a job that leaves the dead set.
 func (m *Machine) leaveDeadSet(h uint32, e *entry) {
 	until := core.Instant(0)
 	if x := m.optionalState(h); x != nil {
@@ -107,7 +107,7 @@ func (m *Machine) leaveDeadSet(h uint32, e *entry) {
 	m.expireAt(h, e, until)
 }
 
-// bury moves an unfinished job to the dead set, or makes a dead one young again.
+// bury moves an unfinished job to the dead set, or restarts the stay of a dead one.
 func (m *Machine) bury(c *client, op *core.Bury) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil && (e.state == core.Done || e.has(ephemeral)) {
@@ -127,8 +127,7 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 	m.joinGroupNamed(h, e, group)
 }
 
-// end removes a job before it was done: cancelled, expired or withdrawn. Its watchers are told, and nothing goes on
-// waiting for it.
+// end removes an unfinished job: cancelled or expired. Watching clients are notified, and nothing waits for it any more.
 func (m *Machine) end(h uint32, outcome *core.Outcome) {
 	e := m.jobs.at(h)
 	m.detach(h, e)
@@ -155,7 +154,7 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 	m.remove(h)
 }
 
-// remove takes a job out of all indexes and, if it has a record, out of the store.
+// remove removes a job from all indexes and, if it has a record, from the store.
 func (m *Machine) remove(h uint32) {
 	e := m.jobs.at(h)
 	m.leaveBatch(h)
@@ -189,7 +188,7 @@ func (m *Machine) remove(h uint32) {
 	m.dropIdle(n)
 }
 
-// purge removes jobs by the page.
+// purge removes jobs in pages.
 func (m *Machine) purge(c *client, op *core.Purge) {
 	var only uint32
 	if op.Queue != "" {
@@ -210,15 +209,15 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.promise()})
 }
 
-// purgeBatches ends batches by the page, the oldest first. What hangs on a batch, its children and the callbacks of others
-// that are members of it, came later: so nothing is let go by what is removed. Members stay, as plain jobs.
+// purgeBatches ends batches in pages, the oldest first. Children of a batch, and callbacks of others that are its members, are
+// newer; so a removal releases nothing. Members stay, as plain jobs.
 func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
 	limit, below := op.Limit, op.Cursor
 	if limit <= 0 {
 		limit = 1000
 	}
 	if below == 0 {
-		below = m.nextSeq // what is opened meanwhile is not meant
+		below = m.nextSeq // batches opened meanwhile are not affected
 	}
 	r := core.Reply{Kind: core.Purged, Tag: op.Tag}
 	for g := m.firstBatch; g != nil && g.number < below; g = m.firstBatch {
@@ -238,7 +237,7 @@ func (m *Machine) purgeBatches(c *client, op *core.PurgeBatches) {
 	m.reply(c, r)
 }
 
-// purgePage removes up to limit jobs; the ready ones of a single queue are found by its list, others by a walk.
+// purgePage removes up to limit jobs; it finds the ready ones of a single queue by its list, others by a walk.
 func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit int) (removed int, next uint64) {
 	if only != 0 && op.Origin == core.Internal && len(op.States) == 1 && op.States[0] == core.Ready {
 		for q := m.queues[only]; q != nil && q.ready.Len() > 0; removed++ {
@@ -266,7 +265,7 @@ func (m *Machine) purgePage(by core.Protocol, op *core.Purge, only uint32, limit
 	return removed, 0
 }
 
-// purgeJob removes a job by order.
+// purgeJob removes one job of a purge.
 func (m *Machine) purgeJob(h uint32, by core.Protocol) {
 	m.count(m.jobs.at(h).origin, by, func(t *core.Totals) { t.Cancelled++ })
 	m.end(h, &core.Outcome{Cause: core.Cancelled})

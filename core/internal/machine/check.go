@@ -6,9 +6,8 @@ import (
 	"broker/core"
 )
 
-// Check walks everything and states the first invariant that is broken. For tests and the doctor: it is linear in all
-// there is. It counts anew what the machine counts as it goes, and looks for lost wake-ups: work beside somebody who
-// waits for it.
+// Check verifies all invariants and returns the first violation. It is for tests and the doctor: it takes time linear in
+// everything there is. It recounts all counters and looks for lost wake-ups: available jobs while a client waits for one.
 func (m *Machine) Check() error {
 	c := checker{m: m, queues: map[uint32]*recount{}, batches: map[uint64]*batch{}, kids: map[uint64]int{}, workers: map[uint32]int{}, types: map[uint32]int{}, groups: map[uint32]int{}, tags: map[uint32]int{}}
 	m.eachJob(c.job)
@@ -23,12 +22,12 @@ func (m *Machine) Check() error {
 	return c.err
 }
 
-// checker counts while it walks and keeps the first complaint.
+// checker counts during the walk and keeps the first violation.
 type checker struct {
 	m       *Machine
 	err     error
 	queues  map[uint32]*recount
-	batches map[uint64]*batch // members, untried and failing counted anew
+	batches map[uint64]*batch // with recounted members, untried and failing
 	kids    map[uint64]int    // children not closed, by parent
 	workers map[uint32]int    // leases, by number of the worker's name
 	types   map[uint32]int    // jobs, by number of the type
@@ -43,7 +42,7 @@ type checker struct {
 	class    [3]int
 }
 
-// recount is what a queue should have counted.
+// recount holds the recounted values of a queue.
 type recount struct {
 	state     [len(core.States) + 1]int
 	slots     uint32
@@ -65,14 +64,14 @@ func (c *checker) queue(n uint32) *recount {
 	return c.queues[n]
 }
 
-// timer counts a deadline that somebody has.
+// timer counts a deadline in use.
 func (c *checker) timer(has bool) {
 	if has {
 		c.timers++
 	}
 }
 
-// index compares the sizes of the indexes with what was found.
+// index compares the sizes of the indexes with the counts.
 func (c *checker) index() {
 	m := c.m
 	for _, x := range []struct {
@@ -100,7 +99,7 @@ func (c *checker) index() {
 	}
 }
 
-// totals compares what was counted on the way with the server's counters; after all else was walked.
+// totals compares the counts with the server's counters, after everything else was walked.
 func (c *checker) totals() {
 	if c.class != c.m.class {
 		c.fail("ready jobs by class %v, counted %v", c.m.class, c.class)

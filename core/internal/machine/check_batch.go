@@ -1,6 +1,6 @@
 package machine
 
-// eachBatch compares the counters of batches with what was found.
+// eachBatch compares the counters of batches with the counts.
 func (c *checker) eachBatch() {
 	c.listed()
 	kids := map[uint64]*childCount{}
@@ -55,7 +55,7 @@ func (c *checker) listed() {
 	}
 }
 
-// callbacks checks that a batch does not sit on what should go.
+// callbacks checks that no batch withholds a callback that is due.
 func (c *checker) callbacks(g *batch) {
 	for _, seq := range []uint64{g.CompleteJob, g.SuccessJob} {
 		if h := c.m.bySeq.get(seq); seq != 0 && (h == 0 || c.m.optionalState(h).callbackFor != g.number) {
@@ -67,7 +67,7 @@ func (c *checker) callbacks(g *batch) {
 	}
 }
 
-// openChildren compares the children each job waits for with those there are.
+// openChildren compares each job's count of open children with the real number.
 func (c *checker) openKids() {
 	c.m.eachJob(func(_ uint32, e *entry) {
 		have := 0

@@ -85,7 +85,7 @@ func (c *checker) lists() {
 	}
 }
 
-// meters checks that every meter with something to write is known as such, once.
+// meters checks that every meter with unsaved data is listed exactly once.
 func (c *checker) meters() {
 	x := &c.m.measures
 	if len(x.list) != len(x.named) {

@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// job checks one job and counts it where it belongs.
+// job checks one job and counts it.
 func (c *checker) job(h uint32, e *entry) {
 	m := c.m
 	c.jobs++
@@ -60,7 +60,7 @@ func (c *checker) job(h uint32, e *entry) {
 	}
 }
 
-// state checks what a job in its state must and must not have.
+// state checks which data a job in its state must and must not have.
 func (c *checker) state(h uint32, e *entry) {
 	switch e.state {
 	case core.Scheduled, core.Retrying:
@@ -88,7 +88,7 @@ func (c *checker) state(h uint32, e *entry) {
 	}
 }
 
-// held checks who has a job, and counts the lease.
+// held checks the holder of a job, and counts the lease.
 func (c *checker) held(h uint32, e *entry, q *recount) {
 	if e.has(held) != (e.state == core.Leased) {
 		c.fail("job %d is %v, in hands: %v", e.seq, e.state, e.has(held))
@@ -149,7 +149,7 @@ func (c *checker) watched(h uint32, e *entry) {
 	}
 }
 
-// links checks both ends of what ties a job to others.
+// links checks both ends of a job's links.
 func (c *checker) links(e *entry, x *optional) {
 	m := c.m
 	for _, seq := range x.waiting {

@@ -7,7 +7,7 @@ import (
 	"broker/core/internal/queue"
 )
 
-// eachClient checks clients and counts them in the queues they wait at. Call it before eachQueue.
+// eachClient checks clients and counts them in the queues on which they wait. Call it before eachQueue.
 func (c *checker) eachClient() {
 	m := c.m
 	for slot, cl := range m.clients {
@@ -46,7 +46,7 @@ func (c *checker) eachClient() {
 	}
 }
 
-// eachQueue compares the counters of queues with what was found.
+// eachQueue compares the counters of queues with the counts.
 func (c *checker) eachQueue() {
 	m, kept := c.m, 0
 	for n, q := range m.queues {
@@ -124,7 +124,7 @@ func (c *checker) queueNames() {
 	}
 }
 
-// order checks that a list holds what it should, in order.
+// order checks the members and the order of a list.
 func (c *checker) order(name string, list *queue.List, state core.State, want int) {
 	if list.Len() != want {
 		c.fail("queue %s: %d jobs in the list, %d %v", name, list.Len(), want, state)
@@ -169,8 +169,8 @@ func (c *checker) counted(q *jobQueue) {
 	}
 }
 
-// line checks that nobody waits at a queue beside work that he could have: a parked lease, or a sleeper whom nobody has
-// woken though there are more jobs than workers on their way.
+// line checks that no client waits while there is a job for it: a waiting lease, or a sleeping worker that was not woken although
+// there are more jobs than woken workers.
 func (c *checker) line(q *jobQueue) {
 	c.counted(q)
 	m := c.m

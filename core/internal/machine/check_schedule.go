@@ -1,6 +1,6 @@
 package machine
 
-// eachSchedule checks that every schedule is found and has its deadline.
+// eachSchedule checks the index and the deadline of every schedule.
 func (c *checker) eachSchedule() {
 	all := &c.m.schedules
 	found := 0

@@ -7,7 +7,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// client is one connection as the machine sees it.
+// client is the machine's state of one connection.
 type client struct {
 	id       core.ClientID
 	slot     uint32
@@ -15,52 +15,52 @@ type client struct {
 	address  string
 	identity string
 	name     string
-	worker   string // id under which it leased last
+	worker   string // id of its last lease
 	openedAt core.Instant
-	works    bool // it has asked for jobs
+	works    bool // it has requested jobs
 	closable bool // it has a connection that can be closed
 	replies  []core.Reply
-	touched  bool // in the list of clients with news
-	// The newest open batch, and the newest batch in flight, that replies of the client rest on.
+	touched  bool // in the list of clients with replies
+	// The newest open batch, and the newest batch in flight, on which replies of the client depend.
 	waitsOpen, waitsInflight core.Commit
 
-	parked      bool // a lease waits in the lines
-	byAbility   bool // of the queues that the client is able for, whatever they will be
+	parked      bool // a lease is waiting
+	byAbility   bool // for the queues of its registrations, also future ones
 	lease       core.Lease
-	sleeping    bool   // waits in the lines to be woken
+	sleeping    bool   // waiting to be woken
 	sleepTag    uint64 //
-	waitEntries uint32 // its places in lines
+	waitEntries uint32 // its entries in wait lists
 	wait        timer.ID
-	wakeTarget  uint32 // queue whose job it was woken for and has not come back yet
+	wakeTarget  uint32 // queue for whose job it was woken, until it returns
 	abilities   []ability
-	turn        int // where round-robin goes on
+	turn        int // position of the round-robin
 
 	held     []uint32 // jobs leased to this connection
-	reads    []read   // jobs that were leased to the client and are being read
+	reads    []read   // leased jobs whose bodies are being read
 	fetching *fetching
 	watches  uint32 // head of its watchers
 
 	subscriptions int
 }
 
-// ability is a queue that a connection can work for.
+// ability is the registration of a connection for a queue.
 type ability struct {
 	queue    uint32
 	times    int // registrations
 	leaseFor time.Duration
 }
 
-// kinds of timer owners
+// Kinds of timer owners.
 const (
 	timerState    uint8 = iota // job: due, retry, end of lease
 	timerExpiry                // job: expiry or end of retention
-	timerWait                  // client: parked lease or wake that was not followed up
+	timerWait                  // client: waiting lease, or a wake-up without response
 	timerWatch                 // watcher: deadline of a wait
 	timerBatch                 // batch: not committed in time
-	timerSlot                  // job: throttle slot comes free
-	timerIdle                  // queue: nothing has happened in it for long
+	timerSlot                  // job: its throttle slot becomes free
+	timerIdle                  // queue: unused for long
 	timerSchedule              // schedule: due
-	timerStart                 // job: it was to be started by now
+	timerStart                 // job: StartBefore
 )
 
 // OpenClient registers a client.
@@ -84,10 +84,10 @@ func (m *Machine) OpenClient(now core.Instant, o core.ClientOptions) core.Client
 	return c.id
 }
 
-// maxClients is how many clients may be open at once: slots have 24 bits in a ClientID.
+// maxClients is the maximum number of open clients: slots have 24 bits in a ClientID.
 const maxClients = 1 << 24
 
-// Slot is where a client's ClientID points to.
+// Slot is the slot number in a ClientID.
 func Slot(id core.ClientID) uint32 { return uint32(id) & (maxClients - 1) }
 
 func (m *Machine) client(id core.ClientID) *client {
@@ -98,7 +98,7 @@ func (m *Machine) client(id core.ClientID) *client {
 	return m.clients[slot]
 }
 
-// CloseClient forgets a client: what it waits for ends, what it holds by its connection is released.
+// CloseClient removes a client: its waits end, and leases held by its connection are released.
 func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.setNow(now)
 	c := m.client(id)
@@ -110,7 +110,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.leaveWaitLists(c)
 	woken := m.wakeAcked(c)
 	m.dropReads(c)
-	for _, r := range c.replies { // a job that nobody has taken from the broker was not handed out
+	for _, r := range c.replies { // a job whose reply was not fetched was not handed out
 		if r.Kind == core.Assigned {
 			m.revokeLease(r.Seq, r.Lease.Epoch)
 		}
@@ -139,7 +139,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 	m.serveOffers()
 }
 
-// leaveWaitLists takes the client out of all waiting lines and stops its deadline.
+// leaveWaitLists removes the client from all wait lists and stops its deadline.
 func (m *Machine) leaveWaitLists(c *client) {
 	c.parked, c.sleeping, c.byAbility = false, false, false
 	m.timers.Remove(&c.wait)
@@ -152,14 +152,14 @@ func (m *Machine) leavePlaces(c *client) {
 	}
 }
 
-// wakeAcked notes that a woken sleeper has come back, or never will, and returns the queue it was woken for: whoever
-// does not take a job from there must offer it to the others.
+// wakeAcked records that a woken worker has responded, or never will, and returns the queue for which it was woken: a caller that
+// takes no job from there must offer it to others.
 func (m *Machine) wakeAcked(c *client) (n uint32) {
 	if n = c.wakeTarget; n != 0 {
 		c.wakeTarget = 0
 		m.timers.Remove(&c.wait)
 		m.queues[n].woken--
-		m.dropIdle(n) // it may have been dropped while the worker was on its way
+		m.dropIdle(n) // it may have been dropped while the worker was responding
 	}
 	return n
 }
@@ -182,10 +182,10 @@ func (m *Machine) register(c *client, op *core.Register) {
 	}
 }
 
-// waitsByAbility reports whether a change of abilities changes the lines in which the client stands.
+// waitsByAbility reports whether a change of registrations changes the client's wait lists.
 func (c *client) waitsByAbility() bool { return c.sleeping || c.parked && c.byAbility }
 
-// limitFor is the client's own bound on the lease of a job of queue n; zero for none.
+// limitFor is the client's limit for the lease of a job of queue n; zero: none.
 func (c *client) limitFor(n uint32) time.Duration {
 	for _, a := range c.abilities {
 		if a.queue == n {
@@ -217,21 +217,21 @@ func (m *Machine) unregister(c *client, op *core.Unregister) {
 		m.joinByAbility(c)
 	}
 	for i := len(c.held) - 1; i >= 0; i-- {
-		// release swaps the last held job into the place that comes free: going down meets each job once.
+		// release moves the last held job to the free position, so that a downward walk meets each job once.
 		if only == 0 || m.jobs.at(c.held[i]).queue == only {
 			m.releaseLease(c.held[i])
 		}
 	}
 }
 
-// joinByAbility puts a client at the end of the lines of the queues it is able for.
+// joinByAbility appends a client to the wait lists of the queues for which it is registered.
 func (m *Machine) joinByAbility(c *client) {
 	for _, a := range c.abilities {
 		m.join(c, a.queue, m.queues[a.queue], false)
 	}
 }
 
-// sleep parks a worker that wants to be woken rather than handed a job.
+// sleep makes a worker wait to be woken.
 func (m *Machine) sleep(c *client, op *core.Sleep) {
 	before := m.wakeAcked(c)
 	m.leaveWaitLists(c)
@@ -261,7 +261,7 @@ func (m *Machine) endWorkerLimit(h uint32) {
 	}
 }
 
-// workFor is a queue with a job that a sleeper could take, zero if there is none.
+// workFor returns a queue with a job for a sleeping worker, or zero.
 func (m *Machine) workFor(c *client) uint32 {
 	if m.stats.Jobs[core.Ready] == 0 {
 		return 0
@@ -274,5 +274,5 @@ func (m *Machine) workFor(c *client) uint32 {
 	return 0
 }
 
-// asleep is how a woken worker comes for a job.
+// asleep is the lease that a woken worker will request.
 var asleep = core.Lease{Holder: core.HeldByConn}

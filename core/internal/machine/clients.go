@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// pageLimit is how many rows of a list to give, of the number that was asked for.
+// pageLimit returns the number of rows to return for a requested limit.
 func pageLimit(asked int) int {
 	if asked <= 0 {
 		return 100
@@ -45,12 +45,12 @@ func (m *Machine) clientInfo(c *client) core.ClientInfo {
 	}
 	if c.parked && !c.byAbility {
 		m.waiters.Each(c.waitEntries, func(n uint32) { i.Queues = append(i.Queues, m.queues[n].name) })
-		slices.Reverse(i.Queues) // the places are
+		slices.Reverse(i.Queues) // entries are in reverse order
 	}
 	return i
 }
 
-// heldJobs describes the first of the jobs that somebody has.
+// heldJobs describes the first jobs of a list of held jobs.
 func (m *Machine) heldJobs(handles []uint32) (held []core.HeldJob) {
 	for _, h := range handles[:min(len(handles), core.MaxHeldShown)] {
 		e := m.jobs.at(h)
@@ -77,7 +77,7 @@ func (m *Machine) listWorkers(c *client, op *core.ListWorkers) {
 	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: answer})
 }
 
-// disconnect has a client's connection closed once the lock is released.
+// disconnect closes a client's connection once the lock is released.
 func (m *Machine) disconnect(c *client, op *core.DisconnectClient) {
 	other := m.client(op.Client)
 	switch {
@@ -101,7 +101,7 @@ func (m *Machine) Disconnected(fn func(slot uint32)) {
 	m.disconnected = m.disconnected[:0]
 }
 
-// holdNamed notes a lease in the list of its worker.
+// holdNamed adds a lease to the list of its worker.
 func (m *Machine) holdNamed(h uint32, e *entry, name string) {
 	e.holder = m.workers.acquire(name)
 	for int(e.holder) >= len(m.leases) {
@@ -111,7 +111,7 @@ func (m *Machine) holdNamed(h uint32, e *entry, name string) {
 	m.leases[e.holder] = append(m.leases[e.holder], h)
 }
 
-// dropNamed takes a lease off the list of its worker.
+// dropNamed removes a lease from the list of its worker.
 func (m *Machine) dropNamed(e *entry) {
 	list := &m.leases[e.holder]
 	m.swapOut(list, e.heldAt)
@@ -120,7 +120,7 @@ func (m *Machine) dropNamed(e *entry) {
 	}
 }
 
-// swapOut removes the job at index at of a list of held jobs; the last one takes its place.
+// swapOut removes the job at an index of a list of held jobs; the last one takes its place.
 func (m *Machine) swapOut(list *[]uint32, at uint32) {
 	held := *list
 	last := held[len(held)-1]

@@ -5,10 +5,9 @@ import (
 	"broker/core/internal/timer"
 )
 
-// ClockSet follows the wall clock, which was set forward or back by the span by and now reads now. Instants that clients
-// have named (schedules, times to live) follow the clock; spans that run (leases, waits, slots) keep their
-// length, so that a clock that is put right neither ends every lease at once nor holds them for an hour. Queues keep
-// their order.
+// ClockSet follows a change of the wall clock by the span by; it now reads now. Instants named by clients (schedules, times to
+// live) follow the clock; running spans (leases, waits, slots) keep their length, so that correcting a clock neither ends every
+// lease at once nor extends them by an hour. Queues keep their order.
 func (m *Machine) ClockSet(now, by core.Instant) {
 	if by < 0 {
 		m.firstPlace = m.lastPlace

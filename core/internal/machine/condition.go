@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// findIf finds the job that ref names and checks that the condition holds. With ErrConflict it returns the job all the same.
+// findIf finds the job that ref names and checks the condition. With ErrConflict it also returns the job.
 func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *entry, error) {
 	h := m.find(ref)
 	if h == 0 {
@@ -19,7 +19,7 @@ func (m *Machine) findIf(ref core.Ref, is *core.Condition) (uint32, *entry, erro
 	return h, e, nil
 }
 
-// holds reports whether a job is as a condition demands.
+// holds reports whether a job meets a condition.
 func (m *Machine) holds(e *entry, is *core.Condition) bool {
 	return (len(is.States) == 0 || slices.Contains(is.States, e.state)) &&
 		(!is.HasEpoch || is.Epoch == e.epoch) &&

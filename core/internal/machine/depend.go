@@ -6,10 +6,10 @@ import (
 	"broker/core"
 )
 
-// maxWalk is how many links are followed to find out whether a dependency would close a circle.
+// maxWalk is the maximum number of links to follow when looking for a cycle.
 const maxWalk = 100_000
 
-// addDependencies makes a job that waits in some way wait for more.
+// addDependencies adds dependencies to a blocked, scheduled or ready job.
 func (m *Machine) addDependencies(c *client, op *core.AddDependencies) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	var after []uint64
@@ -29,7 +29,7 @@ func (m *Machine) addDependencies(c *client, op *core.AddDependencies) {
 	m.dependenciesChanged(c, op.Tag, h, e)
 }
 
-// removeDependencies makes a blocked job wait for fewer.
+// removeDependencies removes dependencies of a blocked job.
 func (m *Machine) removeDependencies(c *client, op *core.RemoveDependencies) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil {
@@ -44,7 +44,7 @@ func (m *Machine) removeDependencies(c *client, op *core.RemoveDependencies) {
 	m.dependenciesChanged(c, op.Tag, h, e)
 }
 
-// dropDependencies takes jobs off the list of a blocked one.
+// dropDependencies removes jobs from the list of a blocked one.
 func (m *Machine) dropDependencies(h uint32, e *entry, op *core.RemoveDependencies) {
 	x := m.ensureOptional(h)
 	if op.All {
@@ -61,7 +61,7 @@ func (m *Machine) dropDependencies(h uint32, e *entry, op *core.RemoveDependenci
 	m.stopWaiting(e, x, func(seq uint64) bool { return drop[seq] })
 }
 
-// dependenciesChanged lets a job go that waits for nothing any more, and answers.
+// dependenciesChanged releases a job without dependencies, and replies.
 func (m *Machine) dependenciesChanged(c *client, tag uint64, h uint32, e *entry) {
 	x := m.ensureOptional(h)
 	e.epoch++
@@ -78,7 +78,7 @@ func (m *Machine) dependenciesChanged(c *client, tag uint64, h uint32, e *entry)
 	}
 }
 
-// waitingRefusal is why the dependencies of a job cannot be changed.
+// waitingRefusal is why the dependencies of a job cannot change.
 func (m *Machine) waitingRefusal(h uint32, e *entry) error {
 	switch e.state {
 	case core.Blocked, core.Scheduled, core.Ready:
@@ -93,7 +93,7 @@ func (m *Machine) waitingRefusal(h uint32, e *entry) error {
 	return nil
 }
 
-// dependenciesRefusal finds the jobs that a job is to wait for, or says why it may not.
+// dependenciesRefusal finds the new dependencies of a job, or says why they are not allowed.
 func (m *Machine) dependenciesRefusal(h uint32, e *entry, after []core.Ref) ([]uint64, error) {
 	if err := m.waitingRefusal(h, e); err != nil {
 		return nil, err
@@ -104,13 +104,13 @@ func (m *Machine) dependenciesRefusal(h uint32, e *entry, after []core.Ref) ([]u
 	return m.resolveAfter(e, after)
 }
 
-// heldByBatch reports whether a job is a callback that its batch has not let go.
+// heldByBatch reports whether a job is a callback that its batch has not released.
 func (m *Machine) heldByBatch(h uint32, e *entry) bool {
 	x := m.optionalState(h)
 	return e.state == core.Blocked && x != nil && x.callbackFor != 0
 }
 
-// resolveAfter finds the jobs that a job is to wait for. It must not wait for itself, neither directly nor through others.
+// resolveAfter finds the jobs on which a job is to depend. It must not depend on itself, directly or through others.
 func (m *Machine) resolveAfter(e *entry, after []core.Ref) ([]uint64, error) {
 	if len(after) > core.MaxAfter {
 		return nil, core.ErrInvalid
@@ -138,15 +138,15 @@ func (m *Machine) resolveAfter(e *entry, after []core.Ref) ([]uint64, error) {
 	return seqs, nil
 }
 
-// step is a job on the way from one that others wait for. Only its being closed waits, not its being done, if it is the
-// parent of one on the way.
+// step is a job on the path between dependent jobs. If it is the parent of another one on the path, only its being closed
+// matters, not its being done.
 type step struct {
 	seq        uint64
 	closesOnly bool
 }
 
-// closesCircle reports whether one of the jobs named is waiting for job e in some way: for it to be done or closed, or for
-// another that does. It also says so when there are too many links to be sure.
+// closesCircle reports whether one of the named jobs depends on job e, directly or through others. It also returns true if there
+// are too many links to be sure.
 func (m *Machine) closesCircle(e *entry, named map[uint64]bool) bool {
 	if named[e.seq] {
 		return true
@@ -168,7 +168,7 @@ func (m *Machine) closesCircle(e *entry, named map[uint64]bool) bool {
 	return false
 }
 
-// waitingFor appends the jobs that cannot be closed before the one of a step is.
+// waitingFor appends the jobs that cannot be closed before the job of a step.
 func (m *Machine) waitingFor(at step, into []step) []step {
 	h := m.bySeq.get(at.seq)
 	x := m.optionalState(h)
@@ -203,14 +203,14 @@ func (m *Machine) waits(seq, pred uint64) bool {
 	return x != nil && slices.Contains(x.waiting, pred)
 }
 
-// waitFor attaches a job to those of after that are not closed yet; one that was closed without being done breaks it.
+// waitFor makes a job depend on those of after that are not closed; one that was closed without being done breaks it.
 func (m *Machine) waitFor(h uint32, e *entry, after []uint64) {
 	x := m.ensureOptional(h)
 	for _, seq := range after {
 		p := m.bySeq.get(seq)
 		switch {
 		case p == 0 || slices.Contains(x.waiting, seq): // long done and gone, or named twice
-		case seq == x.parent: // which is closed after its child
+		case seq == x.parent: // the parent is closed after its child
 		case m.openJob(seq) != 0:
 			y := m.ensureOptional(p)
 			if !e.has(changed) || !slices.Contains(y.successors, e.seq) { // a new job is in no list
@@ -223,7 +223,7 @@ func (m *Machine) waitFor(h uint32, e *entry, after []uint64) {
 	}
 }
 
-// unlinkAfter makes a job wait for nothing but its parent.
+// unlinkAfter removes all dependencies except the parent.
 func (m *Machine) unlinkAfter(h uint32, e *entry) {
 	e.clear(broken)
 	if x := m.optionalState(h); x != nil {
@@ -231,7 +231,7 @@ func (m *Machine) unlinkAfter(h uint32, e *entry) {
 	}
 }
 
-// stopWaiting takes those that drop picks off both ends of a job's links.
+// stopWaiting removes the dependencies that drop selects, at both ends.
 func (m *Machine) stopWaiting(e *entry, x *optional, drop func(seq uint64) bool) {
 	is := func(seq uint64) bool { return seq == e.seq }
 	x.waiting = slices.DeleteFunc(x.waiting, func(seq uint64) bool {

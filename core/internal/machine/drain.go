@@ -7,12 +7,12 @@ func (m *Machine) drain(c *client, op *core.Drain) {
 	m.draining, m.shut = op.On, op.On && op.RefuseJobs
 	m.stats.Draining = m.draining
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
-	for _, n := range m.sortedQueues() { // a queue may go when its last job expires on the way
+	for _, n := range m.sortedQueues() { // a queue may be removed when its last job expires
 		m.offer(n)
 	}
 }
 
-// closedTo is why no job of a kind is admitted now; nil if one is.
+// closedTo is why jobs of a kind are refused now, or nil.
 func (m *Machine) closedTo(ephemeral bool) error {
 	switch {
 	case m.shut:

@@ -6,16 +6,17 @@ import (
 	"broker/core"
 )
 
-// The first MaxDetailed queues get a meter of their own with their first job. Then once a minute a queue that had more than
-// fewJobs in it, and twice as many as the least busy meter, takes that one's place.
+// The first MaxDetailed queues get their own meter with their first job. Once a minute, a queue with more than fewJobs in it and
+// twice as many as the least busy meter replaces that one.
 
-// fewJobs is how many jobs a minute do not make a queue busy; maxWanted how many queues are looked at in a minute.
+// fewJobs is the number of jobs per minute up to which a queue is not busy; maxWanted is the number of candidates considered per
+// minute.
 const (
 	fewJobs   = 10
 	maxWanted = 64
 )
 
-// wantMeter gives a queue a meter, if there is one, or notes that it would be worth one.
+// wantMeter gives a queue a free meter, or records it as a candidate.
 func (m *Machine) wantMeter(n uint32, q *jobQueue) {
 	x := &m.measures
 	if q.name == "" {
@@ -33,7 +34,7 @@ func (m *Machine) wantMeter(n uint32, q *jobQueue) {
 	}
 }
 
-// giveMeter lets a queue have a meter of its own.
+// giveMeter gives a queue its own meter.
 func (m *Machine) giveMeter(q *jobQueue) {
 	x := &m.measures
 	mt := newMeter(q.name, x.step)
@@ -43,7 +44,7 @@ func (m *Machine) giveMeter(q *jobQueue) {
 	x.mark(mt)
 }
 
-// electMeters lets queues that have become busy take the place of those that are not any more.
+// electMeters replaces the meters of quiet queues by those of busy ones.
 func (m *Machine) electMeters() {
 	x := &m.measures
 	for _, n := range x.wanted {
@@ -66,7 +67,7 @@ func (m *Machine) electMeters() {
 	}
 }
 
-// leastBusy is the meter in which least has happened lately.
+// leastBusy returns the meter with the fewest recent events.
 func (x *measures) leastBusy() *meter {
 	return slices.MinFunc(x.list, func(a, b *meter) int {
 		switch {
@@ -79,7 +80,7 @@ func (x *measures) leastBusy() *meter {
 	})
 }
 
-// dropMeter ends the measuring of a queue on its own; what it has counted is the rest's from now on.
+// dropMeter removes the meter of a queue; its counts are added to those of the rest.
 func (m *Machine) dropMeter(name string) {
 	x := &m.measures
 	mt := x.named[name]

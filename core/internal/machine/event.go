@@ -7,13 +7,13 @@ import (
 	"broker/core"
 )
 
-// subscription is what a client wants to be told of.
+// subscription is a client's filter of events.
 type subscription struct {
 	op      core.Subscribe
 	kinds   uint32 // bits
 	client  *client
 	waiting int    // events that the client has not fetched
-	dropped uint64 // since the last one that it was given
+	dropped uint64 // since the last delivered one
 }
 
 const (
@@ -23,7 +23,7 @@ const (
 
 func bit(k core.EventKind) uint32 { return 1 << k }
 
-// subscribe lets a client listen to events.
+// subscribe adds a subscription of a client.
 func (m *Machine) subscribe(c *client, op *core.Subscribe) {
 	s := &subscription{op: *op, client: c}
 	for _, k := range op.Kinds {
@@ -67,7 +67,7 @@ func (m *Machine) unsubscribe(c *client, which func(*subscription) bool) {
 	})
 }
 
-// fetched notes that a client has taken all that waited for it.
+// fetched records that a client has fetched its events.
 func (m *Machine) fetched(c *client) {
 	if c.subscriptions == 0 {
 		return
@@ -79,14 +79,14 @@ func (m *Machine) fetched(c *client) {
 	}
 }
 
-// happened tells of an event of a job, after the decision that makes it so. It costs a comparison while nobody listens.
+// happened publishes an event of a job, after the decision that caused it. Without subscriptions it costs one comparison.
 func (m *Machine) happened(h uint32, e *entry, kind core.EventKind, detail string) {
 	if m.heard&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail})
 	}
 }
 
-// ended tells of the end of a run, with which the job ends too unless it is to run once more.
+// ended publishes the end of a run, and of the job unless it runs again.
 func (m *Machine) ended(h uint32, e *entry, kind core.EventKind, detail string) {
 	if e.has(rerun) {
 		m.happened(h, e, kind, detail)
@@ -95,14 +95,14 @@ func (m *Machine) ended(h uint32, e *entry, kind core.EventKind, detail string) 
 	}
 }
 
-// over tells of the event that is a job's last.
+// over publishes the last event of a job.
 func (m *Machine) over(h uint32, e *entry, kind core.EventKind, detail string) {
 	if m.heard&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail, Over: true})
 	}
 }
 
-// publishJob gives an event of a job to those who listen to it.
+// publishJob sends an event of a job to its subscribers.
 func (m *Machine) publishJob(h uint32, e *entry, ev core.Event) {
 	ev.Seq, ev.Queue, ev.Type, ev.ID = e.seq, m.queues[e.queue].name, m.typeOf(e), m.identity(h, e)
 	if m.actor != nil {
@@ -117,25 +117,25 @@ func (m *Machine) publishJob(h uint32, e *entry, ev core.Event) {
 	m.publish(&ev, m.eventCommit(e, ev.Kind))
 }
 
-// eventCommit is the commit that makes an event of a job true.
+// eventCommit is the commit that an event of a job depends on.
 func (m *Machine) eventCommit(e *entry, kind core.EventKind) core.Commit {
 	switch {
 	case e.has(ephemeral):
 		return 0
 	case kind == core.EventReady, kind == core.EventLeased, kind == core.EventProgress, kind == core.EventReleased,
-		kind == core.EventLeaseExpired: // may not be stored at all
+		kind == core.EventLeaseExpired: // possibly not stored at all
 		return m.jobCommit(e)
 	}
 	return m.promise()
 }
 
-// lastHolder is who has had a job, while it is decided what becomes of that.
+// lastHolder is the holder of a job during the decision that ends its lease.
 type lastHolder struct {
 	seq  uint64
 	name string
 }
 
-// identity is a job's name in every protocol; empty if only the store has it.
+// identity is the job's Identity; empty if only the store has it.
 func (m *Machine) identity(h uint32, e *entry) string {
 	if e.id == (digest{}) {
 		return core.MintedID(e.seq, e.createdAt)
@@ -146,7 +146,7 @@ func (m *Machine) identity(h uint32, e *entry) string {
 	return ""
 }
 
-// holderName is the worker that has a leased job: its id, or the name of its connection.
+// holderName is the worker of a leased job: its id, or the name of its connection.
 func (m *Machine) holderName(e *entry) string {
 	switch e.holderKind {
 	case core.HeldByWorker:
@@ -158,7 +158,7 @@ func (m *Machine) holderName(e *entry) string {
 	return ""
 }
 
-// queueEvent tells of an event of a queue.
+// queueEvent publishes an event of a queue.
 func (m *Machine) queueEvent(q *jobQueue, kind core.EventKind) {
 	if m.heard&bit(kind) == 0 {
 		return
@@ -170,7 +170,7 @@ func (m *Machine) queueEvent(q *jobQueue, kind core.EventKind) {
 	m.publish(&ev, m.promise())
 }
 
-// worksNow notes that a client asks for jobs.
+// worksNow records that a client requests jobs.
 func (m *Machine) worksNow(c *client) {
 	if !c.works {
 		c.works = true
@@ -192,7 +192,7 @@ func workerName(c *client) string {
 	return c.name
 }
 
-// publish gives an event to those who listen to it.
+// publish sends an event to its subscribers.
 func (m *Machine) publish(ev *core.Event, commit core.Commit) {
 	m.events++
 	ev.Number, ev.At = m.events, m.now

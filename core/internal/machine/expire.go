@@ -15,8 +15,7 @@ func (m *Machine) Tick(now core.Instant, budget int) bool {
 		if !due {
 			return false
 		}
-		// Jobs that become ready together are given out together, so that the most urgent goes first; but before anybody's
-		// wait ends beside them.
+		// Jobs that become ready together are handed out together, the most urgent first, but before any wait ends.
 		if o.Kind != timerState && len(m.offers) > 0 {
 			m.serveOffers()
 			continue
@@ -51,7 +50,7 @@ func (m *Machine) due(o timer.Owner) {
 	}
 }
 
-// stateDue moves a job whose state has a deadline: a schedule or retry that is due, a lease that ran out.
+// stateDue handles the deadline of a job's state: a schedule or retry that is due, or an expired lease.
 func (m *Machine) stateDue(h uint32) {
 	e := m.jobs.at(h)
 	e.stateTimer = 0
@@ -71,26 +70,27 @@ func (m *Machine) stateDue(h uint32) {
 	}
 }
 
-// limitStart sets the deadline of a job that is to be dropped if it waits too long for a worker.
+// limitStart sets the StartBefore deadline of a job.
 func (m *Machine) limitStart(h uint32) {
 	if x := m.optionals[h]; x.startBefore != 0 && x.startTimer == 0 {
 		x.startTimer = m.timers.Add(x.startBefore, timer.Owner{Kind: timerStart, Handle: h})
 	}
 }
 
-// startTimeout drops a job that no worker has taken in time. One that was taken has its deadline set again if it comes back.
+// startTimeout removes a job that no worker has taken in time. For a job that was taken, the deadline is set again when it
+// returns to its queue.
 func (m *Machine) startTimeout(h uint32) {
 	m.optionals[h].startTimer = 0
 	if e := m.jobs.at(h); e.state == core.Ready {
 		n := e.queue
 		m.expire(h)
 		if q := m.queues[n]; q != nil && q.ready.Len() > 0 && !m.stale(q.ready.Front()) {
-			m.offer(n) // the job stood before one that can be handed out
+			m.offer(n) // it was in front of an available job
 		}
 	}
 }
 
-// expire removes a job whose time to live, time to start or time of retention is over.
+// expire removes a job whose time to live, StartBefore or retention has passed.
 func (m *Machine) expire(h uint32) {
 	e := m.jobs.at(h)
 	if x := m.optionalState(h); e.state == core.Done && x != nil && !x.isClosed {

@@ -2,10 +2,10 @@ package machine
 
 import "broker/core"
 
-// effort bounds what one Find does.
+// effort limits the cost of one Find.
 type effort struct {
-	look   int // jobs that are looked at to fill a page or to count
-	gather int // jobs that are sorted anew for an order that their index does not have
+	look   int // jobs to examine for a page or a count
+	gather int // jobs to sort for an order without an index
 }
 
 var usualEffort = effort{look: 20_000, gather: 4000}
@@ -17,7 +17,7 @@ func (m *Machine) findJobs(c *client, op *core.Find) {
 		m.failed(c, op.Tag, err)
 		return
 	}
-	if op.Filter.NeedsRecords() { // the engine goes on outside the lock
+	if op.Filter.NeedsRecords() { // the engine continues outside the lock
 		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.jobGone(), Answer: &core.Answer{Scan: op}})
 		return
 	}
@@ -35,14 +35,14 @@ func (m *Machine) findJobs(c *client, op *core.Find) {
 // Page is a part of a list of jobs.
 type Page struct {
 	Jobs    []core.JobInfo
-	Cursors []string // behind each of Jobs; FindPage only
-	Next    string   // where the list goes on; empty: it is over
-	Stopped bool     // it has fewer jobs than it may hold, because enough were looked at
+	Cursors []string // after each of Jobs
+	Next    string   // start of the next page; empty: the last page
+	Stopped bool     // it is short because the limit of examined jobs was reached
 	Commit  core.Commit
 }
 
-// FindPage finds the jobs of a list that the index cannot tell apart further, up to limit of them: the conditions of the
-// filter for which NeedsRecords is true are not looked at.
+// FindPage finds up to limit jobs as far as the index can tell: it ignores the conditions of the filter for which NeedsRecords is
+// true.
 func (m *Machine) FindPage(now core.Instant, op *core.Find, cursor string, limit int) (Page, error) {
 	m.setNow(now)
 	again := *op
@@ -58,7 +58,7 @@ func (m *Machine) FindPage(now core.Instant, op *core.Find, cursor string, limit
 	return p, nil
 }
 
-// findPage fills a page. It looks one job further than the page reaches, so that a cursor means that there is more.
+// findPage fills a page. It looks one job beyond the page, so that a cursor means that there are more.
 func (m *Machine) findPage(s *search, limit int, brief bool) (p Page) {
 	p.Commit = m.jobGone()
 	p.Jobs = make([]core.JobInfo, 0, min(limit, 64))
@@ -81,7 +81,7 @@ func (m *Machine) findPage(s *search, limit int, brief bool) (p Page) {
 	return p
 }
 
-// count is how many jobs match in all; if that is not exact, at least so many do.
+// count is the number of matching jobs, or a lower bound if it is not exact.
 func (s *search) count() (n int, exact bool) {
 	if n, known := s.counted(); known {
 		return n, true
@@ -103,7 +103,7 @@ func (s *search) count() (n int, exact bool) {
 	}
 }
 
-// counted is the number of matches where counters have it: of states, in all queues or in some.
+// counted is the number of matches if counters have it: by state, in all queues or in some.
 func (s *search) counted() (n int, known bool) {
 	if len(s.tags) == 1 && s.f.OnlyTags() {
 		return s.m.tags.jobs[s.tags[0]].Len(), true
@@ -128,7 +128,7 @@ func (s *search) counted() (n int, known bool) {
 	return n, true
 }
 
-// listNames lists what jobs are found by.
+// listNames lists names by which jobs can be found.
 func (m *Machine) listNames(c *client, op *core.ListNames) {
 	var table *nameTable
 	switch op.Of {

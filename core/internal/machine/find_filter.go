@@ -7,29 +7,29 @@ import (
 	"broker/core"
 )
 
-// search is a Find whose names have been looked up.
+// search is a Find with resolved names.
 type search struct {
 	m      *Machine
 	f      *core.Filter
 	order  core.Order
 	desc   bool
-	start  *place       // where the page before has ended; nil: from the beginning
-	since  core.Instant // when the list was begun
+	start  *place       // end of the previous page; nil: none
+	since  core.Instant // start time of the list
 	states stateSet
 	plain  bool     // the filter names states and queues at most
 	never  bool     // nothing can match
-	queues []uint32 // by name; nil: all
+	queues []uint32 // in order of names; nil: all
 
-	inQueues map[uint32]bool // the same, if there are many
+	inQueues map[uint32]bool // the same as a set, if there are many
 	kinds    map[uint32]bool // types that have a number
 	named    map[uint32]bool // queues that have the name of a type
 	unique   digest
 	group    uint32
-	tags     []uint32 // the one of the fewest jobs first
+	tags     []uint32 // the rarest first
 	worker   uint32
 }
 
-// newSearch looks up what a Find names.
+// newSearch resolves the names of a Find.
 func (m *Machine) newSearch(op *core.Find) (*search, error) {
 	f := &op.Filter
 	s := &search{m: m, f: f, order: op.Order, desc: op.Desc, since: m.now, states: setOf(op.Order.States())}
@@ -130,7 +130,7 @@ func (s *search) resolveTags() {
 	slices.SortStableFunc(s.tags, func(a, b uint32) int { return x.jobs[a].Len() - x.jobs[b].Len() })
 }
 
-// impliedStates narrows the states to those that the other conditions leave.
+// impliedStates restricts the states to those that the other conditions allow.
 func (s *search) impliedStates() {
 	f := s.f
 	narrow := func(when bool, states ...core.State) {
@@ -146,7 +146,7 @@ func (s *search) impliedStates() {
 	s.never = s.never || s.states == 0
 }
 
-// orderRange is the range that the filter sets for the instant that decides the order.
+// orderRange is the filter's range of the instant that defines the order.
 func (s *search) orderRange() core.Range {
 	switch s.order {
 	case core.OrderDue:
@@ -160,7 +160,7 @@ func (s *search) orderRange() core.Range {
 	return core.Range{}
 }
 
-// rangeStart is the place before the first job of orderRange; nil: the beginning.
+// rangeStart is the position before the first job of orderRange; nil: the beginning.
 func (s *search) rangeStart() *place {
 	r := s.orderRange()
 	switch {
@@ -172,7 +172,7 @@ func (s *search) rangeStart() *place {
 	return nil
 }
 
-// isPast reports whether a job stands behind the last one of orderRange.
+// isPast reports whether a job comes after orderRange.
 func (s *search) isPast(h uint32) bool {
 	r := s.orderRange()
 	if r == (core.Range{}) {
@@ -182,7 +182,7 @@ func (s *search) isPast(h uint32) bool {
 	return s.desc && at < r.From || !s.desc && r.To != 0 && at >= r.To
 }
 
-// matches reports whether a job is one of those that are looked for, as far as the index can tell.
+// matches reports whether a job matches, as far as the index can tell.
 func (s *search) matches(h uint32) bool {
 	e, f := s.m.jobs.at(h), s.f
 	if !s.states.has(e.state) || !s.hasQueue(e.queue) || s.cameLater(e) {
@@ -208,17 +208,17 @@ func (s *search) hasQueue(n uint32) bool {
 	return slices.Contains(s.queues, n)
 }
 
-// cameLater reports whether a job has come to its place in the order since the list was begun: it may have been listed in
-// another one. Stamps in the future are from a time when the clock was ahead.
+// cameLater reports whether a job reached its position in the order after the list was begun: the list may have had it at another
+// position. Stamps in the future come from a time when the clock was ahead.
 func (s *search) cameLater(e *entry) bool {
 	if s.order == core.OrderCreated {
-		return false // its place never changes
+		return false // its position never changes
 	}
 	changed := e.changedAt()
 	return changed > s.since && changed <= s.m.now
 }
 
-// heldBy reports whether a leased job is in the hands of the worker that is looked for.
+// heldBy reports whether the worker in the filter holds the job.
 func (s *search) heldBy(e *entry) bool {
 	switch e.holderKind {
 	case core.HeldByWorker:
@@ -256,7 +256,7 @@ func (s *search) isTagged(h uint32) bool {
 	return true
 }
 
-// linked reports whether a job belongs to the batch and the parent that are looked for.
+// linked reports whether a job belongs to the batch and the parent in the filter.
 func (s *search) linked(h uint32) bool {
 	if s.f.Batch == 0 && s.f.Parent == 0 {
 		return true

@@ -8,16 +8,16 @@ import (
 	"broker/core"
 )
 
-// place is a place in an order of jobs; in OrderQueue, in the order of one queue.
+// place is a position in an order of jobs; in OrderQueue, in the order of one queue.
 type place struct {
 	queue     string // OrderQueue
 	priority  int32  // OrderQueue
-	scheduled bool   // OrderQueue: behind plain jobs; see standsBefore
+	scheduled bool   // OrderQueue: after plain jobs; see standsBefore
 	at        core.Instant
 	seq       uint64
 }
 
-// placeOf is where a job stands.
+// placeOf is the position of a job.
 func (s *search) placeOf(h uint32) place {
 	e := s.m.jobs.at(h)
 	p := place{seq: e.seq}
@@ -31,7 +31,7 @@ func (s *search) placeOf(h uint32) place {
 	return p
 }
 
-// compare orders two places.
+// compare orders two positions.
 func (p place) compare(q place) int {
 	order := func(x bool) int {
 		if x {
@@ -43,7 +43,7 @@ func (p place) compare(q place) int {
 		cmp.Compare(order(p.scheduled), order(q.scheduled)), cmp.Compare(p.at, q.at), cmp.Compare(p.seq, q.seq))
 }
 
-// cursorVersion is the first byte of a cursor. Others may follow; clients keep cursors for minutes at the most.
+// cursorVersion is the first byte of a cursor. Clients keep cursors for minutes at most, so that the format may change.
 const cursorVersion = 1
 
 // cursorAt is the cursor behind a job: base64 of
@@ -65,7 +65,7 @@ func (s *search) cursorAt(h uint32) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, p.queue...))
 }
 
-// resume reads a cursor; an empty one means the beginning.
+// resume parses a cursor; an empty one is the beginning.
 func (s *search) resume(cursor string) error {
 	if cursor == "" {
 		return nil

@@ -7,15 +7,15 @@ import (
 	"broker/core/internal/queue"
 )
 
-// walker gives the jobs of a search in its order, behind its cursor; some may not match.
+// walker returns the jobs of a search in its order, after its cursor; some may not match.
 type walker interface{ Next() uint32 }
 
-// walk is the shortest way to the jobs of a search that an index gives.
+// walk returns the shortest walk over an index.
 func (s *search) walk() walker {
 	if s.never {
 		return &gathered{}
 	}
-	if s.group == 0 && s.tags == nil || s.order != core.OrderCreated { // of these there are lists in this order
+	if s.group == 0 && s.tags == nil || s.order != core.OrderCreated { // these have lists in this order
 		if handles, few := s.gather(); few {
 			return s.sorted(handles)
 		}
@@ -42,7 +42,7 @@ func (g *gathered) Next() uint32 {
 	return h
 }
 
-// sorted brings handles into the order of the search and leaves out those that do not match or lie before its cursor.
+// sorted sorts handles by the order of the search and removes those that do not match or are not after its cursor.
 func (s *search) sorted(handles []uint32) walker {
 	type placed struct {
 		place
@@ -69,7 +69,7 @@ func (s *search) sorted(handles []uint32) walker {
 	return g
 }
 
-// isBehind reports whether a place lies behind the cursor.
+// isBehind reports whether a position is after the cursor.
 func (s *search) isBehind(p place) bool {
 	if s.start == nil {
 		return true
@@ -80,7 +80,7 @@ func (s *search) isBehind(p place) bool {
 	return p.compare(*s.start) > 0
 }
 
-// gather collects the jobs that some index knows to be the only ones that can match, if they are few enough to be sorted.
+// gather collects the only candidates that an index knows, if there are few enough to sort.
 func (s *search) gather() (handles []uint32, few bool) {
 	m := s.m
 	switch {
@@ -90,7 +90,7 @@ func (s *search) gather() (handles []uint32, few bool) {
 		}
 		return handles, true
 	case s.worker != 0 && len(m.leases[s.worker]) <= m.effort.gather && !m.isNamed(s.f.Worker):
-		return m.leases[s.worker], true // of a connection of that name only the list of leased jobs knows
+		return m.leases[s.worker], true // a connection of that name is found only in the list of leased jobs
 	case len(s.tags) > 0 && m.tags.jobs[s.tags[0]].Len() <= m.effort.gather:
 		return members(handles, &m.tags.jobs[s.tags[0]]), true
 	case s.group != 0 && m.groups.jobs[s.group].Len() <= m.effort.gather:
@@ -110,18 +110,17 @@ func (s *search) gather() (handles []uint32, few bool) {
 	return handles, true
 }
 
-// isNamed reports whether a connection has given itself a name.
+// isNamed reports whether a connection has this name.
 func (m *Machine) isNamed(name string) bool {
 	return slices.ContainsFunc(m.clients, func(c *client) bool { return c != nil && c.name == name })
 }
 
 func members(into []uint32, l *queue.List) []uint32 { return l.Slice(0, l.Len(), into) }
 
-// maxLists is among how many lists a search looks for its jobs before it takes a list of more.
+// maxLists is the maximum number of lists to merge.
 const maxLists = 64
 
-// smallLists are lists that together hold all jobs of the states and queues of the search; nil: there are none, or too
-// many.
+// smallLists returns lists that together hold all jobs of the states and queues of the search; nil: there are none, or too many.
 func (s *search) smallLists() (lists []*queue.List) {
 	m := s.m
 	if len(s.queues) > maxLists {
@@ -154,7 +153,7 @@ func (s *search) smallLists() (lists []*queue.List) {
 	return lists
 }
 
-// listOf is the queue's own list of its jobs in a state that has one; nil: it has none yet.
+// listOf is the queue's list of its jobs in a state; nil: it has none yet.
 func (q *jobQueue) listOf(state core.State) *queue.List {
 	switch state {
 	case core.Ready, core.Scheduled:
@@ -168,7 +167,7 @@ func (q *jobQueue) listOf(state core.State) *queue.List {
 	return nil
 }
 
-// stateLists are the lists, each in the order of the search, that together hold all jobs of its states and queues.
+// stateLists returns lists in the order of the search that together hold all jobs of its states and queues.
 func (s *search) stateLists() (lists []*queue.List) {
 	for _, state := range core.States {
 		switch {
@@ -186,7 +185,7 @@ func (s *search) stateLists() (lists []*queue.List) {
 	return lists
 }
 
-// walkCreated walks jobs in the order of their numbers: those of an index that has this order, else all.
+// walkCreated walks jobs in the order of their numbers, of an index with this order or all.
 func (s *search) walkCreated() walker {
 	m := s.m
 	switch {
@@ -197,7 +196,7 @@ func (s *search) walkCreated() walker {
 	case s.states == setOf([]core.State{core.Blocked}):
 		return s.merge([]*queue.List{&m.byState[core.Blocked]})
 	}
-	from := max(s.f.Batch, s.f.Parent) // what belongs to a job or batch came later
+	from := max(s.f.Batch, s.f.Parent) // members and children are newer
 	switch {
 	case s.desc && s.start == nil:
 		from = m.nextSeq
@@ -210,7 +209,7 @@ func (s *search) walkCreated() walker {
 	return &w
 }
 
-// merge walks several lists of the search's order as one.
+// merge merges lists that are in the order of the search.
 func (s *search) merge(lists []*queue.List) walker {
 	passed := func(h uint32) bool { return !s.isBehind(s.placeOf(h)) }
 	if s.start == nil {
@@ -260,7 +259,7 @@ func (w *mergedWalk) Next() uint32 {
 	return h
 }
 
-// queuesInOrder are the queues of the search from the one that its cursor is in.
+// queuesInOrder returns the queues of the search, starting with that of its cursor.
 func (s *search) queuesInOrder() []uint32 {
 	all := s.queues
 	if all == nil {
@@ -283,7 +282,7 @@ func (s *search) queuesInOrder() []uint32 {
 	return all[at:]
 }
 
-// queuesFromStart are all queues, without those that are certainly before the cursor.
+// queuesFromStart returns all queues except those certainly before the cursor.
 func (s *search) queuesFromStart() []uint32 {
 	l := &s.m.inOrder.all
 	switch {

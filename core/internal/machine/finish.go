@@ -9,8 +9,8 @@ import (
 	"broker/core/internal/timer"
 )
 
-// authorize finds the job of a finish or report and checks the client's right to it. If the job is there, it is returned
-// with the error too.
+// authorize finds the job of a finish or report and checks the client's right to it. It returns an existing job with the error,
+// too.
 func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *entry, error) {
 	h, e, err := m.findIf(ref, is)
 	if err != nil {
@@ -19,7 +19,7 @@ func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authori
 	return h, e, m.authorityRefusal(c, e, authority)
 }
 
-// authorityRefusal is why a client may not finish a job.
+// authorityRefusal is why a client must not finish a job.
 func (m *Machine) authorityRefusal(c *client, e *entry, authority core.FinishAuthority) error {
 	switch authority {
 	case core.ByHolder:
@@ -38,7 +38,7 @@ func (m *Machine) authorityRefusal(c *client, e *entry, authority core.FinishAut
 	return nil
 }
 
-// accepted is the reply to a change; that of an ephemeral job promises nothing.
+// accepted is the reply to a change; for an ephemeral job it depends on no commit.
 func (m *Machine) accepted(c *client, tag uint64, e *entry) { m.acceptedN(c, tag, e, 0) }
 
 func (m *Machine) acceptedN(c *client, tag uint64, e *entry, n int) {
@@ -69,7 +69,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.finish(h, streamed, whole)
 }
 
-// detach takes an unfinished job out of wherever it waits or is held.
+// detach removes an unfinished job from its list or holder.
 func (m *Machine) detach(h uint32, e *entry) {
 	m.unlist(h, e)
 	q := m.queues[e.queue]
@@ -87,7 +87,7 @@ func (m *Machine) detach(h uint32, e *entry) {
 	}
 }
 
-// finish ends a detached job for good: watchers are told, links updated, the outcome kept if the job says so.
+// finish ends a detached job: it notifies watching clients, updates links, and keeps the outcome if the job says so.
 func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	e := m.jobs.at(h)
 	if e.has(rerun) {
@@ -120,7 +120,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	}
 }
 
-// keepForChildren leaves nothing of a finished job but what its children and successors need.
+// keepForChildren reduces a finished job to what its children and successors need.
 func (m *Machine) keepForChildren(h uint32, e *entry) {
 	e.clear(keepsOutcome)
 	if e.has(hasTransient) {
@@ -131,7 +131,7 @@ func (m *Machine) keepForChildren(h uint32, e *entry) {
 	m.touch(h, e)
 }
 
-// retain keeps a finished job while its outcome may be asked for; false: that time is over.
+// retain keeps a finished job while its outcome is retained; false: that time has passed.
 func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) bool {
 	until := e.expiresAt
 	if x := m.optionalState(h); x != nil {
@@ -154,7 +154,7 @@ func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) bool {
 	return true
 }
 
-// expireAt sets the end of a job's stay.
+// expireAt sets the expiry of a job.
 func (m *Machine) expireAt(h uint32, e *entry, until core.Instant) {
 	m.timers.Remove(&e.expiryTimer)
 	e.expiresAt = until
@@ -163,7 +163,7 @@ func (m *Machine) expireAt(h uint32, e *entry, until core.Instant) {
 	}
 }
 
-// fail takes a worker's word that a job failed; the job's own policy says what follows.
+// fail handles a failure reported by a worker; the job's policy decides what follows.
 func (m *Machine) fail(c *client, op *core.Fail) {
 	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
 	if m.stops(c, op.Tag, e, err) {
@@ -179,7 +179,7 @@ func (m *Machine) fail(c *client, op *core.Fail) {
 	m.failJob(h, c.protocol, failure, afterFail{retryAt: op.RetryAt, final: op.Final})
 }
 
-// afterFail is what a worker asked to follow on a failure; the zero value leaves that to the job.
+// afterFail is what the worker requested after a failure; zero: the job's policy.
 type afterFail struct {
 	retryAt core.Instant
 	final   bool
@@ -224,7 +224,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	}
 }
 
-// nextTry is when a job that failed is tried again; zero: at once, or when it is not blocked any more.
+// nextTry is the time of the next try of a failed job; zero: at once, or when it is no longer blocked.
 func (m *Machine) nextTry(e *entry, chosen core.Instant) core.Instant {
 	switch {
 	case e.state == core.Blocked:
@@ -237,7 +237,7 @@ func (m *Machine) nextTry(e *entry, chosen core.Instant) core.Instant {
 	return m.now.Add(m.backoffAfter(e.fails - 1))
 }
 
-// tryAgain puts a detached job that failed back to where it waited, or into its queue if it was leased.
+// tryAgain returns a failed, detached job to its list, or to its queue if it was leased.
 func (m *Machine) tryAgain(h uint32, e *entry) {
 	e.set(requeued)
 	m.touch(h, e)
@@ -262,18 +262,18 @@ func (m *Machine) noteFailure(h uint32, e *entry, f *core.Failure) {
 	e.clear(failureStored)
 }
 
-// retryAt sends a detached job to its next try.
+// retryAt schedules the next try of a detached job.
 func (m *Machine) retryAt(h uint32, e *entry, at core.Instant) {
 	m.move(e, core.Retrying)
 	e.readyAt, e.leasedAt = at, m.now
-	e.clear(scheduledOrder) // its place is where the retry puts it
+	e.clear(scheduledOrder) // the retry determines its position
 	m.enlist(h, e)
 	e.stateTimer = m.timers.Add(at, timer.Owner{Kind: timerState, Handle: h})
 	m.touch(h, e)
 	m.happened(h, e, core.EventRetrying, "")
 }
 
-// backoffAfter is Faktory's wait before the next try, count being the retries so far (spec faktory 4).
+// backoffAfter is Faktory's delay before the next try; count is the number of retries so far.
 func (m *Machine) backoffAfter(count uint32) time.Duration {
 	c := float64(count)
 	jitter := float64(m.opts.Random.IntN(30)) * (c + 1)
@@ -300,7 +300,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	}
 }
 
-// rebury starts a dead job's stay anew.
+// rebury restarts the stay of a dead job.
 func (m *Machine) rebury(h uint32, e *entry) {
 	group := m.groupName(e)
 	m.unlist(h, e)
@@ -312,7 +312,7 @@ func (m *Machine) rebury(h uint32, e *entry) {
 	m.touch(h, e)
 }
 
-// deadUntil is when a dead job leaves the dead set by itself, zero for never.
+// deadUntil is when a dead job is removed, or zero.
 func (m *Machine) deadUntil(h uint32, e *entry) (until core.Instant) {
 	if e.deadHours > 0 {
 		until = e.readyAt.Add(time.Duration(e.deadHours) * time.Hour)
@@ -323,14 +323,14 @@ func (m *Machine) deadUntil(h uint32, e *entry) (until core.Instant) {
 	return until
 }
 
-// finishFailed ends a detached job that is not kept for another try.
+// finishFailed ends a detached job as failed.
 func (m *Machine) finishFailed(h uint32, outcome *core.Outcome) { m.finish(h, outcome, outcome) }
 
-// report notes progress and tells the watchers.
+// report records progress and notifies watching clients.
 func (m *Machine) report(c *client, op *core.Report) {
 	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
 	if errors.Is(err, core.ErrFinished) {
-		err = nil // a last word is kept with the outcome, for who asks
+		err = nil // late progress is kept with the outcome
 	}
 	if m.stops(c, op.Tag, e, err) {
 		return
@@ -361,7 +361,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq})
 }
 
-// emit passes bytes of a running job to who watches it.
+// emit sends bytes of a running job to its watching clients.
 func (m *Machine) sendData(c *client, op *core.SendData) {
 	h, e, err := m.authorize(c, op.Ref, &core.Condition{}, op.Authority)
 	if err != nil {

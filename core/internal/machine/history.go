@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-// historyDays is how many days of finishes are kept.
+// historyDays is the number of days of finishes to keep.
 const historyDays = 180
 
 const historyMeta = "core/history/"
@@ -35,12 +35,12 @@ func (m *Machine) countDay(by core.Protocol, failed bool) {
 	m.today.dirty = true
 }
 
-// newDay finds or makes the entry of today and forgets those that are too old.
+// newDay finds or makes the entry of today and removes old ones.
 func (m *Machine) newDay() {
 	t := m.now.Time()
 	m.dayEnds = core.InstantOf(t.Truncate(24 * time.Hour).Add(24 * time.Hour))
 	date := t.Format(time.DateOnly)
-	if n := len(m.history); n > 0 && m.history[n-1].date >= date { // later: the clock was wrong before a restart
+	if n := len(m.history); n > 0 && m.history[n-1].date >= date { // later than now: the clock was wrong before a restart
 		m.today = m.history[n-1]
 		return
 	}
@@ -53,12 +53,12 @@ func (m *Machine) newDay() {
 	}
 }
 
-// oldestDay is the first of the days that are kept.
+// oldestDay is the first day to keep.
 func (m *Machine) oldestDay() string {
 	return m.now.Add(-(historyDays - 1) * 24 * time.Hour).Time().Format(time.DateOnly)
 }
 
-// days is the history as others see it: the newest day first, all protocols together.
+// days is the history for replies: newest day first, all protocols together.
 func (m *Machine) days() (all []core.Day) {
 	oldest := m.oldestDay()
 	for i := len(m.history) - 1; i >= 0 && m.history[i].date >= oldest; i-- {
@@ -74,7 +74,7 @@ func (m *Machine) days() (all []core.Day) {
 	return all
 }
 
-// forgetDays takes the finishes of one protocol out of the history.
+// forgetDays removes the finishes of one protocol from the history.
 func (m *Machine) forgetDays(of core.Protocol) {
 	for _, d := range m.history {
 		d.dirty = d.dirty || d.by[of] != dayCount{}
@@ -82,7 +82,7 @@ func (m *Machine) forgetDays(of core.Protocol) {
 	}
 }
 
-// sealDays writes the marks of days that have changed: today, and one before it around midnight.
+// sealDays adds the entries of changed days: today, and another one around midnight.
 func (m *Machine) sealDays(into []core.MetaEntry) []core.MetaEntry {
 	for _, d := range m.history {
 		if d.dirty {
@@ -100,7 +100,7 @@ func (d *day) encode() (b []byte) {
 	return b
 }
 
-// restoreDay takes back a stored day; days come in the order of their names.
+// restoreDay restores a stored day; days come in the order of their names.
 func (m *Machine) restoreDay(name string, b []byte) error {
 	d := &day{date: strings.TrimPrefix(name, historyMeta)}
 	for i := range d.by {

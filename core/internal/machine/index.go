@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// digest stands for a text in an index: 128 bits under a seed of this process, so that nobody can choose two texts with
-// the same digest and a chance meeting is out of the question. It never reaches disk or wire.
+// digest represents a text in an index: 128 bits with a random seed of this process, so that clients cannot construct collisions
+// and accidental ones are practically impossible. It never leaves the process.
 type digest [2]uint64
 
 type hasher struct{ a, b maphash.Seed }
@@ -22,7 +22,7 @@ func (h hasher) text(s string) digest {
 	return d
 }
 
-// find is the handle of the job that ref names, zero if there is none.
+// find returns the handle of the job that ref names, or zero.
 func (m *Machine) find(ref core.Ref) uint32 {
 	if ref.Seq != 0 {
 		return m.bySeq.get(ref.Seq)
@@ -43,7 +43,7 @@ func (m *Machine) find(ref core.Ref) uint32 {
 	return 0
 }
 
-// findUnique is the live job that holds a key in a queue (in any if queue is zero).
+// findUnique returns the unfinished job that holds a key in a queue (in any if queue is zero).
 func (m *Machine) findUnique(queue uint32, key string) uint32 {
 	return m.findLock(queue, m.hash.text(key))
 }
@@ -69,7 +69,7 @@ func (m *Machine) lockDigest(h uint32, key digest) {
 	m.byUnique[e.unique] = h
 }
 
-// freeUnique lets another job have the key; nothing happens if it is free already.
+// freeUnique frees the key of a job; it does nothing if the key is free.
 func (m *Machine) freeUnique(h uint32) {
 	e := m.jobs.at(h)
 	if e.unique == (digest{}) {

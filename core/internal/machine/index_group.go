@@ -5,8 +5,8 @@ import (
 	"broker/core/internal/queue"
 )
 
-// groupIndex finds retrying and dead jobs by their failure group: the one that the failure names, else its type. The
-// number of a job's group lies where that of its holder does while it is leased, so that it costs the list only.
+// groupIndex finds retrying and dead jobs by their failure group: the group that the failure names, otherwise its type. The group
+// number uses the field that holds the holder of a leased job, so that a group costs only its list.
 type groupIndex struct {
 	names nameTable
 	jobs  []queue.List // by number, in the order of Seq
@@ -58,5 +58,5 @@ func (m *Machine) groupName(e *entry) string {
 	return ""
 }
 
-// older is the order of admission.
+// older is the order of submission.
 func (m *Machine) older(a, b uint32) bool { return m.jobs.at(a).seq < m.jobs.at(b).seq }

@@ -2,11 +2,11 @@ package machine
 
 import "slices"
 
-// seqIndex finds the handle of a Seq. Numbers are given in rising order, so that pages of neighbours are well filled;
-// a page goes when its last job does.
+// seqIndex finds the handle of a Seq. Numbers are assigned in rising order, so that pages of neighbours are well filled; a page
+// is freed with its last job.
 type seqIndex struct {
 	pages map[uint64]*seqPage
-	order []uint64 // numbers of pages, rising: all that are there, and some that are gone
+	order []uint64 // page numbers, rising: all existing ones, and some that are gone
 }
 
 const seqPageBits = 6
@@ -36,7 +36,7 @@ func (x *seqIndex) put(seq uint64, h uint32) {
 	p.live++
 }
 
-// note puts the number of a page into its place; nearly always that is the end.
+// note inserts a page number; nearly always at the end.
 func (x *seqIndex) note(n uint64) {
 	if len(x.order) == 0 || x.order[len(x.order)-1] < n {
 		x.order = append(x.order, n)
@@ -65,12 +65,12 @@ func (x *seqIndex) drop(seq uint64) {
 // seqWalker walks all jobs in the order of their numbers, in either direction, while none is added or removed.
 type seqWalker struct {
 	index *seqIndex
-	at    int // of the page in order
-	in    int // next place in the page
+	at    int // index into order
+	in    int // next position in the page
 	back  bool
 }
 
-// from starts a walk at the job with number seq, or the next one in the direction of the walk.
+// from starts a walk at the job with number seq, or the next one in the walk's direction.
 func (x *seqIndex) from(seq uint64, back bool) seqWalker {
 	at, there := slices.BinarySearch(x.order, seq>>seqPageBits)
 	w := seqWalker{index: x, at: at, back: back}
@@ -83,7 +83,7 @@ func (x *seqIndex) from(seq uint64, back bool) seqWalker {
 	return w
 }
 
-// Next is the next job of the walk, zero at its end.
+// Next returns the next job, or zero at the end.
 func (w *seqWalker) Next() uint32 {
 	for w.at >= 0 && w.at < len(w.index.order) {
 		p := w.index.pages[w.index.order[w.at]]

@@ -5,14 +5,13 @@ import (
 	"broker/core/internal/queue"
 )
 
-// Jobs in the rarer states are listed in the order of the instant that matters there, so that any page of them is found
-// at once: scheduled and retrying ones by when they are due, leased ones by the start of the lease, done and dead ones by
-// when they came there; blocked ones by number. Ready jobs are found through their queues. A list costs about 4.4 bytes a
-// job.
+// Jobs in all states but ready are listed in the order of the instant that matters there, so that any page is found quickly:
+// scheduled and retrying jobs by due time, leased ones by the start of the lease, done and dead ones by the time they became so,
+// blocked ones by number. Ready jobs are found through their queues. A list costs about 4.4 bytes per job.
 //
-// enlist after the fields that decide the place are set, unlist before they change.
+// Call enlist after the fields that determine the position are set, and unlist before they change.
 
-// stateLists holds a list for every state that has one.
+// stateLists holds the list of each state that has one.
 type stateLists [len(core.States) + 1]queue.List
 
 // enlist adds a job to the lists of its state.
@@ -34,7 +33,7 @@ func (m *Machine) enlist(h uint32, e *entry) {
 	m.byState[e.state].Push(h, m.sooner)
 }
 
-// unlist takes a job out of the lists of its state; once is enough.
+// unlist removes a job from the lists of its state; it may be called twice.
 func (m *Machine) unlist(h uint32, e *entry) {
 	if !e.has(listed) {
 		return
@@ -51,7 +50,7 @@ func (m *Machine) unlist(h uint32, e *entry) {
 	}
 }
 
-// queueLists are the lists of a job's queue, which has them from the first job that needs one.
+// queueLists returns the lists of a job's queue, made for the first job that needs one.
 func (m *Machine) queueLists(e *entry) *stateLists {
 	q := m.queues[e.queue]
 	if q.byState == nil {
@@ -60,7 +59,7 @@ func (m *Machine) queueLists(e *entry) *stateLists {
 	return q.byState
 }
 
-// sooner is the order of two jobs in the list of their state.
+// sooner orders two jobs in the list of their state.
 func (m *Machine) sooner(a, b uint32) bool {
 	x, y := m.jobs.at(a), m.jobs.at(b)
 	if s, t := x.listedAt(), y.listedAt(); s != t {
@@ -69,7 +68,7 @@ func (m *Machine) sooner(a, b uint32) bool {
 	return x.seq < y.seq
 }
 
-// listedAt is the instant that decides a job's place in the list of its state.
+// listedAt is the instant that determines a job's position in the list of its state.
 func (e *entry) listedAt() core.Instant {
 	switch e.state {
 	case core.Scheduled, core.Retrying, core.Done, core.Dead:

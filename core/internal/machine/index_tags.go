@@ -2,8 +2,8 @@ package machine
 
 import "broker/core/internal/queue"
 
-// tagIndex finds jobs by their tags. A job with one tag costs 32 bytes, each further tag 12 to 16; a tag that nobody else has
-// costs its name and some 150 bytes more. Jobs without tags cost nothing.
+// tagIndex finds jobs by their tags. A job with one tag costs 32 bytes, each further tag 12 to 16; a tag with a single job costs
+// its name and about 150 bytes more. Jobs without tags cost nothing.
 type tagIndex struct {
 	names nameTable
 	jobs  []queue.List      // by number of the tag, in the order of Seq
@@ -26,7 +26,7 @@ func (x *tagIndex) newLink(tag uint32) uint32 {
 		return n
 	}
 	x.links = append(x.links, tagLink{tag: tag})
-	return uint32(len(x.links) - 1) //nolint:gosec // four billion tags do not fit into memory
+	return uint32(len(x.links) - 1) //nolint:gosec // memory ends before four billion tags
 }
 
 // has reports whether a job has a tag.
@@ -39,7 +39,7 @@ func (x *tagIndex) has(h, tag uint32) bool {
 	return false
 }
 
-// setTags notes the tags of a job, in their order; those that it had before are forgotten.
+// setTags sets the tags of a job, in their order.
 func (m *Machine) setTags(h uint32, tags []string) {
 	x := &m.tags
 	if len(tags) == 0 && len(x.first) == 0 {
@@ -66,7 +66,7 @@ func (m *Machine) setTags(h uint32, tags []string) {
 	}
 }
 
-// dropTags takes a job out of the index.
+// dropTags removes a job from the index.
 func (m *Machine) dropTags(h uint32) {
 	x := &m.tags
 	n, tagged := x.first[h]
@@ -88,7 +88,7 @@ func (m *Machine) dropTags(h uint32) {
 	}
 }
 
-// tagsOf are the tags of a job, in their order.
+// tagsOf returns the tags of a job, in their order.
 func (m *Machine) tagsOf(h uint32) (tags []string) {
 	for n := m.tags.first[h]; n != 0; n = m.tags.links[n].next {
 		tags = append(tags, m.tags.names.names[m.tags.links[n].tag])

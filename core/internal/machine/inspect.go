@@ -33,7 +33,7 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 	})
 }
 
-// jobInfo is what the machine knows of a job; what only the store has is added outside.
+// jobInfo is what the machine knows about a job; the caller adds what only the store has.
 func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	e := m.jobs.at(h)
 	watchers, _ := m.watcherCount(e)
@@ -45,7 +45,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		Epoch: e.epoch, LostLeases: int(e.lostLeases), Rerun: e.has(rerun), BodyBytes: int(e.bodyBytes), DoneFailed: e.has(doneFailed),
 	}
 	if e.state == core.Ready {
-		i.ReadyAt = min(i.ReadyAt, m.now) // its place may be a later one; see Machine.firstPlace
+		i.ReadyAt = min(i.ReadyAt, m.now) // its position may be later; see Machine.firstPlace
 	}
 	i.Tags, i.FailureGroup = m.tagsOf(h), m.groupName(e)
 	if x := m.optionalState(h); x != nil {
@@ -66,7 +66,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		n := m.transients[h]
 		i.Progress, i.Failure, i.Outcome = n.progress, n.failure, n.outcome
 		if i.Outcome != nil {
-			i.Failure = i.Outcome.Failure // the last one; the note has the one before
+			i.Failure = i.Outcome.Failure // the last failure; transient has the one before
 		}
 	}
 	if !brief {
@@ -76,7 +76,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	return i
 }
 
-// waitReason is why nobody works on a job.
+// waitReason is why a job is not leased.
 func (m *Machine) waitReason(h uint32, e *entry) core.WaitReason {
 	q := m.queues[e.queue]
 	switch e.state {
@@ -106,7 +106,7 @@ func (m *Machine) waitReason(h uint32, e *entry) core.WaitReason {
 	return core.WaitNone
 }
 
-// maxPage is how many rows a list returns at most.
+// maxPage is the maximum number of rows of a list.
 const maxPage = 1000
 
 func (m *Machine) listJobs(c *client, op *core.ListJobs) {
@@ -144,13 +144,13 @@ func (m *Machine) listed(r *core.Reply, list *queue.List, op *core.ListJobs, lim
 	}
 }
 
-// appendInfo adds a job to a list, which then rests on what that job rests on too.
+// appendInfo adds a job to a list, which then depends on the job's last change, too.
 func (m *Machine) appendInfo(r *core.Reply, h uint32, brief bool) {
 	r.Jobs = append(r.Jobs, m.jobInfo(h, brief))
 	r.Commit = max(r.Commit, m.jobCommit(m.jobs.at(h)))
 }
 
-// walked adds the jobs behind the cursor, in the order of their handles, to a reply.
+// walked adds the jobs after the cursor, in the order of their handles, to a reply.
 func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit int) {
 	looked := 0
 	for h := uint32(op.Cursor) + 1; h <= m.jobs.next; h++ {
@@ -170,17 +170,17 @@ func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit in
 	}
 }
 
-// leaseSpan is the length of the present lease.
+// leaseSpan is the duration of the present lease.
 func (e *entry) leaseSpan() time.Duration { return time.Duration(e.granted) * time.Millisecond }
 
-// changedAt is when a job came into its state, as far as is known.
+// changedAt is when a job entered its state, if known.
 func (e *entry) changedAt() core.Instant {
 	switch e.state {
 	case core.Leased:
 		return e.leasedAt
 	case core.Retrying:
 		return max(e.leasedAt, e.failedAt) // older records have the first failure only
-	case core.Scheduled, core.Blocked: // readyAt is yet to come
+	case core.Scheduled, core.Blocked: // readyAt is in the future
 		return e.createdAt
 	case core.Ready:
 		return max(e.readyAt, e.leasedAt)
