@@ -105,11 +105,7 @@ func jobsCommand() *cobra.Command {
 			return err
 		}
 		if *out == formatJSON {
-			raw, err := json.Marshal(map[string]any{"jobs": list})
-			if err != nil {
-				return Failed(err)
-			}
-			return printJSON(cmd.OutOrStdout(), raw)
+			return printValue(cmd, map[string]any{"jobs": list})
 		}
 		return printJobs(cmd, list, more)
 	}

@@ -53,6 +53,15 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 	return Failed(err)
 }
 
+// printValue prints a value as JSON.
+func printValue(cmd *cobra.Command, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return Failed(err)
+	}
+	return printJSON(cmd.OutOrStdout(), raw)
+}
+
 // table prints rows under a header, in columns. The columns whose header starts with a minus are aligned to the right.
 type table struct {
 	header []string

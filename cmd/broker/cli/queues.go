@@ -53,11 +53,7 @@ func queuesCommand() *cobra.Command {
 			return err
 		}
 		if *out == formatJSON {
-			raw, err := json.Marshal(map[string]any{"queues": list})
-			if err != nil {
-				return Failed(err)
-			}
-			return printJSON(cmd.OutOrStdout(), raw)
+			return printValue(cmd, map[string]any{"queues": list})
 		}
 		return printQueues(cmd, list, more)
 	}

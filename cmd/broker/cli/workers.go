@@ -65,7 +65,7 @@ func workersCommand() *cobra.Command {
 			return err
 		}
 		if *out == formatJSON {
-			return printList(cmd, "workers", list)
+			return printValue(cmd, map[string]any{"workers": list})
 		}
 		t := table{header: []string{"ID", "NAME", "PROTOCOL", "ADDRESS", "STATE", "SINCE", "-HOLDS", "QUEUES"}}
 		for _, raw := range list {
@@ -130,13 +130,4 @@ func (c *client) listAll(cmd *cobra.Command, name string, query url.Values) ([]j
 		}
 		query.Set("cursor", cursor)
 	}
-}
-
-// printList prints rows as the API gives them.
-func printList(cmd *cobra.Command, name string, list []json.RawMessage) error {
-	raw, err := json.Marshal(map[string]any{name: list})
-	if err != nil {
-		return Failed(err)
-	}
-	return printJSON(cmd.OutOrStdout(), raw)
 }
