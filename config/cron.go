@@ -13,13 +13,19 @@ import (
 
 // Cron is a job that the broker submits on a schedule.
 type Cron struct {
+	Name     string // empty: it is known by its type and schedule
 	Schedule string // in the syntax of crontab.Parse
+	Missed   string // what happens to runs that were missed: skip (the default), one or all
+	Backlog  int    // runs are left out while so many jobs of it wait; 0: no limit
 	Queue    string // as written in the settings; empty: Faktory's default queue
 	Type     string
 
 	// Unit is the job as a Faktory client would push it, in JSON, without a jid.
 	Unit []byte
 }
+
+// maxBacklog is the largest backlog.
+const maxBacklog = 1_000_000
 
 // maxReserve is Faktory's limit of reserve_for, in seconds.
 const maxReserve = 86400
@@ -38,6 +44,9 @@ func (l *loader) crons(v any, source string, c *Config) {
 	for i, table := range tables {
 		r := cronReader{loader: l, prefix: fmt.Sprintf("cron[%d].", i), source: source}
 		c.Crons[i] = r.entry(table)
+		if name := c.Crons[i].Name; name != "" && slices.ContainsFunc(c.Crons[:i], func(o Cron) bool { return o.Name == name }) {
+			r.complain(r.prefix+"name", "%q is the name of another entry (%s)", name, source)
+		}
 	}
 }
 
@@ -52,6 +61,16 @@ func (r cronReader) entry(table map[string]any) Cron {
 	c.Schedule = r.text("schedule", take(table, "schedule"))
 	if _, err := crontab.Parse(c.Schedule, time.UTC); err != nil {
 		r.complain(r.prefix+"schedule", "%q: %v", c.Schedule, err)
+	}
+	c.Name = r.text("name", take(table, "name"))
+	if c.Missed = r.text("missed", take(table, "missed")); !slices.Contains([]string{"", "skip", "one", "all"}, c.Missed) {
+		r.complain(r.prefix+"missed", "%q is not skip, one or all (%s)", c.Missed, r.source)
+	}
+	if v := take(table, "backlog"); v != nil {
+		n := r.number("backlog", v)
+		if c.Backlog = int(n); n < 0 || n > maxBacklog {
+			r.complain(r.prefix+"backlog", "%d is not between 0 and %d", n, maxBacklog)
+		}
 	}
 	job, ok := take(table, "job").(map[string]any)
 	if !ok {

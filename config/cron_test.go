@@ -19,7 +19,10 @@ schedule = "*/5 * * * *"
   [cron.job.custom]
     expires_in = 60
 [[cron]]
+name = "report"
 schedule = "@hourly"
+missed = "all"
+backlog = 2
   [cron.job]
     type = "HourlyReport"
 [[cron]]
@@ -47,6 +50,9 @@ schedule = "@every 90s"
 	if c.Crons[0].Queue != "critical" || c.Crons[1].Type != "HourlyReport" || c.Crons[2].Schedule != "@every 90s" {
 		t.Errorf("entries: %+v", c.Crons)
 	}
+	if e := c.Crons[1]; e.Name != "report" || e.Missed != "all" || e.Backlog != 2 {
+		t.Errorf("entry: %+v", e)
+	}
 }
 
 func TestProblemsInCronEntriesAreReported(t *testing.T) {
@@ -66,7 +72,13 @@ color = "red"
     type = "T"
     reserve_for = 86401
 [[cron]]
+name = "twice"
 schedule = "* * * * *"
+[[cron]]
+name = "twice"
+schedule = "* * * * *"
+missed = "some"
+backlog = -1
 `)
 	_, err := Load(Sources{File: file})
 	if err == nil {
@@ -79,6 +91,8 @@ schedule = "* * * * *"
 		"cron[0].job.retry: many is not a whole number", "cron[0].job.args: not a list",
 		"cron[0].job.custom: not a table", "cron[1].schedule: \"\": is empty",
 		"cron[1].job.reserve_for: 86401 is not between 0 and 86400", "cron[2].job: the table [cron.job] is missing",
+		`cron[3].name: "twice" is the name of another entry`, `cron[3].missed: "some" is not skip, one or all`,
+		"cron[3].backlog: -1 is not between 0 and 1000000",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no line %q in\n%v", want, err)

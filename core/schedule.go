@@ -38,7 +38,8 @@ type Schedule struct {
 	Missed     Missed //
 	MaxMissed  int    // MissedAll: of the runs that are overdue, only the newest so many get a job; 0: no limit
 	Paused     bool   // no run is due; runs that were due meanwhile are missed
-	FromConfig bool   // it is in the configuration file, and only operations with FromConfig replace or remove it
+	FromConfig bool   // in the configuration file: only operations with FromConfig replace or remove it, and it runs after a
+	// start once a PutSchedule has confirmed it
 
 	NextAt   Instant // next run; zero: never. In a PutSchedule it replaces the first time of Cron or Every
 	LastAt   Instant // when the last run was due

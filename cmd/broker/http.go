@@ -80,7 +80,7 @@ func (p *process) openService() (err error) {
 		Audited: p.logAudit, Connections: p.connections, Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState,
 		BatchName: p.frontends.faktory.BatchName, ParseBatchName: p.frontends.faktory.ParseBatchName,
 		BackupProgress: p.backupProgress, Storage: p.storage, CheckStore: p.checkStore,
-		Cron: p.cronEntries, Backup: p.backup, Reload: p.reload, Settings: p.settingsInForce,
+		Backup: p.backup, Reload: p.reload, Settings: p.settingsInForce,
 	})
 	return err
 }
@@ -125,16 +125,6 @@ func (p *process) workers() []service.FaktoryWorker {
 			Version: w.ProtocolVersion, RSSKB: w.RSSKB, Connections: w.Connections, RemoteAddr: w.RemoteAddr,
 			StartedAt: w.StartedAt, BeatAt: w.BeatAt,
 		}
-	}
-	return rows
-}
-
-// cronEntries lists the schedules of the settings.
-func (p *process) cronEntries() []service.CronEntry {
-	known := p.scheduler.table.Entries()
-	rows := make([]service.CronEntry, len(known))
-	for i, e := range known {
-		rows[i] = service.CronEntry{Schedule: e.Spec, Type: e.Type, Queue: e.Queue, Next: e.Next, Last: e.LastRun}
 	}
 	return rows
 }

@@ -72,12 +72,13 @@ func (l logListener) ScheduleRan(r core.ScheduleRun) {
 	case core.RunBacklogged:
 		level, text = zerolog.InfoLevel, "scheduled jobs skipped, backlog reached"
 	}
-	line := l.log.WithLevel(level).Str("name", r.Name).Str("queue", r.Queue).Str("type", r.Type).Time("due", r.DueAt.Time())
+	line := l.log.WithLevel(level)
 	if r.Cron != "" {
 		line.Str("schedule", r.Cron)
 	} else {
 		line.Stringer("every", r.Every)
 	}
+	line.Str("name", r.Name).Str("queue", r.Queue).Str("type", r.Type).Time("due", r.DueAt.Time())
 	if r.Seq != 0 {
 		line.Uint64("seq", r.Seq)
 	}

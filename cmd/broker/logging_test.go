@@ -10,7 +10,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"broker/core"
-	"broker/frontends/cron"
 )
 
 func TestEngineEventsAreLogged(t *testing.T) {
@@ -36,22 +35,24 @@ func TestEngineEventsAreLogged(t *testing.T) {
 	}
 }
 
-// Each event of a cron run is logged with its entry and its time.
-func TestCronEventsAreLogged(t *testing.T) {
+func TestRunsOfSchedulesAreLogged(t *testing.T) {
 	t.Parallel()
-	entry, due := cron.Entry{Spec: "0 1 * * *", Type: "T", Queue: "q"}, core.InstantOf(time.Date(2030, 1, 1, 1, 0, 0, 0, time.UTC))
+	due := core.InstantOf(time.Date(2030, 1, 1, 1, 0, 0, 0, time.UTC))
 	for _, test := range []struct {
-		tell func(cron.Listener)
+		run  core.ScheduleRun
 		want []string
 	}{
-		{func(l cron.Listener) { l.Submitted(entry, due, 7) }, []string{`"debug"`, "cron job submitted", `"seq":7`}},
-		{func(l cron.Listener) { l.Missed(entry, due) }, []string{`"warn"`, "cron jobs skipped, too old"}},
-		{func(l cron.Listener) { l.Refused(entry, due, core.ErrFull) }, []string{`"warn"`, "cron job refused", core.ErrFull.Error()}},
-		{func(l cron.Listener) { l.Refused(entry, due, core.ErrNotUnique) }, []string{`"info"`, "cron job refused"}},
+		{core.ScheduleRun{Seq: 7}, []string{`"debug"`, "scheduled job submitted", `"seq":7`}},
+		{core.ScheduleRun{Result: core.RunMissed}, []string{`"warn"`, "scheduled jobs skipped, too old"}},
+		{core.ScheduleRun{Result: core.RunBacklogged}, []string{`"info"`, "scheduled jobs skipped, backlog reached"}},
+		{core.ScheduleRun{Result: core.RunRefused, Err: core.ErrFull}, []string{`"warn"`, "scheduled job refused", core.ErrFull.Error()}},
+		{core.ScheduleRun{Result: core.RunRefused, Err: core.ErrNotUnique}, []string{`"info"`, "scheduled job refused"}},
 	} {
+		r := test.run
+		r.Name, r.Cron, r.Queue, r.Type, r.DueAt = "report", "0 1 * * *", "q", "T", due
 		var out bytes.Buffer
-		test.tell(cronLog{zerolog.New(&out)})
-		for _, words := range append(test.want, `"schedule":"0 1 * * *"`, `"queue":"q"`, `"type":"T"`, "2030-01-01T01:00:00Z") {
+		logListener{log: zerolog.New(&out)}.ScheduleRan(r)
+		for _, words := range append(test.want, `"name":"report"`, `"schedule":"0 1 * * *"`, `"queue":"q"`, `"type":"T"`, "2030-01-01T01:00:00Z") {
 			if !strings.Contains(out.String(), words) {
 				t.Errorf("%s is not in %q", words, out.String())
 			}

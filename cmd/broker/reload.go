@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"broker/config"
 	"broker/core"
+	"broker/frontends/faktory"
 )
 
 // reloadGuard guards the settings, and is set while they may be reloaded.
@@ -64,6 +66,21 @@ func (p *process) reload() error {
 	return bad
 }
 
+// readSettings reads all sources and checks what package config cannot check.
+func readSettings(sources config.Sources) (config.Config, error) {
+	c, err := config.Load(sources)
+	if err != nil {
+		return c, err
+	}
+	var errs []error
+	for i, entry := range c.Crons {
+		if err := faktory.CheckUnit(entry.Unit); err != nil {
+			errs = append(errs, config.Problem{Setting: fmt.Sprintf("cron[%d].job", i), Text: err.Error()})
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
 // logProblems writes a line for each problem.
 func (p *process) logProblems(err error) {
 	problems := []error{err}
@@ -101,7 +118,7 @@ func (p *process) apply(fresh *config.Config) {
 		p.log.Info().Int("principals", len(fresh.Principals)).Msg("principals changed")
 	}
 	p.config.Crons = fresh.Crons
-	p.scheduler.load(p.config.Crons)
+	p.schedules.load(p.config.Crons)
 }
 
 // reloadable reports whether a setting can change now. TLS cannot be switched on or off on an open port.

@@ -117,7 +117,7 @@ type process struct {
 	frontends     frontendSet
 	routes        routes
 	routeEpoch    atomic.Uint64
-	scheduler     *scheduler
+	schedules     scheduleLoader
 }
 
 // requestShutdown requests a shutdown. Any goroutine may call it.
@@ -239,6 +239,8 @@ func (p *process) engineOptions() engine.Options {
 func (p *process) serveClients() error {
 	p.applyThrottles(nil, p.config.Throttles)
 	p.frontends = p.buildFrontends()
+	p.schedules = scheduleLoader{broker: p.engine, template: p.frontends.faktory.Template, log: p.log}
+	p.schedules.load(p.config.Crons)
 	if err := p.openService(); err != nil {
 		return err
 	}
@@ -261,7 +263,6 @@ func (p *process) serveClients() error {
 	if err != nil {
 		return err
 	}
-	p.scheduler = startScheduler(p.engine, p.frontends.faktory, p.log, p.config.Crons)
 	p.api.Ready(p.backend())
 	return nil
 }
@@ -350,7 +351,6 @@ func (p *process) stop() error {
 // closeAll closes the parts in reverse order.
 func (p *process) closeAll() error {
 	p.reloads.end()
-	p.scheduler.stop()
 	p.api.Stopping()
 	if p.service != nil {
 		p.service.Close()

@@ -2,21 +2,36 @@ package faktory
 
 import (
 	"errors"
+	"time"
 
 	"broker/core"
 )
 
-// Prepare builds the job that PUSH would submit for a work unit. It is for jobs that the broker itself submits, which need no
-// jid. Any goroutine.
-func (f *Frontend) Prepare(unit []byte) (*core.Job, error) { return f.prepare(unit, f.b.Now()) }
+// Template builds the template of a schedule's jobs: the job that PUSH would submit for a work unit, with spans instead of
+// instants. The work unit needs no jid. Any goroutine.
+func (f *Frontend) Template(unit []byte) (*core.Job, error) {
+	later, err := f.templateAt(unit, core.InstantOf(time.Unix(1, 0)))
+	if err != nil {
+		return nil, err
+	}
+	job, err := f.templateAt(unit, 0)
+	if err != nil {
+		return nil, err
+	}
+	if job.StartBefore != 0 && job.StartBefore == later.StartBefore {
+		return nil, errors.New("a job that is submitted repeatedly cannot have expires_at, only expires_in")
+	}
+	return job, nil
+}
 
-// CheckUnit returns the error that Prepare would return.
+// CheckUnit returns the error that Template would return.
 func CheckUnit(unit []byte) error {
-	_, err := new(Frontend).prepare(unit, 1)
+	_, err := new(Frontend).Template(unit)
 	return err
 }
 
-func (f *Frontend) prepare(unit []byte, now core.Instant) (*core.Job, error) {
+// templateAt builds the job that would be pushed at an instant.
+func (f *Frontend) templateAt(unit []byte, now core.Instant) (*core.Job, error) {
 	var u workUnit
 	if err := parseWorkUnit(unit, &u); err != nil {
 		return nil, err
@@ -25,8 +40,8 @@ func (f *Frontend) prepare(unit []byte, now core.Instant) (*core.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.after != nil || s.parent != "" {
-		return nil, errors.New("such a job cannot be linked to others")
+	if s.after != nil || s.parent != "" || s.job.Batch != 0 {
+		return nil, errors.New("such a job cannot be linked to others or belong to a batch")
 	}
 	return s.job, nil
 }

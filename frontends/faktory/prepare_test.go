@@ -4,21 +4,32 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"broker/core"
 )
 
-func TestPreparedJobEqualsAPushedOne(t *testing.T) {
+func TestScheduledJobEqualsAPushedOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	unit := `{"jobtype":"T","queue":"q","args":[1,"a<b"],"retry":3,"reserve_for":600,` +
 		`"custom":{"unique_for":60,"expires_in":30,"x":1}}`
-	job, err := s.Front.(*Frontend).Prepare([]byte(unit))
+	job, err := s.Front.(*Frontend).Template([]byte(unit))
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := newNeighbour(s, core.Internal)
-	n.submit(t, job, core.WatchNone)
+	n.do(&core.PutSchedule{Schedule: core.Schedule{Name: "s", Every: time.Hour, Job: job}})
+	if r := n.do(&core.RunSchedule{Name: "s"}); len(r) != 1 || r[0].Kind != core.Submitted {
+		t.Fatalf("run: %+v", r)
+	}
+	info := n.do(&core.Find{})[0].Jobs[0]
+	if until := info.Job.UniqueUntil.Sub(info.Job.CreatedAt); until != time.Minute {
+		t.Errorf("unique for %v", until)
+	}
+	if before := info.Job.StartBefore.Sub(info.Job.CreatedAt); before != 30*time.Second {
+		t.Errorf("expires in %v", before)
+	}
 	pushed := strings.Replace(unit, "{", `{"jid":"12345678",`, 1)
 	w := dial(s, "worker", "w1")
 	w.Send("PUSH " + pushed + "\r\n")
@@ -38,13 +49,15 @@ func TestPreparedJobEqualsAPushedOne(t *testing.T) {
 func TestCheckUnitNeedsNoBroker(t *testing.T) {
 	t.Parallel()
 	for unit, want := range map[string]string{
-		`{"jobtype":"T","args":[]}`:                                 "",
-		`{"args":[]}`:                                               "jobtype",
-		`{"jobtype":"T","queue":"a b","args":[]}`:                   "queue names",
-		`{"jobtype":"T","args":[],"custom":{"unique_for":"x"}}`:     "unique_for",
-		`{"jobtype":"T","args":[],"custom":{"after":["12345678"]}}`: "cannot be linked",
-		`{"jobtype":"T","args":[],"custom":{"parent":"12345678"}}`:  "cannot be linked",
-		`{"jobtype":"T","args":[],"reserve_for":90000}`:             "one day",
+		`{"jobtype":"T","args":[]}`:                                                "",
+		`{"args":[]}`:                                                              "jobtype",
+		`{"jobtype":"T","queue":"a b","args":[]}`:                                  "queue names",
+		`{"jobtype":"T","args":[],"custom":{"unique_for":"x"}}`:                    "unique_for",
+		`{"jobtype":"T","args":[],"custom":{"after":["12345678"]}}`:                "cannot be linked",
+		`{"jobtype":"T","args":[],"custom":{"parent":"12345678"}}`:                 "cannot be linked",
+		`{"jobtype":"T","args":[],"reserve_for":90000}`:                            "one day",
+		`{"jobtype":"T","args":[],"custom":{"expires_in":1}}`:                      "",
+		`{"jobtype":"T","args":[],"custom":{"expires_at":"2099-01-01T00:00:00Z"}}`: "only expires_in",
 		`{"jobtype":`: "invalid JSON",
 	} {
 		err := CheckUnit([]byte(unit))

@@ -54,7 +54,7 @@ func (s *Server) getSummary(ctx context.Context, _ *struct{}) (*struct{ Body ser
 }
 
 func (s *Server) listSchedules(ctx context.Context, _ *struct{}) (*struct{ Body scheduleList }, error) {
-	rows, err := s.service().Schedules(callerOf(ctx))
+	rows, err := s.service().Schedules(ctx, callerOf(ctx))
 	if err != nil {
 		return nil, s.problemOf(err)
 	}

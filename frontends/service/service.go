@@ -32,10 +32,9 @@ type Options struct {
 	Connections    func() map[string]Connections // by front-end
 	Workers        func() []FaktoryWorker
 	SetWorkerState func(wid, state string) error // to quiet or terminate; core.ErrNotFound
-	Cron           func() []CronEntry
-	Backup         func(dir string) error   // copies the store to a new folder
-	BackupProgress func(dir string) float64 // how much of the backup that is being made there is done, 0 to 1
-	Reload         func() error             // reads the settings again
+	Backup         func(dir string) error        // copies the store to a new folder
+	BackupProgress func(dir string) float64      // how much of the backup that is being made there is done, 0 to 1
+	Reload         func() error                  // reads the settings again
 	Storage        func() (core.Storage, error)
 	CheckStore     func(ctx context.Context, progress func(part float64)) (*CheckReport, error)
 	Settings       func() []Setting // in force
@@ -62,13 +61,6 @@ type FaktoryWorker struct {
 	Connections             int
 	RemoteAddr              string
 	StartedAt, BeatAt       core.Instant
-}
-
-// CronEntry is an entry of the schedules in the configuration.
-type CronEntry struct {
-	Schedule, Type, Queue string
-	Next                  core.Instant // zero: never
-	Last                  core.Instant // zero: not since the start
 }
 
 // Setting is a setting in force.

@@ -78,6 +78,15 @@ func (l *life) boot() *machine.Machine {
 	if err := l.shelf.load(m, l.clk.Now()); err != nil {
 		panic(err)
 	}
+	c := m.OpenClient(0, core.ClientOptions{})
+	m.Apply(l.clk.Now(), c, []core.Op{&core.ListSchedules{}})
+	for _, s := range m.Take(c, nil)[0].Schedules {
+		if s.FromConfig {
+			s.NextAt = 0
+			m.Apply(l.clk.Now(), c, []core.Op{&core.PutSchedule{Schedule: s}})
+		}
+	}
+	m.CloseClient(l.clk.Now(), c)
 	for m.Tick(l.clk.Now(), 100) {
 	}
 	return m

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"sort"
@@ -24,6 +23,7 @@ type schedule struct {
 	live          []uint64     // jobs that may be unfinished; with a Backlog only
 	definition    []byte       // as stored
 	moved         bool         // its position has to be stored
+	unconfirmed   bool         // it is the configuration's, which has not confirmed it since the start
 }
 
 // schedules holds all of them.
@@ -169,13 +169,13 @@ func (m *Machine) replaceSchedule(s *schedule, to *core.Schedule, times crontab.
 	switch {
 	case to.NextAt != 0:
 		s.at, s.next = m.now, to.NextAt
+		m.storePosition(s)
 	case fresh || !sameTimes(&before, to):
 		m.advance(s, m.now)
 	case before.Paused && !s.Paused:
 		m.resume(s)
-	case bytes.Equal(s.encode(), s.definition):
-		return
 	}
+	s.unconfirmed = false
 	m.storeSchedule(s)
 	m.arm(s, s.next)
 }
@@ -208,7 +208,7 @@ func (s *schedule) after(at core.Instant) core.Instant {
 // arm sets the deadline of a schedule.
 func (m *Machine) arm(s *schedule, at core.Instant) {
 	m.timers.Remove(&s.deadline)
-	if at != 0 && !s.Paused {
+	if at != 0 && !s.Paused && !s.unconfirmed {
 		s.deadline = m.timers.Add(at, timer.Owner{Kind: timerSchedule, Handle: s.slot})
 	}
 }

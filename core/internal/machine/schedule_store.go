@@ -64,14 +64,14 @@ func (s *schedule) encode() []byte {
 	})
 }
 
-// storeSchedule stores the definition of a schedule if it has changed, and its position, with the open batch.
+// storeSchedule stores the definition of a schedule if it has changed, with the open batch.
 func (m *Machine) storeSchedule(s *schedule) {
 	if definition := s.encode(); !bytes.Equal(definition, s.definition) {
 		s.definition = definition
 		s.Revision++
 		m.logMeta(core.MetaEntry{Name: schedulePrefix + s.Name, Value: definition})
+		m.storePosition(s)
 	}
-	m.storePosition(s)
 }
 
 // storePosition stores the position of a schedule with the open batch.
@@ -118,6 +118,7 @@ func (m *Machine) restoreSchedule(name string, value []byte) error {
 		Name: strings.TrimPrefix(name, schedulePrefix), Cron: d.Cron, Zone: d.Zone, Every: d.Every, Offset: d.Offset, Job: j,
 		Backlog: d.Backlog, Missed: d.Missed, MaxMissed: d.MaxMissed, Paused: d.Paused, FromConfig: d.FromConfig,
 	}
+	s.unconfirmed = s.FromConfig // else one that was removed from the file could run before the file is read
 	err := m.scheduleRefusal(&s.Schedule)
 	if err == nil {
 		s.times, err = parseTimes(&s.Schedule)
