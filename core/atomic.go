@@ -5,9 +5,10 @@ package core
 // with the error of the first operation that is refused, whose position is Index.
 //
 // It may hold Submit, Update, Move, AddDependencies, RemoveDependencies, TransferLease, Cancel, Enqueue, Bury, Complete,
-// Fail, Report, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates and Reports
-// may name the same job; an operation of another kind must be the last one that names a job, also as a dependency or parent, otherwise it is
-// refused with ErrInvalid. A submission may reuse the id or unique key of a job that the list cancels before it.
+// Fail, Report, Annotate, Release, LeaseJob, WriteMeta and WriteDocuments, at most MaxAtomic of them. Several Updates, Reports
+// and Annotates may name the same job; an operation of another kind must be the last one that names a job, also as a
+// dependency or parent, otherwise it is refused with ErrInvalid. A submission may reuse the id or unique key of a job that
+// the list cancels before it.
 type Atomic struct {
 	changing
 	Tag uint64

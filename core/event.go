@@ -25,20 +25,21 @@ const (
 	EventQueueRemoved
 	EventWorkerCame // a connection has requested jobs for the first time
 	EventWorkerGone // such a connection closed
+	EventNoted      // a client has added a note to the job's timeline; Detail is its text
 )
 
 // EventKinds lists all kinds.
 var EventKinds = [...]EventKind{
 	EventSubmitted, EventReady, EventLeased, EventProgress, EventDone, EventFailed, EventRetrying, EventDead, EventCancelled,
 	EventMoved, EventReleased, EventLeaseExpired, EventChanged, EventExpired, EventQueuePaused, EventQueueResumed,
-	EventQueueRemoved, EventWorkerCame, EventWorkerGone,
+	EventQueueRemoved, EventWorkerCame, EventWorkerGone, EventNoted,
 }
 
 // eventNames are the names of the kinds.
 var eventNames = [...]string{
 	"none", "submitted", "ready", "leased", "progress", "done", "failed", "retrying", "dead", "cancelled", "moved",
 	"released", "lease expired", "changed", "expired", "queue paused", "queue resumed", "queue removed", "worker came",
-	"worker gone",
+	"worker gone", "noted",
 }
 
 func (k EventKind) String() string {

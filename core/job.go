@@ -127,6 +127,10 @@ type Job struct {
 	Schedule    string // name of the schedule that submitted it; set by the core
 	CallbackFor uint64 // batch whose callback this is; set by the core
 	PriorFails  uint32 // failures counted before this submission
+
+	// Timeline, if not zero, keeps the job's timeline from its submission on: the first entry and the last ones, so many in
+	// all, from 2 to MaxTimeline.
+	Timeline uint16
 }
 
 // Identity is the name of the job in protocols that name jobs by text: the client's id, or the one that the core made.

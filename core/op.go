@@ -315,7 +315,8 @@ type ResetCounters struct {
 }
 
 // Inspect requests everything known about one job. Reply: Inspected, or Failed with ErrNotFound. ByUnique looks up UniqueKey (in
-// Queue, or in any queue if Queue is empty) instead of Ref. Brief leaves Job nil rather than reading the store.
+// Queue, or in any queue if Queue is empty) instead of Ref. Brief leaves Job nil rather than reading the store. Timeline
+// reads the job's timeline too.
 type Inspect struct {
 	reading
 	Tag       uint64
@@ -324,6 +325,7 @@ type Inspect struct {
 	UniqueKey string
 	Queue     string
 	Brief     bool
+	Timeline  bool
 }
 
 // ListJobs lists jobs in a state. With a Queue and State Ready or Scheduled: in order, from Offset. Otherwise: of all queues (or

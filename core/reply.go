@@ -140,6 +140,8 @@ type JobInfo struct {
 	Outcome    *Outcome // Done with a kept outcome
 	DoneFailed bool     // Done, as failed
 
+	Timeline *Timeline // Inspect with Timeline, if the job has one
+
 	FailureGroup string   // of retrying and dead jobs: see Filter.FailureGroup
 	Waiting      []uint64 // Blocked: the jobs it waits for
 	Dependents   int      // jobs that wait for this one

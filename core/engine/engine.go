@@ -239,8 +239,7 @@ func (e *Engine) hydrate(id core.ClientID, replies []core.Reply, from int) []cor
 		case r.Kind == core.Ended && r.Cold:
 			err = e.hydrateDeath(r)
 		case r.Cold && r.Info != nil:
-			err = e.hydrateInfo(r.Info)
-			r.Job, r.Cold = r.Info.Job, false
+			err = e.hydrateInspected(r)
 		case r.Cold && r.NoBody:
 			e.hydrateHeads(r)
 		case r.Cold:

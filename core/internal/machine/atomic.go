@@ -115,6 +115,8 @@ func (m *Machine) atomicRefusal(op core.Op) error {
 		run.name(m, op.Ref)
 	case *core.Report:
 		run.name(m, op.Ref)
+	case *core.Annotate:
+		run.name(m, op.Ref)
 	case *core.Release:
 		run.name(m, op.Ref)
 	case *core.Submit:
@@ -166,6 +168,8 @@ func (m *Machine) note(op core.Op) {
 		if op.Set.Body != nil {
 			run.bytes += len(op.Set.Body.Bytes)
 		}
+	case *core.Annotate:
+		run.bytes += len(op.Text) + len(op.Fields)
 	case *core.Report, *core.WriteMeta, *core.WriteDocuments:
 	case *core.Cancel:
 		for _, seq := range run.named {

@@ -83,9 +83,17 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	m.unlink(h)
 	e.readyAt, e.lostLeases = m.now, 0
 	e.clear(scheduledOrder | broken)
+	m.addOrder(c, h, e, core.EventReady)
 	e.set(changed)
 	m.touch(h, e)
 	m.makeReady(h, e)
+}
+
+// addOrder notes in a job's timeline what a client has ordered.
+func (m *Machine) addOrder(c *client, h uint32, e *entry, kind core.EventKind) {
+	if !e.has(ephemeral) {
+		m.addEntry(c, h, e, core.TimelineEntry{Kind: kind, Detail: "by order"})
+	}
 }
 
 // enqueueable reports whether Enqueue applies to a state.
@@ -172,7 +180,7 @@ func (m *Machine) remove(h uint32) {
 	m.bySeq.drop(e.seq)
 	if e.has(stored) {
 		m.lastRemoval = m.open
-		m.removed = append(m.removed, m.gone(e))
+		m.removed = append(m.removed, m.gone(h, e))
 	}
 	if e.has(hasOptional) {
 		delete(m.optionals, h)

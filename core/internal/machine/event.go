@@ -79,8 +79,15 @@ func (m *Machine) fetched(c *client) {
 	}
 }
 
-// happened publishes an event of a job, after the decision that caused it. Without subscriptions it costs one comparison.
+// happened adds an event to the job's timeline and publishes it, after the decision that caused it. Without a timeline and
+// subscriptions it costs two comparisons.
 func (m *Machine) happened(h uint32, e *entry, kind core.EventKind, detail string) {
+	m.follows(m.actor, h, e, kind, detail)
+	m.announce(h, e, kind, detail)
+}
+
+// announce publishes an event of a job.
+func (m *Machine) announce(h uint32, e *entry, kind core.EventKind, detail string) {
 	if m.heard&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail})
 	}
@@ -95,8 +102,14 @@ func (m *Machine) ended(h uint32, e *entry, kind core.EventKind, detail string) 
 	}
 }
 
-// over publishes the last event of a job.
+// over adds the last event of a job to its timeline and publishes it.
 func (m *Machine) over(h uint32, e *entry, kind core.EventKind, detail string) {
+	m.follows(m.actor, h, e, kind, detail)
+	m.announceEnd(h, e, kind, detail)
+}
+
+// announceEnd publishes the last event of a job.
+func (m *Machine) announceEnd(h uint32, e *entry, kind core.EventKind, detail string) {
 	if m.heard&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail, Over: true})
 	}
@@ -131,8 +144,8 @@ func (m *Machine) eventCommit(e *entry, kind core.EventKind) core.Commit {
 
 // lastHolder is the holder of a job during the decision that ends its lease.
 type lastHolder struct {
-	seq  uint64
-	name string
+	seq           uint64
+	name, address string
 }
 
 // identity is the job's Identity; empty if only the store has it.

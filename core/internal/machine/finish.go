@@ -202,11 +202,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	e.set(changed)
 	m.executed(h)
 	final := then.final || e.fails >= max(e.maxFails, 1) || e.has(ephemeral) || e.maxAttempts > 0 && e.attempts >= e.maxAttempts
-	if final && (e.exhausted != core.ExhaustedBury || e.has(ephemeral)) {
-		m.ended(h, e, core.EventFailed, f.Type)
-	} else {
-		m.happened(h, e, core.EventFailed, f.Type)
-	}
+	m.noteFailed(h, e, &f, final && (e.exhausted != core.ExhaustedBury || e.has(ephemeral)))
 	switch {
 	case final && (then.bury || e.exhausted == core.ExhaustedBury) && !e.has(ephemeral|rerun):
 		m.noteFailure(h, e, &f)
@@ -221,6 +217,20 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 		} else {
 			m.retryAt(h, e, f.NextAt)
 		}
+	}
+}
+
+// noteFailed tells of a failure; over: the job is not tried again and not buried.
+func (m *Machine) noteFailed(h uint32, e *entry, f *core.Failure, over bool) {
+	if !e.has(ephemeral) && (!over || e.entries > 0 || e.has(keepsOutcome)) {
+		m.addEntry(m.actor, h, e, core.TimelineEntry{
+			Kind: core.EventFailed, Detail: f.Type, Group: f.Group, Text: core.CutText(f.Message, core.MaxTimelineText),
+		})
+	}
+	if over && !e.has(rerun) {
+		m.announceEnd(h, e, core.EventFailed, f.Type)
+	} else {
+		m.announce(h, e, core.EventFailed, f.Type)
 	}
 }
 

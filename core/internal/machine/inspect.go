@@ -27,8 +27,11 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 		return
 	}
 	info := m.jobInfo(h, op.Brief)
+	if op.Timeline {
+		info.Timeline = m.timelineOf(h)
+	}
 	m.reply(c, core.Reply{
-		Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Cold: !op.Brief,
+		Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Cold: !op.Brief || info.Timeline != nil, NoBody: op.Brief,
 		Commit: m.jobCommit(m.jobs.at(h)),
 	})
 }

@@ -350,7 +350,8 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		c.reads = append(c.reads, read{tag: op.Tag, seq: e.seq, epoch: e.epoch})
 	}
 	m.reply(c, r)
-	m.happened(h, e, core.EventLeased, "")
+	m.follows(c, h, e, core.EventLeased, "")
+	m.announce(h, e, core.EventLeased, "")
 	m.evictLeased(h, e)
 }
 
@@ -392,7 +393,7 @@ func (m *Machine) unhold(h uint32, e *entry) {
 		return
 	}
 	e.clear(held)
-	m.left = lastHolder{seq: e.seq, name: m.holderName(e)}
+	m.left = lastHolder{seq: e.seq, name: m.holderName(e), address: m.holderAddress(nil, e)}
 	m.unlist(h, e)
 	m.timers.Remove(&e.stateTimer)
 	m.giveSlot(h, e)

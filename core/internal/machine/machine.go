@@ -243,6 +243,8 @@ func (m *Machine) applyChange(c *client, op core.Op) {
 		m.listSchedules(c, op)
 	case *core.LeaseJob:
 		m.leaseJob(c, op)
+	case *core.Annotate:
+		m.annotate(c, op)
 	case *core.TransferLease:
 		m.transferLease(c, op)
 	case *core.Cancel:

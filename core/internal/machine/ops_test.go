@@ -193,7 +193,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.ReadMeta{Tag: tag, Name: c.Word(2)}
 	case "read-stats":
 		op = &core.ReadStats{Tag: tag}
-	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release", "rerun":
+	case "complete", "fail", "report", "data", "warn", "await", "cancel", "enqueue", "bury", "release", "rerun", "annotate":
 		op = r.jobOp(verb, tag)
 	case "put-schedule", "pause-schedule", "resume-schedule", "remove-schedule", "run-schedule", "list-schedules":
 		op = r.scheduleOp(verb, tag)
@@ -233,7 +233,7 @@ func (r *reader) job(queue string) *core.Job {
 		UniqueUntil: r.instant("unique-until"), UniqueStart: r.flag("unique-start"),
 		RetainUntil: r.instant("retain-until"), RetainFor: r.span("retain-for"), Ephemeral: r.flag("ephemeral"),
 		ScheduledOrder: r.flag("scheduled-order"), After: r.seqs("after"), PriorFails: r.count("prior-fails"),
-		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")), Tags: r.words("tags"),
+		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")), Tags: r.words("tags"), Timeline: uint16(r.count("timeline")),
 	}
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory
@@ -299,6 +299,8 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 		return op
 	case "enqueue":
 		return &core.Enqueue{Tag: tag, Ref: ref, If: r.condition()}
+	case "annotate":
+		return &core.Annotate{Tag: tag, Ref: ref, If: r.condition(), Text: r.Option("text"), Fields: r.bytes("fields")}
 	case "rerun":
 		return &core.Rerun{Tag: tag, Ref: ref, If: r.condition()}
 	case "bury":
@@ -357,7 +359,7 @@ func (r *reader) inspect(tag uint64) core.Op {
 	}
 	ref, err := r.p.ref(r.Word(2))
 	r.fail(err)
-	return &core.Inspect{Tag: tag, Ref: ref, Brief: r.flag("brief")}
+	return &core.Inspect{Tag: tag, Ref: ref, Brief: r.flag("brief"), Timeline: r.flag("timeline")}
 }
 
 func (r *reader) groupOp(verb string, tag uint64) core.Op {

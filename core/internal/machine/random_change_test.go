@@ -10,7 +10,9 @@ import (
 // change is any operation that gives a job other fields, another place or another holder.
 func (l *life) change() core.Op {
 	ref, is := l.ref(), l.condition()
-	switch l.rng.IntN(8) {
+	switch l.rng.IntN(9) {
+	case 8:
+		return &core.Annotate{Ref: ref, If: is, Text: fmt.Sprint(l.rng.IntN(100)), Fields: make([]byte, l.rng.IntN(3))}
 	case 0:
 		return &core.AddDependencies{Ref: ref, If: is, After: l.refs()}
 	case 1:

@@ -115,6 +115,7 @@ func (l *life) job(p core.Protocol) *core.Job {
 	some(func() { j.RetainUntil = l.soon() })
 	some(func() { j.RetainFor = l.span() })
 	some(func() { j.DeadFor = time.Hour })
+	some(func() { j.Timeline = uint16(l.rng.IntN(6)) })
 	some(func() { j.Tags = []string{"a", "b"}[:1+l.rng.IntN(2)] })
 	if l.maybe(8) {
 		j.StartBefore = l.soon()

@@ -110,6 +110,7 @@ func (m *Machine) change(h uint32, e *entry) record.Change {
 			e.set(outcomeStored)
 			e.stored |= record.HasOutcome
 		}
+		c.Timeline = m.sealEntries(h, n)
 	}
 	return c
 }
@@ -131,7 +132,7 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 	s := &record.Status{
 		State: e.state, Requeued: e.has(requeued), Unlocked: e.has(unlocked), Broken: e.has(broken),
 		Attempts: e.attempts, Fails: e.fails, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, FailedAt: e.failedAt,
-		EpochAhead: e.epoch - e.attempts, Rerun: e.has(rerun), LostLeases: e.lostLeases,
+		EpochAhead: e.epoch - e.attempts, Entries: e.entries, Rerun: e.has(rerun), LostLeases: e.lostLeases,
 	}
 	if e.state == core.Retrying {
 		s.LeasedAt = e.leasedAt
@@ -160,8 +161,10 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 
 // gone is the order to remove all that the store has of a job. A large body has a key of its own, which the store knows
 // by the size it was given.
-func (m *Machine) gone(e *entry) record.Change {
-	return record.Change{Seq: e.seq, Gone: true, Stored: e.stored, BodyBytes: int(e.bodyBytes)}
+func (m *Machine) gone(h uint32, e *entry) record.Change {
+	return record.Change{
+		Seq: e.seq, Gone: true, Stored: e.stored, BodyBytes: int(e.bodyBytes), TimelineSlots: m.timelineSlots(h, e),
+	}
 }
 
 // Committed notes that a batch is durable and lets go of what the store now has, as far as the cache is full. It adds
@@ -212,7 +215,8 @@ func (m *Machine) evictStored(h uint32, e *entry) {
 	if e.has(outcomeStored) {
 		n.outcome = nil
 	}
-	if n.failure == nil && n.outcome == nil && len(n.data) == 0 && n.progress.UpdatedAt == 0 {
+	n.dropWritten()
+	if n.failure == nil && n.outcome == nil && len(n.entries) == 0 && len(n.data) == 0 && n.progress.UpdatedAt == 0 {
 		delete(m.transients, h)
 		e.clear(hasTransient)
 	}

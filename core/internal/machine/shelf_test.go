@@ -19,12 +19,13 @@ type shelf struct {
 	failures map[uint64]*core.Failure
 	outcomes map[uint64]*core.Outcome
 	marks    map[string][]byte
+	timeline map[uint64]map[uint16]core.TimelineEntry
 }
 
 func newShelf() *shelf {
 	return &shelf{
 		jobs: map[uint64]*record.Record{}, failures: map[uint64]*core.Failure{}, outcomes: map[uint64]*core.Outcome{},
-		marks: map[string][]byte{},
+		marks: map[string][]byte{}, timeline: map[uint64]map[uint16]core.TimelineEntry{},
 	}
 }
 
@@ -69,7 +70,11 @@ func (s *shelf) change(c *record.Change) (string, error) {
 		if r.Stored != c.Stored || r.BodyBytes != c.BodyBytes {
 			return "", fmt.Errorf("job %d is removed with parts %b, has %b", c.Seq, c.Stored, r.Stored)
 		}
+		if c.TimelineSlots < len(s.timeline[c.Seq]) {
+			return "", fmt.Errorf("job %d is removed with %d entries of its timeline, has %d", c.Seq, c.TimelineSlots, len(s.timeline[c.Seq]))
+		}
 		delete(s.jobs, c.Seq)
+		delete(s.timeline, c.Seq)
 		delete(s.failures, c.Seq)
 		delete(s.outcomes, c.Seq)
 		return fmt.Sprintf("gone %d", c.Seq), nil
@@ -103,6 +108,15 @@ func (s *shelf) change(c *record.Change) (string, error) {
 	if c.Outcome != nil {
 		s.outcomes[c.Seq], r.Stored = c.Outcome, r.Stored|record.HasOutcome
 		line += " +outcome"
+	}
+	for _, t := range c.Timeline {
+		if s.timeline[c.Seq] == nil {
+			s.timeline[c.Seq] = map[uint16]core.TimelineEntry{}
+		}
+		s.timeline[c.Seq][t.Slot] = t.Entry
+	}
+	if n := len(c.Timeline); n > 0 {
+		line += fmt.Sprintf(" +%d", n)
 	}
 	return line, nil
 }
@@ -153,6 +167,15 @@ func (s *shelf) complete(r *core.Reply) error {
 			}
 		}
 	case core.Inspected:
+		if t := r.Info.Timeline; t != nil {
+			for _, e := range s.timeline[r.Seq] {
+				t.Entries = append(t.Entries, e)
+			}
+			t.Trim()
+			if len(t.Entries) != min(t.Count, t.Length) {
+				return fmt.Errorf("job %d has %d entries in its timeline, of %d: %+v", r.Seq, len(t.Entries), t.Count, t.Entries)
+			}
+		}
 		if r.Info.Job == nil && rec != nil {
 			r.Info.Job = rec.Job
 		}

@@ -178,7 +178,7 @@ func (p *player) replyText(r *core.Reply) string {
 	case core.NothingReady:
 		return "nothing ready"
 	case core.Inspected:
-		return p.info(r.Info)
+		return strings.Join(append([]string{p.info(r.Info)}, p.timeline(r.Info.Timeline)...), "\n")
 	case core.Listed:
 		if r.Answer != nil {
 			return p.foundText(r)

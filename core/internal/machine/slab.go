@@ -46,6 +46,7 @@ type entry struct {
 	stored     record.Parts
 	lostLeases uint8 // in a row; see poison.go
 	deadHours  uint16
+	entries    uint32 // of its timeline
 }
 
 // flags are the yes-or-no facts of an entry.

@@ -30,6 +30,7 @@ type optional struct {
 	slotKey        uint64   // who has the job's slot of a throttle
 	slotTimer      timer.ID
 	slot           slotState
+	timeline       uint16 // Job.Timeline
 }
 
 // note holds what is known of a job beyond its entry, while it is not on disk or cheap to keep.
@@ -37,8 +38,10 @@ type transient struct {
 	progress core.Progress
 	failure  *core.Failure
 	outcome  *core.Outcome
-	data     []byte // chunks emitted in the present attempt, for who wants the whole result
-	tooMuch  bool   // more of them came than may be kept
+	data     []byte               // chunks emitted in the present attempt, for who wants the whole result
+	tooMuch  bool                 // more of them came than may be kept
+	entries  []core.TimelineEntry // that are not on disk, the first written ones on their way there
+	written  int
 }
 
 // maxUnstored bounds what is admitted and not on disk yet, in bytes: a disk that stalls must not fill the memory with the
@@ -376,6 +379,9 @@ func (m *Machine) indexRare(h uint32, j *core.Job) {
 	}
 	if j.Parent != 0 || len(j.After) > 0 {
 		m.ensureOptional(h).parent = j.Parent
+	}
+	if j.Timeline != 0 {
+		m.ensureOptional(h).timeline = j.Timeline
 	}
 	if j.Batch != 0 || j.CallbackFor != 0 {
 		x := m.ensureOptional(h)

@@ -32,6 +32,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	mustHaveNoZero(t, reflect.ValueOf(recordtest.FullStatus().Progress))
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullFailure()))
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullOutcome()))
+	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullTimelineEntry()))
 
 	var st record.Status
 	if err := record.DecodeStatus(record.AppendStatus(nil, 77, recordtest.FullStatus()), 77, &st); err != nil {
@@ -43,6 +44,11 @@ func TestEveryFieldIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSame(t, &o, recordtest.FullOutcome())
+	var e core.TimelineEntry
+	if err := record.DecodeTimelineEntry(record.AppendTimelineEntry(nil, recordtest.FullTimelineEntry()), &e); err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, &e, recordtest.FullTimelineEntry())
 }
 
 func wantSame(t *testing.T, got, want any) {
@@ -119,14 +125,14 @@ func TestPlainJobCostsFewBytes(t *testing.T) {
 func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	t.Parallel()
 	job, first := new(core.Job), recordtest.FullJob()
-	first.Tags, first.Schedule = nil, ""
+	first.Tags, first.Schedule, first.Timeline = nil, "", 0
 	wantHex(t, "job", record.AppendJob(nil, first, 0), jobV1)
 	if _, _, err := record.DecodeJob(mustHex(t, jobV1), 77, job, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantSame(t, job, first)
 	status := recordtest.FullStatus()
-	status.EpochAhead, status.LostLeases, status.Rerun = 0, 0, false
+	status.EpochAhead, status.LostLeases, status.Rerun, status.Entries = 0, 0, false, 0
 	wantHex(t, "status", record.AppendStatus(nil, 77, status), statusV1)
 	outcome := recordtest.FullOutcome()
 	outcome.Failure.Group = ""
@@ -200,6 +206,9 @@ func TestRecordsOfANewerVersionAreRefused(t *testing.T) {
 		if _, err := record.DecodeOutcome(b, new(core.Outcome)); !errors.Is(err, record.ErrNewerFormat) {
 			t.Errorf("outcome with a newer %s: %v", name, err)
 		}
+		if err := record.DecodeTimelineEntry(b, new(core.TimelineEntry)); !errors.Is(err, record.ErrNewerFormat) {
+			t.Errorf("entry of a timeline with a newer %s: %v", name, err)
+		}
 		if _, err := record.DecodeFailure(b, new(core.Failure)); !errors.Is(err, record.ErrNewerFormat) {
 			t.Errorf("failure with a newer %s: %v", name, err)
 		}
@@ -261,6 +270,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(record.AppendStatus(nil, 77, recordtest.FullStatus()))
 	f.Add(record.AppendFailure(nil, recordtest.FullFailure()))
 	f.Add(record.AppendOutcome(nil, recordtest.FullOutcome()))
+	f.Add(record.AppendTimelineEntry(nil, recordtest.FullTimelineEntry()))
 	f.Add(record.External)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -281,6 +291,16 @@ func FuzzDecode(f *testing.F) {
 			}
 			st.Waiting, st2.Waiting = notNil(st.Waiting), notNil(st2.Waiting)
 			wantSame(t, st2, st)
+		}
+		e, e2 := new(core.TimelineEntry), new(core.TimelineEntry)
+		if err := record.DecodeTimelineEntry(b, e); err == nil {
+			if err := record.DecodeTimelineEntry(record.AppendTimelineEntry(nil, e), e2); err != nil {
+				t.Errorf("entry %+v: %v", e, err)
+			}
+			if len(e.Fields) == 0 {
+				e.Fields = nil
+			}
+			wantSame(t, e2, e)
 		}
 		o, o2 := new(core.Outcome), new(core.Outcome)
 		if external, err := record.DecodeOutcome(b, o); err == nil && !external {

@@ -10,6 +10,7 @@ import (
 //
 //	version │ epoch │ number │ number - prev │ at │ n, changes │ n, metadata and documents
 //	change:   seq │ fields │ stored │ body bytes │ job, body │ status │ failure │ outcome     each with its length in front
+//	          │ n, entries of the timeline, each behind its slot │ slots of the timeline
 type Entry struct {
 	Position
 
@@ -57,6 +58,8 @@ const (
 	changeStatus
 	changeFailure
 	changeOutcome
+	changeTimeline
+	changeSlots
 
 	changeKnown = 1<<iota - 1
 )
@@ -97,7 +100,8 @@ func appendNamed(dst []byte, all []core.MetaEntry, kind uint64) []byte {
 // appendChange encodes ch; buf is memory for its parts.
 func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte) {
 	f := flag(ch.Gone, changeGone) | flag(ch.Job != nil, changeJob) | flag(ch.KeepBody, changeKeepBody) |
-		flag(ch.Status != nil, changeStatus) | flag(ch.Failure != nil, changeFailure) | flag(ch.Outcome != nil, changeOutcome)
+		flag(ch.Status != nil, changeStatus) | flag(ch.Failure != nil, changeFailure) | flag(ch.Outcome != nil, changeOutcome) |
+		flag(len(ch.Timeline) > 0, changeTimeline) | flag(ch.TimelineSlots != 0, changeSlots)
 	for _, n := range [...]uint64{ch.Seq, f, uint64(ch.Stored), uint64(ch.BodyBytes)} {
 		dst = binary.AppendUvarint(dst, n)
 	}
@@ -118,6 +122,16 @@ func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte) {
 	if ch.Outcome != nil {
 		buf = AppendOutcome(buf[:0], ch.Outcome)
 		dst = appendBytes(dst, buf)
+	}
+	if f&changeTimeline != 0 {
+		dst = binary.AppendUvarint(dst, uint64(len(ch.Timeline)))
+		for i := range ch.Timeline {
+			buf = AppendTimelineEntry(buf[:0], &ch.Timeline[i].Entry)
+			dst = appendBytes(binary.AppendUvarint(dst, uint64(ch.Timeline[i].Slot)), buf)
+		}
+	}
+	if f&changeSlots != 0 {
+		dst = binary.AppendUvarint(dst, uint64(ch.TimelineSlots))
 	}
 	return dst, buf
 }
@@ -184,6 +198,31 @@ func (d *decoder) change(ch *Change) {
 		_, err := DecodeOutcome(d.bytes(), ch.Outcome)
 		d.check(err)
 	}
+	d.timeline(ch, f)
+}
+
+// timeline is the rest of change.
+func (d *decoder) timeline(ch *Change, f uint64) {
+	if f&changeTimeline != 0 {
+		ch.Timeline = make([]TimelineSlot, d.count())
+		for i := range ch.Timeline {
+			ch.Timeline[i].Slot = d.slot()
+			d.check(DecodeTimelineEntry(d.bytes(), &ch.Timeline[i].Entry))
+		}
+	}
+	if f&changeSlots != 0 {
+		ch.TimelineSlots = int(d.slot())
+	}
+}
+
+// slot is a place in a timeline.
+func (d *decoder) slot() uint16 {
+	v := d.uvarint()
+	if v > core.MaxTimeline {
+		d.fail(ErrRange)
+		return 0
+	}
+	return uint16(v)
 }
 
 // check fails with the error of a part, if there is one.

@@ -21,10 +21,11 @@ func fullEntry() *record.Entry {
 			Changes: []record.Change{
 				{
 					Seq: 77, Job: recordtest.FullJob(), Status: recordtest.FullStatus(), Failure: recordtest.FullFailure(),
-					Outcome: recordtest.FullOutcome(),
+					Outcome:  recordtest.FullOutcome(),
+					Timeline: []record.TimelineSlot{{Slot: 7, Entry: *recordtest.FullTimelineEntry()}, {Slot: core.MaxTimeline}},
 				},
 				{Seq: 78, Job: large, Stored: record.Rewritten | record.HasBody, BodyBytes: 5, KeepBody: true},
-				{Seq: 79, Gone: true, Stored: record.HasStatus | record.HasFailure, BodyBytes: 4096},
+				{Seq: 79, Gone: true, Stored: record.HasStatus | record.HasFailure, BodyBytes: 4096, TimelineSlots: 8},
 			},
 			Meta:      []core.MetaEntry{{Name: "a", Value: []byte("b")}, {Name: "empty", Value: []byte{}}, {Name: "gone"}},
 			Documents: []core.MetaEntry{{Name: "d/1", Value: []byte("text")}, {Name: "d/gone"}},

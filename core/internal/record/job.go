@@ -50,6 +50,7 @@ const (
 	jobRewritten // no value
 	jobTags
 	jobSchedule
+	jobTimeline
 
 	jobKnown = 1<<iota - 1
 )
@@ -113,7 +114,8 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 	return f | flag(j.Ephemeral, jobEphemeral) | flag(j.ScheduledOrder, jobScheduledOrder) |
 		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Batch != 0, jobBatch) |
 		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails) |
-		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule)
+		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule) |
+		flag(j.Timeline != 0, jobTimeline)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -180,7 +182,7 @@ func appendTimes(dst []byte, j *core.Job, f uint64) []byte {
 	return dst
 }
 
-// appendLinks writes jobParent to jobSchedule. Linked jobs are mostly close to each other, so differences are small.
+// appendLinks writes jobParent to jobTimeline. Linked jobs are mostly close to each other, so differences are small.
 func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	if f&jobParent != 0 {
 		dst = binary.AppendUvarint(dst, j.Parent)
@@ -202,6 +204,9 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	}
 	if f&jobSchedule != 0 {
 		dst = appendText(dst, j.Schedule)
+	}
+	if f&jobTimeline != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.Timeline))
 	}
 	return dst
 }
@@ -353,6 +358,9 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	}
 	if f&jobSchedule != 0 {
 		j.Schedule = d.text()
+	}
+	if f&jobTimeline != 0 {
+		j.Timeline = d.slot()
 	}
 }
 

@@ -29,6 +29,11 @@ type Change struct {
 	Stored    Parts
 	BodyBytes int
 
+	// Timeline are new entries of the job's timeline, each with its place, which may be that of an older one. A job that is
+	// gone has TimelineSlots places, from 0.
+	Timeline      []TimelineSlot
+	TimelineSlots int
+
 	// Job, if not nil, is written: the job is new to the store, or Stored has Rewritten and it replaces the stored one.
 	// KeepBody says that the body is the stored one, so that a large one is not written again; Job.Body must be set.
 	Job      *core.Job
@@ -37,6 +42,12 @@ type Change struct {
 	Status  *Status       // not nil: its status has changed
 	Failure *core.Failure // not nil: its last failure; under a key of its own, so that a lease does not rewrite it
 	Outcome *core.Outcome // not nil: it is done, and its outcome is kept
+}
+
+// TimelineSlot is an entry of a timeline at its place.
+type TimelineSlot struct {
+	Slot  uint16
+	Entry core.TimelineEntry
 }
 
 // Parts is the set of keys that the store has for a job.
@@ -81,6 +92,7 @@ type Status struct {
 	Placed         bool     // ordered by ReadyAt alone, regardless of Job.ScheduledOrder
 	Progress       core.Progress
 	EpochAhead     uint32 // the job's epoch less Attempts, modulo 2³²
+	Entries        uint32 // of its timeline, so far
 	LostLeases     uint8  // leases in a row that ended without a word of the worker
 }
 

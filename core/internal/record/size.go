@@ -49,6 +49,11 @@ func OutcomeSize(o *core.Outcome) int {
 	return n
 }
 
+// entrySize is an upper bound of what an entry of a timeline takes in a commit batch, in bytes.
+func entrySize(e *core.TimelineEntry) int {
+	return partBytes + len(e.Worker) + len(e.Address) + len(e.Queue) + len(e.Detail) + len(e.Group) + len(e.Text) + len(e.Fields)
+}
+
 // MetaSize is an upper bound of what m takes in a commit batch, in bytes.
 func MetaSize(m *core.MetaEntry) int { return keyBytes + len(m.Name) + len(m.Value) }
 
@@ -56,7 +61,7 @@ func MetaSize(m *core.MetaEntry) int { return keyBytes + len(m.Name) + len(m.Val
 func (c *Change) Size() int {
 	n := 0
 	if c.Gone {
-		n = goneBytes
+		n = goneBytes + 2*keyBytes*c.TimelineSlots
 	}
 	if c.Job != nil {
 		n += JobSize(c.Job)
@@ -69,6 +74,9 @@ func (c *Change) Size() int {
 	}
 	if c.Outcome != nil {
 		n += OutcomeSize(c.Outcome)
+	}
+	for i := range c.Timeline {
+		n += entrySize(&c.Timeline[i].Entry)
 	}
 	return n
 }

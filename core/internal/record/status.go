@@ -37,6 +37,7 @@ const (
 	statusEpochAhead
 	statusLostLeases
 	statusRerun
+	statusEntries
 
 	statusKnown = 1<<iota - 1
 )
@@ -70,6 +71,9 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusLostLeases != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.LostLeases))
 	}
+	if f&statusEntries != 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.Entries))
+	}
 	return dst
 }
 
@@ -86,7 +90,8 @@ func statusFields(s *Status) uint64 {
 		flag(s.DoneFailed, statusDoneFailed) | flag(p.Num != 0, statusNum) | flag(p.Den != 0, statusDen) |
 		flag(p.Verbatim != nil, statusVerbatim) | flag(p.Text != "", statusText) |
 		flag(p.UpdatedAt != 0, statusUpdatedAt) | flag(s.EpochAhead != 0, statusEpochAhead) |
-		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun)
+		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
+		flag(s.Entries != 0, statusEntries)
 }
 
 // appendLease writes statusAttempts to statusWorker.
@@ -173,6 +178,9 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	}
 	if f&statusLostLeases != 0 {
 		s.LostLeases = d.byte()
+	}
+	if f&statusEntries != 0 {
+		s.Entries = d.uint32()
 	}
 	return d.close()
 }

@@ -137,7 +137,9 @@ func (w *world) change() error {
 		return nil
 	}
 	var err error
-	switch w.rng.IntN(6) {
+	switch w.rng.IntN(7) {
+	case 6:
+		err = w.annotate(p)
 	case 0:
 		err = w.move(p)
 	case 1:

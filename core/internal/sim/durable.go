@@ -18,6 +18,7 @@ import (
 type snapshot struct {
 	number  core.Commit
 	jobs    map[uint64]core.JobInfo
+	past    map[uint64]*core.Timeline
 	batches map[uint64]core.BatchInfo
 	queues  map[string]core.QueueInfo
 	meta    []byte
@@ -25,12 +26,15 @@ type snapshot struct {
 
 // snapshot reads everything by the observer, without the checks.
 func (w *world) snapshot() *snapshot {
-	s := &snapshot{jobs: map[uint64]core.JobInfo{}, batches: map[uint64]core.BatchInfo{}, queues: map[string]core.QueueInfo{}}
+	s := &snapshot{jobs: map[uint64]core.JobInfo{}, past: map[uint64]*core.Timeline{}, batches: map[uint64]core.BatchInfo{}, queues: map[string]core.QueueInfo{}}
 	one := func(op core.Op) core.Reply { return w.engine.Do(w.eyes, []core.Op{op}, nil)[0] }
 	for cursor := uint64(0); ; {
 		r := one(&core.ListJobs{Cursor: cursor, Limit: 1000})
 		for _, i := range r.Jobs {
 			s.jobs[i.Seq] = i
+			if past := one(&core.Inspect{Ref: core.Ref{Seq: i.Seq}, Brief: true, Timeline: true}); past.Info != nil && past.Info.Timeline != nil {
+				s.past[i.Seq] = past.Info.Timeline
+			}
 		}
 		if cursor = r.Cursor; cursor == 0 {
 			break
@@ -97,6 +101,9 @@ func (w *world) checkTold(op core.Op, r *core.Reply) {
 func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 	switch r.Kind {
 	case core.Inspected:
+		if err := samePast(r.Seq, r.Info.Timeline, s.past[r.Seq]); err != nil {
+			return err
+		}
 		return w.sameJob(*r.Info, s)
 	case core.Listed:
 		for _, i := range r.Jobs {
@@ -279,6 +286,9 @@ func (w *world) compare(before, after *snapshot) error {
 	for _, seq := range sortedKeys(before.jobs) {
 		was := before.jobs[seq]
 		is, there := after.jobs[seq]
+		if err := samePast(seq, before.past[seq], after.past[seq]); err != nil && there {
+			return err
+		}
 		if was.Ephemeral || !there && w.mayEnd(&was) {
 			continue
 		}

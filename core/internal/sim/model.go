@@ -13,6 +13,7 @@ type promise struct {
 	id        string
 	bodies    []written // the newest last
 	queues    []written // likewise
+	notes     []written // of its timeline
 	ephemeral bool
 	expiresAt core.Instant
 	after     []link
@@ -145,6 +146,9 @@ func (m *model) flushed(committed core.Commit) {
 		for i := range p.queues {
 			settle(&p.queues[i].made)
 		}
+		for i := range p.notes {
+			settle(&p.notes[i].made)
+		}
 		for i := range p.after {
 			settle(&p.after[i].made)
 		}
@@ -211,6 +215,9 @@ func (w *world) afterCrash(committed core.Commit) error {
 		if i == nil {
 			delete(m.jobs, seq)
 			continue
+		}
+		if err := p.notesAfterCrash(i, committed); err != nil {
+			return err
 		}
 		p.leased, p.leaseUntil, p.holder = i.State == core.Leased, w.clk.evenly(i.LeaseUntil), 0
 		p.overBy = i.State == core.Done

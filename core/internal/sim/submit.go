@@ -15,6 +15,9 @@ func (w *world) submitTo(queue string) error {
 	j := &core.Job{
 		Queue: queue, Body: fmt.Appendf(nil, "body %d", w.number), Origin: c.kind, Priority: int32(w.rng.IntN(3) - 1), //nolint:gosec // small
 	}
+	if w.rng.IntN(4) == 0 {
+		j.Timeline = uint16(w.rng.IntN(8)) //nolint:gosec // small
+	}
 	op := &core.Submit{Job: j, Tag: w.newTag()}
 	switch c.kind {
 	case core.Workq:

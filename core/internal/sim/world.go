@@ -201,7 +201,7 @@ func (w *world) ask(op core.Op) core.Reply {
 
 // look is what the broker knows of a job; nil: nothing.
 func (w *world) look(seq uint64) *core.JobInfo {
-	return w.ask(&core.Inspect{Ref: core.Ref{Seq: seq}}).Info
+	return w.ask(&core.Inspect{Ref: core.Ref{Seq: seq}, Timeline: true}).Info
 }
 
 // do runs one operation, which has tag, and takes in all that comes back, for every client that listens. The reply to the

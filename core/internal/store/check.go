@@ -19,6 +19,7 @@ const maxFindings = 100
 type Report struct {
 	Jobs, Statuses, Failures, Outcomes uint64
 	Bodies                             uint64 // with a key of their own
+	TimelineEntries                    uint64
 	MetaEntries                        uint64
 	Documents                          uint64
 	Bytes                              uint64 // of all keys and values
@@ -101,6 +102,7 @@ type checker struct {
 	failure core.Failure
 	outcome core.Outcome
 
+	before  uint64 // the job before the current one
 	bodies  *pebble.Iterator
 	hasBody bool // bodies is positioned at a key
 }
@@ -195,6 +197,7 @@ func (c *checker) bodyOf(key, value []byte) {
 	switch part {
 	case partJob:
 		c.restOfBodies(seq)
+		c.before = seq
 		n, _, err := record.DecodeJob(value, seq, &c.job, nil, nil)
 		want, size = err == nil && n > 0, n
 	case partFailure:
@@ -247,13 +250,34 @@ func (c *checker) restOfBodies(seq uint64) {
 		if at >= seq {
 			return
 		}
-		if part == partJob {
+		switch part {
+		case partJob:
 			c.orphan(fmt.Sprintf("body of job %d", at))
+		case partTimeline:
+			c.timelineEntry(at)
 		}
 		c.hasBody = c.bodies.Next()
 	}
 	if err := c.bodies.Error(); err != nil {
 		c.damage("bodies", err)
+	}
+}
+
+// timelineEntry reads an entry of a timeline of the last job, or of one that does not exist.
+func (c *checker) timelineEntry(seq uint64) {
+	what := fmt.Sprintf("timeline of job %d", seq)
+	value, err := c.bodies.ValueAndErr()
+	if err == nil {
+		var e core.TimelineEntry
+		err = record.DecodeTimelineEntry(value, &e)
+	}
+	c.r.Bytes += uint64(len(c.bodies.Key()) + len(value))
+	c.r.TimelineEntries++
+	switch {
+	case err != nil:
+		c.damage(what, err)
+	case seq != c.before:
+		c.orphan("entry in the " + what)
 	}
 }
 

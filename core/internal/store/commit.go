@@ -190,7 +190,15 @@ func (c *committer) put(pb *pebble.Batch, ch *record.Change) error {
 	}
 	if ch.Outcome != nil {
 		c.buf = record.AppendOutcome(c.buf[:0], ch.Outcome)
-		return c.setPart(pb, ch.Seq, partOutcome)
+		if err := c.setPart(pb, ch.Seq, partOutcome); err != nil {
+			return err
+		}
+	}
+	for i := range ch.Timeline {
+		c.buf = record.AppendTimelineEntry(c.buf[:0], &ch.Timeline[i].Entry)
+		if err := c.set(pb, c.key.slot(ch.Seq, ch.Timeline[i].Slot), c.buf); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -271,6 +279,11 @@ func (c *committer) remove(pb *pebble.Batch, ch *record.Change) error {
 			continue
 		}
 		if err := pb.Delete(c.key.of(spaceBody, seq, p.part), nil); err != nil {
+			return err
+		}
+	}
+	for slot := range ch.TimelineSlots {
+		if err := pb.Delete(c.key.slot(seq, uint16(slot)), nil); err != nil { //nolint:gosec // at most core.MaxTimeline
 			return err
 		}
 	}

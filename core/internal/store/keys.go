@@ -18,6 +18,9 @@ const (
 	partFailure byte = 'f'
 	partOutcome byte = 'o'
 	partStatus  byte = 's'
+
+	// An entry of the timeline, in the body space: two bytes with its slot follow.
+	partTimeline byte = 't'
 )
 
 // positionKey holds the position of the last entry. It is a metadata entry whose name no caller uses, since a key space of
@@ -27,8 +30,11 @@ var positionKey = []byte{spaceMeta, 0}
 // seqKeyBytes is the length of a space and a number.
 const seqKeyBytes = 1 + 8
 
+// slotBytes is the length of a slot at the end of a key.
+const slotBytes = 2
+
 // jobKey is large enough for every key with a number in it.
-type jobKey [seqKeyBytes + 1]byte
+type jobKey [seqKeyBytes + 1 + slotBytes]byte
 
 // of fills k with a key and returns the part of k that it occupies.
 func (k *jobKey) of(space byte, seq uint64, part byte) []byte {
@@ -38,16 +44,27 @@ func (k *jobKey) of(space byte, seq uint64, part byte) []byte {
 		return k[:seqKeyBytes]
 	}
 	k[seqKeyBytes] = part
-	return k[:]
+	return k[:seqKeyBytes+1]
+}
+
+// slot fills k with the key of an entry of a timeline.
+func (k *jobKey) slot(seq uint64, slot uint16) []byte {
+	return binary.BigEndian.AppendUint16(k.of(spaceBody, seq, partTimeline), slot)
 }
 
 // parseKey splits a key of the job or body space.
 func parseKey(key []byte) (seq uint64, part byte, ok bool) {
-	if len(key) < seqKeyBytes || len(key) > seqKeyBytes+1 {
-		return 0, 0, false
-	}
 	if len(key) > seqKeyBytes {
 		part = key[seqKeyBytes]
+	}
+	switch len(key) {
+	case seqKeyBytes, seqKeyBytes + 1:
+	case seqKeyBytes + 1 + slotBytes:
+		if part != partTimeline {
+			return 0, 0, false
+		}
+	default:
+		return 0, 0, false
 	}
 	return binary.BigEndian.Uint64(key[1:]), part, true
 }

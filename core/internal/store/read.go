@@ -135,3 +135,32 @@ func (s *Store) part(seq uint64, part byte, decode func([]byte) (external bool, 
 	}
 	return record.ErrFields // the body space refers to the body space
 }
+
+// Timeline reads the entries of a job's timeline, in no particular order; none if it has no timeline.
+func (s *Store) Timeline(seq uint64) (entries []core.TimelineEntry, err error) {
+	if !s.use.enter() {
+		return nil, ErrClosed
+	}
+	defer s.use.leave()
+	what := fmt.Sprintf("read the timeline of job %d", seq)
+	var from, to jobKey
+	it, err := s.db.NewIter(&pebble.IterOptions{
+		LowerBound: from.of(spaceBody, seq, partTimeline), UpperBound: to.of(spaceBody, seq, partTimeline+1),
+	})
+	if err != nil {
+		return nil, s.damage(what, err)
+	}
+	defer func() { err = errors.Join(err, s.damage(what, it.Close())) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, s.damage(what, err)
+		}
+		var e core.TimelineEntry
+		if err := record.DecodeTimelineEntry(bytes.Clone(value), &e); err != nil {
+			return nil, s.damage(what, err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}

@@ -70,8 +70,12 @@ func TestWhatWasCommittedIsReadBack(t *testing.T) {
 	mustCommit(t, s,
 		record.Change{Seq: 1, Job: job(1, 10)},
 		record.Change{Seq: 2, Job: job(2, record.InlineBytes+1), Status: recordtest.FullStatus()},
-		record.Change{Seq: 3, Job: job(3, 0), Status: recordtest.FullStatus(), Failure: recordtest.FullFailure(), Outcome: recordtest.FullOutcome()},
+		record.Change{
+			Seq: 3, Job: job(3, 0), Status: recordtest.FullStatus(), Failure: recordtest.FullFailure(), Outcome: recordtest.FullOutcome(),
+			Timeline: []record.TimelineSlot{{Slot: 0}, {Slot: 1, Entry: core.TimelineEntry{Text: "replaced"}}},
+		},
 	)
+	mustCommit(t, s, record.Change{Seq: 3, Timeline: []record.TimelineSlot{{Slot: 1, Entry: *recordtest.FullTimelineEntry()}}})
 	for range 2 { // from the write buffer, then from a table
 		for seq, size := range map[uint64]int{1: 10, 2: record.InlineBytes + 1, 3: 0} {
 			got, err := s.Job(seq)
@@ -95,6 +99,14 @@ func TestWhatWasCommittedIsReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantSame(t, o, recordtest.FullOutcome())
+		past, err := s.Timeline(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, past, []core.TimelineEntry{{}, *recordtest.FullTimelineEntry()})
+		if past, err = s.Timeline(2); len(past) > 0 || err != nil {
+			t.Errorf("a job without a timeline has %v, %v", past, err)
+		}
 		mustClose(t, s)
 		s = mustOpen(t, disk)
 	}
@@ -122,15 +134,16 @@ func TestJobThatIsGoneLeavesNothing(t *testing.T) {
 	s := mustOpen(t, disk)
 	e, o := recordtest.FullFailure(), recordtest.FullOutcome()
 	e.Data, o.Result = make([]byte, record.InlineBytes), make([]byte, record.InlineBytes)
-	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, record.InlineBytes+1), Status: recordtest.FullStatus(), Failure: e, Outcome: o})
+	past := []record.TimelineSlot{{Slot: 0}, {Slot: 2}}
+	mustCommit(t, s, record.Change{Seq: 1, Job: job(1, record.InlineBytes+1), Status: recordtest.FullStatus(), Failure: e, Outcome: o, Timeline: past})
 	mustCommit(t, s, record.Change{Seq: 2, Job: job(2, record.InlineBytes+1)})
-	if r := check(t, s); r.Jobs != 2 || r.Bodies != 2 || r.Statuses != 1 || r.Failures != 1 || r.Outcomes != 1 {
+	if r := check(t, s); r.Jobs != 2 || r.Bodies != 2 || r.Statuses != 1 || r.Failures != 1 || r.Outcomes != 1 || r.TimelineEntries != 2 {
 		t.Errorf("%+v", r)
 	}
 	mustClose(t, s) // and the removal meets a table
 	s = mustOpen(t, disk)
 	mustCommit(t, s,
-		record.Change{Seq: 1, Gone: true, Stored: record.HasStatus | record.HasFailure | record.HasOutcome, BodyBytes: record.InlineBytes + 1},
+		record.Change{Seq: 1, Gone: true, Stored: record.HasStatus | record.HasFailure | record.HasOutcome, BodyBytes: record.InlineBytes + 1, TimelineSlots: 3},
 		record.Change{Seq: 2, Gone: true, Stored: record.HasBody})
 	mustClose(t, s)
 	s = mustOpen(t, disk)

@@ -18,7 +18,7 @@ func FullJob() *core.Job {
 		Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury, LeaseEnd: core.LeaseEndFail, DeadFor: core.DeadFor,
 		UniqueKey: "u", Unique: core.UniqueRefuse, UniqueUntil: 5, UniqueStart: true, RetainUntil: 6, RetainFor: 7,
 		Ephemeral: true, ScheduledOrder: true, Parent: 70, After: []uint64{71, 5, math.MaxUint64}, Batch: 8,
-		CallbackFor: 9, PriorFails: 10, Tags: []string{"a", "b"}, Schedule: "s",
+		CallbackFor: 9, PriorFails: 10, Tags: []string{"a", "b"}, Schedule: "s", Timeline: 11,
 	}
 }
 
@@ -30,7 +30,7 @@ func FullStatus() *record.Status {
 		LeaseFor: time.Minute, Holder: core.HeldByNobody, HolderFrom: core.Workq, Worker: "w", Waiting: []uint64{9, 1},
 		Children: 12, FailedAt: 13, ChildrenBroken: true, Closed: true, Tried: true, DoneFailed: true, Placed: true,
 		Progress:   core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
-		EpochAhead: 5, LostLeases: 6,
+		EpochAhead: 5, LostLeases: 6, Entries: 14,
 	}
 }
 
@@ -45,4 +45,12 @@ func FullFailure() *core.Failure {
 // FullOutcome is like FullJob.
 func FullOutcome() *core.Outcome {
 	return &core.Outcome{Success: true, Result: []byte("r"), Failure: FullFailure(), Cause: core.Cancelled}
+}
+
+// FullTimelineEntry is like FullJob.
+func FullTimelineEntry() *core.TimelineEntry {
+	return &core.TimelineEntry{
+		Number: 300, Kind: core.EventNoted, At: 1_790_000_000_000_000, Protocol: core.Workq, Worker: "w", Address: "a", Queue: "q",
+		Detail: "d", Group: "g", Text: "t", Fields: []byte(`{"a":1}`),
+	}
 }

@@ -1,0 +1,62 @@
+package record
+
+import (
+	"encoding/binary"
+
+	"broker/core"
+)
+
+// Fields of an entry of a timeline, after number, kind and instant. On disk.
+const (
+	entryProtocol = 1 << iota
+	entryWorker
+	entryAddress
+	entryQueue
+	entryDetail
+	entryGroup
+	entryText
+	entryFields // the rest of the record
+
+	entryKnown = 1<<iota - 1
+)
+
+// AppendTimelineEntry encodes e.
+func AppendTimelineEntry(dst []byte, e *core.TimelineEntry) []byte {
+	f := flag(e.Protocol != 0, entryProtocol) | flag(e.Worker != "", entryWorker) | flag(e.Address != "", entryAddress) |
+		flag(e.Queue != "", entryQueue) | flag(e.Detail != "", entryDetail) | flag(e.Group != "", entryGroup) |
+		flag(e.Text != "", entryText) | flag(len(e.Fields) > 0, entryFields)
+	dst = append(dst, Version)
+	dst = binary.AppendUvarint(dst, f)
+	dst = binary.AppendUvarint(dst, uint64(e.Number))
+	dst = binary.AppendUvarint(dst, uint64(e.Kind))
+	dst = binary.AppendVarint(dst, int64(e.At))
+	if f&entryProtocol != 0 {
+		dst = binary.AppendUvarint(dst, uint64(e.Protocol))
+	}
+	for i, s := range [...]string{e.Worker, e.Address, e.Queue, e.Detail, e.Group, e.Text} {
+		if f&(entryWorker<<i) != 0 {
+			dst = appendText(dst, s)
+		}
+	}
+	return append(dst, e.Fields...)
+}
+
+// DecodeTimelineEntry fills e from a record, with views of b.
+func DecodeTimelineEntry(b []byte, e *core.TimelineEntry) error {
+	d := decoder{b: b}
+	*e = core.TimelineEntry{}
+	f := d.open(entryKnown)
+	e.Number, e.Kind, e.At = d.uint32(), core.EventKind(d.byte()), core.Instant(d.varint())
+	if f&entryProtocol != 0 {
+		e.Protocol = core.Protocol(d.byte())
+	}
+	for i, s := range [...]*string{&e.Worker, &e.Address, &e.Queue, &e.Detail, &e.Group, &e.Text} {
+		if f&(entryWorker<<i) != 0 {
+			*s = d.text()
+		}
+	}
+	if f&entryFields != 0 {
+		e.Fields = d.take(uint64(len(d.b)))
+	}
+	return d.close()
+}

@@ -1,0 +1,79 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Timeline is what happened to a job. It begins when something out of the ordinary happens, so that a job that is
+// submitted, leased and done has none, unless Job.Timeline asks for one. At most Length entries are kept: the first ones, First
+// in number, and the last ones.
+type Timeline struct {
+	Entries       []TimelineEntry // in order
+	Count         int             // entries that the job has had; those in the middle may be missing in Entries
+	First, Length int
+}
+
+// TimelineEntry is something that happened to a job, or a client's note. Done, Failed and the like are as in Event.
+type TimelineEntry struct {
+	Number   uint32 // of all entries of the job, from 0
+	Kind     EventKind
+	At       Instant
+	Protocol Protocol // of the worker, or of the client that caused it
+	Worker   string   // id or name of the worker or client
+	Address  string   // of its connection
+	Queue    string   // Submitted, Moved: the queue that the job came to
+	Detail   string   // as Event.Detail; Failed: the type of the failure
+	Group    string   // Failed: the group of the failure
+	Text     string   // Failed: its message, cut to MaxTimelineText; Noted: the text of the note
+	Fields   []byte   // Noted: data of the client, in its own form
+}
+
+// The usual length of a timeline: its first and its last entries. Job.Timeline asks for another one.
+const (
+	TimelineFirst  = 20
+	TimelineLength = 40
+)
+
+// MaxTimeline is the greatest Job.Timeline, MaxTimelineText the size of an entry's text, MaxNoteBytes the size of a note.
+const (
+	MaxTimeline     = 1000
+	MaxTimelineText = 1 << 10
+	MaxNoteBytes    = 64 << 10
+)
+
+// TimelineShape is First and Length of a job's timeline; asked is Job.Timeline.
+func TimelineShape(asked uint16) (first, length int) {
+	if asked == 0 {
+		return TimelineFirst, TimelineLength
+	}
+	return 1, max(2, min(int(asked), MaxTimeline))
+}
+
+// Keeps reports whether the entry with a number is kept.
+func (t *Timeline) Keeps(number uint32) bool {
+	n := int(number)
+	return n < t.Count && (n < t.First || n >= t.Count-(t.Length-t.First))
+}
+
+// Trim puts the entries in order, each once, and drops those that are not kept. Of two with the same number the one that
+// comes first stays.
+func (t *Timeline) Trim() {
+	slices.SortStableFunc(t.Entries, func(a, b TimelineEntry) int { return cmp.Compare(a.Number, b.Number) })
+	t.Entries = slices.CompactFunc(t.Entries, func(a, b TimelineEntry) bool { return a.Number == b.Number })
+	t.Entries = slices.DeleteFunc(t.Entries, func(e TimelineEntry) bool { return !t.Keeps(e.Number) })
+}
+
+// Annotate appends a note to a job's timeline. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrDiskFull, or
+// ErrInvalid: more than MaxNoteBytes, or an ephemeral job.
+type Annotate struct {
+	changing
+	Tag    uint64
+	Ref    Ref
+	If     Condition
+	Text   string
+	Fields []byte
+}
+
+// TagOf implements Op.
+func (o *Annotate) TagOf() uint64 { return o.Tag }
