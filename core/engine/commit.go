@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -191,6 +192,8 @@ func (e *Engine) fail(err error) {
 		}
 	}
 	e.mu.Unlock()
-	e.opts.Listener.StoreFailed(err)
+	if !errors.Is(err, ErrReplaced) {
+		e.opts.Listener.StoreFailed(err)
+	}
 	wakeAll(wakes)
 }

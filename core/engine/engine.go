@@ -66,7 +66,7 @@ func Open(o Options) (*Engine, error) {
 		done: make(chan struct{}), clockMonitor: newClockMonitor(o.Clock),
 	}
 	e.machine = machine.New(machine.Options{
-		Persist: o.Durability != None, Await: o.Durability == Sync, DefaultLease: o.DefaultLease,
+		Persist: o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil, DefaultLease: o.DefaultLease,
 		PoisonAfter: max(o.PoisonAfter, 0),
 		CacheBytes:  o.CacheBytes, Wakeup: o.Wakeup.machine(), Random: rand.New(rand.NewPCG(seed, seed)),
 		StartedAt: o.Clock.Now(),
@@ -352,10 +352,14 @@ func (e *Engine) Shutdown() error {
 		e.machine.Finish()
 		e.mu.Unlock()
 		e.commitOnce()
-		e.closeErr = e.store.Close()
+		e.closeErr = e.closeStore()
 	})
 	return e.closeErr
 }
+
+// Abandon stops the engine of a node that no longer leads: nothing more is committed, and replies that wait for a commit
+// are refused. Shutdown must follow.
+func (e *Engine) Abandon() { e.fail(ErrReplaced) }
 
 // Check walks the whole index and states the first broken invariant. For tests and the doctor: linear in all there is,
 // under the lock.

@@ -1,6 +1,11 @@
 package engine
 
-import "broker/core/internal/record"
+import (
+	"errors"
+
+	"broker/core/internal/record"
+	"broker/core/internal/store"
+)
 
 // Journal makes entries durable in the order in which they are appended, each of which names the one before it. Append
 // returns once the entry is durable and applied to the store; any error is final. The journal of a broker of its own is the
@@ -8,3 +13,16 @@ import "broker/core/internal/record"
 type Journal interface {
 	Append(e *record.Entry) error
 }
+
+// Replicated is what a member of a cluster works on while it leads.
+type Replicated struct {
+	Store   *store.Store
+	Journal Journal
+}
+
+// ErrReplaced is what a journal returns when its broker no longer leads. Whether the entry will be applied is unknown then.
+var ErrReplaced = errors.New("this node no longer leads the cluster")
+
+// ErrMember is the error of Open for the store of a cluster's member.
+var ErrMember = errors.New("this store is part of a cluster: start the broker with --node and --cluster, " +
+	"or make it a store of its own with broker cluster detach")

@@ -38,6 +38,11 @@ type Options struct {
 	PoisonAfter      int           // leases of a job in a row that may end without a word, at most 255; negative: no limit
 	Wakeup           Wakeup        // how many sleeping Gearman workers a job wakes
 
+	// Replicated makes the engine the leader of a cluster: it works on the store and the journal of its member, and closes
+	// neither. Leases are then handed out once they are committed, so that no two leaders hand out a job at once. Dir and FS
+	// are not used, Durability must be Sync.
+	Replicated *Replicated
+
 	Clock    clock.Clock   // nil: the machine's
 	Listener core.Listener // nil: nobody listens
 	Seed     uint64        // of back-off jitter and random choice; zero: a random one

@@ -13,24 +13,49 @@ import (
 // recover opens the store and rebuilds the index by one scan.
 func (e *Engine) recover() error {
 	start := e.opts.Clock.Now()
-	s, err := store.Open(store.Options{Dir: e.opts.Dir, FS: e.opts.FS, Warn: e.opts.Listener.StoreWarning})
-	if err != nil {
+	if err := e.openStore(); err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
+	s := e.store
 	if err := e.load(s); err != nil {
-		_ = s.Close() // the first error is the one that matters
+		_ = e.closeStore() // the first error is the one that matters
 		return fmt.Errorf("read store: %w", err)
 	}
-	e.store, e.journal = s, s
 	e.sealedEntry.Position = s.Position()
 	e.committed.Store(e.sealedEntry.Number)
 	e.commitOnce() // the reserved numbers, before any of them is given out
 	if e.stopped.Load() {
-		_ = s.Close() // likewise
+		_ = e.closeStore() // likewise
 		return fmt.Errorf("open store: first commit failed")
 	}
 	e.opts.Listener.Recovered(e.machine.Stats().Jobs, e.opts.Clock.Now().Sub(start))
 	return nil
+}
+
+// openStore opens the engine's own store, or takes that of its member.
+func (e *Engine) openStore() error {
+	if r := e.opts.Replicated; r != nil {
+		e.store, e.journal = r.Store, r.Journal
+		return nil
+	}
+	s, err := store.Open(store.Options{Dir: e.opts.Dir, FS: e.opts.FS, Warn: e.opts.Listener.StoreWarning})
+	if err != nil {
+		return err
+	}
+	if s.Cluster() != "" {
+		_ = s.Close() // nothing was written
+		return ErrMember
+	}
+	e.store, e.journal = s, s
+	return nil
+}
+
+// closeStore closes the store, unless it belongs to a member of a cluster.
+func (e *Engine) closeStore() error {
+	if e.opts.Replicated != nil {
+		return nil
+	}
+	return e.store.Close()
 }
 
 func (e *Engine) load(s *store.Store) error {

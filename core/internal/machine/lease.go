@@ -331,11 +331,14 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	}
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Leased++ })
 	q.counts.Leased[c.protocol]++
-	if op.Holder != core.HeldByConn || e.maxAttempts > 0 {
+	if op.Holder != core.HeldByConn || e.maxAttempts > 0 || m.opts.AwaitLeases {
 		e.set(changed)
 		m.touch(h, e)
 	}
 	r := core.Reply{Kind: core.Assigned, Tag: op.Tag, Seq: e.seq, Job: m.jobs.payload(h)}
+	if m.opts.AwaitLeases {
+		r.Commit = m.jobCommit(e)
+	}
 	r.Lease = core.Grant{
 		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: time.Duration(e.granted) * time.Millisecond, EnqueuedAt: min(e.readyAt, m.now),
 		Attempts: e.attempts, Fails: e.fails,

@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Persist      bool          // changes are recorded; else memory only
 	Await        bool          // replies wait for the commit of what they promise
+	AwaitLeases  bool          // with Await: leases are stored whoever holds them, and handed out once they are committed
 	DefaultLease time.Duration // for a job without LeaseFor in the hands of a worker that no connection guards
 	CacheBytes   int           // payloads kept in memory beside those that are not on disk yet
 	PoisonAfter  int           // leases in a row that may end without a word, at most 255; zero: no limit

@@ -3,12 +3,14 @@ package record
 import (
 	"encoding/binary"
 
+	"github.com/cespare/xxhash/v2"
+
 	"broker/core"
 )
 
 // Entry is a commit batch at its place in the order of all: what a journal makes durable, and what is replicated.
 //
-//	version │ epoch │ number │ number - prev │ at │ n, changes │ n, metadata and documents
+//	version │ epoch │ number │ at │ number - prev │ chain, 8 bytes │ n, changes │ n, metadata and documents
 //	change:   seq │ fields │ stored │ body bytes │ job, body │ status │ failure │ outcome     each with its length in front
 //	          │ n, entries of the timeline, each behind its slot │ slots of the timeline
 type Entry struct {
@@ -16,6 +18,9 @@ type Entry struct {
 
 	Prev  uint64 // number of the entry before this one; entries without any change are left out
 	Batch *CommitBatch
+
+	// In an Entry, Position.Chain is that of the store to which the entry may be applied, and Position.Index is not encoded:
+	// it is the place in the replicated log, which is known once the entry is committed.
 }
 
 // Position says how far a store is: which entry was the last one.
@@ -23,6 +28,8 @@ type Position struct {
 	Epoch  uint64       // grows when another engine takes over; zero: there is only one
 	Number uint64       // of the commit
 	At     core.Instant // when the batch was sealed
+	Index  uint64       // in the replicated log; zero: the store is not replicated
+	Chain  uint64       // hash of the last replicated entry, which holds the Chain before it: equal ones mean equal histories
 }
 
 // Follows reports whether e may be applied to a store whose last entry is at p: nothing is missing between them, and no
@@ -31,23 +38,41 @@ func (e *Entry) Follows(p Position) bool {
 	return e.Prev == p.Number && e.Number > e.Prev && e.Epoch >= p.Epoch
 }
 
+// ChainOf is the Chain of a store after the entry with this encoding.
+func ChainOf(entry []byte) uint64 { return xxhash.Sum64(entry) }
+
 // AppendPosition encodes p.
 func AppendPosition(dst []byte, p Position) []byte {
-	dst = binary.AppendUvarint(append(dst, Version), p.Epoch)
-	dst = binary.AppendUvarint(dst, p.Number)
-	return binary.AppendVarint(dst, int64(p.At))
+	dst = binary.AppendUvarint(appendPlace(dst, p), p.Index)
+	return binary.BigEndian.AppendUint64(dst, p.Chain)
 }
 
 // DecodePosition is the inverse of AppendPosition.
 func DecodePosition(b []byte) (Position, error) {
 	d := decoder{b: b}
 	d.version()
-	p := d.position()
+	p := d.place()
+	p.Index, p.Chain = d.uvarint(), d.fixed64()
 	return p, d.close()
 }
 
-func (d *decoder) position() Position {
+// appendPlace encodes what a position and an entry have in common.
+func appendPlace(dst []byte, p Position) []byte {
+	dst = binary.AppendUvarint(append(dst, Version), p.Epoch)
+	dst = binary.AppendUvarint(dst, p.Number)
+	return binary.AppendVarint(dst, int64(p.At))
+}
+
+func (d *decoder) place() Position {
 	return Position{Epoch: d.uvarint(), Number: d.uvarint(), At: core.Instant(d.varint())}
+}
+
+func (d *decoder) fixed64() uint64 {
+	b := d.take(8)
+	if len(b) < 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(b)
 }
 
 // Fields of a change. On disk.
@@ -66,8 +91,9 @@ const (
 
 // AppendEntry encodes e.
 func AppendEntry(dst []byte, e *Entry) []byte {
-	dst = AppendPosition(dst, e.Position)
+	dst = appendPlace(dst, e.Position)
 	dst = binary.AppendUvarint(dst, e.Number-e.Prev)
+	dst = binary.BigEndian.AppendUint64(dst, e.Chain)
 	dst = binary.AppendUvarint(dst, uint64(len(e.Batch.Changes)))
 	var buf []byte
 	for i := range e.Batch.Changes {
@@ -140,8 +166,9 @@ func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte) {
 func DecodeEntry(b []byte) (*Entry, error) {
 	d := decoder{b: b}
 	d.version()
-	e := &Entry{Position: d.position(), Batch: new(CommitBatch)}
+	e := &Entry{Position: d.place(), Batch: new(CommitBatch)}
 	e.Prev = e.Number - d.uvarint()
+	e.Chain = d.fixed64()
 	e.Batch.Changes = make([]Change, d.count())
 	for i := range e.Batch.Changes {
 		d.change(&e.Batch.Changes[i])

@@ -16,7 +16,7 @@ func fullEntry() *record.Entry {
 	large := recordtest.FullJob()
 	large.Seq, large.Body = 78, bytes.Repeat([]byte("x"), record.InlineBytes+1)
 	return &record.Entry{
-		Position: record.Position{Epoch: 3, Number: 1000, At: 1_790_000_000_000_000}, Prev: 998,
+		Position: record.Position{Epoch: 3, Number: 1000, At: 1_790_000_000_000_000, Chain: 1 << 63}, Prev: 998,
 		Batch: &record.CommitBatch{
 			Changes: []record.Change{
 				{
@@ -65,7 +65,7 @@ func TestEncodingOfEntriesIsKept(t *testing.T) {
 		},
 		Meta: []core.MetaEntry{{Name: "a", Value: []byte("b")}, {Name: "c"}},
 	}}
-	wantHex(t, "entry", record.AppendEntry(nil, e), "0103e8070402020"+"50a0000050101017162030100040401010902016101016201630"+"0")
+	wantHex(t, "entry", record.AppendEntry(nil, e), "0103e80704020000000000000000020"+"50a0000050101017162030100040401010902016101016201630"+"0")
 }
 
 func TestEntriesFollowOneAnother(t *testing.T) {

@@ -71,6 +71,11 @@ func (s *Store) copyTo(dir string) (err error) {
 		return err
 	}
 	whole := s.fs.PathJoin(work, "store")
+	if s.replicated {
+		if err := s.db.Flush(); err != nil { // there is no log that the copy could have
+			return err
+		}
+	}
 	if err := s.db.Checkpoint(whole); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +54,7 @@ func (s *Store) Check(ctx context.Context, progress func(keys uint64)) (Report, 
 		}
 	}
 	c.walk(spaceMeta, func(key, value []byte) {
-		if bytes.Equal(key, positionKey) {
+		if isInternal(key) {
 			return
 		}
 		c.r.MetaEntries++

@@ -15,22 +15,27 @@ import (
 // committer passes batches to Pebble on a goroutine of its own, which a failure may block forever: nobody waits for it
 // then.
 type committer struct {
-	mu   sync.Mutex // one commit at a time; guards last, buf and key
-	last record.Position
-	buf  []byte // for encoding, reused
-	key  jobKey
-	work chan *pebble.Batch
-	done chan error // one result for each batch, unless the latch trips
+	mu      sync.Mutex // one commit at a time; guards the fields below
+	last    record.Position
+	cluster string // empty: part of none
+	buf     []byte // for encoding, reused
+	key     jobKey
+	work    chan *pebble.Batch
+	done    chan error // one result for each batch, unless the latch trips
 }
 
 // start runs the goroutine; stop ends it.
 func (c *committer) start(s *Store) {
+	durable := pebble.Sync
+	if s.replicated {
+		durable = pebble.NoSync
+	}
 	c.work = make(chan *pebble.Batch)
 	c.done = make(chan error, 1)
 	go func() {
 		_ = s.latch.Run("commit", func() error { // the latch has the error
 			for batch := range c.work {
-				c.done <- s.db.Apply(batch, pebble.Sync)
+				c.done <- s.db.Apply(batch, durable)
 			}
 			return nil
 		})
@@ -51,20 +56,29 @@ func (s *Store) Append(e *record.Entry) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := s.apply(func(pb *pebble.Batch) error {
-		if !e.Follows(c.last) {
-			return fmt.Errorf("entry %d of epoch %d, after %d, to a store at %d of epoch %d: %w", e.Number, e.Epoch, e.Prev,
-				c.last.Number, c.last.Epoch, ErrSequence)
-		}
-		if err := c.encode(pb, e.Batch); err != nil {
-			return err
-		}
-		c.buf = record.AppendPosition(c.buf[:0], e.Position)
-		return c.set(pb, positionKey, c.buf)
+		return c.fill(pb, e, e.Position)
 	})
 	if err == nil {
 		c.last = e.Position
 	}
 	return err
+}
+
+// fill puts an entry into pb that leads to the position to.
+func (c *committer) fill(pb *pebble.Batch, e *record.Entry, to record.Position) error {
+	if !e.Follows(c.last) {
+		return fmt.Errorf("entry %d of epoch %d, after %d, to a store at %d of epoch %d: %w", e.Number, e.Epoch, e.Prev,
+			c.last.Number, c.last.Epoch, ErrSequence)
+	}
+	if err := c.encode(pb, e.Batch); err != nil {
+		return err
+	}
+	return c.setPosition(pb, to)
+}
+
+func (c *committer) setPosition(pb *pebble.Batch, to record.Position) error {
+	c.buf = record.AppendPosition(c.buf[:0], to)
+	return c.set(pb, positionKey, c.buf)
 }
 
 // Position says which entry was the last one.
@@ -83,7 +97,15 @@ func (s *Store) readPosition() error {
 	if err == nil {
 		s.commit.last, err = record.DecodePosition(value)
 	}
-	return s.damage("read the number of the last commit", err)
+	if err != nil {
+		return s.damage("read the number of the last commit", err)
+	}
+	value, err = s.get(clusterKey)
+	if errors.Is(err, ErrMissing) {
+		return nil
+	}
+	s.commit.cluster = string(value)
+	return s.damage("read the id of the cluster", err)
 }
 
 // writeVersion writes the format version of the store.

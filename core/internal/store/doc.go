@@ -9,7 +9,8 @@
 //	'v'              format version of this store, a varint
 //	'd' name         a document: the value as given
 //	'm' name         a metadata entry: the value as given
-//	'm' 0            the position of the last entry: epoch, number and time of its commit
+//	'm' 0            the position of the last entry: epoch, number and time of its commit, index and hash if replicated
+//	'm' 1            the id of the cluster that the store is part of
 //	'j' seq          the job: what rarely changes
 //	'j' seq 'f'      its last failure
 //	'j' seq 'o'      its outcome
@@ -42,6 +43,12 @@
 //
 // An older store is upgraded when it is opened for writing: the 'v' key first, then FORMAT. Whichever of the two a crash
 // leaves behind, the next start completes the upgrade. A newer store is refused.
+//
+// # Replication
+//
+// The store of a member of a cluster writes no log: the members' replicated log, which is a store too (Log), holds every
+// entry until Flush has written it to tables. The position has the index of the last entry in that log, so that a restart
+// knows what to replay.
 //
 // # Files
 //

@@ -14,6 +14,7 @@ var (
 	ErrReadOnly    = errors.New("store is open for reading only")
 	ErrClosed      = errors.New("store is closed")
 	ErrSequence    = errors.New("entry does not follow the last one")
+	ErrDiverged    = errors.New("store has not the same history as the replicated log")
 	ErrBatchSize   = errors.New("batch is too large for one commit")
 	ErrNoStore     = integrity.ErrNoStore
 	ErrInUse       = integrity.ErrInUse

@@ -1,6 +1,9 @@
 package store
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // The first byte of every key. On disk; never changed.
 const (
@@ -26,6 +29,14 @@ const (
 // positionKey holds the position of the last entry. It is a metadata entry whose name no caller uses, since a key space of
 // its own would cost a table with every flush.
 var positionKey = []byte{spaceMeta, 0}
+
+// clusterKey holds the id of the cluster that the store is part of, if it is part of one.
+var clusterKey = []byte{spaceMeta, 1}
+
+// isInternal reports whether a key of the metadata space is one of the two above.
+func isInternal(key []byte) bool {
+	return bytes.Equal(key, positionKey) || bytes.Equal(key, clusterKey)
+}
 
 // seqKeyBytes is the length of a space and a number.
 const seqKeyBytes = 1 + 8

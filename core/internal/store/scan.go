@@ -181,7 +181,7 @@ func (s *Store) ScanMeta(prefix string, each func(name string, value []byte) err
 		if err != nil {
 			return s.damage("scan metadata", err)
 		}
-		if bytes.Equal(it.Key(), positionKey) {
+		if isInternal(it.Key()) {
 			continue
 		}
 		if err := each(string(it.Key()[1:]), value); err != nil {

@@ -28,6 +28,10 @@ type Options struct {
 	FS       vfs.FS // nil: the disk
 	ReadOnly bool   // for inspection; the store must exist and nobody may have it open
 
+	// Replicated stores write no log of their own, since a replicated log holds every entry: Apply is durable after the next
+	// Flush only.
+	Replicated bool
+
 	// MemTableBytes is the size of a write buffer, of which two are in use under load. Larger ones let more jobs come
 	// and go without ever reaching a table. Zero: 16 MiB.
 	MemTableBytes int64
@@ -57,6 +61,9 @@ func (o Options) withDefaults() Options {
 	if o.SpareLogBytes == 0 && o.FS == vfs.Default {
 		o.SpareLogBytes = o.MemTableBytes
 	}
+	if o.Replicated {
+		o.SpareLogBytes = 0
+	}
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = defaultCacheBytes
 	}
@@ -69,17 +76,18 @@ func (o Options) withDefaults() Options {
 
 // Store keeps jobs and metadata entries. Any goroutine may call its methods; commits are serialized.
 type Store struct {
-	dir      string
-	readOnly bool
-	warn     func(string)
-	latch    *faultfs.Latch
-	disk     vfs.FS       // below fs
-	fs       *faultfs.FS  // that of Pebble
-	spares   *sparelog.FS // nil: none
-	closing  chan struct{}
-	keeping  sync.WaitGroup // the goroutine that writes spares
-	lock     io.Closer
-	db       *pebble.DB
+	dir        string
+	readOnly   bool
+	replicated bool
+	warn       func(string)
+	latch      *faultfs.Latch
+	disk       vfs.FS       // below fs
+	fs         *faultfs.FS  // that of Pebble
+	spares     *sparelog.FS // nil: none
+	closing    chan struct{}
+	keeping    sync.WaitGroup // the goroutine that writes spares
+	lock       io.Closer
+	db         *pebble.DB
 
 	damaged atomic.Pointer[string] // file in which Pebble last found damage
 	stalls  atomic.Uint64
@@ -95,12 +103,13 @@ type Store struct {
 func Open(o Options) (*Store, error) {
 	o = o.withDefaults()
 	s := &Store{
-		dir:      o.Dir,
-		readOnly: o.ReadOnly,
-		warn:     o.Warn,
-		disk:     o.FS,
-		latch:    faultfs.NewLatch(),
-		closing:  make(chan struct{}),
+		dir:        o.Dir,
+		readOnly:   o.ReadOnly,
+		replicated: o.Replicated,
+		warn:       o.Warn,
+		disk:       o.FS,
+		latch:      faultfs.NewLatch(),
+		closing:    make(chan struct{}),
 	}
 	base := o.FS
 	if o.SpareLogBytes > 0 && !o.ReadOnly {
@@ -278,6 +287,11 @@ func (s *Store) Close() error {
 	s.commit.stop()
 	err := s.latch.Run("close store", func() error {
 		s.keeping.Wait()
+		if s.replicated && !s.readOnly {
+			if err := s.db.Flush(); err != nil {
+				return err
+			}
+		}
 		if err := s.settled(s.db.Close); err != nil || s.readOnly {
 			return err
 		}

@@ -31,6 +31,7 @@ func (s *Store) tuned(o Options) *pebble.Options {
 		FS:                 s.fs,
 		FormatMajorVersion: pebbleFormat,
 		ReadOnly:           o.ReadOnly,
+		DisableWAL:         o.Replicated,
 
 		// Pebble reserves the memory of its memtables in the cache: one being filled and one being flushed.
 		CacheSize:    o.CacheBytes + 2*o.MemTableBytes,

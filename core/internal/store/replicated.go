@@ -1,0 +1,105 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"broker/core/internal/record"
+	"broker/core/internal/store/integrity"
+)
+
+// Apply applies an entry of the replicated log, given in its encoding. An entry up to the store's own index was applied
+// before and is skipped. One that does not follow the last one is refused with ErrSequence, on every member alike, since
+// whether it does depends on the entries before it alone. ErrDiverged says that this store is not like the others. It is
+// durable after Flush.
+func (s *Store) Apply(entry []byte, index uint64) error {
+	c := &s.commit
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if index <= c.last.Index {
+		return nil
+	}
+	e, err := record.DecodeEntry(entry)
+	if err != nil {
+		return fmt.Errorf("entry at index %d: %w", index, err)
+	}
+	to := e.Position
+	to.Index, to.Chain = index, record.ChainOf(entry)
+	err = s.apply(func(pb *pebble.Batch) error {
+		if e.Follows(c.last) && e.Chain != c.last.Chain {
+			return fmt.Errorf("entry %d of epoch %d at index %d: %w", e.Number, e.Epoch, index, ErrDiverged)
+		}
+		return c.fill(pb, e, to)
+	})
+	if err == nil {
+		c.last = to
+	}
+	return err
+}
+
+// Flush makes durable what Apply has applied.
+func (s *Store) Flush() error {
+	if !s.use.enter() {
+		return ErrClosed
+	}
+	defer s.use.leave()
+	return s.latch.Run("flush", s.db.Flush)
+}
+
+// Cluster is the id of the cluster that the store is part of, else empty.
+func (s *Store) Cluster() string {
+	s.commit.mu.Lock()
+	defer s.commit.mu.Unlock()
+	return s.commit.cluster
+}
+
+// Join makes the store the beginning of a cluster: what it holds is at the given index of the replicated log. Leave undoes
+// that. Both are durable on return.
+func (s *Store) Join(cluster string, index uint64) error { return s.setCluster(cluster, index) }
+
+// Leave makes the store one of a broker of its own again.
+func (s *Store) Leave() error { return s.setCluster("", 0) }
+
+func (s *Store) setCluster(cluster string, index uint64) error {
+	c := &s.commit
+	c.mu.Lock()
+	to := record.Position{Number: c.last.Number, At: c.last.At, Index: index}
+	err := s.apply(func(pb *pebble.Batch) error {
+		if err := c.setPosition(pb, to); err != nil {
+			return err
+		}
+		if cluster == "" {
+			return pb.Delete(clusterKey, nil)
+		}
+		return c.set(pb, clusterKey, []byte(cluster))
+	})
+	if err == nil {
+		c.last, c.cluster = to, cluster
+	}
+	c.mu.Unlock()
+	if err != nil || !s.replicated {
+		return err
+	}
+	return s.Flush()
+}
+
+// HasJobs reports whether the store holds any job.
+func (s *Store) HasJobs() (bool, error) {
+	if !s.use.enter() {
+		return false, ErrClosed
+	}
+	defer s.use.leave()
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceJob}, UpperBound: []byte{spaceJob + 1}})
+	if err != nil {
+		return false, s.damage("look for jobs", err)
+	}
+	found := it.First()
+	return found, s.damage("look for jobs", errors.Join(it.Error(), it.Close()))
+}
+
+// LockFolder takes a folder for this process, or returns ErrInUse.
+func LockFolder(dir string) (io.Closer, error) { return integrity.LockDir(vfs.Default, dir) }

@@ -1,0 +1,137 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Operations that members ask of each other. On the wire; never changed.
+const (
+	opHello  = "hello"
+	opFound  = "found"
+	opAdmit  = "admit"
+	opStatus = "status"
+)
+
+// request is one call.
+type request struct {
+	Op      string `json:"op"`
+	Cluster string `json:"cluster,omitempty"` // found
+	List    string `json:"list,omitempty"`    // found
+	Member  Member `json:"member,omitzero"`   // admit
+}
+
+// response is the answer to a call.
+type response struct {
+	Error   string  `json:"error,omitempty"`
+	Final   bool    `json:"final,omitempty"` // with Error: asking again is of no use
+	Hello   *hello  `json:"hello,omitempty"`
+	Status  *Status `json:"status,omitempty"`
+	Cluster string  `json:"cluster,omitempty"`
+}
+
+// callError is the error that another member has answered with.
+type callError struct {
+	by    string
+	text  string
+	final bool
+}
+
+func (e *callError) Error() string { return fmt.Sprintf("node %s: %s", e.by, e.text) }
+
+// call asks a member.
+func (n *Node) call(ctx context.Context, to Member, r *request, within time.Duration) (*response, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	conn, err := n.dial(ctx, to, greeting{Kind: kindCall})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }() // all was read
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var a response
+	err = writeFrame(conn, "", r)
+	if err == nil {
+		err = readFrame(conn, "", &a)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("call %s: %w", to, errors.Join(context.Cause(ctx), err))
+	}
+	if a.Error != "" {
+		return nil, &callError{by: to.ID, text: a.Error, final: a.Final}
+	}
+	return &a, nil
+}
+
+// finalError is an error for which asking again is of no use.
+type finalError struct{ error }
+
+// serveCall answers one request.
+func (n *Node) serveCall(conn net.Conn, g *greeting) {
+	defer func() { _ = conn.Close() }() // the answer was sent, or cannot be
+	_ = conn.SetDeadline(n.now().Add(callTimeout))
+	var r request
+	if readFrame(conn, "", &r) != nil {
+		return // nobody waits for an answer
+	}
+	_ = conn.SetDeadline(n.now().Add(2 * callTimeout))
+	a, err := n.answer(&r, g)
+	if err != nil {
+		var final finalError
+		a = &response{Error: err.Error(), Final: errors.As(err, &final)}
+	}
+	_ = writeFrame(conn, "", a) // it asks again
+}
+
+func (n *Node) answer(r *request, g *greeting) (*response, error) {
+	switch r.Op {
+	case opHello:
+		h, err := n.ownHello()
+		return &response{Hello: &h}, err
+	case opFound:
+		return &response{}, n.promise(r)
+	case opAdmit:
+		return n.admit(r.Member)
+	case opStatus:
+		if !n.isRunning() || g.Cluster != n.clusterID() {
+			return nil, errors.New("not a member of this cluster")
+		}
+		s := n.status()
+		return &response{Status: &s}, nil
+	}
+	return nil, fmt.Errorf("unknown operation %q", r.Op)
+}
+
+// admit lets a new node, whose folder is empty, take the place of a member. If that had a vote it loses it first: it has
+// forgotten what it voted for and what it acknowledged. It gets the vote back once it has caught up.
+func (n *Node) admit(m Member) (*response, error) {
+	if !n.isRunning() || n.raft.State() != raft.Leader {
+		return nil, ErrNotLeader
+	}
+	f := n.raft.GetConfiguration()
+	if err := f.Error(); err != nil {
+		return nil, err
+	}
+	for _, s := range f.Configuration().Servers {
+		if string(s.ID) != m.ID {
+			continue
+		}
+		if string(s.Address) != m.Address {
+			return nil, finalError{fmt.Errorf("%w: the cluster knows node %s at %s, not at %s", ErrListDiffer, m.ID, s.Address, m.Address)}
+		}
+		if s.Suffrage == raft.Voter {
+			n.log.Warn("a member comes back with an empty folder, it has no vote until it has caught up", "node", m.ID)
+			if err := n.raft.DemoteVoter(s.ID, f.Index(), callTimeout).Error(); err != nil {
+				return nil, fmt.Errorf("take the vote from %s: %w", m.ID, err)
+			}
+		}
+		return &response{Cluster: n.clusterID()}, nil
+	}
+	return nil, finalError{fmt.Errorf("node %s is not a member of this cluster: run broker cluster add %s first", m.ID, m)}
+}

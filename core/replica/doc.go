@@ -1,0 +1,31 @@
+// Package replica makes a store one of several that hold the same: a member of a cluster. One member leads; its engine
+// appends entries to a Journal, which returns once a majority has synced them and the leader's store has them. Consensus,
+// elections and the order of the entries are hashicorp/raft's; the entries' meaning, the stores and the folders are ours.
+//
+//	engine ─▶ journal ─▶ raft log (Log, synced) ══ majority ══▶ fsm ─▶ store (no log of its own)
+//
+// # Folder
+//
+// The store is in the folder of the broker, as without a cluster. Beside it:
+//
+//	raft/node.json       which member of which cluster this folder belongs to; without it the node is new
+//	raft/log/            entries, term and vote
+//	raft/snapshots/      how far the store was durable when the log was cut; a received copy until it is installed
+//	raft/incoming/       a received copy that is being installed; INSTALL beside it says that it is complete
+//	raft/outgoing/       copies that are being sent
+//
+// # Beginning
+//
+// A node without node.json never starts to vote on its own: it might have voted or acknowledged before its folder was lost.
+// It asks all members that its list names:
+//
+//   - All of them are reachable and new: the one whose store holds something, else the first of the list, founds the
+//     cluster. What its store holds is index 1 of the log, which the others get as a copy.
+//   - One of them is a member already: the node asks the leader to be admitted. The leader takes its vote away first, which a
+//     majority of the others must agree to, brings it up to date, and gives the vote back.
+//
+// # Large entries
+//
+// An entry travels in parts of partBytes, since the leader syncs in its main loop and must not miss a heartbeat. It is applied
+// with its last part. No snapshot is taken between two parts.
+package replica

@@ -1,0 +1,300 @@
+package replica
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"broker/core/internal/store"
+)
+
+// enterEvery is how often a new node asks the others; reportEvery how often it says whom it waits for.
+const (
+	enterEvery  = 200 * time.Millisecond
+	reportEvery = 5 * time.Second
+)
+
+// hello is what a node says of itself to one that is new.
+type hello struct {
+	Node    string `json:"node"`
+	Stage   string `json:"stage"` // new, founding or member
+	Cluster string `json:"cluster,omitempty"`
+	List    string `json:"list"`              // of members, with which it was started
+	Members string `json:"members,omitempty"` // of its cluster
+	Join    bool   `json:"join,omitempty"`
+	Entries uint64 `json:"entries"` // that its store has taken
+	Jobs    bool   `json:"jobs"`    // it holds some
+	Version string `json:"version"`
+}
+
+func (s stage) String() string { return [...]string{"new", "founding", "member"}[s] }
+
+// ownHello is what this node says.
+func (n *Node) ownHello() (hello, error) {
+	h := hello{Node: n.o.ID, List: listText(n.o.Members), Join: n.o.Join, Version: n.o.Version}
+	h.Stage, h.Cluster = n.currentStage().String(), n.clusterID()
+	if n.isRunning() {
+		h.Members = listText(n.Members())
+	}
+	s := n.store.Load()
+	h.Entries = s.Position().Number
+	var err error
+	h.Jobs, err = s.HasJobs()
+	return h, err
+}
+
+// currentStage is how far this node has come: one that was contacted by its leader is a member.
+func (n *Node) currentStage() stage {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stage == founding && n.raft != nil && n.raft.LastIndex() > 0 {
+		n.stage = isMember
+	}
+	return n.stage
+}
+
+// mayBeFounded reports that no leader has contacted this node yet, so that another cluster may still be founded with it.
+func (n *Node) mayBeFounded() bool { return n.currentStage() != isMember }
+
+// isRunning reports that raft has started.
+func (n *Node) isRunning() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.raft != nil
+}
+
+// enter makes a new node a member: of a cluster that it founds with the others, or of one that exists.
+func (n *Node) enter(ctx context.Context) error {
+	if of := n.store.Load().Cluster(); of != "" {
+		return n.explain(fmt.Errorf("the store in %s is part of cluster %s, but the log that belongs to it is missing", n.o.Dir, of))
+	}
+	n.log.Info("waiting for the other nodes", "members", listText(n.o.Members))
+	reported := n.now()
+	for {
+		waits, err := n.tryEnter(ctx)
+		if err != nil {
+			return err
+		}
+		if waits == "" {
+			break
+		}
+		if now := n.now(); now.Sub(reported) > reportEvery {
+			reported = now
+			n.log.Info("still waiting to become a member", "for", waits)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(enterEvery):
+		}
+	}
+	return n.start()
+}
+
+// tryEnter asks the others once. It returns what it waits for; empty: this node is a member now.
+func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
+	if n.currentStage() == founding {
+		return "", nil // a founder has asked this node meanwhile
+	}
+	own, err := n.ownHello()
+	if err != nil {
+		return "", err
+	}
+	hellos, silent := n.askAll(ctx)
+	for _, h := range hellos {
+		if h.Stage == isMember.String() {
+			return n.tryJoin(ctx, &own, &h)
+		}
+		if h.List != own.List {
+			return "", fmt.Errorf("%w: node %s was started with %s, this one with %s", ErrListDiffer, h.Node, h.List, own.List)
+		}
+	}
+	switch {
+	case len(silent) > 0:
+		return "no answer of " + silent[0], nil
+	case n.o.Join:
+		return "none of the nodes is a member of a cluster", nil
+	}
+	founder, err := chooseFounder(n.o.Members, append(hellos, own))
+	if err != nil {
+		return "", err
+	}
+	if founder != n.o.ID {
+		return "founding by " + founder, nil
+	}
+	return "", n.found(ctx)
+}
+
+// askAll asks all other members for their hello, at once.
+func (n *Node) askAll(ctx context.Context) (hellos []hello, silent []string) {
+	type result struct {
+		of Member
+		h  *hello
+		e  error
+	}
+	results := make(chan result, len(n.o.Members))
+	asked := 0
+	for _, m := range n.o.Members {
+		if m.ID == n.o.ID {
+			continue
+		}
+		asked++
+		go func() { // ends within callTimeout
+			r, err := n.call(ctx, m, &request{Op: opHello}, time.Second)
+			if err != nil {
+				results <- result{of: m, e: err}
+				return
+			}
+			results <- result{of: m, h: r.Hello}
+		}()
+	}
+	for range asked {
+		r := <-results
+		switch {
+		case r.h != nil:
+			hellos = append(hellos, *r.h)
+		default:
+			silent = append(silent, fmt.Sprintf("%s (%v)", r.of, r.e))
+		}
+	}
+	return hellos, silent
+}
+
+// chooseFounder is the member that founds a cluster of new nodes: all of them choose the same one.
+func chooseFounder(members []Member, hellos []hello) (string, error) {
+	var first, used, withJobs string
+	for _, m := range members {
+		for _, h := range hellos {
+			if h.Node != m.ID {
+				continue
+			}
+			if first == "" || m.ID < first {
+				first = m.ID
+			}
+			if h.Jobs && withJobs != "" {
+				return "", fmt.Errorf("nodes %s and %s both have jobs of their own: start all but one with empty folders", withJobs, m.ID)
+			}
+			if h.Jobs {
+				withJobs = m.ID
+			}
+			if h.Entries > 0 && (used == "" || m.ID < used) {
+				used = m.ID
+			}
+		}
+	}
+	switch {
+	case withJobs != "":
+		return withJobs, nil
+	case used != "":
+		return used, nil
+	}
+	return first, nil
+}
+
+// found makes this node the first member of a new cluster, once all others have promised to follow. Its store is what the
+// cluster begins with.
+func (n *Node) found(ctx context.Context) error {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // never fails
+	cluster := hex.EncodeToString(id)
+	for _, m := range n.o.Members {
+		if m.ID == n.o.ID {
+			continue
+		}
+		if _, err := n.call(ctx, m, &request{Op: opFound, Cluster: cluster, List: listText(n.o.Members)}, callTimeout); err != nil {
+			return fmt.Errorf("found a cluster: %w", err)
+		}
+	}
+	if err := n.store.Load().Join(cluster, 1); err != nil {
+		return fmt.Errorf("found a cluster: %w", err)
+	}
+	n.applied.Store(1)
+	if err := n.writeFirst(); err != nil {
+		return fmt.Errorf("found a cluster: %w", err)
+	}
+	n.log.Info("cluster founded", "cluster", cluster, "members", listText(n.o.Members), "entries", n.store.Load().Position().Number)
+	return n.setIdentity(cluster, isMember)
+}
+
+// writeFirst writes what raft begins with: a snapshot at index 1 with all members, and the term of it.
+func (n *Node) writeFirst() error {
+	var c raft.Configuration
+	for _, m := range n.o.Members {
+		c.Servers = append(c.Servers, raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(m.ID), Address: raft.ServerAddress(m.Address)})
+	}
+	sink, err := n.snaps.Create(1, 1, 1, c, 1, nil)
+	if err != nil {
+		return err
+	}
+	err = (&flushed{store: n.store.Load(), at: n.store.Load().Position()}).Persist(sink)
+	if err = errors.Join(err, sink.Close()); err != nil {
+		return err
+	}
+	l, err := store.OpenLog(store.Options{Dir: n.dir(logDir)})
+	if err != nil {
+		return err
+	}
+	s := logStore{log: l}
+	return errors.Join(s.SetUint64([]byte("CurrentTerm"), 1), l.Close())
+}
+
+// promise follows a founder: this node is new, or has promised that to one that did not come back.
+func (n *Node) promise(r *request) error {
+	if n.o.Join {
+		return errors.New("it was started to join a cluster that exists")
+	}
+	if r.List != listText(n.o.Members) {
+		return fmt.Errorf("%w: it was started with %s", ErrListDiffer, listText(n.o.Members))
+	}
+	if !n.mayBeFounded() {
+		return errors.New("it is a member of a cluster already")
+	}
+	if jobs, err := n.store.Load().HasJobs(); err != nil || jobs {
+		return errors.Join(errors.New("it has jobs of its own"), err)
+	}
+	return n.setIdentity(r.Cluster, founding)
+}
+
+// tryJoin has the leader of an existing cluster admit this node.
+func (n *Node) tryJoin(ctx context.Context, own, of *hello) (waits string, err error) {
+	if own.Jobs {
+		return "", fmt.Errorf("this node has jobs of its own, and cluster %s exists already (node %s): move %s away to join with an empty folder",
+			of.Cluster, of.Node, n.o.Dir)
+	}
+	if !n.o.Join && own.List != of.List && own.List != of.Members {
+		return "", fmt.Errorf("%w: the members of the cluster are %s, --cluster says %s", ErrListDiffer, of.Members, own.List)
+	}
+	for _, m := range n.o.Members {
+		if m.ID == n.o.ID {
+			continue
+		}
+		r, err := n.call(ctx, m, &request{Op: opAdmit, Member: n.self}, 2*callTimeout)
+		var refused *callError
+		switch {
+		case err == nil:
+			n.log.Info("admitted to the cluster; this node gets a copy of the leader's store", "cluster", r.Cluster, "leader", m.ID)
+			return "", n.setIdentity(r.Cluster, founding)
+		case errors.As(err, &refused) && refused.final:
+			return "", err
+		default:
+			waits = err.Error()
+		}
+	}
+	return waits, nil
+}
+
+// checkNeighbors fails the node if another one belongs to another cluster. Members that do not answer are no reason to wait.
+func (n *Node) checkNeighbors(ctx context.Context) {
+	hellos, _ := n.askAll(ctx)
+	for _, h := range hellos {
+		if h.Stage == isMember.String() && h.Cluster != n.clusterID() {
+			n.fail(fmt.Errorf("folder %s is that of a member of cluster %s, but node %s belongs to cluster %s", n.o.Dir, n.clusterID(),
+				h.Node, h.Cluster))
+		}
+	}
+}

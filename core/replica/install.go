@@ -1,0 +1,74 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"broker/core/internal/store"
+)
+
+// installMark says that raft/incoming is complete and takes the place of the store.
+const installMark = "INSTALL"
+
+// install replaces the store by a copy that was received. A crash at any point leaves the old store, or a mark with which
+// the next start completes the change.
+func (n *Node) install(from io.ReadCloser) error {
+	defer func() { _ = from.Close() }() // only read
+	incoming := n.dir(incomingDir)
+	if err := errors.Join(os.RemoveAll(incoming), os.MkdirAll(incoming, 0o700)); err != nil {
+		return err
+	}
+	n.log.Info("copy of the leader's store received, installing it")
+	if err := unpack(from, incoming); err != nil {
+		return err
+	}
+	if err := writeFile(n.dir(installMark), nil); err != nil {
+		return err
+	}
+	if err := n.store.Load().Close(); err != nil {
+		return err
+	}
+	if err := n.completeInstall(); err != nil {
+		return err
+	}
+	return n.openStore()
+}
+
+// completeInstall does what a mark asks for, from the beginning, as often as it takes.
+func (n *Node) completeInstall() error {
+	if _, err := os.Stat(n.dir(installMark)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := store.Replace(n.o.Dir, n.dir(incomingDir)); err != nil {
+		return fmt.Errorf("install the copy of the leader's store: %w", err)
+	}
+	received, err := filepath.Glob(filepath.Join(n.dir(snapshotsDir), "*", dataFile))
+	if err != nil {
+		return err
+	}
+	for _, path := range received { // installed now
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(os.Remove(n.dir(installMark)), syncDir(n.dir("."))); err != nil {
+		return err
+	}
+	return os.RemoveAll(n.dir(incomingDir))
+}
+
+// openStore opens the store of this member.
+func (n *Node) openStore() error {
+	s, err := store.Open(store.Options{Dir: n.o.Dir, Replicated: true, Warn: func(text string) {
+		n.log.Warn("store warning", "detail", text)
+	}})
+	if err != nil {
+		return err
+	}
+	n.store.Store(s)
+	n.applied.Store(s.Position().Index)
+	return nil
+}

@@ -1,0 +1,52 @@
+package replica
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"broker/core/engine"
+	"broker/core/internal/record"
+)
+
+// journal is the engine.Journal of a leader. It lives as long as the lead: whatever goes wrong ends it, since the fate of
+// the entry is unknown then. One goroutine appends at a time.
+type journal struct {
+	raft  *raft.Raft
+	epoch uint64 // raft's term
+	chain uint64 // of the last entry
+	buf   []byte
+	ended atomic.Bool
+}
+
+// Append implements engine.Journal.
+func (j *journal) Append(e *record.Entry) error {
+	if j.ended.Load() {
+		return engine.ErrReplaced
+	}
+	e.Epoch, e.Chain = j.epoch, j.chain
+	j.buf = record.AppendEntry(j.buf[:0], e)
+	chain := record.ChainOf(j.buf)
+	var last raft.ApplyFuture
+	for _, part := range cut(j.buf, e.Position) {
+		last = j.raft.Apply(part, 0)
+	}
+	// The last part is committed, and applied, after all before it: if one of them was not, the last is refused.
+	if err := last.Error(); err != nil {
+		j.ended.Store(true)
+		return fmt.Errorf("%w: entry %d: %w", engine.ErrReplaced, e.Number, err)
+	}
+	if err, failed := last.Response().(error); failed {
+		j.ended.Store(true)
+		return fmt.Errorf("%w: entry %d: %w", engine.ErrReplaced, e.Number, err)
+	}
+	if cap(j.buf) > maxIdleBuf {
+		j.buf = nil
+	}
+	j.chain = chain
+	return nil
+}
+
+// maxIdleBuf is the largest encoding buffer that is kept between entries.
+const maxIdleBuf = 1 << 20

@@ -1,0 +1,63 @@
+package replica
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// logger writes raft's messages, and ours, to Options.Log. Raft reports every failed heartbeat; what matters of its messages
+// the node says itself, so all but its errors and warnings are debug messages.
+type logger struct {
+	hclog.Logger // for what is not overridden; it writes nothing
+	write        func(level slog.Level, text string, fields ...any)
+	name         string
+	fields       []any
+}
+
+func newLogger(write func(slog.Level, string, ...any)) *logger {
+	return &logger{Logger: hclog.NewNullLogger(), write: write}
+}
+
+// forRaft is the logger that raft gets.
+func (l *logger) forRaft() hclog.Logger { return &raftLogger{logger: l} }
+
+// Info, Warn and Error write a message with fields: names and values in turn.
+func (l *logger) Info(text string, fields ...any)  { l.write(slog.LevelInfo, text, fields...) }
+func (l *logger) Warn(text string, fields ...any)  { l.write(slog.LevelWarn, text, fields...) }
+func (l *logger) Error(text string, fields ...any) { l.write(slog.LevelError, text, fields...) }
+
+// raftLogger lowers the level of raft's messages.
+type raftLogger struct{ *logger }
+
+// Log implements hclog.Logger.
+func (r *raftLogger) Log(level hclog.Level, msg string, args ...any) {
+	to := slog.LevelDebug
+	if level == hclog.Error {
+		to = slog.LevelWarn
+	}
+	fields := make([]any, 0, len(args)+4)
+	fields = append(fields, "detail", msg)
+	for i := 0; i+1 < len(args); i += 2 {
+		fields = append(fields, fmt.Sprint(args[i]), fmt.Sprint(args[i+1]))
+	}
+	r.write(to, "raft", fields...)
+}
+
+// Trace, Debug, Info, Warn and Error implement hclog.Logger.
+func (r *raftLogger) Trace(msg string, args ...any) { r.Log(hclog.Trace, msg, args...) }
+func (r *raftLogger) Debug(msg string, args ...any) { r.Log(hclog.Debug, msg, args...) }
+func (r *raftLogger) Info(msg string, args ...any)  { r.Log(hclog.Info, msg, args...) }
+func (r *raftLogger) Warn(msg string, args ...any)  { r.Log(hclog.Warn, msg, args...) }
+func (r *raftLogger) Error(msg string, args ...any) { r.Log(hclog.Error, msg, args...) }
+
+// With, Named and ResetNamed implement hclog.Logger.
+func (r *raftLogger) With(...any) hclog.Logger       { return r }
+func (r *raftLogger) Named(string) hclog.Logger      { return r }
+func (r *raftLogger) ResetNamed(string) hclog.Logger { return r }
+func (r *raftLogger) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {
+	return log.New(io.Discard, "", 0)
+}

@@ -1,0 +1,366 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Status is what a node says of itself.
+type Status struct {
+	Node      string    `json:"node"`
+	Role      string    `json:"role"` // leader, candidate, follower, or learner: a follower without a vote
+	Leader    string    `json:"leader"`
+	Serving   bool      `json:"serving"` // it leads, and serves clients
+	Term      uint64    `json:"term"`
+	Applied   uint64    `json:"applied"`   // index up to which its store has the log
+	Last      uint64    `json:"last"`      // index of its last entry
+	Committed uint64    `json:"committed"` // index up to which it knows entries to be committed
+	LogBytes  uint64    `json:"log_bytes"`
+	Elections uint64    `json:"elections"` // that it has won since its start
+	Members   []Member  `json:"members"`
+	Version   string    `json:"version"`
+	Now       time.Time `json:"now"`
+}
+
+// NodeInfo is a line of the list of nodes.
+type NodeInfo struct {
+	ID          string  `json:"id"`
+	Role        string  `json:"role"` // as in Status, or unreachable
+	Address     string  `json:"address"`
+	Applied     uint64  `json:"applied"`
+	Lag         uint64  `json:"lag"`            // entries that it has not applied yet
+	LastContact float64 `json:"last_contact_s"` // since it last answered the node that is asked
+	Version     string  `json:"version"`
+}
+
+// Overview is the cluster as a node sees it.
+type Overview struct {
+	Leader string     `json:"leader"` // empty: none that this node knows of
+	Nodes  []NodeInfo `json:"nodes"`
+}
+
+// seen is what another member has last said.
+type seen struct {
+	status Status
+	at     time.Time // zero: it has never answered
+	warned time.Time // of its clock
+}
+
+// maxSkew is by how much the clocks of two members may differ before that is worth a warning.
+const maxSkew = 2 * time.Second
+
+// servers is raft's list of members.
+func (n *Node) servers() []raft.Server {
+	f := n.raft.GetConfiguration()
+	if f.Error() != nil {
+		return nil // raft is closed
+	}
+	return f.Configuration().Servers
+}
+
+// Members are the members of the cluster, in the order of their ids.
+func (n *Node) Members() []Member {
+	if !n.isRunning() {
+		return nil
+	}
+	var all []Member
+	for _, s := range n.servers() {
+		all = append(all, Member{ID: string(s.ID), Address: string(s.Address)})
+	}
+	slices.SortFunc(all, func(a, b Member) int { return slices.Compare([]byte(a.ID), []byte(b.ID)) })
+	return all
+}
+
+// Status is what this node says of itself.
+func (n *Node) Status() (Status, bool) {
+	if !n.isRunning() {
+		return Status{}, false
+	}
+	return n.status(), true
+}
+
+func (n *Node) status() Status {
+	_, leader := n.raft.LeaderWithID()
+	s := Status{
+		Node: n.o.ID, Leader: string(leader), Serving: n.serving.Load(), Term: n.raft.CurrentTerm(), Applied: n.raft.AppliedIndex(),
+		Last: n.raft.LastIndex(), Committed: n.raft.CommitIndex(), LogBytes: n.logs.log.Bytes(), Elections: n.elections.Load(),
+		Members: n.Members(), Version: n.o.Version, Now: n.now(),
+	}
+	switch n.raft.State() {
+	case raft.Leader:
+		s.Role = "leader"
+	case raft.Candidate:
+		s.Role = "candidate"
+	case raft.Follower, raft.Shutdown:
+		s.Role = "follower"
+		for _, o := range n.servers() {
+			if string(o.ID) == n.o.ID && o.Suffrage != raft.Voter {
+				s.Role = "learner"
+			}
+		}
+	}
+	return s
+}
+
+// ask asks a member for its status and remembers the answer.
+func (n *Node) ask(ctx context.Context, m Member, within time.Duration) (*Status, error) {
+	asked := n.now()
+	r, err := n.call(ctx, m, &request{Op: opStatus}, within)
+	if err != nil {
+		return nil, err
+	}
+	if r.Status == nil {
+		return nil, fmt.Errorf("node %s: no status", m.ID)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	k := n.seen[m.ID]
+	if k == nil {
+		k = &seen{}
+		n.seen[m.ID] = k
+	}
+	k.status, k.at = *r.Status, n.now()
+	early, late := asked.Sub(r.Status.Now), r.Status.Now.Sub(k.at)
+	if max(early, late) > maxSkew && k.at.Sub(k.warned) > time.Minute {
+		k.warned = k.at
+		n.log.Warn("the clocks of two nodes differ", "node", m.ID, "by_ms", max(early, late).Milliseconds())
+	}
+	return r.Status, nil
+}
+
+// askOthers asks all other members at once.
+func (n *Node) askOthers(ctx context.Context, within time.Duration) map[string]*Status {
+	type result struct {
+		id string
+		s  *Status
+	}
+	members := n.Members()
+	results := make(chan result, len(members))
+	for _, m := range members {
+		go func() { // ends after within at the latest
+			if m.ID == n.o.ID {
+				s := n.status()
+				results <- result{m.ID, &s}
+				return
+			}
+			s, err := n.ask(ctx, m, within)
+			if err != nil {
+				s = nil // it shows as unreachable
+			}
+			results <- result{m.ID, s}
+		}()
+	}
+	all := make(map[string]*Status, len(members))
+	for range members {
+		if r := <-results; r.s != nil {
+			all[r.id] = r.s
+		}
+	}
+	return all
+}
+
+// statusWithin bounds how long a look at the other members takes.
+const statusWithin = 500 * time.Millisecond
+
+// Overview asks all members.
+func (n *Node) Overview(ctx context.Context) Overview {
+	o := Overview{Nodes: []NodeInfo{}}
+	if !n.isRunning() {
+		for _, m := range n.o.Members {
+			role := "unreachable"
+			if m.ID == n.o.ID {
+				role = "starting"
+			}
+			o.Nodes = append(o.Nodes, NodeInfo{ID: m.ID, Role: role, Address: m.Address})
+		}
+		return o
+	}
+	all := n.askOthers(ctx, statusWithin)
+	var end uint64
+	for _, s := range all {
+		end = max(end, s.Committed, s.Applied)
+		if s.Role == "leader" && (o.Leader == "" || s.Term > all[o.Leader].Term) {
+			o.Leader = s.Node
+		}
+	}
+	for _, m := range n.Members() {
+		i := NodeInfo{ID: m.ID, Role: "unreachable", Address: m.Address}
+		s := all[m.ID]
+		if s == nil {
+			s = n.lastSeen(m.ID, &i)
+		} else {
+			i.Role = s.Role
+			if s.Role == "leader" && s.Node != o.Leader {
+				i.Role = "follower" // it does not know yet
+			}
+		}
+		if s != nil {
+			i.Applied, i.Version = s.Applied, s.Version
+		}
+		i.Lag = end - min(end, i.Applied)
+		o.Nodes = append(o.Nodes, i)
+	}
+	return o
+}
+
+// lastSeen is what a member has said before it became unreachable.
+func (n *Node) lastSeen(id string, into *NodeInfo) *Status {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	k := n.seen[id]
+	if k == nil {
+		return nil
+	}
+	into.LastContact = n.now().Sub(k.at).Seconds()
+	s := k.status
+	return &s
+}
+
+// LeaderID is the member that leads, as far as this node knows; empty: none.
+func (n *Node) LeaderID() string {
+	if !n.isRunning() {
+		return ""
+	}
+	_, id := n.raft.LeaderWithID()
+	return string(id)
+}
+
+// Leads reports whether this node leads and serves clients.
+func (n *Node) IsServing() bool { return n.serving.Load() }
+
+// Ready reports whether a client would be served through this node.
+func (n *Node) Ready(ctx context.Context) bool {
+	leader := n.LeaderID()
+	if leader == "" {
+		return false
+	}
+	if leader == n.o.ID {
+		return n.serving.Load()
+	}
+	m, there := find(n.Members(), leader)
+	if !there {
+		return false
+	}
+	s, err := n.ask(ctx, m, statusWithin)
+	return err == nil && s.Serving
+}
+
+// DialLeader opens a connection to the leader's front-end for a client at the given address.
+func (n *Node) DialLeader(ctx context.Context, frontend, client string) (net.Conn, error) {
+	leader := n.LeaderID()
+	m, there := find(n.Members(), leader)
+	if !there || leader == n.o.ID {
+		return nil, ErrNoLeader
+	}
+	return n.dial(ctx, m, greeting{Kind: kindClient, Frontend: frontend, Client: client})
+}
+
+// watchMembers looks at the other members once a second.
+func (n *Node) watchMembers() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // ends with the node
+		<-n.closed
+		cancel()
+	}()
+	for {
+		n.sleep(time.Second)
+		if ctx.Err() != nil {
+			return
+		}
+		all := n.askOthers(ctx, time.Second)
+		if n.raft.State() == raft.Leader {
+			n.giveVotes(all)
+			continue
+		}
+		if l := all[n.LeaderID()]; l != nil && l.Role == "leader" && len(l.Members) > 0 && l.Term == n.raft.CurrentTerm() {
+			if _, there := find(l.Members, n.o.ID); !there {
+				n.fail(ErrRemoved)
+				return
+			}
+		}
+	}
+}
+
+// votesWithin is how many entries a node may lack and still get a vote.
+const votesWithin = 256
+
+// giveVotes gives votes to members that have caught up, as long as the number of voters becomes odd by that: with an even
+// number no more nodes may fail than with one less.
+func (n *Node) giveVotes(all map[string]*Status) {
+	voters := 0
+	var able []raft.Server
+	for _, s := range n.servers() {
+		if s.Suffrage == raft.Voter {
+			voters++
+		} else if st := all[string(s.ID)]; st != nil && st.Applied+votesWithin > n.raft.CommitIndex() {
+			able = append(able, s)
+		}
+	}
+	take := 0
+	switch {
+	case voters%2 == 0 && len(able) > 0:
+		take = 1
+	case voters%2 == 1 && len(able) > 1:
+		take = 2
+	}
+	for _, s := range able[:take] {
+		if err := n.raft.AddVoter(s.ID, s.Address, 0, callTimeout).Error(); err != nil {
+			n.log.Warn("a node got no vote", "node", string(s.ID), "error", err.Error())
+			return
+		}
+		n.log.Info("a node has caught up and votes", "node", string(s.ID))
+	}
+}
+
+// Add makes a node a member, without a vote at first. It is started with --join then.
+func (n *Node) Add(m Member) error {
+	if !n.isRunning() || n.raft.State() != raft.Leader {
+		return ErrNotLeader
+	}
+	for _, o := range n.Members() {
+		if o.ID == m.ID {
+			return fmt.Errorf("node %s is a member already", o)
+		}
+		if o.Address == m.Address {
+			return fmt.Errorf("node %s has that address already", o)
+		}
+	}
+	return n.raft.AddNonvoter(raft.ServerID(m.ID), raft.ServerAddress(m.Address), 0, callTimeout).Error()
+}
+
+// Remove takes a node out of the cluster. The others must be able to go on without it.
+func (n *Node) Remove(ctx context.Context, id string) error {
+	if !n.isRunning() || n.raft.State() != raft.Leader {
+		return ErrNotLeader
+	}
+	if id == n.o.ID {
+		return fmt.Errorf("node %s leads: hand the lead over first", id)
+	}
+	all := n.askOthers(ctx, statusWithin)
+	left, alive, member, voter := 0, 0, false, false
+	for _, s := range n.servers() {
+		if string(s.ID) == id {
+			member, voter = true, s.Suffrage == raft.Voter
+			continue
+		}
+		if s.Suffrage == raft.Voter {
+			left++
+			if all[string(s.ID)] != nil {
+				alive++
+			}
+		}
+	}
+	switch {
+	case !member:
+		return ErrNotMember
+	case voter && alive <= left/2:
+		return fmt.Errorf("without node %s only %d of %d voters are reachable, and no majority", id, alive, left)
+	}
+	return n.raft.RemoveServer(raft.ServerID(id), 0, callTimeout).Error()
+}

@@ -1,0 +1,415 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"broker/core/engine"
+	"broker/core/internal/store"
+)
+
+// Folders and files beside the store.
+const (
+	raftDir      = "raft"
+	nodeFile     = "node.json"
+	logDir       = "log"
+	snapshotsDir = "snapshots"
+	incomingDir  = "incoming"
+	outgoingDir  = "outgoing"
+)
+
+// Node is a member of a cluster.
+type Node struct {
+	o      Options
+	self   Member
+	log    *logger
+	stream *stream
+	lock   io.Closer
+
+	mu       sync.Mutex // guards the fields below
+	identity identity
+	stage    stage
+	seen     map[string]*seen // the other members, by id
+
+	store   atomic.Pointer[store.Store]
+	logs    *logStore
+	snaps   *snapshots
+	fsm     *fsm
+	trans   *raft.NetworkTransport
+	raft    *raft.Raft // set before stage is member
+	notify  chan bool
+	applied atomic.Uint64
+
+	serving   atomic.Bool // this node leads, and serves clients
+	leads     chan *Leadership
+	elections atomic.Uint64
+
+	failed    chan error // capacity 1
+	closed    chan struct{}
+	closeOnce sync.Once
+	running   sync.WaitGroup
+}
+
+// identity is node.json.
+type identity struct {
+	Node    string `json:"node"`
+	Cluster string `json:"cluster"`
+	List    string `json:"list"` // of members, with which the node was last started
+}
+
+// stage is how far a node has come.
+type stage int
+
+const (
+	isNew    stage = iota // it belongs to no cluster yet
+	founding              // it has promised to follow a founder that it has not heard of since
+	isMember
+)
+
+// Open makes this process a member of its cluster. It waits for the other members as long as it takes, or until ctx is done.
+func Open(ctx context.Context, o Options) (*Node, error) {
+	o = o.withDefaults()
+	self, listed := find(o.Members, o.ID)
+	if !listed {
+		return nil, fmt.Errorf("node %s is not in its own list of members %s", o.ID, listText(o.Members))
+	}
+	n := &Node{
+		o: o, self: self, log: newLogger(o.Log), seen: make(map[string]*seen), notify: make(chan bool, 16),
+		leads: make(chan *Leadership, 1), failed: make(chan error, 1), closed: make(chan struct{}),
+	}
+	n.stream = &stream{n: n, conns: make(chan net.Conn, 16)}
+	n.snaps = &snapshots{n: n, dir: n.dir(snapshotsDir)}
+	n.fsm = &fsm{n: n}
+	if err := n.open(ctx); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+// dir is a path in the folder of the node.
+func (n *Node) dir(name string) string { return filepath.Join(n.o.Dir, raftDir, name) }
+
+func (n *Node) now() time.Time { return n.o.Clock.Now().Time() }
+
+// sleep waits, or until the node is closed.
+func (n *Node) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-n.closed:
+	}
+}
+
+func (n *Node) open(ctx context.Context) (err error) {
+	if err := os.MkdirAll(n.dir(snapshotsDir), 0o700); err != nil {
+		return err
+	}
+	if n.lock, err = store.LockFolder(n.dir(".")); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(n.dir(outgoingDir)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(n.dir(outgoingDir), 0o700); err != nil {
+		return err
+	}
+	known, err := n.readIdentity()
+	if err != nil {
+		return err
+	}
+	if !known { // what a founder has begun, or nothing
+		if err := errors.Join(os.RemoveAll(n.dir(logDir)), os.RemoveAll(n.dir(snapshotsDir)), os.RemoveAll(n.dir(installMark)),
+			os.MkdirAll(n.dir(snapshotsDir), 0o700)); err != nil {
+			return err
+		}
+	}
+	if err := n.catchUpInstall(); err != nil {
+		return err
+	}
+	if err := n.openStore(); err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	if known {
+		if err := n.checkStore(); err != nil {
+			return err
+		}
+	}
+	n.running.Go(n.serve) // ends when the listener is closed
+	if !known {
+		return n.enter(ctx)
+	}
+	n.checkNeighbors(ctx)
+	select {
+	case err := <-n.failed:
+		return err
+	default:
+	}
+	return n.start()
+}
+
+// readIdentity reads node.json, if it is there.
+func (n *Node) readIdentity() (known bool, err error) {
+	text, err := os.ReadFile(n.dir(nodeFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &n.identity)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", n.dir(nodeFile), err)
+	}
+	if n.identity.Node != n.o.ID {
+		return false, fmt.Errorf("folder %s belongs to node %s of the cluster, not to %s", n.o.Dir, n.identity.Node, n.o.ID)
+	}
+	n.stage = founding
+	return true, nil
+}
+
+// setIdentity makes this node a member of a cluster, durably.
+func (n *Node) setIdentity(cluster string, to stage) error {
+	id := identity{Node: n.o.ID, Cluster: cluster, List: listText(n.o.Members)}
+	text, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(n.dir(nodeFile), append(text, '\n')); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.identity, n.stage = id, to
+	n.mu.Unlock()
+	return nil
+}
+
+// clusterID is the id of the cluster, empty while the node belongs to none.
+func (n *Node) clusterID() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.identity.Cluster
+}
+
+// catchUpInstall completes what a crash has interrupted.
+func (n *Node) catchUpInstall() error {
+	if err := n.completeInstall(); err != nil {
+		return err
+	}
+	all, err := n.snaps.all()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	path, there := n.snaps.received(all[0].ID)
+	if !there {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // only read
+	incoming := n.dir(incomingDir)
+	if err := errors.Join(os.RemoveAll(incoming), os.MkdirAll(incoming, 0o700)); err != nil {
+		return err
+	}
+	if err := unpack(f, incoming); err != nil {
+		return err
+	}
+	if err := writeFile(n.dir(installMark), nil); err != nil {
+		return err
+	}
+	return n.completeInstall()
+}
+
+// checkStore refuses a store that is not the one with which this node was a member. A node whose store lags behind its own
+// log would take entries for applied that are not.
+func (n *Node) checkStore() error {
+	s := n.store.Load()
+	at := s.Position()
+	if of := s.Cluster(); of != n.identity.Cluster {
+		if of == "" && at.Number == 0 && at.Index == 0 {
+			all, err := n.snaps.all()
+			if err == nil && len(all) == 0 {
+				return nil // it never got anything
+			}
+		}
+		return n.explain(fmt.Errorf("the store in %s is of cluster %q, the node of %q", n.o.Dir, of, n.identity.Cluster))
+	}
+	all, err := n.snaps.all()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	if want := all[0].Position; at.Index < want.Index || at.Index == want.Index && at.Chain != want.Chain {
+		return n.explain(fmt.Errorf("the store in %s is at entry %d, index %d, and was at entry %d, index %d when its log was cut: %w",
+			n.o.Dir, at.Number, at.Index, want.Number, want.Index, store.ErrDiverged))
+	}
+	return nil
+}
+
+// explain adds what to do about a store that cannot go on.
+func (n *Node) explain(err error) error {
+	return fmt.Errorf("%w; to refill this node from the others, move %s away and start the node with an empty folder", err, n.o.Dir)
+}
+
+// start starts raft on the log of this node.
+func (n *Node) start() error {
+	l, err := store.OpenLog(store.Options{Dir: n.dir(logDir), Warn: func(text string) { n.log.Warn("log warning", "detail", text) }})
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	n.logs = &logStore{log: l}
+	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,
+	})
+	r, err := raft.NewRaft(n.raftConfig(), n.fsm, n.logs, n.logs, n.snaps, n.trans)
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	n.mu.Lock()
+	n.raft = r
+	n.mu.Unlock()
+	if err := n.checkList(); err != nil {
+		return err
+	}
+	observed := make(chan raft.Observation, 16)
+	r.RegisterObserver(raft.NewObserver(observed, false, func(o *raft.Observation) bool {
+		_, leader := o.Data.(raft.LeaderObservation)
+		return leader
+	}))
+	n.running.Go(func() { n.observe(observed) }) // these end when closed is closed
+	n.running.Go(n.watchLead)
+	n.running.Go(n.watchDisk)
+	n.running.Go(n.watchMembers)
+	return nil
+}
+
+// callTimeout bounds raft's calls and ours.
+const callTimeout = 5 * time.Second
+
+func (n *Node) raftConfig() *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(n.o.ID)
+	c.Logger = n.log.forRaft()
+	c.HeartbeatTimeout, c.ElectionTimeout = n.o.ElectionTimeout, n.o.ElectionTimeout
+	c.LeaderLeaseTimeout = n.o.ElectionTimeout / 2
+	c.NoSnapshotRestoreOnStart = true
+	c.NotifyCh = n.notify
+	c.SnapshotInterval, c.SnapshotThreshold = 24*time.Hour, 1<<62 // the log is cut by its size: cutLog
+	c.TrailingLogs = 1 << 62
+	c.NoLegacyTelemetry = true
+	return c
+}
+
+// checkList refuses a list of members that is neither the one that the node was started with before nor that of the cluster.
+func (n *Node) checkList() error {
+	members := n.Members()
+	list := listText(n.o.Members)
+	if m, there := find(members, n.o.ID); there && m.Address != n.self.Address {
+		return fmt.Errorf("%w: the cluster knows this node as %s, --cluster says %s", ErrListDiffer, m, n.self)
+	}
+	if list != n.identity.List && len(members) > 0 && list != listText(members) {
+		return fmt.Errorf("%w: the members of this cluster are %s, --cluster says %s", ErrListDiffer, listText(members), list)
+	}
+	if list != n.identity.List {
+		return n.setIdentity(n.identity.Cluster, n.stage)
+	}
+	return nil
+}
+
+// observe reports changes of the leader.
+func (n *Node) observe(observed <-chan raft.Observation) {
+	for {
+		select {
+		case o := <-observed:
+			if l, ok := o.Data.(raft.LeaderObservation); ok {
+				if l.LeaderID == "" {
+					n.log.Warn("the cluster has no leader that this node knows of")
+				} else {
+					n.log.Info("leader", "node", string(l.LeaderID), "address", string(l.LeaderAddr), "term", n.raft.CurrentTerm())
+				}
+			}
+			n.o.LeaderChanged()
+		case <-n.closed:
+			return
+		}
+	}
+}
+
+// fail ends the node; the first reason counts. It does not wait.
+func (n *Node) fail(err error) {
+	select {
+	case n.failed <- err:
+	default:
+	}
+}
+
+// Failed gets the reason for which this node cannot go on. Close it then.
+func (n *Node) Failed() <-chan error { return n.failed }
+
+// Close hands the lead to another member, if this node has it, and ends the node. Engines on its store must have stopped.
+func (n *Node) Close() error {
+	var errs []error
+	n.closeOnce.Do(func() {
+		if n.raft != nil {
+			if n.raft.State() == raft.Leader {
+				if err := n.raft.LeadershipTransfer().Error(); err != nil {
+					n.log.Warn("the lead could not be handed over", "error", err.Error())
+				}
+			}
+			errs = append(errs, n.raft.Shutdown().Error())
+		}
+		close(n.closed)
+		_ = n.o.Listener.Close() // nothing depends on it
+		if n.trans != nil {
+			_ = n.trans.Close() // closes the stream, which cannot fail
+		}
+		n.running.Wait()
+		if s := n.store.Load(); s != nil {
+			errs = append(errs, s.Close())
+		}
+		if n.logs != nil {
+			errs = append(errs, n.logs.log.Close())
+		}
+		if n.lock != nil {
+			errs = append(errs, n.lock.Close())
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// Leadership is the time for which this node leads.
+type Leadership struct {
+	n       *Node
+	journal *journal
+	lost    chan struct{}
+	Term    uint64
+}
+
+// Attach makes an engine work as the leader's.
+func (l *Leadership) Attach(o *engine.Options) {
+	o.Replicated = &engine.Replicated{Store: l.n.store.Load(), Journal: l.journal}
+}
+
+// Serving says whether clients are served: until then, those of other members are told to wait.
+func (l *Leadership) Serving(yes bool) { l.n.serving.Store(yes) }
+
+// Lost is closed when another node may lead. The engine must stop at once.
+func (l *Leadership) Lost() <-chan struct{} { return l.lost }
+
+func (l *Leadership) end() {
+	l.journal.ended.Store(true)
+	l.n.serving.Store(false)
+	close(l.lost)
+}
+
+// Leads gets a Leadership whenever this node has won an election and its store has everything that was committed before.
+func (n *Node) Leads() <-chan *Leadership { return n.leads }

@@ -1,0 +1,357 @@
+package replica
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/engine"
+)
+
+// cluster is a cluster of nodes in this process, on loopback.
+type cluster struct {
+	t       *testing.T
+	members []Member
+	nodes   map[string]*Node
+	dirs    map[string]string
+	change  func(*Options)
+}
+
+func newCluster(t *testing.T, ids ...string) *cluster {
+	t.Helper()
+	c := &cluster{t: t, nodes: map[string]*Node{}, dirs: map[string]string{}}
+	for _, id := range ids {
+		c.members = append(c.members, Member{ID: id, Address: freeAddress(t)})
+		c.dirs[id] = filepath.Join(t.TempDir(), id)
+	}
+	t.Cleanup(func() {
+		for _, n := range c.nodes {
+			_ = n.Close() // the test is over
+		}
+	})
+	return c
+}
+
+// freeAddress is an address on which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	return ln.Addr().String()
+}
+
+// open opens one node; it returns when that is a member.
+func (c *cluster) open(id string) (*Node, error) {
+	c.t.Helper()
+	m, _ := find(c.members, id)
+	ln, err := net.Listen("tcp", m.Address)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	o := Options{
+		ID: id, Members: c.members, Dir: c.dirs[id], Listener: ln, ElectionTimeout: time.Second,
+		Log: func(level slog.Level, text string, fields ...any) {
+			if level >= slog.LevelInfo || testing.Verbose() && os.Getenv("RAFT_DEBUG") != "" {
+				c.t.Log(append([]any{id, level, text}, fields...)...)
+			}
+		},
+	}
+	if c.change != nil {
+		c.change(&o)
+	}
+	ctx, cancel := context.WithTimeout(c.t.Context(), 60*time.Second)
+	defer cancel()
+	return Open(ctx, o)
+}
+
+// start opens nodes at once.
+func (c *cluster) start(ids ...string) {
+	c.t.Helper()
+	type result struct {
+		id  string
+		n   *Node
+		err error
+	}
+	results := make(chan result, len(ids))
+	for _, id := range ids {
+		go func() {
+			n, err := c.open(id)
+			results <- result{id, n, err}
+		}()
+	}
+	for range ids {
+		r := <-results
+		if r.err != nil {
+			c.t.Fatalf("%s: %v", r.id, r.err)
+		}
+		c.nodes[r.id] = r.n
+	}
+}
+
+// stop closes a node.
+func (c *cluster) stop(id string) {
+	c.t.Helper()
+	if err := c.nodes[id].Close(); err != nil {
+		c.t.Fatalf("%s: %v", id, err)
+	}
+	delete(c.nodes, id)
+}
+
+// leader waits until a node leads, and opens its engine.
+func (c *cluster) leader() (*Node, *Leadership, *engine.Engine) {
+	c.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for time.Now().Before(deadline) {
+		for _, n := range c.nodes {
+			select {
+			case l := <-n.Leads():
+				var o engine.Options
+				l.Attach(&o)
+				e, err := engine.Open(o)
+				if errors.Is(err, engine.ErrReplaced) {
+					continue
+				}
+				if err != nil {
+					select {
+					case <-l.Lost():
+						continue
+					default:
+						c.t.Fatal(err)
+					}
+				}
+				l.Serving(true)
+				return n, l, e
+			case err := <-n.Failed():
+				c.t.Fatal(err)
+			default:
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	c.t.Fatal("nobody leads")
+	return nil, nil, nil
+}
+
+// submit submits jobs and waits until they are committed.
+func submit(t *testing.T, e *engine.Engine, from, n, bodyBytes int) {
+	t.Helper()
+	client := e.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	defer e.Close(client)
+	for i := range n {
+		job := &core.Job{ID: fmt.Sprint("job-", from+i), Queue: "q", Type: "q", Body: bytes.Repeat([]byte("x"), bodyBytes)}
+		r := e.Do(client, []core.Op{&core.Submit{Job: job}}, nil)
+		if len(r) != 1 || r[0].Err != nil {
+			t.Fatalf("%+v", r)
+		}
+		if i == n-1 {
+			for deadline := time.Now().Add(20 * time.Second); e.Committed() < r[0].Commit; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) || e.Stopped() {
+					t.Fatalf("job is not committed; stopped: %v", e.Stopped())
+				}
+			}
+		}
+	}
+}
+
+func jobs(t *testing.T, e *engine.Engine) int {
+	t.Helper()
+	if err := e.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range core.DoOnce(e, core.Internal, &core.ReadStats{}) {
+		if r.Stats != nil {
+			return r.Stats.Jobs[core.Ready]
+		}
+	}
+	t.Fatal("no stats")
+	return 0
+}
+
+func shutdown(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	if err := e.Shutdown(); err != nil {
+		t.Error(err)
+	}
+}
+
+// caughtUp waits until all nodes have applied what is committed.
+func (c *cluster) caughtUp() {
+	c.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var end, behind uint64
+		for _, n := range c.nodes {
+			end = max(end, n.raft.CommitIndex())
+		}
+		voters := 0
+		for _, n := range c.nodes {
+			if n.raft.AppliedIndex() < end {
+				behind++
+			}
+			if n.status().Role != "learner" {
+				voters++
+			}
+		}
+		if behind == 0 && voters == len(c.nodes) {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%d nodes are behind %d, %d vote", behind, end, voters)
+		}
+	}
+}
+
+func TestJobsSurviveTheirLeader(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	first, lead, e := c.leader()
+	submit(t, e, 0, 100, 10)
+	submit(t, e, 100, 3, 3*partBytes+17) // in parts
+	shutdown(t, e)
+	c.stop(first.o.ID)
+	<-lead.Lost()
+	second, _, e := c.leader()
+	if n := jobs(t, e); n != 103 {
+		t.Errorf("%d jobs with the second leader", n)
+	}
+	submit(t, e, 200, 10, 10)
+	c.start(first.o.ID)
+	c.caughtUp()
+	shutdown(t, e)
+	c.stop(second.o.ID)
+	_, _, e = c.leader()
+	if n := jobs(t, e); n != 113 {
+		t.Errorf("%d jobs with the third leader", n)
+	}
+	shutdown(t, e)
+	for id := range c.nodes {
+		c.stop(id)
+	}
+	c.start("n1", "n2", "n3")
+	_, _, e = c.leader()
+	if n := jobs(t, e); n != 113 {
+		t.Errorf("%d jobs after all nodes were restarted", n)
+	}
+	shutdown(t, e)
+}
+
+// The store of a broker of its own becomes the cluster's, whichever node has it.
+func TestClusterBeginsWithTheStoreThatHasJobs(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	alone, err := engine.Open(engine.Options{Dir: c.dirs["n3"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	submit(t, alone, 0, 50, 100)
+	shutdown(t, alone)
+	c.start("n1", "n2", "n3")
+	_, _, e := c.leader()
+	if n := jobs(t, e); n != 50 {
+		t.Errorf("%d jobs", n)
+	}
+	submit(t, e, 100, 50, 100)
+	shutdown(t, e)
+	c.caughtUp()
+	for id := range c.nodes {
+		c.stop(id)
+	}
+	if _, err := engine.Open(engine.Options{Dir: c.dirs["n1"]}); !errors.Is(err, engine.ErrMember) {
+		t.Errorf("a broker of its own opens the store of a member: %v", err)
+	}
+}
+
+// A node whose folder was emptied gets a copy, and its vote once it has caught up.
+func TestEmptiedNodeComesBack(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	first, _, e := c.leader()
+	submit(t, e, 0, 100, 10)
+	victim := "n1"
+	if first.o.ID == victim {
+		victim = "n2"
+	}
+	c.caughtUp()
+	c.stop(victim)
+	submit(t, e, 100, 100, 10)
+	if err := os.RemoveAll(c.dirs[victim]); err != nil {
+		t.Fatal(err)
+	}
+	c.start(victim)
+	c.caughtUp()
+	shutdown(t, e)
+	c.stop(first.o.ID) // the leader is one of the other two now, and may be the emptied one
+	_, _, e = c.leader()
+	if n := jobs(t, e); n != 200 {
+		t.Errorf("%d jobs", n)
+	}
+	shutdown(t, e)
+}
+
+// A follower that lags behind by more than the log gets a copy of the store.
+func TestLogIsCut(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.change = func(o *Options) { o.MaxLogBytes = 1 << 20 }
+	c.start("n1", "n2", "n3")
+	first, _, e := c.leader()
+	victim := "n1"
+	if first.o.ID == victim {
+		victim = "n2"
+	}
+	c.caughtUp()
+	c.stop(victim)
+	for i := 0; i < 40; i++ {
+		submit(t, e, i*10, 10, 10_000)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if low, _ := first.logs.log.Bounds(); low > 20 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the log is not cut")
+		}
+	}
+	c.start(victim)
+	c.caughtUp()
+	for id, n := range c.nodes {
+		if got, want := n.store.Load().Position(), first.store.Load().Position(); got != want {
+			t.Errorf("%s is at %+v, the leader at %+v", id, got, want)
+		}
+	}
+	shutdown(t, e)
+	for id := range c.nodes {
+		c.stop(id)
+	}
+	c.start("n1", "n2", "n3")
+	_, _, e = c.leader()
+	if n := jobs(t, e); n != 400 {
+		t.Errorf("%d jobs", n)
+	}
+	shutdown(t, e)
+}
+
+func TestBadMembersAreRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"n1": "not id=host:port", "=a:1": "node id", "n 1=a:1": "node id", "n1=a": "not host:port", "n1=:1": "not host:port",
+		"n1=a:1,n1=b:1": "listed twice", "n1=a:1,n2=a:1": "same address",
+	} {
+		if _, err := ParseMembers(strings.Split(text, ",")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package replica
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"broker/core/clock"
+)
+
+// Options describe a node.
+type Options struct {
+	ID      string
+	Members []Member // of a new cluster, this one included
+	Join    bool     // the cluster exists: never found one
+
+	Dir      string       // of the broker; the store is in it
+	Listener net.Listener // on which the other members call
+	TLS      *tls.Config  // for calls in both directions; nil: none
+
+	ElectionTimeout time.Duration // without a word of the leader; zero: 1 s
+	MaxLogBytes     uint64        // the log is cut to half of this when it is larger; zero: 64 MiB
+	Version         string        // of the program, for the others to see
+
+	Clock clock.Clock // nil: the machine's
+
+	// Client is called with a connection that another member passes on: of a client at the given address, for the front-end
+	// of that name. It owns the connection. Any goroutine.
+	Client func(conn net.Conn, frontend, client string)
+
+	// LeaderChanged is called when another node leads, or none. Any goroutine; it must not block.
+	LeaderChanged func()
+
+	// Log gets what an operator wants to know. Any goroutine.
+	Log func(level slog.Level, text string, fields ...any)
+}
+
+// Member is a node and the address at which the others call it.
+type Member struct{ ID, Address string }
+
+func (m Member) String() string { return m.ID + "=" + m.Address }
+
+// ParseMembers parses a list such as n1=10.0.0.1:7431,n2=10.0.0.2:7431.
+func ParseMembers(list []string) ([]Member, error) {
+	var all []Member
+	for _, text := range list {
+		m, err := ParseMember(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range all {
+			if o.ID == m.ID {
+				return nil, fmt.Errorf("node %s is listed twice", m.ID)
+			}
+			if o.Address == m.Address {
+				return nil, fmt.Errorf("%s and %s have the same address %s", o.ID, m.ID, m.Address)
+			}
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// maxID is the length of the longest id.
+const maxID = 63
+
+// ParseMember parses id=host:port.
+func ParseMember(text string) (Member, error) {
+	id, address, ok := strings.Cut(text, "=")
+	if !ok {
+		return Member{}, fmt.Errorf("%q is not id=host:port", text)
+	}
+	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	}) {
+		return Member{}, fmt.Errorf("node id %q is not up to %d letters, digits, dots, dashes and underscores", id, maxID)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" || port == "" || port == "0" {
+		return Member{}, fmt.Errorf("address %q of node %s is not host:port", address, id)
+	}
+	return Member{ID: id, Address: address}, nil
+}
+
+// listText is a list of members in the order of their ids.
+func listText(all []Member) string {
+	texts := make([]string, len(all))
+	for i, m := range all {
+		texts[i] = m.String()
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ",")
+}
+
+// find returns the member with an id.
+func find(all []Member, id string) (Member, bool) {
+	i := slices.IndexFunc(all, func(m Member) bool { return m.ID == id })
+	if i < 0 {
+		return Member{}, false
+	}
+	return all[i], true
+}
+
+// defaultElection is how long a follower waits for its leader.
+const defaultElection = time.Second
+
+// defaultMaxLog bounds the log. A follower that lags behind by more than half of it gets a copy of the store.
+const defaultMaxLog = 64 << 20
+
+func (o Options) withDefaults() Options {
+	if o.ElectionTimeout <= 0 {
+		o.ElectionTimeout = defaultElection
+	}
+	if o.MaxLogBytes == 0 {
+		o.MaxLogBytes = defaultMaxLog
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System{}
+	}
+	if o.LeaderChanged == nil {
+		o.LeaderChanged = func() {}
+	}
+	if o.Client == nil {
+		o.Client = func(conn net.Conn, _, _ string) { _ = conn.Close() }
+	}
+	if o.Log == nil {
+		o.Log = func(slog.Level, string, ...any) {}
+	}
+	return o
+}
+
+// Errors that callers distinguish.
+var (
+	ErrNoLeader   = errors.New("the cluster has no leader now")
+	ErrNotLeader  = errors.New("this node does not lead")
+	ErrNotMember  = errors.New("no such node in the cluster")
+	ErrRemoved    = errors.New("this node was removed from the cluster")
+	ErrListDiffer = errors.New("the lists of members differ")
+)

@@ -1,0 +1,234 @@
+package replica
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"broker/core/internal/record"
+)
+
+// keptSnapshots is how many snapshots are kept.
+const keptSnapshots = 2
+
+// snapshots is raft's list of snapshots. One of our own store is a note of how far it was durable; a copy of it is made when
+// a follower needs one. A received one is kept until it is installed.
+type snapshots struct {
+	n    *Node
+	dir  string
+	sent atomic.Uint64 // names the copies that are being sent
+}
+
+// Names of the files of a snapshot.
+const (
+	metaFile = "meta.json"
+	dataFile = "data"
+)
+
+// snapshotMeta is meta.json.
+type snapshotMeta struct {
+	raft.SnapshotMeta
+	Position record.Position // of our own store; zero if it was received
+}
+
+// Create implements raft.SnapshotStore.
+func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	id := fmt.Sprintf("%020d-%d-%d", index, term, s.n.now().UnixNano())
+	k := &sink{s: s, dir: filepath.Join(s.dir, id), meta: snapshotMeta{SnapshotMeta: raft.SnapshotMeta{
+		Version: version, ID: id, Index: index, Term: term, Configuration: c, ConfigurationIndex: at,
+	}}}
+	if err := os.MkdirAll(k.dir+unfinished, 0o700); err != nil {
+		return nil, err
+	}
+	var err error
+	k.file, err = os.OpenFile(filepath.Join(k.dir+unfinished, dataFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	return k, err
+}
+
+// unfinished marks a snapshot that is being written.
+const unfinished = ".unfinished"
+
+// List implements raft.SnapshotStore.
+func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
+	all, err := s.all()
+	metas := make([]*raft.SnapshotMeta, len(all))
+	for i := range all {
+		metas[i] = &all[i].SnapshotMeta
+	}
+	return metas, err
+}
+
+// all lists the snapshots, newest first.
+func (s *snapshots) all() ([]snapshotMeta, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []snapshotMeta
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == unfinished {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(s.dir, e.Name(), metaFile))
+		var m snapshotMeta
+		if err == nil {
+			err = json.Unmarshal(text, &m)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("snapshot %s: %w", e.Name(), err)
+		}
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b snapshotMeta) int { return bytes.Compare([]byte(b.ID), []byte(a.ID)) })
+	return all, nil
+}
+
+// received is the path of a snapshot that was received and is not installed.
+func (s *snapshots) received(id string) (path string, there bool) {
+	path = filepath.Join(s.dir, id, dataFile)
+	_, err := os.Stat(path)
+	return path, err == nil
+}
+
+// Open implements raft.SnapshotStore.
+func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	all, err := s.all()
+	if err != nil {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(all, func(m snapshotMeta) bool { return m.ID == id })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("snapshot %s: %w", id, os.ErrNotExist)
+	}
+	meta := all[i].SnapshotMeta
+	if path, there := s.received(id); there {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		info, err := f.Stat()
+		if err != nil {
+			return nil, nil, errors.Join(err, f.Close())
+		}
+		meta.Size = info.Size()
+		return &meta, f, nil
+	}
+	r, size, err := s.copyStore()
+	if err != nil {
+		return nil, nil, fmt.Errorf("copy the store for a follower: %w", err)
+	}
+	meta.Size = size
+	return &meta, r, nil
+}
+
+// copyStore makes a copy of the present store, which may be ahead of the snapshot: a follower skips what it has.
+func (s *snapshots) copyStore() (io.ReadCloser, int64, error) {
+	dir := filepath.Join(s.n.dir(outgoingDir), fmt.Sprint(s.sent.Add(1)))
+	if err := s.n.store.Load().Checkpoint(dir); err != nil {
+		return nil, 0, err
+	}
+	files, size, err := packFiles(dir)
+	if err != nil {
+		return nil, 0, errors.Join(err, os.RemoveAll(dir))
+	}
+	r, w := io.Pipe()
+	s.n.log.Info("copy of the store is sent to a follower", "bytes", size)
+	s.n.running.Go(func() { // ends when all is read or r is closed
+		w.CloseWithError(pack(w, dir, files)) //nolint:errcheck // always nil
+		_ = os.RemoveAll(dir)                 // the next start removes what is left
+	})
+	return r, size, nil
+}
+
+// sink receives a snapshot.
+type sink struct {
+	s    *snapshots
+	dir  string
+	meta snapshotMeta
+	file *os.File
+	head []byte // the beginning
+	done bool
+}
+
+// ID implements raft.SnapshotSink.
+func (k *sink) ID() string { return k.meta.ID }
+
+// Write implements io.Writer.
+func (k *sink) Write(p []byte) (int, error) {
+	if room := 64 - len(k.head); room > 0 {
+		k.head = append(k.head, p[:min(room, len(p))]...)
+	}
+	return k.file.Write(p)
+}
+
+// Cancel implements raft.SnapshotSink.
+func (k *sink) Cancel() error {
+	if k.done {
+		return nil
+	}
+	k.done = true
+	return errors.Join(k.file.Close(), os.RemoveAll(k.dir+unfinished))
+}
+
+// Close implements io.Closer: the snapshot is durable then.
+func (k *sink) Close() error {
+	if k.done {
+		return nil
+	}
+	k.done = true
+	if err := k.finish(); err != nil {
+		return errors.Join(err, os.RemoveAll(k.dir+unfinished))
+	}
+	return k.s.reap()
+}
+
+func (k *sink) finish() error {
+	work := k.dir + unfinished
+	err := k.file.Sync()
+	if err = errors.Join(err, k.file.Close()); err != nil {
+		return err
+	}
+	if at, own := bytes.CutPrefix(k.head, []byte(localSnapshot)); own {
+		if k.meta.Position, err = record.DecodePosition(at); err != nil {
+			return err
+		}
+		if err := os.Remove(filepath.Join(work, dataFile)); err != nil {
+			return err
+		}
+	} else if !bytes.HasPrefix(k.head, []byte(packMagic)) {
+		return errPack
+	}
+	text, err := json.Marshal(k.meta)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(work, metaFile), text); err != nil {
+		return err
+	}
+	if err := os.Rename(work, k.dir); err != nil {
+		return err
+	}
+	return syncDir(k.s.dir)
+}
+
+// reap removes all but the newest snapshots.
+func (s *snapshots) reap() error {
+	all, err := s.all()
+	if err != nil {
+		return err
+	}
+	for i := keptSnapshots; i < len(all); i++ {
+		if err := os.RemoveAll(filepath.Join(s.dir, all[i].ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package replica
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Every connection between members begins with a greeting, which is answered before anything else is sent:
+//
+//	"bkr1" │ length, 4 bytes │ greeting in JSON      length, 4 bytes │ answer in JSON
+//
+// What follows depends on the kind: raft's own protocol, one request and one answer in the same form, or the bytes of a
+// client.
+const magic = "bkr1"
+
+// maxFrame bounds a greeting, a request or an answer.
+const maxFrame = 1 << 20
+
+// Kinds of connections. On the wire; never changed.
+const (
+	kindRaft   = "raft"
+	kindCall   = "call"
+	kindClient = "client"
+)
+
+// greetFor is how long a connection may take to say what it is for.
+const greetFor = 5 * time.Second
+
+// greeting says what a connection is for.
+type greeting struct {
+	Kind    string `json:"kind"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Cluster string `json:"cluster,omitempty"` // empty: the caller belongs to none yet
+
+	Frontend string `json:"frontend,omitempty"` // of a client
+	Client   string `json:"client,omitempty"`   // its address
+}
+
+// answer ends a greeting; Error is empty if it was accepted.
+type answer struct {
+	Error string `json:"error,omitempty"`
+}
+
+func writeFrame(w io.Writer, prefix string, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	frame := binary.BigEndian.AppendUint32([]byte(prefix), uint32(len(body))) //nolint:gosec // far below
+	_, err = w.Write(append(frame, body...))
+	return err
+}
+
+// readFrame reads not one byte more than the frame.
+func readFrame(r io.Reader, prefix string, v any) error {
+	head := make([]byte, len(prefix)+4)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return err
+	}
+	if string(head[:len(prefix)]) != prefix {
+		return errors.New("the other side is not a node of a broker cluster")
+	}
+	size := binary.BigEndian.Uint32(head[len(prefix):])
+	if size > maxFrame {
+		return fmt.Errorf("frame of %d bytes", size)
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return err
+	}
+	return json.Unmarshal(body, v)
+}
+
+// dial opens a connection of a kind to a member.
+func (n *Node) dial(ctx context.Context, to Member, g greeting) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, greetFor)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", to.Address)
+	if err != nil {
+		return nil, err
+	}
+	if n.o.TLS != nil {
+		conn = tls.Client(conn, n.o.TLS)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	g.From, g.To, g.Cluster = n.o.ID, to.ID, n.clusterID()
+	var a answer
+	err = writeFrame(conn, magic, g)
+	if err == nil {
+		err = readFrame(conn, "", &a)
+	}
+	if err == nil && a.Error != "" {
+		err = &refusedError{by: to.ID, why: a.Error}
+	}
+	if err == nil && !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close() // never used
+		return nil, fmt.Errorf("call %s: %w", to, err)
+	}
+	return conn, nil
+}
+
+// refusedError is the answer of a node that does not want a connection.
+type refusedError struct{ by, why string }
+
+func (e *refusedError) Error() string { return e.by + " refused: " + e.why }
+
+// serve accepts connections until the listener is closed.
+func (n *Node) serve() {
+	for {
+		conn, err := n.o.Listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			n.sleep(100 * time.Millisecond) // such as without free descriptors
+			continue
+		}
+		n.running.Go(func() { n.accept(conn) }) // ends within greetFor, but for a call that is being answered
+	}
+}
+
+// accept answers a greeting and passes the connection on.
+func (n *Node) accept(conn net.Conn) {
+	if n.o.TLS != nil {
+		conn = tls.Server(conn, n.o.TLS)
+	}
+	_ = conn.SetDeadline(n.now().Add(greetFor)) // on a dead socket the next call fails too
+	var g greeting
+	if err := readFrame(conn, magic, &g); err != nil {
+		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "error", err.Error())
+		_ = conn.Close() // nothing can be told
+		return
+	}
+	if why := n.objection(&g); why != "" {
+		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "node", g.From, "reason", why)
+		_ = writeFrame(conn, "", answer{Error: why}) // closed anyway
+		_ = conn.Close()
+		return
+	}
+	if err := writeFrame(conn, "", answer{}); err != nil {
+		_ = conn.Close() // it has gone
+		return
+	}
+	_ = conn.SetDeadline(time.Time{}) // as above
+	switch g.Kind {
+	case kindRaft:
+		n.stream.pass(conn)
+	case kindCall:
+		n.serveCall(conn, &g)
+	case kindClient:
+		n.o.Client(conn, g.Frontend, g.Client)
+	default:
+		_ = conn.Close() // objection has refused it
+	}
+}
+
+// objection says why a connection is refused; empty: it is not. Calls of nodes that belong to no cluster yet are answered,
+// since that is how they find theirs.
+func (n *Node) objection(g *greeting) string {
+	own := n.clusterID()
+	switch {
+	case g.To != n.o.ID:
+		return fmt.Sprintf("this is node %s, not %s", n.o.ID, g.To)
+	case g.From == n.o.ID:
+		return fmt.Sprintf("two nodes call themselves %s", g.From)
+	case g.Kind != kindRaft && g.Kind != kindCall && g.Kind != kindClient:
+		return fmt.Sprintf("unknown kind of connection %q", g.Kind)
+	case g.Cluster == own, g.Kind == kindCall && (g.Cluster == "" || own == "" || n.mayBeFounded()):
+		return ""
+	}
+	return fmt.Sprintf("node %s belongs to cluster %s, this one to %s", n.o.ID, g.Cluster, own)
+}
+
+// stream is raft's view of the connections.
+type stream struct {
+	n     *Node
+	conns chan net.Conn
+}
+
+// pass hands an accepted connection to raft.
+func (s *stream) pass(conn net.Conn) {
+	select {
+	case s.conns <- conn:
+	case <-s.n.closed:
+		_ = conn.Close() // nobody reads it
+	}
+}
+
+// Accept implements net.Listener.
+func (s *stream) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.conns:
+		return c, nil
+	case <-s.n.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener. The socket is the node's.
+func (s *stream) Close() error { return nil }
+
+// Addr implements net.Listener: the address at which the others call this node.
+func (s *stream) Addr() net.Addr { return address(s.n.self.Address) }
+
+// address is an address as the list has it.
+type address string
+
+// Network implements net.Addr.
+func (address) Network() string { return "tcp" }
+
+func (a address) String() string { return string(a) }
+
+// Dial implements raft.StreamLayer.
+func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	for _, m := range append(s.n.Members(), s.n.o.Members...) {
+		if m.Address == string(to) {
+			return s.n.dial(ctx, m, greeting{Kind: kindRaft})
+		}
+	}
+	return nil, fmt.Errorf("call %s: %w", to, ErrNotMember)
+}
