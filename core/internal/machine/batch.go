@@ -11,20 +11,20 @@ import (
 	"broker/core/internal/timer"
 )
 
-// A group is a batch: jobs that belong together, and up to two callback jobs that are blocked until enough of them are
-// executed (Complete) or done (Success). What members and child batches do is counted from themselves, so that only what
-// cannot be counted again after a restart is stored with the batch.
+// A batch is a set of jobs with up to two callback jobs, which are blocked until all members have been executed (Complete)
+// or are done (Success). Counts of members and child batches are derived from those, so that only what cannot be derived
+// after a restart is stored with the batch.
 //
 //	open ─ CloseBatch ─▶ every member executed, Complete of all children done ─▶ Complete runs
-//	  ▲                    all members done, Success of all children done ─▶ Success runs ─▶ kept for groupKept
+//	  ▲                    all members done, Success of all children done ─▶ Success runs ─▶ kept for keepFinished
 //	  └── Reopen ──┘
 
 const (
-	groupKept = 30 * time.Minute // how long a finished batch can be inspected
-	groupOpen = 30 * time.Minute // how long a reopened batch may stay uncommitted
+	keepFinished = 30 * time.Minute // how long a finished batch can be inspected
+	reopenedFor  = 30 * time.Minute // how long a reopened batch may stay uncommitted
 )
 
-// group is one batch.
+// batch is one batch.
 type batch struct {
 	batchMeta
 	number   uint64
@@ -83,7 +83,7 @@ func (l lostCallback) shown(st core.CallbackState) core.CallbackState {
 
 const batchMetaPrefix = "core/group/"
 
-// hopeless reports whether a batch cannot succeed any more.
+// cannotSucceed reports whether a batch cannot succeed any more.
 func (g *batch) cannotSucceed() bool { return g.Lost > 0 || g.KidsLost > 0 || g.CallbackLost }
 
 // succeeded reports whether everything is done that a parent's Success waits for. Jobs that join the batch later, after it was
@@ -101,7 +101,7 @@ func (k *childCount) count(child *batch, n int) {
 	}
 }
 
-// alter changes a batch and lets its parent count it anew.
+// mutate changes a batch and lets its parent count it anew.
 func (m *Machine) mutate(g *batch, how func()) {
 	parent := m.batches[g.Parent]
 	if parent != nil {
@@ -251,7 +251,7 @@ func (m *Machine) checkBatch(g *batch) {
 		}
 		over := g.Success == core.CallbackDone || g.cannotSucceed() && g.members == 0 && g.children.all == 0
 		if g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0 {
-			m.mutate(g, func() { m.groupUntil(g, m.now.Add(groupKept)) })
+			m.mutate(g, func() { m.groupUntil(g, m.now.Add(keepFinished)) })
 		}
 	}
 }

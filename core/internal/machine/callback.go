@@ -139,7 +139,7 @@ func (m *Machine) closeBatch(c *client, op *core.CloseBatch) {
 			m.groupUntil(g, 0)
 		case g.Committed:
 			g.Committed, g.Reopened = false, true
-			m.groupUntil(g, m.now.Add(groupOpen))
+			m.groupUntil(g, m.now.Add(reopenedFor))
 		}
 	})
 	m.checkBatch(g)

@@ -151,7 +151,7 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 		if !e.has(ephemeral) {
 			commit = m.promise()
 		}
-		m.tellEnd(h, outcome, outcome, commit)
+		m.notifyEnd(h, outcome, outcome, commit)
 	}
 	m.unlink(h)
 	if e.state != core.Done {

@@ -34,7 +34,7 @@ func (c *checker) eachBatch() {
 		}
 		c.callbacks(g)
 	}
-	c.openKids()
+	c.openChildren()
 }
 
 // listed checks that every batch is in the list, in order.
@@ -68,7 +68,7 @@ func (c *checker) callbacks(g *batch) {
 }
 
 // openChildren compares each job's count of open children with the real number.
-func (c *checker) openKids() {
+func (c *checker) openChildren() {
 	c.m.eachJob(func(_ uint32, e *entry) {
 		have := 0
 		if e.has(hasOptional) {

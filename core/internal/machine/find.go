@@ -10,7 +10,7 @@ type effort struct {
 
 var usualEffort = effort{look: 20_000, gather: 4000}
 
-// find lists jobs.
+// findJobs lists jobs.
 func (m *Machine) findJobs(c *client, op *core.Find) {
 	s, err := m.newSearch(op)
 	if err != nil {

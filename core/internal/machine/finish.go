@@ -106,7 +106,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 		if !e.has(ephemeral) {
 			commit = m.promise()
 		}
-		m.tellEnd(h, streamed, whole, commit)
+		m.notifyEnd(h, streamed, whole, commit)
 	}
 	m.memberDone(h, whole.Success)
 	switch open := m.closeLinks(h, whole.Success); {
@@ -306,7 +306,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	m.rebury(h, e)
 	m.happened(h, e, core.EventDead, "")
 	if e.watchers != 0 {
-		m.tellEnd(h, outcome, outcome, m.promise())
+		m.notifyEnd(h, outcome, outcome, m.promise())
 	}
 }
 
@@ -371,7 +371,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq})
 }
 
-// emit sends bytes of a running job to its watching clients.
+// sendData sends bytes of a running job to its watching clients.
 func (m *Machine) sendData(c *client, op *core.SendData) {
 	h, e, err := m.authorize(c, op.Ref, &core.Condition{}, op.Authority)
 	if err != nil {

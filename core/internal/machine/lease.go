@@ -8,10 +8,10 @@ import (
 	"broker/core/internal/timer"
 )
 
-// wakeFor is how long a woken sleeper may take to come back before the next one is woken.
+// wakeFor is how long a woken worker may take to respond before the next one is woken.
 const wakeFor = 250 * time.Millisecond
 
-// lease hands out a job, or parks the client.
+// lease hands out a job, or makes the client wait.
 func (m *Machine) lease(c *client, op *core.Lease) {
 	if c.parked {
 		m.failed(c, op.Tag, core.ErrBusy)
@@ -32,11 +32,11 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 		m.park(c, op)
 	}
 	if woken != n {
-		m.offer(woken) // the job it was woken for is still there
+		m.offer(woken) // the job for which it was woken is still there
 	}
 }
 
-// pick chooses the queue to serve a lease from, zero if none has a job for it.
+// pick chooses the queue to serve a lease from; zero: no queue has a job.
 func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration) {
 	if op.Queues == nil {
 		return m.pickAble(c, op)
@@ -78,7 +78,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 	return n, 0
 }
 
-// named reports whether a queue occurred before in the list that is being looked at; see Machine.listing.
+// seen reports whether a queue occurred before in the current list; see Machine.visitMark.
 func (m *Machine) seen(n uint32) bool {
 	q := m.queues[n]
 	before := q.visitMark == m.visitMark
@@ -88,8 +88,8 @@ func (m *Machine) seen(n uint32) bool {
 
 func (m *Machine) headPriority(n uint32) int32 { return m.jobs.at(m.queues[n].ready.Front()).priority }
 
-// utmost is a priority that no ready job exceeds: whoever has found one of it need not look on. Without it a worker for
-// thousands of queues would cost thousands of looks for each job.
+// maxReadyClass is a priority that no ready job exceeds: a search that has found one of it can stop. Otherwise a worker for
+// thousands of queues would cost thousands of lookups per job.
 func (m *Machine) maxReadyClass() int32 {
 	switch {
 	case m.class[classHigh] > 0:
@@ -100,8 +100,8 @@ func (m *Machine) maxReadyClass() int32 {
 	return -1
 }
 
-// pickAble serves a worker by what it said it is able to do: the highest priority first, among equals in turn from the
-// newest ability to the oldest, as gearmand does.
+// pickAble serves a worker by its registrations: the highest priority first, among equal ones in turn from the newest
+// registration to the oldest, as gearmand does.
 func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Duration) {
 	best := int32(0)
 	at := 0
@@ -128,11 +128,11 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 	return n, limit
 }
 
-// maxStale is how many jobs a look for work drops at most; see runnable.
+// maxStale is how many expired jobs a search for work removes at most; see runnable.
 const maxStale = 16
 
-// runnable is the first job of a queue that may be handed out now. Jobs that should have been started before now are
-// dropped on the way; if they are many, they are left to the timer, and there is no job for now.
+// runnable is the first job of a queue that may be handed out now. It removes jobs that are past their StartBefore; if there are
+// many, it leaves them to the timer and returns no job.
 func (m *Machine) runnable(q *jobQueue) uint32 {
 	if m.draining || q.paused || q.limits.Leased > 0 && q.slots >= q.limits.Leased {
 		return 0
@@ -150,16 +150,16 @@ func (m *Machine) runnable(q *jobQueue) uint32 {
 	return 0
 }
 
-// stale reports whether a ready job should have been started before now.
+// stale reports whether a ready job is past its StartBefore.
 func (m *Machine) stale(h uint32) bool {
 	x := m.optionalState(h)
 	return x != nil && x.startBefore != 0 && x.startBefore <= m.now
 }
 
-// park puts a lease into the lines of its queues.
+// park adds a waiting lease to the wait lists of its queues.
 func (m *Machine) park(c *client, op *core.Lease) {
 	c.parked, c.lease = true, *op
-	c.lease.Queues = nil // the caller may reuse them; the places say where it waits
+	c.lease.Queues = nil // the caller may reuse them; the wait entries say where it waits
 	c.wait = m.timers.Add(op.Deadline, timer.Owner{Kind: timerWait, Handle: c.slot})
 	if op.Queues == nil {
 		c.byAbility = true
@@ -175,18 +175,18 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	}
 }
 
-// join puts a client into the line of a queue. There may be a job already: while the client's queues were looked at one
-// after the other, a job that was dropped in one may have let another go in one that had none.
+// join adds a client to the wait list of a queue. There may be a job already: while the queues of the client were examined one
+// after the other, removing a job in one may have released another in a queue that had none.
 func (m *Machine) join(c *client, n uint32, q *jobQueue, count bool) {
 	m.waiters.Join(c.slot, n, &q.waitList, &c.waitEntries, count)
 	m.offer(n)
 }
 
-// waitTimeout is the end of a parked lease, or of the patience with a woken sleeper.
+// waitTimeout handles the deadline of a waiting lease or of a wake-up.
 func (m *Machine) waitTimeout(c *client) {
 	c.wait = 0
 	if n := m.wakeAcked(c); n != 0 {
-		if q := m.queues[n]; q != nil { // dropped meanwhile, it waited for the sleeper alone
+		if q := m.queues[n]; q != nil { // it may have been dropped: only the woken worker kept it
 			q.wakeTimedOut = true
 			m.offer(n)
 		}
@@ -199,18 +199,18 @@ func (m *Machine) waitTimeout(c *client) {
 	m.cancelLease(c)
 }
 
-// leftOver is the first of the queues that a parked lease waits at which has a job for it after all: one that a woken
-// sleeper has not come for yet. The sleeper will find nothing, which is better than a lease that ends beside a job.
+// leftOver is the first of the queues of a waiting lease that has a job for it after all: one for which a woken worker has not
+// responded yet. That worker will find nothing, which is better than a lease that times out next to a job.
 func (m *Machine) leftOver(c *client) (n uint32) {
 	m.waiters.Each(c.waitEntries, func(number uint32) {
 		if q := m.queues[number]; m.runnable(q) != 0 && m.slotFor(q, c, &c.lease) {
-			n = number // the places are in reverse
+			n = number // wait entries are in reverse order
 		}
 	})
 	return n
 }
 
-// assignParked gives a parked lease the first job of queue n.
+// assignParked gives a waiting lease the first job of queue n.
 func (m *Machine) assignParked(c *client, n uint32) {
 	lease, limit := c.lease, time.Duration(0)
 	if c.byAbility {
@@ -220,7 +220,7 @@ func (m *Machine) assignParked(c *client, n uint32) {
 	m.assign(c, &lease, n, limit)
 }
 
-// withdraw ends a parked lease without a job.
+// cancelLease ends a waiting lease without a job.
 func (m *Machine) cancelLease(c *client) {
 	for _, tag := range m.dropReads(c) {
 		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: tag})
@@ -233,8 +233,8 @@ func (m *Machine) cancelLease(c *client) {
 	m.reply(c, core.Reply{Kind: core.TimedOut, Tag: tag})
 }
 
-// offer notes that there may be something for those who wait at a queue. They get it at the end of the decision that is
-// under way: what is decided for them must not happen in the middle of what is decided for another.
+// offer records that a queue may have a job for waiting clients. They are served at the end of the current decision: decisions
+// for them must not interleave with it.
 func (m *Machine) offer(n uint32) {
 	if q := m.queues[n]; q != nil && !q.offered && !q.waitList.Empty() {
 		q.offered = true
@@ -242,7 +242,7 @@ func (m *Machine) offer(n uint32) {
 	}
 }
 
-// serveOffers gives out what was offered; that may lead to more.
+// serveOffers serves the recorded queues; that may lead to more offers.
 func (m *Machine) serveOffers() {
 	for i := 0; i < len(m.offers); i++ {
 		if q := m.queues[m.offers[i]]; q != nil {
@@ -254,8 +254,8 @@ func (m *Machine) serveOffers() {
 	m.offers = m.offers[:0]
 }
 
-// serve gives the ready jobs of a queue to those who wait at it, the longest first: a parked lease gets the job itself, a
-// sleeper is woken to come for it.
+// serve hands the ready jobs of a queue to waiting clients, the longest waiting first: a waiting lease gets the job, a sleeping
+// worker is woken to request it.
 func (m *Machine) serve(n uint32, q *jobQueue) {
 	woken := 0
 	for m.stopped == nil && !q.waitList.Empty() && m.runnable(q) != 0 {
@@ -272,9 +272,9 @@ func (m *Machine) serve(n uint32, q *jobQueue) {
 	}
 }
 
-// nextWaiter is who has waited longest for a job of a queue and may have it, nil if there is none, or if enough sleepers
-// are on their way or were woken just now. When a woken sleeper has not come, parked leases go before other sleepers:
-// they are sure to take the job.
+// nextWaiter is the client that has waited longest and may have a job of a queue; nil if there is none, or if enough workers have
+// been woken. If a woken worker has not responded, waiting leases go before other sleeping workers, since they are certain to
+// take the job.
 func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 	var sleeper *client
 	slot, place := m.waiters.First(&q.waitList)
@@ -284,8 +284,8 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 			op = &c.lease
 		}
 		switch {
-		case !m.slotFor(q, c, op): // it has its share
-		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may stand behind
+		case !m.slotFor(q, c, op): // the throttle is reached for it
+		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may come later in the list
 		case m.opts.Wakeup < 0 && available(q) <= q.woken:
 			return nil
 		case c.sleeping && q.wakeTimedOut:
@@ -299,7 +299,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 	return sleeper
 }
 
-// available is how many jobs of a queue could be handed out now, as far as its throttle goes.
+// available is how many jobs of a queue its throttle allows to be handed out now.
 func available(q *jobQueue) int {
 	if q.limits.Leased == 0 {
 		return q.ready.Len()
@@ -307,7 +307,7 @@ func available(q *jobQueue) int {
 	return min(q.ready.Len(), int(q.limits.Leased)-int(q.slots))
 }
 
-// wake tells one sleeper that there is a job in queue n.
+// wake wakes a sleeping worker for a job in queue n.
 func (m *Machine) wake(c *client, n uint32) {
 	m.leaveWaitLists(c)
 	c.wakeTarget = n
@@ -316,7 +316,7 @@ func (m *Machine) wake(c *client, n uint32) {
 	m.reply(c, core.Reply{Kind: core.Woken, Tag: c.sleepTag})
 }
 
-// assign leases the first ready job of queue n to a client. limit is the worker's own bound on each job, zero for none.
+// assign leases the first ready job of queue n to a client. limit is the worker's own limit per job; zero: none.
 func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duration) {
 	q := m.queues[n]
 	h := q.ready.Front()
@@ -358,8 +358,8 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	m.evictLeased(h, e)
 }
 
-// grantFor is the length of a lease in milliseconds: the job's own, bounded by the worker's; where no connection guards
-// the job, never endless.
+// grantFor is the duration of a lease in milliseconds: the job's own, limited by the worker's; always finite if no connection
+// holds the lease.
 func (m *Machine) grantFor(e *entry, op *core.Lease, limit time.Duration) uint32 {
 	granted := e.leaseFor
 	if l := millis(limit); l != 0 && (granted == 0 || l < granted) {
@@ -371,7 +371,7 @@ func (m *Machine) grantFor(e *entry, op *core.Lease, limit time.Duration) uint32
 	return granted
 }
 
-// hold notes who has a job.
+// hold records the holder of a job.
 func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *entry) {
 	e.set(held)
 	e.holderKind, e.holderFrom = op.Holder, c.protocol
@@ -390,7 +390,7 @@ func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *entry) {
 	m.takeSlot(h, e, key)
 }
 
-// unhold takes a job out of its holder's hands; its state is still Leased. Once is enough.
+// unhold removes a job, still Leased, from its holder; it may be called twice.
 func (m *Machine) unhold(h uint32, e *entry) {
 	if !e.has(held) {
 		return
@@ -411,7 +411,7 @@ func (m *Machine) unhold(h uint32, e *entry) {
 	e.holder, e.heldAt = 0, 0
 }
 
-// unlock lets another job have this one's unique key, early.
+// unlock frees the unique key of a job before its end.
 func (m *Machine) unlock(h uint32) {
 	e := m.jobs.at(h)
 	if x := m.optionalState(h); x != nil && x.uniqueStart {

@@ -6,12 +6,12 @@ import (
 	"broker/core"
 )
 
-// Workflow links. A job waits for those it names (After) to be closed as done, and for its Parent to be finished. A job
-// is closed once it is finished and all its children are closed. Whatever ends a job, the links are updated in the same
-// batch: whoever waited for a job that is gone without being done stays blocked, marked broken, until somebody makes it
-// ready or cancels it. A job in the dead set may be put back, so that its successors go on waiting.
+// Workflow links. A job waits for its dependencies (After) to be closed as done, and for its Parent to be finished. A job is
+// closed once it is finished and all its children are closed. The links are updated in the same batch as the end of a job: a job
+// that depends on one that is gone without being done stays blocked, marked broken, until a client makes it ready or cancels it.
+// A job in the dead set may be put back, so its successors continue to wait.
 
-// link attaches a new job to those it waits for and reports whether it must wait.
+// link attaches a new job to its dependencies and reports whether it must wait.
 func (m *Machine) link(h uint32, j *core.Job) bool {
 	e, x := m.jobs.at(h), m.ensureOptional(h)
 	if p := m.openJob(j.Parent); p != 0 {
@@ -28,7 +28,7 @@ func (m *Machine) link(h uint32, j *core.Job) bool {
 	return len(x.waiting) > 0 || e.has(broken)
 }
 
-// openJob is a job that others may still have to wait for, zero if it is closed or gone.
+// openJob returns a job that is not closed, or zero if it is closed or gone.
 func (m *Machine) openJob(seq uint64) uint32 {
 	h := m.bySeq.get(seq)
 	if h == 0 {
@@ -43,8 +43,8 @@ func (m *Machine) openJob(seq uint64) uint32 {
 	return h
 }
 
-// closeLinks tells those that wait for a finished or vanished job. It reports true when the job must stay for its
-// children, which are not closed yet.
+// closeLinks releases the jobs that wait for a finished or removed job. It returns true if the job must stay for its children,
+// which are not closed yet.
 func (m *Machine) closeLinks(h uint32, success bool) bool {
 	x := m.optionalState(h)
 	if x == nil {
@@ -58,7 +58,7 @@ func (m *Machine) closeLinks(h uint32, success bool) bool {
 	return false
 }
 
-// closed tells a job's successors and its parent that nothing more comes of it. Once only.
+// closed notifies a job's successors and its parent that it is closed. It is called once.
 func (m *Machine) closed(h uint32, success bool) {
 	x := m.optionalState(h)
 	if x == nil || x.isClosed {
@@ -83,7 +83,7 @@ func (m *Machine) closed(h uint32, success bool) {
 	}
 }
 
-// tell ends the waiting of a list of jobs for pred. The list is taken away first: what follows may lead back here.
+// notify ends the waiting of a list of jobs for pred. It takes the list away first, since the consequences may lead back here.
 func (m *Machine) notify(list *[]uint64, pred uint64, success bool) {
 	waiting := *list
 	*list = nil
@@ -92,17 +92,17 @@ func (m *Machine) notify(list *[]uint64, pred uint64, success bool) {
 	}
 }
 
-// predecessorEnded takes pred off the list of a blocked job; after the last one the job goes on, unless one is gone
-// without being done.
+// predecessorEnded removes pred from the dependencies of a blocked job; after the last one the job is unblocked, unless one is
+// gone without being done.
 func (m *Machine) predecessorEnded(seq, pred uint64, success bool) {
 	h := m.bySeq.get(seq)
 	if h == 0 || m.jobs.at(h).state != core.Blocked {
-		return // it waits no more; see unlink
+		return // it no longer waits; see unlink
 	}
 	e, x := m.jobs.at(h), m.ensureOptional(h)
 	i := slices.Index(x.waiting, pred)
 	if i < 0 {
-		return // likewise; it waits for others by now
+		return // it now waits for others
 	}
 	x.waiting = slices.Delete(x.waiting, i, i+1)
 	if !success {
@@ -115,7 +115,7 @@ func (m *Machine) predecessorEnded(seq, pred uint64, success bool) {
 	}
 }
 
-// dependents lists the jobs that wait for a job.
+// dependents lists the jobs that depend on a job.
 func (m *Machine) dependents(h uint32) (seqs []uint64) {
 	for _, next := range m.waitingFor(step{seq: m.jobs.at(h).seq}, nil) {
 		if !next.closesOnly {
@@ -125,7 +125,7 @@ func (m *Machine) dependents(h uint32) (seqs []uint64) {
 	return seqs
 }
 
-// unblock lets a job go where its time says.
+// unblock makes a job scheduled or ready.
 func (m *Machine) unblock(h uint32, e *entry) {
 	m.unlist(h, e)
 	if e.readyAt < m.now {
@@ -135,8 +135,8 @@ func (m *Machine) unblock(h uint32, e *entry) {
 	m.schedule(h, e)
 }
 
-// unlink lets a job that leaves Blocked by force wait for nothing. Those it waited for still name it; as it never comes
-// back to Blocked, that means nothing, and costs less than to look for it among many.
+// unlink removes the dependencies of a job that leaves Blocked by force. Those jobs still name it; since it never returns to
+// Blocked, that has no effect, and costs less than searching long lists.
 func (m *Machine) unlink(h uint32) {
 	if x := m.optionalState(h); x != nil {
 		x.waiting = nil

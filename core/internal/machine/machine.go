@@ -14,13 +14,13 @@ import (
 
 // Options are the machine's tunables.
 type Options struct {
-	Persist      bool          // changes are recorded; else memory only
-	Await        bool          // replies wait for the commit of what they promise
+	Persist      bool          // changes are recorded; otherwise memory only
+	Await        bool          // replies wait for the commit of their change
 	AwaitLeases  bool          // with Await: leases are stored whoever holds them, and handed out once they are committed
-	DefaultLease time.Duration // for a job without LeaseFor in the hands of a worker that no connection guards
-	CacheBytes   int           // payloads kept in memory beside those that are not on disk yet
-	PoisonAfter  int           // leases in a row that may end without a word, at most 255; zero: no limit
-	Wakeup       int           // Gearman sleepers woken for a job: -1 as many as there are jobs, 0 all, else at most so many
+	DefaultLease time.Duration // for a job without LeaseFor that no connection holds
+	CacheBytes   int           // payloads kept in memory besides those that are not on disk yet
+	PoisonAfter  int           // leases in a row that may end without a reply, at most 255; zero: no limit
+	Wakeup       int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
 	Random       *rand.Rand
 	StartedAt    core.Instant
 }
@@ -42,10 +42,10 @@ type Machine struct {
 	groups     groupIndex
 	tags       tagIndex
 	effort     effort
-	reserved   uint64 // no Seq from here on may be given out before a record of it is sealed
+	reserved   uint64 // no Seq from here on may be assigned before a record of it is sealed
 	before     queue.Before
-	// lastPlace is the last place (entry.readyAt) of a job that has been ready. A job that becomes ready takes firstPlace or
-	// a later one, so that it does not pass those that were there before the clock was set back.
+	// lastPlace is the latest position (entry.readyAt) of a job that became ready. A job that becomes ready gets firstPlace or a
+	// later one, so that it does not overtake jobs from before the clock was set back.
 	lastPlace, firstPlace core.Instant
 
 	queues               []*jobQueue // by number, from 1
@@ -54,16 +54,16 @@ type Machine struct {
 	inOrder              queueNames
 	byName, byFoldedName queue.Before
 	class                [3]int // ready jobs of all queues by classOf
-	kept                 int    // queues that are kept
+	kept                 int    // queues with kept
 	waiters              queue.Waiters
-	visitMark            uint64 // number of the list of names that is being looked at, to know again a queue named twice
+	visitMark            uint64 // number of the current list of names, to recognise a queue that is named twice
 	watchers             watcherSlab
 	clients              []*client // by slot, from 1
 	freeC                []uint32
 	opened               uint64
-	workers              nameTable  // that hold leases
+	workers              nameTable  // of workers that hold leases
 	leases               [][]uint32 // held jobs, by number of the worker
-	types                nameTable  // of jobs, where they differ from the queue's name
+	types                nameTable  // of jobs, if different from the queue's name
 	timers               timer.Heap
 	batches              map[uint64]*batch
 	// firstBatch and lastBatch are the ends of the list of batches, the oldest first.
@@ -80,38 +80,38 @@ type Machine struct {
 	dayEnds    core.Instant
 	statsDirty bool
 
-	open    core.Commit // number of the batch that is being filled
+	open    core.Commit // number of the open batch
 	durable core.Commit // number of the newest batch that is durable
 	// The commits of the last removal of a job and of a batch, and of the last change of a meta entry.
 	lastRemoval, lastBatchRemoval, lastMeta core.Commit
 
-	changed       []uint32 // handles with the dirty flag; a handle may have been freed and given out again since
+	changed       []uint32 // handles with the dirty flag; a handle may have been reused since
 	removed       []record.Change
 	metaLog       []core.MetaEntry
 	documents     []core.MetaEntry // of the open batch
-	documentAt    map[string]int   // their places, by name
+	documentAt    map[string]int   // positions, by name
 	dirtyBatches  []uint64         // batches with the dirty flag
 	cached        int              // bytes of payloads in memory
-	openBytes     int              // bytes admitted to the open batch, and
-	inflightBytes int              // to the one on its way to the disk
+	openBytes     int              // bytes admitted to the open batch
+	inflightBytes int              // bytes admitted to the batch in flight
 	offers        []uint32         // queues with the offered flag
 	touched       []uint32
 	measures      measures
 	subscriptions []*subscription
-	heard         uint32       // kinds of events that somebody listens to
-	events        uint64       // that somebody listened to
-	actor         *client      // whose operation is being decided; nil: time's
-	left          lastHolder   // who had the job whose lease has ended last
-	disconnected  []uint32     // slots of clients whose connections are to be closed
-	waitsOpen     []uint32     // slots of clients with replies that rest on the open batch, and
-	waitsInflight []uint32     // of those with replies that rest on the batch in flight
-	refuse        error        // why no stored job is admitted
-	draining      bool         // nothing is handed out
+	heard         uint32       // kinds of events with subscriptions
+	events        uint64       // events with subscriptions so far
+	actor         *client      // client of the current operation; nil: a deadline
+	left          lastHolder   // holder of the lease that ended last
+	disconnected  []uint32     // slots of clients to disconnect
+	waitsOpen     []uint32     // slots of clients with replies that depend on the open batch
+	waitsInflight []uint32     // slots of clients with replies that depend on the batch in flight
+	refuse        error        // why no stored jobs are admitted
+	draining      bool         // no job is handed out
 	shut          bool         // while draining: no job is admitted
-	stopped       error        // why nothing is changed
-	lastArrival   core.Instant // Restore: the place of the last job that was ready when it came
-	run           *atomicRun   // the list of operations that is decided together; mostly nil
-	usedUp        []uint32     // Restore: jobs whose last attempt ended with the process before
+	stopped       error        // why nothing may change
+	lastArrival   core.Instant // Restore: position of the last job that was ready on arrival
+	run           *atomicRun   // the current atomic list, usually nil
+	usedUp        []uint32     // Restore: jobs whose last attempt ended with the previous process
 }
 
 // New makes an empty machine.
@@ -136,7 +136,7 @@ func New(o Options) *Machine {
 	return m
 }
 
-// standsBefore is the order in a queue: priority, then place, then arrival.
+// standsBefore is the order of a queue: priority, then position, then number.
 func (m *Machine) standsBefore(a, b uint32) bool {
 	x, y := m.jobs.at(a), m.jobs.at(b)
 	if x.priority != y.priority {
@@ -151,8 +151,8 @@ func (m *Machine) standsBefore(a, b uint32) bool {
 	return x.seq < y.seq
 }
 
-// Apply decides operations of one client, in order, at the instant now, which must not go back. It returns how many it has
-// decided: all of them, unless the next one wants something that is not in memory. See Wants.
+// Apply processes operations of one client, in order, at the instant now, which must not go back. It returns how many it has
+// processed: all, unless the next one needs something that is not in memory. See Wants.
 func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 	m.setNow(now)
 	c := m.client(id)
@@ -215,7 +215,7 @@ func (m *Machine) apply(c *client, op core.Op) {
 	}
 }
 
-// applyChange serves the operations that change jobs.
+// applyChange handles the operations that change jobs.
 func (m *Machine) applyChange(c *client, op core.Op) {
 	switch op := op.(type) {
 	case *core.Rerun:
@@ -259,7 +259,7 @@ func (m *Machine) applyChange(c *client, op core.Op) {
 	}
 }
 
-// applyAdmin serves the operations that are not on the hot path.
+// applyAdmin handles the operations that are not on the hot path.
 func (m *Machine) applyAdmin(c *client, op core.Op) {
 	switch op := op.(type) {
 	case *core.CreateQueue:
@@ -312,7 +312,7 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 	}
 }
 
-// applyLook serves the operations that look for something.
+// applyLook handles the operations that search.
 func (m *Machine) applyLook(c *client, op core.Op) {
 	switch op := op.(type) {
 	case *core.ListClients:
@@ -340,7 +340,7 @@ func (m *Machine) applyLook(c *client, op core.Op) {
 	}
 }
 
-// reply puts r at the end of the client's queue.
+// reply appends r to the replies of the client.
 func (m *Machine) reply(c *client, r core.Reply) {
 	if m.run != nil && m.run.takes(c, &r) {
 		return
@@ -353,7 +353,7 @@ func (m *Machine) reply(c *client, r core.Reply) {
 	m.restOn(c, r.Commit)
 }
 
-// restOn notes that a client has a reply that rests on a commit, so that it is woken then.
+// restOn records that a reply of a client depends on a commit, so that the client is woken then.
 func (m *Machine) restOn(c *client, commit core.Commit) {
 	switch commit {
 	case 0:
@@ -370,14 +370,14 @@ func (m *Machine) restOn(c *client, commit core.Commit) {
 	}
 }
 
-// RestOn is for a reply that was completed outside: the client has it, and it rests on a commit, unless that is durable.
+// RestOn is restOn for a reply that was completed outside the machine; it does nothing if the commit is durable.
 func (m *Machine) RestOn(id core.ClientID, commit core.Commit) {
 	if c := m.client(id); c != nil {
 		m.restOn(c, m.pending(commit))
 	}
 }
 
-// touch notes that a job's record has changed.
+// touch records that a job's record has changed.
 func (m *Machine) touch(h uint32, e *entry) {
 	if e.flags&(dirty|ephemeral) != 0 || !m.opts.Persist {
 		return
@@ -418,7 +418,7 @@ func (m *Machine) move(e *entry, to core.State) {
 	e.state = to
 }
 
-// Take moves a client's replies to into.
+// Take moves the replies of a client to into.
 func (m *Machine) Take(id core.ClientID, into []core.Reply) []core.Reply {
 	c := m.client(id)
 	if c == nil {
@@ -436,7 +436,7 @@ func (m *Machine) Take(id core.ClientID, into []core.Reply) []core.Reply {
 	return into
 }
 
-// Touched calls fn for every client that got replies since the last call.
+// Touched calls fn for every client that received replies since the last call.
 func (m *Machine) Touched(fn func(slot uint32)) {
 	for _, slot := range m.touched {
 		if c := m.clients[slot]; c != nil && c.touched {
@@ -446,13 +446,13 @@ func (m *Machine) Touched(fn func(slot uint32)) {
 	m.touched = m.touched[:0]
 }
 
-// Refuse sets or clears the reason why no job is admitted.
+// Refuse sets or clears the reason why no jobs are admitted.
 func (m *Machine) Refuse(why error) {
 	m.refuse = why
 	m.stats.DiskFull = why != nil
 }
 
-// Stop ends all changes for ever; the first reason stays. Who waits for a job is told.
+// Stop prevents all further changes; the first reason stays. Clients that wait for jobs are notified.
 func (m *Machine) Stop(why error) {
 	if m.stopped != nil {
 		return
@@ -468,19 +468,19 @@ func (m *Machine) Stop(why error) {
 	}
 }
 
-// NextDeadline is when Tick should be called next; zero: not before something changes.
+// NextDeadline is when to call Tick next; zero: not before a change.
 func (m *Machine) NextDeadline() core.Instant { return m.timers.Next() }
 
-// Open is the number of the batch that is being filled.
+// Open is the number of the open batch.
 func (m *Machine) Open() core.Commit { return m.open }
 
-// Changed reports whether there is something to seal. Counters alone are nothing: they go with the next change.
+// Changed reports whether there is something to seal. Counters alone do not count: they are stored with the next change.
 func (m *Machine) Changed() bool {
 	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.metaLog) > 0 || len(m.documents) > 0 || len(m.dirtyBatches) > 0 ||
 		len(m.schedules.moved) > 0
 }
 
-// Pending is about how many changes the open batch holds.
+// Pending is the approximate number of changes in the open batch.
 func (m *Machine) Pending() int { return len(m.changed) + len(m.removed) + len(m.documents) }
 
 // Awaited reports whether a client waits for the open batch.
@@ -497,7 +497,7 @@ func (m *Machine) writeMeta(marks []core.MetaEntry) {
 	}
 }
 
-// logMeta has an entry stored with the open batch.
+// logMeta adds an entry to the open batch.
 func (m *Machine) logMeta(k core.MetaEntry) {
 	if m.opts.Persist {
 		m.lastMeta = m.open

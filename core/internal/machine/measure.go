@@ -87,7 +87,7 @@ func (x *measures) markLevel(mt *meter, s core.Step) {
 	}
 }
 
-// submitted counts a job that has come to a queue.
+// measureSubmit counts a job that has come to a queue.
 func (m *Machine) measureSubmit(n uint32, q *jobQueue) {
 	if q.meter == m.measures.rest {
 		m.wantMeter(n, q)

@@ -2,7 +2,7 @@ package machine
 
 import "broker/core"
 
-// moveJob puts a job into a queue, out of whatever state it is in.
+// moveJob moves a job to a queue, from any state.
 func (m *Machine) moveJob(c *client, op *core.Move) {
 	h, e, after, err := m.moveRefusal(c, op)
 	j, wanted := m.wholeJob(c, h, err)
@@ -17,7 +17,7 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 		return
 	}
 	from := e.queue
-	m.move(e, core.Gone) // out of the counters of one queue, into those of another
+	m.move(e, core.Gone) // it leaves the counters of one queue and enters those of another
 	m.enter(h, e, op)
 	if op.After != nil {
 		m.unlinkAfter(h, e)
@@ -35,7 +35,7 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 	m.dropIdle(from)
 }
 
-// moveRefusal finds the job of a move and the jobs that it is to wait for, or says why it may not be moved so.
+// moveRefusal finds the job and the dependencies of a move, or says why it is refused.
 func (m *Machine) moveRefusal(c *client, op *core.Move) (h uint32, e *entry, after []uint64, err error) {
 	h, e, err = m.findIf(op.Ref, &op.If)
 	if err != nil {
@@ -61,7 +61,7 @@ func (m *Machine) moveRefusal(c *client, op *core.Move) (h uint32, e *entry, aft
 	return h, e, after, err
 }
 
-// enterRefusal is why a job may not come to the queue that it is to be moved to.
+// enterRefusal is why the new queue refuses a job.
 func (m *Machine) enterRefusal(e *entry, op *core.Move) error {
 	n := m.names[op.Queue]
 	if op.Queue == "" || n == e.queue {
@@ -88,13 +88,13 @@ func (m *Machine) enterRefusal(e *entry, op *core.Move) error {
 	return nil
 }
 
-// takeOut takes a job out of wherever it waits or is held, for another queue. False: it was an ephemeral one that nobody
-// waits for any more, and is gone.
+// takeOut removes a job from its list or holder, to move it to another queue. False: it was ephemeral and no client waits for it,
+// so it is gone.
 func (m *Machine) takeOut(h uint32, e *entry) bool {
 	was := e.state
 	m.detach(h, e)
 	if was != core.Blocked {
-		e.clear(broken) // from the time before it was buried
+		e.clear(broken) // from before it was buried
 	}
 	switch was {
 	case core.Leased:
@@ -111,13 +111,13 @@ func (m *Machine) takeOut(h uint32, e *entry) bool {
 	return true
 }
 
-// enter gives a job, which is in no queue, the one that it is moved to. A type that is the name of the queue follows.
+// enter puts a job into its new queue. If its type was the name of the queue, it follows.
 func (m *Machine) enter(h uint32, e *entry, op *core.Move) {
 	if op.Queue == "" {
 		return
 	}
 	n, q := m.enterQueue(op.Queue, e.origin, e.has(ephemeral))
-	j := m.jobs.payload(h) // made anew by setFields, and nobody has seen it yet
+	j := m.jobs.payload(h) // a copy made by setFields that no one has seen yet
 	if op.Set.Type == nil && j.Type == j.Queue {
 		j.Type = q.name
 	}

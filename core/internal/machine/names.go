@@ -7,8 +7,8 @@ import (
 	"broker/core"
 )
 
-// nameTable gives numbers, from 1, to names that are in use: of workers that hold leases, of types. A name goes with its
-// last user, so that names that come once cost nothing later.
+// nameTable assigns numbers, from 1, to names in use: of workers with leases, of types. A name is removed with its last user, so
+// that names that occur once cost nothing later.
 type nameTable struct {
 	number map[string]uint32
 	names  []string // by number
@@ -36,7 +36,7 @@ func (t *nameTable) acquire(name string) uint32 {
 	return n
 }
 
-// acquireCopy is acquire for a name that may be part of something large, or of memory that will be used again.
+// acquireCopy is acquire for a name that may be part of a large or reused buffer.
 func (t *nameTable) acquireCopy(name string) uint32 {
 	if t.number[name] == 0 {
 		name = strings.Clone(name)
@@ -44,7 +44,7 @@ func (t *nameTable) acquireCopy(name string) uint32 {
 	return t.acquire(name)
 }
 
-// release gives back one use of a name and reports whether it was the last.
+// release drops one use of a name and reports whether it was the last.
 func (t *nameTable) release(n uint32) bool {
 	if t.refs[n]--; t.refs[n] > 0 {
 		return false
@@ -55,7 +55,7 @@ func (t *nameTable) release(n uint32) bool {
 	return true
 }
 
-// list lists the names in use with their numbers of users. It looks at all of them.
+// list lists the names in use with their numbers of users. It examines all of them.
 func (t *nameTable) list(op *core.ListNames) []core.NameCount {
 	found := []core.NameCount{}
 	for n := 1; n < len(t.names); n++ {
@@ -76,7 +76,7 @@ func (t *nameTable) list(op *core.ListNames) []core.NameCount {
 	return found[:min(len(found), pageLimit(op.Limit))]
 }
 
-// typeOf is what a job says is to be run.
+// typeOf is the type of a job.
 func (m *Machine) typeOf(e *entry) string {
 	if e.kind == 0 {
 		return m.queues[e.queue].name
@@ -84,7 +84,7 @@ func (m *Machine) typeOf(e *entry) string {
 	return m.types.names[e.kind]
 }
 
-// setType notes a job's type, which most jobs share with their queue.
+// setType records a job's type, which is usually its queue's name.
 func (m *Machine) setType(e *entry, name string) {
 	if name == "" || name == m.queues[e.queue].name {
 		return

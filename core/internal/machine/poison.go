@@ -6,11 +6,11 @@ import (
 	"broker/core"
 )
 
-// A poisonous job kills its workers: leases of it end without a word, by a lost connection or by time, one after the other.
-// After Options.PoisonAfter of them in a row it goes to the dead set, where somebody can look at it and put it back. Jobs
-// with a limit of attempts are left to that limit, as are leases that count as failures.
+// A poisonous job crashes its workers: its leases end without a reply, by a lost connection or by time, one after the other.
+// After Options.PoisonAfter of them in a row it goes to the dead set, where people can examine it and put it back. Jobs with a
+// limit of attempts are left to that limit, as are leases that count as failures.
 
-// leaseLost counts a lease that ended without a word, unless the broker itself closes the connections.
+// leaseLost counts a lease that ended without a reply, unless the broker itself closes the connections.
 func (m *Machine) leaseLost(h uint32, e *entry) {
 	if m.opts.PoisonAfter == 0 || e.maxAttempts > 0 || m.draining || int(e.lostLeases) >= m.opts.PoisonAfter {
 		return

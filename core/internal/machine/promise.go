@@ -13,7 +13,7 @@ import "broker/core"
 // settings that are gone have no place for a flag: a reply that does not find something rests on the last removal of
 // anything.
 
-// promise is the commit that a reply to a change rests on.
+// promise is the commit on which a reply to a change depends.
 func (m *Machine) promise() core.Commit {
 	if !m.opts.Await {
 		return 0
@@ -21,7 +21,7 @@ func (m *Machine) promise() core.Commit {
 	return m.open
 }
 
-// pending is commit c while it is not durable, then zero.
+// pending is c, or zero once c is durable.
 func (m *Machine) pending(c core.Commit) core.Commit {
 	if c <= m.durable || !m.opts.Await {
 		return 0
@@ -29,7 +29,7 @@ func (m *Machine) pending(c core.Commit) core.Commit {
 	return c
 }
 
-// jobCommit is the commit that a reply about a job rests on.
+// jobCommit is the commit on which a reply about a job depends.
 func (m *Machine) jobCommit(e *entry) core.Commit {
 	switch {
 	case e.has(dirty):
@@ -40,10 +40,10 @@ func (m *Machine) jobCommit(e *entry) core.Commit {
 	return 0
 }
 
-// jobGone is the commit that a reply rests on which says that there is no such job.
+// jobGone is the commit on which a reply depends that says that a job does not exist.
 func (m *Machine) jobGone() core.Commit { return m.pending(m.lastRemoval) }
 
-// batchCommit is the commit that a reply about a batch rests on; nil stands for one that is not there.
+// batchCommit is the commit on which a reply about a batch depends; nil: one that does not exist.
 func (m *Machine) batchCommit(g *batch) core.Commit {
 	if g == nil {
 		return m.pending(m.lastBatchRemoval)
@@ -51,18 +51,18 @@ func (m *Machine) batchCommit(g *batch) core.Commit {
 	return m.pending(g.changedIn)
 }
 
-// metaCommit is the commit that a reply about meta entries or settings of queues rests on.
+// metaCommit is the commit on which a reply about meta entries or settings of queues depends.
 func (m *Machine) metaCommit() core.Commit { return m.pending(m.lastMeta) }
 
-// failed answers an operation that was refused for a reason that tells nothing of what is stored.
+// failed refuses an operation for a reason that reveals nothing about stored data.
 func (m *Machine) failed(c *client, tag uint64, err error) { m.refusedAt(c, tag, err, 0) }
 
-// refusedAt answers an operation that was refused for a reason that rests on a commit.
+// refusedAt refuses an operation for a reason that depends on a commit.
 func (m *Machine) refusedAt(c *client, tag uint64, err error, commit core.Commit) {
 	m.reply(c, core.Reply{Kind: core.Failed, Tag: tag, Err: err, Commit: commit})
 }
 
-// refused answers an operation that was refused for what its job is like; nil: there is no such job.
+// refused refuses an operation because of its job; nil: there is no such job.
 func (m *Machine) refused(c *client, tag uint64, e *entry, err error) {
 	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err}
 	if e != nil {
@@ -73,8 +73,8 @@ func (m *Machine) refused(c *client, tag uint64, e *entry, err error) {
 	m.reply(c, r)
 }
 
-// stops reports whether an operation on a job ends here: it was refused, and the client has been told, or it is one of
-// several that are only looked at so far.
+// stops reports whether an operation on a job ends here: it was refused and the client was told, or it belongs to a list that is
+// being checked.
 func (m *Machine) stops(c *client, tag uint64, e *entry, err error) bool {
 	if m.run != nil {
 		return m.run.stops(m, c, tag, e, err)
@@ -85,7 +85,7 @@ func (m *Machine) stops(c *client, tag uint64, e *entry, err error) bool {
 	return err != nil
 }
 
-// refusedBy answers an operation that was refused for what its job, if there is one, and others are like.
+// refusedBy refuses an operation because of its job, if there is one, and others.
 func (m *Machine) refusedBy(c *client, tag uint64, e *entry, err error) {
 	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err, Commit: m.newest()}
 	if e != nil {
@@ -102,7 +102,7 @@ func (m *Machine) newest() core.Commit {
 	return m.pending(m.open - 1)
 }
 
-// stopsBy is stops for a refusal that other jobs may be the reason of.
+// stopsBy is stops for a refusal that may be because of other jobs.
 func (m *Machine) stopsBy(c *client, tag uint64, e *entry, err error) bool {
 	if m.run != nil {
 		return m.run.stops(m, c, tag, e, err)
@@ -113,8 +113,7 @@ func (m *Machine) stopsBy(c *client, tag uint64, e *entry, err error) bool {
 	return err != nil
 }
 
-// noQueue refuses an operation on a queue that nobody knows; the last job of it may have gone with a commit that is not
-// durable yet.
+// noQueue refuses an operation on an unknown queue; the last job of it may have been removed in a commit that is not durable yet.
 func (m *Machine) noQueue(c *client, tag uint64) {
 	m.refusedAt(c, tag, core.ErrNoQueue, max(m.metaCommit(), m.jobGone()))
 }

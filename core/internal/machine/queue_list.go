@@ -10,15 +10,15 @@ import (
 	"broker/core/internal/queue"
 )
 
-// queueNames keeps the numbers of queues in order, so that a new queue costs little and a page of a list costs what it
-// shows, also with hundreds of thousands of queues.
+// queueNames keeps the numbers of queues in order, so that a new queue and a page of a list are cheap with hundreds of thousands
+// of queues.
 type queueNames struct {
 	all    queue.List // by name
-	rows   queue.List // those that are not hidden, by name
-	folded queue.List // all, by name without regard to case, then by name
+	rows   queue.List // visible ones, by name
+	folded queue.List // all, by name ignoring case, then by name
 }
 
-// nameQueue enters a queue that has its number.
+// nameQueue adds a queue to all lists.
 func (m *Machine) nameQueue(n uint32, q *jobQueue) {
 	m.names[q.name] = n
 	m.inOrder.all.Push(n, m.byName)
@@ -26,7 +26,7 @@ func (m *Machine) nameQueue(n uint32, q *jobQueue) {
 	m.inOrder.rows.Push(n, m.byName)
 }
 
-// unnameQueue takes a queue out of all lists.
+// unnameQueue removes a queue from all lists.
 func (m *Machine) unnameQueue(n uint32, q *jobQueue) {
 	m.hide(n, q)
 	delete(m.names, q.name)
@@ -34,7 +34,7 @@ func (m *Machine) unnameQueue(n uint32, q *jobQueue) {
 	m.inOrder.folded.Remove(n, m.byFoldedName)
 }
 
-// hide takes a queue out of the list of rows until somebody names it or a job is ready in it.
+// hide removes a queue from the list of rows until a client names it or a job is ready in it.
 func (m *Machine) hide(n uint32, q *jobQueue) {
 	if !q.hidden {
 		q.hidden = true
@@ -42,7 +42,7 @@ func (m *Machine) hide(n uint32, q *jobQueue) {
 	}
 }
 
-// show takes hide back.
+// show reverts hide.
 func (m *Machine) show(n uint32, q *jobQueue) {
 	if q.hidden {
 		q.hidden = false
@@ -60,10 +60,10 @@ func (m *Machine) foldedNameBefore(a, b uint32) bool {
 	return x < y
 }
 
-// sortedQueues is the numbers of all queues in byte order of their names.
+// sortedQueues returns the numbers of all queues in byte order of their names.
 func (m *Machine) sortedQueues() []uint32 { return m.inOrder.all.Slice(0, m.inOrder.all.Len(), nil) }
 
-// queueFold is the first queue whose name is the given one without regard to case, zero if there is none.
+// queueFold is the first queue with this name ignoring case, or zero.
 func (m *Machine) queueFold(name string) uint32 {
 	before := func(n uint32) bool { return compareFold(m.queues[n].name, name) < 0 }
 	n := m.inOrder.folded.At(m.inOrder.folded.Search(before))
@@ -73,7 +73,7 @@ func (m *Machine) queueFold(name string) uint32 {
 	return n
 }
 
-// compareFold orders texts without regard to case. It is zero where strings.EqualFold is true, if both are UTF-8.
+// compareFold orders texts ignoring case. It is zero if strings.EqualFold is true, if both are UTF-8.
 func compareFold(a, b string) int {
 	for a != "" && b != "" {
 		x, i := utf8.DecodeRuneInString(a)
@@ -88,8 +88,8 @@ func compareFold(a, b string) int {
 	return len(a) - len(b)
 }
 
-// foldRune is the smallest of the characters that are equal to r without regard to case. A byte that is not UTF-8 (the first,
-// for a RuneError of size 1) is a character of its own, behind all others.
+// foldRune is the smallest character that is equal to r ignoring case. A byte that is not UTF-8 (the first, for a RuneError of
+// size 1) is a character of its own, after all others.
 func foldRune(r rune, size int, first byte) rune {
 	if r == utf8.RuneError && size == 1 {
 		return utf8.MaxRune + 1 + rune(first)
@@ -101,7 +101,7 @@ func foldRune(r rune, size int, first byte) rune {
 	return least
 }
 
-// queuePage is how many rows are made room for at once.
+// queuePage is how many rows to allocate at once.
 const queuePage = 256
 
 func (m *Machine) listQueues(c *client, op *core.ListQueues) {

@@ -12,38 +12,38 @@ import (
 
 type queueLine = queue.Line
 
-// jobQueue is one queue: its jobs that wait in order, its counters, its waiting workers.
+// jobQueue is one queue: its jobs in order, its counters, its waiting workers.
 type jobQueue struct {
 	name         string
 	ready        queue.List
 	byState      *stateLists
 	meter        *meter
-	recent       uint32 // jobs that came in recentMinute, if it has no meter of its own
+	recent       uint32 // jobs submitted in recentMinute, if it has no meter of its own
 	recentMinute int64
 	scheduled    queue.List // for listings; the timer decides when they are due
 	count        [len(core.States) + 1]int
 	class        [3]int // ready jobs by classOf
 	workers      int
 	waitList     queueLine
-	visitMark    uint64 // the last list of names that it occurred in; see Machine.listing
+	visitMark    uint64 // the last list of names in which it occurred; see Machine.visitMark
 	offered      bool   // see Machine.offers
-	wakeTimedOut bool   // a sleeper was woken for a job and has not come for it
-	woken        int    // sleepers that were woken for its jobs and have not come back yet
+	wakeTimedOut bool   // a worker was woken for a job and has not responded in time
+	woken        int    // workers that were woken for its jobs and have not responded yet
 	paused       bool   //
-	sticky       bool   // stays when it is empty
-	created      bool   // by order
-	stored       bool   // its settings have a mark
-	used         bool   // it has had a job, or a lease that keeps it known
-	kept         bool   // its row outlives the process; see keepQueue
-	hidden       bool   // purged: no row until a job is ready here or somebody names it
+	sticky       bool   // stays when empty
+	created      bool   // by CreateQueue
+	stored       bool   // its settings are stored
+	used         bool   // it has had a job, or a lease with KeepQueues
+	kept         bool   // its row survives a restart; see keepQueue
+	hidden       bool   // purged: no row until a job is ready here or a client names it
 	limits       core.Limits
 	counts       core.QueueCounts
 	idleTimer    timer.ID
 	slots        uint32            // leases that count against the throttle
-	perWorker    map[uint64]uint32 // the same by who has them; see slotFor
+	perWorker    map[uint64]uint32 // the same by holder; see slotFor
 }
 
-// Priority classes, as gearmand and maxqueue see them.
+// Priority classes, as in gearmand and maxqueue.
 const (
 	classHigh = iota
 	classNormal
@@ -60,7 +60,7 @@ func classOf(priority int32) int {
 	return classLow
 }
 
-// unfinished is the number of jobs that are still to be done or being done.
+// unfinished is the number of unfinished jobs.
 func (q *jobQueue) unfinished() int {
 	return q.count[core.Scheduled] + q.count[core.Blocked] + q.count[core.Ready] + q.count[core.Leased] +
 		q.count[core.Retrying]
@@ -98,22 +98,22 @@ func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 	return n, q
 }
 
-// dropIdle forgets a queue that nobody made on purpose once nothing is left in it and nobody waits at it.
+// dropIdle removes a queue without settings once it is empty and no client waits on it.
 func (m *Machine) dropIdle(n uint32) {
 	q := m.queues[n]
 	switch {
 	case q == nil || !q.idle():
 	case !q.used:
 		m.forgetQueue(n)
-	case q.idleTimer == 0: // it had jobs: who asks for it soon is told that it is empty, not that it never was
+	case q.idleTimer == 0: // it had jobs: clients that ask soon learn that it is empty, not that it does not exist
 		q.idleTimer = m.timers.Add(m.now.Add(idleFor), timer.Owner{Kind: timerIdle, Handle: n})
 	}
 }
 
-// idleFor is how long a queue without a job or a worker is remembered.
+// idleFor is how long to keep a queue without jobs or workers.
 const idleFor = 10 * time.Minute
 
-// idleTimeout forgets a queue that has had nothing to do for long.
+// idleTimeout removes a queue that has been idle.
 func (m *Machine) idleTimeout(n uint32) {
 	q := m.queues[n]
 	q.idleTimer = 0
@@ -122,7 +122,7 @@ func (m *Machine) idleTimeout(n uint32) {
 	}
 }
 
-// idle reports whether nothing would be lost with the queue.
+// idle reports whether the queue can be removed without loss.
 func (q *jobQueue) idle() bool {
 	return !q.sticky && !q.created && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 &&
 		q.limits == (core.Limits{})
@@ -138,7 +138,7 @@ func (m *Machine) forgetQueue(n uint32) {
 	m.freeQ = append(m.freeQ, n)
 }
 
-// queueMeta is what is stored of a queue that somebody made or set up on purpose.
+// queueMeta is the stored form of the settings of a queue.
 type queueMeta struct {
 	Created bool        `json:"created,omitempty"`
 	Paused  bool        `json:"paused,omitempty"`
@@ -148,10 +148,10 @@ type queueMeta struct {
 
 const queueMetaPrefix = "core/queue/"
 
-// storeQueue notes a queue's settings; those that are as for any queue need no note.
+// storeQueue stores a queue's settings unless they are the defaults.
 func (m *Machine) storeQueue(q *jobQueue) {
 	k := queueMeta{Created: q.created, Paused: q.paused, Kept: q.kept, Limits: q.limits}
-	k.Limits.Throttle = core.Throttle{} // the configuration's, not the store's
+	k.Limits.Throttle = core.Throttle{} // belongs to the configuration
 	name := queueMetaPrefix + q.name
 	if k == (queueMeta{}) {
 		if q.stored {
@@ -168,11 +168,11 @@ func (m *Machine) storeQueue(q *jobQueue) {
 	q.stored = true
 }
 
-// maxKeptQueues bounds the names that are remembered over a restart for having had a job: a client that invents one for
-// every job must not fill the store with them.
+// maxKeptQueues limits the names that are kept over a restart because of a job: a client that invents a name per job must not
+// fill the store with them.
 const maxKeptQueues = 10_000
 
-// keepQueue remembers a queue that has got a job of a kind whose clients look for drained queues, also after a restart.
+// keepQueue stores the name of a queue with a job of a kind whose clients expect drained queues to be known after a restart.
 func (m *Machine) keepQueue(q *jobQueue) {
 	if q.kept || m.kept == maxKeptQueues || !m.opts.Persist {
 		return
@@ -181,7 +181,7 @@ func (m *Machine) keepQueue(q *jobQueue) {
 	m.storeQueue(q)
 }
 
-// restoreQueue takes back a queue's mark.
+// restoreQueue restores the settings of a queue.
 func (m *Machine) restoreQueue(name string, value []byte) error {
 	var k queueMeta
 	err := json.Unmarshal(value, &k)
@@ -202,7 +202,7 @@ func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
 
 func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
 	n := m.names[op.Queue]
-	if n == 0 || m.queues[n].hidden { // to all the world there is no such queue
+	if n == 0 || m.queues[n].hidden { // to clients there is no such queue
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 		return
 	}
@@ -267,7 +267,7 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 	}
 }
 
-// dropRow takes back what CreateQueue, PauseQueue, LimitQueue and jobs stored; the queue goes if nothing is left in it.
+// dropRow reverts what CreateQueue, PauseQueue, LimitQueue and jobs stored; the queue is removed if it is empty.
 func (m *Machine) dropRow(n uint32) {
 	q := m.queues[n]
 	if q.kept {

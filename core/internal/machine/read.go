@@ -6,15 +6,15 @@ import (
 	"broker/core"
 )
 
-// read is a job that was leased to a client by a Lease with Late, and whose body somebody reads.
+// read is a job that was leased with Late and whose body is being read.
 type read struct {
 	tag   uint64 // of the lease
 	seq   uint64
 	epoch uint32
 }
 
-// Deliver passes on what a Reading reply announced: an Assigned with all that it needs, or what has to be told instead. A
-// client that has gone, or has cancelled the lease, gets nothing; the job is somebody else's then.
+// Deliver completes a Reading reply: an Assigned with the whole job, or another reply instead. A client that is gone, or has
+// cancelled the lease, gets nothing; the job is then with another client.
 func (m *Machine) Deliver(now core.Instant, id core.ClientID, r core.Reply) {
 	m.setNow(now)
 	c := m.client(id)

@@ -2,7 +2,7 @@ package machine
 
 import "broker/core"
 
-// releaseLease puts a leased job back at its original place: its worker has gone or has given it up.
+// releaseLease returns a leased job to its original position: its worker is gone or has given it back.
 func (m *Machine) releaseLease(h uint32) {
 	e := m.jobs.at(h)
 	m.unhold(h, e)
@@ -13,7 +13,7 @@ func (m *Machine) releaseLease(h uint32) {
 	m.requeueLeased(h, e)
 }
 
-// revokeLease takes a lease back as if it had never been granted, if it is still the one of that epoch.
+// revokeLease takes a lease back as if it had never been granted, if its epoch is still current.
 func (m *Machine) revokeLease(seq uint64, epoch uint32) {
 	h := m.bySeq.get(seq)
 	if h == 0 || m.jobs.at(h).state != core.Leased || m.jobs.at(h).epoch != epoch {
@@ -41,7 +41,7 @@ func (m *Machine) releaseOp(c *client, op *core.Release) {
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: seq})
 }
 
-// requeueLeased decides what becomes of a job whose lease ended without an outcome. The attempt has been counted or not.
+// requeueLeased decides what happens to a job whose lease ended without an outcome. The caller has counted the attempt or not.
 func (m *Machine) requeueLeased(h uint32, e *entry) {
 	m.timeOutRuns(e)
 	switch {
@@ -60,7 +60,7 @@ func (m *Machine) requeueLeased(h uint32, e *entry) {
 	}
 }
 
-// leaseRanOut ends a lease whose time is over.
+// leaseRanOut ends an expired lease.
 func (m *Machine) leaseRanOut(h uint32) {
 	e := m.jobs.at(h)
 	from := e.holderFrom
@@ -76,7 +76,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 	m.requeueLeased(h, e)
 }
 
-// timeOutRuns times out the runs that waited beyond their deadline for the attempt that ends now.
+// timeOutRuns times out the runs that waited beyond their deadline for the attempt that now ends.
 func (m *Machine) timeOutRuns(e *entry) {
 	if !e.has(runOver) {
 		return

@@ -14,10 +14,10 @@ import (
 // Recovery: Resume, RestoreMeta for every metadata entry, Restore for every job in Seq order, then Restored. Nothing is
 // decided again: deadlines that have passed meanwhile fire at the first Tick.
 
-// Resume sets the number of the last commit, from which the next ones go on.
+// Resume sets the number of the last commit.
 func (m *Machine) Resume(last core.Commit) { m.open, m.durable = last+1, last }
 
-// RestoreMeta takes back a stored note.
+// RestoreMeta restores a meta entry.
 func (m *Machine) RestoreMeta(name string, value []byte) error {
 	var err error
 	switch {
@@ -51,7 +51,7 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 	return nil
 }
 
-// Restore takes back a stored job. The record may be reused by the caller.
+// Restore restores a job. The caller may reuse the record.
 func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	m.setNow(now)
 	j := r.Job
@@ -65,7 +65,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	}
 	e.set(stored | payloadStored | nonResident)
 	e.stored, e.bodyBytes = r.Stored, uint32(r.BodyBytes)
-	if r.Stored&record.HasFailure != 0 && (r.Status == nil || r.Status.Fails > j.PriorFails) { // else it was made to be forgotten
+	if r.Stored&record.HasFailure != 0 && (r.Status == nil || r.Status.Fails > j.PriorFails) { // otherwise its failure was cleared
 		e.set(failureStored)
 	}
 	if r.Stored&record.HasOutcome != 0 {
@@ -75,11 +75,11 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	case r.Status != nil:
 		m.restoreStatus(h, e, r.Status)
 	case j.ReadyAt <= j.CreatedAt:
-		if !e.has(scheduledOrder) { // it came behind those with smaller numbers, whatever the clock said
+		if !e.has(scheduledOrder) { // it came after those with smaller numbers, whatever the clock said
 			m.lastArrival = max(m.lastArrival, e.readyAt)
 			e.readyAt = m.lastArrival
 		}
-		m.makeReady(h, e) // it was from the beginning, even if the clock now says that this is yet to come
+		m.makeReady(h, e) // it was ready on arrival, even if the clock now says that this is in the future
 	default:
 		m.schedule(h, e)
 	}
@@ -135,7 +135,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		m.makeReady(h, e)
 	case core.Blocked, core.Done, core.Dead:
 		if s.State == core.Done && s.ExpiresAt == 0 {
-			e.clear(keepsOutcome) // it stays for its children only
+			e.clear(keepsOutcome) // it is kept only for its children
 		}
 		m.move(e, s.State)
 		m.enlist(h, e)
@@ -147,8 +147,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	}
 }
 
-// restoreLease gives a lease its full period again; one that a connection guarded has ended with it, and an attempt is
-// used.
+// restoreLease restarts a lease with its full duration; one that a connection held has ended with it, and an attempt is used.
 func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 	if s.Holder == core.HeldByConn {
 		e.set(requeued)
@@ -178,7 +177,7 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 	e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
 }
 
-// Restored ties up the links between jobs and batches once all of them are back.
+// Restored connects the links between jobs and batches once all are restored.
 func (m *Machine) Restored() {
 	m.eachJob(func(h uint32, e *entry) {
 		if x := m.optionalState(h); x != nil {
@@ -233,7 +232,7 @@ func (m *Machine) relink(e *entry, x *optional) {
 		p := m.bySeq.get(seq)
 		switch {
 		case p == 0:
-			e.set(broken) // cannot be: links change in the same commit; if it is, somebody should look
+			e.set(broken) // impossible, since links change in the same commit; if it happens, people should see it
 		case seq == x.parent && m.jobs.at(p).state != core.Done:
 			y := m.ensureOptional(p)
 			y.children = append(y.children, e.seq)

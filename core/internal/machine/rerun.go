@@ -2,7 +2,7 @@ package machine
 
 import "broker/core"
 
-// rerun has a leased job run once more when its lease ends.
+// rerun makes a leased job run again when its lease ends.
 func (m *Machine) rerun(c *client, op *core.Rerun) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil {
@@ -36,10 +36,10 @@ func (m *Machine) rerunRefusal(h uint32, e *entry) error {
 	return nil
 }
 
-// runAgain ends a run of a detached job that is to run once more: watchers get the outcome, and the job is as new.
+// runAgain ends a run of a detached job that runs again: watching clients get the outcome, and the job is as new.
 func (m *Machine) runAgain(h uint32, e *entry, streamed, whole *core.Outcome) {
 	if e.watchers != 0 {
-		m.tellEnd(h, streamed, whole, m.promise())
+		m.notifyEnd(h, streamed, whole, m.promise())
 	}
 	if e.has(hasTransient) {
 		m.transients[h].failure, m.transients[h].data = nil, nil

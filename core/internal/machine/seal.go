@@ -7,10 +7,10 @@ import (
 	"broker/core/internal/record"
 )
 
-// seqBlock is how many numbers are reserved ahead in the store, so that one is never used again after a crash.
+// seqBlock is how many numbers are reserved in advance in the store, so that none is reused after a crash.
 const seqBlock = 1 << 24
 
-// reserve notes in the open batch that numbers up to a new mark may be given out, long before they are.
+// reserve adds a reservation of further numbers to the open batch, long before they are needed.
 func (m *Machine) reserve() {
 	if m.nextSeq+seqBlock/2 < m.reserved || !m.opts.Persist {
 		return
@@ -19,7 +19,7 @@ func (m *Machine) reserve() {
 	m.metaLog = append(m.metaLog, core.MetaEntry{Name: seqMeta, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
 }
 
-// Finish hands back the reserved numbers that were not given out, and notes what was measured; nothing may be admitted after it.
+// Finish returns the reserved numbers that were not assigned, and stores measurements; nothing may be admitted after it.
 func (m *Machine) Finish() {
 	if !m.opts.Persist {
 		return
@@ -31,22 +31,22 @@ func (m *Machine) Finish() {
 	}
 }
 
-// Sealed is a batch on its way to the disk.
+// Sealed is a batch in flight.
 type Sealed struct {
 	Commit  core.Commit
 	Batch   record.CommitBatch
-	Waiters []uint32 // slots of clients that hold replies back for it
+	Waiters []uint32 // slots of clients with replies that wait for it
 	handles []sealedJob
 }
 
-// sealedJob remembers which job a change is about, to let go of its payload once it is on disk.
+// sealedJob is the job of a change, to evict its payload once it is on disk.
 type sealedJob struct {
 	handle uint32
 	seq    uint64
 }
 
-// Seal closes the open batch: all that has changed since the last one, each job once, in its present state. The caller
-// makes it durable, then calls Committed. into is emptied and used again.
+// Seal closes the open batch: everything that has changed since the last one, each job once, in its present state. The caller
+// makes it durable, then calls Committed. into is emptied and reused.
 func (m *Machine) Seal(into *Sealed) {
 	b := &into.Batch
 	b.Changes, b.Meta = b.Changes[:0], b.Meta[:0]
@@ -60,11 +60,11 @@ func (m *Machine) Seal(into *Sealed) {
 	m.removed = m.removed[:0]
 	for _, h := range m.changed {
 		if h > m.jobs.next {
-			continue // gone since, and the slab with it
+			continue // removed, and the slab has shrunk
 		}
 		e := m.jobs.at(h)
 		if !e.has(dirty) {
-			continue // gone since, or listed twice because the handle was given out again
+			continue // removed, or listed twice because its handle was reused
 		}
 		e.clear(dirty)
 		e.set(inflight)
@@ -85,7 +85,7 @@ func (m *Machine) Seal(into *Sealed) {
 	}
 }
 
-// change is a job's record as it is now.
+// change is the present record of a job.
 func (m *Machine) change(h uint32, e *entry) record.Change {
 	c := record.Change{Seq: e.seq}
 	if !e.has(stored) {
@@ -115,7 +115,7 @@ func (m *Machine) change(h uint32, e *entry) record.Change {
 	return c
 }
 
-// rewriteJob puts the payload of a stored job, which has been changed, into its record.
+// rewriteJob adds the changed payload of a stored job to its record.
 func (m *Machine) rewriteJob(h uint32, e *entry, c *record.Change) {
 	e.stored |= record.Rewritten
 	c.Job, c.KeepBody = m.jobs.payload(h), !e.has(newBody)
@@ -127,7 +127,7 @@ func (m *Machine) rewriteJob(h uint32, e *entry, c *record.Change) {
 	e.clear(rewrite | newBody)
 }
 
-// status is the changing part of a job's record.
+// status is the variable part of a record.
 func (m *Machine) status(h uint32, e *entry) *record.Status {
 	s := &record.Status{
 		State: e.state, Requeued: e.has(requeued), Unlocked: e.has(unlocked), Broken: e.has(broken),
@@ -159,16 +159,16 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 	return s
 }
 
-// gone is the order to remove all that the store has of a job. A large body has a key of its own, which the store knows
-// by the size it was given.
+// gone is the change that removes a job from the store. A large body has its own key, which the store knows by the size it was
+// given.
 func (m *Machine) gone(h uint32, e *entry) record.Change {
 	return record.Change{
 		Seq: e.seq, Gone: true, Stored: e.stored, BodyBytes: int(e.bodyBytes), TimelineSlots: m.timelineSlots(h, e),
 	}
 }
 
-// Committed notes that a batch is durable and lets go of what the store now has, as far as the cache is full. It adds
-// the clients that have asked about the batch meanwhile to s.Waiters.
+// Committed records that a batch is durable and evicts what the store now has, as far as the cache is full. It adds the clients
+// that have since asked about the batch to s.Waiters.
 func (m *Machine) Committed(s *Sealed) {
 	m.inflightBytes = 0
 	m.durable = s.Commit
@@ -194,13 +194,13 @@ func (m *Machine) Committed(s *Sealed) {
 	}
 }
 
-// settle drops from memory what the store has of a job whose record is up to date: its payload if the cache is full,
-// its failure and outcome always.
+// evictStored drops from memory what the store has of a job whose record is current: its payload if the cache is full, its failure and
+// outcome always.
 func (m *Machine) evictStored(h uint32, e *entry) {
 	e.set(payloadStored)
 	room := m.opts.CacheBytes
 	if e.state != core.Ready && e.state != core.Leased {
-		room /= 2 // what nobody takes soon must not push out what is taken next
+		room /= 2 // jobs that are not taken soon must not displace those taken next
 	}
 	if m.cached > room && m.jobs.payload(h) != nil {
 		m.setPayload(h, nil)
@@ -222,8 +222,8 @@ func (m *Machine) evictStored(h uint32, e *entry) {
 	}
 }
 
-// evictLeased drops the payload of a job that was handed out, if the store has it and the cache is more than half full:
-// jobs that are still to be handed out need the room.
+// evictLeased drops the payload of a leased job if the store has it and the cache is more than half full: waiting jobs need the
+// room.
 func (m *Machine) evictLeased(h uint32, e *entry) {
 	if e.has(payloadStored) && !e.has(ephemeral) && m.cached > m.opts.CacheBytes/2 {
 		m.setPayload(h, nil)

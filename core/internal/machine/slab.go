@@ -6,15 +6,15 @@ import (
 	"broker/core/internal/timer"
 )
 
-// entry is all that the machine must know of a job to decide. No pointers: the collector does not look inside.
+// entry is what the machine needs to decide about a job. It has no pointers, so that the garbage collector does not scan it.
 type entry struct {
 	seq       uint64
 	id        digest // of the client's own id; zero if it was minted
 	unique    digest // of queue-independent UniqueKey; zero if there is none or it is free
 	createdAt core.Instant
-	readyAt   core.Instant // place in the queue; when it is due; when it died or was done
+	readyAt   core.Instant // position in the queue; due time; time of death or completion
 	expiresAt core.Instant // as submitted, or the end of retention
-	leasedAt  core.Instant // when it was handed out; Retrying: when it failed; Ready: when it came back, if it did
+	leasedAt  core.Instant // start of the lease; Retrying: time of the failure; Ready: time of its return, if any
 	failedAt  core.Instant // the first failure
 
 	priority    int32
@@ -29,10 +29,10 @@ type entry struct {
 	stateTimer  timer.ID // due, retry, or end of lease
 	expiryTimer timer.ID
 	holder      uint32 // client slot (HeldByConn) or worker name (HeldByWorker); Retrying and Dead: failure group
-	heldAt      uint32 // index in the client's list of held jobs
+	heldAt      uint32 // index in its holder's list of jobs
 	watchers    uint32 // head of the list
 	uniqueNext  uint32 // next job with the same key in another queue
-	bodyBytes   uint32 // of the stored body, or of the one that will be
+	bodyBytes   uint32 // of the stored body, or of the one to be stored
 	kind        uint32 // number of its type; zero: its queue's name
 	flags       flags
 
@@ -49,21 +49,21 @@ type entry struct {
 	entries    uint32 // of its timeline
 }
 
-// flags are the yes-or-no facts of an entry.
+// flags are the booleans of an entry.
 type flags uint32
 
 const (
 	ephemeral      flags = 1 << iota // never stored
-	stored                           // the job has a key in the store, or is in a sealed batch
+	stored                           // the job is in the store or in a sealed batch
 	dirty                            // in the list of changed jobs
 	changed                          // its status differs from "as submitted"
 	requeued                         // was leased before
-	unlocked                         // its unique key came free early
-	broken                           // blocked by a job that is gone without being done
+	unlocked                         // its unique key was freed early
+	broken                           // blocked, and a dependency is gone without being done
 	scheduledOrder                   // Workq's order among equals
-	idIsUUIDv4                       // it needs no alias
-	hasOptional                      // there is an entry in extras
-	hasTransient                     // there is an entry in notes
+	idIsUUIDv4                       // so it needs no alias
+	hasOptional                      // it has an optionalState
+	hasTransient                     // it has a transient
 	runOver                          // a WatchRun has passed its deadline while leased
 	nonResident                      // its payload is not in memory
 	failureStored                    // the store has its failure
@@ -71,12 +71,12 @@ const (
 	keepsOutcome                     // Job.Kept
 	doneFailed                       // done, as failed
 	payloadStored                    // the store has its payload
-	inflight                         // its last change is in the batch that is being written
-	rewrite                          // the store has a payload of it, and not the present one
-	newBody                          // likewise, and the body is another one too
-	rerun                            // Leased: it runs once more when this run ends; see Machine.rerun
+	inflight                         // its last change is in the batch in flight
+	rewrite                          // the payload in the store is outdated
+	newBody                          // likewise, and so is the body
+	rerun                            // Leased: it runs again when this run ends; see Machine.rerun
 	listed                           // in the lists of its state
-	held                             // in somebody's hands: Leased, and not on its way out of it
+	held                             // it has a holder: Leased and not being detached
 )
 
 func (e *entry) has(f flags) bool { return e.flags&f != 0 }
@@ -88,25 +88,25 @@ const (
 	pageSize = 1 << pageBits
 )
 
-// page holds neighbours in the slab and, while any of them is in memory, their payloads.
+// page holds neighbouring entries and, while any of them is in memory, their payloads.
 type page struct {
 	entries  [pageSize]entry
 	payloads *[pageSize]*core.Job
 	resident int
 }
 
-// slab gives out handles, from 1, and takes them back.
+// slab assigns handles, from 1.
 type slab struct {
 	pages []*page
 	free  []uint32
 	next  uint32
 	live  int
-	spare *[pageSize]*core.Job // empty: a broker that is nearly empty needs a page for every job
+	spare *[pageSize]*core.Job // empty, so that a nearly empty broker does not allocate a page per job
 }
 
 func (s *slab) at(h uint32) *entry { return &s.pages[h>>pageBits].entries[h&(pageSize-1)] }
 
-// alloc gives a zeroed entry.
+// alloc returns a zeroed entry.
 func (s *slab) alloc() (uint32, *entry) {
 	s.live++
 	if n := len(s.free); n > 0 {
@@ -121,12 +121,12 @@ func (s *slab) alloc() (uint32, *entry) {
 	return s.next, s.at(s.next)
 }
 
-// release zeroes an entry; its handle may be given out again at once.
+// release zeroes an entry; its handle may be reused at once.
 func (s *slab) release(h uint32) {
 	s.live--
 	*s.at(h) = entry{}
 	s.free = append(s.free, h)
-	if s.live == 0 && len(s.pages) > 8 { // a drained broker gives its memory back
+	if s.live == 0 && len(s.pages) > 8 { // a drained broker frees its memory
 		*s = slab{}
 	}
 }

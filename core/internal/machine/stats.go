@@ -7,13 +7,13 @@ import (
 	"broker/core"
 )
 
-// Names of the marks in which counters are stored.
+// Names of the meta entries with the counters.
 const (
 	totalsMeta = "core/totals"
 	seqMeta    = "core/seq"
 )
 
-// count adds to the totals of the server, of the job's protocol and of the client's.
+// count adds to the totals of the server, of the job's protocol and of the client's protocol.
 func (m *Machine) count(origin, by core.Protocol, add func(*core.Totals)) {
 	add(&m.stats.Totals)
 	add(&m.stats.ByOrigin[origin])
@@ -28,7 +28,7 @@ func (m *Machine) Stats() *core.Stats {
 	return &s
 }
 
-// resetCounters sets what clients and jobs of one protocol have made of the counters to zero; the others keep theirs.
+// resetCounters sets the counts of one protocol's clients and jobs to zero.
 func (m *Machine) resetCounters(c *client, op *core.ResetCounters) {
 	gone := counters(&m.stats.ByWorker[op.Origin])
 	for i, n := range counters(&m.stats.Totals) {
@@ -37,7 +37,7 @@ func (m *Machine) resetCounters(c *client, op *core.ResetCounters) {
 	m.stats.ByOrigin[op.Origin], m.stats.ByWorker[op.Origin] = core.Totals{}, core.Totals{}
 	m.forgetDays(op.Origin)
 	if m.opts.Persist {
-		m.metaLog = m.sealStats(m.metaLog) // with the open batch even if nothing else is in it
+		m.metaLog = m.sealStats(m.metaLog) // with the open batch, even if that is otherwise empty
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
 }
@@ -47,15 +47,14 @@ func counters(t *core.Totals) [8]*uint64 {
 	return [...]*uint64{&t.Submitted, &t.Leased, &t.Done, &t.Failed, &t.Dead, &t.Expired, &t.Cancelled, &t.Released}
 }
 
-// storedTotals is what is stored of the counters.
+// storedTotals is the stored form of the counters.
 type storedTotals struct {
 	Totals   core.Totals
 	ByOrigin [len(core.Protocols)]core.Totals
 	ByWorker [len(core.Protocols)]core.Totals
 }
 
-// each calls fn for every counter, in an order that reaches the disk: new ones go to the end, and a store that has
-// fewer leaves them at zero.
+// each calls fn for every counter in the order in which they are stored: append new ones; a store with fewer leaves them at zero.
 func (t *storedTotals) each(fn func(*uint64)) {
 	group := func(x *core.Totals) {
 		for _, n := range counters(x) {
@@ -69,7 +68,7 @@ func (t *storedTotals) each(fn func(*uint64)) {
 	}
 }
 
-// encode writes the counters as varints: this happens with every commit, which encoding/json would be felt in.
+// encode encodes the counters as varints: it runs with every commit, and encoding/json would be noticeable.
 func (t *storedTotals) encode() (b []byte) {
 	t.each(func(n *uint64) { b = binary.AppendUvarint(b, *n) })
 	return b
@@ -88,7 +87,7 @@ func (t *storedTotals) decode(b []byte) error {
 	return nil
 }
 
-// sealStats writes the marks of the counters.
+// sealStats adds the entries of the counters.
 func (m *Machine) sealStats(into []core.MetaEntry) []core.MetaEntry {
 	m.statsDirty = false
 	t := storedTotals{Totals: m.stats.Totals, ByOrigin: m.stats.ByOrigin, ByWorker: m.stats.ByWorker}

@@ -7,49 +7,48 @@ import (
 	"broker/core/internal/timer"
 )
 
-// extra holds what few jobs have. Its bytes are paid by those only.
+// optional holds what few jobs have, so that only those pay for it.
 type optional struct {
 	startBefore    core.Instant
-	startTimer     timer.ID // set while the job is ready and startBefore is
+	startTimer     timer.ID // set while the job is ready and has StartBefore
 	uniqueUntil    core.Instant
 	uniqueStart    bool
-	startKey       digest       // uniqueStart: the key that came free with the start
+	startKey       digest       // uniqueStart: the key that was freed by the lease
 	retainUntil    core.Instant // differs from expiresAt
 	retainFor      time.Duration
-	ttl            core.Instant // of a dead job: when it is gone in any state; else expiresAt says so
+	ttl            core.Instant // of a dead job: its ExpiresAt; otherwise expiresAt has it
 	parent         uint64
-	waiting        []uint64 // jobs this one waits for
-	successors     []uint64 // jobs that wait for this one to be closed as done
-	children       []uint64 // jobs held until this one is finished
-	openChildren   int      // children not closed yet
+	waiting        []uint64 // its dependencies
+	successors     []uint64 // jobs that depend on this one
+	children       []uint64 // jobs blocked until this one is finished
+	openChildren   int      // children that are not closed
 	childrenBroken bool     // a child is gone without being done
-	isClosed       bool     // who depended on it has been told
-	batch          uint64   // batch it is a member of
+	isClosed       bool     // its dependents have been notified
+	batch          uint64   // batch of which it is a member
 	tried          bool     // its batch has counted its first execution
 	callbackFor    uint64   // batch whose callback it is
-	slotKey        uint64   // who has the job's slot of a throttle
+	slotKey        uint64   // holder of the throttle slot
 	slotTimer      timer.ID
 	slot           slotState
 	timeline       uint16 // Job.Timeline
 }
 
-// note holds what is known of a job beyond its entry, while it is not on disk or cheap to keep.
+// transient holds what is known about a job besides its entry, while it is not on disk.
 type transient struct {
 	progress core.Progress
 	failure  *core.Failure
 	outcome  *core.Outcome
-	data     []byte               // chunks emitted in the present attempt, for who wants the whole result
-	tooMuch  bool                 // more of them came than may be kept
+	data     []byte               // chunks of the present attempt, for clients that want the whole result
+	tooMuch  bool                 // there were more than may be kept
 	entries  []core.TimelineEntry // that are not on disk, the first written ones on their way there
 	written  int
 }
 
-// maxUnstored bounds what is admitted and not on disk yet, in bytes: a disk that stalls must not fill the memory with the
-// jobs of clients that do not wait for an answer.
+// maxUnstored limits the bytes that are admitted and not on disk yet: a slow disk must not fill the memory with the jobs of
+// clients that do not wait for replies.
 const maxUnstored = 1 << 30
 
-// maxCollected bounds the chunks kept for one job's whole result, in bytes. Beyond it the result is what the completion
-// carries.
+// maxCollected limits the chunks kept for the whole result of one job. Beyond it the result is only what the completion carries.
 const maxCollected = 64 << 20
 
 func (n *transient) collect(data []byte) {
@@ -69,7 +68,7 @@ func (m *Machine) ensureOptional(h uint32) *optional {
 	return m.optionals[h]
 }
 
-// rare is the extra of a job, nil if it has none.
+// optionalState returns that of a job, or nil.
 func (m *Machine) optionalState(h uint32) *optional {
 	if !m.jobs.at(h).has(hasOptional) {
 		return nil
@@ -86,14 +85,14 @@ func (m *Machine) ensureTransient(h uint32) *transient {
 	return m.transients[h]
 }
 
-// forgetProgress is for a job whose worker has left it; how far one was that has ended stays known as long as its outcome.
+// forgetProgress clears the progress of a job whose worker has left it; the progress of a finished job is kept with its outcome.
 func (m *Machine) forgetProgress(h uint32, e *entry) {
 	if e.has(hasTransient) {
 		m.transients[h].progress = core.Progress{}
 	}
 }
 
-// submit admits a job, or says why not.
+// submit admits a job or refuses it.
 func (m *Machine) submit(c *client, op *core.Submit) {
 	j := op.Job
 	a := m.admission(op)
@@ -128,7 +127,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	m.place(h, m.jobs.at(h))
 }
 
-// takeIn takes in a job that is admitted, without a place yet.
+// takeIn admits a job, without a place yet.
 func (m *Machine) takeIn(a admission, j *core.Job, by core.Protocol) uint32 {
 	if a.there != 0 && a.err == nil {
 		m.remove(a.there)
@@ -148,15 +147,15 @@ func (m *Machine) takeIn(a admission, j *core.Job, by core.Protocol) uint32 {
 	return h
 }
 
-// admission is what becomes of a submission.
+// admission is the decision about a submission.
 type admission struct {
 	err    error
-	there  uint32      // the job that stands in its way or, without an error, gives way
-	joins  uint32      // the job that it coalesces with
-	commit core.Commit // what an error rests on
+	there  uint32      // the conflicting job or, without an error, the job to replace
+	joins  uint32      // the job with which it coalesces
+	commit core.Commit // on which an error depends
 }
 
-// admission decides about a submission. In an atomic list that is being applied, no error counts.
+// admission decides about a submission. While an atomic list is being applied, errors do not count.
 func (m *Machine) admission(op *core.Submit) (a admission) {
 	j := op.Job
 	if !m.valid(op) {
@@ -166,7 +165,7 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 	if j.Unique == core.UniqueCoalesce {
 		if h := m.uniqueHolder(j); h != 0 {
 			if !j.Ephemeral && m.jobs.at(h).has(ephemeral) && m.refuse != nil {
-				a.err = m.refuse // somebody would be promised a job that is not stored
+				a.err = m.refuse // a client would be promised a job that is not stored
 			}
 			a.joins = h
 			return a
@@ -176,8 +175,8 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 	return a
 }
 
-// uniqueHolder is the live job that holds the unique key of a new one in its queue; zero if there is none, or if the
-// atomic list that is being looked at removes it.
+// uniqueHolder is the unfinished job that holds the unique key of a new one in its queue; zero if there is none, or if the atomic
+// list being checked removes it.
 func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 	n := m.names[j.Queue]
 	if n == 0 {
@@ -190,8 +189,8 @@ func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 	return h
 }
 
-// valid reports whether a submission makes sense at all. What is not stored needs somebody to run for and cannot be
-// counted in a batch, which is; nothing can be linked to a job that was never there.
+// valid reports whether a submission is valid. A job that is not stored needs a client that waits, and cannot be in a batch,
+// which is stored; dependencies must have existed.
 func (m *Machine) valid(op *core.Submit) bool {
 	j := op.Job
 	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || !validTags(j.Tags) {
@@ -208,8 +207,8 @@ func (m *Machine) valid(op *core.Submit) bool {
 	return j.Parent < m.nextSeq
 }
 
-// refusal is why a job may not be admitted, the job that stands in its way, and the commit that this rests on. Without an
-// error, the job that is there is to be removed.
+// refusal is why a job is refused, the conflicting job, and the commit that this depends on. Without an error, the existing job
+// is to be replaced.
 func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 	if j.ID != "" {
 		if there = m.find(core.Ref{ID: j.ID}); there != 0 && m.run.cancels(m.jobs.at(there).seq) {
@@ -241,17 +240,17 @@ func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 	return there, 0, nil
 }
 
-// unstored is how many bytes were admitted and are not on disk yet.
+// unstored is the number of bytes that are admitted and not on disk yet.
 func (m *Machine) unstored() int { return m.openBytes + m.inflightBytes + m.run.admitted() }
 
-// givesWay reports whether a job with the same id as j is done, with its children, and only remembered for its state.
+// givesWay reports whether a job with the same id as j is done, with its children, and only kept for its state.
 func (m *Machine) givesWay(h uint32, j *core.Job) bool {
 	e := m.jobs.at(h)
 	x := m.optionalState(h)
 	return e.state == core.Done && e.origin == core.Faktory && j.Origin == core.Faktory && x != nil && x.retainFor != 0 && x.isClosed
 }
 
-// coalesce answers with the job that a submission joins.
+// coalesce replies with the job that a submission joins.
 func (m *Machine) coalesce(c *client, op *core.Submit, h uint32) {
 	j, e := op.Job, m.jobs.at(h)
 	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.seq, Existing: true}
@@ -268,7 +267,7 @@ func (m *Machine) coalesce(c *client, op *core.Submit, h uint32) {
 	}
 }
 
-// holder is the job that holds a key in a queue, zero if there is none; a key whose time is over is taken back.
+// holder is the job that holds a key in a queue, or zero; it frees an expired key.
 func (m *Machine) holder(n uint32, key string) uint32 { return m.holderOf(n, m.hash.text(key)) }
 
 func (m *Machine) holderOf(n uint32, key digest) uint32 {
@@ -283,7 +282,7 @@ func (m *Machine) holderOf(n uint32, key digest) uint32 {
 	return h
 }
 
-// keep makes an ephemeral job one that is stored: somebody was promised that it runs, whoever goes away.
+// keep makes an ephemeral job a stored one: a client was promised that it runs.
 func (m *Machine) keep(h uint32, e *entry) {
 	if !e.has(ephemeral) {
 		return
@@ -296,25 +295,25 @@ func (m *Machine) keep(h uint32, e *entry) {
 	m.touch(h, e)
 }
 
-// admit gives a job its number and an entry with all indexes; its state is still Gone.
+// admit assigns a number and an entry in all indexes to a job; its state is still Gone.
 func (m *Machine) admit(j *core.Job) uint32 {
 	j.Seq = m.nextSeq
 	m.nextSeq++
 	m.reserve()
 	n, q := m.enterQueue(j.Queue, j.Origin, j.Ephemeral)
-	j.Queue = q.name // one copy of the name for all jobs
+	j.Queue = q.name // share one copy of the name
 	if j.Type == "" || j.Type == q.name {
 		j.Type = q.name
 	}
 	h := m.index(j, n)
 	if e := m.jobs.at(h); !e.has(scheduledOrder) {
-		e.readyAt = max(e.readyAt, m.now) // its place is by arrival, also if the client says that it is older
+		e.readyAt = max(e.readyAt, m.now) // its position is by arrival, even if the client says that it is older
 	}
 	m.setPayload(h, j)
 	return h
 }
 
-// enterQueue finds or makes the queue that a job comes to, and says how long it is to be known.
+// enterQueue finds or makes the queue of a new job, and decides how long it stays known.
 func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) (uint32, *jobQueue) {
 	n, q := m.queueNamed(name)
 	q.used = true
@@ -328,7 +327,7 @@ func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) 
 	return n, q
 }
 
-// index makes the entry of a job that has its number, from what was submitted. It keeps nothing of j.
+// index makes the entry of a submitted job that has its number. It keeps nothing of j.
 func (m *Machine) index(j *core.Job, n uint32) uint32 {
 	h, e := m.jobs.alloc()
 	e.seq, e.queue, e.createdAt, e.priority = j.Seq, n, j.CreatedAt, j.Priority
@@ -365,12 +364,12 @@ func (m *Machine) index(j *core.Job, n uint32) uint32 {
 	if j.Unique != core.UniqueNone && j.UniqueKey != "" {
 		m.lockUnique(h, j.UniqueKey)
 	}
-	m.indexRare(h, j)
+	m.indexOptional(h, j)
 	return h
 }
 
-// indexRare makes the extra of a job that has something unusual.
-func (m *Machine) indexRare(h uint32, j *core.Job) {
+// indexOptional makes the optionalState of a job that needs one.
+func (m *Machine) indexOptional(h uint32, j *core.Job) {
 	if j.StartBefore != 0 || j.UniqueUntil != 0 || j.UniqueStart || j.RetainFor != 0 ||
 		j.RetainUntil != 0 && j.RetainUntil != j.ExpiresAt {
 		x := m.ensureOptional(h)
@@ -389,7 +388,7 @@ func (m *Machine) indexRare(h uint32, j *core.Job) {
 	}
 }
 
-// place puts a new job where its links and its time say: blocked, scheduled or ready.
+// place makes a new job blocked, scheduled or ready, by its links and its time.
 func (m *Machine) place(h uint32, e *entry) {
 	m.joinBatch(h)
 	if j := m.jobs.payload(h); (j.Parent != 0 || len(j.After) > 0) && m.link(h, j) {
@@ -401,7 +400,7 @@ func (m *Machine) place(h uint32, e *entry) {
 	m.schedule(h, e)
 }
 
-// schedule makes a job ready, now or when it is due.
+// schedule makes a job ready now, or when it is due.
 func (m *Machine) schedule(h uint32, e *entry) {
 	if e.readyAt > m.now {
 		m.move(e, core.Scheduled)
@@ -413,8 +412,8 @@ func (m *Machine) schedule(h uint32, e *entry) {
 	m.makeReady(h, e)
 }
 
-// makeReady puts a job into its queue and to a waiting worker if there is one. How far a worker came that left its job is
-// nobody's business; what is known of a try that failed stays until the next one says more.
+// makeReady puts a job into its queue and hands it to a waiting worker, if any. It clears the progress of a previous worker; a
+// failure stays until the next one.
 func (m *Machine) makeReady(h uint32, e *entry) {
 	if e.state == core.Leased {
 		e.leasedAt = m.now
@@ -434,7 +433,7 @@ func (m *Machine) makeReady(h uint32, e *entry) {
 	m.offer(e.queue)
 }
 
-// millis is d in whole milliseconds, at least one if d is positive, cut to what an entry can hold.
+// millis is d in milliseconds, at least one if d is positive, limited to what an entry can hold.
 func millis(d time.Duration) uint32 {
 	if d <= 0 {
 		return 0
@@ -456,7 +455,7 @@ func (m *Machine) setPayload(h uint32, j *core.Job) {
 	m.jobs.setPayload(h, j)
 }
 
-// payloadBytes is about what a job costs in memory beside its entry.
+// payloadBytes is the approximate memory of a payload.
 func payloadBytes(j *core.Job) int {
 	n := 512 + len(j.Body) + len(j.Attributes) + len(j.ID) + len(j.UniqueKey) + 8*len(j.After)
 	for _, tag := range j.Tags {

@@ -5,23 +5,23 @@ import (
 	"broker/core/internal/timer"
 )
 
-// A throttle bounds how many jobs of a queue are leased at once, in all or by one worker. A lease takes a slot; the slot
-// comes free with the lease, or after Throttle.SlotFor. Queues without a throttle pay nothing.
+// A throttle limits how many jobs of a queue are leased at the same time, in total or by one worker. A lease takes a slot, which
+// becomes free with the end of the lease or after Throttle.SlotFor. Queues without a throttle pay nothing.
 
-// slotState is what a leased job has of a throttle.
+// slotState is a leased job's use of a throttle.
 type slotState uint8
 
-// slotNone: the queue had no throttle when the job was leased. slotOver: the slot came free before the lease.
+// slotNone: the queue had no throttle when the job was leased. slotOver: the slot became free before the end of the lease.
 const (
 	slotNone slotState = iota
 	slotTaken
 	slotOver
 )
 
-// workerKey marks a slot key as that of a worker's number; else it is a ClientID, which is never used again.
+// workerKey marks a slot key as a worker's number; otherwise it is a ClientID, which is never reused.
 const workerKey = 1 << 63
 
-// slotFor reports whether the queue's throttle lets this lease have a job.
+// slotFor reports whether the throttle of the queue allows this lease.
 func (m *Machine) slotFor(q *jobQueue, c *client, op *core.Lease) bool {
 	if q.limits.LeasedPerWorker == 0 {
 		return true
@@ -37,7 +37,7 @@ func (m *Machine) slotFor(q *jobQueue, c *client, op *core.Lease) bool {
 	return q.perWorker[key] < q.limits.LeasedPerWorker
 }
 
-// slotKey names who has a leased job, zero if nobody knows any more.
+// slotKey identifies the holder of a leased job; zero if unknown.
 func (m *Machine) slotKey(e *entry) uint64 {
 	switch e.holderKind {
 	case core.HeldByConn:
@@ -49,7 +49,7 @@ func (m *Machine) slotKey(e *entry) uint64 {
 	return 0
 }
 
-// takeSlot notes a lease in the throttle of its queue, if there is one.
+// takeSlot counts a lease in the throttle of its queue, if there is one.
 func (m *Machine) takeSlot(h uint32, e *entry, key uint64) {
 	q := m.queues[e.queue]
 	t := q.limits.Throttle
@@ -68,7 +68,7 @@ func (m *Machine) takeSlot(h uint32, e *entry, key uint64) {
 	}
 }
 
-// giveSlot takes a job out of its queue's throttle.
+// giveSlot frees the slot of a job.
 func (m *Machine) giveSlot(h uint32, e *entry) {
 	x := m.optionalState(h)
 	if x == nil {
@@ -86,7 +86,7 @@ func (m *Machine) giveSlot(h uint32, e *entry) {
 	x.slot, x.slotKey = slotNone, 0
 }
 
-// slotTimeout frees the slot of a job whose lease goes on.
+// slotTimeout frees the slot of a job whose lease continues.
 func (m *Machine) slotTimeout(h uint32) {
 	e := m.jobs.at(h)
 	m.optionalState(h).slotTimer = 0
@@ -110,8 +110,8 @@ func (m *Machine) throttleQueue(c *client, op *core.ThrottleQueue) {
 	m.dropIdle(n)
 }
 
-// recountSlots gives slots to leases from a time when the queue had no throttle. It looks for them among all jobs, which
-// is rare enough: a throttle is set at start and when the configuration is read again.
+// recountSlots assigns slots to leases from before the queue had a throttle. It examines all jobs, which is acceptable since
+// throttles rarely change.
 func (m *Machine) recountSlots(n uint32) {
 	q := m.queues[n]
 	left := q.count[core.Leased]

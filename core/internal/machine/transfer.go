@@ -7,7 +7,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// transferLease gives a leased job to a worker with an id.
+// transferLease transfers a lease to a worker with an id.
 func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	h, e, err := m.findIf(op.Ref, &core.Condition{})
 	switch {
@@ -39,7 +39,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	m.reply(c, r)
 }
 
-// grant gives a leased job to a client or worker, for so many milliseconds; zero: as long as the connection.
+// grant leases a job to a client or worker for a number of milliseconds; zero: as long as the connection.
 func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *entry, granted uint32) {
 	e.epoch++
 	e.leasedAt = m.now

@@ -25,7 +25,7 @@ func (m *Machine) update(c *client, op *core.Update) {
 	m.happened(h, e, core.EventChanged, op.Set.String())
 }
 
-// acceptedChange is the reply to a change that has raised the epoch.
+// acceptedChange is the reply to a change that increased the epoch.
 func (m *Machine) acceptedChange(c *client, tag uint64, e *entry) {
 	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, Lease: core.Grant{Epoch: e.epoch}}
 	if !e.has(ephemeral) {
@@ -34,7 +34,7 @@ func (m *Machine) acceptedChange(c *client, tag uint64, e *entry) {
 	m.reply(c, r)
 }
 
-// updateRefusal is why a job may not be changed so.
+// updateRefusal is why a job cannot be changed in this way.
 func (m *Machine) updateRefusal(e *entry, set *core.JobChange) error {
 	if e.state == core.Done {
 		return core.ErrFinished
@@ -67,7 +67,7 @@ func validTags(tags []string) bool {
 		!slices.ContainsFunc(tags, func(t string) bool { return t == "" || len(t) > core.MaxTagBytes })
 }
 
-// setFields gives a job other values; j is its payload, which others may be reading and is left as it is.
+// setFields changes values of a job; j is its payload, which others may be reading and is not modified.
 func (m *Machine) setFields(h uint32, e *entry, j *core.Job, set *core.JobChange) {
 	n := *j
 	setPayload(&n, set)
@@ -88,7 +88,7 @@ func (m *Machine) setFields(h uint32, e *entry, j *core.Job, set *core.JobChange
 	m.setPayload(h, &n)
 }
 
-// setBody notes a new body for the store. How large the stored one is must be known until it is replaced.
+// setBody records a new body for the store. The size of the stored one must be known until it is replaced.
 func (m *Machine) setBody(e *entry, n *core.Job) {
 	switch {
 	case e.has(ephemeral):
@@ -102,7 +102,7 @@ func (m *Machine) setBody(e *entry, n *core.Job) {
 	e.bodyBytes = uint32(len(n.Body))
 }
 
-// setPayload sets what only the payload knows.
+// setPayload sets what only the payload has.
 func setPayload(n *core.Job, set *core.JobChange) {
 	if set.Type != nil {
 		n.Type = *set.Type
@@ -121,7 +121,7 @@ func setPayload(n *core.Job, set *core.JobChange) {
 	}
 }
 
-// setEntry sets what payload and entry both know.
+// setEntry sets what payload and entry both have.
 func (m *Machine) setEntry(h uint32, e *entry, n *core.Job, set *core.JobChange) {
 	if set.Priority != nil || set.ReadyAt != nil {
 		m.reposition(h, e, n, set)
@@ -149,7 +149,7 @@ func (m *Machine) setEntry(h uint32, e *entry, n *core.Job, set *core.JobChange)
 	}
 }
 
-// setFails counts failures as if they had been elsewhere: nothing is known of the last one.
+// setFails sets the number of failures and forgets the last one.
 func (m *Machine) setFails(h uint32, e *entry, n *core.Job, fails uint32) {
 	n.PriorFails, e.fails, e.failedAt = fails, fails, 0
 	e.clear(failureStored)
@@ -161,7 +161,7 @@ func (m *Machine) setFails(h uint32, e *entry, n *core.Job, fails uint32) {
 	}
 }
 
-// changeExpiry gives a job another end; the stay of a dead one ends then at the latest.
+// changeExpiry changes the expiry of a job; a dead one leaves then at the latest.
 func (m *Machine) changeExpiry(h uint32, e *entry, n *core.Job, until core.Instant) {
 	if n.RetainUntil != 0 && n.RetainUntil == n.ExpiresAt {
 		n.RetainUntil = until
@@ -181,7 +181,7 @@ func (m *Machine) changeExpiry(h uint32, e *entry, n *core.Job, until core.Insta
 	m.expireAt(h, e, m.deadUntil(h, e))
 }
 
-// reposition gives a job another priority or instant, and the place that follows from it.
+// reposition changes the priority or instant of a job, and so its position.
 func (m *Machine) reposition(h uint32, e *entry, n *core.Job, set *core.JobChange) {
 	q := m.queues[e.queue]
 	list := q.list(e.state)
@@ -201,7 +201,7 @@ func (m *Machine) reposition(h uint32, e *entry, n *core.Job, set *core.JobChang
 	}
 }
 
-// list is the ordered list that holds the jobs in a state, nil if there is none.
+// list is the ordered list of the jobs in a state, or nil.
 func (q *jobQueue) list(s core.State) *queue.List {
 	switch s {
 	case core.Ready:
@@ -213,8 +213,8 @@ func (q *jobQueue) list(s core.State) *queue.List {
 	return nil
 }
 
-// reschedule gives a job that waits, and was taken out of its list, the place of an instant: alone, whatever
-// ScheduledOrder says. It reports true if the job is in another state now, and in its list.
+// reschedule gives a waiting job that was removed from its list the position of an instant, regardless of ScheduledOrder. It
+// returns true if the job changed its state and is in its list.
 func (m *Machine) reschedule(h uint32, e *entry, at core.Instant) bool {
 	if at == 0 {
 		at = m.now
@@ -244,7 +244,7 @@ func (m *Machine) reschedule(h uint32, e *entry, at core.Instant) bool {
 	return false
 }
 
-// setPriority counts a ready job in the class of its new priority.
+// setPriority moves a ready job to the class of its new priority.
 func (m *Machine) setPriority(e *entry, q *jobQueue, priority int32) {
 	if e.state == core.Ready {
 		q.class[classOf(e.priority)]--
@@ -255,7 +255,7 @@ func (m *Machine) setPriority(e *entry, q *jobQueue, priority int32) {
 	e.priority = priority
 }
 
-// touchPayload notes that a job's payload is not what the store has.
+// touchPayload records that a job's payload differs from the stored one.
 func (m *Machine) touchPayload(h uint32, e *entry) {
 	if e.has(stored) {
 		e.set(rewrite)

@@ -7,44 +7,43 @@ import (
 	"broker/core/crontab"
 )
 
-// What an operation needs that is not in memory is read by whoever holds the machine, outside of the lock: Apply stops
-// before the operation and says what it wants, the caller supplies it and applies the rest. The operation is then decided
-// from the start, as if nothing had been before.
+// What an operation needs that is not in memory is read by the caller of the machine, outside the lock: Apply stops before the
+// operation and says what it needs; the caller supplies it and applies the rest. The operation is then processed from its start.
 
-// Wants lists what Apply needs to go on.
+// Wants lists what Apply needs to continue.
 type Wants struct {
-	Jobs  []uint64 // payloads that are on disk alone
+	Jobs  []uint64 // payloads that are only on disk
 	Times []Times  // of schedules, which may be in a time zone that is on disk
 }
 
 // Times says when a schedule is due.
 type Times struct{ Cron, Zone string }
 
-// Parse reads a time zone from disk if need be.
+// Parse parses them; it may read a time zone from disk.
 func (t Times) Parse() (crontab.Schedule, error) {
 	return parseTimes(&core.Schedule{Cron: t.Cron, Zone: t.Zone})
 }
 
-// fetching is what the operation of a client waits for, and what it got.
+// fetching is what a client's operation waits for, and what was supplied.
 type fetching struct {
 	wants    Wants
 	supplied map[uint64]supplied
 	times    map[Times]parsed
 }
 
-// parsed is what came of the times of a schedule.
+// parsed is the result of parsing the times of a schedule.
 type parsed struct {
 	times crontab.Schedule
 	err   error
 }
 
-// supplied is a payload from the store, as good as it was at an epoch: no payload changes without raising it.
+// supplied is a payload from the store at an epoch: payloads do not change without a new epoch.
 type supplied struct {
 	job   *core.Job
 	epoch uint32
 }
 
-// Wanted takes what the last Apply of a client wants.
+// Wanted returns what the last Apply of a client needs.
 func (m *Machine) Wanted(id core.ClientID) Wants {
 	c := m.client(id)
 	if c == nil || c.fetching == nil {
@@ -55,8 +54,8 @@ func (m *Machine) Wanted(id core.ClientID) Wants {
 	return w
 }
 
-// SupplyJob gives a payload that Apply wants; nil: the store has none. It reports false if that cannot be: the job was not
-// removed meanwhile.
+// SupplyJob supplies a payload; nil: the store has none. It returns false if that is impossible: the job was not removed
+// meanwhile.
 func (m *Machine) SupplyJob(id core.ClientID, seq uint64, j *core.Job) bool {
 	if c := m.client(id); c != nil && c.fetching != nil {
 		s := c.fetching.supplied[seq]
@@ -66,8 +65,7 @@ func (m *Machine) SupplyJob(id core.ClientID, seq uint64, j *core.Job) bool {
 	return j != nil || m.bySeq.get(seq) == 0
 }
 
-// wholeJob is the payload of a job that is to be changed, if nothing is against that. Wanted: the client's operation cannot
-// be decided yet.
+// wholeJob is the payload of a job to change, unless the change is refused. Wanted: the operation cannot be processed yet.
 func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wanted bool) {
 	if against != nil {
 		return nil, false
@@ -85,7 +83,7 @@ func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wan
 	return nil, true
 }
 
-// timesOf is when a schedule is due; old is the one that it replaces. Wanted: the client's operation cannot be decided yet.
+// timesOf is when a schedule is due; old is the one that it replaces. Wanted: the operation cannot be processed yet.
 func (m *Machine) timesOf(c *client, s *core.Schedule, old *schedule) (times crontab.Schedule, wanted bool, err error) {
 	switch {
 	case old != nil && sameTimes(&old.Schedule, s):
@@ -106,7 +104,7 @@ func (m *Machine) timesOf(c *client, s *core.Schedule, old *schedule) (times cro
 	return nil, true, nil
 }
 
-// SupplyTimes gives the times of a schedule that Apply wants.
+// SupplyTimes supplies the times of a schedule.
 func (m *Machine) SupplyTimes(id core.ClientID, of Times, times crontab.Schedule, err error) {
 	if c := m.client(id); c != nil && c.fetching != nil {
 		c.fetching.times[of] = parsed{times, err}
@@ -119,7 +117,7 @@ func (c *client) startFetching() {
 	}
 }
 
-// mustFetch reports whether the operation just looked at could not be decided.
+// mustFetch reports whether the operation cannot be processed yet.
 func (c *client) mustFetch() bool {
 	return c.fetching != nil && len(c.fetching.wants.Jobs)+len(c.fetching.wants.Times) > 0
 }

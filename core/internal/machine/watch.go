@@ -5,7 +5,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// watcher is one client's interest in one job, linked in the job's list and in the client's.
+// watcher is a client's interest in a job, linked in the lists of the job and of the client.
 type watcher struct {
 	tag              uint64
 	client, job      uint32
@@ -14,13 +14,13 @@ type watcher struct {
 	deadline         timer.ID
 	kind             core.Watch
 	over             bool   // WatchRun: its deadline passed while the job was leased
-	count, owners    uint32 // in the first of a job's list: watchers of the list, and those the job runs for
+	count, owners    uint32 // in the first of a job's list: all watchers, and those for which the job runs
 }
 
-// owns reports whether an ephemeral job runs for this watcher. Others who wait for its outcome keep it from nothing.
+// owns reports whether an ephemeral job runs for this watcher. Others that wait for its outcome do not keep it.
 func (w *watcher) owns() bool { return w.kind != core.WatchOutcome }
 
-// watcherSlab gives out numbers, from 1, and takes them back.
+// watcherSlab assigns numbers, from 1.
 type watcherSlab struct {
 	all  []watcher
 	free uint32 // linked through nextJob
@@ -62,8 +62,8 @@ func (m *Machine) watch(c *client, h uint32, kind core.Watch, tag uint64, until 
 	}
 }
 
-// unwatch detaches a watcher. If its client has left and it was the last for whom an ephemeral job runs that no worker
-// has, the job is withdrawn.
+// unwatch detaches a watcher. If its client has left and it was the last one for which an ephemeral, unleased job runs, the job
+// is cancelled.
 func (m *Machine) unwatch(n uint32, left bool) {
 	w := m.watchers.at(n)
 	c, e, h := m.clients[w.client], m.jobs.at(w.job), w.job
@@ -110,7 +110,7 @@ func (m *Machine) eachWatcher(e *entry, fn func(n uint32, w *watcher)) {
 	}
 }
 
-// watcherCount is how many clients wait for a job, and how many of them it runs for.
+// watcherCount is how many clients wait for a job, and for how many of them it runs.
 func (m *Machine) watcherCount(e *entry) (count, owners uint32) {
 	if e.watchers == 0 {
 		return 0, 0
@@ -119,24 +119,24 @@ func (m *Machine) watcherCount(e *entry) (count, owners uint32) {
 	return first.count, first.owners
 }
 
-// abandoned reports whether nobody is left for whom an ephemeral job runs.
+// abandoned reports whether an ephemeral job runs for no client any more.
 func (m *Machine) abandoned(e *entry) bool {
 	_, owners := m.watcherCount(e)
 	return owners == 0 && e.has(ephemeral)
 }
 
-// hasOutcomeWatcher reports whether somebody waits for the whole result rather than the stream.
+// hasOutcomeWatcher reports whether a client waits for the whole result rather than the stream.
 func (m *Machine) hasOutcomeWatcher(e *entry) (found bool) {
 	m.eachWatcher(e, func(_ uint32, w *watcher) { found = found || w.kind != core.WatchStream })
 	return found
 }
 
-// tellEnd gives every watcher of a job its outcome and detaches them. Those who streamed the data get the last bytes
-// only, the others the chunks too.
-func (m *Machine) tellEnd(h uint32, streamed, whole *core.Outcome, commit core.Commit) {
+// notifyEnd sends the outcome to every watcher of a job and detaches them. Clients that received the stream get the last bytes
+// only, others the chunks too.
+func (m *Machine) notifyEnd(h uint32, streamed, whole *core.Outcome, commit core.Commit) {
 	e := m.jobs.at(h)
 	job := m.jobs.payload(h)
-	// The list runs from the newest to the oldest; who came first is told first.
+	// The list is from the newest to the oldest; the first to come is notified first.
 	var order []uint32
 	for n := e.watchers; n != 0; n = m.watchers.at(n).nextJob {
 		order = append(order, n)
@@ -153,14 +153,14 @@ func (m *Machine) tellEnd(h uint32, streamed, whole *core.Outcome, commit core.C
 	}
 }
 
-// watchTimeout is the end of a wait.
+// watchTimeout handles the deadline of a wait.
 func (m *Machine) watchTimeout(n uint32) {
 	w := m.watchers.at(n)
 	w.deadline = 0
 	h, c := w.job, m.clients[w.client]
 	e := m.jobs.at(h)
 	if w.kind == core.WatchRun && e.state == core.Leased {
-		w.over = true // the present attempt may still bring the outcome
+		w.over = true // the present attempt may still produce the outcome
 		e.set(runOver)
 		return
 	}
@@ -169,7 +169,7 @@ func (m *Machine) watchTimeout(n uint32) {
 	m.reply(c, r)
 }
 
-// await waits for a job's outcome, or reports the one that was kept.
+// await waits for the outcome of a job, or replies with a kept one.
 func (m *Machine) await(c *client, op *core.Await) {
 	h := m.find(op.Ref)
 	if h == 0 {
@@ -186,7 +186,7 @@ func (m *Machine) await(c *client, op *core.Await) {
 		m.reply(c, r)
 	case e.state == core.Dead:
 		m.reply(c, m.deathOf(op.Tag, h, e))
-	case e.state == core.Done: // only its children are not closed yet
+	case e.state == core.Done: // only its children are not closed
 		m.refused(c, op.Tag, e, core.ErrNotFound)
 	case op.Deadline <= m.now:
 		m.reply(c, core.Reply{Kind: core.TimedOut, Tag: op.Tag, Seq: e.seq})
@@ -195,7 +195,7 @@ func (m *Machine) await(c *client, op *core.Await) {
 	}
 }
 
-// deathOf is the answer to who asks for the outcome of a dead job.
+// deathOf is the reply to a client that waits for a dead job.
 func (m *Machine) deathOf(tag uint64, h uint32, e *entry) core.Reply {
 	r := core.Reply{Kind: core.Ended, Tag: tag, Seq: e.seq, Job: m.jobs.payload(h), Outcome: &core.Outcome{}, Commit: m.jobCommit(e)}
 	switch n := m.transients[h]; {
