@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// Clock is a clock.Clock that stands still until it is moved. Safe for use by many goroutines.
+// Clock is a clock.Clock that only moves when told to. Safe for concurrent use.
 type Clock struct{ now atomic.Int64 }
 
 // NewClock starts at the first second of 2030, UTC.
@@ -20,7 +20,7 @@ func NewClock() *Clock {
 // Now implements clock.Clock.
 func (c *Clock) Now() core.Instant { return core.Instant(c.now.Load()) }
 
-// Advance moves the clock; a negative d turns it back.
+// Advance moves the clock forward, or back by a negative d.
 func (c *Clock) Advance(d time.Duration) core.Instant {
 	return core.Instant(c.now.Add(int64(d / time.Microsecond)))
 }

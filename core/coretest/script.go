@@ -17,11 +17,11 @@ import (
 //
 // Words and values that hold spaces are written as Go strings: body="a b".
 
-// Player does what the commands of one section say.
+// Player executes the commands of one section.
 type Player interface {
-	// Do carries out a command and returns what came of it, in lines. An error is a mistake in the script.
+	// Do executes a command and returns its result as lines. An error is a mistake in the script.
 	Do(*Command) (string, error)
-	// Check is called after every command and states what is broken inside.
+	// Check is called after every command and returns a broken invariant, if any.
 	Check() error
 }
 
@@ -36,7 +36,7 @@ type option struct {
 	used        bool
 }
 
-// Option takes the value of an option; "" if it is not there. A flag has the value "yes".
+// Option takes the value of an option, or "". The value of a flag is "yes".
 func (c *Command) Option(name string) string {
 	for i := range c.options {
 		if o := &c.options[i]; o.name == name {
@@ -47,7 +47,7 @@ func (c *Command) Option(name string) string {
 	return ""
 }
 
-// Word takes the word at place i; "" if there are not so many.
+// Word takes the word at index i, or "".
 func (c *Command) Word(i int) string {
 	if i >= len(c.Words) {
 		return ""
@@ -55,7 +55,7 @@ func (c *Command) Word(i int) string {
 	return c.Words[i]
 }
 
-// unused is the first option nobody has asked for, so that a misspelt one is noticed.
+// unused is the first option that was not taken, to detect misspelled ones.
 func (c *Command) unused() string {
 	for _, o := range c.options {
 		if !o.used {
@@ -65,8 +65,8 @@ func (c *Command) unused() string {
 	return ""
 }
 
-// PlayScripts plays every file that matches glob, each section as a test of its own with a player from setup. With
-// update the files are written anew with what came.
+// PlayScripts plays every file that matches glob, each section as a subtest with a new player from setup. With update it rewrites
+// the files with the actual results.
 func PlayScripts(t *testing.T, glob string, update bool, setup func(testing.TB) Player) {
 	t.Helper()
 	files, err := filepath.Glob(glob)
@@ -87,13 +87,13 @@ func PlayScripts(t *testing.T, glob string, update bool, setup func(testing.TB) 
 	}
 }
 
-// section is a title with the lines below it, the one before the first title included.
+// section is a title with the lines below it, including those before the first title.
 type section struct {
 	title string
 	lines []*line
 }
 
-// line is a command with what is expected of it, or a comment.
+// line is a command with its expected result, or a comment.
 type line struct {
 	number  int
 	text    string
@@ -141,7 +141,7 @@ func readScript(t *testing.T, file string) []*section {
 	return all
 }
 
-// play does the commands of a section in order and compares what comes with what is wanted.
+// play executes the commands of a section in order and compares their results.
 func (s *section) play(t *testing.T, p Player, update bool) {
 	t.Helper()
 	for _, l := range s.lines {
@@ -174,7 +174,7 @@ func (s *section) play(t *testing.T, p Player, update bool) {
 func writeScript(t *testing.T, file string, all []*section) {
 	t.Helper()
 	if t.Failed() {
-		return // half a result is none
+		return // incomplete results are useless
 	}
 	var b strings.Builder
 	for _, s := range all {
@@ -188,7 +188,7 @@ func writeScript(t *testing.T, file string, all []*section) {
 			}
 		}
 	}
-	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil { //nolint:gosec // a test's own file, for all to read
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil { //nolint:gosec // readable by all
 		t.Fatal(err)
 	}
 }

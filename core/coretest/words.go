@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ParseCommand cuts a line into words and options.
+// ParseCommand splits a line into words and options.
 func ParseCommand(text string) (*Command, error) {
 	c := &Command{}
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimLeft(rest, " ") {
@@ -37,7 +37,7 @@ func ParseCommand(text string) (*Command, error) {
 	return c, nil
 }
 
-// cutWord takes the text up to the next space that is not inside a Go string.
+// cutWord returns the text up to the next space outside of a Go string.
 func cutWord(s string) (word, rest string, err error) {
 	quoted := false
 	for i := 0; i < len(s); i++ {

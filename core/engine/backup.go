@@ -11,23 +11,23 @@ import (
 	"broker/core/internal/store"
 )
 
-// What callers tell apart when a store cannot be had. A store that is damaged gives an error for which IsDamage is true.
+// Errors of opening a store. For a damaged store, IsDamage is true.
 var (
 	ErrNoStore = store.ErrNoStore
 	ErrInUse   = store.ErrInUse
 )
 
-// ErrNothingStored is the answer to a backup of a broker that keeps its jobs in memory only.
+// ErrNothingStored is returned for a broker that keeps its jobs in memory only.
 var ErrNothingStored = errors.New("durability is none: there is no store to copy")
 
-// IsDamage reports that a store is not as it was written.
+// IsDamage reports whether the store is damaged.
 func IsDamage(err error) bool {
 	var d *store.DamageError
 	return errors.As(err, &d)
 }
 
-// Backup copies the store to a folder that must not exist yet, while the broker goes on. Everything that was acknowledged
-// before the call is in the copy, which a broker can be started on.
+// Backup copies the store to a folder that must not exist, while the broker continues. The copy has everything that was
+// acknowledged before the call; a broker can be started on it.
 func (e *Engine) Backup(dir string) error {
 	if e.store == nil {
 		return ErrNothingStored
@@ -39,22 +39,22 @@ func (e *Engine) Backup(dir string) error {
 // BackupStopped copies a store that no broker has open.
 func BackupStopped(data, dir string) error { return store.CopyStopped(store.Options{Dir: data}, dir) }
 
-// Examination is what a stopped store holds and what is wrong with it.
+// Report is what a stopped store holds and what is wrong with it.
 type Report struct {
 	Bytes         uint64 // of all records and bodies
-	Bodies        uint64 // stored apart from their jobs
+	Bodies        uint64 // stored separately from their jobs
 	MetaEntries   uint64 // settings of queues, counters, schedules
 	Documents     uint64 // of front-ends
 	Stats         *core.Stats
 	Queues        []core.QueueInfo // by name
-	Damage        []string         // what cannot be read as it was written
-	Orphans       []string         // parts of jobs that are not there: harmless, but a fault of ours
-	Inconsistency error            // all can be read, but does not fit together
-	More          uint64           // findings that are not listed
+	Damage        []string         // data that is missing or damaged
+	Orphans       []string         // parts of jobs that do not exist: harmless, but a bug
+	Inconsistency error            // everything is readable, but inconsistent
+	More          uint64           // number of findings beyond those listed
 }
 
-// Examine reads the whole of a stopped store and changes nothing in it. The error is for what keeps it from looking;
-// what it finds wrong is in the Examination. Progress is told now and then how many keys were read.
+// Examine reads a stopped store completely and changes nothing in it. The error says why it could not; what is wrong with the
+// store is in the Report. progress is called from time to time with the number of keys read.
 func Inspect(ctx context.Context, data string, fsys FS, progress func(keys uint64)) (*Report, error) {
 	s, err := store.Open(store.Options{Dir: data, FS: fsys, ReadOnly: true})
 	if err != nil {
@@ -78,7 +78,7 @@ func inspect(ctx context.Context, s *store.Store, progress func(uint64)) (*Repor
 		if len(x.Damage) == 0 {
 			x.Damage = append(x.Damage, err.Error())
 		}
-		return x, nil // what could be read does not make a whole
+		return x, nil // the readable part is incomplete
 	}
 	x.Inconsistency = m.Check()
 	x.Stats = m.Stats()

@@ -7,11 +7,11 @@ import (
 	"broker/core/clock"
 )
 
-// maxDrift is by how much the wall clock may run away from the steady one between two looks before that counts as having
-// been set. Time servers slew by far less.
+// maxDrift is the difference between wall clock and monotonic clock, from one look to the next, above which the wall clock counts
+// as set. Time servers slew by far less.
 const maxDrift = core.Instant(500 * time.Millisecond / time.Microsecond)
 
-// face compares the wall clock with the steady one.
+// clockMonitor compares the wall clock with the monotonic one.
 type clockMonitor struct {
 	wallClock clock.Clock
 	clocks    clock.Monotonic // nil: nothing to compare with
@@ -28,7 +28,7 @@ func newClockMonitor(c clock.Clock) clockMonitor {
 	return f
 }
 
-// look is the time, and by how much the clock was set since the last look.
+// look returns the time, and by how much the clock was set since the last look.
 func (f *clockMonitor) read() (now, setBy core.Instant) {
 	if f.clocks == nil {
 		return f.wallClock.Now(), 0
@@ -42,7 +42,7 @@ func (f *clockMonitor) read() (now, setBy core.Instant) {
 	return wall, by
 }
 
-// nowLocked reads the clock and, if it was set, lets the machine know before anything is decided by it.
+// nowLocked reads the clock. If it was set, it tells the machine before any decision.
 func (e *Engine) nowLocked() core.Instant {
 	now, by := e.clockMonitor.read()
 	if by != 0 {
@@ -52,7 +52,7 @@ func (e *Engine) nowLocked() core.Instant {
 	return now
 }
 
-// reportClock passes on that the clock was set.
+// reportClock reports to the listener that the clock was set.
 func (e *Engine) reportClock() {
 	e.mu.Lock()
 	by := e.clockSet

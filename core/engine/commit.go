@@ -10,7 +10,7 @@ import (
 	"broker/core/internal/record"
 )
 
-// commitLoop makes one batch after the other durable until the engine is closed.
+// commitLoop commits one batch after the other until the engine is closed.
 func (e *Engine) commitLoop() {
 	defer e.running.Done()
 	for {
@@ -27,12 +27,12 @@ func (e *Engine) commitLoop() {
 	}
 }
 
-// batchSizes is what the committer knows of the open batch and the one before. Written under the lock, read without it.
+// batchSizes describes the open batch and the one before for the committer. Written under the lock, read without it.
 type batchSizes struct {
 	awaited  atomic.Bool  // a client waits for the open batch
-	open     atomic.Int64 // changes in the open batch, about
-	sealed   atomic.Int64 // changes in the batch that was sealed last
-	sealedAt atomic.Int64 // and when that was, a core.Instant
+	open     atomic.Int64 // approximate number of changes in the open batch
+	sealed   atomic.Int64 // changes in the last sealed batch
+	sealedAt atomic.Int64 // when that was sealed, a core.Instant
 }
 
 // linger waits while no client waits for the open batch, so that leases and progress cost few syncs; false: closing.
@@ -60,17 +60,16 @@ func (e *Engine) linger() bool {
 	}
 }
 
-// A sync costs a processor about as much as ten jobs do, so under load twice as many jobs in a batch let a broker on few
-// cores do a tenth more; beyond groupDelayPeriod more gain nothing.
+// A sync uses as much processor time as about ten jobs, so under load a broker on few cores does a tenth more work with batches
+// twice as large; beyond groupDelayPeriod there is no further gain.
 const (
 	groupDelayFrom   = 64 // changes in a batch; smaller ones are never delayed
 	groupDelayPeriod = 1500 * time.Microsecond
 	groupDelayStep   = 250 * time.Microsecond
 )
 
-// groupDelay lets the open batch grow as large as the last one was, if that was a large one, until groupDelayPeriod after
-// the last was sealed. Clients that wait for each reply lose nothing by that: once all of them have come back, the batch
-// is as large as it will get.
+// groupDelay lets the open batch grow as large as the last one, if that was large, until groupDelayPeriod after the last one was
+// sealed. That costs clients that wait for each reply nothing: once all of them have returned, the batch does not grow any more.
 func (e *Engine) groupDelay() {
 	last := e.sizes.sealed.Load()
 	if last < groupDelayFrom {
@@ -95,7 +94,7 @@ func (e *Engine) Flush() {
 	}
 }
 
-// commitOnce seals the open batch, makes it durable and releases the replies that rest on it.
+// commitOnce seals the open batch, makes it durable and releases the replies that depend on it.
 func (e *Engine) commitOnce() {
 	e.committing.Lock()
 	defer e.committing.Unlock()
@@ -117,7 +116,7 @@ func (e *Engine) commitOnce() {
 		took = e.opts.Clock.Now().Sub(start)
 	}
 	e.committed.Store(uint64(s.Commit))
-	wakeAll(e.sealedWakes) // before the rest, which nobody waits for
+	wakeAll(e.sealedWakes) // first, since clients wait for it
 	wakeAll(e.settle(s))
 	clear(e.sealedWakes)
 	if size > 0 {
@@ -126,7 +125,7 @@ func (e *Engine) commitOnce() {
 	}
 }
 
-// entry puts a batch in its place behind the last one.
+// entry makes the entry of a batch, which follows the last one.
 func (e *Engine) entry(s *machine.Sealed, at core.Instant) *record.Entry {
 	prev := e.sealedEntry.Number
 	e.sealedEntry = record.Entry{
@@ -135,7 +134,7 @@ func (e *Engine) entry(s *machine.Sealed, at core.Instant) *record.Entry {
 	return &e.sealedEntry
 }
 
-// seal closes the open batch and notes whom to wake once it is durable; false: there is nothing to commit.
+// seal closes the open batch and collects the clients to wake once it is durable; false: there is nothing to commit.
 func (e *Engine) seal(s *machine.Sealed) (core.Instant, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -152,8 +151,8 @@ func (e *Engine) seal(s *machine.Sealed) (core.Instant, bool) {
 	return now, true
 }
 
-// settle lets the machine drop what is durable now, and returns the wakes of clients that came to rest on the batch after
-// it was sealed.
+// settle lets the machine drop what is now durable, and returns the wakes of clients whose replies came to depend on the batch
+// after it was sealed.
 func (e *Engine) settle(s *machine.Sealed) []func() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -162,7 +161,7 @@ func (e *Engine) settle(s *machine.Sealed) []func() {
 	return e.wakesOf(e.sealedWakes[:0], s.Waiters[known:])
 }
 
-// wakesOf appends the wakes of the clients in slots. A client that has gone meanwhile may be woken: that is harmless.
+// wakesOf appends the wakes of the clients in slots. Waking a client that is gone is harmless.
 func (e *Engine) wakesOf(into []func(), slots []uint32) []func() {
 	for _, slot := range slots {
 		if w := e.wakes[slot]; w != nil {
@@ -178,7 +177,7 @@ func wakeAll(wakes []func()) {
 	}
 }
 
-// fail is final: memory is ahead of the disk, by an unknown amount. No more work is accepted; reads are answered.
+// fail is final: memory is ahead of the disk by an unknown amount. The engine accepts no more changes, and still answers reads.
 func (e *Engine) fail(err error) {
 	if !e.stopped.CompareAndSwap(false, true) {
 		return

@@ -2,14 +2,14 @@ package engine
 
 import "broker/core"
 
-// Bounds of one page of documents.
+// Limits of one page of documents.
 const (
 	usualDocuments    = 1000
 	maxDocuments      = 10_000
 	documentPageBytes = 8 << 20
 )
 
-// readDocuments answers a ReadDocuments from the store, after what was decided before is durable.
+// readDocuments answers a ReadDocuments from the store, once earlier decisions are durable.
 func (e *Engine) readDocuments(r *core.Reply) error {
 	op := r.DocumentScan
 	r.DocumentScan = nil

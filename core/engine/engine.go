@@ -25,9 +25,9 @@ type Engine struct {
 	machine      *machine.Machine
 	wakes        []func()     // by client slot
 	closers      []func()     // likewise
-	deadline     core.Instant // for which the timer goroutine sleeps
+	deadline     core.Instant // until which the timer goroutine sleeps
 	clockMonitor clockMonitor
-	clockSet     core.Instant // by how much the clock was set since the listener was told
+	clockSet     core.Instant // by how much the clock was set since the last report
 
 	committed atomic.Uint64
 	stopped   atomic.Bool
@@ -38,7 +38,7 @@ type Engine struct {
 
 	committing  sync.Mutex // one commit at a time: the committer's, Flush's, Close's; guards what follows
 	sealed      machine.Sealed
-	sealedWakes []func()     // of the clients that wait for it
+	sealedWakes []func()     // of the clients that wait for the sealed batch
 	sealedEntry record.Entry // the last one
 
 	writes    notify.Signal // something to commit
@@ -54,7 +54,7 @@ type Engine struct {
 
 var _ core.Broker = (*Engine)(nil)
 
-// Open opens or makes the store, brings back what it holds and starts to work.
+// Open opens or creates the store, recovers its contents and starts the engine.
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	seed := o.Seed
@@ -119,12 +119,12 @@ func (e *Engine) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 	return e.hydrate(id, into, from)
 }
 
-// decided is what came of a round of decisions beside replies.
+// decided is the result of a round of decisions besides replies.
 type decided struct {
 	wakes   []func()
 	signals signals
-	ops     int           // how many were decided
-	wants   machine.Wants // what the next one needs, if it was not all of them
+	ops     int           // number of processed operations
+	wants   machine.Wants // what the next one needs, if any is left
 }
 
 // decide is the part of Do under the lock.
@@ -141,15 +141,15 @@ func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wake
 	return into, d
 }
 
-// crashOnPanic ends the process when the machine has panicked under the lock. An event loop recovers from the panics of a
-// session, but this is a broken invariant: nobody may go on with that machine, and the store has all that was promised.
+// crashOnPanic ends the process after a panic of the machine under the lock. An event loop recovers from panics of a session, but
+// this one is a broken invariant: the machine must not be used any more, and the store has everything that was promised.
 func crashOnPanic() {
 	r := recover()
 	if r == nil {
 		return
 	}
 	stack := debug.Stack()
-	go func() { panic(fmt.Sprintf("broken invariant: %v\n\n%s", r, stack)) }() // nobody recovers there
+	go func() { panic(fmt.Sprintf("broken invariant: %v\n\n%s", r, stack)) }() // not recovered
 	select {}
 }
 
@@ -174,13 +174,13 @@ func (e *Engine) Stopped() bool { return e.stopped.Load() }
 // Now implements core.Broker.
 func (e *Engine) Now() core.Instant { return e.opts.Clock.Now() }
 
-// signals says whom a round of decisions concerns besides clients.
+// signals collects the consequences of a round of decisions for other goroutines.
 type signals struct {
 	commit, tick bool
 	runs         []core.ScheduleRun // for the listener
 }
 
-// afterLocked collects what has to happen once the lock is released: clients to wake, goroutines to signal.
+// afterLocked collects what must happen after the lock is released: clients to wake, goroutines to signal.
 func (e *Engine) afterLocked(wakes []func()) ([]func(), signals) {
 	e.machine.Touched(func(slot uint32) {
 		if w := e.wakes[slot]; w != nil {
@@ -215,7 +215,7 @@ func (e *Engine) notify(wakes []func(), s signals) {
 	}
 }
 
-// hydrate adds to the replies from index from on what only the store has.
+// hydrate adds what only the store has to the replies from an index on.
 func (e *Engine) hydrate(id core.ClientID, replies []core.Reply, from int) []core.Reply {
 	for i := from; i < len(replies); i++ {
 		r := &replies[i]
@@ -267,20 +267,20 @@ func (e *Engine) hydrateLease(r *core.Reply) (err error) {
 	return err
 }
 
-// hydrateDeath adds the failure that has brought a job to the dead set.
+// hydrateDeath adds the failure that made a job dead.
 func (e *Engine) hydrateDeath(r *core.Reply) error {
 	f, err := e.store.Failure(r.Seq)
-	if err == nil && f.Count <= r.Lease.Fails { // else it is a newer one, which may not be durable yet
+	if err == nil && f.Count <= r.Lease.Fails { // otherwise it is a newer one, which may not be durable yet
 		r.Outcome.Failure, r.Outcome.Result = f, f.Data
 	}
 	r.Cold, r.Lease = false, core.Grant{}
 	return err
 }
 
-// headsReadBytes is how much is read for one page of jobs without their bodies.
+// headsReadBytes is how much to read for one page of jobs without bodies.
 const headsReadBytes = 1 << 20
 
-// hydrateHeads adds to a list what the store has of the jobs beside their bodies. A job that cannot be read keeps a nil Job.
+// hydrateHeads adds what the store has, except bodies, to a list of jobs. A job that cannot be read keeps a nil Job.
 func (e *Engine) hydrateHeads(r *core.Reply) {
 	r.Cold, r.NoBody = false, false
 	read := 0
@@ -313,17 +313,17 @@ func (e *Engine) hydrateInfo(i *core.JobInfo) (err error) {
 		}
 	case i.State != core.Done && i.Failure == nil && i.Fails > i.Job.PriorFails:
 		if i.Failure, err = e.store.Failure(i.Seq); err == nil && i.Failure.Count > i.Fails {
-			i.Failure = nil // it came after the decision, and may not be durable yet
+			i.Failure = nil // it was stored after the decision, and may not be durable yet
 		}
 	}
 	if errors.Is(err, store.ErrMissing) {
-		return nil // it changed since the decision; what is known is as good as any
+		return nil // it changed after the decision; keep what is known
 	}
 	return err
 }
 
-// lost is the reply in place of one whose job could not be read: the job was removed between the decision and the reading,
-// the engine has shut down, or the store is damaged.
+// lost replaces a reply whose job could not be read: the job was removed after the decision, the engine has shut down, or the
+// store is damaged.
 func (e *Engine) lost(r *core.Reply, err error) core.Reply {
 	if errors.Is(err, store.ErrClosed) {
 		return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrShutdown}
@@ -338,7 +338,7 @@ func (e *Engine) lost(r *core.Reply, err error) core.Reply {
 	return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrNotFound}
 }
 
-// Shutdown ends the engine: the last batch is committed, the store closed. Clients may still call, and are refused.
+// Shutdown stops the engine: it commits the last batch and closes the store. Later calls of clients are refused.
 func (e *Engine) Shutdown() error {
 	e.closeOnce.Do(func() {
 		close(e.done)
@@ -361,8 +361,7 @@ func (e *Engine) Shutdown() error {
 // are refused. Shutdown must follow.
 func (e *Engine) Abandon() { e.fail(ErrReplaced) }
 
-// Check walks the whole index and states the first broken invariant. For tests and the doctor: linear in all there is,
-// under the lock.
+// Check verifies all invariants of the index. It is for tests and the doctor: it takes linear time under the lock.
 func (e *Engine) Check() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

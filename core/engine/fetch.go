@@ -9,8 +9,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// fetch reads what an operation needs, without the lock, and supplies the machine with it. A job that was removed
-// meanwhile is supplied as none; after a failed read the engine stops, and the operation is refused.
+// fetch reads what an operation needs, without the lock, and supplies it to the machine. For a job that was removed meanwhile it
+// supplies nil; after a failed read the engine stops, and the operation is refused.
 func (e *Engine) fetch(id core.ClientID, wants machine.Wants) {
 	for _, times := range wants.Times {
 		parsed, err := times.Parse()
@@ -32,7 +32,7 @@ func (e *Engine) fetch(id core.ClientID, wants machine.Wants) {
 	}
 }
 
-// supply hands over what was read, and returns the jobs that should have been there.
+// supply supplies what was read, and returns the jobs that are missing unexpectedly.
 func (e *Engine) supply(id core.ClientID, wants machine.Wants, jobs map[uint64]*core.Job) (missing []uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,15 +11,16 @@ import (
 	"broker/core/internal/store"
 )
 
-// What one Find may read from the store. It runs on the caller's goroutine, outside the lock but for finding candidates.
+// Limits of what one Find reads from the store. It runs on the goroutine of the caller, outside the lock except for finding
+// candidates.
 const (
 	scanBytes = 8 << 20 // of records and bodies
 	scanJobs  = 5000
-	scanPages = 64 // calls of the machine, each of which may look at many jobs in vain
+	scanPages = 64 // calls of the machine, each of which may examine many jobs without a match
 	scanPage  = 256
 )
 
-// hydrateFound adds what only the store has to the jobs that a Find has found. Bodies are not read.
+// hydrateFound adds what only the store has, except bodies, to the jobs of a page.
 func (e *Engine) hydrateFound(r *core.Reply) error {
 	for k := range r.Jobs {
 		if _, err := e.readRecord(&r.Jobs[k], false); err != nil && !errors.Is(err, store.ErrMissing) {
@@ -30,7 +31,7 @@ func (e *Engine) hydrateFound(r *core.Reply) error {
 	return nil
 }
 
-// scan answers a Find whose filter has conditions that only records can answer.
+// scan answers a Find with conditions that need records.
 func (e *Engine) scan(id core.ClientID, r *core.Reply) error {
 	s := scanner{e: e, op: r.Scan, reply: r, limit: r.Scan.Limit, cursor: r.Scan.Cursor, text: strings.ToLower(r.Scan.Filter.Text)}
 	if s.limit <= 0 {
@@ -50,7 +51,7 @@ func (e *Engine) scan(id core.ClientID, r *core.Reply) error {
 	return err
 }
 
-// waitFor has a client woken once a commit is durable that a reply of it has come to rest on outside the lock.
+// waitFor wakes a client once a commit is durable on which a reply depends that was completed outside the lock.
 func (e *Engine) waitFor(id core.ClientID, commit core.Commit) {
 	if commit == 0 {
 		return
@@ -63,13 +64,13 @@ func (e *Engine) waitFor(id core.ClientID, commit core.Commit) {
 	e.notify(wakes, s)
 }
 
-// scanner reads the records of candidates until a page is full or enough was read.
+// scanner reads records of candidates until a page is full or the limit is reached.
 type scanner struct {
 	e           *Engine
 	op          *core.Find
 	reply       *core.Reply
 	limit       int
-	cursor      string // behind the last candidate that was looked at
+	cursor      string // after the last examined candidate
 	text        string // Filter.Text in lower case
 	bytes, jobs int
 }
@@ -101,7 +102,7 @@ func (s *scanner) candidates() (machine.Page, error) {
 	return s.e.machine.FindPage(s.e.nowLocked(), s.op, s.cursor, scanPage)
 }
 
-// candidate adds a job to the page if it matches; over says that the call has done enough.
+// candidate adds a job to the page if it matches; over: the call has done enough.
 func (s *scanner) candidate(i *core.JobInfo, cursor string) (over bool, err error) {
 	n, err := s.e.readRecord(i, s.op.Filter.BodyText != "")
 	switch {
@@ -124,10 +125,10 @@ func (s *scanner) candidate(i *core.JobInfo, cursor string) (over bool, err erro
 	return false, nil
 }
 
-// stop ends the page behind the last candidate that was looked at.
+// stop ends the page after the last examined candidate.
 func (s *scanner) stop() { s.reply.NextCursor, s.reply.Stopped = s.cursor, len(s.reply.Jobs) < s.limit }
 
-// matches looks at those conditions for which Filter.NeedsRecords is true.
+// matches checks the conditions for which Filter.NeedsRecords is true.
 func (s *scanner) matches(i *core.JobInfo) bool {
 	f, failure := &s.op.Filter, i.Failure
 	if failure == nil {
@@ -140,8 +141,8 @@ func (s *scanner) matches(i *core.JobInfo) bool {
 		(f.BodyText == "" || bytes.Contains(i.Job.Body, []byte(f.BodyText)))
 }
 
-// readRecord adds a job's own record and its last failure to what memory has of it, and its body if asked to. It returns
-// about how many bytes it had to read; ErrMissing if the job is gone.
+// readRecord adds the record of a job and its last failure to what memory has of it, and its body on request. It returns
+// approximately how many bytes it read; ErrMissing if the job is gone.
 func (e *Engine) readRecord(i *core.JobInfo, body bool) (read int, err error) {
 	if i.Job == nil {
 		read = 256
@@ -166,12 +167,12 @@ func (e *Engine) readRecord(i *core.JobInfo, body bool) (read int, err error) {
 		}
 	case i.State != core.Done && i.Fails > i.Job.PriorFails:
 		var f *core.Failure
-		if f, err = e.store.Failure(i.Seq); err == nil && f.Count <= i.Fails { // else it came after the decision
+		if f, err = e.store.Failure(i.Seq); err == nil && f.Count <= i.Fails { // otherwise it was stored after the decision
 			i.Failure, read = f, read+len(f.Message)+len(f.Data)
 		}
 	}
 	if errors.Is(err, store.ErrMissing) {
-		err = nil // it changed since the decision; what is known is as good as any
+		err = nil // it changed after the decision; keep what is known
 	}
 	return read + 128, err
 }

@@ -7,14 +7,13 @@ import (
 	"broker/core/internal/store"
 )
 
-// Journal makes entries durable in the order in which they are appended, each of which names the one before it. Append
-// returns once the entry is durable and applied to the store; any error is final. The journal of a broker of its own is the
-// store.
+// Journal makes entries durable in order; each names the one before it. Append returns once the entry is durable and applied to
+// the store; any error is final. The journal of a single broker is the store.
 type Journal interface {
 	Append(e *record.Entry) error
 }
 
-// Replicated is what a member of a cluster works on while it leads.
+// Replicated is what a cluster member provides to the engine while it leads.
 type Replicated struct {
 	Store   *store.Store
 	Journal Journal

@@ -11,31 +11,31 @@ import (
 // Durability says when a positive reply may leave.
 type Durability uint8
 
-// Sync: after its commit is on disk. Relaxed: at once, the commit follows within SyncEvery. None: nothing is stored.
+// Sync: after its commit is on disk. Relaxed: at once; the commit follows within SyncEvery. None: nothing is stored.
 const (
 	Sync Durability = iota
 	Relaxed
 	None
 )
 
-// FS is the file system that the store stands on.
+// FS is the file system of the store.
 type FS = store.FS
 
-// MemoryFS is a file system that lives and dies with the process; for tests.
+// MemoryFS returns a file system in memory, for tests.
 func MemoryFS() FS { return store.MemoryFS() }
 
-// Options are the engine's tunables; the zero value of each means its default.
+// Options of the engine; zero values mean the defaults.
 type Options struct {
 	Dir        string // of the store; must be set unless Durability is None
 	FS         FS     // nil: the disk
 	Durability Durability
 
-	SyncEvery        time.Duration // Relaxed: the longest time an acknowledged change may be lost for; 100 ms
-	LazyEvery        time.Duration // Sync: how long records nobody waits for (leases, progress) may gather; 25 ms
+	SyncEvery        time.Duration // Relaxed: how long an acknowledged change may take to be on disk; 100 ms
+	LazyEvery        time.Duration // Sync: how long records may gather for which no client waits (leases, progress); 25 ms
 	CacheBytes       int           // payloads of recent jobs kept in memory; 64 MiB
-	DefaultLease     time.Duration // of a job without one, in the hands of a worker no connection guards; 30 minutes
+	DefaultLease     time.Duration // of a job without one that no connection holds; 30 minutes
 	MinFreeDiskBytes uint64        // new jobs are refused while less is free; zero: never
-	PoisonAfter      int           // leases of a job in a row that may end without a word, at most 255; negative: no limit
+	PoisonAfter      int           // leases of a job in a row that may end without a reply, at most 255; negative: no limit
 	Wakeup           Wakeup        // how many sleeping Gearman workers a job wakes
 
 	// Replicated makes the engine the leader of a cluster: it works on the store and the journal of its member, and closes
@@ -43,20 +43,19 @@ type Options struct {
 	// are not used, Durability must be Sync.
 	Replicated *Replicated
 
-	Clock    clock.Clock   // nil: the machine's
-	Listener core.Listener // nil: nobody listens
-	Seed     uint64        // of back-off jitter and random choice; zero: a random one
+	Clock    clock.Clock   // nil: the real time
+	Listener core.Listener // nil: none
+	Seed     uint64        // of backoff jitter and random choices; zero: random
 
-	// Progress is called now and then while jobs are read back at start: how many, and what part of the store (0 to 1).
+	// Progress is called from time to time during recovery with the number of jobs and the part of the store (0 to 1).
 	Progress func(jobs uint64, part float64)
 
-	// ManualTimers and ManualCommits are for tests that decide themselves when deadlines are looked at (Tick) and when
-	// the open batch is committed (Flush).
+	// ManualTimers and ManualCommits are for tests that call Tick and Flush themselves.
 	ManualTimers  bool
 	ManualCommits bool
 }
 
-// Wakeup is how many sleepers are woken for a job: zero as many as there are jobs, WakeAll all, else at most so many.
+// Wakeup is how many sleeping workers to wake: zero one per job, WakeAll all, otherwise at most this many.
 type Wakeup int
 
 // WakeAll wakes every sleeper that could take the job.
@@ -87,7 +86,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// wakeup is the machine's form: -1 as many as jobs, 0 all.
+// wakeup converts to the machine's form: -1 one per job, 0 all.
 func (w Wakeup) machine() int {
 	switch {
 	case w == 0:

@@ -6,12 +6,12 @@ import (
 	"broker/core"
 )
 
-// maxReaders bounds how many leased jobs are read at once. A disk answers a few readers faster than one; more only make
-// commits wait.
+// maxReaders limits how many leased jobs are read at the same time. A disk serves a few readers faster than one; more would only
+// delay commits.
 const maxReaders = 4
 
-// readers read the bodies of leased jobs for clients that can wait for them (core.Lease.Late), so that no event loop waits
-// for the disk. They are started as jobs come in and end when there are none.
+// readers read the bodies of leased jobs for clients that accept a delay (core.Lease.Late), so that event loops do not wait for
+// the disk. They start when there are jobs to read and end when there are none.
 type readers struct {
 	mu      sync.Mutex
 	queue   []lateJob
@@ -20,13 +20,13 @@ type readers struct {
 	all     sync.WaitGroup
 }
 
-// lateJob is a job that a client was promised by a Reading reply.
+// lateJob is the job of a Reading reply.
 type lateJob struct {
 	client core.ClientID
 	reply  core.Reply
 }
 
-// readLate has the job of a Reading reply read; false: the engine is being closed.
+// readLate queues the job of a Reading reply; false: the engine is being closed.
 func (e *Engine) readLate(id core.ClientID, r *core.Reply) bool {
 	l := lateJob{client: id, reply: *r}
 	l.reply.Kind = core.Assigned
@@ -63,7 +63,7 @@ func (e *Engine) readLoop() {
 	}
 }
 
-// deliver reads a job and hands it to its client, if that still wants it.
+// deliver reads a job and passes it to its client, if that still waits for it.
 func (e *Engine) deliver(l *lateJob) {
 	r := &l.reply
 	if err := e.hydrateLease(r); err != nil {
@@ -78,7 +78,7 @@ func (e *Engine) deliver(l *lateJob) {
 	e.notify(wakes, s)
 }
 
-// close rejects further jobs and waits for those that are being read.
+// close rejects further jobs and waits for the current ones.
 func (q *readers) close() {
 	q.mu.Lock()
 	q.closed = true

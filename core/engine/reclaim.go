@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// reclaimer gets room back while the disk is nearly full. No new jobs come then, and the removals of those that are
-// worked off are too small to make the store tidy up by itself: it must be told to, each time a quarter of the jobs
-// that were there the last time is gone, so that what merging costs is in proportion to what it brings.
+// reclaimer frees disk space while the disk is nearly full. No new jobs arrive then, and the removals of completed jobs are too
+// small to make the store compact by itself. So it compacts each time a quarter of the jobs is gone, which keeps the cost of
+// compaction in proportion to its effect.
 type reclaimer struct {
-	jobs int // in the store the last time; touched by the timer goroutine only
+	jobs int // in the store at the last compaction; used by the timer goroutine only
 	busy atomic.Bool
 }
 
-// onLowDisk is called about once a second while the disk is nearly full; reached says that this is the first time.
+// onLowDisk is called about once per second while the disk is nearly full; reached: for the first time.
 func (e *Engine) onLowDisk(reached bool) {
 	r := &e.reclaimer
 	e.mu.Lock()
@@ -41,7 +41,7 @@ func (e *Engine) onLowDisk(reached bool) {
 			case <-ctx.Done():
 			}
 		}()
-		e.Flush() // the newest removals are part of it
+		e.Flush() // includes the newest removals
 		if err := e.store.Reclaim(ctx); err != nil {
 			e.opts.Listener.StoreWarning("room could not be reclaimed: " + err.Error())
 		}

@@ -10,7 +10,7 @@ import (
 	"broker/core/internal/store"
 )
 
-// recover opens the store and rebuilds the index by one scan.
+// recover opens the store and rebuilds the index with one scan.
 func (e *Engine) recover() error {
 	start := e.opts.Clock.Now()
 	if err := e.openStore(); err != nil {
@@ -18,12 +18,12 @@ func (e *Engine) recover() error {
 	}
 	s := e.store
 	if err := e.load(s); err != nil {
-		_ = e.closeStore() // the first error is the one that matters
+		_ = e.closeStore() // report the first error
 		return fmt.Errorf("read store: %w", err)
 	}
 	e.sealedEntry.Position = s.Position()
 	e.committed.Store(e.sealedEntry.Number)
-	e.commitOnce() // the reserved numbers, before any of them is given out
+	e.commitOnce() // reserve numbers before any is assigned
 	if e.stopped.Load() {
 		_ = e.closeStore() // likewise
 		return fmt.Errorf("open store: first commit failed")
@@ -62,7 +62,7 @@ func (e *Engine) load(s *store.Store) error {
 	return restore(e.machine, s, e.opts.Clock.Now, e.opts.Progress)
 }
 
-// restore brings back into an empty machine what a store holds.
+// restore restores the contents of a store into an empty machine.
 func restore(m *machine.Machine, s *store.Store, clock func() core.Instant, progress func(uint64, float64)) error {
 	m.Resume(core.Commit(s.Position().Number))
 	if err := s.ScanMeta("", m.RestoreMeta); err != nil {

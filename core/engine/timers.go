@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	tickBudget   = 512                   // deadlines handled in one go, to give the lock back in between
-	maxSleep     = time.Second           // so that a clock that was set is noticed, and the disk looked at
+	tickBudget   = 512                   // deadlines handled at once before the lock is released
+	maxSleep     = time.Second           // to notice that the clock was set, and to check the disk
 	diskInterval = time.Second           //
-	minSleep     = 50 * time.Microsecond // a deadline that is due is not worth a shorter sleep
+	minSleep     = 50 * time.Microsecond // shorter sleeps are not worth it
 )
 
-// timerLoop sleeps until the earliest deadline and handles what is due, until the engine is closed.
+// timerLoop sleeps until the earliest deadline and handles due ones, until the engine is closed.
 func (e *Engine) timerLoop() {
 	defer e.running.Done()
 	sleep := time.NewTimer(maxSleep)
 	defer sleep.Stop()
 	disk := core.Instant(0)
-	var failed <-chan struct{} // a store may fail between commits, in the background
+	var failed <-chan struct{} // a store may fail in the background, between commits
 	if e.store != nil {
 		failed = e.store.Failed()
 	}
@@ -47,7 +47,7 @@ func (e *Engine) timerLoop() {
 	}
 }
 
-// Tick handles all deadlines that are due and returns the next one, zero if there is none.
+// Tick handles all due deadlines and returns the next one, or zero.
 func (e *Engine) Tick() core.Instant {
 	for {
 		var buf [64]func()
@@ -66,14 +66,14 @@ func (e *Engine) Tick() core.Instant {
 	}
 }
 
-// checkDisk refuses new jobs while the disk is nearly full.
+// checkDisk makes the machine refuse new jobs while the disk is nearly full.
 func (e *Engine) checkDisk() {
 	if e.store == nil || e.opts.MinFreeDiskBytes == 0 {
 		return
 	}
 	free, err := e.store.FreeBytes()
 	if err != nil {
-		return // not every file system can tell; a write that fails is noticed anyway
+		return // some file systems cannot tell; a failing write is noticed anyway
 	}
 	full := free < e.opts.MinFreeDiskBytes
 	if full {

@@ -3,7 +3,7 @@ package queue
 
 import "sort"
 
-// chunkMax is how many handles a chunk holds: enough to make the list of chunks short, few enough to move in no time.
+// chunkMax is the maximum number of handles per chunk: large enough for a short list of chunks, small enough to move quickly.
 const chunkMax = 128
 
 // List keeps handles, of jobs or of queues, in a total order given by Before, in chunks of 32-bit numbers: about 4 bytes a
@@ -16,7 +16,7 @@ type List struct {
 	spare  *chunk
 }
 
-// chunk holds h[lo:], in order and never empty while it is in a list.
+// chunk holds h[lo:], in order and never empty while in a list.
 type chunk struct {
 	h  []uint32
 	lo int
@@ -24,13 +24,13 @@ type chunk struct {
 
 func (c *chunk) live() []uint32 { return c.h[c.lo:] }
 
-// Before tells whether job a stands before job b. Two jobs are never equal.
+// Before reports whether job a is before job b. No two jobs are equal.
 type Before func(a, b uint32) bool
 
-// Len is the number of jobs.
+// Len returns the number of jobs.
 func (l *List) Len() int { return l.n }
 
-// Front is the first job, zero if there is none.
+// Front returns the first job, or zero.
 func (l *List) Front() uint32 {
 	if l.n == 0 {
 		return 0
@@ -39,7 +39,7 @@ func (l *List) Front() uint32 {
 	return c.h[c.lo]
 }
 
-// Push puts job x at its place; at the end, the usual one, in constant time.
+// Push inserts job x at its position; at the end, the usual one, in constant time.
 func (l *List) Push(x uint32, before Before) {
 	l.n++
 	if len(l.chunks) == 0 {
@@ -51,7 +51,7 @@ func (l *List) Push(x uint32, before Before) {
 		l.pushBack(last, x)
 		return
 	}
-	// The first chunk whose last job stands behind x takes it.
+	// The first chunk whose last job is after x takes it.
 	i := sort.Search(len(l.chunks), func(i int) bool {
 		c := l.chunks[i]
 		return before(x, c.h[len(c.h)-1])
@@ -75,7 +75,7 @@ func (l *List) Push(x uint32, before Before) {
 	}
 }
 
-// pushBack appends to the last chunk, or starts another behind it.
+// pushBack appends to the last chunk, or starts another one.
 func (l *List) pushBack(last *chunk, x uint32) {
 	if len(last.h) < chunkMax {
 		last.h = append(last.h, x)
@@ -84,14 +84,14 @@ func (l *List) pushBack(last *chunk, x uint32) {
 	l.chunks = append(l.chunks, l.newChunk(x))
 }
 
-// split cuts chunk i in two at the place of insertion, or in the middle if that place is at an end.
+// split splits chunk i at the place of insertion, or in the middle if that is at an end.
 func (l *List) split(i, at int) {
 	c := l.chunks[i]
 	live := c.live()
 	if at == 0 || at == len(live) {
 		at = len(live) / 2
 	}
-	if at == 0 { // a single job behind a long used-up front
+	if at == 0 { // a single job after a long unused front
 		c.h, c.lo = append(make([]uint32, 0, chunkMax), live...), 0
 		return
 	}
@@ -105,7 +105,7 @@ func (l *List) split(i, at int) {
 	l.chunks[i+1] = right
 }
 
-// Remove takes job x out and reports whether it was there.
+// Remove removes job x and reports whether it was there.
 func (l *List) Remove(x uint32, before Before) bool {
 	if l.n == 0 {
 		return false
@@ -130,7 +130,7 @@ func (l *List) Remove(x uint32, before Before) bool {
 	return true
 }
 
-// At is the job at offset, zero past the end.
+// At returns the job at offset, or zero past the end.
 func (l *List) At(offset int) uint32 {
 	for _, c := range l.chunks {
 		live := c.live()
@@ -142,7 +142,7 @@ func (l *List) At(offset int) uint32 {
 	return 0
 }
 
-// Slice appends up to limit jobs from offset on to into.
+// Slice appends up to limit jobs, starting at offset, to into.
 func (l *List) Slice(offset, limit int, into []uint32) []uint32 {
 	for _, c := range l.chunks {
 		if limit <= 0 {
@@ -159,7 +159,7 @@ func (l *List) Slice(offset, limit int, into []uint32) []uint32 {
 	return into
 }
 
-// Search is the number of handles at the front that pred is true for; as with sort.Search, it is false for all behind them.
+// Search returns the number of handles at the front for which pred is true; as with sort.Search, it must be false for all others.
 func (l *List) Search(pred func(x uint32) bool) (n int) {
 	i := sort.Search(len(l.chunks), func(i int) bool {
 		h := l.chunks[i].h
@@ -186,7 +186,7 @@ func (l *List) removeFrom(i, at int) {
 	if c.lo < len(c.h) {
 		return
 	}
-	if i == 0 { // the common end of a chunk: no copying of the list
+	if i == 0 { // the usual case: do not copy the list
 		l.chunks[0] = nil
 		l.chunks = l.chunks[1:]
 	} else {

@@ -1,7 +1,7 @@
 package queue
 
-// Waiters keeps who waits at which queue, the longest first. One client may wait at many queues; each place is a node
-// in a slab, linked in its queue's line and with the client's other places.
+// Waiters holds the clients that wait on queues, the longest waiting first. One client may wait on many queues; each entry is a
+// node in a slab, linked in the line of its queue and with the other entries of the client.
 type Waiters struct {
 	nodes []node
 	free  uint32
@@ -10,20 +10,20 @@ type Waiters struct {
 type node struct {
 	client, queue uint32
 	next, prev    uint32 // in the line
-	sibling       uint32 // the client's next place
+	sibling       uint32 // the client's next entry
 	counted       bool
 }
 
-// Line is the head and tail of one queue's waiters; the zero Line is empty.
+// Line is the list of one queue's waiters; the zero Line is empty.
 type Line struct{ head, tail, counted uint32 }
 
-// Counted is the number of waiters that joined with count.
+// Counted returns the number of waiters that joined with count.
 func (l *Line) Counted() int { return int(l.counted) }
 
-// Empty reports whether nobody waits.
+// Empty reports whether no client waits.
 func (l *Line) Empty() bool { return l.head == 0 }
 
-// First is the client that has waited longest, zero if nobody waits.
+// First returns the client that has waited longest, or zero.
 func (w *Waiters) First(l *Line) (client, place uint32) {
 	if l.head == 0 {
 		return 0, 0
@@ -31,7 +31,7 @@ func (w *Waiters) First(l *Line) (client, place uint32) {
 	return w.nodes[l.head-1].client, l.head
 }
 
-// After is the client behind place.
+// After returns the client after an entry.
 func (w *Waiters) After(place uint32) (client, next uint32) {
 	next = w.nodes[place-1].next
 	if next == 0 {
@@ -40,8 +40,8 @@ func (w *Waiters) After(place uint32) (client, next uint32) {
 	return w.nodes[next-1].client, next
 }
 
-// Join puts client at the end of queue's line; places is the head of the client's own list of places. With count, the line
-// counts the client.
+// Join appends client to queue's line; places is the head of the client's own list of entries. With count, the line counts the
+// client.
 func (w *Waiters) Join(client, queue uint32, l *Line, places *uint32, count bool) {
 	var i uint32
 	if w.free != 0 {
@@ -64,14 +64,14 @@ func (w *Waiters) Join(client, queue uint32, l *Line, places *uint32, count bool
 	*places = i
 }
 
-// Each calls fn with the queues that a client waits at, the last one it joined first; fn must not change places.
+// Each calls fn with the queues on which a client waits, in reverse order of joining; fn must not change entries.
 func (w *Waiters) Each(places uint32, fn func(queue uint32)) {
 	for i := places; i != 0; i = w.nodes[i-1].sibling {
 		fn(w.nodes[i-1].queue)
 	}
 }
 
-// Leave takes a client out of all lines; line gives the Line of a queue, and left is called for each queue left.
+// Leave removes a client from all lines; line returns the Line of a queue, and left is called for each queue.
 func (w *Waiters) Leave(places *uint32, line func(queue uint32) *Line, left func(queue uint32)) {
 	for i := *places; i != 0; {
 		n := &w.nodes[i-1]

@@ -2,10 +2,10 @@ package queue
 
 import "sort"
 
-// Walker walks a List, which must not change meanwhile, in either direction.
+// Walker walks a List in either direction; the List must not change meanwhile.
 type Walker struct {
 	list   *List
-	at, in int // chunk and index of the next job; going back: of the one before it
+	at, in int // chunk and index of the next job; backwards: of the one before it
 	back   bool
 }
 
@@ -26,7 +26,7 @@ func (l *List) Back(passed func(uint32) bool) Walker {
 	return w
 }
 
-// Next is the next job of the walk, zero at its end.
+// Next returns the next job, or zero at the end.
 func (w *Walker) Next() uint32 {
 	chunks := w.list.chunks
 	if w.back {
@@ -51,7 +51,7 @@ func (w *Walker) Next() uint32 {
 	return h
 }
 
-// seek is the place of the first job for which passed is false: a chunk, and an index in it.
+// seek returns the chunk and index of the first job for which passed is false.
 func (l *List) seek(passed func(uint32) bool) (at, in int) {
 	if passed == nil {
 		return 0, 0

@@ -151,7 +151,7 @@ func (d *decoder) count() int {
 	return int(n)
 }
 
-// view returns b as a string without a copy: valid while nobody writes to b.
+// view returns b as a string without a copy: valid while b does not change.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func appendText(dst []byte, s string) []byte {
@@ -180,7 +180,7 @@ func appendBytes(dst, p []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(p))), p...)
 }
 
-// flag returns bit if set, else zero.
+// flag returns bit if set, otherwise zero.
 func flag(set bool, bit uint64) uint64 {
 	if set {
 		return bit
@@ -188,8 +188,8 @@ func flag(set bool, bit uint64) uint64 {
 	return 0
 }
 
-// Interner returns one string for all equal ones, so that ten million jobs share the name of their queue. It keeps at most
-// maxInterned strings, for users that name every job differently. A nil *Interner returns views.
+// Interner returns the same string for equal ones, so that ten million jobs share the name of their queue. It keeps at most
+// maxInterned strings, for users with a name per job. A nil *Interner returns views.
 type Interner struct{ known map[string]string }
 
 const maxInterned = 1 << 16

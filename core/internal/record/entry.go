@@ -23,9 +23,9 @@ type Entry struct {
 	// it is the place in the replicated log, which is known once the entry is committed.
 }
 
-// Position says how far a store is: which entry was the last one.
+// Position identifies the last entry of a store.
 type Position struct {
-	Epoch  uint64       // grows when another engine takes over; zero: there is only one
+	Epoch  uint64       // increases when another engine takes over; zero: there is only one
 	Number uint64       // of the commit
 	At     core.Instant // when the batch was sealed
 	Index  uint64       // in the replicated log; zero: the store is not replicated

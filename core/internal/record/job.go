@@ -258,7 +258,7 @@ func DecodeJob(b []byte, seq uint64, j *core.Job, known *Interner, idText *[36]b
 	return bodyBytes, stored, d.close()
 }
 
-// bodyBytes is bounded by what core allows, so that damage does not make anyone reserve gigabytes.
+// bodyBytes limits the size to what core allows, so that damaged data cannot make readers allocate gigabytes.
 func (d *decoder) bodyBytes() int {
 	n := d.uvarint()
 	if n > 4*core.MaxBodyBytes {

@@ -1,5 +1,5 @@
-// Package record defines what the machine decides and the store keeps: commit batches, the unit of durability, and the
-// encoding of jobs, statuses, failures and outcomes on disk.
+// Package record defines what the machine decides and the store keeps: commit batches, which are the unit of durability, and the
+// stored encoding of jobs, statuses, failures and outcomes.
 package record
 
 import (
@@ -8,8 +8,8 @@ import (
 	"broker/core"
 )
 
-// CommitBatch is what one commit makes durable. It is self-contained: applied to another store that has all batches before
-// it, it gives the same contents.
+// CommitBatch is what one commit makes durable. It is self-contained: applied to another store with all batches before it, it
+// produces the same contents.
 type CommitBatch struct {
 	Changes []Change
 	Meta    []core.MetaEntry // a nil Value removes the entry
@@ -53,7 +53,7 @@ type TimelineSlot struct {
 // Parts is the set of keys that the store has for a job.
 type Parts uint8
 
-// Keys beside that of the job itself, which always exists. HasBody is set for a body larger than InlineBytes.
+// Keys besides that of the job itself, which always exists. HasBody is set for a body larger than InlineBytes.
 const (
 	HasStatus Parts = 1 << iota
 	HasBody
@@ -71,11 +71,11 @@ type Status struct {
 	State          core.State
 	Requeued       bool
 	Unlocked       bool // its unique key was released early
-	Broken         bool // blocked, and a predecessor is gone without being done
-	Rerun          bool // Leased: it runs once more when this lease ends
+	Broken         bool // blocked, and a dependency is gone without being done
+	Rerun          bool // Leased: it runs again when this lease ends
 	Attempts       uint32
 	Fails          uint32
-	ReadyAt        core.Instant // its place in the queue; when a retry is due; when it died
+	ReadyAt        core.Instant // its position in the queue; when a retry is due; when it died
 	ExpiresAt      core.Instant // if it differs from the job's: end of retention
 	LeasedAt       core.Instant // Retrying: when it failed
 	FailedAt       core.Instant // of the first failure
@@ -83,8 +83,8 @@ type Status struct {
 	Holder         core.Holder
 	HolderFrom     core.Protocol
 	Worker         string
-	Waiting        []uint64 // Blocked: predecessors and parent it still waits for
-	Children       uint32   // children not closed yet
+	Waiting        []uint64 // Blocked: its remaining dependencies and its parent
+	Children       uint32   // children that are not closed
 	ChildrenBroken bool     // a child is gone without being done
 	Closed         bool     // its successors have been released
 	Tried          bool     // its batch has counted its first execution
@@ -93,10 +93,10 @@ type Status struct {
 	Progress       core.Progress
 	EpochAhead     uint32 // the job's epoch less Attempts, modulo 2³²
 	Entries        uint32 // of its timeline, so far
-	LostLeases     uint8  // leases in a row that ended without a word of the worker
+	LostLeases     uint8  // leases in a row that ended without a reply from the worker
 }
 
-// Record is what a scan of the store finds of one job.
+// Record is what a scan of the store returns for one job.
 type Record struct {
 	Job        *core.Job // Body is nil if it has a key of its own
 	BodyBytes  int

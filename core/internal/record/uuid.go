@@ -1,6 +1,6 @@
 package record
 
-// uuidDash marks the places of the dashes in the text of a UUID.
+// uuidDash marks the positions of the dashes in the text of a UUID.
 var uuidDash = [36]bool{8: true, 13: true, 18: true, 23: true}
 
 // packUUID returns the 16 bytes of a UUID in lower-case text with dashes. ok is false for any other spelling, so that

@@ -32,8 +32,8 @@ func (w *world) purge() error {
 	})
 }
 
-// flushAll removes all batches and all that one protocol has submitted, as Faktory's FLUSH does, by the page. Nothing of a
-// batch may be left.
+// flushAll removes all batches and everything that one protocol has submitted, as Faktory's FLUSH does, in pages. Nothing of a
+// batch may remain.
 func (w *world) flushAll() error {
 	c := w.anyClient()
 	for cursor := uint64(0); ; {
@@ -70,7 +70,7 @@ func (w *world) flushAll() error {
 	return w.purgeOrigin(c, core.Faktory)
 }
 
-// purgeOrigin removes what one protocol has submitted.
+// purgeOrigin removes the jobs of one protocol.
 func (w *world) purgeOrigin(c *client, origin core.Protocol) error {
 	before := map[uint64]bool{}
 	for _, seq := range w.model.seqs {
@@ -94,7 +94,7 @@ func (w *world) purgeOrigin(c *client, origin core.Protocol) error {
 	}
 }
 
-// settings pauses, throttles or bounds a queue.
+// settings pauses, throttles or limits a queue.
 func (w *world) settings() error {
 	q, tag, c := queueName(w.rng.IntN(4)), w.newTag(), w.anyClient()
 	var op core.Op
@@ -112,7 +112,7 @@ func (w *world) settings() error {
 	return w.do(c, op, tag, nil)
 }
 
-// batch opens a batch, or commits or opens again one of the latest.
+// batch opens a batch, or commits or reopens a recent one.
 func (w *world) batch() error {
 	c, tag, m := w.anyClient(), w.newTag(), w.model
 	if n := len(m.numbers); n > 0 && w.rng.IntN(2) == 0 {

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// atomic changes some jobs together: all of them, or none when one condition does not hold.
+// atomic changes some jobs together, or none if a condition does not match.
 func (w *world) atomic() error {
 	p := w.anyJob()
 	if p == nil {
@@ -58,7 +58,7 @@ func (w *world) atomic() error {
 	return errorOr(err, against)
 }
 
-// listed is one operation of a list, and what its acceptance means.
+// listed is one operation of a list, with its effect on the model.
 func (w *world) listed(p *promise) (core.Op, func(core.Reply) error) {
 	ref, is, before := core.Ref{Seq: p.seq}, w.condition(), w.look(p.seq)
 	stored := !p.ephemeral
@@ -80,7 +80,7 @@ func (w *world) listed(p *promise) (core.Op, func(core.Reply) error) {
 	}
 }
 
-// brief is what a refused list must not change.
+// brief is the state that a refused list must not change.
 func (w *world) brief(jobs []*promise) (text string) {
 	for _, p := range jobs {
 		if i := w.look(p.seq); i != nil {

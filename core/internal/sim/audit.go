@@ -6,11 +6,11 @@ import (
 	"broker/core"
 )
 
-// audit compares lists, rows and counters with each other and with what is known of each job.
+// audit compares lists, rows and counters with each other and with each job.
 func (w *world) audit() error {
 	w.note("audit")
 	for _, c := range w.clients {
-		c.deaf = false // what has not been heard yet would look like a lease that nobody has
+		c.deaf = false // replies that were not fetched would look like leases without a holder
 	}
 	if err := w.collect(); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"broker/core"
 )
 
-// order cancels, buries or enqueues some job.
+// order cancels, buries or enqueues a random job.
 func (w *world) order() error {
 	p := w.anyJob()
 	if p == nil {
@@ -47,7 +47,7 @@ func (w *world) order() error {
 	return w.told(p.seq)
 }
 
-// condition is mostly none.
+// condition returns a condition, usually an empty one.
 func (w *world) condition() (is core.Condition) {
 	switch w.rng.IntN(9) {
 	case 0:
@@ -62,7 +62,7 @@ func (w *world) condition() (is core.Condition) {
 	return is
 }
 
-// broken says that an operation was accepted though its condition did not hold of the job before.
+// broken reports an operation that was accepted although its condition did not match.
 func broken(seq uint64, i *core.JobInfo, is core.Condition) error {
 	if i == nil || len(is.States) > 0 && !slices.Contains(is.States, i.State) || is.HasEpoch && is.Epoch != i.Epoch ||
 		is.Queue != "" && is.Queue != i.Queue || is.Worker != "" && is.Worker != i.Worker {
@@ -78,7 +78,7 @@ func errorOr(err, otherwise error) error {
 	return otherwise
 }
 
-// cancelSet cancels some jobs together, provided that no other one waits for them.
+// cancelSet cancels some jobs together, provided that no other job depends on them.
 func (w *world) cancelSet(p *promise, is core.Condition) error {
 	set := []*promise{p}
 	op := &core.Cancel{Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: is, Dependents: core.DependentsRefuse}
@@ -110,7 +110,7 @@ func (w *world) cancelSet(p *promise, is core.Condition) error {
 	return errorOr(err, against)
 }
 
-// waitingFor lists the jobs outside of a set that wait for one of it which has not ended.
+// waitingFor lists the unfinished jobs outside of a set that depend on one of it.
 func (w *world) waitingFor(set []*promise) (waiting []uint64) {
 	in := map[uint64]bool{}
 	for _, p := range set {
@@ -130,7 +130,7 @@ func (w *world) waitingFor(set []*promise) (waiting []uint64) {
 	return waiting
 }
 
-// change gives some job other fields, another place, other dependencies or another holder.
+// change changes a job: its fields, queue, dependencies or holder.
 func (w *world) change() error {
 	p := w.anyJob()
 	if p == nil {
@@ -154,7 +154,7 @@ func (w *world) change() error {
 	return errorOr(err, w.told(p.seq))
 }
 
-// set changes what can be looked for: body and tag together.
+// set changes body and tag together, by which jobs can be found.
 func (w *world) set() (set core.JobChange) {
 	if w.rng.IntN(3) != 0 {
 		text := fmt.Sprint("body from step ", w.number)
@@ -176,12 +176,12 @@ func (w *world) set() (set core.JobChange) {
 	return set
 }
 
-// changed compares a job with what it was changed to, and notes that.
+// changed compares a job with the requested change and records it.
 func (w *world) changed(p *promise, set core.JobChange, r core.Reply) error {
 	i := w.look(p.seq)
 	switch {
 	case i == nil:
-		return nil // it was due to go
+		return nil // it was due to be removed
 	case i.Epoch < r.Lease.Epoch:
 		return fmt.Errorf("job %d has epoch %d after a change to %d", p.seq, i.Epoch, r.Lease.Epoch)
 	case set.Priority != nil && i.Priority != *set.Priority:
@@ -195,7 +195,7 @@ func (w *world) changed(p *promise, set core.JobChange, r core.Reply) error {
 	return nil
 }
 
-// doIf has an operation on a job done that is subject to a condition; accepted looks at what came of it.
+// doIf runs an operation with a condition on a job; accepted checks the result.
 func (w *world) doIf(p *promise, op core.Op, is core.Condition, accepted func(core.Reply) error) error {
 	before := w.look(p.seq)
 	var against error
@@ -237,7 +237,7 @@ func (w *world) move(p *promise) error {
 	return w.doIf(p, op, is, func(r core.Reply) error {
 		made := w.commitOf(r, !p.ephemeral)
 		p.leased, p.again = false, p.again || before.State == core.Dead
-		if before.State != core.Blocked { // it waits for nothing of what it once waited for
+		if before.State != core.Blocked { // it no longer waits for its dependencies
 			p.after, p.parent = nil, 0
 		}
 		write(&p.queues, op.Queue, made)
@@ -281,7 +281,7 @@ func (w *world) undepend(p *promise) error {
 	}
 	return w.doIf(p, op, op.If, func(core.Reply) error {
 		p.after = nil
-		p.forced = p.forced || op.All // its parent does not hold it any more
+		p.forced = p.forced || op.All // its parent no longer blocks it
 		if i := w.look(p.seq); op.All && i != nil && i.State == core.Blocked {
 			return fmt.Errorf("job %d waits for nothing and is blocked", p.seq)
 		}

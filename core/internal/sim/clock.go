@@ -7,11 +7,11 @@ import (
 	"broker/core/coretest"
 )
 
-// clock is a wall clock that can be set, and beside it one that goes on evenly.
+// clock is a wall clock that can be set, and a monotonic one.
 type clock struct {
 	monotonic *coretest.Clock
-	ahead     time.Duration // of the wall clock
-	most      core.Instant  // the latest the wall clock has ever shown
+	ahead     time.Duration // of the wall clock, compared with the monotonic one
+	most      core.Instant  // the latest time that the wall clock has shown
 }
 
 func newClock() *clock { return &clock{monotonic: coretest.NewClock()} }
@@ -34,7 +34,7 @@ func (c *clock) set(d time.Duration) {
 	c.most = max(c.most, c.Now())
 }
 
-// evenly turns a reading of the wall clock into one of the even clock; zero stays zero.
+// evenly converts a time of the wall clock to the monotonic one; zero stays zero.
 func (c *clock) evenly(wall core.Instant) core.Instant {
 	if wall == 0 {
 		return 0

@@ -22,10 +22,10 @@ func (w *world) flush() error {
 	return nil
 }
 
-// slowSync lets clients go on while a batch is on its way to the disk.
+// slowSync lets clients continue while a batch is being written.
 func (w *world) slowSync() error {
 	if w.mode == engine.Relaxed {
-		return w.flush() // what is promised for soon can't be told apart then
+		return w.flush() // such promises cannot be told apart then
 	}
 	w.note("slow sync")
 	var once sync.Once
@@ -41,19 +41,19 @@ func (w *world) slowSync() error {
 		}
 	}
 	w.disk.Before(func(write bool) error {
-		if write && !fired.Load() && w.openCommit() > open { // else it is a write in the background, before the batch is sealed
+		if write && !fired.Load() && w.openCommit() > open { // otherwise it is a background write, before the batch is sealed
 			fired.Store(true)
 			once.Do(meanwhile)
 		}
 		return nil
 	})
-	w.commit(func() { once.Do(func() {}) }) // waits for one that runs elsewhere
+	w.commit(func() { once.Do(func() {}) }) // waits for one that runs in another goroutine
 	w.disk.Before(nil)
 	w.note("slow sync over at commit %d", w.engine.Committed())
 	return err
 }
 
-// crash takes the power away, sometimes in the middle of a commit.
+// crash cuts the power, sometimes during a commit.
 func (w *world) crash() error {
 	committed, durable, sealed := w.engine.Committed(), w.durable, (*snapshot)(nil)
 	var after *storetest.Disk
@@ -84,7 +84,7 @@ func (w *world) crash() error {
 	return w.sameAsBefore(durable, sealed)
 }
 
-// keep is what part of what was not synced survives, in percent.
+// keep is the percentage of unsynced data that survives.
 func (w *world) keep() int {
 	if w.tidy {
 		return 100 * w.rng.IntN(2)
@@ -92,15 +92,15 @@ func (w *world) keep() int {
 	return w.rng.IntN(101)
 }
 
-// cut is what the disk holds after the power went away now. It takes its chances from elsewhere than the step, for how
-// many there are depends on what Pebble does in the background.
+// cut is the content of the disk after a power failure now. It uses its own random numbers, since their count depends on
+// background work of Pebble.
 func (w *world) cut(keep int) *storetest.Disk {
 	return w.disk.Crash(rand.New(rand.NewPCG(w.seed, uint64(w.number)+1<<32)), keep) //nolint:gosec // repeatable
 }
 
-// trap springs at a write and at all that follow, whichever goroutine they come from: Pebble also writes in the background.
+// trap fails a write and all later ones, whichever goroutine writes: Pebble also writes in the background.
 type trap struct {
-	at     int // the first at which it springs
+	at     int // the first write that fails
 	spring func() error
 
 	mu     sync.Mutex // guards the rest, and what spring does
@@ -121,7 +121,7 @@ func (t *trap) before(write bool) error {
 	return nil
 }
 
-// sprung reports whether it has; if not, it never will.
+// sprung reports whether a write has failed; if not, none will.
 func (t *trap) sprung() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *trap) sprung() bool {
 	return !t.over
 }
 
-// failDisk lets a write fail: the engine must stop, and a restart must find what was promised.
+// failDisk makes a write fail: the engine must stop, and a restart must find what was promised.
 func (w *world) failDisk() error {
 	t := &trap{at: 1 + w.rng.IntN(4), spring: func() error { return errTorn }}
 	w.disk.Before(t.before)
@@ -138,7 +138,7 @@ func (w *world) failDisk() error {
 	}
 	w.commit(func() {})
 	failed := t.sprung()
-	// What fails in the background stops the engine at its next commit.
+	// A failure in the background stops the engine at its next commit.
 	for n := 0; failed && !w.engine.Stopped() && n < 20; n++ {
 		w.model.flushed(w.engine.Committed())
 		if err := w.submit(); err != nil {
@@ -172,10 +172,11 @@ func (w *world) failDisk() error {
 	return w.comeBack(after, committed)
 }
 
-// comeBack starts anew on what a disk held when committed was the newest commit announced, and compares it with the model.
+// comeBack starts an engine on the content of a disk, when committed was the newest announced commit, and compares it with the
+// model.
 func (w *world) comeBack(disk *storetest.Disk, committed core.Commit) error {
 	w.crashes++
-	_ = w.engine.Shutdown() // the old life ends on its own disk; nothing of it counts
+	_ = w.engine.Shutdown() // the old engine ends on its own disk, without effect
 	w.disk, w.announced = disk, committed
 	if err := w.open(); err != nil {
 		return err
@@ -186,7 +187,7 @@ func (w *world) comeBack(disk *storetest.Disk, committed core.Commit) error {
 	return w.sameAgain()
 }
 
-// sameAgain restarts without a crash: what is there must not change by that.
+// sameAgain restarts without a crash, which must change nothing.
 func (w *world) sameAgain() error {
 	before := w.states()
 	if err := w.engine.Shutdown(); err != nil {

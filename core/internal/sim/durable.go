@@ -10,11 +10,11 @@ import (
 	"broker/core/engine"
 )
 
-// The check of what replies tell: whatever a reply says of a job, a batch, a queue's settings or a meta entry must be in
-// the commit that the reply rests on. The simulation takes a snapshot before each commit, which is what that commit makes
-// durable. A reply that rests on the open batch needs no check: that batch will hold what it tells, or something later.
+// Checks of replies: whatever a reply says about a job, a batch, the settings of a queue or a meta entry must be in the commit
+// that the reply depends on. The simulation takes a snapshot before each commit, which is what that commit makes durable. A reply
+// that depends on the open batch needs no check, since that batch will hold this state or a later one.
 
-// snapshot is what one commit holds.
+// snapshot is the content of one commit.
 type snapshot struct {
 	number  core.Commit
 	jobs    map[uint64]core.JobInfo
@@ -24,7 +24,7 @@ type snapshot struct {
 	meta    []byte
 }
 
-// snapshot reads everything by the observer, without the checks.
+// snapshot reads everything, without checks.
 func (w *world) snapshot() *snapshot {
 	s := &snapshot{jobs: map[uint64]core.JobInfo{}, past: map[uint64]*core.Timeline{}, batches: map[uint64]core.BatchInfo{}, queues: map[string]core.QueueInfo{}}
 	one := func(op core.Op) core.Reply { return w.engine.Do(w.eyes, []core.Op{op}, nil)[0] }
@@ -52,13 +52,13 @@ func (w *world) snapshot() *snapshot {
 	return s
 }
 
-// openCommit is the number of the open batch. It puts something into that batch that no snapshot shows.
+// openCommit is the number of the open batch. It adds something to that batch that no snapshot shows.
 func (w *world) openCommit() core.Commit {
 	op := &core.WriteMeta{Entries: []core.MetaEntry{{Name: "sim/mark", Value: []byte{1}}}}
 	return w.engine.Do(w.eyes, []core.Op{op}, nil)[0].Commit
 }
 
-// commit commits the open batch and remembers what is durable then. It calls wait when the batch is written, before that.
+// commit commits the open batch and records what is durable then. It calls wait when the batch is written, before that.
 func (w *world) commit(wait func()) {
 	w.sealing = w.snapshot()
 	w.sealing.number = w.openCommit()
@@ -70,7 +70,7 @@ func (w *world) commit(wait func()) {
 	w.sealing = nil
 }
 
-// restsOn is what the commit of a reply holds, nil if that is not sealed yet.
+// restsOn is the content of the commit of a reply; nil if that is not sealed yet.
 func (w *world) restsOn(r *core.Reply) *snapshot {
 	switch number := max(r.Commit, w.engine.Committed()); {
 	case w.sealing != nil && w.sealing.number == number:
@@ -81,11 +81,11 @@ func (w *world) restsOn(r *core.Reply) *snapshot {
 	return nil
 }
 
-// checkTold compares a reply with the commit that it rests on; op is what it answers, if it is known. The first
-// difference stays in w.broken.
+// checkTold compares a reply with the commit that it depends on; op is its operation, if known. The first difference is kept in
+// w.broken.
 func (w *world) checkTold(op core.Op, r *core.Reply) {
 	if w.mode == engine.Relaxed || w.broken != nil {
-		return // relaxed replies rest on nothing
+		return // relaxed replies depend on no commit
 	}
 	s := w.restsOn(r)
 	if s == nil {
@@ -138,7 +138,7 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 	case core.Failed:
 		return w.sameRefusal(op, r, s)
 	case core.Accepted, core.NothingReady, core.Counted, core.Purged, core.Assigned, core.Reading, core.TimedOut, core.Woken, core.DataSent,
-		core.Warned, core.Answered, core.EventReply: // no state that is stored, or of the open batch
+		core.Warned, core.Answered, core.EventReply: // not about stored state, or of the open batch
 	}
 	return nil
 }
@@ -148,9 +148,9 @@ func (w *world) sameRefusal(op core.Op, r *core.Reply, s *snapshot) error {
 	seq, ref := r.Seq, refOf(op)
 	i, stored := s.jobs[ref.Seq]
 	stored = stored && !i.Ephemeral
-	_, release := op.(*core.Release) // it may mean another lease
+	_, release := op.(*core.Release) // it may be about another lease
 	switch {
-	case errors.Is(r.Err, core.ErrNotFound) && stored && i.State != core.Done: // Done may be one that is kept for its children only
+	case errors.Is(r.Err, core.ErrNotFound) && stored && i.State != core.Done: // Done may be a state that is kept for its children only
 		return fmt.Errorf("job %d is %v", ref.Seq, i.State)
 	case errors.Is(r.Err, core.ErrFinished) && stored && i.State.Unfinished():
 		return fmt.Errorf("job %d is %v and not finished", ref.Seq, i.State)
@@ -172,7 +172,7 @@ func (w *world) sameRefusal(op core.Op, r *core.Reply, s *snapshot) error {
 	return nil
 }
 
-// refOf is the job that an operation names by its number.
+// refOf is the job that an operation names by number.
 func refOf(op core.Op) (ref core.Ref) {
 	switch op := op.(type) {
 	case *core.Inspect:
@@ -206,7 +206,7 @@ func sameLimits(a, b core.Limits) bool {
 	return a == b
 }
 
-// holdsJob checks that a job which a reply names is stored, unless nobody was promised that it is.
+// holdsJob checks that a job in a reply is stored, unless that was not promised.
 func (w *world) holdsJob(seq uint64, s *snapshot) error {
 	now := w.engine.Do(w.eyes, []core.Op{&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}}, nil)[0].Info
 	if i, stored := s.jobs[seq]; now != nil && !now.Ephemeral && (!stored || i.Ephemeral) {
@@ -215,7 +215,7 @@ func (w *world) holdsJob(seq uint64, s *snapshot) error {
 	return nil
 }
 
-// sameEnd checks that a job whose outcome is told has ended.
+// sameEnd checks that a job with a reported outcome has ended.
 func (w *world) sameEnd(r *core.Reply, s *snapshot) error {
 	i, stored := s.jobs[r.Seq]
 	if p := w.model.jobs[r.Seq]; !stored || i.Ephemeral || p != nil && p.again {
@@ -230,7 +230,7 @@ func (w *world) sameEnd(r *core.Reply, s *snapshot) error {
 	return nil
 }
 
-// sameJob compares a job that is told with a snapshot.
+// sameJob compares a job in a reply with a snapshot.
 func (w *world) sameJob(told core.JobInfo, s *snapshot) error {
 	if told.Ephemeral {
 		return nil
@@ -253,8 +253,8 @@ func (w *world) sameJob(told core.JobInfo, s *snapshot) error {
 	return nil
 }
 
-// lasting is the state of a job as a crash leaves it: a lease that a connection guards ends with the connection. What has
-// been due is as good as ready: if the clock was set back since, it is due again later.
+// lasting is the state of a job as a crash leaves it: a lease held by a connection ends with the connection. A job that has been
+// due is equal to a ready one: if the clock was set back since, it will be due again.
 func (w *world) lasting(i *core.JobInfo) core.State {
 	switch {
 	case i.State == core.Leased && i.Worker == "":
@@ -265,11 +265,11 @@ func (w *world) lasting(i *core.JobInfo) core.State {
 	return i.State
 }
 
-// sameAsBefore checks, after a crash, that all is as the last durable commit holds it, or as the one holds it that was
-// being written. Only what time does by itself may differ.
+// sameAsBefore checks, after a crash, that everything is as in the last durable commit, or as in the one being written. Only
+// changes by time are allowed.
 func (w *world) sameAsBefore(durable, sealed *snapshot) error {
 	if w.mode == engine.Relaxed {
-		return nil // commits come on their own
+		return nil // commits happen at any time
 	}
 	after := w.snapshot()
 	err := w.compare(durable, after)
@@ -281,7 +281,7 @@ func (w *world) sameAsBefore(durable, sealed *snapshot) error {
 	return err
 }
 
-// compare looks for differences between a commit and what came back of it.
+// compare finds differences between a commit and what was recovered.
 func (w *world) compare(before, after *snapshot) error {
 	for _, seq := range sortedKeys(before.jobs) {
 		was := before.jobs[seq]
@@ -311,7 +311,7 @@ func (w *world) compare(before, after *snapshot) error {
 	}
 	for _, seq := range sortedKeys(after.jobs) {
 		if j := after.jobs[seq].Job; j != nil && j.Schedule != "" {
-			continue // its schedule was due at the start
+			continue // it was due at the start
 		}
 		if was, there := before.jobs[seq]; !there || was.Ephemeral {
 			return fmt.Errorf("job %d came from nowhere, %v", seq, after.jobs[seq].State)

@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// heard takes in a reply that is not the direct answer to an operation.
+// heard handles a reply that is not the immediate reply to an operation.
 func (w *world) heard(c *client, r core.Reply) error {
 	switch wt := w.model.waits[r.Tag]; {
 	case r.Kind == core.Woken && r.Tag == c.tag:
@@ -16,13 +16,13 @@ func (w *world) heard(c *client, r core.Reply) error {
 		return w.assigned(c, r)
 	case r.Kind == core.Ended:
 		return w.waitOver(c, r, r.Seq)
-	case r.Kind == core.TimedOut && wt != nil: // else it is a lease
+	case r.Kind == core.TimedOut && wt != nil: // otherwise it is a lease
 		return w.waitOver(c, r, wt.seq)
 	}
 	return nil
 }
 
-// waitOver takes away a wait that has ended: once, and for who waited.
+// waitOver removes a wait that has ended: once, and for the right client.
 func (w *world) waitOver(c *client, r core.Reply, seq uint64) error {
 	wt := w.model.waits[r.Tag]
 	if wt == nil || wt.client != c.id || wt.seq != seq {
@@ -33,11 +33,11 @@ func (w *world) waitOver(c *client, r core.Reply, seq uint64) error {
 	return nil
 }
 
-// assigned checks that a hand-out breaks no promise.
+// assigned checks that a lease breaks no promise.
 func (w *world) assigned(c *client, r core.Reply) error {
 	m := w.model
 	p := m.jobs[r.Seq]
-	if p == nil && r.Job != nil && r.Job.CallbackFor != 0 { // nobody submitted it but the batch
+	if p == nil && r.Job != nil && r.Job.CallbackFor != 0 { // it was submitted by its batch
 		p = &promise{seq: r.Seq, id: r.Job.ID, limited: true} // it may end with the batch
 		write(&p.bodies, string(r.Job.Body), 1)
 		write(&p.queues, r.Job.Queue, 1)
@@ -45,7 +45,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	}
 	now, i := w.clk.monotonic.Now(), w.look(r.Seq)
 	if i == nil || i.State != core.Leased || i.Attempts != r.Lease.Attempts {
-		return nil // told late: the lease is over, and the job may be another's
+		return nil // the reply is late: the lease is over, and another client may have the job
 	}
 	switch {
 	case p == nil:
@@ -56,7 +56,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		return fmt.Errorf("job %d was handed out after its end was accepted", r.Seq)
 	case p.leased && (p.leaseUntil == 0 || now < p.leaseUntil):
 		return fmt.Errorf("job %d was handed out twice: leased until %d, now %d", r.Seq, p.leaseUntil, now)
-	case r.Job == nil || !may(p.bodies, string(r.Job.Body), 0): // it may have changed since it was handed out
+	case r.Job == nil || !may(p.bodies, string(r.Job.Body), 0): // it may have changed since it was leased
 		return fmt.Errorf("job %d was handed out with another body", r.Seq)
 	}
 	w.note("job %d goes to %v, epoch %d", r.Seq, c.kind, r.Lease.Epoch)
@@ -67,7 +67,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	return w.inTurn(p, r.Job)
 }
 
-// inTurn checks that nobody is to be waited for any more.
+// inTurn checks that the job waits for no other job.
 func (w *world) inTurn(p *promise, j *core.Job) error {
 	if p.forced {
 		return nil
@@ -94,7 +94,7 @@ func (w *world) inTurn(p *promise, j *core.Job) error {
 	return nil
 }
 
-// told checks that nobody goes on waiting for a job that has ended; whoever is deaf will hear later.
+// told checks that no client still waits for a job that has ended; deaf clients learn it later.
 func (w *world) told(seq uint64) error {
 	i := w.look(seq)
 	if i != nil && i.State != core.Done && i.State != core.Dead {

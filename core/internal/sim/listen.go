@@ -7,14 +7,14 @@ import (
 	"broker/core/engine"
 )
 
-// listener subscribes to everything and keeps what it is told until the next crash.
+// listener subscribes to all events and keeps them until the next crash.
 type listener struct {
 	id   core.ClientID
 	last uint64 // number of the newest event
 	told []told
 }
 
-// told is what an event says of a stored job, and the commit that it waits for.
+// told is what an event says about a stored job, and the commit that it depends on.
 type told struct {
 	seq    uint64
 	kind   core.EventKind
@@ -28,7 +28,7 @@ func (w *world) listen() {
 	w.engine.Do(w.listener.id, []core.Op{&core.Subscribe{Tag: 1, Buffer: 100_000}}, nil)
 }
 
-// hearEvents takes in what the listener was told.
+// hearEvents fetches the events of the listener.
 func (w *world) hearEvents() error {
 	l := &w.listener
 	for _, r := range w.engine.Do(l.id, nil, nil) {
@@ -51,7 +51,7 @@ func (w *world) hearEvents() error {
 	return nil
 }
 
-// eventsTrue compares what listeners had been told, as of the newest commit announced, with what came back after a crash.
+// eventsTrue compares the delivered events, as of the newest announced commit, with what was recovered after a crash.
 func (w *world) eventsTrue(committed core.Commit) error {
 	ended := map[uint64]bool{}
 	for _, t := range w.listener.told {
@@ -72,8 +72,7 @@ func (w *world) eventsTrue(committed core.Commit) error {
 	return nil
 }
 
-// mayRunAgain reports whether a job that has ended may be unfinished again: put back or moved from the dead set, or run
-// once more.
+// mayRunAgain reports whether a job that has ended may be unfinished again: put back or moved from the dead set, or run again.
 func (w *world) mayRunAgain(seq uint64) bool {
 	p := w.model.jobs[seq]
 	return p != nil && (p.forced || p.again)

@@ -7,7 +7,8 @@ import (
 	"broker/core"
 )
 
-// promise is what clients may rely on about one job. Instants of leases are those of the even clock, others of the wall.
+// promise is what clients may rely on about one job. Instants of leases are those of the monotonic clock, others of the wall
+// clock.
 type promise struct {
 	seq       uint64
 	id        string
@@ -19,37 +20,37 @@ type promise struct {
 	after     []link
 	parent    uint64
 	made      core.Commit // the admission is promised once this is on disk
-	mayEnd    bool        // somebody tried to finish or remove it
-	limited   bool        // it may end without anybody's word: attempts, time to start
-	forced    bool        // somebody ordered it to run whatever it waited for
-	again     bool        // it was ordered to run once more, or moved out of the dead set: an outcome is not its end
+	mayEnd    bool        // a client tried to finish or remove it
+	limited   bool        // it may end by itself: attempts, time to start
+	forced    bool        // a client made it ready in spite of its dependencies
+	again     bool        // it was told to run again, or left the dead set: an outcome is not its end
 	ended     core.Commit // its end is promised once this is on disk; zero: none accepted
-	overBy    bool        // its end was accepted in this life of the process
+	overBy    bool        // its end was accepted by this process
 
 	leased     bool
 	epoch      uint32
-	leaseUntil core.Instant // zero: as long as the connection
+	leaseUntil core.Instant // zero: until the connection closes
 	holder     core.ClientID
 }
 
-// written is a value of a job, promised once a commit is on disk.
+// written is a value of a job that is promised once a commit is on disk.
 type written struct {
 	text string
 	made core.Commit
 }
 
-// link is a job that another waits for, from a commit on.
+// link is a dependency, from a commit on.
 type link struct {
 	seq  uint64
 	made core.Commit
 }
 
-// write notes a new value.
+// write records a new value.
 func write(values *[]written, text string, made core.Commit) {
 	*values = append(*values, written{text, made})
 }
 
-// may reports whether a job may have a value after a crash: the newest one that was on disk, or one that came later.
+// may reports whether a job may have a value after a crash: the newest one that was on disk, or a later one.
 func may(values []written, text string, committed core.Commit) bool {
 	for _, v := range slices.Backward(values) {
 		if v.text == text {
@@ -66,22 +67,22 @@ func may(values []written, text string, committed core.Commit) bool {
 type wait struct {
 	client core.ClientID
 	seq    uint64
-	until  core.Instant // of the even clock; zero: without an end, or not for certain
+	until  core.Instant // of the monotonic clock; zero: no certain end
 }
 
-// batch is what was promised of a group.
+// batch is what was promised about a batch.
 type batch struct {
 	made     core.Commit
-	kept     bool // it is never given up: without a limit, not committed
+	kept     bool // it does not time out: without a limit, not committed
 	reopened bool
 	members  []uint64
 	ended    core.Commit // it was purged, which is promised once this is on disk; zero: not
 }
 
-// soon stands for a commit that will come: what is promised at once may still be lost until then.
+// soon is a future commit: what is promised at once may still be lost until then.
 const soon = ^core.Commit(0)
 
-// model is what all clients together were promised.
+// model is what was promised to all clients.
 type model struct {
 	jobs    map[uint64]*promise
 	seqs    []uint64
@@ -129,7 +130,7 @@ func links(seqs []uint64, made core.Commit) []link {
 	return all
 }
 
-// flushed turns what was promised for soon into what is on disk.
+// flushed moves promises for soon to what is on disk.
 func (m *model) flushed(committed core.Commit) {
 	settle := func(c *core.Commit) {
 		if *c == soon {
@@ -163,12 +164,12 @@ func (m *model) flushed(committed core.Commit) {
 	}
 }
 
-// over notes that a job's end was accepted.
+// over records that the end of a job was accepted.
 func (p *promise) over(commit core.Commit) {
 	p.leased, p.mayEnd, p.overBy, p.ended = false, true, true, commit
 }
 
-// gaveBack notes that a connection holds no jobs any more of those that are meant.
+// gaveBack records that a connection no longer holds the selected jobs.
 func (m *model) gaveBack(c core.ClientID, meant func(seq uint64) bool) {
 	for _, seq := range m.seqs {
 		if p := m.jobs[seq]; p.leased && p.holder == c && meant(seq) {
@@ -177,7 +178,7 @@ func (m *model) gaveBack(c core.ClientID, meant func(seq uint64) bool) {
 	}
 }
 
-// gone notes that a client has left: what it held by its connection is free, what it waited for is nobody's.
+// gone records that a client has left: its leases by connection are free, and its waits are over.
 func (m *model) gone(c core.ClientID) {
 	m.gaveBack(c, func(uint64) bool { return true })
 	for tag, w := range m.waits {
@@ -187,8 +188,8 @@ func (m *model) gone(c core.ClientID) {
 	}
 }
 
-// afterCrash compares what came back with what was promised when committed was the newest commit on disk. most is the
-// latest that the wall clock has shown.
+// afterCrash compares what was recovered with what was promised when committed was the newest commit on disk. most is the latest
+// time that the wall clock has shown.
 func (w *world) afterCrash(committed core.Commit) error {
 	if err := w.eventsTrue(committed); err != nil {
 		return err
@@ -240,13 +241,13 @@ func (w *world) afterCrash(committed core.Commit) error {
 			delete(m.batches, number)
 			continue
 		}
-		b.made, b.ended, b.kept = 1, 0, false // a commit of it may or may not have been lost
+		b.made, b.ended, b.kept = 1, 0, false // a commit of it may have been lost
 	}
 	m.numbers = sortedKeys(m.batches)
 	return w.rowsAfterCrash(committed)
 }
 
-// rowsAfterCrash looks for queues that should still be known.
+// rowsAfterCrash checks the queues that must still be known.
 func (w *world) rowsAfterCrash(committed core.Commit) error {
 	for q, c := range w.model.rows {
 		if r := w.ask(&core.InspectQueue{Queue: q}); c > committed {

@@ -6,10 +6,10 @@ import (
 	"broker/core"
 )
 
-// metaName is the meta entry that clients write and read.
+// metaName is the name of the meta entry that clients write and read.
 const metaName = "sim/entry"
 
-// read asks for something that other clients may have changed just now, or writes the meta entry.
+// read reads something that other clients may just have changed, or writes the meta entry.
 func (w *world) read() error {
 	c, tag := w.anyClient(), w.newTag()
 	var op core.Op

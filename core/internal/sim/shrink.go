@@ -2,17 +2,17 @@ package sim
 
 import "fmt"
 
-// steps is how long one life lasts.
+// steps is the length of a life.
 const steps = 1200
 
-// play lives the steps with these numbers in a world of a seed, up to the first failure.
+// play runs the given steps in a world with a seed, up to the first failure.
 func play(seed uint64, steps []int) (w *world, lived int, err error) {
 	w, err = newWorld(seed)
 	lived, err = w.live(steps, err)
 	return w, lived, err
 }
 
-// live goes on from err.
+// live continues from err.
 func (w *world) live(steps []int, err error) (lived int, _ error) {
 	for ; err == nil && lived < len(steps); lived++ {
 		w.begin(steps[lived])
@@ -23,7 +23,7 @@ func (w *world) live(steps []int, err error) (lived int, _ error) {
 	return lived, err
 }
 
-// numbers is 0 to n-1.
+// numbers returns 0 to n-1.
 func numbers(n int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -32,10 +32,10 @@ func numbers(n int) []int {
 	return all
 }
 
-// maxReplays bounds how often a failing life is lived again.
+// maxReplays limits how often a failing life is replayed.
 const maxReplays = 400
 
-// shrink leaves out steps, in blocks that become smaller, as long as there is still a failure. It returns what is left.
+// shrink removes steps, in smaller and smaller blocks, as long as there is still a failure. It returns the remaining ones.
 func shrink(steps []int, fails func([]int) bool) []int {
 	replays := 0
 	for size := len(steps) / 2; size > 0; size /= 2 {

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// submit admits a job of one of the protocols' kinds.
+// submit submits a job of a kind that one of the protocols uses.
 func (w *world) submit() error { return w.submitTo(queueName(w.rng.IntN(4))) }
 
 func (w *world) submitTo(queue string) error {
@@ -29,7 +29,7 @@ func (w *world) submitTo(queue string) error {
 	}
 	w.link(j)
 	if op.Watch != core.WatchNone {
-		w.model.waits[op.Tag] = &wait{client: c.id} // it may be over before the answer is looked at
+		w.model.waits[op.Tag] = &wait{client: c.id} // it may have ended before the reply is examined
 	}
 	return w.do(c, op, op.Tag, func(r core.Reply) { w.submitted(c, op, r) })
 }
@@ -99,7 +99,7 @@ func (w *world) faktoryJob(j *core.Job) {
 	}
 }
 
-// link makes a job wait for others now and then. Who waits for what is not stored has no promise after a crash.
+// link sometimes makes a job depend on others. Dependencies on jobs that are not stored are not promised after a crash.
 func (w *world) link(j *core.Job) {
 	if len(w.model.seqs) == 0 || j.Ephemeral || w.rng.IntN(5) != 0 {
 		return
@@ -111,7 +111,7 @@ func (w *world) link(j *core.Job) {
 	j.After = []uint64{w.anyJob().seq, w.anyJob().seq}
 }
 
-// anyJob is a job that was submitted, nil if there is none. The newest are the likeliest to be alive.
+// anyJob is a submitted job, or nil. New ones, which are more likely to exist, are preferred.
 func (w *world) anyJob() *promise {
 	n := len(w.model.seqs)
 	if n == 0 {

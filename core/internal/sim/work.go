@@ -8,7 +8,7 @@ import (
 	"broker/core"
 )
 
-// lease asks for a job, or sleeps.
+// lease requests a job, or sleeps.
 func (w *world) lease() error {
 	c := w.anyClient()
 	op := &core.Lease{Tag: w.newTag(), Queues: []string{queueName(w.rng.IntN(5)), queueName(w.rng.IntN(5))}, Pick: core.Pick(w.rng.IntN(3))} //nolint:gosec // small
@@ -39,7 +39,7 @@ func (w *world) lease() error {
 	return w.do(c, op, op.Tag, nil)
 }
 
-// abilities changes what a Gearman worker says it can do. Jobs that it has of what it cannot do any more go back.
+// abilities changes the registrations of a Gearman worker. Jobs that it holds of revoked ones are released.
 func (w *world) abilities() error {
 	c := w.anyClient()
 	if c.kind != core.Gearman {
@@ -64,7 +64,7 @@ func (w *world) abilities() error {
 
 var claims = map[core.Protocol]core.FinishAuthority{core.Workq: core.ByAnyone, core.Gearman: core.ByHolder, core.Faktory: core.ByLeased}
 
-// finish completes or fails some job, by the right or the wrong client.
+// finish completes or fails a job, by the right or the wrong client.
 func (w *world) finish() error {
 	p := w.anyJob()
 	if p == nil {
@@ -96,7 +96,7 @@ func (w *world) finish() error {
 	return w.told(p.seq)
 }
 
-// workerOf is the client that holds a job, or now and then any other.
+// workerOf is the client that holds a job, or sometimes another one.
 func (w *world) workerOf(p *promise) *client {
 	for _, c := range w.clients {
 		if c.id == p.holder && w.rng.IntN(8) != 0 {
@@ -106,7 +106,7 @@ func (w *world) workerOf(p *promise) *client {
 	return w.anyClient()
 }
 
-// report notes progress, sends data, or makes a lease longer.
+// report reports progress, sends data, or extends a lease.
 func (w *world) report() error {
 	p := w.anyJob()
 	if p == nil {
@@ -126,7 +126,7 @@ func (w *world) report() error {
 	})
 }
 
-// rerun has a leased job run once more.
+// rerun makes a leased job run again.
 func (w *world) rerun() error {
 	p := w.anyJob()
 	if p == nil {
@@ -141,7 +141,7 @@ func (w *world) rerun() error {
 	})
 }
 
-// release gives a lease back as if it had never been.
+// release gives a lease back.
 func (w *world) release() error {
 	p := w.anyJob()
 	if p == nil {
@@ -160,7 +160,7 @@ func (w *world) release() error {
 	return w.told(p.seq)
 }
 
-// await waits for some job's outcome.
+// await waits for the outcome of a random job.
 func (w *world) await() error {
 	p := w.anyJob()
 	if p == nil {
@@ -182,13 +182,13 @@ func (w *world) await() error {
 	return w.told(p.seq)
 }
 
-// withdraw ends a client's parked lease, if it has one.
+// withdraw ends a client's waiting lease, if it has one.
 func (w *world) withdraw() error { return w.do(w.anyClient(), &core.CancelLease{}, 0, nil) }
 
-// vanish has a worker that is given the job it waits for, and is gone before it hears of it.
+// vanish closes a worker that has just been given a job, before it learns of it.
 func (w *world) vanish() error {
 	c, op := w.anyClient(), &core.Lease{Tag: w.newTag(), Queues: []string{queueName(4)}, Deadline: w.clk.Now().Add(time.Hour)}
-	switch c.kind { // as its earlier leases, of which it may not have heard either
+	switch c.kind { // as its earlier leases, of which it may not know either
 	case core.Gearman:
 		op.Holder = core.HeldByConn
 	case core.Faktory:
@@ -210,7 +210,7 @@ func (w *world) vanish() error {
 
 func (w *world) reconnect() error { return w.leave(w.anyClient()) }
 
-// leave lets another client come in the place of one.
+// leave replaces a client by another one.
 func (w *world) leave(c *client) error {
 	w.note("%v client %d leaves", c.kind, c.id)
 	w.engine.Close(c.id)
@@ -218,7 +218,7 @@ func (w *world) leave(c *client) error {
 	w.clients = slices.DeleteFunc(w.clients, func(o *client) bool { return o == c })
 	w.connect()
 	if c.deaf {
-		return w.audit() // what it never heard of must be free again
+		return w.audit() // jobs that it did not know of must be free again
 	}
 	return w.collect()
 }

@@ -24,13 +24,13 @@ type world struct {
 	model    *model
 	clients  []*client
 	listener listener
-	eyes     core.ClientID // asks for the simulation itself
-	tidy     bool          // a crash keeps all that was not synced, or nothing
-	often    []int         // how often each act is done, beside the others
+	eyes     core.ClientID // the simulation's own client
+	tidy     bool          // a crash keeps all unsynced data, or none
+	often    []int         // weights of the acts
 	tag      uint64
-	durable  *snapshot // what the newest durable commit holds; nil while that is not known
-	sealing  *snapshot // what the commit that is being written holds; nil: none is
-	broken   error     // a reply told what is not durable
+	durable  *snapshot // content of the newest durable commit; nil if unknown
+	sealing  *snapshot // content of the commit being written, or nil
+	broken   error     // a reply revealed what is not durable
 	log      []string
 	crashes  int
 
@@ -42,7 +42,7 @@ type client struct {
 	id    core.ClientID
 	kind  core.Protocol
 	holds core.Holder // of its latest lease
-	deaf  bool        // its replies stay with the broker
+	deaf  bool        // its replies are not fetched
 	tag   uint64      // of its sleep, while it sleeps
 	able  []bool      // for which queues, if it is a Gearman worker
 }
@@ -58,15 +58,14 @@ func newWorld(seed uint64) (*world, error) {
 	return w, w.open()
 }
 
-// lean gives the life its habits: what takes several rare things in a row would hardly ever happen if all lives were
-// alike.
+// lean gives each life its own weights: sequences of rare acts would hardly ever occur if all lives were alike.
 func (w *world) lean() {
 	for _, a := range w.acts() {
 		w.often = append(w.often, max(1, a.often*[]int{1, 2, 2, 2, 8}[w.rng.IntN(5)]/2))
 	}
 }
 
-// begin makes the choices of a step follow from the seed and its number.
+// begin derives the choices of a step from the seed and its number.
 func (w *world) begin(step int) {
 	w.number, w.rng = step, rand.New(rand.NewPCG(w.seed, uint64(step))) //nolint:gosec // repeatable
 }
@@ -74,7 +73,7 @@ func (w *world) begin(step int) {
 func (w *world) open() error {
 	e, err := engine.Open(engine.Options{
 		Dir: "data", FS: w.disk.FS(), Clock: w.clk, Seed: 1, ManualTimers: true, ManualCommits: true,
-		Durability: w.mode, CacheBytes: 20_000, PoisonAfter: 3, Listener: w, // small, so that payloads are read back often
+		Durability: w.mode, CacheBytes: 20_000, PoisonAfter: 3, Listener: w, // small, so that payloads are often read from the store
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
@@ -110,13 +109,13 @@ func (w *world) connect() {
 
 func queueName(i int) string { return "queue-" + string(rune('a'+i)) }
 
-// Queues of batches' callbacks.
+// Queues of the callbacks of batches.
 const (
 	completeQueue = "complete"
 	successQueue  = "success"
 )
 
-// act is something that may happen, with how often it does in most lives.
+// act is something that may happen, with its usual weight.
 type act struct {
 	often int
 	do    func() error
@@ -155,7 +154,7 @@ func (w *world) acts() []act {
 	}
 }
 
-// step does one random thing and checks everything.
+// step does one random act and checks everything.
 func (w *world) step() error {
 	all := 0
 	for _, often := range w.often {
@@ -191,7 +190,7 @@ func (w *world) newTag() uint64 {
 	return w.tag
 }
 
-// ask does an operation of the simulation's own.
+// ask runs an operation of the simulation itself.
 func (w *world) ask(op core.Op) core.Reply {
 	all := w.engine.Do(w.eyes, []core.Op{op}, nil)
 	r := all[len(all)-1]
@@ -199,13 +198,12 @@ func (w *world) ask(op core.Op) core.Reply {
 	return r
 }
 
-// look is what the broker knows of a job; nil: nothing.
+// look is what the broker knows about a job, or nil.
 func (w *world) look(seq uint64) *core.JobInfo {
 	return w.ask(&core.Inspect{Ref: core.Ref{Seq: seq}, Timeline: true}).Info
 }
 
-// do runs one operation, which has tag, and takes in all that comes back, for every client that listens. The reply to the
-// operation itself goes to seen.
+// do runs one operation with a tag, and handles all replies for every client that listens. The immediate reply is passed to seen.
 func (w *world) do(c *client, op core.Op, tag uint64, seen func(core.Reply)) error {
 	for _, r := range w.engine.Do(c.id, []core.Op{op}, nil) {
 		if r.Tag == tag {
@@ -226,7 +224,7 @@ func (w *world) do(c *client, op core.Op, tag uint64, seen func(core.Reply)) err
 	return w.collect()
 }
 
-// collect fetches what was decided for clients that did not ask just now.
+// collect fetches replies for clients without an operation.
 func (w *world) collect() error {
 	for _, c := range w.clients {
 		if c.deaf {
@@ -242,7 +240,7 @@ func (w *world) collect() error {
 	return w.hearEvents()
 }
 
-// commitOf is the commit that a reply rests on.
+// commitOf is the commit that a reply depends on.
 func (w *world) commitOf(r core.Reply, stored bool) core.Commit {
 	if w.mode == engine.Relaxed && stored {
 		return soon
@@ -250,12 +248,12 @@ func (w *world) commitOf(r core.Reply, stored bool) core.Commit {
 	return r.Commit
 }
 
-// overdue looks for waits that should have ended.
+// overdue finds waits that should have ended.
 func (w *world) overdue() error {
 	for _, tag := range sortedKeys(w.model.waits) {
 		wt := w.model.waits[tag]
 		if wt == nil {
-			continue // it has ended while another was looked at
+			continue // it ended while another one was examined
 		}
 		if err := w.told(wt.seq); err != nil {
 			return err
@@ -297,8 +295,8 @@ func (w *world) pass() error {
 	return w.overslept()
 }
 
-// overslept looks for a worker that sleeps beside work for longer than the others could have let it wait: each that is
-// woken and stays silent holds it up for a moment.
+// overslept finds a worker that has slept too long while there is work: each woken worker that stays silent delays it for a
+// moment.
 func (w *world) overslept() error {
 	for _, c := range w.clients {
 		for range len(w.clients) + 1 {
@@ -318,7 +316,7 @@ func (w *world) overslept() error {
 	return nil
 }
 
-// workFor is how many jobs a worker that sleeps could have.
+// workFor is how many jobs a sleeping worker could have.
 func (w *world) workFor(c *client) (jobs int) {
 	for i, able := range c.able {
 		if !able {

@@ -1,13 +1,13 @@
-// Package timer keeps deadlines that can be moved and removed, without a pointer in it: millions of them cost the
-// garbage collector nothing.
+// Package timer keeps deadlines that can be moved and removed. It has no pointers: millions of deadlines cost the garbage
+// collector nothing.
 package timer
 
 import "broker/core"
 
-// ID names a deadline in its Heap; zero is none.
+// ID identifies a deadline in its Heap; zero is none.
 type ID uint32
 
-// Owner is what a deadline belongs to: a kind and a number, both of the caller's choice.
+// Owner is the owner of a deadline: a kind and a number chosen by the caller.
 type Owner struct {
 	Kind   uint8
 	Handle uint32
@@ -30,7 +30,7 @@ type item struct {
 
 const arity = 4
 
-// Add sets a deadline.
+// Add adds a deadline.
 func (h *Heap) Add(at core.Instant, o Owner) ID {
 	var id ID
 	if h.free != 0 {
@@ -47,7 +47,7 @@ func (h *Heap) Add(at core.Instant, o Owner) ID {
 	return id
 }
 
-// Remove drops a deadline and zeroes the caller's ID; nothing happens if it is zero already.
+// Remove removes a deadline and sets the caller's ID to zero; it does nothing if the ID is zero.
 func (h *Heap) Remove(id *ID) {
 	if *id == 0 {
 		return
@@ -56,7 +56,7 @@ func (h *Heap) Remove(id *ID) {
 	*id = 0
 }
 
-// At is the instant of a deadline, zero if id is zero.
+// At returns the instant of a deadline, or zero if id is zero.
 func (h *Heap) At(id ID) core.Instant {
 	if id == 0 {
 		return 0
@@ -64,7 +64,7 @@ func (h *Heap) At(id ID) core.Instant {
 	return h.items[h.where[id-1]].at
 }
 
-// Next is the earliest deadline, zero if there is none.
+// Next returns the earliest deadline, or zero.
 func (h *Heap) Next() core.Instant {
 	if len(h.items) == 0 {
 		return 0
@@ -72,7 +72,7 @@ func (h *Heap) Next() core.Instant {
 	return h.items[0].at
 }
 
-// Due is the owner of the first deadline, if that is not after now.
+// Due returns the owner of the earliest deadline if that is not after now.
 func (h *Heap) Due(now core.Instant) (Owner, bool) {
 	if len(h.items) == 0 || h.items[0].at > now {
 		return Owner{}, false
@@ -81,7 +81,7 @@ func (h *Heap) Due(now core.Instant) (Owner, bool) {
 	return Owner{Kind: h.kinds[it.id-1], Handle: it.handle}, true
 }
 
-// PopDue takes the earliest deadline out if it is not after now. The owner must forget its ID.
+// PopDue removes the earliest deadline if it is not after now. The owner must clear its ID.
 func (h *Heap) PopDue(now core.Instant) (Owner, bool) {
 	o, due := h.Due(now)
 	if due {
@@ -90,7 +90,7 @@ func (h *Heap) PopDue(now core.Instant) (Owner, bool) {
 	return o, due
 }
 
-// Len is the number of deadlines.
+// Len returns the number of deadlines.
 func (h *Heap) Len() int { return len(h.items) }
 
 func (h *Heap) removeAt(i int) {
@@ -109,7 +109,7 @@ func (h *Heap) removeAt(i int) {
 	h.shrink()
 }
 
-// shrink gives memory back after a flood of deadlines has passed.
+// shrink frees memory after many deadlines have passed.
 func (h *Heap) shrink() {
 	if c := cap(h.items); c > 4096 && len(h.items) < c/4 {
 		h.items = append(make([]item, 0, c/2), h.items...)
@@ -156,7 +156,7 @@ func (h *Heap) down(i int) {
 	h.put(i, it)
 }
 
-// Shift moves every deadline that which picks by d, after the clock has been set.
+// Shift moves all selected deadlines by d after the clock was set.
 func (h *Heap) Shift(which func(Owner) bool, d core.Instant) {
 	for i, it := range h.items {
 		if which(Owner{Kind: h.kinds[it.id-1], Handle: it.handle}) {
