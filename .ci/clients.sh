@@ -19,11 +19,13 @@ probe() {
 	beanstalkd) PATH="$PATH:/usr/sbin:/sbin" command -v beanstalkd ;;
 	nodejs) command -v node ;;
 	npm) command -v npm ;;
+	python3) command -v python3 ;;
+	curl) command -v curl ;;
 	esac >/dev/null 2>&1
 }
 
 packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman libgearman-client-perl redis-server chromium ruby
-	beanstalkd nodejs npm)
+	beanstalkd nodejs npm python3 curl)
 
 missing=()
 lack() {

@@ -24,6 +24,9 @@ var packages = map[string]string{
 	"perl":         "perl",
 	"node":         "nodejs",
 	"npm":          "npm",
+	"python3":      "python3",
+	"ruby":         "ruby",
+	"curl":         "curl",
 	// Libraries:
 	"php-gearman":  "php-gearman",
 	"perl-gearman": "libgearman-client-perl",
