@@ -25,6 +25,7 @@ type Config struct {
 	Gearman   Gearman             `toml:"gearman"`
 	Faktory   Faktory             `toml:"faktory"`
 	Limits    Limits              `toml:"limits"`
+	Cluster   Cluster             `toml:"cluster"`
 	Routes    []Route             `toml:"route"`
 	Throttles map[string]Throttle `toml:"throttles"`
 	Crons     []Cron              `toml:"cron"`
@@ -140,5 +141,6 @@ func Default() Config {
 		Faktory: Faktory{
 			Protocol: Protocol{Listen: "127.0.0.1:7419", MaxBody: 72 * MiB}, Flush: "faktory",
 		},
+		Cluster: Cluster{ElectionTimeout: time.Second},
 	}
 }

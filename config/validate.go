@@ -38,6 +38,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 		v.complain("workq.listen", "workq, gearman and faktory are all off: there is nothing to serve")
 	}
 	c.checkGearman(&v)
+	c.checkCluster(&v)
 	v.oneOf("faktory.flush", c.Faktory.Flush, "faktory", "all", "off")
 	v.size("limits.output_bytes", c.Limits.OutputBytes, 0, 64*GiB)
 	for i, r := range c.Routes {

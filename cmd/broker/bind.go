@@ -63,13 +63,18 @@ func (p *process) bindAll() error {
 	if len(errs) == 0 {
 		return nil
 	}
+	p.closeSockets()
+	return errors.Join(errs...)
+}
+
+// closeSockets closes what bindAll has bound.
+func (p *process) closeSockets() {
 	if p.server != nil {
 		p.server.StopAccepting()
 	}
 	for _, ln := range p.httpListeners {
 		_ = ln.Close() // nobody has used it
 	}
-	return errors.Join(errs...)
 }
 
 // openEngine opens the engine. With bind_retry it waits for the process that still holds the store: one that shuts down

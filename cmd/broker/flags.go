@@ -21,6 +21,9 @@ var flagSettings = []struct{ flag, setting, value, about string }{
 	{"gearman", "gearman.listen", "ADDR", "address for Gearman clients"},
 	{"faktory", "faktory.listen", "ADDR", "address for Faktory clients"},
 	{"http", "http.listen", "ADDR", "address of the console, the API and the metrics"},
+	{"node", "cluster.node", "ID", "id of this node in a cluster"},
+	{"cluster", "cluster.members", "LIST", "nodes of the cluster: n1=host:port,n2=host:port,n3=host:port"},
+	{"join", "cluster.join", "true", "join a cluster that exists, after broker cluster add"},
 	{"password", "faktory.password", "PW", "password for Faktory and HTTP clients"},
 }
 
@@ -33,6 +36,7 @@ func settingFlags(cmd *cobra.Command) func() config.Sources {
 	for _, f := range flagSettings {
 		flags.Var(&textFlag{kind: f.value}, f.flag, f.about)
 	}
+	flags.Lookup("join").NoOptDefVal = "true"
 	cmd.Flags().SortFlags = false
 	cmd.Long += "\n\nThe settings file and the environment can set every setting; check-config shows the variable names.\n" +
 		"Flags override the environment, which overrides the file."

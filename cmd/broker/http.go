@@ -47,7 +47,7 @@ func (p *process) listenHTTP() error {
 func (p *process) serveHTTP() {
 	p.loadPrincipals()
 	p.api = httpapi.New(httpapi.Options{
-		Version: buildVersion(), Log: p.log, Access: &p.access, Password: p.config.HTTPPassword(),
+		Version: buildVersion(), Log: p.log, Access: p.access, Cluster: p.cluster.hooks(), Password: p.config.HTTPPassword(),
 		DefaultPrincipal: p.config.HTTP.Principal, Profiling: p.config.HTTP.Profiling,
 		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
 	})
@@ -80,7 +80,7 @@ func (p *process) openService() (err error) {
 		Audited: p.logAudit, Connections: p.connections, Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState,
 		BatchName: p.frontends.faktory.BatchName, ParseBatchName: p.frontends.faktory.ParseBatchName,
 		BackupProgress: p.backupProgress, Storage: p.storage, CheckStore: p.checkStore,
-		Backup: p.backup, Reload: p.reload, Settings: p.settingsInForce,
+		Backup: p.backup, Reload: p.reloadAll, Settings: p.settingsInForce,
 	})
 	return err
 }

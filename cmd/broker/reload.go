@@ -81,6 +81,21 @@ func readSettings(sources config.Sources) (config.Config, error) {
 	return c, errors.Join(errs...)
 }
 
+// reloadAll is reload for all that this process is: a node of a cluster, and its leader while it leads.
+func (p *process) reloadAll() error {
+	if p.cluster == nil {
+		return p.reload()
+	}
+	err := p.cluster.reload()
+	p.cluster.mu.Lock()
+	leader := p.cluster.leader
+	p.cluster.mu.Unlock()
+	if leader != nil && leader.reload() != nil {
+		p.log.Warn().Msg("the leader keeps the old settings")
+	}
+	return err
+}
+
 // logProblems writes a line for each problem.
 func (p *process) logProblems(err error) {
 	problems := []error{err}
@@ -104,6 +119,11 @@ func (p *process) apply(fresh *config.Config) {
 		p.log.Info().Str("setting", s.Path).Msg("setting changed")
 	}
 	setLogLevel(p.config.Log.Level)
+	if p.engine == nil { // another node of the cluster leads
+		p.applyPrincipals(fresh)
+		p.config.Routes, p.config.Throttles, p.config.Crons = fresh.Routes, fresh.Throttles, fresh.Crons
+		return
+	}
 	if !reflect.DeepEqual(p.config.Routes, fresh.Routes) {
 		p.config.Routes = fresh.Routes
 		p.routes.load(&p.config)
@@ -112,13 +132,18 @@ func (p *process) apply(fresh *config.Config) {
 	}
 	p.applyThrottles(p.config.Throttles, fresh.Throttles)
 	p.config.Throttles = fresh.Throttles
-	if !reflect.DeepEqual(p.config.Principals, fresh.Principals) {
-		p.config.Principals = fresh.Principals
-		p.loadPrincipals()
-		p.log.Info().Int("principals", len(fresh.Principals)).Msg("principals changed")
-	}
+	p.applyPrincipals(fresh)
 	p.config.Crons = fresh.Crons
 	p.schedules.load(p.config.Crons)
+}
+
+func (p *process) applyPrincipals(fresh *config.Config) {
+	if reflect.DeepEqual(p.config.Principals, fresh.Principals) {
+		return
+	}
+	p.config.Principals = fresh.Principals
+	p.loadPrincipals()
+	p.log.Info().Int("principals", len(fresh.Principals)).Msg("principals changed")
 }
 
 // reloadable reports whether a setting can change now. TLS cannot be switched on or off on an open port.

@@ -76,7 +76,7 @@ func serve(c *config.Config, sources func() config.Sources, sockets activated) e
 	p.watchSignals(map[os.Signal]func(){
 		syscall.SIGTERM: func() { p.requestShutdown(shutdown{}) },
 		syscall.SIGINT:  func() { p.requestShutdown(shutdown{}) },
-		syscall.SIGHUP:  func() { _ = p.reload() }, // the log has it
+		syscall.SIGHUP:  func() { _ = p.reloadAll() }, // the log has it
 		syscall.SIGUSR1: func() { p.requestDrain(true) },
 		syscall.SIGUSR2: func() { p.requestDrain(false) },
 	})
@@ -110,7 +110,8 @@ type process struct {
 	server        *eventloop.Server
 	httpListeners []net.Listener
 	http          *http.Server
-	access        access.Control
+	access        *access.Control
+	cluster       *clusterNode // nil: the broker is not a node of a cluster
 	api           *httpapi.Server
 	service       *service.Service
 	engine        *engine.Engine
@@ -163,7 +164,11 @@ func (p *process) waitForShutdown() shutdown {
 // run builds the parts, serves until a shutdown is requested, and closes the parts in reverse order.
 func (p *process) run() error {
 	tuneGC()
+	p.access = &access.Control{}
 	p.retryUntil = time.Now().Add(p.config.BindRetry)
+	if p.config.Cluster.Enabled() {
+		return p.runCluster()
+	}
 	if stopped, err := p.listen(); err != nil || stopped {
 		return err
 	}

@@ -230,8 +230,8 @@ func (n *Node) LeaderID() string {
 	return string(id)
 }
 
-// Leads reports whether this node leads and serves clients.
-func (n *Node) IsServing() bool { return n.serving.Load() }
+// IsLeader reports whether this node leads, as far as it knows.
+func (n *Node) IsLeader() bool { return n.isRunning() && n.raft.State() == raft.Leader }
 
 // Ready reports whether a client would be served through this node.
 func (n *Node) Ready(ctx context.Context) bool {

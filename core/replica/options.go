@@ -3,7 +3,6 @@ package replica
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -44,48 +43,6 @@ type Options struct {
 type Member struct{ ID, Address string }
 
 func (m Member) String() string { return m.ID + "=" + m.Address }
-
-// ParseMembers parses a list such as n1=10.0.0.1:7431,n2=10.0.0.2:7431.
-func ParseMembers(list []string) ([]Member, error) {
-	var all []Member
-	for _, text := range list {
-		m, err := ParseMember(text)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range all {
-			if o.ID == m.ID {
-				return nil, fmt.Errorf("node %s is listed twice", m.ID)
-			}
-			if o.Address == m.Address {
-				return nil, fmt.Errorf("%s and %s have the same address %s", o.ID, m.ID, m.Address)
-			}
-		}
-		all = append(all, m)
-	}
-	return all, nil
-}
-
-// maxID is the length of the longest id.
-const maxID = 63
-
-// ParseMember parses id=host:port.
-func ParseMember(text string) (Member, error) {
-	id, address, ok := strings.Cut(text, "=")
-	if !ok {
-		return Member{}, fmt.Errorf("%q is not id=host:port", text)
-	}
-	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
-	}) {
-		return Member{}, fmt.Errorf("node id %q is not up to %d letters, digits, dots, dashes and underscores", id, maxID)
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || host == "" || port == "" || port == "0" {
-		return Member{}, fmt.Errorf("address %q of node %s is not host:port", address, id)
-	}
-	return Member{ID: id, Address: address}, nil
-}
 
 // listText is a list of members in the order of their ids.
 func listText(all []Member) string {

@@ -2,6 +2,7 @@ package eventloop
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -78,6 +79,7 @@ type Server struct {
 	tlsLoops []*loop
 	tlsNext  atomic.Uint32
 
+	attached   bool         // connections are passed to it; some of them have their TLS already
 	sockets    atomic.Int64 // descriptors in use, at most maxSockets
 	maxSockets int64
 
@@ -127,7 +129,9 @@ func (s *Server) Serve(o Options) error {
 		}
 	}
 	for _, b := range s.bound {
-		s.goroutines.Go(func() { s.accept(b) })
+		if b.ln != nil {
+			s.goroutines.Go(func() { s.accept(b) })
+		}
 	}
 	s.goroutines.Go(s.runTicker)
 	return nil
@@ -200,7 +204,7 @@ func (s *Server) accept(b bound) {
 			continue
 		}
 		g.accepted.Add(1)
-		s.addConn(nc, b, g)
+		s.addConn(nc, nc.RemoteAddr(), b, g)
 	}
 }
 
@@ -241,14 +245,20 @@ func (s *Server) reject(nc net.Conn, g *group) {
 }
 
 // addConn creates a conn for an accepted socket.
-func (s *Server) addConn(nc net.Conn, b bound, g *group) {
-	c := &conn{srv: s, group: g, remote: nc.RemoteAddr(), fd: -1}
+func (s *Server) addConn(nc net.Conn, remote net.Addr, b bound, g *group) {
+	c := &conn{srv: s, group: g, remote: remote, fd: -1}
 	if b.TLS != nil {
 		s.addTLSConn(nc, b, c)
 		return
 	}
+	if tc, secured := nc.(*tls.Conn); secured {
+		s.addSecuredConn(tc, c)
+		return
+	}
 	if a, ok := c.remote.(*net.TCPAddr); ok && a.Zone != "" {
 		c.remote = &net.TCPAddr{IP: a.IP, Port: a.Port, Zone: a.Zone}
+	}
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		a.Zone = "" // gnet would put the string's memory, which it does not own, into a buffer pool
 	}
 	if _, err := s.client.EnrollContext(nc, c); err != nil {
@@ -332,7 +342,9 @@ func (s *Server) eachLoop(f func(*loop)) {
 func (s *Server) StopAccepting() {
 	s.closeOnce.Do(func() {
 		for _, b := range s.bound {
-			_ = b.ln.Close() // closed once; nothing depends on the error
+			if b.ln != nil {
+				_ = b.ln.Close() // closed once; nothing depends on the error
+			}
 		}
 	})
 }

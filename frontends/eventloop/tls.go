@@ -19,6 +19,9 @@ const handshakeFor = 10 * time.Second
 const tlsRead = 16 << 10
 
 func (s *Server) hasTLS() bool {
+	if s.attached {
+		return true
+	}
 	for _, b := range s.bound {
 		if b.TLS != nil {
 			return true
@@ -57,10 +60,14 @@ func (s *Server) addTLSConn(nc net.Conn, b bound, c *conn) {
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return b.TLS(), nil },
 	}
-	w := &tlsTransport{nc: nc, tc: tls.Server(nc, config), drained: c.Wake, turn: make(chan struct{}, 1)}
+	s.startTLS(&tlsTransport{nc: nc, tc: tls.Server(nc, config), drained: c.Wake, turn: make(chan struct{}, 1)}, c)
+}
+
+// startTLS starts the reader of a TLS connection.
+func (s *Server) startTLS(w *tlsTransport, c *conn) {
 	c.transport = w
 	c.loop = s.tlsLoops[int(s.tlsNext.Add(1))%len(s.tlsLoops)]
-	if sc, ok := nc.(syscall.Conn); ok {
+	if sc, ok := w.nc.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
 			_ = raw.Control(func(fd uintptr) { c.fd = int(fd) }) // without a descriptor it is listed as -1
 		}

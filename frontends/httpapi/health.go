@@ -16,11 +16,13 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 // readyz says whether clients are served.
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	b := s.backend.Load()
 	switch {
 	case s.stopping.Load():
 		s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "stopping"})
+	case b == nil && s.options.Cluster != nil:
+		s.clusterReady(w, r)
 	case b == nil:
 		s.answer(w, http.StatusServiceUnavailable, map[string]any{
 			"ready": false, "phase": "recovering", "progress": s.progress.Load(),

@@ -26,6 +26,7 @@ type metrics struct {
 	core.NopListener
 	registry *prometheus.Registry
 	backend  *atomic.Pointer[Backend]
+	cluster  func() ClusterNumbers // nil: none
 
 	commitSeconds prometheus.Histogram
 	commitRecords prometheus.Histogram
@@ -120,6 +121,9 @@ func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	s := scrape{out: out}
 	b := m.backend.Load()
+	if m.cluster != nil {
+		s.clusterMetrics(m.cluster())
+	}
 	if b == nil {
 		s.gauge(readyDesc, 0)
 		return
@@ -155,6 +159,13 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			s.gauge(heldDesc, float64(stats.LeasedBy[p]), p.String())
 		}
 	}
+}
+
+// forget lets go of a broker that has ended; the totals of the next one count from its start.
+func (m *metrics) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.client, m.base = 0, nil
 }
 
 // read asks the broker for its counters, the queues that have labels of their own, and their histograms.

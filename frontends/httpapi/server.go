@@ -27,6 +27,8 @@ type Options struct {
 	Password         string          // of basic authentication, with any user name, or as a bearer token; empty: none
 	DefaultPrincipal string          // of clients without credentials, where there are principals
 
+	Cluster *Cluster // nil: the broker is not a node of one
+
 	Profiling    bool  // serve profiles of the process
 	MaxConns     int   // connections at once; 0: no bound
 	MaxBodyBytes int64 // of a request that carries jobs or results; 0: the default
@@ -78,6 +80,9 @@ func New(o Options) *Server {
 	s := &Server{options: o, logins: newLoginLimiter(o.Now)}
 	s.progress.Store(&progress{})
 	s.metrics = newMetrics(o.Version, &s.backend)
+	if o.Cluster != nil {
+		s.metrics.cluster = o.Cluster.Numbers
+	}
 	return s
 }
 
@@ -95,6 +100,12 @@ func (s *Server) Ready(b Backend) {
 	s.backend.Store(&b)
 }
 
+// Unready says that clients are not served until Ready is called again.
+func (s *Server) Unready() {
+	s.backend.Store(nil)
+	s.metrics.forget()
+}
+
 // Stopping says that no new clients are served any more.
 func (s *Server) Stopping() { s.stopping.Store(true) }
 
@@ -107,6 +118,7 @@ func (s *Server) HTTP() *http.Server {
 	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /stats", s.guarded(http.HandlerFunc(s.stats)))
 	serveDocument(mux, s.newAPI(mux))
+	s.clusterRoutes(mux)
 	if s.options.Profiling {
 		s.profiles(mux)
 	}

@@ -72,6 +72,10 @@ func (s *Service) Lease(ctx context.Context, caller Caller, o LeaseOptions) (*Le
 		c.do(&core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
 		return nil, context.Cause(ctx)
 	}
+	if err := c.committed(ctx, r.Commit); err != nil { // only in a cluster a lease rests on a commit
+		c.do(&core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
+		return nil, err
+	}
 	return s.leaseOf(&r, o.Worker), nil
 }
 

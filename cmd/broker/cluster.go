@@ -1,0 +1,385 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/rs/zerolog"
+
+	"broker/config"
+	"broker/core"
+	"broker/core/engine"
+	"broker/core/replica"
+	"broker/frontends/eventloop"
+	"broker/frontends/httpapi"
+)
+
+// clusterNode is a broker that is a node of a cluster. The process that it wraps has the sockets, the HTTP port and the
+// settings; while the node leads, a second one has the engine and the front-ends.
+type clusterNode struct {
+	*process
+	gate     *gateway
+	node     atomic.Pointer[replica.Node]
+	socket   net.Listener // for the other nodes
+	dropIdle func()       // connections to a leader that is none any more
+
+	mu     sync.Mutex // guards leader
+	leader *process   // nil: another node leads
+}
+
+// runCluster is run for a node of a cluster.
+func (p *process) runCluster() error {
+	k := &clusterNode{process: p, gate: newGateway(p.log)}
+	if stopped, err := p.listen(); err != nil || stopped {
+		return err
+	}
+	if err := k.listenToNodes(); err != nil {
+		p.closeSockets()
+		return err
+	}
+	p.cluster = k
+	p.serveHTTP()
+	k.serveNodes()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	opened := make(chan error, 1)
+	go func() { opened <- k.open(ctx) }()
+	select {
+	case err := <-opened:
+		if err != nil {
+			return errors.Join(err, k.closeNode())
+		}
+	case <-p.shutdowns:
+		cancel()
+		<-opened
+		return k.closeNode()
+	}
+	p.announce()
+	p.notifyReady()
+	p.reloads.begin()
+	err := k.serve()
+	return errors.Join(err, k.stopNode())
+}
+
+// listenToNodes binds the address at which the other nodes call.
+func (k *clusterNode) listenToNodes() error {
+	address := k.config.Cluster.Listen
+	if address == "" {
+		members, err := k.config.Cluster.ParseMembers()
+		if err != nil {
+			panic(err) // the settings are validated
+		}
+		for _, m := range members {
+			if m.ID == k.config.Cluster.Node {
+				address = m.Address
+			}
+		}
+	}
+	all, err := eventloop.Listener{Name: "cluster", Network: "tcp", Address: address}.Open()
+	if err != nil {
+		return fmt.Errorf("%w; is another node running with this id?", err)
+	}
+	k.socket = all[0]
+	for _, more := range all[1:] {
+		_ = more.Close() // one address of a name is enough
+	}
+	return nil
+}
+
+// serveNodes starts what accepts clients and passes them on.
+func (k *clusterNode) serveNodes() {
+	k.http.Handler = k.forwarding(k.http.Handler)
+	go func() { // ends when the tunnel is closed
+		if err := k.http.Serve(k.gate.httpTunnel); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			k.log.Error().Err(err).Msg("http server failed")
+		}
+	}()
+	for _, s := range k.server.Sockets() {
+		k.gate.done.Add(1)
+		go k.gate.serve(s) // ends when its socket is closed
+	}
+}
+
+// open becomes a member of the cluster, however long that takes.
+func (k *clusterNode) open(ctx context.Context) error {
+	c := &k.config.Cluster
+	members, err := c.ParseMembers()
+	if err != nil {
+		return err
+	}
+	security, err := c.TLS()
+	if err != nil {
+		return err
+	}
+	o := replica.Options{
+		ID: c.Node, Join: c.Join, Dir: k.config.Data, Listener: k.socket, TLS: security, ElectionTimeout: c.ElectionTimeout,
+		Version: buildVersion(), Clock: processClock(), Client: k.gate.fromMember, Log: nodeLog(k.log),
+		LeaderChanged: func() {
+			k.gate.leaderChanged()
+			k.dropIdle()
+		},
+	}
+	for _, m := range members {
+		o.Members = append(o.Members, replica.Member{ID: m.ID, Address: m.Address})
+	}
+	n, err := replica.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	k.node.Store(n)
+	k.gate.mu.Lock()
+	k.gate.node = n
+	k.gate.mu.Unlock()
+	return nil
+}
+
+// nodeLog writes the node's messages to the log.
+func nodeLog(log zerolog.Logger) func(slog.Level, string, ...any) {
+	return func(level slog.Level, text string, fields ...any) {
+		to := zerolog.DebugLevel
+		switch {
+		case level >= slog.LevelError:
+			to = zerolog.ErrorLevel
+		case level >= slog.LevelWarn:
+			to = zerolog.WarnLevel
+		case level >= slog.LevelInfo:
+			to = zerolog.InfoLevel
+		}
+		log.WithLevel(to).Fields(fields).Msg(text)
+	}
+}
+
+// serve leads whenever the node has won an election, until a shutdown is requested or the node fails.
+func (k *clusterNode) serve() error {
+	node := k.node.Load()
+	for {
+		select {
+		case l := <-node.Leads():
+			stop, err := k.lead(l)
+			if err != nil || stop {
+				return err
+			}
+		case err := <-node.Failed():
+			return err
+		case <-k.shutdowns:
+			return nil
+		case <-k.drainRequests:
+			k.log.Warn().Msg("this node does not lead, it has no jobs to hand out")
+		}
+	}
+}
+
+// lead opens the engine and serves clients until the lead is lost (stop is false then), or the node is to stop.
+func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
+	started := time.Now()
+	t := k.term()
+	o := t.engineOptions()
+	l.Attach(&o)
+	if t.engine, err = engine.Open(o); err != nil {
+		if isClosed(l.Lost()) {
+			return false, nil
+		}
+		return true, err
+	}
+	if t.engine.Stopped() || isClosed(l.Lost()) {
+		return false, t.engine.Shutdown()
+	}
+	if err := t.serveClients(); err != nil {
+		return true, errors.Join(err, t.engine.Shutdown())
+	}
+	k.setLeader(t)
+	k.gate.lead(t.server)
+	l.Serving(true)
+	k.log.Info().Uint64("term", l.Term).Dur("took_ms", time.Since(started)).Msg("serving clients as the leader")
+	stop, err = k.waitWhileLeading(t, l)
+	l.Serving(false)
+	k.gate.lead(nil)
+	k.setLeader(nil)
+	if stop && err == nil {
+		t.endTerm()
+		return true, nil
+	}
+	t.abandonTerm()
+	return stop, err
+}
+
+// waitWhileLeading handles requests to the leader until it has to end.
+func (k *clusterNode) waitWhileLeading(t *process, l *replica.Leadership) (stop bool, err error) {
+	for {
+		select {
+		case <-l.Lost():
+			return false, nil
+		case err := <-k.node.Load().Failed():
+			return true, err
+		case e := <-k.shutdowns:
+			if e.graceful {
+				t.drainJobs()
+			}
+			return true, nil
+		case on := <-k.drainRequests:
+			t.api.Drain(on, t.config.DrainRejectsNewJobs)
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// term is the process that serves clients while this node leads.
+func (k *clusterNode) term() *process {
+	k.reloads.Lock()
+	defer k.reloads.Unlock()
+	var listeners []eventloop.Listener
+	for _, s := range k.server.Sockets() {
+		listeners = append(listeners, s.Listener)
+	}
+	t := &process{
+		config: k.config, log: k.log, shutdowns: k.shutdowns, reread: k.reread, certificates: k.certificates, denied: k.denied,
+		api: k.api, http: k.http, server: eventloop.Attach(listeners), access: k.access, cluster: k,
+	}
+	t.reloads.serving = true
+	return t
+}
+
+func (k *clusterNode) setLeader(t *process) {
+	k.mu.Lock()
+	k.leader = t
+	k.mu.Unlock()
+}
+
+// endTerm ends a term in good order: what was promised is committed and told.
+func (p *process) endTerm() {
+	p.reloads.end()
+	p.api.Unready()
+	p.service.Close()
+	core.DoOnce(p.engine, core.Internal, &core.Drain{On: true}) // what one client gives back goes to none of the others
+	ctx, cancel := context.WithTimeout(context.Background(), handOverFor)
+	defer cancel()
+	p.server.Stop(ctx)
+	if err := p.engine.Shutdown(); err != nil {
+		p.log.Error().Err(err).Msg("engine did not stop in good order")
+	}
+}
+
+// handOverFor is how long a leader that stops sends replies before it hands the lead over.
+const handOverFor = 250 * time.Millisecond
+
+// abandonTerm ends a term that another node may have ended: nothing more is committed or told.
+func (p *process) abandonTerm() {
+	p.reloads.end()
+	p.engine.Abandon()
+	p.api.Unready()
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	p.server.Stop(now)
+	p.service.Close()
+	_ = p.engine.Shutdown() // nothing is left to lose
+}
+
+// stopNode closes everything. It returns in time even if a part hangs.
+func (k *clusterNode) stopNode() error {
+	k.log.Info().Msg("stopping")
+	k.notify(daemon.SdNotifyStopping)
+	done := make(chan error, 1)
+	go func() { done <- k.closeNode() }()
+	select {
+	case err := <-done:
+		if err == nil {
+			k.log.Info().Msg("stopped")
+		}
+		return err
+	case <-time.After(stopFor):
+		return fmt.Errorf("shutdown did not finish within %v", stopFor)
+	}
+}
+
+// closeNode hands the lead over, if this node has it, and closes the sockets.
+func (k *clusterNode) closeNode() error {
+	k.reloads.end()
+	k.api.Stopping()
+	var err error
+	if n := k.node.Load(); n != nil {
+		err = n.Close()
+	} else {
+		_ = k.socket.Close() // replica.Open may have done so
+	}
+	k.server.StopAccepting()
+	k.gate.close()
+	ctx, cancel := context.WithTimeout(context.Background(), notifyFor)
+	defer cancel()
+	_ = k.http.Shutdown(ctx) // a scrape that is interrupted will be repeated
+	return err
+}
+
+// hooks are what the HTTP port asks of the node; nil: there is none.
+func (k *clusterNode) hooks() *httpapi.Cluster {
+	if k == nil {
+		return nil
+	}
+	return &httpapi.Cluster{
+		Overview: func(ctx context.Context) any {
+			if n := k.node.Load(); n != nil {
+				return n.Overview(ctx)
+			}
+			return k.startingOverview()
+		},
+		Ready: func(ctx context.Context) bool {
+			n := k.node.Load()
+			return n != nil && n.Ready(ctx)
+		},
+		Numbers: k.numbers,
+		Add: func(id, address string) error {
+			m, err := config.ParseMember(id + "=" + address)
+			if err != nil {
+				return err
+			}
+			return k.node.Load().Add(replica.Member{ID: m.ID, Address: m.Address})
+		},
+		Remove:   func(ctx context.Context, id string) error { return k.node.Load().Remove(ctx, id) },
+		Transfer: func(ctx context.Context, to string) error { return k.node.Load().Transfer(ctx, to) },
+	}
+}
+
+// startingOverview is what a node says before it is a member.
+func (k *clusterNode) startingOverview() replica.Overview {
+	o := replica.Overview{Nodes: []replica.NodeInfo{}}
+	members, _ := k.config.Cluster.ParseMembers() // validated
+	slices.SortFunc(members, func(a, b config.Member) int { return slices.Compare([]byte(a.ID), []byte(b.ID)) })
+	for _, m := range members {
+		i := replica.NodeInfo{ID: m.ID, Role: "unreachable", Address: m.Address}
+		if m.ID == k.config.Cluster.Node {
+			i.Role, i.Version = "starting", buildVersion()
+		}
+		o.Nodes = append(o.Nodes, i)
+	}
+	return o
+}
+
+// numbers are for the metrics.
+func (k *clusterNode) numbers() httpapi.ClusterNumbers {
+	c := httpapi.ClusterNumbers{Relayed: k.gate.relayed.Load(), Relaying: k.gate.relaying.Load()}
+	n := k.node.Load()
+	if n == nil {
+		return c
+	}
+	if s, ok := n.Status(); ok {
+		c.Role, c.Term, c.Applied, c.Lag = s.Role, s.Term, s.Applied, s.Committed-min(s.Committed, s.Applied)
+		c.LogBytes, c.Elections, c.HasLeader, c.Serving = s.LogBytes, s.Elections, s.Leader != "", s.Serving
+	}
+	return c
+}

@@ -1,0 +1,168 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Cluster makes the broker a node of a cluster. Without members it is a broker of its own.
+type Cluster struct {
+	Node            string        `toml:"node" doc:"id of this node in a cluster; empty: a broker of its own"`
+	Members         []string      `toml:"members" doc:"nodes of the cluster, each as id=host:port (in the environment and on the command line separated by commas); all nodes get the same list"`
+	Join            bool          `toml:"join" doc:"the node joins a cluster that exists, after broker cluster add; it never founds one"`
+	Listen          string        `toml:"listen" doc:"host:port for the other nodes; empty: this node's address in members"`
+	ElectionTimeout time.Duration `toml:"election_timeout" doc:"how long the other nodes wait for a word of the leader before they elect another one"`
+	TLSCert         string        `toml:"tls_cert" doc:"certificate chain in PEM with which nodes show each other who they are; required unless all nodes are on loopback"`
+	TLSKey          string        `toml:"tls_key" doc:"private key in PEM"`
+	TLSCA           string        `toml:"tls_ca" doc:"CA certificates in PEM that sign the certificates of the nodes, and of nobody else"`
+}
+
+// Enabled reports whether the broker is a node of a cluster.
+func (c Cluster) Enabled() bool { return c.Node != "" || len(c.Members) > 0 }
+
+// Member is a node of a cluster and its address.
+type Member struct{ ID, Address string }
+
+// ParseMembers parses the list of members.
+func (c Cluster) ParseMembers() ([]Member, error) {
+	var all []Member
+	for _, text := range c.Members {
+		m, err := ParseMember(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range all {
+			if o.ID == m.ID {
+				return nil, fmt.Errorf("node %s is listed twice", m.ID)
+			}
+			if o.Address == m.Address {
+				return nil, fmt.Errorf("nodes %s and %s have the same address %s", o.ID, m.ID, m.Address)
+			}
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// maxNodeID is the length of the longest id of a node.
+const maxNodeID = 63
+
+// ParseMember parses id=host:port.
+func ParseMember(text string) (Member, error) {
+	id, address, ok := strings.Cut(text, "=")
+	if !ok {
+		return Member{}, fmt.Errorf("%q is not id=host:port", text)
+	}
+	if id == "" || len(id) > maxNodeID || strings.ContainsFunc(id, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.", r)
+	}) {
+		return Member{}, fmt.Errorf("node id %q is not one to %d letters, digits, dots, dashes and underscores", id, maxNodeID)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" || port == "" || port == "0" {
+		return Member{}, fmt.Errorf("address %q of node %s is not host:port", address, id)
+	}
+	return Member{ID: id, Address: address}, nil
+}
+
+// Bounds of election_timeout.
+const (
+	minElection = 100 * time.Millisecond
+	maxElection = time.Minute
+)
+
+// checkCluster prevents clusters that cannot keep what they promise.
+func (c *Config) checkCluster(v *checker) {
+	k := c.Cluster
+	if k.ElectionTimeout < minElection || k.ElectionTimeout > maxElection {
+		v.complain("cluster.election_timeout", "%v is not between %v and %v", k.ElectionTimeout, minElection, maxElection)
+	}
+	if !k.Enabled() {
+		return
+	}
+	members, err := k.ParseMembers()
+	own := slices.IndexFunc(members, func(m Member) bool { return m.ID == k.Node })
+	switch {
+	case len(k.Members) == 0:
+		v.complain("cluster.members", "are missing: --node requires --cluster, the same list on every node, such as n1=10.0.0.1:7431,n2=10.0.0.2:7431,n3=10.0.0.3:7431")
+	case err != nil:
+		v.complain("cluster.members", "%v", err)
+	case k.Node == "":
+		v.complain("cluster.node", "is missing: --cluster requires --node, which says which of the members this one is")
+	case own < 0:
+		v.complain("cluster.node", "%s is not one of the members %s", k.Node, strings.Join(k.Members, ","))
+	case len(members)%2 == 0 && !k.Join:
+		v.complain("cluster.members", "are %d: a cluster has an odd number of voters, since with an even number no more nodes may fail than with one less", len(members))
+	}
+	if c.Durability != "sync" {
+		v.complain("durability", "%s does not go with a cluster, which acknowledges what a majority has synced: use sync", c.Durability)
+	}
+	if k.Listen != "" {
+		v.listen("cluster.listen", k.Listen)
+	} else if own >= 0 {
+		v.listen("cluster.members", members[own].Address)
+	}
+	c.checkClusterTLS(v, members)
+}
+
+func (c *Config) checkClusterTLS(v *checker, members []Member) {
+	k := c.Cluster
+	if k.TLSCert != "" || k.TLSKey != "" || k.TLSCA != "" {
+		if k.TLSCert == "" || k.TLSKey == "" || k.TLSCA == "" {
+			v.complain("cluster.tls_cert", "tls_cert, tls_key and tls_ca of the cluster go together")
+		} else if _, err := k.TLS(); err != nil {
+			v.complain("cluster.tls_cert", "%v", err)
+		}
+		return
+	}
+	for _, m := range members {
+		if !(Address{Network: "tcp", Address: m.Address}).Loopback() {
+			v.complain("cluster.tls_cert", "is missing: other hosts can reach the nodes (%s); without certificates nodes call each other on loopback only", m.Address)
+			return
+		}
+	}
+}
+
+// TLS loads the certificate files for calls between nodes in both directions; nil if none are set. Which name a
+// certificate has does not matter: whoever has one of the CA is a node.
+func (c Cluster) TLS() (*tls.Config, error) {
+	if c.TLSCert == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, err
+	}
+	pem, err := os.ReadFile(c.TLSCA)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("no certificate in %s", c.TLSCA)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
+		ClientAuth: tls.RequireAnyClientCert, InsecureSkipVerify: true, //nolint:gosec // VerifyConnection takes the place of both
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) == 0 {
+				return errors.New("the other node shows no certificate")
+			}
+			between := x509.NewCertPool()
+			for _, c := range s.PeerCertificates[1:] {
+				between.AddCert(c)
+			}
+			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{
+				Roots: pool, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+			})
+			return err
+		},
+	}, nil
+}

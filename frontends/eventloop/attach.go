@@ -1,0 +1,77 @@
+package eventloop
+
+import (
+	"crypto/tls"
+	"net"
+)
+
+// Socket is a bound socket of a Listener.
+type Socket struct {
+	Listener
+	Socket net.Listener
+}
+
+// Sockets are the sockets that Bind has bound, for a caller that accepts connections itself: it passes them to a Server of
+// Attach. StopAccepting closes them.
+func (s *Server) Sockets() []Socket {
+	all := make([]Socket, len(s.bound))
+	for i, b := range s.bound {
+		all[i] = Socket{b.Listener, b.ln}
+	}
+	return all
+}
+
+// Attach creates a Server that accepts nothing itself: it serves the connections that are passed to it.
+func Attach(listeners []Listener) *Server {
+	s := newServer()
+	s.attached = true
+	for _, l := range listeners {
+		s.bound = append(s.bound, bound{Listener: l})
+	}
+	return s
+}
+
+// Pass serves a connection of a front-end. remote is the address of its client, if that is not the other end of the
+// connection. It owns the connection; false: there is no such front-end, and the connection is closed.
+func (s *Server) Pass(name string, nc net.Conn, remote net.Addr) bool {
+	g := s.groups[name]
+	if g == nil || s.stopping.Load() {
+		_ = nc.Close() // never used
+		return false
+	}
+	if remote == nil {
+		remote = nc.RemoteAddr()
+	}
+	var b bound
+	for _, l := range s.bound {
+		if l.Name == name {
+			b = l
+			break
+		}
+	}
+	if !b.Allows(remote) {
+		if b.Denied != nil {
+			b.Denied(remote)
+		}
+		_ = nc.Close() // never used
+		return true
+	}
+	if !s.reserve(g) {
+		g.refused.Add(1)
+		s.reject(nc, g)
+		return true
+	}
+	g.accepted.Add(1)
+	s.addConn(nc, remote, b, g)
+	return true
+}
+
+// Allows reports whether a client at an address may connect.
+func (l Listener) Allows(a net.Addr) bool {
+	return l.Allow == nil || (&allowListener{allow: l.Allow}).allows(a)
+}
+
+// addSecuredConn serves a connection between nodes, which has its TLS already, like one of a TLS listener.
+func (s *Server) addSecuredConn(tc *tls.Conn, c *conn) {
+	s.startTLS(&tlsTransport{nc: tc.NetConn(), tc: tc, drained: c.Wake, turn: make(chan struct{}, 1)}, c)
+}
