@@ -10,7 +10,7 @@ import (
 // Clock tells the time.
 type Clock interface{ Now() core.Instant }
 
-// Steady is a Clock that can tell a span that has passed from a clock that was set.
+// Monotonic is a Clock that can tell a span that has passed from a clock that was set.
 type Monotonic interface {
 	Clock
 	// Read is the time, and the span since some fixed moment, which goes on evenly whatever happens to the wall clock.

@@ -6,7 +6,7 @@ import (
 	"broker/core"
 )
 
-// Shifted is the machine's clock, wrong by a fixed span: what a host with a bad clock would show.
+// OffsetClock is the machine's clock, wrong by a fixed span: what a host with a bad clock would show.
 type OffsetClock struct{ Offset time.Duration }
 
 // Now implements Clock.

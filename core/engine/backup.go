@@ -53,7 +53,7 @@ type Report struct {
 	More          uint64           // number of findings beyond those listed
 }
 
-// Examine reads a stopped store completely and changes nothing in it. The error says why it could not; what is wrong with the
+// Inspect reads a stopped store completely and changes nothing in it. The error says why it could not; what is wrong with the
 // store is in the Report. progress is called from time to time with the number of keys read.
 func Inspect(ctx context.Context, data string, fsys FS, progress func(keys uint64)) (*Report, error) {
 	s, err := store.Open(store.Options{Dir: data, FS: fsys, ReadOnly: true})

@@ -28,7 +28,7 @@ func newClockMonitor(c clock.Clock) clockMonitor {
 	return f
 }
 
-// look returns the time, and by how much the clock was set since the last look.
+// read returns the time, and by how much the clock was set since the last look.
 func (f *clockMonitor) read() (now, setBy core.Instant) {
 	if f.clocks == nil {
 		return f.wallClock.Now(), 0

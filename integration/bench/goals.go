@@ -82,7 +82,7 @@ func goalTable(f *results) grid {
 	return append(out, f.crowdRow())
 }
 
-// reasonMissing returns why a comparison is missing.
+// whyNot returns why a comparison is missing.
 func (f *results) whyNot(m match) string {
 	programs := map[string]string{
 		"gearmand": "gearmand", "beanstalkd": "beanstalkd", "beanstalkd -f 0": "beanstalkd", "faktory, redis": "faktory",

@@ -296,7 +296,7 @@ func (w *world) transfer(p *promise) error {
 		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch {
 			return fmt.Errorf("job %d was handed to %q as epoch %d and is %+v", p.seq, op.Worker, r.Lease.Epoch, i)
 		}
-		p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.evenly(i.LeaseUntil)
+		p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.toMonotonic(i.LeaseUntil)
 		return nil
 	})
 }

@@ -34,8 +34,8 @@ func (c *clock) set(d time.Duration) {
 	c.most = max(c.most, c.Now())
 }
 
-// evenly converts a time of the wall clock to the monotonic one; zero stays zero.
-func (c *clock) evenly(wall core.Instant) core.Instant {
+// toMonotonic converts a time of the wall clock to the monotonic one; zero stays zero.
+func (c *clock) toMonotonic(wall core.Instant) core.Instant {
 	if wall == 0 {
 		return 0
 	}

@@ -27,7 +27,7 @@ type snapshot struct {
 // snapshot reads everything, without checks.
 func (w *world) snapshot() *snapshot {
 	s := &snapshot{jobs: map[uint64]core.JobInfo{}, past: map[uint64]*core.Timeline{}, batches: map[uint64]core.BatchInfo{}, queues: map[string]core.QueueInfo{}}
-	one := func(op core.Op) core.Reply { return w.engine.Do(w.eyes, []core.Op{op}, nil)[0] }
+	one := func(op core.Op) core.Reply { return w.engine.Do(w.observer, []core.Op{op}, nil)[0] }
 	for cursor := uint64(0); ; {
 		r := one(&core.ListJobs{Cursor: cursor, Limit: 1000})
 		for _, i := range r.Jobs {
@@ -55,7 +55,7 @@ func (w *world) snapshot() *snapshot {
 // openCommit is the number of the open batch. It adds something to that batch that no snapshot shows.
 func (w *world) openCommit() core.Commit {
 	op := &core.WriteMeta{Entries: []core.MetaEntry{{Name: "sim/mark", Value: []byte{1}}}}
-	return w.engine.Do(w.eyes, []core.Op{op}, nil)[0].Commit
+	return w.engine.Do(w.observer, []core.Op{op}, nil)[0].Commit
 }
 
 // commit commits the open batch and records what is durable then. It calls wait when the batch is written, before that.
@@ -208,7 +208,7 @@ func sameLimits(a, b core.Limits) bool {
 
 // holdsJob checks that a job in a reply is stored, unless that was not promised.
 func (w *world) holdsJob(seq uint64, s *snapshot) error {
-	now := w.engine.Do(w.eyes, []core.Op{&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}}, nil)[0].Info
+	now := w.engine.Do(w.observer, []core.Op{&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}}, nil)[0].Info
 	if i, stored := s.jobs[seq]; now != nil && !now.Ephemeral && (!stored || i.Ephemeral) {
 		return fmt.Errorf("job %d is not stored", seq)
 	}

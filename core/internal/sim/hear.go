@@ -60,7 +60,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		return fmt.Errorf("job %d was handed out with another body", r.Seq)
 	}
 	w.note("job %d goes to %v, epoch %d", r.Seq, c.kind, r.Lease.Epoch)
-	p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.evenly(i.LeaseUntil)
+	p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.toMonotonic(i.LeaseUntil)
 	if c.holds == core.HeldByConn {
 		p.holder = c.id
 	}
@@ -108,8 +108,8 @@ func (w *world) told(seq uint64) error {
 	return nil
 }
 
-// turnEar makes a client deaf, or listen again.
-func (w *world) turnEar() error {
+// toggleReads makes a client deaf, or listen again.
+func (w *world) toggleReads() error {
 	c := w.anyClient()
 	c.deaf = !c.deaf
 	w.note("%v client %d deaf: %v", c.kind, c.id, c.deaf)

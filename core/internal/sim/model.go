@@ -220,7 +220,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 		if err := p.notesAfterCrash(i, committed); err != nil {
 			return err
 		}
-		p.leased, p.leaseUntil, p.holder = i.State == core.Leased, w.clk.evenly(i.LeaseUntil), 0
+		p.leased, p.leaseUntil, p.holder = i.State == core.Leased, w.clk.toMonotonic(i.LeaseUntil), 0
 		p.overBy = i.State == core.Done
 		p.bodies, p.queues = []written{{string(i.Job.Body), 1}}, []written{{i.Queue, 1}}
 		p.after = slices.DeleteFunc(p.after, func(l link) bool { return l.made > committed })

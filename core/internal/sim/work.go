@@ -121,7 +121,7 @@ func (w *world) report() error {
 	return w.do(c, op, tag, func(r core.Reply) {
 		if i := w.look(p.seq); r.Kind == core.Accepted && i != nil && i.State == core.Leased {
 			w.note("report on %d", p.seq)
-			p.leaseUntil = w.clk.evenly(i.LeaseUntil)
+			p.leaseUntil = w.clk.toMonotonic(i.LeaseUntil)
 		}
 	})
 }
@@ -186,7 +186,7 @@ func (w *world) await() error {
 func (w *world) withdraw() error { return w.do(w.anyClient(), &core.CancelLease{}, 0, nil) }
 
 // vanish closes a worker that has just been given a job, before it learns of it.
-func (w *world) vanish() error {
+func (w *world) disconnectUnread() error {
 	c, op := w.anyClient(), &core.Lease{Tag: w.newTag(), Queues: []string{queueName(4)}, Deadline: w.clk.Now().Add(time.Hour)}
 	switch c.kind { // as its earlier leases, of which it may not know either
 	case core.Gearman:

@@ -24,9 +24,9 @@ type world struct {
 	model    *model
 	clients  []*client
 	listener listener
-	eyes     core.ClientID // the simulation's own client
+	observer core.ClientID // the simulation's own client
 	tidy     bool          // a crash keeps all unsynced data, or none
-	often    []int         // weights of the acts
+	weights  []int         // weights of the acts
 	tag      uint64
 	durable  *snapshot // content of the newest durable commit; nil if unknown
 	sealing  *snapshot // content of the commit being written, or nil
@@ -54,14 +54,14 @@ func newWorld(seed uint64) (*world, error) {
 		w.mode = engine.Relaxed
 	}
 	w.begin(-1)
-	w.lean()
+	w.setWeights()
 	return w, w.open()
 }
 
 // lean gives each life its own weights: sequences of rare acts would hardly ever occur if all lives were alike.
-func (w *world) lean() {
+func (w *world) setWeights() {
 	for _, a := range w.acts() {
-		w.often = append(w.often, max(1, a.often*[]int{1, 2, 2, 2, 8}[w.rng.IntN(5)]/2))
+		w.weights = append(w.weights, max(1, a.often*[]int{1, 2, 2, 2, 8}[w.rng.IntN(5)]/2))
 	}
 }
 
@@ -79,7 +79,7 @@ func (w *world) open() error {
 		return fmt.Errorf("open: %w", err)
 	}
 	w.engine, w.clients, w.sealing, w.durable = e, nil, nil, nil
-	w.eyes = e.Open(core.ClientOptions{Wake: func() {}})
+	w.observer = e.Open(core.ClientOptions{Wake: func() {}})
 	w.listen()
 	for range 6 {
 		w.connect()
@@ -143,9 +143,9 @@ func (w *world) acts() []act {
 		{9, w.pass},
 		{1, w.setClock},
 		{4, w.reconnect},
-		{2, w.vanish},
+		{2, w.disconnectUnread},
 		{2, w.withdraw},
-		{2, w.turnEar},
+		{2, w.toggleReads},
 		{1, w.audit},
 		{9, w.flush},
 		{3, w.slowSync},
@@ -157,12 +157,12 @@ func (w *world) acts() []act {
 // step does one random act and checks everything.
 func (w *world) step() error {
 	all := 0
-	for _, often := range w.often {
+	for _, often := range w.weights {
 		all += often
 	}
 	n := w.rng.IntN(all)
 	for i, a := range w.acts() {
-		if n -= w.often[i]; n >= 0 {
+		if n -= w.weights[i]; n >= 0 {
 			continue
 		}
 		if err := a.do(); err != nil {
@@ -192,7 +192,7 @@ func (w *world) newTag() uint64 {
 
 // ask runs an operation of the simulation itself.
 func (w *world) ask(op core.Op) core.Reply {
-	all := w.engine.Do(w.eyes, []core.Op{op}, nil)
+	all := w.engine.Do(w.observer, []core.Op{op}, nil)
 	r := all[len(all)-1]
 	w.checkTold(op, &r)
 	return r

@@ -175,7 +175,7 @@ func (m model) same(s *Store) error {
 	return err
 }
 
-// snapshot is a disk after a crash, and between which commits it happened.
+// crashed is a disk after a crash, and between which commits it happened.
 type crashed struct {
 	disk         *testDisk
 	op           diskOp

@@ -191,7 +191,7 @@ func (d *testDisk) files(t *testing.T, suffix string) []string {
 	return found
 }
 
-// rewrite makes or replaces a file.
+// writeFile makes or replaces a file.
 func writeFile(t *testing.T, d *testDisk, name, text string) {
 	t.Helper()
 	f, err := d.MemFS.Create(name, "")

@@ -35,7 +35,7 @@ func soon(t *testing.T, what string, fn func()) {
 	}
 }
 
-// outcome of a script on a disk that fails.
+// failedRun of a script on a disk that fails.
 type failedRun struct {
 	ops          int // operations on the disk
 	opened       bool

@@ -109,7 +109,7 @@ func (g *Guard) ManifestSynced(m ManifestSum) {
 	g.manifests = g.manifests[max(0, len(g.manifests)-2):]
 }
 
-// write writes GUARD anew, with all that was noted.
+// Write writes GUARD anew, with all that was noted.
 func (g *Guard) Write(fsys vfs.FS, dir string) error {
 	g.file.Lock()
 	defer g.file.Unlock()
