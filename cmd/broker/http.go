@@ -53,6 +53,7 @@ func (p *process) serveHTTP() {
 	})
 	pages, err := console.New(console.Options{
 		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
+		API: httpapi.Document(),
 		Now: func() time.Time { return processClock().Now().Time() },
 		Failed: func(page string, err error) {
 			p.log.Error().Err(err).Str("page", page).Msg("page of the console failed")

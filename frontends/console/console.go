@@ -30,6 +30,9 @@ type Options struct {
 	// Check finds the caller for a password or token, with the limit on failed logins; status says why not.
 	Check func(r *http.Request, secret string) (caller service.Caller, status int)
 
+	// API is the OpenAPI document of the HTTP API.
+	API []byte
+
 	// Status is the HTTP status for an error of the service.
 	Status func(error) int
 }
@@ -41,6 +44,9 @@ type Console struct {
 	pages    *pages
 	sessions sessions
 	live     *live
+
+	histories histories
+	api       *apiData
 }
 
 // New makes a console.
@@ -54,6 +60,9 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	if c.pages, err = loadPages(c); err != nil {
+		return nil, err
+	}
+	if c.api, err = readAPI(o.API); err != nil {
 		return nil, err
 	}
 	c.sessions.now = o.Now
@@ -83,6 +92,7 @@ func (c *Console) Handler() http.Handler {
 var pagesByPath = map[string]handler{
 	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"), "/jobs/{id}": jobPage,
 	"/running": jobsPage("running"), "/scheduled": jobsPage("scheduled"), "/retrying": jobsPage("retrying"), "/dead": jobsPage("dead"),
+	"/batches": batchesPage, "/batches/{id}": batchPage, "/storage": storagePage, "/api": apiPage,
 	"/workers": workersPage, "/submit": submitPage, "/operations": operationsPage, "/audit": auditPage, "/settings": settingsPage,
 	"/jump": jumpPage,
 }
@@ -90,13 +100,13 @@ var pagesByPath = map[string]handler{
 // formsByPath are the forms that pages send.
 var formsByPath = map[string]handler{
 	"/queues": changeQueues, "/queues/{name}": changeQueue, "/jobs": changeJobs, "/jobs/{id}": changeJob,
-	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation,
+	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation, "/storage": changeStorage,
 }
 
 // workPages and systemPages are entries of the navigation; those that the caller may not see are left out.
 var (
-	workPages   = choices("", "workers", "Workers")
-	systemPages = choices("", "operations", "Operations", "audit", "Audit log", "settings", "Settings")
+	workPages   = choices("", "workers", "Workers", "batches", "Batches")
+	systemPages = choices("", "storage", "Storage", "operations", "Operations", "audit", "Audit log", "settings", "Settings", "api", "API")
 	adminPages  = []string{"audit", "settings"}
 )
 

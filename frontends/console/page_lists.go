@@ -1,19 +1,14 @@
 package console
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/frontends/service"
 )
-
-// parseDay reads a date as the broker writes it.
-func parseDay(date string) (time.Time, error) { return time.Parse(time.DateOnly, date) }
 
 // joinURL puts a query behind a path.
 func joinURL(path string, query template.URL) template.URL { return template.URL(path) + query } //nolint:gosec // a constant path
@@ -34,7 +29,7 @@ func workersPage(r *request) (*view, error) {
 	}
 	d := &workersData{Workers: workers, Protocol: protocol, Faktory: slices.ContainsFunc(workers, func(w service.Worker) bool { return w.State != "" })}
 	for _, name := range append([]string{""}, protocolNames...) {
-		label := cmp.Or(stateLabel(name), "All")
+		label := map[string]string{"": "All", "workq": "Workq", "gearman": "Gearman", "faktory": "Faktory", "http": "HTTP"}[name]
 		link, err := with(nil, "protocol", name)
 		if err != nil {
 			return nil, err

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -14,6 +13,7 @@ import (
 // worstQueues is how many queues the overview shows.
 const worstQueues = 8
 
+// figure is a number that stands out.
 type figure struct {
 	Label, Value, Unit, Note, URL string
 	Dot                           string // the state whose colour it has
@@ -24,32 +24,28 @@ type figure struct {
 type overviewData struct {
 	Marks     []mark
 	Figures   []figure
+	Ranges    []choice
 	Charts    []chart
+	Here      template.URL // of the page
 	Worst     []service.Queue
 	Protocols []protocolRow
+	Store     []fact
 	Uptime    string
 }
 
 // mark is a word about the state of the broker.
 type mark struct{ Class, Text string }
 
+// fact is a line of a list of facts.
+type fact struct {
+	Label, Value, Note string
+	Bad                bool
+}
+
 type protocolRow struct {
 	Name            string
 	Clients, Leased int
-}
-
-// chart is what the page's script draws.
-type chart struct {
-	Title, Summary string
-	Data           chartData
-}
-
-type chartData struct {
-	Labels  []string    `json:"labels"`
-	Colours []string    `json:"colours"` // custom properties of the style sheet
-	Unit    string      `json:"unit,omitempty"`
-	X       []int64     `json:"x"` // seconds since 1970
-	Y       [][]float64 `json:"y"`
+	Accepted        uint64
 }
 
 func overviewPage(r *request) (*view, error) {
@@ -57,25 +53,46 @@ func overviewPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &overviewData{Marks: marks(&sum), Figures: figures(&sum), Charts: dayCharts(sum.Days)}
-	up := r.console.options.Now().Sub(sum.StartedAt)
-	d.Uptime = span(up.Truncate(time.Second))
-	for _, sort := range []string{"-dead", "-latency", "-ready"} {
+	h, chosen, err := r.history("")
+	if err != nil {
+		return nil, err
+	}
+	d := &overviewData{Marks: marks(&sum), Charts: h.charts}
+	if d.Ranges, err = r.ranges(chosen); err != nil {
+		return nil, err
+	}
+	d.Uptime = span(r.console.options.Now().Sub(sum.StartedAt).Truncate(time.Second))
+	if d.Worst, err = r.worst(); err != nil {
+		return nil, err
+	}
+	oldest := 0.0
+	for _, q := range d.Worst {
+		oldest = max(oldest, q.OldestS)
+	}
+	d.Figures = figures(&sum, h, oldest)
+	for _, name := range protocolNames {
+		d.Protocols = append(d.Protocols, protocolRow{Name: name, Clients: sum.Clients[name], Leased: sum.Leased[name], Accepted: sum.Sockets[name].Accepted})
+	}
+	d.Store, err = r.storeFacts()
+	return &view{page: "overview", title: "Overview", data: d}, err
+}
+
+// worst are the queues that need a look, the worst first: those whose jobs have waited longest, then those with the most dead
+// jobs.
+func (r *request) worst() (queues []service.Queue, err error) {
+	for _, sort := range []string{"-latency", "-dead", "-ready"} {
 		list, _, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{Sort: sort, Limit: worstQueues})
 		if err != nil {
 			return nil, err
 		}
 		for _, q := range list {
-			known := slices.ContainsFunc(d.Worst, func(w service.Queue) bool { return w.Name == q.Name })
-			if !known && len(d.Worst) < worstQueues && (q.Dead > 0 || q.Ready > 0 || q.Paused) {
-				d.Worst = append(d.Worst, q)
+			known := slices.ContainsFunc(queues, func(w service.Queue) bool { return w.Name == q.Name })
+			if !known && len(queues) < worstQueues && (q.Dead > 0 || q.Ready > 0 || q.Paused) {
+				queues = append(queues, q)
 			}
 		}
 	}
-	for _, name := range []string{"workq", "gearman", "faktory", "http"} {
-		d.Protocols = append(d.Protocols, protocolRow{Name: name, Clients: sum.Clients[name], Leased: sum.Leased[name]})
-	}
-	return &view{page: "overview", title: "Overview", data: d}, nil
+	return queues, nil
 }
 
 func marks(sum *service.Summary) []mark {
@@ -84,7 +101,7 @@ func marks(sum *service.Summary) []mark {
 		all = append(all, mark{"failed", "the store has failed"})
 	}
 	if sum.DiskFull {
-		all = append(all, mark{"failed", "disk nearly full"})
+		all = append(all, mark{"failed", "disk nearly full: new jobs are refused"})
 	}
 	if sum.Draining {
 		all = append(all, mark{"draining", "draining"})
@@ -95,52 +112,56 @@ func marks(sum *service.Summary) []mark {
 	return all
 }
 
-func figures(sum *service.Summary) []figure {
-	state := func(label, name, url string, bad bool) figure {
+func figures(sum *service.Summary, h *history, oldest float64) []figure {
+	state := func(label, name, url string, spark template.HTML) figure {
 		n := sum.Jobs[name]
-		return figure{Label: label, Value: num(n), URL: url, Dot: name, Bad: bad && n > 0}
+		return figure{Label: label, Value: num(n), URL: url, Dot: name, Bad: name == "dead" && n > 0, Spark: spark}
 	}
-	all := []figure{
-		state("ready", "ready", "jobs?state=ready", false), state("running", "leased", "running", false),
-		state("scheduled", "scheduled", "scheduled", false), state("blocked", "blocked", "jobs?state=blocked", false),
-		state("retrying", "retrying", "retrying", false), state("dead", "dead", "dead", true),
-		{Label: "submitted", Value: num(sum.Totals.Submitted), Note: "since the store was made"},
-		{Label: "done", Value: num(sum.Totals.Done), Note: "since the store was made"},
-		{Label: "failed", Value: num(sum.Totals.Failed), Note: failureRate(sum)},
+	return []figure{
+		{Label: "in", Value: float(h.inRate), Unit: "/s", Note: num(sum.Totals.Submitted) + " in all", Spark: h.sparkIn},
+		{Label: "done", Value: float(h.doneRate), Unit: "/s", Note: num(sum.Totals.Done) + " in all", Spark: h.sparkDone},
+		{Label: "failed", Value: float(h.failedRate), Unit: "/s", Note: failureRate(sum), Spark: h.sparkFailed},
+		{Label: "oldest waiting", Value: secondsOr(oldest), Note: "in any queue"},
+		{Label: "wait p95", Value: secondsOr(h.waitP95), Note: "last minute", Spark: h.sparkWait},
+		{Label: "run p95", Value: secondsOr(h.runP95), Note: "last minute"},
+		state("ready", "ready", "jobs?state=ready", h.sparkReady), state("running", "leased", "running", h.sparkLeased),
+		state("scheduled", "scheduled", "scheduled", ""), state("blocked", "blocked", "jobs?state=blocked", ""),
+		state("retrying", "retrying", "retrying", ""), state("dead", "dead", "dead", ""),
 	}
-	return all
+}
+
+// secondsOr is a span, or a dash for none.
+func secondsOr(s float64) string {
+	if s == 0 {
+		return "–"
+	}
+	return seconds(s)
 }
 
 // failureRate is the part of all runs that failed.
 func failureRate(sum *service.Summary) string {
 	ends := sum.Totals.Done + sum.Totals.Failed
 	if ends == 0 {
-		return "of all runs"
+		return "of runs"
 	}
-	return strconv.FormatFloat(100*float64(sum.Totals.Failed)/float64(ends), 'f', 2, 64) + " % of all runs"
+	return strconv.FormatFloat(100*float64(sum.Totals.Failed)/float64(ends), 'f', 1, 64) + " % of runs"
 }
 
-// dayCharts shows finished jobs by day, the last 30 days; nothing while there is only one.
-func dayCharts(days []service.Day) []chart {
-	if len(days) < 2 {
-		return nil
+// storeFacts says how the store is; nothing where there is none.
+func (r *request) storeFacts() ([]fact, error) {
+	st, err := r.service.Storage(r.caller)
+	if err != nil {
+		return nil, ignoreRefusal(err)
 	}
-	days = slices.Clone(days[:min(len(days), 30)])
-	slices.Reverse(days)
-	data := chartData{Labels: []string{"processed", "failed"}, Colours: []string{"--good", "--bad"}, Y: [][]float64{nil, nil}}
-	var processed, failed uint64
-	for _, day := range days {
-		at, err := parseDay(day.Date)
-		if err != nil {
-			continue // never: the broker wrote it
-		}
-		data.X = append(data.X, at.Unix())
-		data.Y[0] = append(data.Y[0], float64(day.Processed))
-		data.Y[1] = append(data.Y[1], float64(day.Failed))
-		processed, failed = processed+day.Processed, failed+day.Failed
+	facts := []fact{{Label: "Size on disk", Value: size(st.DiskBytes)}}
+	if st.FreeBytes > 0 {
+		facts = append(facts, fact{Label: "Free on the disk", Value: size(st.FreeBytes)})
 	}
-	return []chart{{
-		Title: "Jobs by day", Data: data,
-		Summary: fmt.Sprintf("%s processed and %s failed in %s", num(processed), num(failed), plural(len(days), "day")),
-	}}
+	if c := st.Commits; c != nil && c.Count > 0 {
+		facts = append(facts, fact{Label: "Commit", Value: seconds(c.P50S), Note: "p50"}, fact{Label: "", Value: seconds(c.P99S), Note: "p99"})
+	}
+	if st.WriteStalls > 0 {
+		facts = append(facts, fact{Label: "Write stalls", Value: num(st.WriteStalls), Bad: true})
+	}
+	return facts, nil
 }

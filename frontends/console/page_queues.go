@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/core"
 	"broker/frontends/service"
@@ -31,12 +34,43 @@ func choices(chosen string, pairs ...string) []choice {
 }
 
 type queuesData struct {
-	Queues       []service.Queue
+	Queues       []queueRow
 	Search, Back string
 	Sorts        []choice
 	Columns      []queueColumn
 	Next         any // template.URL, nil on the last page
 }
+
+// queueRow is a queue with what happened in the last half hour.
+type queueRow struct {
+	service.Queue
+	Spark template.HTML
+}
+
+// queueRows draws a spark line for each queue in which something happened.
+func (r *request) queueRows(list []service.Queue) ([]queueRow, error) {
+	rows := make([]queueRow, len(list))
+	from := r.console.options.Now().Add(-sparkSpan)
+	for i, q := range list {
+		rows[i].Queue = q
+		if q.Totals == (service.QueueTotals{}) {
+			continue
+		}
+		s, err := r.service.Series(r.Context(), r.caller, service.SeriesQuery{Queue: q.Name, Step: "1m", From: from})
+		if err != nil {
+			return nil, err
+		}
+		values := make([]float64, 0, len(s.Points)+1)
+		for _, p := range s.Points {
+			values = append(values, float64(p.Done+p.Failed)/s.StepS)
+		}
+		rows[i].Spark = spark(append(values, q.OutRate), "good")
+	}
+	return rows, nil
+}
+
+// sparkSpan is the time that a spark line in the list of queues shows.
+const sparkSpan = 30 * time.Minute
 
 // queueColumn is the head of a column, which orders the list.
 type queueColumn struct {
@@ -48,7 +82,11 @@ type queueColumn struct {
 
 // queueColumns are the columns of the list of queues.
 func (r *request) queueColumns(sort string) (columns []queueColumn, err error) {
-	for _, c := range choices("", "name", "Queue", "ready", "Ready", "leased", "Running", "retrying", "Retrying", "scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest") {
+	for _, c := range choices("", "name", "Queue", "ready", "Ready", "leased", "Running", "retrying", "Retrying", "scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest", "", "In", "", "Out", "", "Last 30 min") {
+		if c.Value == "" {
+			columns = append(columns, queueColumn{Label: c.Label})
+			continue
+		}
 		name, down := strings.CutPrefix(sort, "-")
 		next, column := "-"+c.Value, queueColumn{Value: c.Value, Label: c.Label, Chosen: name == c.Value, Sorted: "ascending"}
 		if down {
@@ -99,8 +137,12 @@ func queuesPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows, err := r.queueRows(list)
+	if err != nil {
+		return nil, err
+	}
 	return &view{page: "queues", title: "Queues", nav: "queues", data: &queuesData{
-		Queues: list, Columns: columns, Search: r.query.Get("search"), Back: r.URL.RawQuery, Next: next,
+		Queues: rows, Columns: columns, Search: r.query.Get("search"), Back: r.URL.RawQuery, Next: next,
 		Sorts: choices(sort, "name", "name", "-ready", "most ready", "-leased", "most leased", "-dead", "most dead",
 			"-retrying", "most retrying", "-scheduled", "most scheduled", "-latency", "oldest first"),
 	}}, nil
@@ -129,6 +171,11 @@ type stateCount struct {
 }
 
 type queueData struct {
+	Ranges   []choice
+	Charts   []chart
+	Here     template.URL // of the page
+	Figures  []figure
+	Workers  []service.Worker
 	Queue    service.Queue
 	States   []stateCount
 	Failures []jobGroup
@@ -150,6 +197,24 @@ func queuePage(r *request) (*view, error) {
 		{"dead", q.Dead},
 		{"done", q.Done},
 	}}
+	h, chosen, err := r.history(name)
+	if err != nil {
+		return nil, err
+	}
+	d.Charts, d.Here = h.charts, template.URL("queues/"+url.PathEscape(name)) //nolint:gosec // escaped
+	d.Figures = []figure{
+		{Label: "in", Value: float(q.InRate), Unit: "/s", Spark: h.sparkIn},
+		{Label: "out", Value: float(q.OutRate), Unit: "/s", Spark: h.sparkDone},
+		{Label: "oldest waiting", Value: secondsOr(q.OldestS)},
+		{Label: "wait p95", Value: secondsOr(h.waitP95)},
+		{Label: "run p95", Value: secondsOr(h.runP95)},
+	}
+	if d.Ranges, err = r.ranges(chosen); err != nil {
+		return nil, err
+	}
+	if d.Workers, err = r.workersOf(name); err != nil {
+		return nil, err
+	}
 	active, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
 		Queues: []string{name}, States: []string{"leased", "ready"},
 	}, service.JobPage{Limit: 20})
@@ -176,8 +241,20 @@ func queuePage(r *request) (*view, error) {
 	return &view{page: "queue", title: name, nav: "queues", data: d}, nil
 }
 
+// workersOf are those that take jobs of a queue, or hold some, as far as they are among the first thousand.
+func (r *request) workersOf(queue string) (found []service.Worker, err error) {
+	all, _, err := r.service.Workers(r.Context(), r.caller, "", 1000, "")
+	for _, w := range all {
+		holds := slices.ContainsFunc(w.Held, func(j service.HeldJob) bool { return j.Queue == queue })
+		if holds || slices.Contains(w.Queues, queue) {
+			found = append(found, w)
+		}
+	}
+	return found[:min(len(found), 20)], ignoreRefusal(err)
+}
+
 // queueJobColumns are those of the list on a queue's page.
-var queueJobColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "queue" })
+var queueJobColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "queue" || c.Name == "tries" })
 
 // changeQueue serves the forms of a queue's page.
 func changeQueue(r *request) (*view, error) {

@@ -34,7 +34,7 @@ func loadPages(c *Console) (*pages, error) {
 		"queryEscape": url.QueryEscape, "agoOf": func(t time.Time) template.HTML { return c.ago(&t) }, "took": c.took,
 		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent, "short": short,
 		"list": func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
-		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "hasNote": hasNote, "value": fieldValue, "invalid": markInvalid, "slow": isSlow,
+		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue, "invalid": markInvalid, "slow": isSlow,
 	}
 	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html", "templates/parts_*.html")
 	if err != nil {
@@ -207,10 +207,14 @@ func span(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "0 s"
+	case d == 0:
+		return "0 s"
 	case d < time.Millisecond:
 		return fmt.Sprintf("%d µs", d/time.Microsecond)
+	case d < time.Second:
+		return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'g', 3, 64) + " ms"
 	case d < 10*time.Second:
-		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)[:min(5, len(strconv.FormatFloat(d.Seconds(), 'f', -1, 64)))] + " s"
+		return strconv.FormatFloat(d.Seconds(), 'g', 2, 64) + " s"
 	case d < time.Minute:
 		return fmt.Sprintf("%d s", d/time.Second)
 	case d < time.Hour:

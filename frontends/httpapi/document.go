@@ -15,6 +15,9 @@ import (
 //go:embed openapi.json
 var openAPIDocument []byte
 
+// Document is the OpenAPI 3.1 document of the API.
+func Document() []byte { return openAPIDocument }
+
 // apiPage shows the document to people, without any other host's help.
 //
 //go:embed api.html

@@ -27,6 +27,9 @@ type Queue struct {
 	Dead      int         `json:"dead"`
 	Workers   int         `json:"workers" doc:"workers that are registered for the queue or wait for a job of it"`
 	LatencyS  float64     `json:"latency_s" doc:"how long the next job out has been ready"`
+	OldestS   float64     `json:"oldest_age_s" doc:"of the ready job that has waited longest"`
+	InRate    float64     `json:"in_rate" doc:"jobs submitted per second, over the last minute; only of the 1,000 busiest queues"`
+	OutRate   float64     `json:"out_rate" doc:"jobs done or failed per second, likewise"`
 	Max       *QueueMax   `json:"max,omitempty"`
 	Throttle  *Throttle   `json:"throttle,omitempty"`
 	Totals    QueueTotals `json:"totals" doc:"since the broker started"`
@@ -58,6 +61,7 @@ func (s *Service) queueOf(q *core.QueueInfo) Queue {
 	v := Queue{
 		Paused: q.Paused, Ready: q.Ready(), High: q.High, Normal: q.Normal, Low: q.Low, Scheduled: q.Scheduled,
 		Leased: q.Leased, Retrying: q.Retrying, Blocked: q.Blocked, Done: q.Done, Dead: q.Dead, Workers: q.Workers + q.Waiting,
+		OldestS: q.OldestAge.Seconds(), InRate: q.InRate, OutRate: q.OutRate,
 	}
 	v.Name, v.NameBytes = textOrBytes(q.Name)
 	if q.NextEnqueuedAt != 0 {

@@ -18,7 +18,7 @@ import (
 // pages are those that every broker has.
 var pages = []string{
 	"/", "/queues", "/queues/emails", "/jobs", "/jobs?state=dead", "/running", "/scheduled", "/retrying", "/dead", "/workers", "/submit",
-	"/operations", "/audit", "/settings",
+	"/operations", "/audit", "/settings", "/batches", "/storage", "/api",
 }
 
 // startBusy starts a broker with jobs in every state.

@@ -68,6 +68,14 @@
     return `${+(v / 3600).toPrecision(3)} h`;
   };
 
+  // Times are UTC, as everywhere in the console.
+  const days = 86400;
+  const clock = (_, splits, __, ___, step) => splits.map((v) => {
+    const t = new Date(v * 1000).toISOString();
+    if (step >= days) return t.slice(5, 10);
+    return step >= 60 ? t.slice(11, 16) : t.slice(11, 19);
+  });
+
   const draw = (el) => {
     if (!window.uPlot || !el.dataset.chart) return;
     const old = charts.get(el);
@@ -84,9 +92,10 @@
       height,
       padding: [12, 8, 0, 0],
       cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-      legend: { live: true },
+      legend: { live: true, markers: { width: 0, fill: (u, i) => u.series[i].stroke() } },
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       scales: { y: { range: (_, lo, hi) => [0, hi > 0 ? hi * 1.12 : 1] } },
-      axes: [{ ...axis, grid: { show: false }, space: 70 }, { ...axis, size: 52, space: 40, values: (_, all) => all.map((v) => (v == null ? '' : text(v))) }],
+      axes: [{ ...axis, grid: { show: false }, space: 80, size: 30, values: clock }, { ...axis, size: 52, space: 40, values: (_, all) => all.map((v) => (v == null ? '' : text(v))) }],
       series: [{ value: (_, v) => (v == null ? '' : new Date(v * 1000).toLocaleTimeString()) }, ...d.labels.map((label, i) => {
         const colour = css(d.colours[i]);
         return {

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"broker/cmd/broker/cli"
+	"broker/cmd/broker/demo"
+	"broker/config"
+)
+
+// demoFlags are the settings that a demo takes: its addresses.
+var demoFlags = []string{"workq", "gearman", "faktory", "http"}
+
+// demoCommand runs a broker with a store of its own and clients at work.
+func demoCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "run a broker with clients at work, to look at",
+		Long: "Run a broker on a throw-away store, with clients of Workq, Gearman, Faktory and HTTP that submit jobs and work on them, so\n" +
+			"that the console has something to show. SIGINT ends it and removes the store. It reads no settings file and no\n" +
+			"environment.",
+		Args: cobra.NoArgs,
+	}
+	for _, f := range flagSettings {
+		for _, name := range demoFlags {
+			if f.flag == name {
+				cmd.Flags().Var(&textFlag{kind: f.value}, f.flag, f.about)
+			}
+		}
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		sources := config.Sources{Flags: map[string]string{"log.level": "warn"}}
+		for _, f := range flagSettings {
+			if given := cmd.Flags().Lookup(f.flag); given != nil && given.Changed {
+				sources.Flags[f.setting] = given.Value.String()
+			}
+		}
+		c, err := loadSettings(sources)
+		if err != nil {
+			return err
+		}
+		return cli.Failed(runDemo(cmd, &c))
+	}
+	return cmd
+}
+
+// runDemo serves until a signal ends it.
+func runDemo(cmd *cobra.Command, c *config.Config) (err error) {
+	var at demo.Addresses
+	for _, a := range []struct {
+		listen string
+		to     *string
+	}{{c.Workq.Listen, &at.Workq}, {c.Gearman.Listen, &at.Gearman}, {c.Faktory.Listen, &at.Faktory}, {c.HTTP.Listen, &at.HTTP}} {
+		if _, _, err := net.SplitHostPort(a.listen); err != nil {
+			return fmt.Errorf("a demo listens on one address as host:port for each protocol: %w", err)
+		}
+		*a.to = a.listen
+	}
+	if c.Data, err = os.MkdirTemp("", "broker-demo-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(c.Data)) }()
+	p := &process{config: *c, log: newLogger(c.Log, os.Stderr), shutdowns: make(chan shutdown, 1)}
+	var clients atomic.Pointer[demo.Shop]
+	stop := func() { // the clients first: the broker waits for those that are connected
+		if shop := clients.Load(); shop != nil {
+			shop.Close()
+		}
+		p.requestShutdown(shutdown{})
+	}
+	p.watchSignals(map[os.Signal]func(){syscall.SIGTERM: stop, syscall.SIGINT: stop})
+	p.onReady = func() error {
+		shop, err := demo.Open(at)
+		if err != nil {
+			return err
+		}
+		clients.Store(shop)
+		say(cmd.OutOrStdout(), "The console is at http://%s/\nInterrupt the command to end the demo; its store in %s is then removed.\n", at.HTTP, c.Data)
+		return nil
+	}
+	return p.run()
+}

@@ -1,0 +1,107 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Addresses are where the broker serves each protocol, as host:port.
+type Addresses struct{ Workq, Gearman, Faktory, HTTP string }
+
+// Shop is the clients at work.
+type Shop struct {
+	at  Addresses
+	ctx context.Context //nolint:containedctx // ends all clients
+	end context.CancelFunc
+	all sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	random *rand.Rand
+	number int
+	failed error
+}
+
+// reconnectAfter is how long a client waits after it has lost its connection.
+const reconnectAfter = time.Second
+
+// Open fills the broker with jobs and starts the clients.
+func Open(at Addresses) (*Shop, error) {
+	s := &Shop{at: at, random: rand.New(rand.NewPCG(7, 11))} //nolint:gosec // a demonstration
+	s.ctx, s.end = context.WithCancel(context.Background())
+	if err := s.fill(); err != nil {
+		s.end()
+		return nil, fmt.Errorf("fill the demo's store: %w", err)
+	}
+	for _, client := range s.producers() {
+		s.start(client)
+	}
+	for _, client := range s.workers() {
+		s.start(client)
+	}
+	return s, nil
+}
+
+// Close ends the clients.
+func (s *Shop) Close() {
+	s.end()
+	s.all.Wait()
+}
+
+// Err is why a client has lost its connection last; nil if none has.
+func (s *Shop) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// start runs a client until Close. One that loses its connection makes a new one.
+func (s *Shop) start(client func() error) {
+	s.all.Go(func() { // ends with s.ctx; Close waits for it
+		for s.ctx.Err() == nil {
+			err := client()
+			if err != nil && s.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+				s.mu.Lock()
+				s.failed = err
+				s.mu.Unlock()
+			}
+			s.pause(reconnectAfter)
+		}
+	})
+}
+
+// pause waits; it returns at once when the demo ends.
+func (s *Shop) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.ctx.Done():
+	}
+}
+
+// between is a time between two others.
+func (s *Shop) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(s.chance()*float64(high-low))
+}
+
+// chance is a number from 0 to 1.
+func (s *Shop) chance() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.random.Float64()
+}
+
+// next is a number that no other call gets.
+func (s *Shop) next() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.number++
+	return s.number
+}
+
+// pick is one of several.
+func (s *Shop) pick(of ...string) string { return of[int(s.chance()*float64(len(of)))] }

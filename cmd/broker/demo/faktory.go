@@ -1,0 +1,115 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// dial connects to an address. The connection closes when the context ends, so that no read outlives it.
+func dial(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", address)
+	if err == nil {
+		context.AfterFunc(ctx, func() { _ = conn.Close() }) // the client sees its read fail
+	}
+	return conn, err
+}
+
+// faktory is a connection of a Faktory client.
+type faktory struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// faktoryJob is a unit of work.
+type faktoryJob struct {
+	JID    string         `json:"jid"`
+	Type   string         `json:"jobtype"`
+	Args   []any          `json:"args"`
+	Queue  string         `json:"queue,omitempty"`
+	At     string         `json:"at,omitempty"`
+	Retry  *int           `json:"retry,omitempty"`
+	Custom map[string]any `json:"custom,omitempty"`
+}
+
+// dialFaktory connects a producer, or with a wid a worker.
+func dialFaktory(ctx context.Context, address, wid string) (*faktory, error) {
+	conn, err := dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	f := &faktory{conn, bufio.NewReader(conn)}
+	if _, err := f.reply(); err != nil { // HI
+		return nil, err
+	}
+	hello := map[string]any{"v": 2}
+	if wid != "" {
+		hello["wid"], hello["hostname"], hello["pid"], hello["labels"] = wid, wid[:strings.LastIndexByte(wid, '-')]+".shop.example", os.Getpid(), []string{"demo"}
+	}
+	return f, f.sendJSON("HELLO", hello)
+}
+
+func (f *faktory) close() { _ = f.conn.Close() } // nothing is left to say
+
+// send sends a command and reads the reply.
+func (f *faktory) send(command string) (string, error) {
+	if _, err := io.WriteString(f.conn, command+"\r\n"); err != nil {
+		return "", err
+	}
+	return f.reply()
+}
+
+// sendJSON sends a command that is answered with OK.
+func (f *faktory) sendJSON(verb string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = f.send(verb + " " + string(text))
+	return err
+}
+
+// reply reads a reply: a line, or a bulk string, which is empty for none.
+func (f *faktory) reply() (string, error) {
+	line, err := f.in.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	line = strings.TrimRight(line, "\r\n")
+	switch {
+	case strings.HasPrefix(line, "-"):
+		return "", fmt.Errorf("faktory: %s", line[1:])
+	case !strings.HasPrefix(line, "$"):
+		return strings.TrimPrefix(line, "+"), nil
+	}
+	n, err := strconv.Atoi(line[1:])
+	if err != nil || n < 0 {
+		return "", err
+	}
+	body := make([]byte, n+2)
+	_, err = io.ReadFull(f.in, body)
+	return string(body[:n]), err
+}
+
+// fetch takes a job of one of the queues; nil if there is none for a while.
+func (f *faktory) fetch(queues ...string) (*faktoryJob, error) {
+	text, err := f.send("FETCH " + strings.Join(queues, " "))
+	if err != nil || text == "" {
+		return nil, err
+	}
+	var j faktoryJob
+	return &j, json.Unmarshal([]byte(text), &j)
+}
+
+func (f *faktory) ack(jid string) error { return f.sendJSON("ACK", map[string]string{"jid": jid}) }
+
+func (f *faktory) fail(jid, class, message string, backtrace []string) error {
+	return f.sendJSON("FAIL", map[string]any{"jid": jid, "errtype": class, "message": message, "backtrace": backtrace})
+}
