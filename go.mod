@@ -7,6 +7,7 @@ require (
 	charm.land/lipgloss/v2 v2.0.0
 	github.com/BurntSushi/toml v1.5.0
 	github.com/DataDog/datadog-agent/pkg/template v0.85.1
+	github.com/anishathalye/porcupine v1.1.0
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/charmbracelet/x/ansi v0.11.6
 	github.com/chromedp/cdproto v0.0.0-20250724212937-08a3db8b4327

@@ -1,0 +1,176 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"broker/integration/harness"
+	"broker/integration/server"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+
+// cluster is three nodes.
+type cluster struct {
+	t     *testing.T
+	nodes []*server.BrokerServer
+	list  string
+}
+
+// view is the answer to GET /api/v1/cluster.
+type view struct {
+	Leader string `json:"leader"`
+	Nodes  []struct {
+		ID          string  `json:"id"`
+		Role        string  `json:"role"`
+		Address     string  `json:"address"`
+		Applied     uint64  `json:"applied"`
+		Lag         uint64  `json:"lag"`
+		LastContact float64 `json:"last_contact_s"`
+		Version     string  `json:"version"`
+	} `json:"nodes"`
+}
+
+// prepare makes a cluster that is not started.
+func prepare(t *testing.T, size int, args ...string) *cluster {
+	t.Helper()
+	harness.BrokerOnly(t)
+	c := &cluster{t: t}
+	var members []string
+	for i := range size {
+		address, err := server.FreeAddr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, fmt.Sprintf("n%d=%s", i+1, address))
+	}
+	c.list = strings.Join(members, ",")
+	dir := t.TempDir()
+	for i := range size {
+		c.nodes = append(c.nodes, c.node(filepath.Join(dir, fmt.Sprint("n", i+1)), i, args...))
+	}
+	return c
+}
+
+// node makes a node that is not started.
+func (c *cluster) node(dir string, i int, args ...string) *server.BrokerServer {
+	c.t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		c.t.Fatal(err)
+	}
+	b, err := server.NewBroker(dir, server.BrokerOptions{
+		Binary: harness.Binary(c.t), Args: append([]string{"--node", fmt.Sprint("n", i+1), "--cluster", c.list}, args...),
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		if b.Process == nil {
+			return
+		}
+		_ = b.Signal(syscall.SIGCONT) // it may be stopped
+		b.Process.Kill()
+		if c.t.Failed() {
+			c.t.Logf("log of n%d:\n%s", i+1, b.Output())
+		}
+	})
+	return b
+}
+
+// start makes a cluster and waits until every node serves.
+func start(t *testing.T) *cluster {
+	t.Helper()
+	c := prepare(t, 3)
+	for _, n := range c.nodes {
+		check(t, n.Spawn())
+	}
+	for _, n := range c.nodes {
+		check(t, n.WaitReady(harness.Patience))
+	}
+	return c
+}
+
+// view asks a node.
+func (c *cluster) view(i int) (v view, err error) {
+	status, body, err := c.nodes[i].Get("/api/v1/cluster")
+	if err == nil && status != 200 {
+		err = fmt.Errorf("%d %s", status, body)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(body), &v)
+	}
+	return v, err
+}
+
+// leader waits until one node leads and the others follow it; it is the index of that node.
+func (c *cluster) leader() int {
+	c.t.Helper()
+	found := -1
+	harness.Eventually(c.t, func() string {
+		for i, n := range c.nodes {
+			if n.Exited() {
+				continue
+			}
+			v, err := c.view(i)
+			if err != nil {
+				return err.Error()
+			}
+			for k := range c.nodes {
+				if v.Leader == fmt.Sprint("n", k+1) && !c.nodes[k].Exited() {
+					found = k
+					return ""
+				}
+			}
+		}
+		return "there is no leader"
+	})
+	return found
+}
+
+// follower is the index of a node that does not lead.
+func (c *cluster) follower() int { return (c.leader() + 1) % len(c.nodes) }
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ready waits until a node serves clients, and says how long that took.
+func (c *cluster) ready(i int) time.Duration {
+	c.t.Helper()
+	begin := time.Now()
+	check(c.t, c.nodes[i].WaitReady(harness.Patience))
+	return time.Since(begin)
+}
+
+// restart starts a node again and waits until it serves and has caught up.
+func (c *cluster) restart(i int) {
+	c.t.Helper()
+	check(c.t, c.nodes[i].Start())
+	c.caughtUp()
+}
+
+// caughtUp waits until no node lags behind.
+func (c *cluster) caughtUp() {
+	c.t.Helper()
+	harness.Eventually(c.t, func() string {
+		v, err := c.view(c.leader())
+		if err != nil {
+			return err.Error()
+		}
+		for _, n := range v.Nodes {
+			if n.Lag > 200 || n.Role != "leader" && n.Role != "follower" {
+				return fmt.Sprintf("node %+v", n)
+			}
+		}
+		return ""
+	})
+}

@@ -1,0 +1,94 @@
+package cluster_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"broker/integration/harness"
+)
+
+// fault is something that happens to a cluster under load.
+type fault struct {
+	name string
+	do   func(c *cluster)
+}
+
+var faults = []fault{
+	{"the leader is killed", func(c *cluster) {
+		i := c.leader()
+		c.nodes[i].Process.Kill()
+		time.Sleep(time.Second)
+		c.restart(i)
+	}},
+	{"a follower is killed", func(c *cluster) {
+		i := c.follower()
+		c.nodes[i].Process.Kill()
+		time.Sleep(200 * time.Millisecond)
+		c.restart(i)
+	}},
+	{"the leader stands still", func(c *cluster) {
+		i := c.leader()
+		check(c.t, c.nodes[i].Signal(syscall.SIGSTOP))
+		harness.Eventually(c.t, func() string {
+			if v, err := c.view((i + 1) % 3); err != nil || v.Leader == "" || v.Leader == fmt.Sprint("n", i+1) {
+				return fmt.Sprint(v, err)
+			}
+			return ""
+		})
+		time.Sleep(300 * time.Millisecond)
+		check(c.t, c.nodes[i].Signal(syscall.SIGCONT))
+		c.caughtUp()
+	}},
+	{"a follower stands still", func(c *cluster) {
+		i := c.follower()
+		check(c.t, c.nodes[i].Signal(syscall.SIGSTOP))
+		time.Sleep(time.Second)
+		check(c.t, c.nodes[i].Signal(syscall.SIGCONT))
+		c.caughtUp()
+	}},
+	{"all nodes are killed", func(c *cluster) {
+		for _, n := range c.nodes {
+			n.Process.Kill()
+		}
+		for _, n := range c.nodes {
+			check(c.t, n.Spawn())
+		}
+		for i := range c.nodes {
+			c.ready(i)
+		}
+		c.caughtUp()
+	}},
+	{"the leader is restarted", func(c *cluster) {
+		i := c.leader()
+		check(c.t, c.nodes[i].Signal(syscall.SIGTERM))
+		if code, err := c.nodes[i].Wait(harness.Patience); err != nil || code != 0 {
+			c.t.Errorf("exit code %d, %v", code, err)
+		}
+		c.restart(i)
+	}},
+}
+
+func TestNothingIsLostThroughFaults(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	l := c.begin()
+	time.Sleep(300 * time.Millisecond)
+	for _, f := range faults {
+		before := l.history.count(submitted)
+		l.resetGap()
+		f.do(c)
+		for range 100 {
+			if l.history.count(submitted) > before+20 {
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Logf("%s: longest without an acknowledgement %v", f.name, l.resetGap().Round(10*time.Millisecond))
+	}
+	l.finish(t)
+	if n := l.history.count(finished); n < 100 {
+		t.Errorf("only %d ends: the test proves nothing", n)
+	}
+}
