@@ -52,7 +52,12 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		c.GroupID = cli.GroupOperate
 		root.AddCommand(c)
 	}
-	root.AddCommand(cli.Commands()...)
+	for _, c := range cli.Commands() {
+		if c.Name() == "cluster" {
+			c.AddCommand(detachCommand())
+		}
+		root.AddCommand(c)
+	}
 	return root
 }
 

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// clusterCommand looks at a cluster and changes it.
+func clusterCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "look at a cluster and change it",
+		Long: "Look at a cluster and change it, through any of its nodes.\n\n" +
+			"  broker cluster status\n" +
+			"  broker cluster add n4=10.0.0.4:7431      then start n4 with --join\n" +
+			"  broker cluster remove n2\n" +
+			"  broker cluster transfer n3               hand the lead to n3",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		listCommand(&cobra.Command{
+			Use: "status", Short: "list the nodes",
+			Long: "List the nodes of a cluster: their roles, how far each is, and when it last answered the node that is asked.",
+		}, "cluster", "nodes", []string{"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "LAST CONTACT", "VERSION"}, clusterRow),
+		clusterChange("add ID=HOST:PORT", "let a node join",
+			"Make a node a member, without a vote until it has caught up. Then start it with --node, --cluster (all members, itself\n"+
+				"included) and --join. Nodes get their votes in pairs, so that the number of voters stays odd.",
+			"cluster/add", func(arg string) (map[string]string, error) {
+				id, address, ok := strings.Cut(arg, "=")
+				if !ok {
+					return nil, UsageError(fmt.Errorf("%q is not ID=HOST:PORT", arg))
+				}
+				return map[string]string{"id": id, "address": address}, nil
+			}),
+		clusterChange("remove ID", "remove a node", "Take a node out of the cluster. The leader cannot be removed: hand the lead over first.",
+			"cluster/remove", byID),
+		clusterChange("transfer [ID]", "hand the lead over", "Hand the lead to a node; without ID to any. Clients are disconnected and connect again.",
+			"cluster/transfer", byID),
+	)
+	return cmd
+}
+
+func byID(arg string) (map[string]string, error) { return map[string]string{"id": arg}, nil }
+
+// clusterChange is a command that sends one request.
+func clusterChange(use, short, long, path string, body func(arg string) (map[string]string, error)) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1)}
+	if strings.Contains(use, "[") {
+		cmd.Args = cobra.MaximumNArgs(1)
+	}
+	conn := addConnection(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		in, err := body(strings.Join(args, ""))
+		if err != nil {
+			return err
+		}
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		_, err = c.call(cmd.Context(), http.MethodPost, path, nil, in, nil)
+		return err
+	}
+	return cmd
+}
+
+// clusterRow is a line of broker cluster status.
+func clusterRow(raw json.RawMessage) ([]string, error) {
+	var n struct {
+		ID, Role, Address, Version string
+		Applied, Lag               uint64
+		LastContact                float64 `json:"last_contact_s"`
+	}
+	err := json.Unmarshal(raw, &n)
+	contact := strconv.FormatFloat(n.LastContact, 'f', 1, 64) + "s"
+	return []string{n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), contact, n.Version}, err
+}

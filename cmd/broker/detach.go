@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"broker/cmd/broker/cli"
+	"broker/core/replica"
+)
+
+// detachCommand makes a node's store one of a broker of its own.
+func detachCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "detach DIR",
+		Short: "make the store of a stopped node one of its own",
+		Long: "Make the store of a stopped node one of a broker of its own, for when no majority of its cluster comes back. Start a\n" +
+			"broker on it, or a new cluster together with nodes whose folders are empty. Jobs that this node did not have are lost.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			applied, err := replica.Detach(args[0])
+			if err != nil {
+				return cli.Failed(err)
+			}
+			say(cmd.OutOrStdout(), "%s is a store of its own now; %d entries of its log were applied\n", args[0], applied)
+			return nil
+		},
+	}
+}

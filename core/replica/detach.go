@@ -1,0 +1,81 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+
+	"broker/core/internal/store"
+)
+
+// Detach makes the store of a stopped member one of a broker of its own, for when no majority of its cluster comes back. It
+// applies all entries of the member's log: some of the last may never have been committed, but none that was is left out,
+// unless this member did not have it. The log is kept beside the store. It returns the number of entries that were applied.
+func Detach(dir string) (applied int, err error) {
+	n := &Node{o: Options{Dir: dir}.withDefaults()}
+	n.log = newLogger(n.o.Log)
+	n.snaps = &snapshots{n: n, dir: n.dir(snapshotsDir)}
+	n.fsm = &fsm{n: n}
+	if _, err := os.Stat(n.dir(nodeFile)); err != nil {
+		return 0, fmt.Errorf("%s is not the folder of a node of a cluster: %w", dir, err)
+	}
+	lock, err := store.LockFolder(n.dir("."))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := n.catchUpInstall(); err != nil {
+		return 0, err
+	}
+	if err := n.openStore(); err != nil {
+		return 0, err
+	}
+	applied, err = n.applyLog()
+	s := n.store.Load()
+	if err == nil {
+		err = s.Leave()
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		return applied, err
+	}
+	for i := 1; ; i++ { // the old log is evidence
+		old := filepath.Join(dir, fmt.Sprintf("%s.detached-%d", raftDir, i))
+		if _, err := os.Stat(old); errors.Is(err, os.ErrNotExist) {
+			return applied, errors.Join(os.Rename(filepath.Join(dir, raftDir), old), syncDir(dir))
+		}
+	}
+}
+
+// applyLog applies what the log has beyond the store.
+func (n *Node) applyLog() (applied int, err error) {
+	if _, err := os.Stat(n.dir(logDir)); errors.Is(err, os.ErrNotExist) {
+		return 0, nil // it never got anything
+	}
+	l, err := store.OpenLog(store.Options{Dir: n.dir(logDir)})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	logs := &logStore{log: l}
+	first, last := l.Bounds()
+	for at := first; at != 0 && at <= last; at++ {
+		var e raft.Log
+		if err := logs.GetLog(at, &e); err != nil {
+			return applied, fmt.Errorf("entry %d of the log: %w", at, err)
+		}
+		if e.Type != raft.LogCommand {
+			continue
+		}
+		before := n.store.Load().Position().Index
+		if err, failed := n.fsm.Apply(&e).(error); failed && n.fsm.broken != nil {
+			return applied, err
+		}
+		if n.store.Load().Position().Index > before {
+			applied++
+		}
+	}
+	return applied, nil
+}
