@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"broker/core/internal/record"
 	"broker/core/internal/record/recordtest"
@@ -413,5 +415,44 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		if !strings.Contains(strings.Join(r.Damage, "\n"), what) {
 			t.Errorf("%q is not in %q", what, r.Damage)
 		}
+	}
+}
+
+// On a real disk a lock that is closed twice panics.
+func TestDamageThatOpenFindsReleasesTheLockOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open := func(readOnly bool) (*Store, error) {
+		return Open(Options{Dir: dir, FS: vfs.Default, ReadOnly: readOnly, MemTableBytes: 1 << 20})
+	}
+	s, err := open(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := maps.Clone(after(1, 0))
+	if err := s.Commit(m.step(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	tables, err := filepath.Glob(filepath.Join(dir, "*"+integrity.TableSuffix))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("no tables: %v", err)
+	}
+	for _, path := range tables {
+		text, err := os.ReadFile(path) //nolint:gosec // a test's own file
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[20] ^= 0x10
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, readOnly := range []bool{true, false, true} {
+		_, err := open(readOnly)
+		wantDamage(t, err, "")
 	}
 }

@@ -137,8 +137,11 @@ func (s *Store) open(o Options) (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil {
-			_ = s.lock.Close() // the first error says more
+		switch { // the first error says more
+		case err != nil && s.db == nil:
+			_ = s.lock.Close()
+		case err != nil:
+			_ = s.Close()
 		}
 	}()
 	found, err := integrity.Scan(o.FS, o.Dir, &s.fs.Guard)
@@ -165,11 +168,9 @@ func (s *Store) open(o Options) (err error) {
 		s.commit.start(s)
 	}
 	if err := s.checkVersion(found); err != nil {
-		_ = s.Close() // the first error says more
 		return err
 	}
 	if err := s.readPosition(); err != nil {
-		_ = s.Close() // likewise
 		return err
 	}
 	if s.spares != nil {
