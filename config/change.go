@@ -2,8 +2,8 @@ package config
 
 import "reflect"
 
-// Changed lists the settings of c that differ from before. Like Settings, it does not include routes, throttles and cron
-// entries.
+// Changed lists the settings of c that differ from before. Like Settings, it does not include routes, throttles, keep_done and
+// cron entries.
 func (c *Config) Changed(before *Config) []Setting {
 	var changed []Setting
 	old := Settings(before)

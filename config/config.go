@@ -28,6 +28,7 @@ type Config struct {
 	Cluster   Cluster             `toml:"cluster"`
 	Routes    []Route             `toml:"route"`
 	Throttles map[string]Throttle `toml:"throttles"`
+	KeepDone  map[string]KeepDone `toml:"keep_done"`
 	Crons     []Cron              `toml:"cron"`
 
 	Principals []Principal `toml:"principal"`
@@ -115,6 +116,15 @@ type Throttle struct {
 	Concurrency int           `toml:"concurrency" doc:"leased jobs, over all workers"`
 	Worker      int           `toml:"worker" doc:"leased jobs of one worker"`
 	Timeout     time.Duration `toml:"timeout" unit:"s" doc:"a job stops counting after this time, even if it is still leased"`
+}
+
+// AllQueues is the name in keep_done that stands for all queues without an entry of their own.
+const AllQueues = "*"
+
+// KeepDone says how long the finished jobs of a queue can be read.
+type KeepDone struct {
+	For   time.Duration `toml:"for" doc:"time that finished jobs are kept; 0: no limit"`
+	Count int           `toml:"count" doc:"finished jobs that are kept, the newest ones; 0: no limit"`
 }
 
 // Size is a number of bytes. In settings it may have the unit KiB, MiB or GiB.

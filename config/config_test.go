@@ -130,6 +130,12 @@ colour = "red"
 a = 4
 b = {timeout = 60}
 c = {concurrency = 4, timeout = 60}
+
+[keep_done]
+a = {for = "x"}
+b = {}
+"*" = {for = "24h", count = 5}
+d = {count = -1}
 `)
 	_, err := Load(Sources{File: file, Env: []string{"BROKER_LOG_LEVEL=loud"}, Flags: map[string]string{"workq.max_connections": "many"}})
 	if err == nil {
@@ -140,10 +146,10 @@ c = {concurrency = 4, timeout = 60}
 		settings = append(settings, strings.SplitN(line, ": ", 2)[0])
 	}
 	got := strings.Join(settings, " ")
-	want := "route[1].colour throttles.a datta event_loops gearman.hamdle_prefix min_free_disk nowhere sync_interval " +
+	want := "route[1].colour throttles.a keep_done.a.for datta event_loops gearman.hamdle_prefix min_free_disk nowhere sync_interval " +
 		"workq.max_connections " +
 		"durability log.level gearman.listen gearman.tls_cert faktory.listen faktory.tls_client_ca gearman.worker_wakeup " +
-		"gearman.handle_prefix faktory.flush route[0] route[1].from throttles.b"
+		"gearman.handle_prefix faktory.flush route[0] route[1].from keep_done.a keep_done.b keep_done.d.count throttles.b"
 	if got != want {
 		t.Errorf("got  %s\nwant %s\n%v", got, want, err)
 	}

@@ -14,6 +14,7 @@ func FuzzFile(f *testing.F) {
 		"[gearman]\nlisten = \"127.0.0.1:1,unix:/x\"\nallow = [\"10.0.0.0/8\", \"::1\"]\nmax_body = 5\njob_retries = 3\n",
 		"[[route]]\nfrom = \"gearman\"\nmatch = {queue = \"a\"}\nset = {queue = \"b\", type = \"c\"}\n",
 		"[throttles]\nmail = {concurrency = 4, timeout = 60}\n",
+		"[keep_done]\nmail = {for = \"24h\", count = 60}\n\"*\" = {count = 1}\n",
 		"[[cron]]\nschedule = \"*/5 * * * *\"\n  [cron.job]\n  type = \"T\"\n  args = [1, \"two\"]\n  queue = \"q\"\n",
 		"http = 1\n[log]\nlevel = 7\n", "x = ", "",
 	} {

@@ -103,6 +103,7 @@ func (l *loader) file(name string, c *Config) {
 	}
 	l.routes(take(tree, "route"), name, c)
 	l.throttles(take(tree, "throttles"), name, c)
+	l.keepDone(take(tree, "keep_done"), name, c)
 	l.crons(take(tree, "cron"), name, c)
 	l.principals(take(tree, "principal"), name, c)
 	l.table("", tree, name)
@@ -154,25 +155,36 @@ func (l *loader) routes(v any, source string, c *Config) {
 
 // throttles reads [throttles]: the limits of each queue.
 func (l *loader) throttles(v any, source string, c *Config) {
+	c.Throttles = readByQueue[Throttle](l, "throttles", "{concurrency = 4, timeout = 60}", v, source, c.Throttles)
+}
+
+// keepDone reads [keep_done]: how long each queue keeps finished jobs.
+func (l *loader) keepDone(v any, source string, c *Config) {
+	c.KeepDone = readByQueue[KeepDone](l, "keep_done", `{for = "24h", count = 1000}`, v, source, c.KeepDone)
+}
+
+// readByQueue reads a table with a row for each queue; before is the result if there is none.
+func readByQueue[Row any](l *loader, name, example string, v any, source string, before map[string]Row) map[string]Row {
 	if v == nil {
-		return
+		return before
 	}
 	table, ok := v.(map[string]any)
 	if !ok {
-		l.complain("throttles", "not a table (%s)", source)
-		return
+		l.complain(name, "not a table (%s)", source)
+		return before
 	}
-	c.Throttles = make(map[string]Throttle, len(table))
+	rows := make(map[string]Row, len(table))
 	for _, queue := range slices.Sorted(maps.Keys(table)) {
-		bounds, ok := table[queue].(map[string]any)
+		fields, ok := table[queue].(map[string]any)
 		if !ok {
-			l.complain("throttles."+queue, "must be written as {concurrency = 4, timeout = 60} (%s)", source)
+			l.complain(name+"."+queue, "must be written as %s (%s)", example, source)
 			continue
 		}
-		var t Throttle
-		l.row("throttles."+queue+".", reflect.ValueOf(&t).Elem(), bounds, nil, source)
-		c.Throttles[queue] = t
+		var row Row
+		l.row(name+"."+queue+".", reflect.ValueOf(&row).Elem(), fields, nil, source)
+		rows[queue] = row
 	}
+	return rows
 }
 
 // row sets the fields of one element of a list.

@@ -44,6 +44,9 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	for i, r := range c.Routes {
 		v.route(fmt.Sprintf("route[%d]", i), r)
 	}
+	for _, queue := range slices.Sorted(maps.Keys(c.KeepDone)) {
+		v.keepDone("keep_done."+queue, c.KeepDone[queue])
+	}
 	for _, queue := range slices.Sorted(maps.Keys(c.Throttles)) {
 		v.throttle("throttles."+queue, c.Throttles[queue])
 	}
@@ -200,6 +203,16 @@ func (v *checker) route(setting string, r Route) {
 	}
 	if r.Match.Type != "" && r.From != "faktory" {
 		v.complain(setting+".match.type", "only Faktory jobs have a type of their own: use match.queue")
+	}
+}
+
+func (v *checker) keepDone(setting string, k KeepDone) {
+	v.count(setting+".count", k.Count, 0, 1<<31-1)
+	if k.For < 0 {
+		v.complain(setting+".for", "%v is negative", k.For)
+	}
+	if k == (KeepDone{}) {
+		v.complain(setting, "keeps nothing: for or count is missing")
 	}
 }
 

@@ -86,6 +86,8 @@ type Answer struct {
 	Batches   []BatchInfo // ListBatches
 	NextBatch uint64      // ListBatches: From of the next page; zero on the last one
 
+	Finished []FinishedJob // ListFinished
+
 	Event Event // Subscribe
 
 	Series       *Series        // ReadSeries

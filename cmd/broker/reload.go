@@ -132,6 +132,11 @@ func (p *process) apply(fresh *config.Config) {
 	}
 	p.applyThrottles(p.config.Throttles, fresh.Throttles)
 	p.config.Throttles = fresh.Throttles
+	if !maps.Equal(p.config.KeepDone, fresh.KeepDone) {
+		p.applyKeepDone(p.config.KeepDone, fresh.KeepDone)
+		p.config.KeepDone = fresh.KeepDone
+		p.log.Info().Int("queues", len(fresh.KeepDone)).Msg("keep_done changed")
+	}
 	p.applyPrincipals(fresh)
 	p.config.Crons = fresh.Crons
 	p.schedules.load(p.config.Crons)
@@ -204,6 +209,26 @@ func (p *process) applyThrottles(old, fresh map[string]config.Throttle) {
 		return
 	}
 	core.DoOnce(p.engine, core.Internal, ops...)
+}
+
+// applyKeepDone sets how long queues keep finished jobs. The jobs of queues that keep none any more are removed by the setting
+// for all other queues, which is therefore set always.
+func (p *process) applyKeepDone(old, fresh map[string]config.KeepDone) {
+	op := func(queue string, k config.KeepDone) core.Op {
+		return &core.KeepDone{Queue: queue, Retention: core.Retention{For: k.For, Count: k.Count}}
+	}
+	var ops []core.Op
+	for _, queue := range slices.Sorted(maps.Keys(old)) {
+		if _, wanted := fresh[queue]; !wanted && queue != config.AllQueues {
+			ops = append(ops, op(queue, config.KeepDone{}))
+		}
+	}
+	for _, queue := range slices.Sorted(maps.Keys(fresh)) {
+		if queue != config.AllQueues {
+			ops = append(ops, op(queue, fresh[queue]))
+		}
+	}
+	core.DoOnce(p.engine, core.Internal, append(ops, op("", fresh[config.AllQueues]))...)
 }
 
 // routeFunc rewrites a queue and a type.

@@ -243,6 +243,7 @@ func (p *process) engineOptions() engine.Options {
 // serveClients starts the front-ends.
 func (p *process) serveClients() error {
 	p.applyThrottles(nil, p.config.Throttles)
+	p.applyKeepDone(nil, p.config.KeepDone)
 	p.frontends = p.buildFrontends()
 	p.schedules = scheduleLoader{broker: p.engine, template: p.frontends.faktory.Template, log: p.log}
 	p.schedules.load(p.config.Crons)

@@ -307,7 +307,7 @@ func (e *Engine) hydrateInfo(i *core.JobInfo) (err error) {
 		}
 	}
 	switch {
-	case i.State == core.Done && i.Outcome == nil && i.Job.Kept():
+	case i.State == core.Done && i.Outcome == nil && i.Kept:
 		if i.Outcome, err = e.store.Outcome(i.Seq); err == nil {
 			i.Failure = i.Outcome.Failure
 		}

@@ -160,7 +160,7 @@ func (e *Engine) readRecord(i *core.JobInfo, body bool) (read int, err error) {
 		return read, nil
 	}
 	switch {
-	case i.State == core.Done && i.DoneFailed && i.Outcome == nil && i.Job.Kept():
+	case i.State == core.Done && i.DoneFailed && i.Outcome == nil && i.Kept:
 		var o *core.Outcome
 		if o, err = e.store.Outcome(i.Seq); err == nil {
 			i.Failure, read = o.Failure, read+len(o.Result)

@@ -49,6 +49,7 @@ type recount struct {
 	perWorker map[uint64]uint32
 	able      int
 	woken     int
+	keptDone  int
 }
 
 func (c *checker) fail(format string, args ...any) {

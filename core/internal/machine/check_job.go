@@ -43,6 +43,12 @@ func (c *checker) job(h uint32, e *entry) {
 	if e.has(hasTransient) {
 		c.notes++
 	}
+	if e.has(keptByQueue) {
+		q.keptDone++
+		if e.state != core.Done || !e.has(keepsOutcome|listed) || e.expiresAt == 0 {
+			c.fail("job %d is %v and kept as a finished one", e.seq, e.state)
+		}
+	}
 	c.state(h, e)
 	c.indexed(e)
 	c.tagsOf(h)

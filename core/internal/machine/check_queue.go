@@ -80,6 +80,12 @@ func (c *checker) eachQueue() {
 		c.order(q.name, &q.scheduled, core.Scheduled, q.count[core.Scheduled])
 		c.classes(q)
 		c.line(q)
+		if q.trimTimer != 0 {
+			c.timer(true)
+		}
+		if have.keptDone != q.keptDone.Len() || q.surplus() > 0 && q.retention != (core.Retention{}) && q.trimTimer == 0 {
+			c.fail("queue %s keeps %d finished jobs, counts %d, %d too many", q.name, have.keptDone, q.keptDone.Len(), q.surplus())
+		}
 		if q.idleTimer != 0 {
 			c.timers++
 		} else if q.idle() {

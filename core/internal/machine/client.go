@@ -60,6 +60,7 @@ const (
 	timerSlot                  // job: its throttle slot becomes free
 	timerIdle                  // queue: unused for long
 	timerSchedule              // schedule: due
+	timerTrim                  // queue: it keeps too many finished jobs
 	timerStart                 // job: StartBefore
 )
 

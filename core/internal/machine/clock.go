@@ -20,7 +20,7 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		switch o.Kind {
 		case timerState:
 			return m.jobs.at(o.Handle).state == core.Leased
-		case timerWait, timerWatch, timerSlot, timerIdle:
+		case timerWait, timerWatch, timerSlot, timerIdle, timerTrim:
 			return true
 		}
 		return false

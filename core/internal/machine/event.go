@@ -110,6 +110,7 @@ func (m *Machine) over(h uint32, e *entry, kind core.EventKind, detail string) {
 
 // announceEnd publishes the last event of a job.
 func (m *Machine) announceEnd(h uint32, e *entry, kind core.EventKind, detail string) {
+	m.noteFinished(h, e, kind, detail)
 	if m.heard&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail, Over: true})
 	}

@@ -45,6 +45,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.scheduleDue(o.Handle)
 	case timerSlot:
 		m.slotTimeout(o.Handle)
+	case timerTrim:
+		m.trimTimeout(o.Handle)
 	case timerStart:
 		m.startTimeout(o.Handle)
 	}

@@ -110,8 +110,9 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	}
 	m.memberDone(h, whole.Success)
 	switch open := m.closeLinks(h, whole.Success); {
-	case e.has(keepsOutcome) && m.retain(h, e, whole):
+	case m.retain(h, e, whole):
 		m.enlist(h, e)
+		m.trim(e.queue)
 	case open:
 		m.keepForChildren(h, e)
 		m.enlist(h, e)
@@ -122,7 +123,12 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 
 // keepForChildren reduces a finished job to what its children and successors need.
 func (m *Machine) keepForChildren(h uint32, e *entry) {
-	e.clear(keepsOutcome)
+	was := e.has(listed)
+	m.unlist(h, e)
+	e.clear(keepsOutcome | keptByQueue)
+	if was {
+		m.enlist(h, e)
+	}
 	if e.has(hasTransient) {
 		m.transients[h].outcome = nil
 	}
@@ -131,16 +137,15 @@ func (m *Machine) keepForChildren(h uint32, e *entry) {
 	m.touch(h, e)
 }
 
-// retain keeps a finished job while its outcome is retained; false: that time has passed.
+// retain keeps a finished job while its outcome is retained; false: it is not, or that time has passed.
 func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) bool {
-	until := e.expiresAt
-	if x := m.optionalState(h); x != nil {
-		switch {
-		case x.retainUntil != 0:
-			until = x.retainUntil
-		case x.retainFor != 0:
-			until = m.now.Add(x.retainFor)
+	until := m.askedUntil(h, e, m.now)
+	if kept := m.keptUntil(m.queues[e.queue]); kept > until && !e.has(ephemeral) {
+		if until > m.now {
+			m.noteAsked(h, e, until)
 		}
+		until = kept
+		e.set(keepsOutcome | keptByQueue)
 	}
 	if until <= m.now {
 		return false
@@ -152,6 +157,30 @@ func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) bool {
 	e.set(changed)
 	m.touch(h, e)
 	return true
+}
+
+// noteAsked remembers how long a finished job asks to be kept, while its queue keeps it longer.
+func (m *Machine) noteAsked(h uint32, e *entry, until core.Instant) {
+	linked := e.has(hasOptional)
+	x := m.ensureOptional(h)
+	x.askedUntil = until
+	x.isClosed = x.isClosed || !linked // nothing waits for it
+}
+
+// askedUntil is how long a job that has finished at an instant asks to be kept; zero: not at all.
+func (m *Machine) askedUntil(h uint32, e *entry, finished core.Instant) core.Instant {
+	if !e.has(keepsOutcome) {
+		return 0
+	}
+	if x := m.optionalState(h); x != nil {
+		switch {
+		case x.retainUntil != 0:
+			return x.retainUntil
+		case x.retainFor != 0:
+			return finished.Add(x.retainFor)
+		}
+	}
+	return e.expiresAt
 }
 
 // expireAt sets the expiry of a job.

@@ -25,6 +25,9 @@ func (m *Machine) enlist(h uint32, e *entry) {
 	case core.Scheduled, core.Blocked, core.Leased:
 	case core.Done:
 		m.queueLists(e)[e.state].Push(h, m.sooner)
+		if e.has(keptByQueue) {
+			m.queues[e.queue].keptDone.Push(h, m.sooner)
+		}
 	case core.Retrying, core.Dead:
 		m.queueLists(e)[e.state].Push(h, m.sooner)
 		m.joinGroup(h, e)
@@ -44,6 +47,9 @@ func (m *Machine) unlist(h uint32, e *entry) {
 	case core.Gone, core.Ready, core.Scheduled, core.Blocked, core.Leased:
 	case core.Done:
 		m.queueLists(e)[e.state].Remove(h, m.sooner)
+		if e.has(keptByQueue) {
+			m.queues[e.queue].keptDone.Remove(h, m.sooner)
+		}
 	case core.Retrying, core.Dead:
 		m.queueLists(e)[e.state].Remove(h, m.sooner)
 		m.leaveGroup(h, e)

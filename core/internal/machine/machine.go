@@ -97,6 +97,9 @@ type Machine struct {
 	offers        []uint32         // queues with the offered flag
 	touched       []uint32
 	measures      measures
+	finished      finishedRing
+	retention     core.Retention            // of queues that are not in retentions
+	retentions    map[string]core.Retention // by queue
 	subscriptions []*subscription
 	heard         uint32       // kinds of events with subscriptions
 	events        uint64       // events with subscriptions so far
@@ -123,7 +126,7 @@ func New(o Options) *Machine {
 		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{},
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
-		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, documentAt: map[string]int{},
+		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
 		schedules: schedules{byName: map[string]*schedule{}},
 	}
 	m.tags = newTagIndex()
@@ -270,6 +273,8 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 		m.pauseQueue(c, op)
 	case *core.LimitQueue:
 		m.limitQueue(c, op)
+	case *core.KeepDone:
+		m.keepDone(c, op)
 	case *core.ThrottleQueue:
 		m.throttleQueue(c, op)
 	case *core.Drain:
@@ -329,6 +334,8 @@ func (m *Machine) applyLook(c *client, op core.Op) {
 		m.readHistograms(c, op)
 	case *core.Find:
 		m.findJobs(c, op)
+	case *core.ListFinished:
+		m.listFinished(c, op)
 	case *core.ListNames:
 		m.listNames(c, op)
 	case *core.DisconnectClient:

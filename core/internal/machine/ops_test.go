@@ -202,7 +202,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = r.changeOp(verb, tag)
 	case "drain":
 		op = &core.Drain{Tag: tag, On: c.Word(2) == "on", RefuseJobs: r.flag("refuse-jobs")}
-	case "create", "drop", "pause", "resume", "limit", "throttle", "purge", "reset", "list", "list-queues", "inspect-queue":
+	case "create", "drop", "pause", "resume", "limit", "throttle", "keep-done", "finished", "purge", "reset", "list", "list-queues", "inspect-queue":
 		op = r.queueOp(verb, tag)
 	case "inspect":
 		op = r.inspect(tag)
@@ -326,6 +326,16 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 		return &core.ThrottleQueue{Tag: tag, Queue: name, Throttle: core.Throttle{
 			Leased: r.count("leased"), LeasedPerWorker: r.count("per-worker"), SlotFor: r.span("slot-for"),
 		}}
+	case "keep-done":
+		return &core.KeepDone{Tag: tag, Queue: name, Retention: core.Retention{For: r.span("for"), Count: int(r.number("count"))}}
+	case "finished":
+		op := &core.ListFinished{Tag: tag, Queue: name, Offset: int(r.number("offset")), Limit: int(r.number("limit"))}
+		if v := r.Option("ref"); v != "" {
+			var err error
+			op.Ref, err = r.p.ref(v)
+			r.fail(err)
+		}
+		return op
 	case "purge":
 		return r.purge(name, tag)
 	case "reset":

@@ -39,6 +39,9 @@ type jobQueue struct {
 	limits       core.Limits
 	counts       core.QueueCounts
 	idleTimer    timer.ID
+	retention    core.Retention
+	keptDone     queue.List        // jobs that stay for the retention alone
+	trimTimer    timer.ID          // set while there are too many of them
 	slots        uint32            // leases that count against the throttle
 	perWorker    map[uint64]uint32 // the same by holder; see slotFor
 }
@@ -95,6 +98,7 @@ func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 		m.queues = append(m.queues, q)
 	}
 	m.nameQueue(n, q)
+	m.setRetention(n, q)
 	return n, q
 }
 
@@ -133,6 +137,7 @@ func (m *Machine) forgetQueue(n uint32) {
 		m.queueEvent(m.queues[n], core.EventQueueRemoved)
 	}
 	m.timers.Remove(&m.queues[n].idleTimer)
+	m.timers.Remove(&m.queues[n].trimTimer)
 	m.unnameQueue(n, m.queues[n])
 	m.queues[n] = nil
 	m.freeQ = append(m.freeQ, n)

@@ -242,6 +242,8 @@ func (l *life) admin() core.Op {
 		return op
 	case 9:
 		return &core.ResetCounters{Origin: core.Protocol(l.rng.IntN(len(core.Protocols)))}
+	case 14:
+		return &core.KeepDone{Queue: q[:len(q)*l.rng.IntN(2)], Retention: core.Retention{For: l.span() * time.Duration(l.rng.IntN(2)), Count: l.rng.IntN(5)}}
 	case 10:
 		return &core.Drain{On: l.maybe(3), RefuseJobs: l.maybe(2)}
 	case 11:

@@ -95,6 +95,12 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	set(requeued, s.Requeued)
 	set(broken, s.Broken)
 	set(doneFailed, s.DoneFailed)
+	if s.KeptByQueue {
+		if asked := m.askedUntil(h, e, s.ReadyAt); asked > m.now {
+			m.noteAsked(h, e, asked)
+		}
+		e.set(keptByQueue | keepsOutcome)
+	}
 	set(unlocked, s.Unlocked)
 	if s.Unlocked {
 		if x := m.optionalState(h); x != nil && x.uniqueStart {

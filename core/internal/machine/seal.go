@@ -151,7 +151,7 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 		s.Closed = x.isClosed
 		s.ChildrenBroken = x.childrenBroken
 	}
-	s.DoneFailed = e.has(doneFailed)
+	s.DoneFailed, s.KeptByQueue = e.has(doneFailed), e.has(keptByQueue)
 	s.Placed = !e.has(scheduledOrder)
 	if e.has(hasTransient) {
 		s.Progress = m.transients[h].progress

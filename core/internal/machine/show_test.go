@@ -220,6 +220,9 @@ func (p *player) replyText(r *core.Reply) string {
 		if r.Schedules != nil {
 			return p.schedules(r.Schedules)
 		}
+		if r.Finished != nil {
+			return p.finished(r.Finished)
+		}
 		return p.lookReply(r)
 	case core.Assigned:
 		return p.assigned(r)

@@ -76,6 +76,7 @@ const (
 	newBody                          // likewise, and so is the body
 	rerun                            // Leased: it runs again when this run ends; see Machine.rerun
 	listed                           // in the lists of its state
+	keptByQueue                      // Done: it stays for the retention of its queue
 	held                             // it has a holder: Leased and not being detached
 )
 

@@ -16,6 +16,7 @@ type optional struct {
 	startKey       digest       // uniqueStart: the key that was freed by the lease
 	retainUntil    core.Instant // differs from expiresAt
 	retainFor      time.Duration
+	askedUntil     core.Instant // keptByQueue: the retention that the job itself asks for; zero: none
 	ttl            core.Instant // of a dead job: its ExpiresAt; otherwise expiresAt has it
 	parent         uint64
 	waiting        []uint64 // its dependencies
@@ -243,10 +244,13 @@ func (m *Machine) refusal(j *core.Job) (there uint32, _ core.Commit, _ error) {
 // unstored is the number of bytes that are admitted and not on disk yet.
 func (m *Machine) unstored() int { return m.openBytes + m.inflightBytes + m.run.admitted() }
 
-// givesWay reports whether a job with the same id as j is done, with its children, and only kept for its state.
+// givesWay reports whether a job with the same id as j is done, with its children, and only kept for clients that ask about it.
 func (m *Machine) givesWay(h uint32, j *core.Job) bool {
 	e := m.jobs.at(h)
 	x := m.optionalState(h)
+	if e.state == core.Done && e.has(keptByQueue) {
+		return x == nil || x.openChildren == 0
+	}
 	return e.state == core.Done && e.origin == core.Faktory && j.Origin == core.Faktory && x != nil && x.retainFor != 0 && x.isClosed
 }
 

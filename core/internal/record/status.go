@@ -38,6 +38,7 @@ const (
 	statusLostLeases
 	statusRerun
 	statusEntries
+	statusKeptByQueue
 
 	statusKnown = 1<<iota - 1
 )
@@ -91,7 +92,7 @@ func statusFields(s *Status) uint64 {
 		flag(p.Verbatim != nil, statusVerbatim) | flag(p.Text != "", statusText) |
 		flag(p.UpdatedAt != 0, statusUpdatedAt) | flag(s.EpochAhead != 0, statusEpochAhead) |
 		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
-		flag(s.Entries != 0, statusEntries)
+		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue)
 }
 
 // appendLease writes statusAttempts to statusWorker.
@@ -157,6 +158,7 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	s.Tried = f&statusTried != 0
 	s.DoneFailed = f&statusDoneFailed != 0
 	s.Rerun = f&statusRerun != 0
+	s.KeptByQueue = f&statusKeptByQueue != 0
 	if f&statusFails != 0 {
 		s.Fails = d.uint32()
 	}

@@ -98,7 +98,11 @@ func (w *world) purgeOrigin(c *client, origin core.Protocol) error {
 func (w *world) settings() error {
 	q, tag, c := queueName(w.rng.IntN(4)), w.newTag(), w.anyClient()
 	var op core.Op
-	switch w.rng.IntN(4) {
+	switch w.rng.IntN(5) {
+	case 4:
+		op = &core.KeepDone{Tag: tag, Queue: q, Retention: core.Retention{
+			For: time.Duration(w.rng.IntN(3)) * 20 * time.Second, Count: w.rng.IntN(4),
+		}}
 	case 0:
 		op = &core.ThrottleQueue{Tag: tag, Queue: q, Throttle: core.Throttle{
 			Leased: uint32(w.rng.IntN(3)), LeasedPerWorker: uint32(w.rng.IntN(3)), SlotFor: time.Duration(w.rng.IntN(2)) * 3 * time.Second, //nolint:gosec // small

@@ -1,0 +1,118 @@
+package machine
+
+import (
+	"strings"
+	"time"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// Finished jobs stay Done for a while where KeepDone says so. Those that stay for that reason alone are in the list
+// keptDone of their queue, the oldest first.
+
+// keepDone sets how long finished jobs stay.
+func (m *Machine) keepDone(c *client, op *core.KeepDone) {
+	r := op.Retention
+	if r.For < 0 || r.Count < 0 {
+		m.failed(c, op.Tag, core.ErrInvalid)
+		return
+	}
+	switch {
+	case op.Queue == "":
+		m.retention = r
+	case r == (core.Retention{}):
+		delete(m.retentions, op.Queue)
+	default:
+		m.retentions[strings.Clone(op.Queue)] = r
+	}
+	for n, q := range m.queues {
+		if q != nil && (op.Queue == "" || q.name == op.Queue) {
+			m.setRetention(uint32(n), q) //nolint:gosec // a number of a queue
+		}
+	}
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
+}
+
+// setRetention takes over what is set for a queue, and lets jobs go that are too many now.
+func (m *Machine) setRetention(n uint32, q *jobQueue) {
+	r, own := m.retentions[q.name]
+	if !own {
+		r = m.retention
+	}
+	q.retention = r
+	m.trimLater(n, q)
+}
+
+// trimLater has jobs removed by the timer while there are too many.
+func (m *Machine) trimLater(n uint32, q *jobQueue) {
+	if q.surplus() > 0 && q.trimTimer == 0 {
+		q.trimTimer = m.timers.Add(m.now, timer.Owner{Kind: timerTrim, Handle: n})
+	}
+}
+
+// surplus is how many kept jobs a queue has too many.
+func (q *jobQueue) surplus() int {
+	switch {
+	case q.retention == (core.Retention{}):
+		return q.keptDone.Len()
+	case q.retention.Count == 0:
+		return 0
+	}
+	return q.keptDone.Len() - q.retention.Count
+}
+
+// trim removes the jobs that a finished one has made too many.
+func (m *Machine) trim(n uint32) {
+	q := m.queues[n]
+	for range min(2, q.surplus()) {
+		m.dropKept(q.keptDone.Front())
+	}
+	if m.queues[n] == q {
+		m.trimLater(n, q)
+	}
+}
+
+// dropKept removes a job that its queue keeps no longer, unless the job itself asks to be kept.
+func (m *Machine) dropKept(h uint32) {
+	e, x := m.jobs.at(h), m.optionalState(h)
+	if x == nil || x.askedUntil <= m.now {
+		m.expire(h)
+		return
+	}
+	m.unlist(h, e)
+	e.clear(keptByQueue)
+	m.enlist(h, e)
+	m.expireAt(h, e, x.askedUntil)
+	e.set(changed)
+	m.touch(h, e)
+}
+
+// trimAtOnce is how many jobs are removed together.
+const trimAtOnce = 16
+
+// trimTimeout removes some of the jobs that are too many.
+func (m *Machine) trimTimeout(n uint32) {
+	q := m.queues[n]
+	q.trimTimer = 0
+	for range min(trimAtOnce, q.surplus()) {
+		m.dropKept(q.keptDone.Front())
+	}
+	if m.queues[n] == q {
+		m.trimLater(n, q)
+	}
+}
+
+// unlimited is how long a job is kept that goes by number alone.
+const unlimited = 100 * 365 * 24 * time.Hour
+
+// keptUntil is how long a job of a queue stays that is finished now; zero: not at all.
+func (m *Machine) keptUntil(q *jobQueue) core.Instant {
+	switch {
+	case q.retention == (core.Retention{}):
+		return 0
+	case q.retention.For == 0:
+		return m.now.Add(unlimited)
+	}
+	return m.now.Add(q.retention.For)
+}
