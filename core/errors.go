@@ -27,6 +27,9 @@ var (
 	ErrNoSchedule = errors.New("no such schedule")
 	ErrConfigured = errors.New("set by the configuration file")
 
+	// ErrForbidden is the reply of a broker that checks rights; the core itself never refuses for that reason.
+	ErrForbidden = errors.New("not allowed")
+
 	// ErrHasDependents comes as a *DependentsError.
 	ErrHasDependents = errors.New("other jobs wait for this one")
 )
@@ -35,7 +38,7 @@ var (
 var Errors = []error{
 	ErrNotFound, ErrNoQueue, ErrDuplicate, ErrNotUnique, ErrNotLeased, ErrNotHolder, ErrFinished, ErrFull, ErrBusy,
 	ErrInvalid, ErrDiskFull, ErrStopped, ErrDraining, ErrShutdown, ErrNoBatch, ErrBatchState, ErrConflict, ErrHasDependents,
-	ErrNoSchedule, ErrConfigured,
+	ErrNoSchedule, ErrConfigured, ErrForbidden,
 }
 
 // DependentsError is ErrHasDependents with the jobs that are meant.

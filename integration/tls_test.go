@@ -23,11 +23,16 @@ import (
 
 // selfSigned writes a certificate for the loopback address and its key, and returns the pool that trusts it.
 func selfSigned(t *testing.T) (cert, key string, pool *x509.CertPool) {
+	return certificateOf(t, "broker")
+}
+
+// certificateOf is selfSigned for a name, which may be that of a client.
+func certificateOf(t *testing.T, name string) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "broker"}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}

@@ -9,6 +9,7 @@ import (
 	"broker/config"
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/access"
 	"broker/frontends/eventloop"
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
@@ -38,17 +39,22 @@ func (p *process) buildFrontends() frontendSet {
 	p.routes = make(routes)
 	handles := p.handleFormat()
 	shutdown := func(graceful bool) { p.requestShutdown(shutdown{graceful: graceful}) }
-	f := faktory.New(b, faktory.Options{
+	guard := func(protocol core.Protocol, fallback string) core.Broker {
+		return access.NewGuard(b, p.access, protocol, fallback)
+	}
+	f := faktory.New(guard(core.Faktory, c.Faktory.Principal), faktory.Options{
+		Access: p.access, Audit: p.auditChange,
 		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
 		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: p.routes.of("faktory", c),
 	})
 	return frontendSet{faktory: f, byName: map[string]frontends.Frontend{
-		"workq": workq.New(b, workq.Options{
+		"workq": workq.New(guard(core.Workq, c.Workq.Principal), workq.Options{
 			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
 			Handles: handles,
 		}),
-		"gearman": gearman.New(b, gearman.Options{
+		"gearman": gearman.New(guard(core.Gearman, c.Gearman.Principal), gearman.Options{
+			Audit:     p.auditChange,
 			Verbosity: p.verbosity,
 			Handles:   handles, JobRetries: uint32(c.Gearman.JobRetries),
 			ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,

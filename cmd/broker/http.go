@@ -86,10 +86,10 @@ func (p *process) openService() (err error) {
 	return err
 }
 
-// logAudit writes a line for each change that somebody made over HTTP.
+// logAudit writes a line for each entry of the audit log.
 func (p *process) logAudit(e service.AuditEntry) {
-	p.log.Info().Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("remote", e.Address).Int("jobs", e.Jobs).
-		Msg("changed over http")
+	p.log.Info().Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("via", e.Via).Str("remote", e.Address).
+		Int("jobs", e.Jobs).Msg("changed by an operator")
 }
 
 // backend is what the HTTP port reports of.

@@ -36,6 +36,13 @@ func (p *process) loadPrincipals() {
 	p.access.Load(principalEntries(&p.config))
 }
 
+// auditChange notes in the audit log what somebody changed by a wire protocol.
+func (p *process) auditChange(c access.Change) {
+	if p.service != nil {
+		p.service.Note(c)
+	}
+}
+
 // secretSettings are not shown.
 var secretSettings = []string{"http.password", "faktory.password"}
 

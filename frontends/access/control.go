@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"broker/core"
 )
 
 // Entry is a principal as it is configured.
@@ -39,6 +41,8 @@ func ParseTokenHash(text string) (sum [sha256.Size]byte, err error) {
 type Control struct {
 	mu    sync.Mutex // held by Load
 	table atomic.Pointer[table]
+
+	refused [len(core.Protocols)]atomic.Uint64
 }
 
 // table is what one reading of the settings makes.
@@ -114,6 +118,18 @@ func (c *Control) Default(name string) *Principal {
 	}
 	return Nobody
 }
+
+// HasPasswords reports whether a principal has a Faktory password.
+func (c *Control) HasPasswords() bool {
+	t := c.table.Load()
+	return t != nil && len(t.passwords) > 0
+}
+
+// CountRefusal counts what a client of a protocol was not allowed to do.
+func (c *Control) CountRefusal(p core.Protocol) { c.refused[p].Add(1) }
+
+// Refusals is how often CountRefusal was called for a protocol.
+func (c *Control) Refusals(p core.Protocol) uint64 { return c.refused[p].Load() }
 
 // ByToken finds a principal by its token; nil if there is none.
 func (c *Control) ByToken(token string) *Principal {

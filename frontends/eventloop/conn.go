@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"crypto/x509"
 	"net"
 	"runtime/debug"
 	"sync/atomic"
@@ -71,6 +72,18 @@ func (c *conn) Out() *frontends.Outbox { return &c.out }
 
 // RemoteAddr implements frontends.Conn.
 func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+// PeerCertificate implements frontends.CertifiedConn.
+func (c *conn) PeerCertificate() *x509.Certificate {
+	w, ok := c.transport.(*tlsTransport)
+	if !ok {
+		return nil
+	}
+	if chains := w.tc.ConnectionState().VerifiedChains; len(chains) > 0 {
+		return chains[0][0]
+	}
+	return nil
+}
 
 // FD implements frontends.Conn.
 func (c *conn) FD() int { return c.fd }

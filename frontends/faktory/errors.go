@@ -34,11 +34,15 @@ var wireErrors = []struct {
 	{core.ErrConflict, "ERR job NAME has changed"},
 	{core.ErrHasDependents, "ERR other jobs wait for job NAME"},
 	{core.ErrNoSchedule, "ERR no such schedule NAME"},
+	{core.ErrForbidden, forbidden},
 	{core.ErrConfigured, "ERR NAME is set by the configuration file"},
 }
 
 // noSuchBatch contains the words a second time, capitalized: clients of the paid edition look for them.
 const noSuchBatch = "no such batch NAME: No such batch is known here"
+
+// forbidden is the answer to what the client's principal may not do.
+const forbidden = "ERR not allowed"
 
 // unknownError replaces errors that are not in the table, so that clients see no internals.
 const unknownError = "ERR internal error"

@@ -9,6 +9,7 @@ import (
 
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/access"
 )
 
 // Version is the Faktory version that INFO reports. Clients require at least 1.8.
@@ -40,12 +41,16 @@ const (
 
 // Options of the front-end. With the zero value, every client is admitted.
 type Options struct {
-	Password       string // empty: none is required
-	MaxLine        int    // bytes of one request; zero: DefaultMaxLine
-	MaxConnections int    // zero: no limit
-	Namespace      string // prefix of queue names in the core, hidden from clients
+	Password       string          // empty: none is required
+	Access         *access.Control // principals, who may have passwords of their own; nil: there are none
+	MaxLine        int             // bytes of one request; zero: DefaultMaxLine
+	MaxConnections int             // zero: no limit
+	Namespace      string          // prefix of queue names in the core, hidden from clients
 	Flush          Flush
 	Description    string // zero: Description
+
+	// Audit is told what operators have changed. It is called on an event loop and must not block. May be nil.
+	Audit func(access.Change)
 
 	// Route renames the queue and type of a job at submission. A queue that it changes gets no Namespace. nil: no
 	// renaming.
@@ -76,6 +81,9 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.Description == "" {
 		o.Description = Description
 	}
+	if o.Access == nil {
+		o.Access = &access.Control{}
+	}
 	f := &Frontend{b: b, o: o, startedAt: b.Now()}
 	f.workers.byID = make(map[string]*worker)
 	f.bids.load(b)
@@ -96,7 +104,7 @@ func (f *Frontend) Limits() frontends.Limits {
 // Open implements frontends.Frontend. The server speaks first.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{f: f, conn: c, lines: lineReader{max: maxHelloBytes}}
-	if f.o.Password != "" {
+	if f.o.Password != "" || f.o.Access.HasPasswords() {
 		var r [12]byte
 		_, _ = rand.Read(r[:]) // never fails
 		s.challenge = newChallenge(binary.BigEndian.Uint64(r[:]), binary.BigEndian.Uint32(r[8:]))

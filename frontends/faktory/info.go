@@ -8,10 +8,14 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // info: INFO.
 func (s *session) info(p *pipeline, _ []byte) {
+	if !s.allowed(access.Read) {
+		return
+	}
 	s.f.commands.Add(uint64(p.commands)) // INFO counts itself
 	p.commands = 0
 	p.json = s.f.appendInfo(p.json[:0], s.ask(&core.ReadStats{Tag: s.nextTag()}).Stats, s.queueRows())

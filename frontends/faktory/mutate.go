@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // The argument of MUTATE.
@@ -64,6 +65,10 @@ func (s *session) mutate(_ *pipeline, arg []byte) {
 		s.refuse("invalid target for mutation command")
 		return
 	}
+	if !s.allowed(access.Operate) {
+		return
+	}
+	s.noteChange("jobs."+m.Cmd, string(m.Target))
 	switch filter := m.Filter; {
 	case m.Cmd == "clear", m.Cmd == "discard" && filter.all():
 		s.start(&removal{pages: s.setPages(from)})

@@ -127,7 +127,7 @@ func (s *session) Respond(p *pending, r *core.Reply) {
 		}
 		s.ok(commit)
 	case ackRequest:
-		if r.Kind == core.Failed && fatal(r.Err) {
+		if r.Kind == core.Failed && (fatal(r.Err) || errors.Is(r.Err, core.ErrForbidden)) {
 			s.fail(r.Err, p.jid, r.Commit)
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // wildcard names all queues.
@@ -28,7 +29,12 @@ func (s *session) queue(_ *pipeline, arg []byte) {
 			s.refuse(internalError)
 			return
 		}
-		if len(names) > 0 && names[0] == wildcard {
+		all := len(names) > 0 && names[0] == wildcard
+		if all && !s.allowed(access.Operate) || !all && !s.allowedForAll(access.Operate, names) {
+			return
+		}
+		s.noteChange(map[string]string{"PAUSE": "queue.pause", "RESUME": "queue.resume", "REMOVE": "queue.remove"}[verb], strings.Join(names, " "))
+		if all {
 			names = s.queueNames()
 		} else {
 			for i, name := range names {
@@ -77,6 +83,9 @@ func (s *session) doAll(ops []core.Op) (commit core.Commit, err error) {
 func (s *session) latency(names []string) {
 	if len(names) == 1 && names[0] == wildcard {
 		s.refuse("QUEUE LATENCY does not support wildcards")
+		return
+	}
+	if !s.allowedForAll(access.Read, names) {
 		return
 	}
 	seconds := make(map[string]float64, len(names))
@@ -192,6 +201,9 @@ func (t *removal) failed(s *session, r *core.Reply) bool {
 
 // flushJobs: FLUSH removes as much as the configuration allows. Queues stay known and paused, as in the reference.
 func (s *session) flushJobs(*pipeline, []byte) {
+	if !s.allowed(access.Operate) {
+		return
+	}
 	page := core.Purge{Limit: purgePage}
 	switch s.f.o.Flush {
 	case FlushOff:
@@ -202,5 +214,6 @@ func (s *session) flushJobs(*pipeline, []byte) {
 	case FlushFaktory, "":
 		page.Origin = core.Faktory
 	}
+	s.noteChange("jobs.flush", string(s.f.o.Flush))
 	s.start(&removal{batches: &core.PurgeBatches{Limit: purgePage}, pages: []core.Purge{page}, flush: true})
 }

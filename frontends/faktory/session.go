@@ -11,6 +11,7 @@ import (
 
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/access"
 )
 
 // fetchFor is how long FETCH waits for a job. Clients time out after five seconds.
@@ -33,6 +34,7 @@ type session struct {
 	lines     lineReader
 	names     names
 	challenge challenge
+	login     *access.Principal // whose password the client knows; nil: it has shown none
 	phase     phase
 
 	client   core.ClientID // set by HELLO
@@ -185,7 +187,7 @@ func (s *session) Closed() {
 		return
 	}
 	if s.running != nil {
-		s.f.detach(s.running)
+		s.f.detach(s.running, access.PrincipalOf(s.f.b, s.client))
 	}
 	for len(s.lateReplies) > 0 { // more may arrive while jobs are released
 		r := s.lateReplies[0]
@@ -217,7 +219,8 @@ func (s *session) handshake(line []byte) {
 		s.hangUp()
 		return
 	}
-	if s.f.o.Password != "" && !s.challenge.accepts(h, s.f.o.Password) {
+	login, ok := s.authenticate(h)
+	if s.login = login; !ok {
 		s.refuse("Invalid password")
 		s.hangUp()
 		return
@@ -239,7 +242,7 @@ func (s *session) handshake(line []byte) {
 }
 
 func (s *session) openClient() {
-	s.client = s.f.b.Open(frontends.ClientOptions(core.Faktory, s.conn))
+	s.client = frontends.OpenClient(s.f.b, core.Faktory, s.conn, s.login)
 }
 
 // reopenClient withdraws the parked lease.

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"broker/frontends"
+	"broker/frontends/access"
 )
 
 // task is a long command that runs in steps, so that other connections are served in between. step reports whether the
@@ -34,9 +35,9 @@ type detachedTasks struct {
 	sessions []*session
 }
 
-// detach keeps a command running after its connection has closed. Any goroutine.
-func (f *Frontend) detach(t task) {
-	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t}
+// detach keeps a command running after its connection has closed, in the name of the same principal. Any goroutine.
+func (f *Frontend) detach(t task, login *access.Principal) {
+	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t, login: login}
 	s.openClient()
 	f.detached.mu.Lock()
 	f.detached.sessions = append(f.detached.sessions, s)

@@ -35,6 +35,10 @@ func (s *session) trackGet(p *pipeline, jid string) {
 	if r.Kind == core.Inspected && r.Info.State == core.Done && r.Info.Outcome == nil { // only the store has the outcome
 		r = s.ask(&core.Inspect{Tag: s.nextTag(), Ref: core.Ref{ID: jid}})
 	}
+	if errors.Is(r.Err, core.ErrForbidden) {
+		s.fail(r.Err, "", 0)
+		return
+	}
 	p.json = append(p.json[:0], '{')
 	p.json = appendTextMember(p.json, "jid", jid)
 	if r.Kind != core.Inspected || !tracked(r.Info) { // a date in updated_at would mean that the job is known

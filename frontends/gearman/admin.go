@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // Lines of the text protocol. Lists and answers with a value end in LF, all others in CRLF.
@@ -24,20 +25,43 @@ const textCommand = packetTypes
 var textCommands = []struct {
 	word  string
 	words int
+	needs need
 	run   func(*session, []string)
 }{
-	{"status", 1, (*session).status},
-	{"prioritystatus", 1, (*session).status},
-	{"workers", 1, (*session).workers},
-	{"version", 1, func(s *session, _ []string) { s.say("OK " + s.f.o.Version + "\n") }},
-	{"verbose", 1, func(s *session, _ []string) { s.say("OK " + s.f.o.Verbosity + "\n") }},
-	{"getpid", 1, func(s *session, _ []string) { s.say("OK " + strconv.Itoa(os.Getpid()) + "\n") }},
-	{"show", 2, (*session).show},
-	{"cancel", 3, (*session).cancel},
-	{"create", 1, (*session).create},
-	{"drop", 1, (*session).drop},
-	{"maxqueue", 1, (*session).maxQueue},
-	{"shutdown", 1, (*session).shutdown},
+	{"status", 1, toRead, (*session).status},
+	{"prioritystatus", 1, toRead, (*session).status},
+	{"workers", 1, toRead, (*session).workers},
+	{"version", 1, nothing, func(s *session, _ []string) { s.say("OK " + s.f.o.Version + "\n") }},
+	{"verbose", 1, nothing, func(s *session, _ []string) { s.say("OK " + s.f.o.Verbosity + "\n") }},
+	{"getpid", 1, nothing, func(s *session, _ []string) { s.say("OK " + strconv.Itoa(os.Getpid()) + "\n") }},
+	{"show", 2, toRead, (*session).show},
+	{"cancel", 3, nothing, (*session).cancel},
+	{"create", 1, nothing, (*session).create},
+	{"drop", 1, nothing, (*session).drop},
+	{"maxqueue", 1, nothing, (*session).maxQueue},
+	{"shutdown", 1, toOperate, (*session).shutdown},
+}
+
+// need is a role that a text command needs for all queues. The broker checks those that change one queue or one job.
+type need uint8
+
+const (
+	nothing need = iota
+	toRead
+	toOperate
+)
+
+// metBy reports whether the client has the role.
+func (n need) metBy(s *session) bool {
+	switch n {
+	case nothing:
+		return true
+	case toRead:
+		return access.Allowed(s.f.broker, s.client, access.Read)
+	case toOperate:
+		return access.Allowed(s.f.broker, s.client, access.Operate)
+	}
+	return false
 }
 
 // runLine handles a line. Text after a NUL is ignored; words are separated by spaces; a line with a leading space is an
@@ -51,6 +75,10 @@ func (s *session) runLine(line []byte) {
 	}
 	for _, c := range textCommands {
 		if strings.EqualFold(word, c.word) && len(words) >= c.words {
+			if !c.needs.metBy(s) {
+				s.say(lineForbidden)
+				return
+			}
 			c.run(s, words)
 			return
 		}
@@ -66,9 +94,21 @@ func (s *session) incomplete(command string) {
 	s.say("ERR INVALID_ARGUMENTS An+incomplete+set+of+arguments+was+sent+to+this+command+" + command + "\r\n")
 }
 
-// awaitLine returns the tag of an operation that is answered with text.
-func (s *session) awaitLine(command string) uint64 {
-	return s.expect(pending{typ: textCommand, arg: []byte(command)})
+// awaitLine returns the tag of an operation that is answered with text, and that changes target.
+func (s *session) awaitLine(command, action, target string) uint64 {
+	return s.expect(pending{typ: textCommand, arg: []byte(command), change: &access.Change{Action: action, Target: target}})
+}
+
+// noteChange reports a change for the audit log.
+func (s *session) noteChange(c *access.Change) {
+	if c == nil || s.f.o.Audit == nil {
+		return
+	}
+	c.Who, c.Protocol = access.PrincipalOf(s.f.broker, s.client).Name(), core.Gearman
+	if a := s.conn.RemoteAddr(); a != nil {
+		c.Address = a.String()
+	}
+	s.f.o.Audit(*c)
 }
 
 // status handles status and prioritystatus.
@@ -101,7 +141,7 @@ func (s *session) cancel(words []string) {
 		s.say(lineNoJob)
 		return
 	}
-	s.ask(&core.Cancel{Tag: s.awaitLine("cancel"), Ref: core.Ref{Seq: seq}})
+	s.ask(&core.Cancel{Tag: s.awaitLine("cancel", "job.cancel", words[2]), Ref: core.Ref{Seq: seq}})
 }
 
 // function returns the function that create or drop names. If there is none, the line is refused.
@@ -125,13 +165,13 @@ func (s *session) queue(word string) (*name, bool) {
 
 func (s *session) create(words []string) {
 	if n, ok := s.function(words); ok {
-		s.ask(&core.CreateQueue{Tag: s.awaitLine("create"), Queue: n.queue})
+		s.ask(&core.CreateQueue{Tag: s.awaitLine("create", "queue.create", n.queue), Queue: n.queue})
 	}
 }
 
 func (s *session) drop(words []string) {
 	if n, ok := s.function(words); ok {
-		s.ask(&core.DropQueue{Tag: s.awaitLine("drop"), Queue: n.queue, FoldCase: true})
+		s.ask(&core.DropQueue{Tag: s.awaitLine("drop", "queue.remove", n.queue), Queue: n.queue, FoldCase: true})
 	}
 }
 
@@ -159,7 +199,7 @@ func (s *session) maxQueue(words []string) {
 			sizes[i] = leadingNumber([]byte(words[2+i]))
 		}
 	}
-	s.ask(&core.LimitQueue{Tag: s.awaitLine("maxqueue"), Queue: n.queue, Limits: core.Limits{
+	s.ask(&core.LimitQueue{Tag: s.awaitLine("maxqueue", "queue.limit", n.queue), Queue: n.queue, Limits: core.Limits{
 		MaxHigh: sizes[0], MaxNormal: sizes[1], MaxLow: sizes[2],
 	}})
 }
@@ -172,6 +212,7 @@ func (s *session) shutdown(words []string) {
 	}
 	s.say(lineOK)
 	s.flush(false)
+	s.noteChange(&access.Change{Action: "shutdown"})
 	s.f.o.Shutdown(len(words) > 1 && strings.EqualFold(words[1], "graceful"))
 }
 
@@ -180,6 +221,7 @@ func (s *session) appendLine(b []byte, p *pending) []byte {
 	if p.typ != textCommand {
 		return b
 	}
+	s.noteChange(p.change)
 	return append(b, lineOK...)
 }
 

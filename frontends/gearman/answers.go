@@ -1,6 +1,10 @@
 package gearman
 
-import "broker/core"
+import (
+	"errors"
+
+	"broker/core"
+)
 
 // encode appends a reply as a packet or text; p is the message that it answers, empty for a push.
 func (s *session) encode(b []byte, r *core.Reply, p *pending) []byte {
@@ -133,6 +137,9 @@ func appendStatusFields(b []byte, i *core.JobInfo) []byte {
 
 // appendFailed appends a refusal in the form that belongs to the message.
 func (s *session) appendFailed(b []byte, r *core.Reply, p *pending) []byte {
+	if errors.Is(r.Err, core.ErrForbidden) && p.typ != textCommand {
+		return appendPacket(b, errorRes, errForbidden.code, errForbidden.message)
+	}
 	switch p.typ { //nolint:exhaustive // other packets get an ERROR
 	case grabJob, grabJobUniq, grabJobAll:
 		return endPacket(beginPacket(b, noJob), len(b))

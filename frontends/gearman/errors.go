@@ -14,6 +14,7 @@ const (
 	codeQueue       = "QUEUE_ERROR"
 	codeOption      = "UNKNOWN_OPTION"
 	codeJobNotFound = "JOB_NOT_FOUND"
+	codeForbidden   = "NOT_ALLOWED"
 )
 
 // wireError is the text of an ERROR packet.
@@ -31,8 +32,12 @@ var (
 	errNoSuchResult  = wireError{codeJobNotFound, "Job given in work result not found"}
 	errNoSuchData    = wireError{codeJobNotFound, "Job does not exist on server"}
 	errNoSuchExcept  = wireError{codeJobNotFound, "An exception was received for a job that does not exist"}
+	errForbidden     = wireError{codeForbidden, "Not allowed for this client"}
 	errServerStopped = wireError{codeQueue, "Server has stopped taking work"}
 )
+
+// lineForbidden is errForbidden in the text protocol.
+const lineForbidden = "ERR NOT_ALLOWED Not+allowed+for+this+client\r\n"
 
 // wireErrors has a row for each kind of refusal: its packet, and its line of the text protocol. The text of JOB_NOT_FOUND depends
 // on the packet that names the job.
@@ -68,6 +73,7 @@ var wireErrors = []struct {
 	{core.ErrConflict, wireError{codeQueue, "Job has changed"}, "ERR QUEUE_ERROR Job+has+changed\r\n"},
 	{core.ErrHasDependents, wireError{codeQueue, "Other jobs wait for this job"}, "ERR QUEUE_ERROR Other+jobs+wait+for+this+job\r\n"},
 	{core.ErrNoSchedule, wireError{codeQueue, "Schedule not found"}, "ERR QUEUE_ERROR Schedule+not+found\r\n"},
+	{core.ErrForbidden, errForbidden, lineForbidden},
 	{core.ErrConfigured, wireError{codeQueue, "Set by the configuration file"}, "ERR QUEUE_ERROR Set+by+the+configuration+file\r\n"},
 }
 

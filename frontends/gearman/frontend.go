@@ -6,10 +6,14 @@ import (
 
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/access"
 )
 
 // Options of the front-end. The zero value behaves like gearmand with its defaults.
 type Options struct {
+	// Audit is told what operators have changed with text commands. It is called on an event loop and must not block. May be nil.
+	Audit func(access.Change)
+
 	// Version is the answer to the text command version. Empty: 1.1.20.
 	Version string
 
@@ -101,7 +105,7 @@ func (f *Frontend) Limits() frontends.Limits {
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{f: f, conn: c, exceptions: f.o.ExceptionsForAll, grabs: maxGrabs}
-	s.client = f.broker.Open(frontends.ClientOptions(core.Gearman, c))
+	s.client = frontends.OpenClient(f.broker, core.Gearman, c, nil)
 	s.entry = f.workers.add(s.client, c.FD(), ipOf(c.RemoteAddr()))
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // submission is a job as a client submits it.
@@ -118,6 +119,10 @@ func (s *session) canDo(m *message) {
 	n := s.names.of(cutNUL(function), &s.f.o)
 	if !n.valid() {
 		s.refuse(&errNameSize)
+		return
+	}
+	if !access.AllowedFor(s.f.broker, s.client, access.Consume, n.queue) {
+		s.refuse(&errForbidden)
 		return
 	}
 	if !s.f.workers.register(s.entry, n.function) {

@@ -1,6 +1,9 @@
 package gearman
 
-import "broker/frontends"
+import (
+	"broker/frontends"
+	"broker/frontends/access"
+)
 
 // maxPipeline is how many messages are decided together.
 const maxPipeline = 512
@@ -19,6 +22,8 @@ type pending struct {
 	typ  packetType // of the request
 	arg  []byte     // what the answer repeats
 	err  *wireError // errorAnswer; else how to say that the job does not exist
+
+	change *access.Change // text command: noted in the audit log if the broker accepts it
 }
 
 // answerKind says what the answer is.

@@ -32,9 +32,17 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			refused.write(w)
 			return
 		}
-		caller := service.Caller{Principal: principal, Address: r.RemoteAddr, Via: "http"}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller(r, principal))))
 	})
+}
+
+// caller is who makes a request.
+func caller(r *http.Request, p *access.Principal) service.Caller {
+	c := service.Caller{Principal: p, Address: r.RemoteAddr, Via: "http"}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c.Identity = r.TLS.VerifiedChains[0][0].Subject.String()
+	}
+	return c
 }
 
 // authenticate finds the principal of a request: by its token or password, else by its certificate, else the default one.

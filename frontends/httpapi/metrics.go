@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // maxQueues bounds the values of the queue label. If there are more queues, the busiest have labels of their own, and the
@@ -27,6 +28,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	backend  *atomic.Pointer[Backend]
 	cluster  func() ClusterNumbers // nil: none
+	control  *access.Control
 
 	commitSeconds prometheus.Histogram
 	commitRecords prometheus.Histogram
@@ -64,15 +66,17 @@ var (
 	deniedDesc    = describe("denied_connections_total", "Connections refused by the allow-list.", "protocol")
 	stoppedDesc   = describe("store_failed", "1 once the store has failed and the broker serves reads only.")
 	diskDesc      = describe("disk_low", "1 while new jobs are refused because the disk is nearly full.")
+	forbiddenDesc = describe("forbidden_total", "Requests that the client's principal was not allowed to make.", "protocol")
 	drainingDesc  = describe("draining", "1 while no jobs are leased.")
 	syncDesc      = describe("sync_seconds", "Time of a sync of the store's log.")
 	readyDesc     = describe("ready", "1 while clients are served.")
 )
 
-func newMetrics(version string, backend *atomic.Pointer[Backend]) *metrics {
+func newMetrics(version string, backend *atomic.Pointer[Backend], control *access.Control) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		backend:  backend,
+		control:  control,
 		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "broker_commit_seconds",
 			Help:    "Time of a commit: the write of a batch and, where durability asks for it, its sync.",
@@ -131,6 +135,11 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	s.gauge(readyDesc, 1)
 	s.gauge(stoppedDesc, truth(b.Broker.Stopped()))
 	s.gauge(diskDesc, truth(m.diskLow.Load()))
+	for _, p := range core.Protocols {
+		if p != core.Internal {
+			s.counter(forbiddenDesc, m.control.Refusals(p), p.String())
+		}
+	}
 	for protocol, c := range b.Connections() {
 		s.gauge(openDesc, float64(c.Open), protocol)
 		s.counter(acceptedDesc, c.Accepted, protocol)

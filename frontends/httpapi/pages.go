@@ -28,16 +28,23 @@ func (s *Server) Service() *service.Service {
 // Caller finds who makes a request, by its Authorization header or certificate, else the default principal.
 func (s *Server) Caller(r *http.Request) (service.Caller, bool) {
 	principal, refused := s.authenticate(r)
-	return service.Caller{Principal: principal, Address: r.RemoteAddr}, refused == nil
+	return pageCaller(r, principal), refused == nil
+}
+
+// pageCaller is the caller of a page, which says itself what it is.
+func pageCaller(r *http.Request, p *access.Principal) service.Caller {
+	c := caller(r, p)
+	c.Via = ""
+	return c
 }
 
 // CheckSecret finds the caller for a password or token that came in a form. The status says why there is none.
-func (s *Server) CheckSecret(r *http.Request, secret string) (caller service.Caller, status int) {
+func (s *Server) CheckSecret(r *http.Request, secret string) (who service.Caller, status int) {
 	principal, refused := s.bySecret(r, secret)
 	if refused != nil {
-		return caller, refused.Status
+		return who, refused.Status
 	}
-	return service.Caller{Principal: principal, Address: r.RemoteAddr}, http.StatusOK
+	return pageCaller(r, principal), http.StatusOK
 }
 
 // Status is the HTTP status for an error of the service.

@@ -138,6 +138,9 @@ func (s *Server) problemOf(err error) *Problem {
 	if !ok {
 		status = http.StatusConflict
 	}
+	if e.Code == service.CodeForbidden {
+		s.options.Access.CountRefusal(core.HTTP)
+	}
 	p = problem(status, string(e.Code), e.Detail)
 	if e.Field != "" {
 		p.Errors = []ProblemField{{Message: e.Detail, Location: e.Field}}

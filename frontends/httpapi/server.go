@@ -79,7 +79,7 @@ func New(o Options) *Server {
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, defaultMaxBody)
 	s := &Server{options: o, logins: newLoginLimiter(o.Now)}
 	s.progress.Store(&progress{})
-	s.metrics = newMetrics(o.Version, &s.backend)
+	s.metrics = newMetrics(o.Version, &s.backend, o.Access)
 	if o.Cluster != nil {
 		s.metrics.cluster = o.Cluster.Numbers
 	}

@@ -18,7 +18,7 @@ type AuditEntry struct {
 	At      time.Time `json:"at"`
 	Who     string    `json:"who" doc:"name of the principal"`
 	Address string    `json:"address,omitempty" doc:"of the connection"`
-	Via     string    `json:"via,omitempty" doc:"http or console"`
+	Via     string    `json:"via,omitempty" doc:"http, console, gearman or faktory"`
 	Action  string    `json:"action" example:"queue.pause"`
 	Target  string    `json:"target,omitempty" doc:"name of the queue, job, …"`
 	Detail  string    `json:"detail,omitempty"`
@@ -99,6 +99,14 @@ func (s *Service) note(c *client, caller Caller, e AuditEntry) core.Commit {
 		return 0 // the store has failed: the change itself says so
 	}
 	return r.Commit
+}
+
+// Note adds a change that a client of a wire protocol has made. It does not wait for the disk.
+func (s *Service) Note(change access.Change) {
+	caller := Caller{Principal: access.Everyone, Address: change.Address, Via: change.Protocol.String(), name: change.Who}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	s.note(c, caller, AuditEntry{Action: change.Action, Target: change.Target, Detail: change.Detail})
 }
 
 // Audit lists the newest entries first, from before a number if that is not zero.

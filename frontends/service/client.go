@@ -24,7 +24,9 @@ type client struct {
 // open registers a client for one call; close it.
 func (s *Service) open(caller Caller, name string) *client {
 	c := &client{b: s.o.Broker, wake: notify.NewSignal()}
-	c.id = c.b.Open(core.ClientOptions{Protocol: core.HTTP, Wake: c.wake.Set, Address: caller.Address, Name: name})
+	c.id = c.b.Open(core.ClientOptions{
+		Protocol: core.HTTP, Wake: c.wake.Set, Address: caller.Address, Identity: caller.Identity, Name: name,
+	})
 	return c
 }
 

@@ -87,6 +87,7 @@ var coreCodes = []struct {
 	{core.ErrBatchState, CodeBatchState},
 	{core.ErrConflict, CodeConflict},
 	{core.ErrHasDependents, CodeHasDependents},
+	{core.ErrForbidden, CodeForbidden},
 	{core.ErrNoSchedule, CodeScheduleNotFound},
 	{core.ErrConfigured, CodeConfigured},
 }

@@ -117,10 +117,15 @@ type Caller struct {
 	Principal *access.Principal
 	Address   string // of the connection
 	Via       string // http, console
+	Identity  string // subject of the client's certificate
+	name      string // of the principal, where that is not at hand
 }
 
 // Name is what the audit log calls the caller.
 func (c Caller) Name() string {
+	if c.name != "" {
+		return c.name
+	}
 	if c.Principal == nil || c.Principal.Name() == "" {
 		return "anonymous"
 	}

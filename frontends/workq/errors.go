@@ -68,6 +68,7 @@ var wireErrors = []struct {
 	{core.ErrConflict, "-CLIENT-ERROR Job has changed" + crlf},
 	{core.ErrHasDependents, "-CLIENT-ERROR Other jobs wait for this one" + crlf},
 	{core.ErrNoSchedule, "-CLIENT-ERROR Schedule not found" + crlf},
+	{core.ErrForbidden, "-CLIENT-ERROR Not allowed" + crlf},
 	{core.ErrConfigured, "-CLIENT-ERROR Set by the configuration file" + crlf},
 }
 

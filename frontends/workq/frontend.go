@@ -94,7 +94,7 @@ func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 
 // open registers a broker client for a connection.
 func (f *Frontend) open(c frontends.Conn) core.ClientID {
-	return f.broker.Open(frontends.ClientOptions(core.Workq, c))
+	return frontends.OpenClient(f.broker, core.Workq, c, nil)
 }
 
 // maxCommand is the longest command, with its body and line ends.

@@ -1,0 +1,167 @@
+package access
+
+import (
+	"crypto/x509"
+	"sync"
+	"sync/atomic"
+
+	"broker/core"
+)
+
+// Guard is a core.Broker for the connections of one protocol that refuses what their principals may not do: the reply to
+// such an operation is Failed with core.ErrForbidden, in its place among the other replies, and no reply where the operation
+// has none. Clients that were opened without Admit may do everything.
+type Guard struct {
+	core.Broker
+	control  *Control
+	protocol core.Protocol
+	fallback string // name of the principal of clients without credentials
+
+	mu      sync.RWMutex // guards clients
+	clients map[core.ClientID]*client
+}
+
+// client is a connection. The goroutine that uses it looks at it, one at a time; principal may be read by any.
+type client struct {
+	cert      *x509.Certificate
+	login     *Principal // by password; nil: it has not shown one
+	seen      *table     // that principal was found in
+	principal atomic.Pointer[Principal]
+	able      map[string]bool // queues that it has registered for
+}
+
+// NewGuard makes a Guard. fallback names the principal of connections that show no credentials.
+func NewGuard(b core.Broker, c *Control, p core.Protocol, fallback string) *Guard {
+	return &Guard{Broker: b, control: c, protocol: p, fallback: fallback, clients: make(map[core.ClientID]*client)}
+}
+
+// Credentials are what a connection has shown; both may be nil.
+type Credentials struct {
+	Certificate *x509.Certificate // verified
+	Login       *Principal        // by password
+}
+
+// Admit opens a client whose operations are checked. On a broker that is not a Guard it is Open.
+func Admit(b core.Broker, o core.ClientOptions, shown Credentials) core.ClientID {
+	if shown.Certificate != nil {
+		o.Identity = shown.Certificate.Subject.String()
+	}
+	id := b.Open(o)
+	g, ok := b.(*Guard)
+	if !ok {
+		return id
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.clients[id] = &client{cert: shown.Certificate, login: shown.Login}
+	return id
+}
+
+// PrincipalOf is who a client is.
+func PrincipalOf(b core.Broker, id core.ClientID) *Principal {
+	if g, ok := b.(*Guard); ok {
+		if c := g.client(id); c != nil {
+			return g.principal(c)
+		}
+	}
+	return Everyone
+}
+
+// Allowed reports whether a client may do what belongs to no operation, and counts the refusal if it may not.
+func Allowed(b core.Broker, id core.ClientID, r Role) bool {
+	g, ok := b.(*Guard)
+	if !ok || PrincipalOf(b, id).MayAll(r) {
+		return true
+	}
+	g.control.CountRefusal(g.protocol)
+	return false
+}
+
+// AllowedFor is Allowed for what belongs to a queue.
+func AllowedFor(b core.Broker, id core.ClientID, r Role, queue string) bool {
+	g, ok := b.(*Guard)
+	if !ok || PrincipalOf(b, id).May(r, queue) {
+		return true
+	}
+	g.control.CountRefusal(g.protocol)
+	return false
+}
+
+func (g *Guard) client(id core.ClientID) *client {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.clients[id]
+}
+
+// principal finds who a client is, anew after the settings were read again.
+func (g *Guard) principal(c *client) *Principal {
+	t := g.control.table.Load()
+	if p := c.principal.Load(); p != nil && c.seen == t {
+		return p
+	}
+	p := c.login
+	if p == nil {
+		p = g.control.ByCertificate(c.cert)
+	}
+	if p == nil {
+		p = g.control.Default(g.fallback)
+	}
+	c.seen = t
+	c.principal.Store(p)
+	return p
+}
+
+// Close implements core.Broker.
+func (g *Guard) Close(id core.ClientID) {
+	g.mu.Lock()
+	delete(g.clients, id)
+	g.mu.Unlock()
+	g.Broker.Close(id)
+}
+
+// Do implements core.Broker.
+func (g *Guard) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	if !g.control.Enabled() {
+		return g.Broker.Do(id, ops, into)
+	}
+	c := g.client(id)
+	if c == nil {
+		return g.Broker.Do(id, ops, into)
+	}
+	p := g.principal(c)
+	if p.MayAll(Admin) {
+		return g.Broker.Do(id, ops, into)
+	}
+	if p = g.dropLostQueues(id, c, p); len(ops) == 0 {
+		return g.Broker.Do(id, nil, into)
+	}
+	from := 0
+	for i, op := range ops {
+		if c.allows(g.Broker, p, op) {
+			continue
+		}
+		if i > from {
+			into = g.Broker.Do(id, ops[from:i], into)
+		}
+		from = i + 1
+		g.control.CountRefusal(g.protocol)
+		if tag := op.TagOf(); tag != 0 {
+			into = append(into, core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrForbidden})
+		}
+	}
+	if from < len(ops) {
+		into = g.Broker.Do(id, ops[from:], into)
+	}
+	return into
+}
+
+// dropLostQueues takes back registrations for queues that the principal may no longer work for.
+func (g *Guard) dropLostQueues(id core.ClientID, c *client, p *Principal) *Principal {
+	for queue := range c.able {
+		if !p.May(Consume, queue) {
+			delete(c.able, queue)
+			g.Broker.Do(id, []core.Op{&core.Unregister{Queue: queue}}, nil)
+		}
+	}
+	return p
+}

@@ -1,0 +1,127 @@
+package access
+
+import (
+	"slices"
+
+	"broker/core"
+)
+
+// allows reports whether a principal may have an operation applied. Operations that name a job are judged by the queue
+// that the job is in; a job that is not there is for the core to refuse.
+func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
+	switch op := op.(type) {
+	case *core.Submit:
+		return p.May(Produce, op.Job.Queue)
+	case *core.Await:
+		return mayJob(b, p, op.Ref, Produce)
+	case *core.OpenBatch:
+		return p.MaySome(Produce) && (op.Complete == nil || p.May(Produce, op.Complete.Queue)) &&
+			(op.Success == nil || p.May(Produce, op.Success.Queue))
+	case *core.CloseBatch:
+		return p.MaySome(Produce)
+	case *core.InspectBatch:
+		return p.MaySome(Produce) || p.MaySome(Read)
+	case *core.Inspect:
+		return mayInspect(b, p, op)
+	case *core.Register:
+		return c.register(p, op.Queue)
+	case *core.Unregister:
+		if op.All {
+			clear(c.able)
+		}
+		delete(c.able, op.Queue)
+		return true
+	case *core.Lease:
+		return !slices.ContainsFunc(op.Queues, func(queue string) bool { return !p.May(Consume, queue) })
+	case *core.Complete:
+		return op.Authority == core.ByHolder || mayJob(b, p, op.Ref, Consume)
+	case *core.Fail:
+		return op.Authority == core.ByHolder || mayJob(b, p, op.Ref, Consume)
+	case *core.Report:
+		return op.Authority == core.ByHolder || mayJob(b, p, op.Ref, Consume)
+	case *core.Rerun:
+		return mayJob(b, p, op.Ref, Produce)
+	case *core.SendData, *core.Release, *core.Sleep, *core.CancelLease, *core.NameClient, *core.ReadMeta, *core.WriteMeta:
+		return true // of what the client holds, or the front-end's own
+	case *core.Atomic:
+		return !slices.ContainsFunc(op.Ops, func(op core.Op) bool { return !c.allows(b, p, op) })
+	}
+	return allowsOperator(b, p, op)
+}
+
+// allowsOperator is allows for operations that list and change what others do.
+func allowsOperator(b core.Broker, p *Principal, op core.Op) bool {
+	switch op := op.(type) {
+	case *core.CreateQueue:
+		return p.May(Operate, op.Queue)
+	case *core.DropQueue:
+		return p.May(Operate, op.Queue)
+	case *core.PauseQueue:
+		return p.May(Operate, op.Queue)
+	case *core.LimitQueue:
+		return p.May(Operate, op.Queue)
+	case *core.Purge:
+		return op.Queue != "" && p.May(Operate, op.Queue) || p.MayAll(Operate)
+	case *core.InspectQueue:
+		return p.May(Read, op.Queue)
+	case *core.ListJobs:
+		return op.Queue != "" && p.May(Read, op.Queue) || p.MayAll(Read)
+	case *core.Cancel:
+		return mayJob(b, p, op.Ref, Operate) &&
+			!slices.ContainsFunc(op.Also, func(ref core.Ref) bool { return !mayJob(b, p, ref, Operate) })
+	case *core.Enqueue:
+		return mayJob(b, p, op.Ref, Operate)
+	case *core.Bury:
+		return mayJob(b, p, op.Ref, Operate)
+	}
+	if op.ReadOnly() {
+		return p.MayAll(Read)
+	}
+	return p.MayAll(Operate)
+}
+
+// register notes that a client works for a queue, if it may.
+func (c *client) register(p *Principal, queue string) bool {
+	if !p.May(Consume, queue) {
+		return false
+	}
+	if !p.MayAll(Consume) {
+		if c.able == nil {
+			c.able = make(map[string]bool)
+		}
+		c.able[queue] = true
+	}
+	return true
+}
+
+// mayInspect: producers and workers may ask how a job is; only readers and producers see its body.
+func mayInspect(b core.Broker, p *Principal, op *core.Inspect) bool {
+	if p.MayAll(Read) || p.MayAll(Produce) {
+		return true
+	}
+	look := *op
+	look.Tag, look.Brief = 0, true
+	for _, r := range core.DoOnce(b, core.Internal, &look) {
+		if r.Kind == core.Inspected {
+			queue := r.Info.Queue
+			return p.May(Read, queue) || p.May(Produce, queue) || op.Brief && p.May(Consume, queue)
+		}
+	}
+	return true
+}
+
+// mayJob reports whether a principal has a role for the queue that a job is in.
+func mayJob(b core.Broker, p *Principal, ref core.Ref, r Role) bool {
+	if p.MayAll(r) {
+		return true
+	}
+	if !p.MaySome(r) {
+		return false
+	}
+	for _, reply := range core.DoOnce(b, core.Internal, &core.Inspect{Ref: ref, Brief: true}) {
+		if reply.Kind == core.Inspected {
+			return p.May(r, reply.Info.Queue)
+		}
+	}
+	return true
+}

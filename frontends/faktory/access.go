@@ -1,0 +1,40 @@
+package faktory
+
+import (
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// allowed reports whether the client has a role for all queues; if it has not, the request is refused.
+func (s *session) allowed(r access.Role) bool {
+	if access.Allowed(s.f.b, s.client, r) {
+		return true
+	}
+	s.fail(core.ErrForbidden, "", 0)
+	return false
+}
+
+// allowedForAll is allowed for queues by the names that clients use.
+func (s *session) allowedForAll(r access.Role, names []string) bool {
+	for _, name := range names {
+		if !access.AllowedFor(s.f.b, s.client, r, s.f.o.Namespace+name) {
+			s.fail(core.ErrForbidden, "", 0)
+			return false
+		}
+	}
+	return true
+}
+
+// noteChange reports a change for the audit log.
+func (s *session) noteChange(action, target string) {
+	if s.f.o.Audit == nil {
+		return
+	}
+	c := access.Change{
+		Who: access.PrincipalOf(s.f.b, s.client).Name(), Protocol: core.Faktory, Action: action, Target: target,
+	}
+	if a := s.conn.RemoteAddr(); a != nil {
+		c.Address = a.String()
+	}
+	s.f.o.Audit(c)
+}
