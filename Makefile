@@ -27,6 +27,10 @@ build: ## build bin/broker, and bin/gearmand as a link to it
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/broker ./cmd/broker
 	ln -sf broker bin/gearmand
 
+.PHONY: man
+man: ## write the manual pages to bin/man and the completions of shells to bin/completions
+	$(PLAIN) go run -tags man ./cmd/broker man bin
+
 .PHONY: run
 run: build ## start the broker with its store in ./data
 	bin/broker serve

@@ -40,7 +40,9 @@ func backupCommand() *cobra.Command {
 		}
 		dir, err := filepath.Abs(args[0])
 		if err == nil {
+			stop := showCopy(cmd, c.Data, dir)
 			err = runBackup(&c, dir)
+			stop()
 		}
 		if err != nil {
 			return cli.Failed(err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,14 +37,17 @@ func doctorCommand() *cobra.Command {
 		if len(args) == 1 {
 			dir = args[0]
 		}
-		return examine(dir, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		bar := cli.NewBar(cmd, -1, cli.BarKeys)
+		x, err := engine.Inspect(cmd.Context(), dir, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) }) //nolint:gosec // only shows
+		_ = bar.Finish()                                                                                    // only shows
+		return printReport(dir, x, err, cmd)
 	}
 	return cmd
 }
 
-// examine prints the report of a stopped store.
-func examine(dir string, stdout, stderr io.Writer) error {
-	x, err := engine.Inspect(context.Background(), dir, nil, nil)
+// printReport prints the report of a stopped store, or explains why there is none.
+func printReport(dir string, x *engine.Report, err error, cmd *cobra.Command) error {
+	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	switch {
 	case engine.IsDamage(err):
 		return &cli.ExitError{Code: cli.ExitDamaged, Err: fmt.Errorf("DAMAGED: %w", err)}

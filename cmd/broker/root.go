@@ -58,6 +58,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		}
 		root.AddCommand(c)
 	}
+	root.AddCommand(buildCommands()...)
 	return root
 }
 

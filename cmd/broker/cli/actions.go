@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 )
 
@@ -159,7 +156,7 @@ type operation struct {
 
 // follow shows the progress of an operation until it has ended. An interrupt cancels it.
 func (c *client) follow(cmd *cobra.Command, op *operation, raw []byte) ([]byte, error) {
-	bar := newBar(cmd, op.Matched)
+	bar := NewBar(cmd, int64(op.Matched), BarJobs)
 	for op.State == "running" || op.State == "queued" {
 		_ = bar.Set(op.Changed + op.Skipped) // only shows
 		pause(cmd.Context(), pollOperation)
@@ -178,18 +175,6 @@ func (c *client) follow(cmd *cobra.Command, op *operation, raw []byte) ([]byte, 
 		return nil, Failed(fmt.Errorf("operation %s: %s after %s %s", op.ID, op.State, plural(op.Changed, "job"), op.Error))
 	}
 	return raw, nil
-}
-
-// newBar is a progress bar on standard error, which shows nothing where that is not a terminal.
-func newBar(cmd *cobra.Command, total int) *progressbar.ProgressBar {
-	f, isFile := cmd.ErrOrStderr().(*os.File)
-	return progressbar.NewOptions(max(total, 1),
-		progressbar.OptionSetWriter(cmd.ErrOrStderr()),
-		progressbar.OptionSetVisibility(isFile && isatty.IsTerminal(f.Fd())),
-		progressbar.OptionShowCount(),
-		progressbar.OptionSetWidth(30),
-		progressbar.OptionClearOnFinish(),
-	)
 }
 
 // confirm asks a question. Where nobody can answer, the answer is no.

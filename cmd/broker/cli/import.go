@@ -49,7 +49,7 @@ func importCommand() *cobra.Command {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop) // a second signal ends the program at once
-		bar := newBar(cmd, 0)
+		bar := NewBar(cmd, 0, BarJobs)
 		report, err := importer.Run(ctx, source, importer.Options{
 			Follow: *follow, Pause: pause,
 			Progress: func(moved, before int) {

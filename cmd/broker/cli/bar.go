@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+)
+
+// BarUnit is what a progress bar counts.
+type BarUnit int
+
+// The units of progress bars.
+const (
+	BarJobs BarUnit = iota
+	BarBytes
+	BarKeys
+)
+
+// NewBar returns a progress bar on standard error, which shows nothing where that is not a terminal. A total of -1 is unknown.
+func NewBar(cmd *cobra.Command, total int64, unit BarUnit) *progressbar.ProgressBar {
+	if total == 0 {
+		total = 1
+	}
+	f, isFile := cmd.ErrOrStderr().(*os.File)
+	options := []progressbar.Option{
+		progressbar.OptionSetWriter(cmd.ErrOrStderr()),
+		progressbar.OptionSetVisibility(isFile && isatty.IsTerminal(f.Fd())),
+		progressbar.OptionShowCount(),
+		progressbar.OptionSetWidth(30),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionThrottle(100 * time.Millisecond),
+	}
+	switch unit {
+	case BarJobs:
+		options = append(options, progressbar.OptionSetItsString("jobs"))
+	case BarBytes:
+		options = append(options, progressbar.OptionShowBytes(true))
+	case BarKeys:
+		options = append(options, progressbar.OptionSetItsString("keys"), progressbar.OptionShowIts())
+	}
+	return progressbar.NewOptions64(total, options...)
+}
