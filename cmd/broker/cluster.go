@@ -185,12 +185,14 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 	o := t.engineOptions()
 	l.Attach(&o)
 	if t.engine, err = engine.Open(o); err != nil {
-		if isClosed(l.Lost()) {
+		select {
+		case <-l.Lost():
 			return false, nil
+		case <-time.After(lostWithin):
+			return true, err
 		}
-		return true, err
 	}
-	if t.engine.Stopped() || isClosed(l.Lost()) {
+	if isClosed(l.Lost()) {
 		return false, t.engine.Shutdown()
 	}
 	if err := t.serveClients(); err != nil {
@@ -214,8 +216,16 @@ func (k *clusterNode) lead(l *replica.Leadership) (stop bool, err error) {
 
 // waitWhileLeading handles requests to the leader until it has to end.
 func (k *clusterNode) waitWhileLeading(t *process, l *replica.Leadership) (stop bool, err error) {
+	check := time.NewTicker(lostWithin)
+	defer check.Stop()
+	stopped := false
 	for {
 		select {
+		case <-check.C:
+			if stopped {
+				return true, errors.New("the engine has stopped while this node leads")
+			}
+			stopped = t.engine.Stopped() // the lead is being lost, or the store cannot be read
 		case <-l.Lost():
 			return false, nil
 		case err := <-k.node.Load().Failed():
@@ -230,6 +240,9 @@ func (k *clusterNode) waitWhileLeading(t *process, l *replica.Leadership) (stop 
 		}
 	}
 }
+
+// lostWithin is how long it takes at most until a node knows that it has lost the lead, once its engine does.
+const lostWithin = time.Second
 
 func isClosed(c <-chan struct{}) bool {
 	select {

@@ -75,12 +75,12 @@ type finalError struct{ error }
 // serveCall answers one request.
 func (n *Node) serveCall(conn net.Conn, g *greeting) {
 	defer func() { _ = conn.Close() }() // the answer was sent, or cannot be
-	_ = conn.SetDeadline(n.now().Add(callTimeout))
+	_ = conn.SetDeadline(deadlineIn(callTimeout))
 	var r request
 	if readFrame(conn, "", &r) != nil {
 		return // nobody waits for an answer
 	}
-	_ = conn.SetDeadline(n.now().Add(2 * callTimeout))
+	_ = conn.SetDeadline(deadlineIn(2 * callTimeout))
 	a, err := n.answer(&r, g)
 	if err != nil {
 		var final finalError
@@ -97,6 +97,9 @@ func (n *Node) answer(r *request, g *greeting) (*response, error) {
 	case opFound:
 		return &response{}, n.promise(r)
 	case opAdmit:
+		if g.Cluster != "" && g.Cluster != n.clusterID() {
+			return nil, finalError{fmt.Errorf("node %s belongs to cluster %s", g.From, g.Cluster)}
+		}
 		return n.admit(r.Member)
 	case opStatus:
 		if !n.isRunning() || g.Cluster != n.clusterID() {

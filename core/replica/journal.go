@@ -18,6 +18,8 @@ type journal struct {
 	chain uint64 // of the last entry
 	buf   []byte
 	ended atomic.Bool
+
+	failed chan<- *journal // gets this journal when it fails
 }
 
 // Append implements engine.Journal.
@@ -33,12 +35,16 @@ func (j *journal) Append(e *record.Entry) error {
 		last = j.raft.Apply(part, 0)
 	}
 	// The last part is committed, and applied, after all before it: if one of them was not, the last is refused.
-	if err := last.Error(); err != nil {
-		j.ended.Store(true)
-		return fmt.Errorf("%w: entry %d: %w", engine.ErrReplaced, e.Number, err)
+	err := last.Error()
+	if err == nil {
+		err, _ = last.Response().(error)
 	}
-	if err, failed := last.Response().(error); failed {
+	if err != nil {
 		j.ended.Store(true)
+		select {
+		case j.failed <- j:
+		default: // one before it is not looked at yet
+		}
 		return fmt.Errorf("%w: entry %d: %w", engine.ErrReplaced, e.Number, err)
 	}
 	if cap(j.buf) > maxIdleBuf {

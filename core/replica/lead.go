@@ -11,7 +11,8 @@ import (
 	"broker/core/internal/store"
 )
 
-// watchLead begins and ends Leaderships as raft wins and loses elections.
+// watchLead begins and ends Leaderships as raft wins and loses elections. A leader whose journal has failed while it still
+// leads begins anew, since an entry of unknown fate is between it and its store.
 func (n *Node) watchLead() {
 	var current *Leadership
 	end := func() {
@@ -27,6 +28,14 @@ func (n *Node) watchLead() {
 		case leads := <-n.notify:
 			end()
 			if leads {
+				current = n.begin()
+			}
+		case j := <-n.ended: // such as by a transfer that did not happen
+			if current == nil || current.journal != j {
+				continue
+			}
+			end()
+			if n.raft.State() == raft.Leader {
 				current = n.begin()
 			}
 		case <-n.closed:
@@ -47,7 +56,7 @@ func (n *Node) begin() *Leadership {
 			return nil
 		}
 		at := n.store.Load().Position()
-		j := &journal{raft: n.raft, epoch: term, chain: at.Chain}
+		j := &journal{raft: n.raft, epoch: term, chain: at.Chain, failed: n.ended}
 		err := j.Append(&record.Entry{
 			Position: record.Position{Number: at.Number + 1, At: n.o.Clock.Now()}, Prev: at.Number, Batch: &record.CommitBatch{},
 		})

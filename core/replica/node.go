@@ -49,6 +49,7 @@ type Node struct {
 	trans   *raft.NetworkTransport
 	raft    *raft.Raft // set before stage is member
 	notify  chan bool
+	ended   chan *journal // that have failed; capacity 1, since one more says no more
 	applied atomic.Uint64
 
 	serving   atomic.Bool // this node leads, and serves clients
@@ -86,6 +87,7 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 	}
 	n := &Node{
 		o: o, self: self, log: newLogger(o.Log), seen: make(map[string]*seen), notify: make(chan bool, 16),
+		ended: make(chan *journal, 1),
 		leads: make(chan *Leadership, 1), failed: make(chan error, 1), closed: make(chan struct{}),
 	}
 	n.stream = &stream{n: n, conns: make(chan net.Conn, 16)}
@@ -236,11 +238,13 @@ func (n *Node) checkStore() error {
 	s := n.store.Load()
 	at := s.Position()
 	if of := s.Cluster(); of != n.identity.Cluster {
-		if of == "" && at.Number == 0 && at.Index == 0 {
-			all, err := n.snaps.all()
-			if err == nil && len(all) == 0 {
-				return nil // it never got anything
-			}
+		all, err := n.snaps.all()
+		jobs, failed := s.HasJobs()
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		if of == "" && len(all) == 0 && !jobs {
+			return nil // it never got anything
 		}
 		return n.explain(fmt.Errorf("the store in %s is of cluster %q, the node of %q", n.o.Dir, of, n.identity.Cluster))
 	}

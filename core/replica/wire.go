@@ -138,7 +138,7 @@ func (n *Node) accept(conn net.Conn) {
 	if n.o.TLS != nil {
 		conn = tls.Server(conn, n.o.TLS)
 	}
-	_ = conn.SetDeadline(n.now().Add(greetFor)) // on a dead socket the next call fails too
+	_ = conn.SetDeadline(deadlineIn(greetFor)) // on a dead socket the next call fails too
 	var g greeting
 	if err := readFrame(conn, magic, &g); err != nil {
 		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "error", err.Error())
@@ -168,8 +168,13 @@ func (n *Node) accept(conn net.Conn) {
 	}
 }
 
-// objection says why a connection is refused; empty: it is not. Calls of nodes that belong to no cluster yet are answered,
-// since that is how they find theirs.
+// deadlineIn is the deadline of a socket.
+func deadlineIn(d time.Duration) time.Time {
+	return time.Now().Add(d) //nolint:forbidigo // deadlines of sockets are in the kernel's time
+}
+
+// objection says why a connection is refused; empty: it is not. Calls of nodes that belong to no cluster yet, or to another
+// one, are answered, since that is how they find theirs, or their mistake.
 func (n *Node) objection(g *greeting) string {
 	own := n.clusterID()
 	switch {
@@ -179,10 +184,12 @@ func (n *Node) objection(g *greeting) string {
 		return fmt.Sprintf("two nodes call themselves %s", g.From)
 	case g.Kind != kindRaft && g.Kind != kindCall && g.Kind != kindClient:
 		return fmt.Sprintf("unknown kind of connection %q", g.Kind)
-	case g.Cluster == own, g.Kind == kindCall && (g.Cluster == "" || own == "" || n.mayBeFounded()):
+	case g.Cluster == own, g.Kind == kindCall: // each operation checks for itself
 		return ""
+	case own == "":
+		return fmt.Sprintf("node %s is not a member of a cluster yet", n.o.ID)
 	}
-	return fmt.Sprintf("node %s belongs to cluster %s, this one to %s", n.o.ID, g.Cluster, own)
+	return fmt.Sprintf("node %s belongs to cluster %s, node %s to %s", n.o.ID, own, g.From, g.Cluster)
 }
 
 // stream is raft's view of the connections.

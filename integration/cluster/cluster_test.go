@@ -18,9 +18,10 @@ func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 // cluster is three nodes.
 type cluster struct {
-	t     *testing.T
-	nodes []*server.BrokerServer
-	list  string
+	t       *testing.T
+	nodes   []*server.BrokerServer
+	list    string
+	network *network // nil: the nodes call each other directly
 }
 
 // view is the answer to GET /api/v1/cluster.
@@ -37,35 +38,42 @@ type view struct {
 	} `json:"nodes"`
 }
 
-// prepare makes a cluster that is not started.
-func prepare(t *testing.T, size int, args ...string) *cluster {
+// size is the number of nodes.
+const size = 3
+
+// prepare makes a cluster that is not started, with a network between its nodes if w is not nil.
+func prepare(t *testing.T, w *network, config string) *cluster {
 	t.Helper()
 	harness.BrokerOnly(t)
-	c := &cluster{t: t}
+	c := &cluster{t: t, network: w}
 	var members []string
+	var env [size][]string
 	for i := range size {
 		address, err := server.FreeAddr()
-		if err != nil {
-			t.Fatal(err)
+		check(t, err)
+		id := fmt.Sprint("n", i+1)
+		if w != nil {
+			env[i] = []string{"BROKER_CLUSTER_LISTEN=" + address}
+			address = w.proxy(t, id, address)
 		}
-		members = append(members, fmt.Sprintf("n%d=%s", i+1, address))
+		members = append(members, id+"="+address)
 	}
 	c.list = strings.Join(members, ",")
 	dir := t.TempDir()
 	for i := range size {
-		c.nodes = append(c.nodes, c.node(filepath.Join(dir, fmt.Sprint("n", i+1)), i, args...))
+		c.nodes = append(c.nodes, c.node(filepath.Join(dir, fmt.Sprint("n", i+1)), i, config, env[i]))
 	}
 	return c
 }
 
 // node makes a node that is not started.
-func (c *cluster) node(dir string, i int, args ...string) *server.BrokerServer {
+func (c *cluster) node(dir string, i int, config string, env []string) *server.BrokerServer {
 	c.t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		c.t.Fatal(err)
 	}
 	b, err := server.NewBroker(dir, server.BrokerOptions{
-		Binary: harness.Binary(c.t), Args: append([]string{"--node", fmt.Sprint("n", i+1), "--cluster", c.list}, args...),
+		Binary: harness.Binary(c.t), Args: []string{"--node", fmt.Sprint("n", i+1), "--cluster", c.list}, Config: config, Env: env,
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -86,7 +94,13 @@ func (c *cluster) node(dir string, i int, args ...string) *server.BrokerServer {
 // start makes a cluster and waits until every node serves.
 func start(t *testing.T) *cluster {
 	t.Helper()
-	c := prepare(t, 3)
+	return prepare(t, nil, "").start()
+}
+
+// start starts all nodes and waits until each of them serves.
+func (c *cluster) start() *cluster {
+	t := c.t
+	t.Helper()
 	for _, n := range c.nodes {
 		check(t, n.Spawn())
 	}
@@ -135,6 +149,15 @@ func (c *cluster) leader() int {
 
 // follower is the index of a node that does not lead.
 func (c *cluster) follower() int { return (c.leader() + 1) % len(c.nodes) }
+
+// terminate ends a node in good order.
+func terminate(t *testing.T, n *server.BrokerServer) int {
+	t.Helper()
+	check(t, n.Signal(syscall.SIGTERM))
+	code, err := n.Wait(harness.Patience)
+	check(t, err)
+	return code
+}
 
 func check(t *testing.T, err error) {
 	t.Helper()

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ var faults = []fault{
 		i := c.leader()
 		check(c.t, c.nodes[i].Signal(syscall.SIGSTOP))
 		harness.Eventually(c.t, func() string {
-			if v, err := c.view((i + 1) % 3); err != nil || v.Leader == "" || v.Leader == fmt.Sprint("n", i+1) {
+			if v, err := c.view((i + 1) % size); err != nil || v.Leader == "" || v.Leader == fmt.Sprint("n", i+1) {
 				return fmt.Sprint(v, err)
 			}
 			return ""
@@ -48,6 +49,25 @@ var faults = []fault{
 		check(c.t, c.nodes[i].Signal(syscall.SIGCONT))
 		c.caughtUp()
 	}},
+	{"the leader is cut off", func(c *cluster) {
+		i := c.leader()
+		c.network.isolate(fmt.Sprint("n", i+1))
+		harness.Eventually(c.t, func() string {
+			if v, err := c.view((i + 1) % size); err != nil || v.Leader == "" || v.Leader == fmt.Sprint("n", i+1) {
+				return fmt.Sprint(v, err)
+			}
+			return ""
+		})
+		time.Sleep(300 * time.Millisecond)
+		c.network.heal()
+		c.caughtUp()
+	}},
+	{"a node comes back with an empty folder", func(c *cluster) {
+		i := c.follower()
+		c.nodes[i].Process.Kill()
+		check(c.t, os.RemoveAll(c.nodes[i].Data))
+		c.restart(i)
+	}},
 	{"all nodes are killed", func(c *cluster) {
 		for _, n := range c.nodes {
 			n.Process.Kill()
@@ -62,9 +82,8 @@ var faults = []fault{
 	}},
 	{"the leader is restarted", func(c *cluster) {
 		i := c.leader()
-		check(c.t, c.nodes[i].Signal(syscall.SIGTERM))
-		if code, err := c.nodes[i].Wait(harness.Patience); err != nil || code != 0 {
-			c.t.Errorf("exit code %d, %v", code, err)
+		if code := terminate(c.t, c.nodes[i]); code != 0 {
+			c.t.Errorf("exit code %d", code)
 		}
 		c.restart(i)
 	}},
@@ -72,7 +91,7 @@ var faults = []fault{
 
 func TestNothingIsLostThroughFaults(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	c := prepare(t, newNetwork(), "").start()
 	l := c.begin()
 	time.Sleep(300 * time.Millisecond)
 	for _, f := range faults {

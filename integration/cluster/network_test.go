@@ -1,0 +1,142 @@
+package cluster_test
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// network is what lies between the nodes: each is called through a proxy, which knows from the greeting who calls.
+type network struct {
+	mu    sync.Mutex // guards the fields below
+	cut   map[string]bool
+	slow  time.Duration
+	pairs map[*pair]struct{}
+}
+
+// pair is a connection between two nodes.
+type pair struct {
+	from, to string
+	a, b     net.Conn
+}
+
+func newNetwork() *network {
+	return &network{cut: make(map[string]bool), pairs: make(map[*pair]struct{})}
+}
+
+// proxy serves a node's address until the test ends; the node listens at to.
+func (w *network) proxy(t *testing.T, id, to string) (address string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() { // ends with the test
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go w.pass(conn, id, to)
+		}
+	}()
+	return ln.Addr().String()
+}
+
+// pass reads the greeting and passes everything on.
+func (w *network) pass(a net.Conn, id, to string) {
+	defer func() { _ = a.Close() }()
+	head := make([]byte, 8)
+	if _, err := io.ReadFull(a, head); err != nil {
+		return
+	}
+	body := make([]byte, min(binary.BigEndian.Uint32(head[4:]), 1<<16))
+	var greeting struct {
+		From string `json:"from"`
+	}
+	if _, err := io.ReadFull(a, body); err != nil || json.Unmarshal(body, &greeting) != nil || w.isCut(greeting.From, id) {
+		return
+	}
+	b, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer func() { _ = b.Close() }()
+	p := &pair{greeting.From, id, a, b}
+	w.mu.Lock()
+	w.pairs[p] = struct{}{}
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		delete(w.pairs, p)
+		w.mu.Unlock()
+	}()
+	if _, err := b.Write(append(head, body...)); err != nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.copy(a, b)
+		_ = a.Close()
+	}()
+	w.copy(b, a)
+	_ = b.Close()
+	<-done
+}
+
+func (w *network) copy(to, from net.Conn) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		w.mu.Lock()
+		slow := w.slow
+		w.mu.Unlock()
+		if slow > 0 {
+			time.Sleep(slow)
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (w *network) isCut(a, b string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cut[a] || w.cut[b]
+}
+
+// isolate cuts a node off from all others.
+func (w *network) isolate(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut[id] = true
+	for p := range w.pairs {
+		if p.from == id || p.to == id {
+			_ = p.a.Close()
+			_ = p.b.Close()
+		}
+	}
+}
+
+// delay makes every piece of data between nodes take longer.
+func (w *network) delay(d time.Duration) {
+	w.mu.Lock()
+	w.slow = d
+	w.mu.Unlock()
+}
+
+// heal ends all of that.
+func (w *network) heal() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.cut)
+	w.slow = 0
+}
