@@ -36,7 +36,7 @@ run: build ## start the broker with its store in ./data
 	bin/broker serve
 
 .PHONY: test
-test: clients ## install what the tests need, then run all of them
+test: clients tools ## install what the tests need, then run all of them
 	$(PLAIN) go build -o $(TESTED) ./cmd/broker
 	$(PLAIN) go test -timeout 30m $(UNITS)
 	# Go cannot know that these depend on the built program: no cached results.
@@ -114,12 +114,16 @@ profile: ## load the broker and keep where its time goes, for the compiler, in c
 	go run ./integration/bench -profiles .cache/profiles -rounds 1 -jobs 300k -modes a,b,c,d
 	go tool pprof -proto .cache/profiles/*.pprof > cmd/broker/default.pgo
 
+.PHONY: packages
+packages: tools ## make deb and rpm packages for amd64 and arm64 in bin/packages
+	packaging/build.sh
+
 .PHONY: clients
 clients: ## install the programs of others that the integration tests use
 	@.ci/clients.sh
 
 .PHONY: tools
-tools: ## install the programs that check needs into bin/tools
+tools: ## install the programs that check and packages need into bin/tools
 	@.ci/tools.sh
 
 .PHONY: clean

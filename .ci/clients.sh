@@ -21,11 +21,14 @@ probe() {
 	npm) command -v npm ;;
 	python3) command -v python3 ;;
 	curl) command -v curl ;;
+	debootstrap) PATH="$PATH:/usr/sbin:/sbin" command -v debootstrap ;;
+	lintian) command -v lintian ;;
+	rpm) command -v rpm ;;
 	esac >/dev/null 2>&1
 }
 
 packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman libgearman-client-perl redis-server chromium ruby
-	beanstalkd nodejs npm python3 curl)
+	beanstalkd nodejs npm python3 curl debootstrap lintian rpm)
 
 missing=()
 lack() {

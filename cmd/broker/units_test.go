@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"broker/cmd/broker/cli"
+	"broker/config"
 )
 
 // unit is a systemd unit: the values of each key, in order.
@@ -115,5 +116,35 @@ func TestUnitsStartTheBrokerWithKnownOptions(t *testing.T) {
 	}
 	if env := u["Environment"][1]; env != "BROKER_DATA=/var/lib/gearman/broker" {
 		t.Errorf("Environment=%s", env)
+	}
+}
+
+func TestPackagedSettingsShowTheDefaults(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "packaging", "broker.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var active []string
+	for line := range strings.Lines(string(text)) {
+		if setting, ok := strings.CutPrefix(line, "#"); ok && !strings.HasPrefix(setting, " ") && strings.Contains(setting, " = ") {
+			line = setting
+		}
+		active = append(active, line)
+	}
+	file := filepath.Join(t.TempDir(), "broker.toml")
+	if err := os.WriteFile(file, []byte(strings.Join(active, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(config.Sources{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults, err := config.Load(config.Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed := c.Changed(&defaults); len(changed) > 0 {
+		t.Errorf("not defaults: %v", changed)
 	}
 }

@@ -27,6 +27,10 @@ var packages = map[string]string{
 	"python3":      "python3",
 	"ruby":         "ruby",
 	"curl":         "curl",
+	"debootstrap":  "debootstrap",
+	"dpkg-deb":     "dpkg",
+	"lintian":      "lintian",
+	"rpm":          "rpm",
 	// Libraries:
 	"php-gearman":  "php-gearman",
 	"perl-gearman": "libgearman-client-perl",
@@ -46,6 +50,14 @@ func Need(t testing.TB, tools ...string) {
 		if !installed(tool) {
 			skip(t, tool+" is not installed; the Debian package "+packages[tool]+" has it")
 		}
+	}
+}
+
+// NeedRoot skips the test unless the process runs as root.
+func NeedRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		skip(t, "not running as root")
 	}
 }
 

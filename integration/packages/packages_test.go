@@ -1,0 +1,231 @@
+package packages_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"broker/integration/harness"
+	"broker/integration/server"
+)
+
+// build makes the packages of one version for this machine's architecture.
+func build(t *testing.T, version string) string {
+	t.Helper()
+	dir := t.TempDir()
+	runWith(t, []string{"ARCHS=amd64", "VERSION=" + version, "SOURCE_DATE_EPOCH=1700000000"}, "packaging/build.sh", dir)
+	return dir
+}
+
+// find returns the one file that matches.
+func find(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: %q, %v; want one file", pattern, files, err)
+	}
+	return files[0]
+}
+
+func TestPackages(t *testing.T) {
+	harness.NeedRoot(t)
+	harness.Need(t, "debootstrap", "dpkg-deb", "lintian", "rpm", "gearman", "gearadmin")
+	older, newer := build(t, "v1.2.0-rc.1"), build(t, "v1.2.0")
+
+	t.Run("two builds are equal", func(t *testing.T) { wantEqualFiles(t, newer, build(t, "v1.2.0")) })
+	t.Run("lintian", func(t *testing.T) {
+		for _, name := range []string{"broker_*.deb", "broker-gearmand_*.deb"} {
+			if got := run(t, "lintian", "--fail-on", "error,warning", "--tag-display-limit", "0", "--allow-root", find(t, newer, name)); got != "" {
+				t.Errorf("%s:\n%s", name, got)
+			}
+		}
+	})
+	t.Run("life of an installation", func(t *testing.T) { testLife(t, older, newer) })
+	t.Run("in place of gearmand", func(t *testing.T) { testGearmand(t, newer) })
+	t.Run("rpm", func(t *testing.T) { testRPM(t, newer) })
+}
+
+// wantEqualFiles compares all files of two folders.
+func wantEqualFiles(t *testing.T, a, b string) {
+	t.Helper()
+	names := func(dir string) []string {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, e := range entries {
+			all = append(all, e.Name())
+		}
+		return all
+	}
+	if got, want := names(b), names(a); len(want) != 4 || !slices.Equal(got, want) {
+		t.Fatalf("first %q, then %q; want 4 files with the same names", want, got)
+	}
+	for _, name := range names(a) {
+		x, err := os.ReadFile(filepath.Join(a, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := os.ReadFile(filepath.Join(b, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(x, y) {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+// testLife installs the broker, uses it, upgrades it with jobs in the store, removes it and purges it.
+func testLife(t *testing.T, older, newer string) {
+	d := newDebian(t)
+	d.install(find(t, older, "broker_*.deb"))
+	if got := d.run("stat", "-c", "%U:%G %a", "/var/lib/broker", "/etc/broker/broker.toml"); got != "broker:broker 700\nroot:broker 640" {
+		t.Errorf("owners and modes: %s", got)
+	}
+	if got := d.run("getent", "passwd", "broker"); !strings.HasSuffix(got, ":/usr/sbin/nologin") {
+		t.Errorf("user: %s", got)
+	}
+	for _, f := range []string{
+		"/usr/share/man/man1/broker-serve.1.gz", "/usr/share/bash-completion/completions/broker",
+		"/lib/systemd/system/broker.service", "/lib/systemd/system/broker-gearman.socket", "/usr/share/doc/broker/third-party-licenses.gz",
+	} {
+		if !d.exists(f) {
+			t.Errorf("%s is missing", f)
+		}
+	}
+
+	// An administrator's change survives the upgrade.
+	address, err := server.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := "workq.listen = \"off\"\nfaktory.listen = \"off\"\nhttp.listen = \"off\"\ngearman.listen = \"" + address + "\"\n"
+	if err := os.WriteFile(d.path("/etc/broker/broker.toml"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	serve := []string{"/usr/bin/broker", "serve", "--config", "/etc/broker/broker.toml", "--data", "/var/lib/broker/data"}
+	p := d.start("broker", serve...)
+	waitListening(t, p, address)
+	host, port := server.Split(address)
+	for range 3 {
+		run(t, "gearman", "-h", host, "-p", port, "-f", "kept", "-b", "payload")
+	}
+	const want = "kept\t3\t0\t0\n."
+	if got := run(t, "gearadmin", "-h", host, "-p", port, "--status"); got != want {
+		t.Errorf("status %q, want %q", got, want)
+	}
+	stop(t, p)
+
+	d.install(find(t, newer, "broker_*.deb"))
+	if got := d.run("/usr/bin/broker", "--version"); !strings.Contains(got, "v1.2.0 ") {
+		t.Errorf("after the upgrade: %s", got)
+	}
+	p = d.start("broker", serve...)
+	waitListening(t, p, address)
+	if got := run(t, "gearadmin", "-h", host, "-p", port, "--status"); got != want {
+		t.Errorf("status after the upgrade %q, want %q", got, want)
+	}
+	stop(t, p)
+
+	d.run("dpkg", "--remove", "broker")
+	if d.exists("/usr/bin/broker") || !d.exists("/var/lib/broker/data") || !d.exists("/etc/broker/broker.toml") {
+		t.Error("removing takes the program and leaves jobs and settings")
+	}
+	d.run("dpkg", "--purge", "broker")
+	for _, f := range []string{"/var/lib/broker", "/etc/broker", "/etc/systemd/system/broker.service"} {
+		if d.exists(f) {
+			t.Errorf("%s is left after the purge", f)
+		}
+	}
+	if got := d.run("sh", "-c", "getent passwd broker || echo none"); got != "none" {
+		t.Errorf("user after the purge: %s", got)
+	}
+}
+
+// testGearmand installs the package that replaces gearmand.
+func testGearmand(t *testing.T, dir string) {
+	d := newDebian(t)
+	d.install(find(t, dir, "broker_*.deb"), find(t, dir, "broker-gearmand_*.deb"))
+	fields := run(t, "dpkg-deb", "--field", find(t, dir, "broker-gearmand_*.deb"), "Provides", "Conflicts", "Replaces")
+	if fields != "Provides: gearman-job-server\nConflicts: gearman-job-server\nReplaces: gearman-job-server" {
+		t.Errorf("fields:\n%s", fields)
+	}
+	if link := d.run("readlink", "/etc/systemd/system/multi-user.target.wants/gearman-job-server.service"); link != "/lib/systemd/system/gearman-job-server.service" {
+		t.Errorf("the unit is enabled by %q", link)
+	}
+	address, err := server.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port := server.Split(address)
+	p := d.start("gearman", "env", "BROKER_DATA=/var/lib/gearman/broker", "/usr/sbin/gearmand", "--listen="+host, "--port="+port,
+		"--log-file=stderr", "--queue-type=libsqlite3")
+	waitListening(t, p, address)
+	run(t, "gearman", "-h", host, "-p", port, "-f", "kept", "-b", "payload")
+	if got := run(t, "gearadmin", "-h", host, "-p", port, "--status"); got != "kept\t1\t0\t0\n." {
+		t.Errorf("status %q", got)
+	}
+	stop(t, p)
+	d.run("dpkg", "--remove", "broker-gearmand")
+	if d.exists("/usr/sbin/gearmand") || !d.exists("/var/lib/gearman/broker") {
+		t.Error("removing takes the program and leaves the jobs")
+	}
+	d.run("dpkg", "--purge", "broker-gearmand")
+	if d.exists("/var/lib/gearman") || d.exists("/etc/systemd/system/multi-user.target.wants/gearman-job-server.service") {
+		t.Error("the purge leaves something")
+	}
+}
+
+// testRPM checks what rpm says of the packages, and that their scripts are shell.
+func testRPM(t *testing.T, dir string) {
+	for pattern, want := range map[string][]string{
+		"broker-1*.rpm": {
+			"/etc/broker/broker.toml root broker 100640", "/usr/bin/broker root root 100755",
+			"/usr/lib/systemd/system/broker.service root root 100644", "/var/lib/broker broker broker 40700",
+		},
+		"broker-gearmand-1*.rpm": {"/usr/lib/systemd/system/gearman-job-server.service root root 100644"},
+	} {
+		file := find(t, dir, pattern)
+		run(t, "rpm", "--checksig", "--nosignature", file)
+		lines := strings.Split(run(t, "rpm", "-qp", "--queryformat", `[%{FILENAMES} %{FILEUSERNAME} %{FILEGROUPNAME} %{FILEMODES:octal}\n]`, file), "\n")
+		for _, line := range want {
+			if !slices.Contains(lines, line) {
+				t.Errorf("%s: no %q in\n%s", file, line, strings.Join(lines, "\n"))
+			}
+		}
+		if got := run(t, "rpm", "-qp", "--queryformat", "%{VERSION} %{ARCH} %{LICENSE}", file); got != "1.2.0 x86_64 Apache-2.0" {
+			t.Errorf("%s: %s", file, got)
+		}
+		for _, script := range []string{"PREIN", "POSTIN", "PREUN", "POSTUN"} {
+			text := run(t, "rpm", "-qp", "--queryformat", "%{"+script+"}", file)
+			if text == "" || text == "(none)" {
+				t.Errorf("%s: no %s", file, script)
+			}
+			run(t, "sh", "-n", "-c", text)
+		}
+	}
+}
+
+func waitListening(t *testing.T, p *server.Process, address string) {
+	t.Helper()
+	if err := server.WaitListening(p, address, harness.Patience); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stop ends a server as systemd does.
+func stop(t *testing.T, p *server.Process) {
+	t.Helper()
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := p.Wait(harness.Patience); err != nil || code != 0 {
+		t.Fatalf("stop: exit %d, %v\n%s", code, err, p.Tail())
+	}
+}
