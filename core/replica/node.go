@@ -303,7 +303,8 @@ func (n *Node) raftConfig() *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(n.o.ID)
 	c.Logger = n.log.forRaft()
-	c.HeartbeatTimeout, c.ElectionTimeout = n.o.ElectionTimeout, n.o.ElectionTimeout
+	// A follower notices a silent leader after one to three times the heartbeat timeout.
+	c.HeartbeatTimeout, c.ElectionTimeout = n.o.ElectionTimeout*3/5, n.o.ElectionTimeout
 	c.LeaderLeaseTimeout = n.o.ElectionTimeout / 2
 	c.NoSnapshotRestoreOnStart = true
 	c.NotifyCh = n.notify
