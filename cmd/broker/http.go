@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
@@ -51,7 +52,12 @@ func (p *process) serveHTTP() {
 		DefaultPrincipal: p.config.HTTP.Principal, Profiling: p.config.HTTP.Profiling,
 		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
 	})
+	var cluster func(context.Context) any
+	if hooks := p.cluster.hooks(); hooks != nil {
+		cluster = hooks.Overview
+	}
 	pages, err := console.New(console.Options{
+		Cluster: cluster,
 		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
 		API: httpapi.Document(),
 		Now: func() time.Time { return processClock().Now().Time() },
@@ -81,7 +87,8 @@ func (p *process) openService() (err error) {
 		Audited: p.logAudit, Connections: p.connections, Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState,
 		BatchName: p.frontends.faktory.BatchName, ParseBatchName: p.frontends.faktory.ParseBatchName,
 		BackupProgress: p.backupProgress, Storage: p.storage, CheckStore: p.checkStore,
-		Backup: p.backup, Reload: p.reloadAll, Settings: p.settingsInForce,
+		Support: p.supportParts(),
+		Backup:  p.backup, Reload: p.reloadAll, Settings: p.settingsInForce,
 	})
 	return err
 }

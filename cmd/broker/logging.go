@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -19,7 +20,38 @@ func newLogger(c config.Log, w io.Writer) zerolog.Logger {
 	if c.Format == "console" || c.Format == "auto" && isTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.DateTime}
 	}
-	return zerolog.New(w).With().Timestamp().Logger()
+	return zerolog.New(zerolog.MultiLevelWriter(w, &recentLog)).With().Timestamp().Logger()
+}
+
+// recentLog is the end of the log, for support bundles.
+var recentLog logTail
+
+// logTailBytes is how much of the log is kept.
+const logTailBytes = 256 << 10
+
+// logTail keeps the last lines that were written to it.
+type logTail struct {
+	mu    sync.Mutex // guards lines
+	lines []byte
+}
+
+// Write implements io.Writer.
+func (t *logTail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, p...)
+	if over := len(t.lines) - logTailBytes; over > logTailBytes { // seldom, so that little is moved
+		t.lines = append([]byte(nil), t.lines[over:]...)
+	}
+	return len(p), nil
+}
+
+// WriteTo writes the lines that are kept.
+func (t *logTail) WriteTo(w io.Writer) (int64, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, err := w.Write(t.lines[max(0, len(t.lines)-logTailBytes):])
+	return int64(n), err
 }
 
 // setLogLevel sets the level of all loggers of the program.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -32,6 +33,9 @@ type Options struct {
 
 	// API is the OpenAPI document of the HTTP API.
 	API []byte
+
+	// Cluster is what GET /api/v1/cluster says; nil: the broker is a single node.
+	Cluster func(context.Context) any
 
 	// Status is the HTTP status for an error of the service.
 	Status func(error) int
@@ -93,6 +97,7 @@ var pagesByPath = map[string]handler{
 	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"), "/jobs/{id}": jobPage,
 	"/running": jobsPage("running"), "/scheduled": jobsPage("scheduled"), "/retrying": jobsPage("retrying"), "/dead": jobsPage("dead"),
 	"/batches": batchesPage, "/batches/{id}": batchPage, "/storage": storagePage, "/api": apiPage,
+	"/schedules": schedulesPage, "/cluster": clusterPage,
 	"/workers": workersPage, "/submit": submitPage, "/operations": operationsPage, "/audit": auditPage, "/settings": settingsPage,
 	"/jump": jumpPage,
 }
@@ -100,13 +105,14 @@ var pagesByPath = map[string]handler{
 // formsByPath are the forms that pages send.
 var formsByPath = map[string]handler{
 	"/queues": changeQueues, "/queues/{name}": changeQueue, "/jobs": changeJobs, "/jobs/{id}": changeJob,
-	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation, "/storage": changeStorage,
+	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation, "/storage": changeStorage, "/schedules": changeSchedules,
+	"/support": supportBundle,
 }
 
 // workPages and systemPages are entries of the navigation; those that the caller may not see are left out.
 var (
-	workPages   = choices("", "workers", "Workers", "batches", "Batches")
-	systemPages = choices("", "storage", "Storage", "operations", "Operations", "audit", "Audit log", "settings", "Settings", "api", "API")
+	workPages   = choices("", "workers", "Workers", "schedules", "Schedules", "batches", "Batches")
+	systemPages = choices("", "storage", "Storage", "cluster", "Cluster", "operations", "Operations", "audit", "Audit log", "settings", "Settings", "api", "API")
 	adminPages  = []string{"audit", "settings"}
 )
 

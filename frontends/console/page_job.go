@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
@@ -220,11 +219,4 @@ func splitTags(text string) []string {
 		}
 	}
 	return tags
-}
-
-// moment is an entry of a timeline.
-type moment struct {
-	At           *time.Time // nil: now
-	What, Detail string
-	Dot          string // the state whose colour it has
 }

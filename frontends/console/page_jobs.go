@@ -45,6 +45,11 @@ var usualColumns = slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn)
 // oneStateColumns are those of a list of jobs in one state.
 var oneStateColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "state" })
 
+// runningColumns say who has the jobs.
+var runningColumns = slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool {
+	return c.Name != "job" && c.Name != "queue" && c.Name != "when" && c.Name != "worker" && c.Name != "note" && c.Name != "tries"
+})
+
 // columnsCookie keeps the choice of columns.
 const columnsCookie = "broker_columns"
 
@@ -165,7 +170,7 @@ func (r *request) jobList(p listPage) (*view, error) {
 	filter, problems := jobFilter(r.query, states)
 	d := &jobsData{
 		Heading: p.heading, Path: p.path, Empty: p.empty, Fixed: fixed, States: states, Problems: problems, query: r.query,
-		Filter: filterQuery(r.query, states).Encode(), Actions: bulkActions(p.state), Columns: r.columns(fixed),
+		Filter: filterQuery(r.query, states).Encode(), Actions: bulkActions(p.state), Columns: r.columns(p.state),
 		usual: map[string]float64{},
 		now:   r.console.options.Now(),
 	}
@@ -215,12 +220,39 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 			return err
 		}
 	}
+	if p.state == "leased" {
+		if err := r.setUsual(d); err != nil {
+			return err
+		}
+	}
 	if d.Fixed && page.Cursor == "" {
 		if err := r.setSpans(d, filter, p); err != nil {
 			return err
 		}
 		if p.state == "dead" || p.state == "retrying" {
 			return r.setGroups(d, filter)
+		}
+	}
+	return nil
+}
+
+// slowFactor is how many times the run time that 95 % of the jobs of a queue do not exceed a job may run, before it is marked.
+const slowFactor = 2
+
+// setUsual reads how long jobs of the queues usually run.
+func (r *request) setUsual(d *jobsData) error {
+	for _, j := range d.Jobs {
+		if _, known := d.usual[j.Queue]; known {
+			continue
+		}
+		h, err := r.service.Histograms(r.Context(), r.caller, j.Queue, "")
+		if err != nil {
+			return err
+		}
+		if h.Run.Count >= 20 { // of fewer there is no telling
+			d.usual[j.Queue] = slowFactor * h.Run.P95S
+		} else {
+			d.usual[j.Queue] = 0
 		}
 	}
 	return nil
@@ -299,7 +331,7 @@ func (r *request) stateCounts(f service.JobFilter) (map[string]int, error) {
 }
 
 // columns are those that the query chooses, else those that were chosen last in this browser.
-func (r *request) columns(fixed bool) []jobColumn {
+func (r *request) columns(state string) []jobColumn {
 	names := given(r.query, "column")
 	if len(names) > 0 {
 		http.SetCookie(r.w, &http.Cookie{
@@ -318,7 +350,9 @@ func (r *request) columns(fixed bool) []jobColumn {
 	switch {
 	case len(chosen) > 0:
 		return chosen
-	case fixed:
+	case state == "leased":
+		return runningColumns
+	case state != "":
 		return oneStateColumns
 	}
 	return usualColumns

@@ -173,6 +173,8 @@ func plural(n any, noun string) string {
 		return "1 " + noun
 	case strings.HasSuffix(noun, "ch"):
 		return text + " " + noun + "es"
+	case noun == "entry":
+		return text + " entries"
 	}
 	return text + " " + noun + "s"
 }

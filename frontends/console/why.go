@@ -116,33 +116,3 @@ func ignoreRefusal(err error) error {
 	}
 	return err
 }
-
-// timeline is what is known of a job's life, oldest first.
-func timeline(j *service.Job) []moment {
-	var all []moment
-	add := func(at *time.Time, dot, what, detail string) {
-		if at != nil && !at.IsZero() {
-			all = append(all, moment{at, what, detail, dot})
-		}
-	}
-	add(j.CreatedAt, "scheduled", "Submitted", "over "+j.Origin+", into "+j.Queue)
-	if j.ReadyAt != nil && j.CreatedAt != nil && j.ReadyAt.Sub(*j.CreatedAt) > time.Millisecond && j.State != "done" {
-		add(j.ReadyAt, "ready", "Ready", "")
-	}
-	if f := j.Failure; f != nil && f.FailedAt != nil {
-		add(f.FailedAt, "retrying", "Failed for the first time", f.Type)
-	}
-	add(j.LeasedAt, "leased", "Leased", j.Worker)
-	if p := j.Progress; p != nil && p.Den > 0 {
-		add(p.UpdatedAt, "leased", "Progress", num(percent(p.Num, p.Den))+" %")
-	}
-	add(j.DiedAt, "dead", "Died", "")
-	if j.State == "done" {
-		add(j.ChangedAt, "done", "Ended", "")
-	}
-	if j.State == "retrying" || j.State == "scheduled" {
-		add(j.RunAt, j.State, "Due", "")
-	}
-	slices.SortStableFunc(all, func(a, b moment) int { return a.At.Compare(*b.At) })
-	return all
-}

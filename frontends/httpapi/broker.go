@@ -13,10 +13,6 @@ type auditList struct {
 	Entries []service.AuditEntry `json:"entries"`
 }
 
-type scheduleList struct {
-	Schedules []service.Schedule `json:"schedules"`
-}
-
 type settingList struct {
 	Settings []service.Setting `json:"settings"`
 }
@@ -31,7 +27,6 @@ type backupDone struct {
 
 func (s *Server) registerBroker(api huma.API) {
 	huma.Register(api, operation("get-summary", http.MethodGet, "/summary", "broker", "Show the broker in numbers"), s.getSummary)
-	huma.Register(api, operation("list-schedules", http.MethodGet, "/schedules", "broker", "List the schedules"), s.listSchedules)
 	huma.Register(api, operation("list-audit", http.MethodGet, "/audit", "broker", "List who changed what, newest first"), s.listAudit)
 	huma.Register(api, operation("list-settings", http.MethodGet, "/settings", "broker", "List the settings in force", http.StatusNotImplemented), s.listSettings)
 	huma.Register(api, operation("reload", http.MethodPost, "/reload", "broker", "Read the settings again", http.StatusNotImplemented), s.reload)
@@ -51,14 +46,6 @@ func (s *Server) getSummary(ctx context.Context, _ *struct{}) (*struct{ Body ser
 		return nil, s.problemOf(err)
 	}
 	return &struct{ Body service.Summary }{v}, nil
-}
-
-func (s *Server) listSchedules(ctx context.Context, _ *struct{}) (*struct{ Body scheduleList }, error) {
-	rows, err := s.service().Schedules(ctx, callerOf(ctx))
-	if err != nil {
-		return nil, s.problemOf(err)
-	}
-	return &struct{ Body scheduleList }{scheduleList{rows}}, nil
 }
 
 func (s *Server) listAudit(ctx context.Context, in *struct {

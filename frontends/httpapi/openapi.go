@@ -62,6 +62,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	s.registerSeries(api)
 	s.registerStorage(api)
 	s.registerBroker(api)
+	s.registerSchedules(api)
 	describeArgs(api)
 	openAnswers(api)
 	return api

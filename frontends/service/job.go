@@ -52,6 +52,8 @@ type Job struct {
 	Failure     *Failure   `json:"failure,omitempty" doc:"the last failure"`
 	Outcome     *Outcome   `json:"outcome,omitempty"`
 
+	Timeline []TimelineEntry `json:"timeline,omitempty" doc:"what happened to it, of jobs to which anything out of the ordinary happened"`
+
 	Args       json.RawMessage `json:"args,omitempty" doc:"the body, if it is an array of arguments"`
 	Body       *string         `json:"body,omitempty" doc:"the body, if it is other text"`
 	BodyBase64 []byte          `json:"body_base64,omitempty" doc:"the body, if it is not UTF-8"`

@@ -19,6 +19,7 @@ func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, err
 	if info.Job != nil {
 		view.showBody(info.Job, maxShown)
 	}
+	view.Timeline = timelineOf(info.Timeline)
 	if view.Failure != nil {
 		view.Failure.Backtrace = info.Failure.Backtrace
 	}
@@ -34,7 +35,7 @@ func (s *Service) inspect(ctx context.Context, c *client, caller Caller, r acces
 	if err != nil {
 		return nil, err
 	}
-	reply, err := c.ask(&core.Inspect{Ref: ref, Brief: brief})
+	reply, err := c.ask(&core.Inspect{Ref: ref, Brief: brief, Timeline: !brief})
 	if err != nil {
 		return nil, err
 	}

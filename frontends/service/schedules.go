@@ -2,6 +2,9 @@ package service
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"slices"
 	"time"
 
 	"broker/core"
@@ -10,16 +13,43 @@ import (
 
 // Schedule is a job that the broker submits again and again.
 type Schedule struct {
-	Name       string     `json:"name"`
-	Cron       string     `json:"cron,omitempty" example:"0 9 * * *"`
-	EveryS     float64    `json:"every_s,omitempty" doc:"interval in seconds, instead of cron"`
-	Queue      string     `json:"queue,omitempty"`
-	Type       string     `json:"type,omitempty"`
-	Paused     bool       `json:"paused"`
-	NextAt     *time.Time `json:"next_at,omitempty"`
-	LastAt     *time.Time `json:"last_at,omitempty" doc:"when the last run was due"`
-	Runs       uint64     `json:"runs" doc:"number of the last run"`
-	FromConfig bool       `json:"from_config" doc:"it stands in the configuration, and can be changed only there"`
+	Name       string          `json:"name"`
+	Cron       string          `json:"cron,omitempty" example:"0 9 * * *"`
+	Zone       string          `json:"zone,omitempty" example:"Europe/Berlin" doc:"time zone of cron; none: UTC"`
+	EveryS     float64         `json:"every_s,omitempty" doc:"interval in seconds, instead of cron"`
+	Queue      string          `json:"queue,omitempty"`
+	Type       string          `json:"type,omitempty"`
+	Priority   int32           `json:"priority"`
+	Tags       []string        `json:"tags,omitempty"`
+	Args       json.RawMessage `json:"args,omitempty" doc:"the body of its jobs, if it is an array of arguments"`
+	Body       *string         `json:"body,omitempty" doc:"the body of its jobs, if it is other text"`
+	Backlog    int             `json:"backlog,omitempty" doc:"runs are left out while so many of its jobs wait"`
+	Missed     string          `json:"missed" enum:"skip,one,all" doc:"what happens to runs that were missed: none, one job for all of them, or one each"`
+	Paused     bool            `json:"paused"`
+	NextAt     *time.Time      `json:"next_at,omitempty"`
+	LastAt     *time.Time      `json:"last_at,omitempty" doc:"when the last run was due"`
+	LastJob    string          `json:"last_job,omitempty" doc:"seq:N of the job of the last run"`
+	Runs       uint64          `json:"runs" doc:"number of the last run"`
+	Revision   uint64          `json:"revision" doc:"changes with each change"`
+	FromConfig bool            `json:"from_config" doc:"it stands in the configuration, and can be changed only there"`
+}
+
+// missedNames are the rules for missed runs.
+var missedNames = []string{"skip", "one", "all"}
+
+func scheduleOf(e *core.Schedule) Schedule {
+	v := Schedule{
+		Name: text(e.Name), Cron: e.Cron, Zone: e.Zone, EveryS: e.Every.Seconds(), Queue: text(e.Job.Queue), Type: text(e.Job.Type),
+		Priority: e.Job.Priority, Tags: e.Job.Tags, Backlog: e.Backlog, Missed: missedNames[e.Missed], Paused: e.Paused,
+		NextAt: timeOf(e.NextAt), LastAt: timeOf(e.LastAt), Runs: e.Runs, Revision: e.Revision, FromConfig: e.FromConfig,
+	}
+	if e.LastSeq != 0 {
+		v.LastJob = seqName(e.LastSeq)
+	}
+	var shown Job
+	shown.showBody(e.Job, maxShown)
+	v.Args, v.Body = shown.Args, shown.Body
+	return v
 }
 
 // Schedules lists the schedules.
@@ -35,11 +65,134 @@ func (s *Service) Schedules(ctx context.Context, caller Caller) ([]Schedule, err
 	}
 	rows := make([]Schedule, len(r.Schedules))
 	for i := range r.Schedules {
-		e := &r.Schedules[i]
-		rows[i] = Schedule{
-			Name: e.Name, Cron: e.Cron, EveryS: e.Every.Seconds(), Queue: e.Job.Queue, Type: e.Job.Type, Paused: e.Paused,
-			NextAt: timeOf(e.NextAt), LastAt: timeOf(e.LastAt), Runs: e.Runs, FromConfig: e.FromConfig,
-		}
+		rows[i] = scheduleOf(&r.Schedules[i])
 	}
 	return rows, nil
+}
+
+// ScheduleChange makes or replaces a schedule.
+type ScheduleChange struct {
+	Name     string     `json:"name,omitempty" doc:"required to make one"`
+	Cron     string     `json:"cron,omitempty" doc:"when it runs" example:"0 9 * * *"`
+	Zone     string     `json:"zone,omitempty" doc:"time zone of cron; default: UTC"`
+	EveryS   float64    `json:"every_s,omitempty" doc:"in place of cron: interval in seconds"`
+	Backlog  int        `json:"backlog,omitempty" minimum:"0" doc:"runs are left out while so many of its jobs wait; default: no limit"`
+	Missed   string     `json:"missed,omitempty" enum:"skip,one,all" doc:"what happens to runs that were missed: none (default), one job for all of them, or one each"`
+	Job      Submission `json:"job" doc:"its jobs; times are spans from the run on"`
+	Revision uint64     `json:"revision,omitempty" doc:"the schedule must still have this revision"`
+}
+
+// maxScheduleName is the size of a schedule's name, in bytes.
+const maxScheduleName = 255
+
+// PutSchedule makes a schedule, or with create unset replaces one.
+func (s *Service) PutSchedule(ctx context.Context, caller Caller, change ScheduleChange, create bool) (Schedule, error) {
+	switch {
+	case change.Name == "" || len(change.Name) > maxScheduleName:
+		return Schedule{}, invalid("body.name", "name must have 1 to %d bytes", maxScheduleName)
+	case (change.Cron == "") == (change.EveryS == 0):
+		return Schedule{}, invalid("body.cron", "either cron or every_s is required")
+	case !change.Job.RunAt.IsZero() || !change.Job.ExpiresAt.IsZero() || !change.Job.StartBefore.IsZero():
+		return Schedule{}, invalid("body.job", "a schedule's job has spans (delay_s, expires_in_s) in place of times")
+	}
+	if err := caller.may(access.Operate, change.Job.Queue); err != nil {
+		return Schedule{}, err
+	}
+	every, err := span("body.every_s", change.EveryS)
+	if err != nil {
+		return Schedule{}, err
+	}
+	missed := max(0, slices.Index(missedNames, change.Missed))
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if !create {
+		if err := s.mayChangeSchedule(ctx, c, caller, change.Name); err != nil {
+			return Schedule{}, err
+		}
+	}
+	job, err := s.jobOf(c, &change.Job, "body.job.", 0, false)
+	if err != nil {
+		return Schedule{}, err
+	}
+	op := &core.PutSchedule{Create: create, Revision: change.Revision, Schedule: core.Schedule{
+		Name: change.Name, Cron: change.Cron, Zone: change.Zone, Every: every, Job: job, Backlog: change.Backlog, Missed: core.Missed(missed), //nolint:gosec // 0 to 2
+	}}
+	action := map[bool]string{true: "schedule.create", false: "schedule.change"}[create]
+	if err := s.audited(ctx, c, caller, AuditEntry{Action: action, Target: change.Name}, op); err != nil {
+		return Schedule{}, scheduleError(err)
+	}
+	e, err := s.schedule(ctx, c, change.Name)
+	if err != nil {
+		return Schedule{}, err
+	}
+	return scheduleOf(e), nil
+}
+
+// scheduleError says what is wrong with a schedule.
+func scheduleError(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		switch e.Code { //nolint:exhaustive // the others say enough
+		case CodeState:
+			return &Error{Code: CodeInvalid, Field: "body", Detail: e.Detail}
+		case CodeDuplicate:
+			return &Error{Code: CodeExists, Field: "body.name", Detail: "there is a schedule of that name"}
+		case CodeConflict:
+			return &Error{Code: CodeConflict, Detail: "the schedule has changed meanwhile"}
+		}
+	}
+	return err
+}
+
+// schedule finds a schedule by its name.
+func (s *Service) schedule(ctx context.Context, c *client, name string) (*core.Schedule, error) {
+	r, err := c.call(ctx, &core.ListSchedules{Prefix: name, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Schedules) == 0 || r.Schedules[0].Name != name {
+		return nil, &Error{Code: CodeScheduleNotFound, Detail: "there is no schedule " + name}
+	}
+	return &r.Schedules[0], nil
+}
+
+// mayChangeSchedule checks that there is a schedule, and that the caller may operate its queue.
+func (s *Service) mayChangeSchedule(ctx context.Context, c *client, caller Caller, name string) error {
+	e, err := s.schedule(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	return caller.may(access.Operate, e.Job.Queue)
+}
+
+// PauseSchedule pauses or resumes a schedule.
+func (s *Service) PauseSchedule(ctx context.Context, caller Caller, name string, paused bool) error {
+	action := map[bool]string{true: "schedule.pause", false: "schedule.resume"}[paused]
+	_, err := s.changeSchedule(ctx, caller, action, name, &core.PauseSchedule{Name: name, Paused: paused})
+	return err
+}
+
+// RemoveSchedule removes a schedule; its jobs stay.
+func (s *Service) RemoveSchedule(ctx context.Context, caller Caller, name string) error {
+	_, err := s.changeSchedule(ctx, caller, "schedule.remove", name, &core.RemoveSchedule{Name: name})
+	return err
+}
+
+// RunSchedule submits a job of a schedule now, and returns its name.
+func (s *Service) RunSchedule(ctx context.Context, caller Caller, name string) (job string, err error) {
+	r, err := s.changeSchedule(ctx, caller, "schedule.run", name, &core.RunSchedule{Name: name})
+	return seqName(r.Seq), err
+}
+
+func (s *Service) changeSchedule(ctx context.Context, caller Caller, action, name string, op core.Op) (core.Reply, error) {
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if err := s.mayChangeSchedule(ctx, c, caller, name); err != nil {
+		return core.Reply{}, err
+	}
+	r, err := c.ask(op)
+	if err != nil {
+		return r, scheduleError(err)
+	}
+	return r, c.committed(ctx, max(r.Commit, s.note(c, caller, AuditEntry{Action: action, Target: name})))
 }

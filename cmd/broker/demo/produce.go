@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -33,6 +34,15 @@ func (s *Shop) fill() error {
 	}
 	if err := s.changeQueue("newsletter", map[string]any{"paused": true}); err != nil {
 		return err
+	}
+	for _, schedule := range []map[string]any{
+		{"name": "stock-report", "cron": "0 6 * * *", "zone": "Europe/Berlin", "job": job{"queue": "reports", "type": "StockReport", "args": []any{"all"}}},
+		{"name": "cart-reminders", "every_s": 20, "backlog": 5, "job": job{"queue": "emails", "type": "CartReminder", "args": []any{"abandoned"}}},
+		{"name": "sitemap", "cron": "*/5 * * * *", "missed": "one", "job": job{"queue": "search-index", "args": []any{"sitemap"}, "tags": []string{"seo"}}},
+	} {
+		if err := s.call(s.ctx, http.MethodPost, "schedules", schedule, nil); err != nil {
+			return err
+		}
 	}
 	return s.order()
 }

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+
+	"broker/frontends/service"
+)
+
+// supportParts are the files of a support bundle that the program knows: its version, metrics and the end of its log.
+func (p *process) supportParts() []service.SupportPart {
+	return []service.SupportPart{
+		{Name: "version.txt", Write: func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s%s %s/%s, %d processors\n", versionLine(), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+			return err
+		}},
+		{Name: "metrics.txt", Write: p.api.WriteMetrics},
+		{Name: "log.txt", Write: func(w io.Writer) error {
+			_, err := recentLog.WriteTo(w)
+			return err
+		}},
+	}
+}

@@ -1,0 +1,44 @@
+package service
+
+import (
+	"encoding/json"
+	"time"
+
+	"broker/core"
+)
+
+// TimelineEntry is something that happened to a job, or a note of a client.
+type TimelineEntry struct {
+	Number   uint32          `json:"number" doc:"of all entries of the job, from 0; those in the middle of a long timeline are not kept"`
+	At       *time.Time      `json:"at"`
+	Kind     string          `json:"kind" example:"failed"`
+	Protocol string          `json:"protocol,omitempty" doc:"of the worker, or of the client that caused it"`
+	Worker   string          `json:"worker,omitempty"`
+	Address  string          `json:"address,omitempty"`
+	Queue    string          `json:"queue,omitempty" doc:"that the job came to"`
+	Detail   string          `json:"detail,omitempty" doc:"failed: the error class"`
+	Group    string          `json:"group,omitempty" doc:"failed: the failure group"`
+	Text     string          `json:"text,omitempty" doc:"failed: the message; noted: the note"`
+	Fields   json.RawMessage `json:"fields,omitempty" doc:"noted: data of the client"`
+}
+
+func timelineOf(t *core.Timeline) []TimelineEntry {
+	if t == nil {
+		return nil
+	}
+	all := make([]TimelineEntry, len(t.Entries))
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		all[i] = TimelineEntry{
+			Number: e.Number, At: timeOf(e.At), Kind: eventKindName(e.Kind), Worker: text(e.Worker), Address: e.Address,
+			Queue: text(e.Queue), Detail: text(e.Detail), Group: e.Group, Text: text(e.Text),
+		}
+		if e.Protocol != core.Internal {
+			all[i].Protocol = e.Protocol.String()
+		}
+		if json.Valid(e.Fields) {
+			all[i].Fields = e.Fields
+		}
+	}
+	return all
+}
