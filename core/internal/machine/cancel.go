@@ -181,11 +181,13 @@ func (m *Machine) remove(h uint32) {
 	if e.has(stored) {
 		m.lastRemoval = m.open
 		m.removed = append(m.removed, m.gone(h, e))
+		m.openBytes += changeBytes
 	}
 	if e.has(hasOptional) {
 		delete(m.optionals, h)
 	}
 	if e.has(hasTransient) {
+		m.dropCollected(m.transients[h])
 		delete(m.transients, h)
 	}
 	m.setPayload(h, nil)
@@ -193,6 +195,9 @@ func (m *Machine) remove(h uint32) {
 	m.unlist(h, e)
 	m.move(e, core.Gone)
 	m.jobs.release(h)
+	if m.jobs.live == 0 {
+		m.shrinkMaps()
+	}
 	m.dropIdle(n)
 }
 

@@ -35,7 +35,7 @@ type checker struct {
 	tagged  int
 	groups  map[uint32]int // retrying and dead jobs, by number of the failure group
 
-	jobs, ids, uniques, extras, notes, watchers, watching, timers, cached int
+	jobs, ids, uniques, extras, notes, watchers, watching, timers, cached, collected int
 
 	leasedBy [len(core.Protocols)]int
 	clients  [len(core.Protocols)]int
@@ -82,6 +82,7 @@ func (c *checker) index() {
 		{"jobs in the slab", m.jobs.live, c.jobs},
 		{"ids in the index", len(m.byID), c.ids},
 		{"jobs with something unusual", len(m.optionals), c.extras},
+		{"bytes of results", m.collected, c.collected},
 		{"jobs with notes", len(m.transients), c.notes},
 		{"bytes in the cache", m.cached, c.cached},
 	} {

@@ -42,6 +42,7 @@ func (c *checker) job(h uint32, e *entry) {
 	}
 	if e.has(hasTransient) {
 		c.notes++
+		c.collected += len(m.transients[h].data)
 	}
 	if e.has(keptByQueue) {
 		q.keptDone++

@@ -1,6 +1,9 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/record"
+)
 
 // writeDocuments puts documents into the open batch; the last of a name counts.
 func (m *Machine) writeDocuments(c *client, op *core.WriteDocuments) {
@@ -16,7 +19,7 @@ func (m *Machine) writeDocuments(c *client, op *core.WriteDocuments) {
 }
 
 func (m *Machine) putDocument(d core.MetaEntry) {
-	m.openBytes += len(d.Value)
+	m.openBytes += record.MetaSize(&d)
 	if at, there := m.documentAt[d.Name]; there {
 		m.documents[at].Value = d.Value
 		return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/record"
 	"broker/core/internal/timer"
 )
 
@@ -151,7 +152,9 @@ func (m *Machine) retain(h uint32, e *entry, whole *core.Outcome) bool {
 		return false
 	}
 	n := m.ensureTransient(h)
-	n.outcome, n.data = whole, nil
+	m.dropCollected(n)
+	n.outcome = whole
+	m.addOpen(record.OutcomeSize(whole))
 	m.expireAt(h, e, until)
 	e.clear(outcomeStored)
 	e.set(changed)
@@ -298,6 +301,7 @@ func (m *Machine) tryAgain(h uint32, e *entry) {
 
 func (m *Machine) noteFailure(h uint32, e *entry, f *core.Failure) {
 	m.ensureTransient(h).failure = f
+	m.addOpen(record.FailureSize(f))
 	e.clear(failureStored)
 }
 
@@ -378,6 +382,9 @@ func (m *Machine) report(c *client, op *core.Report) {
 	if !op.Heartbeat {
 		p.UpdatedAt = m.now
 		m.ensureTransient(h).progress = p
+		if e.has(changed) {
+			m.addOpen(len(p.Text) + len(p.Verbatim))
+		}
 	}
 	if e.state == core.Leased && op.ExtendUntil != 0 && e.stateTimer != 0 && op.ExtendUntil > m.timers.At(e.stateTimer) {
 		m.timers.Remove(&e.stateTimer)
@@ -411,7 +418,7 @@ func (m *Machine) sendData(c *client, op *core.SendData) {
 	if op.Warning {
 		kind = core.Warned
 	} else if e.has(keepsOutcome) || m.hasOutcomeWatcher(e) {
-		m.ensureTransient(h).collect(op.Data)
+		m.collect(m.ensureTransient(h), op.Data)
 	}
 	m.eachWatcher(e, func(_ uint32, w *watcher) {
 		if w.kind == core.WatchStream {

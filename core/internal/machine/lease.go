@@ -345,7 +345,8 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	}
 	if e.has(hasTransient) {
 		n := m.transients[h]
-		n.data, n.tooMuch = nil, false
+		m.dropCollected(n)
+		n.tooMuch = false
 		r.Lease.Failure = n.failure
 	}
 	if op.Late && (r.Job == nil || r.Lease.Fails > 0 && r.Lease.Failure == nil) {

@@ -92,9 +92,11 @@ type Machine struct {
 	documentAt    map[string]int   // positions, by name
 	dirtyBatches  []uint64         // batches with the dirty flag
 	cached        int              // bytes of payloads in memory
-	openBytes     int              // bytes admitted to the open batch
-	inflightBytes int              // bytes admitted to the batch in flight
-	offers        []uint32         // queues with the offered flag
+	collected     int              // bytes of chunks kept for results
+	peaks         mapPeaks
+	openBytes     int      // bytes admitted to the open batch
+	inflightBytes int      // bytes admitted to the batch in flight
+	offers        []uint32 // queues with the offered flag
 	touched       []uint32
 	measures      measures
 	finished      finishedRing
@@ -166,6 +168,10 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 	for i, op := range ops {
 		if m.stopped != nil && !op.ReadOnly() {
 			m.failed(c, op.TagOf(), m.stopped)
+			continue
+		}
+		if err := m.tooLarge(op); err != nil {
+			m.failed(c, op.TagOf(), err)
 			continue
 		}
 		m.apply(c, op)
@@ -390,6 +396,10 @@ func (m *Machine) touch(h uint32, e *entry) {
 		return
 	}
 	e.set(dirty)
+	m.openBytes += changeBytes
+	if e.has(hasOptional) {
+		m.openBytes += 10 * len(m.optionals[h].waiting)
+	}
 	m.changed = append(m.changed, h)
 }
 
@@ -509,5 +519,6 @@ func (m *Machine) logMeta(k core.MetaEntry) {
 	if m.opts.Persist {
 		m.lastMeta = m.open
 		m.metaLog = append(m.metaLog, k)
+		m.openBytes += record.MetaSize(&k)
 	}
 }

@@ -42,7 +42,8 @@ func (m *Machine) runAgain(h uint32, e *entry, streamed, whole *core.Outcome) {
 		m.notifyEnd(h, streamed, whole, m.promise())
 	}
 	if e.has(hasTransient) {
-		m.transients[h].failure, m.transients[h].data = nil, nil
+		m.transients[h].failure = nil
+		m.dropCollected(m.transients[h])
 	}
 	e.attempts, e.fails, e.failedAt, e.lostLeases = 0, 0, 0, 0
 	e.readyAt = m.now

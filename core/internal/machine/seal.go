@@ -56,8 +56,7 @@ func (m *Machine) Seal(into *Sealed) {
 	m.open++
 	into.Waiters, m.waitsOpen = append(into.Waiters[:0], m.waitsOpen...), m.waitsOpen[:0]
 	b.Changes = append(b.Changes, m.removed...)
-	clear(m.removed)
-	m.removed = m.removed[:0]
+	m.removed = reusable(m.removed)
 	for _, h := range m.changed {
 		if h > m.jobs.next {
 			continue // removed, and the slab has shrunk
@@ -71,10 +70,9 @@ func (m *Machine) Seal(into *Sealed) {
 		b.Changes = append(b.Changes, m.change(h, e))
 		into.handles = append(into.handles, sealedJob{h, e.seq})
 	}
-	m.changed = m.changed[:0]
+	m.changed = reusable(m.changed)
 	b.Meta = append(b.Meta, m.metaLog...)
-	clear(m.metaLog)
-	m.metaLog = m.metaLog[:0]
+	m.metaLog = reusable(m.metaLog)
 	b.Documents = m.sealDocuments(b.Documents)
 	b.Meta = m.sealSchedules(m.sealBatches(b.Meta))
 	if m.statsDirty && (len(b.Changes) > 0 || len(b.Meta) > 0 || m.open%64 == 0) {
@@ -192,6 +190,8 @@ func (m *Machine) Committed(s *Sealed) {
 		}
 		m.evictStored(j.handle, e)
 	}
+	s.release()
+	m.shrinkMaps()
 }
 
 // evictStored drops from memory what the store has of a job whose record is current: its payload if the cache is full, its failure and

@@ -45,21 +45,6 @@ type transient struct {
 	written  int
 }
 
-// maxUnstored limits the bytes that are admitted and not on disk yet: a slow disk must not fill the memory with the jobs of
-// clients that do not wait for replies.
-const maxUnstored = 1 << 30
-
-// maxCollected limits the chunks kept for the whole result of one job. Beyond it the result is only what the completion carries.
-const maxCollected = 64 << 20
-
-func (n *transient) collect(data []byte) {
-	if n.tooMuch = n.tooMuch || len(n.data)+len(data) > maxCollected; n.tooMuch {
-		n.data = nil
-		return
-	}
-	n.data = append(n.data, data...)
-}
-
 func (m *Machine) ensureOptional(h uint32) *optional {
 	e := m.jobs.at(h)
 	if !e.has(hasOptional) {
@@ -141,7 +126,7 @@ func (m *Machine) takeIn(a admission, j *core.Job, by core.Protocol) uint32 {
 	m.count(e.origin, by, func(t *core.Totals) { t.Submitted++ })
 	m.queues[e.queue].counts.Submitted[e.origin]++
 	if m.touch(h, e); e.has(dirty) {
-		m.openBytes += payloadBytes(j)
+		m.addOpen(payloadBytes(j))
 	}
 	m.measureSubmit(e.queue, m.queues[e.queue])
 	m.happened(h, e, core.EventSubmitted, "")

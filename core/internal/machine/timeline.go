@@ -105,9 +105,7 @@ func (m *Machine) appendEntry(h uint32, e *entry, t core.TimelineEntry) {
 	}
 	e.set(changed)
 	m.touch(h, e)
-	if m.opts.Persist {
-		m.openBytes += entrySize + len(t.Text) + len(t.Fields)
-	}
+	m.addOpen(entrySize + len(t.Text) + len(t.Fields))
 }
 
 // trimEntries drops entries that are not kept, so that they need not be written.

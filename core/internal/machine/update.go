@@ -94,10 +94,10 @@ func (m *Machine) setBody(e *entry, n *core.Job) {
 	case e.has(ephemeral):
 	case e.has(stored):
 		e.set(newBody)
-		m.openBytes += payloadBytes(n)
+		m.addOpen(payloadBytes(n))
 		return
 	default:
-		m.openBytes += payloadBytes(n)
+		m.addOpen(payloadBytes(n))
 	}
 	e.bodyBytes = uint32(len(n.Body))
 }
