@@ -25,6 +25,7 @@ var (
 	ErrBatchState = errors.New("batch does not allow this now")
 	ErrConflict   = errors.New("job has changed")
 	ErrNoSchedule = errors.New("no such schedule")
+	ErrNoLimit    = errors.New("no such limit")
 	ErrConfigured = errors.New("set by the configuration file")
 
 	// ErrForbidden is the reply of a broker that checks rights; the core itself never refuses for that reason.
@@ -38,7 +39,7 @@ var (
 var Errors = []error{
 	ErrNotFound, ErrNoQueue, ErrDuplicate, ErrNotUnique, ErrNotLeased, ErrNotHolder, ErrFinished, ErrFull, ErrBusy,
 	ErrInvalid, ErrDiskFull, ErrStopped, ErrDraining, ErrShutdown, ErrNoBatch, ErrBatchState, ErrConflict, ErrHasDependents,
-	ErrNoSchedule, ErrConfigured, ErrForbidden,
+	ErrNoSchedule, ErrNoLimit, ErrConfigured, ErrForbidden,
 }
 
 // DependentsError is ErrHasDependents with the jobs that are meant.

@@ -258,15 +258,6 @@ type LimitQueue struct {
 	Limits Limits
 }
 
-// ThrottleQueue bounds the leases of a queue; those beyond wait. Reply: Accepted. It is not stored: whoever sets it, from
-// a configuration, does so at each start.
-type ThrottleQueue struct {
-	changing
-	Tag      uint64
-	Queue    string
-	Throttle Throttle
-}
-
 // Limits bounds a queue; zero is no bound.
 type Limits struct {
 	// Refuse a submission of that class while the queue's unfinished jobs (all priorities, running ones too) number so
@@ -276,11 +267,13 @@ type Limits struct {
 	Throttle
 }
 
-// Throttle limits the leases of a queue.
+// Throttle limits leases; zero is no limit.
 type Throttle struct {
 	Leased          uint32        // at the same time, over all workers
 	LeasedPerWorker uint32        // at the same time, for one worker id or connection
 	SlotFor         time.Duration // a slot becomes free after this time even if its lease continues
+	Rate            float64       // leases a second
+	Burst           uint32        // leases at once after a pause, with a Rate; zero: 1
 }
 
 // Drain stops (On) or resumes handing out jobs of all queues: parked leases wait on, finishes are taken as ever. With
@@ -451,7 +444,6 @@ func (o *CreateQueue) TagOf() uint64   { return o.Tag }
 func (o *DropQueue) TagOf() uint64     { return o.Tag }
 func (o *PauseQueue) TagOf() uint64    { return o.Tag }
 func (o *LimitQueue) TagOf() uint64    { return o.Tag }
-func (o *ThrottleQueue) TagOf() uint64 { return o.Tag }
 func (o *Drain) TagOf() uint64         { return o.Tag }
 func (o *Purge) TagOf() uint64         { return o.Tag }
 func (o *ResetCounters) TagOf() uint64 { return o.Tag }

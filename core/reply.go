@@ -75,6 +75,9 @@ type Answer struct {
 
 	Schedules []Schedule // PutSchedule, ListSchedules
 
+	Limits   []LimitInfo // ListLimits
+	Sharings []Sharing   // ListLimits
+
 	NextCursor string // Find: start of the next page; empty on the last page
 	Stopped    bool   // Find: the page is short because the scan limit was reached
 	Count      int    // Find with WithCount

@@ -199,9 +199,13 @@ func (p *process) applyThrottles(old, fresh map[string]config.Throttle) {
 		if had && wanted && t == before {
 			continue
 		}
-		ops = append(ops, &core.ThrottleQueue{Queue: queue, Throttle: core.Throttle{
-			Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout,
-		}})
+		if wanted {
+			ops = append(ops, &core.PutLimit{Limit: core.QueueLimit{Queue: queue, FromConfig: true, Throttle: core.Throttle{
+				Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout,
+			}}})
+		} else {
+			ops = append(ops, &core.RemoveLimit{Queue: queue, FromConfig: true})
+		}
 		p.log.Info().Str("queue", queue).Int("concurrency", t.Concurrency).Int("worker", t.Worker).
 			Dur("timeout_ms", t.Timeout).Msg(map[bool]string{true: "throttle set", false: "throttle removed"}[wanted])
 	}

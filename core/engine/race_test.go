@@ -198,7 +198,7 @@ func (c *crowd) administrate() {
 		q := fmt.Sprint("q", n%3)
 		c.Do(m.id, []core.Op{
 			&core.PauseQueue{Queue: q, Paused: true}, &core.ListJobs{Limit: 20}, &core.ListQueues{}, &core.ReadStats{},
-			&core.ThrottleQueue{Queue: q, Throttle: core.Throttle{Leased: uint32(n%4 + 1)}}, //nolint:gosec // small
+			&core.PutLimit{Limit: core.QueueLimit{Queue: q, Throttle: core.Throttle{Leased: uint32(n%4 + 1)}}}, //nolint:gosec // small
 			&core.PauseQueue{Queue: q},
 		}, nil)
 		timer := time.NewTimer(time.Millisecond)
@@ -207,5 +207,5 @@ func (c *crowd) administrate() {
 		case <-c.done:
 		}
 	}
-	c.Do(m.id, []core.Op{&core.ThrottleQueue{Queue: "q0"}}, nil)
+	c.Do(m.id, []core.Op{&core.RemoveLimit{Queue: "q0"}}, nil)
 }

@@ -209,7 +209,7 @@ func TestPausedThrottledAndFullQueuesInEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for what, hold := range map[string]core.Op{
 		"pause":    &core.PauseQueue{Queue: "q", Paused: true},
-		"throttle": &core.ThrottleQueue{Queue: "q", Throttle: core.Throttle{Leased: 1}},
+		"throttle": &core.PutLimit{Limit: core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1}, FromConfig: true}},
 	} {
 		e := newEnv(t, frontendtest.InMemory)
 		e.submitAs(core.Workq, "q", 1)

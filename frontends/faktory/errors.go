@@ -35,6 +35,7 @@ var wireErrors = []struct {
 	{core.ErrHasDependents, "ERR other jobs wait for job NAME"},
 	{core.ErrNoSchedule, "ERR no such schedule NAME"},
 	{core.ErrForbidden, forbidden},
+	{core.ErrNoLimit, "ERR no such limit NAME"},
 	{core.ErrConfigured, "ERR NAME is set by the configuration file"},
 }
 

@@ -74,6 +74,7 @@ var wireErrors = []struct {
 	{core.ErrHasDependents, wireError{codeQueue, "Other jobs wait for this job"}, "ERR QUEUE_ERROR Other+jobs+wait+for+this+job\r\n"},
 	{core.ErrNoSchedule, wireError{codeQueue, "Schedule not found"}, "ERR QUEUE_ERROR Schedule+not+found\r\n"},
 	{core.ErrForbidden, errForbidden, lineForbidden},
+	{core.ErrNoLimit, wireError{codeQueue, "Limit not found"}, "ERR QUEUE_ERROR Limit+not+found\r\n"},
 	{core.ErrConfigured, wireError{codeQueue, "Set by the configuration file"}, "ERR QUEUE_ERROR Set+by+the+configuration+file\r\n"},
 }
 

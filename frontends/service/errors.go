@@ -89,6 +89,7 @@ var coreCodes = []struct {
 	{core.ErrHasDependents, CodeHasDependents},
 	{core.ErrForbidden, CodeForbidden},
 	{core.ErrNoSchedule, CodeScheduleNotFound},
+	{core.ErrNoLimit, CodeLimitNotFound},
 	{core.ErrConfigured, CodeConfigured},
 }
 

@@ -69,6 +69,7 @@ var wireErrors = []struct {
 	{core.ErrHasDependents, "-CLIENT-ERROR Other jobs wait for this one" + crlf},
 	{core.ErrNoSchedule, "-CLIENT-ERROR Schedule not found" + crlf},
 	{core.ErrForbidden, "-CLIENT-ERROR Not allowed" + crlf},
+	{core.ErrNoLimit, "-CLIENT-ERROR Limit not found" + crlf},
 	{core.ErrConfigured, "-CLIENT-ERROR Set by the configuration file" + crlf},
 }
 

@@ -184,6 +184,7 @@ func (m *Machine) remove(h uint32) {
 		m.openBytes += changeBytes
 	}
 	if e.has(hasOptional) {
+		m.leaveLane(h, e)
 		delete(m.optionals, h)
 	}
 	if e.has(hasTransient) {

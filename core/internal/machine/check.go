@@ -47,6 +47,8 @@ type recount struct {
 	state     [len(core.States) + 1]int
 	slots     uint32
 	perWorker map[uint64]uint32
+	members   map[*lane]int
+	taken     map[*bucket]uint32
 	able      int
 	woken     int
 	keptDone  int
@@ -60,7 +62,7 @@ func (c *checker) fail(format string, args ...any) {
 
 func (c *checker) queue(n uint32) *recount {
 	if c.queues[n] == nil {
-		c.queues[n] = &recount{perWorker: map[uint64]uint32{}}
+		c.queues[n] = &recount{perWorker: map[uint64]uint32{}, members: map[*lane]int{}, taken: map[*bucket]uint32{}}
 	}
 	return c.queues[n]
 }

@@ -50,6 +50,9 @@ func (c *checker) job(h uint32, e *entry) {
 			c.fail("job %d is %v and kept as a finished one", e.seq, e.state)
 		}
 	}
+	if c.m.queues[e.queue].lanes != nil && e.state != core.Done && (!e.has(hasOptional) || m.optionals[h].lane == nil) {
+		c.fail("job %d is in no lane", e.seq)
+	}
 	c.state(h, e)
 	c.indexed(e)
 	c.tagsOf(h)
@@ -59,6 +62,7 @@ func (c *checker) job(h uint32, e *entry) {
 		c.extras++
 		c.timer(x.slotTimer != 0)
 		c.timer(x.startTimer != 0)
+		c.lane(h, e, x)
 		if e.state == core.Ready && x.startBefore != 0 && x.startTimer == 0 {
 			c.fail("job %d is ready and its time to start never ends", e.seq)
 		}

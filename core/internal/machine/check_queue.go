@@ -79,6 +79,7 @@ func (c *checker) eachQueue() {
 		c.order(q.name, &q.ready, core.Ready, q.count[core.Ready])
 		c.order(q.name, &q.scheduled, core.Scheduled, q.count[core.Scheduled])
 		c.classes(q)
+		c.lanes(q)
 		c.line(q)
 		if q.trimTimer != 0 {
 			c.timer(true)
@@ -191,8 +192,8 @@ func (c *checker) line(q *jobQueue) {
 		if cl.sleeping {
 			op = &asleep
 		}
-		if m.stopped != nil || m.draining || q.paused || available(q) <= 0 || available(q) <= q.woken && m.opts.Wakeup < 0 ||
-			!m.slotFor(q, cl, op) || m.stale(q.ready.Front()) {
+		if m.stopped != nil || m.draining || q.paused || m.available(q) <= 0 || m.available(q) <= q.woken && m.opts.Wakeup < 0 ||
+			!c.mayHave(q, cl, op) {
 			continue
 		}
 		if cl.parked {

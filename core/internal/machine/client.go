@@ -61,6 +61,9 @@ const (
 	timerIdle                  // queue: unused for long
 	timerSchedule              // schedule: due
 	timerTrim                  // queue: it keeps too many finished jobs
+	timerBucket                // bucket: room for the next lease
+	timerTypeSlot              // job: its slot in the bucket of its type comes free
+	timerKeySlot               // job: its slot in the bucket of its key comes free
 	timerStart                 // job: StartBefore
 )
 

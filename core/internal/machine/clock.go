@@ -20,11 +20,16 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		switch o.Kind {
 		case timerState:
 			return m.jobs.at(o.Handle).state == core.Leased
-		case timerWait, timerWatch, timerSlot, timerIdle, timerTrim:
+		case timerWait, timerWatch, timerSlot, timerIdle, timerTrim, timerBucket, timerTypeSlot, timerKeySlot:
 			return true
 		}
 		return false
 	}, by)
+	for _, b := range m.buckets {
+		if b != nil {
+			b.paid += by
+		}
+	}
 	if by < 0 {
 		m.clockSetBack()
 	}

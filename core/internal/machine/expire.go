@@ -43,6 +43,12 @@ func (m *Machine) due(o timer.Owner) {
 		m.idleTimeout(o.Handle)
 	case timerSchedule:
 		m.scheduleDue(o.Handle)
+	case timerBucket:
+		m.bucketTimeout(o.Handle)
+	case timerTypeSlot:
+		m.laneSlotTimeout(o.Handle, ofType)
+	case timerKeySlot:
+		m.laneSlotTimeout(o.Handle, ofKey)
 	case timerSlot:
 		m.slotTimeout(o.Handle)
 	case timerTrim:

@@ -76,7 +76,7 @@ func (m *Machine) detach(h uint32, e *entry) {
 	q := m.queues[e.queue]
 	switch e.state {
 	case core.Ready:
-		q.ready.Remove(h, m.before)
+		m.removeReady(q, h)
 	case core.Scheduled:
 		q.scheduled.Remove(h, m.before)
 		m.timers.Remove(&e.stateTimer)
@@ -96,6 +96,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 		return
 	}
 	m.unlink(h)
+	m.leaveLane(h, e)
 	m.move(e, core.Done)
 	e.readyAt = m.now
 	if !whole.Success {
@@ -289,7 +290,7 @@ func (m *Machine) tryAgain(h uint32, e *entry) {
 		m.enlist(h, e)
 		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
 	case core.Ready:
-		m.queues[e.queue].ready.Push(h, m.before)
+		m.pushReady(m.queues[e.queue], h)
 		m.offer(e.queue)
 	case core.Leased, core.Retrying:
 		m.makeReady(h, e)

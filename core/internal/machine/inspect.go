@@ -91,6 +91,8 @@ func (m *Machine) waitReason(h uint32, e *entry) core.WaitReason {
 			return core.WaitPaused
 		case q.limits.Leased > 0 && q.slots >= q.limits.Leased:
 			return core.WaitLimit
+		case q.lanes != nil && m.limited(q.lanes, m.optionals[h].lane.lane):
+			return core.WaitLimit
 		}
 		return core.WaitWorker
 	case core.Scheduled, core.Retrying:

@@ -64,11 +64,11 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 				n = q
 			}
 		case core.PickByPriority:
-			if n == 0 || m.headPriority(q) > m.headPriority(n) {
+			if n == 0 || m.headPriority(q, c, op) > m.headPriority(n, c, op) {
 				n, at = q, k
 			}
 		}
-		if op.Pick == core.PickByPriority && n != 0 && m.headPriority(n) == m.maxReadyClass() {
+		if op.Pick == core.PickByPriority && n != 0 && m.headPriority(n, c, op) == m.maxReadyClass() {
 			break
 		}
 	}
@@ -86,7 +86,18 @@ func (m *Machine) seen(n uint32) bool {
 	return before
 }
 
-func (m *Machine) headPriority(n uint32) int32 { return m.jobs.at(m.queues[n].ready.Front()).priority }
+// headPriority is the priority of the job that a client would get from a queue.
+func (m *Machine) headPriority(n uint32, c *client, op *core.Lease) int32 {
+	return m.jobs.at(m.front(m.queues[n], c, op)).priority
+}
+
+// front is the job that a client gets from a queue next; runnable and slotFor have said that there is one.
+func (m *Machine) front(q *jobQueue, c *client, op *core.Lease) uint32 {
+	if q.lanes != nil {
+		return m.laneFront(q, c, op)
+	}
+	return q.ready.Front()
+}
 
 // maxReadyClass is a priority that no ready job exceeds: a search that has found one of it can stop. Otherwise a worker for
 // thousands of queues would cost thousands of lookups per job.
@@ -114,7 +125,7 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 		if m.runnable(m.queues[q]) == 0 || !m.slotFor(m.queues[q], c, op) {
 			continue
 		}
-		if p := m.headPriority(q); n == 0 || p > best {
+		if p := m.headPriority(q, c, op); n == 0 || p > best {
 			n, best, at = q, p, k
 		}
 		if best == m.maxReadyClass() {
@@ -136,6 +147,9 @@ const maxStale = 16
 func (m *Machine) runnable(q *jobQueue) uint32 {
 	if m.draining || q.paused || q.limits.Leased > 0 && q.slots >= q.limits.Leased {
 		return 0
+	}
+	if q.lanes != nil {
+		return m.laneFront(q, nil, nil)
 	}
 	for range maxStale {
 		h := q.ready.Front()
@@ -286,7 +300,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 		switch {
 		case !m.slotFor(q, c, op): // the throttle is reached for it
 		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may come later in the list
-		case m.opts.Wakeup < 0 && available(q) <= q.woken:
+		case m.opts.Wakeup < 0 && m.available(q) <= q.woken:
 			return nil
 		case c.sleeping && q.wakeTimedOut:
 			if sleeper == nil {
@@ -299,12 +313,16 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 	return sleeper
 }
 
-// available is how many jobs of a queue its throttle allows to be handed out now.
-func available(q *jobQueue) int {
-	if q.limits.Leased == 0 {
-		return q.ready.Len()
+// available is how many jobs of a queue its limits allow to be handed out now.
+func (m *Machine) available(q *jobQueue) int {
+	n := q.ready.Len()
+	if q.lanes != nil {
+		n = m.laneRoom(q, q.woken)
 	}
-	return min(q.ready.Len(), int(q.limits.Leased)-int(q.slots))
+	if q.limits.Leased == 0 {
+		return n
+	}
+	return min(n, int(q.limits.Leased)-int(q.slots))
 }
 
 // wake wakes a sleeping worker for a job in queue n.
@@ -319,12 +337,15 @@ func (m *Machine) wake(c *client, n uint32) {
 // assign leases the first ready job of queue n to a client. limit is the worker's own limit per job; zero: none.
 func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duration) {
 	q := m.queues[n]
-	h := q.ready.Front()
+	h := m.front(q, c, op)
 	e := m.jobs.at(h)
-	q.ready.Remove(h, m.before)
+	m.removeReady(q, h)
 	m.move(e, core.Leased)
 	e.attempts++
 	m.measureLease(q, e)
+	if q.lanes != nil {
+		m.countLease(q.lanes, h)
+	}
 	m.grant(c, op, h, e, m.grantFor(e, op, limit))
 	if x := m.optionalState(h); x != nil && x.uniqueStart {
 		m.unlock(h)

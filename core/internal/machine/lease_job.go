@@ -15,6 +15,9 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	m.move(e, core.Leased)
 	e.attempts++
 	m.measureLease(m.queues[e.queue], e)
+	if x := m.queues[e.queue].lanes; x != nil {
+		m.countLease(x, h)
+	}
 	m.grant(c, &core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}, h, e, millis(op.LeaseFor))
 	if x := m.optionalState(h); x != nil && x.uniqueStart && !e.has(unlocked) {
 		m.unlock(h)
@@ -53,7 +56,7 @@ func (m *Machine) leaseJobRefusal(e *entry, op *core.LeaseJob) error {
 // takeForLease makes a job ready and takes it out of its queue's list.
 func (m *Machine) takeForLease(h uint32, e *entry) {
 	if e.state == core.Ready {
-		m.queues[e.queue].ready.Remove(h, m.before)
+		m.removeReady(m.queues[e.queue], h)
 		return
 	}
 	if e.state == core.Leased {

@@ -73,6 +73,8 @@ type Machine struct {
 	freeBatches []uint32
 	meta        map[string][]byte
 	schedules   schedules
+	buckets     []*bucket // of all queues, by number
+	freeBuckets []uint32
 
 	stats      core.Stats
 	history    []*day // the oldest first
@@ -281,8 +283,14 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 		m.limitQueue(c, op)
 	case *core.KeepDone:
 		m.keepDone(c, op)
-	case *core.ThrottleQueue:
-		m.throttleQueue(c, op)
+	case *core.PutLimit:
+		m.putLimit(c, op)
+	case *core.RemoveLimit:
+		m.removeLimit(c, op)
+	case *core.ShareQueue:
+		m.shareQueue(c, op)
+	case *core.ListLimits:
+		m.listLimits(c, op)
 	case *core.Drain:
 		m.drain(c, op)
 	case *core.Purge:

@@ -197,6 +197,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = r.jobOp(verb, tag)
 	case "put-schedule", "pause-schedule", "resume-schedule", "remove-schedule", "run-schedule", "list-schedules":
 		op = r.scheduleOp(verb, tag)
+	case "put-limit", "remove-limit", "share", "list-limits":
+		op = r.limitOp(verb, tag)
 	case "atomic": // act knows the operations
 	case "update", "move", "depend", "undepend", "transfer", "lease-job":
 		op = r.changeOp(verb, tag)
@@ -323,9 +325,10 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 			MaxHigh: r.count("high"), MaxNormal: r.count("normal"), MaxLow: r.count("low"),
 		}}
 	case "throttle":
-		return &core.ThrottleQueue{Tag: tag, Queue: name, Throttle: core.Throttle{
-			Leased: r.count("leased"), LeasedPerWorker: r.count("per-worker"), SlotFor: r.span("slot-for"),
-		}}
+		if t := r.throttle(); t != (core.Throttle{}) {
+			return &core.PutLimit{Tag: tag, Limit: core.QueueLimit{Queue: name, Throttle: t, FromConfig: true}}
+		}
+		return &core.RemoveLimit{Tag: tag, Queue: name, FromConfig: true}
 	case "keep-done":
 		return &core.KeepDone{Tag: tag, Queue: name, Retention: core.Retention{For: r.span("for"), Count: int(r.number("count"))}}
 	case "finished":

@@ -42,6 +42,8 @@ type jobQueue struct {
 	retention    core.Retention
 	keptDone     queue.List        // jobs that stay for the retention alone
 	trimTimer    timer.ID          // set while there are too many of them
+	shape        *shape            // its limits and sharing; nil if it has none
+	lanes        *lanes            // nil unless these tell its jobs apart
 	slots        uint32            // leases that count against the throttle
 	perWorker    map[uint64]uint32 // the same by holder; see slotFor
 }
@@ -129,7 +131,7 @@ func (m *Machine) idleTimeout(n uint32) {
 // idle reports whether the queue can be removed without loss.
 func (q *jobQueue) idle() bool {
 	return !q.sticky && !q.created && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 &&
-		q.limits == (core.Limits{})
+		q.limits == (core.Limits{}) && q.shape == nil
 }
 
 func (m *Machine) forgetQueue(n uint32) {

@@ -116,3 +116,31 @@ func (l *life) schedule() core.Op {
 	}
 	return &core.PutSchedule{Schedule: s, Create: l.maybe(3), Revision: uint64(l.rng.IntN(4) / 3)}
 }
+
+// limit is any operation on the limits of a queue.
+func (l *life) limit(q string) core.Op {
+	scope, name, fromConfig := core.LimitScope(l.rng.IntN(3)), "", l.maybe(3)
+	if scope != core.ScopeQueue && l.maybe(2) {
+		name = []string{"a", "T", "key 1", "key 2"}[l.rng.IntN(4)]
+	}
+	switch l.rng.IntN(6) {
+	case 0:
+		return &core.RemoveLimit{Queue: q, Scope: scope, Name: name, FromConfig: fromConfig}
+	case 1, 2:
+		s := core.Sharing{Queue: q, Key: core.JobKey{Kind: core.KeyKind(l.rng.IntN(3))}, FromConfig: fromConfig}
+		if s.Key.Kind == core.KeyTag {
+			s.Key.Tag = "a"
+		}
+		if s.Fair = s.Key.Kind != core.KeyNone && l.maybe(2); s.Fair {
+			s.Weights = map[string]uint32{"key 1": 3}
+		}
+		return &core.ShareQueue{Sharing: s}
+	}
+	t := core.Throttle{
+		Leased: uint32(l.rng.IntN(3)), LeasedPerWorker: uint32(l.rng.IntN(3)), SlotFor: l.span() * time.Duration(l.rng.IntN(2)),
+	}
+	if l.maybe(3) {
+		t.Rate, t.Burst = float64(1+l.rng.IntN(3)), uint32(l.rng.IntN(3))
+	}
+	return &core.PutLimit{Limit: core.QueueLimit{Queue: q, Scope: scope, Name: name, Throttle: t, FromConfig: fromConfig}}
+}

@@ -231,9 +231,7 @@ func (l *life) admin() core.Op {
 	case 5:
 		return &core.LimitQueue{Queue: q, Limits: core.Limits{MaxNormal: uint32(l.rng.IntN(30))}}
 	case 6, 7:
-		return &core.ThrottleQueue{Queue: q, Throttle: core.Throttle{
-			Leased: uint32(l.rng.IntN(3)), LeasedPerWorker: uint32(l.rng.IntN(3)), SlotFor: l.span() * time.Duration(l.rng.IntN(2)),
-		}}
+		return l.limit(q)
 	case 8:
 		op := &core.Purge{Queue: q, Origin: core.Protocol(l.rng.IntN(len(core.Protocols))), Limit: 1 + l.rng.IntN(5), Drop: l.maybe(4)}
 		if l.maybe(2) {

@@ -278,6 +278,17 @@ func (l *life) knows(m *machine.Machine) (all []string) {
 		s.Job = nil
 		say("schedule %+v", s)
 	}
+	limits := ask(&core.ListLimits{})
+	for _, limit := range limits.Limits {
+		if !limit.FromConfig {
+			say("limit %+v", limit)
+		}
+	}
+	for _, sharing := range limits.Sharings {
+		if !sharing.FromConfig {
+			say("sharing %+v", sharing)
+		}
+	}
 	for i := range 5 {
 		if q := ask(&core.InspectQueue{Queue: queue(i)}).Queues; len(q) == 1 {
 			limits := q[0].Limits

@@ -36,6 +36,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.restoreDay(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):
 		err = m.restoreQueue(name, value)
+	case strings.HasPrefix(name, shapePrefix):
+		err = m.restoreShape(name, value)
 	case strings.HasPrefix(name, schedulePrefix):
 		err = m.restoreSchedule(name, value)
 	case strings.HasPrefix(name, positionPrefix):
@@ -60,6 +62,9 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	m.nextSeq = max(m.nextSeq, j.Seq+1)
 	h := m.index(j, n)
 	e := m.jobs.at(h)
+	if r.Status == nil || r.Status.State != core.Done {
+		m.joinLaneOf(h, j)
+	}
 	if j.Schedule != "" {
 		m.restoredJob(j)
 	}
@@ -175,6 +180,7 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 		m.holdNamed(h, e, s.Worker)
 	}
 	m.stats.LeasedBy[s.HolderFrom]++
+	m.takeSlot(h, e, m.slotKey(e))
 	e.granted = millis(s.LeaseFor)
 	if e.granted == 0 {
 		e.granted = millis(m.opts.DefaultLease)

@@ -217,6 +217,9 @@ func (p *player) replyText(r *core.Reply) string {
 	case core.EventReply:
 		return p.eventText(&r.Event)
 	case core.Answered:
+		if r.Limits != nil {
+			return p.limits(r.Answer)
+		}
 		if r.Schedules != nil {
 			return p.schedules(r.Schedules)
 		}

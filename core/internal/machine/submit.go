@@ -31,7 +31,8 @@ type optional struct {
 	slotKey        uint64   // holder of the throttle slot
 	slotTimer      timer.ID
 	slot           slotState
-	timeline       uint16 // Job.Timeline
+	timeline       uint16   // Job.Timeline
+	lane           *laneJob // in a queue with lanes
 }
 
 // transient holds what is known about a job besides its entry, while it is not on disk.
@@ -299,6 +300,7 @@ func (m *Machine) admit(j *core.Job) uint32 {
 		e.readyAt = max(e.readyAt, m.now) // its position is by arrival, even if the client says that it is older
 	}
 	m.setPayload(h, j)
+	m.joinLaneOf(h, j)
 	return h
 }
 
@@ -417,7 +419,7 @@ func (m *Machine) makeReady(h uint32, e *entry) {
 	m.move(e, core.Ready)
 	q := m.queues[e.queue]
 	m.show(e.queue, q)
-	q.ready.Push(h, m.before)
+	m.pushReady(q, h)
 	m.happened(h, e, core.EventReady, "")
 	m.offer(e.queue)
 }

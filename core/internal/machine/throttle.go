@@ -23,18 +23,23 @@ const workerKey = 1 << 63
 
 // slotFor reports whether the throttle of the queue allows this lease.
 func (m *Machine) slotFor(q *jobQueue, c *client, op *core.Lease) bool {
+	if q.lanes != nil && m.laneFront(q, c, op) == 0 {
+		return false
+	}
 	if q.limits.LeasedPerWorker == 0 {
 		return true
 	}
-	key := uint64(c.id)
-	if op.Holder == core.HeldByWorker {
-		number, known := m.workers.number[op.Worker]
-		if !known {
-			return true
-		}
-		key = workerKey | uint64(number)
+	key, known := m.workerKeyOf(c, op)
+	return !known || q.perWorker[key] < q.limits.LeasedPerWorker
+}
+
+// workerKeyOf names who a lease is for; not known: a worker without a lease.
+func (m *Machine) workerKeyOf(c *client, op *core.Lease) (key uint64, known bool) {
+	if op.Holder != core.HeldByWorker {
+		return uint64(c.id), true
 	}
-	return q.perWorker[key] < q.limits.LeasedPerWorker
+	number, known := m.workers.number[op.Worker]
+	return workerKey | uint64(number), known
 }
 
 // slotKey identifies the holder of a leased job; zero if unknown.
@@ -49,9 +54,17 @@ func (m *Machine) slotKey(e *entry) uint64 {
 	return 0
 }
 
-// takeSlot counts a lease in the throttle of its queue, if there is one.
+// takeSlot counts a lease in the limits of its queue, if there are any.
 func (m *Machine) takeSlot(h uint32, e *entry, key uint64) {
 	q := m.queues[e.queue]
+	if q.lanes != nil {
+		m.takeLaneSlots(h, key)
+	}
+	m.takeQueueSlot(h, q, key)
+}
+
+// takeQueueSlot counts a lease in the limit of the whole queue, if there is one.
+func (m *Machine) takeQueueSlot(h uint32, q *jobQueue, key uint64) {
 	t := q.limits.Throttle
 	if t == (core.Throttle{}) {
 		return
@@ -68,12 +81,18 @@ func (m *Machine) takeSlot(h uint32, e *entry, key uint64) {
 	}
 }
 
-// giveSlot frees the slot of a job.
+// giveSlot takes a job out of the limits of its queue.
 func (m *Machine) giveSlot(h uint32, e *entry) {
 	x := m.optionalState(h)
 	if x == nil {
 		return
 	}
+	m.freeLaneSlots(h)
+	m.giveQueueSlot(x, e)
+}
+
+// giveQueueSlot takes a job out of the limit of the whole queue.
+func (m *Machine) giveQueueSlot(x *optional, e *entry) {
 	if x.slot == slotTaken {
 		m.timers.Remove(&x.slotTimer)
 		q := m.queues[e.queue]
@@ -88,26 +107,10 @@ func (m *Machine) giveSlot(h uint32, e *entry) {
 
 // slotTimeout frees the slot of a job whose lease continues.
 func (m *Machine) slotTimeout(h uint32) {
-	e := m.jobs.at(h)
-	m.optionalState(h).slotTimer = 0
-	m.giveSlot(h, e)
-	m.optionalState(h).slot = slotOver
-}
-
-func (m *Machine) throttleQueue(c *client, op *core.ThrottleQueue) {
-	n := m.names[op.Queue]
-	hidden := n == 0 || m.queues[n].hidden
-	n, q := m.queueNamed(op.Queue)
-	if hidden { // no row until it is used
-		m.hide(n, q)
-	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
-	if q.limits.Throttle != op.Throttle {
-		q.limits.Throttle = op.Throttle
-		m.recountSlots(n)
-		m.offer(n)
-	}
-	m.dropIdle(n)
+	x := m.optionalState(h)
+	x.slotTimer = 0
+	m.giveQueueSlot(x, m.jobs.at(h))
+	x.slot = slotOver
 }
 
 // recountSlots assigns slots to leases from before the queue had a throttle. It examines all jobs, which is acceptable since
@@ -125,7 +128,7 @@ func (m *Machine) recountSlots(n uint32) {
 		}
 		left--
 		if x := m.optionalState(h); x == nil || x.slot == slotNone {
-			m.takeSlot(h, e, m.slotKey(e))
+			m.takeQueueSlot(h, q, m.slotKey(e))
 		}
 	}
 }

@@ -78,6 +78,9 @@ func (m *Machine) setFields(h uint32, e *entry, j *core.Job, set *core.JobChange
 	if set.Tags != nil {
 		m.setTags(h, n.Tags)
 	}
+	if (set.Type != nil || set.Tags != nil) && e.state != core.Done {
+		m.relane(h, e, &n)
+	}
 	m.setEntry(h, e, &n, set)
 	if set.ExpiresAt != nil {
 		m.changeExpiry(h, e, &n, *set.ExpiresAt)
@@ -184,9 +187,12 @@ func (m *Machine) changeExpiry(h uint32, e *entry, n *core.Job, until core.Insta
 // reposition changes the priority or instant of a job, and so its position.
 func (m *Machine) reposition(h uint32, e *entry, n *core.Job, set *core.JobChange) {
 	q := m.queues[e.queue]
-	list := q.list(e.state)
-	if list != nil {
-		list.Remove(h, m.before)
+	switch e.state {
+	case core.Ready:
+		m.removeReady(q, h)
+	case core.Scheduled:
+		q.scheduled.Remove(h, m.before)
+	case core.Gone, core.Blocked, core.Leased, core.Retrying, core.Done, core.Dead:
 	}
 	if set.Priority != nil {
 		n.Priority = *set.Priority
@@ -195,9 +201,13 @@ func (m *Machine) reposition(h uint32, e *entry, n *core.Job, set *core.JobChang
 	if set.ReadyAt != nil && m.reschedule(h, e, *set.ReadyAt) {
 		return
 	}
-	if list != nil {
-		list.Push(h, m.before)
+	switch e.state {
+	case core.Ready:
+		m.pushReady(q, h)
 		m.offer(e.queue)
+	case core.Scheduled:
+		q.scheduled.Push(h, m.before)
+	case core.Gone, core.Blocked, core.Leased, core.Retrying, core.Done, core.Dead:
 	}
 }
 

@@ -104,9 +104,7 @@ func (w *world) settings() error {
 			For: time.Duration(w.rng.IntN(3)) * 20 * time.Second, Count: w.rng.IntN(4),
 		}}
 	case 0:
-		op = &core.ThrottleQueue{Tag: tag, Queue: q, Throttle: core.Throttle{
-			Leased: uint32(w.rng.IntN(3)), LeasedPerWorker: uint32(w.rng.IntN(3)), SlotFor: time.Duration(w.rng.IntN(2)) * 3 * time.Second, //nolint:gosec // small
-		}}
+		op = w.limit(q, tag)
 	case 1:
 		op = &core.LimitQueue{Tag: tag, Queue: q, Limits: core.Limits{MaxNormal: uint32(w.rng.IntN(3) * 20)}} //nolint:gosec // small
 	default:
@@ -114,6 +112,25 @@ func (w *world) settings() error {
 	}
 	w.note("%+v", op)
 	return w.do(c, op, tag, nil)
+}
+
+// limit limits a queue, its types or its keys, lets the keys take turns, or takes that back.
+func (w *world) limit(q string, tag uint64) core.Op {
+	scope := core.LimitScope(w.rng.IntN(3)) //nolint:gosec // small
+	switch w.rng.IntN(5) {
+	case 0, 1:
+		return &core.RemoveLimit{Tag: tag, Queue: q, Scope: scope}
+	case 2:
+		kind := core.KeyKind(w.rng.IntN(2) * int(core.KeyUnique)) //nolint:gosec // small
+		return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: kind}, Fair: kind != core.KeyNone && w.rng.IntN(2) == 0}}
+	}
+	t := core.Throttle{
+		Leased: uint32(w.rng.IntN(3)), LeasedPerWorker: uint32(w.rng.IntN(3)), SlotFor: time.Duration(w.rng.IntN(2)) * 3 * time.Second, //nolint:gosec // small
+	}
+	if w.rng.IntN(3) == 0 || t == (core.Throttle{}) {
+		t.Rate, t.Burst = float64(1+w.rng.IntN(3)), uint32(w.rng.IntN(3)) //nolint:gosec // small
+	}
+	return &core.PutLimit{Tag: tag, Limit: core.QueueLimit{Queue: q, Scope: scope, Throttle: t}}
 }
 
 // batch opens a batch, or commits or reopens a recent one.

@@ -58,7 +58,7 @@ func (w *world) crash() error {
 	committed, durable, sealed := w.engine.Committed(), w.durable, (*snapshot)(nil)
 	var after *storetest.Disk
 	keep := w.keep()
-	if at := w.rng.IntN(8); at > 0 {
+	if at := w.rng.IntN(8); at > 0 && !w.tidy {
 		t := &trap{at: at, spring: func() error {
 			if after == nil {
 				after = w.cut(keep)
@@ -131,6 +131,9 @@ func (t *trap) sprung() bool {
 
 // failDisk makes a write fail: the engine must stop, and a restart must find what was promised.
 func (w *world) failDisk() error {
+	if w.tidy {
+		return nil
+	}
 	t := &trap{at: 1 + w.rng.IntN(4), spring: func() error { return errTorn }}
 	w.disk.Before(t.before)
 	if err := w.submit(); err != nil {

@@ -22,6 +22,7 @@ type snapshot struct {
 	batches map[uint64]core.BatchInfo
 	queues  map[string]core.QueueInfo
 	meta    []byte
+	limits  string
 }
 
 // snapshot reads everything, without checks.
@@ -48,6 +49,8 @@ func (w *world) snapshot() *snapshot {
 	for _, q := range one(&core.ListQueues{}).Queues {
 		s.queues[q.Name] = q
 	}
+	limits := one(&core.ListLimits{})
+	s.limits = fmt.Sprint(limits.Limits, limits.Sharings)
 	s.meta = one(&core.ReadMeta{Name: metaName}).Data
 	return s
 }
@@ -129,6 +132,10 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 		if !bytes.Equal(r.Data, s.meta) {
 			return fmt.Errorf("entry %q is %q", r.Data, s.meta)
 		}
+	case core.Answered:
+		if op, all := op.(*core.ListLimits); all && op.Queue == "" && fmt.Sprint(r.Limits, r.Sharings) != s.limits {
+			return fmt.Errorf("limits %v %v are %s", r.Limits, r.Sharings, s.limits)
+		}
 	case core.Queues:
 		for i := range r.Queues {
 			if told, have := &r.Queues[i], s.queues[r.Queues[i].Name]; told.Paused != have.Paused || !sameLimits(told.Limits, have.Limits) {
@@ -138,7 +145,7 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 	case core.Failed:
 		return w.sameRefusal(op, r, s)
 	case core.Accepted, core.NothingReady, core.Counted, core.Purged, core.Assigned, core.Reading, core.TimedOut, core.Woken, core.DataSent,
-		core.Warned, core.Answered, core.EventReply: // not about stored state, or of the open batch
+		core.Warned, core.EventReply: // not about stored state, or of the open batch
 	}
 	return nil
 }
@@ -321,6 +328,9 @@ func (w *world) compare(before, after *snapshot) error {
 		if is := after.queues[name]; is.Paused != was.Paused || !sameLimits(is.Limits, was.Limits) {
 			return fmt.Errorf("queue %s was paused %v, limits %+v and is paused %v, limits %+v", name, was.Paused, was.Limits, is.Paused, is.Limits)
 		}
+	}
+	if before.limits != after.limits {
+		return fmt.Errorf("limits were %s and are %s", before.limits, after.limits)
 	}
 	if !bytes.Equal(before.meta, after.meta) {
 		return fmt.Errorf("entry was %q and is %q", before.meta, after.meta)

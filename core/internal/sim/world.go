@@ -25,7 +25,7 @@ type world struct {
 	clients  []*client
 	listener listener
 	observer core.ClientID // the simulation's own client
-	tidy     bool          // a crash keeps all unsynced data, or none
+	tidy     bool          // a crash comes between commits and keeps all unsynced data, or none: background writes do not matter
 	weights  []int         // weights of the acts
 	tag      uint64
 	durable  *snapshot // content of the newest durable commit; nil if unknown
@@ -323,7 +323,7 @@ func (w *world) workFor(c *client) (jobs int) {
 			continue
 		}
 		for _, q := range w.ask(&core.InspectQueue{Queue: queueName(i)}).Queues {
-			if !q.Paused && q.Limits.Throttle == (core.Throttle{}) {
+			if !q.Paused && len(w.ask(&core.ListLimits{Queue: q.Name}).Limits) == 0 {
 				jobs += q.Ready()
 			}
 		}

@@ -1,0 +1,155 @@
+package machine
+
+import (
+	"math"
+	"time"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// bucket counts the leases of one type or key of a queue, or the rate of the queue.
+type bucket struct {
+	of        *lanes
+	name      limitName
+	number    uint32 // in Machine.buckets, for the timer
+	limit     core.Throttle
+	lanes     []*lane // those that it limits
+	blocked   []*lane // those of them that wait for it
+	slots     uint32
+	perWorker map[uint64]uint32
+
+	// paid is when all leases so far are paid for at the limit's rate. A lease is let go while that is less than a burst
+	// ahead.
+	paid  core.Instant
+	timer timer.ID // when there is room again, or the bucket is as good as new
+
+	turn, stride uint64 // fairness: the key with the lowest turn is served next; each lease adds the stride
+}
+
+// oneTurn is the stride of a key with weight 1.
+const oneTurn = 1 << 20
+
+// newBucket makes a bucket with a limit.
+func (m *Machine) newBucket(x *lanes, name limitName, limit core.Throttle) *bucket {
+	b := &bucket{of: x, name: name, limit: limit, stride: oneTurn}
+	if n := len(m.freeBuckets); n > 0 {
+		b.number, m.freeBuckets = m.freeBuckets[n-1], m.freeBuckets[:n-1]
+		m.buckets[b.number] = b
+	} else {
+		b.number = uint32(len(m.buckets))
+		m.buckets = append(m.buckets, b)
+	}
+	x.buckets[name] = b
+	return b
+}
+
+// bucketFor finds or makes the bucket of a type or key, nil if it needs none.
+func (m *Machine) bucketFor(x *lanes, scope core.LimitScope, name string) *bucket {
+	if scope == core.ScopeType && !x.byType || scope == core.ScopeKey && !x.byKey {
+		return nil
+	}
+	id := limitName{scope, name}
+	if b := x.buckets[id]; b != nil {
+		return b
+	}
+	limit, limited := x.shape.limits[id]
+	if !limited {
+		limit, limited = x.shape.limits[limitName{scope: scope}]
+	}
+	if !limited && !(x.fair && scope == core.ScopeKey) {
+		return nil
+	}
+	b := m.newBucket(x, id, limit.Throttle)
+	if weight := x.shape.sharing.Weights[name]; x.fair && scope == core.ScopeKey && weight > 0 {
+		b.stride = oneTurn / uint64(weight)
+	}
+	return b
+}
+
+// isFull reports whether a bucket lets no lease go now.
+func (m *Machine) isFull(b *bucket) bool {
+	return b.limit.Leased > 0 && b.slots >= b.limit.Leased || b.limit.Rate > 0 && m.roomAt(b) > m.now
+}
+
+// interval is the time between two leases, in units of core.Instant.
+func (b *bucket) interval() core.Instant {
+	return max(core.Instant(b.limit.Interval()/time.Microsecond), 1)
+}
+
+// roomAt is when the rate of a bucket lets the next lease go.
+func (m *Machine) roomAt(b *bucket) core.Instant {
+	return b.paid - core.Instant(max(b.limit.Burst, 1)-1)*b.interval()
+}
+
+// roomIn is how many leases a bucket lets go now.
+func (m *Machine) roomIn(b *bucket) int {
+	room := math.MaxInt32
+	if b.limit.Leased > 0 {
+		room = max(int(b.limit.Leased)-int(b.slots), 0)
+	}
+	if b.limit.Rate > 0 {
+		over := m.now - m.roomAt(b)
+		if over < 0 {
+			return 0
+		}
+		room = min(room, int(min(over/b.interval()+1, core.Instant(max(b.limit.Burst, 1)))))
+	}
+	return room
+}
+
+// spend counts a lease in the rate of a bucket.
+func (m *Machine) spend(b *bucket) {
+	if b.limit.Rate > 0 {
+		b.paid = max(b.paid, m.now) + b.interval()
+	}
+}
+
+// waitForRoom sets the deadline of a bucket whose rate is used up.
+func (m *Machine) waitForRoom(b *bucket) {
+	if at := m.roomAt(b); b.limit.Rate > 0 && at > m.now {
+		m.armBucket(b, at)
+	}
+}
+
+func (m *Machine) armBucket(b *bucket, at core.Instant) {
+	m.timers.Remove(&b.timer)
+	b.timer = m.timers.Add(at, timer.Owner{Kind: timerBucket, Handle: b.number})
+}
+
+// bucketTimeout is the deadline of a bucket.
+func (m *Machine) bucketTimeout(number uint32) {
+	b := m.buckets[number]
+	b.timer = 0
+	m.reopenLanes(b)
+	m.offer(b.of.queue)
+	m.dropUnused(b)
+}
+
+// reopenLanes lets the lanes that wait for a bucket try again.
+func (m *Machine) reopenLanes(b *bucket) {
+	blocked := b.blocked
+	b.blocked = nil
+	for _, l := range blocked {
+		l.blockedBy = nil
+		b.of.reopen(l)
+	}
+}
+
+// dropUnused forgets a bucket that no job needs. One whose rate is used stays until that is paid for.
+func (m *Machine) dropUnused(b *bucket) {
+	switch {
+	case b == b.of.whole || len(b.lanes) > 0 || b.slots > 0:
+	case b.limit.Rate > 0 && b.paid > m.now:
+		m.armBucket(b, b.paid)
+	default:
+		m.dropBucket(b)
+	}
+}
+
+func (m *Machine) dropBucket(b *bucket) {
+	m.timers.Remove(&b.timer)
+	delete(b.of.buckets, b.name)
+	m.buckets[b.number] = nil
+	m.freeBuckets = append(m.freeBuckets, b.number)
+}

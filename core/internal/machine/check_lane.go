@@ -1,0 +1,118 @@
+package machine
+
+import (
+	"slices"
+
+	"broker/core"
+)
+
+// lane checks what a job has of its lane, and counts it.
+func (c *checker) lane(h uint32, e *entry, x *optional) {
+	all := c.m.queues[e.queue].lanes
+	if x.lane == nil {
+		return
+	}
+	if all == nil || all.names[x.lane.name] != x.lane.lane {
+		c.fail("job %d is in a lane that its queue does not have", e.seq)
+		return
+	}
+	if all.byType && x.lane.name.typ != c.m.typeOf(e) {
+		c.fail("job %d has type %q and is in the lane of %q", e.seq, c.m.typeOf(e), x.lane.name.typ)
+	}
+	if j := c.m.jobs.payload(h); j != nil && all.byKey && x.lane.name.key != "" && x.lane.name.key != keyOf(all.key, j.Tags, j.UniqueKey) {
+		c.fail("job %d has key %q and is in the lane of %q", e.seq, keyOf(all.key, j.Tags, j.UniqueKey), x.lane.name.key)
+	}
+	q := c.queue(e.queue)
+	q.members[x.lane.lane]++
+	for i := range x.lane.slots {
+		s := &x.lane.slots[i]
+		c.timer(s.timer != 0)
+		if s.bucket == nil {
+			continue
+		}
+		q.taken[s.bucket]++
+		if !e.has(held) || s.bucket != x.lane.buckets[i] {
+			c.fail("job %d is %v and has a slot of a bucket", e.seq, e.state)
+		}
+	}
+}
+
+// lanes checks the lanes and buckets of a queue.
+func (c *checker) lanes(q *jobQueue) {
+	x := q.lanes
+	if x == nil {
+		return
+	}
+	have, ready, open := c.queue(x.queue), 0, 0
+	for number, l := range x.slots {
+		if l == nil {
+			continue
+		}
+		ready += l.ready.Len()
+		if x.names[l.name] != l || int(l.number) != number || l.members != have.members[l] || l.members == 0 {
+			c.fail("queue %s: lane %v has number %d and %d jobs, should have %d and %d", q.name, l.name, l.number, l.members, number, have.members[l])
+		}
+		c.order(q.name, &l.ready, core.Ready, l.ready.Len())
+		if l.open {
+			open++
+		}
+		if l.open != (l.ready.Len() > 0 && l.blockedBy == nil) {
+			c.fail("queue %s: lane %v with %d jobs is open %v, blocked %v", q.name, l.name, l.ready.Len(), l.open, l.blockedBy != nil)
+		}
+		if b := l.blockedBy; b != nil && (!c.m.isFull(b) && b.timer == 0 || !slices.Contains(b.blocked, l)) {
+			c.fail("queue %s: lane %v waits for bucket %v, which has room", q.name, l.name, b.name)
+		}
+	}
+	if ready != q.ready.Len() || open != x.open.Len() {
+		c.fail("queue %s: %d jobs and %d open lanes, should be %d and %d", q.name, ready, x.open.Len(), q.ready.Len(), open)
+	}
+	last := uint32(0)
+	for _, n := range x.open.Slice(0, x.open.Len(), nil) {
+		if last != 0 && !x.before(last, n) {
+			c.fail("queue %s: lanes %v and %v are out of order", q.name, x.slots[last].name, x.slots[n].name)
+		}
+		last = n
+	}
+	for _, b := range c.m.buckets {
+		if b != nil && b.of == x {
+			c.bucket(q, b, have.taken[b])
+		}
+	}
+}
+
+// bucket checks a bucket of a queue.
+func (c *checker) bucket(q *jobQueue, b *bucket, taken uint32) {
+	c.timer(b.timer != 0)
+	sum := uint32(0)
+	for _, n := range b.perWorker {
+		sum += n
+	}
+	if b.slots != taken || sum != taken {
+		c.fail("queue %s: bucket %v counts %d leases, %d by worker, has %d", q.name, b.name, b.slots, sum, taken)
+	}
+	if b.of.buckets[b.name] != b || c.m.buckets[b.number] != b {
+		c.fail("queue %s: bucket %v is not found", q.name, b.name)
+	}
+	if len(b.lanes) == 0 && b.slots == 0 && b.timer == 0 && b != b.of.whole {
+		c.fail("queue %s: bucket %v is not needed", q.name, b.name)
+	}
+}
+
+// mayHave reports whether a queue has a job that a client may have now. Unlike slotFor it changes nothing.
+func (c *checker) mayHave(q *jobQueue, cl *client, op *core.Lease) bool {
+	if q.lanes == nil {
+		return c.m.slotFor(q, cl, op) && !c.m.stale(q.ready.Front())
+	}
+	if q.limits.LeasedPerWorker > 0 {
+		if key, known := c.m.workerKeyOf(cl, op); known && q.perWorker[key] >= q.limits.LeasedPerWorker {
+			return false
+		}
+	}
+	for _, n := range q.lanes.open.Slice(0, q.lanes.open.Len(), nil) {
+		l := q.lanes.slots[n]
+		if !c.m.limited(q.lanes, l) && c.m.workerHasRoom(l, cl, op) && !c.m.stale(l.ready.Front()) {
+			return true
+		}
+	}
+	return false
+}

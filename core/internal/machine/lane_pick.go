@@ -1,0 +1,173 @@
+package machine
+
+import (
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// laneFront is the job of a queue with lanes that is handed out next, zero if there is none now; with a client: to that
+// client. Stale jobs are dropped on the way, as in runnable.
+func (m *Machine) laneFront(q *jobQueue, c *client, op *core.Lease) uint32 {
+	x := q.lanes
+	if x.whole != nil && m.isFull(x.whole) {
+		m.waitForRoom(x.whole)
+		return 0
+	}
+	for i, stale := 0, 0; i < x.open.Len() && stale < maxStale; {
+		l := x.slots[x.open.At(i)]
+		if b := m.fullBucket(l); b != nil {
+			x.close(l)
+			l.blockedBy = b
+			b.blocked = append(b.blocked, l)
+			m.waitForRoom(b)
+			continue
+		}
+		if c != nil && !m.workerHasRoom(l, c, op) {
+			i++
+			continue
+		}
+		h := l.ready.Front()
+		if !m.stale(h) {
+			return h
+		}
+		stale++
+		m.expire(h) // changes the lanes
+		i = 0
+	}
+	return 0
+}
+
+// laneRoom is how many jobs of a queue with lanes could be handed out now; it stops counting above a number.
+func (m *Machine) laneRoom(q *jobQueue, above int) (n int) {
+	x := q.lanes
+	for i := 0; i < x.open.Len() && n <= above; i++ {
+		l := x.slots[x.open.At(i)]
+		room := l.ready.Len()
+		for _, b := range l.buckets {
+			if b != nil {
+				room = min(room, m.roomIn(b))
+			}
+		}
+		n += room
+	}
+	if x.whole != nil {
+		n = min(n, m.roomIn(x.whole))
+	}
+	return n
+}
+
+// fullBucket is a bucket that blocks a lane, nil if there is none.
+func (m *Machine) fullBucket(l *lane) *bucket {
+	for _, b := range l.buckets {
+		if b != nil && m.isFull(b) {
+			return b
+		}
+	}
+	return nil
+}
+
+// limited reports whether limits keep the jobs of a lane from being leased now.
+func (m *Machine) limited(x *lanes, l *lane) bool {
+	return x.whole != nil && m.isFull(x.whole) || m.fullBucket(l) != nil
+}
+
+// workerHasRoom reports whether the limits per worker let a client have a job of a lane.
+func (m *Machine) workerHasRoom(l *lane, c *client, op *core.Lease) bool {
+	for _, b := range l.buckets {
+		if b == nil || b.limit.LeasedPerWorker == 0 {
+			continue
+		}
+		if key, known := m.workerKeyOf(c, op); known && b.perWorker[key] >= b.limit.LeasedPerWorker {
+			return false
+		}
+	}
+	return true
+}
+
+// countLease counts a lease in the rates and the turns of its queue. The job is not ready any more.
+func (m *Machine) countLease(x *lanes, h uint32) {
+	if x.whole != nil {
+		m.spend(x.whole)
+	}
+	l := m.optionals[h].lane
+	for _, b := range l.buckets {
+		if b != nil {
+			m.spend(b)
+		}
+	}
+	if !x.fair {
+		return
+	}
+	b := l.buckets[ofKey]
+	for _, o := range b.lanes {
+		x.close(o)
+	}
+	x.turn = max(x.turn, b.turn)
+	b.turn = x.turn + b.stride
+	for _, o := range b.lanes {
+		x.reopen(o)
+	}
+}
+
+// laneSlot is a slot that a leased job has taken in a bucket.
+type laneSlot struct {
+	bucket *bucket
+	worker uint64 // see slotFor
+	timer  timer.ID
+}
+
+// takeLaneSlots counts a leased job in the buckets of its lane.
+func (m *Machine) takeLaneSlots(h uint32, worker uint64) {
+	l := m.optionals[h].lane
+	for i, b := range l.buckets {
+		if b == nil {
+			continue
+		}
+		s := &l.slots[i]
+		s.bucket, s.worker = b, worker
+		b.slots++
+		if b.perWorker == nil {
+			b.perWorker = map[uint64]uint32{}
+		}
+		b.perWorker[worker]++
+		if b.limit.SlotFor > 0 {
+			kind := timerTypeSlot
+			if i == ofKey {
+				kind = timerKeySlot
+			}
+			s.timer = m.timers.Add(m.now.Add(b.limit.SlotFor), timer.Owner{Kind: kind, Handle: h})
+		}
+	}
+}
+
+// freeLaneSlots takes a job out of the buckets of its lane.
+func (m *Machine) freeLaneSlots(h uint32) {
+	if x := m.optionalState(h); x != nil && x.lane != nil {
+		m.freeLaneSlot(x.lane, ofType)
+		m.freeLaneSlot(x.lane, ofKey)
+	}
+}
+
+func (m *Machine) freeLaneSlot(l *laneJob, i int) {
+	s := &l.slots[i]
+	b := s.bucket
+	if b == nil {
+		return
+	}
+	m.timers.Remove(&s.timer)
+	b.slots--
+	if b.perWorker[s.worker]--; b.perWorker[s.worker] == 0 {
+		delete(b.perWorker, s.worker)
+	}
+	*s = laneSlot{}
+	m.reopenLanes(b)
+	m.offer(b.of.queue)
+	m.dropUnused(b)
+}
+
+// laneSlotTimeout frees a slot of a job whose lease goes on.
+func (m *Machine) laneSlotTimeout(h uint32, i int) {
+	l := m.optionals[h].lane
+	l.slots[i].timer = 0
+	m.freeLaneSlot(l, i)
+}

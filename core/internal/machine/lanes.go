@@ -1,0 +1,270 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+// A queue whose limits or fairness tell its jobs apart has lanes: one for each combination of type and key that its jobs
+// have. Its list of ready jobs stays as in any other queue; each lane lists its own part of it.
+//
+//	ready:  a1 b1 a2 c1 b2
+//	lanes:  a: a1 a2    b: b1 b2    c: c1
+//	open:   a c              b is blocked by a bucket
+//
+// A bucket counts the leases of a type or key. When a lease finds an open lane whose bucket is full, the lane is blocked
+// until the bucket has room, so that blocked lanes are not looked at again and again. Other queues have no lanes and pay
+// for a nil check.
+
+// lanes are the lanes of one queue.
+type lanes struct {
+	queue   uint32
+	shape   *shape
+	key     core.JobKey
+	byType  bool    // there are limits of types, so that jobs of different types are in different lanes
+	byKey   bool    // likewise, or the keys take turns
+	fair    bool    // the keys take turns
+	whole   *bucket // the rate of the queue; nil if there is none
+	buckets map[limitName]*bucket
+	names   map[laneName]*lane
+	slots   []*lane // by number, from 1
+	free    []uint32
+	open    queue.List // numbers of lanes that have a ready job and are not blocked
+	before  queue.Before
+	turn    uint64 // of the key that was served last
+}
+
+// laneName is the type and key of the jobs in a lane; empty if jobs are not told apart by them.
+type laneName struct{ typ, key string }
+
+// lane is part of a queue.
+type lane struct {
+	name      laneName
+	number    uint32
+	members   int // jobs of the lane in any state
+	ready     queue.List
+	buckets   [2]*bucket // of its type and of its key; nil if they have no limit
+	open      bool
+	blockedBy *bucket
+}
+
+// laneJob is what a job has of its lane. Done jobs are in no lane.
+type laneJob struct {
+	*lane
+	slots [2]laneSlot // taken in the lane's buckets
+}
+
+// Indexes of lane.buckets and laneJob.slots.
+const (
+	ofType = 0
+	ofKey  = 1
+)
+
+// newLanes makes the lanes of a queue, without jobs; nil if its shape needs none.
+func (m *Machine) newLanes(n uint32, s *shape) *lanes {
+	if s == nil {
+		return nil
+	}
+	x := &lanes{
+		queue: n, shape: s, buckets: map[limitName]*bucket{}, names: map[laneName]*lane{}, slots: make([]*lane, 1),
+		key: s.sharing.Key, fair: s.sharing.Fair,
+	}
+	x.byKey = x.fair
+	for name := range s.limits {
+		switch name.scope {
+		case core.ScopeQueue:
+		case core.ScopeType:
+			x.byType = true
+		case core.ScopeKey:
+			x.byKey = x.byKey || s.sharing.Key.Kind != core.KeyNone
+		}
+	}
+	if whole := s.limits[limitName{scope: core.ScopeQueue}]; whole.Rate > 0 {
+		x.whole = m.newBucket(x, limitName{scope: core.ScopeQueue}, core.Throttle{Rate: whole.Rate, Burst: whole.Burst})
+	}
+	if !x.byType && !x.byKey && x.whole == nil {
+		return nil
+	}
+	x.before = func(a, b uint32) bool {
+		p, q := x.slots[a], x.slots[b]
+		if x.fair && p.buckets[ofKey].turn != q.buckets[ofKey].turn {
+			return p.buckets[ofKey].turn < q.buckets[ofKey].turn
+		}
+		return m.before(p.ready.Front(), q.ready.Front())
+	}
+	return x
+}
+
+// keyOf is the key of a job.
+func keyOf(k core.JobKey, tags []string, unique string) string {
+	switch k.Kind {
+	case core.KeyNone:
+	case core.KeyTag:
+		for _, tag := range tags {
+			if name, value, _ := strings.Cut(tag, ":"); name == k.Tag {
+				return value
+			}
+		}
+	case core.KeyUnique:
+		key, _, _ := strings.Cut(unique, ":")
+		return key
+	}
+	return ""
+}
+
+// nameFor is the name of the lane of a job.
+func (x *lanes) nameFor(typ string, key string) (name laneName) {
+	if x.byType {
+		name.typ = typ
+	}
+	if x.byKey {
+		name.key = key
+	}
+	return name
+}
+
+// joinLane puts a job into the lane of its type and key. It is not in the list of ready jobs.
+func (m *Machine) joinLane(h uint32, x *lanes, name laneName) {
+	l := x.names[name]
+	if l == nil {
+		name = laneName{strings.Clone(name.typ), strings.Clone(name.key)}
+		l = &lane{name: name}
+		if n := len(x.free); n > 0 {
+			l.number, x.free = x.free[n-1], x.free[:n-1]
+			x.slots[l.number] = l
+		} else {
+			l.number = uint32(len(x.slots))
+			x.slots = append(x.slots, l)
+		}
+		x.names[name] = l
+		l.buckets = [2]*bucket{m.bucketFor(x, core.ScopeType, name.typ), m.bucketFor(x, core.ScopeKey, name.key)}
+		for _, b := range l.buckets {
+			if b != nil {
+				b.lanes = append(b.lanes, l)
+			}
+		}
+	}
+	l.members++
+	m.ensureOptional(h).lane = &laneJob{lane: l}
+}
+
+// joinLaneOf puts a job into the lane of its payload, if its queue has lanes.
+func (m *Machine) joinLaneOf(h uint32, j *core.Job) {
+	e := m.jobs.at(h)
+	if x := m.queues[e.queue].lanes; x != nil {
+		m.joinLane(h, x, x.nameFor(m.typeOf(e), keyOf(x.key, j.Tags, j.UniqueKey)))
+	}
+}
+
+// leaveLane takes a job out of its lane. It is not in the list of ready jobs and has no slot.
+func (m *Machine) leaveLane(h uint32, e *entry) {
+	x := m.optionalState(h)
+	if x == nil || x.lane == nil {
+		return
+	}
+	l, all := x.lane.lane, m.queues[e.queue].lanes
+	x.lane = nil
+	if l.members--; l.members > 0 {
+		return
+	}
+	delete(all.names, l.name)
+	all.slots[l.number] = nil
+	all.free = append(all.free, l.number)
+	if b := l.blockedBy; b != nil {
+		b.blocked = slices.DeleteFunc(b.blocked, func(o *lane) bool { return o == l })
+	}
+	for _, b := range l.buckets {
+		if b != nil {
+			b.lanes = slices.DeleteFunc(b.lanes, func(o *lane) bool { return o == l })
+			m.dropUnused(b)
+		}
+	}
+}
+
+// relane puts a job into another lane if its type or key has changed.
+func (m *Machine) relane(h uint32, e *entry, j *core.Job) {
+	all := m.queues[e.queue].lanes
+	if all == nil {
+		return
+	}
+	x := m.optionalState(h)
+	name := all.nameFor(j.Type, keyOf(all.key, j.Tags, j.UniqueKey))
+	if x.lane.name == name {
+		return
+	}
+	if e.state == core.Ready {
+		all.remove(m, x.lane.lane, h)
+	}
+	m.freeLaneSlots(h)
+	m.leaveLane(h, e)
+	m.joinLane(h, all, name)
+	switch {
+	case e.state == core.Ready:
+		all.add(m, x.lane.lane, h)
+		m.offer(e.queue)
+	case e.has(held):
+		m.takeLaneSlots(h, m.slotKey(e))
+	}
+}
+
+// pushReady adds a job to the ready ones of its queue.
+func (m *Machine) pushReady(q *jobQueue, h uint32) {
+	q.ready.Push(h, m.before)
+	if q.lanes != nil {
+		q.lanes.add(m, m.optionals[h].lane.lane, h)
+	}
+}
+
+// removeReady takes a job out of the ready ones of its queue.
+func (m *Machine) removeReady(q *jobQueue, h uint32) {
+	q.ready.Remove(h, m.before)
+	if q.lanes != nil {
+		q.lanes.remove(m, m.optionals[h].lane.lane, h)
+	}
+}
+
+// add puts a ready job into its lane. The place of an open lane depends on its first job.
+func (x *lanes) add(m *Machine, l *lane, h uint32) {
+	if l.open && m.before(l.ready.Front(), h) {
+		l.ready.Push(h, m.before)
+		return
+	}
+	x.close(l)
+	l.ready.Push(h, m.before)
+	x.reopen(l)
+}
+
+// remove takes a ready job out of its lane.
+func (x *lanes) remove(m *Machine, l *lane, h uint32) {
+	if l.open && l.ready.Front() != h {
+		l.ready.Remove(h, m.before)
+		return
+	}
+	x.close(l)
+	l.ready.Remove(h, m.before)
+	x.reopen(l)
+}
+
+// close takes a lane out of the open ones.
+func (x *lanes) close(l *lane) {
+	if l.open {
+		l.open = false
+		x.open.Remove(l.number, x.before)
+	}
+}
+
+// reopen puts a lane among the open ones if it has a job and is not blocked. A key that had nothing to hand out has not
+// saved up its turns.
+func (x *lanes) reopen(l *lane) {
+	if l.open || l.blockedBy != nil || l.ready.Len() == 0 {
+		return
+	}
+	if b := l.buckets[ofKey]; x.fair && b.turn < x.turn && !slices.ContainsFunc(b.lanes, func(o *lane) bool { return o.open }) {
+		b.turn = x.turn
+	}
+	l.open = true
+	x.open.Push(l.number, x.before)
+}

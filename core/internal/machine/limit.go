@@ -1,0 +1,248 @@
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"broker/core"
+)
+
+// limitName names a limit within its queue.
+type limitName struct {
+	scope core.LimitScope
+	name  string
+}
+
+// shape is the limits and the sharing of a queue. The numbers of its ScopeQueue limit, except for the rate, are in
+// jobQueue.limits.
+type shape struct {
+	limits  map[limitName]core.QueueLimit
+	sharing core.Sharing
+	stored  bool // part of it has a meta entry
+}
+
+func (s *shape) empty() bool { return len(s.limits) == 0 && s.sharing.Key.Kind == core.KeyNone }
+
+// putLimit is PutLimit.
+func (m *Machine) putLimit(c *client, op *core.PutLimit) {
+	name := limitName{op.Limit.Scope, op.Limit.Name}
+	if err := m.limitRefusal(&op.Limit, name); err != nil {
+		m.refusedAt(c, op.Tag, err, m.metaCommit())
+		return
+	}
+	q := m.shapedQueue(op.Limit.Queue)
+	name.name = strings.Clone(name.name)
+	limit := op.Limit
+	limit.Queue, limit.Name = q.name, name.name
+	before, had := q.shape.limits[name]
+	q.shape.limits[name] = limit
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.reshaped(q, had && !before.FromConfig || !limit.FromConfig)})
+}
+
+// limitRefusal is the reason why a limit is refused, nil if there is none.
+func (m *Machine) limitRefusal(l *core.QueueLimit, name limitName) error {
+	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
+	switch {
+	case l.Queue == "" || len(l.Queue) > core.MaxQueueName || len(l.Name) > core.MaxIDBytes:
+		return wrong("a limit needs the name of a queue; names are bounded")
+	case l.Scope > core.ScopeKey:
+		return wrong("unknown scope")
+	case l.Scope == core.ScopeQueue && l.Name != "":
+		return wrong("a limit of the whole queue has no name")
+	case l.Throttle == (core.Throttle{}) && l.Name == "":
+		return wrong("it limits nothing")
+	case l.SlotFor < 0 || l.Rate != 0 && !(l.Rate >= core.MinRate && l.Rate <= core.MaxRate) || l.Burst > 0 && l.Rate == 0:
+		return wrong("a rate is between one a day and a million a second, a burst needs a rate, and a time is not negative")
+	}
+	s := m.shapeOf(l.Queue)
+	if s == nil {
+		return nil
+	}
+	before, had := s.limits[name]
+	switch {
+	case had && before.FromConfig && !l.FromConfig:
+		return core.ErrConfigured
+	case !had && len(s.limits) >= core.MaxLimits:
+		return core.ErrFull
+	}
+	return nil
+}
+
+// removeLimit is RemoveLimit.
+func (m *Machine) removeLimit(c *client, op *core.RemoveLimit) {
+	name, s := limitName{op.Scope, op.Name}, m.shapeOf(op.Queue)
+	var before core.QueueLimit
+	had := false
+	if s != nil {
+		before, had = s.limits[name]
+	}
+	switch {
+	case !had:
+		m.refusedAt(c, op.Tag, core.ErrNoLimit, m.metaCommit())
+		return
+	case before.FromConfig != op.FromConfig:
+		m.refusedAt(c, op.Tag, core.ErrConfigured, m.metaCommit())
+		return
+	}
+	delete(s.limits, name)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.reshaped(m.queues[m.names[op.Queue]], !before.FromConfig)})
+}
+
+// shareQueue is ShareQueue.
+func (m *Machine) shareQueue(c *client, op *core.ShareQueue) {
+	to := op.Sharing
+	if err := m.sharingRefusal(&to); err != nil {
+		m.refusedAt(c, op.Tag, err, m.metaCommit())
+		return
+	}
+	if to.Key.Kind == core.KeyNone && m.shapeOf(to.Queue) == nil {
+		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.metaCommit()})
+		return
+	}
+	q := m.shapedQueue(to.Queue)
+	to.Queue, to.Weights = q.name, maps.Clone(to.Weights)
+	before := q.shape.sharing
+	if q.shape.sharing = to; to.Key.Kind == core.KeyNone {
+		q.shape.sharing = core.Sharing{}
+	}
+	wasStored := before.Key.Kind != core.KeyNone && !before.FromConfig
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.reshaped(q, wasStored || !to.FromConfig)})
+}
+
+// sharingRefusal is the reason why a sharing is refused, nil if there is none.
+func (m *Machine) sharingRefusal(s *core.Sharing) error {
+	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
+	switch {
+	case s.Queue == "" || len(s.Queue) > core.MaxQueueName:
+		return wrong("a sharing needs the name of a queue")
+	case s.Key.Kind > core.KeyUnique || (s.Key.Kind == core.KeyTag) != (s.Key.Tag != "") || len(s.Key.Tag) > core.MaxTagBytes:
+		return wrong("the key is a named tag, or comes from the unique key")
+	case strings.Contains(s.Key.Tag, ":"):
+		return wrong("the name of a tag ends before its first colon")
+	case s.Key.Kind == core.KeyNone && (s.Fair || len(s.Weights) > 0), !s.Fair && len(s.Weights) > 0:
+		return wrong("fairness needs a key, and weights need fairness")
+	case len(s.Weights) > core.MaxLimits:
+		return wrong("there are too many weights")
+	}
+	for _, weight := range s.Weights {
+		if weight == 0 || weight > core.MaxWeight {
+			return wrong("a weight is between 1 and 1,000")
+		}
+	}
+	if old := m.shapeOf(s.Queue); old != nil && old.sharing.FromConfig && !s.FromConfig {
+		return core.ErrConfigured
+	}
+	return nil
+}
+
+// shapeOf is the shape of a queue, nil if it has none.
+func (m *Machine) shapeOf(name string) *shape {
+	if n := m.names[name]; n != 0 {
+		return m.queues[n].shape
+	}
+	return nil
+}
+
+// shapedQueue finds or makes a queue with a shape. A new one has no row until it is used.
+func (m *Machine) shapedQueue(name string) *jobQueue {
+	n := m.names[name]
+	if n == 0 {
+		var q *jobQueue
+		n, q = m.queueNamed(name)
+		m.hide(n, q)
+	}
+	q := m.queues[n]
+	if q.shape == nil {
+		q.shape = &shape{limits: map[limitName]core.QueueLimit{}}
+	}
+	return q
+}
+
+// reshaped puts the shape of a queue in force, and stores it if that part of it has changed. It returns the commit that the
+// reply rests on.
+func (m *Machine) reshaped(q *jobQueue, store bool) core.Commit {
+	n := m.names[q.name]
+	whole := q.shape.limits[limitName{scope: core.ScopeQueue}].Throttle
+	if q.limits.Throttle != whole {
+		q.limits.Throttle = whole
+		m.recountSlots(n)
+	}
+	commit := core.Commit(0)
+	if store {
+		m.storeShape(q)
+		commit = m.promise()
+	}
+	m.relaneQueue(n)
+	if q.shape.empty() {
+		q.shape = nil
+	}
+	m.offer(n)
+	m.dropIdle(n)
+	return commit
+}
+
+// relaneQueue sorts the jobs of a queue into lanes anew. It looks for them among all jobs; limits change rarely.
+func (m *Machine) relaneQueue(n uint32) {
+	q := m.queues[n]
+	old, fresh := q.lanes, m.newLanes(n, q.shape)
+	if old == nil && fresh == nil {
+		return
+	}
+	m.eachJob(func(h uint32, e *entry) {
+		if e.queue != n {
+			return
+		}
+		name := m.laneNameOf(h, e, old, fresh)
+		m.freeLaneSlots(h)
+		if x := m.optionalState(h); x != nil {
+			x.lane = nil
+		}
+		if fresh == nil || e.state == core.Done {
+			return
+		}
+		m.joinLane(h, fresh, name)
+		switch {
+		case e.state == core.Ready:
+			fresh.add(m, m.optionals[h].lane.lane, h)
+		case e.has(held):
+			m.takeLaneSlots(h, m.slotKey(e))
+		}
+	})
+	if q.lanes = fresh; old == nil {
+		return
+	}
+	for _, b := range old.buckets { // the order does not matter: each has its own number
+		if fresh != nil && fresh.buckets[b.name] != nil {
+			fresh.buckets[b.name].paid = b.paid
+		}
+	}
+	m.dropBuckets(old)
+}
+
+// dropBuckets forgets the buckets of lanes that are not used any more, in the order of their numbers.
+func (m *Machine) dropBuckets(x *lanes) {
+	for _, b := range m.buckets {
+		if b != nil && b.of == x {
+			m.dropBucket(b)
+		}
+	}
+}
+
+// laneNameOf is the lane that a job belongs to. Its unique key is known while its payload is in memory, or from the lane
+// that it has been in.
+func (m *Machine) laneNameOf(h uint32, e *entry, old, fresh *lanes) laneName {
+	if fresh == nil {
+		return laneName{}
+	}
+	key, kind := "", fresh.key
+	switch j := m.jobs.payload(h); {
+	case j != nil:
+		key = keyOf(kind, j.Tags, j.UniqueKey)
+	case kind.Kind == core.KeyTag:
+		key = keyOf(kind, m.tagsOf(h), "")
+	case old != nil && old.byKey && old.key == kind && e.state != core.Done:
+		key = m.optionals[h].lane.name.key
+	}
+	return fresh.nameFor(m.typeOf(e), key)
+}

@@ -1,0 +1,103 @@
+package machine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"broker/core"
+)
+
+// listLimits is ListLimits.
+func (m *Machine) listLimits(c *client, op *core.ListLimits) {
+	answer := &core.Answer{Limits: []core.LimitInfo{}, Sharings: []core.Sharing{}}
+	if op.Queue != "" {
+		if n := m.names[op.Queue]; n != 0 {
+			m.addLimits(answer, n, true)
+		}
+	} else {
+		queues := 0
+		for _, n := range m.sortedQueues() {
+			if q := m.queues[n]; q.name > op.After && q.shape != nil {
+				if queues++; op.Limit > 0 && queues > op.Limit {
+					break
+				}
+				m.addLimits(answer, n, false)
+			}
+		}
+	}
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: answer})
+}
+
+// addLimits adds what limits a queue to an answer.
+func (m *Machine) addLimits(to *core.Answer, n uint32, uses bool) {
+	q := m.queues[n]
+	if q.shape == nil {
+		return
+	}
+	for _, l := range q.shape.sorted() {
+		row := core.LimitInfo{QueueLimit: l}
+		if uses {
+			row.Uses = m.usesOf(n, q, limitName{l.Scope, l.Name})
+		}
+		to.Limits = append(to.Limits, row)
+	}
+	if s := q.shape.sharing; s.Key.Kind != core.KeyNone {
+		s.Weights = maps.Clone(s.Weights)
+		to.Sharings = append(to.Sharings, s)
+	}
+}
+
+// usesOf is what counts against a limit.
+func (m *Machine) usesOf(n uint32, q *jobQueue, name limitName) []core.LimitUse {
+	if name.scope == core.ScopeQueue {
+		use := core.LimitUse{Taken: q.slots, Ready: q.ready.Len(), Slots: m.slotsOf(n, func(x *optional) bool { return x.slot == slotTaken })}
+		if q.lanes != nil && q.lanes.whole != nil {
+			use.NextAt = m.nextAt(q.lanes.whole)
+		}
+		return []core.LimitUse{use}
+	}
+	uses := []core.LimitUse{}
+	if q.lanes == nil {
+		return uses
+	}
+	for id, b := range q.lanes.buckets {
+		if _, own := q.shape.limits[id]; id.scope != name.scope || own && id.name != name.name || !own && name.name != "" {
+			continue
+		}
+		use := core.LimitUse{Name: id.name, Taken: b.slots, NextAt: m.nextAt(b)}
+		for _, l := range b.lanes {
+			use.Ready += l.ready.Len()
+		}
+		use.Slots = m.slotsOf(n, func(x *optional) bool {
+			return x.lane != nil && (x.lane.slots[ofType].bucket == b || x.lane.slots[ofKey].bucket == b)
+		})
+		uses = append(uses, use)
+	}
+	slices.SortFunc(uses, func(a, b core.LimitUse) int { return cmp.Compare(a.Name, b.Name) })
+	return uses
+}
+
+// nextAt is when the rate of a bucket lets the next lease go, zero for now.
+func (m *Machine) nextAt(b *bucket) core.Instant {
+	if at := m.roomAt(b); b.limit.Rate > 0 && at > m.now {
+		return at
+	}
+	return 0
+}
+
+// slotsOf lists the leased jobs of a queue that count, the oldest lease first.
+func (m *Machine) slotsOf(n uint32, counts func(*optional) bool) (slots []core.SlotUse) {
+	walk := m.byState[core.Leased].From(nil)
+	for h := walk.Next(); h != 0 && len(slots) < core.MaxSlotUses; h = walk.Next() {
+		e := m.jobs.at(h)
+		if x := m.optionalState(h); e.queue == n && x != nil && counts(x) {
+			s := core.SlotUse{Seq: e.seq, LeasedAt: e.leasedAt, Worker: m.holderName(e)}
+			if e.holderKind == core.HeldByConn {
+				s.Client = m.clients[e.holder].id
+			}
+			slots = append(slots, s)
+		}
+	}
+	return slots
+}

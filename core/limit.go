@@ -1,0 +1,146 @@
+package core
+
+import "time"
+
+// LimitScope says which jobs of a queue a limit is for. On disk; never renumbered.
+type LimitScope uint8
+
+// ScopeQueue: all jobs of the queue together. ScopeType: jobs of one type. ScopeKey: jobs with one key; see Sharing.
+const (
+	ScopeQueue LimitScope = iota
+	ScopeType
+	ScopeKey
+)
+
+// QueueLimit bounds the leases of a queue, of each type in it, or of each key in it. Jobs beyond the limit wait, and others
+// of the queue pass them.
+type QueueLimit struct {
+	Queue string
+	Scope LimitScope
+
+	// Name is the type or key that is limited, for ScopeType and ScopeKey. A limit without a Name is for each type or key
+	// that has no limit of its own, separately.
+	Name string
+
+	Throttle        // zero, with a Name: that type or key has no limit
+	FromConfig bool // set by the configuration file at each start, and not stored; only operations with FromConfig change it
+}
+
+// KeyKind says where the keys of jobs come from. On disk; never renumbered.
+type KeyKind uint8
+
+// KeyTag: the rest of the job's first tag that starts with JobKey.Tag and a colon. KeyUnique: the part of UniqueKey before
+// the first colon, or all of it. A job without either has the empty key.
+const (
+	KeyNone KeyKind = iota
+	KeyTag
+	KeyUnique
+)
+
+// JobKey says where the keys of a queue's jobs come from.
+type JobKey struct {
+	Kind KeyKind
+	Tag  string // KeyTag
+}
+
+// Sharing says how the keys of a queue share its workers.
+type Sharing struct {
+	Queue string
+	Key   JobKey
+
+	// Fair hands out jobs to the keys in turn, instead of by priority and age of all jobs; within a key priority and age
+	// decide. A key has as many turns as its weight: 1, unless Weights says otherwise.
+	Fair    bool
+	Weights map[string]uint32
+
+	FromConfig bool // as in QueueLimit
+}
+
+// PutLimit sets a limit of a queue. Reply: Accepted, or Failed with ErrInvalid (the text says why), ErrFull (the queue has
+// MaxLimits), or ErrConfigured (the limit is the configuration's, and FromConfig is not set). Jobs with a KeyUnique that
+// waited before the first limit of their keys and whose payload is not in memory have the empty key until the next start.
+type PutLimit struct {
+	changing
+	Tag   uint64
+	Limit QueueLimit
+}
+
+// RemoveLimit removes a limit of a queue. Reply: Accepted, or Failed with ErrNoLimit, or ErrConfigured.
+type RemoveLimit struct {
+	changing
+	Tag        uint64
+	Queue      string
+	Scope      LimitScope
+	Name       string
+	FromConfig bool
+}
+
+// ShareQueue sets the sharing of a queue; one without a Key removes it. Reply: Accepted, or Failed with ErrInvalid or
+// ErrConfigured, as PutLimit.
+type ShareQueue struct {
+	changing
+	Tag     uint64
+	Sharing Sharing
+}
+
+// ListLimits lists the limits and the sharing of queues in byte order of their names: of Queue, or of the first Limit (zero:
+// all) queues after After. With a Queue, the use of each limit is listed too. Reply: Answered with Limits and Sharings.
+type ListLimits struct {
+	reading
+	Tag   uint64
+	Queue string
+	After string
+	Limit int
+}
+
+// LimitInfo is a limit and, if one queue was asked for, what counts against it.
+type LimitInfo struct {
+	QueueLimit
+	Uses []LimitUse // by name
+}
+
+// LimitUse is what counts against the limit of one queue, type or key.
+type LimitUse struct {
+	Name   string    // type or key; empty for ScopeQueue
+	Taken  uint32    // slots
+	Ready  int       // jobs that could be leased but for limits
+	NextAt Instant   // when the rate allows the next lease; zero: now
+	Slots  []SlotUse // at most MaxSlotUses, the oldest lease first
+}
+
+// SlotUse is a leased job that counts against a limit.
+type SlotUse struct {
+	Seq      uint64
+	Worker   string // id of the worker, or name of the connection
+	Client   ClientID
+	LeasedAt Instant
+}
+
+// Bounds of limits.
+const (
+	MaxLimits   = 1_000             // limits of one queue, and weights of its keys
+	MaxRate     = 1_000_000         // leases a second
+	MinRate     = 1.0 / (24 * 3600) // one a day
+	MaxWeight   = 1_000
+	MaxSlotUses = 1_000
+)
+
+// Interval is the time between two leases at the throttle's rate, zero if it has none.
+func (t *Throttle) Interval() time.Duration {
+	if t.Rate == 0 {
+		return 0
+	}
+	return time.Duration(float64(time.Second) / t.Rate)
+}
+
+// TagOf implements Op.
+func (o *PutLimit) TagOf() uint64 { return o.Tag }
+
+// TagOf implements Op.
+func (o *RemoveLimit) TagOf() uint64 { return o.Tag }
+
+// TagOf implements Op.
+func (o *ShareQueue) TagOf() uint64 { return o.Tag }
+
+// TagOf implements Op.
+func (o *ListLimits) TagOf() uint64 { return o.Tag }
