@@ -276,7 +276,7 @@ func TestFinishedScenariosKeepNoMemory(t *testing.T) {
 	for _, d := range scenarios() {
 		t.Run(d.name, func(t *testing.T) {
 			e := newEnv(t, frontendtest.InMemory)
-			e.do(&core.PutLimit{Limit: core.QueueLimit{Queue: queue, Throttle: core.Throttle{Leased: 100, SlotFor: time.Minute}}}) // so that leases are counted by worker
+			e.do(&core.PutLimit{Limit: core.QueueLimit{Queue: queue, Throttle: core.Throttle{Leased: 100, SlotFor: time.Minute}, FromConfig: true}}) // so that leases are counted by worker
 			d.repeat(e, 0, first)
 			var seen []string
 			for times := first; times <= last; times *= 2 {
