@@ -60,7 +60,9 @@ func (p *process) runCluster() error {
 		}
 	case <-p.shutdowns:
 		cancel()
-		<-opened
+		if err := <-opened; err != nil {
+			k.log.Info().Err(err).Msg("stopped before this node was a member")
+		}
 		return k.closeNode()
 	}
 	p.announce()

@@ -14,8 +14,6 @@ import (
 type logger struct {
 	hclog.Logger // for what is not overridden; it writes nothing
 	write        func(level slog.Level, text string, fields ...any)
-	name         string
-	fields       []any
 }
 
 func newLogger(write func(slog.Level, string, ...any)) *logger {

@@ -111,36 +111,51 @@ func (c *cluster) stop(id string) {
 // leader waits until a node leads, and opens its engine.
 func (c *cluster) leader() (*Node, *Leadership, *engine.Engine) {
 	c.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for time.Now().Before(deadline) {
+	var node *Node
+	var lead *Leadership
+	var led *engine.Engine
+	eventually(c.t, func() string {
 		for _, n := range c.nodes {
 			select {
 			case l := <-n.Leads():
 				var o engine.Options
 				l.Attach(&o)
 				e, err := engine.Open(o)
-				if errors.Is(err, engine.ErrReplaced) {
+				if err != nil {
+					<-l.Lost() // else the test hangs, and says where
 					continue
 				}
-				if err != nil {
-					select {
-					case <-l.Lost():
-						continue
-					default:
-						c.t.Fatal(err)
-					}
-				}
 				l.Serving(true)
-				return n, l, e
+				node, lead, led = n, l, e
+				return ""
 			case err := <-n.Failed():
 				c.t.Fatal(err)
 			default:
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
+		return "nobody leads"
+	})
+	return node, lead, led
+}
+
+// eventually waits for what elections and real sockets take their time for; the result of check says what is missing.
+func eventually(t *testing.T, check func() string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.NewTimer(time.Minute)
+	defer deadline.Stop()
+	for {
+		missing := check()
+		if missing == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatal(missing)
+		}
 	}
-	c.t.Fatal("nobody leads")
-	return nil, nil, nil
 }
 
 // submit submits jobs and waits until they are committed.
@@ -155,11 +170,15 @@ func submit(t *testing.T, e *engine.Engine, from, n, bodyBytes int) {
 			t.Fatalf("%+v", r)
 		}
 		if i == n-1 {
-			for deadline := time.Now().Add(20 * time.Second); e.Committed() < r[0].Commit; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) || e.Stopped() {
-					t.Fatalf("job is not committed; stopped: %v", e.Stopped())
+			eventually(t, func() string {
+				if e.Stopped() {
+					t.Fatal("the engine has stopped")
 				}
-			}
+				if e.Committed() < r[0].Commit {
+					return "the job is not committed"
+				}
+				return ""
+			})
 		}
 	}
 }
@@ -188,7 +207,7 @@ func shutdown(t *testing.T, e *engine.Engine) {
 // caughtUp waits until all nodes have applied what is committed.
 func (c *cluster) caughtUp() {
 	c.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	eventually(c.t, func() string {
 		var end, behind uint64
 		for _, n := range c.nodes {
 			end = max(end, n.raft.CommitIndex())
@@ -203,12 +222,10 @@ func (c *cluster) caughtUp() {
 			}
 		}
 		if behind == 0 && voters == len(c.nodes) {
-			return
+			return ""
 		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%d nodes are behind %d, %d vote", behind, end, voters)
-		}
-	}
+		return fmt.Sprintf("%d nodes are behind %d, %d vote", behind, end, voters)
+	})
 }
 
 func TestJobsSurviveTheirLeader(t *testing.T) {
@@ -316,14 +333,12 @@ func TestLogIsCut(t *testing.T) {
 	for i := 0; i < 40; i++ {
 		submit(t, e, i*10, 10, 10_000)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	eventually(t, func() string {
 		if low, _ := first.logs.log.Bounds(); low > 20 {
-			break
+			return ""
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the log is not cut")
-		}
-	}
+		return "the log is not cut"
+	})
 	c.start(victim)
 	c.caughtUp()
 	for id, n := range c.nodes {

@@ -142,8 +142,8 @@ func (s *snapshots) copyStore() (io.ReadCloser, int64, error) {
 	r, w := io.Pipe()
 	s.n.log.Info("copy of the store is sent to a follower", "bytes", size)
 	s.n.running.Go(func() { // ends when all is read or r is closed
-		w.CloseWithError(pack(w, dir, files)) //nolint:errcheck // always nil
-		_ = os.RemoveAll(dir)                 // the next start removes what is left
+		_ = w.CloseWithError(pack(w, dir, files)) // always nil
+		_ = os.RemoveAll(dir)                     // the next start removes what is left
 	})
 	return r, size, nil
 }

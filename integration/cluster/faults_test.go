@@ -62,6 +62,12 @@ var faults = []fault{
 		c.network.heal()
 		c.caughtUp()
 	}},
+	{"the network is slow", func(c *cluster) {
+		c.network.delay(20 * time.Millisecond)
+		time.Sleep(time.Second)
+		c.network.heal()
+		c.caughtUp()
+	}},
 	{"a node comes back with an empty folder", func(c *cluster) {
 		i := c.follower()
 		c.nodes[i].Process.Kill()

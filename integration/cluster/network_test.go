@@ -126,11 +126,11 @@ func (w *network) isolate(id string) {
 	}
 }
 
-// delay makes every piece of data between nodes take longer.
+// delay makes every piece of data between nodes take longer, until heal.
 func (w *network) delay(d time.Duration) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.slow = d
-	w.mu.Unlock()
 }
 
 // heal ends all of that.
