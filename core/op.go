@@ -231,14 +231,16 @@ type CreateQueue struct {
 	Queue string
 }
 
-// DropQueue removes a queue with its waiting jobs; their watchers get Ended. Reply: Accepted, or Failed with ErrNoQueue,
-// or ErrBusy while workers are able or jobs leased. FoldCase compares the name without
-// regard to case.
+// DropQueue removes a queue with its unfinished jobs; clients that watch them get Ended. It removes at most Limit jobs a call
+// (zero: 1,000). Reply: Accepted, with a Cursor that is not zero while there are more: repeat the operation with it; or Failed
+// with ErrNoQueue, or ErrBusy while workers are registered or jobs leased. FoldCase compares the name without regard to case.
 type DropQueue struct {
 	changing
 	Tag      uint64
 	Queue    string
 	FoldCase bool
+	Limit    int
+	Cursor   uint64
 }
 
 // PauseQueue stops or resumes handing out jobs of a queue. Reply: Accepted, also for an unknown queue, which stays unknown.

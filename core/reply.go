@@ -41,7 +41,7 @@ type Reply struct {
 	Commit Commit // must be on disk before the reply leaves
 	Err    error  // Failed: one of Errors
 	Seq    uint64 // the job
-	Cursor uint64 // Listed, Purged: not zero while there may be more
+	Cursor uint64 // Listed, Purged, Accepted after DropQueue: not zero while there may be more
 	N      int    // Purged, and Accepted after Cancel: how many jobs
 
 	Existing bool // Submitted: coalesced with an existing job

@@ -171,7 +171,7 @@ func (s *session) create(words []string) {
 
 func (s *session) drop(words []string) {
 	if n, ok := s.function(words); ok {
-		s.ask(&core.DropQueue{Tag: s.awaitLine("drop", "queue.remove", n.queue), Queue: n.queue, FoldCase: true})
+		s.list(&listing{next: (*listing).nextDrop, line: true, queue: n.queue})
 	}
 }
 

@@ -1,6 +1,9 @@
 package gearman
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/frontends/access"
+)
 
 // A listing is written in pages, so that a long one does not delay other connections and only its unread part is in memory.
 const (
@@ -8,15 +11,17 @@ const (
 	pageBytes = 256 << 10
 )
 
-// listing is the answer in progress to a text command.
+// listing is the answer in progress to a text command, or a command that takes several steps.
 type listing struct {
 	next   func(*listing, *session) (more bool) // writes a page
 	pushes []core.Reply                         // received meanwhile; written after the list
 
-	cursor     uint64      // show jobs: where the next page starts
+	cursor     uint64      // show jobs, drop: where the next page starts
 	after      string      // status: the last queue written
 	priorities bool        // status: it is prioritystatus
 	entries    []connEntry // workers: not written yet
+	queue      string      // drop: what to drop
+	line       bool        // the answer is one line
 }
 
 // list answers the messages before, then starts a listing.
@@ -41,7 +46,9 @@ func (s *session) page() bool {
 			return false
 		}
 	}
-	s.conn.Out().WriteString(endOfList)
+	if !s.listing.line {
+		s.conn.Out().WriteString(endOfList)
+	}
 	pushes := s.listing.pushes
 	s.listing = nil
 	for i := range pushes {
@@ -83,6 +90,24 @@ func (l *listing) nextQueues(s *session) (more bool) {
 		s.conn.Out().Put(s.appendQueues(s.conn.Out().Buf(), r.Queues, l.priorities), r.Commit)
 		if more = len(r.Queues) == pageJobs; more {
 			l.after = r.Queues[pageJobs-1].Name
+		}
+	})
+	return more
+}
+
+// nextDrop removes the next jobs of a function, and answers after the last.
+func (l *listing) nextDrop(s *session) (more bool) {
+	s.tag++
+	op := &core.DropQueue{Tag: s.tag, Queue: l.queue, FoldCase: true, Cursor: l.cursor}
+	l.ask(s, op, func(r *core.Reply) {
+		switch l.cursor = r.Cursor; {
+		case r.Kind == core.Failed:
+			s.conn.Out().Put(append(s.conn.Out().Buf(), lineError(r.Err)...), r.Commit)
+		case r.Cursor != 0:
+			more = true
+		default:
+			s.noteChange(&access.Change{Action: "queue.remove", Target: l.queue})
+			s.conn.Out().Put(append(s.conn.Out().Buf(), lineOK...), r.Commit)
 		}
 	})
 	return more

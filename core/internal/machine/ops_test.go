@@ -317,7 +317,7 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 	case "create":
 		return &core.CreateQueue{Tag: tag, Queue: name}
 	case "drop":
-		return &core.DropQueue{Tag: tag, Queue: name, FoldCase: r.flag("fold-case")}
+		return &core.DropQueue{Tag: tag, Queue: name, FoldCase: r.flag("fold-case"), Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor"))}
 	case "pause", "resume":
 		return &core.PauseQueue{Tag: tag, Queue: name, Paused: verb == "pause"}
 	case "limit":

@@ -121,6 +121,44 @@ func TestQueueIsDroppedWhateverTheCase(t *testing.T) {
 	}
 }
 
+// TestQueueIsDroppedInPages drops a queue with many jobs in all states; other queues have blocked jobs too.
+func TestQueueIsDroppedInPages(t *testing.T) {
+	t.Parallel()
+	l := newLimited()
+	const jobs = 300
+	for i := range jobs {
+		l.do(&core.Submit{Job: &core.Job{Queue: "q", Priority: int32(i % 3)}})                                //nolint:gosec // small
+		l.do(&core.Submit{Job: &core.Job{Queue: "q", ReadyAt: 1 << 50}})                                      // scheduled
+		l.do(&core.Submit{Job: &core.Job{Queue: "q", MaxFails: 3, Backoff: core.BackoffFaktory}})             // retrying
+		l.do(&core.Fail{Ref: core.Ref{Seq: uint64(i)*5 + 3}, Authority: core.ByAnyone})                       //nolint:gosec // small
+		l.do(&core.Submit{Job: &core.Job{Queue: "q", After: []uint64{uint64(i)*5 + 2}}})                      //nolint:gosec // small; blocked
+		l.do(&core.Submit{Job: &core.Job{Queue: "other", After: []uint64{uint64(i)*5 + 1, uint64(i)*5 + 4}}}) //nolint:gosec // small
+	}
+	left := func() int {
+		return l.do(&core.ReadStats{}).Stats.Jobs[core.Blocked] + l.stats.Jobs[core.Ready] + l.stats.Jobs[core.Scheduled] + l.stats.Jobs[core.Retrying]
+	}
+	pages := 0
+	for cursor, before := uint64(0), left(); pages == 0 || cursor != 0; pages++ {
+		r := l.do(&core.DropQueue{Queue: "q", Limit: 100, Cursor: cursor})
+		if r.Kind != core.Accepted {
+			t.Fatal(r.Err)
+		}
+		if gone := before - left(); gone > 100 || gone == 0 && r.Cursor != 0 {
+			t.Fatalf("page %d removed %d jobs", pages, gone)
+		}
+		cursor, before = r.Cursor, left()
+		if err := l.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if pages != 4*jobs/100 || left() != jobs || l.names["q"] != 0 {
+		t.Errorf("%d pages, %d jobs left, queue %d", pages, left(), l.names["q"])
+	}
+	if r := l.do(&core.DropQueue{Queue: "q"}); r.Err != core.ErrNoQueue { //nolint:errorlint // as it is
+		t.Errorf("dropped again: %+v", r)
+	}
+}
+
 // BenchmarkListQueues shows a page of many queues, beside a new queue each time.
 func BenchmarkListQueues(b *testing.B) {
 	m, id := manyQueues(b, 200_000)

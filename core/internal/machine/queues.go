@@ -253,25 +253,60 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 		m.failed(c, op.Tag, core.ErrBusy)
 		return
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
-	for h := q.ready.Front(); h != 0; h = q.ready.Front() {
-		m.purgeJob(h, c.protocol)
+	limit := op.Limit
+	if limit <= 0 {
+		limit = 1000
 	}
-	for h := q.scheduled.Front(); h != 0; h = q.scheduled.Front() {
-		m.purgeJob(h, c.protocol)
-	}
-	if q.unfinished() > 0 { // retrying or blocked ones are in no list
-		m.eachJob(func(h uint32, e *entry) {
-			if e.queue == n && e.state.Unfinished() {
-				m.purgeJob(h, c.protocol)
-			}
-		})
-	}
-	if m.queues[n] == q {
+	next := m.dropPage(n, q, c.protocol, max(op.Cursor, 1)-1, limit)
+	if next == 0 && m.queues[n] == q {
 		m.queueEvent(q, core.EventQueueRemoved)
 		m.hide(n, q)
 		m.dropRow(n)
 	}
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Cursor: next, Commit: m.promise()})
+}
+
+// dropPage removes up to limit unfinished jobs of a queue without leases; next is not zero while there may be more. Blocked
+// jobs are in no list of the queue, so that a page may find few of them: it looks at those behind number looked.
+func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint64, limit int) (next uint64) {
+	lists := []*queue.List{&q.ready, &q.scheduled}
+	if q.byState != nil {
+		lists = append(lists, &q.byState[core.Retrying])
+	}
+	removed := 0
+	for _, list := range lists {
+		for ; list.Len() > 0; removed++ {
+			if removed == limit {
+				return looked + 1
+			}
+			m.purgeJob(list.Front(), by)
+		}
+	}
+	if m.queues[n] != q || q.count[core.Blocked] == 0 {
+		return 0
+	}
+	walk := m.byState[core.Blocked].From(func(h uint32) bool { return m.jobs.at(h).seq <= looked })
+	var found []uint64
+	for looks := 50 * limit; looks > 0 && removed+len(found) < limit; looks-- {
+		h := walk.Next()
+		if h == 0 {
+			looked = 0
+			break
+		}
+		e := m.jobs.at(h)
+		if looked = e.seq; e.queue == n {
+			found = append(found, e.seq)
+		}
+	}
+	for _, seq := range found {
+		if h := m.bySeq.get(seq); h != 0 && m.jobs.at(h).queue == n && m.jobs.at(h).state.Unfinished() {
+			m.purgeJob(h, by)
+		}
+	}
+	if m.queues[n] != q || q.unfinished() == 0 {
+		return 0
+	}
+	return looked + 1 // also when jobs were let go by those that were removed
 }
 
 // dropRow reverts what CreateQueue, PauseQueue, LimitQueue and jobs stored; the queue is removed if it is empty.

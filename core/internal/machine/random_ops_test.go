@@ -221,7 +221,7 @@ func (l *life) admin() core.Op {
 	case 0:
 		return &core.CreateQueue{Queue: q}
 	case 12, 13:
-		return &core.DropQueue{Queue: q}
+		return &core.DropQueue{Queue: q, Limit: l.rng.IntN(4)}
 	case 1:
 		return &core.DropQueue{Queue: q, FoldCase: true}
 	case 2:

@@ -12,7 +12,7 @@ func (w *world) purge() error {
 	q, tag := queueName(w.rng.IntN(4)), w.newTag()
 	op := core.Op(&core.Purge{Tag: tag, Queue: q, Limit: 1 + w.rng.IntN(10), Drop: w.rng.IntN(3) == 0})
 	if w.rng.IntN(3) == 0 {
-		op = &core.DropQueue{Tag: tag, Queue: q}
+		op = &core.DropQueue{Tag: tag, Queue: q, Limit: w.rng.IntN(5), Cursor: uint64(w.rng.IntN(2) * w.rng.IntN(100))}
 	}
 	before := map[uint64]bool{}
 	for _, seq := range w.model.seqs {
