@@ -24,6 +24,7 @@ type Config struct {
 	Workq     Workq               `toml:"workq"`
 	Gearman   Gearman             `toml:"gearman"`
 	Faktory   Faktory             `toml:"faktory"`
+	Qless     Qless               `toml:"qless"`
 	Limits    Limits              `toml:"limits"`
 	Cluster   Cluster             `toml:"cluster"`
 	Routes    []Route             `toml:"route"`
@@ -93,6 +94,13 @@ type Faktory struct {
 	Flush    string `toml:"flush" doc:"what FLUSH removes: faktory (jobs and batches of Faktory clients), all, or off"`
 }
 
+// Qless is the port for Qless clients, which take it for a Redis server.
+type Qless struct {
+	Protocol
+	Password   string `toml:"password" doc:"password that clients give with AUTH; a value that starts with a slash names a file"`
+	AllowFlush bool   `toml:"allow_flush" doc:"any client may remove all Qless data and jobs with FLUSHDB; for tests"`
+}
+
 // Limits restrict what one client can make the broker hold in memory.
 type Limits struct {
 	OutputBytes Size `toml:"output_bytes" doc:"bytes of output that may wait for a slow reader; 0: as much as the protocol's largest replies need"`
@@ -152,5 +160,6 @@ func Default() Config {
 			Protocol: Protocol{Listen: "127.0.0.1:7419", MaxBody: 72 * MiB}, Flush: "faktory",
 		},
 		Cluster: Cluster{ElectionTimeout: time.Second},
+		Qless:   Qless{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
 	}
 }

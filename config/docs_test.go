@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,13 +57,13 @@ func table() string {
 	for _, s := range Settings(&c) {
 		section, name, _ := strings.Cut(s.Path, ".")
 		path, value := s.Path, s.String()
-		if defaults := shared[name]; isProtocol(section) && len(defaults) == 3 {
+		if defaults := shared[name]; isProtocol(section) && len(defaults) == 4 {
 			if section != "workq" {
 				continue
 			}
-			path = "workq, gearman, faktory: " + name
+			path = "workq, gearman, faktory, qless: " + name
 			value = strings.Join(defaults, ", ")
-			if defaults[0] == defaults[1] && defaults[1] == defaults[2] {
+			if len(slices.Compact(slices.Clone(defaults))) == 1 {
 				value = defaults[0]
 			}
 		}
@@ -75,5 +76,5 @@ func table() string {
 }
 
 func isProtocol(section string) bool {
-	return section == "workq" || section == "gearman" || section == "faktory"
+	return section == "workq" || section == "gearman" || section == "faktory" || section == "qless"
 }

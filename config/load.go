@@ -45,6 +45,7 @@ func Load(s Sources) (Config, error) {
 	}
 	l.password("faktory.password", &c.Faktory.Password)
 	l.password("http.password", &c.HTTP.Password)
+	l.password("qless.password", &c.Qless.Password)
 	l.problems = append(l.problems, c.problems(l.broken)...)
 	c.sources = l.sources
 	return c, l.err()

@@ -99,6 +99,7 @@ func (c *Config) checkPrincipals(v *checker) {
 		{"workq.principal", c.Workq.Principal},
 		{"gearman.principal", c.Gearman.Principal},
 		{"faktory.principal", c.Faktory.Principal},
+		{"qless.principal", c.Qless.Principal},
 		{"http.principal", c.HTTP.Principal},
 	} {
 		if d.name != "" && seen["name"+d.name] == "" {

@@ -32,10 +32,11 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	v.protocol("workq", c.Workq.Protocol)
 	v.protocol("gearman", c.Gearman.Protocol)
 	v.protocol("faktory", c.Faktory.Protocol)
+	v.protocol("qless", c.Qless.Protocol)
 	c.checkHTTP(&v)
 	c.checkPrincipals(&v)
-	if c.Workq.Listen == "off" && c.Gearman.Listen == "off" && c.Faktory.Listen == "off" {
-		v.complain("workq.listen", "workq, gearman and faktory are all off: there is nothing to serve")
+	if c.Workq.Listen == "off" && c.Gearman.Listen == "off" && c.Faktory.Listen == "off" && c.Qless.Listen == "off" {
+		v.complain("workq.listen", "workq, gearman, faktory and qless are all off: there is nothing to serve")
 	}
 	c.checkGearman(&v)
 	c.checkCluster(&v)
@@ -193,16 +194,16 @@ func (v *checker) certificate(name string, p Protocol) {
 }
 
 func (v *checker) route(setting string, r Route) {
-	v.oneOf(setting+".from", r.From, "workq", "gearman", "faktory")
+	v.oneOf(setting+".from", r.From, "workq", "gearman", "faktory", "qless")
 	v.word(setting+".set.queue", r.Set.Queue, 255)
 	if r.Match == (Target{}) {
-		v.complain(setting, "matches nothing: match.queue%s is missing", map[bool]string{true: " or match.type"}[r.From == "faktory"])
+		v.complain(setting, "matches nothing: match.queue%s is missing", map[bool]string{true: " or match.type"}[hasType(r.From)])
 	}
 	if r.Set == (Target{}) {
 		v.complain(setting, "changes nothing: set.queue or set.type is missing")
 	}
-	if r.Match.Type != "" && r.From != "faktory" {
-		v.complain(setting+".match.type", "only Faktory jobs have a type of their own: use match.queue")
+	if r.Match.Type != "" && !hasType(r.From) {
+		v.complain(setting+".match.type", "only Faktory and Qless jobs have a type of their own: use match.queue")
 	}
 }
 
@@ -215,6 +216,9 @@ func (v *checker) keepDone(setting string, k KeepDone) {
 		v.complain(setting, "keeps nothing: for or count is missing")
 	}
 }
+
+// hasType reports whether jobs of a protocol have a type of their own.
+func hasType(protocol string) bool { return protocol == "faktory" || protocol == "qless" }
 
 func (v *checker) throttle(setting string, t Throttle) {
 	v.count(setting+".concurrency", t.Concurrency, 0, 1<<31-1)

@@ -12,10 +12,11 @@ const (
 	Gearman
 	Faktory
 	HTTP
+	Qless
 )
 
 // Protocols lists all protocols, for tables and metrics.
-var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP}
+var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP, Qless}
 
 func (p Protocol) String() string {
 	switch p {
@@ -29,6 +30,8 @@ func (p Protocol) String() string {
 		return "faktory"
 	case HTTP:
 		return "http"
+	case Qless:
+		return "qless"
 	}
 	return "unknown"
 }

@@ -10,7 +10,7 @@ import (
 func (p *process) announce() {
 	c := &p.config
 	for _, f := range protocols(c) {
-		p.announceFrontend(f.name, f.Protocol, f.name == "faktory" && c.Faktory.Password != "")
+		p.announceFrontend(f.name, f.Protocol, f.name == "faktory" && c.Faktory.Password != "" || f.name == "qless" && c.Qless.Password != "")
 	}
 	p.announceFrontend("http", config.Protocol{
 		Listen: c.HTTP.Listen, Allow: c.HTTP.Allow, TLSCert: c.HTTP.TLSCert, TLSClientCA: c.HTTP.TLSClientCA,

@@ -13,6 +13,7 @@ import (
 	"broker/frontends/eventloop"
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
+	"broker/frontends/qless"
 	"broker/frontends/workq"
 )
 
@@ -24,13 +25,14 @@ func protocols(c *config.Config) []struct {
 	return []struct {
 		name string
 		config.Protocol
-	}{{"workq", c.Workq.Protocol}, {"gearman", c.Gearman.Protocol}, {"faktory", c.Faktory.Protocol}}
+	}{{"workq", c.Workq.Protocol}, {"gearman", c.Gearman.Protocol}, {"faktory", c.Faktory.Protocol}, {"qless", c.Qless.Protocol}}
 }
 
 // frontendSet holds the front-ends.
 type frontendSet struct {
 	byName  map[string]frontends.Frontend
 	faktory *faktory.Frontend
+	qless   *qless.Frontend
 }
 
 // buildFrontends creates every front-end, including those that are off: the HTTP API uses Faktory's.
@@ -47,7 +49,12 @@ func (p *process) buildFrontends() frontendSet {
 		Password: c.Faktory.Password, MaxLine: int(c.Faktory.MaxBody), MaxConnections: c.Faktory.MaxConnections,
 		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: p.routes.of("faktory", c),
 	})
-	return frontendSet{faktory: f, byName: map[string]frontends.Frontend{
+	q := qless.New(guard(core.Qless, c.Qless.Principal), qless.Options{
+		Access:   p.access,
+		Password: c.Qless.Password, MaxBodyBytes: int(c.Qless.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
+		Namespace: c.Qless.Namespace, AllowFlush: c.Qless.AllowFlush, Route: p.routes.of("qless", c),
+	})
+	return frontendSet{faktory: f, qless: q, byName: map[string]frontends.Frontend{
 		"workq": workq.New(guard(core.Workq, c.Workq.Principal), workq.Options{
 			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
@@ -63,6 +70,7 @@ func (p *process) buildFrontends() frontendSet {
 			NoJobDelay: gearmanNoJobDelay,
 		}),
 		"faktory": f,
+		"qless":   q,
 	}}
 }
 

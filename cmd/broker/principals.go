@@ -44,7 +44,7 @@ func (p *process) auditChange(c access.Change) {
 }
 
 // secretSettings are not shown.
-var secretSettings = []string{"http.password", "faktory.password"}
+var secretSettings = []string{"http.password", "faktory.password", "qless.password"}
 
 // hidden is shown in place of a secret.
 const hidden = "(hidden)"

@@ -245,6 +245,11 @@ func (p *process) serveClients() error {
 	p.applyThrottles(nil, p.config.Throttles)
 	p.applyKeepDone(nil, p.config.KeepDone)
 	p.frontends = p.buildFrontends()
+	if p.config.Qless.Listen != "off" {
+		if err := p.frontends.qless.Start(); err != nil {
+			return fmt.Errorf("start qless: %w", err)
+		}
+	}
 	p.schedules = scheduleLoader{broker: p.engine, template: p.frontends.faktory.Template, log: p.log}
 	p.schedules.load(p.config.Crons)
 	if err := p.openService(); err != nil {

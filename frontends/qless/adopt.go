@@ -1,0 +1,311 @@
+package qless
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"broker/core"
+)
+
+// learnJob takes over what the broker says of one job.
+func (t *tx) learnJob(n *found) {
+	j := t.m.jobOf(n, t)
+	switch {
+	case j == nil && n.info == nil:
+		return
+	case j == nil:
+		if j = t.adopt(n); j == nil {
+			return
+		}
+	case n.info == nil:
+		t.ended(j, n.end)
+		return
+	}
+	t.learnFields(j, n)
+	i := n.info
+	switch i.State {
+	case core.Ready:
+		t.learnReady(j)
+	case core.Scheduled, core.Retrying:
+		t.learnScheduled(j, i)
+	case core.Blocked:
+		if j.state != depends {
+			t.leaveAll(j)
+			t.enter(j, dependsSet, j.queue, t.now)
+			j.state, j.worker, j.expires = depends, "", 0
+		}
+	case core.Leased:
+		t.learnLease(j, i)
+	case core.Dead:
+		if j.state != failed {
+			t.learnFailure(j, i.FailureGroup, "", i)
+		}
+	case core.Done, core.Gone:
+	}
+}
+
+// jobOf is the job that was found; one that is gone was taken out of bySeq, and is among the changed ones.
+func (m *model) jobOf(n *found, t *tx) *job {
+	if j := m.bySeq[n.seq]; j != nil || n.info != nil {
+		return j
+	}
+	for _, j := range t.touched {
+		if t.before[j].broker.seq == n.seq {
+			return j
+		}
+	}
+	return nil
+}
+
+// adopt makes a job for one that another protocol has submitted; nil: it is in another name space.
+func (t *tx) adopt(n *found) *job {
+	i := n.info
+	name, ok := strings.CutPrefix(i.Queue, t.f.opts.Namespace)
+	if !ok || n.job == nil {
+		return nil
+	}
+	jid := n.job.Identity()
+	j := t.m.jobs[jid]
+	if j == nil {
+		j = t.create(jid)
+		j.state = waiting
+		j.foreign = n.job.Origin != core.Qless
+		j.retries, j.remaining, j.unread = 5, 5, true
+		j.queue, j.time = name, seconds(i.CreatedAt)
+		t.recordEvent(j, j.time, "put", queueItem(name))
+	} else {
+		t.edit(j)
+		if j.state == complete && n.job.Origin != core.Qless {
+			t.leaveCompleted(j)
+			j.queue, j.state, j.unread, j.foreign = name, waiting, true, true
+		}
+	}
+	j.klass, j.priority = i.Type, float64(i.Priority)
+	for _, tag := range i.Tags {
+		if !slices.Contains(j.tags, tag) {
+			j.tags = with(j.tags, tag)
+			t.setIn(t.m.tags, tag, j.jid, j.time)
+			j.tagged = append(slices.Clip(j.tagged), tagTime{tag, j.time})
+		}
+	}
+	j.broker = brokerJob{seq: n.seq, want: brokerState(i.State), queue: i.Queue, readyAt: i.ReadyAt, priority: i.Priority}
+	if i.State == core.Leased {
+		j.broker.leased, j.broker.epoch = true, i.Epoch
+	}
+	t.m.bySeq[n.seq] = j
+	if i.State == core.Ready && !j.places[waitingSet].in && j.state == waiting {
+		t.wait(j, name, seconds(i.ReadyAt))
+	}
+	t.seeQueue(name)
+	t.agreed(j)
+	return j
+}
+
+// agreed says that the broker has the fields of a job as they are.
+func (t *tx) agreed(j *job) {
+	was := t.before[j]
+	was.klass, was.priority, was.tags, was.data, was.unread = j.klass, j.priority, j.tags, j.data, j.unread
+	t.before[j] = was
+}
+
+// learnFields takes over the queue, the priority and the type.
+func (t *tx) learnFields(j *job, n *found) {
+	i := n.info
+	t.edit(j)
+	if name, ok := strings.CutPrefix(i.Queue, t.f.opts.Namespace); ok && t.before[j].broker.queue != "" && t.before[j].broker.queue != i.Queue {
+		for kind, p := range j.places {
+			if p.in && p.queue != name {
+				t.enter(j, setKind(kind), name, p.score) //nolint:gosec // an index of a small array
+			}
+		}
+		j.queue = name
+		t.seeQueue(name)
+	}
+	if j.broker.priority != i.Priority {
+		j.priority, j.broker.priority = float64(i.Priority), i.Priority
+		if p := j.places[waitingSet]; p.in && j.state == waiting {
+			t.wait(j, p.queue, t.now)
+		}
+	}
+	t.agreed(j)
+}
+
+// learnReady is for a job that anybody may take.
+func (t *tx) learnReady(j *job) {
+	switch j.state {
+	case running:
+		if !t.lent(j) {
+			return // the lease was given back by sweep; its lock is the callers' to judge
+		}
+		t.leaveAll(j)
+	case depends:
+		for _, d := range j.dependencies {
+			t.unlink(j, d)
+		}
+		t.leave(j, dependsSet)
+	case failed:
+		t.leaveFailed(j)
+		j.remaining = j.retries
+	case scheduled:
+		if p := j.places[scheduledSet]; p.in && p.score <= t.now {
+			return // its time has come by the clock; it waits when a caller's now says so
+		}
+		t.leave(j, scheduledSet)
+	default:
+		return
+	}
+	t.wait(j, j.queue, t.now)
+	j.state, j.worker, j.expires = waiting, "", 0
+}
+
+// lent reports whether a worker of another protocol had the job.
+func (t *tx) lent(j *job) bool { return t.before[j].lender() }
+
+// lender reports whether a worker of another protocol has the job.
+func (j job) lender() bool {
+	return j.state == running && j.broker.want == running && j.broker.worker == ""
+}
+
+// leaveAll takes a job out of all lists of states.
+func (t *tx) leaveAll(j *job) {
+	t.leave(j, waitingSet, lockSet, scheduledSet, dependsSet)
+	if j.worker != "" {
+		t.unhold(j, j.worker)
+	}
+	t.leaveFailed(j)
+}
+
+// learnScheduled is for a job that waits for its time, or for its next try.
+func (t *tx) learnScheduled(j *job, i *core.JobInfo) {
+	switch {
+	case j.places[scheduledSet].in && instant(j.places[scheduledSet].score) == i.ReadyAt:
+		return
+	case j.state == depends && (i.ReadyAt >= never || len(j.dependencies) > 0):
+		return
+	case j.state == running && !t.lent(j) && t.before[j].broker.want == running && i.State == core.Scheduled:
+		return
+	}
+	if i.State == core.Retrying && j.state == running {
+		t.recordEvent(j, t.now, "failed", failedItem(j.worker, failureName(i)))
+	}
+	t.leaveAll(j)
+	t.enter(j, scheduledSet, j.queue, seconds(i.ReadyAt))
+	j.state, j.worker, j.expires = scheduled, "", 0
+}
+
+func failureName(i *core.JobInfo) string {
+	switch {
+	case i.FailureGroup != "":
+		return i.FailureGroup
+	case i.Failure != nil && i.Failure.Type != "":
+		return i.Failure.Type
+	}
+	return "failed"
+}
+
+// learnLease is for a job that a worker has.
+func (t *tx) learnLease(j *job, i *core.JobInfo) {
+	was := t.before[j].broker
+	if j.state == running && was.leased && was.epoch == i.Epoch {
+		return
+	}
+	worker := i.Worker
+	if worker == "" {
+		worker = "another protocol"
+	}
+	until := seconds(i.LeaseUntil)
+	if i.LeaseUntil == 0 {
+		until = seconds(never)
+	}
+	if j.state == running && j.worker != "" {
+		t.unhold(j, j.worker)
+		t.lockLost(j, j.worker)
+	}
+	t.leave(j, waitingSet, lockSet, scheduledSet, dependsSet)
+	t.give(j, j.queue, worker, until)
+}
+
+// learnFailure is for a job that failed for good.
+func (t *tx) learnFailure(j *job, group, message string, i *core.JobInfo) {
+	if i != nil && i.Failure != nil {
+		message = i.Failure.Message
+		if group == "" {
+			group = i.Failure.Type
+		}
+	}
+	if group == "" {
+		group = "failed"
+	}
+	worker := j.worker
+	t.leaveAll(j)
+	t.failJob(j, worker, group, message)
+}
+
+// ended is for a job that the broker has no more.
+func (t *tx) ended(j *job, end *core.Event) {
+	switch {
+	case j.state == complete || j.gone:
+	case j.foreign && !j.known:
+		t.untagQuietly(j)
+		for _, d := range j.dependents {
+			if on := t.m.jobs[d]; on != nil {
+				t.unlink(on, j.jid)
+				if len(on.dependencies) == 0 && on.state == depends {
+					t.stopWaiting(on)
+				}
+			}
+		}
+		t.remove(j)
+	case end != nil && (end.Kind == core.EventCancelled || end.Kind == core.EventExpired):
+		t.cancelOne(j.jid)
+	case j.state == failed:
+	case end != nil && end.Kind == core.EventFailed:
+		t.learnFailure(j, end.Detail, "", nil)
+	default:
+		queue := j.queue
+		worker := j.worker
+		t.endRun(j, worker, queue)
+		t.leave(j, dependsSet)
+		t.finish(j, queue)
+	}
+}
+
+// untagQuietly takes a job that was never counted out of the lists of its tags.
+func (t *tx) untagQuietly(j *job) {
+	for _, g := range j.tagged {
+		t.unset(t.m.tags, g.tag, j.jid)
+	}
+	j.tagged = nil
+}
+
+// readData makes the data of a job of another protocol of its body: JSON objects and lists stay, other text is a string,
+// and bytes that are not text are a string in base64.
+func (f *Frontend) readData(j *job) {
+	if !j.unread {
+		return
+	}
+	r := f.one(&core.Inspect{Ref: core.Ref{Seq: j.broker.seq}})
+	body := []byte(nil)
+	switch {
+	case r.Job != nil:
+		body = r.Job.Body
+	case r.Info != nil && r.Info.Job != nil:
+		body = r.Info.Job.Body
+	}
+	j.data, j.unread = dataOf(body), false
+}
+
+func dataOf(body []byte) string {
+	text := strings.TrimSpace(string(body))
+	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+		if _, err := decode(text); err == nil {
+			return text
+		}
+	}
+	if utf8.Valid(body) {
+		return string(appendText(nil, string(body)))
+	}
+	return `"` + base64.StdEncoding.EncodeToString(body) + `"`
+}

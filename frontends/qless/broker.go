@@ -1,0 +1,330 @@
+package qless
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"broker/core"
+)
+
+// brokerJob is what the broker has of a job, as far as is known.
+type brokerJob struct {
+	seq      uint64 // zero: nothing
+	want     string // the state that it was brought to: waiting, scheduled, depends, running or failed
+	queue    string
+	readyAt  core.Instant
+	after    []string // the dependencies that it waits for
+	worker   string   // running: who has the lease
+	epoch    uint32   // running: of the lease
+	leased   bool     // running: the lease is still there
+	priority int32
+}
+
+// Limits of the translation.
+const (
+	// leaseFor is the length of the broker's leases: the front-end ends them itself, see sweep.go.
+	leaseFor = 1000 * time.Hour
+
+	// never is when a job is due that waits for what the broker does not know.
+	never = core.Instant(253402300799 * 1_000_000)
+)
+
+// coreQueue is the broker's name of a queue.
+func (f *Frontend) coreQueue(name string) string { return f.opts.Namespace + name }
+
+// instant is a time of clients as one of the broker.
+func instant(at float64) core.Instant {
+	return core.Instant(min(max(at*1e6, 1), float64(never)))
+}
+
+// seconds is an instant as clients have it.
+func seconds(at core.Instant) float64 { return float64(at) / 1e6 }
+
+// corePriority is a priority as the broker has it.
+func corePriority(p float64) int32 {
+	return int32(min(max(math.Round(p), math.MinInt32), math.MaxInt32))
+}
+
+// coreTags are the tags that the broker can index.
+func coreTags(tags []string) []string {
+	fit := slices.DeleteFunc(slices.Clone(tags), func(t string) bool { return t == "" || len(t) > core.MaxTagBytes })
+	return fit[:min(len(fit), core.MaxTags)]
+}
+
+// wanted is the state that the broker's job must be in; empty: it must be complete, or need not be there.
+func (j *job) wanted() string {
+	switch j.state {
+	case waiting, stalled, scheduled, depends:
+		for kind, state := range map[setKind]string{waitingSet: waiting, scheduledSet: scheduled, dependsSet: depends} {
+			if j.places[kind].in {
+				return state
+			}
+		}
+		return waiting
+	case running, failed:
+		return j.state
+	}
+	return ""
+}
+
+// plan is the operations of a command, with what each of them makes true.
+type plan struct {
+	submits []step // first: jobs that a later operation needs
+	rest    []step
+}
+
+// step is an operation and what follows from it.
+type step struct {
+	op   core.Op
+	j    *job
+	then brokerJob
+}
+
+// plan compares what the command wants with what the broker has.
+func (t *tx) plan(noDependencies bool) *plan {
+	p := &plan{}
+	for _, j := range t.touched {
+		t.planJob(p, j, noDependencies)
+	}
+	return p
+}
+
+func (t *tx) planJob(p *plan, j *job, noDependencies bool) {
+	live := j.broker.seq != 0
+	ref := core.Ref{Seq: j.broker.seq}
+	want := j.wanted()
+	switch {
+	case j.gone && live:
+		p.add(j, &core.Cancel{Ref: ref}, brokerJob{})
+	case j.gone:
+	case want == "" && live:
+		p.add(j, &core.Complete{Ref: ref, If: j.condition(), Authority: core.ByAnyone, Result: t.result(j)}, brokerJob{})
+	case want == "" || want == failed && !live:
+	case want == failed && j.broker.want != failed:
+		t.planFailure(p, j)
+	case want == failed:
+		if set, changed := t.changes(j); changed {
+			p.add(j, &core.Update{Ref: ref, Set: set}, j.broker)
+		}
+	case !live:
+		t.planSubmission(p, j, want, noDependencies)
+	case want == running:
+		t.planLease(p, j)
+	default:
+		t.planWait(p, j, want, noDependencies)
+	}
+}
+
+func (p *plan) add(j *job, op core.Op, then brokerJob) {
+	p.rest = append(p.rest, step{op: op, j: j, then: then})
+}
+
+// condition is that the broker's job is as it was last known to be.
+func (j *job) condition() core.Condition {
+	if j.broker.leased {
+		return core.Condition{States: []core.State{core.Leased}, Epoch: j.broker.epoch, HasEpoch: true}
+	}
+	return core.InState(core.Scheduled, core.Blocked, core.Ready, core.Retrying, core.Dead)
+}
+
+// result is what those get who wait for a job: its data, if its worker has changed it.
+func (t *tx) result(j *job) []byte {
+	if !j.foreign || !t.newData[j] {
+		return nil
+	}
+	v, err := decode(j.data)
+	if text, ok := v.(string); ok && err == nil {
+		return []byte(text)
+	}
+	return []byte(j.data)
+}
+
+func (t *tx) planFailure(p *plan, j *job) {
+	op := &core.Fail{Ref: core.Ref{Seq: j.broker.seq}, If: j.condition(), Authority: core.ByAnyone, Final: !j.foreign}
+	if f := j.failure; f != nil {
+		op.Failure = &core.Failure{Type: f.group, Message: f.message, Group: f.group}
+	}
+	then := j.broker
+	then.want, then.leased = failed, false
+	p.add(j, op, then)
+	if j.foreign { // its own policy says what follows
+		t.f.look(j.broker.seq)
+	}
+}
+
+// changes are the fields of a job that have changed.
+func (t *tx) changes(j *job) (set core.JobChange, any bool) {
+	was := t.before[j]
+	if was.klass != j.klass {
+		klass := j.klass
+		set.Type, any = &klass, true
+	}
+	if p := corePriority(j.priority); p != corePriority(was.priority) {
+		set.Priority, any = &p, true
+	}
+	if tags := coreTags(j.tags); !slices.Equal(tags, coreTags(was.tags)) {
+		set.Tags, any = &tags, true
+	}
+	if t.newData[j] {
+		set.Body, any = t.body(j), true
+	}
+	return set, any
+}
+
+func (*tx) body(j *job) *core.Body {
+	b := &core.Body{Bytes: []byte(j.data)}
+	if j.foreign && strings.HasPrefix(strings.TrimSpace(j.data), "[") {
+		b.Format = core.Args
+	}
+	return b
+}
+
+func (t *tx) planSubmission(p *plan, j *job, want string, noDependencies bool) {
+	n := &core.Job{
+		ID: j.jid, Queue: j.queue, Type: j.klass, Body: []byte(j.data), Origin: core.Qless, Tags: coreTags(j.tags),
+		Priority: corePriority(j.priority), MaxFails: 1, Exhausted: core.ExhaustedBury,
+	}
+	then := brokerJob{want: want}
+	for kind := range jobSets {
+		if at := j.places[kind]; at.in && kind != lockSet {
+			n.Queue = at.queue
+		}
+	}
+	n.Queue = t.f.coreQueue(n.Queue)
+	if t.f.opts.Route != nil {
+		queue, typ := t.f.opts.Route(strings.TrimPrefix(n.Queue, t.f.opts.Namespace), j.klass)
+		if t.f.coreQueue(queue) != n.Queue {
+			n.Queue = queue
+		}
+		n.Type = typ
+	}
+	then.queue = n.Queue
+	switch want {
+	case scheduled:
+		n.ReadyAt = instant(j.places[scheduledSet].score)
+	case depends:
+		n.ReadyAt = t.whenReleased(j)
+		then.after = j.dependencies
+		if n.After = t.seqs(j); len(n.After) == 0 || noDependencies {
+			n.After, n.ReadyAt = nil, never
+		}
+	}
+	then.readyAt = n.ReadyAt
+	j.foreign = false
+	if want == running {
+		then.want = waiting
+		p.submits = append(p.submits, step{op: &core.Submit{Job: n}, j: j, then: then})
+		then.want, then.worker, then.leased = running, j.worker, true
+		p.add(j, &core.LeaseJob{Ref: core.Ref{ID: j.jid}, Worker: leaseName(j.worker), LeaseFor: leaseFor}, then)
+		return
+	}
+	p.rest = append(p.rest, step{op: &core.Submit{Job: n}, j: j, then: then})
+}
+
+// leaseName is a worker's name for the broker, which wants one.
+func leaseName(worker string) string {
+	if worker == "" {
+		return "qless"
+	}
+	return worker
+}
+
+// whenReleased is when a job is due whose dependencies are complete; zero: at once.
+func (*tx) whenReleased(j *job) core.Instant {
+	if !j.hasDue {
+		return 0
+	}
+	return instant(j.due)
+}
+
+// seqs are the broker's numbers of the jobs that a job waits for.
+func (t *tx) seqs(j *job) (all []uint64) {
+	for _, d := range j.dependencies {
+		if on := t.m.jobs[d]; on != nil && on != j && on.broker.seq != 0 {
+			all = append(all, on.broker.seq)
+		}
+	}
+	return all
+}
+
+func (t *tx) planLease(p *plan, j *job) {
+	ref := core.Ref{Seq: j.broker.seq}
+	then := j.broker
+	if set, changed := t.changes(j); changed {
+		op := &core.Update{Ref: ref, Set: set}
+		p.add(j, op, then)
+	}
+	fresh := j.broker.want == running && j.broker.leased && j.broker.worker == j.worker
+	if fresh {
+		return
+	}
+	then.want, then.worker, then.leased = running, j.worker, true
+	op := &core.LeaseJob{Ref: ref, Worker: leaseName(j.worker), LeaseFor: leaseFor}
+	if !hasUpdate(p, j) {
+		op.If = j.condition()
+	}
+	p.add(j, op, then)
+}
+
+// hasUpdate reports whether the last step is an update of a job: it raises the epoch.
+func hasUpdate(p *plan, j *job) bool {
+	if n := len(p.rest); n > 0 && p.rest[n-1].j == j {
+		_, is := p.rest[n-1].op.(*core.Update)
+		return is
+	}
+	return false
+}
+
+// planWait brings a job to a state in which nobody has it.
+func (t *tx) planWait(p *plan, j *job, want string, noDependencies bool) {
+	ref := core.Ref{Seq: j.broker.seq}
+	set, changed := t.changes(j)
+	then := brokerJob{seq: j.broker.seq, want: want, queue: j.broker.queue}
+	at := j.places[map[string]setKind{waiting: waitingSet, scheduled: scheduledSet, depends: dependsSet}[want]]
+	move := &core.Move{Ref: ref, If: j.condition(), Authority: core.ByAnyone, After: []core.Ref{}, Set: set}
+	if was := t.before[j]; at.queue != "" && (at.queue != was.queue || at.queue != j.queue) {
+		move.Queue = t.f.coreQueue(at.queue)
+		then.queue = move.Queue
+	}
+	switch want {
+	case scheduled:
+		move.ReadyAt = instant(at.score)
+	case depends:
+		move.ReadyAt = t.whenReleased(j)
+		for _, seq := range t.seqs(j) {
+			move.After = append(move.After, core.Ref{Seq: seq})
+		}
+		then.after = j.dependencies
+		if len(move.After) == 0 || noDependencies {
+			move.After, move.ReadyAt = []core.Ref{}, never
+		}
+	}
+	then.readyAt = move.ReadyAt
+	old := j.broker
+	same := old.want == want && old.queue == then.queue && slices.Equal(old.after, then.after)
+	switch {
+	case same && (want != scheduled && want != depends || old.readyAt == then.readyAt):
+		if changed {
+			p.add(j, &core.Update{Ref: ref, Set: set}, old)
+		}
+	case want == waiting && old.want == scheduled && old.queue == then.queue && old.readyAt <= t.f.broker.Now() && !changed:
+		p.add(j, nil, then) // it is ready by now
+	case j.state == stalled && old.want == running && old.leased && !changed && move.Queue == "":
+		p.add(j, &core.Release{Ref: ref, Epoch: old.epoch}, then)
+	default:
+		p.add(j, move, then)
+	}
+}
+
+// conflicts are refusals because the broker's job is not as it was known to be.
+func conflicts(err error) bool {
+	for _, kind := range []error{core.ErrConflict, core.ErrNotFound, core.ErrFinished, core.ErrNotLeased, core.ErrDuplicate, core.ErrNotHolder} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,99 @@
+package qless
+
+import (
+	"errors"
+
+	"broker/core"
+)
+
+// maxAttempts is how often a command is decided anew because clients of other protocols changed its jobs meanwhile.
+const maxAttempts = 8
+
+// call runs one operation of the script. What it publishes is queued for the subscribers when it returns.
+func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error) {
+	f.commands.Add(1)
+	run, now, a, err := lookUp(argv)
+	if err != nil {
+		return nil, 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed != nil {
+		return nil, 0, core.ErrStopped
+	}
+	for range maxAttempts {
+		f.learn()
+		t := f.newTx(now)
+		if reply, err = run(t, a); err != nil {
+			t.rollback()
+			break
+		}
+		if err = t.commitChanges(); err == nil {
+			f.messages.publish(t.messages, f.newest)
+			break
+		}
+		t.rollback()
+		if errors.Is(err, core.ErrDraining) && argv[0] == "pop" {
+			reply, err = "{}", nil
+			break
+		}
+		if !conflicts(err) {
+			break
+		}
+		for _, j := range t.touched {
+			f.look(j.broker.seq)
+		}
+	}
+	return reply, f.newest, err
+}
+
+// commitChanges is commit for a command that may have changed nothing.
+func (t *tx) commitChanges() error {
+	if len(t.touched) == 0 && len(t.names) == 0 && len(t.pauses) == 0 {
+		t.f.model.lastNow = max(t.f.model.lastNow, t.now)
+		t.dropEmpty()
+		return nil
+	}
+	return t.commit()
+}
+
+// flush removes everything.
+func (f *Frontend) flush() (core.Commit, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.newTx(f.model.lastNow)
+	for _, jid := range sortedKeys(f.model.jobs) {
+		t.remove(f.model.jobs[jid])
+	}
+	m := f.model
+	for _, name := range sortedKeys(m.recurring) {
+		t.note(recurringDoc(name))
+	}
+	for key := range m.stats {
+		t.note(statDoc(key))
+	}
+	for name := range m.paused {
+		t.note(queueDoc(name))
+		t.pauses = append(t.pauses, &core.PauseQueue{Queue: f.coreQueue(name)})
+	}
+	for _, z := range []struct {
+		set *sortedSet
+		doc func(string) string
+	}{{&m.seen, queueDoc}, {&m.workers, workerDoc}, {&m.tagCounts, tagDoc}, {&m.tracked, trackDoc}} {
+		for _, name := range z.set.slice(0, -1, false) {
+			t.note(z.doc(name))
+		}
+	}
+	t.note(configDoc)
+	empty := newModel()
+	empty.jobs, empty.bySeq = m.jobs, m.bySeq
+	t.m = empty
+	if err := t.commit(); err != nil {
+		t.m = m
+		t.rollback()
+		return 0, err
+	}
+	f.model = newModel()
+	f.leases = sortedSet{}
+	return f.newest, nil
+}

@@ -1,0 +1,123 @@
+package qless
+
+import (
+	"errors"
+	"slices"
+
+	"broker/core"
+)
+
+// atomicOps is how many operations go into one Atomic, which also holds the documents.
+const atomicOps = core.MaxAtomic - 1
+
+// commit has the broker make a command durable: its operations and documents together.
+func (t *tx) commit() error {
+	docs := t.documents()
+	err := t.apply(t.plan(false), docs)
+	if errors.Is(err, core.ErrInvalid) && t.hasDependencies() { // jobs that wait for each other in a circle
+		err = t.apply(t.plan(true), docs)
+	}
+	if err == nil {
+		t.dropEmpty()
+		t.f.follow(t)
+	}
+	return err
+}
+
+func (t *tx) hasDependencies() bool {
+	return slices.ContainsFunc(t.touched, func(j *job) bool { return len(j.dependencies) > 0 })
+}
+
+// apply sends a plan. All of it is decided in one call of the broker, so that it is in one commit.
+func (t *tx) apply(p *plan, docs []core.MetaEntry) error {
+	var lists []*core.Atomic
+	var steps [][]step
+	add := func(all []step) {
+		for part := range slices.Chunk(all, atomicOps) {
+			a := &core.Atomic{}
+			for i := range part {
+				if part[i].op != nil {
+					a.Ops = append(a.Ops, part[i].op)
+				}
+			}
+			lists, steps = append(lists, a), append(steps, part)
+		}
+	}
+	add(p.submits)
+	add(p.rest)
+	if len(docs) > 0 {
+		if len(lists) == 0 {
+			lists, steps = append(lists, &core.Atomic{}), append(steps, nil)
+		}
+		last := lists[len(lists)-1]
+		last.Ops = append(last.Ops, &core.WriteDocuments{Documents: docs})
+	}
+	ops := make([]core.Op, 0, len(lists)+len(t.pauses))
+	for _, a := range lists {
+		ops = append(ops, a)
+	}
+	replies := t.f.do(append(ops, t.pauses...))
+	var refused error
+	for i := range lists {
+		if r := &replies[i]; r.Kind == core.Failed {
+			refused = r.Err
+			t.f.look(r.Seq)
+			break
+		}
+		t.took(steps[i], replies[i].Replies)
+	}
+	return refused
+}
+
+// took notes what the broker has now.
+func (t *tx) took(steps []step, replies []core.Reply) {
+	for i := range steps {
+		s := &steps[i]
+		then := s.then
+		if s.op != nil {
+			r := &replies[0]
+			replies = replies[1:]
+			switch s.op.(type) {
+			case *core.Submit:
+				then.seq = r.Seq
+			case *core.LeaseJob:
+				then.seq, then.epoch = r.Seq, r.Lease.Epoch
+			case *core.Update:
+				if then.leased {
+					then.epoch = r.Lease.Epoch
+				}
+			}
+		}
+		if was := s.j.broker.seq; was != 0 && was != then.seq {
+			delete(t.m.bySeq, was)
+		}
+		if then.seq != 0 {
+			then.priority = corePriority(s.j.priority)
+			t.m.bySeq[then.seq] = s.j
+		}
+		s.j.broker = then
+	}
+}
+
+// do has the broker decide operations. It returns one reply for each and keeps the events that come with them.
+func (f *Frontend) do(ops []core.Op) []core.Reply {
+	f.replies = f.broker.Do(f.client, ops, f.replies[:0])
+	answers := make([]core.Reply, 0, len(ops))
+	for i := range f.replies {
+		r := &f.replies[i]
+		f.newest = max(f.newest, r.Commit)
+		if r.Kind == core.EventReply {
+			f.heard(&r.Event)
+			continue
+		}
+		answers = append(answers, *r)
+	}
+	clear(f.replies)
+	if len(answers) < len(ops) { // the broker has stopped
+		return slices.Repeat([]core.Reply{{Kind: core.Failed, Err: core.ErrStopped}}, len(ops))
+	}
+	return answers
+}
+
+// one has the broker decide one operation.
+func (f *Frontend) one(op core.Op) core.Reply { return f.do([]core.Op{op})[0] }

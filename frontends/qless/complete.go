@@ -1,0 +1,154 @@
+package qless
+
+// completion is a complete that was understood.
+type completion struct {
+	j             *job
+	worker, queue string
+	data          string
+	next          string
+	hasNext       bool
+	delay         float64
+	depends       []string
+}
+
+// completeCommand jid worker queue data [next q [delay n] [depends JSON]]
+func completeCommand(t *tx, a args) (any, error) {
+	c, err := t.completion(a)
+	if err != nil {
+		return nil, err
+	}
+	j := c.j
+	t.setData(j, c.data)
+	t.endRun(j, c.worker, c.queue)
+	if c.hasNext {
+		return t.advance(c), nil
+	}
+	t.finish(j, c.queue)
+	return "complete", nil
+}
+
+// completion reads and checks the arguments.
+func (t *tx) completion(a args) (c completion, err error) {
+	jid, err := jidArg(a, 0)
+	if err != nil {
+		return c, err
+	}
+	if c.worker, err = a.need(1, `Complete(): Arg "worker" missing`); err != nil {
+		return c, err
+	}
+	if c.queue, err = a.need(2, `Complete(): Arg "queue" missing`); err != nil {
+		return c, err
+	}
+	if _, err = a.decodeArg(3, `Complete(): Arg "data" missing or not JSON: `); err != nil {
+		return c, err
+	}
+	c.data = a[3]
+	o := a.from(4).options()
+	c.next, c.hasNext = o["next"]
+	if c.delay, err = optionalNumber(o, "delay", 0, "assertion failed!"); err != nil {
+		return c, fault("assertion failed!")
+	}
+	var on any = newTable(0)
+	if text, given := o["depends"]; given {
+		if on, err = decodeText(text, `Complete(): Arg "depends" not JSON: `); err != nil {
+			return c, err
+		}
+	}
+	if _, given := o["delay"]; given && !c.hasNext {
+		return c, fault(`Complete(): "delay" cannot be used without a "next".`)
+	}
+	if _, given := o["depends"]; given && !c.hasNext {
+		return c, fault(`Complete(): "depends" cannot be used without a "next".`)
+	}
+	c.j = t.m.jobs[jid]
+	switch {
+	case c.j == nil:
+		err = fault("Complete(): Job %s does not exist", jid)
+	case c.j.state != running:
+		err = fault("Complete(): Job %s is not currently running: %s", jid, c.j.state)
+	case c.j.worker != c.worker:
+		err = fault("Complete(): Job %s has been handed out to another worker: %s", jid, c.j.worker)
+	case c.j.queue != c.queue:
+		err = fault("Complete(): Job %s running in another queue: %s", jid, c.j.queue)
+	default:
+		c.depends, err = listOfTexts(on)
+	}
+	return c, err
+}
+
+// endRun ends the run of a job that is done.
+func (t *tx) endRun(j *job, worker, queue string) {
+	t.edit(j)
+	t.recordEvent(j, t.now, "done", "")
+	t.leave(j, waitingSet, lockSet, scheduledSet)
+	took := t.now - j.time
+	t.count(queue, t.now, func(s *statistics) { s.run.add(took) })
+	j.time = t.now
+	t.unhold(j, worker)
+	t.tell("completed", j)
+}
+
+var (
+	advancedShape  = shapeOf("jid", "event", "queue", "to")
+	completedShape = shapeOf("jid", "event", "queue")
+)
+
+// advance puts a job that is done into its next queue, and says where it is then.
+func (t *tx) advance(c completion) string {
+	j := c.j
+	t.publish("log", advancedShape.json(members{"jid": j.jid, "event": "advanced", "queue": c.queue, "to": c.next}))
+	t.recordEvent(j, t.now, "put", queueItem(c.next))
+	t.seeQueue(c.next)
+	t.reset(j, waiting, c.next)
+	if c.delay > 0 && len(c.depends) == 0 {
+		t.enter(j, scheduledSet, c.next, t.now+c.delay) // its state stays waiting, as clients of the script know it
+		return scheduled
+	}
+	if t.dependOn(j, c.depends) > 0 {
+		t.enter(j, dependsSet, c.next, t.now)
+		j.state = depends
+		if c.delay > 0 {
+			j.due, j.hasDue = t.now+c.delay, true
+		}
+		return depends
+	}
+	t.wait(j, c.next, t.now)
+	return waiting
+}
+
+// reset gives a job a state in which nobody has it.
+func (t *tx) reset(j *job, state, queue string) {
+	t.edit(j)
+	j.state, j.queue = state, queue
+	j.worker, j.failure, j.expires, j.remaining = "", nil, 0, j.retries
+}
+
+// finish completes a job for good.
+func (t *tx) finish(j *job, queue string) {
+	t.publish("log", completedShape.json(members{"jid": j.jid, "event": "completed", "queue": queue}))
+	t.reset(j, complete, "")
+	t.add(&t.m.completed, j.jid, t.now)
+	j.completed, j.completedAt = true, t.now
+	t.expireCompleted()
+	t.releaseDependents(j)
+}
+
+// expireCompleted forgets completed jobs that are too old or too many.
+func (t *tx) expireCompleted() {
+	age := t.m.config.numberOr("jobs-history", 604800)
+	t.forget(t.m.completed.between(0, t.now-age, 0, -1))
+	count := t.m.config.numberOr("jobs-history-count", 50000)
+	if keep, ok := wholeNumber(count); ok && keep >= 0 && t.m.completed.len() > keep {
+		t.forget(t.m.completed.slice(0, -1-keep, false))
+	}
+}
+
+// forget removes completed jobs.
+func (t *tx) forget(jids []string) {
+	for _, jid := range jids {
+		if j := t.m.jobs[jid]; j != nil {
+			t.untagAll(j)
+			t.remove(j)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package qless
+
+import "slices"
+
+// config is what clients have set, in the order in which the options came.
+type config struct {
+	names  []string
+	values map[string]string
+}
+
+// defaults of options, in the order of the script.
+var defaults = []struct {
+	name  string
+	value any
+}{
+	{"application", "qless"},
+	{"heartbeat", 60.0},
+	{"grace-period", 10.0},
+	{"stats-history", 30.0},
+	{"histogram-history", 7.0},
+	{"jobs-history-count", 50000.0},
+	{"jobs-history", 604800.0},
+}
+
+// get is the value of an option: a string that was set, its default, or nil.
+func (c *config) get(name string) any {
+	if v, set := c.values[name]; set {
+		return v
+	}
+	for _, d := range defaults {
+		if d.name == name {
+			return d.value
+		}
+	}
+	return nil
+}
+
+// number is the value of an option if that is a number.
+func (c *config) number(name string) (float64, bool) {
+	switch v := c.get(name).(type) {
+	case float64:
+		return v, true
+	case string:
+		return parseNumber(v)
+	}
+	return 0, false
+}
+
+// numberOr is the value of an option, or otherwise.
+func (c *config) numberOr(name string, otherwise float64) float64 {
+	if f, ok := c.number(name); ok {
+		return f
+	}
+	return otherwise
+}
+
+// heartbeat is how long locks of a queue last.
+func (c *config) heartbeat(queue string) (float64, error) {
+	name := queue + "-heartbeat"
+	if _, set := c.values[name]; !set {
+		name = "heartbeat"
+	}
+	f, ok := c.number(name)
+	if !ok {
+		return 0, fault("attempt to perform arithmetic on a nil value")
+	}
+	return f, nil
+}
+
+func (c *config) set(name, value string) {
+	if c.values == nil {
+		c.values = map[string]string{}
+	}
+	if _, there := c.values[name]; !there {
+		c.names = append(slices.Clip(c.names), name)
+	}
+	c.values[name] = value
+}
+
+func (c *config) unset(name string) {
+	if _, there := c.values[name]; there {
+		delete(c.values, name)
+		c.names = without(c.names, name)
+	}
+}
+
+// table is all options with their values.
+func (c *config) table() *table {
+	t := newTable(fieldCount(len(defaults)))
+	for _, d := range defaults {
+		t.set(d.name, d.value)
+	}
+	for _, name := range c.names {
+		t.set(name, c.values[name])
+	}
+	return t
+}
+
+// configGet [option]
+func configGet(t *tx, a args) (any, error) {
+	if name, ok := a.get(0); ok {
+		return t.m.config.get(name), nil
+	}
+	return encode(t.m.config.table())
+}
+
+var (
+	configSetShape   = shapeOf("event", "option", "value")
+	configUnsetShape = shapeOf("event", "option")
+)
+
+// configSet option value
+func configSet(t *tx, a args) (any, error) {
+	name, err := a.need(0, `config.set(): Arg "option" missing`)
+	if err != nil {
+		return nil, err
+	}
+	value, err := a.need(1, `config.set(): Arg "value" missing`)
+	if err != nil {
+		return nil, err
+	}
+	t.publish("log", configSetShape.json(members{"event": "config_set", "option": name, "value": value}))
+	t.changeConfig(func(c *config) { c.set(name, value) })
+	return nil, nil
+}
+
+// configUnset option
+func configUnset(t *tx, a args) (any, error) {
+	name, err := a.need(0, `config.unset(): Arg "option" missing`)
+	if err != nil {
+		return nil, err
+	}
+	t.publish("log", configUnsetShape.json(members{"event": "config_unset", "option": name}))
+	t.changeConfig(func(c *config) { c.unset(name) })
+	return nil, nil
+}
+
+// changeConfig changes a copy of the options, since others may be few.
+func (t *tx) changeConfig(change func(*config)) {
+	was := t.m.config
+	t.undo = append(t.undo, func() { t.m.config = was })
+	next := config{names: was.names, values: make(map[string]string, len(was.values)+1)}
+	for k, v := range was.values {
+		next.values[k] = v
+	}
+	change(&next)
+	t.m.config = next
+	t.note(configDoc)
+}

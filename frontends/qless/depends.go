@@ -1,0 +1,154 @@
+package qless
+
+// link makes a job wait for another.
+func (t *tx) link(j *job, on *job) {
+	t.edit(j)
+	t.edit(on)
+	j.dependencies = with(j.dependencies, on.jid)
+	on.dependents = with(on.dependents, j.jid)
+}
+
+// unlink ends that a job waits for another, which may be gone.
+func (t *tx) unlink(j *job, jid string) {
+	t.edit(j)
+	j.dependencies = without(j.dependencies, jid)
+	if on := t.m.jobs[jid]; on != nil {
+		t.edit(on)
+		on.dependents = without(on.dependents, j.jid)
+	}
+}
+
+// dependOn makes a job wait for those of the list that exist and are not complete. It reports how many these are.
+func (t *tx) dependOn(j *job, jids []string) (n int) {
+	for _, jid := range jids {
+		if on := t.m.jobs[jid]; on != nil && on.state != complete {
+			t.link(j, on)
+			n++
+		}
+	}
+	return n
+}
+
+// dependsCommand jid on|off jid...
+func dependsCommand(t *tx, a args) (any, error) {
+	jid, err := jidArg(a, 0)
+	if err != nil {
+		return nil, err
+	}
+	command, err := a.need(1, `Depends(): Arg "command" missing`)
+	if err != nil {
+		return nil, err
+	}
+	j := t.m.jobs[jid]
+	if j == nil {
+		return nil, fault("Depends(): Job %s not in the depends state: false", jid)
+	}
+	if j.state != depends {
+		return nil, fault("Depends(): Job %s not in the depends state: %s", jid, j.state)
+	}
+	switch {
+	case command == "on":
+		t.dependOn(j, a.from(2))
+	case command == "off" && a.text(2) == "all":
+		for _, d := range j.dependencies {
+			t.unlink(j, d)
+		}
+		t.stopWaiting(j)
+	case command == "off":
+		for _, d := range a.from(2) {
+			t.unlink(j, d)
+			if len(j.dependencies) == 0 {
+				t.stopWaiting(j)
+			}
+		}
+	default:
+		return nil, fault(`Depends(): Argument "command" must be "on" or "off"`)
+	}
+	return true, nil
+}
+
+// stopWaiting makes a job ready that waited for others.
+func (t *tx) stopWaiting(j *job) {
+	t.leave(j, dependsSet)
+	t.wait(j, j.queue, t.now)
+	j.state = waiting
+}
+
+// releaseDependents lets those go that waited for a job alone.
+func (t *tx) releaseDependents(j *job) {
+	t.edit(j)
+	for _, jid := range j.dependents {
+		d := t.m.jobs[jid]
+		if d == nil {
+			continue
+		}
+		t.edit(d)
+		if d.dependencies = without(d.dependencies, j.jid); len(d.dependencies) > 0 {
+			continue
+		}
+		t.leave(d, dependsSet)
+		if d.hasDue {
+			t.enter(d, scheduledSet, d.queue, d.due)
+			d.state, d.hasDue, d.due = scheduled, false, 0
+		} else {
+			t.wait(d, d.queue, t.now)
+			d.state = waiting
+		}
+	}
+	j.dependents = nil
+}
+
+// cancel jid...
+func cancel(t *tx, a args) (any, error) {
+	mentioned := make(map[string]bool, len(a))
+	for _, jid := range a {
+		mentioned[jid] = true
+	}
+	for _, jid := range a {
+		j := t.m.jobs[jid]
+		if j == nil {
+			continue
+		}
+		for _, d := range j.dependents {
+			if !mentioned[d] {
+				return nil, fault("Cancel(): %s is a dependency of %s but is not mentioned to be canceled", jid, d)
+			}
+		}
+	}
+	for _, jid := range a {
+		t.cancelOne(jid)
+	}
+	return []string(a), nil
+}
+
+var cancelShape = shapeOf("jid", "worker", "event", "queue")
+
+// cancelOne removes a job that is not complete.
+func (t *tx) cancelOne(jid string) {
+	j := t.m.jobs[jid]
+	if j == nil {
+		t.publish("log", cancelShape.json(members{"jid": jid, "worker": false, "event": "canceled", "queue": false}))
+		if t.m.tracked.has(jid) {
+			t.publish("canceled", jid)
+		}
+		return
+	}
+	if j.state == complete {
+		return
+	}
+	text := cancelShape.json(members{"jid": jid, "worker": j.worker, "event": "canceled", "queue": j.queue})
+	t.publish("log", text)
+	if j.worker != "" {
+		t.unhold(j, j.worker)
+		t.publish("w:"+j.worker, text)
+	}
+	for _, d := range j.dependencies {
+		t.unlink(j, d)
+	}
+	if j.state == failed && j.failure != nil {
+		t.count(j.queue, j.failure.when, func(s *statistics) { s.failed-- })
+	}
+	t.untagAll(j)
+	t.tell("canceled", j)
+	t.remove(j)
+}

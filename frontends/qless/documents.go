@@ -1,0 +1,222 @@
+package qless
+
+import (
+	"fmt"
+	"strings"
+
+	"broker/core"
+)
+
+// Names of documents. On disk.
+const (
+	docPrefix = "qless/"
+
+	configDoc = docPrefix + "config"
+	jobDocs   = docPrefix + "job/"
+	recurDocs = docPrefix + "recurring/"
+	queueDocs = docPrefix + "queue/"
+	workDocs  = docPrefix + "worker/"
+	tagDocs   = docPrefix + "tag/"
+	trackDocs = docPrefix + "track/"
+	statDocs  = docPrefix + "stat/"
+)
+
+func jobDoc(jid string) string       { return jobDocs + jid }
+func recurringDoc(jid string) string { return recurDocs + jid }
+func queueDoc(name string) string    { return queueDocs + name }
+func workerDoc(name string) string   { return workDocs + name }
+func tagDoc(name string) string      { return tagDocs + name }
+func trackDoc(jid string) string     { return trackDocs + jid }
+
+func statDoc(k statKey) string { return statDocs + formatNumber(k.day) + "/" + k.queue }
+
+// document is the present value of a document, nil if there is none any more.
+func (m *model) document(name string) []byte {
+	score := func(z *sortedSet, of string) []byte {
+		s, there := z.score(of)
+		if !there {
+			return nil
+		}
+		e := newEncoder()
+		e.num(s)
+		return e.b
+	}
+	kind, of := splitDoc(name)
+	switch kind {
+	case configDoc:
+		e := newEncoder()
+		e.list(m.config.names)
+		for _, n := range m.config.names {
+			e.text(m.config.values[n])
+		}
+		return e.b
+	case recurDocs:
+		if r := m.recurring[of]; r != nil {
+			return r.encode()
+		}
+	case queueDocs:
+		seen, there := m.seen.score(of)
+		if there || m.paused[of] {
+			e := newEncoder()
+			e.flag(there)
+			e.num(seen)
+			e.flag(m.paused[of])
+			return e.b
+		}
+	case workDocs:
+		return score(&m.workers, of)
+	case tagDocs:
+		return score(&m.tagCounts, of)
+	case trackDocs:
+		return score(&m.tracked, of)
+	case statDocs:
+		if k, ok := parseStatKey(of); ok && m.stats[k] != nil {
+			return m.stats[k].encode()
+		}
+	}
+	return nil
+}
+
+// splitDoc cuts the name of a document into its kind and what it is about.
+func splitDoc(name string) (kind, of string) {
+	rest, _ := strings.CutPrefix(name, docPrefix)
+	i := strings.IndexByte(rest, '/')
+	if i < 0 {
+		return name, ""
+	}
+	return name[:len(docPrefix)+i+1], rest[i+1:]
+}
+
+func parseStatKey(s string) (statKey, bool) {
+	day, queue, ok := strings.Cut(s, "/")
+	at, isNumber := parseNumber(day)
+	return statKey{at, queue}, ok && isNumber
+}
+
+// load reads all documents.
+func (f *Frontend) load() error {
+	after := ""
+	for {
+		r := f.one(&core.ReadDocuments{Prefix: docPrefix, After: after, Limit: 5000})
+		if r.Kind != core.Answered {
+			return fmt.Errorf("read documents behind %q: %w", after, r.Err)
+		}
+		if len(r.Documents) == 0 {
+			return nil
+		}
+		for _, d := range r.Documents {
+			if err := f.model.restore(d.Name, d.Value); err != nil {
+				return fmt.Errorf("document %q: %w", d.Name, err)
+			}
+			after = d.Name
+		}
+	}
+}
+
+// restore takes back a document.
+func (m *model) restore(name string, value []byte) error {
+	kind, of := splitDoc(name)
+	d := newDecoder(value)
+	switch kind {
+	case jobDocs:
+		return m.restoreJob(of, value)
+	case recurDocs:
+		r, err := decodeRecurring(of, value)
+		if err == nil {
+			m.recurring[of] = r
+			m.made(r.queue).sets[recurringSet].add(of, r.next)
+		}
+		return err
+	case statDocs:
+		k, ok := parseStatKey(of)
+		s, err := decodeStatistics(value)
+		if !ok || err != nil {
+			return errDocument
+		}
+		m.stats[k] = s
+		return nil
+	case configDoc:
+		for _, n := range d.list() {
+			m.config.set(n, d.text())
+		}
+	case queueDocs:
+		if seen, at := d.flag(), d.num(); seen {
+			m.seen.add(of, at)
+		}
+		if d.flag() {
+			m.paused[of] = true
+		}
+	case workDocs:
+		m.workers.add(of, d.num())
+	case tagDocs:
+		m.tagCounts.add(of, d.num())
+	case trackDocs:
+		m.tracked.add(of, d.num())
+	default:
+		return errDocument
+	}
+	return d.close()
+}
+
+// made is a queue, which is made if need be.
+func (m *model) made(name string) *queue {
+	q := m.queues[name]
+	if q == nil {
+		q = &queue{}
+		m.queues[name] = q
+	}
+	return q
+}
+
+func (m *model) restoreJob(jid string, value []byte) error {
+	j, err := decodeJob(jid, value)
+	if err != nil {
+		return err
+	}
+	put := func(sets map[string]*sortedSet, set string, score float64) {
+		if sets[set] == nil {
+			sets[set] = &sortedSet{}
+		}
+		sets[set].add(jid, score)
+	}
+	m.jobs[jid] = j
+	for kind, p := range j.places {
+		if p.in {
+			m.made(p.queue).sets[kind].add(jid, p.score)
+		}
+	}
+	for _, h := range j.holders {
+		put(m.held, h.worker, h.until)
+	}
+	for _, g := range j.tagged {
+		put(m.tags, g.tag, g.at)
+	}
+	if j.failedAt != 0 {
+		put(m.failures, j.failedGroup, j.failedAt)
+		m.failureCount = max(m.failureCount, j.failedAt)
+	}
+	if j.completed {
+		m.completed.add(jid, j.completedAt)
+	}
+	m.lastNow = max(m.lastNow, j.time)
+	return nil
+}
+
+// documents are the changes of a command to documents.
+func (t *tx) documents() []core.MetaEntry {
+	docs := make([]core.MetaEntry, 0, len(t.touched)+len(t.names))
+	for _, j := range t.touched {
+		switch {
+		case !j.gone && j.foreign && !j.known && t.learning: // the broker's job says it all
+		case !j.gone:
+			docs = append(docs, core.MetaEntry{Name: jobDoc(j.jid), Value: j.encode()})
+			j.known = true
+		case t.before[j].known && t.m.jobs[j.jid] == nil:
+			docs = append(docs, core.MetaEntry{Name: jobDoc(j.jid)})
+		}
+	}
+	for _, name := range t.names {
+		docs = append(docs, core.MetaEntry{Name: name, Value: t.m.document(name)})
+	}
+	return docs
+}

@@ -1,0 +1,218 @@
+package qless
+
+import "math"
+
+var failedShape = shapeOf("jid", "event", "worker", "group", "message")
+
+// fail jid worker group message [data]
+func fail(t *tx, a args) (any, error) {
+	jid, err := jidArg(a, 0)
+	if err != nil {
+		return nil, err
+	}
+	var words [3]string
+	for i, name := range [...]string{"worker", "group", "message"} {
+		if words[i], err = a.need(i+1, `Fail(): Arg "`+name+`" missing`); err != nil {
+			return nil, err
+		}
+	}
+	worker, group, message := words[0], words[1], words[2]
+	data, hasData, err := reencoded(a, 4)
+	if err != nil {
+		return nil, err
+	}
+	j := t.m.jobs[jid]
+	switch {
+	case j == nil:
+		return nil, fault("Fail(): Job %sdoes not exist", jid)
+	case j.state != running:
+		return nil, fault("Fail(): Job %snot currently running: %s", jid, j.state)
+	case j.worker != worker:
+		return nil, fault("Fail(): Job %s running with another worker: %s", jid, j.worker)
+	}
+	if hasData {
+		t.setData(j, data)
+	}
+	t.failJob(j, worker, group, message)
+	return jid, nil
+}
+
+// reencoded is an argument of JSON as the script writes it after it has read it; false and a missing one are no data.
+func reencoded(a args, i int) (data string, given bool, err error) {
+	s, ok := a.get(i)
+	if !ok {
+		return "", false, nil
+	}
+	v, err := decode(s)
+	if err != nil {
+		return "", false, fault("%s", err)
+	}
+	if v == false {
+		return "", false, nil
+	}
+	data, err = encode(v)
+	if err != nil {
+		return "", false, fault("%s", err)
+	}
+	return data, true, nil
+}
+
+// failJob takes a worker's word that a job failed.
+func (t *tx) failJob(j *job, worker, group, message string) {
+	t.edit(j)
+	t.publish("log", failedShape.json(members{
+		"jid": j.jid, "event": "failed", "worker": worker, "group": group, "message": message,
+	}))
+	t.tell("failed", j)
+	t.unhold(j, worker)
+	t.recordEvent(j, t.now, "failed", failedItem(worker, group))
+	t.countFailure(j.queue)
+	t.leave(j, waitingSet, lockSet, scheduledSet)
+	j.state, j.worker, j.expires = failed, "", 0
+	j.failure = &failure{group: group, message: message, when: math.Floor(t.now), worker: worker}
+	t.enterFailed(j, group)
+}
+
+func (t *tx) countFailure(queue string) {
+	t.count(queue, t.now, func(s *statistics) {
+		s.failures++
+		s.failed++
+	})
+}
+
+// retry jid queue worker [delay [group message]]
+func retry(t *tx, a args) (any, error) {
+	jid, err := jidArg(a, 0)
+	if err != nil {
+		return nil, err
+	}
+	queue, err := a.need(1, `Retry(): Arg "queue" missing`)
+	if err != nil {
+		return nil, err
+	}
+	worker, err := a.need(2, `Retry(): Arg "worker" missing`)
+	if err != nil {
+		return nil, err
+	}
+	delay, err := a.numberOr(3, 0, `Retry(): Arg "delay" not a number: `)
+	if err != nil {
+		return nil, err
+	}
+	j := t.m.jobs[jid]
+	switch {
+	case j == nil:
+		return nil, fault("Retry(): Job %s does not exist", jid)
+	case j.state != running:
+		return nil, fault("Retry(): Job %s is not currently running: %s", jid, j.state)
+	case j.worker != worker:
+		return nil, fault("Retry(): Job %s has been given to another worker: %s", jid, j.worker)
+	}
+	t.edit(j)
+	j.remaining--
+	j.grace = false
+	t.leave(j, lockSet)
+	t.unhold(j, worker)
+	group, hasGroup := a.get(4)
+	message, hasMessage := a.get(5)
+	if j.remaining < 0 {
+		t.exhaustByRetry(j, worker, queue, a.from(4))
+		return j.remaining, nil
+	}
+	if delay > 0 {
+		t.enter(j, scheduledSet, queue, t.now+delay)
+		j.state = scheduled
+	} else {
+		t.wait(j, queue, t.now)
+		j.state = waiting
+	}
+	if hasGroup && hasMessage {
+		j.failure = &failure{group: group, message: message, when: math.Floor(t.now), worker: worker}
+	}
+	return j.remaining, nil
+}
+
+// exhaustByRetry fails a job whose worker has asked for one retry too many; a may have a group and a message.
+func (t *tx) exhaustByRetry(j *job, worker, queue string, a args) {
+	group, hasGroup := a.get(0)
+	if !hasGroup {
+		group = "failed-retries-" + queue
+	}
+	t.recordEvent(j, t.now, "failed", groupItem(group))
+	j.state, j.worker, j.expires = failed, "", 0
+	if message, ok := a.get(1); ok {
+		j.failure = &failure{group: group, message: message, when: math.Floor(t.now), worker: worker}
+	} else {
+		j.failure = &failure{group: group, message: `Job exhausted retries in queue "` + j.queue + `"`, when: t.now}
+	}
+	t.tell("failed", j)
+	t.enterFailed(j, group)
+	t.countFailure(queue)
+}
+
+// failedCommand [group [start [limit]]]
+func failedCommand(t *tx, a args) (any, error) {
+	start, err := a.numberOr(1, 0, `Failed(): Arg "start" is not a number: `)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := a.numberOr(2, 25, `Failed(): Arg "limit" is not a number: `)
+	if err != nil {
+		return nil, err
+	}
+	group, given := a.get(0)
+	if !given {
+		r := newTable(0)
+		for _, g := range sortedKeys(t.m.failures) {
+			r.set(g, float64(t.m.failures[g].len()))
+		}
+		return encode(r)
+	}
+	first, n, err := page(start, limit)
+	if err != nil {
+		return nil, err
+	}
+	z := setOf(t.m.failures, group)
+	return totalAndJobs(z.len(), z.slice(first, first+n-1, true))
+}
+
+// totalAndJobs is a page of a list of jobs.
+func totalAndJobs(total int, jids []string) (any, error) {
+	r := newTable(fieldCount(2))
+	r.set("total", float64(total))
+	r.set("jobs", listOf(jids))
+	return encode(r)
+}
+
+// unfail queue group [count]
+func unfail(t *tx, a args) (any, error) {
+	queue, err := queueArg(a, 0)
+	if err != nil {
+		return nil, err
+	}
+	group, err := a.need(1, `Unfail(): Arg "group" missing`)
+	if err != nil {
+		return nil, err
+	}
+	count, err := a.numberOr(2, 25, `Unfail(): Arg "count" not a number: `)
+	if err != nil {
+		return nil, err
+	}
+	n, ok := wholeNumber(count)
+	if !ok {
+		return nil, errInteger
+	}
+	if n <= 0 {
+		return 0.0, nil
+	}
+	z := setOf(t.m.failures, group)
+	jids := z.slice(-min(n, z.len()), -1, true)
+	for _, jid := range jids {
+		j := t.m.jobs[jid]
+		t.edit(j)
+		t.leaveFailed(j)
+		t.recordEvent(j, t.now, "put", queueItem(queue))
+		j.state, j.worker, j.expires, j.queue, j.remaining = waiting, "", 0, queue, j.retries
+		t.wait(j, queue, t.now)
+	}
+	return float64(len(jids)), nil
+}

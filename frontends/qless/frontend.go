@@ -1,0 +1,197 @@
+package qless
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/access"
+)
+
+// Options of the front-end; zero values mean the defaults.
+type Options struct {
+	// Password that clients give with AUTH. Empty: none is required.
+	Password string
+
+	// MaxBodyBytes limits an argument, and so the data of a job. Default: 16 MiB.
+	MaxBodyBytes int
+
+	// MaxOutputBytes limits the unsent output of a connection. Default: 16 MiB; a single larger reply is allowed.
+	MaxOutputBytes int
+
+	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
+	Namespace string
+
+	// AllowFlush lets clients remove everything with FLUSHDB, for tests.
+	AllowFlush bool
+
+	// Access finds principals by the tokens that clients give with AUTH. Nil: there are none.
+	Access *access.Control
+
+	// Route changes queue and type at submission. A queue that it changes is outside the namespace. Nil: no change.
+	Route func(queue, typ string) (string, string)
+}
+
+// Limits.
+const (
+	defaultBodyBytes   = 16 << 20
+	defaultOutputBytes = 16 << 20
+
+	// pauseAt is how much a session writes before the event loop sends it.
+	pauseAt = 256 << 10
+
+	// subscriberBytes is how much may wait for one subscriber; further messages are dropped and counted.
+	subscriberBytes = 1 << 20
+)
+
+// Frontend makes sessions, and holds what their clients share.
+type Frontend struct {
+	broker core.Broker
+	opts   Options
+
+	mu      sync.Mutex // guards what follows: one command at a time
+	started bool
+	failed  error // why nothing can be served
+	model   *model
+	client  core.ClientID // of the broker, in whose name commands are decided
+	replies []core.Reply
+	news    news
+	newest  core.Commit // what replies rest on
+	leases  sortedSet   // jobs with a lease of the broker, by the time when others may take them
+
+	messages hub
+	scripts  scripts
+	waiters  waiters
+	commands atomic.Uint64 // calls of the script
+}
+
+var _ frontends.Frontend = (*Frontend)(nil)
+
+// New makes a front-end on a broker. Nothing is read before the first client comes.
+func New(b core.Broker, o Options) *Frontend {
+	if o.MaxBodyBytes <= 0 {
+		o.MaxBodyBytes = defaultBodyBytes
+	}
+	if o.MaxOutputBytes <= 0 {
+		o.MaxOutputBytes = defaultOutputBytes
+	}
+	f := &Frontend{broker: b, opts: o, model: newModel()}
+	f.news = news{ends: map[uint64]core.Event{}, queues: map[string]bool{}}
+	f.scripts.known = map[string]bool{}
+	f.waiters.sessions = map[*session]core.Commit{}
+	return f
+}
+
+// Start reads what is stored and begins to listen to the broker. Later calls do nothing.
+func (f *Frontend) Start() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.started {
+		return f.failed
+	}
+	f.started = true
+	f.client = f.broker.Open(core.ClientOptions{Protocol: core.Internal, Name: "qless", Wake: f.waiters.wake(f.broker)})
+	f.do([]core.Op{&core.Subscribe{Kinds: eventKinds, Buffer: eventBuffer}})
+	if f.failed = f.load(); f.failed == nil {
+		f.attach()
+	}
+	return f.failed
+}
+
+// attach finds the broker's jobs of those that were loaded, and takes over what is different.
+func (f *Frontend) attach() {
+	cursor := uint64(0)
+	for {
+		r := f.one(&core.ListJobs{Cursor: cursor, Limit: 1000, NoBody: true})
+		for i := range r.Jobs {
+			info := &r.Jobs[i]
+			if info.Job == nil {
+				continue
+			}
+			if j := f.model.jobs[info.Job.Identity()]; j != nil {
+				j.broker = brokerJob{seq: info.Seq, want: brokerState(info.State), queue: info.Queue, readyAt: info.ReadyAt, after: j.dependencies, priority: info.Priority}
+				if info.State == core.Leased {
+					j.broker.leased, j.broker.epoch, j.broker.worker = true, info.Epoch, info.Worker
+				}
+				f.model.bySeq[info.Seq] = j
+			}
+			f.look(info.Seq)
+		}
+		if cursor = r.Cursor; cursor == 0 {
+			break
+		}
+	}
+	f.endMissing()
+	f.learn()
+	for _, j := range f.model.jobs {
+		f.followJob(j)
+	}
+}
+
+// endMissing ends the jobs that the broker does not have any more.
+func (f *Frontend) endMissing() {
+	t := f.newTx(max(f.model.lastNow, seconds(f.broker.Now())))
+	t.learning = true
+	for _, jid := range sortedKeys(f.model.jobs) {
+		if j := f.model.jobs[jid]; j.broker.seq == 0 && j.state != complete && j.state != failed {
+			t.edit(j)
+			t.ended(j, nil)
+		}
+	}
+	if err := t.commit(); err != nil {
+		t.rollback()
+	}
+}
+
+// Name implements frontends.Frontend.
+func (f *Frontend) Name() string { return "qless" }
+
+// Limits implements frontends.Frontend.
+func (f *Frontend) Limits() frontends.Limits {
+	return frontends.Limits{MaxInput: 2 * (f.opts.MaxBodyBytes + maxCommandOverhead), MaxOutput: f.opts.MaxOutputBytes}
+}
+
+// Open implements frontends.Frontend.
+func (f *Frontend) Open(c frontends.Conn) frontends.Session {
+	s := &session{f: f, conn: c, authorized: f.opts.Password == ""}
+	s.client = frontends.OpenClient(f.broker, core.Qless, c, nil)
+	return s
+}
+
+// Overflow is the refusal of a connection above the connection limit.
+func (f *Frontend) Overflow() []byte { return []byte("-ERR max number of clients reached\r\n") }
+
+// waiters are the sessions with replies that wait for a commit.
+type waiters struct {
+	mu       sync.Mutex // guards sessions
+	sessions map[*session]core.Commit
+}
+
+// add has a session woken once a commit is durable.
+func (w *waiters) add(s *session, commit core.Commit) {
+	w.mu.Lock()
+	w.sessions[s] = max(w.sessions[s], commit)
+	w.mu.Unlock()
+}
+
+func (w *waiters) remove(s *session) {
+	w.mu.Lock()
+	delete(w.sessions, s)
+	w.mu.Unlock()
+}
+
+// wake is what the broker calls when a commit is durable or an event waits.
+func (w *waiters) wake(b core.Broker) func() {
+	return func() {
+		committed, stopped := b.Committed(), b.Stopped()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for s, commit := range w.sessions {
+			if commit <= committed || stopped {
+				delete(w.sessions, s)
+				s.conn.Wake()
+			}
+		}
+	}
+}

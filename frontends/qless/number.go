@@ -1,0 +1,73 @@
+package qless
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Numbers are Lua's: 64-bit floats, read as strtod reads them and written with 14 significant digits.
+
+// parseNumber is Lua's tonumber for a string.
+func parseNumber(s string) (float64, bool) {
+	s = strings.Trim(s, " \t\n\v\f\r")
+	if s == "" || strings.ContainsRune(s, '_') {
+		return 0, false
+	}
+	digits := strings.TrimLeft(s, "+-")
+	if len(s)-len(digits) > 1 {
+		return 0, false
+	}
+	if strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X") {
+		if !strings.ContainsAny(digits, "pP") {
+			s += "p0"
+		}
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil && !math.IsInf(f, 0) {
+		return 0, false
+	}
+	return f, true
+}
+
+// appendNumber writes f with at most 14 significant digits, as C's %.14g does.
+func appendNumber(b []byte, f float64) []byte {
+	if f == math.Trunc(f) && math.Abs(f) < 1e14 && (f != 0 || !math.Signbit(f)) {
+		return strconv.AppendInt(b, int64(f), 10)
+	}
+	return appendFloat(b, f, 14)
+}
+
+// appendFloat writes f with so many significant digits, as C's %g does.
+func appendFloat(b []byte, f float64, digits int) []byte {
+	switch {
+	case math.IsInf(f, 1):
+		return append(b, "inf"...)
+	case math.IsInf(f, -1):
+		return append(b, "-inf"...)
+	case math.IsNaN(f):
+		return append(b, "-nan"...)
+	}
+	return strconv.AppendFloat(b, f, 'g', digits, 64)
+}
+
+func formatNumber(f float64) string { return string(appendNumber(nil, f)) }
+
+// integer is f as Redis replies with it: truncated.
+func integer(f float64) int64 {
+	switch {
+	case math.IsNaN(f) || f <= math.MinInt64:
+		return math.MinInt64
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	}
+	return int64(f)
+}
+
+// wholeNumber is f as an argument of a Redis command that takes integers.
+func wholeNumber(f float64) (int, bool) {
+	if f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int(f), true
+}

@@ -1,0 +1,170 @@
+package qless
+
+import (
+	"github.com/tidwall/redcon"
+
+	"broker/frontends/access"
+)
+
+// permission is what a call needs: a role for each of its queues, or for all if it belongs to none.
+type permission struct {
+	role   access.Role
+	queues func(*model, args) []string
+}
+
+// permissions are what the operations need. An unknown one needs nothing: it is refused anyway.
+var permissions = map[string]permission{
+	"put":               {access.Produce, putQueues},
+	"requeue":           {access.Produce, putQueues},
+	"recur":             {access.Produce, queueAt(0)},
+	"recur.update":      {access.Produce, recurringQueue},
+	"recur.tag":         {access.Produce, recurringQueue},
+	"recur.untag":       {access.Produce, recurringQueue},
+	"unrecur":           {access.Produce, recurringQueue},
+	"depends":           {access.Produce, jobQueues(0)},
+	"pop":               {access.Consume, queueAt(0)},
+	"complete":          {access.Consume, completeQueues},
+	"fail":              {access.Consume, jobQueues(0)},
+	"retry":             {access.Consume, retryQueues},
+	"heartbeat":         {access.Consume, jobQueues(0)},
+	"log":               {access.Consume, jobQueues(0)},
+	"timeout":           {access.Operate, allJobQueues},
+	"cancel":            {access.Operate, allJobQueues},
+	"priority":          {access.Operate, jobQueues(0)},
+	"tag":               {access.Operate, tagQueues},
+	"track":             {access.Operate, jobQueues(1)},
+	"unfail":            {access.Operate, queueAt(0)},
+	"pause":             {access.Operate, names},
+	"unpause":           {access.Operate, names},
+	"queue.forget":      {access.Operate, names},
+	"worker.deregister": {access.Operate, nil},
+	"config.set":        {access.Operate, nil},
+	"config.unset":      {access.Operate, nil},
+	"config.get":        {access.Read, nil},
+	"get":               {access.Read, jobQueues(0)},
+	"multiget":          {access.Read, allJobQueues},
+	"peek":              {access.Read, queueAt(0)},
+	"jobs":              {access.Read, queueAt(1)},
+	"queues":            {access.Read, queueAt(0)},
+	"length":            {access.Read, queueAt(0)},
+	"stats":             {access.Read, queueAt(0)},
+	"failed":            {access.Read, nil},
+	"workers":           {access.Read, nil},
+	"recur.get":         {access.Read, recurringQueue},
+}
+
+func queueAt(i int) func(*model, args) []string {
+	return func(_ *model, a args) []string { return a.from(i).first() }
+}
+
+// first is the first argument, if there is one.
+func (a args) first() []string { return a[:min(len(a), 1)] }
+
+func names(_ *model, a args) []string { return a }
+
+// queuesOf are the queues of jobs. A job that is in none any more belongs to none.
+func (m *model) queuesOf(jids []string) (queues []string) {
+	for _, jid := range jids {
+		if j := m.jobs[jid]; j != nil && j.queue != "" {
+			queues = append(queues, j.queue)
+		}
+	}
+	return queues
+}
+
+func jobQueues(i int) func(*model, args) []string {
+	return func(m *model, a args) []string { return m.queuesOf(a.from(i).first()) }
+}
+
+func allJobQueues(m *model, a args) []string { return m.queuesOf(a) }
+
+// putQueues are the queue of a put and the one that the job is moved out of.
+func putQueues(m *model, a args) []string {
+	return append(a.from(1).first(), m.queuesOf(a.from(2).first())...)
+}
+
+func retryQueues(m *model, a args) []string {
+	return append(a.from(1).first(), m.queuesOf(a.first())...)
+}
+
+func completeQueues(m *model, a args) []string {
+	queues := m.queuesOf(a.first())
+	if next, ok := a.from(4).options()["next"]; ok {
+		queues = append(queues, next)
+	}
+	return queues
+}
+
+func tagQueues(m *model, a args) []string { return m.queuesOf(a.from(1).first()) }
+
+func recurringQueue(m *model, a args) []string {
+	if r := m.recurring[a.text(0)]; r != nil {
+		return []string{r.queue}
+	}
+	return nil
+}
+
+// mayCall reports whether the client may call an operation.
+func (s *session) mayCall(argv []string) bool {
+	if s.f.opts.Access == nil || !s.f.opts.Access.Enabled() || len(argv) == 0 {
+		return true
+	}
+	p, known := permissions[argv[0]]
+	if !known {
+		return true
+	}
+	if argv[0] == "tag" || argv[0] == "track" {
+		p = readOnlyForm(p, argv)
+	}
+	var queues []string
+	if p.queues != nil {
+		s.f.mu.Lock()
+		queues = p.queues(s.f.model, args(argv[min(len(argv), 2):]))
+		s.f.mu.Unlock()
+	}
+	for _, q := range queues {
+		if !access.AllowedFor(s.f.broker, s.client, p.role, s.f.coreQueue(q)) {
+			return false
+		}
+	}
+	return len(queues) > 0 || access.Allowed(s.f.broker, s.client, p.role)
+}
+
+// readOnlyForm is what tag get, tag top and track without arguments need.
+func readOnlyForm(p permission, argv []string) permission {
+	command := args(argv).text(2)
+	if argv[0] == "tag" && (command == "get" || command == "top") || argv[0] == "track" && command == "" {
+		return permission{role: access.Read}
+	}
+	return p
+}
+
+// noPermission is the refusal, as Redis words it.
+func noPermission(b []byte, name string) []byte {
+	return redcon.AppendError(b, "NOPERM this user has no permissions to run the '"+oneLine(name)+"' command")
+}
+
+// needs are the roles of commands of Redis that belong to no queue.
+var needs = map[string]access.Role{
+	"subscribe": access.Read, "psubscribe": access.Read, "zcard": access.Read, "zscore": access.Read, "info": access.Read,
+	"publish": access.Operate, "flushdb": access.Admin,
+}
+
+// mayRun reports whether the client may send a command of Redis.
+func (s *session) mayRun(name string) bool {
+	role, limited := needs[name]
+	return !limited || s.f.opts.Access == nil || !s.f.opts.Access.Enabled() || access.Allowed(s.f.broker, s.client, role)
+}
+
+// login makes the client the principal of a token. A name that is given with it must be the principal's.
+func (s *session) login(name, token string) bool {
+	if s.f.opts.Access == nil {
+		return false
+	}
+	p := s.f.opts.Access.ByToken(token)
+	if p == nil || name != "" && name != p.Name() {
+		return false
+	}
+	s.reopen(p)
+	return true
+}

@@ -1,0 +1,175 @@
+package qless
+
+// pop queue worker count
+func pop(t *tx, a args) (any, error) {
+	name, err := queueArg(a, 0)
+	if err != nil {
+		return nil, err
+	}
+	worker, err := a.need(1, `Pop(): Arg "worker" missing`)
+	if err != nil {
+		return nil, err
+	}
+	count, err := a.number(2, `Pop(): Arg "count" missing or not a number: `)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := t.m.config.heartbeat(name)
+	if err != nil {
+		return nil, err
+	}
+	if t.m.paused[name] {
+		return "{}", nil
+	}
+	t.seeWorker(worker)
+	if limit := t.m.config.numberOr(name+"-max-concurrency", 0); limit > 0 {
+		locks := t.m.set(name, lockSet)
+		held := float64(locks.len() - locks.place(t.now, false))
+		if count = min(max(limit-held, 0), count); count == 0 {
+			return "{}", nil
+		}
+	}
+	n, ok := wholeNumber(count)
+	if !ok {
+		return nil, errInteger
+	}
+	jids := t.expireLocks(name, n)
+	t.makeDue(name, n-len(jids))
+	jids = append(jids, t.firstWaiting(name, n-len(jids))...)
+	for _, jid := range jids {
+		t.give(t.m.jobs[jid], name, worker, t.now+lock)
+	}
+	return t.jobsJSON(jids)
+}
+
+// give locks a job for a worker.
+func (t *tx) give(j *job, queue, worker string, until float64) {
+	t.edit(j)
+	t.recordEvent(j, t.now, "popped", workerItem(worker))
+	waited := t.now - j.time
+	t.count(queue, t.now, func(s *statistics) { s.wait.add(waited) })
+	j.time = t.now
+	t.hold(j, worker, until)
+	t.leave(j, waitingSet)
+	t.enter(j, lockSet, queue, until)
+	j.worker, j.expires, j.state = worker, until, running
+	t.tell("popped", j)
+}
+
+// makeDue spawns the recurring jobs and makes the scheduled ones wait that are due, at most so many of each.
+func (t *tx) makeDue(queue string, count int) {
+	t.spawnDue(queue, count)
+	t.makeScheduledWait(queue, count)
+}
+
+// firstWaiting lists the first waiting jobs of a queue.
+func (t *tx) firstWaiting(queue string, count int) []string {
+	if count == 0 {
+		return nil
+	}
+	return t.m.set(queue, waitingSet).slice(0, count-1, true)
+}
+
+// makeScheduledWait makes scheduled jobs wait that are due; a negative count is no limit.
+func (t *tx) makeScheduledWait(queue string, count int) {
+	for _, jid := range t.m.set(queue, scheduledSet).between(0, t.now, 0, count) {
+		j := t.m.jobs[jid]
+		t.edit(j)
+		t.wait(j, queue, t.now)
+		t.leave(j, scheduledSet)
+		j.state = waiting
+	}
+}
+
+// jobsJSON is the list of jobs as JSON.
+func (t *tx) jobsJSON(jids []string) (any, error) {
+	var b []byte
+	for _, jid := range jids {
+		j := t.m.jobs[jid]
+		if j == nil {
+			continue
+		}
+		t.f.readData(j)
+		var err error
+		if b, err = t.m.appendJob(append(b, "[,"[min(len(b), 1)]), j); err != nil {
+			return nil, fault("%s", err)
+		}
+	}
+	if len(b) == 0 {
+		return "{}", nil
+	}
+	return string(append(b, ']')), nil
+}
+
+// expireLocks looks at the locks of a queue that have expired, the oldest first: the worker of a job is told once and may
+// still finish it during the grace period. It lists the jobs that are to be handed out again.
+func (t *tx) expireLocks(queue string, count int) (jids []string) {
+	grace := t.m.config.numberOr("grace-period", 10)
+	for _, jid := range t.m.set(queue, lockSet).between(minusInf, t.now, 0, count) {
+		j := t.m.jobs[jid]
+		t.edit(j)
+		t.unhold(j, j.worker)
+		told := j.grace
+		if !told || grace <= 0 {
+			t.warnWorker(j, queue, grace)
+		}
+		if !told && grace > 0 {
+			continue
+		}
+		j.grace = false
+		j.remaining--
+		if j.remaining < 0 {
+			t.exhaust(j, queue)
+		} else {
+			jids = append(jids, jid)
+		}
+	}
+	return jids
+}
+
+// warnWorker tells the worker of a job that its lock has expired.
+func (t *tx) warnWorker(j *job, queue string, grace float64) {
+	t.tell("stalled", j)
+	t.recordEvent(j, t.now, "timed-out", "")
+	j.grace = true
+	t.lockLost(j, j.worker)
+	t.enter(j, lockSet, queue, t.now+grace)
+	t.count(queue, t.now, func(s *statistics) { s.retries++ })
+}
+
+// exhaust fails a job whose lock has expired once too often.
+func (t *tx) exhaust(j *job, queue string) {
+	worker, group := j.worker, "failed-retries-"+j.queue
+	message := `Job exhausted retries in queue "` + queue + `"`
+	t.leave(j, waitingSet, lockSet, scheduledSet)
+	t.recordEvent(j, t.now, "failed", groupItem(group))
+	j.state, j.worker, j.expires = failed, "", 0
+	j.failure = &failure{group: group, message: message, when: t.now}
+	t.enterFailed(j, group)
+	t.tell("failed", j)
+	t.publish("log", exhaustedShape.json(members{
+		"jid": j.jid, "event": "failed", "group": group, "worker": worker, "message": message,
+	}))
+	t.countFailure(queue)
+}
+
+var exhaustedShape = shapeOf("jid", "event", "group", "worker", "message")
+
+// peek queue count
+func peek(t *tx, a args) (any, error) {
+	name, err := queueArg(a, 0)
+	if err != nil {
+		return nil, err
+	}
+	count, err := a.number(1, `Peek(): Arg "count" missing or not a number: `)
+	if err != nil {
+		return nil, err
+	}
+	n, ok := wholeNumber(count)
+	if !ok {
+		return nil, errInteger
+	}
+	jids := t.m.set(name, lockSet).between(minusInf, t.now, 0, n)
+	t.makeDue(name, n-len(jids))
+	return t.jobsJSON(append(jids, t.firstWaiting(name, n-len(jids))...))
+}

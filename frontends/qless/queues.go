@@ -1,0 +1,188 @@
+package qless
+
+import (
+	"maps"
+	"slices"
+
+	"broker/core"
+)
+
+func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
+
+// queues [queue]
+func queues(t *tx, a args) (any, error) {
+	if name, given := a.get(0); given {
+		return encode(t.counts(name))
+	}
+	all := newTable(0)
+	for _, name := range t.m.seen.slice(0, -1, false) {
+		all.array = append(all.array, t.counts(name))
+	}
+	return encode(all)
+}
+
+// counts is what a queue has. Scheduled jobs that are due wait from now on.
+func (t *tx) counts(name string) *table {
+	expired := t.m.set(name, lockSet).count(0, t.now)
+	t.makeScheduledWait(name, -1)
+	size := func(kind setKind) float64 { return float64(t.m.set(name, kind).len()) }
+	r := newTable(fieldCount(8))
+	r.set("name", name)
+	r.set("waiting", size(waitingSet))
+	r.set("stalled", float64(expired))
+	r.set("running", size(lockSet)-float64(expired))
+	r.set("scheduled", size(scheduledSet))
+	r.set("depends", size(dependsSet))
+	r.set("recurring", size(recurringSet))
+	r.set("paused", t.m.paused[name])
+	return r
+}
+
+// length queue
+func length(t *tx, a args) (any, error) {
+	name, err := queueArg(a, 0)
+	if err != nil {
+		return nil, err
+	}
+	n := t.m.set(name, lockSet).len() + t.m.set(name, waitingSet).len() + t.m.set(name, scheduledSet).len()
+	return float64(n), nil
+}
+
+// pause queue...
+func pause(t *tx, a args) (any, error) { return t.setPaused(a, true) }
+
+// unpause queue...
+func unpause(t *tx, a args) (any, error) { return t.setPaused(a, false) }
+
+func (t *tx) setPaused(a args, paused bool) (any, error) {
+	if len(a) == 0 {
+		return nil, errArgs
+	}
+	for _, name := range a {
+		t.markPaused(name, paused)
+		t.pauses = append(t.pauses, &core.PauseQueue{Queue: t.f.coreQueue(name), Paused: paused})
+	}
+	return nil, nil
+}
+
+func (t *tx) markPaused(name string, paused bool) {
+	was := t.m.paused[name]
+	if was == paused {
+		return
+	}
+	set := func(to bool) {
+		if to {
+			t.m.paused[name] = true
+		} else {
+			delete(t.m.paused, name)
+		}
+	}
+	set(paused)
+	t.undo = append(t.undo, func() { set(was) })
+	t.note(queueDoc(name))
+}
+
+// forgetQueues queue...
+func forgetQueues(t *tx, a args) (any, error) {
+	if len(a) == 0 {
+		return nil, errArgs
+	}
+	for _, name := range a {
+		if t.drop(&t.m.seen, name) {
+			t.note(queueDoc(name))
+		}
+	}
+	return nil, nil
+}
+
+// jobs complete [offset [count]], jobs state queue [offset [count]]
+func jobs(t *tx, a args) (any, error) {
+	state, err := a.need(0, `Jobs(): Arg "state" missing`)
+	if err != nil {
+		return nil, err
+	}
+	a = a.from(1)
+	name := ""
+	if state != complete {
+		if name, err = a.need(0, `Jobs(): Arg "queue" missing`); err != nil {
+			return nil, err
+		}
+		a = a.from(1)
+	}
+	offset, err := a.numberOr(0, 0, `Jobs(): Arg "offset" not a number: `)
+	if err != nil {
+		return nil, err
+	}
+	count, err := a.numberOr(1, 25, `Jobs(): Arg "count" not a number: `)
+	if err != nil {
+		return nil, err
+	}
+	return t.jobsIn(state, name, offset, count)
+}
+
+func (t *tx) jobsIn(state, name string, offset, count float64) (any, error) {
+	first, n, err := page(offset, count)
+	last := first + n - 1
+	var jids []string
+	switch state {
+	case complete:
+		jids = t.m.completed.slice(first, last, true)
+	case running:
+		jids = t.m.set(name, lockSet).between(t.now, plusInf, first, n)
+	case stalled:
+		jids = t.m.set(name, lockSet).between(minusInf, t.now, first, n)
+	case scheduled:
+		t.makeScheduledWait(name, -1)
+		jids = t.m.set(name, scheduledSet).slice(first, last, false)
+	case depends:
+		jids = t.m.set(name, dependsSet).slice(first, last, false)
+	case "recurring":
+		jids = t.m.set(name, recurringSet).between(0, plusInf, first, n)
+	default:
+		return nil, fault(`Jobs(): Unknown type "%s"`, state)
+	}
+	return jids, err
+}
+
+// workersCommand [worker]
+func workersCommand(t *tx, a args) (any, error) {
+	age := t.m.config.numberOr("max-worker-age", 86400)
+	for _, name := range t.m.workers.between(0, t.now-age, 0, -1) {
+		for _, jid := range setOf(t.m.held, name).slice(0, -1, false) {
+			t.unhold(t.m.jobs[jid], name)
+		}
+		t.drop(&t.m.workers, name)
+		t.note(workerDoc(name))
+	}
+	const horizon = 8640000
+	if name, given := a.get(0); given {
+		z := setOf(t.m.held, name)
+		r := newTable(fieldCount(2))
+		r.set("jobs", listOf(z.betweenBack(t.now+horizon, t.now, 0, -1)))
+		r.set("stalled", listOf(z.betweenBack(t.now, 0, 0, -1)))
+		return encode(r)
+	}
+	all := newTable(0)
+	for _, name := range t.m.workers.slice(0, -1, true) {
+		z := setOf(t.m.held, name)
+		r := newTable(fieldCount(3))
+		r.set("name", name)
+		r.set("jobs", float64(z.count(t.now, t.now+horizon)))
+		r.set("stalled", float64(z.count(0, t.now)))
+		all.array = append(all.array, r)
+	}
+	return encode(all)
+}
+
+// deregister worker...
+func deregister(t *tx, a args) (any, error) {
+	if len(a) == 0 {
+		return nil, errArgs
+	}
+	for _, name := range a {
+		if t.drop(&t.m.workers, name) {
+			t.note(workerDoc(name))
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,191 @@
+package qless
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/tidwall/redcon"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/access"
+)
+
+// session is one connection.
+type session struct {
+	f          *Frontend
+	conn       frontends.Conn
+	client     core.ClientID // for lists of clients; commands are decided in the front-end's own name
+	reader     commandReader
+	authorized bool
+	closing    bool
+	name       string
+
+	multi   bool // commands are queued
+	aborted bool // one of them was refused
+	queued  []queuedCommand
+	size    int // bytes of the queued commands
+
+	subscriber subscriber // the hub's
+}
+
+// queuedCommand is a command of a transaction.
+type queuedCommand struct {
+	run  redisCommand
+	args []string
+}
+
+var _ frontends.Session = (*session)(nil)
+
+// Feed implements frontends.Session.
+func (s *session) Feed(in []byte) int {
+	used := 0
+	s.reader.max = s.f.opts.MaxBodyBytes
+	var buf [16][]byte
+	for !s.closing && used < len(in) {
+		args, n, err := s.reader.next(in[used:], buf[:0])
+		if errors.Is(err, errShort) {
+			break
+		}
+		if err != nil {
+			s.reply(redcon.AppendError(nil, "ERR "+err.Error()), 0)
+			s.hangUp()
+			break
+		}
+		used += n
+		if len(args) == 0 {
+			continue
+		}
+		s.serve(args)
+		if used < len(in) && s.conn.Out().Len() > pauseAt {
+			s.conn.Wake() // for the rest
+			return used
+		}
+	}
+	if s.closing {
+		return len(in)
+	}
+	return used
+}
+
+// serve runs one command.
+func (s *session) serve(raw [][]byte) {
+	args := make([]string, len(raw))
+	for i, a := range raw {
+		args[i] = string(a)
+	}
+	name := strings.ToLower(args[0])
+	c, known := redisCommands[name]
+	b, commit := []byte(nil), core.Commit(0)
+	switch {
+	case !s.authorized && !c.open:
+		b = redcon.AppendError(nil, "NOAUTH Authentication required.")
+	case !known:
+		b = redcon.AppendError(nil, unknownCommand(args))
+	case len(args) < c.min || c.max > 0 && len(args) > c.max:
+		b = redcon.AppendError(nil, "ERR wrong number of arguments for '"+core.CutText(name, maxEcho)+"' command")
+	case s.subscribed() && !c.subscribed:
+		b = redcon.AppendError(nil, "ERR Can't execute '"+name+
+			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+	case !s.mayRun(name):
+		b = noPermission(nil, name)
+	case s.multi && !c.immediate:
+		s.enqueue(c, args)
+		return
+	default:
+		b, commit = c.run(s, nil, args)
+		s.reply(b, commit)
+		return
+	}
+	s.aborted = s.aborted || s.multi
+	s.reply(b, commit)
+}
+
+// maxEcho is how much of what a client sent is repeated in an error.
+const maxEcho = 128
+
+// unknownCommand words the refusal of a command as Redis does.
+func unknownCommand(args []string) string {
+	var b strings.Builder
+	b.WriteString("ERR unknown command '" + oneLine(args[0]) + "', with args beginning with: ")
+	for _, a := range args[1:] {
+		if b.Len() > maxEcho {
+			break
+		}
+		b.WriteString("'" + oneLine(a) + "' ")
+	}
+	return b.String()
+}
+
+// oneLine is a text that fits into an error line.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\r' || r == '\n' {
+			return ' '
+		}
+		return r
+	}, core.CutText(s, maxEcho))
+}
+
+// reply writes an answer that rests on a commit, behind the messages that were published before.
+func (s *session) reply(b []byte, commit core.Commit) {
+	s.deliverMessages()
+	s.put(b, commit)
+}
+
+func (s *session) put(b []byte, commit core.Commit) {
+	if commit <= s.f.broker.Committed() {
+		commit = 0
+	}
+	out := s.conn.Out()
+	out.Put(append(out.Buf(), b...), commit)
+	if commit == 0 {
+		return
+	}
+	s.f.waiters.add(s, commit)
+	if commit <= s.f.broker.Committed() || s.f.broker.Stopped() { // just now
+		s.conn.Wake()
+	}
+}
+
+// deliverMessages writes the messages that wait.
+func (s *session) deliverMessages() {
+	for _, d := range s.f.messages.take(s) {
+		s.put(d.bytes, d.commit)
+	}
+}
+
+// subscribed reports whether the client listens to any channel.
+func (s *session) subscribed() bool {
+	channels, patterns := s.f.messages.subscriptions(s)
+	return len(channels)+len(patterns) > 0
+}
+
+// Deliver implements frontends.Session.
+func (s *session) Deliver() { s.deliverMessages() }
+
+// Refusal implements frontends.Session.
+func (s *session) Refusal() []byte { return redcon.AppendError(nil, errorText(core.ErrStopped)) }
+
+// EOF implements frontends.Session. Every whole command has been answered; the rest is not a command.
+func (s *session) EOF([]byte) {}
+
+// hangUp closes the connection once all is sent.
+func (s *session) hangUp() {
+	s.closing = true
+	s.conn.CloseAfterFlush()
+}
+
+// reopen replaces the broker's client by one of a principal; nil: of nobody in particular.
+func (s *session) reopen(p *access.Principal) {
+	s.f.broker.Close(s.client)
+	s.client = frontends.OpenClient(s.f.broker, core.Qless, s.conn, p)
+}
+
+// Closed implements frontends.Session.
+func (s *session) Closed() {
+	s.closing = true
+	s.f.messages.leave(s)
+	s.f.waiters.remove(s)
+	s.f.broker.Close(s.client)
+}

@@ -1,0 +1,68 @@
+package qless
+
+import (
+	"strings"
+
+	"github.com/tidwall/redcon"
+
+	"broker/core"
+)
+
+// Clients read the sizes of some of the script's sorted sets, and when recurring jobs are due, with commands of Redis.
+
+var setNames = map[string]setKind{
+	"work": waitingSet, "locks": lockSet, "scheduled": scheduledSet, "depends": dependsSet, "recur": recurringSet,
+}
+
+// sortedSetOf is the set of a key of the script, empty for a key that is none.
+func (m *model) sortedSetOf(key string) *sortedSet {
+	if rest, ok := strings.CutPrefix(key, "ql:q:"); ok {
+		if i := strings.LastIndexByte(rest, '-'); i >= 0 {
+			if kind, ok := setNames[rest[i+1:]]; ok {
+				return m.set(rest[:i], kind)
+			}
+		}
+		return &noSet
+	}
+	if tag, ok := strings.CutPrefix(key, "ql:t:"); ok {
+		return setOf(m.tags, tag)
+	}
+	if rest, ok := strings.CutPrefix(key, "ql:w:"); ok {
+		if worker, ok := strings.CutSuffix(rest, ":jobs"); ok {
+			return setOf(m.held, worker)
+		}
+	}
+	switch key {
+	case "ql:queues":
+		return &m.seen
+	case "ql:workers":
+		return &m.workers
+	case "ql:tracked":
+		return &m.tracked
+	case "ql:completed":
+		return &m.completed
+	case "ql:tags":
+		return &m.tagCounts
+	}
+	return &noSet
+}
+
+func zcard(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	f := s.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.learn()
+	return redcon.AppendInt(b, int64(f.model.sortedSetOf(args[1]).len())), f.newest
+}
+
+func zscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	f := s.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.learn()
+	score, there := f.model.sortedSetOf(args[1]).score(args[2])
+	if !there {
+		return redcon.AppendNull(b), f.newest
+	}
+	return redcon.AppendBulk(b, appendFloat(nil, score, 17)), f.newest
+}

@@ -1,0 +1,139 @@
+package qless
+
+import "math"
+
+// statKey names the statistics of a queue and a day, whose number is that of its first second.
+type statKey struct {
+	day   float64
+	queue string
+}
+
+// statistics of a queue on a day.
+type statistics struct {
+	retries, failed, failures float64
+	wait, run                 distribution
+}
+
+// distribution of times, with its moments as Welford counts them.
+type distribution struct {
+	count, mean, vk float64
+	histogram       map[int]float64 // by index in the reply
+}
+
+// day is the first second of the day of an instant.
+func day(at float64) float64 { return at - luaMod(at, 86400) }
+
+// luaMod is Lua's remainder: it has the sign of b.
+func luaMod(a, b float64) float64 { return a - math.Floor(a/b)*b }
+
+// Buckets of a histogram: seconds, minutes, hours and days.
+const (
+	minuteBuckets = 60
+	hourBuckets   = minuteBuckets + 59
+	dayBuckets    = hourBuckets + 23
+	buckets       = dayBuckets + 6
+)
+
+// bucket is the index in the histogram for a time in whole seconds; -1: none.
+func bucket(seconds float64) int {
+	var i int
+	switch {
+	case seconds < 60:
+		i = int(max(seconds, -1))
+	case seconds < 3600:
+		i = minuteBuckets - 1 + int(seconds/60)
+	case seconds < 86400:
+		i = hourBuckets - 1 + int(seconds/3600)
+	default:
+		i = dayBuckets - 1 + int(min(seconds/86400, buckets))
+	}
+	if i >= buckets {
+		return -1
+	}
+	return i
+}
+
+func (d *distribution) add(value float64) {
+	d.count++
+	if d.count == 1 {
+		d.mean, d.vk = value, 0
+	} else {
+		old := d.mean
+		d.mean += (value - old) / d.count
+		d.vk += (value - d.mean) * (value - old)
+	}
+	if i := bucket(math.Floor(value)); i >= 0 {
+		h := make(map[int]float64, len(d.histogram)+1)
+		for k, n := range d.histogram {
+			h[k] = n
+		}
+		h[i]++
+		d.histogram = h
+	}
+}
+
+// table is the distribution as the reply has it.
+func (d *distribution) table() *table {
+	t := newTable(0)
+	t.set("count", d.count)
+	t.set("mean", d.mean)
+	histogram := &table{array: make([]any, buckets)}
+	for i := range histogram.array {
+		histogram.array[i] = d.histogram[i]
+	}
+	t.set("histogram", histogram)
+	if d.count > 1 {
+		t.set("std", math.Sqrt(d.vk/(d.count-1)))
+	} else {
+		t.set("std", 0.0)
+	}
+	return t
+}
+
+// count changes the statistics of a queue on the day of an instant.
+func (t *tx) count(queue string, at float64, change func(*statistics)) {
+	key := statKey{day(at), queue}
+	was := t.m.stats[key]
+	next := &statistics{}
+	if was != nil {
+		*next = *was
+	}
+	change(next)
+	t.m.stats[key] = next
+	t.undo = append(t.undo, func() {
+		if was != nil {
+			t.m.stats[key] = was
+		} else {
+			delete(t.m.stats, key)
+		}
+	})
+	t.note(statDoc(key))
+}
+
+// stats queue date
+func stats(t *tx, a args) (any, error) {
+	name, err := queueArg(a, 0)
+	if err != nil {
+		return nil, err
+	}
+	at, err := a.number(1, `Stats(): Arg "date" missing or not a number: `)
+	if err != nil {
+		return nil, err
+	}
+	s := t.m.stats[statKey{day(at), name}]
+	if s == nil {
+		s = &statistics{}
+	}
+	r := newTable(fieldCount(5))
+	r.set("retries", s.retries)
+	r.set("failed", s.failed)
+	r.set("failures", s.failures)
+	r.set("wait", s.wait.table())
+	r.set("run", s.run.table())
+	return encode(r)
+}
+
+// queueArg is the name of a queue.
+func queueArg(a args, i int) (string, error) {
+	return a.need(i, "Queue(): no queue name provided")
+}

@@ -1,0 +1,63 @@
+package qless
+
+import "broker/core"
+
+// Locks of Qless end when a caller's now says so, in a call. Other protocols know no such now: for them a lock ends, and a
+// scheduled job is due, when the wall clock or the last now of any caller says so, whichever is later. Tick gives the
+// broker's leases back then, without any effect on what Qless clients see.
+
+// Tick implements frontends.Frontend.
+func (f *Frontend) Tick(now core.Instant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.started || f.failed != nil || f.broker.Stopped() {
+		return
+	}
+	f.learn()
+	wall := seconds(now)
+	later := max(wall, f.model.lastNow)
+	var ops []core.Op
+	due := f.leases.between(minusInf, later, 0, atomicOps)
+	for _, jid := range due {
+		f.leases.remove(jid)
+		if j := f.model.jobs[jid]; j != nil && j.broker.leased && j.broker.worker != "" {
+			ops = append(ops, &core.Release{Ref: core.Ref{Seq: j.broker.seq}, Epoch: j.broker.epoch})
+			j.broker.leased = false
+		}
+	}
+	if later > wall {
+		ops = append(ops, f.dueEarly(now, later)...)
+	}
+	if len(ops) > 0 {
+		f.do(ops)
+	}
+}
+
+// dueEarly makes the broker's jobs ready that are due for a caller whose clock is ahead.
+func (f *Frontend) dueEarly(now core.Instant, later float64) (ops []core.Op) {
+	for _, name := range sortedKeys(f.model.queues) {
+		for _, jid := range f.model.set(name, scheduledSet).between(seconds(now), later, 0, atomicOps) {
+			if j := f.model.jobs[jid]; j.broker.want == scheduled && j.broker.readyAt > now && j.broker.readyAt < never {
+				ops = append(ops, &core.Enqueue{Ref: core.Ref{Seq: j.broker.seq}, If: core.InState(core.Scheduled)})
+				j.broker.readyAt = now
+			}
+		}
+	}
+	return ops
+}
+
+// follow notes until when the broker's leases hold for others.
+func (f *Frontend) follow(t *tx) {
+	f.model.lastNow = max(f.model.lastNow, t.now)
+	for _, j := range t.touched {
+		f.followJob(j)
+	}
+}
+
+func (f *Frontend) followJob(j *job) {
+	if p := j.places[lockSet]; p.in && !j.gone && j.broker.leased && j.broker.worker != "" {
+		f.leases.add(j.jid, p.score+max(f.model.config.numberOr("grace-period", 10), 0))
+	} else {
+		f.leases.remove(j.jid)
+	}
+}

@@ -1,0 +1,170 @@
+package qless
+
+import "math/bits"
+
+// JSON objects have their members in the order in which Lua walks a table's hash part. It follows from the keys, the order
+// of their insertion and the size that the table was made with, so a table here places its keys as Lua 5.1 does:
+//
+//	nodes    power of two many; a key belongs at its hash modulo that number
+//	free     collisions go to the last free node before here; none left: twice the nodes, all keys placed anew
+//
+// A table that was read from JSON has an array part or a hash part. Both exist after keys were added to an array.
+type table struct {
+	array []any
+	nodes []node
+	free  int
+	keys  int
+}
+
+// node is one place of the hash part.
+type node struct {
+	key   string
+	value any
+	used  bool
+	next  int // index of the next node of the same place, plus one
+}
+
+// newTable makes a table as a constructor with so many members does.
+func newTable(members int) *table {
+	t := &table{}
+	if members > 0 {
+		t.resize(members)
+	}
+	return t
+}
+
+// listOf is an array of strings.
+func listOf(items []string) *table {
+	t := &table{array: make([]any, len(items))}
+	for i, s := range items {
+		t.array[i] = s
+	}
+	return t
+}
+
+func (t *table) resize(members int) {
+	size := 0
+	if members > 0 {
+		size = 1 << bits.Len(uint(members-1)) //nolint:gosec // positive
+	}
+	old := t.nodes
+	t.nodes, t.free = make([]node, size), size
+	for i := len(old) - 1; i >= 0; i-- {
+		if old[i].used {
+			t.insert(old[i].key, old[i].value)
+		}
+	}
+}
+
+// place is where a key belongs.
+func (t *table) place(key string) int { return int(luaHash(key)) & (len(t.nodes) - 1) }
+
+// luaHash is the hash of a string in Redis's Lua, which looks at all of its bytes, the last one first.
+func luaHash(s string) uint32 {
+	h := uint32(len(s)) //nolint:gosec // Lua cuts it likewise
+	for i := len(s) - 1; i >= 0; i-- {
+		h ^= h<<5 + h>>2 + uint32(s[i])
+	}
+	return h
+}
+
+func (t *table) find(key string) *node {
+	if len(t.nodes) == 0 {
+		return nil
+	}
+	for i := t.place(key) + 1; i != 0; i = t.nodes[i-1].next {
+		if n := &t.nodes[i-1]; n.used && n.key == key {
+			return n
+		}
+	}
+	return nil
+}
+
+// set gives a key a value; nil is no value of JSON, and is not stored for a new key.
+func (t *table) set(key string, value any) {
+	if n := t.find(key); n != nil {
+		n.value = value
+		return
+	}
+	t.keys++
+	t.insert(key, value)
+}
+
+// insert places a new key.
+func (t *table) insert(key string, value any) {
+	if len(t.nodes) == 0 {
+		t.grow(key, value)
+		return
+	}
+	at := t.place(key)
+	if t.nodes[at].used {
+		free := t.freeNode()
+		if free < 0 {
+			t.grow(key, value)
+			return
+		}
+		if other := t.place(t.nodes[at].key); other != at { // the one that is here belongs elsewhere: it moves
+			for t.nodes[other].next != at+1 {
+				other = t.nodes[other].next - 1
+			}
+			t.nodes[other].next = free + 1
+			t.nodes[free] = t.nodes[at]
+			t.nodes[at] = node{}
+		} else {
+			t.nodes[free].next = t.nodes[at].next
+			t.nodes[at].next = free + 1
+			at = free
+		}
+	}
+	n := &t.nodes[at]
+	n.key, n.value, n.used = key, value, true
+}
+
+func (t *table) grow(key string, value any) {
+	used := 1
+	for i := range t.nodes {
+		if t.nodes[i].used {
+			used++
+		}
+	}
+	t.resize(used)
+	t.insert(key, value)
+}
+
+func (t *table) freeNode() int {
+	for t.free > 0 {
+		t.free--
+		if !t.nodes[t.free].used {
+			return t.free
+		}
+	}
+	return -1
+}
+
+// shape is the order of the members of a table with fixed keys.
+type shape []string
+
+// shapeOf is the order of a table that a constructor makes with these keys.
+func shapeOf(keys ...string) shape {
+	t := newTable(fieldCount(len(keys)))
+	for _, k := range keys {
+		t.set(k, true)
+	}
+	var s shape
+	for i := range t.nodes {
+		if t.nodes[i].used {
+			s = append(s, t.nodes[i].key)
+		}
+	}
+	return s
+}
+
+// fieldCount is the size that Lua's compiler notes for a constructor: a number with three bits of precision, rounded up.
+func fieldCount(n int) int {
+	shift := 0
+	for n >= 16 {
+		n = (n + 1) >> 1
+		shift++
+	}
+	return n << shift
+}

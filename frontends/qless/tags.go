@@ -1,0 +1,122 @@
+package qless
+
+import (
+	"math"
+	"slices"
+)
+
+var minusInf, plusInf = math.Inf(-1), math.Inf(1)
+
+// tagJob puts a job into the list of a tag and counts one more use.
+func (t *tx) tagJob(j *job, tag string) {
+	t.edit(j)
+	t.setIn(t.m.tags, tag, j.jid, t.now)
+	i := slices.IndexFunc(j.tagged, func(g tagTime) bool { return g.tag == tag })
+	j.tagged = slices.Clone(j.tagged)
+	if i < 0 {
+		j.tagged = append(j.tagged, tagTime{tag, t.now})
+	} else {
+		j.tagged[i].at = t.now
+	}
+	t.countTag(tag, 1)
+}
+
+// untagJob takes a job out of the list of a tag and counts one use less.
+func (t *tx) untagJob(j *job, tag string) {
+	t.edit(j)
+	t.unset(t.m.tags, tag, j.jid)
+	j.tagged = slices.DeleteFunc(slices.Clone(j.tagged), func(g tagTime) bool { return g.tag == tag })
+	t.countTag(tag, -1)
+}
+
+func (t *tx) countTag(tag string, by float64) {
+	n, _ := t.m.tagCounts.score(tag)
+	if n += by; n == 0 {
+		t.drop(&t.m.tagCounts, tag)
+	} else {
+		t.add(&t.m.tagCounts, tag, n)
+	}
+	t.note(tagDoc(tag))
+}
+
+func (t *tx) tagAll(j *job, tags []string) {
+	for _, tag := range tags {
+		t.tagJob(j, tag)
+	}
+}
+
+func (t *tx) untagAll(j *job) {
+	for _, tag := range j.tags {
+		t.untagJob(j, tag)
+	}
+}
+
+func withoutAll(list, items []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(items, s) })
+}
+
+// tag add|remove jid tag..., get tag [offset [count]], top [offset [count]]
+func tag(t *tx, a args) (any, error) {
+	command, err := a.need(0, `Tag(): Arg "command" must be "add", "remove", "get" or "top"`)
+	if err != nil {
+		return nil, err
+	}
+	switch command {
+	case "add", "remove":
+		return t.changeTags(command == "add", a.from(1))
+	case "get":
+		name, err := a.need(1, `Tag(): Arg "tag" missing`)
+		if err != nil {
+			return nil, err
+		}
+		first, n, err := tagPage(a.from(2))
+		if err != nil {
+			return nil, err
+		}
+		z := setOf(t.m.tags, name)
+		return totalAndJobs(z.len(), z.slice(first, first+n-1, false))
+	case "top":
+		first, n, err := tagPage(a.from(1))
+		if err != nil {
+			return nil, err
+		}
+		return encode(listOf(t.m.tagCounts.betweenBack(plusInf, 2, first, n)))
+	}
+	return nil, fault(`Tag(): First argument must be "add", "remove" or "get"`)
+}
+
+func tagPage(a args) (first, n int, err error) {
+	offset, err := a.numberOr(0, 0, `Tag(): Arg "offset" not a number: `)
+	if err != nil {
+		return 0, 0, err
+	}
+	count, err := a.numberOr(1, 25, `Tag(): Arg "count" not a number: `)
+	if err != nil {
+		return 0, 0, err
+	}
+	return page(offset, count)
+}
+
+func (t *tx) changeTags(add bool, a args) (any, error) {
+	jid, err := a.need(0, `Tag(): Arg "jid" missing`)
+	if err != nil {
+		return nil, err
+	}
+	j := t.m.jobs[jid]
+	if j == nil {
+		return nil, fault("Tag(): Job %s does not exist", jid)
+	}
+	t.edit(j)
+	for _, name := range a.from(1) {
+		if add {
+			j.tags = with(j.tags, name)
+			t.tagJob(j, name)
+		} else {
+			t.untagJob(j, name)
+		}
+	}
+	if !add {
+		j.tags = withoutAll(j.tags, a.from(1))
+	}
+	return encode(listOf(j.tags))
+}

@@ -1,0 +1,65 @@
+package qless
+
+import "strings"
+
+// track, track|untrack jid
+func track(t *tx, a args) (any, error) {
+	command, given := a.get(0)
+	if !given {
+		return t.listTracked()
+	}
+	jid, err := a.need(1, `Track(): Arg "jid" missing`)
+	if err != nil {
+		return nil, err
+	}
+	if t.m.jobs[jid] == nil {
+		return nil, fault("Track(): Job does not exist")
+	}
+	had := t.m.tracked.has(jid)
+	switch strings.ToLower(command) {
+	case "track":
+		t.publish("track", jid)
+		t.add(&t.m.tracked, jid, t.now)
+		had = !had
+	case "untrack":
+		t.publish("untrack", jid)
+		t.drop(&t.m.tracked, jid)
+	default:
+		return nil, fault(`Track(): Unknown action "%s"`, command)
+	}
+	t.note(trackDoc(jid))
+	if had {
+		return "1", nil
+	}
+	return "0", nil
+}
+
+func (t *tx) listTracked() (any, error) {
+	var jobs, expired []string
+	for _, jid := range t.m.tracked.slice(0, -1, false) {
+		if t.m.jobs[jid] != nil {
+			jobs = append(jobs, jid)
+		} else {
+			expired = append(expired, jid)
+		}
+	}
+	list, err := t.jobsJSON(jobs)
+	if err != nil {
+		return nil, err
+	}
+	b := []byte{'{'}
+	for i, key := range trackedShape {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendText(b, key), ':')
+		if key == "jobs" {
+			b = append(b, list.(string)...) //nolint:forcetypeassert // jobsJSON returns a string
+		} else {
+			b = appendList(b, expired)
+		}
+	}
+	return string(append(b, '}')), nil
+}
+
+var trackedShape = shapeOf("jobs", "expired")
