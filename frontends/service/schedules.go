@@ -85,7 +85,18 @@ type ScheduleChange struct {
 // maxScheduleName is the size of a schedule's name, in bytes.
 const maxScheduleName = 255
 
-// PutSchedule makes a schedule, or with create unset replaces one.
+// Schedule shows one schedule.
+func (s *Service) Schedule(ctx context.Context, caller Caller, name string) (Schedule, error) {
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	e, err := s.schedule(ctx, c, name)
+	if err != nil {
+		return Schedule{}, err
+	}
+	return scheduleOf(e), caller.may(access.Read, e.Job.Queue)
+}
+
+// PutSchedule makes a schedule, or with create unset replaces the one of that name if there is one.
 func (s *Service) PutSchedule(ctx context.Context, caller Caller, change ScheduleChange, create bool) (Schedule, error) {
 	switch {
 	case change.Name == "" || len(change.Name) > maxScheduleName:
@@ -106,7 +117,7 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 	c := s.open(caller, caller.Name())
 	defer c.close()
 	if !create {
-		if err := s.mayChangeSchedule(ctx, c, caller, change.Name); err != nil {
+		if err := s.mayChangeSchedule(ctx, c, caller, change.Name); err != nil && (change.Revision != 0 || !IsCode(err, CodeScheduleNotFound)) {
 			return Schedule{}, err
 		}
 	}

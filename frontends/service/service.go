@@ -83,6 +83,7 @@ type Service struct {
 
 	operations operations
 	events     eventHub
+	keys       usedKeys
 }
 
 // New makes a service on a broker that is open, and reads what it keeps there.
@@ -100,6 +101,9 @@ func New(o Options) (*Service, error) {
 		return nil, err
 	}
 	if err := s.loadOperations(); err != nil {
+		return nil, err
+	}
+	if err := s.loadKeys(); err != nil {
 		return nil, err
 	}
 	return s, nil

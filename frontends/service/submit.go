@@ -58,6 +58,7 @@ const (
 // SubmitOptions say what a submission waits for.
 type SubmitOptions struct {
 	Wait time.Duration // for the outcomes; zero: no waiting
+	Key  string        // idempotency key; empty: none
 }
 
 // Submit admits jobs in one commit, all or none. With a wait it returns once all outcomes are known or the time is over.
@@ -88,7 +89,18 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 		}
 		ops[i] = op
 	}
-	return s.submit(ctx, c, ops, o.Wait)
+	if o.Key == "" {
+		return s.submit(ctx, c, ops, o.Wait, nil)
+	}
+	key, repeated, err := s.useKey(caller, o.Key, subs)
+	switch {
+	case err != nil:
+		return nil, err
+	case repeated:
+		return s.repeat(ctx, c, key, subs, ops, o.Wait)
+	}
+	key.mark(ops)
+	return s.submit(ctx, c, ops, o.Wait, key)
 }
 
 // jobOf makes the job of a submission; at is where it stands in the request.
@@ -322,21 +334,34 @@ func (s *Service) seqOf(c *client, name, field string) (uint64, error) {
 }
 
 // submit applies the operations and waits for what was asked for.
-func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait time.Duration) ([]Job, error) {
+func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait time.Duration, key *usedKey) ([]Job, error) {
 	deadline := s.Now().Add(wait)
 	admitted, err := s.admit(ctx, c, ops)
+	if key != nil {
+		s.settleKey(key, admitted, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	ended := make([]*core.Outcome, len(ops))
-	if wait > 0 {
-		waiting, cancel := context.WithTimeoutCause(ctx, deadline.Sub(s.Now()), errWaitOver)
-		defer cancel()
-		if err := c.outcomes(waiting, ended); err != nil && !errors.Is(err, errWaitOver) {
-			return nil, err
-		}
+	if err := s.await(ctx, c, ended, len(ops), deadline); err != nil {
+		return nil, err
 	}
 	return s.viewSubmitted(c, ops, admitted, ended), nil
+}
+
+// await fills ended with the outcomes that are known by the deadline, of so many jobs.
+func (s *Service) await(ctx context.Context, c *client, ended []*core.Outcome, watched int, deadline core.Instant) error {
+	left := deadline.Sub(s.Now())
+	if left <= 0 {
+		return nil
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, left, errWaitOver)
+	defer cancel()
+	if err := c.outcomes(waiting, ended, watched); err != nil && !errors.Is(err, errWaitOver) {
+		return err
+	}
+	return nil
 }
 
 // admit applies submissions, all or none, and waits for their commit.
@@ -355,9 +380,9 @@ func (s *Service) admit(ctx context.Context, c *client, ops []core.Op) ([]core.R
 	return r.Replies, nil
 }
 
-// outcomes fills ended, by tag, with the outcomes of the jobs that the client watches.
-func (c *client) outcomes(ctx context.Context, ended []*core.Outcome) error {
-	for range ended {
+// outcomes fills ended, by tag, with the outcomes of the jobs that the client watches, so many.
+func (c *client) outcomes(ctx context.Context, ended []*core.Outcome, watched int) error {
+	for range watched {
 		r, err := c.nextOf(ctx, func(r *core.Reply) bool { return r.Kind == core.Ended || r.Kind == core.TimedOut })
 		if err != nil {
 			return err

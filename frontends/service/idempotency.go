@@ -1,0 +1,199 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"broker/core"
+)
+
+// An idempotency key makes a submission safe to repeat: the second one with the key is answered with the jobs of the first.
+// What a key was used for is stored in the commit that admits the jobs, in a ring: the key with number n stands under n
+// modulo keptKeys. Jobs without an id of their own get one that follows from the key, by which a repetition finds them.
+const (
+	keptKeys    = 8192
+	keyMeta     = "http/key/"
+	keyFor      = 24 * time.Hour
+	maxKeyBytes = 255
+)
+
+// usedKey is what a key was used for.
+type usedKey struct {
+	Number uint64       `json:"n"`
+	Key    string       `json:"k"` // hash of the key and its owner
+	Body   string       `json:"b"` // hash of the submission
+	At     core.Instant `json:"at"`
+
+	seqs   []uint64 // of the jobs; empty after a restart
+	active bool     // the submission is under way
+}
+
+// usedKeys are those of the last keyFor.
+type usedKeys struct {
+	mu    sync.Mutex // guards the rest
+	byKey map[string]*usedKey
+	ring  [keptKeys]*usedKey
+	last  uint64
+}
+
+func keyName(number uint64) string { return fmt.Sprintf("%s%04d", keyMeta, number%keptKeys) }
+
+// loadKeys reads the keys back.
+func (s *Service) loadKeys() error {
+	c := s.open(Caller{}, "")
+	defer c.close()
+	ops := make([]core.Op, keptKeys)
+	for i := range ops {
+		ops[i] = &core.ReadMeta{Name: keyName(uint64(i))}
+	}
+	c.do(ops...)
+	k := &s.keys
+	k.byKey = make(map[string]*usedKey)
+	for _, r := range c.replies {
+		if r.Data == nil {
+			continue
+		}
+		u := &usedKey{}
+		if err := json.Unmarshal(r.Data, u); err != nil {
+			return fmt.Errorf("read the idempotency keys: %w", err)
+		}
+		k.ring[u.Number%keptKeys] = u
+		k.byKey[u.Key] = u
+		k.last = max(k.last, u.Number)
+	}
+	return nil
+}
+
+// useKey begins a submission under a key. Repeated says that the key was used for the same submission before.
+func (s *Service) useKey(caller Caller, key string, subs []Submission) (u *usedKey, repeated bool, err error) {
+	const field = "header.Idempotency-Key"
+	if len(key) > maxKeyBytes {
+		return nil, false, invalid(field, "the key must not be longer than %d bytes", maxKeyBytes)
+	}
+	for i := range subs {
+		if subs[i].Ephemeral {
+			return nil, false, invalid(field, "an ephemeral job cannot be submitted under a key")
+		}
+	}
+	text, err := json.Marshal(subs)
+	if err != nil {
+		return nil, false, invalid("body", "%v", err)
+	}
+	hash, body := sha256.Sum256([]byte(caller.Name()+"\x00"+key)), sha256.Sum256(text)
+	name, bodyText, now := hex.EncodeToString(hash[:]), hex.EncodeToString(body[:16]), s.Now()
+	k := &s.keys
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if u = k.byKey[name]; u != nil && now.Sub(u.At) < keyFor {
+		switch {
+		case u.active:
+			return nil, false, &Error{Code: CodeKeyInUse, Field: field, Detail: "a submission under this key is being served"}
+		case u.Body != bodyText:
+			return nil, false, &Error{Code: CodeKeyReused, Field: field, Detail: "the key was used for another submission"}
+		}
+		return u, true, nil
+	}
+	k.last++
+	u = &usedKey{Number: k.last, Key: name, Body: bodyText, At: now, active: true}
+	if old := k.ring[u.Number%keptKeys]; old != nil && k.byKey[old.Key] == old {
+		delete(k.byKey, old.Key)
+	}
+	k.ring[u.Number%keptKeys], k.byKey[name] = u, u
+	return u, false, nil
+}
+
+// settleKey ends the submission that useKey began. One that was refused leaves no trace.
+func (s *Service) settleKey(u *usedKey, admitted []core.Reply, err error) {
+	k := &s.keys
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	u.active = false
+	if e := (*Error)(nil); errors.As(err, &e) && e.Code != CodeCommitTimeout && k.byKey[u.Key] == u {
+		delete(k.byKey, u.Key)
+		k.ring[u.Number%keptKeys] = nil
+		return
+	}
+	for i := range admitted {
+		u.seqs = append(u.seqs, admitted[i].Seq)
+	}
+}
+
+// mark makes the submissions those of a key.
+func (u *usedKey) mark(ops []core.Op) {
+	value, err := json.Marshal(u)
+	if err != nil {
+		panic(err) // text and numbers
+	}
+	for i, op := range ops {
+		if job := op.(*core.Submit).Job; job.ID == "" {
+			job.ID = u.jobID(i)
+		}
+	}
+	ops[0].(*core.Submit).Meta = []core.MetaEntry{{Name: keyName(u.Number), Value: value}}
+}
+
+// jobID is the id of a job that was submitted without one.
+func (u *usedKey) jobID(i int) string {
+	sum := sha256.Sum256([]byte(u.Key + "/" + strconv.Itoa(i) + "/" + strconv.FormatInt(int64(u.At), 10)))
+	var id uuid.UUID
+	copy(id[:], sum[:])
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4
+	return id.String()
+}
+
+// ref names a job of a key's submission.
+func (u *usedKey) ref(i int, sub *Submission) core.Ref {
+	switch {
+	case i < len(u.seqs):
+		return core.Ref{Seq: u.seqs[i]}
+	case sub.ID != "":
+		return core.Ref{ID: sub.ID}
+	}
+	return core.Ref{ID: u.jobID(i)}
+}
+
+// repeat answers a submission whose key was used before with the jobs of then. One that is gone is shown as done.
+func (s *Service) repeat(ctx context.Context, c *client, key *usedKey, subs []Submission, ops []core.Op, wait time.Duration) ([]Job, error) {
+	deadline := s.Now().Add(wait)
+	earlier, ended, gone := make([]core.Reply, len(ops)), make([]*core.Outcome, len(ops)), make([]bool, len(ops))
+	var awaits []core.Op
+	for i := range ops {
+		job, ref := ops[i].(*core.Submit).Job, key.ref(i, &subs[i])
+		if job.ID == "" {
+			job.ID = key.jobID(i)
+		}
+		earlier[i].Seq = ref.Seq
+		r, err := c.call(ctx, &core.Inspect{Ref: ref, Brief: true})
+		if gone[i] = IsCode(err, CodeJobNotFound); gone[i] {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if earlier[i].Seq = r.Info.Seq; wait > 0 {
+			awaits = append(awaits, &core.Await{Tag: uint64(i), Ref: core.Ref{Seq: r.Info.Seq}, Deadline: deadline})
+		}
+	}
+	if len(awaits) > 0 {
+		c.do(awaits...)
+		if err := s.await(ctx, c, ended, len(awaits), deadline); err != nil {
+			return nil, err
+		}
+	}
+	views := s.viewSubmitted(c, ops, earlier, ended)
+	for i := range views {
+		if gone[i] {
+			views[i].State = core.Done.String()
+		}
+	}
+	return views, nil
+}
