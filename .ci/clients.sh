@@ -24,11 +24,12 @@ probe() {
 	debootstrap) PATH="$PATH:/usr/sbin:/sbin" command -v debootstrap ;;
 	lintian) command -v lintian ;;
 	rpm) command -v rpm ;;
+	prometheus) command -v promtool ;;
 	esac >/dev/null 2>&1
 }
 
 packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman libgearman-client-perl redis-server chromium ruby
-	beanstalkd nodejs npm python3 curl debootstrap lintian rpm)
+	beanstalkd nodejs npm python3 curl debootstrap lintian rpm prometheus)
 
 missing=()
 lack() {

@@ -28,6 +28,7 @@ var packages = map[string]string{
 	"ruby":         "ruby",
 	"curl":         "curl",
 	"debootstrap":  "debootstrap",
+	"promtool":     "prometheus",
 	"dpkg-deb":     "dpkg",
 	"lintian":      "lintian",
 	"rpm":          "rpm",
