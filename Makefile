@@ -28,7 +28,7 @@ build: ## build bin/broker, and bin/gearmand as a link to it
 	ln -sf broker bin/gearmand
 
 .PHONY: man
-man: ## write the manual pages to bin/man and the completions of shells to bin/completions
+man: ## write the manual pages to bin/man, completions to bin/completions, the documentation in HTML to bin/docs
 	$(PLAIN) go run -tags man ./cmd/broker man bin
 
 .PHONY: run

@@ -31,6 +31,7 @@ require (
 	github.com/schollz/progressbar/v3 v3.19.0
 	github.com/spf13/cobra v1.10.2
 	github.com/tidwall/redcon v1.6.2
+	github.com/yuin/goldmark v1.8.2
 )
 
 require (

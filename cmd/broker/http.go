@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"broker/config"
+	"broker/docs"
 	"broker/frontends/console"
+	"broker/frontends/docsite"
 	"broker/frontends/httpapi"
 	"broker/frontends/service"
 )
@@ -69,6 +71,9 @@ func (p *process) serveHTTP() {
 		panic(err) // the templates are part of the program
 	}
 	p.api.AddPages(httpapi.Pages{Handler: pages.Handler(), Patterns: console.Patterns()})
+	p.api.AddPages(httpapi.Pages{Patterns: []string{docsite.Pattern}, Handler: docsite.Handler(docs.Files, func(err error) {
+		p.log.Error().Err(err).Msg("documentation cannot be rendered")
+	})})
 	p.http = p.api.HTTP()
 	for _, ln := range p.httpListeners {
 		go func() { // ends when p.http is closed

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -11,14 +12,16 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"broker/cmd/broker/cli"
+	"broker/docs"
+	"broker/frontends/docsite"
 )
 
-// buildCommands are commands of the build, which released programs do not have: man writes the manual pages and the
-// completions of shells.
+// buildCommands are commands of the build, which released programs do not have: man writes the manual pages, the completions
+// of shells and the documentation as a site.
 func buildCommands() []*cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "man DIR",
-		Short:  "write manual pages to DIR/man and completions to DIR/completions",
+		Short:  "write manual pages to DIR/man, completions to DIR/completions and the documentation to DIR/docs",
 		Args:   cobra.ExactArgs(1),
 		Hidden: true,
 	}
@@ -27,7 +30,7 @@ func buildCommands() []*cobra.Command {
 		root.DisableAutoGenTag = true // pages depend on the commands alone
 		root.InitDefaultHelpCmd()
 		root.InitDefaultCompletionCmd()
-		return cli.Failed(writePages(root, args[0]))
+		return cli.Failed(errors.Join(writePages(root, args[0]), writeSite(filepath.Join(args[0], "docs"))))
 	}
 	return []*cobra.Command{cmd}
 }
@@ -50,4 +53,21 @@ func writePages(root *cobra.Command, dir string) error {
 		return err
 	}
 	return root.GenFishCompletionFile(filepath.Join(completions, "broker.fish"), true)
+}
+
+// writeSite writes the documentation in HTML.
+func writeSite(dir string) error {
+	site, err := docsite.Render(docs.Files)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range site.Names() {
+		if err := os.WriteFile(filepath.Join(dir, name), site.File(name), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }

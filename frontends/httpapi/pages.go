@@ -8,14 +8,14 @@ import (
 	"broker/frontends/service"
 )
 
-// Pages are served beside the API, from the same addresses: the web console.
+// Pages are served beside the API, from the same addresses: the web console and the documentation.
 type Pages struct {
 	Handler  http.Handler
 	Patterns []string // of http.ServeMux
 }
 
 // AddPages has HTTP serve pages; it is called before that.
-func (s *Server) AddPages(p Pages) { s.pages = p }
+func (s *Server) AddPages(p Pages) { s.pages = append(s.pages, p) }
 
 // Service is what the API works on; nil while the broker starts.
 func (s *Server) Service() *service.Service {

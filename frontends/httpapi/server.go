@@ -59,7 +59,7 @@ type Server struct {
 	backend  atomic.Pointer[Backend]
 	progress atomic.Pointer[progress]
 	stopping atomic.Bool
-	pages    Pages
+	pages    []Pages
 }
 
 // progress is how far the start has come.
@@ -122,8 +122,10 @@ func (s *Server) HTTP() *http.Server {
 	if s.options.Profiling {
 		s.profiles(mux)
 	}
-	for _, pattern := range s.pages.Patterns {
-		mux.Handle(pattern, s.pages.Handler)
+	for _, p := range s.pages {
+		for _, pattern := range p.Patterns {
+			mux.Handle(pattern, p.Handler)
+		}
 	}
 	limiter := newConnLimiter(s.options.MaxConns)
 	var protocols http.Protocols
