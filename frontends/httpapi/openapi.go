@@ -60,6 +60,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	s.registerBatches(api)
 	s.registerEvents(api)
 	s.registerSeries(api)
+	s.registerFinished(api)
 	s.registerStorage(api)
 	s.registerBroker(api)
 	s.registerSchedules(api)

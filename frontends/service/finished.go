@@ -1,0 +1,54 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"broker/core"
+)
+
+// FinishedJob is a job that has ended.
+type FinishedJob struct {
+	ID         string     `json:"id,omitempty" doc:"missing if only the store had it"`
+	Seq        uint64     `json:"seq"`
+	Queue      string     `json:"queue"`
+	QueueBytes []byte     `json:"queue_base64,omitempty" doc:"the queue's name if it is not UTF-8"`
+	Type       string     `json:"type"`
+	Origin     string     `json:"origin" enum:"internal,workq,gearman,faktory,http"`
+	Kind       string     `json:"kind" enum:"done,failed,cancelled,expired" doc:"how it ended"`
+	Detail     string     `json:"detail,omitempty" doc:"failed: the error class"`
+	CreatedAt  *time.Time `json:"created_at,omitempty"`
+	LeasedAt   *time.Time `json:"leased_at,omitempty" doc:"start of the last lease"`
+	FinishedAt *time.Time `json:"finished_at"`
+	Attempts   uint32     `json:"attempts"`
+	Fails      uint32     `json:"fails"`
+	Protocol   string     `json:"protocol,omitempty" doc:"of the worker, or of the client that removed it"`
+	Worker     string     `json:"worker,omitempty"`
+}
+
+// Finished lists the jobs of a queue, or of all, that have ended last, the newest first.
+func (s *Service) Finished(ctx context.Context, caller Caller, queue string, offset, limit int) ([]FinishedJob, error) {
+	if err := caller.mayRead(queue); err != nil {
+		return nil, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	r, err := c.call(ctx, &core.ListFinished{Queue: queue, Offset: offset, Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]FinishedJob, len(r.Finished))
+	for i := range r.Finished {
+		j := &r.Finished[i]
+		all[i] = FinishedJob{
+			ID: text(j.ID), Seq: j.Seq, Type: text(j.Type), Origin: j.Origin.String(), Kind: eventKindName(j.Kind), Detail: text(j.Detail),
+			CreatedAt: timeOf(j.CreatedAt), LeasedAt: timeOf(j.LeasedAt), FinishedAt: timeOf(j.FinishedAt), Attempts: j.Attempts,
+			Fails: j.Fails, Worker: text(j.Worker),
+		}
+		all[i].Queue, all[i].QueueBytes = textOrBytes(j.Queue)
+		if j.Protocol != core.Internal {
+			all[i].Protocol = j.Protocol.String()
+		}
+	}
+	return all, nil
+}
