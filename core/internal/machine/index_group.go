@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"cmp"
+
 	"broker/core"
 	"broker/core/internal/queue"
 )
@@ -13,7 +15,7 @@ type groupIndex struct {
 }
 
 // groupOf is the failure group of a failure; empty: none.
-func groupOf(f *core.Failure) string { return f.Type }
+func groupOf(f *core.Failure) string { return cmp.Or(f.Group, f.Type) }
 
 // joinGroup adds a job to its failure group, if it has one.
 func (m *Machine) joinGroup(h uint32, e *entry) {

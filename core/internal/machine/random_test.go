@@ -265,9 +265,9 @@ func (l *life) knows(m *machine.Machine) (all []string) {
 			i.ChangedAt = 0 // when it came back is not recorded
 		}
 		say("%d %v in %s at %d, since %d, expires %d, fails %d, attempts %d, broken %v, worker %q, "+
-			"lost %d, epoch %d, priority %d, type %s, tags %v, body %d, attributes %s, failure %+v", seq, i.State, i.Queue,
+			"group %q, lost %d, epoch %d, priority %d, type %s, tags %v, body %d, attributes %s, failure %+v", seq, i.State, i.Queue,
 			i.ReadyAt, i.ChangedAt, i.ExpiresAt, i.Fails, i.Attempts, i.Broken, i.Worker,
-			i.LostLeases, i.Epoch, i.Priority, i.Job.Type, i.Job.Tags, len(i.Job.Body), i.Job.Attributes, i.Failure)
+			i.FailureGroup, i.LostLeases, i.Epoch, i.Priority, i.Job.Type, i.Job.Tags, len(i.Job.Body), i.Job.Attributes, i.Failure)
 	}
 	for _, number := range l.groups {
 		if g := ask(&core.InspectBatch{Batch: number}).Batch; g != nil {

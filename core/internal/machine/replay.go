@@ -138,6 +138,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	case core.Retrying:
 		e.leasedAt = s.LeasedAt
 		m.move(e, core.Retrying)
+		m.joinGroupNamed(h, e, s.Group)
 		e.stateTimer = m.timers.Add(e.readyAt, timer.Owner{Kind: timerState, Handle: h})
 		m.enlist(h, e)
 	case core.Scheduled:
@@ -149,6 +150,9 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 			e.clear(keepsOutcome) // it is kept only for its children
 		}
 		m.move(e, s.State)
+		if s.State == core.Dead {
+			m.joinGroupNamed(h, e, s.Group)
+		}
 		m.enlist(h, e)
 		if s.State != core.Blocked {
 			m.freeUnique(h)

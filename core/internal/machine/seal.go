@@ -132,6 +132,7 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 		Attempts: e.attempts, Fails: e.fails, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, FailedAt: e.failedAt,
 		EpochAhead: e.epoch - e.attempts, Entries: e.entries, Rerun: e.has(rerun), LostLeases: e.lostLeases,
 	}
+	s.Group = m.groupName(e)
 	if e.state == core.Retrying {
 		s.LeasedAt = e.leasedAt
 	}

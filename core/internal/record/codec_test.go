@@ -132,7 +132,7 @@ func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	}
 	wantSame(t, job, first)
 	status := recordtest.FullStatus()
-	status.EpochAhead, status.LostLeases, status.Rerun, status.Entries, status.KeptByQueue = 0, 0, false, 0, false
+	status.EpochAhead, status.LostLeases, status.Rerun, status.Entries, status.KeptByQueue, status.Group = 0, 0, false, 0, false, ""
 	wantHex(t, "status", record.AppendStatus(nil, 77, status), statusV1)
 	outcome := recordtest.FullOutcome()
 	outcome.Failure.Group = ""

@@ -90,6 +90,7 @@ type Status struct {
 	Tried          bool     // its batch has counted its first execution
 	DoneFailed     bool     // Done, as failed
 	KeptByQueue    bool     // Done: kept by the retention of its queue
+	Group          string   // Retrying, Dead: failure group
 	Placed         bool     // ordered by ReadyAt alone, regardless of Job.ScheduledOrder
 	Progress       core.Progress
 	EpochAhead     uint32 // the job's epoch less Attempts, modulo 2³²

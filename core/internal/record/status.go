@@ -39,6 +39,7 @@ const (
 	statusRerun
 	statusEntries
 	statusKeptByQueue
+	statusGroup
 
 	statusKnown = 1<<iota - 1
 )
@@ -75,6 +76,9 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusEntries != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.Entries))
 	}
+	if f&statusGroup != 0 {
+		dst = appendText(dst, s.Group)
+	}
 	return dst
 }
 
@@ -92,7 +96,8 @@ func statusFields(s *Status) uint64 {
 		flag(p.Verbatim != nil, statusVerbatim) | flag(p.Text != "", statusText) |
 		flag(p.UpdatedAt != 0, statusUpdatedAt) | flag(s.EpochAhead != 0, statusEpochAhead) |
 		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
-		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue)
+		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue) |
+		flag(s.Group != "", statusGroup)
 }
 
 // appendLease writes statusAttempts to statusWorker.
@@ -183,6 +188,9 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	}
 	if f&statusEntries != 0 {
 		s.Entries = d.uint32()
+	}
+	if f&statusGroup != 0 {
+		s.Group = d.text()
 	}
 	return d.close()
 }
