@@ -36,6 +36,33 @@ func (p Protocol) String() string {
 	return "unknown"
 }
 
+// QueueLifetime says how long a queue is known that only its jobs have created.
+type QueueLifetime uint8
+
+// QueueWhileUsed: until some minutes after its last job. QueueUntilRestart: until the process ends. QueueForGood: after a
+// restart too, if one of its jobs was stored.
+const (
+	QueueWhileUsed QueueLifetime = iota
+	QueueUntilRestart
+	QueueForGood
+)
+
+// QueueLifetime is how long clients of the protocol expect the queues of their jobs to be listed.
+func (p Protocol) QueueLifetime() QueueLifetime {
+	switch p {
+	case Workq:
+		return QueueWhileUsed
+	case Faktory:
+		return QueueForGood
+	case Internal, Gearman, HTTP:
+	}
+	return QueueUntilRestart
+}
+
+// ReusesIDs reports whether clients of the protocol may submit a job with the ID of a finished one of theirs that is kept
+// for its outcome only. The new job replaces it.
+func (p Protocol) ReusesIDs() bool { return p == Faktory }
+
 // Format says what a body contains. Stored; never renumbered.
 type Format uint8
 

@@ -58,7 +58,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	m.setNow(now)
 	j := r.Job
 	n, q := m.queueNamed(j.Queue)
-	q.sticky = q.sticky || j.Origin != core.Workq
+	q.sticky = q.sticky || j.Origin.QueueLifetime() != core.QueueWhileUsed
 	m.nextSeq = max(m.nextSeq, j.Seq+1)
 	h := m.index(j, n)
 	e := m.jobs.at(h)

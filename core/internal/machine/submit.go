@@ -237,7 +237,7 @@ func (m *Machine) givesWay(h uint32, j *core.Job) bool {
 	if e.state == core.Done && e.has(keptByQueue) {
 		return x == nil || x.openChildren == 0
 	}
-	return e.state == core.Done && e.origin == core.Faktory && j.Origin == core.Faktory && x != nil && x.retainFor != 0 && x.isClosed
+	return e.state == core.Done && e.origin.ReusesIDs() && j.Origin == e.origin && x != nil && x.retainFor != 0 && x.isClosed
 }
 
 // coalesce replies with the job that a submission joins.
@@ -309,10 +309,9 @@ func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) 
 	n, q := m.queueNamed(name)
 	q.used = true
 	m.timers.Remove(&q.idleTimer)
-	if origin != core.Workq {
-		q.sticky = true
-	}
-	if origin == core.Faktory && !ephemeral {
+	life := origin.QueueLifetime()
+	q.sticky = q.sticky || life != core.QueueWhileUsed
+	if life == core.QueueForGood && !ephemeral {
 		m.keepQueue(q)
 	}
 	return n, q
