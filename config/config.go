@@ -29,8 +29,12 @@ type Config struct {
 	Cluster   Cluster             `toml:"cluster"`
 	Routes    []Route             `toml:"route"`
 	Throttles map[string]Throttle `toml:"throttles"`
-	KeepDone  map[string]KeepDone `toml:"keep_done"`
-	Crons     []Cron              `toml:"cron"`
+
+	QueueLimits []QueueLimit `toml:"queue_limit"`
+	Sharings    []Sharing    `toml:"sharing"`
+
+	KeepDone map[string]KeepDone `toml:"keep_done"`
+	Crons    []Cron              `toml:"cron"`
 
 	Principals []Principal `toml:"principal"`
 
@@ -124,6 +128,8 @@ type Throttle struct {
 	Concurrency int           `toml:"concurrency" doc:"leased jobs, over all workers"`
 	Worker      int           `toml:"worker" doc:"leased jobs of one worker"`
 	Timeout     time.Duration `toml:"timeout" unit:"s" doc:"a job stops counting after this time, even if it is still leased"`
+	Rate        float64       `toml:"rate" doc:"leases a second"`
+	Burst       int           `toml:"burst" doc:"leases at once after a pause; 0: 1"`
 }
 
 // AllQueues is the name in keep_done that stands for all queues without an entry of their own.

@@ -104,6 +104,8 @@ func (l *loader) file(name string, c *Config) {
 	}
 	l.routes(take(tree, "route"), name, c)
 	l.throttles(take(tree, "throttles"), name, c)
+	l.queueLimits(take(tree, "queue_limit"), name, c)
+	l.sharings(take(tree, "sharing"), name, c)
 	l.keepDone(take(tree, "keep_done"), name, c)
 	l.crons(take(tree, "cron"), name, c)
 	l.principals(take(tree, "principal"), name, c)

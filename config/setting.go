@@ -18,7 +18,7 @@ type Setting struct {
 	unit  string
 }
 
-// Settings lists the leaves of c in the order of their declaration. Routes, throttles and cron entries are not included.
+// Settings lists the leaves of c in the order of their declaration. Lists and tables are not included.
 func Settings(c *Config) []Setting { return leaves("", reflect.ValueOf(c).Elem()) }
 
 func leaves(prefix string, v reflect.Value) []Setting {
@@ -80,6 +80,10 @@ func (s Setting) set(to any) error {
 		b, err := parseBool(to)
 		s.value.SetBool(b)
 		return err
+	case s.value.Kind() == reflect.Float64:
+		f, err := parseFloat(to)
+		s.value.SetFloat(f)
+		return err
 	case s.value.Kind() == reflect.Int:
 		n, err := parseInt(to)
 		s.value.SetInt(n)
@@ -127,6 +131,16 @@ func parseBool(v any) (bool, error) {
 		}
 	}
 	return false, fmt.Errorf("%v is not true or false", v)
+}
+
+func parseFloat(v any) (float64, error) {
+	switch v := v.(type) {
+	case float64:
+		return v, nil
+	case int64:
+		return float64(v), nil
+	}
+	return 0, fmt.Errorf("%v is not a number", v)
 }
 
 func parseInt(v any) (int64, error) {

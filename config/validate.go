@@ -48,9 +48,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	for _, queue := range slices.Sorted(maps.Keys(c.KeepDone)) {
 		v.keepDone("keep_done."+queue, c.KeepDone[queue])
 	}
-	for _, queue := range slices.Sorted(maps.Keys(c.Throttles)) {
-		v.throttle("throttles."+queue, c.Throttles[queue])
-	}
+	c.checkQueueLimits(&v)
 	return v.found
 }
 
@@ -219,14 +217,3 @@ func (v *checker) keepDone(setting string, k KeepDone) {
 
 // hasType reports whether jobs of a protocol have a type of their own.
 func hasType(protocol string) bool { return protocol == "faktory" || protocol == "qless" }
-
-func (v *checker) throttle(setting string, t Throttle) {
-	v.count(setting+".concurrency", t.Concurrency, 0, 1<<31-1)
-	v.count(setting+".worker", t.Worker, 0, 1<<31-1)
-	if t.Concurrency == 0 && t.Worker == 0 {
-		v.complain(setting, "limits nothing: concurrency or worker is missing")
-	}
-	if t.Timeout < 0 {
-		v.complain(setting+".timeout", "%v is negative", t.Timeout)
-	}
-}

@@ -121,7 +121,8 @@ func (p *process) apply(fresh *config.Config) {
 	setLogLevel(p.config.Log.Level)
 	if p.engine == nil { // another node of the cluster leads
 		p.applyPrincipals(fresh)
-		p.config.Routes, p.config.Throttles, p.config.Crons = fresh.Routes, fresh.Throttles, fresh.Crons
+		p.config.Routes, p.config.Crons = fresh.Routes, fresh.Crons
+		p.setLimits(fresh)
 		return
 	}
 	if !reflect.DeepEqual(p.config.Routes, fresh.Routes) {
@@ -130,8 +131,8 @@ func (p *process) apply(fresh *config.Config) {
 		p.routeEpoch.Add(1)
 		p.log.Info().Int("routes", len(fresh.Routes)).Msg("routes changed")
 	}
-	p.applyThrottles(p.config.Throttles, fresh.Throttles)
-	p.config.Throttles = fresh.Throttles
+	p.applyLimits(&p.config, fresh)
+	p.setLimits(fresh)
 	if !maps.Equal(p.config.KeepDone, fresh.KeepDone) {
 		p.applyKeepDone(p.config.KeepDone, fresh.KeepDone)
 		p.config.KeepDone = fresh.KeepDone
@@ -140,6 +141,11 @@ func (p *process) apply(fresh *config.Config) {
 	p.applyPrincipals(fresh)
 	p.config.Crons = fresh.Crons
 	p.schedules.load(p.config.Crons)
+}
+
+// setLimits notes the limits that are in force.
+func (p *process) setLimits(fresh *config.Config) {
+	p.config.Throttles, p.config.QueueLimits, p.config.Sharings = fresh.Throttles, fresh.QueueLimits, fresh.Sharings
 }
 
 func (p *process) applyPrincipals(fresh *config.Config) {
@@ -183,36 +189,6 @@ func (p *process) reloadCertificates() {
 			p.log.Error().Err(err).Msg("failed to reload certificate, keeping the old one")
 		}
 	}
-}
-
-// applyThrottles sets the throttles of the queues.
-func (p *process) applyThrottles(old, fresh map[string]config.Throttle) {
-	all := maps.Clone(old)
-	if all == nil {
-		all = make(map[string]config.Throttle)
-	}
-	maps.Copy(all, fresh)
-	var ops []core.Op
-	for _, queue := range slices.Sorted(maps.Keys(all)) {
-		t, wanted := fresh[queue]
-		before, had := old[queue]
-		if had && wanted && t == before {
-			continue
-		}
-		if wanted {
-			ops = append(ops, &core.PutLimit{Limit: core.QueueLimit{Queue: queue, FromConfig: true, Throttle: core.Throttle{
-				Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout,
-			}}})
-		} else {
-			ops = append(ops, &core.RemoveLimit{Queue: queue, FromConfig: true})
-		}
-		p.log.Info().Str("queue", queue).Int("concurrency", t.Concurrency).Int("worker", t.Worker).
-			Dur("timeout_ms", t.Timeout).Msg(map[bool]string{true: "throttle set", false: "throttle removed"}[wanted])
-	}
-	if len(ops) == 0 {
-		return
-	}
-	core.DoOnce(p.engine, core.Internal, ops...)
 }
 
 // applyKeepDone sets how long queues keep finished jobs. The jobs of queues that keep none any more are removed by the setting

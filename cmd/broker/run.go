@@ -242,7 +242,7 @@ func (p *process) engineOptions() engine.Options {
 
 // serveClients starts the front-ends.
 func (p *process) serveClients() error {
-	p.applyThrottles(nil, p.config.Throttles)
+	p.applyLimits(&config.Config{}, &p.config)
 	p.applyKeepDone(nil, p.config.KeepDone)
 	p.frontends = p.buildFrontends()
 	if p.config.Qless.Listen != "off" {

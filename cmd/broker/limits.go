@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+
+	"broker/config"
+	"broker/core"
+)
+
+// limitName identifies a limit of the configuration.
+type limitName struct {
+	queue string
+	scope core.LimitScope
+	name  string
+}
+
+// limitsOf are the limits in the settings.
+func limitsOf(c *config.Config) map[limitName]core.QueueLimit {
+	all := make(map[limitName]core.QueueLimit)
+	add := func(name limitName, t config.Throttle) {
+		if name.name == config.Each {
+			name.name = ""
+		}
+		all[name] = core.QueueLimit{Queue: name.queue, Scope: name.scope, Name: name.name, FromConfig: true, Throttle: core.Throttle{
+			Leased: uint32(t.Concurrency), LeasedPerWorker: uint32(t.Worker), SlotFor: t.Timeout, Rate: t.Rate, Burst: uint32(t.Burst),
+		}}
+	}
+	for queue, t := range c.Throttles {
+		add(limitName{queue: queue}, t)
+	}
+	for _, l := range c.QueueLimits {
+		if l.Type != "" {
+			add(limitName{l.Queue, core.ScopeType, l.Type}, l.Throttle)
+		} else {
+			add(limitName{l.Queue, core.ScopeKey, l.Key}, l.Throttle)
+		}
+	}
+	return all
+}
+
+// sharingsOf are the sharings in the settings, by queue.
+func sharingsOf(c *config.Config) map[string]core.Sharing {
+	all := make(map[string]core.Sharing)
+	for _, s := range c.Sharings {
+		to := core.Sharing{Queue: s.Queue, Key: core.JobKey{Kind: core.KeyUnique}, Fair: s.Fair, FromConfig: true}
+		if tag, is := strings.CutPrefix(s.Key, config.TagKey); is {
+			to.Key = core.JobKey{Kind: core.KeyTag, Tag: tag}
+		}
+		if len(s.Weights) > 0 {
+			to.Weights = make(map[string]uint32, len(s.Weights))
+			for key, weight := range s.Weights {
+				to.Weights[key] = uint32(weight)
+			}
+		}
+		all[s.Queue] = to
+	}
+	return all
+}
+
+// applyLimits sets the limits and sharings that differ from those before.
+func (p *process) applyLimits(old, fresh *config.Config) {
+	client := p.engine.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	defer p.engine.Close(client)
+	set := func(queue, done string, op core.Op) {
+		if r := p.engine.Do(client, []core.Op{op}, nil)[0]; r.Err != nil {
+			p.log.Error().Err(r.Err).Str("queue", queue).Msg("limit refused")
+			return
+		}
+		p.log.Info().Str("queue", queue).Msg(done)
+	}
+	before, after := limitsOf(old), limitsOf(fresh)
+	for _, name := range limitNames(before, after) {
+		l, wanted := after[name]
+		switch had, known := before[name]; {
+		case !wanted:
+			set(name.queue, "limit removed", &core.RemoveLimit{Queue: name.queue, Scope: name.scope, Name: name.name, FromConfig: true})
+		case !known || had != l:
+			set(name.queue, "limit set", &core.PutLimit{Limit: l})
+		}
+	}
+	was, is := sharingsOf(old), sharingsOf(fresh)
+	for _, queue := range union(was, is) {
+		s, wanted := is[queue]
+		switch had, known := was[queue]; {
+		case !wanted:
+			set(queue, "sharing removed", &core.ShareQueue{Sharing: core.Sharing{Queue: queue, FromConfig: true}})
+		case !known || !reflect.DeepEqual(had, s):
+			set(queue, "sharing set", &core.ShareQueue{Sharing: s})
+		}
+	}
+}
+
+// union is the keys of both maps, in order.
+func union[V any](a, b map[string]V) (keys []string) {
+	for _, m := range []map[string]V{a, b} {
+		for key := range m {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// limitNames is the names in both maps, in order.
+func limitNames(a, b map[limitName]core.QueueLimit) (names []limitName) {
+	for _, m := range []map[limitName]core.QueueLimit{a, b} {
+		for name := range m {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(x, y limitName) int {
+		return cmp.Or(cmp.Compare(x.queue, y.queue), cmp.Compare(x.scope, y.scope), cmp.Compare(x.name, y.name))
+	})
+	return slices.Compact(names)
+}

@@ -1,0 +1,137 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// QueueLimit is a limit of a type or a key in a queue. Each stands for every type or key that has no limit of its own.
+type QueueLimit struct {
+	Queue string `toml:"queue" doc:"name of the queue"`
+	Type  string `toml:"type" doc:"type of the jobs, or * for each"`
+	Key   string `toml:"key" doc:"key of the jobs, or * for each"`
+	Throttle
+}
+
+// Each is the type or key of a QueueLimit for each type or key separately.
+const Each = "*"
+
+// Sharing says what the keys of a queue's jobs are, and how they share its workers.
+type Sharing struct {
+	Queue   string         `toml:"queue" doc:"name of the queue"`
+	Key     string         `toml:"key" doc:"tag:NAME or unique"`
+	Fair    bool           `toml:"fair" doc:"the keys take turns"`
+	Weights map[string]int `toml:"weights"`
+}
+
+// UniqueKey is a Sharing.Key: the part of the unique key before the first colon. TagKey starts one: the name of a tag follows.
+const (
+	UniqueKey = "unique"
+	TagKey    = "tag:"
+)
+
+// Bounds of limits.
+const (
+	maxRate   = 1_000_000
+	minRate   = 1.0 / (24 * 3600)
+	maxWeight = 1_000
+)
+
+// queueLimits reads [[queue_limit]].
+func (l *loader) queueLimits(v any, source string, c *Config) {
+	for i, table := range l.tables("queue_limit", v, source) {
+		c.QueueLimits = append(c.QueueLimits, QueueLimit{})
+		l.row(fmt.Sprintf("queue_limit[%d].", i), reflect.ValueOf(&c.QueueLimits[i]).Elem(), table, nil, source)
+	}
+}
+
+// sharings reads [[sharing]].
+func (l *loader) sharings(v any, source string, c *Config) {
+	for i, table := range l.tables("sharing", v, source) {
+		prefix, s := fmt.Sprintf("sharing[%d].", i), Sharing{}
+		if weights := take(table, "weights"); weights != nil {
+			rows, ok := weights.(map[string]any)
+			if !ok {
+				l.complain(prefix+"weights", "not a table (%s)", source)
+			}
+			s.Weights = make(map[string]int, len(rows))
+			for _, key := range slices.Sorted(maps.Keys(rows)) {
+				n, err := parseInt(rows[key])
+				if err == nil && (n < 1 || n > maxWeight) {
+					err = fmt.Errorf("%d is not between 1 and %d", n, maxWeight)
+				}
+				if err != nil {
+					l.complain(prefix+"weights."+key, "%v (%s)", err, source)
+				}
+				s.Weights[key] = int(n)
+			}
+		}
+		l.row(prefix, reflect.ValueOf(&s).Elem(), table, nil, source)
+		c.Sharings = append(c.Sharings, s)
+	}
+}
+
+// tables are the tables of a list.
+func (l *loader) tables(name string, v any, source string) []map[string]any {
+	tables, ok := v.([]map[string]any)
+	if v != nil && !ok {
+		l.complain(name, "must be written as [[%s]] (%s)", name, source)
+	}
+	return tables
+}
+
+// checkQueueLimits validates what limits queues.
+func (c *Config) checkQueueLimits(v *checker) {
+	for _, queue := range slices.Sorted(maps.Keys(c.Throttles)) {
+		v.throttle("throttles."+queue, c.Throttles[queue], true)
+	}
+	for i, l := range c.QueueLimits {
+		setting := fmt.Sprintf("queue_limit[%d]", i)
+		v.throttle(setting, l.Throttle, l.Type == Each || l.Key == Each)
+		switch {
+		case l.Queue == "":
+			v.complain(setting+".queue", "missing")
+		case (l.Type == "") == (l.Key == ""):
+			v.complain(setting, "must have either type or key")
+		}
+		if slices.ContainsFunc(c.QueueLimits[:i], func(o QueueLimit) bool { return o.Queue == l.Queue && o.Type == l.Type && o.Key == l.Key }) {
+			v.complain(setting, "occurs twice")
+		}
+	}
+	for i, s := range c.Sharings {
+		setting := fmt.Sprintf("sharing[%d]", i)
+		tag, isTag := strings.CutPrefix(s.Key, TagKey)
+		switch {
+		case s.Queue == "":
+			v.complain(setting+".queue", "missing")
+		case s.Key != UniqueKey && (!isTag || tag == "" || strings.Contains(tag, ":")):
+			v.complain(setting+".key", "%q is not unique, or tag: followed by the name of a tag", s.Key)
+		case len(s.Weights) > 0 && !s.Fair:
+			v.complain(setting+".weights", "need fair = true")
+		}
+		if slices.ContainsFunc(c.Sharings[:i], func(o Sharing) bool { return o.Queue == s.Queue }) {
+			v.complain(setting+".queue", "%q has another sharing", s.Queue)
+		}
+	}
+}
+
+// throttle validates a limit; without needed it may limit nothing.
+func (v *checker) throttle(setting string, t Throttle, needed bool) {
+	v.count(setting+".concurrency", t.Concurrency, 0, 1<<31-1)
+	v.count(setting+".worker", t.Worker, 0, 1<<31-1)
+	v.count(setting+".burst", t.Burst, 0, 1<<31-1)
+	switch {
+	case needed && t.Concurrency == 0 && t.Worker == 0 && t.Rate == 0:
+		v.complain(setting, "limits nothing: concurrency, worker or rate is missing")
+	case t.Rate != 0 && !(t.Rate >= minRate && t.Rate <= maxRate):
+		v.complain(setting+".rate", "%v is not between one a day and %d a second", t.Rate, maxRate)
+	case t.Burst > 0 && t.Rate == 0:
+		v.complain(setting+".burst", "needs a rate")
+	}
+	if t.Timeout < 0 {
+		v.complain(setting+".timeout", "%v is negative", t.Timeout)
+	}
+}

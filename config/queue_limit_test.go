@@ -1,0 +1,78 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestQueueLimitsAndSharings(t *testing.T) {
+	t.Parallel()
+	c, err := Load(Sources{File: write(t, "broker.toml", `
+[throttles]
+mail = {concurrency = 4, rate = 2.5, burst = 3}
+
+[[queue_limit]]
+queue = "mail"
+type = "Newsletter"
+concurrency = 1
+timeout = 60
+
+[[queue_limit]]
+queue = "mail"
+key = "*"
+rate = 10
+
+[[queue_limit]]
+queue = "mail"
+key = "acme"          # no limit
+
+[[sharing]]
+queue = "mail"
+key = "tag:tenant"
+fair = true
+weights = {acme = 3}
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Throttles["mail"]; got != (Throttle{Concurrency: 4, Rate: 2.5, Burst: 3}) {
+		t.Errorf("throttle: %+v", got)
+	}
+	want := []QueueLimit{
+		{Queue: "mail", Type: "Newsletter", Throttle: Throttle{Concurrency: 1, Timeout: time.Minute}},
+		{Queue: "mail", Key: "*", Throttle: Throttle{Rate: 10}},
+		{Queue: "mail", Key: "acme"},
+	}
+	if !reflect.DeepEqual(c.QueueLimits, want) {
+		t.Errorf("limits: %+v", c.QueueLimits)
+	}
+	if s := []Sharing{{Queue: "mail", Key: "tag:tenant", Fair: true, Weights: map[string]int{"acme": 3}}}; !reflect.DeepEqual(c.Sharings, s) {
+		t.Errorf("sharings: %+v", c.Sharings)
+	}
+}
+
+func TestProblemsInQueueLimitsAreReported(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"[throttles]\nq = {timeout = 60}":                                                            "throttles.q: limits nothing",
+		"[throttles]\nq = {rate = -1}":                                                               "throttles.q.rate: -1 is not between",
+		"[throttles]\nq = {rate = \"x\"}":                                                            "throttles.q.rate: x is not a number",
+		"[throttles]\nq = {concurrency = 1, burst = 2}":                                              "throttles.q.burst: needs a rate",
+		"[[queue_limit]]\nqueue = \"q\"\nconcurrency = 1":                                            "queue_limit[0]: must have either type or key",
+		"[[queue_limit]]\ntype = \"T\"\nconcurrency = 1":                                             "queue_limit[0].queue: missing",
+		"[[queue_limit]]\nqueue = \"q\"\ntype = \"*\"":                                               "queue_limit[0]: limits nothing",
+		"[queue_limit]\nqueue = \"q\"":                                                               "must be written as [[queue_limit]]",
+		"[[sharing]]\nqueue = \"q\"\nkey = \"tenant\"":                                               "sharing[0].key: \"tenant\" is not",
+		"[[sharing]]\nkey = \"unique\"":                                                              "sharing[0].queue: missing",
+		"[[sharing]]\nqueue = \"q\"\nkey = \"unique\"\nweights = {a = 1}":                            "sharing[0].weights: need fair",
+		"[[sharing]]\nqueue = \"q\"\nkey = \"unique\"\nfair = true\nweights = {a = 0}":               "sharing[0].weights.a: 0 is not between",
+		"[[sharing]]\nqueue = \"q\"\nkey = \"unique\"\n[[sharing]]\nqueue = \"q\"\nkey = \"unique\"": "sharing[1].queue: \"q\" has another",
+		"[[queue_limit]]\nqueue = \"q\"\ntype = \"T\"\n[[queue_limit]]\nqueue = \"q\"\ntype = \"T\"": "queue_limit[1]: occurs twice",
+	} {
+		if _, err := Load(Sources{File: write(t, "broker.toml", text)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
