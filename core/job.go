@@ -54,7 +54,7 @@ func (p Protocol) QueueLifetime() QueueLifetime {
 		return QueueWhileUsed
 	case Faktory:
 		return QueueForGood
-	case Internal, Gearman, HTTP:
+	case Internal, Gearman, HTTP, Qless:
 	}
 	return QueueUntilRestart
 }
