@@ -119,29 +119,6 @@ func drainCommand() *cobra.Command {
 	return cmd
 }
 
-func schedulesCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "schedules", Short: "list the schedules"}
-	header := []string{"NAME", "WHEN", "QUEUE", "TYPE", "NEXT", "LAST", "STATE"}
-	return listCommand(cmd, "schedules", "schedules", header, func(raw json.RawMessage) ([]string, error) {
-		var s struct {
-			Name, Cron, Queue, Type string
-			Paused                  bool
-			EveryS                  float64    `json:"every_s"`
-			NextAt                  *time.Time `json:"next_at"`
-			LastAt                  *time.Time `json:"last_at"`
-		}
-		err := json.Unmarshal(raw, &s)
-		if s.Cron == "" {
-			s.Cron = "every " + span(seconds(s.EveryS))
-		}
-		state := ""
-		if s.Paused {
-			state = "paused"
-		}
-		return []string{oneLine(s.Name, 40), s.Cron, oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt), state}, err
-	})
-}
-
 func healthcheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "healthcheck",

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+type schedule struct {
+	Name   string     `json:"name"`
+	Cron   string     `json:"cron"`
+	EveryS float64    `json:"every_s"`
+	Zone   string     `json:"zone"`
+	Queue  string     `json:"queue"`
+	Type   string     `json:"type"`
+	Paused bool       `json:"paused"`
+	NextAt *time.Time `json:"next_at"`
+	LastAt *time.Time `json:"last_at"`
+}
+
+// when is the rule of a schedule.
+func (s *schedule) when() string {
+	text := s.Cron
+	if text == "" {
+		text = "every " + span(seconds(s.EveryS))
+	}
+	if s.Zone != "" {
+		text += " " + s.Zone
+	}
+	return text
+}
+
+func schedulesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "schedules", Short: "list schedules and change them",
+		Example: "  broker schedules\n  broker schedules add nightly reports '[]' --cron '0 3 * * *' --zone Europe/Berlin\n  broker schedules pause nightly",
+	}
+	header := []string{"NAME", "WHEN", "QUEUE", "TYPE", "NEXT", "LAST", "STATE"}
+	listCommand(cmd, "schedules", "schedules", header, func(raw json.RawMessage) ([]string, error) {
+		var s schedule
+		err := json.Unmarshal(raw, &s)
+		state := ""
+		if s.Paused {
+			state = "paused"
+		}
+		return []string{oneLine(s.Name, 40), s.when(), oneLine(s.Queue, 40), oneLine(s.Type, 40), local(s.NextAt), local(s.LastAt), state}, err
+	})
+	cmd.AddCommand(
+		addScheduleCommand(),
+		scheduleCommand("pause", "stop the runs of schedules", http.MethodPost, "/pause"),
+		scheduleCommand("resume", "continue the runs of paused schedules", http.MethodPost, "/resume"),
+		scheduleCommand("run", "submit the jobs of schedules now", http.MethodPost, "/run"),
+		scheduleCommand("rm", "remove schedules", http.MethodDelete, ""),
+	)
+	return cmd
+}
+
+// addScheduleCommand makes a schedule of the flags of push.
+func addScheduleCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add NAME QUEUE BODY",
+		Short: "add a schedule, or replace it with --replace",
+		Long: "Submit a job again and again, by --cron or --every. BODY and the flags of the job are those of broker push.\n" +
+			"Without --zone, cron times are in UTC.",
+		Example: "  broker schedules add nightly reports '[]' --cron '0 3 * * *' --zone Europe/Berlin\n" +
+			"  broker schedules add ping health '' --every 30s --retries 0",
+		Args: cobra.ExactArgs(3),
+	}
+	conn, out, sub := addConnection(cmd), addFormat(cmd), addSubmission(cmd)
+	for _, name := range []string{"at", "in", "id"} { // a job of its own has them, not every run
+		_ = cmd.Flags().MarkHidden(name) // exists
+	}
+	flags := cmd.Flags()
+	cron := flags.String("cron", "", "`WHEN` it runs: five fields of crontab, or six with seconds first")
+	zone := flags.String("zone", "", "time `ZONE` of --cron, such as Europe/Berlin")
+	every := flags.Duration("every", 0, "in place of --cron: the interval")
+	missed := flags.String("missed", "", "runs that were missed: skip, one or all")
+	replace := flags.Bool("replace", false, "replace a schedule of this name")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case sub.at != "" || sub.in != 0 || sub.id != "":
+			return UsageError(errors.New("--at, --in and --id are for single jobs"))
+		case (*cron == "") == (*every == 0):
+			return UsageError(errors.New("expected --cron or --every"))
+		case *every < 0:
+			return UsageError(errors.New("--every: expected more than 0"))
+		}
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		body, err := bodyOf(cmd, args[2])
+		if err != nil {
+			return err
+		}
+		job, err := sub.job(args[1], body, time.Now())
+		if err != nil {
+			return err
+		}
+		if sub.expires > 0 { // counted from each run
+			delete(job, "expires_at")
+			job["expires_in_s"] = sub.expires.Seconds()
+		}
+		change := map[string]any{"name": args[0], "job": job}
+		for name, text := range map[string]string{"cron": *cron, "zone": *zone, "missed": *missed} {
+			if text != "" {
+				change[name] = text
+			}
+		}
+		if *every > 0 {
+			change["every_s"] = every.Seconds()
+		}
+		method, path := http.MethodPost, "schedules"
+		if *replace {
+			method, path = http.MethodPut, "schedules/"+url.PathEscape(args[0])
+		}
+		var s schedule
+		raw, err := c.call(cmd.Context(), method, path, nil, change, &s)
+		if err != nil {
+			return err
+		}
+		if *out == formatJSON {
+			return printJSON(cmd.OutOrStdout(), raw)
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s runs next at %s\n", s.Name, local(s.NextAt))
+		return Failed(err)
+	}
+	return cmd
+}
+
+// scheduleCommand changes schedules by name.
+func scheduleCommand(name, short, method, suffix string) *cobra.Command {
+	cmd := &cobra.Command{Use: name + " NAME...", Short: short, Args: cobra.MinimumNArgs(1)}
+	conn := addConnection(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		for _, schedule := range args {
+			if _, err := c.call(cmd.Context(), method, "schedules/"+url.PathEscape(schedule)+suffix, nil, nil, nil); err != nil {
+				return fmt.Errorf("schedule %s: %w", schedule, err)
+			}
+		}
+		return nil
+	}
+	return cmd
+}
