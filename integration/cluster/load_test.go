@@ -11,13 +11,15 @@ import (
 	"broker/integration/server"
 )
 
+// jobNumbers numbers the jobs of all loads, some of which use one cluster after the other.
+var jobNumbers atomic.Uint64
+
 // load is clients of all protocols at all nodes.
 type load struct {
 	c       *cluster
 	history history
 	stop    chan struct{}
 	clients sync.WaitGroup
-	jobs    atomic.Uint64
 	numbers atomic.Int64
 
 	mu      sync.Mutex // guards the fields below
@@ -66,7 +68,7 @@ func (l *load) ended(stop <-chan struct{}) bool {
 
 // newID is an id that every protocol accepts.
 func (l *load) newID() string {
-	return fmt.Sprintf("6ba7b810-9dad-41d1-80b4-%012d", l.jobs.Add(1))
+	return fmt.Sprintf("6ba7b810-9dad-41d1-80b4-%012d", jobNumbers.Add(1))
 }
 
 // pause is between two jobs of a client, since the machine has other things to do.

@@ -22,8 +22,8 @@ type BrokerOptions struct {
 	Env        []string // added to the environment
 }
 
-// readyWait is how long Start waits. It is long because the machine may be busy.
-const readyWait = 5 * time.Minute
+// ReadyWait is how long Start waits. It is long because the machine may be busy.
+const ReadyWait = 5 * time.Minute
 
 // BrokerServer is a broker that keeps its ports and data over restarts.
 type BrokerServer struct {
@@ -72,7 +72,7 @@ func (b *BrokerServer) Start() error {
 	if err := b.Spawn(); err != nil {
 		return err
 	}
-	return b.WaitReady(readyWait)
+	return b.WaitReady(ReadyWait)
 }
 
 // Spawn starts the process without waiting.
