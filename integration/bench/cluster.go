@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -32,7 +33,12 @@ func startCluster(binary, dir string, addr func(*server.BrokerServer) string) (*
 	}
 	for i := range nodes {
 		id := fmt.Sprint("n", i+1)
-		b, err := server.NewBroker(filepath.Join(dir, id), server.BrokerOptions{
+		folder := filepath.Join(dir, id)
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			stop()
+			return nil, err
+		}
+		b, err := server.NewBroker(folder, server.BrokerOptions{
 			Binary: binary, Args: []string{"--node", id, "--cluster", strings.Join(members, ",")},
 		})
 		if err == nil {
