@@ -87,6 +87,10 @@ func (k *clusterNode) listenToNodes() error {
 		}
 	}
 	all, err := eventloop.Listener{Name: "cluster", Network: "tcp", Address: address}.Open()
+	for isInUse(err) && time.Now().Before(k.retryUntil) {
+		time.Sleep(bindRetryEvery)
+		all, err = eventloop.Listener{Name: "cluster", Network: "tcp", Address: address}.Open()
+	}
 	if err != nil {
 		return fmt.Errorf("%w; is another node running with this id?", err)
 	}

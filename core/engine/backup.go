@@ -33,7 +33,14 @@ func (e *Engine) Backup(dir string) error {
 		return ErrNothingStored
 	}
 	e.Flush() // with durability relaxed the newest changes are in memory only
-	return e.store.Checkpoint(dir)
+	if err := e.store.Checkpoint(dir); err != nil || e.store.Cluster() == "" {
+		return err
+	}
+	s, err := store.Open(store.Options{Dir: dir}) // the copy is that of a broker of its own
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Leave(), s.Close())
 }
 
 // BackupStopped copies a store that no broker has open.

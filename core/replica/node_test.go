@@ -357,3 +357,49 @@ func TestLogIsCut(t *testing.T) {
 	}
 	shutdown(t, e)
 }
+
+// When no majority comes back, the store of one node becomes that of a broker of its own, and a new cluster can begin with it.
+func TestOneNodeThatIsLeftHasAllJobs(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	_, _, e := c.leader()
+	submit(t, e, 0, 50, 100)
+	backup := filepath.Join(t.TempDir(), "backup")
+	if err := e.Backup(backup); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, e, 50, 20, 100)
+	shutdown(t, e)
+	c.caughtUp()
+	for id := range c.nodes {
+		c.stop(id)
+	}
+	if _, err := Detach(c.dirs["n2"]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Detach(c.dirs["n2"]); err == nil {
+		t.Error("a store of its own is detached")
+	}
+	for dir, want := range map[string]int{c.dirs["n2"]: 70, backup: 50} {
+		alone, err := engine.Open(engine.Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := jobs(t, alone); n != want {
+			t.Errorf("%s: %d jobs, want %d", dir, n, want)
+		}
+		shutdown(t, alone)
+	}
+	for _, id := range []string{"n1", "n3"} {
+		if err := os.RemoveAll(c.dirs[id]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.start("n1", "n2", "n3")
+	_, _, e = c.leader()
+	if n := jobs(t, e); n != 70 {
+		t.Errorf("%d jobs in the new cluster", n)
+	}
+	shutdown(t, e)
+}
