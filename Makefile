@@ -118,6 +118,12 @@ profile: ## load the broker and keep where its time goes, for the compiler, in c
 packages: tools ## make deb and rpm packages for amd64 and arm64 in bin/packages
 	packaging/build.sh
 
+.PHONY: image
+image: ## make the container image for this machine in bin/broker-image.tar, without a container engine
+	VERSION=$(VERSION) packaging/program.sh $$(go env GOARCH) bin/image/broker
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run ./packaging/image -program bin/image/broker -arch $$(go env GOARCH) \
+		-version $(VERSION) -out bin/broker-image.tar
+
 .PHONY: clients
 clients: ## install the programs of others that the integration tests use
 	@.ci/clients.sh

@@ -101,10 +101,7 @@ func testLife(t *testing.T, older, newer string) {
 	}
 
 	// An administrator's change survives the upgrade.
-	address, err := server.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := freeAddr(t)
 	settings := "workq.listen = \"off\"\nfaktory.listen = \"off\"\nhttp.listen = \"off\"\ngearman.listen = \"" + address + "\"\n"
 	if err := os.WriteFile(d.path("/etc/broker/broker.toml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
@@ -159,10 +156,7 @@ func testGearmand(t *testing.T, dir string) {
 	if link := d.run("readlink", "/etc/systemd/system/multi-user.target.wants/gearman-job-server.service"); link != "/lib/systemd/system/gearman-job-server.service" {
 		t.Errorf("the unit is enabled by %q", link)
 	}
-	address, err := server.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := freeAddr(t)
 	host, port := server.Split(address)
 	p := d.start("gearman", "env", "BROKER_DATA=/var/lib/gearman/broker", "/usr/sbin/gearmand", "--listen="+host, "--port="+port,
 		"--log-file=stderr", "--queue-type=libsqlite3")
