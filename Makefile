@@ -118,6 +118,10 @@ profile: ## load the broker and keep where its time goes, for the compiler, in c
 packages: tools ## make deb and rpm packages for amd64 and arm64 in bin/packages
 	packaging/build.sh
 
+.PHONY: release
+release: tools ## build programs, packages, images, lists of contents and checksums in bin/release; publish nothing
+	VERSION=$(VERSION) packaging/release.sh
+
 .PHONY: image
 image: ## make the container image for this machine in bin/broker-image.tar, without a container engine
 	VERSION=$(VERSION) packaging/program.sh $$(go env GOARCH) bin/image/broker

@@ -6,6 +6,7 @@ require (
 	charm.land/bubbletea/v2 v2.0.0
 	charm.land/lipgloss/v2 v2.0.0
 	github.com/BurntSushi/toml v1.5.0
+	github.com/CycloneDX/cyclonedx-go v0.9.3
 	github.com/DataDog/datadog-agent/pkg/template v0.85.1
 	github.com/anishathalye/porcupine v1.1.0
 	github.com/cespare/xxhash/v2 v2.3.0
