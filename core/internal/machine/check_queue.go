@@ -89,7 +89,7 @@ func (c *checker) eachQueue() {
 		}
 		if q.idleTimer != 0 {
 			c.timers++
-		} else if q.idle() {
+		} else if m.idle(q) && !q.sticky {
 			c.fail("queue %s is idle and still there", q.name)
 		}
 	}

@@ -206,10 +206,14 @@ func (m *Machine) waits(seq, pred uint64) bool {
 // waitFor makes a job depend on those of after that are not closed; one that was closed without being done breaks it.
 func (m *Machine) waitFor(h uint32, e *entry, after []uint64) {
 	x := m.ensureOptional(h)
+	waits := make(map[uint64]bool, len(x.waiting)+len(after))
+	for _, seq := range x.waiting {
+		waits[seq] = true
+	}
 	for _, seq := range after {
 		p := m.bySeq.get(seq)
 		switch {
-		case p == 0 || slices.Contains(x.waiting, seq): // long done and gone, or named twice
+		case p == 0 || waits[seq]: // long done and gone, or named twice
 		case seq == x.parent: // the parent is closed after its child
 		case m.openJob(seq) != 0:
 			y := m.ensureOptional(p)
@@ -217,6 +221,7 @@ func (m *Machine) waitFor(h uint32, e *entry, after []uint64) {
 				y.successors = append(y.successors, e.seq)
 			}
 			x.waiting = append(x.waiting, seq)
+			waits[seq] = true
 		case m.jobs.at(p).has(doneFailed) || m.optionalState(p) != nil && m.optionalState(p).childrenBroken:
 			e.set(broken)
 		}

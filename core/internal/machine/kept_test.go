@@ -5,11 +5,47 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"broker/core"
 	"broker/core/coretest"
 	"broker/core/internal/machine"
 )
+
+// TestManyIdleQueuesAreForgotten uses a new queue for every job: beyond a number of them, those of all protocols are forgotten
+// when nothing has happened in them for a while.
+func TestManyIdleQueuesAreForgotten(t *testing.T) {
+	t.Parallel()
+	const names, bound = 25_000, 10_000
+	clk := coretest.NewClock()
+	m := machine.New(machine.Options{Random: rand.New(rand.NewPCG(1, 1))}) //nolint:gosec // repeatable
+	c := m.OpenClient(0, core.ClientOptions{Protocol: core.Gearman})
+	use := func(from, to int) {
+		for i := from; i < to; i++ {
+			m.Apply(clk.Now(), c, []core.Op{&core.Submit{Job: &core.Job{Queue: fmt.Sprint("name-", i), Origin: core.Gearman}}})
+			seq := m.Take(c, nil)[0].Seq
+			m.Apply(clk.Now(), c, []core.Op{&core.Cancel{Ref: core.Ref{Seq: seq}}})
+			m.Take(c, nil)
+		}
+	}
+	pass := func() int {
+		clk.Advance(11 * time.Minute)
+		for m.Tick(clk.Now(), 1000) {
+		}
+		if err := m.Check(); err != nil {
+			t.Fatal(err)
+		}
+		return m.Stats().Queues
+	}
+	use(0, bound)
+	if n := pass(); n != bound {
+		t.Fatalf("%d queues of %d are known: gearmand forgets none", n, bound)
+	}
+	use(bound, names)
+	if n := pass(); n > bound {
+		t.Errorf("%d queues of %d are known, want %d", n, names, bound)
+	}
+}
 
 // TestKeptQueuesAreBounded invents a queue for every job: no more of them than the bound are known after a restart, and
 // room is made for new ones by those that are removed.

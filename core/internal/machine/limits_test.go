@@ -119,6 +119,24 @@ func TestChunksOfAllJobsHaveOneBudget(t *testing.T) {
 	}
 }
 
+// BenchmarkPredecessors submits jobs that depend on many others: the time for each of these must not grow with their number.
+func BenchmarkPredecessors(b *testing.B) {
+	for _, n := range []int{100, 1000, core.MaxAfter} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			l := newLimited()
+			seqs := make([]uint64, n)
+			for i := range seqs {
+				seqs[i] = l.do(&core.Submit{Job: &core.Job{Queue: "q"}}).Seq
+			}
+			for b.Loop() {
+				l.do(&core.Submit{Job: &core.Job{Queue: "q", After: seqs}})
+				l.openBytes = 0
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/predecessor")
+		})
+	}
+}
+
 // heap is the memory in use.
 func heap() int {
 	runtime.GC()

@@ -50,6 +50,7 @@ type Machine struct {
 
 	queues               []*jobQueue // by number, from 1
 	names                map[string]uint32
+	lookedIdle           uint32 // number of the last queue that lookForIdle has looked at
 	freeQ                []uint32
 	inOrder              queueNames
 	byName, byFoldedName queue.Before

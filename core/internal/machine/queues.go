@@ -86,6 +86,7 @@ func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 		m.show(n, m.queues[n])
 		return n, m.queues[n]
 	}
+	m.lookForIdle()
 	name = strings.Clone(name)
 	q := &jobQueue{name: name, meter: m.measures.rest}
 	if mt := m.measures.named[name]; mt != nil {
@@ -104,11 +105,27 @@ func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 	return n, q
 }
 
+// tooMany reports whether there are so many queues that names which protocols keep are forgotten too, once they are idle.
+func (m *Machine) tooMany() bool { return len(m.names) > maxKeptQueues }
+
+// lookForIdle looks at the next two queues while there are too many: they may have become idle when there were fewer.
+func (m *Machine) lookForIdle() {
+	if !m.tooMany() {
+		return
+	}
+	for range 2 {
+		m.lookedIdle = (m.lookedIdle + 1) % uint32(len(m.queues)) //nolint:gosec // queues have 32-bit numbers
+		if q := m.queues[m.lookedIdle]; q != nil && q.idleTimer == 0 && m.idle(q) {
+			q.idleTimer = m.timers.Add(m.now.Add(idleFor), timer.Owner{Kind: timerIdle, Handle: m.lookedIdle})
+		}
+	}
+}
+
 // dropIdle removes a queue without settings once it is empty and no client waits on it.
 func (m *Machine) dropIdle(n uint32) {
 	q := m.queues[n]
 	switch {
-	case q == nil || !q.idle():
+	case q == nil || !m.idle(q):
 	case !q.used:
 		m.forgetQueue(n)
 	case q.idleTimer == 0: // it had jobs: clients that ask soon learn that it is empty, not that it does not exist
@@ -123,14 +140,14 @@ const idleFor = 10 * time.Minute
 func (m *Machine) idleTimeout(n uint32) {
 	q := m.queues[n]
 	q.idleTimer = 0
-	if q.idle() {
+	if m.idle(q) {
 		m.forgetQueue(n)
 	}
 }
 
 // idle reports whether the queue can be removed without loss.
-func (q *jobQueue) idle() bool {
-	return !q.sticky && !q.created && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 &&
+func (m *Machine) idle(q *jobQueue) bool {
+	return (!q.sticky || m.tooMany() && !q.kept) && !q.created && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 &&
 		q.limits == (core.Limits{}) && q.shape == nil
 }
 

@@ -24,7 +24,7 @@ func (w *world) submitTo(queue string) error {
 		w.workqJob(op)
 	case core.Gearman:
 		w.gearmanJob(op)
-	case core.Faktory, core.Internal, core.HTTP:
+	case core.Faktory, core.Internal, core.HTTP, core.Qless:
 		w.faktoryJob(j)
 	}
 	w.link(j)
