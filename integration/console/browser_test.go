@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +102,13 @@ func (b *browser) clean(where string) {
 	b.problems = nil
 }
 
+// forget drops what was noted: the test has caused it.
+func (b *browser) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.problems = nil
+}
+
 // run performs actions; each may take long, on a busy machine.
 func (b *browser) run(actions ...chromedp.Action) {
 	b.t.Helper()
@@ -109,7 +117,7 @@ func (b *browser) run(actions ...chromedp.Action) {
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		var shot []byte
 		if chromedp.Run(b.ctx, chromedp.FullScreenshot(&shot, 100)) == nil {
-			_ = os.WriteFile("failed.png", shot, 0o600) // for people
+			_ = os.WriteFile(filepath.Join("..", "..", ".cache", "failed.png"), shot, 0o600) // for people
 		}
 		b.t.Fatal(err)
 	}
@@ -141,4 +149,16 @@ func (b *browser) eval(script string, into any) {
 	b.run(chromedp.Evaluate(script, into, func(p *runtime.EvaluateParams) *runtime.EvaluateParams {
 		return p.WithAwaitPromise(true)
 	}))
+}
+
+// arrives waits until the browser is at a path.
+func (b *browser) arrives(path string) {
+	b.t.Helper()
+	harness.Eventually(b.t, func() string {
+		var at string
+		if err := chromedp.Run(b.ctx, chromedp.Location(&at)); err != nil || at != b.base+path { // an error: the page is being left just now
+			return "the browser is at " + at + " instead of " + path
+		}
+		return ""
+	})
 }

@@ -8,18 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"broker/integration/gearmanclient"
 	"broker/integration/harness"
 )
-
-// pages are those that every broker has.
-var pages = []string{
-	"/", "/queues", "/queues/emails", "/jobs", "/jobs?state=dead", "/running", "/scheduled", "/retrying", "/dead", "/workers", "/submit",
-	"/operations", "/audit", "/settings", "/batches", "/storage", "/api",
-}
 
 // startBusy starts a broker with jobs in every state.
 func startBusy(t *testing.T) *harness.Broker {
@@ -62,96 +55,6 @@ func shell(t *testing.T, b *harness.Broker, line string) string {
 	return strings.TrimSpace(r.Stdout)
 }
 
-func TestEveryPageInEverySize(t *testing.T) {
-	t.Parallel()
-	broker := startBusy(t)
-	b := openBrowser(t, "http://"+broker.HTTP)
-	harness.NeedNode(t)
-	axe, err := os.ReadFile("../clients/node/node_modules/axe-core/axe.min.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := shell(t, broker, `broker jobs --state dead -o json | grep -m1 '"id"' | cut -d'"' -f4`)
-	shots := filepath.Join("..", "..", ".cache", "screenshots")
-	if err := os.MkdirAll(shots, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, look := range []struct {
-		name, scheme  string
-		width, height int64
-	}{{"wide-light", "light", 1280, 800}, {"wide-dark", "dark", 1280, 800}, {"phone-light", "light", 390, 800}, {"phone-dark", "dark", 390, 800}} {
-		b.run(emulation.SetDeviceMetricsOverride(look.width, look.height, 1, false),
-			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}))
-		for _, page := range append([]string{"/jobs/" + id}, pages...) {
-			b.open(page)
-			var shot []byte
-			b.run(chromedp.FullScreenshot(&shot, 100))
-			name := strings.Trim(strings.NewReplacer("/", "-", "?", "-", "=", "-").Replace(strings.Replace(page, id, "one", 1)), "-")
-			if name == "" {
-				name = "overview"
-			}
-			if err := os.WriteFile(filepath.Join(shots, name+"-"+look.name+".png"), shot, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			var wider bool
-			b.eval(`document.documentElement.scrollWidth > document.documentElement.clientWidth`, &wider)
-			if wider {
-				t.Errorf("%s is wider than the screen at %s", page, look.name)
-			}
-			var violations []string
-			b.eval(string(axe)+`; axe.run().then(r => r.violations.filter(v => v.impact == 'serious' || v.impact == 'critical')
-				.map(v => v.id + ': ' + v.help + ' ' + v.nodes.map(n => n.html).slice(0, 3).join(' ')))`, &violations)
-			for _, v := range violations {
-				t.Errorf("%s at %s: %s", page, look.name, v)
-			}
-			b.clean(page + " at " + look.name)
-		}
-	}
-}
-
-func TestPagesChangeWhatTheyShow(t *testing.T) {
-	t.Parallel()
-	broker := startBusy(t)
-	b := openBrowser(t, "http://"+broker.HTTP)
-
-	b.open("/queues/emails")
-	b.run(chromedp.Click(`button[value="pause"]`))
-	b.wants("The queue is paused.")
-	if !strings.Contains(shell(t, broker, "broker queues emails"), "paused") {
-		t.Error("the queue is not paused")
-	}
-	b.run(chromedp.Click(`button[value="resume"]`))
-	b.wants("The queue is resumed.")
-
-	b.open("/dead")
-	b.wants("ImportRow")
-	b.run(chromedp.Click(`td input[name="id"]`), chromedp.WaitEnabled(`.bar button[value="retry"]`), chromedp.Click(`.bar button[value="retry"]`))
-	b.wants("1 job put back.")
-	b.wants("No dead jobs.")
-
-	b.open("/jobs?queue=emails&state=ready")
-	b.run(chromedp.Click("#select-all"), chromedp.WaitEnabled(`.bar button[value="delete"]`), chromedp.Click(`.bar button[value="delete"]`))
-	b.wants("Delete 5 jobs?")
-	b.run(chromedp.Click(`button.danger`))
-	b.wants("5 jobs deleted.")
-
-	b.open("/jobs?queue=emails&state=scheduled")
-	b.run(chromedp.Click("td.main a"))
-	b.wants("It is due in")
-	b.run(chromedp.Click(`.head button[value="retry"]`))
-	b.wants("The job is ready.")
-
-	b.open("/submit")
-	b.run(chromedp.SendKeys(`input[name="queue"]`, "greetings"), chromedp.SendKeys(`textarea[name="body"]`, `["hello"]`),
-		chromedp.Click(`button[value="submit"]`))
-	b.wants("The job is submitted.")
-	b.wants("hello")
-
-	b.open("/audit")
-	b.wants("queue.pause")
-	b.clean("forms")
-}
-
 func TestPagesAreLive(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
@@ -161,9 +64,21 @@ func TestPagesAreLive(t *testing.T) {
 	shell(t, broker, "broker push brand-new x")
 	b.wants("brand-new")
 	b.open("/")
-	shell(t, broker, "broker push brand-new x --in 1h")
-	b.wants("brand-new")
+	shell(t, broker, "broker push newer-still x")
+	b.wants("newer-still")
 	b.clean("live pages")
+
+	broker.Crash()
+	b.wants("Connection lost.")
+	broker.Restart()
+	harness.Eventually(t, func() string {
+		var lost bool
+		b.eval(`document.getElementById('offline').classList.contains('shown')`, &lost)
+		if lost {
+			return "the page does not see that the connection is back"
+		}
+		return ""
+	})
 }
 
 func TestLoginAndLogout(t *testing.T) {

@@ -1,0 +1,273 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"broker/integration/harness"
+)
+
+func TestQueuesAreOperated(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/queues/emails")
+	b.run(chromedp.Click(`button[value="pause"]`))
+	b.wants("The queue is paused.")
+	if !strings.Contains(shell(t, broker, "broker queues emails"), "paused") {
+		t.Error("the queue is not paused")
+	}
+	b.open("/jobs?queue=emails&state=ready")
+	b.run(chromedp.Click("td.main a"))
+	b.wants("Its queue is paused")
+	b.open("/queues")
+	b.run(chromedp.Click(`input[value="emails"]`), chromedp.WaitEnabled(`button[value="resume"]`), chromedp.Click(`button[value="resume"]`))
+	b.wants("1 queue resumed.")
+	b.open("/queues/emails")
+	b.run(chromedp.SetValue(`input[name="normal"]`, "77"), chromedp.Click(`button[value="limit"]`))
+	b.wants("The limits are set.")
+	b.run(chromedp.Click("#edit summary"), chromedp.SetValue(`select[name="state"]`, "scheduled"), chromedp.SendKeys(`input[name="confirm"]`, "emails"),
+		chromedp.Click(`button[value="clear"]`))
+	b.wants("1 job removed.")
+	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`input[name="confirm"]`, "wrong"), chromedp.Click(`button[value="remove"]`))
+	b.wants("type the name of the queue")
+	b.forget() // of the refusal, the browser's console says that it was one
+	b.open("/audit")
+	b.wants("queue.pause")
+	b.clean("queues")
+}
+
+func TestJobsAreChangedOneAndMany(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+
+	b.open("/dead")
+	b.wants("ImportRow")
+	b.run(chromedp.Click(`td input[name="id"]`), chromedp.WaitEnabled(`.bar button[value="retry"]`), chromedp.Click(`.bar button[value="retry"]`))
+	b.wants("1 job put back.")
+	b.wants("No dead jobs.")
+
+	b.open("/jobs?queue=emails&state=ready")
+	b.run(chromedp.Click("#select-all"), chromedp.WaitEnabled(`.bar button[value="priority"]`), chromedp.Click(`.bar button[value="priority"]`))
+	b.wants("Change the priority of 5 jobs?")
+	b.run(chromedp.SendKeys(`input[name="priority"]`, "7"), chromedp.Click("main form section button"))
+	b.wants("5 jobs changed.")
+	b.open("/jobs?queue=emails&min_priority=7")
+	b.wants("5")
+	b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="move"]`), chromedp.Click(`.bar button[value="move"]`))
+	b.wants("Move 5 jobs?")
+	b.run(chromedp.SendKeys(`input[name="queue"]`, "letters"), chromedp.Click("main form section button"))
+	b.wants("5 jobs moved.")
+
+	b.open("/retrying")
+	b.wants("TimeoutError")
+	b.run(chromedp.Click(`td.acts button[value="delete"]`))
+	b.wants("Delete 1 job?")
+	b.run(chromedp.Click("main form button.danger"))
+	b.wants("1 job deleted.")
+	b.clean("lists of jobs")
+}
+
+// TestManyJobsNeedTheirNumberTyped deletes more jobs than a slip should.
+func TestManyJobsNeedTheirNumberTyped(t *testing.T) {
+	t.Parallel()
+	broker := harness.Start(t, harness.Options{})
+	shell(t, broker, `for b in 1 2; do (printf '{"jobs":['; for i in $(seq 599); do printf '{"queue":"bulk","args":[%s]},' $i; done; printf '{"queue":"bulk"}]}') |
+		curl -sf -H 'Content-Type: application/json' -d @- "$BROKER_URL/api/v1/jobs" > /dev/null; done`)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/jobs?queue=bulk")
+	b.wants("1\u202f200")
+	b.run(chromedp.Click("#select-matching"), chromedp.WaitEnabled(`.bar button[value="delete"]`), chromedp.Click(`.bar button[value="delete"]`))
+	b.wants("Delete 1\u202f200 jobs?")
+	b.wants("Ten of 1\u202f200 jobs")
+	b.run(chromedp.SendKeys(`input[name="typed"]`, "12"), chromedp.Click("main form button.danger"))
+	b.wants("nothing was changed")
+	b.run(chromedp.SendKeys(`input[name="typed"]`, "1200"), chromedp.Click("main form button.danger"))
+	b.arrives("/jobs?queue=bulk")
+	b.open("/operations")
+	b.wants("jobs.delete")
+	b.wants("queue=bulk")
+	b.wants("1\u202f200 of 1\u202f200")
+	b.clean("a large change")
+}
+
+func TestAJobIsEditedAndRunAgain(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/jobs/" + oneJob(t, b.base, "dead"))
+	b.wants("TimeoutError")
+	b.run(chromedp.Click("#edit summary"), chromedp.SetValue(`textarea[name="body"]`, `["corrected"]`), chromedp.SetValue(`input[name="tags"]`, "again, fixed"),
+		chromedp.Click(`button[value="edit-run"]`))
+	b.wants("The job is changed and ready.")
+	b.wants("corrected")
+	b.wants("no worker is asking for jobs of this queue")
+	for form, want := range map[string]string{"hex": "5b 22 63 6f", "text": `["corrected"]`} {
+		b.run(chromedp.Click(`#body a[href*="body=` + form + `"]`))
+		b.wants(want)
+	}
+	b.open("/jobs/" + oneJob(t, b.base, "scheduled"))
+	b.wants("It is due in")
+	b.run(chromedp.Click(`.head button[value="retry"]`))
+	b.wants("The job is ready.")
+	b.run(chromedp.Click(`.head button[value="kill"]`))
+	b.wants("The job is in the dead set.")
+	gone := oneJob(t, b.base, "dead")
+	b.open("/jobs/" + gone)
+	b.run(chromedp.Click(`.head button[value="delete"]`))
+	b.wants("The job is removed.")
+	b.clean("a job")
+	b.open("/jobs/" + gone)
+	b.wants("This job is gone")
+}
+
+func TestJobsAreSubmitted(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/submit")
+	b.run(chromedp.SendKeys(`input[name="queue"]`, "greetings"), chromedp.SendKeys(`textarea[name="body"]`, `["hello"]`),
+		chromedp.SendKeys(`input[name="tags"]`, "a, b"), chromedp.Click(`button[value="submit"]`))
+	b.wants("The job is submitted.")
+	b.wants("hello")
+	b.open("/submit")
+	b.run(chromedp.SendKeys(`input[name="queue"]`, "echo"), chromedp.SendKeys(`textarea[name="body"]`, "ping"), chromedp.Click(`button[value="wait"]`))
+	shell(t, broker, `broker work echo --count 1 -- sh -c 'echo pong' || broker work echo --drain -- sh -c 'echo pong'`)
+	b.wants("pong")
+	b.clean("submissions")
+}
+
+func TestSchedulesAreMadeAndChanged(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/schedules")
+	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`input[name="name"]`, "nightly"), chromedp.SendKeys(`input[name="cron"]`, "99 * * * *"),
+		chromedp.SendKeys(`form input[name="queue"]`, "reports"), chromedp.SendKeys(`textarea[name="body"]`, `["all"]`), chromedp.Click(`button[value="create"]`))
+	b.wants("99")
+	b.forget() // of the refusal
+	b.run(chromedp.SetValue(`input[name="cron"]`, "0 4 * * *"), chromedp.Click(`button[value="create"]`))
+	b.wants("The schedule nightly is created.")
+	b.run(chromedp.Click(`button[value="pause"]`))
+	b.wants("The schedule nightly is paused.")
+	b.run(chromedp.Click(`button[value="run"]`))
+	b.wants("A job of nightly is submitted")
+	b.run(chromedp.Click(`a[href*="edit=nightly"]`))
+	b.wants("Change nightly")
+	b.run(chromedp.SetValue(`input[name="cron"]`, "30 5 * * *"), chromedp.Click(`button[value="change"]`))
+	b.wants("30 5 * * *")
+	if got := shell(t, broker, "broker schedules"); !strings.Contains(got, "30 5 * * *") {
+		t.Errorf("broker schedules prints %s", got)
+	}
+	b.run(chromedp.Click(`button[value="remove"]`))
+	b.wants("No schedules.")
+	b.clean("schedules")
+}
+
+func TestStorageIsCheckedAndBackedUp(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/storage")
+	b.run(chromedp.Click(`button[value="check"]`))
+	b.wants("Everything is as it was written.")
+	dir := t.TempDir() + "/copy"
+	b.run(chromedp.SetValue(`input[name="dir"]`, "relative"), chromedp.Click(`button[value="backup"]`))
+	b.wants("absolute path")
+	b.forget() // of the refusal
+	b.run(chromedp.SetValue(`input[name="dir"]`, dir), chromedp.Click(`button[value="backup"]`))
+	b.wants("The backup is in " + dir)
+	if got := shell(t, broker, "broker doctor --data "+dir+" 2>&1 || true"); got == "" {
+		t.Error("the backup is not a store")
+	}
+	b.clean("storage")
+}
+
+func TestWorkersAreDisconnected(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/workers?protocol=gearman")
+	b.wants("resize")
+	b.run(chromedp.Click(`button[value="disconnect"]`))
+	b.wants("The connection is closed.")
+	b.open("/workers?protocol=gearman")
+	b.wants("Nobody is connected over gearman.")
+	b.clean("workers")
+}
+
+// TestKeyboardAlone goes the main paths without a pointer.
+func TestKeyboardAlone(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/")
+	var focused string
+	b.run(chromedp.KeyEvent(kb.Tab))
+	b.eval(`document.activeElement.textContent`, &focused)
+	if focused != "Skip to content" {
+		t.Errorf("the first stop is %q", focused)
+	}
+	b.run(chromedp.KeyEvent("/"))
+	b.eval(`document.querySelector('[data-jump]:focus').value = ''`, nil) // the slash of a real keyboard does not get there
+	b.run(chromedp.KeyEvent("emails"), chromedp.KeyEvent(kb.Enter))
+	b.wants("Next and running jobs")
+	b.open("/jobs?state=dead")
+	b.run(chromedp.Focus(`td input[name="id"]`), chromedp.KeyEvent(" "), chromedp.WaitEnabled(`.bar button[value="retry"]`),
+		chromedp.Focus(`.bar button[value="retry"]`), chromedp.KeyEvent(kb.Enter))
+	b.wants("1 job put back.")
+	b.open("/jobs?queue=emails")
+	b.run(chromedp.Focus("#save-filter summary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#filter-name"), chromedp.Focus("#filter-name"),
+		chromedp.KeyEvent("my mails"), chromedp.KeyEvent(kb.Enter))
+	b.wants("my mails")
+	b.open("/jobs")
+	b.run(chromedp.Focus("#saved-filters a"), chromedp.KeyEvent(kb.Enter))
+	b.wants("queue emails")
+	b.clean("the keyboard")
+}
+
+func TestWrongFiltersSayWhere(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	for query, want := range map[string]string{
+		"created_from=yesterday": "created from", "min_priority=high": "priority from", "state=asleep": "state", "origin=smtp": "submitted by", "sort=queue&state=dead": "sort",
+	} {
+		b.open("/jobs?" + query)
+		var text string
+		b.run(chromedp.Text("main .notice.bad", &text, chromedp.ByQuery, chromedp.NodeVisible))
+		if !strings.Contains(text, want) {
+			t.Errorf("for %s the page says %q", query, text)
+		}
+	}
+}
+
+// TestRefusedThingsHaveNoButtons logs in with a token that may only read.
+func TestRefusedThingsHaveNoButtons(t *testing.T) {
+	t.Parallel()
+	broker := harness.Start(t, harness.Options{Config: `
+[[principal]]
+name = "reader"
+token = "sha256:b3057e05d75e8cdca4bd6ddd527af736913e8464a7a3d47d7a09389eaa8e1eb4"
+roles = ["read"]
+`})
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/queues")
+	b.run(chromedp.SendKeys(`input[name="secret"]`, "reader-token-0123456789\r"))
+	b.wants("No queues yet.")
+	for _, path := range []string{"/", "/queues", "/jobs", "/dead", "/workers", "/schedules", "/storage", "/operations"} {
+		b.open(path)
+		var buttons []string
+		b.eval(`[...document.querySelectorAll('main form[method="post"] button')].map(b => b.textContent)`, &buttons)
+		if len(buttons) > 0 {
+			t.Errorf("%s has buttons that are refused: %q", path, buttons)
+		}
+	}
+	b.clean("a reader's pages")
+	b.open("/settings")
+	b.wants("You may not see this")
+}

@@ -1,0 +1,190 @@
+package console
+
+import (
+	"encoding/json"
+	"flag"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"broker/integration/harness"
+	"broker/integration/server"
+)
+
+var (
+	updateDocs = flag.Bool("docs", false, "write the pictures of docs")
+	demoURL    = flag.String("demo", "", "address of a demo that runs already, whose charts have a past to show")
+)
+
+// pages are those that every broker has.
+var pages = []string{
+	"/", "/queues", "/queues/payments", "/jobs", "/jobs?state=ready&queue=newsletter&text=reader-01", "/running", "/scheduled", "/retrying",
+	"/dead", "/workers", "/schedules", "/batches", "/submit", "/storage", "/cluster", "/operations", "/audit", "/settings", "/api",
+}
+
+// inDocs are the pictures of docs, by page, as they look wide and in the scheme.
+var inDocs = []docPicture{
+	{"/", "wide-light", "console.png"}, {"/retrying", "wide-light", "console-retrying.png"}, {"/jobs/one", "wide-dark", "console-job.png"},
+}
+
+// docPicture is a page as docs show it.
+type docPicture struct{ page, look, file string }
+
+// looks are the screens that pages are looked at on. The checks for people who cannot see well run on those with axe.
+var looks = []struct {
+	name, scheme  string
+	width, height int64
+	axe           bool
+}{
+	{"wide-light", "light", 1280, 1000, true},
+	{"wide-dark", "dark", 1280, 1000, false},
+	{"phone-light", "light", 390, 844, false},
+	{"phone-dark", "dark", 390, 844, true},
+}
+
+// startDemo runs broker demo and returns the address of its console.
+func startDemo(t *testing.T) string {
+	t.Helper()
+	if *demoURL != "" {
+		return *demoURL
+	}
+	argv, url := []string{harness.Binary(t), "demo"}, ""
+	for _, flag := range []string{"--workq", "--gearman", "--faktory", "--http"} {
+		address, err := server.FreeAddr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		argv, url = append(argv, flag, address), "http://"+address
+	}
+	child := harness.Spawn(t, harness.Command{Argv: argv, Env: []string{"TMPDIR=" + t.TempDir()}})
+	child.AwaitLines(1, func(line string) bool { return strings.Contains(line, "The console is at "+url) })
+	return url
+}
+
+// oneJob is the id of a job in a state.
+func oneJob(t *testing.T, url, state string) string {
+	t.Helper()
+	var list struct{ Jobs []struct{ ID string } }
+	harness.Eventually(t, func() string {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/jobs?limit=1&state="+state, http.NoBody)
+		if err != nil {
+			return err.Error()
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err.Error()
+		}
+		defer func() { _ = resp.Body.Close() }() // read
+		if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+			return err.Error()
+		}
+		if len(list.Jobs) == 0 {
+			return "no job is " + state
+		}
+		return ""
+	})
+	return list.Jobs[0].ID
+}
+
+// TestEveryPageInEverySize looks at all pages while clients of four protocols are at work. The pictures are for people.
+func TestEveryPageInEverySize(t *testing.T) {
+	t.Parallel()
+	harness.Need(t, "chromium")
+	harness.NeedNode(t)
+	axe, err := os.ReadFile("../clients/node/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := startDemo(t)
+	b := openBrowser(t, url)
+	job := "/jobs/" + oneJob(t, url, "retrying")
+	shots := filepath.Join("..", "..", ".cache", "screenshots")
+	if err := os.MkdirAll(shots, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append([]string{job}, pages...) {
+		b.open(path)
+		name := strings.Replace(path, job, "/jobs/one", 1)
+		for _, look := range looks {
+			b.run(emulation.SetDeviceMetricsOverride(look.width, look.height, 1, false),
+				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}))
+			b.picture(filepath.Join(shots, fileName(name)+"-"+look.name+".png"), true)
+			i := slices.IndexFunc(inDocs, func(d docPicture) bool { return d.page == name && d.look == look.name })
+			if i >= 0 && *updateDocs {
+				b.picture(filepath.Join("..", "..", "docs", inDocs[i].file), false)
+			}
+			var wider bool
+			b.eval(`document.documentElement.scrollWidth > document.documentElement.clientWidth`, &wider)
+			if wider {
+				t.Errorf("%s is wider than the screen at %s", path, look.name)
+			}
+			if look.axe {
+				b.checkAxe(string(axe), path+" at "+look.name)
+			}
+		}
+		b.clean(path)
+	}
+}
+
+func fileName(path string) string {
+	name := strings.Trim(strings.NewReplacer("/", "-", "?", "-", "=", "-", "&", "-").Replace(path), "-")
+	if name == "" {
+		return "overview"
+	}
+	return name
+}
+
+// picture writes a picture of the page, of all of it or of what the screen shows.
+func (b *browser) picture(file string, whole bool) {
+	b.t.Helper()
+	var shot []byte
+	if whole {
+		b.run(chromedp.FullScreenshot(&shot, 100))
+	} else {
+		b.run(chromedp.Sleep(time.Second), chromedp.CaptureScreenshot(&shot)) // the charts are drawn
+	}
+	if err := os.WriteFile(file, shot, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// checkAxe fails the test for what people with a screen reader or weak eyes cannot use.
+func (b *browser) checkAxe(axe, where string) {
+	b.t.Helper()
+	var violations []string
+	b.eval(axe+`; axe.run().then(r => r.violations.filter(v => v.impact == 'serious' || v.impact == 'critical')
+		.map(v => v.id + ': ' + v.help + ' ' + v.nodes.map(n => n.html).slice(0, 3).join(' ')))`, &violations)
+	for _, v := range violations {
+		b.t.Errorf("%s: %s", where, v)
+	}
+}
+
+// TestPagesWorkWithoutScript reads the pages with scripts switched off.
+func TestPagesWorkWithoutScript(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.run(emulation.SetScriptExecutionDisabled(true), page.Enable())
+	for path, want := range map[string]string{"/queues": "emails", "/dead": "TimeoutError", "/jobs?queue=imports&state=dead": "ImportRow"} {
+		b.run(chromedp.Navigate(b.base + path))
+		var text string
+		b.run(chromedp.Text("main", &text, chromedp.ByQuery))
+		if !strings.Contains(text, want) {
+			t.Errorf("%s without script does not show %s", path, want)
+		}
+	}
+	b.run(chromedp.Click(`td input[name="id"]`), chromedp.Click(`.bar button[value="retry"]`))
+	var text string
+	b.run(chromedp.WaitVisible(".notice.ok"), chromedp.Text("main", &text, chromedp.ByQuery))
+	if !strings.Contains(text, "1 job put back.") {
+		t.Errorf("after a change without script the page shows %s", text)
+	}
+}
