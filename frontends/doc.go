@@ -27,6 +27,7 @@
 //
 // Copy frontends/workq, the smallest. Rewrite doc.go first. Then write wire.go with its fuzz target, which does not import
 // core; then mapping.go, errors.go (a test proves that each of core.Errors has a row), commands.go, pipeline.go (the R of
-// the Pipeline) and session.go; a transcript for each command; the dialect for frontendtest; a section in config and a line
-// in cmd/broker/frontends.go.
+// the Pipeline) and session.go; a transcript for each command; the dialect for frontendtest. CONTRIBUTING.md lists what has to
+// know a new front-end outside of its package. A protocol with its own order of jobs, or with data that the core does not
+// have, chooses jobs with core.LeaseJob and keeps documents, as frontends/qless does.
 package frontends

@@ -165,7 +165,7 @@ func (t *tx) lent(j *job) bool { return t.before[j].lender() }
 
 // lender reports whether a worker of another protocol has the job.
 func (j job) lender() bool {
-	return j.state == running && j.broker.want == running && j.broker.worker == ""
+	return j.state == running && j.broker.lent
 }
 
 // leaveAll takes a job out of all lists of states.
@@ -215,6 +215,7 @@ func (t *tx) learnLease(j *job, i *core.JobInfo) {
 	if worker == "" {
 		worker = "another protocol"
 	}
+	j.broker.worker, j.broker.lent = worker, true
 	until := seconds(i.LeaseUntil)
 	if i.LeaseUntil == 0 {
 		until = seconds(never)

@@ -20,6 +20,7 @@ type brokerJob struct {
 	worker   string   // running: who has the lease
 	epoch    uint32   // running: of the lease
 	leased   bool     // running: the lease is still there
+	lent     bool     // running: the worker is one of another protocol
 	priority int32
 }
 
@@ -113,6 +114,7 @@ func (t *tx) planJob(p *plan, j *job, noDependencies bool) {
 		t.planSubmission(p, j, want, noDependencies)
 	case want == running:
 		t.planLease(p, j)
+	case t.learning && j.broker.leased:
 	default:
 		t.planWait(p, j, want, noDependencies)
 	}
@@ -257,11 +259,11 @@ func (t *tx) planLease(p *plan, j *job) {
 		op := &core.Update{Ref: ref, Set: set}
 		p.add(j, op, then)
 	}
-	fresh := j.broker.want == running && j.broker.leased && j.broker.worker == j.worker
-	if fresh {
+	fresh := j.broker.want == running && j.broker.leased && !j.broker.lent && j.broker.worker == j.worker
+	if fresh || t.learning { // what others did is not undone
 		return
 	}
-	then.want, then.worker, then.leased = running, j.worker, true
+	then.want, then.worker, then.leased, then.lent = running, j.worker, true, false
 	op := &core.LeaseJob{Ref: ref, Worker: leaseName(j.worker), LeaseFor: leaseFor}
 	if !hasUpdate(p, j) {
 		op.If = j.condition()

@@ -117,7 +117,7 @@ func (j *job) encode() []byte {
 	for _, f := range [...]float64{j.priority, j.expires, j.retries, j.remaining, j.time, j.due, j.completedAt, j.failedAt} {
 		e.num(f)
 	}
-	for _, is := range [...]bool{j.unread, j.hasDue, j.grace, j.completed, j.foreign} {
+	for _, is := range [...]bool{j.unread, j.hasDue, j.grace, j.completed, j.foreign, j.broker.lent} {
 		e.flag(is)
 	}
 	e.list(j.tags)
@@ -164,7 +164,7 @@ func decodeJob(jid string, b []byte) (*job, error) {
 	for _, f := range [...]*float64{&j.priority, &j.expires, &j.retries, &j.remaining, &j.time, &j.due, &j.completedAt, &j.failedAt} {
 		*f = d.num()
 	}
-	for _, is := range [...]*bool{&j.unread, &j.hasDue, &j.grace, &j.completed, &j.foreign} {
+	for _, is := range [...]*bool{&j.unread, &j.hasDue, &j.grace, &j.completed, &j.foreign, &j.broker.lent} {
 		*is = d.flag()
 	}
 	j.tags, j.dependents, j.dependencies = d.list(), d.list(), d.list()

@@ -110,7 +110,8 @@ func (f *Frontend) attach() {
 				continue
 			}
 			if j := f.model.jobs[info.Job.Identity()]; j != nil {
-				j.broker = brokerJob{seq: info.Seq, want: brokerState(info.State), queue: info.Queue, readyAt: info.ReadyAt, after: j.dependencies, priority: info.Priority}
+				lent := j.broker.lent && info.State == core.Leased
+				j.broker = brokerJob{seq: info.Seq, lent: lent, want: brokerState(info.State), queue: info.Queue, readyAt: info.ReadyAt, after: j.dependencies, priority: info.Priority}
 				if info.State == core.Leased {
 					j.broker.leased, j.broker.epoch, j.broker.worker = true, info.Epoch, info.Worker
 				}

@@ -182,8 +182,8 @@ func (t *tx) noteBroker(n *found) {
 	if own {
 		return
 	}
-	b.want, b.queue, b.readyAt, b.leased = brokerState(i.State), i.Queue, i.ReadyAt, false
+	b.want, b.queue, b.readyAt, b.leased, b.lent = brokerState(i.State), i.Queue, i.ReadyAt, false, false
 	if i.State == core.Leased {
-		b.leased, b.epoch, b.worker = true, i.Epoch, ""
+		b.leased, b.lent, b.epoch, b.worker = true, true, i.Epoch, ""
 	}
 }

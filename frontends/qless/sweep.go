@@ -20,7 +20,7 @@ func (f *Frontend) Tick(now core.Instant) {
 	due := f.leases.between(minusInf, later, 0, atomicOps)
 	for _, jid := range due {
 		f.leases.remove(jid)
-		if j := f.model.jobs[jid]; j != nil && j.broker.leased && j.broker.worker != "" {
+		if j := f.model.jobs[jid]; j != nil && j.broker.leased && !j.broker.lent {
 			ops = append(ops, &core.Release{Ref: core.Ref{Seq: j.broker.seq}, Epoch: j.broker.epoch})
 			j.broker.leased = false
 		}
@@ -55,7 +55,7 @@ func (f *Frontend) follow(t *tx) {
 }
 
 func (f *Frontend) followJob(j *job) {
-	if p := j.places[lockSet]; p.in && !j.gone && j.broker.leased && j.broker.worker != "" {
+	if p := j.places[lockSet]; p.in && !j.gone && j.broker.leased && !j.broker.lent {
 		f.leases.add(j.jid, p.score+max(f.model.config.numberOr("grace-period", 10), 0))
 	} else {
 		f.leases.remove(j.jid)
