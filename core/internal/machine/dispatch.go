@@ -1,0 +1,172 @@
+package machine
+
+import (
+	"fmt"
+
+	"broker/core"
+)
+
+// apply decides one operation.
+func (m *Machine) apply(c *client, op core.Op) {
+	switch op := op.(type) {
+	case *core.Submit:
+		m.submit(c, op)
+	case *core.Lease:
+		m.lease(c, op)
+	case *core.Complete:
+		m.complete(c, op)
+	case *core.Fail:
+		m.fail(c, op)
+	case *core.Report:
+		m.report(c, op)
+	case *core.SendData:
+		m.sendData(c, op)
+	case *core.Await:
+		m.await(c, op)
+	case *core.Register:
+		m.register(c, op)
+	case *core.Unregister:
+		m.unregister(c, op)
+	case *core.Sleep:
+		m.sleep(c, op)
+	case *core.CancelLease:
+		m.cancelLease(c)
+	default:
+		m.applyChange(c, op)
+	}
+}
+
+// applyChange handles the operations that change jobs.
+func (m *Machine) applyChange(c *client, op core.Op) {
+	switch op := op.(type) {
+	case *core.Rerun:
+		m.rerun(c, op)
+	case *core.Release:
+		m.releaseOp(c, op)
+	case *core.Update:
+		m.update(c, op)
+	case *core.Move:
+		m.moveJob(c, op)
+	case *core.AddDependencies:
+		m.addDependencies(c, op)
+	case *core.RemoveDependencies:
+		m.removeDependencies(c, op)
+	case *core.Atomic:
+		m.atomic(c, op)
+	case *core.PutSchedule:
+		m.putSchedule(c, op)
+	case *core.PauseSchedule:
+		m.pauseSchedule(c, op)
+	case *core.RemoveSchedule:
+		m.removeSchedule(c, op)
+	case *core.RunSchedule:
+		m.runSchedule(c, op)
+	case *core.ListSchedules:
+		m.listSchedules(c, op)
+	case *core.LeaseJob:
+		m.leaseJob(c, op)
+	case *core.Annotate:
+		m.annotate(c, op)
+	case *core.TransferLease:
+		m.transferLease(c, op)
+	case *core.Cancel:
+		m.cancel(c, op)
+	case *core.Enqueue:
+		m.enqueue(c, op)
+	case *core.Bury:
+		m.bury(c, op)
+	default:
+		m.applyAdmin(c, op)
+	}
+}
+
+// applyAdmin handles the operations that are not on the hot path.
+func (m *Machine) applyAdmin(c *client, op core.Op) {
+	switch op := op.(type) {
+	case *core.CreateQueue:
+		m.createQueue(c, op)
+	case *core.DropQueue:
+		m.dropQueue(c, op)
+	case *core.PauseQueue:
+		m.pauseQueue(c, op)
+	case *core.LimitQueue:
+		m.limitQueue(c, op)
+	case *core.KeepDone:
+		m.keepDone(c, op)
+	case *core.PutLimit:
+		m.putLimit(c, op)
+	case *core.RemoveLimit:
+		m.removeLimit(c, op)
+	case *core.ShareQueue:
+		m.shareQueue(c, op)
+	case *core.ListLimits:
+		m.listLimits(c, op)
+	case *core.Drain:
+		m.drain(c, op)
+	case *core.Purge:
+		m.purge(c, op)
+	case *core.ResetCounters:
+		m.resetCounters(c, op)
+	case *core.Inspect:
+		m.inspect(c, op)
+	case *core.ListJobs:
+		m.listJobs(c, op)
+	case *core.ListQueues:
+		m.listQueues(c, op)
+	case *core.InspectQueue:
+		m.inspectQueue(c, op)
+	case *core.ReadStats:
+		m.reply(c, core.Reply{Kind: core.Counted, Tag: op.Tag, Stats: m.Stats()})
+	case *core.ReadMeta:
+		m.reply(c, core.Reply{Kind: core.MetaReply, Tag: op.Tag, Data: m.meta[op.Name], Commit: m.metaCommit()})
+	case *core.WriteMeta:
+		m.writeMeta(op.Entries)
+		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+	case *core.WriteDocuments:
+		m.writeDocuments(c, op)
+	case *core.ReadDocuments:
+		m.readDocuments(c, op)
+	case *core.OpenBatch:
+		m.openBatch(c, op)
+	case *core.CloseBatch:
+		m.closeBatch(c, op)
+	case *core.InspectBatch:
+		m.inspectBatch(c, op)
+	case *core.ListBatches:
+		m.listBatches(c, op)
+	case *core.PurgeBatches:
+		m.purgeBatches(c, op)
+	default:
+		m.applyLook(c, op)
+	}
+}
+
+// applyLook handles the operations that search.
+func (m *Machine) applyLook(c *client, op core.Op) {
+	switch op := op.(type) {
+	case *core.ListClients:
+		m.listClients(c, op)
+	case *core.ListWorkers:
+		m.listWorkers(c, op)
+	case *core.Subscribe:
+		m.subscribe(c, op)
+	case *core.Unsubscribe:
+		m.unsubscribe(c, func(s *subscription) bool { return s.op.Tag == op.Tag })
+	case *core.ReadSeries:
+		m.readSeries(c, op)
+	case *core.ReadHistograms:
+		m.readHistograms(c, op)
+	case *core.Find:
+		m.findJobs(c, op)
+	case *core.ListFinished:
+		m.listFinished(c, op)
+	case *core.ListNames:
+		m.listNames(c, op)
+	case *core.DisconnectClient:
+		m.disconnect(c, op)
+	case *core.NameClient:
+		c.name = op.Name
+	default:
+		panic(fmt.Sprintf("machine: unknown operation %T", op))
+	}
+}
