@@ -50,9 +50,9 @@ copyright() {
 # common makes what is the same for all architectures.
 common() {
 	CGO_ENABLED=0 go run -trimpath -tags man ./cmd/broker man "$stage/common"
-	mkdir -p "$stage/common/doc"
-	cp README.md SECURITY.md NOTICE docs/*.md "$stage/common/doc/"
-	cp CHANGELOG.md "$stage/common/doc/"
+	mkdir -p "$stage/common/doc" "$stage/common/docs"
+	cp README.md SECURITY.md NOTICE CHANGELOG.md "$stage/common/doc/"
+	cp docs/*.md docs/*.png "$stage/common/docs/"
 	copyright >"$stage/common/doc/copyright"
 	.ci/licenses.sh texts >"$stage/common/doc/third-party-licenses"
 	gzip -n9 "$stage/common/doc/CHANGELOG.md" "$stage/common/doc/third-party-licenses" "$stage/common/man/"*
