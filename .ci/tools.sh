@@ -9,6 +9,7 @@ tools=(
 	"golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint v2.15.0"
 	"deadcode golang.org/x/tools/cmd/deadcode v0.52.0"
 	"go-licenses github.com/google/go-licenses v1.6.0"
+	"oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen v2.4.1"
 	"nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm v2.44.0"
 )
 

@@ -43,7 +43,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 			},
 			Security: []map[string][]string{{}, {"bearer": {}}, {"basic": {}}},
 			Tags: []*huma.Tag{
-				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "batches"}, {Name: "workers"}, {Name: "events"}, {Name: "broker"},
+				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "batches"}, {Name: "schedules"}, {Name: "limits"}, {Name: "workers"}, {Name: "events"}, {Name: "broker"},
 			},
 		},
 		Formats:       map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
@@ -59,6 +59,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	s.registerWorkers(api)
 	s.registerBatches(api)
 	s.registerEvents(api)
+	s.registerLimits(api)
 	s.registerSeries(api)
 	s.registerFinished(api)
 	s.registerStorage(api)

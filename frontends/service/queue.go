@@ -47,6 +47,8 @@ type Throttle struct {
 	Concurrency uint32  `json:"concurrency" doc:"leases at once"`
 	PerWorker   uint32  `json:"per_worker" doc:"leases at once for one worker"`
 	SlotForS    float64 `json:"slot_for_s" doc:"a place is free again after so long even if the lease goes on"`
+	RatePerS    float64 `json:"rate_per_s,omitempty" doc:"leases a second"`
+	Burst       uint32  `json:"burst,omitempty" doc:"leases at once after a pause, with a rate"`
 }
 
 // QueueTotals counts what happened in a queue.
@@ -71,7 +73,7 @@ func (s *Service) queueOf(q *core.QueueInfo) Queue {
 		v.Max = &QueueMax{l.MaxHigh, l.MaxNormal, l.MaxLow}
 	}
 	if t := q.Limits.Throttle; t != (core.Throttle{}) {
-		v.Throttle = &Throttle{t.Leased, t.LeasedPerWorker, t.SlotFor.Seconds()}
+		v.Throttle = &Throttle{t.Leased, t.LeasedPerWorker, t.SlotFor.Seconds(), t.Rate, t.Burst}
 	}
 	for _, p := range core.Protocols {
 		v.Totals.Submitted += q.Counts.Submitted[p]
@@ -242,6 +244,9 @@ func (s *Service) queue(ctx context.Context, c *client, name string) (Queue, err
 type QueueChange struct {
 	Paused *bool     `json:"paused,omitempty" doc:"no worker of any protocol gets a job"`
 	Max    *QueueMax `json:"max,omitempty" doc:"refuse submissions beyond so many unfinished jobs, by priority class"`
+
+	Throttle *Throttle `json:"throttle,omitempty" doc:"bound the leases of the queue; all zero: no bound"`
+	Sharing  *Sharing  `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; without a key: not at all"`
 }
 
 // ChangeQueue changes the settings of a queue.
@@ -264,6 +269,26 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 	if m := change.Max; m != nil {
 		op := &core.LimitQueue{Queue: name, Limits: core.Limits{MaxHigh: m.High, MaxNormal: m.Normal, MaxLow: m.Low}}
 		if err := s.audited(ctx, c, caller, AuditEntry{Action: "queue.limit", Target: name}, op); err != nil {
+			return Queue{}, err
+		}
+	}
+	if t := change.Throttle; t != nil {
+		slotFor, err := span("body.throttle.slot_for_s", t.SlotForS)
+		if err != nil {
+			return Queue{}, err
+		}
+		op := core.Op(&core.PutLimit{Limit: core.QueueLimit{Queue: name, Throttle: core.Throttle{
+			Leased: t.Concurrency, LeasedPerWorker: t.PerWorker, SlotFor: slotFor, Rate: t.RatePerS, Burst: t.Burst,
+		}}})
+		if *t == (Throttle{}) {
+			op = &core.RemoveLimit{Queue: name}
+		}
+		if err := s.changeLimit(ctx, caller, name, "limit.set", op); err != nil && !IsCode(err, CodeLimitNotFound) {
+			return Queue{}, err
+		}
+	}
+	if change.Sharing != nil {
+		if err := s.ShareQueue(ctx, caller, name, *change.Sharing); err != nil {
 			return Queue{}, err
 		}
 	}

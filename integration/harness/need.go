@@ -79,6 +79,20 @@ func skip(t testing.TB, reason string) {
 	t.Skip(reason)
 }
 
+// GoTool is the path of a program that make tools installs; the test is skipped without it.
+func GoTool(t testing.TB, name string) string {
+	t.Helper()
+	root, err := server.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, "bin", "tools", name)
+	if _, err := os.Stat(path); err != nil {
+		skip(t, name+" is not installed; make tools does it")
+	}
+	return path
+}
+
 // Script is the path of a client program under integration/clients.
 func Script(t testing.TB, name string) string {
 	t.Helper()
@@ -116,7 +130,7 @@ func installNodeModules() error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "faktory-worker", "package.json")); err == nil {
+	if nodeModulesComplete(dir) {
 		return nil
 	}
 	cmd := exec.Command("npm", "ci", "--no-audit", "--no-fund")
@@ -125,6 +139,16 @@ func installNodeModules() error {
 		return &installError{output: string(out), err: err}
 	}
 	return nil
+}
+
+// nodeModulesComplete reports whether each of the packages is there.
+func nodeModulesComplete(dir string) bool {
+	for _, name := range []string{"faktory-worker", "axe-core", "@apidevtools/swagger-parser"} {
+		if _, err := os.Stat(filepath.Join(dir, "node_modules", name, "package.json")); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 type installError struct {

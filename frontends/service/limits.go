@@ -1,0 +1,177 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Limit bounds the leases of a queue, of each type in it, or of each key in it.
+type Limit struct {
+	Queue       string  `json:"queue"`
+	Scope       string  `json:"scope" enum:"queue,type,key" doc:"all jobs of the queue together, those of a type, or those with a key"`
+	Name        string  `json:"name,omitempty" doc:"the type or key; none: each that has no limit of its own"`
+	Concurrency uint32  `json:"concurrency" doc:"leases at once; 0: no bound"`
+	PerWorker   uint32  `json:"per_worker" doc:"leases at once for one worker; 0: no bound"`
+	SlotForS    float64 `json:"slot_for_s" doc:"a slot is free again after so long even if the lease goes on; 0: not before"`
+	RatePerS    float64 `json:"rate_per_s" doc:"leases a second; 0: no bound"`
+	Burst       uint32  `json:"burst" doc:"leases at once after a pause, with a rate"`
+	FromConfig  bool    `json:"from_config" doc:"it stands in the configuration, and can be changed only there"`
+
+	Uses []LimitUse `json:"uses,omitempty" doc:"of one queue: what counts against the limit"`
+}
+
+// LimitUse is what counts against the limit of one queue, type or key.
+type LimitUse struct {
+	Name   string     `json:"name,omitempty" doc:"the type or key"`
+	Taken  uint32     `json:"taken" doc:"slots"`
+	Ready  int        `json:"ready" doc:"jobs that could be leased but for limits"`
+	NextAt *time.Time `json:"next_at,omitempty" doc:"when the rate allows the next lease; none: now"`
+	Slots  []Slot     `json:"slots" doc:"the oldest lease first, at most 1,000"`
+}
+
+// Slot is a leased job that counts against a limit.
+type Slot struct {
+	Job      string     `json:"job" doc:"seq:N"`
+	Worker   string     `json:"worker,omitempty" doc:"id of the worker, or name of the connection"`
+	LeasedAt *time.Time `json:"leased_at"`
+}
+
+// LimitSpec is a limit as clients write it.
+type LimitSpec struct {
+	Queue       string  `json:"queue" minLength:"1" maxLength:"512"`
+	Scope       string  `json:"scope,omitempty" enum:"queue,type,key" doc:"default: queue"`
+	Name        string  `json:"name,omitempty" doc:"the type or key; none: each that has no limit of its own"`
+	Concurrency uint32  `json:"concurrency,omitempty" maximum:"4294967295"`
+	PerWorker   uint32  `json:"per_worker,omitempty" maximum:"4294967295"`
+	SlotForS    float64 `json:"slot_for_s,omitempty" minimum:"0"`
+	RatePerS    float64 `json:"rate_per_s,omitempty" minimum:"0"`
+	Burst       uint32  `json:"burst,omitempty" maximum:"4294967295"`
+}
+
+var limitScopes = [...]string{core.ScopeQueue: "queue", core.ScopeType: "type", core.ScopeKey: "key"}
+
+// Sharing says how the keys of a queue share its workers.
+type Sharing struct {
+	KeyTag    string            `json:"key_tag,omitempty" doc:"a job's key is the rest of its first tag that starts with this and a colon"`
+	KeyUnique bool              `json:"key_unique,omitempty" doc:"a job's key is its unique key up to the first colon"`
+	Fair      bool              `json:"fair" doc:"keys take turns, in place of priority and age of all jobs"`
+	Weights   map[string]uint32 `json:"weights,omitempty" doc:"turns of a key; default 1"`
+}
+
+func limitOf(l *core.LimitInfo) Limit {
+	v := Limit{
+		Queue: text(l.Queue), Scope: limitScopes[l.Scope], Name: text(l.Name), Concurrency: l.Leased, PerWorker: l.LeasedPerWorker,
+		SlotForS: l.SlotFor.Seconds(), RatePerS: l.Rate, Burst: l.Burst, FromConfig: l.FromConfig,
+	}
+	for _, u := range l.Uses {
+		use := LimitUse{Name: text(u.Name), Taken: u.Taken, Ready: u.Ready, NextAt: timeOf(u.NextAt), Slots: make([]Slot, len(u.Slots))}
+		for i, slot := range u.Slots {
+			use.Slots[i] = Slot{Job: seqName(slot.Seq), Worker: text(slot.Worker), LeasedAt: timeOf(slot.LeasedAt)}
+		}
+		v.Uses = append(v.Uses, use)
+	}
+	return v
+}
+
+// limitPage is how many queues one look at the core reads.
+const limitPage = 1000
+
+// Limits lists the limits that the caller may read: of one queue with what counts against them, or of all.
+func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Limit, error) {
+	if queue != "" {
+		if err := caller.may(access.Read, queue); err != nil {
+			return nil, err
+		}
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	limits := []Limit{}
+	for after := ""; ; {
+		r, err := c.call(ctx, &core.ListLimits{Queue: queue, After: after, Limit: limitPage})
+		if err != nil {
+			return nil, err
+		}
+		last := after
+		for i := range r.Limits {
+			l := &r.Limits[i]
+			last = max(last, l.Queue)
+			if caller.may(access.Read, l.Queue) == nil {
+				limits = append(limits, limitOf(l))
+			}
+		}
+		for i := range r.Sharings {
+			last = max(last, r.Sharings[i].Queue)
+		}
+		if queue != "" || last == after {
+			return limits, context.Cause(ctx)
+		}
+		after = last
+	}
+}
+
+// PutLimit sets a limit of a queue.
+func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) ([]Limit, error) {
+	scope, err := limitScope(spec.Scope)
+	if err != nil {
+		return nil, err
+	}
+	slotFor, err := span("body.slot_for_s", spec.SlotForS)
+	if err != nil {
+		return nil, err
+	}
+	op := &core.PutLimit{Limit: core.QueueLimit{Queue: spec.Queue, Scope: scope, Name: spec.Name, Throttle: core.Throttle{
+		Leased: spec.Concurrency, LeasedPerWorker: spec.PerWorker, SlotFor: slotFor, Rate: spec.RatePerS, Burst: spec.Burst,
+	}}}
+	if err := s.changeLimit(ctx, caller, spec.Queue, "limit.set", op); err != nil {
+		return nil, err
+	}
+	return s.Limits(ctx, caller, spec.Queue)
+}
+
+// RemoveLimit removes a limit of a queue.
+func (s *Service) RemoveLimit(ctx context.Context, caller Caller, queue, scopeName, name string) error {
+	scope, err := limitScope(scopeName)
+	if err != nil {
+		return err
+	}
+	return s.changeLimit(ctx, caller, queue, "limit.remove", &core.RemoveLimit{Queue: queue, Scope: scope, Name: name})
+}
+
+// ShareQueue sets how the keys of a queue share its workers; a Sharing without a key ends that.
+func (s *Service) ShareQueue(ctx context.Context, caller Caller, queue string, v Sharing) error {
+	sharing := core.Sharing{Queue: queue, Fair: v.Fair, Weights: v.Weights}
+	switch {
+	case v.KeyTag != "" && v.KeyUnique:
+		return invalid("body.sharing", "key_tag and key_unique exclude each other")
+	case v.KeyTag != "":
+		sharing.Key = core.JobKey{Kind: core.KeyTag, Tag: v.KeyTag}
+	case v.KeyUnique:
+		sharing.Key = core.JobKey{Kind: core.KeyUnique}
+	}
+	return s.changeLimit(ctx, caller, queue, "queue.share", &core.ShareQueue{Sharing: sharing})
+}
+
+func (s *Service) changeLimit(ctx context.Context, caller Caller, queue, action string, op core.Op) error {
+	if err := caller.may(access.Operate, queue); err != nil {
+		return err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	err := s.audited(ctx, c, caller, AuditEntry{Action: action, Target: queue}, op)
+	if IsCode(err, CodeState) {
+		return invalid("body", "%v", err)
+	}
+	return err
+}
+
+func limitScope(name string) (core.LimitScope, error) {
+	for scope, known := range limitScopes {
+		if known == name || name == "" {
+			return core.LimitScope(scope), nil //nolint:gosec // an index of three
+		}
+	}
+	return 0, invalid("scope", "scope must be queue, type or key")
+}
