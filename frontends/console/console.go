@@ -97,7 +97,7 @@ var pagesByPath = map[string]handler{
 	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"), "/jobs/{id}": jobPage,
 	"/running": jobsPage("running"), "/scheduled": jobsPage("scheduled"), "/retrying": jobsPage("retrying"), "/dead": jobsPage("dead"),
 	"/batches": batchesPage, "/batches/{id}": batchPage, "/storage": storagePage, "/api": apiPage,
-	"/schedules": schedulesPage, "/cluster": clusterPage,
+	"/schedules": schedulesPage, "/cluster": clusterPage, "/limits": limitsPage,
 	"/workers": workersPage, "/submit": submitPage, "/operations": operationsPage, "/audit": auditPage, "/settings": settingsPage,
 	"/jump": jumpPage,
 }
@@ -105,13 +105,13 @@ var pagesByPath = map[string]handler{
 // formsByPath are the forms that pages send.
 var formsByPath = map[string]handler{
 	"/queues": changeQueues, "/queues/{name}": changeQueue, "/jobs": changeJobs, "/jobs/{id}": changeJob,
-	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation, "/storage": changeStorage, "/schedules": changeSchedules,
+	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation, "/storage": changeStorage, "/schedules": changeSchedules, "/limits": changeLimits,
 	"/support": supportBundle,
 }
 
 // workPages and systemPages are entries of the navigation; those that the caller may not see are left out.
 var (
-	workPages   = choices("", "workers", "Workers", "schedules", "Schedules", "batches", "Batches")
+	workPages   = choices("", "workers", "Workers", "schedules", "Schedules", "batches", "Batches", "limits", "Limits")
 	systemPages = choices("", "storage", "Storage", "cluster", "Cluster", "operations", "Operations", "audit", "Audit log", "settings", "Settings", "api", "API")
 	adminPages  = []string{"audit", "settings"}
 )

@@ -168,6 +168,20 @@ func TestSchedulesAreMadeAndChanged(t *testing.T) {
 	b.clean("schedules")
 }
 
+func TestLimitsAreSetAndRemoved(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/limits")
+	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`form.fields input[name="queue"]`, "emails"), chromedp.SetValue(`input[name="concurrency"]`, "2"),
+		chromedp.Click(`button[value="set"]`))
+	b.wants("The limit is set.")
+	b.wants("the whole queue")
+	b.run(chromedp.Click(`button[value="remove"]`))
+	b.wants("No limits")
+	b.clean("limits")
+}
+
 func TestStorageIsCheckedAndBackedUp(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)

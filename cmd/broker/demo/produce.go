@@ -44,6 +44,10 @@ func (s *Shop) fill() error {
 			return err
 		}
 	}
+	limit := map[string]any{"queue": "webhooks", "scope": "queue", "concurrency": 4}
+	if err := s.call(s.ctx, http.MethodPut, "limits", limit, nil); err != nil {
+		return err
+	}
 	return s.order()
 }
 
