@@ -282,7 +282,7 @@ type relay struct {
 }
 
 func (r *relay) open() error {
-	conn, _, err := dial(r.target, GearmanPort)
+	conn, _, err := dialPatient(r.target, GearmanPort) // a result may take any time
 	if err != nil {
 		return err
 	}

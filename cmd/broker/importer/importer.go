@@ -169,9 +169,31 @@ func (t *tally) report() Report {
 // dialTimeout bounds how long a connection may take.
 const dialTimeout = 10 * time.Second
 
-// dial connects to an address: HOST, HOST:PORT, a URL with a host, or unix:PATH. It returns the address as a URL, for its
-// password.
+// replyTimeout bounds how long a server may take to reply.
+const replyTimeout = time.Minute
+
+// promptConn is a connection to a server that replies at once.
+type promptConn struct{ net.Conn }
+
+// Read implements net.Conn. It fails if nothing comes within replyTimeout.
+func (c promptConn) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(replyTimeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+// dial connects to a server that replies at once. It returns the address as a URL, for its password.
 func dial(address, defaultPort string) (net.Conn, *url.URL, error) {
+	conn, u, err := dialPatient(address, defaultPort)
+	if err != nil {
+		return nil, nil, err
+	}
+	return promptConn{conn}, u, nil
+}
+
+// dialPatient connects to an address: HOST, HOST:PORT, a URL with a host, or unix:PATH.
+func dialPatient(address, defaultPort string) (net.Conn, *url.URL, error) {
 	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix {
 		conn, err := net.DialTimeout("unix", strings.TrimPrefix(path, "//"), dialTimeout)
 		return conn, &url.URL{}, err

@@ -1,0 +1,86 @@
+package importer
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+)
+
+// serve answers every connection with a greeting, and each line with a reply.
+func serve(t *testing.T, greeting, reply string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() }) // ends the loop below
+	go func() {                         // ends with the listener
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { // ends with the connection
+				defer func() { _ = c.Close() }() // the client has its reply
+				_, _ = io.WriteString(c, greeting)
+				buffer := make([]byte, 4096)
+				for {
+					if _, err := c.Read(buffer); err != nil {
+						return
+					}
+					_, _ = io.WriteString(c, reply)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestOtherServersAreRefused points each kind of source at a server of another kind.
+func TestOtherServersAreRefused(t *testing.T) {
+	t.Parallel()
+	beanstalkd, http := serve(t, "", "UNKNOWN_COMMAND\r\n"), serve(t, "", "HTTP/1.1 400 Bad Request\r\n\r\n")
+	gearmand := func(at string) (Source, error) {
+		s, err := OpenGearman(at, http)
+		if err == nil {
+			defer s.Close()
+			_, err = s.Count()
+		}
+		return nil, err
+	}
+	for name, open := range map[string]func() (Source, error){
+		"gearmand at beanstalkd":   func() (Source, error) { return gearmand(beanstalkd) },
+		"faktory at a web server":  func() (Source, error) { return OpenFaktory(serve(t, "HTTP/1.1 200 OK\r\n", ""), beanstalkd) },
+		"redis at beanstalkd":      func() (Source, error) { return OpenRedis(beanstalkd, serve(t, "nonsense\r\n", ""), false) },
+		"beanstalkd at web server": func() (Source, error) { return OpenBeanstalk(http, nil) },
+		"no address":               func() (Source, error) { return OpenGearman("", "") },
+	} {
+		if _, err := open(); err == nil || strings.Contains(err.Error(), "panic") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTallyAddsUpByQueueAndState(t *testing.T) {
+	t.Parallel()
+	var sum tally
+	sum.add([]Count{{"b", Ready, 3}, {"a", Dead, 1}, {"empty", Ready, 0}}, func(r *Row, n int) { r.Before += n })
+	sum.add([]Count{{"b", Ready, 2}, {"b", Ready, 1}}, func(r *Row, n int) { r.Moved += n })
+	sum.add([]Count{{"a", Dead, 1}}, func(r *Row, n int) { r.Left += n })
+	r := sum.report()
+	want := []Row{{"a", Dead, 1, 0, 1}, {"b", Ready, 3, 3, 0}}
+	if len(r.Rows) != 2 || r.Rows[0] != want[0] || r.Rows[1] != want[1] || r.Before != 4 || r.Moved != 3 || r.Left != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestPriorityLevelsGoFromHighToLow(t *testing.T) {
+	t.Parallel()
+	levels := priorityLevels{1, 2, 1}
+	for i, want := range []int{1, 0, 0, -1, 0} { // beyond the counts: normal
+		if got := levels.next(); got != want {
+			t.Errorf("job %d has priority %d, want %d", i, got, want)
+		}
+	}
+}
