@@ -126,7 +126,7 @@ func parseProtocol(name string) (core.Protocol, error) {
 	if name == "" {
 		return core.Internal, nil
 	}
-	return 0, invalid("protocol", "%q is not one of workq, gearman, faktory, http", name)
+	return 0, invalid("protocol", "%q is not one of workq, gearman, faktory, http, qless", name)
 }
 
 func connectionOf(info *core.ClientInfo) Worker {
