@@ -50,6 +50,7 @@ type Console struct {
 	live     *live
 
 	histories histories
+	worst     keptQueues
 	api       *apiData
 }
 

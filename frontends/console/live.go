@@ -14,7 +14,7 @@ import (
 // How often tabs are told of changes at most, how often a stream shows that it is alive, and how long a stream lasts
 // before the browser makes a new one.
 const (
-	liveEvery     = time.Second
+	liveEvery     = 2 * time.Second
 	liveHeartbeat = 15 * time.Second
 	liveFor       = 30 * time.Minute
 )
@@ -117,8 +117,10 @@ func (l *live) fingerprint() fingerprint {
 	for _, n := range sum.Jobs {
 		f.all += n
 	}
-	for _, n := range sum.Clients {
-		f.clients += n
+	for protocol, n := range sum.Clients {
+		if protocol != "http" { // pages are HTTP clients themselves
+			f.clients += n
+		}
 	}
 	return f
 }

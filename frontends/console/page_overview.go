@@ -3,6 +3,7 @@ package console
 import (
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
@@ -62,7 +63,7 @@ func overviewPage(r *request) (*view, error) {
 		return nil, err
 	}
 	d.Uptime = span(r.console.options.Now().Sub(sum.StartedAt).Truncate(time.Second))
-	if d.Worst, err = r.worst(); err != nil {
+	if d.Worst, err = r.keptWorst(); err != nil {
 		return nil, err
 	}
 	oldest := 0.0
@@ -75,6 +76,28 @@ func overviewPage(r *request) (*view, error) {
 	}
 	d.Store, err = r.storeFacts()
 	return &view{page: "overview", title: "Overview", data: d}, err
+}
+
+// keptWorst is worst, read once for many tabs: all who see the overview may read every queue.
+func (r *request) keptWorst() ([]service.Queue, error) {
+	kept, now := &r.console.worst, r.console.options.Now()
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if kept.queues == nil || now.Sub(kept.at) >= historyFor || now.Before(kept.at) {
+		queues, err := r.worst()
+		if err != nil {
+			return nil, err
+		}
+		kept.at, kept.queues = now, append([]service.Queue{}, queues...)
+	}
+	return kept.queues, nil
+}
+
+// keptQueues are queues that were read a moment ago.
+type keptQueues struct {
+	mu     sync.Mutex // guards the rest
+	at     time.Time
+	queues []service.Queue // nil: not read yet
 }
 
 // worst are the queues that need a look, the worst first: those whose jobs have waited longest, then those with the most dead
