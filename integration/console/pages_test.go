@@ -32,7 +32,7 @@ var pages = []string{
 
 // inDocs are the pictures of docs, by page, as they look wide and in the scheme.
 var inDocs = []docPicture{
-	{"/", "wide-light", "console.png"}, {"/retrying", "wide-light", "console-retrying.png"}, {"/jobs/one", "wide-dark", "console-job.png"},
+	{"/", "wide-light", "console.png"}, {"/jobs/one", "wide-dark", "console-job.png"},
 }
 
 // docPicture is a page as docs show it.
