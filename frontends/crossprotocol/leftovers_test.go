@@ -271,7 +271,7 @@ func (d scenario) repeat(e *env, from, times int) {
 // TestFinishedScenariosKeepNoMemory repeats each scenario. Each round doubles the number of runs, so that a table that is never
 // cleared must grow in every round; memory that is allocated once can only fail one round. Not parallel: it measures memory.
 func TestFinishedScenariosKeepNoMemory(t *testing.T) {
-	const first, last = 250, 2000
+	const first, last = core.MaxFinished, 8 * core.MaxFinished // the broker remembers so many finished jobs
 	const most = 12 // bytes a run: less than the smallest possible leak
 	for _, d := range scenarios() {
 		t.Run(d.name, func(t *testing.T) {

@@ -168,6 +168,9 @@ func (m *Machine) endStep(now core.Instant) {
 		if s == core.Step1m {
 			m.electMeters()
 		}
+		if s == core.Step1h {
+			m.expireSeries(next)
+		}
 	}
 	x.begin(next)
 }

@@ -128,6 +128,48 @@ func (m *Machine) forgetSeries(mt *meter) {
 	}
 }
 
+// expireSeries removes blocks that are too old to be shown, and the meters of queues that are gone once nothing is left of
+// them. now is a step of two seconds.
+func (m *Machine) expireSeries(now int64) {
+	x := &m.measures
+	var gone []string
+	for i := 0; x.meterAt(i) != nil; i++ {
+		mt := x.meterAt(i)
+		left := m.expireBlocks(mt, now)
+		if mt.name != "" && m.names[mt.name] == 0 && !left {
+			gone = append(gone, mt.name)
+		}
+	}
+	for _, name := range gone {
+		m.dropMeter(name)
+	}
+}
+
+// expireBlocks removes the old blocks of a meter and reports whether any data is left.
+func (m *Machine) expireBlocks(mt *meter, now int64) (left bool) {
+	key := m.measures.metaKey(mt)
+	for i, s := range core.Steps {
+		r := &mt.levels[i].ring
+		first := now/int64(s.Span()/core.Step2s.Span())/blockPoints - int64(len(r.blocks)) + 1 // number of the first block that is shown
+		for slot, b := range r.blocks {
+			switch {
+			case b == nil:
+				continue
+			case b.number >= first:
+				left = true
+				continue
+			}
+			r.blocks[slot] = nil
+			if mt.saved[i]&(1<<slot) != 0 {
+				mt.saved[i] &^= 1 << slot
+				m.metaLog = append(m.metaLog, core.MetaEntry{Name: seriesName(s, slot, key)})
+			}
+		}
+		left = left || mt.levels[i].dirty
+	}
+	return left
+}
+
 // fields are those of a point, in the order in which they are stored.
 func (p *point) fields() (counts [5]*uint32, spans [7]*uint16) {
 	return [...]*uint32{&p.submitted, &p.done, &p.failed, &p.ready, &p.leased},
