@@ -272,7 +272,7 @@ func (d scenario) repeat(e *env, from, times int) {
 // cleared must grow in every round; memory that is allocated once can only fail one round. Not parallel: it measures memory.
 func TestFinishedScenariosKeepNoMemory(t *testing.T) {
 	const first, last = core.MaxFinished, 8 * core.MaxFinished // the broker remembers so many finished jobs
-	const most = 12 // bytes a run: less than the smallest possible leak
+	const most = 12                                            // bytes a run: less than the smallest possible leak
 	for _, d := range scenarios() {
 		t.Run(d.name, func(t *testing.T) {
 			e := newEnv(t, frontendtest.InMemory)

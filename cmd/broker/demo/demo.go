@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -22,7 +21,6 @@ type Shop struct {
 	mu     sync.Mutex // guards what follows
 	random *rand.Rand
 	number int
-	failed error
 }
 
 // reconnectAfter is how long a client waits after it has lost its connection.
@@ -51,23 +49,11 @@ func (s *Shop) Close() {
 	s.all.Wait()
 }
 
-// Err is why a client has lost its connection last; nil if none has.
-func (s *Shop) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failed
-}
-
-// start runs a client until Close. One that loses its connection makes a new one.
+// start runs a client until Close. It connects again after any error: whoever looks at the demo may disconnect it.
 func (s *Shop) start(client func() error) {
 	s.all.Go(func() { // ends with s.ctx; Close waits for it
 		for s.ctx.Err() == nil {
-			err := client()
-			if err != nil && s.ctx.Err() == nil && !errors.Is(err, context.Canceled) {
-				s.mu.Lock()
-				s.failed = err
-				s.mu.Unlock()
-			}
+			_ = client()
 			s.pause(reconnectAfter)
 		}
 	})
