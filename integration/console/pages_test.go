@@ -115,7 +115,9 @@ func TestEveryPageInEverySize(t *testing.T) {
 		name := strings.Replace(path, job, "/jobs/one", 1)
 		for _, look := range looks {
 			b.run(emulation.SetDeviceMetricsOverride(look.width, look.height, 1, false),
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}))
+				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+					{Name: "prefers-color-scheme", Value: look.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}, // no colour is on its way
+				}))
 			b.picture(filepath.Join(shots, fileName(name)+"-"+look.name+".png"), true)
 			i := slices.IndexFunc(inDocs, func(d docPicture) bool { return d.page == name && d.look == look.name })
 			if i >= 0 && *updateDocs {
