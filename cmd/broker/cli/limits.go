@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+type limit struct {
+	Queue       string  `json:"queue"`
+	Scope       string  `json:"scope"`
+	Name        string  `json:"name"`
+	Concurrency uint32  `json:"concurrency"`
+	PerWorker   uint32  `json:"per_worker"`
+	SlotForS    float64 `json:"slot_for_s"`
+	RatePerS    float64 `json:"rate_per_s"`
+	Burst       uint32  `json:"burst"`
+	FromConfig  bool    `json:"from_config"`
+	Uses        []struct {
+		Name  string `json:"name"`
+		Taken uint32 `json:"taken"`
+		Ready int    `json:"ready"`
+		Slots []struct {
+			Job      string     `json:"job"`
+			Worker   string     `json:"worker"`
+			LeasedAt *time.Time `json:"leased_at"`
+		} `json:"slots"`
+	} `json:"uses"`
+}
+
+// applies names the jobs that a limit is for.
+func (l *limit) applies() string {
+	switch {
+	case l.Scope == "queue":
+		return "the queue"
+	case l.Name == "":
+		return "each " + l.Scope
+	}
+	return l.Scope + " " + oneLine(l.Name, 40)
+}
+
+// bounds lists what a limit allows.
+func (l *limit) bounds() string {
+	var parts []string
+	if l.Concurrency > 0 {
+		parts = append(parts, fmt.Sprintf("%d at once", l.Concurrency))
+	}
+	if l.PerWorker > 0 {
+		parts = append(parts, fmt.Sprintf("%d per worker", l.PerWorker))
+	}
+	if l.SlotForS > 0 {
+		parts = append(parts, "slots for "+span(seconds(l.SlotForS)))
+	}
+	if l.RatePerS > 0 {
+		text := strconv.FormatFloat(l.RatePerS, 'g', 4, 64) + "/s"
+		if l.Burst > 0 {
+			text += fmt.Sprintf(", burst %d", l.Burst)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func limitsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "limits [QUEUE]",
+		Short: "list the limits of queues and change them",
+		Long: "List the limits of how many jobs are leased at once, and how many a second. With QUEUE also show which jobs count\n" +
+			"against its limits. Limits of the settings file are changed there.",
+		Example: "  broker limits\n  broker limits set mail --concurrency 4 --rate 10\n  broker limits set mail --scope key --concurrency 1",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	conn, out := addConnection(cmd), addFormat(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		query := url.Values{}
+		if len(args) == 1 {
+			query.Set("queue", args[0])
+		}
+		var answer struct{ Limits []limit }
+		raw, err := c.call(cmd.Context(), http.MethodGet, "limits", query, nil, &answer)
+		if err != nil {
+			return err
+		}
+		if *out == formatJSON {
+			return printJSON(cmd.OutOrStdout(), raw)
+		}
+		if err := limitTable(answer.Limits).print(cmd.OutOrStdout()); err != nil || len(args) == 0 {
+			return err
+		}
+		return slotTable(answer.Limits).print(cmd.OutOrStdout())
+	}
+	cmd.AddCommand(setLimitCommand(), removeLimitCommand())
+	return cmd
+}
+
+func limitTable(limits []limit) *table {
+	t := &table{header: []string{"QUEUE", "FOR", "LIMIT", "FROM"}}
+	for i := range limits {
+		l := &limits[i]
+		from := ""
+		if l.FromConfig {
+			from = "settings file"
+		}
+		t.add(oneLine(l.Queue, 40), l.applies(), l.bounds(), from)
+	}
+	return t
+}
+
+// slotTable lists the jobs that count against limits.
+func slotTable(limits []limit) *table {
+	t := &table{header: []string{"FOR", "NAME", "TAKEN", "WAITING", "JOB", "WORKER", "SINCE"}}
+	for i := range limits {
+		l := &limits[i]
+		for _, use := range l.Uses {
+			head := []string{l.applies(), oneLine(use.Name, 40), strconv.FormatUint(uint64(use.Taken), 10), strconv.Itoa(use.Ready)}
+			if len(use.Slots) == 0 {
+				t.add(append(head, "", "", "")...)
+			}
+			for _, slot := range use.Slots {
+				t.add(append(head, slot.Job, oneLine(slot.Worker, 40), local(slot.LeasedAt))...)
+				head = []string{"", "", "", ""}
+			}
+		}
+	}
+	return t
+}
+
+// addScope adds the flags that say which limit of a queue is meant.
+func addScope(flags *pflag.FlagSet) (scope, name *string) {
+	return flags.String("scope", "queue", "what is limited: `queue`, type or key"),
+		flags.String("name", "", "type or key; without it, the limit is for `each`")
+}
+
+func setLimitCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "set QUEUE", Short: "set a limit of a queue, or replace it", Args: cobra.ExactArgs(1),
+		Example: "  broker limits set mail --concurrency 4\n  broker limits set api --rate 10 --burst 20\n  broker limits set mail --scope type --name Newsletter --concurrency 1",
+	}
+	conn, flags := addConnection(cmd), cmd.Flags()
+	scope, name := addScope(flags)
+	concurrency := flags.Uint32("concurrency", 0, "leases at the same time")
+	perWorker := flags.Uint32("per-worker", 0, "leases at the same time for one worker")
+	slotFor := flags.Duration("slot-for", 0, "a slot becomes free after this time even if the job still runs")
+	rate := flags.Float64("rate", 0, "leases per second")
+	burst := flags.Uint32("burst", 0, "with --rate: leases at once after a pause")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *concurrency == 0 && *perWorker == 0 && *rate == 0 {
+			return UsageError(errors.New("expected --concurrency, --per-worker or --rate; broker limits rm removes a limit"))
+		}
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		change := map[string]any{
+			"queue": args[0], "scope": *scope, "name": *name, "concurrency": *concurrency, "per_worker": *perWorker,
+			"slot_for_s": slotFor.Seconds(), "rate_per_s": *rate, "burst": *burst,
+		}
+		_, err = c.call(cmd.Context(), http.MethodPut, "limits", nil, change, nil)
+		return err
+	}
+	return cmd
+}
+
+func removeLimitCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "rm QUEUE", Short: "remove a limit of a queue", Args: cobra.ExactArgs(1)}
+	conn := addConnection(cmd)
+	scope, name := addScope(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		query := url.Values{"queue": args, "scope": {*scope}}
+		if *name != "" {
+			query.Set("name", *name)
+		}
+		_, err = c.call(cmd.Context(), http.MethodDelete, "limits", query, nil, nil)
+		return err
+	}
+	return cmd
+}
