@@ -13,7 +13,7 @@ import (
 func TestEveryOperationIsDecided(t *testing.T) {
 	t.Parallel()
 	decided := map[string]bool{}
-	for _, file := range parse(t, "machine.go") {
+	for _, file := range parse(t, "dispatch.go") {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if clause, ok := n.(*ast.CaseClause); ok {
 				for _, e := range clause.List {
