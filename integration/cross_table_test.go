@@ -63,6 +63,7 @@ func cellsOf(t *testing.T, page string) map[[3]string]string {
 	t.Helper()
 	cells := make(map[[3]string]string)
 	_, rest, _ := strings.Cut(page, "<!-- cells")
+	rest, _, _ = strings.Cut(rest, "<!-- end of cells -->")
 	origin, workers := "", []string(nil)
 	for line := range strings.Lines(rest) {
 		line = strings.TrimSpace(line)

@@ -46,6 +46,10 @@ func ready(t *testing.T, c contender) contender {
 		binary := harness.Binary(t)
 		all := protocols()
 		addr := all[slices.IndexFunc(all, func(p protocol) bool { return p.dialect == c.dialect })].addr
+		if c.name == clusterName {
+			c.start = func(dir string) (*running, error) { return startCluster(binary, dir, addr) }
+			return c
+		}
 		durability := c.name[len("broker "):]
 		c.start = func(dir string) (*running, error) { return broker(binary, dir, durability, addr) }
 		return c

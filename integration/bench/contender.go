@@ -77,13 +77,16 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		}
 	}
 	all[0].contenders = append(all[0].contenders, contender{
-		name: "broker cluster of 3", dialect: gearman{}, share: 0.5, ours: true, missing: missing["broker"],
+		name: clusterName, dialect: gearman{}, share: 0.5, ours: true, missing: missing["broker"],
 		start: func(dir string) (*running, error) {
 			return startCluster(built.broker, dir, func(b *server.BrokerServer) string { return b.Gearman })
 		},
 	})
 	return all
 }
+
+// clusterName is the contender of three brokers that are one.
+const clusterName = "broker cluster of 3"
 
 // protocol is one of the broker's protocols.
 type protocol struct {
