@@ -59,7 +59,7 @@ func (s *session) submitReduce(m *message) {
 	})
 }
 
-// submit submits a job. The job owns copies of the fields of the packet.
+// submit submits a job.
 func (s *session) submit(sub submission) {
 	s.noJobDelay.submitted = true
 	if len(sub.unique) > maxUniqueBytes {
@@ -72,42 +72,43 @@ func (s *session) submit(sub submission) {
 		return
 	}
 	op := s.pipeline.Submits.Next()
-	op.Job = &core.Job{
+	op.Job = s.f.newJob(n, &sub, &s.pipeline.scratch)
+	if !sub.background {
+		op.Watch = core.WatchStream
+	}
+	op.Tag = s.expect(pending{})
+	s.ask(op)
+}
+
+// newJob makes the job of a submission. The job owns copies of the fields; scratch is memory for the unique key.
+func (f *Frontend) newJob(n *name, sub *submission, scratch *[]byte) *core.Job {
+	j := &core.Job{
 		Queue:       n.target,
 		Type:        n.typ,
 		Body:        bytes.Clone(sub.workload),
 		Origin:      core.Gearman,
 		Priority:    sub.priority,
 		ReadyAt:     sub.readyAt,
-		MaxAttempts: s.f.o.JobRetries,
+		MaxAttempts: f.o.JobRetries,
 		MaxFails:    1,
 		Exhausted:   core.ExhaustedFinish,
 		LeaseEnd:    core.LeaseEndAttempt,
 		Ephemeral:   !sub.background,
 	}
-	if !sub.background {
-		op.Watch = core.WatchStream
-	}
-	s.name(op.Job, n, &sub)
-	op.Tag = s.expect(pending{})
-	s.ask(op)
-}
-
-// name sets the unique key and the attributes.
-func (s *session) name(j *core.Job, n *name, sub *submission) {
 	if len(sub.reducer) > 0 {
 		j.Attributes = addAttribute(j.Attributes, attrReducer, sub.reducer)
 	}
 	if len(sub.unique) == 0 {
-		return
+		return j
 	}
-	key := appendKey(s.pipeline.scratch[:0], n, sub.unique, sub.workload)
-	s.pipeline.scratch = key
+	key := appendKey((*scratch)[:0], n, sub.unique, sub.workload)
+	*scratch = key
 	if len(key) == 0 {
 		j.Attributes = addAttribute(j.Attributes, attrUnique, sub.unique)
-		return
+		return j
 	}
 	j.Unique, j.UniqueKey = core.UniqueCoalesce, string(key)
+	return j
 }
 
 // canDo handles CAN_DO and CAN_DO_TIMEOUT.
