@@ -12,6 +12,9 @@ func (p *process) announce() {
 	for _, f := range protocols(c) {
 		p.announceFrontend(f.name, f.Protocol, f.name == "faktory" && c.Faktory.Password != "" || f.name == "qless" && c.Qless.Password != "")
 	}
+	if p.gearmanHTTP != "" {
+		p.announceFrontend(gearmanHTTPName, config.Protocol{Listen: p.gearmanHTTP, Allow: c.Gearman.Allow}, false)
+	}
 	p.announceFrontend("http", config.Protocol{
 		Listen: c.HTTP.Listen, Allow: c.HTTP.Allow, TLSCert: c.HTTP.TLSCert, TLSClientCA: c.HTTP.TLSClientCA,
 	}, c.HTTPPassword() != "")

@@ -54,24 +54,29 @@ func (p *process) buildFrontends() frontendSet {
 		Password: c.Qless.Password, MaxBodyBytes: int(c.Qless.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 		Namespace: c.Qless.Namespace, AllowFlush: c.Qless.AllowFlush, Route: p.routes.of("qless", c),
 	})
-	return frontendSet{faktory: f, qless: q, byName: map[string]frontends.Frontend{
+	g := gearman.New(guard(core.Gearman, c.Gearman.Principal), gearman.Options{
+		Audit:     p.auditChange,
+		Verbosity: p.verbosity,
+		Handles:   handles, JobRetries: uint32(c.Gearman.JobRetries),
+		ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
+		MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
+		Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch.Load,
+		NoJobDelay: gearmanNoJobDelay,
+	})
+	set := frontendSet{faktory: f, qless: q, byName: map[string]frontends.Frontend{
 		"workq": workq.New(guard(core.Workq, c.Workq.Principal), workq.Options{
 			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
 			Handles: handles,
 		}),
-		"gearman": gearman.New(guard(core.Gearman, c.Gearman.Principal), gearman.Options{
-			Audit:     p.auditChange,
-			Verbosity: p.verbosity,
-			Handles:   handles, JobRetries: uint32(c.Gearman.JobRetries),
-			ExceptionsForAll: c.Gearman.Exceptions, AllowShutdown: c.Gearman.AllowShutdown, Shutdown: shutdown,
-			MaxBodyBytes: int(c.Gearman.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
-			Namespace: c.Gearman.Namespace, Route: p.routes.of("gearman", c), RouteEpoch: p.routeEpoch.Load,
-			NoJobDelay: gearmanNoJobDelay,
-		}),
+		"gearman": g,
 		"faktory": f,
 		"qless":   q,
 	}}
+	if p.gearmanHTTP != "" {
+		set.byName[gearmanHTTPName] = g.HTTP()
+	}
+	return set
 }
 
 // handleFormat is the format of job handles, which Workq and HTTP clients may use too.
@@ -128,7 +133,7 @@ func (p *process) listenersAndCertificates() ([]eventloop.Listener, []*certifica
 			all = append(all, l)
 		}
 	}
-	return all, certs, nil
+	return append(all, p.gearmanHTTPListeners()...), certs, nil
 }
 
 // listenersOf parses a listen setting that is validated.

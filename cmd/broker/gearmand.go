@@ -37,9 +37,6 @@ var gearmandLevels = map[string]string{
 	"WARNING": "warn", "NOTICE": "info", "INFO": "info", "DEBUG": "debug",
 }
 
-// gearmandHTTP is the only module that -r accepts.
-const gearmandHTTP = "http"
-
 // gearmandQueues are the plug-ins that -q accepts.
 var gearmandQueues = []string{
 	"libsqlite3", "libmemcached", "libpq", "postgres", "redis", "mysql", "libdrizzle", "drizzle", "libtokyocabinet",
@@ -180,6 +177,10 @@ func (g *gearmandProcess) run() error {
 	if err != nil {
 		return err
 	}
+	httpAddress, err := g.httpAddress()
+	if err != nil {
+		return err
+	}
 	if name, ok := o["user"]; ok {
 		if _, err := findUser(name); err != nil {
 			return err
@@ -199,11 +200,10 @@ func (g *gearmandProcess) run() error {
 	}
 	g.process = process{
 		config: c, log: g.log, shutdowns: make(chan shutdown, 1), verbosity: cmp.Or(o["verbose"], "ERROR"),
-		clientCertOptional: true, onBound: g.dropPrivileges, onReady: daemonReady,
+		clientCertOptional: true, gearmanHTTP: httpAddress, onBound: g.dropPrivileges, onReady: daemonReady,
 	}
 	g.watchSignals()
 	g.logQueue()
-	g.logProtocol()
 	return g.process.run()
 }
 
@@ -245,9 +245,6 @@ func (g *gearmandProcess) config() (config.Config, error) {
 	}
 	if err := g.queueSettings(flags); err != nil {
 		return config.Config{}, err
-	}
-	if name := o["protocol"]; name != "" && name != gearmandHTTP {
-		return config.Config{}, fmt.Errorf("Unknown protocol module : %s", name) //nolint:staticcheck // ST1005: gearmand's own words
 	}
 	if o.has("ssl") {
 		flags["gearman.tls_cert"] = cmp.Or(os.Getenv("GEARMAND_SERVER_PEM"), o["ssl-certificate"])
@@ -317,15 +314,6 @@ func (g *gearmandProcess) logQueue() {
 		}
 	}
 	line.Strs("not_used", ignored).Msg("jobs are kept in the broker's own store in place of the queue plug-in")
-}
-
-// logProtocol logs, at any log level, that the requested HTTP protocol is not served.
-func (g *gearmandProcess) logProtocol() {
-	if !g.options.has("protocol") && !g.options.has("http-port") {
-		return
-	}
-	g.log.Log().Str("protocol", g.options["protocol"]).Str("http_port", g.options["http-port"]).
-		Msg("gearmand's protocol over http is not served, nothing listens on its port")
 }
 
 // isPlugin reports whether the option configures a queue plug-in.

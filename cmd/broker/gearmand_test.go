@@ -132,13 +132,35 @@ func TestGearmandOptionsAsSettings(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range []string{"-p x", "-q nosuch", "--ssl", "--job-handle-prefix " + strings.Repeat("x", 64), "-r xyz", "-r HTTP"} {
+	for _, args := range []string{"-p x", "-q nosuch", "--ssl", "--job-handle-prefix " + strings.Repeat("x", 64)} {
 		o, err := readGearmandArgs(strings.Fields(args))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := (&gearmandProcess{options: o}).config(); err == nil {
 			t.Errorf("%s was accepted", args)
+		}
+	}
+}
+
+func TestGearmandHTTPAddress(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ args, want, err string }{
+		{"", "", ""},
+		{"--http-port 81", "", ""},
+		{"-r http", ":8080", ""},
+		{"-r http --http-port 81 -L ::1", "[::1]:81", ""},
+		{"-r http --http-port abc", "", "--http-port"},
+		{"-r xyz", "", "Unknown protocol module : xyz"},
+		{"-r HTTP", "", "Unknown protocol module : HTTP"},
+	} {
+		o, err := readGearmandArgs(strings.Fields(test.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := (&gearmandProcess{options: o}).httpAddress()
+		if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%s: %q, %v; want %q, %q", test.args, got, err, test.want, test.err)
 		}
 	}
 }

@@ -101,6 +101,7 @@ type process struct {
 	// Set by gearmand's command line; the zero values are those of serve.
 	verbosity          string       // reply to the text command verbose
 	clientCertOptional bool         // with tls_client_ca, clients without a certificate are accepted too
+	gearmanHTTP        string       // address of gearmand's HTTP protocol; empty: it is not served
 	onBound            func() error // called once the addresses are bound, before anything else is touched
 	onReady            func() error // called once clients are served
 
@@ -263,6 +264,7 @@ func (p *process) serveClients() error {
 	for _, f := range protocols(&p.config) {
 		maxConns[f.name] = f.MaxConnections
 	}
+	maxConns[gearmanHTTPName] = p.config.Gearman.MaxConnections
 	if n := maxConns["faktory"]; n > 0 {
 		// Faktory clients above the limit are refused after their HELLO; the loop's limit is for those that never send one.
 		maxConns["faktory"] = n + n/8 + 16

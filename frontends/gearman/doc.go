@@ -15,6 +15,8 @@
 //	admin.go       the text commands
 //	listing.go     text commands with long answers, in pages
 //	workers.go     the connections and their functions, for the text command workers
+//	http.go        gearmand's HTTP protocol: one connection, one job
+//	httpwire.go    bytes of an HTTP request → submission; pure
 //
 // # Terms
 //
@@ -37,6 +39,11 @@
 // connection. A background job is kept even if foreground clients joined and left it. A unique may have 64 bytes.
 // SUBMIT_JOB_SCHED works: the job runs once, at the next matching minute. A field that is empty or * matches always, and all
 // fields must match.
+//
+// Over HTTP, a request that gearmand drops without an answer gets a status: 400, 405, 411, 413 or 431; so does a job that the
+// broker refuses: 403 or 503. The answer waits for the end of the job and has all data of the worker as its body; in gearmand a
+// WORK_WARNING or WORK_STATUS is the answer, and WORK_DATA overwrites it. The handle in the answer to a job that failed is
+// complete, and HEAD has no body.
 //
 // # Decisions
 //

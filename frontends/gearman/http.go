@@ -1,0 +1,230 @@
+package gearman
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"broker/core"
+	"broker/frontends"
+)
+
+// httpReadTimeout is how long a client may be silent before its request is complete.
+const httpReadTimeout = 10 * time.Second
+
+// HTTP serves gearmand's HTTP protocol: a request submits a job to its function, and the answer is the result. A connection
+// serves one request. It is a frontends.Frontend.
+type HTTP struct {
+	f *Frontend
+
+	mu    sync.Mutex // guards heard
+	heard map[*httpSession]core.Instant
+}
+
+// HTTP makes the front-end whose requests submit jobs as clients of f do.
+func (f *Frontend) HTTP() *HTTP { return &HTTP{f: f, heard: make(map[*httpSession]core.Instant)} }
+
+// Name implements frontends.Frontend.
+func (h *HTTP) Name() string { return "gearman-http" }
+
+// Limits implements frontends.Frontend.
+func (h *HTTP) Limits() frontends.Limits { return h.f.Limits() }
+
+// Open implements frontends.Frontend.
+func (h *HTTP) Open(c frontends.Conn) frontends.Session {
+	s := &httpSession{h: h, conn: c, client: frontends.OpenClient(h.f.broker, core.Gearman, c, nil)}
+	h.hear(s)
+	return s
+}
+
+// Tick implements frontends.Frontend: it closes the connections whose clients do not complete their requests.
+func (h *HTTP) Tick(now core.Instant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s, at := range h.heard {
+		if now.Sub(at) >= httpReadTimeout {
+			delete(h.heard, s)
+			s.conn.Abort()
+		}
+	}
+}
+
+// hear notes that a client has sent something.
+func (h *HTTP) hear(s *httpSession) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heard[s] = h.f.broker.Now()
+}
+
+// forget ends the timeout of a client: its request is complete, or it is gone.
+func (h *HTTP) forget(s *httpSession) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.heard, s)
+}
+
+// httpSession is one connection. It reads one request and writes one answer.
+type httpSession struct {
+	h      *HTTP
+	conn   frontends.Conn
+	client core.ClientID
+
+	complete   bool // the request is; no more input is read
+	answered   bool
+	head       bool   // the answer has no body
+	background bool   // the answer is the handle alone
+	data       []byte // of WORK_DATA
+	replies    []core.Reply
+}
+
+// Feed implements frontends.Session.
+func (s *httpSession) Feed(in []byte) int {
+	if s.complete {
+		return len(in)
+	}
+	r, status, done := parseHTTP(in, s.h.f.o.MaxBodyBytes)
+	if status == "" && !done {
+		s.h.hear(s)
+		return 0
+	}
+	s.complete = true
+	s.h.forget(s)
+	s.head, s.background = r.head, r.background
+	switch {
+	case status != "":
+		s.refuse(status)
+	case len(r.function) == 0: // HEAD asks whether the server is there
+		s.write("", "", nil, 0)
+	default:
+		s.submit(&r.submission)
+	}
+	return len(in)
+}
+
+// submit submits the job.
+func (s *httpSession) submit(sub *submission) {
+	n := newName(string(sub.function), &s.h.f.o)
+	if len(sub.unique) > maxUniqueBytes || !n.valid() {
+		s.refuse(httpBadRequest)
+		return
+	}
+	var scratch []byte
+	op := &core.Submit{Job: s.h.f.newJob(n, sub, &scratch)}
+	if !sub.background {
+		op.Watch = core.WatchStream
+	}
+	s.do(op)
+}
+
+// Deliver implements frontends.Session.
+func (s *httpSession) Deliver() { s.do() }
+
+// do applies operations and handles the replies.
+func (s *httpSession) do(ops ...core.Op) {
+	s.replies = s.h.f.broker.Do(s.client, ops, s.replies[:0])
+	for i := range s.replies {
+		if !s.answered {
+			s.answer(&s.replies[i])
+		}
+	}
+	clear(s.replies)
+}
+
+// answer handles a reply. Progress and warnings have no place in an answer.
+func (s *httpSession) answer(r *core.Reply) {
+	switch r.Kind { //nolint:exhaustive // other replies are not for clients that submit
+	case core.Submitted:
+		if s.background {
+			s.write(s.handle(r), layouts[jobCreated].name, nil, r.Commit)
+		}
+	case core.DataSent:
+		s.addData(r.Data)
+	case core.Ended:
+		s.end(r)
+	case core.Failed:
+		e := packetError(r.Err, nil)
+		switch e.code {
+		case codeForbidden:
+			s.refuse(httpForbidden)
+		case codeArguments:
+			s.refuse(httpBadRequest)
+		default:
+			s.refuse(httpUnavailable)
+		}
+	}
+}
+
+// end answers with the outcome of the job.
+func (s *httpSession) end(r *core.Reply) {
+	failure := r.Outcome.Failure
+	switch {
+	case r.Outcome.Success:
+		if s.addData(r.Data) {
+			s.write(s.handle(r), layouts[workComplete].name, s.data, r.Commit)
+		}
+	case s.h.f.o.ExceptionsForAll && failure != nil && failure.Exception:
+		s.write(s.handle(r), layouts[workException].name, failure.Data, r.Commit)
+	default:
+		s.write(s.handle(r), layouts[workFail].name, nil, r.Commit)
+	}
+}
+
+// addData keeps a part of the result. It answers with an error if the result gets larger than a workload may be.
+func (s *httpSession) addData(part []byte) (ok bool) {
+	if len(s.data)+len(part) > s.h.f.o.MaxBodyBytes {
+		s.refuse(httpServerError)
+		return false
+	}
+	s.data = append(s.data, part...)
+	return true
+}
+
+func (s *httpSession) handle(r *core.Reply) string { return string(s.h.f.o.Handles.Append(nil, r.Seq)) }
+
+// write answers with status 200. The answer may leave once commit is on disk.
+func (s *httpSession) write(handle, command string, body []byte, commit core.Commit) {
+	out := s.conn.Out()
+	b := append(out.Buf(), "HTTP/1.0 200 OK\r\n"...)
+	if handle != "" {
+		b = append(append(append(b, "X-Gearman-Job-Handle: "...), handle...), "\r\n"...)
+	}
+	if !s.head {
+		b = append(append(append(b, "X-Gearman-Command: "...), command...), "\r\n"...)
+	}
+	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(len(body)), 10)
+	b = append(b, "\r\nServer: Gearman/"+s.h.f.o.Version+"\r\n\r\n"...)
+	if !s.head {
+		b = append(b, body...)
+	}
+	out.Put(b, commit)
+	s.close()
+}
+
+// refuse answers with another status.
+func (s *httpSession) refuse(status httpStatus) {
+	s.conn.Out().Write(s.refusal(status))
+	s.close()
+}
+
+func (s *httpSession) refusal(status httpStatus) []byte {
+	return []byte("HTTP/1.0 " + string(status) + "\r\nServer: Gearman/" + s.h.f.o.Version + "\r\nContent-Length: 0\r\n\r\n")
+}
+
+// close ends the connection behind the answer.
+func (s *httpSession) close() {
+	s.answered, s.data = true, nil
+	s.conn.CloseAfterFlush()
+}
+
+// Refusal implements frontends.Session.
+func (s *httpSession) Refusal() []byte { return s.refusal(httpUnavailable) }
+
+// EOF implements frontends.Session. As in gearmand, a client that closes its sending side gets no result.
+func (s *httpSession) EOF(in []byte) { s.Feed(in) }
+
+// Closed implements frontends.Session.
+func (s *httpSession) Closed() {
+	s.complete, s.answered = true, true
+	s.h.forget(s)
+	s.h.f.broker.Close(s.client)
+}
