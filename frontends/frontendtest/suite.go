@@ -3,6 +3,7 @@ package frontendtest
 import (
 	"bytes"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,7 +270,7 @@ func wantNoLease(t *testing.T, d Dialect, c *Client) {
 type gatedBroker struct {
 	Backend
 	stage          *Stage
-	closed, failed bool
+	closed, failed atomic.Bool // a front-end may look from goroutines of its own
 }
 
 // openGated is Open with a gatedBroker in front of the engine. It is used on the test's goroutine only.
@@ -281,15 +282,15 @@ func openGated(t *testing.T, maker Maker) (*Stage, *gatedBroker) {
 	return gate.stage, gate
 }
 
-func (g *gatedBroker) close() { g.closed = true }
+func (g *gatedBroker) close() { g.closed.Store(true) }
 
 func (g *gatedBroker) open() {
-	g.closed = false
+	g.closed.Store(false)
 	g.wakeAll()
 }
 
 func (g *gatedBroker) fail() {
-	g.failed = true
+	g.failed.Store(true)
 	g.wakeAll()
 }
 
@@ -302,11 +303,11 @@ func (g *gatedBroker) wakeAll() {
 
 // Committed implements core.Broker.
 func (g *gatedBroker) Committed() core.Commit {
-	if g.closed {
+	if g.closed.Load() {
 		return 0
 	}
 	return g.Backend.Committed()
 }
 
 // Stopped implements core.Broker.
-func (g *gatedBroker) Stopped() bool { return g.failed || g.Backend.Stopped() }
+func (g *gatedBroker) Stopped() bool { return g.failed.Load() || g.Backend.Stopped() }

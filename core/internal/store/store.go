@@ -136,9 +136,10 @@ func (s *Store) open(o Options) (err error) {
 	if s.lock, err = integrity.LockDir(o.FS, o.Dir); err != nil {
 		return err
 	}
+	opened := false // s.db itself may still be written by an Open that the latch has blocked
 	defer func() {
 		switch { // the first error says more
-		case err != nil && s.db == nil:
+		case err != nil && !opened:
 			_ = s.lock.Close()
 		case err != nil:
 			_ = s.Close()
@@ -164,6 +165,7 @@ func (s *Store) open(o Options) (err error) {
 	if err != nil {
 		return s.openError(err)
 	}
+	opened = true
 	if !o.ReadOnly {
 		s.commit.start(s)
 	}
