@@ -36,7 +36,7 @@ type batch struct {
 	children childCount
 	deadline timer.ID
 	dirty    bool
-	// The commit of its last change, and so of the last change of the counts of its members.
+	// The commit of its last change, including the counts of its members and children.
 	changedIn core.Commit
 	// The list of all batches, in the order of their numbers.
 	older, newer *batch
@@ -110,6 +110,7 @@ func (m *Machine) mutate(g *batch, how func()) {
 	how()
 	if parent != nil {
 		parent.children.count(g, 1)
+		parent.changedIn = m.open // clients see the number of its children
 	}
 	g.changedIn = m.open
 	if !g.dirty && m.opts.Persist {
