@@ -14,7 +14,11 @@ type clock struct {
 	most      core.Instant  // the latest time that the wall clock has shown
 }
 
-func newClock() *clock { return &clock{monotonic: coretest.NewClock()} }
+func newClock() *clock {
+	c := &clock{monotonic: coretest.NewClock()}
+	c.most = c.Now()
+	return c
+}
 
 // Now implements clock.Clock.
 func (c *clock) Now() core.Instant { return c.monotonic.Now().Add(c.ahead) }
