@@ -38,7 +38,7 @@ func batchesCommand() *cobra.Command {
 		if len(args) == 1 {
 			return c.showBatch(cmd, args[0], *out)
 		}
-		list, err := c.listAll(cmd, "batches", url.Values{})
+		list, _, err := c.list(cmd, "batches", url.Values{}, 0)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -100,7 +101,7 @@ func jobsCommand() *cobra.Command {
 		if *sort != "" {
 			query.Set("sort", *sort)
 		}
-		list, more, err := c.listJobs(cmd, query, *limit)
+		list, more, err := c.list(cmd, "jobs", query, *limit)
 		if err != nil {
 			return err
 		}
@@ -115,8 +116,9 @@ func jobsCommand() *cobra.Command {
 // pageLimit is how many jobs one request asks for.
 const pageLimit = 500
 
-// listJobs asks for pages until there are limit jobs (zero: all). more reports whether there would have been others.
-func (c *client) listJobs(cmd *cobra.Command, query url.Values, limit int) (list []json.RawMessage, more bool, err error) {
+// list asks for pages of the resource name until there are limit items (zero: all). more reports whether there would have
+// been others. The items are in a field that is named like the resource.
+func (c *client) list(cmd *cobra.Command, name string, query url.Values, limit int) (list []json.RawMessage, more bool, err error) {
 	list = []json.RawMessage{}
 	for {
 		ask := pageLimit
@@ -124,14 +126,17 @@ func (c *client) listJobs(cmd *cobra.Command, query url.Values, limit int) (list
 			ask = min(ask, limit-len(list))
 		}
 		query.Set("limit", strconv.Itoa(ask))
-		var page struct {
-			Jobs   []json.RawMessage `json:"jobs"`
-			Cursor string            `json:"cursor"`
-		}
-		if _, err := c.call(cmd.Context(), http.MethodGet, "jobs", query, nil, &page); err != nil {
+		var fields map[string]json.RawMessage
+		raw, err := c.call(cmd.Context(), http.MethodGet, name, query, nil, &fields)
+		if err != nil {
 			return nil, false, err
 		}
-		list = append(list, page.Jobs...)
+		var items []json.RawMessage
+		var page struct{ Cursor string }
+		if err := errors.Join(json.Unmarshal(fields[name], &items), json.Unmarshal(raw, &page)); err != nil {
+			return nil, false, Failed(fmt.Errorf("unexpected answer: %w", err))
+		}
+		list = append(list, items...)
 		if page.Cursor == "" {
 			return list, false, nil
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/spf13/cobra"
 )
@@ -48,7 +47,7 @@ func queuesCommand() *cobra.Command {
 		if *sort != "" {
 			query.Set("sort", *sort)
 		}
-		list, more, err := c.listQueues(cmd, query, *limit)
+		list, more, err := c.list(cmd, "queues", query, *limit)
 		if err != nil {
 			return err
 		}
@@ -58,32 +57,6 @@ func queuesCommand() *cobra.Command {
 		return printQueues(cmd, list, more)
 	}
 	return cmd
-}
-
-func (c *client) listQueues(cmd *cobra.Command, query url.Values, limit int) (list []json.RawMessage, more bool, err error) {
-	list = []json.RawMessage{}
-	for {
-		ask := pageLimit
-		if limit > 0 {
-			ask = min(ask, limit-len(list))
-		}
-		query.Set("limit", strconv.Itoa(ask))
-		var page struct {
-			Queues []json.RawMessage `json:"queues"`
-			Cursor string            `json:"cursor"`
-		}
-		if _, err := c.call(cmd.Context(), http.MethodGet, "queues", query, nil, &page); err != nil {
-			return nil, false, err
-		}
-		list = append(list, page.Queues...)
-		if page.Cursor == "" {
-			return list, false, nil
-		}
-		if limit > 0 && len(list) >= limit {
-			return list, true, nil
-		}
-		query.Set("cursor", page.Cursor)
-	}
 }
 
 func printQueues(cmd *cobra.Command, list []json.RawMessage, more bool) error {

@@ -60,7 +60,7 @@ func workersCommand() *cobra.Command {
 		if *protocol != "" {
 			query.Set("protocol", *protocol)
 		}
-		list, err := c.listAll(cmd, "workers", query)
+		list, _, err := c.list(cmd, "workers", query, 0)
 		if err != nil {
 			return err
 		}
@@ -109,25 +109,4 @@ func workerActionCommand(name, about string) *cobra.Command {
 		return nil
 	}
 	return cmd
-}
-
-// listAll asks for all pages of a list whose rows stand under its own name.
-func (c *client) listAll(cmd *cobra.Command, name string, query url.Values) ([]json.RawMessage, error) {
-	list := []json.RawMessage{}
-	for {
-		var page map[string]json.RawMessage
-		if _, err := c.call(cmd.Context(), http.MethodGet, name, query, nil, &page); err != nil {
-			return nil, err
-		}
-		var rows []json.RawMessage
-		if err := json.Unmarshal(page[name], &rows); err != nil {
-			return nil, Failed(fmt.Errorf("unexpected answer: %w", err))
-		}
-		list = append(list, rows...)
-		var cursor string
-		if page["cursor"] == nil || json.Unmarshal(page["cursor"], &cursor) != nil || cursor == "" {
-			return list, nil
-		}
-		query.Set("cursor", cursor)
-	}
 }
