@@ -14,6 +14,7 @@ type Filter struct {
 	Batch        uint64
 	Parent       uint64
 	UniqueKey    string // holds this unique key
+	HoldsKey     bool   // holds any unique key
 	IDPrefix     string
 
 	Created  Range // Job.CreatedAt
@@ -39,7 +40,7 @@ func (f *Filter) OnlyStatesAndQueues() bool { return f.FailureGroup == "" && f.O
 // OnlyGroup reports whether the filter has no conditions but a failure group, states and queues.
 func (f *Filter) OnlyGroup() bool {
 	return len(f.Types) == 0 && len(f.Origins) == 0 && f.Worker == "" && len(f.Tags) == 0 && f.Batch == 0 &&
-		f.Parent == 0 && f.UniqueKey == "" && f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
+		f.Parent == 0 && f.UniqueKey == "" && !f.HoldsKey && f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
 		f.Finished == (Range{}) && f.MinPriority == nil && f.MaxPriority == nil && !f.NeedsRecords()
 }
 

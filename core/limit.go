@@ -96,7 +96,7 @@ type ListLimits struct {
 // LimitInfo is a limit and, if one queue was asked for, what counts against it.
 type LimitInfo struct {
 	QueueLimit
-	Uses []LimitUse // by name
+	Uses []LimitUse // by name; of more than MaxLimitUses types or keys those with the most slots taken, then those with the most ready jobs
 }
 
 // LimitUse is what counts against the limit of one queue, type or key.
@@ -123,6 +123,8 @@ const (
 	MinRate     = 1.0 / (24 * 3600) // one a day
 	MaxWeight   = 1_000
 	MaxSlotUses = 1_000
+
+	MaxLimitUses = 1_000
 )
 
 // Interval is the time between two leases at the throttle's rate, zero if it has none.

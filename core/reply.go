@@ -172,6 +172,8 @@ type QueueInfo struct {
 	NextEnqueuedAt    Instant       // when the next job to leave became ready; zero: no ready job
 
 	Counts QueueCounts
+
+	Sharing *Sharing // nil: its keys do not share its workers; only from InspectQueue
 }
 
 // QueueCounts counts what happened in a queue since the process started.

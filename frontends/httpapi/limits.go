@@ -15,7 +15,7 @@ type limitList struct {
 
 func (s *Server) registerLimits(api huma.API) {
 	list := operation("list-limits", http.MethodGet, "/limits", "limits", "List the limits of leases, and what counts against them")
-	list.Description = "With queue each limit has its uses: who holds which slots. Who holds a unique key is found by GET /jobs with unique_key."
+	list.Description = "With queue each limit has its uses: who holds which slots. Who holds unique keys is listed by GET /jobs with holds_unique_key or unique_key."
 	huma.Register(api, list, s.listLimits)
 	huma.Register(api, operation("put-limit", http.MethodPut, "/limits", "limits", "Set a limit of a queue",
 		http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.putLimit)

@@ -1,6 +1,9 @@
 package httpapi
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestLimitsAreSetUsedAndRemoved(t *testing.T) {
 	t.Parallel()
@@ -40,7 +43,10 @@ func TestAQueueIsThrottledAndShared(t *testing.T) {
 	for range 3 {
 		f.push(map[string]any{"queue": "q"})
 	}
-	q := f.call("PATCH", "/api/v1/queues/q", `{"throttle": {"concurrency": 1, "per_worker": 0, "slot_for_s": 0}, "sharing": {"key_tag": "shop", "fair": true}}`).want(200)
+	q := f.call("PATCH", "/api/v1/queues/q", `{"throttle": {"concurrency": 1, "per_worker": 0, "slot_for_s": 0}, "sharing": {"key_tag": "shop", "fair": true, "weights": {"acme": 3}}}`).want(200)
+	if got := fmt.Sprint(q["sharing"]); got != "map[fair:true key_tag:shop weights:map[acme:3]]" {
+		t.Errorf("sharing %s", got)
+	}
 	if q["throttle"].(map[string]any)["concurrency"] != 1.0 {
 		t.Errorf("queue %v", q)
 	}

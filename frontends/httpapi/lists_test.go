@@ -91,7 +91,7 @@ func TestJobsAreFoundByEveryFilter(t *testing.T) {
 		"state=scheduled": all["scheduled"], "state=blocked": all["blocked"], "state=leased": all["leased"],
 		"state=retrying": all["retrying"], "state=dead": all["dead"], "state=done": all["done"], "queue=ready": all["ready"],
 		"queue=ready&state=ready&type=": all["ready"], "queue_prefix=rea": all["ready"], "type=Welcome": seq, "origin=http": seq,
-		"tag=a&tag=b": seq, "min_priority=7": seq, "unique_key=k": seq, "id_prefix=order": seq, "text=welcome": seq,
+		"tag=a&tag=b": seq, "min_priority=7": seq, "unique_key=k": seq, "holds_unique_key=true": seq, "id_prefix=order": seq, "text=welcome": seq,
 		"body_text=needle": seq, "worker=w": all["leased"], "error_class=Timeout&state=dead": all["dead"],
 		"created_from=2030-01-01T00:00:00Z&created_to=2030-01-01T00:00:01Z&queue=mail": seq,
 	} {

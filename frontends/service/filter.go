@@ -17,6 +17,7 @@ type JobFilter struct {
 	QueuePrefix, Worker, ErrorClass            string
 	FailureGroup, Batch, Parent                string
 	UniqueKey, IDPrefix, Text, BodyText        string
+	HoldsKey                                   bool // holds any unique key
 	CreatedFrom, CreatedTo, DueFrom, DueTo     time.Time
 	DiedFrom, DiedTo, FinishedFrom, FinishedTo time.Time
 	MinPriority, MaxPriority                   *int32
@@ -52,6 +53,9 @@ func (f *JobFilter) String() string {
 	add("batch", f.Batch)
 	add("parent", f.Parent)
 	add("unique_key", f.UniqueKey)
+	if f.HoldsKey {
+		add("holds_unique_key", "true")
+	}
 	add("id_prefix", f.IDPrefix)
 	add("text", f.Text)
 	add("body_text", f.BodyText)
@@ -72,7 +76,7 @@ func (f *JobFilter) String() string {
 func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
 		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags, ErrorClass: f.ErrorClass,
-		FailureGroup: f.FailureGroup, UniqueKey: f.UniqueKey, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText,
+		FailureGroup: f.FailureGroup, UniqueKey: f.UniqueKey, HoldsKey: f.HoldsKey, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText,
 		Created: rangeOf(f.CreatedFrom, f.CreatedTo), Due: rangeOf(f.DueFrom, f.DueTo), Died: rangeOf(f.DiedFrom, f.DiedTo),
 		Finished: rangeOf(f.FinishedFrom, f.FinishedTo), MinPriority: f.MinPriority, MaxPriority: f.MaxPriority,
 	}

@@ -59,6 +59,19 @@ type Sharing struct {
 	KeyUnique bool              `json:"key_unique,omitempty" doc:"a job's key is its unique key up to the first colon"`
 	Fair      bool              `json:"fair" doc:"keys take turns, in place of priority and age of all jobs"`
 	Weights   map[string]uint32 `json:"weights,omitempty" doc:"turns of a key; default 1"`
+
+	FromConfig bool `json:"from_config,omitempty" readOnly:"true" doc:"it stands in the configuration, and can be changed only there"`
+}
+
+func sharingOf(s *core.Sharing) *Sharing {
+	v := &Sharing{KeyTag: text(s.Key.Tag), KeyUnique: s.Key.Kind == core.KeyUnique, Fair: s.Fair, FromConfig: s.FromConfig}
+	if len(s.Weights) > 0 {
+		v.Weights = make(map[string]uint32, len(s.Weights))
+		for key, turns := range s.Weights {
+			v.Weights[text(key)] = turns
+		}
+	}
+	return v
 }
 
 func limitOf(l *core.LimitInfo) Limit {

@@ -32,6 +32,7 @@ type Queue struct {
 	OutRate   float64     `json:"out_rate" doc:"jobs done or failed per second, likewise"`
 	Max       *QueueMax   `json:"max,omitempty"`
 	Throttle  *Throttle   `json:"throttle,omitempty"`
+	Sharing   *Sharing    `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
 	Totals    QueueTotals `json:"totals" doc:"since the broker started"`
 }
 
@@ -74,6 +75,9 @@ func (s *Service) queueOf(q *core.QueueInfo) Queue {
 	}
 	if t := q.Limits.Throttle; t != (core.Throttle{}) {
 		v.Throttle = &Throttle{t.Leased, t.LeasedPerWorker, t.SlotFor.Seconds(), t.Rate, t.Burst}
+	}
+	if q.Sharing != nil {
+		v.Sharing = sharingOf(q.Sharing)
 	}
 	for _, p := range core.Protocols {
 		v.Totals.Submitted += q.Counts.Submitted[p]

@@ -112,6 +112,7 @@ func (s *search) resolveNames() {
 	if f.UniqueKey != "" {
 		s.unique = m.hash.text(f.UniqueKey)
 	}
+	s.never = s.never || f.HoldsKey && len(m.byUnique) == 0
 	if f.Worker != "" {
 		s.worker = m.workers.number[f.Worker]
 	}
@@ -143,6 +144,7 @@ func (s *search) impliedStates() {
 	narrow(f.Due != (core.Range{}), core.Scheduled, core.Retrying)
 	narrow(f.Died != (core.Range{}), core.Dead)
 	narrow(f.Finished != (core.Range{}), core.Done)
+	narrow(f.HoldsKey, core.Scheduled, core.Blocked, core.Ready, core.Leased, core.Retrying)
 	s.never = s.never || s.states == 0
 }
 
@@ -195,6 +197,7 @@ func (s *search) matches(h uint32) bool {
 		(f.MinPriority == nil || e.priority >= *f.MinPriority) && (f.MaxPriority == nil || e.priority <= *f.MaxPriority) &&
 		(s.kinds == nil || e.kind != 0 && s.kinds[e.kind] || e.kind == 0 && s.named[e.queue]) &&
 		(s.group == 0 || e.holder == s.group) && s.isTagged(h) && (f.UniqueKey == "" || e.unique == s.unique) &&
+		(!f.HoldsKey || e.unique != (digest{})) &&
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
 }
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -55,11 +56,16 @@ func (l *library) submit() {
 	if l.rng.IntN(4) == 0 {
 		j.RetainFor = time.Hour
 	}
+	if l.rng.IntN(4) == 0 {
+		j.Unique, j.UniqueKey = core.UniqueRefuse, fmt.Sprint("key ", l.m.nextSeq/2) // one key may be held in two queues
+	}
 	j.Tags = [][]string{nil, {"x"}, {"x", "y"}, {"y", fmt.Sprint(l.m.nextSeq)}}[l.rng.IntN(4)]
 	if l.rng.IntN(8) == 0 && l.m.nextSeq > 1 {
 		j.After = []uint64{1 + uint64(l.rng.Int64N(int64(l.m.nextSeq-1)))} //nolint:gosec // small
 	}
-	if r := l.do(&core.Submit{Job: j}); r.Kind != core.Submitted {
+	if r := l.do(&core.Submit{Job: j}); errors.Is(r.Err, core.ErrNotUnique) {
+		return
+	} else if r.Kind != core.Submitted {
 		l.t.Fatalf("%+v", r)
 	}
 	l.note(l.m.nextSeq - 1)
@@ -143,7 +149,9 @@ func TestPagesNeitherRepeatNorMiss(t *testing.T) {
 
 // filter makes conditions that suit an order.
 func (l *library) filter(order core.Order) (f core.Filter) {
-	switch l.rng.IntN(6) {
+	switch l.rng.IntN(7) {
+	case 6:
+		f.HoldsKey = order != core.OrderDied && order != core.OrderFinished
 	case 0:
 		f.Queues = []string{l.queue(), l.queue()}
 	case 1:

@@ -89,6 +89,8 @@ func (s *search) gather() (handles []uint32, few bool) {
 			handles = append(handles, h)
 		}
 		return handles, true
+	case s.f.HoldsKey && len(m.byUnique) <= m.effort.gather:
+		return m.keyHolders(), true
 	case s.worker != 0 && len(m.leases[s.worker]) <= m.effort.gather && !m.isNamed(s.f.Worker):
 		return m.leases[s.worker], true // a connection of that name is found only in the list of leased jobs
 	case len(s.tags) > 0 && m.tags.jobs[s.tags[0]].Len() <= m.effort.gather:
@@ -108,6 +110,16 @@ func (s *search) gather() (handles []uint32, few bool) {
 		handles = members(handles, l)
 	}
 	return handles, true
+}
+
+// keyHolders collects the jobs that hold a unique key, in no order.
+func (m *Machine) keyHolders() (handles []uint32) {
+	for _, h := range m.byUnique {
+		for ; h != 0; h = m.jobs.at(h).uniqueNext {
+			handles = append(handles, h)
+		}
+	}
+	return handles
 }
 
 // isNamed reports whether a connection has this name.

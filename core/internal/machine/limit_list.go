@@ -35,10 +35,14 @@ func (m *Machine) addLimits(to *core.Answer, n uint32, uses bool) {
 	if q.shape == nil {
 		return
 	}
+	var held slotHolders
+	if uses {
+		held = m.holdersIn(n)
+	}
 	for _, l := range q.shape.sorted() {
 		row := core.LimitInfo{QueueLimit: l}
 		if uses {
-			row.Uses = m.usesOf(n, q, limitName{l.Scope, l.Name})
+			row.Uses = m.usesOf(q, limitName{l.Scope, l.Name}, &held)
 		}
 		to.Limits = append(to.Limits, row)
 	}
@@ -48,10 +52,10 @@ func (m *Machine) addLimits(to *core.Answer, n uint32, uses bool) {
 	}
 }
 
-// usesOf is what counts against a limit.
-func (m *Machine) usesOf(n uint32, q *jobQueue, name limitName) []core.LimitUse {
+// usesOf is what counts against a limit: the most used types or keys, by name.
+func (m *Machine) usesOf(q *jobQueue, name limitName, held *slotHolders) []core.LimitUse {
 	if name.scope == core.ScopeQueue {
-		use := core.LimitUse{Taken: q.slots, Ready: q.ready.Len(), Slots: m.slotsOf(n, func(x *optional) bool { return x.slot == slotTaken })}
+		use := core.LimitUse{Taken: q.slots, Ready: q.ready.Len(), Slots: held.whole}
 		if q.lanes != nil && q.lanes.whole != nil {
 			use.NextAt = m.nextAt(q.lanes.whole)
 		}
@@ -69,12 +73,17 @@ func (m *Machine) usesOf(n uint32, q *jobQueue, name limitName) []core.LimitUse 
 		for _, l := range b.lanes {
 			use.Ready += l.ready.Len()
 		}
-		use.Slots = m.slotsOf(n, func(x *optional) bool {
-			return x.lane != nil && (x.lane.slots[ofType].bucket == b || x.lane.slots[ofKey].bucket == b)
-		})
+		use.Slots = held.byBucket[b]
 		uses = append(uses, use)
 	}
-	slices.SortFunc(uses, func(a, b core.LimitUse) int { return cmp.Compare(a.Name, b.Name) })
+	byName := func(a, b core.LimitUse) int { return cmp.Compare(a.Name, b.Name) }
+	if len(uses) > core.MaxLimitUses {
+		slices.SortFunc(uses, func(a, b core.LimitUse) int {
+			return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready), byName(a, b))
+		})
+		uses = slices.Clip(uses[:core.MaxLimitUses])
+	}
+	slices.SortFunc(uses, byName)
 	return uses
 }
 
@@ -86,18 +95,41 @@ func (m *Machine) nextAt(b *bucket) core.Instant {
 	return 0
 }
 
-// slotsOf lists the leased jobs of a queue that count, the oldest lease first.
-func (m *Machine) slotsOf(n uint32, counts func(*optional) bool) (slots []core.SlotUse) {
+// slotHolders are the leased jobs of a queue that count against its limits, the oldest lease first.
+type slotHolders struct {
+	whole    []core.SlotUse
+	byBucket map[*bucket][]core.SlotUse
+}
+
+// holdersIn goes once through the leased jobs, however many limits, types and keys the queue has.
+func (m *Machine) holdersIn(n uint32) slotHolders {
+	held := slotHolders{byBucket: map[*bucket][]core.SlotUse{}}
 	walk := m.byState[core.Leased].From(nil)
-	for h := walk.Next(); h != 0 && len(slots) < core.MaxSlotUses; h = walk.Next() {
+	for h := walk.Next(); h != 0; h = walk.Next() {
 		e := m.jobs.at(h)
-		if x := m.optionalState(h); e.queue == n && x != nil && counts(x) {
-			s := core.SlotUse{Seq: e.seq, LeasedAt: e.leasedAt, Worker: m.holderName(e)}
-			if e.holderKind == core.HeldByConn {
-				s.Client = m.clients[e.holder].id
+		x := m.optionalState(h)
+		if e.queue != n || x == nil {
+			continue
+		}
+		if x.slot == slotTaken && len(held.whole) < core.MaxSlotUses {
+			held.whole = append(held.whole, m.slotUse(e))
+		}
+		if x.lane == nil {
+			continue
+		}
+		for _, slot := range x.lane.slots {
+			if b := slot.bucket; b != nil && len(held.byBucket[b]) < core.MaxSlotUses {
+				held.byBucket[b] = append(held.byBucket[b], m.slotUse(e))
 			}
-			slots = append(slots, s)
 		}
 	}
-	return slots
+	return held
+}
+
+func (m *Machine) slotUse(e *entry) core.SlotUse {
+	s := core.SlotUse{Seq: e.seq, LeasedAt: e.leasedAt, Worker: m.holderName(e)}
+	if e.holderKind == core.HeldByConn {
+		s.Client = m.clients[e.holder].id
+	}
+	return s
 }

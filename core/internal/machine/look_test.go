@@ -114,7 +114,7 @@ func (r *reader) find(tag uint64) core.Op {
 		Filter: core.Filter{
 			Queues: list("queues"), QueuePrefix: r.Option("prefix"), Types: list("types"), Worker: r.Option("worker"),
 			FailureGroup: r.Option("group"), Batch: uint64(r.number("batch")), Parent: uint64(r.number("parent")),
-			UniqueKey: r.Option("unique"), Tags: list("tags"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
+			UniqueKey: r.Option("unique"), HoldsKey: r.flag("holds-key"), Tags: list("tags"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
 		},
 	}
 	for _, name := range list("states") {

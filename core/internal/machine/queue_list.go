@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -156,7 +157,13 @@ func (m *Machine) inspectQueue(c *client, op *core.InspectQueue) {
 		m.noQueue(c, op.Tag)
 		return
 	}
-	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: []core.QueueInfo{m.queueInfo(n)}, Commit: m.metaCommit()})
+	info := m.queueInfo(n)
+	if q := m.queues[n]; q.shape != nil && q.shape.sharing.Key.Kind != core.KeyNone {
+		sharing := q.shape.sharing
+		sharing.Weights = maps.Clone(sharing.Weights)
+		info.Sharing = &sharing
+	}
+	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: []core.QueueInfo{info}, Commit: m.metaCommit()})
 }
 
 func (m *Machine) queueInfo(n uint32) core.QueueInfo {

@@ -1,0 +1,45 @@
+package machine
+
+import (
+	"fmt"
+	"testing"
+
+	"broker/core"
+)
+
+// TestUsesOfALimitAreBounded lists a limit of more keys than a reply holds: the busiest remain.
+func TestUsesOfALimitAreBounded(t *testing.T) {
+	t.Parallel()
+	l := &library{t: t, now: 1 << 50}
+	l.m = New(Options{Persist: true, StartedAt: l.now})
+	l.id = l.m.OpenClient(l.now, core.ClientOptions{Protocol: core.Faktory})
+	must := func(op core.Op) core.Reply {
+		t.Helper()
+		r := l.do(op)
+		if r.Kind == core.Failed {
+			t.Fatalf("%T: %v", op, r.Err)
+		}
+		return r
+	}
+	must(&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Scope: core.ScopeKey, Throttle: core.Throttle{Leased: 1}}})
+	must(&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "shop"}}})
+	push := func(key string, priority int32) {
+		must(&core.Submit{Job: &core.Job{Queue: "q", Priority: priority, Tags: []string{"shop:" + key}}})
+	}
+	const keys = core.MaxLimitUses + 5
+	for i := range keys {
+		push(fmt.Sprintf("%05d", i), 0)
+	}
+	push("zz-taken", 1)
+	push("zz-waits", -1)
+	push("zz-waits", -1)
+	must(&core.Lease{Queues: []string{"q"}, Holder: core.HeldByWorker, Worker: "w"})
+	uses := must(&core.ListLimits{Queue: "q"}).Limits[0].Uses
+	last, before := uses[len(uses)-1], uses[len(uses)-2]
+	if len(uses) != core.MaxLimitUses || uses[0].Name != "00000" || last.Name != "zz-waits" || last.Ready != 2 {
+		t.Errorf("%d uses, from %+v to %+v", len(uses), uses[0], last)
+	}
+	if before.Name != "zz-taken" || before.Taken != 1 || len(before.Slots) != 1 || before.Slots[0].Worker != "w" {
+		t.Errorf("the key with a slot: %+v", before)
+	}
+}
