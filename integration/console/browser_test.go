@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -24,12 +25,15 @@ type browser struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // chromedp keeps the tab in it
 	base string
+	// stills names the script that switches live pages off.
+	stills page.ScriptIdentifier
 
 	mu       sync.Mutex // guards problems
 	problems []string
 }
 
-// openBrowser starts a browser with an empty profile.
+// openBrowser starts a browser with an empty profile. Its pages are still, as if the user had chosen so: a refresh may move what
+// a test is about to click. The tests of live pages call live.
 func openBrowser(t *testing.T, base string) *browser {
 	t.Helper()
 	harness.Need(t, "chromium")
@@ -38,7 +42,7 @@ func openBrowser(t *testing.T, base string) *browser {
 		t.Fatal(err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile(t)),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(time.Minute),
 	)
@@ -70,10 +74,39 @@ func openBrowser(t *testing.T, base string) *browser {
 			}
 		}
 	})
-	if err := chromedp.Run(tab, network.Enable(), log.Enable(), runtime.Enable()); err != nil { // the browser ends with this context
+	if err := chromedp.Run(tab, network.Enable(), log.Enable(), runtime.Enable(), chromedp.ActionFunc(b.still)); err != nil { // the browser ends with this context
 		t.Fatal(err)
 	}
 	return b
+}
+
+// profile makes a folder for a browser. Programs of the browser write into it for a moment after it has ended.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "browser-profile-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		harness.Eventually(t, func() string {
+			if err := os.RemoveAll(dir); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	})
+	return dir
+}
+
+func (b *browser) still(ctx context.Context) (err error) {
+	b.stills, err = page.AddScriptToEvaluateOnNewDocument(`if (location.protocol !== "about:") sessionStorage.setItem("live", "off")`).Do(ctx)
+	return err
+}
+
+// live makes the pages live that are opened from now on.
+func (b *browser) live() {
+	b.t.Helper()
+	b.run(page.RemoveScriptToEvaluateOnNewDocument(b.stills), chromedp.Evaluate(`location.protocol !== "about:" && sessionStorage.removeItem("live")`, nil))
 }
 
 func mustParse(t *testing.T, text string) *url.URL {

@@ -59,6 +59,7 @@ func TestPagesAreLive(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
 	b := openBrowser(t, "http://"+broker.HTTP)
+	b.live()
 	b.open("/queues")
 	b.wants("emails")
 	shell(t, broker, "broker push brand-new x")
@@ -79,6 +80,32 @@ func TestPagesAreLive(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// TestARefreshSparesASelection: the rows of a refresh that comes back after the user has selected one are in another order.
+func TestARefreshSparesASelection(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/queues?sort=-ready")
+	b.wants("emails")
+	shell(t, broker, "for i in $(seq 9); do broker push busier $i; done")
+	var selected string
+	b.eval(`new Promise((done) => {
+		const names = () => [...document.querySelectorAll('td input[name="id"]:checked')].map((box) => box.value).join();
+		document.addEventListener('htmx:finally:request', () => setTimeout(() => done(names()), 50), { once: true });
+		htmx.trigger(document.body, 'refresh');
+		document.querySelector('td input[value="emails"]').click();
+	})`, &selected)
+	if selected != "emails" {
+		t.Errorf("selected emails, and after the refresh the page has selected %q", selected)
+	}
+	b.run(chromedp.Click(`button[value="pause"]`))
+	b.wants("1 queue paused.")
+	if !strings.Contains(shell(t, broker, "broker queues emails"), "paused") {
+		t.Error("the queue is not paused")
+	}
+	b.clean("a refresh below a selection")
 }
 
 func TestLoginAndLogout(t *testing.T) {

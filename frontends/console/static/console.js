@@ -25,6 +25,10 @@
     if (!live() || selecting || document.hidden || busy()) return;
     window.htmx?.trigger(document.body, 'refresh');
   };
+  // A refresh that was on its way when the user began to select or to edit is dropped: it could move rows under a selection.
+  document.addEventListener('htmx:before:swap', (e) => {
+    if (e.detail?.ctx?.sourceElement?.id === 'frame' && (selecting || busy())) e.preventDefault();
+  });
   const poll = (on) => {
     if (on && !polling) polling = setInterval(refresh, pollEvery);
     if (!on && polling) { clearInterval(polling); polling = 0; }
