@@ -20,6 +20,7 @@ probe() {
 	nodejs) command -v node ;;
 	npm) command -v npm ;;
 	python3) command -v python3 ;;
+	python3-redis) /usr/bin/python3 -c 'import redis' ;;
 	curl) command -v curl ;;
 	debootstrap) PATH="$PATH:/usr/sbin:/sbin" command -v debootstrap ;;
 	lintian) command -v lintian ;;
@@ -29,7 +30,7 @@ probe() {
 }
 
 packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman libgearman-client-perl redis-server chromium ruby
-	beanstalkd nodejs npm python3 curl debootstrap lintian rpm prometheus)
+	beanstalkd nodejs npm python3 python3-redis curl debootstrap lintian rpm prometheus)
 
 missing=()
 lack() {
@@ -57,7 +58,8 @@ if [ ${#missing[@]} -gt 0 ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0
 	lack
 fi
 
-if ! [ -e integration/clients/node/node_modules/faktory-worker/package.json ] || ! [ -e integration/clients/node/node_modules/axe-core/package.json ]; then
+if ! [ -e integration/clients/node/node_modules/faktory-worker/package.json ] || ! [ -e integration/clients/node/node_modules/axe-core/package.json ] ||
+	! [ -e integration/clients/node/node_modules/redis/package.json ]; then
 	if ! (cd integration/clients/node && npm ci --no-audit --no-fund); then
 		missing+=("the packages of integration/clients/node")
 	fi

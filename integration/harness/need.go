@@ -35,12 +35,16 @@ var packages = map[string]string{
 	// Libraries:
 	"php-gearman":  "php-gearman",
 	"perl-gearman": "libgearman-client-perl",
+
+	"python3-redis": "python3-redis",
 }
 
 // probes are commands that succeed if a library is installed.
 var probes = map[string][]string{
 	"php-gearman":  {"php", "-r", `exit(extension_loaded("gearman") ? 0 : 1);`},
 	"perl-gearman": {"perl", "-MGearman::Client", "-MGearman::Worker", "-e", "1"},
+
+	"python3-redis": {"/usr/bin/python3", "-c", "import redis"}, // Debian's, whatever else is in PATH
 }
 
 // Need skips the test if one of the tools is not installed; the reason names the package to install. With CI=true nothing
@@ -143,7 +147,7 @@ func installNodeModules() error {
 
 // nodeModulesComplete reports whether each of the packages is there.
 func nodeModulesComplete(dir string) bool {
-	for _, name := range []string{"faktory-worker", "axe-core", "@apidevtools/swagger-parser"} {
+	for _, name := range []string{"faktory-worker", "axe-core", "@apidevtools/swagger-parser", "redis"} {
 		if _, err := os.Stat(filepath.Join(dir, "node_modules", name, "package.json")); err != nil {
 			return false
 		}
