@@ -114,7 +114,7 @@ func (t *tx) planJob(p *plan, j *job, noDependencies bool) {
 		t.planSubmission(p, j, want, noDependencies)
 	case want == running:
 		t.planLease(p, j)
-	case t.learning && j.broker.leased:
+	case t.learning && (j.broker.leased || want == scheduled && j.broker.want == waiting): // taken, or due by the clock
 	default:
 		t.planWait(p, j, want, noDependencies)
 	}
