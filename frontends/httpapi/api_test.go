@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"broker/core"
 	"broker/core/coretest"
@@ -187,5 +188,23 @@ func TestARestartKeepsTokensAndAudit(t *testing.T) {
 	}
 	if err := e.Shutdown(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRequestsWaitForTheStart: a client that connects while the store opens is served, not refused.
+func TestRequestsWaitForTheStart(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	backend := f.server.backend.Load()
+	f.server.Unready()
+	time.AfterFunc(50*time.Millisecond, func() { f.server.Ready(*backend) })
+	if a := f.call("POST", "/api/v1/jobs", `{"queue":"q"}`); a.status != http.StatusCreated {
+		t.Errorf("%d %s", a.status, a.text)
+	}
+
+	f.server.Unready()
+	f.server.Stopping() // and the start will not end
+	if a := f.call("GET", "/api/v1/jobs", nil); a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.text), `"starting"`) {
+		t.Errorf("%d %s", a.status, a.text)
 	}
 }

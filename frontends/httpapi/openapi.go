@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -102,15 +103,44 @@ func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter,
 	m.Handle(pattern, m.s.protected(h))
 }
 
+// startTimeout is how long a request waits for the store, as a client of the other protocols does. A large store takes longer.
+const startTimeout = 5 * time.Second
+
 // whenReady answers for the API until the store is open.
 func (s *Server) whenReady(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if b := s.backend.Load(); b == nil || b.Service == nil {
+		if !s.awaitService(r.Context()) {
 			starting().write(w)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// awaitService waits until the broker's service is there, and reports whether it is.
+func (s *Server) awaitService(ctx context.Context) bool {
+	there := func() bool {
+		b := s.backend.Load()
+		return b != nil && b.Service != nil
+	}
+	if there() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for !s.stopping.Load() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-poll.C:
+			if there() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // anyBodyIsJSON lets clients leave the content type out: curl's own is that of a form.
