@@ -24,7 +24,7 @@ var flagSettings = []struct{ flag, setting, value, about string }{
 	{"http", "http.listen", "ADDR", "address of the console, the API and the metrics"},
 	{"node", "cluster.node", "ID", "id of this node in a cluster"},
 	{"cluster", "cluster.members", "LIST", "nodes of the cluster: n1=host:port,n2=host:port,n3=host:port"},
-	{"join", "cluster.join", "true", "join a cluster that exists, after broker cluster add"},
+	{"join", "cluster.join", "bool", "join a cluster that exists, after broker cluster add"},
 	{"password", "faktory.password", "PW", "password for Faktory and HTTP clients"},
 }
 
