@@ -123,6 +123,9 @@ roles = [%s]
 
 	entry := askAs(t, b, "root-token", "/audit?limit=1")["entries"].([]any)[0].(map[string]any)
 	equal(t, "audit", fmt.Sprintln(entry["who"], entry["via"], entry["action"], entry["target"]), "mailer gearman queue.limit mail.a\n")
+	equal(t, "delete", wq.ask("delete "+id+"1\r\n"), "+OK")
+	entry = askAs(t, b, "root-token", "/audit?limit=1")["entries"].([]any)[0].(map[string]any)
+	equal(t, "audit", fmt.Sprintln(entry["who"], entry["via"], entry["action"], entry["target"]), "mailer workq job.delete "+id+"1\n")
 	worker := askAs(t, b, "root-token", "/workers?protocol=workq")["workers"].([]any)[0].(map[string]any)
 	equal(t, "identity", fmt.Sprint(worker["identity"]), "CN=mailer.example")
 }

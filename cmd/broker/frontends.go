@@ -67,7 +67,7 @@ func (p *process) buildFrontends() frontendSet {
 		"workq": workq.New(guard(core.Workq, c.Workq.Principal), workq.Options{
 			MaxBodyBytes: int(c.Workq.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 			Namespace: c.Workq.Namespace, Route: p.routes.of("workq", c),
-			Handles: handles,
+			Handles: handles, Audit: p.auditChange,
 		}),
 		"gearman": g,
 		"faktory": f,

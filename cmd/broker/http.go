@@ -91,6 +91,7 @@ func (p *process) openService() (err error) {
 		Handles: p.handleFormat(), MaxBodyBytes: int(p.config.HTTP.MaxBody), DrainRejectsNewJobs: p.config.DrainRejectsNewJobs,
 		Audited: p.logAudit, Connections: p.connections, Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState,
 		BatchName: p.frontends.faktory.BatchName, ParseBatchName: p.frontends.faktory.ParseBatchName,
+		OpenBatch:      p.frontends.faktory.OpenBatch,
 		BackupProgress: p.backupProgress, Storage: p.storage, CheckStore: p.checkStore,
 		Support: p.supportParts(),
 		Backup:  p.backup, Reload: p.reloadAll, Settings: p.settingsInForce,

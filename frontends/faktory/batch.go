@@ -95,7 +95,8 @@ func (s *session) newBatch(p *pipeline, arg []byte) {
 		s.refuse(err.Error())
 		return
 	}
-	r := s.openBatch(op)
+	op.Tag = s.nextTag()
+	r := s.f.OpenBatch(op, s.ask)
 	name := def.ParentBID
 	if r.Kind == core.Failed && r.Job != nil {
 		name = s.f.subject(r.Job, r.Err)

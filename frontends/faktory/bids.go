@@ -71,25 +71,25 @@ func (f *Frontend) BatchName(number uint64) string { return f.bids.format(number
 // ParseBatchName reads what BatchName wrote.
 func (f *Frontend) ParseBatchName(bid string) (number uint64, ok bool) { return f.bids.parse(bid) }
 
-// openBatch has a batch opened. The first one of a store settles the prefix, in a step that no other batch can overtake.
-func (s *session) openBatch(op *core.OpenBatch) core.Reply {
-	ids := &s.f.bids
+// OpenBatch has do open a batch, for clients of any protocol. The first batch of a store settles the prefix, in a step that no
+// other batch can overtake.
+func (f *Frontend) OpenBatch(op *core.OpenBatch, do func(core.Op) core.Reply) core.Reply {
+	ids := &f.bids
 	ids.mu.RLock()
 	settled := ids.first != 0
 	ids.mu.RUnlock()
-	op.Tag = s.nextTag()
 	if settled {
-		return s.ask(op)
+		return do(op)
 	}
 	ids.mu.Lock()
 	defer ids.mu.Unlock()
-	opened := s.ask(op)
+	opened := do(op)
 	if opened.Kind == core.Failed || ids.first != 0 {
 		return opened
 	}
 	prefix := strings.ToLower(rand.Text())[:16]
 	value, _ := json.Marshal(storedBIDs{Prefix: prefix, First: opened.Seq}) // always has a JSON form
-	stored := s.ask(&core.WriteMeta{Tag: s.nextTag(), Entries: []core.MetaEntry{{Name: bidsMeta, Value: value}}})
+	stored := do(&core.WriteMeta{Tag: op.Tag, Entries: []core.MetaEntry{{Name: bidsMeta, Value: value}}})
 	if stored.Kind == core.Failed {
 		return stored
 	}

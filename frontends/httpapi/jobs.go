@@ -78,7 +78,7 @@ func (s *Server) submitJobs(ctx context.Context, in *submitInput) (*submitOutput
 	} else if !reflect.DeepEqual(in.Body.Submission, service.Submission{}) {
 		return nil, s.problemOf(&service.Error{Code: service.CodeInvalid, Field: "body.jobs", Detail: "jobs excludes the members of a single job"})
 	}
-	jobs, err := s.service().Submit(ctx, callerOf(ctx), subs, service.SubmitOptions{Wait: in.span, Key: in.Key})
+	jobs, err := s.service().Submit(ctx, callerOf(ctx), subs, service.SubmitOptions{Wait: in.span, Key: in.Key, Many: many})
 	if err != nil {
 		return nil, s.problemOf(err)
 	}

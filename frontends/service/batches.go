@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -42,6 +43,18 @@ type BatchTree struct {
 	Batches   []BatchTree `json:"batches" doc:"its children, as trees, oldest first"`
 	Truncated bool        `json:"batches_truncated,omitempty" doc:"there are more than 1,000 batches below the one that was asked for"`
 }
+
+// BatchSubmission is a batch to be opened.
+type BatchSubmission struct {
+	Parent      string      `json:"parent,omitempty" doc:"batch that it belongs to; that one must be open"`
+	Description string      `json:"description,omitempty" maxLength:"4096"`
+	Complete    *Submission `json:"complete,omitempty" doc:"job that runs when every job of the batch was executed once"`
+	Success     *Submission `json:"success,omitempty" doc:"job that runs when every job of the batch is done"`
+	OpenForS    float64     `json:"open_for_s,omitempty" minimum:"0" doc:"an open batch is forgotten after so long; its jobs stay. Default: 1800"`
+}
+
+// openFor is how long a batch stays open where the client does not say.
+const openFor = 30 * time.Minute
 
 // maxTree bounds the batches of a tree.
 const maxTree = 1000
@@ -103,7 +116,7 @@ func (s *Service) Batches(ctx context.Context, caller Caller, limit int, cursor 
 
 // Batch shows a batch with those below it.
 func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTree, error) {
-	if err := caller.mayAll(access.Read); err != nil {
+	if err := caller.maySeeBatches(); err != nil {
 		return nil, err
 	}
 	number, err := s.parseBatchName(id)
@@ -124,6 +137,105 @@ func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTr
 	tree := s.treeOf(r.Batch, below)
 	tree.Truncated = truncated
 	return &tree, nil
+}
+
+// maySeeBatches checks that the caller may see a batch that it can name: producers ask for the progress of theirs.
+func (c Caller) maySeeBatches() error {
+	if c.Principal != nil && c.Principal.MaySome(access.Produce) {
+		return nil
+	}
+	return c.mayAll(access.Read)
+}
+
+// mayBatch checks that the caller may open and commit batches.
+func (c Caller) mayBatch() error {
+	if c.Principal != nil && c.Principal.MaySome(access.Produce) {
+		return nil
+	}
+	return c.mayAll(access.Produce)
+}
+
+// OpenBatch makes a batch that is open for jobs until it is committed.
+func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmission) (*Batch, error) {
+	if err := caller.mayBatch(); err != nil {
+		return nil, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	open, err := span("body.open_for_s", cmp.Or(b.OpenForS, openFor.Seconds()))
+	if err != nil {
+		return nil, err
+	}
+	op := &core.OpenBatch{Description: b.Description, OpenUntil: s.Now().Add(open)}
+	if b.Parent != "" {
+		if op.Parent, err = s.parseBatchName(b.Parent); err != nil {
+			return nil, invalid("body.parent", "%v", err)
+		}
+	}
+	if op.Complete, err = s.callbackJob(c, caller, b.Complete, "body.complete."); err != nil {
+		return nil, err
+	}
+	if op.Success, err = s.callbackJob(c, caller, b.Success, "body.success."); err != nil {
+		return nil, err
+	}
+	do := func(op core.Op) core.Reply {
+		r, err := c.ask(op)
+		if err != nil && r.Kind != core.Failed {
+			return core.Reply{Kind: core.Failed, Err: err}
+		}
+		return r
+	}
+	var r core.Reply
+	if s.o.OpenBatch != nil {
+		r = s.o.OpenBatch(op, do)
+	} else {
+		r = do(op)
+	}
+	if err := c.committed(ctx, r.Commit); err != nil {
+		return nil, err
+	}
+	if r.Kind == core.Failed {
+		return nil, refusal(r.Err)
+	}
+	return s.showBatch(ctx, c, r.Seq)
+}
+
+// callbackJob makes the job of a callback; nil for none.
+func (s *Service) callbackJob(c *client, caller Caller, sub *Submission, at string) (*core.Job, error) {
+	if sub == nil {
+		return nil, nil //nolint:nilnil // no callback
+	}
+	if err := caller.may(access.Produce, sub.Queue); err != nil {
+		return nil, err
+	}
+	return s.jobOf(c, sub, at, s.Now(), false)
+}
+
+// CommitBatch closes a batch for submissions and lets its callbacks run; with reopen it accepts jobs again.
+func (s *Service) CommitBatch(ctx context.Context, caller Caller, id string, reopen bool) (*Batch, error) {
+	if err := caller.mayBatch(); err != nil {
+		return nil, err
+	}
+	number, err := s.parseBatchName(id)
+	if err != nil {
+		return nil, &Error{Code: CodeBatchNotFound, Detail: err.Error()}
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if _, err := c.call(ctx, &core.CloseBatch{Batch: number, Reopen: reopen}); err != nil {
+		return nil, err
+	}
+	return s.showBatch(ctx, c, number)
+}
+
+// showBatch is a batch as it is now.
+func (s *Service) showBatch(ctx context.Context, c *client, number uint64) (*Batch, error) {
+	r, err := c.call(ctx, &core.InspectBatch{Batch: number})
+	if err != nil {
+		return nil, err
+	}
+	b := s.batchOf(r.Batch)
+	return &b, nil
 }
 
 // batchesBelow finds the descendants of a batch. They are newer than it.

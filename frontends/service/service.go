@@ -23,6 +23,9 @@ type Options struct {
 	BatchName      func(number uint64) string
 	ParseBatchName func(name string) (number uint64, ok bool)
 
+	// OpenBatch has do open a batch, and sees to its name; nil: do opens it.
+	OpenBatch func(op *core.OpenBatch, do func(core.Op) core.Reply) core.Reply
+
 	// MaxBodyBytes bounds the body of a job; zero: core.MaxBodyBytes.
 	MaxBodyBytes int
 

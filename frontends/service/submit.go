@@ -59,6 +59,7 @@ const (
 type SubmitOptions struct {
 	Wait time.Duration // for the outcomes; zero: no waiting
 	Key  string        // idempotency key; empty: none
+	Many bool          // the jobs came as a list, by which errors name them
 }
 
 // Submit admits jobs in one commit, all or none. With a wait it returns once all outcomes are known or the time is over.
@@ -70,7 +71,7 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 	ops := make([]core.Op, len(subs))
 	for i := range subs {
 		at := "body."
-		if len(subs) > 1 {
+		if o.Many {
 			at = fmt.Sprintf("body.jobs[%d].", i)
 		}
 		if err := caller.may(access.Produce, subs[i].Queue); err != nil {

@@ -236,7 +236,7 @@ func (s *Session) remove(p *pipeline, r *request) {
 	if !good {
 		return
 	}
-	p.Ask(&core.Cancel{Tag: p.expect(pending{answer: answerDone}), Ref: ref})
+	p.Ask(&core.Cancel{Tag: p.expect(pending{answer: answerDone, id: ref.ID, isDelete: true}), Ref: ref})
 }
 
 // maxWait is the longest wait timeout.

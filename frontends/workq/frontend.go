@@ -5,6 +5,7 @@ import (
 
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/access"
 )
 
 // Options of the front-end; zero values mean the defaults.
@@ -24,6 +25,9 @@ type Options struct {
 
 	// Handles is the format of Gearman job handles, by which the flags -after and -parent may name jobs.
 	Handles core.HandleFormat
+
+	// Audit reports which jobs clients have deleted. It is called on an event loop and must not block. May be nil.
+	Audit func(access.Change)
 
 	// Route changes queue and type at submission. Its arguments are those of the client. A queue that it changes is
 	// outside the namespace. Nil: no change.

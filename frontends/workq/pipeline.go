@@ -23,6 +23,7 @@ type pending struct {
 	isLease  bool   // the answer may be a job
 	reading  bool   // the answer is a job, whose body is being read from the disk
 	isResult bool   // a half-closed client still receives the answer
+	isDelete bool   // noted in the audit log if the broker accepts it
 	answered bool
 }
 

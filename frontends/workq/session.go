@@ -3,6 +3,7 @@ package workq
 import (
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/access"
 )
 
 // Session is one connection: the state of its parser, and the command that it is blocked on.
@@ -220,9 +221,26 @@ func (s *Session) write(p *pending, r *core.Reply) {
 		buf = p.answer(s, buf, p, r)
 	}
 	out.Put(buf, r.Commit)
+	if p.isDelete && r.Kind != core.Failed {
+		s.noteDelete(p.id)
+	}
 	if p.isLease && r.Kind == core.Assigned {
 		s.deliveries.Add(out, r)
 	}
+}
+
+// noteDelete reports a deleted job for the audit log.
+func (s *Session) noteDelete(id string) {
+	if s.front.opts.Audit == nil {
+		return
+	}
+	c := access.Change{
+		Who: access.PrincipalOf(s.front.broker, s.client).Name(), Protocol: core.Workq, Action: "job.delete", Target: id,
+	}
+	if a := s.conn.RemoteAddr(); a != nil {
+		c.Address = a.String()
+	}
+	s.front.opts.Audit(c)
 }
 
 // say writes an answer that rests on no commit.
