@@ -49,7 +49,7 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-// Subscribe requests events, filtered by kinds, queues, types and job; an empty filter matches all. Reply: Accepted, or Failed
+// Subscribe requests events, filtered by kinds, queues, types, job and whether the job has a trace; an empty filter matches all. Reply: Accepted, or Failed
 // with ErrInvalid (more than MaxSubscriptions of a client, an unknown kind); then an EventReply for each event, once its commit
 // is on disk. While Buffer events wait to be fetched by Do, further ones are dropped and counted.
 type Subscribe struct {
@@ -60,7 +60,8 @@ type Subscribe struct {
 	QueuePrefix string
 	Types       []string
 	Job         uint64
-	Buffer      int // zero: 1,000; at most 100,000
+	Traced      bool // of jobs with a Job.Trace only
+	Buffer      int  // zero: 1,000; at most 100,000
 }
 
 // Unsubscribe ends the client's subscriptions with this tag. No reply; waiting events are still delivered.
@@ -84,8 +85,10 @@ type Event struct {
 	Protocol Protocol // of the client that caused it; of a job's worker in Leased
 	Worker   string   // id or name of the worker
 	Detail   string
-	Over     bool   // the job has come to its end
-	Dropped  uint64 // events of this subscription that were lost just before
+	Trace    string  // Job.Trace
+	Since    Instant // Leased: since when the job waited; the first event after a lease: when that began; zero: neither
+	Over     bool    // the job has come to its end
+	Dropped  uint64  // events of this subscription that were lost just before
 }
 
 // The TagOf methods.

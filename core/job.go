@@ -122,6 +122,7 @@ type Job struct {
 	Origin     Protocol
 	Tags       []string // at most MaxTags of MaxTagBytes
 	Attributes []byte   // the front-end's own fields, opaque to the core
+	Trace      string   // trace that the job is part of, in a form of the front-ends, opaque to the core; at most MaxTraceBytes
 
 	Priority    int32         // higher first, 0 is normal
 	CreatedAt   Instant       // zero in a submission: now

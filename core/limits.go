@@ -14,6 +14,7 @@ const (
 	MaxTags      = 100     // tags of one job
 	MaxTagBytes  = 255     // bytes of a tag
 
+	MaxTraceBytes    = 1 << 10 // of Job.Trace
 	MaxScheduleBytes = 1 << 20 // of the job of a schedule
 
 	// DeadFor is how long the dead set keeps a Faktory job.

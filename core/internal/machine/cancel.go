@@ -191,6 +191,9 @@ func (m *Machine) remove(h uint32) {
 		m.dropCollected(m.transients[h])
 		delete(m.transients, h)
 	}
+	if e.has(traced) {
+		delete(m.traces, h)
+	}
 	m.setPayload(h, nil)
 	n := e.queue
 	m.unlist(h, e)

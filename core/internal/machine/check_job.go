@@ -40,6 +40,12 @@ func (c *checker) job(h uint32, e *entry) {
 	if e.has(hasOptional) != (m.optionals[h] != nil) || e.has(hasTransient) != (m.transients[h] != nil) {
 		c.fail("job %d: flags and side maps disagree", e.seq)
 	}
+	if _, ok := m.traces[h]; ok != e.has(traced) {
+		c.fail("job %d: flag and map of traces disagree", e.seq)
+	}
+	if e.has(traced) {
+		c.traces++
+	}
 	if e.has(hasTransient) {
 		c.notes++
 		c.collected += len(m.transients[h].data)

@@ -122,11 +122,20 @@ func (m *Machine) publishJob(h uint32, e *entry, ev core.Event) {
 	if m.actor != nil {
 		ev.Protocol = m.actor.protocol
 	}
+	if e.has(traced) {
+		ev.Trace = m.traces[h]
+	}
 	switch {
 	case e.has(held):
 		ev.Protocol, ev.Worker = e.holderFrom, m.holderName(e)
-	case m.left.seq == e.seq && e.state == core.Leased: // just now
-		ev.Protocol, ev.Worker = e.holderFrom, m.left.name
+		if ev.Kind == core.EventLeased {
+			ev.Since = m.waited
+		}
+	case m.left.seq == e.seq:
+		if e.state == core.Leased { // just now
+			ev.Protocol, ev.Worker = e.holderFrom, m.left.name
+		}
+		ev.Since, m.left.leasedAt = m.left.leasedAt, 0
 	}
 	m.publish(&ev, m.eventCommit(e, ev.Kind))
 }
@@ -147,6 +156,15 @@ func (m *Machine) eventCommit(e *entry, kind core.EventKind) core.Commit {
 type lastHolder struct {
 	seq           uint64
 	name, address string
+	leasedAt      core.Instant // zero once an event has told it
+}
+
+// setTrace keeps the trace of a new job for its events: its payload may not be in memory then.
+func (m *Machine) setTrace(h uint32, e *entry, trace string) {
+	if trace != "" {
+		e.set(traced)
+		m.traces[h] = strings.Clone(trace) // it may be a view of a record
+	}
 }
 
 // identity is the job's Identity; empty if only the store has it.
@@ -231,5 +249,5 @@ func (s *subscription) wants(ev *core.Event) bool {
 	op := &s.op
 	return s.kinds&bit(ev.Kind) != 0 && (op.Job == 0 || op.Job == ev.Seq) &&
 		(len(op.Queues) == 0 || slices.Contains(op.Queues, ev.Queue)) && strings.HasPrefix(ev.Queue, op.QueuePrefix) &&
-		(len(op.Types) == 0 || ev.Seq != 0 && slices.Contains(op.Types, ev.Type))
+		(len(op.Types) == 0 || ev.Seq != 0 && slices.Contains(op.Types, ev.Type)) && (!op.Traced || ev.Trace != "")
 }

@@ -418,7 +418,7 @@ func (m *Machine) unhold(h uint32, e *entry) {
 		return
 	}
 	e.clear(held)
-	m.left = lastHolder{seq: e.seq, name: m.holderName(e), address: m.holderAddress(nil, e)}
+	m.left = lastHolder{seq: e.seq, name: m.holderName(e), address: m.holderAddress(nil, e), leasedAt: e.leasedAt}
 	m.unlist(h, e)
 	m.timers.Remove(&e.stateTimer)
 	m.giveSlot(h, e)

@@ -49,7 +49,7 @@ func (r *reader) lookOp(verb string, tag uint64) core.Op {
 // subscribe reads the options of a Subscribe; kinds are written with dashes.
 func (r *reader) subscribe(tag uint64) core.Op {
 	op := &core.Subscribe{
-		Tag: tag, QueuePrefix: r.Option("prefix"), Job: uint64(r.number("job")), Buffer: int(r.number("buffer")),
+		Tag: tag, QueuePrefix: r.Option("prefix"), Job: uint64(r.number("job")), Buffer: int(r.number("buffer")), Traced: r.flag("traced"),
 	}
 	for _, x := range []struct {
 		name string
@@ -81,6 +81,12 @@ func (p *player) eventText(ev *core.Event) string {
 	for _, x := range []struct{ name, value string }{{"worker", ev.Worker}, {"detail", ev.Detail}} {
 		if x.value != "" {
 			text += fmt.Sprintf(" %s=%q", x.name, x.value)
+		}
+	}
+	if ev.Trace != "" {
+		text += fmt.Sprintf(" trace=%q", ev.Trace)
+		if ev.Since != 0 {
+			text += " since " + p.at(ev.Since)
 		}
 	}
 	if ev.Over {

@@ -35,6 +35,7 @@ type Machine struct {
 	byID       map[digest]uint32
 	byUnique   map[digest]uint32
 	optionals  map[uint32]*optional
+	traces     map[uint32]string // Job.Trace of the jobs that have one
 	transients map[uint32]*transient
 	nextSeq    uint64
 	byState    stateLists
@@ -109,6 +110,7 @@ type Machine struct {
 	events        uint64       // events with subscriptions so far
 	actor         *client      // client of the current operation; nil: a deadline
 	left          lastHolder   // holder of the lease that ended last
+	waited        core.Instant // since when the job leased last had waited; zero: it had not
 	disconnected  []uint32     // slots of clients to disconnect
 	waitsOpen     []uint32     // slots of clients with replies that depend on the open batch
 	waitsInflight []uint32     // slots of clients with replies that depend on the batch in flight
@@ -127,7 +129,7 @@ func New(o Options) *Machine {
 		opts: o, hash: newHasher(),
 		bySeq: seqIndex{pages: map[uint64]*seqPage{}},
 		byID:  map[digest]uint32{}, byUnique: map[digest]uint32{},
-		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{},
+		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, traces: map[uint32]string{},
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},

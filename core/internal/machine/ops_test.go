@@ -236,6 +236,7 @@ func (r *reader) job(queue string) *core.Job {
 		RetainUntil: r.instant("retain-until"), RetainFor: r.span("retain-for"), Ephemeral: r.flag("ephemeral"),
 		ScheduledOrder: r.flag("scheduled-order"), After: r.seqs("after"), PriorFails: r.count("prior-fails"),
 		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")), Tags: r.words("tags"), Timeline: uint16(r.count("timeline")),
+		Trace: r.Option("trace"),
 	}
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory

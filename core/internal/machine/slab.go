@@ -78,6 +78,7 @@ const (
 	listed                           // in the lists of its state
 	keptByQueue                      // Done: it stays for the retention of its queue
 	held                             // it has a holder: Leased and not being detached
+	traced                           // Job.Trace is set
 )
 
 func (e *entry) has(f flags) bool { return e.flags&f != 0 }

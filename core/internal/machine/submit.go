@@ -180,7 +180,8 @@ func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 // which is stored; dependencies must have existed.
 func (m *Machine) valid(op *core.Submit) bool {
 	j := op.Job
-	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || !validTags(j.Tags) {
+	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || len(j.Trace) > core.MaxTraceBytes ||
+		!validTags(j.Tags) {
 		return false
 	}
 	if j.Ephemeral && (op.Watch == core.WatchNone || op.Watch == core.WatchOutcome || j.Batch != 0) {
@@ -330,6 +331,7 @@ func (m *Machine) index(j *core.Job, n uint32) uint32 {
 	e.bodyBytes = uint32(len(j.Body))
 	m.setType(e, j.Type)
 	m.setTags(h, j.Tags)
+	m.setTrace(h, e, j.Trace)
 	if j.Ephemeral {
 		e.set(ephemeral)
 	}
@@ -447,7 +449,7 @@ func (m *Machine) setPayload(h uint32, j *core.Job) {
 
 // payloadBytes is the approximate memory of a payload.
 func payloadBytes(j *core.Job) int {
-	n := 512 + len(j.Body) + len(j.Attributes) + len(j.ID) + len(j.UniqueKey) + 8*len(j.After)
+	n := 512 + len(j.Body) + len(j.Attributes) + len(j.ID) + len(j.UniqueKey) + 8*len(j.After) + len(j.Trace)
 	for _, tag := range j.Tags {
 		n += 16 + len(tag)
 	}

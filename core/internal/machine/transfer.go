@@ -27,6 +27,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 		granted = m.grantFor(e, &to, 0)
 	}
 	m.grant(c, &to, h, e, granted)
+	m.waited = 0
 	e.set(changed)
 	m.touch(h, e)
 	m.happened(h, e, core.EventLeased, "transferred")
@@ -42,6 +43,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 // grant leases a job to a client or worker for a number of milliseconds; zero: as long as the connection.
 func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *entry, granted uint32) {
 	e.epoch++
+	m.waited = e.waitsSince(m.now)
 	e.leasedAt = m.now
 	m.enlist(h, e)
 	e.granted = granted

@@ -51,6 +51,7 @@ const (
 	jobTags
 	jobSchedule
 	jobTimeline
+	jobTrace
 
 	jobKnown = 1<<iota - 1
 )
@@ -115,7 +116,7 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Batch != 0, jobBatch) |
 		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails) |
 		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule) |
-		flag(j.Timeline != 0, jobTimeline)
+		flag(j.Timeline != 0, jobTimeline) | flag(j.Trace != "", jobTrace)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -182,7 +183,7 @@ func appendTimes(dst []byte, j *core.Job, f uint64) []byte {
 	return dst
 }
 
-// appendLinks writes jobParent to jobTimeline. Linked jobs are mostly close to each other, so differences are small.
+// appendLinks writes jobParent to jobTrace. Linked jobs are mostly close to each other, so differences are small.
 func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	if f&jobParent != 0 {
 		dst = binary.AppendUvarint(dst, j.Parent)
@@ -207,6 +208,9 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	}
 	if f&jobTimeline != 0 {
 		dst = binary.AppendUvarint(dst, uint64(j.Timeline))
+	}
+	if f&jobTrace != 0 {
+		dst = appendText(dst, j.Trace)
 	}
 	return dst
 }
@@ -361,6 +365,9 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	}
 	if f&jobTimeline != 0 {
 		j.Timeline = d.slot()
+	}
+	if f&jobTrace != 0 {
+		j.Trace = d.text()
 	}
 }
 

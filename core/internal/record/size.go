@@ -19,7 +19,7 @@ const (
 // JobSize is an upper bound of what j takes in a commit batch, in bytes.
 func JobSize(j *core.Job) int {
 	n := jobBytes + len(j.Queue) + len(j.Type) + len(j.ID) + len(j.UniqueKey) + len(j.Attributes) + len(j.Body) +
-		numberBytes*len(j.After) + len(j.Schedule)
+		numberBytes*len(j.After) + len(j.Schedule) + len(j.Trace)
 	for _, tag := range j.Tags {
 		n += numberBytes + len(tag)
 	}
