@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/tracecontext"
 )
 
 // applyCustom reads the members of custom that the broker acts on and ignores all others. The error is for the client:
@@ -19,6 +20,7 @@ func (f *Frontend) applyCustom(job *core.Job, u *workUnit, now core.Instant) (su
 	if c.err != nil {
 		return submission{}, c.err
 	}
+	job.Trace = tracecontext.Join(c.traceparent, c.tracestate)
 	if c.uniqueFor > 0 {
 		job.Unique, job.UniqueStart = core.UniqueRefuse, c.untilStart
 		job.UniqueKey = uniqueKey(string(u.jobtype), u.args)
@@ -37,6 +39,8 @@ type customReader struct {
 	after      []string
 	parent     string
 	err        error // the first one
+
+	traceparent, tracestate string
 }
 
 func (c *customReader) member(name, value []byte) bool {
@@ -76,6 +80,14 @@ func (c *customReader) member(name, value []byte) bool {
 	case "parent":
 		if value[0] == '"' {
 			c.parent = string(decodeString(value))
+		}
+	case "traceparent":
+		if value[0] == '"' {
+			c.traceparent = string(decodeString(value))
+		}
+	case "tracestate":
+		if value[0] == '"' {
+			c.tracestate = string(decodeString(value))
 		}
 	}
 	return c.err == nil

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"broker/core"
+	"broker/frontends/tracecontext"
 )
 
 // jobState is the part of a job's JSON that changes after submission.
@@ -193,7 +194,11 @@ func failureTexts(f *core.Failure) (errtype, message string) {
 
 // appendCustom writes the custom object with the broker's own members added; nothing if it is empty.
 func (f *Frontend) appendCustom(b []byte, job *core.Job, custom []byte, note string) []byte {
-	if len(custom) == 0 && note == "" && job.CallbackFor == 0 {
+	trace := job.Trace
+	if job.Origin == core.Faktory || job.Origin == core.Internal {
+		trace = "" // custom has it as it was pushed
+	}
+	if len(custom) == 0 && note == "" && job.CallbackFor == 0 && trace == "" {
 		return b
 	}
 	b = appendName(b, "custom")
@@ -204,6 +209,13 @@ func (f *Frontend) appendCustom(b []byte, job *core.Job, custom []byte, note str
 	}
 	if job.CallbackFor != 0 {
 		b = appendTextMember(b, "_bid", f.bids.format(job.CallbackFor))
+	}
+	if trace != "" {
+		parent, state := tracecontext.Split(trace)
+		b = appendTextMember(b, "traceparent", parent)
+		if state != "" {
+			b = appendTextMember(b, "tracestate", state)
+		}
 	}
 	if note != "" {
 		b = append(appendName(b, "broker"), '{')

@@ -149,6 +149,11 @@ func TestJobFieldsReachTheCore(t *testing.T) {
 		{"priority", `"custom":{"priority":-5}`, func(j *core.Job) { j.Priority = -5 }},
 		{"priority beyond 32 bits", `"custom":{"priority":99999999999}`, func(j *core.Job) { j.Priority = 1<<31 - 1 }},
 		{"priority that is not an integer", `"custom":{"priority":"high"}`, func(*core.Job) {}},
+		{"trace", `"custom":{"tracestate":"a=1","traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`, func(j *core.Job) {
+			j.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 a=1"
+		}},
+		{"invalid trace is carried and has no meaning", `"custom":{"traceparent":"00-00-00-01","tracestate":"a=1"}`, func(*core.Job) {}},
+		{"trace that is not text", `"custom":{"traceparent":7,"tracestate":[]}`, func(*core.Job) {}},
 		{"priority outside of custom is ignored", `"priority":9`, func(*core.Job) {}},
 		{"unique", `"custom":{"unique_for":60}`, func(j *core.Job) {
 			j.Unique, j.UniqueKey, j.UniqueUntil = core.UniqueRefuse, uniqueKey("T", []byte("[]")), now+60*second
@@ -339,6 +344,26 @@ func TestRetryOfJobsFromOtherProtocols(t *testing.T) {
 	job.MaxFails, job.Exhausted = 1, core.ExhaustedBury
 	if got := fetched(&Frontend{}, job); !strings.HasPrefix(got, `{"retry":-1,`) {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestTraceReachesTheWorkerInCustom(t *testing.T) {
+	t.Parallel()
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for _, c := range []struct{ name, trace, want string }{
+		{"none", "", ""},
+		{"traceparent", parent, `"custom":{"traceparent":"` + parent + `"},`},
+		{"both", parent + ` a="1"`, `"custom":{"traceparent":"` + parent + `","tracestate":"a=\"1\""},`},
+	} {
+		job := &core.Job{ID: "job-00000001", Queue: "q", Type: "t", Body: []byte("[]"), Format: core.Args, Origin: core.HTTP, Trace: c.trace}
+		want := `{"retry":0,` + c.want + `"jid":"job-00000001","queue":"q","jobtype":"t","enqueued_at":"2030-01-01T00:00:00Z","args":[]}`
+		if got := fetched(&Frontend{}, job); got != want {
+			t.Errorf("%s\n got %s\nwant %s", c.name, got, want)
+		}
+	}
+	pushed := fetched(&Frontend{}, mustBuild(t, &Frontend{}, unit(`"custom":{"b":1,"traceparent":"`+parent+`"}`)))
+	if strings.Count(pushed, parent) != 1 {
+		t.Errorf("a job of a Faktory client is fetched as %s", pushed)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/frontends"
+	"broker/frontends/tracecontext"
 )
 
 // httpReadTimeout is how long a client may be silent before its request is complete.
@@ -96,21 +97,22 @@ func (s *httpSession) Feed(in []byte) int {
 	case len(r.function) == 0: // HEAD asks whether the server is there
 		s.write("", "", nil, 0)
 	default:
-		s.submit(&r.submission)
+		s.submit(&r)
 	}
 	return len(in)
 }
 
 // submit submits the job.
-func (s *httpSession) submit(sub *submission) {
-	n := newName(string(sub.function), &s.h.f.o)
-	if len(sub.unique) > maxUniqueBytes || !n.valid() {
+func (s *httpSession) submit(r *httpRequest) {
+	n := newName(string(r.function), &s.h.f.o)
+	if len(r.unique) > maxUniqueBytes || !n.valid() {
 		s.refuse(httpBadRequest)
 		return
 	}
 	var scratch []byte
-	op := &core.Submit{Job: s.h.f.newJob(n, sub, &scratch)}
-	if !sub.background {
+	op := &core.Submit{Job: s.h.f.newJob(n, &r.submission, &scratch)}
+	op.Job.Trace = tracecontext.Join(string(r.traceparent), string(r.tracestate))
+	if !r.background {
 		op.Watch = core.WatchStream
 	}
 	s.do(op)

@@ -72,10 +72,12 @@ func TestHTTPBackgroundJob(t *testing.T) {
 	t.Parallel()
 	s, w := setupHTTP(t, nil)
 	c := s.Dial("client")
-	c.Send("PUT //f HTTP/1.0\nX-GEARMAN-BACKGROUND: TRUE\nX-Gearman-Priority: low\nX-Unknown: y\nContent-Length: 1\n\nx and more")
+	c.Send("PUT //f HTTP/1.0\nX-GEARMAN-BACKGROUND: TRUE\nX-Gearman-Priority: low\nX-Unknown: y\nTraceparent: " +
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\ntracestate: a=1\nContent-Length: 1\n\nx and more")
 	c.Want(httpResult("JOB_CREATED", ""))
 	c.WantClosed()
-	if j := w.grab().Job; string(j.Body) != "x" || uniqueOf(j) != "-" || j.Priority != -1 || j.Ephemeral {
+	if j := w.grab().Job; string(j.Body) != "x" || uniqueOf(j) != "-" || j.Priority != -1 || j.Ephemeral ||
+		j.Trace != "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 a=1" {
 		t.Errorf("job: %+v", j)
 	}
 }

@@ -29,6 +29,8 @@ type httpRequest struct {
 	submission
 	head   bool // the method is HEAD: the answer has no body
 	length int  // of the body
+
+	traceparent, tracestate []byte
 }
 
 // parseHTTP parses a request. It is incomplete until done is true. A status other than zero refuses it, maybe before it is complete.
@@ -118,6 +120,10 @@ func (r *httpRequest) parseHeader(line []byte, hasBody bool) httpStatus {
 		return httpLengthRequired
 	case is(name, "X-Gearman-Unique") && len(value) > 0:
 		r.unique = value
+	case is(name, "traceparent"):
+		r.traceparent = value
+	case is(name, "tracestate"):
+		r.tracestate = value
 	case is(name, "X-Gearman-Background") && is(value, "true"):
 		r.background = true
 	case is(name, "X-Gearman-Priority") && is(value, "high"):
