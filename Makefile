@@ -47,7 +47,7 @@ check: tools lint dead licenses race fuzz-short sim-short ## the gates: lint, de
 
 .PHONY: nightly
 nightly: clients build fuzz sim race-all torture ## what takes hours or limits durations: long fuzz and simulation, torture, scale
-	BROKER_BIN=$(CURDIR)/bin/broker $(PLAIN) go test -tags nightly -count=1 -timeout 2h ./integration ./integration/bench
+	BROKER_BIN=$(CURDIR)/bin/broker $(PLAIN) go test -tags nightly -count=1 -timeout 3h ./integration ./integration/bench ./integration/cluster
 
 .PHONY: lint
 lint: tools ## format, vet and lint

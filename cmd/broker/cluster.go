@@ -128,7 +128,8 @@ func (k *clusterNode) open(ctx context.Context) error {
 	}
 	o := replica.Options{
 		ID: c.Node, Join: c.Join, Dir: k.config.Data, Listener: k.socket, TLS: security, ElectionTimeout: c.ElectionTimeout,
-		Version: buildVersion(), Clock: processClock(), Client: k.gate.fromMember, Log: nodeLog(k.log),
+		MinFreeDisk: uint64(k.config.MinFreeDisk),
+		Version:     buildVersion(), Clock: processClock(), Client: k.gate.fromMember, Log: nodeLog(k.log),
 		LeaderChanged: func() {
 			k.gate.leaderChanged()
 			k.dropIdle()
@@ -399,6 +400,7 @@ func (k *clusterNode) numbers() httpapi.ClusterNumbers {
 	if s, ok := n.Status(); ok {
 		c.Role, c.Term, c.Applied, c.Lag = s.Role, s.Term, s.Applied, s.Committed-min(s.Committed, s.Applied)
 		c.LogBytes, c.Elections, c.HasLeader, c.Serving = s.LogBytes, s.Elections, s.Leader != "", s.Serving
+		c.DiskLow = s.DiskLow
 	}
 	return c
 }

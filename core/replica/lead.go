@@ -98,6 +98,7 @@ func (n *Node) watchDisk() {
 			return
 		case <-tick.C:
 			failed = n.store.Load().Failed() // it may have been replaced
+			n.checkFree()
 			n.cutLog()
 		}
 	}

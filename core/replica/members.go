@@ -21,7 +21,8 @@ type Status struct {
 	Last      uint64    `json:"last"`      // index of its last entry
 	Committed uint64    `json:"committed"` // index up to which it knows entries to be committed
 	LogBytes  uint64    `json:"log_bytes"`
-	Elections uint64    `json:"elections"` // that it has won since its start
+	DiskLow   bool      `json:"disk_low,omitempty"` // its disk is nearly full
+	Elections uint64    `json:"elections"`          // that it has won since its start
 	Members   []Member  `json:"members"`
 	Version   string    `json:"version"`
 	Now       time.Time `json:"now"`
@@ -88,7 +89,7 @@ func (n *Node) status() Status {
 	_, leader := n.raft.LeaderWithID()
 	s := Status{
 		Node: n.o.ID, Leader: string(leader), Serving: n.serving.Load(), Term: n.raft.CurrentTerm(), Applied: n.raft.AppliedIndex(),
-		Last: n.raft.LastIndex(), Committed: n.raft.CommitIndex(), LogBytes: n.logs.log.Bytes(), Elections: n.elections.Load(),
+		Last: n.raft.LastIndex(), Committed: n.raft.CommitIndex(), LogBytes: n.logs.log.Bytes(), DiskLow: n.diskLow.Load(), Elections: n.elections.Load(),
 		Members: n.Members(), Version: n.o.Version, Now: n.now(),
 	}
 	switch n.raft.State() {
@@ -276,6 +277,7 @@ func (n *Node) watchMembers() {
 		all := n.askOthers(ctx, time.Second)
 		if n.raft.State() == raft.Leader {
 			n.giveVotes(all)
+			n.leaveFullDisk(all)
 			continue
 		}
 		if l := all[n.LeaderID()]; l != nil && l.Role == "leader" && len(l.Members) > 0 && l.Term == n.raft.CurrentTerm() {

@@ -53,6 +53,7 @@ type Node struct {
 	applied atomic.Uint64
 
 	serving   atomic.Bool // this node leads, and serves clients
+	diskLow   atomic.Bool // less than MinFreeDisk is free
 	leads     chan *Leadership
 	elections atomic.Uint64
 

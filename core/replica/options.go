@@ -24,6 +24,7 @@ type Options struct {
 
 	ElectionTimeout time.Duration // without a word of the leader; zero: 1 s
 	MaxLogBytes     uint64        // the log is cut to half of this when it is larger; zero: 64 MiB
+	MinFreeDisk     uint64        // a leader with less free disk space, in bytes, hands the lead over; zero: never
 	Version         string        // of the program, for the others to see
 
 	Clock clock.Clock // nil: the machine's

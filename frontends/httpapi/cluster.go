@@ -30,6 +30,7 @@ type ClusterNumbers struct {
 	Applied            uint64
 	Lag                uint64 // entries that are committed and not applied
 	LogBytes           uint64
+	DiskLow            bool
 	Elections          uint64 // won
 	Relayed            uint64 // connections that were passed on to the leader
 	Relaying           int64  // that are now

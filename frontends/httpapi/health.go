@@ -9,7 +9,11 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	status := "ok"
-	if s.metrics.diskLow.Load() {
+	switch {
+	case !s.metrics.isDiskLow():
+	case s.backend.Load() == nil:
+		status = "disk of this node nearly full"
+	default:
 		status = "disk nearly full, new jobs are refused"
 	}
 	s.answer(w, http.StatusOK, map[string]any{"status": status})

@@ -122,6 +122,14 @@ func (m *metrics) Recovered(_ [len(core.States) + 1]int, took time.Duration) {
 // DiskFull implements core.Listener.
 func (m *metrics) DiskFull(reached bool, _ uint64) { m.diskLow.Store(reached) }
 
+// isDiskLow reports whether the disk is nearly full. While another node of a cluster leads, this one knows that itself.
+func (m *metrics) isDiskLow() bool {
+	if m.cluster != nil && m.backend.Load() == nil {
+		return m.cluster().DiskLow
+	}
+	return m.diskLow.Load()
+}
+
 // Describe implements prometheus.Collector: the labels are not known before, so nothing is promised.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
@@ -134,11 +142,14 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	if b == nil {
 		s.gauge(readyDesc, 0)
+		if m.cluster != nil {
+			s.gauge(diskDesc, truth(m.isDiskLow()))
+		}
 		return
 	}
 	s.gauge(readyDesc, 1)
 	s.gauge(stoppedDesc, truth(b.Broker.Stopped()))
-	s.gauge(diskDesc, truth(m.diskLow.Load()))
+	s.gauge(diskDesc, truth(m.isDiskLow()))
 	for _, p := range core.Protocols {
 		if p != core.Internal {
 			s.counter(forbiddenDesc, m.control.Refusals(p), p.String())
@@ -179,6 +190,7 @@ func (m *metrics) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.client, m.base = 0, nil
+	m.diskLow.Store(false) // the next one looks at its disk within a second
 }
 
 // read asks the broker for its counters, the queues that have labels of their own, and their histograms.

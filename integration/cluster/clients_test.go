@@ -104,6 +104,15 @@ type faktory struct {
 }
 
 func dialFaktory(n *server.BrokerServer) (session, error) {
+	f, err := dialFaktoryAs(n, fmt.Sprint("w", time.Now().UnixNano()))
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// dialFaktoryAs connects a worker of that id.
+func dialFaktoryAs(n *server.BrokerServer, wid string) (*faktory, error) {
 	conn, err := net.DialTimeout("tcp", n.Faktory, 5*time.Second)
 	if err != nil {
 		return nil, err
@@ -111,7 +120,7 @@ func dialFaktory(n *server.BrokerServer) (session, error) {
 	f := &faktory{conn, bufio.NewReader(conn)}
 	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 	if _, err = f.in.ReadString('\n'); err == nil {
-		_, err = f.call(`HELLO {"v":2,"hostname":"h","wid":"w%d","pid":1,"labels":[]}`, time.Now().UnixNano())
+		_, err = f.call(`HELLO {"v":2,"hostname":"h","wid":"%s","pid":1,"labels":[]}`, wid)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())

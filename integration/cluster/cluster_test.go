@@ -69,12 +69,20 @@ func prepare(t *testing.T, w *network, config string) *cluster {
 // node makes a node that is not started.
 func (c *cluster) node(dir string, i int, config string, env []string) *server.BrokerServer {
 	c.t.Helper()
+	return c.nodeOf(dir, i, server.BrokerOptions{Config: config, Env: env})
+}
+
+// nodeOf makes a node that is not started, with options of its own.
+func (c *cluster) nodeOf(dir string, i int, o server.BrokerOptions) *server.BrokerServer {
+	c.t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		c.t.Fatal(err)
 	}
-	b, err := server.NewBroker(dir, server.BrokerOptions{
-		Binary: harness.Binary(c.t), Args: []string{"--node", fmt.Sprint("n", i+1), "--cluster", c.list}, Config: config, Env: env,
-	})
+	if o.Binary == "" {
+		o.Binary = harness.Binary(c.t)
+	}
+	o.Args = append(o.Args, "--node", fmt.Sprint("n", i+1), "--cluster", c.list)
+	b, err := server.NewBroker(dir, o)
 	if err != nil {
 		c.t.Fatal(err)
 	}

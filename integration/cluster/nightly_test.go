@@ -39,3 +39,5 @@ func TestManyFaults(t *testing.T) {
 	}
 	t.Logf("%d faults; longest without an acknowledged submission %v", n, longest.Round(10*time.Millisecond))
 }
+
+func TestOneNodeWithAClockAnHourBehind(t *testing.T) { checkClocksThatDiffer(t, "-1h") }

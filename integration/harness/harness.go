@@ -85,6 +85,18 @@ func Binary(t testing.TB) string {
 	return program(t, "broker", server.Broker)
 }
 
+// BinaryWith builds the broker with flags for the linker.
+func BinaryWith(t testing.TB, linkerFlags string) string {
+	t.Helper()
+	return program(t, "broker "+linkerFlags, func(dir string) (string, error) {
+		own, err := os.MkdirTemp(dir, "with-")
+		if err != nil {
+			return "", err
+		}
+		return server.Build("./cmd/broker", own, "-ldflags", linkerFlags)
+	})
+}
+
 // Program builds a package of this module, such as "./integration/clients/goworker".
 func Program(t testing.TB, pkg string) string {
 	t.Helper()

@@ -22,12 +22,12 @@ func ModuleRoot() (string, error) {
 }
 
 // Build compiles a package of this module, such as "./cmd/broker", and returns the program's path.
-func Build(pkg, dir string) (string, error) {
+func Build(pkg, dir string, flags ...string) (string, error) {
 	root, err := ModuleRoot()
 	if err != nil {
 		return "", err
 	}
-	return goBuild(root, pkg, filepath.Join(dir, filepath.Base(pkg)))
+	return goBuild(root, pkg, filepath.Join(dir, filepath.Base(pkg)), flags...)
 }
 
 // Broker returns the path of the broker: BROKER_BIN, or a program built into dir.
@@ -54,8 +54,9 @@ func BuildFaktory(dir string) (string, error) {
 	return goBuild(strings.TrimSpace(string(out)), "./cmd/faktory", filepath.Join(dir, "faktory"))
 }
 
-func goBuild(moduleDir, pkg, target string) (string, error) {
-	cmd := exec.Command("go", "build", "-mod=readonly", "-o", target, pkg)
+func goBuild(moduleDir, pkg, target string, flags ...string) (string, error) {
+	args := append([]string{"build", "-mod=readonly", "-o", target}, flags...)
+	cmd := exec.Command("go", append(args, pkg)...)
 	cmd.Dir = moduleDir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)

@@ -1,0 +1,42 @@
+package replica
+
+import (
+	"github.com/hashicorp/raft"
+)
+
+// checkFree notices that little space is left on this node's disk.
+func (n *Node) checkFree() {
+	free, err := n.store.Load().FreeBytes()
+	if err != nil || n.o.MinFreeDisk == 0 {
+		return // some file systems cannot tell; a failing write is noticed anyway
+	}
+	low := free < n.o.MinFreeDisk
+	if n.diskLow.Swap(low) == low {
+		return
+	}
+	if low {
+		n.log.Warn("the disk of this node is nearly full", "free_bytes", free, "min_free_disk", n.o.MinFreeDisk)
+	} else {
+		n.log.Info("the disk of this node has space again", "free_bytes", free)
+	}
+}
+
+// leaveFullDisk hands the lead to a member with more disk space, since a leader without refuses new jobs. If the disks of all
+// are nearly full, the lead stays where it is.
+func (n *Node) leaveFullDisk(all map[string]*Status) {
+	if !n.diskLow.Load() {
+		return
+	}
+	for _, s := range n.servers() {
+		st := all[string(s.ID)]
+		if s.Suffrage != raft.Voter || string(s.ID) == n.o.ID || st == nil || st.DiskLow || st.Applied+votesWithin < n.raft.CommitIndex() {
+			continue
+		}
+		n.log.Warn("handing the lead over, since the disk of this node is nearly full", "to", string(s.ID))
+		if err := n.raft.LeadershipTransferToServer(s.ID, s.Address).Error(); err != nil {
+			n.log.Warn("the lead could not be handed over", "to", string(s.ID), "error", err.Error())
+			continue
+		}
+		return
+	}
+}

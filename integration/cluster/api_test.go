@@ -1,0 +1,107 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"broker/integration/harness"
+)
+
+// api sends a request to a node's HTTP API; an answer that is not of success is an error.
+func (c *cluster) api(i int, method, path, body string, into any) error {
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.nodes[i].HTTP+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+	}
+	if err != nil || into == nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// transfer makes a node lead.
+func (c *cluster) transfer(to int) {
+	c.t.Helper()
+	c.caughtUp()
+	harness.Eventually(c.t, func() string {
+		leader := c.leader()
+		if leader == to {
+			return ""
+		}
+		if err := c.api(leader, "POST", "/cluster/transfer", fmt.Sprintf(`{"id":"n%d"}`, to+1), nil); err != nil {
+			return err.Error()
+		}
+		return fmt.Sprintf("n%d leads", leader+1)
+	})
+	c.ready(to)
+}
+
+// awaitLeaderOtherThan waits until another node leads, as the others see it.
+func (c *cluster) awaitLeaderOtherThan(i int) {
+	c.t.Helper()
+	harness.Eventually(c.t, func() string {
+		v, err := c.view((i + 1) % len(c.nodes))
+		if err != nil || v.Leader == "" || v.Leader == fmt.Sprint("n", i+1) {
+			return fmt.Sprint(v, err)
+		}
+		return ""
+	})
+}
+
+// metric is a metric of a node, or -1.
+func (c *cluster) metric(i int, name string) float64 {
+	status, body, err := c.nodes[i].Get("/metrics")
+	if err != nil || status != http.StatusOK {
+		return -1
+	}
+	for line := range strings.Lines(body) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+" "); ok {
+			if v, err := strconv.ParseFloat(value, 64); err == nil {
+				return v
+			}
+		}
+	}
+	return -1
+}
+
+// goesOn waits until clients get acknowledgements again, and logs how long they did not.
+func (l *load) goesOn(what string) {
+	l.c.t.Helper()
+	before := l.history.count(submitted)
+	harness.Eventually(l.c.t, func() string {
+		if n := l.history.count(submitted); n < before+20 {
+			return fmt.Sprintf("%s: %d submissions acknowledged since", what, n-before)
+		}
+		return ""
+	})
+	l.c.t.Logf("%s: longest without an acknowledgement %v", what, l.resetGap().Round(10*time.Millisecond))
+}
+
+// logs waits until a node has logged something.
+func (c *cluster) logs(i int, text string) {
+	c.t.Helper()
+	harness.Eventually(c.t, func() string {
+		if !strings.Contains(c.nodes[i].Output(), text) {
+			return fmt.Sprintf("n%d does not log %q:\n%s", i+1, text, c.nodes[i].Tail())
+		}
+		return ""
+	})
+}

@@ -1,0 +1,160 @@
+package cluster_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+	"broker/integration/server"
+)
+
+// role is the role of a node in the leader's view, empty if it is not a member.
+func (c *cluster) role(id string) string {
+	c.t.Helper()
+	v, err := c.view(c.leader())
+	check(c.t, err)
+	for _, n := range v.Nodes {
+		if n.ID == id {
+			return n.Role
+		}
+	}
+	return ""
+}
+
+func (c *cluster) awaitRole(id, want string) {
+	c.t.Helper()
+	harness.Eventually(c.t, func() string {
+		if role := c.role(id); role != want {
+			return fmt.Sprintf("%s is %q, not %q", id, role, want)
+		}
+		return ""
+	})
+}
+
+// join adds a node through another one, and starts it.
+func (c *cluster) join(through int) (i int) {
+	c.t.Helper()
+	address, err := server.FreeAddr()
+	check(c.t, err)
+	i = len(c.nodes)
+	id := fmt.Sprint("n", i+1)
+	check(c.t, c.api(through, "POST", "/cluster/add", fmt.Sprintf(`{"id":%q,"address":%q}`, id, address), nil))
+	c.list += "," + id + "=" + address
+	b := c.nodeOf(filepath.Join(c.t.TempDir(), id), i, server.BrokerOptions{Args: []string{"--join"}})
+	c.nodes = append(c.nodes, b)
+	check(c.t, b.Start())
+	return i
+}
+
+// Nodes are added and removed while clients work. A node that was added gets a vote as soon as the number of votes stays odd
+// with it; one that was removed stops and says so.
+func TestMembersAreReplacedUnderLoad(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	l := c.begin()
+	l.goesOn("three nodes")
+	c.transfer(0)
+	c.join(2)
+	c.awaitRole("n4", "learner")
+	l.goesOn("a fourth node learns")
+	check(t, c.api(2, "POST", "/cluster/remove", `{"id":"n2"}`, nil))
+	c.awaitRole("n4", "follower")
+	code, err := c.nodes[1].Wait(harness.Patience)
+	check(t, err)
+	if code == 0 || !strings.Contains(c.nodes[1].Output(), "this node was removed from the cluster") {
+		t.Errorf("exit code %d of a node that was removed:\n%s", code, c.nodes[1].Tail())
+	}
+	l.goesOn("the second node was removed")
+	c.nodes[0].Process.Kill() // n4's vote counts now
+	l.goesOn("the leader was killed")
+	c.restart(0)
+
+	c.join(3)
+	c.join(3)
+	c.awaitRole("n5", "follower")
+	c.awaitRole("n6", "follower")
+	for _, i := range []int{0, 4} { // five nodes survive the loss of two
+		c.nodes[i].Process.Kill()
+	}
+	l.goesOn("two of five were killed")
+	check(t, c.nodes[0].Spawn())
+	c.restart(4)
+	l.finish(t)
+}
+
+func TestChangesOfMembersThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	leader := c.leader()
+	id := func(i int) string { return fmt.Sprint("n", i+1) }
+	for _, r := range []struct{ path, body, words string }{
+		{"add", `{"id":"n2","address":"127.0.0.1:9"}`, "is a member already"},
+		{"add", `{"id":"n9","address":"` + strings.TrimPrefix(strings.Split(c.list, ",")[0], "n1=") + `"}`, "has that address already"},
+		{"add", `{"id":"n9","address":"nowhere"}`, "is not host:port"},
+		{"remove", `{"id":"n9"}`, "no such node"},
+		{"remove", `{"id":"` + id(leader) + `"}`, "hand the lead over first"},
+		{"transfer", `{"id":"n9"}`, "no such node"},
+		{"transfer", `{"id":`, "body"},
+		{"transfer", `{"node":"n1"}`, "body"},
+	} {
+		for i := range c.nodes { // each passes it on to the leader
+			err := c.api(i, "POST", "/cluster/"+r.path, r.body, nil)
+			if err == nil || !strings.Contains(err.Error(), r.words) {
+				t.Errorf("%s %s: %v, no word of %q", r.path, r.body, err, r.words)
+			}
+		}
+	}
+	c.nodes[(leader+1)%size].Process.Kill()
+	err := c.api(leader, "POST", "/cluster/remove", `{"id":"`+id((leader+2)%size)+`"}`, nil)
+	if err == nil || !strings.Contains(err.Error(), "no majority") {
+		t.Errorf("the only other node that runs was removed: %v", err)
+	}
+	c.restart((leader + 1) % size)
+}
+
+// A node that lost its disk, while the log of the others was cut, gets a copy of the leader's store, and can lead with it.
+func TestEmptiedNodeGetsACopyOfTheStore(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.transfer(0)
+	c.nodes[2].Process.Kill()
+	check(t, os.RemoveAll(c.nodes[2].Data))
+	s, err := gearmanclient.Dial(c.nodes[1].Gearman)
+	check(t, err)
+	defer func() { _ = s.Close() }() // the test is over
+	const jobs, bytes = 160, 600 << 10
+	body := strings.Repeat("0123456789abcdef", bytes/16)
+	for i := range jobs { // more than the log keeps
+		_, err := s.Submit(gearmanclient.SubmitJobBg, "gearman", "", fmt.Sprint(body, i))
+		check(t, err)
+	}
+	harness.Eventually(t, func() string {
+		if v := c.metric(0, "broker_cluster_log_bytes"); v > 64*mib {
+			return fmt.Sprint("the log was not cut: ", v)
+		}
+		return ""
+	})
+	c.restart(2)
+	c.logs(2, "copy of the leader's store received")
+	c.awaitRole("n3", "follower")
+	c.transfer(2)
+	g, err := dialGearman(c.nodes[0])
+	check(t, err)
+	defer func() { _ = g.Close() }() // the test is over
+	seen := make(map[string]bool)
+	for range jobs {
+		id, err := g.lease()
+		check(t, err)
+		if len(id) < bytes {
+			t.Fatalf("a job of %d bytes came back", len(id))
+		}
+		seen[id[len(body):]] = true
+	}
+	if len(seen) != jobs {
+		t.Errorf("%d of %d jobs", len(seen), jobs)
+	}
+}
