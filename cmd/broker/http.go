@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"broker/config"
@@ -59,7 +61,7 @@ func (p *process) serveHTTP() {
 		cluster = hooks.Overview
 	}
 	pages, err := console.New(console.Options{
-		Cluster: cluster,
+		Cluster: cluster, Ports: map[string]string{"gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen)},
 		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
 		API: httpapi.Document(),
 		Now: func() time.Time { return processClock().Now().Time() },
@@ -141,4 +143,17 @@ func (p *process) workers() []service.FaktoryWorker {
 		}
 	}
 	return rows
+}
+
+// portOf is the first TCP port of a setting with addresses; empty: there is none.
+func portOf(listen string) string {
+	for address := range strings.SplitSeq(listen, ",") {
+		if strings.Contains(address, "/") {
+			continue // a unix socket
+		}
+		if _, port, err := net.SplitHostPort(strings.TrimSpace(address)); err == nil {
+			return port
+		}
+	}
+	return ""
 }

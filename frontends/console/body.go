@@ -125,14 +125,18 @@ func highlightJSON(text string) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // all text in it is escaped
 }
 
-// copies are commands that submit the same job again; host is that of the console.
-func copies(j *service.Job, host string) []copyText {
+// copies are commands that submit the same job again, to the host of the console.
+func (r *request) copies(j *service.Job) []copyText {
 	if j.Truncated {
 		return nil
 	}
+	host, scheme, ports := r.Host, "http://", r.console.options.Ports
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = host
+	}
+	if r.TLS != nil {
+		scheme = "https://"
 	}
 	request := map[string]any{"queue": j.Queue, "type": j.Type}
 	raw, text := "", true
@@ -148,20 +152,21 @@ func copies(j *service.Job, host string) []copyText {
 	if err != nil {
 		return nil
 	}
-	list := []copyText{{"curl", "curl -H 'Content-Type: application/json' -d " + shellQuote(string(body)) + " http://" + host + "/api/v1/jobs"}}
+	list := []copyText{{"curl", "curl -H 'Content-Type: application/json' -d " + shellQuote(string(body)) + " " + scheme + host + "/api/v1/jobs"}}
 	if !text {
 		return list
 	}
-	list = append(list,
-		copyText{"broker", "broker push " + shellQuote(j.Queue) + " " + shellQuote(raw) + typeFlag(j)},
-		copyText{"gearman", "printf %s " + shellQuote(raw) + " | gearman -h " + name + " -b -f " + shellQuote(j.Queue)})
-	if len(j.Args) > 0 {
+	list = append(list, copyText{"broker", "broker push " + shellQuote(j.Queue) + " " + shellQuote(raw) + typeFlag(j)})
+	if port := ports["gearman"]; port != "" {
+		list = append(list, copyText{"gearman", "printf %s " + shellQuote(raw) + " | gearman -h " + name + " -p " + port + " -b -f " + shellQuote(j.Queue)})
+	}
+	if port := ports["faktory"]; port != "" && len(j.Args) > 0 {
 		push, err := json.Marshal(map[string]any{"jid": "copy-" + j.ID, "jobtype": j.Type, "queue": j.Queue, "args": j.Args})
 		if err != nil {
 			return list
 		}
 		lines := shellQuote(`HELLO {"v":2}`) + " " + shellQuote("PUSH "+string(push)) + " END"
-		list = append(list, copyText{"faktory", `printf '%s\r\n' ` + lines + " | nc " + name + " 7419"})
+		list = append(list, copyText{"faktory", `printf '%s\r\n' ` + lines + " | nc " + name + " " + port})
 	}
 	return list
 }

@@ -37,6 +37,9 @@ type Options struct {
 	// Cluster is what GET /api/v1/cluster says; nil: the broker is a single node.
 	Cluster func(context.Context) any
 
+	// Ports of the other protocols by name, as far as they are served over TCP: for commands that users copy.
+	Ports map[string]string
+
 	// Status is the HTTP status for an error of the service.
 	Status func(error) int
 }
@@ -115,6 +118,7 @@ var (
 	workPages   = choices("", "workers", "Workers", "schedules", "Schedules", "batches", "Batches", "limits", "Limits")
 	systemPages = choices("", "storage", "Storage", "cluster", "Cluster", "operations", "Operations", "audit", "Audit log", "settings", "Settings", "api", "API")
 	adminPages  = []string{"audit", "settings"}
+	queuePages  = []string{"limits", "api"} // with what the caller may see of some queues
 )
 
 // Patterns are the routes that Handler serves, for a mux that it shares.
@@ -146,6 +150,7 @@ type handler func(*request) (*view, error)
 type view struct {
 	page   string // name of the template
 	title  string
+	queue  string // the one that the page is about; empty: several
 	nav    string // the entry of the navigation that is marked
 	status int    // zero: 200
 	data   any

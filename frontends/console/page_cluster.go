@@ -2,6 +2,8 @@ package console
 
 import (
 	"encoding/json"
+
+	"broker/frontends/service"
 )
 
 // clusterNode is a node as GET /api/v1/cluster shows it.
@@ -18,6 +20,9 @@ type clusterData struct {
 }
 
 func clusterPage(r *request) (*view, error) {
+	if !rightsOf(r.caller, "").ReadAll {
+		return nil, &service.Error{Code: service.CodeForbidden, Detail: "principal " + r.caller.Name() + " lacks the role read"}
+	}
 	d := &clusterData{Alone: r.console.options.Cluster == nil}
 	if !d.Alone {
 		text, err := json.Marshal(r.console.options.Cluster(r.Context()))

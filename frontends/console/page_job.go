@@ -36,7 +36,7 @@ func jobPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, nav: "jobs", data: d}, nil
+	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d}, nil
 }
 
 // job is what the page of a job shows.
@@ -48,7 +48,7 @@ func (r *request) job() (*jobData, error) {
 	form := bodyForm(&j, r.query.Get("body"))
 	d := &jobData{
 		Job: j, Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&j, form), Plain: bodyText(&j),
-		Result: resultText(j.Outcome), Copies: copies(&j, r.Host), Actions: jobActions(j.State), Timeline: timeline(&j),
+		Result: resultText(j.Outcome), Copies: r.copies(&j), Actions: jobActions(j.State), Timeline: timeline(&j),
 		Epoch: strconv.FormatUint(uint64(j.Epoch), 10),
 	}
 	if len(j.Custom) > 0 {
@@ -149,7 +149,7 @@ func (r *request) editJob(id, at string, run bool) (*view, error) {
 	for name := range d.Edit {
 		d.Edit[name] = cmp.Or(r.PostFormValue(name), d.Edit[name])
 	}
-	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, nav: "jobs", data: d, still: true, status: r.console.options.Status(err)}, nil
+	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true, status: r.console.options.Status(err)}, nil
 }
 
 // jobUpdate reads the form that edits a job: what differs from the job as it is.

@@ -1,41 +1,70 @@
 package console
 
 import (
+	"cmp"
 	"errors"
-	"strconv"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"broker/frontends/service"
 )
 
 type limitsData struct {
-	Limits  []service.Limit
-	Form    map[string]string
-	Open    bool
-	Problem string
+	Limits   []service.Limit
+	Next     any // template.URL, nil on the last page
+	Form     map[string]string
+	Open     bool
+	Problem  string
+	Keys     []service.Job // that hold a unique key, the youngest first
+	KeyCount string
+	NextKeys any
 }
 
 var limitFields = []string{"queue", "scope", "name", "concurrency", "per_worker", "rate", "burst"}
 
-// usedLimits is for how many limits the page says what counts against them.
-const usedLimits = 200
+// keyRows is how many holders of unique keys the page lists.
+const keyRows = 20
 
 func limitsPage(r *request) (*view, error) {
-	list, err := r.service.Limits(r.Context(), r.caller, "")
+	limits, cursor, err := r.service.LimitPage(r.Context(), r.caller, pageRows, r.query.Get("cursor"))
 	if err != nil {
 		return nil, err
 	}
-	for i := range list[:min(len(list), usedLimits)] { // the list of one queue says what counts against its limits
-		if i > 0 && list[i].Queue == list[i-1].Queue {
-			continue
-		}
-		used, err := r.service.Limits(r.Context(), r.caller, list[i].Queue)
+	for i := range limits {
+		limits[i].Uses = inUse(limits[i].Uses)
+	}
+	d := &limitsData{Limits: limits, Form: map[string]string{"scope": "queue"}}
+	if d.Next, err = r.nextPage("limits", cursor); err != nil {
+		return nil, err
+	}
+	holders, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{HoldsKey: true},
+		service.JobPage{Sort: "-created", Limit: keyRows, Cursor: r.query.Get("keys"), Count: true})
+	if err != nil {
+		return nil, err
+	}
+	d.Keys, d.KeyCount = holders.Jobs, num(holders.Count)
+	if !holders.CountExact {
+		d.KeyCount += " or more"
+	}
+	if holders.Cursor != "" {
+		link, err := with(r.query, "keys", holders.Cursor)
 		if err != nil {
 			return nil, err
 		}
-		copy(list[i:], used)
+		d.NextKeys = joinURL("limits", link+"#keys")
 	}
-	return &view{page: "limits", title: "Limits", nav: "limits", data: &limitsData{Limits: list, Form: map[string]string{"scope": "queue"}}}, nil
+	return &view{page: "limits", title: "Limits", nav: "limits", data: d}, nil
+}
+
+// inUse are the types or keys that count against a limit now, the busiest first: the page shows only the first.
+func inUse(uses []service.LimitUse) []service.LimitUse {
+	uses = slices.DeleteFunc(uses, func(u service.LimitUse) bool { return u.Taken == 0 && u.Ready == 0 })
+	slices.SortStableFunc(uses, func(a, b service.LimitUse) int {
+		return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready))
+	})
+	return uses
 }
 
 // changeLimits sets or removes a limit. What is wrong is said above the form, which keeps what was typed.
@@ -80,11 +109,37 @@ func limitNumbers(r *request, l *service.LimitSpec) error {
 		*to = uint32(min(n, 1<<31)) //nolint:gosec // not negative
 	}
 	if text := strings.TrimSpace(r.PostFormValue("rate")); text != "" {
-		rate, err := strconv.ParseFloat(text, 64)
+		rate, err := parseRate(text)
 		if err != nil {
-			return &service.Error{Code: service.CodeInvalid, Field: "rate", Detail: strconv.Quote(text) + " is not a number of leases a second"}
+			return err
 		}
 		l.RatePerS = rate
 	}
 	return nil
+}
+
+// slotsOf are the leases that count against a limit, of the types or keys that the page shows.
+func slotsOf(l service.Limit) (slots []service.Slot) {
+	for _, use := range l.Uses[:min(len(l.Uses), shownUses)] {
+		slots = append(slots, use.Slots...)
+	}
+	return slots
+}
+
+// shownUses is how many types or keys of a limit the page shows.
+const shownUses = 5
+
+// keyLabel is a unique key as people know it. Front-ends mark the keys of their own key space with a control character and
+// a letter, and make some from a job's content.
+func keyLabel(key string) string {
+	if len(key) > 2 && key[0] < ' ' {
+		key = key[2:]
+	}
+	if !strings.ContainsFunc(key, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return key
+	}
+	if function, unique, ok := strings.Cut(key, "\x00"); ok {
+		return function + " " + unique
+	}
+	return "made from the job's content"
 }

@@ -1,16 +1,12 @@
 package console
 
 import (
-	"fmt"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
-	"broker/core"
 	"broker/frontends/service"
 )
 
@@ -148,171 +144,38 @@ func queuesPage(r *request) (*view, error) {
 	}}, nil
 }
 
-// changeQueues pauses or resumes the queues that are selected.
+// changeQueues changes the queues that are selected in the list.
 func changeQueues(r *request) (*view, error) {
-	paused := r.PostFormValue("do") == "pause"
 	names := r.PostForm["id"]
-	for _, name := range names {
-		if _, err := r.service.ChangeQueue(r.Context(), r.caller, name, service.QueueChange{Paused: &paused}); err != nil {
-			return nil, err
-		}
-	}
-	word := map[bool]string{true: "paused", false: "resumed"}[paused]
 	to := "queues"
 	if q := r.PostFormValue("query"); q != "" {
 		to += "?" + q
 	}
-	return r.back(to, plural(len(names), "queue")+" "+word+".")
-}
-
-type stateCount struct {
-	Name string
-	N    int
-}
-
-type queueData struct {
-	Ranges   []choice
-	Charts   []chart
-	Here     template.URL // of the page
-	Figures  []figure
-	Workers  []service.Worker
-	Queue    service.Queue
-	States   []stateCount
-	Failures []jobGroup
-	Table    jobTable
-}
-
-func queuePage(r *request) (*view, error) {
-	name := r.PathValue("name")
-	q, err := r.service.Queue(r.Context(), r.caller, name)
-	if err != nil {
-		return nil, err
+	to = pageOf(to, "queues")
+	if len(names) == 0 {
+		return r.back(to, "No queue was selected.")
 	}
-	d := &queueData{Queue: q, States: []stateCount{
-		{"ready", q.Ready},
-		{"leased", q.Leased},
-		{"retrying", q.Retrying},
-		{"scheduled", q.Scheduled},
-		{"blocked", q.Blocked},
-		{"dead", q.Dead},
-		{"done", q.Done},
-	}}
-	h, chosen, err := r.history(name)
-	if err != nil {
-		return nil, err
-	}
-	d.Charts, d.Here = h.charts, template.URL("queues/"+url.PathEscape(name)) //nolint:gosec // escaped
-	d.Figures = []figure{
-		{Label: "in", Value: float(q.InRate), Unit: "/s", Spark: h.sparkIn},
-		{Label: "out", Value: float(q.OutRate), Unit: "/s", Spark: h.sparkDone},
-		{Label: "oldest waiting", Value: secondsOr(q.OldestS)},
-		{Label: "wait p95", Value: secondsOr(h.waitP95)},
-		{Label: "run p95", Value: secondsOr(h.runP95)},
-	}
-	if d.Ranges, err = r.ranges(chosen); err != nil {
-		return nil, err
-	}
-	if d.Workers, err = r.workersOf(name); err != nil {
-		return nil, err
-	}
-	active, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
-		Queues: []string{name}, States: []string{"leased", "ready"},
-	}, service.JobPage{Limit: 20})
-	if err != nil {
-		return nil, err
-	}
-	d.Table = jobTable{Jobs: active.Jobs, Columns: queueJobColumns, Empty: "No job waits or runs here."}
-	failed, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
-		Queues: []string{name}, States: []string{"dead", "retrying"},
-	}, service.JobPage{Limit: groupLook})
-	if err != nil {
-		return nil, err
-	}
-	d.Failures = groupFailures(failed.Jobs)
-	d.Failures = d.Failures[:min(len(d.Failures), mostGroups)]
-	for i := range d.Failures {
-		g := &d.Failures[i]
-		q := url.Values{"queue": {name}, "state": {"dead", "retrying"}, "type": {g.Type}}
-		if g.Error != "" {
-			q.Set("error_class", g.Error)
-		}
-		g.Filter = q.Encode()
-	}
-	return &view{page: "queue", title: name, nav: "queues", data: d}, nil
-}
-
-// workersOf are those that take jobs of a queue, or hold some, as far as they are among the first thousand.
-func (r *request) workersOf(queue string) (found []service.Worker, err error) {
-	all, _, err := r.service.Workers(r.Context(), r.caller, "", 1000, "")
-	for _, w := range all {
-		holds := slices.ContainsFunc(w.Held, func(j service.HeldJob) bool { return j.Queue == queue })
-		if holds || slices.Contains(w.Queues, queue) {
-			found = append(found, w)
-		}
-	}
-	return found[:min(len(found), 20)], ignoreRefusal(err)
-}
-
-// queueJobColumns are those of the list on a queue's page.
-var queueJobColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "queue" || c.Name == "tries" })
-
-// changeQueue serves the forms of a queue's page.
-func changeQueue(r *request) (*view, error) {
-	name := r.PathValue("name")
-	at := "queues/" + url.PathEscape(name)
 	do := r.PostFormValue("do")
-	switch do {
-	case "pause", "resume":
-		paused := do == "pause"
-		if _, err := r.service.ChangeQueue(r.Context(), r.caller, name, service.QueueChange{Paused: &paused}); err != nil {
-			return nil, err
-		}
-		return r.back(at, "The queue is "+map[bool]string{true: "paused.", false: "resumed."}[paused])
-	case "limit":
-		limits, err := queueMax(r.PostForm)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := r.service.ChangeQueue(r.Context(), r.caller, name, service.QueueChange{Max: limits}); err != nil {
-			return nil, err
-		}
-		return r.back(at, "The limits are set.")
-	case "clear", "remove":
-		return clearQueue(r, name, do == "remove")
+	if do == "clear" {
+		return r.confirmClear(names, to)
 	}
-	return nil, &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "there is no action " + strconv.Quote(do)}
-}
-
-func clearQueue(r *request, name string, remove bool) (*view, error) {
-	if r.PostFormValue("confirm") != name {
-		return nil, &service.Error{Code: service.CodeInvalid, Field: "confirm", Detail: "type the name of the queue to confirm; nothing was removed"}
-	}
-	var states []core.State
-	if text := r.PostFormValue("state"); text != "" && !remove {
+	note := ""
+	for i, name := range names {
 		var err error
-		if states, err = service.ParseStates(strings.Split(text, ",")); err != nil {
+		if note, err = r.applyQueueForm(name, do); err != nil {
+			if i > 0 {
+				err = &service.Error{Code: service.CodeInvalid, Field: "id", Detail: plural(i, "queue") + " changed; then, for " + name + ": " + err.Error()}
+			}
 			return nil, err
 		}
 	}
-	n, err := r.service.ClearQueue(r.Context(), r.caller, name, states, remove)
-	if err != nil {
-		return nil, err
-	}
-	note := plural(n, "job") + " removed."
-	if remove {
-		return r.back("queues", note+" The queue is gone.")
-	}
-	return r.back("queues/"+url.PathEscape(name), note)
+	return r.back(to, plural(len(names), "queue")+" "+note+".")
 }
 
-func queueMax(form url.Values) (*service.QueueMax, error) {
-	var m service.QueueMax
-	for name, to := range map[string]*uint32{"high": &m.High, "normal": &m.Normal, "low": &m.Low} {
-		n, err := strconv.ParseUint(strings.TrimSpace(form.Get(name)), 10, 32)
-		if err != nil {
-			return nil, &service.Error{Code: service.CodeInvalid, Field: name, Detail: fmt.Sprintf("%q is not a number of jobs", form.Get(name))}
-		}
-		*to = uint32(n)
-	}
-	return &m, nil
+// confirmClear shows how many jobs the queues hold before they are removed.
+func (r *request) confirmClear(names []string, back string) (*view, error) {
+	query := url.Values{"queue": names}
+	filter, _ := jobFilter(query, nil) // names of queues are never wrong
+	d := &confirmData{Action: string(service.ActionDelete), All: true, Back: back, Filter: query.Encode()}
+	return r.confirm(d, service.Action{Action: service.ActionDelete}, service.Selection{Filter: &filter})
 }

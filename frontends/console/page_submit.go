@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"broker/frontends/access"
 	"broker/frontends/service"
 )
 
@@ -53,6 +54,9 @@ func submitJob(r *request) (*view, error) {
 		return v, nil
 	}
 	job := jobs[0]
+	if !rightsOf(r.caller, "").may(access.Read, job.Queue) {
+		return r.back("submit", "The job "+job.ID+" is submitted.")
+	}
 	if wait == 0 {
 		return r.back("jobs/"+job.ID, "The job is submitted.")
 	}

@@ -34,7 +34,7 @@ func loadPages(c *Console) (*pages, error) {
 		"queryEscape": url.QueryEscape, "agoOf": func(t time.Time) template.HTML { return c.ago(&t) }, "took": c.took,
 		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent, "short": short,
 		"list": func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
-		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue, "invalid": markInvalid, "slow": isSlow,
+		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "weightLines": weightLines, "slots": slotsOf, "keyLabel": keyLabel, "mayChange": mayChange, "minus": func(a, b int) int { return a - b }, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue, "invalid": markInvalid, "slow": isSlow,
 	}
 	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html", "templates/parts_*.html")
 	if err != nil {
@@ -76,22 +76,39 @@ type frameData struct {
 // counts stand beside the entries of the navigation.
 type counts struct{ Queues, Leased, Scheduled, Retrying, Dead int }
 
-// rights say which forms a page shows. The service checks them again.
-type rights struct{ Produce, Operate, Admin bool }
+// rights say which pages and forms are shown. The service checks them again.
+type rights struct {
+	Produce, Operate           bool // for the page's queue; of pages without one, for some queue
+	ReadAll, OperateAll, Admin bool // for all queues, and for what belongs to no queue
+
+	caller service.Caller
+}
+
+func rightsOf(c service.Caller, queue string) rights {
+	all := func(role access.Role) bool { return c.Principal != nil && c.Principal.MayAll(role) }
+	r := rights{mayRole(c, access.Produce), mayRole(c, access.Operate), all(access.Read), all(access.Operate), all(access.Admin), c}
+	if queue != "" {
+		r.Produce, r.Operate = r.may(access.Produce, queue), r.may(access.Operate, queue)
+	}
+	return r
+}
+
+func (r rights) may(role access.Role, queue string) bool {
+	return r.caller.Principal != nil && r.caller.Principal.May(role, queue)
+}
+
+// mayChange reports whether a page offers changes of one queue of several.
+func mayChange(r rights, queue string) bool { return r.may(access.Operate, queue) }
 
 // frame is what stands around a view.
 func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) frameData {
 	d := frameData{
 		Title: v.title, Nav: v.nav, Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: newNonce(),
-		Note: flash(w, r), Version: c.options.Version, Data: v.data, Theme: theme(r), Work: workPages,
+		Note: flash(w, r), Version: c.options.Version, Data: v.data, Theme: theme(r),
 		Live:   r.Method == http.MethodGet && !v.still && caller.Principal != nil,
-		Rights: rights{mayRole(caller, access.Produce), mayRole(caller, access.Operate), mayRole(caller, access.Admin)},
+		Rights: rightsOf(caller, v.queue),
 	}
-	for _, page := range systemPages {
-		if d.Rights.Admin || !slices.Contains(adminPages, page.Value) {
-			d.System = append(d.System, page)
-		}
-	}
+	d.Work, d.System = d.Rights.pages(workPages), d.Rights.pages(systemPages)
 	if _, inSession := c.sessions.caller(r); inSession {
 		d.User, d.Session = caller.Name(), true
 	}
@@ -110,6 +127,13 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 		}
 	}
 	return d
+}
+
+// pages leaves out the pages that the caller may not see.
+func (r rights) pages(all []choice) []choice {
+	return slices.DeleteFunc(slices.Clone(all), func(page choice) bool {
+		return !r.Admin && slices.Contains(adminPages, page.Value) || !r.ReadAll && !slices.Contains(queuePages, page.Value)
+	})
 }
 
 // render sends a page.

@@ -37,7 +37,8 @@ type chartData struct {
 	Labels  []string    `json:"labels"`
 	Colours []string    `json:"colours"` // custom properties of the style sheet
 	Unit    string      `json:"unit,omitempty"`
-	X       []int64     `json:"x"` // seconds since 1970
+	Whole   bool        `json:"whole,omitempty"` // values are counts
+	X       []int64     `json:"x"`               // seconds since 1970
 	Y       [][]float64 `json:"y"`
 }
 
@@ -157,7 +158,7 @@ func newHistory(s *service.Series, per int) *history {
 			Labels: []string{"in", "done", "failed"}, Colours: []string{"--in", "--good", "--bad"}, X: x, Y: [][]float64{h.in, h.done, h.failed},
 		}},
 		{"Jobs", fmt.Sprintf("%s ready, %s running", num(int(latest(h.ready))), num(int(latest(columns[4])))), chartData{
-			Labels: []string{"ready", "running"}, Colours: []string{"--in", "--cyan"}, X: x, Y: [][]float64{h.ready, columns[4]},
+			Labels: []string{"ready", "running"}, Colours: []string{"--in", "--cyan"}, Whole: true, X: x, Y: [][]float64{h.ready, columns[4]},
 		}},
 		{"Wait", "from ready to a worker", chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: waits[:]}},
 		{"Run", "from a worker to the end", chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: runs[:]}},

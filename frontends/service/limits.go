@@ -125,6 +125,70 @@ func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Li
 	}
 }
 
+// limitCursor is where a list of limits goes on: behind so many limits of a queue.
+type limitCursor struct {
+	Queue []byte `json:"q"`
+	Skip  int    `json:"n"`
+}
+
+// LimitPage lists a page of the limits that the caller may read, with what counts against them. The cursor is empty on the
+// last page.
+func (s *Service) LimitPage(ctx context.Context, caller Caller, limit int, cursor string) (page []Limit, next string, err error) {
+	var at limitCursor
+	if err := decodeCursor(cursor, &at); err != nil {
+		return nil, "", err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	after := string(at.Queue)
+	var queues []string
+	if after != "" && caller.may(access.Read, after) == nil {
+		queues = []string{after}
+	}
+	for {
+		for _, queue := range queues {
+			r, err := c.call(ctx, &core.ListLimits{Queue: queue})
+			if err != nil {
+				return nil, "", err
+			}
+			skip := 0
+			if queue == string(at.Queue) {
+				skip = min(max(at.Skip, 0), len(r.Limits))
+			}
+			for i := range r.Limits[skip:] {
+				if len(page) == limit {
+					return page, encodeCursor(limitCursor{[]byte(queue), skip + i}), nil
+				}
+				page = append(page, limitOf(&r.Limits[skip+i]))
+			}
+		}
+		last := after
+		if queues, after, err = s.limitedQueues(ctx, c, caller, after, limit); err != nil || after == last {
+			return page, "", err
+		}
+	}
+}
+
+// limitedQueues are the next queues with limits that the caller may read; last is the last one that was looked at.
+func (s *Service) limitedQueues(ctx context.Context, c *client, caller Caller, after string, n int) (queues []string, last string, err error) {
+	r, err := c.call(ctx, &core.ListLimits{After: after, Limit: n})
+	if err != nil {
+		return nil, "", err
+	}
+	last = after
+	for i := range r.Sharings {
+		last = max(last, r.Sharings[i].Queue)
+	}
+	for i := range r.Limits {
+		queue := r.Limits[i].Queue
+		last = max(last, queue)
+		if (len(queues) == 0 || queues[len(queues)-1] != queue) && caller.may(access.Read, queue) == nil {
+			queues = append(queues, queue)
+		}
+	}
+	return queues, last, nil
+}
+
 // PutLimit sets a limit of a queue.
 func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) ([]Limit, error) {
 	scope, err := limitScope(spec.Scope)

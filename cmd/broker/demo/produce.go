@@ -23,12 +23,13 @@ func (s *Shop) fill() error {
 	for i := range reports {
 		jobs = append(jobs, job{
 			"queue": "reports", "type": s.pick("DailySales", "StockReport", "TaxReport"), "args": []any{fmt.Sprintf("branch-%02d", i%12)},
-			"delay_s": s.between(time.Minute, 60*time.Hour).Seconds(), "tags": []string{"finance"},
+			"delay_s": s.between(time.Minute, 60*time.Hour).Seconds(), "tags": []string{"finance"}, "unique_key": fmt.Sprintf("report:%02d", i),
 		})
 	}
 	for i := range videos {
 		jobs = append(jobs, s.video(i))
 	}
+	jobs = append(jobs, job{"queue": "webhooks", "type": "DeliverWebhook", "args": []any{"https://partner.example/hooks/1"}, "tags": []string{"partner:acme"}})
 	if err := s.submitAll(jobs); err != nil {
 		return err
 	}
@@ -44,8 +45,14 @@ func (s *Shop) fill() error {
 			return err
 		}
 	}
-	limit := map[string]any{"queue": "webhooks", "scope": "queue", "concurrency": 4}
-	if err := s.call(s.ctx, http.MethodPut, "limits", limit, nil); err != nil {
+	for _, limit := range []map[string]any{
+		{"queue": "webhooks", "scope": "queue", "concurrency": 4}, {"queue": "webhooks", "scope": "key", "concurrency": 2}, {"queue": "emails", "scope": "queue", "rate_per_s": 50, "burst": 10},
+	} {
+		if err := s.call(s.ctx, http.MethodPut, "limits", limit, nil); err != nil {
+			return err
+		}
+	}
+	if err := s.changeQueue("webhooks", map[string]any{"sharing": map[string]any{"key_tag": "partner", "fair": true, "weights": map[string]int{"umbrella": 2}}}); err != nil {
 		return err
 	}
 	return s.order()

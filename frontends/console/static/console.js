@@ -14,8 +14,15 @@
     b.textContent = live() ? 'Live' : 'Still';
   });
   const offline = (shown) => document.getElementById('offline')?.classList.toggle('shown', shown);
+  // A form of the page that differs from what the server sent; boxes that select rows are another matter.
+  const edited = () => [...document.querySelectorAll('main form[method="post"] :is(input, textarea, select)')].some((f) => {
+    if (f.type === 'hidden' || f.name === 'id' || f.id.startsWith('select-')) return false;
+    if (f.type === 'checkbox') return f.checked !== f.defaultChecked;
+    if (f.tagName === 'SELECT') return f.selectedIndex !== Math.max(0, [...f.options].findIndex((o) => o.defaultSelected));
+    return f.value !== f.defaultValue;
+  });
   const busy = () => {
-    if (document.querySelector('dialog[open], details.drop[open], #edit[open], :popover-open')) return true;
+    if (document.querySelector('dialog[open], details.drop[open], #edit[open], :popover-open') || edited()) return true;
     const a = document.activeElement;
     if (a && a.closest('main, .jump') && /^(INPUT|TEXTAREA|SELECT)$/.test(a.tagName) && a.type !== 'checkbox') return true;
     const text = getSelection();
@@ -80,6 +87,8 @@
     return step >= 60 ? t.slice(11, 16) : t.slice(11, 19);
   });
 
+  const counts = [...Array(10).keys()].flatMap((n) => [1, 2, 5].map((k) => k * 10 ** n));
+
   const draw = (el) => {
     if (!window.uPlot || !el.dataset.chart) return;
     const old = charts.get(el);
@@ -99,7 +108,7 @@
       legend: { live: true, markers: { width: 0, fill: (u, i) => u.series[i].stroke() } },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       scales: { y: { range: (_, lo, hi) => [0, hi > 0 ? hi * 1.12 : 1] } },
-      axes: [{ ...axis, grid: { show: false }, space: 80, size: 30, values: clock }, { ...axis, size: 52, space: 40, values: (_, all) => all.map((v) => (v == null ? '' : text(v))) }],
+      axes: [{ ...axis, grid: { show: false }, space: 80, size: 30, values: clock }, { ...axis, size: 52, space: 40, ...(d.whole && { incrs: counts }), values: (_, all) => all.map((v) => (v == null ? '' : text(v))) }],
       series: [{ value: (_, v) => (v == null ? '' : new Date(v * 1000).toLocaleTimeString()) }, ...d.labels.map((label, i) => {
         const colour = css(d.colours[i]);
         return {
@@ -124,6 +133,12 @@
     charts.clear();
     drawAll();
   });
+
+  // Parts of a page that were opened or closed stay so when the page is renewed.
+  const folds = new Map();
+  const foldName = (d) => d.querySelector('summary').textContent;
+  document.addEventListener('toggle', (e) => { if (e.target.matches('main details.fold')) folds.set(foldName(e.target), e.target.open); }, true);
+  const keepFolds = () => document.querySelectorAll('main details.fold').forEach((d) => { if (folds.has(foldName(d))) d.open = folds.get(foldName(d)); });
 
   // Selections: a box in the head of a table for all rows, a count in the bar of actions.
   const selection = () => {
@@ -209,13 +224,16 @@
     } else if (e.key === 'Enter' && e.target.id === 'filter-name') {
       e.preventDefault();
       saveFilter();
+    } else if (e.key === 'Enter' && e.target.matches?.('form[method="post"] .sheet input')) {
+      e.preventDefault(); // the form has several actions: that of the sheet is meant
+      e.target.closest('.sheet').querySelector('button').click();
     } else if (e.key === '/' && !field && !e.ctrlKey && !e.metaKey && !e.altKey) {
       const jump = document.querySelector('[data-jump]');
       if (jump?.checkVisibility()) { e.preventDefault(); jump.focus(); }
     }
   });
 
-  const ready = () => { drawAll(); selection(); showSaved(); showLive(); };
+  const ready = () => { keepFolds(); drawAll(); selection(); showSaved(); showLive(); };
   document.addEventListener('DOMContentLoaded', ready);
   document.addEventListener('htmx:after:swap', ready);
 })();
