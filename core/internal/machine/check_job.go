@@ -183,6 +183,9 @@ func (c *checker) links(e *entry, x *optional) {
 			c.fail("job %d waits for job %d, which is closed", e.seq, seq)
 		}
 	}
+	if !slices.IsSorted(x.waiting) {
+		c.fail("job %d waits for %v, out of order", e.seq, x.waiting)
+	}
 	if len(x.waiting) > 0 && e.state != core.Blocked {
 		c.fail("job %d is %v and waits for %v", e.seq, e.state, x.waiting)
 	}

@@ -200,7 +200,11 @@ func (m *Machine) waits(seq, pred uint64) bool {
 		return false
 	}
 	x := m.optionalState(h)
-	return x != nil && slices.Contains(x.waiting, pred)
+	if x == nil {
+		return false
+	}
+	_, found := slices.BinarySearch(x.waiting, pred)
+	return found
 }
 
 // waitFor makes a job depend on those of after that are not closed; one that was closed without being done breaks it.
@@ -226,6 +230,7 @@ func (m *Machine) waitFor(h uint32, e *entry, after []uint64) {
 			e.set(broken)
 		}
 	}
+	slices.Sort(x.waiting)
 }
 
 // unlinkAfter removes all dependencies except the parent.

@@ -10,6 +10,11 @@ import (
 // closed once it is finished and all its children are closed. The links are updated in the same batch as the end of a job: a job
 // that depends on one that is gone without being done stays blocked, marked broken, until a client makes it ready or cancels it.
 // A job in the dead set may be put back, so its successors continue to wait.
+//
+// The end of a dependency does not rewrite the record of a job that continues to wait: ten thousand dependencies would write its
+// list ten thousand times. The record keeps naming what was done meanwhile. After a restart, a dependency in it that is closed or
+// gone was done, since one that ends in any other way marks the job as broken in the same commit. Only jobs that are not stored
+// could be lost without being done, so the record says which those are, and is rewritten when they end.
 
 // link attaches a new job to its dependencies and reports whether it must wait.
 func (m *Machine) link(h uint32, j *core.Job) bool {
@@ -19,7 +24,7 @@ func (m *Machine) link(h uint32, j *core.Job) bool {
 		parent.openChildren++
 		if m.jobs.at(p).state != core.Done {
 			parent.children = append(parent.children, e.seq)
-			x.waiting = append(x.waiting, j.Parent)
+			x.waiting = append(x.waiting, j.Parent) // it has no others yet
 		}
 	} else {
 		x.parent = 0
@@ -50,7 +55,7 @@ func (m *Machine) closeLinks(h uint32, success bool) bool {
 	if x == nil {
 		return false
 	}
-	m.notify(&x.children, m.jobs.at(h).seq, success)
+	m.notify(&x.children, h, success)
 	if success && x.openChildren > 0 {
 		return true
 	}
@@ -65,7 +70,7 @@ func (m *Machine) closed(h uint32, success bool) {
 		return
 	}
 	x.isClosed = true
-	m.notify(&x.successors, m.jobs.at(h).seq, success)
+	m.notify(&x.successors, h, success)
 	p := m.bySeq.get(x.parent)
 	if x.parent == 0 || p == 0 {
 		return
@@ -83,35 +88,71 @@ func (m *Machine) closed(h uint32, success bool) {
 	}
 }
 
-// notify ends the waiting of a list of jobs for pred. It takes the list away first, since the consequences may lead back here.
-func (m *Machine) notify(list *[]uint64, pred uint64, success bool) {
-	waiting := *list
+// notify ends the waiting of a list of jobs for job p. It takes the list away first, since the consequences may lead back here.
+func (m *Machine) notify(list *[]uint64, p uint32, success bool) {
+	waiting, pred := *list, *m.jobs.at(p)
 	*list = nil
 	for _, seq := range waiting {
-		m.predecessorEnded(seq, pred, success)
+		m.predecessorEnded(seq, &pred, success)
 	}
 }
 
 // predecessorEnded removes pred from the dependencies of a blocked job; after the last one the job is unblocked, unless one is
 // gone without being done.
-func (m *Machine) predecessorEnded(seq, pred uint64, success bool) {
+func (m *Machine) predecessorEnded(seq uint64, pred *entry, success bool) {
 	h := m.bySeq.get(seq)
 	if h == 0 || m.jobs.at(h).state != core.Blocked {
 		return // it no longer waits; see unlink
 	}
 	e, x := m.jobs.at(h), m.ensureOptional(h)
-	i := slices.Index(x.waiting, pred)
-	if i < 0 {
+	i, found := slices.BinarySearch(x.waiting, pred.seq)
+	if !found {
 		return // it now waits for others
 	}
 	x.waiting = slices.Delete(x.waiting, i, i+1)
-	if !success {
+	breaks := !success && !e.has(broken)
+	if breaks {
 		e.set(broken)
 	}
+	released := len(x.waiting) == 0 && !e.has(broken)
+	if breaks || released || pred.has(ephemeral) {
+		m.rewriteStatus(h, e)
+	} else {
+		x.shortened = m.open
+	}
+	if released {
+		m.unblock(h, e)
+	}
+}
+
+// rewriteStatus adds the status of a job to the open batch.
+func (m *Machine) rewriteStatus(h uint32, e *entry) {
 	e.set(changed)
 	m.touch(h, e)
-	if len(x.waiting) == 0 && !e.has(broken) {
-		m.unblock(h, e)
+}
+
+// unstoredDependencies lists the dependencies of a job that are not in the store.
+func (m *Machine) unstoredDependencies(x *optional) (seqs []uint64) {
+	for _, seq := range x.waiting {
+		if p := m.bySeq.get(seq); p != 0 && m.jobs.at(p).has(ephemeral) {
+			seqs = append(seqs, seq)
+		}
+	}
+	return seqs
+}
+
+// nowStored rewrites the records of the jobs that wait for one that was not stored until now.
+func (m *Machine) nowStored(h uint32) {
+	x := m.optionalState(h)
+	if x == nil {
+		return
+	}
+	for _, list := range [...][]uint64{x.successors, x.children} {
+		for _, seq := range list {
+			if s := m.bySeq.get(seq); s != 0 && m.waits(seq, m.jobs.at(h).seq) {
+				m.rewriteStatus(s, m.jobs.at(s))
+			}
+		}
 	}
 }
 

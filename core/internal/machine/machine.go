@@ -121,6 +121,9 @@ type Machine struct {
 	lastArrival   core.Instant // Restore: position of the last job that was ready on arrival
 	run           *atomicRun   // the current atomic list, usually nil
 	usedUp        []uint32     // Restore: jobs whose last attempt ended with the previous process
+
+	// unstoredBefore has, while jobs are restored, what a job waits for that the store does not have.
+	unstoredBefore map[uint64][]uint64
 }
 
 // New makes an empty machine.
@@ -133,7 +136,8 @@ func New(o Options) *Machine {
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
-		schedules: schedules{byName: map[string]*schedule{}},
+		schedules:      schedules{byName: map[string]*schedule{}},
+		unstoredBefore: map[uint64][]uint64{},
 	}
 	m.tags = newTagIndex()
 	m.before, m.effort = m.standsBefore, usualEffort
@@ -244,7 +248,7 @@ func (m *Machine) touch(h uint32, e *entry) {
 	e.set(dirty)
 	m.openBytes += changeBytes
 	if e.has(hasOptional) {
-		m.openBytes += 10 * len(m.optionals[h].waiting)
+		m.openBytes += 2 * 10 * len(m.optionals[h].waiting) // Waiting and Unstored
 	}
 	m.changed = append(m.changed, h)
 }

@@ -31,13 +31,17 @@ func (m *Machine) pending(c core.Commit) core.Commit {
 
 // jobCommit is the commit on which a reply about a job depends.
 func (m *Machine) jobCommit(e *entry) core.Commit {
-	switch {
-	case e.has(dirty):
+	if e.has(dirty) {
 		return m.promise()
-	case e.has(inflight):
-		return m.pending(m.open - 1)
 	}
-	return 0
+	var commit core.Commit
+	if e.has(inflight) {
+		commit = m.pending(m.open - 1)
+	}
+	if e.state == core.Blocked && e.has(hasOptional) { // that it waits for fewer jobs is in the records of the others
+		commit = max(commit, m.pending(m.optionals[m.bySeq.get(e.seq)].shortened))
+	}
+	return commit
 }
 
 // jobGone is the commit on which a reply depends that says that a job does not exist.

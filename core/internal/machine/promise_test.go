@@ -100,6 +100,15 @@ func TestEveryReplyWaitsForTheCommitOfWhatItTells(t *testing.T) {
 		{"cancel of a job that is gone", remove, func() core.Op { return &core.Cancel{Ref: ref} }},
 		{"enqueue of a finished job", finish, func() core.Op { return &core.Enqueue{Ref: ref} }},
 		{"bury of a finished job", finish, func() core.Op { return &core.Bury{Ref: ref} }},
+		{"inspect of a job that waits for one less", func(r *rig, c core.ClientID) {
+			var after []uint64
+			for range 3 {
+				after = append(after, r.submit(c, &core.Job{Queue: "q", Origin: core.Workq}))
+			}
+			number = r.submit(c, &core.Job{Queue: "q", Origin: core.Workq, After: after})
+			r.flush()
+			r.one(c, &core.Complete{Ref: core.Ref{Seq: after[1]}, Authority: core.ByAnyone})
+		}, func() core.Op { return &core.Inspect{Ref: core.Ref{Seq: number}} }},
 		{"submission of a duplicate", finish, func() core.Op { return &core.Submit{Job: kept()} }},
 		{"submission that coalesces", func(r *rig, c core.ClientID) {
 			r.submit(c, &core.Job{Queue: "q", Origin: core.Gearman, Unique: core.UniqueCoalesce, UniqueKey: "k"})

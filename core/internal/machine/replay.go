@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,6 +129,9 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		x := m.ensureOptional(h)
 		x.waiting = append(x.waiting, s.Waiting...)
 		x.isClosed, x.childrenBroken, x.tried = s.Closed, s.ChildrenBroken, s.Tried
+		if len(s.Unstored) > 0 {
+			m.unstoredBefore[e.seq] = slices.Clone(s.Unstored)
+		}
 	}
 	if s.Progress.UpdatedAt != 0 {
 		m.ensureTransient(h).progress = s.Progress
@@ -200,11 +204,19 @@ func (m *Machine) Restored() {
 			m.relink(e, x)
 		}
 	})
+	m.eachJob(func(h uint32, e *entry) {
+		if x := m.optionalState(h); x != nil {
+			m.relinkWaiting(e, x)
+		}
+	})
+	m.unstoredBefore = nil
 	m.relinkBatches()
 	m.eachJob(func(h uint32, e *entry) {
-		if x := m.optionalState(h); x != nil && e.state == core.Done && x.openChildren == 0 && !e.has(keepsOutcome) {
+		if x := m.optionalState(h); x != nil && e.state == core.Done && x.openChildren == 0 {
 			m.closed(h, !x.childrenBroken && !e.has(doneFailed))
-			m.remove(h)
+			if !e.has(keepsOutcome) {
+				m.remove(h)
+			}
 		}
 	})
 	m.reserved = 0
@@ -221,6 +233,7 @@ func (m *Machine) Restored() {
 	m.touched = m.touched[:0]
 }
 
+// relink connects a job with its parent and its batch.
 func (m *Machine) relink(e *entry, x *optional) {
 	if x.parent != 0 {
 		if p := m.bySeq.get(x.parent); p == 0 {
@@ -239,6 +252,11 @@ func (m *Machine) relink(e *entry, x *optional) {
 	} else {
 		x.batch = 0
 	}
+}
+
+// relinkWaiting connects a blocked job with those that it still waits for: its record also names jobs that were done since it was
+// written.
+func (m *Machine) relinkWaiting(e *entry, x *optional) {
 	waiting := x.waiting
 	x.waiting = nil
 	if e.state != core.Blocked {
@@ -246,17 +264,22 @@ func (m *Machine) relink(e *entry, x *optional) {
 	}
 	for _, seq := range waiting {
 		p := m.bySeq.get(seq)
-		switch {
-		case p == 0:
-			e.set(broken) // impossible, since links change in the same commit; if it happens, people should see it
-		case seq == x.parent && m.jobs.at(p).state != core.Done:
-			y := m.ensureOptional(p)
+		if p == 0 {
+			if slices.Contains(m.unstoredBefore[e.seq], seq) {
+				e.set(broken) // it was lost with the previous process
+			}
+			continue
+		}
+		done, y := m.jobs.at(p).state == core.Done, m.optionalState(p)
+		if done && (seq == x.parent || y != nil && y.isClosed) {
+			continue
+		}
+		y = m.ensureOptional(p)
+		if x.waiting = append(x.waiting, seq); seq == x.parent {
 			y.children = append(y.children, e.seq)
-			x.waiting = append(x.waiting, seq)
-		default:
-			y := m.ensureOptional(p)
+		} else {
 			y.successors = append(y.successors, e.seq)
-			x.waiting = append(x.waiting, seq)
 		}
 	}
+	slices.Sort(x.waiting)
 }

@@ -144,7 +144,7 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 		}
 	}
 	if x := m.optionalState(h); x != nil {
-		s.Waiting = append(s.Waiting, x.waiting...)
+		s.Waiting, s.Unstored = append(s.Waiting, x.waiting...), m.unstoredDependencies(x)
 		s.Children = uint32(x.openChildren)
 		s.Tried = x.tried
 		s.Closed = x.isClosed

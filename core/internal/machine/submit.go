@@ -19,16 +19,17 @@ type optional struct {
 	askedUntil     core.Instant // keptByQueue: the retention that the job itself asks for; zero: none
 	ttl            core.Instant // of a dead job: its ExpiresAt; otherwise expiresAt has it
 	parent         uint64
-	waiting        []uint64 // its dependencies
-	successors     []uint64 // jobs that depend on this one
-	children       []uint64 // jobs blocked until this one is finished
-	openChildren   int      // children that are not closed
-	childrenBroken bool     // a child is gone without being done
-	isClosed       bool     // its dependents have been notified
-	batch          uint64   // batch of which it is a member
-	tried          bool     // its batch has counted its first execution
-	callbackFor    uint64   // batch whose callback it is
-	slotKey        uint64   // holder of the throttle slot
+	waiting        []uint64    // its dependencies, in ascending order
+	shortened      core.Commit // holds the last end of a dependency that did not rewrite the job's record
+	successors     []uint64    // jobs that depend on this one
+	children       []uint64    // jobs blocked until this one is finished
+	openChildren   int         // children that are not closed
+	childrenBroken bool        // a child is gone without being done
+	isClosed       bool        // its dependents have been notified
+	batch          uint64      // batch of which it is a member
+	tried          bool        // its batch has counted its first execution
+	callbackFor    uint64      // batch whose callback it is
+	slotKey        uint64      // holder of the throttle slot
 	slotTimer      timer.ID
 	slot           slotState
 	timeline       uint16   // Job.Timeline
@@ -282,8 +283,8 @@ func (m *Machine) keep(h uint32, e *entry) {
 	kept := *m.jobs.payload(h)
 	kept.Ephemeral = false
 	m.jobs.setPayload(h, &kept)
-	e.set(changed)
-	m.touch(h, e)
+	m.rewriteStatus(h, e)
+	m.nowStored(h)
 }
 
 // admit assigns a number and an entry in all indexes to a job; its state is still Gone.

@@ -133,6 +133,7 @@ func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	wantSame(t, job, first)
 	status := recordtest.FullStatus()
 	status.EpochAhead, status.LostLeases, status.Rerun, status.Entries, status.KeptByQueue, status.Group = 0, 0, false, 0, false, ""
+	status.Unstored = nil
 	wantHex(t, "status", record.AppendStatus(nil, 77, status), statusV1)
 	outcome := recordtest.FullOutcome()
 	outcome.Failure.Group = ""
@@ -249,7 +250,7 @@ func TestDecodingInAScanNeedsNoMemory(t *testing.T) {
 	j := recordtest.FullJob()
 	j.ID, j.After, j.Tags = "6ba7b810-9dad-41d1-80b4-00c04fd430c4", nil, nil // lists take memory
 	b, known, room := record.AppendJob(nil, j, 0), record.NewInterner(), new([36]byte)
-	status, st, job := record.AppendStatus(nil, 77, recordtest.FullStatus()), &record.Status{Waiting: make([]uint64, 8)}, new(core.Job)
+	status, st, job := record.AppendStatus(nil, 77, recordtest.FullStatus()), &record.Status{Waiting: make([]uint64, 8), Unstored: make([]uint64, 8)}, new(core.Job)
 	got := testing.AllocsPerRun(100, func() {
 		if _, _, err := record.DecodeJob(b, 77, job, known, room); err != nil {
 			t.Error(err)
@@ -290,6 +291,7 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("status %+v: %v", st, err)
 			}
 			st.Waiting, st2.Waiting = notNil(st.Waiting), notNil(st2.Waiting)
+			st.Unstored, st2.Unstored = notNil(st.Unstored), notNil(st2.Unstored)
 			wantSame(t, st2, st)
 		}
 		e, e2 := new(core.TimelineEntry), new(core.TimelineEntry)

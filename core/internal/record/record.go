@@ -83,7 +83,8 @@ type Status struct {
 	Holder         core.Holder
 	HolderFrom     core.Protocol
 	Worker         string
-	Waiting        []uint64 // Blocked: its remaining dependencies and its parent
+	Waiting        []uint64 // Blocked: its dependencies and its parent; those that are closed by now are done
+	Unstored       []uint64 // those of Waiting that are not in the store: if one is missing, it was lost and not done
 	Children       uint32   // children that are not closed
 	ChildrenBroken bool     // a child is gone without being done
 	Closed         bool     // its successors have been released

@@ -28,7 +28,8 @@ func JobSize(j *core.Job) int {
 
 // Size is an upper bound of what s takes in a commit batch, in bytes.
 func (s *Status) Size() int {
-	return statusBytes + len(s.Worker) + len(s.Group) + len(s.Progress.Text) + len(s.Progress.Verbatim) + numberBytes*len(s.Waiting)
+	return statusBytes + len(s.Worker) + len(s.Group) + len(s.Progress.Text) + len(s.Progress.Verbatim) +
+		numberBytes*(len(s.Waiting)+len(s.Unstored))
 }
 
 // FailureSize is an upper bound of what f takes in a commit batch, in bytes.

@@ -40,6 +40,7 @@ const (
 	statusEntries
 	statusKeptByQueue
 	statusGroup
+	statusUnstored
 
 	statusKnown = 1<<iota - 1
 )
@@ -79,6 +80,9 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusGroup != 0 {
 		dst = appendText(dst, s.Group)
 	}
+	if f&statusUnstored != 0 {
+		dst = appendSeqs(dst, seq, s.Unstored)
+	}
 	return dst
 }
 
@@ -97,7 +101,7 @@ func statusFields(s *Status) uint64 {
 		flag(p.UpdatedAt != 0, statusUpdatedAt) | flag(s.EpochAhead != 0, statusEpochAhead) |
 		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
 		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue) |
-		flag(s.Group != "", statusGroup)
+		flag(s.Group != "", statusGroup) | flag(len(s.Unstored) > 0, statusUnstored)
 }
 
 // appendLease writes statusAttempts to statusWorker.
@@ -146,10 +150,10 @@ func appendProgress(dst []byte, p *core.Progress, f uint64) []byte {
 	return dst
 }
 
-// DecodeStatus fills s from a record, with views of b. It reuses the array of s.Waiting.
+// DecodeStatus fills s from a record, with views of b. It reuses the arrays of s.Waiting and s.Unstored.
 func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	d := decoder{b: b}
-	waiting := s.Waiting[:0]
+	waiting, unstored := s.Waiting[:0], s.Unstored[:0]
 	*s = Status{}
 	f := d.open(statusKnown)
 	s.State = core.State(d.byte())
@@ -191,6 +195,9 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	}
 	if f&statusGroup != 0 {
 		s.Group = d.text()
+	}
+	if f&statusUnstored != 0 {
+		s.Unstored = d.seqs(seq, unstored)
 	}
 	return d.close()
 }

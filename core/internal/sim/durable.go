@@ -251,6 +251,9 @@ func (w *world) sameJob(told core.JobInfo, s *snapshot) error {
 		return fmt.Errorf("job %d is told to be %v with %d failures until %d, and is %v with %d until %d", told.Seq, told.State, told.Fails,
 			told.ExpiresAt, have.State, have.Fails, have.ExpiresAt)
 	}
+	if told.State == core.Blocked && !slices.Equal(told.Waiting, have.Waiting) {
+		return fmt.Errorf("job %d is told to wait for %v, and waits for %v", told.Seq, told.Waiting, have.Waiting)
+	}
 	if told.Worker != "" && told.Rerun != have.Rerun {
 		return fmt.Errorf("job %d is told to run once more: %v, and will: %v", told.Seq, told.Rerun, have.Rerun)
 	}
@@ -305,6 +308,9 @@ func (w *world) compare(before, after *snapshot) error {
 		if state := w.lasting(&was); state != w.lasting(&is) && state != core.Blocked || is.Fails != was.Fails {
 			return fmt.Errorf("job %d was %v with %d failures and is %v with %d", seq, was.State, was.Fails, is.State, is.Fails)
 		}
+		if err := sameDependencies(&was, &is, before, after); err != nil {
+			return err
+		}
 		if was.Worker != "" && was.Rerun != is.Rerun {
 			return fmt.Errorf("job %d was to run once more: %v, and is: %v", seq, was.Rerun, is.Rerun)
 		}
@@ -334,6 +340,37 @@ func (w *world) compare(before, after *snapshot) error {
 	}
 	if !bytes.Equal(before.meta, after.meta) {
 		return fmt.Errorf("entry was %q and is %q", before.meta, after.meta)
+	}
+	return nil
+}
+
+// sameDependencies checks that a restart neither releases a blocked job before its dependencies are done, nor makes it wait for
+// more or less. Dependencies that were not stored are lost, and the job is broken then.
+func sameDependencies(was, is *core.JobInfo, before, after *snapshot) error {
+	if was.State != core.Blocked {
+		return nil
+	}
+	lost := was.Broken
+	for _, seq := range was.Waiting {
+		p := before.jobs[seq]
+		lost = lost || p.Ephemeral || !after.jobs[seq].State.Unfinished()
+		switch {
+		case p.Ephemeral && !is.Broken:
+			return fmt.Errorf("job %d depends on job %d, which is lost, and is not broken", is.Seq, seq)
+		case p.Ephemeral:
+		case is.State != core.Blocked && p.State.Unfinished():
+			return fmt.Errorf("job %d is %v, and job %d, on which it depends, was %v", is.Seq, is.State, seq, p.State)
+		case is.State == core.Blocked && after.jobs[seq].State.Unfinished() && !slices.Contains(is.Waiting, seq):
+			return fmt.Errorf("job %d does not wait for job %d any more, only for %v", is.Seq, seq, is.Waiting)
+		}
+	}
+	for _, seq := range is.Waiting {
+		if !slices.Contains(was.Waiting, seq) {
+			return fmt.Errorf("job %d waits for job %d, and did not before", is.Seq, seq)
+		}
+	}
+	if is.State == core.Blocked && (was.Broken && !is.Broken || is.Broken && !lost) {
+		return fmt.Errorf("job %d was broken: %v, and is: %v", is.Seq, was.Broken, is.Broken)
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (w *world) faktoryJob(j *core.Job) {
 	}
 }
 
-// link sometimes makes a job depend on others. Dependencies on jobs that are not stored are not promised after a crash.
+// link sometimes makes a job depend on others.
 func (w *world) link(j *core.Job) {
 	if len(w.model.seqs) == 0 || j.Ephemeral || w.rng.IntN(5) != 0 {
 		return
@@ -108,7 +108,9 @@ func (w *world) link(j *core.Job) {
 		j.Parent = w.anyJob().seq
 		return
 	}
-	j.After = []uint64{w.anyJob().seq, w.anyJob().seq}
+	for range 1 + w.rng.IntN(6) {
+		j.After = append(j.After, w.anyJob().seq)
+	}
 }
 
 // anyJob is a submitted job, or nil. New ones, which are more likely to exist, are preferred.

@@ -39,7 +39,8 @@
 // The format version changes when an older broker would misread the store although it knows every record in it:
 //
 //	1    every job was written once
-//	2    jobs may be rewritten; an older broker would remove them with single deletes
+//	2    jobs may be rewritten; an older broker would remove them with single deletes. The status of a blocked job may name
+//	     dependencies that were done since it was written; an older broker would take them for lost
 //
 // An older store is upgraded when it is opened for writing: the 'v' key first, then FORMAT. Whichever of the two a crash
 // leaves behind, the next start completes the upgrade. A newer store is refused.
