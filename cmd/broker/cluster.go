@@ -352,11 +352,16 @@ func (k *clusterNode) hooks() *httpapi.Cluster {
 		return nil
 	}
 	return &httpapi.Cluster{
-		Overview: func(ctx context.Context) any {
+		Overview: func(ctx context.Context) httpapi.ClusterOverview {
+			o := k.startingOverview()
 			if n := k.node.Load(); n != nil {
-				return n.Overview(ctx)
+				o = n.Overview(ctx)
 			}
-			return k.startingOverview()
+			shown := httpapi.ClusterOverview{Leader: o.Leader, Nodes: make([]httpapi.ClusterNode, len(o.Nodes))}
+			for i, n := range o.Nodes {
+				shown.Nodes[i] = httpapi.ClusterNode(n)
+			}
+			return shown
 		},
 		Ready: func(ctx context.Context) bool {
 			n := k.node.Load()
@@ -368,11 +373,24 @@ func (k *clusterNode) hooks() *httpapi.Cluster {
 			if err != nil {
 				return err
 			}
-			return k.node.Load().Add(replica.Member{ID: m.ID, Address: m.Address})
+			return k.asMember(func(n *replica.Node) error { return n.Add(replica.Member{ID: m.ID, Address: m.Address}) })
 		},
-		Remove:   func(ctx context.Context, id string) error { return k.node.Load().Remove(ctx, id) },
-		Transfer: func(ctx context.Context, to string) error { return k.node.Load().Transfer(ctx, to) },
+		Remove: func(ctx context.Context, id string) error {
+			return k.asMember(func(n *replica.Node) error { return n.Remove(ctx, id) })
+		},
+		Transfer: func(ctx context.Context, to string) error {
+			return k.asMember(func(n *replica.Node) error { return n.Transfer(ctx, to) })
+		},
 	}
+}
+
+// asMember does something that only a member can do.
+func (k *clusterNode) asMember(do func(n *replica.Node) error) error {
+	n := k.node.Load()
+	if n == nil {
+		return errors.New("this node is not a member of a cluster yet")
+	}
+	return do(n)
 }
 
 // startingOverview is what a node says before it is a member.

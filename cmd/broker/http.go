@@ -58,7 +58,7 @@ func (p *process) serveHTTP() {
 	})
 	var cluster func(context.Context) any
 	if hooks := p.cluster.hooks(); hooks != nil {
-		cluster = hooks.Overview
+		cluster = func(ctx context.Context) any { return hooks.Overview(ctx) }
 	}
 	pages, err := console.New(console.Options{
 		Cluster: cluster, Ports: map[string]string{"gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen)},

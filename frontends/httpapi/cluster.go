@@ -2,9 +2,9 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"broker/frontends/access"
@@ -13,7 +13,7 @@ import (
 
 // Cluster is what the server asks the node of a cluster. Its functions are called from any goroutine.
 type Cluster struct {
-	Overview func(ctx context.Context) any // the nodes, for GET /cluster
+	Overview func(ctx context.Context) ClusterOverview
 	Ready    func(ctx context.Context) bool
 	Numbers  func() ClusterNumbers
 
@@ -22,7 +22,24 @@ type Cluster struct {
 	Transfer func(ctx context.Context, to string) error // empty: to any node
 }
 
-// ClusterNumbers is what the metrics tell of the node.
+// ClusterOverview is the cluster as a node sees it.
+type ClusterOverview struct {
+	Leader string        `json:"leader" doc:"id of the node that leads; empty: there is none, or the node that is asked does not reach it"`
+	Nodes  []ClusterNode `json:"nodes"`
+}
+
+// ClusterNode is a node of a cluster.
+type ClusterNode struct {
+	ID          string  `json:"id" example:"n1"`
+	Role        string  `json:"role" enum:"leader,candidate,follower,learner,starting,unreachable" doc:"a learner follows and has no vote"`
+	Address     string  `json:"address" doc:"at which the other nodes call it" example:"10.0.0.1:7431"`
+	Applied     uint64  `json:"applied" doc:"index up to which its store has the log"`
+	Lag         uint64  `json:"lag" doc:"entries that it has not applied yet"`
+	LastContact float64 `json:"last_contact_s" doc:"seconds since it last answered the node that is asked"`
+	Version     string  `json:"version" doc:"of its program"`
+}
+
+// ClusterNumbers is what the metrics show of the node.
 type ClusterNumbers struct {
 	Role               string // empty: it is not a member yet
 	Serving, HasLeader bool
@@ -36,48 +53,71 @@ type ClusterNumbers struct {
 	Relaying           int64  // that are now
 }
 
-// clusterRoutes serves what is about the cluster. Every node answers for itself, also while another one leads.
-func (s *Server) clusterRoutes(mux *http.ServeMux) {
-	c := s.options.Cluster
-	if c == nil {
-		mux.Handle("GET "+apiPath+"/cluster", s.guarded(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			problem(http.StatusNotImplemented, string(service.CodeUnsupported), "this broker is not a node of a cluster").write(w)
-		})))
-		return
-	}
-	mux.Handle("GET "+apiPath+"/cluster", s.guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.answer(w, http.StatusOK, c.Overview(r.Context()))
-	})))
-	change := func(pattern string, do func(ctx context.Context, in *clusterChange) error) {
-		mux.Handle(pattern, s.protected(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if caller := callerOf(r.Context()); !caller.Principal.May(access.Admin, "") {
-				problem(http.StatusForbidden, string(service.CodeForbidden), "only administrators change the cluster").write(w)
-				return
-			}
-			var in clusterChange
-			d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10))
-			d.DisallowUnknownFields()
-			if err := d.Decode(&in); err != nil {
-				problem(http.StatusBadRequest, string(service.CodeInvalid), "body: "+err.Error()).write(w)
-				return
-			}
-			if err := do(r.Context(), &in); err != nil {
-				problem(http.StatusConflict, codeClusterRefused, err.Error()).write(w)
-				return
-			}
-			s.options.Log.Info().Str("path", r.URL.Path).Str("node", in.ID).Str("remote", r.RemoteAddr).Msg("cluster changed over http")
-			s.answer(w, http.StatusOK, c.Overview(r.Context()))
-		})))
-	}
-	change("POST "+apiPath+"/cluster/add", func(_ context.Context, in *clusterChange) error { return c.Add(in.ID, in.Address) })
-	change("POST "+apiPath+"/cluster/remove", func(ctx context.Context, in *clusterChange) error { return c.Remove(ctx, in.ID) })
-	change("POST "+apiPath+"/cluster/transfer", func(ctx context.Context, in *clusterChange) error { return c.Transfer(ctx, in.ID) })
+// clusterPath is where the routes of the cluster begin. Every node answers them itself, also without a store that is open.
+const clusterPath = apiPath + "/cluster"
+
+// NewNode is a node that is to be added.
+type NewNode struct {
+	ID      string `json:"id" minLength:"1" example:"n4"`
+	Address string `json:"address" minLength:"1" doc:"host:port at which the other nodes call it" example:"10.0.0.4:7431"`
 }
 
-// clusterChange is the body of a change of the cluster.
-type clusterChange struct {
-	ID      string `json:"id"`
-	Address string `json:"address"`
+// NodeID names a node.
+type NodeID struct {
+	ID string `json:"id" minLength:"1" example:"n2"`
+}
+
+// NextLeader names the node that gets the lead.
+type NextLeader struct {
+	ID string `json:"id,omitempty" doc:"default: any node that has caught up" example:"n3"`
+}
+
+type clusterOutput struct{ Body ClusterOverview }
+
+func (s *Server) registerCluster(api huma.API) {
+	show := operation("get-cluster", http.MethodGet, "/cluster", "cluster", "List the nodes", http.StatusNotImplemented)
+	huma.Register(api, show, func(ctx context.Context, _ *struct{}) (*clusterOutput, error) {
+		if s.options.Cluster == nil {
+			return nil, errNoCluster()
+		}
+		return &clusterOutput{s.options.Cluster.Overview(ctx)}, nil
+	})
+	change := func(id, path, summary string) huma.Operation {
+		return operation(id, http.MethodPost, "/cluster/"+path, "cluster", summary, http.StatusConflict, http.StatusNotImplemented)
+	}
+	huma.Register(api, change("add-node", "add", "Let a node join; it gets a vote once it has caught up"),
+		func(ctx context.Context, in *struct{ Body NewNode }) (*clusterOutput, error) {
+			return s.changeCluster(ctx, "add", in.Body.ID, func(c *Cluster) error { return c.Add(in.Body.ID, in.Body.Address) })
+		})
+	huma.Register(api, change("remove-node", "remove", "Remove a node, unless it leads"),
+		func(ctx context.Context, in *struct{ Body NodeID }) (*clusterOutput, error) {
+			return s.changeCluster(ctx, "remove", in.Body.ID, func(c *Cluster) error { return c.Remove(ctx, in.Body.ID) })
+		})
+	huma.Register(api, change("transfer-leadership", "transfer", "Hand the lead over; clients are disconnected and connect again"),
+		func(ctx context.Context, in *struct{ Body NextLeader }) (*clusterOutput, error) {
+			return s.changeCluster(ctx, "transfer", in.Body.ID, func(c *Cluster) error { return c.Transfer(ctx, in.Body.ID) })
+		})
+}
+
+// changeCluster makes a change, which administrators may.
+func (s *Server) changeCluster(ctx context.Context, what, id string, do func(c *Cluster) error) (*clusterOutput, error) {
+	c, caller := s.options.Cluster, callerOf(ctx)
+	switch {
+	case !caller.Principal.May(access.Admin, ""):
+		return nil, problem(http.StatusForbidden, string(service.CodeForbidden), "only administrators change the cluster")
+	case c == nil:
+		return nil, errNoCluster()
+	}
+	if err := do(c); err != nil {
+		return nil, problem(http.StatusConflict, codeClusterRefused, err.Error())
+	}
+	s.options.Log.Info().Str("change", what).Str("node", id).Str("caller", caller.Name()).Msg("cluster changed over http")
+	return &clusterOutput{c.Overview(ctx)}, nil
+}
+
+// errNoCluster is the answer of a broker of its own.
+func errNoCluster() *Problem {
+	return problem(http.StatusNotImplemented, string(service.CodeUnsupported), "this broker is not a node of a cluster")
 }
 
 // clusterReady answers readyz on a node whose clients another one serves.

@@ -44,7 +44,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 			},
 			Security: []map[string][]string{{}, {"bearer": {}}, {"basic": {}}},
 			Tags: []*huma.Tag{
-				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "batches"}, {Name: "schedules"}, {Name: "limits"}, {Name: "workers"}, {Name: "events"}, {Name: "broker"},
+				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "batches"}, {Name: "schedules"}, {Name: "limits"}, {Name: "workers"}, {Name: "events"}, {Name: "broker"}, {Name: "cluster", Description: "Each node answers for itself; changes go to the leader."},
 			},
 		},
 		Formats:       map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
@@ -66,6 +66,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	s.registerStorage(api)
 	s.registerBroker(api)
 	s.registerSchedules(api)
+	s.registerCluster(api)
 	describeArgs(api)
 	openAnswers(api)
 	return api
@@ -94,8 +95,11 @@ type guardedMux struct {
 
 // HandleFunc implements humago.Mux.
 func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
-	method, _, _ := strings.Cut(pattern, " ")
-	h := m.s.whenReady(anyBodyIsJSON(http.HandlerFunc(handler)))
+	method, path, _ := strings.Cut(pattern, " ")
+	h := anyBodyIsJSON(http.HandlerFunc(handler))
+	if !strings.HasPrefix(path, clusterPath) {
+		h = m.s.whenReady(h)
+	}
 	if method == http.MethodGet {
 		m.Handle(pattern, m.s.guarded(h))
 		return

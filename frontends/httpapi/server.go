@@ -118,7 +118,6 @@ func (s *Server) HTTP() *http.Server {
 	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /stats", s.guarded(http.HandlerFunc(s.stats)))
 	serveDocument(mux, s.newAPI(mux))
-	s.clusterRoutes(mux)
 	if s.options.Profiling {
 		s.profiles(mux)
 	}
