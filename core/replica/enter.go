@@ -105,7 +105,10 @@ func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
 	if err != nil {
 		return "", err
 	}
-	hellos, silent := n.askAll(ctx)
+	hellos, silent, err := n.askAll(ctx)
+	if err != nil {
+		return "", err
+	}
 	for _, h := range hellos {
 		if h.Stage == isMember.String() {
 			return n.tryJoin(ctx, &own, &h)
@@ -130,8 +133,8 @@ func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
 	return "", n.found(ctx)
 }
 
-// askAll asks all other members for their hello, at once.
-func (n *Node) askAll(ctx context.Context) (hellos []hello, silent []string) {
+// askAll asks all other members for their hello, at once. It fails if one of them refuses this node for its program.
+func (n *Node) askAll(ctx context.Context) (hellos []hello, silent []string, err error) {
 	type result struct {
 		of Member
 		h  *hello
@@ -155,14 +158,17 @@ func (n *Node) askAll(ctx context.Context) (hellos []hello, silent []string) {
 	}
 	for range asked {
 		r := <-results
+		var refused *refusedError
 		switch {
 		case r.h != nil:
 			hellos = append(hellos, *r.h)
+		case errors.As(r.e, &refused) && refused.tooOld:
+			err = r.e
 		default:
 			silent = append(silent, fmt.Sprintf("%s (%v)", r.of, r.e))
 		}
 	}
-	return hellos, silent
+	return hellos, silent, err
 }
 
 // chooseFounder is the member that founds a cluster of new nodes: all of them choose the same one.
@@ -290,7 +296,10 @@ func (n *Node) tryJoin(ctx context.Context, own, of *hello) (waits string, err e
 
 // checkNeighbors fails the node if another one belongs to another cluster. Members that do not answer are no reason to wait.
 func (n *Node) checkNeighbors(ctx context.Context) {
-	hellos, _ := n.askAll(ctx)
+	hellos, _, err := n.askAll(ctx)
+	if err != nil {
+		n.fail(err)
+	}
 	for _, h := range hellos {
 		if h.Stage == isMember.String() && h.Cluster != n.clusterID() {
 			n.fail(fmt.Errorf("folder %s is that of a member of cluster %s, but node %s belongs to cluster %s", n.o.Dir, n.clusterID(),

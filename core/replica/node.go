@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"broker/core/engine"
+	"broker/core/internal/record"
 	"broker/core/internal/store"
 )
 
@@ -262,6 +263,9 @@ func (n *Node) checkStore() error {
 
 // explain adds what to do about a store that cannot go on.
 func (n *Node) explain(err error) error {
+	if errors.Is(err, record.ErrNewerFormat) {
+		return fmt.Errorf("%w; upgrade the program of this node, its store is good", err)
+	}
 	return fmt.Errorf("%w; to refill this node from the others, move %s away and start the node with an empty folder", err, n.o.Dir)
 }
 

@@ -44,11 +44,14 @@ type greeting struct {
 
 	Frontend string `json:"frontend,omitempty"` // of a client
 	Client   string `json:"client,omitempty"`   // its address
+
+	formats
 }
 
 // answer ends a greeting; Error is empty if it was accepted.
 type answer struct {
-	Error string `json:"error,omitempty"`
+	Error  string `json:"error,omitempty"`
+	TooOld bool   `json:"too_old,omitempty"` // with Error: one of the two programs is too old for the other
 }
 
 func writeFrame(w io.Writer, prefix string, v any) error {
@@ -94,14 +97,14 @@ func (n *Node) dial(ctx context.Context, to Member, g greeting) (net.Conn, error
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	g.From, g.To, g.Cluster = n.o.ID, to.ID, n.clusterID()
+	g.From, g.To, g.Cluster, g.formats = n.o.ID, to.ID, n.clusterID(), n.formats()
 	var a answer
 	err = writeFrame(conn, magic, g)
 	if err == nil {
 		err = readFrame(conn, "", &a)
 	}
 	if err == nil && a.Error != "" {
-		err = &refusedError{by: to.ID, why: a.Error}
+		err = &refusedError{by: to.ID, why: a.Error, tooOld: a.TooOld}
 	}
 	if err == nil && !stop() {
 		err = ctx.Err()
@@ -114,7 +117,10 @@ func (n *Node) dial(ctx context.Context, to Member, g greeting) (net.Conn, error
 }
 
 // refusedError is the answer of a node that does not want a connection.
-type refusedError struct{ by, why string }
+type refusedError struct {
+	by, why string
+	tooOld  bool // asking again is of no use
+}
 
 func (e *refusedError) Error() string { return e.by + " refused: " + e.why }
 
@@ -145,9 +151,14 @@ func (n *Node) accept(conn net.Conn) {
 		_ = conn.Close() // nothing can be told
 		return
 	}
-	if why := n.objection(&g); why != "" {
-		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "node", g.From, "reason", why)
-		_ = writeFrame(conn, "", answer{Error: why}) // closed anyway
+	why := tooOld(n.formats(), g.formats, n.o.ID, g.From)
+	a := answer{Error: why, TooOld: why != ""}
+	if why == "" {
+		a.Error = n.objection(&g)
+	}
+	if a.Error != "" {
+		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "node", g.From, "reason", a.Error)
+		_ = writeFrame(conn, "", a) // closed anyway
 		_ = conn.Close()
 		return
 	}
