@@ -416,8 +416,8 @@ func (k *clusterNode) numbers() httpapi.ClusterNumbers {
 		return c
 	}
 	if s, ok := n.Status(); ok {
-		c.Role, c.Term, c.Applied, c.Lag = s.Role, s.Term, s.Applied, s.Committed-min(s.Committed, s.Applied)
-		c.LogBytes, c.Elections, c.HasLeader, c.Serving = s.LogBytes, s.Elections, s.Leader != "", s.Serving
+		c.Role, c.Term, c.Applied, c.Lag = s.Role, s.Term, s.Applied, s.Lag
+		c.LogBytes, c.Elections, c.HasLeader, c.Serving = s.LogBytes, s.Elections, s.Leader != "", s.Reachable
 		c.DiskLow = s.DiskLow
 	}
 	return c

@@ -17,9 +17,11 @@ type Status struct {
 	Leader    string    `json:"leader"`
 	Serving   bool      `json:"serving"` // it leads, and serves clients
 	Term      uint64    `json:"term"`
-	Applied   uint64    `json:"applied"`   // index up to which its store has the log
-	Last      uint64    `json:"last"`      // index of its last entry
-	Committed uint64    `json:"committed"` // index up to which it knows entries to be committed
+	Applied   uint64    `json:"applied"`       // index up to which its store has the log
+	Last      uint64    `json:"last"`          // index of its last entry
+	Committed uint64    `json:"committed"`     // index up to which it knows entries to be committed
+	Lag       uint64    `json:"lag,omitempty"` // of the node's own report: entries that it has not applied
+	Reachable bool      `json:"-"`             // clients are served through this node, as far as it knows
 	LogBytes  uint64    `json:"log_bytes"`
 	DiskLow   bool      `json:"disk_low,omitempty"` // its disk is nearly full
 	Elections uint64    `json:"elections"`          // that it has won since its start
@@ -82,7 +84,32 @@ func (n *Node) Status() (Status, bool) {
 	if !n.isRunning() {
 		return Status{}, false
 	}
-	return n.status(), true
+	s := n.status()
+	s.Lag, s.Reachable = n.lag(&s), s.Serving || n.servedBy(s.Leader)
+	return s, true
+}
+
+// servedBy reports whether a member served clients when it was last asked, which happens once a second.
+func (n *Node) servedBy(id string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	k := n.seen[id]
+	return k != nil && k.status.Serving && n.now().Sub(k.at) < seenFor
+}
+
+// seenFor is how long the answer of another member counts.
+const seenFor = 5 * time.Second
+
+// lag is how many entries this node has yet to apply. A node that gets too few entries does not know of the later ones; what
+// the others have committed is known from their last answers, which this node asks for once a second.
+func (n *Node) lag(own *Status) uint64 {
+	end := own.Committed
+	n.mu.Lock()
+	for _, k := range n.seen {
+		end = max(end, k.status.Committed)
+	}
+	n.mu.Unlock()
+	return end - min(end, own.Applied)
 }
 
 func (n *Node) status() Status {

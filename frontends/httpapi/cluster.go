@@ -42,10 +42,10 @@ type ClusterNode struct {
 // ClusterNumbers is what the metrics show of the node.
 type ClusterNumbers struct {
 	Role               string // empty: it is not a member yet
-	Serving, HasLeader bool
+	Serving, HasLeader bool   // Serving: clients are served through this node
 	Term               uint64
 	Applied            uint64
-	Lag                uint64 // entries that are committed and not applied
+	Lag                uint64 // entries that the cluster has committed and this node has not applied
 	LogBytes           uint64
 	DiskLow            bool
 	Elections          uint64 // won
@@ -134,7 +134,7 @@ var (
 	roleDesc      = describe("cluster_role", "1 for the role of this node: leader, follower, candidate or learner.", "role")
 	termDesc      = describe("cluster_term", "Term of the cluster as this node knows it; it grows with every election.")
 	appliedDesc   = describe("cluster_applied_index", "Index of the last entry of the log that this node has applied.")
-	lagDesc       = describe("cluster_lag_entries", "Entries that are committed and that this node has not applied.")
+	lagDesc       = describe("cluster_lag_entries", "Entries that the cluster has committed and that this node has not applied.")
 	hasLeaderDesc = describe("cluster_has_leader", "1 while this node knows of a leader.")
 	logDesc       = describe("cluster_log_bytes", "Size of the replicated log.")
 	electionsDesc = describe("cluster_elections_won_total", "Elections that this node has won since its start.")

@@ -36,7 +36,7 @@ func fakeCluster(changes *[]string, err error) *Cluster {
 			return ClusterOverview{Leader: "n1", Nodes: []ClusterNode{{ID: "n1", Role: "leader", Address: "127.0.0.1:1", Applied: 7}}}
 		},
 		Ready:    func(context.Context) bool { return true },
-		Numbers:  func() ClusterNumbers { return ClusterNumbers{Role: "follower", DiskLow: true} },
+		Numbers:  func() ClusterNumbers { return ClusterNumbers{Role: "follower", DiskLow: true, Serving: true} },
 		Add:      func(id, address string) error { return note("add %s %s", id, address) },
 		Remove:   func(_ context.Context, id string) error { return note("remove %s", id) },
 		Transfer: func(_ context.Context, to string) error { return note("transfer %q", to) },
@@ -70,8 +70,11 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 		t.Errorf("%v", o)
 	}
 	f.call("GET", "/api/v1/queues", nil).problem(503, "starting")
-	if text := string(f.call("GET", "/metrics", nil).text); !strings.Contains(text, "\nbroker_disk_low 1\n") {
-		t.Error("a node that does not lead does not report its disk")
+	text := string(f.call("GET", "/metrics", nil).text)
+	for _, line := range []string{"broker_disk_low 1", "broker_ready 1", `broker_cluster_role{role="follower"} 1`} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("a node that does not lead has no metric %s", line)
+		}
 	}
 	if got := f.call("GET", "/healthz", nil).want(200); got["status"] != "disk of this node nearly full" {
 		t.Errorf("health %v", got)

@@ -137,13 +137,15 @@ func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	s := scrape{out: out}
 	b := m.backend.Load()
+	var node ClusterNumbers
 	if m.cluster != nil {
-		s.clusterMetrics(m.cluster())
+		node = m.cluster()
+		s.clusterMetrics(node)
 	}
 	if b == nil {
-		s.gauge(readyDesc, 0)
+		s.gauge(readyDesc, truth(node.Serving))
 		if m.cluster != nil {
-			s.gauge(diskDesc, truth(m.isDiskLow()))
+			s.gauge(diskDesc, truth(node.DiskLow))
 		}
 		return
 	}

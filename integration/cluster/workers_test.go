@@ -67,3 +67,48 @@ func TestFaktoryWorkersAreSeenAndToldThroughEveryNode(t *testing.T) {
 		t.Errorf("BEAT at the new leader: %q %v", reply, err)
 	}
 }
+
+// Each node has the metrics of the cluster, and counts as ready while clients are served through it.
+func TestEveryNodeHasMetricsOfTheCluster(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	for i := range c.nodes {
+		harness.Eventually(t, func() string {
+			for _, name := range []string{"broker_ready", "broker_cluster_has_leader"} {
+				if v := c.metric(i, name); v != 1 {
+					return fmt.Sprintf("%s of n%d is %v", name, i+1, v)
+				}
+			}
+			return ""
+		})
+		for _, name := range []string{
+			`broker_cluster_role{role="leader"}`, `broker_cluster_role{role="follower"}`, "broker_cluster_term", "broker_cluster_applied_index",
+			"broker_cluster_lag_entries", "broker_cluster_log_bytes", "broker_cluster_elections_won_total", "broker_cluster_proxied_connections",
+			"broker_cluster_proxied_connections_total", "broker_disk_low",
+		} {
+			if v := c.metric(i, name); v < 0 {
+				t.Errorf("n%d has no metric %s", i+1, name)
+			}
+		}
+	}
+	if v := c.metric(c.leader(), "broker_commit_seconds_count"); v < 1 {
+		t.Errorf("the leader counts %v commits", v)
+	}
+	leader, other := c.leader(), c.follower()
+	s, err := dialGearman(c.nodes[other])
+	check(t, err)
+	check(t, s.submit("a"))
+	if v := c.metric(other, "broker_cluster_proxied_connections"); v != 1 {
+		t.Errorf("n%d passes on %v connections, and n%d leads", other+1, v, leader+1)
+	}
+	_ = s.Close() // the test is over
+	for _, i := range []int{(leader + 1) % size, (leader + 2) % size} {
+		c.nodes[i].Process.Kill()
+	}
+	harness.Eventually(t, func() string {
+		if ready, led := c.metric(leader, "broker_ready"), c.metric(leader, "broker_cluster_has_leader"); ready != 0 || led != 0 {
+			return fmt.Sprint("alone: ", ready, led)
+		}
+		return ""
+	})
+}
