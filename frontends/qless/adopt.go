@@ -48,7 +48,7 @@ func (t *tx) learnJob(n *found) {
 
 // jobOf is the job that was found; one that is gone was taken out of bySeq, and is among the changed ones.
 func (m *model) jobOf(n *found, t *tx) *job {
-	if j := m.bySeq[n.seq]; j != nil || n.info != nil {
+	if j := m.jobs.bySeq(n.seq); j != nil || n.info != nil {
 		return j
 	}
 	for _, j := range t.touched {
@@ -67,7 +67,7 @@ func (t *tx) adopt(n *found) *job {
 		return nil
 	}
 	jid := n.job.Identity()
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	if j == nil {
 		j = t.create(jid)
 		j.state = waiting
@@ -94,7 +94,7 @@ func (t *tx) adopt(n *found) *job {
 	if i.State == core.Leased {
 		j.broker.leased, j.broker.epoch = true, i.Epoch
 	}
-	t.m.bySeq[n.seq] = j
+	t.m.jobs.jids[n.seq] = j.jid
 	if i.State == core.Ready && !j.places[waitingSet].in && j.state == waiting {
 		t.wait(j, name, seconds(i.ReadyAt))
 	}
@@ -251,7 +251,7 @@ func (t *tx) ended(j *job, end *core.Event) {
 	case j.foreign && !j.known:
 		t.untagQuietly(j)
 		for _, d := range j.dependents {
-			if on := t.m.jobs[d]; on != nil {
+			if on := t.m.jobs.get(d); on != nil {
 				t.unlink(on, j.jid)
 				if len(on.dependencies) == 0 && on.state == depends {
 					t.stopWaiting(on)

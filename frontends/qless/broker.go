@@ -245,7 +245,7 @@ func (*tx) whenReleased(j *job) core.Instant {
 // seqs are the broker's numbers of the jobs that a job waits for.
 func (t *tx) seqs(j *job) (all []uint64) {
 	for _, d := range j.dependencies {
-		if on := t.m.jobs[d]; on != nil && on != j && on.broker.seq != 0 {
+		if on := t.m.jobs.get(d); on != nil && on != j && on.broker.seq != 0 {
 			all = append(all, on.broker.seq)
 		}
 	}

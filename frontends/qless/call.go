@@ -16,8 +16,8 @@ func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error
 	if err != nil {
 		return nil, 0, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	if f.failed != nil {
 		return nil, 0, core.ErrStopped
 	}
@@ -59,11 +59,11 @@ func (t *tx) commitChanges() error {
 
 // flush removes everything.
 func (f *Frontend) flush() (core.Commit, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	t := f.newTx(f.model.lastNow)
-	for _, jid := range sortedKeys(f.model.jobs) {
-		t.remove(f.model.jobs[jid])
+	for _, jid := range f.model.jobs.all() {
+		t.remove(f.model.jobs.get(jid))
 	}
 	m := f.model
 	for _, name := range sortedKeys(m.recurring) {
@@ -86,7 +86,7 @@ func (f *Frontend) flush() (core.Commit, error) {
 	}
 	t.note(configDoc)
 	empty := newModel()
-	empty.jobs, empty.bySeq = m.jobs, m.bySeq
+	empty.jobs = m.jobs
 	t.m = empty
 	if err := t.commit(); err != nil {
 		t.m = m

@@ -4,21 +4,25 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"math/bits"
+	"slices"
 )
 
-// Documents are written as a version byte and fields in a fixed order: strings and lists with their lengths in front,
-// numbers as the bits of a float.
-const docVersion = 1
+// Documents are written as a version byte and fields in a fixed order: strings and lists with their lengths in front. A number
+// is the bits of a float, the sign and the exponent last, so that zero and small whole numbers take one or two bytes.
+const docVersion = 2
 
 // errDocument is a document that cannot be read.
-var errDocument = errors.New("a document is damaged or of a newer version")
+var errDocument = errors.New("a document is damaged or of another version")
 
 type encoder struct{ b []byte }
 
 func newEncoder() *encoder { return &encoder{b: []byte{docVersion}} }
 
-func (e *encoder) num(f float64) { e.b = binary.LittleEndian.AppendUint64(e.b, math.Float64bits(f)) }
-func (e *encoder) size(n int)    { e.b = binary.AppendUvarint(e.b, uint64(n)) } //nolint:gosec // a length
+func (e *encoder) uint(n uint64) { e.b = binary.AppendUvarint(e.b, n) }
+func (e *encoder) byte(b byte)   { e.b = append(e.b, b) }
+func (e *encoder) num(f float64) { e.uint(bits.ReverseBytes64(math.Float64bits(f))) }
+func (e *encoder) size(n int)    { e.uint(uint64(n)) } //nolint:gosec // a length
 
 func (e *encoder) text(s string) {
 	e.size(len(s))
@@ -32,17 +36,21 @@ func (e *encoder) list(all []string) {
 	}
 }
 
-func (e *encoder) flag(is bool) {
-	if is {
-		e.b = append(e.b, 1)
-	} else {
-		e.b = append(e.b, 0)
+// flags are up to eight of them.
+func (e *encoder) flags(all ...bool) {
+	var b byte
+	for i, is := range all {
+		if is {
+			b |= 1 << i
+		}
 	}
+	e.byte(b)
 }
 
-// decoder reads what an encoder wrote. After the first error all fields are zero.
+// decoder reads what an encoder wrote. Its texts are parts of the string that it reads. After the first error all fields are
+// zero.
 type decoder struct {
-	b   []byte
+	b   string
 	bad bool
 }
 
@@ -50,39 +58,56 @@ func newDecoder(b []byte) *decoder {
 	if len(b) == 0 || b[0] != docVersion {
 		return &decoder{bad: true}
 	}
-	return &decoder{b: b[1:]}
+	return &decoder{b: string(b[1:])}
 }
 
-func (d *decoder) take(n int) []byte {
+func (d *decoder) take(n int) string {
 	if d.bad || n > len(d.b) {
 		d.bad = true
-		return nil
+		return ""
 	}
 	taken := d.b[:n]
 	d.b = d.b[n:]
 	return taken
 }
 
-func (d *decoder) num() float64 {
-	b := d.take(8)
-	if b == nil {
-		return 0
+func (d *decoder) uint() uint64 {
+	var n uint64
+	for i := 0; !d.bad && i < len(d.b) && i < binary.MaxVarintLen64; i++ {
+		c := d.b[i]
+		n |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			d.b = d.b[i+1:]
+			return n
+		}
 	}
-	return math.Float64frombits(binary.LittleEndian.Uint64(b))
+	d.bad = true
+	return 0
 }
+
+func (d *decoder) byte() byte {
+	if b := d.take(1); b != "" {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *decoder) num() float64 { return math.Float64frombits(bits.ReverseBytes64(d.uint())) }
 
 // size is a length, at most that of the rest.
 func (d *decoder) size() int {
-	n, w := binary.Uvarint(d.b)
-	if d.bad || w <= 0 || n > uint64(len(d.b)) {
+	n := d.uint()
+	if n > uint64(len(d.b)) {
 		d.bad = true
 		return 0
 	}
-	d.b = d.b[w:]
 	return int(n) //nolint:gosec // bounded above
 }
 
-func (d *decoder) text() string { return string(d.take(d.size())) }
+func (d *decoder) text() string { return d.take(d.size()) }
+
+// name is a text that many jobs have.
+func (d *decoder) name() string { return shared(d.text()) }
 
 func (d *decoder) list() []string {
 	n := d.size()
@@ -91,35 +116,51 @@ func (d *decoder) list() []string {
 	}
 	all := make([]string, 0, n)
 	for range n {
-		all = append(all, d.text())
+		all = append(all, own(d.text()))
 	}
 	return all
 }
 
-func (d *decoder) flag() bool {
-	b := d.take(1)
-	return b != nil && b[0] != 0
+func (d *decoder) flags(all ...*bool) {
+	b := d.byte()
+	for i, to := range all {
+		*to = b&(1<<i) != 0
+	}
 }
 
 func (d *decoder) close() error {
-	if d.bad || len(d.b) > 0 {
+	if d.bad || d.b != "" {
 		return errDocument
 	}
 	return nil
 }
 
+// states by their codes. On disk.
+var states = [...]string{"", waiting, scheduled, depends, running, stalled, failed, complete}
+
+func stateCode(state string) byte { return byte(slices.Index(states[:], state)) } //nolint:gosec // few
+
+func (d *decoder) state() string {
+	if i := int(d.byte()); i < len(states) {
+		return states[i]
+	}
+	d.bad = true
+	return ""
+}
+
 // encode is the document of a job.
-func (j *job) encode() []byte {
-	e := newEncoder()
-	for _, s := range [...]string{j.klass, j.state, j.queue, j.worker, j.data, j.spawnedFrom, j.failedGroup} {
+func (j *job) encode() []byte { return j.appendDocument([]byte{docVersion}) }
+
+func (j *job) appendDocument(b []byte) []byte {
+	e := encoder{b}
+	e.byte(stateCode(j.state))
+	for _, s := range [...]string{j.klass, j.queue, j.worker, j.data, j.spawnedFrom, j.failedGroup} {
 		e.text(s)
 	}
 	for _, f := range [...]float64{j.priority, j.expires, j.retries, j.remaining, j.time, j.due, j.completedAt, j.failedAt} {
 		e.num(f)
 	}
-	for _, is := range [...]bool{j.unread, j.hasDue, j.grace, j.completed, j.foreign, j.broker.lent} {
-		e.flag(is)
-	}
+	e.flags(j.unread, j.hasDue, j.grace, j.completed, j.foreign, j.broker.lent, j.failure != nil)
 	e.list(j.tags)
 	e.list(j.dependents)
 	e.list(j.dependencies)
@@ -129,17 +170,18 @@ func (j *job) encode() []byte {
 		e.text(j.history[i].what)
 		e.text(j.history[i].item)
 	}
-	e.flag(j.failure != nil)
 	if f := j.failure; f != nil {
 		e.text(f.group)
 		e.text(f.message)
 		e.text(f.worker)
 		e.num(f.when)
 	}
+	e.flags(j.places[waitingSet].in, j.places[lockSet].in, j.places[scheduledSet].in, j.places[dependsSet].in)
 	for _, p := range j.places {
-		e.flag(p.in)
-		e.text(p.queue)
-		e.num(p.score)
+		if p.in {
+			e.text(p.queue)
+			e.num(p.score)
+		}
 	}
 	e.size(len(j.holders))
 	for _, h := range j.holders {
@@ -158,32 +200,37 @@ func (j *job) encode() []byte {
 func decodeJob(jid string, b []byte) (*job, error) {
 	d := newDecoder(b)
 	j := &job{jid: jid, known: true}
-	for _, s := range [...]*string{&j.klass, &j.state, &j.queue, &j.worker, &j.data, &j.spawnedFrom, &j.failedGroup} {
-		*s = d.text()
-	}
+	j.readDocument(d)
+	return j, d.close()
+}
+
+func (j *job) readDocument(d *decoder) {
+	j.state = d.state()
+	j.klass, j.queue, j.worker, j.data, j.spawnedFrom, j.failedGroup = d.name(), d.name(), d.name(), d.text(), own(d.text()), own(d.text())
 	for _, f := range [...]*float64{&j.priority, &j.expires, &j.retries, &j.remaining, &j.time, &j.due, &j.completedAt, &j.failedAt} {
 		*f = d.num()
 	}
-	for _, is := range [...]*bool{&j.unread, &j.hasDue, &j.grace, &j.completed, &j.foreign, &j.broker.lent} {
-		*is = d.flag()
-	}
+	hasFailure := false
+	d.flags(&j.unread, &j.hasDue, &j.grace, &j.completed, &j.foreign, &j.broker.lent, &hasFailure)
 	j.tags, j.dependents, j.dependencies = d.list(), d.list(), d.list()
 	for range d.size() {
 		j.history = append(j.history, entry{when: d.num(), what: d.text(), item: d.text()})
 	}
-	if d.flag() {
+	if hasFailure {
 		j.failure = &failure{group: d.text(), message: d.text(), worker: d.text(), when: d.num()}
 	}
+	d.flags(&j.places[waitingSet].in, &j.places[lockSet].in, &j.places[scheduledSet].in, &j.places[dependsSet].in)
 	for i := range j.places {
-		j.places[i] = place{in: d.flag(), queue: d.text(), score: d.num()}
+		if p := &j.places[i]; p.in {
+			p.queue, p.score = d.name(), d.num()
+		}
 	}
 	for range d.size() {
-		j.holders = append(j.holders, holder{worker: d.text(), until: d.num()})
+		j.holders = append(j.holders, holder{worker: d.name(), until: d.num()})
 	}
 	for range d.size() {
-		j.tagged = append(j.tagged, tagTime{tag: d.text(), at: d.num()})
+		j.tagged = append(j.tagged, tagTime{tag: d.name(), at: d.num()})
 	}
-	return j, d.close()
 }
 
 func (r *recurringJob) encode() []byte {
@@ -202,7 +249,7 @@ func decodeRecurring(jid string, b []byte) (*recurringJob, error) {
 	d := newDecoder(b)
 	r := &recurringJob{jid: jid}
 	for _, s := range [...]*string{&r.klass, &r.queue, &r.data} {
-		*s = d.text()
+		*s = own(d.text())
 	}
 	for _, f := range [...]*float64{&r.priority, &r.interval, &r.retries, &r.count, &r.backlog, &r.next} {
 		*f = d.num()
@@ -247,11 +294,10 @@ func decodeStatistics(b []byte) (*statistics, error) {
 
 // bucket is the number of a bucket.
 func (d *decoder) bucket() int {
-	n, w := binary.Uvarint(d.b)
-	if d.bad || w <= 0 || n >= buckets {
+	n := d.uint()
+	if n >= buckets {
 		d.bad = true
 		return 0
 	}
-	d.b = d.b[w:]
 	return int(n) //nolint:gosec // bounded above
 }

@@ -89,11 +89,11 @@ func (t *tx) took(steps []step, replies []core.Reply) {
 			}
 		}
 		if was := s.j.broker.seq; was != 0 && was != then.seq {
-			delete(t.m.bySeq, was)
+			delete(t.m.jobs.jids, was)
 		}
 		if then.seq != 0 {
 			then.priority = corePriority(s.j.priority)
-			t.m.bySeq[then.seq] = s.j
+			t.m.jobs.jids[then.seq] = s.j.jid
 		}
 		s.j.broker = then
 	}

@@ -60,7 +60,7 @@ func (t *tx) completion(a args) (c completion, err error) {
 	if _, given := o["depends"]; given && !c.hasNext {
 		return c, fault(`Complete(): "depends" cannot be used without a "next".`)
 	}
-	c.j = t.m.jobs[jid]
+	c.j = t.m.jobs.get(jid)
 	switch {
 	case c.j == nil:
 		err = fault("Complete(): Job %s does not exist", jid)
@@ -146,7 +146,7 @@ func (t *tx) expireCompleted() {
 // forget removes completed jobs.
 func (t *tx) forget(jids []string) {
 	for _, jid := range jids {
-		if j := t.m.jobs[jid]; j != nil {
+		if j := t.m.jobs.get(jid); j != nil {
 			t.untagAll(j)
 			t.remove(j)
 		}

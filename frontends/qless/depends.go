@@ -12,7 +12,7 @@ func (t *tx) link(j *job, on *job) {
 func (t *tx) unlink(j *job, jid string) {
 	t.edit(j)
 	j.dependencies = without(j.dependencies, jid)
-	if on := t.m.jobs[jid]; on != nil {
+	if on := t.m.jobs.get(jid); on != nil {
 		t.edit(on)
 		on.dependents = without(on.dependents, j.jid)
 	}
@@ -21,7 +21,7 @@ func (t *tx) unlink(j *job, jid string) {
 // dependOn makes a job wait for those of the list that exist and are not complete. It reports how many these are.
 func (t *tx) dependOn(j *job, jids []string) (n int) {
 	for _, jid := range jids {
-		if on := t.m.jobs[jid]; on != nil && on.state != complete {
+		if on := t.m.jobs.get(jid); on != nil && on.state != complete {
 			t.link(j, on)
 			n++
 		}
@@ -39,7 +39,7 @@ func dependsCommand(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	if j == nil {
 		return nil, fault("Depends(): Job %s not in the depends state: false", jid)
 	}
@@ -78,7 +78,7 @@ func (t *tx) stopWaiting(j *job) {
 func (t *tx) releaseDependents(j *job) {
 	t.edit(j)
 	for _, jid := range j.dependents {
-		d := t.m.jobs[jid]
+		d := t.m.jobs.get(jid)
 		if d == nil {
 			continue
 		}
@@ -105,7 +105,7 @@ func cancel(t *tx, a args) (any, error) {
 		mentioned[jid] = true
 	}
 	for _, jid := range a {
-		j := t.m.jobs[jid]
+		j := t.m.jobs.get(jid)
 		if j == nil {
 			continue
 		}
@@ -125,7 +125,7 @@ var cancelShape = shapeOf("jid", "worker", "event", "queue")
 
 // cancelOne removes a job that is not complete.
 func (t *tx) cancelOne(jid string) {
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	if j == nil {
 		t.publish("log", cancelShape.json(members{"jid": jid, "worker": false, "event": "canceled", "queue": false}))
 		if t.m.tracked.has(jid) {

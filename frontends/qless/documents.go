@@ -58,9 +58,8 @@ func (m *model) document(name string) []byte {
 		seen, there := m.seen.score(of)
 		if there || m.paused[of] {
 			e := newEncoder()
-			e.flag(there)
+			e.flags(there, m.paused[of])
 			e.num(seen)
-			e.flag(m.paused[of])
 			return e.b
 		}
 	case workDocs:
@@ -133,17 +132,20 @@ func (m *model) restore(name string, value []byte) error {
 		if !ok || err != nil {
 			return errDocument
 		}
-		m.stats[k] = s
+		k.queue = own(k.queue)
+		m.addStatistics(k, s)
 		return nil
 	case configDoc:
 		for _, n := range d.list() {
-			m.config.set(n, d.text())
+			m.config.set(n, own(d.text()))
 		}
 	case queueDocs:
-		if seen, at := d.flag(), d.num(); seen {
+		var seen, paused bool
+		d.flags(&seen, &paused)
+		if at := d.num(); seen {
 			m.seen.add(of, at)
 		}
-		if d.flag() {
+		if paused {
 			m.paused[of] = true
 		}
 	case workDocs:
@@ -175,11 +177,11 @@ func (m *model) restoreJob(jid string, value []byte) error {
 	}
 	put := func(sets map[string]*sortedSet, set string, score float64) {
 		if sets[set] == nil {
-			sets[set] = &sortedSet{}
+			sets[own(set)] = &sortedSet{}
 		}
 		sets[set].add(jid, score)
 	}
-	m.jobs[jid] = j
+	m.jobs.packed[jid] = j.pack()
 	for kind, p := range j.places {
 		if p.in {
 			m.made(p.queue).sets[kind].add(jid, p.score)
@@ -211,7 +213,7 @@ func (t *tx) documents() []core.MetaEntry {
 		case !j.gone:
 			docs = append(docs, core.MetaEntry{Name: jobDoc(j.jid), Value: j.encode()})
 			j.known = true
-		case t.before[j].known && t.m.jobs[j.jid] == nil:
+		case t.before[j].known && !t.m.jobs.has(j.jid):
 			docs = append(docs, core.MetaEntry{Name: jobDoc(j.jid)})
 		}
 	}

@@ -21,7 +21,7 @@ func fail(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	switch {
 	case j == nil:
 		return nil, fault("Fail(): Job %sdoes not exist", jid)
@@ -98,7 +98,7 @@ func retry(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	switch {
 	case j == nil:
 		return nil, fault("Retry(): Job %s does not exist", jid)
@@ -207,7 +207,7 @@ func unfail(t *tx, a args) (any, error) {
 	z := setOf(t.m.failures, group)
 	jids := z.slice(-min(n, z.len()), -1, true)
 	for _, jid := range jids {
-		j := t.m.jobs[jid]
+		j := t.m.jobs.get(jid)
 		t.edit(j)
 		t.leaveFailed(j)
 		t.recordEvent(j, t.now, "put", queueItem(queue))

@@ -85,8 +85,8 @@ func New(b core.Broker, o Options) *Frontend {
 
 // Start reads what is stored and begins to listen to the broker. Later calls do nothing.
 func (f *Frontend) Start() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	if f.started {
 		return f.failed
 	}
@@ -99,50 +99,13 @@ func (f *Frontend) Start() error {
 	return f.failed
 }
 
-// attach finds the broker's jobs of those that were loaded, and takes over what is different.
-func (f *Frontend) attach() {
-	cursor := uint64(0)
-	for {
-		r := f.one(&core.ListJobs{Cursor: cursor, Limit: 1000, NoBody: true})
-		for i := range r.Jobs {
-			info := &r.Jobs[i]
-			if info.Job == nil {
-				continue
-			}
-			if j := f.model.jobs[info.Job.Identity()]; j != nil {
-				lent := j.broker.lent && info.State == core.Leased
-				j.broker = brokerJob{seq: info.Seq, lent: lent, want: brokerState(info.State), queue: info.Queue, readyAt: info.ReadyAt, after: j.dependencies, priority: info.Priority}
-				if info.State == core.Leased {
-					j.broker.leased, j.broker.epoch, j.broker.worker = true, info.Epoch, info.Worker
-				}
-				f.model.bySeq[info.Seq] = j
-			}
-			f.look(info.Seq)
-		}
-		if cursor = r.Cursor; cursor == 0 {
-			break
-		}
-	}
-	f.endMissing()
-	f.learn()
-	for _, j := range f.model.jobs {
-		f.followJob(j)
-	}
-}
+// lock begins the work of one command on the model.
+func (f *Frontend) lock() { f.mu.Lock() }
 
-// endMissing ends the jobs that the broker does not have any more.
-func (f *Frontend) endMissing() {
-	t := f.newTx(max(f.model.lastNow, seconds(f.broker.Now())))
-	t.learning = true
-	for _, jid := range sortedKeys(f.model.jobs) {
-		if j := f.model.jobs[jid]; j.broker.seq == 0 && j.state != complete && j.state != failed {
-			t.edit(j)
-			t.ended(j, nil)
-		}
-	}
-	if err := t.commit(); err != nil {
-		t.rollback()
-	}
+// unlock ends it: jobs that the command has looked at are packed again.
+func (f *Frontend) unlock() {
+	f.model.jobs.pack()
+	f.mu.Unlock()
 }
 
 // Name implements frontends.Frontend.

@@ -46,6 +46,7 @@ type job struct {
 	gone    bool // cancelled or expired
 	foreign bool // submitted by another protocol
 	known   bool // there is a document
+	changed bool // since it was packed
 	broker  brokerJob
 }
 

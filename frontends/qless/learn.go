@@ -1,6 +1,7 @@
 package qless
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -37,7 +38,7 @@ func (f *Frontend) heard(ev *core.Event) {
 		n.queues[ev.Queue] = ev.Kind == core.EventQueuePaused
 		return
 	case ev.Over:
-		if f.model.bySeq[ev.Seq] == nil {
+		if !f.model.jobs.hasSeq(ev.Seq) {
 			delete(n.ends, ev.Seq)
 		}
 		n.ends[ev.Seq] = *ev
@@ -60,6 +61,9 @@ type found struct {
 	job  *core.Job
 }
 
+// learnAtOnce is how many jobs are taken over in one commit.
+const learnAtOnce = 5000
+
 // learn takes over what has happened in the broker.
 func (f *Frontend) learn() {
 	f.do(nil)
@@ -73,24 +77,59 @@ func (f *Frontend) learn() {
 	}
 	slices.Sort(n.seqs)
 	n.seqs = slices.Compact(n.seqs)
+	f.learnQueues(n.queues)
+	for part := range slices.Chunk(n.seqs, learnAtOnce) {
+		f.learnJobs(part, n.ends)
+		if len(n.seqs) > learnAtOnce {
+			f.model.jobs.pack()
+		}
+	}
+}
+
+// learnQueues takes over which queues were paused and resumed.
+func (f *Frontend) learnQueues(queues map[string]bool) {
+	t := f.newLearning()
+	for _, name := range sortedKeys(queues) {
+		if own, ok := strings.CutPrefix(name, f.opts.Namespace); ok {
+			t.markPaused(own, queues[name])
+		}
+	}
+	if len(t.names) == 0 {
+		return
+	}
+	if err := t.commit(); err != nil {
+		t.rollback()
+		f.news.queues = queues
+	}
+}
+
+// newLearning is a transaction at the latest time that is known.
+func (f *Frontend) newLearning() *tx {
 	t := f.newTx(max(f.model.lastNow, seconds(f.broker.Now())))
 	t.learning = true
-	all := f.inspect(n)
+	return t
+}
+
+// learnJobs takes over what has happened to jobs.
+func (f *Frontend) learnJobs(seqs []uint64, ends map[uint64]core.Event) {
+	all := f.inspect(seqs, ends)
+	if len(all) == 0 {
+		return
+	}
+	t := f.newLearning()
 	for i := range all {
 		t.noteBroker(&all[i])
 	}
 	for i := range all {
 		t.learnJob(&all[i])
 	}
-	for _, name := range sortedKeys(n.queues) {
-		if own, ok := strings.CutPrefix(name, f.opts.Namespace); ok {
-			t.markPaused(own, n.queues[name])
-		}
-	}
 	if err := t.commit(); err != nil {
 		t.rollback()
-		for _, seq := range n.seqs {
-			f.look(seq)
+		f.news.seqs = append(f.news.seqs, seqs...)
+		for i := range all {
+			if end := all[i].end; end != nil {
+				f.news.ends[all[i].seq] = *end
+			}
 		}
 		return
 	}
@@ -99,10 +138,7 @@ func (f *Frontend) learn() {
 
 // allSeqs lists all jobs of the broker, and those that it had.
 func (f *Frontend) allSeqs() []uint64 {
-	seqs := make([]uint64, 0, len(f.model.bySeq))
-	for seq := range f.model.bySeq {
-		seqs = append(seqs, seq)
-	}
+	seqs := slices.Collect(maps.Keys(f.model.jobs.jids))
 	cursor := uint64(0)
 	for {
 		r := f.one(&core.ListJobs{Cursor: cursor, Limit: 1000, Brief: true})
@@ -115,34 +151,37 @@ func (f *Frontend) allSeqs() []uint64 {
 	}
 }
 
-// inspect asks the broker about jobs. One of which nothing was known and that is gone again is left out.
-func (f *Frontend) inspect(n news) []found {
+// inspect asks the broker about jobs. It leaves out those that are as they were known to be, and those of which nothing was
+// known and that are gone again.
+func (f *Frontend) inspect(among []uint64, ends map[uint64]core.Event) []found {
 	var ops []core.Op
 	var seqs []uint64
-	for _, seq := range n.seqs {
-		known := f.model.bySeq[seq] != nil
-		if _, ended := n.ends[seq]; ended && !known {
+	for _, seq := range among {
+		known := f.model.jobs.hasSeq(seq)
+		if _, ended := ends[seq]; ended && !known {
 			continue
 		}
 		seqs = append(seqs, seq)
 		ops = append(ops, &core.Inspect{Ref: core.Ref{Seq: seq}, Brief: known})
 	}
-	all := make([]found, 0, len(seqs))
+	var all []found
 	for at := range slices.Chunk(ops, 1000) {
 		for i, r := range f.do(at) {
-			one := found{seq: seqs[len(all)], info: r.Info, job: r.Job}
+			one := found{seq: seqs[i], info: r.Info, job: r.Job}
 			if r.Info != nil && one.job == nil {
 				one.job = r.Info.Job
 			}
 			if r.Kind != core.Inspected || r.Info.State == core.Done {
 				one.info = nil
 			}
-			if ev, ended := n.ends[one.seq]; ended {
+			if ev, ended := ends[one.seq]; ended {
 				one.end = &ev
 			}
-			_ = i
-			all = append(all, one)
+			if j := f.model.jobs.bySeq(one.seq); j == nil || one.info == nil || !j.agrees(one.info) {
+				all = append(all, one)
+			}
 		}
+		seqs = seqs[len(at):]
 	}
 	return all
 }
@@ -167,13 +206,14 @@ func brokerState(s core.State) string {
 
 // noteBroker notes what the broker has of a known job, before anything follows from it.
 func (t *tx) noteBroker(n *found) {
-	j := t.m.bySeq[n.seq]
+	j := t.m.jobs.bySeq(n.seq)
 	if j == nil {
 		return
 	}
 	t.edit(j)
 	if n.info == nil {
-		delete(t.m.bySeq, n.seq)
+		delete(t.m.jobs.jids, n.seq)
+		t.undo = append(t.undo, func() { t.m.jobs.jids[n.seq] = j.jid })
 		j.broker = brokerJob{}
 		return
 	}

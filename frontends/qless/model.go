@@ -3,8 +3,7 @@ package qless
 // model is everything that Qless clients see. It is in memory; what is not in the broker's jobs is also stored as documents,
 // in the commit of the change. Frontend.mu guards it.
 type model struct {
-	jobs      map[string]*job
-	bySeq     map[uint64]*job // those that the broker has
+	jobs      jobTable
 	recurring map[string]*recurringJob
 	queues    map[string]*queue
 	seen      sortedSet       // queues, by their first use
@@ -18,6 +17,7 @@ type model struct {
 	failures  map[string]*sortedSet // failed jobs of a group, by failureCount
 	config    config
 	stats     map[statKey]*statistics
+	statDays  map[string]*sortedSet // of a queue, the days with statistics
 
 	failureCount float64 // failures so far: the order of failed jobs
 	lastNow      float64 // the greatest now of any caller
@@ -25,9 +25,9 @@ type model struct {
 
 func newModel() *model {
 	return &model{
-		jobs: map[string]*job{}, bySeq: map[uint64]*job{}, recurring: map[string]*recurringJob{}, queues: map[string]*queue{},
+		jobs: newJobTable(), recurring: map[string]*recurringJob{}, queues: map[string]*queue{},
 		paused: map[string]bool{}, held: map[string]*sortedSet{}, tags: map[string]*sortedSet{},
-		failures: map[string]*sortedSet{}, stats: map[statKey]*statistics{},
+		failures: map[string]*sortedSet{}, stats: map[statKey]*statistics{}, statDays: map[string]*sortedSet{},
 	}
 }
 

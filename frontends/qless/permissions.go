@@ -65,7 +65,7 @@ func names(_ *model, a args) []string { return a }
 // queuesOf are the queues of jobs. A job that is in none any more belongs to none.
 func (m *model) queuesOf(jids []string) (queues []string) {
 	for _, jid := range jids {
-		if j := m.jobs[jid]; j != nil && j.queue != "" {
+		if j := m.jobs.get(jid); j != nil && j.queue != "" {
 			queues = append(queues, j.queue)
 		}
 	}
@@ -118,9 +118,9 @@ func (s *session) mayCall(argv []string) bool {
 	}
 	var queues []string
 	if p.queues != nil {
-		s.f.mu.Lock()
+		s.f.lock()
 		queues = p.queues(s.f.model, args(argv[min(len(argv), 2):]))
-		s.f.mu.Unlock()
+		s.f.unlock()
 	}
 	for _, q := range queues {
 		if !access.AllowedFor(s.f.broker, s.client, p.role, s.f.coreQueue(q)) {

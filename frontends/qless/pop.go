@@ -37,7 +37,7 @@ func pop(t *tx, a args) (any, error) {
 	t.makeDue(name, n-len(jids))
 	jids = append(jids, t.firstWaiting(name, n-len(jids))...)
 	for _, jid := range jids {
-		t.give(t.m.jobs[jid], name, worker, t.now+lock)
+		t.give(t.m.jobs.get(jid), name, worker, t.now+lock)
 	}
 	return t.jobsJSON(jids)
 }
@@ -73,7 +73,7 @@ func (t *tx) firstWaiting(queue string, count int) []string {
 // makeScheduledWait makes scheduled jobs wait that are due; a negative count is no limit.
 func (t *tx) makeScheduledWait(queue string, count int) {
 	for _, jid := range t.m.set(queue, scheduledSet).between(0, t.now, 0, count) {
-		j := t.m.jobs[jid]
+		j := t.m.jobs.get(jid)
 		t.edit(j)
 		t.wait(j, queue, t.now)
 		t.leave(j, scheduledSet)
@@ -85,7 +85,7 @@ func (t *tx) makeScheduledWait(queue string, count int) {
 func (t *tx) jobsJSON(jids []string) (any, error) {
 	var b []byte
 	for _, jid := range jids {
-		j := t.m.jobs[jid]
+		j := t.m.jobs.get(jid)
 		if j == nil {
 			continue
 		}
@@ -106,7 +106,7 @@ func (t *tx) jobsJSON(jids []string) (any, error) {
 func (t *tx) expireLocks(queue string, count int) (jids []string) {
 	grace := t.m.config.numberOr("grace-period", 10)
 	for _, jid := range t.m.set(queue, lockSet).between(minusInf, t.now, 0, count) {
-		j := t.m.jobs[jid]
+		j := t.m.jobs.get(jid)
 		t.edit(j)
 		t.unhold(j, j.worker)
 		told := j.grace

@@ -54,7 +54,7 @@ func put(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	o, err := t.putOptions(a.from(6), j)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func requeue(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.m.jobs[jid] == nil {
+	if !t.m.jobs.has(jid) {
 		return nil, fault("Requeue(): Job %s does not exist", jid)
 	}
 	return put(t, a)

@@ -149,7 +149,7 @@ func workersCommand(t *tx, a args) (any, error) {
 	age := t.m.config.numberOr("max-worker-age", 86400)
 	for _, name := range t.m.workers.between(0, t.now-age, 0, -1) {
 		for _, jid := range setOf(t.m.held, name).slice(0, -1, false) {
-			t.unhold(t.m.jobs[jid], name)
+			t.unhold(t.m.jobs.get(jid), name)
 		}
 		t.drop(&t.m.workers, name)
 		t.note(workerDoc(name))

@@ -283,7 +283,7 @@ func (t *tx) spawnDue(queue string, count int) {
 // spawn makes one job of a recurring definition.
 func (t *tx) spawn(r *recurringJob, queue string, due float64) {
 	jid := r.jid + "-" + formatNumber(r.count)
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	if j == nil {
 		j = t.create(jid)
 	} else {

@@ -163,9 +163,9 @@ const redisVersion = "7.0.15"
 
 func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	f := s.f
-	f.mu.Lock()
-	jobs, queues, workers := len(f.model.jobs), f.model.seen.len(), f.model.workers.len()
-	f.mu.Unlock()
+	f.lock()
+	jobs, queues, workers := f.model.jobs.len(), f.model.seen.len(), f.model.workers.len()
+	f.unlock()
 	text := fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver_name:broker\r\n"+
 		"# Persistence\r\nloading:0\r\n# Stats\r\nscript_calls:%d\r\npubsub_dropped:%d\r\n"+
 		"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Qless\r\njobs:%d\r\nqueues:%d\r\nworkers:%d\r\n",

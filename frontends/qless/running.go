@@ -10,7 +10,7 @@ func heartbeat(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	queue := ""
 	if j != nil {
 		queue = j.queue
@@ -45,7 +45,7 @@ func heartbeat(t *tx, a args) (any, error) {
 // timeout jid...
 func timeout(t *tx, a args) (any, error) {
 	for _, jid := range a {
-		j := t.m.jobs[jid]
+		j := t.m.jobs.get(jid)
 		switch {
 		case j == nil:
 			return nil, fault("Timeout(): Job %s does not exist", jid)
@@ -72,7 +72,7 @@ func priority(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	if j == nil {
 		return nil, fault("Priority(): Job %s does not exist", jid)
 	}
@@ -104,7 +104,7 @@ func logCommand(t *tx, a args) (any, error) {
 			return nil, fault("%s", err)
 		}
 	}
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	if j == nil {
 		return nil, fault("Log(): Job %s does not exist", jid)
 	}
@@ -118,7 +118,7 @@ func get(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	if j == nil {
 		return nil, nil
 	}

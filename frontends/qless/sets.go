@@ -49,16 +49,16 @@ func (m *model) sortedSetOf(key string) *sortedSet {
 
 func zcard(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	f := s.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	f.learn()
 	return redcon.AppendInt(b, int64(f.model.sortedSetOf(args[1]).len())), f.newest
 }
 
 func zscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	f := s.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	f.learn()
 	score, there := f.model.sortedSetOf(args[1]).score(args[2])
 	if !there {

@@ -8,8 +8,8 @@ import "broker/core"
 
 // Tick implements frontends.Frontend.
 func (f *Frontend) Tick(now core.Instant) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	if !f.started || f.failed != nil || f.broker.Stopped() {
 		return
 	}
@@ -20,9 +20,9 @@ func (f *Frontend) Tick(now core.Instant) {
 	due := f.leases.between(minusInf, later, 0, atomicOps)
 	for _, jid := range due {
 		f.leases.remove(jid)
-		if j := f.model.jobs[jid]; j != nil && j.broker.leased && !j.broker.lent {
+		if j := f.model.jobs.get(jid); j != nil && j.broker.leased && !j.broker.lent {
 			ops = append(ops, &core.Release{Ref: core.Ref{Seq: j.broker.seq}, Epoch: j.broker.epoch})
-			j.broker.leased = false
+			j.broker.leased, j.changed = false, true
 		}
 	}
 	if later > wall {
@@ -37,9 +37,9 @@ func (f *Frontend) Tick(now core.Instant) {
 func (f *Frontend) dueEarly(now core.Instant, later float64) (ops []core.Op) {
 	for _, name := range sortedKeys(f.model.queues) {
 		for _, jid := range f.model.set(name, scheduledSet).between(seconds(now), later, 0, atomicOps) {
-			if j := f.model.jobs[jid]; j.broker.want == scheduled && j.broker.readyAt > now && j.broker.readyAt < never {
+			if j := f.model.jobs.get(jid); j.broker.want == scheduled && j.broker.readyAt > now && j.broker.readyAt < never {
 				ops = append(ops, &core.Enqueue{Ref: core.Ref{Seq: j.broker.seq}, If: core.InState(core.Scheduled)})
-				j.broker.readyAt = now
+				j.broker.readyAt, j.changed = now, true
 			}
 		}
 	}

@@ -102,7 +102,7 @@ func (t *tx) changeTags(add bool, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := t.m.jobs[jid]
+	j := t.m.jobs.get(jid)
 	if j == nil {
 		return nil, fault("Tag(): Job %s does not exist", jid)
 	}

@@ -12,7 +12,7 @@ func track(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.m.jobs[jid] == nil {
+	if !t.m.jobs.has(jid) {
 		return nil, fault("Track(): Job does not exist")
 	}
 	had := t.m.tracked.has(jid)
@@ -37,7 +37,7 @@ func track(t *tx, a args) (any, error) {
 func (t *tx) listTracked() (any, error) {
 	var jobs, expired []string
 	for _, jid := range t.m.tracked.slice(0, -1, false) {
-		if t.m.jobs[jid] != nil {
+		if t.m.jobs.has(jid) {
 			jobs = append(jobs, jid)
 		} else {
 			expired = append(expired, jid)

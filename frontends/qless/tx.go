@@ -50,6 +50,7 @@ func (t *tx) edit(j *job) {
 	t.before[j] = was
 	t.touched = append(t.touched, j)
 	t.undo = append(t.undo, func() { *j = was })
+	j.changed = true
 }
 
 // setData gives a job data of its own, in place of what can be read from the broker.
@@ -73,8 +74,8 @@ func (t *tx) note(name string) {
 func (t *tx) create(jid string) *job {
 	j := &job{jid: jid}
 	t.edit(j)
-	t.m.jobs[jid] = j
-	t.undo = append(t.undo, func() { delete(t.m.jobs, jid) })
+	t.m.jobs.put(j)
+	t.undo = append(t.undo, func() { t.m.jobs.remove(jid) })
 	return j
 }
 
@@ -91,8 +92,8 @@ func (t *tx) remove(j *job) {
 	t.leaveFailed(j)
 	t.leaveCompleted(j)
 	j.holders, j.tagged, j.gone = nil, nil, true
-	delete(t.m.jobs, j.jid)
-	t.undo = append(t.undo, func() { t.m.jobs[j.jid] = j })
+	t.m.jobs.remove(j.jid)
+	t.undo = append(t.undo, func() { t.m.jobs.put(j) })
 }
 
 // add puts a name into a set.
@@ -122,7 +123,7 @@ func (t *tx) drop(z *sortedSet, name string) bool {
 func (t *tx) setIn(sets map[string]*sortedSet, set, name string, score float64) {
 	z := sets[set]
 	if z == nil {
-		z = &sortedSet{}
+		z, set = &sortedSet{}, own(set)
 		sets[set] = z
 		t.undo = append(t.undo, func() { delete(sets, set) })
 	}
@@ -166,7 +167,7 @@ func (t *tx) list(name string, kind setKind) *sortedSet {
 	q := t.m.queues[name]
 	if q == nil {
 		q = &queue{}
-		t.m.queues[name] = q
+		t.m.queues[own(name)] = q
 		t.queues = append(t.queues, name)
 	}
 	return &q.sets[kind]

@@ -1,0 +1,135 @@
+package qless
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unique"
+
+	"broker/core"
+)
+
+// jobTable holds all jobs. One that no command looks at is packed: its document and what the broker has of it, in one string
+// without pointers, so that a million of them are little work for the garbage collector. A command opens the jobs that it
+// looks at; unlock packs them again. Frontend.mu guards it.
+type jobTable struct {
+	packed map[string]string
+	open   map[string]*job
+	jids   map[uint64]string // of the jobs that the broker has, by its number
+}
+
+func newJobTable() jobTable {
+	return jobTable{packed: map[string]string{}, open: map[string]*job{}, jids: map[uint64]string{}}
+}
+
+// get is a job, nil if there is none. It is the same one until pack.
+func (t *jobTable) get(jid string) *job {
+	if j, open := t.open[jid]; open {
+		return j // nil: it was removed
+	}
+	p, there := t.packed[jid]
+	if !there {
+		return nil
+	}
+	j := unpack(jid, p)
+	t.open[jid] = j
+	return j
+}
+
+// has reports whether there is a job.
+func (t *jobTable) has(jid string) bool {
+	if j, open := t.open[jid]; open {
+		return j != nil
+	}
+	_, there := t.packed[jid]
+	return there
+}
+
+func (t *jobTable) put(j *job)        { t.open[j.jid] = j }
+func (t *jobTable) remove(jid string) { t.open[jid] = nil }
+
+// bySeq is the job of a number of the broker.
+func (t *jobTable) bySeq(seq uint64) *job {
+	if jid, there := t.jids[seq]; there {
+		return t.get(jid)
+	}
+	return nil
+}
+
+func (t *jobTable) hasSeq(seq uint64) bool {
+	_, there := t.jids[seq]
+	return there
+}
+
+// len is the number of jobs. None may be open.
+func (t *jobTable) len() int { return len(t.packed) }
+
+// all lists the jids of the jobs. None may be open.
+func (t *jobTable) all() []string { return slices.Sorted(maps.Keys(t.packed)) }
+
+// pack ends the work on the open jobs.
+func (t *jobTable) pack() {
+	for jid, j := range t.open {
+		switch {
+		case j == nil:
+			delete(t.packed, jid)
+		case j.changed:
+			j.changed = false
+			t.packed[jid] = j.pack()
+		}
+	}
+	if len(t.open) > 1000 {
+		t.open = map[string]*job{}
+	}
+	clear(t.open)
+}
+
+// pack is a job as the table keeps it: the part of the broker, then the document.
+func (j *job) pack() string {
+	e := encoder{}
+	b := &j.broker
+	e.uint(b.seq)
+	if b.seq != 0 {
+		e.byte(stateCode(b.want))
+		e.flags(b.leased, b.lent)
+		e.uint(uint64(b.readyAt)) //nolint:gosec // an instant is not negative
+		e.uint(uint64(b.epoch))
+		e.num(float64(b.priority))
+		e.text(b.queue)
+		e.text(b.worker)
+		e.list(b.after)
+	}
+	e.flags(j.known)
+	return string(j.appendDocument(e.b))
+}
+
+func unpack(jid, packed string) *job {
+	d := decoder{b: packed}
+	j := &job{jid: jid}
+	if b := &j.broker; true {
+		if b.seq = d.uint(); b.seq != 0 {
+			b.want = d.state()
+			d.flags(&b.leased, &b.lent)
+			b.readyAt, b.epoch = core.Instant(d.uint()), uint32(d.uint()) //nolint:gosec // as packed
+			b.priority = int32(d.num())
+			b.queue, b.worker, b.after = d.name(), d.name(), d.list()
+		}
+	}
+	d.flags(&j.known)
+	j.readDocument(&d)
+	if d.close() != nil {
+		panic("qless: a packed job cannot be read")
+	}
+	return j
+}
+
+// shared is a string that occurs in many jobs; all of them have the same copy.
+func shared(s string) string {
+	if s == "" {
+		return ""
+	}
+	return unique.Make(s).Value()
+}
+
+// own is a copy of a string, for what outlives the longer string that it is cut from.
+func own(s string) string { return strings.Clone(s) }
