@@ -108,6 +108,37 @@ func (t *tx) count(queue string, at float64, change func(*statistics)) {
 		}
 	})
 	t.note(statDoc(key))
+	if was == nil {
+		t.setIn(t.m.statDays, queue, formatNumber(key.day), key.day)
+		t.expireStatistics(queue, key.day)
+	}
+}
+
+// expireStatistics forgets the statistics of a queue that are too old on a day.
+func (t *tx) expireStatistics(queue string, today float64) {
+	keep := t.m.config.numberOr("stats-history", 30)
+	z := setOf(t.m.statDays, queue)
+	for _, name := range z.between(minusInf, today-keep*86400, 0, -1) {
+		at, _ := z.score(name)
+		if at == today-keep*86400 {
+			continue
+		}
+		key := statKey{at, queue}
+		old := t.m.stats[key]
+		delete(t.m.stats, key)
+		t.undo = append(t.undo, func() { t.m.stats[key] = old })
+		t.unset(t.m.statDays, queue, name)
+		t.note(statDoc(key))
+	}
+}
+
+// addStatistics takes statistics that were stored.
+func (m *model) addStatistics(key statKey, s *statistics) {
+	m.stats[key] = s
+	if m.statDays[key.queue] == nil {
+		m.statDays[key.queue] = &sortedSet{}
+	}
+	m.statDays[key.queue].add(formatNumber(key.day), key.day)
 }
 
 // stats queue date
