@@ -73,8 +73,14 @@ func TestCommandsLeaveNoJobOpen(t *testing.T) {
 		c.call("put", "1", "me", "q", strconv.Itoa(i), "K", "{}", "0")
 	}
 	for _, call := range [][]string{
-		{"pop", "2", "q", "w", "20"}, {"get", "2", "1"}, {"fail", "3", "1", "w", "g", "m"}, {"fail", "3", "nobody", "w", "g", "m"},
-		{"cancel", "3", "1", "2"}, {"complete", "4", "3", "w", "q", "{}"}, {"queues", "5"}, {"pop", "100", "q", "w", "5"},
+		{"pop", "2", "q", "w", "20"},
+		{"get", "2", "1"},
+		{"fail", "3", "1", "w", "g", "m"},
+		{"fail", "3", "nobody", "w", "g", "m"},
+		{"cancel", "3", "1", "2"},
+		{"complete", "4", "3", "w", "q", "{}"},
+		{"queues", "5"},
+		{"pop", "100", "q", "w", "5"},
 	} {
 		c.call(call...)
 		if n := len(f.model.jobs.open); n > 0 {
