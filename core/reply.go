@@ -118,6 +118,7 @@ type JobInfo struct {
 	Queue      string
 	Type       string
 	Tags       []string
+	Trace      string // Job.Trace
 	State      State
 	Reason     WaitReason
 	Priority   int32

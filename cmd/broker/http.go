@@ -103,8 +103,12 @@ func (p *process) openService() (err error) {
 
 // logAudit writes a line for each entry of the audit log.
 func (p *process) logAudit(e service.AuditEntry) {
-	p.log.Info().Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("via", e.Via).Str("remote", e.Address).
-		Int("jobs", e.Jobs).Msg("changed by an operator")
+	line := p.log.Info().Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("via", e.Via).Str("remote", e.Address).
+		Int("jobs", e.Jobs)
+	if e.TraceID != "" {
+		line.Str("trace_id", e.TraceID)
+	}
+	line.Msg("changed by an operator")
 }
 
 // backend is what the HTTP port reports of.

@@ -11,11 +11,13 @@ import (
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/frontends/service"
+	"broker/frontends/tracecontext"
 )
 
 type jobData struct {
 	Job          service.Job
 	Why          string
+	Trace        string // id of the trace that it is part of
 	Forms        []choice
 	Body, Custom template.HTML
 	Plain        string // the body as it is copied
@@ -49,6 +51,7 @@ func (r *request) job() (*jobData, error) {
 	d := &jobData{
 		Job: j, Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&j, form), Plain: bodyText(&j),
 		Result: resultText(j.Outcome), Copies: r.copies(&j), Actions: jobActions(j.State), Timeline: timeline(&j),
+		Trace: tracecontext.TraceID(j.Traceparent),
 		Epoch: strconv.FormatUint(uint64(j.Epoch), 10),
 	}
 	if len(j.Custom) > 0 {

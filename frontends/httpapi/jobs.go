@@ -15,6 +15,7 @@ import (
 // submitInput is one job, or many.
 type submitInput struct {
 	Wait
+	Trace
 	Key  string `header:"Idempotency-Key" maxLength:"255" doc:"makes the submission safe to repeat: within a day, another one with this key is answered with the jobs of the first"`
 	Body struct {
 		service.Submission
@@ -78,7 +79,7 @@ func (s *Server) submitJobs(ctx context.Context, in *submitInput) (*submitOutput
 	} else if !reflect.DeepEqual(in.Body.Submission, service.Submission{}) {
 		return nil, s.problemOf(&service.Error{Code: service.CodeInvalid, Field: "body.jobs", Detail: "jobs excludes the members of a single job"})
 	}
-	jobs, err := s.service().Submit(ctx, callerOf(ctx), subs, service.SubmitOptions{Wait: in.span, Key: in.Key, Many: many})
+	jobs, err := s.service().Submit(ctx, callerOf(ctx), subs, service.SubmitOptions{Wait: in.span, Key: in.Key, Trace: in.context, Many: many})
 	if err != nil {
 		return nil, s.problemOf(err)
 	}

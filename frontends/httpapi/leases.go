@@ -35,9 +35,12 @@ type leaseBody struct {
 	LeaseForS float64 `json:"lease_for_s,omitempty" minimum:"0" maximum:"31536000" doc:"time to finish; default: as the job says, else default_lease"`
 }
 
+// leaseOutput has the job's trace context as headers too, where instrumented HTTP clients look for it.
 type leaseOutput struct {
-	Status int
-	Body   *service.Lease
+	Status      int
+	Traceparent string `header:"traceparent" doc:"W3C trace context that the job was submitted with"`
+	Tracestate  string `header:"tracestate"`
+	Body        *service.Lease
 }
 
 type completeInput struct {
@@ -125,7 +128,7 @@ func (s *Server) leaseFrom(ctx context.Context, queues []string, wait time.Durat
 	if l == nil {
 		return &leaseOutput{Status: http.StatusNoContent}, nil
 	}
-	return &leaseOutput{Status: http.StatusOK, Body: l}, nil
+	return &leaseOutput{Status: http.StatusOK, Traceparent: l.Job.Traceparent, Tracestate: l.Job.Tracestate, Body: l}, nil
 }
 
 func (s *Server) complete(ctx context.Context, in *completeInput) (*struct{}, error) {

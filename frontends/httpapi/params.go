@@ -8,6 +8,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"broker/frontends/tracecontext"
 )
 
 // maxWait bounds how long a request may wait for a job or an outcome.
@@ -64,6 +66,23 @@ type QueueName struct {
 type Page struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"most rows of the page"`
 	Cursor string `query:"cursor" doc:"where the list goes on: the cursor of the page before"`
+}
+
+// Trace is the trace context of a request. An invalid one is ignored.
+type Trace struct {
+	Parent string `header:"traceparent" doc:"W3C trace context, for jobs that have none of their own" example:"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`
+	State  string `header:"tracestate" doc:"goes with traceparent"`
+
+	context string // see core.Job.Trace
+}
+
+// Resolve implements huma.Resolver. Several tracestate headers are parts of one value.
+func (t *Trace) Resolve(ctx huma.Context) []error {
+	if t.Parent != "" {
+		r, _ := humago.Unwrap(ctx)
+		t.context = tracecontext.Join(t.Parent, strings.Join(r.Header.Values("tracestate"), ","))
+	}
+	return nil
 }
 
 // IfMatch is the condition that a job has not changed.

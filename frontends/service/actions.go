@@ -9,6 +9,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/access"
+	"broker/frontends/tracecontext"
 )
 
 // JobAction is what can be done to jobs.
@@ -49,7 +50,7 @@ func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action,
 	if epoch != nil {
 		is = core.Condition{Epoch: *epoch, HasEpoch: true}
 	}
-	entry := AuditEntry{Action: "job." + string(a.Action), Target: name, Detail: a.detail(), Jobs: 1}
+	entry := AuditEntry{Action: "job." + string(a.Action), Target: name, Detail: a.detail(), Jobs: 1, TraceID: tracecontext.TraceID(info.Trace)}
 	return s.audited(ctx, c, caller, entry, a.op(core.Ref{Seq: info.Seq}, is))
 }
 

@@ -23,6 +23,7 @@ type AuditEntry struct {
 	Target  string    `json:"target,omitempty" doc:"name of the queue, job, …"`
 	Detail  string    `json:"detail,omitempty"`
 	Jobs    int       `json:"jobs,omitempty" doc:"how many jobs it concerned"`
+	TraceID string    `json:"trace_id,omitempty" doc:"of the trace that the job is part of"`
 }
 
 // The log is a ring of notes in the store: the entry with number n stands under n modulo auditSize.

@@ -11,6 +11,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/access"
+	"broker/frontends/tracecontext"
 )
 
 // Event is something that happened to a job, a queue or a worker.
@@ -25,6 +26,7 @@ type Event struct {
 	Protocol string     `json:"protocol,omitempty" doc:"of the client that caused it"`
 	Worker   string     `json:"worker,omitempty"`
 	Detail   string     `json:"detail,omitempty"`
+	TraceID  string     `json:"trace_id,omitempty" doc:"of the trace that the job is part of"`
 	Over     bool       `json:"over,omitempty" doc:"it is the job's last event"`
 }
 
@@ -86,7 +88,8 @@ func (e *StoredEvent) make() {
 	ev := e.core
 	e.view = Event{
 		ID: e.id, At: timeOf(ev.At), Kind: eventKindName(ev.Kind), Queue: text(ev.Queue), Type: text(ev.Type), Seq: ev.Seq,
-		Worker: text(ev.Worker), Detail: text(ev.Detail), Over: ev.Over,
+		Worker: text(ev.Worker), Detail: text(ev.Detail), TraceID: tracecontext.TraceID(ev.Trace),
+		Over: ev.Over,
 	}
 	if ev.Protocol != core.Internal {
 		e.view.Protocol = ev.Protocol.String()

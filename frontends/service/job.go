@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"broker/core"
+	"broker/frontends/tracecontext"
 )
 
 // Job is a job as the API, the command line and the web pages show it. Members that say nothing are left out.
@@ -38,6 +39,8 @@ type Job struct {
 	Fails       uint32     `json:"fails"`
 	MaxFails    uint32     `json:"max_fails,omitempty" doc:"failures at which there is no further try"`
 	Tags        []string   `json:"tags,omitempty"`
+	Traceparent string     `json:"traceparent,omitempty" doc:"W3C trace context that it was submitted with"`
+	Tracestate  string     `json:"tracestate,omitempty"`
 	UniqueKey   string     `json:"unique_key,omitempty"`
 	Parent      string     `json:"parent,omitempty" doc:"seq:N of the parent job"`
 	After       []string   `json:"after,omitempty" doc:"seq:N of the jobs that had to be done first"`
@@ -112,6 +115,7 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 	for _, seq := range info.Waiting {
 		v.Waiting = append(v.Waiting, seqName(seq))
 	}
+	v.Traceparent, v.Tracestate = tracecontext.Split(info.Trace)
 	if info.Job != nil {
 		s.setJob(&v, info.Job)
 	}
@@ -161,6 +165,7 @@ func (s *Service) setJob(v *Job, job *core.Job) {
 		v.After = append(v.After, seqName(seq))
 	}
 	v.Batch = s.batchName(job.Batch)
+	v.Traceparent, v.Tracestate = tracecontext.Split(job.Trace)
 }
 
 // showBody adds the body as what it is, at most limit bytes of it.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/access"
+	"broker/frontends/tracecontext"
 )
 
 // Submission is a job to be submitted.
@@ -47,6 +49,8 @@ type Submission struct {
 	Parent      string    `json:"parent,omitempty" doc:"name of a job: held until that one is finished"`
 	After       []string  `json:"after,omitempty" doc:"names of jobs: blocked until all of them are done"`
 	Batch       string    `json:"batch,omitempty" doc:"batch that it belongs to"`
+	Traceparent string    `json:"traceparent,omitempty" doc:"W3C trace context that the worker continues; default: that of the request; an invalid one is ignored"`
+	Tracestate  string    `json:"tracestate,omitempty" doc:"goes with traceparent"`
 }
 
 // Defaults of a submission.
@@ -60,6 +64,10 @@ type SubmitOptions struct {
 	Wait time.Duration // for the outcomes; zero: no waiting
 	Key  string        // idempotency key; empty: none
 	Many bool          // the jobs came as a list, by which errors name them
+
+	// Trace is the trace context of the request, for jobs without one of their own. It is not part of what an idempotency key
+	// stands for: clients make a new one for each try.
+	Trace string
 }
 
 // Submit admits jobs in one commit, all or none. With a wait it returns once all outcomes are known or the time is over.
@@ -81,6 +89,7 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 		if err != nil {
 			return nil, err
 		}
+		job.Trace = cmp.Or(tracecontext.Join(subs[i].Traceparent, subs[i].Tracestate), o.Trace)
 		op := &core.Submit{Tag: uint64(i), Job: job}
 		switch {
 		case job.Ephemeral:

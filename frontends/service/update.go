@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/access"
+	"broker/frontends/tracecontext"
 )
 
 // JobUpdate changes fields of a job; those that are nil stay.
@@ -53,7 +54,8 @@ func (s *Service) Update(ctx context.Context, caller Caller, name string, u JobU
 		}
 		op = move
 	}
-	if err := s.audited(ctx, c, caller, AuditEntry{Action: "job.update", Target: name, Jobs: 1}, op); err != nil {
+	entry := AuditEntry{Action: "job.update", Target: name, Jobs: 1, TraceID: tracecontext.TraceID(info.Trace)}
+	if err := s.audited(ctx, c, caller, entry, op); err != nil {
 		return Job{}, err
 	}
 	return s.Job(ctx, caller, seqName(info.Seq))

@@ -26,6 +26,8 @@ type job struct {
 	MaxFails    int             `json:"max_fails"`
 	MaxAttempts int             `json:"max_attempts"`
 	Tags        []string        `json:"tags"`
+	Traceparent string          `json:"traceparent"`
+	Tracestate  string          `json:"tracestate"`
 	UniqueKey   string          `json:"unique_key"`
 	BodyBytes   int64           `json:"body_bytes"`
 	Args        json.RawMessage `json:"args"`

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"broker/frontends/tracecontext"
 )
 
 // maxShownBody is how much of a body a table shows, in bytes.
@@ -60,10 +62,10 @@ type detailedJob struct {
 	job
 	Timeline []struct {
 		At     time.Time `json:"at"`
-		Event  string    `json:"event"`
+		Kind   string    `json:"kind"`
 		Detail string    `json:"detail"`
+		Text   string    `json:"text"`
 		Worker string    `json:"worker"`
-		Who    string    `json:"who"`
 	} `json:"timeline"`
 	Progress *struct {
 		Percent *float64 `json:"percent"`
@@ -103,6 +105,7 @@ func jobText(j *detailedJob) string {
 	line("worker", oneLine(j.Worker, 200))
 	line("tries", tries(&j.job))
 	line("unique key", oneLine(j.UniqueKey, 200))
+	line("trace", tracecontext.TraceID(j.Traceparent))
 	line("tags", oneLine(strings.Join(j.Tags, ", "), 400))
 	if p := j.Progress; p != nil && p.Percent != nil {
 		line("progress", strings.TrimSpace(fmt.Sprintf("%.0f %% %s", *p.Percent, oneLine(p.Text, 200))))
@@ -126,7 +129,7 @@ func jobText(j *detailedJob) string {
 	if len(j.Timeline) > 0 {
 		b.WriteString("\n")
 		for _, e := range j.Timeline {
-			words := slices.DeleteFunc([]string{e.Event, e.Worker, e.Who, e.Detail}, func(s string) bool { return s == "" })
+			words := slices.DeleteFunc([]string{e.Kind, e.Worker, e.Detail, e.Text}, func(s string) bool { return s == "" })
 			fmt.Fprintf(&b, "%s  %s\n", local(&e.At), oneLine(strings.Join(words, "  "), 200))
 		}
 	}

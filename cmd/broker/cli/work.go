@@ -52,7 +52,8 @@ func workCommand() *cobra.Command {
 		Short: "run a program for every job of some queues",
 		Long: "Lease jobs and run a program for each: the job's body on its standard input, its standard output as the result.\n" +
 			"Exit code 0 completes the job; any other fails it, with the last of the standard error as the message.\n" +
-			"The program finds BROKER_JOB_ID, BROKER_QUEUE, BROKER_TYPE and BROKER_ATTEMPT in its environment.\n" +
+			"The program finds BROKER_JOB_ID, BROKER_QUEUE, BROKER_TYPE and BROKER_ATTEMPT in its environment, and the job's trace context\n" +
+			"in TRACEPARENT and TRACESTATE.\n" +
 			"INT or TERM lets running programs finish; a second one kills them, and their jobs go back to the queue.",
 		Example: "  broker work resize -j 4 -- convert - -resize 50% -\n  broker work emails reports -- ./handle.sh",
 	}
@@ -190,7 +191,7 @@ func (w *worker) handle(ctx context.Context, l *leased) {
 
 	cmd := exec.CommandContext(ctx, w.program[0], w.program[1:]...)
 	cmd.Env = append(os.Environ(), "BROKER_JOB_ID="+l.Job.ID, "BROKER_QUEUE="+l.Job.Queue, "BROKER_TYPE="+l.Job.Type,
-		"BROKER_ATTEMPT="+strconv.Itoa(l.Job.Attempts))
+		"BROKER_ATTEMPT="+strconv.Itoa(l.Job.Attempts), "TRACEPARENT="+l.Job.Traceparent, "TRACESTATE="+l.Job.Tracestate)
 	cmd.Stdin = bytes.NewReader(body)
 	var stdout, stderr tail
 	stdout.limit, stderr.limit = maxProgramText, maxErrorText

@@ -51,6 +51,9 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		i.ReadyAt = min(i.ReadyAt, m.now) // its position may be later; see Machine.firstPlace
 	}
 	i.Tags, i.FailureGroup = m.tagsOf(h), m.groupName(e)
+	if e.has(traced) {
+		i.Trace = m.traces[h]
+	}
 	if x := m.optionalState(h); x != nil {
 		i.Waiting, i.Children = slices.Clone(x.waiting), x.openChildren
 		i.Dependents = len(m.dependents(h))
