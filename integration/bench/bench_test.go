@@ -19,6 +19,9 @@ func TestEveryModeRunsAgainstEveryServer(t *testing.T) {
 	built := programs{}
 	for _, g := range groups(built, nil, []string{"sync", "none"}) {
 		for _, c := range g.contenders {
+			if c.name == natsName && !harness.Nightly {
+				continue // it takes a minute to compile
+			}
 			t.Run(g.name+", "+c.name, func(t *testing.T) {
 				t.Parallel()
 				c := ready(t, c)
@@ -66,6 +69,9 @@ func ready(t *testing.T, c contender) contender {
 		harness.Need(t, "redis-server")
 		binary := harness.Reference(t)
 		c.start = func(dir string) (*running, error) { return peer(server.StartFaktory(binary, dir, "")) }
+	case nats:
+		binary := harness.NATS(t)
+		c.start = func(dir string) (*running, error) { return startNATS(binary, dir) }
 	}
 	return c
 }

@@ -19,8 +19,18 @@ type contender struct {
 	share float64
 	start func(dir string) (*running, error)
 	ours  bool
+	// cluster says that it is several servers with a copy of every job each. Such a peer is compared with others of the kind.
+	cluster bool
 	// missing is the reason why it cannot be measured here, or empty.
 	missing string
+}
+
+// protocol is the name of what it speaks: that of its group, but for NATS.
+func (c contender) protocol(g group) string {
+	if _, other := c.dialect.(nats); other {
+		return "nats"
+	}
+	return g.name
 }
 
 // running is a started server.
@@ -39,7 +49,7 @@ type group struct {
 }
 
 // programs are the paths of the programs that were built.
-type programs struct{ broker, faktory string }
+type programs struct{ broker, faktory, nats string }
 
 func groups(built programs, missing map[string]string, durabilities []string) []group {
 	gearmand := contender{
@@ -77,10 +87,13 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		}
 	}
 	all[0].contenders = append(all[0].contenders, contender{
-		name: clusterName, dialect: gearman{}, share: 0.5, ours: true, missing: missing["broker"],
+		name: clusterName, dialect: gearman{}, share: 0.5, ours: true, cluster: true, missing: missing["broker"],
 		start: func(dir string) (*running, error) {
 			return startCluster(built.broker, dir, func(b *server.BrokerServer) string { return b.Gearman })
 		},
+	}, contender{
+		name: natsName, dialect: nats{}, share: 0.1, cluster: true, missing: missing["nats"],
+		start: func(dir string) (*running, error) { return startNATS(built.nats, dir) },
 	})
 	return all
 }
@@ -169,6 +182,10 @@ func prepare(dir string, protocols []string) (programs, map[string]string) {
 	if missing["faktory"] == "" && slices.Contains(protocols, "faktory") {
 		p.faktory, err = server.BuildFaktory(dir)
 		note("faktory", err)
+	}
+	if slices.Contains(protocols, "gearman") {
+		p.nats, err = server.BuildNATS(dir)
+		note("nats", err)
 	}
 	return p, missing
 }

@@ -33,7 +33,7 @@ func (f *results) note(t *table, g group, results [][]figures) {
 			continue
 		}
 		for k, peer := range g.contenders {
-			if !peer.ours && len(results[k]) > 0 {
+			if !peer.ours && len(results[k]) > 0 && (!peer.cluster || c.cluster) {
 				f.ratios[match{t.mode.letter, g.name, c.name, peer.name}] = t.ratio(results, i, k)
 			}
 		}

@@ -32,9 +32,9 @@ func (t *table) add(g group, results [][]figures) {
 	for i, c := range g.contenders {
 		switch {
 		case c.missing != "":
-			t.rows = append(t.rows, []string{g.name, c.name, "missing"})
+			t.rows = append(t.rows, []string{c.protocol(g), c.name, "missing"})
 		case len(results[i]) > 0:
-			t.rows = append(t.rows, append([]string{g.name, c.name}, t.row(g, results, i)...))
+			t.rows = append(t.rows, append([]string{c.protocol(g), c.name}, t.row(g, results, i)...))
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (t *table) against(g group, results [][]figures, i int) string {
 	}
 	var parts []string
 	for k, peer := range g.contenders {
-		if peer.ours || len(results[k]) == 0 {
+		if peer.ours || len(results[k]) == 0 || peer.cluster && !g.contenders[i].cluster {
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%.2f× %s", t.ratio(results, i, k), peer.name))

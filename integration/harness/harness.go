@@ -97,6 +97,12 @@ func BinaryWith(t testing.TB, linkerFlags string) string {
 	})
 }
 
+// NATS builds the NATS server.
+func NATS(t testing.TB) string {
+	t.Helper()
+	return program(t, "nats-server", server.BuildNATS)
+}
+
 // Program builds a package of this module, such as "./integration/clients/goworker".
 func Program(t testing.TB, pkg string) string {
 	t.Helper()
