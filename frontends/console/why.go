@@ -41,6 +41,17 @@ func (r *request) whyItWaits(j *service.Job) (string, error) {
 	return j.Reason, nil
 }
 
+// times is how often something has happened.
+func times(n uint32) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return plural(n, "time")
+}
+
 func isAre(n int) string {
 	if n == 1 {
 		return "is"
@@ -54,7 +65,7 @@ func dueSentence(j *service.Job, now time.Time) string {
 	}
 	in := span(max(j.RunAt.Sub(now), 0).Round(time.Second))
 	if j.State == "retrying" {
-		return "It has failed " + plural(j.Fails, "time") + "; the next try is due in " + in + "."
+		return "It has failed " + times(j.Fails) + "; the next try is due in " + in + "."
 	}
 	return "It is due in " + in + ", at " + clockTime(j.RunAt) + " UTC."
 }
@@ -78,7 +89,7 @@ func (r *request) readySentence(j *service.Job) (string, error) {
 	}
 	switch {
 	case j.Reason == "limit" && q.Throttle != nil && q.Throttle.Concurrency > 0:
-		return place + ", of which at most " + num(q.Throttle.Concurrency) + " may run at once; " + num(q.Leased) + " are running.", nil
+		return place + ", of which at most " + num(q.Throttle.Concurrency) + " may run at once; " + num(q.Leased) + " " + isAre(q.Leased) + " running.", nil
 	case j.Reason == "limit":
 		return place + ", and a limit is reached: it runs when a slot is free.", nil
 	case q.Leased > 0:

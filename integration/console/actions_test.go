@@ -259,29 +259,3 @@ func TestWrongFiltersSayWhere(t *testing.T) {
 		}
 	}
 }
-
-// TestRefusedThingsHaveNoButtons logs in with a token that may only read.
-func TestRefusedThingsHaveNoButtons(t *testing.T) {
-	t.Parallel()
-	broker := harness.Start(t, harness.Options{Config: `
-[[principal]]
-name = "reader"
-token = "sha256:b3057e05d75e8cdca4bd6ddd527af736913e8464a7a3d47d7a09389eaa8e1eb4"
-roles = ["read"]
-`})
-	b := openBrowser(t, "http://"+broker.HTTP)
-	b.open("/queues")
-	b.run(chromedp.SendKeys(`input[name="secret"]`, "reader-token-0123456789\r"))
-	b.wants("No queues yet.")
-	for _, path := range []string{"/", "/queues", "/jobs", "/dead", "/workers", "/schedules", "/storage", "/operations"} {
-		b.open(path)
-		var buttons []string
-		b.eval(`[...document.querySelectorAll('main form[method="post"] button')].map(b => b.textContent)`, &buttons)
-		if len(buttons) > 0 {
-			t.Errorf("%s has buttons that are refused: %q", path, buttons)
-		}
-	}
-	b.clean("a reader's pages")
-	b.open("/settings")
-	b.wants("You may not see this")
-}

@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
 	"broker/integration/harness"
@@ -25,6 +27,8 @@ type browser struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // chromedp keeps the tab in it
 	base string
+	// window keeps the cookies and the storage.
+	window cdp.BrowserContextID
 	// stills names the script that switches live pages off.
 	stills page.ScriptIdentifier
 
@@ -32,25 +36,68 @@ type browser struct {
 	problems []string
 }
 
-// openBrowser starts a browser with an empty profile. Its pages are still, as if the user had chosen so: a refresh may move what
-// a test is about to click. The tests of live pages call live.
-func openBrowser(t *testing.T, base string) *browser {
-	t.Helper()
-	harness.Need(t, "chromium")
+// shared is the browser of all tests: each has a window of its own, with cookies and storage of its own.
+var shared struct {
+	start   sync.Once
+	ctx     context.Context //nolint:containedctx // chromedp keeps the browser in it
+	end     func()
+	profile string
+	err     error
+}
+
+// startShared starts the browser of all tests.
+func startShared() {
 	program, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Fatal(err)
+		shared.err = err
+		return
+	}
+	if shared.profile, shared.err = os.MkdirTemp("", "browser-profile-*"); shared.err != nil {
+		return
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile(t)),
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(shared.profile),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(time.Minute),
 	)
-	allocated, end := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(end)
-	tab, closeTab := chromedp.NewContext(allocated)
+	allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, closeFirst := chromedp.NewContext(allocated)
+	shared.ctx, shared.end = ctx, func() { closeFirst(); end() }
+	shared.err = chromedp.Run(ctx)
+}
+
+// endShared ends the browser. Its programs write into the profile for a moment after that.
+func endShared() {
+	if shared.end != nil {
+		shared.end()
+	}
+	for deadline := time.Now().Add(10 * time.Second); shared.profile != "" && os.RemoveAll(shared.profile) != nil && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// openBrowser opens a window without a past. Its pages are still, as if the user had chosen so: a refresh may move what a test
+// is about to click. The tests of live pages call live.
+func openBrowser(t *testing.T, base string) *browser {
+	t.Helper()
+	harness.Need(t, "chromium")
+	shared.start.Do(startShared)
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	control := cdp.WithExecutor(shared.ctx, chromedp.FromContext(shared.ctx).Browser)
+	window, err := target.CreateBrowserContext().Do(control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = target.DisposeBrowserContext(window).Do(control) }) // else it ends with the browser
+	id, err := target.CreateTarget("about:blank").WithBrowserContextID(window).WithNewWindow(true).WithWidth(1280).WithHeight(800).Do(control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, closeTab := chromedp.NewContext(shared.ctx, chromedp.WithTargetID(id))
 	t.Cleanup(closeTab)
-	b := &browser{t: t, ctx: tab, base: base}
+	b := &browser{t: t, ctx: tab, base: base, window: window}
 	host := mustParse(t, base).Host
 	chromedp.ListenTarget(tab, func(event any) {
 		switch e := event.(type) {
@@ -74,28 +121,10 @@ func openBrowser(t *testing.T, base string) *browser {
 			}
 		}
 	})
-	if err := chromedp.Run(tab, network.Enable(), log.Enable(), runtime.Enable(), chromedp.ActionFunc(b.still)); err != nil { // the browser ends with this context
+	if err := chromedp.Run(tab, network.Enable(), log.Enable(), runtime.Enable(), chromedp.ActionFunc(b.still)); err != nil { // the window ends with this context
 		t.Fatal(err)
 	}
 	return b
-}
-
-// profile makes a folder for a browser. Programs of the browser write into it for a moment after it has ended.
-func profile(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "browser-profile-*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		harness.Eventually(t, func() string {
-			if err := os.RemoveAll(dir); err != nil {
-				return err.Error()
-			}
-			return ""
-		})
-	})
-	return dir
 }
 
 func (b *browser) still(ctx context.Context) (err error) {

@@ -7,4 +7,8 @@ import (
 	"broker/integration/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+func TestMain(m *testing.M) {
+	code := harness.Main(m)
+	endShared()
+	os.Exit(code)
+}

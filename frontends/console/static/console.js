@@ -202,10 +202,21 @@
     document.getElementById('save-filter').open = false;
   };
 
+  // Browsers have a clipboard on pages over TLS or of the same machine only; elsewhere a selected field is copied.
+  const toClipboard = async (text) => {
+    if (navigator.clipboard) { await navigator.clipboard.writeText(text); return true; }
+    const field = document.createElement('textarea');
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand('copy');
+    field.remove();
+    return done;
+  };
   const copy = async (b) => {
-    await navigator.clipboard?.writeText(b.dataset.copy);
+    const done = await toClipboard(b.dataset.copy).catch(() => false);
     const was = [...b.childNodes];
-    b.textContent = 'Copied';
+    b.textContent = done ? 'Copied' : 'Not copied';
     setTimeout(() => b.replaceChildren(...was), 1200);
   };
   document.addEventListener('click', (e) => {
@@ -231,6 +242,11 @@
       const jump = document.querySelector('[data-jump]');
       if (jump?.checkVisibility()) { e.preventDefault(); jump.focus(); }
     }
+  });
+
+  // Enter on a box would press the first button of the form.
+  document.addEventListener('keypress', (e) => {
+    if (e.key === 'Enter' && e.target.matches?.('main form[method="post"] input[type="checkbox"]')) e.preventDefault();
   });
 
   const ready = () => { keepFolds(); drawAll(); selection(); showSaved(); showLive(); };

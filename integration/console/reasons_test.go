@@ -1,0 +1,76 @@
+package console
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"broker/integration/harness"
+)
+
+// TestWaitingJobsSayWhy reads, for each reason, the sentence on the page of a job that waits for it.
+func TestWaitingJobsSayWhy(t *testing.T) {
+	t.Parallel()
+	broker := harness.Start(t, harness.Options{})
+	b := openBrowser(t, "http://"+broker.HTTP)
+	push := func(format string, args ...any) string { t.Helper(); return pushJob(t, broker, format, args...) }
+	lease := func(queue string) string {
+		t.Helper()
+		return fmt.Sprint(api(t, broker, "POST", "/queues/"+queue+"/lease", "")["lease"])
+	}
+	first := push(`{"queue":"lonely"}`)
+	push(`{"queue":"lonely","priority":3}`)
+	third := push(`{"queue":"lonely"}`)
+
+	push(`{"queue":"paused"}`)
+	api(t, broker, "PATCH", "/queues/paused", `{"paused":true}`)
+	paused := push(`{"queue":"paused"}`)
+
+	push(`{"queue":"narrow"}`)
+	lease("narrow")
+	api(t, broker, "PATCH", "/queues/narrow", `{"throttle":{"concurrency":1,"per_worker":0,"slot_for_s":0}}`)
+	throttled := push(`{"queue":"narrow"}`)
+
+	push(`{"queue":"slow"}`)
+	api(t, broker, "PATCH", "/queues/slow", `{"throttle":{"concurrency":0,"per_worker":0,"slot_for_s":0,"rate_per_s":0.001}}`)
+	lease("slow")
+	rated := push(`{"queue":"slow"}`)
+
+	push(`{"queue":"busy"}`)
+	lease("busy")
+	busy := push(`{"queue":"busy"}`)
+
+	retrying := push(`{"queue":"fails","max_fails":5}`)
+	api(t, broker, "POST", "/leases/"+lease("fails")+"/fail", `{"message":"no"}`)
+
+	before := push(`{"queue":"chain"}`)
+	blocked := push(`{"queue":"chain","after":[%q]}`, before)
+	lost := push(`{"queue":"chain"}`)
+	broken := push(`{"queue":"chain","after":[%q]}`, lost)
+	api(t, broker, "DELETE", "/jobs/"+lost, "")
+
+	for _, one := range []struct{ id, want string }{
+		{first, "It is ready behind 1 job of its queue; no worker is asking for jobs of this queue."},
+		{third, "It is ready behind 2 jobs of its queue"},
+		{paused, "Its queue is paused: resume the queue, and it runs."},
+		{throttled, "It is the next job of its queue, of which at most 1 may run at once; 1 is running."},
+		{rated, "It is the next job of its queue, and a limit is reached"},
+		{busy, "the workers of the queue are busy with 1 job."},
+		{retrying, "It has failed once; the next try is due in"},
+		{push(`{"queue":"later","delay_s":7200}`), "It is due in 1 h 59 min"},
+		{blocked, "It is blocked until 1 job that it comes after is done: seq:"},
+		{broken, "A job that it comes after is gone without being done"},
+	} {
+		b.open("/jobs/" + one.id)
+		var why string
+		b.run(chromedp.Text("#why", &why))
+		if got := compact(why); !contains(got, one.want) {
+			t.Errorf("the page says %q, want %q", got, one.want)
+		}
+	}
+	api(t, broker, "POST", "/drain", "{}")
+	b.open("/jobs/" + third)
+	b.wants("The broker is draining: it hands out no job until that ends.")
+	b.clean("reasons")
+}

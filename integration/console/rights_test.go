@@ -1,0 +1,159 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"broker/integration/harness"
+)
+
+// principal is a part of a settings file.
+func principal(name, roles string) string {
+	sum := sha256.Sum256([]byte(token(name)))
+	return fmt.Sprintf("[[principal]]\nname = %q\ntoken = \"sha256:%s\"\nroles = [%s]\n", name, hex.EncodeToString(sum[:]), roles)
+}
+
+func token(name string) string { return "token-of-" + name + "-0123456789" }
+
+// logInAs logs in at a page that needs it.
+func (b *browser) logInAs(name, path string) {
+	b.t.Helper()
+	b.open(path)
+	b.run(chromedp.SendKeys(`input[name="secret"]`, token(name)+"\r"), chromedp.WaitVisible("#nav .user"))
+}
+
+// offers are the entries of the navigation and the buttons of all pages that a caller is shown.
+func (b *browser) offers() (entries, buttons []string) {
+	b.t.Helper()
+	b.eval(`[...document.querySelectorAll('#nav li a')].map(a => a.getAttribute('href'))`, &entries)
+	for _, path := range append(entries, "queues/mine", "queues/theirs") {
+		b.open("/" + strings.TrimPrefix(path, "./"))
+		var here []string
+		b.eval(`[...document.querySelectorAll('main form[method="post"] button[name]')].map(b => b.value)`, &here)
+		buttons = append(buttons, here...)
+	}
+	slices.Sort(buttons)
+	return entries, slices.Compact(buttons)
+}
+
+// TestEachRoleSeesWhatItMay logs in with each role once.
+func TestEachRoleSeesWhatItMay(t *testing.T) {
+	t.Parallel()
+	names := map[string]string{
+		"reader": `"read"`, "producer": `"produce"`, "consumer": `"consume"`, "operator": `"operate"`, "admin": `"admin"`, "clerk": `"operate:mine"`,
+	}
+	config := ""
+	for name, roles := range names {
+		config += principal(name, roles)
+	}
+	broker := harness.Start(t, harness.Options{Config: config})
+	broker.Password = token("admin")
+	for _, queue := range []string{"mine", "theirs"} {
+		pushJob(t, broker, `{"queue":%q,"type":"Work"}`, queue)
+	}
+	all := "./ queues jobs running scheduled retrying dead submit workers schedules batches limits storage cluster operations audit settings api"
+	without := func(names ...string) string {
+		return strings.Join(slices.DeleteFunc(strings.Fields(all), func(e string) bool { return slices.Contains(names, e) }), " ")
+	}
+	some := "queues jobs running scheduled retrying dead limits api"
+	operating := "cancel check clear create delete disconnect edit edit-run kill limit move pause priority remove resume retry set share"
+	for name, want := range map[string]struct{ pages, has, hasNot string }{
+		"reader":   {without("submit", "audit", "settings"), "", operating + " submit backup"},
+		"producer": {strings.Replace(some, "dead", "dead submit", 1), "submit wait", operating + " backup"},
+		"consumer": {some, "", operating + " submit backup"},
+		"operator": {without("submit", "audit", "settings"), "pause limit share clear retry kill cancel delete move priority set create check", "submit backup"},
+		"clerk":    {some, "pause limit share clear retry kill cancel delete set", "submit backup check create disconnect"},
+		"admin":    {all, "pause limit share clear retry kill cancel delete set create check submit wait backup", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBrowser(t, "http://"+broker.HTTP)
+			b.logInAs(name, "/jobs")
+			b.clean(name)
+			pages, buttons := b.offers()
+			if got := strings.Join(pages, " "); got != want.pages {
+				t.Errorf("the pages are %s, want %s", got, want.pages)
+			}
+			for _, button := range strings.Fields(want.has) {
+				if !slices.Contains(buttons, button) {
+					t.Errorf("there is no button %s", button)
+				}
+			}
+			for _, button := range strings.Fields(want.hasNot) {
+				if slices.Contains(buttons, button) {
+					t.Errorf("there is a button %s", button)
+				}
+			}
+			if name != "clerk" {
+				return
+			}
+			b.forget() // of the page that is not for everyone, the browser's console says so
+			b.open("/queues/theirs")
+			b.wants("You may not see this")
+			b.open("/jobs")
+			var ids []string
+			b.eval(`[...document.querySelectorAll('td[data-label="Queue"]')].map(td => td.textContent)`, &ids)
+			if strings.Join(ids, " ") != "mine" {
+				t.Errorf("the clerk sees jobs of %q", ids)
+			}
+			b.open("/")
+			b.arrives("/queues")
+		})
+	}
+}
+
+// TestLoginKeepsGuessersOut tries too many passwords, and looks at the cookie of the right one.
+func TestLoginKeepsGuessersOut(t *testing.T) {
+	t.Parallel()
+	broker := harness.Start(t, harness.Options{Password: "s3cret"})
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/")
+	b.run(chromedp.SendKeys(`input[name="secret"]`, "s3cret\r"), chromedp.WaitVisible(`form[action="logout"] button`))
+	var cookies []*network.Cookie
+	b.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		cookies, err = network.GetCookies().Do(ctx)
+		return err
+	}))
+	i := slices.IndexFunc(cookies, func(c *network.Cookie) bool { return c.Name == "broker_session" })
+	if i < 0 || !cookies[i].HTTPOnly || cookies[i].SameSite != network.CookieSameSiteLax || cookies[i].Secure { // Secure is for TLS
+		t.Errorf("the cookies are %+v", cookies)
+	}
+	stolen := cookies[max(i, 0)].Value
+	b.run(chromedp.Click(`form[action="logout"] button`))
+	b.wants("Password or token")
+	b.clean("the login")
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	get := func(method, path, body string, cookie string) int {
+		req, err := http.NewRequestWithContext(t.Context(), method, b.base+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.AddCookie(&http.Cookie{Name: "broker_session", Value: cookie})
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close() // its status is enough
+		return resp.StatusCode
+	}
+	if status := get(http.MethodGet, "/queues", "", stolen); status != http.StatusSeeOther {
+		t.Errorf("after the log-out the cookie gets status %d", status)
+	}
+	for tries := 0; get(http.MethodPost, "/login", url.Values{"secret": {"guess"}}.Encode(), "") != http.StatusTooManyRequests; tries++ {
+		if tries > 100 {
+			t.Fatal("a hundred guesses are let through")
+		}
+	}
+	b.run(chromedp.SendKeys(`input[name="secret"]`, "s3cret\r"))
+	b.wants("Too many failed logins from this address. Try again in a minute.")
+}
