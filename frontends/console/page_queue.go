@@ -114,11 +114,10 @@ func changeQueue(r *request) (*view, error) {
 			r.PostForm.Set(field, "0")
 		}
 	}
-	note, err := r.applyQueueForm(name, do)
-	if err != nil {
+	if err := r.applyQueueForm(name, do); err != nil {
 		return nil, err
 	}
-	return r.back("queues/"+url.PathEscape(name), "The queue is "+note+".")
+	return r.back("queues/"+url.PathEscape(name), queueNotes[do][0])
 }
 
 func clearQueue(r *request, name string, remove bool) (*view, error) {

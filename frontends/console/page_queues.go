@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -159,17 +160,15 @@ func changeQueues(r *request) (*view, error) {
 	if do == "clear" {
 		return r.confirmClear(names, to)
 	}
-	note := ""
 	for i, name := range names {
-		var err error
-		if note, err = r.applyQueueForm(name, do); err != nil {
+		if err := r.applyQueueForm(name, do); err != nil {
 			if i > 0 {
 				err = &service.Error{Code: service.CodeInvalid, Field: "id", Detail: plural(i, "queue") + " changed; then, for " + name + ": " + err.Error()}
 			}
 			return nil, err
 		}
 	}
-	return r.back(to, plural(len(names), "queue")+" "+note+".")
+	return r.back(to, fmt.Sprintf(queueNotes[do][1], plural(len(names), "queue")))
 }
 
 // confirmClear shows how many jobs the queues hold before they are removed.

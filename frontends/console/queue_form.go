@@ -12,33 +12,40 @@ import (
 	"broker/frontends/service"
 )
 
-// applyQueueForm makes the change that a form asks for to one queue, and says what the queue is now. Limits that the form
-// leaves empty stay as they are.
-func (r *request) applyQueueForm(name, do string) (done string, err error) {
+// queueNotes say what a form has done to one queue, and to several.
+var queueNotes = map[string][2]string{
+	"pause":  {"The queue is paused.", "%s paused."},
+	"resume": {"The queue is resumed.", "%s resumed."},
+	"limit":  {"The limits are set.", "Limits of %s set."},
+	"share":  {"The turns of its keys are set.", "Turns of the keys of %s set."},
+}
+
+// applyQueueForm makes the change that a form asks for to one queue. Limits that the form leaves empty stay as they are.
+func (r *request) applyQueueForm(name, do string) error {
 	var change service.QueueChange
 	switch do {
 	case "pause", "resume":
 		paused := do == "pause"
-		change.Paused, done = &paused, map[bool]string{true: "paused", false: "resumed"}[paused]
+		change.Paused = &paused
 	case "limit":
 		q, err := r.service.Queue(r.Context(), r.caller, name)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if err := limitChange(r.PostForm, &q, &change); err != nil {
-			return "", err
+			return err
 		}
-		done = "limited as the form says"
 	case "share":
-		if change.Sharing, err = sharingForm(r.PostForm); err != nil {
-			return "", err
+		sharing, err := sharingForm(r.PostForm)
+		if err != nil {
+			return err
 		}
-		done = map[bool]string{true: "shared by keys", false: "no longer shared by keys"}[change.Sharing.KeyTag != "" || change.Sharing.KeyUnique]
+		change.Sharing = sharing
 	default:
-		return "", &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "there is no action " + strconv.Quote(do)}
+		return &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "there is no action " + strconv.Quote(do)}
 	}
-	_, err = r.service.ChangeQueue(r.Context(), r.caller, name, change)
-	return done, err
+	_, err := r.service.ChangeQueue(r.Context(), r.caller, name, change)
+	return err
 }
 
 // limitFieldsOfQueue are the limits that a form of a queue has.

@@ -20,11 +20,11 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 	}
 	selectBoth()
 	b.run(chromedp.Click("#limits summary"), chromedp.SendKeys(`#limits input[name="concurrency"]`, "3"), chromedp.SendKeys(`#limits input[name="low"]`, "500\r"))
-	b.wants("2 queues limited as the form says.")
+	b.wants("Limits of 2 queues set.")
 	selectBoth()
 	b.run(chromedp.Click("#sharing summary"), chromedp.SetValue(`#sharing select`, "tag"), chromedp.SendKeys(`#sharing input[name="tag"]`, "tenant"),
 		chromedp.SendKeys(`#sharing textarea`, "acme = 3"), chromedp.Click(`button[value="share"]`))
-	b.wants("2 queues shared by keys.")
+	b.wants("Turns of the keys of 2 queues set.")
 	for _, queue := range []string{"emails", "imports"} {
 		q := api(t, broker, "GET", "/queues/"+queue, "")
 		if throttle, ok := q["throttle"].(map[string]any); !ok || throttle["concurrency"] != 3.0 {
@@ -43,10 +43,13 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 	b.wants("It is about weights.")
 	b.forget() // of the refusal
 	b.open("/queues/emails")
-	b.run(chromedp.Click("#sharing summary"), chromedp.SetValue(`#sharing select`, ""), chromedp.Click(`#sharing button`))
-	b.wants("The queue is no longer shared by keys.")
-	b.run(chromedp.SetValue(`input[name="concurrency"]`, ""), chromedp.Click(`button[value="limit"]`))
-	b.wants("The queue is limited as the form says.")
+	b.run(chromedp.Click("#sharing summary"))
+	b.eval(`document.querySelector('#sharing select').selectedIndex = 0`, nil)
+	b.run(chromedp.Click(`#sharing button`))
+	b.wants("The turns of its keys are set.")
+	b.eval(`document.querySelector('input[name="concurrency"]').value = ''`, nil)
+	b.run(chromedp.Click(`button[value="limit"]`))
+	b.wants("The limits are set.")
 	if q := api(t, broker, "GET", "/queues/emails", ""); q["throttle"] != nil || q["sharing"] != nil {
 		t.Errorf("the queue keeps %v, %v", q["throttle"], q["sharing"])
 	}
