@@ -35,8 +35,8 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	v.protocol("qless", c.Qless.Protocol)
 	c.checkHTTP(&v)
 	c.checkPrincipals(&v)
-	if c.Workq.Listen == "off" && c.Gearman.Listen == "off" && c.Faktory.Listen == "off" && c.Qless.Listen == "off" {
-		v.complain("workq.listen", "workq, gearman, faktory and qless are all off: there is nothing to serve")
+	if c.Workq.Listen == "off" && c.Gearman.Listen == "off" && c.Faktory.Listen == "off" && c.Qless.Listen == "off" && c.HTTP.Listen == "off" {
+		v.complain("workq.listen", "workq, gearman, faktory, qless and http are all off: there is nothing to serve")
 	}
 	c.checkGearman(&v)
 	c.checkCluster(&v)

@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -60,7 +62,7 @@ func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput,
 	if b.DryRun {
 		p, err := s.service().Preview(ctx, callerOf(ctx), action, selection)
 		if err != nil {
-			return nil, s.problemOf(err)
+			return nil, s.problemOf(inFilter(err))
 		}
 		return &actionOutput{Status: http.StatusOK, Body: p}, nil
 	}
@@ -69,9 +71,18 @@ func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput,
 		op, err = s.service().WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
 	}
 	if err != nil {
-		return nil, s.problemOf(err)
+		return nil, s.problemOf(inFilter(err))
 	}
 	return &actionOutput{Status: http.StatusAccepted, Location: apiPath + "/operations/" + op.ID, Body: op}, nil
+}
+
+// inFilter gives a refusal of a member of the filter its place in the body.
+func inFilter(err error) error {
+	var e *service.Error
+	if !errors.As(err, &e) || e.Field == "" || strings.Contains(e.Field, ".") {
+		return err
+	}
+	return &service.Error{Code: e.Code, Field: "body.filter." + e.Field, Detail: e.Detail}
 }
 
 type operationList struct {

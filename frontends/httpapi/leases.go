@@ -47,6 +47,8 @@ type completeInput struct {
 	LeaseToken
 	Body *struct {
 		Result json.RawMessage `json:"result,omitempty" doc:"the job's result: a string means its text, any other value its JSON"`
+
+		ResultBase64 []byte `json:"result_base64,omitempty" doc:"in place of result: bytes"`
 	}
 }
 
@@ -132,9 +134,9 @@ func (s *Server) leaseFrom(ctx context.Context, queues []string, wait time.Durat
 }
 
 func (s *Server) complete(ctx context.Context, in *completeInput) (*struct{}, error) {
-	var result json.RawMessage
+	var result service.Result
 	if in.Body != nil {
-		result = in.Body.Result
+		result = service.Result{JSON: in.Body.Result, Bytes: in.Body.ResultBase64}
 	}
 	return s.done(s.service().Complete(ctx, callerOf(ctx), in.Token, result))
 }

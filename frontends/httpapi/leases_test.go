@@ -38,6 +38,7 @@ func TestResultsAreTextOrJSON(t *testing.T) {
 	f := setupAPI(t, Options{})
 	for body, want := range map[string]any{
 		`{"result":"text"}`: "text", `{"result":{"a":[1]}}`: `{"a":[1]}`, `{"result":7}`: "7", `{"result":null}`: "", `{}`: "", ``: "",
+		`{"result_base64":"aGk="}`: "hi",
 	} {
 		job := f.push(map[string]any{"queue": "q", "retain_for_s": 60})
 		token, _ := f.leaseOne()
@@ -46,6 +47,14 @@ func TestResultsAreTextOrJSON(t *testing.T) {
 		if o["result"] != want {
 			t.Errorf("%s: %v", body, o)
 		}
+	}
+	job := f.push(map[string]any{"queue": "q", "retain_for_s": 60})
+	token, _ := f.leaseOne()
+	f.call("POST", "/api/v1/leases/"+token+"/complete", `{"result":"x","result_base64":"AP8="}`).problem(422, "invalid_request")
+	f.call("POST", "/api/v1/leases/"+token+"/complete", `{"result_base64":"AP8="}`).want(204)
+	o := f.call("GET", "/api/v1/jobs/"+job["id"].(string), nil).want(200)["outcome"].(map[string]any)
+	if o["result_base64"] != "AP8=" || o["result"] != nil {
+		t.Errorf("bytes: %v", o)
 	}
 }
 

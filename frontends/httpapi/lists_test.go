@@ -276,7 +276,7 @@ func TestBadActions(t *testing.T) {
 		`{"action":"retry","ids":["seq:1"],"filter":{}}`: "body.filter",
 		`{"action":"move","filter":{}}`:                  "body.queue",
 		`{"action":"priority","filter":{}}`:              "body.priority",
-		`{"action":"retry","filter":{"state":"odd"}}`:    "state",
+		`{"action":"retry","filter":{"state":"odd"}}`:    "body.filter.state",
 		`{"action":"retry","filter":{"state":7}}`:        "body.filter.state",
 		`{"action":"retry","filter":{"colour":"red"}}`:   "body.filter.colour",
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -143,12 +144,20 @@ func (s *Server) problemOf(err error) *Problem {
 	}
 	p = problem(status, string(e.Code), e.Detail)
 	if e.Field != "" {
-		p.Errors = []ProblemField{{Message: e.Detail, Location: e.Field}}
+		p.Errors = []ProblemField{{Message: e.Detail, Location: locationOf(e.Field)}}
 	}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		p.retryAfterS = 1
 	}
 	return p
+}
+
+// locationOf is where a field stands in the request: in the query, unless the service says more.
+func locationOf(field string) string {
+	if field == "body" || strings.Contains(field, ".") {
+		return field
+	}
+	return "query." + field
 }
 
 // coreProblem is for refusals of functions that cmd hands to the service.
@@ -166,6 +175,9 @@ var useProblems = sync.OnceFunc(func() {
 		switch status {
 		case http.StatusRequestEntityTooLarge:
 			p.Code = codeBodyTooLarge
+			if _, limit, ok := strings.Cut(msg, "limit="); ok {
+				p.Detail = "the body of this request must not be larger than " + limit
+			}
 		case http.StatusUnsupportedMediaType:
 			p.Code = codeUnsupportedType
 		case http.StatusRequestTimeout:

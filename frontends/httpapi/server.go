@@ -146,8 +146,9 @@ func (s *Server) HTTP() *http.Server {
 	}
 }
 
-// writeTimeout is how long the answer to a request may take, waits not counted.
-const writeTimeout = 30 * time.Second
+// writeTimeout is how long the answer to a request may take, waits not counted. It is longer than bodyTimeout, so that a client
+// that sends its body too slowly is told so.
+const writeTimeout = bodyTimeout + 10*time.Second
 
 // answer sends a value as JSON.
 func (s *Server) answer(w http.ResponseWriter, status int, value any) {

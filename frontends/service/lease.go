@@ -36,11 +36,11 @@ func (s *Service) Lease(ctx context.Context, caller Caller, o LeaseOptions) (*Le
 			return nil, err
 		}
 		if queue == "" || len(queue) > core.MaxQueueName {
-			return nil, invalid("name", "the name of a queue has 1 to %d bytes", core.MaxQueueName)
+			return nil, invalid("path.name", "the name of a queue has 1 to %d bytes", core.MaxQueueName)
 		}
 	}
 	if len(o.Worker) > maxWorkerName {
-		return nil, invalid("worker", "worker must not be longer than %d bytes", maxWorkerName)
+		return nil, invalid("body.worker", "worker must not be longer than %d bytes", maxWorkerName)
 	}
 	if o.Worker == "" {
 		o.Worker = workerName(caller)
@@ -129,18 +129,36 @@ const (
 	maxBacktrace    = 1000 // lines
 )
 
-// Complete ends a leased job as done. The result is JSON: a string means its text, any other value itself.
-func (s *Service) Complete(ctx context.Context, caller Caller, token string, result json.RawMessage) error {
-	data := []byte(result)
-	if len(data) > 0 && data[0] == '"' {
-		var decoded string
-		if err := json.Unmarshal(data, &decoded); err != nil {
-			return invalid("result", "result: %v", err)
-		}
-		data = []byte(decoded)
+// Result is the result of a job in one of two forms; the zero value is an empty one.
+type Result struct {
+	JSON  json.RawMessage // a string means its text, any other value itself
+	Bytes []byte
+}
+
+// bytes is the result as it is stored.
+func (r *Result) bytes() ([]byte, error) {
+	switch {
+	case r.JSON != nil && r.Bytes != nil:
+		return nil, invalid("body.result_base64", "result and result_base64 exclude each other")
+	case r.Bytes != nil:
+		return r.Bytes, nil
+	case string(r.JSON) == "null":
+		return nil, nil
+	case len(r.JSON) == 0 || r.JSON[0] != '"':
+		return r.JSON, nil
 	}
-	if string(data) == "null" {
-		data = nil
+	var text string
+	if err := json.Unmarshal(r.JSON, &text); err != nil {
+		return nil, invalid("body.result", "result: %v", err)
+	}
+	return []byte(text), nil
+}
+
+// Complete ends a leased job as done.
+func (s *Service) Complete(ctx context.Context, caller Caller, token string, result Result) error {
+	data, err := result.bytes()
+	if err != nil {
+		return err
 	}
 	return s.finish(ctx, caller, token, func(t leaseToken, _ uint32) core.Op {
 		return &core.Complete{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Result: data}

@@ -40,7 +40,7 @@ func (s *Service) formatToken(t leaseToken) string {
 func (s *Service) parseToken(text string) (leaseToken, error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) != tokenBytes+tokenMACBytes || !hmac.Equal(b[tokenBytes:], s.tokenMAC(b[:tokenBytes])) {
-		return leaseToken{}, &Error{Code: CodeBadLease, Field: "token", Detail: "this is not a lease token of this broker"}
+		return leaseToken{}, &Error{Code: CodeBadLease, Field: "path.token", Detail: "this is not a lease token of this broker"}
 	}
 	return leaseToken{
 		seq: binary.BigEndian.Uint64(b), leasedAt: core.Instant(binary.BigEndian.Uint64(b[8:])),

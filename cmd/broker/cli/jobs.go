@@ -36,7 +36,7 @@ func addFilter(cmd *cobra.Command) *filter {
 	flags.StringVar(&f.batch, "batch", "", "of this `BATCH`")
 	flags.StringVar(&f.unique, "unique", "", "with this unique `KEY`")
 	flags.StringVar(&f.prefix, "id-prefix", "", "whose id starts with `TEXT`")
-	flags.StringVar(&f.text, "text", "", "with this `TEXT` in the error message")
+	flags.StringVar(&f.text, "text", "", "with this `TEXT` in the id, the type, a tag or the last error")
 	flags.StringVar(&f.createdAfter, "created-after", "", "created at this `TIME` or later")
 	flags.StringVar(&f.createdBefore, "created-before", "", "created before this `TIME`")
 	flags.StringVar(&f.dueAfter, "due-after", "", "due at this `TIME` or later")
@@ -63,7 +63,7 @@ func (f *filter) query() (url.Values, error) {
 		}
 	}
 	for name, text := range map[string]string{
-		"created_after": f.createdAfter, "created_before": f.createdBefore, "due_after": f.dueAfter, "due_before": f.dueBefore,
+		"created_from": f.createdAfter, "created_to": f.createdBefore, "due_from": f.dueAfter, "due_to": f.dueBefore,
 	} {
 		if text == "" {
 			continue

@@ -178,11 +178,11 @@ func (w *worker) lease(ctx context.Context) (*leased, error) {
 	return &l, nil
 }
 
-// handle runs the program for one job and reports how it ended.
+// handle runs the program for one job and reports how it ended. finish prints what goes wrong with that.
 func (w *worker) handle(ctx context.Context, l *leased) {
 	body, err := jobBody(&l.Job)
 	if err != nil {
-		w.finish(l, "fail", map[string]any{"error_class": "bad body", "message": err.Error()})
+		_ = w.finish(l, "fail", map[string]any{"error_class": "bad body", "message": err.Error()})
 		return
 	}
 	done := make(chan struct{})
@@ -193,6 +193,9 @@ func (w *worker) handle(ctx context.Context, l *leased) {
 	cmd.Env = append(os.Environ(), "BROKER_JOB_ID="+l.Job.ID, "BROKER_QUEUE="+l.Job.Queue, "BROKER_TYPE="+l.Job.Type,
 		"BROKER_ATTEMPT="+strconv.Itoa(l.Job.Attempts), "TRACEPARENT="+l.Job.Traceparent, "TRACESTATE="+l.Job.Tracestate)
 	cmd.Stdin = bytes.NewReader(body)
+	// A group of its own: an interrupt from the terminal ends the worker, but not the program.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var stdout, stderr tail
 	stdout.limit, stderr.limit = maxProgramText, maxErrorText
 	cmd.Stdout, cmd.Stderr = &stdout, io.MultiWriter(&stderr, w.log)
@@ -200,37 +203,47 @@ func (w *worker) handle(ctx context.Context, l *leased) {
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		w.finish(l, "release", map[string]any{})
+		_ = w.finish(l, "release", map[string]any{})
 	case err == nil && stdout.cut:
-		w.finish(l, "fail", map[string]any{"error_class": "result too large", "message": "the program wrote more than 16 MiB"})
+		_ = w.finish(l, "fail", map[string]any{"error_class": "result too large", "message": "the program wrote more than 16 MiB"})
 	case err == nil:
-		w.finish(l, "complete", resultOf(stdout.bytes))
+		w.complete(l, stdout.bytes)
 	case errors.As(err, &exit):
 		w.failed.Add(1)
 		message := strings.TrimSpace(strings.ToValidUTF8(string(stderr.bytes), "�"))
 		if message == "" {
 			message = err.Error()
 		}
-		w.finish(l, "fail", map[string]any{"error_class": exit.ProcessState.String(), "message": message})
+		_ = w.finish(l, "fail", map[string]any{"error_class": exit.ProcessState.String(), "message": message})
 	default:
 		w.failed.Add(1)
-		w.finish(l, "fail", map[string]any{"error_class": "program", "message": err.Error()})
+		_ = w.finish(l, "fail", map[string]any{"error_class": "program", "message": err.Error()})
 	}
 }
 
-// finish reports how a job ended, for as long as the broker can be expected to come back.
-func (w *worker) finish(l *leased, how string, body map[string]any) {
+// complete reports a result. A job whose result the broker does not accept has failed.
+func (w *worker) complete(l *leased, result []byte) {
+	err := w.finish(l, "complete", resultOf(result))
+	var exit *ExitError
+	if errors.As(err, &exit) && exit.Code == ExitUsage {
+		w.failed.Add(1)
+		_ = w.finish(l, "fail", map[string]any{"error_class": "result refused", "message": err.Error()}) // it was printed
+	}
+}
+
+// finish reports how a job ended, for as long as the broker can be expected to come back. It prints an error and returns it.
+func (w *worker) finish(l *leased, how string, body map[string]any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
 		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/"+how, nil, body, nil)
 		var exit *ExitError
 		if err == nil {
-			return
+			return nil
 		}
 		if ctx.Err() != nil || errors.As(err, &exit) && exit.Code != ExitUnreachable {
 			w.say("job %s: %s: %v", l.Job.ID, how, err)
-			return
+			return err
 		}
 		pause(ctx, retryPause)
 	}
