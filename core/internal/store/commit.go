@@ -15,13 +15,14 @@ import (
 // committer passes batches to Pebble on a goroutine of its own, which a failure may block forever: nobody waits for it
 // then.
 type committer struct {
-	mu      sync.Mutex // one commit at a time; guards the fields below
-	last    record.Position
-	cluster string // empty: part of none
-	buf     []byte // for encoding, reused
-	key     jobKey
-	work    chan *pebble.Batch
-	done    chan error // one result for each batch, unless the latch trips
+	mu        sync.Mutex // one commit at a time; guards the fields below
+	last      record.Position
+	cluster   string // empty: part of none
+	followers []*Follower
+	buf       []byte // for encoding, reused
+	key       jobKey
+	work      chan *pebble.Batch
+	done      chan error // one result for each batch, unless the latch trips
 }
 
 // start runs the goroutine; stop ends it.
@@ -60,6 +61,7 @@ func (s *Store) Append(e *record.Entry) error {
 	})
 	if err == nil {
 		c.last = e.Position
+		c.note(e.Batch)
 	}
 	return err
 }

@@ -37,6 +37,7 @@ func (s *Store) Apply(entry []byte, index uint64) error {
 	})
 	if err == nil {
 		c.last = to
+		c.note(e.Batch)
 	}
 	return err
 }
