@@ -80,8 +80,9 @@ func inspect(ctx context.Context, s *store.Store, progress func(uint64)) (*Repor
 		Bytes: r.Bytes, Bodies: r.Bodies, MetaEntries: r.MetaEntries, Documents: r.Documents, Damage: r.Damage, Orphans: r.Orphans, More: r.More,
 	}
 	now := clock.System{}.Now()
-	m := machine.New(machine.Options{Persist: true, DefaultLease: 30 * time.Minute, StartedAt: now})
-	if err := restore(m, s, clock.System{}.Now, nil); err != nil {
+	o := machine.Options{Persist: true, DefaultLease: 30 * time.Minute, StartedAt: now}
+	m, err := build(ctx, s, o, clock.System{}.Now, nil)
+	if err != nil {
 		if len(x.Damage) == 0 {
 			x.Damage = append(x.Damage, err.Error())
 		}

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -57,24 +56,14 @@ var _ core.Broker = (*Engine)(nil)
 // Open opens or creates the store, recovers its contents and starts the engine.
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
-	seed := o.Seed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
 	e := &Engine{
 		opts: o, wakes: make([]func(), 1), closers: make([]func(), 1), writes: notify.NewSignal(), ticks: notify.NewSignal(),
 		done: make(chan struct{}), clockMonitor: newClockMonitor(o.Clock),
 	}
-	e.machine = machine.New(machine.Options{
-		Persist: o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil, DefaultLease: o.DefaultLease,
-		PoisonAfter: max(o.PoisonAfter, 0),
-		CacheBytes:  o.CacheBytes, Wakeup: o.Wakeup.machine(), Random: rand.New(rand.NewPCG(seed, seed)),
-		StartedAt: o.Clock.Now(),
-	})
-	if o.Durability != None {
-		if err := e.recover(); err != nil {
-			return nil, err
-		}
+	if o.Durability == None {
+		e.machine = machine.New(o.machine())
+	} else if err := e.recover(); err != nil {
+		return nil, err
 	}
 	e.start()
 	return e, nil

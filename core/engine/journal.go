@@ -17,6 +17,7 @@ type Journal interface {
 type Replicated struct {
 	Store   *store.Store
 	Journal Journal
+	Standby *Standby // of Store; nil: the engine reads the store
 }
 
 // ErrReplaced is what a journal returns when its broker no longer leads. Whether the entry will be applied is unknown then.

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"broker/core"
 	"broker/core/clock"
+	"broker/core/internal/machine"
 	"broker/core/internal/store"
 )
 
@@ -95,4 +97,17 @@ func (w Wakeup) machine() int {
 		return 0
 	}
 	return int(w)
+}
+
+// machine converts to the machine's options.
+func (o *Options) machine() machine.Options {
+	seed := o.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	return machine.Options{
+		Persist: o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil, DefaultLease: o.DefaultLease,
+		PoisonAfter: max(o.PoisonAfter, 0), CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(),
+		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: o.Clock.Now(),
+	}
 }

@@ -2,22 +2,20 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"broker/core"
-	"broker/core/internal/machine"
-	"broker/core/internal/record"
 	"broker/core/internal/store"
 )
 
-// recover opens the store and rebuilds the index with one scan.
+// recover opens the store and restores the machine.
 func (e *Engine) recover() error {
 	start := e.opts.Clock.Now()
 	if err := e.openStore(); err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
 	s := e.store
-	if err := e.load(s); err != nil {
+	if err := e.load(); err != nil {
 		_ = e.closeStore() // report the first error
 		return fmt.Errorf("read store: %w", err)
 	}
@@ -58,24 +56,15 @@ func (e *Engine) closeStore() error {
 	return e.store.Close()
 }
 
-func (e *Engine) load(s *store.Store) error {
-	return restore(e.machine, s, e.opts.Clock.Now, e.opts.Progress)
-}
-
-// restore restores the contents of a store into an empty machine.
-func restore(m *machine.Machine, s *store.Store, clock func() core.Instant, progress func(uint64, float64)) error {
-	m.Resume(core.Commit(s.Position().Number))
-	if err := s.ScanMeta("", m.RestoreMeta); err != nil {
-		return err
+// load gets the machine of the store: from the standby, if there is one, otherwise by reading the store.
+func (e *Engine) load() (err error) {
+	o := e.opts.machine()
+	if r := e.opts.Replicated; r != nil && r.Standby != nil {
+		e.machine, err = r.Standby.machine(o)
+		if err == nil || errors.Is(err, context.Canceled) {
+			return err
+		}
 	}
-	now := clock()
-	err := s.Scan(context.Background(), progress, func(r *record.Record) error {
-		m.Restore(now, r)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	m.Restored()
-	return nil
+	e.machine, err = build(context.Background(), e.store, o, e.opts.Clock.Now, e.opts.Progress)
+	return err
 }

@@ -164,8 +164,20 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 
 // remove removes a job from all indexes and, if it has a record, from the store.
 func (m *Machine) remove(h uint32) {
-	e := m.jobs.at(h)
 	m.leaveBatch(h)
+	e := m.jobs.at(h)
+	if e.has(stored) {
+		m.lastRemoval = m.open
+		m.removed = append(m.removed, m.gone(h, e))
+		m.openBytes += changeBytes
+	}
+	n := e.queue
+	m.unindex(h, e)
+	m.dropIdle(n)
+}
+
+// unindex removes a job from all indexes.
+func (m *Machine) unindex(h uint32, e *entry) {
 	m.freeUnique(h)
 	m.dropType(e)
 	m.dropTags(h)
@@ -178,11 +190,6 @@ func (m *Machine) remove(h uint32) {
 		delete(m.byID, e.id)
 	}
 	m.bySeq.drop(e.seq)
-	if e.has(stored) {
-		m.lastRemoval = m.open
-		m.removed = append(m.removed, m.gone(h, e))
-		m.openBytes += changeBytes
-	}
 	if e.has(hasOptional) {
 		m.leaveLane(h, e)
 		delete(m.optionals, h)
@@ -195,14 +202,12 @@ func (m *Machine) remove(h uint32) {
 		delete(m.traces, h)
 	}
 	m.setPayload(h, nil)
-	n := e.queue
 	m.unlist(h, e)
 	m.move(e, core.Gone)
 	m.jobs.release(h)
 	if m.jobs.live == 0 {
 		m.shrinkMaps()
 	}
-	m.dropIdle(n)
 }
 
 // purge removes jobs in pages.

@@ -10,8 +10,8 @@ import (
 	"broker/core"
 )
 
-// shapePrefix starts the meta entries of shapes, one for each queue.
-const shapePrefix = "core/shape/"
+// ShapePrefix begins the names of the meta entries of shapes, one for each queue.
+const ShapePrefix = "core/shape/"
 
 // shapeMeta is the part of a shape that operations have set, as stored.
 type shapeMeta struct {
@@ -44,7 +44,7 @@ func (m *Machine) storeShape(q *jobQueue) {
 	if s := &q.shape.sharing; !s.FromConfig {
 		k.Key, k.Tag, k.Fair, k.Weights = s.Key.Kind, s.Key.Tag, s.Fair, s.Weights
 	}
-	entry := core.MetaEntry{Name: shapePrefix + q.name}
+	entry := core.MetaEntry{Name: ShapePrefix + q.name}
 	if len(k.Limits) > 0 || k.Key != core.KeyNone {
 		entry.Value = mustEncode(k)
 	} else if !q.shape.stored {
@@ -72,7 +72,7 @@ func (m *Machine) restoreShape(name string, value []byte) error {
 	if err := json.Unmarshal(value, &k); err != nil {
 		return err
 	}
-	queue := strings.TrimPrefix(name, shapePrefix)
+	queue := strings.TrimPrefix(name, ShapePrefix)
 	sharing := core.Sharing{Queue: queue, Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Weights: k.Weights}
 	err := m.sharingRefusal(&sharing)
 	limits := make([]core.QueueLimit, len(k.Limits))

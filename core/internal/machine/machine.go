@@ -22,6 +22,7 @@ type Options struct {
 	Wakeup       int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
 	Random       *rand.Rand
 	StartedAt    core.Instant
+	Like         *Machine // not nil: Compare can compare the two
 }
 
 // Machine is the index of everything. Not safe for concurrent use.
@@ -118,12 +119,8 @@ type Machine struct {
 	draining      bool         // no job is handed out
 	shut          bool         // while draining: no job is admitted
 	stopped       error        // why nothing may change
-	lastArrival   core.Instant // Restore: position of the last job that was ready on arrival
 	run           *atomicRun   // the current atomic list, usually nil
-	usedUp        []uint32     // Restore: jobs whose last attempt ended with the previous process
-
-	// unstoredBefore has, while jobs are restored, what a job waits for that the store does not have.
-	unstoredBefore map[uint64][]uint64
+	restoring     restoring
 }
 
 // New makes an empty machine.
@@ -136,9 +133,12 @@ func New(o Options) *Machine {
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
-		schedules:      schedules{byName: map[string]*schedule{}},
-		unstoredBefore: map[uint64][]uint64{},
+		schedules: schedules{byName: map[string]*schedule{}},
 	}
+	if o.Like != nil {
+		m.hash = o.Like.hash
+	}
+	m.restoring = newRestoring()
 	m.tags = newTagIndex()
 	m.before, m.effort = m.standsBefore, usualEffort
 	m.byName, m.byFoldedName = m.nameBefore, m.foldedNameBefore

@@ -46,6 +46,7 @@ type jobQueue struct {
 	lanes        *lanes            // nil unless these tell its jobs apart
 	slots        uint32            // leases that count against the throttle
 	perWorker    map[uint64]uint32 // the same by holder; see slotFor
+	lasting      int               // restored jobs that make it sticky; until Restored only
 }
 
 // Priority classes, as in gearmand and maxqueue.
@@ -210,6 +211,7 @@ func (m *Machine) restoreQueue(name string, value []byte) error {
 	var k queueMeta
 	err := json.Unmarshal(value, &k)
 	_, q := m.queueNamed(strings.TrimPrefix(name, queueMetaPrefix))
+	k.Limits.Throttle = q.limits.Throttle
 	q.stored, q.created, q.paused, q.limits = true, k.Created, k.Paused, k.Limits
 	if k.Kept {
 		q.kept, q.sticky, q.used, m.kept = true, true, true, m.kept+1

@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,11 +13,37 @@ import (
 	"broker/core/internal/timer"
 )
 
-// Recovery: Resume, RestoreMeta for every metadata entry, Restore for every job in Seq order, then Restored. Nothing is
-// decided again: deadlines that have passed meanwhile fire at the first Tick.
+// Recovery: RestoreMeta for the shapes of queues (IsShape), Restore for every job in the order of their numbers, Begin,
+// RestoreMeta for all other entries, then Restored. Nothing is decided again: deadlines that have passed meanwhile fire at the
+// first Tick. Between Restore and Begin the machine can follow a store that goes on; see follow.go.
 
-// Resume sets the number of the last commit.
-func (m *Machine) Resume(last core.Commit) { m.open, m.durable = last+1, last }
+// SetOptions replaces the options of New, before the last call of Restore.
+func (m *Machine) SetOptions(o Options) { m.opts = o }
+
+// Begin sets the number of the last commit and starts the measurements.
+func (m *Machine) Begin(last core.Commit) {
+	m.open, m.durable = last+1, last
+	m.stats.StartedAt, m.now = m.opts.StartedAt, max(m.now, m.opts.StartedAt)
+	m.measures = newMeasures(m.now)
+	for _, q := range m.queues[1:] {
+		if q != nil {
+			q.meter = m.measures.rest
+		}
+	}
+	m.left = lastHolder{}
+}
+
+// restoring is what a machine knows only until Restored.
+type restoring struct {
+	usedUp    map[uint64]struct{} // jobs whose last attempt ended with the previous process
+	scheduled map[uint64]string   // jobs of schedules, with their names
+	unstored  map[uint64][]uint64 // what a job waits for that the store does not have
+	places    places
+}
+
+func newRestoring() restoring {
+	return restoring{usedUp: map[uint64]struct{}{}, scheduled: map[uint64]string{}, unstored: map[uint64][]uint64{}}
+}
 
 // RestoreMeta restores a meta entry.
 func (m *Machine) RestoreMeta(name string, value []byte) error {
@@ -26,7 +53,7 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		if len(value) != 8 {
 			return fmt.Errorf("mark %s: %d bytes, want 8", name, len(value))
 		}
-		m.nextSeq = binary.BigEndian.Uint64(value)
+		m.nextSeq = max(m.nextSeq, binary.BigEndian.Uint64(value))
 	case name == totalsMeta:
 		var t storedTotals
 		err = t.decode(value)
@@ -37,7 +64,7 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.restoreDay(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):
 		err = m.restoreQueue(name, value)
-	case strings.HasPrefix(name, shapePrefix):
+	case strings.HasPrefix(name, ShapePrefix):
 		err = m.restoreShape(name, value)
 	case strings.HasPrefix(name, schedulePrefix):
 		err = m.restoreSchedule(name, value)
@@ -59,7 +86,9 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	m.setNow(now)
 	j := r.Job
 	n, q := m.queueNamed(j.Queue)
-	q.sticky = q.sticky || j.Origin.QueueLifetime() != core.QueueWhileUsed
+	if j.Origin.QueueLifetime() != core.QueueWhileUsed {
+		q.lasting++
+	}
 	m.nextSeq = max(m.nextSeq, j.Seq+1)
 	h := m.index(j, n)
 	e := m.jobs.at(h)
@@ -67,7 +96,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 		m.joinLaneOf(h, j)
 	}
 	if j.Schedule != "" {
-		m.restoredJob(j)
+		m.restoring.scheduled[j.Seq] = strings.Clone(j.Schedule)
 	}
 	e.set(stored | payloadStored | nonResident)
 	e.stored, e.bodyBytes = r.Stored, uint32(r.BodyBytes)
@@ -81,9 +110,8 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	case r.Status != nil:
 		m.restoreStatus(h, e, r.Status)
 	case j.ReadyAt <= j.CreatedAt:
-		if !e.has(scheduledOrder) { // it came after those with smaller numbers, whatever the clock said
-			m.lastArrival = max(m.lastArrival, e.readyAt)
-			e.readyAt = m.lastArrival
+		if !e.has(scheduledOrder) {
+			m.arrive(e)
 		}
 		m.makeReady(h, e) // it was ready on arrival, even if the clock now says that this is in the future
 	default:
@@ -130,7 +158,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		x.waiting = append(x.waiting, s.Waiting...)
 		x.isClosed, x.childrenBroken, x.tried = s.Closed, s.ChildrenBroken, s.Tried
 		if len(s.Unstored) > 0 {
-			m.unstoredBefore[e.seq] = slices.Clone(s.Unstored)
+			m.restoring.unstored[e.seq] = slices.Clone(s.Unstored)
 		}
 	}
 	if s.Progress.UpdatedAt != 0 {
@@ -173,7 +201,7 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 		m.forgetProgress(h, e)
 		m.makeReady(h, e)
 		if e.maxAttempts > 0 && e.attempts >= e.maxAttempts {
-			m.usedUp = append(m.usedUp, h)
+			m.restoring.usedUp[e.seq] = struct{}{}
 		}
 		return
 	}
@@ -199,20 +227,13 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 
 // Restored connects the links between jobs and batches once all are restored.
 func (m *Machine) Restored() {
-	m.eachJob(func(h uint32, e *entry) {
-		if x := m.optionalState(h); x != nil {
-			m.relink(e, x)
-		}
-	})
-	m.eachJob(func(h uint32, e *entry) {
-		if x := m.optionalState(h); x != nil {
-			m.relinkWaiting(e, x)
-		}
-	})
-	m.unstoredBefore = nil
+	m.settlePlaces()
+	m.restoredQueues()
+	m.eachLinked(m.relink)
+	m.eachLinked(m.relinkWaiting)
 	m.relinkBatches()
-	m.eachJob(func(h uint32, e *entry) {
-		if x := m.optionalState(h); x != nil && e.state == core.Done && x.openChildren == 0 {
+	m.eachLinked(func(h uint32, e *entry, x *optional) {
+		if e.state == core.Done && x.openChildren == 0 {
 			m.closed(h, !x.childrenBroken && !e.has(doneFailed))
 			if !e.has(keepsOutcome) {
 				m.remove(h)
@@ -221,20 +242,62 @@ func (m *Machine) Restored() {
 	})
 	m.reserved = 0
 	m.reserve()
-	for _, h := range m.usedUp {
-		m.detach(h, m.jobs.at(h))
-		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
+	for _, seq := range slices.Sorted(maps.Keys(m.restoring.usedUp)) {
+		if h := m.bySeq.get(seq); h != 0 {
+			m.detach(h, m.jobs.at(h))
+			m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
+		}
 	}
-	m.usedUp = nil
 	m.restoredSchedules()
 	if m.lastPlace > m.now { // the clock was set back before the restart
 		m.firstPlace = m.lastPlace
 	}
 	m.touched = m.touched[:0]
+	m.restoring = restoring{}
+}
+
+// eachLinked walks the jobs that may have links, in the order of their numbers. fn may remove jobs.
+func (m *Machine) eachLinked(fn func(h uint32, e *entry, x *optional)) {
+	for _, seq := range m.linkedJobs() {
+		if h := m.bySeq.get(seq); h != 0 {
+			fn(h, m.jobs.at(h), m.optionals[h])
+		}
+	}
+}
+
+func (m *Machine) linkedJobs() []uint64 {
+	seqs := make([]uint64, 0, len(m.optionals))
+	if len(m.optionals) < m.jobs.live/16 {
+		for h := range m.optionals {
+			seqs = append(seqs, m.jobs.at(h).seq)
+		}
+		slices.Sort(seqs)
+		return seqs
+	}
+	walk := m.bySeq.from(0, false)
+	for h := walk.Next(); h != 0; h = walk.Next() {
+		if e := m.jobs.at(h); e.has(hasOptional) {
+			seqs = append(seqs, e.seq)
+		}
+	}
+	return seqs
+}
+
+// restoredQueues completes what the queues take from their jobs.
+func (m *Machine) restoredQueues() {
+	for _, q := range m.queues[1:] {
+		if q == nil {
+			continue
+		}
+		q.sticky, q.lasting = q.sticky || q.lasting > 0, 0
+		if q.jobs() > 0 {
+			m.measures.mark(q.meter)
+		}
+	}
 }
 
 // relink connects a job with its parent and its batch.
-func (m *Machine) relink(e *entry, x *optional) {
+func (m *Machine) relink(_ uint32, e *entry, x *optional) {
 	if x.parent != 0 {
 		if p := m.bySeq.get(x.parent); p == 0 {
 			x.parent = 0
@@ -256,7 +319,7 @@ func (m *Machine) relink(e *entry, x *optional) {
 
 // relinkWaiting connects a blocked job with those that it still waits for: its record also names jobs that were done since it was
 // written.
-func (m *Machine) relinkWaiting(e *entry, x *optional) {
+func (m *Machine) relinkWaiting(_ uint32, e *entry, x *optional) {
 	waiting := x.waiting
 	x.waiting = nil
 	if e.state != core.Blocked {
@@ -265,7 +328,7 @@ func (m *Machine) relinkWaiting(e *entry, x *optional) {
 	for _, seq := range waiting {
 		p := m.bySeq.get(seq)
 		if p == 0 {
-			if slices.Contains(m.unstoredBefore[e.seq], seq) {
+			if slices.Contains(m.restoring.unstored[e.seq], seq) {
 				e.set(broken) // it was lost with the previous process
 			}
 			continue

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,15 +146,13 @@ func (m *Machine) restorePosition(name string, value []byte) error {
 	return nil
 }
 
-// restoredJob notes a job of a schedule that has a backlog.
-func (m *Machine) restoredJob(j *core.Job) {
-	if s := m.schedules.byName[j.Schedule]; s != nil && s.Backlog > 0 {
-		s.live = append(s.live, j.Seq)
-	}
-}
-
-// restoredSchedules arms all schedules.
+// restoredSchedules gives the schedules that have a backlog their jobs, and arms all.
 func (m *Machine) restoredSchedules() {
+	for _, seq := range slices.Sorted(maps.Keys(m.restoring.scheduled)) {
+		if s := m.schedules.byName[m.restoring.scheduled[seq]]; s != nil && s.Backlog > 0 {
+			s.live = append(s.live, seq)
+		}
+	}
 	for _, s := range m.schedules.slots {
 		m.believe(s)
 		m.arm(s, s.next)

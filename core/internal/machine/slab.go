@@ -79,6 +79,7 @@ const (
 	keptByQueue                      // Done: it stays for the retention of its queue
 	held                             // it has a holder: Leased and not being detached
 	traced                           // Job.Trace is set
+	arrived                          // restored as ready since its submission; see Machine.arrive
 )
 
 func (e *entry) has(f flags) bool { return e.flags&f != 0 }

@@ -12,18 +12,18 @@ import (
 func TestPromisesHoldInSimulatedLives(t *testing.T) {
 	t.Parallel()
 	first, lives := number("SIM_FIRST", 1), number("SIM_SEEDS", 20)
-	total, crashes := 0, 0
+	total, crashes, compared := 0, 0, 0
 	for seed := uint64(first); seed < uint64(first+lives); seed++ { //nolint:gosec // positive
 		w, lived, err := play(seed, numbers(steps))
 		if err != nil {
 			fail(t, seed, lived, err)
 		}
-		total, crashes = total+lived, crashes+w.crashes
+		total, crashes, compared = total+lived, crashes+w.crashes, compared+w.compared
 		if err := w.engine.Shutdown(); err != nil {
 			t.Fatalf("seed %d: shutdown: %v", seed, err)
 		}
 	}
-	t.Logf("%d lives, %d steps, %d crashes", lives, total, crashes)
+	t.Logf("%d lives, %d steps, %d crashes, %d comparisons with a follower", lives, total, crashes, compared)
 }
 
 // fail makes a failure as short as it gets and tells it.

@@ -33,6 +33,8 @@ type world struct {
 	broken   error     // a reply revealed what is not durable
 	log      []string
 	crashes  int
+	shadow   *engine.Shadow // nil: none
+	compared int            // how often it was compared with a start
 
 	announced core.Commit // the newest commit when the engine was last running
 }
@@ -78,7 +80,7 @@ func (w *world) open() error {
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	w.engine, w.clients, w.sealing, w.durable = e, nil, nil, nil
+	w.engine, w.clients, w.sealing, w.durable, w.shadow = e, nil, nil, nil, nil
 	w.observer = e.Open(core.ClientOptions{Wake: func() {}})
 	w.listen()
 	for range 6 {
@@ -151,6 +153,7 @@ func (w *world) acts() []act {
 		{3, w.slowSync},
 		{2, w.crash},
 		{1, w.failDisk},
+		{4, w.followStore},
 	}
 }
 

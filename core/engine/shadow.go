@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"broker/core/internal/machine"
+)
+
+// Shadow is an index that follows the store of a running engine, as a Standby does on another node, one call at a time. The
+// simulation compares it with a start.
+type Shadow struct {
+	engine *Engine
+	index  *index
+}
+
+// Shadow begins a Shadow. Close must follow, before the engine is closed.
+func (e *Engine) Shadow() (*Shadow, error) {
+	o := e.opts.machine()
+	s := &Shadow{engine: e, index: newIndex(e.store, machine.Options{Persist: true, StartedAt: o.StartedAt}, e.opts.Clock.Now)}
+	if err := s.index.load(context.Background()); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends the Shadow.
+func (s *Shadow) Close() { s.index.close() }
+
+// Update follows the store.
+func (s *Shadow) Update() error { return s.index.update(context.Background(), nil) }
+
+// Compare returns the first difference between an engine that takes over from the Shadow and one that starts now. It ends the
+// Shadow.
+func (s *Shadow) Compare() error {
+	defer s.Close()
+	o := s.engine.opts.machine()
+	warm, err := s.index.takeOver(context.Background(), o)
+	if err != nil {
+		return err
+	}
+	o = s.engine.opts.machine()
+	o.Like = warm
+	cold, err := build(context.Background(), s.engine.store, o, s.engine.opts.Clock.Now, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(warm.Check(), cold.Check(), machine.Compare(warm, cold))
+}

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"broker/core/clock"
+	"broker/core/internal/machine"
+	"broker/core/internal/store"
+)
+
+// standbyEvery is how often a Standby restores what has changed. Jobs that come and go in between cost it next to nothing.
+const standbyEvery = 250 * time.Millisecond
+
+// Standby keeps the index of a store up to date while entries are applied to it, so that an engine on this store starts
+// without reading it: see Replicated.
+type Standby struct {
+	index  *index
+	ctx    context.Context
+	cancel context.CancelFunc
+	take   chan struct{} // closed when an engine takes the index
+	done   chan struct{} // closed when the goroutine has ended
+	once   sync.Once
+	err    error // why it has ended
+}
+
+// NewStandby begins to read a store. loaded is called once all jobs were read, with their number, on another goroutine. Stop must
+// follow, before the store is closed.
+func NewStandby(s *store.Store, c clock.Clock, loaded func(jobs int)) *Standby {
+	b := &Standby{
+		index: newIndex(s, machine.Options{Persist: true, StartedAt: c.Now()}, c.Now), take: make(chan struct{}), done: make(chan struct{}),
+	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	go b.run(loaded) // ends with ctx, or when the index is taken; Stop waits for it
+	return b
+}
+
+func (b *Standby) run(loaded func(jobs int)) {
+	defer close(b.done)
+	if b.err = b.index.load(b.ctx); b.err != nil {
+		return
+	}
+	tick := time.NewTicker(standbyEvery)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		if b.err = b.index.update(b.ctx, nil); b.err != nil {
+			return
+		}
+		if first {
+			loaded(b.index.machine.Jobs())
+		}
+		select {
+		case <-tick.C:
+		case <-b.take:
+			return
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// errTaken is the error of a second engine on the same Standby.
+var errTaken = errors.New("the standby has been used or stopped")
+
+// machine returns the machine for an engine. Nothing may be applied to the store meanwhile. It waits until the index is complete.
+func (b *Standby) machine(o machine.Options) (m *machine.Machine, _ error) {
+	err := errTaken
+	b.once.Do(func() {
+		defer b.index.close()
+		close(b.take)
+		<-b.done
+		if err = b.err; err == nil {
+			m, err = b.index.takeOver(b.ctx, o)
+		}
+	})
+	return m, err
+}
+
+// Stop ends the standby. An engine that waits for it gets an error.
+func (b *Standby) Stop() {
+	b.cancel()
+	<-b.done
+	b.once.Do(b.index.close)
+}

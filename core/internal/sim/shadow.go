@@ -1,0 +1,24 @@
+package sim
+
+import "fmt"
+
+// followStore lets an index follow the store, as that of another node of a cluster does, and compares it with a start.
+func (w *world) followStore() (err error) {
+	switch {
+	case w.shadow == nil:
+		w.note("a shadow follows the store")
+		w.shadow, err = w.engine.Shadow()
+		return err
+	case w.rng.IntN(4) > 0:
+		w.note("the shadow is updated")
+		return w.shadow.Update()
+	}
+	w.note("the shadow takes over")
+	err = w.shadow.Compare()
+	w.shadow = nil
+	if err != nil {
+		return fmt.Errorf("a follower differs from a start: %w", err)
+	}
+	w.compared++
+	return nil
+}
