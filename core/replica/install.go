@@ -28,13 +28,18 @@ func (n *Node) install(from io.ReadCloser) error {
 	if err := writeFile(n.dir(installMark), nil); err != nil {
 		return err
 	}
+	n.stopStandby()
 	if err := n.store.Load().Close(); err != nil {
 		return err
 	}
 	if err := n.completeInstall(); err != nil {
 		return err
 	}
-	return n.openStore()
+	if err := n.openStore(); err != nil {
+		return err
+	}
+	n.startStandby()
+	return nil
 }
 
 // completeInstall does what a mark asks for, from the beginning, as often as it takes.

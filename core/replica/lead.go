@@ -67,7 +67,7 @@ func (n *Node) begin() *Leadership {
 			n.log.Warn("the lead was lost before it began", "term", term, "error", err.Error())
 			return nil
 		}
-		l := &Leadership{n: n, journal: j, lost: make(chan struct{}), Term: term}
+		l := &Leadership{n: n, journal: j, standby: n.takeStandby(), lost: make(chan struct{}), Term: term}
 		n.log.Info("this node leads", "term", term, "entries", at.Number, "took_ms", n.now().Sub(started).Milliseconds())
 		select {
 		case <-n.leads: // one that nobody has taken, and that has ended

@@ -44,6 +44,7 @@ type Node struct {
 	seen     map[string]*seen // the other members, by id
 
 	store   atomic.Pointer[store.Store]
+	standby standby
 	logs    *logStore
 	snaps   *snapshots
 	fsm     *fsm
@@ -294,6 +295,7 @@ func (n *Node) start() error {
 		_, leader := o.Data.(raft.LeaderObservation)
 		return leader
 	}))
+	n.startStandby()
 	n.running.Go(func() { n.observe(observed) }) // these end when closed is closed
 	n.running.Go(n.watchLead)
 	n.running.Go(n.watchDisk)
@@ -369,6 +371,7 @@ func (n *Node) Failed() <-chan error { return n.failed }
 func (n *Node) Close() error {
 	var errs []error
 	n.closeOnce.Do(func() {
+		n.closeStandby()
 		if n.raft != nil {
 			if n.raft.State() == raft.Leader {
 				if err := n.raft.LeadershipTransfer().Error(); err != nil {
@@ -400,13 +403,14 @@ func (n *Node) Close() error {
 type Leadership struct {
 	n       *Node
 	journal *journal
+	standby *engine.Standby // nil: the engine reads the store
 	lost    chan struct{}
 	Term    uint64
 }
 
 // Attach makes an engine work as the leader's.
 func (l *Leadership) Attach(o *engine.Options) {
-	o.Replicated = &engine.Replicated{Store: l.n.store.Load(), Journal: l.journal}
+	o.Replicated = &engine.Replicated{Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby}
 }
 
 // Serving says whether clients are served: until then, those of other members are told to wait.
@@ -419,6 +423,7 @@ func (l *Leadership) end() {
 	l.journal.ended.Store(true)
 	l.n.serving.Store(false)
 	close(l.lost)
+	l.n.giveBackStandby(l.standby)
 }
 
 // Leads gets a Leadership whenever this node has won an election and its store has everything that was committed before.

@@ -39,7 +39,8 @@ type world struct {
 type member struct {
 	w       *world
 	store   *store.Store
-	applied int // entries of the log that it has seen
+	standby *engine.Standby // while it does not lead; entries arrive while it reads
+	applied int             // entries of the log that it has seen
 	engine  *engine.Engine
 	client  core.ClientID
 }
@@ -110,6 +111,9 @@ func (m *member) catchUp(to int) (err error) {
 	return err
 }
 
+// follow keeps an index while the member does not lead.
+func (m *member) follow() { m.standby = engine.NewStandby(m.store, m.w.clk, func(int) {}) }
+
 // lead makes a member the leader; the one before is not told.
 func (m *member) lead() {
 	w := m.w
@@ -119,6 +123,7 @@ func (m *member) lead() {
 			w.t.Fatal(err)
 		}
 		m.engine = nil
+		m.follow()
 	}
 	w.term++
 	for range 100 {
@@ -135,13 +140,15 @@ func (m *member) lead() {
 			continue
 		}
 		e, err := engine.Open(engine.Options{
-			Replicated: &engine.Replicated{Store: m.store, Journal: j}, Clock: w.clk, Seed: w.random.Uint64() | 1,
+			Replicated: &engine.Replicated{Store: m.store, Journal: j, Standby: m.standby}, Clock: w.clk, Seed: w.random.Uint64() | 1,
 			ManualCommits: true, ManualTimers: true,
 		})
 		if err != nil {
+			m.standby.Stop()
+			m.follow()
 			continue // the first commit met its fate
 		}
-		m.engine = e
+		m.engine, m.standby = e, nil
 		m.client = e.Open(core.ClientOptions{Protocol: core.Faktory, Wake: func() {}})
 		return
 	}
@@ -229,7 +236,9 @@ func TestNoFateOfAnEntryBreaksAPromise(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.nodes = append(w.nodes, &member{w: w, store: s})
+			m := &member{w: w, store: s}
+			m.follow()
+			w.nodes = append(w.nodes, m)
 		}
 		leaders := []*member{w.nodes[0]}
 		w.nodes[0].lead()
@@ -268,6 +277,9 @@ func TestNoFateOfAnEntryBreaksAPromise(t *testing.T) {
 			}
 		}
 		for _, m := range w.nodes {
+			if m.standby != nil {
+				m.standby.Stop()
+			}
 			if err := m.store.Close(); err != nil {
 				t.Fatal(err)
 			}

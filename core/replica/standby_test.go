@@ -1,0 +1,155 @@
+package replica
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/engine"
+)
+
+// next hands the lead to a node and opens its engine on the index that it has kept.
+func (c *cluster) next(from *Node, e *engine.Engine, to string) (*Node, *engine.Engine) {
+	c.t.Helper()
+	eventually(c.t, func() string { // the target may not vote yet
+		ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+		defer cancel()
+		if err := from.Transfer(ctx, to); err != nil && !errors.Is(err, ErrNotLeader) {
+			return err.Error()
+		}
+		return ""
+	})
+	e.Abandon()
+	shutdown(c.t, e)
+	n, l, e := c.leader()
+	if l.standby == nil {
+		c.t.Errorf("%s has kept no index while it followed", n.o.ID)
+	}
+	return n, e
+}
+
+// follower is a node that does not lead.
+func (c *cluster) follower(leader *Node) string {
+	for _, m := range c.members {
+		if m.ID != leader.o.ID {
+			return m.ID
+		}
+	}
+	panic("a cluster of one")
+}
+
+func TestLeadersChangeAndFollowersStayReady(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	n, l, e := c.leader()
+	if l.standby == nil {
+		t.Error("the first leader has kept no index")
+	}
+	first, want := n.o.ID, 0
+	for range 4 { // there and back
+		submit(t, e, want, 50, 10)
+		want += 50
+		to := first
+		if n.o.ID == first {
+			to = c.follower(n)
+		}
+		n, e = c.next(n, e, to)
+		if have := jobs(t, e); have != want {
+			t.Fatalf("%d jobs, want %d", have, want)
+		}
+	}
+	shutdown(t, e)
+}
+
+// Jobs that were acknowledged while the lead changed are there.
+func TestLeadChangesWhileJobsArrive(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	n, _, e := c.leader()
+	acked := 0
+	for round := range 3 {
+		stop, done := make(chan struct{}), make(chan int)
+		go func() { done <- submitUntil(e, fmt.Sprint("round-", round, "-"), stop) }()
+		submit(t, e, 1000*round, 20, 2*partBytes) // in parts
+		acked += 20
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		err := n.Transfer(ctx, c.follower(n))
+		cancel()
+		close(stop)
+		acked += <-done
+		if err != nil && !errors.Is(err, ErrNotLeader) {
+			t.Log(err) // it may lead still, and must then have lost nothing either
+		}
+		e.Abandon()
+		shutdown(t, e)
+		if n.raft.State().String() == "Leader" { // the journal has not failed, so that nothing begins anew
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			_ = n.Transfer(ctx, c.follower(n)) // seen below
+			cancel()
+		}
+		n, _, e = c.leader()
+		if have := jobs(t, e); have < acked {
+			t.Fatalf("%d jobs, %d were acknowledged", have, acked)
+		}
+	}
+	shutdown(t, e)
+}
+
+// submitUntil submits jobs and returns how many were acknowledged.
+func submitUntil(e *engine.Engine, prefix string, stop chan struct{}) (acked int) {
+	client := e.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	var waiting []core.Commit
+	count := func() {
+		for len(waiting) > 0 && waiting[0] <= e.Committed() {
+			acked, waiting = acked+1, waiting[1:]
+		}
+	}
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			count()
+			return acked
+		case <-time.After(time.Millisecond):
+		}
+		job := &core.Job{ID: fmt.Sprint(prefix, i), Queue: "q", Type: "q", Body: bytes.Repeat([]byte("y"), 100)}
+		if r := e.Do(client, []core.Op{&core.Submit{Job: job}}, nil); len(r) == 1 && r[0].Err == nil {
+			waiting = append(waiting, r[0].Commit)
+		}
+		count()
+	}
+}
+
+// A copy of the leader's store replaces what a follower has read of its own.
+func TestCopyReplacesTheIndex(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.change = func(o *Options) { o.MaxLogBytes = 1 << 20 }
+	c.start("n1", "n2", "n3")
+	first, _, e := c.leader()
+	submit(t, e, 0, 10, 10_000)
+	c.caughtUp()
+	victim := c.follower(first)
+	c.stop(victim)
+	for i := 1; i < 40; i++ {
+		submit(t, e, i*10, 10, 10_000)
+	}
+	eventually(t, func() string {
+		if low, _ := first.logs.log.Bounds(); low > 20 {
+			return ""
+		}
+		return "the log is not cut"
+	})
+	c.start(victim)
+	c.caughtUp()
+	n, e := c.next(first, e, victim)
+	if have := jobs(t, e); have != 400 || n.o.ID != victim {
+		t.Errorf("%d jobs with %s", have, n.o.ID)
+	}
+	shutdown(t, e)
+}
