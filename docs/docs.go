@@ -3,7 +3,7 @@ package docs
 
 import "embed"
 
-// Files are the pages in Markdown and the pictures in them. README.md is the index.
+// Files are the pages in Markdown. README.md is the index.
 //
-//go:embed *.md *.png
+//go:embed *.md
 var Files embed.FS

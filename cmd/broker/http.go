@@ -63,7 +63,7 @@ func (p *process) serveHTTP() {
 	pages, err := console.New(console.Options{
 		Cluster: cluster, Ports: map[string]string{"gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen)},
 		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
-		API: httpapi.Document(),
+		API: p.api.Document,
 		Now: func() time.Time { return processClock().Now().Time() },
 		Failed: func(page string, err error) {
 			p.log.Error().Err(err).Str("page", page).Msg("page of the console failed")

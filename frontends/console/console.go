@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"broker/frontends/access"
@@ -32,7 +33,7 @@ type Options struct {
 	Check func(r *http.Request, secret string) (caller service.Caller, status int)
 
 	// API is the OpenAPI document of the HTTP API.
-	API []byte
+	API func() []byte
 
 	// Cluster is what GET /api/v1/cluster says; nil: the broker is a single node.
 	Cluster func(context.Context) any
@@ -54,7 +55,7 @@ type Console struct {
 
 	histories histories
 	worst     keptQueues
-	api       *apiData
+	api       func() (*apiData, error) // of the page API
 }
 
 // New makes a console.
@@ -70,9 +71,7 @@ func New(o Options) (*Console, error) {
 	if c.pages, err = loadPages(c); err != nil {
 		return nil, err
 	}
-	if c.api, err = readAPI(o.API); err != nil {
-		return nil, err
-	}
+	c.api = sync.OnceValues(func() (*apiData, error) { return readAPI(o.API) })
 	c.sessions.now = o.Now
 	c.live = newLive(o.Service, o.Now)
 	return c, nil

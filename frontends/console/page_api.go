@@ -76,16 +76,20 @@ type apiData struct {
 }
 
 func apiPage(r *request) (*view, error) {
-	return &view{page: "api", title: "API", nav: "api", data: r.console.api, still: true}, nil
+	data, err := r.console.api()
+	if err != nil {
+		return nil, err
+	}
+	return &view{page: "api", title: "API", nav: "api", data: data, still: true}, nil
 }
 
 // readAPI makes the page of an OpenAPI document.
-func readAPI(text []byte) (*apiData, error) {
-	var doc apiDoc
-	if len(text) == 0 {
+func readAPI(document func() []byte) (*apiData, error) {
+	if document == nil {
 		return &apiData{Title: "API"}, nil
 	}
-	if err := json.Unmarshal(text, &doc); err != nil {
+	var doc apiDoc
+	if err := json.Unmarshal(document(), &doc); err != nil {
 		return nil, fmt.Errorf("read the description of the API: %w", err)
 	}
 	d := &apiData{Title: doc.Info.Title, Version: doc.Info.Version, Description: doc.Info.Description}

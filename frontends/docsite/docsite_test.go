@@ -119,7 +119,6 @@ func TestSiteOverHTTP(t *testing.T) {
 	}
 	for target, want := range map[string]string{
 		"/docs/": "text/html", "/docs/cli.html": "text/html", "/docs/docs.css": "text/css", "/docs/search-index.js": "text/javascript",
-		"/docs/console.png": "image/png",
 	} {
 		w := get(target, "")
 		if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), want) {

@@ -5,42 +5,49 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// The document of the API as it is kept in the repository. A test proves that it is what the handlers do; run it with
-// -update after a change.
-//
-//go:embed openapi.json
-var openAPIDocument []byte
-
-// Document is the OpenAPI 3.1 document of the API.
-func Document() []byte { return openAPIDocument }
+// Document is the OpenAPI 3.1 document of the API, nil before the call of HTTP. A test proves that openapi.json is the same;
+// run it with -update after a change.
+func (s *Server) Document() []byte {
+	if s.document == nil {
+		return nil
+	}
+	return s.document()
+}
 
 // apiPage shows the document to people, without any other host's help.
 //
 //go:embed api.html
 var apiPage []byte
 
-// serveDocument serves the document, in 3.1 and for tools that know no more than 3.0, and the page that shows it. They say
-// nothing about this broker, so that they are for everybody.
-func serveDocument(mux *http.ServeMux, api huma.API) {
-	older, err := api.OpenAPI().Downgrade()
-	if err != nil {
-		panic(err) // it depends on nothing but this package
-	}
-	file := func(path, kind string, content []byte) {
+// serveDocument serves the document, in 3.1 and for tools that only know 3.0, and the page that shows it. They contain
+// nothing about this broker, so that everybody may read them. The documents are made when they are first asked for.
+func (s *Server) serveDocument(mux *http.ServeMux, api huma.API) {
+	s.document = sync.OnceValue(func() []byte { return must(document(api)) })
+	older := sync.OnceValue(func() []byte { return must(api.OpenAPI().Downgrade()) })
+	file := func(path, kind string, content func() []byte) {
 		mux.HandleFunc("GET "+apiPath+path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
 			w.Header().Set("Cache-Control", "no-cache")
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-			_, _ = w.Write(content) // the client has left: nobody to tell
+			_, _ = w.Write(content()) // the client has left: nobody to tell
 		})
 	}
-	file("/openapi.json", "application/json", openAPIDocument)
+	file("/openapi.json", "application/json", s.document)
 	file("/openapi-3.0.json", "application/json", older)
-	file("/docs", "text/html; charset=utf-8", apiPage)
+	file("/docs", "text/html; charset=utf-8", func() []byte { return apiPage })
+}
+
+// must is a document that only depends on this package: no error is possible.
+func must(document []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return document
 }
 
 // describeArgs says that args is an array, which its Go type, raw JSON, does not.

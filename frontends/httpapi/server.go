@@ -60,6 +60,7 @@ type Server struct {
 	progress atomic.Pointer[progress]
 	stopping atomic.Bool
 	pages    []Pages
+	document func() []byte // of serveDocument
 }
 
 // progress is how far the start has come.
@@ -117,7 +118,7 @@ func (s *Server) HTTP() *http.Server {
 	mux.HandleFunc("GET /health", s.health)
 	mux.Handle("GET /metrics", s.guarded(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /stats", s.guarded(http.HandlerFunc(s.stats)))
-	serveDocument(mux, s.newAPI(mux))
+	s.serveDocument(mux, s.newAPI(mux))
 	if s.options.Profiling {
 		s.profiles(mux)
 	}

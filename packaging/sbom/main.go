@@ -59,6 +59,9 @@ func run(program, version, notice, vendored string, w io.Writer) error {
 	components := []cdx.Component{component("golang", "std", strings.TrimPrefix(info.GoVersion, "go"), "BSD-3-Clause")}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
+			if m.Replace.Version == "" {
+				continue // a folder of third_party, which is a part of the broker
+			}
 			m = m.Replace
 		}
 		components = append(components, component("golang", m.Path, m.Version, licenseOf(known, m.Path)))
