@@ -35,17 +35,6 @@ func wantUpgraded(t *testing.T, disk *testDisk, s *Store) {
 	}
 }
 
-func TestStoreOfFormat1IsUpgraded(t *testing.T) {
-	t.Parallel()
-	disk := format1Store(t)
-	for range 2 {
-		s := mustOpen(t, disk)
-		wantUpgraded(t, disk, s)
-		wantFormat1(t, s)
-		mustClose(t, s)
-	}
-}
-
 // TestUpgradeMayCrash crashes before every write of the upgrade.
 func TestUpgradeMayCrash(t *testing.T) {
 	t.Parallel()
