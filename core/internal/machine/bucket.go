@@ -33,6 +33,9 @@ const oneTurn = 1 << 20
 // newBucket makes a bucket with a limit.
 func (m *Machine) newBucket(x *lanes, name limitName, limit core.Throttle) *bucket {
 	b := &bucket{of: x, name: name, limit: limit, stride: oneTurn}
+	if x.former != nil && x.former.buckets[name] != nil {
+		b.paid = x.former.buckets[name].paid
+	}
 	if n := len(m.freeBuckets); n > 0 {
 		b.number, m.freeBuckets = m.freeBuckets[n-1], m.freeBuckets[:n-1]
 		m.buckets[b.number] = b
@@ -121,6 +124,9 @@ func (m *Machine) armBucket(b *bucket, at core.Instant) {
 func (m *Machine) bucketTimeout(number uint32) {
 	b := m.buckets[number]
 	b.timer = 0
+	if b.of.retired {
+		return
+	}
 	m.reopenLanes(b)
 	m.offer(b.of.queue)
 	m.dropUnused(b)

@@ -56,7 +56,7 @@ func (c *checker) job(h uint32, e *entry) {
 			c.fail("job %d is %v and kept as a finished one", e.seq, e.state)
 		}
 	}
-	if c.m.queues[e.queue].lanes != nil && e.state != core.Done && (!e.has(hasOptional) || m.optionals[h].lane == nil) {
+	if c.m.queues[e.queue].lanes != nil && !c.m.queues[e.queue].sorting && e.state != core.Done && (!e.has(hasOptional) || m.optionals[h].lane == nil) {
 		c.fail("job %d is in no lane", e.seq)
 	}
 	c.state(h, e)

@@ -12,6 +12,11 @@ func (c *checker) lane(h uint32, e *entry, x *optional) {
 	if x.lane == nil {
 		return
 	}
+	if x.lane.of != all && c.m.queues[e.queue].sorting {
+		c.timer(x.lane.slots[ofType].timer != 0)
+		c.timer(x.lane.slots[ofKey].timer != 0)
+		return
+	}
 	if all == nil || all.names[x.lane.name] != x.lane.lane {
 		c.fail("job %d is in a lane that its queue does not have", e.seq)
 		return
@@ -63,7 +68,7 @@ func (c *checker) lanes(q *jobQueue) {
 			c.fail("queue %s: lane %v waits for bucket %v, which has room", q.name, l.name, b.name)
 		}
 	}
-	if ready != q.ready.Len() || open != x.open.Len() {
+	if ready != q.ready.Len() && !q.sorting || open != x.open.Len() {
 		c.fail("queue %s: %d jobs and %d open lanes, should be %d and %d", q.name, ready, x.open.Len(), q.ready.Len(), open)
 	}
 	last := uint32(0)
@@ -95,6 +100,34 @@ func (c *checker) bucket(q *jobQueue, b *bucket, taken uint32) {
 	}
 	if len(b.lanes) == 0 && b.slots == 0 && b.timer == 0 && b != b.of.whole {
 		c.fail("queue %s: bucket %v is not needed", q.name, b.name)
+	}
+}
+
+// sorting checks the walk through the jobs of queues whose limits have changed.
+func (c *checker) sorting() {
+	s := &c.m.sort
+	need := 0
+	for _, q := range c.m.queues {
+		if q != nil && q.sorting {
+			need++
+		}
+	}
+	for _, q := range s.queues {
+		if !c.m.queues[q.queue].sorting {
+			c.fail("queue %d needs no walk", q.queue)
+		}
+	}
+	if need != len(s.queues) || (s.timer != 0) != (need > 0 || s.retired) {
+		c.fail("%d queues need a walk, it is for %d, with a deadline: %v", need, len(s.queues), s.timer != 0)
+	}
+	c.timer(s.timer != 0)
+	for _, b := range c.m.buckets {
+		if b != nil && b.of.retired {
+			c.timer(b.timer != 0)
+			if !s.retired {
+				c.fail("bucket %v belongs to lanes that are gone", b.name)
+			}
+		}
 	}
 }
 

@@ -94,6 +94,7 @@ func (c *checker) eachQueue() {
 		}
 	}
 	c.queueNames()
+	c.sorting()
 	if kept != m.kept {
 		c.fail("%d queues are kept, counted %d", m.kept, kept)
 	}
@@ -192,7 +193,7 @@ func (c *checker) line(q *jobQueue) {
 		if cl.sleeping {
 			op = &asleep
 		}
-		if m.stopped != nil || m.draining || q.paused || m.available(q) <= 0 || m.available(q) <= q.woken && m.opts.Wakeup < 0 ||
+		if m.stopped != nil || m.draining || q.paused || q.sorting || m.available(q) <= 0 || m.available(q) <= q.woken && m.opts.Wakeup < 0 ||
 			!c.mayHave(q, cl, op) {
 			continue
 		}

@@ -65,6 +65,7 @@ const (
 	timerTypeSlot              // job: its slot in the bucket of its type comes free
 	timerKeySlot               // job: its slot in the bucket of its key comes free
 	timerStart                 // job: StartBefore
+	timerSort                  // the next step of laneSort
 )
 
 // OpenClient registers a client.

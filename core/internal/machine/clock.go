@@ -20,7 +20,7 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		switch o.Kind {
 		case timerState:
 			return m.jobs.at(o.Handle).state == core.Leased
-		case timerWait, timerWatch, timerSlot, timerIdle, timerTrim, timerBucket, timerTypeSlot, timerKeySlot:
+		case timerWait, timerWatch, timerSlot, timerIdle, timerTrim, timerBucket, timerTypeSlot, timerKeySlot, timerSort:
 			return true
 		}
 		return false

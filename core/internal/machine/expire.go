@@ -53,6 +53,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.slotTimeout(o.Handle)
 	case timerTrim:
 		m.trimTimeout(o.Handle)
+	case timerSort:
+		m.sortTimeout()
 	case timerStart:
 		m.startTimeout(o.Handle)
 	}

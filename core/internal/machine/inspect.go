@@ -94,7 +94,7 @@ func (m *Machine) waitReason(h uint32, e *entry) core.WaitReason {
 			return core.WaitPaused
 		case q.limits.Leased > 0 && q.slots >= q.limits.Leased:
 			return core.WaitLimit
-		case q.lanes != nil && m.limited(q.lanes, m.optionals[h].lane.lane):
+		case q.sorting || q.lanes != nil && m.limited(q.lanes, m.optionals[h].lane.lane):
 			return core.WaitLimit
 		}
 		return core.WaitWorker

@@ -155,6 +155,10 @@ func (m *Machine) freeLaneSlot(l *laneJob, i int) {
 		return
 	}
 	m.timers.Remove(&s.timer)
+	if b.of.retired {
+		*s = laneSlot{}
+		return
+	}
 	b.slots--
 	if b.perWorker[s.worker]--; b.perWorker[s.worker] == 0 {
 		delete(b.perWorker, s.worker)

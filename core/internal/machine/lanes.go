@@ -35,6 +35,9 @@ type lanes struct {
 	open    queue.List // numbers of lanes that have a ready job and are not blocked
 	before  queue.Before
 	turn    uint64 // of the key that was served last
+
+	former  *lanes // while jobs are sorted: the lanes from before, whose rates are already used in part
+	retired bool   // the queue has others now
 }
 
 // laneName is the type and key of the jobs in a lane; empty if jobs are not told apart by them.
@@ -42,6 +45,7 @@ type laneName struct{ typ, key string }
 
 // lane is part of a queue.
 type lane struct {
+	of        *lanes
 	name      laneName
 	number    uint32
 	members   int // jobs of the lane in any state
@@ -64,13 +68,13 @@ const (
 )
 
 // newLanes makes the lanes of a queue, without jobs; nil if its shape needs none.
-func (m *Machine) newLanes(n uint32, s *shape) *lanes {
+func (m *Machine) newLanes(n uint32, s *shape, former *lanes) *lanes {
 	if s == nil {
 		return nil
 	}
 	x := &lanes{
 		queue: n, shape: s, buckets: map[limitName]*bucket{}, names: map[laneName]*lane{}, slots: make([]*lane, 1),
-		key: s.sharing.Key, fair: s.sharing.Fair,
+		key: s.sharing.Key, fair: s.sharing.Fair, former: former,
 	}
 	x.byKey = x.fair
 	for name := range s.limits {
@@ -131,7 +135,7 @@ func (m *Machine) joinLane(h uint32, x *lanes, name laneName) {
 	l := x.names[name]
 	if l == nil {
 		name = laneName{strings.Clone(name.typ), strings.Clone(name.key)}
-		l = &lane{name: name}
+		l = &lane{of: x, name: name}
 		if n := len(x.free); n > 0 {
 			l.number, x.free = x.free[n-1], x.free[:n-1]
 			x.slots[l.number] = l
@@ -165,9 +169,9 @@ func (m *Machine) leaveLane(h uint32, e *entry) {
 	if x == nil || x.lane == nil {
 		return
 	}
-	l, all := x.lane.lane, m.queues[e.queue].lanes
+	l, all := x.lane.lane, x.lane.of
 	x.lane = nil
-	if l.members--; l.members > 0 {
+	if l.members--; l.members > 0 || all.retired {
 		return
 	}
 	delete(all.names, l.name)
@@ -187,10 +191,10 @@ func (m *Machine) leaveLane(h uint32, e *entry) {
 // relane puts a job into another lane if its type or key has changed.
 func (m *Machine) relane(h uint32, e *entry, j *core.Job) {
 	all := m.queues[e.queue].lanes
-	if all == nil {
-		return
+	if m.laneOf(h, all) == nil {
+		return // there are none, or it will be sorted into them
 	}
-	x := m.optionalState(h)
+	x := m.optionals[h]
 	name := all.nameFor(j.Type, keyOf(all.key, j.Tags, j.UniqueKey))
 	if x.lane.name == name {
 		return
@@ -213,16 +217,16 @@ func (m *Machine) relane(h uint32, e *entry, j *core.Job) {
 // pushReady adds a job to the ready ones of its queue.
 func (m *Machine) pushReady(q *jobQueue, h uint32) {
 	q.ready.Push(h, m.before)
-	if q.lanes != nil {
-		q.lanes.add(m, m.optionals[h].lane.lane, h)
+	if l := m.laneOf(h, q.lanes); l != nil {
+		q.lanes.add(m, l.lane, h)
 	}
 }
 
 // removeReady takes a job out of the ready ones of its queue.
 func (m *Machine) removeReady(q *jobQueue, h uint32) {
 	q.ready.Remove(h, m.before)
-	if q.lanes != nil {
-		q.lanes.remove(m, m.optionals[h].lane.lane, h)
+	if l := m.laneOf(h, q.lanes); l != nil {
+		q.lanes.remove(m, l.lane, h)
 	}
 }
 

@@ -145,7 +145,7 @@ const maxStale = 16
 // runnable is the first job of a queue that may be handed out now. It removes jobs that are past their StartBefore; if there are
 // many, it leaves them to the timer and returns no job.
 func (m *Machine) runnable(q *jobQueue) uint32 {
-	if m.draining || q.paused || q.limits.Leased > 0 && q.slots >= q.limits.Leased {
+	if m.draining || q.paused || q.sorting || q.limits.Leased > 0 && q.slots >= q.limits.Leased {
 		return 0
 	}
 	if q.lanes != nil {

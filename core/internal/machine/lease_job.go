@@ -15,8 +15,9 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	m.move(e, core.Leased)
 	e.attempts++
 	m.measureLease(m.queues[e.queue], e)
-	if x := m.queues[e.queue].lanes; x != nil {
-		m.countLease(x, h)
+	if q := m.queues[e.queue]; q.lanes != nil {
+		m.sortIn(h, e, q) // the walk may not have reached it
+		m.countLease(q.lanes, h)
 	}
 	m.grant(c, &core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}, h, e, millis(op.LeaseFor))
 	if x := m.optionalState(h); x != nil && x.uniqueStart && !e.has(unlocked) {

@@ -164,85 +164,17 @@ func (m *Machine) shapedQueue(name string) *jobQueue {
 func (m *Machine) reshaped(q *jobQueue, store bool) core.Commit {
 	n := m.names[q.name]
 	whole := q.shape.limits[limitName{scope: core.ScopeQueue}].Throttle
-	if q.limits.Throttle != whole {
-		q.limits.Throttle = whole
-		m.recountSlots(n)
-	}
+	q.limits.Throttle = whole
 	commit := core.Commit(0)
 	if store {
 		m.storeShape(q)
 		commit = m.promise()
 	}
-	m.relaneQueue(n)
+	m.sortLanes(n, q)
 	if q.shape.empty() {
 		q.shape = nil
 	}
 	m.offer(n)
 	m.dropIdle(n)
 	return commit
-}
-
-// relaneQueue sorts the jobs of a queue into lanes anew. It looks for them among all jobs; limits change rarely.
-func (m *Machine) relaneQueue(n uint32) {
-	q := m.queues[n]
-	old, fresh := q.lanes, m.newLanes(n, q.shape)
-	if old == nil && fresh == nil {
-		return
-	}
-	m.eachJob(func(h uint32, e *entry) {
-		if e.queue != n {
-			return
-		}
-		name := m.laneNameOf(h, e, old, fresh)
-		m.freeLaneSlots(h)
-		if x := m.optionalState(h); x != nil {
-			x.lane = nil
-		}
-		if fresh == nil || e.state == core.Done {
-			return
-		}
-		m.joinLane(h, fresh, name)
-		switch {
-		case e.state == core.Ready:
-			fresh.add(m, m.optionals[h].lane.lane, h)
-		case e.has(held):
-			m.takeLaneSlots(h, m.slotKey(e))
-		}
-	})
-	if q.lanes = fresh; old == nil {
-		return
-	}
-	for _, b := range old.buckets { // the order does not matter: each has its own number
-		if fresh != nil && fresh.buckets[b.name] != nil {
-			fresh.buckets[b.name].paid = b.paid
-		}
-	}
-	m.dropBuckets(old)
-}
-
-// dropBuckets forgets the buckets of lanes that are not used any more, in the order of their numbers.
-func (m *Machine) dropBuckets(x *lanes) {
-	for _, b := range m.buckets {
-		if b != nil && b.of == x {
-			m.dropBucket(b)
-		}
-	}
-}
-
-// laneNameOf is the lane that a job belongs to. Its unique key is known while its payload is in memory, or from the lane
-// that it has been in.
-func (m *Machine) laneNameOf(h uint32, e *entry, old, fresh *lanes) laneName {
-	if fresh == nil {
-		return laneName{}
-	}
-	key, kind := "", fresh.key
-	switch j := m.jobs.payload(h); {
-	case j != nil:
-		key = keyOf(kind, j.Tags, j.UniqueKey)
-	case kind.Kind == core.KeyTag:
-		key = keyOf(kind, m.tagsOf(h), "")
-	case old != nil && old.byKey && old.key == kind && e.state != core.Done:
-		key = m.optionals[h].lane.name.key
-	}
-	return fresh.nameFor(m.typeOf(e), key)
 }

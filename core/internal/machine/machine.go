@@ -20,6 +20,7 @@ type Options struct {
 	CacheBytes   int           // payloads kept in memory besides those that are not on disk yet
 	PoisonAfter  int           // leases in a row that may end without a reply, at most 255; zero: no limit
 	Wakeup       int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
+	SortStep     int           // cost of a step of laneSort; zero: usualSortStep
 	Random       *rand.Rand
 	StartedAt    core.Instant
 	Like         *Machine // not nil: Compare can compare the two
@@ -75,6 +76,7 @@ type Machine struct {
 	freeBatches []uint32
 	meta        map[string][]byte
 	schedules   schedules
+	sort        laneSort
 	buckets     []*bucket // of all queues, by number
 	freeBuckets []uint32
 

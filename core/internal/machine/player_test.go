@@ -159,6 +159,7 @@ func (p *player) options(c *coretest.Command) error {
 		"wakeup": func(n int) { p.opts.Wakeup = n },
 		"cache":  func(n int) { p.opts.CacheBytes = n },
 		"poison": func(n int) { p.opts.PoisonAfter = n },
+		"sort":   func(n int) { p.opts.SortStep = n },
 	} {
 		if v := c.Option(name); v != "" {
 			n, err := strconv.Atoi(v)

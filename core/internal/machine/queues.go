@@ -36,6 +36,7 @@ type jobQueue struct {
 	used         bool   // it has had a job, or a lease with KeepQueues
 	kept         bool   // its row survives a restart; see keepQueue
 	hidden       bool   // purged: no row until a job is ready here or a client names it
+	sorting      bool   // its limits have changed; see laneSort
 	limits       core.Limits
 	counts       core.QueueCounts
 	idleTimer    timer.ID
@@ -148,7 +149,7 @@ func (m *Machine) idleTimeout(n uint32) {
 
 // idle reports whether the queue can be removed without loss.
 func (m *Machine) idle(q *jobQueue) bool {
-	return (!q.sticky || m.tooMany() && !q.kept) && !q.created && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 &&
+	return (!q.sticky || m.tooMany() && !q.kept) && !q.created && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 && !q.sorting &&
 		q.limits == (core.Limits{}) && q.shape == nil
 }
 

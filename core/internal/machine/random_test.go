@@ -65,6 +65,9 @@ func newLife(seed uint64) *life {
 	l.opts = machine.Options{
 		Persist: true, Await: true, DefaultLease: time.Minute, CacheBytes: 4000, Wakeup: int(seed%4) - 1, PoisonAfter: int(seed % 5), StartedAt: l.clk.Now(),
 	}
+	if seed%2 == 0 {
+		l.opts.SortStep = 1 + l.rng.IntN(100)
+	}
 	l.leanings()
 	l.m = l.boot()
 	l.connect()

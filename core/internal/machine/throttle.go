@@ -113,26 +113,6 @@ func (m *Machine) slotTimeout(h uint32) {
 	x.slot = slotOver
 }
 
-// recountSlots assigns slots to leases from before the queue had a throttle. It examines all jobs, which is acceptable since
-// throttles rarely change.
-func (m *Machine) recountSlots(n uint32) {
-	q := m.queues[n]
-	left := q.count[core.Leased]
-	if left == int(q.slots) {
-		return
-	}
-	for h := uint32(1); left > 0; h++ {
-		e := m.jobs.at(h)
-		if e.seq == 0 || e.queue != n || e.state != core.Leased {
-			continue
-		}
-		left--
-		if x := m.optionalState(h); x == nil || x.slot == slotNone {
-			m.takeQueueSlot(h, q, m.slotKey(e))
-		}
-	}
-}
-
 // eachJob walks all jobs in the order of their handles.
 func (m *Machine) eachJob(fn func(h uint32, e *entry)) {
 	for h := uint32(1); h <= m.jobs.next; h++ {

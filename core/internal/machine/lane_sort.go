@@ -1,0 +1,232 @@
+package machine
+
+import (
+	"time"
+
+	"broker/core"
+	"broker/core/internal/timer"
+)
+
+// When the limits or the sharing of a queue change, its jobs belong into other lanes, and leases from before count against new
+// limits. No index lists the jobs of a queue, so a walk over all jobs finds them. It goes on in steps of less than a millisecond,
+// so that other clients hardly notice; until it has seen all jobs, the queue hands out none. That keeps its order and exceeds no limit.
+//
+// The walk goes round in a circle over the handles and serves all queues that need it: each until the walk is back at the handle
+// where it was when the queue joined.
+//
+// A job that the walk has not reached yet is in a lane of former limits or in none, which means the same; see laneOf.
+
+// laneSort is the walk.
+type laneSort struct {
+	queues []sorting // that need it, in the order in which they joined
+	next   uint32    // handle to look at
+	lap    int
+	timer  timer.ID // the next step
+
+	// Once no queue needs the walk, another one drops the buckets of retired lanes.
+	retired bool
+	bucket  int // number of the bucket to look at
+}
+
+// sorting is a queue whose jobs are sorted into lanes, and where the walk was when it joined.
+type sorting struct {
+	queue, from uint32
+	lap         int
+}
+
+// The cost of a step, about 10 ns per unit: one for a job that is looked at, more for one that is put into a lane.
+const (
+	usualSortStep = 30_000
+	sortInCost    = 60
+	sortPause     = 300 * time.Microsecond // between two steps
+)
+
+// sortLanes gives a queue the lanes of its present shape, and sorts its jobs into them.
+func (m *Machine) sortLanes(n uint32, q *jobQueue) {
+	old := q.lanes
+	var before *lanes
+	if before = old; old != nil && q.sorting {
+		before = old.former // old has handed out nothing
+	}
+	q.lanes = m.newLanes(n, q.shape, before)
+	leases := q.limits.Throttle != (core.Throttle{}) && q.count[core.Leased] != int(q.slots)
+	if old == nil && q.lanes == nil && !leases && !q.sorting {
+		return
+	}
+	s := &m.sort
+	if old != nil {
+		old.retired, old.former = true, nil
+		s.retired, s.bucket = true, 0
+	}
+	s.drop(n)
+	q.sorting = true
+	switch inAll := q.jobs(); {
+	case inAll == 0:
+		m.sorted(n)
+	case int(m.jobs.next)+sortInCost*inAll <= m.sortStep():
+		for h := uint32(1); h <= m.jobs.next; h++ {
+			if e := m.jobs.at(h); e.seq != 0 && e.queue == n {
+				m.sortIn(h, e, q)
+			}
+		}
+		m.sorted(n)
+	default:
+		if len(s.queues) == 0 {
+			s.next, s.lap = 1, 0
+		}
+		s.queues = append(s.queues, sorting{queue: n, from: s.next, lap: s.lap})
+	}
+	m.sortAgain()
+}
+
+// sortStep is the cost of a step.
+func (m *Machine) sortStep() int {
+	if m.opts.SortStep > 0 {
+		return m.opts.SortStep
+	}
+	return usualSortStep
+}
+
+// drop ends the walk for a queue.
+func (s *laneSort) drop(n uint32) {
+	for i := range s.queues {
+		if s.queues[i].queue == n {
+			s.queues = append(s.queues[:i], s.queues[i+1:]...)
+			return
+		}
+	}
+}
+
+// around reports whether the walk has seen all jobs since a queue joined.
+func (s *laneSort) around(q *sorting) bool {
+	return s.lap > q.lap+1 || s.lap == q.lap+1 && s.next >= q.from
+}
+
+// sortAgain does at once what costs less than a step, and sets the time of the next step if there is more.
+func (m *Machine) sortAgain() {
+	s := &m.sort
+	if len(s.queues) == 0 && sortInCost*len(m.buckets) <= m.sortStep() {
+		m.dropRetired()
+	}
+	if s.timer == 0 && (len(s.queues) > 0 || s.retired) {
+		s.timer = m.timers.Add(m.now.Add(sortPause), timer.Owner{Kind: timerSort})
+	}
+}
+
+// sortTimeout does a step.
+func (m *Machine) sortTimeout() {
+	s := &m.sort
+	s.timer = 0
+	if len(s.queues) == 0 {
+		m.dropRetired()
+	}
+	for cost := 0; len(s.queues) > 0 && cost < m.sortStep(); {
+		if s.around(&s.queues[0]) {
+			n := s.queues[0].queue
+			s.queues = s.queues[1:]
+			m.sorted(n)
+			continue
+		}
+		if s.next > m.jobs.next {
+			s.next, s.lap = 1, s.lap+1
+			continue
+		}
+		if e := m.jobs.at(s.next); e.seq != 0 && m.queues[e.queue].sorting {
+			m.sortIn(s.next, e, m.queues[e.queue])
+			cost += sortInCost
+		}
+		s.next++
+		cost++
+	}
+	m.sortAgain()
+}
+
+// sorted ends the walk for a queue that has all its jobs in lanes.
+func (m *Machine) sorted(n uint32) {
+	q := m.queues[n]
+	q.sorting = false
+	if q.lanes != nil {
+		q.lanes.former = nil
+	}
+	m.offer(n)
+	m.dropIdle(n)
+}
+
+// sortIn puts a job into its lane, and counts its lease in the limits of its queue.
+func (m *Machine) sortIn(h uint32, e *entry, q *jobQueue) {
+	if e.has(held) {
+		if x := m.optionalState(h); x == nil || x.slot == slotNone {
+			m.takeQueueSlot(h, q, m.slotKey(e))
+		}
+	}
+	if m.laneOf(h, q.lanes) != nil {
+		return
+	}
+	name := m.laneNameOf(h, e, q.lanes)
+	m.freeLaneSlots(h)
+	if x := m.optionalState(h); x != nil {
+		x.lane = nil
+	}
+	if q.lanes == nil || e.state == core.Done {
+		return
+	}
+	m.joinLane(h, q.lanes, name)
+	switch {
+	case e.state == core.Ready:
+		q.lanes.add(m, m.optionals[h].lane.lane, h)
+	case e.has(held):
+		m.takeLaneSlots(h, m.slotKey(e))
+	}
+}
+
+// laneOf is what a job has of its lane; nil: it is in none, or the walk has not reached it since the lanes of its queue were
+// replaced.
+func (m *Machine) laneOf(h uint32, x *lanes) *laneJob {
+	if o := m.optionalState(h); x != nil && o != nil && o.lane != nil && o.lane.of == x {
+		return o.lane
+	}
+	return nil
+}
+
+// laneNameOf is the lane that a job belongs to. Its unique key is known while its payload is in memory, or from the lane
+// that it has been in.
+func (m *Machine) laneNameOf(h uint32, e *entry, in *lanes) laneName {
+	if in == nil {
+		return laneName{}
+	}
+	key, kind, x := "", in.key, m.optionalState(h)
+	switch j := m.jobs.payload(h); {
+	case j != nil:
+		key = keyOf(kind, j.Tags, j.UniqueKey)
+	case kind.Kind == core.KeyTag:
+		key = keyOf(kind, m.tagsOf(h), "")
+	case x != nil && x.lane != nil && x.lane.of.byKey && x.lane.of.key == kind:
+		key = x.lane.name.key
+	}
+	return in.nameFor(m.typeOf(e), key)
+}
+
+// dropRetired forgets buckets of lanes that are not used any more, in the order of their numbers.
+func (m *Machine) dropRetired() {
+	s := &m.sort
+	for cost := 0; s.retired && cost < m.sortStep(); cost++ {
+		if s.bucket == len(m.buckets) {
+			s.retired = false
+			return
+		}
+		if b := m.buckets[s.bucket]; b != nil && b.of.retired {
+			m.dropBucket(b)
+			cost += sortInCost
+		}
+		s.bucket++
+	}
+}
+
+// dropBuckets forgets all buckets of lanes.
+func (m *Machine) dropBuckets(x *lanes) {
+	for _, b := range m.buckets {
+		if b != nil && b.of == x {
+			m.dropBucket(b)
+		}
+	}
+}
