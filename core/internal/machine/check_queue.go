@@ -57,10 +57,10 @@ func (c *checker) eachQueue() {
 			}
 			continue
 		}
-		if q.kept {
+		if q.lifetime == overRestarts {
 			kept++
 		}
-		if q.kept && !(q.sticky && q.stored) {
+		if q.lifetime >= overRestarts && !q.stored {
 			c.fail("queue %s is kept and may be forgotten", q.name)
 		}
 		if m.names[q.name] != uint32(n) {
@@ -89,7 +89,7 @@ func (c *checker) eachQueue() {
 		}
 		if q.idleTimer != 0 {
 			c.timers++
-		} else if m.idle(q) && !q.sticky {
+		} else if m.idle(q) && q.lifetime < untilRestart {
 			c.fail("queue %s is idle and still there", q.name)
 		}
 	}

@@ -172,7 +172,7 @@ func (m *Machine) wakeAcked(c *client) (n uint32) {
 func (m *Machine) register(c *client, op *core.Register) {
 	m.worksNow(c)
 	n, q := m.queueNamed(op.Queue)
-	q.sticky = true
+	m.known(q, untilRestart)
 	q.workers++
 	for i := range c.abilities {
 		if c.abilities[i].queue == n {

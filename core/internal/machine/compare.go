@@ -122,7 +122,7 @@ func (m *Machine) showOptional(s *shownJob, x *optional) {
 func (m *Machine) showQueue(name string) string {
 	q := m.queues[m.names[name]]
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %v %v %v %v %v %v %v %+v %v %v %v", q.count, q.class, q.paused, q.sticky, q.created, q.stored, q.used, q.kept, q.limits,
+	fmt.Fprintf(&b, "%v %v %v %v %v %+v %v %v %v", q.count, q.class, q.paused, q.lifetime, q.stored, q.limits,
 		q.hidden, q.slots, q.idleTimer != 0)
 	fmt.Fprintf(&b, " ready %v scheduled %v kept %v", m.seqs(&q.ready), m.seqs(&q.scheduled), m.seqs(&q.keptDone))
 	if q.byState == nil {

@@ -183,7 +183,9 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	m.visitMark++
 	for _, name := range op.Queues {
 		if n, q := m.queueNamed(name); !m.seen(n) {
-			q.used = q.used || op.KeepQueues
+			if op.KeepQueues {
+				m.known(q, afterUse)
+			}
 			m.join(c, n, q, true)
 		}
 	}

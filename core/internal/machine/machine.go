@@ -57,7 +57,7 @@ type Machine struct {
 	inOrder              queueNames
 	byName, byFoldedName queue.Before
 	class                [3]int // ready jobs of all queues by classOf
-	kept                 int    // queues with kept
+	kept                 int    // queues whose lifetime is overRestarts
 	waiters              queue.Waiters
 	visitMark            uint64 // number of the current list of names, to recognise a queue that is named twice
 	watchers             watcherSlab

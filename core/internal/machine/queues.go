@@ -30,13 +30,10 @@ type jobQueue struct {
 	wakeTimedOut bool   // a worker was woken for a job and has not responded in time
 	woken        int    // workers that were woken for its jobs and have not responded yet
 	paused       bool   //
-	sticky       bool   // stays when empty
-	created      bool   // by CreateQueue
-	stored       bool   // its settings are stored
-	used         bool   // it has had a job, or a lease with KeepQueues
-	kept         bool   // its row survives a restart; see keepQueue
-	hidden       bool   // purged: no row until a job is ready here or a client names it
-	sorting      bool   // its limits have changed; see laneSort
+	lifetime     lifetime
+	stored       bool // its settings are stored
+	hidden       bool // purged: no row until a job is ready here or a client names it
+	sorting      bool // its limits have changed; see laneSort
 	limits       core.Limits
 	counts       core.QueueCounts
 	idleTimer    timer.ID
@@ -47,7 +44,40 @@ type jobQueue struct {
 	lanes        *lanes            // nil unless these tell its jobs apart
 	slots        uint32            // leases that count against the throttle
 	perWorker    map[uint64]uint32 // the same by holder; see slotFor
-	lasting      int               // restored jobs that make it sticky; until Restored only
+	lasting      int               // restored jobs that make it known until the next restart; until Restored only
+}
+
+// lifetime says how long the name of a queue stays known that has no jobs, workers or settings.
+type lifetime uint8
+
+const (
+	whileWaitedOn lifetime = iota // it has had no job
+	afterUse                      // for idleFor after its last job, or after a lease with KeepQueues
+	untilRestart                  // unless there are too many names
+	overRestarts                  // because of a stored job; see keepQueue
+	untilDropped                  // made by CreateQueue or LimitQueue
+)
+
+// lifetimeOf is that of a queue which has had a job of a protocol, unless the job is stored; see keepQueue.
+func lifetimeOf(origin core.Protocol) lifetime {
+	if origin.QueueLifetime() == core.QueueWhileUsed {
+		return afterUse
+	}
+	return untilRestart
+}
+
+// known extends the lifetime of a queue.
+func (m *Machine) known(q *jobQueue, life lifetime) {
+	if life <= q.lifetime {
+		return
+	}
+	if q.lifetime == overRestarts {
+		m.kept--
+	}
+	if life == overRestarts {
+		m.kept++
+	}
+	q.lifetime = life
 }
 
 // Priority classes, as in gearmand and maxqueue.
@@ -128,7 +158,7 @@ func (m *Machine) dropIdle(n uint32) {
 	q := m.queues[n]
 	switch {
 	case q == nil || !m.idle(q):
-	case !q.used:
+	case q.lifetime == whileWaitedOn:
 		m.forgetQueue(n)
 	case q.idleTimer == 0: // it had jobs: clients that ask soon learn that it is empty, not that it does not exist
 		q.idleTimer = m.timers.Add(m.now.Add(idleFor), timer.Owner{Kind: timerIdle, Handle: n})
@@ -149,7 +179,7 @@ func (m *Machine) idleTimeout(n uint32) {
 
 // idle reports whether the queue can be removed without loss.
 func (m *Machine) idle(q *jobQueue) bool {
-	return (!q.sticky || m.tooMany() && !q.kept) && !q.created && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 && !q.sorting &&
+	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooMany()) && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 && !q.sorting &&
 		q.limits == (core.Limits{}) && q.shape == nil
 }
 
@@ -176,7 +206,7 @@ const queueMetaPrefix = "core/queue/"
 
 // storeQueue stores a queue's settings unless they are the defaults.
 func (m *Machine) storeQueue(q *jobQueue) {
-	k := queueMeta{Created: q.created, Paused: q.paused, Kept: q.kept, Limits: q.limits}
+	k := queueMeta{Created: q.lifetime == untilDropped, Paused: q.paused, Kept: q.lifetime == overRestarts, Limits: q.limits}
 	k.Limits.Throttle = core.Throttle{} // belongs to the configuration
 	name := queueMetaPrefix + q.name
 	if k == (queueMeta{}) {
@@ -200,10 +230,10 @@ const maxKeptQueues = 10_000
 
 // keepQueue stores the name of a queue with a job of a kind whose clients expect drained queues to be known after a restart.
 func (m *Machine) keepQueue(q *jobQueue) {
-	if q.kept || m.kept == maxKeptQueues || !m.opts.Persist {
+	if q.lifetime >= overRestarts || m.kept == maxKeptQueues || !m.opts.Persist {
 		return
 	}
-	q.kept, m.kept = true, m.kept+1
+	m.known(q, overRestarts)
 	m.storeQueue(q)
 }
 
@@ -213,16 +243,19 @@ func (m *Machine) restoreQueue(name string, value []byte) error {
 	err := json.Unmarshal(value, &k)
 	_, q := m.queueNamed(strings.TrimPrefix(name, queueMetaPrefix))
 	k.Limits.Throttle = q.limits.Throttle
-	q.stored, q.created, q.paused, q.limits = true, k.Created, k.Paused, k.Limits
-	if k.Kept {
-		q.kept, q.sticky, q.used, m.kept = true, true, true, m.kept+1
+	q.stored, q.paused, q.limits = true, k.Paused, k.Limits
+	switch {
+	case k.Created:
+		m.known(q, untilDropped)
+	case k.Kept:
+		m.known(q, overRestarts)
 	}
 	return err
 }
 
 func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
 	_, q := m.queueNamed(op.Queue)
-	q.created = true
+	m.known(q, untilDropped)
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
 }
@@ -254,7 +287,7 @@ func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
 	throttle := q.limits.Throttle
 	q.limits = op.Limits
 	q.limits.Throttle = throttle
-	q.created = true
+	m.known(q, untilDropped)
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
 }
@@ -332,11 +365,11 @@ func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint6
 // dropRow reverts what CreateQueue, PauseQueue, LimitQueue and jobs stored; the queue is removed if it is empty.
 func (m *Machine) dropRow(n uint32) {
 	q := m.queues[n]
-	if q.kept {
-		q.kept, m.kept = false, m.kept-1
+	if q.lifetime == overRestarts {
+		m.kept--
 	}
 	m.dropMeter(q.name)
-	q.paused, q.sticky, q.created, q.used, q.limits = false, false, false, false, core.Limits{Throttle: q.limits.Throttle}
+	q.lifetime, q.paused, q.limits = whileWaitedOn, false, core.Limits{Throttle: q.limits.Throttle}
 	m.storeQueue(q)
 	m.offer(n)
 	m.dropIdle(n)

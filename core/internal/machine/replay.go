@@ -289,8 +289,12 @@ func (m *Machine) restoredQueues() {
 		if q == nil {
 			continue
 		}
-		q.sticky, q.lasting = q.sticky || q.lasting > 0, 0
+		if q.lasting > 0 {
+			m.known(q, untilRestart)
+			q.lasting = 0
+		}
 		if q.jobs() > 0 {
+			m.known(q, afterUse)
 			m.measures.mark(q.meter)
 		}
 	}

@@ -309,11 +309,9 @@ func (m *Machine) admit(j *core.Job) uint32 {
 // enterQueue finds or makes the queue of a new job, and decides how long it stays known.
 func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) (uint32, *jobQueue) {
 	n, q := m.queueNamed(name)
-	q.used = true
 	m.timers.Remove(&q.idleTimer)
-	life := origin.QueueLifetime()
-	q.sticky = q.sticky || life != core.QueueWhileUsed
-	if life == core.QueueForGood && !ephemeral {
+	m.known(q, lifetimeOf(origin))
+	if origin.QueueLifetime() == core.QueueForGood && !ephemeral {
 		m.keepQueue(q)
 	}
 	return n, q
