@@ -29,6 +29,10 @@ func tableOrigins() []tableOrigin {
 		{"Faktory push", tableFaktoryPush(false)},
 		{"Faktory scheduled", tableFaktoryPush(true)},
 		{"Faktory batch", tableFaktoryBatch},
+		{"HTTP submit", tableHTTPSubmit(false)},
+		{"HTTP scheduled", tableHTTPSubmit(true)},
+		{"HTTP wait", tableHTTPWait(false)},
+		{"HTTP ephemeral", tableHTTPWait(true)},
 	}
 }
 

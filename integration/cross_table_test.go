@@ -175,7 +175,7 @@ func (c *tableCell) run(want string, words map[string][3]string) {
 	answered, late := c.finish(w)
 	state := c.awaitState(part(want, "job"), words)
 	got := fmt.Sprintf("client: %s; job: %s", told(patient), state)
-	if answered != "" && answered != "nothing" && answered != "`+OK`" {
+	if answered != "" && answered != "nothing" && answered != "`+OK`" && answered != "`204`" {
 		got += "; worker: " + answered
 	}
 	if late {

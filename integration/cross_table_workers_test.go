@@ -25,6 +25,7 @@ func tableTakers() []tableTaker {
 		{"Gearman worker", tableTakeByGearman},
 		{"Faktory worker", tableTakeByFaktory},
 		{"Workq worker", tableTakeByWorkq},
+		{"HTTP worker", tableTakeByHTTP},
 	}
 }
 

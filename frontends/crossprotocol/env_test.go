@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ type env struct {
 	workq, gearman, faktory *frontendtest.Stage
 	observer                core.ClientID
 	clients                 int
+	handler                 http.Handler // of the HTTP API; nil: nobody has asked for it yet
 
 	// The job under test. jobID is empty unless the client chose it.
 	jobSeq       uint64

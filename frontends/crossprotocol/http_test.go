@@ -1,0 +1,151 @@
+package crossprotocol
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"broker/core"
+	"broker/frontends/httpapi"
+	"broker/frontends/service"
+)
+
+// inBubble runs a cell where requests that wait have goroutines of their own: e.settle returns once they all wait.
+func inBubble(t *testing.T, run func(*testing.T) string) (text string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { text = run(t) })
+	return text
+}
+
+// api is the HTTP API on the broker.
+func (e *env) api() http.Handler {
+	if e.handler != nil {
+		return e.handler
+	}
+	e.t.Helper()
+	s, err := service.New(service.Options{Broker: e.workq.Broker, Random: func([]byte) {}, Handles: core.NewHandleFormat("H:host")})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(s.Close)
+	server := httpapi.New(httpapi.Options{Now: e.workq.Clock.Now})
+	server.Ready(httpapi.Backend{Broker: e.workq.Broker, Service: s})
+	e.handler = server.HTTP().Handler
+	return e.handler
+}
+
+// httpAnswer is a job or a problem.
+type httpAnswer struct {
+	status int
+
+	State   string
+	Code    string
+	Lease   string
+	Outcome *struct {
+		Success bool
+		Cause   string
+		Result  string
+	}
+}
+
+// ask sends a request to the API.
+func (e *env) ask(ctx context.Context, method, path, body string) (a httpAnswer) {
+	w := httptest.NewRecorder()
+	e.api().ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "http://localhost/api/v1"+path, strings.NewReader(body)))
+	if text := w.Body.Bytes(); len(text) > 0 {
+		if err := json.Unmarshal(text, &a); err != nil {
+			e.t.Errorf("%s %s: %v", method, path, err)
+		}
+	}
+	a.status = w.Code
+	return a
+}
+
+func (a httpAnswer) String() string {
+	switch o := a.Outcome; {
+	case a.status >= http.StatusBadRequest:
+		return fmt.Sprintf("`%d %s`", a.status, a.Code)
+	case a.State == "":
+		return fmt.Sprintf("`%d`", a.status)
+	case o == nil:
+		return a.State
+	case o.Success:
+		return fmt.Sprintf("%s, result `%s`", a.State, o.Result)
+	case o.Cause != "finished":
+		return a.State + ", " + o.Cause
+	}
+	return a.State + ", failed"
+}
+
+// httpJob is the body of a submission.
+func httpJob(o jobTimes, more string) string {
+	return fmt.Sprintf(`{"id":%q,"queue":%q,"body":"hi","lease_for_s":%g,"expires_in_s":%g,"retain_for_s":3600%s}`,
+		id, queue, o.ttr.Seconds(), o.ttl.Seconds(), more)
+}
+
+// httpSubmit submits a job whose client asks for it afterwards.
+func httpSubmit(scheduled bool) func(e *env, o jobTimes) func() string {
+	return func(e *env, o jobTimes) func() string {
+		more := ""
+		if scheduled {
+			more = fmt.Sprintf(`,"delay_s":%g`, delay.Seconds())
+		}
+		if a := e.ask(e.t.Context(), "POST", "/jobs", httpJob(o, more)); a.status != http.StatusCreated {
+			e.t.Fatal(a)
+		}
+		return func() string { return "GET: " + e.ask(e.t.Context(), "GET", "/jobs/"+id, "").String() }
+	}
+}
+
+// httpWait submits a job whose client waits for the outcome.
+func httpWait(ephemeral bool) func(e *env, o jobTimes) func() string {
+	return func(e *env, o jobTimes) func() string {
+		e.api()
+		ctx, cancel := context.WithCancel(e.t.Context())
+		answer, ended := make(chan httpAnswer, 1), make(chan struct{})
+		go func() { // the cleanup waits for it
+			defer close(ended)
+			answer <- e.ask(ctx, "POST", "/jobs?wait=10m", httpJob(o, fmt.Sprintf(`,"ephemeral":%v`, ephemeral)))
+		}()
+		e.t.Cleanup(func() {
+			cancel()
+			<-ended
+		})
+		synctest.Wait()
+		return func() string {
+			synctest.Wait()
+			select {
+			case a := <-answer:
+				return "answer: " + a.String()
+			default:
+				return "waits on"
+			}
+		}
+	}
+}
+
+func takeByHTTP(e *env) *worker {
+	l := e.ask(e.t.Context(), "POST", "/queues/"+queue+"/lease", "{}")
+	if l.status == http.StatusNoContent {
+		return nil
+	}
+	return &worker{finish: func(ok bool) string {
+		verb, body := "complete", `{"result":"done"}`
+		if !ok {
+			verb, body = "fail", `{"error_class":"Broken","message":"no way"}`
+		}
+		return e.ask(e.t.Context(), "POST", "/leases/"+l.Lease+"/"+verb, body).String()
+	}}
+}
+
+// HTTP clients wait for ten minutes at most: their jobs have shorter times.
+var httpTimes = jobTimes{ttr: 5 * time.Minute, ttl: ttl}
+
+// httpMortal are the times of a job that expires while a worker has it and a client waits.
+var httpMortal = jobTimes{ttr: 8 * time.Minute, ttl: 5 * time.Minute}

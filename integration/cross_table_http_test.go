@@ -1,0 +1,129 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// httpWords is an answer of the HTTP API in the words of the table.
+type httpWords struct {
+	status int
+
+	ID, State, Code, Lease string
+
+	Job struct {
+		ID, Body string
+		Args     json.RawMessage
+	}
+	Outcome *struct {
+		Success       bool
+		Cause, Result string
+	}
+}
+
+func (a httpWords) String() string {
+	switch o := a.Outcome; {
+	case a.status >= http.StatusBadRequest:
+		return fmt.Sprintf("`%d %s`", a.status, a.Code)
+	case a.State == "":
+		return fmt.Sprintf("`%d`", a.status)
+	case o == nil:
+		return a.State
+	case o.Success:
+		return fmt.Sprintf("%s, result `%s`", a.State, o.Result)
+	case o.Cause != "finished":
+		return a.State + ", " + o.Cause
+	}
+	return a.State + ", failed"
+}
+
+// http sends a request to the API.
+func (c *tableCell) http(method, path, body string) (a httpWords) {
+	req, err := http.NewRequestWithContext(c.t.Context(), method, "http://"+c.b.HTTP+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		panic(err) // the cell's own constants
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return httpWords{status: http.StatusBadGateway, Code: err.Error()} // the test of a client that waits has ended
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, &a)
+	}
+	if a.status = resp.StatusCode; err != nil {
+		a.status, a.Code = http.StatusBadGateway, err.Error()
+	}
+	return a
+}
+
+// httpJob is the body of a submission.
+func (c *tableCell) httpJob(more string) string {
+	lease, ttl := c.leases()
+	return fmt.Sprintf(`{"id":%q,"queue":%q,"body":"hi","lease_for_s":%g,"expires_in_s":%g,"retain_for_s":3600%s}`,
+		c.id, c.queue, lease.Seconds(), ttl.Seconds(), more)
+}
+
+func tableHTTPSubmit(scheduled bool) func(c *tableCell) func(patient bool) string {
+	return func(c *tableCell) func(patient bool) string {
+		more := ""
+		if scheduled {
+			more = `,"delay_s":1`
+		}
+		if a := c.http("POST", "/jobs", c.httpJob(more)); a.status != http.StatusCreated {
+			c.t.Fatal(a)
+		}
+		c.name = c.id
+		return func(bool) string { return "GET: " + c.http("GET", "/jobs/"+c.id, "").String() }
+	}
+}
+
+func tableHTTPWait(ephemeral bool) func(c *tableCell) func(patient bool) string {
+	return func(c *tableCell) func(patient bool) string {
+		answer := make(chan httpWords, 1)
+		go func() { // ends with the test's context
+			answer <- c.http("POST", "/jobs?wait=10m", c.httpJob(fmt.Sprintf(`,"ephemeral":%v`, ephemeral)))
+		}()
+		c.name = c.id
+		return func(patient bool) string {
+			atMost := tableLong
+			if patient {
+				atMost = 100 * time.Millisecond
+			}
+			select {
+			case a := <-answer:
+				return "answer: " + a.String()
+			case <-time.After(atMost):
+				return "waits on"
+			}
+		}
+	}
+}
+
+func tableTakeByHTTP(c *tableCell, must bool) *tableWorker {
+	wait := "0s"
+	if must {
+		wait = "2m"
+	}
+	l := c.http("POST", "/queues/"+c.queue+"/lease?wait="+wait, "{}")
+	if !must {
+		equal(c.t, "a lease without a job", l.status, http.StatusNoContent)
+		return nil
+	}
+	body := l.Job.Body
+	if l.Job.Args != nil {
+		body = string(l.Job.Args)
+	}
+	equal(c.t, "what the HTTP worker is handed", []string{l.Job.ID, body}, []string{c.row.ID, c.body()})
+	return &tableWorker{hangup: func() error { return nil }, finish: func(ok bool) string {
+		if ok {
+			return c.http("POST", "/leases/"+l.Lease+"/complete", `{"result":"done"}`).String()
+		}
+		return c.http("POST", "/leases/"+l.Lease+"/fail", `{"error_class":"Broken","message":"no way"}`).String()
+	}}
+}
