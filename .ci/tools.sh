@@ -10,6 +10,8 @@ tools=(
 	"deadcode golang.org/x/tools/cmd/deadcode v0.52.0"
 	"go-licenses github.com/google/go-licenses v1.6.0"
 	"oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen v2.4.1"
+	"helm helm.sh/helm/v3/cmd/helm v3.19.0"
+	"kubeconform github.com/yannh/kubeconform/cmd/kubeconform v0.7.0"
 	"nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm v2.44.0"
 )
 
