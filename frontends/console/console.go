@@ -53,6 +53,8 @@ type Console struct {
 	sessions sessions
 	live     *live
 
+	refreshes refreshes
+
 	histories histories
 	worst     keptQueues
 	api       func() (*apiData, error) // of the page API
@@ -73,7 +75,7 @@ func New(o Options) (*Console, error) {
 	}
 	c.api = sync.OnceValues(func() (*apiData, error) { return readAPI(o.API) })
 	c.sessions.now = o.Now
-	c.live = newLive(o.Service, o.Now)
+	c.live, c.refreshes.now = newLive(o.Service, o.Now), o.Now
 	return c, nil
 }
 
@@ -87,7 +89,7 @@ func (c *Console) Handler() http.Handler {
 	mux.HandleFunc("POST /theme", setTheme)
 	mux.Handle("GET /live", c.known(http.HandlerFunc(c.live.serve)))
 	for path, show := range pagesByPath {
-		mux.Handle("GET "+path, c.known(c.shown(show)))
+		mux.Handle("GET "+path, c.known(c.shared(c.shown(show))))
 	}
 	for path, change := range formsByPath {
 		mux.Handle("POST "+path, c.known(c.shown(change)))

@@ -10,6 +10,7 @@
 //	session.go   login with a cookie in place of an Authorization header
 //	static.go    embedded files under names with a hash
 //	live.go      the event stream
+//	refresh.go   one rendering for all tabs that show the same
 //	page_*.go    what each page shows and which forms it takes
 //
 // static/vendor.json lists the libraries of others with their versions, checksums and licences.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"broker/frontends/access"
@@ -27,7 +28,8 @@ const maxTabs = 500
 type live struct {
 	service func() *service.Service
 
-	now func() time.Time
+	now  func() time.Time
+	turn atomic.Uint64 // counts the changes that were seen
 
 	mu       sync.Mutex // guards the rest
 	tabs     map[chan struct{}]struct{}
@@ -84,6 +86,7 @@ func (l *live) look() bool {
 		return true
 	}
 	l.last = now
+	l.turn.Add(1) // before any tab fetches its page
 	for tab := range l.tabs {
 		select {
 		case tab <- struct{}{}:
