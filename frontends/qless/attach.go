@@ -37,20 +37,24 @@ func (f *Frontend) attachJob(info *core.JobInfo) {
 	if info.Job == nil {
 		return
 	}
-	j := f.model.jobs.get(info.Job.Identity())
+	jid := info.Job.Identity()
+	seen := brokerJob{
+		seq: info.Seq, want: brokerState(info.State), queue: info.Queue, readyAt: info.ReadyAt, priority: info.Priority,
+		leased: info.State == core.Leased,
+	}
+	if f.model.jobs.attach(jid, &seen) {
+		return
+	}
+	j := f.model.jobs.get(jid)
 	if j == nil {
 		f.look(info.Seq)
 		return
 	}
-	lent := j.broker.lent && info.State == core.Leased
-	j.broker = brokerJob{
-		seq: info.Seq, lent: lent, want: brokerState(info.State), queue: shared(info.Queue), readyAt: info.ReadyAt,
-		after: j.dependencies, priority: info.Priority,
+	seen.after, seen.lent = j.dependencies, j.broker.lent && seen.leased
+	if seen.leased {
+		seen.epoch, seen.worker = info.Epoch, info.Worker
 	}
-	if info.State == core.Leased {
-		j.broker.leased, j.broker.epoch, j.broker.worker = true, info.Epoch, shared(info.Worker)
-	}
-	j.changed = true
+	j.broker, j.changed = seen, true
 	f.model.jobs.jids[info.Seq] = j.jid
 	if !j.agrees(info) {
 		f.look(info.Seq)
@@ -82,15 +86,7 @@ func (j *job) agrees(i *core.JobInfo) bool {
 
 // endMissing ends the jobs that the broker does not have any more.
 func (f *Frontend) endMissing() {
-	var missing []string
-	for i, jid := range f.model.jobs.all() {
-		if j := f.model.jobs.get(jid); j.broker.seq == 0 && j.state != complete && j.state != failed {
-			missing = append(missing, jid)
-		}
-		if i%attachAtOnce == 0 {
-			f.model.jobs.pack()
-		}
-	}
+	missing := f.model.jobs.unattached()
 	for part := range slices.Chunk(missing, attachAtOnce) {
 		t := f.newLearning()
 		for _, jid := range part {

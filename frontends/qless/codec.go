@@ -54,8 +54,11 @@ type decoder struct {
 	bad bool
 }
 
+// readable reports whether a document is of the version that is written here.
+func readable(b []byte) bool { return len(b) > 0 && b[0] == docVersion }
+
 func newDecoder(b []byte) *decoder {
-	if len(b) == 0 || b[0] != docVersion {
+	if !readable(b) {
 		return &decoder{bad: true}
 	}
 	return &decoder{b: string(b[1:])}
@@ -196,14 +199,7 @@ func (j *job) appendDocument(b []byte) []byte {
 	return e.b
 }
 
-// decodeJob is the inverse of encode.
-func decodeJob(jid string, b []byte) (*job, error) {
-	d := newDecoder(b)
-	j := &job{jid: jid, known: true}
-	j.readDocument(d)
-	return j, d.close()
-}
-
+// readDocument is the inverse of appendDocument.
 func (j *job) readDocument(d *decoder) {
 	j.state = d.state()
 	j.klass, j.queue, j.worker, j.data, j.spawnedFrom, j.failedGroup = d.name(), d.name(), d.name(), d.text(), own(d.text()), own(d.text())

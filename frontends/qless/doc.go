@@ -9,15 +9,23 @@
 //
 // # State
 //
-// What clients see is in memory (model.go), in sorted sets as the script has them. A call is one transaction (tx.go): it
-// changes the model, with notes of how to take that back, and ends in one commit (commit.go) that holds
+// What clients see is in memory (model.go), in sorted sets as the script has them; jobs are packed while no call looks at them
+// (jobtable.go). A call is one transaction (tx.go): it changes the model, with notes of how to undo that, and ends in one
+// commit (commit.go) that holds
 //
 //   - operations on the broker's jobs: each job that is not complete or failed is a job of the broker, which workers of
 //     other protocols can take (broker.go);
 //   - documents with the rest (documents.go): history, locks, tags, statistics, definitions of recurring jobs.
 //
 // The reply and the published messages wait for that commit. After a restart, Start reads the documents and compares them
-// with the broker's jobs.
+// with the broker's jobs (attach.go).
+//
+// Recurring jobs and statistics are documents of this package and not schedules and histograms of the core. A schedule of the
+// core runs by the clock of the broker, at any time, under ids of its own; a recurring job spawns inside pop and peek, by the
+// now of the caller, which may be hours off the clock, as PREFIX-1, PREFIX-2 and so on, at most as many as the call asks for.
+// The core's histograms have the times of its own clock, by powers of two; the script's have waits between two nows of callers,
+// in 148 buckets with a mean and a variance, in the day of the caller. Kept in the core, both would be wrong for every caller
+// whose clock differs, and for every replay of old calls.
 //
 //	EVALSHA ─ session ─ call ─ learn ─▶ command ─ tx ─▶ plan ─ Atomic{jobs, documents} ─▶ messages, reply ─ commit ─▶ socket
 //	                             ▲

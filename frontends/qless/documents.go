@@ -115,10 +115,11 @@ func (f *Frontend) load() error {
 // restore takes back a document.
 func (m *model) restore(name string, value []byte) error {
 	kind, of := splitDoc(name)
+	if kind == jobDocs {
+		return m.restoreJob(of, value)
+	}
 	d := newDecoder(value)
 	switch kind {
-	case jobDocs:
-		return m.restoreJob(of, value)
 	case recurDocs:
 		r, err := decodeRecurring(of, value)
 		if err == nil {
@@ -171,9 +172,14 @@ func (m *model) made(name string) *queue {
 }
 
 func (m *model) restoreJob(jid string, value []byte) error {
-	j, err := decodeJob(jid, value)
-	if err != nil {
-		return err
+	if !readable(value) {
+		return errDocument
+	}
+	j := &job{jid: jid}
+	d := decoder{b: m.jobs.load(jid, value)[unattached:]}
+	j.readDocument(&d)
+	if d.close() != nil {
+		return errDocument
 	}
 	put := func(sets map[string]*sortedSet, set string, score float64) {
 		if sets[set] == nil {
@@ -181,10 +187,9 @@ func (m *model) restoreJob(jid string, value []byte) error {
 		}
 		sets[set].add(jid, score)
 	}
-	m.jobs.packed[jid] = j.pack()
 	for kind, p := range j.places {
 		if p.in {
-			m.made(p.queue).sets[kind].add(jid, p.score)
+			m.made(p.queue).sets[kind].insert(member{p.score, jid})
 		}
 	}
 	for _, h := range j.holders {

@@ -84,10 +84,60 @@ func (t *jobTable) pack() {
 	clear(t.open)
 }
 
+// A packed job that the broker does not have begins with two bytes, for its number and whether there is a document; then comes
+// the document, whose first byte is the state.
+const unattached = 2
+
+// load keeps a document as it was read.
+func (t *jobTable) load(jid string, document []byte) (packed string) {
+	e := encoder{make([]byte, 0, unattached+len(document))}
+	e.uint(0)
+	e.flags(true)
+	packed = string(append(e.b, document[1:]...))
+	t.packed[jid] = packed
+	return packed
+}
+
+// attach adds what the broker has of a job, if that agrees with what was loaded and can be seen without opening it.
+func (t *jobTable) attach(jid string, b *brokerJob) bool {
+	p := t.packed[jid]
+	if len(p) <= unattached || p[0] != 0 || b.leased {
+		return false
+	}
+	state := states[p[unattached]]
+	if state != b.want || state != waiting && state != failed {
+		return false
+	}
+	e := encoder{make([]byte, 0, 64+len(p))}
+	b.append(&e)
+	t.packed[jid] = string(append(e.b, p[1:]...))
+	t.jids[b.seq] = jid
+	return true
+}
+
+// unattached lists the jobs that the broker should have, and does not have.
+func (t *jobTable) unattached() (jids []string) {
+	for jid, p := range t.packed {
+		if p[0] != 0 { // a number of the broker
+			continue
+		}
+		if state := states[p[unattached]]; state != complete && state != failed {
+			jids = append(jids, jid)
+		}
+	}
+	slices.Sort(jids)
+	return jids
+}
+
 // pack is a job as the table keeps it: the part of the broker, then the document.
 func (j *job) pack() string {
-	e := encoder{}
-	b := &j.broker
+	e := encoder{make([]byte, 0, 256+len(j.data))}
+	j.broker.append(&e)
+	e.flags(j.known)
+	return string(j.appendDocument(e.b))
+}
+
+func (b *brokerJob) append(e *encoder) {
 	e.uint(b.seq)
 	if b.seq != 0 {
 		e.byte(stateCode(b.want))
@@ -99,28 +149,29 @@ func (j *job) pack() string {
 		e.text(b.worker)
 		e.list(b.after)
 	}
-	e.flags(j.known)
-	return string(j.appendDocument(e.b))
 }
 
 func unpack(jid, packed string) *job {
 	d := decoder{b: packed}
 	j := &job{jid: jid}
-	if b := &j.broker; true {
-		if b.seq = d.uint(); b.seq != 0 {
-			b.want = d.state()
-			d.flags(&b.leased, &b.lent)
-			b.readyAt, b.epoch = core.Instant(d.uint()), uint32(d.uint()) //nolint:gosec // as packed
-			b.priority = int32(d.num())
-			b.queue, b.worker, b.after = d.name(), d.name(), d.list()
-		}
-	}
+	j.broker.read(&d)
 	d.flags(&j.known)
 	j.readDocument(&d)
 	if d.close() != nil {
 		panic("qless: a packed job cannot be read")
 	}
 	return j
+}
+
+func (b *brokerJob) read(d *decoder) {
+	if b.seq = d.uint(); b.seq == 0 {
+		return
+	}
+	b.want = d.state()
+	d.flags(&b.leased, &b.lent)
+	b.readyAt, b.epoch = core.Instant(d.uint()), uint32(d.uint()) //nolint:gosec // as packed
+	b.priority = int32(d.num())
+	b.queue, b.worker, b.after = d.name(), d.name(), d.list()
 }
 
 // shared is a string that occurs in many jobs; all of them have the same copy.

@@ -3,6 +3,7 @@ package qless
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -89,5 +90,33 @@ func TestCommandsLeaveNoJobOpen(t *testing.T) {
 	}
 	if n := f.model.jobs.len(); n != 18 {
 		t.Errorf("%d jobs, want 18", n)
+	}
+}
+
+func TestJobsThatTheBrokerLacksAreFoundAmongAnyNumbers(t *testing.T) {
+	t.Parallel()
+	table := newJobTable()
+	add := func(jid, state string) {
+		table.load(jid, (&job{state: state}).encode())
+	}
+	for _, jid := range []string{"1", "2", "3"} {
+		add(jid, waiting)
+	}
+	add("done", complete)
+	add("held", running)
+	for jid, seq := range map[string]uint64{"1": 1, "2": 1 << 40} {
+		if !table.attach(jid, &brokerJob{seq: seq, want: waiting, queue: "q", epoch: 1 << 30}) {
+			t.Errorf("job %s was not attached", jid)
+		}
+		if j := table.bySeq(seq); j == nil || j.jid != jid || j.broker.queue != "q" || j.state != waiting {
+			t.Errorf("job %d: %+v", seq, j)
+		}
+	}
+	if table.attach("held", &brokerJob{seq: 5, want: running, leased: true}) {
+		t.Error("a running job was attached without a look at it")
+	}
+	table.pack()
+	if got := table.unattached(); !slices.Equal(got, []string{"3", "held"}) {
+		t.Errorf("the broker lacks %q", got)
 	}
 }

@@ -47,6 +47,17 @@ func (m *model) sortedSetOf(key string) *sortedSet {
 	return &noSet
 }
 
+// scoreIn is the score of a name in the set of a key of the script.
+func (m *model) scoreIn(key, name string) (float64, bool) {
+	z := m.sortedSetOf(key)
+	for kind := range jobSets {
+		if j := m.jobs.get(name); j != nil && j.places[kind].in && m.set(j.places[kind].queue, kind) == z {
+			return j.places[kind].score, true
+		}
+	}
+	return z.score(name)
+}
+
 func zcard(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	f := s.f
 	f.lock()
@@ -60,7 +71,7 @@ func zscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	f.lock()
 	defer f.unlock()
 	f.learn()
-	score, there := f.model.sortedSetOf(args[1]).score(args[2])
+	score, there := f.model.scoreIn(args[1], args[2])
 	if !there {
 		return redcon.AppendNull(b), f.newest
 	}

@@ -8,8 +8,9 @@ import (
 // sortedSet keeps names in the order of their scores, and of the names among equal scores. Its members are in blocks, so
 // that a change moves few of them in memory.
 type sortedSet struct {
-	scores map[string]float64
+	scores map[string]float64 // of the lists of jobs empty: each job knows its scores
 	blocks [][]member
+	size   int
 }
 
 // member is a name with its score.
@@ -27,7 +28,7 @@ func compareMembers(a, b member) int {
 	return cmp.Compare(a.name, b.name)
 }
 
-func (z *sortedSet) len() int { return len(z.scores) }
+func (z *sortedSet) len() int { return z.size }
 
 func (z *sortedSet) score(name string) (float64, bool) {
 	s, ok := z.scores[name]
@@ -57,32 +58,51 @@ func (z *sortedSet) add(name string, score float64) {
 		z.scores = map[string]float64{}
 	}
 	z.scores[name] = score
-	m := member{score, name}
+	z.insert(member{score, name})
+}
+
+func (z *sortedSet) remove(name string) {
+	if score, there := z.scores[name]; there {
+		delete(z.scores, name)
+		z.delete(member{score, name})
+	}
+}
+
+// insert adds a member that is not there, to a set whose scores the caller knows.
+func (z *sortedSet) insert(m member) {
+	z.size++
 	if len(z.blocks) == 0 {
 		z.blocks = [][]member{{m}}
 		return
 	}
 	k := z.block(m)
 	i, _ := slices.BinarySearchFunc(z.blocks[k], m, compareMembers)
-	z.blocks[k] = slices.Insert(z.blocks[k], i, m)
-	if b := z.blocks[k]; len(b) > blockSize {
-		half := slices.Clone(b[len(b)/2:])
-		z.blocks[k] = slices.Clip(b[:len(b)/2])
-		z.blocks = slices.Insert(z.blocks, k+1, half)
+	if b := z.blocks[k]; len(b) == blockSize {
+		half := blockSize / 2
+		if i == blockSize && k == len(z.blocks)-1 { // many are added in order: full blocks stay behind
+			half = blockSize
+		}
+		z.blocks = slices.Insert(z.blocks, k+1, slices.Clone(b[half:]))
+		z.blocks[k] = slices.Clip(b[:half])
+		if i > half || half == blockSize {
+			k, i = k+1, i-half
+		}
 	}
+	z.blocks[k] = slices.Insert(z.blocks[k], i, m)
 }
 
-func (z *sortedSet) remove(name string) {
-	score, there := z.scores[name]
+// delete takes out a member that was inserted.
+func (z *sortedSet) delete(m member) {
+	if len(z.blocks) == 0 {
+		return
+	}
+	k := z.block(m)
+	i, there := slices.BinarySearchFunc(z.blocks[k], m, compareMembers)
 	if !there {
 		return
 	}
-	delete(z.scores, name)
-	m := member{score, name}
-	k := z.block(m)
-	i, _ := slices.BinarySearchFunc(z.blocks[k], m, compareMembers)
-	z.blocks[k] = slices.Delete(z.blocks[k], i, i+1)
-	if len(z.blocks[k]) == 0 {
+	z.size--
+	if z.blocks[k] = slices.Delete(z.blocks[k], i, i+1); len(z.blocks[k]) == 0 {
 		z.blocks = slices.Delete(z.blocks, k, k+1)
 	}
 }

@@ -143,10 +143,10 @@ func (t *tx) unset(sets map[string]*sortedSet, set, name string) {
 // enter puts a job into a list of a queue; it is in one list of a kind at most.
 func (t *tx) enter(j *job, kind setKind, queue string, score float64) {
 	t.edit(j)
-	if p := j.places[kind]; p.in && p.queue != queue {
-		t.leave(j, kind)
-	}
-	t.add(t.list(queue, kind), j.jid, score)
+	t.leave(j, kind)
+	z, m := t.list(queue, kind), member{score, j.jid}
+	z.insert(m)
+	t.undo = append(t.undo, func() { z.delete(m) })
 	j.places[kind] = place{queue: queue, score: score, in: true}
 }
 
@@ -155,7 +155,9 @@ func (t *tx) leave(j *job, kinds ...setKind) {
 	t.edit(j)
 	for _, k := range kinds {
 		if p := j.places[k]; p.in {
-			t.drop(t.list(p.queue, k), j.jid)
+			z, m := t.list(p.queue, k), member{p.score, j.jid}
+			z.delete(m)
+			t.undo = append(t.undo, func() { z.insert(m) })
 			t.queues = append(t.queues, p.queue)
 			j.places[k] = place{}
 		}
