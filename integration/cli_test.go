@@ -71,7 +71,7 @@ func playTranscript(t *testing.T, transcript string) string {
 		switch {
 		case strings.HasPrefix(line, "$ "):
 			out.WriteString(line)
-			out.WriteString(runShell(t, strings.TrimPrefix(line, "$ "), []string{
+			out.WriteString(runShell(t, "cd "+dir+"; "+strings.TrimPrefix(line, "$ "), []string{
 				"PATH=" + dir + ":" + os.Getenv("PATH"), "BROKER_URL=http://" + b.HTTP, "BROKER_TOKEN=" + b.Password, "TZ=UTC", "HOME=" + dir,
 				"BROKER=" + b.HTTP,
 			}))

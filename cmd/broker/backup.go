@@ -29,28 +29,38 @@ func backupCommand() *cobra.Command {
 		Use:   "backup DIR",
 		Short: "copy the store to a folder, whether the broker runs or not",
 		Long: "Copy the store to a new folder, whether the broker runs or not. A running broker serves its clients meanwhile.\n" +
+			"With --server or BROKER_URL it asks that broker, and DIR is a folder of the broker's host.\n" +
 			"To restore a backup, start a broker with --data on a copy of that folder.",
 		Args: cobra.ExactArgs(1),
 	}
-	sources := settingFlags(cmd)
+	sources, remote := settingFlags(cmd), cli.RemoteBackup(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := loadSettings(sources())
-		if err != nil {
-			return err
-		}
 		dir, err := filepath.Abs(args[0])
-		if err == nil {
-			stop := showCopy(cmd, c.Data, dir)
-			err = runBackup(&c, dir)
-			stop()
-		}
 		if err != nil {
 			return cli.Failed(err)
+		}
+		asked, err := remote(dir)
+		if !asked {
+			err = localBackup(cmd, sources(), dir)
+		}
+		if err != nil {
+			return err
 		}
 		say(cmd.OutOrStdout(), "the store is copied to %s\nto restore it, start a broker with --data on a copy of that folder\n", dir)
 		return nil
 	}
 	return cmd
+}
+
+// localBackup copies the store that the settings of this host name.
+func localBackup(cmd *cobra.Command, from config.Sources, dir string) error {
+	c, err := loadSettings(from)
+	if err != nil {
+		return err
+	}
+	stop := showCopy(cmd, c.Data, dir)
+	defer stop()
+	return cli.Failed(runBackup(&c, dir))
 }
 
 // runBackup copies a store that no broker uses, or asks the broker that uses it. If there is no store here, the broker may

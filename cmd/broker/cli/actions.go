@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,7 +140,7 @@ func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o act
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", plural(op.Changed, "job"), a.done)
 	if err == nil && op.Skipped > 0 {
-		return &ExitError{Code: ExitConflict, Err: fmt.Errorf("%s could not be changed: %s", plural(op.Skipped, "job"), op.Error)}
+		return &ExitError{Code: ExitConflict, Err: fmt.Errorf("%s could not be changed: %s", plural(op.Skipped, "job"), cmp.Or(op.Error, "the action does not apply in the present state"))}
 	}
 	return Failed(err)
 }

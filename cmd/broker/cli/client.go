@@ -24,6 +24,7 @@ const maxAnswer = 1 << 30
 
 // client calls the HTTP API of one broker.
 type client struct {
+	name  string // as the user wrote it
 	base  *url.URL
 	token string
 	http  *http.Client
@@ -57,6 +58,7 @@ func (c *connection) open() (*client, error) {
 }
 
 func newClient(server, token string) (*client, error) {
+	name := server
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented by net/http
 	if path, isUnix := strings.CutPrefix(server, "unix:"); isUnix {
 		path = strings.TrimPrefix(path, "//")
@@ -71,7 +73,10 @@ func newClient(server, token string) (*client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, UsageError(fmt.Errorf("--server %q: expected http://HOST:PORT, https://HOST:PORT or unix:/path", server))
 	}
-	return &client{base: base, token: token, http: &http.Client{Transport: transport}}, nil
+	if base.User != nil {
+		name = base.Redacted()
+	}
+	return &client{name: name, base: base, token: token, http: &http.Client{Transport: transport}}, nil
 }
 
 // request makes a request to a path below /api/v1/. Path elements from users must be escaped by the caller.
@@ -115,7 +120,7 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 			err = failed.Err
 		}
 		return nil, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf(
-			"no broker answers at %s: %w\nstart one with 'broker serve', or name it with --server or BROKER_URL", c.base.Redacted(), err)}
+			"no broker answers at %s: %w\nstart one with 'broker serve', or name it with --server or BROKER_URL", c.name, err)}
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil

@@ -20,7 +20,7 @@ func clusterCommand() *cobra.Command {
 			"  broker cluster add n4=10.0.0.4:7431      then start n4 with --join\n" +
 			"  broker cluster remove n2\n" +
 			"  broker cluster transfer n3               hand the lead to n3",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(

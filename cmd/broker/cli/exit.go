@@ -1,6 +1,11 @@
 package cli
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
 
 // The exit codes of all commands. Documented in docs/cli.md; scripts depend on them.
 const (
@@ -40,6 +45,14 @@ func Failed(err error) error {
 		return err
 	}
 	return &ExitError{Code: ExitFailed, Err: err}
+}
+
+// noArgs refuses arguments.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q", args[0])
+	}
+	return nil
 }
 
 // Code is the exit code for what a command returned. Errors without a code come from the parser of the command line.

@@ -84,7 +84,7 @@ func jobsCommand() *cobra.Command {
 		Long:  "List the jobs that the flags choose, all jobs without any. Times are local.",
 		Example: "  broker jobs --queue emails --state dead --limit 20\n  broker jobs --state retrying --error-class Timeout -o json\n" +
 			"  broker jobs --tag customer:42 --sort -created",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}
 	conn, out, f := addConnection(cmd), addFormat(cmd), addFilter(cmd)
 	limit := cmd.Flags().Int("limit", 50, "show at most so many; 0 shows all")

@@ -11,7 +11,7 @@ import (
 
 // listCommand prints a list of the API: path is also the name of the rows in the answer unless rows says otherwise.
 func listCommand(cmd *cobra.Command, path, rows string, header []string, row func(raw json.RawMessage) ([]string, error)) *cobra.Command {
-	cmd.Args = cobra.NoArgs
+	cmd.Args = noArgs
 	conn, out := addConnection(cmd), addFormat(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := conn.open()
@@ -83,7 +83,7 @@ func drainCommand() *cobra.Command {
 		Short: "stop handing out jobs, so that workers finish what they have",
 		Long: "Stop handing out jobs of all queues: workers finish what they have, nothing new begins. With --off jobs are handed out\n" +
 			"again. A restart ends draining too.",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
 	off := cmd.Flags().Bool("off", false, "hand out jobs again")
@@ -124,7 +124,7 @@ func healthcheckCommand() *cobra.Command {
 		Use:   "healthcheck",
 		Short: "exit with 0 if the broker serves clients",
 		Long:  "Exit with 0 if the broker serves clients, for containers and supervisors. With --live it is enough that the process works.",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 	}
 	conn := addConnection(cmd)
 	live := cmd.Flags().Bool("live", false, "also while the broker starts or drains")

@@ -35,7 +35,7 @@ func tailCommand() *cobra.Command {
 		Short:   "follow the events of jobs, queues and workers",
 		Long:    "Print events as they happen, until interrupted. With -o json, print one JSON object a line.",
 		Example: "  broker tail --queue emails --kind failed,dead\n  broker tail --job 0198c5a2-7d1e-7adc-8000-4f1e2d3c4b5a -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
 	queues := cmd.Flags().StringArray("queue", nil, "of this `QUEUE`; may be given several times")

@@ -3,11 +3,14 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
+	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 )
 
@@ -20,7 +23,7 @@ func topCommand() *cobra.Command {
 			"  p          pause or resume    r       retry a job\n" +
 			"  s          change the order   tab     jobs in another state\n" +
 			"  w          workers            esc     back; q quits",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}
 	conn := addConnection(cmd)
 	every := cmd.Flags().Duration("interval", time.Second, "time between updates, at least 100ms")
@@ -28,6 +31,9 @@ func topCommand() *cobra.Command {
 		c, err := conn.open()
 		if err != nil {
 			return err
+		}
+		if in, isFile := cmd.InOrStdin().(*os.File); !isFile || !isatty.IsTerminal(in.Fd()) {
+			return UsageError(errors.New("top needs a terminal; 'broker queues' and 'broker jobs' print the same numbers"))
 		}
 		m := &topModel{ctx: cmd.Context(), client: c, every: max(*every, minTopInterval), now: time.Now}
 		if m.receive(m.fetch()); m.err != nil {

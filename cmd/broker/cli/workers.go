@@ -47,7 +47,7 @@ func workersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
 		Short: "list workers and connections of all protocols",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
 	protocol := cmd.Flags().String("protocol", "", "workq, gearman, faktory or http")
