@@ -86,15 +86,18 @@ func (f *Follower) Changes() (*Changes, error) {
 		return nil, ErrClosed
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	it, err := s.db.NewIter(nil)
+	x := &Changes{Position: c.last, s: s, it: it}
+	jobs, meta := f.jobs, f.meta
+	if err == nil {
+		f.jobs, f.compact, f.meta = nil, 0, map[string]struct{}{}
+	}
+	c.mu.Unlock()
 	if err != nil {
 		s.use.leave()
 		return nil, s.damage("read changes", err)
 	}
-	x := &Changes{Jobs: sorted(f.jobs), Meta: slices.Sorted(maps.Keys(f.meta)), Position: c.last, s: s, it: it}
-	f.jobs, f.compact = nil, 0
-	clear(f.meta)
+	x.Jobs, x.Meta = sorted(jobs), slices.Sorted(maps.Keys(meta)) // commits do not wait for that
 	return x, nil
 }
 
