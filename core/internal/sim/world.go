@@ -153,7 +153,7 @@ func (w *world) acts() []act {
 		{3, w.slowSync},
 		{2, w.crash},
 		{1, w.failDisk},
-		{4, w.followStore},
+		{16, w.followStore},
 	}
 }
 
