@@ -11,4 +11,7 @@
 // The lock is held for decisions only. The bodies of leased jobs that are not in memory are read by a few readers
 // (readers.go) for the sessions of event loops, which must not wait for the disk; everything else that is not in memory
 // is read by the goroutine that asked, after the lock is released.
+//
+// A start builds the machine from the store with an index (index.go). On a node of a cluster that follows, a Standby keeps
+// such an index up to date, and the engine starts with it when that node leads.
 package engine

@@ -28,4 +28,9 @@
 //
 // An entry travels in parts of partBytes, since the leader syncs in its main loop and must not miss a heartbeat. It is applied
 // with its last part. No snapshot is taken between two parts.
+//
+// # Ready to lead
+//
+// While a node follows, a Standby of the engine keeps the index of its store (standby.go). A lead takes it; after the lead, and
+// with a copy of the store that is installed, a new one begins to read.
 package replica
