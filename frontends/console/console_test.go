@@ -95,6 +95,21 @@ func TestSessionsEndWhenTheyAreNotUsed(t *testing.T) {
 	}
 }
 
+func TestCookieOfASessionIsSecureUnderTLS(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	c := newConsole(t, &now)
+	for scheme, secure := range map[string]bool{"http": false, "https": true} {
+		req := httptest.NewRequest(http.MethodPost, scheme+"://localhost/login", strings.NewReader("secret=right"))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		c.Handler().ServeHTTP(w, req)
+		if cookies := w.Result().Cookies(); len(cookies) != 1 || cookies[0].Secure != secure {
+			t.Errorf("over %s the cookies are %v", scheme, cookies)
+		}
+	}
+}
+
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)

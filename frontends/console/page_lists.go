@@ -27,6 +27,7 @@ func workersPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(workers, func(a, b service.Worker) int { return workerRank(&a) - workerRank(&b) })
 	d := &workersData{Workers: workers, Protocol: protocol, Faktory: slices.ContainsFunc(workers, func(w service.Worker) bool { return w.State != "" })}
 	for _, name := range append([]string{""}, protocolNames...) {
 		label := map[string]string{"": "All", "workq": "Workq", "gearman": "Gearman", "faktory": "Faktory", "http": "HTTP"}[name]
@@ -40,6 +41,17 @@ func workersPage(r *request) (*view, error) {
 		return nil, err
 	}
 	return &view{page: "workers", title: "Workers and connections", nav: "workers", data: d}, nil
+}
+
+// workerRank orders a page of workers by what does not change all the time: processes, then connections with queues or a name.
+func workerRank(w *service.Worker) int {
+	switch {
+	case w.State != "":
+		return 0
+	case len(w.Queues) > 0 || w.Name != "" || w.Worker != "":
+		return 1
+	}
+	return 2
 }
 
 // changeWorker serves the buttons beside a worker.

@@ -51,7 +51,7 @@ func (d *storageData) fill(st *service.Storage) {
 		{Label: "on disk", Value: size(st.DiskBytes), Note: size(st.LiveBytes) + " in tables"},
 		{Label: "free on the disk", Value: free},
 		{Label: "log", Value: size(st.LogBytes), Note: "replayed at the start"},
-		{Label: "cache", Value: strconv.FormatFloat(100*st.HitRate, 'f', 1, 64), Unit: "%", Note: "found in " + size(st.CacheBytes)},
+		cacheFigure(st),
 		{Label: "commit p50", Value: quantile(st.Commits, func(h *service.Histogram) float64 { return h.P50S }), Note: "with its sync"},
 		{Label: "commit p99", Value: quantile(st.Commits, func(h *service.Histogram) float64 { return h.P99S }), Note: "with its sync"},
 	}
@@ -60,6 +60,9 @@ func (d *storageData) fill(st *service.Storage) {
 		most = max(most, l.Bytes)
 	}
 	for _, l := range st.Levels {
+		if l.Tables == 0 {
+			continue
+		}
 		d.Levels = append(d.Levels, storageLevel{l, most})
 	}
 	d.Facts = []fact{
@@ -72,6 +75,13 @@ func (d *storageData) fill(st *service.Storage) {
 		{Label: "Tables a lookup may read", Value: num(st.ReadAmplification)},
 		{Label: "Write stalls", Value: num(st.WriteStalls), Bad: st.WriteStalls > 0},
 	}
+}
+
+func cacheFigure(st *service.Storage) figure {
+	if st.HitRate == 0 {
+		return figure{Label: "cache", Value: "–", Note: size(st.CacheBytes) + " in use"}
+	}
+	return figure{Label: "cache", Value: strconv.FormatFloat(100*st.HitRate, 'f', 1, 64), Unit: "%", Note: "found in " + size(st.CacheBytes)}
 }
 
 func quantile(h *service.Histogram, of func(*service.Histogram) float64) string {

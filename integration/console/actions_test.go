@@ -244,6 +244,38 @@ func TestKeyboardAlone(t *testing.T) {
 	b.clean("the keyboard")
 }
 
+// TestColumnsAreChosen chooses columns, which the browser keeps for the next time.
+func TestColumnsAreChosen(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	heads := func() (text []string) {
+		b.eval(`[...document.querySelectorAll('thead th:not(.box)')].map(th => th.textContent)`, &text)
+		return text
+	}
+	b.open("/jobs")
+	b.run(chromedp.Click(`//summary[contains(., "Columns")]`), chromedp.Click(`input[name="column"][value="tries"]`), chromedp.Click(`input[name="column"][value="priority"]`),
+		chromedp.Click(`//button[text()="Show these"]`), chromedp.WaitVisible(`//th[text()="Priority"]`))
+	b.open("/jobs?queue=emails")
+	if got := strings.Join(heads(), " "); got != "Job State Queue When Note Priority" {
+		t.Errorf("the columns are %s", got)
+	}
+	b.clean("columns")
+}
+
+// TestAJobThatGoesWhileItIsLookedAtSaysSo removes a job below a live page of it.
+func TestAJobThatGoesWhileItIsLookedAtSaysSo(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.live()
+	id := oneJob(t, b.base, "scheduled")
+	b.open("/jobs/" + id)
+	b.wants("It is due in")
+	shell(t, broker, "broker rm "+id)
+	b.wants("This job is gone")
+}
+
 func TestWrongFiltersSayWhere(t *testing.T) {
 	t.Parallel()
 	broker := startBusy(t)
