@@ -1,0 +1,43 @@
+package cluster_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"broker/integration/harness"
+)
+
+// The console's page shows all nodes, whichever of them is asked, and what the loss of another one would mean.
+func TestConsoleShowsTheCluster(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.caughtUp()
+	leader := c.leader()
+	for i := range c.nodes {
+		c.awaitPage(i, fmt.Sprintf("n%d leads", leader+1), "<strong>n1</strong>", "<strong>n2</strong>", "<strong>n3</strong>",
+			"state-leader", "state-follower", "1 node may fail, and clients are still served.")
+	}
+	lost := (leader + 1) % size
+	c.nodes[lost].Process.Kill()
+	c.awaitPage((leader+2)%size, "unreachable", "s ago", "If one more node fails, nothing is accepted any more.")
+	c.restart(lost)
+	c.awaitPage(lost, "1 node may fail")
+}
+
+// awaitPage waits until the page of a node has all words.
+func (c *cluster) awaitPage(i int, words ...string) {
+	c.t.Helper()
+	harness.Eventually(c.t, func() string {
+		status, page, err := c.nodes[i].Get("/cluster")
+		if err != nil || status != 200 {
+			return fmt.Sprint(status, err)
+		}
+		for _, word := range words {
+			if !strings.Contains(page, word) {
+				return fmt.Sprintf("the page of n%d does not say %q:\n%s", i+1, word, page)
+			}
+		}
+		return ""
+	})
+}
