@@ -111,7 +111,7 @@ func (t *jobTable) attach(jid string, b *brokerJob) bool {
 	e := encoder{make([]byte, 0, 64+len(p))}
 	b.append(&e)
 	t.packed[jid] = string(append(e.b, p[1:]...))
-	t.jids[b.seq] = jid
+	t.jids[b.seq] = own(jid) // it may be part of a whole record
 	return true
 }
 
