@@ -53,6 +53,10 @@ func ready(t *testing.T, c contender) contender {
 			c.start = func(dir string) (*running, error) { return startCluster(binary, dir, addr) }
 			return c
 		}
+		if c.name == unixName {
+			c.start = func(dir string) (*running, error) { return unixBroker(binary, dir) }
+			return c
+		}
 		durability := c.name[len("broker "):]
 		c.start = func(dir string) (*running, error) { return broker(binary, dir, durability, addr) }
 		return c

@@ -87,6 +87,9 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		}
 	}
 	all[0].contenders = append(all[0].contenders, contender{
+		name: unixName, dialect: gearman{}, share: 1, ours: true, missing: missing["broker"],
+		start: func(dir string) (*running, error) { return unixBroker(built.broker, dir) },
+	}, contender{
 		name: clusterName, dialect: gearman{}, share: 0.5, ours: true, cluster: true, missing: missing["broker"],
 		start: func(dir string) (*running, error) {
 			return startCluster(built.broker, dir, func(b *server.BrokerServer) string { return b.Gearman })
@@ -96,6 +99,30 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		start: func(dir string) (*running, error) { return startNATS(built.nats, dir) },
 	})
 	return all
+}
+
+// unixName is the broker whose clients use a unix socket.
+const unixName = "broker none, unix"
+
+func unixBroker(binary, dir string) (*running, error) {
+	sockets, err := os.MkdirTemp("", "bench") // the path of a socket must be short
+	if err != nil {
+		return nil, err
+	}
+	r, err := broker(binary, dir, "none", func(b *server.BrokerServer) string {
+		b.Gearman = unixPrefix + filepath.Join(sockets, "gearman")
+		return b.Gearman
+	})
+	if err != nil {
+		_ = os.RemoveAll(sockets)
+		return nil, err
+	}
+	kill := r.stop
+	r.stop = func() {
+		kill()
+		_ = os.RemoveAll(sockets)
+	}
+	return r, nil
 }
 
 // clusterName is the contender of three brokers that are one.
@@ -152,13 +179,14 @@ func broker(binary, dir, durability string, addr func(*server.BrokerServer) stri
 	if err != nil {
 		return nil, err
 	}
+	at := addr(b) // it may choose another address
 	if err := b.Start(); err != nil {
 		if b.Process != nil {
 			b.Kill()
 		}
 		return nil, err
 	}
-	return &running{addr: addr(b), http: b.HTTP, pids: []int{b.PID()}, tail: b.Tail, stop: b.Process.Kill}, nil
+	return &running{addr: at, http: b.HTTP, pids: []int{b.PID()}, tail: b.Tail, stop: b.Process.Kill}, nil
 }
 
 // prepare builds the peers and records why any is missing. It skips peers whose protocols are not measured.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -62,9 +63,19 @@ func newLoop() (*loop, error) {
 	return &loop{epoll: fd, conns: make(map[int32]*conn), buffer: inSize}, nil
 }
 
+// unixPrefix begins the address of a unix socket, as in the broker's settings.
+const unixPrefix = "unix:"
+
+func dial(addr string) (net.Conn, error) {
+	if path, unix := strings.CutPrefix(addr, unixPrefix); unix {
+		return net.DialTimeout("unix", path, 10*time.Second)
+	}
+	return net.DialTimeout("tcp", addr, 10*time.Second)
+}
+
 // add connects and adds the connection to the loop. greet, if any, first runs a blocking handshake.
 func (l *loop) add(addr string, s session, greet func(rw io.ReadWriter) error) error {
-	nc, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	nc, err := dial(addr)
 	if err != nil {
 		return err
 	}
@@ -79,7 +90,7 @@ func (l *loop) add(addr string, s session, greet func(rw io.ReadWriter) error) e
 			return fmt.Errorf("begin with %s: %w", addr, err)
 		}
 	}
-	file, err := nc.(*net.TCPConn).File()
+	file, err := nc.(interface{ File() (*os.File, error) }).File()
 	if err != nil {
 		return err
 	}
