@@ -9,15 +9,13 @@ import (
 // maxAttempts is how often a command is decided anew because clients of other protocols changed its jobs meanwhile.
 const maxAttempts = 8
 
-// call runs one operation of the script. What it publishes is queued for the subscribers when it returns.
+// call runs one operation of the script, inside enter. What it publishes is queued for the subscribers when it returns.
 func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error) {
 	f.commands.Add(1)
 	run, now, a, err := lookUp(argv)
 	if err != nil {
 		return nil, 0, err
 	}
-	f.lock()
-	defer f.unlock()
 	if f.failed != nil {
 		return nil, 0, core.ErrStopped
 	}
@@ -57,10 +55,8 @@ func (t *tx) commitChanges() error {
 	return t.commit()
 }
 
-// flush removes everything.
+// flush removes everything, inside enter.
 func (f *Frontend) flush() (core.Commit, error) {
-	f.lock()
-	defer f.unlock()
 	t := f.newTx(f.model.lastNow)
 	for _, jid := range f.model.jobs.all() {
 		t.remove(f.model.jobs.get(jid))

@@ -104,7 +104,7 @@ func recurringQueue(m *model, a args) []string {
 	return nil
 }
 
-// mayCall reports whether the client may call an operation.
+// mayCall reports whether the client may call an operation, inside enter.
 func (s *session) mayCall(argv []string) bool {
 	if s.f.opts.Access == nil || !s.f.opts.Access.Enabled() || len(argv) == 0 {
 		return true
@@ -118,9 +118,7 @@ func (s *session) mayCall(argv []string) bool {
 	}
 	var queues []string
 	if p.queues != nil {
-		s.f.lock()
 		queues = p.queues(s.f.model, args(argv[min(len(argv), 2):]))
-		s.f.unlock()
 	}
 	for _, q := range queues {
 		if !access.AllowedFor(s.f.broker, s.client, p.role, s.f.coreQueue(q)) {

@@ -85,6 +85,7 @@ func (s *session) callScript(b []byte, sha string, args []string) ([]byte, core.
 	case keys > 0:
 		return refuse(b, scriptText(fault("No Keys should be provided"), sha))
 	}
+	defer s.enter()()
 	if !s.mayCall(args[1:]) {
 		return noPermission(b, args[1]), 0
 	}
@@ -163,9 +164,9 @@ const redisVersion = "7.0.15"
 
 func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	f := s.f
-	f.lock()
+	leave := s.enter()
 	jobs, queues, workers := f.model.jobs.len(), f.model.seen.len(), f.model.workers.len()
-	f.unlock()
+	leave()
 	text := fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver_name:broker\r\n"+
 		"# Persistence\r\nloading:0\r\n# Stats\r\nscript_calls:%d\r\npubsub_dropped:%d\r\n"+
 		"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Qless\r\njobs:%d\r\nqueues:%d\r\nworkers:%d\r\n",
@@ -209,6 +210,7 @@ func flushdb(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	if !s.f.opts.AllowFlush {
 		return refuse(b, "ERR FLUSHDB is disabled: the setting qless.allow_flush is off")
 	}
+	defer s.enter()()
 	commit, err := s.f.flush()
 	if err != nil {
 		return redcon.AppendError(b, errorText(err)), commit

@@ -22,6 +22,7 @@ type session struct {
 	name       string
 
 	multi   bool // commands are queued
+	inside  bool // those of a transaction run: the lock is held
 	aborted bool // one of them was refused
 	queued  []queuedCommand
 	size    int // bytes of the queued commands
@@ -99,6 +100,16 @@ func (s *session) serve(raw [][]byte) {
 	}
 	s.aborted = s.aborted || s.multi
 	s.reply(b, commit)
+}
+
+// enter begins the work of a command on what clients share, and returns what ends it. The commands of a transaction are one
+// piece of work.
+func (s *session) enter() (leave func()) {
+	if s.inside {
+		return s.f.model.jobs.pack
+	}
+	s.f.lock()
+	return s.f.unlock
 }
 
 // maxEcho is how much of what a client sent is repeated in an error.

@@ -327,3 +327,25 @@ func TestRepliesWaitForTheirCommit(t *testing.T) {
 		t.Errorf("%d replies and %d messages are held", c.Out().Held(), listener.Out().Held())
 	}
 }
+
+func TestCommandsOfATransactionComeOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	s, c := setup(t, frontendtest.InMemory)
+	f := s.Front.(*Frontend) //nolint:forcetypeassert // made by plain
+	c.do("MULTI")
+	c.call("put", "1", "me", "q", "a", "K", "{}", "0")
+	c.do("ZCARD", "ql:q:q-work")
+	c.call("pop", "1", "q", "w", "1")
+	c.do("INFO")
+	c.call("nope", "1")
+	c.call("length", "1", "q")
+	got := c.do("EXEC")
+	if !strings.HasPrefix(got, "[a :1 [{") || !strings.Contains(got, "jobs:1") || !strings.Contains(got, "Unknown command nope") || !strings.HasSuffix(got, " :1]") {
+		t.Errorf("exec: %s", got)
+	}
+	if !f.mu.TryLock() {
+		t.Fatal("the lock is held after EXEC")
+	}
+	f.mu.Unlock()
+	c.want(":1", "length", "1", "q")
+}

@@ -60,16 +60,14 @@ func (m *model) scoreIn(key, name string) (float64, bool) {
 
 func zcard(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	f := s.f
-	f.lock()
-	defer f.unlock()
+	defer s.enter()()
 	f.learn()
 	return redcon.AppendInt(b, int64(f.model.sortedSetOf(args[1]).len())), f.newest
 }
 
 func zscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	f := s.f
-	f.lock()
-	defer f.unlock()
+	defer s.enter()()
 	f.learn()
 	score, there := f.model.scoreIn(args[1], args[2])
 	if !there {

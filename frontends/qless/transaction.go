@@ -46,6 +46,9 @@ func exec(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	if aborted {
 		return refuse(b, "EXECABORT Transaction discarded because of previous errors.")
 	}
+	defer s.enter()()
+	s.inside = true
+	defer func() { s.inside = false }()
 	newest := core.Commit(0)
 	b = redcon.AppendArray(b, len(queued))
 	for _, q := range queued {
