@@ -57,11 +57,13 @@ func (p *process) serveHTTP() {
 		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
 	})
 	var cluster func(context.Context) any
+	var role func() string
 	if hooks := p.cluster.hooks(); hooks != nil {
 		cluster = func(ctx context.Context) any { return hooks.Overview(ctx) }
+		role = func() string { return hooks.Numbers().Role }
 	}
 	pages, err := console.New(console.Options{
-		Cluster: cluster, Ports: map[string]string{"gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen)},
+		Cluster: cluster, Role: role, Ports: map[string]string{"gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen)},
 		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
 		API: p.api.Document,
 		Now: func() time.Time { return processClock().Now().Time() },

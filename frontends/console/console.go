@@ -38,6 +38,9 @@ type Options struct {
 	// Cluster is what GET /api/v1/cluster says; nil: the broker is a single node.
 	Cluster func(context.Context) any
 
+	// Role is the role of this node in the cluster, empty while it has none; nil: the broker is a single node.
+	Role func() string
+
 	// Ports of the other protocols by name, as far as they are served over TCP: for commands that users copy.
 	Ports map[string]string
 

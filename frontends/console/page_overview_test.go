@@ -1,0 +1,29 @@
+package console
+
+import (
+	"fmt"
+	"testing"
+
+	"broker/frontends/service"
+)
+
+func TestStateOfTheBrokerIsMarked(t *testing.T) {
+	t.Parallel()
+	as := func(role string) func() string { return func() string { return role } }
+	for _, one := range []struct {
+		sum  service.Summary
+		role func() string
+		want string
+	}{
+		{service.Summary{}, nil, "[{ok serving}]"},
+		{service.Summary{Draining: true, DiskFull: true}, nil, "[{failed disk nearly full: new jobs are refused} {draining draining}]"},
+		{service.Summary{Stopped: true}, nil, "[{failed the store has failed}]"},
+		{service.Summary{}, as("leader"), "[{ok serving} {leader leads the cluster}]"},
+		{service.Summary{}, as("follower"), "[{ok serving} {ready follower in the cluster}]"},
+		{service.Summary{}, as(""), "[{ok serving} {draining not in the cluster yet}]"},
+	} {
+		if got := fmt.Sprint(marks(&one.sum, one.role)); got != one.want {
+			t.Errorf("got %s, want %s", got, one.want)
+		}
+	}
+}
