@@ -17,6 +17,9 @@ type ClientOptions struct {
 	Address  string // of the other end of the connection, for lists
 	Identity string // subject of the client's TLS certificate
 	Name     string // chosen by the client; NameClient changes it
+
+	// Unlisted keeps a part of the broker itself out of lists and counts of clients.
+	Unlisted bool
 }
 
 // Broker is the interface of the core for front-ends. All methods may be called from any goroutine, but only one goroutine

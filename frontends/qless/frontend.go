@@ -91,7 +91,7 @@ func (f *Frontend) Start() error {
 		return f.failed
 	}
 	f.started = true
-	f.client = f.broker.Open(core.ClientOptions{Protocol: core.Qless, Name: "qless", Wake: f.waiters.wake(f.broker)})
+	f.client = f.broker.Open(core.ClientOptions{Protocol: core.Qless, Unlisted: true, Wake: f.waiters.wake(f.broker)})
 	f.do([]core.Op{&core.Subscribe{Kinds: eventKinds, Buffer: eventBuffer}})
 	if f.failed = f.load(); f.failed == nil {
 		f.attach()

@@ -14,7 +14,9 @@ func (c *checker) eachClient() {
 		if cl == nil {
 			continue
 		}
-		c.clients[cl.protocol]++
+		if !cl.unlisted {
+			c.clients[cl.protocol]++
+		}
 		c.timer(cl.wait != 0)
 		for _, h := range cl.held {
 			if e := m.jobs.at(h); e.state != core.Leased || e.holder != uint32(slot) {

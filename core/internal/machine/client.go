@@ -19,6 +19,7 @@ type client struct {
 	openedAt core.Instant
 	works    bool // it has requested jobs
 	closable bool // it has a connection that can be closed
+	unlisted bool // it is left out of lists and counts
 	replies  []core.Reply
 	touched  bool // in the list of clients with replies
 	// The newest open batch, and the newest batch in flight, on which replies of the client depend.
@@ -82,10 +83,12 @@ func (m *Machine) OpenClient(now core.Instant, o core.ClientOptions) core.Client
 	}
 	c := &client{
 		id: core.ClientID(m.opened<<24 | uint64(slot)), slot: slot, protocol: o.Protocol, address: o.Address,
-		identity: o.Identity, name: o.Name, openedAt: m.now, closable: o.Close != nil,
+		identity: o.Identity, name: o.Name, openedAt: m.now, closable: o.Close != nil, unlisted: o.Unlisted,
 	}
 	m.clients[slot] = c
-	m.stats.Clients[o.Protocol]++
+	if !c.unlisted {
+		m.stats.Clients[o.Protocol]++
+	}
 	return c.id
 }
 
@@ -134,7 +137,9 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 		m.dropIdle(a.queue)
 	}
 	c.abilities = nil
-	m.stats.Clients[c.protocol]--
+	if !c.unlisted {
+		m.stats.Clients[c.protocol]--
+	}
 	m.clients[c.slot] = nil
 	m.freeC = append(m.freeC, c.slot)
 	if c.works {

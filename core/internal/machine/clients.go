@@ -23,7 +23,7 @@ func (m *Machine) listClients(c *client, op *core.ListClients) {
 	}
 	for slot := from; slot < len(m.clients); slot++ {
 		cl := m.clients[slot]
-		if cl == nil || op.Protocol != core.Internal && cl.protocol != op.Protocol {
+		if cl == nil || cl.unlisted || op.Protocol != core.Internal && cl.protocol != op.Protocol {
 			continue
 		}
 		if len(answer.Clients) == limit {
