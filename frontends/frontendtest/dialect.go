@@ -1,12 +1,18 @@
 package frontendtest
 
-import "time"
+import (
+	"testing"
+	"time"
+)
 
 // Dialect supplies the requests of a protocol to the suite. The functions use one connection and fail the test on an
 // unexpected reply.
 type Dialect struct {
 	// New builds the front-end, with its default limits.
 	New Maker
+
+	// Within runs a case in surroundings of its own, with a dialect made for them. Nil: there are none.
+	Within func(t *testing.T, run func(*testing.T, Dialect))
 
 	// Greet completes the handshake of a new connection. Nil: there is none.
 	Greet func(*Client)

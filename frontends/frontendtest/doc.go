@@ -36,5 +36,6 @@
 //
 // # Suite
 //
-// [Run] tests the behaviour that all front-ends share. A [Dialect] supplies the requests of the protocol.
+// [Run] tests the behaviour that all front-ends share. A [Dialect] supplies the requests of the protocol. The HTTP API, which has
+// no sessions, passes it too: its test puts a server behind a session.
 package frontendtest

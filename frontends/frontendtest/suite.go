@@ -3,6 +3,7 @@ package frontendtest
 import (
 	"bytes"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +34,10 @@ func Run(t *testing.T, d Dialect) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			if d.Within != nil {
+				d.Within(t, c.test)
+				return
+			}
 			c.test(t, d)
 		})
 	}
@@ -271,6 +276,9 @@ type gatedBroker struct {
 	Backend
 	stage          *Stage
 	closed, failed atomic.Bool // a front-end may look from goroutines of its own
+
+	mu    sync.Mutex // guards wakes
+	wakes []func()   // of the broker's clients
 }
 
 // openGated is Open with a gatedBroker in front of the engine. It is used on the test's goroutine only.
@@ -294,8 +302,21 @@ func (g *gatedBroker) fail() {
 	g.wakeAll()
 }
 
+// Open implements core.Broker.
+func (g *gatedBroker) Open(o core.ClientOptions) core.ClientID {
+	g.mu.Lock()
+	g.wakes = append(g.wakes, o.Wake)
+	g.mu.Unlock()
+	return g.Backend.Open(o)
+}
+
 // wakeAll wakes all clients, as a broker does after a commit or a failure of the store.
 func (g *gatedBroker) wakeAll() {
+	g.mu.Lock()
+	for _, wake := range g.wakes {
+		wake()
+	}
+	g.mu.Unlock()
 	for _, c := range g.stage.clients {
 		c.Wake()
 	}
