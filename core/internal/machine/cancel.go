@@ -191,7 +191,7 @@ func (m *Machine) unindex(h uint32, e *entry) {
 	}
 	m.bySeq.drop(e.seq)
 	if e.has(hasOptional) {
-		m.leaveLane(h, e)
+		m.leaveLane(h)
 		delete(m.optionals, h)
 	}
 	if e.has(hasTransient) {

@@ -96,7 +96,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 		return
 	}
 	m.unlink(h)
-	m.leaveLane(h, e)
+	m.leaveLane(h)
 	m.move(e, core.Done)
 	e.readyAt = m.now
 	if !whole.Success {

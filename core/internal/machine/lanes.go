@@ -164,7 +164,7 @@ func (m *Machine) joinLaneOf(h uint32, j *core.Job) {
 }
 
 // leaveLane takes a job out of its lane. It is not in the list of ready jobs and has no slot.
-func (m *Machine) leaveLane(h uint32, e *entry) {
+func (m *Machine) leaveLane(h uint32) {
 	x := m.optionalState(h)
 	if x == nil || x.lane == nil {
 		return
@@ -203,7 +203,7 @@ func (m *Machine) relane(h uint32, e *entry, j *core.Job) {
 		all.remove(m, x.lane.lane, h)
 	}
 	m.freeLaneSlots(h)
-	m.leaveLane(h, e)
+	m.leaveLane(h)
 	m.joinLane(h, all, name)
 	switch {
 	case e.state == core.Ready:

@@ -116,7 +116,7 @@ func (m *Machine) enter(h uint32, e *entry, op *core.Move) {
 	if op.Queue == "" {
 		return
 	}
-	m.leaveLane(h, e)
+	m.leaveLane(h)
 	n, q := m.enterQueue(op.Queue, e.origin, e.has(ephemeral))
 	j := m.jobs.payload(h) // a copy made by setFields that no one has seen yet
 	if op.Set.Type == nil && j.Type == j.Queue {
