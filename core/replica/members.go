@@ -66,6 +66,15 @@ func (n *Node) servers() []raft.Server {
 	return f.Configuration().Servers
 }
 
+// voters are the members that have a vote, as far as this node knows; the leader does.
+func (n *Node) voters() map[string]bool {
+	votes := make(map[string]bool)
+	for _, s := range n.servers() {
+		votes[string(s.ID)] = s.Suffrage == raft.Voter
+	}
+	return votes
+}
+
 // Members are the members of the cluster, in the order of their ids.
 func (n *Node) Members() []Member {
 	if !n.isRunning() {
@@ -216,6 +225,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 			o.Leader = s.Node
 		}
 	}
+	votes := n.voters()
 	for _, m := range n.Members() {
 		i := NodeInfo{ID: m.ID, Role: "unreachable", Address: m.Address}
 		s := all[m.ID]
@@ -225,6 +235,9 @@ func (n *Node) Overview(ctx context.Context) Overview {
 			i.Role = s.Role
 			if s.Role == "leader" && s.Node != o.Leader {
 				i.Role = "follower" // it does not know yet
+			}
+			if i.Role == "follower" && !votes[m.ID] {
+				i.Role = "learner" // nor that
 			}
 		}
 		if s != nil {

@@ -1,8 +1,12 @@
 package replica
 
 import (
+	"errors"
+	"net"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/raft"
 
 	"broker/core/clock"
 )
@@ -34,5 +38,31 @@ func TestFollowerServesClientsWhileItsLeaderDoes(t *testing.T) {
 		if n.servedBy(id) != want {
 			t.Errorf("served by %q: %v", id, !want)
 		}
+	}
+}
+
+// A member that takes calls and does not answer does not delay the end of another one.
+func TestClosedNodeWaitsForNoAnswer(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	_, _, e := c.leader()
+	defer shutdown(t, e)
+	n := c.nodes["n1"]
+	conn, err := n.stream.Dial(raft.ServerAddress(n.o.Members[1].Address), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error, 1)
+	go func() { // ends with the connection
+		_, err := conn.Read(make([]byte, 1))
+		read <- err
+	}()
+	n.stream.closeCalls()
+	if err := <-read; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("an open call ended with %v", err)
+	}
+	if _, err := n.stream.Dial(raft.ServerAddress(n.o.Members[1].Address), time.Minute); err == nil {
+		t.Error("a closed node calls another one")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -93,7 +92,7 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 		ended: make(chan *journal, 1),
 		leads: make(chan *Leadership, 1), failed: make(chan error, 1), closed: make(chan struct{}),
 	}
-	n.stream = &stream{n: n, conns: make(chan net.Conn, 16)}
+	n.stream = newStream(n)
 	n.snaps = &snapshots{n: n, dir: n.dir(snapshotsDir)}
 	n.fsm = &fsm{n: n}
 	if err := n.open(ctx); err != nil {
@@ -378,8 +377,11 @@ func (n *Node) Close() error {
 					n.log.Warn("the lead could not be handed over", "error", err.Error())
 				}
 			}
-			errs = append(errs, n.raft.Shutdown().Error())
+			ended := n.raft.Shutdown()
+			n.stream.closeCalls()
+			errs = append(errs, ended.Error())
 		}
+		n.stream.closeCalls()
 		close(n.closed)
 		_ = n.o.Listener.Close() // nothing depends on it
 		if n.trans != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -145,6 +146,8 @@ func (n *Node) accept(conn net.Conn) {
 		conn = tls.Server(conn, n.o.TLS)
 	}
 	_ = conn.SetDeadline(deadlineIn(greetFor)) // on a dead socket the next call fails too
+	waitNoMore := n.stream.endWith(conn)
+	defer waitNoMore()
 	var g greeting
 	if err := readFrame(conn, magic, &g); err != nil {
 		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "error", err.Error())
@@ -164,6 +167,10 @@ func (n *Node) accept(conn net.Conn) {
 	}
 	if err := writeFrame(conn, "", answer{}); err != nil {
 		_ = conn.Close() // it has gone
+		return
+	}
+	if g.Kind != kindCall && !waitNoMore() {
+		_ = conn.Close() // this node is being closed
 		return
 	}
 	_ = conn.SetDeadline(time.Time{}) // as above
@@ -207,6 +214,50 @@ func (n *Node) objection(g *greeting) string {
 type stream struct {
 	n     *Node
 	conns chan net.Conn
+
+	done context.Context //nolint:containedctx // its end is that of all calls
+	end  context.CancelFunc
+
+	mu   sync.Mutex // guards open
+	open map[*streamConn]struct{}
+}
+
+func newStream(n *Node) *stream {
+	s := &stream{n: n, conns: make(chan net.Conn, 16), open: make(map[*streamConn]struct{})}
+	s.done, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// streamConn is a connection that raft has opened.
+type streamConn struct {
+	net.Conn
+
+	s *stream
+}
+
+// Close implements net.Conn.
+func (c *streamConn) Close() error {
+	c.s.mu.Lock()
+	delete(c.s.open, c)
+	c.s.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// closeCalls ends all calls in both directions, and those that are yet to come: a member that does not answer, because it is
+// busy or stopped, must not delay the end of this one.
+func (s *stream) closeCalls() {
+	s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		_ = c.Conn.Close() // raft closes it again
+	}
+	clear(s.open)
+}
+
+// endWith makes a connection fail once all calls end. The function that it returns undoes that; false: they have ended.
+func (s *stream) endWith(conn net.Conn) (undo func() bool) {
+	return context.AfterFunc(s.done, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
 // pass hands an accepted connection to raft.
@@ -244,12 +295,24 @@ func (a address) String() string { return string(a) }
 
 // Dial implements raft.StreamLayer.
 func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(s.done, timeout)
 	defer cancel()
 	for _, m := range append(s.n.Members(), s.n.o.Members...) {
-		if m.Address == string(to) {
-			return s.n.dial(ctx, m, greeting{Kind: kindRaft})
+		if m.Address != string(to) {
+			continue
 		}
+		conn, err := s.n.dial(ctx, m, greeting{Kind: kindRaft})
+		if err != nil {
+			return nil, err
+		}
+		c := &streamConn{conn, s}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.done.Err() != nil {
+			return nil, errors.Join(net.ErrClosed, conn.Close())
+		}
+		s.open[c] = struct{}{}
+		return c, nil
 	}
 	return nil, fmt.Errorf("call %s: %w", to, ErrNotMember)
 }

@@ -33,11 +33,11 @@ func TestManyFaults(t *testing.T) {
 			done++
 		}
 		l.finish(t)
+		t.Logf("%d faults; longest without an acknowledged submission %v", done, longest.Round(10*time.Millisecond))
 		if t.Failed() {
 			t.Fatalf("after %d faults", done)
 		}
 	}
-	t.Logf("%d faults; longest without an acknowledged submission %v", n, longest.Round(10*time.Millisecond))
 }
 
 func TestOneNodeWithAClockAnHourBehind(t *testing.T) { checkClocksThatDiffer(t, "-1h") }
