@@ -26,6 +26,7 @@ type Config struct {
 	Faktory   Faktory             `toml:"faktory"`
 	Qless     Qless               `toml:"qless"`
 	Limits    Limits              `toml:"limits"`
+	Tracing   Tracing             `toml:"tracing"`
 	Cluster   Cluster             `toml:"cluster"`
 	Routes    []Route             `toml:"route"`
 	Throttles map[string]Throttle `toml:"throttles"`
@@ -110,6 +111,12 @@ type Limits struct {
 	OutputBytes Size `toml:"output_bytes" doc:"bytes of output that may wait for a slow reader; 0: as much as the protocol's largest replies need"`
 }
 
+// Tracing sends spans of traced jobs to an OpenTelemetry collector.
+type Tracing struct {
+	Endpoint string `toml:"endpoint" doc:"URL of an OpenTelemetry collector, such as http://127.0.0.1:4318; spans of jobs with a sampled trace context are sent to /v1/traces under it; empty: none are made"`
+	Service  string `toml:"service" doc:"service.name of the spans"`
+}
+
 // Route rewrites the queue and the type of a job at submission. The first route that matches wins.
 type Route struct {
 	From  string `toml:"from" doc:"protocol by which the job is submitted"`
@@ -166,6 +173,7 @@ func Default() Config {
 			Protocol: Protocol{Listen: "127.0.0.1:7419", MaxBody: 72 * MiB}, Flush: "faktory",
 		},
 		Cluster: Cluster{ElectionTimeout: time.Second},
+		Tracing: Tracing{Service: "broker"},
 		Qless:   Qless{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
 	}
 }

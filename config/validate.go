@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	c.checkGearman(&v)
 	c.checkCluster(&v)
 	v.oneOf("faktory.flush", c.Faktory.Flush, "faktory", "all", "off")
+	c.checkTracing(&v)
 	v.size("limits.output_bytes", c.Limits.OutputBytes, 0, 64*GiB)
 	for i, r := range c.Routes {
 		v.route(fmt.Sprintf("route[%d]", i), r)
@@ -92,6 +94,19 @@ func (c *Config) checkHTTP(v *checker) {
 		if !a.Loopback() {
 			v.complain("http.listen", "other hosts can reach %s: set http.password, http.tls_client_ca or principals", a)
 		}
+	}
+}
+
+func (c *Config) checkTracing(v *checker) {
+	if c.Tracing.Endpoint == "" {
+		return
+	}
+	u, err := url.Parse(c.Tracing.Endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		v.complain("tracing.endpoint", "%q is not a URL such as http://127.0.0.1:4318", c.Tracing.Endpoint)
+	}
+	if c.Tracing.Service == "" {
+		v.complain("tracing.service", "is empty")
 	}
 }
 

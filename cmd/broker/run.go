@@ -26,6 +26,7 @@ import (
 	"broker/frontends/access"
 	"broker/frontends/eventloop"
 	"broker/frontends/httpapi"
+	"broker/frontends/otlp"
 	"broker/frontends/service"
 )
 
@@ -120,6 +121,7 @@ type process struct {
 	routes        routes
 	routeEpoch    atomic.Uint64
 	schedules     scheduleLoader
+	tracing       *otlp.Exporter // nil: no spans are sent
 }
 
 // requestShutdown requests a shutdown. Any goroutine may call it.
@@ -256,6 +258,9 @@ func (p *process) serveClients() error {
 	if err := p.openService(); err != nil {
 		return err
 	}
+	if err := p.openTracing(); err != nil {
+		return err
+	}
 	loops := processors()
 	if n := p.config.EventLoops; n > 0 {
 		loops = n
@@ -375,6 +380,9 @@ func (p *process) closeAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()
 	p.server.Stop(ctx)
+	if p.tracing != nil {
+		p.tracing.Close()
+	}
 	err := p.engine.Shutdown()
 	_ = p.http.Shutdown(ctx) // a scrape that is interrupted will be repeated
 	return err

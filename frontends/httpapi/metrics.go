@@ -73,6 +73,8 @@ var (
 	forbiddenDesc = describe("forbidden_total", "Requests that the client's principal was not allowed to make.", "protocol")
 	drainingDesc  = describe("draining", "1 while no jobs are leased.")
 	syncDesc      = describe("sync_seconds", "Time of a sync of the store's log.")
+	spansDesc     = describe("spans_sent_total", "Spans that the OpenTelemetry collector has accepted.")
+	lostSpansDesc = describe("spans_dropped_total", "Spans, or events that would have made one, that were dropped because the collector did not accept them in time.")
 	readyDesc     = describe("ready", "1 while clients are served.")
 )
 
@@ -168,6 +170,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstHistogram(syncDesc, l.Count, l.Seconds, l.UpTo)
 		}
 	}
+	s.spans(b.Spans)
 	stats, queues, histograms := m.read(b.Broker)
 	if stats == nil {
 		return // the broker is gone
@@ -230,6 +233,17 @@ func (s scrape) gauge(d *prometheus.Desc, v float64, labels ...string) {
 
 func (s scrape) counter(d *prometheus.Desc, v uint64, labels ...string) {
 	s.out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
+// spans tells the spans of a broker that sends some.
+func (s scrape) spans(counts func() (sent, dropped uint64, on bool)) {
+	if counts == nil {
+		return
+	}
+	if sent, dropped, on := counts(); on {
+		s.counter(spansDesc, sent)
+		s.counter(lostSpansDesc, dropped)
+	}
 }
 
 // jobs tells the jobs of each queue by state, and of all queues that are not listed together.

@@ -49,6 +49,8 @@ type Backend struct {
 	Syncs   func() core.Latency // of the store; nil: not told
 
 	Connections func() map[string]Connections // by front-end
+
+	Spans func() (sent, dropped uint64, on bool) // to a collector; nil: not told
 }
 
 // Server answers HTTP requests.

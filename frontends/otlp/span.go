@@ -1,0 +1,93 @@
+package otlp
+
+import (
+	"crypto/rand"
+	"strconv"
+	"strings"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"broker/core"
+	"broker/frontends/tracecontext"
+)
+
+// kinds are the events that begin or end what spans measure.
+var kinds = []core.EventKind{
+	core.EventSubmitted, core.EventLeased, core.EventDone, core.EventFailed, core.EventReleased, core.EventLeaseExpired,
+	core.EventDead, core.EventCancelled, core.EventExpired,
+}
+
+// spanFlags: the trace is sampled, and the parent is a span of another process.
+const spanFlags = uint32(1) | uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) |
+	uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK)
+
+// spanOf is the span that ends with an event; nil if none does.
+func spanOf(ev *core.Event) *tracepb.Span {
+	c, ok := tracecontext.Parse(ev.Trace)
+	if !ok || !c.Sampled {
+		return nil
+	}
+	switch {
+	case ev.Kind == core.EventSubmitted:
+		return newSpan(ev, &c, "publish", "send", tracepb.Span_SPAN_KIND_PRODUCER, ev.At)
+	case ev.Since == 0:
+		return nil
+	case ev.Kind == core.EventLeased:
+		return newSpan(ev, &c, "wait", "", tracepb.Span_SPAN_KIND_INTERNAL, ev.Since)
+	}
+	s := newSpan(ev, &c, "process", "process", tracepb.Span_SPAN_KIND_CONSUMER, ev.Since)
+	outcome := strings.ReplaceAll(ev.Kind.String(), " ", "_")
+	s.Attributes = append(s.Attributes, text("broker.outcome", outcome))
+	if ev.Kind != core.EventDone && ev.Kind != core.EventReleased {
+		class := outcome
+		if ev.Kind == core.EventFailed && ev.Detail != "" {
+			class = ev.Detail
+		}
+		s.Attributes = append(s.Attributes, text("error.type", class))
+		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: valid(class)}
+	}
+	return s
+}
+
+// newSpan is a span that ends with an event. operation is its name, operationType that of the conventions; empty: none.
+func newSpan(
+	ev *core.Event, c *tracecontext.Context, operation, operationType string, kind tracepb.Span_SpanKind, from core.Instant,
+) *tracepb.Span {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // never fails
+	_, state := tracecontext.Split(ev.Trace)
+	message := ev.ID
+	if message == "" {
+		message = "seq:" + strconv.FormatUint(ev.Seq, 10)
+	}
+	s := &tracepb.Span{
+		TraceId: c.TraceID[:], SpanId: id, ParentSpanId: c.SpanID[:], TraceState: state, Flags: spanFlags,
+		Name: operation + " " + valid(ev.Queue), Kind: kind,
+		StartTimeUnixNano: nanos(from), EndTimeUnixNano: nanos(ev.At),
+		Attributes: []*commonpb.KeyValue{
+			text("messaging.system", "broker"),
+			text("messaging.operation.name", operation),
+			text("messaging.destination.name", ev.Queue),
+			text("messaging.message.id", message),
+			text("broker.protocol", ev.Protocol.String()),
+		},
+	}
+	for _, a := range []struct{ key, value string }{
+		{"messaging.operation.type", operationType}, {"messaging.client.id", ev.Worker}, {"broker.job.type", ev.Type},
+	} {
+		if a.value != "" {
+			s.Attributes = append(s.Attributes, text(a.key, a.value))
+		}
+	}
+	return s
+}
+
+func nanos(at core.Instant) uint64 { return uint64(max(at, 0)) * 1000 }
+
+func text(key, value string) *commonpb.KeyValue {
+	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: valid(value)}}}
+}
+
+// valid is s as protobuf can carry it. Names of Gearman clients may be any bytes.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -1,0 +1,133 @@
+package integration_test
+
+import (
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	faktory "github.com/contribsys/faktory/client"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"broker/integration/harness"
+)
+
+const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+// collector is an OpenTelemetry collector that passes on what it receives.
+func collector(t *testing.T) (url string, spans <-chan *tracepb.Span) {
+	t.Helper()
+	received := make(chan *tracepb.Span, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var data tracepb.TracesData
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = proto.Unmarshal(body, &data)
+		}
+		if err != nil || r.URL.Path != "/v1/traces" {
+			t.Errorf("%s: %v", r.URL.Path, err)
+		}
+		for _, rs := range data.GetResourceSpans() {
+			for _, ss := range rs.GetScopeSpans() {
+				for _, span := range ss.GetSpans() {
+					received <- span
+				}
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, received
+}
+
+// TestTracesCrossProtocols follows a trace from curl to a Faktory worker, and from a Faktory client to an HTTP worker, and
+// reads the spans that the broker sends of both.
+func TestTracesCrossProtocols(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	harness.Need(t, "curl")
+	url, spans := collector(t)
+	b := harness.Start(t, harness.Options{Config: "[tracing]\nendpoint = \"" + url + "\"\n"})
+	c := dialFaktory(t, b)
+
+	status, _, pushed := curl(t, b, "-H", "traceparent: "+traceparent, "-H", "tracestate: a=1", "-d", `{"queue":"from-http","args":[1]}`, "/jobs")
+	equal(t, "status of the submission", status, "201")
+	job, err := c.Fetch("from-http")
+	check(t, err)
+	equal(t, "jid", job.Jid, pushed["id"].(string))
+	equal(t, "traceparent of the worker", job.Custom["traceparent"], any(traceparent))
+	equal(t, "tracestate of the worker", job.Custom["tracestate"], any("a=1"))
+	check(t, c.Ack(job.Jid))
+	wantSpans(t, spans, "from-http", job.Jid, tracepb.Status_STATUS_CODE_UNSET)
+
+	own := faktory.NewJob("Traced", 1)
+	own.Queue = "from-faktory"
+	own.SetCustom("traceparent", traceparent)
+	check(t, c.Push(own))
+	l := api(t, b, "POST", "/queues/from-faktory/lease")
+	equal(t, "traceparent of the lease", l["job"].(map[string]any)["traceparent"], any(traceparent))
+	api(t, b, "POST", "/leases/"+l["lease"].(string)+"/fail", `{"error_class":"Boom"}`)
+	wantSpans(t, spans, "from-faktory", own.Jid, tracepb.Status_STATUS_CODE_ERROR)
+
+	harness.Eventually(t, func() string {
+		if text := metricsOf(t, b); !strings.Contains(text, "broker_spans_sent_total 6\n") || !strings.Contains(text, "broker_spans_dropped_total 0\n") {
+			return "not all spans are counted"
+		}
+		return ""
+	})
+}
+
+func metricsOf(t *testing.T, b *harness.Broker) string {
+	t.Helper()
+	resp, err := http.Get("http://" + b.HTTP + "/metrics") //nolint:noctx // the harness ends the broker
+	check(t, err)
+	defer func() { _ = resp.Body.Close() }() // it was read
+	text, err := io.ReadAll(resp.Body)
+	check(t, err)
+	return string(text)
+}
+
+// wantSpans receives the three spans of a job that ran once.
+func wantSpans(t *testing.T, spans <-chan *tracepb.Span, queue, id string, status tracepb.Status_StatusCode) {
+	t.Helper()
+	for _, operation := range []string{"publish", "wait", "process"} {
+		select {
+		case s := <-spans:
+			attributes := make(map[string]string)
+			for _, a := range s.GetAttributes() {
+				attributes[a.GetKey()] = a.GetValue().GetStringValue()
+			}
+			equal(t, "name", s.GetName(), operation+" "+queue)
+			equal(t, "trace", hex.EncodeToString(s.GetTraceId()), traceparent[3:35])
+			equal(t, "parent", hex.EncodeToString(s.GetParentSpanId()), traceparent[36:52])
+			equal(t, "job", attributes["messaging.message.id"], id)
+			equal(t, "destination", attributes["messaging.destination.name"], queue)
+			if operation == "process" {
+				equal(t, "status", s.GetStatus().GetCode(), status)
+			}
+		case <-time.After(harness.Patience):
+			t.Fatalf("no span %s %s", operation, queue)
+		}
+	}
+}
+
+// TestNoSpansAreMadeUnlessConfigured: the trace is carried, and there is no exporter, which would show its metrics.
+func TestNoSpansAreMadeUnlessConfigured(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	b := harness.Start(t, harness.Options{})
+	c := dialFaktory(t, b)
+	job := faktory.NewJob("Traced", 1)
+	job.SetCustom("traceparent", traceparent)
+	check(t, c.Push(job))
+	fetched, err := c.Fetch("default")
+	check(t, err)
+	equal(t, "traceparent", fetched.Custom["traceparent"], any(traceparent))
+	check(t, c.Ack(fetched.Jid))
+	if strings.Contains(metricsOf(t, b), "broker_spans") {
+		t.Error("there are metrics of spans")
+	}
+}
