@@ -47,7 +47,7 @@ func ready(t *testing.T, c contender) contender {
 	t.Helper()
 	if c.ours {
 		binary := harness.Binary(t)
-		all := protocols()
+		all := append(protocols(), protocol{dialect: httpAPI{}, addr: httpAddr})
 		addr := all[slices.IndexFunc(all, func(p protocol) bool { return p.dialect == c.dialect })].addr
 		if c.name == clusterName {
 			c.start = func(dir string) (*running, error) { return startCluster(binary, dir, addr) }

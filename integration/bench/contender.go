@@ -98,7 +98,16 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		name: natsName, dialect: nats{}, share: 0.1, cluster: true, missing: missing["nats"],
 		start: func(dir string) (*running, error) { return startNATS(built.nats, dir) },
 	})
-	return all
+	overHTTP := group{name: httpName}
+	for _, durability := range durabilities {
+		overHTTP.contenders = append(overHTTP.contenders, contender{
+			name: "broker " + durability, dialect: httpAPI{}, share: 0.1, ours: true, missing: missing["broker"],
+			start: func(dir string) (*running, error) {
+				return broker(built.broker, dir, durability, httpAddr)
+			},
+		})
+	}
+	return append(all, overHTTP)
 }
 
 // unixName is the broker whose clients use a unix socket.
@@ -124,6 +133,11 @@ func unixBroker(binary, dir string) (*running, error) {
 	}
 	return r, nil
 }
+
+func httpAddr(b *server.BrokerServer) string { return b.HTTP }
+
+// httpName is the group of the HTTP API, which has no peers here.
+const httpName = "http"
 
 // clusterName is the contender of three brokers that are one.
 const clusterName = "broker cluster of 3"

@@ -29,7 +29,7 @@ func main() {
 	s.jobs = 200_000
 	flag.Var((*number)(&s.jobs), "jobs", "jobs a measurement; some modes and slow peers take a part of them")
 	flag.StringVar(&letters, "modes", "a,b,c,d,e", "which loads to run")
-	flag.StringVar(&names, "protocols", "gearman,workq,faktory", "which protocols to run")
+	flag.StringVar(&names, "protocols", "gearman,workq,faktory,http", "which protocols to run")
 	flag.StringVar(&durabilities, "durability", "sync,none", "with which durabilities the broker takes part")
 	flag.IntVar(&clients, "clients", clients, "producers, and as many workers")
 	flag.IntVar(&inHand, "in-hand", inHand, "jobs that a Gearman worker has at a time")
@@ -86,6 +86,7 @@ func (s *settings) check() error {
 	for _, p := range protocols() {
 		names = append(names, p.name)
 	}
+	names = append(names, httpName)
 	for _, c := range []struct {
 		flag         string
 		given, known []string
