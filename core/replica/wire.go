@@ -215,7 +215,7 @@ type stream struct {
 	n     *Node
 	conns chan net.Conn
 
-	done context.Context //nolint:containedctx // its end is that of all calls
+	done context.Context // its end is that of all calls
 	end  context.CancelFunc
 
 	mu   sync.Mutex // guards open

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"broker/integration/harness"
 	"broker/integration/server"
@@ -174,12 +173,10 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// ready waits until a node serves clients, and says how long that took.
-func (c *cluster) ready(i int) time.Duration {
+// ready waits until a node serves clients.
+func (c *cluster) ready(i int) {
 	c.t.Helper()
-	begin := time.Now()
 	check(c.t, c.nodes[i].WaitReady(harness.Patience))
-	return time.Since(begin)
 }
 
 // restart starts a node again and waits until it serves and has caught up.

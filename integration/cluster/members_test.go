@@ -36,18 +36,17 @@ func (c *cluster) awaitRole(id, want string) {
 }
 
 // join adds a node through another one, and starts it.
-func (c *cluster) join(through int) (i int) {
+func (c *cluster) join(through int) {
 	c.t.Helper()
 	address, err := server.FreeAddr()
 	check(c.t, err)
-	i = len(c.nodes)
+	i := len(c.nodes)
 	id := fmt.Sprint("n", i+1)
 	check(c.t, c.api(through, "POST", "/cluster/add", fmt.Sprintf(`{"id":%q,"address":%q}`, id, address), nil))
 	c.list += "," + id + "=" + address
 	b := c.nodeOf(filepath.Join(c.t.TempDir(), id), i, server.BrokerOptions{Args: []string{"--join"}})
 	c.nodes = append(c.nodes, b)
 	check(c.t, b.Start())
-	return i
 }
 
 // Nodes are added and removed while clients work. A node that was added gets a vote as soon as the number of votes stays odd
