@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"time"
 
@@ -19,15 +20,20 @@ const (
 	BarKeys
 )
 
+// isTerminal reports whether people read what is written to w.
+func isTerminal(w io.Writer) bool {
+	f, isFile := w.(*os.File)
+	return isFile && isatty.IsTerminal(f.Fd())
+}
+
 // NewBar returns a progress bar on standard error, which shows nothing where that is not a terminal. A total of -1 is unknown.
 func NewBar(cmd *cobra.Command, total int64, unit BarUnit) *progressbar.ProgressBar {
 	if total == 0 {
 		total = 1
 	}
-	f, isFile := cmd.ErrOrStderr().(*os.File)
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(cmd.ErrOrStderr()),
-		progressbar.OptionSetVisibility(isFile && isatty.IsTerminal(f.Fd())),
+		progressbar.OptionSetVisibility(isTerminal(cmd.ErrOrStderr())),
 		progressbar.OptionShowCount(),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionClearOnFinish(),

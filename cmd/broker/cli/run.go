@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -80,6 +81,9 @@ func showOutcome(cmd *cobra.Command, j *job, waited time.Duration, out format) e
 	result, err := resultBytes(o)
 	if err != nil {
 		return Failed(err)
+	}
+	if isTerminal(cmd.OutOrStdout()) && !bytes.HasSuffix(result, []byte("\n")) {
+		result = append(result, '\n') // the prompt of the shell starts on a line of its own
 	}
 	_, err = cmd.OutOrStdout().Write(result)
 	return Failed(err)
