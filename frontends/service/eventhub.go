@@ -101,22 +101,20 @@ func (h *eventHub) start(s *Service) error {
 func (h *eventHub) follow(c *client) {
 	var linger <-chan time.Time
 	for {
-		select {
-		case <-c.wake:
-			c.do()
-		case <-h.left:
-			linger = time.After(eventLinger)
-			continue
-		case <-linger:
-			if h.stopIfAlone() {
+		if len(c.replies) == 0 { // committed may have fetched some, and used up their wake-up
+			select {
+			case <-c.wake:
+				c.do()
+			case <-h.left:
+				linger = time.After(eventLinger)
+			case <-linger:
+				if h.stopIfAlone() {
+					return
+				}
+				linger = nil
+			case <-h.ctx.Done():
 				return
 			}
-			linger = nil
-			continue
-		case <-h.ctx.Done():
-			return
-		}
-		if len(c.replies) == 0 {
 			continue
 		}
 		var latest core.Commit

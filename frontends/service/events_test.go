@@ -1,7 +1,9 @@
 package service
 
 import (
+	"context"
 	"crypto/rand"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,5 +115,72 @@ func (h *eventHub) waitFor(number uint64) {
 			return
 		}
 		<-news
+	}
+}
+
+// heldBroker hides that commits are done, while held.
+type heldBroker struct {
+	*engine.Engine
+	held    atomic.Bool
+	events  core.ClientID
+	wake    func()
+	fetched atomic.Int64 // replies of the client that has the events
+}
+
+func (b *heldBroker) Open(o core.ClientOptions) core.ClientID {
+	id := b.Engine.Open(o)
+	if o.Name == "events" {
+		b.events, b.wake = id, o.Wake
+	}
+	return id
+}
+
+func (b *heldBroker) Committed() core.Commit {
+	if b.held.Load() {
+		return 0
+	}
+	return b.Engine.Committed()
+}
+
+func (b *heldBroker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	replies := b.Engine.Do(id, ops, into)
+	if id == b.events && len(ops) == 0 {
+		b.fetched.Add(int64(len(replies) - len(into)))
+	}
+	return replies
+}
+
+// TestEventsThatComeDuringACommitAreNotKeptBack: the wait for the commit of earlier events fetches the later ones.
+func TestEventsThatComeDuringACommitAreNotKeptBack(t *testing.T) {
+	t.Parallel()
+	_, e := setup(t)
+	b := &heldBroker{Engine: e}
+	s, err := New(Options{Broker: b, Random: func(b []byte) { _, _ = rand.Read(b) }}) // never fails
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := s.Events(everyone, EventFilter{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	b.held.Store(true)
+	for _, want := range []int64{2, 4} { // each job is submitted and ready
+		submitMany(t, e, "q", 1)
+		for b.fetched.Load() < want {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	b.held.Store(false)
+	b.wake()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for got := 0; got < 4; {
+		batch, err := l.Next(ctx)
+		if err != nil {
+			t.Fatalf("%d events of 4: %v", got, err)
+		}
+		got += len(batch.Events)
 	}
 }
