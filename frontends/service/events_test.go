@@ -124,7 +124,7 @@ type heldBroker struct {
 	held    atomic.Bool
 	events  core.ClientID
 	wake    func()
-	fetched atomic.Int64 // replies of the client that has the events
+	fetched chan int // replies that the client with the events has got
 }
 
 func (b *heldBroker) Open(o core.ClientOptions) core.ClientID {
@@ -145,7 +145,7 @@ func (b *heldBroker) Committed() core.Commit {
 func (b *heldBroker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
 	replies := b.Engine.Do(id, ops, into)
 	if id == b.events && len(ops) == 0 {
-		b.fetched.Add(int64(len(replies) - len(into)))
+		b.fetched <- len(replies) - len(into)
 	}
 	return replies
 }
@@ -154,7 +154,7 @@ func (b *heldBroker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []co
 func TestEventsThatComeDuringACommitAreNotKeptBack(t *testing.T) {
 	t.Parallel()
 	_, e := setup(t)
-	b := &heldBroker{Engine: e}
+	b := &heldBroker{Engine: e, fetched: make(chan int, 1000)}
 	s, err := New(Options{Broker: b, Random: func(b []byte) { _, _ = rand.Read(b) }}) // never fails
 	if err != nil {
 		t.Fatal(err)
@@ -166,10 +166,10 @@ func TestEventsThatComeDuringACommitAreNotKeptBack(t *testing.T) {
 	}
 	defer l.Close()
 	b.held.Store(true)
-	for _, want := range []int64{2, 4} { // each job is submitted and ready
+	for range 2 {
 		submitMany(t, e, "q", 1)
-		for b.fetched.Load() < want {
-			time.Sleep(time.Millisecond)
+		for fetched := 0; fetched < 2; { // the job is submitted and ready
+			fetched += <-b.fetched
 		}
 	}
 	b.held.Store(false)
