@@ -123,12 +123,8 @@ func (s *Server) whenReady(next http.Handler) http.Handler {
 
 // awaitService waits until the broker's service is there, and reports whether it is.
 func (s *Server) awaitService(ctx context.Context) bool {
-	there := func() bool {
-		b := s.backend.Load()
-		return b != nil && b.Service != nil
-	}
-	if there() {
-		return true
+	if b := s.backend.Load(); b != nil {
+		return b.Service != nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -139,8 +135,8 @@ func (s *Server) awaitService(ctx context.Context) bool {
 		case <-ctx.Done():
 			return false
 		case <-poll.C:
-			if there() {
-				return true
+			if b := s.backend.Load(); b != nil {
+				return b.Service != nil
 			}
 		}
 	}
