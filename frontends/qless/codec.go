@@ -265,7 +265,7 @@ func (s *statistics) encode() []byte {
 		e.num(d.vk)
 		e.size(len(d.histogram))
 		for i := range buckets {
-			if n := d.histogram[i]; n != 0 {
+			if n, ok := d.histogram[i]; ok {
 				e.size(i)
 				e.num(n)
 			}
