@@ -107,7 +107,8 @@ func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter,
 	m.Handle(pattern, m.s.protected(h))
 }
 
-// startTimeout is how long a request waits for the store, as a client of the other protocols does. A large store takes longer.
+// startTimeout is how long a request waits for the store by default, as a client of the other protocols does. A large store
+// takes longer.
 const startTimeout = 5 * time.Second
 
 // whenReady answers for the API until the store is open.
@@ -126,7 +127,7 @@ func (s *Server) awaitService(ctx context.Context) bool {
 	if b := s.backend.Load(); b != nil {
 		return b.Service != nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.startTimeout)
 	defer cancel()
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()

@@ -55,14 +55,15 @@ type Backend struct {
 
 // Server answers HTTP requests.
 type Server struct {
-	options  Options
-	metrics  *metrics
-	logins   *loginLimiter
-	backend  atomic.Pointer[Backend]
-	progress atomic.Pointer[progress]
-	stopping atomic.Bool
-	pages    []Pages
-	document func() []byte // of serveDocument
+	options      Options
+	metrics      *metrics
+	logins       *loginLimiter
+	backend      atomic.Pointer[Backend]
+	startTimeout time.Duration
+	progress     atomic.Pointer[progress]
+	stopping     atomic.Bool
+	pages        []Pages
+	document     func() []byte // of serveDocument
 }
 
 // progress is how far the start has come.
@@ -80,7 +81,7 @@ func New(o Options) *Server {
 		o.Access = &access.Control{}
 	}
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, defaultMaxBody)
-	s := &Server{options: o, logins: newLoginLimiter(o.Now)}
+	s := &Server{options: o, logins: newLoginLimiter(o.Now), startTimeout: startTimeout}
 	s.progress.Store(&progress{})
 	s.metrics = newMetrics(o.Version, &s.backend, o.Access)
 	if o.Cluster != nil {

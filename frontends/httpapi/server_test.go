@@ -69,6 +69,7 @@ func setup(t *testing.T, o Options) *fixture {
 	t.Helper()
 	o.Log = zerolog.Nop()
 	f := &fixture{Server: New(o), t: t, broker: &toyBroker{}}
+	f.startTimeout = 0 // most tests never make it ready
 	server := httptest.NewServer(f.HTTP().Handler)
 	t.Cleanup(server.Close)
 	f.url = server.URL
