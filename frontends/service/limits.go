@@ -107,22 +107,28 @@ func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Li
 		if err != nil {
 			return nil, err
 		}
-		last := after
 		for i := range r.Limits {
-			l := &r.Limits[i]
-			last = max(last, l.Queue)
-			if caller.may(access.Read, l.Queue) == nil {
+			if l := &r.Limits[i]; caller.may(access.Read, l.Queue) == nil {
 				limits = append(limits, limitOf(l))
 			}
 		}
-		for i := range r.Sharings {
-			last = max(last, r.Sharings[i].Queue)
-		}
+		last := lastQueue(&r, after)
 		if queue != "" || last == after {
 			return limits, context.Cause(ctx)
 		}
 		after = last
 	}
+}
+
+// lastQueue is the last queue of a page of limits and sharings; after if the page is empty.
+func lastQueue(r *core.Reply, after string) string {
+	for i := range r.Limits {
+		after = max(after, r.Limits[i].Queue)
+	}
+	for i := range r.Sharings {
+		after = max(after, r.Sharings[i].Queue)
+	}
+	return after
 }
 
 // limitCursor is where a list of limits goes on: behind so many limits of a queue.
@@ -175,18 +181,13 @@ func (s *Service) limitedQueues(ctx context.Context, c *client, caller Caller, a
 	if err != nil {
 		return nil, "", err
 	}
-	last = after
-	for i := range r.Sharings {
-		last = max(last, r.Sharings[i].Queue)
-	}
 	for i := range r.Limits {
 		queue := r.Limits[i].Queue
-		last = max(last, queue)
 		if (len(queues) == 0 || queues[len(queues)-1] != queue) && caller.may(access.Read, queue) == nil {
 			queues = append(queues, queue)
 		}
 	}
-	return queues, last, nil
+	return queues, lastQueue(&r, after), nil
 }
 
 // PutLimit sets a limit of a queue.
