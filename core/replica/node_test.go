@@ -204,6 +204,33 @@ func shutdown(t *testing.T, e *engine.Engine) {
 	}
 }
 
+// follower is a node that does not lead.
+func (c *cluster) follower(leader *Node) string {
+	for _, m := range c.members {
+		if m.ID != leader.o.ID {
+			return m.ID
+		}
+	}
+	panic("a cluster of one")
+}
+
+// catchUpByCopy stops a node, submits the jobs of the numbers from to 400, which are too many for the log, and starts it again.
+func (c *cluster) catchUpByCopy(victim string, leader *Node, e *engine.Engine, from int) {
+	c.t.Helper()
+	c.stop(victim)
+	for ; from < 400; from += 10 {
+		submit(c.t, e, from, 10, 10_000)
+	}
+	eventually(c.t, func() string {
+		if low, _ := leader.logs.log.Bounds(); low > 20 {
+			return ""
+		}
+		return "the log is not cut"
+	})
+	c.start(victim)
+	c.caughtUp()
+}
+
 // caughtUp waits until all nodes have applied what is committed.
 func (c *cluster) caughtUp() {
 	c.t.Helper()
@@ -296,10 +323,7 @@ func TestEmptiedNodeComesBack(t *testing.T) {
 	c.start("n1", "n2", "n3")
 	first, _, e := c.leader()
 	submit(t, e, 0, 100, 10)
-	victim := "n1"
-	if first.o.ID == victim {
-		victim = "n2"
-	}
+	victim := c.follower(first)
 	c.caughtUp()
 	c.stop(victim)
 	submit(t, e, 100, 100, 10)
@@ -324,23 +348,9 @@ func TestLogIsCut(t *testing.T) {
 	c.change = func(o *Options) { o.MaxLogBytes = 1 << 20 }
 	c.start("n1", "n2", "n3")
 	first, _, e := c.leader()
-	victim := "n1"
-	if first.o.ID == victim {
-		victim = "n2"
-	}
+	victim := c.follower(first)
 	c.caughtUp()
-	c.stop(victim)
-	for i := 0; i < 40; i++ {
-		submit(t, e, i*10, 10, 10_000)
-	}
-	eventually(t, func() string {
-		if low, _ := first.logs.log.Bounds(); low > 20 {
-			return ""
-		}
-		return "the log is not cut"
-	})
-	c.start(victim)
-	c.caughtUp()
+	c.catchUpByCopy(victim, first, e, 0)
 	for id, n := range c.nodes {
 		if got, want := n.store.Load().Position(), first.store.Load().Position(); got != want {
 			t.Errorf("%s is at %+v, the leader at %+v", id, got, want)

@@ -34,16 +34,6 @@ func (c *cluster) next(from *Node, e *engine.Engine, to string) (*Node, *engine.
 	return n, e
 }
 
-// follower is a node that does not lead.
-func (c *cluster) follower(leader *Node) string {
-	for _, m := range c.members {
-		if m.ID != leader.o.ID {
-			return m.ID
-		}
-	}
-	panic("a cluster of one")
-}
-
 func TestLeadersChangeAndFollowersStayReady(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
@@ -143,18 +133,7 @@ func TestCopyReplacesTheIndex(t *testing.T) {
 	submit(t, e, 0, 10, 10_000)
 	c.caughtUp()
 	victim := c.follower(first)
-	c.stop(victim)
-	for i := 1; i < 40; i++ {
-		submit(t, e, i*10, 10, 10_000)
-	}
-	eventually(t, func() string {
-		if low, _ := first.logs.log.Bounds(); low > 20 {
-			return ""
-		}
-		return "the log is not cut"
-	})
-	c.start(victim)
-	c.caughtUp()
+	c.catchUpByCopy(victim, first, e, 10)
 	n, e := c.next(first, e, victim)
 	if have := jobs(t, e); have != 400 || n.o.ID != victim {
 		t.Errorf("%d jobs with %s", have, n.o.ID)
