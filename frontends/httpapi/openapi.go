@@ -122,26 +122,25 @@ func (s *Server) whenReady(next http.Handler) http.Handler {
 	})
 }
 
-// awaitService waits until the broker's service is there, and reports whether it is.
+// awaitService waits for the broker to be ready, and reports whether it has a service.
 func (s *Server) awaitService(ctx context.Context) bool {
-	if b := s.backend.Load(); b != nil {
-		return b.Service != nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, s.startTimeout)
 	defer cancel()
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
-	for !s.stopping.Load() {
+	for {
+		if b := s.backend.Load(); b != nil {
+			return b.Service != nil
+		}
+		if s.stopping.Load() {
+			return false
+		}
 		select {
 		case <-ctx.Done():
 			return false
 		case <-poll.C:
-			if b := s.backend.Load(); b != nil {
-				return b.Service != nil
-			}
 		}
 	}
-	return false
 }
 
 // anyBodyIsJSON lets clients leave the content type out: curl's own is that of a form.
