@@ -33,16 +33,25 @@ type apiFixture struct {
 // setupAPI opens an engine whose timers fire only when the test advances the clock.
 func setupAPI(t *testing.T, o Options) *apiFixture {
 	t.Helper()
+	return setupService(t, o, engine.Options{}, func(*service.Options) {})
+}
+
+// setupService is setupAPI with other options of the engine and of the service.
+func setupService(t *testing.T, o Options, eo engine.Options, change func(*service.Options)) *apiFixture {
+	t.Helper()
 	f := &apiFixture{t: t, clock: coretest.NewClock(), header: make(http.Header)}
-	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true})
+	eo.Dir, eo.FS, eo.Clock, eo.Seed, eo.ManualTimers = "data", engine.MemoryFS(), f.clock, 1, true
+	e, err := engine.Open(eo)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.engine = e
-	s, err := service.New(service.Options{
+	so := service.Options{
 		Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
 		Handles: core.NewHandleFormat("H:here"), Storage: e.Storage, CheckStore: f.checkStore,
-	})
+	}
+	change(&so)
+	s, err := service.New(so)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"broker/core/notify"
 )
 
-// commitTimeout is how long a change waits for the disk.
-const commitTimeout = 10 * time.Second
+// defaultCommitTimeout is how long a change waits for its commit by default.
+const defaultCommitTimeout = 10 * time.Second
 
 // client is the broker's client for the time of one call. One goroutine uses it.
 type client struct {
@@ -19,11 +19,13 @@ type client struct {
 	id      core.ClientID
 	wake    notify.Signal
 	replies []core.Reply // fetched and not looked at yet
+
+	commitTimeout time.Duration
 }
 
 // open registers a client for one call; close it.
 func (s *Service) open(caller Caller, name string) *client {
-	c := &client{b: s.o.Broker, wake: notify.NewSignal()}
+	c := &client{b: s.o.Broker, wake: notify.NewSignal(), commitTimeout: s.o.CommitTimeout}
 	c.id = c.b.Open(core.ClientOptions{
 		Protocol: core.HTTP, Wake: c.wake.Set, Address: caller.Address, Identity: caller.Identity, Name: name,
 	})
@@ -105,7 +107,7 @@ func (c *client) committed(ctx context.Context, commit core.Commit) error {
 	if c.b.Committed() >= commit {
 		return nil
 	}
-	timeout := time.NewTimer(commitTimeout)
+	timeout := time.NewTimer(c.commitTimeout)
 	defer timeout.Stop()
 	for c.b.Committed() < commit {
 		if c.b.Stopped() {

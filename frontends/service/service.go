@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -28,6 +29,9 @@ type Options struct {
 
 	// MaxBodyBytes bounds the body of a job; zero: core.MaxBodyBytes.
 	MaxBodyBytes int
+
+	// CommitTimeout is how long a change waits for its commit; zero: 10 seconds.
+	CommitTimeout time.Duration
 
 	// Audited is called after each change.
 	Audited func(AuditEntry)
@@ -94,6 +98,7 @@ func New(o Options) (*Service, error) {
 	if o.MaxBodyBytes <= 0 {
 		o.MaxBodyBytes = core.MaxBodyBytes
 	}
+	o.CommitTimeout = cmp.Or(o.CommitTimeout, defaultCommitTimeout)
 	s := &Service{o: o}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.events.ctx = s.ctx
