@@ -78,7 +78,7 @@ func TestEveryErrorOfTheAPIIsAProblemDocument(t *testing.T) {
 	b := harness.Start(t, harness.Options{Config: "[http]\nmax_body = \"100 KiB\"\n"})
 	job := api(t, b, "POST", "/jobs", `{"queue": "q", "id": "one", "unique_key": "k"}`)
 	api(t, b, "POST", "/jobs", `{"queue": "full"}`)
-	api(t, b, "PATCH", "/queues/full", `{"max": {"high": 0, "normal": 1, "low": 0}}`)
+	api(t, b, "PATCH", "/queues/full", `{"max": {"normal": 1}}`)
 	lease := api(t, b, "POST", "/queues/q/lease", "{}")["lease"].(string)
 	api(t, b, "POST", "/leases/"+lease+"/release")
 	text := strings.Repeat("a", 300_000)

@@ -51,7 +51,7 @@ func (r *request) applyQueueForm(name, do string) error {
 // limitFieldsOfQueue are the limits that a form of a queue has.
 var limitFieldsOfQueue = []string{"high", "normal", "low", "concurrency", "per_worker", "rate", "burst"}
 
-// limitChange reads the limits of a form. What the form leaves empty stays as it is; 0 is no limit.
+// limitChange reads the limits of a form. What the form leaves empty or as it was stays; 0 is no limit.
 func limitChange(form url.Values, q *service.Queue, change *service.QueueChange) error {
 	var most service.QueueMax
 	if q.Max != nil {
@@ -61,16 +61,18 @@ func limitChange(form url.Values, q *service.Queue, change *service.QueueChange)
 	if q.Throttle != nil {
 		leases = *q.Throttle
 	}
+	newMost, newLeases := service.QueueMaxChange{}, service.ThrottleChange{}
 	for _, field := range []struct {
 		name string
-		to   *uint32
+		now  uint32
+		to   **uint32
 	}{
-		{"high", &most.High},
-		{"normal", &most.Normal},
-		{"low", &most.Low},
-		{"concurrency", &leases.Concurrency},
-		{"per_worker", &leases.PerWorker},
-		{"burst", &leases.Burst},
+		{"high", most.High, &newMost.High},
+		{"normal", most.Normal, &newMost.Normal},
+		{"low", most.Low, &newMost.Low},
+		{"concurrency", leases.Concurrency, &newLeases.Concurrency},
+		{"per_worker", leases.PerWorker, &newLeases.PerWorker},
+		{"burst", leases.Burst, &newLeases.Burst},
 	} {
 		if len(given(form, field.name)) == 0 {
 			continue
@@ -82,20 +84,24 @@ func limitChange(form url.Values, q *service.Queue, change *service.QueueChange)
 		if n > math.MaxUint32 {
 			return &service.Error{Code: service.CodeInvalid, Field: field.name, Detail: num(n) + " is too large"}
 		}
-		*field.to = uint32(n) //nolint:gosec // not negative, as number sees to
+		if to := uint32(n); to != field.now { //nolint:gosec // not negative, as number sees to
+			*field.to = &to
+		}
 	}
 	if text := strings.TrimSpace(form.Get("rate")); text != "" {
 		rate, err := parseRate(text)
 		if err != nil {
 			return err
 		}
-		leases.RatePerS = rate
+		if rate != leases.RatePerS {
+			newLeases.RatePerS = &rate
+		}
 	}
-	if q.Max == nil && most != (service.QueueMax{}) || q.Max != nil && most != *q.Max {
-		change.Max = &most
+	if newMost != (service.QueueMaxChange{}) {
+		change.Max = &newMost
 	}
-	if q.Throttle == nil && leases != (service.Throttle{}) || q.Throttle != nil && leases != *q.Throttle {
-		change.Throttle = &leases
+	if newLeases != (service.ThrottleChange{}) {
+		change.Throttle = &newLeases
 	}
 	return nil
 }

@@ -42,11 +42,13 @@ func TestFormOfLimitsChangesWhatItNames(t *testing.T) {
 	if err := limitChange(url.Values{"per_worker": {"2"}, "high": {""}}, q, &change); err != nil {
 		t.Fatal(err)
 	}
-	if want := (service.Throttle{Concurrency: 4, PerWorker: 2, SlotForS: 9}); change.Throttle == nil || *change.Throttle != want || change.Max != nil {
+	if c := change.Throttle; c == nil || c.PerWorker == nil || *c.PerWorker != 2 || change.Max != nil {
 		t.Errorf("leases %+v, jobs %+v", change.Throttle, change.Max)
+	} else if c.PerWorker = nil; *c != (service.ThrottleChange{}) {
+		t.Errorf("a field that the form does not name is changed: %+v", c)
 	}
 	change = service.QueueChange{}
-	if err := limitChange(url.Values{"normal": {"77"}}, q, &change); err != nil || change.Throttle != nil || change.Max == nil || change.Max.Normal != 77 {
+	if err := limitChange(url.Values{"normal": {"77"}, "concurrency": {"4"}}, q, &change); err != nil || change.Throttle != nil || change.Max == nil || change.Max.Normal == nil || *change.Max.Normal != 77 {
 		t.Errorf("leases %+v, jobs %+v, %v", change.Throttle, change.Max, err)
 	}
 	for field, value := range map[string]string{"burst": "-1", "low": "5000000000", "rate": "fast"} {

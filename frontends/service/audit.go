@@ -66,12 +66,20 @@ func auditName(number uint64) string { return fmt.Sprintf("%s%03d", auditMeta, n
 
 // audited applies a change and notes it in the audit log, which is as durable as the change.
 func (s *Service) audited(ctx context.Context, c *client, caller Caller, e AuditEntry, op core.Op) error {
-	r, err := c.ask(op)
+	commit, err := s.applied(c, caller, e, op)
 	if err != nil {
 		return err
 	}
-	note := s.note(c, caller, e)
-	return c.committed(ctx, max(r.Commit, note))
+	return c.committed(ctx, commit)
+}
+
+// applied is audited without the wait for the commit, which it returns.
+func (s *Service) applied(c *client, caller Caller, e AuditEntry, op core.Op) (core.Commit, error) {
+	r, err := c.ask(op)
+	if err != nil {
+		return 0, err
+	}
+	return max(r.Commit, s.note(c, caller, e)), nil
 }
 
 // note adds an entry to the audit log and returns the commit that has it.

@@ -87,6 +87,7 @@ type Service struct {
 	running  sync.WaitGroup // operations
 	tokenKey [tokenKeyBytes]byte
 	audit    auditLog
+	merging  sync.Mutex // one change at a time of a queue's settings that depends on the ones before
 
 	operations operations
 	events     eventHub

@@ -29,11 +29,11 @@ func TestWaitingJobsSayWhy(t *testing.T) {
 
 	push(`{"queue":"narrow"}`)
 	lease("narrow")
-	api(t, broker, "PATCH", "/queues/narrow", `{"throttle":{"concurrency":1,"per_worker":0,"slot_for_s":0}}`)
+	api(t, broker, "PATCH", "/queues/narrow", `{"throttle":{"concurrency":1}}`)
 	throttled := push(`{"queue":"narrow"}`)
 
 	push(`{"queue":"slow"}`)
-	api(t, broker, "PATCH", "/queues/slow", `{"throttle":{"concurrency":0,"per_worker":0,"slot_for_s":0,"rate_per_s":0.001}}`)
+	api(t, broker, "PATCH", "/queues/slow", `{"throttle":{"rate_per_s":0.001}}`)
 	lease("slow")
 	rated := push(`{"queue":"slow"}`)
 

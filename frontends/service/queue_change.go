@@ -1,0 +1,165 @@
+package service
+
+import (
+	"context"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// QueueChange changes settings of a queue; what is nil stays.
+type QueueChange struct {
+	Paused *bool           `json:"paused,omitempty" doc:"no worker of any protocol gets a job"`
+	Max    *QueueMaxChange `json:"max,omitempty" doc:"refuse submissions beyond so many unfinished jobs, by priority class"`
+
+	Throttle *ThrottleChange `json:"throttle,omitempty" doc:"bound the leases of the queue; all zero: no bound"`
+	Sharing  *Sharing        `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; without a key: not at all"`
+}
+
+// QueueMaxChange changes a QueueMax; what is nil stays.
+type QueueMaxChange struct {
+	High   *uint32 `json:"high,omitempty" maximum:"4294967295" doc:"0: no bound; absent: unchanged"`
+	Normal *uint32 `json:"normal,omitempty" maximum:"4294967295" doc:"0: no bound; absent: unchanged"`
+	Low    *uint32 `json:"low,omitempty" maximum:"4294967295" doc:"0: no bound; absent: unchanged"`
+}
+
+// ThrottleChange changes a Throttle; what is nil stays.
+type ThrottleChange struct {
+	Concurrency *uint32  `json:"concurrency,omitempty" maximum:"4294967295" doc:"leases at once; 0: no bound; absent: unchanged"`
+	PerWorker   *uint32  `json:"per_worker,omitempty" maximum:"4294967295" doc:"leases at once for one worker; 0: no bound; absent: unchanged"`
+	SlotForS    *float64 `json:"slot_for_s,omitempty" doc:"a place is free again after so long even if the lease goes on"`
+	RatePerS    *float64 `json:"rate_per_s,omitempty" doc:"leases a second; 0: no bound; absent: unchanged"`
+	Burst       *uint32  `json:"burst,omitempty" maximum:"4294967295" doc:"leases at once after a pause, with a rate"`
+}
+
+// ChangeQueue changes the settings of a queue.
+func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, change QueueChange) (Queue, error) {
+	if err := caller.may(access.Operate, name); err != nil {
+		return Queue{}, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if _, err := s.queue(ctx, c, name); err != nil {
+		return Queue{}, err
+	}
+	if change.Paused != nil {
+		action := map[bool]string{true: "queue.pause", false: "queue.resume"}[*change.Paused]
+		op := &core.PauseQueue{Queue: name, Paused: *change.Paused}
+		if err := s.audited(ctx, c, caller, AuditEntry{Action: action, Target: name}, op); err != nil {
+			return Queue{}, err
+		}
+	}
+	if change.Max != nil {
+		err := s.mergeQueue(ctx, c, caller, AuditEntry{Action: "queue.limit", Target: name}, change.Max.op)
+		if err != nil {
+			return Queue{}, err
+		}
+	}
+	if change.Throttle != nil {
+		if err := s.throttleQueue(ctx, c, caller, name, change.Throttle); err != nil {
+			return Queue{}, err
+		}
+	}
+	if change.Sharing != nil {
+		if err := s.ShareQueue(ctx, caller, name, *change.Sharing); err != nil {
+			return Queue{}, err
+		}
+	}
+	return s.queue(ctx, c, name)
+}
+
+// throttleQueue changes the limit of a whole queue.
+func (s *Service) throttleQueue(ctx context.Context, c *client, caller Caller, name string, change *ThrottleChange) error {
+	if change.SlotForS != nil {
+		if _, err := span("body.throttle.slot_for_s", *change.SlotForS); err != nil {
+			return err
+		}
+	}
+	err := s.mergeQueue(ctx, c, caller, AuditEntry{Action: "limit.set", Target: name}, change.op)
+	switch {
+	case IsCode(err, CodeLimitNotFound): // there was none, and there is none
+		return nil
+	case IsCode(err, CodeState):
+		return invalid("body.throttle", "%v", err)
+	}
+	return err
+}
+
+// mergeQueue applies a change of a queue's settings that depends on the ones before. Such changes exclude each other, so that
+// two of them at once do not undo each other; they wait for their commits side by side.
+func (s *Service) mergeQueue(ctx context.Context, c *client, caller Caller, e AuditEntry, change func(*core.QueueInfo) core.Op) error {
+	merge := func() (core.Commit, error) {
+		s.merging.Lock()
+		defer s.merging.Unlock()
+		r, err := c.ask(&core.InspectQueue{Queue: e.Target})
+		if err != nil {
+			return 0, err
+		}
+		return s.applied(c, caller, e, change(&r.Queues[0]))
+	}
+	commit, err := merge()
+	if err != nil {
+		return err
+	}
+	return c.committed(ctx, commit)
+}
+
+// op merges the change with the bounds of a queue.
+func (m *QueueMaxChange) op(q *core.QueueInfo) core.Op {
+	limits := q.Limits
+	set(&limits.MaxHigh, m.High)
+	set(&limits.MaxNormal, m.Normal)
+	set(&limits.MaxLow, m.Low)
+	return &core.LimitQueue{Queue: q.Name, Limits: limits}
+}
+
+// op merges the change with the throttle of a queue; one that bounds nothing is removed.
+func (t *ThrottleChange) op(q *core.QueueInfo) core.Op {
+	throttle := q.Limits.Throttle
+	set(&throttle.Leased, t.Concurrency)
+	set(&throttle.LeasedPerWorker, t.PerWorker)
+	set(&throttle.Rate, t.RatePerS)
+	set(&throttle.Burst, t.Burst)
+	if t.SlotForS != nil {
+		throttle.SlotFor, _ = span("", *t.SlotForS) // checked by throttleQueue
+	}
+	if throttle == (core.Throttle{}) {
+		return &core.RemoveLimit{Queue: q.Name}
+	}
+	return &core.PutLimit{Limit: core.QueueLimit{Queue: q.Name, Throttle: throttle}}
+}
+
+// set changes a value to another one if that is given.
+func set[T any](value, to *T) {
+	if to != nil {
+		*value = *to
+	}
+}
+
+// ClearQueue removes the jobs of a queue that are in the given states, all if there are none, and returns how many. With
+// drop the settings of the queue go too.
+func (s *Service) ClearQueue(ctx context.Context, caller Caller, name string, states []core.State, drop bool) (int, error) {
+	if err := caller.may(access.Operate, name); err != nil {
+		return 0, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if _, err := s.queue(ctx, c, name); err != nil {
+		return 0, err
+	}
+	removed := 0
+	for op := (core.Purge{Queue: name, States: states, Drop: drop}); ; {
+		page := op // the broker may keep what it is given
+		r, err := c.call(ctx, &page)
+		if err != nil {
+			return removed, err
+		}
+		removed += r.N
+		if op.Cursor = r.Cursor; op.Cursor == 0 {
+			break
+		}
+	}
+	action := map[bool]string{true: "queue.remove", false: "queue.clear"}[drop]
+	commit := s.note(c, caller, AuditEntry{Action: action, Target: name, Jobs: removed})
+	return removed, c.committed(ctx, commit)
+}
