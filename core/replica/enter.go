@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"broker/core/engine"
 	"broker/core/internal/store"
 )
 
@@ -28,7 +30,8 @@ type hello struct {
 	Members string `json:"members,omitempty"` // of its cluster
 	Join    bool   `json:"join,omitempty"`
 	Entries uint64 `json:"entries"` // that its store has taken
-	Jobs    bool   `json:"jobs"`    // it holds some
+	Used    bool   `json:"jobs"`    // its store holds something that its users would miss, such as jobs
+	Content string `json:"content"` // what that is, for people; empty: an older program did not say
 	Version string `json:"version"`
 }
 
@@ -43,10 +46,17 @@ func (n *Node) ownHello() (hello, error) {
 	}
 	s := n.store.Load()
 	h.Entries = s.Position().Number
+	if h.Stage == isMember.String() {
+		return h, nil // its store is the cluster's
+	}
 	var err error
-	h.Jobs, err = s.HasJobs()
+	h.Content, err = engine.Content(s)
+	h.Used = h.Content != ""
 	return h, err
 }
+
+// content is what the store of a node holds, for people.
+func (h *hello) content() string { return cmp.Or(h.Content, "jobs") }
 
 // currentStage is how far this node has come: one that was contacted by its leader is a member.
 func (n *Node) currentStage() stage {
@@ -173,20 +183,23 @@ func (n *Node) askAll(ctx context.Context) (hellos []hello, silent []string, err
 
 // chooseFounder is the member that founds a cluster of new nodes: all of them choose the same one.
 func chooseFounder(members []Member, hellos []hello) (string, error) {
-	var first, used, withJobs string
+	var first, used string
+	var full *hello // its store holds something
 	for _, m := range members {
-		for _, h := range hellos {
+		for i := range hellos {
+			h := &hellos[i]
 			if h.Node != m.ID {
 				continue
 			}
 			if first == "" || m.ID < first {
 				first = m.ID
 			}
-			if h.Jobs && withJobs != "" {
-				return "", fmt.Errorf("nodes %s and %s both have jobs of their own: start all but one with empty folders", withJobs, m.ID)
+			if h.Used && full != nil {
+				return "", fmt.Errorf("node %s has %s of its own and node %s has %s: start all nodes but one with empty folders",
+					full.Node, full.content(), h.Node, h.content())
 			}
-			if h.Jobs {
-				withJobs = m.ID
+			if h.Used {
+				full = h
 			}
 			if h.Entries > 0 && (used == "" || m.ID < used) {
 				used = m.ID
@@ -194,8 +207,8 @@ func chooseFounder(members []Member, hellos []hello) (string, error) {
 		}
 	}
 	switch {
-	case withJobs != "":
-		return withJobs, nil
+	case full != nil:
+		return full.Node, nil
 	case used != "":
 		return used, nil
 	}
@@ -260,17 +273,20 @@ func (n *Node) promise(r *request) error {
 	if !n.mayBeFounded() {
 		return errors.New("it is a member of a cluster already")
 	}
-	if jobs, err := n.store.Load().HasJobs(); err != nil || jobs {
-		return errors.Join(errors.New("it has jobs of its own"), err)
+	switch content, err := engine.Content(n.store.Load()); {
+	case err != nil:
+		return err
+	case content != "":
+		return fmt.Errorf("it has %s of its own", content)
 	}
 	return n.setIdentity(r.Cluster, founding)
 }
 
 // tryJoin has the leader of an existing cluster admit this node.
 func (n *Node) tryJoin(ctx context.Context, own, of *hello) (waits string, err error) {
-	if own.Jobs {
-		return "", fmt.Errorf("this node has jobs of its own, and cluster %s exists already (node %s): move %s away to join with an empty folder",
-			of.Cluster, of.Node, n.o.Dir)
+	if own.Used {
+		return "", fmt.Errorf("this node has %s of its own, and cluster %s exists already (node %s): move %s away to join with an empty folder",
+			own.content(), of.Cluster, of.Node, n.o.Dir)
 	}
 	if !n.o.Join && own.List != of.List && own.List != of.Members {
 		return "", fmt.Errorf("%w: the members of the cluster are %s, --cluster says %s", ErrListDiffer, of.Members, own.List)

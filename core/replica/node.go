@@ -241,11 +241,11 @@ func (n *Node) checkStore() error {
 	at := s.Position()
 	if of := s.Cluster(); of != n.identity.Cluster {
 		all, err := n.snaps.all()
-		jobs, failed := s.HasJobs()
+		content, failed := engine.Content(s)
 		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
-		if of == "" && len(all) == 0 && !jobs {
+		if of == "" && len(all) == 0 && content == "" {
 			return nil // it never got anything
 		}
 		return n.explain(fmt.Errorf("the store in %s is of cluster %q, the node of %q", n.o.Dir, of, n.identity.Cluster))

@@ -1,0 +1,28 @@
+package machine
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// ContentOf names what a metadata entry is part of, for people; empty: users would not miss it. What a machine counts and measures
+// is of that kind, and so is the name of a queue that clients once used.
+func ContentOf(name string, value []byte) string {
+	switch {
+	case name == seqMeta, name == totalsMeta, strings.HasPrefix(name, seriesMeta), strings.HasPrefix(name, historyMeta):
+		return ""
+	case strings.HasPrefix(name, queueMetaPrefix):
+		var k queueMeta
+		if json.Unmarshal(value, &k) == nil && k == (queueMeta{Kept: true}) {
+			return ""
+		}
+		return "settings of queues"
+	case IsShape(name):
+		return "limits of queues"
+	case strings.HasPrefix(name, schedulePrefix), strings.HasPrefix(name, positionPrefix):
+		return "schedules"
+	case strings.HasPrefix(name, batchMetaPrefix):
+		return "batches"
+	}
+	return "data of front-ends"
+}
