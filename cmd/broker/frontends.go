@@ -50,7 +50,7 @@ func (p *process) buildFrontends() frontendSet {
 		Namespace: c.Faktory.Namespace, Flush: faktory.Flush(c.Faktory.Flush), Route: p.routes.of("faktory", c),
 	})
 	q := qless.New(guard(core.Qless, c.Qless.Principal), qless.Options{
-		Access:   p.access,
+		Access: p.access, Audit: p.auditChange,
 		Password: c.Qless.Password, MaxBodyBytes: int(c.Qless.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
 		Namespace: c.Qless.Namespace, AllowFlush: c.Qless.AllowFlush, Route: p.routes.of("qless", c),
 	})

@@ -29,6 +29,9 @@ type Options struct {
 	// Access finds principals by the tokens that clients give with AUTH. Nil: there are none.
 	Access *access.Control
 
+	// Audit is called after each change by an operator. Nil: nobody asks.
+	Audit func(access.Change)
+
 	// Route changes queue and type at submission. A queue that it changes is outside the namespace. Nil: no change.
 	Route func(queue, typ string) (string, string)
 }

@@ -1,6 +1,7 @@
 package qless
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // redisCommand appends the reply to a command, which rests on the commit.
@@ -85,15 +87,24 @@ func (s *session) callScript(b []byte, sha string, args []string) ([]byte, core.
 	case keys > 0:
 		return refuse(b, scriptText(fault("No Keys should be provided"), sha))
 	}
-	defer s.enter()()
-	if !s.mayCall(args[1:]) {
+	reply, commit, err := s.permittedCall(args[1:])
+	switch {
+	case errors.Is(err, core.ErrForbidden):
 		return noPermission(b, args[1]), 0
-	}
-	reply, commit, err := s.f.call(args[1:])
-	if err != nil {
+	case err != nil:
 		return redcon.AppendError(b, oneErrorLine(scriptText(err, sha))), commit
 	}
+	s.noteCall(args[1:])
 	return appendReply(b, reply), commit
+}
+
+// permittedCall runs an operation that the client may call; core.ErrForbidden: it may not.
+func (s *session) permittedCall(argv []string) (reply any, commit core.Commit, err error) {
+	defer s.enter()()
+	if !s.mayCall(argv) {
+		return nil, 0, core.ErrForbidden
+	}
+	return s.f.call(argv)
 }
 
 // oneErrorLine keeps what clients sent from breaking the line.
@@ -210,12 +221,17 @@ func flushdb(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	if !s.f.opts.AllowFlush {
 		return refuse(b, "ERR FLUSHDB is disabled: the setting qless.allow_flush is off")
 	}
-	defer s.enter()()
-	commit, err := s.f.flush()
+	commit, err := s.flushAll()
 	if err != nil {
 		return redcon.AppendError(b, errorText(err)), commit
 	}
+	s.noteChange(access.Change{Action: "jobs.flush"})
 	return redcon.AppendOK(b), commit
+}
+
+func (s *session) flushAll() (core.Commit, error) {
+	defer s.enter()()
+	return s.f.flush()
 }
 
 func quit(s *session, b []byte, _ []string) ([]byte, core.Commit) {

@@ -1,0 +1,65 @@
+package qless
+
+import (
+	"strings"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// audited are the calls that the audit log has, by operation: what operators do to queues, jobs and settings. Calls that only
+// change how jobs are found (tag, track) and what workers do when they end (worker.deregister) are not in it.
+var audited = map[string]func(*Frontend, args) access.Change{
+	"pause":        onQueues("queue.pause"),
+	"unpause":      onQueues("queue.resume"),
+	"queue.forget": onQueues("queue.remove"),
+	"cancel":       onJobs("job.cancel"),
+	"timeout":      onJobs("job.timeout"),
+	"priority": func(_ *Frontend, a args) access.Change {
+		return access.Change{Action: "job.priority", Target: a.text(0), Detail: a.text(1)}
+	},
+	"unfail": func(f *Frontend, a args) access.Change {
+		return access.Change{Action: "jobs.retry", Target: f.coreQueue(a.text(0)), Detail: "group " + a.text(1)}
+	},
+	"config.set": func(_ *Frontend, a args) access.Change {
+		return access.Change{Action: "config.set", Target: a.text(0), Detail: a.text(1)}
+	},
+	"config.unset": func(_ *Frontend, a args) access.Change {
+		return access.Change{Action: "config.unset", Target: a.text(0)}
+	},
+}
+
+func onQueues(action string) func(*Frontend, args) access.Change {
+	return func(f *Frontend, a args) access.Change {
+		names := make([]string, len(a))
+		for i, name := range a {
+			names[i] = f.coreQueue(name)
+		}
+		return access.Change{Action: action, Target: strings.Join(names, " ")}
+	}
+}
+
+func onJobs(action string) func(*Frontend, args) access.Change {
+	return func(_ *Frontend, a args) access.Change {
+		return access.Change{Action: action, Target: strings.Join(a, " ")}
+	}
+}
+
+// noteCall reports a call that was carried out for the audit log.
+func (s *session) noteCall(argv []string) {
+	if change, ok := audited[argv[0]]; ok && s.f.opts.Audit != nil {
+		s.noteChange(change(s.f, args(argv[2:])))
+	}
+}
+
+// noteChange reports a change for the audit log.
+func (s *session) noteChange(c access.Change) {
+	if s.f.opts.Audit == nil {
+		return
+	}
+	c.Who, c.Protocol = access.PrincipalOf(s.f.broker, s.client).Name(), core.Qless
+	if a := s.conn.RemoteAddr(); a != nil {
+		c.Address = a.String()
+	}
+	s.f.opts.Audit(c)
+}
