@@ -220,10 +220,8 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 			return err
 		}
 	}
-	if p.state == "leased" {
-		if err := r.setUsual(d); err != nil {
-			return err
-		}
+	if err := r.setUsual(d); err != nil {
+		return err
 	}
 	if d.Fixed && page.Cursor == "" {
 		if err := r.setSpans(d, filter, p); err != nil {
@@ -239,17 +237,17 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 // slowFactor is how many times the run time that 95 % of the jobs of a queue do not exceed a job may run, before it is marked.
 const slowFactor = 2
 
-// setUsual reads how long jobs of the queues usually run.
+// setUsual reads how long jobs usually run, of the queues whose jobs run now.
 func (r *request) setUsual(d *jobsData) error {
 	for _, j := range d.Jobs {
-		if _, known := d.usual[j.Queue]; known {
+		if _, known := d.usual[j.Queue]; known || j.State != "leased" {
 			continue
 		}
 		h, err := r.service.Histograms(r.Context(), r.caller, j.Queue, "")
 		if err != nil {
 			return err
 		}
-		if h.Run.Count >= 20 { // of fewer there is no telling
+		if h.Run.Count >= 20 { // fewer say nothing about the next one
 			d.usual[j.Queue] = slowFactor * h.Run.P95S
 		} else {
 			d.usual[j.Queue] = 0
