@@ -25,7 +25,7 @@ probe() {
 	debootstrap) PATH="$PATH:/usr/sbin:/sbin" command -v debootstrap ;;
 	lintian) command -v lintian ;;
 	rpm) command -v rpm ;;
-	prometheus) command -v promtool ;;
+	prometheus) command -v prometheus && command -v promtool ;;
 	esac >/dev/null 2>&1
 }
 

@@ -29,6 +29,7 @@ var packages = map[string]string{
 	"curl":         "curl",
 	"debootstrap":  "debootstrap",
 	"promtool":     "prometheus",
+	"prometheus":   "prometheus",
 	"dpkg-deb":     "dpkg",
 	"lintian":      "lintian",
 	"rpm":          "rpm",

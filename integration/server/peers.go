@@ -59,6 +59,16 @@ func StartBeanstalkd(dir string, args ...string) (*Peer, error) {
 	})
 }
 
+// StartPrometheus starts Prometheus with a configuration file; its data go to dir.
+func StartPrometheus(dir, config string) (*Peer, error) {
+	return startPeer("prometheus", dir, func(host, port string) []string {
+		return []string{
+			"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"),
+			"--web.listen-address=" + host + ":" + port, "--log.level=warn",
+		}
+	})
+}
+
 func startPeer(name, dir string, args func(host, port string) []string) (*Peer, error) {
 	path, err := LookPath(name)
 	if err != nil {
