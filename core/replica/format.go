@@ -5,22 +5,49 @@ import (
 	"fmt"
 )
 
-// Formats of what nodes send each other and write to their logs. A node reads all up to newestFormat; those that a cluster is
-// upgraded to together write one only when all of them read it. Raise oldestFormat when support for an old one is dropped.
-const (
-	newestFormat = 1
-	oldestFormat = 1 // other nodes must read at least this
-)
+// Nodes are upgraded one after the other, so a leader writes entries of the newest format that all members read:
+//
+//   - Every node says in its greetings and its status which format it reads at most.
+//   - A leader begins with the format of the last entry of its store. It goes on to a newer one once all members, those without a
+//     vote too, have said in the same round that they read it; one that does not answer may be an older program.
+//   - An entry says its format, and the store of every node keeps that of the last entry. It never goes back within a cluster: a node
+//     whose program is too old for it is refused, its store is not opened by that program, and an entry that it gets stops it.
+
+// oldestFormat is what other nodes must read at least. Raise it when support for an old one is dropped.
+const oldestFormat = 1
 
 // formats are what a node says of itself in a greeting.
 type formats struct {
-	Reads   int    `json:"reads,omitempty"` // newestFormat; zero: a program that did not say, which reads 1
-	Needs   int    `json:"needs,omitempty"` // oldestFormat
+	Reads   int    `json:"reads,omitempty"` // the newest; zero: a program that did not say, which reads 1
+	Needs   int    `json:"needs,omitempty"` // what the other node must read
 	Version string `json:"version,omitempty"`
 }
 
 func (n *Node) formats() formats {
-	return formats{Reads: newestFormat, Needs: oldestFormat, Version: n.o.Version}
+	return formats{Reads: n.o.newestFormat, Needs: max(oldestFormat, n.formatInForce()), Version: n.o.Version}
+}
+
+// formatInForce is the format of the last entry of this node's store.
+func (n *Node) formatInForce() int { return max(1, n.store.Load().Position().Format) }
+
+// raiseFormat makes a leader write a newer format once all members read it. all is what they have just said of themselves.
+func (n *Node) raiseFormat(all map[string]*Status) {
+	j := n.journal.Load()
+	if j == nil || j.ended.Load() {
+		return
+	}
+	lowest := n.o.newestFormat
+	for _, s := range n.servers() {
+		said := all[string(s.ID)]
+		if said == nil {
+			return
+		}
+		lowest = min(lowest, cmp.Or(said.Reads, 1))
+	}
+	if lowest > max(1, int(j.format.Load())) {
+		j.format.Store(int32(lowest)) //nolint:gosec // at most record.NewestFormat
+		n.log.Info("all nodes read a newer format, entries have it from now on; older programs are refused", "format", lowest)
+	}
 }
 
 // tooOld says why two nodes cannot work together; empty: they can.

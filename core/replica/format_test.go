@@ -1,11 +1,14 @@
 package replica
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/raft"
 
+	"broker/core"
+	"broker/core/engine"
 	"broker/core/internal/record"
 )
 
@@ -37,7 +40,7 @@ func TestProgramsThatAreTooOldAreRefused(t *testing.T) {
 // An entry of a newer format stops the node: it needs a newer program, and not an empty folder.
 func TestEntryOfANewerFormatAsksForAnUpgrade(t *testing.T) {
 	t.Parallel()
-	for _, data := range [][]byte{{wholeEntry, record.Version + 1, 0}, {77}} {
+	for _, data := range [][]byte{{wholeEntry, record.NewestFormat + 1, 0}, {77}} {
 		c := newCluster(t, "n1", "n2", "n3")
 		c.start("n1", "n2", "n3")
 		n, _, e := c.leader()
@@ -54,4 +57,85 @@ func TestEntryOfANewerFormatAsksForAnUpgrade(t *testing.T) {
 			c.stop(n.o.ID)
 		}
 	}
+}
+
+// wantFormat waits until an entry of a format is the last one of a node's store; new entries arrive meanwhile.
+func (c *cluster) wantFormat(e *engine.Engine, id string, format int) {
+	c.t.Helper()
+	eventually(c.t, func() string {
+		if have := c.nodes[id].formatInForce(); have != format {
+			core.DoOnce(e, core.Internal, &core.WriteMeta{Entries: []core.MetaEntry{{Name: "x", Value: []byte("v")}}})
+			return fmt.Sprintf("format %d is in force at %s, want %d", have, id, format)
+		}
+		return ""
+	})
+}
+
+// A cluster is upgraded one node after the other. Its leader writes the format that the oldest program reads until all members,
+// those that do not answer too, have said that they read the newer one.
+func TestLeaderWritesTheFormatThatAllMembersRead(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	old := map[string]bool{"n1": true, "n2": true, "n3": true}
+	c.change = func(o *Options) {
+		if o.newestFormat = 0; old[o.ID] {
+			o.newestFormat = 1
+		}
+	}
+	c.start("n1", "n2", "n3")
+	n, _, e := c.leader()
+	submit(t, e, 0, 10, 10)
+	c.caughtUp()
+	for i, upgraded := 0, 0; upgraded < 2; i++ {
+		id := c.members[i].ID
+		if id == n.o.ID {
+			continue
+		}
+		c.stop(id)
+		submit(t, e, 100*(i+1), 10, 10)
+		old[id] = false
+		c.start(id)
+		c.caughtUp()
+		upgraded++
+	}
+	leader := n.o.ID
+	n, e = c.next(n, e, c.follower(n)) // a new program leads, and the old one follows
+	submit(t, e, 1000, 10, 10)
+	n.raiseFormat(n.askOthers(t.Context(), callTimeout))
+	c.wantFormat(e, n.o.ID, 1)
+	c.stop(leader)
+	n.raiseFormat(n.askOthers(t.Context(), statusWithin)) // it is away, and may come back as it was
+	submit(t, e, 1100, 10, 10)
+	c.wantFormat(e, n.o.ID, 1)
+	old[leader] = false
+	c.start(leader)
+	for _, m := range c.members {
+		c.wantFormat(e, m.ID, 2)
+	}
+	have := jobs(t, e)
+	if have != 50 {
+		t.Errorf("%d jobs, want 50", have)
+	}
+	c.caughtUp()
+
+	// There is no way back: the others refuse the old program, even if its store were one that it can read.
+	c.stop(leader)
+	old[leader] = true
+	if o, err := c.open(leader); err == nil {
+		c.nodes[leader] = o
+		t.Error("a program that does not read the format in force became a member")
+	} else if !strings.Contains(err.Error(), "which needs format 2: upgrade "+leader) {
+		t.Error(err)
+	}
+	for id := range c.nodes {
+		if id != n.o.ID {
+			n, e = c.next(n, e, id)
+			break
+		}
+	}
+	submit(t, e, 2000, 1, 10)
+	if n.formatInForce() != 2 {
+		t.Errorf("another leader writes format %d", n.formatInForce())
+	}
+	shutdown(t, e)
 }

@@ -19,6 +19,8 @@ type journal struct {
 	buf   []byte
 	ended atomic.Bool
 
+	format atomic.Int32 // of the entries
+
 	failed chan<- *journal // gets this journal when it fails
 }
 
@@ -27,7 +29,7 @@ func (j *journal) Append(e *record.Entry) error {
 	if j.ended.Load() {
 		return engine.ErrReplaced
 	}
-	e.Epoch, e.Chain = j.epoch, j.chain
+	e.Epoch, e.Chain, e.Format = j.epoch, j.chain, int(j.format.Load())
 	j.buf = record.AppendEntry(j.buf[:0], e)
 	chain := record.ChainOf(j.buf)
 	var last raft.ApplyFuture

@@ -57,6 +57,7 @@ func (n *Node) begin() *Leadership {
 		}
 		at := n.store.Load().Position()
 		j := &journal{raft: n.raft, epoch: term, chain: at.Chain, failed: n.ended}
+		j.format.Store(int32(at.Format)) //nolint:gosec // at most record.NewestFormat
 		err := j.Append(&record.Entry{
 			Position: record.Position{Number: at.Number + 1, At: n.o.Clock.Now()}, Prev: at.Number, Batch: &record.CommitBatch{},
 		})
@@ -73,6 +74,7 @@ func (n *Node) begin() *Leadership {
 		case <-n.leads: // one that nobody has taken, and that has ended
 		default:
 		}
+		n.journal.Store(j)
 		n.leads <- l
 		return l
 	}

@@ -27,6 +27,8 @@ type Status struct {
 	Elections uint64    `json:"elections"`          // that it has won since its start
 	Members   []Member  `json:"members"`
 	Version   string    `json:"version"`
+	Reads     int       `json:"reads,omitempty"`  // newest format; zero: a program that did not say, which reads 1
+	Format    int       `json:"format,omitempty"` // that is in force, as far as its store goes
 	Now       time.Time `json:"now"`
 }
 
@@ -127,6 +129,7 @@ func (n *Node) status() Status {
 		Node: n.o.ID, Leader: string(leader), Serving: n.serving.Load(), Term: n.raft.CurrentTerm(), Applied: n.raft.AppliedIndex(),
 		Last: n.raft.LastIndex(), Committed: n.raft.CommitIndex(), LogBytes: n.logs.log.Bytes(), DiskLow: n.diskLow.Load(), Elections: n.elections.Load(),
 		Members: n.Members(), Version: n.o.Version, Now: n.now(),
+		Reads: n.o.newestFormat, Format: n.formatInForce(),
 	}
 	switch n.raft.State() {
 	case raft.Leader:
@@ -317,6 +320,7 @@ func (n *Node) watchMembers() {
 		all := n.askOthers(ctx, time.Second)
 		if n.raft.State() == raft.Leader {
 			n.giveVotes(all)
+			n.raiseFormat(all)
 			n.leaveFullDisk(all)
 			continue
 		}

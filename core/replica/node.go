@@ -57,6 +57,7 @@ type Node struct {
 	diskLow   atomic.Bool // less than MinFreeDisk is free
 	leads     chan *Leadership
 	elections atomic.Uint64
+	journal   atomic.Pointer[journal] // of the last lead
 
 	failed    chan error // capacity 1
 	closed    chan struct{}

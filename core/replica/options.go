@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"broker/core/clock"
+	"broker/core/internal/record"
 )
 
 // Options describe a node.
@@ -38,6 +39,8 @@ type Options struct {
 
 	// Log gets what an operator wants to know. Any goroutine.
 	Log func(level slog.Level, text string, fields ...any)
+
+	newestFormat int // that this node says it reads; tests make it an older program's
 }
 
 // Member is a node and the address at which the others call it.
@@ -76,6 +79,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxLogBytes == 0 {
 		o.MaxLogBytes = defaultMaxLog
+	}
+	if o.newestFormat == 0 {
+		o.newestFormat = record.NewestFormat
 	}
 	if o.Clock == nil {
 		o.Clock = clock.System{}

@@ -13,7 +13,8 @@ import (
 // To add a field: append its bit to the list of the record (never renumber), set the bit in jobFields or its like when
 // the value is not zero, and write and read the value at the place of the bit in the order. Stores without the field then
 // decode as before, and older brokers refuse a record that has it with ErrNewerFormat. Add it to recordtest too: a test
-// fails for every field of core that is missing there.
+// fails for every field of core that is missing there. Raise NewestFormat as well, and let AppendEntry leave the field out of
+// entries of older formats, since the members of a cluster are upgraded one after the other.
 const Version = 1
 
 // ErrNewerFormat is returned for data that a newer version of the broker wrote.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -10,7 +11,7 @@ import (
 
 // Entry is a commit batch at its place in the order of all: what a journal makes durable, and what is replicated.
 //
-//	version │ epoch │ number │ at │ number - prev │ chain, 8 bytes │ n, changes │ n, metadata and documents
+//	format │ epoch │ number │ at │ number - prev │ chain, 8 bytes │ n, changes │ n, metadata and documents
 //	change:   seq │ fields │ stored │ body bytes │ job, body │ status │ failure │ outcome     each with its length in front
 //	          │ n, entries of the timeline, each behind its slot │ slots of the timeline
 type Entry struct {
@@ -25,12 +26,20 @@ type Entry struct {
 
 // Position identifies the last entry of a store.
 type Position struct {
+	Format int          // of the entry; zero: the first. Those before it in the same log have no newer one
 	Epoch  uint64       // increases when another engine takes over; zero: there is only one
 	Number uint64       // of the commit
 	At     core.Instant // when the batch was sealed
 	Index  uint64       // in the replicated log; zero: the store is not replicated
 	Chain  uint64       // hash of the last replicated entry, which holds the Chain before it: equal ones mean equal histories
 }
+
+// NewestFormat is the newest format of entries that this program reads. An entry says its own in its first byte, so that a program
+// that does not know it notices at once. The leader of a cluster writes the newest one that all members read.
+//
+//	1  the first
+//	2  as 1: a node can tell from its store which format is in force
+const NewestFormat = 2
 
 // Follows reports whether e may be applied to a store whose last entry is at p: nothing is missing between them, and no
 // newer engine has taken over.
@@ -50,7 +59,6 @@ func AppendPosition(dst []byte, p Position) []byte {
 // DecodePosition is the inverse of AppendPosition.
 func DecodePosition(b []byte) (Position, error) {
 	d := decoder{b: b}
-	d.version()
 	p := d.place()
 	p.Index, p.Chain = d.uvarint(), d.fixed64()
 	return p, d.close()
@@ -58,13 +66,32 @@ func DecodePosition(b []byte) (Position, error) {
 
 // appendPlace encodes what a position and an entry have in common.
 func appendPlace(dst []byte, p Position) []byte {
-	dst = binary.AppendUvarint(append(dst, Version), p.Epoch)
+	dst = binary.AppendUvarint(append(dst, byte(max(p.Format, 1))), p.Epoch) //nolint:gosec // at most NewestFormat
 	dst = binary.AppendUvarint(dst, p.Number)
 	return binary.AppendVarint(dst, int64(p.At))
 }
 
 func (d *decoder) place() Position {
-	return Position{Epoch: d.uvarint(), Number: d.uvarint(), At: core.Instant(d.varint())}
+	p := Position{Format: d.format()}
+	p.Epoch, p.Number, p.At = d.uvarint(), d.uvarint(), core.Instant(d.varint())
+	return p
+}
+
+// format reads the first byte of an entry or a position.
+func (d *decoder) format() int {
+	first := d.take(1)
+	switch {
+	case len(first) == 0, first[0] == 1:
+		return 0
+	case first[0] > NewestFormat:
+		d.fail(fmt.Errorf("entry of format %d: %w", first[0], ErrNewerFormat))
+	case first[0] == 0:
+		d.fail(fmt.Errorf("entry of format 0: %w", ErrRange))
+	}
+	if d.err != nil {
+		return 0
+	}
+	return int(first[0])
 }
 
 func (d *decoder) fixed64() uint64 {
@@ -165,7 +192,6 @@ func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte) {
 // DecodeEntry is the inverse of AppendEntry. The batch is a view of b, which must not change while it is used.
 func DecodeEntry(b []byte) (*Entry, error) {
 	d := decoder{b: b}
-	d.version()
 	e := &Entry{Position: d.place(), Batch: new(CommitBatch)}
 	e.Prev = e.Number - d.uvarint()
 	e.Chain = d.fixed64()

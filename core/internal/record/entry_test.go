@@ -37,8 +37,13 @@ func TestEntriesAreReadBack(t *testing.T) {
 	t.Parallel()
 	for _, want := range []*record.Entry{fullEntry(), {
 		Position: record.Position{Number: 1}, Batch: &record.CommitBatch{Changes: []record.Change{}, Meta: []core.MetaEntry{}},
+	}, {
+		Position: record.Position{Format: 2, Number: 1}, Batch: &record.CommitBatch{Changes: []record.Change{}, Meta: []core.MetaEntry{}},
 	}} {
 		b := record.AppendEntry(nil, want)
+		if first := byte(max(want.Format, 1)); b[0] != first {
+			t.Errorf("the entry begins with %d, its format is %d", b[0], first)
+		}
 		got, err := record.DecodeEntry(b)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +54,7 @@ func TestEntriesAreReadBack(t *testing.T) {
 				t.Fatalf("entry of %d bytes, cut at %d: %v", len(b), n, err)
 			}
 		}
-		if _, err := record.DecodeEntry(append([]byte{record.Version + 1}, b[1:]...)); !errors.Is(err, record.ErrNewerFormat) {
+		if _, err := record.DecodeEntry(append([]byte{record.NewestFormat + 1}, b[1:]...)); !errors.Is(err, record.ErrNewerFormat) {
 			t.Errorf("newer version: %v", err)
 		}
 	}
