@@ -49,6 +49,9 @@ func NewBroker(dir string, o BrokerOptions) (*BrokerServer, error) {
 	return b, nil
 }
 
+// Use makes later starts run another program.
+func (b *BrokerServer) Use(binary string) { b.opts.Binary = binary }
+
 // Argv is the broker's command line.
 func (b *BrokerServer) Argv() []string {
 	argv := []string{b.opts.Binary, "serve"}
