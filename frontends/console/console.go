@@ -158,7 +158,8 @@ type view struct {
 	nav    string // the entry of the navigation that is marked
 	status int    // zero: 200
 	data   any
-	still  bool // the page is not renewed while it is looked at
+	still  bool   // the page is not renewed while it is looked at
+	turn   uint64 // of the event stream when the page was begun
 }
 
 // known lets through callers that have shown who they are, by a session or by what their request carries.
@@ -202,11 +203,13 @@ func (c *Console) shown(h handler) http.Handler {
 				return
 			}
 		}
+		turn := c.live.turn.Load()
 		v, err := h(req)
 		if err != nil {
 			v = c.errorView(r, err)
 		}
 		if v != nil {
+			v.turn = turn
 			c.render(w, r, req.caller, v)
 		}
 	})

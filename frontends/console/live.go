@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,17 +39,23 @@ type live struct {
 }
 
 func newLive(s func() *service.Service, now func() time.Time) *live {
-	return &live{service: s, now: now, tabs: make(map[chan struct{}]struct{})}
+	l := &live{service: s, now: now, tabs: make(map[chan struct{}]struct{})}
+	l.turn.Store(uint64(now().UnixNano())) //nolint:gosec // after 1970; a tab from before a restart has another turn
+	return l
 }
 
-// join adds a tab; ok is false if there are too many.
-func (l *live) join() (changed chan struct{}, ok bool) {
+// join adds a tab whose page is of a turn; ok is false if there are too many. A page of another turn may lack a change: its
+// tab is told at once.
+func (l *live) join(turn string) (changed chan struct{}, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.tabs) >= maxTabs {
 		return nil, false
 	}
 	changed = make(chan struct{}, 1)
+	if turn != strconv.FormatUint(l.turn.Load(), 10) {
+		changed <- struct{}{}
+	}
 	l.tabs[changed] = struct{}{}
 	if !l.watching {
 		l.watching = true
@@ -130,7 +137,7 @@ func (l *live) fingerprint() fingerprint {
 
 // serve is GET /live.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
-	changed, ok := l.join()
+	changed, ok := l.join(r.URL.Query().Get("turn"))
 	if !ok {
 		http.Error(w, "too many live pages; this one polls", http.StatusServiceUnavailable)
 		return

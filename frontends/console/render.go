@@ -66,6 +66,7 @@ type frameData struct {
 	User                                         string // empty: nobody has to log in
 	Session                                      bool   // there is something to log out of
 	Live                                         bool
+	Turn                                         uint64 // of the event stream
 	Counts                                       counts
 	Rights                                       rights
 	Work, System                                 []choice
@@ -106,6 +107,7 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 		Title: v.title, Nav: v.nav, Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: newNonce(),
 		Note: flash(w, r), Version: c.options.Version, Data: v.data, Theme: theme(r),
 		Live:   r.Method == http.MethodGet && !v.still && caller.Principal != nil,
+		Turn:   v.turn,
 		Rights: rightsOf(caller, v.queue),
 	}
 	d.Work, d.System = d.Rights.pages(workPages), d.Rights.pages(systemPages)

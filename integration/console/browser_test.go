@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -98,6 +99,7 @@ func openBrowser(t *testing.T, base string) *browser {
 	tab, closeTab := chromedp.NewContext(shared.ctx, chromedp.WithTargetID(id))
 	t.Cleanup(closeTab)
 	b := &browser{t: t, ctx: tab, base: base, window: window}
+	t.Cleanup(b.describe)
 	host := mustParse(t, base).Host
 	chromedp.ListenTarget(tab, func(event any) {
 		switch e := event.(type) {
@@ -147,6 +149,21 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
+// describe says of a failed test what decides whether its page renews itself.
+func (b *browser) describe() {
+	if !b.t.Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	defer cancel()
+	var state string
+	err := chromedp.Run(ctx, chromedp.Evaluate(`JSON.stringify({at: location.href, hidden: document.hidden, live: sessionStorage.getItem('live'),
+		stream: document.getElementById('stream')?._htmx?.sse?.status, attempt: document.getElementById('stream')?._htmx?.sse?.attempt,
+		focus: document.activeElement?.outerHTML.slice(0, 80), selected: String(getSelection()), offline: document.getElementById('offline')?.className,
+		shows: document.body.innerText.slice(0, 2000)})`, &state))
+	b.t.Logf("the page: %s %v", state, err)
+}
+
 func (b *browser) note(problem string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -164,11 +181,20 @@ func (b *browser) clean(where string) {
 	b.problems = nil
 }
 
-// forget drops what was noted: the test has caused it.
-func (b *browser) forget() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.problems = nil
+// refused waits for the words of a refusal, and for the browser's console to say that it was one: that is no problem here.
+func (b *browser) refused(words string) {
+	b.t.Helper()
+	b.wants(words)
+	harness.Eventually(b.t, func() string {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		i := slices.IndexFunc(b.problems, func(p string) bool { return strings.Contains(p, "the server responded with a status of 4") })
+		if i < 0 {
+			return "the browser's console does not tell of a refusal"
+		}
+		b.problems = slices.Delete(b.problems, i, i+1)
+		return ""
+	})
 }
 
 // run performs actions; each may take long, on a busy machine.
@@ -194,15 +220,30 @@ func (b *browser) open(path string) {
 // wants waits for text on the page.
 func (b *browser) wants(text string) {
 	b.t.Helper()
-	quoted := strings.ReplaceAll(text, `'`, `\'`)
+	harness.Eventually(b.t, func() string { return b.lacks(text) })
+}
+
+// wantsInTime waits for text that a page shows once an operation has ended, which may be later than the page.
+func (b *browser) wantsInTime(text string) {
+	b.t.Helper()
 	harness.Eventually(b.t, func() string {
-		var there bool
-		err := chromedp.Run(b.ctx, chromedp.Evaluate(`document.body.innerText.includes('`+quoted+`')`, &there))
-		if err != nil || !there { // an error: the page is being left just now
-			return "the page does not show " + text
+		lacks := b.lacks(text)
+		if lacks != "" {
+			b.run(chromedp.Sleep(200*time.Millisecond), chromedp.Reload())
 		}
-		return ""
+		return lacks
 	})
+}
+
+// lacks is empty if the page shows a text.
+func (b *browser) lacks(text string) string {
+	var there bool
+	quoted := strings.ReplaceAll(text, `'`, `\'`)
+	err := chromedp.Run(b.ctx, chromedp.Evaluate(`document.body.innerText.includes('`+quoted+`')`, &there))
+	if err != nil || !there { // an error: the page is being left just now
+		return "the page does not show " + text
+	}
+	return ""
 }
 
 // eval runs a script in the page.

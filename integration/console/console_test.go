@@ -82,6 +82,28 @@ func TestPagesAreLive(t *testing.T) {
 	})
 }
 
+// TestAChangeBelowASelectionIsShownAfterIt: nothing else changes after it that could bring it along.
+func TestAChangeBelowASelectionIsShownAfterIt(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.live()
+	b.open("/queues")
+	box := `td input[name="id"][value="emails"]`
+	b.run(chromedp.Click(box))
+	b.eval(`new Promise((done) => document.addEventListener('changed', () => setTimeout(done, 100), { once: true }))`, nil)
+	shell(t, broker, "broker push below-it x")
+	b.eval(`new Promise((done) => document.addEventListener('changed', () => setTimeout(done, 100), { once: true }))`, nil)
+	var text string
+	b.run(chromedp.Text("main", &text, chromedp.ByQuery))
+	if strings.Contains(text, "below-it") {
+		t.Error("the page was renewed below a selection")
+	}
+	b.run(chromedp.Click(box))
+	b.wants("below-it")
+	b.clean("a change below a selection")
+}
+
 // TestARefreshSparesASelection: the rows of a refresh that comes back after the user has selected one are in another order.
 func TestARefreshSparesASelection(t *testing.T) {
 	t.Parallel()

@@ -40,8 +40,7 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 	}
 	b.open("/queues/emails")
 	b.run(chromedp.Click("#sharing summary"), chromedp.SetValue(`#sharing textarea`, "acme"), chromedp.Click(`#sharing button`))
-	b.wants("It is about weights.")
-	b.forget() // of the refusal
+	b.refused("It is about weights.")
 	b.open("/queues/emails")
 	b.run(chromedp.Click("#sharing summary"))
 	b.eval(`document.querySelector('#sharing select').selectedIndex = 0`, nil)

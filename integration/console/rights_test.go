@@ -97,9 +97,8 @@ func TestEachRoleSeesWhatItMay(t *testing.T) {
 			if name != "clerk" {
 				return
 			}
-			b.forget() // of the page that is not for everyone, the browser's console says so
 			b.open("/queues/theirs")
-			b.wants("You may not see this")
+			b.refused("You may not see this")
 			b.open("/jobs")
 			var ids []string
 			b.eval(`[...document.querySelectorAll('td[data-label="Queue"]')].map(td => td.textContent)`, &ids)

@@ -2,11 +2,15 @@
 (() => {
   'use strict';
 
-  // Live pages: one event stream a tab (the extension closes it while the tab is hidden). Each message lets the page fetch
-  // itself again. When the stream breaks, the page is polled until the stream is back.
+  // Live pages: one event stream a tab (the extension closes it while the tab is hidden). Each message tells of a change, and
+  // the page fetches itself again. A change that cannot be shown at once, since the user selects or edits, a fetch is under
+  // way or has failed, is shown later. When the stream breaks, the page is polled until the stream is back.
+  const retryEvery = 1000;
   const pollEvery = 5000;
   let polling = 0;
   let selecting = false;
+  let told = 0; // changes
+  let shown = 0; // of them the page has
 
   const live = () => sessionStorage.getItem('live') !== 'off';
   const showLive = () => document.querySelectorAll('[data-live]').forEach((b) => {
@@ -29,28 +33,35 @@
     return text && !text.isCollapsed;
   };
   const refresh = () => {
-    if (!live() || selecting || document.hidden || busy()) return;
-    window.htmx?.trigger(document.body, 'refresh');
+    if (shown === told || !live() || selecting || document.hidden || busy()) return;
+    window.htmx?.trigger(document.body, 'refresh'); // dropped while a fetch is under way
   };
+  const changed = () => { told++; refresh(); };
+  const of = (id, e) => e.detail?.ctx?.sourceElement?.id === id;
+  document.addEventListener('htmx:before:request', (e) => { if (of('frame', e)) e.detail.ctx.told = told; });
   // A refresh that was on its way when the user began to select or to edit is dropped: it could move rows under a selection.
   document.addEventListener('htmx:before:swap', (e) => {
-    if (e.detail?.ctx?.sourceElement?.id === 'frame' && (selecting || busy())) e.preventDefault();
+    if (!of('frame', e)) return;
+    if (selecting || busy()) e.preventDefault();
+    else shown = e.detail.ctx.told;
   });
+  setInterval(refresh, retryEvery);
   const poll = (on) => {
-    if (on && !polling) polling = setInterval(refresh, pollEvery);
+    if (on && !polling) polling = setInterval(changed, pollEvery);
     if (!on && polling) { clearInterval(polling); polling = 0; }
   };
 
-  document.addEventListener('changed', refresh);
+  document.addEventListener('changed', changed);
   document.addEventListener('htmx:sse:after:connection', () => { poll(false); offline(false); });
   document.addEventListener('htmx:sse:error', () => { poll(true); offline(true); });
-  document.addEventListener('htmx:error', () => offline(true));
+  document.addEventListener('htmx:error', (e) => { poll(polling || of('stream', e)); offline(true); });
   document.addEventListener('htmx:after:request', (e) => {
     const status = e.detail?.ctx?.response?.status;
     if (status === 401) location.reload();
+    if (of('stream', e) && status >= 400) poll(true); // too many tabs have a stream
     if (status) offline(false);
   });
-  document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); });
+  document.addEventListener('visibilitychange', () => { if (!document.hidden) changed(); });
 
   // Charts: <div class="chart" data-chart='{"labels":[…],"colours":[…],"unit":"…","x":[…],"y":[[…],…]}'>
   const height = 232;
@@ -226,7 +237,7 @@
     if (button.dataset.copy !== undefined) copy(button);
     if (button.dataset.saveFilter !== undefined) saveFilter();
     if (button.dataset.forgetFilter !== undefined) { const all = saved(); delete all[button.dataset.forgetFilter]; save(all); }
-    if (button.dataset.live !== undefined) { sessionStorage.setItem('live', live() ? 'off' : 'on'); showLive(); refresh(); }
+    if (button.dataset.live !== undefined) { sessionStorage.setItem('live', live() ? 'off' : 'on'); showLive(); changed(); }
   });
   document.addEventListener('keydown', (e) => {
     const field = e.target.closest?.('input, textarea, select');
