@@ -1,63 +1,33 @@
 package integration_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"broker/frontends/frontendtest"
 )
 
-// httpWords is an answer of the HTTP API in the words of the table.
-type httpWords struct {
-	status int
-
-	ID, State, Code, Lease string
-
-	Job struct {
-		ID, Body string
-		Args     json.RawMessage
-	}
-	Outcome *struct {
-		Success       bool
-		Cause, Result string
-	}
-}
-
-func (a httpWords) String() string {
-	switch o := a.Outcome; {
-	case a.status >= http.StatusBadRequest:
-		return fmt.Sprintf("`%d %s`", a.status, a.Code)
-	case a.State == "":
-		return fmt.Sprintf("`%d`", a.status)
-	case o == nil:
-		return a.State
-	case o.Success:
-		return fmt.Sprintf("%s, result `%s`", a.State, o.Result)
-	case o.Cause != "finished":
-		return a.State + ", " + o.Cause
-	}
-	return a.State + ", failed"
-}
-
 // http sends a request to the API.
-func (c *tableCell) http(method, path, body string) (a httpWords) {
+func (c *tableCell) http(method, path, body string) frontendtest.HTTPAnswer {
 	req, err := http.NewRequestWithContext(c.t.Context(), method, "http://"+c.b.HTTP+"/api/v1"+path, strings.NewReader(body))
 	if err != nil {
 		panic(err) // the cell's own constants
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return httpWords{status: http.StatusBadGateway, Code: err.Error()} // the test of a client that waits has ended
+		return frontendtest.HTTPAnswer{Status: http.StatusBadGateway, Code: err.Error()} // the test of a client that waits has ended
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
+	a := frontendtest.HTTPAnswer{}
 	text, err := io.ReadAll(resp.Body)
-	if err == nil && len(text) > 0 {
-		err = json.Unmarshal(text, &a)
+	if err == nil {
+		a, err = frontendtest.ReadHTTPAnswer(resp.StatusCode, text)
 	}
-	if a.status = resp.StatusCode; err != nil {
-		a.status, a.Code = http.StatusBadGateway, err.Error()
+	if err != nil {
+		a.Status, a.Code = http.StatusBadGateway, err.Error()
 	}
 	return a
 }
@@ -75,7 +45,7 @@ func tableHTTPSubmit(scheduled bool) func(c *tableCell) func(patient bool) strin
 		if scheduled {
 			more = `,"delay_s":1`
 		}
-		if a := c.http("POST", "/jobs", c.httpJob(more)); a.status != http.StatusCreated {
+		if a := c.http("POST", "/jobs", c.httpJob(more)); a.Status != http.StatusCreated {
 			c.t.Fatal(a)
 		}
 		c.name = c.id
@@ -85,7 +55,7 @@ func tableHTTPSubmit(scheduled bool) func(c *tableCell) func(patient bool) strin
 
 func tableHTTPWait(ephemeral bool) func(c *tableCell) func(patient bool) string {
 	return func(c *tableCell) func(patient bool) string {
-		answer := make(chan httpWords, 1)
+		answer := make(chan frontendtest.HTTPAnswer, 1)
 		go func() { // ends with the test's context
 			answer <- c.http("POST", "/jobs?wait=10m", c.httpJob(fmt.Sprintf(`,"ephemeral":%v`, ephemeral)))
 		}()
@@ -112,7 +82,7 @@ func tableTakeByHTTP(c *tableCell, must bool) *tableWorker {
 	}
 	l := c.http("POST", "/queues/"+c.queue+"/lease?wait="+wait, "{}")
 	if !must {
-		equal(c.t, "a lease without a job", l.status, http.StatusNoContent)
+		equal(c.t, "a lease without a job", l.Status, http.StatusNoContent)
 		return nil
 	}
 	body := l.Job.Body

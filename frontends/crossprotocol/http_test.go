@@ -2,7 +2,6 @@ package crossprotocol
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/frontendtest"
 	"broker/frontends/httpapi"
 	"broker/frontends/service"
 )
@@ -40,47 +40,15 @@ func (e *env) api() http.Handler {
 	return e.handler
 }
 
-// httpAnswer is a job or a problem.
-type httpAnswer struct {
-	status int
-
-	State   string
-	Code    string
-	Lease   string
-	Outcome *struct {
-		Success bool
-		Cause   string
-		Result  string
-	}
-}
-
 // ask sends a request to the API.
-func (e *env) ask(ctx context.Context, method, path, body string) (a httpAnswer) {
+func (e *env) ask(ctx context.Context, method, path, body string) frontendtest.HTTPAnswer {
 	w := httptest.NewRecorder()
 	e.api().ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "http://localhost/api/v1"+path, strings.NewReader(body)))
-	if text := w.Body.Bytes(); len(text) > 0 {
-		if err := json.Unmarshal(text, &a); err != nil {
-			e.t.Errorf("%s %s: %v", method, path, err)
-		}
+	a, err := frontendtest.ReadHTTPAnswer(w.Code, w.Body.Bytes())
+	if err != nil {
+		e.t.Errorf("%s %s: %v", method, path, err)
 	}
-	a.status = w.Code
 	return a
-}
-
-func (a httpAnswer) String() string {
-	switch o := a.Outcome; {
-	case a.status >= http.StatusBadRequest:
-		return fmt.Sprintf("`%d %s`", a.status, a.Code)
-	case a.State == "":
-		return fmt.Sprintf("`%d`", a.status)
-	case o == nil:
-		return a.State
-	case o.Success:
-		return fmt.Sprintf("%s, result `%s`", a.State, o.Result)
-	case o.Cause != "finished":
-		return a.State + ", " + o.Cause
-	}
-	return a.State + ", failed"
 }
 
 // httpJob is the body of a submission.
@@ -96,7 +64,7 @@ func httpSubmit(scheduled bool) func(e *env, o jobTimes) func() string {
 		if scheduled {
 			more = fmt.Sprintf(`,"delay_s":%g`, delay.Seconds())
 		}
-		if a := e.ask(e.t.Context(), "POST", "/jobs", httpJob(o, more)); a.status != http.StatusCreated {
+		if a := e.ask(e.t.Context(), "POST", "/jobs", httpJob(o, more)); a.Status != http.StatusCreated {
 			e.t.Fatal(a)
 		}
 		return func() string { return "GET: " + e.ask(e.t.Context(), "GET", "/jobs/"+id, "").String() }
@@ -108,7 +76,7 @@ func httpWait(ephemeral bool) func(e *env, o jobTimes) func() string {
 	return func(e *env, o jobTimes) func() string {
 		e.api()
 		ctx, cancel := context.WithCancel(e.t.Context())
-		answer, ended := make(chan httpAnswer, 1), make(chan struct{})
+		answer, ended := make(chan frontendtest.HTTPAnswer, 1), make(chan struct{})
 		go func() { // the cleanup waits for it
 			defer close(ended)
 			answer <- e.ask(ctx, "POST", "/jobs?wait=10m", httpJob(o, fmt.Sprintf(`,"ephemeral":%v`, ephemeral)))
@@ -132,7 +100,7 @@ func httpWait(ephemeral bool) func(e *env, o jobTimes) func() string {
 
 func takeByHTTP(e *env) *worker {
 	l := e.ask(e.t.Context(), "POST", "/queues/"+queue+"/lease", "{}")
-	if l.status == http.StatusNoContent {
+	if l.Status == http.StatusNoContent {
 		return nil
 	}
 	return &worker{finish: func(ok bool) string {
