@@ -20,7 +20,7 @@ import (
 	"broker/core/engine"
 	"broker/core/replica"
 	"broker/frontends/eventloop"
-	"broker/frontends/httpapi"
+	"broker/frontends/service"
 )
 
 // clusterNode is a broker that is a node of a cluster. The process that it wraps has the sockets, the HTTP port and the
@@ -347,19 +347,19 @@ func (k *clusterNode) closeNode() error {
 }
 
 // hooks are what the HTTP port asks of the node; nil: there is none.
-func (k *clusterNode) hooks() *httpapi.Cluster {
+func (k *clusterNode) hooks() *service.Cluster {
 	if k == nil {
 		return nil
 	}
-	return &httpapi.Cluster{
-		Overview: func(ctx context.Context) httpapi.ClusterOverview {
+	return &service.Cluster{
+		Overview: func(ctx context.Context) service.ClusterOverview {
 			o := k.startingOverview()
 			if n := k.node.Load(); n != nil {
 				o = n.Overview(ctx)
 			}
-			shown := httpapi.ClusterOverview{Leader: o.Leader, Nodes: make([]httpapi.ClusterNode, len(o.Nodes))}
+			shown := service.ClusterOverview{Leader: o.Leader, Nodes: make([]service.ClusterNode, len(o.Nodes))}
 			for i, n := range o.Nodes {
-				shown.Nodes[i] = httpapi.ClusterNode(n)
+				shown.Nodes[i] = service.ClusterNode(n)
 			}
 			return shown
 		},
@@ -380,6 +380,9 @@ func (k *clusterNode) hooks() *httpapi.Cluster {
 		},
 		Transfer: func(ctx context.Context, to string) error {
 			return k.asMember(func(n *replica.Node) error { return n.Transfer(ctx, to) })
+		},
+		Changed: func(change service.ClusterChange, caller service.Caller) {
+			k.log.Info().Str("change", string(change.Action)).Str("node", change.Node).Str("caller", caller.Name()).Msg("cluster changed over http")
 		},
 	}
 }
@@ -409,8 +412,8 @@ func (k *clusterNode) startingOverview() replica.Overview {
 }
 
 // numbers are for the metrics.
-func (k *clusterNode) numbers() httpapi.ClusterNumbers {
-	c := httpapi.ClusterNumbers{Relayed: k.gate.relayed.Load(), Relaying: k.gate.relaying.Load()}
+func (k *clusterNode) numbers() service.ClusterNumbers {
+	c := service.ClusterNumbers{Relayed: k.gate.relayed.Load(), Relaying: k.gate.relaying.Load()}
 	n := k.node.Load()
 	if n == nil {
 		return c

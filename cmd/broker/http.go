@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
@@ -51,19 +50,14 @@ func (p *process) listenHTTP() error {
 // serveHTTP starts the HTTP server before the store is opened, so that a long start can be observed.
 func (p *process) serveHTTP() {
 	p.loadPrincipals()
+	cluster := p.cluster.hooks()
 	p.api = httpapi.New(httpapi.Options{
-		Version: buildVersion(), Log: p.log, Access: p.access, Cluster: p.cluster.hooks(), Password: p.config.HTTPPassword(),
+		Version: buildVersion(), Log: p.log, Access: p.access, Cluster: cluster, Password: p.config.HTTPPassword(),
 		DefaultPrincipal: p.config.HTTP.Principal, Profiling: p.config.HTTP.Profiling,
 		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
 	})
-	var cluster func(context.Context) any
-	var role func() string
-	if hooks := p.cluster.hooks(); hooks != nil {
-		cluster = func(ctx context.Context) any { return hooks.Overview(ctx) }
-		role = func() string { return hooks.Numbers().Role }
-	}
 	pages, err := console.New(console.Options{
-		Cluster: cluster, Role: role, Ports: map[string]string{"gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen)},
+		Cluster: cluster, Ports: map[string]string{"gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen)},
 		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
 		API: p.api.Document,
 		Now: func() time.Time { return processClock().Now().Time() },

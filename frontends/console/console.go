@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -35,11 +34,8 @@ type Options struct {
 	// API is the OpenAPI document of the HTTP API.
 	API func() []byte
 
-	// Cluster is what GET /api/v1/cluster says; nil: the broker is a single node.
-	Cluster func(context.Context) any
-
-	// Role is the role of this node in the cluster, empty while it has none; nil: the broker is a single node.
-	Role func() string
+	// Cluster is the cluster that the broker is a node of; nil: it is a single node.
+	Cluster *service.Cluster
 
 	// Ports of the other protocols by name, as far as they are served over TCP: for commands that users copy.
 	Ports map[string]string
@@ -114,7 +110,7 @@ var pagesByPath = map[string]handler{
 var formsByPath = map[string]handler{
 	"/queues": changeQueues, "/queues/{name}": changeQueue, "/jobs": changeJobs, "/jobs/{id}": changeJob,
 	"/workers": changeWorker, "/submit": submitJob, "/operations": changeOperation, "/storage": changeStorage, "/schedules": changeSchedules, "/limits": changeLimits,
-	"/support": supportBundle,
+	"/cluster": changeCluster, "/support": supportBundle,
 }
 
 // workPages and systemPages are entries of the navigation; those that the caller may not see are left out.

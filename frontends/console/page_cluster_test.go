@@ -3,6 +3,8 @@ package console
 import (
 	"strings"
 	"testing"
+
+	"broker/frontends/service"
 )
 
 func TestClusterPageSaysWhatTheLossOfANodeMeans(t *testing.T) {
@@ -19,7 +21,7 @@ func TestClusterPageSaysWhatTheLossOfANodeMeans(t *testing.T) {
 	} {
 		d := &clusterData{}
 		for role := range strings.FieldsSeq(roles) {
-			d.Nodes = append(d.Nodes, clusterNode{Role: role})
+			d.Nodes = append(d.Nodes, service.ClusterNode{Role: role})
 		}
 		d.weighLoss()
 		got := d.Reserve

@@ -61,7 +61,7 @@ func overviewPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &overviewData{Marks: marks(&sum, r.console.options.Role), Charts: h.charts}
+	d := &overviewData{Marks: marks(&sum, r.console.options.Cluster), Charts: h.charts}
 	if d.Ranges, err = r.ranges(chosen); err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (r *request) worst() (queues []service.Queue, err error) {
 	return queues, nil
 }
 
-func marks(sum *service.Summary, role func() string) []mark {
+func marks(sum *service.Summary, cluster *service.Cluster) []mark {
 	var all []mark
 	if sum.Stopped {
 		all = append(all, mark{"failed", "the store has failed"})
@@ -135,10 +135,10 @@ func marks(sum *service.Summary, role func() string) []mark {
 	if len(all) == 0 {
 		all = append(all, mark{"ok", "serving"})
 	}
-	if role == nil {
+	if cluster == nil {
 		return all
 	}
-	switch name := role(); name {
+	switch name := cluster.Numbers().Role; name {
 	case "":
 		all = append(all, mark{"draining", "not in the cluster yet"})
 	case "leader":

@@ -9,11 +9,13 @@ import (
 
 func TestStateOfTheBrokerIsMarked(t *testing.T) {
 	t.Parallel()
-	as := func(role string) func() string { return func() string { return role } }
+	as := func(role string) *service.Cluster {
+		return &service.Cluster{Numbers: func() service.ClusterNumbers { return service.ClusterNumbers{Role: role} }}
+	}
 	for _, one := range []struct {
-		sum  service.Summary
-		role func() string
-		want string
+		sum     service.Summary
+		cluster *service.Cluster
+		want    string
 	}{
 		{service.Summary{}, nil, "[{ok serving}]"},
 		{service.Summary{Draining: true, DiskFull: true}, nil, "[{failed disk nearly full: new jobs are refused} {draining draining}]"},
@@ -22,7 +24,7 @@ func TestStateOfTheBrokerIsMarked(t *testing.T) {
 		{service.Summary{}, as("follower"), "[{ok serving} {ready follower in the cluster}]"},
 		{service.Summary{}, as(""), "[{ok serving} {draining not in the cluster yet}]"},
 	} {
-		if got := fmt.Sprint(marks(&one.sum, one.role)); got != one.want {
+		if got := fmt.Sprint(marks(&one.sum, one.cluster)); got != one.want {
 			t.Errorf("got %s, want %s", got, one.want)
 		}
 	}

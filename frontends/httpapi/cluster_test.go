@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"broker/frontends/access"
+	"broker/frontends/service"
 )
 
 // clusterChanges are the routes that change a cluster, each with a body that is right.
@@ -26,17 +27,19 @@ func TestBrokerOfItsOwnSaysThatThereIsNoCluster(t *testing.T) {
 }
 
 // fakeCluster notes the changes.
-func fakeCluster(changes *[]string, err error) *Cluster {
+func fakeCluster(changes *[]string, err error) *service.Cluster {
 	note := func(format string, args ...any) error {
 		*changes = append(*changes, fmt.Sprintf(format, args...))
 		return err
 	}
-	return &Cluster{
-		Overview: func(context.Context) ClusterOverview {
-			return ClusterOverview{Leader: "n1", Nodes: []ClusterNode{{ID: "n1", Role: "leader", Address: "127.0.0.1:1", Applied: 7}}}
+	return &service.Cluster{
+		Overview: func(context.Context) service.ClusterOverview {
+			return service.ClusterOverview{Leader: "n1", Nodes: []service.ClusterNode{{ID: "n1", Role: "leader", Address: "127.0.0.1:1", Applied: 7}}}
 		},
-		Ready:    func(context.Context) bool { return true },
-		Numbers:  func() ClusterNumbers { return ClusterNumbers{Role: "follower", DiskLow: true, Serving: true} },
+		Ready: func(context.Context) bool { return true },
+		Numbers: func() service.ClusterNumbers {
+			return service.ClusterNumbers{Role: "follower", DiskLow: true, Serving: true}
+		},
 		Add:      func(id, address string) error { return note("add %s %s", id, address) },
 		Remove:   func(_ context.Context, id string) error { return note("remove %s", id) },
 		Transfer: func(_ context.Context, to string) error { return note("transfer %q", to) },

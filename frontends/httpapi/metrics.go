@@ -17,6 +17,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/access"
+	"broker/frontends/service"
 )
 
 // maxQueues bounds the values of the queue label. If there are more queues, the busiest have labels of their own, and the
@@ -31,7 +32,7 @@ type metrics struct {
 	core.NopListener
 	registry *prometheus.Registry
 	backend  *atomic.Pointer[Backend]
-	cluster  func() ClusterNumbers // nil: none
+	cluster  func() service.ClusterNumbers // nil: none
 	control  *access.Control
 
 	commitSeconds prometheus.Histogram
@@ -139,7 +140,7 @@ func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	s := scrape{out: out}
 	b := m.backend.Load()
-	var node ClusterNumbers
+	var node service.ClusterNumbers
 	if m.cluster != nil {
 		node = m.cluster()
 		s.clusterMetrics(node)

@@ -78,6 +78,7 @@ var statuses = map[service.Code]int{
 	service.CodeCommitTimeout:     http.StatusGatewayTimeout,
 	service.CodeKeyReused:         http.StatusUnprocessableEntity,
 	service.CodeUnsupported:       http.StatusNotImplemented,
+	service.CodeClusterRefused:    http.StatusConflict,
 	service.CodeTooMany:           http.StatusTooManyRequests,
 	service.CodeTooLarge:          http.StatusRequestEntityTooLarge,
 }

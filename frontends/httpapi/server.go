@@ -27,7 +27,7 @@ type Options struct {
 	Password         string          // of basic authentication, with any user name, or as a bearer token; empty: none
 	DefaultPrincipal string          // of clients without credentials, where there are principals
 
-	Cluster *Cluster // nil: the broker is not a node of one
+	Cluster *service.Cluster // nil: the broker is not a node of one
 
 	Profiling    bool  // serve profiles of the process
 	MaxConns     int   // connections at once; 0: no bound

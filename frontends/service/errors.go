@@ -43,6 +43,7 @@ const (
 	CodeKeyInUse          Code = "idempotency_key_in_use"
 	CodeUnsupported       Code = "not_available"
 	CodeExists            Code = "already_exists"
+	CodeClusterRefused    Code = "cluster_refused" // a change of the cluster that cannot be made now
 	CodeTooMany           Code = "too_many"
 	CodeTooLarge          Code = "body_too_large"
 )

@@ -1,0 +1,97 @@
+package service
+
+import (
+	"context"
+
+	"broker/frontends/access"
+)
+
+// Cluster shows and changes the cluster of which the broker is a node. Its functions are called from any goroutine; they
+// also work while another node leads and this one has no open store.
+type Cluster struct {
+	Overview func(ctx context.Context) ClusterOverview
+	Ready    func(ctx context.Context) bool
+	Numbers  func() ClusterNumbers
+
+	Add      func(id, address string) error
+	Remove   func(ctx context.Context, id string) error
+	Transfer func(ctx context.Context, to string) error // empty: to any node
+
+	Changed func(change ClusterChange, caller Caller) // is called after each change; nil: nobody wants to know
+}
+
+// ClusterOverview is the cluster as a node sees it.
+type ClusterOverview struct {
+	Leader string        `json:"leader" doc:"id of the node that leads; empty: there is none, or the node that is asked does not reach it"`
+	Nodes  []ClusterNode `json:"nodes"`
+}
+
+// ClusterNode is a node of a cluster.
+type ClusterNode struct {
+	ID          string  `json:"id" example:"n1"`
+	Role        string  `json:"role" enum:"leader,candidate,follower,learner,starting,unreachable" doc:"a learner follows and has no vote"`
+	Address     string  `json:"address" doc:"at which the other nodes call it" example:"10.0.0.1:7431"`
+	Applied     uint64  `json:"applied" doc:"index up to which its store has the log"`
+	Lag         uint64  `json:"lag" doc:"entries that it has not applied yet"`
+	LastContact float64 `json:"last_contact_s" doc:"seconds since it last answered the node that is asked"`
+	Version     string  `json:"version" doc:"of its program"`
+}
+
+// ClusterNumbers is what the metrics show of the node.
+type ClusterNumbers struct {
+	Role               string // empty: it is not a member yet
+	Serving, HasLeader bool   // Serving: clients are served through this node
+	Term               uint64
+	Applied            uint64
+	Lag                uint64 // entries that the cluster has committed and this node has not applied
+	LogBytes           uint64
+	DiskLow            bool
+	Elections          uint64 // won
+	Relayed            uint64 // connections that were passed on to the leader
+	Relaying           int64  // that are now
+}
+
+// ClusterAction is a change of a cluster.
+type ClusterAction string
+
+// Changes of a cluster.
+const (
+	ClusterAdd      ClusterAction = "add"
+	ClusterRemove   ClusterAction = "remove"
+	ClusterTransfer ClusterAction = "transfer" // of the lead
+)
+
+// ClusterChange is a change of a cluster and the node that it is about.
+type ClusterChange struct {
+	Action  ClusterAction
+	Node    string
+	Address string // of a node that is added
+}
+
+// Change makes a change, which administrators may. A nil Cluster refuses it: the broker is a single node.
+func (c *Cluster) Change(ctx context.Context, caller Caller, change ClusterChange) error {
+	switch {
+	case !caller.Principal.May(access.Admin, ""):
+		return &Error{Code: CodeForbidden, Detail: "only administrators change the cluster"}
+	case c == nil:
+		return &Error{Code: CodeUnsupported, Detail: "this broker is not a node of a cluster"}
+	}
+	var err error
+	switch change.Action {
+	case ClusterAdd:
+		err = c.Add(change.Node, change.Address)
+	case ClusterRemove:
+		err = c.Remove(ctx, change.Node)
+	case ClusterTransfer:
+		err = c.Transfer(ctx, change.Node)
+	default:
+		return invalid("action", "the action must be add, remove or transfer")
+	}
+	if err != nil {
+		return &Error{Code: CodeClusterRefused, Detail: err.Error()}
+	}
+	if c.Changed != nil {
+		c.Changed(change, caller)
+	}
+	return nil
+}
