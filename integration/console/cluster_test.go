@@ -118,8 +118,7 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 	leader := withRole(rows, "leader")
 	b.run(chromedp.Click("#edit summary"), chromedp.SendKeys(`form:has(button[value="remove"]) input[name="node"]`, leader), chromedp.Click(`button[value="remove"]`))
 	b.run(chromedp.WaitVisible("main .notice.bad"))
-	b.wants("leads")
-	b.forget() // of the refusal, the browser's console says that it was one
+	b.refused("leads")
 
 	gone := withRole(rows, "follower")
 	if gone == "n1" { // the pages come through this node
