@@ -86,6 +86,8 @@ type Answer struct {
 
 	Names []NameCount // ListNames
 
+	QueueValues []QueueValue // ListQueueValues
+
 	Batches   []BatchInfo // ListBatches
 	NextBatch uint64      // ListBatches: From of the next page; zero on the last one
 
@@ -175,6 +177,12 @@ type QueueInfo struct {
 	Counts QueueCounts
 
 	Sharing *Sharing // nil: its keys do not share its workers; only from InspectQueue
+}
+
+// QueueValue is a queue and one of its numbers.
+type QueueValue struct {
+	Name  string
+	Value int64
 }
 
 // QueueCounts counts what happened in a queue since the process started.

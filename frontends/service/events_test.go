@@ -14,7 +14,7 @@ import (
 )
 
 // setup opens a service on a real engine.
-func setup(t *testing.T) (*Service, *engine.Engine) {
+func setup(t testing.TB) (*Service, *engine.Engine) {
 	t.Helper()
 	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
 	if err != nil {
@@ -36,7 +36,7 @@ func setup(t *testing.T) (*Service, *engine.Engine) {
 var everyone = Caller{Principal: access.Everyone}
 
 // submitMany submits so many jobs.
-func submitMany(t *testing.T, e *engine.Engine, queue string, n int) {
+func submitMany(t testing.TB, e *engine.Engine, queue string, n int) {
 	t.Helper()
 	client := e.Open(core.ClientOptions{Protocol: core.HTTP, Wake: func() {}})
 	defer e.Close(client)

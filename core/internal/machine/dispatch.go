@@ -113,6 +113,8 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 		m.listJobs(c, op)
 	case *core.ListQueues:
 		m.listQueues(c, op)
+	case *core.ListQueueValues:
+		m.listQueueValues(c, op)
 	case *core.InspectQueue:
 		m.inspectQueue(c, op)
 	case *core.ReadStats:

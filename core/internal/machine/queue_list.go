@@ -2,6 +2,7 @@ package machine
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -102,37 +103,87 @@ func foldRune(r rune, size int, first byte) rune {
 	return least
 }
 
-// queuePage is how many rows to allocate at once.
-const queuePage = 256
+// queuePage is how many queues a list looks up at once, maxRowsAtOnce for how many it allocates room at most.
+const (
+	queuePage     = 256
+	maxRowsAtOnce = 1024
+)
 
 func (m *Machine) listQueues(c *client, op *core.ListQueues) {
 	if op.Busiest {
 		m.listBusiest(c, op)
 		return
 	}
+	rows := make([]core.QueueInfo, 0, m.rowsAtOnce(op.Limit))
+	m.eachRow(op.Prefix, op.After, op.Offset, op.Limit, func(n uint32) { rows = append(rows, m.queueInfo(n)) })
+	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: rows, Commit: m.metaCommit()})
+}
+
+func (m *Machine) listQueueValues(c *client, op *core.ListQueueValues) {
+	values := make([]core.QueueValue, 0, m.rowsAtOnce(op.Limit))
+	m.eachRow(op.Prefix, op.After, 0, op.Limit, func(n uint32) {
+		q := m.queues[n]
+		values = append(values, core.QueueValue{Name: q.name, Value: m.measure(q, op.Of)})
+	})
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: &core.Answer{QueueValues: values}})
+}
+
+// rowsAtOnce is how many rows to allocate for a list with a limit.
+func (m *Machine) rowsAtOnce(limit int) int {
+	if limit <= 0 {
+		limit = m.inOrder.rows.Len()
+	}
+	return min(limit, m.inOrder.rows.Len(), maxRowsAtOnce)
+}
+
+// eachRow shows the queues whose names start with prefix and come behind after to visit, from an offset and as many as limit
+// says; zero: all.
+func (m *Machine) eachRow(prefix, after string, offset, limit int, visit func(n uint32)) {
 	from := m.inOrder.rows.Search(func(n uint32) bool {
 		name := m.queues[n].name
-		return name < op.Prefix || op.After != "" && name <= op.After
-	}) + op.Offset
-	limit := m.inOrder.rows.Len()
-	if op.Limit > 0 {
-		limit = min(limit, op.Limit)
+		return name < prefix || after != "" && name <= after
+	}) + offset
+	if limit <= 0 {
+		limit = m.inOrder.rows.Len()
 	}
-	rows := make([]core.QueueInfo, 0, min(limit, queuePage))
-	for numbers := []uint32(nil); len(rows) < limit; from += len(numbers) {
-		numbers = m.inOrder.rows.Slice(from, min(limit-len(rows), queuePage), numbers[:0])
+	for numbers := []uint32(nil); limit > 0; limit -= len(numbers) {
+		numbers = m.inOrder.rows.Slice(from, min(limit, queuePage), numbers[:0])
 		for _, n := range numbers {
-			if !strings.HasPrefix(m.queues[n].name, op.Prefix) {
-				numbers = nil
-				break
+			if !strings.HasPrefix(m.queues[n].name, prefix) {
+				return
 			}
-			rows = append(rows, m.queueInfo(n))
+			visit(n)
 		}
 		if len(numbers) == 0 {
-			break
+			return
+		}
+		from += len(numbers)
+	}
+}
+
+// measure is a number of a queue. Queues without ready jobs have the largest one as core.QueueNextAt.
+func (m *Machine) measure(q *jobQueue, of core.QueueMeasure) int64 {
+	switch of {
+	case core.QueueReady:
+		return int64(q.class[classHigh]) + int64(q.class[classNormal]) + int64(q.class[classLow])
+	case core.QueueScheduled:
+		return int64(q.count[core.Scheduled])
+	case core.QueueLeased:
+		return int64(q.count[core.Leased])
+	case core.QueueRetrying:
+		return int64(q.count[core.Retrying])
+	case core.QueueBlocked:
+		return int64(q.count[core.Blocked])
+	case core.QueueDone:
+		return int64(q.count[core.Done])
+	case core.QueueDead:
+		return int64(q.count[core.Dead])
+	case core.QueueNextAt:
+		if h := q.ready.Front(); h != 0 {
+			return int64(min(m.jobs.at(h).readyAt, m.now))
 		}
 	}
-	m.reply(c, core.Reply{Kind: core.Queues, Tag: op.Tag, Queues: rows, Commit: m.metaCommit()})
+	return math.MaxInt64
 }
 
 // listBusiest lists the queues that have a meter.

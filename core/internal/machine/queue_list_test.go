@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -174,5 +175,50 @@ func BenchmarkListQueues(b *testing.B) {
 				replies = m.Take(id, replies[:0])
 			}
 		})
+	}
+}
+
+func TestQueueValuesAreThoseOfTheQueues(t *testing.T) {
+	t.Parallel()
+	m, id := manyQueues(t, 700)
+	const now = 1 << 50
+	do := func(op core.Op) core.Reply {
+		m.Apply(now, id, []core.Op{op})
+		return m.Take(id, nil)[0]
+	}
+	for i, name := range []string{"queue 000003", "queue 000500", "queue 000500"} {
+		do(&core.Submit{Tag: 1, Job: &core.Job{Queue: name, Priority: int32(i - 1)}})
+		do(&core.Submit{Tag: 1, Job: &core.Job{Queue: name, ReadyAt: now + 1000}})
+	}
+	do(&core.Lease{Tag: 1, Queues: []string{"queue 000500"}, Holder: core.HeldByWorker, Worker: "w"})
+	for of, measure := range map[core.QueueMeasure]func(*core.QueueInfo) int{
+		core.QueueReady: (*core.QueueInfo).Ready, core.QueueScheduled: func(q *core.QueueInfo) int { return q.Scheduled },
+		core.QueueLeased: func(q *core.QueueInfo) int { return q.Leased }, core.QueueRetrying: func(q *core.QueueInfo) int { return q.Retrying },
+		core.QueueBlocked: func(q *core.QueueInfo) int { return q.Blocked }, core.QueueDone: func(q *core.QueueInfo) int { return q.Done },
+		core.QueueDead: func(q *core.QueueInfo) int { return q.Dead },
+		core.QueueNextAt: func(q *core.QueueInfo) int {
+			if q.NextEnqueuedAt == 0 {
+				return math.MaxInt64
+			}
+			return int(q.NextEnqueuedAt)
+		},
+	} {
+		var want, got []core.QueueValue
+		for _, q := range do(&core.ListQueues{}).Queues {
+			want = append(want, core.QueueValue{Name: q.Name, Value: int64(measure(&q))})
+		}
+		for after := ""; ; after = got[len(got)-1].Name {
+			page := do(&core.ListQueueValues{After: after, Limit: 300, Of: of}).QueueValues
+			if len(page) == 0 {
+				break
+			}
+			got = append(got, page...)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("measure %d of %d queues is not that of the %d", of, len(got), len(want))
+		}
+	}
+	if page := do(&core.ListQueueValues{Prefix: "queue 0005"}).QueueValues; len(page) != 100 || page[0] != (core.QueueValue{Name: "queue 000500", Value: 1}) {
+		t.Errorf("%d queues with the prefix: %v", len(page), page)
 	}
 }

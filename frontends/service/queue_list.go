@@ -1,0 +1,215 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// QueueFilter chooses and orders queues.
+type QueueFilter struct {
+	Prefix string
+	Search string // anywhere in the name
+	Sort   string // name, or a counter; with a minus in front from the largest
+	Limit  int
+	Cursor string
+}
+
+// queueSort is what a list of queues is sorted by.
+type queueSort struct {
+	of       core.QueueMeasure
+	byName   bool
+	reversed bool // the smallest is what has the largest number
+}
+
+// queueSorts are the orders of a list of queues. Queues with the same number are sorted by name.
+var queueSorts = map[string]queueSort{
+	"name":      {byName: true},
+	"ready":     {of: core.QueueReady},
+	"scheduled": {of: core.QueueScheduled},
+	"leased":    {of: core.QueueLeased},
+	"retrying":  {of: core.QueueRetrying},
+	"blocked":   {of: core.QueueBlocked},
+	"done":      {of: core.QueueDone},
+	"dead":      {of: core.QueueDead},
+	"latency":   {of: core.QueueNextAt, reversed: true},
+}
+
+// queueCursor is where a list of queues continues: behind the queue with this name and, in another order than that of names,
+// this value.
+type queueCursor struct {
+	Name  []byte `json:"n"` // not always UTF-8
+	Value int64  `json:"v,omitempty"`
+}
+
+// queuePage is how many queues one look at the core reads.
+const queuePage = 1000
+
+// Queues lists the queues that the caller may read. The cursor is empty on the last page.
+func (s *Service) Queues(ctx context.Context, caller Caller, f QueueFilter) ([]Queue, string, error) {
+	name, down := strings.CutPrefix(cmp.Or(f.Sort, "name"), "-")
+	sort, ok := queueSorts[name]
+	if !ok {
+		return nil, "", invalid("sort", "sort must be one of name, ready, scheduled, leased, retrying, blocked, done, dead or latency, with - in front for the largest first")
+	}
+	var after queueCursor
+	if err := decodeCursor(f.Cursor, &after); err != nil {
+		return nil, "", err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if sort.byName && !down {
+		return s.queuesByName(ctx, c, caller, &f, string(after.Name))
+	}
+	top := topQueues{limit: f.Limit + 1, compare: sort.compare(down)}
+	if f.Cursor != "" {
+		top.after = &core.QueueValue{Value: after.Value, Name: string(after.Name)}
+	}
+	if err := s.chooseQueues(ctx, c, caller, &f, sort, &top); err != nil {
+		return nil, "", err
+	}
+	page, next := top.sorted(), ""
+	if len(page) > f.Limit {
+		page = page[:f.Limit]
+		last := page[f.Limit-1]
+		next = encodeCursor(queueCursor{[]byte(last.Name), last.Value})
+	}
+	list, err := s.queuesNamed(ctx, c, page)
+	return list, next, err
+}
+
+// chooseQueues shows the number of each queue that matches to top. It reads them in pages, so that no other client waits for it.
+func (s *Service) chooseQueues(ctx context.Context, c *client, caller Caller, f *QueueFilter, sort queueSort, top *topQueues) error {
+	all := f.Search == "" && caller.readsAll()
+	for after := ""; ; {
+		r, err := c.call(ctx, &core.ListQueueValues{Prefix: f.Prefix, After: after, Limit: queuePage, Of: sort.of})
+		if err != nil {
+			return err
+		}
+		for _, v := range r.QueueValues {
+			if sort.byName {
+				v.Value = 0
+			}
+			if top.wants(v) && (all || f.matches(caller, v.Name)) {
+				top.add(v)
+			}
+		}
+		if len(r.QueueValues) < queuePage {
+			return nil
+		}
+		after = r.QueueValues[queuePage-1].Name
+	}
+}
+
+// queuesNamed shows queues; those that are gone meanwhile are left out.
+func (s *Service) queuesNamed(ctx context.Context, c *client, named []core.QueueValue) ([]Queue, error) {
+	views := make([]Queue, 0, len(named))
+	for _, v := range named {
+		q, err := s.queue(ctx, c, v.Name)
+		switch {
+		case IsCode(err, CodeQueueNotFound):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		q.Sharing = nil
+		views = append(views, q)
+	}
+	return views, nil
+}
+
+// queuesByName reads on in the core's own order until the page is full.
+func (s *Service) queuesByName(ctx context.Context, c *client, caller Caller, f *QueueFilter, after string) ([]Queue, string, error) {
+	size := f.Limit + 1
+	if f.Search != "" || !caller.readsAll() {
+		size = queuePage
+	}
+	var found []core.QueueInfo
+	for {
+		r, err := c.call(ctx, &core.ListQueues{Prefix: f.Prefix, After: after, Limit: size})
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range r.Queues {
+			if !f.matches(caller, r.Queues[i].Name) {
+				continue
+			}
+			if len(found) == f.Limit {
+				return s.queuesOf(found), encodeCursor(queueCursor{Name: []byte(found[f.Limit-1].Name)}), nil
+			}
+			found = append(found, r.Queues[i])
+		}
+		if len(r.Queues) < size {
+			return s.queuesOf(found), "", nil
+		}
+		after = r.Queues[size-1].Name
+	}
+}
+
+func (f *QueueFilter) matches(caller Caller, name string) bool {
+	return strings.Contains(name, f.Search) && caller.may(access.Read, name) == nil
+}
+
+func (c Caller) readsAll() bool { return c.mayAll(access.Read) == nil }
+
+func (s *Service) queuesOf(infos []core.QueueInfo) []Queue {
+	views := make([]Queue, len(infos))
+	for i := range infos {
+		views[i] = s.queueOf(&infos[i])
+	}
+	return views
+}
+
+// compare orders queues; down starts with the largest.
+func (o queueSort) compare(down bool) func(a, b core.QueueValue) int {
+	switch {
+	case o.byName && down:
+		return func(a, b core.QueueValue) int { return strings.Compare(b.Name, a.Name) }
+	case down != o.reversed:
+		return func(a, b core.QueueValue) int {
+			return cmp.Or(cmp.Compare(b.Value, a.Value), strings.Compare(a.Name, b.Name))
+		}
+	}
+	return func(a, b core.QueueValue) int {
+		return cmp.Or(cmp.Compare(a.Value, b.Value), strings.Compare(a.Name, b.Name))
+	}
+}
+
+// topQueues keeps the first queues of a list of any length, so that a page needs little memory and no sort of all queues.
+type topQueues struct {
+	limit   int // how many
+	compare func(a, b core.QueueValue) int
+	after   *core.QueueValue // the list begins behind it; nil: with the first queue
+	kept    []core.QueueValue
+	worst   *core.QueueValue // of the first limit ones; nil: there are fewer
+}
+
+// wants reports whether a queue can be among the first.
+func (t *topQueues) wants(q core.QueueValue) bool {
+	return (t.worst == nil || t.compare(q, *t.worst) < 0) && (t.after == nil || t.compare(q, *t.after) > 0)
+}
+
+func (t *topQueues) add(q core.QueueValue) {
+	if t.kept = append(t.kept, q); len(t.kept) == 2*t.limit {
+		t.cut()
+	}
+}
+
+// cut drops what is behind the first queues.
+func (t *topQueues) cut() {
+	slices.SortFunc(t.kept, t.compare)
+	if len(t.kept) >= t.limit {
+		t.kept = t.kept[:t.limit]
+		worst := t.kept[t.limit-1]
+		t.worst = &worst
+	}
+}
+
+func (t *topQueues) sorted() []core.QueueValue {
+	t.cut()
+	return t.kept
+}
