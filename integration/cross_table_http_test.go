@@ -7,24 +7,24 @@ import (
 	"strings"
 	"time"
 
-	"broker/frontends/frontendtest"
+	"broker/frontends/frontendtest/httpanswer"
 )
 
 // http sends a request to the API.
-func (c *tableCell) http(method, path, body string) frontendtest.HTTPAnswer {
+func (c *tableCell) http(method, path, body string) httpanswer.Answer {
 	req, err := http.NewRequestWithContext(c.t.Context(), method, "http://"+c.b.HTTP+"/api/v1"+path, strings.NewReader(body))
 	if err != nil {
 		panic(err) // the cell's own constants
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return frontendtest.HTTPAnswer{Status: http.StatusBadGateway, Code: err.Error()} // the test of a client that waits has ended
+		return httpanswer.Answer{Status: http.StatusBadGateway, Code: err.Error()} // the test of a client that waits has ended
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
-	a := frontendtest.HTTPAnswer{}
+	a := httpanswer.Answer{}
 	text, err := io.ReadAll(resp.Body)
 	if err == nil {
-		a, err = frontendtest.ReadHTTPAnswer(resp.StatusCode, text)
+		a, err = httpanswer.Read(resp.StatusCode, text)
 	}
 	if err != nil {
 		a.Status, a.Code = http.StatusBadGateway, err.Error()
@@ -55,7 +55,7 @@ func tableHTTPSubmit(scheduled bool) func(c *tableCell) func(patient bool) strin
 
 func tableHTTPWait(ephemeral bool) func(c *tableCell) func(patient bool) string {
 	return func(c *tableCell) func(patient bool) string {
-		answer := make(chan frontendtest.HTTPAnswer, 1)
+		answer := make(chan httpanswer.Answer, 1)
 		go func() { // ends with the test's context
 			answer <- c.http("POST", "/jobs?wait=10m", c.httpJob(fmt.Sprintf(`,"ephemeral":%v`, ephemeral)))
 		}()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"broker/core"
-	"broker/frontends/frontendtest"
+	"broker/frontends/frontendtest/httpanswer"
 	"broker/frontends/httpapi"
 	"broker/frontends/service"
 )
@@ -41,10 +41,10 @@ func (e *env) api() http.Handler {
 }
 
 // ask sends a request to the API.
-func (e *env) ask(ctx context.Context, method, path, body string) frontendtest.HTTPAnswer {
+func (e *env) ask(ctx context.Context, method, path, body string) httpanswer.Answer {
 	w := httptest.NewRecorder()
 	e.api().ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "http://localhost/api/v1"+path, strings.NewReader(body)))
-	a, err := frontendtest.ReadHTTPAnswer(w.Code, w.Body.Bytes())
+	a, err := httpanswer.Read(w.Code, w.Body.Bytes())
 	if err != nil {
 		e.t.Errorf("%s %s: %v", method, path, err)
 	}
@@ -76,7 +76,7 @@ func httpWait(ephemeral bool) func(e *env, o jobTimes) func() string {
 	return func(e *env, o jobTimes) func() string {
 		e.api()
 		ctx, cancel := context.WithCancel(e.t.Context())
-		answer, ended := make(chan frontendtest.HTTPAnswer, 1), make(chan struct{})
+		answer, ended := make(chan httpanswer.Answer, 1), make(chan struct{})
 		go func() { // the cleanup waits for it
 			defer close(ended)
 			answer <- e.ask(ctx, "POST", "/jobs?wait=10m", httpJob(o, fmt.Sprintf(`,"ephemeral":%v`, ephemeral)))

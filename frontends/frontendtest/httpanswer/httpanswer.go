@@ -1,4 +1,6 @@
-package frontendtest
+// Package httpanswer reads answers of the HTTP API for the tests that compare the protocols, with a broker in memory and over
+// sockets. It imports nothing of the broker.
+package httpanswer
 
 import (
 	"encoding/json"
@@ -6,8 +8,8 @@ import (
 	"net/http"
 )
 
-// HTTPAnswer is an answer of the HTTP API: a job, a lease or a problem.
-type HTTPAnswer struct {
+// Answer is an answer of the HTTP API: a job, a lease or a problem.
+type Answer struct {
 	Status int `json:"-"`
 
 	ID, State string
@@ -25,8 +27,8 @@ type HTTPAnswer struct {
 	Code string
 }
 
-// ReadHTTPAnswer reads an answer with a status; the body may be empty.
-func ReadHTTPAnswer(status int, body []byte) (a HTTPAnswer, err error) {
+// Read reads an answer with a status; the body may be empty.
+func Read(status int, body []byte) (a Answer, err error) {
 	if len(body) > 0 {
 		err = json.Unmarshal(body, &a)
 	}
@@ -35,7 +37,7 @@ func ReadHTTPAnswer(status int, body []byte) (a HTTPAnswer, err error) {
 }
 
 // String is the answer in the words of the tables that docs/sharing.md shows.
-func (a HTTPAnswer) String() string {
+func (a Answer) String() string {
 	switch o := a.Outcome; {
 	case a.Status >= http.StatusBadRequest:
 		return fmt.Sprintf("`%d %s`", a.Status, a.Code)
