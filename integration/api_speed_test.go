@@ -34,19 +34,31 @@ func submitThousand(t *testing.T, b *harness.Broker, queue func(n int) string) {
 	api(t, b, "POST", "/jobs", `{"jobs":[`+strings.Join(jobs, ",")+`]}`)
 }
 
+// cursorAfter follows a list for so many pages, or to its end, and returns the last cursor.
+func cursorAfter(t *testing.T, b *harness.Broker, list string, pages int) (cursor string) {
+	t.Helper()
+	for range pages {
+		next, more := api(t, b, "GET", list+"&cursor="+cursor)["cursor"].(string)
+		if !more {
+			break
+		}
+		cursor = next
+	}
+	return cursor
+}
+
 func TestPagesAreQuickHoweverMuchThereIs(t *testing.T) {
 	harness.BrokerOnly(t)
 	queues, jobs := 2000, 4000
 	if harness.Nightly {
-		queues, jobs = 100_000, 1_000_000
+		queues, jobs = 100_000, 10_000_000
 	}
-	b := harness.Start(t, harness.Options{Durability: "none"})
+	b := harness.Start(t, harness.Options{Durability: "none", Env: []string{"GOMEMLIMIT=6GiB"}})
 	for i := range queues / 1000 {
 		submitThousand(t, b, func(n int) string { return fmt.Sprintf("queue-%d", i*1000+n) })
 	}
-	for range jobs / 1000 {
-		submitThousand(t, b, func(int) string { return "deep" })
-	}
+	submitMany(t, b, "deep", jobs)
+	middle := cursorAfter(t, b, "/jobs?queue=deep&sort=queue&limit=1000", 50)
 	for path, limit := range map[string]time.Duration{
 		"/queues":                              20 * time.Millisecond,
 		"/queues?sort=-ready":                  100 * time.Millisecond, // it reads a number of every queue
@@ -55,6 +67,8 @@ func TestPagesAreQuickHoweverMuchThereIs(t *testing.T) {
 		"/jobs?sort=-created":                  10 * time.Millisecond,
 		"/jobs?queue=deep&state=ready":         10 * time.Millisecond,
 		"/jobs?queue=deep&sort=queue&limit=50": 10 * time.Millisecond,
+
+		"/jobs?queue=deep&sort=queue&cursor=" + middle: 10 * time.Millisecond,
 	} {
 		took := quickest(t, b, path)
 		t.Logf("%s: %v", path, took)

@@ -33,7 +33,7 @@ type submitOutput struct {
 // jobList is a page of jobs.
 type jobList struct {
 	Jobs   []service.Job `json:"jobs"`
-	Cursor string        `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
+	Cursor string        `json:"cursor,omitempty" doc:"where the next page begins; none on the last one. A page before that may be short, or empty, if the search takes long"`
 
 	Count      *int  `json:"count,omitempty" doc:"how many jobs match, with count"`
 	CountExact *bool `json:"count_exact,omitempty" doc:"false: there are more than count"`

@@ -150,6 +150,10 @@ type JobList struct {
 	CountExact bool
 }
 
+// searchFor is how long a page of jobs is searched for. A filter without an index that matches few of many millions of jobs
+// takes longer, and the page is then short, or empty, and has a cursor.
+const searchFor = 5 * time.Second
+
 // Jobs lists jobs without their bodies, of the queues that the caller may read.
 func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPage) (JobList, error) {
 	list := JobList{Jobs: make([]Job, 0, min(p.Limit, 100))}
@@ -172,7 +176,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 	if len(filter.States) == 0 && order != core.OrderCreated {
 		filter.States = order.States()
 	}
-	all, count := caller.readsAll() || len(f.Queues) > 0, p.Count
+	all, count, deadline := caller.readsAll() || len(f.Queues) > 0, p.Count, s.Now().Add(searchFor)
 	for cursor := p.Cursor; ; {
 		r, err := c.call(ctx, &core.Find{
 			Filter: filter, Order: order, Desc: desc, Cursor: cursor, Limit: p.Limit - len(list.Jobs), WithCount: count,
@@ -189,7 +193,7 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 			}
 		}
 		cursor = r.NextCursor
-		if cursor == "" || len(list.Jobs) >= p.Limit || r.Stopped && len(list.Jobs) > 0 || ctx.Err() != nil {
+		if cursor == "" || len(list.Jobs) >= p.Limit || r.Stopped && len(list.Jobs) > 0 || s.Now() >= deadline || ctx.Err() != nil {
 			list.Cursor = cursor
 			return list, context.Cause(ctx)
 		}
