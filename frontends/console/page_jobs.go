@@ -214,6 +214,7 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 		if d.Next, err = with(here, "cursor", list.Cursor); err != nil {
 			return err
 		}
+		d.Empty = "No job matches so far. The next page continues the search."
 	}
 	if page.Cursor != "" {
 		if d.First, err = with(here); err != nil {
