@@ -47,6 +47,7 @@ func TestPackages(t *testing.T) {
 	t.Run("life of an installation", func(t *testing.T) { testLife(t, older, newer) })
 	t.Run("in place of gearmand", func(t *testing.T) { testGearmand(t, newer) })
 	t.Run("rpm", func(t *testing.T) { testRPM(t, newer) })
+	t.Run("life of an installation by rpm", func(t *testing.T) { testRPMLife(t, older, newer) })
 }
 
 // wantEqualFiles compares all files of two folders.
@@ -101,34 +102,13 @@ func testLife(t *testing.T, older, newer string) {
 	}
 
 	// An administrator's change survives the upgrade.
-	address := freeAddr(t)
-	settings := "workq.listen = \"off\"\nfaktory.listen = \"off\"\nhttp.listen = \"off\"\ngearman.listen = \"" + address + "\"\n"
-	if err := os.WriteFile(d.path("/etc/broker/broker.toml"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	serve := []string{"/usr/bin/broker", "serve", "--config", "/etc/broker/broker.toml", "--data", "/var/lib/broker/data"}
-	p := d.start("broker", serve...)
-	waitListening(t, p, address)
-	host, port := server.Split(address)
-	for range 3 {
-		run(t, "gearman", "-h", host, "-p", port, "-f", "kept", "-b", "payload")
-	}
-	const want = "kept\t3\t0\t0\n."
-	if got := run(t, "gearadmin", "-h", host, "-p", port, "--status"); got != want {
-		t.Errorf("status %q, want %q", got, want)
-	}
-	stop(t, p)
-
+	address := d.configure()
+	d.wantJobs(address, 3)
 	d.install(find(t, newer, "broker_*.deb"))
 	if got := d.run("/usr/bin/broker", "--version"); !strings.Contains(got, "v1.2.0 ") {
 		t.Errorf("after the upgrade: %s", got)
 	}
-	p = d.start("broker", serve...)
-	waitListening(t, p, address)
-	if got := run(t, "gearadmin", "-h", host, "-p", port, "--status"); got != want {
-		t.Errorf("status after the upgrade %q, want %q", got, want)
-	}
-	stop(t, p)
+	d.wantJobs(address, 0)
 
 	d.run("dpkg", "--remove", "broker")
 	if d.exists("/usr/bin/broker") || !d.exists("/var/lib/broker/data") || !d.exists("/etc/broker/broker.toml") {
@@ -173,36 +153,6 @@ func testGearmand(t *testing.T, dir string) {
 	d.run("dpkg", "--purge", "broker-gearmand")
 	if d.exists("/var/lib/gearman") || d.exists("/etc/systemd/system/multi-user.target.wants/gearman-job-server.service") {
 		t.Error("the purge leaves something")
-	}
-}
-
-// testRPM checks what rpm says of the packages, and that their scripts are shell.
-func testRPM(t *testing.T, dir string) {
-	for pattern, want := range map[string][]string{
-		"broker-1*.rpm": {
-			"/etc/broker/broker.toml root broker 100640", "/usr/bin/broker root root 100755",
-			"/usr/lib/systemd/system/broker.service root root 100644", "/var/lib/broker broker broker 40700",
-		},
-		"broker-gearmand-1*.rpm": {"/usr/lib/systemd/system/gearman-job-server.service root root 100644"},
-	} {
-		file := find(t, dir, pattern)
-		run(t, "rpm", "--checksig", "--nosignature", file)
-		lines := strings.Split(run(t, "rpm", "-qp", "--queryformat", `[%{FILENAMES} %{FILEUSERNAME} %{FILEGROUPNAME} %{FILEMODES:octal}\n]`, file), "\n")
-		for _, line := range want {
-			if !slices.Contains(lines, line) {
-				t.Errorf("%s: no %q in\n%s", file, line, strings.Join(lines, "\n"))
-			}
-		}
-		if got := run(t, "rpm", "-qp", "--queryformat", "%{VERSION} %{ARCH} %{LICENSE}", file); got != "1.2.0 x86_64 Apache-2.0" {
-			t.Errorf("%s: %s", file, got)
-		}
-		for _, script := range []string{"PREIN", "POSTIN", "PREUN", "POSTUN"} {
-			text := run(t, "rpm", "-qp", "--queryformat", "%{"+script+"}", file)
-			if text == "" || text == "(none)" {
-				t.Errorf("%s: no %s", file, script)
-			}
-			run(t, "sh", "-n", "-c", text)
-		}
 	}
 }
 

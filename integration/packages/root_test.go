@@ -113,6 +113,32 @@ func (d debian) start(user string, argv ...string) *server.Process {
 	return p
 }
 
+// configure writes settings of a broker that listens for Gearman clients alone, and returns the address.
+func (d debian) configure() string {
+	d.t.Helper()
+	address := freeAddr(d.t)
+	settings := "workq.listen = \"off\"\nfaktory.listen = \"off\"\nhttp.listen = \"off\"\ngearman.listen = \"" + address + "\"\n"
+	if err := os.WriteFile(d.path("/etc/broker/broker.toml"), []byte(settings), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	return address
+}
+
+// wantJobs starts the installed broker, submits some jobs, checks that there are three, and stops the broker.
+func (d debian) wantJobs(address string, submit int) {
+	d.t.Helper()
+	p := d.start("broker", "/usr/bin/broker", "serve", "--config", "/etc/broker/broker.toml", "--data", "/var/lib/broker/data")
+	waitListening(d.t, p, address)
+	host, port := server.Split(address)
+	for range submit {
+		run(d.t, "gearman", "-h", host, "-p", port, "-f", "kept", "-b", "payload")
+	}
+	if got := run(d.t, "gearadmin", "-h", host, "-p", port, "--status"); got != "kept\t3\t0\t0\n." {
+		d.t.Errorf("status %q; want three jobs", got)
+	}
+	stop(d.t, p)
+}
+
 // exists tells whether an inside path exists.
 func (d debian) exists(inside string) bool {
 	_, err := os.Lstat(d.path(inside))
