@@ -25,12 +25,13 @@ probe() {
 	debootstrap) PATH="$PATH:/usr/sbin:/sbin" command -v debootstrap ;;
 	lintian) command -v lintian ;;
 	rpm) command -v rpm ;;
+	qemu-user-static) command -v qemu-aarch64-static ;;
 	prometheus) command -v prometheus && command -v promtool ;;
 	esac >/dev/null 2>&1
 }
 
 packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman libgearman-client-perl redis-server chromium ruby
-	beanstalkd nodejs npm python3 python3-redis curl debootstrap lintian rpm prometheus)
+	beanstalkd nodejs npm python3 python3-redis curl debootstrap lintian rpm prometheus qemu-user-static)
 
 missing=()
 lack() {

@@ -33,6 +33,8 @@ var packages = map[string]string{
 	"dpkg-deb":     "dpkg",
 	"lintian":      "lintian",
 	"rpm":          "rpm",
+
+	"qemu-aarch64-static": "qemu-user-static",
 	// Libraries:
 	"php-gearman":  "php-gearman",
 	"perl-gearman": "libgearman-client-perl",
