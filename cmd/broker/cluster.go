@@ -357,7 +357,7 @@ func (k *clusterNode) hooks() *service.Cluster {
 			if n := k.node.Load(); n != nil {
 				o = n.Overview(ctx)
 			}
-			shown := service.ClusterOverview{Leader: o.Leader, Nodes: make([]service.ClusterNode, len(o.Nodes))}
+			shown := service.ClusterOverview{Leader: o.Leader, Format: o.Format, Nodes: make([]service.ClusterNode, len(o.Nodes))}
 			for i, n := range o.Nodes {
 				shown.Nodes[i] = service.ClusterNode(n)
 			}
@@ -421,7 +421,8 @@ func (k *clusterNode) numbers() service.ClusterNumbers {
 	if s, ok := n.Status(); ok {
 		c.Role, c.Term, c.Applied, c.Lag = s.Role, s.Term, s.Applied, s.Lag
 		c.LogBytes, c.Elections, c.HasLeader, c.Serving = s.LogBytes, s.Elections, s.Leader != "", s.Reachable
-		c.DiskLow = s.DiskLow
+		c.DiskLow, c.Format = s.DiskLow, s.Format
+		c.Warm, c.IndexJobs, c.IndexLag = s.Warm, s.IndexJobs, s.IndexLag
 	}
 	return c
 }

@@ -19,6 +19,7 @@ type index struct {
 	options  machine.Options
 	store    *store.Store
 	changes  *store.Follower
+	entry    uint64 // up to which update has followed the store
 	clock    func() core.Instant
 	progress func(jobs uint64, part float64) // may be nil
 }
@@ -57,6 +58,7 @@ func (x *index) update(ctx context.Context, also []uint64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	x.entry = c.Position.Number
 	jobs := append(c.Jobs, also...)
 	for _, name := range c.Meta {
 		if !machine.IsShape(name) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"broker/core/clock"
@@ -24,7 +25,19 @@ type Standby struct {
 	done   chan struct{} // closed when the goroutine has ended
 	once   sync.Once
 	err    error // why it has ended
+
+	progress atomic.Pointer[StandbyProgress]
 }
+
+// StandbyProgress is how far the index of a Standby is.
+type StandbyProgress struct {
+	Complete bool   // it has all jobs; an engine would start at once
+	Jobs     int    // that it has
+	Entry    uint64 // number of the last entry of the store that it has followed
+}
+
+// Progress may be called from any goroutine.
+func (b *Standby) Progress() StandbyProgress { return *b.progress.Load() }
 
 // NewStandby begins to read a store. loaded is called once all jobs were read, with their number, on another goroutine. Stop must
 // follow, before the store is closed.
@@ -32,6 +45,7 @@ func NewStandby(s *store.Store, c clock.Clock, loaded func(jobs int)) *Standby {
 	b := &Standby{
 		index: newIndex(s, machine.Options{Persist: true, StartedAt: c.Now()}, c.Now), take: make(chan struct{}), done: make(chan struct{}),
 	}
+	b.progress.Store(&StandbyProgress{})
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	go b.run(loaded) // ends with ctx, or when the index is taken; Stop waits for it
 	return b
@@ -39,6 +53,11 @@ func NewStandby(s *store.Store, c clock.Clock, loaded func(jobs int)) *Standby {
 
 func (b *Standby) run(loaded func(jobs int)) {
 	defer close(b.done)
+	defer func() {
+		if b.err != nil {
+			b.progress.Store(&StandbyProgress{})
+		}
+	}()
 	if b.err = b.index.load(b.ctx); b.err != nil {
 		return
 	}
@@ -48,6 +67,7 @@ func (b *Standby) run(loaded func(jobs int)) {
 		if b.err = b.index.update(b.ctx, nil); b.err != nil {
 			return
 		}
+		b.progress.Store(&StandbyProgress{Complete: true, Jobs: b.index.machine.Jobs(), Entry: b.index.entry})
 		if first {
 			loaded(b.index.machine.Jobs())
 		}

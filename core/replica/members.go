@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -29,6 +30,9 @@ type Status struct {
 	Version   string    `json:"version"`
 	Reads     int       `json:"reads,omitempty"`  // newest format; zero: a program that did not say, which reads 1
 	Format    int       `json:"format,omitempty"` // that is in force, as far as its store goes
+	Warm      bool      `json:"warm"`             // it leads with the index of all jobs in memory, or would at once
+	IndexJobs int       `json:"index_jobs"`       // of a follower: jobs in its index
+	IndexLag  uint64    `json:"index_lag"`        // of a follower: entries that its store has and its index has not
 	Now       time.Time `json:"now"`
 }
 
@@ -41,11 +45,15 @@ type NodeInfo struct {
 	Lag         uint64  `json:"lag"`            // entries that it has not applied yet
 	LastContact float64 `json:"last_contact_s"` // since it last answered the node that is asked
 	Version     string  `json:"version"`
+	Format      int     `json:"format"` // newest that its program reads; zero: unknown
+	Warm        bool    `json:"warm"`
+	IndexLag    uint64  `json:"index_lag"`
 }
 
 // Overview is the cluster as a node sees it.
 type Overview struct {
 	Leader string     `json:"leader"` // empty: none that this node knows of
+	Format int        `json:"format"` // of entries, in force as far as this node knows
 	Nodes  []NodeInfo `json:"nodes"`
 }
 
@@ -131,6 +139,7 @@ func (n *Node) status() Status {
 		Members: n.Members(), Version: n.o.Version, Now: n.now(),
 		Reads: n.o.newestFormat, Format: n.formatInForce(),
 	}
+	s.Warm, s.IndexJobs, s.IndexLag = n.warmth()
 	switch n.raft.State() {
 	case raft.Leader:
 		s.Role = "leader"
@@ -209,7 +218,7 @@ const statusWithin = 500 * time.Millisecond
 
 // Overview asks all members.
 func (n *Node) Overview(ctx context.Context) Overview {
-	o := Overview{Nodes: []NodeInfo{}}
+	o := Overview{Nodes: []NodeInfo{}, Format: n.formatInForce()}
 	if !n.isRunning() {
 		for _, m := range n.o.Members {
 			role := "unreachable"
@@ -235,7 +244,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 		if s == nil {
 			s = n.lastSeen(m.ID, &i)
 		} else {
-			i.Role = s.Role
+			i.Role, i.Warm, i.IndexLag = s.Role, s.Warm, s.IndexLag
 			if s.Role == "leader" && s.Node != o.Leader {
 				i.Role = "follower" // it does not know yet
 			}
@@ -244,7 +253,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 			}
 		}
 		if s != nil {
-			i.Applied, i.Version = s.Applied, s.Version
+			i.Applied, i.Version, i.Format = s.Applied, s.Version, cmp.Or(s.Reads, 1)
 		}
 		i.Lag = end - min(end, i.Applied)
 		o.Nodes = append(o.Nodes, i)

@@ -48,6 +48,20 @@ func (n *Node) closeStandby() {
 	n.stopStandby()
 }
 
+// warmth says whether an engine of this node has, or would have, the index of all jobs at once, and by how many entries the index is
+// behind the store.
+func (n *Node) warmth() (warm bool, jobs int, lag uint64) {
+	b := &n.standby
+	b.mu.Lock()
+	index := b.index
+	b.mu.Unlock()
+	if index == nil {
+		return n.serving.Load(), 0, 0 // the engine has it
+	}
+	p, end := index.Progress(), n.store.Load().Position().Number
+	return p.Complete, p.Jobs, end - min(end, p.Entry)
+}
+
 // takeStandby is the index for an engine; nil: the engine has to read the store.
 func (n *Node) takeStandby() *engine.Standby {
 	b := &n.standby

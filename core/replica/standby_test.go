@@ -58,6 +58,34 @@ func TestLeadersChangeAndFollowersStayReady(t *testing.T) {
 	shutdown(t, e)
 }
 
+// Every node says whether it would serve at once, and the others show it.
+func TestNodesSayWhetherTheirIndexIsWarm(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	n, l, e := c.leader()
+	submit(t, e, 0, 20, 10)
+	other := c.nodes[c.follower(n)]
+	eventually(t, func() string {
+		s, ok := other.Status()
+		if !ok || !s.Warm || s.IndexJobs != 20 || s.IndexLag != 0 {
+			return fmt.Sprintf("%+v", s)
+		}
+		for _, i := range other.Overview(t.Context()).Nodes {
+			if !i.Warm || i.IndexLag != 0 {
+				return fmt.Sprintf("%+v", i)
+			}
+		}
+		return ""
+	})
+	l.Serving(false)
+	if s, _ := n.Status(); s.Warm {
+		t.Error("a leader is warm before it has an engine")
+	}
+	l.Serving(true)
+	shutdown(t, e)
+}
+
 // Jobs that were acknowledged while the lead changed are there.
 func TestLeadChangesWhileJobsArrive(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -38,7 +40,9 @@ func fakeCluster(changes *[]string, err error) *service.Cluster {
 		},
 		Ready: func(context.Context) bool { return true },
 		Numbers: func() service.ClusterNumbers {
-			return service.ClusterNumbers{Role: "follower", DiskLow: true, Serving: true}
+			return service.ClusterNumbers{
+				Role: "follower", DiskLow: true, Serving: true, Format: 2, Warm: true, IndexJobs: 7, IndexLag: 3,
+			}
 		},
 		Add:      func(id, address string) error { return note("add %s %s", id, address) },
 		Remove:   func(_ context.Context, id string) error { return note("remove %s", id) },
@@ -74,9 +78,21 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 	}
 	f.call("GET", "/api/v1/queues", nil).problem(503, "starting")
 	text := string(f.call("GET", "/metrics", nil).text)
-	for _, line := range []string{"broker_disk_low 1", "broker_ready 1", `broker_cluster_role{role="follower"} 1`} {
+	for _, line := range []string{
+		"broker_disk_low 1", "broker_ready 1", `broker_cluster_role{role="follower"} 1`, "broker_cluster_format 2",
+		"broker_cluster_index_warm 1", "broker_cluster_index_jobs 7", "broker_cluster_index_lag_entries 3",
+	} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("a node that does not lead has no metric %s", line)
+		}
+	}
+	documented, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`(?m)^# TYPE (broker_cluster_\w+)`).FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(string(documented), "`"+name[1]+"`") {
+			t.Errorf("docs/metrics.md does not list %s", name[1])
 		}
 	}
 	if got := f.call("GET", "/healthz", nil).want(200); got["status"] != "disk of this node nearly full" {

@@ -23,6 +23,7 @@ type Cluster struct {
 // ClusterOverview is the cluster as a node sees it.
 type ClusterOverview struct {
 	Leader string        `json:"leader" doc:"id of the node that leads; empty: there is none, or the node that is asked does not reach it"`
+	Format int           `json:"format" doc:"of the entries of the log: the newest that all nodes read; it never goes back"`
 	Nodes  []ClusterNode `json:"nodes"`
 }
 
@@ -35,6 +36,9 @@ type ClusterNode struct {
 	Lag         uint64  `json:"lag" doc:"entries that it has not applied yet"`
 	LastContact float64 `json:"last_contact_s" doc:"seconds since it last answered the node that is asked"`
 	Version     string  `json:"version" doc:"of its program"`
+	Format      int     `json:"format" doc:"newest format of entries that its program reads; 0: unknown"`
+	Warm        bool    `json:"warm" doc:"the index of all jobs is in memory: as a leader it serves at once"`
+	IndexLag    uint64  `json:"index_lag" doc:"entries that it has applied and that are not in its index yet"`
 }
 
 // ClusterNumbers is what the metrics show of the node.
@@ -45,6 +49,10 @@ type ClusterNumbers struct {
 	Applied            uint64
 	Lag                uint64 // entries that the cluster has committed and this node has not applied
 	LogBytes           uint64
+	Format             int    // of entries, in force
+	Warm               bool   // as in ClusterNode
+	IndexJobs          int    // jobs in the index of a follower
+	IndexLag           uint64 // as in ClusterNode
 	DiskLow            bool
 	Elections          uint64 // won
 	Relayed            uint64 // connections that were passed on to the leader

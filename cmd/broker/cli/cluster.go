@@ -26,8 +26,9 @@ func clusterCommand() *cobra.Command {
 	cmd.AddCommand(
 		listCommand(&cobra.Command{
 			Use: "status", Short: "list the nodes",
-			Long: "List the nodes of a cluster: their roles, how far each is, and when it last answered the node that is asked.",
-		}, "cluster", "nodes", []string{"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "LAST CONTACT", "VERSION"}, clusterRow),
+			Long: "List the nodes of a cluster: their roles, how far each is, whether it has the index of all jobs in memory and serves\n" +
+				"at once if it gets to lead, and when it last answered the node that is asked.",
+		}, "cluster", "nodes", []string{"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "WARM", "LAST CONTACT", "VERSION"}, clusterRow),
 		clusterChange("add ID=HOST:PORT", "let a node join",
 			"Make a node a member, without a vote until it has caught up. Then start it with --node, --cluster (all members, itself\n"+
 				"included) and --join. Nodes get their votes in pairs, so that the number of voters stays odd.",
@@ -75,9 +76,14 @@ func clusterRow(raw json.RawMessage) ([]string, error) {
 	var n struct {
 		ID, Role, Address, Version string
 		Applied, Lag               uint64
+		Warm                       bool
 		LastContact                float64 `json:"last_contact_s"`
 	}
 	err := json.Unmarshal(raw, &n)
+	warm := "no"
+	if n.Warm {
+		warm = "yes"
+	}
 	contact := strconv.FormatFloat(n.LastContact, 'f', 1, 64) + "s"
-	return []string{n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), contact, n.Version}, err
+	return []string{n.ID, n.Role, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), warm, contact, n.Version}, err
 }
