@@ -9,9 +9,9 @@ import (
 	"broker/core/internal/store"
 )
 
-// Content names what a store holds that its users would miss if another store took its place, such as "jobs, schedules"; empty:
-// nothing.
-func Content(s *store.Store) (string, error) {
+// Content names what a store holds that its users would miss if another store took its place, such as "jobs and schedules"; empty:
+// nothing. also does so for a metadata entry of the front-ends; it may be nil.
+func Content(s *store.Store, also func(name string) string) (string, error) {
 	var kinds []string
 	add := func(kind string) {
 		if kind != "" && !slices.Contains(kinds, kind) {
@@ -24,10 +24,13 @@ func Content(s *store.Store) (string, error) {
 	}
 	err = errors.Join(err, s.ScanMeta("", func(name string, value []byte) error {
 		add(machine.ContentOf(name, value))
+		if also != nil {
+			add(also(name))
+		}
 		return nil
 	}), s.ScanDocuments("", "", func(string, []byte) bool {
 		add("documents")
 		return false
 	}))
-	return strings.Join(kinds, ", "), err
+	return strings.Join(kinds, " and "), err
 }

@@ -22,7 +22,15 @@ var contents = []struct {
 	{"settings of queues", []core.Op{&core.CreateQueue{Queue: "q"}, &core.PauseQueue{Queue: "q", Paused: true}}},
 	{"batches", []core.Op{&core.OpenBatch{Description: "import"}}},
 	{"documents", []core.Op{&core.WriteDocuments{Documents: []core.MetaEntry{{Name: "d", Value: []byte("v")}}}}},
-	{"data of front-ends", []core.Op{&core.WriteMeta{Entries: []core.MetaEntry{{Name: "x/y", Value: []byte("v")}}}}},
+	{"audit log", []core.Op{&core.WriteMeta{Entries: []core.MetaEntry{{Name: "audit/1", Value: []byte("v")}}}}},
+}
+
+// frontendContent is an Options.Content.
+func frontendContent(name string) string {
+	if strings.HasPrefix(name, "audit/") {
+		return "audit log"
+	}
+	return ""
 }
 
 // aloneWith makes the store of a broker of its own, on which ops are done.
@@ -43,6 +51,7 @@ func aloneWith(t *testing.T, dir string, ops ...core.Op) {
 func TestStoreWithoutJobsIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "n1", "n2", "n3")
+	c.change = func(o *Options) { o.Content = frontendContent }
 	c.start("n1", "n2", "n3")
 	first, _, e := c.leader()
 	victim := c.follower(first)
@@ -69,7 +78,7 @@ func TestStoreThatWasUsedUpIsReplaced(t *testing.T) {
 	c := newCluster(t, "n1", "n2", "n3")
 	for _, id := range []string{"n2", "n3"} {
 		aloneWith(t, c.dirs[id], &core.Submit{Job: &core.Job{ID: "j", Queue: "q", Type: "q", Origin: core.Faktory}},
-			&core.Purge{Queue: "q"})
+			&core.Purge{Queue: "q"}, &core.WriteMeta{Entries: []core.MetaEntry{{Name: "x/key", Value: []byte("v")}}})
 	}
 	c.start("n1", "n2", "n3")
 	_, _, e := c.leader()
@@ -96,7 +105,7 @@ func TestFounderIsTheNodeWhoseStoreHoldsSomething(t *testing.T) {
 func TestNodeWhoseStoreHoldsSomethingFollowsNoFounder(t *testing.T) {
 	t.Parallel()
 	for _, x := range contents {
-		n := &Node{o: Options{ID: "n1", Dir: t.TempDir()}.withDefaults()}
+		n := &Node{o: Options{ID: "n1", Dir: t.TempDir(), Content: frontendContent}.withDefaults()}
 		n.log = newLogger(n.o.Log)
 		aloneWith(t, n.o.Dir, x.ops...)
 		if err := n.openStore(); err != nil {

@@ -50,7 +50,7 @@ func (n *Node) ownHello() (hello, error) {
 		return h, nil // its store is the cluster's
 	}
 	var err error
-	h.Content, err = engine.Content(s)
+	h.Content, err = engine.Content(s, n.o.Content)
 	h.Used = h.Content != ""
 	return h, err
 }
@@ -273,7 +273,7 @@ func (n *Node) promise(r *request) error {
 	if !n.mayBeFounded() {
 		return errors.New("it is a member of a cluster already")
 	}
-	switch content, err := engine.Content(n.store.Load()); {
+	switch content, err := engine.Content(n.store.Load(), n.o.Content); {
 	case err != nil:
 		return err
 	case content != "":

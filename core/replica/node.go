@@ -242,7 +242,7 @@ func (n *Node) checkStore() error {
 	at := s.Position()
 	if of := s.Cluster(); of != n.identity.Cluster {
 		all, err := n.snaps.all()
-		content, failed := engine.Content(s)
+		content, failed := engine.Content(s, n.o.Content)
 		if err = errors.Join(err, failed); err != nil {
 			return err
 		}

@@ -34,6 +34,9 @@ type Options struct {
 	// of that name. It owns the connection. Any goroutine.
 	Client func(conn net.Conn, frontend, client string)
 
+	// Content names what a metadata entry of the front-ends is part of, if users would miss it; else it returns an empty text. nil: none.
+	Content func(name string) string
+
 	// LeaderChanged is called when another node leads, or none. Any goroutine; it must not block.
 	LeaderChanged func()
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,4 +133,16 @@ func (s *Service) Audit(caller Caller, before uint64, limit int) ([]AuditEntry, 
 		}
 	}
 	return found, nil
+}
+
+// ContentOf names what a metadata entry of this package is part of, if people would miss it; else it is empty. Keys and tokens serve
+// jobs, which count for themselves.
+func ContentOf(name string) string {
+	switch {
+	case strings.HasPrefix(name, auditMeta):
+		return "an audit log"
+	case strings.HasPrefix(name, operationMeta):
+		return "operations"
+	}
+	return ""
 }

@@ -86,4 +86,13 @@ func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
 	}
 	refusedNode(t, own.Data, node(c.list), "jobs of its own")
 	c.restart(2) // none of them has harmed it
+
+	ran := harness.Start(t, harness.Options{}) // a broker that only ran has nothing that anybody would miss
+	for _, n := range []*server.BrokerServer{ran.BrokerServer, c.nodes[2]} {
+		if code := terminate(t, n); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+	c.nodes[2].Data = ran.Data
+	c.restart(2)
 }

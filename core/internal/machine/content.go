@@ -5,12 +5,10 @@ import (
 	"strings"
 )
 
-// ContentOf names what a metadata entry is part of, for people; empty: users would not miss it. What a machine counts and measures
-// is of that kind, and so is the name of a queue that clients once used.
+// ContentOf names what a metadata entry of the core is part of, for people; empty: users would not miss it. What a machine counts
+// and measures is of that kind, and so is the name of a queue that clients once used.
 func ContentOf(name string, value []byte) string {
 	switch {
-	case name == seqMeta, name == totalsMeta, strings.HasPrefix(name, seriesMeta), strings.HasPrefix(name, historyMeta):
-		return ""
 	case strings.HasPrefix(name, queueMetaPrefix):
 		var k queueMeta
 		if json.Unmarshal(value, &k) == nil && k == (queueMeta{Kept: true}) {
@@ -24,5 +22,5 @@ func ContentOf(name string, value []byte) string {
 	case strings.HasPrefix(name, batchMetaPrefix):
 		return "batches"
 	}
-	return "data of front-ends"
+	return ""
 }
