@@ -2,9 +2,11 @@ package integration_test
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +114,30 @@ func wantSpans(t *testing.T, spans <-chan *tracepb.Span, queue, id string, statu
 			t.Fatalf("no span %s %s", operation, queue)
 		}
 	}
+}
+
+// TestTracingExampleOfTheDocumentation runs the commands that the documentation gives, with the endpoint in the environment and a
+// collector in the place of Jaeger. Jaeger's image listens for OTLP over HTTP on 4318, OTLP's own port.
+func TestTracingExampleOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	harness.Need(t, "curl")
+	page, err := os.ReadFile("../docs/watching.md")
+	check(t, err)
+	_, example, _ := strings.Cut(string(page), "--publish 127.0.0.1:4318:4318 jaegertracing/jaeger:")
+	_, example, _ = strings.Cut(example, "\n")
+	example, _, _ = strings.Cut(example, "```")
+	start, clients, ok := strings.Cut(example, " broker &\n")
+	if !ok || start != "BROKER_TRACING_ENDPOINT=http://127.0.0.1:4318" {
+		t.Fatalf("example %q", example)
+	}
+	url, spans := collector(t)
+	b := harness.Start(t, harness.Options{Env: []string{"BROKER_TRACING_ENDPOINT=" + url}})
+	clients = strings.NewReplacer("localhost:7420", b.HTTP, "broker work", harness.Binary(t)+" work").Replace(clients)
+	out := harness.Run(t, harness.Command{Argv: []string{"sh", "-ec", clients}, Env: []string{"BROKER_URL=http://" + b.HTTP}})
+	var submitted struct{ ID string }
+	check(t, json.NewDecoder(strings.NewReader(out)).Decode(&submitted))
+	wantSpans(t, spans, "mail", submitted.ID, tracepb.Status_STATUS_CODE_UNSET)
 }
 
 // TestNoSpansAreMadeUnlessConfigured: the trace is carried, and there is no exporter, which would show its metrics.
