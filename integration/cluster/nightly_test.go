@@ -22,18 +22,23 @@ func TestManyFaults(t *testing.T) {
 		check(t, err)
 	}
 	c := prepare(t, newNetwork(), "").start()
-	var longest time.Duration
+	longest, times := make(map[string]time.Duration), make(map[string]int)
 	for done := 0; done < n; {
 		l := c.begin()
 		for range min(100, n-done) {
 			time.Sleep(rand.N(200 * time.Millisecond))
 			l.resetGap()
-			faults[rand.N(len(faults))].do(c)
-			longest = max(longest, l.resetGap())
+			f := faults[rand.N(len(faults))]
+			f.do(c)
+			longest[f.name] = max(longest[f.name], l.resetGap())
+			times[f.name]++
 			done++
 		}
 		l.finish(t)
-		t.Logf("%d faults; longest without an acknowledged submission %v", done, longest.Round(10*time.Millisecond))
+		for _, f := range faults {
+			t.Logf("%s, %d times: at most %v without an acknowledged submission", f.name, times[f.name], longest[f.name].Round(10*time.Millisecond))
+		}
+		t.Logf("%d faults", done)
 		if t.Failed() {
 			t.Fatalf("after %d faults", done)
 		}
