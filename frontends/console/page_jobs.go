@@ -56,10 +56,17 @@ const columnsCookie = "broker_columns"
 // jobRow is a job with the columns to show.
 type jobRow struct {
 	Job     service.Job
+	Noted   service.Job // the job as the column of notes knows it: without what a column of its own says
 	Columns []jobColumn
 }
 
-func newJobRow(j service.Job, columns []jobColumn) jobRow { return jobRow{j, columns} }
+func newJobRow(j service.Job, columns []jobColumn) jobRow {
+	r := jobRow{j, j, columns}
+	if slices.ContainsFunc(columns, func(c jobColumn) bool { return c.Name == "worker" }) {
+		r.Noted.Worker = ""
+	}
+	return r
+}
 
 // hasNote reports whether the column of notes says anything of a job.
 func hasNote(j service.Job) bool {

@@ -99,6 +99,8 @@
   });
 
   const counts = [...Array(10).keys()].flatMap((n) => [1, 2, 5].map((k) => k * 10 ** n));
+  const spans = [...[-6, -5, -4, -3, -2, -1].flatMap((n) => [1, 2, 5].map((k) => k * 10 ** n)),
+    ...[1, 2, 5, 10, 15, 30], ...[1, 2, 5, 10, 15, 30].map((n) => n * 60), ...[1, 2, 6, 12, 24, 48, 120, 240, 480].map((n) => n * 3600)];
 
   const draw = (el) => {
     if (!window.uPlot || !el.dataset.chart) return;
@@ -119,7 +121,7 @@
       legend: { live: true, markers: { width: 0, fill: (u, i) => u.series[i].stroke() } },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       scales: { y: { range: (_, lo, hi) => [0, hi > 0 ? hi * 1.12 : 1] } },
-      axes: [{ ...axis, grid: { show: false }, space: 80, size: 30, values: clock }, { ...axis, size: 52, space: 40, ...(d.whole && { incrs: counts }), values: (_, all) => all.map((v) => (v == null ? '' : text(v))) }],
+      axes: [{ ...axis, grid: { show: false }, space: 80, size: 30, values: clock }, { ...axis, size: 52, space: 40, ...(d.whole && { incrs: counts }), ...(d.unit === 's' && { incrs: spans }), values: (_, all) => all.map((v) => (v == null ? '' : text(v))) }],
       series: [{ value: (_, v) => (v == null ? '' : new Date(v * 1000).toLocaleTimeString()) }, ...d.labels.map((label, i) => {
         const colour = css(d.colours[i]);
         return {
@@ -128,7 +130,10 @@
           fill: i === 0 || d.fill ? faint(colour) : undefined,
           width: 1.6,
           points: { show: false },
-          value: (_, v) => (v == null ? '–' : text(v)),
+          value: (u, v, n, at) => { // the latest one, unless the pointer is at another
+            const shown = at == null ? u.data[n].at(-1) : v;
+            return shown == null ? '–' : text(shown);
+          },
         };
       })],
     }, data, el);
