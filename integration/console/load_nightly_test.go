@@ -3,6 +3,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -20,16 +21,24 @@ func TestConsoleAtAMillionJobs(t *testing.T) {
 	broker := harness.Start(t, harness.Options{}) // not parallel: it measures durations
 	fill(t, broker, 1_000_000, 1000)
 	b := openBrowser(t, "http://"+broker.HTTP)
-	loads := make([]pageLoad, 9)
+	loads := make([]pageLoad, 25)
 	for i := range loads {
 		loads[i] = b.load("/")
 	}
-	slices.SortFunc(loads, func(a, b pageLoad) int { return int(a.Loaded - b.Loaded) })
-	first := loads[len(loads)/2]
-	t.Logf("the first page: %d requests, %d bytes, answered in %.0f ms, loaded in %.0f ms (median; fastest %.0f ms)",
-		first.Requests, first.Bytes, first.Answered, first.Loaded, loads[0].Loaded)
 	// The fastest load is what the page needs; whatever else the machine does only adds to it.
-	harness.CheckDuration(t, "the first page", time.Duration(loads[0].Loaded*float64(time.Millisecond)), 100*time.Millisecond)
+	fastest := func(of func(pageLoad) float64) time.Duration {
+		l := slices.MinFunc(loads, func(a, b pageLoad) int { return cmp.Compare(of(a), of(b)) })
+		return time.Duration(of(l) * float64(time.Millisecond))
+	}
+	first := loads[0]
+	answered := fastest(func(l pageLoad) float64 { return l.Served + l.Part })
+	loaded := fastest(func(l pageLoad) float64 { return l.Loaded })
+	t.Logf("the first page: %d requests, %d bytes; the broker takes %v for the page and %v with its slowest part; loaded in %v",
+		first.Requests, first.Bytes, fastest(func(l pageLoad) float64 { return l.Served }), answered, loaded)
+	// A browser requests the parts side by side once it has the page. The rest is its own work on scripts and styles, which
+	// depends on the machine and not on the jobs.
+	harness.CheckDuration(t, "the broker's share of the first page", answered, 50*time.Millisecond)
+	harness.CheckDuration(t, "the first page in the browser", loaded, 250*time.Millisecond)
 	if first.Bytes > mostBytes {
 		t.Errorf("the first page takes %d bytes", first.Bytes)
 	}

@@ -28,8 +28,9 @@ const (
 // pageLoad is what a browser with an empty cache needs for a page.
 type pageLoad struct {
 	Requests, Bytes int
-	Answered        float64 // milliseconds to the last byte of the page itself
-	Loaded          float64 // milliseconds to the load event
+	Served          float64 // milliseconds from the request for the page itself to its last byte
+	Part            float64 // the same of the style sheet or script that takes longest
+	Loaded          float64 // milliseconds to the load event: also the browser's own work
 }
 
 // load loads a page into a browser without a cache.
@@ -40,7 +41,8 @@ func (b *browser) load(path string) (l pageLoad) {
 	b.run(chromedp.Poll(`performance.getEntriesByType('navigation')[0].loadEventEnd > 0`, nil))
 	b.eval(`(() => {
 		const page = performance.getEntriesByType('navigation')[0], parts = performance.getEntriesByType('resource').filter((r) => !r.name.endsWith('/live'));
-		return { Requests: 1 + parts.length, Bytes: [page, ...parts].reduce((n, r) => n + r.transferSize, 0), Answered: page.responseEnd, Loaded: page.loadEventEnd };
+		return { Requests: 1 + parts.length, Bytes: [page, ...parts].reduce((n, r) => n + r.transferSize, 0), Served: page.responseEnd - page.requestStart,
+			Part: Math.max(...parts.map((r) => r.responseEnd - r.requestStart)), Loaded: page.loadEventEnd };
 	})()`, &l)
 	return l
 }
