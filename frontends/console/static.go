@@ -17,18 +17,21 @@ import (
 //go:embed static
 var staticFiles embed.FS
 
-// asset is an embedded file as it is served.
+// asset is a file as it is served.
 type asset struct {
 	mime    string
 	plain   []byte
 	gzipped []byte
 }
 
-// assets are the embedded files by the name that pages use, which changes with the content: browsers keep them for ever.
+// assets are the files by the name that pages use, which changes with the content: browsers keep them for ever.
 type assets struct {
 	byName map[string]asset  // console.1a2b3c4d.css
 	named  map[string]string // console.css → console.1a2b3c4d.css
 }
+
+// scripts are served as one file: htmx looks at the page in a timer, so that an extension that arrives later is never asked.
+var scripts = []string{"htmx.min.js", "hx-sse.min.js", "hx-csp.min.js", "uPlot.min.js", "console.js"}
 
 func loadAssets() (*assets, error) {
 	a := &assets{byName: map[string]asset{}, named: map[string]string{}}
@@ -37,31 +40,50 @@ func loadAssets() (*assets, error) {
 		return nil, err
 	}
 	for _, entry := range entries {
+		if path.Ext(entry.Name()) == ".js" {
+			continue
+		}
 		content, err := staticFiles.ReadFile(path.Join("static", entry.Name()))
 		if err != nil {
 			return nil, err
 		}
-		sum := sha256.Sum256(content)
-		ext := path.Ext(entry.Name())
-		name := strings.TrimSuffix(entry.Name(), ext) + "." + hex.EncodeToString(sum[:4]) + ext
-		var b bytes.Buffer
-		z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+		if err := a.add(entry.Name(), content); err != nil {
+			return nil, err
+		}
+	}
+	var all bytes.Buffer
+	for _, name := range scripts {
+		content, err := staticFiles.ReadFile(path.Join("static", name))
 		if err != nil {
 			return nil, err
 		}
-		if _, err := z.Write(content); err != nil {
-			return nil, err
-		}
-		if err := z.Close(); err != nil {
-			return nil, err
-		}
-		a.byName[name] = asset{mime: mime.TypeByExtension(ext), plain: content, gzipped: b.Bytes()}
-		a.named[entry.Name()] = name
+		all.Write(content)
+		all.WriteString("\n;\n")
 	}
-	return a, nil
+	return a, a.add("scripts.js", all.Bytes())
 }
 
-// url is where a page finds an embedded file. A name that does not exist is a mistake in a template.
+func (a *assets) add(file string, content []byte) error {
+	sum := sha256.Sum256(content)
+	ext := path.Ext(file)
+	name := strings.TrimSuffix(file, ext) + "." + hex.EncodeToString(sum[:4]) + ext
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := z.Write(content); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	a.byName[name] = asset{mime: mime.TypeByExtension(ext), plain: content, gzipped: b.Bytes()}
+	a.named[file] = name
+	return nil
+}
+
+// url is where a page finds a file. A name that does not exist is a mistake in a template.
 func (a *assets) url(name string) (string, error) {
 	hashed, ok := a.named[name]
 	if !ok {

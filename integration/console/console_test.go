@@ -3,10 +3,14 @@ package console
 import (
 	"bytes"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -80,6 +84,28 @@ func TestPagesAreLive(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// TestPagesAreLiveThoughScriptsComeSlowly holds back all scripts but htmx, which looks for its extensions early.
+func TestPagesAreLiveThoughScriptsComeSlowly(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: broker.HTTP})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ".js") && !strings.Contains(r.URL.Path, "/htmx.") {
+			time.Sleep(500 * time.Millisecond)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(slow.Close)
+	b := openBrowser(t, slow.URL)
+	b.live()
+	b.open("/queues")
+	b.wants("emails")
+	shell(t, broker, "broker push brand-new x")
+	b.wants("brand-new")
+	b.run(chromedp.Navigate("about:blank")) // the stream ends, which the proxy waits for
+	b.clean("a page with slow scripts")
 }
 
 // TestAChangeBelowASelectionIsShownAfterIt: nothing else changes after it that could bring it along.
