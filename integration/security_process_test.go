@@ -188,7 +188,7 @@ func TestDataFolderReadableByOthersIsLogged(t *testing.T) {
 		check(t, os.MkdirAll(b.Data, 0o700))
 		check(t, os.Chmod(b.Data, mode))
 		check(t, b.BrokerServer.Start())
-		equal(t, fmt.Sprintf("mode %o is told", mode), strings.Contains(b.Output(), "data directory is readable by other users"), told)
+		equal(t, fmt.Sprintf("mode %o is told", mode), strings.Contains(announced(t, b, 0), "data directory is readable by other users"), told)
 		b.Crash()
 	}
 }
