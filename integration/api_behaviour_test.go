@@ -142,12 +142,7 @@ func TestHTTP2IsSpokenWithAndWithoutTLS(t *testing.T) {
 	plain := harness.Start(t, harness.Options{})
 	secure := harness.Prepare(t, harness.Options{Config: fmt.Sprintf("[http]\ntls_cert = %q\ntls_key = %q\n", cert, key)})
 	check(t, secure.Spawn())
-	harness.Eventually(t, func() string {
-		if out := secure.Output(); !strings.Contains(out, `"message":"ready"`) {
-			return "not ready: " + out
-		}
-		return ""
-	})
+	awaitReady(t, secure.Process, 0)
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	protocols.SetHTTP2(true)

@@ -190,7 +190,7 @@ func TestTheStartSaysWhatListensWhere(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	b := start(t)
-	out := announced(t, b, 0)
+	out := awaitReady(t, b.Process, 0)
 	for _, addr := range []string{b.Workq, b.Gearman, b.Faktory, b.HTTP} {
 		if !strings.Contains(out, addr) {
 			t.Errorf("%s is not logged at the start", addr)
@@ -203,22 +203,9 @@ func TestTheStartSaysWhatListensWhere(t *testing.T) {
 	b.Crash()
 	b.Restart()
 	// The number of recovered jobs is logged at the start.
-	if again := announced(t, b, len(out)); !strings.Contains(again, `"ready":3`) {
+	if again := awaitReady(t, b.Process, len(out)); !strings.Contains(again, `"ready":3`) {
 		t.Errorf("the three recovered jobs are not logged: %s", again)
 	}
-}
-
-// announced is what a broker has logged, from an offset, when it has said that it is ready: clients are served a moment earlier.
-func announced(t *testing.T, b *harness.Broker, from int) (log string) {
-	t.Helper()
-	harness.Eventually(t, func() string {
-		log = b.Output()[from:]
-		if !strings.Contains(log, `"message":"ready"`) {
-			return "the broker does not say that it is ready: " + log
-		}
-		return ""
-	})
-	return log
 }
 
 func TestNamespacePutsAFrontendApart(t *testing.T) {

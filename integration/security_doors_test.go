@@ -30,22 +30,23 @@ func startEncrypted(t *testing.T, cert, key, clientCA string) *harness.Broker {
 	}
 	b := harness.Prepare(t, harness.Options{Config: settings.String()})
 	check(t, b.Spawn())
-	awaitReady(t, b.Process)
+	awaitReady(t, b.Process, 0)
 	return b
 }
 
-// awaitReady waits for a broker whose /readyz is not open to everybody.
-func awaitReady(t *testing.T, p *server.Process) {
+// awaitReady is what a broker has logged, from an offset, when it has said that it is ready: clients are served a moment earlier.
+func awaitReady(t *testing.T, p *server.Process, from int) (log string) {
 	t.Helper()
 	harness.Eventually(t, func() string {
 		if p.Exited() {
 			t.Fatalf("exited: %s", p.Tail())
 		}
-		if !strings.Contains(p.Output(), `"message":"ready"`) {
+		if log = p.Output()[from:]; !strings.Contains(log, `"message":"ready"`) {
 			return "not ready: " + p.Tail()
 		}
 		return ""
 	})
+	return log
 }
 
 func TestOldTLSVersionsAreRefused12IsSpokenOnAnyPort(t *testing.T) {
@@ -119,7 +120,7 @@ func TestUnixSocketsHaveTheRightsOfTheUmask(t *testing.T) {
 			argv = append(argv, "--"+protocol, "unix:"+filepath.Join(dir, protocol))
 		}
 		child := harness.Spawn(t, harness.Command{Argv: argv})
-		awaitReady(t, child.Process)
+		awaitReady(t, child.Process, 0)
 		for _, protocol := range protocols {
 			info, err := os.Stat(filepath.Join(dir, protocol))
 			check(t, err)

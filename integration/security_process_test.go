@@ -118,7 +118,7 @@ func defaultsInOwnNetwork(t *testing.T) {
 	})
 	check(t, err)
 	defer p.Kill()
-	awaitReady(t, p)
+	awaitReady(t, p, 0)
 	defaults := []string{"127.0.0.1:4730", "127.0.0.1:7419", "127.0.0.1:7420", "127.0.0.1:9922"}
 	look := func() (listen []string) {
 		for _, s := range socketsOf(t, p.PID()) {
@@ -188,7 +188,7 @@ func TestDataFolderReadableByOthersIsLogged(t *testing.T) {
 		check(t, os.MkdirAll(b.Data, 0o700))
 		check(t, os.Chmod(b.Data, mode))
 		check(t, b.BrokerServer.Start())
-		equal(t, fmt.Sprintf("mode %o is told", mode), strings.Contains(announced(t, b, 0), "data directory is readable by other users"), told)
+		equal(t, fmt.Sprintf("mode %o is told", mode), strings.Contains(awaitReady(t, b.Process, 0), "data directory is readable by other users"), told)
 		b.Crash()
 	}
 }

@@ -108,6 +108,12 @@ func TestPagesAreLiveThoughScriptsComeSlowly(t *testing.T) {
 	b.clean("a page with slow scripts")
 }
 
+// toldOfAChange waits until the event stream tells the page of a change, and for as long as a refresh takes.
+func (b *browser) toldOfAChange() {
+	b.t.Helper()
+	b.eval(`new Promise((done) => document.addEventListener('changed', () => setTimeout(done, 100), { once: true }))`, nil)
+}
+
 // TestAChangeBelowASelectionIsShownAfterIt: nothing else changes after it that could bring it along.
 func TestAChangeBelowASelectionIsShownAfterIt(t *testing.T) {
 	t.Parallel()
@@ -117,9 +123,9 @@ func TestAChangeBelowASelectionIsShownAfterIt(t *testing.T) {
 	b.open("/queues")
 	box := `td input[name="id"][value="emails"]`
 	b.run(chromedp.Click(box))
-	b.eval(`new Promise((done) => document.addEventListener('changed', () => setTimeout(done, 100), { once: true }))`, nil)
+	b.toldOfAChange()
 	shell(t, broker, "broker push below-it x")
-	b.eval(`new Promise((done) => document.addEventListener('changed', () => setTimeout(done, 100), { once: true }))`, nil)
+	b.toldOfAChange()
 	var text string
 	b.run(chromedp.Text("main", &text, chromedp.ByQuery))
 	if strings.Contains(text, "below-it") {
