@@ -43,7 +43,7 @@ test: clients tools ## install what the tests need, then run all of them
 	BROKER_BIN=$(TESTED) $(PLAIN) go test -count=1 -timeout 30m ./integration/...
 
 .PHONY: check
-check: tools lint dead licenses race fuzz-short sim-short ## the gates: lint, dead code, licenses, race detector, fuzz of what changed, simulation
+check: tools lint dead licenses copied race fuzz-short sim-short ## the gates: lint, dead code, licenses, copies, race detector, fuzz of what changed, simulation
 
 .PHONY: nightly
 nightly: clients build fuzz sim race-all torture ## what takes hours or limits durations: long fuzz and simulation, torture, scale
@@ -72,6 +72,14 @@ licenses: tools ## check that NOTICE is complete and every library's license all
 .PHONY: notice
 notice: tools ## renew NOTICE after a change of the libraries
 	@.ci/licenses.sh write
+
+.PHONY: copied
+copied: tools ## check that third_party/huma is what is published with our patch
+	@.ci/copies.sh check
+
+.PHONY: copies
+copies: tools ## renew third_party/huma after a change of its version in go.mod or of its patch
+	@.ci/copies.sh write
 
 # make test runs these; with the race detector they take minutes, and one goroutine does nearly all of their work.
 SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|TestFailedRecoveryIsAnErrorOfOpen|TestNothingIsLostInALongRun|TestPromisesHoldInSimulatedLives

@@ -102,4 +102,7 @@ require (
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 )
 
-replace github.com/cockroachdb/errors => ./third_party/cockroachdb-errors
+replace (
+	github.com/cockroachdb/errors => ./third_party/cockroachdb-errors
+	github.com/danielgtaylor/huma/v2 => ./third_party/huma
+)

@@ -1,0 +1,3 @@
+module github.com/danielgtaylor/huma/v2
+
+go 1.25.0
