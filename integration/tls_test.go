@@ -1,24 +1,16 @@
 package integration_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	faktory "github.com/contribsys/faktory/client"
 
 	"broker/integration/harness"
+	"broker/integration/server"
 )
 
 // selfSigned writes a certificate for the loopback address and its key, and returns the pool that trusts it.
@@ -29,22 +21,10 @@ func selfSigned(t *testing.T) (cert, key string, pool *x509.CertPool) {
 // certificateOf is selfSigned for a name, which may be that of a client.
 func certificateOf(t *testing.T, name string) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, key, err := server.Certificate(t.TempDir(), name)
 	check(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	certPEM, err := os.ReadFile(cert)
 	check(t, err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	check(t, err)
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	check(t, os.WriteFile(cert, certPEM, 0o600))
-	check(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
 	pool = x509.NewCertPool()
 	pool.AppendCertsFromPEM(certPEM)
 	return cert, key, pool

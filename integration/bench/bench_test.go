@@ -12,6 +12,7 @@ import (
 
 func TestMain(m *testing.M) {
 	serveLimit()
+	serveTunnel()
 	os.Exit(harness.Main(m))
 }
 
@@ -53,8 +54,12 @@ func ready(t *testing.T, c contender) contender {
 			c.start = func(dir string) (*running, error) { return startCluster(binary, dir, addr) }
 			return c
 		}
-		if c.name == unixName {
+		switch c.name {
+		case unixName:
 			c.start = func(dir string) (*running, error) { return unixBroker(binary, dir) }
+			return c
+		case tlsName:
+			c.start = func(dir string) (*running, error) { return tlsBroker(binary, dir) }
 			return c
 		}
 		durability := c.name[len("broker "):]

@@ -48,8 +48,8 @@ type group struct {
 	contenders []contender
 }
 
-// programs are the paths of the programs that were built.
-type programs struct{ broker, faktory, nats string }
+// programs are the paths of the programs: those that were built, and an earlier broker that the user may name.
+type programs struct{ broker, faktory, nats, before string }
 
 func groups(built programs, missing map[string]string, durabilities []string) []group {
 	gearmand := contender{
@@ -78,6 +78,14 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 	}
 	for i, p := range protocols() {
 		for _, durability := range durabilities {
+			if built.before != "" {
+				all[i].contenders = append(all[i].contenders, contender{
+					name: "before " + durability, dialect: p.dialect, share: 1,
+					start: func(dir string) (*running, error) {
+						return broker(built.before, dir, durability, p.addr)
+					},
+				})
+			}
 			all[i].contenders = append(all[i].contenders, contender{
 				name: "broker " + durability, dialect: p.dialect, share: 1, ours: true, missing: missing["broker"],
 				start: func(dir string) (*running, error) {
@@ -89,6 +97,9 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 	all[0].contenders = append(all[0].contenders, contender{
 		name: unixName, dialect: gearman{}, share: 1, ours: true, missing: missing["broker"],
 		start: func(dir string) (*running, error) { return unixBroker(built.broker, dir) },
+	}, contender{
+		name: tlsName, dialect: gearman{}, share: 0.5, ours: true, missing: missing["broker"],
+		start: func(dir string) (*running, error) { return tlsBroker(built.broker, dir) },
 	}, contender{
 		name: clusterName, dialect: gearman{}, share: 0.5, ours: true, cluster: true, missing: missing["broker"],
 		start: func(dir string) (*running, error) {
@@ -185,7 +196,11 @@ func peer(p *server.Peer, err error) (*running, error) {
 }
 
 func broker(binary, dir, durability string, addr func(*server.BrokerServer) string) (*running, error) {
-	o := server.BrokerOptions{Binary: binary, Durability: durability}
+	return launch(dir, server.BrokerOptions{Binary: binary, Durability: durability}, addr)
+}
+
+// launch starts a broker whose clients connect to addr.
+func launch(dir string, o server.BrokerOptions, addr func(*server.BrokerServer) string) (*running, error) {
 	if profiles != "" {
 		o.Env = []string{"BROKER_HTTP_PROFILING=true"}
 	}

@@ -18,6 +18,7 @@
 //	c  foreground round trips: 8 clients with one job in flight each, 8 workers
 //	d  submit everything, then drain
 //	e  memory: resident bytes per waiting job
+//	w  Gearman: 64 producers and 64 workers, each with 16 jobs in hand, as pools behind one connection have
 //
 // Modes that measure the broker alone:
 //

@@ -104,7 +104,7 @@ var (
 func (w *gearmanWorker) open(rw io.ReadWriter) error {
 	step := 1
 	if len(w.tally.queues) > gearmanFunctions {
-		step = clients
+		step = w.tally.clients
 	}
 	var hello []byte
 	for i := w.number % step; i < len(w.tally.queues); i += step {
@@ -121,7 +121,7 @@ func (w *gearmanWorker) begin(c *conn) { w.grabMany(c) }
 
 // grabMany requests as many jobs as a worker may hold.
 func (w *gearmanWorker) grabMany(c *conn) {
-	for w.grabs = 0; w.grabs < inHand; w.grabs++ {
+	for w.grabs = 0; w.grabs < w.tally.inHand; w.grabs++ {
 		w.grab(c)
 	}
 }

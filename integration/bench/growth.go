@@ -48,7 +48,7 @@ func (l *lab) allSeries() []series {
 			p.jobs.body = bodyOf(n)
 			p.measured = max(min(p.measured, volume/n), 1)
 			p.inFlight = max(min(p.inFlight, flying/n), 1)
-			p.backlog = max(min(p.backlog, ahead/n), 4*clients)
+			p.backlog = max(min(p.backlog, ahead/n), 4*usual.clients)
 		}},
 	}
 }
@@ -92,7 +92,7 @@ func (l *lab) at(p protocol, at *point) error {
 		if err != nil {
 			return err
 		}
-		if at.waitedCost, err = s.submit(&tally{total: at.waits, shape: at.waiting}, at.inFlight); err != nil {
+		if at.waitedCost, err = s.submit(&tally{crowd: usual, total: at.waits, shape: at.waiting}, at.inFlight); err != nil {
 			return err
 		}
 		after, err := s.resident()
@@ -101,7 +101,7 @@ func (l *lab) at(p protocol, at *point) error {
 		}
 		at.perWaiting = float64(after-before) / float64(at.waits)
 	}
-	at.cost, err = s.both(&tally{total: at.measured, shape: at.jobs, backlog: at.backlog}, at.inFlight)
+	at.cost, err = s.both(&tally{crowd: usual, total: at.measured, shape: at.jobs, backlog: at.backlog}, at.inFlight)
 	return err
 }
 

@@ -175,12 +175,12 @@ func (s *subject) steady(jobs int) (stepCost, error) {
 func (s *subject) both(t *tally, inFlight int) (stepCost, error) {
 	buffer := max(inSize, 2*len(t.body)+64<<10)
 	d := s.protocol.dialect
-	submitters, err := connectMany(s.addr, clients, inSize, d, func() session { return d.producer(t, inFlight) })
+	submitters, err := connectMany(s.addr, t.clients, inSize, d, func() session { return d.producer(t, inFlight) })
 	if err != nil {
 		return stepCost{}, err
 	}
 	defer submitters.close()
-	workers, err := connectMany(s.addr, clients, buffer, d, func() session { return d.worker(t) })
+	workers, err := connectMany(s.addr, t.clients, buffer, d, func() session { return d.worker(t) })
 	if err != nil {
 		return stepCost{}, err
 	}

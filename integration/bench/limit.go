@@ -21,7 +21,7 @@ import (
 // limitEnv is the environment variable with the address of the bare server; it makes a child process that server.
 const limitEnv = "BENCH_LIMIT_ADDR"
 
-const limitStart = 30 * time.Second
+const selfStart = 30 * time.Second
 
 // bare is a minimal Gearman server on the broker's event loops: it reads packets, keeps jobs in a list under one lock
 // and writes replies. It validates, limits and stores nothing. Its cost is that of system calls and network, so it is
@@ -54,6 +54,11 @@ type note struct {
 
 // startLimit starts this program again as the bare server.
 func startLimit(dir string) (*running, error) {
+	return startSelf(dir, "limit", func(addr string) string { return limitEnv + "=" + addr })
+}
+
+// startSelf starts this program again as a server. env makes it one that listens on an address.
+func startSelf(dir, name string, env func(addr string) string) (*running, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -62,11 +67,11 @@ func startLimit(dir string) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := server.Launch(server.Spec{Name: "limit", Argv: []string{self}, Env: []string{limitEnv + "=" + addr}, Logs: dir})
+	p, err := server.Launch(server.Spec{Name: name, Argv: []string{self}, Env: []string{env(addr)}, Logs: dir})
 	if err != nil {
 		return nil, err
 	}
-	if err := server.WaitListening(p, addr, limitStart); err != nil {
+	if err := server.WaitListening(p, addr, selfStart); err != nil {
 		p.Kill()
 		return nil, err
 	}

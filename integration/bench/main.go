@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ type settings struct {
 	groups       []string
 	durabilities []string
 	dir          string
+	before       string         // an earlier program of the broker, which takes part as a peer
+	servers      *regexp.Regexp // names of the contenders that take part; nil: all
 
 	deep, queues, scheduled, keys, payloads, sleepers numbers
 	idle, wakes                                       int
@@ -23,18 +26,24 @@ type settings struct {
 
 func main() {
 	serveLimit()
+	serveTunnel()
 	var s settings
 	var letters, names, durabilities string
 	flag.IntVar(&s.rounds, "rounds", 3, "how often each measurement is taken")
 	s.jobs = 200_000
 	flag.Var((*number)(&s.jobs), "jobs", "jobs a measurement; some modes and slow peers take a part of them")
-	flag.StringVar(&letters, "modes", "a,b,c,d,e", "which loads to run")
+	flag.StringVar(&letters, "modes", "a,b,c,d,w,e", "which loads to run")
 	flag.StringVar(&names, "protocols", "gearman,workq,faktory,http", "which protocols to run")
 	flag.StringVar(&durabilities, "durability", "sync,none", "with which durabilities the broker takes part")
-	flag.IntVar(&clients, "clients", clients, "producers, and as many workers")
-	flag.IntVar(&inHand, "in-hand", inHand, "jobs that a Gearman worker has at a time")
+	flag.IntVar(&usual.clients, "clients", usual.clients, "producers, and as many workers")
+	flag.IntVar(&usual.inHand, "in-hand", usual.inHand, "jobs that a Gearman worker has at a time")
 	flag.StringVar(&s.dir, "dir", "", "where the servers' data lies for the time of the run; must be on a real disk")
-	flag.StringVar(&profiles, "profiles", "", "folder for processor profiles of the broker in modes a to e, which peers then take no part in")
+	flag.StringVar(&s.before, "before", "", "an earlier program of the broker to compare with")
+	flag.Func("servers", "which servers to run, a regular expression: 'limit|broker'", func(text string) (err error) {
+		s.servers, err = regexp.Compile(text)
+		return err
+	})
+	flag.StringVar(&profiles, "profiles", "", "folder for processor profiles of the broker in modes that compare, which peers then take no part in")
 	studyFlags(&s)
 	flag.Parse()
 	s.modes, s.groups = strings.Split(letters, ","), strings.Split(names, ",")
@@ -114,6 +123,7 @@ func run(s settings) error {
 	}
 	defer remove()
 	built, missing := prepare(dir, s.groups)
+	built.before = s.before
 	for name, why := range missing {
 		_, _ = fmt.Fprintf(screen{}, "missing: %s: %s\n", name, why)
 	}
@@ -183,7 +193,7 @@ func runInTurns(s settings, dir string, m mode, g group) ([][]figures, error) {
 				i = len(g.contenders) - 1 - i
 			}
 			c := g.contenders[i]
-			if c.missing != "" || !m.fits(c.dialect) || (profiles != "" && !c.ours) {
+			if c.missing != "" || !m.fits(c.dialect) || (profiles != "" && !c.ours) || !s.takesPart(c) {
 				continue
 			}
 			f, err := measure(dir, m, c, max(int(float64(s.jobs)*m.share*c.share), 1))
@@ -194,6 +204,11 @@ func runInTurns(s settings, dir string, m mode, g group) ([][]figures, error) {
 		}
 	}
 	return results, nil
+}
+
+// takesPart reports that the user has not left c out.
+func (s *settings) takesPart(c contender) bool {
+	return s.servers == nil || s.servers.MatchString(c.name)
 }
 
 // measure runs one load on a new server of a contender.

@@ -36,11 +36,12 @@ const bytesRate = "bytes/job"
 
 func modes() []mode {
 	return []mode{
-		{"a", "background jobs, 64 in flight per producer, workers at once", 1, "jobs/s", background(64), always},
-		{"b", "background jobs, 1 in flight per producer, workers at once", 0.5, "submits/s", background(1), always},
+		{"a", "background jobs, 64 in flight per producer, workers at once", 1, "jobs/s", background(64, &usual), always},
+		{"b", "background jobs, 1 in flight per producer, workers at once", 0.5, "submits/s", background(1, &usual), always},
 		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool { return d.caller(newTally(0)) != nil }},
 		{"d", "submit all, then drain", 1, "jobs/s", drain, always},
 		{"e", "memory of waiting jobs", 5, bytesRate, memory, always},
+		{"w", "64 producers and 64 workers with 16 jobs in hand", 2, "jobs/s", background(64, &wide), func(d dialect) bool { return d == gearman{} }},
 	}
 }
 
@@ -74,9 +75,9 @@ func (m *meter) stop(f *figures, jobs int) error {
 	return nil
 }
 
-// connect opens connections for a group of sessions.
-func connect(addr string, d dialect, sessions func() session) (*loop, error) {
-	return connectMany(addr, clients, inSize, d, sessions)
+// connect opens the connections of the producers or of the workers.
+func connect(t *tally, addr string, d dialect, sessions func() session) (*loop, error) {
+	return connectMany(addr, t.clients, inSize, d, sessions)
 }
 
 // connectMany is connect with a given number of connections and read buffer size.
@@ -101,11 +102,11 @@ func rate(jobs int, ns int64) float64 { return float64(jobs) / (float64(ns) / 1e
 const steadyBacklog = 2048
 
 // background submits and processes jobs at the same time.
-func background(inFlight int) func(*running, dialect, int) (figures, error) {
+func background(inFlight int, by *crowd) func(*running, dialect, int) (figures, error) {
 	return func(r *running, d dialect, jobs int) (figures, error) {
 		t := newTally(jobs)
-		t.backlog = steadyBacklog
-		producers, err := connect(r.addr, d, func() session { return d.producer(t, inFlight) })
+		t.crowd, t.backlog = *by, steadyBacklog
+		producers, err := connect(t, r.addr, d, func() session { return d.producer(t, inFlight) })
 		if err != nil {
 			return figures{}, err
 		}
@@ -117,7 +118,7 @@ func background(inFlight int) func(*running, dialect, int) (figures, error) {
 // foreground submits jobs and waits for each result.
 func foreground(r *running, d dialect, jobs int) (figures, error) {
 	t := newTally(jobs)
-	callers, err := connect(r.addr, d, func() session { return d.caller(t) })
+	callers, err := connect(t, r.addr, d, func() session { return d.caller(t) })
 	if err != nil {
 		return figures{}, err
 	}
@@ -127,7 +128,7 @@ func foreground(r *running, d dialect, jobs int) (figures, error) {
 
 // timed runs submitters beside workers.
 func timed(r *running, d dialect, t *tally, submitters *loop) (figures, error) {
-	workers, err := connect(r.addr, d, func() session { return d.worker(t) })
+	workers, err := connect(t, r.addr, d, func() session { return d.worker(t) })
 	if err != nil {
 		return figures{}, err
 	}
@@ -149,7 +150,7 @@ func timed(r *running, d dialect, t *tally, submitters *loop) (figures, error) {
 
 // submitAll submits jobs without workers.
 func submitAll(r *running, d dialect, t *tally) (ns int64, err error) {
-	producers, err := connect(r.addr, d, func() session { return d.producer(t, 64) })
+	producers, err := connect(t, r.addr, d, func() session { return d.producer(t, 64) })
 	if err != nil {
 		return 0, err
 	}
@@ -170,7 +171,7 @@ func drain(r *running, d dialect, jobs int) (figures, error) {
 	if err != nil {
 		return f, fmt.Errorf("submit: %w", err)
 	}
-	workers, err := connect(r.addr, d, func() session { return d.worker(t) })
+	workers, err := connect(t, r.addr, d, func() session { return d.worker(t) })
 	if err != nil {
 		return f, err
 	}

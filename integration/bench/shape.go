@@ -26,7 +26,7 @@ func plainShape() shape {
 	return shape{queues: []string{plainQueue}, body: bodyOf(bodyBytes), run: rand.Uint32()}
 }
 
-func newTally(jobs int) *tally { return &tally{total: jobs, shape: plainShape()} }
+func newTally(jobs int) *tally { return &tally{total: jobs, shape: plainShape(), crowd: usual} }
 
 func bodyOf(size int) string {
 	const digits = "0123456789abcdef"
@@ -80,7 +80,7 @@ type leaser struct {
 
 func newLeaser(t *tally) leaser {
 	t.workers++
-	return leaser{tally: t, number: t.workers - 1, asks: newClock(max(inHand, 1))}
+	return leaser{tally: t, number: t.workers - 1, asks: newClock(max(t.inHand, 1))}
 }
 
 // next returns the queue of the next lease: the queue of the next job in order, so that with any number of queues each

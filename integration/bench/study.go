@@ -104,7 +104,7 @@ func (s *subject) timed(n int, step func() (ns int64, err error)) (stepCost, err
 func (s *subject) submit(t *tally, inFlight int) (stepCost, error) {
 	return s.timed(t.total, func() (int64, error) {
 		d := s.protocol.dialect
-		producers, err := connectMany(s.addr, clients, inSize, d, func() session { return d.producer(t, inFlight) })
+		producers, err := connectMany(s.addr, t.clients, inSize, d, func() session { return d.producer(t, inFlight) })
 		if err != nil {
 			return 0, err
 		}
@@ -118,7 +118,7 @@ func (s *subject) submit(t *tally, inFlight int) (stepCost, error) {
 // work leases and completes the tally's jobs. With hold it leases all of them first, and returns the rate of the leases.
 func (s *subject) work(t *tally) (stepCost, error) {
 	d := s.protocol.dialect
-	workers, err := connect(s.addr, d, func() session { return d.worker(t) })
+	workers, err := connect(t, s.addr, d, func() session { return d.worker(t) })
 	if err != nil {
 		return stepCost{}, err
 	}

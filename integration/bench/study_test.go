@@ -161,7 +161,7 @@ func TestNumbersHaveUnits(t *testing.T) {
 
 func TestLeasesAskForTheQueuesInTheOrderOfTheJobs(t *testing.T) {
 	t.Parallel()
-	tally := &tally{total: 4, shape: shape{queues: []string{"a", "b", "c"}}, workerTally: workerTally{first: 5, hold: true}}
+	tally := &tally{crowd: usual, total: 4, shape: shape{queues: []string{"a", "b", "c"}}, workerTally: workerTally{first: 5, hold: true}}
 	workers := []leaser{newLeaser(tally), newLeaser(tally)}
 	var c conn
 	var asked []string

@@ -6,15 +6,21 @@ import (
 	"time"
 )
 
-// clients is the number of producers and of workers; inHand is the number of jobs a Gearman worker holds at a time, more
-// than one if it represents a pool behind one connection.
-var clients, inHand = 8, 1
+// crowd is the number of producers and of workers, and the number of jobs that a Gearman worker holds at a time: more than
+// one if it represents a pool behind one connection.
+type crowd struct{ clients, inHand int }
+
+var (
+	usual = crowd{8, 1} // flags change it
+	wide  = crowd{64, 16}
+)
 
 const runLimit = 3 * time.Minute // and what the number of jobs adds to it
 
 // tally holds the counts of one measurement. The producers' loop owns the first group of fields, the workers' the second.
 type tally struct {
 	shape
+	crowd
 	total int
 
 	issued, acked int
