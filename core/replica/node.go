@@ -47,7 +47,7 @@ type Node struct {
 	logs    *logStore
 	snaps   *snapshots
 	fsm     *fsm
-	trans   *raft.NetworkTransport
+	trans   *transport
 	raft    *raft.Raft // set before stage is member
 	notify  chan bool
 	ended   chan *journal // that have failed; capacity 1, since one more says no more
@@ -277,9 +277,12 @@ func (n *Node) start() error {
 		return fmt.Errorf("open log: %w", err)
 	}
 	n.logs = &logStore{log: l}
-	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,
-	})
+	n.trans = &transport{
+		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,
+		}),
+		isWanted: n.isReplicatingTo, done: n.stream.done.Done(),
+	}
 	r, err := raft.NewRaft(n.raftConfig(), n.fsm, n.logs, n.logs, n.snaps, n.trans)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)

@@ -82,8 +82,8 @@ func (c *cluster) metric(i int, name string) float64 {
 	return -1
 }
 
-// goesOn waits until clients get acknowledgements again, and logs how long they did not.
-func (l *load) goesOn(what string) {
+// goesOn waits until clients get acknowledgements again, and says how long they did not.
+func (l *load) goesOn(what string) (gap time.Duration) {
 	l.c.t.Helper()
 	before := l.history.count(submitted)
 	harness.Eventually(l.c.t, func() string {
@@ -92,7 +92,9 @@ func (l *load) goesOn(what string) {
 		}
 		return ""
 	})
-	l.c.t.Logf("%s: longest without an acknowledgement %v", what, l.resetGap().Round(10*time.Millisecond))
+	gap = l.resetGap()
+	l.c.t.Logf("%s: longest without an acknowledgement %v", what, gap.Round(10*time.Millisecond))
+	return gap
 }
 
 // logs waits until a node has logged something.

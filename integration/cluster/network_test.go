@@ -14,6 +14,7 @@ import (
 type network struct {
 	mu    sync.Mutex // guards the fields below
 	cut   map[string]bool
+	mute  map[string]chan struct{} // closed when the node is heard again
 	slow  time.Duration
 	pairs map[*pair]struct{}
 }
@@ -25,7 +26,7 @@ type pair struct {
 }
 
 func newNetwork() *network {
-	return &network{cut: make(map[string]bool), pairs: make(map[*pair]struct{})}
+	return &network{cut: make(map[string]bool), mute: make(map[string]chan struct{}), pairs: make(map[*pair]struct{})}
 }
 
 // proxy serves a node's address until the test ends; the node listens at to.
@@ -60,6 +61,7 @@ func (w *network) pass(a net.Conn, id, to string) {
 	if _, err := io.ReadFull(a, body); err != nil || json.Unmarshal(body, &greeting) != nil || w.isCut(greeting.From, id) {
 		return
 	}
+	w.awaitVoice(greeting.From, id)
 	b, err := net.Dial("tcp", to)
 	if err != nil {
 		return
@@ -80,15 +82,15 @@ func (w *network) pass(a net.Conn, id, to string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.copy(a, b)
+		w.copy(p, a, b)
 		_ = a.Close()
 	}()
-	w.copy(b, a)
+	w.copy(p, b, a)
 	_ = b.Close()
 	<-done
 }
 
-func (w *network) copy(to, from net.Conn) {
+func (w *network) copy(p *pair, to, from net.Conn) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -101,6 +103,7 @@ func (w *network) copy(to, from net.Conn) {
 		if slow > 0 {
 			time.Sleep(slow)
 		}
+		w.awaitVoice(p.from, p.to)
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
 		}
@@ -126,6 +129,25 @@ func (w *network) isolate(id string) {
 	}
 }
 
+// silence keeps whatever is sent from or to a node until heal: no connection ends, buffers fill, and new connections are accepted.
+func (w *network) silence(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mute[id] = make(chan struct{})
+}
+
+// awaitVoice waits while one of two nodes is silenced.
+func (w *network) awaitVoice(ids ...string) {
+	for _, id := range ids {
+		w.mu.Lock()
+		heard := w.mute[id]
+		w.mu.Unlock()
+		if heard != nil {
+			<-heard
+		}
+	}
+}
+
 // delay makes every piece of data between nodes take longer, until heal.
 func (w *network) delay(d time.Duration) {
 	w.mu.Lock()
@@ -138,5 +160,9 @@ func (w *network) heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.cut)
+	for _, heard := range w.mute {
+		close(heard)
+	}
+	clear(w.mute)
 	w.slow = 0
 }

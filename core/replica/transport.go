@@ -1,0 +1,108 @@
+package replica
+
+import (
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// transport is raft's own, but for what happens after a failed call. raft doubles its wait after each, up to 10 s, and does not
+// notice meanwhile that its heartbeats reach the member again: that member would look healthy without getting any entries, and
+// a cluster that needs it for a majority would stand still. So a call that fails returns once a heartbeat is answered; raft then
+// counts one failure instead of many. Heartbeats are repeated every 0.3 s.
+type transport struct {
+	*raft.NetworkTransport
+
+	isWanted func(term uint64, to raft.ServerID) bool // this node leads in that term, and that member is one still
+	done     <-chan struct{}                          // closed when this node is being closed
+
+	mu    sync.Mutex // guards beats
+	beats map[raft.ServerID]chan struct{}
+}
+
+var _ raft.WithPreVote = (*transport)(nil)
+
+// wantedEvery is how often a failed call looks whether it is still wanted.
+const wantedEvery = 100 * time.Millisecond
+
+// AppendEntries implements raft.Transport.
+func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, in *raft.AppendEntriesRequest, out *raft.AppendEntriesResponse) error {
+	if isHeartbeat(in) {
+		err := t.NetworkTransport.AppendEntries(id, to, in, out)
+		if err == nil {
+			t.beat(id)
+		}
+		return err
+	}
+	next := t.nextBeat(id)
+	err := t.NetworkTransport.AppendEntries(id, to, in, out)
+	if err != nil {
+		t.wait(next, in.Term, id)
+	}
+	return err
+}
+
+// InstallSnapshot implements raft.Transport.
+func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, in *raft.InstallSnapshotRequest, out *raft.InstallSnapshotResponse, data io.Reader) error {
+	next := t.nextBeat(id)
+	err := t.NetworkTransport.InstallSnapshot(id, to, in, out, data)
+	if err != nil {
+		t.wait(next, in.Term, id)
+	}
+	return err
+}
+
+// isHeartbeat tells a heartbeat from a call with entries as raft itself does.
+func isHeartbeat(in *raft.AppendEntriesRequest) bool {
+	return in.PrevLogEntry == 0 && in.PrevLogTerm == 0 && len(in.Entries) == 0 && in.LeaderCommitIndex == 0
+}
+
+// nextBeat is closed when a member answers the next heartbeat.
+func (t *transport) nextBeat(id raft.ServerID) <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.beats[id] == nil {
+		if t.beats == nil {
+			t.beats = make(map[raft.ServerID]chan struct{})
+		}
+		t.beats[id] = make(chan struct{})
+	}
+	return t.beats[id]
+}
+
+// beat says that a member has answered a heartbeat.
+func (t *transport) beat(id raft.ServerID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if next := t.beats[id]; next != nil {
+		close(next)
+		delete(t.beats, id)
+	}
+}
+
+// wait waits for the next heartbeat of a member, as long as raft wants to reach it.
+func (t *transport) wait(next <-chan struct{}, term uint64, id raft.ServerID) {
+	tick := time.NewTicker(wantedEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-next:
+			return
+		case <-t.done:
+			return
+		case <-tick.C:
+			if !t.isWanted(term, id) {
+				return
+			}
+		}
+	}
+}
+
+// isReplicatingTo reports whether this node leads in a term, with a member.
+func (n *Node) isReplicatingTo(term uint64, id raft.ServerID) bool {
+	return n.isRunning() && n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term &&
+		slices.ContainsFunc(n.servers(), func(s raft.Server) bool { return s.ID == id })
+}

@@ -1,0 +1,87 @@
+package replica
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// unreachable is a network on which nobody answers.
+type unreachable struct{ closed chan struct{} }
+
+func (u unreachable) Accept() (net.Conn, error) { <-u.closed; return nil, net.ErrClosed }
+func (u unreachable) Close() error              { close(u.closed); return nil }
+func (u unreachable) Addr() net.Addr            { return address("nowhere") }
+func (u unreachable) Dial(raft.ServerAddress, time.Duration) (net.Conn, error) {
+	return nil, errors.New("unreachable")
+}
+
+// A failed call returns when the member answers a heartbeat, or once nobody wants its result, so that raft counts one failure
+// however long a member is away.
+func TestFailedCallReturnsWithTheNextHeartbeat(t *testing.T) {
+	t.Parallel()
+	entries := func(tr *transport) error {
+		return tr.AppendEntries("n2", "n2", &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 7}, &raft.AppendEntriesResponse{})
+	}
+	snapshot := func(tr *transport) error {
+		return tr.InstallSnapshot("n2", "n2", &raft.InstallSnapshotRequest{Term: 1}, &raft.InstallSnapshotResponse{}, bytes.NewReader(nil))
+	}
+	for name, call := range map[string]func(*transport) error{"entries": entries, "a snapshot": snapshot} {
+		for why, end := range map[string]func(tr *transport, wanted *atomic.Bool, done chan struct{}){
+			"a heartbeat": func(tr *transport, _ *atomic.Bool, _ chan struct{}) { tr.beat("n2") },
+			"the end of a lead": func(_ *transport, wanted *atomic.Bool, _ chan struct{}) {
+				wanted.Store(false)
+				<-time.After(wantedEvery)
+			},
+			"the end of a node":  func(_ *transport, _ *atomic.Bool, done chan struct{}) { close(done) },
+			"a late heartbeat":   func(tr *transport, _ *atomic.Bool, _ chan struct{}) { <-time.After(time.Hour); tr.beat("n2") },
+			"a second heartbeat": func(tr *transport, _ *atomic.Bool, _ chan struct{}) { tr.beat("n3"); tr.beat("n2") },
+		} {
+			t.Run(name+", "+why, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					var wanted atomic.Bool
+					wanted.Store(true)
+					done := make(chan struct{})
+					tr := &transport{
+						NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second, bytes.NewBuffer(nil)),
+						isWanted:         func(uint64, raft.ServerID) bool { return wanted.Load() }, done: done,
+					}
+					defer func() { _ = tr.Close() }()
+					result := make(chan error, 1)
+					go func() { result <- call(tr) }()
+					<-time.After(time.Minute)
+					synctest.Wait()
+					if len(result) > 0 {
+						t.Fatal("a call returned while the member did not answer")
+					}
+					end(tr, &wanted, done)
+					synctest.Wait()
+					select {
+					case err := <-result:
+						if err == nil {
+							t.Error("no error")
+						}
+					default:
+						t.Error("the call waits still")
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestHeartbeatsFailAtOnce(t *testing.T) {
+	t.Parallel()
+	tr := &transport{NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second, bytes.NewBuffer(nil))}
+	defer func() { _ = tr.Close() }()
+	if err := tr.AppendEntries("n2", "n2", &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{}); err == nil {
+		t.Error("no error")
+	}
+}
