@@ -1,9 +1,5 @@
 package replica
 
-import (
-	"github.com/hashicorp/raft"
-)
-
 // checkFree notices that little space is left on this node's disk.
 func (n *Node) checkFree() {
 	free, err := n.store.Load().FreeBytes()
@@ -29,7 +25,7 @@ func (n *Node) leaveFullDisk(all map[string]*Status) {
 	}
 	for _, s := range n.servers() {
 		st := all[string(s.ID)]
-		if s.Suffrage != raft.Voter || string(s.ID) == n.o.ID || st == nil || st.DiskLow || st.Applied+votesWithin < n.raft.CommitIndex() {
+		if string(s.ID) == n.o.ID || st == nil || st.DiskLow || canLead(s, st, n.raft.CommitIndex()) != nil {
 			continue
 		}
 		n.log.Warn("handing the lead over, since the disk of this node is nearly full", "to", string(s.ID))

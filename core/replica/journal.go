@@ -21,7 +21,7 @@ type journal struct {
 
 	format atomic.Int32 // of the entries
 
-	failed chan<- *journal // gets this journal when it fails
+	failed chan<- *journal // gets this journal when it fails; nil while the lead has not begun
 }
 
 // Append implements engine.Journal.
@@ -45,7 +45,7 @@ func (j *journal) Append(e *record.Entry) error {
 		j.ended.Store(true)
 		select {
 		case j.failed <- j:
-		default: // one before it is not looked at yet
+		default: // it is not waited for, or one before it is not looked at yet
 		}
 		return fmt.Errorf("%w: entry %d: %w", engine.ErrReplaced, e.Number, err)
 	}

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -51,33 +50,52 @@ func (n *Node) begin() *Leadership {
 	started := n.now()
 	term := n.raft.CurrentTerm()
 	for {
-		if err := n.raft.Barrier(0).Error(); err != nil {
-			n.log.Warn("the lead was lost before it began", "term", term, "error", err.Error())
-			return nil
-		}
-		at := n.store.Load().Position()
-		j := &journal{raft: n.raft, epoch: term, chain: at.Chain, failed: n.ended}
-		j.format.Store(int32(at.Format)) //nolint:gosec // at most record.NewestFormat
-		err := j.Append(&record.Entry{
-			Position: record.Position{Number: at.Number + 1, At: n.o.Clock.Now()}, Prev: at.Number, Batch: &record.CommitBatch{},
-		})
-		if errors.Is(err, store.ErrSequence) {
-			continue // one of the last leader came in between; it is the last, since that one has stopped
-		}
-		if err != nil {
-			n.log.Warn("the lead was lost before it began", "term", term, "error", err.Error())
-			return nil
-		}
-		l := &Leadership{n: n, journal: j, standby: n.takeStandby(), lost: make(chan struct{}), Term: term}
-		n.log.Info("this node leads", "term", term, "entries", at.Number, "took_ms", n.now().Sub(started).Milliseconds())
-		select {
-		case <-n.leads: // one that nobody has taken, and that has ended
+		j, at, err := n.openEpoch(term)
+		switch {
+		case err == nil:
+			n.log.Info("this node leads", "term", term, "entries", at.Number, "took_ms", n.now().Sub(started).Milliseconds())
+			return n.newLeadership(j)
+		case errors.Is(err, store.ErrSequence): // one of the last leader came in between; it is the last, since that one has stopped
+		case n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term: // raft takes no entries while a transfer is tried
+			n.sleep(beginAgain)
 		default:
+			n.log.Warn("the lead was lost before it began", "term", term, "error", err.Error())
+			return nil
 		}
-		n.journal.Store(j)
-		n.leads <- l
-		return l
 	}
+}
+
+// beginAgain is how long a leader that cannot begin waits before it tries again.
+const beginAgain = 20 * time.Millisecond
+
+// openEpoch appends the first entry of a term after the last entry of the store, which is at the position that it returns.
+func (n *Node) openEpoch(term uint64) (*journal, record.Position, error) {
+	if err := n.raft.Barrier(0).Error(); err != nil {
+		return nil, record.Position{}, err
+	}
+	at := n.store.Load().Position()
+	j := &journal{raft: n.raft, epoch: term, chain: at.Chain}
+	j.format.Store(int32(at.Format)) //nolint:gosec // at most record.NewestFormat
+	return j, at, j.Append(&record.Entry{
+		Position: record.Position{Number: at.Number + 1, At: n.o.Clock.Now()}, Prev: at.Number, Batch: &record.CommitBatch{},
+	})
+}
+
+// newLeadership gives the lead to whoever takes it from Leads.
+func (n *Node) newLeadership(j *journal) *Leadership {
+	select {
+	case <-n.ended: // of a lead before
+	default:
+	}
+	j.failed = n.ended
+	l := &Leadership{n: n, journal: j, standby: n.takeStandby(), lost: make(chan struct{}), Term: j.epoch}
+	select {
+	case <-n.leads: // one that nobody has taken, and that has ended
+	default:
+	}
+	n.journal.Store(j)
+	n.leads <- l
+	return l
 }
 
 // watchDisk cuts the log, and notices when a disk fails.
@@ -121,33 +139,5 @@ func (n *Node) cutLog() {
 	}
 	if err := n.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		n.log.Warn("the log cannot be cut yet", "error", err.Error())
-	}
-}
-
-// Transfer hands the lead to another member; empty: to any.
-func (n *Node) Transfer(ctx context.Context, to string) error {
-	if n.raft.State() != raft.Leader {
-		return ErrNotLeader
-	}
-	var f raft.Future
-	if to == "" {
-		f = n.raft.LeadershipTransfer()
-	} else {
-		m, there := find(n.Members(), to)
-		if !there {
-			return ErrNotMember
-		}
-		if to == n.o.ID {
-			return nil
-		}
-		f = n.raft.LeadershipTransferToServer(raft.ServerID(m.ID), raft.ServerAddress(m.Address))
-	}
-	done := make(chan error, 1)
-	go func() { done <- f.Error() }() // ends after the election timeout at the latest
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

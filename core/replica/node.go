@@ -376,8 +376,8 @@ func (n *Node) Close() error {
 	n.closeOnce.Do(func() {
 		n.closeStandby()
 		if n.raft != nil {
-			if n.raft.State() == raft.Leader {
-				if err := n.raft.LeadershipTransfer().Error(); err != nil {
+			if n.IsLeader() {
+				if err := n.Transfer(context.Background(), ""); err != nil {
 					n.log.Warn("the lead could not be handed over", "error", err.Error())
 				}
 			}

@@ -1,0 +1,109 @@
+package replica
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"broker/core"
+	"broker/core/engine"
+)
+
+// hang takes the place of a node that was stopped: it accepts connections and never answers.
+func (c *cluster) hang(id string) {
+	c.t.Helper()
+	m, _ := find(c.members, id)
+	ln, err := net.Listen("tcp", m.Address)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	go func() { // ends with the test
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			c.t.Cleanup(func() { _ = conn.Close() })
+		}
+	}()
+	c.t.Cleanup(func() { _ = ln.Close() })
+}
+
+// The lead is not given to a node that cannot take it: nothing is accepted while that is tried.
+func TestLeadIsNotHandedToANodeThatCannotLead(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	n, lead, e := c.leader()
+	c.caughtUp()
+	deaf := c.follower(n)
+	c.stop(deaf)
+	c.hang(deaf)
+	if err := n.Transfer(t.Context(), deaf); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("the lead was handed to a node that does not answer: %v", err)
+	}
+	late := Member{ID: "n4", Address: freeAddress(t)}
+	if err := n.Add(late); err != nil {
+		t.Fatal(err)
+	}
+	c.members = append(c.members, late)
+	c.dirs["n4"] = filepath.Join(t.TempDir(), "n4")
+	c.change = func(o *Options) { o.Join = true }
+	c.start("n4")
+	if err := n.Transfer(t.Context(), "n4"); err == nil || !strings.Contains(err.Error(), "has no vote") {
+		t.Errorf("the lead was handed to a node without a vote: %v", err)
+	}
+	submit(t, e, 0, 1, 10)
+	select {
+	case <-lead.Lost():
+		t.Error("the lead was lost")
+	default:
+	}
+	shutdown(t, e)
+}
+
+// While raft tries to hand the lead over it refuses entries, which ends the engine. If the lead stays, it begins anew.
+func TestLeadBeginsAnewAfterATransferThatFailed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	n, lead, e := c.leader()
+	submit(t, e, 0, 10, 10)
+	c.caughtUp()
+	deaf := c.follower(n)
+	c.stop(deaf)
+	c.hang(deaf)
+	m, _ := find(c.members, deaf)
+	f := n.raft.LeadershipTransferToServer(raft.ServerID(m.ID), raft.ServerAddress(m.Address))
+	submitUntilStopped(t, e)
+	<-lead.Lost()
+	shutdown(t, e)
+	if err := f.Error(); err == nil {
+		t.Fatal("the lead was handed to a node that does not answer")
+	}
+	again, _, e := c.leader()
+	if again != n {
+		t.Skip("another node was elected meanwhile, on a busy machine")
+	}
+	submit(t, e, 20, 10, 10)
+	if n := jobs(t, e); n < 20 {
+		t.Errorf("%d jobs", n)
+	}
+	shutdown(t, e)
+}
+
+// submitUntilStopped submits jobs until one cannot be committed.
+func submitUntilStopped(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	client := e.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	eventually(t, func() string {
+		if e.Stopped() {
+			return ""
+		}
+		e.Do(client, []core.Op{&core.Submit{Job: &core.Job{Queue: "other", Type: "t"}}}, nil)
+		return "the engine works on"
+	})
+}
