@@ -93,6 +93,9 @@ func (b *spyBroker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []cor
 		if list, ok := op.(*core.ListJobs); ok && !list.Brief {
 			b.t.Error("a list reads bodies")
 		}
+		if _, ok := op.(*core.ListQueues); ok {
+			b.t.Error("a list reads whole rows of queues")
+		}
 	}
 	from := len(into)
 	into = b.Broker.Do(id, ops, into)
@@ -173,5 +176,35 @@ func TestHalfClosedClientGetsAnswerOfLongCommand(t *testing.T) {
 		t.Errorf("FETCH of a half-closed client: %q", conn.out.Buf())
 	}
 	on.EOF(nil)
+	on.Closed()
+}
+
+// With many queues INFO is written in steps, between which other clients are served, and reads one number of each queue only.
+func TestInfoReadsManyQueuesInSteps(t *testing.T) {
+	t.Parallel()
+	const queues = 2*queuePage + 1
+	s := setup(t)
+	spy := &spyBroker{Broker: s.Broker, t: t}
+	conn := &detachedConn{}
+	on := New(spy, Options{}).Open(conn).(*session)
+	on.Feed([]byte("HELLO {}\r\n"))
+	for i := range queues {
+		on.Feed(fmt.Appendf(nil, "PUSH {\"jid\":\"job-%04d\",\"jobtype\":\"x\",\"args\":[],\"queue\":\"q%04d\"}\r\n", i, i))
+	}
+	on.Feed([]byte("INFO\r\n"))
+	steps := 1
+	for ; on.Blocked(); steps++ {
+		on.Deliver()
+	}
+	if steps != 3 {
+		t.Errorf("%d queues take %d steps", queues, steps)
+	}
+	_, answer, _ := strings.Cut(string(conn.out.Buf()), "$")
+	_, answer, _ = strings.Cut(answer, "\r\n")
+	for _, want := range []string{`"queues":{"q0000":1,"q0001":1,`, `,"q2000":1},"sets":{`, `"total_enqueued":2001,"total_queues":2001}`} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("the answer lacks %s", want)
+		}
+	}
 	on.Closed()
 }

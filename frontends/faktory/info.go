@@ -18,80 +18,118 @@ func (s *session) info(p *pipeline, _ []byte) {
 	}
 	s.f.commands.Add(uint64(p.commands)) // INFO counts itself
 	p.commands = 0
-	p.json = s.f.appendInfo(p.json[:0], s.ask(&core.ReadStats{Tag: s.nextTag()}).Stats, s.queueRows())
-	s.bulk(p.json, 0)
+	s.start(s.f.newReport())
 }
 
 // Info returns what INFO answers, for the HTTP API. Any goroutine.
 func (f *Frontend) Info() []byte {
-	queues := f.listQueues(func(op *core.ListQueues) []core.QueueInfo {
-		return core.DoOnce(f.b, core.Internal, op)[0].Queues
-	})
-	return f.appendInfo(nil, core.DoOnce(f.b, core.Internal, &core.ReadStats{})[0].Stats, queues)
+	ask := func(op core.Op) core.Reply { return core.DoOnce(f.b, core.Internal, op)[0] }
+	t := f.newReport()
+	for !t.addPage(ask, 0) {
+	}
+	return t.finish(ask(&core.ReadStats{}).Stats)
+}
+
+// report is the answer of INFO while it is written, with its members in the reference's order. There may be hundreds of
+// thousands of queues, so that each step adds one page of them.
+type report struct {
+	f        *Frontend
+	json     []byte
+	after    string // the last queue so far
+	queues   int
+	enqueued int64
+	inQueues sets // of the namespace, if there is one
 }
 
 // sets are the sizes of the reference's sorted sets.
-type sets struct{ scheduled, retries, dead, working int }
+type sets struct{ scheduled, retries, dead, working int64 }
 
-// appendInfo writes the answer of INFO, with its members in the reference's order.
-func (f *Frontend) appendInfo(b []byte, counted *core.Stats, queues []core.QueueInfo) []byte {
+func (f *Frontend) newReport() *report {
+	t := &report{f: f}
+	now := f.b.Now()
+	b := append(t.json, '{')
+	b = appendInstantMember(b, "now", now)
+	b = appendTextMember(b, "server_utc_time", now.Time().Format("15:04:05 UTC"))
+	b = append(appendName(b, "faktory"), '{')
+	t.json = append(appendName(b, "queues"), '{')
+	return t
+}
+
+// step implements task.
+func (t *report) step(s *session) bool {
+	if !t.addPage(s.ask, s.nextTag()) {
+		return false
+	}
+	s.bulk(t.finish(s.ask(&core.ReadStats{Tag: s.nextTag()}).Stats), 0)
+	return true
+}
+
+// addPage adds the next page of queues and reports whether it was the last one. ask answers an operation with this tag.
+func (t *report) addPage(ask func(core.Op) core.Reply, tag uint64) (last bool) {
+	list := core.ListQueueValues{Tag: tag, Prefix: t.f.o.Namespace, After: t.after, Limit: queuePage, Of: core.QueueReady}
+	page := queueValues(ask, list)
+	for _, q := range page {
+		t.json = appendQuoted(appendComma(t.json), q.Name[len(t.f.o.Namespace):])
+		t.json = strconv.AppendInt(append(t.json, ':'), q.Value, 10)
+		t.enqueued += q.Value
+	}
+	if t.f.o.Namespace != "" {
+		for of, size := range map[core.QueueMeasure]*int64{
+			core.QueueScheduled: &t.inQueues.scheduled, core.QueueRetrying: &t.inQueues.retries, core.QueueDead: &t.inQueues.dead,
+		} {
+			list.Of = of
+			for _, q := range queueValues(ask, list) {
+				*size += q.Value
+			}
+		}
+	}
+	if t.queues += len(page); len(page) < queuePage {
+		return true
+	}
+	t.after = page[len(page)-1].Name
+	return false
+}
+
+// finish adds what comes after the queues.
+func (t *report) finish(counted *core.Stats) []byte {
 	var stats core.Stats
 	if counted != nil {
 		stats = *counted
 	}
-	now := f.b.Now()
-	b = append(b, '{')
-	b = appendInstantMember(b, "now", now)
-	b = appendTextMember(b, "server_utc_time", now.Time().Format("15:04:05 UTC"))
-	b = append(appendName(b, "faktory"), '{')
-	b = append(appendName(b, "queues"), '{')
-	enqueued := 0
-	for i := range queues {
-		q := &queues[i]
-		b = appendQuoted(appendComma(b), q.Name[len(f.o.Namespace):])
-		b = strconv.AppendInt(append(b, ':'), int64(q.Ready()), 10)
-		enqueued += q.Ready()
-	}
-	b = append(b, '}')
-	size := f.sets(&stats, queues)
+	b := append(t.json, '}')
+	size := t.sets(&stats)
 	b = append(appendName(b, "sets"), '{')
-	b = appendIntegerMember(b, "dead", int64(size.dead))
-	b = appendIntegerMember(b, "retries", int64(size.retries))
-	b = appendIntegerMember(b, "scheduled", int64(size.scheduled))
-	b = appendIntegerMember(b, "working", int64(size.working))
+	b = appendIntegerMember(b, "dead", size.dead)
+	b = appendIntegerMember(b, "retries", size.retries)
+	b = appendIntegerMember(b, "scheduled", size.scheduled)
+	b = appendIntegerMember(b, "working", size.working)
 	b = append(b, '}')
-	b = f.appendTasks(b, size, &stats.Due)
+	b = t.f.appendTasks(b, size, &stats.Due)
 	totals := stats.Totals // of all jobs and workers, whatever their protocol
 	b = appendIntegerMember(b, "total_failures", int64(totals.Failed))
 	b = appendIntegerMember(b, "total_processed", int64(totals.Done+totals.Failed))
-	b = appendIntegerMember(b, "total_enqueued", int64(enqueued))
-	b = appendIntegerMember(b, "total_queues", int64(len(queues)))
+	b = appendIntegerMember(b, "total_enqueued", t.enqueued)
+	b = appendIntegerMember(b, "total_queues", int64(t.queues))
 	b = append(b, '}')
 	b = append(appendName(b, "server"), '{')
-	b = appendTextMember(b, "description", f.o.Description)
+	b = appendTextMember(b, "description", t.f.o.Description)
 	b = appendTextMember(b, "faktory_version", Version)
-	b = appendIntegerMember(b, "uptime", int64(now.Sub(f.startedAt)/time.Second))
-	b = appendIntegerMember(b, "connections", f.connections.Load())
-	b = appendIntegerMember(b, "command_count", int64(f.commands.Load()))
+	b = appendIntegerMember(b, "uptime", int64(t.f.b.Now().Sub(t.f.startedAt)/time.Second))
+	b = appendIntegerMember(b, "connections", t.f.connections.Load())
+	b = appendIntegerMember(b, "command_count", int64(t.f.commands.Load()))
 	b = appendIntegerMember(b, "used_memory_mb", memoryMB())
 	return append(b, '}', '}')
 }
 
 // sets counts all jobs, or those in the namespace if there is one.
-func (f *Frontend) sets(stats *core.Stats, queues []core.QueueInfo) sets {
-	size := sets{
-		scheduled: stats.Jobs[core.Scheduled], retries: stats.Jobs[core.Retrying], dead: stats.Jobs[core.Dead],
-		working: stats.LeasedBy[core.Faktory],
+func (t *report) sets(stats *core.Stats) sets {
+	size := t.inQueues
+	if t.f.o.Namespace == "" {
+		size.scheduled = int64(stats.Jobs[core.Scheduled])
+		size.retries = int64(stats.Jobs[core.Retrying])
+		size.dead = int64(stats.Jobs[core.Dead])
 	}
-	if f.o.Namespace == "" {
-		return size
-	}
-	size.scheduled, size.retries, size.dead = 0, 0, 0
-	for i := range queues {
-		size.scheduled += queues[i].Scheduled
-		size.retries += queues[i].Retrying
-		size.dead += queues[i].Dead
-	}
+	size.working = int64(stats.LeasedBy[core.Faktory])
 	return size
 }
 
@@ -102,10 +140,10 @@ func (f *Frontend) appendTasks(b []byte, size sets, due *[len(core.States) + 1]u
 	b = append(appendName(b, "tasks"), '{')
 	b = append(appendName(b, "Busy"), '{')
 	b = appendIntegerMember(b, "reaped", int64(due[core.Leased]))
-	b = append(appendIntegerMember(b, "size", int64(size.working)), '}')
+	b = append(appendIntegerMember(b, "size", size.working), '}')
 	for _, scan := range []struct {
 		name string
-		size int
+		size int64
 		due  uint64
 	}{
 		{"Dead", size.dead, 0},
@@ -115,7 +153,7 @@ func (f *Frontend) appendTasks(b []byte, size sets, due *[len(core.States) + 1]u
 		b = append(appendName(b, scan.name), '{')
 		b = appendIntegerMember(b, "cycles", 0)
 		b = appendIntegerMember(b, "enqueued", int64(scan.due))
-		b = appendIntegerMember(b, "size", int64(scan.size))
+		b = appendIntegerMember(b, "size", scan.size)
 		b = append(appendIntegerMember(b, "wall_time_sec", 0), '}')
 	}
 	b = append(appendName(b, "Workers"), '{')

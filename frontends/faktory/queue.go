@@ -102,34 +102,30 @@ func (s *session) latency(names []string) {
 }
 
 // queueNames returns the core's names of all queues that clients can see.
-func (s *session) queueNames() []string {
-	queues := s.queueRows()
-	names := make([]string, len(queues))
-	for i := range queues {
-		names[i] = queues[i].Name
+func (s *session) queueNames() (names []string) {
+	list := core.ListQueueValues{Prefix: s.f.o.Namespace, Limit: queuePage}
+	for {
+		list.Tag = s.nextTag()
+		page := queueValues(s.ask, list)
+		for i := range page {
+			names = append(names, page[i].Name)
+		}
+		if len(page) < queuePage {
+			return names
+		}
+		list.After = names[len(names)-1]
 	}
-	return names
 }
 
-// queueRows returns the rows of all queues that clients can see.
-func (s *session) queueRows() []core.QueueInfo {
-	return s.f.listQueues(func(op *core.ListQueues) []core.QueueInfo {
-		op.Tag = s.nextTag()
-		return s.ask(op).Queues
-	})
-}
-
-// queuePage is how many rows are read at once, so that no other client waits for many queues.
+// queuePage is how many queues are read at once, so that no other client waits for many queues.
 const queuePage = 1000
 
-// listQueues reads the rows of all queues page by page.
-func (f *Frontend) listQueues(ask func(*core.ListQueues) []core.QueueInfo) (all []core.QueueInfo) {
-	for after := ""; ; after = all[len(all)-1].Name {
-		page := ask(&core.ListQueues{Prefix: f.o.Namespace, After: after, Limit: queuePage})
-		if all = append(all, page...); len(page) < queuePage {
-			return all
-		}
+// queueValues reads a page of queues with one number of each.
+func queueValues(ask func(core.Op) core.Reply, list core.ListQueueValues) []core.QueueValue {
+	if r := ask(&list); r.Answer != nil {
+		return r.Answer.QueueValues
 	}
+	return nil
 }
 
 // removal is QUEUE REMOVE, FLUSH, or a MUTATE without a filter. It removes jobs in pages.
