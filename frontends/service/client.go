@@ -95,6 +95,7 @@ func (c *client) ask(op core.Op) (core.Reply, error) {
 
 // call is ask for what must be durable before it returns: changes, and reads of what a crash may take back.
 func (c *client) call(ctx context.Context, op core.Op) (core.Reply, error) {
+	turnOf(ctx).yield()
 	r, err := c.ask(op)
 	if late := c.committed(ctx, r.Commit); late != nil {
 		return r, late
@@ -107,6 +108,9 @@ func (c *client) committed(ctx context.Context, commit core.Commit) error {
 	if c.b.Committed() >= commit {
 		return nil
 	}
+	turn := turnOf(ctx)
+	turn.leave()
+	defer turn.enter()
 	timeout := time.NewTimer(c.commitTimeout)
 	defer timeout.Stop()
 	for c.b.Committed() < commit {
