@@ -53,6 +53,15 @@ func (a args) number(i int, text string) (float64, error) {
 	return 0, fault("%s%s", text, a.show(i))
 }
 
+// finite is a number that must be given, and is neither infinite nor NaN.
+func (a args) finite(i int, text string) (float64, error) {
+	f, err := a.number(i, text)
+	if err == nil {
+		err = finite(f)
+	}
+	return f, err
+}
+
 // numberOr is a number that may be left out.
 func (a args) numberOr(i int, otherwise float64, text string) (float64, error) {
 	if i >= len(a) {

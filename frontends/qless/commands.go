@@ -55,7 +55,7 @@ func lookUp(argv []string) (run command, now float64, a args, err error) {
 	}
 	if len(argv) > 1 {
 		if f, ok := parseNumber(argv[1]); ok {
-			return run, f, argv[2:], nil
+			return run, f, argv[2:], finite(f)
 		}
 	}
 	return nil, 0, nil, fault(`Arg "now" missing or not a number: nil`)

@@ -48,6 +48,9 @@ func (t *tx) completion(a args) (c completion, err error) {
 	if c.delay, err = optionalNumber(o, "delay", 0, "assertion failed!"); err != nil {
 		return c, fault("assertion failed!")
 	}
+	if err = finite(c.delay); err != nil {
+		return c, err
+	}
 	var on any = newTable(0)
 	if text, given := o["depends"]; given {
 		if on, err = decodeText(text, `Complete(): Arg "depends" not JSON: `); err != nil {

@@ -24,6 +24,7 @@ func redisFault(text string) error { return &scriptError{text: text, bare: true}
 var (
 	errArgs    = redisFault("Wrong number of args calling Redis command from script")
 	errInteger = redisFault("ERR value is not an integer or out of range")
+	errFloat   = redisFault("ERR value is not a valid float")
 )
 
 // scriptText is the error line for an error of the script: clients look for its parts.

@@ -17,7 +17,7 @@ func fail(t *tx, a args) (any, error) {
 		}
 	}
 	worker, group, message := words[0], words[1], words[2]
-	data, hasData, err := reencoded(a, 4)
+	data, err := optionalData(a, 4)
 	if err != nil {
 		return nil, err
 	}
@@ -30,31 +30,40 @@ func fail(t *tx, a args) (any, error) {
 	case j.worker != worker:
 		return nil, fault("Fail(): Job %s running with another worker: %s", jid, j.worker)
 	}
-	if hasData {
-		t.setData(j, data)
+	if err := t.setNewData(j, data); err != nil {
+		return nil, err
 	}
 	t.failJob(j, worker, group, message)
 	return jid, nil
 }
 
-// reencoded is an argument of JSON as the script writes it after it has read it; false and a missing one are no data.
-func reencoded(a args, i int) (data string, given bool, err error) {
+// optionalData is an argument of JSON, nil if it is missing or false.
+func optionalData(a args, i int) (any, error) {
 	s, ok := a.get(i)
 	if !ok {
-		return "", false, nil
+		return nil, nil
 	}
 	v, err := decode(s)
 	if err != nil {
-		return "", false, fault("%s", err)
+		return nil, fault("%s", err)
 	}
 	if v == false {
-		return "", false, nil
+		return nil, nil
 	}
-	data, err = encode(v)
+	return v, nil
+}
+
+// setNewData gives a job optional data, as the script writes JSON that it has read.
+func (t *tx) setNewData(j *job, data any) error {
+	if data == nil {
+		return nil
+	}
+	text, err := encode(data)
 	if err != nil {
-		return "", false, fault("%s", err)
+		return fault("%s", err)
 	}
-	return data, true, nil
+	t.setData(j, text)
+	return nil
 }
 
 // failJob takes a worker's word that a job failed.
@@ -96,6 +105,9 @@ func retry(t *tx, a args) (any, error) {
 	}
 	delay, err := a.numberOr(3, 0, `Retry(): Arg "delay" not a number: `)
 	if err != nil {
+		return nil, err
+	}
+	if err := finite(delay); err != nil {
 		return nil, err
 	}
 	j := t.m.jobs.get(jid)
@@ -198,14 +210,10 @@ func unfail(t *tx, a args) (any, error) {
 		return nil, err
 	}
 	n, ok := wholeNumber(count)
-	if !ok {
+	if !ok || n == 0 { // Redis does not take the script's -0 as an index
 		return nil, errInteger
 	}
-	if n <= 0 {
-		return 0.0, nil
-	}
-	z := setOf(t.m.failures, group)
-	jids := z.slice(-min(n, z.len()), -1, true)
+	jids := setOf(t.m.failures, group).slice(-n, -1, true)
 	for _, jid := range jids {
 		j := t.m.jobs.get(jid)
 		t.edit(j)

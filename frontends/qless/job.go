@@ -1,6 +1,9 @@
 package qless
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // States of a job.
 const (
@@ -137,7 +140,7 @@ func (m *model) appendMember(b []byte, j *job, key string) ([]byte, error) {
 	case "retries":
 		return appendJSON(b, j.retries, 0)
 	case "remaining":
-		return appendJSON(b, j.remaining, 0)
+		return appendJSON(b, math.Floor(j.remaining), 0)
 	case "data":
 		return appendText(b, j.data), nil
 	case "tags":

@@ -64,9 +64,19 @@ func integer(f float64) int64 {
 	return int64(f)
 }
 
+// finite refuses numbers that no list can be sorted by, and that JSON does not have.
+func finite(all ...float64) error {
+	for _, f := range all {
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			return errFloat
+		}
+	}
+	return nil
+}
+
 // wholeNumber is f as an argument of a Redis command that takes integers.
 func wholeNumber(f float64) (int, bool) {
-	if f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+	if f != math.Trunc(f) || math.Abs(f) > 1<<53 || f == 0 && math.Signbit(f) {
 		return 0, false
 	}
 	return int(f), true

@@ -27,8 +27,10 @@ func (t *tx) putOptions(a args, j *job) (o putOptions, err error) {
 	if o.priority, err = optionalNumber(given, "priority", priority, `Put(): Arg "priority" not a number`); err != nil {
 		return o, err
 	}
-	o.depends, err = optionalList(given, "depends", nil, `Put(): Arg "depends" not JSON: `)
-	return o, err
+	if o.depends, err = optionalList(given, "depends", nil, `Put(): Arg "depends" not JSON: `); err != nil {
+		return o, err
+	}
+	return o, finite(o.retries, o.priority)
 }
 
 var putShape = shapeOf("jid", "event", "queue")
@@ -50,7 +52,7 @@ func put(t *tx, a args) (any, error) {
 	if _, err := a.decodeArg(4, `Put(): Arg "data" missing or not JSON: `); err != nil {
 		return nil, err
 	}
-	delay, err := a.number(5, `Put(): Arg "delay" not a number: `)
+	delay, err := a.finite(5, `Put(): Arg "delay" not a number: `)
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func (r *recurringJob) read(a args) (offset float64, err error) {
 			return 0, err
 		}
 	}
-	return offset, nil
+	return offset, finite(r.interval, offset, r.priority, r.retries, r.backlog)
 }
 
 // dropDue takes a definition out of the list of its queue.
@@ -182,7 +182,7 @@ func (t *tx) updateRecurring(r *recurringJob, key, value string) error {
 			return fault("%s%s", text, value)
 		}
 		*to = f
-		return nil
+		return finite(f)
 	}
 	must := `Recur(): Arg "` + key + `" must be a number: `
 	switch key {

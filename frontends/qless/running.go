@@ -19,7 +19,7 @@ func heartbeat(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, hasData, err := reencoded(a, 2)
+	data, err := optionalData(a, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -32,8 +32,8 @@ func heartbeat(t *tx, a args) (any, error) {
 		return nil, fault("Heartbeat(): Job %s given out to another worker: %s", jid, j.worker)
 	}
 	t.edit(j)
-	if hasData {
-		t.setData(j, data)
+	if err := t.setNewData(j, data); err != nil {
+		return nil, err
 	}
 	j.expires = t.now + lock
 	t.hold(j, worker, j.expires)
@@ -68,7 +68,7 @@ func priority(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.number(1, `Priority(): Arg "priority" missing or not a number: `)
+	n, err := a.finite(1, `Priority(): Arg "priority" missing or not a number: `)
 	if err != nil {
 		return nil, err
 	}
@@ -94,19 +94,21 @@ func logCommand(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	item := ""
+	var data any
 	if _, given := a.get(2); given {
-		v, err := a.decodeArg(2, "Log(): Argument 'data' not cjson: ")
-		if err != nil {
+		if data, err = a.decodeArg(2, "Log(): Argument 'data' not cjson: "); err != nil {
 			return nil, err
-		}
-		if item, err = encode(v); err != nil {
-			return nil, fault("%s", err)
 		}
 	}
 	j := t.m.jobs.get(jid)
 	if j == nil {
 		return nil, fault("Log(): Job %s does not exist", jid)
+	}
+	item := ""
+	if data != nil {
+		if item, err = encode(data); err != nil {
+			return nil, fault("%s", err)
+		}
 	}
 	t.recordEvent(j, t.now, text, item)
 	return nil, nil
