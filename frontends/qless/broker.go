@@ -255,7 +255,16 @@ func (t *tx) seqs(j *job) (all []uint64) {
 func (t *tx) planLease(p *plan, j *job) {
 	ref := core.Ref{Seq: j.broker.seq}
 	then := j.broker
-	if set, changed := t.changes(j); changed {
+	set, changed := t.changes(j)
+	if !t.learning && t.respawned(j) {
+		move := &core.Move{Ref: ref, If: j.condition(), Authority: core.ByAnyone, After: []core.Ref{}, Set: set, Queue: t.f.coreQueue(j.queue)}
+		waits := brokerJob{seq: j.broker.seq, want: waiting, queue: move.Queue}
+		p.submits = append(p.submits, step{op: move, j: j, then: waits})
+		waits.want, waits.worker, waits.leased = running, j.worker, true
+		p.add(j, &core.LeaseJob{Ref: ref, Worker: leaseName(j.worker), LeaseFor: leaseFor}, waits)
+		return
+	}
+	if changed {
 		op := &core.Update{Ref: ref, Set: set}
 		p.add(j, op, then)
 	}
@@ -269,6 +278,12 @@ func (t *tx) planLease(p *plan, j *job) {
 		op.If = j.condition()
 	}
 	p.add(j, op, then)
+}
+
+// respawned reports whether a job that is running now replaced one of its jid that nobody could take, or one of another queue.
+func (t *tx) respawned(j *job) bool {
+	was := t.before[j]
+	return j.broker.want == depends || j.broker.want == failed || was.queue != j.queue
 }
 
 // hasUpdate reports whether the last step is an update of a job: it raises the epoch.

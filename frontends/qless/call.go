@@ -57,6 +57,8 @@ func (t *tx) commitChanges() error {
 
 // flush removes everything, inside enter.
 func (f *Frontend) flush() (core.Commit, error) {
+	f.learn()
+	f.model.jobs.pack()
 	t := f.newTx(f.model.lastNow)
 	for _, jid := range f.model.jobs.all() {
 		t.remove(f.model.jobs.get(jid))

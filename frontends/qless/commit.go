@@ -57,16 +57,22 @@ func (t *tx) apply(p *plan, docs []core.MetaEntry) error {
 		ops = append(ops, a)
 	}
 	replies := t.f.do(append(ops, t.pauses...))
-	var refused error
-	for i := range lists {
-		if r := &replies[i]; r.Kind == core.Failed {
-			refused = r.Err
+	replies = replies[:len(lists)]
+	refused := slices.IndexFunc(replies, func(r core.Reply) bool { return r.Kind == core.Failed })
+	for i := range replies {
+		switch r := &replies[i]; {
+		case refused < 0:
+			t.took(steps[i], r.Replies)
+		case r.Kind == core.Failed:
 			t.f.look(r.Seq)
-			break
+		default:
+			t.undoAccepted(steps[i], r.Replies)
 		}
-		t.took(steps[i], replies[i].Replies)
 	}
-	return refused
+	if refused >= 0 {
+		return replies[refused].Err
+	}
+	return nil
 }
 
 // took notes what the broker has now.
@@ -89,13 +95,49 @@ func (t *tx) took(steps []step, replies []core.Reply) {
 			}
 		}
 		if was := s.j.broker.seq; was != 0 && was != then.seq {
-			delete(t.m.jobs.jids, was)
+			t.nameSeq(was, "", false)
 		}
 		if then.seq != 0 {
 			then.priority = corePriority(s.j.priority)
-			t.m.jobs.jids[then.seq] = s.j.jid
+			t.nameSeq(then.seq, s.j.jid, true)
 		}
 		s.j.broker = then
+	}
+}
+
+// nameSeq notes the jid of a number of the broker, or that it has none any more.
+func (t *tx) nameSeq(seq uint64, jid string, live bool) {
+	jids := t.m.jobs.jids
+	note := func(jid string, live bool) {
+		if live {
+			jids[seq] = jid
+		} else {
+			delete(jids, seq)
+		}
+	}
+	was, had := jids[seq]
+	note(jid, live)
+	t.undo = append(t.undo, func() { note(was, had) })
+}
+
+// undoAccepted takes back the operations of a list whose command was refused later: the jobs that it submitted are cancelled, and
+// the others are looked at before the next command.
+func (t *tx) undoAccepted(steps []step, replies []core.Reply) {
+	var cancels []core.Op
+	for i := range steps {
+		if steps[i].op == nil {
+			continue
+		}
+		seq := replies[0].Seq
+		replies = replies[1:]
+		if _, submitted := steps[i].op.(*core.Submit); submitted {
+			cancels = append(cancels, &core.Cancel{Ref: core.Ref{Seq: seq}})
+		} else {
+			t.f.look(seq)
+		}
+	}
+	if len(cancels) > 0 {
+		t.f.do(cancels)
 	}
 }
 
