@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -400,7 +400,7 @@ func (k *clusterNode) asMember(do func(n *replica.Node) error) error {
 func (k *clusterNode) startingOverview() replica.Overview {
 	o := replica.Overview{Nodes: []replica.NodeInfo{}}
 	members, _ := k.config.Cluster.ParseMembers() // validated
-	slices.SortFunc(members, func(a, b config.Member) int { return slices.Compare([]byte(a.ID), []byte(b.ID)) })
+	sort.Slice(members, func(i, j int) bool { return members[i].ID < members[j].ID })
 	for _, m := range members {
 		i := replica.NodeInfo{ID: m.ID, Role: "unreachable", Address: m.Address}
 		if m.ID == k.config.Cluster.Node {

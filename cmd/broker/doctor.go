@@ -1,11 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"sort"
 	"strings"
 	"text/tabwriter"
 
@@ -83,7 +82,7 @@ func printContents(w io.Writer, x *engine.Report) {
 	if len(x.Queues) == 0 {
 		return
 	}
-	slices.SortStableFunc(x.Queues, func(a, b core.QueueInfo) int { return cmp.Compare(jobsIn(&b), jobsIn(&a)) })
+	sort.SliceStable(x.Queues, func(i, j int) bool { return jobsIn(&x.Queues[i]) > jobsIn(&x.Queues[j]) })
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	say(table, "ready\tscheduled\tblocked\tleased\tretrying\tdone\tdead\t queue\n")
 	for i := range x.Queues[:min(len(x.Queues), maxQueueRows)] {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 
 	"broker/config"
@@ -111,8 +112,9 @@ func limitNames(a, b map[limitName]core.QueueLimit) (names []limitName) {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, func(x, y limitName) int {
-		return cmp.Or(cmp.Compare(x.queue, y.queue), cmp.Compare(x.scope, y.scope), cmp.Compare(x.name, y.name))
+	sort.Slice(names, func(i, j int) bool {
+		x, y := names[i], names[j]
+		return cmp.Or(cmp.Compare(x.queue, y.queue), cmp.Compare(x.scope, y.scope), cmp.Compare(x.name, y.name)) < 0
 	})
 	return slices.Compact(names)
 }

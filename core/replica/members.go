@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -94,7 +94,7 @@ func (n *Node) Members() []Member {
 	for _, s := range n.servers() {
 		all = append(all, Member{ID: string(s.ID), Address: string(s.Address)})
 	}
-	slices.SortFunc(all, func(a, b Member) int { return slices.Compare([]byte(a.ID), []byte(b.ID)) })
+	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
 	return all
 }
 

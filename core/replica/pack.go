@@ -10,7 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 )
 
 // A copy of a store travels as one stream, whose length is known before:
@@ -47,7 +47,7 @@ func packFiles(dir string) (files []packFile, size int64, err error) {
 		files = append(files, packFile{e.Name(), info.Size()})
 		size += 1 + int64(len(e.Name())) + 8 + info.Size() + 4
 	}
-	slices.SortFunc(files, func(a, b packFile) int { return int(a.size - b.size) }) // errors of small files show first
+	sort.Slice(files, func(i, j int) bool { return files[i].size < files[j].size }) // errors of small files show first
 	return files, size, nil
 }
 

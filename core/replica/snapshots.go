@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -87,7 +88,7 @@ func (s *snapshots) all() ([]snapshotMeta, error) {
 		}
 		all = append(all, m)
 	}
-	slices.SortFunc(all, func(a, b snapshotMeta) int { return bytes.Compare([]byte(b.ID), []byte(a.ID)) })
+	sort.Slice(all, func(i, j int) bool { return all[i].ID > all[j].ID })
 	return all, nil
 }
 

@@ -3,7 +3,7 @@ package console
 import (
 	"cmp"
 	"maps"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -73,8 +73,9 @@ func groupFailures(jobs []service.Job) []jobGroup {
 	for _, g := range byKey {
 		groups = append(groups, *g)
 	}
-	slices.SortFunc(groups, func(a, b jobGroup) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), strings.Compare(a.Error, b.Error), strings.Compare(a.Type, b.Type))
+	sort.Slice(groups, func(i, j int) bool {
+		a, b := &groups[i], &groups[j]
+		return cmp.Or(cmp.Compare(b.N, a.N), strings.Compare(a.Error, b.Error), strings.Compare(a.Type, b.Type)) < 0
 	})
 	return groups
 }

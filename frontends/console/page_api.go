@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -111,10 +112,13 @@ func readAPI(document func() []byte) (*apiData, error) {
 		}
 	}
 	for _, s := range bySection {
-		slices.SortFunc(s.Rows, func(a, b apiRow) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Verb, b.Verb)) })
+		sort.Slice(s.Rows, func(i, j int) bool {
+			a, b := &s.Rows[i], &s.Rows[j]
+			return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Verb, b.Verb)) < 0
+		})
 		d.Sections = append(d.Sections, *s)
 	}
-	slices.SortFunc(d.Sections, func(a, b apiSection) int { return cmp.Compare(a.Name, b.Name) })
+	sort.Slice(d.Sections, func(i, j int) bool { return d.Sections[i].Name < d.Sections[j].Name })
 	return d, nil
 }
 
@@ -155,8 +159,9 @@ func (doc *apiDoc) parts(parts []apiPart, title string, content apiContent) []ap
 			parts = append(parts, apiPart{Title: title, Type: typeName(s), Fields: doc.fields(s)})
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b apiPart) int {
-		return cmp.Or(cmp.Compare(b.Title[:1], a.Title[:1]), cmp.Compare(a.Title, b.Title))
+	sort.SliceStable(parts, func(i, j int) bool {
+		a, b := parts[i].Title, parts[j].Title
+		return cmp.Or(cmp.Compare(b[:1], a[:1]), cmp.Compare(a, b)) < 0
 	})
 	return parts
 }
@@ -183,7 +188,7 @@ func (doc *apiDoc) fields(s *apiSchema) (fields []apiField) {
 		}
 		fields = append(fields, apiField{Name: name, Type: typeName(member), About: about, Required: slices.Contains(s.Required, name)})
 	}
-	slices.SortFunc(fields, func(a, b apiField) int { return cmp.Compare(a.Name, b.Name) })
+	sort.Slice(fields, func(i, j int) bool { return fields[i].Name < fields[j].Name })
 	return fields
 }
 

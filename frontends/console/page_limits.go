@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -61,8 +62,9 @@ func limitsPage(r *request) (*view, error) {
 // inUse are the types or keys that count against a limit now, the busiest first: the page shows only the first.
 func inUse(uses []service.LimitUse) []service.LimitUse {
 	uses = slices.DeleteFunc(uses, func(u service.LimitUse) bool { return u.Taken == 0 && u.Ready == 0 })
-	slices.SortStableFunc(uses, func(a, b service.LimitUse) int {
-		return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready))
+	sort.SliceStable(uses, func(i, j int) bool {
+		a, b := &uses[i], &uses[j]
+		return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready)) < 0
 	})
 	return uses
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,7 @@ func workersPage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(workers, func(a, b service.Worker) int { return workerRank(&a) - workerRank(&b) })
+	sort.SliceStable(workers, func(i, j int) bool { return workerRank(&workers[i]) < workerRank(&workers[j]) })
 	d := &workersData{Workers: workers, Protocol: protocol, Faktory: slices.ContainsFunc(workers, func(w service.Worker) bool { return w.State != "" })}
 	for _, name := range append([]string{""}, protocolNames...) {
 		label := map[string]string{"": "All", "workq": "Workq", "gearman": "Gearman", "faktory": "Faktory", "http": "HTTP"}[name]

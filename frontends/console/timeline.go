@@ -1,7 +1,7 @@
 package console
 
 import (
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -90,6 +90,6 @@ func momentsOf(j *service.Job) []moment {
 	if j.State == "done" {
 		add(j.ChangedAt, "done", "Ended", "")
 	}
-	slices.SortStableFunc(all, func(a, b moment) int { return a.At.Compare(*b.At) })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].At.Before(*all[j].At) })
 	return all
 }

@@ -1,9 +1,8 @@
 package faktory
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -192,7 +191,7 @@ func (f *Frontend) Workers() []WorkerInfo {
 		}
 		out = append(out, row)
 	}
-	slices.SortFunc(out, func(a, b WorkerInfo) int { return cmp.Compare(a.WID, b.WID) })
+	sort.Slice(out, func(i, j int) bool { return out[i].WID < out[j].WID })
 	return out
 }
 

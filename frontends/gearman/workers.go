@@ -1,8 +1,8 @@
 package gearman
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"strconv"
 	"sync"
 
@@ -90,7 +90,7 @@ func (r *workerRegistry) snapshot() []connEntry {
 	for _, w := range r.entries {
 		rows = append(rows, *w)
 	}
-	slices.SortFunc(rows, func(a, b connEntry) int { return cmp.Compare(a.client, b.client) })
+	sort.Slice(rows, func(i, j int) bool { return rows[i].client < rows[j].client })
 	return rows
 }
 

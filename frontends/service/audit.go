@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -59,7 +60,7 @@ func (s *Service) loadAudit() error {
 		}
 		s.audit.entries = append(s.audit.entries, e)
 	}
-	slices.SortFunc(s.audit.entries, func(a, b AuditEntry) int { return int(a.Number) - int(b.Number) })
+	sort.Slice(s.audit.entries, func(i, j int) bool { return s.audit.entries[i].Number < s.audit.entries[j].Number })
 	return nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -173,7 +173,7 @@ func (s *Service) processes(held map[string][]core.HeldJob) []Worker {
 		}
 		all = append(all, w)
 	}
-	slices.SortFunc(all, func(a, b Worker) int { return cmp.Compare(a.Name, b.Name) })
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 	return all
 }
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -160,8 +160,9 @@ func (t *tally) report() Report {
 		r.Moved += row.Moved
 		r.Left += row.Left
 	}
-	slices.SortFunc(r.Rows, func(a, b Row) int {
-		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.State, b.State))
+	sort.Slice(r.Rows, func(i, j int) bool {
+		a, b := &r.Rows[i], &r.Rows[j]
+		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.State, b.State)) < 0
 	})
 	return r
 }

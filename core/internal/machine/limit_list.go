@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 
 	"broker/core"
 )
@@ -76,14 +77,14 @@ func (m *Machine) usesOf(q *jobQueue, name limitName, held *slotHolders) []core.
 		use.Slots = held.byBucket[b]
 		uses = append(uses, use)
 	}
-	byName := func(a, b core.LimitUse) int { return cmp.Compare(a.Name, b.Name) }
 	if len(uses) > core.MaxLimitUses {
-		slices.SortFunc(uses, func(a, b core.LimitUse) int {
-			return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready), byName(a, b))
+		sort.Slice(uses, func(i, j int) bool {
+			a, b := &uses[i], &uses[j]
+			return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready), cmp.Compare(a.Name, b.Name)) < 0
 		})
 		uses = slices.Clip(uses[:core.MaxLimitUses])
 	}
-	slices.SortFunc(uses, byName)
+	sort.Slice(uses, func(i, j int) bool { return uses[i].Name < uses[j].Name })
 	return uses
 }
 

@@ -3,7 +3,7 @@ package machine
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -60,8 +60,8 @@ func (s *shape) sorted() []core.QueueLimit {
 	for _, l := range s.limits {
 		all = append(all, l)
 	}
-	slices.SortFunc(all, func(a, b core.QueueLimit) int {
-		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Name, b.Name))
+	sort.Slice(all, func(i, j int) bool {
+		return cmp.Or(cmp.Compare(all[i].Scope, all[j].Scope), cmp.Compare(all[i].Name, all[j].Name)) < 0
 	})
 	return all
 }
