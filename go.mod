@@ -92,7 +92,6 @@ require (
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/vbatts/tar-split v0.12.1 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
-	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/exp v0.0.0-20231006140011-7918f672742d // indirect
@@ -105,4 +104,5 @@ require (
 replace (
 	github.com/cockroachdb/errors => ./third_party/cockroachdb-errors
 	github.com/danielgtaylor/huma/v2 => ./third_party/huma
+	go.uber.org/zap => ./third_party/zap
 )
