@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sort"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -50,8 +51,14 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, c r
 		return nil, err
 	}
 	var err error
-	k.file, err = os.OpenFile(filepath.Join(k.dir+unfinished, dataFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	return k, err
+	if k.file, err = os.OpenFile(filepath.Join(k.dir+unfinished, dataFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600); err != nil {
+		return nil, err
+	}
+	if index > s.n.applied.Load() { // it is received
+		k.ended = make(chan struct{})
+		s.n.running.Go(func() { k.watch(callTimeout) }) // ends with the sink
+	}
+	return k, nil
 }
 
 // unfinished marks a snapshot that is being written.
@@ -157,6 +164,37 @@ type sink struct {
 	file *os.File
 	head []byte // the beginning
 	done bool
+
+	received atomic.Uint64 // pieces
+	ended    chan struct{} // closed when done; nil: it is a note of this node's own store
+}
+
+// watch gives a copy up when none of it has arrived for a while: raft reads it in its main loop, so that this node would neither
+// vote nor follow another leader until a leader that was stopped or cut off goes on.
+func (k *sink) watch(patience time.Duration) {
+	tick := time.NewTicker(patience)
+	defer tick.Stop()
+	for before := k.received.Load(); ; {
+		select {
+		case <-k.ended:
+			return
+		case <-tick.C:
+		}
+		now := k.received.Load()
+		if now == before {
+			k.s.n.log.Warn("the leader stopped sending the copy of its store, giving it up")
+			k.s.n.stream.closeAccepted()
+		}
+		before = now
+	}
+}
+
+// end notes that nothing more is received.
+func (k *sink) end() {
+	k.done = true
+	if k.ended != nil {
+		close(k.ended)
+	}
 }
 
 // ID implements raft.SnapshotSink.
@@ -164,6 +202,7 @@ func (k *sink) ID() string { return k.meta.ID }
 
 // Write implements io.Writer.
 func (k *sink) Write(p []byte) (int, error) {
+	k.received.Add(1)
 	if room := 64 - len(k.head); room > 0 {
 		k.head = append(k.head, p[:min(room, len(p))]...)
 	}
@@ -175,7 +214,7 @@ func (k *sink) Cancel() error {
 	if k.done {
 		return nil
 	}
-	k.done = true
+	k.end()
 	return errors.Join(k.file.Close(), os.RemoveAll(k.dir+unfinished))
 }
 
@@ -184,7 +223,7 @@ func (k *sink) Close() error {
 	if k.done {
 		return nil
 	}
-	k.done = true
+	k.end()
 	if err := k.finish(); err != nil {
 		return errors.Join(err, os.RemoveAll(k.dir+unfinished))
 	}

@@ -10,14 +10,8 @@ import (
 // Transfer hands the lead to another member; empty: to the first that answers and can take it. While raft tries, no entries are
 // taken, so a member that cannot lead is not tried.
 func (n *Node) Transfer(ctx context.Context, to string) error {
-	if !n.IsLeader() {
-		return ErrNotLeader
-	}
-	if to == n.o.ID {
-		return nil
-	}
 	s, err := n.successor(ctx, to)
-	if err != nil {
+	if err != nil || string(s.ID) == n.o.ID {
 		return err
 	}
 	f := n.raft.LeadershipTransferToServer(s.ID, s.Address)
@@ -31,8 +25,19 @@ func (n *Node) Transfer(ctx context.Context, to string) error {
 	}
 }
 
-// successor is the member of that id, or if that is empty the first that answers, if it can lead.
+// Successor is the member of that id, if it can lead; empty: the first that answers and can.
+func (n *Node) Successor(ctx context.Context, id string) (string, error) {
+	s, err := n.successor(ctx, id)
+	return string(s.ID), err
+}
+
 func (n *Node) successor(ctx context.Context, id string) (raft.Server, error) {
+	switch {
+	case !n.IsLeader():
+		return raft.Server{}, ErrNotLeader
+	case id == n.o.ID:
+		return raft.Server{ID: raft.ServerID(id)}, nil
+	}
 	committed := n.raft.CommitIndex()
 	type result struct {
 		s   raft.Server

@@ -3,7 +3,10 @@ package replica
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,4 +87,41 @@ func TestHeartbeatsFailAtOnce(t *testing.T) {
 	if err := tr.AppendEntries("n2", "n2", &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{}); err == nil {
 		t.Error("no error")
 	}
+}
+
+// A leader that stops while it sends a copy of its store does not keep the receiver from following another one.
+func TestCopyThatDoesNotArriveIsGivenUp(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	c.start("n1", "n2", "n3")
+	n, _, e := c.leader()
+	c.caughtUp()
+	m, _ := find(c.members, c.follower(n))
+	configuration := n.raft.GetConfiguration().Configuration()
+	stalled, end := io.Pipe()
+	sent := make(chan error, 1)
+	go func() {
+		sent <- n.trans.NetworkTransport.InstallSnapshot(raft.ServerID(m.ID), raft.ServerAddress(m.Address), &raft.InstallSnapshotRequest{
+			RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte(n.o.ID), Addr: []byte(n.self.Address)}, SnapshotVersion: 1,
+			Term: n.raft.CurrentTerm(), LastLogIndex: n.raft.LastIndex() + 1000, LastLogTerm: n.raft.CurrentTerm(),
+			Configuration: raft.EncodeConfiguration(configuration), ConfigurationIndex: 1, Size: 1 << 20,
+		}, &raft.InstallSnapshotResponse{}, io.MultiReader(strings.NewReader(packMagic), stalled))
+	}()
+	received := filepath.Join(c.nodes[m.ID].dir(snapshotsDir), "*"+unfinished)
+	eventually(t, func() string {
+		if all, err := filepath.Glob(received); err != nil || len(all) == 0 {
+			return "the copy is not received"
+		}
+		return ""
+	})
+	submit(t, e, 0, 10, 10)
+	c.caughtUp()
+	if all, err := filepath.Glob(received); err != nil || len(all) > 0 {
+		t.Errorf("%v %v are left", all, err)
+	}
+	_ = end.CloseWithError(io.ErrUnexpectedEOF) // always nil
+	if err := <-sent; err == nil {
+		t.Error("the copy was received")
+	}
+	shutdown(t, e)
 }

@@ -218,27 +218,42 @@ type stream struct {
 	done context.Context // its end is that of all calls
 	end  context.CancelFunc
 
-	mu   sync.Mutex // guards open
-	open map[*streamConn]struct{}
+	mu       sync.Mutex               // guards both maps
+	open     map[*streamConn]struct{} // that raft has opened
+	accepted map[*streamConn]struct{} // that raft of another member has opened
 }
 
 func newStream(n *Node) *stream {
-	s := &stream{n: n, conns: make(chan net.Conn, 16), open: make(map[*streamConn]struct{})}
+	s := &stream{n: n, conns: make(chan net.Conn, 16), open: make(map[*streamConn]struct{}), accepted: make(map[*streamConn]struct{})}
 	s.done, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// streamConn is a connection that raft has opened.
+// streamConn is a connection that raft uses.
 type streamConn struct {
 	net.Conn
 
-	s *stream
+	s  *stream
+	in map[*streamConn]struct{} // one of the maps of s
+}
+
+// track remembers a connection until it is closed; nil: all calls have ended, and it is closed.
+func (s *stream) track(conn net.Conn, in map[*streamConn]struct{}) *streamConn {
+	c := &streamConn{conn, s, in}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done.Err() != nil {
+		_ = conn.Close() // never used
+		return nil
+	}
+	in[c] = struct{}{}
+	return c
 }
 
 // Close implements net.Conn.
 func (c *streamConn) Close() error {
 	c.s.mu.Lock()
-	delete(c.s.open, c)
+	delete(c.in, c)
 	c.s.mu.Unlock()
 	return c.Conn.Close()
 }
@@ -247,12 +262,20 @@ func (c *streamConn) Close() error {
 // busy or stopped, must not delay the end of this one.
 func (s *stream) closeCalls() {
 	s.end()
+	s.closeAll(s.open)
+	s.closeAccepted()
+}
+
+// closeAccepted ends all calls of other members; they call again.
+func (s *stream) closeAccepted() { s.closeAll(s.accepted) }
+
+func (s *stream) closeAll(conns map[*streamConn]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := range s.open {
+	for c := range conns {
 		_ = c.Conn.Close() // raft closes it again
 	}
-	clear(s.open)
+	clear(conns)
 }
 
 // endWith makes a connection fail once all calls end. The function that it returns undoes that; false: they have ended.
@@ -262,10 +285,14 @@ func (s *stream) endWith(conn net.Conn) (undo func() bool) {
 
 // pass hands an accepted connection to raft.
 func (s *stream) pass(conn net.Conn) {
+	c := s.track(conn, s.accepted)
+	if c == nil {
+		return
+	}
 	select {
-	case s.conns <- conn:
+	case s.conns <- c:
 	case <-s.n.closed:
-		_ = conn.Close() // nobody reads it
+		_ = c.Close() // nobody reads it
 	}
 }
 
@@ -305,14 +332,10 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 		if err != nil {
 			return nil, err
 		}
-		c := &streamConn{conn, s}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.done.Err() != nil {
-			return nil, errors.Join(net.ErrClosed, conn.Close())
+		if c := s.track(conn, s.open); c != nil {
+			return c, nil
 		}
-		s.open[c] = struct{}{}
-		return c, nil
+		return nil, net.ErrClosed
 	}
 	return nil, fmt.Errorf("call %s: %w", to, ErrNotMember)
 }
