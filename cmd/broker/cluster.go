@@ -378,11 +378,15 @@ func (k *clusterNode) hooks() *service.Cluster {
 		Remove: func(ctx context.Context, id string) error {
 			return k.asMember(func(n *replica.Node) error { return n.Remove(ctx, id) })
 		},
+		Successor: func(ctx context.Context, id string) (to string, err error) {
+			err = k.asMember(func(n *replica.Node) error {
+				to, err = n.Successor(ctx, id)
+				return err
+			})
+			return to, err
+		},
 		Transfer: func(ctx context.Context, to string) error {
 			return k.asMember(func(n *replica.Node) error { return n.Transfer(ctx, to) })
-		},
-		Changed: func(change service.ClusterChange, caller service.Caller) {
-			k.log.Info().Str("change", string(change.Action)).Str("node", change.Node).Str("caller", caller.Name()).Msg("cluster changed over http")
 		},
 	}
 }

@@ -91,8 +91,8 @@ func (p *process) openService() (err error) {
 		BatchName: p.frontends.faktory.BatchName, ParseBatchName: p.frontends.faktory.ParseBatchName,
 		OpenBatch:      p.frontends.faktory.OpenBatch,
 		BackupProgress: p.backupProgress, Storage: p.storage, CheckStore: p.checkStore,
-		Support: p.supportParts(),
-		Backup:  p.backup, Reload: p.reloadAll, Settings: p.settingsInForce,
+		Support: p.supportParts(), Cluster: p.cluster.hooks(),
+		Backup: p.backup, Reload: p.reloadAll, Settings: p.settingsInForce,
 	})
 	return err
 }

@@ -75,7 +75,7 @@ func changeCluster(r *request) (*view, error) {
 	change := service.ClusterChange{
 		Action: service.ClusterAction(r.PostFormValue("do")), Node: strings.TrimSpace(r.PostFormValue("node")), Address: strings.TrimSpace(r.PostFormValue("address")),
 	}
-	err := r.console.options.Cluster.Change(r.Context(), r.caller, change)
+	err := r.service.ChangeCluster(r.Context(), r.caller, change)
 	if err == nil {
 		return r.back("cluster", clusterNotes[change.Action])
 	}

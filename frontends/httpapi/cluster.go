@@ -10,7 +10,7 @@ import (
 	"broker/frontends/service"
 )
 
-// clusterPath is where the routes of the cluster begin. Every node answers them itself, also without a store that is open.
+// clusterPath lists the nodes. Every node answers it itself, also without a store that is open.
 const clusterPath = apiPath + "/cluster"
 
 // NewNode is a node that is to be added.
@@ -58,7 +58,7 @@ func (s *Server) registerCluster(api huma.API) {
 
 // changeCluster makes a change and shows the cluster after it.
 func (s *Server) changeCluster(ctx context.Context, change service.ClusterChange) (*clusterOutput, error) {
-	if err := s.options.Cluster.Change(ctx, callerOf(ctx), change); err != nil {
+	if err := s.service().ChangeCluster(ctx, callerOf(ctx), change); err != nil {
 		return nil, s.problemOf(err)
 	}
 	return &clusterOutput{s.options.Cluster.Overview(ctx)}, nil

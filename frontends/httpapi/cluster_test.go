@@ -1,12 +1,14 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,9 +46,12 @@ func fakeCluster(changes *[]string, err error) *service.Cluster {
 				Role: "follower", DiskLow: true, Serving: true, Format: 2, Warm: true, IndexJobs: 7, IndexLag: 3,
 			}
 		},
-		Add:      func(id, address string) error { return note("add %s %s", id, address) },
-		Remove:   func(_ context.Context, id string) error { return note("remove %s", id) },
-		Transfer: func(_ context.Context, to string) error { return note("transfer %q", to) },
+		Add:    func(id, address string) error { return note("add %s %s", id, address) },
+		Remove: func(_ context.Context, id string) error { return note("remove %s", id) },
+		Successor: func(_ context.Context, id string) (string, error) {
+			return cmp.Or(id, "n3"), err
+		},
+		Transfer: func(_ context.Context, to string) error { return note("transfer %s", to) },
 	}
 }
 
@@ -59,9 +64,14 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 			t.Errorf("%s: %v", route, o)
 		}
 	}
-	for _, want := range []string{"add n4 127.0.0.1:4", "remove n2", `transfer ""`} {
+	for _, want := range []string{"add n4 127.0.0.1:4", "remove n2", "transfer n3"} {
 		if !strings.Contains(strings.Join(changes, ";"), want) {
 			t.Errorf("%v: no %s", changes, want)
+		}
+	}
+	for _, e := range []string{"cluster.add n4 127.0.0.1:4", "cluster.remove n2 <nil>", "cluster.transfer n3 <nil>"} {
+		if all := f.audit(); !slices.Contains(all, e) {
+			t.Errorf("the audit log has no entry %q: %q", e, all)
 		}
 	}
 	for _, bad := range []struct{ route, body string }{
@@ -100,6 +110,16 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 	}
 }
 
+// audit is the audit log: action, target and detail of each entry.
+func (f *apiFixture) audit() (all []string) {
+	f.t.Helper()
+	for _, e := range f.call("GET", "/api/v1/audit", nil).want(200)["entries"].([]any) {
+		m := e.(map[string]any)
+		all = append(all, fmt.Sprint(m["action"], " ", m["target"], " ", m["detail"]))
+	}
+	return all
+}
+
 func TestChangeOfTheClusterThatCannotBeIsAConflict(t *testing.T) {
 	t.Parallel()
 	var changes []string
@@ -108,6 +128,9 @@ func TestChangeOfTheClusterThatCannotBeIsAConflict(t *testing.T) {
 		if p := f.call("POST", "/api/v1/cluster/"+route, body).problem(409, "cluster_refused"); p["detail"] != "node n2 leads" {
 			t.Errorf("%s: %v", route, p)
 		}
+	}
+	if all := f.audit(); len(all) > 0 {
+		t.Errorf("the audit log has changes that were refused: %q", all)
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 func (s *Server) stats(w http.ResponseWriter, _ *http.Request) {
 	b := s.backend.Load()
 	if b == nil {
-		starting().write(w)
+		s.starting().write(w)
 		return
 	}
 	send(w, http.StatusOK, b.Stats())
@@ -56,15 +56,19 @@ func (s *Server) stats(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	b := s.backend.Load()
 	if b == nil {
-		starting().write(w)
+		s.starting().write(w)
 		return
 	}
 	send(w, http.StatusOK, b.Health())
 }
 
 // starting is the answer of everything that needs the store until it is open.
-func starting() *Problem {
-	p := problem(http.StatusServiceUnavailable, codeStarting, "the broker is starting")
+func (s *Server) starting() *Problem {
+	detail := "the broker is starting"
+	if s.options.Cluster != nil {
+		detail = "no node of the cluster serves clients now; GET " + clusterPath + " lists the nodes"
+	}
+	p := problem(http.StatusServiceUnavailable, codeStarting, detail)
 	p.retryAfterS = 1
 	return p
 }

@@ -97,7 +97,7 @@ type guardedMux struct {
 func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
 	method, path, _ := strings.Cut(pattern, " ")
 	h := anyBodyIsJSON(http.HandlerFunc(handler))
-	if !strings.HasPrefix(path, clusterPath) {
+	if path != clusterPath {
 		h = m.s.whenReady(h)
 	}
 	if method == http.MethodGet {
@@ -115,7 +115,7 @@ const startTimeout = 5 * time.Second
 func (s *Server) whenReady(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.awaitService(r.Context()) {
-			starting().write(w)
+			s.starting().write(w)
 			return
 		}
 		next.ServeHTTP(w, r)

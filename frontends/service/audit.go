@@ -127,7 +127,7 @@ func (s *Service) Audit(caller Caller, before uint64, limit int) ([]AuditEntry, 
 	}
 	s.audit.mu.Lock()
 	defer s.audit.mu.Unlock()
-	var found []AuditEntry
+	found := []AuditEntry{}
 	for i := len(s.audit.entries) - 1; i >= 0 && len(found) < limit; i-- {
 		if e := s.audit.entries[i]; before == 0 || e.Number < before {
 			found = append(found, e)

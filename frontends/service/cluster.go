@@ -13,11 +13,10 @@ type Cluster struct {
 	Ready    func(ctx context.Context) bool
 	Numbers  func() ClusterNumbers
 
-	Add      func(id, address string) error
-	Remove   func(ctx context.Context, id string) error
-	Transfer func(ctx context.Context, to string) error // empty: to any node
-
-	Changed func(change ClusterChange, caller Caller) // is called after each change; nil: nobody wants to know
+	Add       func(id, address string) error
+	Remove    func(ctx context.Context, id string) error
+	Successor func(ctx context.Context, id string) (string, error) // the node of that id if it can lead; empty: any that can
+	Transfer  func(ctx context.Context, to string) error
 }
 
 // ClusterOverview is the cluster as a node sees it.
@@ -76,30 +75,50 @@ type ClusterChange struct {
 	Address string // of a node that is added
 }
 
-// Change makes a change, which administrators may. A nil Cluster refuses it: the broker is a single node.
-func (c *Cluster) Change(ctx context.Context, caller Caller, change ClusterChange) error {
+// ChangeCluster makes a change, which administrators may.
+func (s *Service) ChangeCluster(ctx context.Context, caller Caller, change ClusterChange) error {
 	switch {
 	case !caller.Principal.May(access.Admin, ""):
 		return &Error{Code: CodeForbidden, Detail: "only administrators change the cluster"}
-	case c == nil:
+	case s.o.Cluster == nil:
 		return &Error{Code: CodeUnsupported, Detail: "this broker is not a node of a cluster"}
 	}
 	var err error
 	switch change.Action {
 	case ClusterAdd:
-		err = c.Add(change.Node, change.Address)
+		err = s.o.Cluster.Add(change.Node, change.Address)
 	case ClusterRemove:
-		err = c.Remove(ctx, change.Node)
+		err = s.o.Cluster.Remove(ctx, change.Node)
 	case ClusterTransfer:
-		err = c.Transfer(ctx, change.Node)
+		return s.transferLead(ctx, caller, change)
 	default:
 		return invalid("action", "the action must be add, remove or transfer")
 	}
 	if err != nil {
 		return &Error{Code: CodeClusterRefused, Detail: err.Error()}
 	}
-	if c.Changed != nil {
-		c.Changed(change, caller)
+	return s.noteClusterChange(ctx, caller, change)
+}
+
+// transferLead hands the lead over. The audit log gets its entry before, since this node has no store to write to afterwards.
+func (s *Service) transferLead(ctx context.Context, caller Caller, change ClusterChange) (err error) {
+	if change.Node, err = s.o.Cluster.Successor(ctx, change.Node); err != nil {
+		return &Error{Code: CodeClusterRefused, Detail: err.Error()}
+	}
+	if err := s.noteClusterChange(ctx, caller, change); err != nil {
+		return err
+	}
+	if err := s.o.Cluster.Transfer(ctx, change.Node); err != nil {
+		return &Error{Code: CodeClusterRefused, Detail: err.Error()}
 	}
 	return nil
+}
+
+// noteClusterChange adds a change to the audit log and waits until that is durable.
+func (s *Service) noteClusterChange(ctx context.Context, caller Caller, change ClusterChange) error {
+	c := s.open(caller, "")
+	defer c.close()
+	return c.committed(ctx, s.note(c, caller, AuditEntry{
+		Action: "cluster." + string(change.Action), Target: change.Node, Detail: change.Address,
+	}))
 }

@@ -46,6 +46,8 @@ type Options struct {
 	CheckStore     func(ctx context.Context, progress func(part float64)) (*CheckReport, error)
 	Settings       func() []Setting // in force
 
+	Cluster *Cluster // nil: the broker is not a node of one
+
 	Support []SupportPart // further files of a support bundle
 
 	DrainRejectsNewJobs bool // what draining means for new jobs where the caller does not say

@@ -136,4 +136,9 @@ func TestClusterIsShownAndChanged(t *testing.T) {
 		chromedp.SendKeys(`input[name="address"]`, address), chromedp.Click(`button[value="add"]`))
 	b.wants("The node may join.")
 	b.clean("changes of the cluster")
+
+	b.open("/audit")
+	for _, action := range []string{"cluster.transfer", "cluster.remove", "cluster.add"} {
+		b.wants(action)
+	}
 }
