@@ -50,11 +50,11 @@ func (h *hub) send(m message, commit core.Commit) (n int) {
 		b := redcon.AppendBulkString(redcon.AppendArray(nil, 3), "message")
 		h.queue(s, redcon.AppendBulkString(redcon.AppendBulkString(b, m.channel), m.payload), commit)
 	}
-	for pattern, sessions := range h.patterns {
+	for _, pattern := range sortedKeys(h.patterns) {
 		if !matches(pattern, m.channel) {
 			continue
 		}
-		for s := range sessions {
+		for s := range h.patterns[pattern] {
 			n++
 			b := redcon.AppendBulkString(redcon.AppendArray(nil, 4), "pmessage")
 			b = redcon.AppendBulkString(redcon.AppendBulkString(b, pattern), m.channel)

@@ -31,10 +31,10 @@ func init() { //nolint:gochecknoinits // EXEC runs commands of the table
 		"evalsha":      {run: evalsha, min: 3},
 		"eval":         {run: eval, min: 3},
 		"script":       {run: script, min: 2},
-		"subscribe":    {run: subscribe, min: 2, subscribed: true, immediate: true},
-		"unsubscribe":  {run: unsubscribe, min: 1, subscribed: true, immediate: true},
-		"psubscribe":   {run: psubscribe, min: 2, subscribed: true, immediate: true},
-		"punsubscribe": {run: punsubscribe, min: 1, subscribed: true, immediate: true},
+		"subscribe":    {run: subscribe, min: 2, subscribed: true},
+		"unsubscribe":  {run: unsubscribe, min: 1, subscribed: true},
+		"psubscribe":   {run: psubscribe, min: 2, subscribed: true},
+		"punsubscribe": {run: punsubscribe, min: 1, subscribed: true},
 		"publish":      {run: publish, min: 3, max: 3},
 		"ping":         {run: ping, min: 1, max: 2, subscribed: true},
 		"echo":         {run: echo, min: 2, max: 2},
@@ -59,14 +59,34 @@ func ok(b []byte) ([]byte, core.Commit)                  { return redcon.AppendO
 
 // evalsha sha numkeys key... arg...
 func evalsha(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	if refusal := keysRefusal(args[2:]); refusal != "" {
+		return refuse(b, refusal)
+	}
 	if !s.f.scripts.has(args[1]) {
 		return refuse(b, noScript)
 	}
 	return s.callScript(b, strings.ToLower(args[1]), args[2:])
 }
 
+// keysRefusal is what is wrong with the number of keys, the first of args.
+func keysRefusal(args []string) string {
+	keys, err := strconv.Atoi(args[0])
+	switch {
+	case err != nil:
+		return errInteger.Error()
+	case keys > len(args)-1:
+		return "ERR Number of keys can't be greater than number of args"
+	case keys < 0:
+		return "ERR Number of keys can't be negative"
+	}
+	return ""
+}
+
 // eval text numkeys key... arg...
 func eval(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	if refusal := keysRefusal(args[2:]); refusal != "" {
+		return refuse(b, refusal)
+	}
 	sha, refusal := s.f.scripts.load(args[1])
 	if refusal != "" {
 		return refuse(b, refusal)
@@ -76,15 +96,7 @@ func eval(s *session, b []byte, args []string) ([]byte, core.Commit) {
 
 // callScript runs an operation; args are the number of keys, the keys and the arguments.
 func (s *session) callScript(b []byte, sha string, args []string) ([]byte, core.Commit) {
-	keys, err := strconv.Atoi(args[0])
-	switch {
-	case err != nil:
-		return refuse(b, errInteger.Error())
-	case keys > len(args)-1:
-		return refuse(b, "ERR Number of keys can't be greater than number of args")
-	case keys < 0:
-		return refuse(b, "ERR Number of keys can't be negative")
-	case keys > 0:
+	if keys, err := strconv.Atoi(args[0]); err != nil || keys > 0 {
 		return refuse(b, scriptText(fault("No Keys should be provided"), sha))
 	}
 	reply, commit, err := s.permittedCall(args[1:])
@@ -142,7 +154,9 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			return refuse(b, refusal)
 		}
 		return redcon.AppendBulkString(b, sha), 0
-	case sub == "exists" && len(args) > 2:
+	case sub == "load", sub == "exists" && len(args) == 2:
+		return refuse(b, "ERR wrong number of arguments for 'script|"+sub+"' command")
+	case sub == "exists":
 		b = redcon.AppendArray(b, len(args)-2)
 		for _, sha := range args[2:] {
 			b = appendReply(b, map[bool]float64{true: 1}[s.f.scripts.has(sha)])
@@ -152,7 +166,7 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		s.f.scripts.clear()
 		return ok(b)
 	}
-	return refuse(b, "ERR unknown subcommand or wrong number of arguments for '"+oneLine(args[1])+"'. Try SCRIPT HELP.")
+	return refuse(b, "ERR unknown subcommand '"+oneLine(args[1])+"'. Try SCRIPT HELP.")
 }
 
 func ping(s *session, b []byte, args []string) ([]byte, core.Commit) {
@@ -193,10 +207,14 @@ func hello(_ *session, b []byte, args []string) ([]byte, core.Commit) {
 func clientCommand(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	switch strings.ToLower(args[1]) {
 	case "setname":
-		if len(args) == 3 {
-			s.name = core.CutText(args[2], maxEcho)
-			s.f.broker.Do(s.client, []core.Op{&core.NameClient{Name: s.name}}, nil)
+		if len(args) != 3 {
+			return refuse(b, "ERR wrong number of arguments for 'client|setname' command")
 		}
+		if strings.ContainsFunc(args[2], func(r rune) bool { return r < '!' || r > '~' }) {
+			return refuse(b, "ERR Client names cannot contain spaces, newlines or special characters.")
+		}
+		s.name = core.CutText(args[2], maxEcho)
+		s.f.broker.Do(s.client, []core.Op{&core.NameClient{Name: s.name}}, nil)
 	case "getname":
 		if s.name == "" {
 			return redcon.AppendNull(b), 0
@@ -210,7 +228,7 @@ func clientCommand(s *session, b []byte, args []string) ([]byte, core.Commit) {
 
 func selectCommand(_ *session, b []byte, args []string) ([]byte, core.Commit) {
 	if n, err := strconv.Atoi(args[1]); err != nil {
-		return refuse(b, "ERR invalid DB index")
+		return refuse(b, errInteger.Error())
 	} else if n != 0 {
 		return refuse(b, "ERR DB index is out of range")
 	}

@@ -76,6 +76,10 @@ func (s *session) serve(raw [][]byte) {
 		args[i] = string(a)
 	}
 	name := strings.ToLower(args[0])
+	if name == "post" || name == "host:" { // a browser that a page has sent here: what follows could be commands
+		s.hangUp()
+		return
+	}
 	c, known := redisCommands[name]
 	b, commit := []byte(nil), core.Commit(0)
 	switch {

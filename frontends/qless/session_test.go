@@ -208,9 +208,20 @@ func TestRedisCommands(t *testing.T) {
 		{"ECHO hi", "hi"},
 		{"SELECT 0", "OK"},
 		{"SELECT 1", "-ERR DB index is out of range"},
-		{"SELECT x", "-ERR invalid DB index"},
+		{"SELECT x", "-ERR value is not an integer or out of range"},
 		{"CLIENT SETNAME me", "OK"},
+		{"CLIENT SETNAME", "-ERR wrong number of arguments for 'client|setname' command"},
+		{"CLIENT SETNAME \u00e9", "-ERR Client names cannot contain spaces, newlines or special characters."},
 		{"CLIENT GETNAME", "me"},
+		{"CLIENT SETINFO LIB-NAME x", "OK"},
+		{"AUTH default secret", "OK"},
+		{"AUTH other secret", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"SCRIPT LOAD", "-ERR wrong number of arguments for 'script|load' command"},
+		{"SCRIPT LOAD a b", "-ERR wrong number of arguments for 'script|load' command"},
+		{"SCRIPT EXISTS", "-ERR wrong number of arguments for 'script|exists' command"},
+		{"SCRIPT NOPE", "-ERR unknown subcommand 'NOPE'. Try SCRIPT HELP."},
+		{"UNSUBSCRIBE", "[unsubscribe (nil) :0]"},
+		{"PUNSUBSCRIBE", "[punsubscribe (nil) :0]"},
 		{"AUTH secret", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"},
 		{"HELLO 3", "-ERR unknown command 'HELLO', with args beginning with: '3' "},
 		{"GET x y", "-ERR unknown command 'GET', with args beginning with: 'x' 'y' "},
@@ -225,6 +236,14 @@ func TestRedisCommands(t *testing.T) {
 		{"ZCARD ql:q:q-locks", "QUEUED"},
 		{"EXEC", "[:0 :0]"},
 		{"MULTI", "OK"},
+		{"SUBSCRIBE a", "QUEUED"},
+		{"UNSUBSCRIBE a", "QUEUED"},
+		{"EXEC", "[[subscribe a :1] [unsubscribe a :0]]"},
+		{"MULTI", "OK"},
+		{"EXEC", "[]"},
+		{"MULTI", "OK"},
+		{"DISCARD", "OK"},
+		{"MULTI", "OK"},
 		{"NOPE", "-ERR unknown command 'NOPE', with args beginning with: "},
 		{"EXEC", "-EXECABORT Transaction discarded because of previous errors."},
 		{"ZSCORE ql:q:q-recur r", "(nil)"},
@@ -232,6 +251,8 @@ func TestRedisCommands(t *testing.T) {
 		{"EVALSHA " + scriptSHA + " 9 get", "-ERR Number of keys can't be greater than number of args"},
 		{"EVALSHA " + scriptSHA + " -1 get", "-ERR Number of keys can't be negative"},
 		{"EVALSHA " + scriptSHA + " x get", "-ERR value is not an integer or out of range"},
+		{"EVALSHA unknown x get", "-ERR value is not an integer or out of range"},
+		{"EVALSHA unknown 0 get", "-" + noScript},
 		{"QUIT", "OK"},
 	} {
 		if got := c.do(strings.Fields(row.command)...); got != row.want {
@@ -348,4 +369,42 @@ func TestCommandsOfATransactionComeOneAfterTheOther(t *testing.T) {
 	}
 	f.mu.Unlock()
 	c.want(":1", "length", "1", "q")
+}
+
+func TestARequestOfABrowserEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"POST / HTTP/1.1\r\n", "Host: 127.0.0.1:6379\r\n"} {
+		s, c := setup(t, frontendtest.InMemory)
+		c.SendBytes([]byte(line + "EVALSHA " + scriptSHA + " 0 put 1 me q j K {} 0\r\n"))
+		c.WantClosed()
+		dial(t, s).want(":0", "length", "1", "q")
+	}
+}
+
+func TestANullArrayIsNoCommand(t *testing.T) {
+	t.Parallel()
+	_, c := setup(t, frontendtest.InMemory)
+	c.SendBytes([]byte("*-1\r\n*0\r\n\r\nPING\r\n"))
+	c.Want("+PONG\r\n")
+}
+
+func TestMessagesOfPatternsComeInTheirOrder(t *testing.T) {
+	t.Parallel()
+	s, c := setup(t, frontendtest.InMemory)
+	listener := conn{s.Dial("listener"), t}
+	for _, pattern := range []string{"ql:*", "*", "ql:l*", "ql:lo?", "ql:[l]og"} {
+		listener.do("PSUBSCRIBE", pattern)
+	}
+	listener.do("SUBSCRIBE", "ql:log")
+	c.call("config.unset", "1", "x")
+	const payload = `{"event":"config_unset","option":"x"}`
+	want := []string{"[message ql:log " + payload + "]"}
+	for _, pattern := range []string{"*", "ql:*", "ql:[l]og", "ql:l*", "ql:lo?"} {
+		want = append(want, "[pmessage "+pattern+" ql:log "+payload+"]")
+	}
+	for _, w := range want {
+		if got := listener.reply(); got != w {
+			t.Errorf(" got %s\nwant %s", got, w)
+		}
+	}
 }

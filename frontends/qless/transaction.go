@@ -78,7 +78,11 @@ func auth(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		s.authorized = true
 		return ok(b)
 	}
-	if s.f.opts.Password == "" && (s.f.opts.Access == nil || !s.f.opts.Access.Enabled()) {
+	open := s.f.opts.Password == "" && (s.f.opts.Access == nil || !s.f.opts.Access.Enabled())
+	switch {
+	case open && name == "default": // as Redis has it, any password of a user without one is right
+		return ok(b)
+	case open && name == "":
 		return refuse(b, "ERR AUTH <password> called without any password configured for the default user. "+
 			"Are you sure your configuration is correct?")
 	}

@@ -50,6 +50,9 @@ func (r *commandReader) next(in []byte, buf [][]byte) (args [][]byte, n int, err
 	if end == 0 {
 		return nil, 0, errShort
 	}
+	if in[1] == '-' { // a null array
+		return nil, end, nil
+	}
 	complete, args, _, rest, err := redcon.ReadNextCommand(in[:end], buf)
 	if err != nil || !complete || len(rest) > 0 {
 		return nil, 0, syntaxError("invalid command")
