@@ -82,7 +82,7 @@ copies: tools ## renew third_party/huma after a change of its version in go.mod 
 	@.ci/copies.sh write
 
 # make test runs these; with the race detector they take minutes, and one goroutine does nearly all of their work.
-SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|TestFailedRecoveryIsAnErrorOfOpen|TestNothingIsLostInALongRun|TestPromisesHoldInSimulatedLives
+SLOW := TestRecoveryMayCrashToo|TestTornTailIsCut|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|TestFailedRecoveryIsAnErrorOfOpen|TestNothingIsLostInALongRun|TestPromisesHoldInSimulatedLives
 
 .PHONY: race
 race: ## test with the race detector, without integration and the slowest tests

@@ -75,7 +75,7 @@ func tableHTTPWait(ephemeral bool) func(c *tableCell) func(patient bool) string 
 	}
 }
 
-func tableTakeByHTTP(c *tableCell, must bool) *tableWorker {
+func tableLeaseByHTTP(c *tableCell, must bool) *tableWorker {
 	wait := "0s"
 	if must {
 		wait = "2m"

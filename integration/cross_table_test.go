@@ -33,7 +33,7 @@ type tableCell struct {
 	b       *harness.Broker
 	clients clients // for the queries of the test itself
 	origin  tableOrigin
-	taker   tableTaker
+	worker  tableWorkerKind
 	end     string
 	queue   string
 
@@ -117,13 +117,13 @@ func TestEveryCellOfTheSharingTable(t *testing.T) {
 	var all sync.WaitGroup
 	for _, o := range tableOrigins() {
 		for _, end := range tableEnds() {
-			for _, k := range tableTakers() {
+			for _, k := range tableWorkerKinds() {
 				want, found := cells[[3]string{o.name, end, k.name}]
 				if !found {
 					t.Errorf("docs/sharing.md has no cell %s, %s, %s", o.name, k.name, end)
 				}
 				n++
-				c := &tableCell{b: b, origin: o, taker: k, end: end, queue: fmt.Sprintf("cell-%d", n), id: newID()}
+				c := &tableCell{b: b, origin: o, worker: k, end: end, queue: fmt.Sprintf("cell-%d", n), id: newID()}
 				all.Go(func() { // ends with its cell
 					t.Run(strings.Join([]string{o.name, k.name, end}, ","), func(t *testing.T) {
 						c.t, c.clients = t, open(t, b)
@@ -165,13 +165,13 @@ func (c *tableCell) run(want string, words map[string][3]string) {
 	patient := part(want, "client") == "waits on"
 	if strings.HasPrefix(want, "no worker gets it") {
 		time.Sleep(2*time.Second + tableMargin) // the time to live, and up to a second until a scheduled job is due
-		if c.taker.take(c, false) != nil {
+		if c.worker.take(c, false) != nil {
 			c.t.Fatal("a worker received the job")
 		}
 		equal(c.t, "cell", fmt.Sprintf("no worker gets it; client: %s; job: %s", told(patient), c.awaitState("gone", words)), want)
 		return
 	}
-	w := c.taker.take(c, true)
+	w := c.worker.take(c, true)
 	answered, late := c.finish(w)
 	state := c.awaitState(part(want, "job"), words)
 	got := fmt.Sprintf("client: %s; job: %s", told(patient), state)

@@ -14,22 +14,22 @@ type tableWorker struct {
 	hangup func() error
 }
 
-// tableTaker starts a worker of some kind. It returns nil if no job is expected, and there is none.
-type tableTaker struct {
+// tableWorkerKind starts a worker of some kind. It returns nil if no job is expected, and there is none.
+type tableWorkerKind struct {
 	name string
 	take func(c *tableCell, must bool) *tableWorker
 }
 
-func tableTakers() []tableTaker {
-	return []tableTaker{
-		{"Gearman worker", tableTakeByGearman},
-		{"Faktory worker", tableTakeByFaktory},
-		{"Workq worker", tableTakeByWorkq},
-		{"HTTP worker", tableTakeByHTTP},
+func tableWorkerKinds() []tableWorkerKind {
+	return []tableWorkerKind{
+		{"Gearman worker", tableLeaseByGearman},
+		{"Faktory worker", tableLeaseByFaktory},
+		{"Workq worker", tableLeaseByWorkq},
+		{"HTTP worker", tableLeaseByHTTP},
 	}
 }
 
-func tableTakeByGearman(c *tableCell, must bool) *tableWorker {
+func tableLeaseByGearman(c *tableCell, must bool) *tableWorker {
 	w := harness.DialGearman(c.t, c.b)
 	check(c.t, w.Send(gearmanclient.CanDo, c.queue))
 	if !must {
@@ -69,7 +69,7 @@ func (c *tableCell) body() string {
 	return "hi"
 }
 
-func tableTakeByFaktory(c *tableCell, must bool) *tableWorker {
+func tableLeaseByFaktory(c *tableCell, must bool) *tableWorker {
 	w := dialFaktory(c.t, c.b)
 	if !must {
 		job, err := w.Fetch(c.queue)
@@ -91,7 +91,7 @@ func tableTakeByFaktory(c *tableCell, must bool) *tableWorker {
 	}}
 }
 
-func tableTakeByWorkq(c *tableCell, must bool) *tableWorker {
+func tableLeaseByWorkq(c *tableCell, must bool) *tableWorker {
 	w := harness.DialWorkq(c.t, c.b)
 	if !must {
 		_, err := w.Lease(0, c.queue)

@@ -17,8 +17,8 @@ import (
 	"broker/core/engine"
 )
 
-// timetable is a broker with the schedules of a configuration.
-type timetable struct {
+// scheduleFixture is a broker with the schedules of a configuration.
+type scheduleFixture struct {
 	*testing.T
 	engine *engine.Engine
 	clock  *coretest.Clock
@@ -26,9 +26,9 @@ type timetable struct {
 	log    bytes.Buffer
 }
 
-func newTimetable(t *testing.T) *timetable {
+func newScheduleFixture(t *testing.T) *scheduleFixture {
 	t.Helper()
-	f := &timetable{T: t, clock: coretest.NewClock()}
+	f := &scheduleFixture{T: t, clock: coretest.NewClock()}
 	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: f.clock, Seed: 1, ManualTimers: true})
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +44,12 @@ func newTimetable(t *testing.T) *timetable {
 	return f
 }
 
-func (f *timetable) ask(op core.Op) core.Reply { return core.DoOnce(f.engine, core.Internal, op)[0] }
+func (f *scheduleFixture) ask(op core.Op) core.Reply {
+	return core.DoOnce(f.engine, core.Internal, op)[0]
+}
 
 // want compares the names of the schedules.
-func (f *timetable) want(names ...string) []core.Schedule {
+func (f *scheduleFixture) want(names ...string) []core.Schedule {
 	f.Helper()
 	all := f.ask(&core.ListSchedules{}).Schedules
 	var got []string
@@ -62,7 +64,7 @@ func (f *timetable) want(names ...string) []core.Schedule {
 
 func TestSchedulesFollowTheConfiguration(t *testing.T) {
 	t.Parallel()
-	f := newTimetable(t)
+	f := newScheduleFixture(t)
 	f.ask(&core.PutSchedule{Schedule: core.Schedule{Name: "other", Cron: "0 * * * *", Job: &core.Job{Queue: "q"}}})
 	hourly := config.Cron{Schedule: "0 * * * *", Type: "T", Unit: []byte("[]")}
 	named := config.Cron{Name: "named", Schedule: "*/5 * * * *", Type: "T", Unit: []byte("[1]"), Missed: "one", Backlog: 3}
@@ -97,7 +99,7 @@ func TestSchedulesFollowTheConfiguration(t *testing.T) {
 // Builds without stored schedules kept the position of each cron entry as a meta entry.
 func TestFormerPositionsOfCronEntriesAreTakenOver(t *testing.T) {
 	t.Parallel()
-	f := newTimetable(t)
+	f := newScheduleFixture(t)
 	entry := config.Cron{Schedule: "* * * * *", Type: "T", Unit: []byte("[]")}
 	key := formerKey(&entry)
 	at := f.clock.Now()

@@ -14,7 +14,7 @@ import (
 
 // lives has what a life of n jobs needs, so that the steps themselves allocate nothing of their own.
 type lives struct {
-	w        *teller
+	w        *recorder
 	worker   core.ClientID
 	submits  []core.Op
 	jobs     []core.Job
@@ -28,7 +28,7 @@ const livesBatch = 64
 func newLives(t *testing.T, d engine.Durability) *lives {
 	t.Helper()
 	l := &lives{w: newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.Durability = d })}
-	l.worker = l.w.desk.client(core.Gearman)
+	l.worker = l.w.fixture.client(core.Gearman)
 	l.w.Do(l.worker, []core.Op{&core.Register{Queue: "q"}}, nil)
 	l.jobs = make([]core.Job, livesBatch)
 	for i := range livesBatch {

@@ -70,14 +70,14 @@ func crashOnce(t *testing.T, s story, n, keep int) (bool, error) {
 	disk, clk := storetest.NewDisk(), coretest.NewClock()
 	w := newTeller(t, disk, clk, nil)
 	crashed := cutAt(disk, n, keep, w.Committed)
-	s.tell(w)
+	s.play(w)
 	w.flush()
 	c := crashed()
 	w.shutdown()
 	if c == nil {
 		return true, nil
 	}
-	d := &desk{t: t, clk: clk, fs: c.disk.FS()}
+	d := &fixture{t: t, clk: clk, fs: c.disk.FS()}
 	d.open(nil)
 	defer d.shutdown()
 	if err := d.Check(); err != nil {
@@ -90,7 +90,7 @@ func crashOnce(t *testing.T, s story, n, keep int) (bool, error) {
 }
 
 // sameAfterRestart checks that to start once more changes nothing.
-func sameAfterRestart(d *desk) error {
+func sameAfterRestart(d *fixture) error {
 	before := fmt.Sprint(d.sights())
 	d.shutdown()
 	d.open(nil)
@@ -109,13 +109,13 @@ func TestRecoveryMayCrashAtAnyWrite(t *testing.T) {
 			for n := 1; ; n++ {
 				disk, clk := storetest.NewDisk(), coretest.NewClock()
 				w := newTeller(t, disk, clk, nil)
-				s.tell(w)
+				s.play(w)
 				w.flush()
 				committed := w.Committed()
 				torn := disk.Crash(nil, 0) // the process is killed: nothing is put in order
 				w.shutdown()
 				crashed := cutAt(torn, n, []int{0, 100}[n%2], func() core.Commit { return committed })
-				first := &desk{t: t, clk: clk, fs: torn.FS()}
+				first := &fixture{t: t, clk: clk, fs: torn.FS()}
 				first.open(nil)
 				c := crashed()
 				first.shutdown()
@@ -123,7 +123,7 @@ func TestRecoveryMayCrashAtAnyWrite(t *testing.T) {
 					t.Logf("%d writes", n-1)
 					return
 				}
-				d := &desk{t: t, clk: clk, fs: c.disk.FS()}
+				d := &fixture{t: t, clk: clk, fs: c.disk.FS()}
 				d.open(nil)
 				if err := w.compare(d, committed); err != nil {
 					t.Fatalf("crash at write %d of the recovery: %v", n, err)
@@ -140,7 +140,7 @@ func TestNumbersAreNeverUsedAgain(t *testing.T) {
 	disk, clk := storetest.NewDisk(), coretest.NewClock()
 	given := map[uint64]bool{}
 	for life := range 12 {
-		d := &desk{t: t, clk: clk, fs: disk.FS()}
+		d := &fixture{t: t, clk: clk, fs: disk.FS()}
 		d.open(nil)
 		c := d.client(core.Gearman)
 		for range 5 {
@@ -188,13 +188,13 @@ func TestRelaxedCrashLosesNoMoreThanTheOpenBatch(t *testing.T) {
 	lost := submit()
 	after := disk.Crash(nil, 0)
 	w.shutdown()
-	d := &desk{t: t, clk: clk, fs: after.FS()}
+	d := &fixture{t: t, clk: clk, fs: after.FS()}
 	d.open(relaxed)
 	defer d.shutdown()
-	if r := d.one(d.looker(), &core.Inspect{Ref: core.Ref{Seq: kept.Seq}}); r.Info == nil {
+	if r := d.one(d.observer(), &core.Inspect{Ref: core.Ref{Seq: kept.Seq}}); r.Info == nil {
 		t.Error("the job of the last commit is lost")
 	}
-	if r := d.one(d.looker(), &core.Inspect{Ref: core.Ref{Seq: lost.Seq}}); r.Info != nil {
+	if r := d.one(d.observer(), &core.Inspect{Ref: core.Ref{Seq: lost.Seq}}); r.Info != nil {
 		t.Error("a job came back that was never written: the test shows nothing")
 	}
 }

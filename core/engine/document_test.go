@@ -9,7 +9,7 @@ import (
 )
 
 // documents lists all pages.
-func (d *desk) documents(c core.ClientID, prefix string, limit int) (names, values []string) {
+func (d *fixture) documents(c core.ClientID, prefix string, limit int) (names, values []string) {
 	d.t.Helper()
 	after := ""
 	for {

@@ -31,7 +31,7 @@ func TestDurabilityNoneTouchesNoDisk(t *testing.T) {
 	disk := storetest.NewDisk()
 	writes := countWrites(disk)
 	w := newTeller(t, disk, coretest.NewClock(), func(o *engine.Options) { o.Durability = engine.None })
-	stories[0].tell(w)
+	stories[0].play(w)
 	r := w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman}})
 	if r.Kind != core.Submitted || r.Commit != 0 {
 		t.Errorf("submit: %+v", r)
@@ -45,9 +45,9 @@ func TestDurabilityNoneTouchesNoDisk(t *testing.T) {
 // TestJobThatComesAndGoesInOneBatchIsNeverWritten submits, leases and finishes jobs before the commit.
 func TestJobThatComesAndGoesInOneBatchIsNeverWritten(t *testing.T) {
 	t.Parallel()
-	disk, ear := storetest.NewDisk(), &ear{}
-	w := newTeller(t, disk, coretest.NewClock(), func(o *engine.Options) { o.Listener = ear })
-	_, before := ear.heard()
+	disk, listener := storetest.NewDisk(), &recordingListener{}
+	w := newTeller(t, disk, coretest.NewClock(), func(o *engine.Options) { o.Listener = listener })
+	_, before := listener.counts()
 	writes := countWrites(disk)
 	var last core.Commit
 	for range 100 {
@@ -59,7 +59,7 @@ func TestJobThatComesAndGoesInOneBatchIsNeverWritten(t *testing.T) {
 	if w.Committed() < last {
 		t.Errorf("commit %d is not announced, only %d", last, w.Committed())
 	}
-	if _, after := ear.heard(); len(after) != len(before) || writes.Load() != 0 {
+	if _, after := listener.counts(); len(after) != len(before) || writes.Load() != 0 {
 		t.Errorf("%d commits and %d writes for nothing", len(after)-len(before), writes.Load())
 	}
 	w.shutdown()
@@ -79,16 +79,16 @@ func TestRecordsPerJob(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ear := &ear{}
-			w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.Listener = ear })
+			listener := &recordingListener{}
+			w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.Listener = listener })
 			defer w.shutdown()
 			var got []int
 			step := func(op core.Op) {
-				_, before := ear.heard()
+				_, before := listener.counts()
 				w.do(op)
 				w.flush()
 				sum := 0
-				if _, after := ear.heard(); len(after) > len(before) {
+				if _, after := listener.counts(); len(after) > len(before) {
 					sum = after[len(after)-1]
 				}
 				got = append(got, sum)
@@ -123,10 +123,10 @@ func TestRelaxedCommitsFollowSoon(t *testing.T) {
 	}
 	after := disk.Crash(nil, 0)
 	w.shutdown()
-	d := &desk{t: t, clk: clk, fs: after.FS()}
+	d := &fixture{t: t, clk: clk, fs: after.FS()}
 	d.open(nil)
 	defer d.shutdown()
-	if i := d.one(d.looker(), &core.Inspect{Ref: core.Ref{Seq: r.Seq}}); i.Info == nil {
+	if i := d.one(d.observer(), &core.Inspect{Ref: core.Ref{Seq: r.Seq}}); i.Info == nil {
 		t.Error("the job is lost")
 	}
 }

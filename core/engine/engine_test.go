@@ -9,24 +9,24 @@ import (
 	"broker/core/engine"
 )
 
-// desk is an engine on a memory disk with a clock that stands still.
-type desk struct {
+// fixture is an engine on a memory disk with a clock that stands still.
+type fixture struct {
 	*engine.Engine
-	t    *testing.T
-	clk  *coretest.Clock
-	fs   engine.FS
-	eyes core.ClientID // see looker
+	t          *testing.T
+	clk        *coretest.Clock
+	fs         engine.FS
+	observerID core.ClientID // see observer
 }
 
-func setup(t *testing.T, change func(*engine.Options)) *desk {
+func setup(t *testing.T, change func(*engine.Options)) *fixture {
 	t.Helper()
-	d := &desk{t: t, clk: coretest.NewClock(), fs: engine.MemoryFS()}
+	d := &fixture{t: t, clk: coretest.NewClock(), fs: engine.MemoryFS()}
 	d.open(change)
 	t.Cleanup(func() { d.shutdown() })
 	return d
 }
 
-func (d *desk) open(change func(*engine.Options)) {
+func (d *fixture) open(change func(*engine.Options)) {
 	d.t.Helper()
 	o := engine.Options{Dir: "data", FS: d.fs, Clock: d.clk, Seed: 1, ManualTimers: true, ManualCommits: true}
 	if change != nil {
@@ -36,29 +36,29 @@ func (d *desk) open(change func(*engine.Options)) {
 	if err != nil {
 		d.t.Fatalf("open: %v", err)
 	}
-	d.Engine, d.eyes = e, 0
+	d.Engine, d.observerID = e, 0
 }
 
-func (d *desk) shutdown() {
+func (d *fixture) shutdown() {
 	if err := d.Shutdown(); err != nil {
 		d.t.Errorf("shutdown: %v", err)
 	}
 }
 
-// looker is a client that asks only.
-func (d *desk) looker() core.ClientID {
-	if d.eyes == 0 {
-		d.eyes = d.client(core.Internal)
+// observer is a client that only reads.
+func (d *fixture) observer() core.ClientID {
+	if d.observerID == 0 {
+		d.observerID = d.client(core.Internal)
 	}
-	return d.eyes
+	return d.observerID
 }
 
-func (d *desk) client(p core.Protocol) core.ClientID {
+func (d *fixture) client(p core.Protocol) core.ClientID {
 	return d.Open(core.ClientOptions{Protocol: p, Wake: func() {}})
 }
 
 // one does an operation that is answered at once and returns the last reply.
-func (d *desk) one(c core.ClientID, op core.Op) core.Reply {
+func (d *fixture) one(c core.ClientID, op core.Op) core.Reply {
 	d.t.Helper()
 	r := d.Do(c, []core.Op{op}, nil)
 	if len(r) == 0 {

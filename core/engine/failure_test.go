@@ -13,8 +13,8 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// ear hears what the engine tells.
-type ear struct {
+// recordingListener records the failures and commits of an engine.
+type recordingListener struct {
 	core.NopListener
 	mu      sync.Mutex
 	failed  []error
@@ -22,22 +22,22 @@ type ear struct {
 	full    chan bool
 }
 
-func (e *ear) StoreFailed(err error) {
+func (e *recordingListener) StoreFailed(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.failed = append(e.failed, err)
 }
 
-func (e *ear) CommitDone(records int, _ time.Duration) {
+func (e *recordingListener) CommitDone(records int, _ time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.commits = append(e.commits, records)
 }
 
-func (e *ear) DiskFull(reached bool, _ uint64) { e.full <- reached }
+func (e *recordingListener) DiskFull(reached bool, _ uint64) { e.full <- reached }
 
-// heard is how often it was told of a failure, and how many records each commit had.
-func (e *ear) heard() (failures int, commits []int) {
+// counts returns the number of failures and the number of records of each commit.
+func (e *recordingListener) counts() (failures int, commits []int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.failed), e.commits
@@ -66,12 +66,12 @@ func TestFailedWriteStopsTheEngine(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			for n := int64(1); ; n++ {
-				disk, clk, ear := storetest.NewDisk(), coretest.NewClock(), &ear{}
-				w := newTeller(t, disk, clk, func(o *engine.Options) { o.Listener = ear })
+				disk, clk, listener := storetest.NewDisk(), coretest.NewClock(), &recordingListener{}
+				w := newTeller(t, disk, clk, func(o *engine.Options) { o.Listener = listener })
 				woken := watched{engine: w.Engine}
 				woken.open(core.Workq, core.Gearman)
 				failed := failFrom(disk, n)
-				s.tell(w)
+				s.play(w)
 				w.flush()
 				if !failed.Load() {
 					disk.Before(nil)
@@ -79,11 +79,11 @@ func TestFailedWriteStopsTheEngine(t *testing.T) {
 					t.Logf("%d writes", n-1)
 					return
 				}
-				checkStopped(t, n, w, ear, &woken)
+				checkStopped(t, n, w, listener, &woken)
 				disk.Before(nil)
 				committed, after := w.Committed(), disk.Crash(nil, 0)
 				_ = w.Shutdown() // says that the store failed
-				d := &desk{t: t, clk: clk, fs: after.FS()}
+				d := &fixture{t: t, clk: clk, fs: after.FS()}
 				d.open(nil)
 				if err := w.compare(d, committed); err != nil {
 					t.Fatalf("failure at write %d: %v", n, err)
@@ -109,7 +109,7 @@ func (w *watched) open(protocols ...core.Protocol) {
 }
 
 // checkStopped checks what an engine whose store has failed does and does not.
-func checkStopped(t *testing.T, n int64, w *teller, ear *ear, woken *watched) {
+func checkStopped(t *testing.T, n int64, w *recorder, listener *recordingListener, woken *watched) {
 	t.Helper()
 	fatal := func(format string, args ...any) {
 		t.Helper()
@@ -139,11 +139,11 @@ func checkStopped(t *testing.T, n int64, w *teller, ear *ear, woken *watched) {
 	if stats := w.one(w.client, &core.ReadStats{}).Stats; stats == nil || !stats.Stopped {
 		fatal("the counters do not say so: %+v", stats)
 	}
-	if failures, _ := ear.heard(); failures != 1 {
-		fatal("the listener was told %d times", failures)
+	if failures, _ := listener.counts(); failures != 1 {
+		fatal("the listener got %d times", failures)
 	}
-	if !errors.Is(ear.failed[0], errTorn) {
-		fatal("the listener was told %v", ear.failed[0])
+	if !errors.Is(listener.failed[0], errTorn) {
+		fatal("the listener got %v", listener.failed[0])
 	}
 	for i, n := range woken.wakes {
 		if n.Load() == 0 {
@@ -170,9 +170,9 @@ func TestHeldReplyIsNeverReleasedAfterAFailure(t *testing.T) {
 // TestFailureWithRealCommitsAndTimers fails a write of an engine that commits by itself.
 func TestFailureWithRealCommitsAndTimers(t *testing.T) {
 	t.Parallel()
-	disk, ear := storetest.NewDisk(), &ear{}
+	disk, listener := storetest.NewDisk(), &recordingListener{}
 	w := newTeller(t, disk, coretest.NewClock(), func(o *engine.Options) {
-		o.ManualCommits, o.ManualTimers, o.Listener = false, false, ear
+		o.ManualCommits, o.ManualTimers, o.Listener = false, false, listener
 	})
 	woken := make(chan struct{}, 100)
 	parked := w.Open(core.ClientOptions{Protocol: core.Workq, Wake: func() { woken <- struct{}{} }})
@@ -192,10 +192,10 @@ func TestFailureWithRealCommitsAndTimers(t *testing.T) {
 // TestDiskFloorRefusesNewJobsOnly lets the disk fill up and come free again.
 func TestDiskFloorRefusesNewJobsOnly(t *testing.T) {
 	t.Parallel()
-	room, ear := storetest.NewRoom(storetest.NewDisk(), 2000), &ear{full: make(chan bool, 10)}
-	d := &desk{t: t, clk: coretest.NewClock(), fs: room}
+	room, listener := storetest.NewRoom(storetest.NewDisk(), 2000), &recordingListener{full: make(chan bool, 10)}
+	d := &fixture{t: t, clk: coretest.NewClock(), fs: room}
 	d.open(func(o *engine.Options) {
-		o.ManualTimers, o.ManualCommits, o.MinFreeDiskBytes, o.Listener = false, false, 1000, ear
+		o.ManualTimers, o.ManualCommits, o.MinFreeDiskBytes, o.Listener = false, false, 1000, listener
 	})
 	defer d.shutdown()
 	c := d.client(core.Gearman)
@@ -211,8 +211,8 @@ func TestDiskFloorRefusesNewJobsOnly(t *testing.T) {
 	}
 	room.Free.Store(999)
 	d.clk.Advance(time.Second)
-	if reached := <-ear.full; !reached {
-		t.Fatal("the listener was told that there is room")
+	if reached := <-listener.full; !reached {
+		t.Fatal("the listener got an event that there is room")
 	}
 	if r := submit(false); !errors.Is(r.Err, core.ErrDiskFull) {
 		t.Errorf("a job: %+v", r)
@@ -235,8 +235,8 @@ func TestDiskFloorRefusesNewJobsOnly(t *testing.T) {
 	}
 	room.Free.Store(1000)
 	d.clk.Advance(time.Second)
-	if reached := <-ear.full; reached {
-		t.Fatal("the listener was told once more that there is none")
+	if reached := <-listener.full; reached {
+		t.Fatal("the listener got a second event that there is no room")
 	}
 	if r := submit(false); r.Kind != core.Submitted {
 		t.Errorf("after: %+v", r)
@@ -246,8 +246,8 @@ func TestDiskFloorRefusesNewJobsOnly(t *testing.T) {
 // TestReadAfterShutdownIsNoFailure asks for a job whose body is in the closed store only.
 func TestReadAfterShutdownIsNoFailure(t *testing.T) {
 	t.Parallel()
-	ear := &ear{}
-	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes, o.Listener = 1, ear })
+	listener := &recordingListener{}
+	w := newTeller(t, storetest.NewDisk(), coretest.NewClock(), func(o *engine.Options) { o.CacheBytes, o.Listener = 1, listener })
 	r := w.one(w.client, &core.Submit{Job: &core.Job{Queue: "q", Origin: core.Gearman, Body: []byte("body")}})
 	w.flush()
 	w.shutdown()
@@ -258,7 +258,7 @@ func TestReadAfterShutdownIsNoFailure(t *testing.T) {
 			t.Errorf("%T is answered %+v", op, r)
 		}
 	}
-	if failures, _ := ear.heard(); failures != 0 || w.Stopped() {
+	if failures, _ := listener.counts(); failures != 0 || w.Stopped() {
 		t.Errorf("%d failures of the store are reported, stopped %v", failures, w.Stopped())
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // fill submits jobs of which every third dies; the payloads of all are on disk only.
-func fill(t *testing.T, o func(*engine.Options), jobs, bodyBytes int) (*desk, core.ClientID) {
+func fill(t *testing.T, o func(*engine.Options), jobs, bodyBytes int) (*fixture, core.ClientID) {
 	t.Helper()
 	d := setup(t, func(opts *engine.Options) {
 		opts.CacheBytes = 1
@@ -36,7 +36,7 @@ func fill(t *testing.T, o func(*engine.Options), jobs, bodyBytes int) (*desk, co
 }
 
 // listAll lists all pages of a Find and returns the client's ids of the jobs.
-func (d *desk) listAll(c core.ClientID, op core.Find) (ids []string, pages int) {
+func (d *fixture) listAll(c core.ClientID, op core.Find) (ids []string, pages int) {
 	d.t.Helper()
 	for {
 		pages++

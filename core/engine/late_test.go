@@ -12,7 +12,7 @@ import (
 
 // coldDesk is an engine whose jobs are on the disk only, which answers no read until it may.
 type coldDesk struct {
-	*desk
+	*fixture
 	disk   *storetest.Disk
 	asked  notify.Signal // a read has begun
 	answer chan struct{} // closed to let reads go on
@@ -25,14 +25,14 @@ func slowDisk(t *testing.T, n int) *coldDesk {
 	t.Helper()
 	disk := storetest.NewDisk()
 	c := &coldDesk{disk: disk, asked: notify.NewSignal(), answer: make(chan struct{}), woken: notify.NewSignal()}
-	c.desk = setup(t, func(o *engine.Options) { o.FS = disk.FS() })
+	c.fixture = setup(t, func(o *engine.Options) { o.FS = disk.FS() })
 	client := c.client(core.Faktory)
 	for range n {
 		c.one(client, &core.Submit{Job: &core.Job{Queue: "q", Body: []byte(strings.Repeat("x", 10_000)), Origin: core.Faktory}})
 	}
 	c.Flush()
 	c.shutdown()
-	c.desk.open(func(o *engine.Options) { o.FS = disk.FS() })
+	c.fixture.open(func(o *engine.Options) { o.FS = disk.FS() })
 	c.worker = c.Open(core.ClientOptions{Protocol: core.Workq, Wake: c.woken.Set})
 	disk.Before(func(write bool) error {
 		if !write {
@@ -155,7 +155,7 @@ func TestShutdownWaitsForJobsThatAreBeingRead(t *testing.T) {
 	<-c.asked
 	close(c.answer)
 	c.shutdown()
-	c.desk.open(func(o *engine.Options) { o.FS = c.disk.FS() })
+	c.fixture.open(func(o *engine.Options) { o.FS = c.disk.FS() })
 	if err := c.Check(); err != nil {
 		t.Error(err)
 	}

@@ -14,13 +14,13 @@ import (
 	"broker/core/engine"
 )
 
-// clockEar hears of clocks that are set.
-type clockEar struct {
+// clockListener records changes of the clock.
+type clockListener struct {
 	core.NopListener
 	set []time.Duration
 }
 
-func (e *clockEar) ClockSet(by time.Duration) { e.set = append(e.set, by) }
+func (e *clockListener) ClockSet(by time.Duration) { e.set = append(e.set, by) }
 
 // TestSchedulesFollowAClockThatIsSetAndWaitsDoNot covers what TestLeaseKeepsItsLengthWhenTheClockIsSet does not.
 func TestSchedulesFollowAClockThatIsSetAndWaitsDoNot(t *testing.T) {
@@ -28,8 +28,8 @@ func TestSchedulesFollowAClockThatIsSetAndWaitsDoNot(t *testing.T) {
 	for name, by := range map[string]time.Duration{"forward": 2 * time.Hour, "back": -2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clk, ear := &steadyClock{Clock: coretest.NewClock()}, &clockEar{}
-			d := setup(t, func(o *engine.Options) { o.Clock, o.Listener = clk, ear })
+			clk, listener := &steadyClock{Clock: coretest.NewClock()}, &clockListener{}
+			d := setup(t, func(o *engine.Options) { o.Clock, o.Listener = clk, listener })
 			c, waiter := d.client(core.Workq), d.client(core.Workq)
 			due := clk.Now().Add(time.Hour)
 			planned := d.one(c, &core.Submit{Job: &core.Job{Queue: "planned", Origin: core.Workq, ReadyAt: due}})
@@ -53,8 +53,8 @@ func TestSchedulesFollowAClockThatIsSetAndWaitsDoNot(t *testing.T) {
 			}
 			clk.set = by
 			d.Tick()
-			if len(ear.set) != 1 || ear.set[0] != by {
-				t.Errorf("the listener was told %v, not %v", ear.set, by)
+			if len(listener.set) != 1 || listener.set[0] != by {
+				t.Errorf("the listener got %v, not %v", listener.set, by)
 			}
 			clk.Advance(3*time.Second - time.Millisecond)
 			d.Tick()
@@ -74,8 +74,8 @@ func TestSchedulesFollowAClockThatIsSetAndWaitsDoNot(t *testing.T) {
 			}
 			want("at its time", planned.Seq, core.Ready)
 			want("at its time", mortal.Seq, core.Gone)
-			if len(ear.set) != 1 {
-				t.Errorf("the listener was told %v", ear.set)
+			if len(listener.set) != 1 {
+				t.Errorf("the listener got %v", listener.set)
 			}
 		})
 	}

@@ -12,15 +12,15 @@ import (
 	"broker/core/internal/store/storetest"
 )
 
-// A story is a short row of operations. The teller writes down what could be seen after each of them, and by which commit
+// A story is a short sequence of operations. The recorder notes what clients could see after each of them, and in which commit
 // it was promised: after a crash each thing must be as it was last promised to be, or as it was later.
 type story struct {
 	name string
-	tell func(*teller)
+	play func(*recorder)
 }
 
 var stories = []story{
-	{"jobs come and go", func(w *teller) {
+	{"jobs come and go", func(w *recorder) {
 		for i := range 4 {
 			w.submit(&core.Job{Origin: core.Gearman, Body: fmt.Append(nil, "body ", i)})
 		}
@@ -36,7 +36,7 @@ var stories = []story{
 		w.lease(core.HeldByConn)
 		w.do(&core.Complete{Ref: w.ref(4)})
 	}},
-	{"a job fails, retries, dies and is put back", func(w *teller) {
+	{"a job fails, retries, dies and is put back", func(w *recorder) {
 		w.submit(&core.Job{
 			Origin: core.Faktory, ID: "jid", MaxFails: 2, Backoff: core.BackoffFaktory, Exhausted: core.ExhaustedBury, DeadFor: core.DeadFor,
 		})
@@ -54,7 +54,7 @@ var stories = []story{
 		w.lease(core.HeldByWorker)
 		w.do(&core.Complete{Ref: w.ref(1), Authority: core.ByLeased})
 	}},
-	{"outcomes and large bodies are kept", func(w *teller) {
+	{"outcomes and large bodies are kept", func(w *recorder) {
 		large := []byte(strings.Repeat("large ", 20_000))
 		for range 2 {
 			w.submit(&core.Job{
@@ -69,7 +69,7 @@ var stories = []story{
 		w.flush()
 		w.clock(time.Hour)
 	}},
-	{"jobs wait for each other", func(w *teller) {
+	{"jobs wait for each other", func(w *recorder) {
 		w.submit(&core.Job{Origin: core.Faktory})
 		w.submit(&core.Job{Origin: core.Faktory, After: []uint64{1}})
 		w.lease(core.HeldByWorker)
@@ -86,7 +86,7 @@ var stories = []story{
 		w.flush()
 		w.do(&core.Enqueue{Ref: w.ref(4)})
 	}},
-	{"a batch runs its callbacks", func(w *teller) {
+	{"a batch runs its callbacks", func(w *recorder) {
 		w.do(&core.OpenBatch{
 			Complete: &core.Job{Queue: "callbacks", Origin: core.Faktory}, Success: &core.Job{Queue: "callbacks", Origin: core.Faktory},
 		})
@@ -102,7 +102,7 @@ var stories = []story{
 		w.flush()
 		w.clock(time.Hour)
 	}},
-	{"orders of the administrator", func(w *teller) {
+	{"commands of the administrator", func(w *recorder) {
 		w.do(&core.CreateQueue{Queue: "q"})
 		w.do(&core.LimitQueue{Queue: "q", Limits: core.Limits{MaxNormal: 9}})
 		w.submit(&core.Job{Origin: core.Gearman})
@@ -118,9 +118,9 @@ var stories = []story{
 	}},
 }
 
-// teller tells a story to an engine on a disk of its own.
-type teller struct {
-	*desk
+// recorder plays a story on an engine with a disk of its own.
+type recorder struct {
+	*fixture
 	client core.ClientID
 	seen   map[string][]sight // what could be seen of each thing, the latest last
 }
@@ -132,39 +132,39 @@ type sight struct {
 }
 
 // newTeller opens an engine on disk. What is there looks as it did to seen.
-func newTeller(t *testing.T, disk *storetest.Disk, clk *coretest.Clock, change func(*engine.Options)) *teller {
+func newTeller(t *testing.T, disk *storetest.Disk, clk *coretest.Clock, change func(*engine.Options)) *recorder {
 	t.Helper()
-	w := &teller{desk: &desk{t: t, clk: clk, fs: disk.FS()}, seen: map[string][]sight{}}
-	w.desk.open(change)
-	w.client = w.desk.client(core.Faktory)
+	w := &recorder{fixture: &fixture{t: t, clk: clk, fs: disk.FS()}, seen: map[string][]sight{}}
+	w.fixture.open(change)
+	w.client = w.fixture.client(core.Faktory)
 	return w
 }
 
-func (w *teller) ref(seq uint64) core.Ref { return core.Ref{Seq: seq} }
+func (w *recorder) ref(seq uint64) core.Ref { return core.Ref{Seq: seq} }
 
-func (w *teller) submit(j *core.Job) {
+func (w *recorder) submit(j *core.Job) {
 	j.Queue = "q"
 	w.do(&core.Submit{Job: j})
 }
 
-func (w *teller) lease(h core.Holder) {
+func (w *recorder) lease(h core.Holder) {
 	w.do(&core.Lease{Queues: []string{"q"}, Holder: h, Worker: "w"})
 }
 
-func (w *teller) fail(seq uint64) {
+func (w *recorder) fail(seq uint64) {
 	w.do(&core.Fail{Ref: w.ref(seq), Authority: core.ByLeased, Failure: &core.Failure{Type: "T", Message: "m"}})
 }
 
-func (w *teller) flush() { w.Flush() }
+func (w *recorder) flush() { w.Flush() }
 
-func (w *teller) clock(d time.Duration) {
+func (w *recorder) clock(d time.Duration) {
 	w.clk.Advance(d)
 	w.Tick()
 	w.look(0)
 }
 
 // do does one operation and looks at everything.
-func (w *teller) do(op core.Op) {
+func (w *recorder) do(op core.Op) {
 	commit := core.Commit(0)
 	for _, r := range w.Do(w.client, []core.Op{op}, nil) {
 		if r.Kind == core.Failed {
@@ -177,8 +177,8 @@ func (w *teller) do(op core.Op) {
 }
 
 // look notes what has changed since the last look. A lease is seen as ready: nobody is promised to see it again.
-func (w *teller) look(commit core.Commit) {
-	for thing, look := range w.desk.sights() {
+func (w *recorder) look(commit core.Commit) {
+	for thing, look := range w.fixture.sights() {
 		old := w.seen[thing]
 		if len(old) == 0 {
 			old = []sight{{look: "nothing"}}
@@ -191,22 +191,22 @@ func (w *teller) look(commit core.Commit) {
 }
 
 // sights is how everything looks that a story knows of.
-func (d *desk) sights() map[string]string {
-	all := map[string]string{"queue": "nothing", "mark": string(d.one(d.looker(), &core.ReadMeta{Name: "test/mark"}).Data)}
+func (d *fixture) sights() map[string]string {
+	all := map[string]string{"queue": "nothing", "mark": string(d.one(d.observer(), &core.ReadMeta{Name: "test/mark"}).Data)}
 	if all["mark"] == "" {
 		all["mark"] = "nothing"
 	}
 	for seq := uint64(1); seq < 10; seq++ {
 		job, batch := fmt.Sprint("job ", seq), fmt.Sprint("batch ", seq)
 		all[job], all[batch] = "nothing", "nothing"
-		if i := d.one(d.looker(), &core.Inspect{Ref: core.Ref{Seq: seq}}).Info; i != nil {
+		if i := d.one(d.observer(), &core.Inspect{Ref: core.Ref{Seq: seq}}).Info; i != nil {
 			all[job] = jobLook(i)
 		}
-		if g := d.one(d.looker(), &core.InspectBatch{Batch: seq}).Batch; g != nil {
+		if g := d.one(d.observer(), &core.InspectBatch{Batch: seq}).Batch; g != nil {
 			all[batch] = fmt.Sprintf("%+v", *g)
 		}
 	}
-	if r := d.one(d.looker(), &core.InspectQueue{Queue: "q"}); len(r.Queues) == 1 {
+	if r := d.one(d.observer(), &core.InspectQueue{Queue: "q"}); len(r.Queues) == 1 {
 		if q := r.Queues[0]; q.Paused || q.Limits != (core.Limits{}) {
 			all["queue"] = fmt.Sprintf("paused %v, at most %d", q.Paused, q.Limits.MaxNormal)
 		}
@@ -230,7 +230,7 @@ func jobLook(i *core.JobInfo) string {
 }
 
 // compare states the first thing that is neither as it was promised by a commit up to committed, nor as it was later.
-func (w *teller) compare(d *desk, committed core.Commit) error {
+func (w *recorder) compare(d *fixture, committed core.Commit) error {
 	now := d.sights()
 	for thing, sights := range w.seen {
 		promised := 0

@@ -17,9 +17,9 @@ const (
 	finished
 )
 
-// deed is one operation on a job, from when it was sent until its reply came. One without a reply may take effect at any
+// operation is one operation on a job, from when it was sent until its reply came. One without a reply may take effect at any
 // time after it was sent, or never.
-type deed struct {
+type operation struct {
 	kind      kind
 	job       string
 	exclusive bool // a lease that does not end with its connection
@@ -30,22 +30,22 @@ type deed struct {
 
 // history is what all clients did.
 type history struct {
-	mu    sync.Mutex // guards deeds
-	deeds []deed
+	mu         sync.Mutex // guards operations
+	operations []operation
 }
 
-func (h *history) add(d deed) {
+func (h *history) add(d operation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.deeds = append(h.deeds, d)
+	h.operations = append(h.operations, d)
 }
 
-// count counts the deeds of a kind that were acknowledged.
+// count counts the operations of a kind that were acknowledged.
 func (h *history) count(k kind) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range h.deeds {
-		if h.deeds[i].kind == k && h.deeds[i].acked {
+	for i := range h.operations {
+		if h.operations[i].kind == k && h.operations[i].acked {
 			n++
 		}
 	}
@@ -64,7 +64,7 @@ const (
 var model = porcupine.Model{
 	Init: func() any { return absent },
 	Step: func(state, input, _ any) (bool, any) {
-		d, s := input.(*deed), state.(int)
+		d, s := input.(*operation), state.(int)
 		switch d.kind {
 		case submitted:
 			return s == absent, waiting
@@ -89,8 +89,8 @@ func (h *history) verify(t *testing.T) (unseen []string) {
 	end := time.Now().Add(time.Hour)
 	jobs := make(map[string][]porcupine.Operation)
 	seen, promised := make(map[string]bool), make(map[string]bool)
-	for i := range h.deeds {
-		d := &h.deeds[i]
+	for i := range h.operations {
+		d := &h.operations[i]
 		to := d.to
 		if !d.acked {
 			to = end
@@ -105,7 +105,7 @@ func (h *history) verify(t *testing.T) (unseen []string) {
 			if bad++; bad < 4 {
 				t.Errorf("history of job %s cannot be", job)
 				for _, o := range ops {
-					t.Logf("  %+v", *o.Input.(*deed))
+					t.Logf("  %+v", *o.Input.(*operation))
 				}
 			}
 		}
@@ -123,29 +123,29 @@ func (h *history) verify(t *testing.T) (unseen []string) {
 func TestHistoriesThatCannotBeAreFound(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
-	submit := deed{kind: submitted, acked: true, from: at(1), to: at(2)}
-	lease := func(from int, exclusive bool) deed {
-		return deed{kind: leased, acked: true, exclusive: exclusive, from: at(from), to: at(from + 1)}
+	submit := operation{kind: submitted, acked: true, from: at(1), to: at(2)}
+	lease := func(from int, exclusive bool) operation {
+		return operation{kind: leased, acked: true, exclusive: exclusive, from: at(from), to: at(from + 1)}
 	}
-	finish := func(from int, acked bool) deed {
-		return deed{kind: finished, acked: acked, from: at(from), to: at(from + 1)}
+	finish := func(from int, acked bool) operation {
+		return operation{kind: finished, acked: acked, from: at(from), to: at(from + 1)}
 	}
 	for name, c := range map[string]struct {
-		deeds []deed
-		can   bool
+		operations []operation
+		can        bool
 	}{
-		"in order":                        {[]deed{submit, lease(3, true), finish(5, true)}, true},
-		"leased after its end":            {[]deed{submit, lease(3, true), finish(5, true), lease(7, true)}, false},
-		"leased twice at once":            {[]deed{submit, lease(3, true), lease(5, true)}, false},
-		"leased twice over connections":   {[]deed{submit, lease(3, false), lease(5, false)}, true},
-		"leased after an end without ack": {[]deed{submit, lease(3, false), finish(5, false), lease(7, false)}, true},
-		"leased before it was submitted":  {[]deed{{kind: submitted, acked: true, from: at(8), to: at(9)}, lease(3, true)}, false},
-		"leased before the reply":         {[]deed{{kind: submitted, acked: true, from: at(1), to: at(9)}, lease(3, true)}, true},
-		"submitted without ack":           {[]deed{{kind: submitted, from: at(1)}, lease(3, true), finish(5, true)}, true},
+		"in order":                        {[]operation{submit, lease(3, true), finish(5, true)}, true},
+		"leased after its end":            {[]operation{submit, lease(3, true), finish(5, true), lease(7, true)}, false},
+		"leased twice at once":            {[]operation{submit, lease(3, true), lease(5, true)}, false},
+		"leased twice over connections":   {[]operation{submit, lease(3, false), lease(5, false)}, true},
+		"leased after an end without ack": {[]operation{submit, lease(3, false), finish(5, false), lease(7, false)}, true},
+		"leased before it was submitted":  {[]operation{{kind: submitted, acked: true, from: at(8), to: at(9)}, lease(3, true)}, false},
+		"leased before the reply":         {[]operation{{kind: submitted, acked: true, from: at(1), to: at(9)}, lease(3, true)}, true},
+		"submitted without ack":           {[]operation{{kind: submitted, from: at(1)}, lease(3, true), finish(5, true)}, true},
 	} {
 		var ops []porcupine.Operation
-		for i := range c.deeds {
-			d := &c.deeds[i]
+		for i := range c.operations {
+			d := &c.operations[i]
 			to := d.to
 			if !d.acked {
 				to = at(1000)

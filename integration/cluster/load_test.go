@@ -90,7 +90,7 @@ func (l *load) produce(n *server.BrokerServer, p protocol) {
 	for !l.ended(l.stop) {
 		s := l.session(n, p, l.stop)
 		for s != nil && !l.ended(l.stop) {
-			d := deed{kind: submitted, job: l.newID(), client: client, from: time.Now()}
+			d := operation{kind: submitted, job: l.newID(), client: client, from: time.Now()}
 			err := s.submit(d.job)
 			d.to, d.acked = time.Now(), err == nil
 			l.history.add(d)
@@ -127,13 +127,13 @@ func (l *load) work(n *server.BrokerServer, p protocol, stop <-chan struct{}) {
 }
 
 func (l *load) workOne(s session, p protocol, client int) (took bool, err error) {
-	d := deed{kind: leased, client: client, exclusive: p.exclusive, acked: true, from: time.Now()}
+	d := operation{kind: leased, client: client, exclusive: p.exclusive, acked: true, from: time.Now()}
 	if d.job, err = s.lease(); err != nil || d.job == "" {
 		return false, err
 	}
 	d.to = time.Now()
 	l.history.add(d)
-	f := deed{kind: finished, job: d.job, client: client, from: time.Now()}
+	f := operation{kind: finished, job: d.job, client: client, from: time.Now()}
 	f.acked, err = s.finish(d.job)
 	f.to = time.Now()
 	l.history.add(f)

@@ -243,12 +243,12 @@ func (m *Machine) checkBatch(g *batch) {
 	for ; g != nil; g = m.batches[g.Parent] {
 		if g.Committed && g.Complete == core.CallbackPending && g.untried == 0 && g.children.incomplete == 0 {
 			m.mutate(g, func() { g.Complete = m.callbackDue(g.CompleteJob) })
-			m.fire(g.CompleteJob)
+			m.releaseCallback(g.CompleteJob)
 		}
 		if g.Committed && g.Success == core.CallbackPending && g.Complete == core.CallbackDone && g.members == 0 &&
 			g.children.unfinished == 0 && !g.cannotSucceed() {
 			m.mutate(g, func() { g.Success = m.callbackDue(g.SuccessJob) })
-			m.fire(g.SuccessJob)
+			m.releaseCallback(g.SuccessJob)
 		}
 		over := g.Success == core.CallbackDone || g.cannotSucceed() && g.members == 0 && g.children.all == 0
 		if g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0 {

@@ -91,8 +91,8 @@ func (m *Machine) callbackDue(seq uint64) core.CallbackState {
 	return core.CallbackEnqueued
 }
 
-// fire releases a callback job, unless a client has already made it ready.
-func (m *Machine) fire(seq uint64) {
+// releaseCallback releases a callback job, unless a client has already made it ready.
+func (m *Machine) releaseCallback(seq uint64) {
 	h := m.bySeq.get(seq)
 	if h == 0 {
 		return

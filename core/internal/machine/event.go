@@ -47,7 +47,7 @@ func (m *Machine) subscribe(c *client, op *core.Subscribe) {
 	s.op.Queues, s.op.Types = slices.Clone(op.Queues), slices.Clone(op.Types) // the caller may reuse them
 	c.subscriptions++
 	m.subscriptions = append(m.subscriptions, s)
-	m.heard |= s.kinds
+	m.subscribedKinds |= s.kinds
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 }
 
@@ -56,13 +56,13 @@ func (m *Machine) unsubscribe(c *client, which func(*subscription) bool) {
 	if c.subscriptions == 0 {
 		return
 	}
-	m.heard = 0
+	m.subscribedKinds = 0
 	m.subscriptions = slices.DeleteFunc(m.subscriptions, func(s *subscription) bool {
 		if s.client == c && which(s) {
 			c.subscriptions--
 			return true
 		}
-		m.heard |= s.kinds
+		m.subscribedKinds |= s.kinds
 		return false
 	})
 }
@@ -88,7 +88,7 @@ func (m *Machine) happened(h uint32, e *entry, kind core.EventKind, detail strin
 
 // announce publishes an event of a job.
 func (m *Machine) announce(h uint32, e *entry, kind core.EventKind, detail string) {
-	if m.heard&bit(kind) != 0 {
+	if m.subscribedKinds&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail})
 	}
 }
@@ -111,7 +111,7 @@ func (m *Machine) over(h uint32, e *entry, kind core.EventKind, detail string) {
 // announceEnd publishes the last event of a job.
 func (m *Machine) announceEnd(h uint32, e *entry, kind core.EventKind, detail string) {
 	m.noteFinished(h, e, kind, detail)
-	if m.heard&bit(kind) != 0 {
+	if m.subscribedKinds&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail, Over: true})
 	}
 }
@@ -192,7 +192,7 @@ func (m *Machine) holderName(e *entry) string {
 
 // queueEvent publishes an event of a queue.
 func (m *Machine) queueEvent(q *jobQueue, kind core.EventKind) {
-	if m.heard&bit(kind) == 0 {
+	if m.subscribedKinds&bit(kind) == 0 {
 		return
 	}
 	ev := core.Event{Kind: kind, Queue: q.name}
@@ -211,7 +211,7 @@ func (m *Machine) worksNow(c *client) {
 }
 
 func (m *Machine) workerEvent(c *client, kind core.EventKind) {
-	if m.heard&bit(kind) != 0 {
+	if m.subscribedKinds&bit(kind) != 0 {
 		m.publish(&core.Event{Kind: kind, Protocol: c.protocol, Worker: workerName(c), Detail: c.address}, 0)
 	}
 }

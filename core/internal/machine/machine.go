@@ -91,38 +91,38 @@ type Machine struct {
 	// The commits of the last removal of a job and of a batch, and of the last change of a meta entry.
 	lastRemoval, lastBatchRemoval, lastMeta core.Commit
 
-	changed       []uint32 // handles with the dirty flag; a handle may have been reused since
-	removed       []record.Change
-	metaLog       []core.MetaEntry
-	documents     []core.MetaEntry // of the open batch
-	documentAt    map[string]int   // positions, by name
-	dirtyBatches  []uint64         // batches with the dirty flag
-	cached        int              // bytes of payloads in memory
-	collected     int              // bytes of chunks kept for results
-	peaks         mapPeaks
-	openBytes     int      // bytes admitted to the open batch
-	inflightBytes int      // bytes admitted to the batch in flight
-	offers        []uint32 // queues with the offered flag
-	touched       []uint32
-	measures      measures
-	finished      finishedRing
-	retention     core.Retention            // of queues that are not in retentions
-	retentions    map[string]core.Retention // by queue
-	subscriptions []*subscription
-	heard         uint32       // kinds of events with subscriptions
-	events        uint64       // events with subscriptions so far
-	actor         *client      // client of the current operation; nil: a deadline
-	left          lastHolder   // holder of the lease that ended last
-	waited        core.Instant // since when the job leased last had waited; zero: it had not
-	disconnected  []uint32     // slots of clients to disconnect
-	waitsOpen     []uint32     // slots of clients with replies that depend on the open batch
-	waitsInflight []uint32     // slots of clients with replies that depend on the batch in flight
-	refuse        error        // why no stored jobs are admitted
-	draining      bool         // no job is handed out
-	shut          bool         // while draining: no job is admitted
-	stopped       error        // why nothing may change
-	run           *atomicRun   // the current atomic list, usually nil
-	restoring     restoring
+	changed         []uint32 // handles with the dirty flag; a handle may have been reused since
+	removed         []record.Change
+	metaLog         []core.MetaEntry
+	documents       []core.MetaEntry // of the open batch
+	documentAt      map[string]int   // positions, by name
+	dirtyBatches    []uint64         // batches with the dirty flag
+	cached          int              // bytes of payloads in memory
+	collected       int              // bytes of chunks kept for results
+	peaks           mapPeaks
+	openBytes       int      // bytes admitted to the open batch
+	inflightBytes   int      // bytes admitted to the batch in flight
+	offers          []uint32 // queues with the offered flag
+	touched         []uint32
+	measures        measures
+	finished        finishedRing
+	retention       core.Retention            // of queues that are not in retentions
+	retentions      map[string]core.Retention // by queue
+	subscriptions   []*subscription
+	subscribedKinds uint32       // kinds of events with subscriptions
+	events          uint64       // events with subscriptions so far
+	actor           *client      // client of the current operation; nil: a deadline
+	left            lastHolder   // holder of the lease that ended last
+	waited          core.Instant // since when the job leased last had waited; zero: it had not
+	disconnected    []uint32     // slots of clients to disconnect
+	waitsOpen       []uint32     // slots of clients with replies that depend on the open batch
+	waitsInflight   []uint32     // slots of clients with replies that depend on the batch in flight
+	refuse          error        // why no stored jobs are admitted
+	draining        bool         // no job is handed out
+	shut            bool         // while draining: no job is admitted
+	stopped         error        // why nothing may change
+	run             *atomicRun   // the current atomic list, usually nil
+	restoring       restoring
 }
 
 // New makes an empty machine.

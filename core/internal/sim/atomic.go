@@ -53,7 +53,7 @@ func (w *world) atomic() error {
 		}
 	})
 	for _, p := range jobs {
-		err = errorOr(err, w.told(p.seq))
+		err = errorOr(err, w.checkNotified(p.seq))
 	}
 	return errorOr(err, against)
 }

@@ -44,7 +44,7 @@ func (w *world) order() error {
 	if err != nil || against != nil {
 		return errorOr(err, against)
 	}
-	return w.told(p.seq)
+	return w.checkNotified(p.seq)
 }
 
 // condition returns a condition, usually an empty one.
@@ -105,7 +105,7 @@ func (w *world) cancelSet(p *promise, is core.Condition) error {
 		}
 	})
 	for _, one := range set {
-		err = errorOr(err, w.told(one.seq))
+		err = errorOr(err, w.checkNotified(one.seq))
 	}
 	return errorOr(err, against)
 }
@@ -151,7 +151,7 @@ func (w *world) change() error {
 	default:
 		err = w.update(p)
 	}
-	return errorOr(err, w.told(p.seq))
+	return errorOr(err, w.checkNotified(p.seq))
 }
 
 // set changes body and tag together, by which jobs can be found.

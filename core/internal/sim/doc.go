@@ -5,7 +5,7 @@
 //   - nothing whose finish was acknowledged comes back;
 //   - no job is handed out while somebody's lease on it lasts, before those it waits for, or as a batch's callback before
 //     its time;
-//   - who waits for an outcome is told, once, and no later than it asked for;
+//   - a client that waits for an outcome gets it once, and no later than its deadline;
 //   - lists, rows and counters agree;
 //   - recovery is idempotent, and the index is sound after every step.
 //

@@ -122,7 +122,7 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 		return w.sameEnd(r, s)
 	case core.Progressed:
 		if i, stored := s.jobs[r.Seq]; stored && !i.Ephemeral && i.Worker != "" && i.Progress.Num != r.Progress.Num {
-			return fmt.Errorf("job %d is told to be at %d, and is at %d", r.Seq, r.Progress.Num, i.Progress.Num)
+			return fmt.Errorf("job %d was reported at %d, and is at %d", r.Seq, r.Progress.Num, i.Progress.Num)
 		}
 	case core.BatchReply:
 		if r.Batch != nil && *r.Batch != s.batches[r.Seq] {
@@ -138,8 +138,8 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 		}
 	case core.Queues:
 		for i := range r.Queues {
-			if told, have := &r.Queues[i], s.queues[r.Queues[i].Name]; told.Paused != have.Paused || !sameLimits(told.Limits, have.Limits) {
-				return fmt.Errorf("queue %s: paused %v, limits %+v is paused %v, limits %+v", told.Name, told.Paused, told.Limits, have.Paused, have.Limits)
+			if reported, have := &r.Queues[i], s.queues[r.Queues[i].Name]; reported.Paused != have.Paused || !sameLimits(reported.Limits, have.Limits) {
+				return fmt.Errorf("queue %s: paused %v, limits %+v is paused %v, limits %+v", reported.Name, reported.Paused, reported.Limits, have.Paused, have.Limits)
 			}
 		}
 	case core.Failed:
@@ -229,36 +229,36 @@ func (w *world) sameEnd(r *core.Reply, s *snapshot) error {
 		return nil
 	}
 	if i.State.Unfinished() {
-		return fmt.Errorf("job %d is told to have ended, and is %v", r.Seq, i.State)
+		return fmt.Errorf("job %d was reported to have ended, and is %v", r.Seq, i.State)
 	}
 	if o := i.Outcome; o != nil && r.Outcome != nil && (o.Success != r.Outcome.Success || !bytes.Equal(o.Result, r.Outcome.Result)) {
-		return fmt.Errorf("job %d ended as %+v, and is told to have ended as %+v", r.Seq, o, r.Outcome)
+		return fmt.Errorf("job %d ended as %+v, and was reported to have ended as %+v", r.Seq, o, r.Outcome)
 	}
 	return nil
 }
 
 // sameJob compares a job in a reply with a snapshot.
-func (w *world) sameJob(told core.JobInfo, s *snapshot) error {
-	if told.Ephemeral {
+func (w *world) sameJob(reported core.JobInfo, s *snapshot) error {
+	if reported.Ephemeral {
 		return nil
 	}
-	have, stored := s.jobs[told.Seq]
+	have, stored := s.jobs[reported.Seq]
 	if !stored || have.Ephemeral {
-		return fmt.Errorf("job %d is told to be %v, and is not stored", told.Seq, told.State)
+		return fmt.Errorf("job %d was reported as %v, and is not stored", reported.Seq, reported.State)
 	}
-	if state := w.lasting(&have); state != w.lasting(&told) || have.Fails != told.Fails || have.ExpiresAt != told.ExpiresAt ||
-		have.Broken != told.Broken {
-		return fmt.Errorf("job %d is told to be %v with %d failures until %d, and is %v with %d until %d", told.Seq, told.State, told.Fails,
-			told.ExpiresAt, have.State, have.Fails, have.ExpiresAt)
+	if state := w.lasting(&have); state != w.lasting(&reported) || have.Fails != reported.Fails || have.ExpiresAt != reported.ExpiresAt ||
+		have.Broken != reported.Broken {
+		return fmt.Errorf("job %d was reported as %v with %d failures until %d, and is %v with %d until %d", reported.Seq, reported.State, reported.Fails,
+			reported.ExpiresAt, have.State, have.Fails, have.ExpiresAt)
 	}
-	if told.State == core.Blocked && !slices.Equal(told.Waiting, have.Waiting) {
-		return fmt.Errorf("job %d is told to wait for %v, and waits for %v", told.Seq, told.Waiting, have.Waiting)
+	if reported.State == core.Blocked && !slices.Equal(reported.Waiting, have.Waiting) {
+		return fmt.Errorf("job %d was reported to wait for %v, and waits for %v", reported.Seq, reported.Waiting, have.Waiting)
 	}
-	if told.Worker != "" && told.Rerun != have.Rerun {
-		return fmt.Errorf("job %d is told to run once more: %v, and will: %v", told.Seq, told.Rerun, have.Rerun)
+	if reported.Worker != "" && reported.Rerun != have.Rerun {
+		return fmt.Errorf("job %d was reported to run once more: %v, and will: %v", reported.Seq, reported.Rerun, have.Rerun)
 	}
-	if told.Worker != "" && told.Progress.Num != have.Progress.Num {
-		return fmt.Errorf("job %d is told to be at %d, and is at %d", told.Seq, told.Progress.Num, have.Progress.Num)
+	if reported.Worker != "" && reported.Progress.Num != have.Progress.Num {
+		return fmt.Errorf("job %d was reported at %d, and is at %d", reported.Seq, reported.Progress.Num, have.Progress.Num)
 	}
 	return nil
 }

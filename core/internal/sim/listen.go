@@ -9,13 +9,13 @@ import (
 
 // listener subscribes to all events and keeps them until the next crash.
 type listener struct {
-	id   core.ClientID
-	last uint64 // number of the newest event
-	told []told
+	id       core.ClientID
+	last     uint64 // number of the newest event
+	reported []reportedEvent
 }
 
-// told is what an event says about a stored job, and the commit that it depends on.
-type told struct {
+// reportedEvent is what an event says about a stored job, and the commit that it depends on.
+type reportedEvent struct {
 	seq    uint64
 	kind   core.EventKind
 	over   bool
@@ -24,12 +24,12 @@ type told struct {
 
 // listen starts a listener.
 func (w *world) listen() {
-	w.listener = listener{id: w.engine.Open(core.ClientOptions{Wake: func() {}}), told: w.listener.told}
+	w.listener = listener{id: w.engine.Open(core.ClientOptions{Wake: func() {}}), reported: w.listener.reported}
 	w.engine.Do(w.listener.id, []core.Op{&core.Subscribe{Tag: 1, Buffer: 100_000}}, nil)
 }
 
-// hearEvents fetches the events of the listener.
-func (w *world) hearEvents() error {
+// fetchEvents fetches the events of the listener.
+func (w *world) fetchEvents() error {
 	l := &w.listener
 	for _, r := range w.engine.Do(l.id, nil, nil) {
 		if r.Kind != core.EventReply {
@@ -42,10 +42,10 @@ func (w *world) hearEvents() error {
 		l.last = ev.Number
 		p := w.model.jobs[ev.Seq]
 		if rests := max(r.Commit, w.engine.Committed()); p != nil && !p.ephemeral && p.made > rests && w.mode == engine.Sync {
-			return fmt.Errorf("%v of job %d is told with commit %d, it was made in commit %d", ev.Kind, ev.Seq, rests, p.made)
+			return fmt.Errorf("%v of job %d was reported with commit %d, it was made in commit %d", ev.Kind, ev.Seq, rests, p.made)
 		}
 		if r.Commit != 0 && ev.Seq != 0 {
-			l.told = append(l.told, told{ev.Seq, ev.Kind, ev.Over, r.Commit})
+			l.reported = append(l.reported, reportedEvent{ev.Seq, ev.Kind, ev.Over, r.Commit})
 		}
 	}
 	return nil
@@ -54,21 +54,21 @@ func (w *world) hearEvents() error {
 // eventsTrue compares the delivered events, as of the newest announced commit, with what was recovered after a crash.
 func (w *world) eventsTrue(committed core.Commit) error {
 	ended := map[uint64]bool{}
-	for _, t := range w.listener.told {
+	for _, t := range w.listener.reported {
 		ended[t.seq] = ended[t.seq] || t.over
 	}
-	for _, t := range w.listener.told {
+	for _, t := range w.listener.reported {
 		if t.commit > committed {
 			continue
 		}
 		switch i := w.look(t.seq); {
 		case t.over && i != nil && i.State.Unfinished() && !w.mayRunAgain(t.seq):
-			return fmt.Errorf("the end of job %d was told with commit %d of %d, and it is %v", t.seq, t.commit, committed, i.State)
+			return fmt.Errorf("the end of job %d was reported with commit %d of %d, and it is %v", t.seq, t.commit, committed, i.State)
 		case t.kind == core.EventSubmitted && i == nil && !ended[t.seq] && !w.mayHaveEnded(t.seq):
-			return fmt.Errorf("job %d was told to be submitted with commit %d of %d, and is lost", t.seq, t.commit, committed)
+			return fmt.Errorf("job %d was reported as submitted with commit %d of %d, and is lost", t.seq, t.commit, committed)
 		}
 	}
-	w.listener.told = nil
+	w.listener.reported = nil
 	return nil
 }
 

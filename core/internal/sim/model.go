@@ -23,7 +23,7 @@ type promise struct {
 	mayEnd    bool        // a client tried to finish or remove it
 	limited   bool        // it may end by itself: attempts, time to start
 	forced    bool        // a client made it ready in spite of its dependencies
-	again     bool        // it was told to run again, or left the dead set: an outcome is not its end
+	again     bool        // a client had it run again, or it left the dead set: an outcome is not its end
 	ended     core.Commit // its end is promised once this is on disk; zero: none accepted
 	overBy    bool        // its end was accepted by this process
 

@@ -93,7 +93,7 @@ func (w *world) finish() error {
 	if err != nil {
 		return err
 	}
-	return w.told(p.seq)
+	return w.checkNotified(p.seq)
 }
 
 // workerOf is the client that holds a job, or sometimes another one.
@@ -157,7 +157,7 @@ func (w *world) release() error {
 	if err != nil {
 		return err
 	}
-	return w.told(p.seq)
+	return w.checkNotified(p.seq)
 }
 
 // await waits for the outcome of a random job.
@@ -179,7 +179,7 @@ func (w *world) await() error {
 	if err != nil {
 		return err
 	}
-	return w.told(p.seq)
+	return w.checkNotified(p.seq)
 }
 
 // withdraw ends a client's waiting lease, if it has one.

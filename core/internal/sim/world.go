@@ -220,7 +220,7 @@ func (w *world) do(c *client, op core.Op, tag uint64, seen func(core.Reply)) err
 			}
 			continue
 		}
-		if err := w.heard(c, r); err != nil {
+		if err := w.handleReply(c, r); err != nil {
 			return err
 		}
 	}
@@ -235,12 +235,12 @@ func (w *world) collect() error {
 		}
 		for _, r := range w.engine.Do(c.id, nil, nil) {
 			w.checkTold(nil, &r)
-			if err := w.heard(c, r); err != nil {
+			if err := w.handleReply(c, r); err != nil {
 				return err
 			}
 		}
 	}
-	return w.hearEvents()
+	return w.fetchEvents()
 }
 
 // commitOf is the commit that a reply depends on.
@@ -258,7 +258,7 @@ func (w *world) overdue() error {
 		if wt == nil {
 			continue // it ended while another one was examined
 		}
-		if err := w.told(wt.seq); err != nil {
+		if err := w.checkNotified(wt.seq); err != nil {
 			return err
 		}
 		if wt.until != 0 && w.clk.monotonic.Now() > wt.until && !w.isDeaf(wt.client) {

@@ -6,8 +6,8 @@ import (
 	"broker/core"
 )
 
-// heard handles a reply that is not the immediate reply to an operation.
-func (w *world) heard(c *client, r core.Reply) error {
+// handleReply handles a reply that is not the immediate reply to an operation.
+func (w *world) handleReply(c *client, r core.Reply) error {
 	switch wt := w.model.waits[r.Tag]; {
 	case r.Kind == core.Woken && r.Tag == c.tag:
 		w.note("client %d is woken", c.id)
@@ -26,9 +26,9 @@ func (w *world) heard(c *client, r core.Reply) error {
 func (w *world) waitOver(c *client, r core.Reply, seq uint64) error {
 	wt := w.model.waits[r.Tag]
 	if wt == nil || wt.client != c.id || wt.seq != seq {
-		return fmt.Errorf("client %d was told of the end of job %d under tag %d, for which it does not wait", c.id, seq, r.Tag)
+		return fmt.Errorf("client %d was notified of the end of job %d under tag %d, for which it does not wait", c.id, seq, r.Tag)
 	}
-	w.note("wait for %d is over, told %v", seq, r.Kind == core.Ended)
+	w.note("wait for %d is over, ended %v", seq, r.Kind == core.Ended)
 	delete(w.model.waits, r.Tag)
 	return nil
 }
@@ -94,8 +94,8 @@ func (w *world) inTurn(p *promise, j *core.Job) error {
 	return nil
 }
 
-// told checks that no client still waits for a job that has ended; deaf clients learn it later.
-func (w *world) told(seq uint64) error {
+// checkNotified checks that no client still waits for a job that has ended; clients that do not read learn of it later.
+func (w *world) checkNotified(seq uint64) error {
 	i := w.look(seq)
 	if i != nil && i.State != core.Done && i.State != core.Dead {
 		return nil
@@ -108,7 +108,7 @@ func (w *world) told(seq uint64) error {
 	return nil
 }
 
-// toggleReads makes a client deaf, or listen again.
+// toggleReads makes a client stop reading, or read again.
 func (w *world) toggleReads() error {
 	c := w.anyClient()
 	c.deaf = !c.deaf
