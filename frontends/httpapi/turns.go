@@ -25,14 +25,18 @@ func inTurns(next http.Handler) http.Handler {
 			return // the client has left
 		}
 		defer turn.End()
-		next.ServeHTTP(&turnWriter{w, turn}, r.WithContext(ctx))
+		if strings.HasPrefix(r.URL.Path, apiPath+"/") {
+			r = r.WithContext(ctx)
+		} // else a page: others may wait for what it reads, so it keeps its place
+		next.ServeHTTP(&turnWriter{w, turn}, r)
 	})
 }
 
-// takesTurns reports whether a request is a read that waits for nothing but the broker. Monitors are answered at any time, and a
-// profile takes as long as it measures.
+// takesTurns reports whether a request is a read that is answered at once. Health checks are answered at any time, and a profile
+// takes as long as it measures.
 func takesTurns(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !isHealth(r.URL.Path) && !strings.HasPrefix(r.URL.Path, "/debug/")
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !isHealth(r.URL.Path) && !strings.HasPrefix(r.URL.Path, "/debug/") &&
+		!r.URL.Query().Has("wait")
 }
 
 // turnWriter ends a turn when the answer begins.

@@ -6,12 +6,16 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"broker/frontends/service"
 )
 
-// crowd is a handler behind inTurns that counts the requests that are worked on at once, with as many clients as asked for.
-type crowd struct {
+// burst is a handler behind inTurns that counts the requests that are worked on at once, with as many clients as asked for.
+type burst struct {
 	t       *testing.T
 	url     string
 	working atomic.Int64
@@ -21,9 +25,9 @@ type crowd struct {
 	done    chan struct{} // one of each answered request
 }
 
-func newCrowd(t *testing.T) *crowd {
+func newBurst(t *testing.T) *burst {
 	t.Helper()
-	c := &crowd{t: t, begin: make(chan struct{}), end: make(chan struct{}), done: make(chan struct{}, 100)}
+	c := &burst{t: t, begin: make(chan struct{}), end: make(chan struct{}), done: make(chan struct{}, 100)}
 	server := httptest.NewServer(inTurns(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isHealth(r.URL.Path) {
 			return
@@ -43,7 +47,7 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-func (c *crowd) ask(path string) {
+func (c *burst) ask(path string) {
 	resp, err := http.Get(c.url + path)
 	if err != nil {
 		c.t.Error(err)
@@ -56,7 +60,7 @@ func (c *crowd) ask(path string) {
 
 func TestReadsAreWorkedOnAFewAtATime(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t)
+	c := newBurst(t)
 	most := int64(readsPerProcessor * runtime.GOMAXPROCS(0))
 	clients := 3 * int(most)
 	for range clients {
@@ -76,7 +80,7 @@ func TestReadsAreWorkedOnAFewAtATime(t *testing.T) {
 
 func TestHealthNeedsNoTurn(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t)
+	c := newBurst(t)
 	most := readsPerProcessor * runtime.GOMAXPROCS(0)
 	for range 2 * most {
 		go c.ask("/api/v1/jobs")
@@ -93,11 +97,47 @@ func TestHealthNeedsNoTurn(t *testing.T) {
 	}
 }
 
+// Readers of a page may wait for each other: one of them reads the service while it holds a lock.
+func TestReadersOfAPageMayWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	var mu sync.Mutex
+	server := httptest.NewServer(inTurns(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, _, err := f.server.service().Queues(r.Context(), service.Caller{}, service.QueueFilter{Limit: 1}); err != nil {
+			t.Error(err)
+		}
+	})))
+	defer server.Close()
+	const clients = 100
+	answered := make(chan struct{})
+	for range clients {
+		go func() {
+			defer func() { answered <- struct{}{} }()
+			resp, err := http.Get(server.URL + "/queues")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = resp.Body.Close() // there is none
+		}()
+	}
+	deadline := time.After(time.Minute)
+	for range clients {
+		select {
+		case <-answered:
+		case <-deadline:
+			t.Fatal("readers wait for each other without end")
+		}
+	}
+}
+
 func TestChangesAndProfilesTakeNoTurns(t *testing.T) {
 	t.Parallel()
 	for request, want := range map[string]bool{
 		"GET /api/v1/jobs": true, "HEAD /": true, "GET /metrics": true, "POST /api/v1/jobs": false, "GET /debug/pprof/profile": false,
-		"GET /readyz": false,
+		"GET /readyz": false, "GET /api/v1/operations/1?wait=10s": false,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		if got := takesTurns(httptest.NewRequest(method, path, nil)); got != want {

@@ -20,7 +20,8 @@ type Turn struct {
 type turnKey struct{}
 
 // Take waits for a place. Calls of the service with the context let other reads go first from time to time, and leave the place
-// while they wait for the disk. It fails only if the context ends first.
+// while they wait for the disk: the caller must not hold a lock that other reads wait for. Take fails only if the context ends
+// first.
 func (t *Turns) Take(ctx context.Context) (context.Context, *Turn, error) {
 	turn := &Turn{turns: t}
 	select {
