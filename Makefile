@@ -113,7 +113,7 @@ torture: build ## kill the broker TORTURE_ROUNDS (100) times under load, fill it
 	TORTURE_ROUNDS=$(TORTURE_ROUNDS) BROKER_BIN=$(CURDIR)/bin/broker $(PLAIN) go test -tags nightly -count=1 -timeout 3h -v ./integration/torture
 
 .PHONY: bench
-bench: ## measure the broker beside gearmand, beanstalkd and Faktory where they are installed
+bench: ## measure the broker beside gearmand, beanstalkd, Faktory and Redis where they are installed
 	go run ./integration/bench $(BENCHFLAGS)
 
 .PHONY: profile

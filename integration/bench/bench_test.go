@@ -48,6 +48,11 @@ func ready(t *testing.T, c contender) contender {
 	t.Helper()
 	if c.ours {
 		binary := harness.Binary(t)
+		if _, is := c.dialect.(qless); is {
+			durability := c.name[len("broker "):]
+			c.start = func(dir string) (*running, error) { return qlessBroker(binary, dir, durability) }
+			return c
+		}
 		all := append(protocols(), protocol{dialect: httpAPI{}, addr: httpAddr})
 		addr := all[slices.IndexFunc(all, func(p protocol) bool { return p.dialect == c.dialect })].addr
 		if c.name == clusterName {
@@ -78,6 +83,8 @@ func ready(t *testing.T, c contender) contender {
 		harness.Need(t, "redis-server")
 		binary := harness.Reference(t)
 		c.start = func(dir string) (*running, error) { return peer(server.StartFaktory(binary, dir, "")) }
+	case qless:
+		harness.Need(t, "redis-server")
 	case nats:
 		binary := harness.NATS(t)
 		c.start = func(dir string) (*running, error) { return startNATS(binary, dir) }

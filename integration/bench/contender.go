@@ -118,7 +118,7 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 			},
 		})
 	}
-	return append(all, overHTTP)
+	return append(all, overHTTP, qlessGroup(built.broker, missing, durabilities))
 }
 
 // unixName is the broker whose clients use a unix socket.
@@ -235,6 +235,7 @@ func prepare(dir string, protocols []string) (programs, map[string]string) {
 	_, err = server.LookPath("beanstalkd")
 	note("beanstalkd", err)
 	_, err = server.LookPath("redis-server")
+	note("redis-server", err)
 	note("faktory", err)
 	if missing["faktory"] == "" && slices.Contains(protocols, "faktory") {
 		p.faktory, err = server.BuildFaktory(dir)

@@ -40,7 +40,7 @@ func modes() []mode {
 		{"b", "background jobs, 1 in flight per producer, workers at once", 0.5, "submits/s", background(1, &usual), always},
 		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool { return d.caller(newTally(0)) != nil }},
 		{"d", "submit all, then drain", 1, "jobs/s", drain, always},
-		{"e", "memory of waiting jobs", 5, bytesRate, memory, always},
+		{"e", "memory of waiting jobs", 5, bytesRate, memory, func(d dialect) bool { _, is := d.(qless); return !is }},
 		{"w", "64 producers and 64 workers with 16 jobs in hand", 2, "jobs/s", background(64, &wide), func(d dialect) bool { return d == gearman{} }},
 	}
 }

@@ -59,6 +59,13 @@ func StartBeanstalkd(dir string, args ...string) (*Peer, error) {
 	})
 }
 
+// StartRedis starts a Redis server that writes nothing to disk.
+func StartRedis(dir string) (*Peer, error) {
+	return startPeer("redis-server", dir, func(host, port string) []string {
+		return []string{"--bind", host, "--port", port, "--dir", dir, "--save", "", "--appendonly", "no"}
+	})
+}
+
 // StartPrometheus starts Prometheus with a configuration file; its data go to dir.
 func StartPrometheus(dir, config string) (*Peer, error) {
 	return startPeer("prometheus", dir, func(host, port string) []string {
