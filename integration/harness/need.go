@@ -31,6 +31,7 @@ var packages = map[string]string{
 	"promtool":     "prometheus",
 	"prometheus":   "prometheus",
 	"dpkg-deb":     "dpkg",
+	"git":          "git",
 	"lintian":      "lintian",
 	"rpm":          "rpm",
 
