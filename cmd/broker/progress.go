@@ -25,10 +25,10 @@ func showCopy(cmd *cobra.Command, store, dir string) (stop func()) {
 		for {
 			select {
 			case <-stopped:
-				_ = bar.Finish() // only shows
+				bar.Finish()
 				return
 			case <-ticks.C:
-				_ = bar.Set64(min(folderBytes(dir+".unfinished"), bar.GetMax64())) // only shows
+				bar.Set(min(folderBytes(dir+".unfinished"), bar.Total()))
 			}
 		}
 	}()
