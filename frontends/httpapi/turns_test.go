@@ -102,9 +102,14 @@ func TestReadersOfAPageMayWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	var mu sync.Mutex
+	var entered atomic.Int64
 	server := httptest.NewServer(inTurns(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered.Add(1)
 		mu.Lock()
 		defer mu.Unlock()
+		for entered.Load() < int64(readsPerProcessor*runtime.GOMAXPROCS(0)) { // all places are taken
+			runtime.Gosched()
+		}
 		if _, _, err := f.server.service().Queues(r.Context(), service.Caller{}, service.QueueFilter{Limit: 1}); err != nil {
 			t.Error(err)
 		}
