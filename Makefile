@@ -81,12 +81,16 @@ copied: tools ## check that third_party/huma is what is published with our patch
 copies: tools ## renew third_party/huma after a change of its version in go.mod or of its patch
 	@.ci/copies.sh write
 
-# make test runs these; with the race detector they take minutes, and one goroutine does nearly all of their work.
-SLOW := TestRecoveryMayCrashToo|TestTornTailIsCut|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|TestFailedRecoveryIsAnErrorOfOpen|TestNothingIsLostInALongRun|TestPromisesHoldInSimulatedLives
+# make test runs these too; with the race detector they take minutes. One goroutine does nearly all of the work of these tests, and
+# all of it in these packages. make nightly runs everything with the race detector.
+SLOW := TestRecoveryMayCrashToo|TestNothingAcknowledgedIsLostInACrash|TestFlippedBits|TestFailedRecoveryIsAnErrorOfOpen|$\
+	TestNothingIsLostInALongRun|TestPromisesHoldInSimulatedLives|TestTornTailIsCut|TestUpgradeMayCrash|TestSharingTable|$\
+	TestLongestWaitingWorkerGetsTheJob
+SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|config)$$
 
 .PHONY: race
-race: ## test with the race detector, without integration and the slowest tests
-	$(PLAIN) go test -race -timeout 30m -skip '$(SLOW)' $(UNITS)
+race: ## test with the race detector, without integration and what has no use for it
+	$(PLAIN) go test -race -timeout 30m -skip '$(SLOW)' $$(printf '%s\n' $(UNITS) | grep -vE '$(SEQUENTIAL)')
 
 .PHONY: race-all
 race-all:
