@@ -95,7 +95,7 @@ func (n *Node) answer(r *request, g *greeting) (*response, error) {
 		h, err := n.ownHello()
 		return &response{Hello: &h}, err
 	case opFound:
-		return &response{}, n.promise(r)
+		return &response{}, n.promise(r, g)
 	case opAdmit:
 		if g.Cluster != "" && g.Cluster != n.clusterID() {
 			return nil, finalError{fmt.Errorf("node %s belongs to cluster %s", g.From, g.Cluster)}

@@ -111,7 +111,7 @@ func TestNodeWhoseStoreHoldsSomethingFollowsNoFounder(t *testing.T) {
 		if err := n.openStore(); err != nil {
 			t.Fatal(err)
 		}
-		err := n.promise(&request{Cluster: "c"})
+		err := n.promise(&request{Cluster: "c"}, &greeting{})
 		if err == nil || !strings.Contains(err.Error(), x.name) || n.stage != isNew {
 			t.Errorf("a store with %s: %v", x.name, err)
 		}

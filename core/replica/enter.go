@@ -126,6 +126,9 @@ func (n *Node) tryEnter(ctx context.Context) (waits string, err error) {
 		if h.List != own.List {
 			return "", fmt.Errorf("%w: node %s was started with %s, this one with %s", ErrListDiffer, h.Node, h.List, own.List)
 		}
+		if err := n.checkVersion(h.Node, h.Version); err != nil {
+			return "", err
+		}
 	}
 	switch {
 	case len(silent) > 0:
@@ -262,10 +265,23 @@ func (n *Node) writeFirst() error {
 	return errors.Join(s.SetUint64([]byte("CurrentTerm"), 1), l.Close())
 }
 
+// checkVersion refuses to found a cluster with a node of another version: which node founds it, and what the others get as a copy, is
+// decided before they know what all programs can read.
+func (n *Node) checkVersion(id, version string) error {
+	if version == n.o.Version {
+		return nil
+	}
+	return fmt.Errorf("%w: node %s runs version %s, node %s version %s: found the cluster with one version, and upgrade it then",
+		ErrVersionsDiffer, id, cmp.Or(version, "unknown"), n.o.ID, cmp.Or(n.o.Version, "unknown"))
+}
+
 // promise follows a founder: this node is new, or has promised that to one that did not come back.
-func (n *Node) promise(r *request) error {
+func (n *Node) promise(r *request, g *greeting) error {
 	if n.o.Join {
 		return errors.New("it was started to join a cluster that exists")
+	}
+	if err := n.checkVersion(g.From, g.Version); err != nil {
+		return err
 	}
 	if r.List != listText(n.o.Members) {
 		return fmt.Errorf("%w: it was started with %s", ErrListDiffer, listText(n.o.Members))

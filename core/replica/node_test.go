@@ -23,11 +23,12 @@ type cluster struct {
 	nodes   map[string]*Node
 	dirs    map[string]string
 	change  func(*Options)
+	opening context.Context // ends what waits to become a member
 }
 
 func newCluster(t *testing.T, ids ...string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, nodes: map[string]*Node{}, dirs: map[string]string{}}
+	c := &cluster{t: t, nodes: map[string]*Node{}, dirs: map[string]string{}, opening: t.Context()}
 	for _, id := range ids {
 		c.members = append(c.members, Member{ID: id, Address: freeAddress(t)})
 		c.dirs[id] = filepath.Join(t.TempDir(), id)
@@ -70,13 +71,19 @@ func (c *cluster) open(id string) (*Node, error) {
 	if c.change != nil {
 		c.change(&o)
 	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(c.opening, 60*time.Second)
 	defer cancel()
 	return Open(ctx, o)
 }
 
 // start opens nodes at once.
 func (c *cluster) start(ids ...string) {
+	c.t.Helper()
+	c.openAll(func(id string, err error) { c.t.Fatalf("%s: %v", id, err) }, ids...)
+}
+
+// openAll opens nodes at once; failed gets the error of one that cannot become a member.
+func (c *cluster) openAll(failed func(id string, err error), ids ...string) {
 	c.t.Helper()
 	type result struct {
 		id  string
@@ -93,7 +100,8 @@ func (c *cluster) start(ids ...string) {
 	for range ids {
 		r := <-results
 		if r.err != nil {
-			c.t.Fatalf("%s: %v", r.id, r.err)
+			failed(r.id, r.err)
+			continue
 		}
 		c.nodes[r.id] = r.n
 	}

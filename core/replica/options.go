@@ -108,4 +108,6 @@ var (
 	ErrNotMember  = errors.New("no such node in the cluster")
 	ErrRemoved    = errors.New("this node was removed from the cluster")
 	ErrListDiffer = errors.New("the lists of members differ")
+
+	ErrVersionsDiffer = errors.New("a new cluster needs nodes of one version")
 )

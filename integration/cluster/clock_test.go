@@ -30,9 +30,10 @@ func TestOneNodeWithAClockAnHourAhead(t *testing.T) {
 // lost, none that is leased is handed out again, and a delay is as long as it should be.
 func checkClocksThatDiffer(t *testing.T, shift string) {
 	t.Helper()
-	c := prepare(t, nil, "")
+	c := start(t) // with one version
+	terminate(t, c.nodes[0])
 	c.replaceProgram(0, harness.BinaryWith(t, "-X main.clockShift="+shift))
-	c.start()
+	c.restart(0)
 	c.transfer(1)
 	l := c.begin()
 	l.goesOn("a node with a right clock leads")
