@@ -101,10 +101,10 @@ func TestLeaderWritesTheFormatThatAllMembersRead(t *testing.T) {
 	leader := n.o.ID
 	n, e = c.next(n, e, c.follower(n)) // a new program leads, and the old one follows
 	submit(t, e, 1000, 10, 10)
-	n.raiseFormat(n.askOthers(t.Context(), callTimeout))
+	n.raiseFormat(n.askOthers(t.Context(), callTimeout, nil))
 	c.wantFormat(e, n.o.ID, 1)
 	c.stop(leader)
-	n.raiseFormat(n.askOthers(t.Context(), statusWithin)) // it is away, and may come back as it was
+	n.raiseFormat(n.askOthers(t.Context(), statusWithin, nil)) // it is away, and may come back as it was
 	submit(t, e, 1100, 10, 10)
 	c.wantFormat(e, n.o.ID, 1)
 	old[leader] = false

@@ -5,12 +5,13 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
 )
 
-// logger writes raft's messages, and ours, to Options.Log. Raft reports every failed heartbeat; what matters of its messages
-// the node says itself, so all but its errors and warnings are debug messages.
+// logger writes raft's messages, and ours, to Options.Log. What matters of raft's the node says itself, so all but its errors are debug
+// messages, and so are those that repeat for as long as a member does not answer.
 type logger struct {
 	hclog.Logger // for what is not overridden; it writes nothing
 	write        func(level slog.Level, text string, fields ...any)
@@ -31,10 +32,17 @@ func (l *logger) Error(text string, fields ...any) { l.write(slog.LevelError, te
 // raftLogger lowers the level of raft's messages.
 type raftLogger struct{ *logger }
 
+// repeated are errors of raft that follow from a member that does not answer, which watchMembers reports once, or from one that has
+// fallen behind the log or has just come.
+var repeated = []string{
+	"failed to heartbeat to", "failed to appendEntries to", "failed to pipeline appendEntries", "failed to start pipeline replication to",
+	"failed to make requestVote RPC", "failed to decode incoming command", "failed to flush response", "failed to get log",
+}
+
 // Log implements hclog.Logger.
 func (r *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
-	if level == hclog.Error {
+	if level == hclog.Error && !slices.Contains(repeated, msg) {
 		to = slog.LevelWarn
 	}
 	fields := make([]any, 0, len(args)+4)

@@ -62,7 +62,11 @@ type seen struct {
 	status Status
 	at     time.Time // zero: it has never answered
 	warned time.Time // of its clock
+	failed int       // calls of watchMembers in a row
 }
+
+// silentAfter is how many calls in a row a member leaves unanswered before that is reported.
+const silentAfter = 2
 
 // maxSkew is by how much the clocks of two members may differ before that is worth a warning.
 const maxSkew = 2 * time.Second
@@ -168,11 +172,7 @@ func (n *Node) ask(ctx context.Context, m Member, within time.Duration) (*Status
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	k := n.seen[m.ID]
-	if k == nil {
-		k = &seen{}
-		n.seen[m.ID] = k
-	}
+	k := n.seenLocked(m.ID)
 	k.status, k.at = *r.Status, n.now()
 	early, late := asked.Sub(r.Status.Now), r.Status.Now.Sub(k.at)
 	if max(early, late) > maxSkew && k.at.Sub(k.warned) > time.Minute {
@@ -182,8 +182,34 @@ func (n *Node) ask(ctx context.Context, m Member, within time.Duration) (*Status
 	return r.Status, nil
 }
 
-// askOthers asks all other members at once.
-func (n *Node) askOthers(ctx context.Context, within time.Duration) map[string]*Status {
+// seenLocked is what a member has last said, to be changed.
+func (n *Node) seenLocked(id string) *seen {
+	k := n.seen[id]
+	if k == nil {
+		k = &seen{}
+		n.seen[id] = k
+	}
+	return k
+}
+
+// reportSilence logs once that a member does not answer, and once that it does again.
+func (n *Node) reportSilence(m Member, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	k := n.seenLocked(m.ID)
+	switch {
+	case err == nil && k.failed >= silentAfter:
+		n.log.Info("a node answers again", "node", m.ID)
+	case err != nil && k.failed == silentAfter-1:
+		n.log.Warn("a node does not answer", "node", m.ID, "address", m.Address, "error", err.Error())
+	}
+	if k.failed++; err == nil {
+		k.failed = 0
+	}
+}
+
+// askOthers asks all other members at once. told, unless it is nil, gets the outcome for each.
+func (n *Node) askOthers(ctx context.Context, within time.Duration, told func(Member, error)) map[string]*Status {
 	type result struct {
 		id string
 		s  *Status
@@ -198,6 +224,9 @@ func (n *Node) askOthers(ctx context.Context, within time.Duration) map[string]*
 				return
 			}
 			s, err := n.ask(ctx, m, within)
+			if told != nil {
+				told(m, err)
+			}
 			if err != nil {
 				s = nil // it shows as unreachable
 			}
@@ -229,7 +258,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 		}
 		return o
 	}
-	all := n.askOthers(ctx, statusWithin)
+	all := n.askOthers(ctx, statusWithin, nil)
 	var end uint64
 	for _, s := range all {
 		end = max(end, s.Committed, s.Applied)
@@ -266,7 +295,7 @@ func (n *Node) lastSeen(id string, into *NodeInfo) *Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	k := n.seen[id]
-	if k == nil {
+	if k == nil || k.at.IsZero() {
 		return nil
 	}
 	into.LastContact = n.now().Sub(k.at).Seconds()
@@ -326,7 +355,7 @@ func (n *Node) watchMembers() {
 		if ctx.Err() != nil {
 			return
 		}
-		all := n.askOthers(ctx, time.Second)
+		all := n.askOthers(ctx, time.Second, n.reportSilence)
 		if n.raft.State() == raft.Leader {
 			n.giveVotes(all)
 			n.raiseFormat(all)
@@ -397,7 +426,7 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 	if id == n.o.ID {
 		return fmt.Errorf("node %s leads: hand the lead over first", id)
 	}
-	all := n.askOthers(ctx, statusWithin)
+	all := n.askOthers(ctx, statusWithin, nil)
 	left, alive, member, voter := 0, 0, false, false
 	for _, s := range n.servers() {
 		if string(s.ID) == id {

@@ -188,7 +188,9 @@ func (c *Console) shown(h handler) http.Handler {
 		s := c.options.Service()
 		if s == nil {
 			w.Header().Set("Retry-After", "1")
-			c.render(w, r, service.Caller{}, &view{page: "starting", title: "Starting", status: http.StatusServiceUnavailable})
+			c.render(w, r, service.Caller{}, &view{
+				page: "starting", title: "Not ready", status: http.StatusServiceUnavailable, data: c.options.Cluster != nil,
+			})
 			return
 		}
 		req := &request{console: c, service: s, caller: callerOf(r.Context()), w: w, Request: r, query: r.URL.Query()}

@@ -23,6 +23,15 @@ func TestConsoleShowsTheCluster(t *testing.T) {
 	c.awaitPage((leader+2)%size, "unreachable", "s ago", "If one more node fails, nothing is accepted any more.")
 	c.restart(lost)
 	c.awaitPage(lost, "1 node may fail")
+	for _, i := range []int{(lost + 1) % size, (lost + 2) % size} {
+		c.nodes[i].Process.Kill()
+	}
+	harness.Eventually(t, func() string {
+		if status, page, err := c.nodes[lost].Get("/queues"); err != nil || status != 503 || !strings.Contains(page, "No node of the cluster serves clients now") {
+			return fmt.Sprint("the page does not say what is missing: ", status, err, page)
+		}
+		return ""
+	})
 }
 
 // awaitPage waits until the page of a node has all words.

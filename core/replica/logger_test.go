@@ -1,0 +1,69 @@
+package replica
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// logged are the lines of all nodes of level info and above.
+type logged struct {
+	mu    sync.Mutex // guards lines
+	lines []string
+}
+
+// of makes a node's messages begin with its id.
+func (l *logged) of(id string) func(slog.Level, string, ...any) {
+	return func(level slog.Level, text string, fields ...any) {
+		if level >= slog.LevelInfo {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.lines = append(l.lines, strings.TrimSuffix(fmt.Sprintln(append([]any{id, level, text}, fields...)...), "\n"))
+		}
+	}
+}
+
+// count is how many lines have a text in them.
+func (l *logged) count(text string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// A node that does not answer is one line in the log of each other node, however long it is away, and one when it is back.
+func TestNodeThatDoesNotAnswerIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	var log logged
+	c := newCluster(t, "n1", "n2", "n3")
+	c.change = func(o *Options) { o.Log = log.of(o.ID) }
+	c.start("n1", "n2", "n3")
+	n, _, e := c.leader()
+	c.caughtUp()
+	away := c.follower(n)
+	c.stop(away)
+	silent, back := "WARN a node does not answer node "+away, "INFO a node answers again node "+away
+	for _, want := range []string{silent, back} {
+		eventually(t, func() string {
+			for id := range c.nodes {
+				if id != away && log.count(id+" "+want) == 0 {
+					return id + " does not log: " + want
+				}
+			}
+			return ""
+		})
+		if c.nodes[away] == nil {
+			c.start(away)
+		}
+	}
+	if log.count(silent) != 2 || log.count(back) != 2 || log.count("heartbeat") > 0 {
+		t.Errorf("%q", log.lines)
+	}
+	shutdown(t, e)
+}
