@@ -16,12 +16,12 @@ import (
 type Cluster struct {
 	Node            string        `toml:"node" doc:"id of this node in a cluster; empty: a broker of its own"`
 	Members         []string      `toml:"members" doc:"nodes of the cluster, each as id=host:port (in the environment and on the command line separated by commas); all nodes get the same list"`
-	Join            bool          `toml:"join" doc:"the node joins a cluster that exists, after broker cluster add; it never founds one"`
+	Join            bool          `toml:"join" doc:"the node joins an existing cluster, after broker cluster add; it never starts a new one"`
 	Listen          string        `toml:"listen" doc:"host:port for the other nodes; empty: this node's address in members"`
-	ElectionTimeout time.Duration `toml:"election_timeout" doc:"how long the other nodes wait for a word of the leader before they elect another one"`
-	TLSCert         string        `toml:"tls_cert" doc:"certificate chain in PEM with which nodes show each other who they are; required unless all nodes are on loopback"`
+	ElectionTimeout time.Duration `toml:"election_timeout" doc:"how long the other nodes wait for a message from the leader before they elect another one"`
+	TLSCert         string        `toml:"tls_cert" doc:"certificate chain in PEM with which nodes authenticate to each other; required unless all nodes are on loopback"`
 	TLSKey          string        `toml:"tls_key" doc:"private key in PEM"`
-	TLSCA           string        `toml:"tls_ca" doc:"CA certificates in PEM that sign the certificates of the nodes, and of nobody else"`
+	TLSCA           string        `toml:"tls_ca" doc:"CA certificates in PEM that sign the certificates of nodes only"`
 }
 
 // Enabled reports whether the broker is a node of a cluster.

@@ -65,7 +65,7 @@ func (l *loader) token(setting string, text *string) {
 	*text = tokenHash + hex.EncodeToString(sum[:])
 }
 
-// checkPrincipals looks for principals that cannot be told apart, or can never be met.
+// checkPrincipals looks for principals that have the same credentials, or that no client can ever be.
 func (c *Config) checkPrincipals(v *checker) {
 	seen := make(map[string]string)
 	unique := func(setting, kind, value string) {

@@ -278,7 +278,7 @@ type Throttle struct {
 	Burst           uint32        // leases at once after a pause, with a Rate; zero: 1
 }
 
-// Drain stops (On) or resumes handing out jobs of all queues: parked leases wait on, finishes are taken as ever. With
+// Drain stops (On) or resumes handing out jobs of all queues: waiting leases keep waiting, and results are still accepted. With
 // RefuseJobs no job is admitted meanwhile: ErrDraining. Reply: Accepted. It is not stored: a restart ends it.
 type Drain struct {
 	changing

@@ -44,7 +44,7 @@ func (o *Outbox) WriteString(s string) { o.buf = append(o.buf, s...) }
 // Len is the number of bytes that have not left.
 func (o *Outbox) Len() int { return len(o.buf) }
 
-// Late is told how many of the bytes that Sent has dropped are still on their way to the socket.
+// Late learns how many of the bytes that Sent has dropped are still on their way to the socket.
 func (o *Outbox) Late(n int) { o.late = n }
 
 // Unsent is the number of bytes that the socket has not taken, or a few more that it has just taken.

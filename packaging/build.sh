@@ -49,7 +49,7 @@ copyright() {
 
 # common makes what is the same for all architectures.
 common() {
-	CGO_ENABLED=0 go run -trimpath -tags man ./cmd/broker man "$stage/common"
+	GOFLAGS=-pgo=off go run -tags man ./cmd/broker man "$stage/common" # compiled as the tests are, and so only once
 	mkdir -p "$stage/common/doc" "$stage/common/docs"
 	cp README.md SECURITY.md NOTICE CHANGELOG.md "$stage/common/doc/"
 	cp docs/*.md docs/*.png "$stage/common/docs/"

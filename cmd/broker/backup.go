@@ -169,7 +169,7 @@ func (p *process) backup(dir string) error {
 	return storeError(err)
 }
 
-// storeError is what clients are told where there is no store.
+// storeError is the reply to clients where there is no store.
 func storeError(err error) error {
 	if errors.Is(err, engine.ErrNothingStored) {
 		return &service.Error{Code: service.CodeUnsupported, Detail: err.Error()}

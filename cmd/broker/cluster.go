@@ -282,7 +282,7 @@ func (k *clusterNode) setLeader(t *process) {
 	k.mu.Unlock()
 }
 
-// endTerm ends a term in good order: what was promised is committed and told.
+// endTerm ends a term in good order: everything acknowledged is committed, and its replies are sent.
 func (p *process) endTerm() {
 	p.reloads.end()
 	p.api.Unready()
@@ -299,7 +299,7 @@ func (p *process) endTerm() {
 // handOverFor is how long a leader that stops sends replies before it hands the lead over.
 const handOverFor = 250 * time.Millisecond
 
-// abandonTerm ends a term that another node may have ended: nothing more is committed or told.
+// abandonTerm ends a term that another node may have ended: nothing more is committed or sent.
 func (p *process) abandonTerm() {
 	p.reloads.end()
 	p.engine.Abandon()

@@ -7,7 +7,7 @@ import (
 	"broker/core"
 )
 
-// Clock is a clock.Clock that only moves when told to. Safe for concurrent use.
+// Clock is a clock.Clock that moves only when the test advances it. Safe for concurrent use.
 type Clock struct{ now atomic.Int64 }
 
 // NewClock starts at the first second of 2030, UTC.

@@ -6,7 +6,7 @@ import (
 )
 
 // reclaimer frees disk space while the disk is nearly full. No new jobs arrive then, and the removals of completed jobs are too
-// small to make the store compact by itself. So it compacts each time a quarter of the jobs is gone, which keeps the cost of
+// small to make the store compact on its own. So it compacts each time a quarter of the jobs is gone, which keeps the cost of
 // compaction in proportion to its effect.
 type reclaimer struct {
 	jobs int // in the store at the last compaction; used by the timer goroutine only

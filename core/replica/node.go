@@ -77,7 +77,7 @@ type stage int
 
 const (
 	isNew    stage = iota // it belongs to no cluster yet
-	founding              // it has promised to follow a founder that it has not heard of since
+	founding              // it has promised to follow a founder that has not contacted it since
 	isMember
 )
 
@@ -419,7 +419,7 @@ func (l *Leadership) Attach(o *engine.Options) {
 	o.Replicated = &engine.Replicated{Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby}
 }
 
-// Serving says whether clients are served: until then, those of other members are told to wait.
+// Serving says whether clients are served: until then, those of other members have to wait.
 func (l *Leadership) Serving(yes bool) { l.n.serving.Store(yes) }
 
 // Lost is closed when another node may lead. The engine must stop at once.

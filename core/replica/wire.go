@@ -151,7 +151,7 @@ func (n *Node) accept(conn net.Conn) {
 	var g greeting
 	if err := readFrame(conn, magic, &g); err != nil {
 		n.log.Warn("connection between nodes refused", "remote", conn.RemoteAddr().String(), "error", err.Error())
-		_ = conn.Close() // nothing can be told
+		_ = conn.Close() // there is nobody to report it to
 		return
 	}
 	why := tooOld(n.formats(), g.formats, n.o.ID, g.From)

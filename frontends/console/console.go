@@ -21,7 +21,7 @@ type Options struct {
 	Version string
 	Now     func() time.Time
 
-	// Failed is told of faults of the broker, which pages do not explain.
+	// Failed receives internal errors, which pages do not show.
 	Failed func(page string, err error)
 
 	// Authenticate finds the caller of a request by certificate, Authorization header or, without any, the default

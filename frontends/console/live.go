@@ -13,7 +13,7 @@ import (
 	"broker/frontends/service"
 )
 
-// How often tabs are told of changes at most, how often a stream shows that it is alive, and how long a stream lasts
+// How often tabs are notified of changes at most, how often a stream shows that it is alive, and how long a stream lasts
 // before the browser makes a new one.
 const (
 	liveEvery     = 2 * time.Second
@@ -45,7 +45,7 @@ func newLive(s func() *service.Service, now func() time.Time) *live {
 }
 
 // join adds a tab whose page is of a turn; ok is false if there are too many. A page of another turn may lack a change: its
-// tab is told at once.
+// tab is notified at once.
 func (l *live) join(turn string) (changed chan struct{}, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,7 +24,7 @@ type asset struct {
 	gzipped []byte
 }
 
-// assets are the files by the name that pages use, which changes with the content: browsers keep them for ever.
+// assets are the files by the name that pages use, which changes with the content: browsers may cache them without limit.
 type assets struct {
 	byName map[string]asset  // console.1a2b3c4d.css
 	named  map[string]string // console.css → console.1a2b3c4d.css

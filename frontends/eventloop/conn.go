@@ -203,7 +203,7 @@ func (c *conn) turn() {
 }
 
 // onHangup is called when no more input will come: the peer has closed its sending side (eof), or the connection is
-// broken. The socket is closed when it returns, unless the transport was told to keep it.
+// broken. The socket is closed when it returns, unless the transport has to keep it.
 func (c *conn) onHangup(eof bool) {
 	defer c.recovered()
 	if !eof || c.phase == lingering || c.aborted.Load() {

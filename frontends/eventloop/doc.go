@@ -38,11 +38,11 @@
 // The session is closed when it asks for that or when the client closes its sending side (half-close); a session with
 // pending output or input is first served to its end. For the broker the client is gone then: its leases are released and
 // no job can be handed to it. What the session has written is still sent, including replies that wait for a commit
-// (leaving); the session is told how much could not be sent (frontends.UnsentHandler). A session may keep a half-closed
+// (leaving); the session learns how much could not be sent (frontends.UnsentHandler). A session may keep a half-closed
 // connection open for replies that depend on other clients (frontends.HalfCloseWaiter). A parked lease or a foreground job
-// is given up, because a half-closed connection cannot be told from a closed one until something is written to it; a
+// is given up, because a half-closed connection cannot be distinguished from a closed one until something is written to it; a
 // result is worth waiting for, until the kernel reports that the peer is gone.
 //
-// After CloseAfterFlush the client is told that no more will come, and what it still sends is discarded for a moment
+// After CloseAfterFlush the broker closes its sending side, and discards for a moment what the client still sends
 // (lingering), so that a reset does not overtake the last reply.
 package eventloop

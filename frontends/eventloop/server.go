@@ -25,7 +25,7 @@ const (
 	leavingEvery      = 2 * time.Millisecond   // check of conns whose last replies wait for a commit
 	acceptPause       = 100 * time.Millisecond // after a failed accept, such as one without free descriptors
 	stallTimeout      = 30 * time.Second       // for a leaving client that reads none of its last replies
-	lingerTimeout     = 2 * time.Second        // for a client that was told that the connection ends and does not close it
+	lingerTimeout     = 2 * time.Second        // for a client that does not close the connection after the broker has closed its side
 	stopLingerTimeout = 100 * time.Millisecond // the same while the server stops
 )
 

@@ -49,7 +49,7 @@ type Options struct {
 	Flush          Flush
 	Description    string // zero: Description
 
-	// Audit is told what operators have changed. It is called on an event loop and must not block. May be nil.
+	// Audit receives what operators have changed. It is called on an event loop and must not block. May be nil.
 	Audit func(access.Change)
 
 	// Route renames the queue and type of a job at submission. A queue that it changes gets no Namespace. nil: no

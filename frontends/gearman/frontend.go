@@ -11,7 +11,7 @@ import (
 
 // Options of the front-end. The zero value behaves like gearmand with its defaults.
 type Options struct {
-	// Audit is told what operators have changed with text commands. It is called on an event loop and must not block. May be nil.
+	// Audit receives what operators have changed with text commands. It is called on an event loop and must not block. May be nil.
 	Audit func(access.Change)
 
 	// Version is the answer to the text command version. Empty: 1.1.20.

@@ -18,12 +18,12 @@ const httpReadTimeout = 10 * time.Second
 type HTTP struct {
 	f *Frontend
 
-	mu    sync.Mutex // guards heard
-	heard map[*httpSession]core.Instant
+	mu        sync.Mutex // guards lastInput
+	lastInput map[*httpSession]core.Instant
 }
 
 // HTTP makes the front-end whose requests submit jobs as clients of f do.
-func (f *Frontend) HTTP() *HTTP { return &HTTP{f: f, heard: make(map[*httpSession]core.Instant)} }
+func (f *Frontend) HTTP() *HTTP { return &HTTP{f: f, lastInput: make(map[*httpSession]core.Instant)} }
 
 // Name implements frontends.Frontend.
 func (h *HTTP) Name() string { return "gearman-http" }
@@ -34,7 +34,7 @@ func (h *HTTP) Limits() frontends.Limits { return h.f.Limits() }
 // Open implements frontends.Frontend.
 func (h *HTTP) Open(c frontends.Conn) frontends.Session {
 	s := &httpSession{h: h, conn: c, client: frontends.OpenClient(h.f.broker, core.Gearman, c, nil)}
-	h.hear(s)
+	h.noteInput(s)
 	return s
 }
 
@@ -42,26 +42,26 @@ func (h *HTTP) Open(c frontends.Conn) frontends.Session {
 func (h *HTTP) Tick(now core.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for s, at := range h.heard {
+	for s, at := range h.lastInput {
 		if now.Sub(at) >= httpReadTimeout {
-			delete(h.heard, s)
+			delete(h.lastInput, s)
 			s.conn.Abort()
 		}
 	}
 }
 
-// hear notes that a client has sent something.
-func (h *HTTP) hear(s *httpSession) {
+// noteInput notes that a client has sent something.
+func (h *HTTP) noteInput(s *httpSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.heard[s] = h.f.broker.Now()
+	h.lastInput[s] = h.f.broker.Now()
 }
 
 // forget ends the timeout of a client: its request is complete, or it is gone.
 func (h *HTTP) forget(s *httpSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.heard, s)
+	delete(h.lastInput, s)
 }
 
 // httpSession is one connection. It reads one request and writes one answer.
@@ -85,7 +85,7 @@ func (s *httpSession) Feed(in []byte) int {
 	}
 	r, status, done := parseHTTP(in, s.h.f.o.MaxBodyBytes)
 	if status == "" && !done {
-		s.h.hear(s)
+		s.h.noteInput(s)
 		return 0
 	}
 	s.complete = true

@@ -35,7 +35,7 @@ func newConnLimiter(limit int) *connLimiter {
 	return &connLimiter{max: limit, conns: make(map[net.Conn]*limitedConn)}
 }
 
-// connState is http.Server.ConnState. It hears of a new connection before anything is read from it.
+// connState is http.Server.ConnState. net/http calls it for a new connection before it reads from it.
 func (l *connLimiter) connState(nc net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,7 +2,7 @@ package httpapi
 
 import "net/http"
 
-// healthz says whether the process can do its work. A long start is no illness.
+// healthz says whether the process can do its work. A long start is not a failure.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	if b := s.backend.Load(); b != nil && b.Broker.Stopped() {
 		s.answer(w, http.StatusServiceUnavailable, map[string]any{"status": "store failed, no work is taken"})

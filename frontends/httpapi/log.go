@@ -9,7 +9,7 @@ import (
 // libraryLog makes lines of our log of what net/http says.
 type libraryLog struct{ log zerolog.Logger }
 
-// Write implements io.Writer. A handshake that fails is told to who debugs only: any stranger can cause as many as he likes.
+// Write implements io.Writer. Failed handshakes are logged at level debug only: any stranger can cause as many as he likes.
 func (l libraryLog) Write(p []byte) (int, error) {
 	level := zerolog.WarnLevel
 	if bytes.HasPrefix(p, []byte("http: TLS handshake error")) {

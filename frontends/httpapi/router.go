@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// routed gives what the mux refuses by itself (404, 405) the form of all errors.
+// routed gives the refusals of the mux (404, 405) the form of all errors.
 func (s *Server) routed(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")

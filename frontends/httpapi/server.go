@@ -46,11 +46,11 @@ type Backend struct {
 	Broker  core.Broker
 	Stats   func() []byte       // Faktory's INFO, in JSON
 	Health  func() []byte       // the part of it that everybody may read
-	Syncs   func() core.Latency // of the store; nil: not told
+	Syncs   func() core.Latency // of the store; nil: unknown
 
 	Connections func() map[string]Connections // by front-end
 
-	Spans func() (sent, dropped uint64, on bool) // to a collector; nil: not told
+	Spans func() (sent, dropped uint64, on bool) // to a collector; nil: unknown
 }
 
 // Server answers HTTP requests.
@@ -151,7 +151,7 @@ func (s *Server) HTTP() *http.Server {
 }
 
 // writeTimeout is how long the answer to a request may take, waits not counted. It is longer than bodyTimeout, so that a client
-// that sends its body too slowly is told so.
+// that sends its body too slowly gets an answer.
 const writeTimeout = bodyTimeout + 10*time.Second
 
 // answer sends a value as JSON.

@@ -14,8 +14,8 @@ type workerList struct {
 	Cursor  string           `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
 }
 
-// told says how many workers were told something.
-type told struct {
+// notifiedWorkers says how many workers were notified.
+type notifiedWorkers struct {
 	Workers int `json:"workers"`
 }
 
@@ -30,12 +30,12 @@ func (s *Server) registerWorkers(api huma.API) {
 		{"quiet", "to take no more jobs"}, {"terminate", "to exit"},
 	} {
 		one := operation(w.state+"-worker", http.MethodPost, "/workers/{id}/"+w.state, "workers", "Tell a Faktory worker "+w.summary, http.StatusNotFound)
-		huma.Register(api, one, func(ctx context.Context, in *workerID) (*struct{ Body told }, error) {
-			return s.tellWorkers(ctx, in.ID, w.state)
+		huma.Register(api, one, func(ctx context.Context, in *workerID) (*struct{ Body notifiedWorkers }, error) {
+			return s.setWorkerState(ctx, in.ID, w.state)
 		})
 		all := operation(w.state+"-workers", http.MethodPost, "/workers/"+w.state, "workers", "Tell all Faktory workers "+w.summary)
-		huma.Register(api, all, func(ctx context.Context, _ *struct{}) (*struct{ Body told }, error) {
-			return s.tellWorkers(ctx, "", w.state)
+		huma.Register(api, all, func(ctx context.Context, _ *struct{}) (*struct{ Body notifiedWorkers }, error) {
+			return s.setWorkerState(ctx, "", w.state)
 		})
 	}
 	disconnect := operation("disconnect", http.MethodDelete, "/workers/{id}", "workers", "Close a connection, which releases the jobs that it holds", http.StatusNotFound)
@@ -55,12 +55,12 @@ func (s *Server) listWorkers(ctx context.Context, in *struct {
 	return &struct{ Body workerList }{workerList{workers, cursor}}, nil
 }
 
-func (s *Server) tellWorkers(ctx context.Context, id, state string) (*struct{ Body told }, error) {
+func (s *Server) setWorkerState(ctx context.Context, id, state string) (*struct{ Body notifiedWorkers }, error) {
 	n, err := s.service().TellWorkers(ctx, callerOf(ctx), id, state)
 	if err != nil {
 		return nil, s.problemOf(err)
 	}
-	return &struct{ Body told }{told{n}}, nil
+	return &struct{ Body notifiedWorkers }{notifiedWorkers{n}}, nil
 }
 
 func (s *Server) disconnect(ctx context.Context, in *workerID) (*struct{}, error) {

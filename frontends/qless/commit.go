@@ -149,7 +149,7 @@ func (f *Frontend) do(ops []core.Op) []core.Reply {
 		r := &f.replies[i]
 		f.newest = max(f.newest, r.Commit)
 		if r.Kind == core.EventReply {
-			f.heard(&r.Event)
+			f.noteEvent(&r.Event)
 			continue
 		}
 		answers = append(answers, *r)

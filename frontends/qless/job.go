@@ -29,7 +29,7 @@ type job struct {
 	time      float64 // of the last put, pop or completion: where waits and runs are measured from
 	due       float64 // hasDue: the job is scheduled for then once its dependencies are complete
 	hasDue    bool
-	grace     bool // its lock has expired once, and the worker was told
+	grace     bool // its lock has expired once, and the worker was notified
 
 	tags         []string
 	history      []entry

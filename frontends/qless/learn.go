@@ -29,8 +29,8 @@ type news struct {
 	lost   bool                  // events were dropped
 }
 
-// heard keeps what an event is about.
-func (f *Frontend) heard(ev *core.Event) {
+// noteEvent keeps what an event is about.
+func (f *Frontend) noteEvent(ev *core.Event) {
 	n := &f.news
 	n.lost = n.lost || ev.Dropped > 0
 	switch {
@@ -57,7 +57,7 @@ func (f *Frontend) look(seq uint64) {
 type found struct {
 	seq  uint64
 	info *core.JobInfo // nil: it is gone
-	end  *core.Event   // how it ended, if that was heard
+	end  *core.Event   // how it ended, if that event has arrived
 	job  *core.Job
 }
 

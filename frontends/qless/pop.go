@@ -101,7 +101,7 @@ func (t *tx) jobsJSON(jids []string) (any, error) {
 	return string(append(b, ']')), nil
 }
 
-// expireLocks looks at the locks of a queue that have expired, the oldest first: the worker of a job is told once and may
+// expireLocks looks at the locks of a queue that have expired, the oldest first: the worker of a job is notified once and may
 // still finish it during the grace period. It lists the jobs that are to be handed out again.
 func (t *tx) expireLocks(queue string, count int) (jids []string) {
 	grace := t.m.config.numberOr("grace-period", 10)

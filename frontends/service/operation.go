@@ -128,7 +128,7 @@ func (s *Service) saveOperation(c *client, o *operation) core.Commit {
 	}
 	r, err := c.ask(&core.WriteMeta{Entries: []core.MetaEntry{{Name: operationName(o.number), Value: value}}})
 	if err != nil {
-		return 0 // the store has failed: the operation will learn that by itself
+		return 0 // the store has failed: the next step of the operation fails for the same reason
 	}
 	return r.Commit
 }

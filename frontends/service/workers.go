@@ -178,7 +178,7 @@ func (s *Service) processes(held map[string][]core.HeldJob) []Worker {
 }
 
 // TellWorkers tells a Faktory worker, or all of them if id is empty, to stop taking jobs (quiet) or to exit (terminate),
-// and returns how many were told.
+// and returns how many were notified.
 func (s *Service) TellWorkers(ctx context.Context, caller Caller, id, state string) (int, error) {
 	if err := caller.mayAll(access.Operate); err != nil {
 		return 0, err

@@ -27,7 +27,7 @@
 // A connection executes one command at a time. Commands that the broker answers at once are pipelined (pipeline.go).
 // lease, result and run may have to wait; then no more input is read until the answer is there. When the client closes its
 // sending side while it waits for a job, it is answered -TIMEOUT at once, and its run job is cancelled: on TCP it cannot be
-// told from a client that is gone, which must not take a job. A result takes nothing from other clients: a half-closed
+// distinguished from a client that is gone, which must not take a job. A result takes nothing from other clients: a half-closed
 // client still receives it, then the connection is closed.
 //
 // # Terms

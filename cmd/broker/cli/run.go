@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxRunWait is how long run waits unless it is told otherwise, and the most that the API grants.
+// maxRunWait is how long run waits by default, and the longest wait that the API allows.
 const maxRunWait = 10 * time.Minute
 
 func runCommand() *cobra.Command {

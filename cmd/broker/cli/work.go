@@ -87,7 +87,7 @@ func workCommand() *cobra.Command {
 	return cmd
 }
 
-// run works until it is told to stop, or there is nothing left to do and that is the end.
+// run works until it is stopped, or until the queues are empty if that is to end it.
 func (w *worker) run(ctx context.Context, jobs int) error {
 	leasing, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

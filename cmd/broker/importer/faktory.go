@@ -20,7 +20,7 @@ import (
 // FaktoryPort is the port of Faktory servers.
 const FaktoryPort = "7419"
 
-// beatEvery is how often a Faktory server wants to hear from a worker.
+// beatEvery is how often a Faktory server expects a heartbeat from a worker.
 const beatEvery = 10 * time.Second
 
 // maxFetched bounds a batch. Jobs that an import has fetched when it is killed come back only when their reservation ends.

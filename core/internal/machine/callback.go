@@ -156,7 +156,7 @@ func (m *Machine) inspectBatch(c *client, op *core.InspectBatch) {
 	m.reply(c, core.Reply{Kind: core.BatchReply, Tag: op.Tag, Seq: g.number, Commit: m.batchCommit(g), Batch: &info})
 }
 
-// info is what clients are told of a batch.
+// info describes a batch to clients.
 func (g *batch) info() core.BatchInfo {
 	return core.BatchInfo{
 		Number: g.number, Parent: g.Parent, Description: g.Description, CreatedAt: g.CreatedAt, Until: g.Until, Total: g.Total,

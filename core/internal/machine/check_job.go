@@ -86,7 +86,7 @@ func (c *checker) state(h uint32, e *entry) {
 		}
 	case core.Leased:
 		if e.stateTimer == 0 && e.holderKind != core.HeldByConn {
-			c.fail("job %d is leased for ever without a connection", e.seq)
+			c.fail("job %d is leased without a time limit or a connection", e.seq)
 		}
 	case core.Blocked:
 		x := c.m.optionalState(h)

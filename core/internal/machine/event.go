@@ -156,7 +156,7 @@ func (m *Machine) eventCommit(e *entry, kind core.EventKind) core.Commit {
 type lastHolder struct {
 	seq           uint64
 	name, address string
-	leasedAt      core.Instant // zero once an event has told it
+	leasedAt      core.Instant // zero once an event has reported it
 }
 
 // setTrace keeps the trace of a new job for its events: its payload may not be in memory then.

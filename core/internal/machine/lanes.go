@@ -40,7 +40,7 @@ type lanes struct {
 	retired bool   // the queue has others now
 }
 
-// laneName is the type and key of the jobs in a lane; empty if jobs are not told apart by them.
+// laneName is the type and key of the jobs in a lane; empty if the lanes do not depend on them.
 type laneName struct{ typ, key string }
 
 // lane is part of a queue.

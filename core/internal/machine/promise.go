@@ -4,7 +4,7 @@ import "broker/core"
 
 // A reply leaves once the commit that it rests on is durable. A reply to a change rests on the open batch, which holds that
 // change. A reply that tells of a job, a batch, a queue's settings or a meta entry rests on the commit that holds the last
-// change of it, whoever made that change: what one client was told must survive a crash, even if another client caused it.
+// change of it, whoever made that change: what one client has learned must survive a crash, even if another client caused it.
 //
 //	open batch ── Seal ──▶ in flight ── Committed ──▶ durable
 //	dirty                  inflight                   neither flag
@@ -77,7 +77,7 @@ func (m *Machine) refused(c *client, tag uint64, e *entry, err error) {
 	m.reply(c, r)
 }
 
-// stops reports whether an operation on a job ends here: it was refused and the client was told, or it belongs to a list that is
+// stops reports whether an operation on a job ends here: it was refused and the client has its reply, or it belongs to a list that is
 // being checked.
 func (m *Machine) stops(c *client, tag uint64, e *entry, err error) bool {
 	if m.run != nil {

@@ -25,7 +25,7 @@ func (w *world) flush() error {
 // slowSync lets clients continue while a batch is being written.
 func (w *world) slowSync() error {
 	if w.mode == engine.Relaxed {
-		return w.flush() // such promises cannot be told apart then
+		return w.flush() // such promises cannot be distinguished then
 	}
 	w.note("slow sync")
 	var once sync.Once

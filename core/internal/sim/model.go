@@ -21,7 +21,7 @@ type promise struct {
 	parent    uint64
 	made      core.Commit // the admission is promised once this is on disk
 	mayEnd    bool        // a client tried to finish or remove it
-	limited   bool        // it may end by itself: attempts, time to start
+	limited   bool        // it may end without a client: attempts, time to start
 	forced    bool        // a client made it ready in spite of its dependencies
 	again     bool        // a client had it run again, or it left the dead set: an outcome is not its end
 	ended     core.Commit // its end is promised once this is on disk; zero: none accepted

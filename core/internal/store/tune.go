@@ -72,7 +72,7 @@ func (s *Store) tuned(o Options) *pebble.Options {
 	return p
 }
 
-// compactionRoom is the free disk space, in bytes, that Pebble is told of at most.
+// compactionRoom is the most free disk space, in bytes, that is reported to Pebble.
 //
 // New jobs overlap no table, so their tables can move down the levels unchanged. But Pebble moves tables one by one, and
 // extends a compaction of level 0 to tables next to those that it must compact: compactions of metadata entries, which are

@@ -24,7 +24,7 @@ type FS struct {
 
 	latch *Latch
 	dir   string
-	free  uint64 // bytes; upper bound of the free space that Pebble is told
+	free  uint64 // bytes; upper bound of the free space that is reported to Pebble
 
 	guarding sync.WaitGroup // writes of GUARD in the background, after a log was created
 
@@ -33,7 +33,7 @@ type FS struct {
 	opened atomic.Pointer[string]
 }
 
-// New returns a file system for the store in dir. Pebble is told of at most maxFree bytes of free space.
+// New returns a file system for the store in dir. At most maxFree bytes of free space are reported to Pebble.
 func New(base vfs.FS, dir string, latch *Latch, maxFree uint64) *FS {
 	return &FS{FS: base, latch: latch, dir: dir, free: maxFree}
 }
