@@ -1,9 +1,6 @@
 package httpapi
 
 import (
-	"errors"
-	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"broker/core"
 	"broker/frontends/access"
@@ -356,26 +352,4 @@ func truth(b bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// WriteMetrics writes the metrics as GET /metrics serves them.
-func (s *Server) WriteMetrics(w io.Writer) error {
-	answer := &textAnswer{to: w, head: make(http.Header)}
-	promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(answer, &http.Request{Header: make(http.Header)})
-	return answer.err
-}
-
-// textAnswer is an http.ResponseWriter that keeps the body alone.
-type textAnswer struct {
-	to   io.Writer
-	head http.Header
-	err  error
-}
-
-func (a *textAnswer) Header() http.Header { return a.head }
-func (a *textAnswer) WriteHeader(int)     {}
-func (a *textAnswer) Write(b []byte) (int, error) {
-	n, err := a.to.Write(b)
-	a.err = errors.Join(a.err, err)
-	return n, err
 }

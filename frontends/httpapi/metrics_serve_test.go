@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestMetricsInTheFormatThatTheClientPrefers(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	for accept, want := range map[string]string{
+		"":           "text/plain; version=0.0.4",
+		"text/plain": "text/plain; version=0.0.4",
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited": "application/vnd.google.protobuf;",
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", accept)
+		req.Header.Set("Accept-Encoding", "gzip")
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := gzip.NewReader(resp.Body)
+		if err != nil {
+			t.Fatalf("%s: %v", accept, err)
+		}
+		text, err := io.ReadAll(body)
+		if err != nil || !bytes.Contains(text, []byte("broker_")) {
+			t.Errorf("%s: %v, %.100q", accept, err, text)
+		}
+		if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, %q; want %q", accept, resp.Status, got, want)
+		}
+	}
+}
+
+func TestMetricsByName(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	status, body := f.get("/metrics?name[]=go_goroutines&name[]=go_threads", "")
+	if status != http.StatusOK || strings.Count(body, "# TYPE ") != 2 || !strings.Contains(body, "\ngo_goroutines ") {
+		t.Errorf("status %d:\n%s", status, body)
+	}
+}
+
+// brokenCollector cannot be read.
+type brokenCollector struct{ desc *prometheus.Desc }
+
+func (b brokenCollector) Describe(to chan<- *prometheus.Desc) { to <- b.desc }
+func (b brokenCollector) Collect(to chan<- prometheus.Metric) {
+	to <- prometheus.NewInvalidMetric(b.desc, errors.New("no such file"))
+}
+
+func TestMetricsThatCannotBeReadAreAnError(t *testing.T) {
+	t.Parallel()
+	f := setup(t, Options{})
+	f.metrics.registry.MustRegister(brokenCollector{prometheus.NewDesc("broken", "cannot be read", nil, nil)})
+	if status, body := f.get("/metrics", ""); status != http.StatusInternalServerError || !strings.Contains(body, "no such file") {
+		t.Errorf("status %d: %s", status, body)
+	}
+	if err := f.WriteMetrics(io.Discard); err == nil {
+		t.Error("no error")
+	}
+}
