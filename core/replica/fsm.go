@@ -35,6 +35,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 	switch {
 	case err == nil:
 		f.n.applied.Store(l.Index)
+		f.n.unflushed.Add(1)
 		return nil
 	case errors.Is(err, store.ErrSequence), errors.Is(err, errParts): // of a leader that was replaced: the same on all members
 		f.n.applied.Store(l.Index)

@@ -98,7 +98,7 @@ func (n *Node) newLeadership(j *journal) *Leadership {
 	return l
 }
 
-// watchDisk cuts the log, and notices when a disk fails.
+// watchDisk flushes the store, cuts the log, and notices when a disk fails.
 func (n *Node) watchDisk() {
 	failed, logFailed := n.store.Load().Failed(), n.logs.log.Failed()
 	tick := time.NewTicker(time.Second)
@@ -119,8 +119,20 @@ func (n *Node) watchDisk() {
 		case <-tick.C:
 			failed = n.store.Load().Failed() // it may have been replaced
 			n.checkFree()
+			n.flush()
 			n.cutLog()
 		}
+	}
+}
+
+// flush makes the store durable if a crash would leave many entries to be applied again.
+func (n *Node) flush() {
+	if n.unflushed.Load() < n.o.flushEntries {
+		return
+	}
+	n.unflushed.Store(0)
+	if err := n.store.Load().Flush(); err != nil && !errors.Is(err, store.ErrClosed) { // replaced by a copy
+		n.log.Warn("the store cannot be flushed", "error", err.Error())
 	}
 }
 

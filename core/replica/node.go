@@ -42,16 +42,17 @@ type Node struct {
 	stage    stage
 	seen     map[string]*seen // the other members, by id
 
-	store   atomic.Pointer[store.Store]
-	standby standby
-	logs    *logStore
-	snaps   *snapshots
-	fsm     *fsm
-	trans   *transport
-	raft    *raft.Raft // set before stage is member
-	notify  chan bool
-	ended   chan *journal // that have failed; capacity 1, since one more says no more
-	applied atomic.Uint64
+	store     atomic.Pointer[store.Store]
+	standby   standby
+	logs      *logStore
+	snaps     *snapshots
+	fsm       *fsm
+	trans     *transport
+	raft      *raft.Raft // set before stage is member
+	notify    chan bool
+	ended     chan *journal // that have failed; capacity 1, since one more says no more
+	applied   atomic.Uint64
+	unflushed atomic.Uint64 // entries since the store was last flushed, about
 
 	serving   atomic.Bool // this node leads, and serves clients
 	diskLow   atomic.Bool // less than MinFreeDisk is free

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"log/slog"
@@ -43,7 +44,8 @@ type Options struct {
 	// Log gets what an operator wants to know. Any goroutine.
 	Log func(level slog.Level, text string, fields ...any)
 
-	newestFormat int // that this node says it reads; tests make it an older program's
+	flushEntries uint64 // tests flush earlier; zero: defaultFlush
+	newestFormat int    // that this node says it reads; tests make it an older program's
 }
 
 // Member is a node and the address at which the others call it.
@@ -76,7 +78,12 @@ const defaultElection = time.Second
 // defaultMaxLog bounds the log. A follower that lags behind by more than half of it gets a copy of the store.
 const defaultMaxLog = 64 << 20
 
+// defaultFlush is after how many entries the store is flushed. What is not is applied again after a crash, which takes about 30 µs an
+// entry; when all nodes have crashed, nobody is served before.
+const defaultFlush = 10_000
+
 func (o Options) withDefaults() Options {
+	o.flushEntries = cmp.Or(o.flushEntries, defaultFlush)
 	if o.ElectionTimeout <= 0 {
 		o.ElectionTimeout = defaultElection
 	}
