@@ -15,6 +15,7 @@ type plan struct {
 	next  core.Instant // the first run after those that are on disk
 	runs  []planRun    // runs from next on
 	loose bool         // the clock was set far back: the next run may be any
+	anew  bool         // the first of runs may be any run, and is not on disk: what is there is unknown
 }
 
 // planRun is a run of a schedule. Later runs up to the instant through were left out.
@@ -102,7 +103,7 @@ func (w *world) ScheduleRan(r core.ScheduleRun) {
 	case r.Result == core.RunRefused:
 		return // it is tried again
 	case p.loose:
-		p.next, p.runs, p.loose = r.DueAt, nil, false
+		p.next, p.runs, p.loose, p.anew = r.DueAt, nil, false, true
 	case r.DueAt != p.due():
 		w.fail(fmt.Errorf("schedule %s ran for %d, was due at %d", r.Name, r.DueAt, p.due()))
 	}
@@ -141,7 +142,7 @@ func (m *model) plansFlushed(committed core.Commit) {
 			continue
 		}
 		for len(p.runs) > 0 && (p.runs[0].made == soon || p.runs[0].made <= committed) {
-			p.next, p.runs = planAfter(p.runs[0].through), p.runs[1:]
+			p.next, p.runs, p.anew = planAfter(p.runs[0].through), p.runs[1:], false
 		}
 	}
 }
@@ -160,7 +161,7 @@ func (w *world) plansAfterCrash(committed core.Commit) error {
 		switch {
 		case p == nil && w.mode == 0:
 			return fmt.Errorf("schedule %s came back though its removal was acknowledged", s.Name)
-		case p == nil || p.made > committed || p.loose || w.farBack():
+		case p == nil || p.made > committed || p.loose || p.anew || w.farBack():
 		case s.NextAt != p.next && !slices.ContainsFunc(p.runs, func(r planRun) bool { return planAfter(r.through) == s.NextAt }):
 			return fmt.Errorf("schedule %s is due at %d, on disk at %d, runs %v", s.Name, s.NextAt, p.next, p.runs)
 		}
