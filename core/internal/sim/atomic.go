@@ -27,8 +27,14 @@ func (w *world) atomic() error {
 		op.Ops, accepted = append(op.Ops, one), append(accepted, then)
 	}
 	submit := &core.Submit{Tag: w.newTag(), Job: &core.Job{Queue: queueName(w.rng.IntN(4)), Origin: core.Faktory, Body: fmt.Appendf(nil, "body %d", w.number)}}
-	op.Ops, accepted = append(op.Ops, submit), append(accepted, func(r core.Reply) error {
+	write, written := w.writeDocument()
+	seq := uint64(0)
+	op.Ops, accepted = append(op.Ops, submit, write), append(accepted, func(r core.Reply) error {
+		seq = r.Seq
 		w.submitted(c, submit, r)
+		return nil
+	}, func(r core.Reply) error {
+		written(r, seq)
 		return nil
 	})
 	before := w.brief(jobs)

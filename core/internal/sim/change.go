@@ -137,7 +137,9 @@ func (w *world) change() error {
 		return nil
 	}
 	var err error
-	switch w.rng.IntN(7) {
+	switch w.rng.IntN(8) {
+	case 7:
+		err = w.leaseJob(p)
 	case 6:
 		err = w.annotate(p)
 	case 0:
@@ -295,6 +297,22 @@ func (w *world) transfer(p *promise) error {
 		i := w.look(p.seq)
 		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch {
 			return fmt.Errorf("job %d was handed to %q as epoch %d and is %+v", p.seq, op.Worker, r.Lease.Epoch, i)
+		}
+		p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.toMonotonic(i.LeaseUntil)
+		return nil
+	})
+}
+
+// leaseJob gives a job to a worker by name, whoever has it.
+func (w *world) leaseJob(p *promise) error {
+	before := w.look(p.seq)
+	op := &core.LeaseJob{
+		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), Worker: fmt.Sprint("worker ", w.rng.IntN(3)), LeaseFor: 5 * time.Second,
+	}
+	return w.doIf(p, op, op.If, func(r core.Reply) error {
+		i := w.look(p.seq)
+		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch || i.Attempts != before.Attempts+1 {
+			return fmt.Errorf("job %d was given to %q as epoch %d, was %+v and is %+v", p.seq, op.Worker, r.Lease.Epoch, before, i)
 		}
 		p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.toMonotonic(i.LeaseUntil)
 		return nil

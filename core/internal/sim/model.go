@@ -84,17 +84,18 @@ const soon = ^core.Commit(0)
 
 // model is what was promised to all clients.
 type model struct {
-	jobs    map[uint64]*promise
-	seqs    []uint64
-	waits   map[uint64]*wait // by tag
-	batches map[uint64]*batch
-	numbers []uint64 // of batches
-	plans   map[string]*plan
-	rows    map[string]core.Commit // of queues that stay known once this is on disk
+	jobs      map[uint64]*promise
+	seqs      []uint64
+	waits     map[uint64]*wait // by tag
+	batches   map[uint64]*batch
+	numbers   []uint64 // of batches
+	plans     map[string]*plan
+	documents map[string]*document
+	rows      map[string]core.Commit // of queues that stay known once this is on disk
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, documents: map[string]*document{}}
 }
 
 func (m *model) add(p *promise) {
@@ -138,6 +139,7 @@ func (m *model) flushed(committed core.Commit) {
 		}
 	}
 	m.plansFlushed(committed)
+	m.documentsFlushed(settle, committed)
 	for _, p := range m.jobs {
 		settle(&p.made)
 		settle(&p.ended)
@@ -192,6 +194,9 @@ func (m *model) gone(c core.ClientID) {
 // time that the wall clock has shown.
 func (w *world) afterCrash(committed core.Commit) error {
 	if err := w.eventsTrue(committed); err != nil {
+		return err
+	}
+	if err := w.documentsAfterCrash(committed); err != nil {
 		return err
 	}
 	m := w.model
