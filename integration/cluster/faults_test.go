@@ -6,8 +6,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"broker/integration/harness"
 )
 
 // fault is something that happens to a cluster under load.
@@ -32,12 +30,7 @@ var faults = []fault{
 	{"the leader stands still", func(c *cluster) {
 		i := c.leader()
 		check(c.t, c.nodes[i].Signal(syscall.SIGSTOP))
-		harness.Eventually(c.t, func() string {
-			if v, err := c.view((i + 1) % size); err != nil || v.Leader == "" || v.Leader == fmt.Sprint("n", i+1) {
-				return fmt.Sprint(v, err)
-			}
-			return ""
-		})
+		c.awaitLeaderOtherThan(i)
 		time.Sleep(300 * time.Millisecond)
 		check(c.t, c.nodes[i].Signal(syscall.SIGCONT))
 		c.caughtUp()
@@ -52,12 +45,7 @@ var faults = []fault{
 	{"the leader is cut off", func(c *cluster) {
 		i := c.leader()
 		c.network.isolate(fmt.Sprint("n", i+1))
-		harness.Eventually(c.t, func() string {
-			if v, err := c.view((i + 1) % size); err != nil || v.Leader == "" || v.Leader == fmt.Sprint("n", i+1) {
-				return fmt.Sprint(v, err)
-			}
-			return ""
-		})
+		c.awaitLeaderOtherThan(i)
 		time.Sleep(300 * time.Millisecond)
 		c.network.heal()
 		c.caughtUp()

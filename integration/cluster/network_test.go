@@ -1,8 +1,7 @@
 package cluster_test
 
 import (
-	"encoding/binary"
-	"encoding/json"
+	"bytes"
 	"io"
 	"net"
 	"sync"
@@ -50,24 +49,18 @@ func (w *network) proxy(t *testing.T, id, to string) (address string) {
 // pass reads the greeting and passes everything on.
 func (w *network) pass(a net.Conn, id, to string) {
 	defer func() { _ = a.Close() }()
-	head := make([]byte, 8)
-	if _, err := io.ReadFull(a, head); err != nil {
+	var said bytes.Buffer
+	var from greeting
+	if receiveFrame(io.TeeReader(a, &said), len(greetingMagic), &from) != nil || w.isCut(from.From, id) {
 		return
 	}
-	body := make([]byte, min(binary.BigEndian.Uint32(head[4:]), 1<<16))
-	var greeting struct {
-		From string `json:"from"`
-	}
-	if _, err := io.ReadFull(a, body); err != nil || json.Unmarshal(body, &greeting) != nil || w.isCut(greeting.From, id) {
-		return
-	}
-	w.awaitVoice(greeting.From, id)
+	w.awaitVoice(from.From, id)
 	b, err := net.Dial("tcp", to)
 	if err != nil {
 		return
 	}
 	defer func() { _ = b.Close() }()
-	p := &pair{greeting.From, id, a, b}
+	p := &pair{from.From, id, a, b}
 	w.mu.Lock()
 	w.pairs[p] = struct{}{}
 	w.mu.Unlock()
@@ -76,7 +69,7 @@ func (w *network) pass(a net.Conn, id, to string) {
 		delete(w.pairs, p)
 		w.mu.Unlock()
 	}()
-	if _, err := b.Write(append(head, body...)); err != nil {
+	if _, err := b.Write(said.Bytes()); err != nil {
 		return
 	}
 	done := make(chan struct{})

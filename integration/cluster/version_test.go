@@ -12,6 +12,9 @@ import (
 	"broker/integration/server"
 )
 
+// greetingMagic begins a greeting.
+const greetingMagic = "bkr1"
+
 // greetings between nodes, as the built program sends them.
 type greeting struct {
 	Kind    string `json:"kind"`
@@ -57,7 +60,7 @@ func TestNodeOfAMuchLaterReleaseIsRefused(t *testing.T) {
 	conn, err := net.Dial("tcp", address)
 	check(t, err)
 	defer func() { _ = conn.Close() }() // the test is over
-	check(t, sendFrame(conn, "bkr1", greeting{Kind: "call", From: "n2", To: "n1", Reads: 9, Needs: 8, Version: "v9.0.0"}))
+	check(t, sendFrame(conn, greetingMagic, greeting{Kind: "call", From: "n2", To: "n1", Reads: 9, Needs: 8, Version: "v9.0.0"}))
 	var a greetingAnswer
 	check(t, receiveFrame(conn, 0, &a))
 	const want = "is too old for node n2 (v9.0.0), which needs format 8: upgrade n1"
@@ -110,7 +113,7 @@ func serveLaterNode(t *testing.T, ln net.Listener, why string) {
 				return
 			}
 			var g greeting
-			if receiveFrame(conn, 4, &g) == nil && (g.Reads == 0 || g.Needs == 0 || g.Version == "") {
+			if receiveFrame(conn, len(greetingMagic), &g) == nil && (g.Reads == 0 || g.Needs == 0 || g.Version == "") {
 				why = fmt.Sprintf("the greeting does not say what the program reads: %+v", g)
 			}
 			_ = sendFrame(conn, "", greetingAnswer{Error: why, TooOld: true}) // it may have gone
