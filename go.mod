@@ -66,10 +66,8 @@ require (
 	github.com/gobwas/pool v0.2.1 // indirect
 	github.com/gobwas/ws v1.4.0 // indirect
 	github.com/golang/snappy v0.0.5-0.20231225225746-43d5d4cd4e0e // indirect
-	github.com/hashicorp/go-immutable-radix v1.3.1 // indirect
 	github.com/hashicorp/go-metrics v0.7.0 // indirect
 	github.com/hashicorp/go-msgpack/v2 v2.1.5 // indirect
-	github.com/hashicorp/golang-lru v1.0.2 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/klauspost/compress v1.19.1 // indirect
 	github.com/lucasb-eyer/go-colorful v1.3.0 // indirect
@@ -100,5 +98,6 @@ require (
 replace (
 	github.com/cockroachdb/errors => ./third_party/cockroachdb-errors
 	github.com/danielgtaylor/huma/v2 => ./third_party/huma
+	github.com/hashicorp/go-metrics => ./third_party/go-metrics
 	go.uber.org/zap => ./third_party/zap
 )
