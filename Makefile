@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TOOLS   := bin/tools
-UNITS   := $$(go list ./... | grep -v '/integration') github.com/cockroachdb/errors/... go.uber.org/zap
+UNITS   := $$(go list ./... | grep -v '/integration') github.com/cockroachdb/errors/... go.uber.org/zap github.com/prometheus/client_model/go
 FUZZTIME ?= 60s
 SEEDS    ?= 1000
 TORTURE_ROUNDS ?= 100

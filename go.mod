@@ -35,8 +35,6 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	github.com/tidwall/redcon v1.6.2
-	go.opentelemetry.io/proto/otlp v1.9.0
-	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -92,6 +90,7 @@ require (
 	golang.org/x/exp v0.0.0-20231006140011-7918f672742d // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 )
 
@@ -99,5 +98,7 @@ replace (
 	github.com/cockroachdb/errors => ./third_party/cockroachdb-errors
 	github.com/danielgtaylor/huma/v2 => ./third_party/huma
 	github.com/hashicorp/go-metrics => ./third_party/go-metrics
+	github.com/prometheus/client_model => ./third_party/client_model
 	go.uber.org/zap => ./third_party/zap
+	google.golang.org/protobuf => ./third_party/protobuf
 )

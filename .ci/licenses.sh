@@ -22,7 +22,8 @@ report() {
 	huma=$(go list -m -f '{{.Version}}' github.com/danielgtaylor/huma/v2)
 	printf '%s' "$1" >"$template"
 	"$tool" report ./cmd/broker --ignore broker --ignore github.com/cockroachdb/errors --ignore github.com/hashicorp/go-metrics \
-		--ignore go.uber.org/zap --template "$template" 2>"$errors" |
+		--ignore go.uber.org/zap --ignore github.com/prometheus/client_model --ignore google.golang.org/protobuf \
+		--template "$template" 2>"$errors" |
 		sed "s,^\(.*github.com/danielgtaylor/huma/v2\) Unknown ,\1 $huma ," || failed=1
 	[ "$failed" = 0 ] || cat "$errors" >&2
 	rm -f "$template" "$errors"

@@ -40,13 +40,13 @@ func acceptsGzip(headers []string) bool {
 	return false
 }
 
-// compressible reports whether a media type is text, or metrics.
+// compressible reports whether a media type is text.
 func compressible(contentType string) bool {
 	kind, _, _ := strings.Cut(contentType, ";")
 	switch kind = strings.ToLower(strings.TrimSpace(kind)); kind {
 	case "text/event-stream":
 		return false
-	case "application/json", "application/javascript", "application/xml", "application/vnd.google.protobuf", "image/svg+xml":
+	case "application/json", "application/javascript", "application/xml", "image/svg+xml":
 		return true
 	}
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json")

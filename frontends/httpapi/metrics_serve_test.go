@@ -12,13 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func TestMetricsInTheFormatThatTheClientPrefers(t *testing.T) {
+// Prometheus asks for protobuf first where it collects native histograms, and takes text as well.
+func TestMetricsAreText(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
-	for accept, want := range map[string]string{
-		"":           "text/plain; version=0.0.4",
-		"text/plain": "text/plain; version=0.0.4",
-		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited": "application/vnd.google.protobuf;",
+	const want = "text/plain; version=0.0.4"
+	for _, accept := range []string{
+		"", "text/plain", "application/openmetrics-text;version=1.0.0",
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7,text/plain;version=0.0.4;q=0.2",
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/metrics", nil)
 		if err != nil {
@@ -36,7 +37,7 @@ func TestMetricsInTheFormatThatTheClientPrefers(t *testing.T) {
 			t.Fatalf("%s: %v", accept, err)
 		}
 		text, err := io.ReadAll(body)
-		if err != nil || !bytes.Contains(text, []byte("broker_")) {
+		if err != nil || !bytes.Contains(text, []byte("\nbroker_ready 0\n")) {
 			t.Errorf("%s: %v, %.100q", accept, err, text)
 		}
 		if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(got, want) {

@@ -1,6 +1,6 @@
 // Package otlp sends spans of jobs to an OpenTelemetry collector, by OTLP over HTTP.
 //
-//	events of traced jobs ─▶ spans ─▶ POST endpoint/v1/traces, protobuf
+//	events of traced jobs ─▶ spans ─▶ POST endpoint/v1/traces, JSON
 //
 // An Exporter is a client of the broker that subscribes to the events of jobs with a trace. Only sampled traces make spans.
 // All of them are children of the span that the client sent with the job, as the worker's own spans are:

@@ -3,6 +3,7 @@ package otlp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
-	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"broker/core"
 	"broker/core/notify"
@@ -49,7 +45,7 @@ type Exporter struct {
 	client   core.ClientID
 	wake     notify.Signal
 	http     http.Client
-	resource *resourcepb.Resource
+	resource resource
 	end      context.CancelFunc
 	done     chan struct{} // closed when run has returned
 
@@ -64,9 +60,7 @@ type Exporter struct {
 func Open(o Options) (*Exporter, error) {
 	e := &Exporter{
 		o: o, url: strings.TrimSuffix(o.Endpoint, "/") + "/v1/traces", wake: notify.NewSignal(), done: make(chan struct{}),
-		resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
-			text("service.name", o.Service), text("service.version", o.Version),
-		}},
+		resource: resource{Attributes: []attribute{text("service.name", o.Service), text("service.version", o.Version)}},
 	}
 	e.client = o.Broker.Open(core.ClientOptions{Protocol: core.Internal, Wake: e.wake.Set, Name: "tracing"})
 	for _, r := range o.Broker.Do(e.client, []core.Op{&core.Subscribe{Kinds: kinds, Traced: true, Buffer: eventBuffer}}, nil) {
@@ -106,7 +100,7 @@ func (e *Exporter) run(ctx context.Context) {
 }
 
 // fetch returns the spans of the events that are durable; what is not on disk may never have happened.
-func (e *Exporter) fetch() (spans []*tracepb.Span) {
+func (e *Exporter) fetch() (spans []*span) {
 	e.waiting = e.o.Broker.Do(e.client, nil, e.waiting)
 	committed, n := e.o.Broker.Committed(), 0
 	for ; n < len(e.waiting) && e.waiting[n].Commit <= committed; n++ {
@@ -126,7 +120,7 @@ func (e *Exporter) fetch() (spans []*tracepb.Span) {
 }
 
 // send sends spans in batches.
-func (e *Exporter) send(ctx context.Context, spans []*tracepb.Span) {
+func (e *Exporter) send(ctx context.Context, spans []*span) {
 	for len(spans) > 0 {
 		batch := spans[:min(len(spans), maxBatch)]
 		spans = spans[len(batch):]
@@ -149,10 +143,9 @@ func (e *Exporter) report(err error) {
 }
 
 // deliver sends one batch, and tries again while the collector is away. Events of that time wait in the core.
-func (e *Exporter) deliver(ctx context.Context, spans []*tracepb.Span) error {
-	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{ // as ExportTraceServiceRequest
-		Resource:   e.resource,
-		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "broker", Version: e.o.Version}, Spans: spans}},
+func (e *Exporter) deliver(ctx context.Context, spans []*span) error {
+	body, err := json.Marshal(tracesData{ResourceSpans: []resourceSpans{{
+		Resource: e.resource, ScopeSpans: []scopeSpans{{Scope: scope{Name: "broker", Version: e.o.Version}, Spans: spans}},
 	}}})
 	if err != nil {
 		return fmt.Errorf("encode spans: %w", err)
@@ -180,7 +173,7 @@ func (e *Exporter) post(ctx context.Context, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("send spans: %w", err)
 	}
-	r.Header.Set("Content-Type", "application/x-protobuf")
+	r.Header.Set("Content-Type", "application/json")
 	resp, err := e.http.Do(r)
 	if err != nil {
 		return fmt.Errorf("send spans: %w", err)

@@ -1,16 +1,13 @@
 package otlp_test
 
 import (
-	"encoding/hex"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"broker/core"
 	"broker/core/coretest"
@@ -30,7 +27,7 @@ type fixture struct {
 	engine   *engine.Engine
 	exporter *otlp.Exporter
 	client   core.ClientID
-	spans    chan *tracepb.Span
+	spans    chan *otlp.Span
 	status   atomic.Int32 // what the collector answers
 	failures chan error   // what the exporter reports
 }
@@ -38,7 +35,7 @@ type fixture struct {
 func setup(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{
-		t: t, clock: coretest.NewClock(), spans: make(chan *tracepb.Span, 1000), failures: make(chan error, 1000),
+		t: t, clock: coretest.NewClock(), spans: make(chan *otlp.Span, 1000), failures: make(chan error, 1000),
 	}
 	f.status.Store(http.StatusOK)
 	collector := httptest.NewServer(http.HandlerFunc(f.collect))
@@ -73,19 +70,19 @@ func (f *fixture) collect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, err := io.ReadAll(r.Body)
-	var data tracepb.TracesData
+	var data otlp.TracesData
 	if err == nil {
-		err = proto.Unmarshal(body, &data)
+		err = json.Unmarshal(body, &data)
 	}
-	if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
+	if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" {
 		f.t.Errorf("request for %s with %s: %v", r.URL.Path, r.Header, err)
 	}
-	for _, rs := range data.GetResourceSpans() {
-		if a := rs.GetResource().GetAttributes()[0]; a.GetKey() != "service.name" || a.GetValue().GetStringValue() != "here" {
-			f.t.Errorf("resource %v", rs.GetResource())
+	for _, rs := range data.ResourceSpans {
+		if a := rs.Resource.Attributes[0]; a.Key != "service.name" || a.Value.String != "here" {
+			f.t.Errorf("resource %v", rs.Resource)
 		}
-		for _, ss := range rs.GetScopeSpans() {
-			for _, s := range ss.GetSpans() {
+		for _, ss := range rs.ScopeSpans {
+			for _, s := range ss.Spans {
 				f.spans <- s
 			}
 		}
@@ -116,20 +113,19 @@ func (f *fixture) lease() {
 }
 
 // next is the next span, as a text, with its length.
-func (f *fixture) next(name string) (*tracepb.Span, map[string]string, time.Duration) {
+func (f *fixture) next(name string) (*otlp.Span, map[string]string, time.Duration) {
 	f.t.Helper()
 	select {
 	case s := <-f.spans:
 		attributes := make(map[string]string)
-		for _, a := range s.GetAttributes() {
-			attributes[a.GetKey()] = a.GetValue().GetStringValue()
+		for _, a := range s.Attributes {
+			attributes[a.Key] = a.Value.String
 		}
-		if s.GetName() != name || hex.EncodeToString(s.GetTraceId()) != sampled[3:35] || hex.EncodeToString(s.GetParentSpanId()) != sampled[36:52] ||
-			len(s.GetSpanId()) != 8 || s.GetTraceState() != "a=1" || attributes["messaging.destination.name"] != "mail" ||
+		if s.Name != name || s.TraceID != sampled[3:35] || s.ParentSpanID != sampled[36:52] || len(s.SpanID) != 16 || s.TraceState != "a=1" || attributes["messaging.destination.name"] != "mail" ||
 			attributes["messaging.message.id"] != "the-job" || attributes["messaging.system"] != "broker" {
 			f.t.Errorf("span %v, want %s", s, name)
 		}
-		return s, attributes, time.Duration(s.GetEndTimeUnixNano() - s.GetStartTimeUnixNano()) //nolint:gosec // small
+		return s, attributes, time.Duration(s.End - s.Start) //nolint:gosec // small
 	case <-f.t.Context().Done():
 		f.t.Fatalf("no span %s", name)
 	}
@@ -144,16 +140,16 @@ func TestSpansMeasureWaitAndRun(t *testing.T) {
 	f.lease()
 	f.clock.Advance(3 * time.Second)
 	f.do(&core.Complete{Ref: core.Ref{Seq: seq}, Authority: core.ByLeased})
-	if s, a, took := f.next("publish mail"); took != 0 || s.GetKind() != tracepb.Span_SPAN_KIND_PRODUCER ||
+	if s, a, took := f.next("publish mail"); took != 0 || s.Kind != otlp.ProducerSpan ||
 		a["messaging.operation.type"] != "send" || a["broker.job.type"] != "Welcome" || a["broker.protocol"] != "faktory" {
 		t.Errorf("published: %v", s)
 	}
-	if s, _, took := f.next("wait mail"); took != 2*time.Second || s.GetKind() != tracepb.Span_SPAN_KIND_INTERNAL {
+	if s, _, took := f.next("wait mail"); took != 2*time.Second || s.Kind != otlp.InternalSpan {
 		t.Errorf("waited: %v", s)
 	}
 	s, a, took := f.next("process mail")
-	if took != 3*time.Second || s.GetKind() != tracepb.Span_SPAN_KIND_CONSUMER || a["messaging.operation.type"] != "process" ||
-		a["messaging.client.id"] != "w1" || a["broker.outcome"] != "done" || s.GetStatus().GetCode() != tracepb.Status_STATUS_CODE_UNSET {
+	if took != 3*time.Second || s.Kind != otlp.ConsumerSpan || a["messaging.operation.type"] != "process" ||
+		a["messaging.client.id"] != "w1" || a["broker.outcome"] != "done" || s.Status != nil {
 		t.Errorf("processed: %v", s)
 	}
 }
@@ -166,7 +162,7 @@ func TestAFailedRunIsAnError(t *testing.T) {
 	f.do(&core.Fail{Ref: core.Ref{Seq: seq}, Authority: core.ByLeased, Failure: &core.Failure{Type: "Boom", Message: "secret"}})
 	f.next("publish mail")
 	f.next("wait mail")
-	if s, a, _ := f.next("process mail"); s.GetStatus().GetCode() != tracepb.Status_STATUS_CODE_ERROR || s.GetStatus().GetMessage() != "Boom" ||
+	if s, a, _ := f.next("process mail"); s.Status == nil || s.Status.Code != otlp.StatusError || s.Status.Message != "Boom" ||
 		a["error.type"] != "Boom" || a["broker.outcome"] != "failed" {
 		t.Errorf("processed: %v", s)
 	}
@@ -247,7 +243,7 @@ func TestASlowCollectorLosesSpansNotJobs(t *testing.T) {
 	<-f.spans                      // the first of many: the others were fetched with it
 	f.submitAs("another", sampled) // its event tells how many were lost before
 	for s := range f.spans {
-		if s.GetName() == "publish mail" {
+		if s.Name == "publish mail" {
 			break
 		}
 	}

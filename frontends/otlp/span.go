@@ -2,11 +2,9 @@ package otlp
 
 import (
 	"crypto/rand"
+	"encoding/hex"
 	"strconv"
 	"strings"
-
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"broker/core"
 	"broker/frontends/tracecontext"
@@ -19,24 +17,23 @@ var kinds = []core.EventKind{
 }
 
 // spanFlags: the trace is sampled, and the parent is a span of another process.
-const spanFlags = uint32(1) | uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) |
-	uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK)
+const spanFlags = 1 | 1<<8 | 1<<9
 
 // spanOf is the span that ends with an event; nil if none does.
-func spanOf(ev *core.Event) *tracepb.Span {
+func spanOf(ev *core.Event) *span {
 	c, ok := tracecontext.Parse(ev.Trace)
 	if !ok || !c.Sampled {
 		return nil
 	}
 	switch {
 	case ev.Kind == core.EventSubmitted:
-		return newSpan(ev, &c, "publish", "send", tracepb.Span_SPAN_KIND_PRODUCER, ev.At)
+		return newSpan(ev, &c, "publish", "send", producerSpan, ev.At)
 	case ev.Since == 0:
 		return nil
 	case ev.Kind == core.EventLeased:
-		return newSpan(ev, &c, "wait", "", tracepb.Span_SPAN_KIND_INTERNAL, ev.Since)
+		return newSpan(ev, &c, "wait", "", internalSpan, ev.Since)
 	}
-	s := newSpan(ev, &c, "process", "process", tracepb.Span_SPAN_KIND_CONSUMER, ev.Since)
+	s := newSpan(ev, &c, "process", "process", consumerSpan, ev.Since)
 	outcome := strings.ReplaceAll(ev.Kind.String(), " ", "_")
 	s.Attributes = append(s.Attributes, text("broker.outcome", outcome))
 	if ev.Kind != core.EventDone && ev.Kind != core.EventReleased {
@@ -45,15 +42,15 @@ func spanOf(ev *core.Event) *tracepb.Span {
 			class = ev.Detail
 		}
 		s.Attributes = append(s.Attributes, text("error.type", class))
-		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: valid(class)}
+		s.Status = &status{Code: statusError, Message: valid(class)}
 	}
 	return s
 }
 
 // newSpan is a span that ends with an event. operation is its name, operationType that of the conventions; empty: none.
 func newSpan(
-	ev *core.Event, c *tracecontext.Context, operation, operationType string, kind tracepb.Span_SpanKind, from core.Instant,
-) *tracepb.Span {
+	ev *core.Event, c *tracecontext.Context, operation, operationType string, kind spanKind, from core.Instant,
+) *span {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
 	_, state := tracecontext.Split(ev.Trace)
@@ -61,11 +58,11 @@ func newSpan(
 	if message == "" {
 		message = "seq:" + strconv.FormatUint(ev.Seq, 10)
 	}
-	s := &tracepb.Span{
-		TraceId: c.TraceID[:], SpanId: id, ParentSpanId: c.SpanID[:], TraceState: state, Flags: spanFlags,
+	s := &span{
+		TraceID: hex.EncodeToString(c.TraceID[:]), SpanID: hex.EncodeToString(id), ParentSpanID: hex.EncodeToString(c.SpanID[:]), TraceState: state, Flags: spanFlags,
 		Name: operation + " " + valid(ev.Queue), Kind: kind,
-		StartTimeUnixNano: nanos(from), EndTimeUnixNano: nanos(ev.At),
-		Attributes: []*commonpb.KeyValue{
+		Start: nanos(from), End: nanos(ev.At),
+		Attributes: []attribute{
 			text("messaging.system", "broker"),
 			text("messaging.operation.name", operation),
 			text("messaging.destination.name", ev.Queue),
@@ -85,9 +82,9 @@ func newSpan(
 
 func nanos(at core.Instant) uint64 { return uint64(max(at, 0)) * 1000 }
 
-func text(key, value string) *commonpb.KeyValue {
-	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: valid(value)}}}
+func text(key, value string) attribute {
+	return attribute{Key: key, Value: attributeValue{String: valid(value)}}
 }
 
-// valid is s as protobuf can carry it. Names of Gearman clients may be any bytes.
+// valid is s as JSON can carry it. Names of Gearman clients may be any bytes.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -103,6 +103,12 @@ func NATS(t testing.TB) string {
 	return program(t, "nats-server", server.BuildNATS)
 }
 
+// Collector builds the program that decodes spans as an OpenTelemetry collector does.
+func Collector(t testing.TB) string {
+	t.Helper()
+	return program(t, "collector", server.BuildCollector)
+}
+
 // Program builds a package of this module, such as "./integration/clients/goworker".
 func Program(t testing.TB, pkg string) string {
 	t.Helper()

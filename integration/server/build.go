@@ -54,6 +54,15 @@ func BuildFaktory(dir string) (string, error) {
 	return goBuild(strings.TrimSpace(string(out)), "./cmd/faktory", filepath.Join(dir, "faktory"))
 }
 
+// BuildCollector compiles the program that decodes spans as an OpenTelemetry collector does, a module of its own.
+func BuildCollector(dir string) (string, error) {
+	root, err := ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	return goBuild(filepath.Join(root, "integration", "collector"), ".", filepath.Join(dir, "collector"))
+}
+
 func goBuild(moduleDir, pkg, target string, flags ...string) (string, error) {
 	args := append([]string{"build", "-mod=readonly", "-o", target}, flags...)
 	cmd := exec.Command("go", append(args, pkg)...)

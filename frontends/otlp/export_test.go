@@ -1,0 +1,15 @@
+package otlp
+
+// What requests consist of, for tests.
+type (
+	TracesData = tracesData
+	Span       = span
+)
+
+// Values of its fields.
+const (
+	InternalSpan = internalSpan
+	ProducerSpan = producerSpan
+	ConsumerSpan = consumerSpan
+	StatusError  = statusError
+)
