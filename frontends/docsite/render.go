@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"unicode"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
-	"github.com/russross/blackfriday/v2"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
 )
 
 //go:embed static
@@ -44,52 +47,15 @@ type navLink struct{ Title, Href string }
 
 // document is a parsed page.
 type document struct {
-	name string // operating.md
-	root *blackfriday.Node
+	name   string // operating.md
+	source []byte
+	root   ast.Node
 }
 
-// extensions are those of Markdown on GitHub.
-const extensions = blackfriday.NoIntraEmphasis | blackfriday.Tables | blackfriday.FencedCode | blackfriday.Autolink |
-	blackfriday.Strikethrough | blackfriday.SpaceHeadings | blackfriday.NoEmptyLineBeforeBlock
-
-func parse(name string, source []byte) *document {
-	d := &document{name: name, root: blackfriday.New(blackfriday.WithExtensions(extensions)).Parse(source)}
-	d.nameHeadings()
-	d.rewriteLinks()
-	return d
-}
-
-// children calls do for each block of a page. It may remove the block.
-func (d *document) children(do func(*blackfriday.Node)) {
-	for n := d.root.FirstChild; n != nil; {
-		next := n.Next
-		do(n)
-		n = next
-	}
-}
-
-// nameHeadings gives headings the names that they have on GitHub.
-func (d *document) nameHeadings() {
-	seen := make(map[string]int)
-	d.children(func(n *blackfriday.Node) {
-		if n.Type != blackfriday.Heading {
-			return
-		}
-		name := strings.Map(func(r rune) rune {
-			switch {
-			case r == ' ':
-				return '-'
-			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
-				return unicode.ToLower(r)
-			}
-			return -1
-		}, plainText(n))
-		n.HeadingID = name
-		if seen[name]++; seen[name] > 1 {
-			n.HeadingID = fmt.Sprintf("%s-%d", name, seen[name]-1)
-		}
-	})
-}
+var markdown = goldmark.New(
+	goldmark.WithExtensions(extension.GFM),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+)
 
 // Render renders the Markdown files of a folder, and copies its pictures.
 func Render(source fs.FS) (*Site, error) {
@@ -108,7 +74,9 @@ func Render(source fs.FS) (*Site, error) {
 			s.files[entry.Name()] = content
 			continue
 		}
-		pages = append(pages, parse(entry.Name(), content))
+		d := &document{name: entry.Name(), source: content, root: markdown.Parser().Parse(text.NewReader(content))}
+		rewriteLinks(d.root)
+		pages = append(pages, d)
 	}
 	for _, name := range []string{"docs.css", "docs.js", "icon.svg"} {
 		if s.files[name], err = static.ReadFile("static/" + name); err != nil {
@@ -133,10 +101,13 @@ func (s *Site) renderPages(pages []*document) error {
 		}
 	}
 	for _, d := range pages {
-		var page bytes.Buffer
+		var body, page bytes.Buffer
+		if err := markdown.Renderer().Render(&body, d.source, d.root); err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
 		err := frame.Execute(&page, map[string]any{
 			"Title": d.title(), "Page": pageName(d.name), "Nav": nav,
-			"Body": template.HTML(d.html()), //nolint:gosec // it has no HTML of the Markdown file, and the pages are ours
+			"Body": template.HTML(body.String()), //nolint:gosec // goldmark leaves raw HTML out, and the pages are ours
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
@@ -154,56 +125,44 @@ func pageName(file string) string {
 	return strings.TrimSuffix(file, ".md") + ".html"
 }
 
-// html renders a page. HTML in the Markdown file is left out.
-func (d *document) html() string {
-	r := blackfriday.NewHTMLRenderer(blackfriday.HTMLRendererParameters{Flags: blackfriday.SkipHTML})
-	var body strings.Builder
-	d.root.Walk(func(n *blackfriday.Node, entering bool) blackfriday.WalkStatus {
-		return r.RenderNode(&body, n, entering)
-	})
-	return body.String()
-}
-
-// links calls do for each link below a node.
-func links(below *blackfriday.Node, do func(link *blackfriday.Node)) {
-	below.Walk(func(n *blackfriday.Node, entering bool) blackfriday.WalkStatus {
-		if n.Type == blackfriday.Link && entering {
-			do(n)
+// rewriteLinks makes links to other Markdown files links to their pages. A link that leads out of the folder becomes text:
+// the site does not have its target.
+func rewriteLinks(root ast.Node) {
+	var outside []*ast.Link
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		link, isLink := n.(*ast.Link)
+		if !isLink || !entering {
+			return ast.WalkContinue, nil
 		}
-		return blackfriday.GoToNext
-	})
-}
-
-// rewriteLinks makes links to other Markdown files links to their pages. A link that leads to anything but a page or a web
-// address becomes text: the site does not have its target.
-func (d *document) rewriteLinks() {
-	var outside []*blackfriday.Node
-	links(d.root, func(link *blackfriday.Node) {
 		target := string(link.Destination)
 		file, anchor, _ := strings.Cut(target, "#")
 		switch {
+		case strings.HasPrefix(target, "../"):
+			outside = append(outside, link)
 		case strings.HasSuffix(file, ".md") && !strings.Contains(file, "/"):
 			if anchor != "" {
 				anchor = "#" + anchor
 			}
 			link.Destination = []byte(pageName(file) + anchor)
-		case file != "" && !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "http://"):
-			outside = append(outside, link)
 		}
+		return ast.WalkContinue, nil
 	})
 	for _, link := range outside {
-		for child := link.FirstChild; child != nil; child = link.FirstChild {
-			link.InsertBefore(child)
+		parent := link.Parent()
+		for child := link.FirstChild(); child != nil; {
+			next := child.NextSibling()
+			parent.InsertBefore(parent, link, child)
+			child = next
 		}
-		link.Unlink()
+		parent.RemoveChild(parent, link)
 	}
 }
 
 // title is the first heading of a page.
 func (d *document) title() string {
-	for n := d.root.FirstChild; n != nil; n = n.Next {
-		if n.Type == blackfriday.Heading {
-			return plainText(n)
+	for n := d.root.FirstChild(); n != nil; n = n.NextSibling() {
+		if h, isHeading := n.(*ast.Heading); isHeading {
+			return plainText(h, d.source)
 		}
 	}
 	return d.name
@@ -212,33 +171,46 @@ func (d *document) title() string {
 // navigation reads the headings of the index and the links in the lists below them. Links to one page are one entry.
 func navigation(index *document) []navGroup {
 	nav := []navGroup{{Links: []navLink{{Title: index.title(), Href: pageName(indexPage)}}}}
-	index.children(func(n *blackfriday.Node) {
-		switch {
-		case n.Type == blackfriday.Heading && n.Level == 2:
-			nav = append(nav, navGroup{Title: plainText(n)})
-		case n.Type == blackfriday.List:
-			group := &nav[len(nav)-1]
-			links(n, func(link *blackfriday.Node) {
-				if strings.HasSuffix(string(link.Destination), ".html") {
-					group.Links = append(group.Links, navLink{Title: plainText(link), Href: string(link.Destination)})
-				}
-			})
+	for n := index.root.FirstChild(); n != nil; n = n.NextSibling() {
+		if h, isHeading := n.(*ast.Heading); isHeading && h.Level == 2 {
+			nav = append(nav, navGroup{Title: plainText(h, index.source)})
+			continue
 		}
-	})
+		if _, isList := n.(*ast.List); !isList {
+			continue
+		}
+		group := &nav[len(nav)-1]
+		_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+			link, isLink := n.(*ast.Link)
+			if isLink && entering && strings.HasSuffix(string(link.Destination), ".html") {
+				group.Links = append(group.Links, navLink{Title: plainText(link, index.source), Href: string(link.Destination)})
+			}
+			return ast.WalkContinue, nil
+		})
+	}
 	return nav
 }
 
 // plainText is the text of a node without its form.
-func plainText(n *blackfriday.Node) string {
+func plainText(n ast.Node, source []byte) string {
 	var b strings.Builder
-	n.Walk(func(n *blackfriday.Node, entering bool) blackfriday.WalkStatus {
-		switch {
-		case n.Type == blackfriday.Text || n.Type == blackfriday.Code || n.Type == blackfriday.CodeBlock:
-			b.Write(n.Literal)
-		case !entering:
-			b.WriteByte(' ')
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		switch n := n.(type) {
+		case *ast.Text:
+			if entering {
+				b.Write(n.Value(source))
+				b.WriteByte(' ')
+			}
+		case *ast.String:
+			if entering {
+				b.Write(n.Value)
+			}
+		case *ast.FencedCodeBlock:
+			if entering {
+				b.Write(n.Lines().Value(source))
+			}
 		}
-		return blackfriday.GoToNext
+		return ast.WalkContinue, nil
 	})
 	return strings.Join(strings.Fields(b.String()), " ")
 }

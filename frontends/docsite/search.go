@@ -3,7 +3,7 @@ package docsite
 import (
 	"encoding/json"
 
-	"github.com/russross/blackfriday/v2"
+	"github.com/yuin/goldmark/ast"
 )
 
 // section is an entry of the search: a heading with the text below it.
@@ -31,13 +31,19 @@ func searchIndex(pages []*document) ([]byte, error) {
 func (d *document) sections() []section {
 	title := d.title()
 	list := []section{{Page: title, Href: pageName(d.name)}}
-	d.children(func(n *blackfriday.Node) {
-		if n.Type == blackfriday.Heading && n.Level > 1 {
-			list = append(list, section{Page: title, Title: plainText(n), Href: pageName(d.name) + "#" + n.HeadingID})
-			return
+	for n := d.root.FirstChild(); n != nil; n = n.NextSibling() {
+		if h, isHeading := n.(*ast.Heading); isHeading && h.Level > 1 {
+			href := pageName(d.name)
+			if id, ok := h.AttributeString("id"); ok {
+				if text, isText := id.([]byte); isText {
+					href += "#" + string(text)
+				}
+			}
+			list = append(list, section{Page: title, Title: plainText(h, d.source), Href: href})
+			continue
 		}
 		last := &list[len(list)-1]
-		last.Text += plainText(n) + " "
-	})
+		last.Text += plainText(n, d.source) + " "
+	}
 	return list
 }
