@@ -37,8 +37,8 @@ func doctorCommand() *cobra.Command {
 			dir = args[0]
 		}
 		bar := cli.NewBar(cmd, -1, cli.BarKeys)
-		x, err := engine.Inspect(cmd.Context(), dir, nil, func(keys uint64) { bar.Set(int64(keys)) })
-		bar.Finish()
+		x, err := engine.Inspect(cmd.Context(), dir, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) }) //nolint:gosec // only shows
+		_ = bar.Finish()                                                                                    // only shows
 		return printReport(dir, x, err, cmd)
 	}
 	return cmd

@@ -25,10 +25,10 @@ func showCopy(cmd *cobra.Command, store, dir string) (stop func()) {
 		for {
 			select {
 			case <-stopped:
-				bar.Finish()
+				_ = bar.Finish() // only shows
 				return
 			case <-ticks.C:
-				bar.Set(min(folderBytes(dir+".unfinished"), bar.Total()))
+				_ = bar.Set64(min(folderBytes(dir+".unfinished"), bar.GetMax64())) // only shows
 			}
 		}
 	}()

@@ -159,7 +159,7 @@ type operation struct {
 func (c *client) follow(cmd *cobra.Command, op *operation, raw []byte) ([]byte, error) {
 	bar := NewBar(cmd, int64(op.Matched), BarJobs)
 	for op.State == "running" || op.State == "queued" {
-		bar.Set(int64(op.Changed + op.Skipped))
+		_ = bar.Set(op.Changed + op.Skipped) // only shows
 		pause(cmd.Context(), pollOperation)
 		path := "operations/" + url.PathEscape(op.ID)
 		if cause := cmd.Context().Err(); cause != nil {
@@ -171,7 +171,7 @@ func (c *client) follow(cmd *cobra.Command, op *operation, raw []byte) ([]byte, 
 			return nil, err
 		}
 	}
-	bar.Finish()
+	_ = bar.Finish() // only shows
 	if op.State != "done" {
 		return nil, Failed(fmt.Errorf("operation %s: %s after %s %s", op.ID, op.State, plural(op.Changed, "job"), op.Error))
 	}

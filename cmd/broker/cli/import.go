@@ -53,11 +53,11 @@ func importCommand() *cobra.Command {
 		report, err := importer.Run(ctx, source, importer.Options{
 			Follow: *follow, Pause: pause,
 			Progress: func(moved, before int) {
-				bar.SetTotal(int64(max(moved, before)))
-				bar.Set(int64(moved))
+				bar.ChangeMax(max(moved, before, 1))
+				_ = bar.Set(moved) // only shows
 			},
 		})
-		bar.Finish()
+		_ = bar.Finish() // only shows
 		if errors.Is(err, context.Canceled) {
 			err = errors.New("interrupted; start it again to go on")
 		}
