@@ -12,7 +12,7 @@ import (
 )
 
 // maxProgram is how large the released program may become, in bytes.
-const maxProgram = 29_000_000
+const maxProgram = 25_000_000
 
 // TestImageServes unpacks the image and runs it as a container engine does: its own root, user, environment and health check.
 func TestImageServes(t *testing.T) {
