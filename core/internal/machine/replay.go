@@ -132,6 +132,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	if s.KeptByQueue {
 		if asked := m.askedUntil(h, e, s.ReadyAt); asked > m.now {
 			m.noteAsked(h, e, asked)
+			m.optionalState(h).isClosed = s.Closed || s.Children == 0 // its children are linked later
 		}
 		e.set(keptByQueue | keepsOutcome)
 	}

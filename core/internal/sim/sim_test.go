@@ -26,6 +26,22 @@ func TestPromisesHoldInSimulatedLives(t *testing.T) {
 	t.Logf("%d lives, %d steps, %d crashes, %d comparisons with a follower", lives, total, crashes, compared)
 }
 
+// TestSeedsThatHaveShownABug plays lives that failed once.
+func TestSeedsThatHaveShownABug(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{
+		377, // a start took a finished parent that asks for a retention for closed, though its child was not
+	} {
+		w, lived, err := play(seed, numbers(steps))
+		if err != nil {
+			fail(t, seed, lived, err)
+		}
+		if err := w.engine.Shutdown(); err != nil {
+			t.Fatalf("seed %d: shutdown: %v", seed, err)
+		}
+	}
+}
+
 // fail makes a failure as short as it gets and tells it.
 func fail(t *testing.T, seed uint64, lived int, err error) {
 	t.Helper()
