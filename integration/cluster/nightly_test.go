@@ -3,6 +3,8 @@
 package cluster_test
 
 import (
+	crand "crypto/rand"
+	"encoding/base64"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -42,6 +44,40 @@ func TestManyFaults(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("after %d faults", done)
 		}
+	}
+}
+
+// A node that lost a store of a gigabyte gets a copy while clients work. It says how long that takes, and how much slower they are: on a
+// machine that the three nodes share, the copy takes its processor time and disk from the leader as well.
+func TestCopyOfAGigabyteUnderLoad(t *testing.T) {
+	const jobs, bytes = 256_000, 4 << 10
+	c := start(t)
+	c.transfer(0)
+	c.fillWith(jobs, func(int) string { // that cannot be compressed
+		random := make([]byte, bytes*3/4)
+		_, _ = crand.Read(random) // never fails
+		return base64.StdEncoding.EncodeToString(random)
+	})
+	l := &load{c: c, stop: make(chan struct{}), lastAck: time.Now()}
+	for range 4 {
+		l.clients.Go(func() { l.produce(c.nodes[0], protocols[2]) })
+	}
+	rate := func(during func()) float64 {
+		before, from := l.history.count(submitted), time.Now()
+		during()
+		return float64(l.history.count(submitted)-before) / time.Since(from).Seconds()
+	}
+	usual := rate(func() { time.Sleep(10 * time.Second) })
+	c.nodes[2].Process.Kill()
+	check(t, os.RemoveAll(c.nodes[2].Data))
+	from := time.Now()
+	copying := rate(func() { c.restart(2) })
+	t.Logf("the copy took %v; %.0f submissions a second before, %.0f meanwhile; longest without an acknowledgement %v",
+		time.Since(from).Round(100*time.Millisecond), usual, copying, l.resetGap().Round(10*time.Millisecond))
+	close(l.stop)
+	l.clients.Wait()
+	if copying < usual/4 {
+		t.Errorf("%.0f submissions a second while a node gets a copy, %.0f before", copying, usual)
 	}
 }
 

@@ -15,6 +15,12 @@ import (
 // fill submits waiting jobs of about 250 bytes.
 func (c *cluster) fill(jobs int) {
 	c.t.Helper()
+	c.fillWith(jobs, func(i int) string { return fmt.Sprintf("%0200d", i) })
+}
+
+// fillWith submits waiting jobs with an argument of each.
+func (c *cluster) fillWith(jobs int, argument func(i int) string) {
+	c.t.Helper()
 	f, err := dialFaktoryAs(c.nodes[c.leader()], "")
 	check(c.t, err)
 	defer func() { _ = f.Close() }() // the replies were read
@@ -23,7 +29,7 @@ func (c *cluster) fill(jobs int) {
 	for from := 0; from < jobs; from += together {
 		b.Reset()
 		for i := from; i < min(from+together, jobs); i++ {
-			fmt.Fprintf(&b, `,{"jid":"waiting-%08d","queue":"waiting-%d","jobtype":"T","args":["%0200d"]}`, i, i%10, i)
+			fmt.Fprintf(&b, `,{"jid":"waiting-%08d","queue":"waiting-%d","jobtype":"T","args":["%s"]}`, i, i%10, argument(i))
 		}
 		reply, err := f.call("PUSHB [%s]", b.String()[1:])
 		check(c.t, err)
