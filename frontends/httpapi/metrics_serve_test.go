@@ -31,7 +31,7 @@ func TestMetricsAreText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer resp.Body.Close()
+		t.Cleanup(func() { _ = resp.Body.Close() })
 		body, err := gzip.NewReader(resp.Body)
 		if err != nil {
 			t.Fatalf("%s: %v", accept, err)
