@@ -258,9 +258,10 @@ func (b *browser) eval(script string, into any) {
 func (b *browser) arrives(path string) {
 	b.t.Helper()
 	harness.Eventually(b.t, func() string {
-		var at string
-		if err := chromedp.Run(b.ctx, chromedp.Location(&at)); err != nil || at != b.base+path { // an error: the page is being left just now
-			return "the browser is at " + at + " instead of " + path
+		var at, state string
+		err := chromedp.Run(b.ctx, chromedp.Location(&at), chromedp.Evaluate("document.readyState", &state))
+		if err != nil || at != b.base+path || state == "loading" { // an error: the page is being left just now
+			return "the browser is at " + at + " instead of " + path + ", " + state
 		}
 		return ""
 	})
