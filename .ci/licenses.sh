@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 allowed="Apache-2.0 MIT BSD-2-Clause BSD-3-Clause ISC 0BSD MPL-2.0"
 tool=bin/tools/go-licenses
-vendored=frontends/console/static/vendor.json
+vendored=operate/console/static/vendor.json
 
 # The released program: other platforms and cgo bring other libraries.
 export GOFLAGS=-pgo=off CGO_ENABLED=0 GOOS=linux GOARCH=amd64

@@ -20,7 +20,7 @@ import (
 	"broker/config"
 	"broker/core"
 	"broker/core/engine"
-	"broker/frontends/service"
+	"broker/operate/service"
 )
 
 // backupCommand copies the store: directly if no broker uses it, otherwise by asking that broker.

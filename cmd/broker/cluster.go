@@ -20,7 +20,7 @@ import (
 	"broker/core/engine"
 	"broker/core/replica"
 	"broker/frontends/eventloop"
-	"broker/frontends/service"
+	"broker/operate/service"
 )
 
 // clusterNode is a broker that is a node of a cluster. The process that it wraps has the sockets, the HTTP port and the

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/cli"
-	"broker/cmd/broker/demo"
 	"broker/config"
+	"broker/operate/demo"
 )
 
 // demoFlags are the settings that a demo takes: its addresses.

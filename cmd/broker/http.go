@@ -11,10 +11,10 @@ import (
 
 	"broker/config"
 	"broker/docs"
-	"broker/frontends/console"
-	"broker/frontends/docsite"
-	"broker/frontends/httpapi"
-	"broker/frontends/service"
+	"broker/operate/console"
+	"broker/operate/docsite"
+	"broker/operate/httpapi"
+	"broker/operate/service"
 )
 
 // listenHTTP binds the addresses of the HTTP port.

@@ -13,7 +13,7 @@ import (
 
 	"broker/cmd/broker/cli"
 	"broker/docs"
-	"broker/frontends/docsite"
+	"broker/operate/docsite"
 )
 
 // buildCommands are commands of the build, which released programs do not have: man writes the manual pages, the completions

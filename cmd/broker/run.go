@@ -25,9 +25,9 @@ import (
 	"broker/core/engine"
 	"broker/frontends/access"
 	"broker/frontends/eventloop"
-	"broker/frontends/httpapi"
-	"broker/frontends/otlp"
-	"broker/frontends/service"
+	"broker/operate/httpapi"
+	"broker/operate/otlp"
+	"broker/operate/service"
 )
 
 // Deadlines of a shutdown. In total they stay below five seconds, the shortest patience of common supervisors.

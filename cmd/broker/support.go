@@ -5,7 +5,7 @@ import (
 	"io"
 	"runtime"
 
-	"broker/frontends/service"
+	"broker/operate/service"
 )
 
 // supportParts are the files of a support bundle that the program knows: its version, metrics and the end of its log.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"broker/frontends/otlp"
+	"broker/operate/otlp"
 )
 
 // openTracing starts to send spans, if a collector is configured.

@@ -12,8 +12,8 @@ import (
 
 	"broker/core"
 	"broker/frontends/frontendtest/httpanswer"
-	"broker/frontends/httpapi"
-	"broker/frontends/service"
+	"broker/operate/httpapi"
+	"broker/operate/service"
 )
 
 // inBubble runs a cell where requests that wait have goroutines of their own: e.settle returns once they all wait.

@@ -27,7 +27,7 @@ func main() {
 	program := flag.String("program", "", "the built program")
 	version := flag.String("version", "unknown", "its version")
 	notice := flag.String("notice", "NOTICE", "file with the licenses")
-	vendored := flag.String("vendored", "frontends/console/static/vendor.json", "list of the console's files")
+	vendored := flag.String("vendored", "operate/console/static/vendor.json", "list of the console's files")
 	flag.Parse()
 	if err := run(*program, *version, *notice, *vendored, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)

@@ -24,7 +24,7 @@ func TestListsWhatIsLinked(t *testing.T) {
 	}
 	var first, second bytes.Buffer
 	for _, w := range []*bytes.Buffer{&first, &second} {
-		if err := run(program, "v1.2.0", notice, "../../frontends/console/static/vendor.json", w); err != nil {
+		if err := run(program, "v1.2.0", notice, "../../operate/console/static/vendor.json", w); err != nil {
 			t.Fatal(err)
 		}
 	}

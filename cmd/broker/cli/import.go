@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"broker/cmd/broker/importer"
+	"broker/migrate/importer"
 )
 
 func importCommand() *cobra.Command {

@@ -1,0 +1,190 @@
+package console
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"broker/operate/service"
+)
+
+// copyText is a command to take to a terminal.
+type copyText struct{ Label, Text string }
+
+// bodyBytes is the body as it is stored.
+func bodyBytes(j *service.Job) []byte {
+	switch {
+	case len(j.Args) > 0:
+		return j.Args
+	case j.Body != nil:
+		return []byte(*j.Body)
+	}
+	return j.BodyBase64
+}
+
+// bodyForm is the form that a body is shown in: the one that is asked for, if it has that form, else the best.
+func bodyForm(j *service.Job, wanted string) string {
+	body := bodyBytes(j)
+	switch {
+	case wanted == "hex" || wanted == "text":
+		return wanted
+	case json.Valid(body):
+		return "json"
+	case isReadable(body):
+		return "text"
+	}
+	return "hex"
+}
+
+// bodyHTML is a body for people.
+func bodyHTML(j *service.Job, form string) template.HTML {
+	body := bodyBytes(j)
+	switch form {
+	case "json":
+		return highlightJSON(pretty(body))
+	case "hex":
+		return template.HTML(template.HTMLEscapeString(hex.Dump(body))) //nolint:gosec // escaped
+	}
+	text := strings.ToValidUTF8(string(body), "\ufffd")
+	return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // escaped
+}
+
+// bodyText is a body as it is copied and edited: indented JSON, text, or a hex dump.
+func bodyText(j *service.Job) string {
+	body := bodyBytes(j)
+	if json.Valid(body) {
+		return pretty(body)
+	}
+	return readable(body)
+}
+
+func resultText(o *service.Outcome) string {
+	switch {
+	case o == nil:
+		return ""
+	case o.Result != nil && json.Valid([]byte(*o.Result)):
+		return pretty(json.RawMessage(*o.Result))
+	case o.Result != nil:
+		return readable([]byte(*o.Result))
+	}
+	return readable(o.ResultBase64)
+}
+
+// isReadable reports whether bytes are text without control characters.
+func isReadable(b []byte) bool {
+	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' }
+	return utf8.Valid(b) && strings.IndexFunc(string(b), control) < 0
+}
+
+// readable shows text as it is and anything else as a hex dump.
+func readable(b []byte) string {
+	if isReadable(b) {
+		return string(b)
+	}
+	return hex.Dump(b)
+}
+
+// jsonTokens are the parts of JSON that are coloured: names of members, other strings, numbers, and literals.
+var jsonTokens = regexp.MustCompile(`("(?:[^"\\]|\\.)*")(\s*:)?|(-?[0-9][0-9.eE+-]*)|\b(true|false|null)\b`)
+
+// mostColoured is how much JSON is coloured, in bytes.
+const mostColoured = 256 << 10
+
+// highlightJSON colours JSON.
+func highlightJSON(text string) template.HTML {
+	if len(text) > mostColoured {
+		return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // escaped
+	}
+	var b strings.Builder
+	at := 0
+	span := func(class, token string) {
+		b.WriteString(`<span class="` + class + `">` + template.HTMLEscapeString(token) + `</span>`)
+	}
+	for _, m := range jsonTokens.FindAllStringSubmatchIndex(text, -1) {
+		b.WriteString(template.HTMLEscapeString(text[at:m[0]]))
+		switch at = m[1]; {
+		case m[4] >= 0:
+			span("j-key", text[m[2]:m[3]])
+			b.WriteString(text[m[4]:m[5]])
+		case m[2] >= 0:
+			span("j-str", text[m[2]:m[3]])
+		case m[6] >= 0:
+			span("j-num", text[m[6]:m[7]])
+		default:
+			span("j-lit", text[m[8]:m[9]])
+		}
+	}
+	b.WriteString(template.HTMLEscapeString(text[at:]))
+	return template.HTML(b.String()) //nolint:gosec // all text in it is escaped
+}
+
+// copies are commands that submit the same job again, to the host of the console.
+func (r *request) copies(j *service.Job) []copyText {
+	if j.Truncated {
+		return nil
+	}
+	host, scheme, ports := r.Host, "http://", r.console.options.Ports
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	request := map[string]any{"queue": j.Queue, "type": j.Type}
+	raw, text := "", true
+	switch {
+	case len(j.Args) > 0:
+		request["args"], raw = j.Args, string(j.Args)
+	case j.Body != nil:
+		request["body"], raw = *j.Body, *j.Body
+	default:
+		request["body_base64"], text = base64.StdEncoding.EncodeToString(j.BodyBase64), len(j.BodyBase64) == 0
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return nil
+	}
+	list := []copyText{{"curl", "curl -H 'Content-Type: application/json' -d " + shellQuote(string(body)) + " " + scheme + host + "/api/v1/jobs"}}
+	if !text {
+		return list
+	}
+	list = append(list, copyText{"broker", "broker push " + shellQuote(j.Queue) + " " + shellQuote(raw) + typeFlag(j)})
+	if port := ports["gearman"]; port != "" {
+		list = append(list, copyText{"gearman", "printf %s " + shellQuote(raw) + " | gearman -h " + name + " -p " + port + " -b -f " + shellQuote(j.Queue)})
+	}
+	if port := ports["faktory"]; port != "" && len(j.Args) > 0 {
+		push, err := json.Marshal(map[string]any{"jid": "copy-" + j.ID, "jobtype": j.Type, "queue": j.Queue, "args": j.Args})
+		if err != nil {
+			return list
+		}
+		lines := shellQuote(`HELLO {"v":2}`) + " " + shellQuote("PUSH "+string(push)) + " END"
+		list = append(list, copyText{"faktory", `printf '%s\r\n' ` + lines + " | nc " + name + " " + port})
+	}
+	return list
+}
+
+func typeFlag(j *service.Job) string {
+	if j.Type == j.Queue {
+		return ""
+	}
+	return " --type " + shellQuote(j.Type)
+}
+
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// asArgs reports whether text is an array of JSON, which is taken as a job's arguments.
+func asArgs(text string) (json.RawMessage, bool) {
+	trimmed := strings.TrimSpace(text)
+	if !strings.HasPrefix(trimmed, "[") || !json.Valid([]byte(trimmed)) {
+		return nil, false
+	}
+	return json.RawMessage(trimmed), true
+}

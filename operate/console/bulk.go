@@ -1,0 +1,188 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"broker/operate/service"
+)
+
+// typedAbove is how many jobs a change may concern before the number must be typed.
+const typedAbove = 1000
+
+// bulkPatience is how long a page waits for a change to end, before it shows how far the change is.
+const bulkPatience = 1500 * time.Millisecond
+
+// bulkWord is what a change is called.
+type bulkWord struct{ verb, done, consequence string }
+
+var bulkWords = map[service.JobAction]bulkWord{
+	service.ActionRetry:    {"Run", "put back", "They become ready now."},
+	service.ActionKill:     {"Kill", "killed", "They move to the dead set, from where they can be run again. Workers that have some of them are refused when they finish."},
+	service.ActionCancel:   {"Cancel", "cancelled", "They are removed unless they have ended. This cannot be undone."},
+	service.ActionDelete:   {"Delete", "deleted", "They are removed, whatever their state. This cannot be undone."},
+	service.ActionMove:     {"Move", "moved", "They keep their identity. A lease ends, and dead jobs become ready."},
+	service.ActionPriority: {"Change the priority of", "changed", "Jobs with a higher priority are handed out first; 0 is normal."},
+}
+
+// bulkActions are the changes that a list offers, the likeliest first.
+func bulkActions(state string) []choice {
+	retry := choice{Value: string(service.ActionRetry), Label: "Run now"}
+	kill := choice{Value: string(service.ActionKill), Label: "Kill"}
+	cancel := choice{Value: string(service.ActionCancel), Label: "Cancel", Dangerous: true}
+	remove := choice{Value: string(service.ActionDelete), Label: "Delete", Dangerous: true}
+	move := choice{Value: string(service.ActionMove), Label: "Move"}
+	priority := choice{Value: string(service.ActionPriority), Label: "Priority"}
+	switch state {
+	case "dead":
+		return []choice{retry, move, remove}
+	case "leased":
+		return []choice{kill, move, priority, cancel}
+	}
+	return []choice{retry, move, priority, kill, cancel, remove}
+}
+
+type confirmData struct {
+	Question, Button, Consequence, Problem string
+	Matched, Gone                          int
+	Examples                               []service.Job
+	Table                                  jobTable
+	All                                    bool
+	IDs                                    []string
+	Filter, FilterText, Back, Action       string
+	Queue, Priority                        string
+	Typed, Dangerous                       bool
+}
+
+// changeJobs changes the selected jobs, or all that match a filter. The changes that cannot be undone, and those to all that
+// match, are confirmed first.
+func changeJobs(r *request) (*view, error) {
+	back := pageOf(r.PostFormValue("back"), "jobs")
+	all := r.PostFormValue("scope") == "all"
+	selection := service.Selection{Names: r.PostForm["id"], SkipMissing: true}
+	query, err := url.ParseQuery(r.PostFormValue("filter"))
+	if err != nil {
+		return nil, &service.Error{Code: service.CodeInvalid, Field: "filter", Detail: "the form is incomplete: load the page again"}
+	}
+	if all {
+		filter, problems := jobFilter(query, givenStates(query))
+		if len(problems) > 0 {
+			return nil, &service.Error{Code: service.CodeInvalid, Field: problems[0].Name, Detail: problems[0].Text}
+		}
+		selection = service.Selection{Filter: &filter}
+	}
+	if !all && len(selection.Names) == 0 {
+		return r.back(back, "No job was selected.")
+	}
+	action, err := r.bulkAction()
+	confirmed := r.PostFormValue("confirmed")
+	if err != nil && confirmed == "" {
+		err = nil // the page that follows asks for what is missing
+	}
+	d := &confirmData{Action: string(action.Action), All: all, Back: back, Filter: query.Encode(), Queue: action.Queue, Priority: r.PostFormValue("priority")}
+	switch {
+	case err != nil:
+		d.Problem = err.Error()
+	case action.Action == service.ActionRetry && !all:
+		return r.startBulk(action, selection, back)
+	case confirmed == "":
+	case r.mustType(confirmed) && strings.TrimSpace(r.PostFormValue("typed")) != confirmed:
+		d.Problem = "The number that was typed is not " + confirmed + "; nothing was changed."
+	default:
+		return r.startBulk(action, selection, back)
+	}
+	return r.confirm(d, action, selection)
+}
+
+// mustType reports whether a change of so many jobs needs the number typed.
+func (r *request) mustType(confirmed string) bool {
+	n := 0
+	_, err := fmt.Sscan(confirmed, &n)
+	return err != nil || n > typedAbove
+}
+
+// bulkAction reads the change from the form. Its error says what is missing.
+func (r *request) bulkAction() (service.Action, error) {
+	a := service.Action{Action: service.JobAction(r.PostFormValue("action")), Queue: strings.TrimSpace(r.PostFormValue("queue"))}
+	if _, known := bulkWords[a.Action]; !known {
+		return a, &service.Error{Code: service.CodeInvalid, Field: "action", Detail: "choose what to do with the jobs"}
+	}
+	switch {
+	case a.Action == service.ActionMove && a.Queue == "":
+		return a, &service.Error{Code: service.CodeInvalid, Field: "queue", Detail: "name the queue to move the jobs to"}
+	case a.Action == service.ActionPriority:
+		n, err := parsePriority(r.PostFormValue("priority"))
+		a.Priority = &n
+		return a, err
+	}
+	return a, nil
+}
+
+// confirm shows how many jobs a change is about, and ten of them.
+func (r *request) confirm(d *confirmData, action service.Action, selection service.Selection) (*view, error) {
+	word, known := bulkWords[action.Action]
+	if !known {
+		return nil, &service.Error{Code: service.CodeInvalid, Field: "action", Detail: "choose what to do with the jobs"}
+	}
+	probe := action
+	if probe.Action == service.ActionMove && probe.Queue == "" {
+		probe = service.Action{Action: service.ActionRetry} // the queue is not known yet; a preview is the same for all changes
+	}
+	preview, err := r.service.Preview(r.Context(), r.caller, probe, selection)
+	if err != nil {
+		return nil, err
+	}
+	query, err := url.ParseQuery(d.Filter)
+	if err != nil {
+		return nil, err
+	}
+	d.Matched, d.Examples = preview.Matched, preview.Examples
+	d.Question = word.verb + " " + plural(d.Matched, "job") + "?"
+	d.Button, d.Consequence = word.verb+" "+plural(d.Matched, "job"), word.consequence
+	d.Table = jobTable{Jobs: preview.Examples, Columns: usualColumns, Empty: "No job matches any more."}
+	d.Typed = d.Matched > typedAbove
+	d.Dangerous = action.Action == service.ActionDelete || action.Action == service.ActionCancel
+	if d.All {
+		d.FilterText = filterText(query)
+	} else {
+		d.IDs, d.Gone = selection.Names, len(selection.Names)-d.Matched
+	}
+	return &view{page: "confirm", title: d.Question, nav: "jobs", data: d, still: true}, nil
+}
+
+// startBulk begins the change. A small one has mostly ended before the next page is shown; a large one shows its progress.
+func (r *request) startBulk(action service.Action, selection service.Selection, back string) (*view, error) {
+	op, err := r.service.StartAction(r.Context(), r.caller, action, selection)
+	if err == nil {
+		op, err = r.service.WaitOperation(r.Context(), r.caller, op.ID, bulkPatience)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case op.FinishedAt == nil:
+		return r.back(back, "The change has begun: "+plural(op.Matched, "job")+".")
+	case op.Error != "":
+		return nil, errors.New(op.Error)
+	}
+	note := plural(op.Changed, "job") + " " + bulkWords[action.Action].done + "."
+	if op.Skipped > 0 {
+		note += " " + plural(op.Skipped, "job") + " had changed or gone meanwhile and stayed as they were."
+	}
+	return r.back(back, note)
+}
+
+// pageOf is where a form wants to go back to, as far as that is a page of this console.
+func pageOf(back, otherwise string) string {
+	if strings.Contains(back, "//") || strings.HasPrefix(back, "/") || strings.ContainsAny(back, "\\\r\n") || strings.Contains(strings.SplitN(back, "?", 2)[0], ":") {
+		return otherwise
+	}
+	return cmp.Or(back, otherwise)
+}
+
+// protocolNames are the protocols of clients.
+var protocolNames = []string{"workq", "gearman", "faktory", "http"}

@@ -1,0 +1,88 @@
+package console
+
+import (
+	"slices"
+	"strings"
+
+	"broker/operate/service"
+)
+
+type clusterData struct {
+	service.ClusterOverview
+	Alone   bool
+	Reserve string // what the loss of another node would mean
+	AtRisk  bool
+
+	Open                  bool // the form for the nodes is shown, with what was typed and what is wrong with it
+	Problem, Node, Target string
+}
+
+// spare is how many more voters may fail before nothing is accepted any more; negative: nothing is now. A node that does not
+// answer counts as a voter, since it may be one.
+func spare(nodes []service.ClusterNode) int {
+	voters, up := 0, 0
+	for _, n := range nodes {
+		if n.Role == "learner" {
+			continue
+		}
+		voters++
+		if n.Role != "unreachable" && n.Role != "starting" {
+			up++
+		}
+	}
+	return up - (voters/2 + 1)
+}
+
+// weighLoss says what the loss of another node would mean.
+func (d *clusterData) weighLoss() {
+	n := spare(d.Nodes)
+	d.AtRisk = n <= 0
+	switch {
+	case len(d.Nodes) == 0:
+	case n < 0:
+		d.Reserve = "Too few nodes are reachable: nothing is accepted until more than half of the voters are."
+	case n == 0:
+		d.Reserve = "If one more node fails, nothing is accepted any more."
+	default:
+		d.Reserve = plural(n, "node") + " may fail, and clients are still served."
+	}
+}
+
+func clusterPage(r *request) (*view, error) {
+	if !rightsOf(r.caller, "").ReadAll {
+		return nil, &service.Error{Code: service.CodeForbidden, Detail: "principal " + r.caller.Name() + " lacks the role read"}
+	}
+	return r.clusterView(&clusterData{}), nil
+}
+
+func (r *request) clusterView(d *clusterData) *view {
+	cluster := r.console.options.Cluster
+	if d.Alone = cluster == nil; !d.Alone {
+		d.ClusterOverview = cluster.Overview(r.Context())
+		d.weighLoss()
+	}
+	return &view{page: "cluster", title: "Cluster", nav: "cluster", data: d}
+}
+
+// clusterNotes say what a change has done.
+var clusterNotes = map[service.ClusterAction]string{
+	service.ClusterAdd: "The node may join. It gets a vote once it has caught up.", service.ClusterRemove: "The node is removed.",
+	service.ClusterTransfer: "Another node leads.",
+}
+
+// changeCluster adds or removes a node, or hands the lead over.
+func changeCluster(r *request) (*view, error) {
+	change := service.ClusterChange{
+		Action: service.ClusterAction(r.PostFormValue("do")), Node: strings.TrimSpace(r.PostFormValue("node")), Address: strings.TrimSpace(r.PostFormValue("address")),
+	}
+	err := r.service.ChangeCluster(r.Context(), r.caller, change)
+	if err == nil {
+		return r.back("cluster", clusterNotes[change.Action])
+	}
+	if !slices.ContainsFunc([]service.Code{service.CodeClusterRefused, service.CodeInvalid}, func(code service.Code) bool { return service.IsCode(err, code) }) {
+		return nil, err
+	}
+	v := r.clusterView(&clusterData{Open: true, Problem: err.Error(), Node: change.Node, Target: change.Address})
+	v.status, v.still = r.console.options.Status(err), true
+	return v, nil
+}

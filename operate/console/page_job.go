@@ -1,0 +1,225 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"broker/frontends/tracecontext"
+	"broker/operate/service"
+)
+
+type jobData struct {
+	Job          service.Job
+	Why          string
+	Trace        string // id of the trace that it is part of
+	Forms        []choice
+	Body, Custom template.HTML
+	Plain        string // the body as it is copied
+	Result       string
+	Actions      []choice
+	Copies       []copyText
+	Graph        template.HTML
+	Timeline     []moment
+	Editable     bool
+	BodyEditable bool
+	Edit         map[string]string // what the form holds
+	Epoch        string
+	Problem      string
+}
+
+func jobPage(r *request) (*view, error) {
+	d, err := r.job()
+	if err != nil {
+		return nil, err
+	}
+	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d}, nil
+}
+
+// job is what the page of a job shows.
+func (r *request) job() (*jobData, error) {
+	j, err := r.service.Job(r.Context(), r.caller, r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	form := bodyForm(&j, r.query.Get("body"))
+	d := &jobData{
+		Job: j, Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&j, form), Plain: bodyText(&j),
+		Result: resultText(j.Outcome), Copies: r.copies(&j), Actions: jobActions(j.State), Timeline: timeline(&j),
+		Trace: tracecontext.TraceID(j.Traceparent),
+		Epoch: strconv.FormatUint(uint64(j.Epoch), 10),
+	}
+	if len(j.Custom) > 0 {
+		d.Custom = highlightJSON(pretty(j.Custom))
+	}
+	if d.Why, err = r.whyItWaits(&j); err != nil {
+		return nil, err
+	}
+	switch j.State {
+	case "ready", "scheduled", "retrying", "blocked", "dead":
+		d.Editable = true
+		d.BodyEditable = !j.Truncated && len(j.BodyBase64) == 0
+		d.Edit = editForm(&j)
+	}
+	d.Graph, err = r.linkGraph(&j)
+	return d, err
+}
+
+// editForm is what the form that edits a job begins with.
+func editForm(j *service.Job) map[string]string {
+	values := map[string]string{
+		"queue": j.Queue, "type": j.Type, "priority": strconv.Itoa(int(j.Priority)), "tags": strings.Join(j.Tags, ", "),
+		"max_fails": strconv.FormatUint(uint64(j.MaxFails), 10), "body": bodyText(j),
+	}
+	if j.RunAt != nil {
+		values["run_at"] = formTime(*j.RunAt)
+	}
+	return values
+}
+
+// jobActions are the buttons for a job in a state; the likeliest one is chosen.
+func jobActions(state string) []choice {
+	retry := choice{Value: string(service.ActionRetry), Label: "Run now", Chosen: true}
+	kill := choice{Value: string(service.ActionKill), Label: "Kill"}
+	remove := choice{Value: string(service.ActionDelete), Label: "Delete", Dangerous: true}
+	cancel := choice{Value: string(service.ActionCancel), Label: "Cancel", Dangerous: true}
+	switch state {
+	case "scheduled", "blocked", "retrying":
+		return []choice{retry, kill, cancel}
+	case "ready", "leased":
+		return []choice{kill, cancel}
+	case "dead":
+		retry.Label = "Run again"
+		return []choice{retry, remove}
+	case "done":
+		return []choice{remove}
+	}
+	return nil
+}
+
+// changeJob serves the forms of a job's page.
+func changeJob(r *request) (*view, error) {
+	id := r.PathValue("id")
+	at := "jobs/" + url.PathEscape(id)
+	do := r.PostFormValue("do")
+	if do == "edit" || do == "edit-run" {
+		return r.editJob(id, at, do == "edit-run")
+	}
+	if err := r.service.Act(r.Context(), r.caller, id, service.Action{Action: service.JobAction(do)}, nil); err != nil {
+		return nil, err
+	}
+	switch service.JobAction(do) { //nolint:exhaustive // the others stay on the page
+	case service.ActionDelete, service.ActionCancel:
+		return r.back("jobs", "The job is removed.")
+	case service.ActionKill:
+		return r.back(at, "The job is in the dead set.")
+	}
+	return r.back(at, "The job is ready.")
+}
+
+// editJob saves the form that edits a job. What is wrong with it is shown in the form, which keeps what was typed.
+func (r *request) editJob(id, at string, run bool) (*view, error) {
+	update, epoch, err := r.jobUpdate(id)
+	note := "The job is changed."
+	if err == nil {
+		var j service.Job
+		j, err = r.service.Update(r.Context(), r.caller, id, update, &epoch)
+		if err == nil && run && j.State != "ready" {
+			err = r.service.Act(r.Context(), r.caller, id, service.Action{Action: service.ActionRetry}, nil)
+			note = "The job is changed and ready."
+		}
+	}
+	var refused *service.Error
+	if err == nil {
+		return r.back(at, note)
+	}
+	if !errors.As(err, &refused) || refused.Code == service.CodeJobNotFound {
+		return nil, err
+	}
+	d, gone := r.job()
+	if gone != nil {
+		return nil, gone
+	}
+	d.Problem, d.Epoch = refused.Detail, r.PostFormValue("epoch")
+	if refused.Code == service.CodeConflict {
+		d.Problem = "The job has changed since this form was opened. Look at it again: " + refused.Detail + "."
+	}
+	for name := range d.Edit {
+		d.Edit[name] = cmp.Or(r.PostFormValue(name), d.Edit[name])
+	}
+	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true, status: r.console.options.Status(err)}, nil
+}
+
+// jobUpdate reads the form that edits a job: what differs from the job as it is.
+func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err error) {
+	form := r.PostForm
+	n, err := strconv.ParseUint(form.Get("epoch"), 10, 32)
+	if err != nil {
+		return u, 0, &service.Error{Code: service.CodeInvalid, Field: "epoch", Detail: "the form is incomplete: load the page again"}
+	}
+	epoch = uint32(n)
+	j, err := r.service.Job(r.Context(), r.caller, id)
+	if err != nil {
+		return u, epoch, err
+	}
+	was := editForm(&j)
+	changed := func(name string) (string, bool) {
+		value := strings.TrimSpace(strings.ReplaceAll(form.Get(name), "\r\n", "\n"))
+		return value, form.Has(name) && value != strings.TrimSpace(was[name])
+	}
+	if v, ok := changed("queue"); ok {
+		u.Queue = &v
+	}
+	if v, ok := changed("type"); ok {
+		u.Type = &v
+	}
+	if v, ok := changed("priority"); ok {
+		p, err := parsePriority(cmp.Or(v, "0"))
+		if err != nil {
+			return u, epoch, err
+		}
+		u.Priority = &p
+	}
+	if v, ok := changed("tags"); ok {
+		tags := splitTags(v)
+		u.Tags = &tags
+	}
+	if v, ok := changed("max_fails"); ok {
+		fails, err := strconv.ParseUint(v, 10, 32)
+		if err != nil {
+			return u, epoch, &service.Error{Code: service.CodeInvalid, Field: "max_fails", Detail: fmt.Sprintf("%q is not a number of failures", v)}
+		}
+		most := uint32(fails)
+		u.MaxFails = &most
+	}
+	if v, ok := changed("run_at"); ok && v != "" {
+		at, err := parseTime(v)
+		if err != nil {
+			return u, epoch, err
+		}
+		u.RunAt = &at
+	}
+	if v, ok := changed("body"); ok {
+		if args, isArgs := asArgs(v); isArgs {
+			u.Args = args
+		} else {
+			u.Body = &v
+		}
+	}
+	return u, epoch, nil
+}
+
+func splitTags(text string) []string {
+	tags := []string{}
+	for tag := range strings.SplitSeq(text, ",") {
+		if tag = strings.TrimSpace(tag); tag != "" {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}

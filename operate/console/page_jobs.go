@@ -1,0 +1,383 @@
+package console
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"broker/operate/service"
+)
+
+// jobColumn is a column of a list of jobs.
+type jobColumn struct {
+	Name, Label string
+	Num         bool
+	shown       bool // unless others are chosen
+}
+
+var jobColumns = []jobColumn{
+	{Name: "job", Label: "Job", shown: true},
+	{Name: "state", Label: "State", shown: true},
+	{Name: "queue", Label: "Queue", shown: true},
+	{Name: "when", Label: "When", shown: true},
+	{Name: "tries", Label: "Tries", Num: true, shown: true},
+	{Name: "note", Label: "Note", shown: true},
+	{Name: "error", Label: "Error class"},
+	{Name: "priority", Label: "Priority", Num: true},
+	{Name: "origin", Label: "Submitted by"},
+	{Name: "tags", Label: "Tags"},
+	{Name: "worker", Label: "Worker"},
+	{Name: "created", Label: "Created"},
+	{Name: "batch", Label: "Batch"},
+	{Name: "unique", Label: "Unique key"},
+	{Name: "size", Label: "Body", Num: true},
+}
+
+// usualColumns are those of lists without a choice.
+var usualColumns = slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool { return !c.shown })
+
+// oneStateColumns are those of a list of jobs in one state.
+var oneStateColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "state" })
+
+// runningColumns say who has the jobs.
+var runningColumns = slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColumn) bool {
+	return c.Name != "job" && c.Name != "queue" && c.Name != "when" && c.Name != "worker" && c.Name != "note" && c.Name != "tries"
+})
+
+// columnsCookie keeps the choice of columns.
+const columnsCookie = "broker_columns"
+
+// jobRow is a job with the columns to show.
+type jobRow struct {
+	Job     service.Job
+	Noted   service.Job // the job as the column of notes knows it: without what a column of its own says
+	Columns []jobColumn
+}
+
+func newJobRow(j service.Job, columns []jobColumn) jobRow {
+	r := jobRow{j, j, columns}
+	if slices.ContainsFunc(columns, func(c jobColumn) bool { return c.Name == "worker" }) {
+		r.Noted.Worker = ""
+	}
+	return r
+}
+
+// hasNote reports whether the column of notes says anything of a job.
+func hasNote(j service.Job) bool {
+	return j.State == "leased" && (j.Progress != nil || j.Worker != "") || j.State != "ready" && j.Failure != nil || j.Reason != "" || len(j.Tags) > 0
+}
+
+// jobTable is a list of jobs without a filter bar.
+type jobTable struct {
+	Jobs    []service.Job
+	Columns []jobColumn
+	Empty   string
+}
+
+type jobsData struct {
+	Heading, Path, Empty string
+	Fixed                bool // the state belongs to the page
+	States               []string
+	StateTabs            []stateTab
+	Chips                []filterChip
+	Problems             []problem
+	More                 []filterField
+	MoreOpen             bool
+	MoreUsed             int // of the filters in the lower part
+	Sorts, AllColumns    []choice
+	Columns              []jobColumn
+	Jobs                 []service.Job
+	Count                int
+	Counted, Exact       bool
+	First, Next          any // template.URL
+	Filter, OneQueue     string
+	Actions              []choice
+	Groups               []jobGroup
+	GroupsSeen           int
+	GroupsExact          bool
+	Spans                []timeSpan
+	SpansTitle           string
+	SpansMost            int
+
+	query url.Values
+	usual map[string]float64 // run time of a queue that few jobs exceed, in seconds
+	now   time.Time
+}
+
+// stateTab leads to the jobs in one state.
+type stateTab struct {
+	Label   string
+	URL     any // template.URL
+	N       int
+	Counted bool
+	Chosen  bool
+}
+
+// fieldValue is what the bar shows for a parameter.
+func fieldValue(d *jobsData, name string) string {
+	values := given(d.query, name)
+	if len(values) == 0 {
+		return ""
+	}
+	for i := range filterFields {
+		if f := &filterFields[i]; f.Name == name && f.Kind == "time" {
+			if t, err := parseTime(values[0]); err == nil {
+				return formTime(t)
+			}
+		}
+	}
+	return values[0]
+}
+
+// markInvalid marks a field that is wrong.
+func markInvalid(d *jobsData, name string) template.HTMLAttr {
+	if slices.ContainsFunc(d.Problems, func(p problem) bool { return p.Name == name }) {
+		return ` aria-invalid="true"`
+	}
+	return ""
+}
+
+// isSlow reports whether a job runs longer than jobs of its queue usually do.
+func isSlow(d *jobsData, j service.Job) bool {
+	usual := d.usual[j.Queue]
+	return j.State == "leased" && j.LeasedAt != nil && usual > 0 && d.now.Sub(*j.LeasedAt).Seconds() > usual
+}
+
+// listPage is a page that lists jobs: all, or those in one state.
+type listPage struct {
+	path, heading, state, sort, empty string
+}
+
+var listPages = map[string]listPage{
+	"jobs":      {path: "jobs", heading: "Jobs", sort: "-created", empty: "No job matches."},
+	"running":   {path: "running", heading: "Running", state: "leased", sort: "leased", empty: "No job is running."},
+	"scheduled": {path: "scheduled", heading: "Scheduled", state: "scheduled", sort: "due", empty: "No job is scheduled."},
+	"retrying":  {path: "retrying", heading: "Retrying", state: "retrying", sort: "due", empty: "No job waits for another try."},
+	"dead":      {path: "dead", heading: "Dead", state: "dead", sort: "-died", empty: "No dead jobs. Good."},
+}
+
+// jobsPage serves one of the pages that list jobs.
+func jobsPage(name string) handler {
+	p := listPages[name]
+	return func(r *request) (*view, error) { return r.jobList(p) }
+}
+
+// jobList shows the jobs that the query chooses.
+func (r *request) jobList(p listPage) (*view, error) {
+	states, fixed := givenStates(r.query), p.state != ""
+	if fixed {
+		states = []string{p.state}
+	}
+	filter, problems := jobFilter(r.query, states)
+	d := &jobsData{
+		Heading: p.heading, Path: p.path, Empty: p.empty, Fixed: fixed, States: states, Problems: problems, query: r.query,
+		Filter: filterQuery(r.query, states).Encode(), Actions: bulkActions(p.state), Columns: r.columns(p.state),
+		usual: map[string]float64{},
+		now:   r.console.options.Now(),
+	}
+	if len(filter.Queues) == 1 {
+		d.OneQueue = filter.Queues[0]
+	}
+	sort := r.query.Get("sort")
+	if sort == "" {
+		sort = p.sort
+	}
+	d.Sorts = jobSorts(sort, p.state)
+	if err := d.setBar(); err != nil {
+		return nil, err
+	}
+	v := &view{page: "jobs", title: p.heading, nav: p.path, data: d}
+	if len(problems) == 0 {
+		err := r.findJobs(d, filter, service.JobPage{Limit: pageRows, Cursor: r.query.Get("cursor"), Sort: sort, Count: true}, p)
+		var refused *service.Error
+		if errors.As(err, &refused) && refused.Code == service.CodeInvalid {
+			d.Problems = append(d.Problems, problemOf(refused))
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if len(d.Problems) > 0 {
+		v.status, v.still = http.StatusBadRequest, true
+	}
+	return v, r.setTabs(d, filter)
+}
+
+// findJobs fills in the jobs and what is said of all of them.
+func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.JobPage, p listPage) error {
+	list, err := r.service.Jobs(r.Context(), r.caller, filter, page)
+	if err != nil {
+		return err
+	}
+	d.Jobs, d.Count, d.Exact, d.Counted = list.Jobs, list.Count, list.CountExact, true
+	here := maps.Clone(r.query)
+	here.Del("cursor")
+	if list.Cursor != "" {
+		if d.Next, err = with(here, "cursor", list.Cursor); err != nil {
+			return err
+		}
+		d.Empty = "No job matches so far. The next page continues the search."
+	}
+	if page.Cursor != "" {
+		if d.First, err = with(here); err != nil {
+			return err
+		}
+	}
+	if err := r.setUsual(d); err != nil {
+		return err
+	}
+	if d.Fixed && page.Cursor == "" {
+		if err := r.setSpans(d, filter, p); err != nil {
+			return err
+		}
+		if p.state == "dead" || p.state == "retrying" {
+			return r.setGroups(d, filter)
+		}
+	}
+	return nil
+}
+
+// slowFactor is how many times the run time that 95 % of the jobs of a queue do not exceed a job may run, before it is marked.
+const slowFactor = 2
+
+// setUsual reads how long jobs usually run, of the queues whose jobs run now.
+func (r *request) setUsual(d *jobsData) error {
+	for _, j := range d.Jobs {
+		if _, known := d.usual[j.Queue]; known || j.State != "leased" {
+			continue
+		}
+		h, err := r.service.Histograms(r.Context(), r.caller, j.Queue, "")
+		if err != nil {
+			return err
+		}
+		if h.Run.Count >= 20 { // fewer say nothing about the next one
+			d.usual[j.Queue] = slowFactor * h.Run.P95S
+		} else {
+			d.usual[j.Queue] = 0
+		}
+	}
+	return nil
+}
+
+// setBar fills in what the filter bar shows.
+func (d *jobsData) setBar() (err error) {
+	for _, f := range filterFields {
+		if !f.top {
+			d.More = append(d.More, f)
+			if len(given(d.query, f.Name)) > 0 {
+				d.MoreUsed++
+			}
+			d.MoreOpen = d.MoreOpen || slices.ContainsFunc(d.Problems, func(p problem) bool { return p.Name == f.Name })
+		}
+	}
+	for _, c := range jobColumns {
+		chosen := slices.ContainsFunc(d.Columns, func(o jobColumn) bool { return o.Name == c.Name })
+		d.AllColumns = append(d.AllColumns, choice{Value: c.Name, Label: c.Label, Chosen: chosen})
+	}
+	d.Chips, err = filterChips(d.query)
+	return err
+}
+
+// setTabs leads to the states. They have counts where the filter says nothing but the queue.
+func (r *request) setTabs(d *jobsData, filter service.JobFilter) error {
+	if d.Fixed {
+		return nil
+	}
+	counts, err := r.stateCounts(filter)
+	if err != nil {
+		return err
+	}
+	here := maps.Clone(r.query)
+	for _, name := range []string{"cursor", "sort", "state"} {
+		here.Del(name)
+	}
+	all, err := with(here)
+	if err != nil {
+		return err
+	}
+	d.StateTabs = append(d.StateTabs, stateTab{Label: "All", URL: all, Chosen: len(d.States) == 0})
+	for _, name := range stateNames {
+		link, err := with(here, "state", name)
+		if err != nil {
+			return err
+		}
+		n, counted := counts[name]
+		d.StateTabs = append(d.StateTabs, stateTab{Label: stateLabel(name), URL: link, N: n, Counted: counted, Chosen: slices.Contains(d.States, name)})
+	}
+	return nil
+}
+
+// stateCounts are the numbers of jobs by state, where the broker keeps them: for all queues, and for one.
+func (r *request) stateCounts(f service.JobFilter) (map[string]int, error) {
+	only := f
+	only.States, only.Queues = nil, nil
+	plain := len(filterQuery(r.query, nil)) == 0 || len(f.Queues) == 1 && len(filterQuery(r.query, nil)) == 1
+	if !plain {
+		return nil, nil //nolint:nilnil // unknown
+	}
+	if len(f.Queues) == 0 {
+		sum, err := r.service.Summary(r.Context(), r.caller)
+		if service.IsCode(err, service.CodeForbidden) {
+			return nil, nil //nolint:nilnil // the caller may see some queues only
+		}
+		return sum.Jobs, err
+	}
+	q, err := r.service.Queue(r.Context(), r.caller, f.Queues[0])
+	if e := (*service.Error)(nil); errors.As(err, &e) {
+		return nil, nil //nolint:nilnil // there is no such queue
+	}
+	return map[string]int{
+		"ready": q.Ready, "leased": q.Leased, "scheduled": q.Scheduled, "blocked": q.Blocked, "retrying": q.Retrying, "dead": q.Dead, "done": q.Done,
+	}, err
+}
+
+// columns are those that the query chooses, else those that were chosen last in this browser.
+func (r *request) columns(state string) []jobColumn {
+	names := given(r.query, "column")
+	if len(names) > 0 {
+		http.SetCookie(r.w, &http.Cookie{
+			Name: columnsCookie, Value: strings.Join(names, "."), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true,
+			SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+		})
+	} else if cookie, err := r.Cookie(columnsCookie); err == nil {
+		names = strings.Split(cookie.Value, ".")
+	}
+	var chosen []jobColumn
+	for _, c := range jobColumns {
+		if slices.Contains(names, c.Name) {
+			chosen = append(chosen, c)
+		}
+	}
+	switch {
+	case len(chosen) > 0:
+		return chosen
+	case state == "leased":
+		return runningColumns
+	case state != "":
+		return oneStateColumns
+	}
+	return usualColumns
+}
+
+// jobSorts are the orders that a list may have.
+func jobSorts(chosen, state string) []choice {
+	newest := []string{"-created", "newest first", "created", "oldest first"}
+	var own []string
+	switch state {
+	case "scheduled", "retrying":
+		own = []string{"due", "due first", "-due", "due last"}
+	case "leased":
+		own = []string{"leased", "running longest", "-leased", "started last"}
+	case "dead":
+		own = []string{"-died", "died last", "died", "died first"}
+	default:
+		own = []string{"queue", "ready: next out first", "due", "due first", "leased", "running longest", "-died", "died last", "-finished", "finished last"}
+		return choices(chosen, append(newest, own...)...)
+	}
+	return choices(chosen, append(own, newest...)...)
+}

@@ -1,0 +1,147 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"broker/operate/service"
+)
+
+type limitsData struct {
+	Limits   []service.Limit
+	Next     any // template.URL, nil on the last page
+	Form     map[string]string
+	Open     bool
+	Problem  string
+	Keys     []service.Job // that hold a unique key, the youngest first
+	KeyCount string
+	NextKeys any
+}
+
+var limitFields = []string{"queue", "scope", "name", "concurrency", "per_worker", "rate", "burst"}
+
+// keyRows is how many holders of unique keys the page lists.
+const keyRows = 20
+
+func limitsPage(r *request) (*view, error) {
+	limits, cursor, err := r.service.LimitPage(r.Context(), r.caller, pageRows, r.query.Get("cursor"))
+	if err != nil {
+		return nil, err
+	}
+	for i := range limits {
+		limits[i].Uses = inUse(limits[i].Uses)
+	}
+	d := &limitsData{Limits: limits, Form: map[string]string{"scope": "queue"}}
+	if d.Next, err = r.nextPage("limits", cursor); err != nil {
+		return nil, err
+	}
+	holders, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{HoldsKey: true},
+		service.JobPage{Sort: "-created", Limit: keyRows, Cursor: r.query.Get("keys"), Count: true})
+	if err != nil {
+		return nil, err
+	}
+	d.Keys, d.KeyCount = holders.Jobs, num(holders.Count)
+	if !holders.CountExact {
+		d.KeyCount += " or more"
+	}
+	if holders.Cursor != "" {
+		link, err := with(r.query, "keys", holders.Cursor)
+		if err != nil {
+			return nil, err
+		}
+		d.NextKeys = joinURL("limits", link+"#keys")
+	}
+	return &view{page: "limits", title: "Limits", nav: "limits", data: d}, nil
+}
+
+// inUse are the types or keys that count against a limit now, the busiest first: the page shows only the first.
+func inUse(uses []service.LimitUse) []service.LimitUse {
+	uses = slices.DeleteFunc(uses, func(u service.LimitUse) bool { return u.Taken == 0 && u.Ready == 0 })
+	sort.SliceStable(uses, func(i, j int) bool {
+		a, b := &uses[i], &uses[j]
+		return cmp.Or(cmp.Compare(b.Taken, a.Taken), cmp.Compare(b.Ready, a.Ready)) < 0
+	})
+	return uses
+}
+
+// changeLimits sets or removes a limit. What is wrong is said above the form, which keeps what was typed.
+func changeLimits(r *request) (*view, error) {
+	l := service.LimitSpec{Queue: strings.TrimSpace(r.PostFormValue("queue")), Scope: r.PostFormValue("scope"), Name: strings.TrimSpace(r.PostFormValue("name"))}
+	if r.PostFormValue("do") == "remove" {
+		if err := r.service.RemoveLimit(r.Context(), r.caller, l.Queue, l.Scope, l.Name); err != nil {
+			return nil, err
+		}
+		return r.back("limits", "The limit is removed.")
+	}
+	err := limitNumbers(r, &l)
+	if err == nil {
+		_, err = r.service.PutLimit(r.Context(), r.caller, l)
+	}
+	if err == nil {
+		return r.back("limits", "The limit is set.")
+	}
+	var refused *service.Error
+	if !errors.As(err, &refused) {
+		return nil, err
+	}
+	v, failed := limitsPage(r)
+	if failed != nil {
+		return nil, failed
+	}
+	d := v.data.(*limitsData) //nolint:forcetypeassert // made by limitsPage
+	d.Problem, d.Open = refused.Detail, true
+	for _, field := range limitFields {
+		d.Form[field] = r.PostFormValue(field)
+	}
+	v.status, v.still = r.console.options.Status(err), true
+	return v, nil
+}
+
+func limitNumbers(r *request, l *service.LimitSpec) error {
+	for name, to := range map[string]*uint32{"concurrency": &l.Concurrency, "per_worker": &l.PerWorker, "burst": &l.Burst} {
+		n, err := number(r.PostForm, name)
+		if err != nil {
+			return err
+		}
+		*to = uint32(min(n, 1<<31)) //nolint:gosec // not negative
+	}
+	if text := strings.TrimSpace(r.PostFormValue("rate")); text != "" {
+		rate, err := parseRate(text)
+		if err != nil {
+			return err
+		}
+		l.RatePerS = rate
+	}
+	return nil
+}
+
+// slotsOf are the leases that count against a limit, of the types or keys that the page shows.
+func slotsOf(l service.Limit) (slots []service.Slot) {
+	for _, use := range l.Uses[:min(len(l.Uses), shownUses)] {
+		slots = append(slots, use.Slots...)
+	}
+	return slots
+}
+
+// shownUses is how many types or keys of a limit the page shows.
+const shownUses = 5
+
+// keyLabel is a unique key as people know it. Front-ends mark the keys of their own key space with a control character and
+// a letter, and make some from a job's content.
+func keyLabel(key string) string {
+	if len(key) > 2 && key[0] < ' ' {
+		key = key[2:]
+	}
+	if !strings.ContainsFunc(key, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return key
+	}
+	if function, unique, ok := strings.Cut(key, "\x00"); ok {
+		return function + " " + unique
+	}
+	return "made from the job's content"
+}

@@ -1,0 +1,159 @@
+package console
+
+import (
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"broker/operate/service"
+)
+
+// joinURL puts a query behind a path.
+func joinURL(path string, query template.URL) template.URL { return template.URL(path) + query } //nolint:gosec // a constant path
+
+type workersData struct {
+	Workers   []service.Worker
+	Protocols []choice
+	Protocol  string // empty: all
+	Faktory   bool   // some of them can be quieted
+	Next      any
+}
+
+func workersPage(r *request) (*view, error) {
+	protocol := r.query.Get("protocol")
+	workers, cursor, err := r.service.Workers(r.Context(), r.caller, protocol, pageRows, r.query.Get("cursor"))
+	if err != nil {
+		return nil, err
+	}
+	sort.SliceStable(workers, func(i, j int) bool { return workerRank(&workers[i]) < workerRank(&workers[j]) })
+	d := &workersData{Workers: workers, Protocol: protocol, Faktory: slices.ContainsFunc(workers, func(w service.Worker) bool { return w.State != "" })}
+	for _, name := range append([]string{""}, protocolNames...) {
+		label := map[string]string{"": "All", "workq": "Workq", "gearman": "Gearman", "faktory": "Faktory", "http": "HTTP"}[name]
+		link, err := with(nil, "protocol", name)
+		if err != nil {
+			return nil, err
+		}
+		d.Protocols = append(d.Protocols, choice{Label: label, URL: link, Chosen: name == protocol})
+	}
+	if d.Next, err = r.nextPage("workers", cursor); err != nil {
+		return nil, err
+	}
+	return &view{page: "workers", title: "Workers and connections", nav: "workers", data: d}, nil
+}
+
+// workerRank orders a page of workers by what does not change all the time: processes, then connections with queues or a name.
+func workerRank(w *service.Worker) int {
+	switch {
+	case w.State != "":
+		return 0
+	case len(w.Queues) > 0 || w.Name != "" || w.Worker != "":
+		return 1
+	}
+	return 2
+}
+
+// changeWorker serves the buttons beside a worker.
+func changeWorker(r *request) (*view, error) {
+	id := r.PostFormValue("id")
+	if do := r.PostFormValue("do"); do != "disconnect" {
+		n, err := r.service.TellWorkers(r.Context(), r.caller, id, do)
+		if err != nil {
+			return nil, err
+		}
+		return r.back("workers", plural(n, "worker")+" will be told to "+map[string]string{"quiet": "take no more jobs", "terminate": "exit"}[do]+" with the next heartbeat.")
+	}
+	if err := r.service.Disconnect(r.Context(), r.caller, id); err != nil {
+		return nil, err
+	}
+	return r.back("workers", "The connection is closed.")
+}
+
+type operationsData struct{ Operations []service.Operation }
+
+func operationsPage(r *request) (*view, error) {
+	list, err := r.service.Operations(r.caller)
+	if err != nil {
+		return nil, err
+	}
+	return &view{page: "operations", title: "Operations", nav: "operations", data: operationsData{list}}, nil
+}
+
+// changeOperation cancels an operation.
+func changeOperation(r *request) (*view, error) {
+	if _, err := r.service.CancelOperation(r.caller, r.PostFormValue("id")); err != nil {
+		return nil, err
+	}
+	return r.back("operations", "The operation ends after its present step.")
+}
+
+type auditData struct {
+	Entries []service.AuditEntry
+	Next    any
+}
+
+func auditPage(r *request) (*view, error) {
+	before, err := strconv.ParseUint("0"+r.query.Get("before"), 10, 64)
+	if err != nil {
+		return nil, &service.Error{Code: service.CodeInvalid, Field: "before", Detail: "expected the number of an entry"}
+	}
+	entries, err := r.service.Audit(r.caller, before, pageRows)
+	if err != nil {
+		return nil, err
+	}
+	d := &auditData{Entries: entries}
+	if len(entries) == pageRows {
+		link, err := with(nil, "before", strconv.FormatUint(entries[len(entries)-1].Number, 10))
+		if err != nil {
+			return nil, err
+		}
+		d.Next = joinURL("audit", link)
+	}
+	return &view{page: "audit", title: "Audit log", nav: "audit", data: d}, nil
+}
+
+// settingsSection are the settings of one table of the settings file.
+type settingsSection struct {
+	Name     string
+	Settings []service.Setting
+}
+
+type settingsData struct {
+	Sections []settingsSection
+	Changed  int
+}
+
+func settingsPage(r *request) (*view, error) {
+	list, err := r.service.Settings(r.caller)
+	if err != nil && !service.IsCode(err, service.CodeUnsupported) {
+		return nil, err
+	}
+	d := &settingsData{}
+	for _, s := range list {
+		name, _, inTable := strings.Cut(s.Name, ".")
+		if !inTable {
+			name = "general"
+		}
+		i := slices.IndexFunc(d.Sections, func(o settingsSection) bool { return o.Name == name })
+		if i < 0 {
+			i = len(d.Sections)
+			d.Sections = append(d.Sections, settingsSection{Name: name})
+		}
+		d.Sections[i].Settings = append(d.Sections[i].Settings, s)
+		if s.Source != "default" {
+			d.Changed++
+		}
+	}
+	return &view{page: "settings", title: "Settings", nav: "settings", data: d, still: true}, nil
+}
+
+// took says how long an operation has run.
+func (c *Console) took(o service.Operation) string {
+	end := c.options.Now()
+	if o.FinishedAt != nil {
+		end = *o.FinishedAt
+	}
+	return span(end.Sub(o.StartedAt))
+}

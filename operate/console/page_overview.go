@@ -1,0 +1,204 @@
+package console
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"broker/operate/service"
+)
+
+// worstQueues is how many queues the overview shows.
+const worstQueues = 8
+
+// figure is a number that stands out.
+type figure struct {
+	Label, Value, Unit, Note, URL string
+	Dot                           string // the state whose colour it has
+	Bad                           bool
+	Spark                         template.HTML
+}
+
+type overviewData struct {
+	Marks     []mark
+	Figures   []figure
+	Ranges    []choice
+	Charts    []chart
+	Here      template.URL // of the page
+	Worst     []service.Queue
+	Protocols []protocolRow
+	Store     []fact
+	Uptime    string
+}
+
+// mark is a word about the state of the broker.
+type mark struct{ Class, Text string }
+
+// fact is a line of a list of facts.
+type fact struct {
+	Label, Value, Note string
+	Bad                bool
+}
+
+type protocolRow struct {
+	Name            string
+	Clients, Leased int
+	Accepted        uint64
+}
+
+func overviewPage(r *request) (*view, error) {
+	if !rightsOf(r.caller, "").ReadAll { // the numbers are of all queues
+		return r.back("queues", "")
+	}
+	sum, err := r.service.Summary(r.Context(), r.caller)
+	if err != nil {
+		return nil, err
+	}
+	h, chosen, err := r.history("")
+	if err != nil {
+		return nil, err
+	}
+	d := &overviewData{Marks: marks(&sum, r.console.options.Cluster), Charts: h.charts}
+	if d.Ranges, err = r.ranges(chosen); err != nil {
+		return nil, err
+	}
+	d.Uptime = span(r.console.options.Now().Sub(sum.StartedAt).Truncate(time.Second))
+	if d.Worst, err = r.keptWorst(); err != nil {
+		return nil, err
+	}
+	oldest := 0.0
+	for _, q := range d.Worst {
+		oldest = max(oldest, q.OldestS)
+	}
+	d.Figures = figures(&sum, h, oldest)
+	for _, name := range protocolNames {
+		d.Protocols = append(d.Protocols, protocolRow{Name: name, Clients: sum.Clients[name], Leased: sum.Leased[name], Accepted: sum.Sockets[name].Accepted})
+	}
+	d.Store, err = r.storeFacts()
+	return &view{page: "overview", title: "Overview", data: d}, err
+}
+
+// keptWorst is worst, read once for many tabs: all who see the overview may read every queue.
+func (r *request) keptWorst() ([]service.Queue, error) {
+	kept, now := &r.console.worst, r.console.options.Now()
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if kept.queues == nil || now.Sub(kept.at) >= historyFor || now.Before(kept.at) {
+		queues, err := r.worst()
+		if err != nil {
+			return nil, err
+		}
+		kept.at, kept.queues = now, append([]service.Queue{}, queues...)
+	}
+	return kept.queues, nil
+}
+
+// keptQueues are queues that were read a moment ago.
+type keptQueues struct {
+	mu     sync.Mutex // guards the rest
+	at     time.Time
+	queues []service.Queue // nil: not read yet
+}
+
+// worst are the queues that need a look, the worst first: those whose jobs have waited longest, then those with the most dead
+// jobs.
+func (r *request) worst() (queues []service.Queue, err error) {
+	for _, sort := range []string{"-latency", "-dead", "-ready"} {
+		list, _, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{Sort: sort, Limit: worstQueues})
+		if err != nil {
+			return nil, err
+		}
+		for _, q := range list {
+			known := slices.ContainsFunc(queues, func(w service.Queue) bool { return w.Name == q.Name })
+			if !known && len(queues) < worstQueues && (q.Dead > 0 || q.Ready > 0 || q.Paused) {
+				queues = append(queues, q)
+			}
+		}
+	}
+	return queues, nil
+}
+
+func marks(sum *service.Summary, cluster *service.Cluster) []mark {
+	var all []mark
+	if sum.Stopped {
+		all = append(all, mark{"failed", "the store has failed"})
+	}
+	if sum.DiskFull {
+		all = append(all, mark{"failed", "disk nearly full: new jobs are refused"})
+	}
+	if sum.Draining {
+		all = append(all, mark{"draining", "draining"})
+	}
+	if len(all) == 0 {
+		all = append(all, mark{"ok", "serving"})
+	}
+	if cluster == nil {
+		return all
+	}
+	switch name := cluster.Numbers().Role; name {
+	case "":
+		all = append(all, mark{"draining", "not in the cluster yet"})
+	case "leader":
+		all = append(all, mark{"leader", "leads the cluster"})
+	default:
+		all = append(all, mark{"ready", name + " in the cluster"})
+	}
+	return all
+}
+
+func figures(sum *service.Summary, h *history, oldest float64) []figure {
+	state := func(label, name, url string, spark template.HTML) figure {
+		n := sum.Jobs[name]
+		return figure{Label: label, Value: num(n), URL: url, Dot: name, Bad: name == "dead" && n > 0, Spark: spark}
+	}
+	return []figure{
+		{Label: "in", Value: float(h.inRate), Unit: "/s", Note: num(sum.Totals.Submitted) + " in all", Spark: h.sparkIn},
+		{Label: "done", Value: float(h.doneRate), Unit: "/s", Note: num(sum.Totals.Done) + " in all", Spark: h.sparkDone},
+		{Label: "failed", Value: float(h.failedRate), Unit: "/s", Note: failureRate(sum), Spark: h.sparkFailed},
+		{Label: "oldest waiting", Value: secondsOr(oldest), Note: "in any queue"},
+		{Label: "wait p95", Value: secondsOr(h.waitP95), Note: "last minute", Spark: h.sparkWait},
+		{Label: "run p95", Value: secondsOr(h.runP95), Note: "last minute"},
+		state("ready", "ready", "jobs?state=ready", h.sparkReady), state("running", "leased", "running", h.sparkLeased),
+		state("scheduled", "scheduled", "scheduled", ""), state("blocked", "blocked", "jobs?state=blocked", ""),
+		state("retrying", "retrying", "retrying", ""), state("dead", "dead", "dead", ""),
+	}
+}
+
+// secondsOr is a span, or a dash for none.
+func secondsOr(s float64) string {
+	if s == 0 {
+		return "–"
+	}
+	return seconds(s)
+}
+
+// failureRate is the part of all runs that failed.
+func failureRate(sum *service.Summary) string {
+	ends := sum.Totals.Done + sum.Totals.Failed
+	if ends == 0 {
+		return "of runs"
+	}
+	return strconv.FormatFloat(100*float64(sum.Totals.Failed)/float64(ends), 'f', 1, 64) + " % of runs"
+}
+
+// storeFacts says how the store is; nothing where there is none.
+func (r *request) storeFacts() ([]fact, error) {
+	st, err := r.service.Storage(r.caller)
+	if err != nil {
+		return nil, ignoreRefusal(err)
+	}
+	facts := []fact{{Label: "Size on disk", Value: size(st.DiskBytes)}}
+	if st.FreeBytes > 0 {
+		facts = append(facts, fact{Label: "Free on the disk", Value: size(st.FreeBytes)})
+	}
+	if c := st.Commits; c != nil && c.Count > 0 {
+		facts = append(facts, fact{Label: "Commit", Value: seconds(c.P50S), Note: "p50"}, fact{Label: "", Value: seconds(c.P99S), Note: "p99"})
+	}
+	if st.WriteStalls > 0 {
+		facts = append(facts, fact{Label: "Write stalls", Value: num(st.WriteStalls), Bad: true})
+	}
+	return facts, nil
+}

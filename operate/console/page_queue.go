@@ -1,0 +1,143 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"broker/core"
+	"broker/operate/service"
+)
+
+type stateCount struct {
+	Name string
+	N    int
+}
+
+type queueData struct {
+	Ranges   []choice
+	Charts   []chart
+	Here     template.URL // of the page
+	Figures  []figure
+	Workers  []service.Worker
+	Queue    service.Queue
+	States   []stateCount
+	Failures []jobGroup
+	Table    jobTable
+}
+
+func queuePage(r *request) (*view, error) {
+	name := r.PathValue("name")
+	q, err := r.service.Queue(r.Context(), r.caller, name)
+	if err != nil {
+		return nil, err
+	}
+	d := &queueData{Queue: q, States: []stateCount{
+		{"ready", q.Ready},
+		{"leased", q.Leased},
+		{"retrying", q.Retrying},
+		{"scheduled", q.Scheduled},
+		{"blocked", q.Blocked},
+		{"dead", q.Dead},
+		{"done", q.Done},
+	}}
+	h, chosen, err := r.history(name)
+	if err != nil {
+		return nil, err
+	}
+	d.Charts, d.Here = h.charts, template.URL("queues/"+url.PathEscape(name)) //nolint:gosec // escaped
+	d.Figures = []figure{
+		{Label: "in", Value: float(q.InRate), Unit: "/s", Spark: h.sparkIn},
+		{Label: "out", Value: float(q.OutRate), Unit: "/s", Spark: h.sparkDone},
+		{Label: "oldest waiting", Value: secondsOr(q.OldestS)},
+		{Label: "wait p95", Value: secondsOr(h.waitP95)},
+		{Label: "run p95", Value: secondsOr(h.runP95)},
+	}
+	if d.Ranges, err = r.ranges(chosen); err != nil {
+		return nil, err
+	}
+	if d.Workers, err = r.workersOf(name); err != nil {
+		return nil, err
+	}
+	active, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
+		Queues: []string{name}, States: []string{"leased", "ready"},
+	}, service.JobPage{Limit: 20})
+	if err != nil {
+		return nil, err
+	}
+	d.Table = jobTable{Jobs: active.Jobs, Columns: queueJobColumns, Empty: "No job waits or runs here."}
+	failed, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
+		Queues: []string{name}, States: []string{"dead", "retrying"},
+	}, service.JobPage{Limit: groupLook})
+	if err != nil {
+		return nil, err
+	}
+	d.Failures = groupFailures(failed.Jobs)
+	d.Failures = d.Failures[:min(len(d.Failures), mostGroups)]
+	for i := range d.Failures {
+		g := &d.Failures[i]
+		q := url.Values{"queue": {name}, "state": {"dead", "retrying"}, "type": {g.Type}}
+		if g.Error != "" {
+			q.Set("error_class", g.Error)
+		}
+		g.Filter = q.Encode()
+	}
+	return &view{page: "queue", title: name, queue: name, nav: "queues", data: d}, nil
+}
+
+// workersOf are those that take jobs of a queue, or hold some, as far as they are among the first thousand.
+func (r *request) workersOf(queue string) (found []service.Worker, err error) {
+	all, _, err := r.service.Workers(r.Context(), r.caller, "", 1000, "")
+	for _, w := range all {
+		holds := slices.ContainsFunc(w.Held, func(j service.HeldJob) bool { return j.Queue == queue })
+		if holds || slices.Contains(w.Queues, queue) {
+			found = append(found, w)
+		}
+	}
+	return found[:min(len(found), 20)], ignoreRefusal(err)
+}
+
+// queueJobColumns are those of the list on a queue's page.
+var queueJobColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobColumn) bool { return c.Name == "queue" || c.Name == "tries" })
+
+// changeQueue serves the forms of a queue's page.
+func changeQueue(r *request) (*view, error) {
+	name := r.PathValue("name")
+	do := r.PostFormValue("do")
+	if do == "clear" || do == "remove" {
+		return clearQueue(r, name, do == "remove")
+	}
+	for _, field := range limitFieldsOfQueue { // the form shows what is set: an emptied field removes it
+		if do == "limit" && r.PostForm.Has(field) && len(given(r.PostForm, field)) == 0 {
+			r.PostForm.Set(field, "0")
+		}
+	}
+	if err := r.applyQueueForm(name, do); err != nil {
+		return nil, err
+	}
+	return r.back("queues/"+url.PathEscape(name), queueNotes[do][0])
+}
+
+func clearQueue(r *request, name string, remove bool) (*view, error) {
+	if r.PostFormValue("confirm") != name {
+		return nil, &service.Error{Code: service.CodeInvalid, Field: "confirm", Detail: "type the name of the queue to confirm; nothing was removed"}
+	}
+	var states []core.State
+	if text := r.PostFormValue("state"); text != "" && !remove {
+		var err error
+		if states, err = service.ParseStates(strings.Split(text, ",")); err != nil {
+			return nil, err
+		}
+	}
+	n, err := r.service.ClearQueue(r.Context(), r.caller, name, states, remove)
+	if err != nil {
+		return nil, err
+	}
+	note := plural(n, "job") + " removed."
+	if remove {
+		return r.back("queues", note+" The queue is gone.")
+	}
+	return r.back("queues/"+url.PathEscape(name), note)
+}

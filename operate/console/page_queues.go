@@ -1,0 +1,180 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"broker/operate/service"
+)
+
+// pageRows is how many rows a list shows.
+const pageRows = 50
+
+// choice is one of several things that a page offers.
+type choice struct {
+	Value, Label string
+	URL          any // template.URL
+	Chosen       bool
+	Dangerous    bool
+}
+
+func choices(chosen string, pairs ...string) []choice {
+	list := make([]choice, 0, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		list = append(list, choice{Value: pairs[i], Label: pairs[i+1], Chosen: pairs[i] == chosen})
+	}
+	return list
+}
+
+type queuesData struct {
+	Queues       []queueRow
+	Search, Back string
+	Sorts        []choice
+	Columns      []queueColumn
+	Next         any // template.URL, nil on the last page
+}
+
+// queueRow is a queue with what happened in the last half hour.
+type queueRow struct {
+	service.Queue
+	Spark template.HTML
+}
+
+// queueRows draws a spark line for each queue in which something happened.
+func (r *request) queueRows(list []service.Queue) ([]queueRow, error) {
+	rows := make([]queueRow, len(list))
+	from := r.console.options.Now().Add(-sparkSpan)
+	for i, q := range list {
+		rows[i].Queue = q
+		if q.Totals == (service.QueueTotals{}) {
+			continue
+		}
+		s, err := r.service.Series(r.Context(), r.caller, service.SeriesQuery{Queue: q.Name, Step: "1m", From: from})
+		if err != nil {
+			return nil, err
+		}
+		values := make([]float64, 0, len(s.Points)+1)
+		for _, p := range s.Points {
+			values = append(values, float64(p.Done+p.Failed)/s.StepS)
+		}
+		rows[i].Spark = spark(append(values, q.OutRate), "good")
+	}
+	return rows, nil
+}
+
+// sparkSpan is the time that a spark line in the list of queues shows.
+const sparkSpan = 30 * time.Minute
+
+// queueColumn is the head of a column, which orders the list.
+type queueColumn struct {
+	Value, Label string
+	URL          any // template.URL
+	Chosen       bool
+	Sorted       string // ascending or descending
+}
+
+// queueColumns are the columns of the list of queues.
+func (r *request) queueColumns(sort string) (columns []queueColumn, err error) {
+	for _, c := range choices("", "name", "Queue", "ready", "Ready", "leased", "Running", "retrying", "Retrying", "scheduled", "Scheduled", "dead", "Dead", "latency", "Oldest", "", "In", "", "Out", "", "Last 30 min") {
+		if c.Value == "" {
+			columns = append(columns, queueColumn{Label: c.Label})
+			continue
+		}
+		name, down := strings.CutPrefix(sort, "-")
+		next, column := "-"+c.Value, queueColumn{Value: c.Value, Label: c.Label, Chosen: name == c.Value, Sorted: "ascending"}
+		if down {
+			column.Sorted = "descending"
+		}
+		if c.Value == "name" || column.Chosen && down {
+			next = c.Value
+		}
+		if column.Chosen && !down {
+			next = "-" + c.Value
+		}
+		if column.URL, err = with(r.query, "sort", next, "cursor", ""); err != nil {
+			return nil, err
+		}
+		columns = append(columns, column)
+	}
+	return columns, nil
+}
+
+// nextPage is the link to the page that follows, nil after the last.
+func (r *request) nextPage(path, cursor string) (any, error) {
+	if cursor == "" {
+		return nil, nil //nolint:nilnil // no link
+	}
+	link, err := with(r.query, "cursor", cursor)
+	if err != nil {
+		return nil, err
+	}
+	return joinURL(path, link), nil
+}
+
+func queuesPage(r *request) (*view, error) {
+	sort := r.query.Get("sort")
+	if sort == "" {
+		sort = "name"
+	}
+	list, cursor, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{
+		Search: r.query.Get("search"), Sort: sort, Limit: pageRows, Cursor: r.query.Get("cursor"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	next, err := r.nextPage("queues", cursor)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := r.queueColumns(sort)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.queueRows(list)
+	if err != nil {
+		return nil, err
+	}
+	return &view{page: "queues", title: "Queues", nav: "queues", data: &queuesData{
+		Queues: rows, Columns: columns, Search: r.query.Get("search"), Back: r.URL.RawQuery, Next: next,
+		Sorts: choices(sort, "name", "name", "-ready", "most ready", "-leased", "most leased", "-dead", "most dead",
+			"-retrying", "most retrying", "-scheduled", "most scheduled", "-latency", "oldest first"),
+	}}, nil
+}
+
+// changeQueues changes the queues that are selected in the list.
+func changeQueues(r *request) (*view, error) {
+	names := r.PostForm["id"]
+	to := "queues"
+	if q := r.PostFormValue("query"); q != "" {
+		to += "?" + q
+	}
+	to = pageOf(to, "queues")
+	if len(names) == 0 {
+		return r.back(to, "No queue was selected.")
+	}
+	do := r.PostFormValue("do")
+	if do == "clear" {
+		return r.confirmClear(names, to)
+	}
+	for i, name := range names {
+		if err := r.applyQueueForm(name, do); err != nil {
+			if i > 0 {
+				err = &service.Error{Code: service.CodeInvalid, Field: "id", Detail: plural(i, "queue") + " changed; then, for " + name + ": " + err.Error()}
+			}
+			return nil, err
+		}
+	}
+	return r.back(to, fmt.Sprintf(queueNotes[do][1], plural(len(names), "queue")))
+}
+
+// confirmClear shows how many jobs the queues hold before they are removed.
+func (r *request) confirmClear(names []string, back string) (*view, error) {
+	query := url.Values{"queue": names}
+	filter, _ := jobFilter(query, nil) // names of queues are never wrong
+	d := &confirmData{Action: string(service.ActionDelete), All: true, Back: back, Filter: query.Encode()}
+	return r.confirm(d, service.Action{Action: service.ActionDelete}, service.Selection{Filter: &filter})
+}

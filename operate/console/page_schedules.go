@@ -1,0 +1,129 @@
+package console
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"broker/operate/service"
+)
+
+type schedulesData struct {
+	Schedules []service.Schedule
+	Form      map[string]string
+	Editing   bool // the form changes a schedule that is there
+	Open      bool // the form is shown
+	Problem   string
+}
+
+// scheduleFields are the fields of the form.
+var scheduleFields = []string{"name", "cron", "every", "zone", "queue", "type", "priority", "tags", "body", "backlog", "missed", "revision"}
+
+func schedulesPage(r *request) (*view, error) {
+	list, err := r.service.Schedules(r.Context(), r.caller)
+	if err != nil {
+		return nil, err
+	}
+	d := &schedulesData{Schedules: list, Form: map[string]string{}}
+	if name := r.query.Get("edit"); name != "" {
+		i := slices.IndexFunc(list, func(s service.Schedule) bool { return s.Name == name })
+		if i < 0 {
+			return nil, &service.Error{Code: service.CodeScheduleNotFound, Detail: "there is no schedule " + name + " any more"}
+		}
+		d.Form, d.Editing, d.Open = scheduleForm(&list[i]), true, true
+	}
+	return &view{page: "schedules", title: "Schedules", nav: "schedules", data: d, still: d.Open}, nil
+}
+
+// scheduleForm is what the form that changes a schedule begins with.
+func scheduleForm(s *service.Schedule) map[string]string {
+	j := service.Job{Args: s.Args, Body: s.Body}
+	form := map[string]string{
+		"name": s.Name, "cron": s.Cron, "zone": s.Zone, "queue": s.Queue, "type": s.Type, "priority": strconv.Itoa(int(s.Priority)),
+		"tags": strings.Join(s.Tags, ", "), "body": bodyText(&j), "missed": s.Missed, "revision": strconv.FormatUint(s.Revision, 10),
+	}
+	if s.EveryS > 0 {
+		form["every"] = strconv.FormatFloat(s.EveryS, 'f', -1, 64)
+	}
+	if s.Backlog > 0 {
+		form["backlog"] = strconv.Itoa(s.Backlog)
+	}
+	return form
+}
+
+// changeSchedules serves the forms of the page.
+func changeSchedules(r *request) (*view, error) {
+	name := strings.TrimSpace(r.PostFormValue("name"))
+	switch do := r.PostFormValue("do"); do {
+	case "create", "change":
+		return r.putSchedule(name, do == "create")
+	case "pause", "resume":
+		if err := r.service.PauseSchedule(r.Context(), r.caller, name, do == "pause"); err != nil {
+			return nil, err
+		}
+		return r.back("schedules", "The schedule "+name+" is "+do+"d.")
+	case "run":
+		job, err := r.service.RunSchedule(r.Context(), r.caller, name)
+		if err != nil {
+			return nil, err
+		}
+		return r.back("schedules", "A job of "+name+" is submitted: "+job+".")
+	case "remove":
+		if err := r.service.RemoveSchedule(r.Context(), r.caller, name); err != nil {
+			return nil, err
+		}
+		return r.back("schedules", "The schedule "+name+" is removed; its jobs stay.")
+	}
+	return nil, &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "choose what to do with the schedule"}
+}
+
+// putSchedule makes or changes a schedule. What is wrong is said above the form, which keeps what was typed.
+func (r *request) putSchedule(name string, create bool) (*view, error) {
+	change, err := scheduleChange(r, name)
+	if err == nil {
+		_, err = r.service.PutSchedule(r.Context(), r.caller, change, create)
+	}
+	if err == nil {
+		return r.back("schedules", "The schedule "+name+" is "+map[bool]string{true: "created.", false: "changed."}[create])
+	}
+	var refused *service.Error
+	if !errors.As(err, &refused) {
+		return nil, err
+	}
+	v, failed := schedulesPage(r)
+	if failed != nil {
+		return nil, failed
+	}
+	d := v.data.(*schedulesData) //nolint:forcetypeassert // made by schedulesPage
+	d.Problem, d.Open, d.Editing = refused.Detail, true, !create
+	for _, field := range scheduleFields {
+		d.Form[field] = r.PostFormValue(field)
+	}
+	v.status, v.still = r.console.options.Status(err), true
+	return v, nil
+}
+
+func scheduleChange(r *request, name string) (service.ScheduleChange, error) {
+	form := r.PostForm
+	sub, err := submission(r)
+	sub.DelayS, sub.UniqueKey = 0, ""
+	c := service.ScheduleChange{
+		Name: name, Cron: strings.TrimSpace(form.Get("cron")), Zone: strings.TrimSpace(form.Get("zone")), Missed: form.Get("missed"), Job: sub,
+	}
+	if err != nil {
+		return c, err
+	}
+	if text := strings.TrimSpace(form.Get("every")); text != "" {
+		if c.EveryS, err = strconv.ParseFloat(text, 64); err != nil {
+			return c, &service.Error{Code: service.CodeInvalid, Field: "every", Detail: strconv.Quote(text) + " is not a number of seconds"}
+		}
+	}
+	if text := form.Get("revision"); text != "" {
+		if c.Revision, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return c, &service.Error{Code: service.CodeInvalid, Field: "revision", Detail: "the form is incomplete: load the page again"}
+		}
+	}
+	c.Backlog, err = number(form, "backlog")
+	return c, err
+}

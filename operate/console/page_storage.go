@@ -1,0 +1,143 @@
+package console
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"broker/frontends/access"
+	"broker/operate/service"
+)
+
+type storageData struct {
+	Storage *service.Storage // nil: nothing is stored
+	Figures []figure
+	Levels  []storageLevel
+	Facts   []fact
+	Today   string
+	Admin   bool
+	Problem string
+	Dir     string
+}
+
+type storageLevel struct {
+	service.StorageLevel
+	Most uint64 // bytes of the largest level
+}
+
+func storagePage(r *request) (*view, error) {
+	st, err := r.service.Storage(r.caller)
+	if err != nil && !service.IsCode(err, service.CodeUnsupported) {
+		return nil, err
+	}
+	d := &storageData{
+		Storage: st, Today: r.console.options.Now().UTC().Format("2006-01-02"),
+		Admin: r.caller.Principal != nil && r.caller.Principal.MayAll(access.Admin),
+	}
+	if err == nil {
+		d.fill(st)
+	} else {
+		d.Storage = nil
+	}
+	return &view{page: "storage", title: "Storage", nav: "storage", data: d}, nil
+}
+
+func (d *storageData) fill(st *service.Storage) {
+	free := "–"
+	if st.FreeBytes > 0 {
+		free = size(st.FreeBytes)
+	}
+	d.Figures = []figure{
+		{Label: "on disk", Value: size(st.DiskBytes), Note: size(st.LiveBytes) + " in tables"},
+		{Label: "free on the disk", Value: free},
+		{Label: "log", Value: size(st.LogBytes), Note: "replayed at the start"},
+		cacheFigure(st),
+		{Label: "commit p50", Value: quantile(st.Commits, func(h *service.Histogram) float64 { return h.P50S }), Note: "with its sync"},
+		{Label: "commit p99", Value: quantile(st.Commits, func(h *service.Histogram) float64 { return h.P99S }), Note: "with its sync"},
+	}
+	var most uint64
+	for _, l := range st.Levels {
+		most = max(most, l.Bytes)
+	}
+	for _, l := range st.Levels {
+		if l.Tables == 0 {
+			continue
+		}
+		d.Levels = append(d.Levels, storageLevel{l, most})
+	}
+	d.Facts = []fact{
+		{Label: "Commits", Value: countOf(st.Commits)},
+		{Label: "Syncs", Value: num(st.Syncs.Count), Note: meanSync(st.Syncs)},
+		{Label: "Written, not in a table yet", Value: size(st.MemBytes)},
+		{Label: "Flushes", Value: num(st.Flushes), Note: size(st.FlushedBytes)},
+		{Label: "Compactions", Value: num(st.Compactions), Note: size(st.CompactedBytes)},
+		{Label: "Due for compaction", Value: size(st.CompactionDebt)},
+		{Label: "Tables a lookup may read", Value: num(st.ReadAmplification)},
+		{Label: "Write stalls", Value: num(st.WriteStalls), Bad: st.WriteStalls > 0},
+	}
+}
+
+func cacheFigure(st *service.Storage) figure {
+	if st.HitRate == 0 {
+		return figure{Label: "cache", Value: "–", Note: size(st.CacheBytes) + " in use"}
+	}
+	return figure{Label: "cache", Value: strconv.FormatFloat(100*st.HitRate, 'f', 1, 64), Unit: "%", Note: "found in " + size(st.CacheBytes)}
+}
+
+func quantile(h *service.Histogram, of func(*service.Histogram) float64) string {
+	if h == nil || h.Count == 0 {
+		return "–"
+	}
+	return seconds(of(h))
+}
+
+func countOf(h *service.Histogram) string {
+	if h == nil {
+		return "0"
+	}
+	return num(h.Count)
+}
+
+func meanSync(s *service.Syncs) string {
+	if s.Count == 0 {
+		return ""
+	}
+	return seconds(s.SumS/float64(s.Count)) + " on average"
+}
+
+// changeStorage begins a backup or a check.
+func changeStorage(r *request) (*view, error) {
+	switch r.PostFormValue("do") {
+	case "check":
+		if _, err := r.service.StartCheck(r.Context(), r.caller); err != nil {
+			return nil, err
+		}
+		return r.back("storage", "The check has begun.")
+	case "backup":
+		dir := strings.TrimSpace(r.PostFormValue("dir"))
+		op, err := r.service.StartBackup(r.Context(), r.caller, dir)
+		if err == nil {
+			op, err = r.service.WaitOperation(r.Context(), r.caller, op.ID, bulkPatience)
+		}
+		if err == nil && op.Error != "" {
+			err = &service.Error{Code: service.CodeInvalid, Detail: op.Error}
+		}
+		if e := (*service.Error)(nil); errors.As(err, &e) && e.Code == service.CodeInvalid {
+			v, failed := storagePage(r)
+			if failed != nil {
+				return nil, failed
+			}
+			d := v.data.(*storageData) //nolint:forcetypeassert // made by storagePage
+			d.Problem, d.Dir, v.status, v.still = e.Detail, dir, r.console.options.Status(err), true
+			return v, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if op.FinishedAt == nil {
+			return r.back("storage", "The backup has begun.")
+		}
+		return r.back("storage", "The backup is in "+dir+".")
+	}
+	return nil, &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "choose a backup or a check"}
+}

@@ -1,0 +1,123 @@
+package console
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"broker/frontends/access"
+	"broker/operate/service"
+)
+
+// submitWait is how long the page waits for a result.
+const submitWait = 20 * time.Second
+
+type submitData struct {
+	ID                  string // of the job that has ended
+	Values              map[string]string
+	Problem             string
+	Outcome             *service.Outcome
+	Result, FailureText string
+}
+
+var submitFields = []string{"queue", "type", "priority", "body", "run_at", "retries", "unique_key", "tags"}
+
+func submitPage(r *request) (*view, error) {
+	d := &submitData{Values: map[string]string{}}
+	for _, name := range submitFields {
+		d.Values[name] = r.query.Get(name)
+	}
+	return &view{page: "submit", title: "Submit a job", nav: "submit", data: d, still: true}, nil
+}
+
+// submitJob submits what the form describes. What is wrong is said above the form, which keeps what was typed.
+func submitJob(r *request) (*view, error) {
+	d := &submitData{Values: map[string]string{}}
+	for _, name := range submitFields {
+		d.Values[name] = r.PostFormValue(name)
+	}
+	v := &view{page: "submit", title: "Submit a job", nav: "submit", data: d, still: true}
+	sub, err := submission(r)
+	var jobs []service.Job
+	wait := time.Duration(0)
+	if err == nil {
+		if r.PostFormValue("do") == "wait" {
+			wait = submitWait
+		}
+		jobs, err = r.service.Submit(r.Context(), r.caller, []service.Submission{sub}, service.SubmitOptions{Wait: wait})
+	}
+	if err != nil {
+		e := r.console.errorView(r.Request, err)
+		refused, _ := e.data.(*service.Error)
+		d.Problem, v.status = refused.Detail, e.status
+		return v, nil
+	}
+	job := jobs[0]
+	if !rightsOf(r.caller, "").may(access.Read, job.Queue) {
+		return r.back("submit", "The job "+job.ID+" is submitted.")
+	}
+	if wait == 0 {
+		return r.back("jobs/"+job.ID, "The job is submitted.")
+	}
+	if job.Outcome == nil {
+		return r.back("jobs/"+job.ID, "The job has not ended within "+span(submitWait)+"; this is how it is now.")
+	}
+	d.ID, d.Outcome, d.Result = job.ID, job.Outcome, resultText(job.Outcome)
+	if f := job.Outcome.Failure; f != nil {
+		d.FailureText = strings.TrimPrefix(f.Type+": "+f.Message, ": ")
+	} else {
+		d.FailureText = job.Outcome.Cause
+	}
+	return v, nil
+}
+
+func submission(r *request) (service.Submission, error) {
+	form := r.PostForm
+	sub := service.Submission{
+		Queue: strings.TrimSpace(form.Get("queue")), Type: strings.TrimSpace(form.Get("type")), UniqueKey: form.Get("unique_key"),
+		Tags: splitTags(form.Get("tags")),
+	}
+	body := strings.ReplaceAll(form.Get("body"), "\r\n", "\n")
+	if args, ok := asArgs(body); ok {
+		sub.Args = args
+	} else {
+		sub.Body = &body
+	}
+	if text := strings.TrimSpace(form.Get("priority")); text != "" {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			return sub, &service.Error{Code: service.CodeInvalid, Field: "priority", Detail: strconv.Quote(text) + " is not a priority"}
+		}
+		sub.Priority = int32(n)
+	}
+	if text := form.Get("run_at"); text != "" {
+		at, err := parseTime(text)
+		if err != nil {
+			return sub, err
+		}
+		sub.RunAt = at
+	}
+	if strings.TrimSpace(form.Get("retries")) != "" {
+		n, err := number(form, "retries")
+		if err != nil {
+			return sub, err
+		}
+		fails := uint32(n) + 1 // the first failure is not a retry
+		sub.MaxFails = &fails
+	}
+	return sub, nil
+}
+
+// number reads a number from a form; an empty field is zero.
+func number(form url.Values, name string) (int, error) {
+	text := strings.TrimSpace(form.Get(name))
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, &service.Error{Code: service.CodeInvalid, Field: name, Detail: strconv.Quote(text) + " is not a number of 0 or more"}
+	}
+	return n, nil
+}

@@ -1,0 +1,166 @@
+package console
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"broker/operate/service"
+)
+
+// queueNotes say what a form has done to one queue, and to several.
+var queueNotes = map[string][2]string{
+	"pause":  {"The queue is paused.", "%s paused."},
+	"resume": {"The queue is resumed.", "%s resumed."},
+	"limit":  {"The limits are set.", "Limits of %s set."},
+	"share":  {"The turns of its keys are set.", "Turns of the keys of %s set."},
+}
+
+// applyQueueForm makes the change that a form asks for to one queue. Limits that the form leaves empty stay as they are.
+func (r *request) applyQueueForm(name, do string) error {
+	var change service.QueueChange
+	switch do {
+	case "pause", "resume":
+		paused := do == "pause"
+		change.Paused = &paused
+	case "limit":
+		q, err := r.service.Queue(r.Context(), r.caller, name)
+		if err != nil {
+			return err
+		}
+		if err := limitChange(r.PostForm, &q, &change); err != nil {
+			return err
+		}
+	case "share":
+		sharing, err := sharingForm(r.PostForm)
+		if err != nil {
+			return err
+		}
+		change.Sharing = sharing
+	default:
+		return &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "there is no action " + strconv.Quote(do)}
+	}
+	_, err := r.service.ChangeQueue(r.Context(), r.caller, name, change)
+	return err
+}
+
+// limitFieldsOfQueue are the limits that a form of a queue has.
+var limitFieldsOfQueue = []string{"high", "normal", "low", "concurrency", "per_worker", "rate", "burst"}
+
+// limitChange reads the limits of a form. What the form leaves empty or as it was stays; 0 is no limit.
+func limitChange(form url.Values, q *service.Queue, change *service.QueueChange) error {
+	var most service.QueueMax
+	if q.Max != nil {
+		most = *q.Max
+	}
+	var leases service.Throttle
+	if q.Throttle != nil {
+		leases = *q.Throttle
+	}
+	newMost, newLeases := service.QueueMaxChange{}, service.ThrottleChange{}
+	for _, field := range []struct {
+		name string
+		now  uint32
+		to   **uint32
+	}{
+		{"high", most.High, &newMost.High},
+		{"normal", most.Normal, &newMost.Normal},
+		{"low", most.Low, &newMost.Low},
+		{"concurrency", leases.Concurrency, &newLeases.Concurrency},
+		{"per_worker", leases.PerWorker, &newLeases.PerWorker},
+		{"burst", leases.Burst, &newLeases.Burst},
+	} {
+		if len(given(form, field.name)) == 0 {
+			continue
+		}
+		n, err := number(form, field.name)
+		if err != nil {
+			return err
+		}
+		if n > math.MaxUint32 {
+			return &service.Error{Code: service.CodeInvalid, Field: field.name, Detail: num(n) + " is too large"}
+		}
+		if to := uint32(n); to != field.now { //nolint:gosec // not negative, as number sees to
+			*field.to = &to
+		}
+	}
+	if text := strings.TrimSpace(form.Get("rate")); text != "" {
+		rate, err := parseRate(text)
+		if err != nil {
+			return err
+		}
+		if rate != leases.RatePerS {
+			newLeases.RatePerS = &rate
+		}
+	}
+	if newMost != (service.QueueMaxChange{}) {
+		change.Max = &newMost
+	}
+	if newLeases != (service.ThrottleChange{}) {
+		change.Throttle = &newLeases
+	}
+	return nil
+}
+
+// parseRate reads a number of leases a second.
+func parseRate(text string) (float64, error) {
+	rate, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, &service.Error{Code: service.CodeInvalid, Field: "rate", Detail: strconv.Quote(text) + " is not a number of leases a second"}
+	}
+	return rate, nil
+}
+
+// sharingForm reads how the keys of a queue share its workers.
+func sharingForm(form url.Values) (*service.Sharing, error) {
+	s := &service.Sharing{Fair: form.Get("fair") != ""}
+	switch kind := form.Get("key"); kind {
+	case "":
+		return &service.Sharing{}, nil
+	case "unique":
+		s.KeyUnique = true
+	case "tag":
+		if s.KeyTag = strings.TrimSuffix(strings.TrimSpace(form.Get("tag")), ":"); s.KeyTag == "" {
+			return nil, &service.Error{Code: service.CodeInvalid, Field: "tag", Detail: "name the tag that holds the key, such as tenant for tenant:acme"}
+		}
+	default:
+		return nil, &service.Error{Code: service.CodeInvalid, Field: "key", Detail: strconv.Quote(kind) + " is not tag or unique"}
+	}
+	for line := range strings.Lines(form.Get("weights")) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		key, text, ok := cutLast(line, "=")
+		turns, err := strconv.ParseUint(text, 10, 32)
+		if !ok || err != nil {
+			return nil, &service.Error{Code: service.CodeInvalid, Field: "weights", Detail: strconv.Quote(line) + " is not a key, = and its turns, such as acme = 3"}
+		}
+		if s.Weights == nil {
+			s.Weights = map[string]uint32{}
+		}
+		s.Weights[key] = uint32(turns)
+	}
+	return s, nil
+}
+
+// cutLast cuts text around the last sep: keys may hold it too.
+func cutLast(text, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(text, sep)
+	if i < 0 {
+		return text, "", false
+	}
+	return strings.TrimSpace(text[:i]), strings.TrimSpace(text[i+len(sep):]), true
+}
+
+// weightLines are the weights of keys as the form holds them.
+func weightLines(weights map[string]uint32) string {
+	lines := make([]string, 0, len(weights))
+	for _, key := range slices.Sorted(maps.Keys(weights)) {
+		lines = append(lines, fmt.Sprintf("%s = %d", key, weights[key]))
+	}
+	return strings.Join(lines, "\n")
+}

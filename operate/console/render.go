@@ -1,0 +1,374 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"broker/frontends/access"
+	"broker/operate/service"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// pages are the templates by name, each within the frame.
+type pages struct{ byName map[string]*template.Template }
+
+func loadPages(c *Console) (*pages, error) {
+	functions := template.FuncMap{
+		"asset": c.assets.url, "icon": icon, "num": num, "brief": brief, "float": float, "span": span, "seconds": seconds, "bytes": size,
+		"ago": c.ago, "until": c.until, "clock": clockTime, "clockShort": c.clockShort, "iso": isoTime, "pathEscape": url.PathEscape,
+		"queryEscape": url.QueryEscape, "agoOf": func(t time.Time) template.HTML { return c.ago(&t) }, "took": c.took,
+		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent, "short": short,
+		"list": func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
+		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "weightLines": weightLines, "slots": slotsOf, "times": times, "keyLabel": keyLabel, "mayChange": mayChange, "minus": func(a, b int) int { return a - b }, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue, "invalid": markInvalid, "slow": isSlow,
+	}
+	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html", "templates/parts_*.html")
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{byName: map[string]*template.Template{}}
+	files, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name(), ".html")
+		if name == "frame" || strings.HasPrefix(name, "parts_") {
+			continue
+		}
+		page, err := template.Must(frame.Clone()).ParseFS(templateFiles, path.Join("templates", f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		p.byName[name] = page
+	}
+	return p, nil
+}
+
+// frameData is what the frame shows around a page.
+type frameData struct {
+	Title, Nav, Root, Self, Nonce, Note, Version string
+	Theme                                        string // light, dark; empty: as the system
+	User                                         string // empty: nobody has to log in
+	Session                                      bool   // there is something to log out of
+	Live                                         bool
+	Turn                                         uint64 // of the event stream
+	Counts                                       counts
+	Rights                                       rights
+	Work, System                                 []choice
+	Running                                      []service.Operation
+	Data                                         any
+}
+
+// counts stand beside the entries of the navigation.
+type counts struct{ Queues, Leased, Scheduled, Retrying, Dead int }
+
+// rights say which pages and forms are shown. The service checks them again.
+type rights struct {
+	Produce, Operate           bool // for the page's queue; of pages without one, for some queue
+	ReadAll, OperateAll, Admin bool // for all queues, and for what belongs to no queue
+
+	caller service.Caller
+}
+
+func rightsOf(c service.Caller, queue string) rights {
+	all := func(role access.Role) bool { return c.Principal != nil && c.Principal.MayAll(role) }
+	r := rights{mayRole(c, access.Produce), mayRole(c, access.Operate), all(access.Read), all(access.Operate), all(access.Admin), c}
+	if queue != "" {
+		r.Produce, r.Operate = r.may(access.Produce, queue), r.may(access.Operate, queue)
+	}
+	return r
+}
+
+func (r rights) may(role access.Role, queue string) bool {
+	return r.caller.Principal != nil && r.caller.Principal.May(role, queue)
+}
+
+// mayChange reports whether a page offers changes of one queue of several.
+func mayChange(r rights, queue string) bool { return r.may(access.Operate, queue) }
+
+// frame is what stands around a view.
+func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) frameData {
+	d := frameData{
+		Title: v.title, Nav: v.nav, Root: root(r), Self: cmp.Or(strings.TrimPrefix(r.URL.RequestURI(), "/"), "./"), Nonce: newNonce(),
+		Note: flash(w, r), Version: c.options.Version, Data: v.data, Theme: theme(r),
+		Live:   r.Method == http.MethodGet && !v.still && caller.Principal != nil,
+		Turn:   v.turn,
+		Rights: rightsOf(caller, v.queue),
+	}
+	d.Work, d.System = d.Rights.pages(workPages), d.Rights.pages(systemPages)
+	if _, inSession := c.sessions.caller(r); inSession {
+		d.User, d.Session = caller.Name(), true
+	}
+	s := c.options.Service()
+	if s == nil || caller.Principal == nil {
+		return d
+	}
+	if sum, err := s.Summary(r.Context(), caller); err == nil { // else the caller may not see it
+		d.Counts = counts{sum.Queues, sum.Jobs["leased"], sum.Jobs["scheduled"], sum.Jobs["retrying"], sum.Jobs["dead"]}
+	}
+	if operations, err := s.Operations(caller); err == nil && v.nav != "operations" { // likewise
+		for _, o := range operations {
+			if o.FinishedAt == nil {
+				d.Running = append(d.Running, o)
+			}
+		}
+	}
+	return d
+}
+
+// pages leaves out the pages that the caller may not see.
+func (r rights) pages(all []choice) []choice {
+	return slices.DeleteFunc(slices.Clone(all), func(page choice) bool {
+		return !r.Admin && slices.Contains(adminPages, page.Value) || !r.ReadAll && !slices.Contains(queuePages, page.Value)
+	})
+}
+
+// render sends a page.
+func (c *Console) render(w http.ResponseWriter, r *http.Request, caller service.Caller, v *view) {
+	page, ok := c.pages.byName[v.page]
+	if !ok {
+		http.Error(w, "no page "+v.page, http.StatusInternalServerError)
+		return
+	}
+	d := c.frame(w, r, caller, v)
+	var b bytes.Buffer
+	if err := page.ExecuteTemplate(&b, "frame.html", d); err != nil {
+		c.options.Failed(v.page, err)
+		http.Error(w, "the page cannot be rendered", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self' 'nonce-"+d.Nonce+"'; style-src 'self'; img-src 'self' data:; "+
+		"connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'")
+	w.WriteHeader(cmp.Or(v.status, http.StatusOK))
+	_, _ = w.Write(b.Bytes()) // the client may have gone
+}
+
+// num shows a count with separators.
+func num(n any) string {
+	text := fmt.Sprint(n)
+	from := len(text) - 3
+	for ; from > 0 && text[from-1] != '-'; from -= 3 {
+		text = text[:from] + "\u202f" + text[from:]
+	}
+	return text
+}
+
+// brief shows a count in little space.
+func brief(n int) string {
+	f, unit := float64(n), ""
+	switch {
+	case n < 10_000:
+		return num(n)
+	case n < 1_000_000:
+		f, unit = f/1e3, "k"
+	default:
+		f, unit = f/1e6, "M"
+	}
+	if f < 100 {
+		return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + unit
+	}
+	return strconv.FormatFloat(f, 'f', 0, 64) + unit
+}
+
+// plural is "1 queue", "2 queues".
+func plural(n any, noun string) string {
+	text := num(n)
+	switch {
+	case text == "1":
+		return "1 " + noun
+	case strings.HasSuffix(noun, "ch"):
+		return text + " " + noun + "es"
+	case noun == "entry":
+		return text + " entries"
+	}
+	return text + " " + noun + "s"
+}
+
+// stateLabel is how people call a state.
+func stateLabel(state string) string {
+	if state == "leased" {
+		return "Running"
+	}
+	if state == "" {
+		return ""
+	}
+	return strings.ToUpper(state[:1]) + state[1:]
+}
+
+// float shows a rate.
+func float(f float64) string {
+	switch {
+	case f == 0:
+		return "0"
+	case f < 10:
+		return strconv.FormatFloat(f, 'f', 2, 64)
+	}
+	return num(int64(f + 0.5))
+}
+
+// seconds is span for a number of seconds.
+func seconds(s float64) string { return span(time.Duration(s * float64(time.Second))) }
+
+// span shows how long something takes, in the two largest units.
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d == 0:
+		return "0 s"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d/time.Microsecond)
+	case d < time.Second:
+		return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'g', 3, 64) + " ms"
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'g', 2, 64) + " s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h %02d min", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d d %02d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// size shows a number of bytes.
+func size(n any) string {
+	f, err := strconv.ParseFloat(fmt.Sprint(n), 64)
+	if err != nil {
+		return fmt.Sprint(n)
+	}
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
+		if f < 1024 || unit == "TiB" {
+			if unit == "B" {
+				return strconv.FormatFloat(f, 'f', 0, 64) + " B"
+			}
+			return strconv.FormatFloat(f, 'f', 1, 64) + " " + unit
+		}
+		f /= 1024
+	}
+	return ""
+}
+
+// ago shows how long a time has passed, until how long it is yet to come, with the time itself for a pointer's look.
+func (c *Console) ago(t *time.Time) template.HTML {
+	return c.relative(t, func(d time.Duration) string {
+		if d < 0 {
+			return "in " + span((-d).Round(time.Second))
+		}
+		return span(d.Round(time.Second)) + " ago"
+	})
+}
+
+func (c *Console) until(t *time.Time) template.HTML {
+	return c.relative(t, func(d time.Duration) string {
+		if d > 0 {
+			return "now"
+		}
+		return "in " + span((-d).Round(time.Second))
+	})
+}
+
+func (c *Console) relative(t *time.Time, text func(time.Duration) string) template.HTML {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	exact := t.UTC().Format("2006-01-02 15:04:05 UTC")
+	//nolint:gosec // made of numbers and units only
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
+		t.UTC().Format(time.RFC3339), exact, text(c.options.Now().Sub(*t))))
+}
+
+// clockTime shows a time for a table.
+func clockTime(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+// clockShort shows the time of today, and the date of other days.
+func (c *Console) clockShort(t *time.Time) string {
+	if t.UTC().Format(time.DateOnly) == c.options.Now().UTC().Format(time.DateOnly) {
+		return t.UTC().Format("15:04:05.000")
+	}
+	return t.UTC().Format("2 Jan 15:04:05")
+}
+
+func isoTime(t *time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// percent is part of whole, for a progress element.
+func percent(part, whole any) int {
+	a, _ := strconv.ParseFloat(fmt.Sprint(part), 64)  // a number that is none shows as 0
+	b, _ := strconv.ParseFloat(fmt.Sprint(whole), 64) // likewise
+	if b <= 0 {
+		return 0
+	}
+	return int(min(100, 100*a/b))
+}
+
+// short cuts text for a table.
+func short(n int, text string) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n]) + "…"
+}
+
+// chartJSON is data for the page's script.
+func chartJSON(v any) (string, error) {
+	b, err := json.Marshal(v)
+	return string(b), err
+}
+
+// pretty indents JSON.
+func pretty(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// with is the query of a page with some parameters replaced; an empty value removes one.
+func with(query url.Values, pairs ...string) (template.URL, error) {
+	if len(pairs)%2 != 0 {
+		return "", fmt.Errorf("with: odd number of arguments")
+	}
+	q := url.Values{}
+	for name, values := range query {
+		q[name] = values
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			q.Del(pairs[i])
+		} else {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return "?", nil
+	}
+	return template.URL("?" + q.Encode()), nil //nolint:gosec // encoded
+}

@@ -1,0 +1,237 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"broker/operate/service"
+)
+
+// seriesRange is a span of time that charts show.
+type seriesRange struct {
+	name, label, step string
+	span              time.Duration
+	per               int // points of the series that a point of a chart stands for
+}
+
+var seriesRanges = []seriesRange{
+	{"30m", "30 min", "2s", 30 * time.Minute, 5},
+	{"24h", "24 h", "1m", 24 * time.Hour, 8},
+	{"30d", "30 days", "1h", 30 * 24 * time.Hour, 4},
+}
+
+// leastChart is how many points of a series a chart shows at least, while there is no more.
+const leastChart = 60
+
+// chart is what the page's script draws.
+type chart struct {
+	Title, Summary string
+	Data           chartData
+}
+
+type chartData struct {
+	Labels  []string    `json:"labels"`
+	Colours []string    `json:"colours"` // custom properties of the style sheet
+	Unit    string      `json:"unit,omitempty"`
+	Whole   bool        `json:"whole,omitempty"` // values are counts
+	X       []int64     `json:"x"`               // seconds since 1970
+	Y       [][]float64 `json:"y"`
+}
+
+// history is what happened in a queue, or in all, as charts and spark lines show it.
+type history struct {
+	charts                             []chart
+	in, done, failed, ready, oldest    []float64 // by point
+	inRate, doneRate, failedRate       float64   // over the last minute
+	waitP95, runP95                    float64   // in seconds, over the last minute
+	sparkIn, sparkDone, sparkFailed    template.HTML
+	sparkReady, sparkLeased, sparkWait template.HTML
+}
+
+// histories keeps what was made last, since many tabs show the same.
+type histories struct {
+	mu     sync.Mutex // guards byName
+	byName map[string]keptHistory
+}
+
+type keptHistory struct {
+	at      time.Time
+	history *history
+}
+
+// historyFor is how long a history is shown before it is made again, and keptHistories how many there are at most.
+const (
+	historyFor    = 2 * time.Second
+	keptHistories = 200
+)
+
+// history reads what happened in a queue, in all if it is empty.
+func (r *request) history(queue string) (*history, seriesRange, error) {
+	chosen := seriesRanges[0]
+	for _, s := range seriesRanges {
+		if s.name == r.query.Get("range") {
+			chosen = s
+		}
+	}
+	now := r.console.options.Now()
+	if _, err := r.service.Series(r.Context(), r.caller, service.SeriesQuery{Queue: queue, Step: chosen.step, From: now}); err != nil {
+		return nil, chosen, err // the caller may not see it
+	}
+	key := chosen.name + " " + queue
+	kept := &r.console.histories
+	kept.mu.Lock()
+	known, ok := kept.byName[key]
+	kept.mu.Unlock()
+	if ok && now.Sub(known.at) < historyFor {
+		return known.history, chosen, nil
+	}
+	series, err := r.service.Series(r.Context(), r.caller, service.SeriesQuery{Queue: queue, Step: chosen.step, From: now.Add(-chosen.span)})
+	if err != nil {
+		return nil, chosen, err
+	}
+	h := newHistory(series, chosen.per)
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if len(kept.byName) >= keptHistories || kept.byName == nil {
+		kept.byName = map[string]keptHistory{}
+	}
+	kept.byName[key] = keptHistory{now, h}
+	return h, chosen, nil
+}
+
+// newHistory makes charts of a series; each of their points stands for so many of the series'.
+func newHistory(s *service.Series, per int) *history {
+	h := &history{}
+	points := s.Points
+	if s.From == nil || len(points) == 0 {
+		return h
+	}
+	from := *s.From
+	step := time.Duration(s.StepS * float64(time.Second))
+	quiet := 0 // points at the beginning in which nothing was there
+	for quiet < len(points)-leastChart && points[quiet] == (service.Point{}) {
+		quiet++
+	}
+	points, from = points[quiet:], from.Add(time.Duration(quiet)*step)
+	if len(points) < 6*leastChart {
+		per = max(1, len(points)/leastChart)
+	}
+	first := len(points) % per
+	points, from = points[first:], from.Add(time.Duration(first)*step)
+	var x []int64
+	var columns [6][]float64 // in, done, failed, ready, running, age of the oldest
+	var waits, runs [3][]float64
+	for i := 0; i < len(points); i += per {
+		part := points[i : i+per]
+		last := part[len(part)-1]
+		var sum service.Point
+		for _, p := range part {
+			sum.Submitted, sum.Done, sum.Failed = sum.Submitted+p.Submitted, sum.Done+p.Done, sum.Failed+p.Failed
+			sum.WaitP50S, sum.WaitP95S, sum.WaitP99S = max(sum.WaitP50S, p.WaitP50S), max(sum.WaitP95S, p.WaitP95S), max(sum.WaitP99S, p.WaitP99S)
+			sum.RunP50S, sum.RunP95S, sum.RunP99S = max(sum.RunP50S, p.RunP50S), max(sum.RunP95S, p.RunP95S), max(sum.RunP99S, p.RunP99S)
+		}
+		x = append(x, from.Add(time.Duration(i+per)*step).Unix())
+		seconds := s.StepS * float64(per)
+		for k, v := range []float64{
+			float64(sum.Submitted) / seconds, float64(sum.Done) / seconds, float64(sum.Failed) / seconds, float64(last.Ready), float64(last.Leased), last.OldestAgeS,
+		} {
+			columns[k] = append(columns[k], round(v))
+		}
+		for k, v := range []float64{sum.WaitP50S, sum.WaitP95S, sum.WaitP99S} {
+			waits[k] = append(waits[k], round(v))
+		}
+		for k, v := range []float64{sum.RunP50S, sum.RunP95S, sum.RunP99S} {
+			runs[k] = append(runs[k], round(v))
+		}
+	}
+	h.in, h.done, h.failed, h.ready, h.oldest = columns[0], columns[1], columns[2], columns[3], columns[5]
+	h.setRates(s.Points, s.StepS)
+	h.sparkIn, h.sparkDone, h.sparkFailed = spark(h.in, ""), spark(h.done, "good"), spark(h.failed, "bad")
+	h.sparkReady, h.sparkLeased, h.sparkWait = spark(h.ready, ""), spark(columns[4], ""), spark(waits[1], "")
+	quantiles, colours := []string{"p50", "p95", "p99"}, []string{"--good", "--in", "--warn"}
+	h.charts = []chart{
+		{"Throughput", fmt.Sprintf("%s in, %s done, %s failed a second", float(h.inRate), float(h.doneRate), float(h.failedRate)), chartData{
+			Labels: []string{"in", "done", "failed"}, Colours: []string{"--in", "--good", "--bad"}, X: x, Y: [][]float64{h.in, h.done, h.failed},
+		}},
+		{"Jobs", fmt.Sprintf("%s ready, %s running", num(int(latest(h.ready))), num(int(latest(columns[4])))), chartData{
+			Labels: []string{"ready", "running"}, Colours: []string{"--in", "--cyan"}, Whole: true, X: x, Y: [][]float64{h.ready, columns[4]},
+		}},
+		{"Wait", "from ready to a worker", chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: waits[:]}},
+		{"Run", "from a worker to the end", chartData{Labels: quantiles, Colours: colours, Unit: "s", X: x, Y: runs[:]}},
+	}
+	return h
+}
+
+// setRates measures the last minute, or the last point where points are longer.
+func (h *history) setRates(points []service.Point, stepS float64) {
+	n := min(max(1, int(60/stepS)), len(points))
+	seconds := float64(n) * stepS
+	for _, p := range points[len(points)-n:] {
+		h.inRate += float64(p.Submitted) / seconds
+		h.doneRate += float64(p.Done) / seconds
+		h.failedRate += float64(p.Failed) / seconds
+		h.waitP95, h.runP95 = max(h.waitP95, p.WaitP95S), max(h.runP95, p.RunP95S)
+	}
+}
+
+// round keeps the digits that a chart can show, so that pages stay small.
+func round(v float64) float64 {
+	switch {
+	case v == 0:
+		return 0
+	case v >= 1000:
+		return float64(int64(v + 0.5))
+	case v >= 1:
+		return float64(int64(v*100+0.5)) / 100
+	}
+	return float64(int64(v*1e6+0.5)) / 1e6
+}
+
+func latest(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	return values[len(values)-1]
+}
+
+// mostSpark is how many points a spark line has at most.
+const mostSpark = 40
+
+// spark draws values as a small line.
+func spark(values []float64, class string) template.HTML {
+	if len(values) < 2 {
+		return ""
+	}
+	if len(values) > mostSpark {
+		values = values[len(values)-mostSpark:]
+	}
+	most := 0.0
+	for _, v := range values {
+		most = max(most, v)
+	}
+	if most == 0 {
+		return ""
+	}
+	var line strings.Builder
+	for i, v := range values {
+		fmt.Fprintf(&line, "%.4g,%.3g ", 100*float64(i)/float64(len(values)-1), 22-20*v/most)
+	}
+	return template.HTML(`<svg class="spark ` + class + `" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true"><polygon points="0,24 ` +
+		line.String() + `100,24"/><polyline points="` + line.String() + `"/></svg>`) //nolint:gosec // numbers
+}
+
+// ranges are the links to the spans of time that charts can show.
+func (r *request) ranges(chosen seriesRange) (list []choice, err error) {
+	for _, s := range seriesRanges {
+		link, err := with(r.query, "range", s.name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, choice{Value: s.name, Label: s.label, URL: link, Chosen: s.name == chosen.name})
+	}
+	return list, nil
+}

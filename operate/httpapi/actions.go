@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"broker/operate/service"
+)
+
+type actionInput struct {
+	Wait
+	Body struct {
+		Action   string     `json:"action" enum:"retry,kill,cancel,delete,move,priority" doc:"retry: ready now; kill: to the dead set; cancel: remove if not finished; delete: remove in any state; move: into another queue; priority: another priority"`
+		IDs      []string   `json:"ids,omitempty" maxItems:"10000" doc:"names of the jobs; in place of filter"`
+		Filter   *jobFilter `json:"filter,omitempty" doc:"the jobs; an empty filter means every job"`
+		Queue    string     `json:"queue,omitempty" doc:"for move: where to"`
+		Priority *int32     `json:"priority,omitempty" minimum:"-2147483648" maximum:"2147483647" doc:"for priority: the new one"`
+		DryRun   bool       `json:"dry_run,omitempty" doc:"change nothing; the answer says how many jobs are meant, and shows ten"`
+	}
+}
+
+type actionOutput struct {
+	Status   int
+	Location string `header:"Location" doc:"of the operation"`
+	Body     any
+}
+
+func (s *Server) registerActions(api huma.API) {
+	schema := func(t reflect.Type) map[string]*huma.MediaType {
+		return map[string]*huma.MediaType{"application/json": {Schema: api.OpenAPI().Components.Schemas.Schema(t, true, "")}}
+	}
+	o := operation("act-on-jobs", http.MethodPost, "/job-actions", "jobs", "Change many jobs",
+		http.StatusNotFound, http.StatusTooManyRequests, http.StatusGatewayTimeout)
+	o.Description = "The change runs in the background, in steps that are one commit each; the answer is the operation, which says how " +
+		"far it is and can be cancelled. Jobs that change meanwhile so that the action does not apply are skipped. With wait the answer " +
+		"comes once the operation has ended or the time is over."
+	o.MaxBodyBytes = 4 << 20
+	o.DefaultStatus = http.StatusAccepted
+	o.Responses = map[string]*huma.Response{
+		"200": {Description: "What would be changed, with dry_run", Content: schema(reflect.TypeFor[service.Preview]())},
+		"202": {Description: "The operation", Content: schema(reflect.TypeFor[service.Operation]())},
+	}
+	huma.Register(api, o, s.actOnJobs)
+	huma.Register(api, operation("list-operations", http.MethodGet, "/operations", "jobs", "List changes that run in the background, newest first"), s.listOperations)
+	huma.Register(api, operation("get-operation", http.MethodGet, "/operations/{id}", "jobs", "Show how far an operation is", http.StatusNotFound), s.getOperation)
+	huma.Register(api, operation("cancel-operation", http.MethodDelete, "/operations/{id}", "jobs",
+		"Stop an operation; what it has done stays done", http.StatusNotFound), s.cancelOperation)
+}
+
+func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput, error) {
+	b := &in.Body
+	action := service.Action{Action: service.JobAction(b.Action), Queue: b.Queue, Priority: b.Priority}
+	selection := service.Selection{Names: b.IDs}
+	if b.Filter != nil {
+		selection.Filter = b.Filter.filter()
+	}
+	if b.DryRun {
+		p, err := s.service().Preview(ctx, callerOf(ctx), action, selection)
+		if err != nil {
+			return nil, s.problemOf(inFilter(err))
+		}
+		return &actionOutput{Status: http.StatusOK, Body: p}, nil
+	}
+	op, err := s.service().StartAction(ctx, callerOf(ctx), action, selection)
+	if err == nil && in.span > 0 {
+		op, err = s.service().WaitOperation(ctx, callerOf(ctx), op.ID, in.span)
+	}
+	if err != nil {
+		return nil, s.problemOf(inFilter(err))
+	}
+	return &actionOutput{Status: http.StatusAccepted, Location: apiPath + "/operations/" + op.ID, Body: op}, nil
+}
+
+// inFilter gives a refusal of a member of the filter its place in the body.
+func inFilter(err error) error {
+	var e *service.Error
+	if !errors.As(err, &e) || e.Field == "" || strings.Contains(e.Field, ".") {
+		return err
+	}
+	return &service.Error{Code: e.Code, Field: "body.filter." + e.Field, Detail: e.Detail}
+}
+
+type operationList struct {
+	Operations []service.Operation `json:"operations"`
+}
+
+// OperationID is an operation in a path.
+type OperationID struct {
+	ID string `path:"id" example:"op-7"`
+}
+
+func (s *Server) listOperations(ctx context.Context, _ *struct{}) (*struct{ Body operationList }, error) {
+	all, err := s.service().Operations(callerOf(ctx))
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body operationList }{operationList{all}}, nil
+}
+
+func (s *Server) getOperation(ctx context.Context, in *struct {
+	OperationID
+	Wait
+},
+) (*struct{ Body service.Operation }, error) {
+	op, err := s.service().WaitOperation(ctx, callerOf(ctx), in.ID, in.span)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body service.Operation }{op}, nil
+}
+
+func (s *Server) cancelOperation(ctx context.Context, in *OperationID) (*struct{ Body service.Operation }, error) {
+	op, err := s.service().CancelOperation(callerOf(ctx), in.ID)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body service.Operation }{op}, nil
+}

@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"broker/frontends/access"
+	"broker/operate/service"
+)
+
+// callerKey is where a request's context has the service.Caller.
+type callerKey struct{}
+
+// callerOf is who asks, as authenticated has found out.
+func callerOf(ctx context.Context) service.Caller {
+	c, _ := ctx.Value(callerKey{}).(service.Caller)
+	return c
+}
+
+// guarded lets through requests of clients that have shown who they are, where that is asked for.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		principal, refused := s.authenticate(r)
+		if refused != nil {
+			if refused.Status == http.StatusUnauthorized {
+				w.Header().Add("WWW-Authenticate", `Basic realm="broker", charset="UTF-8"`)
+				w.Header().Add("WWW-Authenticate", `Bearer realm="broker"`)
+			}
+			refused.write(w)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller(r, principal))))
+	})
+}
+
+// caller is who makes a request.
+func caller(r *http.Request, p *access.Principal) service.Caller {
+	c := service.Caller{Principal: p, Address: r.RemoteAddr, Via: "http"}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c.Identity = r.TLS.VerifiedChains[0][0].Subject.String()
+	}
+	return c
+}
+
+// authenticate finds the principal of a request: by its token or password, else by its certificate, else the default one.
+func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		return s.byCredentials(r, header)
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		if p := s.options.Access.ByCertificate(r.TLS.VerifiedChains[0][0]); p != nil {
+			return p, nil
+		}
+	}
+	if s.options.Password != "" && s.options.DefaultPrincipal == "" {
+		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "a password or token is required")
+	}
+	p := s.options.Access.Default(s.options.DefaultPrincipal)
+	if p == access.Nobody {
+		return nil, problem(http.StatusUnauthorized, codeUnauthorized, "a password or token is required")
+	}
+	if !knownHost(r) {
+		return nil, problem(http.StatusForbidden, codeUnknownHost,
+			"without credentials this port is called by address or as localhost only")
+	}
+	return p, nil
+}
+
+// byCredentials checks what an Authorization header carries.
+func (s *Server) byCredentials(r *http.Request, header string) (*access.Principal, *Problem) {
+	secret, ok := bearer(header)
+	if !ok {
+		_, secret, _ = r.BasicAuth() // the password; the user name does not matter
+	}
+	return s.bySecret(r, secret)
+}
+
+// withoutCredentials is for clients that show a password where none is asked for.
+func (s *Server) withoutCredentials(r *http.Request) (*access.Principal, *Problem) {
+	if !knownHost(r) {
+		return nil, problem(http.StatusForbidden, codeUnknownHost,
+			"without credentials this port is called by address or as localhost only")
+	}
+	return access.Everyone, nil
+}
+
+// bearer reads the token from an Authorization header.
+func bearer(header string) (token string, ok bool) {
+	scheme, token, ok := strings.Cut(header, " ")
+	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "Bearer")
+}
+
+// knownHost reports whether a request names this host by number or as localhost, or comes from a client that has shown a
+// certificate. A name that somebody else owns can be made to lead to this port, and then pages of theirs could read it.
+func knownHost(r *http.Request) bool {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if host == "localhost" || r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		return true
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil
+}
+
+// remoteHost is the address of a client without its port; empty on a unix socket.
+func remoteHost(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+// protected is guarded for what changes something: requests that a browser makes for a page of another site are refused.
+func (s *Server) protected(next http.Handler) http.Handler {
+	p := http.NewCrossOriginProtection()
+	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		problem(http.StatusForbidden, codeCrossOrigin, "a page of another site may not do this").write(w)
+	}))
+	return p.Handler(s.guarded(next))
+}

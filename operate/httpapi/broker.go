@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"broker/operate/service"
+)
+
+type auditList struct {
+	Entries []service.AuditEntry `json:"entries"`
+}
+
+type settingList struct {
+	Settings []service.Setting `json:"settings"`
+}
+
+type drainOutput struct{ Body service.Drain }
+
+// backupDone is the answer to a backup that was waited for.
+type backupDone struct {
+	Dir   string  `json:"dir"`
+	TookS float64 `json:"took_s"`
+}
+
+func (s *Server) registerBroker(api huma.API) {
+	huma.Register(api, operation("get-summary", http.MethodGet, "/summary", "broker", "Show the broker in numbers"), s.getSummary)
+	huma.Register(api, operation("list-audit", http.MethodGet, "/audit", "broker", "List who changed what, newest first"), s.listAudit)
+	huma.Register(api, operation("list-settings", http.MethodGet, "/settings", "broker", "List the settings in force", http.StatusNotImplemented), s.listSettings)
+	huma.Register(api, operation("reload", http.MethodPost, "/reload", "broker", "Read the settings again", http.StatusNotImplemented), s.reload)
+	huma.Register(api, operation("get-drain", http.MethodGet, "/drain", "broker", "Show whether the broker is draining"), s.getDrain)
+	huma.Register(api, operation("drain", http.MethodPost, "/drain", "broker", "Stop handing out jobs"), s.startDrain)
+	huma.Register(api, operation("resume", http.MethodPost, "/resume", "broker", "Hand out jobs again"), s.endDrain)
+	backup := operation("backup", http.MethodPost, "/backup", "broker", "Copy the store to a new folder of the broker's host",
+		http.StatusConflict, http.StatusNotImplemented)
+	backup.Description = "The answer comes when the copy is complete; with background at once, and it is an operation."
+	backup.Responses = map[string]*huma.Response{"202": {Description: "The operation, with background"}}
+	huma.Register(api, backup, s.backup)
+}
+
+func (s *Server) getSummary(ctx context.Context, _ *struct{}) (*struct{ Body service.Summary }, error) {
+	v, err := s.service().Summary(ctx, callerOf(ctx))
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body service.Summary }{v}, nil
+}
+
+func (s *Server) listAudit(ctx context.Context, in *struct {
+	Before uint64 `query:"before" doc:"only entries with a smaller number"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+},
+) (*struct{ Body auditList }, error) {
+	entries, err := s.service().Audit(callerOf(ctx), in.Before, in.Limit)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body auditList }{auditList{entries}}, nil
+}
+
+func (s *Server) listSettings(ctx context.Context, _ *struct{}) (*struct{ Body settingList }, error) {
+	settings, err := s.service().Settings(callerOf(ctx))
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body settingList }{settingList{settings}}, nil
+}
+
+func (s *Server) reload(ctx context.Context, _ *struct{}) (*struct{}, error) {
+	return s.done(s.service().Reload(ctx, callerOf(ctx)))
+}
+
+func (s *Server) getDrain(ctx context.Context, _ *struct{}) (*drainOutput, error) {
+	d, err := s.service().DrainState(callerOf(ctx))
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &drainOutput{d}, nil
+}
+
+func (s *Server) startDrain(ctx context.Context, in *struct {
+	Body *struct {
+		RejectNewJobs *bool `json:"reject_new_jobs,omitempty" doc:"refuse new jobs too; default: the setting drain_rejects_new_jobs"`
+	}
+},
+) (*drainOutput, error) {
+	var reject *bool
+	if in.Body != nil {
+		reject = in.Body.RejectNewJobs
+	}
+	return s.setDrain(ctx, true, reject)
+}
+
+func (s *Server) endDrain(ctx context.Context, _ *struct{}) (*drainOutput, error) {
+	return s.setDrain(ctx, false, nil)
+}
+
+func (s *Server) setDrain(ctx context.Context, on bool, reject *bool) (*drainOutput, error) {
+	d, err := s.service().SetDrain(ctx, callerOf(ctx), on, reject)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &drainOutput{d}, nil
+}
+
+// backupInput says where to. A backup may take long, and its deadline is that of a long wait.
+type backupInput struct {
+	LongCall
+	Body struct {
+		Dir        string `json:"dir" doc:"absolute path of a folder that does not exist yet"`
+		Background bool   `json:"background,omitempty" doc:"do not wait for the end"`
+	}
+}
+
+func (s *Server) backup(ctx context.Context, in *backupInput) (*struct {
+	Status int
+	Body   any
+}, error,
+) {
+	type output = struct {
+		Status int
+		Body   any
+	}
+	if in.Body.Background {
+		op, err := s.service().StartBackup(ctx, callerOf(ctx), in.Body.Dir)
+		if err != nil {
+			return nil, s.problemOf(err)
+		}
+		return &output{http.StatusAccepted, op}, nil
+	}
+	took, err := s.service().Backup(ctx, callerOf(ctx), in.Body.Dir)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &output{http.StatusOK, backupDone{in.Body.Dir, took.Seconds()}}, nil
+}

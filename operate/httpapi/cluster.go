@@ -1,0 +1,112 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"broker/operate/service"
+)
+
+// clusterPath lists the nodes. Every node answers it itself, also without a store that is open.
+const clusterPath = apiPath + "/cluster"
+
+// NewNode is a node that is to be added.
+type NewNode struct {
+	ID      string `json:"id" minLength:"1" example:"n4"`
+	Address string `json:"address" minLength:"1" doc:"host:port at which the other nodes call it" example:"10.0.0.4:7431"`
+}
+
+// NodeID names a node.
+type NodeID struct {
+	ID string `json:"id" minLength:"1" example:"n2"`
+}
+
+// NextLeader names the node that gets the lead.
+type NextLeader struct {
+	ID string `json:"id,omitempty" doc:"default: any node that has caught up" example:"n3"`
+}
+
+type clusterOutput struct{ Body service.ClusterOverview }
+
+func (s *Server) registerCluster(api huma.API) {
+	show := operation("get-cluster", http.MethodGet, "/cluster", "cluster", "List the nodes", http.StatusNotImplemented)
+	huma.Register(api, show, func(ctx context.Context, _ *struct{}) (*clusterOutput, error) {
+		if s.options.Cluster == nil {
+			return nil, problem(http.StatusNotImplemented, string(service.CodeUnsupported), "this broker is not a node of a cluster")
+		}
+		return &clusterOutput{s.options.Cluster.Overview(ctx)}, nil
+	})
+	change := func(action service.ClusterAction, id, summary string) huma.Operation {
+		return operation(id, http.MethodPost, "/cluster/"+string(action), "cluster", summary, http.StatusConflict, http.StatusNotImplemented)
+	}
+	huma.Register(api, change(service.ClusterAdd, "add-node", "Let a node join; it gets a vote once it has caught up"),
+		func(ctx context.Context, in *struct{ Body NewNode }) (*clusterOutput, error) {
+			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterAdd, Node: in.Body.ID, Address: in.Body.Address})
+		})
+	huma.Register(api, change(service.ClusterRemove, "remove-node", "Remove a node, unless it leads"),
+		func(ctx context.Context, in *struct{ Body NodeID }) (*clusterOutput, error) {
+			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterRemove, Node: in.Body.ID})
+		})
+	huma.Register(api, change(service.ClusterTransfer, "transfer-leadership", "Hand the lead over; clients are disconnected and connect again"),
+		func(ctx context.Context, in *struct{ Body NextLeader }) (*clusterOutput, error) {
+			return s.changeCluster(ctx, service.ClusterChange{Action: service.ClusterTransfer, Node: in.Body.ID})
+		})
+}
+
+// changeCluster makes a change and shows the cluster after it.
+func (s *Server) changeCluster(ctx context.Context, change service.ClusterChange) (*clusterOutput, error) {
+	if err := s.service().ChangeCluster(ctx, callerOf(ctx), change); err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &clusterOutput{s.options.Cluster.Overview(ctx)}, nil
+}
+
+// clusterReady answers readyz on a node whose clients another one serves.
+func (s *Server) clusterReady(w http.ResponseWriter, r *http.Request) {
+	if s.options.Cluster.Ready(r.Context()) {
+		s.answer(w, http.StatusOK, map[string]any{"ready": true})
+		return
+	}
+	s.answer(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "phase": "waiting for a leader"})
+}
+
+// The metrics of a node of a cluster.
+var (
+	roleDesc      = describe("cluster_role", "1 for the role of this node: leader, follower, candidate or learner.", "role")
+	termDesc      = describe("cluster_term", "Term of the cluster as this node knows it; it grows with every election.")
+	appliedDesc   = describe("cluster_applied_index", "Index of the last entry of the log that this node has applied.")
+	lagDesc       = describe("cluster_lag_entries", "Entries that the cluster has committed and that this node has not applied.")
+	hasLeaderDesc = describe("cluster_has_leader", "1 while this node knows of a leader.")
+	logDesc       = describe("cluster_log_bytes", "Size of the replicated log.")
+	electionsDesc = describe("cluster_elections_won_total", "Elections that this node has won since its start.")
+	formatDesc    = describe("cluster_format", "Format of the entries of the log: the newest that all nodes read.")
+	warmDesc      = describe("cluster_index_warm", "1 if the index of all jobs is in memory, so that this node serves at once as a leader.")
+	indexJobsDesc = describe("cluster_index_jobs", "Jobs in the index of this node while it follows.")
+	indexLagDesc  = describe("cluster_index_lag_entries", "Entries that this node has applied and that are not in its index yet.")
+	relayingDesc  = describe("cluster_proxied_connections", "Connections of clients that are passed on to the leader.")
+	relayedDesc   = describe("cluster_proxied_connections_total", "Connections of clients that were passed on to the leader.")
+)
+
+// clusterMetrics tells the numbers of the node.
+func (s scrape) clusterMetrics(c service.ClusterNumbers) {
+	for _, role := range []string{"leader", "follower", "candidate", "learner"} {
+		s.gauge(roleDesc, truth(c.Role == role), role)
+	}
+	s.gauge(termDesc, float64(c.Term))
+	s.gauge(appliedDesc, float64(c.Applied))
+	s.gauge(lagDesc, float64(c.Lag))
+	s.gauge(hasLeaderDesc, truth(c.HasLeader))
+	s.gauge(logDesc, float64(c.LogBytes))
+	s.counter(electionsDesc, c.Elections)
+	s.gauge(formatDesc, float64(c.Format))
+	s.gauge(warmDesc, truth(c.Warm))
+	s.gauge(indexJobsDesc, float64(c.IndexJobs))
+	s.gauge(indexLagDesc, float64(c.IndexLag))
+	s.gauge(relayingDesc, float64(c.Relaying))
+	s.counter(relayedDesc, c.Relayed)
+}
+
+var _ prometheus.Collector = (*metrics)(nil)

@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"broker/operate/service"
+)
+
+// eventHeartbeat is how often a stream without events shows that it is alive.
+const eventHeartbeat = 15 * time.Second
+
+type eventInput struct {
+	Kind        []string `query:"kind,explode" doc:"of this kind; several with commas between, or several times"`
+	Queue       []string `query:"queue,explode" doc:"in this queue; may be given several times"`
+	QueuePrefix string   `query:"queue_prefix"`
+	Type        []string `query:"type,explode" doc:"of jobs of this type; may be given several times"`
+	Job         string   `query:"job" doc:"of this job"`
+	LastEventID string   `header:"Last-Event-ID" doc:"id of the last event that the client has: it gets those after it first"`
+}
+
+func (s *Server) registerEvents(api huma.API) {
+	o := operation("listen-to-events", http.MethodGet, "/events", "events", "Listen to events",
+		http.StatusNotFound, http.StatusTooManyRequests)
+	o.Description = "Server-sent events: the name of each is its kind, its data the event in JSON. A comment is sent every 15 seconds. " +
+		"A client that is too slow loses events: an event named dropped says how many, and with restarted that the broker does not " +
+		"have those after Last-Event-ID any more. Kinds: " + strings.Join(service.EventKinds, ", ") + "."
+	o.Responses = map[string]*huma.Response{"200": {
+		Description: "The stream, which ends with the connection",
+		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}}
+	huma.Register(api, o, s.listen)
+}
+
+func (s *Server) listen(ctx context.Context, in *eventInput) (*huma.StreamResponse, error) {
+	l, err := s.service().Events(callerOf(ctx), service.EventFilter{
+		Kinds: splitAll(in.Kind), Queues: in.Queue, QueuePrefix: in.QueuePrefix, Types: in.Type, Job: in.Job,
+	}, in.LastEventID)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		defer l.Close()
+		_, w := humago.Unwrap(hc)
+		h := w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no") // a proxy passes on what it gets at once
+		w.WriteHeader(http.StatusOK)
+		streamEvents(hc.Context(), w, l)
+	}}, nil
+}
+
+// streamEvents sends events until the client leaves, is too slow to take anything, or the broker stops.
+func streamEvents(ctx context.Context, w http.ResponseWriter, l *service.EventListener) {
+	stream := http.NewResponseController(w)
+	_ = stream.SetReadDeadline(time.Time{}) // a test's writer has no deadlines
+	out := []byte(": events\n\n")
+	for {
+		_ = stream.SetWriteDeadline(deadlineIn(writeTimeout))
+		if _, err := w.Write(out); err != nil {
+			return
+		}
+		if err := stream.Flush(); err != nil {
+			return
+		}
+		waiting, cancel := context.WithTimeout(ctx, eventHeartbeat)
+		b, err := l.Next(waiting)
+		cancel()
+		switch {
+		case err == nil:
+			out = appendEvents(out[:0], &b)
+		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			out = append(out[:0], ": heartbeat\n\n"...)
+		default:
+			return
+		}
+	}
+}
+
+// appendEvents writes a batch as server-sent events.
+func appendEvents(out []byte, b *service.EventBatch) []byte {
+	if b.Dropped > 0 || b.Restarted {
+		out = fmt.Appendf(out, "event: dropped\ndata: {\"dropped\":%d,\"restarted\":%t}\n\n", b.Dropped, b.Restarted)
+	}
+	for _, e := range b.Events {
+		out = fmt.Appendf(out, "id: %s\nevent: %s\ndata: ", e.Event().ID, e.Event().Kind)
+		out = append(append(out, e.JSON()...), "\n\n"...)
+	}
+	return out
+}

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"broker/operate/service"
+)
+
+// FilterQuery chooses jobs in the query of a list. Names that may be given several times are.
+type FilterQuery struct {
+	State        []string  `query:"state,explode" doc:"in one of these states; several with commas between, or several times"`
+	Queue        []string  `query:"queue,explode" doc:"of this queue; may be given several times"`
+	QueuePrefix  string    `query:"queue_prefix"`
+	Type         []string  `query:"type,explode" doc:"of this type; may be given several times"`
+	Origin       []string  `query:"origin,explode" doc:"submitted by this protocol; may be given several times"`
+	Worker       string    `query:"worker" doc:"leased to this worker"`
+	Tag          []string  `query:"tag,explode" doc:"with this tag; given several times: with all of them"`
+	ErrorClass   string    `query:"error_class" doc:"type of the last failure"`
+	FailureGroup string    `query:"failure_group"`
+	Batch        string    `query:"batch"`
+	Parent       string    `query:"parent" doc:"name of the parent job"`
+	UniqueKey    string    `query:"unique_key"`
+	HoldsKey     bool      `query:"holds_unique_key" doc:"holds a unique key now, whichever"`
+	IDPrefix     string    `query:"id_prefix"`
+	Text         string    `query:"text" doc:"in the id, the type, the tags, or the type or message of the last failure"`
+	BodyText     string    `query:"body_text" doc:"in the body; this reads all bodies that the rest of the filter allows"`
+	CreatedFrom  time.Time `query:"created_from"`
+	CreatedTo    time.Time `query:"created_to"`
+	DueFrom      time.Time `query:"due_from" doc:"of scheduled and retrying jobs"`
+	DueTo        time.Time `query:"due_to"`
+	DiedFrom     time.Time `query:"died_from" doc:"of dead jobs"`
+	DiedTo       time.Time `query:"died_to"`
+	FinishedFrom time.Time `query:"finished_from" doc:"of jobs that are kept for their outcome"`
+	FinishedTo   time.Time `query:"finished_to"`
+	MinPriority  string    `query:"min_priority" pattern:"^-?[0-9]{1,10}$"`
+	MaxPriority  string    `query:"max_priority" pattern:"^-?[0-9]{1,10}$"`
+}
+
+// jobFilter chooses jobs in the body of a request, with the same names as in a query.
+type jobFilter struct {
+	State        Names     `json:"state,omitempty" doc:"in one of these states, such as dead"`
+	Queue        Names     `json:"queue,omitempty" doc:"of one of these queues"`
+	QueuePrefix  string    `json:"queue_prefix,omitempty"`
+	Type         Names     `json:"type,omitempty" doc:"of one of these types"`
+	Origin       Names     `json:"origin,omitempty" doc:"submitted by one of these protocols"`
+	Worker       string    `json:"worker,omitempty" doc:"leased to this worker"`
+	Tag          Names     `json:"tag,omitempty" doc:"with all of these tags"`
+	ErrorClass   string    `json:"error_class,omitempty" doc:"type of the last failure"`
+	FailureGroup string    `json:"failure_group,omitempty"`
+	Batch        string    `json:"batch,omitempty"`
+	Parent       string    `json:"parent,omitempty" doc:"name of the parent job"`
+	UniqueKey    string    `json:"unique_key,omitempty"`
+	HoldsKey     bool      `json:"holds_unique_key,omitempty" doc:"holds a unique key now, whichever"`
+	IDPrefix     string    `json:"id_prefix,omitempty"`
+	Text         string    `json:"text,omitempty" doc:"in the id, the type, the tags, or the type or message of the last failure"`
+	BodyText     string    `json:"body_text,omitempty" doc:"in the body; this reads all bodies that the rest of the filter allows"`
+	CreatedFrom  time.Time `json:"created_from,omitzero"`
+	CreatedTo    time.Time `json:"created_to,omitzero"`
+	DueFrom      time.Time `json:"due_from,omitzero" doc:"of scheduled and retrying jobs"`
+	DueTo        time.Time `json:"due_to,omitzero"`
+	DiedFrom     time.Time `json:"died_from,omitzero" doc:"of dead jobs"`
+	DiedTo       time.Time `json:"died_to,omitzero"`
+	FinishedFrom time.Time `json:"finished_from,omitzero" doc:"of jobs that are kept for their outcome"`
+	FinishedTo   time.Time `json:"finished_to,omitzero"`
+	MinPriority  *int32    `json:"min_priority,omitempty" minimum:"-2147483648" maximum:"2147483647"`
+	MaxPriority  *int32    `json:"max_priority,omitempty" minimum:"-2147483648" maximum:"2147483647"`
+}
+
+// filter is the query for the service.
+func (q *FilterQuery) filter() (service.JobFilter, error) {
+	f := service.JobFilter{
+		States: splitAll(q.State), Queues: q.Queue, QueuePrefix: q.QueuePrefix, Types: q.Type, Origins: splitAll(q.Origin),
+		Worker: q.Worker, Tags: q.Tag, ErrorClass: q.ErrorClass, FailureGroup: q.FailureGroup, Batch: q.Batch, Parent: q.Parent,
+		UniqueKey: q.UniqueKey, HoldsKey: q.HoldsKey, IDPrefix: q.IDPrefix, Text: q.Text, BodyText: q.BodyText,
+		CreatedFrom: q.CreatedFrom, CreatedTo: q.CreatedTo, DueFrom: q.DueFrom, DueTo: q.DueTo, DiedFrom: q.DiedFrom,
+		DiedTo: q.DiedTo, FinishedFrom: q.FinishedFrom, FinishedTo: q.FinishedTo,
+	}
+	var err error
+	if f.MinPriority, err = parsePriority("query.min_priority", q.MinPriority); err == nil {
+		f.MaxPriority, err = parsePriority("query.max_priority", q.MaxPriority)
+	}
+	return f, err
+}
+
+// filter is the body's filter for the service.
+func (b *jobFilter) filter() *service.JobFilter {
+	return &service.JobFilter{
+		States: b.State, Queues: b.Queue, QueuePrefix: b.QueuePrefix, Types: b.Type, Origins: b.Origin, Worker: b.Worker,
+		Tags: b.Tag, ErrorClass: b.ErrorClass, FailureGroup: b.FailureGroup, Batch: b.Batch, Parent: b.Parent,
+		UniqueKey: b.UniqueKey, HoldsKey: b.HoldsKey, IDPrefix: b.IDPrefix, Text: b.Text, BodyText: b.BodyText,
+		CreatedFrom: b.CreatedFrom, CreatedTo: b.CreatedTo, DueFrom: b.DueFrom, DueTo: b.DueTo, DiedFrom: b.DiedFrom,
+		DiedTo: b.DiedTo, FinishedFrom: b.FinishedFrom, FinishedTo: b.FinishedTo,
+		MinPriority: b.MinPriority, MaxPriority: b.MaxPriority,
+	}
+}
+
+// splitAll takes values apart at commas.
+func splitAll(values []string) (all []string) {
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			if part != "" {
+				all = append(all, part)
+			}
+		}
+	}
+	return all
+}
+
+func parsePriority(field, text string) (*int32, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // none is asked for
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return nil, &service.Error{Code: service.CodeInvalid, Field: field, Detail: "expected a number between -2147483648 and 2147483647"}
+	}
+	p := int32(n)
+	return &p, nil
+}
+
+// Names is one name or an array of names.
+type Names []string
+
+// Schema implements huma.SchemaProvider.
+func (Names) Schema(huma.Registry) *huma.Schema {
+	text := &huma.Schema{Type: huma.TypeString}
+	return &huma.Schema{OneOf: []*huma.Schema{text, {Type: huma.TypeArray, Items: text}}}
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Names) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		var one string
+		err := json.Unmarshal(b, &one)
+		*n = Names{one}
+		return err
+	}
+	return json.Unmarshal(b, (*[]string)(n))
+}

@@ -1,0 +1,147 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"broker/operate/service"
+)
+
+// submitInput is one job, or many.
+type submitInput struct {
+	Wait
+	Trace
+	Key  string `header:"Idempotency-Key" maxLength:"255" doc:"makes the submission safe to repeat: within a day, another one with this key is answered with the jobs of the first"`
+	Body struct {
+		service.Submission
+		Jobs []service.Submission `json:"jobs,omitempty" maxItems:"1000" doc:"many jobs, admitted in one commit, all or none; without the other members"`
+	}
+}
+
+// submitOutput is the job, or the jobs.
+type submitOutput struct {
+	Location string `header:"Location" doc:"of a single job"`
+	ETag     string `header:"ETag"`
+	Body     any
+}
+
+// jobList is a page of jobs.
+type jobList struct {
+	Jobs   []service.Job `json:"jobs"`
+	Cursor string        `json:"cursor,omitempty" doc:"where the next page begins; none on the last one. A page before that may be short, or empty, if the search takes long"`
+
+	Count      *int  `json:"count,omitempty" doc:"how many jobs match, with count"`
+	CountExact *bool `json:"count_exact,omitempty" doc:"false: there are more than count"`
+}
+
+type jobOutput struct {
+	ETag string `header:"ETag" doc:"the job's epoch"`
+	Body service.Job
+}
+
+// etag is the ETag of a job.
+func etag(j *service.Job) string { return `"` + strconv.FormatUint(uint64(j.Epoch), 10) + `"` }
+
+func (s *Server) registerJobs(api huma.API) {
+	submit := operation("submit-jobs", http.MethodPost, "/jobs", "jobs", "Submit one job or many",
+		http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusGatewayTimeout)
+	submit.DefaultStatus = http.StatusCreated
+	submit.MaxBodyBytes = s.options.MaxBodyBytes
+	submit.Description = "The answer to a single job is the job, to many {\"jobs\": […]}. With wait it comes once the outcome is " +
+		"known or the time is over, and the job then has its outcome."
+	submit.Responses = map[string]*huma.Response{"201": {
+		Description: "The job, or the jobs",
+		Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{OneOf: []*huma.Schema{
+			api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[service.Job](), true, ""),
+			api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[jobList](), true, ""),
+		}}}},
+	}}
+	huma.Register(api, submit, s.submitJobs)
+	huma.Register(api, operation("list-jobs", http.MethodGet, "/jobs", "jobs", "List jobs"), s.listJobs)
+	huma.Register(api, operation("get-job", http.MethodGet, "/jobs/{id}", "jobs", "Show a job", http.StatusNotFound), s.getJob)
+	huma.Register(api, operation("update-job", http.MethodPatch, "/jobs/{id}", "jobs", "Change a job",
+		http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusGatewayTimeout), s.updateJob)
+	remove := operation("delete-job", http.MethodDelete, "/jobs/{id}", "jobs", "Remove a job in any state",
+		http.StatusNotFound, http.StatusPreconditionFailed, http.StatusGatewayTimeout)
+	remove.DefaultStatus = http.StatusNoContent
+	huma.Register(api, remove, s.deleteJob)
+}
+
+func (s *Server) submitJobs(ctx context.Context, in *submitInput) (*submitOutput, error) {
+	subs, many := in.Body.Jobs, in.Body.Jobs != nil
+	if !many {
+		subs = []service.Submission{in.Body.Submission}
+	} else if !reflect.DeepEqual(in.Body.Submission, service.Submission{}) {
+		return nil, s.problemOf(&service.Error{Code: service.CodeInvalid, Field: "body.jobs", Detail: "jobs excludes the members of a single job"})
+	}
+	jobs, err := s.service().Submit(ctx, callerOf(ctx), subs, service.SubmitOptions{Wait: in.span, Key: in.Key, Trace: in.context, Many: many})
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	if many {
+		return &submitOutput{Body: jobList{Jobs: jobs}}, nil
+	}
+	return &submitOutput{Location: apiPath + "/jobs/" + jobPath(&jobs[0]), ETag: etag(&jobs[0]), Body: jobs[0]}, nil
+}
+
+func (s *Server) listJobs(ctx context.Context, in *struct {
+	Page
+	FilterQuery
+	Sort  string `query:"sort" doc:"created, queue (the order of hand-out), due, leased, died or finished; with - in front the reverse order" example:"-created"`
+	Count bool   `query:"count" doc:"count all jobs that match"`
+},
+) (*struct{ Body jobList }, error) {
+	f, err := in.filter()
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	l, err := s.service().Jobs(ctx, callerOf(ctx), f, service.JobPage{Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor, Count: in.Count})
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	out := jobList{Jobs: l.Jobs, Cursor: l.Cursor}
+	if in.Count {
+		out.Count, out.CountExact = &l.Count, &l.CountExact
+	}
+	return &struct{ Body jobList }{out}, nil
+}
+
+func (s *Server) getJob(ctx context.Context, in *JobName) (*jobOutput, error) {
+	job, err := s.service().Job(ctx, callerOf(ctx), in.ID)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &jobOutput{ETag: etag(&job), Body: job}, nil
+}
+
+func (s *Server) updateJob(ctx context.Context, in *struct {
+	JobName
+	IfMatch
+	Body service.JobUpdate
+},
+) (*jobOutput, error) {
+	job, err := s.service().Update(ctx, callerOf(ctx), in.ID, in.Body, in.epoch)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &jobOutput{ETag: etag(&job), Body: job}, nil
+}
+
+func (s *Server) deleteJob(ctx context.Context, in *struct {
+	JobName
+	IfMatch
+},
+) (*struct{}, error) {
+	if err := s.service().Act(ctx, callerOf(ctx), in.ID, service.Action{Action: service.ActionDelete}, in.epoch); err != nil {
+		return nil, s.problemOf(err)
+	}
+	return nil, nil //nolint:nilnil // no body
+}
+
+// jobPath is a job's name in a path.
+func jobPath(j *service.Job) string { return url.PathEscape(j.ID) }

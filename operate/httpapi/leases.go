@@ -1,0 +1,188 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"broker/core"
+	"broker/operate/service"
+)
+
+// LeaseToken is a lease in a path.
+type LeaseToken struct {
+	Token string `path:"token" doc:"the lease's token"`
+}
+
+type leaseInput struct {
+	QueueName
+	Wait
+	Body *leaseBody
+}
+
+// leaseAnyInput is leaseInput for several queues.
+type leaseAnyInput struct {
+	Queue []string `query:"queue,explode" required:"true" minItems:"1" maxItems:"1000" doc:"given several times: of the first of these queues that has a job"`
+	Wait
+	Body *leaseBody
+}
+
+type leaseBody struct {
+	Worker    string  `json:"worker,omitempty" maxLength:"255" doc:"the worker's own name; default: that of its principal"`
+	LeaseForS float64 `json:"lease_for_s,omitempty" minimum:"0" maximum:"31536000" doc:"time to finish; default: as the job says, else default_lease"`
+}
+
+// leaseOutput has the job's trace context as headers too, where instrumented HTTP clients look for it.
+type leaseOutput struct {
+	Status      int
+	Traceparent string `header:"traceparent" doc:"W3C trace context that the job was submitted with"`
+	Tracestate  string `header:"tracestate"`
+	Body        *service.Lease
+}
+
+type completeInput struct {
+	LeaseToken
+	Body *struct {
+		Result json.RawMessage `json:"result,omitempty" doc:"the job's result: a string means its text, any other value its JSON"`
+
+		ResultBase64 []byte `json:"result_base64,omitempty" doc:"in place of result: bytes"`
+	}
+}
+
+type failInput struct {
+	LeaseToken
+	Body *struct {
+		ErrorClass string    `json:"error_class,omitempty" example:"TimeoutError"`
+		Message    string    `json:"message,omitempty" example:"no answer within 5 s"`
+		Backtrace  []string  `json:"backtrace,omitempty" maxItems:"1000"`
+		RetryInS   float64   `json:"retry_in_s,omitempty" minimum:"0" maximum:"31536000" doc:"when the next try is due; default: as the job's back-off says"`
+		RetryAt    time.Time `json:"retry_at,omitzero" doc:"in place of retry_in_s"`
+		Final      bool      `json:"final,omitempty" doc:"no further try, however many the job has left"`
+	}
+}
+
+type progressInput struct {
+	LeaseToken
+	Body *struct {
+		Numerator   uint32   `json:"numerator,omitempty" maximum:"4294967295" doc:"so much of denominator is done"`
+		Denominator uint32   `json:"denominator,omitempty" maximum:"4294967295"`
+		Percent     *float64 `json:"percent,omitempty" minimum:"0" maximum:"100" doc:"in place of numerator and denominator"`
+		Text        string   `json:"text,omitempty" maxLength:"4096"`
+		ExtendS     float64  `json:"extend_s,omitempty" minimum:"0" maximum:"31536000" doc:"the lease lasts at least so long from now; default: as long as it was granted for"`
+	}
+}
+
+type heartbeatInput struct {
+	LeaseToken
+	Body *struct {
+		ExtendS float64 `json:"extend_s,omitempty" minimum:"0" maximum:"31536000" doc:"the lease lasts at least so long from now; default: as long as it was granted for"`
+	}
+}
+
+func (s *Server) registerLeases(api huma.API) {
+	lease := operation("lease-job", http.MethodPost, "/queues/{name}/lease", "leases", "Lease a job of a queue")
+	lease.Description = "204: there was none within wait. The lease must be completed, failed, released or extended before lease_until."
+	lease.Responses = map[string]*huma.Response{"204": {Description: "No job"}}
+	huma.Register(api, lease, s.lease)
+	several := operation("lease-any-job", http.MethodPost, "/lease", "leases", "Lease a job of one of several queues")
+	several.Description, several.Responses = lease.Description, map[string]*huma.Response{"204": {Description: "No job"}}
+	huma.Register(api, several, s.leaseAny)
+	for _, r := range []struct {
+		verb, summary string
+		add           func(huma.Operation)
+	}{
+		{"complete", "End a leased job as done", func(o huma.Operation) { huma.Register(api, o, s.complete) }},
+		{"fail", "Report the failure of a leased job", func(o huma.Operation) { huma.Register(api, o, s.fail) }},
+		{"progress", "Report the progress of a leased job, and extend the lease", func(o huma.Operation) { huma.Register(api, o, s.progressed) }},
+		{"heartbeat", "Extend a lease", func(o huma.Operation) { huma.Register(api, o, s.heartbeat) }},
+		{"release", "Give a leased job back as if it had not been leased", func(o huma.Operation) { huma.Register(api, o, s.release) }},
+	} {
+		o := operation(r.verb+"-job", http.MethodPost, "/leases/{token}/"+r.verb, "leases", r.summary,
+			http.StatusNotFound, http.StatusGone, http.StatusGatewayTimeout)
+		o.DefaultStatus = http.StatusNoContent
+		if r.verb == "complete" || r.verb == "fail" {
+			o.MaxBodyBytes = s.options.MaxBodyBytes
+		}
+		r.add(o)
+	}
+}
+
+func (s *Server) lease(ctx context.Context, in *leaseInput) (*leaseOutput, error) {
+	return s.leaseFrom(ctx, []string{in.Name}, in.span, in.Body)
+}
+
+func (s *Server) leaseAny(ctx context.Context, in *leaseAnyInput) (*leaseOutput, error) {
+	return s.leaseFrom(ctx, in.Queue, in.span, in.Body)
+}
+
+func (s *Server) leaseFrom(ctx context.Context, queues []string, wait time.Duration, body *leaseBody) (*leaseOutput, error) {
+	o := service.LeaseOptions{Queues: queues, Wait: wait}
+	if body != nil {
+		o.Worker, o.LeaseFor = body.Worker, seconds(body.LeaseForS)
+	}
+	l, err := s.service().Lease(ctx, callerOf(ctx), o)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	if l == nil {
+		return &leaseOutput{Status: http.StatusNoContent}, nil
+	}
+	return &leaseOutput{Status: http.StatusOK, Traceparent: l.Job.Traceparent, Tracestate: l.Job.Tracestate, Body: l}, nil
+}
+
+func (s *Server) complete(ctx context.Context, in *completeInput) (*struct{}, error) {
+	var result service.Result
+	if in.Body != nil {
+		result = service.Result{JSON: in.Body.Result, Bytes: in.Body.ResultBase64}
+	}
+	return s.done(s.service().Complete(ctx, callerOf(ctx), in.Token, result))
+}
+
+func (s *Server) fail(ctx context.Context, in *failInput) (*struct{}, error) {
+	var o service.FailOptions
+	if b := in.Body; b != nil {
+		o = service.FailOptions{Class: b.ErrorClass, Message: b.Message, Backtrace: b.Backtrace, RetryAt: core.InstantOf(b.RetryAt), Final: b.Final}
+		if b.RetryInS > 0 {
+			o.RetryAt = s.service().Now().Add(seconds(b.RetryInS))
+		}
+	}
+	return s.done(s.service().Fail(ctx, callerOf(ctx), in.Token, o))
+}
+
+func (s *Server) progressed(ctx context.Context, in *progressInput) (*struct{}, error) {
+	var p core.Progress
+	var extend time.Duration
+	if b := in.Body; b != nil {
+		p = core.Progress{Num: b.Numerator, Den: b.Denominator, Text: b.Text}
+		if b.Percent != nil {
+			p.Num, p.Den = uint32(*b.Percent), 100
+		}
+		extend = seconds(b.ExtendS)
+	}
+	return s.done(s.service().Report(ctx, callerOf(ctx), in.Token, p, extend))
+}
+
+func (s *Server) heartbeat(ctx context.Context, in *heartbeatInput) (*struct{}, error) {
+	var extend time.Duration
+	if in.Body != nil {
+		extend = seconds(in.Body.ExtendS)
+	}
+	return s.done(s.service().Heartbeat(ctx, callerOf(ctx), in.Token, extend))
+}
+
+func (s *Server) release(ctx context.Context, in *LeaseToken) (*struct{}, error) {
+	return s.done(s.service().Release(ctx, callerOf(ctx), in.Token))
+}
+
+// done is the answer without a body.
+func (s *Server) done(err error) (*struct{}, error) {
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return nil, nil //nolint:nilnil // no body
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

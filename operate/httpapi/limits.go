@@ -1,0 +1,54 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"broker/operate/service"
+)
+
+type limitList struct {
+	Limits []service.Limit `json:"limits"`
+}
+
+func (s *Server) registerLimits(api huma.API) {
+	list := operation("list-limits", http.MethodGet, "/limits", "limits", "List the limits of leases, and what counts against them")
+	list.Description = "With queue each limit has its uses: who holds which slots. Who holds unique keys is listed by GET /jobs with holds_unique_key or unique_key."
+	huma.Register(api, list, s.listLimits)
+	huma.Register(api, operation("put-limit", http.MethodPut, "/limits", "limits", "Set a limit of a queue",
+		http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.putLimit)
+	remove := operation("remove-limit", http.MethodDelete, "/limits", "limits", "Remove a limit of a queue",
+		http.StatusNotFound, http.StatusConflict, http.StatusGatewayTimeout)
+	remove.DefaultStatus = http.StatusNoContent
+	huma.Register(api, remove, s.removeLimit)
+}
+
+// limitAnswer is the answer with limits.
+func (s *Server) limitAnswer(limits []service.Limit, err error) (*struct{ Body limitList }, error) {
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body limitList }{limitList{limits}}, nil
+}
+
+func (s *Server) listLimits(ctx context.Context, in *struct {
+	Queue string `query:"queue" doc:"only those of this queue, with what counts against them"`
+},
+) (*struct{ Body limitList }, error) {
+	return s.limitAnswer(s.service().Limits(ctx, callerOf(ctx), in.Queue))
+}
+
+func (s *Server) putLimit(ctx context.Context, in *struct{ Body service.LimitSpec }) (*struct{ Body limitList }, error) {
+	return s.limitAnswer(s.service().PutLimit(ctx, callerOf(ctx), in.Body))
+}
+
+func (s *Server) removeLimit(ctx context.Context, in *struct {
+	Queue string `query:"queue" required:"true"`
+	Scope string `query:"scope" enum:"queue,type,key" default:"queue"`
+	Name  string `query:"name" doc:"the type or key; none: the limit for each"`
+},
+) (*struct{}, error) {
+	return s.done(s.service().RemoveLimit(ctx, callerOf(ctx), in.Queue, in.Scope, in.Name))
+}

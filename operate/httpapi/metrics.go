@@ -1,0 +1,355 @@
+package httpapi
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"broker/core"
+	"broker/frontends/access"
+	"broker/operate/service"
+)
+
+// maxQueues bounds the values of the queue label. If there are more queues, the busiest have labels of their own, and the
+// others are counted together under otherQueues, which is not the label of any queue.
+const (
+	maxQueues   = core.MaxDetailed
+	otherQueues = "(other)"
+)
+
+// metrics makes metrics of what the broker counts when asked, and of what the engine tells as it happens.
+type metrics struct {
+	core.NopListener
+	registry *prometheus.Registry
+	backend  *atomic.Pointer[Backend]
+	cluster  func() service.ClusterNumbers // nil: none
+	control  *access.Control
+
+	commitSeconds prometheus.Histogram
+	commitRecords prometheus.Histogram
+	recovery      prometheus.Gauge
+	diskLow       atomic.Bool
+
+	mu     sync.Mutex // guards client, which is used by one at a time, and base
+	client core.ClientID
+	base   *core.Stats // as they were when the server became ready: totals count from there
+}
+
+// describe makes the description of one of the broker's metrics.
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("broker_"+name, help, labels, nil)
+}
+
+// The metrics that are read from the broker on each scrape.
+var (
+	jobsDesc      = describe("jobs", "Jobs by queue and state.", "queue", "state")
+	workersDesc   = describe("queue_workers", "Workers that are registered for the queue or wait for a job of it.", "queue")
+	submittedDesc = describe("submitted_jobs_total", "Jobs submitted since the start, by protocol.", "queue", "protocol")
+	leasedDesc    = describe("leased_jobs_total", "Leases since the start, by the worker's protocol.", "queue", "protocol")
+	finishedDesc  = describe("finished_jobs_total", "Jobs completed since the start, by the worker's protocol.", "queue", "protocol")
+	failedDesc    = describe("failed_jobs_total", "Failures since the start, by the worker's protocol.", "queue", "protocol")
+	expiredDesc   = describe("expired_jobs_total", "Unfinished jobs whose time to live ended, since the start.", "queue")
+	releasedDesc  = describe("released_jobs_total", "Leases given back or lost with their connection, since the start.", "queue")
+	deadDesc      = describe("dead_jobs_total", "Moves to the dead set since the start.", "queue")
+	oldestDesc    = describe("oldest_ready_job_seconds", "Age of the ready job that has waited longest.", "queue")
+	dueDesc       = describe("due_jobs_total", "Jobs whose timer fired since the start, by the state that it ended: scheduled, retrying, or leased where the lease ran out.", "state")
+	heldDesc      = describe("held_jobs", "Leased jobs, by the worker's protocol.", "protocol")
+	queuesDesc    = describe("queues", "Queues that exist.")
+	openDesc      = describe("connections", "Open connections.", "protocol")
+	acceptedDesc  = describe("accepted_connections_total", "Connections accepted.", "protocol")
+	refusedDesc   = describe("refused_connections_total", "Connections refused at the limit.", "protocol")
+	deniedDesc    = describe("denied_connections_total", "Connections refused by the allow-list.", "protocol")
+	stoppedDesc   = describe("store_failed", "1 once the store has failed and the broker serves reads only.")
+	diskDesc      = describe("disk_low", "1 while new jobs are refused because the disk is nearly full.")
+	forbiddenDesc = describe("forbidden_total", "Requests that the client's principal was not allowed to make.", "protocol")
+	drainingDesc  = describe("draining", "1 while no jobs are leased.")
+	syncDesc      = describe("sync_seconds", "Time of a sync of the store's log.")
+	spansDesc     = describe("spans_sent_total", "Spans that the OpenTelemetry collector has accepted.")
+	lostSpansDesc = describe("spans_dropped_total", "Spans, or events that would have made one, that were dropped because the collector did not accept them in time.")
+	readyDesc     = describe("ready", "1 while clients are served.")
+)
+
+func newMetrics(version string, backend *atomic.Pointer[Backend], control *access.Control) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		backend:  backend,
+		control:  control,
+		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "broker_commit_seconds",
+			Help:    "Time of a commit: the write of a batch and, where durability asks for it, its sync.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+		}),
+		commitRecords: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "broker_commit_records",
+			Help:    "Records in a commit.",
+			Buckets: prometheus.ExponentialBuckets(1, 4, 9),
+		}),
+		recovery: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "broker_recovery_seconds",
+			Help: "How long reading the store back took at the start.",
+		}),
+	}
+	m.registry.MustRegister(
+		m, m.commitSeconds, m.commitRecords, m.recovery,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "broker_build_info", Help: "Always 1; the label tells the version.",
+			ConstLabels: prometheus.Labels{"version": version},
+		}, func() float64 { return 1 }),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// CommitDone implements core.Listener.
+func (m *metrics) CommitDone(records int, took time.Duration) {
+	m.commitSeconds.Observe(took.Seconds())
+	m.commitRecords.Observe(float64(records))
+}
+
+// Recovered implements core.Listener.
+func (m *metrics) Recovered(_ [len(core.States) + 1]int, took time.Duration) {
+	m.recovery.Set(took.Seconds())
+}
+
+// DiskFull implements core.Listener.
+func (m *metrics) DiskFull(reached bool, _ uint64) { m.diskLow.Store(reached) }
+
+// isDiskLow reports whether the disk is nearly full. While another node of a cluster leads, this one knows that itself.
+func (m *metrics) isDiskLow() bool {
+	if m.cluster != nil && m.backend.Load() == nil {
+		return m.cluster().DiskLow
+	}
+	return m.diskLow.Load()
+}
+
+// Describe implements prometheus.Collector: the labels are not known before, so nothing is promised.
+func (m *metrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	s := scrape{out: out}
+	b := m.backend.Load()
+	var node service.ClusterNumbers
+	if m.cluster != nil {
+		node = m.cluster()
+		s.clusterMetrics(node)
+	}
+	if b == nil {
+		s.gauge(readyDesc, truth(node.Serving))
+		if m.cluster != nil {
+			s.gauge(diskDesc, truth(node.DiskLow))
+		}
+		return
+	}
+	s.gauge(readyDesc, 1)
+	s.gauge(stoppedDesc, truth(b.Broker.Stopped()))
+	s.gauge(diskDesc, truth(m.isDiskLow()))
+	for _, p := range core.Protocols {
+		if p != core.Internal {
+			s.counter(forbiddenDesc, m.control.Refusals(p), p.String())
+		}
+	}
+	for protocol, c := range b.Connections() {
+		s.gauge(openDesc, float64(c.Open), protocol)
+		s.counter(acceptedDesc, c.Accepted, protocol)
+		s.counter(refusedDesc, c.Refused, protocol)
+		s.counter(deniedDesc, c.Denied, protocol)
+	}
+	if b.Syncs != nil {
+		if l := b.Syncs(); l.Count > 0 {
+			out <- prometheus.MustNewConstHistogram(syncDesc, l.Count, l.Seconds, l.UpTo)
+		}
+	}
+	s.spans(b.Spans)
+	stats, queues, histograms := m.read(b.Broker)
+	if stats == nil {
+		return // the broker is gone
+	}
+	s.gauge(drainingDesc, truth(stats.Draining))
+	s.gauge(queuesDesc, float64(stats.Queues))
+	s.jobs(stats, queues)
+	s.totals(m.base, stats, queues)
+	s.histograms(queues, histograms)
+	for _, state := range []core.State{core.Scheduled, core.Retrying, core.Leased} {
+		s.counter(dueDesc, stats.Due[state], state.String())
+	}
+	for _, p := range core.Protocols {
+		if p != core.Internal {
+			s.gauge(heldDesc, float64(stats.LeasedBy[p]), p.String())
+		}
+	}
+}
+
+// forget lets go of a broker that has ended; the totals of the next one count from its start.
+func (m *metrics) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.client, m.base = 0, nil
+	m.diskLow.Store(false) // the next one looks at its disk within a second
+}
+
+// read asks the broker for its counters, the queues that have labels of their own, and their histograms.
+func (m *metrics) read(b core.Broker) (*core.Stats, []core.QueueInfo, []core.Histograms) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.client == 0 {
+		m.client = b.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	}
+	const statsTag, queuesTag = 1, 2
+	var stats *core.Stats
+	var queues []core.QueueInfo
+	for _, r := range b.Do(m.client, []core.Op{&core.ReadStats{Tag: statsTag}}, nil) {
+		stats = r.Stats
+	}
+	if stats == nil {
+		return nil, nil, nil
+	}
+	list := &core.ListQueues{Tag: queuesTag, Limit: maxQueues, Busiest: stats.Queues > maxQueues}
+	for _, r := range b.Do(m.client, []core.Op{list}, nil) {
+		queues = r.Queues
+	}
+	if m.base == nil {
+		m.base = stats
+	}
+	return stats, queues, readHistograms(b, m.client, queues)
+}
+
+// scrape is one answer in the making.
+type scrape struct{ out chan<- prometheus.Metric }
+
+func (s scrape) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	s.out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (s scrape) counter(d *prometheus.Desc, v uint64, labels ...string) {
+	s.out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
+// spans tells the spans of a broker that sends some.
+func (s scrape) spans(counts func() (sent, dropped uint64, on bool)) {
+	if counts == nil {
+		return
+	}
+	if sent, dropped, on := counts(); on {
+		s.counter(spansDesc, sent)
+		s.counter(lostSpansDesc, dropped)
+	}
+}
+
+// jobs tells the jobs of each queue by state, and of all queues that are not listed together.
+func (s scrape) jobs(stats *core.Stats, queues []core.QueueInfo) {
+	rest := stats.Jobs
+	for i := range queues {
+		q := &queues[i]
+		for _, state := range core.States {
+			n := inState(q, state)
+			rest[state] -= n
+			s.gauge(jobsDesc, float64(n), label(q.Name), state.String())
+		}
+		s.gauge(workersDesc, float64(q.Workers+q.Waiting), label(q.Name))
+		s.gauge(oldestDesc, q.OldestAge.Seconds(), label(q.Name))
+	}
+	if stats.Queues <= len(queues) {
+		return
+	}
+	for _, state := range core.States {
+		s.gauge(jobsDesc, float64(rest[state]), otherQueues, state.String())
+	}
+}
+
+// label is how a queue is named. Gearman's names may be any bytes, labels must be UTF-8 and differ from each other: what is
+// no UTF-8, means all other queues, or looks like such a label itself is written as Go quotes it.
+func label(queue string) string {
+	if !utf8.ValidString(queue) || queue == otherQueues || strings.HasPrefix(queue, `"`) {
+		return strconv.Quote(queue)
+	}
+	return queue
+}
+
+// inState is the number of jobs of a queue in a state.
+func inState(q *core.QueueInfo, state core.State) int {
+	switch state {
+	case core.Scheduled:
+		return q.Scheduled
+	case core.Blocked:
+		return q.Blocked
+	case core.Ready:
+		return q.Ready()
+	case core.Leased:
+		return q.Leased
+	case core.Retrying:
+		return q.Retrying
+	case core.Done:
+		return q.Done
+	case core.Dead:
+		return q.Dead
+	case core.Gone:
+		return 0
+	}
+	return 0
+}
+
+// totals tells what has happened since base to the jobs of each queue, and of all queues that are not listed, or not any more,
+// together.
+func (s scrape) totals(base, stats *core.Stats, queues []core.QueueInfo) {
+	var rest core.QueueCounts
+	for _, p := range core.Protocols {
+		rest.Submitted[p] = less(stats.ByOrigin[p].Submitted, base.ByOrigin[p].Submitted)
+		rest.Leased[p] = less(stats.ByWorker[p].Leased, base.ByWorker[p].Leased)
+		rest.Done[p] = less(stats.ByWorker[p].Done, base.ByWorker[p].Done)
+		rest.Failed[p] = less(stats.ByWorker[p].Failed, base.ByWorker[p].Failed)
+	}
+	rest.Expired = less(stats.Totals.Expired, base.Totals.Expired)
+	rest.Released = less(stats.Totals.Released, base.Totals.Released)
+	rest.Dead = less(stats.Totals.Dead, base.Totals.Dead)
+	for i := range queues {
+		c := &queues[i].Counts
+		s.counts(label(queues[i].Name), c)
+		for _, p := range core.Protocols {
+			rest.Submitted[p] = less(rest.Submitted[p], c.Submitted[p])
+			rest.Leased[p] = less(rest.Leased[p], c.Leased[p])
+			rest.Done[p] = less(rest.Done[p], c.Done[p])
+			rest.Failed[p] = less(rest.Failed[p], c.Failed[p])
+		}
+		rest.Expired, rest.Released, rest.Dead = less(rest.Expired, c.Expired), less(rest.Released, c.Released), less(rest.Dead, c.Dead)
+	}
+	s.counts(otherQueues, &rest)
+}
+
+// counts tells the counters of one queue, for the protocols that have had anything to do with it.
+func (s scrape) counts(queue string, c *core.QueueCounts) {
+	for _, p := range core.Protocols {
+		if c.Submitted[p]+c.Leased[p]+c.Done[p]+c.Failed[p] == 0 {
+			continue
+		}
+		s.counter(submittedDesc, c.Submitted[p], queue, p.String())
+		s.counter(leasedDesc, c.Leased[p], queue, p.String())
+		s.counter(finishedDesc, c.Done[p], queue, p.String())
+		s.counter(failedDesc, c.Failed[p], queue, p.String())
+	}
+	s.counter(expiredDesc, c.Expired, queue)
+	s.counter(releasedDesc, c.Released, queue)
+	s.counter(deadDesc, c.Dead, queue)
+}
+
+// less is a-b, or 0: totals can be reset while those of a queue go on.
+func less(a, b uint64) uint64 {
+	if a < b {
+		return 0
+	}
+	return a - b
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,173 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"broker/operate/service"
+)
+
+// apiPath is where version 1 of the API begins.
+const apiPath = "/api/v1"
+
+// apiVersion is the version of the API in its document; raise it with each change that clients can see.
+const apiVersion = "1.0.0"
+
+const apiDescription = `Jobs, queues and workers of the broker over HTTP.
+
+Times are RFC 3339, spans are numbers with the unit in the name (lease_for_s), sizes are bytes. Errors are problem documents
+(RFC 9457) whose code does not change. Lists return an opaque cursor; without one there are no more. A job is named by its
+id; seq:12 names it by its number, and H:host:12 by its Gearman handle. Names of queues are percent-encoded in paths.`
+
+// newAPI registers all operations on mux.
+func (s *Server) newAPI(mux *http.ServeMux) huma.API {
+	useProblems()
+	config := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info:    &huma.Info{Title: "Broker", Version: apiVersion, Description: apiDescription},
+			Servers: []*huma.Server{{URL: "/"}},
+			Components: &huma.Components{
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"bearer": {Type: "http", Scheme: "bearer", Description: "a principal's token, or http.password"},
+					"basic":  {Type: "http", Scheme: "basic", Description: "any user name, and a token or http.password"},
+				},
+			},
+			Security: []map[string][]string{{}, {"bearer": {}}, {"basic": {}}},
+			Tags: []*huma.Tag{
+				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "batches"}, {Name: "schedules"}, {Name: "limits"}, {Name: "workers"}, {Name: "events"}, {Name: "broker"}, {Name: "cluster", Description: "Each node answers for itself; changes go to the leader."},
+			},
+		},
+		Formats:       map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
+		DefaultFormat: "application/json",
+
+		RejectUnknownQueryParameters: true,
+	}
+	api := huma.NewAPI(config, humago.NewAdapter(guardedMux{mux, s}, ""))
+	s.registerJobs(api)
+	s.registerActions(api)
+	s.registerLeases(api)
+	s.registerQueues(api)
+	s.registerWorkers(api)
+	s.registerBatches(api)
+	s.registerEvents(api)
+	s.registerLimits(api)
+	s.registerSeries(api)
+	s.registerFinished(api)
+	s.registerStorage(api)
+	s.registerBroker(api)
+	s.registerSchedules(api)
+	s.registerCluster(api)
+	describeArgs(api)
+	openAnswers(api)
+	return api
+}
+
+// jsonFormat writes JSON without escaping what only HTML minds.
+var jsonFormat = huma.Format{
+	Marshal: func(w io.Writer, v any) error {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	},
+	Unmarshal: json.Unmarshal,
+}
+
+// schemaName names a type in the document after its Go type.
+func schemaName(t reflect.Type, hint string) string {
+	return huma.DefaultSchemaNamer(t, hint)
+}
+
+// guardedMux puts the guards in front of each operation.
+type guardedMux struct {
+	*http.ServeMux
+	s *Server
+}
+
+// HandleFunc implements humago.Mux.
+func (m guardedMux) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	method, path, _ := strings.Cut(pattern, " ")
+	h := anyBodyIsJSON(http.HandlerFunc(handler))
+	if path != clusterPath {
+		h = m.s.whenReady(h)
+	}
+	if method == http.MethodGet {
+		m.Handle(pattern, m.s.guarded(h))
+		return
+	}
+	m.Handle(pattern, m.s.protected(h))
+}
+
+// startTimeout is how long a request waits for the store by default, as a client of the other protocols does. A large store
+// takes longer.
+const startTimeout = 5 * time.Second
+
+// whenReady answers for the API until the store is open.
+func (s *Server) whenReady(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.awaitService(r.Context()) {
+			s.starting().write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// awaitService waits for the broker to be ready, and reports whether it has a service.
+func (s *Server) awaitService(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.startTimeout)
+	defer cancel()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		if b := s.backend.Load(); b != nil {
+			return b.Service != nil
+		}
+		if s.stopping.Load() {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-poll.C:
+		}
+	}
+}
+
+// anyBodyIsJSON lets clients leave the content type out: curl's own is that of a form.
+func anyBodyIsJSON(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ct, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); ct == "" || strings.TrimSpace(ct) == "application/x-www-form-urlencoded" {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// service is the broker's service; whenReady has made sure that it is there.
+func (s *Server) service() *service.Service { return s.backend.Load().Service }
+
+// operation makes a huma.Operation. What all of them can answer is added to errors.
+func operation(id, method, path, tag, summary string, errors ...int) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: method, Path: apiPath + path, Tags: []string{tag}, Summary: summary,
+		Errors:          append(errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable),
+		MaxBodyBytes:    maxSmallBody,
+		BodyReadTimeout: bodyTimeout,
+	}
+}
+
+// Bounds of request bodies.
+const (
+	maxSmallBody = 256 << 10
+	bodyTimeout  = 30 * time.Second
+)

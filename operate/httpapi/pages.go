@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+
+	"broker/frontends/access"
+	"broker/operate/service"
+)
+
+// Pages are served beside the API, from the same addresses: the web console and the documentation.
+type Pages struct {
+	Handler  http.Handler
+	Patterns []string // of http.ServeMux
+}
+
+// AddPages has HTTP serve pages; it is called before that.
+func (s *Server) AddPages(p Pages) { s.pages = append(s.pages, p) }
+
+// Service is what the API works on; nil while the broker starts.
+func (s *Server) Service() *service.Service {
+	if b := s.backend.Load(); b != nil {
+		return b.Service
+	}
+	return nil
+}
+
+// Caller finds who makes a request, by its Authorization header or certificate, else the default principal.
+func (s *Server) Caller(r *http.Request) (service.Caller, bool) {
+	principal, refused := s.authenticate(r)
+	return pageCaller(r, principal), refused == nil
+}
+
+// pageCaller is the caller of a page, which says itself what it is.
+func pageCaller(r *http.Request, p *access.Principal) service.Caller {
+	c := caller(r, p)
+	c.Via = ""
+	return c
+}
+
+// CheckSecret finds the caller for a password or token that came in a form. The status says why there is none.
+func (s *Server) CheckSecret(r *http.Request, secret string) (who service.Caller, status int) {
+	principal, refused := s.bySecret(r, secret)
+	if refused != nil {
+		return who, refused.Status
+	}
+	return pageCaller(r, principal), http.StatusOK
+}
+
+// Status is the HTTP status for an error of the service.
+func Status(err error) int {
+	var e *service.Error
+	switch {
+	case !errors.As(err, &e):
+		return http.StatusInternalServerError
+	case statuses[e.Code] != 0:
+		return statuses[e.Code]
+	}
+	return http.StatusConflict
+}
+
+// bySecret checks a token or a password. Clients that fail too often have to wait.
+func (s *Server) bySecret(r *http.Request, secret string) (*access.Principal, *Problem) {
+	host := remoteHost(r)
+	if wait := s.logins.wait(host); wait > 0 {
+		p := problem(http.StatusTooManyRequests, codeTooManyLogins, "too many failed logins from this address")
+		p.retryAfterS = int(wait.Seconds()) + 1
+		return nil, p
+	}
+	if secret != "" {
+		if p := s.options.Access.ByToken(secret); p != nil {
+			return p, nil
+		}
+		if s.options.Password != "" && access.SamePassword(secret, s.options.Password) {
+			return access.Everyone, nil
+		}
+	}
+	if s.options.Password == "" && !s.options.Access.Enabled() {
+		return s.withoutCredentials(r)
+	}
+	s.logins.failed(host)
+	return nil, problem(http.StatusUnauthorized, codeUnauthorized, "wrong credentials")
+}

@@ -1,0 +1,220 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"broker/core"
+	"broker/operate/service"
+)
+
+// Problem is the body of every error, as RFC 9457 has it.
+type Problem struct {
+	Title  string         `json:"title" doc:"what the status means" example:"Not Found"`
+	Status int            `json:"status" example:"404"`
+	Detail string         `json:"detail" doc:"what happened, for people" example:"no such job"`
+	Code   string         `json:"code" doc:"what happened, for programs; codes do not change" example:"job_not_found"`
+	Errors []ProblemField `json:"errors,omitempty" doc:"what is wrong with which part of the request"`
+
+	retryAfterS int
+}
+
+// ProblemField is what is wrong with one part of a request.
+type ProblemField struct {
+	Message  string `json:"message" example:"expected number"`
+	Location string `json:"location,omitempty" example:"body.jobs[3].priority"`
+	Value    any    `json:"value,omitempty" doc:"what stands there"`
+}
+
+// problemType is the media type of a Problem.
+const problemType = "application/problem+json"
+
+// Codes of errors that do not come from the service.
+const (
+	codeStarting          = "starting"
+	codeUnauthorized      = "unauthorized"
+	codeTooManyLogins     = "too_many_failed_logins"
+	codeUnknownHost       = "unknown_host"
+	codeCrossOrigin       = "cross_origin"
+	codeRouteNotFound     = "route_not_found"
+	codeMethodNotAllowed  = "method_not_allowed"
+	codeTooManyConns      = "too_many_connections"
+	codeInternal          = "internal_error"
+	codePrecondition      = "precondition_failed"
+	codeUnsupportedType   = "unsupported_media_type"
+	codeTooManyBodies     = "too_many_large_requests"
+	codeTimeout           = "request_timeout"
+	codeInvalidJSON       = "invalid_json"
+	codeInvalidDefault    = string(service.CodeInvalid)
+	codeBodyTooLarge      = string(service.CodeTooLarge)
+	internalProblemDetail = "the broker could not do this; its log says why"
+)
+
+// statuses of the service's codes; those that are not here are 409.
+var statuses = map[service.Code]int{
+	service.CodeInvalid:           http.StatusUnprocessableEntity,
+	service.CodeForbidden:         http.StatusForbidden,
+	service.CodeJobNotFound:       http.StatusNotFound,
+	service.CodeQueueNotFound:     http.StatusNotFound,
+	service.CodeBatchNotFound:     http.StatusNotFound,
+	service.CodeWorkerNotFound:    http.StatusNotFound,
+	service.CodeScheduleNotFound:  http.StatusNotFound,
+	service.CodeLimitNotFound:     http.StatusNotFound,
+	service.CodeOperationNotFound: http.StatusNotFound,
+	service.CodeLeaseLost:         http.StatusGone,
+	service.CodeBadLease:          http.StatusNotFound,
+	service.CodeConflict:          http.StatusPreconditionFailed,
+	service.CodeQueueFull:         http.StatusTooManyRequests,
+	service.CodeDiskFull:          http.StatusServiceUnavailable,
+	service.CodeStoreFailed:       http.StatusServiceUnavailable,
+	service.CodeDraining:          http.StatusServiceUnavailable,
+	service.CodeShutdown:          http.StatusServiceUnavailable,
+	service.CodeCommitTimeout:     http.StatusGatewayTimeout,
+	service.CodeKeyReused:         http.StatusUnprocessableEntity,
+	service.CodeUnsupported:       http.StatusNotImplemented,
+	service.CodeClusterRefused:    http.StatusConflict,
+	service.CodeTooMany:           http.StatusTooManyRequests,
+	service.CodeTooLarge:          http.StatusRequestEntityTooLarge,
+}
+
+// problem makes a Problem.
+func problem(status int, code, detail string) *Problem {
+	return &Problem{Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus implements huma.StatusError.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType implements huma.ContentTypeFilter.
+func (p *Problem) ContentType(string) string { return problemType }
+
+// GetHeaders implements huma.HeadersError.
+func (p *Problem) GetHeaders() http.Header {
+	h := make(http.Header)
+	if p.retryAfterS > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.retryAfterS))
+	}
+	return h
+}
+
+// write sends the problem as an answer.
+func (p *Problem) write(w http.ResponseWriter) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // text and numbers
+	}
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", problemType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Del("Content-Length")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n')) // the client has left: nobody to tell
+}
+
+// problemOf is the Problem for an error of the service. One that is not the caller's to know is logged.
+func (s *Server) problemOf(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var e *service.Error
+	if !errors.As(err, &e) {
+		if kind := coreProblem(err); kind != nil {
+			return kind
+		}
+		s.options.Log.Error().Err(err).Msg("http request failed")
+		return problem(http.StatusInternalServerError, codeInternal, internalProblemDetail)
+	}
+	status, ok := statuses[e.Code]
+	if !ok {
+		status = http.StatusConflict
+	}
+	if e.Code == service.CodeForbidden {
+		s.options.Access.CountRefusal(core.HTTP)
+	}
+	p = problem(status, string(e.Code), e.Detail)
+	if e.Field != "" {
+		p.Errors = []ProblemField{{Message: e.Detail, Location: locationOf(e.Field)}}
+	}
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+		p.retryAfterS = 1
+	}
+	return p
+}
+
+// locationOf is where a field stands in the request: in the query, unless the service says more.
+func locationOf(field string) string {
+	if field == "body" || strings.Contains(field, ".") {
+		return field
+	}
+	return "query." + field
+}
+
+// coreProblem is for refusals of functions that cmd hands to the service.
+func coreProblem(err error) *Problem {
+	if errors.Is(err, core.ErrStopped) {
+		return problem(http.StatusServiceUnavailable, string(service.CodeStoreFailed), err.Error())
+	}
+	return nil
+}
+
+// useProblems makes huma's own errors Problems too. It is a variable of the library, so once is enough.
+var useProblems = sync.OnceFunc(func() {
+	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
+		p := problem(status, codeInvalidDefault, msg)
+		switch status {
+		case http.StatusRequestEntityTooLarge:
+			p.Code = codeBodyTooLarge
+			if _, limit, ok := strings.Cut(msg, "limit="); ok {
+				p.Detail = "the body of this request must not be larger than " + limit
+			}
+		case http.StatusUnsupportedMediaType:
+			p.Code = codeUnsupportedType
+		case http.StatusRequestTimeout:
+			p.Code = codeTimeout
+		case http.StatusBadRequest:
+			p.Code = codeInvalidJSON
+		case http.StatusInternalServerError:
+			return problem(status, codeInternal, internalProblemDetail)
+		}
+		for _, err := range errs {
+			field := ProblemField{}
+			if d, ok := err.(huma.ErrorDetailer); ok {
+				detail := d.ErrorDetail()
+				field = ProblemField{Message: detail.Message, Location: detail.Location, Value: shortValue(detail.Value)}
+			} else if err != nil {
+				field.Message = err.Error()
+			}
+			p.Errors = append(p.Errors, field)
+		}
+		if len(p.Errors) > 0 && p.Errors[0].Location != "" {
+			p.Detail = msg + ": " + p.Errors[0].Location + ": " + p.Errors[0].Message
+		}
+		return p
+	}
+})
+
+// shortValue leaves out what is too long to repeat.
+func shortValue(v any) any {
+	const most = 200
+	switch v := v.(type) {
+	case string:
+		if len(v) > most {
+			return nil
+		}
+	case []any, map[string]any:
+		return nil
+	}
+	return v
+}

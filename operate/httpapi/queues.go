@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"broker/core"
+	"broker/operate/service"
+)
+
+type queueList struct {
+	Queues []service.Queue `json:"queues"`
+	Cursor string          `json:"cursor,omitempty" doc:"where the next page begins; none on the last one"`
+}
+
+type queueOutput struct{ Body service.Queue }
+
+// removed says how many jobs are gone.
+type removed struct {
+	Removed int `json:"removed" doc:"how many jobs"`
+}
+
+func (s *Server) registerQueues(api huma.API) {
+	huma.Register(api, operation("list-queues", http.MethodGet, "/queues", "queues", "List queues"), s.listQueues)
+	huma.Register(api, operation("get-queue", http.MethodGet, "/queues/{name}", "queues", "Show a queue", http.StatusNotFound), s.getQueue)
+	huma.Register(api, operation("change-queue", http.MethodPatch, "/queues/{name}", "queues", "Pause, resume or limit a queue",
+		http.StatusNotFound, http.StatusGatewayTimeout), s.changeQueue)
+	huma.Register(api, operation("clear-queue", http.MethodPost, "/queues/{name}/clear", "queues", "Remove jobs of a queue by state",
+		http.StatusNotFound, http.StatusGatewayTimeout), s.clearQueue)
+	huma.Register(api, operation("remove-queue", http.MethodDelete, "/queues/{name}", "queues",
+		"Remove the ready jobs of a queue, its pause and its limits", http.StatusNotFound, http.StatusGatewayTimeout), s.removeQueue)
+}
+
+func (s *Server) listQueues(ctx context.Context, in *struct {
+	Page
+	Prefix string `query:"prefix" doc:"only names that begin so"`
+	Search string `query:"search" doc:"only names that contain this"`
+	Sort   string `query:"sort" doc:"name, ready, scheduled, leased, retrying, blocked, done, dead or latency; with - in front the largest first" example:"-ready"`
+},
+) (*struct{ Body queueList }, error) {
+	queues, cursor, err := s.service().Queues(ctx, callerOf(ctx), service.QueueFilter{
+		Prefix: in.Prefix, Search: in.Search, Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor,
+	})
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body queueList }{queueList{Queues: queues, Cursor: cursor}}, nil
+}
+
+func (s *Server) getQueue(ctx context.Context, in *QueueName) (*queueOutput, error) {
+	q, err := s.service().Queue(ctx, callerOf(ctx), in.Name)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &queueOutput{q}, nil
+}
+
+func (s *Server) changeQueue(ctx context.Context, in *struct {
+	QueueName
+	Body service.QueueChange
+},
+) (*queueOutput, error) {
+	q, err := s.service().ChangeQueue(ctx, callerOf(ctx), in.Name, in.Body)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &queueOutput{q}, nil
+}
+
+func (s *Server) clearQueue(ctx context.Context, in *struct {
+	QueueName
+	Body struct {
+		States []string `json:"states" minItems:"1" enum:"scheduled,blocked,ready,leased,retrying,done,dead" doc:"of the jobs to be removed"`
+	}
+},
+) (*struct{ Body removed }, error) {
+	states, err := service.ParseStates(in.Body.States)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return s.purge(ctx, in.Name, states, false)
+}
+
+func (s *Server) removeQueue(ctx context.Context, in *QueueName) (*struct{ Body removed }, error) {
+	return s.purge(ctx, in.Name, []core.State{core.Ready}, true)
+}
+
+func (s *Server) purge(ctx context.Context, queue string, states []core.State, drop bool) (*struct{ Body removed }, error) {
+	n, err := s.service().ClearQueue(ctx, callerOf(ctx), queue, states, drop)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body removed }{removed{n}}, nil
+}

@@ -1,0 +1,172 @@
+package httpapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"log"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"broker/core"
+	"broker/core/clock"
+	"broker/frontends/access"
+	"broker/operate/service"
+)
+
+// Options of the server.
+type Options struct {
+	Version string
+	Log     zerolog.Logger
+	Now     func() core.Instant // nil: the system's clock
+
+	Access           *access.Control // principals; nil: there are none
+	Password         string          // of basic authentication, with any user name, or as a bearer token; empty: none
+	DefaultPrincipal string          // of clients without credentials, where there are principals
+
+	Cluster *service.Cluster // nil: the broker is not a node of one
+
+	Profiling    bool  // serve profiles of the process
+	MaxConns     int   // connections at once; 0: no bound
+	MaxBodyBytes int64 // of a request that carries jobs or results; 0: the default
+}
+
+// defaultMaxBody bounds requests that carry jobs or results.
+const defaultMaxBody = 64 << 20
+
+// Connections is what happened to the connections of one front-end.
+type Connections = service.Connections
+
+// Backend is what the server reports of. Its functions are called from any goroutine.
+type Backend struct {
+	Service *service.Service
+	Broker  core.Broker
+	Stats   func() []byte       // Faktory's INFO, in JSON
+	Health  func() []byte       // the part of it that everybody may read
+	Syncs   func() core.Latency // of the store; nil: unknown
+
+	Connections func() map[string]Connections // by front-end
+
+	Spans func() (sent, dropped uint64, on bool) // to a collector; nil: unknown
+}
+
+// Server answers HTTP requests.
+type Server struct {
+	options      Options
+	metrics      *metrics
+	logins       *loginLimiter
+	backend      atomic.Pointer[Backend]
+	startTimeout time.Duration
+	progress     atomic.Pointer[progress]
+	stopping     atomic.Bool
+	pages        []Pages
+	document     func() []byte // of serveDocument
+}
+
+// progress is how far the start has come.
+type progress struct {
+	Jobs uint64  `json:"jobs"` // read back so far
+	Part float64 `json:"part"` // of the store, 0 to 1
+}
+
+// New makes a server that is not ready.
+func New(o Options) *Server {
+	if o.Now == nil {
+		o.Now = clock.System{}.Now
+	}
+	if o.Access == nil {
+		o.Access = &access.Control{}
+	}
+	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, defaultMaxBody)
+	s := &Server{options: o, logins: newLoginLimiter(o.Now), startTimeout: startTimeout}
+	s.progress.Store(&progress{})
+	s.metrics = newMetrics(o.Version, &s.backend, o.Access)
+	if o.Cluster != nil {
+		s.metrics.cluster = o.Cluster.Numbers
+	}
+	return s
+}
+
+// Listener gets the numbers that metrics are made of; it is for the engine.
+func (s *Server) Listener() core.Listener { return s.metrics }
+
+// Progress notes how far the start has come. Any goroutine.
+func (s *Server) Progress(jobs uint64, part float64) {
+	s.progress.Store(&progress{Jobs: jobs, Part: part})
+}
+
+// Ready says that clients are served from now on.
+func (s *Server) Ready(b Backend) {
+	s.metrics.read(b.Broker) // where the totals start
+	s.backend.Store(&b)
+}
+
+// Unready says that clients are not served until Ready is called again.
+func (s *Server) Unready() {
+	s.backend.Store(nil)
+	s.metrics.forget()
+}
+
+// Stopping says that no new clients are served any more.
+func (s *Server) Stopping() { s.stopping.Store(true) }
+
+// HTTP is the net/http server of the API and the pages, with time limits against clients that do not speak.
+func (s *Server) HTTP() *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.HandleFunc("GET /health", s.health)
+	mux.Handle("GET /metrics", s.guarded(http.HandlerFunc(s.serveMetrics)))
+	mux.Handle("GET /stats", s.guarded(http.HandlerFunc(s.stats)))
+	s.serveDocument(mux, s.newAPI(mux))
+	if s.options.Profiling {
+		s.profiles(mux)
+	}
+	for _, p := range s.pages {
+		for _, pattern := range p.Patterns {
+			mux.Handle(pattern, p.Handler)
+		}
+	}
+	limiter := newConnLimiter(s.options.MaxConns)
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:           limiter.limited(compressed(inTurns(s.routed(mux)))),
+		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ConnState:         limiter.connState,
+		ConnContext:       limiter.connContext,
+		ErrorLog:          log.New(libraryLog{s.options.Log}, "", 0),
+	}
+}
+
+// writeTimeout is how long the answer to a request may take, waits not counted. It is longer than bodyTimeout, so that a client
+// that sends its body too slowly gets an answer.
+const writeTimeout = bodyTimeout + 10*time.Second
+
+// answer sends a value as JSON.
+func (s *Server) answer(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		s.options.Log.Error().Err(err).Msg("answer is no json")
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	send(w, status, append(body, '\n'))
+}
+
+func send(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-cache")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client has left: nobody to tell
+}
