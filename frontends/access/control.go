@@ -43,6 +43,15 @@ type Control struct {
 	table atomic.Pointer[table]
 
 	refused [len(core.Protocols)]atomic.Uint64
+	logins  Logins
+}
+
+// Logins counts the failed logins of all ports; nil if c is.
+func (c *Control) Logins() *Logins {
+	if c == nil {
+		return nil
+	}
+	return &c.logins
 }
 
 // table is what one reading of the settings makes.

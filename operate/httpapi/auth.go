@@ -107,15 +107,6 @@ func knownHost(r *http.Request) bool {
 	return err == nil
 }
 
-// remoteHost is the address of a client without its port; empty on a unix socket.
-func remoteHost(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	return host
-}
-
 // protected is guarded for what changes something: requests that a browser makes for a page of another site are refused.
 func (s *Server) protected(next http.Handler) http.Handler {
 	p := http.NewCrossOriginProtection()

@@ -59,14 +59,8 @@ func Status(err error) int {
 	return http.StatusConflict
 }
 
-// bySecret checks a token or a password. Clients that fail too often have to wait.
+// bySecret checks a token or a password. One that is right always passes: clients that fail may share its address.
 func (s *Server) bySecret(r *http.Request, secret string) (*access.Principal, *Problem) {
-	host := remoteHost(r)
-	if wait := s.logins.wait(host); wait > 0 {
-		p := problem(http.StatusTooManyRequests, codeTooManyLogins, "too many failed logins from this address")
-		p.retryAfterS = int(wait.Seconds()) + 1
-		return nil, p
-	}
 	if secret != "" {
 		if p := s.options.Access.ByToken(secret); p != nil {
 			return p, nil
@@ -78,6 +72,11 @@ func (s *Server) bySecret(r *http.Request, secret string) (*access.Principal, *P
 	if s.options.Password == "" && !s.options.Access.Enabled() {
 		return s.withoutCredentials(r)
 	}
-	s.logins.failed(host)
+	// The user name of basic authentication does not matter, so failures are not counted by it.
+	if wait := s.options.Access.Logins().Failed(r.RemoteAddr, "", s.options.Now()); wait > 0 {
+		p := problem(http.StatusTooManyRequests, codeTooManyLogins, "too many failed logins from this address")
+		p.retryAfterS = int(wait.Seconds()) + 1
+		return nil, p
+	}
 	return nil, problem(http.StatusUnauthorized, codeUnauthorized, "wrong credentials")
 }

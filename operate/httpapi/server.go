@@ -56,7 +56,6 @@ type Backend struct {
 type Server struct {
 	options      Options
 	metrics      *metrics
-	logins       *loginLimiter
 	backend      atomic.Pointer[Backend]
 	startTimeout time.Duration
 	progress     atomic.Pointer[progress]
@@ -80,7 +79,7 @@ func New(o Options) *Server {
 		o.Access = &access.Control{}
 	}
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, defaultMaxBody)
-	s := &Server{options: o, logins: newLoginLimiter(o.Now), startTimeout: startTimeout}
+	s := &Server{options: o, startTimeout: startTimeout}
 	s.progress.Store(&progress{})
 	s.metrics = newMetrics(o.Version, &s.backend, o.Access)
 	if o.Cluster != nil {
