@@ -7,6 +7,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/access"
+	"broker/frontends/resp"
 )
 
 // Options of the front-end; zero values mean the defaults.
@@ -116,7 +117,7 @@ func (f *Frontend) Name() string { return "qless" }
 
 // Limits implements frontends.Frontend.
 func (f *Frontend) Limits() frontends.Limits {
-	return frontends.Limits{MaxInput: 2 * (f.opts.MaxBodyBytes + maxCommandOverhead), MaxOutput: f.opts.MaxOutputBytes}
+	return frontends.Limits{MaxInput: 2 * (f.opts.MaxBodyBytes + resp.MaxCommandOverhead), MaxOutput: f.opts.MaxOutputBytes}
 }
 
 // Open implements frontends.Frontend.

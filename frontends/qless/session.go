@@ -9,6 +9,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/access"
+	"broker/frontends/resp"
 )
 
 // session is one connection.
@@ -16,7 +17,7 @@ type session struct {
 	f          *Frontend
 	conn       frontends.Conn
 	client     core.ClientID // for lists of clients; commands are decided in the front-end's own name
-	reader     commandReader
+	reader     resp.Reader
 	authorized bool
 	closing    bool
 	name       string
@@ -41,11 +42,11 @@ var _ frontends.Session = (*session)(nil)
 // Feed implements frontends.Session.
 func (s *session) Feed(in []byte) int {
 	used := 0
-	s.reader.max = s.f.opts.MaxBodyBytes
+	s.reader.Max = s.f.opts.MaxBodyBytes
 	var buf [16][]byte
 	for !s.closing && used < len(in) {
-		args, n, err := s.reader.next(in[used:], buf[:0])
-		if errors.Is(err, errShort) {
+		args, n, err := s.reader.Next(in[used:], buf[:0])
+		if errors.Is(err, resp.ErrShort) {
 			break
 		}
 		if err != nil {

@@ -1,4 +1,4 @@
-package qless
+package resp
 
 import (
 	"bytes"
@@ -9,35 +9,35 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Limits of a command beside the length of its arguments.
+// Limits of a command beside the length of its arguments. MaxCommandOverhead is what a command may take beyond Reader.Max.
 const (
 	maxArgs            = 1 << 20
 	maxInline          = 64 << 10
-	maxCommandOverhead = 64 << 10
+	MaxCommandOverhead = 64 << 10
 )
 
-// errShort means that the command has not arrived whole.
-var errShort = errors.New("more input needed")
+// ErrShort means that the command has not arrived whole.
+var ErrShort = errors.New("more input needed")
 
-// syntaxError is input that is not RESP; the connection ends with it.
-type syntaxError string
+// SyntaxError is input that is not RESP; the connection ends with it.
+type SyntaxError string
 
-func (e syntaxError) Error() string { return "Protocol error: " + string(e) }
+func (e SyntaxError) Error() string { return "Protocol error: " + string(e) }
 
-// commandReader cuts commands from the input of a connection. It remembers how far it has looked, so that a long command
+// Reader cuts commands from the input of a connection. It remembers how far it has looked, so that a long command
 // that arrives in many pieces is looked at once.
-type commandReader struct {
-	max   int // bytes of one command
+type Reader struct {
+	Max   int // bytes of one argument; a command may be a little longer
 	args  int // of the command at hand that are still to come; zero: its first line is
 	count int
 	at    int // the next argument
 }
 
-// next returns the arguments of the first command, which are views of in, and how many bytes it takes. An empty command
+// Next returns the arguments of the first command, which are views of in, and how many bytes it takes. An empty command
 // has none.
-func (r *commandReader) next(in []byte, buf [][]byte) (args [][]byte, n int, err error) {
+func (r *Reader) Next(in []byte, buf [][]byte) (args [][]byte, n int, err error) {
 	if len(in) == 0 {
-		return nil, 0, errShort
+		return nil, 0, ErrShort
 	}
 	if in[0] != '*' {
 		return r.inline(in, buf)
@@ -48,53 +48,53 @@ func (r *commandReader) next(in []byte, buf [][]byte) (args [][]byte, n int, err
 	}
 	r.args, r.count, r.at = 0, 0, 0
 	if end == 0 {
-		return nil, 0, errShort
+		return nil, 0, ErrShort
 	}
 	if in[1] == '-' { // a null array
 		return nil, end, nil
 	}
 	complete, args, _, rest, err := redcon.ReadNextCommand(in[:end], buf)
 	if err != nil || !complete || len(rest) > 0 {
-		return nil, 0, syntaxError("invalid command")
+		return nil, 0, SyntaxError("invalid command")
 	}
 	return args, end, nil
 }
 
 // end is where the first command ends: its lengths are looked at before anything is kept.
-func (r *commandReader) end(in []byte) (int, error) {
+func (r *Reader) end(in []byte) (int, error) {
 	if r.at == 0 {
 		n, used, err := header(in, '*', "invalid multibulk length")
 		if err != nil {
 			return 0, err
 		}
 		if n < -1 || n > maxArgs {
-			return 0, syntaxError("invalid multibulk length")
+			return 0, SyntaxError("invalid multibulk length")
 		}
 		r.args, r.at = max(n, 0), used
 	}
 	for r.args > 0 {
 		if r.at >= len(in) {
-			return 0, errShort
+			return 0, ErrShort
 		}
 		if in[r.at] != '$' {
-			return 0, syntaxError(fmt.Sprintf("expected '$', got '%c'", in[r.at]))
+			return 0, SyntaxError(fmt.Sprintf("expected '$', got '%c'", in[r.at]))
 		}
 		n, used, err := header(in[r.at:], '$', "invalid bulk length")
 		if err != nil {
 			return 0, err
 		}
-		if n < 0 || n > r.max {
-			return 0, syntaxError("invalid bulk length")
+		if n < 0 || n > r.Max {
+			return 0, SyntaxError("invalid bulk length")
 		}
 		next := r.at + used + n + 2
-		if next > r.max+maxCommandOverhead {
-			return 0, syntaxError("command is too long")
+		if next > r.Max+MaxCommandOverhead {
+			return 0, SyntaxError("command is too long")
 		}
 		if next > len(in) {
-			return 0, errShort
+			return 0, ErrShort
 		}
 		if in[next-2] != '\r' || in[next-1] != '\n' {
-			return 0, syntaxError("invalid bulk length")
+			return 0, SyntaxError("invalid bulk length")
 		}
 		r.at = next
 		r.args--
@@ -108,38 +108,38 @@ func header(in []byte, mark byte, wrong string) (n, used int, err error) {
 	end := bytes.IndexByte(in[:min(len(in), longest)], '\n')
 	switch {
 	case end < 0 && len(in) >= longest:
-		return 0, 0, syntaxError(wrong)
+		return 0, 0, SyntaxError(wrong)
 	case end < 0:
-		return 0, 0, errShort
+		return 0, 0, ErrShort
 	case end < 2 || in[end-1] != '\r' || in[0] != mark:
-		return 0, 0, syntaxError(wrong)
+		return 0, 0, SyntaxError(wrong)
 	}
 	n, err = strconv.Atoi(string(in[1 : end-1]))
 	if err != nil {
-		return 0, 0, syntaxError(wrong)
+		return 0, 0, SyntaxError(wrong)
 	}
 	return n, end + 1, nil
 }
 
 // inline reads a command that is a line of words.
-func (r *commandReader) inline(in []byte, buf [][]byte) (args [][]byte, n int, err error) {
+func (r *Reader) inline(in []byte, buf [][]byte) (args [][]byte, n int, err error) {
 	end := bytes.IndexByte(in[:min(len(in), maxInline)], '\n')
 	switch {
 	case end < 0 && len(in) >= maxInline:
-		return nil, 0, syntaxError("too big inline request")
+		return nil, 0, SyntaxError("too big inline request")
 	case end < 0:
-		return nil, 0, errShort
+		return nil, 0, ErrShort
 	}
 	line := bytes.TrimRight(in[:end], "\r")
 	if len(line) == 0 {
 		return nil, end + 1, nil
 	}
 	if in[0] == '$' { // no line of words
-		return nil, 0, syntaxError("unexpected '$'")
+		return nil, 0, SyntaxError("unexpected '$'")
 	}
 	complete, args, _, _, err := redcon.ReadNextCommand(in[:end+1], buf)
 	if err != nil || !complete {
-		return nil, 0, syntaxError("unbalanced quotes in request")
+		return nil, 0, SyntaxError("unbalanced quotes in request")
 	}
 	return args, end + 1, nil
 }

@@ -1,0 +1,3 @@
+// Package resp is what the front-ends share that speak Redis's protocol, RESP: it cuts commands from the input of a connection.
+// It knows no command of any front-end. Replies are written with redcon.
+package resp
