@@ -122,8 +122,7 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 	case *core.ReadMeta:
 		m.reply(c, core.Reply{Kind: core.MetaReply, Tag: op.Tag, Data: m.meta[op.Name], Commit: m.metaCommit()})
 	case *core.WriteMeta:
-		m.writeMeta(op.Entries)
-		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+		m.writeEntries(c, op)
 	case *core.WriteDocuments:
 		m.writeDocuments(c, op)
 	case *core.ReadDocuments:

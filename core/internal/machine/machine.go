@@ -355,6 +355,15 @@ func (m *Machine) Pending() int { return len(m.changed) + len(m.removed) + len(m
 // Awaited reports whether a client waits for the open batch.
 func (m *Machine) Awaited() bool { return len(m.waitsOpen) > 0 }
 
+// writeEntries is WriteMeta. The check of a list must not write, since a later operation may be refused.
+func (m *Machine) writeEntries(c *client, op *core.WriteMeta) {
+	if m.run != nil && !m.run.applying {
+		return
+	}
+	m.writeMeta(op.Entries)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
+}
+
 func (m *Machine) writeMeta(marks []core.MetaEntry) {
 	for _, k := range marks {
 		if k.Value == nil {

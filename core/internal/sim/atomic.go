@@ -28,6 +28,10 @@ func (w *world) atomic() error {
 	}
 	submit := &core.Submit{Tag: w.newTag(), Job: &core.Job{Queue: queueName(w.rng.IntN(4)), Origin: core.Faktory, Body: fmt.Appendf(nil, "body %d", w.number)}}
 	write, written := w.writeDocument()
+	entry := &core.WriteMeta{Tag: w.newTag(), Entries: []core.MetaEntry{{Name: metaName, Value: fmt.Append(nil, w.number)}}}
+	if w.rng.IntN(2) == 0 { // before the operations that may be refused
+		op.Ops, accepted = append([]core.Op{entry}, op.Ops...), append([]func(core.Reply) error{func(core.Reply) error { return nil }}, accepted...)
+	}
 	seq := uint64(0)
 	op.Ops, accepted = append(op.Ops, submit, write), append(accepted, func(r core.Reply) error {
 		seq = r.Seq
@@ -88,6 +92,7 @@ func (w *world) listed(p *promise) (core.Op, func(core.Reply) error) {
 
 // brief is the state that a refused list must not change.
 func (w *world) brief(jobs []*promise) (text string) {
+	text = fmt.Sprintf("entry %q; ", w.ask(&core.ReadMeta{Name: metaName}).Data)
 	for _, p := range jobs {
 		if i := w.look(p.seq); i != nil {
 			text += fmt.Sprintf("%d %v in %s, epoch %d; ", p.seq, i.State, i.Queue, i.Epoch)
