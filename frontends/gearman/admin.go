@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"broker/core"
+	"broker/frontends"
 	"broker/frontends/access"
 )
 
@@ -65,8 +66,12 @@ func (n need) metBy(s *session) bool {
 }
 
 // runLine handles a line. Text after a NUL is ignored; words are separated by spaces; a line with a leading space is an
-// unknown command.
+// unknown command. A line of an HTTP request closes the connection.
 func (s *session) runLine(line []byte) {
+	if frontends.IsHTTP(line) {
+		s.closing = true
+		return
+	}
 	text := string(cutNUL(line))
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' })
 	word := ""

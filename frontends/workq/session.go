@@ -85,13 +85,18 @@ func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
 		return 0, false
 	}
 	s.scanned = 0
+	r := &p.request
+	r.parse(line)
+	cmd, known := commands[string(r.word)]
+	if !known && frontends.IsHTTP(line) {
+		s.flush(p)
+		s.shutdown()
+		return n, false
+	}
 	if bare {
 		p.say(badLineEnd)
 		return n, true
 	}
-	r := &p.request
-	r.parse(line)
-	cmd, known := commands[string(r.word)]
 	if !cmd.body {
 		s.runLine(p, cmd, known)
 		return n, true
