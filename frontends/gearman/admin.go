@@ -236,7 +236,7 @@ func (s *session) appendQueues(b []byte, queues []core.QueueInfo, priorities boo
 	for i := range queues {
 		q := &queues[i]
 		waiting := q.Scheduled + q.Retrying + q.Blocked
-		b = append(b, s.f.functionOf(q.Name)...)
+		b = appendText(b, s.f.functionOf(q.Name))
 		if priorities {
 			b = appendColumn(b, q.High)
 			b = appendColumn(b, q.Normal+waiting)

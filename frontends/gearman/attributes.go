@@ -52,10 +52,11 @@ func appendKey(b []byte, n *name, unique, workload []byte) []byte {
 	return append(append(b, keyUnique...), unique...)
 }
 
-// uniqueOf is the unique that workers receive: that of the client, or the id of a job from another protocol.
+// uniqueOf is the unique that workers receive: that of the client, or the id of a job from another protocol, in which a NUL
+// would end the field.
 func uniqueOf(j *core.Job) string {
 	if j.Origin != core.Gearman {
-		return j.Identity()
+		return strings.ReplaceAll(j.Identity(), "\x00", "%00")
 	}
 	key := j.UniqueKey
 	switch {

@@ -57,6 +57,17 @@ func TestFaktoryJobForAGearmanWorker(t *testing.T) {
 	w.Want("resize\t1\t0\t1\n.\nresize\t0\t1\t0\t1\n.\nH:host:1\t1\t0\t1\n.\njid1\n.\n")
 }
 
+func TestNULInTheIDOfAJobDoesNotEndItsField(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	newStranger(t, s, core.Faktory).do(&core.Submit{Job: &core.Job{
+		ID: "jid\x00forged", Queue: "q", Body: []byte("body"), Origin: core.Faktory, MaxFails: 1,
+	}})
+	w := s.Dial("worker")
+	w.SendBytes([]byte(join(request(canDo, "q"), request(grabJobUniq))))
+	w.WantBytes(answer(jobAssignUniq, "H:host:1", "q", "jid%00forged", "body"))
+}
+
 func TestExceptionOfAGearmanWorkerInOtherProtocols(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)

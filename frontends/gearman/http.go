@@ -72,6 +72,7 @@ type httpSession struct {
 
 	complete   bool // the request is; no more input is read
 	answered   bool
+	http11     bool   // the client speaks HTTP/1.1
 	head       bool   // the answer has no body
 	background bool   // the answer is the handle alone
 	data       []byte // of WORK_DATA
@@ -90,7 +91,7 @@ func (s *httpSession) Feed(in []byte) int {
 	}
 	s.complete = true
 	s.h.forget(s)
-	s.head, s.background = r.head, r.background
+	s.http11, s.head, s.background = r.http11, r.head, r.background
 	switch {
 	case status != "":
 		s.refuse(status)
@@ -186,7 +187,7 @@ func (s *httpSession) handle(r *core.Reply) string { return string(s.h.f.o.Handl
 // write answers with status 200. The answer may leave once commit is on disk.
 func (s *httpSession) write(handle, command string, body []byte, commit core.Commit) {
 	out := s.conn.Out()
-	b := append(out.Buf(), "HTTP/1.0 200 OK\r\n"...)
+	b := append(out.Buf(), s.statusLine("200 OK")...)
 	if handle != "" {
 		b = append(append(append(b, "X-Gearman-Job-Handle: "...), handle...), "\r\n"...)
 	}
@@ -209,7 +210,16 @@ func (s *httpSession) refuse(status httpStatus) {
 }
 
 func (s *httpSession) refusal(status httpStatus) []byte {
-	return []byte("HTTP/1.0 " + string(status) + "\r\nServer: Gearman/" + s.h.f.o.Version + "\r\nContent-Length: 0\r\n\r\n")
+	return []byte(s.statusLine(status) + "Server: Gearman/" + s.h.f.o.Version + "\r\nContent-Length: 0\r\n\r\n")
+}
+
+// statusLine is the first line of an answer in the version of the request. In HTTP/1.1 the header says what is implied before:
+// that the connection ends with the answer.
+func (s *httpSession) statusLine(status httpStatus) string {
+	if s.http11 {
+		return "HTTP/1.1 " + string(status) + "\r\nConnection: close\r\n"
+	}
+	return "HTTP/1.0 " + string(status) + "\r\n"
 }
 
 // close ends the connection behind the answer.

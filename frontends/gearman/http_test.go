@@ -1,6 +1,7 @@
 package gearman
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,14 +41,20 @@ func (x *otherClient) act(s *frontendtest.Stage, op core.Op) {
 	s.Settle()
 }
 
+// Status lines, with the header that goes with the version.
+const (
+	http10 = "HTTP/1.0 %s\r\n"
+	http11 = "HTTP/1.1 %s\r\nConnection: close\r\n"
+)
+
 // httpResult is the answer to the first job of a stage.
-func httpResult(command, body string) string {
-	return "HTTP/1.0 200 OK\r\nX-Gearman-Job-Handle: H:host:1\r\nX-Gearman-Command: " + command +
+func httpResult(version, command, body string) string {
+	return fmt.Sprintf(version, "200 OK") + "X-Gearman-Job-Handle: H:host:1\r\nX-Gearman-Command: " + command +
 		"\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\nServer: Gearman/1.1.20\r\n\r\n" + body
 }
 
-func httpRefusal(status string) string {
-	return "HTTP/1.0 " + status + "\r\nServer: Gearman/1.1.20\r\nContent-Length: 0\r\n\r\n"
+func httpRefusal(version, status string) string {
+	return fmt.Sprintf(version, status) + "Server: Gearman/1.1.20\r\nContent-Length: 0\r\n\r\n"
 }
 
 func TestHTTPForegroundJob(t *testing.T) {
@@ -64,7 +71,7 @@ func TestHTTPForegroundJob(t *testing.T) {
 	w.act(s, &core.SendData{Ref: core.Ref{Seq: r.Seq}, Data: []byte("careful"), Warning: true})
 	c.WantSilence()
 	w.act(s, &core.Complete{Ref: core.Ref{Seq: r.Seq}, Result: []byte("two")})
-	c.Want(httpResult("WORK_COMPLETE", "one two"))
+	c.Want(httpResult(http11, "WORK_COMPLETE", "one two"))
 	c.WantClosed()
 }
 
@@ -74,7 +81,7 @@ func TestHTTPBackgroundJob(t *testing.T) {
 	c := s.Dial("client")
 	c.Send("PUT //f HTTP/1.0\nX-GEARMAN-BACKGROUND: TRUE\nX-Gearman-Priority: low\nX-Unknown: y\nTraceparent: " +
 		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\ntracestate: a=1\nContent-Length: 1\n\nx and more")
-	c.Want(httpResult("JOB_CREATED", ""))
+	c.Want(httpResult(http10, "JOB_CREATED", ""))
 	c.WantClosed()
 	if j := w.grab().Job; string(j.Body) != "x" || uniqueOf(j) != "-" || j.Priority != -1 || j.Ephemeral ||
 		j.Trace != "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 a=1" {
@@ -89,9 +96,9 @@ func TestHTTPJobThatFails(t *testing.T) {
 		failure core.Failure
 		want    string
 	}{
-		{false, core.Failure{}, httpResult("WORK_FAIL", "")},
-		{false, core.Failure{Exception: true, Data: []byte("oops")}, httpResult("WORK_FAIL", "")},
-		{true, core.Failure{Exception: true, Data: []byte("oops")}, httpResult("WORK_EXCEPTION", "oops")},
+		{false, core.Failure{}, httpResult(http11, "WORK_FAIL", "")},
+		{false, core.Failure{Exception: true, Data: []byte("oops")}, httpResult(http11, "WORK_FAIL", "")},
+		{true, core.Failure{Exception: true, Data: []byte("oops")}, httpResult(http11, "WORK_EXCEPTION", "oops")},
 	} {
 		s, w := setupHTTP(t, func(o *Options) { o.ExceptionsForAll = test.forAll })
 		c := s.Dial("client")
@@ -108,35 +115,36 @@ func TestHTTPHeadHasNoBody(t *testing.T) {
 	c := s.Dial("client")
 	c.Send("HEAD /f HTTP/1.1\r\n\r\n")
 	w.act(s, &core.Complete{Ref: core.Ref{Seq: w.grab().Seq}, Result: []byte("result")})
-	c.Want("HTTP/1.0 200 OK\r\nX-Gearman-Job-Handle: H:host:1\r\nContent-Length: 6\r\nServer: Gearman/1.1.20\r\n\r\n")
+	c.Want("HTTP/1.1 200 OK\r\nConnection: close\r\nX-Gearman-Job-Handle: H:host:1\r\nContent-Length: 6\r\nServer: Gearman/1.1.20\r\n\r\n")
 	c.WantClosed()
 	c = s.Dial("monitor")
 	c.Send("HEAD / HTTP/1.1\r\n\r\n")
-	c.Want("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nServer: Gearman/1.1.20\r\n\r\n")
+	c.Want("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\nServer: Gearman/1.1.20\r\n\r\n")
 	c.WantClosed()
 }
 
 func TestHTTPRefusals(t *testing.T) {
 	t.Parallel()
 	s, _ := setupHTTP(t, nil)
-	for _, test := range []struct{ in, status string }{
-		{"garbage\r\n", "400 BAD_REQUEST"},
-		{"POST /f HTTP/2.0\r\n", "400 BAD_REQUEST"},
-		{"POST /f\x00g HTTP/1.1\r\n", "400 BAD_REQUEST"},
-		{"POST /f HTTP/1.1\r\nContent-Length: -5\r\n", "400 BAD_REQUEST"},
-		{"GET /f HTTP/1.1\r\nX-Gearman-Unique: " + strings.Repeat("u", 65) + "\r\n\r\n", "400 BAD_REQUEST"},
-		{"GET /" + strings.Repeat("f", core.MaxQueueName+1) + " HTTP/1.1\r\n\r\n", "400 BAD_REQUEST"},
-		{"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n", "404 NOT_FOUND"},
-		{"GET / HTTP/1.1\r\n\r\n", "404 NOT_FOUND"},
-		{"TRACE /f HTTP/1.1\r\n\r\n", "405 METHOD_NOT_ALLOWED"},
-		{"POST /f HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", "411 LENGTH_REQUIRED"},
-		{"POST /f HTTP/1.1\r\nContent-Length: 262145\r\n\r\n", "413 REQUEST_ENTITY_TOO_LARGE"},
-		{"GET /" + strings.Repeat("f", 65<<10), "431 REQUEST_HEADER_FIELDS_TOO_LARGE"},
-		{"GET /f HTTP/1.1\r\nX: " + strings.Repeat("y", 65<<10) + "\r\n\r\n", "431 REQUEST_HEADER_FIELDS_TOO_LARGE"},
+	for _, test := range []struct{ in, version, status string }{
+		{"garbage\r\n", http10, "400 BAD_REQUEST"},
+		{"POST /f HTTP/2.0\r\n", http10, "400 BAD_REQUEST"},
+		{"POST /f\x00g HTTP/1.1\r\n", http11, "400 BAD_REQUEST"},
+		{"POST /f HTTP/1.1\r\nContent-Length: -5\r\n", http11, "400 BAD_REQUEST"},
+		{"GET /f HTTP/1.1\r\nX-Gearman-Unique: " + strings.Repeat("u", 65) + "\r\n\r\n", http11, "400 BAD_REQUEST"},
+		{"GET /f HTTP/1.1\r\nX-Gearman-Unique: a\x00b\r\n\r\n", http11, "400 BAD_REQUEST"},
+		{"GET /" + strings.Repeat("f", core.MaxQueueName+1) + " HTTP/1.1\r\n\r\n", http11, "400 BAD_REQUEST"},
+		{"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n", http11, "404 NOT_FOUND"},
+		{"GET / HTTP/1.1\r\n\r\n", http11, "404 NOT_FOUND"},
+		{"TRACE /f HTTP/1.1\r\n\r\n", http11, "405 METHOD_NOT_ALLOWED"},
+		{"POST /f HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", http11, "411 LENGTH_REQUIRED"},
+		{"POST /f HTTP/1.1\r\nContent-Length: 262145\r\n\r\n", http11, "413 REQUEST_ENTITY_TOO_LARGE"},
+		{"GET /" + strings.Repeat("f", 65<<10), http10, "431 REQUEST_HEADER_FIELDS_TOO_LARGE"},
+		{"GET /f HTTP/1.1\r\nX: " + strings.Repeat("y", 65<<10) + "\r\n\r\n", http11, "431 REQUEST_HEADER_FIELDS_TOO_LARGE"},
 	} {
 		c := s.Dial("client")
 		c.Send(test.in)
-		c.Want(httpRefusal(test.status))
+		c.Want(httpRefusal(test.version, test.status))
 		c.WantClosed()
 	}
 }
@@ -164,7 +172,7 @@ func TestHTTPRequestInParts(t *testing.T) {
 	s.Split = true
 	c := s.Dial("client")
 	c.Send("\r\nPOST /f?a=%20 HTTP/1.1\r\nContent-Length: 3\r\nX-Gearman-Background: true\r\n\r\nabc")
-	c.Want(httpResult("JOB_CREATED", ""))
+	c.Want(httpResult(http11, "JOB_CREATED", ""))
 	w.broker.Do(w.id, []core.Op{&core.Register{Queue: "f?a=%20"}}, nil)
 	if j := w.grab().Job; string(j.Body) != "abc" {
 		t.Errorf("job: %+v", j)

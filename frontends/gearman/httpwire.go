@@ -27,6 +27,7 @@ const (
 // httpRequest is a request; its fields are parts of the input.
 type httpRequest struct {
 	submission
+	http11 bool // the version is HTTP/1.1
 	head   bool // the method is HEAD: the answer has no body
 	length int  // of the body
 
@@ -90,7 +91,8 @@ func (r *httpRequest) parseRequestLine(line []byte) httpStatus {
 	method, rest, _ := bytes.Cut(line, []byte{' '})
 	path, version, ok := bytes.Cut(bytes.TrimLeft(rest, " "), []byte{' '})
 	version = bytes.TrimLeft(version, " ")
-	if !ok || string(version) != "HTTP/1.1" && string(version) != "HTTP/1.0" || bytes.IndexByte(path, 0) >= 0 {
+	r.http11 = string(version) == "HTTP/1.1"
+	if !ok || !r.http11 && string(version) != "HTTP/1.0" || bytes.IndexByte(path, 0) >= 0 {
 		return httpBadRequest
 	}
 	switch string(method) {
@@ -118,6 +120,8 @@ func (r *httpRequest) parseHeader(line []byte, hasBody bool) httpStatus {
 		r.length = int(n)
 	case is(name, "Transfer-Encoding") && hasBody:
 		return httpLengthRequired
+	case is(name, "X-Gearman-Unique") && bytes.IndexByte(value, 0) >= 0: // it would end the field that workers receive
+		return httpBadRequest
 	case is(name, "X-Gearman-Unique") && len(value) > 0:
 		r.unique = value
 	case is(name, "traceparent"):

@@ -1,6 +1,8 @@
 package gearman
 
 import (
+	"encoding/hex"
+
 	"broker/core"
 	"broker/frontends/access"
 )
@@ -144,8 +146,26 @@ func writeJob(s *session, b []byte, j *core.JobInfo) []byte {
 	return appendColumn(appendColumn(appendColumn(s.f.o.Handles.Append(b, j.Seq), retries), 0), stored)
 }
 
-// writeUnique writes a row of show unique jobs; a job without a unique has an empty one.
-func writeUnique(_ *session, b []byte, j *core.JobInfo) []byte { return append(b, uniqueOf(j.Job)...) }
+// writeUnique writes a row of show unique jobs; a job without a unique has an empty one. A lone dot would end the list.
+func writeUnique(_ *session, b []byte, j *core.JobInfo) []byte {
+	if unique := uniqueOf(j.Job); unique != "." {
+		return appendText(b, unique)
+	}
+	return append(b, "%2e"...)
+}
+
+// appendText appends a name or an id that a client has chosen. Control characters, which could forge lines and columns, are
+// written as % and two hex digits.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == 0x7f {
+			b = hex.AppendEncode(append(b, '%'), []byte{c})
+			continue
+		}
+		b = append(b, text[i])
+	}
+	return b
+}
 
 // nextWorkers writes the next rows of workers.
 func (l *listing) nextWorkers(s *session) bool {

@@ -136,6 +136,9 @@ func (s *session) canDo(m *message) {
 
 func (s *session) cantDo(m *message) {
 	n := s.names.of(cutNUL(m.args[0]), &s.f.o)
+	if n.tooLong { // and so was never registered
+		return
+	}
 	s.f.workers.unregister(s.entry, n.function)
 	s.ask(&core.Unregister{Queue: n.queue})
 }

@@ -17,11 +17,12 @@ type name struct {
 	target   string // queue of submitted jobs: the same, unless a route changes it
 	typ      string // type of submitted jobs; empty: same as target
 	routed   bool
+	tooLong  bool // the other fields are empty
 }
 
 // valid reports whether queues can have these names.
 func (n *name) valid() bool {
-	return len(n.queue) <= core.MaxQueueName && len(n.target) <= core.MaxQueueName
+	return !n.tooLong && len(n.queue) <= core.MaxQueueName && len(n.target) <= core.MaxQueueName
 }
 
 // names caches the functions that a connection has named, so that packets do not allocate strings. Connections share equal
@@ -32,12 +33,15 @@ type names struct {
 	epoch uint64 // of the routes
 }
 
-// of returns the name for a function.
+// of returns the name for a function. One that is too long for a queue is not kept.
 func (s *names) of(function []byte, o *Options) *name {
 	if o.RouteEpoch != nil {
 		if epoch := o.RouteEpoch(); epoch != s.epoch {
 			*s = names{epoch: epoch}
 		}
+	}
+	if len(o.Namespace)+len(function) > core.MaxQueueName {
+		return &name{tooLong: true}
 	}
 	if s.last != nil && s.last.function == string(function) {
 		return s.last

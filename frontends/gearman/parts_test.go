@@ -142,6 +142,21 @@ func TestNames(t *testing.T) {
 	if len(s.all) > maxNames {
 		t.Errorf("%d names remembered", len(s.all))
 	}
+	s = names{}
+	for i := range 100 {
+		long := fmt.Appendf(nil, "%d%s", i, strings.Repeat("x", core.MaxQueueName))
+		if s.of(long, &o).valid() || !s.of(long[:core.MaxQueueName], &Options{}).valid() {
+			t.Errorf("name %d: a queue cannot have %d bytes, but %d", i, len(long), core.MaxQueueName)
+		}
+	}
+	for function := range s.all {
+		if len(function) > core.MaxQueueName {
+			t.Fatalf("a name of %d bytes is kept", len(function))
+		}
+	}
+	if len(s.all) != 100 {
+		t.Errorf("%d names are kept, want 100", len(s.all))
+	}
 }
 
 func TestTimes(t *testing.T) {

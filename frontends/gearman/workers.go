@@ -100,10 +100,10 @@ func (r *workerRegistry) snapshot() []connEntry {
 func (w *connEntry) write(b []byte) []byte {
 	b = strconv.AppendInt(b, int64(w.fd), 10)
 	b = append(append(b, ' '), w.ip...)
-	b = append(append(b, ' '), w.id...)
+	b = appendText(append(b, ' '), w.id)
 	b = append(b, " :"...)
 	for _, f := range slices.Backward(w.functions) {
-		b = append(append(b, ' '), f...)
+		b = appendText(append(b, ' '), f)
 	}
 	return append(b, '\n')
 }
