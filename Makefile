@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TOOLS   := bin/tools
-UNITS   := $$(go list ./... | grep -v '/integration') github.com/cockroachdb/errors/... go.uber.org/zap github.com/prometheus/client_model/go
+UNITS   := $$(go list ./... | grep -v '/integration')
 FUZZTIME ?= 60s
 SEEDS    ?= 1000
 TORTURE_ROUNDS ?= 100
@@ -43,7 +43,7 @@ test: clients tools ## install what the tests need, then run all of them
 	BROKER_BIN=$(TESTED) $(PLAIN) go test -count=1 -timeout 30m ./integration/...
 
 .PHONY: check
-check: tools lint dead licenses copied race fuzz-short sim-short ## the gates: lint, dead code, licenses, copies, race detector, fuzz of what changed, simulation
+check: tools replaced lint dead licenses race fuzz-short sim-short ## the gates: libraries as published, lint, dead code, licenses, race detector, fuzz of what changed, simulation
 
 .PHONY: nightly
 nightly: clients build fuzz sim race-all torture ## what takes hours or limits durations: long fuzz and simulation, torture, scale
@@ -73,13 +73,9 @@ licenses: tools ## check that NOTICE is complete and every library's license all
 notice: tools ## renew NOTICE after a change of the libraries
 	@.ci/licenses.sh write
 
-.PHONY: copied
-copied: tools ## check that third_party/huma is what is published with our patch
-	@.ci/copies.sh check
-
-.PHONY: copies
-copies: tools ## renew third_party/huma after a change of its version in go.mod or of its patch
-	@.ci/copies.sh write
+.PHONY: replaced
+replaced: ## check that go.mod takes all libraries as published
+	@.ci/replaced.sh
 
 # make test runs these too; with the race detector they take minutes. One goroutine does nearly all of the work of these tests, and
 # all of it in these packages. make nightly runs everything with the race detector.

@@ -4,13 +4,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"html/template"
 	"net"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/operate/service"
 )

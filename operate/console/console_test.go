@@ -4,14 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"html/template"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/frontends/access"
 	"broker/operate/service"

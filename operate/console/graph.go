@@ -2,10 +2,9 @@ package console
 
 import (
 	"fmt"
+	"html/template"
 	"net/url"
 	"strings"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/operate/service"
 )

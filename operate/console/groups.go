@@ -2,12 +2,11 @@ package console
 
 import (
 	"cmp"
+	"html/template"
 	"maps"
 	"sort"
 	"strings"
 	"time"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/operate/service"
 )

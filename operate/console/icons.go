@@ -2,8 +2,7 @@ package console
 
 import (
 	"fmt"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
+	"html/template"
 )
 
 // icons are drawn in a square of 24 with lines.

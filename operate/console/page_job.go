@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"html/template"
 	"net/url"
 	"strconv"
 	"strings"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/frontends/tracecontext"
 	"broker/operate/service"

@@ -1,12 +1,11 @@
 package console
 
 import (
+	"html/template"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/operate/service"
 )

@@ -1,12 +1,11 @@
 package console
 
 import (
+	"html/template"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/operate/service"
 )

@@ -1,11 +1,10 @@
 package console
 
 import (
+	"html/template"
 	"net/url"
 	"slices"
 	"strings"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/core"
 	"broker/operate/service"

@@ -2,11 +2,10 @@ package console
 
 import (
 	"fmt"
+	"html/template"
 	"net/url"
 	"strings"
 	"time"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/operate/service"
 )

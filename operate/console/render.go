@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"net/http"
 	"net/url"
 	"path"
@@ -14,8 +15,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/frontends/access"
 	"broker/operate/service"

@@ -2,11 +2,10 @@ package console
 
 import (
 	"fmt"
+	"html/template"
 	"strings"
 	"sync"
 	"time"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"broker/operate/service"
 )

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,9 +58,7 @@ func run(program, version, notice, vendored string, w io.Writer) error {
 	}}
 	components := []cdx.Component{component("golang", "std", strings.TrimPrefix(info.GoVersion, "go"), "BSD-3-Clause")}
 	for _, m := range info.Deps {
-		if c, ok := library(m, known); ok {
-			components = append(components, c)
-		}
+		components = append(components, component("golang", m.Path, m.Version, licenseOf(known, m.Path)))
 	}
 	files, err := browserFiles(vendored)
 	if err != nil {
@@ -81,17 +78,6 @@ func timestamp() string {
 		return ""
 	}
 	return time.Unix(seconds, 0).UTC().Format(time.RFC3339)
-}
-
-// library describes a linked module. Of the folders that replace modules, NOTICE lists the copies; the stand-ins are a part of
-// the broker.
-func library(m *debug.Module, known map[string]string) (cdx.Component, bool) {
-	folder := m.Replace != nil && m.Replace.Version == ""
-	if m.Replace != nil && !folder {
-		m = m.Replace
-	}
-	license := licenseOf(known, m.Path)
-	return component("golang", m.Path, m.Version, license), !folder || license != ""
 }
 
 func component(kind, name, version, license string) cdx.Component {

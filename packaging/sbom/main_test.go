@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"testing"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
@@ -56,26 +55,6 @@ func TestListsWhatIsLinked(t *testing.T) {
 	} {
 		if found, ok := got[name]; !ok || found != license {
 			t.Errorf("%s: listed %v, license %q; want %q", name, ok, found, license)
-		}
-	}
-}
-
-// TestListsCopiesButNotStandIns lists modules that go.mod replaces.
-func TestListsCopiesButNotStandIns(t *testing.T) {
-	t.Parallel()
-	known := map[string]string{"example.org/copied": "MIT", "example.org/fork": "ISC"}
-	for _, c := range []struct {
-		path   string
-		by     debug.Module
-		listed string
-	}{
-		{"example.org/copied", debug.Module{Path: "./third_party/copied"}, "pkg:golang/example.org/copied@v1.0.0"},
-		{"example.org/ours", debug.Module{Path: "./third_party/ours"}, ""},
-		{"example.org/original", debug.Module{Path: "example.org/fork", Version: "v2.0.0"}, "pkg:golang/example.org/fork@v2.0.0"},
-	} {
-		got, ok := library(&debug.Module{Path: c.path, Version: "v1.0.0", Replace: &c.by}, known)
-		if ok != (c.listed != "") || ok && got.PackageURL != c.listed {
-			t.Errorf("%s: listed %v as %s, want %q", c.path, ok, got.PackageURL, c.listed)
 		}
 	}
 }

@@ -1,3 +1,0 @@
-module github.com/hashicorp/go-metrics
-
-go 1.26.0

@@ -1,3 +1,0 @@
-module github.com/danielgtaylor/huma/v2
-
-go 1.25.0
