@@ -181,8 +181,8 @@ func (p *process) run() error {
 		}
 	}
 	p.serveHTTP()
-	asked, err := p.openStore()
-	if err != nil || asked {
+	stopRequested, err := p.openStore()
+	if err != nil || stopRequested {
 		p.server.StopAccepting()
 		_ = p.http.Close() // no request needs a graceful end
 		return err
@@ -207,7 +207,7 @@ func (p *process) run() error {
 }
 
 // openStore opens the engine. It gives up when a shutdown is requested meanwhile, which leaves the store as it was.
-func (p *process) openStore() (asked bool, err error) {
+func (p *process) openStore() (stopRequested bool, err error) {
 	type opened struct {
 		engine *engine.Engine
 		err    error

@@ -36,7 +36,7 @@ func (x *index) load(ctx context.Context) error {
 	now := x.clock()
 	m := machine.New(x.options)
 	x.machine = m
-	if err := x.store.ScanMeta(machine.ShapePrefix, m.RestoreMeta); err != nil {
+	if err := x.store.ScanMeta(machine.PolicyPrefix, m.RestoreMeta); err != nil {
 		return err
 	}
 	return x.store.Scan(ctx, x.progress, func(r *record.Record) error {
@@ -61,10 +61,10 @@ func (x *index) update(ctx context.Context, also []uint64) (err error) {
 	x.entry = c.Position.Number
 	jobs := append(c.Jobs, also...)
 	for _, name := range c.Meta {
-		if !machine.IsShape(name) {
+		if !machine.IsPolicy(name) {
 			continue
 		}
-		jobs = append(jobs, x.machine.ForgetShape(name)...)
+		jobs = append(jobs, x.machine.ForgetPolicy(name)...)
 		value, err := c.MetaEntry(name)
 		if errors.Is(err, store.ErrMissing) {
 			continue
@@ -92,7 +92,7 @@ func (x *index) finish() (*machine.Machine, error) {
 	m := x.machine
 	m.Begin(core.Commit(x.store.Position().Number))
 	err := x.store.ScanMeta("", func(name string, value []byte) error {
-		if machine.IsShape(name) {
+		if machine.IsPolicy(name) {
 			return nil
 		}
 		return m.RestoreMeta(name, value)

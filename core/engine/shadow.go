@@ -41,7 +41,7 @@ func (s *Shadow) Compare() error {
 		return err
 	}
 	o = s.engine.opts.machine()
-	o.Like = warm
+	o.ShareHashSeedWith = warm
 	cold, err := build(context.Background(), s.engine.store, o, s.engine.opts.Clock.Now, nil)
 	if err != nil {
 		return err

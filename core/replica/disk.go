@@ -17,9 +17,9 @@ func (n *Node) checkFree() {
 	}
 }
 
-// leaveFullDisk hands the lead to a member with more disk space, since a leader without refuses new jobs. If the disks of all
+// transferIfDiskLow hands the lead to a member with more disk space, since a leader without refuses new jobs. If the disks of all
 // are nearly full, the lead stays where it is.
-func (n *Node) leaveFullDisk(all map[string]*Status) {
+func (n *Node) transferIfDiskLow(all map[string]*Status) {
 	if !n.diskLow.Load() {
 		return
 	}

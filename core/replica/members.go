@@ -57,8 +57,8 @@ type Overview struct {
 	Nodes  []NodeInfo `json:"nodes"`
 }
 
-// seen is what another member has last said.
-type seen struct {
+// peerStatus is what another member has last said.
+type peerStatus struct {
 	status Status
 	at     time.Time // zero: it has never answered
 	warned time.Time // of its clock
@@ -116,7 +116,7 @@ func (n *Node) Status() (Status, bool) {
 func (n *Node) servedBy(id string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	k := n.seen[id]
+	k := n.peers[id]
 	return k != nil && k.status.Serving && n.now().Sub(k.at) < seenFor
 }
 
@@ -128,7 +128,7 @@ const seenFor = 5 * time.Second
 func (n *Node) lag(own *Status) uint64 {
 	end := own.Committed
 	n.mu.Lock()
-	for _, k := range n.seen {
+	for _, k := range n.peers {
 		end = max(end, k.status.Committed)
 	}
 	n.mu.Unlock()
@@ -183,11 +183,11 @@ func (n *Node) ask(ctx context.Context, m Member, within time.Duration) (*Status
 }
 
 // seenLocked is what a member has last said, to be changed.
-func (n *Node) seenLocked(id string) *seen {
-	k := n.seen[id]
+func (n *Node) seenLocked(id string) *peerStatus {
+	k := n.peers[id]
 	if k == nil {
-		k = &seen{}
-		n.seen[id] = k
+		k = &peerStatus{}
+		n.peers[id] = k
 	}
 	return k
 }
@@ -208,8 +208,8 @@ func (n *Node) reportSilence(m Member, err error) {
 	}
 }
 
-// askOthers asks all other members at once. told, unless it is nil, gets the outcome for each.
-func (n *Node) askOthers(ctx context.Context, within time.Duration, told func(Member, error)) map[string]*Status {
+// askOthers asks all other members at once. onResult, unless it is nil, gets the outcome for each.
+func (n *Node) askOthers(ctx context.Context, within time.Duration, onResult func(Member, error)) map[string]*Status {
 	type result struct {
 		id string
 		s  *Status
@@ -224,8 +224,8 @@ func (n *Node) askOthers(ctx context.Context, within time.Duration, told func(Me
 				return
 			}
 			s, err := n.ask(ctx, m, within)
-			if told != nil {
-				told(m, err)
+			if onResult != nil {
+				onResult(m, err)
 			}
 			if err != nil {
 				s = nil // it shows as unreachable
@@ -294,7 +294,7 @@ func (n *Node) Overview(ctx context.Context) Overview {
 func (n *Node) lastSeen(id string, into *NodeInfo) *Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	k := n.seen[id]
+	k := n.peers[id]
 	if k == nil || k.at.IsZero() {
 		return nil
 	}
@@ -357,9 +357,9 @@ func (n *Node) watchMembers() {
 		}
 		all := n.askOthers(ctx, time.Second, n.reportSilence)
 		if n.raft.State() == raft.Leader {
-			n.giveVotes(all)
+			n.promoteLearners(all)
 			n.raiseFormat(all)
-			n.leaveFullDisk(all)
+			n.transferIfDiskLow(all)
 			continue
 		}
 		if l := all[n.LeaderID()]; l != nil && l.Role == "leader" && len(l.Members) > 0 && l.Term == n.raft.CurrentTerm() {
@@ -374,9 +374,9 @@ func (n *Node) watchMembers() {
 // votesWithin is how many entries a node may lack and still get a vote.
 const votesWithin = 256
 
-// giveVotes gives votes to members that have caught up, as long as the number of voters becomes odd by that: with an even
+// promoteLearners gives votes to members that have caught up, as long as the number of voters becomes odd by that: with an even
 // number no more nodes may fail than with one less.
-func (n *Node) giveVotes(all map[string]*Status) {
+func (n *Node) promoteLearners(all map[string]*Status) {
 	voters := 0
 	var able []raft.Server
 	for _, s := range n.servers() {

@@ -14,7 +14,7 @@ import (
 // A follower that entries do not reach has applied all that it knows to be committed, and lags behind all the same.
 func TestLagCountsWhatTheOthersHaveCommitted(t *testing.T) {
 	t.Parallel()
-	n := &Node{seen: map[string]*seen{"n2": {status: Status{Committed: 50}}, "n3": {status: Status{Committed: 7}}}}
+	n := &Node{peers: map[string]*peerStatus{"n2": {status: Status{Committed: 50}}, "n3": {status: Status{Committed: 7}}}}
 	for _, c := range []struct {
 		own  Status
 		want uint64
@@ -29,11 +29,11 @@ func TestLagCountsWhatTheOthersHaveCommitted(t *testing.T) {
 
 func TestFollowerServesClientsWhileItsLeaderDoes(t *testing.T) {
 	t.Parallel()
-	n := &Node{o: Options{Clock: clock.System{}}, seen: map[string]*seen{}}
+	n := &Node{o: Options{Clock: clock.System{}}, peers: map[string]*peerStatus{}}
 	now := n.now()
-	n.seen["n2"] = &seen{status: Status{Serving: true}, at: now}
-	n.seen["n3"] = &seen{status: Status{Serving: true}, at: now.Add(-time.Minute)}
-	n.seen["n4"] = &seen{status: Status{}, at: now}
+	n.peers["n2"] = &peerStatus{status: Status{Serving: true}, at: now}
+	n.peers["n3"] = &peerStatus{status: Status{Serving: true}, at: now.Add(-time.Minute)}
+	n.peers["n4"] = &peerStatus{status: Status{}, at: now}
 	for id, want := range map[string]bool{"n2": true, "n3": false, "n4": false, "n5": false, "": false} {
 		if n.servedBy(id) != want {
 			t.Errorf("served by %q: %v", id, !want)

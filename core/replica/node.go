@@ -40,7 +40,7 @@ type Node struct {
 	mu       sync.Mutex // guards the fields below
 	identity identity
 	stage    stage
-	seen     map[string]*seen // the other members, by id
+	peers    map[string]*peerStatus // the other members, by id
 
 	store     atomic.Pointer[store.Store]
 	standby   standby
@@ -90,7 +90,7 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 		return nil, fmt.Errorf("node %s is not in its own list of members %s", o.ID, listText(o.Members))
 	}
 	n := &Node{
-		o: o, self: self, log: newLogger(o.Log), seen: make(map[string]*seen), notify: make(chan bool, 16),
+		o: o, self: self, log: newLogger(o.Log), peers: make(map[string]*peerStatus), notify: make(chan bool, 16),
 		ended: make(chan *journal, 1),
 		leads: make(chan *Leadership, 1), failed: make(chan error, 1), closed: make(chan struct{}),
 	}

@@ -134,7 +134,7 @@ func (s *Server) HTTP() *http.Server {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler:           limiter.limited(compressed(inTurns(s.routed(mux)))),
+		Handler:           limiter.limited(compressed(limitReads(s.routed(mux)))),
 		Protocols:         &protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
 		ReadHeaderTimeout: 10 * time.Second,

@@ -210,8 +210,8 @@ func (r *atomicRun) noteWaiting() {
 	}
 }
 
-// stops reports whether an operation ends here: during the check all do, and later those whose job is gone.
-func (r *atomicRun) stops(m *Machine, c *client, tag uint64, e *entry, err error) bool {
+// rejected reports whether an operation ends here: during the check all do, and later those whose job is gone.
+func (r *atomicRun) rejected(m *Machine, c *client, tag uint64, e *entry, err error) bool {
 	if !r.applying {
 		r.err, r.e = err, e
 		return true

@@ -16,12 +16,12 @@ import (
 // after a restart is stored with the batch.
 //
 //	open ─ CloseBatch ─▶ every member executed, Complete of all children done ─▶ Complete runs
-//	  ▲                    all members done, Success of all children done ─▶ Success runs ─▶ kept for keepFinished
+//	  ▲                    all members done, Success of all children done ─▶ Success runs ─▶ kept for retainFinished
 //	  └── Reopen ──┘
 
 const (
-	keepFinished = 30 * time.Minute // how long a finished batch can be inspected
-	reopenedFor  = 30 * time.Minute // how long a reopened batch may stay uncommitted
+	retainFinished = 30 * time.Minute // how long a finished batch can be inspected
+	reopenedFor    = 30 * time.Minute // how long a reopened batch may stay uncommitted
 )
 
 // batch is one batch.
@@ -252,7 +252,7 @@ func (m *Machine) checkBatch(g *batch) {
 		}
 		over := g.Success == core.CallbackDone || g.cannotSucceed() && g.members == 0 && g.children.all == 0
 		if g.Committed && over && g.Complete == core.CallbackDone && g.Until == 0 {
-			m.mutate(g, func() { m.groupUntil(g, m.now.Add(keepFinished)) })
+			m.mutate(g, func() { m.groupUntil(g, m.now.Add(retainFinished)) })
 		}
 	}
 }

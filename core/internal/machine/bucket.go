@@ -56,15 +56,15 @@ func (m *Machine) bucketFor(x *lanes, scope core.LimitScope, name string) *bucke
 	if b := x.buckets[id]; b != nil {
 		return b
 	}
-	limit, limited := x.shape.limits[id]
+	limit, limited := x.policy.limits[id]
 	if !limited {
-		limit, limited = x.shape.limits[limitName{scope: scope}]
+		limit, limited = x.policy.limits[limitName{scope: scope}]
 	}
 	if !limited && !(x.fair && scope == core.ScopeKey) {
 		return nil
 	}
 	b := m.newBucket(x, id, limit.Throttle)
-	if weight := x.shape.sharing.Weights[name]; x.fair && scope == core.ScopeKey && weight > 0 {
+	if weight := x.policy.sharing.Weights[name]; x.fair && scope == core.ScopeKey && weight > 0 {
 		b.stride = oneTurn / uint64(weight)
 	}
 	return b

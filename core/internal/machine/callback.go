@@ -79,7 +79,7 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	e.set(changed)
 	m.touch(h, e)
 	m.measureSubmit(e.queue, m.queues[e.queue])
-	m.happened(h, e, core.EventSubmitted, "")
+	m.record(h, e, core.EventSubmitted, "")
 	return e.seq
 }
 

@@ -6,7 +6,7 @@ import "broker/core"
 func (m *Machine) cancel(c *client, op *core.Cancel) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if len(op.Also) == 0 && op.Dependents == core.DependentsBreak {
-		if !m.stops(c, op.Tag, e, err) {
+		if !m.rejected(c, op.Tag, e, err) {
 			m.acceptedN(c, op.Tag, e, 1)
 			m.purgeJob(h, c.protocol)
 		}
@@ -19,7 +19,7 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 			err = m.outsideDependents(named)
 		}
 	}
-	if m.stopsBy(c, op.Tag, e, err) {
+	if m.rejectedBy(c, op.Tag, e, err) {
 		return
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, N: len(named), Commit: m.promise()})
@@ -69,7 +69,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	if err == nil && !enqueueable(e.state) {
 		err = core.ErrInvalid
 	}
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -121,7 +121,7 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 	if err == nil && (e.state == core.Done || e.has(ephemeral)) {
 		err = core.ErrInvalid
 	}
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -141,9 +141,9 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 	m.detach(h, e)
 	switch outcome.Cause {
 	case core.Cancelled:
-		m.over(h, e, core.EventCancelled, "")
+		m.recordFinal(h, e, core.EventCancelled, "")
 	case core.Expired:
-		m.over(h, e, core.EventExpired, "")
+		m.recordFinal(h, e, core.EventExpired, "")
 	case core.Finished, core.LeaseRanOut:
 	}
 	if e.watchers != 0 {
@@ -226,7 +226,7 @@ func (m *Machine) purge(c *client, op *core.Purge) {
 	removed, next := m.purgePage(c.protocol, op, only, limit)
 	if next == 0 && only != 0 && op.Drop && m.queues[only] != nil {
 		m.hide(only, m.queues[only])
-		m.dropRow(only)
+		m.resetQueueSettings(only)
 	}
 	m.reply(c, core.Reply{Kind: core.Purged, Tag: op.Tag, N: removed, Cursor: next, Commit: m.promise()})
 }

@@ -131,8 +131,8 @@ func (m *Machine) showQueue(name string) string {
 	for s := range q.byState {
 		fmt.Fprint(&b, m.seqs(&q.byState[s]))
 	}
-	if q.shape != nil {
-		fmt.Fprintf(&b, " shape %v %+v %v", q.shape.sorted(), q.shape.sharing, q.shape.stored)
+	if q.policy != nil {
+		fmt.Fprintf(&b, " policy %v %+v %v", q.policy.sorted(), q.policy.sharing, q.policy.stored)
 	}
 	if q.lanes == nil {
 		return b.String()

@@ -15,7 +15,7 @@ func ContentOf(name string, value []byte) string {
 			return ""
 		}
 		return "settings of queues"
-	case IsShape(name):
+	case IsPolicy(name):
 		return "limits of queues"
 	case strings.HasPrefix(name, schedulePrefix), strings.HasPrefix(name, positionPrefix):
 		return "schedules"

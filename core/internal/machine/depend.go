@@ -16,7 +16,7 @@ func (m *Machine) addDependencies(c *client, op *core.AddDependencies) {
 	if err == nil {
 		after, err = m.dependenciesRefusal(h, e, op.After)
 	}
-	if m.stopsBy(c, op.Tag, e, err) {
+	if m.rejectedBy(c, op.Tag, e, err) {
 		return
 	}
 	m.waitFor(h, e, after)
@@ -35,7 +35,7 @@ func (m *Machine) removeDependencies(c *client, op *core.RemoveDependencies) {
 	if err == nil {
 		err = m.waitingRefusal(h, e)
 	}
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	if e.state == core.Blocked {
@@ -67,7 +67,7 @@ func (m *Machine) dependenciesChanged(c *client, tag uint64, h uint32, e *entry)
 	e.epoch++
 	e.set(changed)
 	m.touch(h, e)
-	m.happened(h, e, core.EventChanged, "dependencies")
+	m.record(h, e, core.EventChanged, "dependencies")
 	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, N: len(x.waiting), Lease: core.Grant{Epoch: e.epoch}}
 	if !e.has(ephemeral) {
 		r.Commit = m.promise()
@@ -132,7 +132,7 @@ func (m *Machine) resolveAfter(e *entry, after []core.Ref) ([]uint64, error) {
 			seqs = append(seqs, seq)
 		}
 	}
-	if len(seqs) > 0 && m.closesCircle(e, named) {
+	if len(seqs) > 0 && m.wouldCreateCycle(e, named) {
 		return nil, core.ErrInvalid
 	}
 	return seqs, nil
@@ -145,9 +145,9 @@ type step struct {
 	closesOnly bool
 }
 
-// closesCircle reports whether one of the named jobs depends on job e, directly or through others. It also returns true if there
+// wouldCreateCycle reports whether one of the named jobs depends on job e, directly or through others. It also returns true if there
 // are too many links to be sure.
-func (m *Machine) closesCircle(e *entry, named map[uint64]bool) bool {
+func (m *Machine) wouldCreateCycle(e *entry, named map[uint64]bool) bool {
 	if named[e.seq] {
 		return true
 	}

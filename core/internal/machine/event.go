@@ -79,37 +79,37 @@ func (m *Machine) fetched(c *client) {
 	}
 }
 
-// happened adds an event to the job's timeline and publishes it, after the decision that caused it. Without a timeline and
+// record adds an event to the job's timeline and publishes it, after the decision that caused it. Without a timeline and
 // subscriptions it costs two comparisons.
-func (m *Machine) happened(h uint32, e *entry, kind core.EventKind, detail string) {
+func (m *Machine) record(h uint32, e *entry, kind core.EventKind, detail string) {
 	m.follows(m.actor, h, e, kind, detail)
-	m.announce(h, e, kind, detail)
+	m.emit(h, e, kind, detail)
 }
 
-// announce publishes an event of a job.
-func (m *Machine) announce(h uint32, e *entry, kind core.EventKind, detail string) {
+// emit publishes an event of a job.
+func (m *Machine) emit(h uint32, e *entry, kind core.EventKind, detail string) {
 	if m.subscribedKinds&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail})
 	}
 }
 
-// ended publishes the end of a run, and of the job unless it runs again.
-func (m *Machine) ended(h uint32, e *entry, kind core.EventKind, detail string) {
+// recordRunEnd records the end of a run, and of the job unless it runs again.
+func (m *Machine) recordRunEnd(h uint32, e *entry, kind core.EventKind, detail string) {
 	if e.has(rerun) {
-		m.happened(h, e, kind, detail)
+		m.record(h, e, kind, detail)
 	} else {
-		m.over(h, e, kind, detail)
+		m.recordFinal(h, e, kind, detail)
 	}
 }
 
-// over adds the last event of a job to its timeline and publishes it.
-func (m *Machine) over(h uint32, e *entry, kind core.EventKind, detail string) {
+// recordFinal adds the last event of a job to its timeline and publishes it.
+func (m *Machine) recordFinal(h uint32, e *entry, kind core.EventKind, detail string) {
 	m.follows(m.actor, h, e, kind, detail)
-	m.announceEnd(h, e, kind, detail)
+	m.emitFinal(h, e, kind, detail)
 }
 
-// announceEnd publishes the last event of a job.
-func (m *Machine) announceEnd(h uint32, e *entry, kind core.EventKind, detail string) {
+// emitFinal publishes the last event of a job.
+func (m *Machine) emitFinal(h uint32, e *entry, kind core.EventKind, detail string) {
 	m.noteFinished(h, e, kind, detail)
 	if m.subscribedKinds&bit(kind) != 0 {
 		m.publishJob(h, e, core.Event{Kind: kind, Detail: detail, Over: true})

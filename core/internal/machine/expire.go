@@ -104,7 +104,7 @@ func (m *Machine) startTimeout(h uint32) {
 func (m *Machine) expire(h uint32) {
 	e := m.jobs.at(h)
 	if x := m.optionalState(h); e.state == core.Done && x != nil && !x.isClosed {
-		m.keepForChildren(h, e)
+		m.retainForChildren(h, e)
 		return
 	}
 	if e.state.Unfinished() {

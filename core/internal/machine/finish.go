@@ -52,7 +52,7 @@ func (m *Machine) acceptedN(c *client, tag uint64, e *entry, n int) {
 
 func (m *Machine) complete(c *client, op *core.Complete) {
 	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -61,7 +61,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.queues[e.queue].counts.Done[c.protocol]++
 	m.measureRun(m.queues[e.queue], e, false)
 	m.countDay(c.protocol, false)
-	m.ended(h, e, core.EventDone, "")
+	m.recordRunEnd(h, e, core.EventDone, "")
 	streamed := &core.Outcome{Success: true, Result: op.Result}
 	whole := streamed
 	if x := m.transients[h]; op.Authority != core.ByAnyone && e.has(hasTransient) && len(x.data) > 0 {
@@ -116,15 +116,15 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 		m.enlist(h, e)
 		m.trim(e.queue)
 	case open:
-		m.keepForChildren(h, e)
+		m.retainForChildren(h, e)
 		m.enlist(h, e)
 	default:
 		m.remove(h)
 	}
 }
 
-// keepForChildren reduces a finished job to what its children and successors need.
-func (m *Machine) keepForChildren(h uint32, e *entry) {
+// retainForChildren reduces a finished job to what its children and successors need.
+func (m *Machine) retainForChildren(h uint32, e *entry) {
 	was := e.has(listed)
 	m.unlist(h, e)
 	e.clear(keepsOutcome | keptByQueue)
@@ -199,7 +199,7 @@ func (m *Machine) expireAt(h uint32, e *entry, until core.Instant) {
 // fail handles a failure reported by a worker; the job's policy decides what follows.
 func (m *Machine) fail(c *client, op *core.Fail) {
 	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
@@ -261,9 +261,9 @@ func (m *Machine) noteFailed(h uint32, e *entry, f *core.Failure, over bool) {
 		})
 	}
 	if over && !e.has(rerun) {
-		m.announceEnd(h, e, core.EventFailed, f.Type)
+		m.emitFinal(h, e, core.EventFailed, f.Type)
 	} else {
-		m.announce(h, e, core.EventFailed, f.Type)
+		m.emit(h, e, core.EventFailed, f.Type)
 	}
 }
 
@@ -314,7 +314,7 @@ func (m *Machine) retryAt(h uint32, e *entry, at core.Instant) {
 	m.enlist(h, e)
 	e.stateTimer = m.timers.Add(at, timer.Owner{Kind: timerState, Handle: h})
 	m.touch(h, e)
-	m.happened(h, e, core.EventRetrying, "")
+	m.record(h, e, core.EventRetrying, "")
 }
 
 // backoffAfter is Faktory's delay before the next try; count is the number of retries so far.
@@ -338,7 +338,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	m.freeUnique(h)
 	e.set(unlocked)
 	m.rebury(h, e)
-	m.happened(h, e, core.EventDead, "")
+	m.record(h, e, core.EventDead, "")
 	if e.watchers != 0 {
 		m.notifyEnd(h, outcome, outcome, m.promise())
 	}
@@ -376,7 +376,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 	if errors.Is(err, core.ErrFinished) {
 		err = nil // late progress is kept with the outcome
 	}
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	p := op.Progress
@@ -396,7 +396,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 		m.touch(h, e)
 	}
 	if !op.Heartbeat {
-		m.happened(h, e, core.EventProgress, "")
+		m.record(h, e, core.EventProgress, "")
 	}
 	m.eachWatcher(e, func(_ uint32, w *watcher) {
 		if w.kind == core.WatchStream && !op.Heartbeat {

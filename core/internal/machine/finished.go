@@ -52,8 +52,8 @@ func (m *Machine) noteFinished(h uint32, e *entry, kind core.EventKind, detail s
 	}
 }
 
-// seen is the job for others.
-func (f *finishedJob) seen() core.FinishedJob {
+// info is the job for others.
+func (f *finishedJob) info() core.FinishedJob {
 	j := f.FinishedJob
 	if text := string(f.text); f.minted {
 		j.ID, j.Type, j.Detail = core.MintedID(j.Seq, j.CreatedAt), text[:f.ends[1]], text[f.ends[1]:]
@@ -81,7 +81,7 @@ func (m *Machine) listFinished(c *client, op *core.ListFinished) {
 			continue
 		}
 		if skip--; skip < 0 {
-			r.Finished = append(r.Finished, f.seen())
+			r.Finished = append(r.Finished, f.info())
 			r.Commit = max(r.Commit, m.pending(f.commit))
 		}
 	}

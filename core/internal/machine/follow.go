@@ -11,8 +11,8 @@ import (
 // then Forget and Restore for each one that has changed. That is the code of recovery: a job that was forgotten and restored is
 // as in a machine that was just started. All that does not depend on single jobs waits for Begin and Restored.
 
-// IsShape reports whether a metadata entry is the shape of a queue, which is restored before the queue's jobs.
-func IsShape(name string) bool { return strings.HasPrefix(name, ShapePrefix) }
+// IsPolicy reports whether a metadata entry is the policy of a queue, which is restored before the queue's jobs.
+func IsPolicy(name string) bool { return strings.HasPrefix(name, PolicyPrefix) }
 
 // Forget removes a restored job from all indexes, as if it had not been restored.
 func (m *Machine) Forget(seq uint64) {
@@ -33,16 +33,16 @@ func (m *Machine) Forget(seq uint64) {
 	m.unindex(h, e)
 	switch {
 	case q.jobs() > 0:
-	case q.shape != nil:
+	case q.policy != nil:
 		m.hide(n, q)
 	default:
 		m.forgetQueue(n)
 	}
 }
 
-// ForgetShape forgets a shape and the jobs of its queue. It returns their numbers: they must be restored after the shape is.
-func (m *Machine) ForgetShape(name string) (jobs []uint64) {
-	queue := strings.TrimPrefix(name, ShapePrefix)
+// ForgetPolicy forgets a policy and the jobs of its queue. It returns their numbers: they must be restored after the policy is.
+func (m *Machine) ForgetPolicy(name string) (jobs []uint64) {
+	queue := strings.TrimPrefix(name, PolicyPrefix)
 	n := m.names[queue]
 	if n == 0 {
 		return nil
@@ -57,11 +57,11 @@ func (m *Machine) ForgetShape(name string) (jobs []uint64) {
 	for _, seq := range jobs {
 		m.Forget(seq)
 	}
-	if q := m.queues[n]; q != nil { // it has a shape
+	if q := m.queues[n]; q != nil { // it has a policy
 		if q.lanes != nil {
 			m.dropBuckets(q.lanes)
 		}
-		q.lanes, q.shape, q.limits.Throttle = nil, nil, core.Throttle{}
+		q.lanes, q.policy, q.limits.Throttle = nil, nil, core.Throttle{}
 		m.forgetQueue(n)
 	}
 	return jobs

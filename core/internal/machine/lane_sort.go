@@ -41,14 +41,14 @@ const (
 	sortPause     = 300 * time.Microsecond // between two steps
 )
 
-// sortLanes gives a queue the lanes of its present shape, and sorts its jobs into them.
+// sortLanes gives a queue the lanes of its present policy, and sorts its jobs into them.
 func (m *Machine) sortLanes(n uint32, q *jobQueue) {
 	old := q.lanes
 	var before *lanes
 	if before = old; old != nil && q.sorting {
 		before = old.former // old has handed out nothing
 	}
-	q.lanes = m.newLanes(n, q.shape, before)
+	q.lanes = m.newLanes(n, q.policy, before)
 	leases := q.limits.Throttle != (core.Throttle{}) && q.count[core.Leased] != int(q.slots)
 	if old == nil && q.lanes == nil && !leases && !q.sorting {
 		return

@@ -22,7 +22,7 @@ import (
 // lanes are the lanes of one queue.
 type lanes struct {
 	queue   uint32
-	shape   *shape
+	policy  *queuePolicy
 	key     core.JobKey
 	byType  bool    // there are limits of types, so that jobs of different types are in different lanes
 	byKey   bool    // likewise, or the keys take turns
@@ -67,13 +67,13 @@ const (
 	ofKey  = 1
 )
 
-// newLanes makes the lanes of a queue, without jobs; nil if its shape needs none.
-func (m *Machine) newLanes(n uint32, s *shape, former *lanes) *lanes {
+// newLanes makes the lanes of a queue, without jobs; nil if its policy needs none.
+func (m *Machine) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 	if s == nil {
 		return nil
 	}
 	x := &lanes{
-		queue: n, shape: s, buckets: map[limitName]*bucket{}, names: map[laneName]*lane{}, slots: make([]*lane, 1),
+		queue: n, policy: s, buckets: map[limitName]*bucket{}, names: map[laneName]*lane{}, slots: make([]*lane, 1),
 		key: s.sharing.Key, fair: s.sharing.Fair, former: former,
 	}
 	x.byKey = x.fair

@@ -56,7 +56,7 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 		case core.PickInOrder:
 			return q, 0
 		case core.PickAtRandom:
-			if m.seen(q) {
+			if m.visited(q) {
 				continue
 			}
 			seen++
@@ -78,8 +78,8 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 	return n, 0
 }
 
-// seen reports whether a queue occurred before in the current list; see Machine.visitMark.
-func (m *Machine) seen(n uint32) bool {
+// visited reports whether a queue occurred before in the current list; see Machine.visitMark.
+func (m *Machine) visited(n uint32) bool {
 	q := m.queues[n]
 	before := q.visitMark == m.visitMark
 	q.visitMark = m.visitMark
@@ -182,7 +182,7 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	}
 	m.visitMark++
 	for _, name := range op.Queues {
-		if n, q := m.queueNamed(name); !m.seen(n) {
+		if n, q := m.queueNamed(name); !m.visited(n) {
 			if op.KeepQueues {
 				m.known(q, afterUse)
 			}
@@ -378,7 +378,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	}
 	m.reply(c, r)
 	m.follows(c, h, e, core.EventLeased, "")
-	m.announce(h, e, core.EventLeased, "")
+	m.emit(h, e, core.EventLeased, "")
 	m.evictLeased(h, e)
 }
 

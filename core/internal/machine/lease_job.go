@@ -8,7 +8,7 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	if err == nil {
 		err = m.leaseJobRefusal(e, op)
 	}
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.takeForLease(h, e)
@@ -34,7 +34,7 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 		r.Commit = m.promise()
 	}
 	m.reply(c, r)
-	m.happened(h, e, core.EventLeased, "")
+	m.record(h, e, core.EventLeased, "")
 }
 
 func (m *Machine) leaseJobRefusal(e *entry, op *core.LeaseJob) error {

@@ -14,15 +14,15 @@ type limitName struct {
 	name  string
 }
 
-// shape is the limits and the sharing of a queue. The numbers of its ScopeQueue limit, except for the rate, are in
+// queuePolicy is the limits and the sharing of a queue. The numbers of its ScopeQueue limit, except for the rate, are in
 // jobQueue.limits.
-type shape struct {
+type queuePolicy struct {
 	limits  map[limitName]core.QueueLimit
 	sharing core.Sharing
 	stored  bool // part of it has a meta entry
 }
 
-func (s *shape) empty() bool { return len(s.limits) == 0 && s.sharing.Key.Kind == core.KeyNone }
+func (s *queuePolicy) empty() bool { return len(s.limits) == 0 && s.sharing.Key.Kind == core.KeyNone }
 
 // putLimit is PutLimit.
 func (m *Machine) putLimit(c *client, op *core.PutLimit) {
@@ -31,13 +31,13 @@ func (m *Machine) putLimit(c *client, op *core.PutLimit) {
 		m.refusedAt(c, op.Tag, err, m.metaCommit())
 		return
 	}
-	q := m.shapedQueue(op.Limit.Queue)
+	q := m.queueWithPolicy(op.Limit.Queue)
 	name.name = strings.Clone(name.name)
 	limit := op.Limit
 	limit.Queue, limit.Name = q.name, name.name
-	before, had := q.shape.limits[name]
-	q.shape.limits[name] = limit
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.reshaped(q, had && !before.FromConfig || !limit.FromConfig)})
+	before, had := q.policy.limits[name]
+	q.policy.limits[name] = limit
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.applyPolicy(q, had && !before.FromConfig || !limit.FromConfig)})
 }
 
 // limitRefusal is the reason why a limit is refused, nil if there is none.
@@ -55,7 +55,7 @@ func (m *Machine) limitRefusal(l *core.QueueLimit, name limitName) error {
 	case l.SlotFor < 0 || l.Rate != 0 && !(l.Rate >= core.MinRate && l.Rate <= core.MaxRate) || l.Burst > 0 && l.Rate == 0:
 		return wrong("a rate is between one a day and a million a second, a burst needs a rate, and a time is not negative")
 	}
-	s := m.shapeOf(l.Queue)
+	s := m.policyOf(l.Queue)
 	if s == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (m *Machine) limitRefusal(l *core.QueueLimit, name limitName) error {
 
 // removeLimit is RemoveLimit.
 func (m *Machine) removeLimit(c *client, op *core.RemoveLimit) {
-	name, s := limitName{op.Scope, op.Name}, m.shapeOf(op.Queue)
+	name, s := limitName{op.Scope, op.Name}, m.policyOf(op.Queue)
 	var before core.QueueLimit
 	had := false
 	if s != nil {
@@ -86,7 +86,7 @@ func (m *Machine) removeLimit(c *client, op *core.RemoveLimit) {
 		return
 	}
 	delete(s.limits, name)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.reshaped(m.queues[m.names[op.Queue]], !before.FromConfig)})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.applyPolicy(m.queues[m.names[op.Queue]], !before.FromConfig)})
 }
 
 // shareQueue is ShareQueue.
@@ -96,18 +96,18 @@ func (m *Machine) shareQueue(c *client, op *core.ShareQueue) {
 		m.refusedAt(c, op.Tag, err, m.metaCommit())
 		return
 	}
-	if to.Key.Kind == core.KeyNone && m.shapeOf(to.Queue) == nil {
+	if to.Key.Kind == core.KeyNone && m.policyOf(to.Queue) == nil {
 		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.metaCommit()})
 		return
 	}
-	q := m.shapedQueue(to.Queue)
+	q := m.queueWithPolicy(to.Queue)
 	to.Queue, to.Weights = q.name, maps.Clone(to.Weights)
-	before := q.shape.sharing
-	if q.shape.sharing = to; to.Key.Kind == core.KeyNone {
-		q.shape.sharing = core.Sharing{}
+	before := q.policy.sharing
+	if q.policy.sharing = to; to.Key.Kind == core.KeyNone {
+		q.policy.sharing = core.Sharing{}
 	}
 	wasStored := before.Key.Kind != core.KeyNone && !before.FromConfig
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.reshaped(q, wasStored || !to.FromConfig)})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.applyPolicy(q, wasStored || !to.FromConfig)})
 }
 
 // sharingRefusal is the reason why a sharing is refused, nil if there is none.
@@ -130,22 +130,22 @@ func (m *Machine) sharingRefusal(s *core.Sharing) error {
 			return wrong("a weight is between 1 and 1,000")
 		}
 	}
-	if old := m.shapeOf(s.Queue); old != nil && old.sharing.FromConfig && !s.FromConfig {
+	if old := m.policyOf(s.Queue); old != nil && old.sharing.FromConfig && !s.FromConfig {
 		return core.ErrConfigured
 	}
 	return nil
 }
 
-// shapeOf is the shape of a queue, nil if it has none.
-func (m *Machine) shapeOf(name string) *shape {
+// policyOf is the policy of a queue, nil if it has none.
+func (m *Machine) policyOf(name string) *queuePolicy {
 	if n := m.names[name]; n != 0 {
-		return m.queues[n].shape
+		return m.queues[n].policy
 	}
 	return nil
 }
 
-// shapedQueue finds or makes a queue with a shape. A new one has no row until it is used.
-func (m *Machine) shapedQueue(name string) *jobQueue {
+// queueWithPolicy finds or makes a queue with a policy. A new one has no row until it is used.
+func (m *Machine) queueWithPolicy(name string) *jobQueue {
 	n := m.names[name]
 	if n == 0 {
 		var q *jobQueue
@@ -153,26 +153,26 @@ func (m *Machine) shapedQueue(name string) *jobQueue {
 		m.hide(n, q)
 	}
 	q := m.queues[n]
-	if q.shape == nil {
-		q.shape = &shape{limits: map[limitName]core.QueueLimit{}}
+	if q.policy == nil {
+		q.policy = &queuePolicy{limits: map[limitName]core.QueueLimit{}}
 	}
 	return q
 }
 
-// reshaped puts the shape of a queue in force, and stores it if that part of it has changed. It returns the commit that the
+// applyPolicy puts the policy of a queue in force, and stores it if that part of it has changed. It returns the commit that the
 // reply rests on.
-func (m *Machine) reshaped(q *jobQueue, store bool) core.Commit {
+func (m *Machine) applyPolicy(q *jobQueue, store bool) core.Commit {
 	n := m.names[q.name]
-	whole := q.shape.limits[limitName{scope: core.ScopeQueue}].Throttle
+	whole := q.policy.limits[limitName{scope: core.ScopeQueue}].Throttle
 	q.limits.Throttle = whole
 	commit := core.Commit(0)
 	if store {
-		m.storeShape(q)
+		m.storePolicy(q)
 		commit = m.promise()
 	}
 	m.sortLanes(n, q)
-	if q.shape.empty() {
-		q.shape = nil
+	if q.policy.empty() {
+		q.policy = nil
 	}
 	m.offer(n)
 	m.dropIdle(n)

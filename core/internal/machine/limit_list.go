@@ -19,7 +19,7 @@ func (m *Machine) listLimits(c *client, op *core.ListLimits) {
 	} else {
 		queues := 0
 		for _, n := range m.sortedQueues() {
-			if q := m.queues[n]; q.name > op.After && q.shape != nil {
+			if q := m.queues[n]; q.name > op.After && q.policy != nil {
 				if queues++; op.Limit > 0 && queues > op.Limit {
 					break
 				}
@@ -33,21 +33,21 @@ func (m *Machine) listLimits(c *client, op *core.ListLimits) {
 // addLimits adds what limits a queue to an answer.
 func (m *Machine) addLimits(to *core.Answer, n uint32, uses bool) {
 	q := m.queues[n]
-	if q.shape == nil {
+	if q.policy == nil {
 		return
 	}
 	var held slotHolders
 	if uses {
 		held = m.holdersIn(n)
 	}
-	for _, l := range q.shape.sorted() {
+	for _, l := range q.policy.sorted() {
 		row := core.LimitInfo{QueueLimit: l}
 		if uses {
 			row.Uses = m.usesOf(q, limitName{l.Scope, l.Name}, &held)
 		}
 		to.Limits = append(to.Limits, row)
 	}
-	if s := q.shape.sharing; s.Key.Kind != core.KeyNone {
+	if s := q.policy.sharing; s.Key.Kind != core.KeyNone {
 		s.Weights = maps.Clone(s.Weights)
 		to.Sharings = append(to.Sharings, s)
 	}
@@ -67,7 +67,7 @@ func (m *Machine) usesOf(q *jobQueue, name limitName, held *slotHolders) []core.
 		return uses
 	}
 	for id, b := range q.lanes.buckets {
-		if _, own := q.shape.limits[id]; id.scope != name.scope || own && id.name != name.name || !own && name.name != "" {
+		if _, own := q.policy.limits[id]; id.scope != name.scope || own && id.name != name.name || !own && name.name != "" {
 			continue
 		}
 		use := core.LimitUse{Name: id.name, Taken: b.slots, NextAt: m.nextAt(b)}

@@ -10,11 +10,12 @@ import (
 	"broker/core"
 )
 
-// ShapePrefix begins the names of the meta entries of shapes, one for each queue.
-const ShapePrefix = "core/shape/"
+// PolicyPrefix begins the names of the meta entries of policies, one for each queue.
+// It is on disk and never changes.
+const PolicyPrefix = "core/shape/"
 
-// shapeMeta is the part of a shape that operations have set, as stored.
-type shapeMeta struct {
+// policyMeta is the part of a policy that operations have set, as stored.
+type policyMeta struct {
 	Limits  []limitMeta       `json:"limits,omitempty"`
 	Key     core.KeyKind      `json:"key,omitempty"`
 	Tag     string            `json:"tag,omitempty"`
@@ -33,29 +34,29 @@ type limitMeta struct {
 	Burst     uint32          `json:"burst,omitempty"`
 }
 
-// storeShape stores the shape of a queue with the open batch.
-func (m *Machine) storeShape(q *jobQueue) {
-	var k shapeMeta
-	for _, l := range q.shape.sorted() {
+// storePolicy stores the policy of a queue with the open batch.
+func (m *Machine) storePolicy(q *jobQueue) {
+	var k policyMeta
+	for _, l := range q.policy.sorted() {
 		if !l.FromConfig {
 			k.Limits = append(k.Limits, limitMeta{l.Scope, []byte(l.Name), l.Leased, l.LeasedPerWorker, l.SlotFor, l.Rate, l.Burst})
 		}
 	}
-	if s := &q.shape.sharing; !s.FromConfig {
+	if s := &q.policy.sharing; !s.FromConfig {
 		k.Key, k.Tag, k.Fair, k.Weights = s.Key.Kind, s.Key.Tag, s.Fair, s.Weights
 	}
-	entry := core.MetaEntry{Name: ShapePrefix + q.name}
+	entry := core.MetaEntry{Name: PolicyPrefix + q.name}
 	if len(k.Limits) > 0 || k.Key != core.KeyNone {
 		entry.Value = mustEncode(k)
-	} else if !q.shape.stored {
+	} else if !q.policy.stored {
 		return
 	}
-	q.shape.stored = entry.Value != nil
+	q.policy.stored = entry.Value != nil
 	m.logMeta(entry)
 }
 
 // sorted is the limits of a queue by scope and name.
-func (s *shape) sorted() []core.QueueLimit {
+func (s *queuePolicy) sorted() []core.QueueLimit {
 	all := make([]core.QueueLimit, 0, len(s.limits))
 	for _, l := range s.limits {
 		all = append(all, l)
@@ -66,13 +67,13 @@ func (s *shape) sorted() []core.QueueLimit {
 	return all
 }
 
-// restoreShape restores the shape of a queue, before its jobs.
-func (m *Machine) restoreShape(name string, value []byte) error {
-	var k shapeMeta
+// restorePolicy restores the policy of a queue, before its jobs.
+func (m *Machine) restorePolicy(name string, value []byte) error {
+	var k policyMeta
 	if err := json.Unmarshal(value, &k); err != nil {
 		return err
 	}
-	queue := strings.TrimPrefix(name, ShapePrefix)
+	queue := strings.TrimPrefix(name, PolicyPrefix)
 	sharing := core.Sharing{Queue: queue, Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Weights: k.Weights}
 	err := m.sharingRefusal(&sharing)
 	limits := make([]core.QueueLimit, len(k.Limits))
@@ -87,14 +88,14 @@ func (m *Machine) restoreShape(name string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	q := m.shapedQueue(queue)
-	q.shape.stored = true
-	if q.shape.sharing = sharing; k.Key == core.KeyNone {
-		q.shape.sharing = core.Sharing{}
+	q := m.queueWithPolicy(queue)
+	q.policy.stored = true
+	if q.policy.sharing = sharing; k.Key == core.KeyNone {
+		q.policy.sharing = core.Sharing{}
 	}
 	for _, l := range limits {
-		q.shape.limits[limitName{l.Scope, l.Name}] = l
+		q.policy.limits[limitName{l.Scope, l.Name}] = l
 	}
-	m.reshaped(q, false)
+	m.applyPolicy(q, false)
 	return nil
 }

@@ -13,17 +13,17 @@ import (
 
 // Options are the machine's tunables.
 type Options struct {
-	Persist      bool          // changes are recorded; otherwise memory only
-	Await        bool          // replies wait for the commit of their change
-	AwaitLeases  bool          // with Await: leases are stored whoever holds them, and handed out once they are committed
-	DefaultLease time.Duration // for a job without LeaseFor that no connection holds
-	CacheBytes   int           // payloads kept in memory besides those that are not on disk yet
-	PoisonAfter  int           // leases in a row that may end without a reply, at most 255; zero: no limit
-	Wakeup       int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
-	SortStep     int           // cost of a step of laneSort; zero: usualSortStep
-	Random       *rand.Rand
-	StartedAt    core.Instant
-	Like         *Machine // not nil: Compare can compare the two
+	Persist           bool          // changes are recorded; otherwise memory only
+	Await             bool          // replies wait for the commit of their change
+	AwaitLeases       bool          // with Await: leases are stored whoever holds them, and handed out once they are committed
+	DefaultLease      time.Duration // for a job without LeaseFor that no connection holds
+	CacheBytes        int           // payloads kept in memory besides those that are not on disk yet
+	PoisonAfter       int           // leases in a row that may end without a reply, at most 255; zero: no limit
+	Wakeup            int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
+	SortStep          int           // cost of a step of laneSort; zero: usualSortStep
+	Random            *rand.Rand
+	StartedAt         core.Instant
+	ShareHashSeedWith *Machine // not nil: Compare can compare the two
 }
 
 // Machine is the index of everything. Not safe for concurrent use.
@@ -137,8 +137,8 @@ func New(o Options) *Machine {
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
 		schedules: schedules{byName: map[string]*schedule{}},
 	}
-	if o.Like != nil {
-		m.hash = o.Like.hash
+	if o.ShareHashSeedWith != nil {
+		m.hash = o.ShareHashSeedWith.hash
 	}
 	m.restoring = newRestoring()
 	m.tags = newTagIndex()

@@ -166,7 +166,7 @@ func (m *Machine) endStep(now core.Instant) {
 			m.closeLevel(s, x.step/per)
 		}
 		if s == core.Step1m {
-			m.electMeters()
+			m.reassignMeters()
 		}
 		if s == core.Step1h {
 			m.expireSeries(next)

@@ -6,7 +6,7 @@ import "broker/core"
 func (m *Machine) moveJob(c *client, op *core.Move) {
 	h, e, after, err := m.moveRefusal(c, op)
 	j, wanted := m.wholeJob(c, h, err)
-	if wanted || m.stopsBy(c, op.Tag, e, err) {
+	if wanted || m.rejectedBy(c, op.Tag, e, err) {
 		return
 	}
 	e.epoch++
@@ -25,7 +25,7 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 	}
 	e.readyAt, e.lostLeases = max(op.ReadyAt, m.now), 0
 	e.clear(scheduledOrder | requeued)
-	m.happened(h, e, core.EventMoved, m.queues[from].name)
+	m.record(h, e, core.EventMoved, m.queues[from].name)
 	if x := m.optionalState(h); x != nil && len(x.waiting) > 0 || e.has(broken) {
 		m.move(e, core.Blocked)
 		m.enlist(h, e)

@@ -77,11 +77,11 @@ func (m *Machine) refused(c *client, tag uint64, e *entry, err error) {
 	m.reply(c, r)
 }
 
-// stops reports whether an operation on a job ends here: it was refused and the client has its reply, or it belongs to a list that is
+// rejected reports whether an operation on a job ends here: it was refused and the client has its reply, or it belongs to a list that is
 // being checked.
-func (m *Machine) stops(c *client, tag uint64, e *entry, err error) bool {
+func (m *Machine) rejected(c *client, tag uint64, e *entry, err error) bool {
 	if m.run != nil {
-		return m.run.stops(m, c, tag, e, err)
+		return m.run.rejected(m, c, tag, e, err)
 	}
 	if err != nil {
 		m.refused(c, tag, e, err)
@@ -106,10 +106,10 @@ func (m *Machine) newest() core.Commit {
 	return m.pending(m.open - 1)
 }
 
-// stopsBy is stops for a refusal that may be because of other jobs.
-func (m *Machine) stopsBy(c *client, tag uint64, e *entry, err error) bool {
+// rejectedBy is rejected for a refusal that may be because of other jobs.
+func (m *Machine) rejectedBy(c *client, tag uint64, e *entry, err error) bool {
 	if m.run != nil {
-		return m.run.stops(m, c, tag, e, err)
+		return m.run.rejected(m, c, tag, e, err)
 	}
 	if err != nil {
 		m.refusedBy(c, tag, e, err)

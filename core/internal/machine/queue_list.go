@@ -209,8 +209,8 @@ func (m *Machine) inspectQueue(c *client, op *core.InspectQueue) {
 		return
 	}
 	info := m.queueInfo(n)
-	if q := m.queues[n]; q.shape != nil && q.shape.sharing.Key.Kind != core.KeyNone {
-		sharing := q.shape.sharing
+	if q := m.queues[n]; q.policy != nil && q.policy.sharing.Key.Kind != core.KeyNone {
+		sharing := q.policy.sharing
 		sharing.Weights = maps.Clone(sharing.Weights)
 		info.Sharing = &sharing
 	}

@@ -40,7 +40,7 @@ type jobQueue struct {
 	retention    core.Retention
 	keptDone     queue.List        // jobs that stay for the retention alone
 	trimTimer    timer.ID          // set while there are too many of them
-	shape        *shape            // its limits and sharing; nil if it has none
+	policy       *queuePolicy      // its limits and sharing; nil if it has none
 	lanes        *lanes            // nil unless these tell its jobs apart
 	slots        uint32            // leases that count against the throttle
 	perWorker    map[uint64]uint32 // the same by holder; see slotFor
@@ -54,11 +54,11 @@ const (
 	whileWaitedOn lifetime = iota // it has had no job
 	afterUse                      // for idleFor after its last job, or after a lease with KeepQueues
 	untilRestart                  // unless there are too many names
-	overRestarts                  // because of a stored job; see keepQueue
+	overRestarts                  // because of a stored job; see retainQueue
 	untilDropped                  // made by CreateQueue or LimitQueue
 )
 
-// lifetimeOf is that of a queue which has had a job of a protocol, unless the job is stored; see keepQueue.
+// lifetimeOf is that of a queue which has had a job of a protocol, unless the job is stored; see retainQueue.
 func lifetimeOf(origin core.Protocol) lifetime {
 	if origin.QueueLifetime() == core.QueueWhileUsed {
 		return afterUse
@@ -180,7 +180,7 @@ func (m *Machine) idleTimeout(n uint32) {
 // idle reports whether the queue can be removed without loss.
 func (m *Machine) idle(q *jobQueue) bool {
 	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooMany()) && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 && !q.sorting &&
-		q.limits == (core.Limits{}) && q.shape == nil
+		q.limits == (core.Limits{}) && q.policy == nil
 }
 
 func (m *Machine) forgetQueue(n uint32) {
@@ -228,8 +228,8 @@ func (m *Machine) storeQueue(q *jobQueue) {
 // fill the store with them.
 const maxKeptQueues = 10_000
 
-// keepQueue stores the name of a queue with a job of a kind whose clients expect drained queues to be known after a restart.
-func (m *Machine) keepQueue(q *jobQueue) {
+// retainQueue stores the name of a queue with a job of a kind whose clients expect drained queues to be known after a restart.
+func (m *Machine) retainQueue(q *jobQueue) {
 	if q.lifetime >= overRestarts || m.kept == maxKeptQueues || !m.opts.Persist {
 		return
 	}
@@ -314,7 +314,7 @@ func (m *Machine) dropQueue(c *client, op *core.DropQueue) {
 	if next == 0 && m.queues[n] == q {
 		m.queueEvent(q, core.EventQueueRemoved)
 		m.hide(n, q)
-		m.dropRow(n)
+		m.resetQueueSettings(n)
 	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Cursor: next, Commit: m.promise()})
 }
@@ -362,8 +362,8 @@ func (m *Machine) dropPage(n uint32, q *jobQueue, by core.Protocol, looked uint6
 	return looked + 1 // also when jobs were let go by those that were removed
 }
 
-// dropRow reverts what CreateQueue, PauseQueue, LimitQueue and jobs stored; the queue is removed if it is empty.
-func (m *Machine) dropRow(n uint32) {
+// resetQueueSettings reverts what CreateQueue, PauseQueue, LimitQueue and jobs stored; the queue is removed if it is empty.
+func (m *Machine) resetQueueSettings(n uint32) {
 	q := m.queues[n]
 	if q.lifetime == overRestarts {
 		m.kept--

@@ -8,7 +8,7 @@ func (m *Machine) releaseLease(h uint32) {
 	m.unhold(h, e)
 	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
 	m.queues[e.queue].counts.Released++
-	m.happened(h, e, core.EventReleased, "")
+	m.record(h, e, core.EventReleased, "")
 	e.set(requeued)
 	m.requeueLeased(h, e)
 }
@@ -23,7 +23,7 @@ func (m *Machine) revokeLease(seq uint64, epoch uint32) {
 	m.unhold(h, e)
 	m.count(e.origin, e.holderFrom, func(t *core.Totals) { t.Released++ })
 	m.queues[e.queue].counts.Released++
-	m.happened(h, e, core.EventReleased, "returned unused")
+	m.record(h, e, core.EventReleased, "returned unused")
 	e.attempts--
 	m.requeueLeased(h, e)
 }
@@ -33,7 +33,7 @@ func (m *Machine) releaseOp(c *client, op *core.Release) {
 	if err == nil && (e.state != core.Leased || e.epoch != op.Epoch) {
 		err = core.ErrNotLeased
 	}
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	seq := e.seq
@@ -48,7 +48,7 @@ func (m *Machine) requeueLeased(h uint32, e *entry) {
 	case m.abandoned(e):
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
 	case e.maxAttempts > 0 && e.attempts >= e.maxAttempts:
-		m.ended(h, e, core.EventFailed, "no attempts left")
+		m.recordRunEnd(h, e, core.EventFailed, "no attempts left")
 		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
 	case m.poisonous(e):
 		m.buryPoison(h, e)
@@ -65,7 +65,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 	e := m.jobs.at(h)
 	from := e.holderFrom
 	m.unhold(h, e)
-	m.happened(h, e, core.EventLeaseExpired, "")
+	m.record(h, e, core.EventLeaseExpired, "")
 	m.timeOutRuns(e)
 	if e.leaseEnd == core.LeaseEndFail && !e.has(ephemeral) {
 		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage}, afterFail{})

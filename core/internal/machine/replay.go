@@ -13,7 +13,7 @@ import (
 	"broker/core/internal/timer"
 )
 
-// Recovery: RestoreMeta for the shapes of queues (IsShape), Restore for every job in the order of their numbers, Begin,
+// Recovery: RestoreMeta for the policies of queues (IsPolicy), Restore for every job in the order of their numbers, Begin,
 // RestoreMeta for all other entries, then Restored. Nothing is decided again: deadlines that have passed meanwhile fire at the
 // first Tick. Between Restore and Begin the machine can follow a store that goes on; see follow.go.
 
@@ -64,8 +64,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.restoreDay(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):
 		err = m.restoreQueue(name, value)
-	case strings.HasPrefix(name, ShapePrefix):
-		err = m.restoreShape(name, value)
+	case strings.HasPrefix(name, PolicyPrefix):
+		err = m.restorePolicy(name, value)
 	case strings.HasPrefix(name, schedulePrefix):
 		err = m.restoreSchedule(name, value)
 	case strings.HasPrefix(name, positionPrefix):

@@ -8,7 +8,7 @@ func (m *Machine) rerun(c *client, op *core.Rerun) {
 	if err == nil {
 		err = m.rerunRefusal(h, e)
 	}
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	if x := m.optionalState(h); x != nil && x.startKey != (digest{}) {
@@ -20,7 +20,7 @@ func (m *Machine) rerun(c *client, op *core.Rerun) {
 	m.queues[e.queue].counts.Submitted[e.origin]++
 	e.set(rerun | changed)
 	m.touch(h, e)
-	m.happened(h, e, core.EventChanged, "rerun")
+	m.record(h, e, core.EventChanged, "rerun")
 	m.accepted(c, op.Tag, e)
 }
 

@@ -151,10 +151,10 @@ func (m *Machine) spawn(s *schedule) (uint32, error) {
 	}
 	s.Runs++
 	if a.joins != 0 {
-		m.keep(a.joins, m.jobs.at(a.joins))
+		m.makeDurable(a.joins, m.jobs.at(a.joins))
 		return a.joins, nil
 	}
-	h := m.takeIn(a, j, core.Internal)
+	h := m.admitSubmission(a, j, core.Internal)
 	if s.Backlog > 0 {
 		s.live = append(s.live, j.Seq)
 	}

@@ -154,13 +154,13 @@ func (m *Machine) restoredSchedules() {
 		}
 	}
 	for _, s := range m.schedules.slots {
-		m.believe(s)
+		m.resetIfFromFuture(s)
 		m.arm(s, s.next)
 	}
 }
 
-// believe lets a schedule start anew if its position comes from a clock that was far ahead.
-func (m *Machine) believe(s *schedule) bool {
+// resetIfFromFuture lets a schedule start anew if its position comes from a clock that was far ahead.
+func (m *Machine) resetIfFromFuture(s *schedule) bool {
 	if s.at <= m.now.Add(believable) {
 		return false
 	}
@@ -171,7 +171,7 @@ func (m *Machine) believe(s *schedule) bool {
 // clockSetBack is for a wall clock that was set back.
 func (m *Machine) clockSetBack() {
 	for _, s := range m.schedules.slots {
-		if s != nil && m.believe(s) {
+		if s != nil && m.resetIfFromFuture(s) {
 			m.storePosition(s)
 			m.arm(s, s.next)
 		}

@@ -102,7 +102,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 		m.coalesce(c, op, a.joins)
 		return
 	}
-	h := m.takeIn(a, j, c.protocol)
+	h := m.admitSubmission(a, j, c.protocol)
 	m.writeMeta(op.Meta)
 	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: j.Seq}
 	if !j.Ephemeral {
@@ -115,8 +115,8 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	m.place(h, m.jobs.at(h))
 }
 
-// takeIn admits a job, without a place yet.
-func (m *Machine) takeIn(a admission, j *core.Job, by core.Protocol) uint32 {
+// admitSubmission admits a job, without a place yet.
+func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) uint32 {
 	if a.there != 0 && a.err == nil {
 		m.remove(a.there)
 	}
@@ -131,7 +131,7 @@ func (m *Machine) takeIn(a admission, j *core.Job, by core.Protocol) uint32 {
 		m.addOpen(payloadBytes(j))
 	}
 	m.measureSubmit(e.queue, m.queues[e.queue])
-	m.happened(h, e, core.EventSubmitted, "")
+	m.record(h, e, core.EventSubmitted, "")
 	return h
 }
 
@@ -247,7 +247,7 @@ func (m *Machine) coalesce(c *client, op *core.Submit, h uint32) {
 	j, e := op.Job, m.jobs.at(h)
 	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.seq, Existing: true}
 	if !j.Ephemeral {
-		m.keep(h, e)
+		m.makeDurable(h, e)
 	}
 	if r.Commit = m.jobCommit(e); len(op.Meta) > 0 {
 		m.writeMeta(op.Meta)
@@ -274,8 +274,8 @@ func (m *Machine) holderOf(n uint32, key digest) uint32 {
 	return h
 }
 
-// keep makes an ephemeral job a stored one: a client was promised that it runs.
-func (m *Machine) keep(h uint32, e *entry) {
+// makeDurable makes an ephemeral job a stored one: a client was promised that it runs.
+func (m *Machine) makeDurable(h uint32, e *entry) {
 	if !e.has(ephemeral) {
 		return
 	}
@@ -312,7 +312,7 @@ func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) 
 	m.timers.Remove(&q.idleTimer)
 	m.known(q, lifetimeOf(origin))
 	if origin.QueueLifetime() == core.QueueForGood && !ephemeral {
-		m.keepQueue(q)
+		m.retainQueue(q)
 	}
 	return n, q
 }
@@ -420,7 +420,7 @@ func (m *Machine) makeReady(h uint32, e *entry) {
 	q := m.queues[e.queue]
 	m.show(e.queue, q)
 	m.pushReady(q, h)
-	m.happened(h, e, core.EventReady, "")
+	m.record(h, e, core.EventReady, "")
 	m.offer(e.queue)
 }
 

@@ -176,11 +176,11 @@ func (m *Machine) annotate(c *client, op *core.Annotate) {
 	case m.refuse != nil || m.unstored() > maxUnstored:
 		err = core.ErrDiskFull
 	}
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.addEntry(c, h, e, core.TimelineEntry{Kind: core.EventNoted, Text: op.Text, Fields: op.Fields})
-	m.announce(h, e, core.EventNoted, op.Text)
+	m.emit(h, e, core.EventNoted, op.Text)
 	m.accepted(c, op.Tag, e)
 }
 

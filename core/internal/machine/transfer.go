@@ -17,7 +17,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	case op.Worker == "" || op.LeaseFor < 0:
 		err = core.ErrInvalid
 	}
-	if m.stops(c, op.Tag, e, err) {
+	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.unhold(h, e)
@@ -30,7 +30,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	m.waited = 0
 	e.set(changed)
 	m.touch(h, e)
-	m.happened(h, e, core.EventLeased, "transferred")
+	m.record(h, e, core.EventLeased, "transferred")
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Lease: core.Grant{
 		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: e.leaseSpan(), EnqueuedAt: min(e.readyAt, m.now), Attempts: e.attempts, Fails: e.fails,
 	}}

@@ -15,14 +15,14 @@ func (m *Machine) update(c *client, op *core.Update) {
 		err = m.updateRefusal(e, &op.Set)
 	}
 	j, wanted := m.wholeJob(c, h, err)
-	if wanted || m.stops(c, op.Tag, e, err) {
+	if wanted || m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	e.epoch++
 	m.acceptedChange(c, op.Tag, e)
 	m.setFields(h, e, j, &op.Set)
 	m.touchPayload(h, e)
-	m.happened(h, e, core.EventChanged, op.Set.String())
+	m.record(h, e, core.EventChanged, op.Set.String())
 }
 
 // acceptedChange is the reply to a change that increased the epoch.

@@ -44,8 +44,8 @@ func (m *Machine) giveMeter(q *jobQueue) {
 	x.mark(mt)
 }
 
-// electMeters replaces the meters of quiet queues by those of busy ones.
-func (m *Machine) electMeters() {
+// reassignMeters replaces the meters of quiet queues by those of busy ones.
+func (m *Machine) reassignMeters() {
 	x := &m.measures
 	for _, n := range x.wanted {
 		q := m.queues[n]

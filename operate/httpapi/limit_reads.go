@@ -11,9 +11,9 @@ import (
 // readsPerProcessor is how many reads are worked on at once for each processor.
 const readsPerProcessor = 4
 
-// inTurns bounds how many reads are worked on at once, so that a crowd of them takes no processor from other clients. A read has a
+// limitReads bounds how many reads are worked on at once, so that a crowd of them takes no processor from other clients. A read has a
 // place until it sends the first byte of its answer: clients that do not read their answers, and streams, need none.
-func inTurns(next http.Handler) http.Handler {
+func limitReads(next http.Handler) http.Handler {
 	turns := service.NewTurns(readsPerProcessor * runtime.GOMAXPROCS(0))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !takesTurns(r) {

@@ -14,7 +14,7 @@ import (
 	"broker/operate/service"
 )
 
-// burst is a handler behind inTurns that counts the requests that are worked on at once, with as many clients as asked for.
+// burst is a handler behind limitReads that counts the requests that are worked on at once, with as many clients as asked for.
 type burst struct {
 	t       *testing.T
 	url     string
@@ -28,7 +28,7 @@ type burst struct {
 func newBurst(t *testing.T) *burst {
 	t.Helper()
 	c := &burst{t: t, begin: make(chan struct{}), end: make(chan struct{}), done: make(chan struct{}, 100)}
-	server := httptest.NewServer(inTurns(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(limitReads(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isHealth(r.URL.Path) {
 			return
 		}
@@ -103,7 +103,7 @@ func TestReadersOfAPageMayWaitForEachOther(t *testing.T) {
 	f := setupAPI(t, Options{})
 	var mu sync.Mutex
 	var entered atomic.Int64
-	server := httptest.NewServer(inTurns(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(limitReads(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entered.Add(1)
 		mu.Lock()
 		defer mu.Unlock()
