@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func TestRestartsMayOverlapWithBindRetry(t *testing.T) {
@@ -105,15 +104,5 @@ func TestBindRetryIgnoresOtherErrors(t *testing.T) {
 				t.Errorf("%v: %v", err, got)
 			}
 		}
-	}
-}
-
-func TestGearmandRetriesItsPortForTwentySeconds(t *testing.T) {
-	g := &gearmandProcess{options: gearmandValues{}}
-	for _, want := range []time.Duration{20 * time.Second, 0} {
-		if c, err := g.config(); err != nil || c.BindRetry != want {
-			t.Errorf("%v, %v, not %v", c.BindRetry, err, want)
-		}
-		t.Setenv("BROKER_BIND_RETRY", "0s") // next time
 	}
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"io"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"broker/cmd/broker/cli"
 	"broker/config"
 	"broker/core"
 )
@@ -17,7 +17,7 @@ import (
 func newLogger(c config.Log, w io.Writer) zerolog.Logger {
 	zerolog.TimeFieldFormat = time.RFC3339Nano
 	setLogLevel(c.Level)
-	if c.Format == "console" || c.Format == "auto" && isTerminal(w) {
+	if c.Format == "console" || c.Format == "auto" && cli.IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.DateTime}
 	}
 	return zerolog.New(zerolog.MultiLevelWriter(w, &recentLog)).With().Timestamp().Logger()
@@ -61,16 +61,6 @@ func setLogLevel(name string) {
 		level = zerolog.InfoLevel // the settings are validated
 	}
 	zerolog.SetGlobalLevel(level)
-}
-
-// isTerminal reports whether w is a terminal.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // logListener logs the engine's events.

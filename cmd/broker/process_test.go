@@ -25,22 +25,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"broker/config"
 )
 
 // patience limits every wait of these tests. It is long because the machine may be busy.
 const patience = 2 * time.Minute
-
-// setting is the value of a setting.
-func setting(c *config.Config, path string) string {
-	for _, s := range config.Settings(c) {
-		if s.Path == path {
-			return s.String()
-		}
-	}
-	return "no setting " + path
-}
 
 // built is the folder of programs; empty until a test needs one.
 var built string

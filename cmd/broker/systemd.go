@@ -11,6 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"broker/cmd/broker/gearmand"
 	"broker/config"
 )
 
@@ -62,7 +63,7 @@ func (a activated) override(sources func() config.Sources) (func() config.Source
 // notifyReady tells systemd that clients are served.
 func (p *process) notifyReady() {
 	state := daemon.SdNotifyReady
-	if isDaemon() {
+	if gearmand.IsDaemon() {
 		state += fmt.Sprintf("\nMAINPID=%d", os.Getpid()) // the process that systemd started is about to exit
 	}
 	p.notify(state)

@@ -20,8 +20,8 @@ const (
 	BarKeys
 )
 
-// isTerminal reports whether people read what is written to w.
-func isTerminal(w io.Writer) bool {
+// IsTerminal reports whether people read what is written to w.
+func IsTerminal(w io.Writer) bool {
 	f, isFile := w.(*os.File)
 	return isFile && isatty.IsTerminal(f.Fd())
 }
@@ -33,7 +33,7 @@ func NewBar(cmd *cobra.Command, total int64, unit BarUnit) *progressbar.Progress
 	}
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(cmd.ErrOrStderr()),
-		progressbar.OptionSetVisibility(isTerminal(cmd.ErrOrStderr())),
+		progressbar.OptionSetVisibility(IsTerminal(cmd.ErrOrStderr())),
 		progressbar.OptionShowCount(),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionClearOnFinish(),

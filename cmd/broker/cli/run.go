@@ -82,7 +82,7 @@ func showOutcome(cmd *cobra.Command, j *job, waited time.Duration, out format) e
 	if err != nil {
 		return Failed(err)
 	}
-	if isTerminal(cmd.OutOrStdout()) && !bytes.HasSuffix(result, []byte("\n")) {
+	if IsTerminal(cmd.OutOrStdout()) && !bytes.HasSuffix(result, []byte("\n")) {
 		result = append(result, '\n') // the prompt of the shell starts on a line of its own
 	}
 	_, err = cmd.OutOrStdout().Write(result)

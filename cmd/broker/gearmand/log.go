@@ -1,4 +1,4 @@
-package main
+package gearmand
 
 import (
 	"cmp"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"broker/cmd/broker/cli"
 )
 
 // logFile is a file that can be reopened after a log rotation.
@@ -53,7 +55,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 }
 
 // openLog creates the logger that the options ask for.
-func (g *gearmandProcess) openLog() error {
+func (g *launcher) openLog() error {
 	o := g.options
 	var writers []io.Writer
 	if o.has("syslog") {
@@ -65,14 +67,14 @@ func (g *gearmandProcess) openLog() error {
 		}
 	}
 	if !o.has("syslog") || o.has("log-file") {
-		w, err := g.openLogTarget(cmp.Or(o["log-file"], gearmandLogFile))
+		w, err := g.openLogTarget(cmp.Or(o["log-file"], defaultLogFile))
 		if err != nil {
 			return err
 		}
 		writers = append(writers, w)
 	}
 	zerolog.TimeFieldFormat = time.RFC3339Nano
-	level, err := zerolog.ParseLevel(gearmandLevels[cmp.Or(o["verbose"], "ERROR")])
+	level, err := zerolog.ParseLevel(levels[cmp.Or(o["verbose"], "ERROR")])
 	if err != nil {
 		return err
 	}
@@ -81,12 +83,12 @@ func (g *gearmandProcess) openLog() error {
 }
 
 // openLogTarget opens the target of --log-file. Like gearmand it falls back to standard error.
-func (g *gearmandProcess) openLogTarget(name string) (io.Writer, error) {
+func (g *launcher) openLogTarget(name string) (io.Writer, error) {
 	switch name {
 	case "none":
 		return io.Discard, nil
 	case "stderr":
-		return zerolog.ConsoleWriter{Out: os.Stderr, NoColor: !isTerminal(os.Stderr), TimeFormat: time.DateTime}, nil
+		return zerolog.ConsoleWriter{Out: os.Stderr, NoColor: !cli.IsTerminal(os.Stderr), TimeFormat: time.DateTime}, nil
 	}
 	file, err := openLogFile(name)
 	if err != nil {
@@ -100,7 +102,7 @@ func (g *gearmandProcess) openLogTarget(name string) (io.Writer, error) {
 }
 
 // reopenLog reopens the log file after a rotation.
-func (g *gearmandProcess) reopenLog() error {
+func (g *launcher) reopenLog() error {
 	if g.logFile == nil {
 		return nil
 	}

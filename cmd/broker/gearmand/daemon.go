@@ -1,4 +1,4 @@
-package main
+package gearmand
 
 import (
 	"errors"
@@ -17,7 +17,8 @@ const (
 	readyFD    = 3
 )
 
-func isDaemon() bool { return os.Getenv(daemonMark) != "" }
+// IsDaemon reports whether this is the background process of --daemon.
+func IsDaemon() bool { return os.Getenv(daemonMark) != "" }
 
 // startDaemon starts this program again in a session of its own and waits until it serves, so that the caller can connect
 // at once or learns why not.
@@ -48,7 +49,7 @@ func startDaemon() error {
 
 // daemonReady lets the waiting parent exit and detaches from the terminal.
 func daemonReady() error {
-	if !isDaemon() {
+	if !IsDaemon() {
 		return nil
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -92,7 +93,7 @@ func findUser(name string) (*user.User, error) {
 }
 
 // dropPrivileges switches to the user of --user. That user gets the files that will be written later.
-func (g *gearmandProcess) dropPrivileges() error {
+func (g *launcher) dropPrivileges() error {
 	name, ok := g.options["user"]
 	if !ok {
 		return nil
@@ -113,7 +114,7 @@ func (g *gearmandProcess) dropPrivileges() error {
 	if g.logFile != nil {
 		theirs = append(theirs, g.logFile.path)
 	}
-	if c := &g.process.config; c.Durability != "none" {
+	if c := &g.config; c.Durability != "none" {
 		if err := os.MkdirAll(c.Data, 0o700); err != nil {
 			return err
 		}

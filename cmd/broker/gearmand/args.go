@@ -1,21 +1,25 @@
-package main
+package gearmand
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 )
 
-// gearmandOption is one option of gearmand's command line.
-type gearmandOption struct {
+// option is one option of gearmand's command line.
+type option struct {
 	long  string
 	short byte // 0: none
 	arg   string
 	about string
 }
 
-// gearmandOptions lists all options: those with an effect here, those accepted without one, and those of the queue plug-ins,
+// options lists all options: those with an effect here, those accepted without one, and those of the queue plug-ins,
 // which our own store replaces.
-var gearmandOptions = []gearmandOption{
+var options = []option{
 	{"backlog", 'b', "N", "accepted; the system's limit is used"},
 	{"daemon", 'd', "", "run in the background"},
 	{"exceptions", 0, "", "send exceptions also to clients that did not request them"},
@@ -78,18 +82,18 @@ var gearmandOptions = []gearmandOption{
 	{"libtokyocabinet-optimize", 0, "", ""},
 }
 
-// gearmandValues are the options given, by long name; those without an argument have an empty value.
-type gearmandValues map[string]string
+// values are the options given, by long name; those without an argument have an empty value.
+type values map[string]string
 
-func (g gearmandValues) has(name string) bool {
+func (g values) has(name string) bool {
 	_, ok := g[name]
 	return ok
 }
 
-// parseGearmand parses options as gearmand does: no abbreviations, no option twice; short options may be bundled and
+// parse parses options as gearmand does: no abbreviations, no option twice; short options may be bundled and
 // followed by their argument. Words that are not options are an error, unless stray is set: then they are passed to it.
-func parseGearmand(args []string, stray func(word string)) (gearmandValues, error) {
-	g := make(gearmandValues)
+func parse(args []string, stray func(word string)) (values, error) {
+	g := make(values)
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
@@ -112,9 +116,9 @@ func parseGearmand(args []string, stray func(word string)) (gearmandValues, erro
 }
 
 // long parses an option by its long name and returns the remaining words.
-func (g gearmandValues) long(word string, args []string) ([]string, error) {
+func (g values) long(word string, args []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(word, "=")
-	o, ok := findOption(func(o gearmandOption) bool { return o.long == name })
+	o, ok := findOption(func(o option) bool { return o.long == name })
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("unrecognised option '--%s'", word)
@@ -132,9 +136,9 @@ func (g gearmandValues) long(word string, args []string) ([]string, error) {
 }
 
 // bundle parses short options: flags in a row; the last may take an argument, directly behind it or as the next word.
-func (g gearmandValues) bundle(letters string, args []string) ([]string, error) {
+func (g values) bundle(letters string, args []string) ([]string, error) {
 	for letters != "" {
-		o, ok := findOption(func(o gearmandOption) bool { return o.short == letters[0] })
+		o, ok := findOption(func(o option) bool { return o.short == letters[0] })
 		if !ok {
 			return nil, fmt.Errorf("unrecognised option '-%s'", letters)
 		}
@@ -157,7 +161,7 @@ func (g gearmandValues) bundle(letters string, args []string) ([]string, error) 
 	return args, nil
 }
 
-func (g gearmandValues) add(o gearmandOption, value string) error {
+func (g values) add(o option, value string) error {
 	if g.has(o.long) {
 		return fmt.Errorf("option '--%s' cannot be specified more than once", o.long)
 	}
@@ -165,15 +169,81 @@ func (g gearmandValues) add(o gearmandOption, value string) error {
 	return nil
 }
 
-func missingArgument(o gearmandOption) error {
+func missingArgument(o option) error {
 	return fmt.Errorf("the required argument for option '--%s' is missing", o.long)
 }
 
-func findOption(is func(gearmandOption) bool) (gearmandOption, bool) {
-	for _, o := range gearmandOptions {
+func findOption(is func(option) bool) (option, bool) {
+	for _, o := range options {
 		if is(o) {
 			return o, true
 		}
 	}
-	return gearmandOption{}, false
+	return option{}, false
+}
+
+// readArgs reads the command line, then the file that it names.
+func readArgs(args []string) (values, error) {
+	o, err := parse(args, nil)
+	if err != nil {
+		return nil, err
+	}
+	path, explicit := o["config-file"]
+	text, err := os.ReadFile(cmp.Or(path, defaultConfig))
+	switch {
+	case err == nil:
+		file, err := parse(configFileArgs(string(text)), func(string) {})
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range file {
+			if !o.has(name) {
+				o[name] = value
+			}
+		}
+	case explicit:
+		return nil, errors.New("Could not open configuration file.") //nolint:staticcheck // ST1005: gearmand's own words
+	}
+	return o, o.check()
+}
+
+// configFileArgs splits a file of options into words; lines that start with # are ignored.
+func configFileArgs(text string) []string {
+	var words []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			words = append(words, strings.Fields(line)...)
+		}
+	}
+	return words
+}
+
+// check validates the values, so that --check-args finds what a start would find.
+func (g values) check() error {
+	for _, name := range []string{
+		"backlog", "file-descriptors", "job-retries", "hashtable-buckets", "keepalive-idle", "keepalive-interval",
+		"keepalive-count", "threads", "worker-wakeup",
+	} {
+		if text, ok := g[name]; ok {
+			if _, err := strconv.ParseInt(text, 10, 32); err != nil {
+				return fmt.Errorf("the argument ('%s') for option '--%s' is invalid", text, name)
+			}
+		}
+	}
+	if text, ok := g["hashtable-buckets"]; ok && g.number("hashtable-buckets") <= 0 {
+		return fmt.Errorf("hashtable-buckets has to be greater than 0, not %s", text)
+	}
+	if level, ok := g["verbose"]; ok && levels[level] == "" {
+		return errors.New("Invalid value for --verbose supplied") //nolint:staticcheck // ST1005: gearmand's own words
+	}
+	return nil
+}
+
+// number is the value of an option that check has validated; 0 if the option was not given.
+func (g values) number(name string) int {
+	n, err := strconv.Atoi(g[name])
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -1,11 +1,33 @@
-package main
+package gearmand
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"broker/config"
 )
+
+// runMain runs a command line that serves nobody.
+func runMain(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = Main(args, &out, &errs, "test", func(Launch) error { return errors.New("started") })
+	return code, out.String(), errs.String()
+}
+
+// setting is the value of a setting.
+func setting(c *config.Config, path string) string {
+	for _, s := range config.Settings(c) {
+		if s.Path == path {
+			return s.String()
+		}
+	}
+	return "no setting " + path
+}
 
 // Exit codes and messages are those of gearmand 1.1.20 for the same command lines.
 func TestGearmandArguments(t *testing.T) {
@@ -68,15 +90,15 @@ func TestGearmandArguments(t *testing.T) {
 		{"--job-handle-prefix=" + strings.Repeat("x", 64), 0, ""},
 		{"-u nobodyx -P /nowhere/x --listen=nohost.invalid", 0, ""},
 	} {
-		code, _, stderr := runCommand(append([]string{"gearmand", "--check-args"}, strings.Fields(test.args)...)...)
+		code, _, stderr := runMain(append([]string{"--check-args"}, strings.Fields(test.args)...)...)
 		if code != test.code || !strings.Contains(stderr, test.stderr) {
 			t.Errorf("gearmand --check-args %s: exit %d, %q; want %d, %q", test.args, code, stderr, test.code, test.stderr)
 		}
 	}
-	if _, stdout, _ := runCommand("gearmand", "--version"); !strings.HasPrefix(stdout, "\ngearmand 1.1.20 - ") {
+	if _, stdout, _ := runMain("--version"); !strings.HasPrefix(stdout, "\ngearmand 1.1.20 - ") {
 		t.Errorf("version: %q", stdout)
 	}
-	if _, stdout, _ := runCommand("gearmand", "--help"); !strings.Contains(stdout, "-p, --port PORT") {
+	if _, stdout, _ := runMain("--help"); !strings.Contains(stdout, "-p, --port PORT") {
 		t.Errorf("help: %s", stdout)
 	}
 }
@@ -118,12 +140,12 @@ func TestGearmandOptionsAsSettings(t *testing.T) {
 			for name, value := range test.env {
 				t.Setenv(name, value)
 			}
-			o, err := readGearmandArgs(strings.Fields(test.args))
+			o, err := readArgs(strings.Fields(test.args))
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := gearmandProcess{options: o}
-			c, err := g.config()
+			g := launcher{options: o}
+			c, err := g.settings()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,11 +155,11 @@ func TestGearmandOptionsAsSettings(t *testing.T) {
 		})
 	}
 	for _, args := range []string{"-p x", "-q nosuch", "--ssl", "--job-handle-prefix " + strings.Repeat("x", 64)} {
-		o, err := readGearmandArgs(strings.Fields(args))
+		o, err := readArgs(strings.Fields(args))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (&gearmandProcess{options: o}).config(); err == nil {
+		if _, err := (&launcher{options: o}).settings(); err == nil {
 			t.Errorf("%s was accepted", args)
 		}
 	}
@@ -154,13 +176,24 @@ func TestGearmandHTTPAddress(t *testing.T) {
 		{"-r xyz", "", "Unknown protocol module : xyz"},
 		{"-r HTTP", "", "Unknown protocol module : HTTP"},
 	} {
-		o, err := readGearmandArgs(strings.Fields(test.args))
+		o, err := readArgs(strings.Fields(test.args))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := (&gearmandProcess{options: o}).httpAddress()
+		got, err := (&launcher{options: o}).httpAddress()
 		if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: %q, %v; want %q, %q", test.args, got, err, test.want, test.err)
 		}
+	}
+}
+
+// Not parallel: it changes the environment.
+func TestGearmandRetriesItsPortForTwentySeconds(t *testing.T) {
+	g := &launcher{options: values{}}
+	for _, want := range []time.Duration{20 * time.Second, 0} {
+		if c, err := g.settings(); err != nil || c.BindRetry != want {
+			t.Errorf("%v, %v, not %v", c.BindRetry, err, want)
+		}
+		t.Setenv("BROKER_BIND_RETRY", "0s") // next time
 	}
 }

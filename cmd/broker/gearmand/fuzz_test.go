@@ -1,4 +1,4 @@
-package main
+package gearmand
 
 import (
 	"maps"
@@ -16,19 +16,19 @@ func FuzzGearmandArguments(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, _ = parseGearmand(configFileArgs(text), func(string) {}) // as in a file; it must not panic
-		o, err := parseGearmand(strings.Split(text, " "), nil)
+		_, _ = parse(configFileArgs(text), func(string) {}) // as in a file; it must not panic
+		o, err := parse(strings.Split(text, " "), nil)
 		if err != nil || o.check() != nil {
 			return
 		}
 		var words []string
 		for _, name := range slices.Sorted(maps.Keys(o)) {
 			words = append(words, "--"+name)
-			if option, _ := findOption(func(o gearmandOption) bool { return o.long == name }); option.arg != "" {
+			if option, _ := findOption(func(o option) bool { return o.long == name }); option.arg != "" {
 				words = append(words, o[name])
 			}
 		}
-		again, err := parseGearmand(words, nil)
+		again, err := parse(words, nil)
 		if err != nil || !maps.Equal(o, again) {
 			t.Errorf("%q: %v, written anew %q: %v, %v", text, o, words, again, err)
 		}

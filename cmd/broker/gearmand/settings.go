@@ -1,0 +1,126 @@
+package gearmand
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"broker/config"
+)
+
+// levels maps the values of --verbose to our log levels.
+var levels = map[string]string{
+	"FATAL": "error", "ALERT": "error", "CRITICAL": "error", "ERROR": "error",
+	"WARNING": "warn", "NOTICE": "info", "INFO": "info", "DEBUG": "debug",
+}
+
+// plugins are the plug-ins that -q accepts.
+var plugins = []string{
+	"libsqlite3", "libmemcached", "libpq", "postgres", "redis", "mysql", "libdrizzle", "drizzle", "libtokyocabinet",
+}
+
+// settings translates the options to our settings. Other settings can be set in the environment.
+func (g *launcher) settings() (config.Config, error) {
+	o := g.options
+	flags := map[string]string{
+		"gearman.listen":     net.JoinHostPort(o["listen"], g.port()),
+		"gearman.exceptions": strconv.FormatBool(o.has("exceptions")),
+		"durability":         "none",
+		"log.level":          levels[cmp.Or(o["verbose"], "ERROR")],
+		"bind_retry":         cmp.Or(os.Getenv("BROKER_BIND_RETRY"), bindRetry),
+	}
+	if o.has("job-handle-prefix") {
+		flags["gearman.handle_prefix"] = o["job-handle-prefix"]
+	}
+	// Released versions of gearmand take 0 for no limit; newer ones take -1 for it.
+	flags["gearman.job_retries"] = strconv.Itoa(max(0, o.number("job-retries")))
+	if o.has("worker-wakeup") {
+		flags["gearman.worker_wakeup"] = strconv.Itoa(workerWakeup(o.number("worker-wakeup")))
+	}
+	if o.has("threads") {
+		flags["event_loops"] = strconv.Itoa(max(0, o.number("threads")))
+	}
+	if err := g.queueSettings(flags); err != nil {
+		return config.Config{}, err
+	}
+	if o.has("ssl") {
+		flags["gearman.tls_cert"] = cmp.Or(os.Getenv("GEARMAND_SERVER_PEM"), o["ssl-certificate"])
+		flags["gearman.tls_key"] = cmp.Or(os.Getenv("GEARMAND_SERVER_KEY"), o["ssl-key"])
+		flags["gearman.tls_client_ca"] = cmp.Or(os.Getenv("GEARMAND_CA_CERTIFICATE"), o["ssl-ca-file"])
+		if flags["gearman.tls_cert"] == "" || flags["gearman.tls_key"] == "" {
+			return config.Config{}, errors.New("--ssl needs --ssl-certificate and --ssl-key")
+		}
+	}
+	env := []string{"BROKER_WORKQ_LISTEN=off", "BROKER_FAKTORY_LISTEN=off", "BROKER_HTTP_LISTEN=off"}
+	return config.Load(config.Sources{Env: append(env, os.Environ()...), Flags: flags})
+}
+
+// port is that of the option, unless it is the default and the environment names another.
+func (g *launcher) port() string {
+	port := cmp.Or(g.options["port"], defaultPort)
+	if env := os.Getenv("GEARMAND_PORT"); port == defaultPort && env != "" {
+		return env
+	}
+	return port
+}
+
+// workerWakeup translates gearmand's number: 0 wakes all workers there.
+func workerWakeup(n int) int {
+	if n <= 0 {
+		return -1
+	}
+	return n
+}
+
+// queueSettings chooses the store: none for builtin, our own for any plug-in.
+func (g *launcher) queueSettings(flags map[string]string) error {
+	kind := strings.ToLower(cmp.Or(g.options["queue-type"], "builtin"))
+	if kind == "builtin" {
+		return nil
+	}
+	if !slices.Contains(plugins, kind) {
+		return fmt.Errorf("Error while initializing the queue : %s", g.options["queue-type"]) //nolint:staticcheck // ST1005: gearmand's own words
+	}
+	flags["durability"] = cmp.Or(os.Getenv("BROKER_DURABILITY"), "sync")
+	data := os.Getenv("BROKER_DATA")
+	switch {
+	case data != "":
+	case g.options["libsqlite3-db"] != "":
+		data = g.options["libsqlite3-db"] + ".broker"
+	case os.Geteuid() == 0:
+		data = filepath.Join("/var/lib/broker", "gearmand-"+g.port())
+	default:
+		data = filepath.Join("data", "gearmand-"+g.port())
+	}
+	data, err := filepath.Abs(data)
+	flags["data"] = data
+	return err
+}
+
+// logQueue logs, at any log level, that our own store replaces a plug-in.
+func (g *launcher) logQueue() {
+	c := &g.config
+	if c.Durability == "none" {
+		return
+	}
+	line := g.log.Log().Str("queue_type", g.options["queue-type"]).Str("data", c.Data)
+	var ignored []string
+	for _, o := range options {
+		if o.isPlugin() && g.options.has(o.long) {
+			ignored = append(ignored, "--"+o.long)
+		}
+	}
+	line.Strs("not_used", ignored).Msg("jobs are kept in the broker's own store in place of the queue plug-in")
+}
+
+// isPlugin reports whether the option configures a queue plug-in.
+func (o option) isPlugin() bool {
+	return strings.HasPrefix(o.long, "lib") || strings.HasPrefix(o.long, "redis-") ||
+		strings.HasPrefix(o.long, "mysql-") || o.long == "store-queue-on-shutdown"
+}
