@@ -264,9 +264,12 @@ func (m *Machine) endWorkerLimit(h uint32) {
 	if e.granted == 0 || e.leaseFor != 0 && e.granted >= e.leaseFor {
 		return
 	}
+	until := e.leasedAt.Add(time.Duration(e.leaseFor) * time.Millisecond)
+	if e.leaseFor != 0 && until <= m.timers.At(e.stateTimer) {
+		return // it was extended
+	}
 	m.timers.Remove(&e.stateTimer)
 	if e.granted = e.leaseFor; e.granted != 0 {
-		until := e.leasedAt.Add(time.Duration(e.granted) * time.Millisecond)
 		e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
 	}
 }

@@ -390,7 +390,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 	if e.state == core.Leased && op.ExtendUntil != 0 && e.stateTimer != 0 && op.ExtendUntil > m.timers.At(e.stateTimer) {
 		m.timers.Remove(&e.stateTimer)
 		e.stateTimer = m.timers.Add(op.ExtendUntil, timer.Owner{Kind: timerState, Handle: h})
-		e.granted = millis(op.ExtendUntil.Sub(e.leasedAt))
+		e.granted = millis(op.ExtendUntil.Sub(m.now)) // what a restart grants again: not the time that has passed
 	}
 	if e.has(changed) {
 		m.touch(h, e)

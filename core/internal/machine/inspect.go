@@ -178,7 +178,7 @@ func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit in
 	}
 }
 
-// leaseSpan is the duration of the present lease.
+// leaseSpan is the duration of the present lease, or of its last extension.
 func (e *entry) leaseSpan() time.Duration { return time.Duration(e.granted) * time.Millisecond }
 
 // changedAt is when a job entered its state, if known.

@@ -20,7 +20,7 @@ type entry struct {
 	priority    int32
 	queue       uint32
 	leaseFor    uint32 // milliseconds, as submitted
-	granted     uint32 // milliseconds, of the present lease
+	granted     uint32 // milliseconds, of the present lease or its last extension
 	attempts    uint32
 	maxAttempts uint32
 	fails       uint32

@@ -298,8 +298,7 @@ func (w *world) transfer(p *promise) error {
 		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch {
 			return fmt.Errorf("job %d was handed to %q as epoch %d and is %+v", p.seq, op.Worker, r.Lease.Epoch, i)
 		}
-		p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.toMonotonic(i.LeaseUntil)
-		return nil
+		return w.granted(p, i, r.Lease, p.leaseSpan(core.HeldByWorker), w.clk.monotonic.Now())
 	})
 }
 
@@ -314,7 +313,6 @@ func (w *world) leaseJob(p *promise) error {
 		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch || i.Attempts != before.Attempts+1 {
 			return fmt.Errorf("job %d was given to %q as epoch %d, was %+v and is %+v", p.seq, op.Worker, r.Lease.Epoch, before, i)
 		}
-		p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.toMonotonic(i.LeaseUntil)
-		return nil
+		return w.granted(p, i, r.Lease, op.LeaseFor, w.clk.monotonic.Now())
 	})
 }

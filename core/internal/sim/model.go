@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"broker/core"
 )
@@ -29,8 +30,10 @@ type promise struct {
 
 	leased     bool
 	epoch      uint32
-	leaseUntil core.Instant // zero: until the connection closes
+	leaseUntil core.Instant // at least; zero: until the connection closes
 	holder     core.ClientID
+	leaseFor   time.Duration   // that the job asks for
+	spans      []time.Duration // of leases and extensions since the last start
 }
 
 // written is a value of a job that is promised once a commit is on disk.
@@ -113,7 +116,7 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 	m.add(&promise{
 		seq: seq, id: j.ID, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
 		ephemeral: j.Ephemeral, expiresAt: j.ExpiresAt, made: made,
-		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), parent: j.Parent,
+		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), parent: j.Parent, leaseFor: j.LeaseFor,
 	})
 	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known {
 		m.rows[j.Queue] = made
@@ -225,7 +228,9 @@ func (w *world) afterCrash(committed core.Commit) error {
 		if err := p.notesAfterCrash(i, committed); err != nil {
 			return err
 		}
-		p.leased, p.leaseUntil, p.holder = i.State == core.Leased, w.clk.toMonotonic(i.LeaseUntil), 0
+		if err := w.leaseAfterCrash(p, i); err != nil {
+			return err
+		}
 		p.overBy = i.State == core.Done
 		p.bodies, p.queues = []written{{string(i.Job.Body), 1}}, []written{{i.Queue, 1}}
 		p.after = slices.DeleteFunc(p.after, func(l link) bool { return l.made > committed })

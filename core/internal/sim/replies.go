@@ -38,7 +38,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	m := w.model
 	p := m.jobs[r.Seq]
 	if p == nil && r.Job != nil && r.Job.CallbackFor != 0 { // it was submitted by its batch
-		p = &promise{seq: r.Seq, id: r.Job.ID, limited: true} // it may end with the batch
+		p = &promise{seq: r.Seq, id: r.Job.ID, leaseFor: r.Job.LeaseFor, limited: true} // it may end with the batch
 		write(&p.bodies, string(r.Job.Body), 1)
 		write(&p.queues, r.Job.Queue, 1)
 		m.add(p)
@@ -60,7 +60,9 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		return fmt.Errorf("job %d was handed out with another body", r.Seq)
 	}
 	w.note("job %d goes to %v, epoch %d", r.Seq, c.kind, r.Lease.Epoch)
-	p.leased, p.epoch, p.holder, p.leaseUntil = true, r.Lease.Epoch, 0, w.clk.toMonotonic(i.LeaseUntil)
+	if err := w.granted(p, i, r.Lease, p.leaseSpan(c.holds), min(now, c.deafFrom)); err != nil {
+		return err
+	}
 	if c.holds == core.HeldByConn {
 		p.holder = c.id
 	}
@@ -111,7 +113,18 @@ func (w *world) checkNotified(seq uint64) error {
 // toggleReads makes a client stop reading, or read again.
 func (w *world) toggleReads() error {
 	c := w.anyClient()
-	c.deaf = !c.deaf
+	if c.deaf {
+		c.deaf = false
+	} else {
+		w.deafen(c)
+	}
 	w.note("%v client %d deaf: %v", c.kind, c.id, c.deaf)
 	return w.collect()
+}
+
+// deafen makes a client stop reading.
+func (w *world) deafen(c *client) {
+	if !c.deaf {
+		c.deaf, c.deafFrom = true, w.clk.monotonic.Now()
+	}
 }

@@ -84,7 +84,7 @@ func (w *world) planned(seq uint64) {
 		return
 	}
 	made := w.commitOf(core.Reply{Commit: w.openCommit()}, true)
-	p := &promise{seq: seq, made: made}
+	p := &promise{seq: seq, made: made, leaseFor: 5 * time.Second}
 	write(&p.bodies, "planned", made)
 	if i := w.look(seq); i != nil {
 		write(&p.queues, i.Queue, made)

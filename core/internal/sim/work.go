@@ -117,11 +117,12 @@ func (w *world) report() error {
 		return w.do(c, &core.SendData{Tag: tag, Ref: ref, Authority: claims[c.kind], Data: []byte("chunk")}, tag, nil)
 	}
 	op := &core.Report{Tag: tag, Ref: ref, Authority: claims[c.kind], Progress: core.Progress{Num: uint32(w.number), Den: steps}} //nolint:gosec // small
-	op.ExtendUntil = w.clk.Now().Add(time.Duration(w.rng.IntN(30)) * time.Second)
+	by := time.Duration(w.rng.IntN(30)) * time.Second
+	op.ExtendUntil = w.clk.Now().Add(by)
 	return w.do(c, op, tag, func(r core.Reply) {
 		if i := w.look(p.seq); r.Kind == core.Accepted && i != nil && i.State == core.Leased {
 			w.note("report on %d", p.seq)
-			p.leaseUntil = w.clk.toMonotonic(i.LeaseUntil)
+			w.extended(p, by)
 		}
 	})
 }
@@ -201,7 +202,7 @@ func (w *world) disconnectUnread() error {
 	if err := w.do(c, op, op.Tag, nil); err != nil {
 		return err
 	}
-	c.deaf = true
+	w.deafen(c)
 	if err := w.submitTo(queueName(4)); err != nil {
 		return err
 	}

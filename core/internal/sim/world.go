@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -41,12 +42,13 @@ type world struct {
 
 // client is one connection.
 type client struct {
-	id    core.ClientID
-	kind  core.Protocol
-	holds core.Holder // of its latest lease
-	deaf  bool        // its replies are not fetched
-	tag   uint64      // of its sleep, while it sleeps
-	able  []bool      // for which queues, if it is a Gearman worker
+	id       core.ClientID
+	kind     core.Protocol
+	holds    core.Holder  // of its latest lease
+	deaf     bool         // its replies are not fetched
+	deafFrom core.Instant // replies that are fetched now are of this time or later; of the monotonic clock
+	tag      uint64       // of its sleep, while it sleeps
+	able     []bool       // for which queues, if it is a Gearman worker
 }
 
 // newWorld makes a world of a seed; every fourth has relaxed durability.
@@ -96,7 +98,7 @@ func (w *world) open() error {
 }
 
 func (w *world) connect() {
-	c := &client{kind: core.Protocols[1+w.rng.IntN(3)]}
+	c := &client{kind: core.Protocols[1+w.rng.IntN(3)], deafFrom: attentive}
 	c.id = w.engine.Open(core.ClientOptions{Protocol: c.kind, Wake: func() {}})
 	w.clients = append(w.clients, c)
 	if c.kind == core.Gearman {
@@ -116,6 +118,9 @@ const (
 	completeQueue = "complete"
 	successQueue  = "success"
 )
+
+// attentive is client.deafFrom while a client reads.
+const attentive = core.Instant(math.MaxInt64)
 
 // act is something that may happen, with its usual weight.
 type act struct {
@@ -239,6 +244,7 @@ func (w *world) collect() error {
 				return err
 			}
 		}
+		c.deafFrom = attentive
 	}
 	return w.fetchEvents()
 }
