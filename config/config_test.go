@@ -322,7 +322,7 @@ func TestHTTPReachableFromOtherHostsRequiresAuthentication(t *testing.T) {
 		"[http]\nlisten = \":7420\"\n":                            "http.listen: other hosts can reach :7420: set http.password, http.tls_client_ca or principals",
 		"[http]\nlisten = \"127.0.0.1:1, 10.0.0.1:1\"\n":          "http.listen: other hosts can reach 10.0.0.1:1: set http.password, http.tls_client_ca or principals",
 		"[http]\nlisten = \":7420\"\npassword = \"x\"\n":          "<nil>",
-		"[http]\nlisten = \":7420\"\n[faktory]\npassword=\"x\"\n": "<nil>",
+		"[http]\nlisten = \":7420\"\n[faktory]\npassword=\"x\"\n": "http.listen: other hosts can reach :7420: set http.password, http.tls_client_ca or principals",
 		"[http]\nlisten = \"unix:/run/b.sock\"\n":                 "<nil>",
 	} {
 		_, err := Load(Sources{File: write(t, "broker.toml", text)})

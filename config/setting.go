@@ -14,6 +14,8 @@ type Setting struct {
 	Path string // with dots, as in the file
 	Doc  string
 
+	GuardsAccess bool // it says who may do what, or helps to
+
 	value reflect.Value
 	unit  string
 }
@@ -33,7 +35,9 @@ func leaves(prefix string, v reflect.Value) []Setting {
 			all = append(all, leaves(path+".", value)...)
 		case value.Kind() == reflect.Slice && value.Type() != listType, value.Kind() == reflect.Map:
 		default:
-			all = append(all, Setting{Path: path, Doc: field.Tag.Get("doc"), value: value, unit: field.Tag.Get("unit")})
+			all = append(all, Setting{
+				Path: path, Doc: field.Tag.Get("doc"), value: value, unit: field.Tag.Get("unit"), GuardsAccess: field.Tag.Get("guards") == "access",
+			})
 		}
 	}
 	return all

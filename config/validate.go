@@ -83,7 +83,7 @@ func (c *Config) checkHTTP(v *checker) {
 	v.allow("http.allow", h.Allow)
 	v.size("http.max_body", h.MaxBody, KiB, maxBody)
 	v.certificate("http", Protocol{TLSCert: h.TLSCert, TLSKey: h.TLSKey, TLSClientCA: h.TLSClientCA})
-	if c.HTTPPassword() != "" || h.TLSClientCA != "" || len(c.Principals) > 0 && h.Principal == "" {
+	if c.HTTP.Password != "" || h.TLSClientCA != "" || len(c.Principals) > 0 && h.Principal == "" {
 		return
 	}
 	addresses, err := ParseListen(h.Listen)

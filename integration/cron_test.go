@@ -29,7 +29,8 @@ func reloadable(t *testing.T, settings string) (b *harness.Broker, rewrite func(
 		check(t, os.WriteFile(path, []byte(settings), 0o600))
 		check(t, b.Signal(syscall.SIGHUP))
 		harness.Eventually(t, func() string {
-			if n := strings.Count(b.Output(), "settings reloaded"); n < times {
+			said := b.Output()
+			if n := strings.Count(said, "settings reloaded") + strings.Count(said, "reload failed") + strings.Count(said, "reload refused"); n < times {
 				return fmt.Sprintf("settings were read %d times again, not %d", n, times)
 			}
 			return ""
@@ -199,15 +200,19 @@ func TestReloadNamesWhatHasToWait(t *testing.T) {
 	}
 	submitTo("a", "b")
 	submitTo("other", "other")
-	rewrite("default_lease = \"1h\"\n[log]\nlevel = \"debug\"\n[faktory]\npassword = \"very-secret\"\n" +
+	rewrite("default_lease = \"1h\"\n[log]\nlevel = \"debug\"\n" +
 		"[[route]]\nfrom = \"gearman\"\nmatch = {queue = \"a\"}\nset = {queue = \"c\"}\n" +
 		"[[route]]\nfrom = \"workq\"\nmatch = {queue = \"a\"}\nset = {queue = \"d\"}\n" + everySecond("debugged"))
 	submitTo("a", "c")
 	check(t, harness.DialWorkq(t, b).Add(wqJob("a", "x")))
 	equal(t, "status", statusRow(t, b, "d"), "1 0 0")
-	fetchRaw(t, dialFaktory(t, b), "debugged") // the password is still unset
+	fetchRaw(t, dialFaktory(t, b), "debugged")
+	rewrite("default_lease = \"2h\"\n[faktory]\npassword = \"very-secret\"\n")
+	dialFaktory(t, b)                                      // the password is still unset
+	check(t, harness.DialWorkq(t, b).Add(wqJob("a", "x"))) // and the routes are as they were
+	equal(t, "status", statusRow(t, b, "d"), "2 0 0")
 	for _, want := range []string{
-		`"setting":"default_lease","time"`, `"setting":"faktory.password","time"`, "setting changed, takes effect after a restart",
+		`"setting":"default_lease","time"`, "setting changed, takes effect after a restart", `"settings":["faktory.password"]`,
 		`"level":"info","setting":"log.level"`, `"routes":2`, `"level":"debug","schedule":"* * * * * *"`,
 	} {
 		harness.Eventually(t, func() string {

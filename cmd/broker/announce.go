@@ -17,7 +17,10 @@ func (p *process) announce() {
 	}
 	p.announceFrontend("http", config.Protocol{
 		Listen: c.HTTP.Listen, Allow: c.HTTP.Allow, TLSCert: c.HTTP.TLSCert, TLSClientCA: c.HTTP.TLSClientCA,
-	}, c.HTTPPassword() != "")
+	}, c.HTTP.Password != "")
+	if c.HTTPLocked() && c.HTTP.Listen != "off" {
+		p.log.Warn().Msg("http is closed except for health checks and the documentation, as faktory.password is set: set http.password, http.tls_client_ca or principals")
+	}
 	if info, err := os.Stat(c.Data); err == nil && c.Durability != "none" && info.Mode().Perm()&0o077 != 0 {
 		p.log.Warn().Str("data", c.Data).Stringer("mode", info.Mode().Perm()).Msg("data directory is readable by other users")
 	}

@@ -98,7 +98,7 @@ func requestBackup(c *config.Config, dir string) error {
 	if err != nil {
 		return err
 	}
-	if password := c.HTTPPassword(); password != "" {
+	if password := c.HTTP.Password; password != "" {
 		req.SetBasicAuth("", password)
 	}
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -39,7 +39,7 @@ func demoCommand() *cobra.Command {
 		sources := config.Sources{Flags: map[string]string{"log.level": "warn"}}
 		for _, f := range flagSettings {
 			if given := cmd.Flags().Lookup(f.flag); given != nil && given.Changed {
-				sources.Flags[f.setting] = given.Value.String()
+				f.set(sources.Flags, given.Value.String())
 			}
 		}
 		c, err := loadSettings(sources)

@@ -13,8 +13,18 @@ import (
 	"broker/config"
 )
 
+// flagSetting is a flag for one setting, or for several with spaces between them.
+type flagSetting struct{ flag, settings, value, about string }
+
+// set notes the value of the flag for its settings.
+func (f flagSetting) set(flags map[string]string, value string) {
+	for _, setting := range strings.Fields(f.settings) {
+		flags[setting] = value
+	}
+}
+
 // flagSettings maps flags to settings, in the order of the help.
-var flagSettings = []struct{ flag, setting, value, about string }{
+var flagSettings = []flagSetting{
 	{"data", "data", "DIR", "folder of the store"},
 	{"durability", "durability", "sync|relaxed|none", "when to reply: once on disk, before, or memory only"},
 	{"workq", "workq.listen", "ADDR", "address for Workq clients: host:port, unix:/path or off"},
@@ -25,7 +35,7 @@ var flagSettings = []struct{ flag, setting, value, about string }{
 	{"node", "cluster.node", "ID", "id of this node in a cluster"},
 	{"cluster", "cluster.members", "LIST", "nodes of the cluster: n1=host:port,n2=host:port,n3=host:port"},
 	{"join", "cluster.join", "bool", "join a cluster that exists, after broker cluster add"},
-	{"password", "faktory.password", "PW", "password for Faktory and HTTP clients"},
+	{"password", "faktory.password http.password", "PW", "password for Faktory and HTTP clients"},
 }
 
 // settingFlags adds the flags of flagSettings to a command and returns where its settings come from once the command line
@@ -45,7 +55,7 @@ func settingFlags(cmd *cobra.Command) func() config.Sources {
 		s := config.Sources{File: file.text, Env: os.Environ(), Flags: make(map[string]string)}
 		for _, f := range flagSettings {
 			if given := flags.Lookup(f.flag); given.Changed {
-				s.Flags[f.setting] = given.Value.String()
+				f.set(s.Flags, given.Value.String())
 			}
 		}
 		return s

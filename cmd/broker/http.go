@@ -52,7 +52,7 @@ func (p *process) serveHTTP() {
 	p.loadPrincipals()
 	cluster := p.cluster.hooks()
 	p.api = httpapi.New(httpapi.Options{
-		Version: buildVersion(), Log: p.log, Access: p.access, Cluster: cluster, Password: p.config.HTTPPassword(),
+		Version: buildVersion(), Log: p.log, Access: p.access, Cluster: cluster, Password: p.config.HTTP.Password, Locked: p.config.HTTPLocked(),
 		DefaultPrincipal: p.config.HTTP.Principal, Profiling: p.config.HTTP.Profiling,
 		MaxConns: processSocketLimits().http, MaxBodyBytes: int64(p.config.HTTP.MaxBody),
 	})

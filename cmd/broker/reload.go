@@ -39,8 +39,8 @@ func (l *reloadGuard) end() {
 // errNotServing is the answer to a reload before or after clients are served.
 var errNotServing = errors.New("reload waits until clients are served")
 
-// reload reads the settings and the certificates again and applies what can change while clients are served. Invalid
-// settings change nothing and are returned as an error.
+// reload reads the settings and the certificates again and applies what can change while clients are served. If the settings
+// are invalid, or what guards access cannot change as a whole, all settings stay as they are.
 func (p *process) reload() error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
@@ -49,21 +49,54 @@ func (p *process) reload() error {
 		p.log.Warn().Msg(errNotServing.Error())
 		return errNotServing
 	}
-	fresh := p.config
-	var bad error
-	if p.reread != nil {
-		read, err := p.reread()
-		if err != nil {
-			p.logProblems(err)
-			bad = err
-		} else {
-			fresh = read
-		}
+	fresh, err := p.readAgain()
+	if err != nil {
+		p.logProblems(err)
+		p.reloadCertificates()
+		return err
 	}
 	p.apply(&fresh)
 	p.reloadCertificates()
 	p.log.Info().Msg("settings reloaded")
-	return bad
+	return nil
+}
+
+// readAgain reads the settings that a reload applies.
+func (p *process) readAgain() (config.Config, error) {
+	if p.reread == nil {
+		return p.config, nil
+	}
+	fresh, err := p.reread()
+	if err == nil {
+		err = p.checkAccess(&fresh)
+	}
+	return fresh, err
+}
+
+// accessError names settings that guard access and cannot change at run time.
+type accessError struct{ settings []string }
+
+func (e *accessError) Error() string {
+	return "settings that guard access need a restart, nothing was changed: " + strings.Join(e.settings, ", ")
+}
+
+// checkAccess refuses settings whose rules of access would be in force in part only until a restart: a password that comes in
+// place of principals, say, or principals that suffice at the new address. For the same reason a reload does not remove the last
+// principal, after which everybody may do everything: a file that was read while it was written looks like that.
+func (p *process) checkAccess(fresh *config.Config) error {
+	var later []string
+	for _, s := range fresh.Changed(&p.config) {
+		if s.GuardsAccess && !p.reloadable(s.Path, fresh) {
+			later = append(later, s.Path)
+		}
+	}
+	if len(p.config.Principals) > 0 && len(fresh.Principals) == 0 {
+		later = append(later, "principal")
+	}
+	if later == nil {
+		return nil
+	}
+	return &accessError{later}
 }
 
 // readSettings reads all sources and checks what package config cannot check.
@@ -98,6 +131,10 @@ func (p *process) reloadAll() error {
 
 // logProblems writes a line for each problem.
 func (p *process) logProblems(err error) {
+	if refused := (*accessError)(nil); errors.As(err, &refused) {
+		p.log.Error().Strs("settings", refused.settings).Msg("reload refused: settings that guard access need a restart, keeping the old settings")
+		return
+	}
 	problems := []error{err}
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		problems = all.Unwrap()
@@ -157,13 +194,14 @@ func (p *process) applyPrincipals(fresh *config.Config) {
 	p.log.Info().Int("principals", len(fresh.Principals)).Msg("principals changed")
 }
 
-// reloadable reports whether a setting can change now. TLS cannot be switched on or off on an open port.
+// reloadable reports whether a setting can change now. TLS cannot be switched on or off on an open port, and a port that asks for
+// client certificates goes on doing so.
 func (p *process) reloadable(path string, fresh *config.Config) bool {
 	if path == "log.level" {
 		return p.reread != nil
 	}
 	section, name, _ := strings.Cut(path, ".")
-	if !strings.HasPrefix(name, "tls_") {
+	if !strings.HasPrefix(name, "tls_") || name == "tls_client_ca" && certificateOf(fresh, section).TLSClientCA == "" {
 		return false
 	}
 	return slices.ContainsFunc(p.certificates, func(c *certificates) bool {

@@ -50,7 +50,8 @@ func (r *reloadFixture) rewrite(settings string) string {
 	r.signal(syscall.SIGHUP)
 	r.times++
 	eventually(r.t, "the settings to be read again", func() bool {
-		return strings.Count(r.output.String(), "settings reloaded") == r.times
+		said := r.output.String()
+		return strings.Count(said, "settings reloaded")+strings.Count(said, "reload failed")+strings.Count(said, "reload refused") == r.times
 	})
 	return r.output.String()[before:]
 }
@@ -107,10 +108,8 @@ func TestReloadReadsCertificatesFromNewPaths(t *testing.T) {
 
 	// A reload can neither enable nor disable TLS.
 	said = r.rewrite(fmt.Sprintf("[gearman]\ntls_cert = %q\ntls_key = %q\n", cert, key))
-	for _, name := range []string{"workq.tls_cert", "workq.tls_key", "gearman.tls_cert", "gearman.tls_key"} {
-		if line := lineWith(said, `"setting":"`+name+`"`); !strings.Contains(line, "setting changed, takes effect after a restart") {
-			t.Errorf("%s: %s", name, line)
-		}
+	if !strings.Contains(said, `"settings":["workq.tls_cert","workq.tls_key","gearman.tls_cert","gearman.tls_key"]`) {
+		t.Errorf("TLS switched off and on: %s", said)
 	}
 	r.wantSerial("TLS switched off", 3)
 	if got := dialGearman(t, r.gearman).ask("version"); !strings.HasPrefix(got, "OK") {

@@ -47,6 +47,10 @@ func caller(r *http.Request, p *access.Principal) service.Caller {
 
 // authenticate finds the principal of a request: by its token or password, else by its certificate, else the default one.
 func (s *Server) authenticate(r *http.Request) (*access.Principal, *Problem) {
+	if s.options.Locked {
+		return nil, problem(http.StatusUnauthorized, codeUnauthorized,
+			"nobody may use this port until http.password, http.tls_client_ca or principals are set")
+	}
 	if header := r.Header.Get("Authorization"); header != "" {
 		return s.byCredentials(r, header)
 	}

@@ -40,6 +40,9 @@ func pageCaller(r *http.Request, p *access.Principal) service.Caller {
 
 // CheckSecret finds the caller for a password or token that came in a form. The status says why there is none.
 func (s *Server) CheckSecret(r *http.Request, secret string) (who service.Caller, status int) {
+	if s.options.Locked {
+		return who, http.StatusUnauthorized
+	}
 	principal, refused := s.bySecret(r, secret)
 	if refused != nil {
 		return who, refused.Status

@@ -24,6 +24,7 @@ type Options struct {
 
 	Access           *access.Control // principals; nil: there are none
 	Password         string          // of basic authentication, with any user name, or as a bearer token; empty: none
+	Locked           bool            // nobody is admitted: the settings do not say who may be
 	DefaultPrincipal string          // of clients without credentials, where there are principals
 
 	Cluster *service.Cluster // nil: the broker is not a node of one
