@@ -19,7 +19,7 @@ type Update struct {
 
 // JobChange lists the fields of a job to change.
 type JobChange struct {
-	Priority *int32
+	Priority *int64
 	Type     *string // empty: the name of its queue
 	Tags     *[]string
 	Body     *Body

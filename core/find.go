@@ -22,7 +22,7 @@ type Filter struct {
 	Died     Range // of dead jobs
 	Finished Range // of kept jobs that are done
 
-	MinPriority, MaxPriority *int32
+	MinPriority, MaxPriority *int64
 
 	Text     string // in the id, the type, a tag, or the type or message of the last failure; regardless of case
 	BodyText string // in the body

@@ -124,7 +124,7 @@ type Job struct {
 	Attributes []byte   // the front-end's own fields, opaque to the core
 	Trace      string   // trace that the job is part of, in a form of the front-ends, opaque to the core; at most MaxTraceBytes
 
-	Priority    int32         // higher first, 0 is normal
+	Priority    int64         // higher first, 0 is normal; from MinPriority to MaxPriority
 	CreatedAt   Instant       // zero in a submission: now
 	ReadyAt     Instant       // not before; zero: at once
 	ExpiresAt   Instant       // removed then, whatever its state; zero: never

@@ -14,6 +14,10 @@ const (
 	MaxTags      = 100     // tags of one job
 	MaxTagBytes  = 255     // bytes of a tag
 
+	// The range of Job.Priority: 33 bits with their sign.
+	MinPriority = -1 << 32
+	MaxPriority = 1<<32 - 1
+
 	MaxTraceBytes    = 1 << 10 // of Job.Trace
 	MaxScheduleBytes = 1 << 20 // of the job of a schedule
 

@@ -123,7 +123,7 @@ type JobInfo struct {
 	Trace      string // Job.Trace
 	State      State
 	Reason     WaitReason
-	Priority   int32
+	Priority   int64
 	Origin     Protocol
 	CreatedAt  Instant
 	ReadyAt    Instant // when it became, or will become, ready; of a dead job: when it died

@@ -51,7 +51,7 @@ func (c *customReader) member(name, value []byte) bool {
 	switch string(name) {
 	case "priority":
 		if n, ok := integer(value); ok && value[0] != '"' {
-			job.Priority = int32(min(max(n, math.MinInt32), math.MaxInt32))
+			job.Priority = min(max(n, math.MinInt32), math.MaxInt32)
 		}
 	case "unique_for":
 		c.uniqueFor = c.seconds("unique_for", value)

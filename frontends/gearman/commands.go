@@ -35,7 +35,7 @@ var commands = [packetTypes]func(*session, *message){
 
 // submitKind is what the packet type of a submission says about the job.
 type submitKind struct {
-	priority   int32
+	priority   int64
 	background bool
 }
 

@@ -21,7 +21,7 @@ type brokerJob struct {
 	epoch    uint32   // running: of the lease
 	leased   bool     // running: the lease is still there
 	lent     bool     // running: the worker is one of another protocol
-	priority int32
+	priority int64
 }
 
 // Limits of the translation.
@@ -45,8 +45,8 @@ func instant(at float64) core.Instant {
 func seconds(at core.Instant) float64 { return float64(at) / 1e6 }
 
 // corePriority is a priority as the broker has it.
-func corePriority(p float64) int32 {
-	return int32(min(max(math.Round(p), math.MinInt32), math.MaxInt32))
+func corePriority(p float64) int64 {
+	return int64(min(max(math.Round(p), math.MinInt32), math.MaxInt32))
 }
 
 // coreTags are the tags that the broker can index.

@@ -170,7 +170,7 @@ func (b *brokerJob) read(d *decoder) {
 	b.want = d.state()
 	d.flags(&b.leased, &b.lent)
 	b.readyAt, b.epoch = core.Instant(d.uint()), uint32(d.uint()) //nolint:gosec // as packed
-	b.priority = int32(d.num())
+	b.priority = int64(d.num())
 	b.queue, b.worker, b.after = d.name(), d.name(), d.list()
 }
 

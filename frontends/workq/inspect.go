@@ -142,7 +142,7 @@ func (s *Session) appendJob(b []byte, info *core.JobInfo) []byte {
 	b = appendNumber(b, "attempts", int64(info.Attempts))
 	b = appendNumber(b, "max-fails", int64(j.MaxFails))
 	b = appendNumber(b, "fails", countedFails(info))
-	b = appendNumber(b, "priority", int64(info.Priority))
+	b = appendNumber(b, "priority", min(max(info.Priority, math.MinInt32), math.MaxInt32)) // clients read 32 bits
 	b = appendNumber(b, "state", stateNumber(info))
 	b = appendTime(b, "created", info.CreatedAt.Time())
 	if scheduled {

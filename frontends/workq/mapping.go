@@ -113,7 +113,7 @@ func setPriority(job *core.Job, r *request) (wrong string) {
 		if !good {
 			return badPriority
 		}
-		job.Priority = n
+		job.Priority = int64(n)
 	}
 	return ""
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -298,7 +297,7 @@ func (b *beanstalk) submission(tube, state string, j *beanstalkJob) map[string]a
 	}
 	job := map[string]any{"queue": tube, "id": b.id(tube, j)}
 	if j.stats["pri"] != "" {
-		job["priority"] = max(normalPriority-number("pri"), math.MinInt32)
+		job["priority"] = normalPriority - number("pri")
 	}
 	if ttr := number("ttr"); ttr > 0 {
 		job["lease_for_s"] = ttr

@@ -41,8 +41,8 @@ var filterFields = []filterField{
 	{Name: "unique_key", Label: "unique key", set: textField(func(f *service.JobFilter) *string { return &f.UniqueKey })},
 	{Name: "id_prefix", Label: "id begins with", set: textField(func(f *service.JobFilter) *string { return &f.IDPrefix })},
 	{Name: "body_text", Label: "text in the body", set: textField(func(f *service.JobFilter) *string { return &f.BodyText })},
-	{Name: "min_priority", Label: "priority from", Kind: "number", set: priorityField(func(f *service.JobFilter) **int32 { return &f.MinPriority })},
-	{Name: "max_priority", Label: "priority to", Kind: "number", set: priorityField(func(f *service.JobFilter) **int32 { return &f.MaxPriority })},
+	{Name: "min_priority", Label: "priority from", Kind: "number", set: priorityField(func(f *service.JobFilter) **int64 { return &f.MinPriority })},
+	{Name: "max_priority", Label: "priority to", Kind: "number", set: priorityField(func(f *service.JobFilter) **int64 { return &f.MaxPriority })},
 	{Name: "created_from", Label: "created from", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.CreatedFrom })},
 	{Name: "created_to", Label: "created to", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.CreatedTo })},
 	{Name: "due_from", Label: "due from", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.DueFrom })},
@@ -67,7 +67,7 @@ func listField(at func(*service.JobFilter) *[]string) func(*service.JobFilter, [
 	}
 }
 
-func priorityField(at func(*service.JobFilter) **int32) func(*service.JobFilter, []string) error {
+func priorityField(at func(*service.JobFilter) **int64) func(*service.JobFilter, []string) error {
 	return func(f *service.JobFilter, values []string) error {
 		n, err := parsePriority(values[0])
 		*at(f) = &n
@@ -83,12 +83,12 @@ func timeField(at func(*service.JobFilter) *time.Time) func(*service.JobFilter, 
 }
 
 // parsePriority reads a priority.
-func parsePriority(text string) (int32, error) {
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+func parsePriority(text string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 33)
 	if err != nil {
-		return 0, &service.Error{Code: service.CodeInvalid, Detail: strconv.Quote(text) + " is not a number between -2147483648 and 2147483647"}
+		return 0, &service.Error{Code: service.CodeInvalid, Detail: strconv.Quote(text) + " is not a number between -4294967296 and 4294967295"}
 	}
-	return int32(n), nil
+	return n, nil
 }
 
 // parseTime reads a time as forms and the API write it; without a zone it is UTC.

@@ -85,11 +85,11 @@ func submission(r *request) (service.Submission, error) {
 		sub.Body = &body
 	}
 	if text := strings.TrimSpace(form.Get("priority")); text != "" {
-		n, err := strconv.ParseInt(text, 10, 32)
+		n, err := strconv.ParseInt(text, 10, 33)
 		if err != nil {
 			return sub, &service.Error{Code: service.CodeInvalid, Field: "priority", Detail: strconv.Quote(text) + " is not a priority"}
 		}
-		sub.Priority = int32(n)
+		sub.Priority = n
 	}
 	if text := form.Get("run_at"); text != "" {
 		at, err := parseTime(text)

@@ -19,7 +19,7 @@ type actionInput struct {
 		IDs      []string   `json:"ids,omitempty" maxItems:"10000" doc:"names of the jobs; in place of filter"`
 		Filter   *jobFilter `json:"filter,omitempty" doc:"the jobs; an empty filter means every job"`
 		Queue    string     `json:"queue,omitempty" doc:"for move: where to"`
-		Priority *int32     `json:"priority,omitempty" minimum:"-2147483648" maximum:"2147483647" doc:"for priority: the new one"`
+		Priority *int64     `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295" doc:"for priority: the new one"`
 		DryRun   bool       `json:"dry_run,omitempty" doc:"change nothing; the answer says how many jobs are meant, and shows ten"`
 	}
 }

@@ -20,7 +20,7 @@ func TestQueuesAreListedChangedAndCleared(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	for i, name := range []string{"a", "b", "b", "mail/out", "mail/in", "\xff"} {
-		f.engine.Do(f.client, []core.Op{&core.Submit{Job: &core.Job{Queue: name, Origin: core.Gearman, Priority: int32(i)}}}, nil)
+		f.engine.Do(f.client, []core.Op{&core.Submit{Job: &core.Job{Queue: name, Origin: core.Gearman, Priority: int64(i)}}}, nil)
 	}
 	names := func(query string) (all []string) {
 		for cursor, more := "", true; more; {

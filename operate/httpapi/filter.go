@@ -67,8 +67,8 @@ type jobFilter struct {
 	DiedTo       time.Time `json:"died_to,omitzero"`
 	FinishedFrom time.Time `json:"finished_from,omitzero" doc:"of jobs that are kept for their outcome"`
 	FinishedTo   time.Time `json:"finished_to,omitzero"`
-	MinPriority  *int32    `json:"min_priority,omitempty" minimum:"-2147483648" maximum:"2147483647"`
-	MaxPriority  *int32    `json:"max_priority,omitempty" minimum:"-2147483648" maximum:"2147483647"`
+	MinPriority  *int64    `json:"min_priority,omitempty" minimum:"-4294967296" maximum:"4294967295"`
+	MaxPriority  *int64    `json:"max_priority,omitempty" minimum:"-4294967296" maximum:"4294967295"`
 }
 
 // filter is the query for the service.
@@ -111,16 +111,16 @@ func splitAll(values []string) (all []string) {
 	return all
 }
 
-func parsePriority(field, text string) (*int32, error) {
+func parsePriority(field, text string) (*int64, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // none is asked for
 	}
-	n, err := strconv.ParseInt(text, 10, 32)
+	n, err := strconv.ParseInt(text, 10, 33)
 	if err != nil {
-		return nil, &service.Error{Code: service.CodeInvalid, Field: field, Detail: "expected a number between -2147483648 and 2147483647"}
+		return nil, &service.Error{Code: service.CodeInvalid, Field: field, Detail: "expected a number between -4294967296 and 4294967295"}
 	}
-	p := int32(n)
-	return &p, nil
+
+	return &n, nil
 }
 
 // Names is one name or an array of names.

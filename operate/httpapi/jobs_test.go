@@ -58,7 +58,7 @@ func TestBadSubmissionsNameTheField(t *testing.T) {
 		`{"queue":"q","body":"a","args":[]}`:           "body.body",
 		`{"queue":"q","body_base64":"*"}`:              "body.body_base64",
 		`{"queue":"q","priority":"high"}`:              "body.priority",
-		`{"queue":"q","priority":3000000000}`:          "body.priority",
+		`{"queue":"q","priority":5000000000}`:          "body.priority",
 		`{"queue":"q","colour":"red"}`:                 "body.colour",
 		`{"queue":"q","run_at":"tomorrow"}`:            "body.run_at",
 		`{"queue":"q","delay_s":-1}`:                   "body.delay_s",

@@ -129,7 +129,7 @@ func TestListsHaveTheirOrders(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})
 	now := f.engine.Now()
-	for _, priority := range []int32{0, -1, 5, 0} {
+	for _, priority := range []int64{0, -1, 5, 0} {
 		f.submit(&core.Job{Queue: "ready", Origin: core.Workq, Priority: priority})
 	}
 	for _, hours := range []int{3, 1, 2} {

@@ -32,7 +32,7 @@ var JobActions = []JobAction{ActionRetry, ActionKill, ActionCancel, ActionDelete
 type Action struct {
 	Action   JobAction
 	Queue    string // ActionMove
-	Priority *int32 // ActionPriority
+	Priority *int64 // ActionPriority
 }
 
 // Act does something to one job. If epoch is set, the job must still have it.

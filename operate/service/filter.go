@@ -20,7 +20,7 @@ type JobFilter struct {
 	HoldsKey                                   bool // holds any unique key
 	CreatedFrom, CreatedTo, DueFrom, DueTo     time.Time
 	DiedFrom, DiedTo, FinishedFrom, FinishedTo time.Time
-	MinPriority, MaxPriority                   *int32
+	MinPriority, MaxPriority                   *int64
 }
 
 // String is what the audit log says of the filter: the conditions that are set, as in a query.
@@ -31,9 +31,9 @@ func (f *JobFilter) String() string {
 			parts = append(parts, name+"="+text)
 		}
 	}
-	number := func(name string, n *int32) {
+	number := func(name string, n *int64) {
 		if n != nil {
-			add(name, strconv.Itoa(int(*n)))
+			add(name, strconv.FormatInt(*n, 10))
 		}
 	}
 	instant := func(name string, t time.Time) {

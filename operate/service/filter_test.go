@@ -37,7 +37,7 @@ func TestASearchThatTakesLongContinuesOnTheNextPage(t *testing.T) {
 	e.Do(client, []core.Op{&core.Submit{Job: &core.Job{Queue: "q", Priority: 9}}}, nil)
 	slow := &slowSearch{Broker: e}
 	s.o.Broker = slow
-	filter, page := JobFilter{MinPriority: new(int32)}, JobPage{Limit: 10}
+	filter, page := JobFilter{MinPriority: new(int64)}, JobPage{Limit: 10}
 	*filter.MinPriority = 9
 	found, empty := 0, 0
 	for more := true; more; more = page.Cursor != "" {

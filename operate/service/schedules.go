@@ -19,7 +19,7 @@ type Schedule struct {
 	EveryS     float64         `json:"every_s,omitempty" doc:"interval in seconds, instead of cron"`
 	Queue      string          `json:"queue,omitempty"`
 	Type       string          `json:"type,omitempty"`
-	Priority   int32           `json:"priority"`
+	Priority   int64           `json:"priority"`
 	Tags       []string        `json:"tags,omitempty"`
 	Args       json.RawMessage `json:"args,omitempty" doc:"the body of its jobs, if it is an array of arguments"`
 	Body       *string         `json:"body,omitempty" doc:"the body of its jobs, if it is other text"`

@@ -28,7 +28,7 @@ type Submission struct {
 
 	Tags []string `json:"tags,omitempty" doc:"to find it by"`
 
-	Priority    int32     `json:"priority,omitempty" minimum:"-2147483648" maximum:"2147483647" doc:"higher first; 0 is normal"`
+	Priority    int64     `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295" doc:"higher first; 0 is normal"`
 	RunAt       time.Time `json:"run_at,omitzero" doc:"not before; default: at once"`
 	DelayS      float64   `json:"delay_s,omitempty" doc:"in place of run_at: seconds from now"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"removed then, whatever its state; default: never"`

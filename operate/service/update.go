@@ -15,7 +15,7 @@ type JobUpdate struct {
 	Queue       *string         `json:"queue,omitempty" minLength:"1" maxLength:"512" doc:"move it there, with the same identity; this ends its lease, and a dead job comes back to life"`
 	Type        *string         `json:"type,omitempty" maxLength:"512"`
 	Tags        *[]string       `json:"tags,omitempty"`
-	Priority    *int32          `json:"priority,omitempty" minimum:"-2147483648" maximum:"2147483647"`
+	Priority    *int64          `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295"`
 	RunAt       *time.Time      `json:"run_at,omitempty" doc:"of a job that waits: when it becomes ready"`
 	ExpiresAt   *time.Time      `json:"expires_at,omitempty"`
 	LeaseForS   *float64        `json:"lease_for_s,omitempty" doc:"a worker's time to finish; a lease that runs goes on as it was granted"`

@@ -73,7 +73,7 @@ func (r *reader) changeOp(verb string, tag uint64) core.Op {
 // set reads the fields that change; at is the name of the option for ReadyAt.
 func (r *reader) set(at string) (set core.JobChange) {
 	has := func(name string) bool { return r.Option(name) != "" }
-	point(has("priority"), &set.Priority, int32(r.number("priority")))
+	point(has("priority"), &set.Priority, int64(r.number("priority")))
 	point(has("type"), &set.Type, strings.TrimPrefix(r.Option("type"), "-"))
 	point(has("tags"), &set.Tags, r.words("tags"))
 	point(has("body"), &set.Body, core.Body{Bytes: r.bytes("body")})

@@ -155,7 +155,7 @@ func (c *checker) order(name string, list *queue.List, state core.State, want in
 func (c *checker) classes(q *jobQueue) {
 	var class [3]int
 	for _, h := range q.ready.Slice(0, q.ready.Len(), nil) {
-		class[classOf(c.m.jobs.at(h).priority)]++
+		class[classOf(c.m.jobs.at(h).priority())]++
 	}
 	for i, n := range class {
 		c.class[i] += n

@@ -194,7 +194,7 @@ func (s *search) matches(h uint32) bool {
 		return true
 	}
 	return (len(f.Origins) == 0 || slices.Contains(f.Origins, e.origin)) &&
-		(f.MinPriority == nil || e.priority >= *f.MinPriority) && (f.MaxPriority == nil || e.priority <= *f.MaxPriority) &&
+		(f.MinPriority == nil || e.priority() >= *f.MinPriority) && (f.MaxPriority == nil || e.priority() <= *f.MaxPriority) &&
 		(s.kinds == nil || e.kind != 0 && s.kinds[e.kind] || e.kind == 0 && s.named[e.queue]) &&
 		(s.group == 0 || e.holder == s.group) && s.isTagged(h) && (f.UniqueKey == "" || e.unique == s.unique) &&
 		(!f.HoldsKey || e.unique != (digest{})) &&

@@ -11,7 +11,7 @@ import (
 // place is a position in an order of jobs; in OrderQueue, in the order of one queue.
 type place struct {
 	queue     string // OrderQueue
-	priority  int32  // OrderQueue
+	priority  int64  // OrderQueue
 	scheduled bool   // OrderQueue: after plain jobs; see standsBefore
 	at        core.Instant
 	seq       uint64
@@ -24,7 +24,7 @@ func (s *search) placeOf(h uint32) place {
 	switch s.order {
 	case core.OrderCreated:
 	case core.OrderQueue:
-		p.queue, p.priority, p.scheduled, p.at = s.m.queues[e.queue].name, e.priority, e.has(scheduledOrder), e.readyAt
+		p.queue, p.priority, p.scheduled, p.at = s.m.queues[e.queue].name, e.priority(), e.has(scheduledOrder), e.readyAt
 	case core.OrderDue, core.OrderLeased, core.OrderDied, core.OrderFinished:
 		p.at = e.listedAt()
 	}
@@ -56,7 +56,7 @@ func (s *search) cursorAt(h uint32) string {
 		b[2] = 1
 	}
 	b = binary.AppendVarint(b, int64(s.since))
-	b = binary.AppendVarint(b, int64(p.priority))
+	b = binary.AppendVarint(b, p.priority)
 	b = append(b, 0)
 	if p.scheduled {
 		b[len(b)-1] = 1
@@ -76,7 +76,7 @@ func (s *search) resume(cursor string) error {
 	}
 	r := cursorReader{b: b[3:]}
 	s.since = core.Instant(r.varint())
-	p := &place{priority: int32(r.varint()), scheduled: r.varint() != 0, at: core.Instant(r.varint()), seq: r.uvarint()} //nolint:gosec // a wrong one finds nothing
+	p := &place{priority: r.varint(), scheduled: r.varint() != 0, at: core.Instant(r.varint()), seq: r.uvarint()}
 	if r.bad {
 		return core.ErrInvalid
 	}

@@ -46,7 +46,7 @@ func (l *library) queue() string { return string(rune('a' + l.rng.IntN(4))) }
 
 func (l *library) submit() {
 	j := &core.Job{
-		Queue: l.queue(), Origin: core.Protocols[1+l.rng.IntN(3)], Priority: int32(l.rng.IntN(3) - 1), MaxFails: 2, //nolint:gosec // small
+		Queue: l.queue(), Origin: core.Protocols[1+l.rng.IntN(3)], Priority: int64(l.rng.IntN(3) - 1), MaxFails: 2, //nolint:gosec // small
 		Exhausted: core.ExhaustedBury, Backoff: core.BackoffFaktory, Type: []string{"", "T", "U"}[l.rng.IntN(3)],
 		ScheduledOrder: l.rng.IntN(4) == 0, CreatedAt: l.now.Add(-time.Duration(l.rng.IntN(1000)) * time.Second),
 	}

@@ -41,7 +41,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	e := m.jobs.at(h)
 	watchers, _ := m.watcherCount(e)
 	i := core.JobInfo{
-		Seq: e.seq, Cursor: uint64(h), Queue: m.queues[e.queue].name, Type: m.typeOf(e), State: e.state, Reason: m.waitReason(h, e), Priority: e.priority, Origin: e.origin,
+		Seq: e.seq, Cursor: uint64(h), Queue: m.queues[e.queue].name, Type: m.typeOf(e), State: e.state, Reason: m.waitReason(h, e), Priority: e.priority(), Origin: e.origin,
 		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
 		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: min(e.changedAt(), m.now),
 		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),

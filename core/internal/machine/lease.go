@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"math"
 	"time"
 
 	"broker/core"
@@ -87,8 +86,8 @@ func (m *Machine) visited(n uint32) bool {
 }
 
 // headPriority is the priority of the job that a client would get from a queue.
-func (m *Machine) headPriority(n uint32, c *client, op *core.Lease) int32 {
-	return m.jobs.at(m.front(m.queues[n], c, op)).priority
+func (m *Machine) headPriority(n uint32, c *client, op *core.Lease) int64 {
+	return m.jobs.at(m.front(m.queues[n], c, op)).priority()
 }
 
 // front is the job that a client gets from a queue next; runnable and slotFor have said that there is one.
@@ -101,10 +100,10 @@ func (m *Machine) front(q *jobQueue, c *client, op *core.Lease) uint32 {
 
 // maxReadyClass is a priority that no ready job exceeds: a search that has found one of it can stop. Otherwise a worker for
 // thousands of queues would cost thousands of lookups per job.
-func (m *Machine) maxReadyClass() int32 {
+func (m *Machine) maxReadyClass() int64 {
 	switch {
 	case m.class[classHigh] > 0:
-		return math.MaxInt32
+		return core.MaxPriority
 	case m.class[classNormal] > 0:
 		return 0
 	}
@@ -114,7 +113,7 @@ func (m *Machine) maxReadyClass() int32 {
 // pickAble serves a worker by its registrations: the highest priority first, among equal ones in turn from the newest
 // registration to the oldest, as gearmand does.
 func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Duration) {
-	best := int32(0)
+	best := int64(0)
 	at := 0
 	if m.stats.Jobs[core.Ready] == 0 {
 		return 0, 0

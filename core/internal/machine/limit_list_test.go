@@ -23,7 +23,7 @@ func TestUsesOfALimitAreBounded(t *testing.T) {
 	}
 	must(&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Scope: core.ScopeKey, Throttle: core.Throttle{Leased: 1}}})
 	must(&core.ShareQueue{Sharing: core.Sharing{Queue: "q", Key: core.JobKey{Kind: core.KeyTag, Tag: "shop"}}})
-	push := func(key string, priority int32) {
+	push := func(key string, priority int64) {
 		must(&core.Submit{Job: &core.Job{Queue: "q", Priority: priority, Tags: []string{"shop:" + key}}})
 	}
 	const keys = core.MaxLimitUses + 5

@@ -133,9 +133,9 @@ func (r *reader) find(tag uint64) core.Op {
 	if r.Option("of") != "" {
 		op.Filter.Origins = []core.Protocol{r.protocol()}
 	}
-	for name, bound := range map[string]**int32{"min-priority": &op.Filter.MinPriority, "max-priority": &op.Filter.MaxPriority} {
+	for name, bound := range map[string]**int64{"min-priority": &op.Filter.MinPriority, "max-priority": &op.Filter.MaxPriority} {
 		if r.Option(name) != "" {
-			n := int32(r.number(name))
+			n := int64(r.number(name))
 			*bound = &n
 		}
 	}

@@ -154,8 +154,8 @@ func New(o Options) *Machine {
 // standsBefore is the order of a queue: priority, then position, then number.
 func (m *Machine) standsBefore(a, b uint32) bool {
 	x, y := m.jobs.at(a), m.jobs.at(b)
-	if x.priority != y.priority {
-		return x.priority > y.priority
+	if p, q := x.priority(), y.priority(); p != q {
+		return p > q
 	}
 	if s, t := x.has(scheduledOrder), y.has(scheduledOrder); s != t {
 		return t // plain jobs before scheduled ones
@@ -273,12 +273,12 @@ func (m *Machine) move(e *entry, to core.State) {
 		e.clear(rerun)
 	}
 	if e.state == core.Ready {
-		q.class[classOf(e.priority)]--
-		m.class[classOf(e.priority)]--
+		q.class[classOf(e.priority())]--
+		m.class[classOf(e.priority())]--
 	}
 	if to == core.Ready {
-		q.class[classOf(e.priority)]++
-		m.class[classOf(e.priority)]++
+		q.class[classOf(e.priority())]++
+		m.class[classOf(e.priority())]++
 	}
 	if to != core.Gone {
 		q.count[to]++

@@ -267,7 +267,7 @@ func (m *Machine) oldestReady(q *jobQueue) (oldest core.Instant) {
 		}
 		walk := q.ready.From(func(h uint32) bool {
 			x := m.jobs.at(h)
-			return x.priority > e.priority || x.priority == e.priority && (!x.has(scheduledOrder) || e.has(scheduledOrder))
+			return x.priority() > e.priority() || x.priority() == e.priority() && (!x.has(scheduledOrder) || e.has(scheduledOrder))
 		})
 		h = walk.Next()
 	}

@@ -73,7 +73,7 @@ func (m *Machine) enterRefusal(e *entry, op *core.Move) error {
 	if n == 0 {
 		return nil
 	}
-	priority := e.priority
+	priority := e.priority()
 	if op.Set.Priority != nil {
 		priority = *op.Set.Priority
 	}

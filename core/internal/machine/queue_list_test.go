@@ -128,7 +128,7 @@ func TestQueueIsDroppedInPages(t *testing.T) {
 	l := newLimited()
 	const jobs = 300
 	for i := range jobs {
-		l.do(&core.Submit{Job: &core.Job{Queue: "q", Priority: int32(i % 3)}})                                //nolint:gosec // small
+		l.do(&core.Submit{Job: &core.Job{Queue: "q", Priority: int64(i % 3)}})
 		l.do(&core.Submit{Job: &core.Job{Queue: "q", ReadyAt: 1 << 50}})                                      // scheduled
 		l.do(&core.Submit{Job: &core.Job{Queue: "q", MaxFails: 3, Backoff: core.BackoffFaktory}})             // retrying
 		l.do(&core.Fail{Ref: core.Ref{Seq: uint64(i)*5 + 3}, Authority: core.ByAnyone})                       //nolint:gosec // small
@@ -187,7 +187,7 @@ func TestQueueValuesAreThoseOfTheQueues(t *testing.T) {
 		return m.Take(id, nil)[0]
 	}
 	for i, name := range []string{"queue 000003", "queue 000500", "queue 000500"} {
-		do(&core.Submit{Tag: 1, Job: &core.Job{Queue: name, Priority: int32(i - 1)}})
+		do(&core.Submit{Tag: 1, Job: &core.Job{Queue: name, Priority: int64(i - 1)}})
 		do(&core.Submit{Tag: 1, Job: &core.Job{Queue: name, ReadyAt: now + 1000}})
 	}
 	do(&core.Lease{Tag: 1, Queues: []string{"queue 000500"}, Holder: core.HeldByWorker, Worker: "w"})

@@ -87,7 +87,7 @@ const (
 	classLow
 )
 
-func classOf(priority int32) int {
+func classOf(priority int64) int {
 	switch {
 	case priority > 0:
 		return classHigh
@@ -104,7 +104,7 @@ func (q *jobQueue) unfinished() int {
 }
 
 // full reports whether the limits of a queue refuse another job of a priority.
-func (m *Machine) full(n uint32, priority int32) bool {
+func (m *Machine) full(n uint32, priority int64) bool {
 	q := m.queues[n]
 	limit := [3]uint32{q.limits.MaxHigh, q.limits.MaxNormal, q.limits.MaxLow}[classOf(priority)]
 	return limit > 0 && q.unfinished()+m.run.joining(q.name) >= int(limit)

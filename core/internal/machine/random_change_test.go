@@ -61,7 +61,7 @@ func (l *life) refs() []core.Ref { return []core.Ref{l.ref(), l.ref()}[:l.rng.In
 
 // set changes some fields.
 func (l *life) set() (set core.JobChange) {
-	maybe(l, &set.Priority, func() int32 { return int32(l.rng.IntN(3) - 1) })
+	maybe(l, &set.Priority, l.priority)
 	maybe(l, &set.Type, func() string { return []string{"", "q1", "another"}[l.rng.IntN(3)] })
 	maybe(l, &set.Tags, func() []string { return []string{"c"}[:l.rng.IntN(2)] })
 	maybe(l, &set.Body, func() core.Body { return core.Body{Bytes: make([]byte, l.rng.IntN(2000))} })

@@ -95,10 +95,15 @@ func (l *life) submit(p core.Protocol) core.Op {
 	return op
 }
 
+// priority is one of few, two of which differ only beyond 32 bits.
+func (l *life) priority() int64 {
+	return []int64{-1, 0, 1, -1, 0, 1, core.MinPriority, core.MinPriority + 1<<32}[l.rng.IntN(8)]
+}
+
 // job has every policy that a job may have.
 func (l *life) job(p core.Protocol) *core.Job {
 	j := &core.Job{
-		Queue: l.queue(), Origin: p, Body: make([]byte, l.rng.IntN(300)), Priority: int32(l.rng.IntN(3) - 1),
+		Queue: l.queue(), Origin: p, Body: make([]byte, l.rng.IntN(300)), Priority: l.priority(),
 		MaxAttempts: uint32(l.rng.IntN(4)), MaxFails: uint32(l.rng.IntN(4)), Backoff: core.Backoff(l.rng.IntN(2)),
 		Exhausted: core.Exhausted(l.rng.IntN(2)), LeaseEnd: core.LeaseEnd(l.rng.IntN(2)), ScheduledOrder: l.maybe(2),
 		PriorFails: uint32(l.rng.IntN(8) / 7),

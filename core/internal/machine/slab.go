@@ -17,7 +17,7 @@ type entry struct {
 	leasedAt  core.Instant // start of the lease; Retrying: time of the failure; Ready: time of its return, if any
 	failedAt  core.Instant // the first failure
 
-	priority    int32
+	priorityLow uint32 // see entry.priority
 	queue       uint32
 	leaseFor    uint32 // milliseconds, as submitted
 	granted     uint32 // milliseconds, of the present lease or its last extension
@@ -36,17 +36,18 @@ type entry struct {
 	kind        uint32 // number of its type; zero: its queue's name
 	flags       flags
 
-	state      core.State
-	origin     core.Protocol
-	backoff    core.Backoff
-	exhausted  core.Exhausted
-	leaseEnd   core.LeaseEnd
-	holderKind core.Holder
-	holderFrom core.Protocol // protocol of the client that holds or held it
-	stored     record.Parts
-	lostLeases uint8 // in a row; see poison.go
-	deadHours  uint16
-	entries    uint32 // of its timeline
+	state        core.State
+	origin       core.Protocol
+	backoff      core.Backoff
+	exhausted    core.Exhausted
+	leaseEnd     core.LeaseEnd
+	holderKind   core.Holder
+	holderFrom   core.Protocol // protocol of the client that holds or held it
+	stored       record.Parts
+	lostLeases   uint8 // in a row; see poison.go
+	priorityHigh int8  // see entry.priority
+	deadHours    uint16
+	entries      uint32 // of its timeline
 }
 
 // flags are the booleans of an entry.
@@ -81,6 +82,13 @@ const (
 	traced                           // Job.Trace is set
 	arrived                          // restored as ready since its submission; see Machine.arrive
 )
+
+// priority is the job's priority. Its 33 bits take two fields: one of 64 bits would make every entry larger.
+func (e *entry) priority() int64 { return int64(e.priorityHigh)<<32 | int64(e.priorityLow) }
+
+func (e *entry) setPriority(p int64) {
+	e.priorityLow, e.priorityHigh = uint32(p), int8(p>>32) //nolint:gosec // both halves
+}
 
 func (e *entry) has(f flags) bool { return e.flags&f != 0 }
 func (e *entry) set(f flags)      { e.flags |= f }

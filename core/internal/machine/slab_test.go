@@ -2,6 +2,7 @@ package machine
 
 import (
 	"testing"
+	"unsafe"
 
 	"broker/core"
 )
@@ -20,5 +21,12 @@ func TestSingleJobInMemoryNeedsNoNewPage(t *testing.T) {
 	}
 	if s.payload(h) != nil {
 		t.Error("the payload is still there")
+	}
+}
+
+// Ten million jobs wait in memory: a field that few of them use has a place of its own.
+func TestEntryDoesNotGrow(t *testing.T) {
+	if got := unsafe.Sizeof(entry{}); got != 168 {
+		t.Errorf("an entry has %d bytes", got)
 	}
 }

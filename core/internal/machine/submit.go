@@ -182,7 +182,7 @@ func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 func (m *Machine) valid(op *core.Submit) bool {
 	j := op.Job
 	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || len(j.Trace) > core.MaxTraceBytes ||
-		!validTags(j.Tags) {
+		!validTags(j.Tags) || !validPriority(j.Priority) {
 		return false
 	}
 	if j.Ephemeral && (op.Watch == core.WatchNone || op.Watch == core.WatchOutcome || j.Batch != 0) {
@@ -320,7 +320,8 @@ func (m *Machine) enterQueue(name string, origin core.Protocol, ephemeral bool) 
 // index makes the entry of a submitted job that has its number. It keeps nothing of j.
 func (m *Machine) index(j *core.Job, n uint32) uint32 {
 	h, e := m.jobs.alloc()
-	e.seq, e.queue, e.createdAt, e.priority = j.Seq, n, j.CreatedAt, j.Priority
+	e.seq, e.queue, e.createdAt = j.Seq, n, j.CreatedAt
+	e.setPriority(j.Priority)
 	e.readyAt = max(j.CreatedAt, j.ReadyAt)
 	e.expiresAt = j.ExpiresAt
 	e.leaseFor = millis(j.LeaseFor)

@@ -51,6 +51,7 @@ func (m *Machine) changeRefusal(e *entry, set *core.JobChange) error {
 	case set.Type != nil && len(*set.Type) > core.MaxQueueName,
 		set.Tags != nil && !validTags(*set.Tags),
 		set.Body != nil && (len(set.Body.Bytes) > core.MaxBodyBytes || set.Body.Format > core.Args),
+		set.Priority != nil && !validPriority(*set.Priority),
 		set.LeaseFor != nil && *set.LeaseFor < 0,
 		set.Backoff != nil && *set.Backoff > core.BackoffFaktory,
 		set.Exhausted != nil && *set.Exhausted > core.ExhaustedBury:
@@ -60,6 +61,9 @@ func (m *Machine) changeRefusal(e *entry, set *core.JobChange) error {
 	}
 	return nil
 }
+
+// validPriority reports whether a job may have this priority.
+func validPriority(p int64) bool { return p >= core.MinPriority && p <= core.MaxPriority }
 
 // validTags reports whether a job may have these tags.
 func validTags(tags []string) bool {
@@ -255,14 +259,14 @@ func (m *Machine) reschedule(h uint32, e *entry, at core.Instant) bool {
 }
 
 // setPriority moves a ready job to the class of its new priority.
-func (m *Machine) setPriority(e *entry, q *jobQueue, priority int32) {
+func (m *Machine) setPriority(e *entry, q *jobQueue, priority int64) {
 	if e.state == core.Ready {
-		q.class[classOf(e.priority)]--
-		m.class[classOf(e.priority)]--
+		q.class[classOf(e.priority())]--
+		m.class[classOf(e.priority())]--
 		q.class[classOf(priority)]++
 		m.class[classOf(priority)]++
 	}
-	e.priority = priority
+	e.setPriority(priority)
 }
 
 // touchPayload records that a job's payload differs from the stored one.

@@ -73,7 +73,7 @@ func TestJobsComeBackAsTheyWere(t *testing.T) {
 		"extreme instants":  func(j *core.Job) { j.CreatedAt, j.ReadyAt, j.ExpiresAt = math.MinInt64, math.MaxInt64, -1 },
 		"extreme durations": func(j *core.Job) { j.LeaseFor, j.DeadFor, j.RetainFor = math.MinInt64, math.MaxInt64, -1 },
 		"extreme numbers": func(j *core.Job) {
-			j.Priority, j.MaxAttempts, j.MaxFails, j.Parent, j.Batch = math.MinInt32, math.MaxUint32, math.MaxUint32,
+			j.Priority, j.MaxAttempts, j.MaxFails, j.Parent, j.Batch = core.MinPriority, math.MaxUint32, math.MaxUint32,
 				math.MaxUint64, math.MaxUint64
 		},
 		"names that are no text": func(j *core.Job) { j.Queue, j.Type, j.UniqueKey = "\x00\xff", "\xfe", "\n" },
@@ -351,7 +351,7 @@ func FuzzJob(f *testing.F) {
 		want := &core.Job{
 			Seq: seq, ID: id, Queue: q, Type: typ, Body: body, Attributes: attrs, UniqueKey: u, CreatedAt: core.Instant(at),
 			ReadyAt: core.Instant(rel), ExpiresAt: core.Instant(span), StartBefore: core.Instant(at ^ rel),
-			LeaseFor: time.Duration(span), DeadFor: time.Duration(rel), MaxFails: n, MaxAttempts: ^n, Priority: prio,
+			LeaseFor: time.Duration(span), DeadFor: time.Duration(rel), MaxFails: n, MaxAttempts: ^n, Priority: int64(prio) * 2,
 			Format: core.Format(enum), Origin: core.Protocol(enum >> 2), Backoff: core.Backoff(enum >> 1), Parent: uint64(rel),
 			After: []uint64{seq, uint64(at)}, Batch: uint64(span), UniqueStart: enum&1 != 0,
 			RetainUntil: core.Instant(^at), RetainFor: time.Duration(at),

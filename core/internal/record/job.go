@@ -146,7 +146,7 @@ func appendPolicy(dst []byte, j *core.Job, f uint64) []byte {
 		dst = appendBytes(dst, j.Attributes)
 	}
 	if f&jobPriority != 0 {
-		dst = binary.AppendVarint(dst, int64(j.Priority))
+		dst = binary.AppendVarint(dst, j.Priority)
 	}
 	return dst
 }
@@ -299,8 +299,7 @@ func (d *decoder) policy(j *core.Job, f uint64) {
 		j.Attributes = d.bytes()
 	}
 	if f&jobPriority != 0 {
-		p := d.varint()
-		if j.Priority = int32(p); int64(j.Priority) != p {
+		if j.Priority = d.varint(); j.Priority < core.MinPriority || j.Priority > core.MaxPriority {
 			d.fail(ErrRange)
 		}
 	}

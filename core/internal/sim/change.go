@@ -168,7 +168,7 @@ func (w *world) set() (set core.JobChange) {
 		set.Body = &core.Body{Bytes: []byte(text)}
 	}
 	if w.rng.IntN(2) == 0 {
-		priority := int32(w.rng.IntN(3) - 1) //nolint:gosec // small
+		priority := w.priority()
 		set.Priority = &priority
 	}
 	if w.rng.IntN(3) == 0 {

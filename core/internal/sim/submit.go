@@ -13,7 +13,7 @@ func (w *world) submit() error { return w.submitTo(queueName(w.rng.IntN(4))) }
 func (w *world) submitTo(queue string) error {
 	c := w.anyClient()
 	j := &core.Job{
-		Queue: queue, Body: fmt.Appendf(nil, "body %d", w.number), Origin: c.kind, Priority: int32(w.rng.IntN(3) - 1), //nolint:gosec // small
+		Queue: queue, Body: fmt.Appendf(nil, "body %d", w.number), Origin: c.kind, Priority: w.priority(),
 	}
 	if w.rng.IntN(4) == 0 {
 		j.Timeline = uint16(w.rng.IntN(8)) //nolint:gosec // small
@@ -97,6 +97,11 @@ func (w *world) faktoryJob(j *core.Job) {
 	if n := len(w.model.numbers); n > 0 && w.rng.IntN(3) == 0 {
 		j.Batch = w.model.numbers[n-1-w.rng.IntN(min(n, 3))]
 	}
+}
+
+// priority is one of few, two of which differ only beyond 32 bits.
+func (w *world) priority() int64 {
+	return []int64{-1, 0, 1, -1, 0, 1, -1, 0, 1, core.MinPriority, core.MinPriority + 1<<32}[w.rng.IntN(11)]
 }
 
 // link sometimes makes a job depend on others.

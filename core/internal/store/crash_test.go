@@ -72,7 +72,7 @@ func rewrite(old record.Change, r *rand.Rand) record.Change {
 	ch := record.Change{
 		Seq: j.Seq, Job: &j, Stored: old.Stored | record.Rewritten, BodyBytes: len(j.Body), KeepBody: r.IntN(2) == 0,
 	}
-	j.Priority = int32(r.Int64())
+	j.Priority = r.Int64N(2*core.MaxPriority) - core.MaxPriority
 	if !ch.KeepBody {
 		j.Body = job(j.Seq, int(r.Uint64N(3000))).Body
 	}
