@@ -45,8 +45,6 @@ type Reply struct {
 	N      int    // Purged, and Accepted after Cancel: how many jobs
 
 	Existing bool // Submitted: coalesced with an existing job
-	Cold     bool // inside the core only: parts of the job must be read from the store
-	NoBody   bool // inside the core only: with Cold, bodies are not needed
 
 	Job      *Job     // Assigned, Inspected; Ended if the core still has it; Failed: the callback that makes a batch invalid
 	Lease    Grant    // Assigned
@@ -82,7 +80,6 @@ type Answer struct {
 	Stopped    bool   // Find: the page is short because the scan limit was reached
 	Count      int    // Find with WithCount
 	CountExact bool   // Find with WithCount
-	Scan       *Find  // inside the core only: records must be read
 
 	Names []NameCount // ListNames
 
@@ -95,10 +92,9 @@ type Answer struct {
 
 	Event Event // Subscribe
 
-	Series       *Series        // ReadSeries
-	Histograms   Histograms     // ReadHistograms
-	Documents    []MetaEntry    // ReadDocuments
-	DocumentScan *ReadDocuments // inside the core: documents have to be read; never seen outside
+	Series     *Series     // ReadSeries
+	Histograms Histograms  // ReadHistograms
+	Documents  []MetaEntry // ReadDocuments
 }
 
 // Grant describes a lease to the worker that received it.

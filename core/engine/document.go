@@ -10,12 +10,7 @@ const (
 )
 
 // readDocuments answers a ReadDocuments from the store, once earlier decisions are durable.
-func (e *Engine) readDocuments(r *core.Reply) error {
-	op := r.DocumentScan
-	r.DocumentScan = nil
-	if e.store == nil {
-		return nil
-	}
+func (e *Engine) readDocuments(r *core.Reply, op *core.ReadDocuments) error {
 	e.Flush()
 	limit := op.Limit
 	if limit <= 0 {

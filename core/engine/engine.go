@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -95,25 +94,30 @@ func (e *Engine) Open(o core.ClientOptions) core.ClientID {
 
 // Do implements core.Broker.
 func (e *Engine) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
-	from := len(into)
 	var buf [16]func()
-	into, d := e.decide(id, ops, into, buf[:0])
-	e.notify(d.wakes, d.signals)
-	for d.ops < len(ops) {
-		ops = ops[d.ops:]
-		e.fetch(id, d.wants)
+	for {
+		from := len(into)
+		var d decided
 		into, d = e.decide(id, ops, into, buf[:0])
 		e.notify(d.wakes, d.signals)
+		for k := range d.work {
+			e.complete(id, &into[from+d.work[k].Reply], &d.work[k])
+		}
+		if d.ops == len(ops) {
+			return into
+		}
+		ops = ops[d.ops:]
+		e.fetch(id, d.wants)
 	}
-	return e.hydrate(id, into, from)
 }
 
 // decided is the result of a round of decisions besides replies.
 type decided struct {
 	wakes   []func()
 	signals signals
-	ops     int           // number of processed operations
-	wants   machine.Wants // what the next one needs, if any is left
+	work    []machine.Work // what replies need from the store
+	ops     int            // number of processed operations
+	wants   machine.Wants  // what the next one needs, if any is left
 }
 
 // decide is the part of Do under the lock.
@@ -124,6 +128,7 @@ func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wake
 	if d.ops < len(ops) {
 		d.wants = e.machine.Wanted(id)
 	}
+	d.work = e.machine.Work(id)
 	into = e.machine.Take(id, into)
 	d.wakes, d.signals = e.afterLocked(wakes)
 	e.mu.Unlock()
@@ -202,129 +207,6 @@ func (e *Engine) notify(wakes []func(), s signals) {
 	for _, run := range s.runs {
 		e.opts.Listener.ScheduleRan(run)
 	}
-}
-
-// hydrate adds what only the store has to the replies from an index on.
-func (e *Engine) hydrate(id core.ClientID, replies []core.Reply, from int) []core.Reply {
-	for i := from; i < len(replies); i++ {
-		r := &replies[i]
-		var err error
-		switch {
-		case r.Answer != nil && r.DocumentScan != nil:
-			err = e.readDocuments(r)
-		case r.Answer != nil && r.Scan != nil:
-			err = e.scan(id, r)
-		case e.store == nil:
-		case r.Cold && r.Kind == core.Listed && r.Answer != nil:
-			err = e.hydrateFound(r)
-		case r.Kind == core.Assigned:
-			err = e.hydrateLease(r)
-		case r.Kind == core.Reading:
-			if !e.readLate(id, r) {
-				*r = core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrShutdown}
-			}
-		case r.Kind == core.Ended && r.Outcome == nil:
-			r.Outcome, err = e.store.Outcome(r.Seq)
-		case r.Kind == core.Ended && r.Cold:
-			err = e.hydrateDeath(r)
-		case r.Cold && r.Info != nil:
-			err = e.hydrateInspected(r)
-		case r.Cold && r.NoBody:
-			e.hydrateHeads(r)
-		case r.Cold:
-			for k := range r.Jobs {
-				err = errors.Join(err, e.hydrateInfo(&r.Jobs[k]))
-			}
-			r.Cold = false
-		}
-		if err != nil && (r.Kind != core.Listed || r.Answer != nil) {
-			*r = e.lost(r, err)
-		}
-	}
-	return replies
-}
-
-func (e *Engine) hydrateLease(r *core.Reply) (err error) {
-	if r.Job == nil {
-		if r.Job, err = e.store.Job(r.Seq); err != nil {
-			return err
-		}
-	}
-	if r.Lease.Fails > 0 && r.Lease.Failure == nil && r.Job.PriorFails != r.Lease.Fails {
-		r.Lease.Failure, err = e.store.Failure(r.Seq)
-	}
-	return err
-}
-
-// hydrateDeath adds the failure that made a job dead.
-func (e *Engine) hydrateDeath(r *core.Reply) error {
-	f, err := e.store.Failure(r.Seq)
-	if err == nil && f.Count <= r.Lease.Fails { // otherwise it is a newer one, which may not be durable yet
-		r.Outcome.Failure, r.Outcome.Result = f, f.Data
-	}
-	r.Cold, r.Lease = false, core.Grant{}
-	return err
-}
-
-// headsReadBytes is how much to read for one page of jobs without bodies.
-const headsReadBytes = 1 << 20
-
-// hydrateHeads adds what the store has, except bodies, to a list of jobs. A job that cannot be read keeps a nil Job.
-func (e *Engine) hydrateHeads(r *core.Reply) {
-	r.Cold, r.NoBody = false, false
-	read := 0
-	for k := range r.Jobs {
-		i := &r.Jobs[k]
-		if i.Job != nil {
-			continue
-		}
-		if read >= headsReadBytes {
-			r.Cursor, r.Jobs = r.Jobs[k-1].Cursor, r.Jobs[:k]
-			return
-		}
-		if j, err := e.store.JobHead(i.Seq); err == nil {
-			i.Job = j
-			read += len(j.Attributes) + len(j.ID) + len(j.UniqueKey)
-		}
-	}
-}
-
-func (e *Engine) hydrateInfo(i *core.JobInfo) (err error) {
-	if i.Job == nil {
-		if i.Job, err = e.store.Job(i.Seq); err != nil {
-			return err
-		}
-	}
-	switch {
-	case i.State == core.Done && i.Outcome == nil && i.Kept:
-		if i.Outcome, err = e.store.Outcome(i.Seq); err == nil {
-			i.Failure = i.Outcome.Failure
-		}
-	case i.State != core.Done && i.Failure == nil && i.Fails > i.Job.PriorFails:
-		if i.Failure, err = e.store.Failure(i.Seq); err == nil && i.Failure.Count > i.Fails {
-			i.Failure = nil // it was stored after the decision, and may not be durable yet
-		}
-	}
-	if errors.Is(err, store.ErrMissing) {
-		return nil // it changed after the decision; keep what is known
-	}
-	return err
-}
-
-// lost replaces a reply whose job could not be read: the job was removed after the decision, the engine has shut down, or the
-// store is damaged.
-func (e *Engine) lost(r *core.Reply, err error) core.Reply {
-	if errors.Is(err, store.ErrClosed) {
-		return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrShutdown}
-	}
-	if !errors.Is(err, store.ErrMissing) {
-		e.fail(fmt.Errorf("read job %d: %w", r.Seq, err))
-		return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrStopped}
-	}
-	if r.Kind == core.Assigned {
-		return core.Reply{Kind: core.TimedOut, Tag: r.Tag}
-	}
-	return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrNotFound}
 }
 
 // Shutdown stops the engine: it commits the last batch and closes the store. Later calls of clients are refused.

@@ -20,25 +20,14 @@ const (
 	scanPage  = 256
 )
 
-// hydrateFound adds what only the store has, except bodies, to the jobs of a page.
-func (e *Engine) hydrateFound(r *core.Reply) error {
-	for k := range r.Jobs {
-		if _, err := e.readRecord(&r.Jobs[k], false); err != nil && !errors.Is(err, store.ErrMissing) {
-			return err
-		}
-	}
-	r.Cold = false
-	return nil
-}
-
 // scan answers a Find with conditions that need records.
-func (e *Engine) scan(id core.ClientID, r *core.Reply) error {
-	s := scanner{e: e, op: r.Scan, reply: r, limit: r.Scan.Limit, cursor: r.Scan.Cursor, text: strings.ToLower(r.Scan.Filter.Text)}
+func (e *Engine) scan(id core.ClientID, r *core.Reply, op *core.Find) error {
+	s := scanner{e: e, op: op, reply: r, limit: op.Limit, cursor: op.Cursor, text: strings.ToLower(op.Filter.Text)}
 	if s.limit <= 0 {
 		s.limit = 100
 	}
 	s.limit = min(s.limit, 1000)
-	r.Scan, r.Jobs = nil, []core.JobInfo{}
+	r.Jobs = []core.JobInfo{}
 	err := s.run()
 	if errors.Is(err, core.ErrInvalid) {
 		*r = core.Reply{Kind: core.Failed, Tag: r.Tag, Err: core.ErrInvalid}
@@ -104,7 +93,7 @@ func (s *scanner) candidates() (machine.Page, error) {
 
 // candidate adds a job to the page if it matches; over: the call has done enough.
 func (s *scanner) candidate(i *core.JobInfo, cursor string) (over bool, err error) {
-	n, err := s.e.readRecord(i, s.op.Filter.BodyText != "")
+	n, err := s.e.readJob(i, parts{body: s.op.Filter.BodyText != "", failure: true})
 	switch {
 	case errors.Is(err, store.ErrMissing): // removed meanwhile
 	case err != nil:
@@ -139,40 +128,4 @@ func (s *scanner) matches(i *core.JobInfo) bool {
 	return (f.ErrorClass == "" || failure.Type == f.ErrorClass) && strings.HasPrefix(id, f.IDPrefix) &&
 		(s.text == "" || contains(id) || contains(i.Type) || slices.ContainsFunc(i.Tags, contains) || contains(failure.Type) || contains(failure.Message)) &&
 		(f.BodyText == "" || bytes.Contains(i.Job.Body, []byte(f.BodyText)))
-}
-
-// readRecord adds the record of a job and its last failure to what memory has of it, and its body on request. It returns
-// approximately how many bytes it read; ErrMissing if the job is gone.
-func (e *Engine) readRecord(i *core.JobInfo, body bool) (read int, err error) {
-	if i.Job == nil {
-		read = 256
-		if body {
-			read += i.BodyBytes
-			i.Job, err = e.store.Job(i.Seq)
-		} else {
-			i.Job, err = e.store.Head(i.Seq)
-		}
-		if err != nil {
-			return read, err
-		}
-	}
-	if e.store == nil || i.Failure != nil {
-		return read, nil
-	}
-	switch {
-	case i.State == core.Done && i.DoneFailed && i.Outcome == nil && i.Kept:
-		var o *core.Outcome
-		if o, err = e.store.Outcome(i.Seq); err == nil {
-			i.Failure, read = o.Failure, read+len(o.Result)
-		}
-	case i.State != core.Done && i.Fails > i.Job.PriorFails:
-		var f *core.Failure
-		if f, err = e.store.Failure(i.Seq); err == nil && f.Count <= i.Fails { // otherwise it was stored after the decision
-			i.Failure, read = f, read+len(f.Message)+len(f.Data)
-		}
-	}
-	if errors.Is(err, store.ErrMissing) {
-		err = nil // it changed after the decision; keep what is known
-	}
-	return read + 128, err
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"broker/core"
 	"broker/core/engine"
@@ -28,7 +29,7 @@ func slowDisk(t *testing.T, n int) *coldDesk {
 	c.fixture = setup(t, func(o *engine.Options) { o.FS = disk.FS() })
 	client := c.client(core.Faktory)
 	for range n {
-		c.one(client, &core.Submit{Job: &core.Job{Queue: "q", Body: []byte(strings.Repeat("x", 10_000)), Origin: core.Faktory}})
+		c.one(client, &core.Submit{Job: &core.Job{Queue: "q", Body: []byte(strings.Repeat("x", 10_000)), Origin: core.Faktory, MaxFails: 5}})
 	}
 	c.Flush()
 	c.shutdown()
@@ -143,6 +144,45 @@ func TestJobsThatAreBeingReadCanBeRemoved(t *testing.T) {
 	// The read may have been quicker than the removal on the disk.
 	if got[0].Kind != core.TimedOut && got[0].Kind != core.Assigned || got[0].Tag != 7 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// While a leased job is being read, another client may fail it again. The lease must not show that later failure: it is not the
+// previous try's, and its commit may not be durable.
+func TestLeasesDoNotShowLaterFailures(t *testing.T) {
+	t.Parallel()
+	c := slowDisk(t, 1)
+	seq := c.one(c.worker, c.lease(7)).Seq
+	fail := func(message string) {
+		t.Helper()
+		op := &core.Fail{
+			Ref: core.Ref{Seq: seq}, Authority: core.ByAnyone, Failure: &core.Failure{Message: message}, RetryAt: c.Now().Add(time.Millisecond),
+		}
+		if r := c.one(c.client(core.Faktory), op); r.Kind != core.Accepted {
+			t.Fatalf("fail: %+v", r)
+		}
+		c.Flush()
+	}
+	<-c.asked
+	fail("first")
+	c.clk.Advance(time.Second)
+	c.Tick()
+	if r := c.one(c.worker, c.lease(8)); r.Kind != core.Reading || r.Lease.Fails != 1 {
+		t.Fatalf("second lease: %+v", r)
+	}
+	fail("second")
+	close(c.answer)
+	for {
+		<-c.woken
+		for _, r := range c.Do(c.worker, nil, nil) {
+			if r.Tag != 8 {
+				continue
+			}
+			if r.Kind != core.Assigned || r.Lease.Failure != nil && r.Lease.Failure.Count > r.Lease.Fails {
+				t.Errorf("after %d failures: %+v with %+v", r.Lease.Fails, r, r.Lease.Failure)
+			}
+			return
+		}
 	}
 }
 

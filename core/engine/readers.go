@@ -66,7 +66,7 @@ func (e *Engine) readLoop() {
 // deliver reads a job and passes it to its client, if that still waits for it.
 func (e *Engine) deliver(l *lateJob) {
 	r := &l.reply
-	if err := e.hydrateLease(r); err != nil {
+	if err := e.readLeased(r); err != nil {
 		*r = e.lost(r, err)
 	}
 	var buf [16]func()

@@ -131,7 +131,8 @@ func (m *Machine) bury(c *client, op *core.Bury) {
 	}
 	group := m.groupName(e)
 	m.detach(h, e)
-	m.buryJob(h, c.protocol, m.deathOf(0, h, e).Outcome)
+	outcome, _ := m.deathOutcome(h, e)
+	m.buryJob(h, c.protocol, outcome)
 	m.joinGroupNamed(h, e, group)
 }
 

@@ -21,7 +21,8 @@ type client struct {
 	closable bool // it has a connection that can be closed
 	unlisted bool // it is left out of lists and counts
 	replies  []core.Reply
-	touched  bool // in the list of clients with replies
+	work     []Work // what replies need from the store
+	touched  bool   // in the list of clients with replies
 	// The newest open batch, and the newest batch in flight, on which replies of the client depend.
 	waitsOpen, waitsInflight core.Commit
 

@@ -47,5 +47,5 @@ const maxKeptNames = 4096
 // readDocuments lets the engine answer: the machine keeps no documents.
 func (m *Machine) readDocuments(c *client, op *core.ReadDocuments) {
 	read := *op
-	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{DocumentScan: &read}})
+	m.replyWith(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Answer: &core.Answer{}}, Work{Needs: StoredDocuments, Documents: &read})
 }

@@ -18,18 +18,22 @@ func (m *Machine) findJobs(c *client, op *core.Find) {
 		return
 	}
 	if op.Filter.NeedsRecords() { // the engine continues outside the lock
-		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.jobGone(), Answer: &core.Answer{Scan: op}})
+		m.replyWith(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.jobGone(), Answer: &core.Answer{}}, Work{Needs: FoundByRecords, Find: op})
 		return
 	}
 	page := m.findPage(s, pageLimit(op.Limit), op.Brief)
 	r := core.Reply{
-		Kind: core.Listed, Tag: op.Tag, Jobs: page.Jobs, Cold: !op.Brief, Commit: page.Commit,
+		Kind: core.Listed, Tag: op.Tag, Jobs: page.Jobs, Commit: page.Commit,
 		Answer: &core.Answer{NextCursor: page.Next, Stopped: page.Stopped},
 	}
 	if op.WithCount {
 		r.Count, r.CountExact = s.count()
 	}
-	m.reply(c, r)
+	if op.Brief {
+		m.reply(c, r)
+		return
+	}
+	m.replyWith(c, r, Work{Needs: FoundJobs})
 }
 
 // Page is a part of a list of jobs.

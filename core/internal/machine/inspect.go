@@ -30,10 +30,17 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 	if op.Timeline {
 		info.Timeline = m.timelineOf(h)
 	}
-	m.reply(c, core.Reply{
-		Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Cold: !op.Brief || info.Timeline != nil, NoBody: op.Brief,
-		Commit: m.jobCommit(m.jobs.at(h)),
-	})
+	r := core.Reply{
+		Kind: core.Inspected, Tag: op.Tag, Seq: info.Seq, Info: &info, Job: info.Job, Commit: m.jobCommit(m.jobs.at(h)),
+	}
+	switch {
+	case !op.Brief:
+		m.replyWith(c, r, Work{Needs: InspectedJob})
+	case info.Timeline != nil:
+		m.replyWith(c, r, Work{Needs: InspectedBrief})
+	default:
+		m.reply(c, r)
+	}
 }
 
 // jobInfo is what the machine knows about a job; the caller adds what only the store has.
@@ -130,7 +137,7 @@ func (m *Machine) listJobs(c *client, op *core.ListJobs) {
 			return
 		}
 	}
-	r := core.Reply{Kind: core.Listed, Tag: op.Tag, Cold: !op.Brief, NoBody: op.NoBody, Commit: m.jobGone()}
+	r := core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.jobGone()}
 	if only != 0 && (op.State == core.Ready || op.State == core.Scheduled) {
 		list := &m.queues[only].ready
 		if op.State == core.Scheduled {
@@ -140,7 +147,14 @@ func (m *Machine) listJobs(c *client, op *core.ListJobs) {
 	} else {
 		m.walked(&r, op, only, limit)
 	}
-	m.reply(c, r)
+	switch {
+	case op.Brief:
+		m.reply(c, r)
+	case op.NoBody:
+		m.replyWith(c, r, Work{Needs: ListedHeads})
+	default:
+		m.replyWith(c, r, Work{Needs: ListedJobs})
+	}
 }
 
 // listed adds a part of a queue's list to a reply.

@@ -371,11 +371,16 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		n.tooMuch = false
 		r.Lease.Failure = n.failure
 	}
-	if op.Late && (r.Job == nil || r.Lease.Fails > 0 && r.Lease.Failure == nil) {
+	switch {
+	case r.Job != nil && (r.Lease.Fails == 0 || r.Lease.Failure != nil):
+		m.reply(c, r)
+	case op.Late:
 		r.Kind = core.Reading
 		c.reads = append(c.reads, read{tag: op.Tag, seq: e.seq, epoch: e.epoch})
+		m.replyWith(c, r, Work{Needs: LeasedJobLater})
+	default:
+		m.replyWith(c, r, Work{Needs: LeasedJob})
 	}
-	m.reply(c, r)
 	m.follows(c, h, e, core.EventLeased, "")
 	m.emit(h, e, core.EventLeased, "")
 	m.evictLeased(h, e)

@@ -300,7 +300,7 @@ func (m *Machine) Take(id core.ClientID, into []core.Reply) []core.Reply {
 	} else {
 		c.replies = c.replies[:0]
 	}
-	c.touched = false
+	c.touched, c.work = false, nil
 	m.fetched(c)
 	return into
 }

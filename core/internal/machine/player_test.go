@@ -252,7 +252,8 @@ func (p *player) collect() error {
 		if a.muted {
 			continue
 		}
-		for _, r := range p.m.Take(a.id, nil) {
+		replies, needs := p.shelf.take(p.m, a.id)
+		for i, r := range replies {
 			show, known := a.tags[r.Tag]
 			if !known {
 				return fmt.Errorf("%s: a reply with tag %d, which no operation had", a.name, r.Tag)
@@ -260,7 +261,8 @@ func (p *player) collect() error {
 			if r.Commit != 0 && r.Commit != p.m.Open() {
 				return fmt.Errorf("%s: a reply waits for commit %d, the open one is %d", a.name, r.Commit, p.m.Open())
 			}
-			if err := p.shelf.complete(&r); err != nil {
+			w, needed := needs[i]
+			if err := p.shelf.complete(&r, w, needed); err != nil {
 				return err
 			}
 			text := p.reply(r)

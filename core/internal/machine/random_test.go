@@ -173,11 +173,13 @@ func (l *life) listen() error {
 		if l.rng.IntN(4) == 0 {
 			continue
 		}
-		for _, r := range l.m.Take(c, nil) {
+		replies, needs := l.shelf.take(l.m, c)
+		for i, r := range replies {
 			if r.Seq != 0 && l.shelf.jobs[r.Seq] == nil && r.Job == nil && r.Outcome == nil {
 				continue // it was removed from the store before the client looked; the engine says so
 			}
-			if err := l.shelf.complete(&r); err != nil {
+			w, needed := needs[i]
+			if err := l.shelf.complete(&r, w, needed); err != nil {
 				return err
 			}
 			switch {
@@ -258,7 +260,7 @@ func (l *life) knows(m *machine.Machine) (all []string) {
 		if i == nil || i.Ephemeral {
 			continue
 		}
-		if err := l.shelf.complete(&r); err != nil {
+		if err := l.shelf.addInspected(&r, l.shelf.jobs[seq]); err != nil {
 			panic(err)
 		}
 		if l.byConn[seq] {

@@ -150,11 +150,37 @@ func (s *shelf) apply(m *machine.Machine, now core.Instant, id core.ClientID, op
 	}
 }
 
-// complete adds to a reply what the machine left to the store, as the engine does.
-func (s *shelf) complete(r *core.Reply) error {
+// take returns the replies of a client, and what each of them needs from the store, by its index.
+func (s *shelf) take(m *machine.Machine, id core.ClientID) ([]core.Reply, map[int]machine.Work) {
+	needs := map[int]machine.Work{}
+	for _, w := range m.Work(id) {
+		needs[w.Reply] = w
+	}
+	return m.Take(id, nil), needs
+}
+
+// complete adds to a reply what the machine left to the store, as the engine does. A reply without work is complete.
+func (s *shelf) complete(r *core.Reply, w machine.Work, needed bool) error {
+	switch {
+	case needed:
+		if err := s.add(r, w.Needs); err != nil {
+			return err
+		}
+	case r.Kind == core.Assigned && r.Job == nil:
+		return fmt.Errorf("job %d was handed out without a payload", r.Seq)
+	case r.Kind == core.Assigned && r.Lease.Fails > r.Job.PriorFails && r.Lease.Failure == nil:
+		return fmt.Errorf("job %d was handed out without its failure", r.Seq)
+	}
+	if r.Kind == core.Ended && r.Outcome == nil {
+		return fmt.Errorf("job %d ended and nobody knows how", r.Seq)
+	}
+	return nil
+}
+
+func (s *shelf) add(r *core.Reply, needs machine.Needs) error {
 	rec := s.jobs[r.Seq]
-	switch r.Kind {
-	case core.Assigned:
+	switch needs {
+	case machine.LeasedJob, machine.LeasedJobLater:
 		if r.Job == nil {
 			if rec == nil {
 				return fmt.Errorf("job %d was handed out without a payload and is not stored", r.Seq)
@@ -166,39 +192,38 @@ func (s *shelf) complete(r *core.Reply) error {
 				return fmt.Errorf("job %d has failed %d times and nobody knows how", r.Seq, r.Lease.Fails)
 			}
 		}
-	case core.Inspected:
-		if t := r.Info.Timeline; t != nil {
-			for _, e := range s.timeline[r.Seq] {
-				t.Entries = append(t.Entries, e)
-			}
-			t.Trim()
-			if len(t.Entries) != min(t.Count, t.Length) {
-				return fmt.Errorf("job %d has %d entries in its timeline, of %d: %+v", r.Seq, len(t.Entries), t.Count, t.Entries)
-			}
+	case machine.InspectedJob, machine.InspectedBrief:
+		return s.addInspected(r, rec)
+	case machine.KeptOutcome:
+		r.Outcome = s.outcomes[r.Seq]
+	case machine.FailureOfDead:
+		r.Outcome.Failure = s.failures[r.Seq]
+		r.Outcome.Result = r.Outcome.Failure.Data
+	case machine.ListedJobs, machine.ListedHeads, machine.FoundJobs, machine.FoundByRecords, machine.StoredDocuments:
+	}
+	return nil
+}
+
+func (s *shelf) addInspected(r *core.Reply, rec *record.Record) error {
+	if t := r.Info.Timeline; t != nil {
+		for _, e := range s.timeline[r.Seq] {
+			t.Entries = append(t.Entries, e)
 		}
-		if r.Info.Job == nil && rec != nil {
-			r.Info.Job = rec.Job
+		t.Trim()
+		if len(t.Entries) != min(t.Count, t.Length) {
+			return fmt.Errorf("job %d has %d entries in its timeline, of %d: %+v", r.Seq, len(t.Entries), t.Count, t.Entries)
 		}
-		switch {
-		case r.Info.State == core.Done && r.Info.Outcome == nil:
-			if r.Info.Outcome = s.outcomes[r.Seq]; r.Info.Outcome != nil {
-				r.Info.Failure = r.Info.Outcome.Failure
-			}
-		case r.Info.State != core.Done && r.Info.Failure == nil && (r.Info.Job == nil || r.Info.Fails > r.Info.Job.PriorFails):
-			r.Info.Failure = s.failures[r.Seq]
+	}
+	if r.Info.Job == nil && rec != nil {
+		r.Info.Job = rec.Job
+	}
+	switch {
+	case r.Info.State == core.Done && r.Info.Outcome == nil:
+		if r.Info.Outcome = s.outcomes[r.Seq]; r.Info.Outcome != nil {
+			r.Info.Failure = r.Info.Outcome.Failure
 		}
-	case core.Ended:
-		if r.Outcome == nil {
-			r.Outcome = s.outcomes[r.Seq]
-		}
-		if r.Cold {
-			r.Outcome.Failure = s.failures[r.Seq]
-			r.Outcome.Result = r.Outcome.Failure.Data
-		}
-		if r.Outcome == nil {
-			return fmt.Errorf("job %d ended and nobody knows how", r.Seq)
-		}
-	default:
+	case r.Info.State != core.Done && r.Info.Failure == nil && (r.Info.Job == nil || r.Info.Fails > r.Info.Job.PriorFails):
+		r.Info.Failure = s.failures[r.Seq]
 	}
 	return nil
 }

@@ -42,11 +42,12 @@ func (p *player) recovered() {
 // ask does an operation nobody in the script does.
 func (p *player) ask(op core.Op) core.Reply {
 	p.m.Apply(p.clk.Now(), p.looker, []core.Op{op})
-	r := p.m.Take(p.looker, nil)[0]
-	if err := p.shelf.complete(&r); err != nil {
+	replies, needs := p.shelf.take(p.m, p.looker)
+	w, needed := needs[0]
+	if err := p.shelf.complete(&replies[0], w, needed); err != nil {
 		panic(err)
 	}
-	return r
+	return replies[0]
 }
 
 // look does the commands that show something to the reader of the script; false: it is none of them.

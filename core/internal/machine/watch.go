@@ -183,9 +183,13 @@ func (m *Machine) await(c *client, op *core.Await) {
 		if n := m.transients[h]; n != nil {
 			r.Outcome = n.outcome
 		}
-		m.reply(c, r)
+		if r.Outcome != nil {
+			m.reply(c, r)
+			return
+		}
+		m.replyWith(c, r, Work{Needs: KeptOutcome})
 	case e.state == core.Dead:
-		m.reply(c, m.deathOf(op.Tag, h, e))
+		m.replyDeath(c, op.Tag, h, e)
 	case e.state == core.Done: // only its children are not closed
 		m.refused(c, op.Tag, e, core.ErrNotFound)
 	case op.Deadline <= m.now:
@@ -195,14 +199,23 @@ func (m *Machine) await(c *client, op *core.Await) {
 	}
 }
 
-// deathOf is the reply to a client that waits for a dead job.
-func (m *Machine) deathOf(tag uint64, h uint32, e *entry) core.Reply {
-	r := core.Reply{Kind: core.Ended, Tag: tag, Seq: e.seq, Job: m.jobs.payload(h), Outcome: &core.Outcome{}, Commit: m.jobCommit(e)}
-	switch n := m.transients[h]; {
-	case e.has(hasTransient) && n.failure != nil:
-		r.Outcome.Failure, r.Outcome.Result = n.failure, n.failure.Data
-	case e.has(failureStored):
-		r.Cold, r.Lease.Fails = true, e.fails
+// replyDeath replies to a client that waits for a dead job.
+func (m *Machine) replyDeath(c *client, tag uint64, h uint32, e *entry) {
+	outcome, known := m.deathOutcome(h, e)
+	r := core.Reply{Kind: core.Ended, Tag: tag, Seq: e.seq, Job: m.jobs.payload(h), Outcome: outcome, Commit: m.jobCommit(e)}
+	if known {
+		m.reply(c, r)
+		return
 	}
-	return r
+	m.replyWith(c, r, Work{Needs: FailureOfDead, Fails: e.fails})
+}
+
+// deathOutcome is the outcome of a dead job; not known: only the store has the failure that made it dead.
+func (m *Machine) deathOutcome(h uint32, e *entry) (o *core.Outcome, known bool) {
+	if e.has(hasTransient) {
+		if f := m.transients[h].failure; f != nil {
+			return &core.Outcome{Failure: f, Result: f.Data}, true
+		}
+	}
+	return &core.Outcome{}, !e.has(failureStored)
 }

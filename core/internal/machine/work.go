@@ -1,0 +1,45 @@
+package machine
+
+import "broker/core"
+
+// Work is what a reply still needs from the store. The machine reads nothing: its caller completes the reply, outside the lock.
+type Work struct {
+	Reply     int // index among the client's replies; see Machine.Work
+	Needs     Needs
+	Fails     uint32              // FailureOfDead: how many failures the reply may show
+	Find      *core.Find          // FoundByRecords
+	Documents *core.ReadDocuments // Documents
+}
+
+// Needs says what a reply needs.
+type Needs uint8
+
+// The parts of a reply that the store has.
+const (
+	LeasedJob       Needs = iota // its payload, its last failure, or both
+	LeasedJobLater               // likewise; Deliver brings them, since the client accepts a delay
+	KeptOutcome                  // of a job that ended before
+	FailureOfDead                // the failure that made the job dead
+	InspectedJob                 // everything
+	InspectedBrief               // its timeline only
+	ListedJobs                   // everything
+	ListedHeads                  // no bodies, failures and outcomes
+	FoundJobs                    // no bodies and outcomes
+	FoundByRecords               // the jobs themselves: only their records tell whether they match
+	StoredDocuments              // the documents
+)
+
+// replyWith is reply for a reply that needs something from the store.
+func (m *Machine) replyWith(c *client, r core.Reply, w Work) {
+	w.Reply = len(c.replies)
+	c.work = append(c.work, w)
+	m.reply(c, r)
+}
+
+// Work returns what the replies need that the next Take returns.
+func (m *Machine) Work(id core.ClientID) []Work {
+	if c := m.client(id); c != nil {
+		return c.work
+	}
+	return nil
+}
