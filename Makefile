@@ -6,71 +6,101 @@ SHELL := /bin/bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TOOLS   := bin/tools
-UNITS   := $$(go list ./... | grep -v '/integration')
 FUZZTIME ?= 60s
 SEEDS    ?= 1000
 TORTURE_ROUNDS ?= 100
 
-# Tests compile everything with the same flags, so that each package is compiled once: without cmd/broker/default.pgo and
-# -trimpath, which are for released programs.
-PLAIN := GOFLAGS=-pgo=off
+# The module in this folder is the program. What tests and packages it has libraries of its own, and so has the Go example.
+MODULES := . integration packaging examples/go
 
-# The broker under test.
+# Tests compile with the flags of packaging/program.sh, so that each package is compiled once. The race detector needs cgo.
+export GOFLAGS := -trimpath
+export CGO_ENABLED := 0
+
+# The broker under test is built as it is released.
 TESTED := $(CURDIR)/.cache/test/broker
+INTEGRATION := BROKER_BIN=$(TESTED) go -C integration test -count=1
 
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/broker, and bin/gearmand as a link to it
-	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/broker ./cmd/broker
+build: ## build bin/broker as it is released, and bin/gearmand as a link to it
+	VERSION=$(VERSION) packaging/program.sh $$(go env GOARCH) bin/broker
 	ln -sf broker bin/gearmand
 
 .PHONY: man
 man: ## write the manual pages to bin/man, completions to bin/completions, the documentation in HTML to bin/docs
-	$(PLAIN) go run -tags man ./cmd/broker man bin
+	go run -tags man ./cmd/broker man bin
 
 .PHONY: run
 run: build ## start the broker with its store in ./data
 	bin/broker serve
 
+.PHONY: tested
+tested:
+	@echo "== build the broker"
+	VERSION=$(VERSION) packaging/program.sh $$(go env GOARCH) $(TESTED)
+
 .PHONY: test
-test: clients tools ## install what the tests need, then run all of them
-	$(PLAIN) go build -o $(TESTED) ./cmd/broker
-	$(PLAIN) go test -timeout 30m $(UNITS)
-	# Go cannot know that these depend on the built program: no cached results.
-	BROKER_BIN=$(TESTED) $(PLAIN) go test -count=1 -timeout 30m ./integration/...
+test: ## install the programs that the tests need, then test the code and the built broker
+	@echo "== install the clients of other projects"
+	@.ci/clients.sh
+	@.ci/tools.sh oapi-codegen
+	@echo "== test the packages"
+	go test -timeout 30m ./...
+	@$(MAKE) --no-print-directory tested
+	@echo "== test the built broker; nothing of this is cached, since Go cannot know that it depends on the program"
+	$(INTEGRATION) -timeout 30m $$(cd integration && go list ./... | grep -v /packages)
+
+.PHONY: test-packages
+test-packages: tested ## test what packaging makes: deb and rpm packages, the image, the chart, alerts and dashboards
+	@echo "== install the clients of other projects"
+	@.ci/clients.sh
+	@.ci/tools.sh go-licenses helm kubeconform nfpm
+	@echo "== test the packages, the image and the chart"
+	go -C packaging test ./...
+	$(INTEGRATION) -timeout 30m ./packages
 
 .PHONY: check
-check: tools replaced lint dead licenses race fuzz-short sim-short ## the gates: libraries as published, lint, dead code, licenses, race detector, fuzz of what changed, simulation
+check: replaced lint dead licenses race fuzz-short sim-short ## the gates: libraries as published, lint, dead code, licenses, race detector, fuzz of what changed, simulation
 
 .PHONY: nightly
-nightly: clients build fuzz sim race-all torture ## what takes hours or limits durations: long fuzz and simulation, torture, scale
-	BROKER_BIN=$(CURDIR)/bin/broker $(PLAIN) go test -tags nightly -count=1 -timeout 3h ./integration ./integration/bench ./integration/cluster
+nightly: tested fuzz sim race-all torture ## what takes hours or limits durations: long fuzz and simulation, torture, scale
+	@.ci/clients.sh
+	$(INTEGRATION) -tags nightly -timeout 3h . ./bench ./cluster
 
 .PHONY: lint
-lint: tools ## format, vet and lint
+lint: ## format, vet and lint
+	@.ci/tools.sh gofumpt golangci-lint
 	@unformatted=$$($(TOOLS)/gofumpt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
-	$(PLAIN) go vet -tags nightly ./...
-	$(PLAIN) $(TOOLS)/golangci-lint run --build-tags nightly ./...
+	@for module in $(MODULES); do \
+		echo "== lint $$module"; cd $(CURDIR)/$$module; go vet -tags nightly ./...; $(CURDIR)/$(TOOLS)/golangci-lint run --build-tags nightly ./...; \
+	done
 
 .PHONY: fmt
-fmt: tools ## format all files as lint wants them
-	$(TOOLS)/golangci-lint fmt ./...
+fmt: ## format all files as lint wants them
+	@.ci/tools.sh golangci-lint
+	@for module in $(MODULES); do cd $(CURDIR)/$$module; $(CURDIR)/$(TOOLS)/golangci-lint fmt ./...; done
 
 .PHONY: dead
-dead: tools ## find functions that nothing reaches
-	@unreached=$$($(PLAIN) $(TOOLS)/deadcode -tags nightly -test ./...); \
-	if [ -n "$$unreached" ]; then echo "$$unreached"; exit 1; fi
+dead: ## find functions that nothing reaches
+	@.ci/tools.sh deadcode
+	@for module in $(MODULES); do \
+		unreached=$$(cd $$module && $(CURDIR)/$(TOOLS)/deadcode -tags nightly -test ./...); \
+		if [ -n "$$unreached" ]; then echo "$$unreached"; exit 1; fi; \
+	done
 
 .PHONY: licenses
-licenses: tools ## check that NOTICE is complete and every library's license allowed
+licenses: ## check that NOTICE is complete and every library's license allowed
+	@.ci/tools.sh go-licenses
 	@.ci/licenses.sh check
 
 .PHONY: notice
-notice: tools ## renew NOTICE after a change of the libraries
+notice: ## renew NOTICE after a change of the libraries
+	@.ci/tools.sh go-licenses
 	@.ci/licenses.sh write
 
 .PHONY: replaced
@@ -86,11 +116,11 @@ SEQUENTIAL := ^broker/(core/internal/(machine|queue|record|timer)|core/crontab|c
 
 .PHONY: race
 race: ## test with the race detector, without integration and what has no use for it
-	$(PLAIN) go test -race -timeout 30m -skip '$(SLOW)' $$(printf '%s\n' $(UNITS) | grep -vE '$(SEQUENTIAL)')
+	CGO_ENABLED=1 go test -race -timeout 30m -skip '$(SLOW)' $$(go list ./... | grep -vE '$(SEQUENTIAL)')
 
 .PHONY: race-all
 race-all:
-	$(PLAIN) go test -race -timeout 2h $(UNITS)
+	CGO_ENABLED=1 go test -race -timeout 2h ./...
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (60s)
@@ -102,46 +132,38 @@ fuzz-short:
 
 .PHONY: sim
 sim: ## simulate SEEDS (1000) lives of the core with crashes
-	SIM_SEEDS=$(SEEDS) $(PLAIN) go test -count=1 -timeout 2h -run Simulated -v ./core/internal/sim
+	SIM_SEEDS=$(SEEDS) go test -count=1 -timeout 2h -run Simulated -v ./core/internal/sim
 
 .PHONY: sim-short
 sim-short:
-	SIM_SEEDS=100 $(PLAIN) go test -count=1 -timeout 30m -run Simulated -v ./core/internal/sim
+	SIM_SEEDS=100 go test -count=1 -timeout 30m -run Simulated -v ./core/internal/sim
 
 .PHONY: torture
-torture: build ## kill the broker TORTURE_ROUNDS (100) times under load, fill its disk, flood it
-	TORTURE_ROUNDS=$(TORTURE_ROUNDS) BROKER_BIN=$(CURDIR)/bin/broker $(PLAIN) go test -tags nightly -count=1 -timeout 3h -v ./integration/torture
+torture: tested ## kill the broker TORTURE_ROUNDS (100) times under load, fill its disk, flood it
+	TORTURE_ROUNDS=$(TORTURE_ROUNDS) $(INTEGRATION) -tags nightly -timeout 3h -v ./torture
 
 .PHONY: bench
-bench: ## measure the broker beside gearmand, beanstalkd, Faktory and Redis where they are installed
-	go run ./integration/bench $(BENCHFLAGS)
-
-.PHONY: profile
-profile: ## load the broker and keep where its time goes, for the compiler, in cmd/broker/default.pgo
-	mkdir -p .cache/profiles && rm -f .cache/profiles/*.pprof
-	go run ./integration/bench -profiles .cache/profiles -rounds 1 -jobs 300k -modes a,b,c,d
-	go tool pprof -proto .cache/profiles/*.pprof > cmd/broker/default.pgo
+bench: tested ## measure the broker beside gearmand, beanstalkd, Faktory and Redis where they are installed
+	BROKER_BIN=$(TESTED) go run -C integration ./bench $(BENCHFLAGS)
 
 .PHONY: packages
-packages: tools ## make deb and rpm packages for amd64 and arm64 in bin/packages
-	packaging/build.sh
+packages: ## make deb and rpm packages for amd64 and arm64 in bin/packages
+	@.ci/tools.sh go-licenses nfpm
+	VERSION=$(VERSION) packaging/build.sh
 
 .PHONY: release
-release: tools ## build programs, packages, images, lists of contents and checksums in bin/release; publish nothing
+release: ## build programs, packages, images, lists of contents and checksums in bin/release; publish nothing
+	@.ci/tools.sh go-licenses nfpm
 	VERSION=$(VERSION) packaging/release.sh
 
 .PHONY: image
 image: ## make the container image for this machine in bin/broker-image.tar, without a container engine
 	VERSION=$(VERSION) packaging/program.sh $$(go env GOARCH) bin/image/broker
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run ./packaging/image -program bin/image/broker -arch $$(go env GOARCH) \
-		-version $(VERSION) -out bin/broker-image.tar
-
-.PHONY: clients
-clients: ## install the programs of others that the integration tests use
-	@.ci/clients.sh
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run -C packaging ./image -program $(CURDIR)/bin/image/broker -arch $$(go env GOARCH) \
+		-version $(VERSION) -out $(CURDIR)/bin/broker-image.tar
 
 .PHONY: tools
-tools: ## install the programs that check and packages need into bin/tools
+tools: ## install all programs that the gates and packaging need into bin/tools; each target installs its own
 	@.ci/tools.sh
 
 .PHONY: clean

@@ -13,7 +13,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode="${1:?all or changed}"
-export GOFLAGS=-pgo=off # it would have every package compiled once more
+export GOFLAGS=-trimpath CGO_ENABLED=0 # as the program and its tests are compiled
 root=$PWD
 work="$root/.cache/fuzz"
 mkdir -p "$work"

@@ -10,7 +10,7 @@ tool=bin/tools/go-licenses
 vendored=operate/console/static/vendor.json
 
 # The released program: other platforms and cgo bring other libraries.
-export GOFLAGS=-pgo=off CGO_ENABLED=0 GOOS=linux GOARCH=amd64
+export GOFLAGS=-trimpath CGO_ENABLED=0 GOOS=linux GOARCH=amd64
 
 # report prints the libraries by a template. It hides the tool's warnings, about assembly and about web addresses that it could not
 # look up, unless the tool fails.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Go programs that make check needs, at fixed versions, into bin/tools. One that is there already in the
-# right version, or lies so in GOPATH/bin, is not built again.
+# tools.sh [NAME...] installs these programs, or all, at fixed versions into bin/tools. One that is there already in the right
+# version, or lies so in GOPATH/bin, is not built again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,9 +20,11 @@ version_of() {
 	go version -m "$1" 2>/dev/null | awk '$1 == "mod" { print $3; exit }'
 }
 
+wanted=" ${*:-$(printf '%s\n' "${tools[@]}" | cut -d ' ' -f 1 | xargs)} "
 mkdir -p bin/tools
 for tool in "${tools[@]}"; do
 	read -r name package version <<<"$tool"
+	[[ $wanted = *" $name "* ]] || continue
 	[ "$(version_of "bin/tools/$name")" = "$version" ] && continue
 	elsewhere="$(go env GOPATH)/bin/$name"
 	if [ "$(version_of "$elsewhere")" = "$version" ]; then

@@ -19,7 +19,7 @@ func TestARM64(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	harness.Need(t, "qemu-aarch64-static", "gearman")
-	root, err := server.ModuleRoot()
+	root, err := server.Root()
 	check(t, err)
 	dir := t.TempDir()
 	program, emulated := filepath.Join(dir, "broker.arm64"), filepath.Join(dir, "broker")

@@ -6,25 +6,23 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"broker/frontends/frontendtest/httpanswer"
 )
 
 // http sends a request to the API.
-func (c *tableCell) http(method, path, body string) httpanswer.Answer {
+func (c *tableCell) http(method, path, body string) httpAnswer {
 	req, err := http.NewRequestWithContext(c.t.Context(), method, "http://"+c.b.HTTP+"/api/v1"+path, strings.NewReader(body))
 	if err != nil {
 		panic(err) // the cell's own constants
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return httpanswer.Answer{Status: http.StatusBadGateway, Code: err.Error()} // the test of a client that waits has ended
+		return httpAnswer{Status: http.StatusBadGateway, Code: err.Error()} // the test of a client that waits has ended
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
-	a := httpanswer.Answer{}
+	a := httpAnswer{}
 	text, err := io.ReadAll(resp.Body)
 	if err == nil {
-		a, err = httpanswer.Read(resp.StatusCode, text)
+		a, err = readAnswer(resp.StatusCode, text)
 	}
 	if err != nil {
 		a.Status, a.Code = http.StatusBadGateway, err.Error()
@@ -55,7 +53,7 @@ func tableHTTPSubmit(scheduled bool) func(c *tableCell) func(patient bool) strin
 
 func tableHTTPWait(ephemeral bool) func(c *tableCell) func(patient bool) string {
 	return func(c *tableCell) func(patient bool) string {
-		answer := make(chan httpanswer.Answer, 1)
+		answer := make(chan httpAnswer, 1)
 		go func() { // ends with the test's context
 			answer <- c.http("POST", "/jobs?wait=10m", c.httpJob(fmt.Sprintf(`,"ephemeral":%v`, ephemeral)))
 		}()

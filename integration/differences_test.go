@@ -252,7 +252,7 @@ func TestDeliberateDifferences(t *testing.T) {
 	text := differenceTable(t, "gearmand 1.1.20", gearmand, b.Gearman, gearmandDifferences) + "\n" +
 		differenceTable(t, "Faktory 1.9.3", faktory, b.Faktory, faktoryDifferences)
 
-	root, err := server.ModuleRoot()
+	root, err := server.Root()
 	check(t, err)
 	file := filepath.Join(root, "docs", "faq.md")
 	page, err := os.ReadFile(file)

@@ -30,7 +30,7 @@ var examples = []example{
 // exampleFolder is where the examples of a language are.
 func exampleFolder(t *testing.T, name string) string {
 	t.Helper()
-	root, err := server.ModuleRoot()
+	root, err := server.Root()
 	check(t, err)
 	return filepath.Join(root, "examples", name)
 }
@@ -41,7 +41,7 @@ func exampleCommand(t *testing.T, b *harness.Broker, e *example, argv ...string)
 	folder := exampleFolder(t, e.name)
 	switch {
 	case e.name == "go":
-		argv[0] = harness.Program(t, "./examples/go/"+filepath.Base(argv[0]))
+		argv[0] = harness.Program(t, "examples/go/"+filepath.Base(argv[0]))
 	case strings.HasPrefix(argv[0], "./"):
 		argv[0] = filepath.Join(folder, argv[0])
 	default:

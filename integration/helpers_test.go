@@ -57,7 +57,7 @@ func nodeWorker(t *testing.T, b *harness.Broker, functions ...string) *harness.C
 func goWorker(t *testing.T, b *harness.Broker, functions ...string) *harness.Child {
 	t.Helper()
 	return spawnReady(t, harness.Command{
-		Argv: append([]string{harness.Program(t, "./integration/clients/goworker")}, functions...),
+		Argv: append([]string{harness.Program(t, "integration/clients/goworker")}, functions...),
 		Env:  []string{"FAKTORY_URL=" + b.FaktoryURL()},
 	})
 }

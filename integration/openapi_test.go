@@ -18,7 +18,7 @@ func TestAClientGeneratedFromTheDocumentFinishesAJob(t *testing.T) {
 	harness.BrokerOnly(t)
 	generator := harness.GoTool(t, "oapi-codegen")
 	b := harness.Start(t, harness.Options{})
-	root, err := server.ModuleRoot()
+	root, err := server.Root()
 	check(t, err)
 	dir := t.TempDir()
 	// The generator knows OpenAPI 3.0 only; the broker serves its document in that version too.
@@ -37,7 +37,7 @@ func TestAClientGeneratedFromTheDocumentFinishesAJob(t *testing.T) {
 	check(t, os.WriteFile(overlay, replaced, 0o600))
 	program := filepath.Join(dir, "client")
 	harness.Run(t, harness.Command{Argv: []string{
-		"go", "build", "-C", root, "-tags", "generated", "-overlay", overlay, "-o", program, "./integration/clients/generated",
+		"go", "build", "-C", filepath.Join(root, "integration"), "-tags", "generated", "-overlay", overlay, "-o", program, "./clients/generated",
 	}})
 	out := harness.Run(t, harness.Command{Argv: []string{program, "http://" + b.HTTP}})
 	if !strings.HasPrefix(out, "finished ") {
@@ -48,10 +48,10 @@ func TestAClientGeneratedFromTheDocumentFinishesAJob(t *testing.T) {
 func TestAPublishedValidatorAcceptsTheDocument(t *testing.T) {
 	t.Parallel()
 	harness.NeedNode(t)
-	root, err := server.ModuleRoot()
+	root, err := server.Root()
 	check(t, err)
 	out := harness.Run(t, harness.Command{Argv: []string{
-		"node", harness.Script(t, "node/validate.js"), filepath.Join(root, "frontends", "httpapi", "openapi.json"),
+		"node", harness.Script(t, "node/validate.js"), filepath.Join(root, "operate", "httpapi", "openapi.json"),
 	}})
 	equal(t, "the validator says", strings.TrimSpace(out), "valid 3.1.0")
 }

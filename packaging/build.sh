@@ -49,7 +49,7 @@ copyright() {
 
 # common makes what is the same for all architectures.
 common() {
-	GOFLAGS=-pgo=off go run -tags man ./cmd/broker man "$stage/common" # compiled as the tests are, and so only once
+	GOFLAGS=-trimpath CGO_ENABLED=0 go run -tags man ./cmd/broker man "$stage/common" # with the flags of program.sh, so that this compiles once
 	mkdir -p "$stage/common/doc" "$stage/common/docs"
 	cp README.md SECURITY.md NOTICE CHANGELOG.md "$stage/common/doc/"
 	cp docs/*.md docs/*.png "$stage/common/docs/"

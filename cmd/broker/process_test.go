@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,7 +41,7 @@ var programs = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built = dir
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "broker"), ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("../../packaging/program.sh", runtime.GOARCH, filepath.Join(dir, "broker")).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return dir, os.Symlink("broker", filepath.Join(dir, "gearmand"))

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"broker/core"
-	"broker/frontends/frontendtest/httpanswer"
 	"broker/operate/httpapi"
 	"broker/operate/service"
 )
@@ -41,10 +40,10 @@ func (e *env) api() http.Handler {
 }
 
 // ask sends a request to the API.
-func (e *env) ask(ctx context.Context, method, path, body string) httpanswer.Answer {
+func (e *env) ask(ctx context.Context, method, path, body string) httpAnswer {
 	w := httptest.NewRecorder()
 	e.api().ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "http://localhost/api/v1"+path, strings.NewReader(body)))
-	a, err := httpanswer.Read(w.Code, w.Body.Bytes())
+	a, err := readAnswer(w.Code, w.Body.Bytes())
 	if err != nil {
 		e.t.Errorf("%s %s: %v", method, path, err)
 	}
@@ -76,7 +75,7 @@ func httpWait(ephemeral bool) func(e *env, o jobTimes) func() string {
 	return func(e *env, o jobTimes) func() string {
 		e.api()
 		ctx, cancel := context.WithCancel(e.t.Context())
-		answer, ended := make(chan httpanswer.Answer, 1), make(chan struct{})
+		answer, ended := make(chan httpAnswer, 1), make(chan struct{})
 		go func() { // the cleanup waits for it
 			defer close(ended)
 			answer <- e.ask(ctx, "POST", "/jobs?wait=10m", httpJob(o, fmt.Sprintf(`,"ephemeral":%v`, ephemeral)))

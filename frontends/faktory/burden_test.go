@@ -208,3 +208,10 @@ func TestInfoReadsManyQueuesInSteps(t *testing.T) {
 	}
 	on.Closed()
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

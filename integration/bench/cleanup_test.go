@@ -16,7 +16,7 @@ import (
 
 func TestASignalLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	program, err := server.Build("./integration/bench", t.TempDir())
+	program, err := server.Build("integration/bench", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestASignalLeavesNothingBehind(t *testing.T) {
 
 func TestAScreenThatIsGoneEndsTheRun(t *testing.T) {
 	t.Parallel()
-	program, err := server.Build("./integration/bench", t.TempDir())
+	program, err := server.Build("integration/bench", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

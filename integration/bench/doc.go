@@ -6,7 +6,7 @@
 // This process generates the load with two threads that use plain sockets, epoll and hand-encoded packets, and allocate
 // nothing per job: processor time that the load generator uses is missing from the server.
 //
-//	go run ./integration/bench -rounds 5 -modes a,c -durability sync
+//	go run -C integration ./bench -rounds 5 -modes a,c -durability sync
 //
 // A cluster of three brokers is measured beside a stream of NATS JetStream with three replicas and sync_interval always, which
 // is used as a work queue: publish, pull one, acknowledge, each answered by the servers. The first run builds the NATS server.

@@ -93,7 +93,7 @@ func BinaryWith(t testing.TB, linkerFlags string) string {
 		if err != nil {
 			return "", err
 		}
-		return server.Build("./cmd/broker", own, "-ldflags", linkerFlags)
+		return server.Build("cmd/broker", own, "-ldflags", linkerFlags)
 	})
 }
 
@@ -109,7 +109,7 @@ func Collector(t testing.TB) string {
 	return program(t, "collector", server.BuildCollector)
 }
 
-// Program builds a package of this module, such as "./integration/clients/goworker".
+// Program builds a package in a folder of the project, such as "integration/clients/goworker".
 func Program(t testing.TB, pkg string) string {
 	t.Helper()
 	return program(t, pkg, func(dir string) (string, error) { return server.Build(pkg, dir) })

@@ -90,7 +90,7 @@ func skip(t testing.TB, reason string) {
 // GoTool is the path of a program that make tools installs; the test is skipped without it.
 func GoTool(t testing.TB, name string) string {
 	t.Helper()
-	root, err := server.ModuleRoot()
+	root, err := server.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func GoTool(t testing.TB, name string) string {
 // Script is the path of a client program under integration/clients.
 func Script(t testing.TB, name string) string {
 	t.Helper()
-	root, err := server.ModuleRoot()
+	root, err := server.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func NeedNode(t testing.TB) {
 }
 
 func installNodeModules() error {
-	root, err := server.ModuleRoot()
+	root, err := server.Root()
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // test is skipped.
 func BinaryBefore(t testing.TB, file, pattern string) string {
 	t.Helper()
-	root, err := server.ModuleRoot()
+	root, err := server.Root()
 	if err != nil {
 		t.Fatal(err)
 	}

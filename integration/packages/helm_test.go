@@ -40,7 +40,7 @@ var charts = []struct {
 // tool is one of the programs that make tools installs.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	return filepath.Join(moduleRoot(t), "bin", "tools", name)
+	return filepath.Join(projectRoot(t), "bin", "tools", name)
 }
 
 func withValues(argv, values []string) []string {
@@ -95,7 +95,7 @@ func TestChartRefusesWhatCannotWork(t *testing.T) {
 		{"password=p,cluster.enabled=true,cluster.tlsSecret=tls,cluster.nodes=2", "must be odd"},
 	} {
 		cmd := exec.Command(tool(t, "helm"), "template", "jobs", chart, "--kube-version", kubeVersion, "--set", c.values)
-		cmd.Dir = moduleRoot(t)
+		cmd.Dir = projectRoot(t)
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("%s: %v, want %q\n%s", c.values, err, c.want, out)
 		}

@@ -17,7 +17,7 @@ func TestImageServes(t *testing.T) {
 	dir := t.TempDir()
 	program, image := filepath.Join(dir, "broker"), filepath.Join(dir, "image.tar")
 	run(t, "packaging/program.sh", "amd64", program)
-	run(t, "go", "run", "./packaging/image", "-program", program, "-out", image)
+	run(t, "go", "run", "-C", "packaging", "./image", "-program", program, "-out", image)
 	root := filepath.Join(dir, "root")
 	run(t, "mkdir", root)
 	var manifest []struct{ Layers []string }

@@ -115,7 +115,7 @@ func TestDashboardIsComplete(t *testing.T) {
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(moduleRoot(t), name))
+	text, err := os.ReadFile(filepath.Join(projectRoot(t), name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,7 +152,7 @@ func startPrometheus(t *testing.T, target string) prometheus {
 rule_files: [%q]
 scrape_configs:
   - {job_name: broker, static_configs: [{targets: [%q]}]}
-`, filepath.Join(moduleRoot(t), monitoring, "broker.rules.yaml"), target)
+`, filepath.Join(projectRoot(t), monitoring, "broker.rules.yaml"), target)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

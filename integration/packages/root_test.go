@@ -21,7 +21,7 @@ func run(t *testing.T, argv ...string) string {
 func runWith(t *testing.T, env []string, argv ...string) string {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir = moduleRoot(t)
+	cmd.Dir = projectRoot(t)
 	cmd.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -32,9 +32,9 @@ func runWith(t *testing.T, env []string, argv ...string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-func moduleRoot(t *testing.T) string {
+func projectRoot(t *testing.T) string {
 	t.Helper()
-	root, err := server.ModuleRoot()
+	root, err := server.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ type debian struct {
 // newDebian copies a minimal Debian system, which debootstrap makes once for each work tree.
 func newDebian(t *testing.T) debian {
 	t.Helper()
-	cached := filepath.Join(moduleRoot(t), ".cache", "debian")
+	cached := filepath.Join(projectRoot(t), ".cache", "debian")
 	if _, err := os.Stat(cached); err != nil {
 		if err := os.MkdirAll(filepath.Dir(cached), 0o755); err != nil {
 			t.Fatal(err)

@@ -5,48 +5,63 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
-// ModuleRoot is the folder of this module's go.mod.
-func ModuleRoot() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output()
+// Root is the project's folder, which contains that of this module.
+func Root() (string, error) {
+	module, err := moduleFolder()
+	return filepath.Dir(module), err
+}
+
+// moduleFolder is the folder of this module's go.mod.
+func moduleFolder() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Path}} {{.Dir}}").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module: %w", err)
 	}
-	mod := strings.TrimSpace(string(out))
-	if mod == "" || mod == os.DevNull {
-		return "", fmt.Errorf("not inside the module")
+	dir, ok := strings.CutPrefix(strings.TrimSpace(string(out)), "broker/integration ")
+	if !ok {
+		return "", fmt.Errorf("find the module: not inside the folder integration, but in %q", out)
 	}
-	return filepath.Dir(mod), nil
+	return dir, nil
 }
 
-// Build compiles a package of this module, such as "./cmd/broker", and returns the program's path.
-func Build(pkg, dir string, flags ...string) (string, error) {
-	root, err := ModuleRoot()
+// Build compiles a package in a folder of the project, such as "cmd/broker", and returns the program's path.
+func Build(folder, dir string, flags ...string) (string, error) {
+	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	return goBuild(root, pkg, filepath.Join(dir, filepath.Base(pkg)), flags...)
+	return goBuild(filepath.Join(root, folder), ".", filepath.Join(dir, filepath.Base(folder)), flags...)
 }
 
-// Broker returns the path of the broker: BROKER_BIN, or a program built into dir.
+// Broker returns the path of the broker: BROKER_BIN, or a program that is built into dir as it is released.
 func Broker(dir string) (string, error) {
 	if bin := os.Getenv("BROKER_BIN"); bin != "" {
 		return filepath.Abs(bin)
 	}
-	return Build("./cmd/broker", dir)
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	target := filepath.Join(dir, "broker")
+	if out, err := exec.Command(filepath.Join(root, "packaging", "program.sh"), runtime.GOARCH, target).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the broker: %w\n%s", err, out)
+	}
+	return target, nil
 }
 
 // BuildFaktory compiles the Faktory server from the module that contains its client. It is built with that module's go.mod,
 // so that this module does not need the server's dependencies.
 func BuildFaktory(dir string) (string, error) {
-	root, err := ModuleRoot()
+	module, err := moduleFolder()
 	if err != nil {
 		return "", err
 	}
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/contribsys/faktory")
-	list.Dir = root
+	list.Dir = module
 	out, err := list.Output()
 	if err != nil {
 		return "", fmt.Errorf("find the Faktory module: %w", err)
@@ -56,7 +71,7 @@ func BuildFaktory(dir string) (string, error) {
 
 // BuildCollector compiles the program that decodes spans as an OpenTelemetry collector does, a module of its own.
 func BuildCollector(dir string) (string, error) {
-	root, err := ModuleRoot()
+	root, err := Root()
 	if err != nil {
 		return "", err
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,15 +95,8 @@ func TestStoppedAndContinued(t *testing.T) {
 func TestRestartedWithAWrongClock(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
-	root, err := server.ModuleRoot()
-	check(t, err)
 	for _, shift := range []string{"-48h", "48h"} {
-		program := filepath.Join(t.TempDir(), "broker")
-		build := exec.Command("go", "build", "-ldflags", "-X main.clockShift="+shift, "-o", program, "./cmd/broker")
-		build.Dir = root
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		program := harness.BinaryWith(t, "-X main.clockShift="+shift)
 		b := harness.Start(t, harness.Options{})
 		k := newLedger(t)
 		k.started()

@@ -1,7 +1,7 @@
 // Program image builds the container image of the broker without a container engine: the image that
 // packaging/container/Containerfile describes, as a tar file for docker load.
 //
-//	image -program FILE -arch ARCH -version V -out FILE
+//	go run -C packaging ./image -program FILE -arch ARCH -version V -out FILE
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	program := flag.String("program", "", "the static program")
 	arch := flag.String("arch", "amd64", "its architecture")
 	version := flag.String("version", "unknown", "its version")
-	sources := flag.String("sources", "packaging/container", "folder with passwd and group")
+	sources := flag.String("sources", "container", "folder with passwd and group")
 	out := flag.String("out", "", "the tar file to write")
 	flag.Parse()
 	if err := run(*program, *sources, *arch, *version, *out); err != nil {

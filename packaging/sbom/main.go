@@ -1,7 +1,7 @@
 // Program sbom lists what a built broker contains, in CycloneDX: the modules that are linked into it, as the program itself
 // tells, and the files of others in its console. Licenses come from NOTICE.
 //
-//	sbom -program FILE -version V > broker.cdx.json
+//	go run -C packaging ./sbom -program FILE -version V > broker.cdx.json
 package main
 
 import (
@@ -25,8 +25,8 @@ import (
 func main() {
 	program := flag.String("program", "", "the built program")
 	version := flag.String("version", "unknown", "its version")
-	notice := flag.String("notice", "NOTICE", "file with the licenses")
-	vendored := flag.String("vendored", "operate/console/static/vendor.json", "list of the console's files")
+	notice := flag.String("notice", "../NOTICE", "file with the licenses")
+	vendored := flag.String("vendored", "../operate/console/static/vendor.json", "list of the console's files")
 	flag.Parse()
 	if err := run(*program, *version, *notice, *vendored, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)

@@ -23,11 +23,12 @@ import (
 
 // objects are the kinds with the apiVersion that each must have.
 var objects = map[string]any{
-	"v1 ConfigMap":                            core.ConfigMap{},
-	"v1 Secret":                               core.Secret{},
-	"v1 Service":                              core.Service{},
-	"apps/v1 StatefulSet":                     apps.StatefulSet{},
-	"policy/v1 PodDisruptionBudget":           policy.PodDisruptionBudget{},
+	"v1 ConfigMap":                  core.ConfigMap{},
+	"v1 Secret":                     core.Secret{},
+	"v1 Service":                    core.Service{},
+	"apps/v1 StatefulSet":           apps.StatefulSet{},
+	"policy/v1 PodDisruptionBudget": policy.PodDisruptionBudget{},
+
 	"monitoring.coreos.com/v1 ServiceMonitor": monitoring.ServiceMonitor{},
 }
 

@@ -1,6 +1,4 @@
-// Package httpanswer reads answers of the HTTP API for the tests that compare the protocols, with a broker in memory and over
-// sockets. It imports nothing of the broker.
-package httpanswer
+package integration_test
 
 import (
 	"encoding/json"
@@ -8,8 +6,8 @@ import (
 	"net/http"
 )
 
-// Answer is an answer of the HTTP API: a job, a lease or a problem.
-type Answer struct {
+// httpAnswer is an answer of the HTTP API: a job, a lease or a problem.
+type httpAnswer struct {
 	Status int `json:"-"`
 
 	ID, State string
@@ -27,8 +25,8 @@ type Answer struct {
 	Code string
 }
 
-// Read reads an answer with a status; the body may be empty.
-func Read(status int, body []byte) (a Answer, err error) {
+// readAnswer reads an answer with a status; the body may be empty.
+func readAnswer(status int, body []byte) (a httpAnswer, err error) {
 	if len(body) > 0 {
 		err = json.Unmarshal(body, &a)
 	}
@@ -37,7 +35,7 @@ func Read(status int, body []byte) (a Answer, err error) {
 }
 
 // String is the answer in the words of the tables that docs/sharing.md shows.
-func (a Answer) String() string {
+func (a httpAnswer) String() string {
 	switch o := a.Outcome; {
 	case a.Status >= http.StatusBadRequest:
 		return fmt.Sprintf("`%d %s`", a.Status, a.Code)
