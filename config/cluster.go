@@ -19,10 +19,17 @@ type Cluster struct {
 	Join            bool          `toml:"join" doc:"the node joins an existing cluster, after broker cluster add; it never starts a new one"`
 	Listen          string        `toml:"listen" doc:"host:port for the other nodes; empty: this node's address in members"`
 	ElectionTimeout time.Duration `toml:"election_timeout" doc:"how long the other nodes wait for a message from the leader before they elect another one"`
+	LeaseCommit     string        `toml:"lease_commit" doc:"when the lease of a job that is handed out is on a majority of the nodes: after (soon after, the leader goes by its clock that no other one can lead) or before (no clock matters, and workers that take one job at a time wait longer)"`
 	TLSCert         string        `toml:"tls_cert" doc:"certificate chain in PEM with which nodes authenticate to each other; required unless all nodes are on loopback"`
 	TLSKey          string        `toml:"tls_key" doc:"private key in PEM"`
 	TLSCA           string        `toml:"tls_ca" doc:"CA certificates in PEM that sign the certificates of nodes only"`
 }
+
+// Values of lease_commit.
+const (
+	LeaseAfter  = "after"
+	LeaseBefore = "before"
+)
 
 // Enabled reports whether the broker is a node of a cluster.
 func (c Cluster) Enabled() bool { return c.Node != "" || len(c.Members) > 0 }
@@ -83,6 +90,9 @@ func (c *Config) checkCluster(v *checker) {
 	k := c.Cluster
 	if k.ElectionTimeout < minElection || k.ElectionTimeout > maxElection {
 		v.complain("cluster.election_timeout", "%v is not between %v and %v", k.ElectionTimeout, minElection, maxElection)
+	}
+	if k.LeaseCommit != LeaseAfter && k.LeaseCommit != LeaseBefore {
+		v.complain("cluster.lease_commit", "%q is not %s or %s", k.LeaseCommit, LeaseAfter, LeaseBefore)
 	}
 	if !k.Enabled() {
 		return

@@ -10,7 +10,7 @@ import (
 var clockShift string
 
 // processClock is the system clock, shifted by clockShift.
-func processClock() clock.Clock {
+func processClock() clock.Monotonic {
 	if clockShift == "" {
 		return clock.System{}
 	}

@@ -128,8 +128,9 @@ func (k *clusterNode) open(ctx context.Context) error {
 	}
 	o := replica.Options{
 		ID: c.Node, Join: c.Join, Dir: k.config.Data, Listener: k.socket, TLS: security, ElectionTimeout: c.ElectionTimeout,
-		MinFreeDisk: uint64(k.config.MinFreeDisk),
-		Version:     buildVersion(), Clock: processClock(), Client: k.gate.fromMember, Log: nodeLog(k.log), Content: service.ContentOf,
+		CommitLeases: c.LeaseCommit == config.LeaseBefore,
+		MinFreeDisk:  uint64(k.config.MinFreeDisk),
+		Version:      buildVersion(), Clock: processClock(), Client: k.gate.fromMember, Log: nodeLog(k.log), Content: service.ContentOf,
 		LeaderChanged: func() {
 			k.gate.leaderChanged()
 			k.dropIdle()

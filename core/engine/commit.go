@@ -108,7 +108,7 @@ func (e *Engine) commitOnce() {
 	}
 	size := len(s.Batch.Changes) + len(s.Batch.Meta) + len(s.Batch.Documents)
 	took := time.Duration(0)
-	if size > 0 {
+	if size > 0 || !e.opts.Replicated.holds() {
 		if err := e.journal.Append(e.entry(s, start)); err != nil {
 			e.fail(err)
 			return

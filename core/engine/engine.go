@@ -129,7 +129,9 @@ func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wake
 		d.wants = e.machine.Wanted(id)
 	}
 	d.work = e.machine.Work(id)
+	from := len(into)
 	into = e.machine.Take(id, into)
+	e.confirmLocked(id, into[from:])
 	d.wakes, d.signals = e.afterLocked(wakes)
 	e.mu.Unlock()
 	return into, d

@@ -18,7 +18,17 @@ type Replicated struct {
 	Store   *store.Store
 	Journal Journal
 	Standby *Standby // of Store; nil: the engine reads the store
+
+	// Holds reports that no other member can lead yet, going by the clock: what this engine has decided before the call was
+	// decided by the only leader. nil, or false: only a commit can tell. Any goroutine; it is asked for each round of replies.
+	Holds func() bool
+
+	// CommitLeases has leases stored whoever holds them, and handed out once they are committed.
+	CommitLeases bool
 }
+
+// holds is Replicated.Holds; a broker of its own is always the only one.
+func (r *Replicated) holds() bool { return r == nil || r.Holds != nil && r.Holds() }
 
 // ErrReplaced is what a journal returns when its broker no longer leads. Whether the entry will be applied is unknown then.
 var ErrReplaced = errors.New("this node no longer leads the cluster")

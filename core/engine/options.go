@@ -41,8 +41,7 @@ type Options struct {
 	Wakeup           Wakeup        // how many sleeping Gearman workers a job wakes
 
 	// Replicated makes the engine the leader of a cluster: it works on the store and the journal of its member, and closes
-	// neither. Leases are then handed out once they are committed, so that no two leaders hand out a job at once. Dir and FS
-	// are not used, Durability must be Sync.
+	// neither. Every reply is then one of the only leader: see confirm. Dir and FS are not used, Durability must be Sync.
 	Replicated *Replicated
 
 	Clock    clock.Clock   // nil: the real time
@@ -106,7 +105,7 @@ func (o *Options) machine() machine.Options {
 		seed = rand.Uint64()
 	}
 	return machine.Options{
-		Persist: o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil, DefaultLease: o.DefaultLease,
+		Persist: o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
 		PoisonAfter: max(o.PoisonAfter, 0), CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(),
 		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: o.Clock.Now(),
 	}

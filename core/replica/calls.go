@@ -16,6 +16,7 @@ const (
 	opFound  = "found"
 	opAdmit  = "admit"
 	opStatus = "status"
+	opYield  = "yield"
 )
 
 // request is one call.
@@ -24,6 +25,7 @@ type request struct {
 	Cluster string `json:"cluster,omitempty"` // found
 	List    string `json:"list,omitempty"`    // found
 	Member  Member `json:"member,omitzero"`   // admit
+	Term    uint64 `json:"term,omitempty"`    // yield: of the caller, which has no lease any more
 }
 
 // response is the answer to a call.
@@ -101,6 +103,12 @@ func (n *Node) answer(r *request, g *greeting) (*response, error) {
 			return nil, finalError{fmt.Errorf("node %s belongs to cluster %s", g.From, g.Cluster)}
 		}
 		return n.admit(r.Member)
+	case opYield:
+		if !n.isRunning() || g.Cluster != n.clusterID() {
+			return nil, errors.New("not a member of this cluster")
+		}
+		n.yielded.Store(r.Term)
+		return &response{}, nil
 	case opStatus:
 		if !n.isRunning() || g.Cluster != n.clusterID() {
 			return nil, errors.New("not a member of this cluster")

@@ -1,5 +1,7 @@
 package replica
 
+import "context"
+
 // checkFree notices that little space is left on this node's disk.
 func (n *Node) checkFree() {
 	free, err := n.store.Load().FreeBytes()
@@ -29,6 +31,7 @@ func (n *Node) transferIfDiskLow(all map[string]*Status) {
 			continue
 		}
 		n.log.Warn("handing the lead over, since the disk of this node is nearly full", "to", string(s.ID))
+		n.yield(context.Background(), Member{ID: string(s.ID), Address: string(s.Address)})
 		if err := n.raft.LeadershipTransferToServer(s.ID, s.Address).Error(); err != nil {
 			n.log.Warn("the lead could not be handed over", "to", string(s.ID), "error", err.Error())
 			continue

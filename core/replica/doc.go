@@ -29,6 +29,11 @@
 // An entry travels in parts of partBytes, since the leader syncs in its main loop and must not miss a heartbeat. It is applied
 // with its last part. No snapshot is taken between two parts.
 //
+// # One leader at a time
+//
+// What a leader decides without a commit rests on its lease (lease.go): no other member can lead before that is over, and the next one waits
+// for that.
+//
 // # Ready to lead
 //
 // While a node follows, a Standby of the engine keeps the index of its store (standby.go). A lead takes it; after the lead, and

@@ -110,7 +110,7 @@ func TestLeaderWritesTheFormatThatAllMembersRead(t *testing.T) {
 	old[leader] = false
 	c.start(leader)
 	for _, m := range c.members {
-		c.wantFormat(e, m.ID, 2)
+		c.wantFormat(e, m.ID, record.NewestFormat)
 	}
 	have := jobs(t, e)
 	if have != 50 {
@@ -124,7 +124,7 @@ func TestLeaderWritesTheFormatThatAllMembersRead(t *testing.T) {
 	if o, err := c.open(leader); err == nil {
 		c.nodes[leader] = o
 		t.Error("a program that does not read the format in force became a member")
-	} else if !strings.Contains(err.Error(), "which needs format 2: upgrade "+leader) {
+	} else if !strings.Contains(err.Error(), fmt.Sprintf("which needs format %d: upgrade %s", record.NewestFormat, leader)) {
 		t.Error(err)
 	}
 	for id := range c.nodes {
@@ -134,7 +134,7 @@ func TestLeaderWritesTheFormatThatAllMembersRead(t *testing.T) {
 		}
 	}
 	submit(t, e, 2000, 1, 10)
-	if n.formatInForce() != 2 {
+	if n.formatInForce() != record.NewestFormat {
 		t.Errorf("another leader writes format %d", n.formatInForce())
 	}
 	shutdown(t, e)

@@ -19,7 +19,8 @@ type journal struct {
 	buf   []byte
 	ended atomic.Bool
 
-	format atomic.Int32 // of the entries
+	format          atomic.Int32 // of the entries
+	committedFormat atomic.Int32 // of the last one
 
 	failed chan<- *journal // gets this journal when it fails; nil while the lead has not begun
 }
@@ -53,6 +54,7 @@ func (j *journal) Append(e *record.Entry) error {
 		j.buf = nil
 	}
 	j.chain = chain
+	j.committedFormat.Store(int32(e.Format)) //nolint:gosec // at most record.NewestFormat
 	return nil
 }
 

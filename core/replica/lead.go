@@ -27,7 +27,7 @@ func (n *Node) watchLead() {
 		case leads := <-n.notify:
 			end()
 			if leads {
-				current = n.begin()
+				current = n.begin(n.lease.now())
 			}
 		case j := <-n.ended: // such as by a transfer that did not happen
 			if current == nil || current.journal != j {
@@ -35,7 +35,7 @@ func (n *Node) watchLead() {
 			}
 			end()
 			if n.raft.State() == raft.Leader {
-				current = n.begin()
+				current = n.begin(n.lease.now())
 			}
 		case <-n.closed:
 			return
@@ -44,8 +44,9 @@ func (n *Node) watchLead() {
 }
 
 // begin waits until the store has everything that was committed before, and appends the entry that opens the epoch: from then
-// on no entry of an engine before can be applied. nil: the lead is lost already.
-func (n *Node) begin() *Leadership {
+// on no entry of an engine before can be applied. Nothing is decided before the leases of leaders before are over. nil: the lead is lost
+// already.
+func (n *Node) begin(won leaseEnd) *Leadership {
 	n.elections.Add(1)
 	started := n.now()
 	term := n.raft.CurrentTerm()
@@ -53,6 +54,7 @@ func (n *Node) begin() *Leadership {
 		j, at, err := n.openEpoch(term)
 		switch {
 		case err == nil:
+			n.awaitLease(term, won)
 			n.log.Info("this node leads", "term", term, "entries", at.Number, "took_ms", n.now().Sub(started).Milliseconds())
 			return n.newLeadership(j)
 		case errors.Is(err, store.ErrSequence): // one of the last leader came in between; it is the last, since that one has stopped

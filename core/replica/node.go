@@ -44,6 +44,8 @@ type Node struct {
 
 	store     atomic.Pointer[store.Store]
 	standby   standby
+	lease     lease
+	yielded   atomic.Uint64 // term whose leader has given its lease up
 	logs      *logStore
 	snaps     *snapshots
 	fsm       *fsm
@@ -97,6 +99,7 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 	n.stream = newStream(n)
 	n.snaps = &snapshots{n: n, dir: n.dir(snapshotsDir)}
 	n.fsm = &fsm{n: n}
+	n.lease.clock = o.Clock
 	if err := n.open(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -282,7 +285,7 @@ func (n *Node) start() error {
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,
 		}),
-		isWanted: n.isReplicatingTo, done: n.stream.done.Done(),
+		isWanted: n.isReplicatingTo, now: n.lease.now, heard: n.heard, done: n.stream.done.Done(),
 	}
 	r, err := raft.NewRaft(n.raftConfig(), n.fsm, n.logs, n.logs, n.snaps, n.trans)
 	if err != nil {
@@ -417,7 +420,11 @@ type Leadership struct {
 
 // Attach makes an engine work as the leader's.
 func (l *Leadership) Attach(o *engine.Options) {
-	o.Replicated = &engine.Replicated{Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby}
+	r := &engine.Replicated{Store: l.n.store.Load(), Journal: l.journal, Standby: l.standby, CommitLeases: l.n.o.CommitLeases}
+	if !l.n.o.CommitLeases {
+		r.Holds = l.holds
+	}
+	o.Replicated = r
 }
 
 // Serving says whether clients are served: until then, those of other members have to wait.

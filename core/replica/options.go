@@ -29,7 +29,9 @@ type Options struct {
 	MinFreeDisk     uint64        // a leader with less free disk space, in bytes, hands the lead over; zero: never
 	Version         string        // of the program, for the others to see
 
-	Clock clock.Clock // nil: the machine's
+	CommitLeases bool // jobs are handed out once their lease is committed, and no reply goes by a clock
+
+	Clock clock.Monotonic // nil: the machine's
 
 	// Client is called with a connection that another member passes on: of a client at the given address, for the front-end
 	// of that name. It owns the connection. Any goroutine.

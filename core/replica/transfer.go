@@ -14,6 +14,7 @@ func (n *Node) Transfer(ctx context.Context, to string) error {
 	if err != nil || string(s.ID) == n.o.ID {
 		return err
 	}
+	n.yield(ctx, Member{ID: string(s.ID), Address: string(s.Address)})
 	f := n.raft.LeadershipTransferToServer(s.ID, s.Address)
 	done := make(chan error, 1)
 	go func() { done <- f.Error() }() // ends after the election timeout at the latest

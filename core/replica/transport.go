@@ -16,8 +16,10 @@ import (
 type transport struct {
 	*raft.NetworkTransport
 
-	isWanted func(term uint64, to raft.ServerID) bool // this node leads in that term, and that member is one still
-	done     <-chan struct{}                          // closed when this node is being closed
+	now      func() leaseEnd
+	heard    func(term uint64, id raft.ServerID, sent leaseEnd) // it has answered what was sent at that moment
+	isWanted func(term uint64, to raft.ServerID) bool           // this node leads in that term, and that member is one still
+	done     <-chan struct{}                                    // closed when this node is being closed
 
 	mu    sync.Mutex // guards beats
 	beats map[raft.ServerID]chan struct{}
@@ -31,9 +33,13 @@ const wantedEvery = 100 * time.Millisecond
 // AppendEntries implements raft.Transport.
 func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, in *raft.AppendEntriesRequest, out *raft.AppendEntriesResponse) error {
 	if isHeartbeat(in) {
+		sent := t.now()
 		err := t.NetworkTransport.AppendEntries(id, to, in, out)
 		if err == nil {
 			t.beat(id)
+		}
+		if err == nil && out.Success && out.Term == in.Term {
+			t.heard(in.Term, id, sent)
 		}
 		return err
 	}
@@ -105,4 +111,9 @@ func (t *transport) wait(next <-chan struct{}, term uint64, id raft.ServerID) {
 func (n *Node) isReplicatingTo(term uint64, id raft.ServerID) bool {
 	return n.isRunning() && n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term &&
 		slices.ContainsFunc(n.servers(), func(s raft.Server) bool { return s.ID == id })
+}
+
+// heard notes for the lease that a member has answered.
+func (n *Node) heard(term uint64, id raft.ServerID, sent leaseEnd) {
+	n.lease.heard(term, id, sent, n.servers())
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"broker/core/clock"
 )
 
 // unreachable is a network on which nobody answers.
@@ -83,6 +85,7 @@ func TestFailedCallReturnsWithTheNextHeartbeat(t *testing.T) {
 func TestHeartbeatsFailAtOnce(t *testing.T) {
 	t.Parallel()
 	tr := &transport{NetworkTransport: raft.NewNetworkTransport(unreachable{make(chan struct{})}, 1, time.Second, bytes.NewBuffer(nil))}
+	tr.now = (&lease{clock: clock.System{}}).now
 	defer func() { _ = tr.Close() }()
 	if err := tr.AppendEntries("n2", "n2", &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{}); err == nil {
 		t.Error("no error")

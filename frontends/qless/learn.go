@@ -65,8 +65,11 @@ type found struct {
 const learnAtOnce = 5000
 
 // learn takes over what has happened in the broker.
+//
+// What the command replies may be known from the model alone. The answer to a question that costs nothing says what such a reply
+// rests on: in a cluster, that this broker has not been replaced.
 func (f *Frontend) learn() {
-	f.do(nil)
+	f.one(&core.ReadMeta{})
 	n := f.news
 	if len(n.seqs) == 0 && len(n.queues) == 0 && !n.lost {
 		return

@@ -21,6 +21,8 @@ type cluster struct {
 	nodes   []*server.BrokerServer
 	list    string
 	network *network // nil: the nodes call each other directly
+
+	committed bool // leases are committed before they are told
 }
 
 // view is the answer to GET /api/v1/cluster.
@@ -37,6 +39,9 @@ type view struct {
 	} `json:"nodes"`
 }
 
+// leasesFirst has leases committed before they are told.
+const leasesFirst = `lease_commit = "before"`
+
 // size is the number of nodes.
 const size = 3
 
@@ -44,7 +49,7 @@ const size = 3
 func prepare(t *testing.T, w *network, config string) *cluster {
 	t.Helper()
 	harness.BrokerOnly(t)
-	c := &cluster{t: t, network: w}
+	c := &cluster{t: t, network: w, committed: strings.Contains(config, leasesFirst)}
 	var members []string
 	var env [size][]string
 	for i := range size {

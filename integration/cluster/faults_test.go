@@ -85,7 +85,19 @@ var faults = []fault{
 
 func TestNothingIsLostThroughFaults(t *testing.T) {
 	t.Parallel()
-	c := prepare(t, newNetwork(), "").start()
+	t.Run("leases by the clock", func(t *testing.T) {
+		t.Parallel()
+		checkFaults(t, "")
+	})
+	t.Run("leases committed first", func(t *testing.T) {
+		t.Parallel()
+		checkFaults(t, "[cluster]\n"+leasesFirst+"\n")
+	})
+}
+
+// checkFaults lets every fault happen to a cluster under load.
+func checkFaults(t *testing.T, config string) {
+	c := prepare(t, newNetwork(), config).start()
 	l := c.begin()
 	time.Sleep(300 * time.Millisecond)
 	for _, f := range faults {

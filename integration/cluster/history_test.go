@@ -22,7 +22,7 @@ const (
 type operation struct {
 	kind      kind
 	job       string
-	exclusive bool // a lease that does not end with its connection
+	exclusive bool // a lease that ends neither with its connection nor with its leader
 	acked     bool
 	client    int
 	from, to  time.Time
@@ -69,7 +69,7 @@ var model = porcupine.Model{
 		case submitted:
 			return s == absent, waiting
 		case leased:
-			if !d.exclusive { // the lease before may have ended with its connection
+			if !d.exclusive { // the lease before may have ended with its connection, or with its leader
 				return s == waiting || s == inHand, inHand
 			}
 			return s == waiting, inHand

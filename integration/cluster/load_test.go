@@ -127,7 +127,7 @@ func (l *load) work(n *server.BrokerServer, p protocol, stop <-chan struct{}) {
 }
 
 func (l *load) workOne(s session, p protocol, client int) (took bool, err error) {
-	d := operation{kind: leased, client: client, exclusive: p.exclusive, acked: true, from: time.Now()}
+	d := operation{kind: leased, client: client, exclusive: p.exclusive && l.c.committed, acked: true, from: time.Now()}
 	if d.job, err = s.lease(); err != nil || d.job == "" {
 		return false, err
 	}

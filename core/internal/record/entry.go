@@ -39,7 +39,8 @@ type Position struct {
 //
 //	1  the first
 //	2  as 1: a node can tell from its store which format is in force
-const NewestFormat = 2
+//	3  as 2: a node that wins an election waits until the lease of the leader before is over
+const NewestFormat = 3
 
 // Follows reports whether e may be applied to a store whose last entry is at p: nothing is missing between them, and no
 // newer engine has taken over.
