@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // command is how a verb is served.
@@ -142,18 +143,17 @@ func (s *session) failJob(p *pipeline, arg []byte) {
 
 // beat: BEAT {wid, current_state?, rss_kb?}. The answer tells a worker to go quiet or to terminate.
 func (s *session) beat(_ *pipeline, arg []byte) {
-	var beat struct {
-		CurrentState string `json:"current_state"`
-		WID          string `json:"wid"`
-		RSSKB        int64  `json:"rss_kb"`
-	}
+	var beat heartbeat
 	if json.Unmarshal(arg, &beat) != nil {
 		s.refuse(fmt.Sprintf("invalid BEAT %s", arg))
 		return
 	}
-	state, known := s.f.workers.beat(beat.WID, beat.CurrentState, beat.RSSKB, s.f.b.Now())
+	state, err := s.f.workers.beat(s, beat, access.PrincipalOf(s.f.b, s.client), s.f.b.Now())
 	switch {
-	case !known:
+	case errors.Is(err, core.ErrForbidden):
+		s.f.o.Access.CountRefusal(core.Faktory)
+		s.fail(err, "", 0)
+	case err != nil:
 		s.refuse("unknown worker " + beat.WID)
 	case state == Running:
 		s.ok(0)

@@ -230,7 +230,11 @@ func (s *session) handshake(line []byte) {
 	s.greeted.Store(true)
 	s.openClient()
 	if h.WID != "" {
-		s.worker, s.workerID = s.f.workers.join(s, h, s.f.b.Now()), h.WID
+		s.worker, s.workerID = s.f.workers.join(s, h, access.PrincipalOf(s.f.b, s.client), s.f.b.Now()), h.WID
+		if s.worker == nil {
+			s.refuseWorker()
+			return
+		}
 	} else {
 		s.workerID = "connection-" + strconv.FormatUint(uint64(s.client), 10)
 	}
@@ -239,6 +243,15 @@ func (s *session) handshake(line []byte) {
 		s.refuse(fmt.Sprintf("too many connections: %d", n))
 		s.hangUp()
 	}
+}
+
+// refuseWorker ends a connection whose HELLO names the worker of another principal.
+func (s *session) refuseWorker() {
+	s.f.o.Access.CountRefusal(core.Faktory)
+	s.f.b.Close(s.client)
+	s.client = 0
+	s.refuse("worker id belongs to another client")
+	s.hangUp()
 }
 
 func (s *session) openClient() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // silentFor is how long a worker may stay without a heartbeat.
@@ -53,6 +54,7 @@ type worker struct {
 	state     atomic.Int32 // WorkerState; read by every FETCH of its connections
 
 	// Guarded by registry.mu.
+	owner  *access.Principal // of its connections, as far as they have none with the role operate
 	conns  map[*session]struct{}
 	beatAt core.Instant
 	rssKB  int64
@@ -85,14 +87,25 @@ func (r *registry) expectHello(s *session, now core.Instant) {
 	r.mu.Unlock()
 }
 
-// join adds s to the connections of the worker that h names.
-func (r *registry) join(s *session, h hello, now core.Instant) *worker {
+// mayBeUsedBy reports whether a principal may act for the worker. A worker process has several connections and may lose any
+// of them: clients of the same principal, which all clients are where none are configured, need no more than the id.
+// registry.mu must be held.
+func (w *worker) mayBeUsedBy(p *access.Principal) bool {
+	return p == w.owner || p.Name() != "" && p.Name() == w.owner.Name() || p.MayAll(access.Operate)
+}
+
+// join adds s, a connection of p, to the connections of the worker that h names. It returns nil if that worker belongs to
+// another principal.
+func (r *registry) join(s *session, h hello, p *access.Principal, now core.Instant) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.byID[h.WID]
 	if w == nil {
-		w = &worker{hello: h, startedAt: now, beatAt: now, conns: make(map[*session]struct{})}
+		w = &worker{hello: h, startedAt: now, owner: p, beatAt: now, conns: make(map[*session]struct{})}
 		r.byID[h.WID] = w
+	}
+	if !w.mayBeUsedBy(p) {
+		return nil
 	}
 	w.conns[s] = struct{}{}
 	return w
@@ -108,17 +121,32 @@ func (r *registry) leave(s *session, w *worker) {
 	}
 }
 
-// beat records a heartbeat and returns the worker's state.
-func (r *registry) beat(wid, state string, rssKB int64, now core.Instant) (WorkerState, bool) {
+// heartbeat is the argument of BEAT.
+type heartbeat struct {
+	CurrentState string `json:"current_state"`
+	WID          string `json:"wid"`
+	RSSKB        int64  `json:"rss_kb"`
+}
+
+// beat records a heartbeat that s, a connection of p, has sent, and returns the worker's state. The error is core.ErrNotFound or
+// core.ErrForbidden.
+func (r *registry) beat(s *session, b heartbeat, p *access.Principal, now core.Instant) (WorkerState, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.byID[wid]
-	if w == nil {
-		return Running, false
+	w := r.byID[b.WID]
+	switch {
+	case w == nil:
+		return Running, core.ErrNotFound
+	case w == s.worker:
+		if !w.mayBeUsedBy(p) { // the settings have been read again
+			w.owner = p
+		}
+	case !w.mayBeUsedBy(p):
+		return Running, core.ErrForbidden
 	}
-	w.beatAt, w.rssKB = now, rssKB
-	w.raise(parseWorkerState(state))
-	return WorkerState(w.state.Load()), true
+	w.beatAt, w.rssKB = now, b.RSSKB
+	w.raise(parseWorkerState(b.CurrentState))
+	return WorkerState(w.state.Load()), nil
 }
 
 // reap closes connections that sent no HELLO in time, and the connections of workers without heartbeats, whose jobs stay
