@@ -69,6 +69,7 @@ type Frontend struct {
 	stopping    atomic.Bool
 
 	workers  registry
+	logins   loginQueues
 	detached detachedTasks
 	bids     batchIDs
 }
@@ -86,6 +87,8 @@ func New(b core.Broker, o Options) *Frontend {
 	}
 	f := &Frontend{b: b, o: o, startedAt: b.Now()}
 	f.workers.byID = make(map[string]*worker)
+	f.logins.prompt.run = f.runPrompt
+	f.logins.owing.run, f.logins.owing.limit = f.runOwing, maxOwing
 	f.bids.load(b)
 	return f
 }

@@ -10,9 +10,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-
-	"broker/frontends"
-	"broker/frontends/access"
 )
 
 // Bounds of a handshake.
@@ -89,27 +86,11 @@ func (c challenge) accepts(h hello, password string) bool {
 	if h.V < 2 {
 		rounds = 1
 	}
+	if len(h.PwdHash) != hex.EncodedLen(sha256.Size) {
+		return false
+	}
 	want := passwordHash(password, c.salt, rounds)
 	return subtle.ConstantTimeCompare([]byte(h.PwdHash), []byte(want)) == 1
-}
-
-// authenticate finds who a client is by the password that it proves to know: the front-end's own gives all rights. Without one
-// the client is admitted if no password is required, or if its certificate says who it is.
-func (s *session) authenticate(h hello) (login *access.Principal, ok bool) {
-	own, c := s.f.o.Password, s.f.o.Access
-	if own == "" && !c.HasPasswords() {
-		return nil, true
-	}
-	if own != "" && s.challenge.accepts(h, own) {
-		return access.Everyone, true
-	}
-	if p := c.ByPassword(func(password string) bool { return s.challenge.accepts(h, password) }); p != nil {
-		return p, true
-	}
-	// Clients without a password send no hash, or that of no password.
-	none := h.PwdHash == "" || s.challenge.accepts(h, "")
-	known := own == "" || c.ByCertificate(frontends.PeerCertificate(s.conn)) != nil
-	return nil, none && known
 }
 
 // passwordHash is the hash that a client sends instead of the password.

@@ -34,8 +34,9 @@ type session struct {
 	lines     lineReader
 	names     names
 	challenge challenge
-	login     *access.Principal // whose password the client knows; nil: it has shown none
 	phase     phase
+	login     *login            // whose result decides about HELLO; nil: none is running
+	principal *access.Principal // whose password the client knows; nil: it has shown none
 
 	client   core.ClientID // set by HELLO
 	worker   *worker       // nil: a producer
@@ -116,6 +117,12 @@ func (s *session) line(line []byte, err error) {
 
 // Deliver implements frontends.Session.
 func (s *session) Deliver() {
+	if s.login != nil {
+		if s.login.done.Load() {
+			s.finishLogin()
+		}
+		return
+	}
 	if !s.Blocked() {
 		return
 	}
@@ -154,7 +161,7 @@ var _ frontends.HalfCloseWaiter = (*session)(nil)
 // WaitsHalfClosed implements frontends.HalfCloseWaiter. The client may be gone, so a parked FETCH gets no job. A long command
 // is still answered.
 func (s *session) WaitsHalfClosed() bool {
-	if s.fetch.reading {
+	if s.login != nil || s.fetch.reading {
 		return true // a job that was read from memory would have been sent already
 	}
 	s.giveUpFetch()
@@ -165,7 +172,7 @@ func (s *session) WaitsHalfClosed() bool {
 func (s *session) EOF([]byte) {}
 
 // Blocked implements frontends.Blocker.
-func (s *session) Blocked() bool { return s.fetch.tag != 0 || s.running != nil }
+func (s *session) Blocked() bool { return s.fetch.tag != 0 || s.running != nil || s.login != nil }
 
 // Stop implements frontends.Stopper: a parked FETCH gets no job, so that the client asks again and learns of the shutdown.
 func (s *session) Stop() { s.giveUpFetch() }
@@ -183,6 +190,9 @@ func (s *session) giveUpFetch() {
 // Closed implements frontends.Session.
 func (s *session) Closed() {
 	s.greeted.Store(true)
+	if s.login != nil {
+		s.login.dropped.Store(true)
+	}
 	if s.client == 0 {
 		return
 	}
@@ -219,13 +229,21 @@ func (s *session) handshake(line []byte) {
 		s.hangUp()
 		return
 	}
-	login, ok := s.authenticate(h)
-	if s.login = login; !ok {
-		s.refuse("Invalid password")
-		s.hangUp()
-		return
+	switch o := &s.f.o; {
+	case o.Password == "" && !o.Access.HasPasswords():
+		s.admit(h, nil)
+	case h.PwdHash != "":
+		s.startLogin(h)
+	case o.admitsWithoutPassword(frontends.PeerCertificate(s.conn)):
+		s.admit(h, nil)
+	default:
+		s.refuseLogin(0)
 	}
-	s.phase = serving
+}
+
+// admit serves a client from now on; p is whose password it has shown, nil: none.
+func (s *session) admit(h hello, p *access.Principal) {
+	s.phase, s.principal = serving, p
 	s.lines.max, s.lines.jobMax = min(s.f.o.MaxLine, maxCommandLine), s.f.o.MaxLine
 	s.greeted.Store(true)
 	s.openClient()
@@ -255,7 +273,7 @@ func (s *session) refuseWorker() {
 }
 
 func (s *session) openClient() {
-	s.client = frontends.OpenClient(s.f.b, core.Faktory, s.conn, s.login)
+	s.client = frontends.OpenClient(s.f.b, core.Faktory, s.conn, s.principal)
 }
 
 // reopenClient withdraws the parked lease.

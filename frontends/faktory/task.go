@@ -36,8 +36,8 @@ type detachedTasks struct {
 }
 
 // detach keeps a command running after its connection has closed, in the name of the same principal. Any goroutine.
-func (f *Frontend) detach(t task, login *access.Principal) {
-	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t, login: login}
+func (f *Frontend) detach(t task, p *access.Principal) {
+	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t, principal: p}
 	s.openClient()
 	f.detached.mu.Lock()
 	f.detached.sessions = append(f.detached.sessions, s)
