@@ -195,6 +195,18 @@ func totalAndJobs(total int, jids []string) (any, error) {
 	return encode(r)
 }
 
+// unfailCount is how many jobs unfail moves if it names no number.
+const unfailCount = 25
+
+// unfailed are the jobs that unfail moves: the oldest of a group.
+func (m *model) unfailed(group string, count float64) []string {
+	n, ok := wholeNumber(count)
+	if !ok || n == 0 {
+		return nil
+	}
+	return setOf(m.failures, group).slice(-n, -1, true)
+}
+
 // unfail queue group [count]
 func unfail(t *tx, a args) (any, error) {
 	queue, err := queueArg(a, 0)
@@ -205,15 +217,14 @@ func unfail(t *tx, a args) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	count, err := a.numberOr(2, 25, `Unfail(): Arg "count" not a number: `)
+	count, err := a.numberOr(2, unfailCount, `Unfail(): Arg "count" not a number: `)
 	if err != nil {
 		return nil, err
 	}
-	n, ok := wholeNumber(count)
-	if !ok || n == 0 { // Redis does not take the script's -0 as an index
+	if n, ok := wholeNumber(count); !ok || n == 0 { // Redis does not take the script's -0 as an index
 		return nil, errInteger
 	}
-	jids := setOf(t.m.failures, group).slice(-n, -1, true)
+	jids := t.m.unfailed(group, count)
 	for _, jid := range jids {
 		j := t.m.jobs.get(jid)
 		t.edit(j)

@@ -16,12 +16,12 @@ type permission struct {
 var permissions = map[string]permission{
 	"put":               {access.Produce, putQueues},
 	"requeue":           {access.Produce, putQueues},
-	"recur":             {access.Produce, queueAt(0)},
-	"recur.update":      {access.Produce, recurringQueue},
+	"recur":             {access.Produce, recurQueues},
+	"recur.update":      {access.Produce, recurUpdateQueues},
 	"recur.tag":         {access.Produce, recurringQueue},
 	"recur.untag":       {access.Produce, recurringQueue},
 	"unrecur":           {access.Produce, recurringQueue},
-	"depends":           {access.Produce, jobQueues(0)},
+	"depends":           {access.Produce, dependsQueues},
 	"pop":               {access.Consume, queueAt(0)},
 	"complete":          {access.Consume, completeQueues},
 	"fail":              {access.Consume, jobQueues(0)},
@@ -33,7 +33,7 @@ var permissions = map[string]permission{
 	"priority":          {access.Operate, jobQueues(0)},
 	"tag":               {access.Operate, tagQueues},
 	"track":             {access.Operate, jobQueues(1)},
-	"unfail":            {access.Operate, queueAt(0)},
+	"unfail":            {access.Operate, unfailQueues},
 	"pause":             {access.Operate, names},
 	"unpause":           {access.Operate, names},
 	"queue.forget":      {access.Operate, names},
@@ -57,8 +57,11 @@ func queueAt(i int) func(*model, args) []string {
 	return func(_ *model, a args) []string { return a.from(i).first() }
 }
 
-// first is the first argument, if there is one.
-func (a args) first() []string { return a[:min(len(a), 1)] }
+// first is the first argument, if there is one. What is appended to it leaves the other arguments alone.
+func (a args) first() []string {
+	n := min(len(a), 1)
+	return a[:n:n]
+}
 
 func names(_ *model, a args) []string { return a }
 
@@ -78,9 +81,50 @@ func jobQueues(i int) func(*model, args) []string {
 
 func allJobQueues(m *model, a args) []string { return m.queuesOf(a) }
 
-// putQueues are the queue of a put and the one that the job is moved out of.
+// putQueues are the queue of a put, the one that the job is moved out of, and those of the jobs that it shall wait for: a job
+// on which another one depends cannot be cancelled.
 func putQueues(m *model, a args) []string {
-	return append(a.from(1).first(), m.queuesOf(a.from(2).first())...)
+	queues := append(a.from(1).first(), m.queuesOf(a.from(2).first())...)
+	return append(queues, m.dependencyQueues(a.from(6))...)
+}
+
+// dependencyQueues are the queues of the jobs in the option depends.
+func (m *model) dependencyQueues(options args) []string {
+	jids, err := optionalList(options.options(), "depends", nil, "")
+	if err != nil {
+		return nil // the call is refused anyway
+	}
+	return m.queuesOf(jids)
+}
+
+// dependsQueues are those of a job and of the jobs that it shall wait for, or no longer.
+func dependsQueues(m *model, a args) []string {
+	return append(m.queuesOf(a.first()), m.queuesOf(a.from(2))...)
+}
+
+// recurQueues are the queue of a definition and that of the one that it replaces.
+func recurQueues(m *model, a args) []string {
+	return append(a.first(), recurringQueue(m, a.from(1))...)
+}
+
+// recurUpdateQueues are the queue of a definition and those that it is moved to.
+func recurUpdateQueues(m *model, a args) []string {
+	queues := recurringQueue(m, a)
+	for i := 1; i+1 < len(a); i += 2 {
+		if a[i] == "queue" {
+			queues = append(queues, a[i+1])
+		}
+	}
+	return queues
+}
+
+// unfailQueues are the queue that failed jobs are moved to and those that they are moved out of.
+func unfailQueues(m *model, a args) []string {
+	queues := a.first()
+	if count, err := a.numberOr(2, unfailCount, ""); err == nil {
+		queues = append(queues, m.queuesOf(m.unfailed(a.text(1), count))...)
+	}
+	return queues
 }
 
 func retryQueues(m *model, a args) []string {
@@ -92,7 +136,7 @@ func completeQueues(m *model, a args) []string {
 	if next, ok := a.from(4).options()["next"]; ok {
 		queues = append(queues, next)
 	}
-	return queues
+	return append(queues, m.dependencyQueues(a.from(4))...)
 }
 
 func tagQueues(m *model, a args) []string { return m.queuesOf(a.from(1).first()) }

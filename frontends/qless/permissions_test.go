@@ -48,7 +48,7 @@ func TestPrincipalsMayDoWhatTheirRolesAllow(t *testing.T) {
 		"track 2":                   "watcher boss",
 	}
 	for _, call := range sortedKeys(allowed) {
-		for _, name := range []string{"boss", "producer", "worker", "watcher"} {
+		for _, name := range []string{"producer", "worker", "watcher", "boss"} {
 			got := clients[name].call(strings.Fields(call)...)
 			refused := strings.HasPrefix(got, "-NOPERM")
 			if refused == strings.Contains(allowed[call], name) {
@@ -62,6 +62,96 @@ func TestPrincipalsMayDoWhatTheirRolesAllow(t *testing.T) {
 	if got := clients["watcher"].do("FLUSHDB"); !strings.HasPrefix(got, "-NOPERM") {
 		t.Errorf("flushdb: %s", got)
 	}
+}
+
+// A call needs the role for every queue that it touches, not only for the one that it names.
+func TestCallsAreCheckedAgainstEveryQueueTheyTouch(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	only := func(r access.Role) access.Grant { return access.Grant{Role: r, Queues: []string{"mine"}} }
+	control.Load([]access.Entry{
+		{Name: "tenant", TokenSHA256: access.HashToken("t"), Grants: []access.Grant{
+			only(access.Produce), only(access.Consume), only(access.Operate),
+		}},
+		{Name: "boss", TokenSHA256: access.HashToken("b"), Grants: []access.Grant{{Role: access.Admin}}},
+	})
+	s := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
+		return started(Options{Access: control})(access.NewGuard(b, control, core.Qless, ""))
+	}, frontendtest.InMemory)
+	boss, tenant := dial(t, s), dial(t, s)
+	boss.do("AUTH", "b")
+	tenant.do("AUTH", "t")
+	const recurring = "recur 1 yours daily K {} interval 60 0"
+	for _, call := range []string{
+		recurring, "recur 1 mine own K {} interval 60 0",
+		"put 1 me yours theirs K {} 0", "put 1 me yours broken K {} 0", "put 1 me mine job K {} 0", "put 1 me mine bad K {} 0",
+		"put 1 me mine blocker K {} 0", `put 1 me mine child K {} 0 depends ["blocker"]`,
+		`put 1 me mine held K {} 0 depends ["theirs"]`,
+	} {
+		if got := boss.call(strings.Fields(call)...); strings.HasPrefix(got, "-") {
+			t.Fatalf("%s: %s", call, got)
+		}
+	}
+	for _, failing := range [][2]string{{"mine", "bad"}, {"yours", "broken"}} { // the older one is mine
+		boss.call("priority", "2", failing[1], "100")
+		boss.call("pop", "2", failing[0], "w", "1")
+		boss.want(failing[1], "fail", "2", failing[1], "w", "group", "message")
+	}
+	for _, row := range []struct {
+		call    string
+		allowed bool
+	}{
+		{"recur 2 mine daily K {} interval 60 0", false}, // would replace the definition
+		{"recur 2 mine own K {} interval 30 0", true},
+		{"recur.update 2 own queue yours", false},
+		{"recur.update 2 own priority 1 queue yours", false},
+		{"recur.update 2 own priority 1 queue mine", true},
+		{"recur.update 2 daily queue mine", false},
+		{"unfail 2 mine group 10", false}, // one of the two is of another queue
+		{"unfail 2 mine group 1", true},
+		{"depends 2 child on theirs", false},
+		{"depends 2 held off theirs", false},
+		{"depends 2 child on job", true},
+		{"depends 2 child off all", true},
+		{`put 2 me mine new K {} 0 depends ["theirs"]`, false},
+		{`put 2 me mine new K {} 0 depends ["job"]`, true},
+		{"put 2 me mine theirs K {} 0", false},
+		{"requeue 2 me mine theirs K {} 0", false},
+		{"retry 2 theirs mine w", false},
+	} {
+		got := tenant.call(strings.Fields(row.call)...)
+		if refused := strings.HasPrefix(got, "-NOPERM"); refused == row.allowed {
+			t.Errorf("%s: %s", row.call, got)
+		}
+	}
+	boss.want("theirs", "put", "3", "me", "mine", "theirs", "K", "{}", "0")
+	if got := boss.call("get", "3", "theirs"); !strings.Contains(got, `"queue":"mine"`) {
+		t.Errorf("after a put into another queue: %s", got)
+	}
+}
+
+func TestFailedAUTHCountsAsALogin(t *testing.T) {
+	t.Parallel()
+	control := &access.Control{}
+	s := frontendtest.Open(t, started(Options{Access: control, Password: "secret"}), frontendtest.InMemory)
+	const wrong = "-WRONGPASS invalid username-password pair or user is disabled."
+	c := conn{s.Dial("client"), t}
+	for i := range access.LoginBurst {
+		if got := c.do("AUTH", "guess"); got != wrong {
+			t.Fatalf("guess %d: %s", i, got)
+		}
+	}
+	if control.Logins().Wait("127.0.0.1:1", "", s.Broker.Now()) == 0 {
+		t.Error("failed logins are not counted for the other protocols")
+	}
+	right := conn{s.Dial("right"), t}
+	if got := right.do("AUTH", "secret"); got != "OK" {
+		t.Errorf("the right password: %s", got)
+	}
+	if got := c.do("AUTH", "guess"); got != wrong {
+		t.Errorf("one guess more: %s", got)
+	}
+	c.WantClosed()
 }
 
 func TestEveryOperationHasAPermission(t *testing.T) {

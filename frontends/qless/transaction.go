@@ -88,8 +88,20 @@ func auth(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	}
 	right := s.f.opts.Password != "" && access.SamePassword(given, s.f.opts.Password)
 	if !right || name != "" && name != "default" {
-		return refuse(b, "WRONGPASS invalid username-password pair or user is disabled.")
+		return s.wrongPassword(b, name)
 	}
 	s.authorized = true
 	return ok(b)
+}
+
+// wrongPassword refuses AUTH. After too many failed logins it ends the connection too.
+func (s *session) wrongPassword(b []byte, name string) ([]byte, core.Commit) {
+	from := ""
+	if a := s.conn.RemoteAddr(); a != nil {
+		from = a.String()
+	}
+	if s.f.opts.Access.Logins().Failed(from, name, s.f.broker.Now()) > 0 {
+		defer s.hangUp()
+	}
+	return refuse(b, "WRONGPASS invalid username-password pair or user is disabled.")
 }
