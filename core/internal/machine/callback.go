@@ -78,7 +78,7 @@ func (m *Machine) admitCallback(c *client, j *core.Job, number uint64) uint64 {
 	m.enlist(h, e)
 	e.set(changed)
 	m.touch(h, e)
-	m.measureSubmit(e.queue, m.queues[e.queue])
+	m.meters.Submitted(&m.queues[e.queue].watch, m.now)
 	m.record(h, e, core.EventSubmitted, "")
 	return e.seq
 }

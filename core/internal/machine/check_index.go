@@ -5,6 +5,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/telemetry"
 )
 
 // indexed checks that a job is in the lists of its state and its failure group.
@@ -85,25 +86,16 @@ func (c *checker) lists() {
 	}
 }
 
-// meters checks that every meter with unsaved data is listed exactly once.
+// meters checks the meters.
 func (c *checker) meters() {
-	x := &c.m.measures
-	if len(x.list) != len(x.named) {
-		c.fail("%d meters, %d by name", len(x.list), len(x.named))
+	var queues []*telemetry.Queue
+	for _, q := range c.m.queues[1:] {
+		if q != nil {
+			queues = append(queues, &q.watch)
+		}
 	}
-	for s := range core.Steps {
-		want := 0
-		for i := 0; x.meterAt(i) != nil; i++ {
-			if mt := x.meterAt(i); mt.levels[s].dirty {
-				want++
-				if !slices.Contains(x.dirty[s], mt) {
-					c.fail("the meter of %q has something to write and nobody knows", mt.name)
-				}
-			}
-		}
-		if want != len(x.dirty[s]) {
-			c.fail("%d meters are known to have something to write, %d have", len(x.dirty[s]), want)
-		}
+	for _, fault := range c.m.meters.Check(queues) {
+		c.fail("%s", fault)
 	}
 }
 

@@ -75,9 +75,6 @@ func (c *checker) eachQueue() {
 			c.fail("queue %s counts workers %d, woken %d, slots %d %v; has %d, %d, %d %v", q.name,
 				q.workers, q.woken, q.slots, q.perWorker, have.able, have.woken, have.slots, have.perWorker)
 		}
-		if mt := m.measures.named[q.name]; mt != q.meter && (mt != nil || q.meter != m.measures.rest) {
-			c.fail("queue %s is measured by the meter of %q", q.name, q.meter.name)
-		}
 		c.order(q.name, &q.ready, core.Ready, q.count[core.Ready])
 		c.order(q.name, &q.scheduled, core.Scheduled, q.count[core.Scheduled])
 		c.classes(q)

@@ -13,9 +13,8 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		m.firstPlace = m.lastPlace
 	}
 	m.now = now
-	m.endStep(now)
-	m.measures.saving = nextRound(now)
-	m.today = nil
+	m.meters.ClockSet(now)
+	m.history.ClockSet()
 	m.timers.Shift(func(o timer.Owner) bool {
 		switch o.Kind {
 		case timerState:

@@ -186,24 +186,6 @@ func (m *Machine) showRest() string {
 	}
 	var deadlines [timerStart + 1]int
 	m.timers.Shift(func(o timer.Owner) bool { deadlines[o.Kind]++; return false }, 0)
-	fmt.Fprintf(&b, " deadlines %v meters %v", deadlines, m.showMeters())
+	fmt.Fprintf(&b, " deadlines %v meters %v", deadlines, m.meters.Show())
 	return b.String()
-}
-
-func (m *Machine) showMeters() (all []string) {
-	x := &m.measures
-	for i := 0; x.meterAt(i) != nil; i++ {
-		mt := x.meterAt(i)
-		blocks := 0
-		for l := range mt.levels {
-			for _, b := range mt.levels[l].ring.blocks {
-				if b != nil {
-					blocks++
-				}
-			}
-		}
-		all = append(all, fmt.Sprint(x.metaKey(mt), mt.saved, blocks, mt.levels[core.Step2s].dirty))
-	}
-	slices.Sort(all)
-	return all
 }

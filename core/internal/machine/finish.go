@@ -59,8 +59,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.detach(h, e)
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Done++ })
 	m.queues[e.queue].counts.Done[c.protocol]++
-	m.measureRun(m.queues[e.queue], e, false)
-	m.countDay(c.protocol, false)
+	m.watchFinish(c.protocol, e, false)
 	m.recordRunEnd(h, e, core.EventDone, "")
 	streamed := &core.Outcome{Success: true, Result: op.Result}
 	whole := streamed
@@ -224,8 +223,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	e := m.jobs.at(h)
 	m.count(e.origin, by, func(t *core.Totals) { t.Failed++ })
 	m.queues[e.queue].counts.Failed[by]++
-	m.measureRun(m.queues[e.queue], e, true)
-	m.countDay(by, true)
+	m.watchFinish(by, e, true)
 	e.fails++
 	if e.failedAt == 0 {
 		e.failedAt = m.now

@@ -343,7 +343,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	m.removeReady(q, h)
 	m.move(e, core.Leased)
 	e.attempts++
-	m.measureLease(q, e)
+	m.meters.Leased(&q.watch, e.kind, m.now-e.waitsSince(m.now))
 	if q.lanes != nil {
 		m.countLease(q.lanes, h)
 	}

@@ -14,7 +14,7 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	m.takeForLease(h, e)
 	m.move(e, core.Leased)
 	e.attempts++
-	m.measureLease(m.queues[e.queue], e)
+	m.meters.Leased(&m.queues[e.queue].watch, e.kind, m.now-e.waitsSince(m.now))
 	if q := m.queues[e.queue]; q.lanes != nil {
 		m.sortIn(h, e, q) // the walk may not have reached it
 		m.countLease(q.lanes, h)

@@ -8,6 +8,7 @@ import (
 	"broker/core"
 	"broker/core/internal/queue"
 	"broker/core/internal/record"
+	"broker/core/internal/telemetry"
 	"broker/core/internal/timer"
 )
 
@@ -21,6 +22,7 @@ type Options struct {
 	PoisonAfter       int           // leases in a row that may end without a reply, at most 255; zero: no limit
 	Wakeup            int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
 	SortStep          int           // cost of a step of laneSort; zero: usualSortStep
+	MaxDetailed       int           // queues and types with measurements of their own; zero: core.MaxDetailed
 	Random            *rand.Rand
 	StartedAt         core.Instant
 	ShareHashSeedWith *Machine // not nil: Compare can compare the two
@@ -81,9 +83,7 @@ type Machine struct {
 	freeBuckets []uint32
 
 	stats      core.Stats
-	history    []*day // the oldest first
-	today      *day   // the last of history
-	dayEnds    core.Instant
+	history    telemetry.History
 	statsDirty bool
 
 	open    core.Commit // number of the open batch
@@ -104,8 +104,8 @@ type Machine struct {
 	inflightBytes   int      // bytes admitted to the batch in flight
 	offers          []uint32 // queues with the offered flag
 	touched         []uint32
-	measures        measures
-	finished        finishedRing
+	meters          *telemetry.Meters
+	finished        telemetry.Finished
 	retention       core.Retention            // of queues that are not in retentions
 	retentions      map[string]core.Retention // by queue
 	subscriptions   []*subscription
@@ -147,7 +147,7 @@ func New(o Options) *Machine {
 	m.workers, m.types, m.groups.names = newNameTable(), newNameTable(), newNameTable()
 	m.stats.StartedAt = o.StartedAt
 	m.now = o.StartedAt
-	m.measures = newMeasures(m.now)
+	m.meters = telemetry.NewMeters(watched{m}, m.now, o.MaxDetailed)
 	return m
 }
 
@@ -200,8 +200,8 @@ func (m *Machine) setNow(now core.Instant) {
 	if now > m.now {
 		m.now = now
 	}
-	if m.now >= m.measures.ends {
-		m.endStep(m.now)
+	if m.meters.Due(m.now) {
+		m.meters.EndStep(m.now)
 	}
 }
 
@@ -264,7 +264,7 @@ func (m *Machine) move(e *entry, to core.State) {
 	if e.has(listed) {
 		panic("machine: a job leaves its state and stays in the list of it")
 	}
-	m.measures.mark(q.meter)
+	m.meters.Mark(&q.watch)
 	if e.state != core.Gone {
 		q.count[e.state]--
 		m.stats.Jobs[e.state]--

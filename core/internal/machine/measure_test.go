@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/telemetry"
 )
 
 // metered is a machine with few meters and a client.
@@ -21,8 +22,8 @@ type metered struct {
 func newMetered(t *testing.T, limit int) *metered {
 	t.Helper()
 	d := &metered{t: t, now: core.InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))}
-	d.m = New(Options{Persist: true, StartedAt: d.now})
-	d.m.measures.limit = limit
+	d.m = New(Options{Persist: true, StartedAt: d.now, MaxDetailed: limit})
+
 	d.id = d.m.OpenClient(d.now, core.ClientOptions{})
 	return d
 }
@@ -58,7 +59,7 @@ func (d *metered) seal() (names []string) {
 	var s Sealed
 	d.m.Seal(&s)
 	for _, e := range s.Batch.Meta {
-		if strings.HasPrefix(e.Name, seriesMeta) {
+		if strings.HasPrefix(e.Name, telemetry.SeriesMeta) {
 			names = append(names, fmt.Sprintf("%s %v", e.Name, e.Value != nil))
 		}
 	}
@@ -72,7 +73,7 @@ func TestBusiestQueuesHaveMeters(t *testing.T) {
 	d.work("idle", 5)
 	d.work("steady", 30)
 	d.work("late", 8)
-	d.now = d.now.Add(saveEvery)
+	d.now = d.now.Add(10 * time.Minute) // a round of writing
 	d.do(&core.Submit{Job: &core.Job{Queue: "steady"}})
 	if names := d.seal(); !slices.Contains(names, "core/series/0/00/q/idle true") && !slices.ContainsFunc(names, func(n string) bool {
 		return strings.HasSuffix(n, "q/idle true")
@@ -115,40 +116,6 @@ func TestBusiestQueuesHaveMeters(t *testing.T) {
 	}
 }
 
-// TestSpanCodesAreNearlyExact takes spans of all lengths there and back.
-func TestSpanCodesAreNearlyExact(t *testing.T) {
-	t.Parallel()
-	last := time.Duration(-1)
-	for us := core.Instant(0); us < 1<<42; us = us*65/64 + 1 {
-		want := time.Duration(us) * time.Microsecond
-		got := spanOf(spanCode(us))
-		if got > want || want-got > want/1000 || got < last {
-			t.Fatalf("%v comes back as %v, the one before as %v", want, got, last)
-		}
-		last = got
-	}
-}
-
-// TestBlocksComeBack stores a block and reads it.
-func TestBlocksComeBack(t *testing.T) {
-	t.Parallel()
-	b := &block{number: 12345}
-	for i := range b.points {
-		if i%3 > 0 {
-			b.points[i] = point{uint32(i), 2, 1 << 31, 4, 5, 6, [3]uint16{7, 8, 1<<16 - 1}, [3]uint16{10, 11, 12}} //nolint:gosec // small
-		}
-	}
-	v := b.encode()
-	if got, err := decodeBlock(v); err != nil || *got != *b {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	for i := range v {
-		if _, err := decodeBlock(v[:i]); err == nil {
-			t.Fatalf("%d bytes of %d are a block", i, len(v))
-		}
-	}
-}
-
 // BenchmarkEndStep ends a step in which a thousand queues were busy.
 func BenchmarkEndStep(b *testing.B) {
 	m := New(Options{StartedAt: 1 << 50})
@@ -175,8 +142,8 @@ func BenchmarkEndStep(b *testing.B) {
 			}
 		}
 		m.Take(id, nil)
-		now += micros(core.Step2s)
+		now = now.Add(core.Step2s.Span())
 		b.StartTimer()
-		m.endStep(now)
+		m.meters.EndStep(now)
 	}
 }

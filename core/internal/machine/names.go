@@ -95,7 +95,7 @@ func (m *Machine) setType(e *entry, name string) {
 func (m *Machine) dropType(e *entry) {
 	if e.kind != 0 {
 		if m.types.release(e.kind) {
-			m.measures.forgetKind(e.kind)
+			m.meters.ForgetKind(e.kind)
 		}
 		e.kind = 0
 	}

@@ -188,9 +188,10 @@ func (m *Machine) measure(q *jobQueue, of core.QueueMeasure) int64 {
 
 // listBusiest lists the queues that have a meter.
 func (m *Machine) listBusiest(c *client, op *core.ListQueues) {
-	numbers := make([]uint32, 0, len(m.measures.list))
-	for _, mt := range m.measures.list {
-		if n := m.names[mt.name]; n != 0 && !m.queues[n].hidden {
+	names := m.meters.Names()
+	numbers := make([]uint32, 0, len(names))
+	for _, name := range names {
+		if n := m.names[name]; n != 0 && !m.queues[n].hidden {
 			numbers = append(numbers, n)
 		}
 	}
@@ -225,7 +226,7 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Blocked: q.count[core.Blocked], Done: q.count[core.Done], Dead: q.count[core.Dead],
 		Workers: q.workers, Waiting: q.waitList.Counted(), Paused: q.paused, Limits: q.limits, Counts: q.counts,
 	}
-	i.InRate, i.OutRate = m.rates(q)
+	i.InRate, i.OutRate = m.meters.Rates(&q.watch)
 	if at := m.oldestReady(q); at != 0 {
 		i.OldestAge = m.now.Sub(at)
 	}

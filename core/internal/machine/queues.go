@@ -7,6 +7,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/queue"
+	"broker/core/internal/telemetry"
 	"broker/core/internal/timer"
 )
 
@@ -17,9 +18,7 @@ type jobQueue struct {
 	name         string
 	ready        queue.List
 	byState      *stateLists
-	meter        *meter
-	recent       uint32 // jobs submitted in recentMinute, if it has no meter of its own
-	recentMinute int64
+	watch        telemetry.Queue
 	scheduled    queue.List // for listings; the timer decides when they are due
 	count        [len(core.States) + 1]int
 	class        [3]int // ready jobs by classOf
@@ -120,10 +119,8 @@ func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 	}
 	m.lookForIdle()
 	name = strings.Clone(name)
-	q := &jobQueue{name: name, meter: m.measures.rest}
-	if mt := m.measures.named[name]; mt != nil {
-		q.meter = mt
-	}
+	q := &jobQueue{name: name, watch: telemetry.Queue{Name: name}}
+	m.meters.Add(&q.watch)
 	var n uint32
 	if k := len(m.freeQ); k > 0 {
 		n, m.freeQ = m.freeQ[k-1], m.freeQ[:k-1]
@@ -368,7 +365,7 @@ func (m *Machine) resetQueueSettings(n uint32) {
 	if q.lifetime == overRestarts {
 		m.kept--
 	}
-	m.dropMeter(q.name)
+	m.meters.Drop(q.name)
 	q.lifetime, q.paused, q.limits = whileWaitedOn, false, core.Limits{Throttle: q.limits.Throttle}
 	m.storeQueue(q)
 	m.offer(n)

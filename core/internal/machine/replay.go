@@ -10,6 +10,7 @@ import (
 
 	"broker/core"
 	"broker/core/internal/record"
+	"broker/core/internal/telemetry"
 	"broker/core/internal/timer"
 )
 
@@ -24,10 +25,10 @@ func (m *Machine) SetOptions(o Options) { m.opts = o }
 func (m *Machine) Begin(last core.Commit) {
 	m.open, m.durable = last+1, last
 	m.stats.StartedAt, m.now = m.opts.StartedAt, max(m.now, m.opts.StartedAt)
-	m.measures = newMeasures(m.now)
+	m.meters = telemetry.NewMeters(watched{m}, m.now, m.opts.MaxDetailed)
 	for _, q := range m.queues[1:] {
 		if q != nil {
-			q.meter = m.measures.rest
+			m.meters.Add(&q.watch)
 		}
 	}
 	m.left = lastHolder{}
@@ -58,10 +59,10 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		var t storedTotals
 		err = t.decode(value)
 		m.stats.Totals, m.stats.ByOrigin, m.stats.ByWorker = t.Totals, t.ByOrigin, t.ByWorker
-	case strings.HasPrefix(name, seriesMeta):
-		err = m.restoreSeries(name, value)
-	case strings.HasPrefix(name, historyMeta):
-		err = m.restoreDay(name, value)
+	case strings.HasPrefix(name, telemetry.SeriesMeta):
+		err = m.meters.Restore(m.now, name, value)
+	case strings.HasPrefix(name, telemetry.HistoryMeta):
+		err = m.history.Restore(name, value)
 	case strings.HasPrefix(name, queueMetaPrefix):
 		err = m.restoreQueue(name, value)
 	case strings.HasPrefix(name, PolicyPrefix):
@@ -296,7 +297,7 @@ func (m *Machine) restoredQueues() {
 		}
 		if q.jobs() > 0 {
 			m.known(q, afterUse)
-			m.measures.mark(q.meter)
+			m.meters.Mark(&q.watch)
 		}
 	}
 }

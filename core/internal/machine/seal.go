@@ -24,7 +24,7 @@ func (m *Machine) Finish() {
 	if !m.opts.Persist {
 		return
 	}
-	m.metaLog = m.saveAll(m.metaLog)
+	m.metaLog = m.meters.SaveAll(m.metaLog)
 	if m.reserved != m.nextSeq {
 		m.reserved = m.nextSeq
 		m.metaLog = append(m.metaLog, core.MetaEntry{Name: seqMeta, Value: binary.BigEndian.AppendUint64(nil, m.reserved)})
@@ -79,7 +79,7 @@ func (m *Machine) Seal(into *Sealed) {
 		b.Meta = m.sealStats(b.Meta)
 	}
 	if len(b.Changes) > 0 || len(b.Meta) > 0 {
-		b.Meta = m.sealSeries(b.Meta)
+		b.Meta = m.meters.Seal(m.now, b.Meta)
 	}
 }
 

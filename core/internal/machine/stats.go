@@ -24,7 +24,7 @@ func (m *Machine) count(origin, by core.Protocol, add func(*core.Totals)) {
 // Stats is a snapshot of the counters.
 func (m *Machine) Stats() *core.Stats {
 	s := m.stats
-	s.Queues, s.Batches, s.History = len(m.names), len(m.batches), m.days()
+	s.Queues, s.Batches, s.History = len(m.names), len(m.batches), m.history.Days(m.now)
 	return &s
 }
 
@@ -35,7 +35,7 @@ func (m *Machine) resetCounters(c *client, op *core.ResetCounters) {
 		*n -= *gone[i]
 	}
 	m.stats.ByOrigin[op.Origin], m.stats.ByWorker[op.Origin] = core.Totals{}, core.Totals{}
-	m.forgetDays(op.Origin)
+	m.history.Forget(op.Origin)
 	if m.opts.Persist {
 		m.metaLog = m.sealStats(m.metaLog) // with the open batch, even if that is otherwise empty
 	}
@@ -91,5 +91,5 @@ func (t *storedTotals) decode(b []byte) error {
 func (m *Machine) sealStats(into []core.MetaEntry) []core.MetaEntry {
 	m.statsDirty = false
 	t := storedTotals{Totals: m.stats.Totals, ByOrigin: m.stats.ByOrigin, ByWorker: m.stats.ByWorker}
-	return m.sealDays(append(into, core.MetaEntry{Name: totalsMeta, Value: t.encode()}))
+	return m.history.Seal(append(into, core.MetaEntry{Name: totalsMeta, Value: t.encode()}))
 }

@@ -130,7 +130,7 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) ui
 	if m.touch(h, e); e.has(dirty) {
 		m.addOpen(payloadBytes(j))
 	}
-	m.measureSubmit(e.queue, m.queues[e.queue])
+	m.meters.Submitted(&m.queues[e.queue].watch, m.now)
 	m.record(h, e, core.EventSubmitted, "")
 	return h
 }

@@ -1,4 +1,4 @@
-package machine
+package telemetry
 
 import (
 	"encoding/binary"
@@ -21,7 +21,7 @@ import (
 // They are written with a commit that something else has caused, every ten minutes and at an orderly end.
 
 const (
-	seriesMeta = "core/series/"
+	SeriesMeta = "core/series/" // begins the names of the entries
 	saveEvery  = 10 * time.Minute
 	saveAtOnce = 16 // meters with one commit
 )
@@ -39,7 +39,7 @@ func nextRound(now core.Instant) saving { return saving{due: now.Add(saveEvery),
 type savedBlocks [len(core.Steps)]uint32
 
 // meterAt numbers the meters, from 0: all, the rest, then those of queues. Nil: there are no more.
-func (x *measures) meterAt(i int) *meter {
+func (x *Meters) meterAt(i int) *Meter {
 	switch i {
 	case 0:
 		return x.all
@@ -53,7 +53,7 @@ func (x *measures) meterAt(i int) *meter {
 }
 
 // metaKey is the last part of the names of a meter's entries.
-func (x *measures) metaKey(mt *meter) string {
+func (x *Meters) metaKey(mt *Meter) string {
 	switch mt {
 	case x.all:
 		return "all"
@@ -64,39 +64,37 @@ func (x *measures) metaKey(mt *meter) string {
 }
 
 func seriesName(s core.Step, slot int, key string) string {
-	return fmt.Sprintf("%s%d/%02d/%s", seriesMeta, s, slot, key)
+	return fmt.Sprintf("%s%d/%02d/%s", SeriesMeta, s, slot, key)
 }
 
-// sealSeries adds the next entries of the present round, if one is due or under way.
-func (m *Machine) sealSeries(into []core.MetaEntry) []core.MetaEntry {
-	x := &m.measures
-	if m.now >= x.saving.due {
-		x.saving = saving{due: m.now.Add(saveEvery)}
+// Seal adds the next entries of the present round, if one is due or under way.
+func (x *Meters) Seal(now core.Instant, into []core.MetaEntry) []core.MetaEntry {
+	if now >= x.saving.due {
+		x.saving = saving{due: now.Add(saveEvery)}
 	}
 	for range saveAtOnce {
 		mt := x.meterAt(x.saving.at)
 		if mt == nil {
 			break
 		}
-		into = m.saveMeter(mt, into)
+		into = x.saveMeter(mt, into)
 		x.saving.at++
 	}
 	return into
 }
 
-// saveAll adds the entries of everything that is not stored yet.
-func (m *Machine) saveAll(into []core.MetaEntry) []core.MetaEntry {
-	m.endStep(m.measures.ends) // the present step is written as if it were over
-	for i := 0; m.measures.meterAt(i) != nil; i++ {
-		into = m.saveMeter(m.measures.meterAt(i), into)
+// SaveAll adds the entries of everything that is not stored yet.
+func (x *Meters) SaveAll(into []core.MetaEntry) []core.MetaEntry {
+	x.EndStep(x.ends) // the present step is written as if it were over
+	for i := 0; x.meterAt(i) != nil; i++ {
+		into = x.saveMeter(x.meterAt(i), into)
 	}
 	return into
 }
 
 // saveMeter adds the blocks that differ from what is stored. The present minute and hour are written as far as they have
 // come.
-func (m *Machine) saveMeter(mt *meter, into []core.MetaEntry) []core.MetaEntry {
-	x := &m.measures
+func (x *Meters) saveMeter(mt *Meter, into []core.MetaEntry) []core.MetaEntry {
 	key := x.metaKey(mt)
 	for i, s := range core.Steps {
 		l := &mt.levels[i]
@@ -117,12 +115,12 @@ func (m *Machine) saveMeter(mt *meter, into []core.MetaEntry) []core.MetaEntry {
 }
 
 // forgetSeries removes what is stored of a meter.
-func (m *Machine) forgetSeries(mt *meter) {
-	key := m.measures.metaKey(mt)
+func (x *Meters) forgetSeries(mt *Meter) {
+	key := x.metaKey(mt)
 	for i, s := range core.Steps {
 		for slot := range mt.levels[i].ring.blocks {
 			if mt.saved[i]&(1<<slot) != 0 {
-				m.metaLog = append(m.metaLog, core.MetaEntry{Name: seriesName(s, slot, key)})
+				x.host.RemoveMeta(seriesName(s, slot, key))
 			}
 		}
 	}
@@ -130,24 +128,23 @@ func (m *Machine) forgetSeries(mt *meter) {
 
 // expireSeries removes blocks that are too old to be shown, and the meters of queues that are gone once nothing is left of
 // them. now is a step of two seconds.
-func (m *Machine) expireSeries(now int64) {
-	x := &m.measures
+func (x *Meters) expireSeries(now int64) {
 	var gone []string
 	for i := 0; x.meterAt(i) != nil; i++ {
 		mt := x.meterAt(i)
-		left := m.expireBlocks(mt, now)
-		if mt.name != "" && m.names[mt.name] == 0 && !left {
+		left := x.expireBlocks(mt, now)
+		if mt.name != "" && x.host.Queue(mt.name) == nil && !left {
 			gone = append(gone, mt.name)
 		}
 	}
 	for _, name := range gone {
-		m.dropMeter(name)
+		x.Drop(name)
 	}
 }
 
 // expireBlocks removes the old blocks of a meter and reports whether any data is left.
-func (m *Machine) expireBlocks(mt *meter, now int64) (left bool) {
-	key := m.measures.metaKey(mt)
+func (x *Meters) expireBlocks(mt *Meter, now int64) (left bool) {
+	key := x.metaKey(mt)
 	for i, s := range core.Steps {
 		r := &mt.levels[i].ring
 		first := now/int64(s.Span()/core.Step2s.Span())/blockPoints - int64(len(r.blocks)) + 1 // number of the first block that is shown
@@ -162,7 +159,7 @@ func (m *Machine) expireBlocks(mt *meter, now int64) (left bool) {
 			r.blocks[slot] = nil
 			if mt.saved[i]&(1<<slot) != 0 {
 				mt.saved[i] &^= 1 << slot
-				m.metaLog = append(m.metaLog, core.MetaEntry{Name: seriesName(s, slot, key)})
+				x.host.RemoveMeta(seriesName(s, slot, key))
 			}
 		}
 		left = left || mt.levels[i].dirty
@@ -196,21 +193,37 @@ func (b *block) encode() []byte {
 	return v
 }
 
+// varints reads numbers off the front of a stored value.
+type varints struct {
+	b   []byte
+	bad bool
+}
+
+func (r *varints) next() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
 var errBlock = errors.New("not a block of a series")
 
 func decodeBlock(v []byte) (*block, error) {
-	r := cursorReader{b: v}
-	b := &block{number: int64(r.uvarint() & (1<<62 - 1))}
+	r := varints{b: v}
+	b := &block{number: int64(r.next() & (1<<62 - 1))}
 	for i := range b.points {
-		if r.uvarint() == 0 {
+		if r.next() == 0 {
 			continue
 		}
 		counts, spans := b.points[i].fields()
 		for _, n := range counts {
-			*n = uint32(r.uvarint())
+			*n = uint32(r.next())
 		}
 		for _, n := range spans {
-			*n = uint16(r.uvarint())
+			*n = uint16(r.next())
 		}
 	}
 	if r.bad || len(r.b) > 0 {
@@ -219,9 +232,9 @@ func decodeBlock(v []byte) (*block, error) {
 	return b, nil
 }
 
-// restoreSeries takes back a stored block; one that is too old to be kept is passed over.
-func (m *Machine) restoreSeries(name string, value []byte) error {
-	step, rest, _ := strings.Cut(strings.TrimPrefix(name, seriesMeta), "/")
+// Restore takes back a stored block; one that is too old to be kept is passed over.
+func (x *Meters) Restore(now core.Instant, name string, value []byte) error {
+	step, rest, _ := strings.Cut(strings.TrimPrefix(name, SeriesMeta), "/")
 	place, key, ok := strings.Cut(rest, "/")
 	n, err := strconv.Atoi(step)
 	slot, err2 := strconv.Atoi(place)
@@ -232,7 +245,7 @@ func (m *Machine) restoreSeries(name string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	mt := m.restoreMeter(key)
+	mt := x.restoreMeter(key)
 	if mt == nil {
 		return nil
 	}
@@ -242,17 +255,16 @@ func (m *Machine) restoreSeries(name string, value []byte) error {
 		return errBlock
 	}
 	l.ring.blocks[slot] = b
-	if now := stepAt(core.Steps[n], m.now); n > 0 && now/blockPoints == b.number { // the present one goes on
-		p := &b.points[now%blockPoints]
+	if at := stepAt(core.Steps[n], now); n > 0 && at/blockPoints == b.number { // the present one goes on
+		p := &b.points[at%blockPoints]
 		l.submitted, l.done, l.failed = p.submitted, p.done, p.failed
-		m.measures.markLevel(mt, core.Steps[n])
+		x.markLevel(mt, core.Steps[n])
 	}
 	return nil
 }
 
 // restoreMeter is the meter of a stored entry; nil: there are enough.
-func (m *Machine) restoreMeter(key string) *meter {
-	x := &m.measures
+func (x *Meters) restoreMeter(key string) *Meter {
 	switch key {
 	case "all":
 		return x.all
@@ -265,8 +277,8 @@ func (m *Machine) restoreMeter(key string) *meter {
 		mt = newMeter(name, x.step)
 		x.named[name] = mt
 		x.list = append(x.list, mt)
-		if n := m.names[name]; n != 0 {
-			m.queues[n].meter = mt
+		if q := x.host.Queue(name); q != nil {
+			q.meter = mt
 		}
 	}
 	return mt

@@ -1,4 +1,4 @@
-package machine
+package telemetry
 
 import (
 	"math/bits"
@@ -117,25 +117,25 @@ func (l *level) reset() {
 	l.run.Reset()
 }
 
-// gauges are what a queue held at the end of its last step with an event; they hold on until the next one.
-type gauges struct {
-	ready, leased uint32
-	oldestAt      core.Instant // when the oldest ready job became ready; zero: there is none
+// Gauges are what a queue held at the end of its last step with an event; they hold on until the next one.
+type Gauges struct {
+	Ready, Leased uint32
+	OldestAt      core.Instant // when the oldest ready job became ready; zero: there is none
 }
 
 // point is the gauges' part of a point that ends at end.
-func (g *gauges) point(end core.Instant) point {
-	p := point{ready: g.ready, leased: g.leased}
-	if g.oldestAt != 0 {
-		p.oldest = spanCode(end - g.oldestAt)
+func (g *Gauges) point(end core.Instant) point {
+	p := point{ready: g.Ready, leased: g.Leased}
+	if g.OldestAt != 0 {
+		p.oldest = spanCode(end - g.OldestAt)
 	}
 	return p
 }
 
 // fill writes the points of the steps before step in which nothing has happened, if the gauges were not zero.
-func (l *level) fill(s core.Step, step int64, g *gauges) {
+func (l *level) fill(s core.Step, step int64, g *Gauges) {
 	r := &l.ring
-	if g.ready == 0 && g.leased == 0 {
+	if g.Ready == 0 && g.Leased == 0 {
 		r.next = max(r.next, step)
 	}
 	for r.next = max(r.next, step-int64(s.Points())); r.next < step; r.next++ {
@@ -144,7 +144,7 @@ func (l *level) fill(s core.Step, step int64, g *gauges) {
 }
 
 // closeStep writes the point of a step.
-func (l *level) closeStep(s core.Step, step int64, g *gauges) {
+func (l *level) closeStep(s core.Step, step int64, g *Gauges) {
 	p := g.point(core.Instant(step+1) * micros(s))
 	p.submitted, p.done, p.failed = l.submitted, l.done, l.failed
 	var at [3]time.Duration

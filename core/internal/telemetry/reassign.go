@@ -1,4 +1,4 @@
-package machine
+package telemetry
 
 import (
 	"slices"
@@ -17,46 +17,43 @@ const (
 )
 
 // wantMeter gives a queue a free meter, or records it as a candidate.
-func (m *Machine) wantMeter(n uint32, q *jobQueue) {
-	x := &m.measures
-	if q.name == "" {
+func (x *Meters) wantMeter(q *Queue, now core.Instant) {
+	if q.Name == "" {
 		return
 	}
 	if len(x.list) < x.limit {
-		m.giveMeter(q)
+		x.giveMeter(q)
 		return
 	}
-	if minute := stepAt(core.Step1m, m.now); q.recentMinute != minute {
+	if minute := stepAt(core.Step1m, now); q.recentMinute != minute {
 		q.recentMinute, q.recent = minute, 0
 	}
 	if q.recent++; q.recent == x.enough && len(x.wanted) < maxWanted {
-		x.wanted = append(x.wanted, n)
+		x.wanted = append(x.wanted, q)
 	}
 }
 
 // giveMeter gives a queue its own meter.
-func (m *Machine) giveMeter(q *jobQueue) {
-	x := &m.measures
-	mt := newMeter(q.name, x.step)
-	x.named[q.name] = mt
+func (x *Meters) giveMeter(q *Queue) {
+	mt := newMeter(q.Name, x.step)
+	x.named[q.Name] = mt
 	x.list = append(x.list, mt)
 	q.meter = mt
 	x.mark(mt)
 }
 
 // reassignMeters replaces the meters of quiet queues by those of busy ones.
-func (m *Machine) reassignMeters() {
-	x := &m.measures
-	for _, n := range x.wanted {
-		q := m.queues[n]
-		if q == nil || q.meter != x.rest {
+func (x *Meters) reassignMeters() {
+	for _, q := range x.wanted {
+		if x.host.Queue(q.Name) != q || q.meter != x.rest { // it was removed, or has got one
 			continue
 		}
 		if least := x.leastBusy(); uint64(q.recent) > 2*least.activity {
-			m.dropMeter(least.name)
-			m.giveMeter(q)
+			x.Drop(least.name)
+			x.giveMeter(q)
 		}
 	}
+	clear(x.wanted)
 	x.wanted = x.wanted[:0]
 	x.enough = fewJobs
 	if len(x.list) == x.limit {
@@ -68,8 +65,8 @@ func (m *Machine) reassignMeters() {
 }
 
 // leastBusy returns the meter with the fewest recent events.
-func (x *measures) leastBusy() *meter {
-	return slices.MinFunc(x.list, func(a, b *meter) int {
+func (x *Meters) leastBusy() *Meter {
+	return slices.MinFunc(x.list, func(a, b *Meter) int {
 		switch {
 		case a.activity < b.activity:
 			return -1
@@ -80,29 +77,28 @@ func (x *measures) leastBusy() *meter {
 	})
 }
 
-// dropMeter removes the meter of a queue; its counts are added to those of the rest.
-func (m *Machine) dropMeter(name string) {
-	x := &m.measures
+// Drop removes the meter of a queue; its counts are added to those of the rest.
+func (x *Meters) Drop(name string) {
 	mt := x.named[name]
 	if mt == nil {
 		return
 	}
 	delete(x.named, name)
-	x.list = slices.DeleteFunc(x.list, func(o *meter) bool { return o == mt })
+	x.list = slices.DeleteFunc(x.list, func(o *Meter) bool { return o == mt })
 	for s := range core.Steps {
 		l := &mt.levels[s]
 		if !l.dirty {
 			continue
 		}
-		x.dirty[s] = slices.DeleteFunc(x.dirty[s], func(o *meter) bool { return o == mt })
+		x.dirty[s] = slices.DeleteFunc(x.dirty[s], func(o *Meter) bool { return o == mt })
 		x.rest.levels[s].add(l)
 		x.markLevel(x.rest, core.Step(s))
 	}
 	x.rest.wait.Merge(&mt.wait)
 	x.rest.run.Merge(&mt.run)
-	m.forgetSeries(mt)
-	if n := m.names[name]; n != 0 {
-		m.queues[n].meter = x.rest
+	x.forgetSeries(mt)
+	if q := x.host.Queue(name); q != nil {
+		q.meter = x.rest
 		x.mark(x.rest)
 	}
 }

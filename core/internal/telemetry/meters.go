@@ -1,0 +1,360 @@
+package telemetry
+
+import (
+	"time"
+
+	"broker/core"
+)
+
+// What happens in a queue is counted in its meter: at once for the present step of two seconds, whose end writes a point
+// and adds what was counted to the present minute and to the sum of all queues; likewise from minutes to hours. Steps end
+// before the first decision after them. A queue without a meter of its own has that of the rest.
+
+// Meter measures one queue, or several together.
+type Meter struct {
+	name     string
+	levels   [len(core.Steps)]level
+	was      Gauges
+	wait     core.Histogram // since the process started, without the present minute
+	run      core.Histogram
+	activity uint64 // jobs lately: halved each minute
+	saved    savedBlocks
+}
+
+func newMeter(name string, step int64) *Meter {
+	m := &Meter{name: name}
+	for i, s := range core.Steps {
+		m.levels[i].ring = newRing(s)
+		m.levels[i].ring.next = step * int64(core.Step2s.Span()) / int64(s.Span())
+	}
+	return m
+}
+
+// Queue is what telemetry knows of a queue. It is a part of the machine's.
+type Queue struct {
+	Name         string
+	meter        *Meter
+	recent       uint32 // jobs submitted in recentMinute, if it has no meter of its own
+	recentMinute int64
+}
+
+// Host is what telemetry asks of the machine that it watches.
+type Host interface {
+	// Queue is a queue by its name; nil if there is none.
+	Queue(name string) *Queue
+	// QueueGauges are what a queue holds, by its name; zero if there is none.
+	QueueGauges(name string) Gauges
+	// Gauges are what all queues hold, without the oldest job.
+	Gauges() Gauges
+	// RemoveMeta removes a stored entry with the open batch.
+	RemoveMeta(name string)
+	// TypeName is the type with a number.
+	TypeName(kind uint32) string
+}
+
+// Meters are all meters.
+type Meters struct {
+	host  Host
+	step  int64        // number of the present step of two seconds
+	ends  core.Instant // when that is over
+	all   *Meter
+	rest  *Meter
+	named map[string]*Meter
+	limit int                       // of named
+	list  []*Meter                  // those of named, in the order in which they came
+	dirty [len(core.Steps)][]*Meter // those with something to write; never all in the list of Step2s
+
+	types map[string]*core.Histograms
+	kinds []*core.Histograms // the same by number of the type, as far as it was looked up
+	spare core.Histograms    // of types beyond the bound
+
+	wanted []*Queue // queues without a meter that were busy in the present minute
+	enough uint32   // how many jobs a minute make such a queue one of wanted
+	saving saving
+}
+
+// NewMeters makes the meters of a machine's queues, at most limit of them; zero: core.MaxDetailed.
+func NewMeters(host Host, now core.Instant, limit int) *Meters {
+	if limit <= 0 {
+		limit = core.MaxDetailed
+	}
+	x := &Meters{
+		host: host, limit: limit, named: map[string]*Meter{}, types: map[string]*core.Histograms{},
+		spare: core.Histograms{Wait: new(core.Histogram), Run: new(core.Histogram)}, enough: fewJobs,
+	}
+	x.begin(stepAt(core.Step2s, now))
+	x.saving = nextRound(now)
+	x.all, x.rest = newMeter("", x.step), newMeter("", x.step)
+	return x
+}
+
+// begin makes step the present one.
+func (x *Meters) begin(step int64) {
+	x.step = step
+	x.ends = core.Instant(step+1) * micros(core.Step2s)
+}
+
+// micros is the length of a step.
+func micros(s core.Step) core.Instant { return core.Instant(s.Span() / time.Microsecond) }
+
+// stepAt is the number of the step that an instant is in.
+func stepAt(s core.Step, at core.Instant) int64 { return int64(at / micros(s)) }
+
+// Add begins to watch a queue.
+func (x *Meters) Add(q *Queue) {
+	if q.meter = x.named[q.Name]; q.meter == nil {
+		q.meter = x.rest
+	}
+}
+
+// Mark notes that what a queue holds has changed.
+func (x *Meters) Mark(q *Queue) { x.mark(q.meter) }
+
+// mark notes that the present step of a meter has something to write.
+func (x *Meters) mark(mt *Meter) {
+	if !mt.levels[core.Step2s].dirty {
+		x.markLevel(mt, core.Step2s)
+	}
+}
+
+func (x *Meters) markLevel(mt *Meter, s core.Step) {
+	if l := &mt.levels[s]; !l.dirty {
+		l.dirty = true
+		x.dirty[s] = append(x.dirty[s], mt)
+	}
+}
+
+// Submitted counts a job that has come to a queue.
+func (x *Meters) Submitted(q *Queue, now core.Instant) {
+	if q.meter == x.rest {
+		x.wantMeter(q, now)
+	}
+	q.meter.levels[core.Step2s].submitted++
+}
+
+// Leased counts how long a job has waited that is being leased. kind is the number of its type, zero if that is the queue's name.
+func (x *Meters) Leased(q *Queue, kind uint32, waited core.Instant) {
+	q.meter.levels[core.Step2s].wait.AddSpan(waited)
+	if kind != 0 {
+		x.typeHistograms(kind).Wait.AddSpan(waited)
+	}
+}
+
+// Finished counts a job that is done or failed.
+func (x *Meters) Finished(q *Queue, failed bool) {
+	if l := &q.meter.levels[core.Step2s]; failed {
+		l.failed++
+	} else {
+		l.done++
+	}
+}
+
+// Ran counts how long a job has run that is done or failed.
+func (x *Meters) Ran(q *Queue, kind uint32, span core.Instant) {
+	q.meter.levels[core.Step2s].run.AddSpan(span)
+	if kind != 0 {
+		x.typeHistograms(kind).Run.AddSpan(span)
+	}
+}
+
+// typeHistograms are those of a type; types beyond the bound share one pair, which nobody reads.
+func (x *Meters) typeHistograms(kind uint32) *core.Histograms {
+	for int(kind) >= len(x.kinds) {
+		x.kinds = append(x.kinds, nil)
+	}
+	h := x.kinds[kind]
+	if h == nil {
+		name := x.host.TypeName(kind)
+		if h = x.types[name]; h == nil {
+			if len(x.types) == x.limit {
+				return &x.spare
+			}
+			h = &core.Histograms{Wait: new(core.Histogram), Run: new(core.Histogram)}
+			x.types[name] = h
+		}
+		x.kinds[kind] = h
+	}
+	return h
+}
+
+// ForgetKind is for a number of a type that may be given to another one.
+func (x *Meters) ForgetKind(kind uint32) {
+	if int(kind) < len(x.kinds) {
+		x.kinds[kind] = nil
+	}
+}
+
+// Due reports whether the present step is over.
+func (x *Meters) Due(now core.Instant) bool { return now >= x.ends }
+
+// ClockSet follows a change of the wall clock.
+func (x *Meters) ClockSet(now core.Instant) {
+	x.EndStep(now)
+	x.saving = nextRound(now)
+}
+
+// EndStep closes the steps that are over: the present one, and with it the minute and the hour if they have ended too.
+func (x *Meters) EndStep(now core.Instant) {
+	next := stepAt(core.Step2s, now)
+	for _, s := range core.Steps {
+		per := int64(s.Span() / core.Step2s.Span())
+		if x.step/per == next/per {
+			break
+		}
+		if len(x.dirty[s]) > 0 {
+			x.closeLevel(s, x.step/per)
+		}
+		if s == core.Step1m {
+			x.reassignMeters()
+		}
+		if s == core.Step1h {
+			x.expireSeries(next)
+		}
+	}
+	x.begin(next)
+}
+
+// closeLevel writes the points of all meters that have something to write in a step, and adds what they have counted to
+// the next longer one.
+func (x *Meters) closeLevel(s core.Step, step int64) {
+	if s == core.Step2s {
+		x.readGauges()
+	}
+	for _, mt := range x.dirty[s] {
+		if s == core.Step2s {
+			x.all.levels[s].add(&mt.levels[s])
+		}
+		x.closeMeter(mt, s, step)
+	}
+	if s == core.Step2s {
+		x.closeMeter(x.all, s, step)
+	}
+	clear(x.dirty[s])
+	x.dirty[s] = x.dirty[s][:0]
+}
+
+// closeMeter writes the point of a step, and adds what was counted to the next longer one.
+func (x *Meters) closeMeter(mt *Meter, s core.Step, step int64) {
+	l := &mt.levels[s]
+	l.closeStep(s, step, &mt.was)
+	if s == core.Step1m {
+		mt.wait.Merge(&l.wait)
+		mt.run.Merge(&l.run)
+		mt.activity += uint64(l.submitted) + uint64(l.done) + uint64(l.failed)
+	}
+	if s != core.Step1h {
+		mt.levels[s+1].add(l)
+		x.markLevel(mt, s+1)
+	}
+	l.reset()
+}
+
+// readGauges notes what the queues hold whose steps end.
+func (x *Meters) readGauges() {
+	for _, mt := range x.dirty[core.Step2s] {
+		x.fill(mt)
+		if mt == x.rest {
+			continue
+		}
+		mt.was = x.host.QueueGauges(mt.name)
+	}
+	sum := Gauges{}
+	for _, mt := range x.list {
+		sum.Ready += mt.was.Ready
+		sum.Leased += mt.was.Leased
+		if at := mt.was.OldestAt; at != 0 && (sum.OldestAt == 0 || at < sum.OldestAt) {
+			sum.OldestAt = at
+		}
+	}
+	x.fill(x.all)
+	x.fill(x.rest)
+	x.all.was = x.host.Gauges()
+	x.all.was.OldestAt = sum.OldestAt
+	x.rest.was = Gauges{Ready: x.all.was.Ready - sum.Ready, Leased: x.all.was.Leased - sum.Leased}
+}
+
+// fill writes the points of those steps before the present ones in which the gauges of a meter have stood still.
+func (x *Meters) fill(mt *Meter) {
+	for _, s := range core.Steps {
+		mt.levels[s].fill(s, x.step/int64(s.Span()/core.Step2s.Span()), &mt.was)
+	}
+}
+
+// Rates are how many jobs a second have come to a queue and were run in it, over the last minute.
+func (x *Meters) Rates(q *Queue) (in, out float64) {
+	if q.meter == x.rest {
+		return 0, 0
+	}
+	l := &q.meter.levels[core.Step2s]
+	for step := x.step - 30; step < x.step; step++ {
+		p := l.ring.at(step)
+		in += float64(p.submitted)
+		out += float64(p.done) + float64(p.failed)
+	}
+	return in / 60, out / 60
+}
+
+// Series are the points that somebody asks for; not valid: for an unknown step.
+func (x *Meters) Series(op *core.ReadSeries, now core.Instant) (series *core.Series, valid bool) {
+	if int(op.Step) >= len(core.Steps) {
+		return nil, false
+	}
+	series = &core.Series{Step: op.Step, Points: []core.Point{}}
+	if mt := x.meterFor(op.Queue, op.Rest); mt != nil {
+		mt.readPoints(op, now, series)
+	}
+	return series, true
+}
+
+// meterFor is the meter that somebody asks for, nil if there is none.
+func (x *Meters) meterFor(queue string, rest bool) *Meter {
+	switch {
+	case rest:
+		return x.rest
+	case queue == "":
+		return x.all
+	}
+	return x.named[queue]
+}
+
+func (mt *Meter) readPoints(op *core.ReadSeries, now core.Instant, into *core.Series) {
+	span, end := micros(op.Step), stepAt(op.Step, now)
+	l := &mt.levels[op.Step]
+	l.fill(op.Step, end, &mt.was)
+	first := max(end-int64(op.Step.Points()), int64((op.From+span-1)/span))
+	into.From = core.Instant(first) * span
+	for step := first; step < end; step++ {
+		p := l.ring.at(step)
+		into.Points = append(into.Points, p.full())
+	}
+}
+
+// Histograms are those that somebody asks for; nil if there are none.
+func (x *Meters) Histograms(op *core.ReadHistograms) (h core.Histograms) {
+	if op.Type != "" {
+		if of := x.types[op.Type]; of != nil {
+			h = core.Histograms{Wait: of.Wait.Clone(), Run: of.Run.Clone()}
+		}
+		return h
+	}
+	if mt := x.meterFor(op.Queue, op.Rest); mt != nil {
+		h = x.histogramsOf(mt)
+	}
+	return h
+}
+
+// histogramsOf is what a meter has counted since the process started.
+func (x *Meters) histogramsOf(mt *Meter) core.Histograms {
+	h := core.Histograms{Wait: mt.wait.Clone(), Run: mt.run.Clone()}
+	for _, s := range []core.Step{core.Step2s, core.Step1m} {
+		h.Wait.Merge(&mt.levels[s].wait)
+		h.Run.Merge(&mt.levels[s].run)
+	}
+	if mt == x.all { // the present steps of the others will be added to it
+		for _, other := range x.dirty[core.Step2s] {
+			h.Wait.Merge(&other.levels[core.Step2s].wait)
+			h.Run.Merge(&other.levels[core.Step2s].run)
+		}
+	}
+	return h
+}
