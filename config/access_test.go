@@ -18,7 +18,7 @@ func TestSettingsThatGuardAccessAreMarked(t *testing.T) {
 	want := []string{
 		"http.listen", "http.allow", "http.tls_cert", "http.tls_key", "http.tls_client_ca", "http.principal", "http.profiling", "http.password",
 	}
-	for _, protocol := range []string{"workq", "gearman", "faktory", "qless"} {
+	for _, protocol := range allWireNames() {
 		for _, name := range []string{"listen", "namespace", "principal", "allow", "tls_cert", "tls_key", "tls_client_ca"} {
 			want = append(want, protocol+"."+name)
 		}

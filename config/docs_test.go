@@ -57,11 +57,11 @@ func table() string {
 	for _, s := range Settings(&c) {
 		section, name, _ := strings.Cut(s.Path, ".")
 		path, value := s.Path, s.String()
-		if defaults := shared[name]; isProtocol(section) && len(defaults) == 4 {
+		if defaults := shared[name]; isProtocol(section) && len(defaults) == len(allWireNames()) {
 			if section != "workq" {
 				continue
 			}
-			path = "workq, gearman, faktory, qless: " + name
+			path = strings.Join(allWireNames(), ", ") + ": " + name
 			value = strings.Join(defaults, ", ")
 			if len(slices.Compact(slices.Clone(defaults))) == 1 {
 				value = defaults[0]
@@ -76,5 +76,5 @@ func table() string {
 }
 
 func isProtocol(section string) bool {
-	return section == "workq" || section == "gearman" || section == "faktory" || section == "qless"
+	return slices.Contains(allWireNames(), section)
 }

@@ -43,9 +43,12 @@ func Load(s Sources) (Config, error) {
 	for _, path := range slices.Sorted(maps.Keys(s.Flags)) {
 		l.set(path, s.Flags[path], "flag")
 	}
-	l.password("faktory.password", &c.Faktory.Password)
 	l.password("http.password", &c.HTTP.Password)
-	l.password("qless.password", &c.Qless.Password)
+	for _, p := range c.WireProtocols() {
+		if p.Password != nil {
+			l.password(p.Name+".password", p.Password)
+		}
+	}
 	l.problems = append(l.problems, c.problems(l.broken)...)
 	c.sources = l.sources
 	return c, l.err()

@@ -95,17 +95,15 @@ func (c *Config) checkPrincipals(v *checker) {
 			}
 		}
 	}
-	for _, d := range []struct{ setting, name string }{
-		{"workq.principal", c.Workq.Principal},
-		{"gearman.principal", c.Gearman.Principal},
-		{"faktory.principal", c.Faktory.Principal},
-		{"qless.principal", c.Qless.Principal},
-		{"http.principal", c.HTTP.Principal},
-	} {
-		if d.name != "" && seen["name"+d.name] == "" {
-			v.complain(d.setting, "there is no principal %q", d.name)
+	known := func(section, name string) {
+		if name != "" && seen["name"+name] == "" {
+			v.complain(section+".principal", "there is no principal %q", name)
 		}
 	}
+	for _, p := range c.WireProtocols() {
+		known(p.Name, p.Principal)
+	}
+	known("http", c.HTTP.Principal)
 }
 
 func isHash(digits string) bool {

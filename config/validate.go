@@ -30,14 +30,15 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	c.checkStore(&v)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "auto", "console", "json")
-	v.protocol("workq", c.Workq.Protocol)
-	v.protocol("gearman", c.Gearman.Protocol)
-	v.protocol("faktory", c.Faktory.Protocol)
-	v.protocol("qless", c.Qless.Protocol)
+	off := c.HTTP.Listen == "off"
+	for _, p := range c.WireProtocols() {
+		v.protocol(p.Name, *p.Protocol)
+		off = off && p.Listen == "off"
+	}
 	c.checkHTTP(&v)
 	c.checkPrincipals(&v)
-	if c.Workq.Listen == "off" && c.Gearman.Listen == "off" && c.Faktory.Listen == "off" && c.Qless.Listen == "off" && c.HTTP.Listen == "off" {
-		v.complain("workq.listen", "workq, gearman, faktory, qless and http are all off: there is nothing to serve")
+	if off {
+		v.complain("workq.listen", "%s and http are all off: there is nothing to serve", strings.Join(allWireNames(), ", "))
 	}
 	c.checkGearman(&v)
 	c.checkCluster(&v)
@@ -207,16 +208,16 @@ func (v *checker) certificate(name string, p Protocol) {
 }
 
 func (v *checker) route(setting string, r Route) {
-	v.oneOf(setting+".from", r.From, "workq", "gearman", "faktory", "qless")
+	v.oneOf(setting+".from", r.From, allWireNames()...)
 	v.word(setting+".set.queue", r.Set.Queue, 255)
 	if r.Match == (Target{}) {
-		v.complain(setting, "matches nothing: match.queue%s is missing", map[bool]string{true: " or match.type"}[hasType(r.From)])
+		v.complain(setting, "matches nothing: match.queue%s is missing", map[bool]string{true: " or match.type"}[hasTypes(r.From)])
 	}
 	if r.Set == (Target{}) {
 		v.complain(setting, "changes nothing: set.queue or set.type is missing")
 	}
-	if r.Match.Type != "" && !hasType(r.From) {
-		v.complain(setting+".match.type", "only Faktory and Qless jobs have a type of their own: use match.queue")
+	if r.Match.Type != "" && !hasTypes(r.From) {
+		v.complain(setting+".match.type", "only jobs of %s have a type of their own: use match.queue", typedNames())
 	}
 }
 
@@ -229,6 +230,3 @@ func (v *checker) keepDone(setting string, k KeepDone) {
 		v.complain(setting, "keeps nothing: for or count is missing")
 	}
 }
-
-// hasType reports whether jobs of a protocol have a type of their own.
-func hasType(protocol string) bool { return protocol == "faktory" || protocol == "qless" }

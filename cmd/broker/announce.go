@@ -9,8 +9,8 @@ import (
 // announce logs where clients are served and how access is restricted.
 func (p *process) announce() {
 	c := &p.config
-	for _, f := range protocols(c) {
-		p.announceFrontend(f.name, f.Protocol, f.name == "faktory" && c.Faktory.Password != "" || f.name == "qless" && c.Qless.Password != "")
+	for _, f := range c.WireProtocols() {
+		p.announceFrontend(f.Name, *f.Protocol, f.HasPassword())
 	}
 	if p.gearmanHTTP != "" {
 		p.announceFrontend(gearmanHTTPName, config.Protocol{Listen: p.gearmanHTTP, Allow: c.Gearman.Allow}, false)

@@ -17,17 +17,6 @@ import (
 	"broker/frontends/workq"
 )
 
-// protocols lists the front-ends of this build by name, with the settings that they have in common.
-func protocols(c *config.Config) []struct {
-	name string
-	config.Protocol
-} {
-	return []struct {
-		name string
-		config.Protocol
-	}{{"workq", c.Workq.Protocol}, {"gearman", c.Gearman.Protocol}, {"faktory", c.Faktory.Protocol}, {"qless", c.Qless.Protocol}}
-}
-
 // frontendSet holds the front-ends.
 type frontendSet struct {
 	byName  map[string]frontends.Frontend
@@ -117,17 +106,17 @@ func (c *certificates) reload() error {
 func (p *process) listenersAndCertificates() ([]eventloop.Listener, []*certificates, error) {
 	var all []eventloop.Listener
 	var certs []*certificates
-	for _, f := range protocols(&p.config) {
+	for _, f := range p.config.WireProtocols() {
 		var provide func() *tls.Config
 		if f.TLSCert != "" {
-			cert := &certificates{name: f.name, source: f.Protocol, clientCertOptional: p.clientCertOptional}
+			cert := &certificates{name: f.Name, source: *f.Protocol, clientCertOptional: p.clientCertOptional}
 			if err := cert.reload(); err != nil {
 				return nil, nil, err
 			}
 			certs = append(certs, cert)
 			provide = cert.current.Load
 		}
-		for _, l := range p.listenersOf(f.name, f.Listen) {
+		for _, l := range p.listenersOf(f.Name, f.Listen) {
 			l.TLS = provide
 			p.setAllowList(&l, f.Allow)
 			all = append(all, l)

@@ -122,7 +122,7 @@ func (p *process) settingsInForce() []service.Setting {
 	var rows []service.Setting
 	for _, s := range config.Settings(&p.config) {
 		row := service.Setting{Name: s.Path, Value: s.String(), Source: p.config.Source(s.Path)}
-		if isSecret(s.Path) && row.Value != "" {
+		if isSecret(&p.config, s.Path) && row.Value != "" {
 			row.Value = hidden
 		}
 		rows = append(rows, row)

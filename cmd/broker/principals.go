@@ -43,11 +43,8 @@ func (p *process) auditChange(c access.Change) {
 	}
 }
 
-// secretSettings are not shown.
-var secretSettings = []string{"http.password", "faktory.password", "qless.password"}
-
 // hidden is shown in place of a secret.
 const hidden = "(hidden)"
 
 // isSecret reports whether the value of a setting is not for everybody's eyes.
-func isSecret(path string) bool { return slices.Contains(secretSettings, path) }
+func isSecret(c *config.Config, path string) bool { return slices.Contains(c.SecretSettings(), path) }

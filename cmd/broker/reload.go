@@ -211,9 +211,9 @@ func (p *process) reloadable(path string, fresh *config.Config) bool {
 
 // certificateOf returns the TLS settings of a protocol, or those of HTTP.
 func certificateOf(c *config.Config, name string) config.Protocol {
-	for _, f := range protocols(c) {
-		if f.name == name {
-			return f.Protocol
+	for _, f := range c.WireProtocols() {
+		if f.Name == name {
+			return *f.Protocol
 		}
 	}
 	return config.Protocol{TLSCert: c.HTTP.TLSCert, TLSKey: c.HTTP.TLSKey, TLSClientCA: c.HTTP.TLSClientCA}

@@ -266,8 +266,8 @@ func (p *process) serveClients() error {
 		loops = n
 	}
 	maxConns := make(map[string]int)
-	for _, f := range protocols(&p.config) {
-		maxConns[f.name] = f.MaxConnections
+	for _, f := range p.config.WireProtocols() {
+		maxConns[f.Name] = f.MaxConnections
 	}
 	maxConns[gearmanHTTPName] = p.config.Gearman.MaxConnections
 	if n := maxConns["faktory"]; n > 0 {

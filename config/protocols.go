@@ -1,0 +1,64 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// WireProtocol is the section of a front-end that speaks a wire protocol.
+type WireProtocol struct {
+	Name string
+	*Protocol
+	Password *string // nil: clients of the protocol give none
+	HasTypes bool    // its jobs have a type beside their queue
+}
+
+// WireProtocols lists the sections of the front-ends. Everything that concerns all of them goes through this list.
+func (c *Config) WireProtocols() []WireProtocol {
+	return []WireProtocol{
+		{Name: "workq", Protocol: &c.Workq.Protocol},
+		{Name: "gearman", Protocol: &c.Gearman.Protocol},
+		{Name: "faktory", Protocol: &c.Faktory.Protocol, Password: &c.Faktory.Password, HasTypes: true},
+		{Name: "qless", Protocol: &c.Qless.Protocol, Password: &c.Qless.Password, HasTypes: true},
+	}
+}
+
+// HasPassword reports whether clients need a password.
+func (p *WireProtocol) HasPassword() bool { return p.Password != nil && *p.Password != "" }
+
+// wireNames are the names of the protocols that match.
+func wireNames(matches func(*WireProtocol) bool) (names []string) {
+	c := Default()
+	for _, p := range c.WireProtocols() {
+		if matches(&p) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// allWireNames are the names of all protocols.
+func allWireNames() []string { return wireNames(func(*WireProtocol) bool { return true }) }
+
+// hasTypes reports whether jobs of a protocol have a type of their own.
+func hasTypes(protocol string) bool {
+	return slices.Contains(wireNames(func(p *WireProtocol) bool { return p.HasTypes }), protocol)
+}
+
+// typedNames lists the protocols whose jobs have types, for people.
+func typedNames() string {
+	names := wireNames(func(p *WireProtocol) bool { return p.HasTypes })
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// SecretSettings are the paths of the passwords.
+func (c *Config) SecretSettings() []string {
+	paths := []string{"http.password"}
+	for _, p := range c.WireProtocols() {
+		if p.Password != nil {
+			paths = append(paths, p.Name+".password")
+		}
+	}
+	return paths
+}
