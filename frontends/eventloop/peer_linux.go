@@ -1,33 +1,17 @@
 package eventloop
 
-import (
-	"syscall"
-	"unsafe"
-)
-
-// Events of poll(2).
-const (
-	pollErr   = 0x8
-	pollHup   = 0x10
-	pollNval  = 0x20
-	pollRdHup = 0x2000
-)
+import "golang.org/x/sys/unix"
 
 // peerOf polls the state of a socket's peer without waiting.
 func peerOf(fd int) peerState {
-	p := struct {
-		fd              int32
-		events, revents int16
-	}{fd: int32(fd), events: pollRdHup} //nolint:gosec // a descriptor
-	var now syscall.Timespec
-	n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL,
-		uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0) //nolint:gosec // read during the call only
-	switch {
-	case errno != 0 || n == 0:
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // a descriptor
+	n, err := unix.Poll(p, 0)
+	switch events := p[0].Revents; {
+	case err != nil || n == 0:
 		return peerThere
-	case p.revents&(pollErr|pollNval) != 0:
+	case events&(unix.POLLERR|unix.POLLNVAL) != 0:
 		return peerBroken
-	case p.revents&pollHup != 0:
+	case events&unix.POLLHUP != 0:
 		return peerClosed
 	}
 	return peerEnded
