@@ -48,6 +48,9 @@ func (p *process) runCluster() error {
 	}
 	p.cluster = k
 	p.serveHTTP()
+	if err := measureRaft(p.api.Registerer()); err != nil {
+		k.log.Error().Err(err).Msg("raft's metrics are missing")
+	}
 	k.serveNodes()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -12,36 +12,41 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Prometheus asks for protobuf first where it collects native histograms, and takes text as well.
-func TestMetricsAreText(t *testing.T) {
+// Prometheus asks for protobuf first where it collects native histograms.
+func TestMetricsHaveTheFormatThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	f := setup(t, Options{})
-	const want = "text/plain; version=0.0.4"
-	for _, accept := range []string{
-		"", "text/plain", "application/openmetrics-text;version=1.0.0",
-		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7,text/plain;version=0.0.4;q=0.2",
+	const text, protobuf = "text/plain; version=0.0.4", "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily"
+	for _, test := range []struct{ accept, kind, content string }{
+		{"", text, "\nbroker_ready 0\n"},
+		{"text/plain", text, "\nbroker_ready 0\n"},
+		{"application/openmetrics-text;version=1.0.0", text, "\nbroker_ready 0\n"},
+		{
+			"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7,text/plain;version=0.0.4;q=0.2",
+			protobuf, "\x0cbroker_ready\x12",
+		},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/metrics", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("Accept", accept)
+		req.Header.Set("Accept", test.accept)
 		req.Header.Set("Accept-Encoding", "gzip")
 		resp, err := http.DefaultTransport.RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = resp.Body.Close() })
-		body, err := gzip.NewReader(resp.Body)
+		unzipped, err := gzip.NewReader(resp.Body)
 		if err != nil {
-			t.Fatalf("%s: %v", accept, err)
+			t.Fatalf("%s: %v", test.accept, err)
 		}
-		text, err := io.ReadAll(body)
-		if err != nil || !bytes.Contains(text, []byte("\nbroker_ready 0\n")) {
-			t.Errorf("%s: %v, %.100q", accept, err, text)
+		body, err := io.ReadAll(unzipped)
+		if err != nil || !bytes.Contains(body, []byte(test.content)) {
+			t.Errorf("%s: %v, %.100q", test.accept, err, body)
 		}
-		if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %s, %q; want %q", accept, resp.Status, got, want)
+		if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(got, test.kind) {
+			t.Errorf("%s: %s, %q; want %q", test.accept, resp.Status, got, test.kind)
 		}
 	}
 }

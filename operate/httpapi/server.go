@@ -118,7 +118,7 @@ func (s *Server) HTTP() *http.Server {
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.HandleFunc("GET /health", s.health)
-	mux.Handle("GET /metrics", s.guarded(http.HandlerFunc(s.serveMetrics)))
+	mux.Handle("GET /metrics", s.guarded(s.serveMetrics()))
 	mux.Handle("GET /stats", s.guarded(http.HandlerFunc(s.stats)))
 	s.serveDocument(mux, s.newAPI(mux))
 	if s.options.Profiling {
