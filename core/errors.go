@@ -35,6 +35,9 @@ var (
 	ErrHasDependents = errors.New("other jobs wait for this one")
 )
 
+// ErrDamaged is the ErrInvalid of an operation that needs what the store has lost of a job.
+var ErrDamaged = fmt.Errorf("%w: what the store has of this job is damaged", ErrInvalid)
+
 // Errors lists every kind, so that a front-end's test can prove its table complete.
 var Errors = []error{
 	ErrNotFound, ErrNoQueue, ErrDuplicate, ErrNotUnique, ErrNotLeased, ErrNotHolder, ErrFinished, ErrFull, ErrBusy,

@@ -220,5 +220,8 @@ const (
 	PoisonousMessage = "%d leases in a row ended without a reply from the worker"
 )
 
+// Damaged is the failure of a job that is dead because the store cannot read it any more. Its message is the reason.
+const Damaged = "damaged"
+
 // PoisonAfter is the default for how many such leases there may be.
 const PoisonAfter = 20

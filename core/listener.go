@@ -15,6 +15,8 @@ type Listener interface {
 	StoreWarning(text string)
 	// StoreFailed reports that the store has failed and the broker accepts no more work.
 	StoreFailed(error)
+	// JobDamaged reports a job that the store cannot read, once. A worker that asked for it gets another one.
+	JobDamaged(seq uint64, err error)
 	// ClockSet reports that the wall clock was set, and by how much.
 	ClockSet(by time.Duration)
 	// DiskFull reports that free disk space fell below the minimum (true) or rose above it again (false).
@@ -38,6 +40,9 @@ func (NopListener) StoreWarning(string) {}
 
 // StoreFailed implements Listener.
 func (NopListener) StoreFailed(error) {}
+
+// JobDamaged implements Listener.
+func (NopListener) JobDamaged(uint64, error) {}
 
 // ClockSet implements Listener.
 func (NopListener) ClockSet(time.Duration) {}

@@ -142,6 +142,7 @@ type JobInfo struct {
 	Progress   Progress
 	Failure    *Failure
 	Outcome    *Outcome // Done with a kept outcome
+	Damage     string   // why the store cannot read a part of it; empty: it can
 	DoneFailed bool     // Done, as failed
 
 	Timeline *Timeline // Inspect with Timeline, if the job has one

@@ -115,6 +115,11 @@ func (l logListener) StoreFailed(err error) {
 	l.log.Error().Err(err).Msg("store failed, no more work is accepted")
 }
 
+// JobDamaged implements core.Listener.
+func (l logListener) JobDamaged(seq uint64, err error) {
+	l.log.Error().Uint64("seq", seq).Err(err).Msg("job is damaged in the store, no worker gets it")
+}
+
 // DiskFull implements core.Listener.
 func (l logListener) DiskFull(reached bool, freeBytes uint64) {
 	if reached {
@@ -164,6 +169,13 @@ func (ls listeners) StoreWarning(text string) {
 func (ls listeners) StoreFailed(err error) {
 	for _, l := range ls {
 		l.StoreFailed(err)
+	}
+}
+
+// JobDamaged implements core.Listener.
+func (ls listeners) JobDamaged(seq uint64, err error) {
+	for _, l := range ls {
+		l.JobDamaged(seq, err)
 	}
 }
 

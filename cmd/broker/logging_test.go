@@ -22,6 +22,7 @@ func TestEngineEventsAreLogged(t *testing.T) {
 		{func(l core.Listener) { l.StoreFailed(errors.New("no room")) }, []string{`"error"`, "store failed", "no room"}},
 		{func(l core.Listener) { l.DiskFull(true, 77) }, []string{`"error"`, "disk nearly full", `"free_bytes":77`}},
 		{func(l core.Listener) { l.DiskFull(false, 88) }, []string{`"info"`, "disk space is available again", `"free_bytes":88`}},
+		{func(l core.Listener) { l.JobDamaged(7, errors.New("bad sum")) }, []string{`"error"`, "damaged", `"seq":7`, "bad sum"}},
 		{func(l core.Listener) { l.StoreWarning("odd") }, []string{`"warn"`, "store warning", "odd"}},
 		{func(l core.Listener) { l.Recovered([len(core.States) + 1]int{}, time.Second) }, []string{`"info"`, "store opened", `"jobs":0`}},
 	} {

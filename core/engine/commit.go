@@ -138,6 +138,7 @@ func (e *Engine) entry(s *machine.Sealed, at core.Instant) *record.Entry {
 func (e *Engine) seal(s *machine.Sealed) (core.Instant, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer crashOnPanic()
 	if !e.machine.Awaited() && !e.machine.Changed() {
 		return 0, false
 	}
@@ -156,6 +157,7 @@ func (e *Engine) seal(s *machine.Sealed) (core.Instant, bool) {
 func (e *Engine) settle(s *machine.Sealed) []func() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer crashOnPanic()
 	known := len(s.Waiters)
 	e.machine.Committed(s)
 	return e.wakesOf(e.sealedWakes[:0], s.Waiters[known:])
@@ -183,6 +185,7 @@ func (e *Engine) fail(err error) {
 		return
 	}
 	e.mu.Lock()
+	defer crashOnPanic()
 	e.machine.Stop(core.ErrStopped)
 	wakes := make([]func(), 0, len(e.wakes))
 	for _, w := range e.wakes {

@@ -48,6 +48,7 @@ type Engine struct {
 	diskFull  bool // touched by the timer goroutine only
 	reclaimer reclaimer
 	readers   readers
+	damage    damageReports
 }
 
 var _ core.Broker = (*Engine)(nil)
@@ -83,6 +84,7 @@ func (e *Engine) start() {
 func (e *Engine) Open(o core.ClientOptions) core.ClientID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer crashOnPanic()
 	id := e.machine.OpenClient(e.nowLocked(), o)
 	slot := int(machine.Slot(id))
 	for slot >= len(e.wakes) {
@@ -137,8 +139,9 @@ func (e *Engine) decide(id core.ClientID, ops []core.Op, into []core.Reply, wake
 	return into, d
 }
 
-// crashOnPanic ends the process after a panic of the machine under the lock. An event loop recovers from panics of a session, but
-// this one is a broken invariant: the machine must not be used any more, and the store has everything that was promised.
+// crashOnPanic ends the process after a panic of the machine under the lock. Every function that takes the lock on the goroutine of a
+// client defers it, after the unlock: nobody else gets the lock then. An event loop recovers from panics of a session, but this one
+// is a broken invariant: the machine must not be used any more, and the store has everything that was promised.
 func crashOnPanic() {
 	r := recover()
 	if r == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/core/crontab"
 	"broker/core/internal/machine"
 	"broker/core/internal/store"
 )
@@ -14,13 +15,16 @@ import (
 func (e *Engine) fetch(id core.ClientID, wants machine.Wants) {
 	for _, times := range wants.Times {
 		parsed, err := times.Parse()
-		e.mu.Lock()
-		e.machine.SupplyTimes(id, times, parsed, err)
-		e.mu.Unlock()
+		e.supplyTimes(id, times, parsed, err)
 	}
 	jobs := make(map[uint64]*core.Job, len(wants.Jobs))
 	for _, seq := range wants.Jobs {
 		j, err := e.store.Job(seq)
+		if e.isDamage(err) {
+			e.reportDamage(seq, err)
+			e.supplyDamaged(id, seq)
+			continue
+		}
 		if err != nil && !errors.Is(err, store.ErrMissing) {
 			e.fail(fmt.Errorf("read job %d to change it: %w", seq, err))
 			return
@@ -32,12 +36,21 @@ func (e *Engine) fetch(id core.ClientID, wants machine.Wants) {
 	}
 }
 
+func (e *Engine) supplyTimes(id core.ClientID, times machine.Times, parsed crontab.Schedule, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer crashOnPanic()
+	e.machine.SupplyTimes(id, times, parsed, err)
+}
+
 // supply supplies what was read, and returns the jobs that are missing unexpectedly.
 func (e *Engine) supply(id core.ClientID, wants machine.Wants, jobs map[uint64]*core.Job) (missing []uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer crashOnPanic()
 	for _, seq := range wants.Jobs {
-		if !e.machine.SupplyJob(id, seq, jobs[seq]) {
+		j, read := jobs[seq]
+		if read && !e.machine.SupplyJob(id, seq, j) {
 			missing = append(missing, seq)
 		}
 	}

@@ -47,6 +47,7 @@ func (e *Engine) waitFor(id core.ClientID, commit core.Commit) {
 	}
 	var buf [16]func()
 	e.mu.Lock()
+	defer crashOnPanic()
 	e.machine.RestOn(id, commit)
 	wakes, s := e.afterLocked(buf[:0])
 	e.mu.Unlock()
@@ -88,6 +89,7 @@ func (s *scanner) run() error {
 func (s *scanner) candidates() (machine.Page, error) {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
+	defer crashOnPanic()
 	return s.e.machine.FindPage(s.e.nowLocked(), s.op, s.cursor, scanPage)
 }
 

@@ -73,7 +73,11 @@ type parts struct{ body, outcome, failure bool }
 // the job is gone. If only an outcome or a failure is gone, the job has changed after the decision.
 func (e *Engine) readJob(i *core.JobInfo, want parts) (read int, err error) {
 	if i.Job == nil {
-		if i.Job, err = e.readPayload(i.Seq, want.body); err != nil {
+		i.Job, err = e.readPayload(i.Seq, want.body)
+		switch {
+		case e.isDamage(err):
+			e.showDamage(i, err)
+		case err != nil:
 			return 0, err
 		}
 		read = 256 + len(i.Job.Body) + len(i.Job.Attributes)
@@ -95,8 +99,12 @@ func (e *Engine) readJob(i *core.JobInfo, want parts) (read int, err error) {
 			read += 128 + len(i.Failure.Message) + len(i.Failure.Data)
 		}
 	}
-	if errors.Is(err, store.ErrMissing) {
+	switch {
+	case errors.Is(err, store.ErrMissing):
 		err = nil
+	case e.isDamage(err):
+		e.reportDamage(i.Seq, err)
+		i.Damage, err = err.Error(), nil
 	}
 	return read, err
 }
@@ -168,6 +176,9 @@ func (e *Engine) readListed(r *core.Reply, want parts) {
 func (e *Engine) lost(r *core.Reply, err error) core.Reply {
 	if errors.Is(err, store.ErrClosed) {
 		return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrShutdown}
+	}
+	if e.isDamage(err) {
+		return e.damaged(r, err)
 	}
 	if !errors.Is(err, store.ErrMissing) {
 		e.fail(fmt.Errorf("read job %d: %w", r.Seq, err))

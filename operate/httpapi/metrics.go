@@ -35,6 +35,7 @@ type metrics struct {
 	commitRecords prometheus.Histogram
 	recovery      prometheus.Gauge
 	diskLow       atomic.Bool
+	damaged       atomic.Uint64 // jobs
 
 	mu     sync.Mutex // guards client, which is used by one at a time, and base
 	client core.ClientID
@@ -66,6 +67,7 @@ var (
 	refusedDesc   = describe("refused_connections_total", "Connections refused at the limit.", "protocol")
 	deniedDesc    = describe("denied_connections_total", "Connections refused by the allow-list.", "protocol")
 	stoppedDesc   = describe("store_failed", "1 once the store has failed and the broker serves reads only.")
+	damagedDesc   = describe("damaged_jobs_total", "Jobs that the store could not read.")
 	diskDesc      = describe("disk_low", "1 while new jobs are refused because the disk is nearly full.")
 	forbiddenDesc = describe("forbidden_total", "Requests that the client's principal was not allowed to make.", "protocol")
 	drainingDesc  = describe("draining", "1 while no jobs are leased.")
@@ -121,6 +123,9 @@ func (m *metrics) Recovered(_ [len(core.States) + 1]int, took time.Duration) {
 // DiskFull implements core.Listener.
 func (m *metrics) DiskFull(reached bool, _ uint64) { m.diskLow.Store(reached) }
 
+// JobDamaged implements core.Listener.
+func (m *metrics) JobDamaged(uint64, error) { m.damaged.Add(1) }
+
 // isDiskLow reports whether the disk is nearly full. While another node of a cluster leads, this one knows that itself.
 func (m *metrics) isDiskLow() bool {
 	if m.cluster != nil && m.backend.Load() == nil {
@@ -151,6 +156,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	s.gauge(readyDesc, 1)
 	s.gauge(stoppedDesc, truth(b.Broker.Stopped()))
 	s.gauge(diskDesc, truth(m.isDiskLow()))
+	s.counter(damagedDesc, m.damaged.Load())
 	for _, p := range core.Protocols {
 		if p != core.Internal {
 			s.counter(forbiddenDesc, m.control.Refusals(p), p.String())

@@ -5,7 +5,7 @@ import "broker/core"
 // moveJob moves a job to a queue, from any state.
 func (m *Machine) moveJob(c *client, op *core.Move) {
 	h, e, after, err := m.moveRefusal(c, op)
-	j, wanted := m.wholeJob(c, h, err)
+	j, wanted, err := m.wholeJob(c, h, err)
 	if wanted || m.rejectedBy(c, op.Tag, e, err) {
 		return
 	}

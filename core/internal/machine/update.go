@@ -14,7 +14,7 @@ func (m *Machine) update(c *client, op *core.Update) {
 	if err == nil {
 		err = m.updateRefusal(e, &op.Set)
 	}
-	j, wanted := m.wholeJob(c, h, err)
+	j, wanted, err := m.wholeJob(c, h, err)
 	if wanted || m.rejected(c, op.Tag, e, err) {
 		return
 	}

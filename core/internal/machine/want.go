@@ -39,8 +39,9 @@ type parsed struct {
 
 // supplied is a payload from the store at an epoch: payloads do not change without a new epoch.
 type supplied struct {
-	job   *core.Job
-	epoch uint32
+	job     *core.Job
+	epoch   uint32
+	damaged bool // the store cannot read it
 }
 
 // Wanted returns what the last Apply of a client needs.
@@ -65,22 +66,34 @@ func (m *Machine) SupplyJob(id core.ClientID, seq uint64, j *core.Job) bool {
 	return j != nil || m.bySeq.get(seq) == 0
 }
 
+// SupplyDamaged supplies that the store cannot read a payload.
+func (m *Machine) SupplyDamaged(id core.ClientID, seq uint64) {
+	if c := m.client(id); c != nil && c.fetching != nil {
+		s := c.fetching.supplied[seq]
+		s.damaged = true
+		c.fetching.supplied[seq] = s
+	}
+}
+
 // wholeJob is the payload of a job to change, unless the change is refused. Wanted: the operation cannot be processed yet.
-func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wanted bool) {
+func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wanted bool, err error) {
 	if against != nil {
-		return nil, false
+		return nil, false, against
 	}
 	if j := m.jobs.payload(h); j != nil {
-		return j, false
+		return j, false, nil
 	}
 	e := m.jobs.at(h)
 	c.startFetching()
-	if s := c.fetching.supplied[e.seq]; s.job != nil && s.epoch == e.epoch {
-		return s.job, false
+	switch s := c.fetching.supplied[e.seq]; {
+	case s.damaged:
+		return nil, false, core.ErrDamaged
+	case s.job != nil && s.epoch == e.epoch:
+		return s.job, false, nil
 	}
 	c.fetching.supplied[e.seq] = supplied{epoch: e.epoch}
 	c.fetching.wants.Jobs = append(c.fetching.wants.Jobs, e.seq)
-	return nil, true
+	return nil, true, nil
 }
 
 // timesOf is when a schedule is due; old is the one that it replaces. Wanted: the operation cannot be processed yet.

@@ -27,6 +27,7 @@ type promise struct {
 	again     bool        // a client had it run again, or it left the dead set: an outcome is not its end
 	ended     core.Commit // its end is promised once this is on disk; zero: none accepted
 	overBy    bool        // its end was accepted by this process
+	damaged   bool        // the store cannot read its body
 
 	leased     bool
 	epoch      uint32
@@ -214,6 +215,11 @@ func (w *world) afterCrash(committed core.Commit) error {
 			return fmt.Errorf("job %d (%q) was acknowledged by commit %d of %d and is lost", seq, p.id, p.made, committed)
 		case i != nil && p.ended != 0 && p.ended <= committed && i.State.Unfinished():
 			return fmt.Errorf("job %d came back as %v though its end was acknowledged", seq, i.State)
+		case i != nil && (p.damaged || i.Damage != ""):
+			if err := p.damageShown(i); err != nil {
+				return err
+			}
+			i.Job.Body = []byte(p.bodies[len(p.bodies)-1].text) // as it was
 		case i != nil && (i.Job == nil || !may(p.bodies, string(i.Job.Body), committed) || i.Job.ID != p.id):
 			return fmt.Errorf("job %d came back changed: %+v, was %+v, commit %d", seq, i.Job, p.bodies, committed)
 		case i != nil && len(i.Job.Tags) > 0 && i.Job.Tags[0] != string(i.Job.Body):

@@ -52,6 +52,8 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		return fmt.Errorf("job %d was handed out and never submitted", r.Seq)
 	case r.Lease.Epoch < p.epoch:
 		return nil
+	case p.damaged:
+		return fmt.Errorf("job %d was handed out, and is damaged", r.Seq)
 	case p.overBy:
 		return fmt.Errorf("job %d was handed out after its end was accepted", r.Seq)
 	case p.leased && (p.leaseUntil == 0 || now < p.leaseUntil):

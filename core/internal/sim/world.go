@@ -157,6 +157,7 @@ func (w *world) acts() []act {
 		{9, w.flush},
 		{3, w.slowSync},
 		{2, w.crash},
+		{1, w.damage},
 		{1, w.failDisk},
 		{16, w.followStore},
 	}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"errors"
+	"sync"
+
+	"broker/core"
+	"broker/core/internal/store"
+)
+
+// A job that the store cannot read must not stop the others. The first worker that should run it finds it: it goes to the dead set,
+// and the worker gets another one. Whoever looks at it sees the reason instead of what is damaged.
+
+// damageReports are the damaged jobs that the listener knows of.
+type damageReports struct {
+	mu   sync.Mutex // guards jobs
+	jobs map[uint64]struct{}
+}
+
+// maxDamageReports bounds them; a store with more is beyond a report for each.
+const maxDamageReports = 10_000
+
+// isDamage reports whether an error is damage of the store that this engine goes on with. The leader of a cluster does not: the
+// other nodes have the job, and one of them takes over.
+func (e *Engine) isDamage(err error) bool {
+	var d *store.DamageError
+	return err != nil && e.opts.Replicated == nil && errors.As(err, &d)
+}
+
+// reportDamage tells the listener of a damaged job, once.
+func (e *Engine) reportDamage(seq uint64, err error) {
+	d := &e.damage
+	d.mu.Lock()
+	_, known := d.jobs[seq]
+	if known = known || len(d.jobs) >= maxDamageReports; !known {
+		if d.jobs == nil {
+			d.jobs = map[uint64]struct{}{}
+		}
+		d.jobs[seq] = struct{}{}
+	}
+	d.mu.Unlock()
+	if !known {
+		e.opts.Listener.JobDamaged(seq, err)
+	}
+}
+
+// damaged is the reply in place of one that needs what is damaged of a job.
+func (e *Engine) damaged(r *core.Reply, err error) core.Reply {
+	e.reportDamage(r.Seq, err)
+	if r.Kind != core.Assigned {
+		return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrDamaged}
+	}
+	var buf [16]func()
+	e.mu.Lock()
+	defer crashOnPanic()
+	e.machine.Quarantine(e.nowLocked(), r.Seq, err.Error())
+	wakes, s := e.afterLocked(buf[:0])
+	e.mu.Unlock()
+	e.notify(wakes, s)
+	return core.Reply{Kind: core.TimedOut, Tag: r.Tag}
+}
+
+// showDamage shows what is left of a job, and why there is no more.
+func (e *Engine) showDamage(i *core.JobInfo, err error) {
+	e.reportDamage(i.Seq, err)
+	i.Damage = err.Error()
+	if i.Job, err = e.store.Head(i.Seq); err != nil {
+		i.Job = &core.Job{Seq: i.Seq, Queue: i.Queue, Type: i.Type, Origin: i.Origin, CreatedAt: i.CreatedAt}
+	}
+}
+
+func (e *Engine) supplyDamaged(id core.ClientID, seq uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer crashOnPanic()
+	e.machine.SupplyDamaged(id, seq)
+}
