@@ -35,7 +35,7 @@ type Listener struct {
 	Socket *os.File
 
 	// TLS returns the configuration for the next connection, so that certificates can be replaced at run time; nil: no
-	// TLS.
+	// TLS. It returns the same one until they are: clients resume their sessions with that configuration only.
 	TLS func() *tls.Config
 
 	// Allow lists the networks whose clients may connect; nil: all. Denied, if set, is called with the address of every

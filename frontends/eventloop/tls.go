@@ -54,13 +54,10 @@ func (s *Server) startTLSLoop() {
 	})
 }
 
-// addTLSConn starts the reader of a connection; it ends when the peer or the conn closes the socket.
+// addTLSConn starts the reader of a connection; it ends when the peer or the conn closes the socket. The connections of one
+// configuration share its keys of session tickets, so that clients can resume their sessions.
 func (s *Server) addTLSConn(nc net.Conn, b bound, c *conn) {
-	config := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return b.TLS(), nil },
-	}
-	s.startTLS(&tlsTransport{nc: nc, tc: tls.Server(nc, config), drained: c.Wake, turn: make(chan struct{}, 1)}, c)
+	s.startTLS(&tlsTransport{nc: nc, tc: tls.Server(nc, b.TLS()), drained: c.Wake, turn: make(chan struct{}, 1)}, c)
 }
 
 // startTLS starts the reader of a TLS connection.

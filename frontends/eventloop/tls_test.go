@@ -19,6 +19,10 @@ type keys struct {
 	next   int64
 	roots  *x509.CertPool
 	config atomic.Pointer[tls.Config]
+
+	// Of clients; zero values: they resume no session, and speak any version.
+	sessions tls.ClientSessionCache
+	version  uint16
 }
 
 func newKeys(t *testing.T) *keys {
@@ -60,7 +64,9 @@ func (k *keys) server(_ *fixture, _ *Options, l *Listener) { l.TLS = k.config.Lo
 
 func (k *keys) dial(t *testing.T, f *fixture) *client {
 	t.Helper()
-	tc, err := tls.Dial("tcp", f.Addrs()[0].String(), &tls.Config{RootCAs: k.roots})
+	tc, err := tls.Dial("tcp", f.Addrs()[0].String(), &tls.Config{
+		RootCAs: k.roots, ClientSessionCache: k.sessions, MaxVersion: k.version,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,4 +75,31 @@ func (k *keys) dial(t *testing.T, f *fixture) *client {
 
 func (k *keys) serial(c *client) string {
 	return c.Conn.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
+
+// Clients that come back resume their session, unless the certificates have been replaced meanwhile: who may connect is then
+// decided anew.
+func TestTLSSessionsAreResumed(t *testing.T) {
+	t.Parallel()
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		keys := newKeys(t)
+		keys.sessions, keys.version = tls.NewLRUClientSessionCache(0), version
+		f := setup(t, keys.server)
+		resumed := func() bool {
+			c := keys.dial(t, f)
+			c.send("echo x\n")
+			c.want("x") // a ticket of TLS 1.3 comes with the first answer
+			_ = c.Close()
+			return c.Conn.(*tls.Conn).ConnectionState().DidResume
+		}
+		for i, want := range []bool{false, true, true} {
+			if got := resumed(); got != want {
+				t.Errorf("version %x, connection %d: resumed %v, want %v", version, i, got, want)
+			}
+		}
+		keys.renew(t)
+		if resumed() {
+			t.Errorf("version %x: resumed although the certificate was replaced", version)
+		}
+	}
 }
