@@ -16,8 +16,8 @@ type Options struct {
 	// MaxInputBytes limits the unread input of a blocked connection. Default and minimum: two commands of maximum size.
 	MaxInputBytes int
 
-	// MaxOutputBytes limits the unsent output of a connection. Default: 16 MiB. A single larger answer (an inspect of a
-	// hundred large jobs) is allowed if there is no other output.
+	// MaxOutputBytes limits the unsent output of a connection. Default: 16 MiB. A single larger answer (a large job) is
+	// allowed if there is no other output.
 	MaxOutputBytes int
 
 	// Namespace is the prefix of all queues of this front-end. Clients do not see it.

@@ -51,7 +51,7 @@ func (s *Session) listJobs(p *pipeline, r *request, state core.State) {
 	}
 	p.Ask(&core.ListJobs{
 		Tag: p.expect(pending{answer: answerJobs, large: true}), Queue: s.queue(r.args[0]), State: state,
-		Offset: offset, Limit: limit,
+		Offset: offset, Limit: limit, NoBody: true,
 	})
 }
 
@@ -106,24 +106,7 @@ func answerJob(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
 	return s.appendJob(appendOK(b, 1), r.Info)
 }
 
-// answerJobs writes a page of jobs, without those that were removed before their body was read.
-func answerJobs(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
-	count := 0
-	for i := range r.Jobs {
-		if r.Jobs[i].Job != nil {
-			count++
-		}
-	}
-	b = appendOK(b, count)
-	for i := range r.Jobs {
-		if r.Jobs[i].Job != nil {
-			b = s.appendJob(b, &r.Jobs[i])
-		}
-	}
-	return b
-}
-
-// AppendJob appends a job.
+// appendJob appends a job.
 func (s *Session) appendJob(b []byte, info *core.JobInfo) []byte {
 	j := info.Job
 	scheduled := j.ReadyAt != 0

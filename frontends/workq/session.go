@@ -17,9 +17,10 @@ type Session struct {
 	needed   int    // input bytes that the command needs at least; zero: unknown
 	eofError string // the answer if the client sends EOF instead
 	skip     skippedBody
-	waiting  pending // the command that waits for its reply; tag zero: none
-	closing  bool    // no more input is read
-	eof      bool    // the client has closed its sending side
+	waiting  pending  // the command that waits for its reply; tag zero: none
+	listing  *listing // the answer that is being written; nil: none
+	closing  bool     // no more input is read
+	eof      bool     // the client has closed its sending side
 
 	deliveries frontends.Deliveries
 
@@ -43,13 +44,13 @@ func (s *Session) Feed(in []byte) int {
 	if s.closing {
 		return len(in)
 	}
-	if s.waiting.tag != 0 || len(in) < s.needed {
+	if s.Blocked() || len(in) < s.needed {
 		return 0
 	}
 	p := s.begin()
 	defer s.end(p)
 	used := 0
-	for len(in) > used && !s.closing && s.waiting.tag == 0 {
+	for len(in) > used && !s.closing && !s.Blocked() {
 		n, more := s.step(p, in[used:])
 		used += n
 		if !more {
@@ -253,6 +254,10 @@ func (s *Session) say(text string) { s.conn.Out().WriteString(text) }
 
 // Deliver implements frontends.Session.
 func (s *Session) Deliver() {
+	if s.listing != nil {
+		s.proceed()
+		return
+	}
 	if s.waiting.tag == 0 {
 		return
 	}
@@ -271,8 +276,11 @@ func (s *Session) EOF(input []byte) {
 		if s.waiting.tag != 0 {
 			s.cancelWait(timedOut)
 		}
+		if s.listing != nil {
+			s.proceed()
+		}
 		input = input[s.Feed(input):]
-		if s.waiting.tag == 0 {
+		if !s.Blocked() {
 			break
 		}
 	}
@@ -283,15 +291,15 @@ func (s *Session) EOF(input []byte) {
 }
 
 // Blocked implements frontends.Blocker.
-func (s *Session) Blocked() bool { return s.waiting.tag != 0 }
+func (s *Session) Blocked() bool { return s.waiting.tag != 0 || s.listing != nil }
 
 // WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no run and no further job, but
-// still gets a result, and a job that is being read for it.
+// still gets a result, a list, and a job that is being read for it.
 func (s *Session) WaitsHalfClosed() bool {
 	if s.waiting.tag != 0 && !s.waiting.isResult && !s.waiting.reading {
 		s.cancelWait(timedOut)
 	}
-	return s.waiting.tag != 0
+	return s.Blocked()
 }
 
 // Stop implements frontends.Stopper.
@@ -319,7 +327,7 @@ func (s *Session) cancelWait(text string) {
 
 // Closed implements frontends.Session.
 func (s *Session) Closed() {
-	s.closing = true
+	s.closing, s.listing = true, nil
 	s.front.broker.Close(s.client)
 }
 

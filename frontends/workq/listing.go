@@ -1,0 +1,80 @@
+package workq
+
+import "broker/core"
+
+// Limits of a listing of jobs.
+const (
+	listStep  = 256 << 10 // output of one step, in bytes; a body may be larger
+	maxKept   = 4 << 10   // a body of this size is kept until it is written; a larger one is read anew
+	chunkSize = 64 << 10
+)
+
+// listing is the answer to "inspect jobs" that is being written. Its bodies may be large and on the disk: it reads and writes
+// a few at a time, so that other connections are served in between, and goes on as the client reads.
+type listing struct {
+	jobs    []core.JobInfo // not written yet, without large bodies
+	commit  core.Commit    // that they rest on
+	unsent  []byte         // of the block at hand
+	written int            // bytes in this step
+}
+
+// answerJobs starts to write a page of jobs, without those that were removed before they were read.
+func answerJobs(s *Session, b []byte, _ *pending, r *core.Reply) []byte {
+	l := &listing{commit: r.Commit}
+	for _, info := range r.Jobs {
+		if info.Job == nil {
+			continue
+		}
+		if info.BodyBytes > maxKept {
+			job := *info.Job
+			job.Body, info.Job = nil, &job
+		}
+		l.jobs = append(l.jobs, info)
+	}
+	if len(l.jobs) > 0 {
+		s.listing = l
+		s.conn.Wake()
+	}
+	return appendOK(b, len(l.jobs))
+}
+
+// proceed writes more of the listing, after EOF all of it. Deliver calls it.
+func (s *Session) proceed() {
+	l := s.listing
+	l.written = 0
+	for s.eof || l.written < listStep && !s.conn.Backpressured() {
+		if len(l.unsent) == 0 {
+			if len(l.jobs) == 0 {
+				s.listing = nil
+				return
+			}
+			l.unsent = s.appendJob(nil, s.withBody(&l.jobs[0]))
+			l.jobs[0] = core.JobInfo{}
+			l.jobs = l.jobs[1:]
+		}
+		n := min(len(l.unsent), chunkSize)
+		out := s.conn.Out()
+		out.Put(append(out.Buf(), l.unsent[:n]...), l.commit)
+		l.unsent = l.unsent[n:]
+		l.written += n
+	}
+	if l.written >= listStep {
+		s.conn.Wake()
+	}
+}
+
+// withBody reads the body of a job that was listed without. If the job has been removed since, nobody knows it any more: it is
+// listed with an empty one, since the number of jobs has been announced.
+func (s *Session) withBody(info *core.JobInfo) *core.JobInfo {
+	if len(info.Job.Body) == info.BodyBytes {
+		return info
+	}
+	s.tag++
+	for _, r := range s.front.broker.Do(s.client, []core.Op{&core.Inspect{Tag: s.tag, Ref: core.Ref{Seq: info.Seq}}}, nil) {
+		if r.Kind == core.Inspected && r.Info.Job != nil {
+			info.Job.Body = r.Info.Job.Body
+			s.listing.commit = max(s.listing.commit, r.Commit)
+		}
+	}
+	return info
+}
