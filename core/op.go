@@ -415,8 +415,9 @@ type OpenBatch struct {
 	Tag         uint64
 	Parent      uint64
 	Description string
-	Complete    *Job // nil: none
-	Success     *Job // nil: none
+	Owner       string // who opens it, for the front-ends' rules
+	Complete    *Job   // nil: none
+	Success     *Job   // nil: none
 	OpenUntil   Instant
 }
 

@@ -201,6 +201,7 @@ type BatchInfo struct {
 	Number      uint64
 	Parent      uint64
 	Description string
+	Owner       string
 	CreatedAt   Instant
 	Until       Instant // not committed: removed then, or committed again; finished: kept until then; zero: no such time
 	Total       int

@@ -1,6 +1,9 @@
 package frontends
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/frontends/access"
+)
 
 // Deliveries remembers the jobs that a session has written to its client until their bytes have left. A session whose
 // leases outlive the connection has one, so that a job which the client cannot have received goes to another worker.
@@ -40,5 +43,5 @@ func (d *Deliveries) Release(b core.Broker, p core.Protocol, out *Outbox, unsent
 		ops[i] = &core.Release{Ref: core.Ref{Seq: j.seq}, Epoch: j.epoch}
 	}
 	d.jobs = nil
-	core.DoOnce(b, p, ops...)
+	core.DoOnce(access.Unguarded(b), p, ops...)
 }

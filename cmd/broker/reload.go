@@ -6,12 +6,14 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"broker/config"
 	"broker/core"
+	"broker/frontends/access"
 	"broker/frontends/faktory"
 )
 
@@ -106,6 +108,13 @@ func readSettings(sources config.Sources) (config.Config, error) {
 		return c, err
 	}
 	var errs []error
+	for i, principal := range c.Principals {
+		if access.IsReserved(principal.Name) {
+			errs = append(errs, config.Problem{
+				Setting: fmt.Sprintf("principal[%d].name", i), Text: strconv.Quote(principal.Name) + " is the name of clients without a principal",
+			})
+		}
+	}
 	for i, entry := range c.Crons {
 		if err := faktory.CheckUnit(entry.Unit); err != nil {
 			errs = append(errs, config.Problem{Setting: fmt.Sprintf("cron[%d].job", i), Text: err.Error()})

@@ -10,7 +10,8 @@ import (
 
 // Guard is a core.Broker for the connections of one protocol that refuses what their principals may not do: the reply to
 // such an operation is Failed with core.ErrForbidden, in its place among the other replies, and no reply where the operation
-// has none. Clients that were opened without Admit may do everything.
+// has none. Where principals are configured, a client that was opened without Admit is Nobody: what a front-end does itself, it
+// does on the broker that Unguarded returns, or as a client that it admits as Everyone.
 type Guard struct {
 	core.Broker
 	control  *Control
@@ -57,14 +58,24 @@ func Admit(b core.Broker, o core.ClientOptions, shown Credentials) core.ClientID
 	return id
 }
 
+// Unguarded is the broker behind a Guard, for what a front-end does itself rather than for one of its clients.
+func Unguarded(b core.Broker) core.Broker {
+	if g, ok := b.(*Guard); ok {
+		return g.Broker
+	}
+	return b
+}
+
 // PrincipalOf is who a client is.
 func PrincipalOf(b core.Broker, id core.ClientID) *Principal {
-	if g, ok := b.(*Guard); ok {
-		if c := g.client(id); c != nil {
-			return g.principal(c)
-		}
+	g, ok := b.(*Guard)
+	if !ok {
+		return Everyone
 	}
-	return Everyone
+	if c := g.client(id); c != nil {
+		return g.principal(c)
+	}
+	return g.control.Default("")
 }
 
 // Allowed reports whether a client may do what belongs to no operation, and counts the refusal if it may not.
@@ -126,7 +137,10 @@ func (g *Guard) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Re
 	}
 	c := g.client(id)
 	if c == nil {
-		return g.Broker.Do(id, ops, into)
+		for _, op := range ops {
+			into = g.refuse(op, into)
+		}
+		return into
 	}
 	p := g.principal(c)
 	if p.MayAll(Admin) {
@@ -144,13 +158,19 @@ func (g *Guard) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Re
 			into = g.Broker.Do(id, ops[from:i], into)
 		}
 		from = i + 1
-		g.control.CountRefusal(g.protocol)
-		if tag := op.TagOf(); tag != 0 {
-			into = append(into, core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrForbidden})
-		}
+		into = g.refuse(op, into)
 	}
 	if from < len(ops) {
 		into = g.Broker.Do(id, ops[from:], into)
+	}
+	return into
+}
+
+// refuse counts the refusal of an operation and adds the reply to it, if it has one.
+func (g *Guard) refuse(op core.Op, into []core.Reply) []core.Reply {
+	g.control.CountRefusal(g.protocol)
+	if tag := op.TagOf(); tag != 0 {
+		into = append(into, core.Reply{Kind: core.Failed, Tag: tag, Err: core.ErrForbidden})
 	}
 	return into
 }

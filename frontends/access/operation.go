@@ -11,16 +11,17 @@ import (
 func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 	switch op := op.(type) {
 	case *core.Submit:
-		return p.May(Produce, op.Job.Queue)
+		return p.May(Produce, op.Job.Queue) && mayLink(b, p, op.Job)
 	case *core.Await:
 		return mayJob(b, p, op.Ref, Produce)
 	case *core.OpenBatch:
+		op.Owner = p.Name()
 		return p.MaySome(Produce) && (op.Complete == nil || p.May(Produce, op.Complete.Queue)) &&
-			(op.Success == nil || p.May(Produce, op.Success.Queue))
+			(op.Success == nil || p.May(Produce, op.Success.Queue)) && (op.Parent == 0 || MayBatch(b, p, Produce, op.Parent))
 	case *core.CloseBatch:
-		return p.MaySome(Produce)
+		return MayBatch(b, p, Produce, op.Batch)
 	case *core.InspectBatch:
-		return p.MaySome(Produce) || p.MaySome(Read)
+		return MayBatch(b, p, Produce, op.Batch) || MayBatch(b, p, Read, op.Batch)
 	case *core.Inspect:
 		return mayInspect(b, p, op)
 	case *core.Register:
@@ -99,6 +100,9 @@ func mayInspect(b core.Broker, p *Principal, op *core.Inspect) bool {
 	if p.MayAll(Read) || p.MayAll(Produce) {
 		return true
 	}
+	if !p.MaySome(Read) && !p.MaySome(Produce) && !p.MaySome(Consume) {
+		return false
+	}
 	look := *op
 	look.Tag, look.Brief = 0, true
 	for _, r := range core.DoOnce(b, core.Internal, &look) {
@@ -108,6 +112,54 @@ func mayInspect(b core.Broker, p *Principal, op *core.Inspect) bool {
 		}
 	}
 	return true
+}
+
+// mayLink reports whether a principal may have a job wait for others, and a batch wait for the job.
+func mayLink(b core.Broker, p *Principal, job *core.Job) bool {
+	if p.MayAll(Produce) {
+		return true
+	}
+	return (job.Parent == 0 || mayJob(b, p, core.Ref{Seq: job.Parent}, Produce)) &&
+		!slices.ContainsFunc(job.After, func(seq uint64) bool { return !mayJob(b, p, core.Ref{Seq: seq}, Produce) }) &&
+		(job.Batch == 0 || MayBatch(b, p, Produce, job.Batch))
+}
+
+// MayBatch reports whether a principal may use a batch in a role: one that it has opened, or one with callbacks in queues for
+// which it has the role, since whoever commits, reopens or fills a batch decides when they run. The batches that the batch
+// belongs to count too. A batch that is not there is for the core to refuse.
+func MayBatch(b core.Broker, p *Principal, r Role, number uint64) bool {
+	if p.MayAll(r) {
+		return true
+	}
+	if !p.MaySome(r) {
+		return false
+	}
+	for callbacks := false; ; {
+		batch := inspectBatch(b, number)
+		if batch == nil || batch.Owner != "" && batch.Owner == p.Name() {
+			return true
+		}
+		for _, job := range []uint64{batch.CompleteJob, batch.SuccessJob} {
+			if job == 0 {
+				continue
+			}
+			if callbacks = true; !mayJob(b, p, core.Ref{Seq: job}, r) {
+				return false
+			}
+		}
+		if number = batch.Parent; number == 0 {
+			return callbacks
+		}
+	}
+}
+
+func inspectBatch(b core.Broker, number uint64) *core.BatchInfo {
+	for _, reply := range core.DoOnce(b, core.Internal, &core.InspectBatch{Batch: number}) {
+		if reply.Kind == core.BatchReply {
+			return reply.Batch
+		}
+	}
+	return nil
 }
 
 // mayJob reports whether a principal has a role for the queue that a job is in.

@@ -2,7 +2,10 @@ package access
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
+
+	"broker/core"
 )
 
 // Principal is a person or program with rights. It keeps its identity when the settings are read again: who holds it
@@ -14,6 +17,31 @@ type Principal struct {
 
 // Everyone may do everything: the principal of all clients where none is configured.
 var Everyone = newPrincipal("", []Grant{{Role: Admin}})
+
+// Names of clients that are no principals of the settings. No principal may have one of them: the audit log tells them apart, and
+// operations, pages and idempotency keys belong to a name.
+const (
+	NameAnonymous  = "anonymous" // has shown no credentials
+	passwordSuffix = ".password" // of a port: http.password, faktory.password
+)
+
+// IsReserved reports whether no principal of the settings may have a name.
+func IsReserved(name string) bool {
+	protocol, found := strings.CutSuffix(name, passwordSuffix)
+	return name == "" || name == NameAnonymous ||
+		found && slices.ContainsFunc(core.Protocols[:], func(p core.Protocol) bool { return p.String() == protocol })
+}
+
+// passwordHolders are the principals of PasswordOf.
+var passwordHolders = func() (all [len(core.Protocols)]*Principal) {
+	for _, p := range core.Protocols {
+		all[p] = newPrincipal(p.String()+passwordSuffix, []Grant{{Role: Admin}})
+	}
+	return all
+}()
+
+// PasswordOf is the principal of clients that know the password of a protocol's port, which gives all rights.
+func PasswordOf(p core.Protocol) *Principal { return passwordHolders[p] }
 
 // Nobody may do nothing: the principal of a client that has shown no credentials where principals are configured.
 var Nobody = newPrincipal("", nil)

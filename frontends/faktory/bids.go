@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // batchIDs makes batch ids from batch numbers and reads them. Clients keep ids, so these forms never change:
@@ -40,7 +41,7 @@ type storedBIDs struct {
 // load reads the prefix of the store.
 func (ids *batchIDs) load(b core.Broker) {
 	var stored storedBIDs
-	for _, r := range core.DoOnce(b, core.Internal, &core.ReadMeta{Name: bidsMeta}) {
+	for _, r := range core.DoOnce(access.Unguarded(b), core.Internal, &core.ReadMeta{Name: bidsMeta}) {
 		if json.Unmarshal(r.Data, &stored) == nil { // nothing is stored before the first batch
 			ids.prefix, ids.first = stored.Prefix, stored.First
 		}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"broker/core"
 	"broker/frontends"
 	"broker/frontends/access"
 )
@@ -40,7 +41,7 @@ func (l *login) run(o *Options) {
 // byPassword finds who the client is by the password that it proves to know: the front-end's own gives all rights.
 func (l *login) byPassword(o *Options) (*access.Principal, bool) {
 	if o.Password != "" && l.challenge.accepts(l.hello, o.Password) {
-		return access.Everyone, true
+		return access.PasswordOf(core.Faktory), true
 	}
 	p := o.Access.ByPassword(func(password string) bool { return l.challenge.accepts(l.hello, password) })
 	return p, p != nil

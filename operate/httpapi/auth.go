@@ -36,6 +36,17 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
+// restricted is guarded for what belongs to no queue and needs a role.
+func (s *Server) restricted(r access.Role, next http.HandlerFunc) http.Handler {
+	return s.guarded(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if err := callerOf(req.Context()).Require(r); err != nil {
+			s.problemOf(err).write(w)
+			return
+		}
+		next(w, req)
+	}))
+}
+
 // caller is who makes a request.
 func caller(r *http.Request, p *access.Principal) service.Caller {
 	c := service.Caller{Principal: p, Address: r.RemoteAddr, Via: "http"}

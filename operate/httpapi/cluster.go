@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"broker/frontends/access"
 	"broker/operate/service"
 )
 
@@ -34,6 +35,9 @@ type clusterOutput struct{ Body service.ClusterOverview }
 func (s *Server) registerCluster(api huma.API) {
 	show := operation("get-cluster", http.MethodGet, "/cluster", "cluster", "List the nodes", http.StatusNotImplemented)
 	huma.Register(api, show, func(ctx context.Context, _ *struct{}) (*clusterOutput, error) {
+		if err := callerOf(ctx).Require(access.Read); err != nil {
+			return nil, s.problemOf(err)
+		}
 		if s.options.Cluster == nil {
 			return nil, problem(http.StatusNotImplemented, string(service.CodeUnsupported), "this broker is not a node of a cluster")
 		}

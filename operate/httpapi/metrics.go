@@ -174,14 +174,14 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	s.spans(b.Spans)
-	stats, queues, histograms := m.read(b.Broker)
+	stats, base, queues, histograms := m.read(b.Broker)
 	if stats == nil {
 		return // the broker is gone
 	}
 	s.gauge(drainingDesc, truth(stats.Draining))
 	s.gauge(queuesDesc, float64(stats.Queues))
 	s.jobs(stats, queues)
-	s.totals(m.base, stats, queues)
+	s.totals(base, stats, queues)
 	s.histograms(queues, histograms)
 	for _, state := range []core.State{core.Scheduled, core.Retrying, core.Leased} {
 		s.counter(dueDesc, stats.Due[state], state.String())
@@ -201,21 +201,20 @@ func (m *metrics) forget() {
 	m.diskLow.Store(false) // the next one looks at its disk within a second
 }
 
-// read asks the broker for its counters, the queues that have labels of their own, and their histograms.
-func (m *metrics) read(b core.Broker) (*core.Stats, []core.QueueInfo, []core.Histograms) {
+// read asks the broker for its counters, as they are and as they were when the totals began, the queues that have labels of their
+// own, and their histograms.
+func (m *metrics) read(b core.Broker) (stats, base *core.Stats, queues []core.QueueInfo, histograms []core.Histograms) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.client == 0 {
 		m.client = b.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
 	}
 	const statsTag, queuesTag = 1, 2
-	var stats *core.Stats
-	var queues []core.QueueInfo
 	for _, r := range b.Do(m.client, []core.Op{&core.ReadStats{Tag: statsTag}}, nil) {
 		stats = r.Stats
 	}
 	if stats == nil {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
 	list := &core.ListQueues{Tag: queuesTag, Limit: maxQueues, Busiest: stats.Queues > maxQueues}
 	for _, r := range b.Do(m.client, []core.Op{list}, nil) {
@@ -224,7 +223,7 @@ func (m *metrics) read(b core.Broker) (*core.Stats, []core.QueueInfo, []core.His
 	if m.base == nil {
 		m.base = stats
 	}
-	return stats, queues, readHistograms(b, m.client, queues)
+	return stats, m.base, queues, readHistograms(b, m.client, queues)
 }
 
 // scrape is one answer in the making.

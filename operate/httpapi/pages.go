@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"broker/core"
 	"broker/frontends/access"
 	"broker/operate/service"
 )
@@ -69,7 +70,7 @@ func (s *Server) bySecret(r *http.Request, secret string) (*access.Principal, *P
 			return p, nil
 		}
 		if s.options.Password != "" && access.SamePassword(secret, s.options.Password) {
-			return access.Everyone, nil
+			return access.PasswordOf(core.HTTP), nil
 		}
 	}
 	if s.options.Password == "" && !s.options.Access.Enabled() {

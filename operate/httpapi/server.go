@@ -118,8 +118,8 @@ func (s *Server) HTTP() *http.Server {
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.HandleFunc("GET /health", s.health)
-	mux.Handle("GET /metrics", s.guarded(s.serveMetrics()))
-	mux.Handle("GET /stats", s.guarded(http.HandlerFunc(s.stats)))
+	mux.Handle("GET /metrics", s.restricted(access.Read, s.serveMetrics().ServeHTTP))
+	mux.Handle("GET /stats", s.restricted(access.Read, s.stats))
 	s.serveDocument(mux, s.newAPI(mux))
 	if s.options.Profiling {
 		s.profiles(mux)

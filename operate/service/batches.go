@@ -116,12 +116,12 @@ func (s *Service) Batches(ctx context.Context, caller Caller, limit int, cursor 
 
 // Batch shows a batch with those below it.
 func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTree, error) {
-	if err := caller.maySeeBatches(); err != nil {
-		return nil, err
-	}
 	number, err := s.parseBatchName(id)
 	if err != nil {
 		return nil, &Error{Code: CodeBatchNotFound, Detail: err.Error()}
+	}
+	if err := s.mayBatch(caller, access.Read, number); err != nil && s.mayBatch(caller, access.Produce, number) != nil {
+		return nil, err
 	}
 	c := s.open(caller, caller.Name())
 	defer c.close()
@@ -139,16 +139,17 @@ func (s *Service) Batch(ctx context.Context, caller Caller, id string) (*BatchTr
 	return &tree, nil
 }
 
-// maySeeBatches checks that the caller may see a batch that it can name: producers ask for the progress of theirs.
-func (c Caller) maySeeBatches() error {
-	if c.Principal != nil && c.Principal.MaySome(access.Produce) {
+// mayBatch checks that the caller may use a batch in a role, by the rule of all ports.
+func (s *Service) mayBatch(caller Caller, r access.Role, number uint64) error {
+	if caller.Principal != nil && access.MayBatch(s.o.Broker, caller.Principal, r, number) {
 		return nil
 	}
-	return c.mayAll(access.Read)
+	return &Error{Code: CodeForbidden, Detail: "principal " + caller.Name() + " lacks the role " + r.String() +
+		" for the callbacks of batch " + s.batchName(number) + ", and has not opened it"}
 }
 
-// mayBatch checks that the caller may open and commit batches.
-func (c Caller) mayBatch() error {
+// maySubmit checks that the caller may submit anything.
+func (c Caller) maySubmit() error {
 	if c.Principal != nil && c.Principal.MaySome(access.Produce) {
 		return nil
 	}
@@ -157,7 +158,7 @@ func (c Caller) mayBatch() error {
 
 // OpenBatch makes a batch that is open for jobs until it is committed.
 func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmission) (*Batch, error) {
-	if err := caller.mayBatch(); err != nil {
+	if err := caller.maySubmit(); err != nil {
 		return nil, err
 	}
 	c := s.open(caller, caller.Name())
@@ -166,10 +167,13 @@ func (s *Service) OpenBatch(ctx context.Context, caller Caller, b BatchSubmissio
 	if err != nil {
 		return nil, err
 	}
-	op := &core.OpenBatch{Description: b.Description, OpenUntil: s.Now().Add(open)}
+	op := &core.OpenBatch{Description: b.Description, OpenUntil: s.Now().Add(open), Owner: caller.principalName()}
 	if b.Parent != "" {
 		if op.Parent, err = s.parseBatchName(b.Parent); err != nil {
 			return nil, invalid("body.parent", "%v", err)
+		}
+		if err := s.mayBatch(caller, access.Produce, op.Parent); err != nil {
+			return nil, err
 		}
 	}
 	if op.Complete, err = s.callbackJob(c, caller, b.Complete, "body.complete."); err != nil {
@@ -213,12 +217,12 @@ func (s *Service) callbackJob(c *client, caller Caller, sub *Submission, at stri
 
 // CommitBatch closes a batch for submissions and lets its callbacks run; with reopen it accepts jobs again.
 func (s *Service) CommitBatch(ctx context.Context, caller Caller, id string, reopen bool) (*Batch, error) {
-	if err := caller.mayBatch(); err != nil {
-		return nil, err
-	}
 	number, err := s.parseBatchName(id)
 	if err != nil {
 		return nil, &Error{Code: CodeBatchNotFound, Detail: err.Error()}
+	}
+	if err := s.mayBatch(caller, access.Produce, number); err != nil {
+		return nil, err
 	}
 	c := s.open(caller, caller.Name())
 	defer c.close()

@@ -16,6 +16,7 @@ const defaultCommitTimeout = 10 * time.Second
 // client is the broker's client for the time of one call. One goroutine uses it.
 type client struct {
 	b       core.Broker
+	caller  Caller
 	id      core.ClientID
 	wake    notify.Signal
 	replies []core.Reply // fetched and not looked at yet
@@ -25,7 +26,7 @@ type client struct {
 
 // open registers a client for one call; close it.
 func (s *Service) open(caller Caller, name string) *client {
-	c := &client{b: s.o.Broker, wake: notify.NewSignal(), commitTimeout: s.o.CommitTimeout}
+	c := &client{b: s.o.Broker, caller: caller, wake: notify.NewSignal(), commitTimeout: s.o.CommitTimeout}
 	c.id = c.b.Open(core.ClientOptions{
 		Protocol: core.HTTP, Wake: c.wake.Set, Address: caller.Address, Identity: caller.Identity, Name: name,
 	})

@@ -97,7 +97,7 @@ func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 		}
 	}
 	if f.Parent != "" {
-		if out.Parent, err = s.seqOf(c, f.Parent, "parent"); err != nil {
+		if out.Parent, err = s.seqOf(c, access.Read, f.Parent, "parent"); err != nil {
 			return out, err
 		}
 	}

@@ -138,13 +138,22 @@ type Caller struct {
 	name      string // of the principal, where that is not at hand
 }
 
-// Name is what the audit log calls the caller.
+// Name is what the audit log calls the caller; idempotency keys, pages and operations are the caller's of that name. Callers
+// that are no principal of the settings have names that none of those can have.
 func (c Caller) Name() string {
 	if c.name != "" {
 		return c.name
 	}
 	if c.Principal == nil || c.Principal.Name() == "" {
-		return "anonymous"
+		return access.NameAnonymous
+	}
+	return c.Principal.Name()
+}
+
+// principalName is the name of the caller's principal; empty: it is nobody in particular.
+func (c Caller) principalName() string {
+	if c.Principal == nil || access.IsReserved(c.Principal.Name()) {
+		return ""
 	}
 	return c.Principal.Name()
 }
@@ -156,6 +165,9 @@ func (c Caller) may(r access.Role, queue string) error {
 	}
 	return &Error{Code: CodeForbidden, Detail: "principal " + c.Name() + " lacks the role " + r.String() + " for queue " + queue}
 }
+
+// Require checks that the caller has a role without limits, for what is not asked of a Service.
+func (c Caller) Require(r access.Role) error { return c.mayAll(r) }
 
 // mayAll checks that the caller has a role without limits.
 func (c Caller) mayAll(r access.Role) error {

@@ -301,20 +301,21 @@ func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) erro
 	return nil
 }
 
-// setLinks resolves the names of other jobs.
+// setLinks resolves the names of other jobs and of the batch. Whoever has a job wait for another one, or a batch for the job,
+// needs the right to submit to those queues too.
 func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string) error {
 	if len(sub.After) > core.MaxAfter {
 		return invalid(at+"after", "after must not name more than %d jobs", core.MaxAfter)
 	}
 	if sub.Parent != "" {
-		seq, err := s.seqOf(c, sub.Parent, at+"parent")
+		seq, err := s.seqOf(c, access.Produce, sub.Parent, at+"parent")
 		if err != nil {
 			return err
 		}
 		job.Parent = seq
 	}
 	for i, name := range sub.After {
-		seq, err := s.seqOf(c, name, fmt.Sprintf("%safter[%d]", at, i))
+		seq, err := s.seqOf(c, access.Produce, name, fmt.Sprintf("%safter[%d]", at, i))
 		if err != nil {
 			return err
 		}
@@ -325,22 +326,28 @@ func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string)
 		if err != nil {
 			return invalid(at+"batch", "%v", err)
 		}
+		if err := s.mayBatch(c.caller, access.Produce, batch); err != nil {
+			return err
+		}
 		job.Batch = batch
 	}
 	return nil
 }
 
-// seqOf finds a job that a field names.
-func (s *Service) seqOf(c *client, name, field string) (uint64, error) {
+// seqOf finds a job that a field names, in a queue for which the caller has a role.
+func (s *Service) seqOf(c *client, r access.Role, name, field string) (uint64, error) {
 	ref, err := s.ref(name)
 	if err != nil {
 		return 0, invalid(field, "%v", err)
 	}
-	r, err := c.ask(&core.Inspect{Ref: ref, Brief: true})
+	reply, err := c.ask(&core.Inspect{Ref: ref, Brief: true})
 	if IsCode(err, CodeJobNotFound) {
 		return 0, invalid(field, "there is no job %q", name)
 	}
-	return r.Seq, err
+	if err == nil {
+		err = c.caller.may(r, reply.Info.Queue)
+	}
+	return reply.Seq, err
 }
 
 // submit applies the operations and waits for what was asked for.

@@ -53,6 +53,7 @@ type childCount struct {
 type batchMeta struct {
 	Parent       uint64             `json:"parent,omitempty"`
 	Description  string             `json:"description,omitempty"`
+	Owner        string             `json:"owner,omitempty"`
 	CreatedAt    core.Instant       `json:"created_at"`
 	Until        core.Instant       `json:"until,omitempty"` // not committed by then, or finished and kept till then
 	Total        int                `json:"total"`

@@ -11,7 +11,7 @@ func (m *Machine) openBatch(c *client, op *core.OpenBatch) {
 	g := &batch{number: m.nextSeq}
 	m.nextSeq++
 	m.reserve()
-	g.batchMeta = batchMeta{Parent: op.Parent, Description: op.Description, CreatedAt: m.now, Until: op.OpenUntil}
+	g.batchMeta = batchMeta{Parent: op.Parent, Description: op.Description, Owner: op.Owner, CreatedAt: m.now, Until: op.OpenUntil}
 	if parent := m.batches[op.Parent]; parent != nil {
 		parent.children.count(g, 1)
 	}
@@ -159,7 +159,7 @@ func (m *Machine) inspectBatch(c *client, op *core.InspectBatch) {
 // info describes a batch to clients.
 func (g *batch) info() core.BatchInfo {
 	return core.BatchInfo{
-		Number: g.number, Parent: g.Parent, Description: g.Description, CreatedAt: g.CreatedAt, Until: g.Until, Total: g.Total,
+		Number: g.number, Parent: g.Parent, Description: g.Description, Owner: g.Owner, CreatedAt: g.CreatedAt, Until: g.Until, Total: g.Total,
 		Pending: g.members + g.Lost, Failed: g.failing + g.Lost, Lost: g.Lost, Children: g.children.all, Committed: g.Committed,
 		Complete: g.CompleteLost.shown(g.Complete), Success: g.SuccessLost.shown(g.Success),
 		CompleteJob: g.CompleteJob, SuccessJob: g.SuccessJob,

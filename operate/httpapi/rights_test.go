@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"broker/frontends/access"
+	"broker/operate/service"
+)
+
+// principals makes principals whose tokens are their names.
+func principals(t *testing.T, rights map[string][]string) *access.Control {
+	t.Helper()
+	var entries []access.Entry
+	for name, roles := range rights {
+		e := access.Entry{Name: name, TokenSHA256: access.HashToken(name)}
+		for _, r := range roles {
+			g, err := access.ParseGrant(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Grants = append(e.Grants, g)
+		}
+		entries = append(entries, e)
+	}
+	c := &access.Control{}
+	c.Load(entries)
+	return c
+}
+
+// as shows the token of a principal.
+func as(token string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+}
+
+func TestNumbersOfTheBrokerNeedARole(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{
+		Profiling: true, Cluster: &service.Cluster{
+			Overview: func(context.Context) service.ClusterOverview { return service.ClusterOverview{} },
+			Numbers:  func() service.ClusterNumbers { return service.ClusterNumbers{} },
+		},
+		Access: principals(t, map[string][]string{
+			"reader": {"read"}, "mailer": {"read:mail"}, "producer": {"produce"}, "operator": {"operate"}, "root": {"admin"},
+		}),
+	})
+	b := *f.server.backend.Load()
+	b.Stats = func() []byte { return []byte("{}") }
+	f.server.Ready(b)
+	for path, allowed := range map[string]string{
+		"/metrics": "reader operator root", "/api/v1/cluster": "reader operator root", "/stats": "reader operator root",
+		"/debug/pprof/": "root", "/debug/pprof/trace?seconds=0.01": "root",
+	} {
+		for _, who := range []string{"reader", "mailer", "producer", "operator", "root"} {
+			got := f.call("GET", path, nil, as(who)).status
+			if may := contains(allowed, who); may == (got == http.StatusForbidden) {
+				t.Errorf("%s as %s: %d", path, who, got)
+			}
+		}
+	}
+}
+
+func contains(words, word string) bool {
+	for w := range strings.FieldsSeq(words) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// A leader that steps down forgets its broker while a scrape is under way.
+func TestScrapeSurvivesTheEndOfTheBroker(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.call("POST", "/api/v1/jobs", `{"queue":"q"}`).want(201)
+	out := make(chan prometheus.Metric)
+	go func() { // ends with the scrape, which this test reads to its end
+		defer close(out)
+		f.server.metrics.Collect(out)
+	}()
+	forgotten := false
+	for m := range out {
+		if m.Desc() == drainingDesc { // the numbers were read, the totals are not told yet
+			f.server.Unready()
+			forgotten = true
+		}
+	}
+	if !forgotten {
+		t.Error("the scrape ended early")
+	}
+}
+
+// Whoever commits, reopens or fills a batch decides when its callbacks run.
+func TestBatchesBelongToWhoOpensThem(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{Access: principals(t, map[string][]string{
+		"shop": {"produce:shop.*"}, "mail": {"produce:mail.*"}, "viewer": {"read:mail.*"}, "both": {"produce:mail.*,shop.*"}, "root": {"admin"},
+	})})
+	id := f.call("POST", "/api/v1/batches", `{"success":{"queue":"mail.done"}}`, as("mail")).want(201)["id"].(string)
+	bare := f.call("POST", "/api/v1/batches", `{}`, as("mail")).want(201)["id"].(string)
+	for _, batch := range []string{id, bare} {
+		path := "/api/v1/batches/" + batch
+		f.call("GET", path, nil, as("shop")).problem(403, "forbidden")
+		f.call("POST", path+"/commit", nil, as("shop")).problem(403, "forbidden")
+		f.call("POST", path+"/reopen", nil, as("shop")).problem(403, "forbidden")
+		f.call("POST", "/api/v1/jobs", `{"queue":"shop.a","batch":"`+batch+`"}`, as("shop")).problem(403, "forbidden")
+		f.call("POST", "/api/v1/batches", `{"parent":"`+batch+`"}`, as("shop")).problem(403, "forbidden")
+	}
+	f.call("GET", "/api/v1/batches/"+id, nil, as("viewer")).want(200)
+	f.call("GET", "/api/v1/batches/"+bare, nil, as("viewer")).problem(403, "forbidden")
+	f.call("GET", "/api/v1/batches/"+id, nil, as("both")).want(200)
+	f.call("POST", "/api/v1/batches/"+bare+"/commit", nil, as("both")).problem(403, "forbidden")
+	child := f.call("POST", "/api/v1/batches", `{"parent":"`+id+`"}`, as("both")).want(201)["id"].(string)
+	f.call("POST", "/api/v1/batches/"+child+"/commit", nil, as("shop")).problem(403, "forbidden")
+	f.call("POST", "/api/v1/batches/"+child+"/commit", nil, as("mail")).want(200)
+	f.call("POST", "/api/v1/batches/"+bare+"/commit", nil, as("mail")).want(200)
+	f.call("POST", "/api/v1/batches/"+id+"/commit", nil, as("both")).want(200)
+	f.call("POST", "/api/v1/batches/"+id+"/reopen", nil, as("root")).want(200)
+}
+
+func TestJobsWaitOnlyForJobsOfQueuesWithRights(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{Access: principals(t, map[string][]string{
+		"shop": {"produce:shop.*"}, "both": {"produce:mail.*,shop.*"}, "root": {"admin"},
+	})})
+	other := f.call("POST", "/api/v1/jobs", `{"queue":"mail.a"}`, as("root")).want(201)["id"].(string)
+	own := f.call("POST", "/api/v1/jobs", `{"queue":"shop.a"}`, as("shop")).want(201)["id"].(string)
+	for _, link := range []string{`"after":["` + other + `"]`, `"after":["` + own + `","` + other + `"]`, `"parent":"` + other + `"`} {
+		f.call("POST", "/api/v1/jobs", `{"queue":"shop.b",`+link+`}`, as("shop")).problem(403, "forbidden")
+		f.call("POST", "/api/v1/jobs", `{"queue":"shop.b",`+link+`}`, as("both")).want(201)
+	}
+	f.call("POST", "/api/v1/jobs", `{"queue":"shop.b","after":["`+own+`"]}`, as("shop")).want(201)
+}
+
+// Who knows the password is an administrator, and nobody else has that name.
+func TestPasswordHasANameOfItsOwn(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{Password: "pw", Access: principals(t, map[string][]string{"anonymous": {"operate", "produce"}, "root": {"admin"}})})
+	f.call("POST", "/api/v1/jobs", `{"queue":"q"}`, as("pw")).want(201)
+	f.call("PATCH", "/api/v1/queues/q", `{"paused":true}`, as("pw")).want(200)
+	audit := f.call("GET", "/api/v1/audit", nil, as("root")).want(200)
+	if who := audit["entries"].([]any)[0].(map[string]any)["who"]; who != "http.password" {
+		t.Errorf("the audit log has %v", who)
+	}
+	submit := func(who, body string) answer {
+		return f.call("POST", "/api/v1/jobs", body, as(who), func(r *http.Request) { r.Header.Set("Idempotency-Key", "k") })
+	}
+	submit("pw", `{"queue":"q"}`).want(201)
+	submit("root", `{"queue":"other"}`).want(201)
+}
+
+func TestReservedNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"anonymous": true, "http.password": true, "faktory.password": true, "": true, "shop": false, "shop.password": false, "password": false,
+	} {
+		if access.IsReserved(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}
