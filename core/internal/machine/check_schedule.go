@@ -13,7 +13,7 @@ func (c *checker) eachSchedule() {
 		if all.byName[s.Name] != s || int(s.slot) != slot {
 			c.fail("schedule %q is not found by its name or slot", s.Name)
 		}
-		if (s.deadline != 0) != (s.next != 0 && !s.Paused && !s.unconfirmed) && c.m.stopped == nil {
+		if (s.deadline != 0) != (s.next != 0 && !s.Paused && !s.unconfirmed && s.unusable == nil) && c.m.stopped == nil {
 			c.fail("schedule %q is due at %d, paused %v, and has a deadline: %v", s.Name, s.next, s.Paused, s.deadline != 0)
 		}
 	}

@@ -3,6 +3,7 @@ package machine
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"sort"
 	"strings"
 	"time"
@@ -67,7 +68,8 @@ func (s *queuePolicy) sorted() []core.QueueLimit {
 	return all
 }
 
-// restorePolicy restores the policy of a queue, before its jobs.
+// restorePolicy restores the policy of a queue, before its jobs. What today's limits would refuse is kept within them: it must not
+// keep a store from opening.
 func (m *Machine) restorePolicy(name string, value []byte) error {
 	var k policyMeta
 	if err := json.Unmarshal(value, &k); err != nil {
@@ -75,18 +77,23 @@ func (m *Machine) restorePolicy(name string, value []byte) error {
 	}
 	queue := strings.TrimPrefix(name, PolicyPrefix)
 	sharing := core.Sharing{Queue: queue, Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Weights: k.Weights}
-	err := m.sharingRefusal(&sharing)
+	if queue == "" || k.Key > core.KeyUnique || (k.Key == core.KeyTag) != (k.Tag != "") {
+		return errors.New("a policy without a queue, or an unknown key")
+	}
 	limits := make([]core.QueueLimit, len(k.Limits))
 	for i, l := range k.Limits {
 		limits[i] = core.QueueLimit{Queue: queue, Scope: l.Scope, Name: string(l.Name), Throttle: core.Throttle{
 			Leased: l.Leased, LeasedPerWorker: l.PerWorker, SlotFor: l.SlotFor, Rate: l.Rate, Burst: l.Burst,
 		}}
-		if err == nil {
-			err = m.limitRefusal(&limits[i], limitName{l.Scope, string(l.Name)})
+		if l.Scope > core.ScopeKey || l.Scope == core.ScopeQueue && len(l.Name) > 0 || l.SlotFor < 0 || l.Rate < 0 || l.Burst > 0 && l.Rate == 0 {
+			return errors.New("a limit of an unknown scope, or below zero")
+		}
+		if l.Rate > 0 {
+			limits[i].Rate = min(max(l.Rate, core.MinRate), core.MaxRate)
 		}
 	}
-	if err != nil {
-		return err
+	for key, weight := range sharing.Weights {
+		sharing.Weights[key] = min(max(weight, 1), core.MaxWeight)
 	}
 	q := m.queueWithPolicy(queue)
 	q.policy.stored = true

@@ -23,6 +23,7 @@ type schedule struct {
 	live          []uint64     // jobs that may be unfinished; with a Backlog only
 	definition    []byte       // as stored
 	moved         bool         // its position has to be stored
+	unusable      error        // why its stored times mean nothing to this broker; nil: they do
 	unconfirmed   bool         // it is the configuration's, which has not confirmed it since the start
 }
 
@@ -52,10 +53,16 @@ func (v every) Next(t time.Time) time.Time {
 	return ((n+1)*v.every + v.offset).Time()
 }
 
+// never is a crontab.Schedule without times.
+type never struct{}
+
+// Next implements crontab.Schedule.
+func (never) Next(time.Time) time.Time { return time.Time{} }
+
 // parseTimes parses the times of a schedule. It may read a time zone from a file.
 func parseTimes(s *core.Schedule) (crontab.Schedule, error) {
 	if s.Every != 0 {
-		if s.Every < core.MinEvery {
+		if s.Every < time.Microsecond {
 			return nil, fmt.Errorf("an interval of %v", s.Every)
 		}
 		return every{every: core.Instant(s.Every / time.Microsecond), offset: core.Instant(s.Offset / time.Microsecond)}, nil
@@ -110,35 +117,51 @@ func (m *Machine) putRefusal(op *core.PutSchedule, old *schedule) error {
 	return m.scheduleRefusal(&op.Schedule)
 }
 
-// scheduleRefusal is what is invalid in a schedule, nil if nothing is.
+// scheduleRefusal is what is invalid in a new schedule, nil if nothing is.
 func (m *Machine) scheduleRefusal(s *core.Schedule) error {
-	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
+	if err := scheduleFormRefusal(s); err != nil {
+		return err
+	}
 	switch {
-	case s.Name == "" || len(s.Name) > core.MaxQueueName:
-		return wrong("a schedule needs a name of at most 512 bytes")
-	case (s.Cron == "") == (s.Every == 0):
-		return wrong("a schedule needs either times or an interval")
-	case s.Every != 0 && (s.Every < core.MinEvery || s.Offset < 0 || s.Zone != ""):
-		return wrong("the interval is too short, or its offset negative, or there is a time zone")
-	case s.Missed > core.MissedAll:
-		return wrong("unknown rule for missed runs")
-	case s.Backlog < 0 || s.NextAt < 0:
-		return wrong("negative backlog or next run")
-	case s.MaxMissed < 0 || s.MaxMissed > core.MaxMissed || s.MaxMissed > 0 && s.Missed != core.MissedAll:
-		return wrong("a limit of missed runs is at most 1,000, and needs that all of them are made up for")
+	case len(s.Name) > core.MaxQueueName:
+		return invalidSchedule("a schedule needs a name of at most 512 bytes")
+	case s.Every != 0 && s.Every < core.MinEvery:
+		return invalidSchedule("the interval is too short")
+	case s.MaxMissed > core.MaxMissed || s.MaxMissed > 0 && s.Missed != core.MissedAll:
+		return invalidSchedule("a limit of missed runs is at most 1,000, and needs that all of them are made up for")
 	case len(s.Cron) > maxTimesBytes || len(s.Zone) > maxTimesBytes:
-		return wrong("the times are too long")
-	case s.Job == nil:
-		return wrong("a schedule needs a job")
+		return invalidSchedule("the times are too long")
 	case payloadBytes(s.Job) > core.MaxScheduleBytes:
-		return wrong("the job of a schedule is larger than 1 MiB")
-	case s.Job.Ephemeral || s.Job.Parent != 0 || len(s.Job.After) > 0 || s.Job.Batch != 0 || s.Job.CallbackFor != 0:
-		return wrong("the job of a schedule is ephemeral or linked to others")
+		return invalidSchedule("the job of a schedule is larger than 1 MiB")
 	case !m.valid(&core.Submit{Job: s.Job}):
-		return wrong("the job of a schedule has names or tags that are too long")
+		return invalidSchedule("the job of a schedule has names or tags that are too long")
 	}
 	return nil
 }
+
+// scheduleFormRefusal is what no version of the broker has ever accepted. A stored schedule is checked for this only: a limit
+// that has become tighter since must not keep a store from opening.
+func scheduleFormRefusal(s *core.Schedule) error {
+	switch {
+	case s.Name == "":
+		return invalidSchedule("a schedule needs a name of at most 512 bytes")
+	case (s.Cron == "") == (s.Every == 0):
+		return invalidSchedule("a schedule needs either times or an interval")
+	case s.Every < 0 || s.Every != 0 && (s.Offset < 0 || s.Zone != ""):
+		return invalidSchedule("the interval or its offset is negative, or there is a time zone")
+	case s.Missed > core.MissedAll:
+		return invalidSchedule("unknown rule for missed runs")
+	case s.Backlog < 0 || s.NextAt < 0 || s.MaxMissed < 0:
+		return invalidSchedule("negative backlog, next run or limit of missed runs")
+	case s.Job == nil:
+		return invalidSchedule("a schedule needs a job")
+	case s.Job.Ephemeral || s.Job.Parent != 0 || len(s.Job.After) > 0 || s.Job.Batch != 0 || s.Job.CallbackFor != 0:
+		return invalidSchedule("the job of a schedule is ephemeral or linked to others")
+	}
+	return nil
+}
+
+func invalidSchedule(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
 
 func (m *Machine) addSchedule(s *schedule, name string) {
 	all := &m.schedules
@@ -161,7 +184,7 @@ func sameTimes(a, b *core.Schedule) bool {
 // replaceSchedule gives a schedule another definition. Its position is kept unless the times change.
 func (m *Machine) replaceSchedule(s *schedule, to *core.Schedule, times crontab.Schedule, fresh bool) {
 	before := s.Schedule
-	s.Schedule, s.times = *to, times
+	s.Schedule, s.times, s.unusable = *to, times, nil
 	s.NextAt, s.LastAt, s.LastSeq, s.Runs, s.Revision = 0, before.LastAt, before.LastSeq, before.Runs, before.Revision
 	if !fresh && before.FromConfig && to.FromConfig {
 		s.Paused = before.Paused
@@ -208,14 +231,14 @@ func (s *schedule) after(at core.Instant) core.Instant {
 // arm sets the deadline of a schedule.
 func (m *Machine) arm(s *schedule, at core.Instant) {
 	m.timers.Remove(&s.deadline)
-	if at != 0 && !s.Paused && !s.unconfirmed {
+	if at != 0 && !s.Paused && !s.unconfirmed && s.unusable == nil {
 		s.deadline = m.timers.Add(at, timer.Owner{Kind: timerSchedule, Handle: s.slot})
 	}
 }
 
 // resume leaves out the runs that were due while a schedule was paused, unless missed runs are made up for.
 func (m *Machine) resume(s *schedule) {
-	if s.Missed == core.MissedSkip && s.next != 0 && s.next <= m.now {
+	if s.unusable == nil && s.Missed == core.MissedSkip && s.next != 0 && s.next <= m.now {
 		m.advance(s, m.now)
 	}
 }

@@ -211,7 +211,7 @@ func (m *Machine) runUpTo(s *schedule, op *core.RunSchedule) (jobs int) {
 		limit = maxScheduleRuns
 	}
 	for range min(limit, maxScheduleRuns) {
-		if s.next == 0 || s.next > op.UpTo {
+		if s.next == 0 || s.next > op.UpTo || s.unusable != nil {
 			break
 		}
 		submitted, again := m.runDue(s, op.UpTo)

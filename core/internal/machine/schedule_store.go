@@ -118,15 +118,14 @@ func (m *Machine) restoreSchedule(name string, value []byte) error {
 	s := &schedule{definition: append([]byte(nil), value...)}
 	s.Schedule = core.Schedule{
 		Name: strings.TrimPrefix(name, schedulePrefix), Cron: d.Cron, Zone: d.Zone, Every: d.Every, Offset: d.Offset, Job: j,
-		Backlog: d.Backlog, Missed: d.Missed, MaxMissed: d.MaxMissed, Paused: d.Paused, FromConfig: d.FromConfig,
+		Backlog: d.Backlog, Missed: d.Missed, MaxMissed: min(d.MaxMissed, core.MaxMissed), Paused: d.Paused, FromConfig: d.FromConfig,
 	}
 	s.unconfirmed = s.FromConfig // else one that was removed from the file could run before the file is read
-	err := m.scheduleRefusal(&s.Schedule)
-	if err == nil {
-		s.times, err = parseTimes(&s.Schedule)
-	}
-	if err != nil {
+	if err := scheduleFormRefusal(&s.Schedule); err != nil {
 		return err
+	}
+	if s.times, s.unusable = parseTimes(&s.Schedule); s.unusable != nil { // such as a time zone that the system no longer has
+		s.times = never{}
 	}
 	m.addSchedule(s, s.Name)
 	return nil
@@ -154,6 +153,10 @@ func (m *Machine) restoredSchedules() {
 		}
 	}
 	for _, s := range m.schedules.slots {
+		if s.unusable != nil { // its position stays as it is: its times may be known at the next start
+			m.reportRun(s, core.ScheduleRun{DueAt: s.next, Result: core.RunRefused, Err: s.unusable})
+			continue
+		}
 		m.resetIfFromFuture(s)
 		m.arm(s, s.next)
 	}
@@ -161,7 +164,7 @@ func (m *Machine) restoredSchedules() {
 
 // resetIfFromFuture lets a schedule start anew if its position comes from a clock that was far ahead.
 func (m *Machine) resetIfFromFuture(s *schedule) bool {
-	if s.at <= m.now.Add(believable) {
+	if s.unusable != nil || s.at <= m.now.Add(believable) {
 		return false
 	}
 	m.advance(s, m.now)

@@ -99,7 +99,7 @@ func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wan
 // timesOf is when a schedule is due; old is the one that it replaces. Wanted: the operation cannot be processed yet.
 func (m *Machine) timesOf(c *client, s *core.Schedule, old *schedule) (times crontab.Schedule, wanted bool, err error) {
 	switch {
-	case old != nil && sameTimes(&old.Schedule, s):
+	case old != nil && old.unusable == nil && sameTimes(&old.Schedule, s):
 		return old.times, false, nil
 	case s.Every != 0:
 		times, err = parseTimes(s)
