@@ -20,11 +20,17 @@ func (m *Machine) Tick(now core.Instant, budget int) bool {
 			m.serveOffers()
 			continue
 		}
+		if o.Kind == timerSchedule {
+			budget -= scheduleCost - 1
+		}
 		m.timers.PopDue(m.now)
 		m.due(o)
 	}
 	return true
 }
+
+// scheduleCost is how many other deadlines a run of a schedule counts for: it computes times and admits a job.
+const scheduleCost = 16
 
 func (m *Machine) due(o timer.Owner) {
 	switch o.Kind {

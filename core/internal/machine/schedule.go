@@ -20,6 +20,7 @@ type schedule struct {
 	deadline      timer.ID
 	at, next      core.Instant
 	reported      core.Instant // the run whose refusal was reported
+	countedTo     core.Instant // no more than MaxMissed of the runs up to then are still due
 	live          []uint64     // jobs that may be unfinished; with a Backlog only
 	definition    []byte       // as stored
 	moved         bool         // its position has to be stored
@@ -185,6 +186,7 @@ func sameTimes(a, b *core.Schedule) bool {
 func (m *Machine) replaceSchedule(s *schedule, to *core.Schedule, times crontab.Schedule, fresh bool) {
 	before := s.Schedule
 	s.Schedule, s.times, s.unusable = *to, times, nil
+	s.countedTo = 0
 	s.NextAt, s.LastAt, s.LastSeq, s.Runs, s.Revision = 0, before.LastAt, before.LastSeq, before.Runs, before.Revision
 	if !fresh && before.FromConfig && to.FromConfig {
 		s.Paused = before.Paused

@@ -85,9 +85,10 @@ func (s *schedule) firstRun(upTo core.Instant) core.Instant {
 		return s.lastRun(s.next, upTo)
 	case core.MissedAll:
 	}
-	if s.MaxMissed == 0 {
+	if s.MaxMissed == 0 || s.countedTo == upTo {
 		return s.next
 	}
+	s.countedTo = upTo
 	due := s.next
 	for range s.MaxMissed {
 		if due = s.after(due); due == 0 || due >= upTo {
