@@ -93,6 +93,7 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 				},
 			})
 		}
+		all[i].contenders = append(all[i].contenders, clusters(built, missing, p)...)
 	}
 	all[0].contenders = append(all[0].contenders, contender{
 		name: unixName, dialect: gearman{}, share: 1, ours: true, missing: missing["broker"],
@@ -100,11 +101,6 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 	}, contender{
 		name: tlsName, dialect: gearman{}, share: 0.5, ours: true, missing: missing["broker"],
 		start: func(dir string) (*running, error) { return tlsBroker(built.broker, dir) },
-	}, contender{
-		name: clusterName, dialect: gearman{}, share: 0.5, ours: true, cluster: true, missing: missing["broker"],
-		start: func(dir string) (*running, error) {
-			return startCluster(built.broker, dir, func(b *server.BrokerServer) string { return b.Gearman })
-		},
 	}, contender{
 		name: natsName, dialect: nats{}, share: 0.1, cluster: true, missing: missing["nats"],
 		start: func(dir string) (*running, error) { return startNATS(built.nats, dir) },
@@ -119,6 +115,21 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		})
 	}
 	return append(all, overHTTP, qlessGroup(built.broker, missing, durabilities))
+}
+
+// clusters are three nodes of the broker, and of an earlier one.
+func clusters(built programs, missing map[string]string, p protocol) []contender {
+	all := []contender{{
+		name: clusterName, dialect: p.dialect, share: 0.5, ours: true, cluster: true, missing: missing["broker"],
+		start: func(dir string) (*running, error) { return startCluster(built.broker, dir, p.addr) },
+	}}
+	if built.before != "" {
+		all = append(all, contender{
+			name: "before, cluster of 3", dialect: p.dialect, share: 0.5, cluster: true,
+			start: func(dir string) (*running, error) { return startCluster(built.before, dir, p.addr) },
+		})
+	}
+	return all
 }
 
 // unixName is the broker whose clients use a unix socket.
