@@ -173,7 +173,7 @@ func Default() Config {
 		Faktory: Faktory{
 			Protocol: Protocol{Listen: "127.0.0.1:7419", MaxBody: 72 * MiB}, Flush: "faktory",
 		},
-		Cluster: Cluster{ElectionTimeout: time.Second, LeaseCommit: LeaseAfter},
+		Cluster: Cluster{ElectionTimeout: 500 * time.Millisecond, LeaseCommit: LeaseAfter},
 		Tracing: Tracing{Service: "broker"},
 		Qless:   Qless{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
 	}

@@ -17,6 +17,7 @@ const (
 	opAdmit  = "admit"
 	opStatus = "status"
 	opYield  = "yield"
+	opGone   = "gone"
 )
 
 // request is one call.
@@ -25,6 +26,7 @@ type request struct {
 	Cluster string `json:"cluster,omitempty"` // found
 	List    string `json:"list,omitempty"`    // found
 	Member  Member `json:"member,omitzero"`   // admit
+	Leader  string `json:"leader,omitempty"`  // gone
 	Term    uint64 `json:"term,omitempty"`    // yield: of the caller, which has no lease any more
 }
 
@@ -35,6 +37,8 @@ type response struct {
 	Hello   *hello  `json:"hello,omitempty"`
 	Status  *Status `json:"status,omitempty"`
 	Cluster string  `json:"cluster,omitempty"`
+
+	Findings *findings `json:"findings,omitempty"` // gone
 }
 
 // callError is the error that another member has answered with.
@@ -103,16 +107,20 @@ func (n *Node) answer(r *request, g *greeting) (*response, error) {
 			return nil, finalError{fmt.Errorf("node %s belongs to cluster %s", g.From, g.Cluster)}
 		}
 		return n.admit(r.Member)
+	}
+	if !n.isRunning() || g.Cluster != n.clusterID() {
+		return nil, errors.New("not a member of this cluster")
+	}
+	switch r.Op {
 	case opYield:
-		if !n.isRunning() || g.Cluster != n.clusterID() {
-			return nil, errors.New("not a member of this cluster")
-		}
 		n.yielded.Store(r.Term)
 		return &response{}, nil
+	case opGone:
+		ctx, cancel := context.WithTimeout(context.Background(), goneWithin)
+		defer cancel()
+		f := n.find(ctx, r.Leader)
+		return &response{Findings: &f}, nil
 	case opStatus:
-		if !n.isRunning() || g.Cluster != n.clusterID() {
-			return nil, errors.New("not a member of this cluster")
-		}
 		s := n.status()
 		return &response{Status: &s}, nil
 	}

@@ -53,6 +53,7 @@ type Node struct {
 	raft      *raft.Raft // set before stage is member
 	notify    chan bool
 	ended     chan *journal // that have failed; capacity 1, since one more says no more
+	left      chan string   // ids of leaders from which a connection has ended; capacity 1
 	applied   atomic.Uint64
 	unflushed atomic.Uint64 // entries since the store was last flushed, about
 
@@ -93,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 	}
 	n := &Node{
 		o: o, self: self, log: newLogger(o.Log), peers: make(map[string]*peerStatus), notify: make(chan bool, 16),
-		ended: make(chan *journal, 1),
+		ended: make(chan *journal, 1), left: make(chan string, 1),
 		leads: make(chan *Leadership, 1), failed: make(chan error, 1), closed: make(chan struct{}),
 	}
 	n.stream = newStream(n)
@@ -307,6 +308,7 @@ func (n *Node) start() error {
 	n.running.Go(n.watchLead)
 	n.running.Go(n.watchDisk)
 	n.running.Go(n.watchMembers)
+	n.running.Go(n.watchLeader)
 	return nil
 }
 

@@ -24,7 +24,7 @@ type Options struct {
 	Listener net.Listener // on which the other members call
 	TLS      *tls.Config  // for calls in both directions; nil: none
 
-	ElectionTimeout time.Duration // without a word of the leader; zero: 1 s
+	ElectionTimeout time.Duration // without a word of the leader; zero: 0.5 s
 	MaxLogBytes     uint64        // the log is cut to half of this when it is larger; zero: 64 MiB
 	MinFreeDisk     uint64        // a leader with less free disk space, in bytes, hands the lead over; zero: never
 	Version         string        // of the program, for the others to see
@@ -75,7 +75,7 @@ func find(all []Member, id string) (Member, bool) {
 }
 
 // defaultElection is how long a follower waits for its leader.
-const defaultElection = time.Second
+const defaultElection = 500 * time.Millisecond
 
 // defaultMaxLog bounds the log. A follower that lags behind by more than half of it gets a copy of the store.
 const defaultMaxLog = 64 << 20

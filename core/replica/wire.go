@@ -176,7 +176,7 @@ func (n *Node) accept(conn net.Conn) {
 	_ = conn.SetDeadline(time.Time{}) // as above
 	switch g.Kind {
 	case kindRaft:
-		n.stream.pass(conn)
+		n.stream.pass(conn, g.From)
 	case kindCall:
 		n.serveCall(conn, &g)
 	case kindClient:
@@ -233,13 +233,14 @@ func newStream(n *Node) *stream {
 type streamConn struct {
 	net.Conn
 
-	s  *stream
-	in map[*streamConn]struct{} // one of the maps of s
+	s    *stream
+	in   map[*streamConn]struct{} // one of the maps of s
+	from string                   // id of the member that has opened it; empty: this one has
 }
 
 // track remembers a connection until it is closed; nil: all calls have ended, and it is closed.
-func (s *stream) track(conn net.Conn, in map[*streamConn]struct{}) *streamConn {
-	c := &streamConn{conn, s, in}
+func (s *stream) track(conn net.Conn, in map[*streamConn]struct{}, from string) *streamConn {
+	c := &streamConn{conn, s, in, from}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done.Err() != nil {
@@ -255,6 +256,9 @@ func (c *streamConn) Close() error {
 	c.s.mu.Lock()
 	delete(c.in, c)
 	c.s.mu.Unlock()
+	if c.from != "" {
+		c.s.n.connectionEnded(c.from)
+	}
 	return c.Conn.Close()
 }
 
@@ -283,9 +287,9 @@ func (s *stream) endWith(conn net.Conn) (undo func() bool) {
 	return context.AfterFunc(s.done, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
-// pass hands an accepted connection to raft.
-func (s *stream) pass(conn net.Conn) {
-	c := s.track(conn, s.accepted)
+// pass hands a connection of another member to raft; from is empty for one that this node has with itself.
+func (s *stream) pass(conn net.Conn, from string) {
+	c := s.track(conn, s.accepted, from)
 	if c == nil {
 		return
 	}
@@ -328,14 +332,27 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 		if m.Address != string(to) {
 			continue
 		}
+		if m.ID == s.n.o.ID {
+			return s.self()
+		}
 		conn, err := s.n.dial(ctx, m, greeting{Kind: kindRaft})
 		if err != nil {
 			return nil, err
 		}
-		if c := s.track(conn, s.open); c != nil {
+		if c := s.track(conn, s.open, ""); c != nil {
 			return c, nil
 		}
 		return nil, net.ErrClosed
 	}
 	return nil, fmt.Errorf("call %s: %w", to, ErrNotMember)
+}
+
+// self is a connection of raft with itself: see campaign.
+func (s *stream) self() (net.Conn, error) {
+	near, far := net.Pipe()
+	s.pass(far, "")
+	if c := s.track(near, s.open, ""); c != nil {
+		return c, nil
+	}
+	return nil, net.ErrClosed
 }

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -135,4 +136,37 @@ func TestServiceWithoutItsLeader(t *testing.T) {
 	}
 	checkOutages(t, 100_000, 2500*time.Millisecond, 500*time.Millisecond)
 	checkOutages(t, 1_000_000, 4*time.Second, 500*time.Millisecond)
+}
+
+// TestLeadersDie says how long clients are without service when the leader is killed, with few jobs and the settings as they come;
+// CLUSTER_KILLS sets how often. Only a nightly run limits it.
+func TestLeadersDie(t *testing.T) {
+	kills := 5
+	if harness.Nightly {
+		kills = 50
+	}
+	if text := os.Getenv("CLUSTER_KILLS"); text != "" {
+		var err error
+		kills, err = strconv.Atoi(text)
+		check(t, err)
+	}
+	c := prepare(t, nil, "").start()
+	l := &load{c: c, stop: make(chan struct{}), lastAck: time.Now()}
+	for _, n := range c.nodes {
+		l.clients.Go(func() { l.produce(n, protocols[2]) })
+	}
+	var gaps []time.Duration
+	for range kills {
+		leader := -1
+		gaps = append(gaps, c.outage(l, func(i int) { leader = i; c.nodes[i].Process.Kill() }).Round(time.Millisecond))
+		c.restart(leader)
+	}
+	close(l.stop)
+	l.clients.Wait()
+	slices.Sort(gaps)
+	median, worst := gaps[len(gaps)/2], gaps[len(gaps)-1]
+	t.Logf("%d leaders killed: median %v, worst %v without service: %v", kills, median, worst, gaps)
+	if harness.Nightly && (median > 600*time.Millisecond || worst > time.Second) {
+		t.Errorf("without service for %v, and %v at worst; at most 600 ms and 1 s", median, worst)
+	}
 }

@@ -1,0 +1,55 @@
+package replica
+
+import (
+	"testing"
+	"time"
+)
+
+// die ends a node as a crash does: nothing is handed over, its connections end and nobody listens at its address.
+func (c *cluster) die(id string) {
+	c.t.Helper()
+	n := c.nodes[id]
+	_ = n.o.Listener.Close()
+	n.stream.closeCalls()
+	if err := n.raft.Shutdown().Error(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.stop(id)
+}
+
+// Another node leads long before the election timeout when the leader's process has died, and the lead stays where it is when only
+// a connection has ended.
+func TestDeadLeaderIsSucceededAtOnce(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	const timeout = 5 * time.Second
+	c.change = func(o *Options) { o.ElectionTimeout = timeout }
+	c.start("n1", "n2", "n3")
+	n, l, e := c.leader()
+	submit(t, e, 0, 10, 10)
+	c.caughtUp()
+	for _, other := range c.nodes {
+		if other != n {
+			other.stream.closeAccepted()
+		}
+	}
+	submit(t, e, 10, 10, 10)
+	c.caughtUp()
+	select {
+	case <-l.Lost():
+		t.Fatal("the lead was lost with a connection")
+	default:
+	}
+	e.Abandon()
+	shutdown(t, e)
+	died := n.now()
+	c.die(n.o.ID)
+	next, _, e := c.leader()
+	if took := next.now().Sub(died); took > timeout*3/5 { // when a follower notices by itself, at the earliest
+		t.Errorf("the next leader took %v", took)
+	}
+	if got := jobs(t, e); got != 20 {
+		t.Errorf("%d jobs", got)
+	}
+	shutdown(t, e)
+}
