@@ -250,7 +250,7 @@ func TestDeliberateDifferences(t *testing.T) {
 	gearmand, _ := startGearmandSource(t, b)
 	faktory, _ := startFaktorySource(t, b)
 	text := differenceTable(t, "gearmand 1.1.20", gearmand, b.Gearman, gearmandDifferences) + "\n" +
-		differenceTable(t, "Faktory 1.9.3", faktory, b.Faktory, faktoryDifferences)
+		differenceTable(t, "Faktory "+strings.TrimPrefix(server.Faktory, "v"), faktory, b.Faktory, faktoryDifferences)
 
 	root, err := server.Root()
 	check(t, err)

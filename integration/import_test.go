@@ -37,7 +37,8 @@ type importSource struct {
 var importSources = []importSource{
 	{name: "gearmand", start: startGearmandSource, fill: fillGearmand},
 	{name: "faktory", start: startFaktorySource, fill: fillFaktory, reserves: true},
-	{name: "faktory", redis: true, start: startRedisSource, fill: fillRedis, ordered: true},
+	{name: "faktory", redis: true, start: startRedisSource(server.Faktory), fill: fillRedis, ordered: true},
+	{name: "faktory", redis: true, start: startRedisSource(server.FaktoryOld), fill: fillRedis, ordered: true},
 	{name: "beanstalkd", start: startBeanstalkSource, fill: fillBeanstalk, ordered: true},
 }
 
@@ -89,15 +90,17 @@ func dialSourceFaktory(t *testing.T, address string) *faktory.Client {
 // redisOfFaktory is the port of the Faktory server whose Redis is at an address.
 var redisOfFaktory sync.Map
 
-func startRedisSource(t *testing.T, b *harness.Broker) (address string, to []string) {
-	harness.Need(t, "redis-server")
-	dir := t.TempDir()
-	s, err := server.StartFaktory(harness.Reference(t), dir, "")
-	check(t, err)
-	t.Cleanup(func() { s.Stop(10 * time.Second) })
-	address = "unix:" + dir + "/db/redis.sock"
-	redisOfFaktory.Store(address, s.Addr)
-	return address, []string{"--to", b.Faktory}
+func startRedisSource(version string) func(t *testing.T, b *harness.Broker) (address string, to []string) {
+	return func(t *testing.T, b *harness.Broker) (address string, to []string) {
+		harness.Need(t, "redis-server")
+		dir := t.TempDir()
+		s, err := server.StartFaktory(harness.FaktoryServer(t, version), dir, "")
+		check(t, err)
+		t.Cleanup(func() { s.Stop(10 * time.Second) })
+		address = "unix:" + dir + "/db/redis.sock"
+		redisOfFaktory.Store(address, s.Addr)
+		return address, []string{"--to", b.Faktory}
+	}
 }
 
 func faktoryOf(redis string) string {
@@ -159,10 +162,11 @@ func (b *beanstalkClient) put(priority, delay, ttr int, body string) {
 // importReport is what broker import -o json prints.
 type importReport struct {
 	Rows []struct {
-		Queue, State        string
-		Before, Moved, Left int
+		Queue, State, Reason         string
+		Before, Moved, Left, Refused int
 	}
-	Before, Moved, Left int
+	Before, Moved, Left, Refused int
+	Paused                       []string
 }
 
 func (r *importReport) text() string {
@@ -179,14 +183,29 @@ func importCommand(t *testing.T, b *harness.Broker, from, address string, to ...
 	return exec.CommandContext(t.Context(), harness.Binary(t), args...)
 }
 
-func runImport(t *testing.T, b *harness.Broker, from, address string, to ...string) (r importReport) {
+// exitLeft is the exit code of an import that leaves jobs at the source.
+const exitLeft = 9
+
+// runImport runs an import that moves everything.
+func runImport(t *testing.T, b *harness.Broker, from, address string, to ...string) importReport {
 	t.Helper()
-	cmd := importCommand(t, b, from, address, to...)
+	return endImport(t, 0, importCommand(t, b, from, address, to...))
+}
+
+// runPartialImport runs an import that leaves jobs at the source.
+func runPartialImport(t *testing.T, b *harness.Broker, from, address string, to ...string) importReport {
+	t.Helper()
+	return endImport(t, exitLeft, importCommand(t, b, from, address, to...))
+}
+
+// endImport runs an import and checks its exit code.
+func endImport(t *testing.T, code int, cmd *exec.Cmd) (r importReport) {
+	t.Helper()
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s%s", err, out, errs.String())
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		t.Fatalf("%v, not exit code %d\n%s%s", err, code, out, errs.String())
 	}
 	check(t, json.Unmarshal(out, &r))
 	return r
@@ -265,7 +284,13 @@ func killImports(t *testing.T, s importSource, jobs, kills int) {
 	if killed == 0 {
 		t.Errorf("%s: each import was over before it was killed", s.name)
 	}
-	r := runImport(t, b, s.name, address, to...)
+	cmd := importCommand(t, b, s.name, address, to...)
+	out, err := cmd.Output()
+	if code := cmd.ProcessState.ExitCode(); err != nil && !(s.reserves && code == exitLeft) {
+		t.Fatalf("%s: exit code %d: %s", s.name, code, out)
+	}
+	var r importReport
+	check(t, json.Unmarshal(out, &r))
 	checkImported(t, b, s, r, jobs)
 }
 
@@ -383,7 +408,7 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t)
 	b := harness.Start(t, harness.Options{})
-	address, to := startRedisSource(t, b)
+	address, to := startRedisSource(server.Faktory)(t, b)
 	c := dialSourceFaktory(t, faktoryOf(address))
 	later := time.Now().Add(48 * time.Hour).UTC().Truncate(time.Second)
 	push := func(typ, queue string, at time.Time) {
@@ -410,8 +435,9 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 	check(t, err)
 	check(t, c.PauseQueues("plain"))
 
-	r := runImport(t, b, "faktory", address, to...)
+	r := runPartialImport(t, b, "faktory", address, to...)
 	equal(t, "report", r.text(), "(all) dead 1 1 0\n(all) leased 1 0 1\n(all) retrying 1 1 0\n(all) scheduled 1 1 0\nplain ready 1 1 0\n")
+	equal(t, "paused queues", fmt.Sprint(r.Paused), "[plain]")
 	r = runImport(t, b, "faktory", address, append(to, "--leased")...)
 	equal(t, "report", r.text(), "(all) leased 1 1 0\n")
 	got := make(map[string]importedJob)
@@ -426,9 +452,7 @@ func TestImportFromFaktorysRedis(t *testing.T) {
 		equal(t, typ, fmt.Sprintf("%s %s %d", j.Queue, j.State, j.Fails), want)
 	}
 	equal(t, "time of the scheduled job", got["Later"].RunAt.UTC(), later)
-	if out := runShell(t, harness.Binary(t)+" queues plain --server http://"+b.HTTP, nil); !strings.Contains(out, "paused") {
-		t.Errorf("the queue is not paused:\n%s", out)
-	}
+	equal(t, "paused here", pausedHere(t, b, "plain"), true)
 }
 
 func TestImportFromBeanstalkd(t *testing.T) {
@@ -460,7 +484,7 @@ func TestImportFromBeanstalkd(t *testing.T) {
 	}
 	slices.Sort(got)
 	equal(t, "jobs", strings.Join(got, "\n"), strings.Join([]string{
-		`broken dead -2147483648 "buried" 60`, `mail ready 0 "" 90`, `mail ready 1023 "urgent" 60`, `mail scheduled 0 "later" 60`,
+		`broken dead -4294966271 "buried" 60`, `mail ready 0 "" 90`, `mail ready 1023 "urgent" 60`, `mail scheduled 0 "later" 60`,
 	}, "\n"))
 }
 

@@ -249,7 +249,7 @@ func prepare(dir string, protocols []string) (programs, map[string]string) {
 	note("redis-server", err)
 	note("faktory", err)
 	if missing["faktory"] == "" && slices.Contains(protocols, "faktory") {
-		p.faktory, err = server.BuildFaktory(dir)
+		p.faktory, err = server.BuildFaktory(dir, server.Faktory)
 		note("faktory", err)
 	}
 	if slices.Contains(protocols, "gearman") {

@@ -21,7 +21,13 @@ func BrokerOnly(t testing.TB) {
 // Reference returns the path of the Faktory server.
 func Reference(t testing.TB) string {
 	t.Helper()
-	return program(t, "faktory", server.BuildFaktory)
+	return FaktoryServer(t, server.Faktory)
+}
+
+// FaktoryServer returns the path of a version of the Faktory server.
+func FaktoryServer(t testing.TB, version string) string {
+	t.Helper()
+	return program(t, "faktory "+version, func(dir string) (string, error) { return server.BuildFaktory(dir, version) })
 }
 
 // startReference starts gearmand and Faktory instead of the broker.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,20 +54,30 @@ func Broker(dir string) (string, error) {
 	return target, nil
 }
 
-// BuildFaktory compiles the Faktory server from the module that contains its client. It is built with that module's go.mod,
-// so that this module does not need the server's dependencies.
-func BuildFaktory(dir string) (string, error) {
+// The versions of the Faktory server. 1.9 and 1.10 keep their queues in Redis under different names.
+const (
+	Faktory    = "v1.10.0" // whose version INFO has, and which the tests compare the broker with
+	FaktoryOld = "v1.9.3"
+)
+
+// BuildFaktory compiles a version of the Faktory server. It is built with that module's go.mod, so that this module does not need the
+// server's dependencies.
+func BuildFaktory(dir, version string) (string, error) {
 	module, err := moduleFolder()
 	if err != nil {
 		return "", err
 	}
-	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/contribsys/faktory")
-	list.Dir = module
-	out, err := list.Output()
+	download := exec.Command("go", "mod", "download", "-json", "github.com/contribsys/faktory@"+version)
+	download.Dir = module
+	out, err := download.Output()
 	if err != nil {
-		return "", fmt.Errorf("find the Faktory module: %w", err)
+		return "", fmt.Errorf("download the Faktory module: %w\n%s", err, out)
 	}
-	return goBuild(strings.TrimSpace(string(out)), "./cmd/faktory", filepath.Join(dir, "faktory"))
+	var source struct{ Dir string }
+	if err := json.Unmarshal(out, &source); err != nil {
+		return "", err
+	}
+	return goBuild(source.Dir, "./cmd/faktory", filepath.Join(dir, "faktory-"+version))
 }
 
 // BuildCollector compiles the program that decodes spans as an OpenTelemetry collector does, a module of its own.

@@ -1,14 +1,10 @@
 package importer
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -23,26 +19,35 @@ const BeanstalkPort = "11300"
 // normalPriority is the priority of most beanstalkd jobs, where 0 is the most urgent. It becomes our 0.
 const normalPriority = 1024
 
+// longestLease is the longest lease that the API accepts: 100 years. beanstalkd allows 136.
+const longestLease = 100 * 365 * 24 * 60 * 60
+
 // Submitter submits jobs to this broker over its HTTP API.
 type Submitter interface {
-	// Submit submits jobs. Those whose id is known are left out: they came with an import that was interrupted.
-	Submit(ctx context.Context, jobs []map[string]any) error
+	// Submit submits jobs. Those whose id is known are left out: they came with an import that was interrupted. It returns why
+	// single jobs were refused, by their index; the others are durable.
+	Submit(ctx context.Context, jobs []map[string]any) (refused map[int]string, err error)
 	// Kill moves jobs to the dead set.
 	Kill(ctx context.Context, ids []string) error
+	// PauseQueue pauses a queue. One that does not exist yet cannot be paused.
+	PauseQueue(ctx context.Context, queue string) error
 }
 
-// beanstalk moves the jobs of a beanstalkd: ready ones reserved in batches; delayed ones with what is left of their delay;
-// buried ones into our dead set.
+// beanstalk moves the jobs of a beanstalkd: ready ones reserved in batches; those that cannot be reserved by their ids, which
+// leaves them as they are until they are here: delayed ones with what is left of their delay, buried ones into our dead set, and
+// the jobs of paused tubes.
 type beanstalk struct {
-	net.Conn
+	*beanstalkConn
 
-	r      *bufio.Reader
-	w      *bufio.Writer
-	to     Submitter
-	now    func() time.Time
-	server string // identity of the source's process, for the ids of jobs
-	window window
-	watch  string // the tube that is watched
+	to      Submitter
+	now     func() time.Time
+	server  string // identity of the source's process, for the ids of jobs
+	window  window
+	watch   string            // the tube that is watched
+	found   []*beanstalkJob   // jobs that cannot be reserved, to be moved next
+	refused map[string]bool   // ids of jobs that this broker refused
+	held    map[string]string // of these, the reserved ones, with their priorities
+	paused  map[string]bool   // paused tubes of the source; true: their queues have been paused here
 }
 
 // OpenBeanstalk connects to a beanstalkd.
@@ -51,7 +56,10 @@ func OpenBeanstalk(source string, to Submitter) (Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
-	b := &beanstalk{Conn: conn, r: bufio.NewReader(conn), w: bufio.NewWriter(conn), to: to, now: time.Now, window: firstWindow, watch: "default"}
+	b := &beanstalk{
+		beanstalkConn: newBeanstalkConn(conn), to: to, now: time.Now, window: firstWindow, watch: "default",
+		refused: make(map[string]bool), held: make(map[string]string), paused: make(map[string]bool),
+	}
 	stats, err := b.stats("stats")
 	if err != nil {
 		b.Close()
@@ -64,97 +72,47 @@ func OpenBeanstalk(source string, to Submitter) (Source, error) {
 // Close implements Source. Jobs that are reserved and not deleted go back to their tubes.
 func (b *beanstalk) Close() { _ = b.Conn.Close() } // every command was answered
 
-// Finish implements Source.
-func (b *beanstalk) Finish(context.Context) error { return nil }
-
-// send queues a command.
-func (b *beanstalk) send(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.w, format+"\r\n", args...) // Flush returns the error
-}
-
-// reply reads the words of a reply, and the data if the word is OK, FOUND or RESERVED.
-func (b *beanstalk) reply() (words []string, data []byte, err error) {
-	if err := b.w.Flush(); err != nil {
-		return nil, nil, err
+// Finish implements Source: it releases the jobs that this broker refused.
+func (b *beanstalk) Finish(context.Context) error {
+	for id, priority := range b.held {
+		b.send("release %s %s 0", id, priority)
 	}
-	line, err := b.r.ReadString('\n')
-	if err != nil {
-		return nil, nil, lost(err)
-	}
-	words = strings.Fields(line)
-	if len(words) == 0 {
-		return nil, nil, errors.New("the source does not speak beanstalkd's protocol")
-	}
-	switch words[0] {
-	case "OK", "FOUND", "RESERVED":
-	default:
-		return words, nil, nil
-	}
-	size, err := strconv.Atoi(words[len(words)-1])
-	if err != nil || size < 0 || size > maxBulk {
-		return nil, nil, fmt.Errorf("unexpected reply %q", line)
-	}
-	data = make([]byte, size+2)
-	if _, err := io.ReadFull(b.r, data); err != nil {
-		return nil, nil, lost(err)
-	}
-	return words, data[:size], nil
-}
-
-// call sends a command and expects one of these replies.
-func (b *beanstalk) call(command string, expect ...string) (words []string, data []byte, err error) {
-	b.send("%s", command)
-	words, data, err = b.reply()
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", command, err)
-	}
-	for _, e := range expect {
-		if words[0] == e {
-			return words, data, nil
+	for range b.held {
+		if _, _, err := b.reply(); err != nil {
+			return err
 		}
 	}
-	return nil, nil, fmt.Errorf("%s: the source replied %s", command, strings.Join(words, " "))
+	clear(b.held)
+	return nil
 }
 
-// stats calls a command whose reply is a list of names and values.
-func (b *beanstalk) stats(command string) (map[string]string, error) {
-	_, data, err := b.call(command, "OK")
-	return statsOf(data), err
-}
-
-func statsOf(data []byte) map[string]string {
-	values := make(map[string]string)
-	for line := range strings.Lines(string(data)) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
-			values[name] = strings.Trim(value, `"`)
-		}
+// Reason implements Source.
+func (b *beanstalk) Reason(_, state string) string {
+	if state == Leased {
+		return "reserved by workers: import again when they are done"
 	}
-	return values
+	return "came while the import ran: import again"
 }
 
-func (b *beanstalk) tubes() ([]string, error) {
-	_, data, err := b.call("list-tubes", "OK")
+// tubeStats is the state of a tube.
+type tubeStats struct {
+	name   string
+	jobs   map[string]int // by our state
+	paused bool
+}
+
+// tubeStates are beanstalkd's words for our states.
+var tubeStates = map[string]string{Ready: "ready", Leased: "reserved", Scheduled: "delayed", Dead: "buried"}
+
+// allTubes returns the states of all tubes.
+func (b *beanstalk) allTubes() ([]tubeStats, error) {
+	names, err := b.tubes()
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for line := range strings.Lines(string(data)) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok {
-			names = append(names, strings.Trim(name, `"`))
-		}
-	}
-	return names, nil
-}
-
-// Count implements Source.
-func (b *beanstalk) Count() ([]Count, error) {
-	tubes, err := b.tubes()
-	if err != nil {
-		return nil, err
-	}
-	var counts []Count
-	for _, tube := range tubes {
-		b.send("stats-tube %s", tube)
+	var all []tubeStats
+	for _, name := range names {
+		b.send("stats-tube %s", name)
 		words, data, err := b.reply()
 		if err != nil {
 			return nil, err
@@ -163,146 +121,219 @@ func (b *beanstalk) Count() ([]Count, error) {
 			continue
 		}
 		stats := statsOf(data)
-		for name, state := range map[string]string{"ready": Ready, "reserved": Leased, "delayed": Scheduled, "buried": Dead} {
-			n, err := strconv.Atoi(stats["current-jobs-"+name])
+		t := tubeStats{name: name, jobs: make(map[string]int), paused: stats["pause-time-left"] != "0" && stats["pause-time-left"] != ""}
+		for state, word := range tubeStates {
+			n, err := strconv.Atoi(stats["current-jobs-"+word])
 			if err != nil {
-				return nil, fmt.Errorf("stats-tube %s: %w", tube, err)
+				return nil, fmt.Errorf("stats-tube %s: %w", name, err)
 			}
-			counts = append(counts, Count{tube, state, n})
+			t.jobs[state] = n
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// Count implements Source.
+func (b *beanstalk) Count() ([]Count, error) {
+	tubes, err := b.allTubes()
+	if err != nil {
+		return nil, err
+	}
+	var counts []Count
+	for _, t := range tubes {
+		for state, n := range t.jobs {
+			counts = append(counts, Count{t.name, state, n})
 		}
 	}
 	return counts, nil
 }
 
-// Move implements Source: it moves a batch of one tube, or a single delayed or buried job.
-func (b *beanstalk) Move(ctx context.Context) ([]Count, error) {
-	tubes, err := b.tubes()
+// Paused implements Source.
+func (b *beanstalk) Paused() ([]string, error) {
+	tubes, err := b.allTubes()
+	var names []string
+	for _, t := range tubes {
+		if t.paused {
+			names = append(names, t.name)
+		}
+	}
+	return names, err
+}
+
+// Move implements Source: it moves a batch of one tube.
+func (b *beanstalk) Move(ctx context.Context) (Batch, error) {
+	if len(b.found) > 0 {
+		return b.moveFound(ctx)
+	}
+	tubes, err := b.allTubes()
 	if err != nil {
-		return nil, err
+		return Batch{}, err
 	}
-	for _, tube := range tubes {
-		if n, err := b.moveReady(ctx, tube); n > 0 || err != nil {
-			return []Count{{tube, Ready, n}}, err
+	for _, t := range tubes {
+		if t.paused && !b.paused[t.name] {
+			b.paused[t.name] = false
 		}
-		if _, _, err := b.call("use "+tube, "USING"); err != nil {
-			return nil, err
+		if t.paused || t.jobs[Ready] == 0 {
+			continue
 		}
-		for _, state := range []string{Scheduled, Dead} {
-			if n, err := b.movePeeked(ctx, tube, state); n > 0 || err != nil {
-				return []Count{{tube, state, n}}, err
-			}
+		if batch, err := b.moveReady(ctx, t.name); err != nil || !batch.empty() {
+			return batch, err
 		}
 	}
-	return nil, nil
+	if b.found, err = b.find(ctx, tubes); err != nil || len(b.found) == 0 {
+		return Batch{}, err
+	}
+	return b.moveFound(ctx)
 }
 
 // beanstalkJob is a job of the source.
 type beanstalkJob struct {
-	id    string
-	body  []byte
-	stats map[string]string
+	id, tube, state string
+	priority        int64 // of a ready job of a paused tube
+	body            []byte
+	stats           map[string]string
 }
 
 // moveReady moves the next ready jobs of a tube.
-func (b *beanstalk) moveReady(ctx context.Context, tube string) (int, error) {
+func (b *beanstalk) moveReady(ctx context.Context, tube string) (Batch, error) {
 	if b.watch != tube {
 		if _, _, err := b.call("watch "+tube, "WATCHING"); err != nil {
-			return 0, err
+			return Batch{}, err
 		}
 		if _, _, err := b.call("ignore "+b.watch, "WATCHING", "NOT_IGNORED"); err != nil {
-			return 0, err
+			return Batch{}, err
 		}
 		b.watch = tube
 	}
-	for range b.window {
+	taken, again, err := b.reserve(tube)
+	for err == nil && len(taken) == 0 && again > 0 { // refused ones whose reservation had ended are reserved again
+		taken, again, err = b.reserve(tube)
+	}
+	if err != nil {
+		return Batch{}, err
+	}
+	batch, err := b.transfer(ctx, taken)
+	for _, j := range taken {
+		if b.refused[j.id] {
+			b.held[j.id] = j.stats["pri"]
+		}
+	}
+	return batch, err
+}
+
+// reserve reserves ready jobs of the tube that is watched. again counts those that are known to be refused.
+func (b *beanstalk) reserve(tube string) (taken []*beanstalkJob, again int, err error) {
+	n := int(b.window)
+	for range n {
 		b.send("reserve-with-timeout 0")
 	}
-	var taken []*beanstalkJob
 	size := 0
-	for range b.window {
+	for range n {
 		words, body, err := b.reply()
 		if err != nil {
-			return 0, err
+			return nil, 0, err
 		}
-		switch words[0] {
-		case "RESERVED":
-			taken = append(taken, &beanstalkJob{id: words[1], body: body})
-			size += len(body)
-		case "TIMED_OUT", "DEADLINE_SOON":
+		switch {
+		case words[0] == "TIMED_OUT" || words[0] == "DEADLINE_SOON":
+		case words[0] != "RESERVED":
+			return nil, 0, fmt.Errorf("reserve: the source replied %s", strings.Join(words, " "))
+		case b.refused[words[1]]:
+			again++
 		default:
-			return 0, fmt.Errorf("reserve: the source replied %s", strings.Join(words, " "))
+			taken = append(taken, &beanstalkJob{id: words[1], tube: tube, state: Ready, body: body})
+			size += len(body)
 		}
 	}
 	b.window.adapt(size)
-	return b.transfer(ctx, tube, Ready, taken)
-}
-
-// movePeeked moves the next delayed or buried job of the tube in use. It is not reserved, so that it keeps its delay, or stays
-// buried, if the import is interrupted.
-func (b *beanstalk) movePeeked(ctx context.Context, tube, state string) (int, error) {
-	command := map[string]string{Scheduled: "peek-delayed", Dead: "peek-buried"}[state]
-	words, body, err := b.call(command, "FOUND", "NOT_FOUND")
-	if err != nil || words[0] == "NOT_FOUND" {
-		return 0, err
-	}
-	return b.transfer(ctx, tube, state, []*beanstalkJob{{id: words[1], body: body}})
+	return taken, again, nil
 }
 
 // transfer submits jobs and then deletes them at the source.
-func (b *beanstalk) transfer(ctx context.Context, tube, state string, taken []*beanstalkJob) (int, error) {
+func (b *beanstalk) transfer(ctx context.Context, taken []*beanstalkJob) (Batch, error) {
 	if len(taken) == 0 {
-		return 0, nil
+		return Batch{}, nil
 	}
-	for _, j := range taken {
+	if err := b.readStats(taken); err != nil {
+		return Batch{}, err
+	}
+	var batch Batch
+	jobs := make([]map[string]any, len(taken))
+	for i, j := range taken {
+		jobs[i] = b.submission(j)
+	}
+	refused, err := b.to.Submit(ctx, jobs)
+	if err != nil {
+		return batch, fmt.Errorf("this broker: %w", err)
+	}
+	var accepted []*beanstalkJob
+	var dead []string
+	for i, j := range taken {
+		if reason, no := refused[i]; no {
+			b.refused[j.id] = true
+			batch.Refused = append(batch.Refused, Refused{j.tube, j.state, j.id, reason, jobs[i]})
+			continue
+		}
+		accepted = append(accepted, j)
+		if j.state == Dead {
+			dead = append(dead, jobs[i]["id"].(string)) //nolint:forcetypeassert // submission sets it
+		}
+	}
+	if len(dead) > 0 {
+		if err := b.to.Kill(ctx, dead); err != nil {
+			return batch, fmt.Errorf("this broker: %w", err)
+		}
+	}
+	return batch, b.remove(accepted, &batch)
+}
+
+// readStats reads the states of jobs. It stays empty if a job is gone: it is submitted with defaults.
+func (b *beanstalk) readStats(jobs []*beanstalkJob) error {
+	for _, j := range jobs {
 		b.send("stats-job %s", j.id)
 	}
-	jobs, ids := make([]map[string]any, 0, len(taken)), make([]string, 0, len(taken))
-	for _, j := range taken {
+	for _, j := range jobs {
 		_, data, err := b.reply()
 		if err != nil {
-			return 0, err
+			return err
 		}
 		j.stats = statsOf(data)
-		job := b.submission(tube, state, j)
-		jobs, ids = append(jobs, job), append(ids, job["id"].(string)) //nolint:forcetypeassert // submission sets it
 	}
-	if err := b.to.Submit(ctx, jobs); err != nil {
-		return 0, fmt.Errorf("this broker: %w", err)
-	}
-	if state == Dead {
-		if err := b.to.Kill(ctx, ids); err != nil {
-			return 0, fmt.Errorf("this broker: %w", err)
-		}
-	}
-	for _, j := range taken {
+	return nil
+}
+
+// remove deletes jobs at the source, and adds them to what the batch has moved.
+func (b *beanstalk) remove(jobs []*beanstalkJob, batch *Batch) error {
+	for _, j := range jobs {
 		b.send("delete %s", j.id)
 	}
-	for done := range taken {
+	for _, j := range jobs {
 		words, _, err := b.reply()
 		if err != nil {
-			return done, err
+			return err
 		}
 		if words[0] != "DELETED" && words[0] != "NOT_FOUND" { // not found: another worker took it meanwhile
-			return done, fmt.Errorf("delete: the source replied %s", strings.Join(words, " "))
+			return fmt.Errorf("delete: the source replied %s", strings.Join(words, " "))
 		}
+		batch.Moved = append(batch.Moved, Count{j.tube, j.state, 1})
 	}
-	return len(taken), nil
+	return nil
 }
 
 // submission is a job as the HTTP API takes it.
-func (b *beanstalk) submission(tube, state string, j *beanstalkJob) map[string]any {
+func (b *beanstalk) submission(j *beanstalkJob) map[string]any {
 	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(j.stats[name], 10, 64) // zero if the job is gone: it is submitted with defaults
+		n, _ := strconv.ParseInt(j.stats[name], 10, 64) // zero if the job is gone
 		return n
 	}
-	job := map[string]any{"queue": tube, "id": b.id(tube, j)}
+	job := map[string]any{"queue": j.tube, "id": b.id(j)}
 	if j.stats["pri"] != "" {
 		job["priority"] = normalPriority - number("pri")
 	}
 	if ttr := number("ttr"); ttr > 0 {
-		job["lease_for_s"] = ttr
+		job["lease_for_s"] = min(ttr, longestLease)
 	}
-	switch state {
+	switch j.state {
 	case Scheduled:
 		job["run_at"] = b.now().Add(time.Duration(number("time-left")) * time.Second).Format(time.RFC3339Nano)
 	case Dead: // until Kill has moved it to the dead set
@@ -317,7 +348,7 @@ func (b *beanstalk) submission(tube, state string, j *beanstalkJob) map[string]a
 }
 
 // id is the same each time that this job of this process of beanstalkd is submitted.
-func (b *beanstalk) id(tube string, j *beanstalkJob) string {
+func (b *beanstalk) id(j *beanstalkJob) string {
 	hash := sha256.Sum256(j.body)
-	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "beanstalkd %s %s %s %x", b.server, tube, j.id, hash)).String()
+	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "beanstalkd %s %s %s %x", b.server, j.tube, j.id, hash)).String()
 }

@@ -6,6 +6,9 @@
 // nothing and can be started again. A few jobs of the last batch may then arrive twice, unless they are recognised: Gearman
 // jobs by their unique if they have one, Faktory jobs by their jid, beanstalkd jobs by an id derived from the server's and the job's.
 //
-// importer.go runs an import and counts; gearman.go, faktory.go, redis.go and beanstalk.go know one source each; packet.go
-// and resp.go are the protocols' framing.
+// A job that this broker refuses stays at the source and is reported; all others move. An import is complete only if nothing is left:
+// otherwise Run returns ErrLeft, and the report says why for each queue and state.
+//
+// importer.go runs an import, report.go counts; gearman.go (with relay.go for results), faktory.go, redis.go and beanstalk.go know one
+// source each; packet.go, resp.go and beanstalk_conn.go are the protocols' framing.
 package importer

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -33,18 +32,30 @@ type faktory struct {
 	to     *faktorySink
 	window window
 	beatAt time.Time
+
+	resume  bool            // queues that are paused at the source may be resumed while they are moved
+	resumed []string        // queues to be paused again at the source
+	paused  map[string]bool // queues that handed out nothing although jobs wait in them
+
+	// returned are the jobs that this broker refused, by queue and jid. They go to the end of their queue at the source, so that the
+	// others can be reached: the protocol hands out the first job only.
+	returned map[string]map[string]bool
 }
 
 // importerWID names the importer among the source's workers.
 const importerWID = "broker-import"
 
-// OpenFaktory connects to a Faktory server and to this broker's Faktory port.
-func OpenFaktory(source, target string) (Source, error) {
+// OpenFaktory connects to a Faktory server and to this broker's Faktory port. With resume, queues that are paused at the source are
+// resumed there while their jobs are moved.
+func OpenFaktory(source, target string, resume bool) (Source, error) {
 	from, to, urls, err := dialBoth(source, target, FaktoryPort)
 	if err != nil {
 		return nil, err
 	}
-	f := &faktory{from: newRESPConn(from), to: &faktorySink{newRESPConn(to)}, window: firstWindow, beatAt: time.Now()}
+	f := &faktory{
+		from: newRESPConn(from), to: &faktorySink{newRESPConn(to)}, window: firstWindow, beatAt: time.Now(), resume: resume,
+		paused: make(map[string]bool), returned: make(map[string]map[string]bool),
+	}
 	if err := greet(f.from, urls[0], importerWID); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("source: %w", err)
@@ -94,10 +105,32 @@ func greet(c *respConn, address *url.URL, wid string) error {
 	return err
 }
 
-// Close implements Source.
+// Close implements Source. Queues that were resumed at the source are paused there again.
 func (f *faktory) Close() {
+	if len(f.resumed) > 0 {
+		f.from.line(append([]string{"QUEUE", "PAUSE"}, f.resumed...)...)
+		_, _ = f.from.text() // the connection is closed next, whatever it says
+	}
 	_ = f.from.Close() // every command was answered
 	_ = f.to.conn.Close()
+}
+
+// Paused implements Source. The protocol does not say which queues are paused: those are known that handed out nothing.
+func (f *faktory) Paused() ([]string, error) {
+	return append(slices.Sorted(maps.Keys(f.paused)), f.resumed...), nil
+}
+
+// Reason implements Source.
+func (f *faktory) Reason(queue, state string) string {
+	switch {
+	case state == Ready && f.paused[queue]:
+		return "the queue is paused at the source: --resume-paused moves its jobs"
+	case state == Ready:
+		return "came while the import ran: import again"
+	case state == Leased:
+		return "with workers: import again when they are done"
+	}
+	return "not shown by Faktory's protocol: import from its Redis"
 }
 
 // Finish implements Source.
@@ -143,135 +176,153 @@ func (f *faktory) Count() ([]Count, error) {
 }
 
 // Move implements Source: it moves a batch of jobs of one queue.
-func (f *faktory) Move(context.Context) ([]Count, error) {
+func (f *faktory) Move(context.Context) (Batch, error) {
 	if now := time.Now(); now.Sub(f.beatAt) > beatEvery {
 		f.from.line("BEAT", `{"wid":"`+importerWID+`"}`)
 		if _, err := f.from.text(); err != nil {
-			return nil, err
+			return Batch{}, err
 		}
 		f.beatAt = now
 	}
 	i, err := f.info()
 	if err != nil {
-		return nil, err
+		return Batch{}, err
 	}
 	for _, queue := range slices.Sorted(maps.Keys(i.Faktory.Queues)) {
-		waiting := i.Faktory.Queues[queue]
-		if waiting == 0 {
+		waiting := i.Faktory.Queues[queue] - len(f.returned[queue])
+		if waiting <= 0 || f.paused[queue] {
 			continue
 		}
-		moved, err := f.moveQueue(queue, min(waiting, int(f.window), maxFetched))
-		if err != nil || moved > 0 {
-			return []Count{{queue, Ready, moved}}, err
+		batch, err := f.moveQueue(queue, min(waiting, int(f.window), maxFetched))
+		if err != nil || !batch.empty() {
+			return batch, err
 		}
 	}
-	return nil, nil
+	return Batch{}, nil
 }
 
 // moveQueue moves the next n jobs of a queue: no more, since FETCH waits at an empty queue.
-func (f *faktory) moveQueue(queue string, n int) (int, error) {
+func (f *faktory) moveQueue(queue string, n int) (Batch, error) {
+	jobs, err := f.fetch(queue, 1)
+	if err == nil && len(jobs) == 0 {
+		if jobs, err = f.unpause(queue); err != nil || len(jobs) == 0 {
+			return Batch{}, err
+		}
+		batch, err := f.transfer(queue, jobs)
+		if err == nil { // now it exists
+			err = f.to.pause(queue)
+		}
+		return batch, err
+	}
+	if err != nil {
+		return Batch{}, err
+	}
+	more, err := f.fetch(queue, n-1)
+	if err != nil {
+		return Batch{}, err
+	}
+	return f.transfer(queue, append(jobs, more...))
+}
+
+// transfer submits jobs and then ends them at the source.
+func (f *faktory) transfer(queue string, jobs []*faktoryJob) (Batch, error) {
+	size := 0
+	for _, j := range jobs {
+		size += len(j.body)
+	}
+	f.window.adapt(size)
+	refused, err := f.to.push(jobs)
+	if err != nil {
+		return Batch{}, err
+	}
+	batch := Batch{Moved: []Count{{queue, Ready, 0}}}
+	for i, j := range jobs {
+		if reason, no := refused[i]; no {
+			known, err := f.giveBack(queue, j)
+			if err != nil {
+				return batch, err
+			}
+			if !known {
+				batch.Refused = append(batch.Refused, Refused{queue, Ready, j.jid, reason, j.body})
+			}
+		}
+		if err := f.ack(j); err != nil {
+			return batch, err
+		}
+		if _, no := refused[i]; !no {
+			batch.Moved[0].Jobs++
+		}
+	}
+	return batch, nil
+}
+
+// fetch takes up to n jobs of a queue.
+func (f *faktory) fetch(queue string, n int) ([]*faktoryJob, error) {
 	for range n {
 		f.from.line("FETCH", queue)
 	}
-	var jobs []json.RawMessage
-	size := 0
+	var jobs []*faktoryJob
 	for range n {
 		text, err := f.from.text()
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		if text != "" {
-			jobs = append(jobs, json.RawMessage(text))
-			size += len(text)
+		if text == "" {
+			continue
 		}
-	}
-	f.window.adapt(size)
-	if err := f.to.push(jobs); err != nil {
-		return 0, err
-	}
-	for _, job := range jobs {
-		jid, err := jidOf(job)
+		j, err := jobOf(json.RawMessage(text))
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		f.from.line("ACK", `{"jid":`+string(jid)+`}`)
+		jobs = append(jobs, j)
 	}
-	for moved := range jobs {
-		if _, err := f.from.text(); err != nil {
-			return moved, err
-		}
-	}
-	return len(jobs), nil
+	return jobs, nil
 }
 
-// jidOf is the jid of a job, as JSON.
-func jidOf(job json.RawMessage) (json.RawMessage, error) {
-	var j struct {
-		JID json.RawMessage `json:"jid"`
+// unpause is called for a queue that hands out nothing. If jobs wait in it, it is paused at the source: it is resumed there
+// if that is allowed.
+func (f *faktory) unpause(queue string) ([]*faktoryJob, error) {
+	i, err := f.info()
+	if err != nil || i.Faktory.Queues[queue] == 0 {
+		return nil, err
 	}
-	if err := json.Unmarshal(job, &j); err != nil {
-		return nil, fmt.Errorf("job of the source: %w", err)
+	if !f.resume || slices.Contains(f.resumed, queue) {
+		f.paused[queue] = true
+		return nil, nil
 	}
-	return j.JID, nil
+	f.from.line("QUEUE", "RESUME", queue)
+	if _, err := f.from.text(); err != nil {
+		return nil, fmt.Errorf("resume queue %s at the source: %w", queue, err)
+	}
+	f.resumed = append(f.resumed, queue)
+	return f.fetch(queue, 1)
 }
 
-// faktorySink is this broker's Faktory port.
-type faktorySink struct{ conn *respConn }
-
-// push submits jobs. All of them are durable when it returns no error.
-func (s *faktorySink) push(jobs []json.RawMessage) error {
-	if len(jobs) == 0 {
-		return nil
+// giveBack puts a job at the end of its queue at the source. It reports whether the job was put there before.
+func (f *faktory) giveBack(queue string, j *faktoryJob) (known bool, err error) {
+	line, err := compact(j.body)
+	if err != nil {
+		return false, err
 	}
-	line, err := compact(jobs)
+	f.from.line("PUSH", line)
+	if _, err := f.from.text(); err != nil {
+		return false, fmt.Errorf("give job %s back: %w", j.jid, err)
+	}
+	if f.returned[queue] == nil {
+		f.returned[queue] = make(map[string]bool)
+	}
+	known = f.returned[queue][j.jid]
+	f.returned[queue][j.jid] = true
+	return known, nil
+}
+
+// ack ends a job at the source.
+func (f *faktory) ack(j *faktoryJob) error {
+	line, err := compact(map[string]string{"jid": j.jid})
 	if err != nil {
 		return err
 	}
-	s.conn.line("PUSHB", line)
-	text, err := s.conn.text()
-	if err != nil {
-		return fmt.Errorf("this broker: %w", err)
-	}
-	var refused map[string]string
-	if err := json.Unmarshal([]byte(text), &refused); err != nil {
-		return fmt.Errorf("this broker: %w", err)
-	}
-	for _, jid := range slices.Sorted(maps.Keys(refused)) {
-		return fmt.Errorf("this broker refused job %s: %s", jid, refused[jid])
-	}
-	return nil
-}
-
-// kill moves scheduled and retrying jobs to the dead set.
-func (s *faktorySink) kill(jids []json.RawMessage) error {
-	for _, set := range []string{"scheduled", "retries"} {
-		line, err := compact(map[string]any{"cmd": "kill", "target": set, "filter": map[string]any{"jids": jids}})
-		if err != nil {
-			return err
-		}
-		s.conn.line("MUTATE", line)
-		if _, err := s.conn.text(); err != nil {
-			return fmt.Errorf("this broker: %w", err)
-		}
-	}
-	return nil
-}
-
-// pause pauses queues.
-func (s *faktorySink) pause(queues []string) error {
-	if len(queues) == 0 {
-		return nil
-	}
-	s.conn.line(append([]string{"QUEUE", "PAUSE"}, queues...)...)
-	_, err := s.conn.text()
+	f.from.line("ACK", line)
+	_, err = f.from.text()
 	return err
-}
-
-// compact is JSON on one line, with the bytes of strings as they are.
-func compact(v any) (string, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return strings.TrimSuffix(b.String(), "\n"), err
 }

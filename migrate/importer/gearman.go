@@ -2,11 +2,12 @@ package importer
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
+	"unicode/utf8"
 )
 
 // GearmanPort is the port of Gearman servers.
@@ -23,10 +24,15 @@ const GearmanPort = "4730"
 // takes them.
 type gearman struct {
 	admin, from, to *gearmanConn
+	target          string
 	relay           *relay
+	large           []*relay // one for each large foreground job
 	functions       []string // still to be drained
-	registered      string   // the function that from has registered
 	window          window
+
+	// registered are the functions that from can do. They stay registered until all jobs are done: gearmand takes the foreground
+	// jobs whose results are awaited back from a worker that cannot do their function any more.
+	registered map[string]bool
 }
 
 // OpenGearman connects to a gearmand and to this broker's Gearman port.
@@ -35,7 +41,7 @@ func OpenGearman(source, target string) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gearman{from: newGearmanConn(from), to: newGearmanConn(to), window: firstWindow}
+	g := &gearman{target: target, from: newGearmanConn(from), to: newGearmanConn(to), window: firstWindow, registered: make(map[string]bool)}
 	admin, _, err := dial(source, GearmanPort)
 	if err != nil {
 		g.Close()
@@ -53,8 +59,10 @@ func (g *gearman) Close() {
 			_ = c.Close() // what was not answered is not counted on
 		}
 	}
-	if g.relay != nil {
-		g.relay.close()
+	for _, r := range append(g.large, g.relay) {
+		if r != nil {
+			r.close()
+		}
 	}
 }
 
@@ -80,12 +88,23 @@ func (g *gearman) Count() ([]Count, error) {
 	return counts, nil
 }
 
-// Move implements Source: it moves a batch of jobs of one function.
-func (g *gearman) Move(ctx context.Context) ([]Count, error) {
+// Paused implements Source: gearmand has no paused functions.
+func (g *gearman) Paused() ([]string, error) { return nil, nil }
+
+// Reason implements Source.
+func (g *gearman) Reason(_, state string) string {
+	if state == Leased {
+		return "with workers: import again when they are done"
+	}
+	return "scheduled for later, or came while the import ran: import again, or with --follow"
+}
+
+// Move implements Source: it moves a batch of jobs.
+func (g *gearman) Move(ctx context.Context) (Batch, error) {
 	if len(g.functions) == 0 {
 		counts, err := g.Count()
 		if err != nil {
-			return nil, err
+			return Batch{}, err
 		}
 		for _, c := range counts {
 			if c.State == Ready && c.Jobs > 0 {
@@ -95,27 +114,32 @@ func (g *gearman) Move(ctx context.Context) ([]Count, error) {
 	}
 	for len(g.functions) > 0 {
 		function := g.functions[0]
-		jobs, err := g.take(function)
+		if !g.registered[function] {
+			g.from.queue(packetCanDo, []byte(function))
+			g.registered[function] = true
+		}
+		var batch Batch
+		jobs, err := g.take()
 		if err == nil {
-			err = g.submit(ctx, jobs)
+			batch, err = g.submit(ctx, jobs)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("function %s: %w", function, err)
-		}
-		if len(jobs) > 0 {
-			return []Count{{function, Ready, len(jobs)}}, nil
+		if err != nil || len(jobs) > 0 {
+			return batch, err
 		}
 		g.functions = g.functions[1:]
 	}
-	return nil, nil
+	return Batch{}, nil
 }
 
-// Finish implements Source: it waits for the results of foreground jobs.
+// Finish implements Source: it waits for the results of foreground jobs. The jobs that this broker refused go back to their
+// queues.
 func (g *gearman) Finish(ctx context.Context) error {
-	if err := g.relay.wait(ctx); err != nil {
-		return err
+	var err error
+	for _, r := range append(g.large, g.relay) {
+		err = errors.Join(err, r.wait(ctx))
 	}
-	return g.await()
+	g.from.queue(packetResetAbilities)
+	return errors.Join(err, g.await())
 }
 
 // await returns when the source has handled all that was sent to it.
@@ -135,16 +159,11 @@ type gearmanJob struct {
 	foreground                     bool
 }
 
-// take takes the next jobs of a function.
-func (g *gearman) take(function string) ([]*gearmanJob, error) {
-	levels, err := g.priorities(function)
+// take takes the next jobs of the functions that are registered.
+func (g *gearman) take() ([]*gearmanJob, error) {
+	levels, err := g.priorities()
 	if err != nil {
 		return nil, err
-	}
-	if g.registered != function {
-		g.from.queue(packetResetAbilities)
-		g.from.queue(packetCanDo, []byte(function))
-		g.registered = function
 	}
 	for range g.window {
 		g.from.queue(packetGrabJobUniq)
@@ -166,7 +185,10 @@ func (g *gearman) take(function string) ([]*gearmanJob, error) {
 		if err != nil {
 			return nil, err
 		}
-		j := &gearmanJob{handle: args[0], function: args[1], unique: args[2], body: args[3], priority: levels.next()}
+		j := &gearmanJob{handle: args[0], function: args[1], unique: args[2], body: args[3]}
+		if l := levels[string(j.function)]; l != nil {
+			j.priority = l.next()
+		}
 		jobs = append(jobs, j)
 		size += len(j.body)
 	}
@@ -187,23 +209,27 @@ func (l *priorityLevels) next() int {
 	return 0
 }
 
-func (g *gearman) priorities(function string) (levels priorityLevels, err error) {
+// priorities counts the waiting jobs of each function by priority.
+func (g *gearman) priorities() (map[string]*priorityLevels, error) {
 	lines, err := g.admin.text("prioritystatus")
 	if err != nil {
-		return levels, err
+		return nil, err
 	}
+	all := make(map[string]*priorityLevels)
 	for _, line := range lines {
 		fields := strings.Split(line, "\t") // function, high, normal, low, workers
-		if len(fields) != 5 || fields[0] != function {
+		if len(fields) != 5 {
 			continue
 		}
+		levels := &priorityLevels{}
 		for i := range levels {
 			if levels[i], err = strconv.Atoi(fields[i+1]); err != nil {
-				return levels, fmt.Errorf("prioritystatus: %w", err)
+				return nil, fmt.Errorf("prioritystatus: %w", err)
 			}
 		}
+		all[fields[0]] = levels
 	}
-	return levels, nil
+	return all, nil
 }
 
 // findForeground asks which of the jobs have a client that waits.
@@ -233,168 +259,130 @@ var (
 	submitForeground = map[int]packetType{1: packetSubmitJobHigh, 0: packetSubmitJob, -1: packetSubmitJobLow}
 )
 
-// submit submits jobs to this broker and, once it has acknowledged them, ends them at the source.
-func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) error {
+// submit submits jobs to this broker and, once it has acknowledged them, ends them at the source. Those that it refuses are kept
+// until Finish, so that the source does not hand them out again.
+func (g *gearman) submit(ctx context.Context, jobs []*gearmanJob) (batch Batch, err error) {
+	var background []*gearmanJob
 	for _, j := range jobs {
 		if !j.foreground {
-			g.to.queue(submitBackground[j.priority], j.function, j.unique, j.body)
+			background = append(background, j)
 		}
 	}
-	if err := g.to.flush(); err != nil {
-		return err
+	reasons := make(map[*gearmanJob]string)
+	if err := g.submitBackground(background, reasons); err != nil {
+		return batch, fmt.Errorf("this broker: %w", err)
 	}
+	moved := make(map[string]int)
 	for _, j := range jobs {
 		if j.foreground {
-			if err := g.relay.submit(ctx, j); err != nil {
-				return err
+			if err := g.submitForeground(ctx, j, reasons); err != nil {
+				return batch, fmt.Errorf("this broker: %w", err)
 			}
+		}
+		reason, no := reasons[j]
+		switch {
+		case no:
+			batch.Refused = append(batch.Refused, j.refused(reason))
 			continue
-		}
-		if _, err := g.to.expect(packetJobCreated); err != nil {
-			return fmt.Errorf("this broker: %w", err)
-		}
-		if len(j.unique) == 0 {
+		case j.foreground: // it ends at the source when its result is here
+		case len(j.unique) == 0:
 			g.from.queue(packetWorkFail, j.handle)
-			continue
+		default:
+			g.from.queue(packetWorkComplete, j.handle, nil)
 		}
-		g.from.queue(packetWorkComplete, j.handle, nil)
+		moved[string(j.function)]++
+	}
+	for function, n := range moved {
+		batch.Moved = append(batch.Moved, Count{function, Ready, n})
 	}
 	if len(jobs) == 0 {
-		return nil
+		return batch, nil
 	}
-	return g.await()
+	return batch, g.await()
 }
 
-// relay passes the results of foreground jobs back to the source, which passes them to its clients. It does not ask for
-// exceptions: a job that fails ends with WORK_FAIL.
-type relay struct {
-	source *gearmanConn
-	target string
-
-	conn    *gearmanConn
-	created chan []byte   // handles of submitted jobs
-	ended   chan struct{} // closed when the reader has ended; err is then set
-	err     error
-
-	mu   sync.Mutex        // guards jobs and idle
-	jobs map[string][]byte // handle here → handle at the source
-	idle *sync.Cond
-}
-
-func (r *relay) open() error {
-	conn, _, err := dialPatient(r.target, GearmanPort) // a result may take any time
-	if err != nil {
-		return err
-	}
-	r.conn = newGearmanConn(conn)
-	r.created, r.ended, r.jobs = make(chan []byte, 1), make(chan struct{}), make(map[string][]byte)
-	r.idle = sync.NewCond(&r.mu)
-	go func() { // ends when the connection does; close waits for it
-		r.err = r.pass()
-		close(r.ended)
-		r.wake()
-	}()
-	return nil
-}
-
-// wake lets wait look again.
-func (r *relay) wake() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.idle.Broadcast()
-}
-
-// submit submits a foreground job. Its result goes to the client when there is one.
-func (r *relay) submit(ctx context.Context, j *gearmanJob) error {
-	if r.conn == nil {
-		if err := r.open(); err != nil {
-			return fmt.Errorf("this broker: %w", err)
+// submitBackground submits jobs and collects why some are refused. The broker closes the connection after a job that is too large,
+// sometimes before its reply has been read: the job for which that happens twice is the one.
+func (g *gearman) submitBackground(jobs []*gearmanJob, reasons map[*gearmanJob]string) error {
+	alone := false
+	for len(jobs) > 0 {
+		n := len(jobs)
+		if alone {
+			n = 1
 		}
-	}
-	r.mu.Lock() // until the handle is known, no result may be passed on
-	defer r.mu.Unlock()
-	r.conn.queue(submitForeground[j.priority], j.function, j.unique, j.body)
-	if err := r.conn.flush(); err != nil {
-		return fmt.Errorf("this broker: %w", err)
-	}
-	select {
-	case handle := <-r.created:
-		r.jobs[string(handle)] = j.handle
-		return nil
-	case <-r.ended:
-		return fmt.Errorf("this broker: %w", r.err)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// pass reads what this broker sends.
-func (r *relay) pass() error {
-	for {
-		p, err := r.conn.read()
-		if err != nil {
-			return err
-		}
-		if p.kind == packetJobCreated {
-			r.created <- p.data
+		answered, err := g.trySubmit(jobs[:n], reasons)
+		jobs = jobs[answered:]
+		if err == nil {
+			alone = false
 			continue
 		}
-		if err := r.forward(p); err != nil {
-			return err
+		conn, _, dialErr := dial(g.target, GearmanPort)
+		if dialErr != nil {
+			return errors.Join(err, dialErr)
 		}
-	}
-}
-
-// forward sends a packet on under the source's handle.
-func (r *relay) forward(p packet) error {
-	handle, rest, _ := strings.Cut(string(p.data), "\x00")
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at, known := r.jobs[handle]
-	if !known {
-		return fmt.Errorf("packet %d for an unknown job", p.kind)
-	}
-	args := [][]byte{at}
-	if p.kind == packetWorkStatus {
-		num, den, _ := strings.Cut(rest, "\x00")
-		args = append(args, []byte(num), []byte(den))
-	} else if p.kind != packetWorkFail {
-		args = append(args, []byte(rest))
-	}
-	r.source.queue(p.kind, args...)
-	if p.kind == packetWorkComplete || p.kind == packetWorkFail {
-		delete(r.jobs, handle)
-		r.idle.Broadcast()
-	}
-	return r.source.flush()
-}
-
-// wait returns when all results have been passed on.
-func (r *relay) wait(ctx context.Context) error {
-	if r.conn == nil {
-		return nil
-	}
-	stop := context.AfterFunc(ctx, r.wake)
-	defer stop()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for len(r.jobs) > 0 {
-		select {
-		case <-r.ended:
-			return fmt.Errorf("this broker: %w", r.err)
-		default:
+		_ = g.to.Close() // it is lost
+		g.to = newGearmanConn(conn)
+		if alone && answered == 0 {
+			reasons[jobs[0]] = err.Error()
+			jobs = jobs[1:]
 		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("%d clients of the source still wait for results: %w", len(r.jobs), ctx.Err())
-		}
-		r.idle.Wait()
+		alone = !alone || answered > 0
 	}
 	return nil
 }
 
-func (r *relay) close() {
-	if r.conn != nil {
-		_ = r.conn.Close() // ends the reader
-		<-r.ended
+// trySubmit submits jobs over one connection, and returns how many were answered.
+func (g *gearman) trySubmit(jobs []*gearmanJob, reasons map[*gearmanJob]string) (answered int, err error) {
+	for _, j := range jobs {
+		g.to.queue(submitBackground[j.priority], j.function, j.unique, j.body)
 	}
+	sendErr := g.to.flush() // replies may have come all the same
+	for _, j := range jobs {
+		_, err := g.to.expect(packetJobCreated)
+		var refusal serverError
+		switch {
+		case errors.As(err, &refusal):
+			reasons[j] = refusal.Error()
+		case err != nil:
+			return answered, errors.Join(sendErr, err)
+		}
+		answered++
+	}
+	return answered, nil
+}
+
+// largeBody is the size from which on a foreground job has a connection of its own: if the broker closes it because the job is too
+// large, no other job loses its result.
+const largeBody = 64 << 10
+
+// submitForeground submits a job whose client waits.
+func (g *gearman) submitForeground(ctx context.Context, j *gearmanJob, reasons map[*gearmanJob]string) error {
+	r := g.relay
+	if len(j.body) >= largeBody {
+		r = &relay{source: g.from, target: g.target}
+	}
+	err := r.submit(ctx, j)
+	var refusal serverError
+	switch {
+	case errors.As(err, &refusal), err != nil && r != g.relay && ctx.Err() == nil:
+		reasons[j] = err.Error()
+		if r != g.relay {
+			r.close()
+		}
+		return nil
+	case r != g.relay:
+		g.large = append(g.large, r)
+	}
+	return err
+}
+
+// refused describes a job that this broker did not accept.
+func (j *gearmanJob) refused(reason string) Refused {
+	job := map[string]any{"function": string(j.function), "unique": string(j.unique), "priority": j.priority}
+	if utf8.Valid(j.body) {
+		job["body"] = string(j.body)
+	} else {
+		job["body_base64"] = base64.StdEncoding.EncodeToString(j.body)
+	}
+	return Refused{string(j.function), Ready, string(j.handle), reason, job}
 }

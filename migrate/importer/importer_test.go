@@ -51,7 +51,7 @@ func TestOtherServersAreRefused(t *testing.T) {
 	}
 	for name, open := range map[string]func() (Source, error){
 		"gearmand at beanstalkd":   func() (Source, error) { return gearmand(beanstalkd) },
-		"faktory at a web server":  func() (Source, error) { return OpenFaktory(serve(t, "HTTP/1.1 200 OK\r\n", ""), beanstalkd) },
+		"faktory at a web server":  func() (Source, error) { return OpenFaktory(serve(t, "HTTP/1.1 200 OK\r\n", ""), beanstalkd, false) },
 		"redis at beanstalkd":      func() (Source, error) { return OpenRedis(beanstalkd, serve(t, "nonsense\r\n", ""), false) },
 		"beanstalkd at web server": func() (Source, error) { return OpenBeanstalk(http, nil) },
 		"no address":               func() (Source, error) { return OpenGearman("", "") },
@@ -69,7 +69,7 @@ func TestTallyAddsUpByQueueAndState(t *testing.T) {
 	sum.add([]Count{{"b", Ready, 2}, {"b", Ready, 1}}, func(r *Row, n int) { r.Moved += n })
 	sum.add([]Count{{"a", Dead, 1}}, func(r *Row, n int) { r.Left += n })
 	r := sum.report()
-	want := []Row{{"a", Dead, 1, 0, 1}, {"b", Ready, 3, 3, 0}}
+	want := []Row{{Queue: "a", State: Dead, Before: 1, Left: 1}, {Queue: "b", State: Ready, Before: 3, Moved: 3}}
 	if len(r.Rows) != 2 || r.Rows[0] != want[0] || r.Rows[1] != want[1] || r.Before != 4 || r.Moved != 3 || r.Left != 1 {
 		t.Errorf("%+v", r)
 	}

@@ -90,8 +90,23 @@ func (c *gearmanConn) flush() error {
 	return c.w.Flush()
 }
 
-// read reads the next packet. An ERROR of the server is an error.
+// refusal is the error that an ERROR packet reports.
+func (p packet) refusal() error {
+	code, text, _ := strings.Cut(string(p.data), "\x00")
+	return serverError(strings.TrimSpace(code + " " + text))
+}
+
+// read reads the next packet. An ERROR of the server is a serverError.
 func (c *gearmanConn) read() (packet, error) {
+	p, err := c.next()
+	if err == nil && p.kind == packetError {
+		err = p.refusal()
+	}
+	return p, err
+}
+
+// next reads the next packet, whatever it is.
+func (c *gearmanConn) next() (packet, error) {
 	var header [12]byte
 	if _, err := io.ReadFull(c.r, header[:]); err != nil {
 		return packet{}, lost(err)
@@ -103,9 +118,6 @@ func (c *gearmanConn) read() (packet, error) {
 	p := packet{kind: packetType(binary.BigEndian.Uint32(header[4:])), data: make([]byte, size)}
 	if _, err := io.ReadFull(c.r, p.data); err != nil {
 		return packet{}, lost(err)
-	}
-	if p.kind == packetError {
-		return packet{}, fmt.Errorf("the server refused: %s", strings.ReplaceAll(string(p.data), "\x00", " "))
 	}
 	return p, nil
 }

@@ -3,11 +3,12 @@ package importer
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,15 +23,22 @@ const deadDelay = 180 * 24 * time.Hour
 // times, dead ones into our dead set. The queues that are paused are paused here.
 //
 // Faktory keeps each queue in a list, whose end is the next job, and the rest in sorted sets by time: scheduled, retries,
-// dead, and working for what workers have.
+// dead, and working for what workers have. Until 1.9 the list has the name of the queue, from 1.10 on with q: before it. A store may
+// have both: 1.10 does not rename the lists that 1.9 has left.
 type redis struct {
 	from   *respConn
 	to     *faktorySink
 	now    func() time.Time
 	window window
-	paused bool // the queues of the source that are paused have been paused here
-	leased bool // also what workers have
+	paused map[string]bool // paused queues of the source; true: they have been paused here
+	leased bool            // also what workers have
+
+	refused map[string]bool // members of lists and sets that this broker refused
+	skip    map[string]int  // by key: how many of them are before the next jobs
 }
+
+// queuePrefix is before the names of lists from Faktory 1.10 on.
+const queuePrefix = "q:"
 
 // OpenRedis connects to the Redis of a Faktory server and to this broker's Faktory port. With leased, jobs that workers of the
 // source have are moved, too; it must not be running then.
@@ -39,7 +47,7 @@ func OpenRedis(source, target string, leased bool) (Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
-	r := &redis{from: newRESPConn(from), now: time.Now, window: firstWindow, leased: leased}
+	r := &redis{from: newRESPConn(from), now: time.Now, window: firstWindow, leased: leased, refused: make(map[string]bool), skip: make(map[string]int), paused: make(map[string]bool)}
 	to, toURL, err := dial(target, FaktoryPort)
 	if err != nil {
 		r.Close()
@@ -71,27 +79,78 @@ func (r *redis) Close() {
 // Finish implements Source.
 func (r *redis) Finish(context.Context) error { return nil }
 
-func (r *redis) queues() ([]string, error) {
+// queueList is a list of jobs.
+type queueList struct{ queue, key string }
+
+// lists finds the lists of jobs, the older ones of a queue first. Lists with the prefix count even if their queue is not listed.
+func (r *redis) lists() ([]queueList, error) {
 	r.from.array("SMEMBERS", "queues")
 	names, err := r.from.texts()
-	slices.Sort(names)
-	return names, err
+	if err != nil {
+		return nil, err
+	}
+	var lists []queueList
+	for _, name := range names {
+		r.from.array("TYPE", name) // a queue of 1.10 may have the name of another key
+		kind, err := r.from.text()
+		if err != nil {
+			return nil, err
+		}
+		if kind == "list" {
+			lists = append(lists, queueList{name, name})
+		}
+	}
+	keys, err := r.scan(queuePrefix + "*")
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		lists = append(lists, queueList{strings.TrimPrefix(key, queuePrefix), key})
+	}
+	slices.SortStableFunc(lists, func(a, b queueList) int { return strings.Compare(a.queue, b.queue) })
+	return lists, nil
+}
+
+// scan finds the keys of a pattern.
+func (r *redis) scan(pattern string) ([]string, error) {
+	found := make(map[string]bool) // SCAN may return a key twice
+	for cursor := "0"; ; {
+		r.from.array("SCAN", cursor, "MATCH", pattern, "COUNT", "1000")
+		reply, err := r.from.call()
+		if err != nil {
+			return nil, err
+		}
+		pair, ok := reply.([]any)
+		if !ok || len(pair) != 2 {
+			return nil, fmt.Errorf("unexpected reply %v", reply)
+		}
+		keys, err := asTexts(pair[1])
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			found[key] = true
+		}
+		if cursor, ok = pair[0].(string); !ok || cursor == "0" {
+			return slices.Sorted(maps.Keys(found)), nil
+		}
+	}
 }
 
 // Count implements Source.
 func (r *redis) Count() ([]Count, error) {
-	names, err := r.queues()
+	lists, err := r.lists()
 	if err != nil {
 		return nil, err
 	}
 	var counts []Count
-	for _, queue := range names {
-		r.from.array("LLEN", queue)
+	for _, l := range lists {
+		r.from.array("LLEN", l.key)
 		n, err := r.from.number()
 		if err != nil {
-			return nil, fmt.Errorf("queue %s: %w", queue, err)
+			return nil, fmt.Errorf("queue %s: %w", l.queue, err)
 		}
-		counts = append(counts, Count{queue, Ready, n})
+		counts = append(counts, Count{l.queue, Ready, n})
 	}
 	for set, state := range setStates {
 		r.from.array("ZCARD", set)
@@ -104,26 +163,43 @@ func (r *redis) Count() ([]Count, error) {
 	return counts, nil
 }
 
+// Paused implements Source.
+func (r *redis) Paused() ([]string, error) {
+	r.from.array("SMEMBERS", "paused")
+	return r.from.texts()
+}
+
+// Reason implements Source.
+func (r *redis) Reason(_, state string) string {
+	if state == Leased {
+		return "with workers: import again when they are done, or with --leased when Faktory has stopped"
+	}
+	return "came while the import ran: import again"
+}
+
 // Move implements Source: it moves a batch of one queue or set.
-func (r *redis) Move(context.Context) ([]Count, error) {
-	if !r.paused {
-		r.from.array("SMEMBERS", "paused")
-		names, err := r.from.texts()
-		if err == nil {
-			err = r.to.pause(names)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("paused queues: %w", err)
-		}
-		r.paused = true
-	}
-	names, err := r.queues()
+func (r *redis) Move(context.Context) (Batch, error) {
+	names, err := r.Paused()
 	if err != nil {
-		return nil, err
+		return Batch{}, err
 	}
-	for _, queue := range names {
-		if n, err := r.moveQueue(queue); n > 0 || err != nil {
-			return []Count{{queue, Ready, n}}, err
+	for _, name := range names {
+		if !r.paused[name] {
+			r.paused[name] = false
+		}
+	}
+	lists, err := r.lists()
+	if err != nil {
+		return Batch{}, err
+	}
+	for _, l := range lists {
+		batch, err := r.moveQueue(l)
+		if done, paused := r.paused[l.queue]; err == nil && paused && !done && batch.jobs() > 0 {
+			err = r.to.pause(l.queue) // now it exists
+			r.paused[l.queue] = true
+		}
+		if err != nil || !batch.empty() {
+			return batch, err
 		}
 	}
 	sets := []string{"scheduled", "retries", "dead"}
@@ -131,88 +207,146 @@ func (r *redis) Move(context.Context) ([]Count, error) {
 		sets = append(sets, "working")
 	}
 	for _, set := range sets {
-		if n, err := r.moveSet(set); n > 0 || err != nil {
-			return []Count{{anyQueue, setStates[set], n}}, err
+		if batch, err := r.moveSet(set); err != nil || !batch.empty() {
+			return batch, err
 		}
 	}
-	return nil, nil
+	clear(r.skip)                        // the next pass looks at all of them
+	return Batch{}, r.to.pause(names...) // also those whose jobs are all scheduled
 }
 
-// moveQueue moves the next jobs of a queue.
-func (r *redis) moveQueue(queue string) (int, error) {
-	r.from.array("LRANGE", queue, strconv.Itoa(-int(r.window)), "-1")
-	members, err := r.from.texts()
-	if err != nil || len(members) == 0 {
-		return 0, err
-	}
-	slices.Reverse(members) // the oldest first
-	var jobs []json.RawMessage
-	size := 0
-	for _, m := range members {
-		jobs = append(jobs, json.RawMessage(m))
-		size += len(m)
-	}
-	r.window.adapt(size)
-	if err := r.to.push(jobs); err != nil {
-		return 0, err
-	}
-	for _, m := range members {
-		r.from.array("LREM", queue, "-1", m)
-	}
-	return r.removed(len(members))
-}
-
-// moveSet moves the first jobs of a set.
-func (r *redis) moveSet(set string) (int, error) {
-	r.from.array("ZRANGE", set, "0", strconv.Itoa(int(r.window)-1), "WITHSCORES")
-	reply, err := r.from.texts() // member, score, member, …
-	if err != nil || len(reply) == 0 {
-		return 0, err
-	}
-	var jobs, jids []json.RawMessage
-	var members []string
-	size := 0
-	for pair := range slices.Chunk(reply, 2) {
-		job, jid, err := r.jobOfSet(set, pair[0], pair[1])
-		if err != nil {
-			return 0, fmt.Errorf("set %s: %w", set, err)
+// moveQueue moves the next jobs of a queue. The jobs that were refused stay at the end of the list.
+func (r *redis) moveQueue(l queueList) (Batch, error) {
+	for {
+		skip, n := r.skip[l.key], int(r.window)
+		if done, paused := r.paused[l.queue]; paused && !done {
+			n = 1 // then the queue exists here, and can be paused
 		}
-		members, jobs, jids = append(members, pair[0]), append(jobs, job), append(jids, jid)
-		size += len(job)
+		r.from.array("LRANGE", l.key, strconv.Itoa(-n-skip), strconv.Itoa(-1-skip))
+		members, err := r.from.texts()
+		if err != nil || len(members) == 0 {
+			return Batch{}, err
+		}
+		slices.Reverse(members) // the oldest first
+		var jobs []*faktoryJob
+		for _, m := range members {
+			jobs = append(jobs, member(m, json.RawMessage(m), nil))
+		}
+		batch, err := r.transfer(l.key, Count{l.queue, Ready, 0}, jobs, func(m string) { r.from.array("LREM", l.key, "-1", m) })
+		if err != nil || !batch.empty() {
+			return batch, err
+		}
+	}
+}
+
+// moveSet moves the first jobs of a set. The jobs that were refused stay at its beginning.
+func (r *redis) moveSet(set string) (Batch, error) {
+	for {
+		skip := r.skip[set]
+		r.from.array("ZRANGE", set, strconv.Itoa(skip), strconv.Itoa(skip+int(r.window)-1), "WITHSCORES")
+		reply, err := r.from.texts() // member, score, member, …
+		if err != nil || len(reply) == 0 {
+			return Batch{}, err
+		}
+		var jobs []*faktoryJob
+		for pair := range slices.Chunk(reply, 2) {
+			body, err := r.jobOfSet(set, pair[0], pair[1])
+			jobs = append(jobs, member(pair[0], body, err))
+		}
+		batch, err := r.transfer(set, Count{anyQueue, setStates[set], 0}, jobs, func(m string) { r.from.array("ZREM", set, m) })
+		if err != nil || !batch.empty() {
+			return batch, err
+		}
+	}
+}
+
+// transfer submits jobs of a list or set, and removes those that were accepted. count names the queue and the state.
+func (r *redis) transfer(key string, count Count, jobs []*faktoryJob, remove func(member string)) (batch Batch, err error) {
+	refuse := func(j *faktoryJob, reason string) {
+		r.refused[j.member] = true
+		r.skip[key]++
+		batch.Refused = append(batch.Refused, Refused{count.Queue, count.State, j.jid, reason, j.body})
+	}
+	size := 0
+	var fresh []*faktoryJob
+	for _, j := range jobs {
+		size += len(j.body)
+		switch {
+		case r.refused[j.member]:
+			r.skip[key]++
+		case j.broken != "":
+			refuse(j, j.broken)
+		default:
+			fresh = append(fresh, j)
+		}
 	}
 	r.window.adapt(size)
-	if err := r.to.push(jobs); err != nil {
-		return 0, err
+	refused, err := r.to.push(fresh)
+	if err != nil {
+		return batch, err
 	}
-	if set == "dead" {
+	var accepted []*faktoryJob
+	var jids []string
+	for i, j := range fresh {
+		if reason, no := refused[i]; no {
+			refuse(j, reason)
+			continue
+		}
+		accepted, jids = append(accepted, j), append(jids, j.jid)
+	}
+	if key == "dead" && len(jids) > 0 {
 		if err := r.to.kill(jids); err != nil {
-			return 0, err
+			return batch, err
 		}
 	}
-	for _, m := range members {
-		r.from.array("ZREM", set, m)
+	for _, j := range accepted {
+		remove(j.member)
 	}
-	return r.removed(len(members))
+	for range accepted {
+		// A job that is not there any more has been taken by another worker meanwhile; it is here, too.
+		if _, err := r.from.number(); err != nil {
+			return batch, err
+		}
+		count.Jobs++
+	}
+	if count.Jobs > 0 {
+		batch.Moved = []Count{count}
+	}
+	return batch, nil
+}
+
+// member is the job of a member of a list or set. One that is not a job, as err says, is refused.
+func member(text string, body json.RawMessage, err error) *faktoryJob {
+	var j *faktoryJob
+	if err == nil {
+		j, err = jobOf(body)
+	}
+	if err != nil {
+		quoted, _ := json.Marshal(text) // a string always has a JSON form
+		j = &faktoryJob{body: quoted, broken: err.Error()}
+	}
+	j.member = text
+	return j
 }
 
 // jobOfSet makes of a member of a set the job that is pushed here.
-func (r *redis) jobOfSet(set, member, score string) (job, jid json.RawMessage, err error) {
+func (r *redis) jobOfSet(set, member, score string) (json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(member), &fields); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if set == "working" { // a reservation, with the job in it
 		inner := fields["job"]
 		fields = nil
 		if err := json.Unmarshal(inner, &fields); err != nil {
-			return nil, nil, fmt.Errorf("reservation: %w", err)
+			return nil, fmt.Errorf("reservation: %w", err)
 		}
 	}
 	switch set {
 	case "retries", "scheduled":
 		unix, err := strconv.ParseFloat(score, 64)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		whole, part := math.Modf(unix)
 		fields["at"] = jsonTime(time.Unix(int64(whole), int64(part*1e9)))
@@ -221,24 +355,10 @@ func (r *redis) jobOfSet(set, member, score string) (job, jid json.RawMessage, e
 	default:
 		delete(fields, "at")
 	}
-	if fields["jid"] == nil {
-		return nil, nil, errors.New("job without a jid")
-	}
 	text, err := compact(fields)
-	return json.RawMessage(text), fields["jid"], err
+	return json.RawMessage(text), err
 }
 
 func jsonTime(t time.Time) json.RawMessage {
 	return json.RawMessage(`"` + t.UTC().Format(time.RFC3339Nano) + `"`)
-}
-
-// removed reads the replies to n removals. A job that was not there any more has been taken by another worker meanwhile; it
-// is here, too.
-func (r *redis) removed(n int) (int, error) {
-	for done := range n {
-		if _, err := r.from.number(); err != nil {
-			return done, err
-		}
-	}
-	return n, nil
 }

@@ -110,8 +110,16 @@ func (c *respConn) text() (string, error) {
 // texts is call for replies that are lists of strings.
 func (c *respConn) texts() ([]string, error) {
 	v, err := c.call()
-	if err != nil || v == nil {
+	if err != nil {
 		return nil, err
+	}
+	return asTexts(v)
+}
+
+// asTexts is a reply that is a list of strings. A null is an empty list.
+func asTexts(v any) ([]string, error) {
+	if v == nil {
+		return nil, nil
 	}
 	list, ok := v.([]any)
 	if !ok {

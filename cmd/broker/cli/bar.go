@@ -41,7 +41,7 @@ func NewBar(cmd *cobra.Command, total int64, unit BarUnit) *progressbar.Progress
 	}
 	switch unit {
 	case BarJobs:
-		options = append(options, progressbar.OptionSetItsString("jobs"))
+		options = append(options, progressbar.OptionSetItsString("jobs"), progressbar.OptionShowIts())
 	case BarBytes:
 		options = append(options, progressbar.OptionShowBytes(true))
 	case BarKeys:

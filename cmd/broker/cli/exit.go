@@ -18,6 +18,7 @@ const (
 	ExitDenied      = 6 // wrong or missing credentials, or the principal lacks the right
 	ExitConflict    = 7 // the state does not allow it, or it changed meanwhile
 	ExitJobFailed   = 8 // run: the job ended, but not with success
+	ExitLeft        = 9 // import: jobs are left at the source
 )
 
 // ExitError is an error with an exit code. An empty Err prints nothing: the command has said all there is to say.

@@ -2,14 +2,18 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +26,8 @@ func importCommand() *cobra.Command {
 		Short: "move the waiting jobs of another server into this broker",
 		Long: "Take the waiting jobs from a running gearmand, Faktory or beanstalkd over its own protocol, and submit them to this broker.\n" +
 			"A job is removed at the source only once this broker has acknowledged it: an import that is interrupted or killed loses\n" +
-			"nothing, and goes on when it is started again. Stop the workers of the source first.\n\n" +
+			"nothing, and goes on when it is started again. Stop the workers of the source first. Jobs that this broker refuses stay\n" +
+			"at the source and are listed. Exit code 9 means that jobs are left; the table says why.\n\n" +
 			"gearmand's jobs go to this broker's Gearman port and Faktory's to its Faktory port (--to), beanstalkd's to its HTTP port\n" +
 			"(--server). Faktory's protocol shows the jobs in queues only. Scheduled, retrying and dead jobs come out of its Redis: name\n" +
 			"that as SOURCE, as redis://HOST:PORT or unix:/path/of/db/redis.sock.",
@@ -38,40 +43,69 @@ func importCommand() *cobra.Command {
 	to := flags.String("to", "", "`ADDRESS` of this broker's Gearman or Faktory port (default 127.0.0.1:4730 or 127.0.0.1:7419)")
 	leased := flags.Bool("leased", false, "from Faktory's Redis: also the jobs that its workers had; Faktory must not run")
 	follow := flags.Bool("follow", false, "go on until interrupted, for producers that still submit to the source")
+	dry := flags.Bool("dry-run", false, "say what is at the source, and move nothing")
+	resume := flags.Bool("resume-paused", false, "over Faktory's protocol: resume paused queues at the source while they are moved; they are paused here")
+	skip := flags.String("skip-refused", "", "append the jobs that this broker refuses to `FILE`, as lines of JSON, and do not fail because of them")
 	_ = cmd.MarkFlagRequired("from") // exists
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"gearmand", "faktory", "beanstalkd"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		source, err := openSource(cmd, conn, *from, args[0], *to, *leased)
+		source, err := openSource(cmd, conn, *from, args[0], *to, *leased, *resume)
 		if err != nil {
 			return Failed(err)
 		}
 		defer source.Close()
-		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-		defer stop()
-		context.AfterFunc(ctx, stop) // a second signal ends the program at once
-		bar := NewBar(cmd, 0, BarJobs)
-		report, err := importer.Run(ctx, source, importer.Options{
-			Follow: *follow, Pause: pause,
-			Progress: func(moved, before int) {
-				bar.ChangeMax(max(moved, before, 1))
-				_ = bar.Set(moved) // only shows
-			},
+		if *dry {
+			report, err := importer.Look(source)
+			return errors.Join(printReport(cmd, &report, *out), Failed(err))
+		}
+		refusals, err := newRefusals(cmd, *skip)
+		if err != nil {
+			return Failed(err)
+		}
+		report, err := runImport(cmd, source, importer.Options{
+			Follow: *follow, SkipRefused: *skip != "", Refused: refusals.add, Pause: pause,
 		})
-		_ = bar.Finish() // only shows
-		if errors.Is(err, context.Canceled) {
+		err = errors.Join(err, refusals.close())
+		switch {
+		case errors.Is(err, context.Canceled):
 			err = errors.New("interrupted; start it again to go on")
+		case errors.Is(err, importer.ErrLeft):
+			err = &ExitError{Code: ExitLeft, Err: err}
 		}
 		return errors.Join(printReport(cmd, &report, *out), Failed(err))
 	}
 	return cmd
 }
 
+// runImport imports until the end or a signal, and shows the progress.
+func runImport(cmd *cobra.Command, source importer.Source, o importer.Options) (importer.Report, error) {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	bar := NewBar(cmd, 0, BarJobs)
+	o.Progress = func(moved, before int) {
+		bar.ChangeMax(max(moved, before, 1))
+		_ = bar.Set(moved) // only shows
+	}
+	start := time.Now()
+	report, err := importer.Run(ctx, source, o)
+	_ = bar.Finish() // only shows
+	if report.Moved > 0 {
+		took := time.Since(start)
+		Say(cmd.ErrOrStderr(), "%s jobs moved in %v, %s a second\n", count(report.Moved), took.Round(time.Millisecond),
+			count(int(float64(report.Moved)/took.Seconds())))
+	}
+	return report, err
+}
+
 // openSource connects to a source and to this broker.
-func openSource(cmd *cobra.Command, conn *connection, from, source, to string, leased bool) (importer.Source, error) {
+func openSource(cmd *cobra.Command, conn *connection, from, source, to string, leased, resume bool) (importer.Source, error) {
 	isRedis := strings.HasPrefix(source, "redis://") || strings.HasPrefix(source, "unix:") && strings.HasSuffix(source, ".sock")
 	switch {
 	case leased && !(from == "faktory" && isRedis):
 		return nil, UsageError(errors.New("--leased is for Faktory's Redis only"))
+	case resume && (from != "faktory" || isRedis):
+		return nil, UsageError(errors.New("--resume-paused is for Faktory's protocol only: all other imports move paused queues as they are"))
 	case from == "beanstalkd" && to != "":
 		return nil, UsageError(errors.New("--to: jobs of beanstalkd go to the HTTP port; see --server"))
 	}
@@ -82,7 +116,7 @@ func openSource(cmd *cobra.Command, conn *connection, from, source, to string, l
 		if isRedis {
 			return importer.OpenRedis(source, orLocal(to, importer.FaktoryPort), leased)
 		}
-		return importer.OpenFaktory(source, orLocal(to, importer.FaktoryPort))
+		return importer.OpenFaktory(source, orLocal(to, importer.FaktoryPort), resume)
 	case "beanstalkd":
 		c, err := conn.open()
 		if err != nil {
@@ -104,12 +138,59 @@ func printReport(cmd *cobra.Command, r *importer.Report, out format) error {
 	if out == formatJSON {
 		return printValue(cmd, r)
 	}
-	t := table{header: []string{"QUEUE", "STATE", "-BEFORE", "-MOVED", "-LEFT"}}
+	t := table{header: []string{"QUEUE", "STATE", "-BEFORE", "-MOVED", "-LEFT", "WHY LEFT"}}
 	for _, row := range r.Rows {
-		t.add(oneLine(row.Queue, 60), row.State, count(row.Before), count(row.Moved), count(row.Left))
+		t.add(oneLine(row.Queue, 60), row.State, count(row.Before), count(row.Moved), count(row.Left), row.Reason)
 	}
-	t.add("total", "", count(r.Before), count(r.Moved), count(r.Left))
-	return t.print(cmd.OutOrStdout())
+	t.add("total", "", count(r.Before), count(r.Moved), count(r.Left), "")
+	if err := t.print(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	for _, queue := range r.Paused {
+		Say(cmd.ErrOrStderr(), "queue %s is paused at the source; where its jobs were moved it is paused here: broker resume %s\n", queue, queue)
+	}
+	return nil
+}
+
+// mostShown is how many refused jobs are shown.
+const mostShown = 20
+
+// refusals shows the jobs that this broker refuses, and keeps them in a file.
+type refusals struct {
+	cmd   *cobra.Command
+	file  *os.File // nil: they are not kept
+	count int
+}
+
+func newRefusals(cmd *cobra.Command, path string) (*refusals, error) {
+	r := &refusals{cmd: cmd}
+	if path == "" {
+		return r, nil
+	}
+	var err error
+	r.file, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return r, err
+}
+
+func (r *refusals) add(j importer.Refused) error {
+	r.count++
+	switch {
+	case r.count <= mostShown:
+		Say(r.cmd.ErrOrStderr(), "refused: %s job %s of queue %s: %s\n", j.State, j.ID, j.Queue, oneLine(j.Reason, 200))
+	case r.count == mostShown+1:
+		Say(r.cmd.ErrOrStderr(), "refused: more jobs; --skip-refused FILE lists all of them\n")
+	}
+	if r.file == nil {
+		return nil
+	}
+	return json.NewEncoder(r.file).Encode(j)
+}
+
+func (r *refusals) close() error {
+	if r.file == nil {
+		return nil
+	}
+	return errors.Join(r.file.Sync(), r.file.Close())
 }
 
 // submitter is the HTTP API as an importer uses it.
@@ -118,18 +199,50 @@ type submitter struct {
 	cmd    *cobra.Command
 }
 
-// Submit implements importer.Submitter. Jobs that the broker has already are left out.
-func (s *submitter) Submit(ctx context.Context, jobs []map[string]any) error {
+// Submit implements importer.Submitter. Jobs that the broker has already are left out. A list that is refused for the sake of one
+// job is submitted in halves.
+func (s *submitter) Submit(ctx context.Context, jobs []map[string]any) (map[int]string, error) {
 	_, err := s.client.call(ctx, http.MethodPost, "jobs", nil, map[string]any{"jobs": jobs}, nil)
-	if !hasCode(err, "duplicate_id") {
-		return err
+	switch {
+	case err == nil, len(jobs) == 1 && hasCode(err, "duplicate_id"):
+		return nil, nil
+	case !isRefusal(err):
+		return nil, err
+	case len(jobs) == 1:
+		return map[int]string{0: err.Error()}, nil
 	}
-	for _, j := range jobs {
-		if _, err := s.client.call(ctx, http.MethodPost, "jobs", nil, j, nil); err != nil && !hasCode(err, "duplicate_id") {
-			return err
-		}
+	half := len(jobs) / 2
+	first, err := s.Submit(ctx, jobs[:half])
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	second, err := s.Submit(ctx, jobs[half:])
+	refused := make(map[int]string)
+	maps.Copy(refused, first)
+	for i, reason := range second {
+		refused[half+i] = reason
+	}
+	return refused, err
+}
+
+// isRefusal reports whether an error is about the jobs of the request, not about the broker or the caller.
+func isRefusal(err error) bool {
+	var p *problem
+	if !errors.As(err, &p) {
+		return false
+	}
+	switch p.Status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusGone,
+		http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// PauseQueue implements importer.Submitter.
+func (s *submitter) PauseQueue(ctx context.Context, queue string) error {
+	_, err := s.client.call(ctx, http.MethodPatch, "queues/"+url.PathEscape(queue), nil, map[string]any{"paused": true}, nil)
+	return err
 }
 
 // Kill implements importer.Submitter.

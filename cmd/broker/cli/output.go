@@ -154,6 +154,9 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[prefix])
 }
 
+// Say prints to a terminal; an error cannot be reported anywhere.
+func Say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
 // oneLine makes text from elsewhere safe for a terminal: control characters are shown as such, length is bounded.
 func oneLine(text string, limit int) string {
 	var b strings.Builder

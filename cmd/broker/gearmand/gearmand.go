@@ -2,7 +2,6 @@ package gearmand
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"os"
 
@@ -39,27 +38,27 @@ func Main(args []string, stdout, stderr io.Writer, version string, run func(Laun
 	o, err := readArgs(args)
 	switch {
 	case err != nil:
-		say(stderr, "gearmand: %v\n", err)
+		cli.Say(stderr, "gearmand: %v\n", err)
 		return cli.ExitFailed
 	case o.has("help"):
 		help(stdout)
 		return cli.ExitOK
 	case o.has("version"):
-		say(stdout, "\ngearmand %s - broker %s\n", replacedVersion, version)
+		cli.Say(stdout, "\ngearmand %s - broker %s\n", replacedVersion, version)
 		return cli.ExitOK
 	case o.has("check-args"):
 		return cli.ExitOK
 	}
 	g := &launcher{options: o}
 	if err := g.launch(run); err != nil {
-		say(stderr, "gearmand: %v\n", err)
+		cli.Say(stderr, "gearmand: %v\n", err)
 		return cli.ExitFailed
 	}
 	return cli.ExitOK
 }
 
 func help(w io.Writer) {
-	say(w, "usage: gearmand [OPTIONS]\n\n")
+	cli.Say(w, "usage: gearmand [OPTIONS]\n\n")
 	for _, o := range options {
 		if o.about == "" {
 			continue
@@ -68,9 +67,9 @@ func help(w io.Writer) {
 		if o.short != 0 {
 			name = " -" + string(o.short) + ", --" + o.long
 		}
-		say(w, "%-34s %s\n", name+" "+o.arg, o.about)
+		cli.Say(w, "%-34s %s\n", name+" "+o.arg, o.about)
 	}
-	say(w, "\nThe connection options of gearmand's queue plug-ins are accepted and ignored.\n")
+	cli.Say(w, "\nThe connection options of gearmand's queue plug-ins are accepted and ignored.\n")
 }
 
 // launcher starts a broker with gearmand's command line.
@@ -115,6 +114,3 @@ func (g *launcher) launch(run func(Launch) error) error {
 		OnBound: g.dropPrivileges, OnReady: daemonReady, ReopenLog: g.reopenLog,
 	})
 }
-
-// say prints to a terminal; an error cannot be reported anywhere.
-func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

@@ -1,0 +1,102 @@
+package importer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// beanstalkConn is a connection to a beanstalkd.
+type beanstalkConn struct {
+	net.Conn
+
+	r *bufio.Reader
+	w *bufio.Writer
+}
+
+func newBeanstalkConn(c net.Conn) *beanstalkConn {
+	return &beanstalkConn{Conn: c, r: bufio.NewReaderSize(c, 64<<10), w: bufio.NewWriterSize(c, 64<<10)}
+}
+
+// send queues a command.
+func (b *beanstalkConn) send(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.w, format+"\r\n", args...) // Flush returns the error
+}
+
+// reply reads the words of a reply, and the data if the word is OK, FOUND or RESERVED.
+func (b *beanstalkConn) reply() (words []string, data []byte, err error) {
+	if err := b.w.Flush(); err != nil {
+		return nil, nil, err
+	}
+	line, err := b.r.ReadString('\n')
+	if err != nil {
+		return nil, nil, lost(err)
+	}
+	words = strings.Fields(line)
+	if len(words) == 0 {
+		return nil, nil, errors.New("the source does not speak beanstalkd's protocol")
+	}
+	switch words[0] {
+	case "OK", "FOUND", "RESERVED":
+	default:
+		return words, nil, nil
+	}
+	size, err := strconv.Atoi(words[len(words)-1])
+	if err != nil || size < 0 || size > maxBulk {
+		return nil, nil, fmt.Errorf("unexpected reply %q", line)
+	}
+	data = make([]byte, size+2)
+	if _, err := io.ReadFull(b.r, data); err != nil {
+		return nil, nil, lost(err)
+	}
+	return words, data[:size], nil
+}
+
+// call sends a command and expects one of these replies.
+func (b *beanstalkConn) call(command string, expect ...string) (words []string, data []byte, err error) {
+	b.send("%s", command)
+	words, data, err = b.reply()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", command, err)
+	}
+	for _, e := range expect {
+		if words[0] == e {
+			return words, data, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("%s: the source replied %s", command, strings.Join(words, " "))
+}
+
+// stats calls a command whose reply is a list of names and values.
+func (b *beanstalkConn) stats(command string) (map[string]string, error) {
+	_, data, err := b.call(command, "OK")
+	return statsOf(data), err
+}
+
+func statsOf(data []byte) map[string]string {
+	values := make(map[string]string)
+	for line := range strings.Lines(string(data)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
+			values[name] = strings.Trim(value, `"`)
+		}
+	}
+	return values
+}
+
+func (b *beanstalkConn) tubes() ([]string, error) {
+	_, data, err := b.call("list-tubes", "OK")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for line := range strings.Lines(string(data)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok {
+			names = append(names, strings.Trim(name, `"`))
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,185 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// beanstalkd shows the next delayed, buried and ready job of a tube only. All others are found by their ids, which it counts up:
+// the ids are asked for from the last one down, until all jobs that the tubes count are found.
+
+const (
+	// idsAtOnce is how many ids are asked for together.
+	idsAtOnce = 256
+
+	// idsPerPeek is how many ids are asked for in the time that moving a single job takes.
+	idsPerPeek = 1000
+
+	// probeTube is where a job is put and deleted at once, to learn the last id.
+	probeTube = "broker-import-probe"
+)
+
+// find finds the jobs that cannot be reserved: the delayed and buried ones, and the ready ones of paused tubes. If they are few
+// among very many ids it returns one of each tube and state only.
+func (b *beanstalk) find(ctx context.Context, tubes []tubeStats) ([]*beanstalkJob, error) {
+	hidden := make(map[string]bool) // "tube state"
+	want := 0
+	for _, t := range tubes {
+		for _, state := range []string{Ready, Scheduled, Dead} {
+			if t.jobs[state] > 0 && (state != Ready || t.paused) {
+				hidden[t.name+" "+state] = true
+				want += t.jobs[state]
+			}
+		}
+	}
+	if want == 0 {
+		return nil, nil
+	}
+	last, err := b.lastID()
+	if err != nil {
+		return nil, err
+	}
+	if last == 0 || last/idsPerPeek > want {
+		if jobs, err := b.peekAll(tubes, hidden); len(jobs) > 0 || err != nil || last == 0 {
+			return jobs, err
+		}
+	}
+	return b.scan(ctx, last, want, hidden)
+}
+
+// lastID is the last id that the source has given to a job, or 0 if it takes no job to learn it from.
+func (b *beanstalk) lastID() (int, error) {
+	if _, _, err := b.call("use "+probeTube, "USING"); err != nil {
+		return 0, err
+	}
+	words, _, err := b.call("put 0 1000000 60 0\r\n", "INSERTED", "BURIED", "DRAINING", "OUT_OF_MEMORY")
+	if err != nil || len(words) < 2 {
+		return 0, err
+	}
+	if _, _, err := b.call("delete "+words[1], "DELETED"); err != nil {
+		return 0, err
+	}
+	id, err := strconv.Atoi(words[1])
+	return id - 1, err
+}
+
+// peekAll finds the next job of each hidden state of each tube, except those that this broker has refused.
+func (b *beanstalk) peekAll(tubes []tubeStats, hidden map[string]bool) ([]*beanstalkJob, error) {
+	var jobs []*beanstalkJob
+	for _, t := range tubes {
+		for _, state := range []string{Ready, Scheduled, Dead} {
+			if !hidden[t.name+" "+state] {
+				continue
+			}
+			if _, _, err := b.call("use "+t.name, "USING"); err != nil {
+				return nil, err
+			}
+			words, _, err := b.call("peek-"+tubeStates[state], "FOUND", "NOT_FOUND")
+			if err != nil {
+				return nil, err
+			}
+			if words[0] == "FOUND" && !b.refused[words[1]] {
+				jobs = append(jobs, &beanstalkJob{id: words[1], tube: t.name, state: state})
+			}
+		}
+	}
+	return jobs, nil
+}
+
+// scan finds the hidden jobs with ids up to last: want of them, of which some may have been refused.
+func (b *beanstalk) scan(ctx context.Context, last, want int, hidden map[string]bool) ([]*beanstalkJob, error) {
+	states := make(map[string]string)
+	for state, word := range tubeStates {
+		states[word] = state
+	}
+	var jobs []*beanstalkJob
+	for last > 0 && want > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n := min(last, idsAtOnce)
+		for id := last; id > last-n; id-- {
+			b.send("stats-job %d", id)
+		}
+		last -= n
+		for range n {
+			words, data, err := b.reply()
+			if err != nil {
+				return nil, err
+			}
+			if words[0] != "OK" {
+				continue
+			}
+			stats := statsOf(data)
+			j := &beanstalkJob{id: stats["id"], tube: stats["tube"], state: states[stats["state"]]}
+			if !hidden[j.tube+" "+j.state] {
+				continue
+			}
+			want--
+			if j.priority, err = strconv.ParseInt(stats["pri"], 10, 64); err != nil {
+				return nil, fmt.Errorf("stats-job %s: %w", j.id, err)
+			}
+			if !b.refused[j.id] {
+				jobs = append(jobs, j)
+			}
+		}
+	}
+	slices.Reverse(jobs)
+	slices.SortStableFunc(jobs, func(a, b *beanstalkJob) int { // ready jobs in the order in which workers would get them
+		if a.tube != b.tube || a.state != b.state {
+			return strings.Compare(a.tube+" "+a.state, b.tube+" "+b.state)
+		}
+		if a.state != Ready || a.priority == b.priority {
+			return 0
+		}
+		return int(a.priority - b.priority)
+	})
+	return jobs, nil
+}
+
+// moveFound moves the next of the jobs that were found. They are not reserved, so that they stay as they are if the import is
+// interrupted. The jobs are sorted by tube: the queue of a paused tube is paused after its first job.
+func (b *beanstalk) moveFound(ctx context.Context) (Batch, error) {
+	var batch Batch
+	for len(b.found) > 0 && batch.empty() {
+		n := min(len(b.found), int(b.window))
+		tube := b.found[0].tube
+		done, paused := b.paused[tube]
+		if paused && !done {
+			n = 1 // then the queue exists here, and can be paused
+		}
+		jobs := b.found[:n]
+		for _, j := range jobs {
+			b.send("peek %s", j.id)
+		}
+		size := 0
+		var there []*beanstalkJob
+		for _, j := range jobs {
+			words, body, err := b.reply()
+			if err != nil {
+				return batch, err
+			}
+			if words[0] == "FOUND" { // else somebody has deleted it
+				j.body = body
+				size += len(body)
+				there = append(there, j)
+			}
+		}
+		b.window.adapt(size)
+		b.found = b.found[n:]
+		var err error
+		if batch, err = b.transfer(ctx, there); err != nil {
+			return batch, err
+		}
+		if paused && !done && batch.jobs() > 0 {
+			if err := b.to.PauseQueue(ctx, tube); err != nil {
+				return batch, fmt.Errorf("pause queue %s here: %w", tube, err)
+			}
+			b.paused[tube] = true
+		}
+	}
+	return batch, nil
+}

@@ -1,0 +1,75 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// dialTimeout bounds how long a connection may take.
+const dialTimeout = 10 * time.Second
+
+// replyTimeout bounds how long a server may take to reply.
+const replyTimeout = time.Minute
+
+// promptConn is a connection to a server that replies at once.
+type promptConn struct{ net.Conn }
+
+// Read implements net.Conn. It fails if nothing comes within replyTimeout.
+func (c promptConn) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(replyTimeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+// dial connects to a server that replies at once. It returns the address as a URL, for its password.
+func dial(address, defaultPort string) (net.Conn, *url.URL, error) {
+	conn, u, err := dialPatient(address, defaultPort)
+	if err != nil {
+		return nil, nil, err
+	}
+	return promptConn{conn}, u, nil
+}
+
+// dialPatient connects to an address: HOST, HOST:PORT, a URL with a host, or unix:PATH.
+func dialPatient(address, defaultPort string) (net.Conn, *url.URL, error) {
+	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix {
+		conn, err := net.DialTimeout("unix", strings.TrimPrefix(path, "//"), dialTimeout)
+		return conn, &url.URL{}, err
+	}
+	text := address
+	if !strings.Contains(text, "://") {
+		text = "tcp://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" {
+		return nil, nil, fmt.Errorf("%q is not an address: expected HOST:PORT or unix:/path", address)
+	}
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPort)), dialTimeout)
+	if err != nil {
+		return nil, nil, err
+	}
+	return conn, u, nil
+}
+
+// dialBoth connects to a source and to this broker.
+func dialBoth(source, target, port string) (from, to net.Conn, urls [2]*url.URL, err error) {
+	from, urls[0], err = dial(source, port)
+	if err != nil {
+		return nil, nil, urls, fmt.Errorf("source: %w", err)
+	}
+	to, urls[1], err = dial(target, port)
+	if err != nil {
+		_ = from.Close() // nothing was sent
+		return nil, nil, urls, fmt.Errorf("this broker: %w", err)
+	}
+	if from.RemoteAddr().String() == to.RemoteAddr().String() && from.RemoteAddr().Network() == to.RemoteAddr().Network() {
+		_, _ = from.Close(), to.Close() // nothing was sent
+		return nil, nil, urls, fmt.Errorf("source and target are both %s: an import would never end", from.RemoteAddr())
+	}
+	return from, to, urls, nil
+}

@@ -1,0 +1,150 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// relay passes the results of foreground jobs back to the source, which passes them to its clients. It does not ask for
+// exceptions: a job that fails ends with WORK_FAIL.
+type relay struct {
+	source *gearmanConn
+	target string
+
+	conn    *gearmanConn
+	created chan error    // an answer to each submission; a serverError is a refusal
+	ended   chan struct{} // closed when the reader has ended; err is then set
+	err     error
+
+	mu         sync.Mutex        // guards submitting, jobs and idle
+	submitting []byte            // handle at the source of the job that is being submitted
+	jobs       map[string][]byte // handle here → handle at the source
+	idle       *sync.Cond
+}
+
+func (r *relay) open() error {
+	conn, _, err := dialPatient(r.target, GearmanPort) // a result may take any time
+	if err != nil {
+		return err
+	}
+	r.conn = newGearmanConn(conn)
+	r.created, r.ended, r.jobs = make(chan error, 1), make(chan struct{}), make(map[string][]byte)
+	r.idle = sync.NewCond(&r.mu)
+	go func() { // ends when the connection does; close waits for it
+		r.err = r.pass()
+		close(r.ended)
+		r.wake()
+	}()
+	return nil
+}
+
+// wake lets wait look again.
+func (r *relay) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.idle.Broadcast()
+}
+
+// submit submits a foreground job. Its result goes to the client when there is one. A refusal is a serverError.
+func (r *relay) submit(ctx context.Context, j *gearmanJob) error {
+	if r.conn == nil {
+		if err := r.open(); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	r.submitting = j.handle
+	r.mu.Unlock()
+	r.conn.queue(submitForeground[j.priority], j.function, j.unique, j.body)
+	if err := r.conn.flush(); err != nil {
+		return err
+	}
+	select {
+	case err := <-r.created:
+		return err
+	case <-r.ended:
+		return r.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pass reads what this broker sends.
+func (r *relay) pass() error {
+	for {
+		p, err := r.conn.next()
+		if err != nil {
+			return err
+		}
+		if p.kind == packetError {
+			r.created <- p.refusal()
+			continue
+		}
+		if p.kind == packetJobCreated {
+			r.mu.Lock() // the result may be the next packet
+			r.jobs[string(p.data)] = r.submitting
+			r.mu.Unlock()
+			r.created <- nil
+			continue
+		}
+		if err := r.forward(p); err != nil {
+			return err
+		}
+	}
+}
+
+// forward sends a packet on under the source's handle.
+func (r *relay) forward(p packet) error {
+	handle, rest, _ := strings.Cut(string(p.data), "\x00")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, known := r.jobs[handle]
+	if !known {
+		return fmt.Errorf("packet %d for an unknown job", p.kind)
+	}
+	args := [][]byte{at}
+	if p.kind == packetWorkStatus {
+		num, den, _ := strings.Cut(rest, "\x00")
+		args = append(args, []byte(num), []byte(den))
+	} else if p.kind != packetWorkFail {
+		args = append(args, []byte(rest))
+	}
+	r.source.queue(p.kind, args...)
+	if p.kind == packetWorkComplete || p.kind == packetWorkFail {
+		delete(r.jobs, handle)
+		r.idle.Broadcast()
+	}
+	return r.source.flush()
+}
+
+// wait returns when all results have been passed on.
+func (r *relay) wait(ctx context.Context) error {
+	if r.conn == nil {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, r.wake)
+	defer stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.jobs) > 0 {
+		select {
+		case <-r.ended:
+			return fmt.Errorf("this broker: %w", r.err)
+		default:
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%d clients of the source still wait for results: %w", len(r.jobs), ctx.Err())
+		}
+		r.idle.Wait()
+	}
+	return nil
+}
+
+func (r *relay) close() {
+	if r.conn != nil {
+		_ = r.conn.Close() // ends the reader
+		<-r.ended
+	}
+}
