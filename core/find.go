@@ -5,6 +5,7 @@ type Filter struct {
 	States       []State
 	Queues       []string // one of these
 	QueuePrefix  string
+	Within       []string // queues that match one of these patterns; nil: all. What the client may see, so that counts obey it too
 	Types        []string
 	Origins      []Protocol
 	Worker       string   // leased to the worker of this id, or by a connection of this name
@@ -48,7 +49,7 @@ func (f *Filter) OnlyGroup() bool {
 func (f *Filter) OnlyTags() bool {
 	rest := *f
 	rest.Tags = nil
-	return rest.OnlyStatesAndQueues() && len(f.States) == 0 && len(f.Queues) == 0 && f.QueuePrefix == ""
+	return rest.OnlyStatesAndQueues() && len(f.States) == 0 && len(f.Queues) == 0 && f.QueuePrefix == "" && f.Within == nil
 }
 
 // Range is the span of time from From up to but not including To; zero is open.

@@ -5,6 +5,8 @@ import (
 	"crypto/x509/pkix"
 	"strings"
 	"testing"
+
+	"broker/core"
 )
 
 func TestPatternsMatchNames(t *testing.T) {
@@ -26,7 +28,7 @@ func TestPatternsMatchNames(t *testing.T) {
 		{"a*a", "a", false},
 		{"a**a", "aa", true},
 	} {
-		if got := match(c.pattern, c.name); got != c.want {
+		if got := core.MatchQueue(c.pattern, c.name); got != c.want {
 			t.Errorf("match(%q, %q) = %v", c.pattern, c.name, got)
 		}
 	}

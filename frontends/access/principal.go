@@ -61,7 +61,7 @@ func (p *Principal) May(r Role, queue string) bool {
 		if !g.Role.includes(r) {
 			continue
 		}
-		if g.Queues == nil || slices.ContainsFunc(g.Queues, func(pattern string) bool { return match(pattern, queue) }) {
+		if g.Queues == nil || slices.ContainsFunc(g.Queues, func(pattern string) bool { return core.MatchQueue(pattern, queue) }) {
 			return true
 		}
 	}
@@ -76,6 +76,21 @@ func (p *Principal) MayAll(r Role) bool {
 		}
 	}
 	return false
+}
+
+// Patterns are those of the queues for which the principal has a role; all: every queue.
+func (p *Principal) Patterns(r Role) (patterns []string, all bool) {
+	patterns = []string{}
+	for _, g := range *p.grants.Load() {
+		switch {
+		case !g.Role.includes(r):
+		case g.Queues == nil:
+			return nil, true
+		default:
+			patterns = append(patterns, g.Queues...)
+		}
+	}
+	return patterns, false
 }
 
 // MaySome reports whether the principal has a role for at least one queue.

@@ -59,22 +59,3 @@ func ParseGrant(text string) (Grant, error) {
 	}
 	return g, nil
 }
-
-// match reports whether a name matches a pattern, in which * stands for any characters. Linear in both: after each star
-// the first place that fits is the best one.
-func match(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == name
-	}
-	rest, ok := strings.CutPrefix(name, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1 : len(parts)-1] {
-		if _, rest, ok = strings.Cut(rest, part); !ok {
-			return false
-		}
-	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
-}

@@ -164,3 +164,42 @@ func TestReservedNames(t *testing.T) {
 		}
 	}
 }
+
+// A count is as good as a search: it tells what is in the queues that it counts.
+func TestCountsAreOfReadableQueuesOnly(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{Access: principals(t, map[string][]string{
+		"a": {"read:a"}, "some": {"read:a,*.x", "operate:pre*"}, "none": {"produce"}, "root": {"admin"},
+	})})
+	for _, queue := range []string{"a", "secret", "secret.x", "prefix", "pre"} {
+		f.call("POST", "/api/v1/jobs", `{"queue":"`+queue+`","body":"the word X","tags":["t"]}`, as("root")).want(201)
+	}
+	for _, c := range []struct {
+		who, query string
+		want       float64
+	}{
+		{"a", "", 1},
+		{"a", "queue_prefix=secret", 0},
+		{"a", "queue_prefix=secret&body_text=X", 0},
+		{"a", "body_text=X", 1},
+		{"a", "tag=t", 1},
+		{"a", "state=ready", 1},
+		{"a", "queue=a&queue_prefix=a", 1},
+		{"a", "text=t", 1},
+		{"some", "", 4},
+		{"some", "queue_prefix=secret", 1},
+		{"some", "queue_prefix=pre", 2},
+		{"some", "queue_prefix=prefi", 1},
+		{"some", "tag=t", 4},
+		{"some", "body_text=X", 4},
+		{"none", "", 0},
+		{"none", "body_text=X", 0},
+		{"root", "queue_prefix=secret", 2},
+	} {
+		got := f.call("GET", "/api/v1/jobs?count=true&"+c.query, nil, as(c.who)).want(200)
+		if jobs := got["jobs"].([]any); got["count"] != c.want || got["count_exact"] != true || float64(len(jobs)) != c.want {
+			t.Errorf("%s, %q: count %v, exact %v, %d jobs, want %v", c.who, c.query, got["count"], got["count_exact"], len(jobs), c.want)
+		}
+	}
+	f.call("GET", "/api/v1/jobs?count=true&queue=secret", nil, as("a")).problem(403, "forbidden")
+}

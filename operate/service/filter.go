@@ -176,7 +176,10 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 	if len(filter.States) == 0 && order != core.OrderCreated {
 		filter.States = order.States()
 	}
-	all, count, deadline := caller.readsAll() || len(f.Queues) > 0, p.Count, s.Now().Add(searchFor)
+	if !caller.readsAll() {
+		filter.Within = caller.readable()
+	}
+	count, deadline := p.Count, s.Now().Add(searchFor)
 	for cursor := p.Cursor; ; {
 		r, err := c.call(ctx, &core.Find{
 			Filter: filter, Order: order, Desc: desc, Cursor: cursor, Limit: p.Limit - len(list.Jobs), WithCount: count,
@@ -185,12 +188,10 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 			return list, findError(err, p.Cursor)
 		}
 		if count {
-			list.Count, list.CountExact, count = r.Count, r.CountExact && all, false
+			list.Count, list.CountExact, count = r.Count, r.CountExact, false
 		}
 		for i := range r.Jobs {
-			if all || caller.may(access.Read, r.Jobs[i].Queue) == nil {
-				list.Jobs = append(list.Jobs, s.viewOf(&r.Jobs[i]))
-			}
+			list.Jobs = append(list.Jobs, s.viewOf(&r.Jobs[i]))
 		}
 		cursor = r.NextCursor
 		if cursor == "" || len(list.Jobs) >= p.Limit || r.Stopped && len(list.Jobs) > 0 || s.Now() >= deadline || ctx.Err() != nil {
@@ -198,6 +199,15 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 			return list, context.Cause(ctx)
 		}
 	}
+}
+
+// readable are patterns of the queues that the caller may read.
+func (c Caller) readable() []string {
+	if c.Principal == nil {
+		return []string{}
+	}
+	patterns, _ := c.Principal.Patterns(access.Read)
+	return patterns
 }
 
 // findError says what is wrong with a search.

@@ -63,20 +63,29 @@ func (s *search) resolveQueues() {
 	case len(f.Queues) > 0:
 		s.queues = []uint32{}
 		for _, name := range f.Queues {
-			if n := m.names[name]; n != 0 && strings.HasPrefix(name, f.QueuePrefix) {
+			if n := m.names[name]; n != 0 && strings.HasPrefix(name, f.QueuePrefix) && isWithin(f, name) {
 				s.queues = append(s.queues, n)
 			}
 		}
 		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(m.queues[a].name, m.queues[b].name) })
 		s.queues = slices.Compact(s.queues)
+	case f.Within != nil:
+		s.queues = []uint32{}
+		for _, pattern := range f.Within {
+			prefix, _, _ := strings.Cut(pattern, "*")
+			if len(prefix) < len(f.QueuePrefix) {
+				prefix = f.QueuePrefix
+			}
+			for _, n := range m.queuesWith(prefix) {
+				if name := m.queues[n].name; strings.HasPrefix(name, f.QueuePrefix) && core.MatchQueue(pattern, name) {
+					s.queues = append(s.queues, n)
+				}
+			}
+		}
+		slices.SortFunc(s.queues, func(a, b uint32) int { return strings.Compare(m.queues[a].name, m.queues[b].name) })
+		s.queues = slices.Compact(s.queues)
 	case f.QueuePrefix != "":
-		l := &m.inOrder.all
-		from := l.Search(func(n uint32) bool { return m.queues[n].name < f.QueuePrefix })
-		to := l.Search(func(n uint32) bool {
-			name := m.queues[n].name
-			return name < f.QueuePrefix || strings.HasPrefix(name, f.QueuePrefix)
-		})
-		s.queues = l.Slice(from, to-from, []uint32{})
+		s.queues = m.queuesWith(f.QueuePrefix)
 	default:
 		return
 	}
@@ -87,6 +96,22 @@ func (s *search) resolveQueues() {
 			s.inQueues[n] = true
 		}
 	}
+}
+
+// queuesWith are the queues with a prefix, in order of names.
+func (m *Machine) queuesWith(prefix string) []uint32 {
+	l := &m.inOrder.all
+	from := l.Search(func(n uint32) bool { return m.queues[n].name < prefix })
+	to := l.Search(func(n uint32) bool {
+		name := m.queues[n].name
+		return name < prefix || strings.HasPrefix(name, prefix)
+	})
+	return l.Slice(from, to-from, []uint32{})
+}
+
+// isWithin reports whether a filter lets the client see a queue.
+func isWithin(f *core.Filter, name string) bool {
+	return f.Within == nil || slices.ContainsFunc(f.Within, func(pattern string) bool { return core.MatchQueue(pattern, name) })
 }
 
 // resolveNames finds the numbers of types, of the failure group and of the worker, and the digest of the unique key.
