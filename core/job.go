@@ -151,6 +151,11 @@ type Job struct {
 	// Without it, a job joins the end of the queue when it becomes due.
 	ScheduledOrder bool
 
+	// SeqOrder keeps the place of the job among those of equal priority: by its number among jobs with SeqOrder, by the time of its
+	// submission among others, however often it was delayed, leased or dead. The core sets its CreatedAt.
+	// Not with ScheduledOrder.
+	SeqOrder bool
+
 	Parent uint64   // blocked until this job is finished; the parent is closed only when all its children are
 	After  []uint64 // blocked until all of these are closed as done
 	Batch  uint64   // batch this job belongs to; zero: none

@@ -76,11 +76,12 @@ const (
 type Pick uint8
 
 // PickInOrder: the first in the list (Faktory). PickAtRandom: uniformly (Workq). PickByPriority: the highest priority at
-// the head of any queue, round-robin among equal ones (Gearman).
+// the head of any queue, round-robin among equal ones (Gearman). PickFirst: the job that would be first if the queues were one.
 const (
 	PickInOrder Pick = iota
 	PickAtRandom
 	PickByPriority
+	PickFirst
 )
 
 // Submit admits a job. Reply: Submitted with Seq, and Existing if the job was coalesced with an existing one; or Failed with

@@ -24,7 +24,7 @@ func (s *search) placeOf(h uint32) place {
 	switch s.order {
 	case core.OrderCreated:
 	case core.OrderQueue:
-		p.queue, p.priority, p.scheduled, p.at = s.m.queues[e.queue].name, e.priority(), e.has(scheduledOrder), e.readyAt
+		p.queue, p.priority, p.scheduled, p.at = s.m.queues[e.queue].name, e.priority(), e.has(scheduledOrder), e.place()
 	case core.OrderDue, core.OrderLeased, core.OrderDied, core.OrderFinished:
 		p.at = e.listedAt()
 	}

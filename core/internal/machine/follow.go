@@ -145,8 +145,8 @@ func (m *Machine) settlePlaces() {
 	}
 	m.lastPlace = 0 // it may be that of a forgotten job
 	m.eachJob(func(_ uint32, e *entry) {
-		if e.state == core.Ready {
-			m.lastPlace = max(m.lastPlace, e.readyAt)
+		if e.state == core.Ready || e.has(seqOrder) {
+			m.lastPlace = max(m.lastPlace, e.place())
 		}
 	})
 }

@@ -66,6 +66,8 @@ func (m *Machine) pick(c *client, op *core.Lease) (n uint32, limit time.Duration
 			if n == 0 || m.headPriority(q, c, op) > m.headPriority(n, c, op) {
 				n, at = q, k
 			}
+		case core.PickFirst:
+			n = m.firstOf(n, q, c, op)
 		}
 		if op.Pick == core.PickByPriority && n != 0 && m.headPriority(n, c, op) == m.maxReadyClass() {
 			break
@@ -83,6 +85,14 @@ func (m *Machine) visited(n uint32) bool {
 	before := q.visitMark == m.visitMark
 	q.visitMark = m.visitMark
 	return before
+}
+
+// firstOf is that of two queues whose next job is the first in the order of a single queue; n may be zero.
+func (m *Machine) firstOf(n, q uint32, c *client, op *core.Lease) uint32 {
+	if n == 0 || m.before(m.front(m.queues[q], c, op), m.front(m.queues[n], c, op)) {
+		return q
+	}
+	return n
 }
 
 // headPriority is the priority of the job that a client would get from a queue.
@@ -227,6 +237,13 @@ func (m *Machine) leftOver(c *client) (n uint32) {
 
 // assignParked gives a waiting lease the first job of queue n.
 func (m *Machine) assignParked(c *client, n uint32) {
+	if c.lease.Pick == core.PickFirst {
+		m.waiters.Each(c.waitEntries, func(q uint32) {
+			if q != n && m.runnable(m.queues[q]) != 0 && m.slotFor(m.queues[q], c, &c.lease) {
+				n = m.firstOf(n, q, c, &c.lease)
+			}
+		})
+	}
 	lease, limit := c.lease, time.Duration(0)
 	if c.byAbility {
 		limit = c.limitFor(n)

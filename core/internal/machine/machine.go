@@ -48,7 +48,7 @@ type Machine struct {
 	effort     effort
 	reserved   uint64 // no Seq from here on may be assigned before a record of it is sealed
 	before     queue.Before
-	// lastPlace is the latest position (entry.readyAt) of a job that became ready. A job that becomes ready gets firstPlace or a
+	// lastPlace is the latest position (entry.place) of a job that became ready or has SeqOrder. A job that becomes ready gets firstPlace or a
 	// later one, so that it does not overtake jobs from before the clock was set back.
 	lastPlace, firstPlace core.Instant
 
@@ -160,8 +160,8 @@ func (m *Machine) standsBefore(a, b uint32) bool {
 	if s, t := x.has(scheduledOrder), y.has(scheduledOrder); s != t {
 		return t // plain jobs before scheduled ones
 	}
-	if x.readyAt != y.readyAt {
-		return x.readyAt < y.readyAt
+	if s, t := x.place(), y.place(); s != t {
+		return s < t
 	}
 	return x.seq < y.seq
 }

@@ -236,7 +236,7 @@ func (r *reader) job(queue string) *core.Job {
 		RetainUntil: r.instant("retain-until"), RetainFor: r.span("retain-for"), Ephemeral: r.flag("ephemeral"),
 		ScheduledOrder: r.flag("scheduled-order"), After: r.seqs("after"), PriorFails: r.count("prior-fails"),
 		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")), Tags: r.words("tags"), Timeline: uint16(r.count("timeline")),
-		Trace: r.Option("trace"),
+		Trace: r.Option("trace"), SeqOrder: r.flag("seq-order"),
 	}
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory
@@ -262,7 +262,7 @@ func (r *reader) lease(tag uint64) core.Op {
 	if op.Holder == core.HeldByWorker && op.Worker == "" {
 		op.Worker = r.Word(0)
 	}
-	op.Pick = map[string]core.Pick{"": core.PickInOrder, "random": core.PickAtRandom, "priority": core.PickByPriority}[r.Option("pick")]
+	op.Pick = map[string]core.Pick{"": core.PickInOrder, "random": core.PickAtRandom, "priority": core.PickByPriority, "first": core.PickFirst}[r.Option("pick")]
 	if len(r.Words) > 2 {
 		op.Queues = append([]string{}, r.Words[2:]...)
 	} else if !r.flag("able") {

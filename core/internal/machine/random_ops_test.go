@@ -105,9 +105,10 @@ func (l *life) job(p core.Protocol) *core.Job {
 	j := &core.Job{
 		Queue: l.queue(), Origin: p, Body: make([]byte, l.rng.IntN(300)), Priority: l.priority(),
 		MaxAttempts: uint32(l.rng.IntN(4)), MaxFails: uint32(l.rng.IntN(4)), Backoff: core.Backoff(l.rng.IntN(2)),
-		Exhausted: core.Exhausted(l.rng.IntN(2)), LeaseEnd: core.LeaseEnd(l.rng.IntN(2)), ScheduledOrder: l.maybe(2),
+		Exhausted: core.Exhausted(l.rng.IntN(2)), LeaseEnd: core.LeaseEnd(l.rng.IntN(2)), ScheduledOrder: l.maybe(3),
 		PriorFails: uint32(l.rng.IntN(8) / 7),
 	}
+	j.SeqOrder = !j.ScheduledOrder && len(j.Body)%3 == 0
 	some := func(set func()) {
 		if l.maybe(3) {
 			set()
@@ -135,6 +136,9 @@ func (l *life) job(p core.Protocol) *core.Job {
 
 func (l *life) lease() core.Op {
 	op := &core.Lease{Pick: core.Pick(l.rng.IntN(3)), Worker: fmt.Sprint("worker ", l.rng.IntN(3))}
+	if op.Pick == core.PickInOrder && op.Worker == "worker 1" {
+		op.Pick = core.PickFirst
+	}
 	if !l.maybe(4) {
 		op.Queues = []string{l.queue(), l.queue(), queue(4)}
 	}

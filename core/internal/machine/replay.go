@@ -110,7 +110,10 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	switch {
 	case r.Status != nil:
 		m.restoreStatus(h, e, r.Status)
-	case j.ReadyAt <= j.CreatedAt:
+	case j.ReadyAt <= j.CreatedAt && (!j.SeqOrder || j.ReadyAt <= m.now):
+		if j.SeqOrder {
+			e.readyAt = j.CreatedAt
+		}
 		if !e.has(scheduledOrder) {
 			m.arrive(e)
 		}

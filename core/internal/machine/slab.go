@@ -80,6 +80,7 @@ const (
 	keptByQueue                      // Done: it stays for the retention of its queue
 	held                             // it has a holder: Leased and not being detached
 	traced                           // Job.Trace is set
+	seqOrder                         // Job.SeqOrder
 	arrived                          // restored as ready since its submission; see Machine.arrive
 )
 
@@ -88,6 +89,14 @@ func (e *entry) priority() int64 { return int64(e.priorityHigh)<<32 | int64(e.pr
 
 func (e *entry) setPriority(p int64) {
 	e.priorityLow, e.priorityHigh = uint32(p), int8(p>>32) //nolint:gosec // both halves
+}
+
+// place is the job's position among ready jobs of its priority, before its number.
+func (e *entry) place() core.Instant {
+	if e.has(seqOrder) {
+		return e.createdAt
+	}
+	return e.readyAt
 }
 
 func (e *entry) has(f flags) bool { return e.flags&f != 0 }

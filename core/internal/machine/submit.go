@@ -123,6 +123,9 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) ui
 	if j.CreatedAt == 0 || j.CreatedAt > m.now {
 		j.CreatedAt = m.now
 	}
+	if j.SeqOrder { // the places of such jobs follow their numbers, whatever the clock says
+		j.CreatedAt = max(m.now, m.firstPlace)
+	}
 	h := m.admit(j)
 	e := m.jobs.at(h)
 	m.count(e.origin, by, func(t *core.Totals) { t.Submitted++ })
@@ -182,7 +185,8 @@ func (m *Machine) uniqueHolder(j *core.Job) uint32 {
 func (m *Machine) valid(op *core.Submit) bool {
 	j := op.Job
 	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || len(j.Trace) > core.MaxTraceBytes ||
-		!validTags(j.Tags) || !validPriority(j.Priority) {
+		!validTags(j.Tags) || !validPriority(j.Priority) ||
+		j.SeqOrder && j.ScheduledOrder {
 		return false
 	}
 	if j.Ephemeral && (op.Watch == core.WatchNone || op.Watch == core.WatchOutcome || j.Batch != 0) {
@@ -339,6 +343,11 @@ func (m *Machine) index(j *core.Job, n uint32) uint32 {
 		e.set(scheduledOrder)
 		e.readyAt = j.ReadyAt
 	}
+	if j.SeqOrder {
+		e.set(seqOrder)
+		e.readyAt = j.ReadyAt // its CreatedAt may be later
+		m.lastPlace = max(m.lastPlace, j.CreatedAt)
+	}
 	if j.Kept() {
 		e.set(keepsOutcome)
 	}
@@ -410,10 +419,10 @@ func (m *Machine) makeReady(h uint32, e *entry) {
 	if e.state == core.Leased {
 		e.leasedAt = m.now
 		m.forgetProgress(h, e)
-	} else if !e.has(scheduledOrder) {
+	} else if !e.has(scheduledOrder | seqOrder) {
 		e.readyAt = max(e.readyAt, m.firstPlace)
 	}
-	m.lastPlace = max(m.lastPlace, e.readyAt)
+	m.lastPlace = max(m.lastPlace, e.place())
 	if e.has(hasOptional) {
 		m.limitStart(h)
 	}

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -40,7 +41,8 @@ type Position struct {
 //	1  the first
 //	2  as 1: a node can tell from its store which format is in force
 //	3  as 2: a node that wins an election waits until the lease of the leader before is over
-const NewestFormat = 3
+//	4  priorities of 33 bits, Job.SeqOrder
+const NewestFormat = 4
 
 // Follows reports whether e may be applied to a store whose last entry is at p: nothing is missing between them, and no
 // newer engine has taken over.
@@ -125,7 +127,7 @@ func AppendEntry(dst []byte, e *Entry) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(e.Batch.Changes)))
 	var buf []byte
 	for i := range e.Batch.Changes {
-		dst, buf = appendChange(dst, &e.Batch.Changes[i], buf)
+		dst, buf = appendChange(dst, e.Format, &e.Batch.Changes[i], buf)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(e.Batch.Meta)+len(e.Batch.Documents)))
 	return appendNamed(appendNamed(dst, e.Batch.Meta, 0), e.Batch.Documents, namedDocument)
@@ -151,8 +153,8 @@ func appendNamed(dst []byte, all []core.MetaEntry, kind uint64) []byte {
 	return dst
 }
 
-// appendChange encodes ch; buf is memory for its parts.
-func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte) {
+// appendChange encodes ch for readers of a format; buf is memory for its parts.
+func appendChange(dst []byte, format int, ch *Change, buf []byte) (_, _ []byte) {
 	f := flag(ch.Gone, changeGone) | flag(ch.Job != nil, changeJob) | flag(ch.KeepBody, changeKeepBody) |
 		flag(ch.Status != nil, changeStatus) | flag(ch.Failure != nil, changeFailure) | flag(ch.Outcome != nil, changeOutcome) |
 		flag(len(ch.Timeline) > 0, changeTimeline) | flag(ch.TimelineSlots != 0, changeSlots)
@@ -160,7 +162,7 @@ func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte) {
 		dst = binary.AppendUvarint(dst, n)
 	}
 	if ch.Job != nil {
-		buf = AppendJob(buf[:0], ch.Job, ch.Stored)
+		buf = AppendJob(buf[:0], jobFor(format, ch.Job), ch.Stored)
 		if dst = appendBytes(dst, buf); HasOwnBody(ch.Job) {
 			dst = append(dst, ch.Job.Body...) // its size is in the record
 		}
@@ -188,6 +190,16 @@ func appendChange(dst []byte, ch *Change, buf []byte) (_, _ []byte) {
 		dst = binary.AppendUvarint(dst, uint64(ch.TimelineSlots))
 	}
 	return dst, buf
+}
+
+// jobFor is a job as readers of a format know it.
+func jobFor(format int, j *core.Job) *core.Job {
+	if format >= 4 || !j.SeqOrder && j.Priority == int64(int32(j.Priority)) { //nolint:gosec // compared
+		return j
+	}
+	older := *j
+	older.SeqOrder, older.Priority = false, min(max(j.Priority, math.MinInt32), math.MaxInt32)
+	return &older
 }
 
 // DecodeEntry is the inverse of AppendEntry. The batch is a view of b, which must not change while it is used.

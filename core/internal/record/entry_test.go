@@ -3,6 +3,7 @@ package record_test
 import (
 	"bytes"
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 
@@ -16,7 +17,7 @@ func fullEntry() *record.Entry {
 	large := recordtest.FullJob()
 	large.Seq, large.Body = 78, bytes.Repeat([]byte("x"), record.InlineBytes+1)
 	return &record.Entry{
-		Position: record.Position{Epoch: 3, Number: 1000, At: 1_790_000_000_000_000, Chain: 1 << 63}, Prev: 998,
+		Position: record.Position{Format: record.NewestFormat, Epoch: 3, Number: 1000, At: 1_790_000_000_000_000, Chain: 1 << 63}, Prev: 998,
 		Batch: &record.CommitBatch{
 			Changes: []record.Change{
 				{
@@ -57,6 +58,26 @@ func TestEntriesAreReadBack(t *testing.T) {
 		if _, err := record.DecodeEntry(append([]byte{record.NewestFormat + 1}, b[1:]...)); !errors.Is(err, record.ErrNewerFormat) {
 			t.Errorf("newer version: %v", err)
 		}
+	}
+}
+
+// Members of a cluster that are not upgraded yet read an entry without the fields that they do not know.
+func TestEntriesOfOlderFormatsLeaveNewFieldsOut(t *testing.T) {
+	t.Parallel()
+	wide := &core.Job{Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true}
+	for format, want := range map[int]core.Job{
+		3: {Seq: 5, Queue: "q", Type: "q", Priority: math.MinInt32},
+		4: {Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true},
+	} {
+		e := &record.Entry{
+			Position: record.Position{Format: format, Number: 1},
+			Batch:    &record.CommitBatch{Changes: []record.Change{{Seq: 5, Job: wide}}},
+		}
+		got, err := record.DecodeEntry(record.AppendEntry(nil, e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, got.Batch.Changes[0].Job, &want)
 	}
 }
 

@@ -52,6 +52,7 @@ const (
 	jobSchedule
 	jobTimeline
 	jobTrace
+	jobSeqOrder // no value
 
 	jobKnown = 1<<iota - 1
 )
@@ -116,7 +117,8 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(j.Parent != 0, jobParent) | flag(len(j.After) > 0, jobAfter) | flag(j.Batch != 0, jobBatch) |
 		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails) |
 		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule) |
-		flag(j.Timeline != 0, jobTimeline) | flag(j.Trace != "", jobTrace)
+		flag(j.Timeline != 0, jobTimeline) | flag(j.Trace != "", jobTrace) |
+		flag(j.SeqOrder, jobSeqOrder)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -368,6 +370,7 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	if f&jobTrace != 0 {
 		j.Trace = d.text()
 	}
+	j.SeqOrder = f&jobSeqOrder != 0
 }
 
 // appendSeqs writes each number as its difference from the one before, the first from base.

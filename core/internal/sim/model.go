@@ -17,6 +17,7 @@ type promise struct {
 	queues    []written // likewise
 	notes     []written // of its timeline
 	ephemeral bool
+	inSeq     bool // SeqOrder
 	expiresAt core.Instant
 	after     []link
 	parent    uint64
@@ -83,6 +84,12 @@ type batch struct {
 	ended    core.Commit // it was purged, which is promised once this is on disk; zero: not
 }
 
+// keepsPlace reports whether a job was submitted with SeqOrder.
+func (m *model) keepsPlace(seq uint64) bool {
+	p := m.jobs[seq]
+	return p != nil && p.inSeq
+}
+
 // soon is a future commit: what is promised at once may still be lost until then.
 const soon = ^core.Commit(0)
 
@@ -116,7 +123,7 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 	}
 	m.add(&promise{
 		seq: seq, id: j.ID, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
-		ephemeral: j.Ephemeral, expiresAt: j.ExpiresAt, made: made,
+		ephemeral: j.Ephemeral, inSeq: j.SeqOrder, expiresAt: j.ExpiresAt, made: made,
 		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), parent: j.Parent, leaseFor: j.LeaseFor,
 	})
 	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known {

@@ -23,6 +23,7 @@ func (w *world) submitTo(queue string) error {
 	case core.Workq:
 		w.workqJob(op)
 	case core.Gearman:
+		j.SeqOrder = w.rng.IntN(2) == 0
 		w.gearmanJob(op)
 	case core.Faktory, core.Internal, core.HTTP, core.Qless:
 		w.faktoryJob(j)

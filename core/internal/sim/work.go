@@ -11,7 +11,7 @@ import (
 // lease requests a job, or sleeps.
 func (w *world) lease() error {
 	c := w.anyClient()
-	op := &core.Lease{Tag: w.newTag(), Queues: []string{queueName(w.rng.IntN(5)), queueName(w.rng.IntN(5))}, Pick: core.Pick(w.rng.IntN(3))} //nolint:gosec // small
+	op := &core.Lease{Tag: w.newTag(), Queues: []string{queueName(w.rng.IntN(5)), queueName(w.rng.IntN(5))}, Pick: core.Pick(w.rng.IntN(4))} //nolint:gosec // small
 	if w.rng.IntN(5) == 0 {
 		op.Queues = []string{completeQueue, successQueue}
 	}
