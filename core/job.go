@@ -156,6 +156,8 @@ type Job struct {
 	// Not with ScheduledOrder.
 	SeqOrder bool
 
+	Tallies Tallies // what is counted of it in JobInfo.Tally
+
 	Parent uint64   // blocked until this job is finished; the parent is closed only when all its children are
 	After  []uint64 // blocked until all of these are closed as done
 	Batch  uint64   // batch this job belongs to; zero: none
@@ -167,6 +169,26 @@ type Job struct {
 	// Timeline, if not zero, keeps the job's timeline from its submission on: the first entry and the last ones, so many in
 	// all, from 2 to MaxTimeline.
 	Timeline uint16
+}
+
+// Tallies says what is counted of a job besides its attempts and failures. Stored; never renumbered.
+type Tallies uint8
+
+// TallyMoves: Tally.Releases, Timeouts, Burials and Kicks. TallyFirstLease: Tally.FirstLeasedAt.
+const (
+	TallyMoves Tallies = 1 << iota
+	TallyFirstLease
+
+	AllTallies = 1<<iota - 1
+)
+
+// Tally is what has happened to a job, as far as its Tallies say. Its attempts are stored at each lease too.
+type Tally struct {
+	Releases      uint32 // moves while it was leased, as when its worker gives it back
+	Timeouts      uint32 // leases that ran out
+	Burials       uint32 // moves to the dead set
+	Kicks         uint32 // Enqueue
+	FirstLeasedAt Instant
 }
 
 // Identity is the name of the job in protocols that name jobs by text: the client's id, or the one that the core made.

@@ -162,6 +162,7 @@ type Report struct {
 	Authority   FinishAuthority
 	Progress    Progress
 	ExtendUntil Instant // the lease lasts at least until then; zero: unchanged
+	LeaseUntil  Instant // the lease ends then, even if that is sooner; zero: unchanged
 	Heartbeat   bool    // only extend the lease: Progress is ignored
 }
 
@@ -244,12 +245,13 @@ type DropQueue struct {
 	Cursor   uint64
 }
 
-// PauseQueue stops or resumes handing out jobs of a queue. Reply: Accepted, also for an unknown queue, which stays unknown.
+// PauseQueue stops or resumes handing out jobs of a queue. A pause ends after For, if that is not zero. Reply: Accepted, also for an unknown queue, which stays unknown.
 type PauseQueue struct {
 	changing
 	Tag    uint64
 	Queue  string
 	Paused bool
+	For    time.Duration
 }
 
 // LimitQueue bounds the length of a queue; submissions beyond get ErrFull. Reply: Accepted, also if nobody knows the
@@ -280,7 +282,7 @@ type Throttle struct {
 }
 
 // Drain stops (On) or resumes handing out jobs of all queues: waiting leases keep waiting, and results are still accepted. With
-// RefuseJobs no job is admitted meanwhile: ErrDraining. Reply: Accepted. It is not stored: a restart ends it.
+// RefuseJobs no job is admitted meanwhile, also without On: ErrDraining. Reply: Accepted. It is not stored: a restart ends it.
 type Drain struct {
 	changing
 	Tag        uint64

@@ -129,6 +129,7 @@ type JobInfo struct {
 	Worker     string // id of the worker that holds the lease
 	Attempts   uint32
 	Fails      uint32
+	Tally      Tally
 	LostLeases int    // leases in a row that ended without a reply from the worker
 	Epoch      uint32 // increases with each lease; see Condition.Epoch
 	Rerun      bool   // Leased: it runs again when this run ends
@@ -166,6 +167,9 @@ type QueueInfo struct {
 	Workers           int // registrations (Register)
 	Waiting           int // clients that wait for a lease of this queue without a registration
 	Paused            bool
+	PausedUntil       Instant       // zero: until it is resumed
+	PausedFor         time.Duration // from the order to PausedUntil
+	KnownSince        Instant       // of all counts here
 	Limits            Limits
 	OldestAge         time.Duration // of the ready job that has waited longest
 	InRate, OutRate   float64       // jobs a second that came, and that were done or failed, over the last minute; see MaxDetailed

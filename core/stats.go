@@ -32,6 +32,7 @@ type Stats struct {
 	Stopped   bool // the store failed: reads only
 	DiskFull  bool // new jobs are refused
 	Draining  bool // no job is handed out
+	Refusing  bool // new jobs are refused by Drain
 	Committed Commit
 }
 

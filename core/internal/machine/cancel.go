@@ -84,6 +84,7 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	e.readyAt, e.lostLeases = m.now, 0
 	e.clear(scheduledOrder | broken)
 	m.addOrder(c, h, e, core.EventReady)
+	m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Kicks++ })
 	e.set(changed)
 	m.touch(h, e)
 	m.makeReady(h, e)
@@ -201,6 +202,9 @@ func (m *Machine) unindex(h uint32, e *entry) {
 	}
 	if e.has(traced) {
 		delete(m.traces, h)
+	}
+	if e.has(tallyMoves | tallyFirstLease) {
+		delete(m.tallies, h)
 	}
 	m.setPayload(h, nil)
 	m.unlist(h, e)

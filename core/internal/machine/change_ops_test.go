@@ -62,7 +62,7 @@ func (r *reader) changeOp(verb string, tag uint64) core.Op {
 	case "undepend":
 		return &core.RemoveDependencies{Tag: tag, Ref: ref, If: is, After: r.refs("after"), All: r.flag("all")}
 	case "lease-job":
-		return &core.LeaseJob{Tag: tag, Ref: ref, If: is, Worker: r.Option("to"), LeaseFor: r.span("for")}
+		return &core.LeaseJob{Tag: tag, Ref: ref, If: is, Worker: r.Option("to"), LeaseFor: r.span("for"), ByConn: r.flag("by-conn"), Dead: r.flag("dead")}
 	case "transfer":
 		return &core.TransferLease{Tag: tag, Ref: ref, Epoch: r.count("epoch"), Worker: r.Option("to"), LeaseFor: r.span("for")}
 	}

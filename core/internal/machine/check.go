@@ -35,7 +35,7 @@ type checker struct {
 	tagged  int
 	groups  map[uint32]int // retrying and dead jobs, by number of the failure group
 
-	jobs, ids, uniques, extras, notes, traces, watchers, watching, timers, cached, collected int
+	jobs, ids, uniques, extras, notes, traces, tallies, watchers, watching, timers, cached, collected int
 
 	leasedBy [len(core.Protocols)]int
 	clients  [len(core.Protocols)]int
@@ -50,6 +50,7 @@ type recount struct {
 	members   map[*lane]int
 	taken     map[*bucket]uint32
 	able      int
+	holders   int
 	woken     int
 	keptDone  int
 }
@@ -87,6 +88,7 @@ func (c *checker) index() {
 		{"bytes of results", m.collected, c.collected},
 		{"jobs with notes", len(m.transients), c.notes},
 		{"traces", len(m.traces), c.traces},
+		{"tallies", len(m.tallies), c.tallies},
 		{"bytes in the cache", m.cached, c.cached},
 	} {
 		if x.have != x.saw {

@@ -43,6 +43,11 @@ func (c *checker) job(h uint32, e *entry) {
 	if _, ok := m.traces[h]; ok != e.has(traced) {
 		c.fail("job %d: flag and map of traces disagree", e.seq)
 	}
+	if _, ok := m.tallies[h]; ok && !e.has(tallyMoves|tallyFirstLease) {
+		c.fail("job %d has a tally and keeps none", e.seq)
+	} else if ok {
+		c.tallies++
+	}
 	if e.has(traced) {
 		c.traces++
 	}

@@ -26,6 +26,9 @@ func (c *checker) eachClient() {
 		for _, a := range cl.abilities {
 			c.queue(a.queue).able += a.times
 		}
+		for _, n := range cl.holding {
+			c.queue(n).holders++
+		}
 		if cl.wakeTarget != 0 {
 			c.queue(cl.wakeTarget).woken++
 		}
@@ -54,7 +57,7 @@ func (c *checker) eachQueue() {
 	for n, q := range m.queues {
 		have := c.queue(uint32(n))
 		if q == nil {
-			if n > 0 && (have.able > 0 || have.woken > 0 || have.state != [len(core.States) + 1]int{}) {
+			if n > 0 && (have.able > 0 || have.holders > 0 || have.woken > 0 || have.state != [len(core.States) + 1]int{}) {
 				c.fail("queue %d is forgotten and in use", n)
 			}
 			continue
@@ -80,8 +83,13 @@ func (c *checker) eachQueue() {
 		c.classes(q)
 		c.lanes(q)
 		c.line(q)
-		if q.trimTimer != 0 {
-			c.timer(true)
+		c.timer(q.trimTimer != 0)
+		c.timer(q.pauseTimer != 0)
+		if have.holders != q.holders {
+			c.fail("queue %s counts %d holders, has %d", q.name, q.holders, have.holders)
+		}
+		if (q.pausedUntil != 0) != (q.pauseTimer != 0) || q.pausedUntil != 0 && (!q.paused || m.timers.At(q.pauseTimer) != q.pausedUntil) {
+			c.fail("queue %s is paused %v until %v", q.name, q.paused, q.pausedUntil)
 		}
 		if have.keptDone != q.keptDone.Len() || q.surplus() > 0 && q.retention != (core.Retention{}) && q.trimTimer == 0 {
 			c.fail("queue %s keeps %d finished jobs, counts %d, %d too many", q.name, have.keptDone, q.keptDone.Len(), q.surplus())

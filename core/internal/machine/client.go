@@ -42,6 +42,8 @@ type client struct {
 	fetching *fetching
 	watches  uint32 // head of its watchers
 
+	holding []uint32 // queues; see core.HoldQueue
+
 	subscriptions int
 }
 
@@ -68,6 +70,7 @@ const (
 	timerKeySlot               // job: its slot in the bucket of its key comes free
 	timerStart                 // job: StartBefore
 	timerSort                  // the next step of laneSort
+	timerPause                 // queue: its pause ends
 )
 
 // OpenClient registers a client.
@@ -138,6 +141,7 @@ func (m *Machine) CloseClient(now core.Instant, id core.ClientID) {
 		m.dropIdle(a.queue)
 	}
 	c.abilities = nil
+	m.freeHeld(c)
 	if !c.unlisted {
 		m.stats.Clients[c.protocol]--
 	}

@@ -19,11 +19,12 @@ func (m *Machine) ClockSet(now, by core.Instant) {
 		switch o.Kind {
 		case timerState:
 			return m.jobs.at(o.Handle).state == core.Leased
-		case timerWait, timerWatch, timerSlot, timerIdle, timerTrim, timerBucket, timerTypeSlot, timerKeySlot, timerSort:
+		case timerWait, timerWatch, timerSlot, timerIdle, timerTrim, timerBucket, timerTypeSlot, timerKeySlot, timerSort, timerPause:
 			return true
 		}
 		return false
 	}, by)
+	m.shiftPauses(by)
 	for _, b := range m.buckets {
 		if b != nil {
 			b.paid += by

@@ -75,13 +75,14 @@ type shownJob struct {
 	laneSlots      [2]core.Instant
 	transient      transient
 	trace          string
+	tally          core.Tally
 }
 
 func (m *Machine) showJob(h uint32) shownJob {
 	e := *m.jobs.at(h)
 	s := shownJob{
 		queue: m.queues[e.queue].name, kind: m.typeOf(&e), group: m.groupName(&e), tags: m.tagsOf(h),
-		trace: fmt.Sprint(m.traces[h]), state: m.timers.At(e.stateTimer), expires: m.timers.At(e.expiryTimer),
+		trace: fmt.Sprint(m.traces[h]), tally: m.tally(h, &e), state: m.timers.At(e.stateTimer), expires: m.timers.At(e.expiryTimer),
 	}
 	if e.state == core.Leased {
 		s.holder = m.holderName(&e)
@@ -122,7 +123,7 @@ func (m *Machine) showOptional(s *shownJob, x *optional) {
 func (m *Machine) showQueue(name string) string {
 	q := m.queues[m.names[name]]
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %v %v %v %v %+v %v %v %v", q.count, q.class, q.paused, q.lifetime, q.stored, q.limits,
+	fmt.Fprintf(&b, "%v %v %v %v %v %+v %v %v %v", q.count, q.class, fmt.Sprint(q.paused, q.pausedUntil, q.pausedFor, m.timers.At(q.pauseTimer)), q.lifetime, q.stored, q.limits,
 		q.hidden, q.slots, q.idleTimer != 0)
 	fmt.Fprintf(&b, " ready %v scheduled %v kept %v", m.seqs(&q.ready), m.seqs(&q.scheduled), m.seqs(&q.keptDone))
 	if q.byState == nil {
@@ -184,7 +185,7 @@ func (m *Machine) showRest() string {
 	for _, name := range slices.Sorted(maps.Keys(m.meta)) {
 		fmt.Fprintf(&b, " meta %s %q", name, m.meta[name])
 	}
-	var deadlines [timerStart + 1]int
+	var deadlines [timerPause + 1]int
 	m.timers.Shift(func(o timer.Owner) bool { deadlines[o.Kind]++; return false }, 0)
 	fmt.Fprintf(&b, " deadlines %v meters %v", deadlines, m.meters.Show())
 	return b.String()

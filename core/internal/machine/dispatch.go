@@ -83,6 +83,8 @@ func (m *Machine) applyChange(c *client, op core.Op) {
 // applyAdmin handles the operations that are not on the hot path.
 func (m *Machine) applyAdmin(c *client, op core.Op) {
 	switch op := op.(type) {
+	case *core.HoldQueue:
+		m.holdQueue(c, op)
 	case *core.CreateQueue:
 		m.createQueue(c, op)
 	case *core.DropQueue:

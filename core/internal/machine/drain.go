@@ -2,10 +2,10 @@ package machine
 
 import "broker/core"
 
-// drain stops or resumes handing out jobs.
+// drain stops or resumes handing out jobs, and admitting them.
 func (m *Machine) drain(c *client, op *core.Drain) {
-	m.draining, m.shut = op.On, op.On && op.RefuseJobs
-	m.stats.Draining = m.draining
+	m.draining, m.shut = op.On, op.RefuseJobs
+	m.stats.Draining, m.stats.Refusing = m.draining, m.shut
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
 	for _, n := range m.sortedQueues() { // a queue may be removed when its last job expires
 		m.offer(n)

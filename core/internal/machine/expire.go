@@ -61,6 +61,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.trimTimeout(o.Handle)
 	case timerSort:
 		m.sortTimeout()
+	case timerPause:
+		m.pauseTimeout(o.Handle)
 	case timerStart:
 		m.startTimeout(o.Handle)
 	}

@@ -333,6 +333,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	}
 	m.count(e.origin, by, func(t *core.Totals) { t.Dead++ })
 	m.queues[e.queue].counts.Dead++
+	m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Burials++ })
 	m.freeUnique(h)
 	e.set(unlocked)
 	m.rebury(h, e)
@@ -385,11 +386,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 			m.addOpen(len(p.Text) + len(p.Verbatim))
 		}
 	}
-	if e.state == core.Leased && op.ExtendUntil != 0 && e.stateTimer != 0 && op.ExtendUntil > m.timers.At(e.stateTimer) {
-		m.timers.Remove(&e.stateTimer)
-		e.stateTimer = m.timers.Add(op.ExtendUntil, timer.Owner{Kind: timerState, Handle: h})
-		e.granted = millis(op.ExtendUntil.Sub(m.now)) // what a restart grants again: not the time that has passed
-	}
+	m.moveLeaseEnd(h, e, op)
 	if e.has(changed) {
 		m.touch(h, e)
 	}
@@ -404,6 +401,20 @@ func (m *Machine) report(c *client, op *core.Report) {
 		}
 	})
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq})
+}
+
+// moveLeaseEnd gives a lease the end that a report asks for.
+func (m *Machine) moveLeaseEnd(h uint32, e *entry, op *core.Report) {
+	until := op.LeaseUntil
+	if until == 0 && op.ExtendUntil != 0 && e.stateTimer != 0 && op.ExtendUntil > m.timers.At(e.stateTimer) {
+		until = op.ExtendUntil
+	}
+	if e.state != core.Leased || until == 0 {
+		return
+	}
+	m.timers.Remove(&e.stateTimer)
+	e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
+	e.granted = millis(max(until.Sub(m.now), time.Millisecond)) // what a restart grants again: not the time that has passed
 }
 
 // sendData sends bytes of a running job to its watching clients.

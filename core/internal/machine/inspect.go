@@ -85,7 +85,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	if !brief {
 		i.Job = m.jobs.payload(h)
 	}
-	i.Kept = e.has(keepsOutcome)
+	i.Kept, i.Tally = e.has(keepsOutcome), m.tally(h, e)
 	return i
 }
 

@@ -2,7 +2,7 @@ package machine
 
 import "broker/core"
 
-// leaseJob gives a particular job to a worker with an id.
+// leaseJob gives a particular job to a worker with an id or to a connection.
 func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil {
@@ -19,7 +19,7 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 		m.sortIn(h, e, q) // the walk may not have reached it
 		m.countLease(q.lanes, h)
 	}
-	m.grant(c, &core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}, h, e, millis(op.LeaseFor))
+	m.grantJob(c, op, h, e)
 	if x := m.optionalState(h); x != nil && x.uniqueStart && !e.has(unlocked) {
 		m.unlock(h)
 	}
@@ -37,16 +37,35 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	m.record(h, e, core.EventLeased, "")
 }
 
+// grantJob grants the lease.
+func (m *Machine) grantJob(c *client, op *core.LeaseJob, h uint32, e *entry) {
+	if !op.ByConn {
+		m.grant(c, &core.Lease{Holder: core.HeldByWorker, Worker: op.Worker}, h, e, millis(op.LeaseFor))
+		return
+	}
+	m.worksNow(c)
+	lease := &core.Lease{Holder: core.HeldByConn}
+	span := e.leaseFor
+	if op.LeaseFor != 0 {
+		span = millis(op.LeaseFor)
+	}
+	m.grant(c, lease, h, e, span)
+}
+
 func (m *Machine) leaseJobRefusal(e *entry, op *core.LeaseJob) error {
 	switch e.state {
 	case core.Ready, core.Scheduled, core.Retrying, core.Leased:
-	case core.Done, core.Dead:
+	case core.Dead:
+		if !op.Dead {
+			return core.ErrFinished
+		}
+	case core.Done:
 		return core.ErrFinished
 	case core.Gone, core.Blocked:
 		return core.ErrInvalid
 	}
 	switch {
-	case op.Worker == "" || op.LeaseFor <= 0:
+	case op.ByConn == (op.Worker != ""), op.LeaseFor < 0, op.LeaseFor == 0 && !op.ByConn:
 		return core.ErrInvalid
 	case m.draining:
 		return core.ErrDraining
@@ -67,6 +86,9 @@ func (m *Machine) takeForLease(h uint32, e *entry) {
 		m.forgetProgress(h, e)
 	} else {
 		m.detach(h, e)
+	}
+	if e.state == core.Dead {
+		m.leaveDeadSet(h, e)
 	}
 	m.move(e, core.Ready)
 }

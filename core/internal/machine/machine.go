@@ -41,6 +41,7 @@ type Machine struct {
 	optionals  map[uint32]*optional
 	traces     map[uint32]string // Job.Trace of the jobs that have one
 	transients map[uint32]*transient
+	tallies    map[uint32]core.Tally // of the jobs with Tallies, from the first event on
 	nextSeq    uint64
 	byState    stateLists
 	groups     groupIndex
@@ -119,7 +120,7 @@ type Machine struct {
 	waitsInflight   []uint32     // slots of clients with replies that depend on the batch in flight
 	refuse          error        // why no stored jobs are admitted
 	draining        bool         // no job is handed out
-	shut            bool         // while draining: no job is admitted
+	shut            bool         // no job is admitted
 	stopped         error        // why nothing may change
 	run             *atomicRun   // the current atomic list, usually nil
 	restoring       restoring
@@ -131,7 +132,7 @@ func New(o Options) *Machine {
 		opts: o, hash: newHasher(),
 		bySeq: seqIndex{pages: map[uint64]*seqPage{}},
 		byID:  map[digest]uint32{}, byUnique: map[digest]uint32{},
-		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, traces: map[uint32]string{},
+		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, tallies: map[uint32]core.Tally{}, traces: map[uint32]string{},
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},

@@ -98,6 +98,7 @@ func (m *Machine) takeOut(h uint32, e *entry) bool {
 	}
 	switch was {
 	case core.Leased:
+		m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Releases++ })
 		m.timeOutRuns(e)
 		m.forgetProgress(h, e)
 		if m.abandoned(e) {

@@ -183,6 +183,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = &core.Register{Queue: c.Word(2), LeaseFor: r.span("for")}
 	case "unable":
 		op = &core.Unregister{Queue: c.Word(2), All: r.flag("all")}
+	case "hold", "free":
+		op = &core.HoldQueue{Queue: c.Word(2), Free: verb == "free"}
 	case "sleep":
 		op = &core.Sleep{Tag: tag}
 	case "withdraw":
@@ -236,7 +238,7 @@ func (r *reader) job(queue string) *core.Job {
 		RetainUntil: r.instant("retain-until"), RetainFor: r.span("retain-for"), Ephemeral: r.flag("ephemeral"),
 		ScheduledOrder: r.flag("scheduled-order"), After: r.seqs("after"), PriorFails: r.count("prior-fails"),
 		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")), Tags: r.words("tags"), Timeline: uint16(r.count("timeline")),
-		Trace: r.Option("trace"), SeqOrder: r.flag("seq-order"),
+		Trace: r.Option("trace"), SeqOrder: r.flag("seq-order"), Tallies: core.Tallies(r.count("tallies")),
 	}
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory
@@ -287,7 +289,7 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 		}
 	case "report":
 		return &core.Report{
-			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), ExtendUntil: r.instant("extend"), Heartbeat: r.flag("heartbeat"),
+			Tag: tag, Ref: ref, If: r.condition(), Authority: r.claim(), ExtendUntil: r.instant("extend"), LeaseUntil: r.instant("lease-until"), Heartbeat: r.flag("heartbeat"),
 			Progress: core.Progress{Num: r.count("num"), Den: r.count("den"), Text: r.Option("text"), Verbatim: r.bytes("verbatim")},
 		}
 	case "data", "warn":
@@ -320,7 +322,7 @@ func (r *reader) queueOp(verb string, tag uint64) core.Op {
 	case "drop":
 		return &core.DropQueue{Tag: tag, Queue: name, FoldCase: r.flag("fold-case"), Limit: int(r.number("limit")), Cursor: uint64(r.number("cursor"))}
 	case "pause", "resume":
-		return &core.PauseQueue{Tag: tag, Queue: name, Paused: verb == "pause"}
+		return &core.PauseQueue{Tag: tag, Queue: name, Paused: verb == "pause", For: r.span("for")}
 	case "limit":
 		return &core.LimitQueue{Tag: tag, Queue: name, Limits: core.Limits{
 			MaxHigh: r.count("high"), MaxNormal: r.count("normal"), MaxLow: r.count("low"),

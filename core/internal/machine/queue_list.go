@@ -224,7 +224,8 @@ func (m *Machine) queueInfo(n uint32) core.QueueInfo {
 		Name: q.name, High: q.class[classHigh], Normal: q.class[classNormal], Low: q.class[classLow],
 		Scheduled: q.count[core.Scheduled], Leased: q.count[core.Leased], Retrying: q.count[core.Retrying],
 		Blocked: q.count[core.Blocked], Done: q.count[core.Done], Dead: q.count[core.Dead],
-		Workers: q.workers, Waiting: q.waitList.Counted(), Paused: q.paused, Limits: q.limits, Counts: q.counts,
+		Workers: q.workers, Waiting: q.waitList.Counted(), Paused: q.paused, PausedUntil: q.pausedUntil,
+		PausedFor: q.pausedFor, KnownSince: q.knownSince, Limits: q.limits, Counts: q.counts,
 	}
 	i.InRate, i.OutRate = m.meters.Rates(&q.watch)
 	if at := m.oldestReady(q); at != 0 {

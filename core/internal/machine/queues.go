@@ -23,12 +23,17 @@ type jobQueue struct {
 	count        [len(core.States) + 1]int
 	class        [3]int // ready jobs by classOf
 	workers      int
+	holders      int          // see core.HoldQueue
+	knownSince   core.Instant // when it was made
 	waitList     queueLine
 	visitMark    uint64 // the last list of names in which it occurred; see Machine.visitMark
 	offered      bool   // see Machine.offers
 	wakeTimedOut bool   // a worker was woken for a job and has not responded in time
 	woken        int    // workers that were woken for its jobs and have not responded yet
-	paused       bool   //
+	paused       bool
+	pausedUntil  core.Instant // zero: until it is resumed
+	pausedFor    time.Duration
+	pauseTimer   timer.ID
 	lifetime     lifetime
 	stored       bool // its settings are stored
 	hidden       bool // purged: no row until a job is ready here or a client names it
@@ -119,7 +124,7 @@ func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
 	}
 	m.lookForIdle()
 	name = strings.Clone(name)
-	q := &jobQueue{name: name, watch: telemetry.Queue{Name: name}}
+	q := &jobQueue{name: name, watch: telemetry.Queue{Name: name}, knownSince: m.now}
 	m.meters.Add(&q.watch)
 	var n uint32
 	if k := len(m.freeQ); k > 0 {
@@ -176,7 +181,7 @@ func (m *Machine) idleTimeout(n uint32) {
 
 // idle reports whether the queue can be removed without loss.
 func (m *Machine) idle(q *jobQueue) bool {
-	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooMany()) && !q.paused && q.workers == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 && !q.sorting &&
+	return (q.lifetime < untilRestart || q.lifetime == untilRestart && m.tooMany()) && !q.paused && q.workers == 0 && q.holders == 0 && q.waitList.Empty() && q.jobs() == 0 && q.woken == 0 && !q.sorting &&
 		q.limits == (core.Limits{}) && q.policy == nil
 }
 
@@ -186,6 +191,7 @@ func (m *Machine) forgetQueue(n uint32) {
 	}
 	m.timers.Remove(&m.queues[n].idleTimer)
 	m.timers.Remove(&m.queues[n].trimTimer)
+	m.timers.Remove(&m.queues[n].pauseTimer)
 	m.unnameQueue(n, m.queues[n])
 	m.queues[n] = nil
 	m.freeQ = append(m.freeQ, n)
@@ -193,17 +199,22 @@ func (m *Machine) forgetQueue(n uint32) {
 
 // queueMeta is the stored form of the settings of a queue.
 type queueMeta struct {
-	Created bool        `json:"created,omitempty"`
-	Paused  bool        `json:"paused,omitempty"`
-	Kept    bool        `json:"kept,omitempty"`
-	Limits  core.Limits `json:"limits,omitzero"`
+	Created bool          `json:"created,omitempty"`
+	Paused  bool          `json:"paused,omitempty"`
+	Until   core.Instant  `json:"paused_until,omitempty"`
+	For     time.Duration `json:"paused_for,omitempty"`
+	Kept    bool          `json:"kept,omitempty"`
+	Limits  core.Limits   `json:"limits,omitzero"`
 }
 
 const queueMetaPrefix = "core/queue/"
 
 // storeQueue stores a queue's settings unless they are the defaults.
 func (m *Machine) storeQueue(q *jobQueue) {
-	k := queueMeta{Created: q.lifetime == untilDropped, Paused: q.paused, Kept: q.lifetime == overRestarts, Limits: q.limits}
+	k := queueMeta{
+		Created: q.lifetime == untilDropped, Paused: q.paused, Until: q.pausedUntil, For: q.pausedFor, Kept: q.lifetime == overRestarts,
+		Limits: q.limits,
+	}
 	k.Limits.Throttle = core.Throttle{} // belongs to the configuration
 	name := queueMetaPrefix + q.name
 	if k == (queueMeta{}) {
@@ -238,9 +249,10 @@ func (m *Machine) retainQueue(q *jobQueue) {
 func (m *Machine) restoreQueue(name string, value []byte) error {
 	var k queueMeta
 	err := json.Unmarshal(value, &k)
-	_, q := m.queueNamed(strings.TrimPrefix(name, queueMetaPrefix))
+	n, q := m.queueNamed(strings.TrimPrefix(name, queueMetaPrefix))
 	k.Limits.Throttle = q.limits.Throttle
-	q.stored, q.paused, q.limits = true, k.Paused, k.Limits
+	q.stored, q.limits = true, k.Limits
+	m.setPause(n, q, k.Paused, k.Until, k.For)
 	switch {
 	case k.Created:
 		m.known(q, untilDropped)
@@ -255,23 +267,6 @@ func (m *Machine) createQueue(c *client, op *core.CreateQueue) {
 	m.known(q, untilDropped)
 	m.storeQueue(q)
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
-}
-
-func (m *Machine) pauseQueue(c *client, op *core.PauseQueue) {
-	n := m.names[op.Queue]
-	if n == 0 || m.queues[n].hidden { // to clients there is no such queue
-		m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag})
-		return
-	}
-	q := m.queues[n]
-	if q.paused != op.Paused {
-		m.queueEvent(q, map[bool]core.EventKind{true: core.EventQueuePaused, false: core.EventQueueResumed}[op.Paused])
-	}
-	q.paused = op.Paused
-	m.storeQueue(q)
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: m.promise()})
-	m.offer(n)
-	m.dropIdle(n)
 }
 
 func (m *Machine) limitQueue(c *client, op *core.LimitQueue) {
@@ -366,7 +361,8 @@ func (m *Machine) resetQueueSettings(n uint32) {
 		m.kept--
 	}
 	m.meters.Drop(q.name)
-	q.lifetime, q.paused, q.limits = whileWaitedOn, false, core.Limits{Throttle: q.limits.Throttle}
+	m.setPause(n, q, false, 0, 0)
+	q.lifetime, q.limits = whileWaitedOn, core.Limits{Throttle: q.limits.Throttle}
 	m.storeQueue(q)
 	m.offer(n)
 	m.dropIdle(n)

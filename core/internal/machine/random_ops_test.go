@@ -109,6 +109,7 @@ func (l *life) job(p core.Protocol) *core.Job {
 		PriorFails: uint32(l.rng.IntN(8) / 7),
 	}
 	j.SeqOrder = !j.ScheduledOrder && len(j.Body)%3 == 0
+	j.Tallies = core.Tallies(len(j.Body) % (core.AllTallies + 1))
 	some := func(set func()) {
 		if l.maybe(3) {
 			set()
@@ -160,7 +161,7 @@ func (l *life) finish() core.Op {
 		}
 		return op
 	case 2:
-		return &core.Report{Ref: ref, Authority: claim, Progress: core.Progress{Num: 1, Den: 2}, ExtendUntil: l.soon()}
+		return &core.Report{Ref: ref, Authority: claim, Progress: core.Progress{Num: 1, Den: 2}, ExtendUntil: l.soon(), LeaseUntil: core.Instant(ref.Seq%2) * l.clk.Now().Add(time.Duration(ref.Seq%5)*time.Second)}
 	case 3:
 		return &core.SendData{Ref: ref, Authority: claim, Data: []byte("chunk"), Warning: l.maybe(3)}
 	}
@@ -234,7 +235,7 @@ func (l *life) admin() core.Op {
 	case 1:
 		return &core.DropQueue{Queue: q, FoldCase: true}
 	case 2:
-		return &core.PauseQueue{Queue: q, Paused: true}
+		return &core.PauseQueue{Queue: q, Paused: true, For: time.Duration(len(l.seqs)%3) * 10 * time.Second}
 	case 3, 4:
 		return &core.PauseQueue{Queue: q}
 	case 5:
@@ -252,7 +253,8 @@ func (l *life) admin() core.Op {
 	case 14:
 		return &core.KeepDone{Queue: q[:len(q)*l.rng.IntN(2)], Retention: core.Retention{For: l.span() * time.Duration(l.rng.IntN(2)), Count: l.rng.IntN(5)}}
 	case 10:
-		return &core.Drain{On: l.maybe(3), RefuseJobs: l.maybe(2)}
+		on, refuse := l.maybe(3), l.maybe(2)
+		return &core.Drain{On: on, RefuseJobs: refuse && (on || len(l.seqs)%4 == 0)}
 	case 11:
 		return &core.WriteMeta{Entries: []core.MetaEntry{{Name: fmt.Sprint("test/", l.rng.IntN(5)), Value: []byte(q)[:l.rng.IntN(3)]}}}
 	}

@@ -66,6 +66,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 	from := e.holderFrom
 	m.unhold(h, e)
 	m.record(h, e, core.EventLeaseExpired, "")
+	m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Timeouts++ })
 	m.timeOutRuns(e)
 	if e.leaseEnd == core.LeaseEndFail && !e.has(ephemeral) {
 		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage}, afterFail{})

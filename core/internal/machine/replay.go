@@ -151,6 +151,9 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		e.clear(scheduledOrder)
 	}
 	e.attempts, e.fails, e.readyAt, e.failedAt = s.Attempts, s.Fails, s.ReadyAt, s.FailedAt
+	if s.Tally != (core.Tally{}) {
+		m.tallies[h] = s.Tally
+	}
 	e.epoch, e.lostLeases, e.entries = s.Attempts+s.EpochAhead, s.LostLeases, s.Entries
 	if s.State == core.Dead && e.expiresAt != 0 {
 		m.ensureOptional(h).ttl = e.expiresAt

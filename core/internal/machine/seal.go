@@ -150,6 +150,7 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 		s.Closed = x.isClosed
 		s.ChildrenBroken = x.childrenBroken
 	}
+	s.Tally = m.tally(h, e)
 	s.DoneFailed, s.KeptByQueue = e.has(doneFailed), e.has(keptByQueue)
 	s.Placed = !e.has(scheduledOrder)
 	if e.has(hasTransient) {

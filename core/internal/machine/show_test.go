@@ -334,6 +334,13 @@ func (p *player) info(i *core.JobInfo) string {
 	add(i.Fails != 0, "fails=%d", i.Fails)
 	add(i.Epoch != i.Attempts, "epoch=%d", i.Epoch)
 	add(i.LostLeases != 0, "lost=%d", i.LostLeases)
+	for _, n := range []struct {
+		name string
+		of   uint32
+	}{{"releases", i.Tally.Releases}, {"timeouts", i.Tally.Timeouts}, {"burials", i.Tally.Burials}, {"kicks", i.Tally.Kicks}} {
+		add(n.of != 0, "%s=%d", n.name, n.of)
+	}
+	add(i.Tally.FirstLeasedAt != 0, "first-leased=%s", p.at(i.Tally.FirstLeasedAt))
 	add(i.Watchers != 0, "watchers=%d", i.Watchers)
 	add(i.Requeued, "requeued")
 	add(i.Rerun, "rerun")
@@ -380,6 +387,9 @@ func queueText(q *core.QueueInfo) string {
 	}
 	if q.Paused {
 		b.WriteString(" paused")
+		if q.PausedUntil != 0 {
+			fmt.Fprintf(&b, "=%v", q.PausedFor)
+		}
 	}
 	if q.Limits != (core.Limits{}) {
 		fmt.Fprintf(&b, " limits=%d/%d/%d", q.Limits.MaxHigh, q.Limits.MaxNormal, q.Limits.MaxLow)

@@ -54,34 +54,36 @@ type entry struct {
 type flags uint32
 
 const (
-	ephemeral      flags = 1 << iota // never stored
-	stored                           // the job is in the store or in a sealed batch
-	dirty                            // in the list of changed jobs
-	changed                          // its status differs from "as submitted"
-	requeued                         // was leased before
-	unlocked                         // its unique key was freed early
-	broken                           // blocked, and a dependency is gone without being done
-	scheduledOrder                   // Workq's order among equals
-	idIsUUIDv4                       // so it needs no alias
-	hasOptional                      // it has an optionalState
-	hasTransient                     // it has a transient
-	runOver                          // a WatchRun has passed its deadline while leased
-	nonResident                      // its payload is not in memory
-	failureStored                    // the store has its failure
-	outcomeStored                    // the store has its outcome
-	keepsOutcome                     // Job.Kept
-	doneFailed                       // done, as failed
-	payloadStored                    // the store has its payload
-	inflight                         // its last change is in the batch in flight
-	rewrite                          // the payload in the store is outdated
-	newBody                          // likewise, and so is the body
-	rerun                            // Leased: it runs again when this run ends; see Machine.rerun
-	listed                           // in the lists of its state
-	keptByQueue                      // Done: it stays for the retention of its queue
-	held                             // it has a holder: Leased and not being detached
-	traced                           // Job.Trace is set
-	seqOrder                         // Job.SeqOrder
-	arrived                          // restored as ready since its submission; see Machine.arrive
+	ephemeral       flags = 1 << iota // never stored
+	stored                            // the job is in the store or in a sealed batch
+	dirty                             // in the list of changed jobs
+	changed                           // its status differs from "as submitted"
+	requeued                          // was leased before
+	unlocked                          // its unique key was freed early
+	broken                            // blocked, and a dependency is gone without being done
+	scheduledOrder                    // Workq's order among equals
+	idIsUUIDv4                        // so it needs no alias
+	hasOptional                       // it has an optionalState
+	hasTransient                      // it has a transient
+	runOver                           // a WatchRun has passed its deadline while leased
+	nonResident                       // its payload is not in memory
+	failureStored                     // the store has its failure
+	outcomeStored                     // the store has its outcome
+	keepsOutcome                      // Job.Kept
+	doneFailed                        // done, as failed
+	payloadStored                     // the store has its payload
+	inflight                          // its last change is in the batch in flight
+	rewrite                           // the payload in the store is outdated
+	newBody                           // likewise, and so is the body
+	rerun                             // Leased: it runs again when this run ends; see Machine.rerun
+	listed                            // in the lists of its state
+	keptByQueue                       // Done: it stays for the retention of its queue
+	held                              // it has a holder: Leased and not being detached
+	traced                            // Job.Trace is set
+	seqOrder                          // Job.SeqOrder
+	tallyMoves                        // TallyMoves
+	tallyFirstLease                   // TallyFirstLease
+	arrived                           // restored as ready since its submission; see Machine.arrive
 )
 
 // priority is the job's priority. Its 33 bits take two fields: one of 64 bits would make every entry larger.

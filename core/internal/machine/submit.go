@@ -186,7 +186,7 @@ func (m *Machine) valid(op *core.Submit) bool {
 	j := op.Job
 	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || len(j.Trace) > core.MaxTraceBytes ||
 		!validTags(j.Tags) || !validPriority(j.Priority) ||
-		j.SeqOrder && j.ScheduledOrder {
+		j.SeqOrder && j.ScheduledOrder || j.Tallies > core.AllTallies {
 		return false
 	}
 	if j.Ephemeral && (op.Watch == core.WatchNone || op.Watch == core.WatchOutcome || j.Batch != 0) {
@@ -348,6 +348,7 @@ func (m *Machine) index(j *core.Job, n uint32) uint32 {
 		e.readyAt = j.ReadyAt // its CreatedAt may be later
 		m.lastPlace = max(m.lastPlace, j.CreatedAt)
 	}
+	e.setTallies(j.Tallies)
 	if j.Kept() {
 		e.set(keepsOutcome)
 	}

@@ -53,4 +53,7 @@ func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *entry, granted u
 	}
 	m.hold(c, op, h, e)
 	m.stats.LeasedBy[c.protocol]++
+	if e.has(tallyMoves | tallyFirstLease) {
+		m.talliedLease(h, e)
+	}
 }

@@ -64,20 +64,23 @@ func TestEntriesAreReadBack(t *testing.T) {
 // Members of a cluster that are not upgraded yet read an entry without the fields that they do not know.
 func TestEntriesOfOlderFormatsLeaveNewFieldsOut(t *testing.T) {
 	t.Parallel()
-	wide := &core.Job{Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true}
+	wide := &core.Job{Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true, Tallies: core.TallyMoves}
 	for format, want := range map[int]core.Job{
 		3: {Seq: 5, Queue: "q", Type: "q", Priority: math.MinInt32},
-		4: {Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true},
+		4: {Seq: 5, Queue: "q", Type: "q", Priority: core.MinPriority, SeqOrder: true, Tallies: core.TallyMoves},
 	} {
 		e := &record.Entry{
 			Position: record.Position{Format: format, Number: 1},
-			Batch:    &record.CommitBatch{Changes: []record.Change{{Seq: 5, Job: wide}}},
+			Batch:    &record.CommitBatch{Changes: []record.Change{{Seq: 5, Job: wide, Status: &record.Status{Tally: core.Tally{Kicks: 1}}}}},
 		}
 		got, err := record.DecodeEntry(record.AppendEntry(nil, e))
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantSame(t, got.Batch.Changes[0].Job, &want)
+		if kicks := got.Batch.Changes[0].Status.Tally.Kicks; (kicks == 1) != (format >= 4) {
+			t.Errorf("format %d has a tally of %d kicks", format, kicks)
+		}
 	}
 }
 

@@ -53,6 +53,7 @@ const (
 	jobTimeline
 	jobTrace
 	jobSeqOrder // no value
+	jobTallies
 
 	jobKnown = 1<<iota - 1
 )
@@ -118,7 +119,7 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails) |
 		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule) |
 		flag(j.Timeline != 0, jobTimeline) | flag(j.Trace != "", jobTrace) |
-		flag(j.SeqOrder, jobSeqOrder)
+		flag(j.SeqOrder, jobSeqOrder) | flag(j.Tallies != 0, jobTallies)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -213,6 +214,9 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	}
 	if f&jobTrace != 0 {
 		dst = appendText(dst, j.Trace)
+	}
+	if f&jobTallies != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.Tallies))
 	}
 	return dst
 }
@@ -371,6 +375,9 @@ func (d *decoder) links(j *core.Job, f uint64) {
 		j.Trace = d.text()
 	}
 	j.SeqOrder = f&jobSeqOrder != 0
+	if f&jobTallies != 0 {
+		j.Tallies = core.Tallies(d.byte())
+	}
 }
 
 // appendSeqs writes each number as its difference from the one before, the first from base.

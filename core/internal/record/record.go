@@ -97,6 +97,7 @@ type Status struct {
 	EpochAhead     uint32 // the job's epoch less Attempts, modulo 2³²
 	Entries        uint32 // of its timeline, so far
 	LostLeases     uint8  // leases in a row that ended without a reply from the worker
+	Tally          core.Tally
 }
 
 // Record is what a scan of the store returns for one job.

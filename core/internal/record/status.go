@@ -41,6 +41,11 @@ const (
 	statusKeptByQueue
 	statusGroup
 	statusUnstored
+	statusReleases
+	statusTimeouts
+	statusBurials
+	statusKicks
+	statusFirstLeasedAt
 
 	statusKnown = 1<<iota - 1
 )
@@ -83,7 +88,7 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusUnstored != 0 {
 		dst = appendSeqs(dst, seq, s.Unstored)
 	}
-	return dst
+	return appendTally(dst, &s.Tally, f)
 }
 
 func statusFields(s *Status) uint64 {
@@ -101,7 +106,8 @@ func statusFields(s *Status) uint64 {
 		flag(p.UpdatedAt != 0, statusUpdatedAt) | flag(s.EpochAhead != 0, statusEpochAhead) |
 		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
 		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue) |
-		flag(s.Group != "", statusGroup) | flag(len(s.Unstored) > 0, statusUnstored)
+		flag(s.Group != "", statusGroup) | flag(len(s.Unstored) > 0, statusUnstored) |
+		tallyFields(&s.Tally)
 }
 
 // appendLease writes statusAttempts to statusWorker.
@@ -199,6 +205,7 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	if f&statusUnstored != 0 {
 		s.Unstored = d.seqs(seq, unstored)
 	}
+	d.tally(&s.Tally, f)
 	return d.close()
 }
 

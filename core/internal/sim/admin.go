@@ -23,6 +23,9 @@ func (w *world) purge() error {
 	w.note("%T of %s", op, q)
 	delete(w.model.rows, q) // perhaps
 	return w.do(w.anyClient(), op, tag, func(r core.Reply) {
+		if r := w.ask(&core.InspectQueue{Queue: q}); len(r.Queues) == 0 || !r.Queues[0].Paused {
+			delete(w.model.pauses, q) // the queue was dropped
+		}
 		for seq := range before {
 			if w.look(seq) == nil {
 				p := w.model.jobs[seq]
@@ -108,10 +111,14 @@ func (w *world) settings() error {
 	case 1:
 		op = &core.LimitQueue{Tag: tag, Queue: q, Limits: core.Limits{MaxNormal: uint32(w.rng.IntN(3) * 20)}} //nolint:gosec // small
 	default:
-		op = &core.PauseQueue{Tag: tag, Queue: q, Paused: w.rng.IntN(3) == 0}
+		op = &core.PauseQueue{Tag: tag, Queue: q, Paused: w.rng.IntN(3) == 0, For: time.Duration(w.rng.IntN(2)*w.rng.IntN(9)) * time.Second}
 	}
 	w.note("%+v", op)
-	return w.do(c, op, tag, nil)
+	return w.do(c, op, tag, func(r core.Reply) {
+		if op, pause := op.(*core.PauseQueue); pause && r.Kind == core.Accepted {
+			w.pausedBy(op)
+		}
+	})
 }
 
 // limit limits a queue, its types or its keys, lets the keys take turns, or takes that back.

@@ -18,6 +18,7 @@ func (w *world) order() error {
 	tag, ref, is := w.newTag(), core.Ref{Seq: p.seq}, w.condition()
 	var op core.Op
 	var accepted func(core.Reply)
+	var against error
 	switch w.rng.IntN(4) {
 	case 0:
 		op = &core.Cancel{Tag: tag, Ref: ref, If: is}
@@ -30,10 +31,10 @@ func (w *world) order() error {
 	default:
 		op = &core.Enqueue{Tag: tag, Ref: ref, If: is}
 		p.forced = true
-		accepted = func(core.Reply) {}
+		kicks := w.kicksOf(p)
+		accepted = func(core.Reply) { against = errorOr(against, w.kicked(p, kicks)) }
 	}
 	before := w.look(p.seq)
-	var against error
 	err := w.do(w.anyClient(), op, tag, func(r core.Reply) {
 		if r.Kind == core.Accepted {
 			w.note("%T %d, commit %d", op, p.seq, r.Commit)
@@ -199,9 +200,14 @@ func (w *world) changed(p *promise, set core.JobChange, r core.Reply) error {
 
 // doIf runs an operation with a condition on a job; accepted checks the result.
 func (w *world) doIf(p *promise, op core.Op, is core.Condition, accepted func(core.Reply) error) error {
+	return w.doIfBy(w.workerOf(p), p, op, is, accepted)
+}
+
+// doIfBy is doIf by a client.
+func (w *world) doIfBy(c *client, p *promise, op core.Op, is core.Condition, accepted func(core.Reply) error) error {
 	before := w.look(p.seq)
 	var against error
-	err := w.do(w.workerOf(p), op, op.TagOf(), func(r core.Reply) {
+	err := w.do(c, op, op.TagOf(), func(r core.Reply) {
 		if r.Kind != core.Accepted {
 			return
 		}
@@ -308,11 +314,24 @@ func (w *world) leaseJob(p *promise) error {
 	op := &core.LeaseJob{
 		Tag: w.newTag(), Ref: core.Ref{Seq: p.seq}, If: w.condition(), Worker: fmt.Sprint("worker ", w.rng.IntN(3)), LeaseFor: 5 * time.Second,
 	}
-	return w.doIf(p, op, op.If, func(r core.Reply) error {
+	op.Dead = w.rng.IntN(2) == 0
+	c := w.anyClient()
+	if c.kind == core.Gearman {
+		op.Worker, op.ByConn = "", true
+	}
+	return w.doIfBy(c, p, op, op.If, func(r core.Reply) error {
 		i := w.look(p.seq)
 		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch || i.Attempts != before.Attempts+1 {
 			return fmt.Errorf("job %d was given to %q as epoch %d, was %+v and is %+v", p.seq, op.Worker, r.Lease.Epoch, before, i)
 		}
-		return w.granted(p, i, r.Lease, op.LeaseFor, w.clk.monotonic.Now())
+		if before.State == core.Dead && !op.Dead {
+			return fmt.Errorf("job %d was dead and is leased", p.seq)
+		}
+		p.again, p.leased = p.again || before.State == core.Dead, false
+		err := w.granted(p, i, r.Lease, op.LeaseFor, w.clk.monotonic.Now())
+		if op.ByConn {
+			p.holder = c.id
+		}
+		return err
 	})
 }

@@ -305,8 +305,8 @@ func (w *world) compare(before, after *snapshot) error {
 		if !there {
 			return fmt.Errorf("job %d was %v and is gone", seq, was.State)
 		}
-		if state := w.lasting(&was); state != w.lasting(&is) && state != core.Blocked || is.Fails != was.Fails {
-			return fmt.Errorf("job %d was %v with %d failures and is %v with %d", seq, was.State, was.Fails, is.State, is.Fails)
+		if state := w.lasting(&was); state != w.lasting(&is) && state != core.Blocked || is.Fails != was.Fails || is.Tally != was.Tally {
+			return fmt.Errorf("job %d was %v with %d failures and %+v, and is %v with %d and %+v", seq, was.State, was.Fails, was.Tally, is.State, is.Fails, is.Tally)
 		}
 		if err := sameDependencies(&was, &is, before, after); err != nil {
 			return err
@@ -331,7 +331,7 @@ func (w *world) compare(before, after *snapshot) error {
 		}
 	}
 	for name, was := range before.queues {
-		if is := after.queues[name]; is.Paused != was.Paused || !sameLimits(is.Limits, was.Limits) {
+		if is := after.queues[name]; !w.samePause(&was, &is) || !sameLimits(is.Limits, was.Limits) {
 			return fmt.Errorf("queue %s was paused %v, limits %+v and is paused %v, limits %+v", name, was.Paused, was.Limits, is.Paused, is.Limits)
 		}
 	}

@@ -18,6 +18,7 @@ type promise struct {
 	notes     []written // of its timeline
 	ephemeral bool
 	inSeq     bool // SeqOrder
+	tallied   bool // TallyMoves
 	expiresAt core.Instant
 	after     []link
 	parent    uint64
@@ -103,10 +104,11 @@ type model struct {
 	plans     map[string]*plan
 	documents map[string]*document
 	rows      map[string]core.Commit // of queues that stay known once this is on disk
+	pauses    map[string]pause
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, documents: map[string]*document{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, documents: map[string]*document{}}
 }
 
 func (m *model) add(p *promise) {
@@ -123,7 +125,7 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 	}
 	m.add(&promise{
 		seq: seq, id: j.ID, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
-		ephemeral: j.Ephemeral, inSeq: j.SeqOrder, expiresAt: j.ExpiresAt, made: made,
+		ephemeral: j.Ephemeral, inSeq: j.SeqOrder, tallied: j.Tallies != 0, expiresAt: j.ExpiresAt, made: made,
 		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), parent: j.Parent, leaseFor: j.LeaseFor,
 	})
 	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known {
@@ -267,6 +269,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 		b.made, b.ended, b.kept = 1, 0, false // a commit of it may have been lost
 	}
 	m.numbers = sortedKeys(m.batches)
+	w.pausesAfterCrash()
 	return w.rowsAfterCrash(committed)
 }
 

@@ -23,7 +23,9 @@ func (w *world) submitTo(queue string) error {
 	case core.Workq:
 		w.workqJob(op)
 	case core.Gearman:
-		j.SeqOrder = w.rng.IntN(2) == 0
+		if w.rng.IntN(2) == 0 {
+			j.SeqOrder, j.Tallies = true, core.TallyMoves
+		}
 		w.gearmanJob(op)
 	case core.Faktory, core.Internal, core.HTTP, core.Qless:
 		w.faktoryJob(j)
@@ -32,7 +34,12 @@ func (w *world) submitTo(queue string) error {
 	if op.Watch != core.WatchNone {
 		w.model.waits[op.Tag] = &wait{client: c.id} // it may have ended before the reply is examined
 	}
-	return w.do(c, op, op.Tag, func(r core.Reply) { w.submitted(c, op, r) })
+	var wrong error
+	err := w.do(c, op, op.Tag, func(r core.Reply) {
+		wrong = w.refusedRightly(&r)
+		w.submitted(c, op, r)
+	})
+	return errorOr(err, wrong)
 }
 
 func (w *world) submitted(c *client, op *core.Submit, r core.Reply) {

@@ -118,10 +118,17 @@ func (w *world) report() error {
 	}
 	op := &core.Report{Tag: tag, Ref: ref, Authority: claims[c.kind], Progress: core.Progress{Num: uint32(w.number), Den: steps}} //nolint:gosec // small
 	by := time.Duration(w.rng.IntN(30)) * time.Second
-	op.ExtendUntil = w.clk.Now().Add(by)
+	shorter := w.rng.IntN(3) == 0
+	if op.ExtendUntil = w.clk.Now().Add(by); shorter {
+		op.ExtendUntil, op.LeaseUntil = 0, op.ExtendUntil
+	}
 	return w.do(c, op, tag, func(r core.Reply) {
 		if i := w.look(p.seq); r.Kind == core.Accepted && i != nil && i.State == core.Leased {
 			w.note("report on %d", p.seq)
+			if shorter {
+				p.spans, p.leaseUntil = append(p.spans, max(by, time.Millisecond)), w.clk.monotonic.Now().Add(by)
+				return
+			}
 			w.extended(p, by)
 		}
 	})

@@ -25,6 +25,7 @@ type world struct {
 	model    *model
 	clients  []*client
 	listener listener
+	refusing bool          // new jobs are refused
 	observer core.ClientID // the simulation's own client
 	tidy     bool          // a crash comes between commits and keeps all unsynced data, or none: background writes do not matter
 	weights  []int         // weights of the acts
@@ -48,6 +49,7 @@ type client struct {
 	deaf     bool         // its replies are not fetched
 	deafFrom core.Instant // replies that are fetched now are of this time or later; of the monotonic clock
 	tag      uint64       // of its sleep, while it sleeps
+	held     []string     // queues that it keeps known
 	able     []bool       // for which queues, if it is a Gearman worker
 }
 
@@ -83,6 +85,7 @@ func (w *world) open() error {
 		return fmt.Errorf("open: %w", err)
 	}
 	w.engine, w.clients, w.sealing, w.durable, w.shadow = e, nil, nil, nil, nil
+	w.refusing = false
 	w.observer = e.Open(core.ClientOptions{Wake: func() {}})
 	w.listen()
 	for range 6 {
@@ -147,6 +150,8 @@ func (w *world) acts() []act {
 		{1, w.purge},
 		{1, w.flushAll},
 		{2, w.settings},
+		{1, w.refuse},
+		{1, w.hold},
 		{9, w.pass},
 		{1, w.setClock},
 		{4, w.reconnect},

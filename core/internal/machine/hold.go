@@ -1,0 +1,34 @@
+package machine
+
+import (
+	"slices"
+
+	"broker/core"
+)
+
+// holdQueue makes a client one that keeps a queue known, or no longer one.
+func (m *Machine) holdQueue(c *client, op *core.HoldQueue) {
+	if !op.Free {
+		n, q := m.queueNamed(op.Queue)
+		q.holders++
+		c.holding = append(c.holding, n)
+		return
+	}
+	if i := slices.Index(c.holding, m.names[op.Queue]); i >= 0 {
+		m.free(c.holding[i])
+		c.holding = slices.Delete(c.holding, i, i+1)
+	}
+}
+
+// freeHeld ends what a client that leaves keeps known.
+func (m *Machine) freeHeld(c *client) {
+	for _, n := range c.holding {
+		m.free(n)
+	}
+	c.holding = nil
+}
+
+func (m *Machine) free(n uint32) {
+	m.queues[n].holders--
+	m.dropIdle(n)
+}
