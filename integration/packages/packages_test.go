@@ -3,6 +3,7 @@ package packages_test
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func find(t *testing.T, dir, pattern string) string {
 
 func TestPackages(t *testing.T) {
 	harness.NeedRoot(t)
-	harness.Need(t, "debootstrap", "dpkg-deb", "lintian", "rpm", "gearman", "gearadmin")
+	harness.Need(t, "debootstrap", "dpkg-deb", "lintian", "rpm", "gearman", "gearadmin", "gearmand")
 	older, newer := build(t, "v1.2.0-rc.1"), build(t, "v1.2.0")
 
 	t.Run("two builds are equal", func(t *testing.T) { wantEqualFiles(t, newer, build(t, "v1.2.0")) })
@@ -45,6 +46,7 @@ func TestPackages(t *testing.T) {
 		}
 	})
 	t.Run("life of an installation", func(t *testing.T) { testLife(t, older, newer) })
+	t.Run("warning while gearmand runs", func(t *testing.T) { testWarning(t, newer) })
 	t.Run("in place of gearmand", func(t *testing.T) { testGearmand(t, newer) })
 	t.Run("rpm", func(t *testing.T) { testRPM(t, newer) })
 	t.Run("life of an installation by rpm", func(t *testing.T) { testRPMLife(t, older, newer) })
@@ -122,6 +124,29 @@ func testLife(t *testing.T, older, newer string) {
 	}
 	if got := d.run("sh", "-c", "getent passwd broker || echo none"); got != "none" {
 		t.Errorf("user after the purge: %s", got)
+	}
+}
+
+// testWarning runs what the package asks before it is installed, without and with a gearmand that runs here.
+func testWarning(t *testing.T, dir string) {
+	control := t.TempDir()
+	run(t, "dpkg-deb", "--control", find(t, dir, "broker-gearmand_*.deb"), control)
+	ask := func() string {
+		return runWith(t, []string{"DEBIAN_FRONTEND=teletype", "DEBCONF_DB_OVERRIDE=File{" + t.TempDir() + "/answers}"},
+			"/usr/share/debconf/frontend", filepath.Join(control, "config"), "configure")
+	}
+	if running := exec.Command("pidof", "gearmand").Run() == nil; !running {
+		if got := ask(); got != "" {
+			t.Errorf("without gearmand: %s", got)
+		}
+	}
+	s, err := server.StartGearmand(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	if got := ask(); !strings.Contains(got, "import its jobs first") || !strings.Contains(got, "broker import") {
+		t.Errorf("with gearmand: %q", got)
 	}
 }
 
