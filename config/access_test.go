@@ -23,7 +23,7 @@ func TestSettingsThatGuardAccessAreMarked(t *testing.T) {
 			want = append(want, protocol+"."+name)
 		}
 	}
-	want = append(want, "gearman.allow_shutdown", "faktory.password", "faktory.flush", "qless.password", "qless.allow_flush")
+	want = append(want, "gearman.allow_shutdown", "faktory.password", "faktory.flush", "qless.password", "qless.allow_flush", "conveyor.password")
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {

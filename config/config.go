@@ -23,6 +23,7 @@ type Config struct {
 	Gearman   Gearman             `toml:"gearman"`
 	Faktory   Faktory             `toml:"faktory"`
 	Qless     Qless               `toml:"qless"`
+	Conveyor  Conveyor            `toml:"conveyor"`
 	Limits    Limits              `toml:"limits"`
 	Tracing   Tracing             `toml:"tracing"`
 	Cluster   Cluster             `toml:"cluster"`
@@ -107,6 +108,12 @@ type Qless struct {
 	AllowFlush bool   `toml:"allow_flush" doc:"any client may remove all Qless data and jobs with FLUSHDB; for tests" guards:"access"`
 }
 
+// Conveyor is the port for Conveyor clients, which take it for a Redis server.
+type Conveyor struct {
+	Protocol
+	Password string `toml:"password" doc:"password that clients give with AUTH; a value that starts with a slash names a file" guards:"access"`
+}
+
 // Limits restrict what one client can make the broker hold in memory.
 type Limits struct {
 	OutputBytes Size `toml:"output_bytes" doc:"bytes of output that may wait for a slow reader; 0: as much as the protocol's largest replies need"`
@@ -176,5 +183,7 @@ func Default() Config {
 		Cluster: Cluster{ElectionTimeout: 500 * time.Millisecond, LeaseCommit: LeaseAfter},
 		Tracing: Tracing{Service: "broker"},
 		Qless:   Qless{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
+
+		Conveyor: Conveyor{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
 	}
 }

@@ -13,10 +13,11 @@ const (
 	Faktory
 	HTTP
 	Qless
+	Conveyor
 )
 
 // Protocols lists all protocols, for tables and metrics.
-var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP, Qless}
+var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP, Qless, Conveyor}
 
 func (p Protocol) String() string {
 	switch p {
@@ -32,6 +33,8 @@ func (p Protocol) String() string {
 		return "http"
 	case Qless:
 		return "qless"
+	case Conveyor:
+		return "conveyor"
 	}
 	return "unknown"
 }
@@ -54,7 +57,7 @@ func (p Protocol) QueueLifetime() QueueLifetime {
 		return QueueWhileUsed
 	case Faktory:
 		return QueueForGood
-	case Internal, Gearman, HTTP, Qless:
+	case Internal, Gearman, HTTP, Qless, Conveyor:
 	}
 	return QueueUntilRestart
 }

@@ -10,6 +10,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/access"
+	"broker/frontends/conveyor"
 	"broker/frontends/eventloop"
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
@@ -61,6 +62,11 @@ func (p *process) buildFrontends() frontendSet {
 		"gearman": g,
 		"faktory": f,
 		"qless":   q,
+		"conveyor": conveyor.New(guard(core.Conveyor, c.Conveyor.Principal), conveyor.Options{
+			Access: p.access, Audit: p.auditChange,
+			Password: c.Conveyor.Password, MaxBodyBytes: int(c.Conveyor.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
+			Namespace: c.Conveyor.Namespace, Route: p.routes.of("conveyor", c),
+		}),
 	}}
 	if p.gearmanHTTP != "" {
 		set.byName[gearmanHTTPName] = g.HTTP()

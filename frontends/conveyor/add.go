@@ -1,0 +1,166 @@
+package conveyor
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"broker/core"
+)
+
+// lpush key value...
+func lpush(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	switch k.kind {
+	case keyQueue, keyChildren, keyHeirs, keyFailed:
+	default:
+		return refuseKey(b, args[1])
+	}
+	newest := core.Commit(0)
+	for _, value := range args[2:] {
+		e, err := parseEnvelope([]byte(value))
+		if err == nil && e.uuid == "" {
+			err = errNoUUID
+		}
+		if err != nil {
+			return refuseError(b, err), newest
+		}
+		r := s.push(k, &e)
+		if r.Kind == core.Failed {
+			return refuseError(b, r.Err), newest
+		}
+		newest = max(newest, r.Commit)
+	}
+	return redcon.AppendInt(b, max(s.length(k), int64(len(args)-2))), newest
+}
+
+// push adds one job to a list.
+func (s *session) push(k key, e *envelope) core.Reply {
+	known := s.inspect(e.uuid)
+	switch k.kind {
+	case keyFailed:
+		return s.bury(e, known)
+	case keyQueue:
+		if known != nil {
+			return s.requeue(e, known)
+		}
+	}
+	if known != nil { // the client has added it before
+		return core.Reply{Kind: core.Accepted, Commit: known.Commit}
+	}
+	j := s.front.jobOf(e, k.namespace, e.queue)
+	switch k.kind {
+	case keyQueue:
+		j = s.front.jobOf(e, k.namespace, k.name)
+	case keyChildren:
+		parent := s.inspect(k.name)
+		if parent == nil || !parent.Info.State.Unfinished() {
+			return core.Reply{Kind: core.Failed, Err: errNoParent}
+		}
+		j.Parent = parent.Seq
+	case keyHeirs:
+		predecessor := s.inspect(k.name)
+		if predecessor == nil {
+			return core.Reply{Kind: core.Failed, Err: errNoPredecessor}
+		}
+		j.After = []uint64{predecessor.Seq}
+	}
+	return *s.ask(&core.Submit{Tag: 1, Job: j})
+}
+
+// inspect finds a job by its uuid, without its body; nil if there is none.
+func (s *session) inspect(uuid string) *core.Reply {
+	r := s.ask(&core.Inspect{Tag: 1, Ref: core.Ref{ID: uuid}, Brief: true})
+	if r.Kind != core.Inspected {
+		return nil
+	}
+	found := *r
+	return &found
+}
+
+// requeue is LPUSH to a queue of a job that exists: the end of a restart, or the release of a job that waits. Otherwise the
+// client has pushed the job before.
+func (s *session) requeue(e *envelope, known *core.Reply) core.Reply {
+	ref := core.Ref{Seq: known.Seq}
+	switch known.Info.State {
+	case core.Leased:
+		if epoch, begun := s.takeDismantled(e.uuid); begun {
+			return *s.ask(&core.Release{Tag: 1, Ref: ref, Epoch: epoch})
+		}
+	case core.Scheduled, core.Retrying, core.Dead:
+		return *s.ask(&core.Enqueue{Tag: 1, Ref: ref, If: core.InState(known.Info.State)})
+	case core.Gone, core.Blocked, core.Ready, core.Done:
+	}
+	return core.Reply{Kind: core.Accepted, Commit: known.Commit}
+}
+
+// zadd key score member [score member]...
+func zadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	if len(args)%2 != 0 {
+		return refuse(b, "ERR syntax error")
+	}
+	added, newest := 0, core.Commit(0)
+	for pair := range slices.Chunk(args[2:], 2) {
+		score, err := strconv.ParseFloat(pair[0], 64)
+		if err != nil || math.IsNaN(score) {
+			return refuse(b, "ERR value is not a valid float")
+		}
+		isNew, r := false, core.Reply{Kind: core.Accepted}
+		switch k.kind {
+		case keyWorkers, keyQueues:
+			isNew = s.checkIn(k, pair[1], score)
+		case keyScheduled:
+			isNew, r = s.schedule(k, score, pair[1])
+		default:
+			return refuseKey(b, args[1])
+		}
+		if r.Kind == core.Failed {
+			return refuseError(b, r.Err), newest
+		}
+		if isNew {
+			added++
+		}
+		newest = max(newest, r.Commit)
+	}
+	return redcon.AppendInt(b, int64(added)), newest
+}
+
+// schedule submits a job for later, changes when one is due, or ends a run that has failed.
+func (s *session) schedule(k key, score float64, value string) (isNew bool, r core.Reply) {
+	e, err := parseEnvelope([]byte(value))
+	if err == nil && e.uuid == "" {
+		err = errNoUUID
+	}
+	if err != nil {
+		return false, core.Reply{Kind: core.Failed, Err: err}
+	}
+	due := instantOfScore(score)
+	known := s.inspect(e.uuid)
+	if known == nil {
+		j := s.front.jobOf(&e, k.namespace, e.queue)
+		j.ReadyAt = due
+		return true, *s.ask(&core.Submit{Tag: 1, Job: j})
+	}
+	switch known.Info.State {
+	case core.Leased:
+		return s.retry(&e, known, due)
+	case core.Scheduled, core.Retrying:
+		return false, *s.ask(&core.Update{
+			Tag: 1, Ref: core.Ref{Seq: known.Seq}, If: core.InState(known.Info.State), Set: core.JobChange{ReadyAt: &due},
+		})
+	case core.Gone, core.Blocked, core.Ready, core.Done, core.Dead:
+	}
+	return false, core.Reply{Kind: core.Accepted, Commit: known.Commit}
+}
+
+// instantOfScore is the time of a score, which is a number of seconds.
+func instantOfScore(score float64) core.Instant {
+	const latest = 1 << 37 // seconds: some thousand years
+	score = min(max(score, 0), latest)
+	whole, fraction := math.Modf(score)
+	return core.InstantOf(time.Unix(int64(whole), int64(fraction*1e9)))
+}

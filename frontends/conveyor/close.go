@@ -1,0 +1,217 @@
+package conveyor
+
+import (
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"broker/core"
+)
+
+// srem key member...
+func srem(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	removed, newest := 0, core.Commit(0)
+	for _, uuid := range args[2:] {
+		var r core.Reply
+		switch k.kind {
+		case keyWorkerJobs: // the worker's function has returned
+			r = s.complete(k, uuid, k.name)
+		case keyActiveJobs:
+			if _, begun := s.dismantled[uuid]; begun {
+				removed++
+				continue
+			}
+			r = s.complete(k, uuid, "")
+		case keyOpen: // follows from the child's end
+			removed++
+			continue
+		default:
+			return refuseKey(b, args[1])
+		}
+		if r.Kind == core.Failed {
+			return refuseError(b, r.Err), newest
+		}
+		if r.Seq != 0 {
+			removed++
+		}
+		newest = max(newest, r.Commit)
+	}
+	return redcon.AppendInt(b, int64(removed)), newest
+}
+
+// complete ends a job as done. Its children are released, and once they are closed its heirs, in the commit of the last
+// end. A job that another worker holds, and one that has ended, stays as it is; so does one that waits, unless a worker reports
+// late that it has run it. The reply's Seq is zero if nothing changed.
+func (s *session) complete(k key, uuid, worker string) core.Reply {
+	known := s.inspect(uuid)
+	if known == nil {
+		return core.Reply{Kind: core.Accepted}
+	}
+	i := known.Info
+	switch i.State {
+	case core.Leased:
+		if worker != "" && i.Worker != "" && i.Worker != worker {
+			return core.Reply{Kind: core.Accepted}
+		}
+	case core.Ready, core.Scheduled, core.Retrying:
+		if worker == "" {
+			return core.Reply{Kind: core.Accepted}
+		}
+	case core.Gone, core.Blocked, core.Done, core.Dead:
+		return core.Reply{Kind: core.Accepted, Commit: known.Commit}
+	}
+	ref := core.Ref{Seq: known.Seq}
+	s.rememberClosing(k.namespace, ref)
+	r := *s.ask(&core.Complete{
+		Tag: 1, Ref: ref, If: core.Condition{States: []core.State{i.State}, Epoch: i.Epoch, HasEpoch: true}, Authority: core.ByAnyone,
+	})
+	if r.Kind != core.Failed {
+		r.Seq = known.Seq
+	}
+	return r
+}
+
+// closingJobs are jobs that have ended and that clients still ask for while they work through the steps of a close, until they
+// delete them.
+type closingJobs struct {
+	jobs  map[string]closingJob // by namespace and uuid
+	bytes int
+	order []string // oldest first; names that are gone are passed over
+}
+
+type closingJob struct {
+	raw     []byte
+	expires core.Instant
+}
+
+// Limits of closingJobs. A client asks again within milliseconds.
+const (
+	closingFor      = time.Minute
+	maxClosingBytes = 16 << 20
+)
+
+func (c *closingJobs) put(name string, raw []byte, now core.Instant) {
+	if len(raw) > maxClosingBytes {
+		return
+	}
+	if c.jobs == nil {
+		c.jobs = make(map[string]closingJob)
+	}
+	c.remove(name)
+	c.jobs[name] = closingJob{raw, now.Add(closingFor)}
+	c.bytes += len(raw) + len(name)
+	c.order = append(c.order, name)
+	for c.bytes > maxClosingBytes {
+		c.dropOldest()
+	}
+}
+
+func (c *closingJobs) dropOldest() {
+	c.remove(c.order[0])
+	c.order = c.order[1:]
+}
+
+func (c *closingJobs) remove(name string) (removed bool) {
+	j, removed := c.jobs[name]
+	if removed {
+		c.bytes -= len(j.raw) + len(name)
+		delete(c.jobs, name)
+	}
+	return removed
+}
+
+// expire drops what no client has asked for.
+func (c *closingJobs) expire(now core.Instant) {
+	for len(c.order) > 0 {
+		if j, found := c.jobs[c.order[0]]; found && j.expires > now {
+			return
+		}
+		c.dropOldest()
+	}
+}
+
+// rememberClosing keeps what a client will ask for after the end of a job: the job, and its parent, which may end with it.
+func (s *session) rememberClosing(namespace string, ref core.Ref) {
+	for ref != (core.Ref{}) {
+		r := s.ask(&core.Inspect{Tag: 1, Ref: ref})
+		if r.Kind != core.Inspected || r.Job == nil {
+			return
+		}
+		raw := s.front.encodeJob(namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails)
+		parent := r.Job.Parent
+		s.front.mu.Lock()
+		s.front.closing.put(namespace+":"+r.Job.Identity(), raw, s.front.broker.Now())
+		s.front.mu.Unlock()
+		ref = core.Ref{Seq: parent}
+	}
+}
+
+// get key
+func get(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	switch k.kind {
+	case keyJob:
+		raw, commit := s.activeJob(k)
+		if raw == nil {
+			return redcon.AppendNull(b), commit
+		}
+		return redcon.AppendBulk(b, raw), commit
+	case keyCounter:
+		return s.getCounter(b, k)
+	}
+	return refuseKey(b, args[1])
+}
+
+// activeJob is a job that was popped and is not closed; nil: there is none.
+func (s *session) activeJob(k key) (raw []byte, commit core.Commit) {
+	r := s.ask(&core.Inspect{Tag: 1, Ref: core.Ref{ID: k.name}})
+	if r.Kind == core.Inspected && r.Job != nil && isActive(r.Info) {
+		return s.front.encodeJob(k.namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails), r.Commit
+	}
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	return s.front.closing.jobs[k.namespace+":"+k.name].raw, 0
+}
+
+// isActive: the job runs, or has run and waits for its children.
+func isActive(i *core.JobInfo) bool {
+	return i.State == core.Leased || i.State == core.Done && i.Children > 0
+}
+
+// del key...: the last step of a close, or the first of a failure.
+func del(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	removed := 0
+	for _, text := range args[1:] {
+		k := parseKey(text)
+		switch k.kind {
+		case keyJob:
+			if s.dismantle(k.name) || s.forgetClosing(k) {
+				removed++
+			}
+		case keyChildren, keyHeirs, keyOpen: // a family outlives a failed try of its parent
+		case keyCounter:
+			if s.front.removeCounter(k) {
+				removed++
+			}
+		default:
+			return refuseKey(b, text)
+		}
+	}
+	return redcon.AppendInt(b, int64(removed)), 0
+}
+
+func (s *session) forgetClosing(k key) bool {
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	return s.front.closing.remove(k.namespace + ":" + k.name)
+}
+
+// rpop key: the broker itself releases children and heirs, so there is never one left for the client.
+func rpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	switch k := parseKey(args[1]); k.kind {
+	case keyChildren, keyHeirs:
+		return redcon.AppendNull(b), 0
+	}
+	return refuseKey(b, args[1])
+}

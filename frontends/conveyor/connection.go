@@ -1,0 +1,132 @@
+package conveyor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/redcon"
+
+	"broker/core"
+	"broker/frontends/access"
+	"broker/frontends/resp"
+)
+
+// What follows is sent by Redis libraries when they connect, and by people who look whether a server is there.
+
+func ping(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	text := strings.Join(args[1:], "")
+	switch {
+	case s.subscriber.Subscribed():
+		return redcon.AppendBulkString(redcon.AppendBulkString(redcon.AppendArray(b, 2), "pong"), text), 0
+	case len(args) > 1:
+		return redcon.AppendBulkString(b, text), 0
+	}
+	return redcon.AppendString(b, "PONG"), 0
+}
+
+func echo(_ *session, b []byte, args []string) ([]byte, core.Commit) {
+	return redcon.AppendBulkString(b, args[1]), 0
+}
+
+// hello is refused, so that libraries speak the second version of the protocol.
+func hello(_ *session, b []byte, args []string) ([]byte, core.Commit) {
+	return refuse(b, resp.UnknownCommand(args))
+}
+
+func clientCommand(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	switch strings.ToLower(args[1]) {
+	case "setname":
+		if len(args) != 3 {
+			return refuse(b, resp.WrongArity("client|setname"))
+		}
+		s.front.broker.Do(s.client, []core.Op{&core.NameClient{Name: core.CutText(args[2], resp.MaxEcho)}}, nil)
+	case "id":
+		return redcon.AppendInt(b, int64(s.client)), 0 //nolint:gosec // small
+	}
+	return ok(b)
+}
+
+func selectCommand(_ *session, b []byte, args []string) ([]byte, core.Commit) {
+	if n, err := strconv.Atoi(args[1]); err != nil {
+		return refuse(b, notInteger)
+	} else if n != 0 {
+		return refuse(b, "ERR DB index is out of range")
+	}
+	return ok(b)
+}
+
+func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
+	return redcon.AppendBulkString(b, fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver_name:broker\r\n"+
+		"# Stats\r\npubsub_dropped:%d\r\n", resp.RedisVersion, s.front.messages.Dropped())), 0
+}
+
+func quit(s *session, b []byte, _ []string) ([]byte, core.Commit) {
+	defer s.hangUp()
+	return ok(b)
+}
+
+// auth [user] password
+func auth(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	name := ""
+	if len(args) == 3 {
+		name = args[1]
+	}
+	o := &s.front.opts
+	login := resp.Credentials{Password: o.Password, Access: o.Access}.Auth(name, args[len(args)-1], s.address(), s.front.broker.Now())
+	if login.HangUp {
+		defer s.hangUp()
+	}
+	if login.Refusal != "" {
+		return refuse(b, login.Refusal)
+	}
+	if login.Principal != nil {
+		s.reopen(login.Principal)
+	}
+	s.authorized = true
+	return ok(b)
+}
+
+// address is where the client is, for the audit log and the limit of failed logins.
+func (s *session) address() string {
+	if a := s.conn.RemoteAddr(); a != nil {
+		return a.String()
+	}
+	return ""
+}
+
+// noteCancel reports a job that an operator has removed for the audit log.
+func (s *session) noteCancel(uuid string) {
+	if s.front.opts.Audit == nil {
+		return
+	}
+	s.front.opts.Audit(access.Change{
+		Who: access.PrincipalOf(s.front.broker, s.client).Name(), Protocol: core.Conveyor, Address: s.address(), Action: "job.cancel", Target: uuid,
+	})
+}
+
+// publish channel message
+func publish(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	if parseKey(args[1]).kind != keyEvents {
+		return refuseKey(b, args[1])
+	}
+	return redcon.AppendInt(b, int64(s.front.messages.Publish(args[1], args[2], 0))), 0
+}
+
+// subscribe channel...
+func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	for _, channel := range args[1:] {
+		if parseKey(channel).kind != keyEvents {
+			return refuseKey(b, channel)
+		}
+	}
+	if !access.Allowed(s.front.broker, s.client, access.Read) {
+		return refuseError(b, core.ErrForbidden), 0
+	}
+	return s.front.messages.Subscribe(&s.subscriber, b, args[1:]), 0
+}
+
+// unsubscribe [channel...]
+func unsubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	return s.front.messages.Unsubscribe(&s.subscriber, b, args[1:]), 0
+}

@@ -1,0 +1,84 @@
+package conveyor
+
+import (
+	"broker/core"
+)
+
+// A failure and a restart are pipelines of several commands: the first deletes the job, the last puts it elsewhere.
+//
+//	DEL job:U │ DEL job:U:onComplete │ DEL job:U:children │ SREM jobs:active U │ ZADD scheduled    the job failed, and is tried again
+//	                                                                           │ LPUSH failed      it failed finally
+//	                                                                           │ LPUSH queue:Q     its worker is gone
+//
+// Nothing changes before the last one, so that a client which ends in between loses nothing: its session then releases the job.
+
+// maxDismantled bounds the jobs of a session that are between the first and the last command.
+const maxDismantled = 10_000
+
+// dismantle notes that the failure or restart of a running job has begun; false: the job does not run.
+func (s *session) dismantle(uuid string) bool {
+	known := s.inspect(uuid)
+	if known == nil || known.Info.State != core.Leased || len(s.dismantled) >= maxDismantled {
+		return false
+	}
+	if s.dismantled == nil {
+		s.dismantled = make(map[string]uint32)
+	}
+	s.dismantled[uuid] = known.Info.Epoch
+	return true
+}
+
+// takeDismantled returns the epoch of the lease that a pipeline ends.
+func (s *session) takeDismantled(uuid string) (epoch uint32, begun bool) {
+	epoch, begun = s.dismantled[uuid]
+	delete(s.dismantled, uuid)
+	return epoch, begun
+}
+
+// releaseDismantled gives back the jobs of unfinished pipelines.
+func (s *session) releaseDismantled() {
+	for uuid, epoch := range s.dismantled {
+		s.ask(&core.Release{Tag: 1, Ref: core.Ref{ID: uuid}, Epoch: epoch})
+	}
+	s.dismantled = nil
+}
+
+// failure is what is known of a failure: the client may have noted a message.
+func (e *envelope) failure() *core.Failure {
+	message := e.lastFailure
+	if message == "" {
+		message = "the worker's function returned an error"
+	}
+	return &core.Failure{Type: "Conveyor", Message: message}
+}
+
+// retry ends a run that has failed and is tried again at due. The client has counted the failure in the job.
+func (s *session) retry(e *envelope, known *core.Reply, due core.Instant) (isNew bool, r core.Reply) {
+	epoch, begun := s.takeDismantled(e.uuid)
+	if !begun { // the client has submitted the job before
+		return false, core.Reply{Kind: core.Accepted, Commit: known.Commit}
+	}
+	return true, s.endFailed(known, &core.Fail{RetryAt: due, Failure: e.failure()}, epoch)
+}
+
+// bury ends a run that has failed finally. known is nil for a job that does not exist.
+func (s *session) bury(e *envelope, known *core.Reply) core.Reply {
+	if known == nil {
+		return core.Reply{Kind: core.Failed, Err: core.ErrNotFound}
+	}
+	epoch, begun := s.takeDismantled(e.uuid)
+	switch {
+	case begun && known.Info.State == core.Leased:
+		return s.endFailed(known, &core.Fail{Final: true, Failure: e.failure()}, epoch)
+	case known.Info.State == core.Dead:
+		return core.Reply{Kind: core.Accepted, Commit: known.Commit}
+	}
+	return core.Reply{Kind: core.Failed, Err: core.ErrNotLeased}
+}
+
+// endFailed ends a run as failed. The core counts the failure, and the job shows it to clients; see encodeJob.
+func (s *session) endFailed(known *core.Reply, end *core.Fail, epoch uint32) core.Reply {
+	end.Tag, end.Ref, end.Authority = 1, core.Ref{Seq: known.Seq}, core.ByAnyone
+	end.If = core.Condition{Epoch: epoch, HasEpoch: true}
+	return *s.ask(end)
+}

@@ -1,0 +1,110 @@
+package conveyor
+
+import (
+	"sync"
+	"time"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/access"
+	"broker/frontends/resp"
+)
+
+// Options of the front-end; zero values mean the defaults.
+type Options struct {
+	// Password that clients give with AUTH. Empty: none is required.
+	Password string
+
+	// MaxBodyBytes limits an argument, and so a job with its payload. Default: 16 MiB.
+	MaxBodyBytes int
+
+	// MaxOutputBytes limits the unsent output of a connection. Default: 16 MiB; a single larger reply is allowed.
+	MaxOutputBytes int
+
+	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
+	Namespace string
+
+	// Access finds principals by the tokens that clients give with AUTH. Nil: there are none.
+	Access *access.Control
+
+	// Audit is called after each change by an operator. Nil: nobody asks.
+	Audit func(access.Change)
+
+	// Route changes queue and type at submission. A queue that it changes is outside the namespace. Nil: no change.
+	Route func(queue, typ string) (string, string)
+}
+
+// Limits.
+const (
+	defaultBodyBytes   = 16 << 20
+	defaultOutputBytes = 16 << 20
+
+	// pauseAt is how much a session writes before the event loop sends it.
+	pauseAt = 256 << 10
+
+	// defaultNamespace is the namespace of clients that choose none. Its queues have the names that other protocols see.
+	defaultNamespace = "conv"
+
+	// leaseFor is how long a worker may miss its check-ins, which come every 15 seconds, before its jobs go to others.
+	leaseFor = time.Minute
+
+	// maxFails is how often a job may fail that does not say it, as Conveyor's client has it.
+	maxFails = 3
+)
+
+// Frontend makes sessions, and holds what their clients share beside jobs. That is lost with the process: workers check in
+// anew, and counters are for charts.
+type Frontend struct {
+	broker   core.Broker
+	opts     Options
+	messages resp.Hub
+
+	mu       sync.Mutex // guards what follows
+	checkIns checkIns
+	counters counters
+	closing  closingJobs
+}
+
+var _ frontends.Frontend = (*Frontend)(nil)
+
+// New makes a front-end on a broker.
+func New(b core.Broker, o Options) *Frontend {
+	if o.MaxBodyBytes <= 0 {
+		o.MaxBodyBytes = defaultBodyBytes
+	}
+	if o.MaxOutputBytes <= 0 {
+		o.MaxOutputBytes = defaultOutputBytes
+	}
+	return &Frontend{broker: b, opts: o}
+}
+
+// Name implements frontends.Frontend.
+func (f *Frontend) Name() string { return "conveyor" }
+
+// Limits implements frontends.Frontend. A reply to a large job is larger than the limit of clients that do not read.
+func (f *Frontend) Limits() frontends.Limits {
+	return frontends.Limits{
+		MaxInput:  f.opts.MaxBodyBytes + 2*resp.MaxCommandOverhead,
+		MaxOutput: f.opts.MaxOutputBytes + f.opts.MaxBodyBytes,
+	}
+}
+
+// Tick implements frontends.Frontend: it forgets what has expired.
+func (f *Frontend) Tick(now core.Instant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counters.expire(now)
+	f.closing.expire(now)
+}
+
+// Open implements frontends.Frontend.
+func (f *Frontend) Open(c frontends.Conn) frontends.Session {
+	s := &session{front: f, conn: c, authorized: f.opts.Password == ""}
+	s.subscriber.Wake = c.Wake
+	s.reader.Max = f.opts.MaxBodyBytes
+	s.client = frontends.OpenClient(f.broker, core.Conveyor, c, nil)
+	return s
+}
+
+// Overflow is the refusal of a connection above the connection limit.
+func (f *Frontend) Overflow() []byte { return []byte("-ERR max number of clients reached\r\n") }

@@ -1,0 +1,90 @@
+package conveyor
+
+import "strings"
+
+// kind is what a key holds.
+type kind uint8
+
+// The kinds of keys, with N the client's namespace.
+const (
+	keyUnknown    kind = iota
+	keyQueue           // N:queue:QUEUE          list of waiting jobs
+	keyJob             // N:job:UUID             the job, from its start to its end
+	keyChildren        // N:job:UUID:children    list of children that wait for the job
+	keyHeirs           // N:job:UUID:onComplete  list of jobs that wait for it and its children
+	keyOpen            // N:job:UUID:active      set of children that are not closed
+	keyScheduled       // N:scheduled            sorted set of jobs by time
+	keyFailed          // N:failed               list of jobs that failed finally
+	keyActiveJobs      // N:jobs:active          set of jobs that were popped and not closed
+	keyWorkerJobs      // N:worker:active:WORKER set of the jobs of a worker
+	keyWorkers         // N:workers:active       sorted set of workers by their last check-in
+	keyQueues          // N:queues:active        sorted set of queues by their last check-in
+	keyCounter         // N:hist:…, N:j_hist:…, N:w_hist:…
+	keyEvents          // N:events               channel
+)
+
+// key is a key or a channel, taken apart.
+type key struct {
+	kind      kind
+	namespace string // the client's
+	name      string // queue, job or worker; of a counter: all of it
+}
+
+// plainKeys are the keys without a name in them.
+var plainKeys = map[string]kind{
+	"scheduled": keyScheduled, "failed": keyFailed, "jobs:active": keyActiveJobs, "workers:active": keyWorkers,
+	"queues:active": keyQueues, "events": keyEvents,
+}
+
+// namedKeys are the starts of the other keys.
+var namedKeys = []struct {
+	start string
+	kind  kind
+}{
+	{"queue:", keyQueue},
+	{"job:", keyJob},
+	{"worker:active:", keyWorkerJobs},
+	{"hist:", keyCounter},
+	{"j_hist:", keyCounter},
+	{"w_hist:", keyCounter},
+}
+
+// jobParts are the ends of the keys about a job.
+var jobParts = []struct {
+	end  string
+	kind kind
+}{{":children", keyChildren}, {":onComplete", keyHeirs}, {":active", keyOpen}}
+
+// maxNamespace is the longest namespace of a client.
+const maxNamespace = 64
+
+// parseKey takes a key apart. The namespace ends at the first colon.
+func parseKey(text string) key {
+	namespace, rest, found := strings.Cut(text, ":")
+	if !found || namespace == "" || len(namespace) > maxNamespace {
+		return key{}
+	}
+	k := key{namespace: namespace, kind: plainKeys[rest]}
+	if k.kind != keyUnknown {
+		return k
+	}
+	for _, named := range namedKeys {
+		name, found := strings.CutPrefix(rest, named.start)
+		if !found || name == "" {
+			continue
+		}
+		k.kind, k.name = named.kind, name
+		switch k.kind {
+		case keyJob:
+			for _, part := range jobParts {
+				if uuid, found := strings.CutSuffix(name, part.end); found {
+					k.kind, k.name = part.kind, uuid
+				}
+			}
+		case keyCounter:
+			k.name = rest
+		}
+		return k
+	}
+	return key{}
+}

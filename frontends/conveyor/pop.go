@@ -1,0 +1,149 @@
+package conveyor
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"broker/core"
+)
+
+// pop is a BRPOP that waits for its reply.
+type pop struct {
+	tag  uint64
+	keys []string // as the client has sent them, by their place in the list
+	of   map[string]int
+}
+
+// maxPopKeys bounds the queues of one BRPOP.
+const maxPopKeys = 1024
+
+// brpop key... timeout: a lease that ends with the connection, until the worker has named itself.
+func brpop(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	keys := args[1 : len(args)-1]
+	seconds, err := strconv.ParseFloat(args[len(args)-1], 64)
+	switch {
+	case err != nil || math.IsNaN(seconds) || math.IsInf(seconds, 0):
+		return refuse(b, "ERR timeout is not a float or out of range")
+	case seconds < 0:
+		return refuse(b, "ERR timeout is negative")
+	case len(keys) > maxPopKeys:
+		return refuse(b, "ERR too many keys")
+	}
+	wait := &pop{keys: keys, of: make(map[string]int, len(keys))}
+	queues := make([]string, 0, len(keys))
+	for i, text := range keys {
+		k := parseKey(text)
+		if k.kind != keyQueue {
+			return refuseKey(b, text)
+		}
+		queue := s.front.queueOf(k.namespace, k.name)
+		if _, twice := wait.of[queue]; !twice {
+			wait.of[queue] = i
+			queues = append(queues, queue)
+		}
+	}
+	s.tag++
+	wait.tag, s.waiting = s.tag, wait
+	op := &core.Lease{
+		Tag: wait.tag, Queues: queues, Pick: core.PickInOrder, Holder: core.HeldByConn, Late: true, KeepQueues: true,
+		Deadline: deadline(s.front.broker.Now(), seconds),
+	}
+	s.replies = s.front.broker.Do(s.client, []core.Op{op}, s.replies[:0])
+	for i := range s.replies {
+		s.leased(&s.replies[i])
+	}
+	return b, 0
+}
+
+// deadline is when a wait of so many seconds ends; zero seconds never end.
+func deadline(now core.Instant, seconds float64) core.Instant {
+	const longest = 1e9 // seconds: some thirty years
+	if seconds == 0 || seconds > longest {
+		seconds = longest
+	}
+	return now.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// leased writes the reply to the waiting BRPOP.
+func (s *session) leased(r *core.Reply) {
+	p := s.waiting
+	if p == nil || r.Tag != p.tag || r.Kind == core.Reading {
+		return
+	}
+	s.waiting = nil
+	defer s.conn.Wake() // for the input behind it
+	switch r.Kind {
+	case core.Assigned:
+		s.reply(s.appendPopped(nil, p, r), r.Commit)
+	case core.Failed:
+		s.reply(refuseError(nil, r.Err), 0)
+	default:
+		s.reply(appendNoJob(nil), 0)
+	}
+}
+
+// appendPopped appends the key and the job.
+func (s *session) appendPopped(b []byte, p *pop, r *core.Reply) []byte {
+	text := p.keys[p.of[r.Job.Queue]]
+	raw := s.front.encodeJob(parseKey(text).namespace, r.Job, r.Job.Queue, r.Job.Type, r.Lease.Fails)
+	return redcon.AppendBulk(redcon.AppendBulkString(redcon.AppendArray(b, 2), text), raw)
+}
+
+// appendNoJob is the reply to BRPOP when its time is over.
+func appendNoJob(b []byte) []byte { return append(b, "*-1\r\n"...) }
+
+// set key value [EX seconds]: the start of a job, or a counter.
+func set(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	switch k.kind {
+	case keyJob: // the job is known; its lease says that it runs
+		if len(args) != 3 {
+			return refuse(b, "ERR syntax error")
+		}
+		return ok(b)
+	case keyCounter:
+		return s.setCounter(b, k, args[2:])
+	}
+	return refuseKey(b, args[1])
+}
+
+// sadd key member...
+func sadd(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	added, newest := 0, core.Commit(0)
+	for _, uuid := range args[2:] {
+		switch k.kind {
+		case keyWorkerJobs:
+			r := s.confirm(k.name, uuid)
+			if r.Kind == core.Failed {
+				return refuseError(b, r.Err), newest
+			}
+			added++
+			newest = max(newest, r.Commit)
+		case keyActiveJobs, keyOpen: // both follow from the states of the jobs
+			added++
+		default:
+			return refuseKey(b, args[1])
+		}
+	}
+	return redcon.AppendInt(b, int64(added)), newest
+}
+
+// confirm gives the lease of a popped job to the worker, whose check-ins extend it from now on.
+func (s *session) confirm(worker, uuid string) *core.Reply {
+	known := s.inspect(uuid)
+	switch {
+	case known == nil || known.Info.State != core.Leased:
+		return &core.Reply{Kind: core.Failed, Err: core.ErrNotLeased}
+	case known.Info.Worker == worker:
+		return known
+	case known.Info.Worker != "":
+		return &core.Reply{Kind: core.Failed, Err: core.ErrNotHolder}
+	}
+	return s.ask(&core.TransferLease{
+		Tag: 1, Ref: core.Ref{Seq: known.Seq}, Epoch: known.Info.Epoch, Worker: worker, LeaseFor: leaseFor,
+	})
+}

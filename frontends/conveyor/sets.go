@@ -1,0 +1,101 @@
+package conveyor
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/redcon"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// scard key
+func scard(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	switch k.kind {
+	case keyOpen:
+		r := s.inspect(k.name)
+		if r == nil || r.Info.State.Unfinished() { // children start with the end of the run
+			return redcon.AppendInt(b, 0), 0
+		}
+		return redcon.AppendInt(b, int64(r.Info.Children)), r.Commit
+	case keyActiveJobs, keyWorkerJobs:
+		names, err := s.activeNames(k)
+		if err != nil {
+			return refuseError(b, err), 0
+		}
+		return redcon.AppendInt(b, int64(len(names))), 0
+	}
+	return refuseKey(b, args[1])
+}
+
+// smembers key
+func smembers(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	if k.kind != keyActiveJobs && k.kind != keyWorkerJobs {
+		return refuseKey(b, args[1])
+	}
+	names, err := s.activeNames(k)
+	if err != nil {
+		return refuseError(b, err), 0
+	}
+	slices.SortFunc(names, strings.Compare)
+	return appendStrings(b, names), 0
+}
+
+// activeNames are the uuids of jobs that run, of all workers or one, and of those that wait for their children.
+func (s *session) activeNames(k key) (uuids []string, err error) {
+	visit := func(i *core.JobInfo) bool {
+		if _, ok := s.front.nameOf(k.namespace, i.Queue); ok && isActive(i) && i.Job != nil {
+			uuids = append(uuids, i.Job.Identity())
+		}
+		return len(uuids) < maxCounted
+	}
+	if k.kind == keyWorkerJobs {
+		return uuids, s.each(core.Find{Filter: core.Filter{Worker: k.name}, Order: core.OrderLeased}, visit)
+	}
+	return uuids, s.each(core.Find{Filter: s.filterOf(k.namespace, core.Leased, core.Done)}, visit)
+}
+
+// spop key: a client that finds a worker gone asks for its jobs, one after the other, and restarts them.
+func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	if k.kind != keyWorkerJobs {
+		return refuseKey(b, args[1])
+	}
+	for _, i := range s.front.jobsOf(k.name) {
+		if i.Job == nil || s.popped[i.Job.Identity()] || !access.AllowedFor(s.front.broker, s.client, access.Consume, i.Queue) {
+			continue
+		}
+		uuid := i.Job.Identity()
+		if s.popped == nil {
+			s.popped = make(map[string]bool)
+		}
+		s.popped[uuid] = true
+		return redcon.AppendBulkString(b, uuid), 0
+	}
+	s.popped = nil
+	return redcon.AppendNull(b), 0
+}
+
+// jobsOf are the jobs that a worker holds, the first thousand.
+func (f *Frontend) jobsOf(worker string) []core.JobInfo {
+	op := &core.Find{Tag: 1, Filter: core.Filter{Worker: worker}, Order: core.OrderLeased, Limit: maxRange}
+	for _, r := range core.DoOnce(f.broker, core.Internal, op) {
+		if r.Kind == core.Listed {
+			return r.Jobs
+		}
+	}
+	return nil
+}
+
+// extendLeases extends the leases of a worker that has checked in.
+func (s *session) extendLeases(worker string) {
+	until := s.front.broker.Now().Add(leaseFor)
+	for _, i := range s.front.jobsOf(worker) {
+		s.ask(&core.Report{
+			Tag: 1, Ref: core.Ref{Seq: i.Seq}, If: core.Condition{Worker: worker}, Authority: core.ByLeased, Heartbeat: true, ExtendUntil: until,
+		})
+	}
+}

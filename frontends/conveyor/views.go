@@ -1,0 +1,345 @@
+package conveyor
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/tidwall/redcon"
+
+	"broker/core"
+)
+
+// maxRange bounds the jobs of one reply.
+const maxRange = 1000
+
+var notInteger = "ERR value is not an integer or out of range"
+
+// llen key
+func llen(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	switch k.kind {
+	case keyQueue, keyFailed, keyChildren, keyHeirs:
+		return redcon.AppendInt(b, s.length(k)), 0
+	}
+	return refuseKey(b, args[1])
+}
+
+// length is the number of jobs in a list.
+func (s *session) length(k key) int64 {
+	switch k.kind {
+	case keyQueue:
+		r := s.ask(&core.InspectQueue{Tag: 1, Queue: s.front.queueOf(k.namespace, k.name)})
+		if r.Kind == core.Queues && len(r.Queues) > 0 {
+			return int64(r.Queues[0].Ready())
+		}
+	case keyFailed:
+		return s.count(k.namespace, core.Dead)
+	case keyChildren, keyHeirs:
+		r := s.inspect(k.name)
+		if r == nil {
+			return 0
+		}
+		children := r.Info.Children
+		if !r.Info.State.Unfinished() {
+			children = 0
+		}
+		if k.kind == keyHeirs {
+			return int64(max(r.Info.Dependents-children, 0))
+		}
+		return int64(children)
+	}
+	return 0
+}
+
+// filterOf are the jobs that Conveyor's clients of a namespace have submitted, in some states. Clients of the default namespace
+// see those of other namespaces too, which they leave out themselves.
+func (s *session) filterOf(namespace string, states ...core.State) core.Filter {
+	f := core.Filter{Origins: []core.Protocol{core.Conveyor}, States: states}
+	if namespace != defaultNamespace {
+		f.QueuePrefix = s.front.queueOf(namespace, "")
+	}
+	return f
+}
+
+// each calls visit for the jobs of a search, page by page, until it returns false.
+func (s *session) each(search core.Find, visit func(*core.JobInfo) bool) error {
+	search.Tag, search.Limit = 1, maxRange
+	for op := &search; ; {
+		r := s.ask(op)
+		if r.Kind == core.Failed {
+			return r.Err
+		}
+		for i := range r.Jobs {
+			if !visit(&r.Jobs[i]) {
+				return nil
+			}
+		}
+		if op.Cursor = r.NextCursor; op.Cursor == "" {
+			return nil
+		}
+	}
+}
+
+// maxCounted bounds what count walks when namespaces must be told apart.
+const maxCounted = 100_000
+
+// count is the number of jobs of a namespace in some states.
+func (s *session) count(namespace string, states ...core.State) int64 {
+	if namespace != defaultNamespace {
+		r := s.ask(&core.Find{Tag: 1, Filter: s.filterOf(namespace, states...), Limit: 1, Brief: true, WithCount: true})
+		if r.Kind == core.Listed {
+			return int64(r.Count)
+		}
+		return 0
+	}
+	n := int64(0)
+	search := core.Find{Filter: s.filterOf(namespace, states...), Brief: true}
+	_ = s.each(search, func(i *core.JobInfo) bool { // a client that may not read counts none
+		if _, ok := s.front.nameOf(namespace, i.Queue); ok {
+			n++
+		}
+		return n < maxCounted
+	})
+	return n
+}
+
+// lrange key start stop: jobs of a list, the newest first.
+func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	if k.kind != keyQueue && k.kind != keyFailed {
+		return refuseKey(b, args[1])
+	}
+	from, err1 := strconv.Atoi(args[2])
+	to, err2 := strconv.Atoi(args[3])
+	if err1 != nil || err2 != nil {
+		return refuse(b, notInteger)
+	}
+	n := int(s.length(k))
+	from, to = bounds(from, to, n)
+	if to-from > maxRange {
+		return refuse(b, "ERR a range has at most "+strconv.Itoa(maxRange)+" jobs")
+	}
+	if k.kind == keyFailed {
+		return s.appendFailed(b, k, from, to)
+	}
+	if from >= to {
+		return redcon.AppendArray(b, 0), 0
+	}
+	// The oldest are first in the broker's list.
+	r := s.ask(&core.ListJobs{
+		Tag: 1, Queue: s.front.queueOf(k.namespace, k.name), State: core.Ready, Offset: n - to, Limit: to - from,
+	})
+	if r.Kind != core.Listed {
+		return redcon.AppendArray(b, 0), 0
+	}
+	b = redcon.AppendArray(b, len(r.Jobs))
+	for i := range slices.Backward(r.Jobs) {
+		b = s.appendInfo(b, k.namespace, &r.Jobs[i])
+	}
+	return b, r.Commit
+}
+
+// bounds are the places of a range as Redis counts them: from the end if negative. The second one is behind the last.
+func bounds(from, to, n int) (first, end int) {
+	if from < 0 {
+		from = max(from+n, 0)
+	}
+	if to < 0 {
+		to += n
+	}
+	end = min(to, n-1) + 1
+	return min(from, max(end, 0)), max(end, 0)
+}
+
+// appendInfo appends a job of a list.
+func (s *session) appendInfo(b []byte, namespace string, i *core.JobInfo) []byte {
+	if i.Job == nil {
+		return redcon.AppendNull(b)
+	}
+	return redcon.AppendBulk(b, s.front.encodeJob(namespace, i.Job, i.Queue, i.Type, i.Fails))
+}
+
+// appendJobs appends an array of jobs with their bodies.
+func (s *session) appendJobs(b []byte, namespace string, seqs []uint64) ([]byte, core.Commit) {
+	n, newest := 0, core.Commit(0)
+	var jobs []byte
+	for _, seq := range seqs {
+		r := s.ask(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: seq}})
+		if r.Kind != core.Inspected || r.Job == nil {
+			continue // it is gone meanwhile
+		}
+		jobs = s.appendInfo(jobs, namespace, r.Info)
+		newest = max(newest, r.Commit)
+		n++
+	}
+	return append(redcon.AppendArray(b, n), jobs...), newest
+}
+
+// appendFailed appends a part of the list of failed jobs.
+func (s *session) appendFailed(b []byte, k key, from, to int) ([]byte, core.Commit) {
+	return s.appendPart(b, k.namespace, core.Find{Filter: s.filterOf(k.namespace, core.Dead), Order: core.OrderDied, Desc: true}, from, to)
+}
+
+// appendPart appends the jobs from a place up to another one of all that a search finds.
+func (s *session) appendPart(b []byte, namespace string, search core.Find, from, to int) ([]byte, core.Commit) {
+	search.Brief = true
+	at, seqs := 0, []uint64(nil)
+	err := s.each(search, func(i *core.JobInfo) bool {
+		if _, ok := s.front.nameOf(namespace, i.Queue); !ok {
+			return true
+		}
+		if at >= from && at < to {
+			seqs = append(seqs, i.Seq)
+		}
+		at++
+		return at < to
+	})
+	if err != nil {
+		return refuseError(b, err), 0
+	}
+	return s.appendJobs(b, namespace, seqs)
+}
+
+// lrem key count job: an operator removes a job that waits or has failed.
+func lrem(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	if _, err := strconv.Atoi(args[2]); err != nil {
+		return refuse(b, notInteger)
+	}
+	switch k.kind {
+	case keyQueue:
+		return s.cancel(b, args[3], core.Condition{States: []core.State{core.Ready}, Queue: s.front.queueOf(k.namespace, k.name)})
+	case keyFailed:
+		return s.cancel(b, args[3], core.InState(core.Dead))
+	}
+	return refuseKey(b, args[1])
+}
+
+// cancel removes a job that a client names by its bytes, if it is as the client takes it to be.
+func (s *session) cancel(b []byte, value string, as core.Condition) ([]byte, core.Commit) {
+	e, err := parseEnvelope([]byte(value))
+	if err != nil || e.uuid == "" {
+		return redcon.AppendInt(b, 0), 0
+	}
+	r := s.ask(&core.Cancel{Tag: 1, Ref: core.Ref{ID: e.uuid}, If: as})
+	switch {
+	case r.Kind == core.Failed && (r.Err == core.ErrNotFound || r.Err == core.ErrConflict): //nolint:errorlint // the core's own
+		return redcon.AppendInt(b, 0), 0
+	case r.Kind == core.Failed:
+		return refuseError(b, r.Err), 0
+	}
+	s.noteCancel(e.uuid)
+	return redcon.AppendInt(b, 1), r.Commit
+}
+
+// zrem key member...
+func zrem(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	switch k.kind {
+	case keyScheduled:
+		removed, newest := 0, core.Commit(0)
+		for _, value := range args[2:] {
+			reply, commit := s.cancel(nil, value, core.InState(core.Scheduled, core.Retrying))
+			switch {
+			case reply[0] == '-':
+				return append(b, reply...), newest
+			case string(reply) == ":1\r\n":
+				removed++
+			}
+			newest = max(newest, commit)
+		}
+		return redcon.AppendInt(b, int64(removed)), newest
+	case keyWorkers, keyQueues:
+		return redcon.AppendInt(b, int64(s.front.removeMembers(k, args[2:]))), 0
+	}
+	return refuseKey(b, args[1])
+}
+
+// zcard key
+func zcard(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	switch k.kind {
+	case keyScheduled:
+		return redcon.AppendInt(b, s.count(k.namespace, core.Scheduled, core.Retrying)), 0
+	case keyWorkers, keyQueues:
+		return redcon.AppendInt(b, int64(len(s.front.members(k, math.Inf(-1), math.Inf(1))))), 0
+	}
+	return refuseKey(b, args[1])
+}
+
+// dueJobs finds the scheduled jobs by their time.
+func (s *session) dueJobs(k key) core.Find {
+	return core.Find{Filter: s.filterOf(k.namespace, core.Scheduled, core.Retrying), Order: core.OrderDue}
+}
+
+// zrange key start stop: by time.
+func zrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	from, err1 := strconv.Atoi(args[2])
+	to, err2 := strconv.Atoi(args[3])
+	if err1 != nil || err2 != nil {
+		return refuse(b, notInteger)
+	}
+	switch k.kind {
+	case keyScheduled:
+		if to < 0 || from < 0 {
+			from, to = bounds(from, to, int(s.count(k.namespace, core.Scheduled, core.Retrying)))
+		} else {
+			to++
+		}
+		if to-from > maxRange {
+			return refuse(b, "ERR a range has at most "+strconv.Itoa(maxRange)+" jobs")
+		}
+		return s.appendPart(b, k.namespace, s.dueJobs(k), from, to)
+	case keyWorkers, keyQueues:
+		names := s.front.members(k, math.Inf(-1), math.Inf(1))
+		from, to = bounds(from, to, len(names))
+		return appendStrings(b, names[from:to]), 0
+	}
+	return refuseKey(b, args[1])
+}
+
+// zrangebyscore key min max. Clients ask for scheduled jobs that are due, to move them to their queues; the broker does that
+// itself, in time, and so has none of them left.
+func zrangebyscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	low, high, ok := parseBounds(args[2], args[3])
+	if !ok {
+		return refuse(b, "ERR min or max is not a float")
+	}
+	switch k.kind {
+	case keyScheduled:
+		now := s.front.broker.Now()
+		if instantOfScore(high) <= now {
+			return redcon.AppendArray(b, 0), 0
+		}
+		search := s.dueJobs(k)
+		search.Filter.Due = core.Range{From: instantOfScore(low), To: instantOfScore(high) + 1}
+		return s.appendPart(b, k.namespace, search, 0, maxRange)
+	case keyWorkers, keyQueues:
+		return appendStrings(b, s.front.members(k, low, high)), 0
+	}
+	return refuseKey(b, args[1])
+}
+
+// zremrangebyscore key min max
+func zremrangebyscore(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	k := parseKey(args[1])
+	low, high, ok := parseBounds(args[2], args[3])
+	switch {
+	case k.kind != keyWorkers && k.kind != keyQueues:
+		return refuseKey(b, args[1])
+	case !ok:
+		return refuse(b, "ERR min or max is not a float")
+	}
+	return redcon.AppendInt(b, int64(s.front.removeMembers(k, s.front.members(k, low, high)))), 0
+}
+
+func appendStrings(b []byte, all []string) []byte {
+	b = redcon.AppendArray(b, len(all))
+	for _, s := range all {
+		b = redcon.AppendBulkString(b, s)
+	}
+	return b
+}

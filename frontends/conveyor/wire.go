@@ -1,0 +1,229 @@
+package conveyor
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Fields of a job, as clients encode it with protobuf.
+const (
+	fieldUUID        protowire.Number = 1
+	fieldType        protowire.Number = 2
+	fieldQueue       protowire.Number = 3
+	fieldPayload     protowire.Number = 4
+	fieldRunAt       protowire.Number = 5
+	fieldParent      protowire.Number = 6
+	fieldPredecessor protowire.Number = 7
+	fieldRetry       protowire.Number = 9
+	fieldMaxRetries  protowire.Number = 10
+	fieldLastFailure protowire.Number = 11
+
+	fieldSeconds protowire.Number = 1 // of a timestamp
+	fieldNanos   protowire.Number = 2
+)
+
+// errEnvelope is a job that cannot be read.
+var errEnvelope = errors.New("the value is not a job of Conveyor")
+
+// envelope is a job as clients send it. The payload is what the worker's function gets; all else goes back to clients
+// unchanged.
+//
+//	raw:  before │ header │ payload │ after
+//
+// header is the tag and the length of the payload; it is empty if there is no payload.
+type envelope struct {
+	before, header, payload, after []byte
+
+	uuid, typ, queue    string
+	parent, predecessor string
+	lastFailure         string
+	runAt               time.Time // zero: none
+	retry, maxRetries   int64
+}
+
+// parseEnvelope reads a job. The result refers to raw.
+func parseEnvelope(raw []byte) (e envelope, err error) {
+	e.before = raw
+	for rest := raw; len(rest) > 0; {
+		number, kind, n := protowire.ConsumeTag(rest)
+		if n < 0 {
+			return e, errEnvelope
+		}
+		size := protowire.ConsumeFieldValue(number, kind, rest[n:])
+		if size < 0 {
+			return e, errEnvelope
+		}
+		if err := e.set(number, kind, rest[n:n+size]); err != nil {
+			return e, err
+		}
+		if number == fieldPayload && kind == protowire.BytesType {
+			at := len(raw) - len(rest)
+			e.before, e.header = raw[:at], raw[at:at+n+size-len(e.payload)]
+			e.after = raw[at+n+size:]
+		}
+		rest = rest[n+size:]
+	}
+	return e, nil
+}
+
+// set notes a field; unknown ones are only carried.
+func (e *envelope) set(number protowire.Number, kind protowire.Type, value []byte) error {
+	switch kind {
+	case protowire.BytesType:
+		b, _ := protowire.ConsumeBytes(value)
+		return e.setBytes(number, b)
+	case protowire.VarintType:
+		n, _ := protowire.ConsumeVarint(value)
+		switch number {
+		case fieldRetry:
+			e.retry = int64(int32(n)) //nolint:gosec // as protobuf reads an int32
+		case fieldMaxRetries:
+			e.maxRetries = int64(int32(n)) //nolint:gosec // as protobuf reads an int32
+		}
+	}
+	return nil
+}
+
+func (e *envelope) setBytes(number protowire.Number, b []byte) (err error) {
+	switch number {
+	case fieldUUID:
+		e.uuid = string(b)
+	case fieldType:
+		e.typ = string(b)
+	case fieldQueue:
+		e.queue = string(b)
+	case fieldPayload:
+		e.payload = b
+	case fieldParent:
+		e.parent = string(b)
+	case fieldPredecessor:
+		e.predecessor = string(b)
+	case fieldLastFailure:
+		e.lastFailure = string(b)
+	case fieldRunAt:
+		e.runAt, err = parseTimestamp(b)
+	}
+	return err
+}
+
+// parseTimestamp reads a google.protobuf.Timestamp.
+func parseTimestamp(b []byte) (time.Time, error) {
+	var seconds, nanos int64
+	for len(b) > 0 {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return time.Time{}, errEnvelope
+		}
+		size := protowire.ConsumeFieldValue(number, kind, b[n:])
+		if size < 0 {
+			return time.Time{}, errEnvelope
+		}
+		if kind == protowire.VarintType {
+			v, _ := protowire.ConsumeVarint(b[n:])
+			switch number {
+			case fieldSeconds:
+				seconds = int64(v) //nolint:gosec // as protobuf reads an int64
+			case fieldNanos:
+				nanos = int64(int32(v)) //nolint:gosec // as protobuf reads an int32
+			}
+		}
+		b = b[n+size:]
+	}
+	const latest = 253402300799 // the end of the year 9999, as protobuf has it
+	if seconds < 0 || seconds > latest || nanos < 0 || nanos >= int64(time.Second) {
+		return time.Time{}, errEnvelope
+	}
+	return time.Unix(seconds, nanos), nil
+}
+
+// A job's attributes keep what its envelope has around the payload. On disk:
+//
+//	version 1 │ length, before │ length, header │ length of the payload │ after
+const attributesVersion = 1
+
+// attributes are what the core keeps of an envelope beside the payload.
+func (e *envelope) attributes() []byte {
+	b := make([]byte, 0, 8+len(e.before)+len(e.header)+len(e.after))
+	b = append(b, attributesVersion)
+	b = append(binary.AppendUvarint(b, uint64(len(e.before))), e.before...)
+	b = append(binary.AppendUvarint(b, uint64(len(e.header))), e.header...)
+	b = binary.AppendUvarint(b, uint64(len(e.payload)))
+	return append(b, e.after...)
+}
+
+// appendRaw appends the job with attributes and a payload as clients know it; ok is false for attributes that attributes has not
+// made. With the payload that the client sent, the bytes are those that it sent.
+func appendRaw(b, attributes, payload []byte) (raw []byte, ok bool) {
+	if len(attributes) == 0 || attributes[0] != attributesVersion {
+		return b, false
+	}
+	before, rest, ok := cutPart(attributes[1:])
+	if !ok {
+		return b, false
+	}
+	header, rest, ok := cutPart(rest)
+	if !ok {
+		return b, false
+	}
+	size, n := binary.Uvarint(rest)
+	if n <= 0 {
+		return b, false
+	}
+	b = append(b, before...)
+	switch {
+	case size == uint64(len(payload)):
+		b = append(append(b, header...), payload...)
+	default: // the body was changed
+		b = protowire.AppendTag(b, fieldPayload, protowire.BytesType)
+		b = protowire.AppendBytes(b, payload)
+	}
+	return append(b, rest[n:]...), true
+}
+
+// cutPart reads a length and so many bytes.
+func cutPart(b []byte) (part, rest []byte, ok bool) {
+	size, n := binary.Uvarint(b)
+	if n <= 0 || size > uint64(len(b)-n) {
+		return nil, nil, false
+	}
+	b = b[n:]
+	return b[:size], b[size:], true
+}
+
+// appendEnvelope writes a job that no client of Conveyor has sent.
+func appendEnvelope(b []byte, uuid, typ, queue string, payload []byte) []byte {
+	for _, f := range []struct {
+		number protowire.Number
+		value  string
+	}{{fieldUUID, uuid}, {fieldType, typ}, {fieldQueue, queue}} {
+		b = protowire.AppendString(protowire.AppendTag(b, f.number, protowire.BytesType), f.value)
+	}
+	return protowire.AppendBytes(protowire.AppendTag(b, fieldPayload, protowire.BytesType), payload)
+}
+
+// withRetry sets the number of failures of an encoded job, where Conveyor's client would write it: fields are in the order of
+// their numbers, and zero is not written.
+func withRetry(raw []byte, retry uint32) []byte {
+	var field []byte
+	if retry > 0 {
+		field = protowire.AppendVarint(protowire.AppendTag(nil, fieldRetry, protowire.VarintType), uint64(retry))
+	}
+	at := 0
+	for at < len(raw) {
+		number, _, n := protowire.ConsumeField(raw[at:])
+		switch {
+		case n < 0:
+			return raw
+		case number == fieldRetry:
+			return slices.Concat(raw[:at], field, raw[at+n:])
+		case number > fieldRetry:
+			return slices.Concat(raw[:at], field, raw[at:])
+		}
+		at += n
+	}
+	return append(raw, field...)
+}
