@@ -90,3 +90,6 @@ func (t *bulkPush) submit(s *session) {
 	clear(t.jobs)
 	t.jobs = t.jobs[:0]
 }
+
+// bytes implements task.
+func (t *bulkPush) bytes() int { return len(t.units.s.data) }

@@ -293,6 +293,50 @@ func TestLongCommandOutlivesItsConnection(t *testing.T) {
 	}
 }
 
+// Clients that send long commands and disconnect cannot make the broker hold as much as they like.
+func TestDetachedCommandsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	p, f := dial(s, "producer", ""), s.Front.(*Frontend)
+	const jobs, size, pushes = bulkPage + 10, 10 << 10, 4
+	body := strings.Repeat("x", size)
+	for n := range pushes {
+		var b strings.Builder
+		for i := range jobs {
+			fmt.Fprintf(&b, `,{"jid":"push-%d-%06d","jobtype":"T","args":[`, n, i)
+			if i >= bulkPage {
+				fmt.Fprintf(&b, "%q", body)
+			}
+			b.WriteString("]}")
+		}
+		f.detached.mu.Lock()
+		f.detached.bytes += maxDetachedBytes / 4 // as if the part that is left were so much larger
+		f.detached.mu.Unlock()
+		session := f.Open(&brokenConn{})
+		session.Feed([]byte("HELLO {}\r\n"))
+		session.Feed([]byte("PUSHB [" + b.String()[1:] + "]\r\n"))
+		session.Closed()
+	}
+	if n := len(f.detached.tasks); n != 3 || f.detached.count != n {
+		t.Errorf("%d commands go on, want 3", n)
+	}
+	for range 5 {
+		s.Advance(time.Second)
+	}
+	p.Send("INFO\r\n")
+	if got, want := at(object(t, p), "faktory", "queues", "default"), number(pushes*bulkPage+3*(jobs-bulkPage)); got != want {
+		t.Errorf("%v jobs were pushed, want %v", got, want)
+	}
+	if f.detached.count != 0 || f.detached.bytes != maxDetachedBytes {
+		t.Errorf("at the end %d commands hold %d bytes", f.detached.count, f.detached.bytes-maxDetachedBytes)
+	}
+	for n := range maxDetached + 10 {
+		if got := f.detached.reserve(0); got != (n < maxDetached) {
+			t.Fatalf("task %d: %v", n, got)
+		}
+	}
+}
+
 func TestManyJobsByNameAreMutatedInPages(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

@@ -98,3 +98,6 @@ func (t *mutateScan) matchesJSON(s *session, seq uint64) bool {
 	p.json = s.f.appendCompactJob(p.json[:0], r.Info)
 	return t.pattern.jsonGlob.match(p.json)
 }
+
+// bytes implements task: a compiled pattern.
+func (t *mutateScan) bytes() int { return 16 << 10 }

@@ -198,3 +198,6 @@ func (f *Frontend) Health() []byte {
 	b = appendIntegerMember(b, "command_count", int64(f.commands.Load()))
 	return append(b, "}}\n"...)
 }
+
+// bytes implements task.
+func (t *report) bytes() int { return len(t.json) }

@@ -136,3 +136,6 @@ func (s *session) mutated(commit core.Commit, err error, over bool) bool {
 	}
 	return over
 }
+
+// bytes implements task.
+func (t *mutateNamed) bytes() int { return namesBytes(t.jids) }

@@ -213,3 +213,12 @@ func (s *session) flushJobs(*pipeline, []byte) {
 	s.noteChange("jobs.flush", string(s.f.o.Flush))
 	s.start(&removal{batches: &core.PurgeBatches{Limit: purgePage}, pages: []core.Purge{page}, flush: true})
 }
+
+// bytes implements task.
+func (t *removal) bytes() (n int) {
+	const pageBytes = 128
+	for i := range t.pages {
+		n += len(t.pages[i].Queue) + pageBytes
+	}
+	return n
+}

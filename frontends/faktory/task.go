@@ -12,6 +12,9 @@ import (
 // command is done and answered.
 type task interface {
 	step(*session) (over bool)
+
+	// bytes is how much memory the task holds.
+	bytes() int
 }
 
 // start starts a long command.
@@ -29,18 +32,52 @@ func (s *session) proceed() {
 	s.conn.Wake()
 }
 
-// detachedTasks are long commands whose clients have disconnected. They run to their end, as in the reference.
+// detachedTasks are long commands whose clients have disconnected. They run to their end, as in the reference, as long as there
+// are not too many: then a command stops where it is. Its client has no answer to rely on.
 type detachedTasks struct {
-	mu       sync.Mutex // guards sessions; never held while the broker is called
-	sessions []*session
+	mu    sync.Mutex // guards what follows; never held while the broker is called
+	tasks []detachedTask
+	count int // tasks, and those that will be added
+	bytes int // that they held when they were detached
+}
+
+// detachedTask is a task, its size, and the session in whose place it runs.
+type detachedTask struct {
+	session *session
+	bytes   int
+}
+
+// Limits of detached tasks. One of any size fits if there is no other.
+const (
+	maxDetached      = 1000
+	maxDetachedBytes = 128 << 20
+)
+
+// reserve takes room for a task.
+func (d *detachedTasks) reserve(bytes int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.count > 0 && (d.count >= maxDetached || d.bytes+bytes > maxDetachedBytes) {
+		return false
+	}
+	d.count++
+	d.bytes += bytes
+	return true
 }
 
 // detach keeps a command running after its connection has closed, in the name of the same principal. Any goroutine.
 func (f *Frontend) detach(t task, p *access.Principal) {
+	if _, reads := t.(*report); reads { // nobody gets it
+		return
+	}
+	bytes := t.bytes()
+	if !f.detached.reserve(bytes) {
+		return
+	}
 	s := &session{f: f, conn: &detachedConn{}, phase: serving, running: t, principal: p}
 	s.openClient()
 	f.detached.mu.Lock()
-	f.detached.sessions = append(f.detached.sessions, s)
+	f.detached.tasks = append(f.detached.tasks, detachedTask{session: s, bytes: bytes})
 	f.detached.mu.Unlock()
 }
 
@@ -51,8 +88,8 @@ const detachedSteps = 20
 func (f *Frontend) runDetached() {
 	f.detached.mu.Lock()
 	var s *session
-	if len(f.detached.sessions) > 0 {
-		s = f.detached.sessions[0]
+	if len(f.detached.tasks) > 0 {
+		s = f.detached.tasks[0].session
 	}
 	f.detached.mu.Unlock()
 	if s == nil {
@@ -66,7 +103,10 @@ func (f *Frontend) runDetached() {
 	if s.running == nil {
 		f.b.Close(s.client)
 		f.detached.mu.Lock()
-		f.detached.sessions = f.detached.sessions[1:]
+		f.detached.count--
+		f.detached.bytes -= f.detached.tasks[0].bytes
+		f.detached.tasks[0] = detachedTask{}
+		f.detached.tasks = f.detached.tasks[1:]
 		f.detached.mu.Unlock()
 	}
 }
@@ -82,3 +122,11 @@ func (n *detachedConn) Wake()                  {}
 func (n *detachedConn) CloseAfterFlush()       {}
 func (n *detachedConn) Abort()                 {}
 func (n *detachedConn) RemoteAddr() net.Addr   { return nil }
+
+// namesBytes is how much memory names take.
+func namesBytes(names []string) (n int) {
+	for _, name := range names {
+		n += len(name) + 16
+	}
+	return n
+}
