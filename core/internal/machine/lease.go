@@ -191,8 +191,9 @@ func (m *Machine) park(c *client, op *core.Lease) {
 	}
 	m.visitMark++
 	for _, name := range op.Queues {
-		if n, q := m.queueNamed(name); !m.visited(n) {
+		if n, q := m.queueWaitedOn(name); !m.visited(n) {
 			if op.KeepQueues {
+				m.show(n, q)
 				m.known(q, afterUse)
 			}
 			m.join(c, n, q, true)

@@ -116,10 +116,16 @@ func (m *Machine) full(n uint32, priority int64) bool {
 
 func (q *jobQueue) jobs() int { return q.unfinished() + q.count[core.Done] + q.count[core.Dead] }
 
-// queueNamed finds or makes a queue.
+// queueNamed finds or makes a queue, which is in the list of rows from now on.
 func (m *Machine) queueNamed(name string) (uint32, *jobQueue) {
+	n, q := m.queueWaitedOn(name)
+	m.show(n, q)
+	return n, q
+}
+
+// queueWaitedOn finds or makes a queue. One that was removed while workers still name it stays out of the list of rows.
+func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 	if n := m.names[name]; n != 0 {
-		m.show(n, m.queues[n])
 		return n, m.queues[n]
 	}
 	m.lookForIdle()
