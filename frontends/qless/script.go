@@ -36,6 +36,9 @@ func (s *scripts) load(text string) (sha, refusal string) {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	sha = hex.EncodeToString(sum[:])
 	switch {
+	case isPlugin(text):
+		return sha, "ERR script " + sha + " is a plugin made of the library of Qless, which is not served: this server has the " +
+			"operations of the Qless script only"
 	case isQless(text):
 	case isSplitQless(text):
 		return sha, "ERR script " + sha + " is one of the separate scripts of Qless before 0.9, which are not served: " +
@@ -62,6 +65,12 @@ func isQless(text string) bool {
 		return true
 	}
 	return strings.Contains(text, "QlessAPI")
+}
+
+// isPlugin recognizes scripts of the clients' users (LuaPlugin in Ruby): the library of the script, which has the tables but not
+// the operations, and code that uses it.
+func isPlugin(text string) bool {
+	return strings.Contains(text, "QlessJob") && !strings.Contains(text, "QlessAPI")
 }
 
 // isSplitQless recognizes the scripts of the first versions, one for each operation.

@@ -176,6 +176,8 @@ func TestUnknownScriptsAreRefusedInRedisWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"return 1":                           "this server runs the Qless script only",
 		"redis.call('zadd', 'ql:queues', 1)": "separate scripts of Qless before 0.9",
+		"local Qless = { ns = 'ql:' }\nlocal QlessJob = {}\nreturn Qless.queue(ARGV[1])": "is a plugin",
+		scriptStart + "local QlessJob = {}\nreturn 1":                                    "is a plugin",
 	} {
 		if got := c.do("SCRIPT", "LOAD", text); !strings.Contains(got, want) {
 			t.Errorf("%q: %s", text, got)
