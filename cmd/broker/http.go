@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"broker/config"
+	"broker/core"
 	"broker/docs"
 	"broker/operate/console"
 	"broker/operate/docsite"
@@ -97,9 +100,16 @@ func (p *process) openService() (err error) {
 	return err
 }
 
-// logAudit writes a line for each entry of the audit log.
+// logAudit writes a line for each entry of the audit log. What clients of the wire protocols change is frequent and done by
+// programs: it is logged for debugging only.
 func (p *process) logAudit(e service.AuditEntry) {
-	line := p.log.Info().Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("via", e.Via).Str("remote", e.Address).
+	level := zerolog.InfoLevel
+	for _, protocol := range core.Protocols {
+		if protocol != core.HTTP && protocol.String() == e.Via {
+			level = zerolog.DebugLevel
+		}
+	}
+	line := p.log.WithLevel(level).Str("action", e.Action).Str("target", e.Target).Str("who", e.Who).Str("via", e.Via).Str("remote", e.Address).
 		Int("jobs", e.Jobs)
 	if e.TraceID != "" {
 		line.Str("trace_id", e.TraceID)
