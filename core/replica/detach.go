@@ -19,7 +19,7 @@ func Detach(dir string) (applied int, err error) {
 	n.log = newLogger(n.o.Log)
 	n.snaps = &snapshots{n: n, dir: n.dir(snapshotsDir)}
 	n.fsm = &fsm{n: n}
-	if _, err := os.Stat(n.dir(nodeFile)); err != nil {
+	if _, err := os.Stat(n.dir(".")); err != nil {
 		return 0, fmt.Errorf("%s is not the folder of a node of a cluster: %w", dir, err)
 	}
 	lock, err := store.LockFolder(n.dir("."))
@@ -33,8 +33,11 @@ func Detach(dir string) (applied int, err error) {
 	if err := n.openStore(); err != nil {
 		return 0, err
 	}
-	applied, err = n.applyLog()
 	s := n.store.Load()
+	if _, err := os.Stat(n.dir(nodeFile)); err != nil && s.Cluster() == "" {
+		return 0, errors.Join(fmt.Errorf("%s is not the folder of a node of a cluster: %w", dir, err), s.Close())
+	}
+	applied, err = n.applyLog()
 	if err == nil {
 		err = s.Leave()
 	}

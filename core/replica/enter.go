@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -232,15 +233,45 @@ func (n *Node) found(ctx context.Context) error {
 			return fmt.Errorf("found a cluster: %w", err)
 		}
 	}
-	if err := n.store.Load().Join(cluster, 1); err != nil {
+	// From here on a crash must not strand the store, which may be the only copy: node.json says what was begun.
+	begun := identity{Node: n.o.ID, Cluster: cluster, List: listText(n.o.Members), Begun: true}
+	if err := n.writeIdentity(begun, isNew); err != nil {
 		return fmt.Errorf("found a cluster: %w", err)
 	}
-	n.applied.Store(1)
-	if err := n.writeFirst(); err != nil {
-		return fmt.Errorf("found a cluster: %w", err)
+	return n.finishFounding(cluster)
+}
+
+// finishFounding does what is left to do once node.json says that it was begun, from the beginning.
+func (n *Node) finishFounding(cluster string) error {
+	for step, do := range []func() error{
+		func() error {
+			n.applied.Store(1)
+			return n.store.Load().Join(cluster, 1)
+		},
+		n.writeFirst,
+		func() error { return n.setIdentity(cluster, isMember) },
+	} {
+		err := do()
+		if err == nil && n.o.interrupt != nil {
+			err = n.o.interrupt(step)
+		}
+		if err != nil {
+			return fmt.Errorf("found a cluster: %w", err)
+		}
 	}
 	n.log.Info("cluster founded", "cluster", cluster, "members", listText(n.o.Members), "entries", n.store.Load().Position().Number)
-	return n.setIdentity(cluster, isMember)
+	return nil
+}
+
+// resumeFounding goes on with what a crash has interrupted. The others have promised to follow and wait, since no other cluster is
+// founded without this node. If its store did not join yet, nothing has happened, and this node is new.
+func (n *Node) resumeFounding() (known bool, err error) {
+	cluster := n.identity.Cluster
+	if of := n.store.Load().Cluster(); of == cluster {
+		return true, n.finishFounding(cluster)
+	}
+	n.identity, n.stage = identity{}, isNew
+	return false, errors.Join(os.Remove(n.dir(nodeFile)), syncDir(n.dir(".")))
 }
 
 // writeFirst writes what raft begins with: a snapshot at index 1 with all members, and the term of it.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"broker/core/engine"
 )
 
 // Three new nodes of two versions found no cluster. One of them says why, whichever would be the founder, and the same folders
@@ -52,4 +55,74 @@ func TestNewNodeDoesNotFollowAFounderOfAnotherVersion(t *testing.T) {
 	if _, err := os.Stat(n.dir(nodeFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the node belongs to a cluster: %v", err)
 	}
+}
+
+// A founder may crash at any point: started again it goes on, and its store, which is the only copy, can be detached too.
+func TestFounderThatCrashesStrandsNoJobs(t *testing.T) {
+	t.Parallel()
+	for step := range 3 {
+		for _, detached := range []bool{false, true} {
+			c := newCluster(t, "n1", "n2", "n3")
+			alone, err := engine.Open(engine.Options{Dir: c.dirs["n3"]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			submit(t, alone, 0, 50, 100)
+			shutdown(t, alone)
+			crash := errors.New("crash")
+			c.change = func(o *Options) {
+				o.interrupt = func(at int) error {
+					if at == step {
+						return crash
+					}
+					return nil
+				}
+			}
+			c.openAll(func(id string, err error) {
+				if id != "n3" || !errors.Is(err, crash) {
+					t.Fatalf("%s: %v", id, err)
+				}
+			}, "n1", "n2", "n3")
+			if detached {
+				if _, err := Detach(c.dirs["n3"]); err != nil {
+					t.Fatalf("step %d: %v", step, err)
+				}
+				alone, err = engine.Open(engine.Options{Dir: c.dirs["n3"]})
+			} else {
+				c.change = nil
+				c.start("n3")
+				_, _, alone = c.leader()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := jobs(t, alone); n != 50 {
+				t.Errorf("step %d: %d jobs", step, n)
+			}
+			shutdown(t, alone)
+			for id := range c.nodes {
+				c.stop(id)
+			}
+		}
+	}
+}
+
+// A founder that has only said what it is about to do is new, whatever became of the others meanwhile.
+func TestFounderThatHasDoneNothingIsNew(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "n1", "n2", "n3")
+	if err := os.MkdirAll(filepath.Join(c.dirs["n2"], raftDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"node":"n2","cluster":"0123456789abcdef","list":"","begun":true}`
+	if err := os.WriteFile(filepath.Join(c.dirs["n2"], raftDir, nodeFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.start("n1", "n2", "n3")
+	_, _, e := c.leader()
+	submit(t, e, 0, 1, 10)
+	if of := c.nodes["n2"].clusterID(); of == "0123456789abcdef" || of != c.nodes["n1"].clusterID() {
+		t.Errorf("n2 is of cluster %s", of)
+	}
+	shutdown(t, e)
 }

@@ -74,6 +74,8 @@ type identity struct {
 	Node    string `json:"node"`
 	Cluster string `json:"cluster"`
 	List    string `json:"list"` // of members, with which the node was last started
+
+	Begun bool `json:"begun,omitempty"` // this node has begun to found the cluster, and has not ended that
 }
 
 // stage is how far a node has come.
@@ -137,7 +139,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !known { // what a founder has begun, or nothing
+	if !known || n.identity.Begun { // what a founder has begun, or nothing
 		if err := errors.Join(os.RemoveAll(n.dir(logDir)), os.RemoveAll(n.dir(snapshotsDir)), os.RemoveAll(n.dir(installMark)),
 			os.MkdirAll(n.dir(snapshotsDir), 0o700)); err != nil {
 			return err
@@ -148,6 +150,11 @@ func (n *Node) open(ctx context.Context) (err error) {
 	}
 	if err := n.openStore(); err != nil {
 		return fmt.Errorf("open store: %w", err)
+	}
+	if n.identity.Begun {
+		if known, err = n.resumeFounding(); err != nil {
+			return err
+		}
 	}
 	if known {
 		if err := n.checkStore(); err != nil {
@@ -188,7 +195,10 @@ func (n *Node) readIdentity() (known bool, err error) {
 
 // setIdentity makes this node a member of a cluster, durably.
 func (n *Node) setIdentity(cluster string, to stage) error {
-	id := identity{Node: n.o.ID, Cluster: cluster, List: listText(n.o.Members)}
+	return n.writeIdentity(identity{Node: n.o.ID, Cluster: cluster, List: listText(n.o.Members)}, to)
+}
+
+func (n *Node) writeIdentity(id identity, to stage) error {
 	text, err := json.Marshal(id)
 	if err != nil {
 		return err

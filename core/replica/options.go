@@ -46,8 +46,9 @@ type Options struct {
 	// Log gets what an operator wants to know. Any goroutine.
 	Log func(level slog.Level, text string, fields ...any)
 
-	flushEntries uint64 // tests flush earlier; zero: defaultFlush
-	newestFormat int    // that this node says it reads; tests make it an older program's
+	flushEntries uint64               // tests flush earlier; zero: defaultFlush
+	interrupt    func(step int) error // tests end the founding of a cluster after a step of it
+	newestFormat int                  // that this node says it reads; tests make it an older program's
 }
 
 // Member is a node and the address at which the others call it.
