@@ -244,10 +244,7 @@ func (n *Node) found(ctx context.Context) error {
 // finishFounding does what is left to do once node.json says that it was begun, from the beginning.
 func (n *Node) finishFounding(cluster string) error {
 	for step, do := range []func() error{
-		func() error {
-			n.applied.Store(1)
-			return n.store.Load().Join(cluster, 1)
-		},
+		func() error { return n.store.Load().Join(cluster, 1) },
 		n.writeFirst,
 		func() error { return n.setIdentity(cluster, isMember) },
 	} {

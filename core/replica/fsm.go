@@ -34,11 +34,9 @@ func (f *fsm) Apply(l *raft.Log) any {
 	}
 	switch {
 	case err == nil:
-		f.n.applied.Store(l.Index)
 		f.n.unflushed.Add(1)
 		return nil
 	case errors.Is(err, store.ErrSequence), errors.Is(err, errParts): // of a leader that was replaced: the same on all members
-		f.n.applied.Store(l.Index)
 		return err
 	}
 	f.broken = fmt.Errorf("apply index %d of the log: %w", l.Index, err)
@@ -84,10 +82,13 @@ type flushed struct {
 
 // Persist implements raft.FSMSnapshot.
 func (s *flushed) Persist(sink raft.SnapshotSink) error {
+	if _, err := sink.Write([]byte(localSnapshot)); err != nil { // what it is, before that takes its time
+		return err
+	}
 	if err := s.store.Flush(); err != nil {
 		return err
 	}
-	_, err := sink.Write(append([]byte(localSnapshot), record.AppendPosition(nil, s.at)...))
+	_, err := sink.Write(record.AppendPosition(nil, s.at))
 	return err
 }
 

@@ -74,6 +74,5 @@ func (n *Node) openStore() error {
 		return err
 	}
 	n.store.Store(s)
-	n.applied.Store(s.Position().Index)
 	return nil
 }

@@ -54,7 +54,6 @@ type Node struct {
 	notify    chan bool
 	ended     chan *journal // that have failed; capacity 1, since one more says no more
 	left      chan string   // ids of leaders from which a connection has ended; capacity 1
-	applied   atomic.Uint64
 	unflushed atomic.Uint64 // entries since the store was last flushed, about
 
 	serving   atomic.Bool // this node leads, and serves clients

@@ -46,7 +46,7 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, c r
 	id := fmt.Sprintf("%020d-%d-%d", index, term, s.n.now().UnixNano())
 	k := &sink{s: s, dir: filepath.Join(s.dir, id), meta: snapshotMeta{SnapshotMeta: raft.SnapshotMeta{
 		Version: version, ID: id, Index: index, Term: term, Configuration: c, ConfigurationIndex: at,
-	}}}
+	}}, ended: make(chan struct{})}
 	if err := os.MkdirAll(k.dir+unfinished, 0o700); err != nil {
 		return nil, err
 	}
@@ -54,10 +54,7 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, c r
 	if k.file, err = os.OpenFile(filepath.Join(k.dir+unfinished, dataFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600); err != nil {
 		return nil, err
 	}
-	if index > s.n.applied.Load() { // it is received
-		k.ended = make(chan struct{})
-		s.n.running.Go(func() { k.watch(callTimeout) }) // ends with the sink
-	}
+	s.n.running.Go(func() { k.watch(callTimeout) }) // ends with the sink
 	return k, nil
 }
 
@@ -166,7 +163,8 @@ type sink struct {
 	done bool
 
 	received atomic.Uint64 // pieces
-	ended    chan struct{} // closed when done; nil: it is a note of this node's own store
+	own      atomic.Bool   // it is a note of this node's own store, which says so first
+	ended    chan struct{} // closed when done
 }
 
 // watch gives a copy up when none of it has arrived for a while: raft reads it in its main loop, so that this node would neither
@@ -181,7 +179,7 @@ func (k *sink) watch(patience time.Duration) {
 		case <-tick.C:
 		}
 		now := k.received.Load()
-		if now == before {
+		if now == before && !k.own.Load() {
 			k.s.n.log.Warn("the leader stopped sending the copy of its store, giving it up")
 			k.s.n.stream.closeAccepted()
 		}
@@ -192,9 +190,7 @@ func (k *sink) watch(patience time.Duration) {
 // end notes that nothing more is received.
 func (k *sink) end() {
 	k.done = true
-	if k.ended != nil {
-		close(k.ended)
-	}
+	close(k.ended)
 }
 
 // ID implements raft.SnapshotSink.
@@ -205,6 +201,7 @@ func (k *sink) Write(p []byte) (int, error) {
 	k.received.Add(1)
 	if room := 64 - len(k.head); room > 0 {
 		k.head = append(k.head, p[:min(room, len(p))]...)
+		k.own.Store(bytes.HasPrefix(k.head, []byte(localSnapshot)))
 	}
 	return k.file.Write(p)
 }
