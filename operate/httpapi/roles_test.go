@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"flag"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var updateRoles = flag.Bool("update-roles", false, "write the table of routes and roles into docs/security.md")
+
+// The lines around the table in docs/security.md.
+const (
+	rolesStart = "<!-- roles: written by the test of package httpapi; run it with -update-roles after a change -->\n"
+	rolesEnd   = "<!-- end of roles -->\n"
+)
+
+// routeBodies are requests that an administrator may make. A route that takes a body and has none here fails.
+var routeBodies = map[string]string{
+	"POST /backup": `{"dir":"/nowhere/b"}`, "POST /batches": `{}`, "POST /batches/{id}/commit": "", "POST /batches/{id}/reopen": "",
+	"POST /cluster/add": `{"id":"n","address":"h:1"}`, "POST /cluster/remove": `{"id":"n"}`, "POST /cluster/transfer": `{}`,
+	"POST /drain": `{}`, "POST /job-actions": `{"action":"retry","filter":{}}`, "POST /jobs": `{"queue":"q"}`,
+	"DELETE /jobs/{id}": "", "PATCH /jobs/{id}": `{"priority":1}`, "POST /lease": `{}`,
+	"POST /leases/{token}/complete": "", "POST /leases/{token}/fail": `{}`, "POST /leases/{token}/heartbeat": "",
+	"POST /leases/{token}/progress": `{}`, "POST /leases/{token}/release": "", "DELETE /limits": "",
+	"PUT /limits": `{"queue":"q","scope":"queue","concurrency":1000}`, "DELETE /operations/{id}": "",
+	"DELETE /queues/{name}": "", "PATCH /queues/{name}": `{"paused":false}`, "POST /queues/{name}/clear": `{"states":["dead"]}`,
+	"POST /queues/{name}/lease": "", "POST /reload": "", "POST /resume": "",
+	"POST /schedules": `{"name":"new","every_s":3600,"job":{"queue":"q"}}`, "DELETE /schedules/{name}": "",
+	"PATCH /schedules/{name}": `{"paused":true}`, "PUT /schedules/{name}": `{"every_s":3600,"job":{"queue":"q"}}`,
+	"POST /schedules/{name}/pause": "", "POST /schedules/{name}/resume": "", "POST /schedules/{name}/run": "",
+	"POST /storage/check": "", "POST /workers/quiet": "", "POST /workers/terminate": "", "DELETE /workers/{id}": "",
+	"POST /workers/{id}/quiet": "", "POST /workers/{id}/terminate": "",
+}
+
+// TestDocsSayWhatEachRoleMayDo asks for every route of the API as a principal of each role and of none, and compares what is
+// refused with the table of docs/security.md. A new route is not in the table.
+func TestDocsSayWhatEachRoleMayDo(t *testing.T) {
+	t.Parallel()
+	roles := []string{"read", "produce", "consume", "operate", "admin"}
+	rights := map[string][]string{"none": nil}
+	for _, r := range roles {
+		rights[r] = []string{r}
+	}
+	f := setupAPI(t, Options{Access: principals(t, rights)})
+	var document struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(f.server.Document(), &document); err != nil {
+		t.Fatal(err)
+	}
+	table := "| route | read | produce | consume | operate | admin |\n|---|---|---|---|---|---|\n"
+	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
+		for _, method := range slices.Sorted(maps.Keys(document.Paths[path])) {
+			route := strings.ToUpper(method) + " " + strings.TrimPrefix(path, apiPath)
+			if _, known := routeBodies[route]; !known && method != "get" {
+				t.Errorf("%s is not in routeBodies", route)
+			}
+			table += "| " + strings.Replace(route, " ", " `", 1) + "` |"
+			for _, role := range append([]string{"none", ""}, roles...) {
+				switch status := f.askRoute(route, role); {
+				case role == "" && status != http.StatusUnauthorized, role == "none" && route != "GET /jobs" && route != "GET /queues" && route != "GET /limits" && status != http.StatusForbidden && status != http.StatusOK:
+					t.Errorf("%s as %q: status %d", route, role, status)
+				case role == "" || role == "none":
+				case status == http.StatusForbidden:
+					table += " |"
+				default:
+					table += " yes |"
+				}
+			}
+			table += "\n"
+		}
+	}
+	compareRoles(t, table)
+}
+
+// askRoute asks for a route on things that exist, as the principal whose token is given, and returns the status.
+func (f *apiFixture) askRoute(route, token string) int {
+	f.t.Helper()
+	root := as("admin")
+	f.call("POST", apiPath+"/resume", nil, root).want(200)
+	job := f.call("POST", apiPath+"/jobs", `{"queue":"q"}`, root).want(201)["id"].(string)
+	f.call("POST", apiPath+"/jobs", `{"queue":"leased"}`, root).want(201)
+	lease := f.call("POST", apiPath+"/queues/leased/lease", nil, root).want(200)["lease"].(string)
+	batch := f.call("POST", apiPath+"/batches", `{}`, root).want(201)["id"].(string)
+	f.call("PUT", apiPath+"/schedules/s", `{"every_s":3600,"job":{"queue":"q"}}`, root)
+	f.call("DELETE", apiPath+"/schedules/new", nil, root)
+	operation := f.call("POST", apiPath+"/job-actions", `{"action":"retry","filter":{}}`, root).want(202)["id"].(string)
+	method, path, _ := strings.Cut(route, " ")
+	id := ""
+	for prefix, value := range map[string]string{"/jobs/": job, "/batches/": batch, "/operations/": operation, "/workers/": "1"} {
+		if strings.HasPrefix(path, prefix) {
+			id = value
+		}
+	}
+	name := "q"
+	if strings.HasPrefix(path, "/schedules") {
+		name = "s"
+	}
+	url := strings.NewReplacer("{id}", id, "{token}", lease, "{name}", name).Replace(path)
+	if route == "GET /events" { // a stream: its status is all that is read
+		r, err := http.NewRequestWithContext(f.t.Context(), method, f.url+apiPath+url+"?queue=q", http.NoBody)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if token != "" {
+			as(token)(r)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		_ = resp.Body.Close() // not read
+		return resp.StatusCode
+	}
+	if route == "POST /lease" {
+		url += "?queue=q"
+	}
+	if route == "DELETE /limits" {
+		url += "?queue=q&scope=queue"
+	}
+	var body any
+	if text := routeBodies[route]; text != "" {
+		body = text
+	}
+	var change []func(*http.Request)
+	if token != "" {
+		change = append(change, as(token))
+	}
+	return f.call(method, apiPath+url, body, change...).status
+}
+
+// compareRoles keeps the table of docs/security.md true.
+func compareRoles(t *testing.T, table string) {
+	t.Helper()
+	const path = "../../docs/security.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, found := strings.Cut(string(text), rolesStart)
+	_, tail, foundEnd := strings.Cut(rest, rolesEnd)
+	if !found || !foundEnd {
+		t.Fatal("docs/security.md has no markers for the table")
+	}
+	want := head + rolesStart + table + rolesEnd + tail
+	switch {
+	case want == string(text):
+	case *updateRoles:
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("the table of docs/security.md is out of date; it must be\n%s", table)
+	}
+}
