@@ -25,7 +25,7 @@ func startGearmand(t *testing.T, dir string, args ...string) (*server.Process, s
 		t.Fatal(err)
 	}
 	argv := append([]string{link, "--listen=" + host, "--port=" + port, "--log-file=stderr"}, args...)
-	p, err := server.Launch(server.Spec{Name: "gearmand", Argv: argv, Dir: dir, Logs: dir})
+	p, err := server.Launch(server.Spec{Name: "gearmand", Argv: argv, Dir: dir, Logs: dir, Env: []string{"BROKER_DATA=" + filepath.Join(dir, "data")}})
 	check(t, err)
 	t.Cleanup(p.Kill)
 	check(t, server.WaitListening(p, addr, harness.Patience))

@@ -261,6 +261,7 @@ func TestGearmandThatCannotStart(t *testing.T) {
 		{"-l stderr -L 127.0.0.1 -p " + port, "127.0.0.1:" + port + ": address already in use"},
 		{"-l stderr -L 127.0.0.1 -d -p " + port, "127.0.0.1:" + port + ": address already in use"},
 		{"-l stderr -p 0 -q nosuch", "Error while initializing the queue : nosuch"},
+		{"-l stderr -p 0 --libsqlite3-db=/dev/null/x -q libsqlite3", "or keep them in memory with --memory"},
 		{"-l stderr -p 0 -P /nowhere/g.pid", "Could not open pid file for writing: /nowhere/g.pid"},
 		{"-l stderr -p 0 --ssl --ssl-certificate /nowhere/c --ssl-key /nowhere/k", "/nowhere/c"},
 	} {
@@ -272,24 +273,49 @@ func TestGearmandThatCannotStart(t *testing.T) {
 	}
 }
 
-func TestGearmandWithAPluginKeepsJobsAfterAKill(t *testing.T) {
+func TestGearmandKeepsJobsAfterAKill(t *testing.T) {
+	t.Parallel()
+	for name, queue := range map[string]func(dir string) (args, env []string){
+		"by default": func(dir string) (args, env []string) { return nil, []string{"BROKER_DATA=" + dir + "/data"} },
+		"with a plug-in": func(dir string) (args, env []string) {
+			return []string{"-q", "libsqlite3", "--libsqlite3-db=" + dir + "/jobs.db"}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address, port := freeAddress(t)
+			args, env := queue(t.TempDir())
+			args = append([]string{"-l", "stderr", "-L", "127.0.0.1", "-p", port}, args...)
+			r := start(t, env, "gearmand", args...)
+			c := dialGearman(t, address)
+			for range 10 {
+				c.submit("kept", "x")
+			}
+			r.signal(syscall.SIGKILL)
+			<-r.done
+			if out := r.output.String(); !strings.Contains(out, "own store") || len(env) == 0 && !strings.Contains(out, "--libsqlite3-db") {
+				t.Errorf("the log does not say where the jobs are: %s", out)
+			}
+			r = start(t, env, "gearmand", args...)
+			if got := dialGearman(t, address).ask("status"); got != "kept\t10\t0\t0" {
+				t.Errorf("after the kill: %q", got)
+			}
+			r.signal(syscall.SIGTERM)
+			r.wantExit(0)
+		})
+	}
+}
+
+func TestGearmandSaysThatMemoryIsAllItHas(t *testing.T) {
 	t.Parallel()
 	address, port := freeAddress(t)
-	db := filepath.Join(t.TempDir(), "jobs.db")
-	args := []string{"-l", "stderr", "-L", "127.0.0.1", "-p", port, "-q", "libsqlite3", "--libsqlite3-db=" + db}
-	r := start(t, nil, "gearmand", args...)
-	c := dialGearman(t, address)
-	for range 10 {
-		c.submit("kept", "x")
+	r := start(t, nil, "gearmand", "-l", "stderr", "-L", "127.0.0.1", "-p", port, "--memory")
+	dialGearman(t, address).submit("lost", "x")
+	if out := r.output.String(); !strings.Contains(out, "in memory only") {
+		t.Errorf("the log: %s", out)
 	}
-	r.signal(syscall.SIGKILL)
-	<-r.done
-	if out := r.output.String(); !strings.Contains(out, "own store") || !strings.Contains(out, "--libsqlite3-db") {
-		t.Errorf("the log does not tell of the store: %s", out)
-	}
-	r = start(t, nil, "gearmand", args...)
-	if got := dialGearman(t, address).ask("status"); got != "kept\t10\t0\t0" {
-		t.Errorf("after the kill: %q", got)
+	if exists(filepath.Join(r.Dir, "data")) {
+		t.Error("there is a store")
 	}
 	r.signal(syscall.SIGTERM)
 	r.wantExit(0)
@@ -361,7 +387,15 @@ func TestGearmandSwitchesUser(t *testing.T) {
 	t.Parallel()
 	address, port := freeAddress(t)
 	args := []string{"-l", "stderr", "-L", "127.0.0.1", "-p", port, "-u", "nobody"}
-	r := start(t, nil, "gearmand", args...)
+	dir, err := os.MkdirTemp("", "switches-user-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })  // leftovers in the temporary folder do no harm
+	if err := os.Chmod(dir, 0o755); err != nil { // that user passes through it
+		t.Fatal(err)
+	}
+	r := start(t, []string{"BROKER_DATA=" + filepath.Join(dir, "new", "data")}, "gearmand", args...)
 	if os.Geteuid() != 0 {
 		r.wantExit(1)
 		if !strings.Contains(r.output.String(), "Must be root to switch users.") {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -40,8 +42,12 @@ func start(t *testing.T, env []string, name string, args ...string) *startedProg
 	t.Helper()
 	r := &startedProgram{t: t, Cmd: exec.Command(program(t, name), args...), output: &transcript{}, done: make(chan struct{})}
 	// Other programs may fill the disk of the tests.
-	r.Env = append(append(os.Environ(), "BROKER_MIN_FREE_DISK=0"), env...)
 	r.Dir = t.TempDir()
+	r.Env = append(os.Environ(), "BROKER_MIN_FREE_DISK=0")
+	if name == "gearmand" && !slices.Contains(args, "-q") {
+		r.Env = append(r.Env, "BROKER_DATA="+filepath.Join(r.Dir, "data")) // not the folder of this machine's servers
+	}
+	r.Env = append(r.Env, env...)
 	r.Stdout, r.Stderr = r.output, r.output
 	if err := r.Start(); err != nil {
 		t.Fatal(err)

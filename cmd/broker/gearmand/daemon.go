@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -115,17 +117,24 @@ func (g *launcher) dropPrivileges() error {
 		theirs = append(theirs, g.logFile.path)
 	}
 	if c := &g.config; c.Durability != "none" {
-		if err := os.MkdirAll(c.Data, 0o700); err != nil {
-			return err
-		}
 		theirs = append(theirs, c.Data)
 	}
 	for _, path := range theirs {
-		if err := os.Chown(path, uid, gid); err != nil {
+		if err := chownAll(path, uid, gid); err != nil {
 			return err
 		}
 	}
 	return setUser(uid, gid)
+}
+
+// chownAll gives a file, or a folder with all that is in it, to a user: a store may be one that root has used.
+func chownAll(path string, uid, gid int) error {
+	return filepath.WalkDir(path, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, uid, gid)
+	})
 }
 
 // setUser changes the user of all threads.

@@ -96,6 +96,9 @@ func (g *launcher) launch(run func(Launch) error) error {
 			return err
 		}
 	}
+	if err := g.makeData(); err != nil {
+		return err
+	}
 	if o.has("daemon") && !IsDaemon() {
 		return startDaemon()
 	}

@@ -80,6 +80,7 @@ func TestGearmandArguments(t *testing.T) {
 		{"-q libsqlite3 --libsqlite3-db=/x --libsqlite3-table t --store-queue-on-shutdown", 0, ""},
 		{"--redis-server a --redis-port 1 --mysql-host b --libpq-conninfo c --libmemcached-servers d", 0, ""},
 		{"-q nosuch", 0, ""},
+		{"--memory -q builtin", 0, ""},
 		{"-r http --http-port 8080", 0, ""},
 		{"-rhttp", 0, ""},
 		{"--protocol=http --http-port=abc", 0, ""},
@@ -112,7 +113,11 @@ func TestGearmandOptionsAsSettings(t *testing.T) {
 		want    string
 	}{
 		{"", nil, "gearman.listen", ":4730"},
-		{"", nil, "durability", "none"},
+		{"", nil, "durability", "sync"},
+		{"-q builtin", nil, "durability", "sync"},
+		{"--memory", nil, "durability", "none"},
+		{"--memory -q redis", nil, "durability", "none"},
+		{"", map[string]string{"BROKER_DURABILITY": "none"}, "durability", "none"},
 		{"", nil, "workq.listen", "off"},
 		{"", nil, "http.listen", "off"},
 		{"", map[string]string{"BROKER_HTTP_LISTEN": "127.0.0.1:7420"}, "http.listen", "127.0.0.1:7420"},

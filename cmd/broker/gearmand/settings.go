@@ -31,7 +31,6 @@ func (g *launcher) settings() (config.Config, error) {
 	flags := map[string]string{
 		"gearman.listen":     net.JoinHostPort(o["listen"], g.port()),
 		"gearman.exceptions": strconv.FormatBool(o.has("exceptions")),
-		"durability":         "none",
 		"log.level":          levels[cmp.Or(o["verbose"], "ERROR")],
 		"bind_retry":         cmp.Or(os.Getenv("BROKER_BIND_RETRY"), bindRetry),
 	}
@@ -78,45 +77,94 @@ func workerWakeup(n int) int {
 	return n
 }
 
-// queueSettings chooses the store: none for builtin, our own for any plug-in.
+// queueSettings chooses the store: none with --memory, else our own, whatever plug-in is asked for.
 func (g *launcher) queueSettings(flags map[string]string) error {
 	kind := strings.ToLower(cmp.Or(g.options["queue-type"], "builtin"))
-	if kind == "builtin" {
-		return nil
-	}
-	if !slices.Contains(plugins, kind) {
+	if kind != "builtin" && !slices.Contains(plugins, kind) {
 		return fmt.Errorf("Error while initializing the queue : %s", g.options["queue-type"]) //nolint:staticcheck // ST1005: gearmand's own words
+	}
+	if g.options.has("memory") {
+		flags["durability"] = "none"
+		return nil
 	}
 	flags["durability"] = cmp.Or(os.Getenv("BROKER_DURABILITY"), "sync")
 	data := os.Getenv("BROKER_DATA")
-	switch {
-	case data != "":
-	case g.options["libsqlite3-db"] != "":
+	if data == "" && g.options["libsqlite3-db"] != "" {
 		data = g.options["libsqlite3-db"] + ".broker"
-	case os.Geteuid() == 0:
-		data = filepath.Join("/var/lib/broker", "gearmand-"+g.port())
-	default:
-		data = filepath.Join("data", "gearmand-"+g.port())
+	}
+	if data == "" {
+		var err error
+		if data, err = defaultData(g.port()); err != nil && flags["durability"] != "none" {
+			return err
+		}
 	}
 	data, err := filepath.Abs(data)
 	flags["data"] = data
 	return err
 }
 
-// logQueue logs, at any log level, that our own store replaces a plug-in.
+// defaultData is the folder of the jobs: for root one of the system, for others one of the user, each with the port in its name,
+// since a machine may run several servers.
+func defaultData(port string) (string, error) {
+	name := "gearmand-" + port
+	for _, former := range []string{"/var/lib/broker", "data"} { // of earlier versions: their jobs must not be forgotten
+		if path := filepath.Join(former, name); isStore(path) {
+			return path, nil
+		}
+	}
+	if os.Geteuid() == 0 {
+		return filepath.Join("/var/lib/gearman", name), nil
+	}
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "broker", name), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for the jobs: %w; name one with BROKER_DATA, or keep them in memory with --memory", err)
+	}
+	return filepath.Join(home, ".local", "state", "broker", name), nil
+}
+
+// isStore reports whether a folder exists and may be read.
+func isStore(path string) bool {
+	_, err := os.ReadDir(path)
+	return err == nil
+}
+
+// makeData makes the folder of the jobs. Other users may pass through the folders above, which --user needs.
+func (g *launcher) makeData() error {
+	c := &g.config
+	if c.Durability == "none" {
+		return nil
+	}
+	err := os.MkdirAll(filepath.Dir(c.Data), 0o755)
+	if err == nil {
+		err = os.Mkdir(c.Data, 0o700)
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("no folder for the jobs: %w; name another with BROKER_DATA, or keep them in memory with --memory", err)
+	}
+	return nil
+}
+
+// logQueue logs, at any log level, where jobs are kept.
 func (g *launcher) logQueue() {
 	c := &g.config
 	if c.Durability == "none" {
+		g.log.Log().Msg("jobs are kept in memory only, and are lost when this process ends")
 		return
 	}
-	line := g.log.Log().Str("queue_type", g.options["queue-type"]).Str("data", c.Data)
+	line := g.log.Log().Str("data", c.Data)
 	var ignored []string
 	for _, o := range options {
 		if o.isPlugin() && g.options.has(o.long) {
 			ignored = append(ignored, "--"+o.long)
 		}
 	}
-	line.Strs("not_used", ignored).Msg("jobs are kept in the broker's own store in place of the queue plug-in")
+	if kind := g.options["queue-type"]; kind != "" {
+		line.Str("queue_type", kind).Strs("not_used", ignored)
+	}
+	line.Msg("jobs are kept in the broker's own store")
 }
 
 // isPlugin reports whether the option configures a queue plug-in.
