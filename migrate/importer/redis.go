@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	redigo "github.com/gomodule/redigo/redis"
 )
 
 // RedisPort is the port of Redis servers.
@@ -116,22 +118,18 @@ func (r *redis) scan(pattern string) ([]string, error) {
 	found := make(map[string]bool) // SCAN may return a key twice
 	for cursor := "0"; ; {
 		r.from.array("SCAN", cursor, "MATCH", pattern, "COUNT", "1000")
-		reply, err := r.from.call()
+		pair, err := redigo.Values(r.from.call())
 		if err != nil {
 			return nil, err
 		}
-		pair, ok := reply.([]any)
-		if !ok || len(pair) != 2 {
-			return nil, fmt.Errorf("unexpected reply %v", reply)
-		}
-		keys, err := asTexts(pair[1])
-		if err != nil {
+		var keys []string
+		if _, err := redigo.Scan(pair, &cursor, &keys); err != nil {
 			return nil, err
 		}
 		for _, key := range keys {
 			found[key] = true
 		}
-		if cursor, ok = pair[0].(string); !ok || cursor == "0" {
+		if cursor == "0" {
 			return slices.Sorted(maps.Keys(found)), nil
 		}
 	}
