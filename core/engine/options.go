@@ -98,14 +98,23 @@ func (w Wakeup) machine() int {
 	return int(w)
 }
 
+// replicatedUnstored limits what a leader admits before it is on disk. A batch is in memory about five times then: as records, as an
+// entry, in parts for the others, in the log, and as what a node applies.
+const replicatedUnstored = 192 << 20
+
 // machine converts to the machine's options.
 func (o *Options) machine() machine.Options {
 	seed := o.Seed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
+	unstored := 0
+	if o.Replicated != nil {
+		unstored = replicatedUnstored
+	}
 	return machine.Options{
-		Persist: o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
+		MaxUnstored: unstored,
+		Persist:     o.Durability != None, Await: o.Durability == Sync, AwaitLeases: o.Replicated != nil && o.Replicated.CommitLeases, DefaultLease: o.DefaultLease,
 		PoisonAfter: max(o.PoisonAfter, 0), CacheBytes: o.CacheBytes, Wakeup: o.Wakeup.machine(),
 		Random: rand.New(rand.NewPCG(seed, seed)), StartedAt: o.Clock.Now(),
 	}

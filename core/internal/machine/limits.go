@@ -1,18 +1,20 @@
 package machine
 
 import (
+	"cmp"
 	"maps"
 
 	"broker/core"
 )
 
-// maxUnstored limits the bytes that are admitted and not on disk yet: a slow disk must not fill the memory with the jobs of
-// clients that do not wait for replies. maxOpen limits the open batch, far below what a commit may hold: beyond it every
-// change is refused until the batch is sealed.
-const (
-	maxUnstored = 1 << 30
-	maxOpen     = 3 << 30
-)
+// usualUnstored limits the bytes that are admitted and not on disk yet, unless the options do: a slow disk must not fill the memory
+// with the jobs of clients that do not wait for replies.
+const usualUnstored = 1 << 30
+
+func (m *Machine) maxUnstored() int { return cmp.Or(m.opts.MaxUnstored, usualUnstored) }
+
+// maxOpen limits the open batch, far below what a commit may hold: beyond it every change is refused until the batch is sealed.
+func (m *Machine) maxOpen() int { return 3 * m.maxUnstored() }
 
 // changeBytes is about what a changed job takes in a batch beside its payload, failure and outcome.
 const changeBytes = 256
@@ -91,7 +93,7 @@ func (s *Sealed) release() {
 
 // tooLarge is the error of a change while the open batch is as large as it may be; nil: it is not.
 func (m *Machine) tooLarge(op core.Op) error {
-	if m.openBytes > maxOpen && !op.ReadOnly() {
+	if m.openBytes > m.maxOpen() && !op.ReadOnly() {
 		return core.ErrDiskFull
 	}
 	return nil

@@ -64,7 +64,7 @@ func TestOpenBatchIsBounded(t *testing.T) {
 				refs[i] = l.leased(true)
 			}
 			const room = 4
-			l.openBytes = maxOpen - room*len(large)
+			l.openBytes = l.maxOpen() - room*len(large)
 			taken := 0
 			for _, ref := range refs {
 				r := l.do(change(l, ref))

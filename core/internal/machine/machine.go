@@ -19,6 +19,7 @@ type Options struct {
 	AwaitLeases       bool          // with Await: leases are stored whoever holds them, and handed out once they are committed
 	DefaultLease      time.Duration // for a job without LeaseFor that no connection holds
 	CacheBytes        int           // payloads kept in memory besides those that are not on disk yet
+	MaxUnstored       int           // bytes admitted and not on disk yet; zero: usualUnstored
 	PoisonAfter       int           // leases in a row that may end without a reply, at most 255; zero: no limit
 	Wakeup            int           // sleeping Gearman workers to wake for a job: -1 one per job, 0 all, otherwise at most this many
 	SortStep          int           // cost of a step of laneSort; zero: usualSortStep

@@ -173,7 +173,7 @@ func (m *Machine) annotate(c *client, op *core.Annotate) {
 	case err != nil:
 	case e.has(ephemeral), len(op.Text)+len(op.Fields) > core.MaxNoteBytes:
 		err = core.ErrInvalid
-	case m.refuse != nil || m.unstored() > maxUnstored:
+	case m.refuse != nil || m.unstored() > m.maxUnstored():
 		err = core.ErrDiskFull
 	}
 	if m.rejected(c, op.Tag, e, err) {

@@ -56,7 +56,7 @@ func (m *Machine) changeRefusal(e *entry, set *core.JobChange) error {
 		set.Backoff != nil && *set.Backoff > core.BackoffFaktory,
 		set.Exhausted != nil && *set.Exhausted > core.ExhaustedBury:
 		return core.ErrInvalid
-	case set.Body != nil && !e.has(ephemeral) && (m.refuse != nil || m.unstored() > maxUnstored):
+	case set.Body != nil && !e.has(ephemeral) && (m.refuse != nil || m.unstored() > m.maxUnstored()):
 		return core.ErrDiskFull
 	}
 	return nil
