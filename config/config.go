@@ -15,6 +15,7 @@ type Config struct {
 	MinFreeDisk         Size          `toml:"min_free_disk" doc:"new jobs are refused while the disk of the store has less free space than this; 0: never"`
 	DrainRejectsNewJobs bool          `toml:"drain_rejects_new_jobs" doc:"while draining (SIGUSR1, POST /api/v1/drain), refuse new jobs too"`
 	EventLoops          int           `toml:"event_loops" doc:"threads that serve connections; 0: one per processor"`
+	ExitAfterFailure    time.Duration `toml:"exit_after_failure" doc:"after the store has failed or hung, the broker refuses changes and answers reads for this long and exits with status 1, so that a supervisor starts it again; 0s: it never exits; not in a cluster, where other nodes take over"`
 	BindRetry           time.Duration `toml:"bind_retry" doc:"at start, how long to retry while another process holds an address or the store; 0s: fail at once"`
 
 	Log       Log                 `toml:"log"`
@@ -170,7 +171,8 @@ const (
 func Default() Config {
 	return Config{
 		Data: "./data", Durability: "sync", SyncInterval: 100 * time.Millisecond,
-		CacheBytes: 64 * MiB, DefaultLease: 30 * time.Minute, PoisonAfter: 20, MinFreeDisk: 512 * MiB,
+		ExitAfterFailure: 30 * time.Second,
+		CacheBytes:       64 * MiB, DefaultLease: 30 * time.Minute, PoisonAfter: 20, MinFreeDisk: 512 * MiB,
 		Log:   Log{Level: "info", Format: "auto"},
 		HTTP:  HTTP{Listen: "127.0.0.1:7420", MaxBody: 64 * MiB},
 		Workq: Workq{Protocol: Protocol{Listen: "127.0.0.1:9922", MaxBody: MiB}},

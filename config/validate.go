@@ -72,6 +72,9 @@ func (c *Config) checkStore(v *checker) {
 	v.size("cache_bytes", c.CacheBytes, 0, 1024*GiB)
 	v.size("min_free_disk", c.MinFreeDisk, 0, 1<<20*GiB)
 	v.count("event_loops", c.EventLoops, 0, maxEventLoops)
+	if c.ExitAfterFailure < 0 {
+		v.complain("exit_after_failure", "%v is negative", c.ExitAfterFailure)
+	}
 	if c.BindRetry < 0 || c.BindRetry > maxBindRetry {
 		v.complain("bind_retry", "%v is not between 0s and %v", c.BindRetry, maxBindRetry)
 	}

@@ -85,7 +85,10 @@ func serve(c *config.Config, sources func() config.Sources, sockets activated) e
 }
 
 // shutdown is a request to stop.
-type shutdown struct{ graceful bool }
+type shutdown struct {
+	graceful bool
+	cause    error // the program exits with this error
+}
 
 // process is the broker as a program: its parts, in the order in which they are built.
 type process struct {
@@ -200,10 +203,11 @@ func (p *process) run() error {
 	if p.reloads.begin() {
 		_ = p.reload() // it has logged what is wrong
 	}
-	if p.waitForShutdown().graceful {
+	end := p.waitForShutdown()
+	if end.graceful {
 		p.drainJobs()
 	}
-	return p.stop()
+	return errors.Join(end.cause, p.stop())
 }
 
 // openStore opens the engine. It gives up when a shutdown is requested meanwhile, which leaves the store as it was.
@@ -238,7 +242,7 @@ func (p *process) engineOptions() engine.Options {
 		MinFreeDiskBytes: uint64(c.MinFreeDisk),
 		Wakeup:           engine.Wakeup(c.Gearman.WorkerWakeup),
 		Clock:            processClock(),
-		Listener:         listeners{logListener{log: p.log}, p.api.Listener()},
+		Listener:         listeners{logListener{log: p.log}, p.api.Listener(), p.exitOnFailure()},
 		Progress:         p.api.Progress,
 	}
 }

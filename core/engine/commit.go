@@ -89,7 +89,7 @@ func (e *Engine) groupDelay() {
 
 // Flush commits the open batch now, on the caller's goroutine.
 func (e *Engine) Flush() {
-	if e.store != nil {
+	if e.store != nil && !e.stopped.Load() {
 		e.commitOnce()
 	}
 }
@@ -109,8 +109,14 @@ func (e *Engine) commitOnce() {
 	size := len(s.Batch.Changes) + len(s.Batch.Meta) + len(s.Batch.Documents)
 	took := time.Duration(0)
 	if size > 0 || !e.opts.Replicated.holds() {
-		if err := e.journal.Append(e.entry(s, start)); err != nil {
+		e.watch.running.Store(uint64(s.Commit))
+		err := e.journal.Append(e.entry(s, start))
+		e.watch.running.Store(0)
+		if err != nil {
 			e.fail(err)
+			return
+		}
+		if e.stopped.Load() { // it hung, and its clients were refused
 			return
 		}
 		took = e.opts.Clock.Now().Sub(start)

@@ -31,6 +31,7 @@ type Engine struct {
 	stopped   atomic.Bool
 
 	sizes batchSizes
+	watch commitWatch
 
 	commitTimes commitTimes
 
@@ -45,7 +46,7 @@ type Engine struct {
 	running   sync.WaitGroup // the committer and the timer goroutine
 	closeOnce sync.Once
 	closeErr  error
-	diskFull  bool // touched by the timer goroutine only
+	disk      diskCheck
 	reclaimer reclaimer
 	readers   readers
 	damage    damageReports
@@ -73,6 +74,10 @@ func (e *Engine) start() {
 	if !e.opts.ManualCommits && e.store != nil {
 		e.running.Add(1)
 		go e.commitLoop() // ends when done is closed; Close waits for it
+		if e.opts.Replicated == nil {
+			e.running.Add(1)
+			go e.watchCommits() // likewise; in a cluster the majority's disks decide
+		}
 	}
 	if !e.opts.ManualTimers {
 		e.running.Add(1)

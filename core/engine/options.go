@@ -34,6 +34,7 @@ type Options struct {
 
 	SyncEvery        time.Duration // Relaxed: how long an acknowledged change may take to be on disk; 100 ms
 	LazyEvery        time.Duration // Sync: how long records may gather for which no client waits (leases, progress); 25 ms
+	HangAfter        time.Duration // a commit that takes longer counts as a failure of the disk; 30 s
 	CacheBytes       int           // payloads of recent jobs kept in memory; 64 MiB
 	DefaultLease     time.Duration // of a job without one that no connection holds; 30 minutes
 	MinFreeDiskBytes uint64        // new jobs are refused while less is free; zero: never
@@ -68,6 +69,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LazyEvery <= 0 {
 		o.LazyEvery = 25 * time.Millisecond
+	}
+	if o.HangAfter <= 0 {
+		o.HangAfter = 30 * time.Second
 	}
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = 64 << 20

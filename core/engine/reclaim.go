@@ -9,7 +9,7 @@ import (
 // small to make the store compact on its own. So it compacts each time a quarter of the jobs is gone, which keeps the cost of
 // compaction in proportion to its effect.
 type reclaimer struct {
-	jobs int // in the store at the last compaction; used by the timer goroutine only
+	jobs int // in the store at the last compaction; used by the look at the disk only
 	busy atomic.Bool
 }
 

@@ -28,7 +28,7 @@ func (e *Engine) timerLoop() {
 		now := e.opts.Clock.Now()
 		if now.Sub(disk) >= diskInterval || now < disk {
 			disk = now
-			e.checkDisk()
+			e.startDiskCheck()
 		}
 		pause := maxSleep
 		if next != 0 {
@@ -64,31 +64,4 @@ func (e *Engine) Tick() core.Instant {
 			return next
 		}
 	}
-}
-
-// checkDisk makes the machine refuse new jobs while the disk is nearly full.
-func (e *Engine) checkDisk() {
-	if e.store == nil || e.opts.MinFreeDiskBytes == 0 {
-		return
-	}
-	free, err := e.store.FreeBytes()
-	if err != nil {
-		return // some file systems cannot tell; a failing write is noticed anyway
-	}
-	full := free < e.opts.MinFreeDiskBytes
-	if full {
-		e.onLowDisk(!e.diskFull)
-	}
-	if full == e.diskFull {
-		return
-	}
-	e.diskFull = full
-	e.mu.Lock()
-	if full {
-		e.machine.Refuse(core.ErrDiskFull)
-	} else {
-		e.machine.Refuse(nil)
-	}
-	e.mu.Unlock()
-	e.opts.Listener.DiskFull(full, free)
 }

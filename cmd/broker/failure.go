@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"broker/core"
+)
+
+// exitOnFailure ends the program some time after the store has failed: a supervisor then starts it again, perhaps elsewhere.
+type exitOnFailure struct {
+	core.NopListener
+	after time.Duration // zero: never
+	exit  func(shutdown)
+}
+
+// StoreFailed implements core.Listener.
+func (x exitOnFailure) StoreFailed(err error) {
+	if x.after == 0 {
+		return
+	}
+	time.AfterFunc(x.after, func() {
+		x.exit(shutdown{cause: fmt.Errorf("the store failed %v ago: %w", x.after, err)})
+	})
+}
+
+// exitOnFailure is the listener of the settings. In a cluster other nodes take over, so the process stays.
+func (p *process) exitOnFailure() core.Listener {
+	x := exitOnFailure{after: p.config.ExitAfterFailure, exit: p.requestShutdown}
+	if p.config.Cluster.Enabled() {
+		x.after = 0
+	}
+	return x
+}
