@@ -1,13 +1,18 @@
 package qless
 
 import (
+	"slices"
+
 	"github.com/tidwall/redcon"
 
 	"broker/core"
 )
 
-// maxSubscriptions bounds the channels and patterns of one client.
-const maxSubscriptions = 10_000
+// Limits of the channels and patterns of one client: their number, and the length of all names.
+const (
+	maxSubscriptions     = 10_000
+	maxSubscriptionBytes = 1 << 20
+)
 
 func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	return s.subscription(b, "subscribe", args[1:], false, true)
@@ -27,14 +32,14 @@ func punsubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 
 // subscription changes what the client listens to; there is a reply for each name.
 func (s *session) subscription(b []byte, word string, names []string, patterns, on bool) ([]byte, core.Commit) {
-	channels, own := s.f.messages.subscriptions(s)
-	total := len(channels) + len(own)
-	if on && total+len(names) > maxSubscriptions {
+	total := s.subscriber.count()
+	if on && (total+len(names) > maxSubscriptions || s.subscriber.bytesOfNames()+lengthOf(names) > maxSubscriptionBytes) {
 		return refuse(b, "ERR too many subscriptions")
 	}
 	if !on && len(names) == 0 {
-		if names = channels; patterns {
-			names = own
+		names = slices.Clone(s.subscriber.channels.names)
+		if patterns {
+			names = slices.Clone(s.subscriber.patterns.names)
 		}
 		if len(names) == 0 {
 			b = redcon.AppendBulkString(redcon.AppendArray(b, 3), word)
@@ -47,6 +52,13 @@ func (s *session) subscription(b []byte, word string, names []string, patterns, 
 		b = redcon.AppendInt(redcon.AppendBulkString(b, names[i]), int64(n))
 	}
 	return b, 0
+}
+
+func lengthOf(names []string) (n int) {
+	for _, name := range names {
+		n += len(name)
+	}
+	return n
 }
 
 // publish channel message

@@ -1,7 +1,9 @@
 package qless
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidwall/redcon"
 
@@ -11,18 +13,53 @@ import (
 // hub passes messages to subscribers. A message waits for the commit of its command like the reply does, and is queued
 // before the reply.
 type hub struct {
-	mu       sync.Mutex // guards what follows, and the subscriber part of sessions
+	mu       sync.Mutex // guards what follows, and what waits for sessions
 	channels map[string]map[*session]bool
 	patterns map[string]map[*session]bool
+	inOrder  []string // the patterns, in byte order
 	dropped  uint64
 }
 
 // subscriber is the part of a session that the hub knows.
 type subscriber struct {
-	channels []string
-	patterns []string
+	channels nameSet // used on the session's own loop
+	patterns nameSet
 	waiting  []delivery
-	bytes    int
+	bytes    int // of them
+	some     atomic.Bool
+}
+
+// nameSet is a set of names that can be listed. All operations take the same time, however many names there are.
+type nameSet struct {
+	names []string
+	place map[string]int
+	bytes int
+}
+
+func (n *nameSet) add(name string) {
+	if _, there := n.place[name]; there {
+		return
+	}
+	if n.place == nil {
+		n.place = map[string]int{}
+	}
+	n.place[name] = len(n.names)
+	n.names = append(n.names, name)
+	n.bytes += len(name)
+}
+
+func (n *nameSet) remove(name string) {
+	at, there := n.place[name]
+	if !there {
+		return
+	}
+	last := len(n.names) - 1
+	n.names[at] = n.names[last]
+	n.place[n.names[at]] = at
+	n.names[last] = ""
+	n.names = n.names[:last]
+	delete(n.place, name)
+	n.bytes -= len(name)
 }
 
 // delivery is a message that waits to be written.
@@ -50,7 +87,7 @@ func (h *hub) send(m message, commit core.Commit) (n int) {
 		b := redcon.AppendBulkString(redcon.AppendArray(nil, 3), "message")
 		h.queue(s, redcon.AppendBulkString(redcon.AppendBulkString(b, m.channel), m.payload), commit)
 	}
-	for _, pattern := range sortedKeys(h.patterns) {
+	for _, pattern := range h.inOrder {
 		if !matches(pattern, m.channel) {
 			continue
 		}
@@ -71,15 +108,20 @@ func (h *hub) queue(s *session, b []byte, commit core.Commit) {
 	}
 	s.subscriber.bytes += len(b)
 	s.subscriber.waiting = append(s.subscriber.waiting, delivery{b, commit})
+	s.subscriber.some.Store(true)
 	s.conn.Wake()
 }
 
 // take returns what waits for a session.
 func (h *hub) take(s *session) []delivery {
+	if !s.subscriber.some.Load() {
+		return nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	waiting := s.subscriber.waiting
 	s.subscriber.waiting, s.subscriber.bytes = nil, 0
+	s.subscriber.some.Store(false)
 	return waiting
 }
 
@@ -106,30 +148,45 @@ func (h *hub) subscribe(s *session, patterns, on bool, names []string) []int {
 		if on {
 			if index[name] == nil {
 				index[name] = map[*session]bool{}
+				if patterns {
+					h.order(name, true)
+				}
 			}
 			index[name][s] = true
-			*own = with(*own, name)
+			own.add(name)
 		} else {
-			if delete(index[name], s); len(index[name]) == 0 {
-				delete(index, name)
+			if listeners := index[name]; listeners != nil {
+				if delete(listeners, s); len(listeners) == 0 {
+					delete(index, name)
+					if patterns {
+						h.order(name, false)
+					}
+				}
 			}
-			*own = without(*own, name)
+			own.remove(name)
 		}
-		counts[i] = len(s.subscriber.channels) + len(s.subscriber.patterns)
+		counts[i] = s.subscriber.count()
 	}
 	return counts
 }
 
-// subscriptions are the channels and patterns of a session.
-func (h *hub) subscriptions(s *session) (channels, patterns []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return s.subscriber.channels, s.subscriber.patterns
+// order adds a pattern to the ordered ones, or removes it.
+func (h *hub) order(pattern string, add bool) {
+	at, _ := slices.BinarySearch(h.inOrder, pattern)
+	if add {
+		h.inOrder = slices.Insert(h.inOrder, at, pattern)
+	} else {
+		h.inOrder = slices.Delete(h.inOrder, at, at+1)
+	}
 }
+
+// count is the number of subscriptions, bytesOfNames the length of their names.
+func (s *subscriber) count() int { return len(s.channels.names) + len(s.patterns.names) }
+
+func (s *subscriber) bytesOfNames() int { return s.channels.bytes + s.patterns.bytes }
 
 // leave ends all subscriptions of a session.
 func (h *hub) leave(s *session) {
-	channels, patterns := h.subscriptions(s)
-	h.subscribe(s, false, false, channels)
-	h.subscribe(s, true, false, patterns)
+	h.subscribe(s, false, false, slices.Clone(s.subscriber.channels.names))
+	h.subscribe(s, true, false, slices.Clone(s.subscriber.patterns.names))
 }

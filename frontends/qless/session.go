@@ -173,8 +173,7 @@ func (s *session) deliverMessages() {
 
 // subscribed reports whether the client listens to any channel.
 func (s *session) subscribed() bool {
-	channels, patterns := s.f.messages.subscriptions(s)
-	return len(channels)+len(patterns) > 0
+	return s.subscriber.count() > 0
 }
 
 // Deliver implements frontends.Session.
