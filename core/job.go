@@ -121,8 +121,6 @@ type Job struct {
 	Queue      string
 	Type       string // what to run; empty in a submission: same as Queue
 	Body       []byte
-	Format     Format
-	Origin     Protocol
 	Tags       []string // at most MaxTags of MaxTagBytes
 	Attributes []byte   // the front-end's own fields, opaque to the core
 	Trace      string   // trace that the job is part of, in a form of the front-ends, opaque to the core; at most MaxTraceBytes
@@ -133,22 +131,24 @@ type Job struct {
 	ExpiresAt   Instant       // removed then, whatever its state; zero: never
 	StartBefore Instant       // removed if it was not handed out by then; zero: never
 	LeaseFor    time.Duration // zero: the default of the worker's protocol
-
-	MaxAttempts uint32        // leases before it ends as failed; zero: no limit
-	MaxFails    uint32        // failures after which it is exhausted; zero and one: the first is final
-	Backoff     Backoff       // between a failure and the next try
-	Exhausted   Exhausted     // what happens at MaxFails
-	LeaseEnd    LeaseEnd      // what happens when a lease expires
 	DeadFor     time.Duration // time in the dead set; zero: no limit
 
-	UniqueKey   string // one live job per queue and key; empty: none
-	Unique      UniquePolicy
-	UniqueUntil Instant // the key is free after this instant even if the job still exists; zero: only once it is gone
-	UniqueStart bool    // the key is free once the job is leased
+	MaxAttempts uint32 // leases before it ends as failed; zero: no limit
+	MaxFails    uint32 // failures after which it is exhausted; zero and one: the first is final
+	PriorFails  uint32 // failures counted before this submission
 
-	RetainUntil Instant       // keep the outcome until then (Workq ttl)
-	RetainFor   time.Duration // keep the outcome for this long after the end
-	Ephemeral   bool          // a client waits for it on a connection; never stored, removed with the last such client
+	// Timeline, if not zero, keeps the job's timeline from its submission on: the first entry and the last ones, so many in
+	// all, from 2 to MaxTimeline.
+	Timeline uint16
+
+	Format      Format
+	Origin      Protocol
+	Backoff     Backoff   // between a failure and the next try
+	Exhausted   Exhausted // what happens at MaxFails
+	LeaseEnd    LeaseEnd  // what happens when a lease expires
+	Unique      UniquePolicy
+	UniqueStart bool // the key is free once the job is leased
+	Ephemeral   bool // a client waits for it on a connection; never stored, removed with the last such client
 
 	// ScheduledOrder is Workq's order among jobs of equal priority: plain jobs first, then scheduled ones by their time.
 	// Without it, a job joins the end of the queue when it becomes due.
@@ -161,17 +161,17 @@ type Job struct {
 
 	Tallies Tallies // what is counted of it in JobInfo.Tally
 
+	UniqueKey   string        // one live job per queue and key; empty: none
+	UniqueUntil Instant       // the key is free after this instant even if the job still exists; zero: only once it is gone
+	RetainUntil Instant       // keep the outcome until then (Workq ttl)
+	RetainFor   time.Duration // keep the outcome for this long after the end
+
 	Parent uint64   // blocked until this job is finished; the parent is closed only when all its children are
 	After  []uint64 // blocked until all of these are closed as done
 	Batch  uint64   // batch this job belongs to; zero: none
 
 	Schedule    string // name of the schedule that submitted it; set by the core
 	CallbackFor uint64 // batch whose callback this is; set by the core
-	PriorFails  uint32 // failures counted before this submission
-
-	// Timeline, if not zero, keeps the job's timeline from its submission on: the first entry and the last ones, so many in
-	// all, from 2 to MaxTimeline.
-	Timeline uint16
 }
 
 // Tallies says what is counted of a job besides its attempts and failures. Stored; never renumbered.

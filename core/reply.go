@@ -36,7 +36,9 @@ const (
 
 // Reply is one reply or push for one client. Its slices and pointers are shared and read-only.
 type Reply struct {
-	Kind   ReplyKind
+	Kind     ReplyKind
+	Existing bool // Submitted: coalesced with an existing job
+
 	Tag    uint64 // of the operation
 	Commit Commit // must be on disk before the reply leaves
 	Err    error  // Failed: one of Errors
@@ -44,20 +46,16 @@ type Reply struct {
 	Cursor uint64 // Listed, Purged, Accepted after DropQueue: not zero while there may be more
 	N      int    // Purged, and Accepted after Cancel: how many jobs
 
-	Existing bool // Submitted: coalesced with an existing job
+	Job      *Job      // Assigned, Inspected; Ended if the core still has it; Failed: the callback that makes a batch invalid
+	Lease    Grant     // Assigned
+	Progress *Progress // Progressed
+	Data     []byte    // DataSent, Warned, MetaReply; Ended: the bytes of the completion, without earlier chunks
+	Outcome  *Outcome  // Ended
+	Info     *JobInfo  // Inspected
 
-	Job      *Job     // Assigned, Inspected; Ended if the core still has it; Failed: the callback that makes a batch invalid
-	Lease    Grant    // Assigned
-	Progress Progress // Progressed
-	Data     []byte   // DataSent, Warned, MetaReply; Ended: the bytes of the completion, without earlier chunks
-	Outcome  *Outcome // Ended
-	Info     *JobInfo // Inspected
-
-	Jobs    []JobInfo   // Listed
-	Queues  []QueueInfo // Queues
-	Stats   *Stats      // Counted
-	Replies []Reply     // Accepted after Atomic: one for each operation
-	Index   int         // Failed after Atomic: the operation that was refused
+	Jobs   []JobInfo   // Listed
+	Queues []QueueInfo // Queues
+	Stats  *Stats      // Counted
 
 	Batch *BatchInfo // BatchReply
 
@@ -70,6 +68,9 @@ type Answer struct {
 	Clients    []ClientInfo // ListClients
 	NextClient ClientID     // ListClients: not zero while there are more
 	Workers    []WorkerInfo // ListWorkers
+
+	Replies []Reply // Accepted after Atomic: one for each operation
+	Index   int     // Failed after Atomic, unless the list is too long: the operation that was refused
 
 	Schedules []Schedule // PutSchedule, ListSchedules
 

@@ -1,7 +1,5 @@
 package core
 
-import "slices"
-
 // State is the state of a job. Stored; never renumbered.
 type State uint8
 
@@ -42,21 +40,28 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// moves lists the allowed transitions. Done and Dead follow from any unfinished state: a late completion counts, and a client
+// moves has the allowed transitions as sets with a bit for each state. Done and Dead follow from any unfinished state: a late completion counts, and a client
 // may kill a job. A dead job can be put back.
-var moves = [...][]State{
-	Gone:      {Scheduled, Blocked, Ready, Leased, Retrying, Done, Dead}, // the last three on recovery
-	Scheduled: {Ready, Blocked, Retrying, Done, Dead, Gone},
-	Blocked:   {Ready, Scheduled, Done, Dead, Gone},
-	Ready:     {Scheduled, Blocked, Leased, Retrying, Done, Dead, Gone},
-	Leased:    {Ready, Retrying, Done, Dead, Gone},
-	Retrying:  {Ready, Retrying, Done, Dead, Gone},
-	Done:      {Gone},
-	Dead:      {Ready, Gone},
+var moves = [...]uint16{
+	Gone:      anyOf(Scheduled, Blocked, Ready, Leased, Retrying, Done, Dead), // the last three on recovery
+	Scheduled: anyOf(Ready, Blocked, Retrying, Done, Dead, Gone),
+	Blocked:   anyOf(Ready, Scheduled, Done, Dead, Gone),
+	Ready:     anyOf(Scheduled, Blocked, Leased, Retrying, Done, Dead, Gone),
+	Leased:    anyOf(Ready, Retrying, Done, Dead, Gone),
+	Retrying:  anyOf(Ready, Retrying, Done, Dead, Gone),
+	Done:      anyOf(Gone),
+	Dead:      anyOf(Ready, Gone),
+}
+
+func anyOf(states ...State) (set uint16) {
+	for _, s := range states {
+		set |= 1 << s
+	}
+	return set
 }
 
 // CanMove reports whether a job in state s may change to state to.
-func (s State) CanMove(to State) bool { return slices.Contains(moves[s], to) }
+func (s State) CanMove(to State) bool { return moves[s]&(1<<to) != 0 }
 
 // Unfinished reports whether a job in this state may still be worked on.
 func (s State) Unfinished() bool {

@@ -53,7 +53,7 @@ func (m *Machine) atomic(c *client, op *core.Atomic) {
 	run := m.run
 	if index < len(op.Ops) {
 		m.run = nil
-		r.Index, r.Err, r.Commit = index, run.err, m.newest()
+		r.Answer, r.Err, r.Commit = &core.Answer{Index: index}, run.err, m.newest()
 		if run.e != nil {
 			r.Seq = run.e.seq
 		}
@@ -65,7 +65,7 @@ func (m *Machine) atomic(c *client, op *core.Atomic) {
 		m.apply(c, one)
 	}
 	m.run = nil
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Replies: run.replies, Commit: run.commit()})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: run.commit(), Answer: &core.Answer{Replies: run.replies}})
 }
 
 // lookAt returns the index of the first operation that is refused, or their number.

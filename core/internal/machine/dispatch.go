@@ -7,6 +7,8 @@ import (
 )
 
 // apply decides one operation.
+//
+//nolint:funlen // a flat table
 func (m *Machine) apply(c *client, op core.Op) {
 	switch op := op.(type) {
 	case *core.Submit:
@@ -31,14 +33,7 @@ func (m *Machine) apply(c *client, op core.Op) {
 		m.sleep(c, op)
 	case *core.CancelLease:
 		m.cancelLease(c)
-	default:
-		m.applyChange(c, op)
-	}
-}
 
-// applyChange handles the operations that change jobs.
-func (m *Machine) applyChange(c *client, op core.Op) {
-	switch op := op.(type) {
 	case *core.Rerun:
 		m.rerun(c, op)
 	case *core.Release:
@@ -75,14 +70,7 @@ func (m *Machine) applyChange(c *client, op core.Op) {
 		m.enqueue(c, op)
 	case *core.Bury:
 		m.bury(c, op)
-	default:
-		m.applyAdmin(c, op)
-	}
-}
 
-// applyAdmin handles the operations that are not on the hot path.
-func (m *Machine) applyAdmin(c *client, op core.Op) {
-	switch op := op.(type) {
 	case *core.HoldQueue:
 		m.holdQueue(c, op)
 	case *core.CreateQueue:
@@ -139,14 +127,7 @@ func (m *Machine) applyAdmin(c *client, op core.Op) {
 		m.listBatches(c, op)
 	case *core.PurgeBatches:
 		m.purgeBatches(c, op)
-	default:
-		m.applyLook(c, op)
-	}
-}
 
-// applyLook handles the operations that search.
-func (m *Machine) applyLook(c *client, op core.Op) {
-	switch op := op.(type) {
 	case *core.ListClients:
 		m.listClients(c, op)
 	case *core.ListWorkers:

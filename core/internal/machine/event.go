@@ -82,7 +82,9 @@ func (m *Machine) fetched(c *client) {
 // record adds an event to the job's timeline and publishes it, after the decision that caused it. Without a timeline and
 // subscriptions it costs two comparisons.
 func (m *Machine) record(h uint32, e *entry, kind core.EventKind, detail string) {
-	m.follows(m.actor, h, e, kind, detail)
+	if e.hasTimeline(kind) {
+		m.follows(m.actor, h, e, kind, detail)
+	}
 	m.emit(h, e, kind, detail)
 }
 
@@ -104,7 +106,9 @@ func (m *Machine) recordRunEnd(h uint32, e *entry, kind core.EventKind, detail s
 
 // recordFinal adds the last event of a job to its timeline and publishes it.
 func (m *Machine) recordFinal(h uint32, e *entry, kind core.EventKind, detail string) {
-	m.follows(m.actor, h, e, kind, detail)
+	if e.hasTimeline(kind) {
+		m.follows(m.actor, h, e, kind, detail)
+	}
 	m.emitFinal(h, e, kind, detail)
 }
 

@@ -50,6 +50,9 @@ func (m *Machine) acceptedN(c *client, tag uint64, e *entry, n int) {
 	m.reply(c, r)
 }
 
+// succeeded is the outcome of a completed job that no client will see.
+var succeeded = &core.Outcome{Success: true}
+
 func (m *Machine) complete(c *client, op *core.Complete) {
 	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
 	if m.rejected(c, op.Tag, e, err) {
@@ -61,7 +64,10 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 	m.queues[e.queue].counts.Done[c.protocol]++
 	m.watchFinish(c.protocol, e, false)
 	m.recordRunEnd(h, e, core.EventDone, "")
-	streamed := &core.Outcome{Success: true, Result: op.Result}
+	streamed := succeeded
+	if e.watchers != 0 || e.has(keepsOutcome) || m.queues[e.queue].retention != (core.Retention{}) {
+		streamed = &core.Outcome{Success: true, Result: op.Result}
+	}
 	whole := streamed
 	if x := m.transients[h]; op.Authority != core.ByAnyone && e.has(hasTransient) && len(x.data) > 0 {
 		whole = &core.Outcome{Success: true, Result: append(x.data, op.Result...)}
@@ -393,13 +399,16 @@ func (m *Machine) report(c *client, op *core.Report) {
 	if !op.Heartbeat {
 		m.record(h, e, core.EventProgress, "")
 	}
-	m.eachWatcher(e, func(_ uint32, w *watcher) {
-		if w.kind == core.WatchStream && !op.Heartbeat {
-			m.reply(m.clients[w.client], core.Reply{
-				Kind: core.Progressed, Tag: w.tag, Seq: e.seq, Progress: p, Commit: m.jobCommit(e),
-			})
-		}
-	})
+	if e.watchers != 0 && !op.Heartbeat {
+		shared := p // allocated if somebody watches
+		m.eachWatcher(e, func(_ uint32, w *watcher) {
+			if w.kind == core.WatchStream {
+				m.reply(m.clients[w.client], core.Reply{
+					Kind: core.Progressed, Tag: w.tag, Seq: e.seq, Progress: &shared, Commit: m.jobCommit(e),
+				})
+			}
+		})
+	}
 	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq})
 }
 

@@ -399,7 +399,9 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	default:
 		m.replyWith(c, r, Work{Needs: LeasedJob})
 	}
-	m.follows(c, h, e, core.EventLeased, "")
+	if e.hasTimeline(core.EventLeased) {
+		m.follows(c, h, e, core.EventLeased, "")
+	}
 	m.emit(h, e, core.EventLeased, "")
 	m.evictLeased(h, e)
 }

@@ -190,6 +190,9 @@ func (l *life) listen() error {
 			case r.Kind == core.BatchReply && r.Batch == nil:
 				l.groups = append(l.groups, r.Seq)
 			}
+			if r.Answer == nil {
+				continue
+			}
 			for _, one := range r.Replies {
 				if one.Kind == core.Failed {
 					return fmt.Errorf("an operation of an accepted list was refused: %w", one.Err)

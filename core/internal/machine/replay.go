@@ -169,8 +169,8 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 			m.restoring.unstored[e.seq] = slices.Clone(s.Unstored)
 		}
 	}
-	if s.Progress.UpdatedAt != 0 {
-		m.ensureTransient(h).progress = s.Progress
+	if s.Progress != nil {
+		m.ensureTransient(h).progress = *s.Progress
 	}
 	switch s.State {
 	case core.Leased:

@@ -154,7 +154,10 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 	s.DoneFailed, s.KeptByQueue = e.has(doneFailed), e.has(keptByQueue)
 	s.Placed = !e.has(scheduledOrder)
 	if e.has(hasTransient) {
-		s.Progress = m.transients[h].progress
+		if n := m.transients[h]; n.progress.UpdatedAt != 0 {
+			p := n.progress
+			s.Progress = &p
+		}
 	}
 	return s
 }

@@ -70,7 +70,7 @@ func (s *shelf) change(c *record.Change) (string, error) {
 		if r.Stored != c.Stored || r.BodyBytes != c.BodyBytes {
 			return "", fmt.Errorf("job %d is removed with parts %b, has %b", c.Seq, c.Stored, r.Stored)
 		}
-		if c.TimelineSlots < len(s.timeline[c.Seq]) {
+		if int(c.TimelineSlots) < len(s.timeline[c.Seq]) {
 			return "", fmt.Errorf("job %d is removed with %d entries of its timeline, has %d", c.Seq, c.TimelineSlots, len(s.timeline[c.Seq]))
 		}
 		delete(s.jobs, c.Seq)

@@ -146,7 +146,7 @@ func (p *player) reply(r core.Reply) string {
 func (p *player) replyText(r *core.Reply) string {
 	switch r.Kind {
 	case core.Failed:
-		if r.Index != 0 {
+		if r.Answer != nil && r.Index != 0 {
 			return fmt.Sprintf("refused at %d: %v", r.Index, r.Err)
 		}
 		if r.Seq != 0 {
@@ -157,7 +157,7 @@ func (p *player) replyText(r *core.Reply) string {
 		}
 		return fmt.Sprintf("refused: %v", r.Err)
 	case core.Accepted:
-		if len(r.Replies) > 0 {
+		if r.Answer != nil && len(r.Replies) > 0 {
 			return p.replies(r)
 		}
 		text := "ok"
@@ -235,7 +235,7 @@ func (p *player) replyText(r *core.Reply) string {
 	case core.Woken:
 		return "woken"
 	case core.Progressed:
-		return fmt.Sprintf("progress of %d: %s", r.Seq, p.progress(r.Progress))
+		return fmt.Sprintf("progress of %d: %s", r.Seq, p.progress(*r.Progress))
 	case core.DataSent:
 		return fmt.Sprintf("data of %d: %q", r.Seq, r.Data)
 	case core.Warned:

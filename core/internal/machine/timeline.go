@@ -20,6 +20,11 @@ const (
 // entrySize is about what an entry takes in memory and on disk beside its texts.
 const entrySize = 160
 
+// hasTimeline reports whether an event of this kind may belong in the timeline of a job.
+func (e *entry) hasTimeline(kind core.EventKind) bool {
+	return e.entries != 0 || beginTimeline&bit(kind) != 0 || e.has(hasOptional)
+}
+
 // follows notes an event in a job's timeline, if it belongs there.
 func (m *Machine) follows(by *client, h uint32, e *entry, kind core.EventKind, detail string) {
 	if timelineKinds&bit(kind) == 0 || e.entries == 0 && beginTimeline&bit(kind) == 0 && !m.submittedToFollow(h, kind) || e.has(ephemeral) {
@@ -133,12 +138,12 @@ func (m *Machine) timeline(h uint32) core.Timeline {
 }
 
 // timelineSlots is how many places on disk the timeline of a job takes.
-func (m *Machine) timelineSlots(h uint32, e *entry) int {
+func (m *Machine) timelineSlots(h uint32, e *entry) uint16 {
 	if e.entries == 0 {
 		return 0
 	}
 	t := m.timeline(h)
-	return min(t.Count, t.Length)
+	return uint16(min(t.Count, t.Length)) //nolint:gosec // at most MaxTimeline
 }
 
 // sealEntries takes the entries that are not written yet, with their places.

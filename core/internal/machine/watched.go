@@ -88,13 +88,15 @@ func (m *Machine) noteFinished(h uint32, e *entry, kind core.EventKind, detail s
 	if e.state == core.Done {
 		return // it has ended before, and was kept
 	}
-	f := telemetry.Ended{Minted: e.id == (digest{}), FinishedJob: core.FinishedJob{
-		Seq: e.seq, Queue: m.queues[e.queue].name, Origin: e.origin, Ephemeral: e.has(ephemeral), Kind: kind, CreatedAt: e.createdAt,
-		FinishedAt: m.now, Attempts: e.attempts, Fails: e.fails, Detail: core.CutText(detail, 255),
-	}}
+	f := m.finished.Next()
+	f.Seq, f.Queue, f.Origin, f.Kind, f.CreatedAt, f.At = e.seq, m.queues[e.queue].name, e.origin, kind, e.createdAt, m.now
+	f.Attempts, f.Fails, f.Ephemeral, f.Minted = e.attempts, e.fails, e.has(ephemeral), e.id == (digest{})
+	f.Type, f.LeasedAt, f.Commit = "", 0, 0
+	id := ""
 	if !f.Minted {
-		f.ID = m.identity(h, e)
+		id = m.identity(h, e)
 	}
+	f.SetTexts(id, core.CutText(detail, 255))
 	if e.kind != 0 {
 		f.Type = m.types.names[e.kind]
 	}
@@ -102,10 +104,9 @@ func (m *Machine) noteFinished(h uint32, e *entry, kind core.EventKind, detail s
 		f.LeasedAt = e.leasedAt
 	}
 	f.Protocol, f.Worker, _ = m.causer(m.actor, e, kind)
-	if !e.has(ephemeral) {
+	if !f.Ephemeral {
 		f.Commit = m.promise()
 	}
-	m.finished.Add(&f)
 }
 
 func (m *Machine) listFinished(c *client, op *core.ListFinished) {

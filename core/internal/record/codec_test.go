@@ -29,7 +29,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	t.Parallel()
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullJob()))
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullStatus()))
-	mustHaveNoZero(t, reflect.ValueOf(recordtest.FullStatus().Progress))
+	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullStatus().Progress))
 	mustHaveNoZero(t, reflect.ValueOf(recordtest.FullStatus().Tally))
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullFailure()))
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullOutcome()))

@@ -287,7 +287,7 @@ func (d *decoder) timeline(ch *Change, f uint64) {
 		}
 	}
 	if f&changeSlots != 0 {
-		ch.TimelineSlots = int(d.slot())
+		ch.TimelineSlots = d.slot()
 	}
 }
 

@@ -26,22 +26,25 @@ type Change struct {
 
 	// Stored and BodyBytes say what the store has of the job before this change, if it is Gone or rewritten: which of its
 	// keys exist (or may), and the size of the body, from which follows whether that has a key of its own.
-	Stored    Parts
+	Stored Parts
+
+	// KeepBody says that the body of Job is the stored one, so that a large one is not written again; Job.Body must be set.
+	KeepBody bool
+
+	// TimelineSlots is how many places the timeline of a job has that is gone, from 0.
+	TimelineSlots uint16
+
 	BodyBytes int
 
-	// Timeline are new entries of the job's timeline, each with its place, which may be that of an older one. A job that is
-	// gone has TimelineSlots places, from 0.
-	Timeline      []TimelineSlot
-	TimelineSlots int
-
 	// Job, if not nil, is written: the job is new to the store, or Stored has Rewritten and it replaces the stored one.
-	// KeepBody says that the body is the stored one, so that a large one is not written again; Job.Body must be set.
-	Job      *core.Job
-	KeepBody bool
+	Job *core.Job
 
 	Status  *Status       // not nil: its status has changed
 	Failure *core.Failure // not nil: its last failure; under a key of its own, so that a lease does not rewrite it
 	Outcome *core.Outcome // not nil: it is done, and its outcome is kept
+
+	// Timeline are new entries of the job's timeline, each with its place, which may be that of an older one.
+	Timeline []TimelineSlot
 }
 
 // TimelineSlot is an entry of a timeline at its place.
@@ -69,35 +72,37 @@ const (
 // Parent, scheduled until ReadyAt, then ready.
 type Status struct {
 	State          core.State
+	Holder         core.Holder
+	HolderFrom     core.Protocol
+	LostLeases     uint8 // leases in a row that ended without a reply from the worker
 	Requeued       bool
 	Unlocked       bool // its unique key was released early
 	Broken         bool // blocked, and a dependency is gone without being done
 	Rerun          bool // Leased: it runs again when this lease ends
-	Attempts       uint32
-	Fails          uint32
-	ReadyAt        core.Instant // its position in the queue; when a retry is due; when it died
-	ExpiresAt      core.Instant // if it differs from the job's: end of retention
-	LeasedAt       core.Instant // Retrying: when it failed
-	FailedAt       core.Instant // of the first failure
-	LeaseFor       time.Duration
-	Holder         core.Holder
-	HolderFrom     core.Protocol
-	Worker         string
-	Waiting        []uint64 // Blocked: its dependencies and its parent; those that are closed by now are done
-	Unstored       []uint64 // those of Waiting that are not in the store: if one is missing, it was lost and not done
-	Children       uint32   // children that are not closed
-	ChildrenBroken bool     // a child is gone without being done
-	Closed         bool     // its successors have been released
-	Tried          bool     // its batch has counted its first execution
-	DoneFailed     bool     // Done, as failed
-	KeptByQueue    bool     // Done: kept by the retention of its queue
-	Group          string   // Retrying, Dead: failure group
-	Placed         bool     // ordered by ReadyAt alone, regardless of Job.ScheduledOrder
-	Progress       core.Progress
-	EpochAhead     uint32 // the job's epoch less Attempts, modulo 2³²
-	Entries        uint32 // of its timeline, so far
-	LostLeases     uint8  // leases in a row that ended without a reply from the worker
-	Tally          core.Tally
+	ChildrenBroken bool // a child is gone without being done
+	Closed         bool // its successors have been released
+	Tried          bool // its batch has counted its first execution
+	DoneFailed     bool // Done, as failed
+	KeptByQueue    bool // Done: kept by the retention of its queue
+	Placed         bool // ordered by ReadyAt alone, regardless of Job.ScheduledOrder
+
+	Attempts   uint32
+	Fails      uint32
+	Children   uint32 // children that are not closed
+	EpochAhead uint32 // the job's epoch less Attempts, modulo 2³²
+	Entries    uint32 // of its timeline, so far
+
+	ReadyAt   core.Instant // its position in the queue; when a retry is due; when it died
+	ExpiresAt core.Instant // if it differs from the job's: end of retention
+	LeasedAt  core.Instant // Retrying: when it failed
+	FailedAt  core.Instant // of the first failure
+	LeaseFor  time.Duration
+	Worker    string
+	Group     string         // Retrying, Dead: failure group
+	Waiting   []uint64       // Blocked: its dependencies and its parent; those that are closed by now are done
+	Unstored  []uint64       // those of Waiting that are not in the store: if one is missing, it was lost and not done
+	Progress  *core.Progress // nil: none was reported
+	Tally     core.Tally
 }
 
 // Record is what a scan of the store returns for one job.

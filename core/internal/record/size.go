@@ -28,8 +28,11 @@ func JobSize(j *core.Job) int {
 
 // Size is an upper bound of what s takes in a commit batch, in bytes.
 func (s *Status) Size() int {
-	return statusBytes + len(s.Worker) + len(s.Group) + len(s.Progress.Text) + len(s.Progress.Verbatim) +
-		numberBytes*(len(s.Waiting)+len(s.Unstored))
+	n := statusBytes + len(s.Worker) + len(s.Group) + numberBytes*(len(s.Waiting)+len(s.Unstored))
+	if s.Progress != nil {
+		n += len(s.Progress.Text) + len(s.Progress.Verbatim)
+	}
+	return n
 }
 
 // FailureSize is an upper bound of what f takes in a commit batch, in bytes.
@@ -62,7 +65,7 @@ func MetaSize(m *core.MetaEntry) int { return keyBytes + len(m.Name) + len(m.Val
 func (c *Change) Size() int {
 	n := 0
 	if c.Gone {
-		n = goneBytes + 2*keyBytes*c.TimelineSlots
+		n = goneBytes + 2*keyBytes*int(c.TimelineSlots)
 	}
 	if c.Job != nil {
 		n += JobSize(c.Job)

@@ -48,6 +48,8 @@ const (
 	statusFirstLeasedAt
 
 	statusKnown = 1<<iota - 1
+
+	statusProgress = statusNum | statusDen | statusVerbatim | statusText | statusUpdatedAt
 )
 
 // AppendStatus encodes s; seq is the number of its job.
@@ -72,7 +74,9 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusChildren != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.Children))
 	}
-	dst = appendProgress(dst, &s.Progress, f)
+	if s.Progress != nil {
+		dst = appendProgress(dst, s.Progress, f)
+	}
 	if f&statusEpochAhead != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.EpochAhead))
 	}
@@ -92,7 +96,6 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 }
 
 func statusFields(s *Status) uint64 {
-	p := &s.Progress
 	return flag(s.Attempts != 0, statusAttempts) | flag(s.ReadyAt != 0, statusReadyAt) |
 		flag(s.LeasedAt != 0, statusLeasedAt) | flag(s.LeaseFor != 0, statusLeaseFor) |
 		flag(s.Holder != 0, statusHolder) | flag(s.HolderFrom != 0, statusHolderFrom) |
@@ -101,13 +104,19 @@ func statusFields(s *Status) uint64 {
 		flag(s.Broken, statusBroken) | flag(s.ExpiresAt != 0, statusExpiresAt) |
 		flag(len(s.Waiting) > 0, statusWaiting) | flag(s.Children != 0, statusChildren) |
 		flag(s.ChildrenBroken, statusChildrenBroken) | flag(s.Closed, statusClosed) | flag(s.Tried, statusTried) |
-		flag(s.DoneFailed, statusDoneFailed) | flag(p.Num != 0, statusNum) | flag(p.Den != 0, statusDen) |
-		flag(p.Verbatim != nil, statusVerbatim) | flag(p.Text != "", statusText) |
-		flag(p.UpdatedAt != 0, statusUpdatedAt) | flag(s.EpochAhead != 0, statusEpochAhead) |
+		flag(s.DoneFailed, statusDoneFailed) | progressFields(s.Progress) | flag(s.EpochAhead != 0, statusEpochAhead) |
 		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
 		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue) |
 		flag(s.Group != "", statusGroup) | flag(len(s.Unstored) > 0, statusUnstored) |
 		tallyFields(&s.Tally)
+}
+
+func progressFields(p *core.Progress) uint64 {
+	if p == nil {
+		return 0
+	}
+	return flag(p.Num != 0, statusNum) | flag(p.Den != 0, statusDen) | flag(p.Verbatim != nil, statusVerbatim) |
+		flag(p.Text != "", statusText) | flag(p.UpdatedAt != 0, statusUpdatedAt)
 }
 
 // appendLease writes statusAttempts to statusWorker.
@@ -159,7 +168,7 @@ func appendProgress(dst []byte, p *core.Progress, f uint64) []byte {
 // DecodeStatus fills s from a record, with views of b. It reuses the arrays of s.Waiting and s.Unstored.
 func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	d := decoder{b: b}
-	waiting, unstored := s.Waiting[:0], s.Unstored[:0]
+	waiting, unstored, progress := s.Waiting[:0], s.Unstored[:0], s.Progress
 	*s = Status{}
 	f := d.open(statusKnown)
 	s.State = core.State(d.byte())
@@ -189,7 +198,14 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	if f&statusChildren != 0 {
 		s.Children = d.uint32()
 	}
-	d.progress(&s.Progress, f)
+	if f&statusProgress != 0 {
+		if progress == nil {
+			progress = new(core.Progress)
+		}
+		*progress = core.Progress{}
+		d.progress(progress, f)
+		s.Progress = progress
+	}
 	if f&statusEpochAhead != 0 {
 		s.EpochAhead = d.uint32()
 	}

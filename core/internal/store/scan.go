@@ -159,8 +159,9 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 // detach copies the strings of st that callers may keep; few jobs have any.
 func detach(st *record.Status) {
 	st.Worker = strings.Clone(st.Worker)
-	st.Progress.Text = strings.Clone(st.Progress.Text)
-	st.Progress.Verbatim = bytes.Clone(st.Progress.Verbatim)
+	if p := st.Progress; p != nil {
+		p.Text, p.Verbatim = strings.Clone(p.Text), bytes.Clone(p.Verbatim)
+	}
 }
 
 // ScanMeta calls each for all metadata entries whose names begin with prefix, in byte order. The value is valid during the

@@ -4,53 +4,66 @@ import "broker/core"
 
 // Finished remembers the jobs that have ended last. Its memory is reused, so that the end of a job allocates nothing.
 type Finished struct {
-	jobs []finishedJob
+	jobs []Ended
 	next int // place of the next one
 }
 
-// Ended is a job that has ended.
+// Ended is a job that has ended. The caller of Finished.Next fills it.
 type Ended struct {
-	core.FinishedJob
-	Minted bool // it has no ID of its own
-	Commit core.Commit
+	Seq       uint64
+	Commit    core.Commit // on which a reply about it depends; zero: none
+	CreatedAt core.Instant
+	LeasedAt  core.Instant // zero: it was not leased
+	At        core.Instant
+	Queue     string
+	Type      string // empty: as the queue
+	Worker    string
+	text      []byte // id and detail: copies, since they may be parts of something large
+	idBytes   int
+	Attempts  uint32
+	Fails     uint32
+	Kind      core.EventKind
+	Origin    core.Protocol
+	Protocol  core.Protocol
+	Ephemeral bool
+	Minted    bool // it has no ID of its own
 }
 
-// finishedJob is an Ended whose texts may be parts of something large: they are copied.
-type finishedJob struct {
-	Ended
-	text []byte // id, type and detail
-	ends [2]int // of id and type
-}
-
-// Add remembers a job.
-func (x *Finished) Add(j *Ended) {
+// Next is the place of the next job. It has the fields of an older one still.
+func (x *Finished) Next() *Ended {
 	if len(x.jobs) < core.MaxFinished {
-		x.jobs = append(x.jobs, finishedJob{})
+		x.jobs = append(x.jobs, Ended{})
 	}
 	f := &x.jobs[x.next]
 	if x.next++; x.next == core.MaxFinished {
 		x.next = 0
 	}
-	text := append(f.text[:0], j.ID...)
-	f.ends[0] = len(text)
-	text = append(text, j.Type...)
-	f.ends[1] = len(text)
-	f.text = append(text, j.Detail...)
-	f.Ended = *j
-	f.ID, f.Type, f.Detail = "", "", ""
+	return f
+}
+
+// SetTexts copies the texts of a job.
+func (f *Ended) SetTexts(id, detail string) {
+	f.text, f.idBytes = append(append(f.text[:0], id...), detail...), len(id)
 }
 
 // info is the job for replies.
-func (f *finishedJob) info() core.FinishedJob {
-	j, text := f.FinishedJob, string(f.text)
-	j.ID, j.Type, j.Detail = text[:f.ends[0]], text[f.ends[0]:f.ends[1]], text[f.ends[1]:]
-	if f.Minted {
-		j.ID = core.MintedID(j.Seq, j.CreatedAt)
+func (f *Ended) info() core.FinishedJob {
+	j := core.FinishedJob{
+		Seq: f.Seq, ID: f.id(), Queue: f.Queue, Type: f.Type, Origin: f.Origin, Ephemeral: f.Ephemeral, Kind: f.Kind,
+		Detail: string(f.text[f.idBytes:]), CreatedAt: f.CreatedAt, LeasedAt: f.LeasedAt, FinishedAt: f.At, Attempts: f.Attempts,
+		Fails: f.Fails, Protocol: f.Protocol, Worker: f.Worker,
 	}
 	if j.Type == "" {
 		j.Type = j.Queue
 	}
 	return j
+}
+
+func (f *Ended) id() string {
+	if f.Minted {
+		return core.MintedID(f.Seq, f.CreatedAt)
+	}
+	return string(f.text[:f.idBytes])
 }
 
 // List returns up to limit jobs, the last one first, and the newest commit that one of them depends on.
@@ -76,14 +89,12 @@ func (x *Finished) List(op *core.ListFinished, limit int) (jobs []core.FinishedJ
 }
 
 // named reports whether a reference names the job; the zero one names all.
-func (f *finishedJob) named(ref core.Ref) bool {
+func (f *Ended) named(ref core.Ref) bool {
 	switch {
 	case ref == (core.Ref{}):
 		return true
 	case ref.Seq != 0:
 		return ref.Seq == f.Seq
-	case !f.Minted:
-		return string(f.text[:f.ends[0]]) == ref.ID
 	}
-	return core.MintedID(f.Seq, f.CreatedAt) == ref.ID
+	return f.id() == ref.ID
 }

@@ -30,7 +30,7 @@ func FullStatus() *record.Status {
 		ReadyAt: 1_790_000_000_000_001, ExpiresAt: 1_790_000_000_000_002, LeasedAt: 1_790_000_000_000_003,
 		LeaseFor: time.Minute, Holder: core.HeldByNobody, HolderFrom: core.Workq, Worker: "w", Waiting: []uint64{9, 1},
 		Children: 12, FailedAt: 13, ChildrenBroken: true, Closed: true, Tried: true, DoneFailed: true, Placed: true,
-		Progress:   core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
+		Progress:   &core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
 		EpochAhead: 5, LostLeases: 6, Entries: 14, KeptByQueue: true, Group: "group", Unstored: []uint64{1},
 		Tally: core.Tally{Releases: 15, Timeouts: 16, Burials: 17, Kicks: 18, FirstLeasedAt: 19},
 	}
