@@ -104,16 +104,23 @@ type MetaEntry struct {
 	Value []byte
 }
 
-// Lease requests one job. Reply: Assigned (see also Late), or NothingReady (if Deadline is zero), or TimedOut at Deadline. A
-// client has at most one waiting lease; a second one is Failed with ErrBusy.
+// Lease requests a job, or several. Reply: Assigned for each job (see also Late), with the number of those that follow in N; or
+// NothingReady (if Deadline is zero), or TimedOut at Deadline. A client has at most one waiting lease; a second one is Failed with
+// ErrBusy. Numbers that are negative or more than MaxLeases are Failed with ErrInvalid.
 type Lease struct {
 	changing
 	Tag      uint64
 	Queues   []string // nil: the queues that the client has registered; empty but not nil: none, only wait
-	Pick     Pick
+	Pick     Pick     // for each job anew
 	Holder   Holder
-	Worker   string  // id of the worker, kept with the lease; HeldByWorker only
-	Deadline Instant // wait until then; zero: do not wait
+	Worker   string        // id of the worker, kept with the lease; HeldByWorker only
+	Deadline Instant       // wait until then; zero: do not wait
+	LeaseFor time.Duration // in place of that of the jobs; zero: theirs
+	Max      int           // jobs; zero: one
+	MaxBytes int           // of their bodies, beyond the first; zero: no limit
+
+	// Min makes the lease wait until so many jobs could be leased, each considered by itself. At Deadline, fewer will do.
+	Min int
 
 	// Late allows the core to delay the job: if its body must be read from disk, the reply is Reading, and Assigned or TimedOut
 	// follows in a later call. Until then CancelLease gives the job back.
@@ -123,6 +130,9 @@ type Lease struct {
 	// a queue that exists only because of waiting leases disappears with them.
 	KeepQueues bool
 }
+
+// MaxLeases is how many jobs one lease may take.
+const MaxLeases = 1_000
 
 // CancelLease ends the client's waiting lease as if its deadline had passed: the reply to the lease is TimedOut. There is no
 // reply if no lease waits.
@@ -220,7 +230,7 @@ type Unregister struct {
 }
 
 // Sleep requests one Woken reply when a job for the client's registrations may be available: at once if there is one. If there is
-// none, the limits that Register set on the jobs that the client holds end: only their own LeaseFor still applies.
+// none, the limits that Register or a lease set on the jobs that the client holds end: only their own LeaseFor still applies.
 type Sleep struct {
 	reading
 	Tag uint64

@@ -44,7 +44,7 @@ type Reply struct {
 	Err    error  // Failed: one of Errors
 	Seq    uint64 // the job
 	Cursor uint64 // Listed, Purged, Accepted after DropQueue: not zero while there may be more
-	N      int    // Purged, and Accepted after Cancel: how many jobs
+	N      int    // Purged, and Accepted after Cancel: how many jobs; Assigned, Reading: how many more the lease has
 
 	Job      *Job      // Assigned, Inspected; Ended if the core still has it; Failed: the callback that makes a batch invalid
 	Lease    Grant     // Assigned

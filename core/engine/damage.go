@@ -57,7 +57,7 @@ func (e *Engine) damaged(r *core.Reply, err error) core.Reply {
 	wakes, s := e.afterLocked(buf[:0])
 	e.mu.Unlock()
 	e.notify(wakes, s)
-	return core.Reply{Kind: core.TimedOut, Tag: r.Tag}
+	return core.Reply{Kind: core.TimedOut, Tag: r.Tag, Seq: r.Seq, N: r.N}
 }
 
 // showDamage shows what is left of a job, and why there is no more.

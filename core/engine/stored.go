@@ -185,7 +185,7 @@ func (e *Engine) lost(r *core.Reply, err error) core.Reply {
 		return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrStopped}
 	}
 	if r.Kind == core.Assigned {
-		return core.Reply{Kind: core.TimedOut, Tag: r.Tag}
+		return core.Reply{Kind: core.TimedOut, Tag: r.Tag, Seq: r.Seq, N: r.N}
 	}
 	return core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrNotFound}
 }

@@ -108,8 +108,11 @@ func (m *Machine) sortAgain() {
 	if len(s.queues) == 0 && sortInCost*len(m.buckets) <= m.sortStep() {
 		m.dropRetired()
 	}
-	if s.timer == 0 && (len(s.queues) > 0 || s.retired) {
+	switch more := len(s.queues) > 0 || s.retired; {
+	case more && s.timer == 0:
 		s.timer = m.timers.Add(m.now.Add(sortPause), timer.Owner{Kind: timerSort})
+	case !more: // what was left has become little
+		m.timers.Remove(&s.timer)
 	}
 }
 

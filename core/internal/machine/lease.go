@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"broker/core"
@@ -16,11 +17,21 @@ func (m *Machine) lease(c *client, op *core.Lease) {
 		m.failed(c, op.Tag, core.ErrBusy)
 		return
 	}
+	if !validLease(op) {
+		m.failed(c, op.Tag, core.ErrInvalid)
+		return
+	}
 	m.worksNow(c)
 	woken := m.wakeAcked(c)
 	m.leaveWaitLists(c)
-	n, limit := m.pick(c, op)
+	var n uint32
+	var limit time.Duration
+	if op.Min <= 1 || op.Deadline <= m.now || m.enough(c, op) {
+		n, limit = m.pick(c, op)
+	}
 	switch {
+	case n != 0 && op.Max > 1:
+		m.assignMany(c, op)
 	case n != 0:
 		m.assign(c, op, n, limit)
 	case op.Deadline == 0:
@@ -183,6 +194,9 @@ func (m *Machine) stale(h uint32) bool {
 func (m *Machine) park(c *client, op *core.Lease) {
 	c.parked, c.lease = true, *op
 	c.lease.Queues = nil // the caller may reuse them; the wait entries say where it waits
+	if op.Max > 1 {
+		c.lease.Queues = slices.Clone(op.Queues)
+	}
 	c.wait = m.timers.Add(op.Deadline, timer.Owner{Kind: timerWait, Handle: c.slot})
 	if op.Queues == nil {
 		c.byAbility = true
@@ -238,6 +252,12 @@ func (m *Machine) leftOver(c *client) (n uint32) {
 
 // assignParked gives a waiting lease the first job of queue n.
 func (m *Machine) assignParked(c *client, n uint32) {
+	if c.lease.Max > 1 {
+		lease := c.lease
+		m.leaveWaitLists(c)
+		m.assignMany(c, &lease)
+		return
+	}
 	if c.lease.Pick == core.PickFirst {
 		m.waiters.Each(c.waitEntries, func(q uint32) {
 			if q != n && m.runnable(m.queues[q]) != 0 && m.slotFor(m.queues[q], c, &c.lease) {
@@ -318,6 +338,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 		}
 		switch {
 		case !m.slotFor(q, c, op): // the throttle is reached for it
+		case c.parked && op.Min > 1 && !m.enough(c, op): // it waits for more
 		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may come later in the list
 		case m.opts.Wakeup < 0 && m.available(q) <= q.woken:
 			return nil
@@ -406,10 +427,13 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	m.evictLeased(h, e)
 }
 
-// grantFor is the duration of a lease in milliseconds: the job's own, limited by the worker's; always finite if no connection
+// grantFor is the duration of a lease in milliseconds: the one asked for or the job's own, limited by the worker's; always finite if no connection
 // holds the lease.
 func (m *Machine) grantFor(e *entry, op *core.Lease, limit time.Duration) uint32 {
 	granted := e.leaseFor
+	if op.LeaseFor != 0 {
+		granted = millis(op.LeaseFor)
+	}
 	if l := millis(limit); l != 0 && (granted == 0 || l < granted) {
 		granted = l
 	}

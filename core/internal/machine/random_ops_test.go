@@ -146,6 +146,13 @@ func (l *life) lease() core.Op {
 	if l.maybe(2) {
 		op.Deadline = l.soon()
 	}
+	if l.maybe(3) {
+		op.Max = 1 + l.rng.IntN(5)
+		op.Min, op.MaxBytes = l.rng.IntN(op.Max+1), l.rng.IntN(3)*10
+	}
+	if l.maybe(6) {
+		op.LeaseFor = l.span()
+	}
 	return op
 }
 

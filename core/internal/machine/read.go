@@ -23,7 +23,7 @@ func (m *Machine) Deliver(now core.Instant, id core.ClientID, r core.Reply) {
 	}
 	n := len(c.reads)
 	c.reads = slices.DeleteFunc(c.reads, func(d read) bool {
-		return d.tag == r.Tag && (r.Kind != core.Assigned || d.seq == r.Seq && d.epoch == r.Lease.Epoch)
+		return d.tag == r.Tag && d.seq == r.Seq && (r.Kind != core.Assigned || d.epoch == r.Lease.Epoch)
 	})
 	if len(c.reads) < n {
 		m.reply(c, r)

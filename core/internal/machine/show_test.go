@@ -274,6 +274,9 @@ func (p *player) assigned(r *core.Reply) string {
 	if r.Lease.Failure != nil {
 		fmt.Fprintf(&b, " failure=(%s)", p.failure(r.Lease.Failure))
 	}
+	if r.N != 0 {
+		fmt.Fprintf(&b, ", %d more", r.N)
+	}
 	return b.String()
 }
 

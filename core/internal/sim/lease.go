@@ -11,6 +11,48 @@ import (
 // defaultLease is the engine's default for jobs that say nothing and have no connection that holds them.
 const defaultLease = 30 * time.Minute
 
+// request is what a client has asked for in a lease, and what came of it.
+type request struct {
+	span  time.Duration // zero: as the job says
+	most  int
+	least int
+	until core.Instant // of the monotonic clock
+	given int          // jobs that it has had
+	more  int          // jobs that are still announced
+}
+
+// asks records a request.
+func (w *world) asks(op *core.Lease) {
+	r := &request{span: op.LeaseFor, most: max(op.Max, 1), least: op.Min}
+	if op.Deadline != 0 {
+		r.until = w.clk.monotonic.Now().Add(op.Deadline.Sub(w.clk.Now()))
+	}
+	w.model.requests[op.Tag] = r
+}
+
+// leaseReply checks that a request gets so many jobs as it is told, at most as many as it asks for, and before its deadline no fewer
+// than it waits for.
+func (w *world) leaseReply(c *client, r *core.Reply) error {
+	req := w.model.requests[r.Tag]
+	if req == nil {
+		return fmt.Errorf("client %d got job %d for a lease that it did not ask for", c.id, r.Seq)
+	}
+	if req.given > 0 && r.N != req.more-1 {
+		return fmt.Errorf("client %d was told of %d more jobs, and then of %d", c.id, req.more, r.N)
+	}
+	if req.given == 0 && r.N+1 < req.least && w.clk.monotonic.Now() < req.until && !w.anyLimits() {
+		return fmt.Errorf("client %d got %d jobs before its deadline, and waits for %d", c.id, r.N+1, req.least)
+	}
+	req.given, req.more = req.given+1, r.N
+	if req.given+req.more > req.most {
+		return fmt.Errorf("client %d got %d jobs, and asked for %d", c.id, req.given+req.more, req.most)
+	}
+	return nil
+}
+
+// anyLimits reports whether a queue has limits: of jobs that share one, a lease may get fewer than it waits for.
+func (w *world) anyLimits() bool { return len(w.ask(&core.ListLimits{}).Limits) > 0 }
+
 // leaseSpan is how long a lease of the job lasts; zero: as long as the connection that holds it.
 func (p *promise) leaseSpan(holds core.Holder) time.Duration {
 	if p.leaseFor == 0 && holds != core.HeldByConn {
@@ -55,6 +97,9 @@ func (w *world) leaseAfterCrash(p *promise, i *core.JobInfo) error {
 	}
 	now, until := w.clk.monotonic.Now(), w.clk.toMonotonic(i.LeaseUntil)
 	span, known := until.Sub(now), append(p.spans, p.leaseSpan(core.HeldByWorker))
+	for _, r := range w.model.requests { // the client may not have learned of its lease
+		known = append(known, r.span)
+	}
 	if !slices.Contains(known, span) {
 		return fmt.Errorf("job %d is leased for another %v after a restart, its leases were for %v", p.seq, span, known)
 	}

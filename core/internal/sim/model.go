@@ -98,7 +98,8 @@ const soon = ^core.Commit(0)
 type model struct {
 	jobs      map[uint64]*promise
 	seqs      []uint64
-	waits     map[uint64]*wait // by tag
+	waits     map[uint64]*wait    // by tag
+	requests  map[uint64]*request // of leases, by tag
 	batches   map[uint64]*batch
 	numbers   []uint64 // of batches
 	plans     map[string]*plan
@@ -108,7 +109,7 @@ type model struct {
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, documents: map[string]*document{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, documents: map[string]*document{}}
 }
 
 func (m *model) add(p *promise) {
@@ -253,7 +254,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 		kept = append(kept, seq)
 	}
 	m.seqs = kept
-	m.waits = map[uint64]*wait{}
+	m.waits, m.requests = map[uint64]*wait{}, map[uint64]*request{}
 	for number, b := range m.batches {
 		r := w.ask(&core.InspectBatch{Batch: number})
 		if r.Batch == nil && b.kept && b.made != 0 && b.made <= committed {

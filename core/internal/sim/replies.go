@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 
 	"broker/core"
@@ -13,7 +14,12 @@ func (w *world) handleReply(c *client, r core.Reply) error {
 		w.note("client %d is woken", c.id)
 		c.tag = 0
 	case r.Kind == core.Assigned:
+		if err := w.leaseReply(c, &r); err != nil {
+			return err
+		}
 		return w.assigned(c, r)
+	case r.Kind == core.TimedOut && r.Seq != 0 && w.model.requests[r.Tag] != nil: // a leased job whose body could not be read
+		return w.leaseReply(c, &r)
 	case r.Kind == core.Ended:
 		return w.waitOver(c, r, r.Seq)
 	case r.Kind == core.TimedOut && wt != nil: // otherwise it is a lease
@@ -62,7 +68,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		return fmt.Errorf("job %d was handed out with another body", r.Seq)
 	}
 	w.note("job %d goes to %v, epoch %d", r.Seq, c.kind, r.Lease.Epoch)
-	if err := w.granted(p, i, r.Lease, p.leaseSpan(c.holds), min(now, c.deafFrom)); err != nil {
+	if err := w.granted(p, i, r.Lease, cmp.Or(m.requests[r.Tag].span, p.leaseSpan(c.holds)), min(now, c.deafFrom)); err != nil {
 		return err
 	}
 	if c.holds == core.HeldByConn {

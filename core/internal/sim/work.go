@@ -34,8 +34,16 @@ func (w *world) lease() error {
 	if w.rng.IntN(2) == 0 {
 		op.Deadline = w.clk.Now().Add(2 * time.Second)
 	}
+	if w.rng.IntN(3) == 0 {
+		op.Max = 1 + w.rng.IntN(6)
+		op.Min = w.rng.IntN(op.Max + 1)
+	}
+	if op.Holder != core.HeldByConn && w.rng.IntN(6) == 0 { // a connection that sleeps gives up such an end
+		op.LeaseFor = time.Duration(1+w.rng.IntN(9)) * time.Second
+	}
 	c.holds, c.tag = op.Holder, 0
-	w.note("lease by %v client %d of %v", c.kind, c.id, op.Queues)
+	w.note("lease by %v client %d of %v, at most %d, at least %d", c.kind, c.id, op.Queues, op.Max, op.Min)
+	w.asks(op)
 	return w.do(c, op, op.Tag, nil)
 }
 
@@ -206,6 +214,7 @@ func (w *world) disconnectUnread() error {
 	}
 	w.note("client %d waits at %s", c.id, op.Queues)
 	c.holds, c.tag = op.Holder, 0
+	w.asks(op)
 	if err := w.do(c, op, op.Tag, nil); err != nil {
 		return err
 	}
