@@ -72,18 +72,6 @@ const (
 	WatchRun
 )
 
-// Pick says how a lease chooses among queues with ready jobs.
-type Pick uint8
-
-// PickInOrder: the first in the list (Faktory). PickAtRandom: uniformly (Workq). PickByPriority: the highest priority at
-// the head of any queue, round-robin among equal ones (Gearman). PickFirst: the job that would be first if the queues were one.
-const (
-	PickInOrder Pick = iota
-	PickAtRandom
-	PickByPriority
-	PickFirst
-)
-
 // Submit admits a job. Reply: Submitted with Seq, and Existing if the job was coalesced with an existing one; or Failed with
 // ErrDuplicate (Seq is the existing job, Lease.Epoch its lease if it has one), ErrNotUnique, ErrFull, ErrNoBatch, ErrInvalid (a
 // name that is too long, a dependency on a number that was never assigned, an ephemeral job in a batch or without WatchStream or
@@ -103,40 +91,6 @@ type MetaEntry struct {
 	Name  string
 	Value []byte
 }
-
-// Lease requests a job, or several. Reply: Assigned for each job (see also Late), with the number of those that follow in N; or
-// NothingReady (if Deadline is zero), or TimedOut at Deadline. A client has at most one waiting lease; a second one is Failed with
-// ErrBusy. Numbers that are negative or more than MaxLeases are Failed with ErrInvalid.
-type Lease struct {
-	changing
-	Tag      uint64
-	Queues   []string // nil: the queues that the client has registered; empty but not nil: none, only wait
-	Pick     Pick     // for each job anew
-	Holder   Holder
-	Worker   string        // id of the worker, kept with the lease; HeldByWorker only
-	Deadline Instant       // wait until then; zero: do not wait
-	LeaseFor time.Duration // in place of that of the jobs; zero: theirs
-	Max      int           // jobs; zero: one
-	MaxBytes int           // of their bodies, beyond the first; zero: no limit
-
-	// Min makes the lease wait until so many jobs could be leased, each considered by itself. At Deadline, fewer will do.
-	Min int
-
-	// Late allows the core to delay the job: if its body must be read from disk, the reply is Reading, and Assigned or TimedOut
-	// follows in a later call. Until then CancelLease gives the job back.
-	Late bool
-
-	// KeepQueues keeps the queues known for some minutes after the lease has waited on them, as if they had had a job. Otherwise
-	// a queue that exists only because of waiting leases disappears with them.
-	KeepQueues bool
-}
-
-// MaxLeases is how many jobs one lease may take.
-const MaxLeases = 1_000
-
-// CancelLease ends the client's waiting lease as if its deadline had passed: the reply to the lease is TimedOut. There is no
-// reply if no lease waits.
-type CancelLease struct{ reading }
 
 // Complete finishes a job as done. Reply: Accepted, or Failed with ErrNotFound, ErrConflict, ErrNotLeased, ErrNotHolder, or
 // ErrFinished.
@@ -474,7 +428,6 @@ type PurgeBatches struct {
 // The TagOf methods. Client-wide operations without a reply have no tag.
 
 func (o *Submit) TagOf() uint64          { return o.Tag }
-func (o *Lease) TagOf() uint64           { return o.Tag }
 func (o *Complete) TagOf() uint64        { return o.Tag }
 func (o *Fail) TagOf() uint64            { return o.Tag }
 func (o *Report) TagOf() uint64          { return o.Tag }
@@ -502,6 +455,5 @@ func (o *CloseBatch) TagOf() uint64      { return o.Tag }
 func (o *InspectBatch) TagOf() uint64    { return o.Tag }
 func (o *ListBatches) TagOf() uint64     { return o.Tag }
 func (o *PurgeBatches) TagOf() uint64    { return o.Tag }
-func (*CancelLease) TagOf() uint64       { return 0 }
 func (*Register) TagOf() uint64          { return 0 }
 func (*Unregister) TagOf() uint64        { return 0 }

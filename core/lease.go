@@ -1,0 +1,55 @@
+package core
+
+import "time"
+
+// Pick says how a lease chooses among queues with ready jobs.
+type Pick uint8
+
+// PickInOrder: the first in the list (Faktory). PickAtRandom: uniformly (Workq). PickByPriority: the highest priority at
+// the head of any queue, round-robin among equal ones (Gearman). PickFirst: the job that would be first if the queues were one.
+const (
+	PickInOrder Pick = iota
+	PickAtRandom
+	PickByPriority
+	PickFirst
+)
+
+// Lease requests a job, or several. Reply: Assigned for each job (see also Late), with the number of those that follow in N; or
+// NothingReady (if Deadline is zero), or TimedOut at Deadline. A client has at most one waiting lease; a second one is Failed with
+// ErrBusy. Numbers that are negative or more than MaxLeases are Failed with ErrInvalid.
+type Lease struct {
+	changing
+	Tag      uint64
+	Queues   []string // nil: the queues that the client has registered; empty but not nil: none, only wait
+	Pick     Pick     // for each job anew
+	Holder   Holder
+	Worker   string        // id of the worker, kept with the lease; HeldByWorker only
+	Deadline Instant       // wait until then; zero: do not wait
+	LeaseFor time.Duration // in place of that of the jobs; zero: theirs
+	Max      int           // jobs; zero: one
+	MaxBytes int           // of their bodies, beyond the first; zero: no limit
+
+	// Min makes the lease wait until so many jobs could be leased, each considered by itself. At Deadline, fewer will do.
+	Min int
+
+	// Late allows the core to delay the job: if its body must be read from disk, the reply is Reading, and Assigned or TimedOut
+	// follows in a later call. Until then CancelLease gives the job back.
+	Late bool
+
+	// KeepQueues keeps the queues known for some minutes after the lease has waited on them, as if they had had a job. Otherwise
+	// a queue that exists only because of waiting leases disappears with them.
+	KeepQueues bool
+}
+
+// MaxLeases is how many jobs one lease may take.
+const MaxLeases = 1_000
+
+// CancelLease ends the client's waiting lease as if its deadline had passed: the reply to the lease is TimedOut. There is no
+// reply if no lease waits.
+type CancelLease struct{ reading }
+
+// TagOf implements Op.
+func (o *Lease) TagOf() uint64 { return o.Tag }
+
+// TagOf implements Op.
+func (*CancelLease) TagOf() uint64 { return 0 }
