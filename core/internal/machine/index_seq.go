@@ -7,7 +7,12 @@ import "slices"
 type seqIndex struct {
 	pages map[uint64]*seqPage
 	order []uint64 // page numbers, rising: all existing ones, and some that are gone
+	most  int      // pages since the map was made
+	spare *seqPage // empty, so that a nearly empty broker does not allocate one per job
 }
+
+// keepMap is how many pages a map may have had that is kept when it is empty.
+const keepMap = 64
 
 const seqPageBits = 6
 
@@ -28,8 +33,11 @@ func (x *seqIndex) put(seq uint64, h uint32) {
 	n := seq >> seqPageBits
 	p := x.pages[n]
 	if p == nil {
-		p = &seqPage{}
+		if p, x.spare = x.spare, nil; p == nil {
+			p = &seqPage{}
+		}
 		x.pages[n] = p
+		x.most = max(x.most, len(x.pages))
 		x.note(n)
 	}
 	p.handles[seq&(1<<seqPageBits-1)] = h
@@ -54,8 +62,12 @@ func (x *seqIndex) drop(seq uint64) {
 		return
 	}
 	delete(x.pages, seq>>seqPageBits)
+	x.spare = p
 	if len(x.pages) == 0 {
-		*x = seqIndex{pages: map[uint64]*seqPage{}} // a Go map does not shrink
+		x.order = x.order[:0]
+		if x.most > keepMap {
+			*x = seqIndex{pages: map[uint64]*seqPage{}, spare: p} // a Go map does not shrink
+		}
 	}
 	if len(x.order) > 2*len(x.pages)+64 {
 		x.order = slices.DeleteFunc(x.order, func(n uint64) bool { return x.pages[n] == nil })

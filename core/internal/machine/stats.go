@@ -68,8 +68,12 @@ func (t *storedTotals) each(fn func(*uint64)) {
 	}
 }
 
+// totalsBytes is what the counters of a broker with some millions of jobs take.
+const totalsBytes = 512
+
 // encode encodes the counters as varints: it runs with every commit, and encoding/json would be noticeable.
-func (t *storedTotals) encode() (b []byte) {
+func (t *storedTotals) encode() []byte {
+	b := make([]byte, 0, totalsBytes) // it grows at each commit otherwise
 	t.each(func(n *uint64) { b = binary.AppendUvarint(b, *n) })
 	return b
 }

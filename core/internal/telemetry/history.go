@@ -105,7 +105,8 @@ func (x *History) Seal(into []core.MetaEntry) []core.MetaEntry {
 	return into
 }
 
-func (d *day) encode() (b []byte) {
+func (d *day) encode() []byte {
+	b := make([]byte, 0, 4*len(d.by))
 	for _, c := range d.by {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, c.processed), c.failed)
 	}
