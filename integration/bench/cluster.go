@@ -39,7 +39,7 @@ func startCluster(binary, dir string, addr func(*server.BrokerServer) string) (*
 			return nil, err
 		}
 		b, err := server.NewBroker(folder, server.BrokerOptions{
-			Binary: binary, Args: []string{"--node", id, "--cluster", strings.Join(members, ",")},
+			Binary: binary, Args: []string{"--node", id, "--cluster", strings.Join(members, ",")}, Env: profiling(),
 		})
 		if err == nil {
 			all = append(all, b)

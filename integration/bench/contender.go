@@ -212,9 +212,7 @@ func broker(binary, dir, durability string, addr func(*server.BrokerServer) stri
 
 // launch starts a broker whose clients connect to addr.
 func launch(dir string, o server.BrokerOptions, addr func(*server.BrokerServer) string) (*running, error) {
-	if profiles != "" {
-		o.Env = []string{"BROKER_HTTP_PROFILING=true"}
-	}
+	o.Env = profiling()
 	b, err := server.NewBroker(dir, o)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,14 @@ import (
 // profiles is the folder for CPU profiles of the broker under each load; empty: no profiles.
 var profiles string
 
+// profiling is the environment of a broker whose profiles are taken.
+func profiling() []string {
+	if profiles == "" {
+		return nil
+	}
+	return []string{"BROKER_HTTP_PROFILING=true"}
+}
+
 // profileSeconds is the length of one profile; profiles of a measurement are taken back to back.
 const profileSeconds = 2
 
