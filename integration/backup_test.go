@@ -118,7 +118,7 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 	first, second := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
 	flags := []string{"--data", b.Data, "--http", b.HTTP}
 	r := brokerCommand(t, append([]string{"backup", first}, flags...)...)
-	equal(t, "exit code without the password", r.Code, 1)
+	equal(t, "exit code without the password", r.Code, 6)
 	if !strings.Contains(r.Stderr, "password") {
 		t.Errorf("the message does not mention the password: %s", r.Stderr)
 	}
@@ -129,12 +129,16 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 	if !strings.Contains(r.Stderr, "in use") {
 		t.Errorf("the message does not say that the store is in use: %s", r.Stderr)
 	}
+	unpacked := checkTarBackups(t, b, flags)
 	b.Terminate()
+	stopped := filepath.Join(t.TempDir(), "stopped.tar")
+	r = brokerCommand(t, append([]string{"backup", stopped}, flags...)...)
+	equal(t, "exit code of a tar file of a stopped store: "+r.Stderr, r.Code, 0)
 	r = brokerCommand(t, append([]string{"backup", second}, flags...)...)
 	equal(t, "exit code of a copy of a stopped store: "+r.Stderr, r.Code, 0)
 	r = brokerCommand(t, append([]string{"backup", second}, flags...)...)
 	equal(t, "exit code of a second copy to the same folder", r.Code, 1)
-	for _, dir := range []string{b.Data, first, second} {
+	for _, dir := range []string{b.Data, first, second, unpacked, unpackTar(t, stopped)} {
 		r = brokerCommand(t, "doctor", dir)
 		equal(t, "exit code of doctor: "+r.Stderr, r.Code, 0)
 		for _, words := range []string{"7 jobs in 1 queues: 7 ready", "examined", "no damage"} {
@@ -151,6 +155,34 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 	if !strings.Contains(r.Stderr, "DAMAGED") || !strings.Contains(r.Stderr, "restore the folder from a backup") {
 		t.Errorf("the message names neither the damage nor the remedy: %s", r.Stderr)
 	}
+}
+
+// checkTarBackups makes tar files of a running broker, and returns the folder into which one is unpacked.
+func checkTarBackups(t *testing.T, b *harness.Broker, flags []string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "backup.tar")
+	r := brokerCommand(t, append([]string{"backup", file, "--password", "s3cret"}, flags...)...)
+	equal(t, "exit code of a tar file: "+r.Stderr, r.Code, 0)
+	r = brokerCommand(t, append([]string{"backup", file, "--password", "s3cret"}, flags...)...)
+	equal(t, "exit code of a second tar file", r.Code, 1)
+	config := filepath.Join(t.TempDir(), "broker.toml")
+	check(t, os.WriteFile(config, []byte(fmt.Sprintf("data = %q\n[http]\nlisten = %q\npassword = \"s3cret\"\n", b.Data, b.HTTP)), 0o600))
+	r = brokerCommand(t, "backup", "-", "--config", config)
+	equal(t, "exit code of a tar file to the standard output: "+r.Stderr, r.Code, 0)
+	written := filepath.Join(t.TempDir(), "stdout.tar")
+	check(t, os.WriteFile(written, []byte(r.Stdout), 0o600))
+	unpackTar(t, file)
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(b.Data), ".*backup-stream*"))
+	check(t, err)
+	equal(t, "what is left beside the store", len(left), 0)
+	return unpackTar(t, written)
+}
+
+func unpackTar(t *testing.T, file string) string {
+	t.Helper()
+	dir := t.TempDir()
+	harness.Run(t, harness.Command{Argv: []string{"tar", "-xf", file, "-C", dir}})
+	return dir
 }
 
 // damageTable flips a bit in the middle of the largest table of a store.

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,8 +18,8 @@ func TestBackupLinksTablesAndDoctorChangesNothing(t *testing.T) {
 	b.Restart() // moves the content of the log to a table
 	submitMany(t, b, "kept", 1000)
 	copied := filepath.Join(t.TempDir(), "copy")
-	r := brokerCommand(t, "backup", copied, "--data", b.Data, "--http", b.HTTP)
-	equal(t, "exit code of backup: "+r.Stderr, r.Code, 0)
+	status, answer := post(t, b, "/api/v1/backup", fmt.Sprintf(`{"dir":%q}`, copied))
+	equal(t, "backup: "+answer, status, 200)
 	submitMany(t, b, "kept", 1000) // not in the backup
 	b.Crash()
 	linked := 0

@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,93 +22,146 @@ import (
 	"broker/operate/service"
 )
 
-// backupCommand copies the store: directly if no broker uses it, otherwise by asking that broker.
+// backupCommand copies the store: directly if no broker uses it, otherwise by asking that broker for it.
 func backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "backup DIR",
-		Short: "copy the store to a folder, whether the broker runs or not",
-		Long: "Copy the store to a new folder, whether the broker runs or not. A running broker serves its clients meanwhile.\n" +
-			"With --server or BROKER_URL it asks that broker, and DIR is a folder of the broker's host.\n" +
-			"To restore a backup, start a broker with --data on a copy of that folder.",
+		Use:   "backup DIR|FILE.tar|-",
+		Short: "copy the store to a folder or a tar file, whether the broker runs or not",
+		Long: "Copy the store to a new folder, to a new tar file or, with -, as a tar file to the standard output, whether the broker runs\n" +
+			"or not. A running broker serves its clients meanwhile, and sends the copy to this command: it needs no right to write to DIR.\n" +
+			"With --server or BROKER_URL it is the store of that broker.\n" +
+			"To restore a backup, start a broker with --data on a copy of that folder, or on a new folder into which the tar file is unpacked.",
 		Args: cobra.ExactArgs(1),
 	}
-	sources, remote := settingFlags(cmd), cli.RemoteBackup(cmd)
+	sources, remote := settingFlags(cmd), cli.AddBackup(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		dir, err := filepath.Abs(args[0])
-		if err != nil {
+		to := args[0]
+		if to != "-" {
+			var err error
+			if to, err = filepath.Abs(to); err != nil {
+				return cli.Failed(err)
+			}
+		}
+		if err := runBackup(cmd, sources(), remote, to); err != nil {
 			return cli.Failed(err)
 		}
-		asked, err := remote(dir)
-		if !asked {
-			err = localBackup(cmd, sources(), dir)
+		if to != "-" {
+			cli.Say(cmd.OutOrStdout(), "the store is copied to %s\n", to)
 		}
-		if err != nil {
-			return err
-		}
-		say(cmd.OutOrStdout(), "the store is copied to %s\nto restore it, start a broker with --data on a copy of that folder\n", dir)
 		return nil
 	}
 	return cmd
 }
 
-// localBackup copies the store that the settings of this host name.
-func localBackup(cmd *cobra.Command, from config.Sources, dir string) error {
+// isTar reports whether a backup goes to a tar file.
+func isTar(to string) bool { return to == "-" || strings.HasSuffix(to, ".tar") }
+
+// runBackup copies the store of a broker that is named, a store here that no broker uses, or that of the broker which uses it. If there
+// is no store here, the broker may keep it where only the broker can see it.
+func runBackup(cmd *cobra.Command, from config.Sources, remote *cli.Backup, to string) error {
+	if remote.Named() {
+		return receiveBackup(cmd, remote, cli.LocalBroker{}, to)
+	}
 	c, err := loadSettings(from)
 	if err != nil {
 		return err
 	}
-	stop := showCopy(cmd, c.Data, dir)
-	defer stop()
-	return cli.Failed(runBackup(&c, dir))
-}
-
-// runBackup copies a store that no broker uses, or asks the broker that uses it. If there is no store here, the broker may
-// keep it where only the broker can see it.
-func runBackup(c *config.Config, dir string) error {
-	err := engine.BackupStopped(c.Data, dir)
+	err = copyStopped(cmd, &c, to)
 	if !errors.Is(err, engine.ErrInUse) && !errors.Is(err, engine.ErrNoStore) {
 		return err
 	}
-	asked := requestBackup(c, dir)
-	if errors.Is(err, engine.ErrNoStore) && errors.Is(asked, errNotRunning) {
-		return fmt.Errorf("%w, and %w", err, asked)
+	at, running := localBroker(&c)
+	if running == nil {
+		running = receiveBackup(cmd, remote, at, to)
 	}
-	return asked
+	if errors.Is(err, engine.ErrNoStore) && running != nil && cli.Code(running) == cli.ExitUnreachable {
+		return fmt.Errorf("%w, and %w", err, running)
+	}
+	return running
 }
 
-// errNotRunning says that no broker could be reached.
-var errNotRunning = errors.New("no broker is running")
+// copyStopped copies a store that no broker uses.
+func copyStopped(cmd *cobra.Command, c *config.Config, to string) error {
+	if !isTar(to) {
+		defer showCopy(cmd, c.Data, to)()
+		return engine.BackupStopped(c.Data, to)
+	}
+	between := streamFolder(c.Data)
+	if err := removeStream(between); err != nil {
+		return err
+	}
+	if err := engine.BackupStopped(c.Data, between); err != nil {
+		return err
+	}
+	archive, err := engine.OpenArchive(between)
+	if err == nil {
+		err = writeTar(cmd, to, func(w io.Writer) error {
+			_, err := archive.WriteTo(w)
+			return err
+		})
+	}
+	return errors.Join(err, removeStream(between))
+}
 
-// requestBackup asks a running broker for a copy.
-func requestBackup(c *config.Config, dir string) error {
-	body, err := json.Marshal(map[string]string{"dir": dir})
+// receiveBackup takes the copy that a running broker sends.
+func receiveBackup(cmd *cobra.Command, remote *cli.Backup, at cli.LocalBroker, to string) error {
+	if to != "-" {
+		if _, err := os.Lstat(to); err == nil {
+			return fmt.Errorf("copy store to %s: %w", to, os.ErrExist)
+		}
+	}
+	body, size, err := remote.Open(cmd.Context(), at)
 	if err != nil {
 		return err
 	}
+	defer func() { _ = body.Close() }() // only read
+	bar := cli.NewBar(cmd, size, cli.BarBytes)
+	defer func() { _ = bar.Finish() }() // only shows
+	shown := io.TeeReader(body, bar)
+	if !isTar(to) {
+		return engine.ReceiveBackup(shown, to)
+	}
+	return writeTar(cmd, to, func(w io.Writer) error {
+		_, err := io.Copy(w, shown)
+		return err
+	})
+}
+
+// writeTar writes a tar file, which gets its name once it is complete, or the standard output.
+func writeTar(cmd *cobra.Command, to string, write func(w io.Writer) error) error {
+	if to == "-" {
+		return write(cmd.OutOrStdout())
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return fmt.Errorf("copy store to %s: %w", to, os.ErrExist)
+	}
+	part := to + ".unfinished"
+	file, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(file), file.Sync(), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return os.Rename(part, to)
+}
+
+// localBroker is the broker that the settings of this host describe.
+func localBroker(c *config.Config) (cli.LocalBroker, error) {
 	addresses, err := config.ParseListen(c.HTTP.Listen)
 	if err != nil || len(addresses) == 0 {
-		return fmt.Errorf("%w: http.listen is off, and a running broker can only be asked over HTTP", errNotRunning)
+		return cli.LocalBroker{}, errors.New("http.listen is off, and a running broker can only be asked over HTTP")
 	}
 	at, scheme := addresses[0], "http"
 	if c.HTTP.TLSCert != "" {
 		scheme = "https"
 	}
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, scheme+"://"+hostHeader(at)+"/api/v1/backup", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	if password := c.HTTP.Password; password != "" {
-		req.SetBasicAuth("", password)
-	}
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, at.Network, at.Address)
-	}, TLSClientConfig: trustOwnCertificate(&c.HTTP)}}
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("%w at %s: %w", errNotRunning, at, err)
-	}
-	defer func() { _ = resp.Body.Close() }() // nothing was written
-	return responseError(resp)
+	return cli.LocalBroker{
+		Server: scheme + "://" + hostHeader(at), Password: c.HTTP.Password, TLS: trustOwnCertificate(&c.HTTP),
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, at.Network, at.Address)
+		},
+	}, nil
 }
 
 // trustOwnCertificate trusts exactly the certificate of the settings, whatever its name: the running broker has the same
@@ -139,27 +191,6 @@ func hostHeader(a config.Address) string {
 	return a.Address
 }
 
-// responseError is the error that a response reports.
-func responseError(resp *http.Response) error {
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode == http.StatusOK {
-		return nil
-	}
-	var problem struct {
-		Detail string `json:"detail"`
-	}
-	if json.Unmarshal(text, &problem) != nil || problem.Detail == "" {
-		problem.Detail = strings.TrimSpace(string(text))
-	}
-	if resp.StatusCode == http.StatusUnauthorized {
-		problem.Detail += "; use the settings of the running broker, or --password"
-	}
-	return fmt.Errorf("the broker refused (%s): %s", resp.Status, problem.Detail)
-}
-
 // backup copies the store while it is in use.
 func (p *process) backup(dir string) error {
 	err := p.engine.Backup(dir)
@@ -167,6 +198,68 @@ func (p *process) backup(dir string) error {
 		return &service.Error{Code: service.CodeExists, Field: "body.dir", Detail: err.Error()}
 	}
 	return storeError(err)
+}
+
+// streamFolder is where the copy of a store is made that is sent: beside the store, where its files can be links, and which the broker may
+// write to.
+func streamFolder(data string) string {
+	return filepath.Join(filepath.Dir(data), "."+filepath.Base(data)+".backup-stream")
+}
+
+// removeStream removes what is left of such a copy.
+func removeStream(dir string) error {
+	return errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+".unfinished"))
+}
+
+// sentBackup is a copy of the store that is being sent.
+type sentBackup struct {
+	*engine.Archive
+
+	dir  string
+	done func()
+}
+
+// Size implements service.BackupStream.
+func (b *sentBackup) Size() int64 { return b.Archive.Size }
+
+// Close implements service.BackupStream.
+func (b *sentBackup) Close() error {
+	defer b.done()
+	return removeStream(b.dir)
+}
+
+// sendBackup copies the store while it is in use, to be sent to a client. One copy is sent at a time.
+func (p *process) sendBackup() (service.BackupStream, error) {
+	if !p.sending.TryLock() {
+		return nil, &service.Error{Code: service.CodeState, Detail: "another backup is being sent; wait until it is complete"}
+	}
+	archive, dir, err := p.copyToSend()
+	if err != nil {
+		p.sending.Unlock()
+		return nil, storeError(err)
+	}
+	return &sentBackup{archive, dir, p.sending.Unlock}, nil
+}
+
+// copyToSend makes a copy beside the store or, if that folder cannot be written, among the temporary files.
+func (p *process) copyToSend() (archive *engine.Archive, dir string, err error) {
+	dir = streamFolder(p.config.Data)
+	if err = removeStream(dir); err == nil {
+		err = p.engine.Backup(dir)
+	}
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		parent, tempErr := os.MkdirTemp("", "broker-backup-")
+		if tempErr != nil {
+			return nil, "", errors.Join(err, tempErr)
+		}
+		dir = filepath.Join(parent, "store")
+		err = p.engine.Backup(dir)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	archive, err = engine.OpenArchive(dir)
+	return archive, dir, err
 }
 
 // storeError is the reply to clients where there is no store.

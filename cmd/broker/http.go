@@ -95,7 +95,7 @@ func (p *process) openService() (err error) {
 		OpenBatch:      p.frontends.faktory.OpenBatch,
 		BackupProgress: p.backupProgress, Storage: p.storage, CheckStore: p.checkStore,
 		Support: p.supportParts(), Cluster: p.cluster.hooks(),
-		Backup: p.backup, Reload: p.reloadAll, Settings: p.settingsInForce,
+		Backup: p.backup, SendBackup: p.sendBackup, Reload: p.reloadAll, Settings: p.settingsInForce,
 	})
 	return err
 }

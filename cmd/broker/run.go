@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -125,6 +126,7 @@ type process struct {
 	routeEpoch    atomic.Uint64
 	schedules     scheduleLoader
 	tracing       *otlp.Exporter // nil: no spans are sent
+	sending       sync.Mutex     // held while a backup is sent
 }
 
 // requestShutdown requests a shutdown. Any goroutine may call it.

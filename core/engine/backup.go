@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"broker/core"
@@ -45,6 +46,15 @@ func (e *Engine) Backup(dir string) error {
 
 // BackupStopped copies a store that no broker has open.
 func BackupStopped(data, dir string) error { return store.CopyStopped(store.Options{Dir: data}, dir) }
+
+// Archive is a copy of a store that is sent as a tar file.
+type Archive = store.Archive
+
+// OpenArchive opens a copy of a store, to be sent.
+func OpenArchive(dir string) (*Archive, error) { return store.OpenArchive(dir) }
+
+// ReceiveBackup reads what an Archive has sent into a folder that must not exist. An incomplete copy does not get that name.
+func ReceiveBackup(r io.Reader, dir string) error { return store.ReceiveCopy(r, dir) }
 
 // Report is what a stopped store holds and what is wrong with it.
 type Report struct {

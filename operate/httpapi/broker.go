@@ -3,8 +3,11 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"broker/operate/service"
 )
@@ -38,6 +41,45 @@ func (s *Server) registerBroker(api huma.API) {
 	backup.Description = "The answer comes when the copy is complete; with background at once, and it is an operation."
 	backup.Responses = map[string]*huma.Response{"202": {Description: "The operation, with background"}}
 	huma.Register(api, backup, s.backup)
+	send := operation("send-backup", http.MethodGet, "/backup", "broker", "Send a copy of the store", http.StatusConflict, http.StatusNotImplemented)
+	send.Description = "A tar file with the files of the copy. Unpacked into an empty folder it is a store. The answer has a Content-Length: a " +
+		"shorter one is incomplete."
+	send.Responses = map[string]*huma.Response{"200": {
+		Description: "The copy",
+		Content:     map[string]*huma.MediaType{"application/x-tar": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
+	}}
+	huma.Register(api, send, s.sendBackup)
+}
+
+func (s *Server) sendBackup(ctx context.Context, _ *LongCall) (*huma.StreamResponse, error) {
+	b, err := s.service().SendBackup(ctx, callerOf(ctx))
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		_, w := humago.Unwrap(hc)
+		w.Header().Set("Content-Type", "application/x-tar")
+		w.Header().Set("Content-Length", strconv.FormatInt(b.Size(), 10))
+		_, err := b.WriteTo(&patientWriter{w, http.NewResponseController(w)})
+		_ = b.Close() // what is left of the copy is removed by the next one
+		if err != nil {
+			panic(http.ErrAbortHandler) // the client sees that the answer is not complete
+		}
+	}}, nil
+}
+
+// patientWriter gives each write the time of an answer.
+type patientWriter struct {
+	http.ResponseWriter
+
+	deadlines *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (w *patientWriter) Write(b []byte) (int, error) {
+	_ = w.deadlines.SetReadDeadline(time.Time{}) // a test's writer has no deadlines
+	_ = w.deadlines.SetWriteDeadline(deadlineIn(writeTimeout))
+	return w.ResponseWriter.Write(b)
 }
 
 func (s *Server) getSummary(ctx context.Context, _ *struct{}) (*struct{ Body service.Summary }, error) {

@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"errors"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -22,6 +24,33 @@ func (s *Service) Backup(ctx context.Context, caller Caller, dir string) (time.D
 	defer c.close()
 	commit := s.note(c, caller, AuditEntry{Action: backupAction, Target: dir})
 	return s.Now().Sub(begin), c.committed(ctx, commit)
+}
+
+// BackupStream is a copy of the store as a tar file.
+type BackupStream interface {
+	io.WriterTo
+	Size() int64  // in bytes
+	Close() error // removes the copy
+}
+
+// SendBackup copies the store to the client. The caller closes the stream.
+func (s *Service) SendBackup(ctx context.Context, caller Caller) (BackupStream, error) {
+	if err := caller.mayAll(access.Admin); err != nil {
+		return nil, err
+	}
+	if s.o.SendBackup == nil {
+		return nil, errNothingStored
+	}
+	stream, err := s.o.SendBackup()
+	if err != nil {
+		return nil, err
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	if err := c.committed(ctx, s.note(c, caller, AuditEntry{Action: backupAction})); err != nil {
+		return nil, errors.Join(err, stream.Close())
+	}
+	return stream, nil
 }
 
 // StartBackup is Backup in the background.

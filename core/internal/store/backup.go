@@ -57,40 +57,48 @@ func (s *Store) Checkpoint(dir string) error {
 	return nil
 }
 
-// copyTo makes the copy inside of a private folder, since Pebble creates folders that everybody can read.
-func (s *Store) copyTo(dir string) (err error) {
+// copyTo makes the copy.
+func (s *Store) copyTo(dir string) error {
+	return makeCopy(s.fs, dir, func(whole string) error {
+		if s.replicated {
+			if err := s.db.Flush(); err != nil { // there is no log that the copy could have
+				return err
+			}
+		}
+		if err := s.db.Checkpoint(whole); err != nil {
+			return err
+		}
+		if s.disk == vfs.Default {
+			if err := os.Chmod(whole, 0o700); err != nil {
+				return err
+			}
+		}
+		return errors.Join(integrity.WriteForCopy(s.fs, whole), integrity.WriteFormatFile(s.fs, whole))
+	})
+}
+
+// makeCopy makes a copy inside of a private folder, since Pebble creates folders that everybody can read, and gives it its name once
+// it is complete.
+func makeCopy(fsys vfs.FS, dir string, fill func(whole string) error) (err error) {
 	work := dir + unfinished
-	if _, err := s.fs.Stat(work); err == nil {
+	if _, err := fsys.Stat(work); err == nil {
 		return fmt.Errorf("%s is left from a copy that was interrupted; remove it: %w", work, fs.ErrExist)
 	}
-	if err := atomicfile.MakeDir(s.fs, work); err != nil {
+	if err := atomicfile.MakeDir(fsys, work); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.fs.RemoveAll(work)) }()
-	if err := atomicfile.Write(s.fs, work, unfinishedFile, "a copy of a broker store was begun here\n"); err != nil {
+	defer func() { err = errors.Join(err, fsys.RemoveAll(work)) }()
+	if err := atomicfile.Write(fsys, work, unfinishedFile, "a copy of a broker store was begun here\n"); err != nil {
 		return err
 	}
-	whole := s.fs.PathJoin(work, "store")
-	if s.replicated {
-		if err := s.db.Flush(); err != nil { // there is no log that the copy could have
-			return err
-		}
-	}
-	if err := s.db.Checkpoint(whole); err != nil {
+	whole := fsys.PathJoin(work, "store")
+	if err := fill(whole); err != nil {
 		return err
 	}
-	if s.disk == vfs.Default {
-		if err := os.Chmod(whole, 0o700); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(integrity.WriteForCopy(s.fs, whole), integrity.WriteFormatFile(s.fs, whole)); err != nil {
+	if err := fsys.Rename(whole, dir); err != nil {
 		return err
 	}
-	if err := s.fs.Rename(whole, dir); err != nil {
-		return err
-	}
-	return atomicfile.SyncDir(s.fs, s.fs.PathDir(dir))
+	return atomicfile.SyncDir(fsys, fsys.PathDir(dir))
 }
 
 // CopiedBytes is how much of a copy that Checkpoint is making in dir is there.
