@@ -74,7 +74,8 @@ func TestTopInATerminal(t *testing.T) {
 		_, seen = screen.since(seen)
 	}
 	press("", "emails")
-	press("p", "paused")
+	press("p", "pause queue emails?")
+	press("y", "paused")
 	press("\r", "SendEmail")
 	press("\r", "from         http")
 	press("w", "PROTOCOL")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -76,6 +77,8 @@ type topModel struct {
 	queue, job    string // of screenJobs and screenJob
 	state, sort   int    // of topStates, topSorts
 	cursor        int
+	selected      string // name or id of the row at the cursor, which the selection follows when rows move
+	question      *topQuestion
 	data          topData
 	rates         rates
 	err           error  // of the last request; data is then that of the request before
@@ -84,6 +87,12 @@ type topModel struct {
 
 // topTick says that it is time for the next update of a view.
 type topTick int
+
+// topQuestion is a change that waits for the key y.
+type topQuestion struct {
+	text string
+	yes  tea.Cmd
+}
 
 // topNote is the result of a command, in words.
 type topNote string
@@ -133,18 +142,38 @@ func (m *topModel) receive(d topData) {
 	}
 	m.data = d
 	m.rates.update(&d)
-	m.cursor = max(0, min(m.cursor, m.rows()-1))
+	m.followSelection()
+}
+
+// followSelection moves the cursor to where the selected row is now. If it is gone, the row that took its place is selected.
+func (m *topModel) followSelection() {
+	for i := range m.rows() {
+		if m.selected != "" && m.rowKey(i) == m.selected {
+			m.cursor = i
+			return
+		}
+	}
+	m.move(0)
 }
 
 // show changes to another screen.
 func (m *topModel) show(s screen) tea.Cmd {
-	m.screen, m.cursor, m.note, m.err = s, 0, "", nil
+	m.screen, m.cursor, m.selected, m.note, m.err = s, 0, "", "", nil
 	m.view++
 	m.data = topData{at: m.data.at}
 	return m.refresh()
 }
 
 func (m *topModel) key(key string) tea.Cmd {
+	if q := m.question; q != nil {
+		m.question = nil
+		if key == "y" || key == "enter" {
+			return q.yes
+		}
+		if key != "q" && key != "ctrl+c" {
+			return nil
+		}
+	}
 	switch key {
 	case "q", "ctrl+c":
 		return tea.Quit
@@ -178,7 +207,10 @@ func (m *topModel) key(key string) tea.Cmd {
 	return nil
 }
 
-func (m *topModel) move(by int) { m.cursor = max(0, min(m.cursor+by, m.rows()-1)) }
+func (m *topModel) move(by int) {
+	m.cursor = max(0, min(m.cursor+by, m.rows()-1))
+	m.selected = m.rowKey(m.cursor)
+}
 
 // back returns to the screen that this one was opened from.
 func (m *topModel) back() tea.Cmd {
@@ -205,12 +237,18 @@ func (m *topModel) open() tea.Cmd {
 	return nil
 }
 
-// togglePause pauses or resumes the selected queue.
+// togglePause asks whether to pause or resume the selected queue.
 func (m *topModel) togglePause() tea.Cmd {
 	if m.screen != screenQueues || m.cursor >= len(m.data.queues) {
 		return nil
 	}
 	q := m.data.queues[m.cursor]
+	verb := map[bool]string{true: "resume", false: "pause"}[q.Paused]
+	m.question = &topQuestion{fmt.Sprintf("%s queue %s? y: yes, any other key: no", verb, oneLine(q.Name, 60)), m.sendPause(q)}
+	return nil
+}
+
+func (m *topModel) sendPause(q queue) tea.Cmd {
 	word := map[bool]string{true: "resumed", false: "paused"}[q.Paused]
 	return m.send(q.Name+" "+word, http.MethodPatch, "queues/"+url.PathEscape(q.Name), map[string]any{"paused": !q.Paused})
 }

@@ -137,3 +137,17 @@ func (m *topModel) rows() int {
 	}
 	return 0
 }
+
+// rowKey names the row at a place of the screen; empty: rows have no names.
+func (m *topModel) rowKey(i int) string {
+	switch {
+	case i < 0 || i >= m.rows():
+	case m.screen == screenQueues:
+		return m.data.queues[i].Name
+	case m.screen == screenJobs:
+		return m.data.jobs[i].ID
+	case m.screen == screenWorkers:
+		return m.data.workers[i].ID
+	}
+	return ""
+}

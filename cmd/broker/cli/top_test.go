@@ -163,7 +163,7 @@ func TestTopFitsAnyScreen(t *testing.T) {
 func TestTopChangesWhatIsSelected(t *testing.T) {
 	t.Parallel()
 	f := newTop(t)
-	f.press("p", "down", "p", "enter", "r")
+	f.press("p", "y", "down", "p", "n", "p", "y", "enter", "r")
 	want := []string{
 		`PATCH /api/v1/queues/emails {"paused":true}`,
 		`PATCH /api/v1/queues/reports/2030 {"paused":false}`,
@@ -174,6 +174,32 @@ func TestTopChangesWhatIsSelected(t *testing.T) {
 	}
 	if !strings.Contains(f.View().Content, " retried") {
 		t.Errorf("the result is not shown:\n%s", f.View().Content)
+	}
+}
+
+// TestTopSelectionFollowsItsRow exchanges the first two queues between the choice of one and the key that pauses it, and again before
+// the answer to the question.
+func TestTopSelectionFollowsItsRow(t *testing.T) {
+	t.Parallel()
+	f := newTop(t)
+	f.press("down")
+	chosen := f.data.queues[1].Name
+	exchange := func() {
+		d := f.fetch()
+		if f.data.queues[1].Name == chosen {
+			d.queues[0], d.queues[1] = d.queues[1], d.queues[0]
+		}
+		f.deliver(d)
+	}
+	exchange()
+	f.press("p")
+	if !strings.Contains(f.View().Content, "queue "+chosen+"?") {
+		t.Errorf("it does not ask about %s:\n%s", chosen, f.View().Content)
+	}
+	exchange()
+	f.press("y")
+	if len(f.broker.changes) != 1 || !strings.Contains(f.broker.changes[0], " /api/v1/queues/"+chosen+" ") {
+		t.Errorf("changes %q, chosen %s", f.broker.changes, chosen)
 	}
 }
 

@@ -96,8 +96,11 @@ func (m *topModel) summary() string {
 	return m.fit(text)
 }
 
-// keys is the last line: what can be done here, or what the last command did.
+// keys is the last line: a question, what the last command did, or what can be done here.
 func (m *topModel) keys() string {
+	if m.question != nil {
+		return topTitle.Render(m.fit(m.question.text))
+	}
 	if m.note != "" {
 		return m.fit(oneLine(m.note, 500))
 	}
