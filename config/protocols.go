@@ -41,6 +41,9 @@ func wireNames(matches func(*WireProtocol) bool) (names []string) {
 // allWireNames are the names of all protocols.
 func allWireNames() []string { return wireNames(func(*WireProtocol) bool { return true }) }
 
+// ListenerNames are the names of everything that listens: the protocols and http.
+func ListenerNames() []string { return append(allWireNames(), "http") }
+
 // hasTypes reports whether jobs of a protocol have a type of their own.
 func hasTypes(protocol string) bool {
 	return slices.Contains(wireNames(func(p *WireProtocol) bool { return p.HasTypes }), protocol)

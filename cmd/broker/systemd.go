@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -23,14 +24,15 @@ type activated map[string][]*os.File
 // the front-end.
 func activatedSockets() (activated, error) {
 	sockets := make(activated)
+	names := config.ListenerNames()
 	var errs []error
 	for _, f := range activation.Files(true) {
-		switch name := f.Name(); name {
-		case "workq", "gearman", "faktory", "http":
-			sockets[name] = append(sockets[name], f)
-		default:
-			errs = append(errs, fmt.Errorf("socket from systemd: FileDescriptorName is %q, not workq, gearman, faktory or http", name))
+		name := f.Name()
+		if !slices.Contains(names, name) {
+			errs = append(errs, fmt.Errorf("socket from systemd: FileDescriptorName is %q, not one of %s", name, strings.Join(names, ", ")))
+			continue
 		}
+		sockets[name] = append(sockets[name], f)
 	}
 	return sockets, errors.Join(errs...)
 }

@@ -2,8 +2,8 @@ package conveyor
 
 import "strings"
 
-// kind is what a key holds.
-type kind uint8
+// kind is what a key holds. Each command serves a few kinds and refuses the rest.
+type kind = uint8
 
 // The kinds of keys, with N the client's namespace.
 const (

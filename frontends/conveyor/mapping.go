@@ -59,7 +59,7 @@ func (f *Frontend) jobOf(e *envelope, namespace, queue string) *core.Job {
 // changed.
 func (f *Frontend) encodeJob(namespace string, j *core.Job, queue, typ string, fails uint32) []byte {
 	if j.Origin == core.Conveyor {
-		if raw, ok := appendRaw(nil, j.Attributes, j.Body); ok {
+		if raw, ok := encodeRaw(j.Attributes, j.Body); ok {
 			if e, err := parseEnvelope(raw); err == nil && e.retry != int64(fails) {
 				raw = withRetry(raw, fails)
 			}
@@ -73,5 +73,5 @@ func (f *Frontend) encodeJob(namespace string, j *core.Job, queue, typ string, f
 	if typ == queue {
 		typ = name
 	}
-	return appendEnvelope(nil, j.Identity(), typ, name, j.Body)
+	return encodeEnvelope(j.Identity(), typ, name, j.Body)
 }

@@ -75,14 +75,15 @@ func (s *session) leased(r *core.Reply) {
 	}
 	s.waiting = nil
 	defer s.conn.Wake() // for the input behind it
-	switch r.Kind {
-	case core.Assigned:
-		s.reply(s.appendPopped(nil, p, r), r.Commit)
-	case core.Failed:
+	if r.Kind == core.Failed {
 		s.reply(refuseError(nil, r.Err), 0)
-	default:
-		s.reply(appendNoJob(nil), 0)
+		return
 	}
+	if r.Kind != core.Assigned { // timed out
+		s.reply(appendNoJob(nil), 0)
+		return
+	}
+	s.reply(s.appendPopped(nil, p, r), r.Commit)
 }
 
 // appendPopped appends the key and the job.

@@ -72,13 +72,13 @@ func parseEnvelope(raw []byte) (e envelope, err error) {
 
 // set notes a field; unknown ones are only carried.
 func (e *envelope) set(number protowire.Number, kind protowire.Type, value []byte) error {
-	switch kind {
+	switch kind { //nolint:exhaustive // the kinds of the fields that are read
 	case protowire.BytesType:
 		b, _ := protowire.ConsumeBytes(value)
 		return e.setBytes(number, b)
 	case protowire.VarintType:
 		n, _ := protowire.ConsumeVarint(value)
-		switch number {
+		switch number { //nolint:exhaustive // the fields that are read
 		case fieldRetry:
 			e.retry = int64(int32(n)) //nolint:gosec // as protobuf reads an int32
 		case fieldMaxRetries:
@@ -89,7 +89,7 @@ func (e *envelope) set(number protowire.Number, kind protowire.Type, value []byt
 }
 
 func (e *envelope) setBytes(number protowire.Number, b []byte) (err error) {
-	switch number {
+	switch number { //nolint:exhaustive // the fields that are read
 	case fieldUUID:
 		e.uuid = string(b)
 	case fieldType:
@@ -124,7 +124,7 @@ func parseTimestamp(b []byte) (time.Time, error) {
 		}
 		if kind == protowire.VarintType {
 			v, _ := protowire.ConsumeVarint(b[n:])
-			switch number {
+			switch number { //nolint:exhaustive // the fields that are read
 			case fieldSeconds:
 				seconds = int64(v) //nolint:gosec // as protobuf reads an int64
 			case fieldNanos:
@@ -155,33 +155,29 @@ func (e *envelope) attributes() []byte {
 	return append(b, e.after...)
 }
 
-// appendRaw appends the job with attributes and a payload as clients know it; ok is false for attributes that attributes has not
+// encodeRaw is the job with attributes and a payload as clients know it; ok is false for attributes that attributes has not
 // made. With the payload that the client sent, the bytes are those that it sent.
-func appendRaw(b, attributes, payload []byte) (raw []byte, ok bool) {
+func encodeRaw(attributes, payload []byte) (raw []byte, ok bool) {
 	if len(attributes) == 0 || attributes[0] != attributesVersion {
-		return b, false
+		return nil, false
 	}
 	before, rest, ok := cutPart(attributes[1:])
 	if !ok {
-		return b, false
+		return nil, false
 	}
 	header, rest, ok := cutPart(rest)
 	if !ok {
-		return b, false
+		return nil, false
 	}
 	size, n := binary.Uvarint(rest)
 	if n <= 0 {
-		return b, false
+		return nil, false
 	}
-	b = append(b, before...)
-	switch {
-	case size == uint64(len(payload)):
-		b = append(append(b, header...), payload...)
-	default: // the body was changed
-		b = protowire.AppendTag(b, fieldPayload, protowire.BytesType)
-		b = protowire.AppendBytes(b, payload)
+	if size != uint64(len(payload)) { // the body was changed
+		header = protowire.AppendTag(nil, fieldPayload, protowire.BytesType)
+		header = protowire.AppendVarint(header, uint64(len(payload)))
 	}
-	return append(b, rest[n:]...), true
+	return slices.Concat(before, header, payload, rest[n:]), true
 }
 
 // cutPart reads a length and so many bytes.
@@ -194,8 +190,9 @@ func cutPart(b []byte) (part, rest []byte, ok bool) {
 	return b[:size], b[size:], true
 }
 
-// appendEnvelope writes a job that no client of Conveyor has sent.
-func appendEnvelope(b []byte, uuid, typ, queue string, payload []byte) []byte {
+// encodeEnvelope writes a job that no client of Conveyor has sent.
+func encodeEnvelope(uuid, typ, queue string, payload []byte) []byte {
+	var b []byte
 	for _, f := range []struct {
 		number protowire.Number
 		value  string

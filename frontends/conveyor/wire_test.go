@@ -40,7 +40,7 @@ func TestChangedBodyIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, ok := appendRaw(nil, e.attributes(), []byte("a longer one"))
+	raw, ok := encodeRaw(e.attributes(), []byte("a longer one"))
 	if want := (message{uuid: "u", payload: "a longer one", retry: 1}).encode(); !ok || string(raw) != want {
 		t.Errorf("got %q, want %q", raw, want)
 	}
@@ -63,11 +63,11 @@ func FuzzEnvelope(f *testing.F) {
 		if err != nil {
 			return
 		}
-		back, ok := appendRaw(nil, e.attributes(), e.payload)
+		back, ok := encodeRaw(e.attributes(), e.payload)
 		if !ok || !bytes.Equal(back, raw) {
 			t.Fatalf("%q came back as %q", raw, back)
 		}
-		changed, ok := appendRaw(nil, e.attributes(), other)
+		changed, ok := encodeRaw(e.attributes(), other)
 		if !ok {
 			t.Fatal("attributes cannot be read")
 		}
@@ -80,7 +80,7 @@ func FuzzEnvelope(f *testing.F) {
 func FuzzAttributes(f *testing.F) {
 	f.Add([]byte{attributesVersion, 1, 'a', 1, 'b', 3, 'c'}, []byte("p"))
 	f.Fuzz(func(t *testing.T, attributes, payload []byte) {
-		if raw, ok := appendRaw(nil, attributes, payload); ok && len(raw) > len(attributes)+len(payload)+20 {
+		if raw, ok := encodeRaw(attributes, payload); ok && len(raw) > len(attributes)+len(payload)+20 {
 			t.Fatalf("%d bytes of %d", len(raw), len(attributes)+len(payload))
 		}
 	})

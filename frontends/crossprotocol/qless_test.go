@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -168,24 +169,24 @@ func TestQlessSharingTable(t *testing.T) {
 		}
 		b.WriteString("\n")
 	}
-	compareQless(t, b.String())
+	compareSection(t, "qless", b.String())
 }
 
-const (
-	qlessStart = "<!-- qless: written by the tests of frontends/crossprotocol; run them with -update after a change -->\n"
-	qlessEnd   = "\n<!-- end of qless -->\n"
-)
-
-func compareQless(t *testing.T, table string) {
+// compareSection compares tables with the part of docs/sharing.md between the markers of a section.
+func compareSection(t *testing.T, name, table string) {
 	t.Helper()
+	start := "<!-- " + name + ": written by the tests of frontends/crossprotocol; run them with -update after a change -->\n"
+	end := "\n<!-- end of " + name + " -->\n"
+	sections.Lock()
+	defer sections.Unlock()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, found := strings.Cut(string(text), qlessStart)
-	old, tail, foundEnd := strings.Cut(rest, qlessEnd)
+	head, rest, found := strings.Cut(string(text), start)
+	old, tail, foundEnd := strings.Cut(rest, end)
 	if !found || !foundEnd {
-		t.Fatal("the page has no markers for the tables of Qless")
+		t.Fatalf("the page has no markers for %s", name)
 	}
 	if old == table {
 		return
@@ -193,10 +194,13 @@ func compareQless(t *testing.T, table string) {
 	if !*update {
 		t.Fatalf("docs/sharing.md differs (run go test ./frontends/crossprotocol -update and review the diff):\n%s", table)
 	}
-	if err := os.WriteFile(page, []byte(head+qlessStart+table+qlessEnd+tail), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(head+start+table+end+tail), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
+
+// sections is held by the test that writes the page.
+var sections sync.Mutex
 
 func TestQlessDependencyEndsWithAnotherProtocol(t *testing.T) {
 	t.Parallel()
