@@ -17,7 +17,7 @@ import (
 func ping(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	text := strings.Join(args[1:], "")
 	switch {
-	case s.subscriber.Subscribed():
+	case s.subscriber.Count() > 0:
 		return redcon.AppendBulkString(redcon.AppendBulkString(redcon.AppendArray(b, 2), "pong"), text), 0
 	case len(args) > 1:
 		return redcon.AppendBulkString(b, text), 0
@@ -128,5 +128,6 @@ func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 
 // unsubscribe [channel...]
 func unsubscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
+	s.deliverMessages() // those of channels that are left now
 	return s.front.messages.Unsubscribe(&s.subscriber, b, args[1:]), 0
 }

@@ -86,7 +86,7 @@ func (s *session) serve(raw [][]byte) {
 		s.reply(redcon.AppendError(nil, resp.UnknownCommand(args)), 0)
 	case len(args) < c.min || c.max > 0 && len(args) > c.max:
 		s.reply(redcon.AppendError(nil, resp.WrongArity(name)), 0)
-	case s.subscriber.Subscribed() && !c.subscribed:
+	case s.subscriber.Count() > 0 && !c.subscribed:
 		s.reply(redcon.AppendError(nil, resp.OnlySubscriptions(name)), 0)
 	default:
 		b, commit := c.run(s, nil, args)

@@ -57,9 +57,6 @@ func (s *session) noteChange(c access.Change) {
 	if s.f.opts.Audit == nil {
 		return
 	}
-	c.Who, c.Protocol = access.PrincipalOf(s.f.broker, s.client).Name(), core.Qless
-	if a := s.conn.RemoteAddr(); a != nil {
-		c.Address = a.String()
-	}
+	c.Who, c.Protocol, c.Address = access.PrincipalOf(s.f.broker, s.client).Name(), core.Qless, s.address()
 	s.f.opts.Audit(c)
 }

@@ -27,7 +27,7 @@ func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error
 			break
 		}
 		if err = t.commitChanges(); err == nil {
-			f.messages.publish(t.messages, f.newest)
+			f.publishAll(t.messages)
 			break
 		}
 		t.rollback()

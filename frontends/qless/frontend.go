@@ -44,9 +44,6 @@ const (
 
 	// pauseAt is how much a session writes before the event loop sends it.
 	pauseAt = 256 << 10
-
-	// subscriberBytes is how much may wait for one subscriber; further messages are dropped and counted.
-	subscriberBytes = 1 << 20
 )
 
 // Frontend makes sessions, and holds what their clients share.
@@ -64,7 +61,7 @@ type Frontend struct {
 	newest  core.Commit // what replies rest on
 	leases  sortedSet   // jobs with a lease of the broker, by the time when others may take them
 
-	messages hub
+	messages resp.Hub
 	scripts  scripts
 	waiters  waiters
 	commands atomic.Uint64 // calls of the script
@@ -124,6 +121,7 @@ func (f *Frontend) Limits() frontends.Limits {
 // Open implements frontends.Frontend.
 func (f *Frontend) Open(c frontends.Conn) frontends.Session {
 	s := &session{f: f, conn: c, authorized: f.opts.Password == ""}
+	s.subscriber.Wake = c.Wake
 	s.client = frontends.OpenClient(f.broker, core.Qless, c, nil)
 	return s
 }

@@ -136,7 +136,7 @@ func (f *Frontend) learnJobs(seqs []uint64, ends map[uint64]core.Event) {
 		}
 		return
 	}
-	f.messages.publish(t.messages, f.newest)
+	f.publishAll(t.messages)
 }
 
 // allSeqs lists all jobs of the broker, and those that it had.

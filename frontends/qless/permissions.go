@@ -1,8 +1,6 @@
 package qless
 
 import (
-	"github.com/tidwall/redcon"
-
 	"broker/frontends/access"
 )
 
@@ -181,11 +179,6 @@ func readOnlyForm(p permission, argv []string) permission {
 	return p
 }
 
-// noPermission is the refusal, as Redis words it.
-func noPermission(b []byte, name string) []byte {
-	return redcon.AppendError(b, "NOPERM this user has no permissions to run the '"+oneLine(name)+"' command")
-}
-
 // needs are the roles of commands of Redis that belong to no queue.
 var needs = map[string]access.Role{
 	"subscribe": access.Read, "psubscribe": access.Read, "zcard": access.Read, "zscore": access.Read, "info": access.Read,
@@ -196,17 +189,4 @@ var needs = map[string]access.Role{
 func (s *session) mayRun(name string) bool {
 	role, limited := needs[name]
 	return !limited || s.f.opts.Access == nil || !s.f.opts.Access.Enabled() || access.Allowed(s.f.broker, s.client, role)
-}
-
-// login makes the client the principal of a token. A name that is given with it must be the principal's.
-func (s *session) login(name, token string) bool {
-	if s.f.opts.Access == nil {
-		return false
-	}
-	p := s.f.opts.Access.ByToken(token)
-	if p == nil || name != "" && name != p.Name() {
-		return false
-	}
-	s.reopen(p)
-	return true
 }

@@ -10,6 +10,7 @@ import (
 
 	"broker/core"
 	"broker/frontends/access"
+	"broker/frontends/resp"
 )
 
 // redisCommand appends the reply to a command, which rests on the commit.
@@ -102,7 +103,7 @@ func (s *session) callScript(b []byte, sha string, args []string) ([]byte, core.
 	reply, commit, err := s.permittedCall(args[1:])
 	switch {
 	case errors.Is(err, core.ErrForbidden):
-		return noPermission(b, args[1]), 0
+		return redcon.AppendError(b, resp.NoPermission(args[1])), 0
 	case err != nil:
 		return redcon.AppendError(b, oneErrorLine(scriptText(err, sha))), commit
 	}
@@ -155,7 +156,7 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		}
 		return redcon.AppendBulkString(b, sha), 0
 	case sub == "load", sub == "exists" && len(args) == 2:
-		return refuse(b, "ERR wrong number of arguments for 'script|"+sub+"' command")
+		return refuse(b, resp.WrongArity("script|"+sub))
 	case sub == "exists":
 		b = redcon.AppendArray(b, len(args)-2)
 		for _, sha := range args[2:] {
@@ -166,7 +167,7 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		s.f.scripts.clear()
 		return ok(b)
 	}
-	return refuse(b, "ERR unknown subcommand '"+oneLine(args[1])+"'. Try SCRIPT HELP.")
+	return refuse(b, "ERR unknown subcommand '"+resp.OneLine(args[1])+"'. Try SCRIPT HELP.")
 }
 
 func ping(s *session, b []byte, args []string) ([]byte, core.Commit) {
@@ -184,9 +185,6 @@ func echo(_ *session, b []byte, args []string) ([]byte, core.Commit) {
 	return redcon.AppendBulkString(b, args[1]), 0
 }
 
-// redisVersion is what INFO reports: clients look whether it is new enough.
-const redisVersion = "7.0.15"
-
 func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	f := s.f
 	leave := s.enter()
@@ -195,12 +193,12 @@ func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 	text := fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver_name:broker\r\n"+
 		"# Persistence\r\nloading:0\r\n# Stats\r\nscript_calls:%d\r\npubsub_dropped:%d\r\n"+
 		"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Qless\r\njobs:%d\r\nqueues:%d\r\nworkers:%d\r\n",
-		redisVersion, f.commands.Load(), f.messages.droppedMessages(), jobs, queues, workers)
+		resp.RedisVersion, f.commands.Load(), f.messages.Dropped(), jobs, queues, workers)
 	return redcon.AppendBulkString(b, text), 0
 }
 
 func hello(_ *session, b []byte, args []string) ([]byte, core.Commit) {
-	return refuse(b, unknownCommand(args))
+	return refuse(b, resp.UnknownCommand(args))
 }
 
 // clientCommand serves what libraries send when they connect.
@@ -208,12 +206,12 @@ func clientCommand(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	switch strings.ToLower(args[1]) {
 	case "setname":
 		if len(args) != 3 {
-			return refuse(b, "ERR wrong number of arguments for 'client|setname' command")
+			return refuse(b, resp.WrongArity("client|setname"))
 		}
 		if strings.ContainsFunc(args[2], func(r rune) bool { return r < '!' || r > '~' }) {
 			return refuse(b, "ERR Client names cannot contain spaces, newlines or special characters.")
 		}
-		s.name = core.CutText(args[2], maxEcho)
+		s.name = core.CutText(args[2], resp.MaxEcho)
 		s.f.broker.Do(s.client, []core.Op{&core.NameClient{Name: s.name}}, nil)
 	case "getname":
 		if s.name == "" {
@@ -258,7 +256,7 @@ func quit(s *session, b []byte, _ []string) ([]byte, core.Commit) {
 }
 
 func reset(s *session, b []byte, _ []string) ([]byte, core.Commit) {
-	s.f.messages.leave(s)
+	s.f.messages.Leave(&s.subscriber)
 	s.endMulti()
 	s.authorized = s.f.opts.Password == ""
 	s.reopen(nil)

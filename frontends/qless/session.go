@@ -28,7 +28,7 @@ type session struct {
 	queued  []queuedCommand
 	size    int // bytes of the queued commands
 
-	subscriber subscriber // the hub's
+	subscriber resp.Subscriber
 }
 
 // queuedCommand is a command of a transaction.
@@ -87,14 +87,13 @@ func (s *session) serve(raw [][]byte) {
 	case !s.authorized && !c.open:
 		b = redcon.AppendError(nil, "NOAUTH Authentication required.")
 	case !known:
-		b = redcon.AppendError(nil, unknownCommand(args))
+		b = redcon.AppendError(nil, resp.UnknownCommand(args))
 	case len(args) < c.min || c.max > 0 && len(args) > c.max:
-		b = redcon.AppendError(nil, "ERR wrong number of arguments for '"+core.CutText(name, maxEcho)+"' command")
+		b = redcon.AppendError(nil, resp.WrongArity(name))
 	case s.subscribed() && !c.subscribed:
-		b = redcon.AppendError(nil, "ERR Can't execute '"+name+
-			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+		b = redcon.AppendError(nil, resp.OnlySubscriptions(name))
 	case !s.mayRun(name):
-		b = noPermission(nil, name)
+		b = redcon.AppendError(nil, resp.NoPermission(name))
 	case s.multi && !c.immediate:
 		s.enqueue(c, args)
 		return
@@ -115,32 +114,6 @@ func (s *session) enter() (leave func()) {
 	}
 	s.f.lock()
 	return s.f.unlock
-}
-
-// maxEcho is how much of what a client sent is repeated in an error.
-const maxEcho = 128
-
-// unknownCommand words the refusal of a command as Redis does.
-func unknownCommand(args []string) string {
-	var b strings.Builder
-	b.WriteString("ERR unknown command '" + oneLine(args[0]) + "', with args beginning with: ")
-	for _, a := range args[1:] {
-		if b.Len() > maxEcho {
-			break
-		}
-		b.WriteString("'" + oneLine(a) + "' ")
-	}
-	return b.String()
-}
-
-// oneLine is a text that fits into an error line.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\r' || r == '\n' {
-			return ' '
-		}
-		return r
-	}, core.CutText(s, maxEcho))
 }
 
 // reply writes an answer that rests on a commit, behind the messages that were published before.
@@ -166,14 +139,14 @@ func (s *session) put(b []byte, commit core.Commit) {
 
 // deliverMessages writes the messages that wait.
 func (s *session) deliverMessages() {
-	for _, d := range s.f.messages.take(s) {
-		s.put(d.bytes, d.commit)
+	for _, d := range s.f.messages.Take(&s.subscriber) {
+		s.put(d.Bytes, d.Commit)
 	}
 }
 
 // subscribed reports whether the client listens to any channel.
 func (s *session) subscribed() bool {
-	return s.subscriber.count() > 0
+	return s.subscriber.Count() > 0
 }
 
 // Deliver implements frontends.Session.
@@ -200,7 +173,7 @@ func (s *session) reopen(p *access.Principal) {
 // Closed implements frontends.Session.
 func (s *session) Closed() {
 	s.closing = true
-	s.f.messages.leave(s)
+	s.f.messages.Leave(&s.subscriber)
 	s.f.waiters.remove(s)
 	s.f.broker.Close(s.client)
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
-	"broker/frontends/access"
+	"broker/frontends/resp"
 )
 
 func multi(s *session, b []byte, _ []string) ([]byte, core.Commit) {
@@ -73,35 +73,25 @@ func auth(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if len(args) == 3 {
 		name = args[1]
 	}
-	given := args[len(args)-1]
-	if s.login(name, given) {
-		s.authorized = true
-		return ok(b)
+	o := &s.f.opts
+	login := resp.Credentials{Password: o.Password, Access: o.Access}.Auth(name, args[len(args)-1], s.address(), s.f.broker.Now())
+	if login.HangUp {
+		defer s.hangUp()
 	}
-	open := s.f.opts.Password == "" && (s.f.opts.Access == nil || !s.f.opts.Access.Enabled())
-	switch {
-	case open && name == "default": // as Redis has it, any password of a user without one is right
-		return ok(b)
-	case open && name == "":
-		return refuse(b, "ERR AUTH <password> called without any password configured for the default user. "+
-			"Are you sure your configuration is correct?")
+	if login.Refusal != "" {
+		return refuse(b, login.Refusal)
 	}
-	right := s.f.opts.Password != "" && access.SamePassword(given, s.f.opts.Password)
-	if !right || name != "" && name != "default" {
-		return s.wrongPassword(b, name)
+	if login.Principal != nil {
+		s.reopen(login.Principal)
 	}
 	s.authorized = true
 	return ok(b)
 }
 
-// wrongPassword refuses AUTH. After too many failed logins it ends the connection too.
-func (s *session) wrongPassword(b []byte, name string) ([]byte, core.Commit) {
-	from := ""
+// address is where the client is, for the audit log and the limit of failed logins.
+func (s *session) address() string {
 	if a := s.conn.RemoteAddr(); a != nil {
-		from = a.String()
+		return a.String()
 	}
-	if s.f.opts.Access.Logins().Failed(from, name, s.f.broker.Now()) > 0 {
-		defer s.hangUp()
-	}
-	return refuse(b, "WRONGPASS invalid username-password pair or user is disabled.")
+	return ""
 }

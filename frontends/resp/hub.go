@@ -3,6 +3,7 @@ package resp
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidwall/redcon"
 
@@ -12,16 +13,19 @@ import (
 // SubscriberBytes is how much may wait for one subscriber; further messages are dropped and counted.
 const SubscriberBytes = 1 << 20
 
-// Limits of the subscriptions of one client.
+// Limits of the channels and patterns of one client: their number, and the length of all names.
 const (
 	MaxSubscriptions     = 10_000
-	maxSubscriptionBytes = 1 << 20
+	MaxSubscriptionBytes = 1 << 20
 )
 
-// Hub passes published messages to subscribers. The zero value is ready.
+// Hub passes published messages to subscribers. A message waits for the commit of its command like the reply does, and is
+// queued before the reply. The zero value is ready.
 type Hub struct {
-	mu       sync.Mutex // guards what follows, and the subscribers' fields
-	channels map[string]map[*Subscriber]struct{}
+	mu       sync.Mutex // guards what follows, and what waits for subscribers
+	channels map[string]map[*Subscriber]bool
+	patterns map[string]map[*Subscriber]bool
+	inOrder  []string // the patterns, in byte order
 	dropped  uint64
 }
 
@@ -29,10 +33,11 @@ type Hub struct {
 type Subscriber struct {
 	Wake func() // called when messages wait
 
-	channels map[string]struct{}
-	bytes    int // of the names of its channels
+	channels nameSet // used on the session's own loop
+	patterns nameSet
 	waiting  []Message
-	pending  int // bytes that wait
+	bytes    int // of them
+	some     atomic.Bool
 }
 
 // Message is encoded and waits to be written. Commit must be durable before.
@@ -41,34 +46,88 @@ type Message struct {
 	Commit core.Commit
 }
 
-// Publish queues a message and returns the number of its subscribers.
-func (h *Hub) Publish(channel, payload string, commit core.Commit) int {
+// nameSet is a set of names that can be listed. All operations take the same time, however many names there are.
+type nameSet struct {
+	names []string
+	place map[string]int
+	bytes int
+}
+
+func (n *nameSet) add(name string) {
+	if _, there := n.place[name]; there {
+		return
+	}
+	if n.place == nil {
+		n.place = map[string]int{}
+	}
+	n.place[name] = len(n.names)
+	n.names = append(n.names, name)
+	n.bytes += len(name)
+}
+
+func (n *nameSet) remove(name string) {
+	at, there := n.place[name]
+	if !there {
+		return
+	}
+	last := len(n.names) - 1
+	n.names[at] = n.names[last]
+	n.place[n.names[at]] = at
+	n.names[last] = ""
+	n.names = n.names[:last]
+	delete(n.place, name)
+	n.bytes -= len(name)
+}
+
+// Publish queues a message for all subscribers of a channel and returns their number.
+func (h *Hub) Publish(channel, payload string, commit core.Commit) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	to := h.channels[channel]
-	if len(to) == 0 {
-		return 0
+	if listeners := h.channels[channel]; len(listeners) > 0 {
+		b := redcon.AppendBulkString(redcon.AppendArray(nil, 3), "message")
+		b = redcon.AppendBulkString(redcon.AppendBulkString(b, channel), payload)
+		for s := range listeners {
+			n++
+			h.queue(s, b, commit)
+		}
 	}
-	b := redcon.AppendBulkString(redcon.AppendArray(nil, 3), "message")
-	b = redcon.AppendBulkString(redcon.AppendBulkString(b, channel), payload)
-	for s := range to {
-		if s.pending+len(b) > SubscriberBytes {
-			h.dropped++
+	for _, pattern := range h.inOrder {
+		if !matches(pattern, channel) {
 			continue
 		}
-		s.pending += len(b)
-		s.waiting = append(s.waiting, Message{b, commit})
-		s.Wake()
+		b := redcon.AppendBulkString(redcon.AppendArray(nil, 4), "pmessage")
+		b = redcon.AppendBulkString(redcon.AppendBulkString(b, pattern), channel)
+		b = redcon.AppendBulkString(b, payload)
+		for s := range h.patterns[pattern] {
+			n++
+			h.queue(s, b, commit)
+		}
 	}
-	return len(to)
+	return n
+}
+
+// queue adds a message, whose bytes are shared. The caller holds the lock.
+func (h *Hub) queue(s *Subscriber, b []byte, commit core.Commit) {
+	if s.bytes+len(b) > SubscriberBytes {
+		h.dropped++
+		return
+	}
+	s.bytes += len(b)
+	s.waiting = append(s.waiting, Message{b, commit})
+	s.some.Store(true)
+	s.Wake()
 }
 
 // Take returns the messages that wait for a subscriber.
 func (h *Hub) Take(s *Subscriber) []Message {
+	if !s.some.Load() {
+		return nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	waiting := s.waiting
-	s.waiting, s.pending = nil, 0
+	s.waiting, s.bytes = nil, 0
+	s.some.Store(false)
 	return waiting
 }
 
@@ -79,85 +138,106 @@ func (h *Hub) Dropped() uint64 {
 	return h.dropped
 }
 
-// Subscribed reports whether a client listens to any channel. It is called by the client's own session, which is the one that
-// changes its subscriptions.
-func (s *Subscriber) Subscribed() bool { return len(s.channels) > 0 }
-
-// Subscribe adds channels and appends the reply, one part for each.
+// Subscribe serves SUBSCRIBE and PSUBSCRIBE: it appends a reply for each name.
 func (h *Hub) Subscribe(s *Subscriber, b []byte, names []string) []byte {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	bytes := s.bytes
+	return h.add(s, b, "subscribe", names)
+}
+
+// SubscribePatterns is Subscribe for patterns of names.
+func (h *Hub) SubscribePatterns(s *Subscriber, b []byte, names []string) []byte {
+	return h.add(s, b, "psubscribe", names)
+}
+
+func (h *Hub) add(s *Subscriber, b []byte, word string, names []string) []byte {
+	bytes := s.channels.bytes + s.patterns.bytes
 	for _, name := range names {
 		bytes += len(name)
 	}
-	if len(s.channels)+len(names) > MaxSubscriptions || bytes > maxSubscriptionBytes {
+	if s.Count()+len(names) > MaxSubscriptions || bytes > MaxSubscriptionBytes {
 		return redcon.AppendError(b, "ERR too many subscriptions")
 	}
-	if h.channels == nil {
-		h.channels = make(map[string]map[*Subscriber]struct{})
-	}
-	if s.channels == nil {
-		s.channels = make(map[string]struct{})
-	}
-	for _, name := range names {
-		if h.channels[name] == nil {
-			h.channels[name] = make(map[*Subscriber]struct{})
-		}
-		if _, already := s.channels[name]; !already {
-			s.bytes += len(name)
-		}
-		h.channels[name][s] = struct{}{}
-		s.channels[name] = struct{}{}
-		b = appendSubscription(b, "subscribe", name, len(s.channels))
-	}
-	return b
+	return h.change(s, b, word, names, true)
 }
 
-// Unsubscribe removes channels, or all if none is named, and appends the reply, one part for each.
+// Unsubscribe serves UNSUBSCRIBE: it appends a reply for each name; without names for each channel of the client. Messages that
+// wait must have been written before.
 func (h *Hub) Unsubscribe(s *Subscriber, b []byte, names []string) []byte {
+	return h.drop(s, b, "unsubscribe", names, &s.channels)
+}
+
+// UnsubscribePatterns is Unsubscribe for patterns of names.
+func (h *Hub) UnsubscribePatterns(s *Subscriber, b []byte, names []string) []byte {
+	return h.drop(s, b, "punsubscribe", names, &s.patterns)
+}
+
+func (h *Hub) drop(s *Subscriber, b []byte, word string, names []string, own *nameSet) []byte {
+	if len(names) == 0 {
+		names = slices.Clone(own.names)
+	}
+	if len(names) == 0 {
+		b = redcon.AppendBulkString(redcon.AppendArray(b, 3), word)
+		return redcon.AppendInt(redcon.AppendNull(b), int64(s.Count()))
+	}
+	return h.change(s, b, word, names, false)
+}
+
+// change adds or removes channels or patterns of a client and appends a reply for each.
+func (h *Hub) change(s *Subscriber, b []byte, word string, names []string, on bool) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(names) == 0 {
-		for name := range s.channels {
-			names = append(names, name)
-		}
-		slices.Sort(names)
+	if h.channels == nil {
+		h.channels, h.patterns = map[string]map[*Subscriber]bool{}, map[string]map[*Subscriber]bool{}
 	}
-	if len(names) == 0 {
-		b = redcon.AppendBulkString(redcon.AppendArray(b, 3), "unsubscribe")
-		return redcon.AppendInt(redcon.AppendNull(b), 0)
+	patterns := word[0] == 'p'
+	index, own := h.channels, &s.channels
+	if patterns {
+		index, own = h.patterns, &s.patterns
 	}
 	for _, name := range names {
-		h.remove(s, name)
-		b = appendSubscription(b, "unsubscribe", name, len(s.channels))
+		if on {
+			if index[name] == nil {
+				index[name] = map[*Subscriber]bool{}
+				if patterns {
+					h.order(name, true)
+				}
+			}
+			index[name][s] = true
+			own.add(name)
+		} else {
+			if listeners := index[name]; listeners != nil {
+				if delete(listeners, s); len(listeners) == 0 {
+					delete(index, name)
+					if patterns {
+						h.order(name, false)
+					}
+				}
+			}
+			own.remove(name)
+		}
+		b = redcon.AppendBulkString(redcon.AppendArray(b, 3), word)
+		b = redcon.AppendInt(redcon.AppendBulkString(b, name), int64(s.Count()))
 	}
 	return b
 }
 
-func appendSubscription(b []byte, word, name string, n int) []byte {
-	b = redcon.AppendBulkString(redcon.AppendArray(b, 3), word)
-	return redcon.AppendInt(redcon.AppendBulkString(b, name), int64(n))
+// order adds a pattern to the ordered ones, or removes it.
+func (h *Hub) order(pattern string, add bool) {
+	at, _ := slices.BinarySearch(h.inOrder, pattern)
+	if add {
+		h.inOrder = slices.Insert(h.inOrder, at, pattern)
+	} else {
+		h.inOrder = slices.Delete(h.inOrder, at, at+1)
+	}
 }
 
-// remove ends one subscription. The caller holds the lock.
-func (h *Hub) remove(s *Subscriber, name string) {
-	if _, subscribed := s.channels[name]; !subscribed {
+// Count is the number of subscriptions of a client. It is used on the session's own loop.
+func (s *Subscriber) Count() int { return len(s.channels.names) + len(s.patterns.names) }
+
+// Leave ends all subscriptions of a client.
+func (h *Hub) Leave(s *Subscriber) {
+	if s.Count() == 0 {
 		return
 	}
-	s.bytes -= len(name)
-	delete(s.channels, name)
-	delete(h.channels[name], s)
-	if len(h.channels[name]) == 0 {
-		delete(h.channels, name)
-	}
-}
-
-// Leave ends all subscriptions of a client that is gone.
-func (h *Hub) Leave(s *Subscriber) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for name := range s.channels {
-		h.remove(s, name)
-	}
+	h.change(s, nil, "unsubscribe", slices.Clone(s.channels.names), false)
+	h.change(s, nil, "punsubscribe", slices.Clone(s.patterns.names), false)
 }

@@ -1,4 +1,4 @@
-package qless
+package resp
 
 // matches reports whether a name fits a pattern as Redis understands it: * ? [a-z] [^a] and \ before any of these. Only the
 // last star is tried anew, so that no pattern takes more than their product.

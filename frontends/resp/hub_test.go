@@ -1,0 +1,50 @@
+package resp
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// The hub and each client's own list stay in step, whoever comes and goes.
+func TestHubForgetsWhoHasLeft(t *testing.T) {
+	t.Parallel()
+	var h Hub
+	leaver, stayer := &Subscriber{Wake: func() {}}, &Subscriber{Wake: func() {}}
+	names := make([]string, 100)
+	for i := range names {
+		names[i] = "n" + strconv.Itoa(i)
+	}
+	h.Subscribe(leaver, nil, names)
+	h.SubscribePatterns(leaver, nil, names)
+	h.SubscribePatterns(stayer, nil, []string{"n1*", "n7"})
+	h.UnsubscribePatterns(leaver, nil, names[:10])
+	if !slices.IsSorted(h.inOrder) || len(h.inOrder) != len(h.patterns) {
+		t.Errorf("%d patterns are in order, of %d", len(h.inOrder), len(h.patterns))
+	}
+	h.Leave(leaver)
+	if !slices.Equal(h.inOrder, []string{"n1*", "n7"}) || len(h.channels) != 0 || leaver.Count() != 0 {
+		t.Errorf("left: %q and %d channels", h.inOrder, len(h.channels))
+	}
+	if n := h.Publish("n12", "x", 0); n != 1 || len(h.Take(stayer)) != 1 || len(h.Take(leaver)) != 0 {
+		t.Errorf("%d subscribers", n)
+	}
+}
+
+func TestSlowSubscriberLosesMessages(t *testing.T) {
+	t.Parallel()
+	var h Hub
+	s := &Subscriber{Wake: func() {}}
+	h.Subscribe(s, nil, []string{"c"})
+	payload := string(make([]byte, SubscriberBytes/2))
+	for range 3 {
+		h.Publish("c", payload, 0)
+	}
+	if n := len(h.Take(s)); n != 1 || h.Dropped() != 2 {
+		t.Errorf("%d messages, %d dropped", n, h.Dropped())
+	}
+	h.Publish("c", payload, 0)
+	if n := len(h.Take(s)); n != 1 {
+		t.Errorf("%d messages after it has read", n)
+	}
+}
