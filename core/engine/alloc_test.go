@@ -69,9 +69,9 @@ func TestAllocationsOfALife(t *testing.T) { //nolint:paralleltest // it counts a
 		commit     bool    // between the steps
 		most       float64 // a job
 	}{
-		{"background, in memory", engine.None, core.WatchNone, false, 1.2},
-		{"background, in one commit", engine.Sync, core.WatchNone, false, 1.2},
-		{"background, each step in a commit of its own", engine.Sync, core.WatchNone, true, 1.8},
+		{"background, in memory", engine.None, core.WatchNone, false, 0.2},
+		{"background, in one commit", engine.Sync, core.WatchNone, false, 0.2},
+		{"background, each step in a commit of its own", engine.Sync, core.WatchNone, true, 0.4},
 		{"foreground", engine.Sync, core.WatchStream, false, 2.2}, // the race detector costs one
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -200,6 +200,7 @@ func (m *Machine) unindex(h uint32, e *entry) {
 		m.dropCollected(m.transients[h])
 		delete(m.transients, h)
 	}
+	m.setFirstFail(h, e, 0)
 	if e.has(traced) {
 		delete(m.traces, h)
 	}

@@ -35,7 +35,7 @@ type checker struct {
 	tagged  int
 	groups  map[uint32]int // retrying and dead jobs, by number of the failure group
 
-	jobs, ids, uniques, extras, notes, traces, tallies, watchers, watching, timers, cached, collected int
+	jobs, ids, uniques, extras, notes, firstFails, traces, tallies, watchers, watching, timers, cached, collected int
 
 	leasedBy [len(core.Protocols)]int
 	clients  [len(core.Protocols)]int
@@ -87,6 +87,7 @@ func (c *checker) index() {
 		{"jobs with something unusual", len(m.optionals), c.extras},
 		{"bytes of results", m.collected, c.collected},
 		{"jobs with notes", len(m.transients), c.notes},
+		{"first failures", len(m.firstFails), c.firstFails},
 		{"traces", len(m.traces), c.traces},
 		{"tallies", len(m.tallies), c.tallies},
 		{"bytes in the cache", m.cached, c.cached},

@@ -40,6 +40,12 @@ func (c *checker) job(h uint32, e *entry) {
 	if e.has(hasOptional) != (m.optionals[h] != nil) || e.has(hasTransient) != (m.transients[h] != nil) {
 		c.fail("job %d: flags and side maps disagree", e.seq)
 	}
+	if at, ok := m.firstFails[h]; ok {
+		c.firstFails++
+		if at == 0 || e.fails == 0 {
+			c.fail("job %d with %d failures failed first at %d", e.seq, e.fails, at)
+		}
+	}
 	if _, ok := m.traces[h]; ok != e.has(traced) {
 		c.fail("job %d: flag and map of traces disagree", e.seq)
 	}

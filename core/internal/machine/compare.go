@@ -75,6 +75,7 @@ type shownJob struct {
 	laneSlots      [2]core.Instant
 	transient      transient
 	trace          string
+	firstFail      core.Instant
 	tally          core.Tally
 }
 
@@ -82,7 +83,7 @@ func (m *Machine) showJob(h uint32) shownJob {
 	e := *m.jobs.at(h)
 	s := shownJob{
 		queue: m.queues[e.queue].name, kind: m.typeOf(&e), group: m.groupName(&e), tags: m.tagsOf(h),
-		trace: fmt.Sprint(m.traces[h]), tally: m.tally(h, &e), state: m.timers.At(e.stateTimer), expires: m.timers.At(e.expiryTimer),
+		trace: fmt.Sprint(m.traces[h]), firstFail: m.firstFail(h, &e), tally: m.tally(h, &e), state: m.timers.At(e.stateTimer), expires: m.timers.At(e.expiryTimer),
 	}
 	if e.state == core.Leased {
 		s.holder = m.holderName(&e)

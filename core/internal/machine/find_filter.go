@@ -212,7 +212,7 @@ func (s *search) isPast(h uint32) bool {
 // matches reports whether a job matches, as far as the index can tell.
 func (s *search) matches(h uint32) bool {
 	e, f := s.m.jobs.at(h), s.f
-	if !s.states.has(e.state) || !s.hasQueue(e.queue) || s.cameLater(e) {
+	if !s.states.has(e.state) || !s.hasQueue(e.queue) || s.cameLater(h) {
 		return false
 	}
 	if s.plain {
@@ -238,11 +238,11 @@ func (s *search) hasQueue(n uint32) bool {
 
 // cameLater reports whether a job reached its position in the order after the list was begun: the list may have had it at another
 // position. Stamps in the future come from a time when the clock was ahead.
-func (s *search) cameLater(e *entry) bool {
+func (s *search) cameLater(h uint32) bool {
 	if s.order == core.OrderCreated {
 		return false // its position never changes
 	}
-	changed := e.changedAt()
+	changed := s.m.changedAt(h, s.m.jobs.at(h))
 	return changed > s.since && changed <= s.m.now
 }
 

@@ -231,11 +231,11 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	m.queues[e.queue].counts.Failed[by]++
 	m.watchFinish(by, e, true)
 	e.fails++
-	if e.failedAt == 0 {
-		e.failedAt = m.now
+	if m.firstFail(h, e) == 0 {
+		m.setFirstFail(h, e, m.now)
 	}
 	f := *failure
-	f.Count, f.FailedAt, f.NextAt = e.fails, e.failedAt, 0
+	f.Count, f.FailedAt, f.NextAt = e.fails, m.firstFail(h, e), 0
 	e.set(changed)
 	m.executed(h)
 	final := then.final || e.fails >= max(e.maxFails, 1) || e.has(ephemeral) || e.maxAttempts > 0 && e.attempts >= e.maxAttempts
@@ -254,6 +254,25 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 		} else {
 			m.retryAt(h, e, f.NextAt)
 		}
+	}
+}
+
+// firstFail is when a job failed first, zero if it has not. Few jobs fail: the instant is not in their entries.
+func (m *Machine) firstFail(h uint32, e *entry) core.Instant {
+	if e.fails == 0 {
+		return 0
+	}
+	return m.firstFails[h]
+}
+
+// setFirstFail sets when a job failed first, before its number of failures becomes zero.
+func (m *Machine) setFirstFail(h uint32, e *entry, at core.Instant) {
+	switch {
+	case e.fails == 0:
+	case at == 0:
+		delete(m.firstFails, h)
+	default:
+		m.firstFails[h] = at
 	}
 }
 

@@ -50,7 +50,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	i := core.JobInfo{
 		Seq: e.seq, Cursor: uint64(h), Queue: m.queues[e.queue].name, Type: m.typeOf(e), State: e.state, Reason: m.waitReason(h, e), Priority: e.priority(), Origin: e.origin,
 		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
-		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: min(e.changedAt(), m.now),
+		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: min(m.changedAt(h, e), m.now),
 		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
 		Epoch: e.epoch, LostLeases: int(e.lostLeases), Rerun: e.has(rerun), BodyBytes: int(e.bodyBytes), DoneFailed: e.has(doneFailed),
 	}
@@ -196,12 +196,12 @@ func (m *Machine) walked(r *core.Reply, op *core.ListJobs, only uint32, limit in
 func (e *entry) leaseSpan() time.Duration { return time.Duration(e.granted) * time.Millisecond }
 
 // changedAt is when a job entered its state, if known.
-func (e *entry) changedAt() core.Instant {
+func (m *Machine) changedAt(h uint32, e *entry) core.Instant {
 	switch e.state {
 	case core.Leased:
 		return e.leasedAt
 	case core.Retrying:
-		return max(e.leasedAt, e.failedAt) // older records have the first failure only
+		return max(e.leasedAt, m.firstFail(h, e)) // older records have the first failure only
 	case core.Scheduled, core.Blocked: // readyAt is in the future
 		return e.createdAt
 	case core.Ready:

@@ -55,6 +55,7 @@ const keptRoom = 1 << 16
 func (m *Machine) shrinkMaps() {
 	m.optionals = shrunk(m.optionals, &m.peaks.optionals)
 	m.transients = shrunk(m.transients, &m.peaks.transients)
+	m.firstFails = shrunk(m.firstFails, &m.peaks.firstFails)
 	m.traces = shrunk(m.traces, &m.peaks.traces)
 	m.tallies = shrunk(m.tallies, &m.peaks.tallies)
 	m.byID = shrunk(m.byID, &m.peaks.byID)
@@ -62,7 +63,7 @@ func (m *Machine) shrinkMaps() {
 }
 
 // mapPeaks are the largest sizes of maps since they were made.
-type mapPeaks struct{ optionals, transients, traces, tallies, byID, byUnique int }
+type mapPeaks struct{ optionals, transients, firstFails, traces, tallies, byID, byUnique int }
 
 // shrunk returns a new map with the entries of a map that had 64 times as many: few enough to copy them under the lock.
 func shrunk[K comparable, V any](from map[K]V, peak *int) map[K]V {

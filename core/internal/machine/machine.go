@@ -40,7 +40,8 @@ type Machine struct {
 	byID       map[digest]uint32
 	byUnique   map[digest]uint32
 	optionals  map[uint32]*optional
-	traces     map[uint32]string // Job.Trace of the jobs that have one
+	firstFails map[uint32]core.Instant // when jobs failed first; see firstFail
+	traces     map[uint32]string       // Job.Trace of the jobs that have one
 	transients map[uint32]*transient
 	tallies    map[uint32]core.Tally // of the jobs with Tallies, from the first event on
 	nextSeq    uint64
@@ -133,7 +134,7 @@ func New(o Options) *Machine {
 		opts: o, hash: newHasher(),
 		bySeq: seqIndex{pages: map[uint64]*seqPage{}},
 		byID:  map[digest]uint32{}, byUnique: map[digest]uint32{},
-		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, tallies: map[uint32]core.Tally{}, traces: map[uint32]string{},
+		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, firstFails: map[uint32]core.Instant{}, tallies: map[uint32]core.Tally{}, traces: map[uint32]string{},
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},

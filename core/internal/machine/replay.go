@@ -150,7 +150,8 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	if s.Placed {
 		e.clear(scheduledOrder)
 	}
-	e.attempts, e.fails, e.readyAt, e.failedAt = s.Attempts, s.Fails, s.ReadyAt, s.FailedAt
+	e.attempts, e.fails, e.readyAt = s.Attempts, s.Fails, s.ReadyAt
+	m.setFirstFail(h, e, s.FailedAt)
 	if s.Tally != (core.Tally{}) {
 		m.tallies[h] = s.Tally
 	}

@@ -45,7 +45,8 @@ func (m *Machine) runAgain(h uint32, e *entry, streamed, whole *core.Outcome) {
 		m.transients[h].failure = nil
 		m.dropCollected(m.transients[h])
 	}
-	e.attempts, e.fails, e.failedAt, e.lostLeases = 0, 0, 0, 0
+	m.setFirstFail(h, e, 0)
+	e.attempts, e.fails, e.lostLeases = 0, 0, 0
 	e.readyAt = m.now
 	e.clear(requeued | scheduledOrder)
 	e.set(changed)

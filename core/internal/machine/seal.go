@@ -129,7 +129,7 @@ func (m *Machine) rewriteJob(h uint32, e *entry, c *record.Change) {
 func (m *Machine) status(h uint32, e *entry) *record.Status {
 	s := &record.Status{
 		State: e.state, Requeued: e.has(requeued), Unlocked: e.has(unlocked), Broken: e.has(broken),
-		Attempts: e.attempts, Fails: e.fails, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, FailedAt: e.failedAt,
+		Attempts: e.attempts, Fails: e.fails, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, FailedAt: m.firstFail(h, e),
 		EpochAhead: e.epoch - e.attempts, Entries: e.entries, Rerun: e.has(rerun), LostLeases: e.lostLeases,
 	}
 	s.Group = m.groupName(e)

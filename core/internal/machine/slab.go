@@ -15,7 +15,6 @@ type entry struct {
 	readyAt   core.Instant // position in the queue; due time; time of death or completion
 	expiresAt core.Instant // as submitted, or the end of retention
 	leasedAt  core.Instant // start of the lease; Retrying: time of the failure; Ready: time of its return, if any
-	failedAt  core.Instant // the first failure
 
 	priorityLow uint32 // see entry.priority
 	queue       uint32
@@ -110,23 +109,24 @@ const (
 	pageSize = 1 << pageBits
 )
 
-// page holds neighbouring entries and, while any of them is in memory, their payloads.
-type page struct {
-	entries  [pageSize]entry
-	payloads *[pageSize]*core.Job
+// payloads are those of a page of entries, while any of them is in memory. They are not part of the page, so that a page of entries
+// takes a whole number of pages of memory.
+type payloads struct {
+	of       *[pageSize]*core.Job
 	resident int
 }
 
 // slab assigns handles, from 1.
 type slab struct {
-	pages []*page
-	free  []uint32
-	next  uint32
-	live  int
-	spare *[pageSize]*core.Job // empty, so that a nearly empty broker does not allocate a page per job
+	pages    []*[pageSize]entry // of neighbouring handles
+	payloads []payloads         // by page
+	free     []uint32
+	next     uint32
+	live     int
+	spare    *[pageSize]*core.Job // empty, so that a nearly empty broker does not allocate a page per job
 }
 
-func (s *slab) at(h uint32) *entry { return &s.pages[h>>pageBits].entries[h&(pageSize-1)] }
+func (s *slab) at(h uint32) *entry { return &s.pages[h>>pageBits][h&(pageSize-1)] }
 
 // alloc returns a zeroed entry.
 func (s *slab) alloc() (uint32, *entry) {
@@ -138,7 +138,7 @@ func (s *slab) alloc() (uint32, *entry) {
 	}
 	s.next++
 	if int(s.next>>pageBits) >= len(s.pages) {
-		s.pages = append(s.pages, &page{})
+		s.pages, s.payloads = append(s.pages, new([pageSize]entry)), append(s.payloads, payloads{})
 	}
 	return s.next, s.at(s.next)
 }
@@ -154,24 +154,24 @@ func (s *slab) release(h uint32) {
 }
 
 func (s *slab) payload(h uint32) *core.Job {
-	p := s.pages[h>>pageBits]
-	if p.payloads == nil {
+	p := s.payloads[h>>pageBits].of
+	if p == nil {
 		return nil
 	}
-	return p.payloads[h&(pageSize-1)]
+	return p[h&(pageSize-1)]
 }
 
 func (s *slab) setPayload(h uint32, j *core.Job) {
-	p := s.pages[h>>pageBits]
-	if p.payloads == nil {
+	p := &s.payloads[h>>pageBits]
+	if p.of == nil {
 		if j == nil {
 			return
 		}
-		if p.payloads, s.spare = s.spare, nil; p.payloads == nil {
-			p.payloads = &[pageSize]*core.Job{}
+		if p.of, s.spare = s.spare, nil; p.of == nil {
+			p.of = new([pageSize]*core.Job)
 		}
 	}
-	slot := &p.payloads[h&(pageSize-1)]
+	slot := &p.of[h&(pageSize-1)]
 	switch {
 	case *slot == nil && j != nil:
 		p.resident++
@@ -180,6 +180,6 @@ func (s *slab) setPayload(h uint32, j *core.Job) {
 	}
 	*slot = j
 	if p.resident == 0 {
-		p.payloads, s.spare = nil, p.payloads
+		p.of, s.spare = nil, p.of
 	}
 }

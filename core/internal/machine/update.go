@@ -158,7 +158,8 @@ func (m *Machine) setEntry(h uint32, e *entry, n *core.Job, set *core.JobChange)
 
 // setFails sets the number of failures and forgets the last one.
 func (m *Machine) setFails(h uint32, e *entry, n *core.Job, fails uint32) {
-	n.PriorFails, e.fails, e.failedAt = fails, fails, 0
+	m.setFirstFail(h, e, 0)
+	n.PriorFails, e.fails = fails, fails
 	e.clear(failureStored)
 	if e.state == core.Retrying || e.state == core.Dead {
 		m.leaveGroup(h, e)
