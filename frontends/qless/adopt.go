@@ -9,8 +9,8 @@ import (
 	"broker/core"
 )
 
-// learnJob takes over what the broker says of one job.
-func (t *tx) learnJob(n *found) {
+// syncJob takes over what the broker says of one job.
+func (t *tx) syncJob(n *found) {
 	j := t.m.jobOf(n, t)
 	switch {
 	case j == nil && n.info == nil:

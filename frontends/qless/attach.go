@@ -23,7 +23,7 @@ func (f *Frontend) attach() {
 		}
 	}
 	f.endMissing()
-	f.learn()
+	f.sync()
 	for _, q := range f.model.queues {
 		for _, jid := range q.sets[lockSet].slice(0, -1, false) {
 			f.followJob(f.model.jobs.get(jid))
@@ -47,7 +47,7 @@ func (f *Frontend) attachJob(info *core.JobInfo) {
 	}
 	j := f.model.jobs.get(jid)
 	if j == nil {
-		f.look(info.Seq)
+		f.markDirty(info.Seq)
 		return
 	}
 	seen.after, seen.lent = j.dependencies, j.broker.lent && seen.leased
@@ -57,7 +57,7 @@ func (f *Frontend) attachJob(info *core.JobInfo) {
 	j.broker, j.changed = seen, true
 	f.model.jobs.jids[info.Seq] = j.jid
 	if !j.agrees(info) {
-		f.look(info.Seq)
+		f.markDirty(info.Seq)
 	}
 }
 
@@ -88,7 +88,7 @@ func (j *job) agrees(i *core.JobInfo) bool {
 func (f *Frontend) endMissing() {
 	missing := f.model.jobs.unattached()
 	for part := range slices.Chunk(missing, attachAtOnce) {
-		t := f.newLearning()
+		t := f.newSync()
 		for _, jid := range part {
 			if j := f.model.jobs.get(jid); j != nil {
 				t.edit(j)

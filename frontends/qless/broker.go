@@ -114,7 +114,7 @@ func (t *tx) planJob(p *plan, j *job, noDependencies bool) {
 		t.planSubmission(p, j, want, noDependencies)
 	case want == running:
 		t.planLease(p, j)
-	case t.learning && (j.broker.leased || want == scheduled && j.broker.want == waiting): // taken, or due by the clock
+	case t.syncing && (j.broker.leased || want == scheduled && j.broker.want == waiting): // taken, or due by the clock
 	default:
 		t.planWait(p, j, want, noDependencies)
 	}
@@ -153,7 +153,7 @@ func (t *tx) planFailure(p *plan, j *job) {
 	then.want, then.leased = failed, false
 	p.add(j, op, then)
 	if j.foreign { // its own policy says what follows
-		t.f.look(j.broker.seq)
+		t.f.markDirty(j.broker.seq)
 	}
 }
 
@@ -256,7 +256,7 @@ func (t *tx) planLease(p *plan, j *job) {
 	ref := core.Ref{Seq: j.broker.seq}
 	then := j.broker
 	set, changed := t.changes(j)
-	if !t.learning && t.respawned(j) {
+	if !t.syncing && t.respawned(j) {
 		move := &core.Move{Ref: ref, If: j.condition(), Authority: core.ByAnyone, After: []core.Ref{}, Set: set, Queue: t.f.coreQueue(j.queue)}
 		waits := brokerJob{seq: j.broker.seq, want: waiting, queue: move.Queue}
 		p.submits = append(p.submits, step{op: move, j: j, then: waits})
@@ -269,7 +269,7 @@ func (t *tx) planLease(p *plan, j *job) {
 		p.add(j, op, then)
 	}
 	fresh := j.broker.want == running && j.broker.leased && !j.broker.lent && j.broker.worker == j.worker
-	if fresh || t.learning { // what others did is not undone
+	if fresh || t.syncing { // what others did is not undone
 		return
 	}
 	then.want, then.worker, then.leased, then.lent = running, j.worker, true, false

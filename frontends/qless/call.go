@@ -20,7 +20,7 @@ func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error
 		return nil, 0, core.ErrStopped
 	}
 	for range maxAttempts {
-		f.learn()
+		f.sync()
 		t := f.newTx(now)
 		if reply, err = run(t, a); err != nil {
 			t.rollback()
@@ -39,7 +39,7 @@ func (f *Frontend) call(argv []string) (reply any, commit core.Commit, err error
 			break
 		}
 		for _, j := range t.touched {
-			f.look(j.broker.seq)
+			f.markDirty(j.broker.seq)
 		}
 	}
 	return reply, f.newest, err
@@ -57,7 +57,7 @@ func (t *tx) commitChanges() error {
 
 // flush removes everything, inside enter.
 func (f *Frontend) flush() (core.Commit, error) {
-	f.learn()
+	f.sync()
 	f.model.jobs.pack()
 	t := f.newTx(f.model.lastNow)
 	for _, jid := range f.model.jobs.all() {

@@ -62,9 +62,9 @@ func (t *tx) apply(p *plan, docs []core.MetaEntry) error {
 	for i := range replies {
 		switch r := &replies[i]; {
 		case refused < 0:
-			t.took(steps[i], r.Replies)
+			t.applied(steps[i], r.Replies)
 		case r.Kind == core.Failed:
-			t.f.look(r.Seq)
+			t.f.markDirty(r.Seq)
 		default:
 			t.undoAccepted(steps[i], r.Replies)
 		}
@@ -75,8 +75,8 @@ func (t *tx) apply(p *plan, docs []core.MetaEntry) error {
 	return nil
 }
 
-// took notes what the broker has now.
-func (t *tx) took(steps []step, replies []core.Reply) {
+// applied notes what the broker has now.
+func (t *tx) applied(steps []step, replies []core.Reply) {
 	for i := range steps {
 		s := &steps[i]
 		then := s.then
@@ -133,7 +133,7 @@ func (t *tx) undoAccepted(steps []step, replies []core.Reply) {
 		if _, submitted := steps[i].op.(*core.Submit); submitted {
 			cancels = append(cancels, &core.Cancel{Ref: core.Ref{Seq: seq}})
 		} else {
-			t.f.look(seq)
+			t.f.markDirty(seq)
 		}
 	}
 	if len(cancels) > 0 {

@@ -27,9 +27,9 @@
 // in 148 buckets with a mean and a variance, in the day of the caller. Kept in the core, both would be wrong for every caller
 // whose clock differs, and for every replay of old calls.
 //
-//	EVALSHA ─ session ─ call ─ learn ─▶ command ─ tx ─▶ plan ─ Atomic{jobs, documents} ─▶ messages, reply ─ commit ─▶ socket
+//	EVALSHA ─ session ─ call ─ sync ──▶ command ─ tx ─▶ plan ─ Atomic{jobs, documents} ─▶ messages, reply ─ commit ─▶ socket
 //	                             ▲
-//	                             └─ events of jobs that other protocols have changed (learn.go, adopt.go)
+//	                             └─ events of jobs that other protocols have changed (sync.go, adopt.go)
 //
 // # Time
 //

@@ -214,7 +214,7 @@ func (t *tx) documents() []core.MetaEntry {
 	docs := make([]core.MetaEntry, 0, len(t.touched)+len(t.names))
 	for _, j := range t.touched {
 		switch {
-		case !j.gone && j.foreign && !j.known && t.learning: // the broker's job says it all
+		case !j.gone && j.foreign && !j.known && t.syncing: // the broker's job says it all
 		case !j.gone:
 			docs = append(docs, core.MetaEntry{Name: jobDoc(j.jid), Value: j.encode()})
 			j.known = true

@@ -57,7 +57,7 @@ type Frontend struct {
 	model   *model
 	client  core.ClientID // of the broker, in whose name commands are decided
 	replies []core.Reply
-	news    news
+	pending pendingEvents
 	newest  core.Commit // what replies rest on
 	leases  sortedSet   // jobs with a lease of the broker, by the time when others may take them
 
@@ -78,7 +78,7 @@ func New(b core.Broker, o Options) *Frontend {
 		o.MaxOutputBytes = defaultOutputBytes
 	}
 	f := &Frontend{broker: b, opts: o, model: newModel()}
-	f.news = news{ends: map[uint64]core.Event{}, queues: map[string]bool{}}
+	f.pending = pendingEvents{ends: map[uint64]core.Event{}, queues: map[string]bool{}}
 	f.scripts.known = map[string]bool{}
 	f.waiters.sessions = map[*session]core.Commit{}
 	return f

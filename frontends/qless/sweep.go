@@ -13,7 +13,7 @@ func (f *Frontend) Tick(now core.Instant) {
 	if !f.started || f.failed != nil || f.broker.Stopped() {
 		return
 	}
-	f.learn()
+	f.sync()
 	wall := seconds(now)
 	later := max(wall, f.model.lastNow)
 	var ops []core.Op

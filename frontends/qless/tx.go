@@ -23,7 +23,7 @@ type tx struct {
 	queues   []string // whose lists have lost something
 	messages []message
 	pauses   []core.Op
-	learning bool // it takes over what happened in the broker: the broker's jobs are not changed
+	syncing  bool // it takes over what happened in the broker: the broker's jobs are not changed
 }
 
 // message is published when the command is done.

@@ -21,8 +21,8 @@ var eventKinds = []core.EventKind{
 // eventBuffer is how many events may wait for the next command or tick. If more come, all jobs are looked at.
 const eventBuffer = 100_000
 
-// news is what is to be looked at.
-type news struct {
+// pendingEvents are the jobs and queues that other clients have changed since the last sync.
+type pendingEvents struct {
 	seqs   []uint64
 	ends   map[uint64]core.Event // the last events of jobs
 	queues map[string]bool       // paused or resumed
@@ -31,7 +31,7 @@ type news struct {
 
 // noteEvent keeps what an event is about.
 func (f *Frontend) noteEvent(ev *core.Event) {
-	n := &f.news
+	n := &f.pending
 	n.lost = n.lost || ev.Dropped > 0
 	switch {
 	case ev.Kind == core.EventQueuePaused || ev.Kind == core.EventQueueResumed:
@@ -46,10 +46,10 @@ func (f *Frontend) noteEvent(ev *core.Event) {
 	n.seqs = append(n.seqs, ev.Seq)
 }
 
-// look has a job looked at before the next command.
-func (f *Frontend) look(seq uint64) {
+// markDirty has a job compared with the broker before the next command.
+func (f *Frontend) markDirty(seq uint64) {
 	if seq != 0 {
-		f.news.seqs = append(f.news.seqs, seq)
+		f.pending.seqs = append(f.pending.seqs, seq)
 	}
 }
 
@@ -61,37 +61,37 @@ type found struct {
 	job  *core.Job
 }
 
-// learnAtOnce is how many jobs are taken over in one commit.
-const learnAtOnce = 5000
+// syncAtOnce is how many jobs are taken over in one commit.
+const syncAtOnce = 5000
 
-// learn takes over what has happened in the broker.
+// sync takes over what has happened in the broker.
 //
 // What the command replies may be known from the model alone. The answer to a question that costs nothing says what such a reply
 // rests on: in a cluster, that this broker has not been replaced.
-func (f *Frontend) learn() {
+func (f *Frontend) sync() {
 	f.one(&core.ReadMeta{})
-	n := f.news
+	n := f.pending
 	if len(n.seqs) == 0 && len(n.queues) == 0 && !n.lost {
 		return
 	}
-	f.news = news{ends: map[uint64]core.Event{}, queues: map[string]bool{}}
+	f.pending = pendingEvents{ends: map[uint64]core.Event{}, queues: map[string]bool{}}
 	if n.lost {
 		n.seqs = append(n.seqs, f.allSeqs()...)
 	}
 	slices.Sort(n.seqs)
 	n.seqs = slices.Compact(n.seqs)
-	f.learnQueues(n.queues)
-	for part := range slices.Chunk(n.seqs, learnAtOnce) {
-		f.learnJobs(part, n.ends)
-		if len(n.seqs) > learnAtOnce {
+	f.syncQueues(n.queues)
+	for part := range slices.Chunk(n.seqs, syncAtOnce) {
+		f.syncJobs(part, n.ends)
+		if len(n.seqs) > syncAtOnce {
 			f.model.jobs.pack()
 		}
 	}
 }
 
-// learnQueues takes over which queues were paused and resumed.
-func (f *Frontend) learnQueues(queues map[string]bool) {
-	t := f.newLearning()
+// syncQueues takes over which queues were paused and resumed.
+func (f *Frontend) syncQueues(queues map[string]bool) {
+	t := f.newSync()
 	for _, name := range sortedKeys(queues) {
 		if own, ok := strings.CutPrefix(name, f.opts.Namespace); ok {
 			t.markPaused(own, queues[name])
@@ -102,36 +102,36 @@ func (f *Frontend) learnQueues(queues map[string]bool) {
 	}
 	if err := t.commit(); err != nil {
 		t.rollback()
-		f.news.queues = queues
+		f.pending.queues = queues
 	}
 }
 
-// newLearning is a transaction at the latest time that is known.
-func (f *Frontend) newLearning() *tx {
+// newSync is a transaction at the latest time that is known.
+func (f *Frontend) newSync() *tx {
 	t := f.newTx(max(f.model.lastNow, seconds(f.broker.Now())))
-	t.learning = true
+	t.syncing = true
 	return t
 }
 
-// learnJobs takes over what has happened to jobs.
-func (f *Frontend) learnJobs(seqs []uint64, ends map[uint64]core.Event) {
+// syncJobs takes over what has happened to jobs.
+func (f *Frontend) syncJobs(seqs []uint64, ends map[uint64]core.Event) {
 	all := f.inspect(seqs, ends)
 	if len(all) == 0 {
 		return
 	}
-	t := f.newLearning()
+	t := f.newSync()
 	for i := range all {
 		t.noteBroker(&all[i])
 	}
 	for i := range all {
-		t.learnJob(&all[i])
+		t.syncJob(&all[i])
 	}
 	if err := t.commit(); err != nil {
 		t.rollback()
-		f.news.seqs = append(f.news.seqs, seqs...)
+		f.pending.seqs = append(f.pending.seqs, seqs...)
 		for i := range all {
 			if end := all[i].end; end != nil {
-				f.news.ends[all[i].seq] = *end
+				f.pending.ends[all[i].seq] = *end
 			}
 		}
 		return
