@@ -19,6 +19,7 @@ func Detach(dir string) (applied int, err error) {
 	n.log = newLogger(n.o.Log)
 	n.snaps = &snapshots{n: n, dir: n.dir(snapshotsDir)}
 	n.fsm = &fsm{n: n}
+	n.lease.clock = n.o.Clock
 	if _, err := os.Stat(n.dir(".")); err != nil {
 		return 0, fmt.Errorf("%s is not the folder of a node of a cluster: %w", dir, err)
 	}

@@ -13,9 +13,11 @@ import (
 
 // fsm applies what is committed to the store. raft calls its methods on one goroutine.
 type fsm struct {
-	n      *Node
-	parts  assembly
-	broken error // the store could not follow; nothing more is applied
+	n     *Node
+	parts assembly
+
+	applying stopwatch
+	broken   error // the store could not follow; nothing more is applied
 }
 
 var (
@@ -30,7 +32,9 @@ func (f *fsm) Apply(l *raft.Log) any {
 	}
 	entry, err := f.parts.add(l.Data)
 	if err == nil && entry != nil {
+		f.applying.start(f.n.lease.now().even)
 		err = f.n.store.Load().Apply(entry, l.Index)
+		f.applying.stop()
 	}
 	switch {
 	case err == nil:

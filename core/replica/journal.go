@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -18,6 +19,7 @@ type journal struct {
 	chain uint64 // of the last entry
 	buf   []byte
 	ended atomic.Bool
+	over  chan struct{} // closed by end
 
 	format          atomic.Int32 // of the entries
 	committedFormat atomic.Int32 // of the last one
@@ -33,14 +35,13 @@ func (j *journal) Append(e *record.Entry) error {
 	e.Epoch, e.Chain, e.Format = j.epoch, j.chain, int(j.format.Load())
 	j.buf = record.AppendEntry(j.buf[:0], e)
 	chain := record.ChainOf(j.buf)
-	var last raft.ApplyFuture
-	for _, part := range cut(j.buf, e.Position) {
-		last = j.raft.Apply(part, 0)
-	}
-	// The last part is committed, and applied, after all before it: if one of them was not, the last is refused.
-	err := last.Error()
-	if err == nil {
-		err, _ = last.Response().(error)
+	parts, done := cut(j.buf, e.Position), make(chan error, 1)
+	go func() { done <- j.replicate(parts) }() // ends with raft at the latest: a disk that hangs keeps it, and nothing else
+	var err error
+	select {
+	case err = <-done:
+	case <-j.over:
+		err = errLeadEnded
 	}
 	if err != nil {
 		j.ended.Store(true)
@@ -56,6 +57,29 @@ func (j *journal) Append(e *record.Entry) error {
 	j.chain = chain
 	j.committedFormat.Store(int32(e.Format)) //nolint:gosec // at most record.NewestFormat
 	return nil
+}
+
+// errLeadEnded is why an entry is not waited for any more.
+var errLeadEnded = errors.New("the lead has ended")
+
+// replicate has raft commit and apply the parts of an entry.
+func (j *journal) replicate(parts [][]byte) error {
+	var last raft.ApplyFuture
+	for _, part := range parts {
+		last = j.raft.Apply(part, 0)
+	}
+	// The last part is committed, and applied, after all before it: if one of them was not, the last is refused.
+	err := last.Error()
+	if err == nil {
+		err, _ = last.Response().(error)
+	}
+	return err
+}
+
+// end ends the journal with its lead.
+func (j *journal) end() {
+	j.ended.Store(true)
+	close(j.over)
 }
 
 // maxIdleBuf is the largest encoding buffer that is kept between entries.

@@ -29,6 +29,12 @@ func (n *Node) watchLead() {
 			if leads {
 				current = n.begin(n.lease.now())
 			}
+		case <-n.hangsChanged:
+			if n.hangs.Load() {
+				end()
+			} else if current == nil && n.raft.State() == raft.Leader { // the others could not elect another one
+				current = n.begin(n.lease.now())
+			}
 		case j := <-n.ended: // such as by a transfer that did not happen
 			if current == nil || current.journal != j {
 				continue
@@ -76,7 +82,7 @@ func (n *Node) openEpoch(term uint64) (*journal, record.Position, error) {
 		return nil, record.Position{}, err
 	}
 	at := n.store.Load().Position()
-	j := &journal{raft: n.raft, epoch: term, chain: at.Chain}
+	j := &journal{raft: n.raft, epoch: term, chain: at.Chain, over: make(chan struct{})}
 	j.format.Store(int32(at.Format)) //nolint:gosec // at most record.NewestFormat
 	return j, at, j.Append(&record.Entry{
 		Position: record.Position{Number: at.Number + 1, At: n.o.Clock.Now()}, Prev: at.Number, Batch: &record.CommitBatch{},

@@ -23,7 +23,10 @@ const recentBytes = 8 << 20
 //
 //	version │ type │ term │ time, ns │ n, extensions │ data      numbers are varints
 type logStore struct {
-	log *store.Log
+	log         *store.Log
+	now         func() time.Duration // nil: nobody watches how long writes take
+	writing     stopwatch
+	beforeWrite func() // see Options
 
 	mu     sync.Mutex // guards the fields below
 	recent []*raft.Log
@@ -85,12 +88,24 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 		}
 		encoded[i] = encodeLog(l)
 	}
-	if err := s.log.Append(logs[0].Index, encoded); err != nil {
+	if err := s.append(logs[0].Index, encoded); err != nil {
 		s.forget(0)
 		return err
 	}
 	s.remember(logs)
 	return nil
+}
+
+// append writes entries, and lets watchHang see how long that takes.
+func (s *logStore) append(first uint64, encoded [][]byte) error {
+	if s.now != nil {
+		s.writing.start(s.now())
+		defer s.writing.stop()
+	}
+	if s.beforeWrite != nil {
+		s.beforeWrite()
+	}
+	return s.log.Append(first, encoded)
 }
 
 // remember keeps entries that were just written.

@@ -42,19 +42,21 @@ type Node struct {
 	stage    stage
 	peers    map[string]*peerStatus // the other members, by id
 
-	store     atomic.Pointer[store.Store]
-	standby   standby
-	lease     lease
-	yielded   atomic.Uint64 // term whose leader has given its lease up
-	logs      *logStore
-	snaps     *snapshots
-	fsm       *fsm
-	trans     *transport
-	raft      *raft.Raft // set before stage is member
-	notify    chan bool
-	ended     chan *journal // that have failed; capacity 1, since one more says no more
-	left      chan string   // ids of leaders from which a connection has ended; capacity 1
-	unflushed atomic.Uint64 // entries since the store was last flushed, about
+	store        atomic.Pointer[store.Store]
+	standby      standby
+	lease        lease
+	hangs        atomic.Bool   // the disk does not answer
+	yielded      atomic.Uint64 // term whose leader has given its lease up
+	logs         *logStore
+	snaps        *snapshots
+	fsm          *fsm
+	trans        *transport
+	raft         *raft.Raft // set before stage is member
+	notify       chan bool
+	ended        chan *journal // that have failed; capacity 1, since one more says no more
+	hangsChanged chan struct{} // capacity 1
+	left         chan string   // ids of leaders from which a connection has ended; capacity 1
+	unflushed    atomic.Uint64 // entries since the store was last flushed, about
 
 	serving   atomic.Bool // this node leads, and serves clients
 	diskLow   atomic.Bool // less than MinFreeDisk is free
@@ -95,7 +97,7 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 	}
 	n := &Node{
 		o: o, self: self, log: newLogger(o.Log), peers: make(map[string]*peerStatus), notify: make(chan bool, 16),
-		ended: make(chan *journal, 1), left: make(chan string, 1),
+		ended: make(chan *journal, 1), left: make(chan string, 1), hangsChanged: make(chan struct{}, 1),
 		leads: make(chan *Leadership, 1), failed: make(chan error, 1), closed: make(chan struct{}),
 	}
 	n.stream = newStream(n)
@@ -290,7 +292,7 @@ func (n *Node) start() error {
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	n.logs = &logStore{log: l}
+	n.logs = &logStore{log: l, now: func() time.Duration { return n.lease.now().even }, beforeWrite: n.o.beforeWrite}
 	n.trans = &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,
@@ -318,6 +320,7 @@ func (n *Node) start() error {
 	n.running.Go(n.watchDisk)
 	n.running.Go(n.watchMembers)
 	n.running.Go(n.watchLeader)
+	n.running.Go(n.watchHang)
 	return nil
 }
 
@@ -445,7 +448,7 @@ func (l *Leadership) Serving(yes bool) { l.n.serving.Store(yes) }
 func (l *Leadership) Lost() <-chan struct{} { return l.lost }
 
 func (l *Leadership) end() {
-	l.journal.ended.Store(true)
+	l.journal.end()
 	l.n.serving.Store(false)
 	close(l.lost)
 	l.n.giveBackStandby(l.standby)

@@ -47,6 +47,8 @@ type Options struct {
 	Log func(level slog.Level, text string, fields ...any)
 
 	flushEntries uint64               // tests flush earlier; zero: defaultFlush
+	beforeWrite  func()               // tests delay writes of the log; nil: none
+	hangFor      time.Duration        // tests have less patience; zero: hangFor
 	interrupt    func(step int) error // tests end the founding of a cluster after a step of it
 	newestFormat int                  // that this node says it reads; tests make it an older program's
 }
@@ -87,6 +89,7 @@ const defaultFlush = 10_000
 
 func (o Options) withDefaults() Options {
 	o.flushEntries = cmp.Or(o.flushEntries, defaultFlush)
+	o.hangFor = cmp.Or(o.hangFor, hangFor)
 	if o.ElectionTimeout <= 0 {
 		o.ElectionTimeout = defaultElection
 	}

@@ -339,10 +339,14 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 		if err != nil {
 			return nil, err
 		}
-		if c := s.track(conn, s.open, ""); c != nil {
-			return c, nil
+		c := s.track(conn, s.open, "")
+		if c == nil {
+			return nil, net.ErrClosed
 		}
-		return nil, net.ErrClosed
+		if s.n.hangs.Load() { // after it is tracked: one of the two sees the other
+			return nil, errors.Join(errHang, c.Close())
+		}
+		return c, nil
 	}
 	return nil, fmt.Errorf("call %s: %w", to, ErrNotMember)
 }
