@@ -25,6 +25,7 @@ type Config struct {
 	Faktory   Faktory             `toml:"faktory"`
 	Qless     Qless               `toml:"qless"`
 	Conveyor  Conveyor            `toml:"conveyor"`
+	Beanstalk Beanstalk           `toml:"beanstalk"`
 	Limits    Limits              `toml:"limits"`
 	Tracing   Tracing             `toml:"tracing"`
 	Cluster   Cluster             `toml:"cluster"`
@@ -115,6 +116,11 @@ type Conveyor struct {
 	Password string `toml:"password" doc:"password that clients give with AUTH; a value that starts with a slash names a file" guards:"access"`
 }
 
+// Beanstalk is the port for clients of beanstalkd.
+type Beanstalk struct {
+	Protocol
+}
+
 // Limits restrict what one client can make the broker hold in memory.
 type Limits struct {
 	OutputBytes Size `toml:"output_bytes" doc:"bytes of output that may wait for a slow reader; 0: as much as the protocol's largest replies need"`
@@ -187,5 +193,7 @@ func Default() Config {
 		Qless:   Qless{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
 
 		Conveyor: Conveyor{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
+
+		Beanstalk: Beanstalk{Protocol: Protocol{Listen: "off", MaxBody: 65_535}},
 	}
 }

@@ -21,6 +21,7 @@ func (c *Config) WireProtocols() []WireProtocol {
 		{Name: "faktory", Protocol: &c.Faktory.Protocol, Password: &c.Faktory.Password, HasTypes: true},
 		{Name: "qless", Protocol: &c.Qless.Protocol, Password: &c.Qless.Password, HasTypes: true},
 		{Name: "conveyor", Protocol: &c.Conveyor.Protocol, Password: &c.Conveyor.Password, HasTypes: true},
+		{Name: "beanstalk", Protocol: &c.Beanstalk.Protocol},
 	}
 }
 

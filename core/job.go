@@ -14,10 +14,11 @@ const (
 	HTTP
 	Qless
 	Conveyor
+	Beanstalk
 )
 
 // Protocols lists all protocols, for tables and metrics.
-var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP, Qless, Conveyor}
+var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP, Qless, Conveyor, Beanstalk}
 
 func (p Protocol) String() string {
 	switch p {
@@ -35,19 +36,33 @@ func (p Protocol) String() string {
 		return "qless"
 	case Conveyor:
 		return "conveyor"
+	case Beanstalk:
+		return "beanstalk"
 	}
 	return "unknown"
+}
+
+// ProtocolNames are the names of the protocols that clients speak.
+func ProtocolNames() []string {
+	names := make([]string, 0, len(Protocols)-1)
+	for _, p := range Protocols {
+		if p != Internal {
+			names = append(names, p.String())
+		}
+	}
+	return names
 }
 
 // QueueLifetime says how long a queue is known that only its jobs have created.
 type QueueLifetime uint8
 
 // QueueWhileUsed: until some minutes after its last job. QueueUntilRestart: until the process ends. QueueForGood: after a
-// restart too, if one of its jobs was stored.
+// restart too, if one of its jobs was stored. QueueWhileHeld: while it has jobs or HoldQueue keeps it.
 const (
 	QueueWhileUsed QueueLifetime = iota
 	QueueUntilRestart
 	QueueForGood
+	QueueWhileHeld
 )
 
 // QueueLifetime is how long clients of the protocol expect the queues of their jobs to be listed.
@@ -57,6 +72,8 @@ func (p Protocol) QueueLifetime() QueueLifetime {
 		return QueueWhileUsed
 	case Faktory:
 		return QueueForGood
+	case Beanstalk:
+		return QueueWhileHeld
 	case Internal, Gearman, HTTP, Qless, Conveyor:
 	}
 	return QueueUntilRestart

@@ -10,6 +10,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/access"
+	"broker/frontends/beanstalk"
 	"broker/frontends/conveyor"
 	"broker/frontends/eventloop"
 	"broker/frontends/faktory"
@@ -62,6 +63,10 @@ func (p *process) buildFrontends() frontendSet {
 		"gearman": g,
 		"faktory": f,
 		"qless":   q,
+		"beanstalk": beanstalk.New(guard(core.Beanstalk, c.Beanstalk.Principal), beanstalk.Options{
+			MaxBodyBytes: int(c.Beanstalk.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),
+			Namespace: c.Beanstalk.Namespace, Route: p.routes.of("beanstalk", c), Audit: p.auditChange, Version: version,
+		}),
 		"conveyor": conveyor.New(guard(core.Conveyor, c.Conveyor.Principal), conveyor.Options{
 			Access: p.access, Audit: p.auditChange,
 			Password: c.Conveyor.Password, MaxBodyBytes: int(c.Conveyor.MaxBody), MaxOutputBytes: int(c.Limits.OutputBytes),

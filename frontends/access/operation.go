@@ -46,6 +46,14 @@ func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 		return mayJob(b, p, op.Ref, Produce)
 	case *core.SendData, *core.Release, *core.Sleep, *core.CancelLease, *core.NameClient, *core.ReadMeta, *core.WriteMeta:
 		return true // of what the client holds, or the front-end's own
+	case *core.HoldQueue:
+		return true // it keeps a name, and shows nothing
+	case *core.Move:
+		return givesBack(op) && mayJob(b, p, op.Ref, Consume) || p.MayAll(Operate)
+	case *core.Update:
+		return ofWorker(&op.Set, &op.If) && mayJob(b, p, op.Ref, Consume) || p.MayAll(Operate)
+	case *core.LeaseJob:
+		return op.ByConn && mayJob(b, p, op.Ref, Consume) || p.MayAll(Operate)
 	case *core.Atomic:
 		return !slices.ContainsFunc(op.Ops, func(op core.Op) bool { return !c.allows(b, p, op) })
 	}
@@ -81,6 +89,18 @@ func allowsOperator(b core.Broker, p *Principal, op core.Op) bool {
 		return p.MayAll(Read)
 	}
 	return p.MayAll(Operate)
+}
+
+// givesBack reports whether a move only returns a job from its worker to its queue.
+func givesBack(op *core.Move) bool {
+	return op.Authority == core.ByHolder && op.Queue == "" && op.After == nil && ofWorker(&op.Set, &op.If)
+}
+
+// ofWorker reports whether a change of a job that is leased is one that a worker may make as it gives the job back.
+func ofWorker(set *core.JobChange, is *core.Condition) bool {
+	rest := *set
+	rest.Priority, rest.Exhausted, rest.Attributes = nil, nil, nil
+	return rest == (core.JobChange{}) && len(is.States) == 1 && is.States[0] == core.Leased
 }
 
 // register notes that a client works for a queue, if it may.

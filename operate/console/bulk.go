@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"broker/core"
 	"broker/operate/service"
 )
 
@@ -185,4 +186,4 @@ func pageOf(back, otherwise string) string {
 }
 
 // protocolNames are the protocols of clients.
-var protocolNames = []string{"workq", "gearman", "faktory", "http"}
+var protocolNames = core.ProtocolNames()

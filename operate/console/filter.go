@@ -32,7 +32,7 @@ var filterFields = []filterField{
 	{Name: "error_class", Label: "error class", set: textField(func(f *service.JobFilter) *string { return &f.ErrorClass })},
 	{Name: "failure_group", Label: "failure group", set: textField(func(f *service.JobFilter) *string { return &f.FailureGroup })},
 	{
-		Name: "origin", Label: "submitted by", many: true, Choices: []string{"workq", "gearman", "faktory", "http", "internal"},
+		Name: "origin", Label: "submitted by", many: true, Choices: append(core.ProtocolNames(), core.Internal.String()),
 		set: listField(func(f *service.JobFilter) *[]string { return &f.Origins }),
 	},
 	{Name: "worker", Label: "worker", set: textField(func(f *service.JobFilter) *string { return &f.Worker })},

@@ -20,7 +20,7 @@ type AuditEntry struct {
 	At      time.Time `json:"at"`
 	Who     string    `json:"who" doc:"name of the principal"`
 	Address string    `json:"address,omitempty" doc:"of the connection"`
-	Via     string    `json:"via,omitempty" doc:"http, console, workq, gearman, faktory or qless"`
+	Via     string    `json:"via,omitempty" doc:"http, console, or the protocol of the client"`
 	Action  string    `json:"action" example:"queue.pause"`
 	Target  string    `json:"target,omitempty" doc:"name of the queue, job, …"`
 	Detail  string    `json:"detail,omitempty"`

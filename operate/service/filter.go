@@ -123,7 +123,7 @@ func ParseStates(names []string) (states []core.State, err error) {
 func parseOrigin(name string) (core.Protocol, error) {
 	i := slices.IndexFunc(core.Protocols[:], func(p core.Protocol) bool { return p.String() == name })
 	if i < 0 {
-		return 0, invalid("origin", "%q is not one of internal, workq, gearman, faktory, http, qless", name)
+		return 0, invalid("origin", "%q is not one of internal, %s", name, strings.Join(core.ProtocolNames(), ", "))
 	}
 	return core.Protocols[i], nil
 }

@@ -17,7 +17,7 @@ import (
 // Faktory worker, a Workq or HTTP client.
 type Worker struct {
 	ID          string     `json:"id" example:"conn:17" doc:"conn:N is a connection, worker:NAME a worker process"`
-	Protocol    string     `json:"protocol" enum:"internal,workq,gearman,faktory,http"`
+	Protocol    string     `json:"protocol" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk"`
 	Name        string     `json:"name,omitempty" doc:"the client's word for itself"`
 	Address     string     `json:"address,omitempty"`
 	Identity    string     `json:"identity,omitempty" doc:"subject of the TLS certificate"`
@@ -126,7 +126,7 @@ func parseProtocol(name string) (core.Protocol, error) {
 	if name == "" {
 		return core.Internal, nil
 	}
-	return 0, invalid("protocol", "%q is not one of workq, gearman, faktory, http, qless", name)
+	return 0, invalid("protocol", "%q is not one of %s", name, strings.Join(core.ProtocolNames(), ", "))
 }
 
 func connectionOf(info *core.ClientInfo) Worker {

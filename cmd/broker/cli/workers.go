@@ -50,7 +50,7 @@ func workersCommand() *cobra.Command {
 		Args:  noArgs,
 	}
 	conn, out := addConnection(cmd), addFormat(cmd)
-	protocol := cmd.Flags().String("protocol", "", "workq, gearman, faktory or http")
+	protocol := cmd.Flags().String("protocol", "", "only those of this protocol, such as workq")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := conn.open()
 		if err != nil {

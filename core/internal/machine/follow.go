@@ -26,7 +26,11 @@ func (m *Machine) Forget(seq uint64) {
 	delete(m.restoring.usedUp, seq)
 	delete(m.restoring.scheduled, seq)
 	delete(m.restoring.unstored, seq)
-	if e.origin.QueueLifetime() != core.QueueWhileUsed {
+	switch lifetimeOf(e.origin) {
+	case whileWaitedOn, overRestarts, untilDropped:
+	case afterUse:
+		q.used--
+	case untilRestart:
 		q.lasting--
 	}
 	m.detach(h, e)

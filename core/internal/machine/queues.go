@@ -49,6 +49,7 @@ type jobQueue struct {
 	slots        uint32            // leases that count against the throttle
 	perWorker    map[uint64]uint32 // the same by holder; see slotFor
 	lasting      int               // restored jobs that make it known until the next restart; until Restored only
+	used         int               // likewise until it was idle for long
 }
 
 // lifetime says how long the name of a queue stays known that has no jobs, workers or settings.
@@ -64,8 +65,12 @@ const (
 
 // lifetimeOf is that of a queue which has had a job of a protocol, unless the job is stored; see retainQueue.
 func lifetimeOf(origin core.Protocol) lifetime {
-	if origin.QueueLifetime() == core.QueueWhileUsed {
+	switch origin.QueueLifetime() {
+	case core.QueueWhileHeld:
+		return whileWaitedOn
+	case core.QueueWhileUsed:
 		return afterUse
+	case core.QueueUntilRestart, core.QueueForGood:
 	}
 	return untilRestart
 }

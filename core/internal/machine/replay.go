@@ -87,7 +87,11 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	m.setNow(now)
 	j := r.Job
 	n, q := m.queueNamed(j.Queue)
-	if j.Origin.QueueLifetime() != core.QueueWhileUsed {
+	switch lifetimeOf(j.Origin) {
+	case whileWaitedOn, overRestarts, untilDropped:
+	case afterUse:
+		q.used++
+	case untilRestart:
 		q.lasting++
 	}
 	m.nextSeq = max(m.nextSeq, j.Seq+1)
@@ -302,8 +306,11 @@ func (m *Machine) restoredQueues() {
 			m.known(q, untilRestart)
 			q.lasting = 0
 		}
-		if q.jobs() > 0 {
+		if q.used > 0 {
 			m.known(q, afterUse)
+			q.used = 0
+		}
+		if q.jobs() > 0 {
 			m.meters.Mark(&q.watch)
 		}
 	}

@@ -1,0 +1,328 @@
+package beanstalk
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"broker/core"
+)
+
+// verb numbers the commands for their counters.
+type verb uint8
+
+const (
+	verbPut verb = iota
+	verbPeek
+	verbPeekReady
+	verbPeekDelayed
+	verbPeekBuried
+	verbReserve
+	verbReserveTimeout
+	verbDelete
+	verbRelease
+	verbUse
+	verbWatch
+	verbIgnore
+	verbBury
+	verbKick
+	verbTouch
+	verbStats
+	verbStatsJob
+	verbStatsTube
+	verbListTubes
+	verbListTubeUsed
+	verbListTubesWatched
+	verbPauseTube
+	verbQuit
+	verbReserveJob
+	verbKickJob
+
+	verbs
+)
+
+// command is one verb.
+type command struct {
+	verb verb
+	args bool // a space and arguments follow
+	bare bool // without its space it is malformed, not unknown
+	run  func(*Session, *pipeline, *args)
+}
+
+// commands by their first word; put has a body and is not here.
+var commands = map[string]command{
+	"peek":                 {verbPeek, true, false, (*Session).peek},
+	"peek-ready":           {verbPeekReady, false, false, (*Session).peekReady},
+	"peek-delayed":         {verbPeekDelayed, false, false, (*Session).peekDelayed},
+	"peek-buried":          {verbPeekBuried, false, false, (*Session).peekBuried},
+	"reserve":              {verbReserve, false, false, (*Session).reserve},
+	"reserve-with-timeout": {verbReserveTimeout, true, true, (*Session).reserveWithTimeout},
+	"reserve-job":          {verbReserveJob, true, true, (*Session).reserveJob},
+	"delete":               {verbDelete, true, false, (*Session).remove},
+	"release":              {verbRelease, true, false, (*Session).release},
+	"bury":                 {verbBury, true, false, (*Session).bury},
+	"touch":                {verbTouch, true, false, (*Session).touch},
+	"use":                  {verbUse, true, false, (*Session).use},
+	"watch":                {verbWatch, true, false, (*Session).watch},
+	"ignore":               {verbIgnore, true, false, (*Session).ignore},
+	"kick":                 {verbKick, true, false, (*Session).kick},
+	"kick-job":             {verbKickJob, true, false, (*Session).kickJob},
+	"stats":                {verbStats, false, false, (*Session).stats},
+	"stats-job":            {verbStatsJob, true, true, (*Session).statsJob},
+	"stats-tube":           {verbStatsTube, true, true, (*Session).statsTube},
+	"list-tubes":           {verbListTubes, false, false, (*Session).listTubes},
+	"list-tube-used":       {verbListTubeUsed, false, false, (*Session).listTubeUsed},
+	"list-tubes-watched":   {verbListTubesWatched, false, false, (*Session).listTubesWatched},
+	"pause-tube":           {verbPauseTube, true, true, (*Session).pauseTube},
+	"quit":                 {verbQuit, false, false, (*Session).quit},
+}
+
+// count counts a well-formed command.
+func (s *Session) count(v verb) { s.front.commands[v].Add(1) }
+
+// id reads the only argument of a command. If it is malformed, the command is answered and ok is false.
+func (s *Session) id(p *pipeline, a *args, v verb) (core.Ref, bool) {
+	id := a.number(math.MaxUint64)
+	if !a.end() {
+		p.say(badFormat)
+		return core.Ref{}, false
+	}
+	s.count(v)
+	if id == 0 { // no job has this number, and a Ref without one would name a job by text
+		p.say(notFound)
+		return core.Ref{}, false
+	}
+	return core.Ref{Seq: id}, true
+}
+
+func (s *Session) peek(p *pipeline, a *args) {
+	if ref, ok := s.id(p, a, verbPeek); ok {
+		p.Ask(&core.Inspect{Tag: p.expect(pending{answer: answerPeek, large: true}), Ref: ref})
+	}
+}
+
+func (s *Session) peekReady(p *pipeline, _ *args) {
+	s.count(verbPeekReady)
+	tag := p.expect(pending{answer: answerFirst, large: true})
+	p.Ask(&core.ListJobs{Tag: tag, Queue: s.front.queue(s.used), State: core.Ready, Limit: 1})
+}
+
+func (s *Session) peekDelayed(p *pipeline, _ *args) {
+	s.count(verbPeekDelayed)
+	s.peekOrder(p, core.OrderDue)
+}
+
+func (s *Session) peekBuried(p *pipeline, _ *args) {
+	s.count(verbPeekBuried)
+	s.peekOrder(p, core.OrderDied)
+}
+
+// peekOrder answers with the first job of the used tube in an order.
+func (s *Session) peekOrder(p *pipeline, order core.Order) {
+	s.flush(p)
+	found, _ := s.first(order, 1, "")
+	if len(found) == 0 {
+		p.say(notFound)
+		return
+	}
+	p.Ask(&core.Inspect{Tag: p.expect(pending{answer: answerPeek, large: true}), Ref: core.Ref{Seq: found[0].Seq}})
+}
+
+func (s *Session) remove(p *pipeline, a *args) {
+	ref, ok := s.id(p, a, verbDelete)
+	if !ok {
+		return
+	}
+	_, held := s.held[ref.Seq]
+	replies := 2
+	if held {
+		replies++
+	}
+	tag := p.expect(pending{answer: answerDelete, seq: ref.Seq, left: replies})
+	if held {
+		op := p.Completes.Next()
+		*op = core.Complete{Tag: tag, Ref: ref, Authority: core.ByHolder}
+		p.Ask(op)
+	}
+	p.Ask(&core.Inspect{Tag: tag, Ref: ref, Brief: true})
+	p.Ask(&core.Cancel{Tag: tag, Ref: ref, If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Blocked, core.Dead)})
+}
+
+func (s *Session) release(p *pipeline, a *args) {
+	id, pri, delay := a.number(math.MaxUint64), a.small(), a.small()
+	if !a.end() {
+		p.say(badFormat)
+		return
+	}
+	s.count(verbRelease)
+	l, held := s.held[id]
+	if !held {
+		p.say(notFound)
+		return
+	}
+	op := &core.Move{
+		Tag: p.expect(pending{answer: answerRelease, seq: id}), Ref: core.Ref{Seq: id}, If: core.InState(core.Leased), Authority: core.ByHolder,
+		Set: core.JobChange{Priority: l.changed(pri)},
+	}
+	if delay > 0 {
+		op.ReadyAt = s.front.broker.Now().Add(seconds(delay))
+	}
+	if l.ours && delay != l.delay {
+		op.Set.Attributes = new([]byte)
+		*op.Set.Attributes = appendDelay(nil, delay)
+	}
+	p.Ask(op)
+}
+
+func (s *Session) bury(p *pipeline, a *args) {
+	id, pri := a.number(math.MaxUint64), a.small()
+	if !a.end() {
+		p.say(badFormat)
+		return
+	}
+	s.count(verbBury)
+	l, held := s.held[id]
+	if !held {
+		p.say(notFound)
+		return
+	}
+	ref, dead := core.Ref{Seq: id}, core.ExhaustedBury
+	p.Ask(&core.Atomic{Tag: p.expect(pending{answer: answerBury, seq: id}), Ops: []core.Op{
+		&core.Update{Ref: ref, If: core.InState(core.Leased), Set: core.JobChange{Priority: l.changed(pri), Exhausted: &dead}},
+		&core.Fail{Ref: ref, Authority: core.ByHolder, Final: true, Failure: &core.Failure{Type: "Buried"}},
+	}})
+}
+
+func (s *Session) touch(p *pipeline, a *args) {
+	ref, ok := s.id(p, a, verbTouch)
+	if !ok {
+		return
+	}
+	l, held := s.held[ref.Seq]
+	if !held {
+		p.say(notFound)
+		return
+	}
+	op := p.Reports.Next()
+	*op = core.Report{Tag: p.expect(pending{answer: answerTouch, seq: ref.Seq}), Ref: ref, Authority: core.ByHolder, Heartbeat: true}
+	if l.span > 0 {
+		op.LeaseUntil = s.front.broker.Now().Add(l.span)
+	}
+	p.Ask(op)
+}
+
+func (s *Session) reserve(p *pipeline, _ *args) {
+	s.count(verbReserve)
+	s.take(p, forEver)
+}
+
+func (s *Session) reserveWithTimeout(p *pipeline, a *args) {
+	timeout := a.number(math.MaxInt32)
+	if !a.end() {
+		p.say(badFormat)
+		return
+	}
+	s.count(verbReserveTimeout)
+	s.take(p, seconds(timeout))
+}
+
+func (s *Session) reserveJob(p *pipeline, a *args) {
+	ref, ok := s.id(p, a, verbReserveJob)
+	if !ok {
+		return
+	}
+	s.works()
+	tag := p.expect(pending{answer: answerReserveJob, seq: ref.Seq, large: true})
+	p.Ask(&core.LeaseJob{
+		Tag: tag, Ref: ref, If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Dead), ByConn: true, Dead: true,
+	})
+	p.Ask(&core.Inspect{Tag: tag, Ref: ref})
+}
+
+// tubeName reads the only argument of a command; ok is false if it is malformed, and the command is answered.
+func (s *Session) tubeName(p *pipeline, a *args, v verb) (name string, ok bool) {
+	b := a.name()
+	if !a.end() {
+		p.say(badFormat)
+		return "", false
+	}
+	s.count(v)
+	return string(b), true
+}
+
+func (s *Session) use(p *pipeline, a *args) {
+	name, ok := s.tubeName(p, a, verbUse)
+	if !ok {
+		return
+	}
+	if name != s.used {
+		s.flush(p) // what came before is about the other tube
+		s.hold(name)
+		s.free(s.used)
+		s.front.tubes.change(s.used, func(t *tube) { t.using-- })
+		s.front.tubes.change(name, func(t *tube) { t.using++ })
+		s.used = name
+	}
+	p.say("USING " + name + crlf)
+}
+
+func (s *Session) watch(p *pipeline, a *args) {
+	name, ok := s.tubeName(p, a, verbWatch)
+	if !ok {
+		return
+	}
+	if !slices.Contains(s.watched, name) {
+		if len(s.watched) == maxWatched {
+			p.say(outOfMemory)
+			return
+		}
+		s.hold(name)
+		s.front.tubes.change(name, func(t *tube) { t.watching++ })
+		s.watched, s.queues = append(s.watched, name), nil
+	}
+	p.say(string(appendNumber(nil, "WATCHING", uint64(len(s.watched)))))
+}
+
+func (s *Session) ignore(p *pipeline, a *args) {
+	name, ok := s.tubeName(p, a, verbIgnore)
+	if !ok {
+		return
+	}
+	if i := slices.Index(s.watched, name); i >= 0 {
+		if len(s.watched) == 1 {
+			p.say(notIgnored)
+			return
+		}
+		s.flush(p)
+		s.free(name)
+		s.front.tubes.change(name, func(t *tube) { t.watching-- })
+		s.watched, s.queues = slices.Delete(s.watched, i, i+1), nil
+	}
+	p.say(string(appendNumber(nil, "WATCHING", uint64(len(s.watched)))))
+}
+
+func (s *Session) kickJob(p *pipeline, a *args) {
+	if ref, ok := s.id(p, a, verbKickJob); ok {
+		p.Ask(&core.Enqueue{
+			Tag: p.expect(pending{answer: answerKickJob}), Ref: ref, If: core.InState(core.Dead, core.Scheduled, core.Retrying),
+		})
+	}
+}
+
+func (s *Session) listTubeUsed(p *pipeline, _ *args) {
+	s.count(verbListTubeUsed)
+	p.say("USING " + s.used + crlf)
+}
+
+func (s *Session) listTubesWatched(p *pipeline, _ *args) {
+	s.count(verbListTubesWatched)
+	p.say(string(appendYAML(nil, list(s.watched))))
+}
+
+func (s *Session) quit(p *pipeline, _ *args) {
+	s.flush(p)
+	s.shutdown()
+}
+
+// seconds is a span of the protocol.
+func seconds(n uint64) time.Duration { return time.Duration(n) * time.Second } //nolint:gosec // at most 32 bits

@@ -1,0 +1,71 @@
+package beanstalk
+
+import (
+	"errors"
+
+	"broker/core"
+)
+
+// Replies without arguments.
+const (
+	badFormat     = "BAD_FORMAT" + crlf
+	unknown       = "UNKNOWN_COMMAND" + crlf
+	outOfMemory   = "OUT_OF_MEMORY" + crlf
+	internalError = "INTERNAL_ERROR" + crlf
+	draining      = "DRAINING" + crlf
+	notFound      = "NOT_FOUND" + crlf
+	notIgnored    = "NOT_IGNORED" + crlf
+	tooBig        = "JOB_TOO_BIG" + crlf
+	expectedCRLF  = "EXPECTED_CRLF" + crlf
+	deadlineSoon  = "DEADLINE_SOON" + crlf
+	timedOut      = "TIMED_OUT" + crlf
+	deleted       = "DELETED" + crlf
+	released      = "RELEASED" + crlf
+	buried        = "BURIED" + crlf
+	touched       = "TOUCHED" + crlf
+	kicked        = "KICKED" + crlf
+	paused        = "PAUSED" + crlf
+)
+
+// wireErrors has a row for each kind of refusal. Clients know no other words than those of the reference.
+var wireErrors = []struct {
+	kind error
+	text string
+}{
+	{core.ErrNotFound, notFound},
+	{core.ErrNoQueue, notFound},
+	{core.ErrDuplicate, internalError},
+	{core.ErrNotUnique, outOfMemory},
+	{core.ErrNotLeased, notFound},
+	{core.ErrNotHolder, notFound},
+	{core.ErrFinished, notFound},
+	{core.ErrFull, outOfMemory},
+	{core.ErrBusy, outOfMemory},
+	{core.ErrInvalid, notFound},
+	{core.ErrDiskFull, outOfMemory},
+	{core.ErrStopped, internalError},
+	{core.ErrDraining, draining},
+	{core.ErrShutdown, draining},
+	{core.ErrNoBatch, notFound},
+	{core.ErrBatchState, notFound},
+	{core.ErrConflict, notFound},
+	{core.ErrHasDependents, notFound},
+	{core.ErrNoSchedule, notFound},
+	{core.ErrForbidden, unknown},
+	{core.ErrNoLimit, notFound},
+	{core.ErrConfigured, outOfMemory},
+}
+
+// errorText is the reply for err; DRAINING is a reply to put only.
+func errorText(err error, put bool) string {
+	for _, row := range wireErrors {
+		if !errors.Is(err, row.kind) {
+			continue
+		}
+		if row.text == draining && !put {
+			return internalError
+		}
+		return row.text
+	}
+	return internalError
+}

@@ -1,0 +1,124 @@
+package beanstalk
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/access"
+)
+
+// Options of the front-end; zero values mean the defaults.
+type Options struct {
+	MaxBodyBytes   int // of a job. Default: 65,535
+	MaxOutputBytes int // unsent output of a connection. Default: 16 MiB
+
+	// Namespace is the prefix of all queues of this front-end. Clients do not see it.
+	Namespace string
+
+	// Audit reports the changes of clients that a person may ask about. It is called on an event loop and must not block. May be
+	// nil.
+	Audit func(access.Change)
+
+	// Route changes queue and type at submission, as for Workq. Nil: no change.
+	Route func(queue, typ string) (string, string)
+
+	Version string // in stats
+}
+
+// Limits.
+const (
+	defaultBodyBytes   = 65_535
+	defaultOutputBytes = 16 << 20
+
+	// pauseAt is how much a session writes before the event loop sends it.
+	pauseAt = 256 << 10
+
+	// maxWatched limits the tubes of one connection, each of which is a queue while it is watched.
+	maxWatched = 16_384
+)
+
+// defaultTube is the tube that connections use and watch at first.
+const defaultTube = "default"
+
+// Frontend makes sessions.
+type Frontend struct {
+	broker    core.Broker
+	opts      Options
+	pipelines frontends.Pool[pipeline]
+	tubes     tubes
+	id        string
+	host      string
+
+	commands    [verbs]atomic.Uint64
+	connections atomic.Int64
+	producers   atomic.Int64
+	workers     atomic.Int64
+	waiting     atomic.Int64
+	opened      atomic.Uint64
+}
+
+var _ frontends.Frontend = (*Frontend)(nil)
+
+// New makes a front-end on a broker.
+func New(b core.Broker, o Options) *Frontend {
+	if o.MaxBodyBytes <= 0 {
+		o.MaxBodyBytes = defaultBodyBytes
+	}
+	if o.MaxOutputBytes <= 0 {
+		o.MaxOutputBytes = defaultOutputBytes
+	}
+	if o.Version == "" {
+		o.Version = "1.12"
+	}
+	f := &Frontend{broker: b, opts: o, tubes: tubes{byName: make(map[string]*tube)}}
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // never fails
+	f.id = "b" + hex.EncodeToString(id)[1:]
+	f.host, _ = os.Hostname() // empty: unknown
+	return f
+}
+
+// Name implements frontends.Frontend.
+func (f *Frontend) Name() string { return "beanstalk" }
+
+// Limits implements frontends.Frontend.
+func (f *Frontend) Limits() frontends.Limits {
+	return frontends.Limits{MaxInput: 2 * (f.opts.MaxBodyBytes + maxLine), MaxOutput: f.opts.MaxOutputBytes}
+}
+
+// Tick implements frontends.Frontend: nothing is done by the clock.
+func (f *Frontend) Tick(core.Instant) {}
+
+// Open implements frontends.Frontend.
+func (f *Frontend) Open(c frontends.Conn) frontends.Session {
+	f.connections.Add(1)
+	f.opened.Add(1)
+	s := &Session{front: f, conn: c, used: defaultTube, watched: []string{defaultTube}}
+	s.client = frontends.OpenClient(f.broker, core.Beanstalk, c, nil)
+	s.hold(s.used)
+	s.hold(s.used)
+	f.tubes.change(defaultTube, func(t *tube) { t.using, t.watching = t.using+1, t.watching+1 })
+	return s
+}
+
+// queue is the name of a tube in the core.
+func (f *Frontend) queue(tube string) string { return f.opts.Namespace + tube }
+
+// tube is the name of a queue for clients; ok is false for one outside of their namespace, or with a name that no tube may have.
+func (f *Frontend) tube(queue string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(queue, f.opts.Namespace)
+	return name, ok && validName([]byte(name))
+}
+
+// Overflow is the refusal of a connection above the connection limit.
+func (f *Frontend) Overflow() []byte { return []byte(outOfMemory) }
+
+// internal applies an operation of the front-end itself.
+func (f *Frontend) internal(op core.Op) []core.Reply {
+	return core.DoOnce(access.Unguarded(f.broker), core.Internal, op)
+}

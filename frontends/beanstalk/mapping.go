@@ -1,0 +1,178 @@
+package beanstalk
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+
+	"broker/core"
+)
+
+// usualPri is the pri of jobs of normal priority.
+const usualPri = 1024
+
+// priorityOf is a pri in the core.
+func priorityOf(pri uint64) int64 { return usualPri - int64(pri) } //nolint:gosec // 32 bits
+
+// priOf is the priority of a job of any origin as clients see it.
+func priOf(priority int64) uint64 {
+	return uint64(min(max(usualPri-priority, 0), math.MaxUint32)) //nolint:gosec // not negative
+}
+
+// newJob makes the job of a put.
+func (s *Session) newJob(pri, delay, ttr uint64, body []byte) *core.Job {
+	job := &core.Job{
+		Origin: core.Beanstalk, Queue: s.usedQueue(), Body: bytes.Clone(body), Priority: priorityOf(pri), LeaseFor: leaseFor(ttr),
+		Exhausted: core.ExhaustedBury, SeqOrder: true, Tallies: core.TallyMoves,
+	}
+	if delay > 0 {
+		job.ReadyAt = s.front.broker.Now().Add(seconds(delay))
+		job.Attributes = appendDelay(nil, delay)
+	}
+	if s.front.opts.Namespace != "" {
+		job.Type = s.used
+	}
+	if s.front.opts.Route != nil {
+		queue, typ := s.front.opts.Route(s.used, s.used)
+		if queue != s.used {
+			job.Queue = queue
+		}
+		job.Type = typ
+	}
+	return job
+}
+
+// maxLease is the longest lease that the core keeps exactly, about 49 days.
+const maxLease = (math.MaxUint32 - 1) * time.Millisecond
+
+// leaseFor is the span of a ttr: 0 counts as 1.
+func leaseFor(ttr uint64) time.Duration { return min(seconds(max(ttr, 1)), maxLease) }
+
+// attributes are the fields of a job of this protocol that the core does not know.
+type attributes struct {
+	Delay uint64 `json:"delay,omitempty"` // seconds, as it was asked for last
+}
+
+// appendDelay writes the attributes of a job; a job without a delay has none.
+func appendDelay(b []byte, delay uint64) []byte {
+	if delay == 0 {
+		return b
+	}
+	b = strconv.AppendUint(append(b, `{"delay":`...), delay, 10)
+	return append(b, '}')
+}
+
+// delayOf is the delay of a job of this protocol.
+func delayOf(j *core.Job) uint64 {
+	var a attributes
+	if j == nil || j.Origin != core.Beanstalk || len(j.Attributes) == 0 || json.Unmarshal(j.Attributes, &a) != nil {
+		return 0
+	}
+	return a.Delay
+}
+
+// lease is a job that the connection holds.
+type lease struct {
+	until    core.Instant  // its end; zero: none
+	span     time.Duration // of its ttr; zero: none
+	priority int64
+	tube     string
+	ours     bool   // it is of this protocol
+	delay    uint64 // of its attributes
+}
+
+// changed is the priority to set for a pri that a client sends back; nil: it is the one that the job has.
+func (l *lease) changed(pri uint64) *int64 {
+	if priOf(l.priority) == pri {
+		return nil
+	}
+	p := priorityOf(pri)
+	return &p
+}
+
+// leased remembers a job that is handed to the client.
+func (s *Session) leased(seq uint64, g *core.Grant, j *core.Job) {
+	l := lease{span: g.LeaseFor, priority: j.Priority, ours: j.Origin == core.Beanstalk, delay: delayOf(j)}
+	if g.LeaseFor > 0 {
+		l.until = g.LeasedAt.Add(g.LeaseFor)
+	}
+	l.tube, _ = s.front.tube(j.Queue)
+	if s.held == nil {
+		s.held = make(map[uint64]lease)
+	}
+	s.held[seq] = l
+	s.noteSoon(l.until)
+}
+
+func answerPut(_ *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+	return appendNumber(b, "INSERTED", r.Seq), true
+}
+
+func answerPeek(_ *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+	if r.Info.State == core.Done || r.Info.Job == nil {
+		return append(b, notFound...), true
+	}
+	return appendJob(b, "FOUND", r.Seq, r.Info.Job.Body), true
+}
+
+func answerFirst(_ *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+	if len(r.Jobs) == 0 || r.Jobs[0].Job == nil {
+		return append(b, notFound...), true
+	}
+	return appendJob(b, "FOUND", r.Jobs[0].Seq, r.Jobs[0].Job.Body), true
+}
+
+// answerDelete sees up to three replies: to Complete, if the client held the job, to Inspect, and to Cancel, for jobs that
+// nobody holds.
+func answerDelete(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool) {
+	if r.Kind == core.Inspected {
+		p.tube, _ = s.front.tube(r.Info.Queue)
+		return b, false
+	}
+	if l, held := s.held[p.seq]; held {
+		p.tube = l.tube
+		delete(s.held, p.seq)
+	}
+	s.front.tubes.change(p.tube, func(t *tube) { t.deletes++ })
+	s.noteDelete(p.seq)
+	return append(b, deleted...), true
+}
+
+func answerRelease(s *Session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
+	delete(s.held, p.seq)
+	return append(b, released...), true
+}
+
+func answerBury(s *Session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
+	delete(s.held, p.seq)
+	return append(b, buried...), true
+}
+
+func answerTouch(s *Session, b []byte, p *pending, _ *core.Reply) ([]byte, bool) {
+	if l := s.held[p.seq]; l.span > 0 {
+		l.until = s.front.broker.Now().Add(l.span)
+		s.held[p.seq] = l
+		s.noteSoon(l.until)
+	}
+	return append(b, touched...), true
+}
+
+func answerKickJob(_ *Session, b []byte, _ *pending, _ *core.Reply) ([]byte, bool) {
+	return append(b, kicked...), true
+}
+
+// answerReserveJob sees the reply to LeaseJob and then to Inspect, which has the body.
+func answerReserveJob(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool) {
+	if r.Kind == core.Accepted {
+		grant := r.Lease
+		p.lease, p.commit = &grant, r.Commit
+		return b, false
+	}
+	if p.lease == nil || r.Info.Job == nil {
+		return append(b, notFound...), true
+	}
+	s.leased(r.Seq, p.lease, r.Info.Job)
+	return appendJob(b, "RESERVED", r.Seq, r.Info.Job.Body), true
+}

@@ -1,0 +1,63 @@
+package beanstalk
+
+import (
+	"broker/core"
+	"broker/frontends"
+)
+
+// pipeline is what one call of Feed or Deliver works with.
+type pipeline struct {
+	frontends.Pipeline[pending]
+	due bool // the pipeline must run before the next command
+}
+
+// pending is a command in the pipeline. Its answer is text, or made of the broker's replies.
+type pending struct {
+	text     string
+	answer   answer
+	seq      uint64 // of the job that the command names
+	tube     string // of that job, once it is known
+	put      bool
+	left     int         // replies that are to come, if a refusal among them is not the answer unless it is the last
+	large    bool        // the answer may be large
+	commit   core.Commit // of an earlier reply
+	answered bool
+	lease    *core.Grant
+}
+
+// answer appends the answer that a reply leads to; false: it comes with a later reply.
+type answer func(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool)
+
+// maxPipeline is how many commands are decided together.
+const maxPipeline = 64
+
+// begin takes a pipeline for the time of one call; end gives it back.
+func (s *Session) begin() *pipeline {
+	p := s.front.pipelines.Get()
+	p.Begin(&s.tag)
+	return p
+}
+
+func (s *Session) end(p *pipeline) {
+	p.reset()
+	s.front.pipelines.Put(p)
+}
+
+// reset empties the pipeline for the next round.
+func (p *pipeline) reset() {
+	p.Reset()
+	p.due = false
+}
+
+// say adds an answer that needs no broker.
+func (p *pipeline) say(text string) {
+	p.Local(pending{text: text})
+	p.due = p.due || p.Len() == maxPipeline
+}
+
+// expect adds a command that the broker answers and returns the tag for its operations.
+func (p *pipeline) expect(c pending) (tag uint64) {
+	tag = p.Expect(c)
+	p.due = p.due || c.large || p.Len() == maxPipeline
+	return tag
+}

@@ -1,0 +1,141 @@
+package beanstalk
+
+import (
+	"math"
+	"time"
+
+	"broker/core"
+)
+
+// forEver is the timeout of a reserve without one.
+const forEver = time.Duration(math.MaxInt64)
+
+// lastSecond is the part of a lease in which reserve returns DEADLINE_SOON.
+const lastSecond = time.Second
+
+// reserving is the reserve that a session is blocked on.
+type reserving struct {
+	tag   uint64       // zero: none
+	until core.Instant // its own timeout; zero: it waits for ever
+	reads bool         // it has a job, whose body is being read from the disk
+}
+
+// take reserves a job of the watched tubes, waiting until timeout.
+func (s *Session) take(p *pipeline, timeout time.Duration) {
+	s.flush(p) // the leases of the session are now as the client knows them
+	s.works()
+	s.wait = reserving{}
+	if timeout != forEver {
+		s.wait.until = s.front.broker.Now().Add(timeout)
+	}
+	s.lease(p)
+}
+
+// lease asks for a job until the timeout, or until the last second of a lease of the client begins.
+func (s *Session) lease(p *pipeline) {
+	now := s.front.broker.Now()
+	until := s.wait.until
+	if until == 0 {
+		until = now.Add(24 * time.Hour)
+	}
+	if soon := s.soon(now); soon != 0 && soon < until {
+		until = soon
+	}
+	if until <= now || s.eof {
+		until = 0
+	}
+	op := p.Leases.Next()
+	*op = core.Lease{
+		Queues: s.watchedQueues(), Pick: core.PickFirst, Holder: core.HeldByConn, Deadline: until, Late: !s.eof,
+	}
+	op.Tag = p.Expect(pending{answer: answerReserve})
+	s.wait.tag = op.Tag
+	p.Ask(op)
+	p.due = true
+}
+
+// noteSoon notes the end of a lease of the client; zero: it has none.
+func (s *Session) noteSoon(until core.Instant) {
+	if at := until.Add(-lastSecond); until != 0 && (s.soonAt == 0 || at < s.soonAt) {
+		s.soonAt = at
+	}
+}
+
+// soon is when the last second of the client's next lease to end begins, or earlier; zero if it has none. When that time has
+// come it is exact: leases that have ended without the client are forgotten.
+func (s *Session) soon(now core.Instant) core.Instant {
+	if s.soonAt == 0 || now < s.soonAt {
+		return s.soonAt
+	}
+	s.soonAt = 0
+	for seq, l := range s.held {
+		if l.until == 0 {
+			continue
+		}
+		if l.until <= now || l.until.Add(-lastSecond) <= now && !s.stillHolds(seq) {
+			delete(s.held, seq)
+			continue
+		}
+		s.noteSoon(l.until)
+	}
+	return s.soonAt
+}
+
+// stillHolds reports whether the client has a job: others may have cancelled or moved it.
+func (s *Session) stillHolds(seq uint64) bool {
+	op := &core.Report{Ref: core.Ref{Seq: seq}, Authority: core.ByHolder, Heartbeat: true}
+	for _, r := range s.front.broker.Do(s.client, []core.Op{op}, nil) {
+		if r.Kind == core.Accepted {
+			return true
+		}
+	}
+	return false
+}
+
+// answerReserve writes the job, DEADLINE_SOON or TIMED_OUT; it waits again if only a lease of the client came near its end that
+// the client has lost or prolonged meanwhile.
+func answerReserve(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+	switch r.Kind {
+	case core.Assigned:
+		s.leased(r.Seq, &r.Lease, r.Job)
+		b = appendJob(b, "RESERVED", r.Seq, r.Job.Body)
+	case core.NothingReady, core.TimedOut:
+		now := s.front.broker.Now()
+		soon := s.soon(now)
+		switch {
+		case soon != 0 && soon <= now:
+			b = append(b, deadlineSoon...)
+		case !s.eof && (s.wait.until == 0 || now < s.wait.until):
+			s.again = true
+			return b, false
+		default:
+			b = append(b, timedOut...)
+		}
+	}
+	s.endWait()
+	return b, true
+}
+
+// beginWait counts a connection that waits; endWait ends that.
+func (s *Session) beginWait() {
+	if !s.waits {
+		s.waits = true
+		s.front.waiting.Add(1)
+		s.eachWatched(func(t *tube) { t.waiting++ })
+	}
+}
+
+func (s *Session) endWait() {
+	s.wait = reserving{}
+	if s.waits {
+		s.waits = false
+		s.front.waiting.Add(-1)
+		s.eachWatched(func(t *tube) { t.waiting-- })
+	}
+}
+
+func (s *Session) eachWatched(fn func(*tube)) {
+	for _, name := range s.watched {
+		s.front.tubes.change(name, fn)
+	}
+}

@@ -1,0 +1,473 @@
+package beanstalk
+
+import (
+	"math"
+	"strconv"
+
+	"broker/core"
+	"broker/frontends"
+	"broker/frontends/access"
+)
+
+// Session is one connection.
+type Session struct {
+	front  *Frontend
+	conn   frontends.Conn
+	client core.ClientID
+	tag    uint64 // of the last command
+
+	scanned  int    // bytes of unread input without a line end
+	needed   int    // input bytes that the command needs at least; zero: unknown
+	skip     uint64 // bytes of a refused body that are to come
+	skipLine bool   // the line at hand is too long and is skipped
+	closing  bool   // no more input is read
+	eof      bool   // the client has closed its sending side
+
+	used    string
+	usedIn  string // its queue in the core; empty: not made yet
+	watched []string
+	queues  []string // those of watched in the core; nil: not made yet
+
+	held   map[uint64]lease // jobs of the client
+	soonAt core.Instant     // see soon
+	wait   reserving        // the reserve that waits
+	waits  bool             // it counts as waiting
+	again  bool             // the reserve has to ask once more
+
+	produces, consumes bool // it counts as a producer, as a worker
+}
+
+var (
+	_ frontends.Session         = (*Session)(nil)
+	_ frontends.Blocker         = (*Session)(nil)
+	_ frontends.HalfCloseWaiter = (*Session)(nil)
+	_ frontends.Stopper         = (*Session)(nil)
+
+	_ frontends.Responder[pending] = (*Session)(nil)
+)
+
+// Feed implements frontends.Session.
+func (s *Session) Feed(in []byte) int {
+	if s.closing {
+		return len(in)
+	}
+	if s.Blocked() || len(in) < s.needed {
+		return 0
+	}
+	p := s.begin()
+	defer s.end(p)
+	used := 0
+	for len(in) > used && !s.closing && !s.Blocked() {
+		n, more := s.step(p, in[used:])
+		used += n
+		if !more {
+			break
+		}
+		if p.due {
+			s.flush(p)
+			if s.conn.Out().Len() > pauseAt {
+				return used // so that the loop sends before the next command
+			}
+		}
+	}
+	s.flush(p)
+	if s.closing {
+		return len(in)
+	}
+	return used
+}
+
+// step runs the first command of the input, or skips a part of what is not one. More is false if it needs more input.
+func (s *Session) step(p *pipeline, in []byte) (used int, more bool) {
+	s.needed = 0
+	if s.skip > 0 {
+		used = int(min(s.skip, uint64(len(in)))) //nolint:gosec // a length
+		s.skip -= uint64(used)                   //nolint:gosec // a length
+		return used, s.skip == 0
+	}
+	line, n := cutLine(in, min(s.scanned, len(in)))
+	if n == 0 {
+		return s.wantLineEnd(in)
+	}
+	s.scanned = 0
+	switch {
+	case s.skipLine || n > maxLine || !validLine(line):
+		s.skipLine = false
+		p.say(badFormat)
+	case len(line) >= 4 && string(line[:4]) == "put ":
+		return s.put(p, line[3:], n, in)
+	case frontends.IsHTTP(line):
+		s.flush(p)
+		s.shutdown()
+	default:
+		s.runLine(p, line)
+	}
+	return n, true
+}
+
+// wantLineEnd keeps an incomplete line, or skips the part of one that is too long.
+func (s *Session) wantLineEnd(in []byte) (used int, more bool) {
+	if len(in) < maxLine {
+		s.scanned = len(in)
+		return 0, false
+	}
+	s.skipLine, s.scanned = true, 0
+	used = len(in)
+	if in[used-1] == '\r' { // perhaps the first half of the line end
+		used--
+		s.scanned = 1
+	}
+	return used, false
+}
+
+// runLine runs a command without a body.
+func (s *Session) runLine(p *pipeline, line []byte) {
+	word := line
+	for i, c := range line {
+		if c == ' ' {
+			word = line[:i]
+			break
+		}
+	}
+	cmd, known := commands[string(word)]
+	a := &args{rest: line[len(word):]}
+	switch {
+	case !known:
+		p.say(unknown)
+	case cmd.args && len(a.rest) == 0 && !cmd.bare:
+		p.say(unknown)
+	case cmd.args == (len(a.rest) == 0):
+		p.say(badFormat)
+	default:
+		cmd.run(s, p, a)
+	}
+}
+
+// put runs "put pri delay ttr bytes", whose line is the first n bytes of in, once its body is complete.
+func (s *Session) put(p *pipeline, rest []byte, n int, in []byte) (used int, more bool) {
+	a := &args{rest: rest}
+	pri, delay, ttr, size := a.small(), a.small(), a.small(), a.small()
+	if !a.end() {
+		p.say(badFormat)
+		if size, ok := bodySize(rest); ok {
+			s.skip = size + uint64(len(crlf))
+		}
+		return n, true
+	}
+	if size > uint64(s.front.opts.MaxBodyBytes) { //nolint:gosec // positive
+		s.count(verbPut)
+		p.say(tooBig)
+		s.skip = size + uint64(len(crlf))
+		return n, true
+	}
+	end := n + int(size) //nolint:gosec // bounded above
+	if len(in) < end+len(crlf) {
+		s.needed = end + len(crlf)
+		return 0, false
+	}
+	s.count(verbPut)
+	if string(in[end:end+len(crlf)]) != crlf {
+		p.say(expectedCRLF)
+		s.flush(p)
+		s.shutdown()
+		return n, false
+	}
+	if !s.produces {
+		s.produces = true
+		s.front.producers.Add(1)
+	}
+	op := p.Submits.Next()
+	op.Job = s.newJob(pri, delay, ttr, in[n:end])
+	op.Tag = p.expect(pending{answer: answerPut, put: true})
+	p.Ask(op)
+	return end + len(crlf), true
+}
+
+// works counts the connection as a worker.
+func (s *Session) works() {
+	if !s.consumes {
+		s.consumes = true
+		s.front.workers.Add(1)
+	}
+}
+
+// flush runs the pipeline; a reserve may be left waiting.
+func (s *Session) flush(p *pipeline) {
+	for p.Len() > 0 {
+		p.Run(s.front.broker, s.client, s)
+		p.reset()
+		s.waitAgain(p)
+	}
+}
+
+// waitAgain has the waiting reserve ask once more if it must.
+func (s *Session) waitAgain(p *pipeline) {
+	if s.again {
+		s.again = false
+		s.lease(p)
+		return
+	}
+	if s.wait.tag != 0 {
+		s.beginWait()
+	}
+}
+
+// Respond implements frontends.Responder.
+func (s *Session) Respond(p *pending, r *core.Reply) {
+	if r == nil {
+		s.conn.Out().WriteString(p.text)
+		return
+	}
+	if p.left > 0 {
+		p.left--
+	}
+	if p.answered {
+		return
+	}
+	if r.Kind == core.Reading {
+		s.wait.reads = true
+		return
+	}
+	if r.Kind == core.Failed && p.left > 0 {
+		return
+	}
+	s.write(p, r)
+}
+
+// Push implements frontends.Responder. The only push is the reply to the reserve that the session is blocked on.
+func (s *Session) Push(r *core.Reply) {
+	switch {
+	case r.Tag != s.wait.tag:
+	case r.Kind == core.Reading:
+		s.wait.reads = true
+	default:
+		s.write(&pending{answer: answerReserve}, r)
+	}
+}
+
+// write writes the answer to a command, unless it comes with a later reply.
+func (s *Session) write(p *pending, r *core.Reply) {
+	out := s.conn.Out()
+	buf := out.Buf()
+	if r.Kind == core.Failed {
+		if s.wait.tag == r.Tag {
+			s.endWait()
+		}
+		delete(s.held, p.seq)
+		p.answered = true
+		out.Put(append(buf, errorText(r.Err, p.put)...), r.Commit)
+		return
+	}
+	b, done := p.answer(s, buf, p, r)
+	if done {
+		p.answered = true
+		out.Put(b, max(r.Commit, p.commit))
+	}
+}
+
+// hold keeps a tube in existence for the connection; free ends that.
+func (s *Session) hold(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(tube)}) }
+
+func (s *Session) free(tube string) { s.do(&core.HoldQueue{Queue: s.front.queue(tube), Free: true}) }
+
+// do applies operations that are answered at once; there is no waiting lease.
+func (s *Session) do(ops ...core.Op) []core.Reply { return s.front.broker.Do(s.client, ops, nil) }
+
+// usedQueue is the queue of the used tube.
+func (s *Session) usedQueue() string {
+	s.usedIn = keepName(s.usedIn, s.front.opts.Namespace, s.used)
+	return s.usedIn
+}
+
+// keepName returns namespace + tube, which is kept if it is that.
+func keepName(kept, namespace, tube string) string {
+	if len(kept) == len(namespace)+len(tube) && kept[:len(namespace)] == namespace && kept[len(namespace):] == tube {
+		return kept
+	}
+	return namespace + tube
+}
+
+// watchedQueues are the queues of the watched tubes; the core only reads them.
+func (s *Session) watchedQueues() []string {
+	if s.queues == nil {
+		for _, tube := range s.watched {
+			s.queues = append(s.queues, s.front.queue(tube))
+		}
+	}
+	return s.queues
+}
+
+// noteDelete reports a deleted job for the audit log, unless a worker has finished it.
+func (s *Session) noteDelete(seq uint64) {
+	if s.front.opts.Audit == nil || s.consumes {
+		return
+	}
+	s.note("job.delete", strconv.FormatUint(seq, 10), "")
+}
+
+func (s *Session) note(action, target, detail string) {
+	if s.front.opts.Audit == nil {
+		return
+	}
+	c := access.Change{
+		Who: access.PrincipalOf(s.front.broker, s.client).Name(), Protocol: core.Beanstalk, Action: action, Target: target, Detail: detail,
+	}
+	if a := s.conn.RemoteAddr(); a != nil {
+		c.Address = a.String()
+	}
+	s.front.opts.Audit(c)
+}
+
+// Deliver implements frontends.Session.
+func (s *Session) Deliver() {
+	if s.wait.tag == 0 {
+		return
+	}
+	p := s.begin()
+	defer s.end(p)
+	p.Run(s.front.broker, s.client, s)
+	p.reset()
+	s.waitAgain(p)
+	s.flush(p)
+}
+
+// shutdown stops reading and closes the connection once all output is sent.
+func (s *Session) shutdown() {
+	s.closing = true
+	s.conn.CloseAfterFlush()
+}
+
+// Refusal implements frontends.Session.
+func (s *Session) Refusal() []byte { return []byte(internalError) }
+
+// EOF implements frontends.Session: all commands are answered, without waiting.
+func (s *Session) EOF(input []byte) {
+	s.eof = true
+	for !s.closing {
+		s.endReserve(timedOut)
+		n := s.Feed(input)
+		input = input[n:]
+		if !s.Blocked() && (n == 0 || len(input) == 0) {
+			break
+		}
+	}
+	s.closing = true
+}
+
+// Blocked implements frontends.Blocker.
+func (s *Session) Blocked() bool { return s.wait.tag != 0 }
+
+// WaitsHalfClosed implements frontends.HalfCloseWaiter: a half-closed client gets no further job, but still the one that is
+// being read for it.
+func (s *Session) WaitsHalfClosed() bool {
+	s.eof = true
+	if !s.wait.reads {
+		s.endReserve(timedOut)
+	}
+	return s.Blocked()
+}
+
+// Stop implements frontends.Stopper.
+func (s *Session) Stop() { s.endReserve(timedOut) }
+
+// endReserve ends the waiting reserve: with a job that has arrived, else with text.
+func (s *Session) endReserve(text string) {
+	if s.wait.tag == 0 {
+		return
+	}
+	s.wait.until = s.front.broker.Now()
+	p := s.begin()
+	defer s.end(p)
+	p.Ask(&core.CancelLease{})
+	p.Run(s.front.broker, s.client, s)
+	p.reset()
+	s.again = false
+	if s.wait.tag != 0 {
+		s.endWait()
+		s.conn.Out().WriteString(text)
+	}
+}
+
+// Closed implements frontends.Session.
+func (s *Session) Closed() {
+	s.closing = true
+	s.endWait()
+	s.front.broker.Close(s.client)
+	s.front.connections.Add(-1)
+	if s.produces {
+		s.front.producers.Add(-1)
+	}
+	if s.consumes {
+		s.front.workers.Add(-1)
+	}
+	s.front.tubes.change(s.used, func(t *tube) { t.using-- })
+	s.eachWatched(func(t *tube) { t.watching-- })
+}
+
+// maxKick is how many jobs are found at once.
+const maxKick = 1000
+
+func (s *Session) kick(p *pipeline, a *args) {
+	bound := a.number(math.MaxUint32)
+	if !a.end() {
+		p.say(badFormat)
+		return
+	}
+	s.count(verbKick)
+	s.flush(p)
+	if !access.AllowedFor(s.front.broker, s.client, access.Operate, s.usedQueue()) {
+		p.say(unknown)
+		return
+	}
+	n, commit := s.kickAll(core.OrderDied, bound)
+	if n == 0 {
+		n, commit = s.kickAll(core.OrderDue, bound)
+	}
+	out := s.conn.Out()
+	out.Put(appendNumber(out.Buf(), "KICKED", n), commit)
+}
+
+// kickAll makes jobs of the used tube ready, the first ones of an order.
+func (s *Session) kickAll(order core.Order, bound uint64) (n uint64, commit core.Commit) {
+	for n < bound {
+		found, next := s.first(order, int(min(bound-n, maxKick)), "") //nolint:gosec // small
+		before := n
+		ops := make([]core.Op, len(found))
+		for i := range found {
+			ops[i] = &core.Enqueue{Ref: core.Ref{Seq: found[i].Seq}, If: core.InState(found[i].State)}
+		}
+		for _, r := range s.do(ops...) {
+			if r.Kind == core.Accepted {
+				n++
+				commit = max(commit, r.Commit)
+			}
+		}
+		if next == "" || n == before {
+			break
+		}
+	}
+	return n, commit
+}
+
+// first finds the first jobs of the used tube in an order. It looks at as many jobs as it takes.
+func (s *Session) first(order core.Order, limit int, cursor string) (found []core.JobInfo, next string) {
+	queue := s.usedQueue()
+	if !access.AllowedFor(s.front.broker, s.client, access.Read, queue) {
+		return nil, ""
+	}
+	b := access.Unguarded(s.front.broker)
+	for {
+		op := &core.Find{
+			Filter: core.Filter{Queues: []string{queue}, States: order.States()}, Order: order, Limit: limit, Cursor: cursor, Brief: true,
+		}
+		for _, r := range core.DoOnce(b, core.Internal, op) {
+			if r.Kind != core.Listed {
+				return found, ""
+			}
+			found = append(found, r.Jobs...)
+			if cursor = r.NextCursor; cursor == "" || len(found) >= limit || r.Answer != nil && !r.Stopped {
+				return found, cursor
+			}
+		}
+	}
+}

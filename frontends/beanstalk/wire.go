@@ -1,0 +1,137 @@
+package beanstalk
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+const crlf = "\r\n"
+
+// maxLine is the longest command line, with its end.
+const maxLine = 224
+
+// maxName is the longest name of a tube.
+const maxName = 200
+
+// cutLine returns the first line of in without its end, and the number of bytes that it uses; zero: it is not complete. The
+// first scanned bytes hold no line end.
+func cutLine(in []byte, scanned int) (line []byte, used int) {
+	from := max(scanned-1, 0) // a CR may be the last byte that was scanned
+	at := bytes.Index(in[from:], []byte(crlf))
+	if at < 0 {
+		return nil, 0
+	}
+	at += from
+	return in[:at], at + len(crlf)
+}
+
+// validLine reports whether a line holds no byte that ends a line elsewhere.
+func validLine(line []byte) bool { return bytes.IndexAny(line, "\r\n\x00") < 0 }
+
+// args reads the arguments of a command line. After a mistake bad is set and all reads return zero.
+type args struct {
+	rest []byte // starts with the space before the next argument
+	bad  bool
+}
+
+// number reads a number of at most limit.
+func (a *args) number(limit uint64) uint64 {
+	digits := bytes.TrimLeft(a.rest, " ")
+	if len(digits) == len(a.rest) {
+		a.bad = true
+		return 0
+	}
+	end := bytes.IndexByte(digits, ' ')
+	if end < 0 {
+		end = len(digits)
+	}
+	n, ok := parseNumber(digits[:end], limit)
+	a.bad = a.bad || !ok
+	a.rest = digits[end:]
+	return n
+}
+
+// small is a number of 32 bits.
+func (a *args) small() uint64 { return a.number(math.MaxUint32) }
+
+// name reads the name of a tube.
+func (a *args) name() []byte {
+	if len(a.rest) == 0 {
+		a.bad = true
+		return nil
+	}
+	name := a.rest[1:]
+	if end := bytes.IndexByte(name, ' '); end >= 0 {
+		name = name[:end]
+	}
+	a.bad = a.bad || !validName(name)
+	a.rest = a.rest[1+len(name):]
+	return name
+}
+
+// end reports whether all arguments were valid and there are no more.
+func (a *args) end() bool { return !a.bad && len(a.rest) == 0 }
+
+// parseNumber parses decimal digits.
+func parseNumber(digits []byte, limit uint64) (n uint64, ok bool) {
+	for _, c := range digits {
+		d := uint64(c - '0')
+		if c < '0' || c > '9' || d > limit || n > (limit-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, len(digits) > 0
+}
+
+// validName reports whether a tube may have this name.
+func validName(name []byte) bool {
+	if len(name) == 0 || len(name) > maxName || name[0] == '-' {
+		return false
+	}
+	for _, c := range name {
+		if !nameBytes[c] {
+			return false
+		}
+	}
+	return true
+}
+
+// nameBytes are the bytes that a name may have.
+var nameBytes = func() (set [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()") {
+		set[c] = true
+	}
+	return set
+}()
+
+// bodySize is the size of the body behind a put line with a mistake; ok is false if the line does not say it.
+func bodySize(rest []byte) (size uint64, ok bool) {
+	fields := bytes.Fields(rest)
+	if len(fields) < 4 {
+		return 0, false
+	}
+	return parseNumber(fields[3], math.MaxUint32)
+}
+
+// appendJob writes a reply with a job.
+func appendJob(b []byte, word string, id uint64, body []byte) []byte {
+	b = append(append(b, word...), ' ')
+	b = append(strconv.AppendUint(b, id, 10), ' ')
+	b = append(strconv.AppendInt(b, int64(len(body)), 10), crlf...)
+	return append(append(b, body...), crlf...)
+}
+
+// appendNumber writes a reply with a number.
+func appendNumber(b []byte, word string, n uint64) []byte {
+	b = append(append(b, word...), ' ')
+	return append(strconv.AppendUint(b, n, 10), crlf...)
+}
+
+// appendYAML writes a document that starts at b[start:], behind its size.
+func appendYAML(b []byte, document []byte) []byte {
+	b = append(b, "OK "...)
+	b = append(strconv.AppendInt(b, int64(len(document)), 10), crlf...)
+	return append(append(b, document...), crlf...)
+}
