@@ -76,3 +76,31 @@ func TestASubmissionThatTimedOutIsRepeatedByItsKey(t *testing.T) {
 		t.Errorf("jobs %s, want the first only", all)
 	}
 }
+
+// dyingDisk is a broker that stops before what it is asked to do is durable.
+type dyingDisk struct {
+	*slowDisk
+	stopped atomic.Bool
+}
+
+// Stopped implements core.Broker.
+func (d *dyingDisk) Stopped() bool { return d.stopped.Load() }
+
+func TestAChangeOfABrokerThatStopsHasAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	disk := &dyingDisk{slowDisk: &slowDisk{}}
+	f := setupService(t, Options{}, engine.Options{ManualCommits: true}, func(o *service.Options) {
+		disk.Engine = o.Broker.(*engine.Engine)
+		o.Broker, o.CommitTimeout = disk, time.Minute
+	})
+	key := func(r *http.Request) { r.Header.Set("Idempotency-Key", "order 8") }
+	disk.hangs.Store(true)
+	disk.stopped.Store(true)
+	f.call("POST", "/api/v1/jobs", `{"queue":"q"}`, key).problem(504, "outcome_unknown")
+	disk.hangs.Store(false)
+	disk.stopped.Store(false)
+	f.call("POST", "/api/v1/jobs", `{"queue":"q"}`, key).want(201)
+	if all := f.seqs("", 10); all != "[1]" {
+		t.Errorf("jobs %s, want the first only", all)
+	}
+}

@@ -76,6 +76,7 @@ var statuses = map[service.Code]int{
 	service.CodeDraining:          http.StatusServiceUnavailable,
 	service.CodeShutdown:          http.StatusServiceUnavailable,
 	service.CodeCommitTimeout:     http.StatusGatewayTimeout,
+	service.CodeOutcomeUnknown:    http.StatusGatewayTimeout,
 	service.CodeKeyReused:         http.StatusUnprocessableEntity,
 	service.CodeUnsupported:       http.StatusNotImplemented,
 	service.CodeClusterRefused:    http.StatusConflict,

@@ -116,7 +116,7 @@ func (c *client) committed(ctx context.Context, commit core.Commit) error {
 	defer timeout.Stop()
 	for c.b.Committed() < commit {
 		if c.b.Stopped() {
-			return refusal(core.ErrStopped)
+			return errOutcomeUnknown
 		}
 		select {
 		case <-c.wake:

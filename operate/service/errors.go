@@ -39,6 +39,7 @@ const (
 	CodeDraining          Code = "draining"
 	CodeShutdown          Code = "shutting_down"
 	CodeCommitTimeout     Code = "commit_timeout"
+	CodeOutcomeUnknown    Code = "outcome_unknown"
 	CodeKeyReused         Code = "idempotency_key_reused"
 	CodeKeyInUse          Code = "idempotency_key_in_use"
 	CodeUnsupported       Code = "not_available"
@@ -59,6 +60,15 @@ func (e *Error) Error() string { return e.Detail }
 
 // errCommitTimeout is the answer when the disk is too slow. The change is in memory and may still become durable.
 var errCommitTimeout = &Error{Code: CodeCommitTimeout, Detail: "timed out waiting for the commit; the change may still apply"}
+
+// errOutcomeUnknown is the answer when the broker stops before it knows that a change is durable: in a cluster because no majority has
+// confirmed it, alone because its store has failed. The change may still apply.
+var errOutcomeUnknown = &Error{
+	Code: CodeOutcomeUnknown, Detail: "outcome unknown: no majority of the cluster, or the broker's own store, confirmed the change before the broker stopped; it may still apply",
+}
+
+// mayApply reports whether the change may still apply although the caller sees an error.
+func (e *Error) mayApply() bool { return e == errCommitTimeout || e == errOutcomeUnknown }
 
 // invalid is a refusal of one field.
 func invalid(field, format string, args ...any) *Error {

@@ -117,7 +117,7 @@ func (s *Service) settleKey(u *usedKey, admitted []core.Reply, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	u.active = false
-	if e := (*Error)(nil); errors.As(err, &e) && e.Code != CodeCommitTimeout && k.byKey[u.Key] == u {
+	if e := (*Error)(nil); errors.As(err, &e) && !e.mayApply() && k.byKey[u.Key] == u {
 		delete(k.byKey, u.Key)
 		k.ring[u.Number%keptKeys] = nil
 		return

@@ -388,7 +388,7 @@ func (s *Service) admit(ctx context.Context, c *client, ops []core.Op) ([]core.R
 		return []core.Reply{r}, err
 	}
 	r, err := c.call(ctx, &core.Atomic{Ops: ops})
-	if e := (*Error)(nil); errors.As(err, &e) && e != errCommitTimeout && r.Answer != nil {
+	if e := (*Error)(nil); errors.As(err, &e) && !e.mayApply() && r.Answer != nil {
 		e.Field = fmt.Sprintf("body.jobs[%d]", r.Index)
 	}
 	if err != nil {
