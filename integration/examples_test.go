@@ -3,6 +3,7 @@ package integration_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,7 +39,7 @@ func exampleFolder(t *testing.T, name string) string {
 // exampleCommand is a command of an example against a broker.
 func exampleCommand(t *testing.T, b *harness.Broker, e *example, argv ...string) harness.Command {
 	t.Helper()
-	folder := exampleFolder(t, e.name)
+	folder, argv := exampleFolder(t, e.name), slices.Clone(argv)
 	switch {
 	case e.name == "go":
 		argv[0] = harness.Program(t, "examples/go/"+filepath.Base(argv[0]))
@@ -81,6 +82,35 @@ func TestExamples(t *testing.T) {
 					t.Errorf("the producer of %s prints nothing", p.name)
 				}
 				worker.AwaitLines(1, func(line string) bool { return line == "Hello, "+name })
+			}
+		})
+	}
+}
+
+// TestExampleWorkersOutliveARestartOfTheBroker restarts the broker below each worker, and submits a job afterwards.
+func TestExampleWorkersOutliveARestartOfTheBroker(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	for i := range examples {
+		e := &examples[i]
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			harness.Need(t, append([]string{"curl"}, e.needs...)...)
+			if e.name == "node" {
+				harness.NeedNode(t)
+			}
+			b := harness.Start(t, harness.Options{})
+			command := exampleCommand(t, b, e, e.worker...)
+			command.Argv = append([]string{"sh", "-c", `exec "$0" "$@" 2>&1`}, command.Argv...)
+			worker := harness.Spawn(t, command)
+			for _, name := range []string{"before", "after"} {
+				status, answer := post(t, b, "/api/v1/jobs", `{"queue":"greet","args":["`+name+`"]}`)
+				equal(t, "submission: "+answer, status, 201)
+				worker.AwaitLines(1, func(line string) bool { return line == "Hello, "+name })
+				if name == "before" {
+					b.Terminate()
+					b.Restart()
+				}
 			}
 		})
 	}

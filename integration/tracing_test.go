@@ -134,7 +134,7 @@ func TestTracingExampleOfTheDocumentation(t *testing.T) {
 	_, example, _ := strings.Cut(string(page), "--publish 127.0.0.1:4318:4318 jaegertracing/jaeger:")
 	_, example, _ = strings.Cut(example, "\n")
 	example, _, _ = strings.Cut(example, "```")
-	start, clients, ok := strings.Cut(example, " broker &\n")
+	start, clients, ok := strings.Cut(example, " broker serve &\n")
 	if !ok || start != "BROKER_TRACING_ENDPOINT=http://127.0.0.1:4318" {
 		t.Fatalf("example %q", example)
 	}

@@ -10,7 +10,9 @@ $worker->addFunction('greet', function (GearmanJob $job): string {
     return "greeted $name";
 });
 
-while ($worker->work()) {
+while (true) {
+    if (!@$worker->work()) { // the broker may be restarted: the next call connects again
+        fwrite(STDERR, 'trying again in a second: ' . $worker->error() . "\n");
+        sleep(1);
+    }
 }
-fwrite(STDERR, $worker->error() . "\n");
-exit(1);

@@ -27,7 +27,7 @@ class Faktory
   private
 
   def reply
-    line = @socket.gets or raise "the broker closed the connection"
+    line = @socket.gets or raise IOError, "the broker closed the connection"
     kind, rest = line[0], line[1..].chomp
     raise rest if kind == "-"
     return rest if kind == "+"
