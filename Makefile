@@ -26,9 +26,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/broker as it is released, and bin/gearmand as a link to it
+build: ## build bin/broker as it is released, with the links bin/gearmand and bin/beanstalkd
 	VERSION=$(VERSION) packaging/program.sh $$(go env GOARCH) bin/broker
 	ln -sf broker bin/gearmand
+	ln -sf broker bin/beanstalkd
 
 .PHONY: man
 man: ## write the manual pages to bin/man, completions to bin/completions, the documentation in HTML to bin/docs

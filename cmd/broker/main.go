@@ -11,8 +11,11 @@ import (
 var version = "unknown"
 
 func main() {
-	if filepath.Base(os.Args[0]) == "gearmand" {
+	switch filepath.Base(os.Args[0]) {
+	case "gearmand":
 		os.Exit(gearmandCommand(os.Args[1:], os.Stdout, os.Stderr))
+	case "beanstalkd":
+		os.Exit(beanstalkdCommand(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -103,7 +103,8 @@ type process struct {
 
 	reread func() (config.Config, error) // reads the settings again; nil: all of them come from the command line
 
-	// Set by gearmand's command line; the zero values are those of serve.
+	// Set by gearmand's and beanstalkd's command lines; the zero values are those of serve.
+	refuseOnly         bool         // draining refuses new jobs and goes on handing out those that are there
 	verbosity          string       // reply to the text command verbose
 	clientCertOptional bool         // with tls_client_ca, clients without a certificate are accepted too
 	gearmanHTTP        string       // address of gearmand's HTTP protocol; empty: it is not served
@@ -164,7 +165,11 @@ func (p *process) waitForShutdown() shutdown {
 		case e := <-p.shutdowns:
 			return e
 		case on := <-p.drainRequests:
-			p.api.Drain(on, p.config.DrainRejectsNewJobs)
+			if p.refuseOnly {
+				p.api.Drain(false, on)
+			} else {
+				p.api.Drain(on, p.config.DrainRejectsNewJobs)
+			}
 		}
 	}
 }

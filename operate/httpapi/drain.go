@@ -2,7 +2,7 @@ package httpapi
 
 import "broker/core"
 
-// Drain stops or resumes handing out jobs, on behalf of the process. Before the server is ready there is nothing to stop.
+// Drain stops or resumes handing out jobs, or admitting them, on behalf of the process. Before the server is ready there is nothing to stop.
 func (s *Server) Drain(on, refuseJobs bool) {
 	b := s.backend.Load()
 	if b == nil {
@@ -14,7 +14,11 @@ func (s *Server) Drain(on, refuseJobs bool) {
 			return
 		}
 	}
-	if !on {
+	switch {
+	case !on && refuseJobs:
+		s.options.Log.Info().Msg("draining, new jobs are refused")
+		return
+	case !on:
 		s.options.Log.Info().Msg("jobs are handed out again")
 		return
 	}

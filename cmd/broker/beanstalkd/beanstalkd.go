@@ -1,0 +1,161 @@
+package beanstalkd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"broker/cmd/broker/cli"
+	"broker/config"
+)
+
+// replacedVersion is the version of beanstalkd that this command replaces.
+const replacedVersion = "1.12"
+
+// The exit codes of beanstalkd.
+const (
+	exitUsage  = 5
+	exitData   = 10
+	exitUser   = 33
+	exitListen = 111
+)
+
+// Launch is how a command line wants the broker to run.
+type Launch struct {
+	Config  config.Config
+	OnBound func() error // called once the addresses are bound, before anything else is touched
+}
+
+// errUser is the refusal to run as the user of -u.
+var errUser = errors.New("cannot switch to the user")
+
+// Main runs the broker with beanstalkd's command line and returns the exit code. run serves until a shutdown is requested.
+func Main(args []string, stdout, stderr io.Writer, version string, run func(Launch) error) int {
+	o, err := parse(args)
+	switch {
+	case err != nil:
+		cli.Say(stderr, "beanstalkd: %v\n\n", err)
+		usage(stderr)
+		return exitUsage
+	case o.help:
+		usage(stdout)
+		return cli.ExitOK
+	case o.version:
+		cli.Say(stdout, "beanstalkd %s - broker %s\n", replacedVersion, version)
+		return cli.ExitOK
+	}
+	for _, text := range o.warn {
+		cli.Say(stderr, "beanstalkd: warning: %s\n", text)
+	}
+	if o.user != "" {
+		if _, err := findUser(o.user); err != nil {
+			cli.Say(stderr, "beanstalkd: %v\n", err)
+			return exitUser
+		}
+	}
+	if info, err := os.Stat(o.data); o.data != "" && (err != nil || !info.IsDir()) {
+		cli.Say(stderr, "beanstalkd: %s is not a folder\n", o.data)
+		return exitData
+	}
+	c, err := o.settings()
+	if err == nil {
+		err = run(Launch{Config: c, OnBound: o.dropPrivileges})
+	}
+	if err == nil {
+		return cli.ExitOK
+	}
+	cli.Say(stderr, "beanstalkd: %v\n", err)
+	switch {
+	case errors.Is(err, errUser):
+		return exitUser
+	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EACCES):
+		return exitListen
+	}
+	return cli.ExitFailed
+}
+
+// settings translates the options. Other settings can be set in the environment.
+func (o *options) settings() (config.Config, error) {
+	listen := o.listen
+	if !strings.HasPrefix(listen, "unix:") {
+		listen = net.JoinHostPort(listen, o.port)
+	}
+	flags := map[string]string{
+		"beanstalk.listen":   listen,
+		"beanstalk.max_body": strconv.FormatUint(o.maxBody, 10),
+		"log.level":          [...]string{"error", "info", "debug"}[min(o.verbose, 2)],
+		"durability":         "none",
+	}
+	if o.data != "" {
+		data, err := filepath.Abs(o.data)
+		if err != nil {
+			return config.Config{}, err
+		}
+		flags["data"] = data
+		switch {
+		case o.syncMS == 0:
+			flags["durability"] = "sync"
+		case o.syncMS > 0:
+			flags["durability"], flags["sync_interval"] = "relaxed", fmt.Sprintf("%dms", o.syncMS)
+		}
+	}
+	env := []string{"BROKER_WORKQ_LISTEN=off", "BROKER_GEARMAN_LISTEN=off", "BROKER_FAKTORY_LISTEN=off", "BROKER_HTTP_LISTEN=off"}
+	return config.Load(config.Sources{Env: append(env, os.Environ()...), Flags: flags})
+}
+
+func findUser(name string) (*user.User, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: no user %s", errUser, name)
+	}
+	return u, nil
+}
+
+// dropPrivileges switches to the user of -u, once the port is bound.
+func (o *options) dropPrivileges() error {
+	if o.user == "" {
+		return nil
+	}
+	u, err := findUser(o.user)
+	if err != nil {
+		return err
+	}
+	uid, errUID := strconv.Atoi(u.Uid)
+	gid, errGID := strconv.Atoi(u.Gid)
+	if err := errors.Join(errUID, errGID); err != nil {
+		return fmt.Errorf("%w: %w", errUser, err)
+	}
+	if err := cmp.Or(syscall.Setgroups([]int{gid}), syscall.Setgid(gid), syscall.Setuid(uid)); err != nil {
+		return fmt.Errorf("%w: %w", errUser, err)
+	}
+	return nil
+}
+
+func usage(w io.Writer) {
+	cli.Say(w, `Use: beanstalkd [OPTIONS]
+
+Options:
+ -b DIR   folder of the jobs, which must exist; without it they are in memory only
+ -f MS    sync at most once every MS milliseconds (default 50; 0: before each reply)
+ -F       never sync
+ -l ADDR  address to listen on (default 0.0.0.0), or unix:/path
+ -p PORT  port to listen on (default 11300)
+ -u USER  become this user
+ -z BYTES largest job (default 65535, at most 1073741824)
+ -s BYTES accepted; the store chooses the size of its files
+ -c, -n   accepted without an effect
+ -v       show the version
+ -V       log more; may be repeated
+ -h       show this help
+
+SIGUSR1 refuses new jobs until a restart; SIGTERM, SIGINT, SIGHUP and SIGUSR2 end the server.
+`)
+}
