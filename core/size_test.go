@@ -1,22 +1,20 @@
-package core_test
+package core
 
 import (
 	"testing"
 	"unsafe"
-
-	"broker/core"
 )
 
 // Replies and jobs are copied or allocated for each job that passes through. What few of them need belongs behind a pointer.
 func TestHotStructsDoNotGrow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ got, most uintptr }{
-		"Reply":    {unsafe.Sizeof(core.Reply{}), 240},
-		"Job":      {unsafe.Sizeof(core.Job{}), 336},
-		"Submit":   {unsafe.Sizeof(core.Submit{}), 64},
-		"Lease":    {unsafe.Sizeof(core.Lease{}), 72},
-		"Complete": {unsafe.Sizeof(core.Complete{}), 136},
-		"Fail":     {unsafe.Sizeof(core.Fail{}), 136},
+		"Reply":    {unsafe.Sizeof(Reply{}), 240},
+		"Job":      {unsafe.Sizeof(Job{}), 336},
+		"Submit":   {unsafe.Sizeof(Submit{}), 64},
+		"Lease":    {unsafe.Sizeof(Lease{}), 72},
+		"Complete": {unsafe.Sizeof(Complete{}), 136},
+		"Fail":     {unsafe.Sizeof(Fail{}), 136},
 	} {
 		if c.got > c.most {
 			t.Errorf("%s has %d bytes, at most %d", name, c.got, c.most)

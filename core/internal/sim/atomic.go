@@ -46,7 +46,7 @@ func (w *world) atomic() error {
 	err := w.do(c, op, op.Tag, func(r core.Reply) {
 		if r.Kind != core.Accepted {
 			if after := w.brief(jobs); after != before {
-				against = fmt.Errorf("a list was refused with %v and has changed\n%s to\n%s", r.Err, before, after)
+				against = fmt.Errorf("a list was refused with %w and has changed\n%s to\n%s", r.Err, before, after)
 			}
 			return
 		}

@@ -197,26 +197,13 @@ func TestMissingVersionIsNoticed(t *testing.T) {
 	wantDamage(t, err, "*.log")
 }
 
-// spareSizes are those of logs that are kept ready: none, one that the log outgrows, one that it does not fill.
-var spareSizes = map[string]int64{"grown": -1, "outgrown": minMemTableBytes, "prepared": 1 << 20}
-
 // Damage in the log is distinguished from its torn tail up to the last blocks, of 32 KiB, which no later one confirms.
 func TestFlippedBitsInTheLog(t *testing.T) {
 	t.Parallel()
-	for name, spare := range spareSizes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			flipBitsInTheLog(t, spare)
-		})
-	}
-}
-
-func flipBitsInTheLog(t *testing.T, spare int64) {
-	t.Helper()
 	const jobs, confirmed = 300, 64 << 10
 	whole := newDisk()
 	o := small(whole)
-	o.MemTableBytes, o.SpareLogBytes = 4<<20, spare
+	o.MemTableBytes = 4 << 20
 	s, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -228,9 +215,6 @@ func flipBitsInTheLog(t *testing.T, spare int64) {
 	killed := whole.crash(1, 0)
 	log := newest(t, killed)
 	size := logBytes(t, killed, log)
-	if got := len(killed.contents(t, log)); spare > int64(size) && got != int(spare) {
-		t.Errorf("the log has %d bytes, and was not prepared", got)
-	}
 	for at := 0; at < len(killed.contents(t, log)); at += 1009 {
 		disk := killed.crash(1, 100)
 		disk.contents(t, log)[at] ^= 1 << (at % 8)
@@ -322,21 +306,9 @@ func logBytes(t *testing.T, d *testDisk, name string) int {
 // The tail of the log that a crash has torn is cut off, wherever it was torn. A store that was closed has no torn tail.
 func TestTornTailIsCut(t *testing.T) {
 	t.Parallel()
-	for name, spare := range spareSizes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cutTornTails(t, spare)
-		})
-	}
-}
-
-func cutTornTails(t *testing.T, spare int64) {
-	t.Helper()
 	const seed, n = 14, 6
 	running := newDisk()
-	o := small(running)
-	o.SpareLogBytes = spare
-	s, err := Open(o)
+	s, err := Open(small(running))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +321,7 @@ func cutTornTails(t *testing.T, spare int64) {
 	for cut := size - 1; cut > 0; cut -= 1 + size/200 {
 		disk := whole.crash(1, 100)
 		left := disk.contents(t, log)
-		if clear(left[cut:]); cut%2 == 0 || spare < 0 { // a torn tail is missing, or was not overwritten
+		if clear(left[cut:]); cut%2 == 0 { // a torn tail is missing, or was not overwritten
 			left = left[:cut]
 		}
 		writeFile(t, disk, log, string(left))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,8 +89,10 @@ func dumpValue(b *strings.Builder, name string, v reflect.Value) {
 	switch {
 	case v.IsZero():
 	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			dumpValue(b, name+"."+v.Type().Field(i).Name, v.Field(i))
+		fields := reflect.VisibleFields(v.Type()) // by name: their order in the struct means nothing
+		slices.SortFunc(fields, func(a, b reflect.StructField) int { return strings.Compare(a.Name, b.Name) })
+		for _, f := range fields {
+			dumpValue(b, name+"."+f.Name, v.FieldByIndex(f.Index))
 		}
 	case v.Type() == reflect.TypeFor[[]byte]() && v.Len() > 100:
 		fmt.Fprintf(b, " %s=%d bytes, crc %08x", name, v.Len(), crc32.ChecksumIEEE(v.Bytes()))

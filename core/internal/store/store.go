@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -19,7 +18,6 @@ import (
 	"broker/core/internal/store/atomicfile"
 	"broker/core/internal/store/faultfs"
 	"broker/core/internal/store/integrity"
-	"broker/core/internal/store/sparelog"
 )
 
 // Options say where the store is and how much memory it may take.
@@ -38,10 +36,6 @@ type Options struct {
 	// CacheBytes is kept for blocks of tables that were read. Zero: 8 MiB.
 	CacheBytes int64
 
-	// SpareLogBytes is the size of the log that is kept ready (package sparelog). Zero: MemTableBytes on a disk, none on
-	// other file systems.
-	SpareLogBytes int64
-
 	// Warn is called with what an operator might want to know: commits that wait, errors in the background. It is called on
 	// any goroutine, must not block and must not call the store. May be nil.
 	Warn func(text string)
@@ -58,12 +52,6 @@ func (o Options) withDefaults() Options {
 		o.MemTableBytes = defaultMemTableBytes
 	}
 	o.MemTableBytes = max(o.MemTableBytes, minMemTableBytes)
-	if o.SpareLogBytes == 0 && o.FS == vfs.Default {
-		o.SpareLogBytes = o.MemTableBytes
-	}
-	if o.Replicated {
-		o.SpareLogBytes = 0
-	}
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = defaultCacheBytes
 	}
@@ -81,11 +69,8 @@ type Store struct {
 	replicated bool
 	warn       func(string)
 	latch      *faultfs.Latch
-	disk       vfs.FS       // below fs
-	fs         *faultfs.FS  // that of Pebble
-	spares     *sparelog.FS // nil: none
-	closing    chan struct{}
-	keeping    sync.WaitGroup // the goroutine that writes spares
+	disk       vfs.FS      // below fs
+	fs         *faultfs.FS // that of Pebble
 	lock       io.Closer
 	db         *pebble.DB
 
@@ -109,14 +94,8 @@ func Open(o Options) (*Store, error) {
 		warn:       o.Warn,
 		disk:       o.FS,
 		latch:      faultfs.NewLatch(),
-		closing:    make(chan struct{}),
 	}
-	base := o.FS
-	if o.SpareLogBytes > 0 && !o.ReadOnly {
-		s.spares = sparelog.New(base, o.Dir, o.SpareLogBytes)
-		base = s.spares
-	}
-	s.fs = faultfs.New(base, o.Dir, s.latch, compactionRoom(o.MemTableBytes))
+	s.fs = faultfs.New(o.FS, o.Dir, s.latch, compactionRoom(o.MemTableBytes))
 	if err := s.open(o); err != nil {
 		return nil, err
 	}
@@ -152,9 +131,8 @@ func (s *Store) open(o Options) (err error) {
 	if found.Manifest == "" && o.ReadOnly {
 		return fmt.Errorf("%s: %w", o.Dir, ErrNoStore)
 	}
-	if s.spares != nil && found.Manifest != "" { // the first log of a new store is not worth it
-		s.spares.Find()
-		_ = s.spares.Prepare(s.stopSpares()) // without a spare the store is slower, and that is all
+	if !o.ReadOnly {
+		_ = o.FS.Remove(o.FS.PathJoin(o.Dir, oldSpareLog)) // usually there is none
 	}
 	err = s.latch.Run("open store", func() error {
 		return s.settled(func() (err error) {
@@ -175,15 +153,11 @@ func (s *Store) open(o Options) (err error) {
 	if err := s.readPosition(); err != nil {
 		return err
 	}
-	if s.spares != nil {
-		s.keeping.Go(func() { s.spares.Keep(s.stopSpares()) })
-	}
 	return nil
 }
 
-func (s *Store) stopSpares() sparelog.Stop {
-	return sparelog.Stop{Closing: s.closing, Failed: s.latch.Tripped()}
-}
+// oldSpareLog is a file that former versions kept ready as the next log.
+const oldSpareLog = "SPARE"
 
 // settled runs work that may create a log, and waits until GUARD names it.
 func (s *Store) settled(work func() error) error {
@@ -220,9 +194,6 @@ func (s *Store) checkVersion(found integrity.DirState) error {
 		}
 		if err := s.commit.writeVersion(s); err != nil {
 			return err
-		}
-		if s.spares != nil {
-			_ = s.spares.Prepare(s.stopSpares()) // without a spare the store is slower, and that is all
 		}
 		// The first log of a new store has an old format, in which damage looks like a torn tail. This starts the next one.
 		if err := s.latch.Run("start a log", func() error { return s.settled(s.db.Flush) }); err != nil {
@@ -286,10 +257,8 @@ func (s *Store) Close() error {
 	if !s.use.close() {
 		return nil
 	}
-	close(s.closing)
 	s.commit.stop()
 	err := s.latch.Run("close store", func() error {
-		s.keeping.Wait()
 		if s.replicated && !s.readOnly {
 			if err := s.db.Flush(); err != nil {
 				return err

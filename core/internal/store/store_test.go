@@ -18,7 +18,7 @@ import (
 // small are options for a store that writes tables soon.
 func small(fs vfs.FS) Options {
 	return Options{
-		Dir: testDir, FS: fs, MemTableBytes: minMemTableBytes, CacheBytes: 64 << 10, SpareLogBytes: minMemTableBytes,
+		Dir: testDir, FS: fs, MemTableBytes: minMemTableBytes, CacheBytes: 64 << 10,
 	}
 }
 
