@@ -34,7 +34,8 @@ func lpush(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		}
 		newest = max(newest, r.Commit)
 	}
-	return redcon.AppendInt(b, max(s.length(k), int64(len(args)-2))), newest
+	length, _ := s.length(k) // a client that may not read learns what it has pushed
+	return redcon.AppendInt(b, max(length, int64(len(args)-2))), newest
 }
 
 // push adds one job to a list.

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // srem key member...
@@ -82,6 +83,7 @@ type closingJobs struct {
 
 type closingJob struct {
 	raw     []byte
+	queue   string
 	expires core.Instant
 }
 
@@ -91,16 +93,17 @@ const (
 	maxClosingBytes = 16 << 20
 )
 
-func (c *closingJobs) put(name string, raw []byte, now core.Instant) {
-	if len(raw) > maxClosingBytes {
+func (c *closingJobs) put(name string, j closingJob, now core.Instant) {
+	if len(j.raw) > maxClosingBytes {
 		return
 	}
 	if c.jobs == nil {
 		c.jobs = make(map[string]closingJob)
 	}
 	c.remove(name)
-	c.jobs[name] = closingJob{raw, now.Add(closingFor)}
-	c.bytes += len(raw) + len(name)
+	j.expires = now.Add(closingFor)
+	c.jobs[name] = j
+	c.bytes += len(j.raw) + len(name)
 	c.order = append(c.order, name)
 	for c.bytes > maxClosingBytes {
 		c.dropOldest()
@@ -134,14 +137,14 @@ func (c *closingJobs) expire(now core.Instant) {
 // rememberClosing keeps what a client will ask for after the end of a job: the job, and its parent, which may end with it.
 func (s *session) rememberClosing(namespace string, ref core.Ref) {
 	for ref != (core.Ref{}) {
-		r := s.ask(&core.Inspect{Tag: 1, Ref: ref})
-		if r.Kind != core.Inspected || r.Job == nil {
+		r := s.front.whole(ref)
+		if r == nil {
 			return
 		}
 		raw := s.front.encodeJob(namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails)
 		parent := r.Job.Parent
 		s.front.mu.Lock()
-		s.front.closing.put(namespace+":"+r.Job.Identity(), raw, s.front.broker.Now())
+		s.front.closing.put(namespace+":"+r.Job.Identity(), closingJob{raw: raw, queue: r.Info.Queue}, s.front.broker.Now())
 		s.front.mu.Unlock()
 		ref = core.Ref{Seq: parent}
 	}
@@ -165,13 +168,36 @@ func get(s *session, b []byte, args []string) ([]byte, core.Commit) {
 
 // activeJob is a job that was popped and is not closed; nil: there is none.
 func (s *session) activeJob(k key) (raw []byte, commit core.Commit) {
-	r := s.ask(&core.Inspect{Tag: 1, Ref: core.Ref{ID: k.name}})
-	if r.Kind == core.Inspected && r.Job != nil && isActive(r.Info) {
-		return s.front.encodeJob(k.namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails), r.Commit
+	if known := s.inspect(k.name); known != nil && isActive(known.Info) { // in the client's name: it is woken at the commit
+		r := s.front.whole(core.Ref{Seq: known.Seq})
+		if r == nil || !s.mayHave(r.Info.Queue) {
+			return nil, 0
+		}
+		return s.front.encodeJob(k.namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails), known.Commit
 	}
 	s.front.mu.Lock()
-	defer s.front.mu.Unlock()
-	return s.front.closing.jobs[k.namespace+":"+k.name].raw, 0
+	j := s.front.closing.jobs[k.namespace+":"+k.name]
+	s.front.mu.Unlock()
+	if !s.mayHave(j.queue) {
+		return nil, 0
+	}
+	return j.raw, 0
+}
+
+// mayHave reports whether the client may see the jobs of a queue: as a worker or a reader of it.
+func (s *session) mayHave(queue string) bool {
+	p := access.PrincipalOf(s.front.broker, s.client)
+	return p.May(access.Consume, queue) || p.May(access.Read, queue)
+}
+
+// whole is a job with its body, whoever asks; nil if there is none.
+func (f *Frontend) whole(ref core.Ref) *core.Reply {
+	for _, r := range core.DoOnce(access.Unguarded(f.broker), core.Conveyor, &core.Inspect{Tag: 1, Ref: ref}) {
+		if r.Kind == core.Inspected && r.Job != nil {
+			return &r
+		}
+	}
+	return nil
 }
 
 // isActive: the job runs, or has run and waits for its children.

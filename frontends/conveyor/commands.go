@@ -2,6 +2,7 @@ package conveyor
 
 import (
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // command is a row of the table of commands. run appends the reply, which rests on the commit; a reply of nothing comes later.
@@ -10,34 +11,46 @@ type command struct {
 	min, max   int  // words, the name included; max zero: no limit
 	open       bool // without a password too
 	subscribed bool // while the client is subscribed
+
+	// roles are those of which the client needs one, for some queue at least; none: anybody may send it. The broker checks
+	// the queues of what a command changes.
+	roles []access.Role
 }
+
+// The roles of workers, and of people and programs that look.
+var (
+	working  = []access.Role{access.Consume}
+	looking  = []access.Role{access.Read}
+	watching = []access.Role{access.Read, access.Consume}
+	adding   = []access.Role{access.Produce, access.Consume}
+)
 
 // commands are what Conveyor's client, worker and pages send. Any other command is refused.
 var commands = map[string]command{
-	"lpush":            {run: lpush, min: 3},
-	"brpop":            {run: brpop, min: 3},
-	"rpop":             {run: rpop, min: 2, max: 2},
-	"llen":             {run: llen, min: 2, max: 2},
-	"lrange":           {run: lrange, min: 4, max: 4},
-	"lrem":             {run: lrem, min: 4, max: 4},
-	"set":              {run: set, min: 3},
-	"get":              {run: get, min: 2, max: 2},
-	"del":              {run: del, min: 2},
-	"incr":             {run: incr, min: 2, max: 2},
-	"expire":           {run: expire, min: 3, max: 4},
-	"sadd":             {run: sadd, min: 3},
-	"srem":             {run: srem, min: 3},
-	"scard":            {run: scard, min: 2, max: 2},
-	"smembers":         {run: smembers, min: 2, max: 2},
-	"spop":             {run: spop, min: 2, max: 2},
-	"zadd":             {run: zadd, min: 4},
-	"zrem":             {run: zrem, min: 3},
-	"zcard":            {run: zcard, min: 2, max: 2},
-	"zrange":           {run: zrange, min: 4, max: 4},
-	"zrangebyscore":    {run: zrangebyscore, min: 4, max: 4},
-	"zremrangebyscore": {run: zremrangebyscore, min: 4, max: 4},
-	"publish":          {run: publish, min: 3, max: 3},
-	"subscribe":        {run: subscribe, min: 2, subscribed: true},
+	"lpush":            {run: lpush, min: 3, roles: adding},
+	"brpop":            {run: brpop, min: 3, roles: working},
+	"rpop":             {run: rpop, min: 2, max: 2, roles: working},
+	"llen":             {run: llen, min: 2, max: 2, roles: looking},
+	"lrange":           {run: lrange, min: 4, max: 4, roles: looking},
+	"lrem":             {run: lrem, min: 4, max: 4, roles: []access.Role{access.Operate}},
+	"set":              {run: set, min: 3, roles: working},
+	"get":              {run: get, min: 2, max: 2, roles: watching},
+	"del":              {run: del, min: 2, roles: working},
+	"incr":             {run: incr, min: 2, max: 2, roles: working},
+	"expire":           {run: expire, min: 3, max: 4, roles: working},
+	"sadd":             {run: sadd, min: 3, roles: working},
+	"srem":             {run: srem, min: 3, roles: working},
+	"scard":            {run: scard, min: 2, max: 2, roles: watching},
+	"smembers":         {run: smembers, min: 2, max: 2, roles: looking},
+	"spop":             {run: spop, min: 2, max: 2, roles: working},
+	"zadd":             {run: zadd, min: 4, roles: adding},
+	"zrem":             {run: zrem, min: 3, roles: working},
+	"zcard":            {run: zcard, min: 2, max: 2, roles: watching},
+	"zrange":           {run: zrange, min: 4, max: 4, roles: looking},
+	"zrangebyscore":    {run: zrangebyscore, min: 4, max: 4, roles: watching},
+	"zremrangebyscore": {run: zremrangebyscore, min: 4, max: 4, roles: working},
+	"publish":          {run: publish, min: 3, max: 3, roles: working},
+	"subscribe":        {run: subscribe, min: 2, subscribed: true, roles: looking},
 	"unsubscribe":      {run: unsubscribe, min: 1, subscribed: true},
 	"ping":             {run: ping, min: 1, max: 2, subscribed: true},
 	"echo":             {run: echo, min: 2, max: 2},
@@ -45,6 +58,6 @@ var commands = map[string]command{
 	"auth":             {run: auth, min: 2, max: 3, open: true},
 	"client":           {run: clientCommand, min: 2, open: true},
 	"select":           {run: selectCommand, min: 2, max: 2},
-	"info":             {run: info, min: 1},
+	"info":             {run: info, min: 1, roles: looking},
 	"quit":             {run: quit, min: 1, open: true, subscribed: true},
 }

@@ -120,9 +120,6 @@ func subscribe(s *session, b []byte, args []string) ([]byte, core.Commit) {
 			return refuseKey(b, channel)
 		}
 	}
-	if !access.Allowed(s.front.broker, s.client, access.Read) {
-		return refuseError(b, core.ErrForbidden), 0
-	}
 	return s.front.messages.Subscribe(&s.subscriber, b, args[1:]), 0
 }
 

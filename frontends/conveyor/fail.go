@@ -2,6 +2,7 @@ package conveyor
 
 import (
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // A failure and a restart are pipelines of several commands: the first deletes the job, the last puts it elsewhere.
@@ -18,7 +19,8 @@ const maxDismantled = 10_000
 // dismantle notes that the failure or restart of a running job has begun; false: the job does not run.
 func (s *session) dismantle(uuid string) bool {
 	known := s.inspect(uuid)
-	if known == nil || known.Info.State != core.Leased || len(s.dismantled) >= maxDismantled {
+	if known == nil || known.Info.State != core.Leased || len(s.dismantled) >= maxDismantled ||
+		!access.AllowedFor(s.front.broker, s.client, access.Consume, known.Info.Queue) {
 		return false
 	}
 	if s.dismantled == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // pop is a BRPOP that waits for its reply.
@@ -139,6 +140,8 @@ func (s *session) confirm(worker, uuid string) *core.Reply {
 	switch {
 	case known == nil || known.Info.State != core.Leased:
 		return &core.Reply{Kind: core.Failed, Err: core.ErrNotLeased}
+	case !access.AllowedFor(s.front.broker, s.client, access.Consume, known.Info.Queue):
+		return &core.Reply{Kind: core.Failed, Err: core.ErrForbidden}
 	case known.Info.Worker == worker:
 		return known
 	case known.Info.Worker != "":

@@ -2,6 +2,7 @@ package conveyor
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/redcon"
@@ -88,10 +89,25 @@ func (s *session) serve(raw [][]byte) {
 		s.reply(redcon.AppendError(nil, resp.WrongArity(name)), 0)
 	case s.subscriber.Count() > 0 && !c.subscribed:
 		s.reply(redcon.AppendError(nil, resp.OnlySubscriptions(name)), 0)
+	case !s.hasRole(c.roles):
+		s.reply(redcon.AppendError(nil, resp.NoPermission(name)), 0)
 	default:
 		b, commit := c.run(s, nil, args)
 		s.reply(b, commit)
 	}
+}
+
+// hasRole reports whether the client has one of some roles for some queue.
+func (s *session) hasRole(roles []access.Role) bool {
+	if len(roles) == 0 || s.front.opts.Access == nil || !s.front.opts.Access.Enabled() {
+		return true
+	}
+	p := access.PrincipalOf(s.front.broker, s.client)
+	if slices.ContainsFunc(roles, p.MaySome) {
+		return true
+	}
+	s.front.opts.Access.CountRefusal(core.Conveyor)
+	return false
 }
 
 // ask has the broker decide an operation that is answered at once.

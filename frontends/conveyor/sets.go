@@ -82,7 +82,7 @@ func spop(s *session, b []byte, args []string) ([]byte, core.Commit) {
 // jobsOf are the jobs that a worker holds, the first thousand.
 func (f *Frontend) jobsOf(worker string) []core.JobInfo {
 	op := &core.Find{Tag: 1, Filter: core.Filter{Worker: worker}, Order: core.OrderLeased, Limit: maxRange}
-	for _, r := range core.DoOnce(f.broker, core.Internal, op) {
+	for _, r := range core.DoOnce(access.Unguarded(f.broker), core.Internal, op) {
 		if r.Kind == core.Listed {
 			return r.Jobs
 		}

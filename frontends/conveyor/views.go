@@ -1,6 +1,7 @@
 package conveyor
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -20,36 +21,43 @@ func llen(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	switch k.kind {
 	case keyQueue, keyFailed, keyChildren, keyHeirs:
-		return redcon.AppendInt(b, s.length(k)), 0
+		n, err := s.length(k)
+		if err != nil {
+			return refuseError(b, err), 0
+		}
+		return redcon.AppendInt(b, n), 0
 	}
 	return refuseKey(b, args[1])
 }
 
 // length is the number of jobs in a list.
-func (s *session) length(k key) int64 {
+func (s *session) length(k key) (int64, error) {
 	switch k.kind {
 	case keyQueue:
 		r := s.ask(&core.InspectQueue{Tag: 1, Queue: s.front.queueOf(k.namespace, k.name)})
 		if r.Kind == core.Queues && len(r.Queues) > 0 {
-			return int64(r.Queues[0].Ready())
+			return int64(r.Queues[0].Ready()), nil
+		}
+		if errors.Is(r.Err, core.ErrForbidden) {
+			return 0, r.Err
 		}
 	case keyFailed:
 		return s.count(k.namespace, core.Dead)
 	case keyChildren, keyHeirs:
 		r := s.inspect(k.name)
 		if r == nil {
-			return 0
+			return 0, nil
 		}
 		children := r.Info.Children
 		if !r.Info.State.Unfinished() {
 			children = 0
 		}
 		if k.kind == keyHeirs {
-			return int64(max(r.Info.Dependents-children, 0))
+			return int64(max(r.Info.Dependents-children, 0)), nil
 		}
-		return int64(children)
+		return int64(children), nil
 	}
-	return 0
+	return 0, nil
 }
 
 // filterOf are the jobs that Conveyor's clients of a namespace have submitted, in some states. Clients of the default namespace
@@ -85,23 +93,22 @@ func (s *session) each(search core.Find, visit func(*core.JobInfo) bool) error {
 const maxCounted = 100_000
 
 // count is the number of jobs of a namespace in some states.
-func (s *session) count(namespace string, states ...core.State) int64 {
+func (s *session) count(namespace string, states ...core.State) (n int64, err error) {
 	if namespace != defaultNamespace {
 		r := s.ask(&core.Find{Tag: 1, Filter: s.filterOf(namespace, states...), Limit: 1, Brief: true, WithCount: true})
-		if r.Kind == core.Listed {
-			return int64(r.Count)
+		if r.Kind != core.Listed {
+			return 0, r.Err
 		}
-		return 0
+		return int64(r.Count), nil
 	}
-	n := int64(0)
 	search := core.Find{Filter: s.filterOf(namespace, states...), Brief: true}
-	_ = s.each(search, func(i *core.JobInfo) bool { // a client that may not read counts none
+	err = s.each(search, func(i *core.JobInfo) bool {
 		if _, ok := s.front.nameOf(namespace, i.Queue); ok {
 			n++
 		}
 		return n < maxCounted
 	})
-	return n
+	return n, err
 }
 
 // lrange key start stop: jobs of a list, the newest first.
@@ -115,7 +122,11 @@ func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	if err1 != nil || err2 != nil {
 		return refuse(b, notInteger)
 	}
-	n := int(s.length(k))
+	length, err := s.length(k)
+	if err != nil {
+		return refuseError(b, err), 0
+	}
+	n := int(length)
 	from, to = bounds(from, to, n)
 	if to-from > maxRange {
 		return refuse(b, "ERR a range has at most "+strconv.Itoa(maxRange)+" jobs")
@@ -261,7 +272,11 @@ func zcard(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	switch k.kind {
 	case keyScheduled:
-		return redcon.AppendInt(b, s.count(k.namespace, core.Scheduled, core.Retrying)), 0
+		n, err := s.count(k.namespace, core.Scheduled, core.Retrying)
+		if err != nil {
+			return refuseError(b, err), 0
+		}
+		return redcon.AppendInt(b, n), 0
 	case keyWorkers, keyQueues:
 		return redcon.AppendInt(b, int64(len(s.front.members(k, math.Inf(-1), math.Inf(1))))), 0
 	}
@@ -284,7 +299,11 @@ func zrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	switch k.kind {
 	case keyScheduled:
 		if to < 0 || from < 0 {
-			from, to = bounds(from, to, int(s.count(k.namespace, core.Scheduled, core.Retrying)))
+			n, err := s.count(k.namespace, core.Scheduled, core.Retrying)
+			if err != nil {
+				return refuseError(b, err), 0
+			}
+			from, to = bounds(from, to, int(n))
 		} else {
 			to++
 		}
