@@ -68,21 +68,37 @@ const (
 	groupDelayStep   = 250 * time.Microsecond
 )
 
+// An entry of a replicated log takes three syncs and several calls, so smaller batches are worth a delay too, counted from when the
+// batch before was committed. A few clients that wait for each reply would only wait longer.
+const (
+	replicatedFrom      = 16
+	replicatedDelay     = 300 * time.Microsecond
+	replicatedDelayStep = 100 * time.Microsecond
+)
+
 // groupDelay lets the open batch grow as large as the last one, if that was large, until groupDelayPeriod after the last one was
 // sealed. That costs clients that wait for each reply nothing: once all of them have returned, the batch does not grow any more.
 func (e *Engine) groupDelay() {
 	last := e.sizes.sealed.Load()
-	if last < groupDelayFrom {
+	switch replicated := e.opts.Replicated != nil; {
+	case replicated && last >= replicatedFrom:
+		e.gather(last, replicatedDelay, replicatedDelayStep)
+		return
+	case replicated, last < groupDelayFrom:
 		return
 	}
 	since := e.opts.Clock.Now().Sub(core.Instant(e.sizes.sealedAt.Load()))
-	rest := min(groupDelayPeriod-since, groupDelayPeriod) // the clock may have been set
-	for e.sizes.open.Load() < last && rest > 0 {
+	e.gather(last, min(groupDelayPeriod-since, groupDelayPeriod), groupDelayStep) // the clock may have been set
+}
+
+// gather waits until the open batch has so many changes, but not longer than rest.
+func (e *Engine) gather(changes int64, rest, step time.Duration) {
+	for e.sizes.open.Load() < changes && rest > 0 {
 		select {
 		case <-e.done:
 			return
-		case <-time.After(min(rest, groupDelayStep)):
-			rest -= groupDelayStep
+		case <-time.After(min(rest, step)):
+			rest -= step
 		}
 	}
 }
