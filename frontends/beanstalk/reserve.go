@@ -95,22 +95,18 @@ func (s *Session) stillHolds(seq uint64) bool {
 // answerReserve writes the job, DEADLINE_SOON or TIMED_OUT; it waits again if only a lease of the client came near its end that
 // the client has lost or prolonged meanwhile.
 func answerReserve(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
-	switch r.Kind {
-	case core.Assigned:
+	now := s.front.broker.Now()
+	switch soon := s.soon(now); {
+	case r.Kind == core.Assigned:
 		s.leased(r.Seq, &r.Lease, r.Job)
 		b = appendJob(b, "RESERVED", r.Seq, r.Job.Body)
-	case core.NothingReady, core.TimedOut:
-		now := s.front.broker.Now()
-		soon := s.soon(now)
-		switch {
-		case soon != 0 && soon <= now:
-			b = append(b, deadlineSoon...)
-		case !s.eof && (s.wait.until == 0 || now < s.wait.until):
-			s.again = true
-			return b, false
-		default:
-			b = append(b, timedOut...)
-		}
+	case soon != 0 && soon <= now:
+		b = append(b, deadlineSoon...)
+	case !s.eof && (s.wait.until == 0 || now < s.wait.until):
+		s.again = true
+		return b, false
+	default:
+		b = append(b, timedOut...)
 	}
 	s.endWait()
 	return b, true

@@ -27,7 +27,7 @@ func cutLine(in []byte, scanned int) (line []byte, used int) {
 }
 
 // validLine reports whether a line holds no byte that ends a line elsewhere.
-func validLine(line []byte) bool { return bytes.IndexAny(line, "\r\n\x00") < 0 }
+func validLine(line []byte) bool { return !bytes.ContainsAny(line, "\r\n\x00") }
 
 // args reads the arguments of a command line. After a mistake bad is set and all reads return zero.
 type args struct {
