@@ -12,7 +12,7 @@ func TestHotStructsDoNotGrow(t *testing.T) {
 		"Reply":    {unsafe.Sizeof(Reply{}), 240},
 		"Job":      {unsafe.Sizeof(Job{}), 336},
 		"Submit":   {unsafe.Sizeof(Submit{}), 64},
-		"Lease":    {unsafe.Sizeof(Lease{}), 72},
+		"Lease":    {unsafe.Sizeof(Lease{}), 104},
 		"Complete": {unsafe.Sizeof(Complete{}), 136},
 		"Fail":     {unsafe.Sizeof(Fail{}), 136},
 	} {
