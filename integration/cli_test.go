@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"broker/integration/harness"
@@ -115,4 +116,30 @@ func firstDifference(want, got string) string {
 		}
 	}
 	return "more was printed: " + strings.Join(g[len(w):], "\n")
+}
+
+// TestAnIdleWorkerThatStopsIsNoErrorOfTheBroker stops broker work while it waits for a job.
+func TestAnIdleWorkerThatStopsIsNoErrorOfTheBroker(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	b := harness.Start(t, harness.Options{})
+	w := harness.Spawn(t, harness.Command{Argv: []string{harness.Binary(t), "work", "idle", "--server", b.HTTP, "--", "cat"}})
+	harness.Eventually(t, func() string {
+		if _, text, err := b.Get("/api/v1/workers"); err != nil || !strings.Contains(text, "idle") {
+			return fmt.Sprint("it does not wait yet: ", text, err)
+		}
+		return ""
+	})
+	check(t, w.Signal(syscall.SIGTERM))
+	<-w.Done()
+	harness.Eventually(t, func() string {
+		if _, text, err := b.Get("/api/v1/workers"); err != nil || strings.Contains(text, "idle") {
+			return fmt.Sprint("the broker still has it: ", text, err)
+		}
+		return ""
+	})
+	b.Terminate()
+	if out := b.Output(); strings.Contains(out, `"level":"error"`) {
+		t.Errorf("the log has an error:\n%s", out)
+	}
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/rs/zerolog"
 
 	"broker/core"
 	"broker/operate/service"
@@ -134,7 +136,11 @@ func (s *Server) problemOf(err error) *Problem {
 		if kind := coreProblem(err); kind != nil {
 			return kind
 		}
-		s.options.Log.Error().Err(err).Msg("http request failed")
+		level := zerolog.ErrorLevel
+		if errors.Is(err, context.Canceled) { // the client has left: it does not see the answer
+			level = zerolog.DebugLevel
+		}
+		s.options.Log.WithLevel(level).Err(err).Msg("http request failed")
 		return problem(http.StatusInternalServerError, codeInternal, internalProblemDetail)
 	}
 	status, ok := statuses[e.Code]

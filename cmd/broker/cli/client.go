@@ -19,6 +19,9 @@ import (
 // DefaultServer is where a broker serves HTTP when nothing else is configured.
 const DefaultServer = "http://127.0.0.1:7420"
 
+// defaultPort is that of DefaultServer, for servers that are named without scheme and port.
+const defaultPort = "7420"
+
 // maxAnswer bounds what one answer may bring, in bytes.
 const maxAnswer = 1 << 30
 
@@ -37,7 +40,7 @@ type connection struct{ server, token string }
 func addConnection(cmd *cobra.Command) *connection {
 	c := &connection{}
 	flags := cmd.Flags()
-	flags.StringVar(&c.server, "server", "", "address of the broker: `URL` (http, https, or unix:/path); also BROKER_URL (default "+DefaultServer+")")
+	flags.StringVar(&c.server, "server", "", "address of the broker: `URL` (http, https, or unix:/path) or HOST[:PORT]; also BROKER_URL (default "+DefaultServer+")")
 	flags.StringVar(&c.token, "token", "", "bearer `TOKEN`; also BROKER_TOKEN")
 	return c
 }
@@ -68,6 +71,10 @@ func newClient(server, token string) (*client, error) {
 		server = "http://localhost"
 	} else if !strings.Contains(server, "://") {
 		server = "http://" + server
+		if u, err := url.Parse(server); err == nil && u.Port() == "" {
+			u.Host = net.JoinHostPort(u.Hostname(), defaultPort)
+			server = u.String()
+		}
 	}
 	base, err := url.Parse(server)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {

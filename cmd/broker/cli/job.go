@@ -60,6 +60,8 @@ func jobCommand() *cobra.Command {
 // detailedJob is a job as it is shown alone.
 type detailedJob struct {
 	job
+	Reason   string   `json:"reason"`
+	After    []string `json:"after"`
 	Timeline []struct {
 		At     time.Time `json:"at"`
 		Kind   string    `json:"kind"`
@@ -88,6 +90,7 @@ func jobText(j *detailedJob) string {
 	}
 	line("id", j.ID)
 	line("state", j.State)
+	line("waits for", j.waitsFor())
 	line("queue", oneLine(j.Queue, 200))
 	if j.Type != j.Queue {
 		line("type", oneLine(j.Type, 200))
@@ -134,6 +137,27 @@ func jobText(j *detailedJob) string {
 		}
 	}
 	return b.String()
+}
+
+// waitsFor says what a job waits for, in words.
+func (j *detailedJob) waitsFor() string {
+	switch j.Reason {
+	case "worker":
+		return "a free worker"
+	case "paused":
+		return "its queue, which is paused"
+	case "draining":
+		return "the broker, which is draining"
+	case "limit":
+		return "a limit on jobs that run"
+	case "time":
+		return "its time"
+	case "jobs":
+		return strings.TrimSpace("other jobs: " + strings.Join(j.After, ", "))
+	case "batch":
+		return "its batch"
+	}
+	return j.Reason
 }
 
 func tries(j *job) string {

@@ -37,7 +37,7 @@ func addFilter(cmd *cobra.Command) *filter {
 	flags.StringVar(&f.unique, "unique", "", "with this unique `KEY`")
 	flags.StringVar(&f.prefix, "id-prefix", "", "whose id starts with `TEXT`")
 	flags.StringVar(&f.text, "text", "", "with this `TEXT` in the id, the type, a tag or the last error")
-	flags.StringVar(&f.createdAfter, "created-after", "", "created at this `TIME` or later")
+	flags.StringVar(&f.createdAfter, "created-after", "", "created at this `TIME` or later; 1h: an hour ago")
 	flags.StringVar(&f.createdBefore, "created-before", "", "created before this `TIME`")
 	flags.StringVar(&f.dueAfter, "due-after", "", "due at this `TIME` or later")
 	flags.StringVar(&f.dueBefore, "due-before", "", "due before this `TIME`")
@@ -68,7 +68,11 @@ func (f *filter) query() (url.Values, error) {
 		if text == "" {
 			continue
 		}
-		at, err := parseTime(text)
+		sign := time.Duration(1)
+		if strings.HasPrefix(name, "created") {
+			sign = -1 // so long ago
+		}
+		at, err := parseTime(text, time.Now(), sign)
 		if err != nil {
 			return nil, err
 		}

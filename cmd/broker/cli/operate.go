@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -54,6 +56,46 @@ func settingsCommand() *cobra.Command {
 		err := json.Unmarshal(raw, &s)
 		return []string{s.Name, oneLine(s.Value, 80), s.Source}, err
 	})
+}
+
+func reloadCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "let the broker read its settings again",
+		Long:  "Let the broker read its settings again, as SIGHUP does. The log says which settings have changed, and which need a restart.",
+		Args:  noArgs,
+	}
+	conn := addConnection(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		if _, err := c.call(cmd.Context(), http.MethodPost, "reload", nil, nil, nil); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), "settings reloaded")
+		return Failed(err)
+	}
+	return cmd
+}
+
+// tokenCommand needs no broker.
+func tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "token", Short: "make tokens for principals", Args: noArgs}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "new",
+		Short: "print a new token and its hash for the settings file",
+		Long: "Print a new random token, and its hash. The client gets the token (--token, BROKER_TOKEN, Authorization: Bearer); the settings file\n" +
+			"gets the hash, from which the token does not follow.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			token := rand.Text()
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "token   %s\nhash    sha256:%x\n", token, sha256.Sum256([]byte(token)))
+			return Failed(err)
+		},
+	})
+	return cmd
 }
 
 func auditCommand() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,19 +27,22 @@ type submission struct {
 	priority            int
 	retries             int
 	tags                []string
+	args                bool
 	changed             func(flag string) bool
+	warn                func(text string)
 }
 
 func addSubmission(cmd *cobra.Command) *submission {
-	s := &submission{changed: cmd.Flags().Changed}
+	s := &submission{changed: cmd.Flags().Changed, warn: func(text string) { Say(cmd.ErrOrStderr(), "%s\n", text) }}
 	f := cmd.Flags()
 	f.StringVar(&s.typ, "type", "", "what to run, for workers that dispatch by `TYPE` (default: the queue)")
-	f.StringVar(&s.at, "at", "", "not before `TIME`: RFC 3339, or \"2006-01-02 15:04\" in local time")
+	f.StringVar(&s.at, "at", "", "not before `TIME`: RFC 3339, \"2006-01-02 15:04\" in local time, or a span from now such as 90m or 2d")
 	f.DurationVar(&s.in, "in", 0, "not before this much time has passed")
 	f.IntVar(&s.priority, "priority", 0, "higher first; 0 is normal")
 	f.IntVar(&s.retries, "retries", 0, "how often a failed job is tried again")
 	f.StringVar(&s.unique, "unique", "", "only one live job of the queue may have this `KEY`")
 	f.StringArrayVar(&s.tags, "tag", nil, "a tag; may be given several times")
+	f.BoolVar(&s.args, "args", false, "refuse a body that is not a JSON array of arguments")
 	f.StringVar(&s.id, "id", "", "the job's own id (default: one is made)")
 	f.DurationVar(&s.lease, "lease-for", 0, "time that a worker has to finish")
 	f.DurationVar(&s.expires, "expires-in", 0, "removed after this time, whatever its state")
@@ -49,6 +53,14 @@ func addSubmission(cmd *cobra.Command) *submission {
 func (s *submission) job(queue string, body []byte, now time.Time) (map[string]any, error) {
 	j := map[string]any{"queue": queue}
 	setBody(j, body)
+	if _, isArgs := j["args"]; !isArgs {
+		if s.args {
+			return nil, UsageError(fmt.Errorf("the body is not a JSON array: %s", oneLine(string(body), 80)))
+		}
+		if bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
+			s.warn("the body looks like a JSON array and is not one: it is sent as text; --args refuses that")
+		}
+	}
 	at, err := s.runAt(now)
 	if err != nil {
 		return nil, err
@@ -91,17 +103,30 @@ func (s *submission) runAt(now time.Time) (time.Time, error) {
 	case s.at == "":
 		return time.Time{}, nil
 	}
-	return parseTime(s.at)
+	return parseTime(s.at, now, 1)
 }
 
-// parseTime reads the forms of a time that people type.
-func parseTime(text string) (time.Time, error) {
+// parseTime reads the forms of a time that people type. A span, such as 90m or 2d, is counted from now: into the future with the sign 1,
+// into the past with -1.
+func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
 			return t, nil
 		}
 	}
-	return time.Time{}, UsageError(fmt.Errorf("%q is not a time: expected RFC 3339, or \"2006-01-02 15:04\" in local time", text))
+	if d, err := parseSpan(text); err == nil {
+		return now.Add(sign * d), nil
+	}
+	return time.Time{}, UsageError(fmt.Errorf("%q is not a time: expected RFC 3339, \"2006-01-02 15:04\" in local time, or a span such as 90m or 2d", text))
+}
+
+// parseSpan is time.ParseDuration with days.
+func parseSpan(text string) (time.Duration, error) {
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		n, err := strconv.ParseFloat(days, 64)
+		return time.Duration(n * float64(24*time.Hour)), err
+	}
+	return time.ParseDuration(text)
 }
 
 // setBody sends a JSON array as arguments and anything else as it is.

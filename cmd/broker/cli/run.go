@@ -65,7 +65,17 @@ func showOutcome(cmd *cobra.Command, j *job, waited time.Duration, out format) e
 	o := j.Outcome
 	switch {
 	case o == nil:
-		return Failed(fmt.Errorf("job %s is %s after %s; it goes on without this command", j.ID, j.State, span(waited)))
+		text := fmt.Sprintf("job %s is %s after %s", j.ID, j.State, span(waited))
+		if j.Fails > 0 {
+			text += ", with " + plural(j.Fails, "failure")
+			if f := j.Failure; f != nil {
+				text += " (" + oneLine(f.Message, 200) + ")"
+			}
+			if at := local(j.RunAt); at != "" {
+				text += "; its next try is at " + at
+			}
+		}
+		return Failed(errors.New(text + "; it goes on without this command"))
 	case !o.Success:
 		text := "job " + j.ID + " failed"
 		if o.Cause != "" && o.Cause != "finished" {
@@ -81,6 +91,10 @@ func showOutcome(cmd *cobra.Command, j *job, waited time.Duration, out format) e
 	result, err := resultBytes(o)
 	if err != nil {
 		return Failed(err)
+	}
+	if len(result) == 0 {
+		Say(cmd.ErrOrStderr(), "done; the worker sent no result\n")
+		return nil
 	}
 	if IsTerminal(cmd.OutOrStdout()) && !bytes.HasSuffix(result, []byte("\n")) {
 		result = append(result, '\n') // the prompt of the shell starts on a line of its own
