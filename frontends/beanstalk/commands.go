@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // verb numbers the commands for their counters.
@@ -119,6 +120,10 @@ func (s *Session) peekBuried(p *pipeline, _ *args) {
 
 // peekOrder answers with the first job of the used tube in an order.
 func (s *Session) peekOrder(p *pipeline, order core.Order) {
+	if !access.AllowedFor(s.front.broker, s.client, access.Read, s.usedQueue()) {
+		p.say(unknown)
+		return
+	}
 	s.flush(p)
 	found, _ := s.first(order, 1, "")
 	if len(found) == 0 {

@@ -6,6 +6,7 @@ import (
 	"broker/core"
 	"broker/frontends"
 	"broker/frontends/access"
+	"broker/frontends/beanstalk"
 	"broker/frontends/conveyor"
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
@@ -15,7 +16,7 @@ import (
 
 // rolePorts are the protocols with a request for each command. An empty request means that rows of its subcommands stand for it.
 func rolePorts() []rolePort {
-	return []rolePort{workqRoles(), gearmanRoles(), faktoryRoles(), qlessRoles(), conveyorRoles()}
+	return []rolePort{workqRoles(), gearmanRoles(), faktoryRoles(), qlessRoles(), conveyorRoles(), beanstalkRoles()}
 }
 
 func workqRoles() rolePort {
@@ -152,6 +153,24 @@ func conveyorRoles() rolePort {
 			"unsubscribe": redisCommand("UNSUBSCRIBE"), "ping": redisCommand("PING"), "echo": redisCommand("ECHO", "x"), "hello": redisCommand("HELLO", "3"),
 			"auth": redisCommand("AUTH", "x"), "client": redisCommand("CLIENT", "ID"), "select": redisCommand("SELECT", "0"), "info": redisCommand("INFO"),
 			"quit": redisCommand("QUIT"),
+		},
+	}
+}
+
+func beanstalkRoles() rolePort {
+	return rolePort{
+		name: "beanstalkd", protocol: core.Beanstalk, folder: "beanstalk", tables: []string{"commands"}, refusals: []string{"UNKNOWN_COMMAND"},
+		make: func(b core.Broker, _ *access.Control) frontends.Frontend {
+			return beanstalk.New(b, beanstalk.Options{})
+		},
+		requests: map[string]string{
+			"put": "put 0 0 60 1\r\nx\r\n", "use": "use q\r\n", "watch": "watch q\r\n", "ignore": "watch q\r\nignore default\r\n",
+			"reserve": "watch q\r\nreserve\r\n", "reserve-with-timeout": "watch q\r\nreserve-with-timeout 0\r\n", "reserve-job": "reserve-job 2\r\n",
+			"delete": "delete 2\r\n", "release": "release 1 0 0\r\n", "bury": "bury 1 0\r\n", "touch": "touch 1\r\n", "kick": "use q\r\nkick 1\r\n",
+			"kick-job": "kick-job 3\r\n", "peek": "peek 2\r\n", "peek-ready": "use q\r\npeek-ready\r\n", "peek-delayed": "use q\r\npeek-delayed\r\n",
+			"peek-buried": "use q\r\npeek-buried\r\n", "stats": "stats\r\n", "stats-job": "stats-job 2\r\n", "stats-tube": "stats-tube q\r\n",
+			"list-tubes": "list-tubes\r\n", "list-tube-used": "list-tube-used\r\n", "list-tubes-watched": "list-tubes-watched\r\n",
+			"pause-tube": "pause-tube q 1\r\n", "quit": "quit\r\n",
 		},
 	}
 }

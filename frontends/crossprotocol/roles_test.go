@@ -170,12 +170,9 @@ func TestDocsSayWhichCommandsEachRoleMaySend(t *testing.T) {
 	table.WriteString("| commands | no role | read | produce | consume | operate | admin |\n|---|---|---|---|---|---|---|\n")
 	for _, p := range rolePorts() {
 		commands := commandsOf(t, p.folder, p.tables)
-		for _, extra := range slices.Sorted(maps.Keys(p.requests)) {
-			if first, _, found := strings.Cut(extra, " "); found && !slices.Contains(commands, extra) && slices.Contains(commands, first) {
-				commands = append(commands, extra) // a command with a word that decides
-			}
-		}
+		commands = slices.AppendSeq(commands, maps.Keys(p.requests)) // also those with a word that decides
 		slices.Sort(commands)
+		commands = slices.Compact(commands)
 		byRights, order := map[string][]string{}, []string(nil)
 		for _, command := range commands {
 			if _, known := p.requests[command]; !known {
