@@ -22,6 +22,8 @@ func FuzzRequest(f *testing.F) {
 		{"PATCH", "/api/v1/queues/q", `{"paused":true,"max":{"high":1}}`},
 		{"POST", "/api/v1/queues/q/clear", `{"states":["ready"]}`},
 		{"POST", "/api/v1/queues/q/lease?wait=0.001", `{"worker":"w","lease_for_s":5}`},
+		{"POST", "/api/v1/leases", `{"queues":["q","other"],"max":3,"min":2,"wait_s":0.001}`},
+		{"POST", "/api/v1/leases/fail", `{"leases":[{"lease":"AAAA","final":true},{"lease":"x","retry_in_s":1}]}`},
 		{"DELETE", "/api/v1/queues/q", ""},
 		{"GET", "/api/v1/jobs?queue=q&state=ready&limit=1", ""},
 		{"GET", "/api/v1/jobs/6ba7b810-9dad-41d1-80b4-000000000001", ""},

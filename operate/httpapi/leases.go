@@ -20,17 +20,18 @@ type LeaseToken struct {
 type leaseInput struct {
 	QueueName
 	Wait
-	Body *leaseBody
+	Body *LeaseBody
 }
 
 // leaseAnyInput is leaseInput for several queues.
 type leaseAnyInput struct {
 	Queue []string `query:"queue,explode" required:"true" minItems:"1" maxItems:"1000" doc:"given several times: of the first of these queues that has a job"`
 	Wait
-	Body *leaseBody
+	Body *LeaseBody
 }
 
-type leaseBody struct {
+// LeaseBody is what a worker says of the leases that it wants.
+type LeaseBody struct {
 	Worker    string  `json:"worker,omitempty" maxLength:"255" doc:"the worker's own name; default: that of its principal"`
 	LeaseForS float64 `json:"lease_for_s,omitempty" minimum:"0" maximum:"31536000" doc:"time to finish; default: as the job says, else default_lease"`
 }
@@ -45,23 +46,42 @@ type leaseOutput struct {
 
 type completeInput struct {
 	LeaseToken
-	Body *struct {
-		Result json.RawMessage `json:"result,omitempty" doc:"the job's result: a string means its text, any other value its JSON"`
+	Body *CompleteBody
+}
 
-		ResultBase64 []byte `json:"result_base64,omitempty" doc:"in place of result: bytes"`
-	}
+// CompleteBody is what a worker says of a job that is done.
+type CompleteBody struct {
+	Result json.RawMessage `json:"result,omitempty" doc:"the job's result: a string means its text, any other value its JSON"`
+
+	ResultBase64 []byte `json:"result_base64,omitempty" doc:"in place of result: bytes"`
+}
+
+func (b *CompleteBody) result() service.Result {
+	return service.Result{JSON: b.Result, Bytes: b.ResultBase64}
 }
 
 type failInput struct {
 	LeaseToken
-	Body *struct {
-		ErrorClass string    `json:"error_class,omitempty" example:"TimeoutError"`
-		Message    string    `json:"message,omitempty" example:"no answer within 5 s"`
-		Backtrace  []string  `json:"backtrace,omitempty" maxItems:"1000"`
-		RetryInS   float64   `json:"retry_in_s,omitempty" minimum:"0" maximum:"31536000" doc:"when the next try is due; default: as the job's back-off says"`
-		RetryAt    time.Time `json:"retry_at,omitzero" doc:"in place of retry_in_s"`
-		Final      bool      `json:"final,omitempty" doc:"no further try, however many the job has left"`
+	Body *FailBody
+}
+
+// FailBody is what a worker says of a job that has failed.
+type FailBody struct {
+	ErrorClass string    `json:"error_class,omitempty" example:"TimeoutError"`
+	Message    string    `json:"message,omitempty" example:"no answer within 5 s"`
+	Backtrace  []string  `json:"backtrace,omitempty" maxItems:"1000"`
+	RetryInS   float64   `json:"retry_in_s,omitempty" minimum:"0" maximum:"31536000" doc:"when the next try is due; default: as the job's back-off says"`
+	RetryAt    time.Time `json:"retry_at,omitzero" doc:"in place of retry_in_s"`
+	Final      bool      `json:"final,omitempty" doc:"no further try, however many the job has left"`
+}
+
+// options is the failure, reported at an instant.
+func (b *FailBody) options(now core.Instant) service.FailOptions {
+	o := service.FailOptions{Class: b.ErrorClass, Message: b.Message, Backtrace: b.Backtrace, RetryAt: core.InstantOf(b.RetryAt), Final: b.Final}
+	if b.RetryInS > 0 {
+		o.RetryAt = now.Add(seconds(b.RetryInS))
 	}
+	return o
 }
 
 type progressInput struct {
@@ -77,9 +97,12 @@ type progressInput struct {
 
 type heartbeatInput struct {
 	LeaseToken
-	Body *struct {
-		ExtendS float64 `json:"extend_s,omitempty" minimum:"0" maximum:"31536000" doc:"the lease lasts at least so long from now; default: as long as it was granted for"`
-	}
+	Body *HeartbeatBody
+}
+
+// HeartbeatBody says how long a lease goes on.
+type HeartbeatBody struct {
+	ExtendS float64 `json:"extend_s,omitempty" minimum:"0" maximum:"31536000" doc:"the lease lasts at least so long from now; default: as long as it was granted for"`
 }
 
 func (s *Server) registerLeases(api huma.API) {
@@ -108,6 +131,7 @@ func (s *Server) registerLeases(api huma.API) {
 		}
 		r.add(o)
 	}
+	s.registerManyLeases(api)
 }
 
 func (s *Server) lease(ctx context.Context, in *leaseInput) (*leaseOutput, error) {
@@ -118,7 +142,7 @@ func (s *Server) leaseAny(ctx context.Context, in *leaseAnyInput) (*leaseOutput,
 	return s.leaseFrom(ctx, in.Queue, in.span, in.Body)
 }
 
-func (s *Server) leaseFrom(ctx context.Context, queues []string, wait time.Duration, body *leaseBody) (*leaseOutput, error) {
+func (s *Server) leaseFrom(ctx context.Context, queues []string, wait time.Duration, body *LeaseBody) (*leaseOutput, error) {
 	o := service.LeaseOptions{Queues: queues, Wait: wait}
 	if body != nil {
 		o.Worker, o.LeaseFor = body.Worker, seconds(body.LeaseForS)
@@ -136,18 +160,15 @@ func (s *Server) leaseFrom(ctx context.Context, queues []string, wait time.Durat
 func (s *Server) complete(ctx context.Context, in *completeInput) (*struct{}, error) {
 	var result service.Result
 	if in.Body != nil {
-		result = service.Result{JSON: in.Body.Result, Bytes: in.Body.ResultBase64}
+		result = in.Body.result()
 	}
 	return s.done(s.service().Complete(ctx, callerOf(ctx), in.Token, result))
 }
 
 func (s *Server) fail(ctx context.Context, in *failInput) (*struct{}, error) {
 	var o service.FailOptions
-	if b := in.Body; b != nil {
-		o = service.FailOptions{Class: b.ErrorClass, Message: b.Message, Backtrace: b.Backtrace, RetryAt: core.InstantOf(b.RetryAt), Final: b.Final}
-		if b.RetryInS > 0 {
-			o.RetryAt = s.service().Now().Add(seconds(b.RetryInS))
-		}
+	if in.Body != nil {
+		o = in.Body.options(s.service().Now())
 	}
 	return s.done(s.service().Fail(ctx, callerOf(ctx), in.Token, o))
 }

@@ -25,6 +25,8 @@ var routeBodies = map[string]string{
 	"POST /cluster/add": `{"id":"n","address":"h:1"}`, "POST /cluster/remove": `{"id":"n"}`, "POST /cluster/transfer": `{}`,
 	"POST /drain": `{}`, "POST /job-actions": `{"action":"retry","filter":{}}`, "POST /jobs": `{"queue":"q"}`,
 	"DELETE /jobs/{id}": "", "PATCH /jobs/{id}": `{"priority":1}`, "POST /lease": `{}`,
+	"POST /leases": `{"queues":["q"]}`, "POST /leases/complete": `{"leases":[{"lease":"x"}]}`, "POST /leases/fail": `{"leases":[{"lease":"x"}]}`,
+	"POST /leases/heartbeat": `{"leases":[{"lease":"x"}]}`, "POST /leases/release": `{"leases":[{"lease":"x"}]}`,
 	"POST /leases/{token}/complete": "", "POST /leases/{token}/fail": `{}`, "POST /leases/{token}/heartbeat": "",
 	"POST /leases/{token}/progress": `{}`, "POST /leases/{token}/release": "", "DELETE /limits": "",
 	"PUT /limits": `{"queue":"q","scope":"queue","concurrency":1000}`, "DELETE /operations/{id}": "",

@@ -14,10 +14,12 @@ import (
 
 // LeaseOptions say for what and how long a worker asks.
 type LeaseOptions struct {
-	Queues   []string      // the first that has a job
+	Queues   []string      // in the order in which they are emptied
 	Wait     time.Duration // zero: not at all
 	Worker   string        // the worker's own name; empty: that of its principal or host
 	LeaseFor time.Duration // zero: as the job says, else the default lease
+	Max      int           // jobs; zero: one
+	Min      int           // wait until so many are ready, or Wait is over
 }
 
 // Lease is a job in a worker's hands.
@@ -26,11 +28,24 @@ type Lease struct {
 	Job   Job    `json:"job"`
 }
 
-// maxWorkerName bounds the name of a worker, in bytes.
-const maxWorkerName = 255
+// maxWorkerName bounds the name of a worker, in bytes; maxLeaseBytes the bodies of several jobs that are leased together.
+const (
+	maxWorkerName = 255
+	maxLeaseBytes = 32 << 20
+)
 
 // Lease hands out one job; nil if there was none in time.
 func (s *Service) Lease(ctx context.Context, caller Caller, o LeaseOptions) (*Lease, error) {
+	o.Max, o.Min = 1, 0
+	leases, err := s.LeaseMany(ctx, caller, o)
+	if err != nil || len(leases) == 0 {
+		return nil, err
+	}
+	return &leases[0], nil
+}
+
+// LeaseMany hands out several jobs; fewer, or none, if there were not more in time.
+func (s *Service) LeaseMany(ctx context.Context, caller Caller, o LeaseOptions) ([]Lease, error) {
 	for _, queue := range o.Queues {
 		if err := caller.may(access.Consume, queue); err != nil {
 			return nil, err
@@ -42,41 +57,60 @@ func (s *Service) Lease(ctx context.Context, caller Caller, o LeaseOptions) (*Le
 	if len(o.Worker) > maxWorkerName {
 		return nil, invalid("body.worker", "worker must not be longer than %d bytes", maxWorkerName)
 	}
+	if o.Min > max(o.Max, 1) {
+		return nil, invalid("body.min", "min must not be more than max")
+	}
 	if o.Worker == "" {
 		o.Worker = workerName(caller)
 	}
 	c := s.open(caller, o.Worker)
 	defer c.close()
-	op := &core.Lease{Queues: o.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: o.Worker}
+	op := &core.Lease{
+		Queues: o.Queues, Pick: core.PickInOrder, Holder: core.HeldByWorker, Worker: o.Worker, LeaseFor: o.LeaseFor,
+		Max: o.Max, Min: o.Min, MaxBytes: maxLeaseBytes,
+	}
 	if o.Wait > 0 {
 		op.Deadline = s.Now().Add(o.Wait)
 	}
-	if o.LeaseFor > 0 {
-		for _, queue := range o.Queues {
-			c.do(&core.Register{Queue: queue, LeaseFor: o.LeaseFor})
-		}
-		op.Queues = nil
-	}
 	c.do(op)
-	r, err := c.next(ctx)
+	replies, err := c.leased(ctx)
 	if err != nil {
-		c.giveUpLease()
 		return nil, err
 	}
-	switch {
-	case r.Kind == core.Failed:
-		return nil, refusal(r.Err)
-	case r.Kind != core.Assigned:
-		return nil, nil //nolint:nilnil // no job is not an error
-	case ctx.Err() != nil: // nobody is left to take it
-		c.do(&core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
-		return nil, context.Cause(ctx)
+	leases := make([]Lease, len(replies))
+	for i := range replies {
+		leases[i] = *s.leaseOf(&replies[i], o.Worker)
 	}
-	if err := c.committed(ctx, r.Commit); err != nil { // only in a cluster a lease rests on a commit
-		c.do(&core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
+	return leases, nil
+}
+
+// leased waits for the jobs of the client's lease. After an error, all of them have gone back.
+func (c *client) leased(ctx context.Context) (jobs []core.Reply, err error) {
+	var commit core.Commit
+	for more := 1; more > 0 && err == nil; {
+		var r core.Reply
+		if r, err = c.next(ctx); err != nil {
+			break
+		}
+		switch r.Kind { //nolint:exhaustive // the others mean that there is no job
+		case core.Assigned:
+			jobs, commit = append(jobs, r), max(commit, r.Commit)
+		case core.Failed:
+			err = refusal(r.Err)
+		}
+		more = r.N
+	}
+	if err == nil && len(jobs) > 0 && ctx.Err() != nil { // nobody is left to take them
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = c.committed(ctx, commit) // only in a cluster a lease rests on a commit
+	}
+	if err != nil {
+		c.giveUpLease(jobs)
 		return nil, err
 	}
-	return s.leaseOf(&r, o.Worker), nil
+	return jobs, nil
 }
 
 // workerName is what a worker without a name is called.
@@ -90,10 +124,10 @@ func workerName(caller Caller) string {
 	return "http"
 }
 
-// giveUpLease ends the parked lease; a job that has just come goes back.
-func (c *client) giveUpLease() {
+// giveUpLease ends the parked lease; jobs that have come go back.
+func (c *client) giveUpLease(jobs []core.Reply) {
 	c.do(&core.CancelLease{})
-	for _, r := range c.replies {
+	for _, r := range append(jobs, c.replies...) {
 		if r.Kind == core.Assigned {
 			c.do(&core.Release{Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch})
 		}
@@ -167,13 +201,15 @@ func (s *Service) Complete(ctx context.Context, caller Caller, token string, res
 
 // Fail reports a failure of a leased job; its policy says what follows.
 func (s *Service) Fail(ctx context.Context, caller Caller, token string, o FailOptions) error {
+	return s.finish(ctx, caller, token, func(t leaseToken, _ uint32) core.Op { return o.op(t) })
+}
+
+func (o *FailOptions) op(t leaseToken) *core.Fail {
 	f := &core.Failure{
 		Type: cutText([]byte(text(o.Class)), maxErrorClass), Message: cutText([]byte(text(o.Message)), maxErrorMessage),
 		Backtrace: o.Backtrace[:min(len(o.Backtrace), maxBacktrace)],
 	}
-	return s.finish(ctx, caller, token, func(t leaseToken, _ uint32) core.Op {
-		return &core.Fail{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Failure: f, RetryAt: o.RetryAt, Final: o.Final}
-	})
+	return &core.Fail{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Failure: f, RetryAt: o.RetryAt, Final: o.Final}
 }
 
 // Release gives a leased job back as if it had not been leased.

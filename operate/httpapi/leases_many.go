@@ -1,0 +1,170 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"broker/operate/service"
+)
+
+type leaseManyInput struct {
+	Body struct {
+		LeaseBody
+		Queues []string `json:"queues" minItems:"1" maxItems:"1000" doc:"emptied in this order"`
+		Max    int      `json:"max,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"so many jobs at most; fewer if their bodies together are larger than 32 MiB"`
+		Min    int      `json:"min,omitempty" minimum:"0" maximum:"1000" doc:"wait until so many jobs are ready, or wait_s is over"`
+		WaitS  float64  `json:"wait_s,omitempty" minimum:"0" maximum:"600" doc:"how long to wait while there are fewer; default: not at all"`
+	}
+}
+
+// Resolve implements huma.Resolver.
+func (in *leaseManyInput) Resolve(ctx huma.Context) []error {
+	if in.Body.WaitS > 0 {
+		_, writer := humago.Unwrap(ctx)
+		extendDeadlines(writer, seconds(in.Body.WaitS))
+	}
+	return nil
+}
+
+type leaseManyOutput struct {
+	Body struct {
+		Leases []service.Lease `json:"leases" nullable:"false" doc:"empty if there was no job"`
+	}
+}
+
+// LeaseName is a lease in a body.
+type LeaseName struct {
+	Lease string `json:"lease" doc:"the lease's token"`
+}
+
+type completedLease struct {
+	LeaseName
+	CompleteBody
+}
+
+type completeManyInput struct {
+	Body struct {
+		Leases []completedLease `json:"leases" minItems:"1" maxItems:"1000"`
+	}
+}
+
+type failedLease struct {
+	LeaseName
+	FailBody
+}
+
+type failManyInput struct {
+	Body struct {
+		Leases []failedLease `json:"leases" minItems:"1" maxItems:"1000"`
+	}
+}
+
+type extendedLease struct {
+	LeaseName
+	HeartbeatBody
+}
+
+type heartbeatManyInput struct {
+	Body struct {
+		Leases []extendedLease `json:"leases" minItems:"1" maxItems:"1000"`
+	}
+}
+
+type releaseManyInput struct {
+	Body struct {
+		Leases []LeaseName `json:"leases" minItems:"1" maxItems:"1000"`
+	}
+}
+
+// leaseResults are in the order of the request.
+type leaseResults struct {
+	Body struct {
+		Results []service.LeaseResult `json:"results" nullable:"false"`
+	}
+}
+
+func (s *Server) registerManyLeases(api huma.API) {
+	lease := operation("lease-jobs", http.MethodPost, "/leases", "leases", "Lease several jobs of several queues")
+	lease.Description = "The answer is an empty list if there was none within wait_s. Each lease must be completed, failed, released or " +
+		"extended before lease_until of its job."
+	huma.Register(api, lease, s.leaseMany)
+	for _, r := range []struct {
+		verb, summary string
+		add           func(huma.Operation)
+	}{
+		{"complete", "End leased jobs as done", func(o huma.Operation) { huma.Register(api, o, s.completeMany) }},
+		{"fail", "Report the failures of leased jobs", func(o huma.Operation) { huma.Register(api, o, s.failMany) }},
+		{"heartbeat", "Extend leases", func(o huma.Operation) { huma.Register(api, o, s.heartbeatMany) }},
+		{"release", "Give leased jobs back as if they had not been leased", func(o huma.Operation) { huma.Register(api, o, s.releaseMany) }},
+	} {
+		o := operation(r.verb+"-jobs", http.MethodPost, "/leases/"+r.verb, "leases", r.summary, http.StatusGatewayTimeout)
+		o.Description = "All in one commit, each on its own merit: ok is false, with a code, where the lease is lost, the token is none, or " +
+			"the caller may not. A malformed request changes nothing."
+		if o.MaxBodyBytes = 4 << 20; r.verb == "complete" || r.verb == "fail" {
+			o.MaxBodyBytes = s.options.MaxBodyBytes
+		}
+		r.add(o)
+	}
+}
+
+func (s *Server) leaseMany(ctx context.Context, in *leaseManyInput) (*leaseManyOutput, error) {
+	b := &in.Body
+	leases, err := s.service().LeaseMany(ctx, callerOf(ctx), service.LeaseOptions{
+		Queues: b.Queues, Wait: seconds(b.WaitS), Worker: b.Worker, LeaseFor: seconds(b.LeaseForS), Max: b.Max, Min: b.Min,
+	})
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	var out leaseManyOutput
+	out.Body.Leases = leases
+	return &out, nil
+}
+
+func (s *Server) completeMany(ctx context.Context, in *completeManyInput) (*leaseResults, error) {
+	tokens, results := make([]string, len(in.Body.Leases)), make([]service.Result, len(in.Body.Leases))
+	for i := range in.Body.Leases {
+		l := &in.Body.Leases[i]
+		tokens[i], results[i] = l.Lease, l.result()
+	}
+	return s.resultsOf(s.service().CompleteMany(ctx, callerOf(ctx), tokens, results))
+}
+
+func (s *Server) failMany(ctx context.Context, in *failManyInput) (*leaseResults, error) {
+	tokens, failures := make([]string, len(in.Body.Leases)), make([]service.FailOptions, len(in.Body.Leases))
+	for i := range in.Body.Leases {
+		l := &in.Body.Leases[i]
+		tokens[i], failures[i] = l.Lease, l.options(s.service().Now())
+	}
+	return s.resultsOf(s.service().FailMany(ctx, callerOf(ctx), tokens, failures))
+}
+
+func (s *Server) heartbeatMany(ctx context.Context, in *heartbeatManyInput) (*leaseResults, error) {
+	tokens, extend := make([]string, len(in.Body.Leases)), make([]time.Duration, len(in.Body.Leases))
+	for i := range in.Body.Leases {
+		l := &in.Body.Leases[i]
+		tokens[i], extend[i] = l.Lease, seconds(l.ExtendS)
+	}
+	return s.resultsOf(s.service().HeartbeatMany(ctx, callerOf(ctx), tokens, extend))
+}
+
+func (s *Server) releaseMany(ctx context.Context, in *releaseManyInput) (*leaseResults, error) {
+	tokens := make([]string, len(in.Body.Leases))
+	for i, l := range in.Body.Leases {
+		tokens[i] = l.Lease
+	}
+	return s.resultsOf(s.service().ReleaseMany(ctx, callerOf(ctx), tokens))
+}
+
+// resultsOf is the answer about several leases.
+func (s *Server) resultsOf(results []service.LeaseResult, err error) (*leaseResults, error) {
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	var out leaseResults
+	out.Body.Results = results
+	return &out, nil
+}

@@ -1,0 +1,141 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// LeaseResult is what came of a request for one of several leases.
+type LeaseResult struct {
+	Lease string `json:"lease" doc:"the lease's token"`
+	OK    bool   `json:"ok"`
+	Code  Code   `json:"code,omitempty" doc:"why not, for programs" example:"lease_lost"`
+
+	LeaseUntil *time.Time `json:"lease_until,omitempty" doc:"after a heartbeat: when the lease ends"`
+}
+
+// CompleteMany ends leased jobs as done, each with its result.
+func (s *Service) CompleteMany(ctx context.Context, caller Caller, tokens []string, results []Result) ([]LeaseResult, error) {
+	data := make([][]byte, len(results))
+	for i := range results {
+		var err error
+		if data[i], err = results[i].bytes(); err != nil {
+			var e *Error
+			if errors.As(err, &e) {
+				err = &Error{Code: e.Code, Detail: e.Detail, Field: fmt.Sprintf("body.leases[%d].result", i)}
+			}
+			return nil, err
+		}
+	}
+	return s.finishMany(ctx, caller, tokens, func(i uint64, t leaseToken, _ uint32) core.Op {
+		return &core.Complete{Tag: i, Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Result: data[i]}
+	})
+}
+
+// FailMany reports failures of leased jobs.
+func (s *Service) FailMany(ctx context.Context, caller Caller, tokens []string, failures []FailOptions) ([]LeaseResult, error) {
+	return s.finishMany(ctx, caller, tokens, func(i uint64, t leaseToken, _ uint32) core.Op {
+		fail := failures[i].op(t)
+		fail.Tag = i
+		return fail
+	})
+}
+
+// ReleaseMany gives leased jobs back as if they had not been leased.
+func (s *Service) ReleaseMany(ctx context.Context, caller Caller, tokens []string) ([]LeaseResult, error) {
+	return s.finishMany(ctx, caller, tokens, func(i uint64, t leaseToken, epoch uint32) core.Op {
+		return &core.Release{Tag: i, Ref: t.ref(), Epoch: epoch}
+	})
+}
+
+// HeartbeatMany extends leases: each for its full span from now, or by its extend if that is not zero.
+func (s *Service) HeartbeatMany(ctx context.Context, caller Caller, tokens []string, extend []time.Duration) ([]LeaseResult, error) {
+	return s.finishMany(ctx, caller, tokens, func(i uint64, t leaseToken, _ uint32) core.Op {
+		return &core.Report{
+			Tag: i, Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Heartbeat: true, ExtendUntil: s.Now().Add(cmp.Or(extend[i], t.span)),
+		}
+	})
+}
+
+// finishMany applies what the holder of several leases says of their jobs, in one commit and each on its own merit. The operation
+// is made for the token at an index, which is its tag, and the epoch that its job has now.
+func (s *Service) finishMany(
+	ctx context.Context, caller Caller, tokens []string, op func(uint64, leaseToken, uint32) core.Op,
+) ([]LeaseResult, error) {
+	if caller.Principal == nil || !caller.Principal.MaySome(access.Consume) { // of no queue: there is no need to look
+		if err := caller.mayAll(access.Consume); err != nil {
+			return nil, err
+		}
+	}
+	results, parsed := make([]LeaseResult, len(tokens)), make([]leaseToken, len(tokens))
+	var looks, ops []core.Op
+	for i, token := range tokens {
+		t, err := s.parseToken(token)
+		if results[i].Lease, parsed[i] = token, t; err != nil {
+			results[i].Code = CodeBadLease
+			continue
+		}
+		looks = append(looks, &core.Inspect{Tag: uint64(i), Ref: t.ref(), Brief: true}) //nolint:gosec // small
+	}
+	turnOf(ctx).yield()
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	commit := core.Commit(0)
+	for _, r := range c.askAll(looks) {
+		i, t := r.Tag, parsed[r.Tag]
+		commit = max(commit, r.Commit)
+		switch {
+		case r.Kind == core.Failed && !errors.Is(r.Err, core.ErrNotFound):
+			return nil, refusal(r.Err)
+		case r.Info == nil || r.Info.State != core.Leased || r.Info.LeasedAt != t.leasedAt:
+			results[i].Code = CodeLeaseLost
+		case caller.may(access.Consume, r.Info.Queue) != nil:
+			results[i].Code = CodeForbidden
+		default:
+			ops = append(ops, op(i, t, r.Info.Epoch))
+			if _, is := ops[len(ops)-1].(*core.Report); is {
+				ops = append(ops, &core.Inspect{Tag: i, Ref: t.ref(), Brief: true})
+			}
+		}
+	}
+	for _, r := range c.askAll(ops) {
+		commit = max(commit, r.Commit)
+		if err := results[r.Tag].take(&r); err != nil {
+			return nil, err
+		}
+	}
+	return results, c.committed(ctx, commit)
+}
+
+// take records a reply. A refusal that is not about the lease is an error.
+func (l *LeaseResult) take(r *core.Reply) error {
+	switch {
+	case r.Kind == core.Inspected && l.OK:
+		until := r.Info.LeaseUntil.Time()
+		l.LeaseUntil = &until
+	case r.Kind != core.Failed:
+		l.OK = true
+	case IsCode(leaseLost(refusal(r.Err)), CodeLeaseLost):
+		l.Code = CodeLeaseLost
+	default:
+		return refusal(r.Err)
+	}
+	return nil
+}
+
+// askAll applies operations that are answered at once, under one lock.
+func (c *client) askAll(ops []core.Op) []core.Reply {
+	if len(ops) == 0 {
+		return nil
+	}
+	c.do(ops...)
+	replies := c.replies
+	c.replies = nil
+	return replies
+}
