@@ -9,7 +9,7 @@ import "time"
 // failures from then on. Strings must not alias a network buffer.
 //
 // To add an operation, embed changing or reading in its struct, write its TagOf at the end of the file that declares it, and
-// handle it in the machine's apply or applyAdmin.
+// handle it in the machine's apply.
 type Op interface {
 	// TagOf returns the operation's Tag, or zero for an operation without a reply.
 	TagOf() uint64

@@ -145,9 +145,6 @@ func (s *Store) FreeBytes() (uint64, error) {
 	return usage.AvailBytes, nil
 }
 
-// SizeBytes is the size of the store on disk, including files that are about to be removed; zero after Close.
-func (s *Store) SizeBytes() uint64 { return s.Metrics().DiskBytes }
-
 // Metrics is a snapshot of the state of Pebble.
 type Metrics struct {
 	DiskBytes        uint64

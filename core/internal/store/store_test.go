@@ -429,7 +429,7 @@ func TestClosedStoreRefusesEverything(t *testing.T) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	if s.SizeBytes() != 0 {
+	if s.Metrics().DiskBytes != 0 {
 		t.Error("a closed store has a size")
 	}
 	mustClose(t, s)
