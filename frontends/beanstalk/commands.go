@@ -237,11 +237,10 @@ func (s *Session) reserveJob(p *pipeline, a *args) {
 		return
 	}
 	s.works()
-	tag := p.expect(pending{answer: answerReserveJob, seq: ref.Seq, large: true})
 	p.Ask(&core.LeaseJob{
-		Tag: tag, Ref: ref, If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Dead), ByConn: true, Dead: true,
+		Tag: p.expect(pending{answer: answerReserveJob, seq: ref.Seq, large: true}), Ref: ref,
+		If: core.InState(core.Ready, core.Scheduled, core.Retrying, core.Dead), ByConn: true, Dead: true,
 	})
-	p.Ask(&core.Inspect{Tag: tag, Ref: ref})
 }
 
 // tubeName reads the only argument of a command; ok is false if it is malformed, and the command is answered.

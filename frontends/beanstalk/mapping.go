@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/frontends/access"
 )
 
 // usualPri is the pri of jobs of normal priority.
@@ -163,16 +164,13 @@ func answerKickJob(_ *Session, b []byte, _ *pending, _ *core.Reply) ([]byte, boo
 	return append(b, kicked...), true
 }
 
-// answerReserveJob sees the reply to LeaseJob and then to Inspect, which has the body.
-func answerReserveJob(s *Session, b []byte, p *pending, r *core.Reply) ([]byte, bool) {
-	if r.Kind == core.Accepted {
-		grant := r.Lease
-		p.lease, p.commit = &grant, r.Commit
-		return b, false
+// answerReserveJob reads the job that the connection now holds, whatever else its principal may see.
+func answerReserveJob(s *Session, b []byte, _ *pending, r *core.Reply) ([]byte, bool) {
+	for _, job := range core.DoOnce(access.Unguarded(s.front.broker), core.Internal, &core.Inspect{Ref: core.Ref{Seq: r.Seq}}) {
+		if job.Kind == core.Inspected && job.Info.Job != nil {
+			s.leased(r.Seq, &r.Lease, job.Info.Job)
+			return appendJob(b, "RESERVED", r.Seq, job.Info.Job.Body), true
+		}
 	}
-	if p.lease == nil || r.Info.Job == nil {
-		return append(b, notFound...), true
-	}
-	s.leased(r.Seq, p.lease, r.Info.Job)
-	return appendJob(b, "RESERVED", r.Seq, r.Info.Job.Body), true
+	return append(b, notFound...), true
 }

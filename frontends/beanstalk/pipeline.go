@@ -22,7 +22,6 @@ type pending struct {
 	large    bool        // the answer may be large
 	commit   core.Commit // of an earlier reply
 	answered bool
-	lease    *core.Grant
 }
 
 // answer appends the answer that a reply leads to; false: it comes with a later reply.
