@@ -84,10 +84,7 @@ func TestLeadBeginsAnewAfterATransferThatFailed(t *testing.T) {
 	if err := f.Error(); err == nil {
 		t.Fatal("the lead was handed to a node that does not answer")
 	}
-	again, _, e := c.leader()
-	if again != n {
-		t.Skip("another node was elected meanwhile, on a busy machine")
-	}
+	_, _, e = c.leader() // on a busy machine another node may have been elected meanwhile
 	submit(t, e, 20, 10, 10)
 	if n := jobs(t, e); n < 20 {
 		t.Errorf("%d jobs", n)
