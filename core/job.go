@@ -15,10 +15,11 @@ const (
 	Qless
 	Conveyor
 	Beanstalk
+	SQS
 )
 
 // Protocols lists all protocols, for tables and metrics.
-var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP, Qless, Conveyor, Beanstalk}
+var Protocols = [...]Protocol{Internal, Workq, Gearman, Faktory, HTTP, Qless, Conveyor, Beanstalk, SQS}
 
 func (p Protocol) String() string {
 	switch p {
@@ -38,6 +39,8 @@ func (p Protocol) String() string {
 		return "conveyor"
 	case Beanstalk:
 		return "beanstalk"
+	case SQS:
+		return "sqs"
 	}
 	return "unknown"
 }
@@ -74,7 +77,7 @@ func (p Protocol) QueueLifetime() QueueLifetime {
 		return QueueForGood
 	case Beanstalk:
 		return QueueWhileHeld
-	case Internal, Gearman, HTTP, Qless, Conveyor:
+	case Internal, Gearman, HTTP, Qless, Conveyor, SQS:
 	}
 	return QueueUntilRestart
 }

@@ -19,6 +19,8 @@ type Entry struct {
 	TokenSHA256     [sha256.Size]byte // of the bearer token; zero: none
 	TLSSubject      string            // subject or common name of the client certificate; empty: none
 	FaktoryPassword string            // empty: none
+	SQSAccessKey    string            // with SQSSecretKey: of requests that are signed; empty: none
+	SQSSecretKey    string
 	Grants          []Grant
 }
 
@@ -60,6 +62,13 @@ type table struct {
 	byToken   map[[sha256.Size]byte]*Principal
 	bySubject map[string]*Principal
 	passwords []password
+	byKey     map[string]keyHolder
+}
+
+// keyHolder is a principal and the secret of its key.
+type keyHolder struct {
+	principal *Principal
+	secret    string
 }
 
 type password struct {
@@ -74,7 +83,7 @@ func (c *Control) Load(entries []Entry) {
 	old := c.table.Load()
 	fresh := &table{
 		byName: make(map[string]*Principal), byToken: make(map[[sha256.Size]byte]*Principal),
-		bySubject: make(map[string]*Principal),
+		bySubject: make(map[string]*Principal), byKey: make(map[string]keyHolder),
 	}
 	for _, e := range entries {
 		p := newPrincipal(e.Name, e.Grants)
@@ -88,6 +97,9 @@ func (c *Control) Load(entries []Entry) {
 		}
 		if e.TLSSubject != "" {
 			fresh.bySubject[e.TLSSubject] = p
+		}
+		if e.SQSAccessKey != "" {
+			fresh.byKey[e.SQSAccessKey] = keyHolder{p, e.SQSSecretKey}
 		}
 		if e.FaktoryPassword != "" {
 			fresh.passwords = append(fresh.passwords, password{e.FaktoryPassword, p})
@@ -132,6 +144,22 @@ func (c *Control) Default(name string) *Principal {
 func (c *Control) HasPasswords() bool {
 	t := c.table.Load()
 	return t != nil && len(t.passwords) > 0
+}
+
+// HasSQSKeys reports whether a principal has a key for signatures.
+func (c *Control) HasSQSKeys() bool {
+	t := c.table.Load()
+	return t != nil && len(t.byKey) > 0
+}
+
+// BySQSKey finds a principal by its access key, with the secret that its requests are signed with; nil if there is none.
+func (c *Control) BySQSKey(key string) (p *Principal, secret string) {
+	t := c.table.Load()
+	if t == nil {
+		return nil, ""
+	}
+	holder := t.byKey[key]
+	return holder.principal, holder.secret
 }
 
 // CountRefusal counts what a client of a protocol was not allowed to do.

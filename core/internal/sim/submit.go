@@ -27,7 +27,7 @@ func (w *world) submitTo(queue string) error {
 			j.SeqOrder, j.Tallies = true, core.TallyMoves
 		}
 		w.gearmanJob(op)
-	case core.Faktory, core.Internal, core.HTTP, core.Qless, core.Conveyor, core.Beanstalk:
+	case core.Faktory, core.Internal, core.HTTP, core.Qless, core.Conveyor, core.Beanstalk, core.SQS:
 		w.faktoryJob(j)
 	}
 	w.link(j)

@@ -28,7 +28,7 @@ func (w *world) lease() error {
 			c.tag = op.Tag
 			return w.do(c, &core.Sleep{Tag: op.Tag}, 0, nil)
 		}
-	case core.Faktory, core.Internal, core.HTTP, core.Qless, core.Conveyor, core.Beanstalk:
+	case core.Faktory, core.Internal, core.HTTP, core.Qless, core.Conveyor, core.Beanstalk, core.SQS:
 		op.Holder, op.Worker = core.HeldByWorker, fmt.Sprint("worker ", w.rng.IntN(3))
 	}
 	if w.rng.IntN(2) == 0 {
@@ -209,7 +209,7 @@ func (w *world) disconnectUnread() error {
 		op.Holder = core.HeldByConn
 	case core.Faktory:
 		op.Holder, op.Worker = core.HeldByWorker, "worker 0"
-	case core.Workq, core.Internal, core.HTTP, core.Qless, core.Conveyor, core.Beanstalk:
+	case core.Workq, core.Internal, core.HTTP, core.Qless, core.Conveyor, core.Beanstalk, core.SQS:
 		op.Holder = core.HeldByNobody
 	}
 	w.note("client %d waits at %s", c.id, op.Queues)

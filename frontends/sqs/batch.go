@@ -1,0 +1,191 @@
+package sqs
+
+import "strings"
+
+// maxEntries is how many entries a batch may have.
+const maxEntries = 10
+
+// failedEntry is an entry of a batch that was refused.
+type failedEntry struct {
+	ID          string `json:"Id" query:"Id"`
+	SenderFault bool
+	Code        string
+	Message     string
+}
+
+func failed(id string, err error) failedEntry {
+	e := errorOf(err)
+	return failedEntry{ID: id, SenderFault: e.sender(), Code: e.kind.code, Message: e.text}
+}
+
+// checkEntries refuses a batch as a whole.
+func checkEntries[E any](entries []E, id func(*E) string) error {
+	switch n := len(entries); {
+	case n == 0:
+		return refuse(emptyBatch, "There should be at least one entry in the request.")
+	case n > maxEntries:
+		return refuse(tooManyEntries, "Maximum number of entries per request are %d. You have sent %d.", maxEntries, n)
+	}
+	seen := make(map[string]bool, len(entries))
+	for i := range entries {
+		name := id(&entries[i])
+		switch {
+		case name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) }):
+			return refuse(invalidEntryID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.")
+		case seen[name]:
+			return refuse(idsNotDistinct, "Id %s repeated.", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+type sendEntry struct {
+	ID string `json:"Id" query:"Id"`
+	messageInput
+}
+
+type sendBatchInput struct {
+	target
+	Entries []sendEntry `query:"SendMessageBatchRequestEntry"`
+}
+
+type sentEntry struct {
+	ID string `json:"Id" query:"Id"`
+	sendOutput
+}
+
+type sendBatchOutput struct {
+	Successful []sentEntry   `json:",omitempty" query:"SendMessageBatchResultEntry"`
+	Failed     []failedEntry `json:",omitempty" query:"BatchResultErrorEntry"`
+}
+
+// sendMessageBatch sends the messages that are right, in one commit, and names the others.
+func (q *request) sendMessageBatch(of *queue, in *sendBatchInput) (any, error) {
+	if err := checkEntries(in.Entries, func(e *sendEntry) string { return e.ID }); err != nil {
+		return nil, err
+	}
+	out := &sendBatchOutput{}
+	var messages []*outgoing
+	var ids []string
+	total := 0
+	for i := range in.Entries {
+		e := &in.Entries[i]
+		m, err := q.check(of, &e.messageInput)
+		if err == nil && m.size() > min(of.number(maximumSize), q.f.o.MaxBodyBytes) {
+			total += m.size()
+			err = refuse(invalidParameter, "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", of.number(maximumSize))
+		}
+		if err != nil {
+			out.Failed = append(out.Failed, failed(e.ID, err))
+			continue
+		}
+		total += m.size()
+		messages, ids = append(messages, m), append(ids, e.ID)
+	}
+	if total > maxBatchBytes {
+		return nil, refuse(batchTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxBatchBytes, total)
+	}
+	if len(messages) == 0 {
+		return out, nil
+	}
+	results, err := q.send(of, messages)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range results {
+		if r.err != nil {
+			out.Failed = append(out.Failed, failed(ids[i], r.err))
+		} else {
+			out.Successful = append(out.Successful, sentEntry{ids[i], *r.out})
+		}
+	}
+	return out, nil
+}
+
+// doneEntry is an entry of a batch of deletions or changes that was done.
+type doneEntry struct {
+	ID string `json:"Id" query:"Id"`
+}
+
+type deleteEntry struct {
+	ID            string `json:"Id" query:"Id"`
+	ReceiptHandle string
+}
+
+type deleteBatchInput struct {
+	target
+	Entries []deleteEntry `query:"DeleteMessageBatchRequestEntry"`
+}
+
+type deleteBatchOutput struct {
+	Successful []doneEntry   `json:",omitempty" query:"DeleteMessageBatchResultEntry"`
+	Failed     []failedEntry `json:",omitempty" query:"BatchResultErrorEntry"`
+}
+
+func (q *request) deleteMessageBatch(of *queue, in *deleteBatchInput) (any, error) {
+	if err := checkEntries(in.Entries, func(e *deleteEntry) string { return e.ID }); err != nil {
+		return nil, err
+	}
+	wanted := make([]deletion, len(in.Entries))
+	for i, e := range in.Entries {
+		wanted[i] = deletion{handle: e.ReceiptHandle}
+	}
+	errs, err := q.finish(of, wanted)
+	if err != nil {
+		return nil, err
+	}
+	out := &deleteBatchOutput{}
+	for i, e := range in.Entries {
+		if errs[i] != nil {
+			out.Failed = append(out.Failed, failed(e.ID, errs[i]))
+		} else {
+			out.Successful = append(out.Successful, doneEntry{e.ID})
+		}
+	}
+	return out, nil
+}
+
+type changeEntry struct {
+	ID                string `json:"Id" query:"Id"`
+	ReceiptHandle     string
+	VisibilityTimeout *int
+}
+
+type changeBatchInput struct {
+	target
+	Entries []changeEntry `query:"ChangeMessageVisibilityBatchRequestEntry"`
+}
+
+type changeBatchOutput struct {
+	Successful []doneEntry   `json:",omitempty" query:"ChangeMessageVisibilityBatchResultEntry"`
+	Failed     []failedEntry `json:",omitempty" query:"BatchResultErrorEntry"`
+}
+
+func (q *request) changeVisibilityBatch(of *queue, in *changeBatchInput) (any, error) {
+	if err := checkEntries(in.Entries, func(e *changeEntry) string { return e.ID }); err != nil {
+		return nil, err
+	}
+	out := &changeBatchOutput{}
+	var wanted []deletion
+	var ids []string
+	for _, e := range in.Entries {
+		if e.VisibilityTimeout == nil {
+			out.Failed = append(out.Failed, failed(e.ID, missing(visibilityTimeout)))
+			continue
+		}
+		wanted, ids = append(wanted, deletion{e.ReceiptHandle, e.VisibilityTimeout}), append(ids, e.ID)
+	}
+	errs, err := q.finish(of, wanted)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if errs[i] != nil {
+			out.Failed = append(out.Failed, failed(id, errs[i]))
+		} else {
+			out.Successful = append(out.Successful, doneEntry{id})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,109 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"broker/core"
+	"broker/core/notify"
+)
+
+// commitTimeout is how long a change waits for its commit.
+const commitTimeout = 10 * time.Second
+
+var (
+	errCommitTimeout = errors.New("timed out waiting for the commit; the change may still apply")
+	errNoReply       = errors.New("the broker did not reply")
+)
+
+// client is the broker's client for the time of one request. One goroutine uses it.
+type client struct {
+	b       core.Broker
+	id      core.ClientID
+	wake    notify.Signal
+	replies []core.Reply // fetched and not looked at yet
+}
+
+// open registers a client; close it.
+func (f *Frontend) open(from caller) *client {
+	c := &client{b: f.broker, wake: notify.NewSignal()}
+	c.id = c.b.Open(core.ClientOptions{
+		Protocol: core.SQS, Wake: c.wake.Set, Address: from.address, Identity: from.identity, Name: from.name(), Unlisted: from.internal,
+	})
+	return c
+}
+
+func (c *client) close() { c.b.Close(c.id) }
+
+// all applies operations that are answered at once, and returns their replies in order.
+func (c *client) all(ops ...core.Op) []core.Reply { return c.b.Do(c.id, ops, nil) }
+
+// one applies one operation that is answered at once. A refusal is an error.
+func (c *client) one(op core.Op) (core.Reply, error) {
+	replies := c.all(op)
+	if len(replies) == 0 {
+		return core.Reply{}, errNoReply
+	}
+	r := replies[0]
+	if r.Kind == core.Failed {
+		return r, r.Err
+	}
+	return r, nil
+}
+
+// call is one for what must be durable before it returns.
+func (c *client) call(ctx context.Context, op core.Op) (core.Reply, error) {
+	r, err := c.one(op)
+	if late := c.committed(ctx, r.Commit); late != nil {
+		return r, late
+	}
+	return r, err
+}
+
+// next is the next reply to an operation that may wait.
+func (c *client) next(ctx context.Context) (core.Reply, error) {
+	for len(c.replies) == 0 {
+		select {
+		case <-c.wake:
+			c.replies = c.b.Do(c.id, nil, c.replies)
+		case <-ctx.Done():
+			return core.Reply{}, context.Cause(ctx)
+		}
+	}
+	r := c.replies[0]
+	c.replies = slices.Delete(c.replies, 0, 1)
+	return r, nil
+}
+
+// committed waits until a commit is on disk.
+func (c *client) committed(ctx context.Context, commit core.Commit) error {
+	if c.b.Committed() >= commit {
+		return nil
+	}
+	timeout := time.NewTimer(commitTimeout)
+	defer timeout.Stop()
+	for c.b.Committed() < commit {
+		if c.b.Stopped() {
+			return core.ErrStopped
+		}
+		select {
+		case <-c.wake:
+			c.replies = c.b.Do(c.id, nil, c.replies)
+		case <-timeout.C:
+			return errCommitTimeout
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// latest is the newest commit that some replies rest on.
+func latest(replies []core.Reply) (newest core.Commit) {
+	for i := range replies {
+		newest = max(newest, replies[i].Commit)
+	}
+	return newest
+}

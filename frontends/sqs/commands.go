@@ -1,0 +1,101 @@
+package sqs
+
+import "broker/frontends/access"
+
+// command is an action of the API.
+type command struct {
+	run     func(*request) (any, error)
+	noQueue bool // not with Query on a queue's path
+}
+
+// Roles of an action: one of them, for the queue, is enough.
+var (
+	produce = []access.Role{access.Produce}
+	consume = []access.Role{access.Consume}
+	read    = []access.Role{access.Read}
+	operate = []access.Role{access.Operate}
+	users   = []access.Role{access.Read, access.Produce, access.Consume, access.Operate}
+)
+
+// commands are the actions by their names.
+var commands = map[string]command{
+	"CreateQueue":        {run: plain((*request).createQueue), noQueue: true},
+	"ListQueues":         {run: plain((*request).listQueues), noQueue: true},
+	"GetQueueUrl":        {run: plain((*request).getQueueURL)},
+	"DeleteQueue":        on(operate, (*request).deleteQueue),
+	"PurgeQueue":         on(operate, (*request).purgeQueue),
+	"GetQueueAttributes": on(users, (*request).getQueueAttributes),
+	"SetQueueAttributes": on(operate, (*request).setQueueAttributes),
+	"TagQueue":           on(operate, (*request).tagQueue),
+	"UntagQueue":         on(operate, (*request).untagQueue),
+	"ListQueueTags":      on(read, (*request).listQueueTags),
+	"AddPermission":      on(operate, (*request).addPermission),
+	"RemovePermission":   on(operate, (*request).removePermission),
+
+	"SendMessage":      on(produce, (*request).sendMessage),
+	"SendMessageBatch": on(produce, (*request).sendMessageBatch),
+
+	"ReceiveMessage":               on(consume, (*request).receiveMessage),
+	"DeleteMessage":                on(consume, (*request).deleteMessage),
+	"DeleteMessageBatch":           on(consume, (*request).deleteMessageBatch),
+	"ChangeMessageVisibility":      on(consume, (*request).changeVisibility),
+	"ChangeMessageVisibilityBatch": on(consume, (*request).changeVisibilityBatch),
+
+	"ListDeadLetterSourceQueues": on(read, (*request).listSources),
+	"StartMessageMoveTask":       {run: plain((*request).startMoveTask)},
+	"ListMessageMoveTasks":       {run: plain((*request).listMoveTasks)},
+	"CancelMessageMoveTask":      {run: plain((*request).cancelMoveTask)},
+}
+
+// plain decodes the parameters of an action.
+func plain[In any](run func(*request, *In) (any, error)) func(*request) (any, error) {
+	return func(q *request) (any, error) {
+		in := new(In)
+		if err := q.wire.decode(in); err != nil {
+			return nil, err
+		}
+		return run(q, in)
+	}
+}
+
+// target is the part of requests that names a queue.
+type target struct {
+	QueueURL string `json:"QueueUrl" query:"QueueUrl"`
+}
+
+func (t *target) queueURL() string { return t.QueueURL }
+
+// on is the command of an action on a queue, for callers that have one of the roles for it.
+func on[In any, P interface {
+	*In
+	queueURL() string
+}](roles []access.Role, run func(*request, *queue, *In) (any, error),
+) command {
+	return command{run: plain(func(q *request, in *In) (any, error) {
+		name := queueName(P(in).queueURL())
+		if name == "" {
+			name = queueName(q.wire.pathURL)
+		}
+		if name == "" {
+			return nil, missing("QueueUrl")
+		}
+		if err := q.mayOne(roles, name); err != nil {
+			return nil, err
+		}
+		queue, err := q.f.find(name)
+		if err != nil {
+			return nil, err
+		}
+		return run(q, queue, in)
+	})}
+}
+
+// mayOne refuses a caller that has none of the roles for a queue.
+func (q *request) mayOne(roles []access.Role, name string) error {
+	for _, role := range roles {
+		if q.from.principal.May(role, q.f.coreName(name)) {
+			return nil
+		}
+	}
+	return q.f.forbid(name)
+}

@@ -1,0 +1,135 @@
+package sqs
+
+import (
+	"errors"
+
+	"broker/core"
+)
+
+type deleteInput struct {
+	target
+	ReceiptHandle string
+}
+
+func (q *request) deleteMessage(of *queue, in *deleteInput) (any, error) {
+	errs, err := q.finish(of, []deletion{{handle: in.ReceiptHandle}})
+	if err != nil {
+		return nil, err
+	}
+	return nil, errs[0]
+}
+
+type changeInput struct {
+	target
+	ReceiptHandle     string
+	VisibilityTimeout *int
+}
+
+func (q *request) changeVisibility(of *queue, in *changeInput) (any, error) {
+	if in.VisibilityTimeout == nil {
+		return nil, missing(visibilityTimeout)
+	}
+	errs, err := q.finish(of, []deletion{{handle: in.ReceiptHandle, visibility: in.VisibilityTimeout}})
+	if err != nil {
+		return nil, err
+	}
+	return nil, errs[0]
+}
+
+// deletion is what a receiver wants of a message that it has a handle of.
+type deletion struct {
+	handle     string
+	visibility *int // nil: delete it
+}
+
+// errNotAvailable is the reply to a change of a message that is deleted, or in another receiver's hands.
+func errNotAvailable(handle string) error {
+	return badValue(shorten(handle), "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.")
+}
+
+func errExpired(handle string) error {
+	return badValue(shorten(handle), "ReceiptHandle", "The receipt handle has expired.")
+}
+
+// finish deletes messages, or changes for how long they are invisible, each on its own, and waits for the commit.
+func (q *request) finish(of *queue, wanted []deletion) ([]error, error) {
+	c := q.f.open(q.from)
+	defer c.close()
+	errs := make([]error, len(wanted))
+	var commit core.Commit
+	for i, w := range wanted {
+		r, err := q.finishOne(of, c, w)
+		commit, errs[i] = max(commit, r.Commit), err
+	}
+	return errs, c.committed(q.ctx, commit)
+}
+
+func (q *request) finishOne(of *queue, c *client, w deletion) (core.Reply, error) {
+	if w.handle == "" {
+		return core.Reply{}, missing("ReceiptHandle")
+	}
+	if w.visibility != nil && (*w.visibility < 0 || *w.visibility > maxVisibility) {
+		return core.Reply{}, badValue(*w.visibility, visibilityTimeout, "VisibilityTimeout must be an integer between 0 and 43200")
+	}
+	name := q.f.coreName(of.Name)
+	h, err := parseHandle(w.handle, name)
+	switch {
+	case err != nil:
+		return core.Reply{}, err
+	case w.visibility == nil:
+		return q.deleteOne(of, c, h, w)
+	}
+	return q.changeOne(of, c, h, w)
+}
+
+// deleteOne deletes a message by any of its handles. In a FIFO queue only that of the present lease counts, and a message that
+// is deleted already is deleted.
+func (q *request) deleteOne(of *queue, c *client, h receiptHandle, w deletion) (core.Reply, error) {
+	op := &core.Complete{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: core.Condition{Queue: q.f.coreName(of.Name)}, Authority: core.ByAnyone}
+	if of.FIFO {
+		op.If.States, op.If.LeasedAt = []core.State{core.Leased}, h.leasedAt
+	}
+	r, err := c.one(op)
+	switch {
+	case errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrFinished):
+		return r, nil
+	case errors.Is(err, core.ErrConflict) && of.FIFO && !q.elsewhere(of, c, h):
+		return r, errExpired(w.handle)
+	case errors.Is(err, core.ErrConflict):
+		return r, nil // it has become a dead letter: it is gone from here
+	}
+	return r, err
+}
+
+// elsewhere reports whether a message has left the queue.
+func (q *request) elsewhere(of *queue, c *client, h receiptHandle) bool {
+	r, err := c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: h.seq}, Brief: true})
+	return err != nil || r.Info.Queue != q.f.coreName(of.Name)
+}
+
+// changeOne sets the time from now on at which a message is visible again. With zero its lease ends as if it had expired. A handle
+// of a lease that is over counts in a standard queue: the message is invisible again.
+func (q *request) changeOne(of *queue, c *client, h receiptHandle, w deletion) (core.Reply, error) {
+	until := q.f.broker.Now().Add(seconds(*w.visibility))
+	here := core.Condition{Queue: q.f.coreName(of.Name)}
+	report := &core.Report{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Authority: core.ByLeased, Heartbeat: true, LeaseUntil: until}
+	if of.FIFO {
+		report.If.LeasedAt = h.leasedAt
+	}
+	r, err := c.one(report)
+	switch {
+	case err == nil:
+		return r, nil
+	case of.FIFO && (errors.Is(err, core.ErrConflict) || errors.Is(err, core.ErrNotLeased)):
+		return r, errExpired(w.handle)
+	case errors.Is(err, core.ErrNotLeased) && *w.visibility == 0:
+		return r, nil
+	case errors.Is(err, core.ErrNotLeased):
+		here.States = []core.State{core.Ready, core.Scheduled}
+		r, err = c.one(&core.Update{Tag: 1, Ref: core.Ref{Seq: h.seq}, If: here, Set: core.JobChange{ReadyAt: &until}})
+	}
+	if errors.Is(err, core.ErrNotFound) || errors.Is(err, core.ErrFinished) || errors.Is(err, core.ErrConflict) {
+		return r, errNotAvailable(w.handle)
+	}
+	return r, err
+}

@@ -1,0 +1,112 @@
+package sqs
+
+import (
+	"context"
+	"sync"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// Options of the front-end.
+type Options struct {
+	Access *access.Control     // principals; nil: there are none
+	Audit  func(access.Change) // nil: nothing is noted
+
+	DefaultPrincipal string // of requests without credentials, where there are principals
+	Account, Region  string // parts of URLs and ARNs
+	URL              string // start of queue URLs; empty: as the client's Host header says
+	MaxInFlight      int    // messages of a queue that are received and not deleted; 0: no limit
+	MaxBodyBytes     int    // of a message
+	Namespace        string // prefix of queues, invisible to clients
+	Route            func(queue, typ string) (string, string)
+}
+
+// Frontend serves requests. Create it with New, Start it once, and Close it.
+type Frontend struct {
+	broker core.Broker // without a guard: each action checks the rights of its caller
+	guard  core.Broker
+	o      Options
+
+	mu     sync.RWMutex // guards the fields below
+	queues map[string]*queue
+	tasks  []*moveTask // oldest first
+
+	changes  sync.Mutex // held while queues are changed, before mu
+	attempts attempts
+
+	ctx  context.Context //nolint:containedctx // of the goroutines that move messages
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// New makes a front-end on the guarded broker of its protocol.
+func New(b core.Broker, o Options) *Frontend {
+	if o.Access == nil {
+		o.Access = &access.Control{}
+	}
+	if o.Route == nil {
+		o.Route = func(queue, typ string) (string, string) { return queue, typ }
+	}
+	if o.Audit == nil {
+		o.Audit = func(access.Change) {}
+	}
+	if o.MaxBodyBytes == 0 {
+		o.MaxBodyBytes = maxBatchBytes
+	}
+	f := &Frontend{broker: access.Unguarded(b), guard: b, o: o, queues: make(map[string]*queue)}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	return f
+}
+
+// Start reads the queues back and goes on with move tasks.
+func (f *Frontend) Start() error {
+	if err := f.load(); err != nil {
+		return err
+	}
+	for _, t := range f.tasks {
+		if t.running() {
+			f.runTask(t)
+		}
+	}
+	return nil
+}
+
+// Close ends what runs in the background, and requests that wait.
+func (f *Frontend) Close() {
+	f.stop()
+	f.done.Wait()
+}
+
+// caller is who makes a request.
+type caller struct {
+	principal *access.Principal
+	address   string
+	identity  string // subject of the certificate
+	internal  bool   // the front-end itself
+}
+
+// name is shown in lists.
+func (c *caller) name() string {
+	if c.principal == nil {
+		return ""
+	}
+	return c.principal.Name()
+}
+
+// coreName is the broker's name of a queue.
+func (f *Frontend) coreName(name string) string { return f.o.Namespace + name }
+
+// may refuses a caller without a role for a queue.
+func (f *Frontend) may(c caller, role access.Role, name string) error {
+	if c.principal.May(role, f.coreName(name)) {
+		return nil
+	}
+	return f.forbid(name)
+}
+
+// forbid counts a refusal.
+func (f *Frontend) forbid(name string) error {
+	f.o.Access.CountRefusal(core.SQS)
+	return refuse(accessDenied, "Access to the resource %s is denied.", name)
+}

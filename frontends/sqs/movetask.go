@@ -1,0 +1,423 @@
+package sqs
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// States of a move task. On disk.
+const (
+	taskRunning   = "RUNNING"
+	taskDone      = "COMPLETED"
+	taskStopping  = "CANCELLING"
+	taskCancelled = "CANCELLED"
+	taskFailed    = "FAILED"
+)
+
+const (
+	movePage    = 100
+	maxMoveRate = 500
+	maxShown    = 10 // tasks of a queue that ListMessageMoveTasks shows
+	maxTasks    = 10 // finished tasks of a queue that are kept
+)
+
+// moveTask moves the messages of a dead-letter queue elsewhere. Its state is a document; after a restart it goes on with the messages
+// that are left.
+type moveTask struct {
+	Handle      string `json:"handle"`
+	Source      string `json:"source"`
+	Destination string `json:"destination,omitempty"` // empty: each message's own source
+	Rate        int    `json:"rate,omitempty"`        // messages a second; 0: no limit
+	StartedAt   int64  `json:"started_at"`            // Unix milliseconds
+
+	mu     sync.Mutex // guards the fields below
+	State  string     `json:"state"`
+	Moved  int        `json:"moved"`
+	ToMove int        `json:"to_move"`
+	Reason string     `json:"reason,omitempty"`
+}
+
+func (t *moveTask) running() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.State == taskRunning || t.State == taskStopping
+}
+
+// stopping reports whether the task was cancelled.
+func (t *moveTask) stopping() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.State == taskStopping
+}
+
+// save writes the state of a task.
+func (f *Frontend) save(c *client, t *moveTask) (core.Commit, error) {
+	t.mu.Lock()
+	value, err := json.Marshal(t)
+	t.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	r, err := c.one(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + t.Handle, Value: value}}})
+	return r.Commit, err
+}
+
+// runTask moves messages on a goroutine that ends with the task or with Close.
+func (f *Frontend) runTask(t *moveTask) {
+	f.done.Go(func() {
+		c := f.open(caller{internal: true})
+		defer c.close()
+		state, reason := f.moveAll(c, t)
+		if f.ctx.Err() != nil {
+			return // the next start goes on
+		}
+		t.mu.Lock()
+		t.State, t.Reason = state, reason
+		t.mu.Unlock()
+		_, _ = f.save(c, t) // a store that has failed runs the task again at the next start
+	})
+}
+
+// moveAll moves the messages that are visible, oldest first, until none is left that was there at the start.
+func (f *Frontend) moveAll(c *client, t *moveTask) (state, reason string) {
+	find := &core.Find{Tag: 1, Filter: core.Filter{Queues: []string{f.coreName(t.Source)}, States: []core.State{core.Ready}}, Limit: movePage}
+	for {
+		r, err := c.one(find)
+		if err != nil {
+			return taskFailed, errorOf(err).text
+		}
+		for i := range r.Jobs {
+			if t.stopping() {
+				return taskCancelled, ""
+			}
+			if f.ctx.Err() != nil {
+				return taskRunning, ""
+			}
+			f.moveBack(c, t, &r.Jobs[i])
+			f.pace(t)
+		}
+		if _, err := f.save(c, t); err != nil {
+			return taskFailed, errorOf(err).text
+		}
+		if find.Cursor = r.NextCursor; find.Cursor == "" {
+			return taskDone, ""
+		}
+	}
+}
+
+// pace waits as long as the rate of a task wants.
+func (f *Frontend) pace(t *moveTask) {
+	if t.Rate == 0 {
+		return
+	}
+	wait := time.NewTimer(time.Second / time.Duration(t.Rate))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-f.ctx.Done():
+	}
+}
+
+// moveBack moves one message. One that a receiver has meanwhile stays.
+func (f *Frontend) moveBack(c *client, t *moveTask, info *core.JobInfo) {
+	to := ""
+	if t.Destination != "" {
+		to = f.coreName(t.Destination)
+	}
+	var none uint32
+	op := &core.Move{
+		Tag: 1, Ref: core.Ref{Seq: info.Seq}, If: core.Condition{States: []core.State{core.Ready}, Queue: info.Queue}, Authority: core.ByAnyone,
+		Set: core.JobChange{Attempts: &none},
+	}
+	if info.Job != nil && info.Job.Origin == core.SQS {
+		carried := carriedBy(info.Job)
+		if to == "" {
+			to = carried.Source
+		}
+		carried.Source = ""
+		attributes := carried.encode()
+		op.Set.Attributes = &attributes
+	}
+	if to == "" {
+		if sources := f.sourcesOf(t.Source); len(sources) == 1 {
+			to = f.coreName(sources[0])
+		}
+	}
+	if to == "" {
+		return // nobody knows where it came from
+	}
+	op.Queue = to
+	if _, err := c.one(op); err == nil {
+		t.mu.Lock()
+		t.Moved++
+		t.mu.Unlock()
+	}
+}
+
+// sourcesOf are the queues whose dead letters go to a queue.
+func (f *Frontend) sourcesOf(name string) []string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	var names []string
+	for _, q := range f.queues {
+		if q.redrive.target == name {
+			names = append(names, q.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+type listSourcesInput struct {
+	target
+	MaxResults *int
+	NextToken  string
+}
+
+type listSourcesOutput struct {
+	QueueURLs []string `json:"queueUrls" query:"QueueUrl"`
+	NextToken string   `json:",omitempty"`
+}
+
+func (q *request) listSources(of *queue, in *listSourcesInput) (any, error) {
+	limit, after, err := pageOf(in.MaxResults, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &listSourcesOutput{QueueURLs: []string{}}
+	for _, name := range q.f.sourcesOf(of.Name) {
+		if name <= after {
+			continue
+		}
+		if len(out.QueueURLs) == limit {
+			out.NextToken = tokenOf(queueName(out.QueueURLs[limit-1]))
+			break
+		}
+		out.QueueURLs = append(out.QueueURLs, q.urlOf(name))
+	}
+	return out, nil
+}
+
+type startTaskInput struct {
+	SourceARN string `json:"SourceArn" query:"SourceArn"`
+	TargetARN string `json:"DestinationArn" query:"DestinationArn"`
+	Rate      *int   `json:"MaxNumberOfMessagesPerSecond" query:"MaxNumberOfMessagesPerSecond"`
+}
+
+type taskHandle struct {
+	TaskHandle string
+}
+
+func (q *request) startMoveTask(in *startTaskInput) (any, error) {
+	f := q.f
+	source, err := q.byARN(in.SourceARN, "SourceArn", access.Operate)
+	if err != nil {
+		return nil, err
+	}
+	if r := in.Rate; r != nil && (*r < 1 || *r > maxMoveRate) {
+		return nil, badValue(*r, "MaxNumberOfMessagesPerSecond", "Must be between 1 and 500.")
+	}
+	t := &moveTask{Source: source.Name, StartedAt: f.broker.Now().Time().UnixMilli(), State: taskRunning}
+	if in.Rate != nil {
+		t.Rate = *in.Rate
+	}
+	sources := f.sourcesOf(source.Name)
+	if len(sources) == 0 {
+		return nil, badValue(shorten(in.SourceARN), "SourceArn", "Source queue must be configured as a Dead Letter Queue.")
+	}
+	if in.TargetARN != "" {
+		to, err := q.byARN(in.TargetARN, "DestinationArn", access.Operate)
+		if err != nil {
+			return nil, err
+		}
+		t.Destination, sources = to.Name, nil
+	}
+	for _, name := range sources { // each message may go to any of them
+		if err := q.mayOne(operate, name); err != nil {
+			return nil, err
+		}
+	}
+	info, err := f.inspect(source.Name)
+	if err != nil {
+		return nil, err
+	}
+	if info != nil {
+		t.ToMove = info.Ready()
+	}
+	t.Handle = base64.URLEncoding.EncodeToString([]byte(source.Name + ":" + uuid.NewString()))
+	c := f.open(q.from)
+	defer c.close()
+	commit, err := f.addTask(c, t)
+	if err != nil {
+		return nil, err
+	}
+	q.audit("queue.redrive", source.Name, t.Destination)
+	return &taskHandle{t.Handle}, c.committed(q.ctx, commit)
+}
+
+// addTask stores a task and starts it, unless the queue has one that runs. The oldest finished ones are forgotten.
+func (f *Frontend) addTask(c *client, t *moveTask) (core.Commit, error) {
+	f.changes.Lock()
+	defer f.changes.Unlock()
+	known := f.tasksOf(t.Source)
+	if len(known) > 0 && known[0].running() {
+		return 0, refuse(invalidParameter, "There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
+	}
+	commit, err := f.save(c, t)
+	if err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	f.tasks = append(f.tasks, t)
+	f.mu.Unlock()
+	if len(known) >= maxTasks {
+		for _, old := range known[maxTasks-1:] {
+			_, err := c.one(&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: taskDocs + old.Handle}}})
+			if err != nil {
+				return 0, err
+			}
+			f.mu.Lock()
+			f.tasks = slices.DeleteFunc(f.tasks, func(t *moveTask) bool { return t == old })
+			f.mu.Unlock()
+		}
+	}
+	f.runTask(t)
+	return commit, nil
+}
+
+// tasksOf are the tasks of a queue, newest first.
+func (f *Frontend) tasksOf(source string) (tasks []*moveTask) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, t := range slices.Backward(f.tasks) {
+		if t.Source == source {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+// byARN finds a queue that a parameter names by its ARN.
+func (q *request) byARN(arn, parameter string, role access.Role) (*queue, error) {
+	if arn == "" {
+		return nil, missing(parameter)
+	}
+	if strings.Count(arn, ":") != 5 {
+		return nil, badValue(shorten(arn), parameter, "Not an ARN of a queue.")
+	}
+	if err := q.f.may(q.from, role, arnName(arn)); err != nil {
+		return nil, err
+	}
+	of, err := q.f.find(arnName(arn))
+	if err != nil {
+		return nil, refuse(resourceNotFound, "The resource that you specified for the %s parameter doesn't exist.", parameter)
+	}
+	return of, nil
+}
+
+type listTasksInput struct {
+	SourceARN  string `json:"SourceArn" query:"SourceArn"`
+	MaxResults *int
+}
+
+type taskView struct {
+	TaskHandle        string `json:",omitempty"`
+	Status            string
+	SourceARN         string `json:"SourceArn" query:"SourceArn"`
+	DestinationARN    string `json:"DestinationArn,omitempty" query:"DestinationArn"`
+	Rate              int    `json:"MaxNumberOfMessagesPerSecond,omitempty" query:"MaxNumberOfMessagesPerSecond"`
+	ApproximateMoved  *int   `json:"ApproximateNumberOfMessagesMoved" query:"ApproximateNumberOfMessagesMoved"`
+	ApproximateToMove *int   `json:"ApproximateNumberOfMessagesToMove" query:"ApproximateNumberOfMessagesToMove"`
+	FailureReason     string `json:",omitempty"`
+	StartedTimestamp  int64
+}
+
+type listTasksOutput struct {
+	Results []taskView `json:",omitempty" query:"ListMessageMoveTasksResultEntry"`
+}
+
+func (q *request) listMoveTasks(in *listTasksInput) (any, error) {
+	source, err := q.byARN(in.SourceARN, "SourceArn", access.Read)
+	if err != nil {
+		return nil, err
+	}
+	limit := 1
+	if in.MaxResults != nil {
+		if limit = *in.MaxResults; limit < 1 || limit > maxShown {
+			return nil, badValue(limit, "MaxResults", "Must be between 1 and 10.")
+		}
+	}
+	out := &listTasksOutput{}
+	for _, t := range q.f.tasksOf(source.Name) {
+		if len(out.Results) < limit {
+			out.Results = append(out.Results, q.f.viewTask(t))
+		}
+	}
+	return out, nil
+}
+
+func (f *Frontend) viewTask(t *moveTask) taskView {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	moved, toMove := t.Moved, t.ToMove
+	v := taskView{
+		Status: t.State, SourceARN: f.arnOf(t.Source), Rate: t.Rate, ApproximateMoved: &moved, ApproximateToMove: &toMove,
+		FailureReason: t.Reason, StartedTimestamp: t.StartedAt,
+	}
+	if t.State == taskRunning {
+		v.TaskHandle = t.Handle
+	}
+	if t.Destination != "" {
+		v.DestinationARN = f.arnOf(t.Destination)
+	}
+	return v
+}
+
+type cancelTaskOutput struct {
+	Moved *int `json:"ApproximateNumberOfMessagesMoved" query:"ApproximateNumberOfMessagesMoved"`
+}
+
+func (q *request) cancelMoveTask(in *taskHandle) (any, error) {
+	if in.TaskHandle == "" {
+		return nil, missing("TaskHandle")
+	}
+	raw, err := base64.URLEncoding.DecodeString(in.TaskHandle)
+	source, _, ok := strings.Cut(string(raw), ":")
+	if err != nil || !ok {
+		return nil, badValue(shorten(in.TaskHandle), "TaskHandle", "Not a handle of a task.")
+	}
+	if err := q.mayOne(operate, source); err != nil {
+		return nil, err
+	}
+	for _, t := range q.f.tasksOf(source) {
+		if t.Handle != in.TaskHandle {
+			continue
+		}
+		t.mu.Lock()
+		moved, running := t.Moved, t.State == taskRunning
+		if running {
+			t.State = taskStopping
+		}
+		t.mu.Unlock()
+		if !running {
+			break
+		}
+		c := q.f.open(q.from)
+		defer c.close()
+		commit, err := q.f.save(c, t)
+		if err != nil {
+			return nil, err
+		}
+		return &cancelTaskOutput{&moved}, c.committed(q.ctx, commit)
+	}
+	return nil, refuse(resourceNotFound, "The task that you specified doesn't exist or has ended.")
+}

@@ -1,0 +1,337 @@
+package sqs
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"broker/core"
+)
+
+// Names of documents. On disk.
+const (
+	queueDocs = "sqs/queue/"
+	taskDocs  = "sqs/task/"
+)
+
+// queue is what SQS clients have set of a queue. It is never changed: a change makes another one.
+type queue struct {
+	Name       string            `json:"name"`
+	Attributes map[string]string `json:"attributes,omitempty"` // only those that were set
+	Tags       map[string]string `json:"tags,omitempty"`
+	CreatedAt  int64             `json:"created_at"` // Unix seconds
+	ModifiedAt int64             `json:"modified_at"`
+	FIFO       bool              `json:"fifo,omitempty"`
+	Fair       bool              `json:"fair,omitempty"` // its message groups take turns
+
+	redrive redrive // of RedrivePolicy; no target: none
+}
+
+// get is an attribute that was set or has a default; empty: there is none.
+func (q *queue) get(name string) string {
+	if value, set := q.Attributes[name]; set {
+		return value
+	}
+	s := settingOf(name)
+	if s == nil || s.onlyFIFO && !q.FIFO {
+		return ""
+	}
+	return s.usual
+}
+
+// number is an attribute that is a number.
+func (q *queue) number(name string) int {
+	n, _ := strconv.Atoi(q.get(name)) // was checked when it was set
+	return n
+}
+
+// with is a copy with changed attributes. Empty values of policies remove them.
+func (q *queue) with(attributes map[string]string, now core.Instant) *queue {
+	fresh := *q
+	fresh.Attributes = maps.Clone(q.Attributes)
+	if fresh.Attributes == nil {
+		fresh.Attributes = make(map[string]string)
+	}
+	for name, value := range attributes {
+		if value == "" {
+			delete(fresh.Attributes, name)
+		} else {
+			fresh.Attributes[name] = value
+		}
+	}
+	fresh.ModifiedAt = now.Time().Unix()
+	fresh.redrive, _ = parseRedrive(fresh.Attributes[redrivePolicy])
+	return &fresh
+}
+
+// load reads queues and move tasks back.
+func (f *Frontend) load() error {
+	c := f.open(caller{internal: true})
+	defer c.close()
+	err := f.eachDocument(c, queueDocs, func(value []byte) error {
+		q := &queue{}
+		if err := json.Unmarshal(value, q); err != nil {
+			return err
+		}
+		q.redrive, _ = parseRedrive(q.Attributes[redrivePolicy])
+		f.queues[q.Name] = q
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return f.eachDocument(c, taskDocs, func(value []byte) error {
+		t := &moveTask{}
+		if err := json.Unmarshal(value, t); err != nil {
+			return err
+		}
+		f.tasks = append(f.tasks, t)
+		slices.SortFunc(f.tasks, func(a, b *moveTask) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
+		return nil
+	})
+}
+
+func (f *Frontend) eachDocument(c *client, prefix string, do func(value []byte) error) error {
+	after := ""
+	for {
+		r, err := c.one(&core.ReadDocuments{Prefix: prefix, After: after})
+		if err != nil {
+			return fmt.Errorf("read documents behind %q: %w", after, err)
+		}
+		if len(r.Documents) == 0 {
+			return nil
+		}
+		for _, d := range r.Documents {
+			if err := do(d.Value); err != nil {
+				return fmt.Errorf("document %q: %w", d.Name, err)
+			}
+			after = d.Name
+		}
+	}
+}
+
+// known is a queue that SQS clients have made or changed; nil: there is none.
+func (f *Frontend) known(name string) *queue {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.queues[name]
+}
+
+// find is a queue, also one that clients of other protocols have made: it has the defaults.
+func (f *Frontend) find(name string) (*queue, error) {
+	if q := f.known(name); q != nil {
+		return q, nil
+	}
+	info, err := f.inspect(name)
+	if err != nil {
+		return nil, err
+	}
+	if info == nil {
+		return nil, noQueue()
+	}
+	at := info.KnownSince.Time().Unix()
+	return &queue{Name: name, CreatedAt: at, ModifiedAt: at}, nil
+}
+
+// inspect asks the broker for a queue; nil: it knows none of that name.
+func (f *Frontend) inspect(name string) (*core.QueueInfo, error) {
+	for _, r := range core.DoOnce(f.broker, core.SQS, &core.InspectQueue{Tag: 1, Queue: f.coreName(name)}) {
+		switch {
+		case r.Kind == core.Queues && len(r.Queues) > 0:
+			return &r.Queues[0], nil
+		case r.Kind == core.Failed && r.Err != core.ErrNoQueue: //nolint:errorlint // replies carry the kinds themselves
+			return nil, r.Err
+		}
+	}
+	return nil, nil //nolint:nilnil // no queue is not an error
+}
+
+// store writes a queue to the store and puts it into force; the caller holds changes. More operations come before it.
+func (f *Frontend) store(c *client, q *queue, before ...core.Op) (core.Commit, error) {
+	value, err := json.Marshal(q)
+	if err != nil {
+		return 0, fmt.Errorf("encode queue %s: %w", q.Name, err)
+	}
+	ops := append(before, &core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + q.Name, Value: value}}})
+	replies := c.all(ops...)
+	for _, r := range replies {
+		if r.Kind == core.Failed && r.Err != core.ErrConfigured { //nolint:errorlint // replies carry the kinds themselves
+			return 0, r.Err // what the configuration says of a queue's sharing stays in force
+		}
+	}
+	f.mu.Lock()
+	f.queues[q.Name] = q
+	f.mu.Unlock()
+	return latest(replies), nil
+}
+
+// groupTag is the tag that has a message's group. On disk.
+const groupTag = "sqs.group"
+
+// share is what makes the broker keep the order of groups, or lets them take turns.
+func (f *Frontend) share(q *queue) []core.Op {
+	name := f.coreName(q.Name)
+	key := core.JobKey{Kind: core.KeyTag, Tag: groupTag}
+	if q.FIFO {
+		return []core.Op{
+			&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name, Key: key}},
+			&core.PutLimit{Tag: 1, Limit: core.QueueLimit{Queue: name, Scope: core.ScopeKey, Throttle: core.Throttle{Leased: 1}}},
+		}
+	}
+	return []core.Op{&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name, Key: key, Fair: true}}}
+}
+
+type createQueueInput struct {
+	QueueName  string
+	Attributes map[string]string `query:"Attribute"`
+	Tags       map[string]string `json:"tags" query:"Tag,Key,Value"`
+}
+
+type queueURLOutput struct {
+	QueueURL string `json:"QueueUrl" query:"QueueUrl"`
+}
+
+func (q *request) createQueue(in *createQueueInput) (any, error) {
+	f, name := q.f, in.QueueName
+	if name == "" {
+		return nil, missing("QueueName")
+	}
+	if err := q.mayOne(operate, name); err != nil {
+		return nil, err
+	}
+	fifo := in.Attributes[fifoQueue] == "true"
+	if !validQueueName(name) || strings.HasSuffix(name, fifoSuffix) != fifo {
+		return nil, badValue(shorten(name), "QueueName",
+			"Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length; FIFO queues end in .fifo.")
+	}
+	if err := checkSettings(in.Attributes, fifo, true); err != nil {
+		return nil, err
+	}
+	if len(in.Tags) > maxQueueTags {
+		return nil, badValue(len(in.Tags), "Tags", "Too many tags.")
+	}
+	f.changes.Lock()
+	commit, err := q.createLocked(in, fifo)
+	f.changes.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := q.wait(commit); err != nil {
+		return nil, err
+	}
+	return &queueURLOutput{q.urlOf(name)}, nil
+}
+
+// createLocked makes a queue, or finds one that is as the request wants it.
+func (q *request) createLocked(in *createQueueInput, fifo bool) (core.Commit, error) {
+	f := q.f
+	if old := f.known(in.QueueName); old != nil {
+		for name, value := range in.Attributes {
+			if old.get(name) != value {
+				return 0, refuse(queueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
+			}
+		}
+		return f.broker.Committed(), nil
+	}
+	if err := q.checkPolicies(in.QueueName, fifo, in.Attributes); err != nil {
+		return 0, err
+	}
+	now := f.broker.Now()
+	fresh := (&queue{Name: in.QueueName, Tags: in.Tags, CreatedAt: now.Time().Unix(), FIFO: fifo}).with(in.Attributes, now)
+	ops := []core.Op{&core.CreateQueue{Tag: 1, Queue: f.coreName(in.QueueName)}}
+	if fifo {
+		ops = append(ops, f.share(fresh)...)
+	}
+	c := f.open(q.from)
+	defer c.close()
+	commit, err := f.store(c, fresh, ops...)
+	if err == nil {
+		q.audit("queue.create", in.QueueName, "")
+	}
+	return commit, err
+}
+
+// wait returns once a commit is on disk.
+func (q *request) wait(commit core.Commit) error {
+	c := q.f.open(q.from)
+	defer c.close()
+	return c.committed(q.ctx, commit)
+}
+
+// urlOf is the URL of a queue.
+func (q *request) urlOf(name string) string { return q.host + "/" + q.f.o.Account + "/" + name }
+
+// arnOf is the ARN of a queue.
+func (f *Frontend) arnOf(name string) string {
+	return "arn:aws:sqs:" + f.o.Region + ":" + f.o.Account + ":" + name
+}
+
+type getQueueURLInput struct {
+	QueueName string
+}
+
+func (q *request) getQueueURL(in *getQueueURLInput) (any, error) {
+	if in.QueueName == "" {
+		return nil, missing("QueueName")
+	}
+	if err := q.mayOne(users, in.QueueName); err != nil {
+		return nil, err
+	}
+	if _, err := q.f.find(in.QueueName); err != nil {
+		return nil, err
+	}
+	return &queueURLOutput{q.urlOf(in.QueueName)}, nil
+}
+
+// deleteQueue removes a queue with its messages and its settings.
+func (q *request) deleteQueue(old *queue, _ *target) (any, error) {
+	f, name := q.f, q.f.coreName(old.Name)
+	f.changes.Lock()
+	defer f.changes.Unlock()
+	f.mu.Lock()
+	delete(f.queues, old.Name)
+	f.mu.Unlock()
+	c := f.open(q.from)
+	defer c.close()
+	commit := latest(c.all(
+		&core.WriteDocuments{Tag: 1, Documents: []core.MetaEntry{{Name: queueDocs + old.Name}}},
+		&core.RemoveLimit{Tag: 1, Queue: name, Scope: core.ScopeKey},
+		&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name}},
+	))
+	purged, err := q.purge(c, name, true)
+	if err != nil {
+		return nil, err
+	}
+	q.audit("queue.delete", old.Name, "")
+	return nil, c.committed(q.ctx, max(commit, purged))
+}
+
+func (q *request) purgeQueue(old *queue, _ *target) (any, error) {
+	c := q.f.open(q.from)
+	defer c.close()
+	commit, err := q.purge(c, q.f.coreName(old.Name), false)
+	if err != nil {
+		return nil, err
+	}
+	q.audit("queue.purge", old.Name, "")
+	return nil, c.committed(q.ctx, commit)
+}
+
+// purge removes all messages that a queue has now, in flight and delayed ones too.
+func (q *request) purge(c *client, name string, drop bool) (commit core.Commit, err error) {
+	op := &core.Purge{Tag: 1, Queue: name, Drop: drop}
+	for {
+		r, err := c.one(op)
+		if err != nil {
+			return 0, err
+		}
+		commit = max(commit, r.Commit)
+		if op.Cursor = r.Cursor; op.Cursor == 0 {
+			return commit, nil
+		}
+	}
+}

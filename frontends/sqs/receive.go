@@ -1,0 +1,252 @@
+package sqs
+
+import (
+	"slices"
+	"time"
+
+	"broker/core"
+)
+
+// Limits of a receive.
+const (
+	maxMessages   = 10
+	maxWait       = 20
+	maxVisibility = 43200
+)
+
+type receiveInput struct {
+	target
+	MaxNumberOfMessages         *int
+	VisibilityTimeout           *int
+	WaitTimeSeconds             *int
+	AttributeNames              []string `query:"AttributeName"`
+	MessageSystemAttributeNames []string `query:"MessageSystemAttributeName"`
+	MessageAttributeNames       []string `query:"MessageAttributeName"`
+	ReceiveRequestAttemptID     string   `json:"ReceiveRequestAttemptId" query:"ReceiveRequestAttemptId"`
+}
+
+// wantsSystem reports whether the receiver asked for a system attribute.
+func (in *receiveInput) wantsSystem(name string) bool {
+	return slices.Contains(in.AttributeNames, name) || slices.Contains(in.AttributeNames, allAttributes) ||
+		slices.Contains(in.MessageSystemAttributeNames, name) || slices.Contains(in.MessageSystemAttributeNames, allAttributes)
+}
+
+type receiveOutput struct {
+	Messages []message `json:",omitempty" query:"Message"`
+}
+
+// check checks the parameters.
+func (in *receiveInput) check(of *queue) error {
+	within := func(value *int, name string, least, most int) error {
+		if value != nil && (*value < least || *value > most) {
+			return refuse(invalidParameter, "Value %d for parameter %s is invalid. Reason: Must be between %d and %d, if provided.", *value, name, least, most)
+		}
+		return nil
+	}
+	if err := within(in.MaxNumberOfMessages, "MaxNumberOfMessages", 1, maxMessages); err != nil {
+		return err
+	}
+	if err := within(in.VisibilityTimeout, visibilityTimeout, 0, maxVisibility); err != nil {
+		return err
+	}
+	if err := within(in.WaitTimeSeconds, "WaitTimeSeconds", 0, maxWait); err != nil {
+		return err
+	}
+	for _, name := range slices.Concat(in.AttributeNames, in.MessageSystemAttributeNames) {
+		if name != allAttributes && !slices.Contains(systemNames, name) && settingOf(name) == nil && !slices.Contains(readOnly, name) {
+			return refuse(invalidAttributeName, "Unknown Attribute %s.", shorten(name))
+		}
+	}
+	if id := in.ReceiveRequestAttemptID; id != "" && (!of.FIFO || !validGroup(id)) {
+		return badValue(shorten(id), "ReceiveRequestAttemptId", "Only for FIFO queues; 1 to 128 alphanumeric and punctuation characters.")
+	}
+	return nil
+}
+
+// receiveMessage leases messages: it waits for the first one only.
+func (q *request) receiveMessage(of *queue, in *receiveInput) (any, error) {
+	if err := in.check(of); err != nil {
+		return nil, err
+	}
+	f := q.f
+	l := &leasing{q: q, of: of, in: in, c: f.open(q.from), limit: 1}
+	defer l.c.close()
+	if in.MaxNumberOfMessages != nil {
+		l.limit = *in.MaxNumberOfMessages
+	}
+	if again, found := f.attempts.find(of.Name, in.ReceiveRequestAttemptID, f.broker.Now()); found {
+		if out := l.repeat(again); out != nil {
+			return out, nil
+		}
+	}
+	if full, err := l.full(); full || err != nil {
+		if of.FIFO && err == nil {
+			return &receiveOutput{}, nil
+		}
+		if err == nil {
+			err = refuse(overLimit, "Too many messages in flight: %d.", f.o.MaxInFlight)
+		}
+		return nil, err
+	}
+	q.giveBack = l.giveBack
+	if err := l.lease(); err != nil {
+		return nil, err
+	}
+	if len(l.taken) == 0 {
+		return &receiveOutput{}, nil
+	}
+	if err := l.c.committed(q.ctx, latest(l.taken)); err != nil { // only in a cluster a lease rests on a commit
+		return nil, err
+	}
+	l.hide()
+	f.attempts.remember(of.Name, in.ReceiveRequestAttemptID, l.taken, f.broker.Now())
+	return l.view(), nil
+}
+
+// leasing is a receive while it is served.
+type leasing struct {
+	q     *request
+	of    *queue
+	in    *receiveInput
+	c     *client
+	limit int
+	taken []core.Reply // Assigned
+}
+
+// full reports whether the queue has as many messages in flight as it may.
+func (l *leasing) full() (bool, error) {
+	if l.q.f.o.MaxInFlight == 0 {
+		return false, nil
+	}
+	info, err := l.q.f.inspect(l.of.Name)
+	return info != nil && info.Leased >= l.q.f.o.MaxInFlight, err
+}
+
+// lease takes messages. A message that was received too often already becomes a dead letter instead.
+func (l *leasing) lease() error {
+	f := l.q.f
+	wait := l.of.number(receiveWait)
+	if l.in.WaitTimeSeconds != nil {
+		wait = *l.in.WaitTimeSeconds
+	}
+	op := &core.Lease{Tag: 1, Queues: []string{f.coreName(l.of.Name)}, Holder: core.HeldByNobody}
+	if wait > 0 {
+		op.Deadline = f.broker.Now().Add(seconds(wait))
+	}
+	for len(l.taken) < l.limit {
+		r, err := l.leaseOne(op)
+		if err != nil {
+			return err
+		}
+		if r.Kind != core.Assigned {
+			return nil
+		}
+		if dead := l.of.redrive; dead.target != "" && int(r.Lease.Attempts) > dead.most {
+			if err := l.bury(&r); err != nil {
+				return err
+			}
+			continue
+		}
+		l.taken = append(l.taken, r)
+		op.Deadline = 0
+	}
+	return nil
+}
+
+// leaseOne asks for one job. A caller that goes away meanwhile gets none.
+func (l *leasing) leaseOne(op *core.Lease) (core.Reply, error) {
+	l.c.replies = l.c.b.Do(l.c.id, []core.Op{op}, l.c.replies)
+	r, err := l.c.next(l.q.ctx)
+	if err != nil {
+		l.c.replies = l.c.b.Do(l.c.id, []core.Op{&core.CancelLease{}}, l.c.replies)
+		for i := range l.c.replies {
+			if r := &l.c.replies[i]; r.Kind == core.Assigned {
+				l.taken = append(l.taken, *r)
+			}
+		}
+		return r, err
+	}
+	if r.Kind == core.Failed {
+		return r, r.Err
+	}
+	return r, nil
+}
+
+// giveBack releases all that was taken, as if it had not been received.
+func (l *leasing) giveBack() {
+	ops := make([]core.Op, len(l.taken))
+	for i, r := range l.taken {
+		ops[i] = &core.Release{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Epoch: r.Lease.Epoch}
+	}
+	l.taken = nil
+	c := l.q.f.open(caller{internal: true})
+	defer c.close()
+	c.all(ops...)
+}
+
+// visibility is how long a message stays invisible: as the receiver says, as the job says, or as the queue says.
+func (l *leasing) visibility(job *core.Job) time.Duration {
+	switch {
+	case l.in.VisibilityTimeout != nil:
+		return seconds(*l.in.VisibilityTimeout)
+	case job.LeaseFor != 0:
+		return job.LeaseFor
+	}
+	return seconds(l.of.number(visibilityTimeout))
+}
+
+// hide gives the leases their ends.
+func (l *leasing) hide() {
+	now := l.q.f.broker.Now()
+	ops := make([]core.Op, 0, len(l.taken))
+	for _, r := range l.taken {
+		if until := now.Add(l.visibility(r.Job)); r.Lease.LeasedAt.Add(r.Lease.LeaseFor) != until {
+			ops = append(ops, &core.Report{
+				Tag: 1, Ref: core.Ref{Seq: r.Seq}, If: core.Condition{LeasedAt: r.Lease.LeasedAt}, Authority: core.ByLeased,
+				Heartbeat: true, LeaseUntil: until,
+			})
+		}
+	}
+	if len(ops) > 0 {
+		l.c.all(ops...) // a message that was deleted meanwhile needs no end
+	}
+}
+
+// view are the messages with what the receiver asked for.
+func (l *leasing) view() *receiveOutput {
+	out := &receiveOutput{Messages: make([]message, len(l.taken))}
+	for i := range l.taken {
+		r := &l.taken[i]
+		first := r.Lease.LeasedAt
+		if r.Lease.Attempts > 1 && l.in.wantsSystem(sysFirst) {
+			if info, err := l.c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Brief: true}); err == nil && info.Info.Tally.FirstLeasedAt != 0 {
+				first = info.Info.Tally.FirstLeasedAt
+			}
+		}
+		out.Messages[i] = l.q.f.view(r, first, l.in)
+	}
+	return out
+}
+
+// bury moves a leased message to the dead-letter queue of its queue, with its count of receives.
+func (l *leasing) bury(r *core.Reply) error {
+	f := l.q.f
+	op := &core.Move{
+		Tag: 1, Ref: core.Ref{Seq: r.Seq}, If: core.Condition{LeasedAt: r.Lease.LeasedAt}, Authority: core.ByLeased,
+		Queue: f.coreName(l.of.redrive.target),
+	}
+	if r.Job.Origin == core.SQS {
+		c := carriedBy(r.Job)
+		c.Source = r.Job.Queue
+		attributes := c.encode()
+		op.Set.Attributes = &attributes
+		if dead, err := f.find(l.of.redrive.target); err == nil {
+			until := r.Job.CreatedAt.Add(seconds(dead.number(retentionPeriod)))
+			op.Set.ExpiresAt = &until
+		}
+	}
+	attempts := r.Lease.Attempts - 1 // this receive gets nothing
+	op.Set.Attempts = &attempts
+	_, err := l.c.one(op)
+	return err
+}

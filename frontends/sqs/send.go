@@ -1,0 +1,301 @@
+package sqs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"broker/core"
+)
+
+// Limits of a message.
+const (
+	maxAttributes     = 10
+	maxAttributeBytes = 256 // of a name and of a type
+	maxDelay          = 900
+	maxGroupBytes     = 128
+	dedupFor          = 5 * time.Minute
+	maxTraceBytes     = 1 << 10
+)
+
+// messageInput are the parameters of a message to send.
+type messageInput struct {
+	MessageBody             *string
+	DelaySeconds            *int
+	MessageAttributes       map[string]attributeValue `query:"MessageAttribute"`
+	MessageSystemAttributes map[string]attributeValue `query:"MessageSystemAttribute"`
+	MessageGroupID          *string                   `json:"MessageGroupId" query:"MessageGroupId"`
+	MessageDedupID          *string                   `json:"MessageDeduplicationId" query:"MessageDeduplicationId"`
+}
+
+type sendInput struct {
+	target
+	messageInput
+}
+
+type sendOutput struct {
+	MessageID        string `json:"MessageId" query:"MessageId"`
+	MD5OfMessageBody string
+	AttributesDigest string `json:"MD5OfMessageAttributes,omitempty" query:"MD5OfMessageAttributes"`
+	SystemDigest     string `json:"MD5OfMessageSystemAttributes,omitempty" query:"MD5OfMessageSystemAttributes"`
+	SequenceNumber   string `json:",omitempty"`
+}
+
+func (q *request) sendMessage(of *queue, in *sendInput) (any, error) {
+	m, err := q.check(of, &in.messageInput)
+	if err != nil {
+		return nil, err
+	}
+	if size := m.size(); size > min(of.number(maximumSize), q.f.o.MaxBodyBytes) {
+		return nil, refuse(invalidParameter, "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", of.number(maximumSize))
+	}
+	results, err := q.send(of, []*outgoing{m})
+	if err != nil {
+		return nil, err
+	}
+	return results[0].out, results[0].err
+}
+
+// sent is what came of a message.
+type sent struct {
+	out *sendOutput
+	err error
+}
+
+// send submits messages in one go and waits for their commit. Each is taken or refused on its own.
+func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
+	f := q.f
+	if err := q.turns(of, messages); err != nil {
+		return nil, err
+	}
+	c := f.open(q.from)
+	defer c.close()
+	now := f.broker.Now()
+	ops, results := make([]core.Op, len(messages)), make([]sent, len(messages))
+	for i, m := range messages {
+		job := f.newJob(of, m, now)
+		if of.FIFO {
+			job.UniqueKey, job.Unique, job.UniqueUntil = dedupKey(of, m), core.UniqueCoalesce, now.Add(dedupFor)
+		}
+		ops[i] = &core.Submit{Tag: 1, Job: job}
+	}
+	replies := c.all(ops...)
+	if len(replies) != len(ops) {
+		return nil, errNoReply
+	}
+	for i := range replies {
+		results[i].out, results[i].err = q.sentAs(of, c, messages[i], &replies[i])
+	}
+	return results, c.committed(q.ctx, latest(replies))
+}
+
+// sentAs is the result of one submission.
+func (q *request) sentAs(of *queue, c *client, m *outgoing, r *core.Reply) (*sendOutput, error) {
+	if r.Kind == core.Failed {
+		return nil, r.Err
+	}
+	out := &sendOutput{
+		MD5OfMessageBody: digestOf(m.body), AttributesDigest: digestAttributes(m.carried.Attributes), SystemDigest: digestAttributes(m.system),
+	}
+	if of.FIFO {
+		out.SequenceNumber = sequence(r.Seq)
+	}
+	info, err := c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Brief: true})
+	if err != nil {
+		return nil, err
+	}
+	out.MessageID = core.MintedID(r.Seq, info.Info.CreatedAt)
+	return out, nil
+}
+
+// turns has the groups of a standard queue take turns from the first message with a group on.
+func (q *request) turns(of *queue, messages []*outgoing) error {
+	if of.FIFO || of.Fair || !slices.ContainsFunc(messages, func(m *outgoing) bool { return m.carried.Group != "" }) {
+		return nil
+	}
+	f := q.f
+	f.changes.Lock()
+	defer f.changes.Unlock()
+	old, err := f.find(of.Name)
+	if err != nil || old.Fair {
+		return err
+	}
+	c := f.open(q.from)
+	defer c.close()
+	name := f.coreName(of.Name)
+	r, err := c.one(&core.ListLimits{Tag: 1, Queue: name})
+	if err != nil {
+		return err
+	}
+	var ops []core.Op
+	if !slices.ContainsFunc(r.Sharings, func(s core.Sharing) bool { return s.Queue == name }) {
+		ops = f.share(old)
+	}
+	fresh := *old
+	fresh.Fair = true
+	_, err = f.store(c, &fresh, ops...)
+	return err
+}
+
+// dedupKey is what messages of a FIFO queue are duplicates by.
+func dedupKey(of *queue, m *outgoing) string {
+	if of.get(dedupScope) == "messageGroup" {
+		return m.carried.Group + " " + m.carried.Dedup
+	}
+	return m.carried.Dedup
+}
+
+// check checks a message to send, its size apart.
+func (q *request) check(of *queue, in *messageInput) (*outgoing, error) {
+	if in.MessageBody == nil || *in.MessageBody == "" {
+		return nil, missing("MessageBody")
+	}
+	m := &outgoing{body: *in.MessageBody, delay: seconds(of.number(delaySeconds)), traceparent: traceParent(in)}
+	if !validContents(m.body) {
+		return nil, refuse(invalidContents, "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF.")
+	}
+	if d := in.DelaySeconds; d != nil {
+		if of.FIFO && *d > 0 {
+			return nil, badValue(*d, "DelaySeconds", "The request include parameter that is not valid for this queue type.")
+		}
+		if *d < 0 || *d > maxDelay {
+			return nil, badValue(*d, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
+		}
+		if !of.FIFO {
+			m.delay = seconds(*d)
+		}
+	}
+	var err error
+	if m.carried.Attributes, err = checkAttributes(in.MessageAttributes); err != nil {
+		return nil, err
+	}
+	if err := q.checkSystem(m, in.MessageSystemAttributes); err != nil {
+		return nil, err
+	}
+	m.carried.Sender = q.senderID()
+	return m, checkOrder(of, m, in)
+}
+
+// senderID names the sender of a message: its principal, or the account.
+func (q *request) senderID() string {
+	if name := q.from.name(); name != "" {
+		return name
+	}
+	return q.f.o.Account
+}
+
+// checkOrder checks the group and the deduplication id.
+func checkOrder(of *queue, m *outgoing, in *messageInput) error {
+	for _, p := range []struct {
+		name  string
+		value *string
+		to    *string
+	}{{sysGroup, in.MessageGroupID, &m.carried.Group}, {sysDedup, in.MessageDedupID, &m.carried.Dedup}} {
+		if p.value == nil {
+			continue
+		}
+		if !validGroup(*p.value) {
+			return badValue(shorten(*p.value), p.name, p.name+" can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+		}
+		*p.to = *p.value
+	}
+	switch {
+	case !of.FIFO && in.MessageDedupID != nil:
+		return badValue(shorten(*in.MessageDedupID), sysDedup, "The request includes a parameter that is not valid for this queue type.")
+	case !of.FIFO:
+		return nil
+	case in.MessageGroupID == nil:
+		return missing(sysGroup)
+	case m.carried.Dedup == "" && of.get(contentDedup) == "true":
+		sum := sha256.Sum256([]byte(m.body))
+		m.carried.Dedup = hex.EncodeToString(sum[:])
+	case m.carried.Dedup == "":
+		return refuse(invalidParameter, "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+	}
+	return nil
+}
+
+func validGroup(id string) bool {
+	return id != "" && len(id) <= maxGroupBytes && !strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' })
+}
+
+// attributeNumber is the form of the value of a Number.
+var attributeNumber = regexp.MustCompile(`^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$`)
+
+// checkAttributes checks message attributes and puts them into the order of their names.
+func checkAttributes(values map[string]attributeValue) ([]attribute, error) {
+	if len(values) > maxAttributes {
+		return nil, refuse(invalidParameter, "Number of message attributes [%d] exceeds the allowed maximum [%d].", len(values), maxAttributes)
+	}
+	var all []attribute
+	for name, v := range values {
+		if !validAttributeName(name) {
+			return nil, refuse(invalidParameter, "The message attribute name '%s' is invalid.", shorten(name))
+		}
+		kind, _, _ := strings.Cut(v.DataType, ".")
+		a := attribute{Name: name, Type: v.DataType, Binary: v.BinaryValue}
+		if v.StringValue != nil {
+			a.Text = *v.StringValue
+		}
+		wrong := func(why string) ([]attribute, error) {
+			return nil, refuse(invalidParameter, "The message attribute '%s' %s", shorten(name), why)
+		}
+		switch {
+		case v.DataType == "":
+			return wrong("must contain non-empty message attribute type.")
+		case kind != "String" && kind != "Number" && kind != "Binary" || len(v.DataType) > maxAttributeBytes:
+			return wrong("has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String.")
+		case kind == "Binary" && len(a.Binary) == 0, kind != "Binary" && a.Text == "":
+			return wrong("must contain non-empty message attribute value for message attribute type (" + kind + ").")
+		case kind == "Binary" && a.Text != "", kind != "Binary" && len(a.Binary) > 0:
+			return wrong("has a value of another type.")
+		case kind == "Number" && !attributeNumber.MatchString(a.Text):
+			return wrong("is not a number.")
+		case kind != "Binary" && !validContents(a.Text):
+			return nil, refuse(invalidContents, "Invalid characters found in the value of message attribute '%s'.", shorten(name))
+		}
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b attribute) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+func validAttributeName(name string) bool {
+	lower := strings.ToLower(name)
+	return name != "" && len(name) <= maxAttributeBytes && name[0] != '.' && name[len(name)-1] != '.' && !strings.Contains(name, "..") &&
+		!strings.HasPrefix(lower, "aws.") && !strings.HasPrefix(lower, "amazon.") &&
+		!strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) && r != '.' })
+}
+
+// checkSystem takes the trace header, the only system attribute that can be sent. That of the request counts if there is none.
+func (q *request) checkSystem(m *outgoing, values map[string]attributeValue) error {
+	m.carried.Trace = q.trace
+	for name, v := range values {
+		if name != sysTrace || v.StringValue == nil || v.DataType != "String" || len(*v.StringValue) > maxTraceBytes || !validContents(*v.StringValue) {
+			return badValue(shorten(name), "MessageSystemAttributes", "Only AWSTraceHeader of type String can be sent.")
+		}
+		m.carried.Trace = *v.StringValue
+		m.system = append(m.system, attribute{Name: name, Type: v.DataType, Text: *v.StringValue})
+	}
+	return nil
+}
+
+// traceParent is the W3C trace context that a message carries as an attribute.
+func traceParent(in *messageInput) string {
+	if v := in.MessageAttributes["traceparent"]; v.StringValue != nil {
+		return *v.StringValue
+	}
+	return ""
+}
+
+// size counts against the limit of a message.
+func (m *outgoing) size() int {
+	n := len(m.body)
+	for i := range m.carried.Attributes {
+		n += m.carried.Attributes[i].size()
+	}
+	return n
+}

@@ -1,0 +1,198 @@
+package sqs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/google/uuid"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// maxRequestBytes bounds the body of a request: JSON needs up to six bytes for a byte of a message, forms three.
+const maxRequestBytes = 6*maxBatchBytes + requestOverhead
+
+// Time limits of a connection. A long poll lasts 20 seconds, a commit at most commitTimeout.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = 30 * time.Second
+	writeTimeout  = 90 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
+)
+
+// Server is the net/http server of the front-end.
+func (f *Frontend) Server() *http.Server {
+	return &http.Server{
+		Handler: f, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader,
+	}
+}
+
+// request is one request while it is served.
+type request struct {
+	f     *Frontend
+	ctx   context.Context //nolint:containedctx // a request is its context
+	wire  *wireRequest
+	from  caller
+	host  string // start of queue URLs
+	trace string // header X-Amzn-Trace-Id
+
+	// giveBack releases what the reply hands out; nil: nothing. It is called if the reply cannot be written.
+	giveBack func()
+}
+
+// ServeHTTP implements http.Handler.
+func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	requestID := uuid.NewString()
+	w.Header().Set("X-Amzn-Requestid", requestID)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(f.ctx, func() { cancel(core.ErrShutdown) })()
+	q := &request{f: f, ctx: ctx, wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r)}
+	result, err := q.serve(r)
+	if q.giveBack != nil && (err != nil || ctx.Err() != nil) {
+		q.giveBack()
+		q.giveBack = nil
+	}
+	body, contentType, status := []byte(nil), "", http.StatusOK
+	if err == nil {
+		body, contentType, err = q.wire.encodeResult(result, requestID)
+	}
+	if err != nil {
+		e := errorOf(err)
+		w.Header().Set("X-Amzn-Query-Error", e.kind.code+";"+e.fault())
+		body, contentType, status = q.wire.encodeError(e, requestID)
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, err = w.Write(body)
+	if err == nil {
+		err = http.NewResponseController(w).Flush()
+	}
+	if q.giveBack != nil && (err != nil && !errors.Is(err, http.ErrNotSupported) || r.Context().Err() != nil) {
+		q.giveBack()
+	}
+}
+
+// serve reads and runs a request. A panic is the failure of this request alone.
+func (q *request) serve(r *http.Request) (result any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{p, debug.Stack()}
+		}
+	}()
+	if fromPage(r) {
+		return nil, refuse(accessDenied, "Pages of web sites may not use this service.")
+	}
+	q.wire.isJSON = r.Header.Get("X-Amz-Target") != ""
+	body, err := q.authenticate(r)
+	if err != nil {
+		return nil, err
+	}
+	w, err := readRequest(r, body)
+	q.wire = w
+	if err != nil {
+		return nil, err
+	}
+	c, known := commands[w.action]
+	if !known || c.run == nil {
+		return nil, refuse(unknownOperation, "The action %s is not valid for this endpoint.", w.action)
+	}
+	return c.run(q)
+}
+
+// panicError is a panic while a request was served. Its text goes to nobody.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+// Error implements error.
+func (e *panicError) Error() string { return "panic" }
+
+// fromPage reports whether a browser sends a request for a page of a web site, which could use a broker on the reader's machine.
+func fromPage(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return r.Header.Get("Origin") != "" || site != "" && site != "none"
+}
+
+// hostURL is how the URLs of queues start.
+func (f *Frontend) hostURL(r *http.Request) string {
+	if f.o.URL != "" {
+		return f.o.URL
+	}
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// authenticate finds the principal of a request and reads its body. Where the caller shows a key that nobody has, the body is not
+// read.
+func (q *request) authenticate(r *http.Request) (body []byte, err error) {
+	control := q.f.o.Access
+	q.from = caller{address: r.RemoteAddr, principal: control.Default(q.f.o.DefaultPrincipal)}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		cert := r.TLS.VerifiedChains[0][0]
+		q.from.identity = cert.Subject.String()
+		if p := control.ByCertificate(cert); p != nil {
+			q.from.principal = p
+		}
+	}
+	if !control.HasSQSKeys() {
+		if q.from.principal == access.Nobody {
+			return nil, q.f.forbid("sqs")
+		}
+		return readBody(r)
+	}
+	s, err := readSignature(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case s == nil && q.from.principal == access.Nobody:
+		control.CountRefusal(core.SQS)
+		return nil, refuse(missingToken, "The request must contain a valid access key.")
+	case s == nil:
+		return readBody(r)
+	}
+	now := q.f.broker.Now()
+	p, secret := control.BySQSKey(s.key)
+	if p == nil {
+		control.Logins().Failed(r.RemoteAddr, "", now)
+		return nil, refuse(unknownKey, "The security token included in the request is invalid.")
+	}
+	if body, err = readBody(r); err != nil {
+		return nil, err
+	}
+	if err := s.check(r, body, secret, now.Time()); err != nil {
+		control.Logins().Failed(r.RemoteAddr, p.Name(), now)
+		return nil, err
+	}
+	q.from.principal = p
+	return body, nil
+}
+
+func readBody(r *http.Request) ([]byte, error) {
+	if r.ContentLength > maxRequestBytes {
+		return nil, refuse(requestTooLarge, "The request is longer than %d bytes.", maxRequestBytes)
+	}
+	var b bytes.Buffer
+	if r.ContentLength > 0 {
+		b.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	n, err := b.ReadFrom(io.LimitReader(r.Body, maxRequestBytes+1))
+	if err != nil {
+		return nil, refuse(serialization, "The body could not be read.")
+	}
+	if n > maxRequestBytes {
+		return nil, refuse(requestTooLarge, "The request is longer than %d bytes.", maxRequestBytes)
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,198 @@
+package sqs
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names of queue attributes.
+const (
+	visibilityTimeout = "VisibilityTimeout"
+	delaySeconds      = "DelaySeconds"
+	retentionPeriod   = "MessageRetentionPeriod"
+	maximumSize       = "MaximumMessageSize"
+	receiveWait       = "ReceiveMessageWaitTimeSeconds"
+	redrivePolicy     = "RedrivePolicy"
+	redriveAllow      = "RedriveAllowPolicy"
+	policyAttribute   = "Policy"
+	fifoQueue         = "FifoQueue"
+	contentDedup      = "ContentBasedDeduplication"
+	dedupScope        = "DeduplicationScope"
+	fifoLimit         = "FifoThroughputLimit"
+	managedSSE        = "SqsManagedSseEnabled"
+	kmsKey            = "KmsMasterKeyId"
+	kmsReuse          = "KmsDataKeyReusePeriodSeconds"
+)
+
+// Longest values of attributes that are kept without being interpreted, and most tags of a queue.
+const (
+	maxPolicyBytes = 32 << 10
+	maxQueueTags   = 50
+)
+
+// setting is a queue attribute that clients may set.
+type setting struct {
+	name        string
+	usual       string // empty: none
+	least, most int    // of a number
+	isNumber    bool
+	onlyFIFO    bool
+	words       []string // the values that it may have
+}
+
+// settings are the attributes that clients may set.
+var settings = []setting{
+	{name: visibilityTimeout, usual: "30", isNumber: true, most: 43200},
+	{name: delaySeconds, usual: "0", isNumber: true, most: 900},
+	{name: retentionPeriod, usual: "345600", isNumber: true, least: 60, most: 1209600},
+	{name: maximumSize, usual: "1048576", isNumber: true, least: 1024, most: maxBatchBytes},
+	{name: receiveWait, usual: "0", isNumber: true, most: 20},
+	{name: redrivePolicy},
+	{name: redriveAllow},
+	{name: policyAttribute},
+	{name: fifoQueue, onlyFIFO: true, words: []string{"true"}},
+	{name: contentDedup, usual: "false", onlyFIFO: true, words: []string{"true", "false"}},
+	{name: dedupScope, usual: "queue", onlyFIFO: true, words: []string{"messageGroup", "queue"}},
+	{name: fifoLimit, usual: "perQueue", onlyFIFO: true, words: []string{"perQueue", "perMessageGroupId"}},
+	{name: managedSSE, usual: "true", words: []string{"true", "false"}},
+	{name: kmsKey},
+	{name: kmsReuse, isNumber: true, least: 60, most: 86400},
+}
+
+// Attributes that cannot be set.
+const (
+	queueARN      = "QueueArn"
+	createdAt     = "CreatedTimestamp"
+	modifiedAt    = "LastModifiedTimestamp"
+	countVisible  = "ApproximateNumberOfMessages"
+	countInFlight = "ApproximateNumberOfMessagesNotVisible"
+	countDelayed  = "ApproximateNumberOfMessagesDelayed"
+	allAttributes = "All"
+	fifoSuffix    = ".fifo"
+	maxNameBytes  = 80
+)
+
+var readOnly = []string{queueARN, createdAt, modifiedAt, countVisible, countInFlight, countDelayed}
+
+// settingOf finds an attribute that can be set; nil: there is none of that name.
+func settingOf(name string) *setting {
+	if i := slices.IndexFunc(settings, func(s setting) bool { return s.name == name }); i >= 0 {
+		return &settings[i]
+	}
+	return nil
+}
+
+// checkSettings refuses attributes that a queue cannot have.
+func checkSettings(attributes map[string]string, fifo, creating bool) error {
+	for name, value := range attributes {
+		s := settingOf(name)
+		switch {
+		case s == nil && slices.Contains(readOnly, name), s == nil:
+			return refuse(invalidAttributeName, "Unknown Attribute %s.", name)
+		case s.onlyFIFO && !fifo:
+			return refuse(invalidAttributeName, "Unknown Attribute %s.", name)
+		case name == fifoQueue && !creating:
+			return badAttribute(name)
+		case !s.valid(value):
+			return badAttribute(name)
+		}
+	}
+	return nil
+}
+
+// valid reports whether a value may be set. What depends on other queues is checked elsewhere.
+func (s *setting) valid(value string) bool {
+	switch {
+	case s.isNumber:
+		n, err := strconv.Atoi(value)
+		return err == nil && n >= s.least && n <= s.most
+	case s.words != nil:
+		return slices.Contains(s.words, value)
+	case len(value) > maxPolicyBytes:
+		return false
+	case value == "":
+		return s.name == policyAttribute || s.name == redrivePolicy || s.name == redriveAllow || s.name == kmsKey
+	case s.name == policyAttribute:
+		return json.Valid([]byte(value))
+	}
+	return true
+}
+
+// redrive is a RedrivePolicy.
+type redrive struct {
+	target string // name of the queue
+	most   int    // receives
+}
+
+// parseRedrive reads a RedrivePolicy, whose count may be a number or text.
+func parseRedrive(value string) (r redrive, ok bool) {
+	var p struct {
+		Target string          `json:"deadLetterTargetArn"`
+		Most   json.RawMessage `json:"maxReceiveCount"`
+	}
+	if json.Unmarshal([]byte(value), &p) != nil || p.Target == "" {
+		return r, false
+	}
+	n, err := strconv.Atoi(strings.Trim(string(p.Most), `"`))
+	if err != nil || n < 1 || n > 1000 {
+		return r, false
+	}
+	return redrive{target: arnName(p.Target), most: n}, true
+}
+
+// Values of redrivePermission.
+const (
+	allowAll = "allowAll"
+	denyAll  = "denyAll"
+	byQueue  = "byQueue"
+)
+
+// maxSourceARNs is how many queues a RedriveAllowPolicy may name.
+const maxSourceARNs = 10
+
+// redriveAllowPolicy says which queues may use a queue for dead letters.
+type redriveAllowPolicy struct {
+	Permission string   `json:"redrivePermission"`
+	Sources    []string `json:"sourceQueueArns"`
+}
+
+func parseRedriveAllow(value string) (p redriveAllowPolicy, ok bool) {
+	if json.Unmarshal([]byte(value), &p) != nil {
+		return p, false
+	}
+	switch p.Permission {
+	case allowAll, denyAll:
+		return p, len(p.Sources) == 0
+	case byQueue:
+		return p, len(p.Sources) > 0 && len(p.Sources) <= maxSourceARNs
+	}
+	return p, false
+}
+
+// allows reports whether a queue may send its dead letters here.
+func (p *redriveAllowPolicy) allows(source string) bool {
+	switch p.Permission {
+	case denyAll:
+		return false
+	case byQueue:
+		return slices.ContainsFunc(p.Sources, func(arn string) bool { return arnName(arn) == source })
+	}
+	return true
+}
+
+// validQueueName reports whether clients may create a queue of that name.
+func validQueueName(name string) bool {
+	stem := strings.TrimSuffix(name, fifoSuffix)
+	return stem != "" && len(name) <= maxNameBytes && !strings.ContainsFunc(stem, func(r rune) bool { return !isWordRune(r) })
+}
+
+// isWordRune reports whether a character may be part of a name.
+func isWordRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
+}
+
+// seconds is a number of seconds.
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }

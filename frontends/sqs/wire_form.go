@@ -1,0 +1,177 @@
+package sqs
+
+import (
+	"encoding/base64"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Query form is a tree: A.1.Name=x is the value of Name in element 1 of A. The fields of a request carry a tag query:"…" with the
+// name that a list or map has there, and for maps the names of its keys and values.
+
+// maxFormDepth is deeper than any parameter.
+const maxFormDepth = 8
+
+type node struct {
+	value string
+	set   bool
+	kids  map[string]*node
+}
+
+func treeOf(form url.Values) *node {
+	root := &node{}
+	for name, values := range form {
+		parts := strings.SplitN(name, ".", maxFormDepth+1)
+		if len(parts) > maxFormDepth || len(values) == 0 {
+			continue
+		}
+		at := root
+		for _, part := range parts {
+			kid := at.kids[part]
+			if kid == nil {
+				if at.kids == nil {
+					at.kids = make(map[string]*node)
+				}
+				kid = &node{}
+				at.kids[part] = kid
+			}
+			at = kid
+		}
+		at.value, at.set = values[0], true
+	}
+	return root
+}
+
+// elements are the members of a list, in the order of their numbers.
+func (n *node) elements() []*node {
+	if n == nil {
+		return nil
+	}
+	type numbered struct {
+		number int
+		*node
+	}
+	var all []numbered
+	for name, kid := range n.kids {
+		if number, err := strconv.Atoi(name); err == nil && number > 0 {
+			all = append(all, numbered{number, kid})
+		}
+	}
+	slices.SortFunc(all, func(a, b numbered) int { return a.number - b.number })
+	nodes := make([]*node, len(all))
+	for i, e := range all {
+		nodes[i] = e.node
+	}
+	return nodes
+}
+
+// text is the value of a member; empty: there is none.
+func (n *node) text(name string) string {
+	if kid := n.kids[name]; kid != nil {
+		return kid.value
+	}
+	return ""
+}
+
+// decodeForm reads a form into a struct.
+func decodeForm(n *node, into any) error { return decodeStruct(n, reflect.ValueOf(into).Elem()) }
+
+func decodeStruct(n *node, to reflect.Value) error {
+	t := to.Type()
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if field.Anonymous {
+			if err := decodeStruct(n, to.Field(i)); err != nil {
+				return err
+			}
+			continue
+		}
+		names := queryNames(field)
+		kid := n.kids[names[0]]
+		if kid == nil {
+			continue
+		}
+		if err := decodeValue(kid, to.Field(i), names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queryNames are the names of a field in a form: its own, and those of the keys and values of a map.
+func queryNames(f reflect.StructField) []string {
+	names := strings.Split(f.Tag.Get("query"), ",")
+	if names[0] == "" {
+		names[0] = f.Name
+	}
+	if len(names) == 1 {
+		names = append(names, "Name", "Value")
+	}
+	return names
+}
+
+func decodeValue(n *node, to reflect.Value, names []string) error {
+	switch to.Kind() { //nolint:exhaustive // requests have no other kinds
+	case reflect.Pointer:
+		fresh := reflect.New(to.Type().Elem())
+		if err := decodeValue(n, fresh.Elem(), names); err != nil {
+			return err
+		}
+		if n.set || n.kids != nil {
+			to.Set(fresh)
+		}
+	case reflect.String:
+		to.SetString(n.value)
+	case reflect.Int:
+		number, err := strconv.Atoi(n.value)
+		if err != nil {
+			return badValue(n.value, names[0], "Must be an integer.")
+		}
+		to.SetInt(int64(number))
+	case reflect.Slice:
+		return decodeSlice(n, to, names)
+	case reflect.Map:
+		return decodeMap(n, to, names)
+	case reflect.Struct:
+		return decodeStruct(n, to)
+	default:
+		panic("sqs: a request has a field of kind " + to.Kind().String())
+	}
+	return nil
+}
+
+func decodeSlice(n *node, to reflect.Value, names []string) error {
+	if to.Type().Elem().Kind() == reflect.Uint8 {
+		raw, err := base64.StdEncoding.DecodeString(n.value)
+		if err != nil {
+			return badValue(n.value, names[0], "Must be base64.")
+		}
+		to.SetBytes(raw)
+		return nil
+	}
+	elements := n.elements()
+	to.Set(reflect.MakeSlice(to.Type(), len(elements), len(elements)))
+	for i, e := range elements {
+		if err := decodeValue(e, to.Index(i), names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decodeMap(n *node, to reflect.Value, names []string) error {
+	to.Set(reflect.MakeMap(to.Type()))
+	for _, e := range n.elements() {
+		value := reflect.New(to.Type().Elem()).Elem()
+		if kid := e.kids[names[2]]; kid != nil {
+			if err := decodeValue(kid, value, names); err != nil {
+				return err
+			}
+		}
+		to.SetMapIndex(reflect.ValueOf(e.text(names[1])), value)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package sqs
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const xmlSpace = "http://queue.amazonaws.com/doc/2012-11-05/"
+
+// encodeResult is the body of a reply. A nil result is an action without one.
+func (w *wireRequest) encodeResult(result any, requestID string) ([]byte, string, error) {
+	var b bytes.Buffer
+	if w.isJSON {
+		if result == nil {
+			return []byte("{}"), jsonType, nil
+		}
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		err := e.Encode(result)
+		return bytes.TrimRight(b.Bytes(), "\n"), jsonType, err
+	}
+	b.WriteString(`<?xml version="1.0"?><` + w.action + `Response xmlns="` + xmlSpace + `">`)
+	if result != nil {
+		b.WriteString("<" + w.action + "Result>")
+		encodeXML(&b, reflect.ValueOf(result).Elem())
+		b.WriteString("</" + w.action + "Result>")
+	}
+	b.WriteString("<ResponseMetadata><RequestId>" + requestID + "</RequestId></ResponseMetadata></" + w.action + "Response>")
+	return b.Bytes(), "text/xml", nil
+}
+
+// encodeError is the body of a refusal.
+func (w *wireRequest) encodeError(e *apiError, requestID string) ([]byte, string, int) {
+	status := e.kind.status
+	if w.isJSON {
+		body, err := json.Marshal(map[string]string{"__type": "com.amazonaws.sqs#" + e.kind.name, "message": e.text})
+		if err != nil {
+			panic(err) // texts only
+		}
+		return body, jsonType, status
+	}
+	if w.action == "" && e.kind == unknownOperation {
+		return []byte("<UnknownOperationException/>"), "text/xml", http.StatusNotFound
+	}
+	text := e.text
+	if e.kind == queueDoesNotExist {
+		text = "The specified queue does not exist for this wsdl version."
+	}
+	var b bytes.Buffer
+	b.WriteString(`<?xml version="1.0"?><ErrorResponse xmlns="` + xmlSpace + `"><Error><Type>` + e.fault() + "</Type><Code>" + e.kind.code + "</Code><Message>")
+	escape(&b, text)
+	b.WriteString("</Message></Error><RequestId>" + requestID + "</RequestId></ErrorResponse>")
+	return b.Bytes(), "text/xml", status
+}
+
+// fault says whose mistake an error is.
+func (e *apiError) fault() string {
+	if e.sender() {
+		return "Sender"
+	}
+	return "Receiver"
+}
+
+// encodeXML writes the fields of a struct; what is empty is left out.
+func encodeXML(b *bytes.Buffer, from reflect.Value) {
+	t := from.Type()
+	for i := range t.NumField() {
+		if t.Field(i).Anonymous {
+			encodeXML(b, from.Field(i))
+			continue
+		}
+		if v := from.Field(i); !v.IsZero() {
+			encodeField(b, v, queryNames(t.Field(i)))
+		}
+	}
+}
+
+func encodeField(b *bytes.Buffer, v reflect.Value, names []string) {
+	if v.Kind() == reflect.Pointer { // a field that is written though it is zero
+		v = v.Elem()
+	}
+	switch v.Kind() { //nolint:exhaustive // the others are values
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			break
+		}
+		for i := range v.Len() {
+			encodeField(b, v.Index(i), names)
+		}
+		return
+	case reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
+		for _, key := range keys {
+			b.WriteString("<" + names[0] + "><" + names[1] + ">")
+			escape(b, key.String())
+			b.WriteString("</" + names[1] + ">")
+			encodeField(b, v.MapIndex(key), []string{names[2], "", ""})
+			b.WriteString("</" + names[0] + ">")
+		}
+		return
+	}
+	b.WriteString("<" + names[0] + ">")
+	switch v.Kind() { //nolint:exhaustive // results have no other kinds
+	case reflect.String:
+		escape(b, v.String())
+	case reflect.Int, reflect.Int64:
+		b.WriteString(strconv.FormatInt(v.Int(), 10))
+	case reflect.Bool:
+		b.WriteString(strconv.FormatBool(v.Bool()))
+	case reflect.Slice:
+		b.WriteString(base64.StdEncoding.EncodeToString(v.Bytes()))
+	case reflect.Struct:
+		encodeXML(b, v)
+	default:
+		panic("sqs: a result has a field of kind " + v.Kind().String())
+	}
+	b.WriteString("</" + names[0] + ">")
+}
+
+// escape writes text; carriage returns and line feeds are written as references, which parsers keep as they are.
+func escape(b *bytes.Buffer, text string) { _ = xml.EscapeText(b, []byte(text)) } // a buffer takes everything
