@@ -26,6 +26,7 @@ type Config struct {
 	Qless     Qless               `toml:"qless"`
 	Conveyor  Conveyor            `toml:"conveyor"`
 	Beanstalk Beanstalk           `toml:"beanstalk"`
+	SQS       SQS                 `toml:"sqs"`
 	Limits    Limits              `toml:"limits"`
 	Tracing   Tracing             `toml:"tracing"`
 	Cluster   Cluster             `toml:"cluster"`
@@ -121,6 +122,15 @@ type Beanstalk struct {
 	Protocol
 }
 
+// SQS is the port for clients of Amazon SQS.
+type SQS struct {
+	Protocol
+	Account     string `toml:"account" doc:"account number in the URLs and ARNs of queues"`
+	Region      string `toml:"region" doc:"region in the ARNs of queues"`
+	URL         string `toml:"url" doc:"how the URLs of queues start, such as https://queues.example.com; empty: with the host that the client has named"`
+	MaxInFlight int    `toml:"max_in_flight" doc:"messages of a queue that are received and not deleted, beyond which no more are handed out; 0: no limit"`
+}
+
 // Limits restrict what one client can make the broker hold in memory.
 type Limits struct {
 	OutputBytes Size `toml:"output_bytes" doc:"bytes of output that may wait for a slow reader; 0: as much as the protocol's largest replies need"`
@@ -195,5 +205,7 @@ func Default() Config {
 		Conveyor: Conveyor{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
 
 		Beanstalk: Beanstalk{Protocol: Protocol{Listen: "off", MaxBody: 65_535}},
+
+		SQS: SQS{Protocol: Protocol{Listen: "off", MaxBody: MiB}, Account: "000000000000", Region: "us-east-1", MaxInFlight: 120_000},
 	}
 }

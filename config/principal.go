@@ -16,6 +16,8 @@ type Principal struct {
 	Token           string   `toml:"token" doc:"for HTTP: sha256: and the hash of the token in hexadecimal; if it starts with a slash it names a file with the token"`
 	TLSSubject      string   `toml:"tls_subject" doc:"subject or common name of the client certificate, on any port"`
 	FaktoryPassword string   `toml:"faktory_password" doc:"of Faktory clients, in place of faktory.password; if it starts with a slash it names a file"`
+	SQSAccessKey    string   `toml:"sqs_access_key" doc:"with sqs_secret_key: the key that signs requests of SQS clients"`
+	SQSSecretKey    string   `toml:"sqs_secret_key" doc:"secret of that key; if it starts with a slash it names a file"`
 	Roles           []string `toml:"roles" doc:"read, produce, consume, operate or admin; behind a colon patterns of queues with commas between, such as produce:mail.*"`
 }
 
@@ -40,6 +42,7 @@ func (l *loader) principals(v any, source string, c *Config) {
 		prefix, p := fmt.Sprintf("principal[%d].", i), &c.Principals[i]
 		l.row(prefix, reflect.ValueOf(p).Elem(), table, nil, source)
 		l.password(prefix+"faktory_password", &p.FaktoryPassword)
+		l.password(prefix+"sqs_secret_key", &p.SQSSecretKey)
 		l.token(prefix+"token", &p.Token)
 	}
 }
@@ -83,8 +86,12 @@ func (c *Config) checkPrincipals(v *checker) {
 		unique(prefix+".token", "token", p.Token)
 		unique(prefix+".tls_subject", "tls_subject", p.TLSSubject)
 		unique(prefix+".faktory_password", "faktory_password", p.FaktoryPassword)
+		unique(prefix+".sqs_access_key", "sqs_access_key", p.SQSAccessKey)
 		if p.Name == "" {
 			v.complain(prefix+".name", "missing")
+		}
+		if (p.SQSAccessKey == "") != (p.SQSSecretKey == "") {
+			v.complain(prefix+".sqs_access_key", "is required with sqs_secret_key, and the other way round")
 		}
 		if digits, ok := strings.CutPrefix(p.Token, tokenHash); p.Token != "" && (!ok || !isHash(digits)) {
 			v.complain(prefix+".token", "is neither sha256: and 64 hexadecimal digits nor the path of a file")

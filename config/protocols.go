@@ -22,6 +22,7 @@ func (c *Config) WireProtocols() []WireProtocol {
 		{Name: "qless", Protocol: &c.Qless.Protocol, Password: &c.Qless.Password, HasTypes: true},
 		{Name: "conveyor", Protocol: &c.Conveyor.Protocol, Password: &c.Conveyor.Password, HasTypes: true},
 		{Name: "beanstalk", Protocol: &c.Beanstalk.Protocol},
+		{Name: "sqs", Protocol: &c.SQS.Protocol, HasTypes: true},
 	}
 }
 

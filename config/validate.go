@@ -44,6 +44,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	c.checkCluster(&v)
 	v.oneOf("faktory.flush", c.Faktory.Flush, "faktory", "all", "off")
 	c.checkTracing(&v)
+	c.checkSQS(&v)
 	v.size("limits.output_bytes", c.Limits.OutputBytes, 0, 64*GiB)
 	for i, r := range c.Routes {
 		v.route(fmt.Sprintf("route[%d]", i), r)
@@ -111,6 +112,24 @@ func (c *Config) checkTracing(v *checker) {
 	}
 	if c.Tracing.Service == "" {
 		v.complain("tracing.service", "is empty")
+	}
+}
+
+func (c *Config) checkSQS(v *checker) {
+	s := c.SQS
+	v.count("sqs.max_in_flight", s.MaxInFlight, 0, 1<<31-1)
+	if s.MaxBody > MiB {
+		v.complain("sqs.max_body", "%v is more than 1 MiB, the most that clients can send", s.MaxBody)
+	}
+	if len(s.Account) != 12 || strings.Trim(s.Account, "0123456789") != "" {
+		v.complain("sqs.account", "%q does not have 12 digits", s.Account)
+	}
+	v.word("sqs.region", s.Region, maxNamespace)
+	if s.Region == "" || strings.ContainsAny(s.Region, ":/") {
+		v.complain("sqs.region", "%q is not the name of a region", s.Region)
+	}
+	if u, err := url.Parse(s.URL); s.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.HasSuffix(s.URL, "/")) {
+		v.complain("sqs.url", "%q is not a URL such as https://queues.example.com", s.URL)
 	}
 }
 

@@ -294,6 +294,7 @@ func (p *process) endTerm() {
 	core.DoOnce(p.engine, core.Internal, &core.Drain{On: true}) // what one client gives back goes to none of the others
 	ctx, cancel := context.WithTimeout(context.Background(), handOverFor)
 	defer cancel()
+	p.sqs.stop(ctx)
 	p.server.Stop(ctx)
 	if err := p.engine.Shutdown(); err != nil {
 		p.log.Error().Err(err).Msg("engine did not stop in good order")
@@ -308,6 +309,7 @@ func (p *process) abandonTerm() {
 	p.reloads.end()
 	p.engine.Abandon()
 	p.api.Unready()
+	p.sqs.abandon()
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	p.server.Stop(now)

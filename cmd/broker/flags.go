@@ -33,6 +33,7 @@ var flagSettings = []flagSetting{
 	{"qless", "qless.listen", "ADDR", "address for Qless clients, in place of Redis"},
 	{"conveyor", "conveyor.listen", "ADDR", "address for Conveyor clients, in place of Redis"},
 	{"beanstalk", "beanstalk.listen", "ADDR", "address for beanstalkd clients"},
+	{"sqs", "sqs.listen", "ADDR", "address for clients of Amazon SQS"},
 	{"http", "http.listen", "ADDR", "address of the console, the API and the metrics"},
 	{"node", "cluster.node", "ID", "id of this node in a cluster"},
 	{"cluster", "cluster.members", "LIST", "nodes of the cluster: n1=host:port,n2=host:port,n3=host:port"},

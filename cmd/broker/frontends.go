@@ -16,6 +16,7 @@ import (
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
 	"broker/frontends/qless"
+	"broker/frontends/sqs"
 	"broker/frontends/workq"
 )
 
@@ -24,6 +25,7 @@ type frontendSet struct {
 	byName  map[string]frontends.Frontend
 	faktory *faktory.Frontend
 	qless   *qless.Frontend
+	sqs     *sqs.Frontend
 }
 
 // buildFrontends creates every front-end, including those that are off: the HTTP API uses Faktory's.
@@ -73,6 +75,11 @@ func (p *process) buildFrontends() frontendSet {
 			Namespace: c.Conveyor.Namespace, Route: p.routes.of("conveyor", c),
 		}),
 	}}
+	set.sqs = sqs.New(guard(core.SQS, c.SQS.Principal), sqs.Options{
+		Access: p.access, Audit: p.auditChange, DefaultPrincipal: c.SQS.Principal,
+		Account: c.SQS.Account, Region: c.SQS.Region, URL: c.SQS.URL, MaxInFlight: c.SQS.MaxInFlight, MaxBodyBytes: int(c.SQS.MaxBody),
+		Namespace: c.SQS.Namespace, Route: p.routes.of("sqs", c),
+	})
 	if p.gearmanHTTP != "" {
 		set.byName[gearmanHTTPName] = g.HTTP()
 	}

@@ -13,6 +13,7 @@ func principalEntries(c *config.Config) []access.Entry {
 	for i, p := range c.Principals {
 		e := &entries[i]
 		e.Name, e.TLSSubject, e.FaktoryPassword = p.Name, p.TLSSubject, p.FaktoryPassword
+		e.SQSAccessKey, e.SQSSecretKey = p.SQSAccessKey, p.SQSSecretKey
 		if p.Token != "" {
 			sum, err := access.ParseTokenHash(p.Token)
 			if err != nil {

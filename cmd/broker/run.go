@@ -123,6 +123,7 @@ type process struct {
 	service       *service.Service
 	engine        *engine.Engine
 	frontends     frontendSet
+	sqs           *sqsPort // nil: it is off
 	routes        routes
 	routeEpoch    atomic.Uint64
 	schedules     scheduleLoader
@@ -264,6 +265,9 @@ func (p *process) serveClients() error {
 			return fmt.Errorf("start qless: %w", err)
 		}
 	}
+	if err := p.serveSQS(); err != nil {
+		return err
+	}
 	p.schedules = scheduleLoader{broker: p.engine, template: p.frontends.faktory.Template, log: p.log}
 	p.schedules.load(p.config.Crons)
 	if err := p.openService(); err != nil {
@@ -286,7 +290,7 @@ func (p *process) serveClients() error {
 		maxConns["faktory"] = n + n/8 + 16
 	}
 	err := p.server.Serve(eventloop.Options{
-		Broker: p.engine, Frontends: p.frontends.byName, MaxConns: maxConns,
+		Broker: p.engine, Frontends: p.frontends.byName, Handoffs: p.handoffs(), MaxConns: maxConns,
 		MaxSockets: processSocketLimits().clients, MaxOutput: int(p.config.Limits.OutputBytes), Loops: loops, Log: p.log,
 	})
 	if err != nil {
@@ -390,6 +394,7 @@ func (p *process) closeAll() error {
 	p.notifyFaktoryClients()
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()
+	p.sqs.stop(ctx)
 	p.server.Stop(ctx)
 	if p.tracing != nil {
 		p.tracing.Close()

@@ -36,6 +36,9 @@ type Options struct {
 	// Frontends by the name of their listeners.
 	Frontends map[string]frontends.Frontend
 
+	// Handoffs take the connections of listeners that have no front-end here, by the name of the listeners.
+	Handoffs map[string]*Handoff
+
 	// MaxConns limits the open connections of a front-end over all its listeners; no entry or zero: no limit. A
 	// front-end with an Overflow() []byte method provides the refusal.
 	MaxConns map[string]int
@@ -54,7 +57,8 @@ type Options struct {
 // group is a front-end and the state that its listeners share.
 type group struct {
 	name     string
-	frontend frontends.Frontend
+	frontend frontends.Frontend // nil: handoff takes its connections
+	handoff  *Handoff
 	limits   frontends.Limits
 	maxConns int64
 	overflow []byte
@@ -138,12 +142,16 @@ func (s *Server) Serve(o Options) error {
 }
 
 func (s *Server) addGroup(name string, o Options) error {
+	if s.groups[name] != nil {
+		return nil
+	}
+	if h := o.Handoffs[name]; h != nil {
+		s.groups[name] = &group{name: name, handoff: h, maxConns: int64(o.MaxConns[name])}
+		return nil
+	}
 	fe := o.Frontends[name]
 	if fe == nil {
 		return fmt.Errorf("listener %s has no front-end", name)
-	}
-	if s.groups[name] != nil {
-		return nil
 	}
 	g := &group{name: name, frontend: fe, limits: fe.Limits(), maxConns: int64(o.MaxConns[name])}
 	if o.MaxOutput > 0 {
@@ -246,6 +254,10 @@ func (s *Server) reject(nc net.Conn, g *group) {
 
 // addConn creates a conn for an accepted socket.
 func (s *Server) addConn(nc net.Conn, remote net.Addr, b bound, g *group) {
+	if g.handoff != nil {
+		s.handOff(nc, remote, b, g)
+		return
+	}
 	c := &conn{srv: s, group: g, remote: remote, fd: -1}
 	if b.TLS != nil {
 		s.addTLSConn(nc, b, c)
@@ -300,7 +312,9 @@ func (s *Server) runTicker() {
 // tick calls Frontend.Tick of all front-ends.
 func (s *Server) tick() {
 	for _, g := range s.groups {
-		s.tickOne(g)
+		if g.frontend != nil {
+			s.tickOne(g)
+		}
 	}
 }
 

@@ -214,20 +214,22 @@ func (q *request) createQueue(in *createQueueInput) (any, error) {
 	if len(in.Tags) > maxQueueTags {
 		return nil, badValue(len(in.Tags), "Tags", "Too many tags.")
 	}
+	c := f.open(q.from)
+	defer c.close()
 	f.changes.Lock()
-	commit, err := q.createLocked(in, fifo)
+	commit, err := q.createLocked(c, in, fifo)
 	f.changes.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if err := q.wait(commit); err != nil {
+	if err := c.committed(q.ctx, commit); err != nil {
 		return nil, err
 	}
 	return &queueURLOutput{q.urlOf(name)}, nil
 }
 
 // createLocked makes a queue, or finds one that is as the request wants it.
-func (q *request) createLocked(in *createQueueInput, fifo bool) (core.Commit, error) {
+func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core.Commit, error) {
 	f := q.f
 	if old := f.known(in.QueueName); old != nil {
 		for name, value := range in.Attributes {
@@ -235,7 +237,7 @@ func (q *request) createLocked(in *createQueueInput, fifo bool) (core.Commit, er
 				return 0, refuse(queueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
 			}
 		}
-		return f.broker.Committed(), nil
+		return 0, nil
 	}
 	if err := q.checkPolicies(in.QueueName, fifo, in.Attributes); err != nil {
 		return 0, err
@@ -246,20 +248,11 @@ func (q *request) createLocked(in *createQueueInput, fifo bool) (core.Commit, er
 	if fifo {
 		ops = append(ops, f.share(fresh)...)
 	}
-	c := f.open(q.from)
-	defer c.close()
 	commit, err := f.store(c, fresh, ops...)
 	if err == nil {
 		q.audit("queue.create", in.QueueName, "")
 	}
 	return commit, err
-}
-
-// wait returns once a commit is on disk.
-func (q *request) wait(commit core.Commit) error {
-	c := q.f.open(q.from)
-	defer c.close()
-	return c.committed(q.ctx, commit)
 }
 
 // urlOf is the URL of a queue.

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"broker/frontends/eventloop"
+)
+
+// sqsName is the front-end of SQS, which net/http serves, in settings, logs and metrics.
+const sqsName = "sqs"
+
+// sqsPort serves clients of SQS. A nil one serves none.
+type sqsPort struct {
+	conns  *eventloop.Handoff
+	server *http.Server
+	close  func() // ends requests that wait
+}
+
+// serveSQS starts the front-end, if it is on.
+func (p *process) serveSQS() error {
+	if p.config.SQS.Listen == "off" {
+		return nil
+	}
+	front := p.frontends.sqs
+	if err := front.Start(); err != nil {
+		return fmt.Errorf("start sqs: %w", err)
+	}
+	s := &sqsPort{conns: eventloop.NewHandoff(), server: front.Server(), close: front.Close}
+	p.sqs = s
+	go func() { // ends when the server is closed
+		if err := s.server.Serve(s.conns); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			p.log.Error().Err(err).Str("frontend", sqsName).Msg("http server failed")
+		}
+	}()
+	return nil
+}
+
+// handoffs are the listeners whose connections the event loop does not serve.
+func (p *process) handoffs() map[string]*eventloop.Handoff {
+	if p.sqs == nil {
+		return nil
+	}
+	return map[string]*eventloop.Handoff{sqsName: p.sqs.conns}
+}
+
+// stop ends requests that wait, and lets the others finish.
+func (s *sqsPort) stop(ctx context.Context) {
+	if s == nil {
+		return
+	}
+	s.close()
+	if s.server.Shutdown(ctx) != nil {
+		_ = s.server.Close() // what is left had its time
+	}
+}
+
+// abandon closes all connections.
+func (s *sqsPort) abandon() {
+	if s == nil {
+		return
+	}
+	_ = s.server.Close() // nothing more is sent
+	s.close()
+}
