@@ -247,7 +247,7 @@ func TestRoutesThatCannotWorkAreRefused(t *testing.T) {
 		`from = "faktory" | set = {type = "b"}`:                           "route[0]: matches nothing: match.queue or match.type is missing",
 		`from = "workq" | set = {type = "b"}`:                             "route[0]: matches nothing: match.queue is missing",
 		`from = "workq" | match = {queue = "a"}`:                          "route[0]: changes nothing: set.queue or set.type is missing",
-		`from = "gearman" | match = {type = "a"} | set = {queue = "b"}`:   "route[0].match.type: only jobs of faktory, qless and conveyor have a type of their own: use match.queue",
+		`from = "gearman" | match = {type = "a"} | set = {queue = "b"}`:   "route[0].match.type: only jobs of faktory, qless, conveyor and sqs have a type of their own: use match.queue",
 		`from = "workq" | match = {queue = "a"} | set = {queue = "b c"}`:  `route[0].set.queue: "b c" contains a space or a control character`,
 		`from = "workq" | match = {queue = "a"} | set = {colour = "red"}`: "route[0].set.colour: unknown setting (FILE)\nroute[0]: changes nothing: set.queue or set.type is missing",
 	} {

@@ -12,6 +12,7 @@ const (
 	maxMessages   = 10
 	maxWait       = 20
 	maxVisibility = 43200
+	maxReplyBytes = 8 << 20 // of bodies beyond the first: those of other protocols may be large
 )
 
 type receiveInput struct {
@@ -129,47 +130,64 @@ func (l *leasing) lease() error {
 	if l.in.WaitTimeSeconds != nil {
 		wait = *l.in.WaitTimeSeconds
 	}
-	op := &core.Lease{Tag: 1, Queues: []string{f.coreName(l.of.Name)}, Holder: core.HeldByNobody}
+	op := &core.Lease{
+		Tag: 1, Queues: []string{f.coreName(l.of.Name)}, Holder: core.HeldByNobody, LeaseFor: seconds(l.of.number(visibilityTimeout)),
+		MaxBytes: maxReplyBytes,
+	}
+	if l.in.VisibilityTimeout != nil {
+		op.LeaseFor = seconds(*l.in.VisibilityTimeout)
+	}
 	if wait > 0 {
 		op.Deadline = f.broker.Now().Add(seconds(wait))
 	}
-	for len(l.taken) < l.limit {
-		r, err := l.leaseOne(op)
+	for buried := true; buried && len(l.taken) < l.limit; {
+		buried = false
+		op.Max = l.limit - len(l.taken)
+		leased, err := l.round(op)
+		l.taken = append(l.taken, leased...)
 		if err != nil {
 			return err
 		}
-		if r.Kind != core.Assigned {
-			return nil
-		}
-		if dead := l.of.redrive; dead.target != "" && int(r.Lease.Attempts) > dead.most {
+		for _, r := range leased {
+			if dead := l.of.redrive; dead.target == "" || int(r.Lease.Attempts) <= dead.most {
+				continue
+			}
 			if err := l.bury(&r); err != nil {
 				return err
 			}
-			continue
+			l.taken = slices.DeleteFunc(l.taken, func(t core.Reply) bool { return t.Seq == r.Seq })
+			buried = true
 		}
-		l.taken = append(l.taken, r)
-		op.Deadline = 0
+		if len(l.taken) > 0 {
+			op.Deadline = 0
+		}
 	}
 	return nil
 }
 
-// leaseOne asks for one job. A caller that goes away meanwhile gets none.
-func (l *leasing) leaseOne(op *core.Lease) (core.Reply, error) {
+// round asks for jobs once and returns those that it got, also with an error: a caller that went away must give them back.
+func (l *leasing) round(op *core.Lease) (leased []core.Reply, err error) {
 	l.c.replies = l.c.b.Do(l.c.id, []core.Op{op}, l.c.replies)
-	r, err := l.c.next(l.q.ctx)
-	if err != nil {
-		l.c.replies = l.c.b.Do(l.c.id, []core.Op{&core.CancelLease{}}, l.c.replies)
-		for i := range l.c.replies {
-			if r := &l.c.replies[i]; r.Kind == core.Assigned {
-				l.taken = append(l.taken, *r)
+	for {
+		r, err := l.c.next(l.q.ctx)
+		switch {
+		case err != nil:
+			l.c.replies = l.c.b.Do(l.c.id, []core.Op{&core.CancelLease{}}, l.c.replies)
+			for _, r := range l.c.replies {
+				if r.Kind == core.Assigned {
+					leased = append(leased, r)
+				}
 			}
+			return leased, err
+		case r.Kind == core.Failed:
+			return leased, r.Err
+		case r.Kind != core.Assigned:
+			return leased, nil
 		}
-		return r, err
+		if leased = append(leased, r); r.N == 0 {
+			return leased, nil
+		}
 	}
-	if r.Kind == core.Failed {
-		return r, r.Err
-	}
-	return r, nil
 }
 
 // giveBack releases all that was taken, as if it had not been received.

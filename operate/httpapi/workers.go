@@ -45,7 +45,7 @@ func (s *Server) registerWorkers(api huma.API) {
 
 func (s *Server) listWorkers(ctx context.Context, in *struct {
 	Page
-	Protocol string `query:"protocol" enum:"workq,gearman,faktory,http,qless,conveyor,beanstalk" doc:"only those of this protocol"`
+	Protocol string `query:"protocol" enum:"workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs" doc:"only those of this protocol"`
 },
 ) (*struct{ Body workerList }, error) {
 	workers, cursor, err := s.service().Workers(ctx, callerOf(ctx), in.Protocol, in.Limit, in.Cursor)

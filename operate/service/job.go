@@ -22,7 +22,7 @@ type Job struct {
 	State       string     `json:"state" enum:"scheduled,blocked,ready,leased,retrying,done,dead"`
 	Reason      string     `json:"reason,omitempty" enum:"worker,paused,draining,limit,time,jobs,batch,broken" doc:"what the job waits for"`
 	Priority    int64      `json:"priority" doc:"higher first; 0 is normal"`
-	Origin      string     `json:"origin" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk" doc:"protocol that it was submitted by"`
+	Origin      string     `json:"origin" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs" doc:"protocol that it was submitted by"`
 	CreatedAt   *time.Time `json:"created_at,omitempty"`
 	ReadyAt     *time.Time `json:"ready_at,omitempty" doc:"when it became ready"`
 	RunAt       *time.Time `json:"run_at,omitempty" doc:"when a scheduled or retrying job becomes ready"`

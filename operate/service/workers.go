@@ -17,7 +17,7 @@ import (
 // Faktory worker, a Workq or HTTP client.
 type Worker struct {
 	ID          string     `json:"id" example:"conn:17" doc:"conn:N is a connection, worker:NAME a worker process"`
-	Protocol    string     `json:"protocol" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk"`
+	Protocol    string     `json:"protocol" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs"`
 	Name        string     `json:"name,omitempty" doc:"the client's word for itself"`
 	Address     string     `json:"address,omitempty"`
 	Identity    string     `json:"identity,omitempty" doc:"subject of the TLS certificate"`

@@ -1,0 +1,149 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"broker/core"
+)
+
+func TestEveryKindOfErrorHasARow(t *testing.T) {
+	t.Parallel()
+	for _, kind := range core.Errors {
+		if e := errorOf(kind); e.kind == internalError {
+			t.Errorf("%v has no row", kind)
+		}
+	}
+	if e := errorOf(errors.New("secret detail")); e.kind != internalError || strings.Contains(e.text, "secret") {
+		t.Errorf("an unknown error is shown as %v", e)
+	}
+}
+
+// The rows of the table of errors: a request, and what JSON and Query say of it.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20+1)
+	entry := func(id string) object { return object{"Id": id, "MessageBody": "m"} }
+	text := func(kind, value string) object { return object{"a": object{"DataType": kind, "StringValue": value}} }
+	many := object{}
+	for _, c := range "abcdefghijk" {
+		many[string(c)] = object{"DataType": "String", "StringValue": "v"}
+	}
+	eleven := []object{}
+	for _, c := range "abcdefghijk" {
+		eleven = append(eleven, entry(string(c)))
+	}
+	arn := func(name string) string { return "arn:aws:sqs:us-east-1:000000000000:" + name }
+	redrivePolicyOf := func(target, count string) object {
+		return object{"RedrivePolicy": `{"deadLetterTargetArn":"` + arn(target) + `","maxReceiveCount":` + count + `}`}
+	}
+	for _, c := range []struct {
+		name, action string
+		in           object
+		kind         *errorKind
+	}{
+		{"unknown queue", "SendMessage", object{"QueueUrl": "none", "MessageBody": "m"}, queueDoesNotExist},
+		{"unknown queue by name", "GetQueueUrl", object{"QueueName": "none"}, queueDoesNotExist},
+		{"other attributes", "CreateQueue", object{"QueueName": "q", "Attributes": object{"DelaySeconds": "9"}}, queueNameExists},
+		{"bad name", "CreateQueue", object{"QueueName": "a b"}, invalidParameter},
+		{"long name", "CreateQueue", object{"QueueName": strings.Repeat("a", 81)}, invalidParameter},
+		{"fifo without its suffix", "CreateQueue", object{"QueueName": "x", "Attributes": object{"FifoQueue": "true"}}, invalidParameter},
+		{"suffix without fifo", "CreateQueue", object{"QueueName": "x.fifo"}, invalidParameter},
+		{"fifo false", "CreateQueue", object{"QueueName": "x", "Attributes": object{"FifoQueue": "false"}}, invalidAttributeName},
+		{"unknown attribute", "CreateQueue", object{"QueueName": "x", "Attributes": object{"Foo": "1"}}, invalidAttributeName},
+		{"read-only attribute", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"QueueArn": "1"}}, invalidAttributeName},
+		{"attribute of fifo queues", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"ContentBasedDeduplication": "true"}}, invalidAttributeName},
+		{"fifo changed", "SetQueueAttributes", object{"QueueUrl": "f.fifo", "Attributes": object{"FifoQueue": "true"}}, invalidAttribute},
+		{"out of range", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"VisibilityTimeout": "43201"}}, invalidAttribute},
+		{"no number", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": object{"DelaySeconds": "x"}}, invalidAttribute},
+		{"unknown attribute asked for", "GetQueueAttributes", object{"QueueUrl": "q", "AttributeNames": []string{"Foo"}}, invalidAttributeName},
+		{"redrive to nowhere", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("none", "1")}, invalidParameter},
+		{"redrive to another type", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("f.fifo", "1")}, invalidParameter},
+		{"redrive not allowed", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("closed", "1")}, invalidParameter},
+		{"redrive count", "SetQueueAttributes", object{"QueueUrl": "q", "Attributes": redrivePolicyOf("closed", "1001")}, invalidAttribute},
+		{"receive none", "ReceiveMessage", object{"QueueUrl": "q", "MaxNumberOfMessages": 0}, invalidParameter},
+		{"receive eleven", "ReceiveMessage", object{"QueueUrl": "q", "MaxNumberOfMessages": 11}, invalidParameter},
+		{"wait too long", "ReceiveMessage", object{"QueueUrl": "q", "WaitTimeSeconds": 21}, invalidParameter},
+		{"invisible too long", "ReceiveMessage", object{"QueueUrl": "q", "VisibilityTimeout": 43201}, invalidParameter},
+		{"delay", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "DelaySeconds": 901}, invalidParameter},
+		{"too long", "SendMessage", object{"QueueUrl": "q", "MessageBody": long}, invalidParameter},
+		{"longer than the queue allows", "SendMessage", object{"QueueUrl": "small", "MessageBody": strings.Repeat("x", 1025)}, invalidParameter},
+		{"eleven attributes", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": many}, invalidParameter},
+		{"reserved name", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": object{"AWS.x": object{"DataType": "String", "StringValue": "v"}}}, invalidParameter},
+		{"dot at the end", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": object{"x.": object{"DataType": "String", "StringValue": "v"}}}, invalidParameter},
+		{"unknown type", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("Text", "v")}, invalidParameter},
+		{"empty value", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("String", "")}, invalidParameter},
+		{"not a number", "SendMessage", object{"QueueUrl": "q", "MessageBody": "m", "MessageAttributes": text("Number", "1x")}, invalidParameter},
+		{"no body", "SendMessage", object{"QueueUrl": "q"}, missingParameter},
+		{"empty body", "SendMessage", object{"QueueUrl": "q", "MessageBody": ""}, missingParameter},
+		{"no queue", "SendMessage", object{"MessageBody": "m"}, missingParameter},
+		{"no group", "SendMessage", object{"QueueUrl": "f.fifo", "MessageBody": "m", "MessageDeduplicationId": "d"}, missingParameter},
+		{"no deduplication id", "SendMessage", object{"QueueUrl": "f.fifo", "MessageBody": "m", "MessageGroupId": "g"}, invalidParameter},
+		{"fifo and delay", "SendMessage", object{"QueueUrl": "f.fifo", "MessageBody": "m", "MessageGroupId": "g", "MessageDeduplicationId": "d", "DelaySeconds": 1}, invalidParameter},
+		{"group with a space", "SendMessage", object{"QueueUrl": "f.fifo", "MessageBody": "m", "MessageGroupId": "a b", "MessageDeduplicationId": "d"}, invalidParameter},
+		{"control character", "SendMessage", object{"QueueUrl": "q", "MessageBody": "a\x01"}, invalidContents},
+		{"no handle", "DeleteMessage", object{"QueueUrl": "q", "ReceiptHandle": "x"}, invalidHandle},
+		{"handle missing", "DeleteMessage", object{"QueueUrl": "q"}, missingParameter},
+		{"visibility missing", "ChangeMessageVisibility", object{"QueueUrl": "q", "ReceiptHandle": "x"}, missingParameter},
+		{"empty batch", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{}}, emptyBatch},
+		{"eleven entries", "SendMessageBatch", object{"QueueUrl": "q", "Entries": eleven}, tooManyEntries},
+		{"same ids", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{entry("a"), entry("a")}}, idsNotDistinct},
+		{"bad id", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{entry("a b")}}, invalidEntryID},
+		{"batch too long", "SendMessageBatch", object{"QueueUrl": "q", "Entries": []object{
+			{"Id": "a", "MessageBody": long[:1<<19+1]}, {"Id": "b", "MessageBody": long[:1<<19]},
+		}}, batchTooLong},
+		{"label missing", "AddPermission", object{"QueueUrl": "q", "AWSAccountIds": []string{"1"}, "Actions": []string{"*"}}, missingParameter},
+		{"label unknown", "RemovePermission", object{"QueueUrl": "q", "Label": "x"}, invalidParameter},
+		{"move from nowhere", "StartMessageMoveTask", object{"SourceArn": arn("none")}, resourceNotFound},
+		{"move to nowhere", "StartMessageMoveTask", object{"SourceArn": arn("dead"), "DestinationArn": arn("none")}, resourceNotFound},
+		{"no dead-letter queue", "StartMessageMoveTask", object{"SourceArn": arn("q")}, invalidParameter},
+		{"bad task handle", "CancelMessageMoveTask", object{"TaskHandle": "!"}, invalidParameter},
+		{"unknown task", "CancelMessageMoveTask", object{"TaskHandle": "cTp4"}, resourceNotFound},
+		{"unknown action", "Frobnicate", object{}, unknownOperation},
+		{"text for a number", "ReceiveMessage", object{"QueueUrl": "q", "MaxNumberOfMessages": "x"}, serialization},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.create("q")
+			f.create("f.fifo", "FifoQueue", "true")
+			f.create("small", "MaximumMessageSize", "1024")
+			f.create("closed", "RedriveAllowPolicy", `{"redrivePermission":"denyAll"}`)
+			f.create("dead")
+			f.create("source", "RedrivePolicy", redrivePolicyOf("dead", `"3"`)["RedrivePolicy"].(string))
+			status, header, out := f.post(context.Background(), c.action, c.in)
+			want(t, "status", status, c.kind.status)
+			want(t, "type", out["__type"], "com.amazonaws.sqs#"+c.kind.name)
+			want(t, "header", header.Get("X-Amzn-Query-Error"), c.kind.code+";Sender")
+			if text, _ := out["message"].(string); text == "" {
+				t.Error("no message")
+			}
+		})
+	}
+}
+
+func TestErrorsOfQuery(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("q")
+	for _, c := range []struct {
+		name, path string
+		pairs      []string
+		status     int
+		want       string
+	}{
+		{"no action", "/", nil, 404, "<UnknownOperationException/>"},
+		{"unknown action", "/", []string{"Action", "X"}, 400, "<Code>InvalidAction</Code><Message>The action X is not valid for this endpoint.</Message>"},
+		{"an action without a queue on a queue's path", "/000000000000/q", []string{"Action", "ListQueues"}, 400, "<Code>InvalidAction</Code>"},
+		{"unknown queue", "/", []string{"Action", "PurgeQueue", "QueueUrl", "none"}, 400, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code><Message>The specified queue does not exist for this wsdl version.</Message>"},
+		{"a number that is none", "/", []string{"Action", "ReceiveMessage", "QueueUrl", "q", "MaxNumberOfMessages", "x"}, 400, "<Code>InvalidParameterValue</Code>"},
+		{"missing parameter", "/", []string{"Action", "CreateQueue"}, 400, "<Type>Sender</Type><Code>MissingParameter</Code>"},
+	} {
+		status, header, body := f.query(c.path, c.pairs...)
+		if status != c.status || !strings.Contains(body, c.want) || header.Get("X-Amzn-Query-Error") == "" {
+			t.Errorf("%s: %d %s", c.name, status, body)
+		}
+	}
+}

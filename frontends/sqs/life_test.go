@@ -1,0 +1,302 @@
+package sqs
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+)
+
+func TestLifeOfAMessage(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q")
+	sent := f.send(q, "one", "MessageAttributes", object{
+		"k": object{"DataType": "String", "StringValue": "v"}, "b": object{"DataType": "Binary", "BinaryValue": "AAE="},
+	})
+	want(t, "digest of the attributes", sent["MD5OfMessageAttributes"], "eb275886858fc7bc63216742c9bebbb1") // as boto3 computes it
+	f.send(q, "two")
+	got := f.receive(q)
+	want(t, "received", bodies(got), "one two")
+	want(t, "id", got[0]["MessageId"], sent["MessageId"])
+	want(t, "digest", got[0]["MD5OfBody"], digestOf("one"))
+	want(t, "nothing is visible", len(f.receive(q)), 0)
+	want(t, "in flight", f.attributesOf(q)[countInFlight], "2")
+
+	first := got[0]["ReceiptHandle"]
+	f.do("ChangeMessageVisibility", object{"QueueUrl": q, "ReceiptHandle": first, "VisibilityTimeout": 0})
+	f.engine.Tick()
+	again := f.receive(q)
+	want(t, "given back", bodies(again), "one")
+	want(t, "count", again[0]["Attributes"].(object)[sysCount], "2")
+	f.advance(31 * time.Second)
+	want(t, "both are back in their old order", bodies(f.receive(q, "VisibilityTimeout", 0)), "one two")
+	f.engine.Tick()
+	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first}) // also by an old handle, also twice
+	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first})
+	want(t, "left", bodies(f.receive(q)), "two")
+	status, _, out := f.post(context.Background(), "ChangeMessageVisibility", object{"QueueUrl": q, "ReceiptHandle": first, "VisibilityTimeout": 1})
+	want(t, "visibility of a deleted message", status, 400)
+	want(t, "its type", out["__type"], "com.amazonaws.sqs#InvalidParameterValueException")
+
+	f.restart()
+	want(t, "after a restart it is invisible still", len(f.receive(q)), 0)
+	want(t, "attributes after a restart", f.attributesOf(q)[countInFlight], "1")
+	f.do("PurgeQueue", object{"QueueUrl": q})
+	want(t, "purged", f.attributesOf(q)[countInFlight], "0")
+}
+
+func TestExpiredHandleHidesAVisibleMessage(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q")
+	f.send(q, "m")
+	h := f.receive(q, "VisibilityTimeout", 1)[0]["ReceiptHandle"]
+	f.advance(2 * time.Second)
+	f.do("ChangeMessageVisibility", object{"QueueUrl": q, "ReceiptHandle": h, "VisibilityTimeout": 5})
+	want(t, "hidden", len(f.receive(q)), 0)
+	f.advance(5 * time.Second)
+	want(t, "back", bodies(f.receive(q)), "m")
+}
+
+func TestDelays(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q", "DelaySeconds", "10")
+	f.send(q, "queue's")
+	f.send(q, "none", "DelaySeconds", 0)
+	want(t, "at once", bodies(f.receive(q)), "none")
+	want(t, "delayed", f.attributesOf(q)[countDelayed], "1")
+	f.advance(10 * time.Second)
+	want(t, "later", bodies(f.receive(q)), "queue's")
+}
+
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q")
+	f.send(q, "m")
+	f.do("SetQueueAttributes", object{"QueueUrl": q, "Attributes": object{"MessageRetentionPeriod": "60"}})
+	f.advance(59 * time.Second)
+	want(t, "kept", f.attributesOf(q)[countVisible], "1")
+	f.advance(2 * time.Second)
+	want(t, "gone", f.attributesOf(q)[countVisible], "0")
+}
+
+// A message that a consumer cannot handle goes round for ever: no limit of the broker ends it.
+func TestMessageComesBackWithoutLimit(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q", "VisibilityTimeout", "1")
+	f.send(q, "m")
+	for range 30 {
+		if bodies(f.receive(q)) != "m" {
+			t.Fatal("the message is gone")
+		}
+		f.advance(2 * time.Second)
+	}
+}
+
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	dead := f.create("dead")
+	q := f.create("q", "VisibilityTimeout", "1", "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:x:1:dead","maxReceiveCount":"2"}`)
+	sent := f.send(q, "m", "MessageAttributes", object{"k": object{"DataType": "Number", "StringValue": "1"}})
+	for range 2 {
+		want(t, "received", bodies(f.receive(q)), "m")
+		f.advance(2 * time.Second)
+	}
+	want(t, "not before the third receive", f.attributesOf(dead)[countVisible], "0")
+	want(t, "received too often", len(f.receive(q)), 0)
+	got := f.receive(dead)
+	want(t, "dead letter", bodies(got), "m")
+	want(t, "its id", got[0]["MessageId"], sent["MessageId"])
+	want(t, "its count goes on", got[0]["Attributes"].(object)[sysCount], "3")
+	want(t, "its source", got[0]["Attributes"].(object)[sysDeadSource], "arn:aws:sqs:us-east-1:000000000000:q")
+	want(t, "its attributes", got[0]["MD5OfMessageAttributes"], sent["MD5OfMessageAttributes"])
+	f.do("ChangeMessageVisibility", object{"QueueUrl": dead, "ReceiptHandle": got[0]["ReceiptHandle"], "VisibilityTimeout": 0})
+	f.engine.Tick()
+
+	sources := f.do("ListDeadLetterSourceQueues", object{"QueueUrl": dead})["queueUrls"].([]any)
+	want(t, "sources", len(sources), 1)
+	arn := "arn:aws:sqs:us-east-1:000000000000:dead"
+	f.do("StartMessageMoveTask", object{"SourceArn": arn})
+	f.done.Wait()
+	task := f.do("ListMessageMoveTasks", object{"SourceArn": arn})["Results"].([]any)[0].(object)
+	want(t, "task", task["Status"], taskDone)
+	want(t, "moved", task["ApproximateNumberOfMessagesMoved"], float64(1))
+	back := f.receive(q)
+	want(t, "back at its source", bodies(back), "m")
+	want(t, "with a new count", back[0]["Attributes"].(object)[sysCount], "1")
+}
+
+func TestMoveTaskRunsOnAfterARestartAndCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	dead, other := f.create("dead"), f.create("other")
+	f.create("q", "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:x:1:dead","maxReceiveCount":2}`)
+	for range 3 {
+		f.send(dead, "m")
+	}
+	arn := "arn:aws:sqs:us-east-1:000000000000:"
+	start := object{"SourceArn": arn + "dead", "DestinationArn": arn + "other", "MaxNumberOfMessagesPerSecond": 1}
+	f.do("StartMessageMoveTask", start)
+	status, _, _ := f.post(context.Background(), "StartMessageMoveTask", start)
+	want(t, "a second task", status, 400)
+	f.restart()
+	task := f.do("ListMessageMoveTasks", object{"SourceArn": arn + "dead"})["Results"].([]any)[0].(object)
+	want(t, "after a restart", task["Status"], taskRunning)
+	f.do("CancelMessageMoveTask", object{"TaskHandle": task["TaskHandle"]})
+	f.done.Wait()
+	task = f.do("ListMessageMoveTasks", object{"SourceArn": arn + "dead"})["Results"].([]any)[0].(object)
+	want(t, "after the cancellation", task["Status"], taskCancelled)
+	if left := len(f.receive(dead)) + len(f.receive(other)); left != 3 {
+		t.Errorf("%d messages are left of 3", left)
+	}
+}
+
+func TestGroupsOfFIFOQueues(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q.fifo", "FifoQueue", "true", "ContentBasedDeduplication", "true", "VisibilityTimeout", "5")
+	for _, m := range []string{"a1", "a2", "b1"} {
+		f.send(q, m, "MessageGroupId", m[:1])
+	}
+	first := f.receive(q, "MaxNumberOfMessages", 1)
+	want(t, "head", bodies(first), "a1")
+	want(t, "the rest of its group waits", bodies(f.receive(q)), "b1")
+	want(t, "it counts as visible", f.attributesOf(q)[countVisible], "1")
+	f.advance(6 * time.Second)
+	status, _, out := f.post(context.Background(), "DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": first[0]["ReceiptHandle"]})
+	want(t, "an expired handle", status, 400)
+	want(t, "its type", out["__type"], "com.amazonaws.sqs#InvalidParameterValueException")
+	status, _, _ = f.post(context.Background(), "ChangeMessageVisibility", object{"QueueUrl": q, "ReceiptHandle": first[0]["ReceiptHandle"], "VisibilityTimeout": 3})
+	want(t, "visibility by an expired handle", status, 400)
+	f.restart()
+	again := f.receive(q, "MaxNumberOfMessages", 1)
+	want(t, "head again", bodies(again), "a1")
+	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": again[0]["ReceiptHandle"]})
+	want(t, "next", bodies(f.receive(q, "MaxNumberOfMessages", 1)), "a2")
+	number := again[0]["Attributes"].(object)[sysSequence].(string)
+	want(t, "digits of the sequence number", len(number), 20)
+}
+
+func TestDuplicateGetsTheFirstOnesIdentity(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q.fifo", "FifoQueue", "true")
+	first := f.send(q, "m", "MessageGroupId", "g", "MessageDeduplicationId", "d")
+	second := f.send(q, "other", "MessageGroupId", "h", "MessageDeduplicationId", "d")
+	want(t, "id", second["MessageId"], first["MessageId"])
+	want(t, "number", second["SequenceNumber"], first["SequenceNumber"])
+	want(t, "stored", f.attributesOf(q)[countVisible], "1")
+}
+
+func TestRepeatedReceiveGetsTheSameMessages(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q.fifo", "FifoQueue", "true", "ContentBasedDeduplication", "true")
+	f.send(q, "m", "MessageGroupId", "g")
+	first := f.receive(q, "ReceiveRequestAttemptId", "try")
+	second := f.receive(q, "ReceiveRequestAttemptId", "try")
+	if bodies(second) != "m" || first[0]["ReceiptHandle"] != second[0]["ReceiptHandle"] {
+		t.Errorf("%v, then %v", first, second)
+	}
+	want(t, "another attempt", len(f.receive(q, "ReceiveRequestAttemptId", "other")), 0)
+}
+
+// A poll whose client is gone takes nothing.
+func TestClosedPollTakesNothing(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q")
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		f.post(ctx, "ReceiveMessage", object{"QueueUrl": q, "WaitTimeSeconds": 20})
+		close(ended)
+	}()
+	for f.waiting(q) == 0 {
+		f.engine.Tick()
+	}
+	cancel()
+	<-ended
+	f.send(q, "m")
+	got := f.receive(q)
+	want(t, "left for others", bodies(got), "m")
+	want(t, "count", got[0]["Attributes"].(object)[sysCount], "1")
+}
+
+// waiting is how many receives wait for a message.
+func (f *fixture) waiting(queue string) int {
+	info, err := f.inspect(queueName(queue))
+	if err != nil || info == nil {
+		return 0
+	}
+	return info.Waiting
+}
+
+func TestLongPollIsWokenByASend(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.create("q")
+	got := make(chan object, 1)
+	go func() {
+		_, _, out := f.post(context.Background(), "ReceiveMessage", object{"QueueUrl": q, "WaitTimeSeconds": 20})
+		got <- out
+	}()
+	for f.waiting(q) == 0 {
+		f.engine.Tick()
+	}
+	f.send(q, "m")
+	out := <-got
+	if len(out["Messages"].([]any)) != 1 {
+		t.Errorf("%v", out)
+	}
+}
+
+func TestTooManyMessagesInFlight(t *testing.T) {
+	t.Parallel()
+	f := setup(t, func(o *Options) { o.MaxInFlight = 1 })
+	for _, name := range []string{"q", "q.fifo"} {
+		var q string
+		if strings.HasSuffix(name, fifoSuffix) {
+			q = f.create(name, "FifoQueue", "true", "ContentBasedDeduplication", "true")
+			f.send(q, "a", "MessageGroupId", "g")
+		} else {
+			q = f.create(name)
+			f.send(q, "a")
+		}
+		f.receive(q)
+		status, header, out := f.post(context.Background(), "ReceiveMessage", object{"QueueUrl": q})
+		if name == "q" {
+			want(t, "status", status, 403)
+			want(t, "code", header.Get("X-Amzn-Query-Error"), "OverLimit;Sender")
+		} else if status != 200 || len(out) != 0 {
+			t.Errorf("fifo: %d %v", status, out)
+		}
+	}
+}
+
+func TestJobsOfOtherProtocolsAreMessages(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	core.DoOnce(f.engine, core.Faktory, &core.Submit{Job: &core.Job{
+		Queue: "mail", ID: "some-jid", Type: "Welcome", Body: []byte(`["x"]`), Format: core.Args, Origin: core.Faktory, MaxFails: 3,
+	}}, &core.Submit{Job: &core.Job{Queue: "mail", Body: []byte{0, 1}, Origin: core.Gearman}})
+	got := f.receive("mail")
+	want(t, "count", len(got), 2)
+	attr := func(i int, name string) any {
+		v, _ := got[i]["MessageAttributes"].(object)[name].(object)
+		return v["StringValue"]
+	}
+	want(t, "body", got[0]["Body"], `["x"]`)
+	want(t, "id", got[0]["MessageId"], "some-jid")
+	want(t, "type", attr(0, attrType), "Welcome")
+	want(t, "origin", attr(0, attrFrom), "faktory")
+	want(t, "bytes", got[1]["Body"], "AAE=")
+	want(t, "their encoding", attr(1, attrEncoding), "base64")
+}
