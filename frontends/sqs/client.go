@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"broker/core"
-	"broker/core/notify"
 )
 
 // commitTimeout is how long a change waits for its commit.
@@ -22,15 +21,21 @@ var (
 type client struct {
 	b       core.Broker
 	id      core.ClientID
-	wake    notify.Signal
-	replies []core.Reply // fetched and not looked at yet
+	wake    chan struct{} // capacity 1: replies or a commit may be there
+	replies []core.Reply  // fetched and not looked at yet
 }
 
 // open registers a client; close it.
 func (f *Frontend) open(from caller) *client {
-	c := &client{b: f.broker, wake: notify.NewSignal()}
+	c := &client{b: f.broker, wake: make(chan struct{}, 1)}
+	wake := func() {
+		select {
+		case c.wake <- struct{}{}:
+		default: // it is awake
+		}
+	}
 	c.id = c.b.Open(core.ClientOptions{
-		Protocol: core.SQS, Wake: c.wake.Set, Address: from.address, Identity: from.identity, Name: from.name(), Unlisted: from.internal,
+		Protocol: core.SQS, Wake: wake, Address: from.address, Identity: from.identity, Name: from.name(), Unlisted: from.internal,
 	})
 	return c
 }
@@ -51,15 +56,6 @@ func (c *client) one(op core.Op) (core.Reply, error) {
 		return r, r.Err
 	}
 	return r, nil
-}
-
-// call is one for what must be durable before it returns.
-func (c *client) call(ctx context.Context, op core.Op) (core.Reply, error) {
-	r, err := c.one(op)
-	if late := c.committed(ctx, r.Commit); late != nil {
-		return r, late
-	}
-	return r, err
 }
 
 // next is the next reply to an operation that may wait.

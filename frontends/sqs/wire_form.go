@@ -114,7 +114,7 @@ func queryNames(f reflect.StructField) []string {
 }
 
 func decodeValue(n *node, to reflect.Value, names []string) error {
-	switch to.Kind() { //nolint:exhaustive // requests have no other kinds
+	switch to.Kind() {
 	case reflect.Pointer:
 		fresh := reflect.New(to.Type().Elem())
 		if err := decodeValue(n, fresh.Elem(), names); err != nil {

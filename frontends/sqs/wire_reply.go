@@ -86,7 +86,7 @@ func encodeField(b *bytes.Buffer, v reflect.Value, names []string) {
 	if v.Kind() == reflect.Pointer { // a field that is written though it is zero
 		v = v.Elem()
 	}
-	switch v.Kind() { //nolint:exhaustive // the others are values
+	switch v.Kind() {
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			break
@@ -108,7 +108,7 @@ func encodeField(b *bytes.Buffer, v reflect.Value, names []string) {
 		return
 	}
 	b.WriteString("<" + names[0] + ">")
-	switch v.Kind() { //nolint:exhaustive // results have no other kinds
+	switch v.Kind() {
 	case reflect.String:
 		escape(b, v.String())
 	case reflect.Int, reflect.Int64:
