@@ -83,6 +83,11 @@ type Submit struct {
 	Watch    Watch
 	Deadline Instant     // WatchRun: cancel then
 	Meta     []MetaEntry // stored in the same commit
+
+	// Window holds the unique key in the queue until then, whatever becomes of the job: it outlives the job, its queue and a restart.
+	// A submission that coalesces with a job that has ended gets the Seq of that job and, in Job, its names; one that would watch
+	// such a job gets ErrNotUnique. Not for ephemeral jobs. The key is held longer if Job.UniqueUntil is not set or later.
+	Window Instant
 }
 
 // MetaEntry is a named value that a front-end stores in the same commit as the operation that carries it. A nil Value removes it.

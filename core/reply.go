@@ -46,7 +46,7 @@ type Reply struct {
 	Cursor uint64 // Listed, Purged, Accepted after DropQueue: not zero while there may be more
 	N      int    // Purged, and Accepted after Cancel: how many jobs; Assigned, Reading: how many more the lease has
 
-	Job      *Job      // Assigned, Inspected; Ended if the core still has it; Failed: the callback that makes a batch invalid
+	Job      *Job      // Assigned, Inspected; Ended if the core still has it; Submitted: see Submit.Window; Failed: the callback that makes a batch invalid
 	Lease    Grant     // Assigned
 	Progress *Progress // Progressed
 	Data     []byte    // DataSent, Warned, MetaReply; Ended: the bytes of the completion, without earlier chunks

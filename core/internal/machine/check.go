@@ -18,6 +18,7 @@ func (m *Machine) Check() error {
 	c.eachQueue()
 	c.eachBatch()
 	c.eachSchedule()
+	c.eachWindow()
 	c.totals()
 	return c.err
 }

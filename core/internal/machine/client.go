@@ -71,6 +71,9 @@ const (
 	timerStart                 // job: StartBefore
 	timerSort                  // the next step of laneSort
 	timerPause                 // queue: its pause ends
+	timerWindow                // window: it ends
+
+	timerKinds // their number
 )
 
 // OpenClient registers a client.

@@ -165,6 +165,7 @@ func (m *Machine) seqs(l *queue.List) []uint64 {
 // showRest is all that matters beside jobs and queues.
 func (m *Machine) showRest() string {
 	var b strings.Builder
+	var windows []string
 	fmt.Fprintf(&b, "next %d reserved %d open %d durable %d place %v %+v", m.nextSeq, m.reserved, m.open, m.durable, m.firstPlace, *m.Stats())
 	for s := range m.byState {
 		fmt.Fprint(&b, " ", m.seqs(&m.byState[s]))
@@ -186,7 +187,14 @@ func (m *Machine) showRest() string {
 	for _, name := range slices.Sorted(maps.Keys(m.meta)) {
 		fmt.Fprintf(&b, " meta %s %q", name, m.meta[name])
 	}
-	var deadlines [timerPause + 1]int
+	for _, w := range m.windows.all {
+		if w != nil {
+			windows = append(windows, fmt.Sprint(w.seq, w.id, w.createdAt, w.until))
+		}
+	}
+	slices.Sort(windows)
+	fmt.Fprintf(&b, " windows %v", windows)
+	var deadlines [timerKinds]int
 	m.timers.Shift(func(o timer.Owner) bool { deadlines[o.Kind]++; return false }, 0)
 	fmt.Fprintf(&b, " deadlines %v meters %v", deadlines, m.meters.Show())
 	return b.String()

@@ -65,6 +65,8 @@ func (m *Machine) due(o timer.Owner) {
 		m.pauseTimeout(o.Handle)
 	case timerStart:
 		m.startTimeout(o.Handle)
+	case timerWindow:
+		m.windowTimeout(o.Handle)
 	}
 }
 

@@ -81,6 +81,7 @@ type Machine struct {
 	freeBatches []uint32
 	meta        map[string][]byte
 	schedules   schedules
+	windows     windows
 	sort        laneSort
 	buckets     []*bucket // of all queues, by number
 	freeBuckets []uint32
@@ -138,7 +139,7 @@ func New(o Options) *Machine {
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
-		schedules: schedules{byName: map[string]*schedule{}},
+		schedules: schedules{byName: map[string]*schedule{}}, windows: newWindows(),
 	}
 	if o.ShareHashSeedWith != nil {
 		m.hash = o.ShareHashSeedWith.hash

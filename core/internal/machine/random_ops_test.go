@@ -74,6 +74,9 @@ func (l *life) op(p core.Protocol) core.Op {
 func (l *life) submit(p core.Protocol) core.Op {
 	j := l.job(p)
 	op := &core.Submit{Job: j, Watch: core.Watch(l.rng.IntN(4))}
+	if j.Unique != core.UniqueNone && l.maybe(3) {
+		op.Window = l.soon()
+	}
 	if op.Watch == core.WatchOutcome || op.Watch == core.WatchRun {
 		op.Deadline = l.soon()
 	}

@@ -71,6 +71,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.restoreSchedule(name, value)
 	case strings.HasPrefix(name, positionPrefix):
 		err = m.restorePosition(name, value)
+	case strings.HasPrefix(name, windowPrefix):
+		err = m.restoreWindow(value)
 	case strings.HasPrefix(name, batchMetaPrefix):
 		err = m.restoreBatch(name, value)
 	default:

@@ -90,6 +90,9 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 		return
 	case a.err != nil && m.run == nil:
 		r := core.Reply{Kind: core.Failed, Tag: op.Tag, Err: a.err, Commit: a.commit}
+		if a.window != nil {
+			r.Seq = a.window.seq
+		}
 		if a.there != 0 {
 			e := m.jobs.at(a.there)
 			if r.Seq = e.seq; e.state == core.Leased {
@@ -101,9 +104,15 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	case a.joins != 0:
 		m.coalesce(c, op, a.joins)
 		return
+	case a.window != nil && a.err == nil:
+		m.coalesceOver(c, op, a.window)
+		return
 	}
 	h := m.admitSubmission(a, j, c.protocol)
 	m.writeMeta(op.Meta)
+	if op.Window > m.now {
+		m.openWindow(j, op.Window)
+	}
 	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: j.Seq}
 	if !j.Ephemeral {
 		r.Commit = m.promise()
@@ -143,6 +152,7 @@ type admission struct {
 	err    error
 	there  uint32      // the conflicting job or, without an error, the job to replace
 	joins  uint32      // the job with which it coalesces
+	window *window     // that holds its key, if no job does
 	commit core.Commit // on which an error depends
 }
 
@@ -161,8 +171,19 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 			a.joins = h
 			return a
 		}
+		if a.window = m.windowOf(j); a.window != nil {
+			a.commit = m.pending(a.window.made)
+			if op.Watch != core.WatchNone || j.Ephemeral {
+				a.err = core.ErrNotUnique
+			}
+			return a
+		}
 	}
-	a.there, a.commit, a.err = m.refusal(j)
+	if a.there, a.commit, a.err = m.refusal(j); a.err == nil && j.Unique == core.UniqueRefuse {
+		if a.window = m.windowOf(j); a.window != nil {
+			a.there, a.commit, a.err = 0, m.pending(a.window.made), core.ErrNotUnique
+		}
+	}
 	return a
 }
 
@@ -187,6 +208,9 @@ func (m *Machine) valid(op *core.Submit) bool {
 	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || len(j.Trace) > core.MaxTraceBytes ||
 		!validTags(j.Tags) || !validPriority(j.Priority) ||
 		j.SeqOrder && j.ScheduledOrder || j.Tallies > core.AllTallies {
+		return false
+	}
+	if op.Window != 0 && (j.Ephemeral || j.Unique == core.UniqueNone || j.UniqueKey == "") {
 		return false
 	}
 	if j.Ephemeral && (op.Watch == core.WatchNone || op.Watch == core.WatchOutcome || j.Batch != 0) {

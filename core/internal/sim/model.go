@@ -106,10 +106,11 @@ type model struct {
 	documents map[string]*document
 	rows      map[string]core.Commit // of queues that stay known once this is on disk
 	pauses    map[string]pause
+	windows   map[string]window // by queue and key
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, documents: map[string]*document{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, windows: map[string]window{}, documents: map[string]*document{}}
 }
 
 func (m *model) add(p *promise) {
@@ -153,6 +154,7 @@ func (m *model) flushed(committed core.Commit) {
 		}
 	}
 	m.plansFlushed(committed)
+	m.windowsFlushed(committed)
 	m.documentsFlushed(settle, committed)
 	for _, p := range m.jobs {
 		settle(&p.made)
@@ -271,6 +273,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 	}
 	m.numbers = sortedKeys(m.batches)
 	w.pausesAfterCrash()
+	w.windowsAfterCrash(committed)
 	return w.rowsAfterCrash(committed)
 }
 

@@ -31,12 +31,16 @@ func (w *world) submitTo(queue string) error {
 		w.faktoryJob(j)
 	}
 	w.link(j)
+	if j.Unique != core.UniqueNone && !j.Ephemeral && w.rng.IntN(3) == 0 {
+		op.Window = w.clk.Now().Add(time.Duration(1+w.rng.IntN(20_000)) * time.Millisecond)
+		j.UniqueUntil = op.Window
+	}
 	if op.Watch != core.WatchNone {
 		w.model.waits[op.Tag] = &wait{client: c.id} // it may have ended before the reply is examined
 	}
 	var wrong error
 	err := w.do(c, op, op.Tag, func(r core.Reply) {
-		wrong = w.refusedRightly(&r)
+		wrong = errorOr(w.refusedRightly(&r), w.windowHolds(op, &r))
 		w.submitted(c, op, r)
 	})
 	return errorOr(err, wrong)
