@@ -15,8 +15,12 @@ type Filter struct {
 	Batch        uint64
 	Parent       uint64
 	UniqueKey    string // holds this unique key
-	HoldsKey     bool   // holds any unique key
-	IDPrefix     string
+
+	// NoErrorClass and NoFailureGroup choose the jobs without any; they exclude ErrorClass and FailureGroup.
+	NoErrorClass, NoFailureGroup bool
+
+	HoldsKey bool // holds any unique key
+	IDPrefix string
 
 	Created  Range // Job.CreatedAt
 	Due      Range // of scheduled and retrying jobs: JobInfo.ReadyAt
@@ -32,11 +36,13 @@ type Filter struct {
 // NeedsRecords reports whether the filter has conditions that only the jobs' records can answer: the index finds the
 // candidates, and their records are read, up to a number of bytes a call.
 func (f *Filter) NeedsRecords() bool {
-	return f.ErrorClass != "" || f.IDPrefix != "" || f.Text != "" || f.BodyText != ""
+	return f.ErrorClass != "" || f.NoErrorClass || f.IDPrefix != "" || f.Text != "" || f.BodyText != ""
 }
 
 // OnlyStatesAndQueues reports whether the filter has no conditions but those.
-func (f *Filter) OnlyStatesAndQueues() bool { return f.FailureGroup == "" && f.OnlyGroup() }
+func (f *Filter) OnlyStatesAndQueues() bool {
+	return f.FailureGroup == "" && !f.NoFailureGroup && f.OnlyGroup()
+}
 
 // OnlyGroup reports whether the filter has no conditions but a failure group, states and queues.
 func (f *Filter) OnlyGroup() bool {
@@ -111,6 +117,16 @@ type Find struct {
 	Limit     int    // at most 1,000; zero: 100
 	Brief     bool   // what memory has: Job, Failure and Outcome may be nil
 	WithCount bool
+
+	// WithFailures counts the retrying and dead jobs that match by failure group and type, largest first, at most that many
+	// groups. Filters with conditions beyond states and queues have no such counts.
+	WithFailures int
+}
+
+// FailureCount is the number of jobs of a failure group that have a type.
+type FailureCount struct {
+	Group, Type string
+	Jobs        int
 }
 
 // ListNames lists the names by which jobs are found, with the number of jobs of each: in byte order from the one behind

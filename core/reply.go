@@ -84,6 +84,8 @@ type Answer struct {
 
 	Names []NameCount // ListNames
 
+	Failures []FailureCount // Find with WithFailures; nil: the filter has no such counts
+
 	QueueValues []QueueValue // ListQueueValues
 
 	Batches   []BatchInfo // ListBatches

@@ -127,7 +127,7 @@ func (s *scanner) matches(i *core.JobInfo) bool {
 	}
 	contains := func(text string) bool { return strings.Contains(strings.ToLower(text), s.text) }
 	id := i.Job.Identity()
-	return (f.ErrorClass == "" || failure.Type == f.ErrorClass) && strings.HasPrefix(id, f.IDPrefix) &&
+	return (f.ErrorClass == "" || failure.Type == f.ErrorClass) && (!f.NoErrorClass || failure.Type == "") && strings.HasPrefix(id, f.IDPrefix) &&
 		(s.text == "" || contains(id) || contains(i.Type) || slices.ContainsFunc(i.Tags, contains) || contains(failure.Type) || contains(failure.Message)) &&
 		(f.BodyText == "" || bytes.Contains(i.Job.Body, []byte(f.BodyText)))
 }

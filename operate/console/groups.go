@@ -4,67 +4,103 @@ import (
 	"cmp"
 	"html/template"
 	"maps"
+	"net/url"
 	"sort"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"broker/operate/service"
 )
 
-// groupLook is how many jobs are looked at to group failures; mostGroups is how many groups a page shows.
+// groupLook is how many jobs are looked at to group failures where the broker has no counts; mostGroups is how many groups a page
+// shows.
 const (
 	groupLook  = 1000
 	mostGroups = 12
 )
 
-// jobGroup are the jobs of one error class and type.
+// jobGroup are the jobs of one failure group and type.
 type jobGroup struct {
 	Error, Type, Message string
 	N                    int
 	URL                  any    // template.URL
-	Filter               string // that chooses them
+	Filter               string // that chooses exactly them; empty: none does
 }
 
-// setGroups counts the jobs by error class and type.
-func (r *request) setGroups(d *jobsData, filter service.JobFilter) error {
-	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook})
-	if err != nil {
-		return err
+// setGroups counts the jobs by failure group and type: counts are those of the broker, nil if it has none for the filter.
+func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []service.FailureCount) error {
+	groups := groupsOf(counts)
+	d.GroupsExact = counts != nil
+	if !d.GroupsExact {
+		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook, Sort: "-created"})
+		if err != nil {
+			return err
+		}
+		groups, d.GroupsSeen, d.GroupsExact = groupFailures(list.Jobs), len(list.Jobs), list.Cursor == ""
 	}
-	groups := groupFailures(list.Jobs)
-	if len(groups) == 0 {
-		return nil
-	}
-	d.Groups, d.GroupsSeen, d.GroupsExact = groups[:min(len(groups), mostGroups)], len(list.Jobs), list.Cursor == ""
+	d.Groups = groups[:min(len(groups), mostGroups)]
+	d.GroupsMore = len(groups) > mostGroups
 	here := maps.Clone(r.query)
 	here.Del("cursor")
 	for i := range d.Groups {
 		g := &d.Groups[i]
-		if g.URL, err = with(here, "error_class", g.Error, "type", g.Type); err != nil {
+		var err error
+		if g.URL, err = with(here, "failure_group", service.FilterValue(g.Error), "type", g.Type); err != nil {
 			return err
 		}
-		q := filterQuery(r.query, d.States)
-		q.Set("type", g.Type)
-		if g.Error != "" {
-			q.Set("error_class", g.Error)
+		g.Filter = groupFilter(g, filterQuery(r.query, d.States))
+		if g.Message == "" {
+			if g.Message, err = r.groupMessage(g, filter); err != nil {
+				return err
+			}
 		}
-		g.Filter = q.Encode()
 	}
 	return nil
 }
 
-// groupFailures counts jobs by error class and type, the largest groups first.
+// groupFilter is a filter with the group's conditions. A type that a query cannot say leaves the group without one: the buttons of
+// a group must act on no other jobs.
+func groupFilter(g *jobGroup, q url.Values) string {
+	if strings.TrimSpace(g.Type) == "" || !utf8.ValidString(g.Type) {
+		return ""
+	}
+	q.Set("type", g.Type)
+	q.Set("failure_group", service.FilterValue(g.Error))
+	return q.Encode()
+}
+
+// groupMessage is the message of one job of a group.
+func (r *request) groupMessage(g *jobGroup, filter service.JobFilter) (string, error) {
+	filter.Types, filter.FailureGroup = []string{g.Type}, service.FilterValue(g.Error)
+	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: 1, Sort: "-created"})
+	if err != nil || len(list.Jobs) == 0 || list.Jobs[0].Failure == nil {
+		return "", err
+	}
+	return list.Jobs[0].Failure.Message, nil
+}
+
+// groupsOf are the groups that the broker has counted.
+func groupsOf(counts []service.FailureCount) []jobGroup {
+	groups := make([]jobGroup, len(counts))
+	for i, c := range counts {
+		groups[i] = jobGroup{Error: c.Group, Type: c.Type, N: c.Jobs}
+	}
+	return groups
+}
+
+// groupFailures counts jobs by failure group and type, the largest groups first.
 func groupFailures(jobs []service.Job) []jobGroup {
-	type key struct{ class, typ string }
+	type key struct{ group, typ string }
 	byKey := map[key]*jobGroup{}
 	for i := range jobs {
 		j := &jobs[i]
-		k, message := key{typ: j.Type}, ""
-		if j.Failure != nil {
-			k.class, message = j.Failure.Type, j.Failure.Message
-		}
+		k := key{j.FailureGroup, j.Type}
 		if byKey[k] == nil {
-			byKey[k] = &jobGroup{Error: k.class, Type: k.typ, Message: message}
+			byKey[k] = &jobGroup{Error: k.group, Type: k.typ}
+		}
+		if g := byKey[k]; g.Message == "" && j.Failure != nil {
+			g.Message = j.Failure.Message
 		}
 		byKey[k].N++
 	}
@@ -91,7 +127,7 @@ type timeSpan struct {
 var spanEdges = []struct {
 	after time.Duration
 	label string
-}{{time.Minute, "1 min"}, {time.Hour, "1 h"}, {24 * time.Hour, "24 h"}, {7 * 24 * time.Hour, "7 days"}}
+}{{time.Minute, "under 1 min"}, {time.Hour, "1 min to 1 h"}, {24 * time.Hour, "1 to 24 h"}, {7 * 24 * time.Hour, "1 to 7 days"}}
 
 // setSpans counts the jobs by the time that they are due or died.
 func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) error {
@@ -104,8 +140,11 @@ func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) er
 		from, to, sign = "died_from", "died_to", -1
 		set = func(f *service.JobFilter, a, b time.Time) { f.DiedFrom, f.DiedTo = a, b }
 		d.SpansTitle = "When they died"
-	case p.state == "leased" || d.Count == 0:
+	case p.state == "leased":
 		return nil
+	}
+	if d.Count == 0 || !d.Exact {
+		return nil // the parts of a list that must be searched are not counted
 	}
 	if given(r.query, from) != nil || given(r.query, to) != nil {
 		return nil // the list is one of the spans
@@ -122,9 +161,9 @@ func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) er
 		case i == len(spanEdges):
 			label = "earlier"
 		case sign > 0:
-			label, edge = "within "+spanEdges[i].label, now.Add(spanEdges[i].after)
+			label, edge = "in "+spanEdges[i].label, now.Add(spanEdges[i].after)
 		default:
-			label, edge = "last "+spanEdges[i].label, now.Add(-spanEdges[i].after)
+			label, edge = spanEdges[i].label+" ago", now.Add(-spanEdges[i].after)
 		}
 		a, b := last, edge
 		if sign < 0 {

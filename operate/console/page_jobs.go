@@ -100,6 +100,7 @@ type jobsData struct {
 	Groups               []jobGroup
 	GroupsSeen           int
 	GroupsExact          bool
+	GroupsMore           bool // than are shown
 	Spans                []timeSpan
 	SpansTitle           string
 	SpansMost            int
@@ -158,7 +159,7 @@ var listPages = map[string]listPage{
 	"running":   {path: "running", heading: "Running", state: "leased", sort: "leased", empty: "No job is running."},
 	"scheduled": {path: "scheduled", heading: "Scheduled", state: "scheduled", sort: "due", empty: "No job is scheduled."},
 	"retrying":  {path: "retrying", heading: "Retrying", state: "retrying", sort: "due", empty: "No job waits for another try."},
-	"dead":      {path: "dead", heading: "Dead", state: "dead", sort: "-died", empty: "No dead jobs. Good."},
+	"dead":      {path: "dead", heading: "Dead", state: "dead", sort: "-died", empty: "No dead jobs."},
 }
 
 // jobsPage serves one of the pages that list jobs.
@@ -209,11 +210,18 @@ func (r *request) jobList(p listPage) (*view, error) {
 
 // findJobs fills in the jobs and what is said of all of them.
 func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.JobPage, p listPage) error {
+	grouped := d.Fixed && page.Cursor == "" && (p.state == "dead" || p.state == "retrying")
+	if grouped {
+		page.Failures = mostGroups + 1
+	}
 	list, err := r.service.Jobs(r.Context(), r.caller, filter, page)
 	if err != nil {
 		return err
 	}
-	d.Jobs, d.Count, d.Exact, d.Counted = list.Jobs, list.Count, list.CountExact, true
+	d.Jobs, d.Count, d.Exact, d.Counted = list.Jobs, max(list.Count, len(list.Jobs)), list.CountExact, true
+	if len(filterQuery(r.query, nil)) > 0 {
+		d.Empty = "No job matches the filter."
+	}
 	here := maps.Clone(r.query)
 	here.Del("cursor")
 	if list.Cursor != "" {
@@ -234,8 +242,8 @@ func (r *request) findJobs(d *jobsData, filter service.JobFilter, page service.J
 		if err := r.setSpans(d, filter, p); err != nil {
 			return err
 		}
-		if p.state == "dead" || p.state == "retrying" {
-			return r.setGroups(d, filter)
+		if grouped && list.Count > 0 {
+			return r.setGroups(d, filter, list.Failures)
 		}
 	}
 	return nil

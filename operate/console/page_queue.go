@@ -69,19 +69,17 @@ func queuePage(r *request) (*view, error) {
 	d.Table = jobTable{Jobs: active.Jobs, Columns: queueJobColumns, Empty: "No job waits or runs here."}
 	failed, err := r.service.Jobs(r.Context(), r.caller, service.JobFilter{
 		Queues: []string{name}, States: []string{"dead", "retrying"},
-	}, service.JobPage{Limit: groupLook})
+	}, service.JobPage{Limit: 1, Failures: mostGroups})
 	if err != nil {
 		return nil, err
 	}
-	d.Failures = groupFailures(failed.Jobs)
-	d.Failures = d.Failures[:min(len(d.Failures), mostGroups)]
+	d.Failures = groupsOf(failed.Failures)
 	for i := range d.Failures {
 		g := &d.Failures[i]
-		q := url.Values{"queue": {name}, "state": {"dead", "retrying"}, "type": {g.Type}}
-		if g.Error != "" {
-			q.Set("error_class", g.Error)
+		g.Filter = groupFilter(g, url.Values{"queue": {name}, "state": {"dead", "retrying"}})
+		if g.Message, err = r.groupMessage(g, service.JobFilter{Queues: []string{name}}); err != nil {
+			return nil, err
 		}
-		g.Filter = q.Encode()
 	}
 	return &view{page: "queue", title: name, queue: name, nav: "queues", data: d}, nil
 }

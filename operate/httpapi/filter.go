@@ -20,8 +20,8 @@ type FilterQuery struct {
 	Origin       []string  `query:"origin,explode" doc:"submitted by this protocol; may be given several times"`
 	Worker       string    `query:"worker" doc:"leased to this worker"`
 	Tag          []string  `query:"tag,explode" doc:"with this tag; given several times: with all of them"`
-	ErrorClass   string    `query:"error_class" doc:"type of the last failure"`
-	FailureGroup string    `query:"failure_group"`
+	ErrorClass   string    `query:"error_class" doc:"type of the last failure; none: without one"`
+	FailureGroup string    `query:"failure_group" doc:"of retrying and dead jobs; none: without one"`
 	Batch        string    `query:"batch"`
 	Parent       string    `query:"parent" doc:"name of the parent job"`
 	UniqueKey    string    `query:"unique_key"`
@@ -50,8 +50,8 @@ type jobFilter struct {
 	Origin       Names     `json:"origin,omitempty" doc:"submitted by one of these protocols"`
 	Worker       string    `json:"worker,omitempty" doc:"leased to this worker"`
 	Tag          Names     `json:"tag,omitempty" doc:"with all of these tags"`
-	ErrorClass   string    `json:"error_class,omitempty" doc:"type of the last failure"`
-	FailureGroup string    `json:"failure_group,omitempty"`
+	ErrorClass   string    `json:"error_class,omitempty" doc:"type of the last failure; none: without one"`
+	FailureGroup string    `json:"failure_group,omitempty" doc:"of retrying and dead jobs; none: without one"`
 	Batch        string    `json:"batch,omitempty"`
 	Parent       string    `json:"parent,omitempty" doc:"name of the parent job"`
 	UniqueKey    string    `json:"unique_key,omitempty"`

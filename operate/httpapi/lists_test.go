@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/operate/service"
 )
 
 // submit submits a job as a client of the protocol of its origin does, and returns its number.
@@ -79,6 +80,29 @@ func (f *apiFixture) seqs(query string, limit int) string {
 		}
 	}
 	return fmt.Sprint(all)
+}
+
+// TestJobsWithoutAnErrorClassAreFound: none is a value, and a class of that name is another one.
+func TestJobsWithoutAnErrorClassAreFound(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	dead := map[string]uint64{}
+	for _, class := range []string{"", "none", "Timeout", `"quoted"`} {
+		dead[class] = f.submit(&core.Job{Queue: "q", Origin: core.Gearman, Exhausted: core.ExhaustedBury})
+		f.apply(&core.Fail{Ref: core.Ref{Seq: dead[class]}, Authority: core.ByAnyone, Failure: &core.Failure{Type: class}})
+	}
+	for class, seq := range dead {
+		for _, name := range []string{"error_class", "failure_group"} {
+			query := name + "=" + url.QueryEscape(service.FilterValue(class))
+			if got := f.seqs(query+"&state=dead", 10); got != fmt.Sprint([]uint64{seq}) {
+				t.Errorf("%s: %s, want %d", query, got, seq)
+			}
+			filter := map[string]any{"action": "delete", "filter": map[string]any{name: service.FilterValue(class)}, "dry_run": true}
+			if n := f.call("POST", "/api/v1/job-actions", filter).want(200)["matched"]; n != 1.0 {
+				t.Errorf("an action on %s matches %v jobs", query, n)
+			}
+		}
+	}
 }
 
 func TestJobsAreFoundByEveryFilter(t *testing.T) {

@@ -75,11 +75,13 @@ func (f *JobFilter) String() string {
 // core is the filter as the core has it.
 func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
-		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags, ErrorClass: f.ErrorClass,
-		FailureGroup: f.FailureGroup, UniqueKey: f.UniqueKey, HoldsKey: f.HoldsKey, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText,
+		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags,
+		UniqueKey: f.UniqueKey, HoldsKey: f.HoldsKey, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText,
 		Created: rangeOf(f.CreatedFrom, f.CreatedTo), Due: rangeOf(f.DueFrom, f.DueTo), Died: rangeOf(f.DiedFrom, f.DiedTo),
 		Finished: rangeOf(f.FinishedFrom, f.FinishedTo), MinPriority: f.MinPriority, MaxPriority: f.MaxPriority,
 	}
+	out.ErrorClass, out.NoErrorClass = nameOrNone(f.ErrorClass)
+	out.FailureGroup, out.NoFailureGroup = nameOrNone(f.FailureGroup)
 	var err error
 	if out.States, err = ParseStates(f.States); err != nil {
 		return out, err
@@ -102,6 +104,31 @@ func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 		}
 	}
 	return out, nil
+}
+
+// none is the value of a filter for jobs without an error class, or without a failure group.
+const none = "none"
+
+// nameOrNone reads the value of a filter. A name in double quotes is taken as it is: "none" in quotes is a name.
+func nameOrNone(value string) (name string, isNone bool) {
+	if value == none {
+		return "", true
+	}
+	if len(value) > 2 && value[0] == '"' && value[len(value)-1] == '"' {
+		return value[1 : len(value)-1], false
+	}
+	return value, false
+}
+
+// FilterValue is the value of a filter that chooses an error class or failure group; empty: the jobs without one.
+func FilterValue(name string) string {
+	switch {
+	case name == "":
+		return none
+	case name == none, strings.HasPrefix(name, `"`), strings.TrimSpace(name) == "":
+		return `"` + name + `"`
+	}
+	return name
 }
 
 func rangeOf(from, to time.Time) core.Range {
@@ -140,6 +167,8 @@ type JobPage struct {
 	Limit  int
 	Cursor string
 	Count  bool // count all that match
+
+	Failures int // count retrying and dead jobs by failure group and type, so many groups at most
 }
 
 // JobList is a page of jobs.
@@ -148,6 +177,13 @@ type JobList struct {
 	Cursor     string // empty on the last page
 	Count      int
 	CountExact bool
+	Failures   []FailureCount // nil: not asked for, or the filter has conditions beyond states and queues
+}
+
+// FailureCount is the number of jobs of a failure group that have a type.
+type FailureCount struct {
+	Group, Type string // Group is empty: without one
+	Jobs        int
 }
 
 // searchFor is how long a page of jobs is searched for. A filter without an index that matches few of many millions of jobs
@@ -183,12 +219,19 @@ func (s *Service) Jobs(ctx context.Context, caller Caller, f JobFilter, p JobPag
 	for cursor := p.Cursor; ; {
 		r, err := c.call(ctx, &core.Find{
 			Filter: filter, Order: order, Desc: desc, Cursor: cursor, Limit: p.Limit - len(list.Jobs), WithCount: count,
+			WithFailures: p.Failures,
 		})
 		if err != nil {
 			return list, findError(err, p.Cursor)
 		}
 		if count {
 			list.Count, list.CountExact, count = r.Count, r.CountExact, false
+		}
+		if p.Failures > 0 && r.Failures != nil {
+			list.Failures, p.Failures = []FailureCount{}, 0
+			for _, f := range r.Failures {
+				list.Failures = append(list.Failures, FailureCount{Group: text(f.Group), Type: text(f.Type), Jobs: f.Jobs})
+			}
 		}
 		for i := range r.Jobs {
 			list.Jobs = append(list.Jobs, s.viewOf(&r.Jobs[i]))

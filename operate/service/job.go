@@ -54,7 +54,10 @@ type Job struct {
 	Progress    *Progress  `json:"progress,omitempty"`
 	Failure     *Failure   `json:"failure,omitempty" doc:"the last failure"`
 	Outcome     *Outcome   `json:"outcome,omitempty"`
-	Damage      string     `json:"damage,omitempty" doc:"why the store cannot read a part of it; no worker gets a damaged job"`
+
+	FailureGroup string `json:"failure_group,omitempty" doc:"of retrying and dead jobs: the error class, unless the failure names another group"`
+
+	Damage string `json:"damage,omitempty" doc:"why the store cannot read a part of it; no worker gets a damaged job"`
 
 	Timeline []TimelineEntry `json:"timeline,omitempty" doc:"what happened to it, of jobs to which anything out of the ordinary happened"`
 
@@ -110,6 +113,7 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 	}
 	v.Queue, v.QueueBytes = textOrBytes(info.Queue)
 	v.setTime(info.State, info.ReadyAt)
+	v.FailureGroup = text(info.FailureGroup)
 	v.Damage = text(info.Damage)
 	if info.Reason != core.WaitNone {
 		v.Reason = info.Reason.String()

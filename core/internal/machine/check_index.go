@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"maps"
 	"slices"
 
 	"broker/core"
@@ -13,7 +14,11 @@ func (c *checker) indexed(e *entry) {
 	if wants := e.state != core.Ready; e.has(listed) != wants {
 		c.fail("job %d is %v, in the list of its state: %v", e.seq, e.state, e.has(listed))
 	}
-	if (e.state == core.Retrying || e.state == core.Dead) && e.holder != 0 {
+	if e.state != core.Retrying && e.state != core.Dead {
+		return
+	}
+	c.failures[failureKey{e.state, e.holder, e.kind, e.queue}]++
+	if e.holder != 0 {
 		c.groups[e.holder]++
 	}
 }
@@ -60,6 +65,9 @@ func (c *checker) lists() {
 				c.fail("queue %s has %d %v jobs and no list of them", q.name, q.count[s], s)
 			}
 		}
+	}
+	if !maps.Equal(c.failures, m.groups.counts) {
+		c.fail("failures are counted as %v, want %v", m.groups.counts, c.failures)
 	}
 	c.names("failure group", &m.groups.names, c.groups)
 	for n, jobs := range c.groups {

@@ -1,6 +1,9 @@
 package machine
 
-import "broker/core"
+import (
+	"broker/core"
+	"broker/core/internal/queue"
+)
 
 // effort limits the cost of one Find.
 type effort struct {
@@ -28,6 +31,9 @@ func (m *Machine) findJobs(c *client, op *core.Find) {
 	}
 	if op.WithCount {
 		r.Count, r.CountExact = s.count()
+	}
+	if op.WithFailures > 0 && s.plain && !s.never {
+		r.Failures = s.failures(op.WithFailures)
 	}
 	if op.Brief {
 		m.reply(c, r)
@@ -115,8 +121,14 @@ func (s *search) counted() (n int, known bool) {
 	if s.group != 0 && s.f.OnlyGroup() && s.queues == nil && s.states == setOf([]core.State{core.Retrying, core.Dead}) {
 		return s.m.groups.jobs[s.group].Len(), true
 	}
-	if !s.plain || s.never {
-		return 0, s.never
+	if s.never {
+		return 0, true
+	}
+	if n, known := s.countedSpan(); known {
+		return n, true
+	}
+	if !s.plain {
+		return 0, false
 	}
 	for _, state := range core.States {
 		switch {
@@ -127,6 +139,48 @@ func (s *search) counted() (n int, known bool) {
 			for _, q := range s.queues {
 				n += s.m.queues[q].count[state]
 			}
+		}
+	}
+	return n, true
+}
+
+// countedSpan is the number of matches of a filter that has a range of the instant by which its only state is listed, and states
+// and queues beside it: the lists are in that order.
+func (s *search) countedSpan() (n int, known bool) {
+	f := *s.f
+	var r core.Range
+	state := core.Gone
+	switch {
+	case f.Died != (core.Range{}):
+		r, state = f.Died, core.Dead
+	case f.Finished != (core.Range{}):
+		r, state = f.Finished, core.Done
+	case f.Due != (core.Range{}) && s.states == setOf([]core.State{core.Scheduled}):
+		r, state = f.Due, core.Scheduled
+	case f.Due != (core.Range{}) && s.states == setOf([]core.State{core.Retrying}):
+		r, state = f.Due, core.Retrying
+	default:
+		return 0, false
+	}
+	f.Died, f.Finished, f.Due = core.Range{}, core.Range{}, core.Range{}
+	if !f.OnlyStatesAndQueues() || s.states != setOf([]core.State{state}) || s.queues != nil && state == core.Scheduled {
+		return 0, false
+	}
+	before := func(l *queue.List, at core.Instant) int {
+		return l.Search(func(h uint32) bool { return s.m.jobs.at(h).listedAt() < at })
+	}
+	within := func(l *queue.List) int {
+		if r.To == 0 {
+			return l.Len() - before(l, r.From)
+		}
+		return max(before(l, r.To)-before(l, r.From), 0)
+	}
+	if s.queues == nil {
+		return within(&s.m.byState[state]), true
+	}
+	for _, number := range s.queues {
+		if lists := s.m.queues[number].byState; lists != nil {
+			n += within(&lists[state])
 		}
 	}
 	return n, true

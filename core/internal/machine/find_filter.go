@@ -165,7 +165,7 @@ func (s *search) impliedStates() {
 		}
 	}
 	narrow(f.Worker != "", core.Leased)
-	narrow(f.FailureGroup != "", core.Retrying, core.Dead)
+	narrow(f.FailureGroup != "" || f.NoFailureGroup, core.Retrying, core.Dead)
 	narrow(f.Due != (core.Range{}), core.Scheduled, core.Retrying)
 	narrow(f.Died != (core.Range{}), core.Dead)
 	narrow(f.Finished != (core.Range{}), core.Done)
@@ -221,7 +221,7 @@ func (s *search) matches(h uint32) bool {
 	return (len(f.Origins) == 0 || slices.Contains(f.Origins, e.origin)) &&
 		(f.MinPriority == nil || e.priority() >= *f.MinPriority) && (f.MaxPriority == nil || e.priority() <= *f.MaxPriority) &&
 		(s.kinds == nil || e.kind != 0 && s.kinds[e.kind] || e.kind == 0 && s.named[e.queue]) &&
-		(s.group == 0 || e.holder == s.group) && s.isTagged(h) && (f.UniqueKey == "" || e.unique == s.unique) &&
+		(s.group == 0 || e.holder == s.group) && (!f.NoFailureGroup || e.holder == 0) && s.isTagged(h) && (f.UniqueKey == "" || e.unique == s.unique) &&
 		(!f.HoldsKey || e.unique != (digest{})) &&
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
 }

@@ -33,6 +33,7 @@ func (m *Machine) enlist(h uint32, e *entry) {
 		m.joinGroup(h, e)
 	}
 	e.set(listed)
+	m.countFailure(e, 1)
 	m.byState[e.state].Push(h, m.sooner)
 }
 
@@ -41,6 +42,7 @@ func (m *Machine) unlist(h uint32, e *entry) {
 	if !e.has(listed) {
 		return
 	}
+	m.countFailure(e, -1)
 	e.clear(listed)
 	m.byState[e.state].Remove(h, m.sooner)
 	switch e.state {

@@ -116,11 +116,11 @@ func (r *reader) find(tag uint64) core.Op {
 	}
 	op := &core.Find{
 		Tag: tag, Order: jobOrders[r.Option("order")], Desc: r.flag("desc"), Limit: int(r.number("limit")), Brief: true,
-		WithCount: r.flag("count"), Cursor: r.Option("cursor"),
+		WithCount: r.flag("count"), WithFailures: int(r.number("failures")), Cursor: r.Option("cursor"),
 		Filter: core.Filter{
 			Queues: list("queues"), QueuePrefix: r.Option("prefix"), Types: list("types"), Worker: r.Option("worker"),
 			FailureGroup: r.Option("group"), Batch: uint64(r.number("batch")), Parent: uint64(r.number("parent")),
-			UniqueKey: r.Option("unique"), HoldsKey: r.flag("holds-key"), Tags: list("tags"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
+			NoFailureGroup: r.flag("no-group"), UniqueKey: r.Option("unique"), HoldsKey: r.flag("holds-key"), Tags: list("tags"), Created: span("created"), Due: span("due"), Died: span("died"), Finished: span("finished"),
 		},
 	}
 	for _, name := range list("states") {
@@ -206,6 +206,9 @@ func (p *player) foundText(r *core.Reply) string {
 		fmt.Fprintf(&b, "of %d", r.Count)
 	} else if r.Count > 0 {
 		fmt.Fprintf(&b, "of at least %d", r.Count)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(&b, " %q of %s: %d", f.Group, f.Type, f.Jobs)
 	}
 	return strings.TrimSuffix(b.String(), " ")
 }

@@ -149,6 +149,7 @@ func New(o Options) *Machine {
 	m.before, m.effort = m.standsBefore, usualEffort
 	m.byName, m.byFoldedName = m.nameBefore, m.foldedNameBefore
 	m.workers, m.types, m.groups.names = newNameTable(), newNameTable(), newNameTable()
+	m.groups.counts = map[failureKey]int{}
 	m.stats.StartedAt = o.StartedAt
 	m.now = o.StartedAt
 	m.meters = telemetry.NewMeters(watched{m}, m.now, o.MaxDetailed)

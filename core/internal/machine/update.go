@@ -76,8 +76,10 @@ func (m *Machine) setFields(h uint32, e *entry, j *core.Job, set *core.JobChange
 	n := *j
 	setPayload(&n, set)
 	if set.Type != nil {
+		m.countFailure(e, -1)
 		m.dropType(e)
 		m.setType(e, n.Type)
+		m.countFailure(e, 1)
 	}
 	if set.Tags != nil {
 		m.setTags(h, n.Tags)

@@ -1,0 +1,94 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"broker/integration/harness"
+)
+
+// startLarge starts a broker with 50,000 jobs and two kinds of failures of one type: 89 jobs that were killed and have no error
+// class, and 40 that failed with a class. 1,400 more dead jobs are of other queues.
+func startLarge(t *testing.T) *harness.Broker {
+	t.Helper()
+	b := harness.Start(t, harness.Options{})
+	fill(t, b, 50_000, 100)
+	pushMany(t, b, "etl.nightly", 89)
+	for _, queue := range []string{"etl.nightly", "queue-0001", "queue-0002", "queue-0003"} {
+		shell(t, b, "broker kill --queue "+queue+" --yes")
+	}
+	pushMany(t, b, "etl.nightly", 40)
+	shell(t, b, `broker work etl.nightly --drain --concurrency 8 -- sh -c 'echo "no answer" >&2; exit 1' || true`)
+	return b
+}
+
+// pushMany submits jobs that die with their first failure.
+func pushMany(t *testing.T, b *harness.Broker, queue string, n int) {
+	t.Helper()
+	job := fmt.Sprintf(`{"queue":%q,"max_fails":1},`, queue)
+	api(t, b, "POST", "/jobs", `{"jobs":[`+strings.TrimSuffix(strings.Repeat(job, n), ",")+`]}`)
+}
+
+// TestAGroupOfFailuresActsOnExactlyItsJobs deletes the failures without an error class. Those of the same type with one stay.
+func TestAGroupOfFailuresActsOnExactlyItsJobs(t *testing.T) {
+	t.Parallel()
+	broker := startLarge(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/dead")
+	for _, want := range []string{"no error class", "exit status 1", "1\u202f629", "1\u202f500", "under 1 min ago"} {
+		b.wants(want)
+	}
+	row := `//tr[contains(., "no error class") and contains(., "etl.nightly")]`
+	var text string
+	b.run(chromedp.Text(row, &text))
+	if !contains(compact(text), "89") {
+		t.Errorf("the group shows %q", compact(text))
+	}
+	b.run(chromedp.Click(row + `//button[@value="delete"]`))
+	b.wants("Delete 89 jobs?")
+	b.run(chromedp.Click("main form button.danger"))
+	b.wants("89 jobs deleted.")
+	b.wants("1\u202f540")
+	if n := countMatching(t, broker, `{"state":"dead","error_class":"exit status 1"}`); n != 40 {
+		t.Errorf("%d jobs with the error class are left, want 40", n)
+	}
+	b.clean("groups of failures")
+}
+
+// TestNumbersSayHowFarTheyGo looks at lists of which the broker knows the number, and at lists that it must search.
+func TestNumbersSayHowFarTheyGo(t *testing.T) {
+	t.Parallel()
+	broker := startLarge(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.open("/dead?text=seldom")
+	b.wants("No job matches the filter.")
+	if b.lacks("No dead jobs") == "" {
+		t.Error("a filter that matches nothing says that there are no dead jobs")
+	}
+	b.open("/dead?text=work")
+	b.wants("50 so far, more may match")
+	b.wants("all that match, counted in the next step")
+	b.wants("of the 1\u202f000 newest")
+	for _, wrong := range []string{"at least", "≥", "or more"} {
+		if b.lacks(wrong) == "" {
+			t.Errorf("the page says %q", wrong)
+		}
+	}
+	b.open("/dead?queue=etl.nightly")
+	b.wants("129")
+	b.wants("all 129 that match")
+	b.clean("numbers")
+}
+
+// countMatching counts the jobs of a filter of the API.
+func countMatching(t *testing.T, broker *harness.Broker, filter string) int {
+	t.Helper()
+	n, ok := api(t, broker, "POST", "/job-actions", `{"action":"retry","filter":`+filter+`,"dry_run":true}`)["matched"].(float64)
+	if !ok {
+		t.Fatal("the answer has no count")
+	}
+	return int(n)
+}
