@@ -21,7 +21,7 @@ func startLarge(t *testing.T) *harness.Broker {
 		shell(t, b, "broker kill --queue "+queue+" --yes")
 	}
 	pushMany(t, b, "etl.nightly", 40)
-	shell(t, b, `broker work etl.nightly --drain --concurrency 8 -- sh -c 'echo "no answer" >&2; exit 1' || true`)
+	shell(t, b, `broker work etl.nightly --drain -j 8 -- sh -c 'echo "no answer" >&2; exit 1' || true`)
 	return b
 }
 
@@ -91,4 +91,44 @@ func countMatching(t *testing.T, broker *harness.Broker, filter string) int {
 		t.Fatal("the answer has no count")
 	}
 	return int(n)
+}
+
+// TestASearchKeepsTheColumns chooses columns for one page. Neither a search, nor a link, nor another page changes them.
+func TestASearchKeepsTheColumns(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	heads := func() (text []string) {
+		b.eval(`[...document.querySelectorAll('table.jobs thead th:not(.box)')].map(th => th.textContent)`, &text)
+		return text
+	}
+	wants := func(where, want string) {
+		t.Helper()
+		if got := strings.Join(heads(), " "); got != want {
+			t.Errorf("%s: the columns are %s, want %s", where, got, want)
+		}
+	}
+	search := func() {
+		b.run(chromedp.SendKeys(`.search input[name="text"]`, "mail"), chromedp.Click(`//button[text()="Search"]`))
+		b.wants("Clear")
+	}
+	b.open("/dead")
+	usual := strings.Join(heads(), " ")
+	search()
+	b.open("/dead")
+	wants("after a search", usual)
+	b.open("/jobs")
+	everywhere := strings.Join(heads(), " ")
+	b.run(chromedp.Click(`//summary[contains(., "Columns")]`), chromedp.Click(`input[name="column"][value="priority"]`),
+		chromedp.Click(`//button[text()="Show these"]`), chromedp.WaitVisible(`//th[text()="Priority"]`))
+	b.arrives("/jobs?")
+	search()
+	wants("a search", everywhere+" Priority")
+	b.open("/jobs?column=job&column=queue")
+	wants("a link", "Job Queue")
+	b.open("/jobs")
+	wants("after the link", everywhere+" Priority")
+	b.open("/dead")
+	wants("another page", usual)
+	b.clean("columns")
 }

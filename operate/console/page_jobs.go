@@ -1,6 +1,8 @@
 package console
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"html/template"
 	"maps"
@@ -49,8 +51,14 @@ var runningColumns = slices.DeleteFunc(slices.Clone(jobColumns), func(c jobColum
 	return c.Name != "job" && c.Name != "queue" && c.Name != "when" && c.Name != "worker" && c.Name != "note" && c.Name != "tries"
 })
 
-// columnsCookie keeps the choice of columns.
-const columnsCookie = "broker_columns"
+// columnsCookie keeps the choice of columns of a page.
+func columnsCookie(path string) string { return "broker_columns_" + strings.Trim(path, "/") }
+
+// columnsOwner is in the cookie, so that people who share a browser do not change each other's columns.
+func columnsOwner(caller service.Caller) string {
+	sum := sha256.Sum256([]byte(caller.Name()))
+	return hex.EncodeToString(sum[:4])
+}
 
 // jobRow is a job with the columns to show.
 type jobRow struct {
@@ -91,6 +99,7 @@ type jobsData struct {
 	MoreUsed             int // of the filters in the lower part
 	Sorts, AllColumns    []choice
 	Columns              []jobColumn
+	ColumnQuery          url.Values // that the form of the columns keeps
 	Jobs                 []service.Job
 	Count                int
 	Counted, Exact       bool
@@ -170,6 +179,9 @@ func jobsPage(name string) handler {
 
 // jobList shows the jobs that the query chooses.
 func (r *request) jobList(p listPage) (*view, error) {
+	if r.query.Get("keep") == "columns" {
+		return r.keepColumns(p)
+	}
 	states, fixed := givenStates(r.query), p.state != ""
 	if fixed {
 		states = []string{p.state}
@@ -282,6 +294,10 @@ func (d *jobsData) setBar() (err error) {
 			d.MoreOpen = d.MoreOpen || slices.ContainsFunc(d.Problems, func(p problem) bool { return p.Name == f.Name })
 		}
 	}
+	d.ColumnQuery = maps.Clone(d.query)
+	for _, name := range []string{"column", "keep", "cursor"} {
+		d.ColumnQuery.Del(name)
+	}
 	for _, c := range jobColumns {
 		chosen := slices.ContainsFunc(d.Columns, func(o jobColumn) bool { return o.Name == c.Name })
 		d.AllColumns = append(d.AllColumns, choice{Value: c.Name, Label: c.Label, Chosen: chosen})
@@ -343,16 +359,29 @@ func (r *request) stateCounts(f service.JobFilter) (map[string]int, error) {
 	}, err
 }
 
-// columns are those that the query chooses, else those that were chosen last in this browser.
+// keepColumns remembers the columns that the form chooses, none: the usual ones, and shows the list without them in its address.
+func (r *request) keepColumns(p listPage) (*view, error) {
+	http.SetCookie(r.w, &http.Cookie{
+		Name: columnsCookie(r.URL.Path), Value: columnsOwner(r.caller) + "." + strings.Join(given(r.query, "column"), "."), Path: "/",
+		MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+	})
+	query := maps.Clone(r.query)
+	query.Del("column")
+	query.Del("keep")
+	link, err := with(query)
+	if err != nil {
+		return nil, err
+	}
+	return r.back(string(joinURL(p.path, link)), "")
+}
+
+// columns are those that the query chooses, else those that were chosen for this page in this browser by the same person.
 func (r *request) columns(state string) []jobColumn {
 	names := given(r.query, "column")
-	if len(names) > 0 {
-		http.SetCookie(r.w, &http.Cookie{
-			Name: columnsCookie, Value: strings.Join(names, "."), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true,
-			SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
-		})
-	} else if cookie, err := r.Cookie(columnsCookie); err == nil {
-		names = strings.Split(cookie.Value, ".")
+	if kept, err := r.Cookie(columnsCookie(r.URL.Path)); err == nil && len(names) == 0 {
+		if whose, list, ok := strings.Cut(kept.Value, "."); ok && whose == columnsOwner(r.caller) {
+			names = strings.Split(list, ".")
+		}
 	}
 	var chosen []jobColumn
 	for _, c := range jobColumns {

@@ -93,7 +93,7 @@ func (c *Console) shared(next http.Handler) http.Handler {
 			return
 		}
 		key := caller.Name() + "\x00" + r.Host + "\x00" + r.URL.RequestURI() + "\x00" + theme(r)
-		if columns, err := r.Cookie(columnsCookie); err == nil {
+		if columns, err := r.Cookie(columnsCookie(r.URL.Path)); err == nil {
 			key += "\x00" + columns.Value
 		}
 		if inSession {
