@@ -114,14 +114,57 @@ func TestAJobIsEditedAndRunAgain(t *testing.T) {
 	b.run(chromedp.Click(`.head button[value="retry"]`))
 	b.wants("The job is ready.")
 	b.run(chromedp.Click(`.head button[value="kill"]`))
+	b.confirms("Kill this job?")
 	b.wants("The job is in the dead set.")
 	gone := oneJob(t, b.base, "dead")
 	b.open("/jobs/" + gone)
 	b.run(chromedp.Click(`.head button[value="delete"]`))
+	b.confirms("Delete this job?")
 	b.wants("The job is removed.")
 	b.clean("a job")
 	b.open("/jobs/" + gone)
 	b.wants("This job is gone")
+}
+
+// confirms answers the question whether a change is meant.
+func (b *browser) confirms(question string) {
+	b.t.Helper()
+	b.wants(question)
+	b.run(chromedp.Click("main form button.danger"))
+}
+
+// TestBrokenJSONIsNotSavedAsTextUnasked edits a job's arguments and makes a mistake.
+func TestBrokenJSONIsNotSavedAsTextUnasked(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	id := oneJob(t, b.base, "scheduled")
+	save := func(body string, more ...chromedp.Action) {
+		b.run(chromedp.SetValue(`textarea[name="body"]`, body))
+		b.run(append(more, chromedp.Click(`button[value="edit"]`))...)
+	}
+	b.open("/jobs/" + id)
+	b.run(chromedp.Click("#edit summary"))
+	save(`["late",`)
+	b.refused("the body begins like JSON and is not valid")
+	save("late")
+	b.refused("the body was a JSON array of arguments and is not one now")
+	if got := shell(t, broker, "broker job "+id+" -o json"); !strings.Contains(strings.Join(strings.Fields(got), ""), `"args":["late"]`) {
+		t.Errorf("the job is changed: %s", got)
+	}
+	save("late", chromedp.Click(`input[name="as_text"]`))
+	b.wants("The job is changed.")
+	b.open("/submit")
+	b.run(chromedp.SendKeys(`input[name="queue"]`, "mails"), chromedp.SendKeys(`textarea[name="body"]`, `{"to": "ann",`), chromedp.Click(`button[value="submit"]`))
+	b.refused("the body begins like JSON and is not valid")
+	var kept string
+	b.run(chromedp.Value(`textarea[name="body"]`, &kept))
+	if kept != `{"to": "ann",` {
+		t.Errorf("the form keeps %q", kept)
+	}
+	b.run(chromedp.SetValue(`textarea[name="body"]`, `{"to": "ann"}`), chromedp.Click(`button[value="submit"]`))
+	b.wants("The job is submitted.")
+	b.clean("broken JSON")
 }
 
 func TestJobsAreSubmitted(t *testing.T) {
@@ -162,6 +205,7 @@ func TestSchedulesAreMadeAndChanged(t *testing.T) {
 		t.Errorf("broker schedules prints %s", got)
 	}
 	b.run(chromedp.Click(`button[value="remove"]`))
+	b.confirms("Remove the schedule nightly?")
 	b.wants("No schedules.")
 	b.clean("schedules")
 }
@@ -176,6 +220,7 @@ func TestLimitsAreSetAndRemoved(t *testing.T) {
 	b.wants("The limit is set.")
 	b.wants("the whole queue")
 	b.run(chromedp.Click(`button[value="remove"]`))
+	b.confirms("Remove a limit of emails?")
 	b.wants("No limits")
 	b.clean("limits")
 }
@@ -206,6 +251,11 @@ func TestWorkersAreDisconnected(t *testing.T) {
 	b.open("/workers?protocol=gearman")
 	b.wants("resize")
 	b.run(chromedp.Click(`button[value="disconnect"]`))
+	b.wants("The jobs that it holds by this connection are handed out again.")
+	b.run(chromedp.Click(`//a[@role="button" and text()="Back"]`))
+	b.wants("resize")
+	b.run(chromedp.Click(`button[value="disconnect"]`))
+	b.confirms("Disconnect ")
 	b.wants("The connection is closed.")
 	b.open("/workers?protocol=gearman")
 	b.wants("Nobody is connected over gearman.")

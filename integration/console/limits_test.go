@@ -92,6 +92,7 @@ func TestSlotsAndKeysHaveHolders(t *testing.T) {
 	b.run(chromedp.Click(`//a[text()="Next page"]`))
 	b.wants("q160")
 	b.run(chromedp.Click(`td.acts button[value="remove"]`))
+	b.confirms("Remove a limit of ")
 	b.wants("The limit is removed.")
 	b.clean("holders")
 }

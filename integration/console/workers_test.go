@@ -25,6 +25,7 @@ func TestFaktoryWorkersAreQuietedAndTerminated(t *testing.T) {
 	b.open("/workers?protocol=faktory")
 	b.run(chromedp.WaitVisible(".state-quiet"))
 	b.run(chromedp.Click(`td.acts button[value="terminate"]`))
+	b.confirms("Terminate ")
 	b.wants("1 worker will be told to exit with the next heartbeat.")
 	if code, err := worker.Wait(harness.Patience); err != nil || code != 0 {
 		t.Errorf("the worker ended with %d, %v", code, err)

@@ -4,8 +4,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"html/template"
 	"net"
+	"net/url"
 	"regexp"
 	"strings"
 	"unicode"
@@ -178,6 +181,42 @@ func typeFlag(j *service.Job) string {
 }
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// typedBody reads a body that was typed: an array of JSON is arguments. Text that begins like JSON and is not valid, or that takes
+// the place of arguments, is refused unless the form says that text is meant.
+func typedBody(form url.Values, wasArgs bool) (args json.RawMessage, body *string, err error) {
+	text := strings.ReplaceAll(form.Get("body"), "\r\n", "\n")
+	if args, ok := asArgs(text); ok {
+		return args, nil, nil
+	}
+	trimmed := strings.TrimSpace(text)
+	if form.Get("as_text") == "yes" {
+		return nil, &text, nil
+	}
+	var syntax *json.SyntaxError
+	if strings.HasPrefix(trimmed, "[") || strings.HasPrefix(trimmed, "{") {
+		var value any
+		if errors.As(json.Unmarshal([]byte(text), &value), &syntax) {
+			before := text[:min(int(syntax.Offset), len(text))]
+			detail := fmt.Sprintf("the body begins like JSON and is not valid: %v, in line %d", syntax, strings.Count(before, "\n")+1)
+			return nil, nil, &service.Error{Code: service.CodeInvalid, Field: fieldBody, Detail: detail + "; correct it, or choose to save it as text"}
+		}
+	}
+	if wasArgs {
+		detail := "the body was a JSON array of arguments and is not one now; correct it, or choose to save it as text"
+		return nil, nil, &service.Error{Code: service.CodeInvalid, Field: fieldBody, Detail: detail}
+	}
+	return nil, &text, nil
+}
+
+// fieldBody is the field of an error of typedBody.
+const fieldBody = "body"
+
+// asksForText reports whether an error is one of typedBody: the form then offers to save text.
+func asksForText(err error) bool {
+	var refused *service.Error
+	return errors.As(err, &refused) && refused.Field == fieldBody
+}
 
 // asArgs reports whether text is an array of JSON, which is taken as a job's arguments.
 func asArgs(text string) (json.RawMessage, bool) {

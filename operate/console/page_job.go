@@ -30,6 +30,7 @@ type jobData struct {
 	Edit         map[string]string // what the form holds
 	Epoch        string
 	Problem      string
+	AskText      bool // the form offers to save a body that is not JSON
 }
 
 func jobPage(r *request) (*view, error) {
@@ -101,6 +102,13 @@ func jobActions(state string) []choice {
 	return nil
 }
 
+// jobConsequences are said before a job is changed for good.
+var jobConsequences = map[service.JobAction]bulkWord{
+	service.ActionKill:   {verb: "Kill", consequence: "It moves to the dead set, from where it can be run again. A worker that has it is refused when it finishes."},
+	service.ActionCancel: {verb: "Cancel", consequence: "It is removed unless it has ended. This cannot be undone."},
+	service.ActionDelete: {verb: "Delete", consequence: "It is removed, whatever its state. This cannot be undone."},
+}
+
 // changeJob serves the forms of a job's page.
 func changeJob(r *request) (*view, error) {
 	id := r.PathValue("id")
@@ -108,6 +116,11 @@ func changeJob(r *request) (*view, error) {
 	do := r.PostFormValue("do")
 	if do == "edit" || do == "edit-run" {
 		return r.editJob(id, at, do == "edit-run")
+	}
+	if c, ok := jobConsequences[service.JobAction(do)]; ok {
+		if v := r.ask(question{Title: c.verb + " this job?", Consequence: c.consequence, Button: c.verb + " the job", Path: at, Back: at}); v != nil {
+			return v, nil
+		}
 	}
 	if err := r.service.Act(r.Context(), r.caller, id, service.Action{Action: service.JobAction(do)}, nil); err != nil {
 		return nil, err
@@ -144,12 +157,15 @@ func (r *request) editJob(id, at string, run bool) (*view, error) {
 	if gone != nil {
 		return nil, gone
 	}
+	d.AskText = asksForText(err)
 	d.Problem, d.Epoch = refused.Detail, r.PostFormValue("epoch")
 	if refused.Code == service.CodeConflict {
 		d.Problem = "The job has changed since this form was opened. Look at it again: " + refused.Detail + "."
 	}
 	for name := range d.Edit {
-		d.Edit[name] = cmp.Or(r.PostFormValue(name), d.Edit[name])
+		if r.PostForm.Has(name) { // also what was emptied
+			d.Edit[name] = r.PostFormValue(name)
+		}
 	}
 	return &view{page: "job", title: d.Job.Type + " " + d.Job.ID, queue: d.Job.Queue, nav: "jobs", data: d, still: true, status: r.console.options.Status(err)}, nil
 }
@@ -203,14 +219,10 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 		}
 		u.RunAt = &at
 	}
-	if v, ok := changed("body"); ok {
-		if args, isArgs := asArgs(v); isArgs {
-			u.Args = args
-		} else {
-			u.Body = &v
-		}
+	if _, ok := changed("body"); ok {
+		u.Args, u.Body, err = typedBody(form, len(j.Args) > 0)
 	}
-	return u, epoch, nil
+	return u, epoch, err
 }
 
 func splitTags(text string) []string {

@@ -73,6 +73,12 @@ func inUse(uses []service.LimitUse) []service.LimitUse {
 func changeLimits(r *request) (*view, error) {
 	l := service.LimitSpec{Queue: strings.TrimSpace(r.PostFormValue("queue")), Scope: r.PostFormValue("scope"), Name: strings.TrimSpace(r.PostFormValue("name"))}
 	if r.PostFormValue("do") == "remove" {
+		if v := r.ask(question{
+			Title: "Remove a limit of " + l.Queue + "?", Button: "Remove the limit", Path: "limits", Back: "limits",
+			Consequence: "Jobs that wait for it are handed out at once. To undo this, set the limit again.",
+		}); v != nil {
+			return v, nil
+		}
 		if err := r.service.RemoveLimit(r.Context(), r.caller, l.Queue, l.Scope, l.Name); err != nil {
 			return nil, err
 		}

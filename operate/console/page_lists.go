@@ -54,9 +54,36 @@ func workerRank(w *service.Worker) int {
 	return 2
 }
 
+// workerQuestion is what is asked before workers are stopped; ok is false for changes that are not asked about.
+func workerQuestion(id, do string) (q question, ok bool) {
+	q = question{Path: "workers", Back: "workers"}
+	switch {
+	case do == "disconnect":
+		q.Title, q.Button = "Disconnect "+id+"?", "Disconnect"
+		q.Consequence = "Its connection is closed. The jobs that it holds by this connection are handed out again."
+	case do == "terminate" && id == "":
+		q.Title, q.Button = "Terminate all Faktory workers?", "Terminate all"
+		q.Consequence = "Every Faktory worker exits after its next heartbeat. This cannot be undone: something else must start them again."
+	case do == "terminate":
+		q.Title, q.Button = "Terminate "+id+"?", "Terminate"
+		q.Consequence = "The worker exits after its next heartbeat. This cannot be undone: something else must start it again."
+	case do == "quiet" && id == "":
+		q.Title, q.Button = "Quiet all Faktory workers?", "Quiet all"
+		q.Consequence = "They finish what they have and take no more jobs. Only a restart of a worker undoes this."
+	default:
+		return q, false
+	}
+	return q, true
+}
+
 // changeWorker serves the buttons beside a worker.
 func changeWorker(r *request) (*view, error) {
 	id := r.PostFormValue("id")
+	if q, ok := workerQuestion(id, r.PostFormValue("do")); ok {
+		if v := r.ask(q); v != nil {
+			return v, nil
+		}
+	}
 	if do := r.PostFormValue("do"); do != "disconnect" {
 		n, err := r.service.TellWorkers(r.Context(), r.caller, id, do)
 		if err != nil {

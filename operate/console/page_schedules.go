@@ -15,6 +15,7 @@ type schedulesData struct {
 	Editing   bool // the form changes a schedule that is there
 	Open      bool // the form is shown
 	Problem   string
+	AskText   bool // the form offers to save a body that is not JSON
 }
 
 // scheduleFields are the fields of the form.
@@ -70,6 +71,12 @@ func changeSchedules(r *request) (*view, error) {
 		}
 		return r.back("schedules", "A job of "+name+" is submitted: "+job+".")
 	case "remove":
+		if v := r.ask(question{
+			Title: "Remove the schedule " + name + "?", Button: "Remove the schedule", Path: "schedules", Back: "schedules",
+			Consequence: "It submits no more jobs. The jobs that it has submitted stay. This cannot be undone.",
+		}); v != nil {
+			return v, nil
+		}
 		if err := r.service.RemoveSchedule(r.Context(), r.caller, name); err != nil {
 			return nil, err
 		}
@@ -96,7 +103,7 @@ func (r *request) putSchedule(name string, create bool) (*view, error) {
 		return nil, failed
 	}
 	d := v.data.(*schedulesData) //nolint:forcetypeassert // made by schedulesPage
-	d.Problem, d.Open, d.Editing = refused.Detail, true, !create
+	d.Problem, d.Open, d.Editing, d.AskText = refused.Detail, true, !create, asksForText(err)
 	for _, field := range scheduleFields {
 		d.Form[field] = r.PostFormValue(field)
 	}

@@ -17,6 +17,7 @@ type submitData struct {
 	ID                  string // of the job that has ended
 	Values              map[string]string
 	Problem             string
+	AskText             bool // the form offers to save a body that is not JSON
 	Outcome             *service.Outcome
 	Result, FailureText string
 }
@@ -50,7 +51,7 @@ func submitJob(r *request) (*view, error) {
 	if err != nil {
 		e := r.console.errorView(r.Request, err)
 		refused, _ := e.data.(*service.Error)
-		d.Problem, v.status = refused.Detail, e.status
+		d.Problem, v.status, d.AskText = refused.Detail, e.status, asksForText(err)
 		return v, nil
 	}
 	job := jobs[0]
@@ -78,11 +79,9 @@ func submission(r *request) (service.Submission, error) {
 		Queue: strings.TrimSpace(form.Get("queue")), Type: strings.TrimSpace(form.Get("type")), UniqueKey: form.Get("unique_key"),
 		Tags: splitTags(form.Get("tags")),
 	}
-	body := strings.ReplaceAll(form.Get("body"), "\r\n", "\n")
-	if args, ok := asArgs(body); ok {
-		sub.Args = args
-	} else {
-		sub.Body = &body
+	var err error
+	if sub.Args, sub.Body, err = typedBody(form, false); err != nil {
+		return sub, err
 	}
 	if text := strings.TrimSpace(form.Get("priority")); text != "" {
 		n, err := strconv.ParseInt(text, 10, 33)
