@@ -29,7 +29,8 @@ type eventInput struct {
 func (s *Server) registerEvents(api huma.API) {
 	o := operation("listen-to-events", http.MethodGet, "/events", "events", "Listen to events",
 		http.StatusNotFound, http.StatusTooManyRequests)
-	o.Description = "Server-sent events: the name of each is its kind, its data the event in JSON. A comment is sent every 15 seconds. " +
+	o.Description = "Server-sent events: the name of each is its kind, its data the event in JSON. A comment is sent every 15 seconds, and an id " +
+		"there and at the start, so that clients without an event can resume too. " +
 		"A client that is too slow loses events: an event named dropped says how many, and with restarted that the broker does not " +
 		"have those after Last-Event-ID any more. Kinds: " + strings.Join(service.EventKinds, ", ") + "."
 	o.Responses = map[string]*huma.Response{"200": {
@@ -58,11 +59,12 @@ func (s *Server) listen(ctx context.Context, in *eventInput) (*huma.StreamRespon
 	}}, nil
 }
 
-// streamEvents sends events until the client leaves, is too slow to take anything, or the broker stops.
+// streamEvents sends events until the client leaves, is too slow to take anything, or the broker stops. The stream begins with an id
+// without an event, and each heartbeat has one: a client that comes back names it, and learns of a restart even if it had no event yet.
 func streamEvents(ctx context.Context, w http.ResponseWriter, l *service.EventListener) {
 	stream := http.NewResponseController(w)
 	_ = stream.SetReadDeadline(time.Time{}) // a test's writer has no deadlines
-	out := []byte(": events\n\n")
+	out := fmt.Appendf(nil, "id: %s\n\n", l.Position())
 	for {
 		_ = stream.SetWriteDeadline(deadlineIn(writeTimeout))
 		if _, err := w.Write(out); err != nil {
@@ -78,7 +80,7 @@ func streamEvents(ctx context.Context, w http.ResponseWriter, l *service.EventLi
 		case err == nil:
 			out = appendEvents(out[:0], &b)
 		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-			out = append(out[:0], ": heartbeat\n\n"...)
+			out = fmt.Appendf(out[:0], ": heartbeat\nid: %s\n\n", l.Position())
 		default:
 			return
 		}

@@ -72,6 +72,18 @@ func (s *eventStream) next() (e sentEvent) {
 	return e
 }
 
+// firstID is the id that the stream begins with, before any event.
+func (s *eventStream) firstID() string {
+	s.t.Helper()
+	for s.lines.Scan() {
+		if id, ok := strings.CutPrefix(s.lines.Text(), "id: "); ok {
+			return id
+		}
+	}
+	s.t.Fatal("the stream has ended: ", s.lines.Err())
+	return ""
+}
+
 // want reads events of these kinds.
 func (s *eventStream) want(names ...string) (last sentEvent) {
 	s.t.Helper()
@@ -117,6 +129,21 @@ func TestEventsGoOnAfterTheLastOneThatAClientHas(t *testing.T) {
 	stranger := f.listen("", "deadbeef-7")
 	if e := stranger.want("dropped"); e.data["restarted"] != true {
 		t.Errorf("an id of another run gives %v", e.data)
+	}
+}
+
+func TestAListenerWithoutEventsLearnsOfARestart(t *testing.T) {
+	t.Parallel()
+	f, restarted := setupAPI(t, Options{}), setupAPI(t, Options{})
+	first := f.listen("?kind=submitted", "")
+	id := first.firstID()
+	first.close()
+	f.call("POST", "/api/v1/jobs", `{"queue":"meanwhile"}`).want(201)
+	if e := f.listen("?kind=submitted", id).want("submitted"); e.data["queue"] != "meanwhile" {
+		t.Errorf("went on with %v", e.data)
+	}
+	if e := restarted.listen("?kind=submitted", id).want("dropped"); e.data["restarted"] != true {
+		t.Errorf("after a restart: %v", e.data)
 	}
 }
 

@@ -224,6 +224,28 @@ func TestWithoutAnOutcomeInTimeTheJobIsShown(t *testing.T) {
 	}
 }
 
+func TestAnEphemeralJobWithoutAnOutcomeInTimeIsShownAsWithdrawn(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	job := f.call("POST", "/api/v1/jobs?wait=200ms", `{"queue":"q","ephemeral":true}`).want(201)
+	outcome, _ := job["outcome"].(map[string]any)
+	if job["state"] != "done" || outcome["success"] != false || outcome["cause"] != "cancelled" {
+		t.Errorf("%v, want an outcome that says cancelled", job)
+	}
+	f.call("GET", "/api/v1/jobs/"+job["id"].(string), nil).problem(404, "job_not_found")
+}
+
+func TestALeasedEphemeralJobOutlivesTheWait(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	got := make(chan answer, 1)
+	go func() { got <- f.call("POST", "/api/v1/jobs?wait=3s", `{"queue":"q","ephemeral":true}`) }()
+	f.call("POST", "/api/v1/queues/q/lease?wait=10s", nil).want(200)
+	if job := (<-got).want(201); job["state"] != "leased" || job["outcome"] != nil || job["watchers"] != nil {
+		t.Errorf("%v, want a job in the hands of its worker, without anybody who waits", job)
+	}
+}
+
 func TestBadWaits(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})

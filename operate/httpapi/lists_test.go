@@ -366,6 +366,19 @@ func TestUpdatesLeaveLeasesAlone(t *testing.T) {
 	f.call("POST", "/api/v1/leases/"+token+"/complete", nil).want(204)
 }
 
+func TestListOfWorkersLeavesOutTheBrokersOwnClients(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.push(map[string]any{"queue": "q"})
+	f.listen("?kind=submitted", "").close()
+	lease := f.call("POST", "/api/v1/queues/q/lease", `{"worker":"gone"}`).want(200)
+	f.call("POST", "/api/v1/leases/"+lease["lease"].(string)+"/complete", nil).want(204)
+	workers := f.call("GET", "/api/v1/workers", nil).want(200)["workers"].([]any)
+	if len(workers) != 1 || workers[0].(map[string]any)["protocol"] != "gearman" {
+		t.Errorf("%v, want the fixture's client alone", workers)
+	}
+}
+
 func TestWorkersOfAllProtocolsAreListed(t *testing.T) {
 	t.Parallel()
 	f := setupAPI(t, Options{})

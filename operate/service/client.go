@@ -17,6 +17,7 @@ const defaultCommitTimeout = 10 * time.Second
 type client struct {
 	b       core.Broker
 	caller  Caller
+	options core.ClientOptions
 	id      core.ClientID
 	wake    notify.Signal
 	replies []core.Reply // fetched and not looked at yet
@@ -26,11 +27,26 @@ type client struct {
 
 // open registers a client for one call; close it.
 func (s *Service) open(caller Caller, name string) *client {
-	c := &client{b: s.o.Broker, caller: caller, wake: notify.NewSignal(), commitTimeout: s.o.CommitTimeout}
-	c.id = c.b.Open(core.ClientOptions{
-		Protocol: core.HTTP, Wake: c.wake.Set, Address: caller.Address, Identity: caller.Identity, Name: name,
-	})
+	return s.register(caller, core.ClientOptions{Protocol: core.HTTP, Address: caller.Address, Identity: caller.Identity, Name: name})
+}
+
+// openUnlisted registers a part of the service as a client, which lists and counts of clients leave out.
+func (s *Service) openUnlisted() *client {
+	return s.register(Caller{}, core.ClientOptions{Protocol: core.HTTP, Unlisted: true})
+}
+
+func (s *Service) register(caller Caller, o core.ClientOptions) *client {
+	c := &client{b: s.o.Broker, caller: caller, options: o, wake: notify.NewSignal(), commitTimeout: s.o.CommitTimeout}
+	c.options.Wake = c.wake.Set
+	c.id = c.b.Open(c.options)
 	return c
+}
+
+// reopen ends all that the client waits for.
+func (c *client) reopen() {
+	c.close()
+	c.replies = nil
+	c.id = c.b.Open(c.options)
 }
 
 func (c *client) close() { c.b.Close(c.id) }

@@ -67,6 +67,16 @@ func (h *eventHub) join(s *Service, l *EventListener, after string) error {
 	return nil
 }
 
+// position is the id of the event before the next one of a listener; of no event, at the beginning of a run.
+func (h *eventHub) position(l *EventListener) string {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return eventID(h.run, l.next-1)
+}
+
+// eventID names an event: its number in a run of the hub.
+func eventID(run string, number uint64) string { return run + "-" + strconv.FormatUint(number, 10) }
+
 func (h *eventHub) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +90,7 @@ func (h *eventHub) leave() {
 
 // start subscribes to all events.
 func (h *eventHub) start(s *Service) error {
-	c := s.open(Caller{}, "events")
+	c := s.openUnlisted()
 	if _, err := c.ask(&core.Subscribe{Buffer: eventBuffer}); err != nil {
 		c.close()
 		return err
@@ -171,7 +181,7 @@ func (h *eventHub) publish(replies []core.Reply) {
 			h.add(nil, eventHead{})
 		}
 		h.next += r.Event.Dropped - min(r.Event.Dropped, eventRing)
-		h.add(&StoredEvent{id: h.run + "-" + strconv.FormatUint(h.next, 10), core: &r.Event},
+		h.add(&StoredEvent{id: eventID(h.run, h.next), core: &r.Event},
 			eventHead{kind: r.Event.Kind, queue: queueHash(r.Event.Queue)})
 	}
 	close(h.news)

@@ -178,6 +178,9 @@ func (s *Service) setEventFilter(l *EventListener, f *EventFilter) error {
 	return nil
 }
 
+// Position is the id after which the listener goes on.
+func (l *EventListener) Position() string { return l.hub.position(l) }
+
 // Close ends the listener.
 func (l *EventListener) Close() { l.hub.leave() }
 

@@ -364,7 +364,21 @@ func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait tim
 	if err := s.await(ctx, c, ended, len(ops), deadline); err != nil {
 		return nil, err
 	}
+	if wait > 0 {
+		c.withdraw(ops, ended)
+	}
 	return s.viewSubmitted(c, ops, admitted, ended), nil
+}
+
+// withdraw ends the wait for ephemeral jobs without an outcome: they are gone unless another client waits for them too. The answer is
+// made after that, so that it does not show a job that ends with it.
+func (c *client) withdraw(ops []core.Op, ended []*core.Outcome) {
+	for i := range ops {
+		if ended[i] == nil && ops[i].(*core.Submit).Job.Ephemeral {
+			c.reopen()
+			return
+		}
+	}
 }
 
 // await fills ended with the outcomes that are known by the deadline, of so many jobs.
@@ -415,7 +429,11 @@ func (c *client) outcomes(ctx context.Context, ended []*core.Outcome, watched in
 	return nil
 }
 
-// viewSubmitted shows the jobs as they are now, as far as that is durable; else as they were admitted.
+// withdrawn is the outcome of an ephemeral job that nobody waits for any more.
+var withdrawn = &core.Outcome{Cause: core.Cancelled, Failure: &core.Failure{Message: "withdrawn: no outcome in the time that the client waited"}}
+
+// viewSubmitted shows the jobs as they are now, as far as that is durable; else as they were admitted. An ephemeral job that is gone was
+// withdrawn.
 func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply, ended []*core.Outcome) []Job {
 	looks := make([]core.Op, len(ops))
 	for i := range ops {
@@ -425,8 +443,11 @@ func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply,
 	c.do(looks...)
 	now := make([]*core.JobInfo, len(ops))
 	for i := range c.replies {
-		if r := &c.replies[i]; r.Kind == core.Inspected && r.Commit <= c.b.Committed() {
+		switch r := &c.replies[i]; {
+		case r.Kind == core.Inspected && r.Commit <= c.b.Committed():
 			now[r.Tag] = r.Info
+		case r.Kind == core.Failed && ended[r.Tag] == nil && ops[r.Tag].(*core.Submit).Job.Ephemeral:
+			ended[r.Tag] = withdrawn
 		}
 	}
 	views := make([]Job, len(ops))
