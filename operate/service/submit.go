@@ -44,7 +44,7 @@ type Submission struct {
 	UniqueKey   string    `json:"unique_key,omitempty" doc:"one live job per queue and key"`
 	OnDuplicate string    `json:"on_duplicate,omitempty" enum:"refuse,coalesce" doc:"a second job with the key is refused (default), or answered with the first"`
 	UniqueForS  float64   `json:"unique_for_s,omitempty" doc:"the key is free after so long even if the job lives"`
-	UniqueUntil string    `json:"unique_until,omitempty" enum:"end,start" doc:"the key is free when the job ends (default) or when a worker has it"`
+	UniqueUntil string    `json:"unique_until,omitempty" enum:"end,start,window" doc:"the key is free when the job ends (default), when a worker has it, or only after unique_for_s, even if the job has ended"`
 	Ephemeral   bool      `json:"ephemeral,omitempty" doc:"a foreground job: not stored, and gone with the client that waits for it; needs wait"`
 	Parent      string    `json:"parent,omitempty" doc:"name of a job: held until that one is finished"`
 	After       []string  `json:"after,omitempty" doc:"names of jobs: blocked until all of them are done"`
@@ -91,6 +91,9 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 		}
 		job.Trace = cmp.Or(tracecontext.Join(subs[i].Traceparent, subs[i].Tracestate), o.Trace)
 		op := &core.Submit{Tag: uint64(i), Job: job}
+		if subs[i].UniqueUntil == uniqueWindow {
+			op.Window = job.UniqueUntil
+		}
 		switch {
 		case job.Ephemeral:
 			op.Watch, op.Deadline = core.WatchRun, now.Add(o.Wait)
@@ -269,38 +272,6 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 	return nil
 }
 
-func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) error {
-	if sub.UniqueKey == "" {
-		if sub.OnDuplicate != "" || sub.UniqueForS != 0 || sub.UniqueUntil != "" {
-			return invalid(at+"unique_key", "on_duplicate, unique_for_s and unique_until need unique_key")
-		}
-		return nil
-	}
-	job.UniqueKey, job.Unique = sub.UniqueKey, core.UniqueRefuse
-	switch sub.OnDuplicate {
-	case "", "refuse":
-	case "coalesce":
-		job.Unique = core.UniqueCoalesce
-	default:
-		return invalid(at+"on_duplicate", "on_duplicate must be refuse or coalesce")
-	}
-	switch sub.UniqueUntil {
-	case "", "end":
-	case "start":
-		job.UniqueStart = true
-	default:
-		return invalid(at+"unique_until", "unique_until must be end or start")
-	}
-	if sub.UniqueForS != 0 {
-		d, err := span(at+"unique_for_s", sub.UniqueForS)
-		if err != nil {
-			return err
-		}
-		job.UniqueUntil = now.Add(d)
-	}
-	return nil
-}
-
 // setLinks resolves the names of other jobs and of the batch. Whoever has a job wait for another one, or a batch for the job,
 // needs the right to submit to those queues too.
 func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string) error {
@@ -453,7 +424,11 @@ func (s *Service) viewSubmitted(c *client, ops []core.Op, admitted []core.Reply,
 	views := make([]Job, len(ops))
 	for i := range ops {
 		job, info := ops[i].(*core.Submit).Job, now[i]
-		if info == nil {
+		switch over := admitted[i].Job; {
+		case info != nil:
+		case over != nil: // its key is still held
+			info = &core.JobInfo{Seq: over.Seq, Queue: over.Queue, State: core.Done, CreatedAt: over.CreatedAt, Origin: core.HTTP, Job: over}
+		default:
 			info = admittedInfo(job, admitted[i].Seq, s.Now())
 		}
 		if !admitted[i].Existing {
