@@ -41,6 +41,7 @@ type worker struct {
 	log     io.Writer
 	quit    bool // when there is no job
 	limit   int64
+	batch   int // jobs that the program gets at once; zero: one
 	taken   atomic.Int64
 	failed  atomic.Int64
 	turn    atomic.Uint64
@@ -61,6 +62,7 @@ func workCommand() *cobra.Command {
 	jobs := cmd.Flags().IntP("jobs", "j", 1, "how many programs run at a time")
 	limit := cmd.Flags().Int64P("count", "n", 0, "end after so many jobs (0: never)")
 	quit := cmd.Flags().Bool("drain", false, "end when no job is ready")
+	batch := cmd.Flags().Int("batch", 0, "give the program up to so many jobs at once, each as a line of JSON")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		at := cmd.ArgsLenAtDash()
 		if at < 1 || at == len(args) {
@@ -72,6 +74,9 @@ func workCommand() *cobra.Command {
 		if *jobs < 1 {
 			return UsageError(errors.New("-j: expected 1 or more"))
 		}
+		if *batch < 0 || *batch > maxBatch || *batch > 0 && *limit > 0 {
+			return UsageError(fmt.Errorf("--batch: expected a number up to %d, and no -n", maxBatch))
+		}
 		c, err := conn.open()
 		if err != nil {
 			return err
@@ -81,7 +86,7 @@ func workCommand() *cobra.Command {
 		if _, err := exec.LookPath(program[0]); err != nil {
 			return UsageError(err)
 		}
-		w := &worker{client: c, queues: args[:at], program: program, log: cmd.ErrOrStderr(), quit: *quit, limit: *limit}
+		w := &worker{client: c, queues: args[:at], program: program, log: cmd.ErrOrStderr(), quit: *quit, limit: *limit, batch: *batch}
 		return w.run(cmd.Context(), *jobs)
 	}
 	return cmd
@@ -109,7 +114,11 @@ func (w *worker) run(ctx context.Context, jobs int) error {
 		loops.Add(1)
 		go func() { // run waits for it
 			defer loops.Done()
-			if errs[i] = w.loop(leasing, running); errs[i] != nil {
+			loop := w.loop
+			if w.batch > 0 {
+				loop = w.loopBatches
+			}
+			if errs[i] = loop(leasing, running); errs[i] != nil {
 				stop()
 			}
 		}()
@@ -135,11 +144,10 @@ func (w *worker) loop(leasing, running context.Context) error {
 		if w.limit == 0 && l != nil {
 			w.taken.Add(1)
 		}
-		var exit *ExitError
 		switch {
 		case leasing.Err() != nil && l == nil:
 			return nil
-		case errors.As(err, &exit) && (exit.Code == ExitUsage || exit.Code == ExitDenied || exit.Code == ExitNotFound):
+		case isFinal(err):
 			return err
 		case err != nil:
 			w.say("%v; trying again", err)
@@ -155,6 +163,12 @@ func (w *worker) loop(leasing, running context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isFinal reports whether a lease would be refused again.
+func isFinal(err error) bool {
+	var exit *ExitError
+	return errors.As(err, &exit) && (exit.Code == ExitUsage || exit.Code == ExitDenied || exit.Code == ExitNotFound)
 }
 
 // leased is a job in this worker's hands.

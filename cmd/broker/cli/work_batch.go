@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// maxBatch is how many jobs a program may get at once.
+const maxBatch = 1_000
+
+// loopBatches takes several jobs at a time.
+func (w *worker) loopBatches(leasing, running context.Context) error {
+	for leasing.Err() == nil {
+		leases, err := w.leaseBatch(leasing)
+		switch {
+		case len(leases) > 0:
+			w.taken.Add(int64(len(leases)))
+			w.handleBatch(running, leases)
+		case leasing.Err() != nil:
+		case isFinal(err):
+			return err
+		case err != nil:
+			w.say("%v; trying again", err)
+			pause(leasing, retryPause)
+		case w.quit:
+			return nil
+		}
+	}
+	return nil
+}
+
+// leaseBatch waits for jobs; each time another queue comes first.
+func (w *worker) leaseBatch(ctx context.Context) ([]leased, error) {
+	first := int(w.turn.Add(1) % uint64(len(w.queues)))
+	ask := map[string]any{"queues": append(append([]string{}, w.queues[first:]...), w.queues[:first]...), "max": w.batch}
+	if !w.quit {
+		ask["wait_s"] = leaseWait.Seconds()
+	}
+	var answer struct {
+		Leases []leased `json:"leases"`
+	}
+	_, err := w.client.call(ctx, http.MethodPost, "leases", nil, ask, &answer)
+	return answer.Leases, err
+}
+
+// handleBatch runs the program for several jobs. All of them end in the same way.
+func (w *worker) handleBatch(ctx context.Context, leases []leased) {
+	done := make(chan struct{})
+	go w.heartbeatBatch(leases, done) // ends when done is closed
+	defer close(done)
+	cmd := exec.CommandContext(ctx, w.program[0], w.program[1:]...)
+	cmd.Env = append(os.Environ(), "BROKER_BATCH="+strconv.Itoa(len(leases)))
+	cmd.Stdin = bytes.NewReader(batchLines(leases))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	stderr := tail{limit: maxErrorText}
+	cmd.Stdout, cmd.Stderr = w.log, io.MultiWriter(&stderr, w.log)
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		w.finishBatch(leases, "release", nil)
+	case err == nil:
+		w.finishBatch(leases, "complete", nil)
+	default:
+		w.failed.Add(int64(len(leases)))
+		class, message := "program", strings.TrimSpace(strings.ToValidUTF8(string(stderr.bytes), "�"))
+		if errors.As(err, &exit) {
+			class = exit.ProcessState.String()
+		}
+		if message == "" {
+			message = err.Error()
+		}
+		w.finishBatch(leases, "fail", map[string]any{"error_class": class, "message": message})
+	}
+}
+
+// batchLines are the bodies: arguments as their array, text as a string, other bytes as {"base64": …}.
+func batchLines(leases []leased) []byte {
+	var lines bytes.Buffer
+	out := json.NewEncoder(&lines)
+	out.SetEscapeHTML(false)
+	for i := range leases {
+		j := &leases[i].Job
+		var body any = ""
+		switch {
+		case j.Args != nil:
+			body = j.Args
+		case j.BodyBase64 != nil:
+			body = map[string]string{"base64": *j.BodyBase64}
+		case j.Body != nil:
+			body = *j.Body
+		}
+		_ = out.Encode(body) // the broker has sent valid JSON, and a buffer takes everything
+	}
+	return lines.Bytes()
+}
+
+// finishBatch reports how jobs ended, for as long as the broker can be expected to come back.
+func (w *worker) finishBatch(leases []leased, how string, members map[string]any) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		err := w.tellBatch(ctx, leases, how, members)
+		var exit *ExitError
+		switch {
+		case err == nil:
+			return
+		case ctx.Err() != nil || errors.As(err, &exit) && exit.Code != ExitUnreachable:
+			w.say("%s: %s: %v", plural(len(leases), "job"), how, err)
+			return
+		}
+		pause(ctx, retryPause)
+	}
+}
+
+// tellBatch makes one request about several leases, and says which of them the broker did not accept.
+func (w *worker) tellBatch(ctx context.Context, leases []leased, how string, members map[string]any) error {
+	items := make([]map[string]any, len(leases))
+	for i := range leases {
+		items[i] = map[string]any{"lease": leases[i].Token}
+		for name, value := range members {
+			items[i][name] = value
+		}
+	}
+	var answer struct {
+		Results []struct {
+			OK   bool   `json:"ok"`
+			Code string `json:"code"`
+		} `json:"results"`
+	}
+	if _, err := w.client.call(ctx, http.MethodPost, "leases/"+how, nil, map[string]any{"leases": items}, &answer); err != nil {
+		return err
+	}
+	for i, r := range answer.Results {
+		if !r.OK && i < len(leases) {
+			w.say("job %s: %s: %s", leases[i].Job.ID, how, r.Code)
+		}
+	}
+	return nil
+}
+
+// heartbeatBatch keeps the leases while the program runs.
+func (w *worker) heartbeatBatch(leases []leased, done <-chan struct{}) {
+	every := 30 * time.Second
+	for i := range leases {
+		if j := &leases[i].Job; j.LeaseUntil != nil && j.LeasedAt != nil {
+			every = min(every, max(j.LeaseUntil.Sub(*j.LeasedAt)/3, 200*time.Millisecond))
+		}
+	}
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticks.C:
+			ctx, cancel := context.WithTimeout(context.Background(), every)
+			if err := w.tellBatch(ctx, leases, "heartbeat", nil); err != nil {
+				w.say("heartbeat: %v", err)
+			}
+			cancel()
+		}
+	}
+}
