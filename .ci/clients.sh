@@ -21,6 +21,9 @@ probe() {
 	npm) command -v npm ;;
 	python3) command -v python3 ;;
 	python3-redis) /usr/bin/python3 -c 'import redis' ;;
+	python3-boto3) /usr/bin/python3 -c 'import boto3' ;;
+	python3-celery) /usr/bin/python3 -c 'import celery, kombu' ;;
+	python3-pycurl) /usr/bin/python3 -c 'import pycurl' ;;
 	curl) command -v curl ;;
 	debootstrap) PATH="$PATH:/usr/sbin:/sbin" command -v debootstrap ;;
 	lintian) command -v lintian ;;
@@ -31,7 +34,7 @@ probe() {
 }
 
 packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman libgearman-client-perl redis-server chromium ruby
-	beanstalkd nodejs npm python3 python3-redis curl debootstrap lintian rpm prometheus qemu-user-static)
+	beanstalkd nodejs npm python3 python3-redis python3-boto3 python3-celery python3-pycurl curl debootstrap lintian rpm prometheus qemu-user-static)
 
 missing=()
 lack() {
@@ -60,7 +63,7 @@ if [ ${#missing[@]} -gt 0 ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0
 fi
 
 if ! [ -e integration/clients/node/node_modules/faktory-worker/package.json ] || ! [ -e integration/clients/node/node_modules/axe-core/package.json ] ||
-	! [ -e integration/clients/node/node_modules/redis/package.json ]; then
+	! [ -e integration/clients/node/node_modules/redis/package.json ] || ! [ -e integration/clients/node/node_modules/sqs-consumer/package.json ]; then
 	if ! (cd integration/clients/node && npm ci --no-audit --no-fund); then
 		missing+=("the packages of integration/clients/node")
 	fi

@@ -193,6 +193,26 @@ func TestDuplicateGetsTheFirstOnesIdentity(t *testing.T) {
 	want(t, "id", second["MessageId"], first["MessageId"])
 	want(t, "number", second["SequenceNumber"], first["SequenceNumber"])
 	want(t, "stored", f.attributesOf(q)[countVisible], "1")
+	got := f.receive(q)
+	want(t, "id of the message", got[0]["MessageId"], first["MessageId"])
+	f.do("DeleteMessage", object{"QueueUrl": q, "ReceiptHandle": got[0]["ReceiptHandle"]})
+	f.restart()
+	f.advance(4 * time.Minute)
+	third := f.send(q, "m", "MessageGroupId", "g", "MessageDeduplicationId", "d")
+	want(t, "id after the deletion", third["MessageId"], first["MessageId"])
+	want(t, "number after the deletion", third["SequenceNumber"], first["SequenceNumber"])
+	want(t, "not stored after the deletion", f.attributesOf(q)[countVisible], "0")
+	f.advance(time.Minute)
+	fourth := f.send(q, "m", "MessageGroupId", "g", "MessageDeduplicationId", "d")
+	if fourth["MessageId"] == first["MessageId"] || f.attributesOf(q)[countVisible] != "1" {
+		t.Errorf("after five minutes it is a duplicate still")
+	}
+	f.advance(time.Second)
+	f.do("PurgeQueue", object{"QueueUrl": q})
+	fifth := f.send(q, "m", "MessageGroupId", "g", "MessageDeduplicationId", "d")
+	if fifth["MessageId"] == fourth["MessageId"] || f.attributesOf(q)[countVisible] != "1" {
+		t.Errorf("after a purge it is a duplicate still")
+	}
 }
 
 func TestRepeatedReceiveGetsTheSameMessages(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"broker/core"
 	"broker/frontends/tracecontext"
 )
@@ -53,8 +55,13 @@ func (f *Frontend) newJob(of *queue, m *outgoing, now core.Instant) *core.Job {
 	job := &core.Job{
 		Queue: f.coreName(of.Name), Body: []byte(m.body), Origin: core.SQS, Format: core.Raw, Attributes: m.carried.encode(),
 		CreatedAt: now, ExpiresAt: now.Add(seconds(of.number(retentionPeriod))),
-		MaxAttempts: math.MaxUint32, MaxFails: math.MaxUint32, SeqOrder: true, Tallies: core.TallyFirstLease,
+		MaxAttempts: math.MaxUint32, MaxFails: math.MaxUint32, Tallies: core.TallyFirstLease,
 		Trace: tracecontext.Join(m.traceparent, ""),
+	}
+	if of.FIFO { // keeps its place whatever delay it had; the core sets its time then, so that it needs an id of its own
+		job.SeqOrder = true
+		m.id = uuid.NewString()
+		job.ID = m.id
 	}
 	if m.delay > 0 {
 		job.ReadyAt = now.Add(m.delay)
@@ -73,6 +80,7 @@ func (f *Frontend) newJob(of *queue, m *outgoing, now core.Instant) *core.Job {
 
 // outgoing is a message to send that has been checked.
 type outgoing struct {
+	id          string // that it was submitted with; empty: the core makes one
 	body        string
 	delay       time.Duration
 	carried     carried

@@ -28,6 +28,9 @@ type queue struct {
 	FIFO       bool              `json:"fifo,omitempty"`
 	Fair       bool              `json:"fair,omitempty"` // its message groups take turns
 
+	// PurgedAt is a part of the keys of deduplication, so that a purge and a new queue of the same name forget the old ones.
+	PurgedAt core.Instant `json:"purged_at,omitempty"`
+
 	redrive redrive // of RedrivePolicy; no target: none
 }
 
@@ -243,7 +246,7 @@ func (q *request) createLocked(c *client, in *createQueueInput, fifo bool) (core
 		return 0, err
 	}
 	now := f.broker.Now()
-	fresh := (&queue{Name: in.QueueName, Tags: in.Tags, CreatedAt: now.Time().Unix(), FIFO: fifo}).with(in.Attributes, now)
+	fresh := (&queue{Name: in.QueueName, Tags: in.Tags, CreatedAt: now.Time().Unix(), FIFO: fifo, PurgedAt: now}).with(in.Attributes, now)
 	ops := []core.Op{&core.CreateQueue{Tag: 1, Queue: f.coreName(in.QueueName)}}
 	if fifo {
 		ops = append(ops, f.share(fresh)...)
@@ -311,6 +314,16 @@ func (q *request) purgeQueue(old *queue, _ *target) (any, error) {
 		return nil, err
 	}
 	q.audit("queue.purge", old.Name, "")
+	if old.FIFO {
+		_, err := q.change(old.Name, func(old *queue) (*queue, error) {
+			fresh := *old
+			fresh.PurgedAt = q.f.broker.Now()
+			return &fresh, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	return nil, c.committed(q.ctx, commit)
 }
 

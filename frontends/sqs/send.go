@@ -3,8 +3,10 @@ package sqs
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,39 +78,58 @@ func (q *request) send(of *queue, messages []*outgoing) ([]sent, error) {
 	now := f.broker.Now()
 	ops, results := make([]core.Op, len(messages)), make([]sent, len(messages))
 	for i, m := range messages {
-		job := f.newJob(of, m, now)
+		op := &core.Submit{Tag: 1, Job: f.newJob(of, m, now)}
 		if of.FIFO {
-			job.UniqueKey, job.Unique, job.UniqueUntil = dedupKey(of, m), core.UniqueCoalesce, now.Add(dedupFor)
+			op.Job.UniqueKey, op.Job.Unique, op.Job.UniqueUntil = dedupKey(of, m), core.UniqueCoalesce, now.Add(dedupFor)
+			op.Window = op.Job.UniqueUntil
 		}
-		ops[i] = &core.Submit{Tag: 1, Job: job}
+		ops[i] = op
 	}
 	replies := c.all(ops...)
 	if len(replies) != len(ops) {
 		return nil, errNoReply
 	}
+	commit := latest(replies)
 	for i := range replies {
-		results[i].out, results[i].err = q.sentAs(of, c, messages[i], &replies[i])
+		r := &replies[i]
+		if r.Kind == core.Failed {
+			results[i].err = r.Err
+			continue
+		}
+		m := messages[i]
+		out := &sendOutput{
+			MD5OfMessageBody: digestOf(m.body), AttributesDigest: digestAttributes(m.carried.Attributes), SystemDigest: digestAttributes(m.system),
+		}
+		if of.FIFO {
+			out.SequenceNumber = sequence(r.Seq)
+		}
+		var at core.Commit
+		out.MessageID, at, results[i].err = f.idOf(c, r, m, now)
+		commit, results[i].out = max(commit, at), out
 	}
-	return results, c.committed(q.ctx, latest(replies))
+	return results, c.committed(q.ctx, commit)
 }
 
-// sentAs is the result of one submission.
-func (q *request) sentAs(of *queue, c *client, m *outgoing, r *core.Reply) (*sendOutput, error) {
-	if r.Kind == core.Failed {
-		return nil, r.Err
+// idOf is the id of a message that was sent, or of the one that it is a duplicate of.
+func (f *Frontend) idOf(c *client, r *core.Reply, m *outgoing, now core.Instant) (string, core.Commit, error) {
+	switch {
+	case !r.Existing && m.id != "":
+		return m.id, 0, nil
+	case !r.Existing:
+		return core.MintedID(r.Seq, now), 0, nil
+	case r.Job != nil: // it has ended
+		return identity(r.Job, r.Seq), 0, nil
 	}
-	out := &sendOutput{
-		MD5OfMessageBody: digestOf(m.body), AttributesDigest: digestAttributes(m.carried.Attributes), SystemDigest: digestAttributes(m.system),
+	info, err := c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}})
+	switch {
+	case errors.Is(err, core.ErrNotFound):
+		return "", 0, refuse(unavailable, "The message of which this is a duplicate has just been deleted. Try again.")
+	case err != nil:
+		return "", 0, err
+	case info.Info.Job == nil:
+		return "", 0, core.ErrDamaged
 	}
-	if of.FIFO {
-		out.SequenceNumber = sequence(r.Seq)
-	}
-	info, err := c.one(&core.Inspect{Tag: 1, Ref: core.Ref{Seq: r.Seq}, Brief: true})
-	if err != nil {
-		return nil, err
-	}
-	out.MessageID = core.MintedID(r.Seq, info.Info.CreatedAt)
-	return out, nil
+	return identity(info.Info.Job, r.Seq), info.Commit, nil
 }
 
 // turns has the groups of a standard queue take turns from the first message with a group on.
@@ -142,10 +163,11 @@ func (q *request) turns(of *queue, messages []*outgoing) error {
 
 // dedupKey is what messages of a FIFO queue are duplicates by.
 func dedupKey(of *queue, m *outgoing) string {
+	key := strconv.FormatInt(int64(of.PurgedAt), 36) + " "
 	if of.get(dedupScope) == "messageGroup" {
-		return m.carried.Group + " " + m.carried.Dedup
+		key += m.carried.Group + " "
 	}
-	return m.carried.Dedup
+	return key + m.carried.Dedup
 }
 
 // check checks a message to send, its size apart.

@@ -40,7 +40,9 @@ var packages = map[string]string{
 	"php-gearman":  "php-gearman",
 	"perl-gearman": "libgearman-client-perl",
 
-	"python3-redis": "python3-redis",
+	"python3-redis":  "python3-redis",
+	"python3-boto3":  "python3-boto3",
+	"python3-celery": "python3-celery python3-pycurl",
 }
 
 // probes are commands that succeed if a library is installed.
@@ -48,7 +50,9 @@ var probes = map[string][]string{
 	"php-gearman":  {"php", "-r", `exit(extension_loaded("gearman") ? 0 : 1);`},
 	"perl-gearman": {"perl", "-MGearman::Client", "-MGearman::Worker", "-e", "1"},
 
-	"python3-redis": {"/usr/bin/python3", "-c", "import redis"}, // Debian's, whatever else is in PATH
+	"python3-redis":  {"/usr/bin/python3", "-c", "import redis"}, // Debian's, whatever else is in PATH
+	"python3-boto3":  {"/usr/bin/python3", "-c", "import boto3"},
+	"python3-celery": {"/usr/bin/python3", "-c", "import celery, kombu, boto3, pycurl"},
 }
 
 // Need skips the test if one of the tools is not installed; the reason names the package to install. With CI=true nothing
