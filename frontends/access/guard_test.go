@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"testing"
 
 	"broker/core"
@@ -29,7 +30,7 @@ func TestClientWithoutAdmissionMayDoNothing(t *testing.T) {
 		&core.Submit{Tag: 1, Job: &core.Job{Queue: "q"}}, &core.Lease{Tag: 1, Queues: []string{"q"}}, &core.ReadStats{Tag: 1},
 		&core.Drain{Tag: 1, On: true}, &core.Inspect{Tag: 1, Ref: core.Ref{ID: "x"}},
 	} {
-		if r := do(op); r.Kind != core.Failed || r.Err != core.ErrForbidden {
+		if r := do(op); r.Kind != core.Failed || !errors.Is(r.Err, core.ErrForbidden) {
 			t.Errorf("%T: %+v", op, r)
 		}
 	}
@@ -67,7 +68,7 @@ func TestGuardChecksEveryQueueThatASubmissionTouches(t *testing.T) {
 		&core.CloseBatch{Tag: 1, Batch: batch}, &core.CloseBatch{Tag: 1, Batch: bare, Reopen: true},
 		&core.InspectBatch{Tag: 1, Batch: batch}, &core.InspectBatch{Tag: 1, Batch: bare},
 	} {
-		if r := shop(op); r.Err != core.ErrForbidden {
+		if r := shop(op); !errors.Is(r.Err, core.ErrForbidden) {
 			t.Errorf("%+v: %+v", op, r)
 		}
 		if r := mail(op); r.Kind == core.Failed && op.(interface{ TagOf() uint64 }).TagOf() != 0 {

@@ -45,14 +45,10 @@ const (
 func roleWorld(t *testing.T, b core.Broker) {
 	t.Helper()
 	client := b.Open(core.ClientOptions{Protocol: core.Internal, Unlisted: true, Wake: func() {}})
-	do := func(op core.Op) core.Reply {
-		for _, r := range b.Do(client, []core.Op{op}, nil) {
-			if r.Kind == core.Failed {
-				t.Fatalf("%T: %v", op, r.Err)
-			}
-			return r
+	do := func(op core.Op) {
+		if r := b.Do(client, []core.Op{op}, nil); r[0].Kind == core.Failed {
+			t.Fatalf("%T: %v", op, r[0].Err)
 		}
-		return core.Reply{}
 	}
 	do(&core.Submit{Tag: 1, Job: &core.Job{ID: leasedID, Queue: "leased", Origin: core.Faktory, Format: core.Args, Body: []byte("[]")}})
 	do(&core.Lease{Tag: 1, Queues: []string{"leased"}, Holder: core.HeldByWorker, Worker: "w"})

@@ -149,7 +149,7 @@ func (s *search) counted() (n int, known bool) {
 func (s *search) countedSpan() (n int, known bool) {
 	f := *s.f
 	var r core.Range
-	state := core.Gone
+	var state core.State
 	switch {
 	case f.Died != (core.Range{}):
 		r, state = f.Died, core.Dead

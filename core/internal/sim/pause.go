@@ -70,7 +70,7 @@ func (w *world) refuse() error {
 func (w *world) refusedRightly(r *core.Reply) error {
 	draining := r.Kind == core.Failed && errors.Is(r.Err, core.ErrDraining)
 	if draining && !w.refusing || w.refusing && r.Kind == core.Submitted && !r.Existing {
-		return fmt.Errorf("new jobs are refused: %v, and the reply to a submission is %v %v", w.refusing, r.Kind, r.Err)
+		return fmt.Errorf("new jobs are refused: %v, and the reply to a submission is %v: %w", w.refusing, r.Kind, r.Err)
 	}
 	return nil
 }
