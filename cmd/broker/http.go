@@ -71,7 +71,7 @@ func (p *process) serveHTTP() {
 	if err != nil {
 		panic(err) // the templates are part of the program
 	}
-	p.api.AddPages(httpapi.Pages{Handler: pages.Handler(), Patterns: console.Patterns()})
+	p.api.AddPages(httpapi.Pages{Handler: pages.Handler(), Patterns: console.Patterns(), Missing: pages.Missing()})
 	p.api.AddPages(httpapi.Pages{Patterns: []string{docsite.Pattern}, Handler: docsite.Handler(docs.Files, func(err error) {
 		p.log.Error().Err(err).Msg("documentation cannot be rendered")
 	})})

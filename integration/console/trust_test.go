@@ -132,3 +132,49 @@ func TestASearchKeepsTheColumns(t *testing.T) {
 	wants("another page", usual)
 	b.clean("columns")
 }
+
+// TestALivePageAgesWithoutEvents shows how long ago a job was submitted. Nothing happens afterwards, and the page still ages.
+func TestALivePageAgesWithoutEvents(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.live()
+	b.open("/jobs?queue=emails")
+	age := `document.querySelector('td.when time').textContent`
+	var first string
+	b.eval(age, &first)
+	harness.Eventually(t, func() string {
+		var now string
+		b.eval(age, &now)
+		if now == first {
+			return "the job is still " + first
+		}
+		return ""
+	})
+	b.clean("a page without events")
+}
+
+// TestALostConnectionIsShownWhereTheStateIs stops the broker below the overview.
+func TestALostConnectionIsShownWhereTheStateIs(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.live()
+	b.open("/")
+	b.wants("serving")
+	b.wants("Live")
+	broker.Crash()
+	b.wants("Connection lost.")
+	b.wants("serving as of ")
+	b.wants("Offline")
+	if b.lacks("Live") == "" {
+		t.Error("the page says Live without a connection")
+	}
+	broker.Restart()
+	harness.Eventually(t, func() string {
+		if b.lacks("Offline") == "" || b.lacks("as of ") == "" {
+			return "the page does not see that the connection is back"
+		}
+		return b.lacks("Live")
+	})
+}

@@ -96,6 +96,14 @@ func (c *Console) Handler() http.Handler {
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
+// Missing serves the page for a path that nothing serves.
+func (c *Console) Missing() http.Handler {
+	return c.known(c.shown(func(r *request) (*view, error) {
+		detail := &service.Error{Detail: "there is no page " + r.URL.Path}
+		return &view{page: "error", title: "There is no such page", status: http.StatusNotFound, data: detail, still: true}, nil
+	}))
+}
+
 // pagesByPath are the pages.
 var pagesByPath = map[string]handler{
 	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"), "/jobs/{id}": jobPage,

@@ -102,17 +102,17 @@ type keptQueues struct {
 	queues []service.Queue // nil: not read yet
 }
 
-// worst are the queues that need a look, the worst first: those whose jobs have waited longest, then those with the most dead
-// jobs.
+// worst are the queues that need a look: those whose jobs have waited longest, then those with the most dead jobs.
 func (r *request) worst() (queues []service.Queue, err error) {
-	for _, sort := range []string{"-latency", "-dead", "-ready"} {
+	for i, sort := range []string{"-latency", "-dead", "-ready"} {
+		room := []int{worstQueues / 2, worstQueues, worstQueues}[i] // queues with dead jobs have a place beside those whose jobs wait
 		list, _, err := r.service.Queues(r.Context(), r.caller, service.QueueFilter{Sort: sort, Limit: worstQueues})
 		if err != nil {
 			return nil, err
 		}
 		for _, q := range list {
 			known := slices.ContainsFunc(queues, func(w service.Queue) bool { return w.Name == q.Name })
-			if !known && len(queues) < worstQueues && (q.Dead > 0 || q.Ready > 0 || q.Paused) {
+			if !known && len(queues) < room && (q.Dead > 0 || q.Ready > 0 || q.Paused) {
 				queues = append(queues, q)
 			}
 		}
@@ -156,8 +156,8 @@ func figures(sum *service.Summary, h *history, oldest float64) []figure {
 	return []figure{
 		{Label: "in", Value: float(h.inRate), Unit: "/s", Note: num(sum.Totals.Submitted) + " in all", Spark: h.sparkIn},
 		{Label: "done", Value: float(h.doneRate), Unit: "/s", Note: num(sum.Totals.Done) + " in all", Spark: h.sparkDone},
-		{Label: "failed", Value: float(h.failedRate), Unit: "/s", Note: failureRate(sum), Spark: h.sparkFailed},
-		{Label: "oldest waiting", Value: secondsOr(oldest), Note: "in any queue"},
+		{Label: "failed", Value: float(h.failedRate), Unit: "/s", Note: failureRate(sum), URL: "retrying", Spark: h.sparkFailed},
+		{Label: "oldest waiting", Value: secondsOr(oldest), Note: "in any queue", URL: "queues?sort=-latency"},
 		{Label: "wait p95", Value: secondsOr(h.waitP95), Note: "last minute", Spark: h.sparkWait},
 		{Label: "run p95", Value: secondsOr(h.runP95), Note: "last minute"},
 		state("ready", "ready", "jobs?state=ready", h.sparkReady), state("running", "leased", "running", h.sparkLeased),
@@ -178,7 +178,7 @@ func secondsOr(s float64) string {
 func failureRate(sum *service.Summary) string {
 	ends := sum.Totals.Done + sum.Totals.Failed
 	if ends == 0 {
-		return "of runs"
+		return "no run has ended"
 	}
 	return strconv.FormatFloat(100*float64(sum.Totals.Failed)/float64(ends), 'f', 1, 64) + " % of runs"
 }

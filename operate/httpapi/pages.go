@@ -13,6 +13,8 @@ import (
 type Pages struct {
 	Handler  http.Handler
 	Patterns []string // of http.ServeMux
+
+	Missing http.Handler // what browsers get for a path that nothing serves; nil: a problem, as other clients
 }
 
 // AddPages has HTTP serve pages; it is called before that.

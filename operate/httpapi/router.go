@@ -2,8 +2,22 @@ package httpapi
 
 import (
 	"net/http"
+	"strings"
 	"time"
 )
+
+// missingPage is the page for a path that nothing serves; nil: the client is not a browser, or asks for something of the API.
+func (s *Server) missingPage(r *http.Request) http.Handler {
+	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") || strings.HasPrefix(r.URL.Path, "/api/") {
+		return nil
+	}
+	for _, p := range s.pages {
+		if p.Missing != nil {
+			return p.Missing
+		}
+	}
+	return nil
+}
 
 // routed gives the refusals of the mux (404, 405) the form of all errors.
 func (s *Server) routed(mux *http.ServeMux) http.Handler {
@@ -21,6 +35,10 @@ func (s *Server) routed(mux *http.ServeMux) http.Handler {
 			w.Header().Set("Allow", refusal.header.Get("Allow"))
 			problem(refusal.status, codeMethodNotAllowed, r.Method+" is not allowed here; Allow says what is").write(w)
 		case http.StatusNotFound:
+			if page := s.missingPage(r); page != nil {
+				page.ServeHTTP(w, r)
+				return
+			}
 			problem(refusal.status, codeRouteNotFound, "there is nothing at this path").write(w)
 		default: // a redirect to the clean path
 			mux.ServeHTTP(w, r)

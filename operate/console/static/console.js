@@ -4,20 +4,35 @@
 
   // Live pages: one event stream a tab (the extension closes it while the tab is hidden). Each message tells of a change, and
   // the page fetches itself again. A change that cannot be shown at once, since the user selects or edits, a fetch is under
-  // way or has failed, is shown later. When the stream breaks, the page is polled until the stream is back.
+  // way or has failed, is shown later. Figures such as rates and ages change without an event: a visible page that is older than
+  // tickEvery fetches itself again, also while the stream is broken. A fetch that gets no answer for answerWithin means that the
+  // connection is lost.
   const retryEvery = 1000;
-  const pollEvery = 5000;
-  let polling = 0;
+  const tickEvery = 5000;
+  const answerWithin = 8000;
+  let fetched = Date.now(); // when the last fetch of the page began
+  let asking = 0; // when the fetch under way began; 0: none
   let selecting = false;
+  let lost = false; // the connection
+  let answered = Date.now(); // when the page was sent
   let told = 0; // changes
   let shown = 0; // of them the page has
 
   const live = () => sessionStorage.getItem('live') !== 'off';
   const showLive = () => document.querySelectorAll('[data-live]').forEach((b) => {
     b.setAttribute('aria-pressed', String(live()));
-    b.textContent = live() ? 'Live' : 'Still';
+    b.textContent = lost ? 'Offline' : live() ? 'Live' : 'Still';
+    b.classList.toggle('lost', lost);
   });
-  const offline = (shown) => document.getElementById('offline')?.classList.toggle('shown', shown);
+  const offline = (now) => {
+    lost = now;
+    document.body.classList.toggle('lost', now);
+    document.getElementById('offline')?.classList.toggle('shown', now);
+    document.querySelectorAll('[data-mark]').forEach((m) => {
+      m.textContent = now ? `${m.dataset.mark} as of ${new Date(answered).toISOString().slice(11, 19)} UTC` : m.dataset.mark;
+    });
+    showLive();
+  };
   // A form of the page that differs from what the server sent; boxes that select rows are another matter.
   const edited = () => [...document.querySelectorAll('main form[method="post"] :is(input, textarea, select)')].some((f) => {
     if (f.type === 'hidden' || f.name === 'id' || f.id.startsWith('select-')) return false;
@@ -38,28 +53,42 @@
   };
   const changed = () => { told++; refresh(); };
   const of = (id, e) => e.detail?.ctx?.sourceElement?.id === id;
-  document.addEventListener('htmx:before:request', (e) => { if (of('frame', e)) e.detail.ctx.told = told; });
+  document.addEventListener('htmx:before:request', (e) => {
+    if (!of('frame', e)) return;
+    e.detail.ctx.told = told;
+    fetched = asking = Date.now();
+  });
+  document.addEventListener('htmx:finally:request', (e) => { if (of('frame', e)) asking = 0; });
   // A refresh that was on its way when the user began to select or to edit is dropped: it could move rows under a selection.
   document.addEventListener('htmx:before:swap', (e) => {
     if (!of('frame', e)) return;
-    if (selecting || busy()) e.preventDefault();
-    else shown = e.detail.ctx.told;
+    if (selecting || busy() || e.detail.ctx.response?.status === 503) { e.preventDefault(); return; }
+    shown = e.detail.ctx.told;
+    focused = focusName(document.activeElement);
   });
-  setInterval(refresh, retryEvery);
-  const poll = (on) => {
-    if (on && !polling) polling = setInterval(changed, pollEvery);
-    if (!on && polling) { clearInterval(polling); polling = 0; }
-  };
+  // A refresh must not move the focus of the keyboard: the element with the same name gets it back.
+  let focused = '';
+  const focusName = (el) => (el && el !== document.body ? [el.tagName, el.id, el.getAttribute('href'), el.name, el.value, el.getAttribute('aria-label'), el.textContent.trim()].join('|') : '');
+  document.addEventListener('htmx:after:swap', () => {
+    if (!focused || (document.activeElement && document.activeElement !== document.body)) return;
+    [...document.querySelectorAll('a, button, summary, input, select, [tabindex]')].find((el) => focusName(el) === focused)?.focus({ preventScroll: true });
+  });
+  setInterval(() => {
+    if (asking && Date.now() - asking > answerWithin) offline(true);
+    if (!document.hidden && document.getElementById('stream') && Date.now() - fetched >= tickEvery) { fetched = Date.now(); told++; }
+    refresh();
+  }, retryEvery);
 
   document.addEventListener('changed', changed);
-  document.addEventListener('htmx:sse:after:connection', () => { poll(false); offline(false); });
-  document.addEventListener('htmx:sse:error', () => { poll(true); offline(true); });
-  document.addEventListener('htmx:error', (e) => { poll(polling || of('stream', e)); offline(true); });
+  document.addEventListener('htmx:sse:after:connection', () => offline(false));
+  document.addEventListener('htmx:sse:error', () => offline(true));
+  document.addEventListener('htmx:error', () => offline(true));
   document.addEventListener('htmx:after:request', (e) => {
     const status = e.detail?.ctx?.response?.status;
     if (status === 401) location.reload();
-    if (of('stream', e) && status >= 400) poll(true); // too many tabs have a stream
-    if (status) offline(false);
+    const serves = status && status !== 503; // else it starts or stops: what is shown stays, and is fetched again
+    if (serves && of('frame', e)) answered = Date.now();
+    if (status) offline(!serves && of('frame', e));
   });
   document.addEventListener('visibilitychange', () => { if (!document.hidden) changed(); });
 
