@@ -1,0 +1,89 @@
+package console
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// widths are those of a screen, a tablet and a phone.
+var widths = []int64{1440, 768, 390}
+
+// TestSheetsStayOnTheScreen opens every sheet of the lists at three widths. With SHOTS, a folder, it leaves pictures there.
+func TestSheetsStayOnTheScreen(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	shot := func(name string) {
+		dir := os.Getenv("SHOTS")
+		if dir == "" {
+			return
+		}
+		var picture []byte
+		b.run(chromedp.FullScreenshot(&picture, 100))
+		if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, width := range widths {
+		b.run(emulation.SetDeviceMetricsOverride(width, 960, 1, width < 500))
+		for _, page := range []string{"jobs", "dead", "queues", "retrying", "workers", "schedules", "queues/emails", "submit", "nosuch", ""} {
+			b.open("/" + page)
+			name := fmt.Sprintf("%s-%d", strings.ReplaceAll(page, "/", "-"), width)
+			shot(name)
+			var wide bool
+			b.eval(`document.documentElement.scrollWidth > innerWidth + 1`, &wide)
+			if wide {
+				t.Errorf("/%s is wider than %d", page, width)
+			}
+			var off []string
+			b.eval(`[...document.querySelectorAll('main details.drop')].flatMap((d) => {
+				d.open = true;
+				const s = d.querySelector('.sheet').getBoundingClientRect(), side = document.getElementById('nav').getBoundingClientRect();
+				d.open = false;
+				const within = s.width > 100 && s.left >= (side.height ? side.right : 0) && s.right <= innerWidth + 1;
+				return within ? [] : [d.textContent.trim().slice(0, 20) + ' from ' + s.left + ' to ' + s.right];
+			})`, &off)
+			if len(off) > 0 {
+				t.Errorf("/%s at %d: sheets leave the page: %v", page, width, off)
+			}
+			if page == "jobs" {
+				b.eval(`document.querySelector('details.more').open = true`, nil)
+				shot(name + "-filters")
+			}
+		}
+	}
+	b.run(emulation.SetDeviceMetricsOverride(1440, 500, 1, false))
+	b.open("/settings")
+	var top float64
+	b.eval(`(() => { scrollTo(0, 600); return document.getElementById('nav').getBoundingClientRect().top; })()`, &top)
+	if top != 0 {
+		t.Errorf("the side bar is at %v after the page was scrolled", top)
+	}
+	var unnamed []string
+	b.open("/dead")
+	b.eval(`(() => { const names = [...document.querySelectorAll('main td.acts :is(button, a)')].map((x) => x.getAttribute('aria-label') || x.textContent);
+		return names.filter((n, i) => names.indexOf(n) !== i); })()`, &unnamed)
+	if len(unnamed) > 0 {
+		t.Errorf("several buttons have the names %v", unnamed)
+	}
+}
+
+// TestAPathWithoutAPageIsAPage: browsers get a page that leads on, other clients a problem.
+func TestAPathWithoutAPageIsAPage(t *testing.T) {
+	t.Parallel()
+	broker := startBusy(t)
+	b := openBrowser(t, "http://"+broker.HTTP)
+	b.run(chromedp.Navigate(b.base + "/nosuch"))
+	b.refused("There is no such page")
+	b.run(chromedp.Click(`//main//a[text()="Queues"]`))
+	b.wants("emails")
+	if got := shell(t, broker, `curl -s "$BROKER_URL/nosuch"; curl -s -H 'Accept: text/html' "$BROKER_URL/api/v1/nosuch"`); strings.Count(got, "route_not_found") != 2 {
+		t.Errorf("other clients get %s", got)
+	}
+}
