@@ -161,11 +161,16 @@ type Job struct {
 	// all, from 2 to MaxTimeline.
 	Timeline uint16
 
-	Format      Format
-	Origin      Protocol
-	Backoff     Backoff   // between a failure and the next try
-	Exhausted   Exhausted // what happens at MaxFails
-	LeaseEnd    LeaseEnd  // what happens when a lease expires
+	Format    Format
+	Origin    Protocol
+	Backoff   Backoff   // between a failure and the next try
+	Exhausted Exhausted // what happens at MaxFails
+	LeaseEnd  LeaseEnd  // what happens when a lease expires
+
+	// Own says which of MaxAttempts, MaxFails, Backoff, Exhausted and LeaseFor the client has chosen. The others are defaults of its
+	// protocol, which a JobPolicy replaces.
+	Own PolicyFields
+
 	Unique      UniquePolicy
 	UniqueStart bool // the key is free once the job is leased
 	Ephemeral   bool // a client waits for it on a connection; never stored, removed with the last such client
@@ -220,6 +225,14 @@ func (j *Job) Identity() string {
 		return j.ID
 	}
 	return MintedID(j.Seq, j.CreatedAt)
+}
+
+// InQueue puts the job into a queue. If its type was the name of its queue, it follows.
+func (j *Job) InQueue(queue string) {
+	if j.Type == j.Queue {
+		j.Type = queue
+	}
+	j.Queue = queue
 }
 
 // Kept reports whether the outcome is kept after the end of the job.

@@ -77,6 +77,8 @@ type Answer struct {
 	Limits   []LimitInfo // ListLimits
 	Sharings []Sharing   // ListLimits
 
+	Policies []PolicyInfo // ListPolicies
+
 	NextCursor string // Find: start of the next page; empty on the last page
 	Stopped    bool   // Find: the page is short because the scan limit was reached
 	Count      int    // Find with WithCount

@@ -24,11 +24,12 @@ type readers struct {
 type lateJob struct {
 	client core.ClientID
 	reply  core.Reply
+	queue  string // of the job
 }
 
 // readLate queues the job of a Reading reply; false: the engine is being closed.
-func (e *Engine) readLate(id core.ClientID, r *core.Reply) bool {
-	l := lateJob{client: id, reply: *r}
+func (e *Engine) readLate(id core.ClientID, r *core.Reply, queue string) bool {
+	l := lateJob{client: id, reply: *r, queue: queue}
 	l.reply.Kind = core.Assigned
 	q := &e.readers
 	q.mu.Lock()
@@ -66,7 +67,7 @@ func (e *Engine) readLoop() {
 // deliver reads a job and passes it to its client, if that still waits for it.
 func (e *Engine) deliver(l *lateJob) {
 	r := &l.reply
-	if err := e.readLeased(r); err != nil {
+	if err := e.readLeased(r, l.queue); err != nil {
 		*r = e.lost(r, err)
 	}
 	var buf [16]func()

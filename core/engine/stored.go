@@ -31,9 +31,9 @@ func (e *Engine) complete(id core.ClientID, r *core.Reply, w *machine.Work) {
 func (e *Engine) completeStored(id core.ClientID, r *core.Reply, w *machine.Work) (err error) {
 	switch w.Needs {
 	case machine.LeasedJob:
-		err = e.readLeased(r)
+		err = e.readLeased(r, w.Queue)
 	case machine.LeasedJobLater:
-		if !e.readLate(id, r) {
+		if !e.readLate(id, r, w.Queue) {
 			*r = core.Reply{Kind: core.Failed, Tag: r.Tag, Seq: r.Seq, Err: core.ErrShutdown}
 		}
 	case machine.KeptOutcome:
@@ -80,6 +80,7 @@ func (e *Engine) readJob(i *core.JobInfo, want parts) (read int, err error) {
 		case err != nil:
 			return 0, err
 		}
+		i.Job.InQueue(i.Queue)
 		read = 256 + len(i.Job.Body) + len(i.Job.Attributes)
 	}
 	if e.store == nil {
@@ -127,11 +128,12 @@ func (e *Engine) readFailure(seq uint64, fails uint32) (*core.Failure, error) {
 }
 
 // readLeased adds the payload and the last failure to a lease.
-func (e *Engine) readLeased(r *core.Reply) (err error) {
+func (e *Engine) readLeased(r *core.Reply, queue string) (err error) {
 	if r.Job == nil {
 		if r.Job, err = e.readPayload(r.Seq, true); err != nil {
 			return err
 		}
+		r.Job.InQueue(queue)
 	}
 	if r.Lease.Fails > r.Job.PriorFails && r.Lease.Failure == nil {
 		r.Lease.Failure, err = e.readFailure(r.Seq, r.Lease.Fails)

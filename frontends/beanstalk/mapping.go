@@ -25,7 +25,7 @@ func priOf(priority int64) uint64 {
 // newJob makes the job of a put.
 func (s *Session) newJob(pri, delay, ttr uint64, body []byte) *core.Job {
 	job := &core.Job{
-		Origin: core.Beanstalk, Queue: s.usedQueue(), Body: bytes.Clone(body), Priority: priorityOf(pri), LeaseFor: leaseFor(ttr),
+		Origin: core.Beanstalk, Queue: s.usedQueue(), Body: bytes.Clone(body), Priority: priorityOf(pri), LeaseFor: leaseFor(ttr), Own: core.PolicyLeaseFor,
 		Exhausted: core.ExhaustedBury, SeqOrder: true, Tallies: core.TallyMoves,
 	}
 	if delay > 0 {

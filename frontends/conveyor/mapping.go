@@ -38,7 +38,7 @@ func (f *Frontend) jobOf(e *envelope, namespace, queue string) *core.Job {
 		MaxFails: maxFails, Exhausted: core.ExhaustedBury, LeaseEnd: core.LeaseEndAttempt,
 	}
 	if e.maxRetries > 0 {
-		j.MaxFails = uint32(e.maxRetries) //nolint:gosec // an int32
+		j.MaxFails, j.Own = uint32(e.maxRetries), core.PolicyMaxFails //nolint:gosec // an int32
 	}
 	if e.retry > 0 {
 		j.PriorFails = uint32(e.retry) //nolint:gosec // an int32

@@ -75,6 +75,7 @@ func (f *Frontend) newJob(u *workUnit, n *names, now core.Instant) (submission, 
 		Backoff: core.BackoffFaktory, LeaseEnd: core.LeaseEndFail, DeadFor: core.DeadFor,
 	}
 	job.MaxFails, job.Exhausted = u.failPolicy()
+	job.Own = u.own()
 	if u.failure != nil {
 		var f pushedFailure
 		f.read(u.failure) // checked when the line was parsed
@@ -155,6 +156,20 @@ func (u *workUnit) failPolicy() (uint32, core.Exhausted) {
 		return 1, core.ExhaustedBury
 	}
 	return uint32(min(u.retry, math.MaxUint32-1)) + 1, core.ExhaustedBury
+}
+
+// own is what the client says of the job's policy. Who says no retries, or no dead set, also says what happens then.
+func (u *workUnit) own() (own core.PolicyFields) {
+	if u.reserveFor != 0 {
+		own |= core.PolicyLeaseFor
+	}
+	if u.retrySet {
+		own |= core.PolicyMaxFails
+		if u.retry <= 0 {
+			own |= core.PolicyExhausted
+		}
+	}
+	return own
 }
 
 // checkQueue validates a queue's name. The error is for the client.

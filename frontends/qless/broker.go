@@ -188,6 +188,7 @@ func (t *tx) planSubmission(p *plan, j *job, want string, noDependencies bool) {
 	n := &core.Job{
 		ID: j.jid, Queue: j.queue, Type: j.klass, Body: []byte(j.data), Origin: core.Qless, Tags: coreTags(j.tags),
 		Priority: corePriority(j.priority), MaxFails: 1, Exhausted: core.ExhaustedBury,
+		Own: core.PolicyMaxAttempts | core.PolicyMaxFails | core.PolicyBackoff | core.PolicyExhausted, // the retries of a job are Qless's own
 	}
 	then := brokerJob{want: want}
 	for kind := range jobSets {

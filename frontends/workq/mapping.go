@@ -66,6 +66,7 @@ func (s *Session) newJob(r *request, what submission) (job *core.Job, until core
 	}
 	job.ID = id.String()
 	job.LeaseFor = time.Duration(ttr) * time.Millisecond //nolint:gosec // bounded by checkRanges
+	job.Own = core.PolicyLeaseFor
 	job.Body = bytes.Clone(r.body)
 	return job, until, ""
 }
@@ -94,14 +95,14 @@ func setLimits(job *core.Job, r *request) (wrong string) {
 		if !good {
 			return badMaxAttempts
 		}
-		job.MaxAttempts = uint32(n) //nolint:gosec // bounded above
+		job.MaxAttempts, job.Own = uint32(n), job.Own|core.PolicyMaxAttempts //nolint:gosec // bounded above
 	}
 	if value, given := r.flag("max-fails"); given {
 		n, good := parseUint(value, 255)
 		if !good {
 			return badMaxFails
 		}
-		job.MaxFails = uint32(n) //nolint:gosec // bounded above
+		job.MaxFails, job.Own = uint32(n), job.Own|core.PolicyMaxFails //nolint:gosec // bounded above
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ type Submission struct {
 	MaxFails    *uint32   `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further try; default 25, for an ephemeral job 1"`
 	MaxAttempts uint32    `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit"`
 	Backoff     string    `json:"backoff,omitempty" enum:"exponential,none" doc:"wait between a failure and the next try; default exponential"`
-	OnExhausted string    `json:"on_exhausted,omitempty" enum:"bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed"`
+	OnExhausted string    `json:"on_exhausted,omitempty" enum:"dead,drop,bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed; bury and finish are earlier words for these"`
 	DeadForS    float64   `json:"dead_for_s,omitempty" doc:"time in the dead set; default 180 days"`
 	RetainForS  float64   `json:"retain_for_s,omitempty" doc:"how long the outcome is kept after the end; default: not at all"`
 	UniqueKey   string    `json:"unique_key,omitempty" doc:"one live job per queue and key"`
@@ -250,6 +250,20 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 	if sub.MaxFails != nil {
 		job.MaxFails = *sub.MaxFails
 	}
+	for _, m := range []struct {
+		said bool
+		is   core.PolicyFields
+	}{
+		{sub.MaxAttempts != 0, core.PolicyMaxAttempts},
+		{sub.MaxFails != nil, core.PolicyMaxFails},
+		{sub.Backoff != "", core.PolicyBackoff},
+		{sub.OnExhausted != "", core.PolicyExhausted},
+		{sub.LeaseForS != 0, core.PolicyLeaseFor},
+	} {
+		if m.said {
+			job.Own |= m.is
+		}
+	}
 	if job.DeadFor == 0 {
 		job.DeadFor = core.DeadFor
 	}
@@ -262,12 +276,12 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 	}
 	switch sub.OnExhausted {
 	case "":
-	case "bury":
+	case "dead", "bury":
 		job.Exhausted = core.ExhaustedBury
-	case "finish":
+	case "drop", "finish":
 		job.Exhausted = core.ExhaustedFinish
 	default:
-		return invalid(at+"on_exhausted", "on_exhausted must be bury or finish")
+		return invalid(at+"on_exhausted", "on_exhausted must be dead or drop")
 	}
 	return nil
 }

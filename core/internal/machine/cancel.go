@@ -82,6 +82,9 @@ func (m *Machine) enqueue(c *client, op *core.Enqueue) {
 	m.detach(h, e)
 	m.unlink(h)
 	e.readyAt, e.lostLeases = m.now, 0
+	if m.spent(e) {
+		e.attempts = 0 // otherwise it would end again at once
+	}
 	e.clear(scheduledOrder | broken)
 	m.addOrder(c, h, e, core.EventReady)
 	m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Kicks++ })

@@ -269,15 +269,16 @@ func (m *Machine) sleep(c *client, op *core.Sleep) {
 // endWorkerLimit lets a lease last as long as the job itself allows.
 func (m *Machine) endWorkerLimit(h uint32) {
 	e := m.jobs.at(h)
-	if e.granted == 0 || e.leaseFor != 0 && e.granted >= e.leaseFor {
+	own := m.leaseFor(e)
+	if e.granted == 0 || own != 0 && e.granted >= own {
 		return
 	}
-	until := e.leasedAt.Add(time.Duration(e.leaseFor) * time.Millisecond)
-	if e.leaseFor != 0 && until <= m.timers.At(e.stateTimer) {
+	until := e.leasedAt.Add(time.Duration(own) * time.Millisecond)
+	if own != 0 && until <= m.timers.At(e.stateTimer) {
 		return // it was extended
 	}
 	m.timers.Remove(&e.stateTimer)
-	if e.granted = e.leaseFor; e.granted != 0 {
+	if e.granted = own; e.granted != 0 {
 		e.stateTimer = m.timers.Add(until, timer.Owner{Kind: timerState, Handle: h})
 	}
 }

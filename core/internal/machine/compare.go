@@ -74,6 +74,7 @@ type shownJob struct {
 	lane           laneName
 	laneSlots      [2]core.Instant
 	transient      transient
+	ends           string // its failure and its outcome
 	trace          string
 	firstFail      core.Instant
 	tally          core.Tally
@@ -95,11 +96,24 @@ func (m *Machine) showJob(h uint32) shownJob {
 	}
 	if t := m.transients[h]; t != nil {
 		s.transient = *t
+		end := deref(t.outcome)
+		s.ends = fmt.Sprintf("%+v %+v", deref(t.failure), deref(end.Failure))
+		end.Failure = nil
+		s.ends += fmt.Sprintf(" %+v", end)
+		s.transient.failure, s.transient.outcome = nil, nil
 	}
 	e.queue, e.kind, e.holder, e.heldAt, e.uniqueNext, e.stateTimer, e.expiryTimer = 0, 0, 0, 0, 0, 0, 0
 	e.clear(arrived | hasOptional)
 	s.entry = e
 	return s
+}
+
+// deref is what p points to, for texts that do not depend on where that is.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 func (m *Machine) showOptional(s *shownJob, x *optional) {

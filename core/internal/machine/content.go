@@ -17,6 +17,8 @@ func ContentOf(name string, value []byte) string {
 		return "settings of queues"
 	case IsPolicy(name):
 		return "limits of queues"
+	case strings.HasPrefix(name, jobPolicyPrefix):
+		return "policies of queues and types"
 	case strings.HasPrefix(name, schedulePrefix), strings.HasPrefix(name, positionPrefix):
 		return "schedules"
 	case strings.HasPrefix(name, batchMetaPrefix):

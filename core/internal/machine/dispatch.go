@@ -91,6 +91,10 @@ func (m *Machine) apply(c *client, op core.Op) {
 		m.shareQueue(c, op)
 	case *core.ListLimits:
 		m.listLimits(c, op)
+	case *core.PutPolicy:
+		m.putPolicy(c, op)
+	case *core.ListPolicies:
+		m.listPolicies(c, op)
 	case *core.Drain:
 		m.drain(c, op)
 	case *core.Purge:

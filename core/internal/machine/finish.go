@@ -238,10 +238,13 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	f.Count, f.FailedAt, f.NextAt = e.fails, m.firstFail(h, e), 0
 	e.set(changed)
 	m.executed(h)
-	final := then.final || e.fails >= max(e.maxFails, 1) || e.has(ephemeral) || e.maxAttempts > 0 && e.attempts >= e.maxAttempts
-	m.noteFailed(h, e, &f, final && (e.exhausted != core.ExhaustedBury || e.has(ephemeral)))
+	final := then.final || e.fails >= m.maxFails(e) || e.has(ephemeral) || m.usedUp(e)
+	end := m.atEnd(e)
+	m.noteFailed(h, e, &f, final && (end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.has(ephemeral)))
 	switch {
-	case final && (then.bury || e.exhausted == core.ExhaustedBury) && !e.has(ephemeral|rerun):
+	case final && end.moveTo != "" && !then.bury && !e.has(rerun):
+		m.moveAway(h, e, end.moveTo, f.Type+": "+f.Message)
+	case final && (then.bury || end.exhausted == core.ExhaustedBury) && !e.has(ephemeral|rerun):
 		m.noteFailure(h, e, &f)
 		m.buryJob(h, by, &core.Outcome{Failure: &f, Result: f.Data})
 	case final:
@@ -297,7 +300,16 @@ func (m *Machine) nextTry(e *entry, chosen core.Instant) core.Instant {
 		return 0
 	case chosen > m.now:
 		return chosen
-	case chosen != 0 || e.backoff == core.BackoffNone:
+	case chosen != 0:
+		return 0
+	}
+	if p := m.policyOn(e, core.PolicyBackoff); p != nil && !e.own(core.PolicyBackoff) {
+		if after := p.Backoff.After(e.fails, m.opts.Random.Float64()); after > 0 {
+			return m.now.Add(after)
+		}
+		return 0
+	}
+	if e.backoff == core.BackoffNone {
 		return 0
 	}
 	return m.now.Add(m.backoffAfter(e.fails - 1))

@@ -27,11 +27,11 @@ func (m *Machine) laneFront(q *jobQueue, c *client, op *core.Lease) uint32 {
 			continue
 		}
 		h := l.ready.Front()
-		if !m.stale(h) {
+		if !m.unfit(h) {
 			return h
 		}
 		stale++
-		m.expire(h) // changes the lanes
+		m.dropUnfit(h) // changes the lanes
 		i = 0
 	}
 	return 0

@@ -162,8 +162,8 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 // maxStale is how many expired jobs a search for work removes at most; see runnable.
 const maxStale = 16
 
-// runnable is the first job of a queue that may be handed out now. It removes jobs that are past their StartBefore; if there are
-// many, it leaves them to the timer and returns no job.
+// runnable is the first job of a queue that may be handed out now. It removes jobs that are unfit; if there are many, it leaves
+// them to the timer or the next call and returns no job.
 func (m *Machine) runnable(q *jobQueue) uint32 {
 	if m.draining || q.paused || q.sorting || q.limits.Leased > 0 && q.slots >= q.limits.Leased {
 		return 0
@@ -176,10 +176,10 @@ func (m *Machine) runnable(q *jobQueue) uint32 {
 		if h == 0 {
 			return 0
 		}
-		if !m.stale(h) {
+		if !m.unfit(h) {
 			return h
 		}
-		m.expire(h)
+		m.dropUnfit(h)
 	}
 	return 0
 }
@@ -392,7 +392,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	}
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Leased++ })
 	q.counts.Leased[c.protocol]++
-	if op.Holder != core.HeldByConn || e.maxAttempts > 0 || m.opts.AwaitLeases {
+	if op.Holder != core.HeldByConn || m.maxAttempts(e) > 0 || m.opts.AwaitLeases {
 		e.set(changed)
 		m.touch(h, e)
 	}
@@ -416,9 +416,9 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	case op.Late:
 		r.Kind = core.Reading
 		c.reads = append(c.reads, read{tag: op.Tag, seq: e.seq, epoch: e.epoch})
-		m.replyWith(c, r, Work{Needs: LeasedJobLater})
+		m.replyWith(c, r, Work{Needs: LeasedJobLater, Queue: q.name})
 	default:
-		m.replyWith(c, r, Work{Needs: LeasedJob})
+		m.replyWith(c, r, Work{Needs: LeasedJob, Queue: q.name})
 	}
 	if e.hasTimeline(core.EventLeased) {
 		m.follows(c, h, e, core.EventLeased, "")
@@ -430,7 +430,7 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 // grantFor is the duration of a lease in milliseconds: the one asked for or the job's own, limited by the worker's; always finite if no connection
 // holds the lease.
 func (m *Machine) grantFor(e *entry, op *core.Lease, limit time.Duration) uint32 {
-	granted := e.leaseFor
+	granted := m.leaseFor(e)
 	if op.LeaseFor != 0 {
 		granted = millis(op.LeaseFor)
 	}

@@ -45,7 +45,7 @@ func (m *Machine) grantJob(c *client, op *core.LeaseJob, h uint32, e *entry) {
 	}
 	m.worksNow(c)
 	lease := &core.Lease{Holder: core.HeldByConn}
-	span := e.leaseFor
+	span := m.leaseFor(e)
 	if op.LeaseFor != 0 {
 		span = millis(op.LeaseFor)
 	}

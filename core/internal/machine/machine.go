@@ -82,6 +82,7 @@ type Machine struct {
 	meta        map[string][]byte
 	schedules   schedules
 	windows     windows
+	policies    policies
 	sort        laneSort
 	buckets     []*bucket // of all queues, by number
 	freeBuckets []uint32
@@ -139,7 +140,7 @@ func New(o Options) *Machine {
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
-		schedules: schedules{byName: map[string]*schedule{}}, windows: newWindows(),
+		schedules: schedules{byName: map[string]*schedule{}}, windows: newWindows(), policies: policies{{}, {}},
 	}
 	if o.ShareHashSeedWith != nil {
 		m.hash = o.ShareHashSeedWith.hash

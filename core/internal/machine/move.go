@@ -120,10 +120,11 @@ func (m *Machine) enter(h uint32, e *entry, op *core.Move) {
 	m.leaveLane(h)
 	n, q := m.enterQueue(op.Queue, e.origin, e.has(ephemeral))
 	j := m.jobs.payload(h) // a copy made by setFields that no one has seen yet
-	if op.Set.Type == nil && j.Type == j.Queue {
-		j.Type = q.name
+	typ := j.Type
+	if j.InQueue(q.name); op.Set.Type != nil {
+		j.Type = typ
 	}
-	j.Queue, e.queue = q.name, n
+	e.queue = n
 	m.dropType(e)
 	m.setType(e, j.Type)
 	m.joinLaneOf(h, j)

@@ -201,6 +201,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = r.scheduleOp(verb, tag)
 	case "put-limit", "remove-limit", "share", "list-limits":
 		op = r.limitOp(verb, tag)
+	case "policy", "list-policies":
+		op = r.policyOp(verb, tag)
 	case "atomic": // act knows the operations
 	case "update", "move", "depend", "undepend", "transfer", "lease-job":
 		op = r.changeOp(verb, tag)
@@ -238,7 +240,7 @@ func (r *reader) job(queue string) *core.Job {
 		RetainUntil: r.instant("retain-until"), RetainFor: r.span("retain-for"), Ephemeral: r.flag("ephemeral"),
 		ScheduledOrder: r.flag("scheduled-order"), After: r.seqs("after"), PriorFails: r.count("prior-fails"),
 		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")), Tags: r.words("tags"), Timeline: uint16(r.count("timeline")),
-		Trace: r.Option("trace"), SeqOrder: r.flag("seq-order"), Tallies: core.Tallies(r.count("tallies")),
+		Trace: r.Option("trace"), SeqOrder: r.flag("seq-order"), Tallies: core.Tallies(r.count("tallies")), Own: core.PolicyFields(r.count("own")),
 	}
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory

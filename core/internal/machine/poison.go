@@ -12,7 +12,7 @@ import (
 
 // leaseLost counts a lease that ended without a reply, unless the broker itself closes the connections.
 func (m *Machine) leaseLost(h uint32, e *entry) {
-	if m.opts.PoisonAfter == 0 || e.maxAttempts > 0 || m.draining || int(e.lostLeases) >= m.opts.PoisonAfter {
+	if m.opts.PoisonAfter == 0 || m.maxAttempts(e) > 0 || m.draining || int(e.lostLeases) >= m.opts.PoisonAfter {
 		return
 	}
 	e.lostLeases++
@@ -22,7 +22,7 @@ func (m *Machine) leaseLost(h uint32, e *entry) {
 
 // poisonous reports whether a job has lost too many leases.
 func (m *Machine) poisonous(e *entry) bool {
-	return m.opts.PoisonAfter > 0 && e.maxAttempts == 0 && int(e.lostLeases) >= m.opts.PoisonAfter
+	return m.opts.PoisonAfter > 0 && m.maxAttempts(e) == 0 && int(e.lostLeases) >= m.opts.PoisonAfter
 }
 
 // buryPoison moves a job whose lease has just ended to the dead set.

@@ -45,6 +45,7 @@ type jobQueue struct {
 	keptDone     queue.List        // jobs that stay for the retention alone
 	trimTimer    timer.ID          // set while there are too many of them
 	policy       *queuePolicy      // its limits and sharing; nil if it has none
+	rules        *jobPolicy        // for its jobs; nil if there are none
 	lanes        *lanes            // nil unless these tell its jobs apart
 	slots        uint32            // leases that count against the throttle
 	perWorker    map[uint64]uint32 // the same by holder; see slotFor
@@ -146,6 +147,7 @@ func (m *Machine) queueWaitedOn(name string) (uint32, *jobQueue) {
 		m.queues = append(m.queues, q)
 	}
 	m.nameQueue(n, q)
+	q.rules = m.policies[core.PolicyOfQueue][name]
 	m.setRetention(n, q)
 	return n, q
 }

@@ -43,6 +43,7 @@ func (l *life) leanings() {
 		{9, l.atomic},
 		{3, func(core.Protocol) core.Op { return l.schedule() }},
 		{5, func(core.Protocol) core.Op { return l.batch() }},
+		{3, func(core.Protocol) core.Op { return l.policy() }},
 	}
 	for i := range l.kinds {
 		k := &l.kinds[i]
@@ -112,6 +113,7 @@ func (l *life) job(p core.Protocol) *core.Job {
 		PriorFails: uint32(l.rng.IntN(8) / 7),
 	}
 	j.SeqOrder = !j.ScheduledOrder && len(j.Body)%3 == 0
+	j.Own = core.PolicyFields(l.rng.IntN(4)) * core.PolicyFields(l.rng.IntN(11)) % (core.JobFields + 1)
 	j.Tallies = core.Tallies(len(j.Body) % (core.AllTallies + 1))
 	some := func(set func()) {
 		if l.maybe(3) {

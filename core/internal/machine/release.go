@@ -47,9 +47,8 @@ func (m *Machine) requeueLeased(h uint32, e *entry) {
 	switch {
 	case m.abandoned(e):
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
-	case e.maxAttempts > 0 && e.attempts >= e.maxAttempts:
-		m.recordRunEnd(h, e, core.EventFailed, "no attempts left")
-		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
+	case m.usedUp(e):
+		m.endUsedUp(h, e)
 	case m.poisonous(e):
 		m.buryPoison(h, e)
 	default:
@@ -68,7 +67,7 @@ func (m *Machine) leaseRanOut(h uint32) {
 	m.record(h, e, core.EventLeaseExpired, "")
 	m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Timeouts++ })
 	m.timeOutRuns(e)
-	if e.leaseEnd == core.LeaseEndFail && !e.has(ephemeral) {
+	if e.words&endFails != 0 && !e.has(ephemeral) {
 		m.failJob(h, from, &core.Failure{Type: core.ReservationExpired, Message: core.ReservationExpiredMessage}, afterFail{})
 		return
 	}

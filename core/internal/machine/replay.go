@@ -36,7 +36,7 @@ func (m *Machine) Begin(last core.Commit) {
 
 // restoring is what a machine knows only until Restored.
 type restoring struct {
-	usedUp    map[uint64]struct{} // jobs whose last attempt ended with the previous process
+	usedUp    map[uint64]struct{} // jobs whose last attempt may have ended with the previous process
 	scheduled map[uint64]string   // jobs of schedules, with their names
 	unstored  map[uint64][]uint64 // what a job waits for that the store does not have
 	places    places
@@ -67,6 +67,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.restoreQueue(name, value)
 	case strings.HasPrefix(name, PolicyPrefix):
 		err = m.restorePolicy(name, value)
+	case strings.HasPrefix(name, jobPolicyPrefix):
+		err = m.restoreJobPolicy(name, value)
 	case strings.HasPrefix(name, schedulePrefix):
 		err = m.restoreSchedule(name, value)
 	case strings.HasPrefix(name, positionPrefix):
@@ -88,6 +90,9 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	m.setNow(now)
 	j := r.Job
+	if r.Status != nil && r.Status.Queue != "" {
+		j.InQueue(r.Status.Queue)
+	}
 	n, q := m.queueNamed(j.Queue)
 	switch lifetimeOf(j.Origin) {
 	case whileWaitedOn, overRestarts, untilDropped:
@@ -131,6 +136,9 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 
 func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	e.set(changed)
+	if s.Queue != "" {
+		e.words |= rehomed
+	}
 	set := func(f flags, is bool) {
 		if is {
 			e.set(f)
@@ -158,8 +166,8 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	}
 	e.attempts, e.fails, e.readyAt = s.Attempts, s.Fails, s.ReadyAt
 	m.setFirstFail(h, e, s.FailedAt)
-	if s.Tally != (core.Tally{}) {
-		m.tallies[h] = s.Tally
+	if s.Tally != nil {
+		m.tallies[h] = *s.Tally
 	}
 	e.epoch, e.lostLeases, e.entries = s.Attempts+s.EpochAhead, s.LostLeases, s.Entries
 	if s.State == core.Dead && e.expiresAt != 0 {
@@ -215,9 +223,7 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 		e.set(requeued)
 		m.forgetProgress(h, e)
 		m.makeReady(h, e)
-		if e.maxAttempts > 0 && e.attempts >= e.maxAttempts {
-			m.restoring.usedUp[e.seq] = struct{}{}
-		}
+		m.restoring.usedUp[e.seq] = struct{}{} // if it has; its policies are not known yet
 		return
 	}
 	m.move(e, core.Leased)
@@ -258,9 +264,9 @@ func (m *Machine) Restored() {
 	m.reserved = 0
 	m.reserve()
 	for _, seq := range slices.Sorted(maps.Keys(m.restoring.usedUp)) {
-		if h := m.bySeq.get(seq); h != 0 {
+		if h := m.bySeq.get(seq); h != 0 && m.usedUp(m.jobs.at(h)) {
 			m.detach(h, m.jobs.at(h))
-			m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
+			m.endUsedUp(h, m.jobs.at(h))
 		}
 	}
 	m.restoredSchedules()

@@ -150,7 +150,12 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 		s.Closed = x.isClosed
 		s.ChildrenBroken = x.childrenBroken
 	}
-	s.Tally = m.tally(h, e)
+	if t := m.tally(h, e); t != (core.Tally{}) {
+		s.Tally = &t
+	}
+	if e.words&rehomed != 0 {
+		s.Queue = m.queues[e.queue].name
+	}
 	s.DoneFailed, s.KeptByQueue = e.has(doneFailed), e.has(keptByQueue)
 	s.Placed = !e.has(scheduledOrder)
 	if e.has(hasTransient) {

@@ -221,6 +221,9 @@ func (p *player) replyText(r *core.Reply) string {
 		if r.Limits != nil {
 			return p.limits(r.Answer)
 		}
+		if r.Policies != nil {
+			return policies(r.Policies)
+		}
 		if r.Schedules != nil {
 			return p.schedules(r.Schedules)
 		}

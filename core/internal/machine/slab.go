@@ -39,7 +39,7 @@ type entry struct {
 	origin       core.Protocol
 	backoff      core.Backoff
 	exhausted    core.Exhausted
-	leaseEnd     core.LeaseEnd
+	words        words
 	holderKind   core.Holder
 	holderFrom   core.Protocol // protocol of the client that holds or held it
 	stored       record.Parts
@@ -48,6 +48,17 @@ type entry struct {
 	deadHours    uint16
 	entries      uint32 // of its timeline
 }
+
+// words are Job.Own and, beyond its bits, Job.LeaseEnd and whether the status names the queue.
+type words uint8
+
+const (
+	endFails words = words(core.JobFields+1) << iota // LeaseEndFail
+	rehomed                                          // the job in the store may name another queue
+)
+
+// own reports whether the client has chosen one of these members itself.
+func (e *entry) own(f core.PolicyFields) bool { return e.words&words(f) != 0 }
 
 // flags are the booleans of an entry.
 type flags uint32

@@ -132,6 +132,7 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) ui
 	if j.CreatedAt == 0 || j.CreatedAt > m.now {
 		j.CreatedAt = m.now
 	}
+	m.applyToSubmission(j)
 	if j.SeqOrder { // the places of such jobs follow their numbers, whatever the clock says
 		j.CreatedAt = max(m.now, m.firstPlace)
 	}
@@ -207,7 +208,7 @@ func (m *Machine) valid(op *core.Submit) bool {
 	j := op.Job
 	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || len(j.Trace) > core.MaxTraceBytes ||
 		!validTags(j.Tags) || !validPriority(j.Priority) ||
-		j.SeqOrder && j.ScheduledOrder || j.Tallies > core.AllTallies {
+		j.SeqOrder && j.ScheduledOrder || j.Tallies > core.AllTallies || j.Own > core.JobFields {
 		return false
 	}
 	if op.Window != 0 && (j.Ephemeral || j.Unique == core.UniqueNone || j.UniqueKey == "") {
@@ -354,7 +355,10 @@ func (m *Machine) index(j *core.Job, n uint32) uint32 {
 	e.expiresAt = j.ExpiresAt
 	e.leaseFor = millis(j.LeaseFor)
 	e.maxAttempts, e.maxFails, e.fails = j.MaxAttempts, j.MaxFails, j.PriorFails
-	e.origin, e.backoff, e.exhausted, e.leaseEnd = j.Origin, j.Backoff, j.Exhausted, j.LeaseEnd
+	e.origin, e.backoff, e.exhausted, e.words = j.Origin, j.Backoff, j.Exhausted, words(j.Own)
+	if j.LeaseEnd == core.LeaseEndFail {
+		e.words |= endFails
+	}
 	e.deadHours = uint16(min((j.DeadFor+time.Hour-1)/time.Hour, 1<<16-1))
 	e.bodyBytes = uint32(len(j.Body))
 	m.setType(e, j.Type)

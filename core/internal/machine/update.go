@@ -136,18 +136,23 @@ func (m *Machine) setEntry(h uint32, e *entry, n *core.Job, set *core.JobChange)
 		m.reposition(h, e, n, set)
 	}
 	if set.LeaseFor != nil {
+		m.chosen(e, n, core.PolicyLeaseFor)
 		n.LeaseFor, e.leaseFor = *set.LeaseFor, millis(*set.LeaseFor)
 	}
 	if set.MaxAttempts != nil {
+		m.chosen(e, n, core.PolicyMaxAttempts)
 		n.MaxAttempts, e.maxAttempts = *set.MaxAttempts, *set.MaxAttempts
 	}
 	if set.MaxFails != nil {
+		m.chosen(e, n, core.PolicyMaxFails)
 		n.MaxFails, e.maxFails = *set.MaxFails, *set.MaxFails
 	}
 	if set.Backoff != nil {
+		m.chosen(e, n, core.PolicyBackoff)
 		n.Backoff, e.backoff = *set.Backoff, *set.Backoff
 	}
 	if set.Exhausted != nil {
+		m.chosen(e, n, core.PolicyExhausted)
 		n.Exhausted, e.exhausted = *set.Exhausted, *set.Exhausted
 	}
 	if set.Attempts != nil {
@@ -156,6 +161,12 @@ func (m *Machine) setEntry(h uint32, e *entry, n *core.Job, set *core.JobChange)
 	if set.Fails != nil {
 		m.setFails(h, e, n, *set.Fails)
 	}
+}
+
+// chosen records that a client has chosen a value, so that no policy replaces it.
+func (m *Machine) chosen(e *entry, n *core.Job, member core.PolicyFields) {
+	n.Own |= member
+	e.words |= words(member)
 }
 
 // setFails sets the number of failures and forgets the last one.

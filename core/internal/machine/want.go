@@ -89,6 +89,7 @@ func (m *Machine) wholeJob(c *client, h uint32, against error) (j *core.Job, wan
 	case s.damaged:
 		return nil, false, core.ErrDamaged
 	case s.job != nil && s.epoch == e.epoch:
+		s.job.InQueue(m.queues[e.queue].name)
 		return s.job, false, nil
 	}
 	c.fetching.supplied[e.seq] = supplied{epoch: e.epoch}

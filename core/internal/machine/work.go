@@ -6,6 +6,7 @@ import "broker/core"
 type Work struct {
 	Reply     int // index among the client's replies; see Machine.Work
 	Needs     Needs
+	Queue     string              // LeasedJob, LeasedJobLater: that of the job, which the store may not know
 	Fails     uint32              // FailureOfDead: how many failures the reply may show
 	Find      *core.Find          // FoundByRecords
 	Documents *core.ReadDocuments // Documents

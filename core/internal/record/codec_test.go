@@ -30,7 +30,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullJob()))
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullStatus()))
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullStatus().Progress))
-	mustHaveNoZero(t, reflect.ValueOf(recordtest.FullStatus().Tally))
+	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullStatus().Tally))
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullFailure()))
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullOutcome()))
 	mustHaveNoZero(t, reflect.ValueOf(*recordtest.FullTimelineEntry()))
@@ -126,7 +126,7 @@ func TestPlainJobCostsFewBytes(t *testing.T) {
 func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	t.Parallel()
 	job, first := new(core.Job), recordtest.FullJob()
-	first.Tags, first.Schedule, first.Timeline, first.Trace, first.SeqOrder, first.Tallies = nil, "", 0, "", false, 0
+	first.Tags, first.Schedule, first.Timeline, first.Trace, first.SeqOrder, first.Tallies, first.Own = nil, "", 0, "", false, 0, 0
 	wantHex(t, "job", record.AppendJob(nil, first, 0), jobV1)
 	if _, _, err := record.DecodeJob(mustHex(t, jobV1), 77, job, nil, nil); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	wantSame(t, job, first)
 	status := recordtest.FullStatus()
 	status.EpochAhead, status.LostLeases, status.Rerun, status.Entries, status.KeptByQueue, status.Group = 0, 0, false, 0, false, ""
-	status.Unstored, status.Tally = nil, core.Tally{}
+	status.Unstored, status.Tally, status.Queue = nil, nil, ""
 	wantHex(t, "status", record.AppendStatus(nil, 77, status), statusV1)
 	outcome := recordtest.FullOutcome()
 	outcome.Failure.Group = ""

@@ -41,7 +41,7 @@ type Position struct {
 //	1  the first
 //	2  as 1: a node can tell from its store which format is in force
 //	3  as 2: a node that wins an election waits until the lease of the leader before is over
-//	4  priorities of 33 bits, Job.SeqOrder, Job.Tallies and Status.Tally
+//	4  priorities of 33 bits, Job.SeqOrder, Job.Tallies, Job.Own, Status.Tally and Status.Queue
 const NewestFormat = 4
 
 // Follows reports whether e may be applied to a store whose last entry is at p: nothing is missing between them, and no
@@ -194,21 +194,21 @@ func appendChange(dst []byte, format int, ch *Change, buf []byte) (_, _ []byte) 
 
 // jobFor is a job as readers of a format know it.
 func jobFor(format int, j *core.Job) *core.Job {
-	if format >= 4 || !j.SeqOrder && j.Tallies == 0 && j.Priority == int64(int32(j.Priority)) { //nolint:gosec // compared
+	if format >= 4 || !j.SeqOrder && j.Tallies == 0 && j.Own == 0 && j.Priority == int64(int32(j.Priority)) { //nolint:gosec // compared
 		return j
 	}
 	older := *j
-	older.SeqOrder, older.Tallies, older.Priority = false, 0, min(max(j.Priority, math.MinInt32), math.MaxInt32)
+	older.SeqOrder, older.Tallies, older.Own, older.Priority = false, 0, 0, min(max(j.Priority, math.MinInt32), math.MaxInt32)
 	return &older
 }
 
 // statusFor is like jobFor.
 func statusFor(format int, s *Status) *Status {
-	if format >= 4 || s.Tally == (core.Tally{}) {
+	if format >= 4 || s.Tally == nil && s.Queue == "" {
 		return s
 	}
 	older := *s
-	older.Tally = core.Tally{}
+	older.Tally, older.Queue = nil, ""
 	return &older
 }
 

@@ -71,15 +71,15 @@ func TestEntriesOfOlderFormatsLeaveNewFieldsOut(t *testing.T) {
 	} {
 		e := &record.Entry{
 			Position: record.Position{Format: format, Number: 1},
-			Batch:    &record.CommitBatch{Changes: []record.Change{{Seq: 5, Job: wide, Status: &record.Status{Tally: core.Tally{Kicks: 1}}}}},
+			Batch:    &record.CommitBatch{Changes: []record.Change{{Seq: 5, Job: wide, Status: &record.Status{Tally: &core.Tally{Kicks: 1}}}}},
 		}
 		got, err := record.DecodeEntry(record.AppendEntry(nil, e))
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantSame(t, got.Batch.Changes[0].Job, &want)
-		if kicks := got.Batch.Changes[0].Status.Tally.Kicks; (kicks == 1) != (format >= 4) {
-			t.Errorf("format %d has a tally of %d kicks", format, kicks)
+		if tally := got.Batch.Changes[0].Status.Tally; (tally != nil && tally.Kicks == 1) != (format >= 4) {
+			t.Errorf("format %d has the tally %v", format, tally)
 		}
 	}
 }

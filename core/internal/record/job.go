@@ -25,7 +25,7 @@ const (
 	jobLeaseFor
 	jobMaxFails
 	jobBackoff
-	jobExhausted
+	jobExhausted // and Own, from the second bit on
 	jobLeaseEnd
 	jobDeadFor
 	jobAttributes
@@ -106,7 +106,7 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(j.Type != j.Queue && j.Type != "", jobType)
 	f |= flag(j.Format != 0, jobFormat) | flag(j.LeaseFor != 0, jobLeaseFor) |
 		flag(j.MaxFails != 0, jobMaxFails) | flag(j.Backoff != 0, jobBackoff) |
-		flag(j.Exhausted != 0, jobExhausted) | flag(j.LeaseEnd != 0, jobLeaseEnd) |
+		flag(j.Exhausted != 0 || j.Own != 0, jobExhausted) | flag(j.LeaseEnd != 0, jobLeaseEnd) |
 		flag(j.DeadFor != 0, jobDeadFor) | flag(len(j.Attributes) > 0, jobAttributes) |
 		flag(j.Priority != 0, jobPriority)
 	f |= flag(j.ReadyAt != 0, jobReadyAt) | flag(j.ExpiresAt != 0, jobExpiresAt) |
@@ -137,7 +137,7 @@ func appendPolicy(dst []byte, j *core.Job, f uint64) []byte {
 		dst = binary.AppendUvarint(dst, uint64(j.Backoff))
 	}
 	if f&jobExhausted != 0 {
-		dst = binary.AppendUvarint(dst, uint64(j.Exhausted))
+		dst = binary.AppendUvarint(dst, uint64(j.Exhausted)|uint64(j.Own)<<1)
 	}
 	if f&jobLeaseEnd != 0 {
 		dst = binary.AppendUvarint(dst, uint64(j.LeaseEnd))
@@ -293,7 +293,11 @@ func (d *decoder) policy(j *core.Job, f uint64) {
 		j.Backoff = core.Backoff(d.byte())
 	}
 	if f&jobExhausted != 0 {
-		j.Exhausted = core.Exhausted(d.byte())
+		v := d.byte()
+		j.Exhausted, j.Own = core.Exhausted(v&1), core.PolicyFields(v>>1)
+		if j.Own > core.JobFields {
+			d.fail(ErrRange)
+		}
 	}
 	if f&jobLeaseEnd != 0 {
 		j.LeaseEnd = core.LeaseEnd(d.byte())

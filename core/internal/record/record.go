@@ -102,7 +102,8 @@ type Status struct {
 	Waiting   []uint64       // Blocked: its dependencies and its parent; those that are closed by now are done
 	Unstored  []uint64       // those of Waiting that are not in the store: if one is missing, it was lost and not done
 	Progress  *core.Progress // nil: none was reported
-	Tally     core.Tally
+	Tally     *core.Tally    // nil: nothing was counted
+	Queue     string         // in place of Job.Queue, which may be another one; empty: it is that
 }
 
 // Record is what a scan of the store returns for one job.

@@ -28,7 +28,7 @@ func JobSize(j *core.Job) int {
 
 // Size is an upper bound of what s takes in a commit batch, in bytes.
 func (s *Status) Size() int {
-	n := statusBytes + len(s.Worker) + len(s.Group) + numberBytes*(len(s.Waiting)+len(s.Unstored))
+	n := statusBytes + len(s.Worker) + len(s.Group) + len(s.Queue) + numberBytes*(len(s.Waiting)+len(s.Unstored))
 	if s.Progress != nil {
 		n += len(s.Progress.Text) + len(s.Progress.Verbatim)
 	}

@@ -46,9 +46,11 @@ const (
 	statusBurials
 	statusKicks
 	statusFirstLeasedAt
+	statusQueue
 
 	statusKnown = 1<<iota - 1
 
+	statusTally    = statusReleases | statusTimeouts | statusBurials | statusKicks | statusFirstLeasedAt
 	statusProgress = statusNum | statusDen | statusVerbatim | statusText | statusUpdatedAt
 )
 
@@ -92,7 +94,13 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusUnstored != 0 {
 		dst = appendSeqs(dst, seq, s.Unstored)
 	}
-	return appendTally(dst, &s.Tally, f)
+	if f&statusTally != 0 {
+		dst = appendTally(dst, s.Tally, f)
+	}
+	if f&statusQueue != 0 {
+		dst = appendText(dst, s.Queue)
+	}
+	return dst
 }
 
 func statusFields(s *Status) uint64 {
@@ -108,7 +116,7 @@ func statusFields(s *Status) uint64 {
 		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
 		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue) |
 		flag(s.Group != "", statusGroup) | flag(len(s.Unstored) > 0, statusUnstored) |
-		tallyFields(&s.Tally)
+		tallyFields(s.Tally) | flag(s.Queue != "", statusQueue)
 }
 
 func progressFields(p *core.Progress) uint64 {
@@ -165,10 +173,10 @@ func appendProgress(dst []byte, p *core.Progress, f uint64) []byte {
 	return dst
 }
 
-// DecodeStatus fills s from a record, with views of b. It reuses the arrays of s.Waiting and s.Unstored.
+// DecodeStatus fills s from a record, with views of b. It reuses what s refers to.
 func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	d := decoder{b: b}
-	waiting, unstored, progress := s.Waiting[:0], s.Unstored[:0], s.Progress
+	waiting, unstored, progress, tally := s.Waiting[:0], s.Unstored[:0], s.Progress, s.Tally
 	*s = Status{}
 	f := d.open(statusKnown)
 	s.State = core.State(d.byte())
@@ -221,7 +229,17 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	if f&statusUnstored != 0 {
 		s.Unstored = d.seqs(seq, unstored)
 	}
-	d.tally(&s.Tally, f)
+	if f&statusTally != 0 {
+		if tally == nil {
+			tally = new(core.Tally)
+		}
+		*tally = core.Tally{}
+		d.tally(tally, f)
+		s.Tally = tally
+	}
+	if f&statusQueue != 0 {
+		s.Queue = d.text()
+	}
 	return d.close()
 }
 

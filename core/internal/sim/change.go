@@ -192,6 +192,9 @@ func (w *world) changed(p *promise, set core.JobChange, r core.Reply) error {
 	case set.Body != nil && string(i.Job.Body) != string(set.Body.Bytes):
 		return fmt.Errorf("job %d has body %q after a change to %q", p.seq, i.Job.Body, set.Body.Bytes)
 	}
+	if set.MaxFails != nil {
+		p.own, p.maxFails, p.retries = p.own|core.PolicyMaxFails, *set.MaxFails, w.commitOf(r, !p.ephemeral)
+	}
 	if set.Body != nil {
 		write(&p.bodies, string(set.Body.Bytes), w.commitOf(r, !p.ephemeral))
 	}
@@ -304,7 +307,7 @@ func (w *world) transfer(p *promise) error {
 		if i == nil || i.State != core.Leased || i.Worker != op.Worker || i.Epoch != r.Lease.Epoch {
 			return fmt.Errorf("job %d was handed to %q as epoch %d and is %+v", p.seq, op.Worker, r.Lease.Epoch, i)
 		}
-		return w.granted(p, i, r.Lease, p.leaseSpan(core.HeldByWorker), w.clk.monotonic.Now())
+		return w.granted(p, i, r.Lease, w.leaseLength(p, i.Queue, core.HeldByWorker), w.clk.monotonic.Now())
 	})
 }
 
@@ -328,6 +331,7 @@ func (w *world) leaseJob(p *promise) error {
 			return fmt.Errorf("job %d was dead and is leased", p.seq)
 		}
 		p.again, p.leased = p.again || before.State == core.Dead, false
+		p.forced = p.forced || before.State == core.Dead // it may have been blocked before
 		err := w.granted(p, i, r.Lease, op.LeaseFor, w.clk.monotonic.Now())
 		if op.ByConn {
 			p.holder = c.id

@@ -50,7 +50,7 @@ func (w *world) documentsAfterCrash(committed core.Commit) error {
 	for _, name := range slices.Sorted(maps.Keys(w.model.documents)) {
 		d := w.model.documents[name]
 		p, job := w.model.jobs[d.seq], w.look(d.seq)
-		ended := p == nil || p.mayEnd || p.limited || p.ended != 0 || p.expiresAt != 0
+		ended := p == nil || p.mayEnd || w.model.endsAlone(p) || p.ended != 0 || p.expiresAt != 0
 		switch {
 		case onDisk[name] && d.gone != 0 && d.gone <= committed:
 			return fmt.Errorf("document %q came back though its removal was acknowledged", name)

@@ -23,6 +23,8 @@ type snapshot struct {
 	queues  map[string]core.QueueInfo
 	meta    []byte
 	limits  string
+
+	policies [2]string // by scope
 }
 
 // snapshot reads everything, without checks.
@@ -51,6 +53,9 @@ func (w *world) snapshot() *snapshot {
 	}
 	limits := one(&core.ListLimits{})
 	s.limits = fmt.Sprint(limits.Limits, limits.Sharings)
+	for scope := range s.policies {
+		s.policies[scope] = fmt.Sprint(one(&core.ListPolicies{Scope: core.PolicyScope(scope)}).Policies) //nolint:gosec // two scopes
+	}
 	s.meta = one(&core.ReadMeta{Name: metaName}).Data
 	return s
 }
@@ -135,6 +140,9 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 	case core.Answered:
 		if op, all := op.(*core.ListLimits); all && op.Queue == "" && fmt.Sprint(r.Limits, r.Sharings) != s.limits {
 			return fmt.Errorf("limits %v %v are %s", r.Limits, r.Sharings, s.limits)
+		}
+		if op, is := op.(*core.ListPolicies); is && op.Name == "" && fmt.Sprint(r.Policies) != s.policies[op.Scope] {
+			return fmt.Errorf("policies %v are %s", r.Policies, s.policies[op.Scope])
 		}
 	case core.Queues:
 		for i := range r.Queues {
@@ -305,6 +313,9 @@ func (w *world) compare(before, after *snapshot) error {
 		if !there {
 			return fmt.Errorf("job %d was %v and is gone", seq, was.State)
 		}
+		if w.spentByCrash(&was, &is) {
+			continue
+		}
 		if state := w.lasting(&was); state != w.lasting(&is) && state != core.Blocked || is.Fails != was.Fails || is.Tally != was.Tally {
 			return fmt.Errorf("job %d was %v with %d failures and %+v, and is %v with %d and %+v", seq, was.State, was.Fails, was.Tally, is.State, is.Fails, is.Tally)
 		}
@@ -337,6 +348,9 @@ func (w *world) compare(before, after *snapshot) error {
 	}
 	if before.limits != after.limits {
 		return fmt.Errorf("limits were %s and are %s", before.limits, after.limits)
+	}
+	if before.policies != after.policies {
+		return fmt.Errorf("policies were %v and are %v", before.policies, after.policies)
 	}
 	if !bytes.Equal(before.meta, after.meta) {
 		return fmt.Errorf("entry was %q and is %q", before.meta, after.meta)
@@ -378,5 +392,5 @@ func sameDependencies(was, is *core.JobInfo, before, after *snapshot) error {
 // mayEnd reports whether a job may be gone after a restart: by its time to live, its limits, or with its batch.
 func (w *world) mayEnd(i *core.JobInfo) bool {
 	p := w.model.jobs[i.Seq]
-	return i.ExpiresAt != 0 && w.clk.most >= i.ExpiresAt || p == nil || p.limited || i.State == core.Blocked && i.Job != nil && i.Job.CallbackFor != 0
+	return i.ExpiresAt != 0 && w.clk.most >= i.ExpiresAt || p == nil || w.model.endsAlone(p) || i.State == core.Blocked && i.Job != nil && i.Job.CallbackFor != 0
 }

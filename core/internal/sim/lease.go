@@ -97,6 +97,11 @@ func (w *world) leaseAfterCrash(p *promise, i *core.JobInfo) error {
 	}
 	now, until := w.clk.monotonic.Now(), w.clk.toMonotonic(i.LeaseUntil)
 	span, known := until.Sub(now), append(p.spans, p.leaseSpan(core.HeldByWorker))
+	for _, past := range w.model.policies {
+		for _, o := range past {
+			known = append(known, o.policy.LeaseFor)
+		}
+	}
 	for _, r := range w.model.requests { // the client may not have learned of its lease
 		known = append(known, r.span)
 	}

@@ -81,5 +81,5 @@ func (w *world) mayRunAgain(seq uint64) bool {
 // mayHaveEnded reports whether a job may be gone without an event: one that expired, or ran out of attempts, at the start.
 func (w *world) mayHaveEnded(seq uint64) bool {
 	p := w.model.jobs[seq]
-	return p == nil || p.mayEnd || p.limited || p.expiresAt != 0
+	return p == nil || p.mayEnd || w.model.endsAlone(p) || p.expiresAt != 0
 }

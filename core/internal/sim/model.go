@@ -35,8 +35,14 @@ type promise struct {
 	epoch      uint32
 	leaseUntil core.Instant // at least; zero: until the connection closes
 	holder     core.ClientID
-	leaseFor   time.Duration   // that the job asks for
-	spans      []time.Duration // of leases and extensions since the last start
+	leaseFor   time.Duration // that the job asks for
+	own        core.PolicyFields
+	retries    core.Commit // of the last change of maxFails
+	unknown    bool        // its limits are not known: the broker has made it, or a crash may have lost a change of them
+	finishes   bool        // ExhaustedFinish
+	// Its own limits.
+	maxAttempts, maxFails uint32
+	spans                 []time.Duration // of leases and extensions since the last start
 }
 
 // written is a value of a job that is promised once a commit is on disk.
@@ -107,10 +113,11 @@ type model struct {
 	rows      map[string]core.Commit // of queues that stay known once this is on disk
 	pauses    map[string]pause
 	windows   map[string]window // by queue and key
+	policies  map[policyKey][]ordered
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, windows: map[string]window{}, documents: map[string]*document{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, policies: map[policyKey][]ordered{}, windows: map[string]window{}, documents: map[string]*document{}}
 }
 
 func (m *model) add(p *promise) {
@@ -129,6 +136,7 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 		seq: seq, id: j.ID, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
 		ephemeral: j.Ephemeral, inSeq: j.SeqOrder, tallied: j.Tallies != 0, expiresAt: j.ExpiresAt, made: made,
 		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), parent: j.Parent, leaseFor: j.LeaseFor,
+		own: j.Own, maxAttempts: j.MaxAttempts, maxFails: j.MaxFails, finishes: j.Exhausted == core.ExhaustedFinish,
 	})
 	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known {
 		m.rows[j.Queue] = made
@@ -159,6 +167,7 @@ func (m *model) flushed(committed core.Commit) {
 	for _, p := range m.jobs {
 		settle(&p.made)
 		settle(&p.ended)
+		settle(&p.retries)
 		for i := range p.bodies {
 			settle(&p.bodies[i].made)
 		}
@@ -170,6 +179,11 @@ func (m *model) flushed(committed core.Commit) {
 		}
 		for i := range p.after {
 			settle(&p.after[i].made)
+		}
+	}
+	for _, past := range m.policies {
+		for k := range past {
+			settle(&past[k].made)
 		}
 	}
 	for q, c := range m.rows {
@@ -223,7 +237,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 		expired := p.expiresAt != 0 && w.clk.most >= p.expiresAt
 		promised := !p.ephemeral && p.made != 0 && p.made <= committed
 		switch {
-		case i == nil && promised && !p.mayEnd && !p.limited && !expired:
+		case i == nil && promised && !p.mayEnd && !m.endsAlone(p) && !expired:
 			return fmt.Errorf("job %d (%q) was acknowledged by commit %d of %d and is lost", seq, p.id, p.made, committed)
 		case i != nil && p.ended != 0 && p.ended <= committed && i.State.Unfinished():
 			return fmt.Errorf("job %d came back as %v though its end was acknowledged", seq, i.State)
@@ -236,7 +250,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 			return fmt.Errorf("job %d came back changed: %+v, was %+v, commit %d", seq, i.Job, p.bodies, committed)
 		case i != nil && len(i.Job.Tags) > 0 && i.Job.Tags[0] != string(i.Job.Body):
 			return fmt.Errorf("job %d came back half changed: %+v", seq, i.Job)
-		case i != nil && (!may(p.queues, i.Queue, committed) || i.Job.Queue != i.Queue):
+		case i != nil && (!may(p.queues, i.Queue, committed) && !m.movedBy(p, i.Queue) || i.Job.Queue != i.Queue):
 			return fmt.Errorf("job %d came back in queue %s and %s, was %+v, commit %d", seq, i.Queue, i.Job.Queue, p.queues, committed)
 		}
 		if i == nil {
@@ -250,6 +264,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 			return err
 		}
 		p.overBy = i.State == core.Done
+		p.unknown, p.retries = p.unknown || p.retries > committed, 0
 		p.bodies, p.queues = []written{{string(i.Job.Body), 1}}, []written{{i.Queue, 1}}
 		p.after = slices.DeleteFunc(p.after, func(l link) bool { return l.made > committed })
 		p.made, p.ended, p.mayEnd, p.epoch = 1, 0, p.mayEnd && p.overBy, 0
@@ -274,6 +289,9 @@ func (w *world) afterCrash(committed core.Commit) error {
 	m.numbers = sortedKeys(m.batches)
 	w.pausesAfterCrash()
 	w.windowsAfterCrash(committed)
+	if err := w.policiesAfterCrash(committed); err != nil {
+		return err
+	}
 	return w.rowsAfterCrash(committed)
 }
 

@@ -13,7 +13,7 @@ const metaName = "sim/entry"
 func (w *world) read() error {
 	c, tag := w.anyClient(), w.newTag()
 	var op core.Op
-	switch w.rng.IntN(9) {
+	switch w.rng.IntN(10) {
 	case 0:
 		op = &core.ListJobs{Tag: tag, State: core.States[w.rng.IntN(len(core.States))], Limit: 1 + w.rng.IntN(20)}
 	case 1:
@@ -32,6 +32,8 @@ func (w *world) read() error {
 		op = &core.WriteMeta{Tag: tag, Entries: []core.MetaEntry{{Name: metaName, Value: fmt.Append(nil, w.number)}}}
 	case 7:
 		op = &core.ListLimits{Tag: tag}
+	case 8:
+		op = &core.ListPolicies{Tag: tag, Scope: core.PolicyScope(w.rng.IntN(2))} //nolint:gosec // two scopes
 	}
 	if p := w.anyJob(); op == nil && p != nil {
 		op = &core.Inspect{Tag: tag, Ref: core.Ref{Seq: p.seq}}

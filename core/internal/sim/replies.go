@@ -44,7 +44,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	m := w.model
 	p := m.jobs[r.Seq]
 	if p == nil && r.Job != nil && r.Job.CallbackFor != 0 { // it was submitted by its batch
-		p = &promise{seq: r.Seq, id: r.Job.ID, leaseFor: r.Job.LeaseFor, limited: true} // it may end with the batch
+		p = &promise{seq: r.Seq, id: r.Job.ID, leaseFor: r.Job.LeaseFor, limited: true, unknown: true} // it may end with the batch
 		write(&p.bodies, string(r.Job.Body), 1)
 		write(&p.queues, r.Job.Queue, 1)
 		m.add(p)
@@ -68,7 +68,12 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		return fmt.Errorf("job %d was handed out with another body", r.Seq)
 	}
 	w.note("job %d goes to %v, epoch %d", r.Seq, c.kind, r.Lease.Epoch)
-	if err := w.granted(p, i, r.Lease, cmp.Or(m.requests[r.Tag].span, p.leaseSpan(c.holds)), min(now, c.deafFrom)); err != nil {
+	since := min(now, c.deafFrom)
+	span := cmp.Or(m.requests[r.Tag].span, w.leaseLength(p, i.Queue, c.holds))
+	if m.changedSince(i.Queue, since) {
+		span = r.Lease.LeaseFor // that of a policy which is not in force any more
+	}
+	if err := errorOr(w.leasedRightly(p, i, since), w.granted(p, i, r.Lease, span, since)); err != nil {
 		return err
 	}
 	if c.holds == core.HeldByConn {

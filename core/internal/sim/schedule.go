@@ -84,10 +84,11 @@ func (w *world) planned(seq uint64) {
 		return
 	}
 	made := w.commitOf(core.Reply{Commit: w.openCommit()}, true)
-	p := &promise{seq: seq, made: made, leaseFor: 5 * time.Second}
+	p := &promise{seq: seq, made: made, leaseFor: 5 * time.Second, unknown: true, finishes: true}
 	write(&p.bodies, "planned", made)
 	if i := w.look(seq); i != nil {
 		write(&p.queues, i.Queue, made)
+		p.limited = w.model.inForce(i.Queue, core.PolicyExpiresIn) != nil // from its run on, which may be a while ago
 	}
 	w.model.add(p)
 }

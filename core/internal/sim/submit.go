@@ -30,18 +30,28 @@ func (w *world) submitTo(queue string) error {
 	case core.Faktory, core.Internal, core.HTTP, core.Qless, core.Conveyor, core.Beanstalk, core.SQS:
 		w.faktoryJob(j)
 	}
+	if w.rng.IntN(4) == 0 {
+		j.Own = core.PolicyFields(w.rng.IntN(int(core.JobFields) + 1)) //nolint:gosec // small
+	}
 	w.link(j)
 	if j.Unique != core.UniqueNone && !j.Ephemeral && w.rng.IntN(3) == 0 {
 		op.Window = w.clk.Now().Add(time.Duration(1+w.rng.IntN(20_000)) * time.Millisecond)
 		j.UniqueUntil = op.Window
 	}
+	asked, expiry := *j, w.expiryOf(j)
 	if op.Watch != core.WatchNone {
 		w.model.waits[op.Tag] = &wait{client: c.id} // it may have ended before the reply is examined
 	}
 	var wrong error
 	err := w.do(c, op, op.Tag, func(r core.Reply) {
 		wrong = errorOr(w.refusedRightly(&r), w.windowHolds(op, &r))
-		w.submitted(c, op, r)
+		if i := w.look(r.Seq); r.Kind == core.Submitted && !r.Existing && i != nil && i.State.Unfinished() && i.ExpiresAt != expiry {
+			wrong = errorOr(wrong, fmt.Errorf("job %d expires at %d and not at %d", r.Seq, i.ExpiresAt, expiry))
+		}
+		asked.ExpiresAt = expiry
+		known := *op
+		known.Job = &asked
+		w.submitted(c, &known, r)
 	})
 	return errorOr(err, wrong)
 }

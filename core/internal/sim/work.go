@@ -81,16 +81,21 @@ func (w *world) finish() error {
 	c := w.workerOf(p)
 	tag, failed := w.newTag(), w.rng.IntN(3) == 0
 	again := false
-	if i := w.look(p.seq); i != nil {
-		again = i.Rerun
+	before := w.look(p.seq)
+	if before != nil {
+		again = before.Rerun
 	}
 	var op core.Op = &core.Complete{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: claims[c.kind], Result: []byte("done")}
 	if failed {
 		op = &core.Fail{Tag: tag, Ref: core.Ref{Seq: p.seq}, Authority: claims[c.kind], Failure: &core.Failure{Type: "Oops", Message: "no"}}
 	}
+	var wrong error
 	err := w.do(c, op, tag, func(r core.Reply) {
 		if r.Kind != core.Accepted {
 			return
+		}
+		if failed {
+			wrong = w.failedRightly(p, before)
 		}
 		w.note("finish %d by %v, failed %v, commit %d", p.seq, c.kind, failed, r.Commit)
 		p.leased, p.mayEnd = false, p.mayEnd || !again
@@ -98,7 +103,7 @@ func (w *world) finish() error {
 			p.over(w.commitOf(r, !p.ephemeral))
 		}
 	})
-	if err != nil {
+	if err = errorOr(err, wrong); err != nil {
 		return err
 	}
 	return w.checkNotified(p.seq)

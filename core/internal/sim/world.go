@@ -150,6 +150,7 @@ func (w *world) acts() []act {
 		{1, w.purge},
 		{1, w.flushAll},
 		{2, w.settings},
+		{2, w.policy},
 		{1, w.refuse},
 		{1, w.hold},
 		{9, w.pass},

@@ -158,7 +158,7 @@ func (sc *scanner) take(seq uint64, part byte, value []byte) error {
 
 // detach copies the strings of st that callers may keep; few jobs have any.
 func detach(st *record.Status) {
-	st.Worker = strings.Clone(st.Worker)
+	st.Worker, st.Queue = strings.Clone(st.Worker), strings.Clone(st.Queue)
 	if p := st.Progress; p != nil {
 		p.Text, p.Verbatim = strings.Clone(p.Text), bytes.Clone(p.Verbatim)
 	}

@@ -19,7 +19,7 @@ func FullJob() *core.Job {
 		UniqueKey: "u", Unique: core.UniqueRefuse, UniqueUntil: 5, UniqueStart: true, RetainUntil: 6, RetainFor: 7,
 		Ephemeral: true, ScheduledOrder: true, Parent: 70, After: []uint64{71, 5, math.MaxUint64}, Batch: 8,
 		CallbackFor: 9, PriorFails: 10, Tags: []string{"a", "b"}, Schedule: "s", Timeline: 11, Trace: "trace", SeqOrder: true,
-		Tallies: core.AllTallies,
+		Tallies: core.AllTallies, Own: core.JobFields,
 	}
 }
 
@@ -32,7 +32,7 @@ func FullStatus() *record.Status {
 		Children: 12, FailedAt: 13, ChildrenBroken: true, Closed: true, Tried: true, DoneFailed: true, Placed: true,
 		Progress:   &core.Progress{Num: 1, Den: 2, Verbatim: []byte{}, Text: "half", UpdatedAt: 8},
 		EpochAhead: 5, LostLeases: 6, Entries: 14, KeptByQueue: true, Group: "group", Unstored: []uint64{1},
-		Tally: core.Tally{Releases: 15, Timeouts: 16, Burials: 17, Kicks: 18, FirstLeasedAt: 19},
+		Tally: &core.Tally{Releases: 15, Timeouts: 16, Burials: 17, Kicks: 18, FirstLeasedAt: 19}, Queue: "moved",
 	}
 }
 

@@ -1,0 +1,327 @@
+package machine
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"broker/core"
+)
+
+// Policies of queues and types stand in for what jobs do not say themselves. They are looked up when they are needed, so that a job
+// takes no memory for them; jobQueue.policy is that of its queue.
+
+// jobPolicy is a policy, and where it comes from.
+type jobPolicy struct {
+	core.JobPolicy
+	fromConfig bool
+	stored     bool // it has a meta entry
+}
+
+// policies are all policies of both scopes, by name.
+type policies [core.PolicyOfType + 1]map[string]*jobPolicy
+
+// policyNames begin the names of the meta entries. They are on disk and never change.
+var policyNames = [...]string{core.PolicyOfQueue: jobPolicyPrefix + "queue/", core.PolicyOfType: jobPolicyPrefix + "type/"}
+
+const jobPolicyPrefix = "core/policy/"
+
+// policyOn is the policy that says a member for a job; nil: none does.
+func (m *Machine) policyOn(e *entry, member core.PolicyFields) *core.JobPolicy {
+	q, types := m.queues[e.queue].rules, m.policies[core.PolicyOfType]
+	if q == nil && len(types) == 0 || e.has(ephemeral) {
+		return nil
+	}
+	return firstWith(types, m.typeOf(e), q, member)
+}
+
+// firstWith is the policy of a type, or else of a queue, that has a member.
+func firstWith(types map[string]*jobPolicy, typ string, queue *jobPolicy, member core.PolicyFields) *core.JobPolicy {
+	for _, p := range [...]*jobPolicy{types[typ], queue} {
+		if p != nil && p.Has&member != 0 {
+			return &p.JobPolicy
+		}
+	}
+	return nil
+}
+
+// ownLimits are those of which one says that the job itself has a limit, so that no policy has one for it.
+const ownLimits = core.PolicyMaxAttempts | core.PolicyMaxFails
+
+// maxAttempts is how many leases a job has; zero: no limit.
+func (m *Machine) maxAttempts(e *entry) uint32 {
+	if m.limitedByPolicy(e) {
+		return m.policyOn(e, core.PolicyMaxAttempts).MaxAttempts
+	}
+	return e.maxAttempts
+}
+
+// maxFails is how many failures a job may have, at least one.
+func (m *Machine) maxFails(e *entry) uint32 {
+	if p := m.policyOn(e, core.PolicyMaxFails); p != nil && !e.own(ownLimits) {
+		return max(p.MaxFails, 1)
+	}
+	return max(e.maxFails, 1)
+}
+
+// leaseFor is the length of a job's leases in milliseconds; zero: nothing says it.
+func (m *Machine) leaseFor(e *entry) uint32 {
+	if p := m.policyOn(e, core.PolicyLeaseFor); p != nil && !e.own(core.PolicyLeaseFor) {
+		return millis(p.LeaseFor)
+	}
+	return e.leaseFor
+}
+
+// atEnd is what happens to a job that has used up its leases or failures.
+type atEnd struct {
+	exhausted core.Exhausted
+	moveTo    string // not empty: it moves there
+	byPolicy  bool
+}
+
+func (m *Machine) atEnd(e *entry) atEnd {
+	p := m.policyOn(e, core.PolicyExhausted)
+	if p == nil || e.own(core.PolicyExhausted) {
+		return atEnd{exhausted: e.exhausted}
+	}
+	if p.MoveTo == m.queues[e.queue].name { // of a type: the job has been there
+		return atEnd{exhausted: core.ExhaustedBury, byPolicy: true}
+	}
+	return atEnd{exhausted: p.Exhausted, moveTo: p.MoveTo, byPolicy: true}
+}
+
+// usedUp reports whether a job has had all its leases.
+func (m *Machine) usedUp(e *entry) bool {
+	if e.attempts == 0 {
+		return false
+	}
+	most := m.maxAttempts(e)
+	return most > 0 && e.attempts >= most
+}
+
+// endUsedUp ends a detached job that has had all its leases.
+func (m *Machine) endUsedUp(h uint32, e *entry) {
+	end := m.atEnd(e)
+	why := fmt.Sprintf(core.AttemptsUsedUpMessage, e.attempts)
+	switch {
+	case e.has(rerun) || !end.byPolicy && !m.limitedByPolicy(e) || end.exhausted == core.ExhaustedFinish && end.moveTo == "":
+		m.recordRunEnd(h, e, core.EventFailed, "no attempts left")
+		m.finishFailed(h, &core.Outcome{Cause: core.LeaseRanOut})
+	case end.moveTo != "":
+		m.moveAway(h, e, end.moveTo, why)
+	default:
+		m.failJob(h, e.holderFrom, &core.Failure{Type: core.AttemptsUsedUp, Message: why}, afterFail{final: true, bury: true})
+	}
+}
+
+// spent reports whether a policy that was set meanwhile gives a ready job no further lease.
+func (m *Machine) spent(e *entry) bool {
+	return e.attempts > 0 && m.limitedByPolicy(e) && m.usedUp(e)
+}
+
+// limitedByPolicy reports whether a policy says how many leases a job has.
+func (m *Machine) limitedByPolicy(e *entry) bool {
+	return !e.own(ownLimits) && m.policyOn(e, core.PolicyMaxAttempts) != nil
+}
+
+// unfit reports whether a ready job must not be handed out.
+func (m *Machine) unfit(h uint32) bool { return m.stale(h) || m.spent(m.jobs.at(h)) }
+
+// dropUnfit removes a job that is unfit from its queue.
+func (m *Machine) dropUnfit(h uint32) {
+	if m.stale(h) {
+		m.expire(h)
+		return
+	}
+	e := m.jobs.at(h)
+	m.detach(h, e)
+	m.endUsedUp(h, e)
+}
+
+// moveAway moves a detached job to the queue for those that have used up their leases or failures. It starts there as new. Its
+// payload may be on disk only: the status names the queue.
+func (m *Machine) moveAway(h uint32, e *entry, to, why string) {
+	from, typ := e.queue, m.typeOf(e)
+	if typ == m.queues[from].name {
+		typ = to
+	}
+	m.unlink(h)
+	m.forgetProgress(h, e)
+	m.leaveLane(h)
+	m.move(e, core.Gone) // it leaves the counters of one queue and enters those of another
+	if n := m.names[to]; n != 0 && e.unique != (digest{}) && m.holderOf(n, e.unique) != 0 {
+		m.freeUnique(h) // another job has the key there
+		e.set(unlocked)
+	}
+	n, q := m.enterQueue(to, e.origin, false)
+	e.queue = n
+	m.dropType(e)
+	m.setType(e, typ)
+	if j := m.jobs.payload(h); j != nil { // others may be reading it
+		moved := *j
+		moved.InQueue(q.name)
+		m.setPayload(h, &moved)
+	}
+	if q.lanes != nil {
+		m.joinLane(h, q.lanes, m.laneNameOf(h, e, q.lanes))
+	}
+	e.words |= rehomed
+	m.setFirstFail(h, e, 0)
+	e.attempts, e.fails, e.lostLeases = 0, 0, 0
+	if e.has(hasTransient) {
+		m.transients[h].failure = nil
+		m.dropCollected(m.transients[h])
+	}
+	e.epoch++
+	e.readyAt, e.leasedAt = m.now, 0
+	e.clear(scheduledOrder | requeued | failureStored)
+	e.set(changed)
+	m.addEntry(m.actor, h, e, core.TimelineEntry{
+		Kind: core.EventMoved, Detail: m.queues[from].name, Queue: q.name, Text: core.CutText(why, core.MaxTimelineText),
+	})
+	m.emit(h, e, core.EventMoved, m.queues[from].name)
+	m.touch(h, e)
+	m.schedule(h, e)
+	m.dropIdle(from)
+}
+
+// applyToSubmission adds to a new job what policies say about its end.
+func (m *Machine) applyToSubmission(j *core.Job) {
+	types, queue := m.policies[core.PolicyOfType], m.policies[core.PolicyOfQueue][j.Queue]
+	if queue == nil && len(types) == 0 || j.Ephemeral {
+		return
+	}
+	typ := cmp.Or(j.Type, j.Queue)
+	if p := firstWith(types, typ, queue, core.PolicyExpiresIn); p != nil && j.ExpiresAt == 0 {
+		j.ExpiresAt = max(m.now, j.ReadyAt).Add(p.ExpiresIn)
+	}
+	if p := firstWith(types, typ, queue, core.PolicyRetainFor); p != nil && !j.Kept() {
+		j.RetainFor = p.RetainFor
+	}
+}
+
+// putPolicy is PutPolicy.
+func (m *Machine) putPolicy(c *client, op *core.PutPolicy) {
+	if op.Scope > core.PolicyOfType {
+		m.failed(c, op.Tag, fmt.Errorf("%w: unknown scope", core.ErrInvalid))
+		return
+	}
+	all := m.policies[op.Scope]
+	before := all[op.Name]
+	if err := m.policyRefusal(op, before); err != nil {
+		m.refusedAt(c, op.Tag, err, m.metaCommit())
+		return
+	}
+	p := &jobPolicy{fromConfig: op.FromConfig}
+	if before != nil {
+		p.JobPolicy, p.stored = before.JobPolicy, before.stored
+	}
+	set := op.Set
+	set.Backoff.Spans = slices.Clone(set.Backoff.Spans)
+	set.MoveTo = strings.Clone(set.MoveTo)
+	p.JobPolicy = p.With(&set, op.Remove)
+	name := strings.Clone(op.Name)
+	commit := core.Commit(0)
+	if !p.fromConfig || p.stored {
+		m.storeJobPolicy(op.Scope, name, p)
+		commit = m.promise()
+	}
+	m.applyJobPolicy(op.Scope, name, p)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
+}
+
+// policyRefusal is why a policy is refused.
+func (m *Machine) policyRefusal(op *core.PutPolicy, before *jobPolicy) error {
+	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
+	p := &op.Set
+	switch {
+	case op.Name == "" || len(op.Name) > core.MaxQueueName || len(p.MoveTo) > core.MaxQueueName:
+		return wrong("a policy needs the name of a queue or type; names are bounded")
+	case p.Has > core.AllPolicyFields || op.Remove > core.AllPolicyFields:
+		return wrong("unknown member of a policy")
+	case !p.Backoff.Valid():
+		return wrong("a backoff has a known kind, spans of at most ten years, and jitter between 0 and 1")
+	case p.Exhausted > core.ExhaustedBury:
+		return wrong("unknown end of a job")
+	case op.Scope == core.PolicyOfQueue && p.MoveTo == op.Name:
+		return wrong("a job cannot move to the queue that it is in")
+	case p.LeaseFor < 0, p.ExpiresIn < 0, p.RetainFor < 0:
+		return wrong("a time is not negative")
+	case before != nil && before.fromConfig && !op.FromConfig:
+		return core.ErrConfigured
+	case before == nil && len(m.policies[op.Scope]) >= core.MaxPolicies:
+		return core.ErrFull
+	}
+	return nil
+}
+
+// applyJobPolicy puts a policy in force; one without members is forgotten.
+func (m *Machine) applyJobPolicy(scope core.PolicyScope, name string, p *jobPolicy) {
+	if p.Has == 0 {
+		p = nil
+		delete(m.policies[scope], name)
+	} else {
+		m.policies[scope][name] = p
+	}
+	if n := m.names[name]; n != 0 && scope == core.PolicyOfQueue {
+		m.queues[n].rules = p
+	}
+}
+
+// storeJobPolicy stores a policy with the open batch, or removes it from the store.
+func (m *Machine) storeJobPolicy(scope core.PolicyScope, name string, p *jobPolicy) {
+	entry := core.MetaEntry{Name: policyNames[scope] + name}
+	if p.stored = !p.fromConfig && p.Has != 0; p.stored {
+		entry.Value = mustEncode(p.JobPolicy)
+	}
+	m.logMeta(entry)
+}
+
+// restoreJobPolicy restores a policy.
+func (m *Machine) restoreJobPolicy(name string, value []byte) error {
+	for scope, prefix := range policyNames {
+		of, is := strings.CutPrefix(name, prefix)
+		if !is || of == "" {
+			continue
+		}
+		p := &jobPolicy{stored: true}
+		if err := json.Unmarshal(value, &p.JobPolicy); err != nil {
+			return err
+		}
+		if !p.Backoff.Valid() {
+			return errors.New("a policy with an unknown backoff")
+		}
+		m.applyJobPolicy(core.PolicyScope(scope), of, p) //nolint:gosec // two scopes
+		return nil
+	}
+	return errors.New("a policy of nothing")
+}
+
+// listPolicies is ListPolicies.
+func (m *Machine) listPolicies(c *client, op *core.ListPolicies) {
+	answer := &core.Answer{Policies: []core.PolicyInfo{}}
+	if op.Scope <= core.PolicyOfType {
+		all := m.policies[op.Scope]
+		names := []string{op.Name}
+		if op.Name == "" {
+			names = slices.Sorted(maps.Keys(all))
+		}
+		for _, name := range names {
+			p := all[name]
+			if p == nil || name <= op.After {
+				continue
+			}
+			if op.Limit > 0 && len(answer.Policies) == op.Limit {
+				break
+			}
+			row := core.PolicyInfo{Scope: op.Scope, Name: name, JobPolicy: p.JobPolicy, FromConfig: p.fromConfig}
+			row.Backoff.Spans = slices.Clone(row.Backoff.Spans)
+			answer.Policies = append(answer.Policies, row)
+		}
+	}
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: answer})
+}

@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"broker/core"
+)
+
+// Policies: what the jobs of a queue or type do not say. The model holds what was ordered, and computes from it what a lease lasts,
+// what follows a failure, and when a job ends. No policy here drops jobs that have used up their leases, so that few jobs end without a
+// client.
+
+// ordered is a policy as clients have ordered it.
+type ordered struct {
+	policy core.JobPolicy
+	made   core.Commit
+	until  core.Instant // of the monotonic clock: when another one replaced it; zero: it is in force
+}
+
+// policyKey is whose policy it is.
+type policyKey struct {
+	scope core.PolicyScope
+	name  string
+}
+
+var policyQueues = []string{queueName(0), queueName(1), "dlq"}
+
+// policy changes a policy.
+func (w *world) policy() error {
+	c, tag := w.anyClient(), w.newTag()
+	op := &core.PutPolicy{Tag: tag, Scope: core.PolicyScope(w.rng.IntN(2)), Name: policyQueues[w.rng.IntN(2)], Remove: core.PolicyFields(w.rng.IntN(core.AllPolicyFields + 1))} //nolint:gosec // small
+	p := &op.Set
+	p.Has = core.PolicyFields(w.rng.IntN(core.AllPolicyFields + 1))                                                                             //nolint:gosec // small
+	p.MaxAttempts, p.MaxFails = uint32(1+w.rng.IntN(3)), uint32(1+w.rng.IntN(3))                                                                //nolint:gosec // small
+	p.Backoff = core.BackoffRule{Kind: core.BackoffKind(w.rng.IntN(3)), Base: time.Duration(w.rng.IntN(5)) * time.Second, Max: 8 * time.Second} //nolint:gosec // small
+	p.LeaseFor, p.ExpiresIn, p.RetainFor = time.Duration(1+w.rng.IntN(9))*time.Second, time.Minute, 20*time.Second
+	if p.Exhausted = core.ExhaustedBury; w.rng.IntN(2) == 0 {
+		p.MoveTo = policyQueues[w.rng.IntN(3)]
+	}
+	w.note("%+v", op)
+	return w.do(c, op, tag, func(r core.Reply) {
+		if r.Kind != core.Accepted {
+			return
+		}
+		key := policyKey{op.Scope, op.Name}
+		now, past := w.clk.monotonic.Now(), w.model.policies[key]
+		next := ordered{made: w.commitOf(r, true)}
+		if n := len(past); n > 0 {
+			past[n-1].until, next.policy = now, past[n-1].policy
+		}
+		for member := core.PolicyFields(1); member <= core.AllPolicyFields && member != 0; member <<= 1 {
+			switch {
+			case p.Has&member != 0:
+				next.policy = set(next.policy, p, member)
+				next.policy.Has |= member
+			case op.Remove&member != 0:
+				next.policy = set(next.policy, &core.JobPolicy{}, member)
+				next.policy.Has &^= member
+			}
+		}
+		w.model.policies[key] = append(past, next)
+	})
+}
+
+// set is a policy with one member of another.
+func set(p core.JobPolicy, from *core.JobPolicy, member core.PolicyFields) core.JobPolicy {
+	switch member {
+	case core.PolicyMaxAttempts:
+		p.MaxAttempts = from.MaxAttempts
+	case core.PolicyMaxFails:
+		p.MaxFails = from.MaxFails
+	case core.PolicyBackoff:
+		p.Backoff = from.Backoff
+	case core.PolicyExhausted:
+		p.Exhausted, p.MoveTo = from.Exhausted, from.MoveTo
+	case core.PolicyLeaseFor:
+		p.LeaseFor = from.LeaseFor
+	case core.PolicyExpiresIn:
+		p.ExpiresIn = from.ExpiresIn
+	case core.PolicyRetainFor:
+		p.RetainFor = from.RetainFor
+	}
+	return p
+}
+
+// inForce is the policy that says a member for jobs of a queue, whose types have the names of their queues here; nil: none.
+func (m *model) inForce(queue string, member core.PolicyFields) *core.JobPolicy {
+	for _, scope := range []core.PolicyScope{core.PolicyOfType, core.PolicyOfQueue} {
+		if past := m.policies[policyKey{scope, queue}]; len(past) > 0 && past[len(past)-1].policy.Has&member != 0 {
+			return &past[len(past)-1].policy
+		}
+	}
+	return nil
+}
+
+// changedSince reports whether a policy for a queue has changed since an instant of the monotonic clock.
+func (m *model) changedSince(queue string, since core.Instant) bool {
+	for _, scope := range []core.PolicyScope{core.PolicyOfType, core.PolicyOfQueue} {
+		for _, o := range m.policies[policyKey{scope, queue}] {
+			if o.until >= since && o.until != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const limits = core.PolicyMaxAttempts | core.PolicyMaxFails
+
+// mostLeases is how many leases a job has; zero: no limit.
+func (m *model) mostLeases(p *promise, queue string) uint32 {
+	if o := m.inForce(queue, core.PolicyMaxAttempts); o != nil && p.own&limits == 0 && !p.ephemeral {
+		return o.MaxAttempts
+	}
+	return p.maxAttempts
+}
+
+// leaseLength is how long a lease of a job lasts that a policy may set; zero: as long as the connection that holds it.
+func (w *world) leaseLength(p *promise, queue string, holds core.Holder) time.Duration {
+	if o := w.model.inForce(queue, core.PolicyLeaseFor); o != nil && p.own&core.PolicyLeaseFor == 0 && !p.ephemeral {
+		return o.LeaseFor
+	}
+	return p.leaseSpan(holds)
+}
+
+// leasedRightly checks that a lease of a job that policies are for is not one too many.
+func (w *world) leasedRightly(p *promise, i *core.JobInfo, since core.Instant) error {
+	most := w.model.mostLeases(p, i.Queue)
+	byPolicy := w.model.inForce(i.Queue, core.PolicyMaxAttempts) != nil && !p.ephemeral && !p.unknown
+	if byPolicy && i.Attempts > most && p.own&limits == 0 && !w.model.changedSince(i.Queue, min(since, w.clk.monotonic.Now())) {
+		return fmt.Errorf("job %d of queue %s has lease %d of %d", p.seq, i.Queue, i.Attempts, most)
+	}
+	return nil
+}
+
+// failedRightly checks what has followed a failure that a worker has reported.
+func (w *world) failedRightly(p *promise, was *core.JobInfo) error {
+	m, is := w.model, w.look(p.seq)
+	if was == nil || was.Rerun || p.ephemeral || p.seq == 0 || p.unknown {
+		return nil
+	}
+	most := max(p.maxFails, 1)
+	if o := m.inForce(was.Queue, core.PolicyMaxFails); o != nil && p.own&limits == 0 {
+		most = o.MaxFails
+	}
+	leases := m.mostLeases(p, was.Queue)
+	if was.Fails+1 < most && (leases == 0 || was.Attempts < leases) {
+		if is == nil || !is.State.Unfinished() || is.Queue != was.Queue || is.Fails != was.Fails+1 {
+			return fmt.Errorf("job %d has failed %d times of %d and is %+v", p.seq, was.Fails+1, most, is)
+		}
+		return nil
+	}
+	end := m.inForce(was.Queue, core.PolicyExhausted)
+	if end == nil || p.own&core.PolicyExhausted != 0 {
+		return nil // as without policies
+	}
+	switch {
+	case end.MoveTo != "" && end.MoveTo != was.Queue:
+		if is == nil || is.Queue != end.MoveTo || is.Fails != 0 || is.State != core.Ready && is.State != core.Leased {
+			return fmt.Errorf("job %d has failed %d times of %d and did not move to %s: %+v", p.seq, was.Fails+1, most, end.MoveTo, is)
+		}
+	case is == nil || is.State != core.Dead:
+		return fmt.Errorf("job %d has failed %d times of %d and is not dead: %+v", p.seq, was.Fails+1, most, is)
+	}
+	return nil
+}
+
+// endsAlone reports whether a job may end without a client: it has a limit of its own, or one of a policy and no dead set.
+func (m *model) endsAlone(p *promise) bool {
+	if p.limited || !p.finishes || p.own&limits != 0 && p.retries == 0 && !p.unknown {
+		return p.limited
+	}
+	for _, past := range m.policies {
+		if slices.ContainsFunc(past, func(o ordered) bool { return o.policy.Has&core.PolicyMaxAttempts != 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// expiryOf is when a new job expires; see core.JobPolicy.
+func (w *world) expiryOf(j *core.Job) core.Instant {
+	if o := w.model.inForce(j.Queue, core.PolicyExpiresIn); o != nil && j.ExpiresAt == 0 && !j.Ephemeral {
+		return max(w.clk.Now(), j.ReadyAt).Add(o.ExpiresIn)
+	}
+	return j.ExpiresAt
+}
+
+// movedBy reports whether a policy may have moved a job to a queue.
+func (m *model) movedBy(p *promise, queue string) bool {
+	if p.own&core.PolicyExhausted != 0 {
+		return false
+	}
+	for _, past := range m.policies {
+		if slices.ContainsFunc(past, func(o ordered) bool { return o.policy.MoveTo == queue }) {
+			return true
+		}
+	}
+	return false
+}
+
+// spentByCrash reports whether a crash has ended the last lease of a job: that of a connection.
+func (w *world) spentByCrash(was, is *core.JobInfo) bool {
+	p := w.model.jobs[was.Seq]
+	if p == nil || was.State != core.Leased || was.Worker != "" {
+		return false
+	}
+	most := w.model.mostLeases(p, was.Queue)
+	return most > 0 && was.Attempts >= most && (is.State == core.Dead || is.State == core.Done || w.model.movedBy(p, is.Queue))
+}
+
+// policiesAfterCrash checks that each policy is one that may be in force after a crash, and goes on from it.
+func (w *world) policiesAfterCrash(committed core.Commit) error {
+	have := map[policyKey]core.JobPolicy{}
+	for _, scope := range []core.PolicyScope{core.PolicyOfQueue, core.PolicyOfType} {
+		for _, row := range w.ask(&core.ListPolicies{Scope: scope}).Policies {
+			have[policyKey{scope, row.Name}] = row.JobPolicy
+		}
+	}
+	for key, past := range w.model.policies {
+		found := -1
+		for k := len(past) - 1; k >= 0; k-- {
+			if fmt.Sprint(past[k].policy) == fmt.Sprint(have[key]) {
+				found = k
+				break
+			}
+			if past[k].made <= committed {
+				break
+			}
+		}
+		if found < 0 && (len(have[key].Backoff.Spans) > 0 || have[key].Has != 0 || past[0].made <= committed) {
+			return fmt.Errorf("the policy of %v was %+v, commit %d, and is %+v", key, past, committed, have[key])
+		}
+		w.model.policies[key] = []ordered{{policy: have[key], made: 1}}
+	}
+	return nil
+}
