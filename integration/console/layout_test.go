@@ -45,8 +45,10 @@ func TestSheetsStayOnTheScreen(t *testing.T) {
 			b.eval(`[...document.querySelectorAll('main details.drop')].flatMap((d) => {
 				d.open = true;
 				const s = d.querySelector('.sheet').getBoundingClientRect(), side = document.getElementById('nav').getBoundingClientRect();
+				const fields = [...d.querySelectorAll('.fields :is(input, select, textarea)')].map((f) => f.getBoundingClientRect());
+				const apart = fields.every((f, i) => f.right <= s.right && fields.every((g, k) => k <= i || f.right <= g.left || g.right <= f.left || f.bottom <= g.top || g.bottom <= f.top));
 				d.open = false;
-				const within = s.width > 100 && s.left >= (side.height ? side.right : 0) && s.right <= innerWidth + 1;
+				const within = apart && s.width > 100 && s.left >= (side.height ? side.right : 0) && s.right <= innerWidth + 1;
 				return within ? [] : [d.textContent.trim().slice(0, 20) + ' from ' + s.left + ' to ' + s.right];
 			})`, &off)
 			if len(off) > 0 {
