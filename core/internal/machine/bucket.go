@@ -101,6 +101,16 @@ func (m *Machine) roomIn(b *bucket) int {
 	return room
 }
 
+// nextRoomAt is when the rate of a bucket lets more leases go than now; false: it lets as many go as there are jobs, or as it ever will.
+func (m *Machine) nextRoomAt(b *bucket, jobs int) (core.Instant, bool) {
+	from := m.roomAt(b)
+	if from > m.now {
+		return from, true
+	}
+	room := (m.now-from)/b.interval() + 1
+	return from + room*b.interval(), room < core.Instant(min(jobs, int(max(b.limit.Burst, 1))))
+}
+
 // spend counts a lease in the rate of a bucket.
 func (m *Machine) spend(b *bucket) {
 	if b.limit.Rate > 0 {

@@ -131,6 +131,18 @@ func (c *checker) sorting() {
 	}
 }
 
+// enough reports whether a waiting lease could have as many jobs as it waits for. Unlike Machine.enough it changes nothing.
+func (c *checker) enough(cl *client, op *core.Lease) bool {
+	missing := op.Min
+	c.m.waiters.Each(cl.waitEntries, func(n uint32) {
+		q := c.m.queues[n]
+		if missing > 0 && q.ready.Len() > 0 && !q.paused && !q.sorting && c.m.available(q) > 0 && c.mayHave(q, cl, op) {
+			missing -= c.m.availableTo(q, cl, op, missing)
+		}
+	})
+	return missing <= 0
+}
+
 // mayHave reports whether a queue has a job that a client may have now. Unlike slotFor it changes nothing.
 func (c *checker) mayHave(q *jobQueue, cl *client, op *core.Lease) bool {
 	if q.lanes == nil {

@@ -201,7 +201,7 @@ func (c *checker) line(q *jobQueue) {
 			op = &asleep
 		}
 		if m.stopped != nil || m.draining || q.paused || q.sorting || m.available(q) <= 0 || m.available(q) <= q.woken && m.opts.Wakeup < 0 ||
-			!c.mayHave(q, cl, op) || cl.parked && op.Min > 1 && !m.enough(cl, op) {
+			!c.mayHave(q, cl, op) || cl.parked && op.Min > 1 && !c.enough(cl, op) {
 			continue
 		}
 		if cl.parked {

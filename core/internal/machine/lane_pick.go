@@ -56,6 +56,36 @@ func (m *Machine) laneRoom(q *jobQueue, above int) (n int) {
 	return n
 }
 
+// waitForMore sets the deadlines of the rates that let fewer jobs of a queue go now than are ready: a waiting lease needs more of
+// them, and a rate lets more go as time passes, without any other change.
+func (m *Machine) waitForMore(q *jobQueue) {
+	x := q.lanes
+	if x == nil {
+		return
+	}
+	if x.whole != nil {
+		m.waitForNext(x.whole, q.ready.Len())
+	}
+	for i := range x.open.Len() {
+		l := x.slots[x.open.At(i)]
+		for _, b := range l.buckets {
+			if b != nil {
+				m.waitForNext(b, l.ready.Len())
+			}
+		}
+	}
+}
+
+// waitForNext sets the deadline of a bucket whose rate lets fewer jobs go than are ready.
+func (m *Machine) waitForNext(b *bucket, ready int) {
+	if b.limit.Rate == 0 {
+		return
+	}
+	if at, ok := m.nextRoomAt(b, ready); ok {
+		m.armBucket(b, at)
+	}
+}
+
 // fullBucket is a bucket that blocks a lane, nil if there is none.
 func (m *Machine) fullBucket(l *lane) *bucket {
 	for _, b := range l.buckets {

@@ -339,6 +339,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 		switch {
 		case !m.slotFor(q, c, op): // the throttle is reached for it
 		case c.parked && op.Min > 1 && !m.enough(c, op): // it waits for more
+			m.waitForMore(q)
 		case c.sleeping && m.opts.Wakeup > 0 && woken >= m.opts.Wakeup: // enough were woken, but a lease may come later in the list
 		case m.opts.Wakeup < 0 && m.available(q) <= q.woken:
 			return nil
