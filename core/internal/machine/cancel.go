@@ -112,6 +112,7 @@ func enqueueable(s core.State) bool {
 
 // leaveDeadSet restores the time to live of a job that leaves the dead set.
 func (m *Machine) leaveDeadSet(h uint32, e *entry) {
+	m.revived(e.seq)
 	until := core.Instant(0)
 	if x := m.optionalState(h); x != nil {
 		until, x.ttl = x.ttl, 0
@@ -195,6 +196,9 @@ func (m *Machine) unindex(h uint32, e *entry) {
 		delete(m.byID, e.id)
 	}
 	m.bySeq.drop(e.seq)
+	if e.state == core.Dead {
+		delete(m.schedules.dead, e.seq)
+	}
 	if e.has(hasOptional) {
 		m.leaveLane(h)
 		delete(m.optionals, h)

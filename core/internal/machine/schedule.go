@@ -21,6 +21,7 @@ type schedule struct {
 	at, next      core.Instant
 	reported      core.Instant // the run whose refusal was reported
 	countedTo     core.Instant // no more than MaxMissed of the runs up to then are still due
+	countFrom     uint64       // the Backlog counts no job with a lower number
 	live          []uint64     // jobs that may be unfinished; with a Backlog only
 	definition    []byte       // as stored
 	moved         bool         // its position has to be stored
@@ -36,6 +37,7 @@ type schedules struct {
 	sorted  []string           // names; nil when out of date
 	moved   []uint32           // slots of schedules whose position has to be stored
 	reports []core.ScheduleRun // for the listener
+	dead    map[uint64]string  // jobs that a Backlog counts again if they leave the dead set; value: the schedule
 }
 
 // maxTimesBytes bounds the texts of a schedule's times.
@@ -190,6 +192,9 @@ func (m *Machine) replaceSchedule(s *schedule, to *core.Schedule, times crontab.
 	s.NextAt, s.LastAt, s.LastSeq, s.Runs, s.Revision = 0, before.LastAt, before.LastSeq, before.Runs, before.Revision
 	if !fresh && before.FromConfig && to.FromConfig {
 		s.Paused = before.Paused
+	}
+	if fresh || before.Backlog == 0 || to.Backlog == 0 {
+		s.countFrom, s.live = m.nextSeq, nil
 	}
 	switch {
 	case to.NextAt != 0:

@@ -123,21 +123,46 @@ func worthRetry(err error) bool {
 // backlogged reports whether as many jobs of a schedule wait as its backlog allows.
 func (s *schedule) backlogged(m *Machine) bool {
 	if s.Backlog == 0 {
-		s.live = nil
 		return false
 	}
 	waiting := 0
 	s.live = slices.DeleteFunc(s.live, func(seq uint64) bool {
 		h := m.bySeq.get(seq)
-		if h == 0 || !m.jobs.at(h).state.Unfinished() {
+		if h == 0 {
 			return true
 		}
-		if m.jobs.at(h).state != core.Leased {
+		switch state := m.jobs.at(h).state; {
+		case state == core.Dead:
+			m.countIfRevived(s, seq)
+			return true
+		case !state.Unfinished():
+			return true
+		case state != core.Leased:
 			waiting++
 		}
 		return false
 	})
 	return waiting >= s.Backlog
+}
+
+// countIfRevived keeps a dead job out of the list that each run walks, and notes its schedule in case the job leaves the dead set.
+func (m *Machine) countIfRevived(s *schedule, seq uint64) {
+	if m.schedules.dead == nil {
+		m.schedules.dead = map[uint64]string{}
+	}
+	m.schedules.dead[seq] = s.Name
+}
+
+// revived lets the Backlog of its schedule count a job that leaves the dead set.
+func (m *Machine) revived(seq uint64) {
+	name, noted := m.schedules.dead[seq]
+	if !noted {
+		return
+	}
+	delete(m.schedules.dead, seq)
+	if s := m.schedules.byName[name]; s != nil && s.Backlog > 0 && seq >= s.countFrom {
+		s.live = append(s.live, seq)
+	}
 }
 
 // spawn submits a job of a schedule.

@@ -46,6 +46,8 @@ type positionMeta struct {
 	LastSeq  uint64       `json:"last_seq,omitempty"`
 	Runs     uint64       `json:"runs,omitempty"`
 	Revision uint64       `json:"revision,omitempty"`
+
+	CountFrom uint64 `json:"count_from,omitempty"`
 }
 
 func mustEncode(v any) []byte {
@@ -95,6 +97,7 @@ func (m *Machine) sealSchedules(into []core.MetaEntry) []core.MetaEntry {
 			s.moved = false
 			into = append(into, core.MetaEntry{Name: positionPrefix + s.Name, Value: mustEncode(positionMeta{
 				At: s.at, Next: s.next, LastAt: s.LastAt, LastSeq: s.LastSeq, Runs: s.Runs, Revision: s.Revision,
+				CountFrom: s.countFrom,
 			})})
 		}
 	}
@@ -142,13 +145,14 @@ func (m *Machine) restorePosition(name string, value []byte) error {
 		return err
 	}
 	s.at, s.next, s.LastAt, s.LastSeq, s.Runs, s.Revision = p.At, p.Next, p.LastAt, p.LastSeq, p.Runs, p.Revision
+	s.countFrom = p.CountFrom
 	return nil
 }
 
 // restoredSchedules gives the schedules that have a backlog their jobs, and arms all.
 func (m *Machine) restoredSchedules() {
 	for _, seq := range slices.Sorted(maps.Keys(m.restoring.scheduled)) {
-		if s := m.schedules.byName[m.restoring.scheduled[seq]]; s != nil && s.Backlog > 0 {
+		if s := m.schedules.byName[m.restoring.scheduled[seq]]; s != nil && s.Backlog > 0 && seq >= s.countFrom {
 			s.live = append(s.live, seq)
 		}
 	}
