@@ -247,7 +247,7 @@ func (l *life) admin() core.Op {
 	case 1:
 		return &core.DropQueue{Queue: q, FoldCase: true}
 	case 2:
-		return &core.PauseQueue{Queue: q, Paused: true, For: time.Duration(len(l.seqs)%3) * 10 * time.Second}
+		return &core.PauseQueue{Queue: q, Paused: true, For: l.span() * time.Duration(l.rng.IntN(2))}
 	case 3, 4:
 		return &core.PauseQueue{Queue: q}
 	case 5:
@@ -265,8 +265,7 @@ func (l *life) admin() core.Op {
 	case 14:
 		return &core.KeepDone{Queue: q[:len(q)*l.rng.IntN(2)], Retention: core.Retention{For: l.span() * time.Duration(l.rng.IntN(2)), Count: l.rng.IntN(5)}}
 	case 10:
-		on, refuse := l.maybe(3), l.maybe(2)
-		return &core.Drain{On: on, RefuseJobs: refuse && (on || len(l.seqs)%4 == 0)}
+		return &core.Drain{On: l.maybe(3), RefuseJobs: l.maybe(2)}
 	case 11:
 		return &core.WriteMeta{Entries: []core.MetaEntry{{Name: fmt.Sprint("test/", l.rng.IntN(5)), Value: []byte(q)[:l.rng.IntN(3)]}}}
 	}
