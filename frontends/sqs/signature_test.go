@@ -16,6 +16,8 @@ const (
 	exampleSecret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 )
 
+var exampleTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 // The signatures were made by botocore 1.29 at 2026-01-02T03:04:05Z.
 func exampleRequest() *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "http://queues.test/000000000000/my%20q?b=2&a=x%20y", strings.NewReader("Action=ListQueues"))
@@ -35,7 +37,7 @@ func examplePresigned() *http.Request {
 
 func TestSignaturesOfOtherPrograms(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := exampleTime
 	for _, c := range []struct {
 		name    string
 		request func() *http.Request
@@ -74,7 +76,7 @@ func TestRequestsNeedKeysWhereThereAreSome(t *testing.T) {
 		Grants: []access.Grant{{Role: access.Produce, Queues: []string{"orders"}}},
 	}})
 	f := setup(t, func(o *Options) { o.Access = control })
-	f.clock.Advance(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Sub(f.clock.Now().Time()))
+	f.clock.Advance(exampleTime.Sub(f.clock.Now().Time()))
 	for _, c := range []struct {
 		name    string
 		request func() *http.Request
