@@ -33,7 +33,7 @@ func (r *request) setGroups(d *jobsData, filter service.JobFilter, counts []serv
 	groups := groupsOf(counts)
 	d.GroupsExact = counts != nil
 	if !d.GroupsExact {
-		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook, Sort: "-created"})
+		list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: groupLook, Sort: latestFailures[d.States[0]]})
 		if err != nil {
 			return err
 		}
@@ -73,12 +73,22 @@ func groupFilter(g *jobGroup, q url.Values) string {
 // groupMessage is the message of one job of a group.
 func (r *request) groupMessage(g *jobGroup, filter service.JobFilter) (string, error) {
 	filter.Types, filter.FailureGroup = []string{g.Type}, service.FilterValue(g.Error)
-	list, err := r.service.Jobs(r.Context(), r.caller, filter, service.JobPage{Limit: 1, Sort: "-created"})
-	if err != nil || len(list.Jobs) == 0 || list.Jobs[0].Failure == nil {
-		return "", err
+	for _, state := range filter.States {
+		part := filter
+		part.States = []string{state}
+		list, err := r.service.Jobs(r.Context(), r.caller, part, service.JobPage{Limit: 1, Sort: latestFailures[state]})
+		if err != nil {
+			return "", err
+		}
+		if len(list.Jobs) > 0 && list.Jobs[0].Failure != nil {
+			return list.Jobs[0].Failure.Message, nil
+		}
 	}
-	return list.Jobs[0].Failure.Message, nil
+	return "", nil
 }
+
+// latestFailures are the orders in which the broker finds the latest failures without looking at jobs in other states.
+var latestFailures = map[string]string{"dead": "-died", "retrying": "-due"}
 
 // groupsOf are the groups that the broker has counted.
 func groupsOf(counts []service.FailureCount) []jobGroup {

@@ -77,7 +77,7 @@ func queuePage(r *request) (*view, error) {
 	for i := range d.Failures {
 		g := &d.Failures[i]
 		g.Filter = groupFilter(g, url.Values{"queue": {name}, "state": {"dead", "retrying"}})
-		if g.Message, err = r.groupMessage(g, service.JobFilter{Queues: []string{name}}); err != nil {
+		if g.Message, err = r.groupMessage(g, service.JobFilter{Queues: []string{name}, States: []string{"dead", "retrying"}}); err != nil {
 			return nil, err
 		}
 	}
