@@ -150,6 +150,9 @@ func (k *clusterNode) open(ctx context.Context) error {
 	k.gate.mu.Lock()
 	k.gate.node = n
 	k.gate.mu.Unlock()
+	if n.Removed(ctx) {
+		return replica.ErrRemoved
+	}
 	return nil
 }
 

@@ -362,13 +362,33 @@ func (n *Node) watchMembers() {
 			n.transferIfDiskLow(all)
 			continue
 		}
-		if l := all[n.LeaderID()]; l != nil && l.Role == "leader" && len(l.Members) > 0 && l.Term == n.raft.CurrentTerm() {
-			if _, there := find(l.Members, n.o.ID); !there {
-				n.fail(ErrRemoved)
-				return
+		if removed(n.o.ID, n.LeaderID(), n.raft.CurrentTerm(), all) {
+			n.fail(ErrRemoved)
+			return
+		}
+	}
+}
+
+// Removed asks the other members whether this node was removed from the cluster, perhaps while it was stopped.
+func (n *Node) Removed(ctx context.Context) bool {
+	all := n.askOthers(ctx, statusWithin, nil)
+	return removed(n.o.ID, n.LeaderID(), n.raft.CurrentTerm(), all)
+}
+
+// removed reports whether a leader among all counts the node id as a member no longer. The leader that the node follows says so in
+// their term. A node that was removed before it started follows none, as nobody calls it: any leader will do whose term is not over.
+func removed(id, leader string, term uint64, all map[string]*Status) bool {
+	for _, l := range all {
+		if l.Role != "leader" || len(l.Members) == 0 {
+			continue
+		}
+		if current := leader == l.Node && term == l.Term; current || leader == "" && term <= l.Term {
+			if _, there := find(l.Members, id); !there {
+				return true
 			}
 		}
 	}
+	return false
 }
 
 // votesWithin is how many entries a node may lack and still get a vote.

@@ -27,6 +27,32 @@ func TestLagCountsWhatTheOthersHaveCommitted(t *testing.T) {
 	}
 }
 
+func TestNodeLearnsFromALeaderThatItWasRemoved(t *testing.T) {
+	t.Parallel()
+	with, without := []Member{{ID: "n1"}, {ID: "n2"}}, []Member{{ID: "n1"}, {ID: "n3"}}
+	for name, c := range map[string]struct {
+		leader string // that the node follows
+		status Status // of n1
+		want   bool
+	}{
+		"by its leader":                     {"n1", Status{Role: "leader", Term: 7, Members: without}, true},
+		"its leader has it":                 {"n1", Status{Role: "leader", Term: 7, Members: with}, false},
+		"an earlier term of its leader":     {"n1", Status{Role: "leader", Term: 6, Members: without}, false},
+		"by another node than its leader":   {"n3", Status{Role: "leader", Term: 7, Members: without}, false},
+		"started again, and nobody calls":   {"", Status{Role: "leader", Term: 7, Members: without}, true},
+		"started again after some terms":    {"", Status{Role: "leader", Term: 9, Members: without}, true},
+		"started again, a leader has it":    {"", Status{Role: "leader", Term: 9, Members: with}, false},
+		"a leader of an earlier term":       {"", Status{Role: "leader", Term: 6, Members: without}, false},
+		"a follower's list may be outdated": {"", Status{Role: "follower", Term: 7, Members: without}, false},
+		"a leader that gives no list":       {"", Status{Role: "leader", Term: 7}, false},
+	} {
+		c.status.Node = "n1"
+		if got := removed("n2", c.leader, 7, map[string]*Status{"n1": &c.status, "n2": {Node: "n2", Role: "candidate", Members: with}}); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestFollowerServesClientsWhileItsLeaderDoes(t *testing.T) {
 	t.Parallel()
 	n := &Node{o: Options{Clock: clock.System{}}, peers: map[string]*peerStatus{}}

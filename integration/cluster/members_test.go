@@ -68,6 +68,12 @@ func TestMembersAreReplacedUnderLoad(t *testing.T) {
 		t.Errorf("exit code %d of a node that was removed:\n%s", code, c.nodes[1].Tail())
 	}
 	l.goesOn("the second node was removed")
+	check(t, c.nodes[1].Spawn())
+	code, err = c.nodes[1].Wait(harness.Patience)
+	check(t, err)
+	if n := strings.Count(c.nodes[1].Output(), "this node was removed from the cluster"); code == 0 || n != 2 {
+		t.Errorf("exit code %d of a removed node that was started again, which has said %d times why:\n%s", code, n, c.nodes[1].Tail())
+	}
 	c.nodes[0].Process.Kill() // n4's vote counts now
 	l.goesOn("the leader was killed")
 	c.restart(0)
