@@ -70,8 +70,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return cli.ExitOK
 	}
-	if text := err.Error(); text != "" {
-		say(stderr, "%s: %s\n", cmd.CommandPath(), text)
+	if err.Error() != "" {
+		cli.PrintError(stderr, cmd, err)
 	}
 	var exit *cli.ExitError
 	if !errors.As(err, &exit) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -143,6 +144,39 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, err
 	}
+	return c.perform(req, into)
+}
+
+// submit submits jobs under a key of its own. If the outcome is unknown it tries once more: the key keeps that from submitting them twice.
+// Ephemeral jobs take no key, and are not tried again.
+func (c *client) submit(ctx context.Context, query url.Values, body map[string]any, into any) (json.RawMessage, error) {
+	if body["ephemeral"] != nil {
+		return c.call(ctx, http.MethodPost, "jobs", query, body, into)
+	}
+	key := rand.Text()
+	try := func() (json.RawMessage, error) {
+		req, err := c.request(ctx, http.MethodPost, "jobs", query, body)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Idempotency-Key", key)
+		return c.perform(req, into)
+	}
+	raw, err := try()
+	var p *problem
+	if !errors.As(err, &p) || p.Code != "outcome_unknown" {
+		return raw, err
+	}
+	pause(ctx, retryPause)
+	raw, again := try()
+	if again != nil {
+		return nil, &ExitError{Code: Code(err), Err: fmt.Errorf("%w\ntried again: %w", err, again)}
+	}
+	return raw, nil
+}
+
+// perform sends a request and decodes the answer, as call does.
+func (c *client) perform(req *http.Request, into any) (json.RawMessage, error) {
 	resp, err := c.send(req)
 	if err != nil {
 		return nil, err
@@ -156,7 +190,7 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 		return raw, nil
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return nil, Failed(fmt.Errorf("%s %s: unexpected answer: %w", method, req.URL.Path, err))
+		return nil, Failed(fmt.Errorf("%s %s: unexpected answer: %w", req.Method, req.URL.Path, err))
 	}
 	return raw, nil
 }

@@ -4,10 +4,40 @@ import (
 	"bytes"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+func TestPushTriesOnceMoreUnderTheSameKeyIfTheOutcomeIsUnknown(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []int{0, 1, 2} { // answers that are lost
+		var keys []string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			keys = append(keys, r.Header.Get("Idempotency-Key"))
+			if len(keys) <= lost {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				_, _ = w.Write([]byte(`{"status":503,"code":"outcome_unknown","title":"x","detail":"it may apply"}`)) // the client reports it
+				return
+			}
+			_, _ = w.Write([]byte(`{"id":"j1"}`)) // likewise
+		}))
+		t.Cleanup(server.Close)
+		cmd := pushCommand()
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetArgs([]string{"--server", server.URL, "q", "body"})
+		err := cmd.Execute()
+		if want := min(lost+1, 2); len(keys) != want || keys[0] == "" || keys[0] != keys[len(keys)-1] {
+			t.Errorf("%d lost: requests under the keys %q, want %d with one key", lost, keys, want)
+		}
+		if lost < 2 && (err != nil || out.String() != "j1\n") || lost == 2 && Code(err) != ExitFailed {
+			t.Errorf("%d lost: %v, %q", lost, err, out.String())
+		}
+	}
+}
 
 // TestCommandsReachUnixSockets runs a command against a server on a unix socket, by both spellings of its address.
 func TestCommandsReachUnixSockets(t *testing.T) {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 )
@@ -46,6 +48,25 @@ func Failed(err error) error {
 		return err
 	}
 	return &ExitError{Code: ExitFailed, Err: err}
+}
+
+// PrintError prints the error of a command: as JSON if it was to print that, with the exit code and what the API said.
+func PrintError(w io.Writer, cmd *cobra.Command, err error) {
+	out := cmd.Flags().Lookup("output")
+	if out == nil || out.Value.String() != string(formatJSON) {
+		Say(w, "%s: %s\n", cmd.CommandPath(), err)
+		return
+	}
+	answer := struct {
+		Error    string `json:"error"`
+		Code     string `json:"code,omitempty"`
+		Status   int    `json:"status,omitempty"`
+		ExitCode int    `json:"exit_code"`
+	}{Error: err.Error(), ExitCode: Code(err)}
+	if p := (*problem)(nil); errors.As(err, &p) {
+		answer.Code, answer.Status = p.Code, p.Status
+	}
+	_ = json.NewEncoder(w).Encode(answer) // the terminal may be gone
 }
 
 // noArgs refuses arguments.

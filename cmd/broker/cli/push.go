@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -181,7 +180,7 @@ func pushCommand() *cobra.Command {
 			return err
 		}
 		var j job
-		raw, err := c.call(cmd.Context(), "POST", "jobs", nil, request, &j)
+		raw, err := c.submit(cmd.Context(), nil, request, &j)
 		if err != nil {
 			return err
 		}
@@ -219,7 +218,7 @@ func pushLines(cmd *cobra.Command, c *client, sub *submission, args []string, ou
 			break
 		}
 		var page jobPage
-		raw, err := c.call(cmd.Context(), "POST", "jobs", url.Values{}, map[string]any{"jobs": jobs}, &page)
+		raw, err := c.submit(cmd.Context(), nil, map[string]any{"jobs": jobs}, &page)
 		if err != nil {
 			return fmt.Errorf("after %s: %w", plural(pushed, "job"), err)
 		}

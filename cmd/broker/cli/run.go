@@ -46,7 +46,7 @@ func runCommand() *cobra.Command {
 			request["ephemeral"] = true
 		}
 		var j job
-		raw, err := c.call(cmd.Context(), "POST", "jobs", url.Values{"wait": {timeout.String()}}, request, &j)
+		raw, err := c.submit(cmd.Context(), url.Values{"wait": {timeout.String()}}, request, &j)
 		if err != nil {
 			return err
 		}
