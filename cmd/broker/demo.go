@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -29,50 +28,15 @@ func demoCommand() *cobra.Command {
 			"environment.",
 		Args: cobra.NoArgs,
 	}
-	for _, f := range flagSettings {
-		for _, name := range demoFlags {
-			if f.flag == name {
-				about, _, _ := strings.Cut(f.about, ":") // it needs each of them, on a port
-				cmd.Flags().Var(&textFlag{kind: "HOST:PORT"}, f.flag, about+" (default: as serve, or another port if that one is in use)")
-			}
-		}
-	}
+	addressFlags(cmd, demoFlags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		sources := config.Sources{Flags: map[string]string{"log.level": "warn"}}
-		for _, f := range flagSettings {
-			if given := cmd.Flags().Lookup(f.flag); given != nil && given.Changed {
-				f.set(sources.Flags, given.Value.String())
-			}
-		}
-		c, err := loadSettings(sources)
+		c, err := throwAwaySettings(cmd, map[string]string{"log.level": "warn"})
 		if err != nil {
 			return err
-		}
-		for flag, listen := range map[string]*string{
-			"workq": &c.Workq.Listen, "gearman": &c.Gearman.Listen, "faktory": &c.Faktory.Listen, "http": &c.HTTP.Listen,
-		} {
-			if !cmd.Flags().Changed(flag) {
-				*listen = freePort(*listen)
-			}
 		}
 		return cli.Failed(runDemo(cmd, &c))
 	}
 	return cmd
-}
-
-// freePort is the address, or one with another port if it is in use.
-func freePort(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	for _, try := range []string{address, net.JoinHostPort(host, "0")} {
-		if ln, err := net.Listen("tcp", try); err == nil {
-			defer func() { _ = ln.Close() }() // the demo will listen on it
-			return ln.Addr().String()
-		}
-	}
-	return address
 }
 
 // runDemo serves until a signal ends it.

@@ -30,7 +30,7 @@ type frontendSet struct {
 
 // buildFrontends creates every front-end, including those that are off: the HTTP API uses Faktory's.
 func (p *process) buildFrontends() frontendSet {
-	c, b := &p.config, p.engine
+	c, b := &p.config, p.broker
 	p.routes = make(routes)
 	handles := p.handleFormat()
 	shutdown := func(graceful bool) { p.requestShutdown(shutdown{graceful: graceful}) }
@@ -82,6 +82,11 @@ func (p *process) buildFrontends() frontendSet {
 	})
 	if p.gearmanHTTP != "" {
 		set.byName[gearmanHTTPName] = g.HTTP()
+	}
+	if p.hostile != nil {
+		for name, f := range set.byName {
+			set.byName[name] = p.hostile.Frontend(f)
+		}
 	}
 	return set
 }

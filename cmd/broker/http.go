@@ -16,6 +16,7 @@ import (
 	"broker/docs"
 	"broker/operate/console"
 	"broker/operate/docsite"
+	"broker/operate/hostile"
 	"broker/operate/httpapi"
 	"broker/operate/service"
 )
@@ -75,6 +76,9 @@ func (p *process) serveHTTP() {
 	p.api.AddPages(httpapi.Pages{Patterns: []string{docsite.Pattern}, Handler: docsite.Handler(docs.Files, func(err error) {
 		p.log.Error().Err(err).Msg("documentation cannot be rendered")
 	})})
+	if p.faults != nil {
+		p.api.AddPages(httpapi.Pages{Patterns: []string{hostile.Pattern}, Handler: p.faults})
+	}
 	p.http = p.api.HTTP()
 	for _, ln := range p.httpListeners {
 		go func() { // ends when p.http is closed
@@ -88,7 +92,7 @@ func (p *process) serveHTTP() {
 // openService creates the service that the HTTP API calls.
 func (p *process) openService() (err error) {
 	p.service, err = service.New(service.Options{
-		Broker: p.engine, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
+		Broker: p.broker, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
 		Handles: p.handleFormat(), MaxBodyBytes: int(p.config.HTTP.MaxBody), DrainRejectsNewJobs: p.config.DrainRejectsNewJobs,
 		Audited: p.logAudit, Connections: p.connections, Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState,
 		BatchName: p.frontends.faktory.BatchName, ParseBatchName: p.frontends.faktory.ParseBatchName,

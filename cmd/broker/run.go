@@ -26,6 +26,7 @@ import (
 	"broker/core/engine"
 	"broker/frontends/access"
 	"broker/frontends/eventloop"
+	"broker/operate/hostile"
 	"broker/operate/httpapi"
 	"broker/operate/otlp"
 	"broker/operate/service"
@@ -110,6 +111,7 @@ type process struct {
 	gearmanHTTP        string       // address of gearmand's HTTP protocol; empty: it is not served
 	onBound            func() error // called once the addresses are bound, before anything else is touched
 	onReady            func() error // called once clients are served
+	faults             *hostile.Log // of broker test; nil: clients meet no faults
 
 	retryUntil    time.Time // deadline of bind_retry
 	certificates  []*certificates
@@ -122,6 +124,8 @@ type process struct {
 	api           *httpapi.Server
 	service       *service.Service
 	engine        *engine.Engine
+	broker        core.Broker     // what clients use: the engine, unless it is hostile
+	hostile       *hostile.Broker // nil: clients meet no faults
 	frontends     frontendSet
 	sqs           *sqsPort // nil: it is off
 	routes        routes
@@ -257,6 +261,11 @@ func (p *process) engineOptions() engine.Options {
 
 // serveClients starts the front-ends.
 func (p *process) serveClients() error {
+	p.broker = p.engine
+	if p.faults != nil {
+		p.hostile = hostile.New(p.engine, p.faults)
+		p.broker = p.hostile
+	}
 	p.applyLimits(&config.Config{}, &p.config)
 	p.applyKeepDone(nil, p.config.KeepDone)
 	p.frontends = p.buildFrontends()

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"broker/cmd/broker/cli"
+	"broker/config"
+	"broker/operate/hostile"
+)
+
+// testFlags are the settings that broker test takes: its addresses.
+var testFlags = []string{"workq", "gearman", "faktory", "qless", "conveyor", "beanstalk", "sqs", "http"}
+
+// testCommand runs a hostile broker.
+func testCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "test",
+		Short: "run an unreliable broker, for the tests of your programs",
+		Long: "Run a broker in memory that does to its clients what brokers and networks may do: it delivers twice, ends leases early,\n" +
+			"refuses, reorders, answers late and loses connections. The same seed and the same requests give the same faults. It\n" +
+			"prints the seed and each fault; GET /api/v1/faults has them too. It reads no settings file and no environment.\n\n" +
+			"The faults, each with the share of jobs it happens to: duplicate, drop, late, expire, busy, reorder.",
+		Args: cobra.NoArgs,
+	}
+	seed, faults := &textFlag{kind: "N"}, &textFlag{kind: "LIST", text: hostile.DefaultRates.String()}
+	cmd.Flags().Var(seed, "seed", "number that decides which jobs meet faults (default: a random one, which is printed)")
+	cmd.Flags().Var(faults, "faults", "kinds and shares, as duplicate=0.05,drop=0.01; or none")
+	addressFlags(cmd, testFlags)
+	cmd.Flags().SortFlags = false
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		number := rand.Uint64N(1_000_000) //nolint:gosec // any will do
+		if seed.text != "" {
+			var err error
+			if number, err = strconv.ParseUint(seed.text, 10, 64); err != nil {
+				return fmt.Errorf("--seed: %q is not a number", seed.text)
+			}
+		}
+		rates, err := hostile.ParseRates(faults.text)
+		if err != nil {
+			return fmt.Errorf("--faults: %w", err)
+		}
+		c, err := throwAwaySettings(cmd, map[string]string{
+			"log.level": "warn", "durability": "none",
+			"qless.listen": "127.0.0.1:0", "conveyor.listen": "127.0.0.1:0", "sqs.listen": "127.0.0.1:0",
+			"beanstalk.listen": "127.0.0.1:11300",
+		})
+		if err != nil {
+			return err
+		}
+		return cli.Failed(runTest(cmd, &c, number, rates))
+	}
+	return cmd
+}
+
+// runTest serves until a signal ends it.
+func runTest(cmd *cobra.Command, c *config.Config, seed uint64, rates hostile.Rates) error {
+	out := cmd.OutOrStdout()
+	p := &process{config: *c, log: newLogger(c.Log, os.Stderr), shutdowns: make(chan shutdown, 1)}
+	p.faults = hostile.NewLog(seed, rates, func(e hostile.Event) { say(out, "%s\n", e) })
+	stop := func() { p.requestShutdown(shutdown{}) }
+	p.watchSignals(map[os.Signal]func(){syscall.SIGTERM: stop, syscall.SIGINT: stop})
+	p.onReady = func() error {
+		say(out, "seed %d, faults %s\n", seed, rates)
+		for _, f := range c.WireProtocols() {
+			say(out, "%s %s\n", f.Name, f.Listen)
+		}
+		say(out, "http %s\nready\n", c.HTTP.Listen)
+		return nil
+	}
+	return p.run()
+}

@@ -1,0 +1,117 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	faktory "github.com/contribsys/faktory/client"
+
+	"broker/integration/harness"
+	"broker/integration/server"
+)
+
+// hostileFault is a fault as the API lists it.
+type hostileFault struct {
+	Fault, Queue, Job, Detail string
+	Submission                int
+}
+
+// startHostile starts a broker that is unreliable on purpose.
+func startHostile(t *testing.T, faults string) *harness.Broker {
+	t.Helper()
+	b := &harness.Broker{BrokerServer: &server.BrokerServer{}}
+	argv := []string{harness.Binary(t), "test", "--seed", "3", "--faults", faults}
+	for flag, address := range map[string]*string{
+		"--workq": new(string), "--gearman": &b.Gearman, "--faktory": &b.Faktory, "--http": &b.HTTP, "--beanstalk": new(string),
+	} {
+		free, err := server.FreeAddr()
+		check(t, err)
+		*address = free
+		argv = append(argv, flag, free)
+	}
+	harness.Spawn(t, harness.Command{Argv: argv}).AwaitLines(1, func(line string) bool { return line == "ready" })
+	return b
+}
+
+// hostileFaults are the faults that have happened, without the ids of jobs.
+func hostileFaults(t *testing.T, b *harness.Broker) (all []hostileFault) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+b.HTTP+"/api/v1/faults", http.NoBody)
+	check(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	check(t, err)
+	defer func() { _ = resp.Body.Close() }() // read
+	var page struct {
+		Seed   int
+		Faults []hostileFault
+	}
+	check(t, json.NewDecoder(resp.Body).Decode(&page))
+	equal(t, "seed", page.Seed, 3)
+	for i := range page.Faults {
+		page.Faults[i].Job = ""
+	}
+	return page.Faults
+}
+
+// The gearman command meets the same faults in two brokers with the same seed.
+func TestHostileBrokerRepeatsItself(t *testing.T) {
+	t.Parallel()
+	harness.Need(t, "gearman")
+	var runs [2][]hostileFault
+	for i := range runs {
+		b := startHostile(t, "drop=0.2,busy=0.2,reorder=0.2")
+		refused, lost := 0, 0
+		for n := range 12 {
+			host, port := server.Split(b.Gearman)
+			r := harness.Exec(t, harness.Command{Argv: []string{"gearman", "-h", host, "-p", port, "-b", "-f", "rev"}, Stdin: fmt.Sprint("body", n)})
+			switch {
+			case strings.Contains(r.Stderr, "Job queue is full"):
+				refused++
+			case strings.Contains(r.Stderr, "GEARMAN_LOST_CONNECTION"):
+				lost++
+			}
+		}
+		runs[i] = hostileFaults(t, b)
+		count := func(kind string) (n int) {
+			for _, f := range runs[i] {
+				if f.Fault == kind {
+					n++
+				}
+			}
+			return n
+		}
+		if refused == 0 || lost == 0 || refused != count("busy") || lost != count("drop") {
+			t.Errorf("clients were refused %d times and lost %d connections, the broker says %+v", refused, lost, runs[i])
+		}
+	}
+	if !slices.Equal(runs[0], runs[1]) {
+		t.Errorf("first  %+v\nsecond %+v", runs[0], runs[1])
+	}
+}
+
+// The official Faktory client gets a job again whose ACK was accepted.
+func TestHostileBrokerDeliversTwiceToFaktoryWorker(t *testing.T) {
+	t.Parallel()
+	b := startHostile(t, "duplicate=1")
+	c, err := harness.OpenFaktory(b, harness.Patience)
+	check(t, err)
+	t.Cleanup(func() { _ = c.Close() }) // the broker may be gone
+	job := faktory.NewJob("mail", 1)
+	job.Queue = "mails"
+	check(t, c.Push(job))
+	for run := range 2 {
+		got, err := c.Fetch("mails")
+		check(t, err)
+		if got == nil || got.Jid != job.Jid {
+			t.Fatalf("delivery %d: got %+v", run+1, got)
+		}
+		check(t, c.Ack(got.Jid))
+	}
+	equal(t, "faults", hostileFaults(t, b), []hostileFault{
+		{Fault: "duplicate", Queue: "mails", Submission: 1, Detail: "completion acknowledged and lost: delivered again"},
+	})
+}

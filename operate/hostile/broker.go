@@ -1,0 +1,303 @@
+package hostile
+
+import (
+	"fmt"
+	"sync"
+
+	"broker/core"
+)
+
+// Broker is a core.Broker that is hostile to its clients, except to internal ones. HTTP clients have no connection here: they
+// meet neither Drop nor Late.
+type Broker struct {
+	core.Broker
+	log *Log
+
+	mu          sync.Mutex // guards what follows
+	clients     map[core.ClientID]*client
+	conns       map[endpoint]*conn
+	submissions map[string]uint64 // by queue
+	plans       map[uint64]*plan  // of jobs with faults to come, by Seq
+	byID        map[string]*plan
+}
+
+// client is a client that meets faults.
+type client struct {
+	id       core.ClientID
+	protocol core.Protocol
+	conn     *conn // nil: it has none
+}
+
+// endpoint is what a connection and its client in the broker have in common.
+type endpoint struct{ protocol, address string }
+
+// New makes a Broker in front of another. The log has the seed and the rates.
+func New(b core.Broker, l *Log) *Broker {
+	return &Broker{
+		Broker: b, log: l,
+		clients: make(map[core.ClientID]*client), conns: make(map[endpoint]*conn), submissions: make(map[string]uint64),
+		plans: make(map[uint64]*plan), byID: make(map[string]*plan),
+	}
+}
+
+// Open implements core.Broker.
+func (b *Broker) Open(o core.ClientOptions) core.ClientID {
+	id := b.Broker.Open(o)
+	if o.Protocol == core.Internal {
+		return id
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.clients[id] = &client{id: id, protocol: o.Protocol, conn: b.conns[endpoint{o.Protocol.String(), o.Address}]}
+	return id
+}
+
+// Close implements core.Broker.
+func (b *Broker) Close(id core.ClientID) {
+	b.mu.Lock()
+	delete(b.clients, id)
+	b.mu.Unlock()
+	b.Broker.Close(id)
+}
+
+// Do implements core.Broker. Operations that a fault can meet are applied one by one.
+func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.Reply {
+	b.mu.Lock()
+	c := b.clients[id]
+	b.mu.Unlock()
+	if c == nil {
+		return b.Broker.Do(id, ops, into)
+	}
+	start, from := len(into), 0
+	for i, op := range ops {
+		switch op.(type) {
+		case *core.Submit, *core.Complete, *core.Fail, *core.Atomic:
+		default:
+			continue
+		}
+		if i > from {
+			into = b.Broker.Do(id, ops[from:i], into)
+		}
+		from = i + 1
+		into = b.doOne(c, op, into)
+	}
+	if from < len(ops) || len(ops) == 0 {
+		into = b.Broker.Do(id, ops[from:], into)
+	}
+	for i := range into[start:] {
+		if r := &into[start+i]; r.Kind == core.Assigned {
+			b.assigned(c, r)
+		}
+	}
+	return into
+}
+
+// doOne applies an operation that a fault can meet.
+func (b *Broker) doOne(c *client, op core.Op, into []core.Reply) []core.Reply {
+	parts := []core.Op{op}
+	atomic, several := op.(*core.Atomic)
+	if several {
+		parts = atomic.Ops
+	}
+	planned := make([]*plan, len(parts))
+	for i, part := range parts {
+		if s, submits := part.(*core.Submit); submits {
+			planned[i] = b.submitting(c, s)
+			if err := b.refusal(c, planned[i]); err != nil {
+				return refuse(op, i, err, into)
+			}
+		}
+	}
+	finished := b.finishing(parts)
+	if reply, lost := b.loseCompletion(c, op, finished); lost {
+		if reply.Tag != 0 {
+			into = append(into, reply)
+		}
+		b.disturb(c, finished, onFinish)
+		return into
+	}
+	start := len(into)
+	into = b.Broker.Do(c.id, []core.Op{op}, into)
+	for i := range into[start:] {
+		r := &into[start+i]
+		switch {
+		case op.TagOf() == 0 || r.Tag != op.TagOf() || r.Kind >= core.Assigned: // a push, or the reply to another operation
+		case r.Kind == core.Failed:
+			return into
+		case several && r.Answer != nil:
+			for i := range r.Replies {
+				b.submitted(c, planned[i], &r.Replies[i])
+			}
+		case !several:
+			b.submitted(c, planned[0], r)
+		}
+	}
+	if finished != nil {
+		b.disturb(c, finished, onFinish)
+	}
+	return into
+}
+
+// refuse adds the reply to an operation that is not applied, if it has one.
+func refuse(op core.Op, index int, err error, into []core.Reply) []core.Reply {
+	tag := op.TagOf()
+	if tag == 0 {
+		return into
+	}
+	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err}
+	if _, several := op.(*core.Atomic); several {
+		r.Answer = &core.Answer{Index: index}
+	}
+	return append(into, r)
+}
+
+// submitting plans the faults of a new job, and holds it back if that is planned.
+func (b *Broker) submitting(c *client, op *core.Submit) *plan {
+	b.mu.Lock()
+	b.submissions[op.Job.Queue]++
+	n := b.submissions[op.Job.Queue]
+	b.mu.Unlock()
+	p := newPlan(b.log.seed, b.log.rates, c.protocol, op.Job.Queue, n)
+	p.id = op.Job.ID
+	if c.conn == nil {
+		p.drop, p.late = never, never
+	}
+	if p.heldBack > 0 && op.Job.ReadyAt == 0 && !p.busy && p.drop != onRequest {
+		op.Job.ReadyAt = b.Now().Add(p.heldBack)
+		b.log.add(Reorder, p, fmt.Sprintf("held back for %v", p.heldBack))
+	}
+	return p
+}
+
+// refusal is why a submission is not applied; nil: it is.
+func (b *Broker) refusal(c *client, p *plan) error {
+	switch {
+	case p.drop == onRequest:
+		b.log.add(Drop, p, "connection closed before the submission took effect")
+		c.conn.cut(0, nil)
+		return core.ErrShutdown // nobody will read it
+	case p.busy:
+		b.log.add(Busy, p, "refused: the queue is full")
+		return core.ErrFull
+	}
+	return nil
+}
+
+// submitted keeps the plan of a job that was admitted.
+func (b *Broker) submitted(c *client, p *plan, r *core.Reply) {
+	if p == nil || r.Kind != core.Submitted || r.Existing {
+		return
+	}
+	b.mu.Lock()
+	if p.seq = r.Seq; p.laterFaults() {
+		b.plans[r.Seq] = p
+		if p.id != "" {
+			b.byID[p.id] = p
+		}
+	}
+	b.mu.Unlock()
+	b.disturb(c, p, onSubmit)
+}
+
+// disturb delays or cuts what the connection sends next, if that is planned for this stage of the job. A plan of which nothing
+// is left is forgotten.
+func (b *Broker) disturb(c *client, p *plan, at stage) {
+	b.mu.Lock()
+	drop, late := p.drop == at, p.late == at
+	if drop {
+		p.drop = never
+	}
+	if late {
+		p.late = never
+	}
+	if !p.laterFaults() {
+		delete(b.plans, p.seq)
+		delete(b.byID, p.id)
+	}
+	b.mu.Unlock()
+	if c.conn == nil {
+		return // a worker over HTTP: no connection can be disturbed
+	}
+	if late {
+		b.log.add(Late, p, fmt.Sprintf("%s delayed by %v", at, p.lateBy))
+		c.conn.delay(b.Now().Add(p.lateBy))
+	}
+	if drop {
+		c.conn.cut(p.cutAt, func(sent int) {
+			b.log.add(Drop, p, fmt.Sprintf("%s: connection closed after %d bytes", at, sent))
+		})
+	}
+}
+
+// finishing is the plan of the job that operations end, if it has one.
+func (b *Broker) finishing(ops []core.Op) *plan {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, op := range ops {
+		var ref core.Ref
+		switch op := op.(type) {
+		case *core.Complete:
+			ref = op.Ref
+		case *core.Fail:
+			ref = op.Ref
+		default:
+			continue
+		}
+		if p := b.plans[ref.Seq]; p != nil {
+			return p
+		}
+		if p := b.byID[ref.ID]; p != nil && ref.Seq == 0 {
+			return p
+		}
+	}
+	return nil
+}
+
+// loseCompletion acknowledges a completion and gives the job back instead, if that is planned.
+func (b *Broker) loseCompletion(c *client, op core.Op, p *plan) (core.Reply, bool) {
+	done, completes := op.(*core.Complete)
+	if !completes || p == nil || c.protocol == core.Qless { // Qless keeps documents of its own, which say that the job is complete
+		return core.Reply{}, false
+	}
+	b.mu.Lock()
+	planned, epoch := p.duplicate, p.epoch
+	mayFinish := (done.Authority != core.ByHolder || p.holder == c.id) && (done.If.LeasedAt == 0 || done.If.LeasedAt == p.leasedAt)
+	b.mu.Unlock()
+	if !planned || !mayFinish {
+		return core.Reply{}, false
+	}
+	for _, r := range core.DoOnce(b.Broker, core.Internal, &core.Release{Tag: 1, Ref: core.Ref{Seq: p.seq}, Epoch: epoch}) {
+		if r.Kind != core.Accepted {
+			continue // it is leased no longer: the broker judges the completion
+		}
+		b.mu.Lock()
+		p.duplicate = false
+		b.mu.Unlock()
+		b.log.add(Duplicate, p, "completion acknowledged and lost: delivered again")
+		return core.Reply{Kind: core.Accepted, Tag: done.Tag, Seq: p.seq, Commit: r.Commit}, true
+	}
+	return core.Reply{}, false
+}
+
+// assigned notes who has a job, and ends its lease early if that is planned.
+func (b *Broker) assigned(c *client, r *core.Reply) {
+	b.mu.Lock()
+	p := b.plans[r.Seq]
+	if p == nil {
+		b.mu.Unlock()
+		return
+	}
+	p.holder, p.epoch, p.leasedAt = c.id, r.Lease.Epoch, r.Lease.LeasedAt
+	p.id = r.Job.Identity()
+	b.byID[p.id] = p
+	after := p.expireAfter
+	p.expireAfter = 0
+	b.mu.Unlock()
+	if after > 0 {
+		core.DoOnce(b.Broker, core.Internal, &core.Report{
+			Ref: core.Ref{Seq: r.Seq}, Authority: core.ByLeased, Heartbeat: true, LeaseUntil: b.Now().Add(after),
+		})
+		b.log.add(Expire, p, fmt.Sprintf("lease ends after %v", after))
+	}
+	b.disturb(c, p, onLease)
+}

@@ -1,0 +1,191 @@
+package hostile
+
+import (
+	"sync/atomic"
+
+	"broker/core"
+	"broker/frontends"
+)
+
+// Frontend wraps a front-end whose broker is b: its connections can be delayed and cut.
+func (b *Broker) Frontend(f frontends.Frontend) frontends.Frontend {
+	return &frontend{Frontend: f, broker: b}
+}
+
+type frontend struct {
+	frontends.Frontend
+	broker *Broker
+}
+
+// Open implements frontends.Frontend.
+func (f *frontend) Open(real frontends.Conn) frontends.Session {
+	c := &conn{Conn: real, broker: f.broker, at: endpoint{protocol: f.Name()}}
+	if a := real.RemoteAddr(); a != nil {
+		c.at.address = a.String()
+	}
+	f.broker.mu.Lock()
+	f.broker.conns[c.at] = c
+	f.broker.mu.Unlock()
+	s := &session{conn: c, session: f.Frontend.Open(c)}
+	c.pump()
+	return s
+}
+
+// Overflow is the refusal of a connection above the connection limit, if the front-end has one.
+func (f *frontend) Overflow() []byte {
+	if o, ok := f.Frontend.(interface{ Overflow() []byte }); ok {
+		return o.Overflow()
+	}
+	return nil
+}
+
+// Tick implements frontends.Frontend. It also wakes connections whose delay has ended.
+func (f *frontend) Tick(now core.Instant) {
+	f.Frontend.Tick(now)
+	f.broker.mu.Lock()
+	var due []*conn
+	for _, c := range f.broker.conns {
+		if until := c.until.Load(); until != 0 && until <= int64(now) {
+			due = append(due, c)
+		}
+	}
+	f.broker.mu.Unlock()
+	for _, c := range due {
+		c.Wake()
+	}
+}
+
+// conn is a connection whose session writes to an outbox of its own. What may leave moves from there to the real one.
+type conn struct {
+	frontends.Conn
+	broker *Broker
+	at     endpoint
+	out    frontends.Outbox
+	until  atomic.Int64 // the core.Instant until which nothing leaves; zero: no delay
+
+	cutting bool // the reply that begins at cutFrom is cut
+	share   float64
+	cutFrom uint64 // of the bytes ever written
+	tell    func(sent int)
+	placed  bool // cutFrom is where the connection ends
+
+	closing bool // the session wants the connection closed
+	closed  bool // nothing moves any more
+}
+
+// Out implements frontends.Conn.
+func (c *conn) Out() *frontends.Outbox { return &c.out }
+
+// CloseAfterFlush implements frontends.Conn.
+func (c *conn) CloseAfterFlush() { c.closing = true }
+
+// delay keeps everything back until then. On the loop only.
+func (c *conn) delay(until core.Instant) { c.until.Store(max(c.until.Load(), int64(until))) }
+
+// cut closes the connection within what the session writes next during this call: after that share of it. tell, if not nil,
+// learns how many bytes that are. On the loop only.
+func (c *conn) cut(share float64, tell func(sent int)) {
+	if !c.cutting {
+		c.cutting, c.share, c.cutFrom, c.tell = true, share, c.out.Written(), tell
+	}
+}
+
+// pump moves what may leave. It is called after each call of the session.
+func (c *conn) pump() {
+	if c.cutting && !c.placed {
+		sent := int(c.share * float64(c.out.Written()-c.cutFrom))
+		c.cutFrom, c.placed = c.cutFrom+uint64(sent), true //nolint:gosec // a share of a length
+		if c.tell != nil {
+			c.tell(sent)
+		}
+	}
+	if until := c.until.Load(); c.closed || until > int64(c.broker.Now()) {
+		return
+	}
+	c.until.Store(0)
+	moved := c.out.Written() - uint64(c.out.Len()) //nolint:gosec // a length
+	p := c.out.Sendable(c.broker.Committed())
+	if end := c.cutFrom - moved; c.placed && uint64(len(p)) >= end {
+		p = p[:end]
+		c.closed = true
+	}
+	real := c.Conn.Out()
+	real.Write(p)
+	c.out.Sent(len(p))
+	c.out.Late(real.Unsent())
+	if c.closed || c.closing && c.out.Len() == 0 {
+		c.closed = true
+		c.Conn.CloseAfterFlush()
+	}
+}
+
+// session is a session on a conn.
+type session struct {
+	*conn
+	session frontends.Session
+}
+
+// Feed implements frontends.Session.
+func (s *session) Feed(in []byte) int {
+	if s.closed {
+		return len(in)
+	}
+	defer s.pump()
+	return s.session.Feed(in)
+}
+
+// Deliver implements frontends.Session.
+func (s *session) Deliver() {
+	s.session.Deliver()
+	s.pump()
+}
+
+// Refusal implements frontends.Session.
+func (s *session) Refusal() []byte { return s.session.Refusal() }
+
+// EOF implements frontends.Session.
+func (s *session) EOF(input []byte) {
+	s.session.EOF(input)
+	s.pump()
+}
+
+// Closed implements frontends.Session. A delay ends with the connection.
+func (s *session) Closed() {
+	s.broker.mu.Lock()
+	if s.broker.conns[s.at] == s.conn {
+		delete(s.broker.conns, s.at)
+	}
+	s.broker.mu.Unlock()
+	s.session.Closed()
+	s.until.Store(0)
+	s.pump()
+}
+
+// HandleUnsent implements frontends.UnsentHandler. What was cut off counts as sent: the broker cannot know.
+func (s *session) HandleUnsent(bytes int) {
+	if u, ok := s.session.(frontends.UnsentHandler); ok && !s.placed {
+		u.HandleUnsent(bytes + s.out.Len())
+	}
+}
+
+// Stop implements frontends.Stopper.
+func (s *session) Stop() {
+	if t, ok := s.session.(frontends.Stopper); ok {
+		t.Stop()
+		s.pump()
+	}
+}
+
+// Blocked implements frontends.Blocker.
+func (s *session) Blocked() bool {
+	b, ok := s.session.(frontends.Blocker)
+	return ok && b.Blocked()
+}
+
+// WaitsHalfClosed implements frontends.HalfCloseWaiter. A delayed reply is waited for.
+func (s *session) WaitsHalfClosed() bool {
+	w, ok := s.session.(frontends.HalfCloseWaiter)
+	waits := ok && w.WaitsHalfClosed()
+	s.pump()
+	return waits || s.until.Load() != 0
+}

@@ -1,0 +1,89 @@
+package hostile
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+)
+
+// maxEvents is how many events a Log keeps: the newest.
+const maxEvents = 100_000
+
+// Event is a fault that has happened.
+type Event struct {
+	Number     int    `json:"number"` // from 1
+	Fault      string `json:"fault"`
+	Queue      string `json:"queue"`
+	Submission uint64 `json:"submission"`    // the how many-th submission to the queue the job is
+	Protocol   string `json:"protocol"`      // of the client that submitted it
+	Job        string `json:"job,omitempty"` // id or number
+	Detail     string `json:"detail"`
+}
+
+func (e Event) String() string {
+	job := ""
+	if e.Job != "" {
+		job = ", job " + e.Job
+	}
+	return fmt.Sprintf("fault %d: %s, submission %d to %s%s: %s", e.Number, e.Fault, e.Submission, e.Queue, job, e.Detail)
+}
+
+// Log holds what has happened, and by which seed and rates.
+type Log struct {
+	seed  uint64
+	rates Rates
+	tell  func(Event)
+
+	mu     sync.Mutex // guards what follows
+	count  int
+	events []Event
+}
+
+// NewLog makes a Log. tell, if not nil, is called for each fault, in order and never at the same time.
+func NewLog(seed uint64, r Rates, tell func(Event)) *Log {
+	return &Log{seed: seed, rates: r, tell: tell}
+}
+
+// add notes that a fault has happened to a job.
+func (l *Log) add(k Kind, p *plan, detail string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count++
+	e := Event{
+		Number: l.count, Fault: k.String(), Queue: p.queue, Submission: p.submission, Protocol: p.protocol.String(), Job: p.id, Detail: detail,
+	}
+	if e.Job == "" && p.seq != 0 {
+		e.Job = strconv.FormatUint(p.seq, 10)
+	}
+	if len(l.events) == maxEvents {
+		l.events = append(l.events[:0], l.events[maxEvents/10:]...)
+	}
+	l.events = append(l.events, e)
+	if l.tell != nil {
+		l.tell(e)
+	}
+}
+
+// Events are the faults that have happened, in order.
+func (l *Log) Events() []Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Event{}, l.events...)
+}
+
+// Pattern is where the broker serves ServeHTTP.
+const Pattern = "GET /api/v1/faults"
+
+// ServeHTTP shows the seed, the rates and what has happened.
+func (l *Log) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	_ = out.Encode(struct { // when the client is gone there is nobody to tell
+		Seed   uint64  `json:"seed"`
+		Rates  string  `json:"rates"`
+		Faults []Event `json:"faults"`
+	}{l.seed, l.rates.String(), l.Events()})
+}
