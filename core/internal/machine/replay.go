@@ -264,9 +264,14 @@ func (m *Machine) Restored() {
 	m.reserved = 0
 	m.reserve()
 	for _, seq := range slices.Sorted(maps.Keys(m.restoring.usedUp)) {
-		if h := m.bySeq.get(seq); h != 0 && m.usedUp(m.jobs.at(h)) {
+		h := m.bySeq.get(seq)
+		switch {
+		case h == 0:
+		case m.usedUp(m.jobs.at(h)):
 			m.detach(h, m.jobs.at(h))
 			m.endUsedUp(h, m.jobs.at(h))
+		default: // else the next start would decide again, by the policies of then
+			m.touch(h, m.jobs.at(h))
 		}
 	}
 	m.restoredSchedules()
