@@ -110,18 +110,15 @@ func (b *Broker) doOne(c *client, op core.Op, into []core.Reply) []core.Reply {
 	}
 	finished := b.finishing(parts)
 	if reply, lost := b.loseCompletion(c, op, finished); lost {
-		if reply.Tag != 0 {
-			into = append(into, reply)
-		}
 		b.disturb(c, finished, onFinish)
-		return into
+		return append(into, reply)
 	}
 	start := len(into)
 	into = b.Broker.Do(c.id, []core.Op{op}, into)
 	for i := range into[start:] {
 		r := &into[start+i]
 		switch {
-		case op.TagOf() == 0 || r.Tag != op.TagOf() || r.Kind >= core.Assigned: // a push, or the reply to another operation
+		case r.Tag != op.TagOf() || r.Kind >= core.Assigned: // a push, or the reply to another operation
 		case r.Kind == core.Failed:
 			return into
 		case several && r.Answer != nil:
@@ -138,13 +135,9 @@ func (b *Broker) doOne(c *client, op core.Op, into []core.Reply) []core.Reply {
 	return into
 }
 
-// refuse adds the reply to an operation that is not applied, if it has one.
+// refuse adds the reply to an operation that is not applied.
 func refuse(op core.Op, index int, err error, into []core.Reply) []core.Reply {
-	tag := op.TagOf()
-	if tag == 0 {
-		return into
-	}
-	r := core.Reply{Kind: core.Failed, Tag: tag, Err: err}
+	r := core.Reply{Kind: core.Failed, Tag: op.TagOf(), Err: err}
 	if _, several := op.(*core.Atomic); several {
 		r.Answer = &core.Answer{Index: index}
 	}
@@ -256,7 +249,7 @@ func (b *Broker) finishing(ops []core.Op) *plan {
 // loseCompletion acknowledges a completion and gives the job back instead, if that is planned.
 func (b *Broker) loseCompletion(c *client, op core.Op, p *plan) (core.Reply, bool) {
 	done, completes := op.(*core.Complete)
-	if !completes || p == nil || c.protocol == core.Qless { // Qless keeps documents of its own, which say that the job is complete
+	if !completes || p == nil || keepsOutcomes(c.protocol) {
 		return core.Reply{}, false
 	}
 	b.mu.Lock()
@@ -278,6 +271,9 @@ func (b *Broker) loseCompletion(c *client, op core.Op, p *plan) (core.Reply, boo
 	}
 	return core.Reply{}, false
 }
+
+// keepsOutcomes reports whether a front-end remembers itself that a job is complete.
+func keepsOutcomes(p core.Protocol) bool { return p == core.Qless || p == core.Conveyor }
 
 // assigned notes who has a job, and ends its lease early if that is planned.
 func (b *Broker) assigned(c *client, r *core.Reply) {

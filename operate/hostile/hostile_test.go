@@ -207,6 +207,31 @@ func TestFaultsAreServed(t *testing.T) {
 	}
 }
 
+// TestOperationsWithoutTagMeetFaultsToo is for clients over HTTP, which give their operations no tags.
+func TestOperationsWithoutTagMeetFaultsToo(t *testing.T) {
+	t.Parallel()
+	e, err := engine.Open(engine.Options{Durability: engine.None, Clock: coretest.NewClock(), ManualTimers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Shutdown() }) // nothing is stored
+	h := hostile.New(e, hostile.NewLog(1, hostile.Rates{hostile.Duplicate: 1}, nil))
+	core.DoOnce(h, core.HTTP, &core.Submit{Job: &core.Job{Queue: "mail"}})
+	for run := range 3 {
+		job := core.DoOnce(h, core.HTTP, &core.Lease{Queues: []string{"mail"}, Holder: core.HeldByNobody})[0]
+		if want := map[bool]core.ReplyKind{true: core.Assigned, false: core.NothingReady}[run < 2]; job.Kind != want {
+			t.Fatalf("lease %d: got %v, want %v", run, job.Kind, want)
+		}
+		if run == 2 {
+			break
+		}
+		done := core.DoOnce(h, core.HTTP, &core.Complete{Ref: core.Ref{Seq: job.Seq}, Authority: core.ByLeased})
+		if len(done) != 1 || done[0].Kind != core.Accepted {
+			t.Fatalf("completion %d: got %+v", run, done)
+		}
+	}
+}
+
 func TestRates(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
