@@ -16,7 +16,7 @@ import (
 type ordered struct {
 	policy core.JobPolicy
 	made   core.Commit
-	until  core.Instant // of the monotonic clock: when another one replaced it; zero: it is in force
+	from   core.Instant // of the monotonic clock: when it was ordered; zero: before the last start
 }
 
 // policyKey is whose policy it is.
@@ -46,9 +46,9 @@ func (w *world) policy() error {
 		}
 		key := policyKey{op.Scope, op.Name}
 		now, past := w.clk.monotonic.Now(), w.model.policies[key]
-		next := ordered{made: w.commitOf(r, true)}
+		next := ordered{made: w.commitOf(r, true), from: now}
 		if n := len(past); n > 0 {
-			past[n-1].until, next.policy = now, past[n-1].policy
+			next.policy = past[n-1].policy
 		}
 		for member := core.PolicyFields(1); member <= core.AllPolicyFields && member != 0; member <<= 1 {
 			switch {
@@ -99,7 +99,7 @@ func (m *model) inForce(queue string, member core.PolicyFields) *core.JobPolicy 
 func (m *model) changedSince(queue string, since core.Instant) bool {
 	for _, scope := range []core.PolicyScope{core.PolicyOfType, core.PolicyOfQueue} {
 		for _, o := range m.policies[policyKey{scope, queue}] {
-			if o.until >= since && o.until != 0 {
+			if o.from >= since && o.from != 0 {
 				return true
 			}
 		}
