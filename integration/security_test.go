@@ -204,9 +204,10 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	check(t, os.WriteFile(secret, []byte("t0p-s3cret\n"), 0o600))
 	b := harness.Start(t, harness.Options{
-		Password: "w0rd-s3cret",
-		Config:   fmt.Sprintf("[log]\nlevel = \"debug\"\n[http]\nprofiling = true\npassword = %q\n", secret),
+		Config: fmt.Sprintf(
+			"[log]\nlevel = \"debug\"\n[faktory]\npassword = \"w0rd-s3cret\"\n[http]\nprofiling = true\npassword = %q\n", secret),
 	})
+	b.Password = "w0rd-s3cret" // of Faktory's clients
 	fkt := dialFaktory(t, b)
 	check(t, fkt.Push(fktJob("secret", "p4yload-s3cret")))
 	wrong, err := net.Dial("tcp", b.Faktory)

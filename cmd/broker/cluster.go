@@ -250,7 +250,7 @@ func (k *clusterNode) waitWhileLeading(t *process, l *replica.Leadership) (stop 
 			}
 			return true, nil
 		case on := <-k.drainRequests:
-			t.api.Drain(on, t.config.DrainRejectsNewJobs)
+			t.api.Drain(on, on && t.config.DrainRejectsNewJobs)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (p *process) waitForShutdown() shutdown {
 			if p.refuseOnly {
 				p.api.Drain(false, on)
 			} else {
-				p.api.Drain(on, p.config.DrainRejectsNewJobs)
+				p.api.Drain(on, on && p.config.DrainRejectsNewJobs)
 			}
 		}
 	}

@@ -185,5 +185,16 @@ func pageOf(back, otherwise string) string {
 	return cmp.Or(back, otherwise)
 }
 
+// protocolLabel is a protocol as people write it.
+func protocolLabel(name string) string {
+	switch name {
+	case "http", "sqs":
+		return strings.ToUpper(name)
+	case "beanstalk":
+		return "beanstalkd"
+	}
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
 // protocolNames are the protocols of clients.
 var protocolNames = core.ProtocolNames()

@@ -30,7 +30,10 @@ func workersPage(r *request) (*view, error) {
 	sort.SliceStable(workers, func(i, j int) bool { return workerRank(&workers[i]) < workerRank(&workers[j]) })
 	d := &workersData{Workers: workers, Protocol: protocol, Faktory: slices.ContainsFunc(workers, func(w service.Worker) bool { return w.State != "" })}
 	for _, name := range append([]string{""}, protocolNames...) {
-		label := map[string]string{"": "All", "workq": "Workq", "gearman": "Gearman", "faktory": "Faktory", "http": "HTTP"}[name]
+		label := "All"
+		if name != "" {
+			label = protocolLabel(name)
+		}
 		link, err := with(nil, "protocol", name)
 		if err != nil {
 			return nil, err

@@ -64,7 +64,7 @@ func (s *Server) listen(ctx context.Context, in *eventInput) (*huma.StreamRespon
 func streamEvents(ctx context.Context, w http.ResponseWriter, l *service.EventListener) {
 	stream := http.NewResponseController(w)
 	_ = stream.SetReadDeadline(time.Time{}) // a test's writer has no deadlines
-	out := fmt.Appendf(nil, "id: %s\n\n", l.Position())
+	out := fmt.Appendf(nil, ": events\nid: %s\n\n", l.Position())
 	for {
 		_ = stream.SetWriteDeadline(deadlineIn(writeTimeout))
 		if _, err := w.Write(out); err != nil {
