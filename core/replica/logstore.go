@@ -28,6 +28,9 @@ type logStore struct {
 	writing     stopwatch
 	beforeWrite func() // see Options
 
+	// anchor is the entry that the newest snapshot ends with, while this node does not lead; see GetLog. Nil: there is none.
+	anchor func() (index, term uint64, ok bool)
+
 	mu     sync.Mutex // guards the fields below
 	recent []*raft.Log
 	bytes  int
@@ -48,13 +51,27 @@ func (s *logStore) LastIndex() (uint64, error) {
 // IsMonotonic implements raft.MonotonicLogStore: the log has no gaps.
 func (s *logStore) IsMonotonic() bool { return true }
 
+// anchorType marks the entry that a snapshot ends with: its term is known, its content is in the snapshot. It is never stored.
+const anchorType raft.LogType = 255
+
 // GetLog implements raft.LogStore.
+//
+// raft compares the entry before those that a leader sends. If that is the last one of a snapshot and this node has others behind
+// it, raft looks for it in the log, where it is not: a node that once led and whose entries were not replicated would refuse the
+// entries of every other leader, get a copy, and refuse them again. So a node that follows has that entry, without its content.
+// A leader does not, since it would send it to others.
 func (s *logStore) GetLog(index uint64, into *raft.Log) error {
 	if s.fromRecent(index, into) {
 		return nil
 	}
 	b, err := s.log.Entry(index)
 	if errors.Is(err, store.ErrMissing) {
+		if s.anchor != nil {
+			if at, term, ok := s.anchor(); ok && at == index {
+				*into = raft.Log{Index: index, Term: term, Type: anchorType}
+				return nil
+			}
+		}
 		return raft.ErrLogNotFound
 	}
 	if err != nil {
@@ -83,6 +100,9 @@ func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{
 func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	encoded := make([][]byte, len(logs))
 	for i, l := range logs {
+		if l.Type == anchorType { // of a leader that has just been replaced
+			return fmt.Errorf("entry %d of the log has no content", l.Index)
+		}
 		if i > 0 && l.Index != logs[i-1].Index+1 {
 			return fmt.Errorf("entry %d of the log after %d", l.Index, logs[i-1].Index)
 		}

@@ -286,13 +286,28 @@ func (n *Node) explain(err error) error {
 	return fmt.Errorf("%w; to refill this node from the others, move %s away and start the node with an empty folder", err, n.o.Dir)
 }
 
+// anchor is the last entry of the newest snapshot, while this node does not lead.
+func (n *Node) anchor() (index, term uint64, ok bool) {
+	n.mu.Lock()
+	r := n.raft
+	n.mu.Unlock()
+	if r == nil || r.State() == raft.Leader {
+		return 0, 0, false
+	}
+	all, err := n.snaps.List()
+	if err != nil || len(all) == 0 {
+		return 0, 0, false
+	}
+	return all[0].Index, all[0].Term, true
+}
+
 // start starts raft on the log of this node.
 func (n *Node) start() error {
 	l, err := store.OpenLog(store.Options{Dir: n.dir(logDir), Warn: func(text string) { n.log.Warn("log warning", "detail", text) }})
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	n.logs = &logStore{log: l, now: func() time.Duration { return n.lease.now().even }, beforeWrite: n.o.beforeWrite}
+	n.logs = &logStore{log: l, now: func() time.Duration { return n.lease.now().even }, beforeWrite: n.o.beforeWrite, anchor: n.anchor}
 	n.trans = &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: n.stream, MaxPool: 3, Timeout: callTimeout, Logger: n.log.forRaft(), MsgpackUseNewTimeFormat: true,
