@@ -53,10 +53,11 @@ type Node struct {
 	trans        *transport
 	raft         *raft.Raft // set before stage is member
 	notify       chan bool
-	ended        chan *journal // that have failed; capacity 1, since one more says no more
-	hangsChanged chan struct{} // capacity 1
-	left         chan string   // ids of leaders from which a connection has ended; capacity 1
-	unflushed    atomic.Uint64 // entries since the store was last flushed, about
+	ended        chan *journal             // that have failed; capacity 1, since one more says no more
+	hangsChanged chan struct{}             // capacity 1
+	left         chan string               // ids of leaders from which a connection has ended; capacity 1
+	anchored     atomic.Pointer[raft.Raft] // the same as raft, for anchor
+	unflushed    atomic.Uint64             // entries since the store was last flushed, about
 
 	serving   atomic.Bool // this node leads, and serves clients
 	diskLow   atomic.Bool // less than MinFreeDisk is free
@@ -288,9 +289,7 @@ func (n *Node) explain(err error) error {
 
 // anchor is the last entry of the newest snapshot, while this node does not lead.
 func (n *Node) anchor() (index, term uint64, ok bool) {
-	n.mu.Lock()
-	r := n.raft
-	n.mu.Unlock()
+	r := n.anchored.Load() // raft itself asks, so no lock is taken
 	if r == nil || r.State() == raft.Leader {
 		return 0, 0, false
 	}
@@ -318,6 +317,7 @@ func (n *Node) start() error {
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
+	n.anchored.Store(r)
 	n.mu.Lock()
 	n.raft = r
 	n.mu.Unlock()
