@@ -129,7 +129,7 @@ type heldBroker struct {
 
 func (b *heldBroker) Open(o core.ClientOptions) core.ClientID {
 	id := b.Engine.Open(o)
-	if o.Name == "events" {
+	if o.Unlisted { // the subscription of the hub
 		b.events, b.wake = id, o.Wake
 	}
 	return id
