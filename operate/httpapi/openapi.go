@@ -44,7 +44,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 			},
 			Security: []map[string][]string{{}, {"bearer": {}}, {"basic": {}}},
 			Tags: []*huma.Tag{
-				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "batches"}, {Name: "schedules"}, {Name: "limits"}, {Name: "workers"}, {Name: "events"}, {Name: "broker"}, {Name: "cluster", Description: "Each node answers for itself; changes go to the leader."},
+				{Name: "jobs"}, {Name: "leases", Description: "Workers over HTTP."}, {Name: "queues"}, {Name: "batches"}, {Name: "schedules"}, {Name: "limits"}, {Name: "types"}, {Name: "workers"}, {Name: "events"}, {Name: "broker"}, {Name: "cluster", Description: "Each node answers for itself; changes go to the leader."},
 			},
 		},
 		Formats:       map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
@@ -61,6 +61,7 @@ func (s *Server) newAPI(mux *http.ServeMux) huma.API {
 	s.registerBatches(api)
 	s.registerEvents(api)
 	s.registerLimits(api)
+	s.registerTypes(api)
 	s.registerSeries(api)
 	s.registerFinished(api)
 	s.registerStorage(api)

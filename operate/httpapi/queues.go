@@ -25,8 +25,8 @@ type removed struct {
 func (s *Server) registerQueues(api huma.API) {
 	huma.Register(api, operation("list-queues", http.MethodGet, "/queues", "queues", "List queues"), s.listQueues)
 	huma.Register(api, operation("get-queue", http.MethodGet, "/queues/{name}", "queues", "Show a queue", http.StatusNotFound), s.getQueue)
-	huma.Register(api, operation("change-queue", http.MethodPatch, "/queues/{name}", "queues", "Pause, resume or limit a queue",
-		http.StatusNotFound, http.StatusGatewayTimeout), s.changeQueue)
+	huma.Register(api, operation("change-queue", http.MethodPatch, "/queues/{name}", "queues", "Pause, resume or limit a queue, or set its policy",
+		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.changeQueue)
 	huma.Register(api, operation("clear-queue", http.MethodPost, "/queues/{name}/clear", "queues", "Remove jobs of a queue by state",
 		http.StatusNotFound, http.StatusGatewayTimeout), s.clearQueue)
 	huma.Register(api, operation("remove-queue", http.MethodDelete, "/queues/{name}", "queues",

@@ -35,7 +35,7 @@ var routeBodies = map[string]string{
 	"POST /schedules": `{"name":"new","every_s":3600,"job":{"queue":"q"}}`, "DELETE /schedules/{name}": "",
 	"PATCH /schedules/{name}": `{"paused":true}`, "PUT /schedules/{name}": `{"every_s":3600,"job":{"queue":"q"}}`,
 	"POST /schedules/{name}/pause": "", "POST /schedules/{name}/resume": "", "POST /schedules/{name}/run": "",
-	"POST /storage/check": "", "POST /workers/quiet": "", "POST /workers/terminate": "", "DELETE /workers/{id}": "",
+	"POST /storage/check": "", "PATCH /types/{name}": `{"policy":{"max_fails":3}}`, "POST /workers/quiet": "", "POST /workers/terminate": "", "DELETE /workers/{id}": "",
 	"POST /workers/{id}/quiet": "", "POST /workers/{id}/terminate": "",
 }
 

@@ -4,33 +4,35 @@ import (
 	"context"
 
 	"broker/core"
+	"broker/core/policytext"
 	"broker/frontends/access"
 )
 
 // Queue is a queue with its counters.
 type Queue struct {
-	Name      string      `json:"name"`
-	NameBytes []byte      `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
-	Paused    bool        `json:"paused"`
-	Ready     int         `json:"ready"`
-	High      int         `json:"high" doc:"of the ready jobs: priority above 0"`
-	Normal    int         `json:"normal"`
-	Low       int         `json:"low" doc:"of the ready jobs: priority below 0"`
-	Scheduled int         `json:"scheduled"`
-	Leased    int         `json:"leased"`
-	Retrying  int         `json:"retrying"`
-	Blocked   int         `json:"blocked"`
-	Done      int         `json:"done" doc:"kept for their outcome"`
-	Dead      int         `json:"dead"`
-	Workers   int         `json:"workers" doc:"workers that are registered for the queue or wait for a job of it"`
-	LatencyS  float64     `json:"latency_s" doc:"how long the next job out has been ready"`
-	OldestS   float64     `json:"oldest_age_s" doc:"of the ready job that has waited longest"`
-	InRate    float64     `json:"in_rate" doc:"jobs submitted per second, over the last minute; only of the 1,000 busiest queues"`
-	OutRate   float64     `json:"out_rate" doc:"jobs done or failed per second, likewise"`
-	Max       *QueueMax   `json:"max,omitempty"`
-	Throttle  *Throttle   `json:"throttle,omitempty"`
-	Sharing   *Sharing    `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
-	Totals    QueueTotals `json:"totals" doc:"since the broker started"`
+	Name      string             `json:"name"`
+	NameBytes []byte             `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
+	Paused    bool               `json:"paused"`
+	Ready     int                `json:"ready"`
+	High      int                `json:"high" doc:"of the ready jobs: priority above 0"`
+	Normal    int                `json:"normal"`
+	Low       int                `json:"low" doc:"of the ready jobs: priority below 0"`
+	Scheduled int                `json:"scheduled"`
+	Leased    int                `json:"leased"`
+	Retrying  int                `json:"retrying"`
+	Blocked   int                `json:"blocked"`
+	Done      int                `json:"done" doc:"kept for their outcome"`
+	Dead      int                `json:"dead"`
+	Workers   int                `json:"workers" doc:"workers that are registered for the queue or wait for a job of it"`
+	LatencyS  float64            `json:"latency_s" doc:"how long the next job out has been ready"`
+	OldestS   float64            `json:"oldest_age_s" doc:"of the ready job that has waited longest"`
+	InRate    float64            `json:"in_rate" doc:"jobs submitted per second, over the last minute; only of the 1,000 busiest queues"`
+	OutRate   float64            `json:"out_rate" doc:"jobs done or failed per second, likewise"`
+	Max       *QueueMax          `json:"max,omitempty"`
+	Throttle  *Throttle          `json:"throttle,omitempty"`
+	Sharing   *Sharing           `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; only where one queue is shown"`
+	Policy    *policytext.Policy `json:"policy,omitempty" doc:"what applies to its jobs that do not say it themselves; only where one queue is shown"`
+	Totals    QueueTotals        `json:"totals" doc:"since the broker started"`
 }
 
 // QueueMax bounds the unfinished jobs of a queue at which a submission of a priority class is refused; 0: no bound.
@@ -95,7 +97,22 @@ func (s *Service) Queue(ctx context.Context, caller Caller, name string) (Queue,
 	return s.queue(ctx, c, name)
 }
 
+// queue is a queue with its policy. One that has a policy alone is shown too: it exists with its first job.
 func (s *Service) queue(ctx context.Context, c *client, name string) (Queue, error) {
+	policy, err := s.policy(ctx, c, core.PolicyOfQueue, name)
+	if err != nil {
+		return Queue{}, err
+	}
+	q, err := s.queueAlone(ctx, c, name)
+	if policy != nil && IsCode(err, CodeQueueNotFound) {
+		q, err = s.queueOf(&core.QueueInfo{Name: name}), nil
+	}
+	q.Policy = policy
+	return q, err
+}
+
+// queueAlone is a queue without its policy.
+func (s *Service) queueAlone(ctx context.Context, c *client, name string) (Queue, error) {
 	r, err := c.call(ctx, &core.InspectQueue{Queue: name})
 	if err != nil {
 		return Queue{}, err

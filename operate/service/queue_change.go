@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 
 	"broker/core"
 	"broker/frontends/access"
@@ -14,6 +15,8 @@ type QueueChange struct {
 
 	Throttle *ThrottleChange `json:"throttle,omitempty" doc:"bound the leases of the queue; all zero: no bound"`
 	Sharing  *Sharing        `json:"sharing,omitempty" doc:"how the keys of the queue share its workers; without a key: not at all"`
+
+	Policy json.RawMessage `json:"policy,omitempty" doc:"members of the policy to change; null removes a member; the queue need not exist"`
 }
 
 // QueueMaxChange changes a QueueMax; what is nil stays.
@@ -39,8 +42,15 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 	}
 	c := s.open(caller, caller.Name())
 	defer c.close()
-	if _, err := s.queue(ctx, c, name); err != nil {
-		return Queue{}, err
+	if change.Paused != nil || change.Max != nil || change.Throttle != nil || change.Sharing != nil || change.Policy == nil {
+		if _, err := c.call(ctx, &core.InspectQueue{Queue: name}); err != nil {
+			return Queue{}, err
+		}
+	}
+	if change.Policy != nil { // first: it may be refused
+		if err := s.putPolicy(ctx, caller, core.PolicyOfQueue, name, change.Policy); err != nil {
+			return Queue{}, err
+		}
 	}
 	if change.Paused != nil {
 		action := map[bool]string{true: "queue.pause", false: "queue.resume"}[*change.Paused]
@@ -65,7 +75,11 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 			return Queue{}, err
 		}
 	}
-	return s.queue(ctx, c, name)
+	q, err := s.queue(ctx, c, name)
+	if change.Policy != nil && IsCode(err, CodeQueueNotFound) { // its policy is empty now
+		return s.queueOf(&core.QueueInfo{Name: name}), nil
+	}
+	return q, err
 }
 
 // throttleQueue changes the limit of a whole queue.
@@ -144,7 +158,7 @@ func (s *Service) ClearQueue(ctx context.Context, caller Caller, name string, st
 	}
 	c := s.open(caller, caller.Name())
 	defer c.close()
-	if _, err := s.queue(ctx, c, name); err != nil {
+	if _, err := c.call(ctx, &core.InspectQueue{Queue: name}); err != nil {
 		return 0, err
 	}
 	removed := 0

@@ -109,7 +109,7 @@ func (s *Service) chooseQueues(ctx context.Context, c *client, caller Caller, f 
 func (s *Service) queuesNamed(ctx context.Context, c *client, named []core.QueueValue) ([]Queue, error) {
 	views := make([]Queue, 0, len(named))
 	for _, v := range named {
-		q, err := s.queue(ctx, c, v.Name)
+		q, err := s.queueAlone(ctx, c, v.Name)
 		switch {
 		case IsCode(err, CodeQueueNotFound):
 			continue
