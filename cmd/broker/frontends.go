@@ -77,6 +77,9 @@ func (p *process) buildFrontends() frontendSet {
 	}}
 	set.sqs = sqs.New(guard(core.SQS, c.SQS.Principal), sqs.Options{
 		Access: p.access, Audit: p.auditChange, DefaultPrincipal: c.SQS.Principal,
+		Panicked: func(value any, stack []byte) {
+			p.log.Error().Str("frontend", "sqs").Any("panic", value).Bytes("stack", stack).Msg("request panicked")
+		},
 		Account: c.SQS.Account, Region: c.SQS.Region, URL: c.SQS.URL, MaxInFlight: c.SQS.MaxInFlight, MaxBodyBytes: int(c.SQS.MaxBody),
 		Namespace: c.SQS.Namespace, Route: p.routes.of("sqs", c),
 	})

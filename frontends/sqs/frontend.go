@@ -13,6 +13,9 @@ type Options struct {
 	Access *access.Control     // principals; nil: there are none
 	Audit  func(access.Change) // nil: nothing is noted
 
+	// Panicked is called with what a request that panicked said and where; its client learns nothing of that. Nil: nobody asks.
+	Panicked func(value any, stack []byte)
+
 	DefaultPrincipal string // of requests without credentials, where there are principals
 	Account, Region  string // parts of URLs and ARNs
 	URL              string // start of queue URLs; empty: as the client's Host header says
@@ -50,6 +53,9 @@ func New(b core.Broker, o Options) *Frontend {
 	}
 	if o.Audit == nil {
 		o.Audit = func(access.Change) {}
+	}
+	if o.Panicked == nil {
+		o.Panicked = func(any, []byte) {}
 	}
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = maxBatchBytes

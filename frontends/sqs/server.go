@@ -87,7 +87,8 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (q *request) serve(r *http.Request) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &panicError{p, debug.Stack()}
+			q.f.o.Panicked(p, debug.Stack())
+			err = errPanic
 		}
 	}()
 	if fromPage(r) {
@@ -110,14 +111,8 @@ func (q *request) serve(r *http.Request) (result any, err error) {
 	return c.run(q)
 }
 
-// panicError is a panic while a request was served. Its text goes to nobody.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-// Error implements error.
-func (e *panicError) Error() string { return "panic" }
+// errPanic is a panic while a request was served. Its text goes to nobody.
+var errPanic = errors.New("panic")
 
 // fromPage reports whether a browser sends a request for a page of a web site, which could use a broker on the reader's machine.
 func fromPage(r *http.Request) bool {

@@ -1,7 +1,6 @@
 package sqs
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -108,9 +107,20 @@ func TestRequestsNeedKeysWhereThereAreSome(t *testing.T) {
 	}
 }
 
+// The Audit of this test panics: a request that panics is answered blandly, and what it said is told to the program.
 func TestPanicIsTheFailureOfOneRequest(t *testing.T) {
 	t.Parallel()
-	if e := errorOf(&panicError{value: errors.New("detail")}); e.kind != internalError || strings.Contains(e.text, "detail") {
-		t.Errorf("a panic is shown as %v", e)
+	var told any
+	f := setup(t, func(o *Options) {
+		o.Audit = func(access.Change) { panic("detail") }
+		o.Panicked = func(value any, _ []byte) { told = value }
+	})
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"QueueName": "q"}`))
+	r.Header.Set("X-Amz-Target", "AmazonSQS.CreateQueue")
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	f.ServeHTTP(w, r)
+	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "detail") || told != "detail" {
+		t.Errorf("status %d, %s, the program was told %v", w.Code, w.Body, told)
 	}
 }
