@@ -81,6 +81,7 @@ func set(p core.JobPolicy, from *core.JobPolicy, member core.PolicyFields) core.
 		p.ExpiresIn = from.ExpiresIn
 	case core.PolicyRetainFor:
 		p.RetainFor = from.RetainFor
+	case core.JobFields: // a mask, not a member
 	}
 	return p
 }
