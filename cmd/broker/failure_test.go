@@ -11,19 +11,22 @@ func TestProgramExitsAfterTheStoreHasFailed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failure := errors.New("torn out")
-		var got []shutdown
-		exit := func(s shutdown) { got = append(got, s) }
+		exits := make(chan shutdown, 2)
+		exit := func(s shutdown) { exits <- s }
 		exitOnFailure{exit: exit}.StoreFailed(failure)
 		exitOnFailure{exit: exit, after: 30 * time.Second}.StoreFailed(failure)
 		time.Sleep(30*time.Second - 1)
 		synctest.Wait()
-		if len(got) != 0 {
-			t.Fatalf("it exits at once: %v", got)
+		if len(exits) != 0 {
+			t.Fatalf("it exits at once: %v", <-exits)
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if len(got) != 1 || got[0].graceful || !errors.Is(got[0].cause, failure) {
-			t.Fatalf("got %v", got)
+		if len(exits) != 1 {
+			t.Fatalf("%d exits", len(exits))
+		}
+		if got := <-exits; got.graceful || !errors.Is(got.cause, failure) {
+			t.Fatalf("got %+v", got)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -64,7 +65,8 @@ func (w *worker) handleBatch(ctx context.Context, leases []leased) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	stderr := tail{limit: maxErrorText}
-	cmd.Stdout, cmd.Stderr = w.log, io.MultiWriter(&stderr, w.log)
+	log := &lockedWriter{to: w.log} // both outputs go there, each copied by a goroutine of its own
+	cmd.Stdout, cmd.Stderr = log, io.MultiWriter(&stderr, log)
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
@@ -172,4 +174,17 @@ func (w *worker) heartbeatBatch(leases []leased, done <-chan struct{}) {
 			cancel()
 		}
 	}
+}
+
+// lockedWriter is a writer that several goroutines may use.
+type lockedWriter struct {
+	mu sync.Mutex // guards to
+	to io.Writer
+}
+
+// Write implements io.Writer.
+func (w *lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(p)
 }
