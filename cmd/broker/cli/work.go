@@ -269,6 +269,16 @@ func (w *worker) heartbeat(l *leased, done <-chan struct{}) {
 	if l.Job.LeaseUntil != nil && l.Job.LeasedAt != nil {
 		every = max(l.Job.LeaseUntil.Sub(*l.Job.LeasedAt)/3, 200*time.Millisecond)
 	}
+	repeat(every, done, func(ctx context.Context) {
+		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/heartbeat", nil, map[string]any{}, nil)
+		if err != nil {
+			w.say("job %s: heartbeat: %v", l.Job.ID, err)
+		}
+	})
+}
+
+// repeat calls do again and again until done is closed, with a context that ends before the next call.
+func repeat(every time.Duration, done <-chan struct{}, do func(context.Context)) {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	for {
@@ -277,11 +287,8 @@ func (w *worker) heartbeat(l *leased, done <-chan struct{}) {
 			return
 		case <-ticks.C:
 			ctx, cancel := context.WithTimeout(context.Background(), every)
-			_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/heartbeat", nil, map[string]any{}, nil)
+			do(ctx)
 			cancel()
-			if err != nil {
-				w.say("job %s: heartbeat: %v", l.Job.ID, err)
-			}
 		}
 	}
 }

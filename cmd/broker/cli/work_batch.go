@@ -160,20 +160,11 @@ func (w *worker) heartbeatBatch(leases []leased, done <-chan struct{}) {
 			every = min(every, max(j.LeaseUntil.Sub(*j.LeasedAt)/3, 200*time.Millisecond))
 		}
 	}
-	ticks := time.NewTicker(every)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-ticks.C:
-			ctx, cancel := context.WithTimeout(context.Background(), every)
-			if err := w.tellBatch(ctx, leases, "heartbeat", nil); err != nil {
-				w.say("heartbeat: %v", err)
-			}
-			cancel()
+	repeat(every, done, func(ctx context.Context) {
+		if err := w.tellBatch(ctx, leases, "heartbeat", nil); err != nil {
+			w.say("heartbeat: %v", err)
 		}
-	}
+	})
 }
 
 // lockedWriter is a writer that several goroutines may use.
