@@ -2,7 +2,6 @@ package conveyor
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/redcon"
@@ -15,14 +14,7 @@ import (
 // What follows is sent by Redis libraries when they connect, and by people who look whether a server is there.
 
 func ping(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	text := strings.Join(args[1:], "")
-	switch {
-	case s.subscriber.Count() > 0:
-		return redcon.AppendBulkString(redcon.AppendBulkString(redcon.AppendArray(b, 2), "pong"), text), 0
-	case len(args) > 1:
-		return redcon.AppendBulkString(b, text), 0
-	}
-	return redcon.AppendString(b, "PONG"), 0
+	return resp.AppendPing(b, args, s.subscriber.Count() > 0), 0
 }
 
 func echo(_ *session, b []byte, args []string) ([]byte, core.Commit) {
@@ -48,12 +40,7 @@ func clientCommand(s *session, b []byte, args []string) ([]byte, core.Commit) {
 }
 
 func selectCommand(_ *session, b []byte, args []string) ([]byte, core.Commit) {
-	if n, err := strconv.Atoi(args[1]); err != nil {
-		return refuse(b, notInteger)
-	} else if n != 0 {
-		return refuse(b, "ERR DB index is out of range")
-	}
-	return ok(b)
+	return resp.AppendSelect(b, args), 0
 }
 
 func info(s *session, b []byte, _ []string) ([]byte, core.Commit) {

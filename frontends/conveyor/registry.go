@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
+	"broker/frontends/resp"
 )
 
 // checkIns are the sorted sets of workers and of queues by the second of their last check-in, by key.
@@ -162,7 +163,7 @@ func expire(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	}
 	seconds, err := strconv.ParseInt(args[2], 10, 64)
 	if err != nil {
-		return refuse(b, "ERR value is not an integer or out of range")
+		return refuse(b, resp.NotInteger)
 	}
 	f := s.front
 	now := f.broker.Now()
@@ -186,7 +187,7 @@ func expiry(now core.Instant, seconds int64) core.Instant {
 func (s *session) setCounter(b []byte, k key, args []string) ([]byte, core.Commit) {
 	n, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil {
-		return refuse(b, "ERR value is not an integer or out of range")
+		return refuse(b, resp.NotInteger)
 	}
 	f := s.front
 	now := f.broker.Now()

@@ -9,12 +9,11 @@ import (
 	"github.com/tidwall/redcon"
 
 	"broker/core"
+	"broker/frontends/resp"
 )
 
 // maxRange bounds the jobs of one reply.
 const maxRange = 1000
-
-var notInteger = "ERR value is not an integer or out of range"
 
 // llen key
 func llen(s *session, b []byte, args []string) ([]byte, core.Commit) {
@@ -120,7 +119,7 @@ func lrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	from, err1 := strconv.Atoi(args[2])
 	to, err2 := strconv.Atoi(args[3])
 	if err1 != nil || err2 != nil {
-		return refuse(b, notInteger)
+		return refuse(b, resp.NotInteger)
 	}
 	length, err := s.length(k)
 	if err != nil {
@@ -216,7 +215,7 @@ func (s *session) appendPart(b []byte, namespace string, search core.Find, from,
 func lrem(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	k := parseKey(args[1])
 	if _, err := strconv.Atoi(args[2]); err != nil {
-		return refuse(b, notInteger)
+		return refuse(b, resp.NotInteger)
 	}
 	switch k.kind {
 	case keyQueue:
@@ -294,7 +293,7 @@ func zrange(s *session, b []byte, args []string) ([]byte, core.Commit) {
 	from, err1 := strconv.Atoi(args[2])
 	to, err2 := strconv.Atoi(args[3])
 	if err1 != nil || err2 != nil {
-		return refuse(b, notInteger)
+		return refuse(b, resp.NotInteger)
 	}
 	switch k.kind {
 	case keyScheduled:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"broker/core"
+	"broker/frontends/resp"
 )
 
 // scriptError is an error of the script: it is worded as Redis words it, with the name of the script.
@@ -23,7 +24,7 @@ func redisFault(text string) error { return &scriptError{text: text, bare: true}
 
 var (
 	errArgs    = redisFault("Wrong number of args calling Redis command from script")
-	errInteger = redisFault("ERR value is not an integer or out of range")
+	errInteger = redisFault(resp.NotInteger)
 	errFloat   = redisFault("ERR value is not a valid float")
 )
 

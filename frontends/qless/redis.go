@@ -171,14 +171,7 @@ func script(s *session, b []byte, args []string) ([]byte, core.Commit) {
 }
 
 func ping(s *session, b []byte, args []string) ([]byte, core.Commit) {
-	text := strings.Join(args[1:], "")
-	switch {
-	case s.subscribed():
-		return redcon.AppendBulkString(redcon.AppendBulkString(redcon.AppendArray(b, 2), "pong"), text), 0
-	case len(args) > 1:
-		return redcon.AppendBulkString(b, text), 0
-	}
-	return redcon.AppendString(b, "PONG"), 0
+	return resp.AppendPing(b, args, s.subscribed()), 0
 }
 
 func echo(_ *session, b []byte, args []string) ([]byte, core.Commit) {
@@ -225,12 +218,7 @@ func clientCommand(s *session, b []byte, args []string) ([]byte, core.Commit) {
 }
 
 func selectCommand(_ *session, b []byte, args []string) ([]byte, core.Commit) {
-	if n, err := strconv.Atoi(args[1]); err != nil {
-		return refuse(b, errInteger.Error())
-	} else if n != 0 {
-		return refuse(b, "ERR DB index is out of range")
-	}
-	return ok(b)
+	return resp.AppendSelect(b, args), 0
 }
 
 func flushdb(s *session, b []byte, _ []string) ([]byte, core.Commit) {

@@ -1,0 +1,37 @@
+package resp
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/redcon"
+)
+
+// What Redis libraries send when they connect, and people who look whether a server is there. args are the words of the command.
+
+// NotInteger words the refusal of a number that is none.
+const NotInteger = "ERR value is not an integer or out of range"
+
+// AppendPing serves PING; a client that is subscribed gets a message.
+func AppendPing(b []byte, args []string, subscribed bool) []byte {
+	text := strings.Join(args[1:], "")
+	switch {
+	case subscribed:
+		return redcon.AppendBulkString(redcon.AppendBulkString(redcon.AppendArray(b, 2), "pong"), text)
+	case len(args) > 1:
+		return redcon.AppendBulkString(b, text)
+	}
+	return redcon.AppendString(b, "PONG")
+}
+
+// AppendSelect serves SELECT: there is one database.
+func AppendSelect(b []byte, args []string) []byte {
+	n, err := strconv.Atoi(args[1])
+	switch {
+	case err != nil:
+		return redcon.AppendError(b, NotInteger)
+	case n != 0:
+		return redcon.AppendError(b, "ERR DB index is out of range")
+	}
+	return redcon.AppendOK(b)
+}
