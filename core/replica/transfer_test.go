@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"net"
 	"path/filepath"
 	"strings"
@@ -77,13 +78,20 @@ func TestLeadBeginsAnewAfterATransferThatFailed(t *testing.T) {
 	c.stop(deaf)
 	c.hang(deaf)
 	m, _ := find(c.members, deaf)
-	f := n.raft.LeadershipTransferToServer(raft.ServerID(m.ID), raft.ServerAddress(m.Address))
+	failed := make(chan error)
+	go func() { // until it has failed; raft may give a transfer up before an entry comes
+		err := errors.New("no transfer was tried")
+		for err != nil && !e.Stopped() {
+			err = n.raft.LeadershipTransferToServer(raft.ServerID(m.ID), raft.ServerAddress(m.Address)).Error()
+		}
+		failed <- err
+	}()
 	submitUntilStopped(t, e)
 	<-lead.Lost()
-	shutdown(t, e)
-	if err := f.Error(); err == nil {
+	if err := <-failed; err == nil {
 		t.Fatal("the lead was handed to a node that does not answer")
 	}
+	shutdown(t, e)
 	_, _, e = c.leader() // on a busy machine another node may have been elected meanwhile
 	submit(t, e, 20, 10, 10)
 	if n := jobs(t, e); n < 20 {
