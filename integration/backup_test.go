@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -141,11 +142,22 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 	for _, dir := range []string{b.Data, first, second, unpacked, unpackTar(t, stopped)} {
 		r = brokerCommand(t, "doctor", dir)
 		equal(t, "exit code of doctor: "+r.Stderr, r.Code, 0)
+		var report struct {
+			Sound bool
+			Jobs  map[string]int
+		}
+		if r := brokerCommand(t, "doctor", "-o", "json", dir); json.Unmarshal([]byte(r.Stdout), &report) != nil || !report.Sound || len(report.Jobs) == 0 {
+			t.Errorf("doctor -o json: exit code %d, %s", r.Code, r.Stdout)
+		}
 		for _, words := range []string{"7 jobs in 1 queues: 7 ready", "examined", "no damage"} {
 			if !strings.Contains(r.Stdout, words) {
 				t.Errorf("%q is missing from the output of doctor: %s", words, r.Stdout)
 			}
 		}
+	}
+	r = brokerCommand(t, "doctor", "-o", "json", filepath.Join(t.TempDir(), "none"))
+	if r.Code != 1 || !strings.HasPrefix(r.Stderr, `{"error":`) {
+		t.Errorf("doctor -o json of no store: exit code %d, %s", r.Code, r.Stderr)
 	}
 	r = brokerCommand(t, "doctor", t.TempDir())
 	equal(t, "exit code where there is no store", r.Code, 1)

@@ -26,7 +26,7 @@ func doctorCommand() *cobra.Command {
 		Long:  "Read every record of a stopped store, show what it holds and whether it is sound. Nothing is changed.",
 		Args:  cobra.MaximumNArgs(1),
 	}
-	sources := settingFlags(cmd)
+	sources, asJSON := settingFlags(cmd), cli.AddJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := loadSettings(sources())
 		if err != nil {
@@ -39,25 +39,73 @@ func doctorCommand() *cobra.Command {
 		bar := cli.NewBar(cmd, -1, cli.BarKeys)
 		x, err := engine.Inspect(cmd.Context(), dir, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) }) //nolint:gosec // only shows
 		_ = bar.Finish()                                                                                    // only shows
-		return printReport(dir, x, err, cmd)
+		if err := unreadable(err); err != nil {
+			return err
+		}
+		if asJSON() {
+			return printReportJSON(cmd, dir, x)
+		}
+		say(cmd.OutOrStdout(), "store %s\n", dir)
+		printContents(cmd.OutOrStdout(), x)
+		return printFindings(cmd.OutOrStdout(), cmd.ErrOrStderr(), x)
 	}
 	return cmd
 }
 
-// printReport prints the report of a stopped store, or explains why there is none.
-func printReport(dir string, x *engine.Report, err error, cmd *cobra.Command) error {
-	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
+// unreadable explains why there is no report of a store.
+func unreadable(err error) error {
 	switch {
 	case engine.IsDamage(err):
 		return &cli.ExitError{Code: cli.ExitDamaged, Err: fmt.Errorf("DAMAGED: %w", err)}
 	case errors.Is(err, engine.ErrInUse):
 		return cli.Failed(fmt.Errorf("%w; stop that broker, or check a copy made with broker backup", err))
-	case err != nil:
-		return cli.Failed(err)
 	}
-	say(stdout, "store %s\n", dir)
-	printContents(stdout, x)
-	return printFindings(stdout, stderr, x)
+	return cli.Failed(err)
+}
+
+// printReportJSON prints the report for programs; the exit code says whether the store is sound, as without -o json.
+func printReportJSON(cmd *cobra.Command, dir string, x *engine.Report) error {
+	answer := doctorReport{
+		Store: dir, Sound: x.Sound(), Bytes: x.Bytes, Bodies: x.Bodies, MetaEntries: x.MetaEntries, Documents: x.Documents,
+		Jobs: map[string]int{}, Queues: []doctorQueue{}, Damage: x.Damage, Leftovers: x.Orphans, MoreFindings: x.More,
+	}
+	for _, s := range core.States {
+		if x.Stats != nil && x.Stats.Jobs[s] > 0 {
+			answer.Jobs[s.String()] = x.Stats.Jobs[s]
+		}
+	}
+	for i := range x.Queues {
+		answer.Queues = append(answer.Queues, doctorQueue{Name: x.Queues[i].Name, Jobs: jobsIn(&x.Queues[i]), Paused: x.Queues[i].Paused})
+	}
+	if x.Inconsistency != nil {
+		answer.Inconsistency = x.Inconsistency.Error()
+	}
+	if err := cli.PrintValue(cmd, answer); err != nil || answer.Sound {
+		return err
+	}
+	return &cli.ExitError{Code: cli.ExitDamaged}
+}
+
+// doctorReport is a report as JSON. Its members stay.
+type doctorReport struct {
+	Store         string         `json:"store"`
+	Sound         bool           `json:"sound"`
+	Bytes         uint64         `json:"bytes"`
+	Bodies        uint64         `json:"bodies"`
+	MetaEntries   uint64         `json:"meta_entries"`
+	Documents     uint64         `json:"documents"`
+	Jobs          map[string]int `json:"jobs"` // by state
+	Queues        []doctorQueue  `json:"queues"`
+	Damage        []string       `json:"damage,omitempty"`
+	Inconsistency string         `json:"inconsistency,omitempty"`
+	Leftovers     []string       `json:"leftovers,omitempty"`
+	MoreFindings  uint64         `json:"more_findings,omitempty"`
+}
+
+type doctorQueue struct {
+	Name   string `json:"name"`
+	Jobs   int    `json:"jobs"`
+	Paused bool   `json:"paused,omitempty"`
 }
 
 // printContents lists what the store holds.
@@ -118,7 +166,7 @@ func printFindings(stdout, stderr io.Writer, x *engine.Report) error {
 	if x.More > 0 {
 		say(stderr, "and %d more findings\n", x.More)
 	}
-	if len(x.Damage) > 0 || x.Inconsistency != nil {
+	if !x.Sound() {
 		say(stderr, "restore the folder from a backup, or move it away to start with an empty store\n")
 		return &cli.ExitError{Code: cli.ExitDamaged}
 	}

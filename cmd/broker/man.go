@@ -3,9 +3,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,8 +46,7 @@ func writePages(root *cobra.Command, dir string) error {
 			return err
 		}
 	}
-	epoch := time.Unix(0, 0)
-	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "broker", Manual: "broker", Date: &epoch}, pages); err != nil {
+	if err := writeManual(root, pages, released()); err != nil {
 		return err
 	}
 	if err := root.GenBashCompletionFileV2(filepath.Join(completions, "broker.bash"), true); err != nil {
@@ -53,6 +56,59 @@ func writePages(root *cobra.Command, dir string) error {
 		return err
 	}
 	return root.GenFishCompletionFile(filepath.Join(completions, "broker.fish"), true)
+}
+
+// released is the date of the manual pages: that of the release, so that building it again gives the same files.
+func released() time.Time {
+	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	if err != nil {
+		return time.Now()
+	}
+	return time.Unix(seconds, 0)
+}
+
+// writeManual writes the pages of a command and of those below it.
+func writeManual(cmd *cobra.Command, dir string, date time.Time) error {
+	for _, sub := range cmd.Commands() {
+		if !sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+			continue
+		}
+		if err := writeManual(sub, dir, date); err != nil {
+			return err
+		}
+	}
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	header := doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "broker", Manual: "broker", Date: &date}
+	var page bytes.Buffer
+	if err := doc.GenMan(cmd, &header, &page); err != nil {
+		return err
+	}
+	text, others, _ := strings.Cut(page.String(), ".SH SEE ALSO\n")
+	text += manSections(cmd)
+	if others != "" {
+		text += ".SH SEE ALSO\n" + others
+	}
+	return os.WriteFile(filepath.Join(dir, name+".1"), []byte(text), 0o644)
+}
+
+// manSections are the sections that cobra does not write.
+func manSections(cmd *cobra.Command) string {
+	var b strings.Builder
+	if cmd.Flags().Lookup("server") != nil {
+		b.WriteString(".SH ENVIRONMENT\n")
+		for _, v := range [][2]string{
+			{"BROKER_URL", "address of the broker, unless --server is given"},
+			{"BROKER_TOKEN", "bearer token, unless --token is given"},
+			{"BROKER_CONTEXT", "name of a broker that \"broker context\" knows, unless --context is given"},
+		} {
+			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", v[0], strings.ReplaceAll(v[1], "-", `\-`))
+		}
+	}
+	b.WriteString(".SH EXIT STATUS\n")
+	for _, c := range cli.ExitCodes {
+		fmt.Fprintf(&b, ".TP\n.B %d\n%s\n", c.Code, strings.ReplaceAll(c.Meaning, "`", "\""))
+	}
+	return b.String()
 }
 
 // writeSite writes the documentation in HTML.

@@ -70,6 +70,9 @@ type Report struct {
 	More          uint64           // number of findings beyond those listed
 }
 
+// Sound reports whether everything was read and is consistent.
+func (r *Report) Sound() bool { return len(r.Damage) == 0 && r.Inconsistency == nil }
+
 // Inspect reads a stopped store completely and changes nothing in it. The error says why it could not; what is wrong with the
 // store is in the Report. progress is called from time to time with the number of keys read.
 func Inspect(ctx context.Context, data string, fsys FS, progress func(keys uint64)) (*Report, error) {

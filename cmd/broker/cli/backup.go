@@ -27,7 +27,9 @@ type Backup struct{ conn *connection }
 func AddBackup(cmd *cobra.Command) *Backup { return &Backup{addConnection(cmd)} }
 
 // Named reports whether the command line or the environment names a broker.
-func (b *Backup) Named() bool { return b.conn.server != "" || os.Getenv("BROKER_URL") != "" }
+func (b *Backup) Named() bool {
+	return b.conn.server != "" || b.conn.context != "" || os.Getenv("BROKER_URL") != "" || os.Getenv("BROKER_CONTEXT") != ""
+}
 
 // Open asks the broker that is named, or else the one of this host, for a copy of its store: a tar file of so many bytes.
 func (b *Backup) Open(ctx context.Context, local LocalBroker) (io.ReadCloser, int64, error) {

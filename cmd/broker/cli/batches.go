@@ -43,7 +43,7 @@ func batchesCommand() *cobra.Command {
 			return err
 		}
 		if *out == formatJSON {
-			return printValue(cmd, map[string]any{"batches": list})
+			return PrintValue(cmd, map[string]any{"batches": list})
 		}
 		t := batchTable()
 		for _, raw := range list {

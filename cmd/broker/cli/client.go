@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -35,30 +36,45 @@ type client struct {
 }
 
 // connection holds the flags that say which broker a command talks to.
-type connection struct{ server, token string }
+type connection struct{ server, token, context string }
 
-// addConnection adds --server and --token to a command.
+// addConnection adds --server, --token and --context to a command.
 func addConnection(cmd *cobra.Command) *connection {
 	c := &connection{}
 	flags := cmd.Flags()
 	flags.StringVar(&c.server, "server", "", "address of the broker: `URL` (http, https, or unix:/path) or HOST[:PORT]; also BROKER_URL (default "+DefaultServer+")")
 	flags.StringVar(&c.token, "token", "", "bearer `TOKEN`; also BROKER_TOKEN")
+	flags.StringVar(&c.context, "context", "", "the broker that 'broker context' knows by this `NAME`; also BROKER_CONTEXT")
 	return c
 }
 
-// open makes a client of what the flags and the environment say.
+// open makes a client of what the flags, the environment and the chosen context say.
 func (c *connection) open() (*client, error) {
-	server, token := c.server, c.token
-	if server == "" {
-		server = os.Getenv("BROKER_URL")
+	one, err := c.broker()
+	if err != nil {
+		return nil, err
 	}
-	if server == "" {
-		server = DefaultServer
+	return newClient(cmp.Or(one.Server, DefaultServer), cmp.Or(c.token, one.Token, os.Getenv("BROKER_TOKEN")))
+}
+
+// broker is the broker that is named: by --context, --server, BROKER_URL, BROKER_CONTEXT, or by the chosen context. The token of a context
+// goes to the server of that context only.
+func (c *connection) broker() (namedContext, error) {
+	if c.context != "" && c.server != "" {
+		return namedContext{}, UsageError(errors.New("expected --context or --server, not both"))
 	}
-	if token == "" {
-		token = os.Getenv("BROKER_TOKEN")
+	if server := cmp.Or(c.server, os.Getenv("BROKER_URL")); server != "" && c.context == "" {
+		return namedContext{Server: server}, nil
 	}
-	return newClient(server, token)
+	known, err := readContexts()
+	if err != nil {
+		return namedContext{}, err
+	}
+	name := cmp.Or(c.context, os.Getenv("BROKER_CONTEXT"), known.Current)
+	if name == "" {
+		return namedContext{}, nil
+	}
+	return known.named(name)
 }
 
 func newClient(server, token string) (*client, error) {
@@ -128,7 +144,7 @@ func (c *client) send(req *http.Request) (*http.Response, error) {
 			err = failed.Err
 		}
 		return nil, &ExitError{Code: ExitUnreachable, Err: fmt.Errorf(
-			"no broker answers at %s: %w\nstart one with 'broker serve', or name it with --server or BROKER_URL", c.name, err)}
+			"no broker answers at %s: %w\nstart one with 'broker serve', or name it with --server, BROKER_URL or --context", c.name, err)}
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil

@@ -2,8 +2,8 @@
 // changing jobs, queues and the rest. They use nothing but the API, so that whatever they can do, a script with curl can
 // do as well, and `-o json` prints what the API answered.
 //
-// client.go is the HTTP client, output.go prints tables and JSON, exit.go lists the exit codes; every other file holds the
-// commands that its name says.
+// client.go is the HTTP client, contexts.go the brokers that have names, completion.go completes words, output.go prints tables and
+// JSON, exit.go lists the exit codes; every other file holds the commands that its name says.
 package cli
 
 import "github.com/spf13/cobra"
@@ -21,12 +21,13 @@ func Commands() []*cobra.Command {
 	groups := map[string][]*cobra.Command{
 		GroupJobs:    append([]*cobra.Command{pushCommand(), runCommand(), workCommand(), jobsCommand(), jobCommand()}, actionCommands()...),
 		GroupQueues:  {queuesCommand(), pauseCommand("pause", true), pauseCommand("resume", false), workersCommand(), batchesCommand(), schedulesCommand(), limitsCommand(), topCommand(), tailCommand()},
-		GroupOperate: {drainCommand(), settingsCommand(), reloadCommand(), tokenCommand(), auditCommand(), clusterCommand(), healthcheckCommand(), importCommand()},
+		GroupOperate: {drainCommand(), settingsCommand(), reloadCommand(), contextCommand(), tokenCommand(), auditCommand(), clusterCommand(), healthcheckCommand(), importCommand()},
 	}
 	var all []*cobra.Command
 	for group, commands := range groups {
 		for _, c := range commands {
 			c.GroupID = group
+			addCompletions(c, "")
 			all = append(all, c)
 		}
 	}

@@ -23,6 +23,23 @@ const (
 	ExitLeft        = 9 // import: jobs are left at the source
 )
 
+// ExitCodes says what each code means, for the manual pages and the documentation.
+var ExitCodes = []struct {
+	Code    int
+	Meaning string
+}{
+	{ExitOK, "done"},
+	{ExitFailed, "failed, for a reason without a code of its own"},
+	{ExitUsage, "the command line or the request is wrong; nothing was done"},
+	{ExitDamaged, "`doctor`: the store is damaged"},
+	{ExitNotFound, "no such job, queue, worker, …"},
+	{ExitUnreachable, "no broker answers at the address"},
+	{ExitDenied, "wrong or missing credentials, or the principal lacks the right"},
+	{ExitConflict, "the state does not allow it, or it has changed in the meantime"},
+	{ExitJobFailed, "`run`, `work`: a job ended without success"},
+	{ExitLeft, "`import`: jobs are left at the source; the table says why"},
+}
+
 // ExitError is an error with an exit code. An empty Err prints nothing: the command has said all there is to say.
 type ExitError struct {
 	Code int

@@ -136,7 +136,7 @@ func orLocal(address, port string) string {
 
 func printReport(cmd *cobra.Command, r *importer.Report, out format) error {
 	if out == formatJSON {
-		return printValue(cmd, r)
+		return PrintValue(cmd, r)
 	}
 	t := table{header: []string{"QUEUE", "STATE", "-BEFORE", "-MOVED", "-LEFT", "WHY LEFT"}}
 	for _, row := range r.Rows {

@@ -110,7 +110,7 @@ func jobsCommand() *cobra.Command {
 			return err
 		}
 		if *out == formatJSON {
-			return printValue(cmd, map[string]any{"jobs": list})
+			return PrintValue(cmd, map[string]any{"jobs": list})
 		}
 		return printJobs(cmd, list, more)
 	}

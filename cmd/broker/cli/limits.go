@@ -166,8 +166,11 @@ func setLimitCommand() *cobra.Command {
 			"queue": args[0], "scope": *scope, "name": *name, "concurrency": *concurrency, "per_worker": *perWorker,
 			"slot_for_s": slotFor.Seconds(), "rate_per_s": *rate, "burst": *burst,
 		}
-		_, err = c.call(cmd.Context(), http.MethodPut, "limits", nil, change, nil)
-		return err
+		if _, err = c.call(cmd.Context(), http.MethodPut, "limits", nil, change, nil); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is limited\n", args[0])
+		return Failed(err)
 	}
 	return cmd
 }
@@ -185,8 +188,11 @@ func removeLimitCommand() *cobra.Command {
 		if *name != "" {
 			query.Set("name", *name)
 		}
-		_, err = c.call(cmd.Context(), http.MethodDelete, "limits", query, nil, nil)
-		return err
+		if _, err = c.call(cmd.Context(), http.MethodDelete, "limits", query, nil, nil); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "the limit of %s is removed\n", args[0])
+		return Failed(err)
 	}
 	return cmd
 }

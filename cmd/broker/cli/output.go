@@ -42,6 +42,12 @@ func addFormat(cmd *cobra.Command) *format {
 	return &f
 }
 
+// AddJSON adds -o to a command of another package; the function says whether JSON is wanted.
+func AddJSON(cmd *cobra.Command) func() bool {
+	f := addFormat(cmd)
+	return func() bool { return *f == formatJSON }
+}
+
 // printJSON prints an answer of the API, indented.
 func printJSON(w io.Writer, raw json.RawMessage) error {
 	var b bytes.Buffer
@@ -53,8 +59,8 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 	return Failed(err)
 }
 
-// printValue prints a value as JSON.
-func printValue(cmd *cobra.Command, v any) error {
+// PrintValue prints a value as JSON.
+func PrintValue(cmd *cobra.Command, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return Failed(err)

@@ -52,7 +52,7 @@ func queuesCommand() *cobra.Command {
 			return err
 		}
 		if *out == formatJSON {
-			return printValue(cmd, map[string]any{"queues": list})
+			return PrintValue(cmd, map[string]any{"queues": list})
 		}
 		return printQueues(cmd, list, more)
 	}

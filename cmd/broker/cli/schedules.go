@@ -52,10 +52,10 @@ func schedulesCommand() *cobra.Command {
 	})
 	cmd.AddCommand(
 		addScheduleCommand(),
-		scheduleCommand("pause", "stop the runs of schedules", http.MethodPost, "/pause"),
-		scheduleCommand("resume", "continue the runs of paused schedules", http.MethodPost, "/resume"),
-		scheduleCommand("run", "submit the jobs of schedules now", http.MethodPost, "/run"),
-		scheduleCommand("rm", "remove schedules", http.MethodDelete, ""),
+		scheduleCommand("pause", "paused", "stop the runs of schedules", http.MethodPost, "/pause"),
+		scheduleCommand("resume", "resumed", "continue the runs of paused schedules", http.MethodPost, "/resume"),
+		scheduleCommand("run", "submitted", "submit the jobs of schedules now", http.MethodPost, "/run"),
+		scheduleCommand("rm", "removed", "remove schedules", http.MethodDelete, ""),
 	)
 	return cmd
 }
@@ -133,8 +133,8 @@ func addScheduleCommand() *cobra.Command {
 	return cmd
 }
 
-// scheduleCommand changes schedules by name.
-func scheduleCommand(name, short, method, suffix string) *cobra.Command {
+// scheduleCommand changes schedules by name; done says what happened to each.
+func scheduleCommand(name, done, short, method, suffix string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " NAME...", Short: short, Args: cobra.MinimumNArgs(1)}
 	conn := addConnection(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -145,6 +145,9 @@ func scheduleCommand(name, short, method, suffix string) *cobra.Command {
 		for _, schedule := range args {
 			if _, err := c.call(cmd.Context(), method, "schedules/"+url.PathEscape(schedule)+suffix, nil, nil, nil); err != nil {
 				return fmt.Errorf("schedule %s: %w", schedule, err)
+			}
+			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", schedule, done); err != nil {
+				return Failed(err)
 			}
 		}
 		return nil

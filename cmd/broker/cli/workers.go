@@ -65,7 +65,7 @@ func workersCommand() *cobra.Command {
 			return err
 		}
 		if *out == formatJSON {
-			return printValue(cmd, map[string]any{"workers": list})
+			return PrintValue(cmd, map[string]any{"workers": list})
 		}
 		t := table{header: []string{"ID", "NAME", "PROTOCOL", "ADDRESS", "STATE", "SINCE", "-HOLDS", "QUEUES"}}
 		for _, raw := range list {
@@ -78,18 +78,16 @@ func workersCommand() *cobra.Command {
 		}
 		return t.print(cmd.OutOrStdout())
 	}
-	for name, about := range map[string]string{
-		"quiet":      "take no more jobs (Faktory workers)",
-		"terminate":  "finish what they have and end (Faktory workers)",
-		"disconnect": "lose their connection",
-	} {
-		cmd.AddCommand(workerActionCommand(name, about))
-	}
+	cmd.AddCommand(
+		workerActionCommand("quiet", "take no more jobs (Faktory workers)", "takes no more jobs"),
+		workerActionCommand("terminate", "finish what they have and end (Faktory workers)", "is told to end"),
+		workerActionCommand("disconnect", "lose their connection", "is disconnected"),
+	)
 	return cmd
 }
 
-// workerActionCommand tells workers to do something.
-func workerActionCommand(name, about string) *cobra.Command {
+// workerActionCommand tells workers to do something; done says that of one of them.
+func workerActionCommand(name, about, done string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " ID...", Short: "make workers " + about, Args: cobra.MinimumNArgs(1)}
 	conn := addConnection(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -104,6 +102,9 @@ func workerActionCommand(name, about string) *cobra.Command {
 			}
 			if _, err := c.call(cmd.Context(), method, path, nil, nil, nil); err != nil {
 				return fmt.Errorf("worker %s: %w", id, err)
+			}
+			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", id, done); err != nil {
+				return Failed(err)
 			}
 		}
 		return nil
