@@ -137,7 +137,7 @@ func (c *checker) enough(cl *client, op *core.Lease) bool {
 	c.m.waiters.Each(cl.waitEntries, func(n uint32) {
 		q := c.m.queues[n]
 		if missing > 0 && q.ready.Len() > 0 && !q.paused && !q.sorting && c.m.available(q) > 0 && c.mayHave(q, cl, op) {
-			missing -= c.m.availableTo(q, cl, op, missing)
+			missing -= c.m.availableTo(q, cl, op, missing, false)
 		}
 	})
 	return missing <= 0

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"math"
+
 	"broker/core"
 	"broker/core/internal/timer"
 )
@@ -37,23 +39,37 @@ func (m *Machine) laneFront(q *jobQueue, c *client, op *core.Lease) uint32 {
 	return 0
 }
 
-// laneRoom is how many jobs of a queue with lanes could be handed out now; it stops counting above a number.
-func (m *Machine) laneRoom(q *jobQueue, above int) (n int) {
+// laneRoom is how many jobs of a queue with lanes could be handed out now, with a client: to that client; it stops counting above a
+// number.
+func (m *Machine) laneRoom(q *jobQueue, c *client, op *core.Lease, above int) (n int) {
 	x := q.lanes
 	for i := 0; i < x.open.Len() && n <= above; i++ {
 		l := x.slots[x.open.At(i)]
-		room := l.ready.Len()
-		for _, b := range l.buckets {
-			if b != nil {
-				room = min(room, m.roomIn(b))
-			}
-		}
-		n += room
+		n += min(l.ready.Len(), m.laneLeases(l, c, op))
 	}
 	if x.whole != nil {
 		n = min(n, m.roomIn(x.whole))
 	}
 	return n
+}
+
+// laneLeases is how many leases the buckets of a lane let go now, with a client: to that client.
+func (m *Machine) laneLeases(l *lane, c *client, op *core.Lease) int {
+	room := math.MaxInt32
+	for _, b := range l.buckets {
+		if b == nil {
+			continue
+		}
+		room = min(room, m.roomIn(b))
+		if most := b.limit.LeasedPerWorker; c != nil && most > 0 {
+			key, known := m.workerKeyOf(c, op)
+			if known {
+				most -= min(most, b.perWorker[key])
+			}
+			room = min(room, int(most))
+		}
+	}
+	return room
 }
 
 // waitForMore sets the deadlines of the rates that let fewer jobs of a queue go now than are ready: a waiting lease needs more of

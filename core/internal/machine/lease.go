@@ -358,7 +358,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 func (m *Machine) available(q *jobQueue) int {
 	n := q.ready.Len()
 	if q.lanes != nil {
-		n = m.laneRoom(q, q.woken)
+		n = m.laneRoom(q, nil, nil, q.woken)
 	}
 	if q.limits.Leased == 0 {
 		return n

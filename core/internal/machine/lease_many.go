@@ -2,6 +2,7 @@ package machine
 
 import (
 	"broker/core"
+	"broker/core/internal/queue"
 )
 
 // validLease reports whether the numbers of a lease are ones that it may have.
@@ -39,12 +40,17 @@ func (m *Machine) assignMany(c *client, op *core.Lease) {
 }
 
 // enough reports whether a lease could have as many jobs as it waits for. Limits that several keys or types share count for each
-// of them alone.
+// of them alone. The jobs themselves are examined only if there are enough of them.
 func (m *Machine) enough(c *client, op *core.Lease) bool {
+	return m.missing(c, op, false) <= 0 && m.missing(c, op, true) <= 0
+}
+
+// missing is how many jobs there are too few for a lease; fit: it drops jobs that must not be handed out instead of counting them.
+func (m *Machine) missing(c *client, op *core.Lease, fit bool) int {
 	missing := op.Min
 	look := func(n uint32) {
 		if q := m.queues[n]; n != 0 && missing > 0 && m.runnable(q) != 0 && m.slotFor(q, c, op) {
-			missing -= m.availableTo(q, c, op, missing)
+			missing -= m.availableTo(q, c, op, missing, fit)
 		}
 	}
 	m.visitMark++
@@ -62,14 +68,18 @@ func (m *Machine) enough(c *client, op *core.Lease) bool {
 			}
 		}
 	}
-	return missing <= 0
+	return missing
 }
 
 // availableTo is how many jobs of a queue a client could have now; it stops counting above a number.
-func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int) int {
-	n := q.ready.Len()
-	if q.lanes != nil {
-		n = m.laneRoom(q, above)
+func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int, fit bool) (n int) {
+	switch {
+	case fit:
+		n = m.countFit(q, c, op, above)
+	case q.lanes != nil:
+		n = m.laneRoom(q, c, op, above)
+	default:
+		n = q.ready.Len()
 	}
 	if q.limits.Leased > 0 {
 		n = min(n, int(q.limits.Leased)-int(q.slots))
@@ -82,4 +92,43 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int)
 		n = min(n, int(most))
 	}
 	return n
+}
+
+// countFit is how many jobs of a queue a client may have now. It stops counting at a number, and drops the unfit jobs that it finds,
+// at most maxStale.
+func (m *Machine) countFit(q *jobQueue, c *client, op *core.Lease, enough int) (n int) {
+	var unfit []uint32
+	if x := q.lanes; x != nil {
+		for i := 0; i < x.open.Len() && n < enough; i++ {
+			l := x.slots[x.open.At(i)]
+			var fit int
+			fit, unfit = m.fitJobs(&l.ready, min(m.laneLeases(l, c, op), enough-n), unfit)
+			n += fit
+		}
+		if x.whole != nil {
+			n = min(n, m.roomIn(x.whole))
+		}
+	} else {
+		n, unfit = m.fitJobs(&q.ready, enough, unfit)
+	}
+	for _, h := range unfit {
+		m.dropUnfit(h)
+	}
+	return n
+}
+
+// fitJobs counts jobs of a list that may be handed out, up to a number, and adds the others before them to unfit.
+func (m *Machine) fitJobs(list *queue.List, most int, unfit []uint32) (n int, _ []uint32) {
+	for w := list.From(nil); n < most && len(unfit) < maxStale; {
+		h := w.Next()
+		switch {
+		case h == 0:
+			return n, unfit
+		case m.unfit(h):
+			unfit = append(unfit, h)
+		default:
+			n++
+		}
+	}
+	return n, unfit
 }
