@@ -76,6 +76,7 @@ func (c *cluster) heartbeats(i int) (lease string, beat func() int) {
 		Lease string `json:"lease"`
 	}
 	check(c.t, c.api(i, "POST", "/queues/held/lease", "", &held))
+	check(c.t, c.api(i, "POST", "/jobs", `{"queue":"other","args":[]}`, nil)) // its commit has the lease too: the next leader knows it
 	conn, err := net.Dial("tcp", c.nodes[i].HTTP)
 	check(c.t, err)
 	c.t.Cleanup(func() { _ = conn.Close() })

@@ -6,10 +6,13 @@
   // the page fetches itself again. A change that cannot be shown at once, since the user selects or edits, a fetch is under
   // way or has failed, is shown later. Figures such as rates and ages change without an event: a visible page that is older than
   // tickEvery fetches itself again, also while the stream is broken. A fetch that gets no answer for answerWithin means that the
-  // connection is lost.
+  // connection is lost. A visible page that has got no answer for staleAfter although nothing seems wrong is loaded anew: a fetch can be
+  // lost without an event, and htmx then begins no other one.
   const retryEvery = 1000;
   const tickEvery = 5000;
   const answerWithin = 8000;
+  const staleAfter = 20000;
+  let visibleSince = Date.now();
   let fetched = Date.now(); // when the last fetch of the page began
   let asking = 0; // when the fetch under way began; 0: none
   let selecting = false;
@@ -76,6 +79,8 @@
   setInterval(() => {
     if (asking && Date.now() - asking > answerWithin) offline(true);
     if (!document.hidden && document.getElementById('stream') && Date.now() - fetched >= tickEvery) { fetched = Date.now(); told++; }
+    const able = live() && !lost && !selecting && !document.hidden && document.getElementById('stream') && !busy();
+    if (able && Date.now() - Math.max(answered, visibleSince) > staleAfter) { location.reload(); return; }
     refresh();
   }, retryEvery);
 
@@ -90,7 +95,7 @@
     if (serves && of('frame', e)) answered = Date.now();
     if (status) offline(!serves && of('frame', e));
   });
-  document.addEventListener('visibilitychange', () => { if (!document.hidden) changed(); });
+  document.addEventListener('visibilitychange', () => { visibleSince = Date.now(); if (!document.hidden) changed(); });
 
   // Charts: <div class="chart" data-chart='{"labels":[…],"colours":[…],"unit":"…","x":[…],"y":[[…],…]}'>
   const height = 232;
