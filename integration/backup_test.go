@@ -138,7 +138,7 @@ func TestBackupAndDoctorCommands(t *testing.T) {
 	r = brokerCommand(t, append([]string{"backup", second}, flags...)...)
 	equal(t, "exit code of a copy of a stopped store: "+r.Stderr, r.Code, 0)
 	r = brokerCommand(t, append([]string{"backup", second}, flags...)...)
-	equal(t, "exit code of a second copy to the same folder", r.Code, 1)
+	equal(t, "exit code of a second copy to the same folder", r.Code, 7)
 	for _, dir := range []string{b.Data, first, second, unpacked, unpackTar(t, stopped)} {
 		r = brokerCommand(t, "doctor", dir)
 		equal(t, "exit code of doctor: "+r.Stderr, r.Code, 0)

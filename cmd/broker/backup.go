@@ -42,7 +42,11 @@ func backupCommand() *cobra.Command {
 				return cli.Failed(err)
 			}
 		}
-		if err := runBackup(cmd, sources(), remote, to); err != nil {
+		err := runBackup(cmd, sources(), remote, to)
+		if errors.Is(err, os.ErrExist) {
+			return &cli.ExitError{Code: cli.ExitConflict, Err: err}
+		}
+		if err != nil {
 			return cli.Failed(err)
 		}
 		if to != "-" {

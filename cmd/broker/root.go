@@ -31,6 +31,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 			return &cli.ExitError{Code: cli.ExitUsage}
 		},
 	}
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	// Not cobra's Version: its template would link text/template, which keeps the linker from dropping unused methods.

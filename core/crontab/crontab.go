@@ -45,7 +45,7 @@ func Parse(text string, local *time.Location) (Schedule, error) {
 	}
 	s, err := fieldParser.Parse(sundays(rest))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("expected five fields of crontab, or six with seconds first: %w", err)
 	}
 	if namesNothing(s) {
 		return nil, errors.New("a field has no value")

@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"broker/core"
 )
@@ -108,7 +109,8 @@ var coreCodes = []struct {
 func refusal(err error) error {
 	for _, c := range coreCodes {
 		if errors.Is(err, c.kind) {
-			return &Error{Code: c.code, Detail: err.Error()}
+			// What is wrong says enough; that the operation is invalid is what the code says.
+			return &Error{Code: c.code, Detail: strings.TrimPrefix(err.Error(), core.ErrInvalid.Error()+": ")}
 		}
 	}
 	return err

@@ -256,7 +256,7 @@ func codeFor(status int) int {
 		return ExitDenied
 	case http.StatusNotFound:
 		return ExitNotFound
-	case http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed:
+	case http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed, http.StatusNotImplemented:
 		return ExitConflict
 	}
 	return ExitFailed

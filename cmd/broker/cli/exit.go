@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // The exit codes of all commands. Documented in docs/cli.md; scripts depend on them.
@@ -65,6 +66,28 @@ func Failed(err error) error {
 		return err
 	}
 	return &ExitError{Code: ExitFailed, Err: err}
+}
+
+// FlagError says what a flag takes that got something else, in place of what the functions say that read it.
+func FlagError(_ *cobra.Command, err error) error {
+	var wrong *pflag.InvalidValueError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	expected := ""
+	switch wrong.GetFlag().Value.Type() {
+	case "int", "int32", "int64", "float64":
+		expected = "a number"
+	case "uint", "uint8", "uint16", "uint32", "uint64":
+		expected = "a number that is not negative"
+	case "duration":
+		expected = "a span of time such as 90s, 5m or 1h30m"
+	case "bool":
+		expected = "true or false"
+	default:
+		return err
+	}
+	return fmt.Errorf("--%s %q: expected %s", wrong.GetFlag().Name, wrong.GetValue(), expected)
 }
 
 // PrintError prints the error of a command: as JSON if it was to print that, with the exit code and what the API said.

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 func TestErrorsArePrintedInTheFormThatWasAskedFor(t *testing.T) {
@@ -20,6 +22,26 @@ func TestErrorsArePrintedInTheFormThatWasAskedFor(t *testing.T) {
 		PrintError(&out, cmd, err)
 		if out.String() != want {
 			t.Errorf("-o %s prints %s, want %s", format, out.String(), want)
+		}
+	}
+}
+
+func TestFlagsSayWhatTheyTake(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		command *cobra.Command
+		arg     string
+		want    string
+	}{
+		{jobsCommand(), "--limit=x", `--limit "x": expected a number`},
+		{pushCommand(), "--in=5", `--in "5": expected a span of time such as 90s, 5m or 1h30m`},
+		{setLimitCommand(), "--burst=-1", `--burst "-1": expected a number that is not negative`},
+		{drainCommand(), "--off=perhaps", `--off "perhaps": expected true or false`},
+		{jobsCommand(), "--output=xml", `invalid argument "xml" for "-o, --output" flag: expected table or json`},
+		{jobsCommand(), "--nosuch", "unknown flag: --nosuch"},
+	} {
+		if err := FlagError(test.command, test.command.ParseFlags([]string{test.arg})); err == nil || err.Error() != test.want {
+			t.Errorf("%s: %v, want %s", test.arg, err, test.want)
 		}
 	}
 }
