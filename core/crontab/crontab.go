@@ -45,7 +45,10 @@ func Parse(text string, local *time.Location) (Schedule, error) {
 	}
 	s, err := fieldParser.Parse(sundays(rest))
 	if err != nil {
-		return nil, fmt.Errorf("expected five fields of crontab, or six with seconds first: %w", err)
+		if n := len(strings.Fields(rest)); rest[0] != '@' && (n < 5 || n > 6) {
+			return nil, errors.New("expected five fields of crontab, or six with seconds first")
+		}
+		return nil, err
 	}
 	if namesNothing(s) {
 		return nil, errors.New("a field has no value")

@@ -38,7 +38,8 @@ func Exec(t testing.TB, c Command) Result {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Stdin = strings.NewReader(c.Stdin)
-	cmd.Env = append(os.Environ(), c.Env...)
+	// The brokers that the user of this machine has named are not the ones under test.
+	cmd.Env = append(append(os.Environ(), "BROKER_CONTEXT=", "XDG_CONFIG_HOME="+t.TempDir()), c.Env...)
 	cmd.WaitDelay = 5 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := cmd.Run()
