@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"broker/core"
 	"broker/core/internal/machine"
 )
 
@@ -40,9 +41,10 @@ func (s *Shadow) Compare() error {
 	if err != nil {
 		return err
 	}
+	now := max(warm.Now(), s.engine.opts.Clock.Now()) // the clock may have been set back a little, which a follower tolerates
 	o = s.engine.opts.machine()
 	o.ShareHashSeedWith = warm
-	cold, err := build(context.Background(), s.engine.store, o, s.engine.opts.Clock.Now, nil)
+	cold, err := build(context.Background(), s.engine.store, o, func() core.Instant { return now }, nil)
 	if err != nil {
 		return err
 	}

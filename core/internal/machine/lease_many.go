@@ -84,6 +84,9 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int,
 	if q.limits.Leased > 0 {
 		n = min(n, int(q.limits.Leased)-int(q.slots))
 	}
+	if c.parked && m.opts.Wakeup < 0 {
+		n = max(n-q.woken, 0) // workers that were woken come for the others; see nextWaiter
+	}
 	if most := q.limits.LeasedPerWorker; most > 0 {
 		key, known := m.workerKeyOf(c, op)
 		if known {

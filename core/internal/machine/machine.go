@@ -202,6 +202,9 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 	return len(ops)
 }
 
+// Now is the time of the machine: the latest that it was given, or that of the clock since that was set.
+func (m *Machine) Now() core.Instant { return m.now }
+
 func (m *Machine) setNow(now core.Instant) {
 	if now > m.now {
 		m.now = now

@@ -26,6 +26,9 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	if granted == 0 {
 		granted = m.grantFor(e, &to, 0)
 	}
+	if q := m.queues[e.queue]; q.lanes != nil {
+		m.sortIn(h, e, q) // the walk may not have reached it
+	}
 	m.grant(c, &to, h, e, granted)
 	m.waited = 0
 	e.set(changed)

@@ -258,7 +258,7 @@ func (w *world) move(p *promise) error {
 				p.after = append(p.after, link{ref.Seq, made})
 			}
 		}
-		if i := w.look(p.seq); i != nil && i.Queue != op.Queue {
+		if i := w.look(p.seq); i != nil && i.Queue != op.Queue && !w.model.movedBy(p, i.Queue) {
 			return fmt.Errorf("job %d is in %s after a move to %s", p.seq, i.Queue, op.Queue)
 		}
 		return w.changed(p, set, r)

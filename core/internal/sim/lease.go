@@ -117,7 +117,13 @@ func (w *world) leasesLast(p *promise, i *core.JobInfo) error {
 	if i == nil {
 		return nil
 	}
-	if until := w.clk.toMonotonic(i.LeaseUntil); p.leased && i.State == core.Leased && p.leaseUntil != 0 && until < p.leaseUntil {
+	if !p.leased || i.State != core.Leased {
+		return nil
+	}
+	if i.LeaseUntil == 0 && p.holder != 0 {
+		p.leaseUntil = 0 // a worker that sleeps has given up its own limit
+	}
+	if until := w.clk.toMonotonic(i.LeaseUntil); p.leaseUntil != 0 && until < p.leaseUntil {
 		return fmt.Errorf("job %d is leased until %d, and was promised until %d", p.seq, until, p.leaseUntil)
 	}
 	return nil

@@ -210,6 +210,9 @@ func (w *world) spentByCrash(was, is *core.JobInfo) bool {
 		return false
 	}
 	most := w.model.mostLeases(p, was.Queue)
+	if o := w.model.inForce(was.Queue, core.PolicyMaxAttempts); most == 0 && o != nil && p.unknown {
+		most = o.MaxAttempts
+	}
 	return most > 0 && was.Attempts >= most && (is.State == core.Dead || is.State == core.Done || w.model.movedBy(p, is.Queue))
 }
 

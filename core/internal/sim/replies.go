@@ -101,8 +101,12 @@ func (w *world) inTurn(p *promise, j *core.Job) error {
 		return nil
 	}
 	for _, seq := range b.members {
-		i := w.look(seq)
-		if i != nil && (i.State.Unfinished() && i.Fails == 0 || j.Queue == successQueue && i.State != core.Done) {
+		i, member := w.look(seq), w.model.jobs[seq]
+		if i == nil {
+			continue
+		}
+		tried := i.Fails > 0 || member.again || w.model.movedBy(member, i.Queue) // after a run again, or a move by a policy, it is as new
+		if i.State.Unfinished() && !tried || j.Queue == successQueue && i.State != core.Done {
 			return fmt.Errorf("%s callback %d of batch %d was handed out though member %d is %v", j.Queue, p.seq, j.CallbackFor, seq, i.State)
 		}
 	}
