@@ -41,7 +41,9 @@ type Ref struct {
 type FinishAuthority uint8
 
 // ByHolder: only the connection that holds the lease; others get ErrNotHolder (ErrNotFound if there is no such job).
-// ByLeased: any connection while the job is leased, otherwise ErrNotLeased. ByAnyone: any connection, in any unfinished state.
+// ByLeased: any connection while the job is leased, otherwise ErrNotLeased; Complete and Fail are also accepted for a ready job that
+// has been neither leased nor changed since the start, because its last lease may have been lost with the process before. ByAnyone: any
+// connection, in any unfinished state.
 const (
 	ByHolder FinishAuthority = iota
 	ByLeased

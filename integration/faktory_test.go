@@ -258,6 +258,35 @@ func TestFaktoryReservationOutlivesItsConnection(t *testing.T) {
 	equal(t, "processed", fktState(t, other).Data.TotalProcessed, uint64(1))
 }
 
+// A FETCH waits for no sync. A broker that is killed right after it may not know of the reservation; the worker's report counts.
+func TestFaktoryReportsCountWhenACrashHasTakenTheReservation(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	c := dialFaktory(t, b)
+	for round := range 10 {
+		queue := fmt.Sprint("crashed-", round) // those of earlier rounds are tried again
+		check(t, c.Push(fktJob(queue, 1)))
+		check(t, c.Push(fktJob(queue, 2)))
+		done, err := c.Fetch(queue)
+		check(t, err)
+		failed, err := c.Fetch(queue)
+		check(t, err)
+		b.Crash()
+		b.Restart()
+		c = dialFaktory(t, b)
+		check(t, c.Ack(done.Jid))
+		check(t, c.Fail(failed.Jid, errors.New("crashed"), nil))
+		again, err := c.Fetch(queue)
+		check(t, err)
+		if again != nil {
+			t.Fatalf("job %s was reported and runs again", again.Jid)
+		}
+	}
+	state := fktState(t, c)
+	equal(t, "processed", state.Data.TotalProcessed, uint64(20))
+	equal(t, "failures", state.Data.TotalFailures, uint64(10))
+}
+
 func TestFaktoryNumbersAreNeverRewritten(t *testing.T) {
 	t.Parallel()
 	harness.BrokerOnly(t) // the reference server rounds integers above 2^53

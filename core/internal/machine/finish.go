@@ -10,35 +10,6 @@ import (
 	"broker/core/internal/timer"
 )
 
-// authorize finds the job of a finish or report and checks the client's right to it. It returns an existing job with the error,
-// too.
-func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *entry, error) {
-	h, e, err := m.findIf(ref, is)
-	if err != nil {
-		return h, e, err
-	}
-	return h, e, m.authorityRefusal(c, e, authority)
-}
-
-// authorityRefusal is why a client must not finish a job.
-func (m *Machine) authorityRefusal(c *client, e *entry, authority core.FinishAuthority) error {
-	switch authority {
-	case core.ByHolder:
-		if e.state != core.Leased || e.holderKind != core.HeldByConn || e.holder != c.slot {
-			return core.ErrNotHolder
-		}
-	case core.ByLeased:
-		if e.state != core.Leased {
-			return core.ErrNotLeased
-		}
-	case core.ByAnyone:
-		if !e.state.Unfinished() {
-			return core.ErrFinished
-		}
-	}
-	return nil
-}
-
 // accepted is the reply to a change; for an ephemeral job it depends on no commit.
 func (m *Machine) accepted(c *client, tag uint64, e *entry) { m.acceptedN(c, tag, e, 0) }
 
@@ -54,11 +25,12 @@ func (m *Machine) acceptedN(c *client, tag uint64, e *entry, n int) {
 var succeeded = &core.Outcome{Success: true}
 
 func (m *Machine) complete(c *client, op *core.Complete) {
-	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
+	h, e, err := m.authorizeEnd(c, op.Ref, &op.If, op.Authority)
 	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
+	m.countLostLease(e, op.Authority)
 	m.detach(h, e)
 	m.count(e.origin, c.protocol, func(t *core.Totals) { t.Done++ })
 	m.queues[e.queue].counts.Done[c.protocol]++
@@ -78,6 +50,7 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 // detach removes an unfinished job from its list or holder.
 func (m *Machine) detach(h uint32, e *entry) {
 	m.unlist(h, e)
+	e.clear(untouched)
 	q := m.queues[e.queue]
 	switch e.state {
 	case core.Ready:
@@ -203,11 +176,12 @@ func (m *Machine) expireAt(h uint32, e *entry, until core.Instant) {
 
 // fail handles a failure reported by a worker; the job's policy decides what follows.
 func (m *Machine) fail(c *client, op *core.Fail) {
-	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
+	h, e, err := m.authorizeEnd(c, op.Ref, &op.If, op.Authority)
 	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
 	m.accepted(c, op.Tag, e)
+	m.countLostLease(e, op.Authority)
 	failure := op.Failure
 	if failure == nil {
 		failure = &core.Failure{}

@@ -101,6 +101,7 @@ func (m *Machine) Follow(now core.Instant) bool {
 		}
 		m.detach(h, e)
 		m.makeReady(h, e)
+		e.set(untouched)
 	}
 	return true
 }

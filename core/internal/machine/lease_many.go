@@ -73,6 +73,11 @@ func (m *Machine) missing(c *client, op *core.Lease, fit bool) int {
 
 // availableTo is how many jobs of a queue a client could have now; it stops counting above a number.
 func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int, fit bool) (n int) {
+	woken := 0
+	if c.parked && m.opts.Wakeup < 0 {
+		woken = q.woken // they come for as many; see nextWaiter
+	}
+	above += woken
 	switch {
 	case fit:
 		n = m.countFit(q, c, op, above)
@@ -84,9 +89,7 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int,
 	if q.limits.Leased > 0 {
 		n = min(n, int(q.limits.Leased)-int(q.slots))
 	}
-	if c.parked && m.opts.Wakeup < 0 {
-		n = max(n-q.woken, 0) // workers that were woken come for the others; see nextWaiter
-	}
+	n = max(n-woken, 0)
 	if most := q.limits.LeasedPerWorker; most > 0 {
 		key, known := m.workerKeyOf(c, op)
 		if known {

@@ -110,7 +110,7 @@ func (m *Machine) Restore(now core.Instant, r *record.Record) {
 	if j.Schedule != "" {
 		m.restoring.scheduled[j.Seq] = strings.Clone(j.Schedule)
 	}
-	e.set(stored | payloadStored | nonResident)
+	e.set(stored | payloadStored | nonResident | untouched)
 	e.stored, e.bodyBytes = r.Stored, uint32(r.BodyBytes)
 	if r.Stored&record.HasFailure != 0 && (r.Status == nil || r.Status.Fails > j.PriorFails) { // otherwise its failure was cleared
 		e.set(failureStored)

@@ -94,6 +94,7 @@ const (
 	tallyMoves                        // TallyMoves
 	tallyFirstLease                   // TallyFirstLease
 	arrived                           // restored as ready since its submission; see Machine.arrive
+	untouched                         // restored, and neither leased nor changed since; see Machine.mayHaveBeenLeased
 )
 
 // priority is the job's priority. Its 33 bits take two fields: one of 64 bits would make every entry larger.

@@ -46,6 +46,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 // grant leases a job to a client or worker for a number of milliseconds; zero: as long as the connection.
 func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *entry, granted uint32) {
 	e.epoch++
+	e.clear(untouched)
 	m.waited = e.waitsSince(m.now)
 	e.leasedAt = m.now
 	m.enlist(h, e)

@@ -287,7 +287,7 @@ func (m *Machine) setPriority(e *entry, q *jobQueue, priority int64) {
 func (m *Machine) touchPayload(h uint32, e *entry) {
 	if e.has(stored) {
 		e.set(rewrite)
-		e.clear(payloadStored)
+		e.clear(payloadStored | untouched)
 	}
 	e.set(changed)
 	m.touch(h, e)

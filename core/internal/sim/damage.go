@@ -50,7 +50,7 @@ func (p *promise) damageShown(i *core.JobInfo) error {
 		return fmt.Errorf("job %d is damaged, and is shown as %+v", p.seq, i)
 	case !p.damaged && i.Damage != "":
 		return fmt.Errorf("job %d is said to be damaged: %s", p.seq, i.Damage)
-	case p.damaged && i.Failure != nil && i.Failure.Type == core.Damaged && i.State.Unfinished() && !p.again:
+	case p.damaged && i.Failure != nil && i.Failure.Type == core.Damaged && i.State.Unfinished() && !p.again && !p.forced:
 		return fmt.Errorf("job %d was set aside, and is %v", p.seq, i.State)
 	}
 	return nil

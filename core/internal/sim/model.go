@@ -31,6 +31,7 @@ type promise struct {
 	overBy    bool        // its end was accepted by this process
 	damaged   bool        // the store cannot read its body
 
+	seen       bool // it was submitted or leased since the last start
 	leased     bool
 	epoch      uint32
 	leaseUntil core.Instant // at least; zero: until the connection closes
@@ -133,7 +134,7 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 		return
 	}
 	m.add(&promise{
-		seq: seq, id: j.ID, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
+		seq: seq, id: j.ID, seen: true, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
 		ephemeral: j.Ephemeral, inSeq: j.SeqOrder, tallied: j.Tallies != 0, expiresAt: j.ExpiresAt, made: made,
 		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), parent: j.Parent, leaseFor: j.LeaseFor,
 		own: j.Own, maxAttempts: j.MaxAttempts, maxFails: j.MaxFails, finishes: j.Exhausted == core.ExhaustedFinish,
@@ -263,7 +264,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 		if err := w.leaseAfterCrash(p, i); err != nil {
 			return err
 		}
-		p.overBy = i.State == core.Done
+		p.overBy, p.seen = i.State == core.Done, false
 		p.unknown, p.retries = p.unknown || p.retries > committed, 0
 		p.bodies, p.queues = []written{{string(i.Job.Body), 1}}, []written{{i.Queue, 1}}
 		p.after = slices.DeleteFunc(p.after, func(l link) bool { return l.made > committed })

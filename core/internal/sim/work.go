@@ -94,8 +94,13 @@ func (w *world) finish() error {
 		if r.Kind != core.Accepted {
 			return
 		}
+		if lost := c.kind == core.Faktory && before != nil && before.State == core.Ready; lost && p.seen {
+			wrong = fmt.Errorf("job %d was not leased, and its end was accepted", p.seq)
+		} else if lost {
+			before.Attempts++ // a lease that the crash has taken from the store counts
+		}
 		if failed {
-			wrong = w.failedRightly(p, before)
+			wrong = errorOr(wrong, w.failedRightly(p, before))
 		}
 		w.note("finish %d by %v, failed %v, commit %d", p.seq, c.kind, failed, r.Commit)
 		p.leased, p.mayEnd = false, p.mayEnd || !again

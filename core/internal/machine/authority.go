@@ -1,0 +1,57 @@
+package machine
+
+import (
+	"errors"
+
+	"broker/core"
+)
+
+// authorize finds the job of a finish or report and checks the client's right to it. It returns an existing job with the error,
+// too.
+func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *entry, error) {
+	h, e, err := m.findIf(ref, is)
+	if err != nil {
+		return h, e, err
+	}
+	return h, e, m.authorityRefusal(c, e, authority)
+}
+
+// authorizeEnd is authorize for the end of a run. A lease that the last process granted just before it ended may not be in the store:
+// the report of its worker counts, and the lease is counted with it.
+func (m *Machine) authorizeEnd(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *entry, error) {
+	h, e, err := m.authorize(c, ref, is, authority)
+	if errors.Is(err, core.ErrNotLeased) && authority == core.ByLeased && m.mayHaveBeenLeased(e) {
+		return h, e, nil
+	}
+	return h, e, err
+}
+
+// mayHaveBeenLeased reports whether a ready job may have been leased when the last process ended.
+func (m *Machine) mayHaveBeenLeased(e *entry) bool { return e.state == core.Ready && e.has(untouched) }
+
+// countLostLease counts a lease that is known by its end only.
+func (m *Machine) countLostLease(e *entry, authority core.FinishAuthority) {
+	if authority == core.ByLeased && m.mayHaveBeenLeased(e) {
+		e.attempts++
+		e.epoch++
+	}
+}
+
+// authorityRefusal is why a client must not finish a job.
+func (m *Machine) authorityRefusal(c *client, e *entry, authority core.FinishAuthority) error {
+	switch authority {
+	case core.ByHolder:
+		if e.state != core.Leased || e.holderKind != core.HeldByConn || e.holder != c.slot {
+			return core.ErrNotHolder
+		}
+	case core.ByLeased:
+		if e.state != core.Leased {
+			return core.ErrNotLeased
+		}
+	case core.ByAnyone:
+		if !e.state.Unfinished() {
+			return core.ErrFinished
+		}
+	}
+	return nil
+}
