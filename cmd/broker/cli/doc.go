@@ -21,7 +21,7 @@ func Commands() []*cobra.Command {
 	groups := map[string][]*cobra.Command{
 		GroupJobs:    append([]*cobra.Command{pushCommand(), runCommand(), workCommand(), jobsCommand(), jobCommand()}, actionCommands()...),
 		GroupQueues:  {queuesCommand(), pauseCommand("pause", true), pauseCommand("resume", false), workersCommand(), batchesCommand(), schedulesCommand(), limitsCommand(), topCommand(), tailCommand()},
-		GroupOperate: {drainCommand(), settingsCommand(), reloadCommand(), contextCommand(), tokenCommand(), auditCommand(), clusterCommand(), healthcheckCommand(), importCommand()},
+		GroupOperate: {drainCommand(), settingsCommand(), reloadCommand(), contextCommand(), tokenCommand(), auditCommand(), clusterCommand(), healthcheckCommand(), importCommand(), recordCommand(), replayCommand()},
 	}
 	var all []*cobra.Command
 	for group, commands := range groups {

@@ -13,15 +13,16 @@ import (
 // The exit codes of all commands. Documented in docs/cli.md; scripts depend on them.
 const (
 	ExitOK          = 0
-	ExitFailed      = 1 // anything that has no code of its own
-	ExitUsage       = 2 // the command line or the request is wrong: nothing was done
-	ExitDamaged     = 3 // doctor: the store is not as it was written
-	ExitNotFound    = 4 // no such job, queue, schedule, …
-	ExitUnreachable = 5 // no broker answers at the address
-	ExitDenied      = 6 // wrong or missing credentials, or the principal lacks the right
-	ExitConflict    = 7 // the state does not allow it, or it changed meanwhile
-	ExitJobFailed   = 8 // run: the job ended, but not with success
-	ExitLeft        = 9 // import: jobs are left at the source
+	ExitFailed      = 1  // anything that has no code of its own
+	ExitUsage       = 2  // the command line or the request is wrong: nothing was done
+	ExitDamaged     = 3  // doctor: the store is not as it was written
+	ExitNotFound    = 4  // no such job, queue, schedule, …
+	ExitUnreachable = 5  // no broker answers at the address
+	ExitDenied      = 6  // wrong or missing credentials, or the principal lacks the right
+	ExitConflict    = 7  // the state does not allow it, or it changed meanwhile
+	ExitJobFailed   = 8  // run: the job ended, but not with success
+	ExitLeft        = 9  // import: jobs are left at the source
+	ExitDifferent   = 10 // replay: replies differ
 )
 
 // ExitCodes says what each code means, for the manual pages and the documentation.
@@ -39,6 +40,7 @@ var ExitCodes = []struct {
 	{ExitConflict, "the state does not allow it, or it has changed in the meantime"},
 	{ExitJobFailed, "`run`, `work`: a job ended without success"},
 	{ExitLeft, "`import`: jobs are left at the source; the table says why"},
+	{ExitDifferent, "`replay`: replies differ from those in the recording"},
 }
 
 // ExitError is an error with an exit code. An empty Err prints nothing: the command has said all there is to say.

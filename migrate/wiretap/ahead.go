@@ -1,0 +1,77 @@
+package wiretap
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// holdFor is how long a delivery may wait for the reply to its submission.
+const holdFor = 20 * time.Millisecond
+
+// ahead keeps deliveries that were seen before the reply to the submission of their job: the two replies come over different
+// connections. What follows on the connection waits behind the delivery. The player alone uses it, but for submitting.
+type ahead struct {
+	submitting atomic.Int64 // submissions that were seen and not played
+	lines      map[int]*heldLine
+	missed     time.Time // when a delivery has waited in vain
+}
+
+// heldLine is a connection whose first task waits.
+type heldLine struct {
+	since time.Time
+	tasks []task
+}
+
+// hold keeps a delivery of an unknown job if its submission may still come.
+func (a *ahead) hold(t task) bool {
+	if t.late || t.x.up == nil || len(idsOf(t.x.up)) == 0 || a.submitting.Load() == 0 || time.Since(a.missed) < time.Second {
+		return false
+	}
+	if a.lines == nil {
+		a.lines = make(map[int]*heldLine)
+	}
+	t.late = true
+	a.lines[t.line] = &heldLine{since: time.Now(), tasks: []task{t}}
+	return true
+}
+
+// keep keeps a task behind a delivery that waits.
+func (a *ahead) keep(t task) bool {
+	l := a.lines[t.line]
+	if l != nil {
+		l.tasks = append(l.tasks, t)
+	}
+	return l != nil
+}
+
+// ready lists the connections that need not wait any longer.
+func (a *ahead) ready(knows func(line int, id string) bool, late bool) (lines []int) {
+	for _, line := range slices.Sorted(maps.Keys(a.lines)) {
+		l := a.lines[line]
+		found := knows(line, idsOf(l.tasks[0].x.up)[0])
+		if found || late && time.Since(l.since) > holdFor {
+			lines = append(lines, line)
+		}
+		if !found && late && time.Since(l.since) > holdFor {
+			a.missed = time.Now()
+		}
+	}
+	return lines
+}
+
+// release returns the tasks of a connection.
+func (a *ahead) release(line int) []task {
+	tasks := a.lines[line].tasks
+	delete(a.lines, line)
+	return tasks
+}
+
+// due fires when some connection may have waited long enough; nil: none waits.
+func (a *ahead) due() <-chan time.Time {
+	if len(a.lines) == 0 {
+		return nil
+	}
+	return time.After(holdFor / 4)
+}

@@ -1,0 +1,58 @@
+package wiretap
+
+import "strconv"
+
+// idPairs maps the ids of jobs at the first server to those at the second one, and back. It forgets the oldest ones: a job that was
+// forgotten is one from before the comparison.
+type idPairs struct {
+	young, old generation
+	aliased    bool // some connections have got another job than at the first server
+}
+
+type generation struct{ down, up map[string]string }
+
+// generationSize is how many ids a generation has. Two are kept.
+const generationSize = 250_000
+
+func newGeneration() generation {
+	return generation{down: make(map[string]string), up: make(map[string]string)}
+}
+
+func (p *idPairs) learn(up, down string) {
+	if p.young.down == nil || len(p.young.down) >= generationSize {
+		p.old, p.young = p.young, newGeneration()
+	}
+	p.young.down[up], p.young.up[down] = down, up
+}
+
+// alias makes a connection's later requests about a job name another one.
+func (p *idPairs) alias(line int, up, down string) {
+	p.aliased = true
+	p.learn(aliasKey(line, up), down)
+	if was, known := p.up(down); !known || was == aliasKey(line, up) {
+		delete(p.young.up, down)
+	}
+}
+
+func aliasKey(line int, up string) string { return strconv.Itoa(line) + "\x00" + up }
+
+// down is the id at the second server.
+func (p *idPairs) down(line int, up string) (string, bool) {
+	if p.aliased {
+		if id, known := lookUp(p.young.down, p.old.down, aliasKey(line, up)); known {
+			return id, true
+		}
+	}
+	return lookUp(p.young.down, p.old.down, up)
+}
+
+// up is the id at the first server.
+func (p *idPairs) up(down string) (string, bool) { return lookUp(p.young.up, p.old.up, down) }
+
+func lookUp(young, old map[string]string, key string) (string, bool) {
+	v, known := young[key]
+	if !known {
+		v, known = old[key]
+	}
+	return v, known
+}

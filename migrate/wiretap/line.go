@@ -1,0 +1,169 @@
+package wiretap
+
+import (
+	"bytes"
+	"sync"
+)
+
+// exchange is a request with both replies.
+type exchange struct {
+	line    int
+	req     request
+	bytes   int
+	sent    bool          // it was given to the player; guarded by the line
+	done    chan struct{} // closed once the second server has replied
+	barrier bool          // not a client's request
+
+	up, down *reply // guarded by verdicts once sent
+	settled  bool   // the same
+}
+
+func newExchange(line int, r request) *exchange {
+	r.raw, r.play = bytes.Clone(r.raw), bytes.Clone(r.play)
+	return &exchange{line: line, req: r, bytes: len(r.raw), done: make(chan struct{})}
+}
+
+// line is a client's connection as the comparison sees it. The proxy's two goroutines of the connection call it.
+type line struct {
+	number int
+	c      *Comparer
+
+	mu      sync.Mutex // guards what follows
+	in, out []byte     // not cut yet
+	waiting []*exchange
+	lost    bool
+}
+
+// client takes bytes of the client.
+func (l *line) client(p []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.in = l.append(l.in, p)
+	for len(l.in) > 0 && !l.lost {
+		r, n, err := l.c.p.request(l.in)
+		if err != nil || n == 0 && len(l.in) > maxMessage {
+			l.lose()
+			return
+		}
+		if n == 0 {
+			break
+		}
+		if r.creating() {
+			l.c.ahead.submitting.Add(1)
+		}
+		l.waiting = append(l.waiting, newExchange(l.number, r))
+		l.in = l.cut(l.in, n)
+	}
+	l.advance()
+}
+
+// server takes bytes of the server.
+func (l *line) server(p []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.out = l.append(l.out, p)
+	for len(l.out) > 0 && !l.lost {
+		var asked *request
+		if len(l.waiting) > 0 {
+			asked = &l.waiting[0].req
+		}
+		p, n, err := l.c.p.reply(l.out, asked)
+		if err != nil || n == 0 && len(l.out) > maxMessage {
+			l.lose()
+			return
+		}
+		if n == 0 {
+			return
+		}
+		p.raw = bytes.Clone(p.raw)
+		l.out = l.cut(l.out, n)
+		switch {
+		case p.push && !p.skip:
+			l.c.enqueue(task{line: l.number, push: &p})
+		case p.push || len(l.waiting) == 0:
+		default:
+			x := l.waiting[0]
+			if x.sent {
+				l.c.verdicts.server(x, &p)
+			} else {
+				x.up = &p
+			}
+			l.next(x, true)
+			l.advance()
+		}
+	}
+}
+
+// advance plays what need not wait for the server's reply.
+func (l *line) advance() {
+	for len(l.waiting) > 0 {
+		x := l.waiting[0]
+		switch {
+		case x.req.kind == silent:
+			l.next(x, true)
+		case x.req.kind == waits && !x.sent:
+			l.next(x, false)
+			return
+		default:
+			return
+		}
+	}
+}
+
+// next gives an exchange to the player, and takes it off the list.
+func (l *line) next(x *exchange, off bool) {
+	if !x.sent {
+		x.sent = true
+		l.c.enqueue(task{line: l.number, x: x})
+	}
+	if off {
+		l.waiting = l.waiting[1:]
+	}
+}
+
+// lose ends the comparison of a connection whose bytes are not understood.
+func (l *line) lose() {
+	l.lost = true
+	l.giveUp()
+	l.in, l.out = l.cut(l.in, len(l.in)), l.cut(l.out, len(l.out))
+	l.c.verdicts.unknown("other bytes", "bytes that are not of the protocol")
+}
+
+// giveUp counts what will have no reply.
+func (l *line) giveUp() {
+	for _, x := range l.waiting {
+		if !x.sent {
+			l.c.verdicts.unknown(x.req.verb, whyLeft)
+			if x.req.creating() {
+				l.c.ahead.submitting.Add(-1)
+			}
+		}
+	}
+	l.waiting = nil
+}
+
+// close ends the line.
+func (l *line) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.in, l.out, l.lost = l.cut(l.in, len(l.in)), l.cut(l.out, len(l.out)), true
+	l.giveUp()
+	l.c.enqueue(task{line: l.number, closed: true})
+}
+
+// append keeps bytes; cut drops them. Both keep the account of the memory.
+func (l *line) append(b, p []byte) []byte {
+	if l.lost {
+		return nil
+	}
+	l.c.hold(len(p))
+	return append(b, p...)
+}
+
+func (l *line) cut(b []byte, n int) []byte {
+	l.c.release(n)
+	if n == len(b) {
+		return nil
+	}
+	return b[n:]
+}

@@ -1,0 +1,140 @@
+package wiretap
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Kind is what happens on a connection.
+type Kind uint8
+
+// The kinds of events. A connection is opened once, and closed once, after which nothing happens on it.
+const (
+	Opened Kind = iota
+	FromClient
+	FromServer
+	Closed
+)
+
+// Event is something that happens at a proxy. Data belongs to the proxy.
+type Event struct {
+	At   time.Duration // since the proxy began
+	Conn int
+	Kind Kind
+	Data []byte
+}
+
+// Watcher looks at what happens. Events of one direction of a connection come in order; Watch is called before the bytes are passed on,
+// so that no reply is seen before its request.
+type Watcher interface{ Watch(Event) }
+
+// Proxy passes connections on to a server.
+type Proxy struct {
+	Server  string // HOST:PORT
+	Watcher Watcher
+
+	began  time.Time
+	number atomic.Int64
+
+	mu    sync.Mutex // guards conns
+	conns map[net.Conn]bool
+	ended bool
+	work  sync.WaitGroup
+}
+
+// dialWithin bounds how long a connection to the server may take.
+const dialWithin = 10 * time.Second
+
+// Serve accepts connections until the listener is closed, and then closes all of them.
+func (p *Proxy) Serve(ln net.Listener) error {
+	p.began, p.conns = time.Now(), make(map[net.Conn]bool)
+	for {
+		conn, err := ln.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			p.closeAll()
+			return nil
+		case err != nil: // such as no free descriptor
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		p.work.Go(func() { p.serve(conn) })
+	}
+}
+
+func (p *Proxy) closeAll() {
+	p.mu.Lock()
+	p.ended = true
+	for c := range p.conns {
+		_ = c.Close() // ends its goroutines
+	}
+	p.mu.Unlock()
+	p.work.Wait()
+}
+
+// keep registers a connection, which closeAll closes.
+func (p *Proxy) keep(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		_ = c.Close() // nobody reads it
+		return
+	}
+	p.conns[c] = true
+}
+
+func (p *Proxy) forget(c net.Conn) {
+	_ = c.Close() // both directions have ended
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+func (p *Proxy) serve(client net.Conn) {
+	p.keep(client)
+	defer p.forget(client)
+	server, err := net.DialTimeout("tcp", p.Server, dialWithin)
+	if err != nil {
+		return // the client sees a closed connection, as it would without the server
+	}
+	p.keep(server)
+	defer p.forget(server)
+	number := int(p.number.Add(1))
+	p.watch(number, Opened, nil)
+	var up sync.WaitGroup
+	up.Go(func() { p.pass(server, client, number, FromClient) })
+	p.pass(client, server, number, FromServer)
+	up.Wait()
+	p.watch(number, Closed, nil)
+}
+
+func (p *Proxy) watch(number int, k Kind, data []byte) {
+	p.Watcher.Watch(Event{At: time.Since(p.began), Conn: number, Kind: k, Data: data})
+}
+
+// pass moves the bytes of one direction. When it ends, its receiver is told; if the server has gone, the client is too.
+func (p *Proxy) pass(to, from net.Conn, number int, k Kind) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			p.watch(number, k, buf[:n])
+			if _, err := to.Write(buf[:n]); err != nil {
+				_ = from.Close() // its sender learns that nobody reads
+				return
+			}
+		}
+		if err != nil {
+			if half, ok := to.(interface{ CloseWrite() error }); ok && errors.Is(err, io.EOF) && k == FromClient {
+				_ = half.CloseWrite() // fails if the server has gone
+				return
+			}
+			_, _ = to.Close(), from.Close() // either may be closed
+			return
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package wiretap
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// qless: commands and replies of Redis; its operations are arguments of EVALSHA.
+type qless struct{ textual }
+
+// qlessJob are the operations whose first argument after the time is a job's id; qlessReports those about the whole server.
+var (
+	qlessJob     = set("complete", "fail", "heartbeat", "retry", "get", "cancel", "timeout", "priority", "depends", "log", "recur.get", "unrecur")
+	qlessReports = set("queues", "workers", "stats", "jobs", "failed", "length", "config.get", "peek", "unfail")
+	redisIgnored = set("INFO", "CLIENT", "PUBLISH", "DBSIZE", "CONFIG", "AUTH")
+)
+
+func set(words ...string) map[string]bool {
+	m := make(map[string]bool, len(words))
+	for _, w := range words {
+		m[w] = true
+	}
+	return m
+}
+
+func (qless) request(in []byte) (r request, n int, err error) {
+	var words []string
+	if in[0] == '*' {
+		n, err = respLength(in)
+		if n == 0 {
+			return r, 0, err
+		}
+		words = respWords(in[:n])
+	} else {
+		line, used := cutLine(in, "\n")
+		if used == 0 {
+			return r, 0, nil
+		}
+		n, words = used, strings.Fields(line)
+	}
+	r = request{raw: in[:n]}
+	if len(words) == 0 {
+		r.kind = silent // Redis does not reply to an empty line
+		return r, n, nil
+	}
+	r.verb = strings.ToUpper(words[0])
+	switch {
+	case strings.HasSuffix(r.verb, "SUBSCRIBE"):
+		r.kind = silent // and not compared: messages come as they come
+	case redisIgnored[r.verb]:
+		r.kind = ignored
+	case (r.verb == "EVALSHA" || r.verb == "EVAL") && len(words) > 4:
+		r.call(words[3], words[5:])
+	}
+	return r, n, nil
+}
+
+// call is an operation of the script; args follow the caller's time.
+func (r *request) call(operation string, args []string) {
+	r.verb = operation
+	switch {
+	case qlessReports[operation]:
+		r.kind = ignored
+	case qlessJob[operation] && len(args) > 0:
+		r.names = []string{args[0]}
+	case (operation == "put" || operation == "requeue") && len(args) > 2: // worker, queue, jid
+		r.creates = []string{args[2]}
+	case operation == "recur" && len(args) > 1: // queue, jid
+		r.creates = []string{args[1]}
+	}
+}
+
+func (qless) reply(in []byte, asked *request) (p reply, n int, err error) {
+	n, err = respLength(in)
+	if n == 0 {
+		return p, 0, err
+	}
+	p.raw = in[:n]
+	if in[0] == '*' {
+		if words := respWords(p.raw); len(words) > 0 {
+			switch words[0] {
+			case "message", "pmessage", "subscribe", "psubscribe", "unsubscribe", "punsubscribe":
+				p.push, p.skip = true, true
+			}
+		}
+	}
+	if asked != nil && asked.verb == "pop" && !p.push {
+		var jobs []struct {
+			JID string `json:"jid"`
+		}
+		if json.Unmarshal(bulk(p.raw), &jobs) == nil {
+			for _, j := range jobs {
+				p.names = append(p.names, j.JID)
+			}
+		}
+	}
+	return p, n, nil
+}
+
+func (qless) normal(_ *request, raw string) string { return raw }

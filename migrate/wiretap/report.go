@@ -1,0 +1,154 @@
+package wiretap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Report is what a comparison has found. Requests is the sum of the other four counts.
+type Report struct {
+	Protocol  string            `json:"protocol"`
+	Server    string            `json:"server"`
+	Since     time.Time         `json:"since"`
+	Until     time.Time         `json:"until"`
+	Requests  uint64            `json:"requests"`
+	Equal     uint64            `json:"equal"`
+	Different uint64            `json:"different"`
+	Unknown   uint64            `json:"unknown"`
+	NoReply   uint64            `json:"no_reply"`          // requests that no server replies to
+	Pushes    uint64            `json:"pushes"`            // messages that both servers sent unasked, equal ones; others are differences
+	Dropped   string            `json:"dropped,omitempty"` // why the comparison has ended
+	Reasons   map[string]uint64 `json:"reasons"`           // why requests are unknown
+	Verbs     []Verb            `json:"verbs"`
+	Found     []Difference      `json:"differences"` // the first ones
+}
+
+// Verb is a kind of request.
+type Verb struct {
+	Verb      string `json:"verb"`
+	Requests  uint64 `json:"requests"`
+	Equal     uint64 `json:"equal"`
+	Different uint64 `json:"different"`
+	Unknown   uint64 `json:"unknown"`
+}
+
+// Difference is a request with two replies that differ.
+type Difference struct {
+	At         time.Time `json:"at"`
+	Connection int       `json:"connection"`
+	Verb       string    `json:"verb"`
+	Request    string    `json:"request"`
+	Server     string    `json:"server"`
+	Broker     string    `json:"broker"`
+}
+
+// mostFound is how many differences are kept.
+const mostFound = 100
+
+// noReply stands for a reply that did not come.
+const noReply = "(no reply)"
+
+// tally counts.
+type tally struct {
+	Report
+	verbs map[string]*Verb
+	tell  func(Difference) // may be nil
+}
+
+func newTally(protocol, server string) tally {
+	return tally{
+		Report: Report{Protocol: protocol, Server: server, Since: time.Now(), Reasons: make(map[string]uint64)},
+		verbs:  make(map[string]*Verb),
+	}
+}
+
+func (t *tally) verb(name string) *Verb {
+	v := t.verbs[name]
+	if v == nil {
+		if len(t.verbs) >= mostVerbs {
+			name = "others"
+		}
+		if v = t.verbs[name]; v == nil {
+			v = &Verb{Verb: name}
+			t.verbs[name] = v
+		}
+	}
+	return v
+}
+
+// mostVerbs bounds the table: clients choose the words.
+const mostVerbs = 100
+
+func (t *tally) equal(verb string) {
+	v := t.verb(verb)
+	t.Requests, t.Equal = t.Requests+1, t.Equal+1
+	v.Requests, v.Equal = v.Requests+1, v.Equal+1
+}
+
+func (t *tally) unanswered(verb string) {
+	t.Requests, t.NoReply = t.Requests+1, t.NoReply+1
+	t.verb(verb).Requests++
+}
+
+func (t *tally) unknown(verb, why string) {
+	v := t.verb(verb)
+	t.Requests, t.Unknown = t.Requests+1, t.Unknown+1
+	v.Requests, v.Unknown = v.Requests+1, v.Unknown+1
+	t.Reasons[why]++
+}
+
+func (t *tally) different(d Difference) {
+	v := t.verb(d.Verb)
+	t.Requests, t.Different = t.Requests+1, t.Different+1
+	v.Requests, v.Different = v.Requests+1, v.Different+1
+	t.found(d)
+}
+
+func (t *tally) found(d Difference) {
+	if len(t.Found) < mostFound {
+		d.At = time.Now()
+		t.Found = append(t.Found, d)
+		if t.tell != nil {
+			t.tell(d)
+		}
+	}
+}
+
+func (t *tally) report() Report {
+	r := t.Report
+	r.Until, r.Reasons = time.Now(), make(map[string]uint64, len(t.Reasons))
+	for why, n := range t.Reasons {
+		r.Reasons[why] = n
+	}
+	r.Verbs, r.Found = []Verb{}, append([]Difference{}, t.Found...)
+	for _, v := range t.verbs {
+		r.Verbs = append(r.Verbs, *v)
+	}
+	slices.SortFunc(r.Verbs, func(a, b Verb) int { return strings.Compare(a.Verb, b.Verb) })
+	return r
+}
+
+// Summary is a line for a terminal.
+func (r *Report) Summary() string {
+	s := fmt.Sprintf("requests %d, equal %d, different %d, unknown %d, without reply %d", r.Requests, r.Equal, r.Different, r.Unknown, r.NoReply)
+	if r.Dropped != "" {
+		s += "; comparison dropped: " + r.Dropped
+	}
+	return s
+}
+
+// String describes a difference on four lines.
+func (d *Difference) String() string {
+	return fmt.Sprintf("different: %s on connection %d\n  request %s\n  server  %s\n  broker  %s", d.Verb, d.Connection, d.Request, d.Server, d.Broker)
+}
+
+// quoted shows bytes as one line of bounded length.
+func quoted(b []byte) string {
+	const most = 400
+	if len(b) > most {
+		return fmt.Sprintf("%q… (%d bytes)", b[:most], len(b))
+	}
+	return fmt.Sprintf("%q", b)
+}
