@@ -44,7 +44,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		&cobra.Group{ID: cli.GroupOperate, Title: "Operate:"},
 	)
 	for _, c := range []*cobra.Command{
-		serveCommand(), demoCommand(), testCommand(), checkConfigCommand(), gearmandSubcommand(), beanstalkdSubcommand(), versionCommand(),
+		serveCommand(), demoCommand(), testCommand(), shadowCommand(), checkConfigCommand(), gearmandSubcommand(), beanstalkdSubcommand(), versionCommand(),
 	} {
 		c.GroupID = cli.GroupServer
 		root.AddCommand(c)

@@ -24,7 +24,7 @@ type tubeServer struct {
 	ready []string   // "ID BODY"
 }
 
-func startTube(t *testing.T, first int, spoil func(string) string) *tubeServer {
+func startTube(t testing.TB, first int, spoil func(string) string) *tubeServer {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,7 +95,7 @@ func dialTo(ln net.Listener) func(context.Context) (net.Conn, error) {
 }
 
 // proxied starts a proxy in front of a server.
-func proxied(t *testing.T, server net.Listener, w Watcher) string {
+func proxied(t testing.TB, server net.Listener, w Watcher) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -114,7 +114,7 @@ func proxied(t *testing.T, server net.Listener, w Watcher) string {
 }
 
 // talk sends requests one by one over one connection and returns the replies.
-func talk(t *testing.T, address string, requests ...string) (replies []string) {
+func talk(t testing.TB, address string, requests ...string) (replies []string) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
 	if err != nil {
@@ -326,3 +326,34 @@ func TestOtherFilesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkRequest is the time of a request: to the server itself, through a proxy that nobody watches, and with the comparison.
+func BenchmarkRequest(b *testing.B) {
+	server := startTube(b, 1, nil)
+	for _, way := range []string{"direct", "proxy", "compared"} {
+		b.Run(way, func(b *testing.B) {
+			address := server.Addr().String()
+			switch way {
+			case "proxy":
+				address = proxied(b, server, nobody{})
+			case "compared":
+				c, err := NewComparer(Options{Protocol: "beanstalkd", Dial: dialTo(startTube(b, 1, nil))})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer c.Close()
+				address = proxied(b, server, c)
+			}
+			requests := make([]string, 0, 2*b.N)
+			for range b.N {
+				requests = append(requests, "put 0 0 60 1\r\na", "reserve-with-timeout 0")
+			}
+			b.ResetTimer()
+			talk(b, address, requests...)
+		})
+	}
+}
+
+type nobody struct{}
+
+func (nobody) Watch(Event) {}

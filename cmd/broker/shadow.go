@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/metrics"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"broker/cmd/broker/cli"
+	"broker/migrate/wiretap"
+)
+
+const (
+	shadowPage     = "127.0.0.1:7430"
+	shadowMemory   = 256 // MiB
+	shadowSayEvery = 10 * time.Second
+)
+
+// shadowFlags are the flags of broker shadow.
+type shadowFlags struct {
+	protocol, upstream, listen, http, report string
+
+	memory uint64 // MiB
+}
+
+// shadowCommand compares a server with a broker in memory.
+func shadowCommand() *cobra.Command {
+	var f shadowFlags
+	cmd := &cobra.Command{
+		Use:   "shadow --protocol NAME --upstream HOST:PORT --listen HOST:PORT",
+		Short: "stand in front of another server, and compare its replies with the broker's",
+		Long: "Pass all bytes between clients and their server on unchanged, play the same requests into a broker in memory, and compare the\n" +
+			"replies. What clients see is their server's replies alone; if the comparison fails or falls behind, it is dropped, and clients\n" +
+			"are served on. Prints differences and counts, and serves them as a page (--http) and as JSON (/report there). The protocols\n" +
+			"are " + strings.Join(wiretap.Protocols(), ", ") + ".",
+		Example: "  broker shadow --protocol gearman --upstream old-host:4730 --listen :4730 --report shadow.json",
+		Args:    cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.protocol, "protocol", "", "what clients and the server speak")
+	flags.StringVar(&f.upstream, "upstream", "", "`HOST:PORT` of the server")
+	flags.StringVar(&f.listen, "listen", "", "`HOST:PORT` for the clients")
+	flags.StringVar(&f.http, "http", shadowPage, "`HOST:PORT` of the page, or off")
+	flags.StringVar(&f.report, "report", "", "at the end, write the report to `FILE` as JSON, and to FILE.html as a page")
+	flags.Uint64Var(&f.memory, "memory", shadowMemory, "`MIB` of memory above which the comparison is dropped")
+	flags.SortFlags = false
+	for _, name := range []string{"protocol", "upstream", "listen"} {
+		_ = cmd.MarkFlagRequired(name) // exists
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := wiretap.CheckProtocol(f.protocol); err != nil {
+			return cli.UsageError(err)
+		}
+		return cli.Failed(runShadow(cmd, &f))
+	}
+	return cmd
+}
+
+// runShadow serves until a signal.
+func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
+	out := cmd.OutOrStdout()
+	ln, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ln.Close() }() // closed already, but after an error
+	broker, err := openShadowBroker(f.protocol)
+	if err != nil {
+		return err
+	}
+	defer broker.close()
+	compare, err := wiretap.NewComparer(wiretap.Options{
+		Protocol: f.protocol, Server: f.upstream, Dial: broker.dial,
+		Different: func(d wiretap.Difference) { say(out, "%s\n", d.String()) },
+	})
+	if err != nil {
+		return err
+	}
+	defer compare.Close()
+	stopPage, err := serveShadowPage(f, compare, out)
+	if err != nil {
+		return err
+	}
+	defer stopPage()
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, func() { _ = ln.Close() })   // ends Serve
+	go watchShadow(ctx, compare, broker, out, f.memory) // ends with ctx
+	say(out, "%s clients at %s, their server at %s\nready\n", f.protocol, ln.Addr(), f.upstream)
+	proxy := wiretap.Proxy{Server: f.upstream, Watcher: compare}
+	err = proxy.Serve(ln)
+	report := compare.Finish()
+	say(out, "%s\n", report.Summary())
+	return errors.Join(err, writeShadowReport(f.report, &report))
+}
+
+// serveShadowPage serves the page. stop ends that.
+func serveShadowPage(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (stop func(), err error) {
+	if f.http == "off" {
+		return func() {}, nil
+	}
+	ln, err := net.Listen("tcp", f.http)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	wiretap.ServePages(mux, compare.Report)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(ln) // until it is closed
+	}()
+	say(out, "the comparison is at http://%s/\n", ln.Addr())
+	return func() { _ = server.Close(); <-done }, nil
+}
+
+// watchShadow prints counts now and then, and keeps the memory within its bound.
+func watchShadow(ctx context.Context, compare *wiretap.Comparer, broker *shadowBroker, out io.Writer, memory uint64) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	last, said := uint64(0), time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-compare.Ended():
+			r := compare.Report()
+			broker.close()
+			if r.Dropped != "" {
+				say(out, "%s; clients are served on\n", r.Summary())
+			}
+			return
+		case <-tick.C:
+		}
+		if metrics.Read(heap); heap[0].Value.Uint64() > memory<<20 {
+			compare.Drop(fmt.Sprintf("the jobs of the broker in memory take more than %d MiB", memory))
+		}
+		if r := compare.Report(); r.Requests > last && time.Since(said) >= shadowSayEvery {
+			last, said = r.Requests, time.Now()
+			say(out, "%s\n", r.Summary())
+		}
+	}
+}
+
+// writeShadowReport writes both files.
+func writeShadowReport(path string, r *wiretap.Report) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	page, err := r.Page(false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(path, append(text, '\n'), 0o600), os.WriteFile(path+".html", page, 0o600))
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"github.com/rs/zerolog"
+
+	"broker/core"
+	"broker/core/engine"
+	"broker/frontends"
+	"broker/frontends/beanstalk"
+	"broker/frontends/eventloop"
+	"broker/frontends/faktory"
+	"broker/frontends/gearman"
+	"broker/frontends/qless"
+	"broker/frontends/workq"
+)
+
+// shadowBroker is a broker in memory with one protocol, on a port of its own.
+type shadowBroker struct {
+	engine *engine.Engine
+	server *eventloop.Server
+	dialer net.Dialer
+	once   sync.Once
+}
+
+// shadowFrontend creates the front-end of a protocol.
+func shadowFrontend(protocol string, b core.Broker) (frontends.Frontend, error) {
+	switch protocol {
+	case "gearman":
+		return gearman.New(b, gearman.Options{Handles: core.NewHandleFormat("H:shadow"), NoJobDelay: gearmanNoJobDelay}), nil
+	case "faktory":
+		return faktory.New(b, faktory.Options{}), nil
+	case "workq":
+		return workq.New(b, workq.Options{Handles: core.NewHandleFormat("H:shadow")}), nil
+	case "beanstalkd":
+		return beanstalk.New(b, beanstalk.Options{Version: version}), nil
+	}
+	q := qless.New(b, qless.Options{AllowFlush: true})
+	return q, q.Start()
+}
+
+func openShadowBroker(protocol string) (*shadowBroker, error) {
+	e, err := engine.Open(engine.Options{Durability: engine.None})
+	if err != nil {
+		return nil, err
+	}
+	s := &shadowBroker{engine: e}
+	front, err := shadowFrontend(protocol, e)
+	if err == nil {
+		s.server, err = eventloop.Bind([]eventloop.Listener{{Name: protocol, Network: "tcp", Address: "127.0.0.1:0"}})
+	}
+	if err == nil {
+		err = s.server.Serve(eventloop.Options{
+			Broker: e, Frontends: map[string]frontends.Frontend{protocol: front}, Loops: 1, Log: zerolog.Nop(),
+		})
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// dial connects to it.
+func (s *shadowBroker) dial(ctx context.Context) (net.Conn, error) {
+	return s.dialer.DialContext(ctx, "tcp", s.server.Addrs()[0].String())
+}
+
+// close ends it. Its jobs are gone.
+func (s *shadowBroker) close() {
+	s.once.Do(func() {
+		if s.server != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), notifyFor)
+			defer cancel()
+			s.server.Stop(ctx)
+		}
+		_ = s.engine.Shutdown() // nothing is stored
+	})
+}
