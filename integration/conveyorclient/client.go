@@ -40,10 +40,13 @@ func (c *Client) Close() error { return c.rdb.Close() }
 
 func ofJob(id string) string { return namespace + "job:" + id }
 
+// NewID makes a UUID.
+func NewID() string { return uuid.NewString() }
+
 // Add submits a job. A job without a UUID gets one.
 func (c *Client) Add(ctx context.Context, j *Job) error {
 	if j.UUID == "" {
-		j.UUID = uuid.NewString()
+		j.UUID = NewID()
 	}
 	if j.Type == "" {
 		j.Type = j.Queue
@@ -186,6 +189,40 @@ func (c *Client) Fail(ctx context.Context, id string) error {
 		return err
 	}
 	return c.count(ctx, j, result)
+}
+
+// Worker is the name under which the client holds jobs.
+func (c *Client) Worker() string { return c.worker }
+
+// Prune restarts the jobs of a worker that is gone.
+func (c *Client) Prune(ctx context.Context, worker string) (n int, err error) {
+	for ; ; n++ {
+		id, err := c.rdb.SPop(ctx, namespace+"worker:active:"+worker).Result()
+		if errors.Is(err, redis.Nil) {
+			return n, c.rdb.ZRem(ctx, namespace+"workers:active", worker).Err()
+		}
+		if err != nil {
+			return n, err
+		}
+		key := ofJob(id)
+		raw, err := c.rdb.Get(ctx, key).Bytes()
+		if err != nil {
+			return n, fmt.Errorf("job %s of worker %s: %w", id, worker, err)
+		}
+		j, err := decode(raw)
+		if err != nil {
+			return n, err
+		}
+		p := c.rdb.Pipeline()
+		p.Del(ctx, key)
+		p.Del(ctx, key+":onComplete")
+		p.Del(ctx, key+":children")
+		p.SRem(ctx, namespace+"jobs:active", id)
+		p.LPush(ctx, namespace+"queue:"+j.Queue, raw)
+		if _, err := p.Exec(ctx); err != nil {
+			return n, err
+		}
+	}
 }
 
 // count counts an end for the charts.

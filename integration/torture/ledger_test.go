@@ -9,9 +9,12 @@ import (
 // record is what the ledger knows about a job.
 type record struct {
 	body     string
-	id       string // of Workq and Faktory jobs
+	id       string // of Workq, Faktory and Conveyor jobs
 	handle   string // of Gearman jobs
+	number   string // of beanstalkd jobs
 	later    bool   // it is not due during the test
+	parked   bool   // a worker has buried, delayed or failed it
+	family   bool   // it may wait for others
 	acked    bool   // the submission was acknowledged
 	endSent  bool   // a completion or removal was sent
 	endAcked bool   // and was acknowledged
@@ -20,7 +23,8 @@ type record struct {
 
 // ledger is the independent checker: it knows only what clients sent and received.
 type ledger struct {
-	t testing.TB
+	t       testing.TB
+	workers int // of a life: each may be assigned one job that it never receives
 
 	mu       sync.Mutex // guards the rest
 	jobs     map[string]*record
@@ -33,7 +37,7 @@ type ledger struct {
 }
 
 func newLedger(t testing.TB) *ledger {
-	return &ledger{t: t, jobs: make(map[string]*record), open: make(map[string]*record)}
+	return &ledger{t: t, workers: workersOfALife, jobs: make(map[string]*record), open: make(map[string]*record)}
 }
 
 // submitting creates the record before the submission is sent.
@@ -91,6 +95,13 @@ func (b *ledger) ending(r *record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.endSent = true
+}
+
+// returning records that a worker gives a job back: it may be handed out again. parked says that it may also wait.
+func (b *ledger) returning(r *record, parked bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.life, r.parked = 0, r.parked || parked
 }
 
 // ended records that it was acknowledged: the job must never be handed out again.

@@ -234,7 +234,7 @@ func (b *ledger) drain(broker *harness.Broker) int {
 	return total
 }
 
-// workersOfALife is the number of workers of load: each may be assigned one job that it never receives.
+// workersOfALife is the number of workers of load.
 const workersOfALife = 3
 
 // place is the state of a job that no worker received.
@@ -243,7 +243,7 @@ type place int
 const (
 	lost place = iota
 	leased
-	notDue // scheduled or retrying
+	notDue // scheduled, retrying, buried, or waiting for another job
 	ready
 )
 
@@ -256,16 +256,21 @@ func (b *ledger) checkLost(broker *harness.Broker) {
 	wq, err := workqclient.Dial(broker.Workq)
 	check(b.t, err)
 	defer func() { _ = wq.Close() }() // likewise
+	b.checkPlaces(broker, func(r *record) place { return b.find(gearman, wq, r) })
+}
+
+// checkPlaces is checkLost with a way to find a job.
+func (b *ledger) checkPlaces(broker *harness.Broker, find func(*record) place) {
 	var found [ready + 1][]*record
 	for _, r := range b.unseen() {
-		at := b.find(gearman, wq, r)
+		at := find(r)
 		found[at] = append(found[at], r)
 	}
 	for _, r := range found[lost] {
 		b.t.Errorf("%s was acknowledged and never finished, but is lost", r.body)
 	}
-	if n := len(found[leased]); n > workersOfALife*b.life {
-		b.t.Errorf("%d jobs are leased to dead workers, after %d lives with %d workers each", n, b.life, workersOfALife)
+	if n := len(found[leased]); n > b.workers*b.life {
+		b.t.Errorf("%d jobs are leased to dead workers, after %d lives with %d workers each", n, b.life, b.workers)
 	}
 	if len(found[ready]) > 0 { // their leases may have expired, or their retries become due, since the drain
 		b.drain(broker)
