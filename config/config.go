@@ -36,6 +36,9 @@ type Config struct {
 	QueueLimits []QueueLimit `toml:"queue_limit"`
 	Sharings    []Sharing    `toml:"sharing"`
 
+	QueuePolicies []Policy `toml:"queue_policy"`
+	TypePolicies  []Policy `toml:"type_policy"`
+
 	KeepDone map[string]KeepDone `toml:"keep_done"`
 	Crons    []Cron              `toml:"cron"`
 

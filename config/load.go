@@ -109,6 +109,8 @@ func (l *loader) file(name string, c *Config) {
 	l.throttles(take(tree, "throttles"), name, c)
 	l.queueLimits(take(tree, "queue_limit"), name, c)
 	l.sharings(take(tree, "sharing"), name, c)
+	c.QueuePolicies = l.policies(QueuePolicy, "queue", take(tree, QueuePolicy), name)
+	c.TypePolicies = l.policies(TypePolicy, "type", take(tree, TypePolicy), name)
 	l.keepDone(take(tree, "keep_done"), name, c)
 	l.crons(take(tree, "cron"), name, c)
 	l.principals(take(tree, "principal"), name, c)

@@ -120,7 +120,8 @@ func readSettings(sources config.Sources) (config.Config, error) {
 			errs = append(errs, config.Problem{Setting: fmt.Sprintf("cron[%d].job", i), Text: err.Error()})
 		}
 	}
-	return c, errors.Join(errs...)
+	_, wrong := policiesOf(&c)
+	return c, errors.Join(append(errs, wrong...)...)
 }
 
 // reloadAll is reload for all that this process is: a node of a cluster, and its leader while it leads.
@@ -178,6 +179,7 @@ func (p *process) apply(fresh *config.Config) {
 		p.log.Info().Int("routes", len(fresh.Routes)).Msg("routes changed")
 	}
 	p.applyLimits(&p.config, fresh)
+	p.applyPolicies(&p.config, fresh)
 	p.setLimits(fresh)
 	if !maps.Equal(p.config.KeepDone, fresh.KeepDone) {
 		p.applyKeepDone(p.config.KeepDone, fresh.KeepDone)
@@ -189,9 +191,10 @@ func (p *process) apply(fresh *config.Config) {
 	p.schedules.load(p.config.Crons)
 }
 
-// setLimits notes the limits that are in force.
+// setLimits notes the limits and policies that are in force.
 func (p *process) setLimits(fresh *config.Config) {
 	p.config.Throttles, p.config.QueueLimits, p.config.Sharings = fresh.Throttles, fresh.QueueLimits, fresh.Sharings
+	p.config.QueuePolicies, p.config.TypePolicies = fresh.QueuePolicies, fresh.TypePolicies
 }
 
 func (p *process) applyPrincipals(fresh *config.Config) {

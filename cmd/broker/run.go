@@ -267,6 +267,7 @@ func (p *process) serveClients() error {
 		p.broker = p.hostile
 	}
 	p.applyLimits(&config.Config{}, &p.config)
+	p.applyPolicies(&config.Config{}, &p.config)
 	p.applyKeepDone(nil, p.config.KeepDone)
 	p.frontends = p.buildFrontends()
 	if p.config.Qless.Listen != "off" {

@@ -75,6 +75,17 @@ func Parse(at string, text json.RawMessage) (set core.JobPolicy, remove core.Pol
 	return set, remove, nil
 }
 
+// Check reports what is wrong with a policy for a queue or type of a name, beyond what Parse can see.
+func Check(at string, scope core.PolicyScope, name string, set *core.JobPolicy) error {
+	switch {
+	case name == "" || len(name) > core.MaxQueueName:
+		return wrong(at, "a policy needs the name of a queue or type, of at most %d bytes", core.MaxQueueName)
+	case len(set.MoveTo) > core.MaxQueueName || scope == core.PolicyOfQueue && set.MoveTo == name:
+		return wrong(at+".on_exhausted", "on_exhausted.move must name another queue, with at most %d bytes", core.MaxQueueName)
+	}
+	return nil
+}
+
 // policyMember is a member of a policy and how it is read.
 type policyMember struct {
 	is   core.PolicyFields

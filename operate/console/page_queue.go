@@ -22,6 +22,7 @@ type queueData struct {
 	Figures  []figure
 	Workers  []service.Worker
 	Queue    service.Queue
+	Policy   policyView
 	States   []stateCount
 	Failures []jobGroup
 	Table    jobTable
@@ -33,7 +34,7 @@ func queuePage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &queueData{Queue: q, States: []stateCount{
+	d := &queueData{Queue: q, Policy: viewPolicy(q.Policy), States: []stateCount{
 		{"ready", q.Ready},
 		{"leased", q.Leased},
 		{"retrying", q.Retrying},

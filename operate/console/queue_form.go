@@ -18,6 +18,7 @@ var queueNotes = map[string][2]string{
 	"resume": {"The queue is resumed.", "%s resumed."},
 	"limit":  {"The limits are set.", "Limits of %s set."},
 	"share":  {"The turns of its keys are set.", "Turns of the keys of %s set."},
+	"policy": {"The policy is set.", "Policy of %s set."},
 }
 
 // applyQueueForm makes the change that a form asks for to one queue. Limits that the form leaves empty stay as they are.
@@ -41,6 +42,12 @@ func (r *request) applyQueueForm(name, do string) error {
 			return err
 		}
 		change.Sharing = sharing
+	case "policy":
+		policy, err := policyForm(r.PostForm)
+		if err != nil {
+			return err
+		}
+		change.Policy = policy
 	default:
 		return &service.Error{Code: service.CodeInvalid, Field: "do", Detail: "there is no action " + strconv.Quote(do)}
 	}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -164,4 +165,20 @@ func TestPoliciesNeedRights(t *testing.T) {
 		}
 	}
 	f.call("GET", "/api/v1/types/t", nil, as("mine")).problem(403, "forbidden")
+}
+
+func TestPoliciesAreListed(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.call("PATCH", "/api/v1/types/T", `{"policy":{"max_fails":3}}`).want(200)
+	f.call("PATCH", "/api/v1/queues/b", `{"policy":{"max_fails":2}}`).want(200)
+	f.call("PATCH", "/api/v1/queues/a", `{"policy":{"max_fails":1}}`).want(200)
+	var got []string
+	for _, p := range f.call("GET", "/api/v1/policies", nil).want(200)["policies"].([]any) {
+		p := p.(map[string]any)
+		got = append(got, fmt.Sprint(p["scope"], " ", p["name"], " ", p["policy"]))
+	}
+	if want := "queue a map[max_fails:1] queue b map[max_fails:2] type T map[max_fails:3]"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
 }

@@ -17,9 +17,22 @@ type TypeName struct {
 type typeOutput struct{ Body service.Type }
 
 func (s *Server) registerTypes(api huma.API) {
+	huma.Register(api, operation("list-policies", http.MethodGet, "/policies", "types", "List the policies of queues and types"), s.listPolicies)
 	huma.Register(api, operation("get-type", http.MethodGet, "/types/{name}", "types", "Show what is set for a type of jobs"), s.getType)
 	huma.Register(api, operation("change-type", http.MethodPatch, "/types/{name}", "types", "Set the policy of a type of jobs",
 		http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.changeType)
+}
+
+type policyList struct {
+	Policies []service.NamedPolicy `json:"policies"`
+}
+
+func (s *Server) listPolicies(ctx context.Context, _ *struct{}) (*struct{ Body policyList }, error) {
+	all, err := s.service().Policies(ctx, callerOf(ctx))
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body policyList }{policyList{all}}, nil
 }
 
 func (s *Server) typeAnswer(t service.Type, err error) (*typeOutput, error) {

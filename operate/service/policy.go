@@ -20,6 +20,45 @@ func (s *Service) policy(ctx context.Context, c *client, scope core.PolicyScope,
 	return policytext.Show(&r.Policies[0]), nil
 }
 
+// NamedPolicy is a policy and whose it is.
+type NamedPolicy struct {
+	Scope     string             `json:"scope" enum:"queue,type" doc:"whose jobs it is for: those of a queue, or of a type"`
+	Name      string             `json:"name"`
+	NameBytes []byte             `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
+	Policy    *policytext.Policy `json:"policy"`
+}
+
+var policyScopes = [...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "type"}
+
+// Policies lists the policies that the caller may read: those of queues, then those of types, in the order of their names.
+func (s *Service) Policies(ctx context.Context, caller Caller) ([]NamedPolicy, error) {
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	all := []NamedPolicy{}
+	for scope, word := range policyScopes {
+		for after := ""; ; {
+			r, err := c.call(ctx, &core.ListPolicies{Scope: core.PolicyScope(scope), After: after, Limit: limitPage}) //nolint:gosec // two scopes
+			if err != nil {
+				return nil, err
+			}
+			for i := range r.Policies {
+				p := &r.Policies[i]
+				if p.Scope == core.PolicyOfQueue && caller.may(access.Read, p.Name) != nil || p.Scope == core.PolicyOfType && caller.mayAll(access.Read) != nil {
+					continue
+				}
+				row := NamedPolicy{Scope: word, Policy: policytext.Show(p)}
+				row.Name, row.NameBytes = textOrBytes(p.Name)
+				all = append(all, row)
+			}
+			if len(r.Policies) < limitPage {
+				break
+			}
+			after = r.Policies[limitPage-1].Name
+		}
+	}
+	return all, context.Cause(ctx)
+}
+
 // Type is a type of jobs and what is set for it.
 type Type struct {
 	Name   string             `json:"name"`
@@ -62,15 +101,15 @@ func (s *Service) putPolicy(ctx context.Context, caller Caller, scope core.Polic
 		return may
 	}
 	set, remove, err := policytext.Parse("body.policy", body)
+	if err == nil {
+		err = policytext.Check("body.policy", scope, name, &set)
+	}
 	if wrong := (*policytext.Error)(nil); errors.As(err, &wrong) {
 		return invalid(wrong.Field, "%s", wrong.Detail)
 	}
 	if set.MoveTo != "" {
 		if err := caller.may(access.Operate, set.MoveTo); err != nil {
 			return err
-		}
-		if len(set.MoveTo) > core.MaxQueueName || scope == core.PolicyOfQueue && set.MoveTo == name {
-			return invalid("body.policy.on_exhausted", "on_exhausted.move must name another queue, with at most %d bytes", core.MaxQueueName)
 		}
 	}
 	c := s.open(caller, caller.Name())

@@ -39,6 +39,7 @@ var (
 var completions = map[string]names{
 	"queues": queueNames, "pause": queueNames, "resume": queueNames, "push": queueNames, "run": queueNames, "work": queueNames,
 	"limits": queueNames, "limits set": queueNames, "limits rm": queueNames,
+	"policies": queueNames, "policies set": queueNames, "policies rm": queueNames,
 	"job": jobNames, "retry": jobNames, "kill": jobNames, "rm": jobNames, "move": jobNames,
 	"workers quiet": workerNames, "workers terminate": workerNames, "workers disconnect": workerNames,
 	"schedules pause": scheduleNames, "schedules resume": scheduleNames, "schedules run": scheduleNames, "schedules rm": scheduleNames,
@@ -67,7 +68,7 @@ func addCompletions(cmd *cobra.Command, above string) {
 // complete asks the broker for the names that begin with word. Without an answer there are none: a shell shows no errors.
 func (n names) complete(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
-	if slices.Contains([]string{"push", "run", "limits set", "limits rm"}, strings.TrimPrefix(cmd.CommandPath(), "broker ")) && len(args) > 0 {
+	if slices.Contains([]string{"push", "run", "limits set", "limits rm", "policies set", "policies rm"}, strings.TrimPrefix(cmd.CommandPath(), "broker ")) && len(args) > 0 {
 		return nil, nothing // only their first argument is a queue
 	}
 	text := func(flag string) string {

@@ -20,7 +20,7 @@ const (
 func Commands() []*cobra.Command {
 	groups := map[string][]*cobra.Command{
 		GroupJobs:    append([]*cobra.Command{pushCommand(), runCommand(), workCommand(), jobsCommand(), jobCommand()}, actionCommands()...),
-		GroupQueues:  {queuesCommand(), pauseCommand("pause", true), pauseCommand("resume", false), workersCommand(), batchesCommand(), schedulesCommand(), limitsCommand(), topCommand(), tailCommand()},
+		GroupQueues:  {queuesCommand(), pauseCommand("pause", true), pauseCommand("resume", false), workersCommand(), batchesCommand(), schedulesCommand(), limitsCommand(), policiesCommand(), topCommand(), tailCommand()},
 		GroupOperate: {drainCommand(), settingsCommand(), reloadCommand(), contextCommand(), tokenCommand(), auditCommand(), clusterCommand(), healthcheckCommand(), importCommand(), recordCommand(), replayCommand()},
 	}
 	var all []*cobra.Command

@@ -217,7 +217,7 @@ func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, the
 	m.noteFailed(h, e, &f, final && (end.exhausted != core.ExhaustedBury && end.moveTo == "" || e.has(ephemeral)))
 	switch {
 	case final && end.moveTo != "" && !then.bury && !e.has(rerun):
-		m.moveAway(h, e, end.moveTo, f.Type+": "+f.Message)
+		m.moveAway(h, e, end.moveTo, failureText(&f))
 	case final && (then.bury || end.exhausted == core.ExhaustedBury) && !e.has(ephemeral|rerun):
 		m.noteFailure(h, e, &f)
 		m.buryJob(h, by, &core.Outcome{Failure: &f, Result: f.Data})

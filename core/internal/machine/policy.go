@@ -142,6 +142,14 @@ func (m *Machine) dropUnfit(h uint32) {
 	m.endUsedUp(h, e)
 }
 
+// failureText is a failure in one line.
+func failureText(f *core.Failure) string {
+	if f.Type == "" || f.Message == "" {
+		return f.Type + f.Message
+	}
+	return f.Type + ": " + f.Message
+}
+
 // moveAway moves a detached job to the queue for those that have used up their leases or failures. It starts there as new. Its
 // payload may be on disk only: the status names the queue.
 func (m *Machine) moveAway(h uint32, e *entry, to, why string) {

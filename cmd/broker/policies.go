@@ -1,0 +1,79 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"broker/config"
+	"broker/core"
+	"broker/core/policytext"
+)
+
+// policyName identifies a policy of the configuration.
+type policyName struct {
+	scope core.PolicyScope
+	name  string
+}
+
+// policiesOf are the policies in the settings, and what is wrong with them.
+func policiesOf(c *config.Config) (map[policyName]core.JobPolicy, []error) {
+	all := make(map[policyName]core.JobPolicy)
+	var problems []error
+	for scope, list := range [...]struct {
+		name string
+		rows []config.Policy
+	}{
+		core.PolicyOfQueue: {config.QueuePolicy, c.QueuePolicies},
+		core.PolicyOfType:  {config.TypePolicy, c.TypePolicies},
+	} {
+		scope := core.PolicyScope(scope) //nolint:gosec // two scopes
+		for i, row := range list.rows {
+			at := fmt.Sprintf("%s[%d]", list.name, i)
+			set, _, err := policytext.Parse(at, row.Members)
+			if err == nil {
+				err = policytext.Check(at, scope, row.Name, &set)
+			}
+			if wrong := (*policytext.Error)(nil); errors.As(err, &wrong) {
+				problems = append(problems, config.Problem{Setting: wrong.Field, Text: wrong.Detail})
+				continue
+			}
+			all[policyName{scope, row.Name}] = set
+		}
+	}
+	return all, problems
+}
+
+// applyPolicies sets the policies that differ from those before.
+func (p *process) applyPolicies(old, fresh *config.Config) {
+	before, _ := policiesOf(old)
+	after, _ := policiesOf(fresh) // readSettings has checked them
+	for _, name := range policyNames(before, after) {
+		set, wanted := after[name]
+		if had, known := before[name]; known == wanted && reflect.DeepEqual(had, set) {
+			continue
+		}
+		op := &core.PutPolicy{Scope: name.scope, Name: name.name, Set: set, Remove: core.AllPolicyFields, FromConfig: true}
+		if r := core.DoOnce(p.engine, core.Internal, op)[0]; r.Err != nil {
+			p.log.Error().Err(r.Err).Str("of", name.name).Msg("policy refused")
+			continue
+		}
+		done := map[bool]string{true: "policy set", false: "policy removed"}[wanted]
+		p.log.Info().Str([...]string{core.PolicyOfQueue: "queue", core.PolicyOfType: "type"}[name.scope], name.name).Msg(done)
+	}
+}
+
+// policyNames is the names in both maps, in order.
+func policyNames(a, b map[policyName]core.JobPolicy) (names []policyName) {
+	for _, m := range []map[policyName]core.JobPolicy{a, b} {
+		for name := range m {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b policyName) int {
+		return cmp.Or(cmp.Compare(a.scope, b.scope), cmp.Compare(a.name, b.name))
+	})
+	return slices.Compact(names)
+}

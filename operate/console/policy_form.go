@@ -1,0 +1,153 @@
+package console
+
+import (
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"broker/core/policytext"
+	"broker/operate/service"
+)
+
+// policyView is a policy as the form of a queue's page holds it. Times are in seconds.
+type policyView struct {
+	MaxFails, MaxAttempts          string
+	LeaseFor, ExpiresIn, RetainFor string
+	Kind, Waits, Max, Jitter       string
+	End, MoveTo                    string
+	Any, FromConfig                bool
+}
+
+// waitList is the kind of a backoff that is a list of waits.
+const waitList = "list"
+
+// viewPolicy is what the form shows of a policy; p may be nil.
+func viewPolicy(p *policytext.Policy) policyView {
+	if p == nil {
+		return policyView{}
+	}
+	v := policyView{Any: true, FromConfig: p.FromConfig}
+	if p.MaxFails != nil {
+		v.MaxFails = strconv.FormatUint(uint64(*p.MaxFails), 10)
+	}
+	if p.MaxAttempts != nil {
+		v.MaxAttempts = strconv.FormatUint(uint64(*p.MaxAttempts), 10)
+	}
+	for _, f := range []struct {
+		to    *string
+		value *float64
+	}{{&v.LeaseFor, p.LeaseForS}, {&v.ExpiresIn, p.ExpiresInS}, {&v.RetainFor, p.RetainForS}} {
+		if f.value != nil {
+			*f.to = plainNumber(*f.value)
+		}
+	}
+	var waits []float64
+	var rule struct {
+		Kind   string  `json:"kind"`
+		BaseS  float64 `json:"base_s"`
+		MaxS   float64 `json:"max_s"`
+		Jitter float64 `json:"jitter"`
+	}
+	switch {
+	case p.Backoff == nil:
+	case json.Unmarshal(p.Backoff, &waits) == nil:
+		texts := make([]string, len(waits))
+		for i, s := range waits {
+			texts[i] = plainNumber(s)
+		}
+		v.Kind, v.Waits = waitList, strings.Join(texts, ", ")
+	case json.Unmarshal(p.Backoff, &rule) == nil:
+		v.Kind, v.Waits = rule.Kind, plainNumber(rule.BaseS)
+		if rule.MaxS > 0 {
+			v.Max = plainNumber(rule.MaxS)
+		}
+		if rule.Jitter > 0 {
+			v.Jitter = plainNumber(rule.Jitter)
+		}
+	}
+	var move struct {
+		Move string `json:"move"`
+	}
+	switch {
+	case p.OnExhausted == nil || json.Unmarshal(p.OnExhausted, &v.End) == nil:
+	case json.Unmarshal(p.OnExhausted, &move) == nil:
+		v.End, v.MoveTo = "move", move.Move
+	}
+	return v
+}
+
+func plainNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// policyForm reads a policy. What the form leaves empty is removed.
+func policyForm(form url.Values) (json.RawMessage, error) {
+	members := map[string]any{}
+	for field, member := range map[string]string{
+		"max_fails": "max_fails", "max_attempts": "max_attempts", "lease_for": "lease_for_s", "expires_in": "expires_in_s", "retain_for": "retain_for_s",
+	} {
+		members[member] = nil
+		if strings.TrimSpace(form.Get(field)) == "" {
+			continue
+		}
+		n, err := decimal(form, field)
+		if err != nil {
+			return nil, err
+		}
+		members[member] = n
+	}
+	backoff, err := backoffForm(form)
+	if err != nil {
+		return nil, err
+	}
+	members["backoff"] = backoff
+	switch end := form.Get("end"); end {
+	case "":
+		members["on_exhausted"] = nil
+	case "move":
+		members["on_exhausted"] = map[string]string{"move": strings.TrimSpace(form.Get("move_to"))}
+	default:
+		members["on_exhausted"] = end
+	}
+	return json.Marshal(members)
+}
+
+// backoffForm reads the waits between failures; nil: there are none.
+func backoffForm(form url.Values) (any, error) {
+	kind := form.Get("backoff")
+	switch kind {
+	case "":
+		return nil, nil //nolint:nilnil // JSON's null
+	case waitList:
+		waits := []float64{}
+		for part := range strings.SplitSeq(form.Get("waits"), ",") {
+			s, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+			if err != nil {
+				return nil, &service.Error{Code: service.CodeInvalid, Field: "waits", Detail: strconv.Quote(part) + " is not a number of seconds; write a list such as 10, 60, 600"}
+			}
+			waits = append(waits, s)
+		}
+		return waits, nil
+	}
+	rule := map[string]any{"kind": kind}
+	for field, member := range map[string]string{"waits": "base_s", "backoff_max": "max_s", "jitter": "jitter"} {
+		if strings.TrimSpace(form.Get(field)) == "" {
+			continue
+		}
+		n, err := decimal(form, field)
+		if err != nil {
+			return nil, err
+		}
+		rule[member] = n
+	}
+	return rule, nil
+}
+
+// decimal is a number of a form.
+func decimal(form url.Values, field string) (float64, error) {
+	text := strings.TrimSpace(form.Get(field))
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || n < 0 {
+		return 0, &service.Error{Code: service.CodeInvalid, Field: field, Detail: strconv.Quote(text) + " is not a number of 0 or more"}
+	}
+	return n, nil
+}
