@@ -73,8 +73,8 @@ func (s *session) complete(k key, uuid, worker string) core.Reply {
 	return r
 }
 
-// closingJobs are jobs that have ended and that clients still ask for while they work through the steps of a close, until they
-// delete them.
+// closingJobs are jobs that have ended and that clients still ask for while they work through the steps of a close. Several may
+// do so at the same time, each for another child of the job: the last one's DEL drops it.
 type closingJobs struct {
 	jobs  map[string]closingJob // by namespace and uuid
 	bytes int
@@ -84,6 +84,8 @@ type closingJobs struct {
 type closingJob struct {
 	raw     []byte
 	queue   string
+	parent  string // its name in jobs; empty: none
+	clients int    // that have not deleted it yet
 	expires core.Instant
 }
 
@@ -100,6 +102,7 @@ func (c *closingJobs) put(name string, j closingJob, now core.Instant) {
 	if c.jobs == nil {
 		c.jobs = make(map[string]closingJob)
 	}
+	j.clients = c.jobs[name].clients + 1
 	c.remove(name)
 	j.expires = now.Add(closingFor)
 	c.jobs[name] = j
@@ -115,13 +118,34 @@ func (c *closingJobs) dropOldest() {
 	c.order = c.order[1:]
 }
 
-func (c *closingJobs) remove(name string) (removed bool) {
-	j, removed := c.jobs[name]
-	if removed {
+func (c *closingJobs) remove(name string) {
+	if j, found := c.jobs[name]; found {
 		c.bytes -= len(j.raw) + len(name)
 		delete(c.jobs, name)
 	}
-	return removed
+}
+
+// leave is for a client that has deleted a job, or stops at it because it has open children.
+func (c *closingJobs) leave(name string) (found bool) {
+	j, found := c.jobs[name]
+	switch {
+	case !found:
+	case j.clients > 1:
+		j.clients--
+		c.jobs[name] = j
+	default:
+		c.remove(name)
+	}
+	return found
+}
+
+// leaveAll is leave for a job and its ancestors.
+func (c *closingJobs) leaveAll(name string) {
+	for name != "" {
+		parent := c.jobs[name].parent
+		c.leave(name)
+		name = parent
+	}
 }
 
 // expire drops what no client has asked for.
@@ -134,19 +158,19 @@ func (c *closingJobs) expire(now core.Instant) {
 	}
 }
 
-// rememberClosing keeps what a client will ask for after the end of a job: the job, and its parent, which may end with it.
+// rememberClosing keeps what a client will ask for after the end of a job: the job, and its ancestors, which may end with it.
 func (s *session) rememberClosing(namespace string, ref core.Ref) {
-	for ref != (core.Ref{}) {
-		r := s.front.whole(ref)
-		if r == nil {
-			return
+	f := s.front
+	r := f.whole(ref)
+	for r != nil {
+		j := closingJob{raw: f.encodeJob(namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails), queue: r.Info.Queue}
+		name := namespace + ":" + r.Job.Identity()
+		if r = f.whole(core.Ref{Seq: r.Job.Parent}); r != nil {
+			j.parent = namespace + ":" + r.Job.Identity()
 		}
-		raw := s.front.encodeJob(namespace, r.Job, r.Info.Queue, r.Info.Type, r.Info.Fails)
-		parent := r.Job.Parent
-		s.front.mu.Lock()
-		s.front.closing.put(namespace+":"+r.Job.Identity(), closingJob{raw: raw, queue: r.Info.Queue}, s.front.broker.Now())
-		s.front.mu.Unlock()
-		ref = core.Ref{Seq: parent}
+		f.mu.Lock()
+		f.closing.put(name, j, f.broker.Now())
+		f.mu.Unlock()
 	}
 }
 
@@ -192,6 +216,9 @@ func (s *session) mayHave(queue string) bool {
 
 // whole is a job with its body, whoever asks; nil if there is none.
 func (f *Frontend) whole(ref core.Ref) *core.Reply {
+	if ref == (core.Ref{}) {
+		return nil
+	}
 	for _, r := range core.DoOnce(access.Unguarded(f.broker), core.Conveyor, &core.Inspect{Tag: 1, Ref: ref}) {
 		if r.Kind == core.Inspected && r.Job != nil {
 			return &r
@@ -230,7 +257,7 @@ func del(s *session, b []byte, args []string) ([]byte, core.Commit) {
 func (s *session) forgetClosing(k key) bool {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
-	return s.front.closing.remove(k.namespace + ":" + k.name)
+	return s.front.closing.leave(k.namespace + ":" + k.name)
 }
 
 // rpop key: the broker itself releases children and heirs, so there is never one left for the client.

@@ -19,6 +19,11 @@ func scard(s *session, b []byte, args []string) ([]byte, core.Commit) {
 		if r == nil || r.Info.State.Unfinished() { // children start with the end of the run
 			return redcon.AppendInt(b, 0), 0
 		}
+		if r.Info.Children > 0 { // a client that closes the job stops here
+			s.front.mu.Lock()
+			s.front.closing.leaveAll(k.namespace + ":" + k.name)
+			s.front.mu.Unlock()
+		}
 		return redcon.AppendInt(b, int64(r.Info.Children)), r.Commit
 	case keyActiveJobs, keyWorkerJobs:
 		names, err := s.activeNames(k)
