@@ -48,10 +48,12 @@ func ready(t *testing.T, c contender) contender {
 	t.Helper()
 	if c.ours {
 		binary := harness.Binary(t)
-		if _, is := c.dialect.(qless); is {
-			durability := c.name[len("broker "):]
-			c.start = func(dir string) (*running, error) { return qlessBroker(binary, dir, durability) }
-			return c
+		for _, d := range doors() {
+			if d.dialect == c.dialect {
+				durability := c.name[len("broker "):]
+				c.start = func(dir string) (*running, error) { return d.broker(binary, dir, durability) }
+				return c
+			}
 		}
 		all := append(protocols(), protocol{dialect: httpAPI{}, addr: httpAddr})
 		addr := all[slices.IndexFunc(all, func(p protocol) bool { return p.dialect == c.dialect })].addr
@@ -83,7 +85,7 @@ func ready(t *testing.T, c contender) contender {
 		harness.Need(t, "redis-server")
 		binary := harness.Reference(t)
 		c.start = func(dir string) (*running, error) { return peer(server.StartFaktory(binary, dir, "")) }
-	case qless:
+	case qless, conveyor:
 		harness.Need(t, "redis-server")
 	case nats:
 		binary := harness.NATS(t)

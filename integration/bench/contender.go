@@ -56,16 +56,6 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 		name: "gearmand", dialect: gearman{}, share: 1, missing: missing["gearmand"],
 		start: func(dir string) (*running, error) { return peer(server.StartGearmand(dir)) },
 	}
-	inMemory := contender{
-		name: "beanstalkd", dialect: beanstalk{}, share: 1, missing: missing["beanstalkd"],
-		start: func(dir string) (*running, error) { return peer(server.StartBeanstalkd(dir)) },
-	}
-	onDisk := contender{
-		name: "beanstalkd -f 0", dialect: beanstalk{}, share: 0.2, missing: missing["beanstalkd"],
-		start: func(dir string) (*running, error) {
-			return peer(server.StartBeanstalkd(dir, "-b", dir, "-f", "0"))
-		},
-	}
 	reference := contender{
 		name: "faktory, redis", dialect: faktory{}, share: 0.2, missing: missing["faktory"],
 		start: func(dir string) (*running, error) { return peer(server.StartFaktory(built.faktory, dir, "")) },
@@ -73,7 +63,7 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 	bottom := contender{name: limitName, dialect: gearman{}, share: 1, start: startLimit}
 	all := []group{
 		{name: "gearman", contenders: []contender{gearmand, bottom}},
-		{name: "workq", contenders: []contender{inMemory, onDisk}},
+		{name: "workq", contenders: beanstalkds(missing)},
 		{name: "faktory", contenders: []contender{reference}},
 	}
 	for i, p := range protocols() {
@@ -114,7 +104,20 @@ func groups(built programs, missing map[string]string, durabilities []string) []
 			},
 		})
 	}
-	return append(all, overHTTP, qlessGroup(built.broker, missing, durabilities))
+	return append(append(all, overHTTP), doorGroups(built.broker, missing, durabilities)...)
+}
+
+// beanstalkds are beanstalkd in memory, and with every write synced.
+func beanstalkds(missing map[string]string) []contender {
+	return []contender{{
+		name: "beanstalkd", dialect: beanstalk{}, share: 1, missing: missing["beanstalkd"],
+		start: func(dir string) (*running, error) { return peer(server.StartBeanstalkd(dir)) },
+	}, {
+		name: "beanstalkd -f 0", dialect: beanstalk{}, share: 0.2, missing: missing["beanstalkd"],
+		start: func(dir string) (*running, error) {
+			return peer(server.StartBeanstalkd(dir, "-b", dir, "-f", "0"))
+		},
+	}}
 }
 
 // clusters are three nodes of the broker, and of an earlier one.

@@ -40,9 +40,18 @@ func modes() []mode {
 		{"b", "background jobs, 1 in flight per producer, workers at once", 0.5, "submits/s", background(1, &usual), always},
 		{"c", "foreground round trips", 0.3, "jobs/s", foreground, func(d dialect) bool { return d.caller(newTally(0)) != nil }},
 		{"d", "submit all, then drain", 1, "jobs/s", drain, always},
-		{"e", "memory of waiting jobs", 5, bytesRate, memory, func(d dialect) bool { _, is := d.(qless); return !is }},
-		{"w", "64 producers and 64 workers with 16 jobs in hand", 2, "jobs/s", background(64, &wide), func(d dialect) bool { return d == gearman{} }},
+		{"e", "memory of waiting jobs", 5, bytesRate, memory, costsMemory},
+		{"w", "64 producers and 64 workers, those of Gearman with 16 jobs in hand", 2, "jobs/s", background(64, &wide), inCrowds},
 	}
+}
+
+// inCrowds: the protocol is measured with many clients. Gearman's workers then have several jobs in hand, others one.
+func inCrowds(d dialect) bool { return d == gearman{} || d == beanstalk{} }
+
+// costsMemory: the peer keeps the jobs.
+func costsMemory(d dialect) bool {
+	_, is := d.(qless)
+	return !is
 }
 
 // meter measures the processor time of the server and of the load generator.

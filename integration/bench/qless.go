@@ -9,8 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"strconv"
-
-	"broker/integration/server"
 )
 
 // qless puts, pops and completes jobs as a Qless client does: three calls of EVALSHA a job. A plain Redis runs a trivial script in
@@ -23,29 +21,6 @@ const (
 	trivialScript = "return ARGV[1]"
 	qlessScript   = "local QlessAPI = {}" // enough for the broker to recognize it
 )
-
-func qlessGroup(binary string, missing map[string]string, durabilities []string) group {
-	g := group{name: qlessName, contenders: []contender{{
-		name: trivialName, dialect: qless{trivialScript}, share: 0.1, missing: missing["redis-server"],
-		start: func(dir string) (*running, error) { return peer(server.StartRedis(dir)) },
-	}}}
-	for _, durability := range durabilities {
-		g.contenders = append(g.contenders, contender{
-			name: "broker " + durability, dialect: qless{qlessScript}, share: 0.1, ours: true, missing: missing["broker"],
-			start: func(dir string) (*running, error) { return qlessBroker(binary, dir, durability) },
-		})
-	}
-	return g
-}
-
-func qlessBroker(binary, dir, durability string) (*running, error) {
-	addr, err := server.FreeAddr()
-	if err != nil {
-		return nil, err
-	}
-	o := server.BrokerOptions{Binary: binary, Durability: durability, Args: []string{"--qless", addr}}
-	return launch(dir, o, func(*server.BrokerServer) string { return addr })
-}
 
 // greet loads the script.
 func (q qless) greet() func(io.ReadWriter) error {

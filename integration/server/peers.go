@@ -59,10 +59,10 @@ func StartBeanstalkd(dir string, args ...string) (*Peer, error) {
 	})
 }
 
-// StartRedis starts a Redis server that writes nothing to disk.
-func StartRedis(dir string) (*Peer, error) {
+// StartRedis starts a Redis server that writes nothing to disk, unless args say so.
+func StartRedis(dir string, args ...string) (*Peer, error) {
 	return startPeer("redis-server", dir, func(host, port string) []string {
-		return []string{"--bind", host, "--port", port, "--dir", dir, "--save", "", "--appendonly", "no"}
+		return append([]string{"--bind", host, "--port", port, "--dir", dir, "--save", "", "--appendonly", "no"}, args...)
 	})
 }
 

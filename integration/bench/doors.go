@@ -1,0 +1,66 @@
+package main
+
+import "broker/integration/server"
+
+// door is a protocol whose port is off unless a flag opens it, with the servers that clients of it use otherwise.
+type door struct {
+	name    string
+	flag    string
+	dialect dialect
+	share   float64 // of the broker
+	peers   func(missing map[string]string) []contender
+}
+
+func doors() []door {
+	return []door{
+		{qlessName, "--qless", qless{qlessScript}, 0.1, func(missing map[string]string) []contender {
+			return []contender{redisContender(trivialName, qless{trivialScript}, missing)}
+		}},
+		{beanstalkName, "--beanstalk", beanstalk{}, 1, beanstalkds},
+		{conveyorName, "--conveyor", conveyor{}, 0.2, func(missing map[string]string) []contender {
+			return []contender{
+				redisContender("redis", conveyor{}, missing),
+				redisContender("redis, every write synced", conveyor{}, missing, "--appendonly", "yes", "--appendfsync", "always"),
+			}
+		}},
+	}
+}
+
+func redisContender(name string, d dialect, missing map[string]string, args ...string) contender {
+	return contender{
+		name: name, dialect: d, share: 0.1, missing: missing["redis-server"],
+		start: func(dir string) (*running, error) { return peer(server.StartRedis(dir, args...)) },
+	}
+}
+
+// doorNames are the names of their groups.
+func doorNames() (names []string) {
+	for _, d := range doors() {
+		names = append(names, d.name)
+	}
+	return names
+}
+
+func doorGroups(binary string, missing map[string]string, durabilities []string) (all []group) {
+	for _, d := range doors() {
+		g := group{name: d.name, contenders: d.peers(missing)}
+		for _, durability := range durabilities {
+			g.contenders = append(g.contenders, contender{
+				name: "broker " + durability, dialect: d.dialect, share: d.share, ours: true, missing: missing["broker"],
+				start: func(dir string) (*running, error) { return d.broker(binary, dir, durability) },
+			})
+		}
+		all = append(all, g)
+	}
+	return all
+}
+
+// broker starts a broker with the port open.
+func (d door) broker(binary, dir, durability string) (*running, error) {
+	addr, err := server.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	o := server.BrokerOptions{Binary: binary, Durability: durability, Args: []string{d.flag, addr}}
+	return launch(dir, o, func(*server.BrokerServer) string { return addr })
+}
