@@ -12,6 +12,10 @@ probe() {
 	libgearman-dev) [ -e /usr/include/libgearman/gearman.h ] ;;
 	php-cli) command -v php ;;
 	php-gearman) php -r 'exit(extension_loaded("gearman") ? 0 : 1);' ;;
+	php-pda-pheanstalk) php -r "require 'Pheanstalk/autoload.php';" ;;
+	php-illuminate-queue) php -r "require 'Illuminate/Queue/autoload.php';" ;;
+	php-illuminate-events) php -r "require 'Illuminate/Events/autoload.php';" ;;
+	ruby-beaneater) ruby -e 'require "beaneater"' ;;
 	libgearman-client-perl) perl -MGearman::Client -MGearman::Worker -e 1 ;;
 	redis-server) command -v redis-server ;;
 	chromium) command -v chromium ;;
@@ -33,8 +37,9 @@ probe() {
 	esac >/dev/null 2>&1
 }
 
-packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman libgearman-client-perl redis-server chromium ruby
-	beanstalkd nodejs npm python3 python3-redis python3-boto3 python3-celery python3-pycurl curl debootstrap lintian rpm prometheus qemu-user-static)
+packages=(gearman-job-server gearman-tools libgearman-dev php-cli php-gearman php-pda-pheanstalk php-illuminate-queue php-illuminate-events
+	libgearman-client-perl redis-server chromium ruby ruby-beaneater beanstalkd nodejs npm python3 python3-redis
+	python3-boto3 python3-celery python3-pycurl curl debootstrap lintian rpm prometheus qemu-user-static)
 
 missing=()
 lack() {
@@ -63,7 +68,8 @@ if [ ${#missing[@]} -gt 0 ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0
 fi
 
 if ! [ -e integration/clients/node/node_modules/faktory-worker/package.json ] || ! [ -e integration/clients/node/node_modules/axe-core/package.json ] ||
-	! [ -e integration/clients/node/node_modules/redis/package.json ] || ! [ -e integration/clients/node/node_modules/sqs-consumer/package.json ]; then
+	! [ -e integration/clients/node/node_modules/redis/package.json ] || ! [ -e integration/clients/node/node_modules/sqs-consumer/package.json ] ||
+	! [ -e integration/clients/node/node_modules/jackd/package.json ]; then
 	if ! (cd integration/clients/node && npm ci --no-audit --no-fund); then
 		missing+=("the packages of integration/clients/node")
 	fi

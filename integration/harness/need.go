@@ -40,6 +40,10 @@ var packages = map[string]string{
 	"php-gearman":  "php-gearman",
 	"perl-gearman": "libgearman-client-perl",
 
+	"php-pheanstalk": "php-pda-pheanstalk",
+	"php-laravel":    "php-pda-pheanstalk php-illuminate-queue php-illuminate-events",
+	"ruby-beaneater": "ruby-beaneater",
+
 	"python3-redis":  "python3-redis",
 	"python3-boto3":  "python3-boto3",
 	"python3-celery": "python3-celery python3-pycurl",
@@ -49,6 +53,10 @@ var packages = map[string]string{
 var probes = map[string][]string{
 	"php-gearman":  {"php", "-r", `exit(extension_loaded("gearman") ? 0 : 1);`},
 	"perl-gearman": {"perl", "-MGearman::Client", "-MGearman::Worker", "-e", "1"},
+
+	"php-pheanstalk": {"php", "-r", "require 'Pheanstalk/autoload.php';"},
+	"php-laravel":    {"php", "-r", "foreach (['Pheanstalk', 'Illuminate/Queue', 'Illuminate/Events'] as $p) require \"$p/autoload.php\";"},
+	"ruby-beaneater": {"ruby", "-e", `require "beaneater"`},
 
 	"python3-redis":  {"/usr/bin/python3", "-c", "import redis"}, // Debian's, whatever else is in PATH
 	"python3-boto3":  {"/usr/bin/python3", "-c", "import boto3"},
@@ -155,7 +163,7 @@ func installNodeModules() error {
 
 // nodeModulesComplete reports whether each of the packages is there.
 func nodeModulesComplete(dir string) bool {
-	for _, name := range []string{"faktory-worker", "axe-core", "@apidevtools/swagger-parser", "redis"} {
+	for _, name := range []string{"faktory-worker", "axe-core", "@apidevtools/swagger-parser", "redis", "sqs-consumer", "jackd"} {
 		if _, err := os.Stat(filepath.Join(dir, "node_modules", name, "package.json")); err != nil {
 			return false
 		}
