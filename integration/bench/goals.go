@@ -61,6 +61,8 @@ var versus = []struct {
 	{"add, lease, complete against put, reserve, delete", match{"a", "workq", brokerNone, "beanstalkd"}, 2},
 	{"add, lease, complete against put, reserve, delete", match{"a", "workq", brokerSync, "beanstalkd"}, 2},
 	{"the same, every write synced", match{"a", "workq", brokerSync, "beanstalkd -f 0"}, 5},
+	{"beanstalkd put, reserve, delete", match{"a", beanstalkName, brokerNone, "beanstalkd"}, 1},
+	{"the same, every write synced", match{"a", beanstalkName, brokerSync, "beanstalkd -f 0"}, 4},
 	{"Faktory push, fetch, ack", match{"a", "faktory", brokerSync, "faktory, redis"}, 5},
 	{"Workq add, lease, complete", match{"a", "workq", brokerSync, "Workq server"}, 3},
 }
