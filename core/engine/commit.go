@@ -123,7 +123,7 @@ func (e *Engine) commitOnce() {
 		return
 	}
 	size := len(s.Batch.Changes) + len(s.Batch.Meta) + len(s.Batch.Documents)
-	took := time.Duration(0)
+	took, appended := time.Duration(0), false
 	if size > 0 || !e.opts.Replicated.holds() {
 		e.watch.running.Store(uint64(s.Commit))
 		err := e.journal.Append(e.entry(s, start))
@@ -135,10 +135,13 @@ func (e *Engine) commitOnce() {
 		if e.stopped.Load() { // it hung, and its clients were refused
 			return
 		}
-		took = e.opts.Clock.Now().Sub(start)
+		took, appended = e.opts.Clock.Now().Sub(start), true
 	}
 	e.committed.Store(uint64(s.Commit))
 	wakeAll(e.sealedWakes) // first, since clients wait for it
+	if appended && e.opts.Archive != nil {
+		e.opts.Archive.Add(&e.sealedEntry)
+	}
 	wakeAll(e.settle(s))
 	clear(e.sealedWakes)
 	if size > 0 {

@@ -233,6 +233,7 @@ func (e *Engine) Shutdown() error {
 		e.machine.Finish()
 		e.mu.Unlock()
 		e.commitOnce()
+		e.endArchive()
 		e.closeErr = e.closeStore()
 	})
 	return e.closeErr

@@ -13,6 +13,13 @@ type Journal interface {
 	Append(e *record.Entry) error
 }
 
+// Shipper gets a copy of all that is committed. Its methods do not wait for a disk, except that End may wait for a moment.
+type Shipper interface {
+	Begin(s *store.Store) // before the first entry; s has all entries before it
+	Add(e *record.Entry)  // committed, after the one before; e must not be kept
+	End()                 // after the last one; s is closed next
+}
+
 // Replicated is what a cluster member provides to the engine while it leads.
 type Replicated struct {
 	Store   *store.Store

@@ -45,6 +45,8 @@ type Options struct {
 	// neither. Every reply is then one of the only leader: see confirm. Dir and FS are not used, Durability must be Sync.
 	Replicated *Replicated
 
+	Archive Shipper // gets all entries; nil: there is none. Not used with Durability None
+
 	Clock    clock.Clock   // nil: the real time
 	Listener core.Listener // nil: none
 	Seed     uint64        // of backoff jitter and random choices; zero: random

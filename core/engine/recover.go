@@ -21,8 +21,12 @@ func (e *Engine) recover() error {
 	}
 	e.sealedEntry.Position = s.Position()
 	e.committed.Store(e.sealedEntry.Number)
+	if e.opts.Archive != nil {
+		e.opts.Archive.Begin(s)
+	}
 	e.commitOnce() // reserve numbers before any is assigned
 	if e.stopped.Load() {
+		e.endArchive()
 		_ = e.closeStore() // likewise
 		return fmt.Errorf("open store: first commit failed")
 	}
@@ -46,6 +50,13 @@ func (e *Engine) openStore() error {
 	}
 	e.store, e.journal = s, s
 	return nil
+}
+
+// endArchive ships what is left.
+func (e *Engine) endArchive() {
+	if e.opts.Archive != nil {
+		e.opts.Archive.End()
+	}
 }
 
 // closeStore closes the store, unless it belongs to a member of a cluster.

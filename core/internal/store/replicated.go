@@ -42,7 +42,22 @@ func (s *Store) Apply(entry []byte, index uint64) error {
 	return err
 }
 
-// Flush makes durable what Apply has applied.
+// Replay applies an entry of an archive to a store that was opened as a replicated one. One that does not follow the last one is
+// refused with ErrSequence. It is durable after Flush; Leave ends the replay.
+func (s *Store) Replay(e *record.Entry) error {
+	c := &s.commit
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	to := e.Position
+	to.Index, to.Chain = c.last.Index, 0
+	err := s.apply(func(pb *pebble.Batch) error { return c.fill(pb, e, to) })
+	if err == nil {
+		c.last = to
+	}
+	return err
+}
+
+// Flush makes durable what Apply and Replay have applied.
 func (s *Store) Flush() error {
 	if !s.use.enter() {
 		return ErrClosed

@@ -1,0 +1,362 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+)
+
+// files are the names of the files of an archive, without what is random in them.
+func (f *fixture) files() (bases, segments []string) {
+	f.t.Helper()
+	all, err := timelines(f.dir)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, t := range all {
+		for _, b := range t.bases {
+			bases = append(bases, b.path)
+		}
+		for _, g := range t.segs {
+			segments = append(segments, g.path)
+		}
+	}
+	return bases, segments
+}
+
+func TestArchiveRestoresTheNewestState(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.push(3)
+	f.caughtUp()
+	f.push(3)
+	f.caughtUp()
+	if r := f.restore(0); r.Entries != 3 || len(r.Notes) > 0 {
+		t.Errorf("restored %+v", r)
+	}
+}
+
+func TestStoppedBrokerContinuesItsTimeline(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for range 3 {
+		f.push(2)
+		f.step()
+		f.close(false)
+		f.open()
+	}
+	f.caughtUp()
+	if bases, _ := f.files(); len(bases) != 1 {
+		t.Errorf("base copies: %q", bases)
+	}
+	f.restore(0)
+}
+
+func TestCrashBeforeTheLastEntriesWereShippedBeginsATimeline(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.push(2)
+	f.caughtUp()
+	before := f.clk.Now()
+	f.push(2)
+	f.close(true)
+	f.clk.Advance(time.Second)
+	f.open()
+	f.push(1)
+	f.caughtUp()
+	if bases, _ := f.files(); len(bases) != 2 {
+		t.Errorf("base copies: %q", bases)
+	}
+	f.restore(0)
+	f.restore(before)
+}
+
+func TestFullQueueEndsTheTimelineAndABaseCopyClosesTheGap(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.caughtUp()
+	f.ship.o.MaxQueueBytes = 2000
+	f.broken = true
+	before := f.clk.Now()
+	f.push(50)
+	f.step()
+	st := f.ship.Status()
+	if st.Overflows != 1 || st.Queued > 2000 || st.Lag < 49*time.Millisecond || !strings.Contains(st.Error, "no space") {
+		t.Fatalf("while the folder is full: %+v", st)
+	}
+	f.broken = false
+	f.clk.Advance(longestPause)
+	f.caughtUp()
+	f.push(3)
+	f.caughtUp()
+	f.restore(0)
+	f.restore(before)
+	f.restore(before.Add(5 * time.Millisecond))
+}
+
+func TestEntriesOfAFailedWriteAreWrittenAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.push(1)
+	f.caughtUp()
+	f.push(4)
+	f.caughtUp()
+	for range 3 {
+		f.broken = true
+		f.push(3)
+		f.step() // half of what is queued
+		f.broken = false
+		f.clk.Advance(longestPause)
+		f.caughtUp()
+	}
+	if r := f.restore(0); len(r.Notes) > 0 {
+		t.Errorf("notes: %q", r.Notes)
+	}
+	if bases, _ := f.files(); len(bases) != 1 {
+		t.Errorf("base copies: %q", bases)
+	}
+}
+
+func TestFolderThatTakesNoBaseCopyGetsFewOfThem(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.ship.o.MaxQueueBytes = 300
+	f.broken = true
+	begun := map[string]bool{}
+	for range 150 { // four seconds each
+		f.push(3)
+		f.clk.Advance(4 * time.Second)
+		f.ship.shipper.step(context.Background())
+		if c := f.ship.shipper.copying; c != nil {
+			begun[c.dir] = true
+			if c.done != nil {
+				<-c.done
+			}
+		}
+	}
+	if len(begun) > 8 {
+		t.Errorf("%d copies of the store in ten minutes", len(begun))
+	}
+	f.broken = false
+	f.clk.Advance(longestWait)
+	f.caughtUp()
+	f.restore(0)
+}
+
+// TestRestoredMomentIsTheStoreOfThatMoment plays random histories with crashes, full folders, restarts and new base copies.
+func TestRestoredMomentIsTheStoreOfThatMoment(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(seed, 1))
+			f := newFixture(t)
+			f.options.MaxQueueBytes = 20_000
+			f.options.BaseEvery = 200 * time.Millisecond
+			f.ship.o = f.options.withDefaults()
+			type moment struct{ at, covered core.Instant }
+			var moments []moment
+			var held []uint64
+			for range 250 {
+				for _, r := range f.do(randomOp(rng, &held)) {
+					if r.Kind == core.Assigned {
+						held = append(held, r.Seq)
+					}
+				}
+				switch n := rng.IntN(100); {
+				case n < 30:
+					f.step()
+				case n < 33:
+					f.broken = true
+				case n < 38:
+					f.broken = false
+					f.clk.Advance(longestPause)
+				case n < 40:
+					f.close(n == 38)
+					f.clk.Advance(time.Millisecond)
+					f.open()
+				}
+				if st := f.ship.Status(); rng.IntN(12) == 0 && st.BaseAt != 0 {
+					f.clk.Advance(time.Microsecond)
+					now := f.clk.Now() - 1
+					moments = append(moments, moment{now, now.Add(-st.Lag)})
+				}
+			}
+			f.broken = false
+			f.clk.Advance(longestWait)
+			f.caughtUp()
+			f.restore(0)
+			for _, m := range moments {
+				r := f.restore(m.at)
+				for number, at := range f.sealed {
+					if number > r.Number && at < m.covered {
+						t.Errorf("entry %d of %d is missing at %d, which was covered up to %d", number, at, m.at, m.covered)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestRestoreRefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.push(1)
+	f.caughtUp()
+	other := t.TempDir()
+	for _, c := range []struct {
+		name string
+		o    RestoreOptions
+		want error
+	}{
+		{"no archive", RestoreOptions{From: other, To: filepath.Join(other, "x")}, ErrNoArchive},
+		{"too early", RestoreOptions{From: f.dir, To: filepath.Join(other, "x"), At: 1}, ErrTooEarly},
+		{"a folder with files", RestoreOptions{From: f.dir, To: f.data}, os.ErrExist},
+	} {
+		if _, err := Restore(context.Background(), c.o); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if entries, err := os.ReadDir(other); err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, markFile), []byte("broker archive 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(context.Background(), RestoreOptions{From: f.dir, To: filepath.Join(other, "x")}); !errors.Is(err, ErrNewerArchive) {
+		t.Errorf("newer archive: %v", err)
+	}
+}
+
+func TestFolderWithOtherFilesIsNotAnArchive(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, "thesis.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.push(1)
+	f.step()
+	if st := f.ship.Status(); !strings.Contains(st.Error, "thesis.txt") || st.Lag == 0 {
+		t.Errorf("status: %+v", st)
+	}
+}
+
+func TestPruningKeepsEveryMomentOfTheKeptTime(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.ship.o.BaseEvery, f.ship.o.Keep = time.Hour, 5*time.Hour
+	var moments []core.Instant
+	for i := range 20 {
+		f.push(2)
+		f.caughtUp()
+		f.clk.Advance(time.Minute)
+		moments = append(moments, f.clk.Now())
+		if i%4 == 3 {
+			f.close(true) // a segment of its own
+			f.clk.Advance(time.Minute)
+			f.open()
+			f.ship.o.BaseEvery, f.ship.o.Keep = time.Hour, 5*time.Hour
+		}
+		f.clk.Advance(29 * time.Minute)
+	}
+	f.push(1)
+	f.caughtUp()
+	bases, segments := f.files()
+	if len(bases) > 9 || len(segments) > 9 {
+		t.Errorf("%d base copies and %d segments are left", len(bases), len(segments))
+	}
+	oldest := f.clk.Now().Add(-5 * time.Hour)
+	for _, m := range moments {
+		if m >= oldest {
+			f.restore(m)
+		}
+	}
+	if st := f.ship.Status(); st.Earliest > oldest || st.Earliest < oldest.Add(-2*time.Hour) {
+		t.Errorf("earliest moment: %v, wanted before %v", st.Earliest.Time(), oldest.Time())
+	}
+	slices.Sort(bases)
+	if _, err := Restore(context.Background(), RestoreOptions{From: f.dir, To: filepath.Join(t.TempDir(), "x"), At: moments[0]}); !errors.Is(err, ErrTooEarly) {
+		t.Errorf("restore a pruned moment: %v", err)
+	}
+}
+
+func TestDamagedBaseCopyIsReplacedByTheOneBefore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.ship.o.BaseEvery = time.Minute
+	f.push(3)
+	f.caughtUp()
+	f.clk.Advance(time.Hour)
+	f.push(3)
+	f.caughtUp()
+	f.push(3)
+	f.caughtUp()
+	bases, _ := f.files()
+	if len(bases) != 2 {
+		t.Fatalf("base copies: %q", bases)
+	}
+	damage(t, bases[1], 0.5)
+	r := f.restore(0)
+	if r.Base != bases[0] || r.Entries != 6 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], bases[1]) {
+		t.Errorf("restored %+v", r)
+	}
+}
+
+func TestRestoreEndsBeforeADamagedEntry(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.caughtUp()
+	f.push(20)
+	f.caughtUp()
+	_, segments := f.files()
+	damage(t, segments[0], 0.5)
+	r := f.restore(0)
+	if r.Entries < 5 || r.Entries > 15 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], segments[0]) {
+		t.Errorf("restored %+v", r)
+	}
+}
+
+func TestTornSegmentEndsWithItsLastWholeEntry(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.caughtUp()
+	f.push(5)
+	f.caughtUp()
+	_, segments := f.files()
+	whole, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := len(whole); cut >= 0; cut -= 131 {
+		if err := os.WriteFile(segments[0], whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := f.restore(0); len(r.Notes) > 0 || r.Entries > 5 || cut == len(whole) && r.Entries != 5 || cut < len(whole) && r.Entries == 5 {
+			t.Errorf("cut at %d: restored %+v", cut, r)
+		}
+	}
+}
+
+// damage changes a byte of a file.
+func damage(t *testing.T, path string, where float64) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[int(float64(len(b))*where)] ^= 0x40
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,121 @@
+package archive
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"broker/core"
+)
+
+// abandonedAfter is the age from which on a timeline without a base copy, or half a file, is removed. Its writer is gone.
+const abandonedAfter = 24 * time.Hour
+
+// prune removes what is not needed to restore the moments that are kept.
+func (s *shipper) prune() error {
+	now := s.w.o.Clock.Now()
+	if s.pruned != 0 && now.Sub(s.pruned) < pruneEvery && now >= s.pruned {
+		return nil
+	}
+	all, err := timelines(s.w.o.Dir)
+	if err != nil {
+		return err
+	}
+	if last := newest(all); last != nil && s.based && last.dir != s.dir {
+		s.w.o.Log(slog.LevelError, "another broker writes to this archive too: each needs a folder of its own", "dir", s.w.o.Dir, "timeline", last.dir)
+	}
+	writing := ""
+	if s.copying != nil {
+		writing = s.copying.part
+	}
+	removed, err := prune(all, now, s.w.o.Keep, s.dir, writing)
+	if err != nil {
+		return err
+	}
+	if removed > 0 {
+		s.w.o.Log(slog.LevelInfo, "old parts of the archive were removed", "files", removed)
+		if all, err = timelines(s.w.o.Dir); err != nil {
+			return err
+		}
+	}
+	s.pruned = now
+	s.w.note(func(st *Status) { st.Earliest, st.Bytes = earliest(all), totalBytes(all) })
+	return nil
+}
+
+// newest is the newest timeline that can be restored.
+func newest(all []*timeline) *timeline {
+	t, _ := at(all, 1<<62)
+	return t
+}
+
+// prune removes files that no moment since now - keep needs, and counts them. The timeline in the folder own is being
+// written, and so is a base copy.
+func prune(all []*timeline, now core.Instant, keep time.Duration, own, writing string) (removed int, err error) {
+	oldest, bases := at(all, now.Add(-keep))
+	for _, t := range all {
+		switch {
+		case oldest != nil && t.began < oldest.began:
+			removed += len(t.bases) + len(t.segs)
+			err = errors.Join(err, os.RemoveAll(t.dir))
+		case t == oldest:
+			n, failed := t.prune(bases[0])
+			removed += n
+			err = errors.Join(err, failed)
+		case t.dir != own && len(t.bases) == 0 && now.Sub(t.began) > abandonedAfter:
+			removed += len(t.segs)
+			err = errors.Join(err, os.RemoveAll(t.dir))
+		}
+		removed += removeHalves(t.dir, writing, now)
+	}
+	return removed, err
+}
+
+// prune removes what is older than a base copy.
+func (t *timeline) prune(oldest base) (removed int, err error) {
+	for _, b := range t.bases {
+		if b.number < oldest.number {
+			removed++
+			err = errors.Join(err, os.Remove(b.path))
+		}
+	}
+	for _, g := range t.segs[:t.from(oldest.number)] {
+		removed++
+		err = errors.Join(err, os.Remove(g.path))
+	}
+	return removed, err
+}
+
+// removeHalves removes files that were never completed.
+func removeHalves(dir, writing string, now core.Instant) (removed int) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		if err == nil && path != writing && strings.HasSuffix(e.Name(), unfinished) && now.Sub(core.InstantOf(info.ModTime())) > abandonedAfter &&
+			os.Remove(path) == nil {
+			removed++
+		}
+	}
+	return removed
+}
+
+// totalBytes is the size of an archive.
+func totalBytes(all []*timeline) (n uint64) {
+	for _, t := range all {
+		for _, b := range t.bases {
+			n += uint64(b.bytes) //nolint:gosec // a size
+		}
+		for _, g := range t.segs {
+			n += uint64(g.bytes) //nolint:gosec // likewise
+		}
+	}
+	return n
+}

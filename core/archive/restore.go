@@ -1,0 +1,248 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"broker/core"
+	"broker/core/internal/record"
+	"broker/core/internal/store"
+)
+
+// RestoreOptions say what to restore.
+type RestoreOptions struct {
+	From string       // folder of the archive
+	To   string       // folder of the new store; must not exist, or be empty
+	At   core.Instant // the moment; zero: the newest state
+
+	Progress func(entries uint64) // called now and then with the number of applied entries; may be nil
+}
+
+// Restored says what was restored.
+type Restored struct {
+	Base    string       // the base copy
+	Number  uint64       // of the last entry
+	At      core.Instant // when it was sealed
+	Entries uint64       // that were applied to the base copy
+	Notes   []string     // what an operator should know: damaged files that could be avoided, and where the archive has a gap
+}
+
+// Errors of Restore.
+var (
+	ErrTooEarly = errors.New("the archive does not reach back so far")
+	ErrEmpty    = errors.New("the archive has no base copy that can be read")
+)
+
+// restoring is the suffix of the folder in which a store is restored. It gets its name once it is complete.
+const restoring = ".restoring"
+
+// Restore makes a store of an archive: that of the last whole entry up to a moment.
+func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
+	all, err := timelines(o.From)
+	if err != nil {
+		return nil, err
+	}
+	moment := o.At
+	if moment == 0 {
+		moment = 1 << 62
+	}
+	t, bases := at(all, moment)
+	if t == nil {
+		if first := earliest(all); first != 0 {
+			return nil, fmt.Errorf("%w: it begins at %s", ErrTooEarly, first.Time().Format(timeFormat))
+		}
+		return nil, fmt.Errorf("%s: %w", o.From, ErrEmpty)
+	}
+	if err := mustBeFree(o.To); err != nil {
+		return nil, err
+	}
+	work := o.To + restoring
+	if _, err := os.Lstat(work); err == nil {
+		return nil, fmt.Errorf("%s is left from a restore that was interrupted; remove it: %w", work, fs.ErrExist)
+	}
+	if err := os.MkdirAll(filepath.Dir(work), 0o700); err != nil {
+		return nil, err
+	}
+	r, err := restore(ctx, &o, t, bases, moment, work)
+	if err == nil {
+		err = errors.Join(os.Rename(work, o.To), syncDir(filepath.Dir(work)))
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(work))
+	}
+	return r, nil
+}
+
+// timeFormat is how moments are shown.
+const timeFormat = "2006-01-02T15:04:05.000000Z"
+
+// mustBeFree checks that a store can be restored to a folder.
+func mustBeFree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("restore to %s: it is not empty: %w", dir, fs.ErrExist)
+	}
+	return nil
+}
+
+// restore makes the store in the folder work, of the newest base copy that is whole.
+func restore(ctx context.Context, o *RestoreOptions, t *timeline, bases []base, moment core.Instant, work string) (*Restored, error) {
+	r := &Restored{}
+	for _, b := range bases {
+		if err := os.Mkdir(work, 0o700); err != nil {
+			return nil, err
+		}
+		err := readBase(ctx, b.path, work)
+		if err == nil {
+			r.Base = b.path
+			return r, r.replay(ctx, o, t, moment, work)
+		}
+		if !errors.Is(err, ErrBase) {
+			return nil, err
+		}
+		r.Notes = append(r.Notes, err.Error()+"; the base copy before it is used")
+		if err := os.RemoveAll(work); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", t.dir, ErrEmpty)
+}
+
+// replay applies the entries after the base copy.
+func (r *Restored) replay(ctx context.Context, o *RestoreOptions, t *timeline, moment core.Instant, work string) error {
+	s, err := store.Open(store.Options{Dir: work, Replicated: true, MemTableBytes: 64 << 20})
+	if err != nil {
+		return err
+	}
+	w := walk{t: t, until: moment}
+	at := s.Position()
+	err = w.run(ctx, at.Number, func(e *record.Entry, _ string) error {
+		if err := s.Replay(e); err != nil {
+			return err
+		}
+		if r.Entries++; r.Entries%1024 == 0 && o.Progress != nil {
+			o.Progress(r.Entries)
+		}
+		return nil
+	})
+	at = s.Position()
+	r.Number, r.At = at.Number, at.At
+	r.Notes = append(r.Notes, w.notes...)
+	if err == nil {
+		err = errors.Join(s.Flush(), s.Leave())
+	}
+	return errors.Join(err, s.Close())
+}
+
+// walk reads the entries of a timeline in order.
+type walk struct {
+	t     *timeline
+	until core.Instant // entries that were sealed later are not wanted
+
+	number  uint64       // of the last entry
+	at      core.Instant // likewise
+	entries uint64
+	notes   []string // what is wrong
+	ended   bool     // by until
+
+	anywhere bool // the first entry may follow any other
+}
+
+// run calls each for the entries after the one with a number, up to the first that is missing. An error of each ends it.
+func (w *walk) run(ctx context.Context, after uint64, each func(e *record.Entry, path string) error) error {
+	w.number = after
+	segs := w.t.segs[w.t.from(after):]
+	for i, g := range segs {
+		cause, err := w.segment(ctx, g, each)
+		if err != nil {
+			return err
+		}
+		if w.ended {
+			return nil
+		}
+		last := i+1 == len(segs)
+		switch {
+		case errors.Is(cause, errGap):
+			w.notes = append(w.notes, fmt.Sprintf("%s: entries after %d are missing", g.path, w.number))
+			return nil
+		case errors.Is(cause, errDamaged), last && cause != nil && !errors.Is(cause, errTorn):
+			w.notes = append(w.notes, fmt.Sprintf("%s: after entry %d: %v", g.path, w.number, cause))
+			if last {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// errGap says that an entry does not follow the one before it.
+var errGap = errors.New("entries are missing")
+
+// segment reads a segment. cause is why it ends early: what its writer has written again is in the next one.
+func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry, string) error) (cause, err error) {
+	in, err := openSegment(g.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // pruned meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	for {
+		e, _, err := in.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, nil
+		case errors.Is(err, errTorn), errors.Is(err, errDamaged):
+			return err, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", g.path, err)
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case e.Number <= w.number:
+			continue
+		case e.Prev != w.number && (!w.anywhere || w.entries > 0):
+			return errGap, nil
+		case e.At > w.until:
+			w.ended = true
+			return nil, nil
+		}
+		if err := each(e, g.path); err != nil {
+			return nil, fmt.Errorf("%s: entry %d: %w", g.path, e.Number, err)
+		}
+		w.number, w.at = e.Number, e.At
+		w.entries++
+	}
+}
+
+// end is the last entry of a timeline: that of the last segment that has one, or of the newest base copy.
+func (t *timeline) end() (number uint64, at core.Instant, err error) {
+	last := t.bases[len(t.bases)-1]
+	number, at = last.number, last.at
+	for _, g := range slices.Backward(t.segs) {
+		w := walk{t: t, until: 1 << 62, number: g.first - 1, anywhere: true}
+		if _, err := w.segment(context.Background(), g, func(*record.Entry, string) error { return nil }); err != nil {
+			return 0, 0, err
+		}
+		if w.entries == 0 {
+			continue
+		}
+		if w.number > number {
+			number, at = w.number, w.at
+		}
+		break
+	}
+	return number, at, nil
+}

@@ -1,0 +1,130 @@
+package archive
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+
+	"broker/core/internal/record"
+)
+
+// segmentMagic begins a segment. On disk.
+const segmentMagic = "brkseg1\n"
+
+// frameHead is the size of what is in front of an entry.
+const frameHead = 8
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendFrame appends a framed entry.
+func appendFrame(dst []byte, e *record.Entry) []byte {
+	start := len(dst)
+	dst = append(dst, make([]byte, frameHead)...)
+	dst = record.AppendEntry(dst, e)
+	entry := dst[start+frameHead:]
+	binary.BigEndian.PutUint32(dst[start:], uint32(len(entry))) //nolint:gosec // at most record.MaxBatchBytes
+	binary.BigEndian.PutUint32(dst[start+4:], crc32.Checksum(entry, castagnoli))
+	return dst
+}
+
+// errTorn is the end of a segment within an entry, as a crash leaves it.
+var errTorn = errors.New("it ends within an entry")
+
+// errDamaged says that an entry is not as it was written, and that more follows.
+var errDamaged = errors.New("an entry is damaged")
+
+// segmentReader reads the entries of a segment.
+type segmentReader struct {
+	file *os.File
+	in   *bufio.Reader
+	left int64 // bytes of the file that are not read
+	buf  []byte
+}
+
+// openSegment opens a segment for reading. A file that is too short to be one has no entries.
+func openSegment(path string) (*segmentReader, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	r := &segmentReader{file: file, in: bufio.NewReaderSize(file, 256<<10), left: info.Size()}
+	if r.left < int64(len(segmentMagic)) {
+		r.left = 0
+		return r, nil
+	}
+	magic := make([]byte, len(segmentMagic))
+	if _, err := io.ReadFull(r.in, magic); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	if string(magic) != segmentMagic {
+		return nil, errors.Join(fmt.Errorf("%s is not a segment of an archive", path), file.Close())
+	}
+	r.left -= int64(len(segmentMagic))
+	return r, nil
+}
+
+// next returns the next entry and its framed size, or io.EOF, errTorn or errDamaged. The entry is valid until the next call.
+func (r *segmentReader) next() (*record.Entry, int64, error) {
+	if r.left == 0 {
+		return nil, 0, io.EOF
+	}
+	if r.left < frameHead {
+		return nil, 0, errTorn
+	}
+	var head [frameHead]byte
+	if _, err := io.ReadFull(r.in, head[:]); err != nil {
+		return nil, 0, err
+	}
+	size := int64(binary.BigEndian.Uint32(head[:]))
+	if size > r.left-frameHead {
+		return nil, 0, errTorn
+	}
+	if int64(cap(r.buf)) < size {
+		r.buf = make([]byte, size)
+	}
+	r.buf = r.buf[:size]
+	if _, err := io.ReadFull(r.in, r.buf); err != nil {
+		return nil, 0, err
+	}
+	r.left -= frameHead + size
+	if size == 0 || crc32.Checksum(r.buf, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
+		if r.left == 0 {
+			return nil, 0, errTorn
+		}
+		return nil, 0, errDamaged
+	}
+	e, err := record.DecodeEntry(r.buf)
+	return e, frameHead + size, err
+}
+
+// close ends the reading.
+func (r *segmentReader) close() { _ = r.file.Close() } // only read
+
+// file is what a Writer writes; *os.File is one.
+type file interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// createFile makes a file that must not exist. Only the owner has access: jobs can hold secrets.
+func createFile(path string) (file, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+}
+
+// syncDir makes the names in a folder durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

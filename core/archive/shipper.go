@@ -1,0 +1,266 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"broker/core"
+	"broker/core/internal/record"
+	"broker/core/internal/store"
+)
+
+// shipper is the part of a Writer that does the I/O. Its fields belong to one goroutine.
+type shipper struct {
+	w     *Writer
+	store *store.Store
+	from  record.Position // of the store when the Writer began
+
+	entered  bool   // the folder was looked at, and line is set
+	dir      string // of the timeline that is written
+	based    bool   // it has a base copy
+	baseAt   core.Instant
+	baseTime core.Instant // when the newest base copy was begun
+	seg      file         // nil: the next entries begin another one
+	segBytes int
+	sent     queue // taken, and not yet written
+	copying  *copying
+	pruned   core.Instant // when that was last tried
+
+	linePause time.Duration // before the next timeline, after some that got no base copy
+	lineAt    core.Instant
+
+	pause   time.Duration // before the next attempt; zero: nothing fails
+	retryAt core.Instant
+}
+
+// run ships until ctx ends, and then what is queued.
+func (w *Writer) run(ctx context.Context) {
+	s := &w.shipper
+	defer s.leave()
+	timer := time.NewTicker(w.o.Every)
+	defer timer.Stop()
+	for {
+		s.step(ctx)
+		select {
+		case <-ctx.Done():
+			if s.pause == 0 && s.dir != "" {
+				_ = s.ship() // the last attempt: what fails is not in the archive
+			}
+			return
+		case <-timer.C:
+		case <-w.full:
+		}
+	}
+}
+
+// leave closes what is open.
+func (s *shipper) leave() {
+	s.closeSegment()
+	s.dropCopy()
+}
+
+// step does what there is to do now.
+func (s *shipper) step(ctx context.Context) {
+	now := s.w.o.Clock.Now()
+	if s.pause > 0 && now < s.retryAt && s.retryAt.Sub(now) <= longestPause { // else the clock was set
+		return
+	}
+	if err := s.try(ctx); err != nil {
+		s.failed(ctx, err)
+		return
+	}
+	if s.pause > 0 && (s.copying == nil || !s.copying.retrying) {
+		s.pause = 0
+		s.w.o.Log(slog.LevelInfo, "the archive can be written again", "dir", s.w.o.Dir)
+		s.w.note(func(st *Status) { st.Error = "" })
+	}
+}
+
+// failed notes a failure; the next attempt is made after a pause.
+func (s *shipper) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if s.pause == 0 {
+		s.w.o.Log(slog.LevelError, "the archive cannot be written", "dir", s.w.o.Dir, "error", err.Error())
+	}
+	s.pause = min(max(2*s.pause, firstPause), longestPause)
+	s.retryAt = s.w.o.Clock.Now().Add(s.pause)
+	s.w.note(func(st *Status) {
+		st.Failures++
+		st.Error = err.Error()
+	})
+}
+
+// try is step without the handling of failures.
+func (s *shipper) try(ctx context.Context) error {
+	if !s.entered {
+		if err := s.enter(); err != nil {
+			return err
+		}
+		s.entered = true
+	}
+	if s.dir != "" {
+		if err := s.ship(); err != nil {
+			return err
+		}
+	}
+	if s.dir == "" || s.w.overflowed() {
+		if err := s.newTimeline(); err != nil {
+			return err
+		}
+	}
+	if err := s.copyBase(ctx); err != nil {
+		return err
+	}
+	return s.prune()
+}
+
+// enter looks at the folder: a timeline that ends where the store began goes on.
+func (s *shipper) enter() error {
+	if err := makeFolder(s.w.o.Dir); err != nil {
+		return err
+	}
+	all, err := timelines(s.w.o.Dir)
+	if err != nil {
+		return err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		t := all[i]
+		if len(t.bases) == 0 {
+			continue
+		}
+		number, at, err := t.end()
+		if err != nil {
+			return err
+		}
+		if number == s.from.Number && at == s.from.At {
+			s.goOn(t)
+		}
+		break
+	}
+	s.w.note(func(st *Status) { st.Earliest, st.Bytes = earliest(all), totalBytes(all) })
+	return nil
+}
+
+// goOn continues a timeline.
+func (s *shipper) goOn(t *timeline) {
+	last := t.bases[len(t.bases)-1]
+	s.dir, s.based, s.baseAt, s.baseTime = t.dir, true, last.at, last.at
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.w.status.BaseAt = last.at
+	s.w.caughtUpLocked(true, nil)
+}
+
+// makeFolder makes the folder of an archive, unless it is there.
+func makeFolder(dir string) error {
+	if IsArchive(dir) {
+		return checkMark(dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != markFile+unfinished && e.Name() != "lost+found" {
+			return fmt.Errorf("%s is neither an archive nor empty: it has %s", dir, e.Name())
+		}
+	}
+	part := filepath.Join(dir, markFile+unfinished)
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(markText)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(part, filepath.Join(dir, markFile)), syncDir(dir))
+}
+
+// ship writes what is queued. After a failure, the same entries go to another segment.
+func (s *shipper) ship() error {
+	for len(s.sent.buf) > 0 || s.w.take(&s.sent) {
+		if err := s.write(); err != nil {
+			s.closeSegment()
+			return err
+		}
+		s.w.shipped(&s.sent, s.based)
+		s.sent = queue{buf: idle(s.sent.buf)}
+	}
+	return nil
+}
+
+func (s *shipper) write() error {
+	if s.seg != nil && s.segBytes >= segmentBytes {
+		s.closeSegment()
+	}
+	if s.seg == nil {
+		f, err := s.w.create(filepath.Join(s.dir, segmentFile(s.sent.first)))
+		if err != nil {
+			return err
+		}
+		s.seg, s.segBytes = f, len(segmentMagic)
+		if _, err := f.Write([]byte(segmentMagic)); err != nil {
+			return err
+		}
+		if err := syncDir(s.dir); err != nil {
+			return err
+		}
+	}
+	if _, err := s.seg.Write(s.sent.buf); err != nil {
+		return err
+	}
+	s.segBytes += len(s.sent.buf)
+	return s.seg.Sync()
+}
+
+func (s *shipper) closeSegment() {
+	if s.seg != nil {
+		_ = s.seg.Close() // it was synced, or its entries are written again
+	}
+	s.seg = nil
+}
+
+// newTimeline ends the timeline and begins another one. Its base copy has all entries that were dropped. A folder that is too slow
+// for a base copy gets the next one after a while only.
+func (s *shipper) newTimeline() error {
+	now := s.w.o.Clock.Now()
+	if s.dir != "" && !s.based {
+		s.linePause = min(max(2*s.linePause, shortestTimeline), longestWait)
+		s.lineAt = now.Add(s.linePause)
+	}
+	s.closeSegment()
+	s.dir, s.based, s.sent = "", false, queue{}
+	s.w.ended()
+	s.dropCopy()
+	if s.linePause > 0 && now < s.lineAt && s.lineAt.Sub(now) <= longestWait {
+		return nil
+	}
+	dir := filepath.Join(s.w.o.Dir, timelineFolder(s.w.o.Clock.Now()))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if err := syncDir(s.w.o.Dir); err != nil {
+		return err
+	}
+	s.w.restart()
+	c, err := s.checkpoint()
+	if err != nil {
+		s.w.ended()
+		_ = os.Remove(dir) // empty
+		return err
+	}
+	s.dir, s.copying = dir, c
+	s.w.o.Log(slog.LevelInfo, "a timeline of the archive begins", "dir", dir, "entries", c.number)
+	return nil
+}
