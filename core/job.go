@@ -123,6 +123,19 @@ const (
 	LeaseEndFail
 )
 
+// OnBroken says what happens to a job that waits for others, when one of them ends without being done or is dead, or one of that
+// one's children is. Stored; never renumbered.
+type OnBroken uint8
+
+// BrokenWaits: it waits until a client releases it, or the dead job is put back and done. BrokenReleases: the job runs, as if it did
+// not depend on that one. BrokenFails: it is dead, with the failure DependencyFailed. BrokenDrops: it is cancelled.
+const (
+	BrokenWaits OnBroken = iota
+	BrokenReleases
+	BrokenFails
+	BrokenDrops
+)
+
 // UniquePolicy says what happens to a second submission with the same queue and UniqueKey. Stored; never renumbered.
 type UniquePolicy uint8
 
@@ -190,6 +203,8 @@ type Job struct {
 	UniqueUntil Instant       // the key is free after this instant even if the job still exists; zero: only once it is gone
 	RetainUntil Instant       // keep the outcome until then (Workq ttl)
 	RetainFor   time.Duration // keep the outcome for this long after the end
+
+	OnBroken OnBroken // when a job that it waits for cannot be done; not for ephemeral jobs
 
 	Parent uint64   // blocked until this job is finished; the parent is closed only when all its children are
 	After  []uint64 // blocked until all of these are closed as done
@@ -281,6 +296,12 @@ const (
 const (
 	Poisonous        = "Poison"
 	PoisonousMessage = "%d leases in a row ended without a reply from the worker"
+)
+
+// The failure of a job with BrokenFails. The number is that of the job it waited for.
+const (
+	DependencyFailed        = "DependencyFailed"
+	DependencyFailedMessage = "job %d, or one of its children, was not done"
 )
 
 // Damaged is the failure of a job that is dead because the store cannot read it any more. Its message is the reason.

@@ -48,6 +48,7 @@ type Submission struct {
 	Ephemeral   bool      `json:"ephemeral,omitempty" doc:"a foreground job: not stored, and gone with the client that waits for it; needs wait"`
 	Parent      string    `json:"parent,omitempty" doc:"name of a job: held until that one is finished"`
 	After       []string  `json:"after,omitempty" doc:"names of jobs: blocked until all of them are done"`
+	OnBroken    string    `json:"on_broken,omitempty" enum:"wait,release,fail,drop" doc:"when a job that it waits for dies or is cancelled: wait on (default), run all the same, go to the dead set, or be cancelled"`
 	Batch       string    `json:"batch,omitempty" doc:"batch that it belongs to"`
 	Traceparent string    `json:"traceparent,omitempty" doc:"W3C trace context that the worker continues; default: that of the request; an invalid one is ignored"`
 	Tracestate  string    `json:"tracestate,omitempty" doc:"goes with traceparent"`
@@ -284,55 +285,6 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 		return invalid(at+"on_exhausted", "on_exhausted must be dead or drop")
 	}
 	return nil
-}
-
-// setLinks resolves the names of other jobs and of the batch. Whoever has a job wait for another one, or a batch for the job,
-// needs the right to submit to those queues too.
-func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string) error {
-	if len(sub.After) > core.MaxAfter {
-		return invalid(at+"after", "after must not name more than %d jobs", core.MaxAfter)
-	}
-	if sub.Parent != "" {
-		seq, err := s.seqOf(c, access.Produce, sub.Parent, at+"parent")
-		if err != nil {
-			return err
-		}
-		job.Parent = seq
-	}
-	for i, name := range sub.After {
-		seq, err := s.seqOf(c, access.Produce, name, fmt.Sprintf("%safter[%d]", at, i))
-		if err != nil {
-			return err
-		}
-		job.After = append(job.After, seq)
-	}
-	if sub.Batch != "" {
-		batch, err := s.parseBatchName(sub.Batch)
-		if err != nil {
-			return invalid(at+"batch", "%v", err)
-		}
-		if err := s.mayBatch(c.caller, access.Produce, batch); err != nil {
-			return err
-		}
-		job.Batch = batch
-	}
-	return nil
-}
-
-// seqOf finds a job that a field names, in a queue for which the caller has a role.
-func (s *Service) seqOf(c *client, r access.Role, name, field string) (uint64, error) {
-	ref, err := s.ref(name)
-	if err != nil {
-		return 0, invalid(field, "%v", err)
-	}
-	reply, err := c.ask(&core.Inspect{Ref: ref, Brief: true})
-	if IsCode(err, CodeJobNotFound) {
-		return 0, invalid(field, "there is no job %q", name)
-	}
-	if err == nil {
-		err = c.caller.may(r, reply.Info.Queue)
-	}
-	return reply.Seq, err
 }
 
 // submit applies the operations and waits for what was asked for.

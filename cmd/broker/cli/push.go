@@ -22,6 +22,8 @@ const pushBatch = 1000
 // submission holds the flags that describe a job, for push and run.
 type submission struct {
 	typ, at, unique, id string
+	onBroken            string
+	after               []string
 	in, lease, expires  time.Duration
 	priority            int
 	retries             int
@@ -40,6 +42,8 @@ func addSubmission(cmd *cobra.Command) *submission {
 	f.IntVar(&s.priority, "priority", 0, "higher first; 0 is normal")
 	f.IntVar(&s.retries, "retries", 0, "how often a failed job is tried again")
 	f.StringVar(&s.unique, "unique", "", "only one live job of the queue may have this `KEY`")
+	f.StringArrayVar(&s.after, "after", nil, "wait until the job with this `ID` is done; may be given several times")
+	f.StringVar(&s.onBroken, "on-broken", "", "when such a job dies or is cancelled: `WORD` is wait (default), release, fail or drop")
 	f.StringArrayVar(&s.tags, "tag", nil, "a tag; may be given several times")
 	f.BoolVar(&s.args, "args", false, "refuse a body that is not a JSON array of arguments")
 	f.StringVar(&s.id, "id", "", "the job's own id (default: one is made)")
@@ -67,7 +71,7 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 	if !at.IsZero() {
 		j["run_at"] = at.Format(time.RFC3339Nano)
 	}
-	for name, text := range map[string]string{"type": s.typ, "unique_key": s.unique, "id": s.id} {
+	for name, text := range map[string]string{"type": s.typ, "unique_key": s.unique, "id": s.id, "on_broken": s.onBroken} {
 		if text != "" {
 			j[name] = text
 		}
@@ -80,6 +84,9 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 			return nil, UsageError(errors.New("--retries: expected 0 or more"))
 		}
 		j["max_fails"] = s.retries + 1 // the first failure is not a retry
+	}
+	if len(s.after) > 0 {
+		j["after"] = s.after
 	}
 	if len(s.tags) > 0 {
 		j["tags"] = s.tags

@@ -226,8 +226,9 @@ func (m *Machine) waitFor(h uint32, e *entry, after []uint64) {
 			}
 			x.waiting = append(x.waiting, seq)
 			waits[seq] = true
-		case m.jobs.at(p).has(doneFailed) || m.optionalState(p) != nil && m.optionalState(p).childrenBroken:
-			e.set(broken)
+			m.breakIfDead(e, x, p)
+		default:
+			m.breaks(e, x, seq, !m.jobs.at(p).has(doneFailed) && (m.optionalState(p) == nil || !m.optionalState(p).childrenBroken))
 		}
 	}
 	slices.Sort(x.waiting)

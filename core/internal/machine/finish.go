@@ -352,6 +352,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	if e.watchers != 0 {
 		m.notifyEnd(h, outcome, outcome, m.promise())
 	}
+	m.breakDependents(h)
 }
 
 // rebury restarts the stay of a dead job.

@@ -295,14 +295,16 @@ func (m *Machine) offer(n uint32) {
 	}
 }
 
-// serveOffers serves the recorded queues; that may lead to more offers.
+// serveOffers completes an operation: it decides about broken jobs and serves the recorded queues. Both may lead to more.
 func (m *Machine) serveOffers() {
+	m.decideBroken()
 	for i := 0; i < len(m.offers); i++ {
 		if q := m.queues[m.offers[i]]; q != nil {
 			q.offered = false
 			m.serve(m.offers[i], q)
 			q.wakeTimedOut = false
 		}
+		m.decideBroken()
 	}
 	m.offers = m.offers[:0]
 }

@@ -9,7 +9,7 @@ import (
 // Workflow links. A job waits for its dependencies (After) to be closed as done, and for its Parent to be finished. A job is
 // closed once it is finished and all its children are closed. The links are updated in the same batch as the end of a job: a job
 // that depends on one that is gone without being done stays blocked, marked broken, until a client makes it ready or cancels it.
-// A job in the dead set may be put back, so its successors continue to wait.
+// A job in the dead set may be put back, so its successors continue to wait. Job.OnBroken chooses something else: see broken.go.
 //
 // The end of a dependency does not rewrite the record of a job that continues to wait: ten thousand dependencies would write its
 // list ten thousand times. The record keeps naming what was done meanwhile. After a restart, a dependency in it that is closed or
@@ -25,6 +25,7 @@ func (m *Machine) link(h uint32, j *core.Job) bool {
 		if m.jobs.at(p).state != core.Done {
 			parent.children = append(parent.children, e.seq)
 			x.waiting = append(x.waiting, j.Parent) // it has no others yet
+			m.breakIfDead(e, x, p)
 		}
 	} else {
 		x.parent = 0
@@ -110,10 +111,7 @@ func (m *Machine) predecessorEnded(seq uint64, pred *entry, success bool) {
 		return // it now waits for others
 	}
 	x.waiting = slices.Delete(x.waiting, i, i+1)
-	breaks := !success && !e.has(broken)
-	if breaks {
-		e.set(broken)
-	}
+	breaks := m.breaks(e, x, pred.seq, success)
 	released := len(x.waiting) == 0 && !e.has(broken)
 	if breaks || released || pred.has(ephemeral) {
 		m.rewriteStatus(h, e)

@@ -107,6 +107,7 @@ type Machine struct {
 	peaks           mapPeaks
 	openBytes       int      // bytes admitted to the open batch
 	inflightBytes   int      // bytes admitted to the batch in flight
+	breaking        []breach // see decideBroken
 	offers          []uint32 // queues with the offered flag
 	touched         []uint32
 	meters          *telemetry.Meters

@@ -245,6 +245,7 @@ func (r *reader) job(queue string) *core.Job {
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory
 	}
+	j.OnBroken = map[string]core.OnBroken{"release": core.BrokenReleases, "fail": core.BrokenFails, "drop": core.BrokenDrops}[r.Option("on-broken")]
 	if r.flag("bury") {
 		j.Exhausted = core.ExhaustedBury
 	}

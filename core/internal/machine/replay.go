@@ -274,6 +274,7 @@ func (m *Machine) Restored() {
 			m.touch(h, m.jobs.at(h))
 		}
 	}
+	m.decideBroken()
 	m.restoredSchedules()
 	if m.lastPlace > m.now { // the clock was set back before the restart
 		m.firstPlace = m.lastPlace
@@ -362,7 +363,8 @@ func (m *Machine) relinkWaiting(_ uint32, e *entry, x *optional) {
 		p := m.bySeq.get(seq)
 		if p == 0 {
 			if slices.Contains(m.restoring.unstored[e.seq], seq) {
-				e.set(broken) // it was lost with the previous process
+				m.breaks(e, x, seq, false) // it was lost with the previous process
+				m.breaking = append(m.breaking, breach{e.seq, seq})
 			}
 			continue
 		}

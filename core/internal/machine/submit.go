@@ -19,6 +19,7 @@ type optional struct {
 	askedUntil     core.Instant // keptByQueue: the retention that the job itself asks for; zero: none
 	ttl            core.Instant // of a dead job: its ExpiresAt; otherwise expiresAt has it
 	parent         uint64
+	onBroken       core.OnBroken
 	waiting        []uint64    // its dependencies, in ascending order
 	shortened      core.Commit // holds the last end of a dependency that did not rewrite the job's record
 	successors     []uint64    // jobs that depend on this one
@@ -208,7 +209,8 @@ func (m *Machine) valid(op *core.Submit) bool {
 	j := op.Job
 	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || len(j.Trace) > core.MaxTraceBytes ||
 		!validTags(j.Tags) || !validPriority(j.Priority) ||
-		j.SeqOrder && j.ScheduledOrder || j.Tallies > core.AllTallies || j.Own > core.JobFields {
+		j.SeqOrder && j.ScheduledOrder || j.Tallies > core.AllTallies || j.Own > core.JobFields ||
+		j.OnBroken > core.BrokenDrops || j.OnBroken != core.BrokenWaits && j.Ephemeral {
 		return false
 	}
 	if op.Window != 0 && (j.Ephemeral || j.Unique == core.UniqueNone || j.UniqueKey == "") {
@@ -408,6 +410,9 @@ func (m *Machine) indexOptional(h uint32, j *core.Job) {
 	}
 	if j.Parent != 0 || len(j.After) > 0 {
 		m.ensureOptional(h).parent = j.Parent
+	}
+	if j.OnBroken != core.BrokenWaits {
+		m.ensureOptional(h).onBroken = j.OnBroken
 	}
 	if j.Timeline != 0 {
 		m.ensureOptional(h).timeline = j.Timeline

@@ -54,6 +54,7 @@ const (
 	jobTrace
 	jobSeqOrder // no value
 	jobTallies
+	jobOnBroken
 
 	jobKnown = 1<<iota - 1
 )
@@ -119,7 +120,7 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails) |
 		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule) |
 		flag(j.Timeline != 0, jobTimeline) | flag(j.Trace != "", jobTrace) |
-		flag(j.SeqOrder, jobSeqOrder) | flag(j.Tallies != 0, jobTallies)
+		flag(j.SeqOrder, jobSeqOrder) | flag(j.Tallies != 0, jobTallies) | flag(j.OnBroken != 0, jobOnBroken)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -217,6 +218,9 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	}
 	if f&jobTallies != 0 {
 		dst = binary.AppendUvarint(dst, uint64(j.Tallies))
+	}
+	if f&jobOnBroken != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.OnBroken))
 	}
 	return dst
 }
@@ -381,6 +385,11 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	j.SeqOrder = f&jobSeqOrder != 0
 	if f&jobTallies != 0 {
 		j.Tallies = core.Tallies(d.byte())
+	}
+	if f&jobOnBroken != 0 {
+		if j.OnBroken = core.OnBroken(d.byte()); j.OnBroken > core.BrokenDrops {
+			d.fail(ErrRange)
+		}
 	}
 }
 

@@ -124,7 +124,10 @@ func (w *world) waitingFor(set []*promise) (waiting []uint64) {
 		if in[seq] || !in[p.parent] && !slices.ContainsFunc(p.after, func(l link) bool { return in[l.seq] }) {
 			continue
 		}
-		if i := w.look(seq); i != nil && i.State == core.Blocked {
+		released := func(i *core.JobInfo) bool { // from one that was dead
+			return p.onBroken == core.BrokenReleases && !slices.ContainsFunc(i.Waiting, func(s uint64) bool { return in[s] })
+		}
+		if i := w.look(seq); i != nil && i.State == core.Blocked && !released(i) {
 			waiting = append(waiting, seq)
 		}
 	}
@@ -278,7 +281,7 @@ func (w *world) depend(p *promise) error {
 		for _, ref := range op.After {
 			p.after = append(p.after, link{ref.Seq, w.commitOf(r, true)})
 		}
-		if i := w.look(p.seq); r.N > 0 && (i == nil || i.State != core.Blocked || len(i.Waiting) != r.N) {
+		if i := w.look(p.seq); r.N > 0 && p.onBroken == core.BrokenWaits && (i == nil || i.State != core.Blocked || len(i.Waiting) != r.N) {
 			return fmt.Errorf("job %d was to wait for %d jobs and is %+v", p.seq, r.N, i)
 		}
 		return nil

@@ -313,13 +313,13 @@ func (w *world) compare(before, after *snapshot) error {
 		if !there {
 			return fmt.Errorf("job %d was %v and is gone", seq, was.State)
 		}
-		if w.spentByCrash(&was, &is) {
+		if w.spentByCrash(&was, &is) || w.brokenByCrash(&was, &is, before, after) {
 			continue
 		}
 		if state := w.lasting(&was); state != w.lasting(&is) && state != core.Blocked || is.Fails != was.Fails || is.Tally != was.Tally {
 			return fmt.Errorf("job %d was %v with %d failures and %+v, and is %v with %d and %+v", seq, was.State, was.Fails, was.Tally, is.State, is.Fails, is.Tally)
 		}
-		if err := sameDependencies(&was, &is, before, after); err != nil {
+		if err := w.sameDependencies(&was, &is, before, after); err != nil {
 			return err
 		}
 		if was.Worker != "" && was.Rerun != is.Rerun {
@@ -360,16 +360,17 @@ func (w *world) compare(before, after *snapshot) error {
 
 // sameDependencies checks that a restart neither releases a blocked job before its dependencies are done, nor makes it wait for
 // more or less. Dependencies that were not stored are lost, and the job is broken then.
-func sameDependencies(was, is *core.JobInfo, before, after *snapshot) error {
+func (w *world) sameDependencies(was, is *core.JobInfo, before, after *snapshot) error {
 	if was.State != core.Blocked {
 		return nil
 	}
-	lost := was.Broken
+	lost, p := was.Broken, w.model.jobs[was.Seq]
+	goesOn := p != nil && p.onBroken == core.BrokenReleases
 	for _, seq := range was.Waiting {
 		p := before.jobs[seq]
 		lost = lost || p.Ephemeral || !after.jobs[seq].State.Unfinished()
 		switch {
-		case p.Ephemeral && !is.Broken:
+		case p.Ephemeral && !is.Broken && !goesOn:
 			return fmt.Errorf("job %d depends on job %d, which is lost, and is not broken", is.Seq, seq)
 		case p.Ephemeral:
 		case is.State != core.Blocked && p.State.Unfinished():

@@ -20,6 +20,7 @@ type promise struct {
 	inSeq     bool // SeqOrder
 	tallied   bool // TallyMoves
 	expiresAt core.Instant
+	onBroken  core.OnBroken
 	after     []link
 	parent    uint64
 	made      core.Commit // the admission is promised once this is on disk
@@ -136,7 +137,7 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 	m.add(&promise{
 		seq: seq, id: j.ID, seen: true, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
 		ephemeral: j.Ephemeral, inSeq: j.SeqOrder, tallied: j.Tallies != 0, expiresAt: j.ExpiresAt, made: made,
-		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), parent: j.Parent, leaseFor: j.LeaseFor,
+		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), onBroken: j.OnBroken, parent: j.Parent, leaseFor: j.LeaseFor,
 		own: j.Own, maxAttempts: j.MaxAttempts, maxFails: j.MaxFails, finishes: j.Exhausted == core.ExhaustedFinish,
 	})
 	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known {

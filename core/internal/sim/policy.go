@@ -169,8 +169,12 @@ func (w *world) failedRightly(p *promise, was *core.JobInfo) error {
 	return nil
 }
 
-// endsAlone reports whether a job may end without a client: it has a limit of its own, or one of a policy and no dead set.
+// endsAlone reports whether a job may end without a client: it has a limit of its own, or one of a policy and no dead set, or is
+// cancelled with what it waits for.
 func (m *model) endsAlone(p *promise) bool {
+	if p.onBroken == core.BrokenDrops {
+		return true
+	}
 	if p.limited || !p.finishes || p.own&limits != 0 && p.retries == 0 && !p.unknown {
 		return p.limited
 	}

@@ -89,11 +89,11 @@ func (w *world) inTurn(p *promise, j *core.Job) error {
 	}
 	for _, l := range p.after {
 		seq := l.seq
-		if i := w.look(seq); i != nil && seq != p.parent && (i.State.Unfinished() || i.State == core.Dead) {
+		if i := w.look(seq); i != nil && seq != p.parent && !w.ignores(p, i) && (i.State.Unfinished() || i.State == core.Dead) {
 			return fmt.Errorf("job %d was handed out before job %d, which is %v", p.seq, seq, i.State)
 		}
 	}
-	if i := w.look(p.parent); p.parent != 0 && i != nil && (i.State.Unfinished() || i.State == core.Dead) {
+	if i := w.look(p.parent); p.parent != 0 && i != nil && !w.ignores(p, i) && (i.State.Unfinished() || i.State == core.Dead) {
 		return fmt.Errorf("job %d was handed out before its parent %d, which is %v", p.seq, p.parent, i.State)
 	}
 	b := w.model.batches[j.CallbackFor]

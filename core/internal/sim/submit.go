@@ -34,6 +34,7 @@ func (w *world) submitTo(queue string) error {
 		j.Own = core.PolicyFields(w.rng.IntN(int(core.JobFields) + 1)) //nolint:gosec // small
 	}
 	w.link(j)
+	w.whenBroken(j)
 	if j.Unique != core.UniqueNone && !j.Ephemeral && w.rng.IntN(3) == 0 {
 		op.Window = w.clk.Now().Add(time.Duration(1+w.rng.IntN(20_000)) * time.Millisecond)
 		j.UniqueUntil = op.Window

@@ -1,0 +1,70 @@
+package service
+
+import (
+	"fmt"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// brokenWords are the values of on_broken.
+var brokenWords = map[string]core.OnBroken{
+	"": core.BrokenWaits, "wait": core.BrokenWaits, "release": core.BrokenReleases, "fail": core.BrokenFails, "drop": core.BrokenDrops,
+}
+
+// setLinks resolves the names of other jobs and of the batch. Whoever has a job wait for another one, or a batch for the job,
+// needs the right to submit to those queues too.
+func (s *Service) setLinks(c *client, job *core.Job, sub *Submission, at string) error {
+	onBroken, known := brokenWords[sub.OnBroken]
+	switch {
+	case !known:
+		return invalid(at+"on_broken", "on_broken must be wait, release, fail or drop")
+	case job.Ephemeral && onBroken != core.BrokenWaits:
+		return invalid(at+"on_broken", "an ephemeral job has no on_broken")
+	}
+	job.OnBroken = onBroken
+	if len(sub.After) > core.MaxAfter {
+		return invalid(at+"after", "after must not name more than %d jobs", core.MaxAfter)
+	}
+	if sub.Parent != "" {
+		seq, err := s.seqOf(c, access.Produce, sub.Parent, at+"parent")
+		if err != nil {
+			return err
+		}
+		job.Parent = seq
+	}
+	for i, name := range sub.After {
+		seq, err := s.seqOf(c, access.Produce, name, fmt.Sprintf("%safter[%d]", at, i))
+		if err != nil {
+			return err
+		}
+		job.After = append(job.After, seq)
+	}
+	if sub.Batch != "" {
+		batch, err := s.parseBatchName(sub.Batch)
+		if err != nil {
+			return invalid(at+"batch", "%v", err)
+		}
+		if err := s.mayBatch(c.caller, access.Produce, batch); err != nil {
+			return err
+		}
+		job.Batch = batch
+	}
+	return nil
+}
+
+// seqOf finds a job that a field names, in a queue for which the caller has a role.
+func (s *Service) seqOf(c *client, r access.Role, name, field string) (uint64, error) {
+	ref, err := s.ref(name)
+	if err != nil {
+		return 0, invalid(field, "%v", err)
+	}
+	reply, err := c.ask(&core.Inspect{Ref: ref, Brief: true})
+	if IsCode(err, CodeJobNotFound) {
+		return 0, invalid(field, "there is no job %q", name)
+	}
+	if err == nil {
+		err = c.caller.may(r, reply.Info.Queue)
+	}
+	return reply.Seq, err
+}
