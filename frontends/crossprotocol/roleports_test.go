@@ -1,7 +1,11 @@
 package crossprotocol
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
+	"testing"
 
 	"broker/core"
 	"broker/frontends"
@@ -11,12 +15,13 @@ import (
 	"broker/frontends/faktory"
 	"broker/frontends/gearman"
 	"broker/frontends/qless"
+	"broker/frontends/sqs"
 	"broker/frontends/workq"
 )
 
 // rolePorts are the protocols with a request for each command. An empty request means that rows of its subcommands stand for it.
 func rolePorts() []rolePort {
-	return []rolePort{workqRoles(), gearmanRoles(), faktoryRoles(), qlessRoles(), conveyorRoles(), beanstalkRoles()}
+	return []rolePort{workqRoles(), gearmanRoles(), faktoryRoles(), qlessRoles(), conveyorRoles(), beanstalkRoles(), sqsRoles()}
 }
 
 func workqRoles() rolePort {
@@ -173,4 +178,43 @@ func beanstalkRoles() rolePort {
 			"pause-tube": "pause-tube q 1\r\n", "quit": "quit\r\n",
 		},
 	}
+}
+
+// sqsRoles are the actions with their members; those on a queue name q.
+func sqsRoles() rolePort {
+	const entry = `"Entries":[{"Id":"1","ReceiptHandle":"x"}]`
+	return rolePort{
+		name: "SQS", protocol: core.SQS, folder: "sqs", tables: []string{"commands"}, refusals: []string{"AccessDenied"}, ask: askSQS,
+		requests: map[string]string{
+			"CreateQueue": `"QueueName":"q"`, "ListQueues": `"MaxResults":5`, "GetQueueUrl": `"QueueName":"q"`, "DeleteQueue": " ", "PurgeQueue": " ",
+			"GetQueueAttributes": `"AttributeNames":["All"]`, "SetQueueAttributes": `"Attributes":{"DelaySeconds":"1"}`,
+			"TagQueue": `"Tags":{"a":"b"}`, "UntagQueue": `"TagKeys":["a"]`, "ListQueueTags": " ",
+			"AddPermission": `"Label":"l","AWSAccountIds":["1"],"Actions":["*"]`, "RemovePermission": `"Label":"l"`,
+			"SendMessage": `"MessageBody":"x"`, "SendMessageBatch": `"Entries":[{"Id":"1","MessageBody":"x"}]`,
+			"ReceiveMessage": " ", "DeleteMessage": `"ReceiptHandle":"x"`, "DeleteMessageBatch": entry,
+			"ChangeMessageVisibility":      `"ReceiptHandle":"x","VisibilityTimeout":1`,
+			"ChangeMessageVisibilityBatch": `"Entries":[{"Id":"1","ReceiptHandle":"x","VisibilityTimeout":1}]`,
+			"ListDeadLetterSourceQueues":   " ", "StartMessageMoveTask": `"SourceArn":"arn:aws:sqs:us-east-1:000000000000:q"`,
+			"ListMessageMoveTasks": `"SourceArn":"arn:aws:sqs:us-east-1:000000000000:q"`, "CancelMessageMoveTask": `"TaskHandle":"` + sqsTask + `"`,
+		},
+	}
+}
+
+// sqsTask is the handle of a task that moves messages of q: "q:x" in base64.
+const sqsTask = "cTp4"
+
+// askSQS calls an action as the principal "p".
+func askSQS(t *testing.T, b core.Broker, control *access.Control, command, members string) string {
+	t.Helper()
+	f := sqs.New(b, sqs.Options{Account: "000000000000", Region: "us-east-1", Access: control, DefaultPrincipal: "p"})
+	if err := f.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	body := `{"QueueUrl":"http://h/000000000000/q"` + strings.TrimSuffix(","+strings.TrimSpace(members), ",") + `}`
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r.Header.Set("X-Amz-Target", "AmazonSQS."+command)
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, r)
+	return w.Body.String()
 }

@@ -32,6 +32,8 @@ type rolePort struct {
 	greet    string            // sent and answered before the command
 	refusals []string          // what a client that may not reads
 	requests map[string]string // by command, on the jobs of roleWorld
+	// ask sends a command to a protocol that is no stream of bytes, and returns the reply; nil: the command goes over a connection.
+	ask func(t *testing.T, b core.Broker, control *access.Control, command, request string) string
 }
 
 // The jobs that requests name: one that is ready, and one that a worker holds. There is a third in the dead set.
@@ -133,6 +135,11 @@ func (p *rolePort) mayAs(t *testing.T, command, role string) bool {
 		entry.Grants = []access.Grant{g}
 	}
 	control.Load([]access.Entry{entry})
+	if p.ask != nil {
+		b := newEnv(t, frontendtest.InMemory).workq.Broker
+		roleWorld(t, b)
+		return !strings.Contains(p.ask(t, b, control, command, p.requests[command]), p.refusals[0])
+	}
 	stage := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
 		return p.make(access.NewGuard(b, control, p.protocol, "p"), control)
 	}, frontendtest.InMemory)
@@ -212,7 +219,7 @@ func TestDocsSayWhichCommandsEachRoleMaySend(t *testing.T) {
 
 // shownCommand is a command as its protocol spells it: the packets of Gearman are identifiers in the source.
 func shownCommand(name string) string {
-	if !strings.ContainsFunc(name, func(r rune) bool { return r >= 'A' && r <= 'Z' }) || strings.ToUpper(name) == name {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= 'A' && r <= 'Z' }) || strings.ToUpper(name[:1]) == name[:1] {
 		return name
 	}
 	var b strings.Builder
