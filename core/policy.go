@@ -6,8 +6,8 @@ import (
 )
 
 // JobPolicy is what applies to the jobs of a queue or type that do not say it themselves (Job.Own), in place of the defaults of
-// their protocol. That of the type goes before that of the queue, member by member. ExpiresIn and RetainFor are looked at when a
-// job is submitted, all others when they are needed, so that a change applies to jobs that wait. No policy applies to ephemeral
+// their protocol. That of the type goes before that of the queue, member by member. ExpiresIn, RetainFor and Unstored are looked
+// at when a job is submitted, all others when they are needed, so that a change applies to jobs that wait. No policy applies to ephemeral
 // jobs.
 type JobPolicy struct {
 	Has PolicyFields // the members that are set
@@ -20,10 +20,15 @@ type JobPolicy struct {
 	LeaseFor    time.Duration // for jobs without Job.LeaseFor
 	ExpiresIn   time.Duration // for jobs without Job.ExpiresAt
 	RetainFor   time.Duration // for jobs without Job.RetainFor and Job.RetainUntil
+
+	// Unstored (PolicyDurability) keeps the jobs in memory only, so that no change of them waits for the disk; a crash and a restart lose
+	// them. Jobs are stored all the same if they depend on others, are in a batch, or come with Submit.Window, Submit.Meta or in a list of Atomic, and from
+	// their move to a queue without this on.
+	Unstored bool
 }
 
 // PolicyFields is a set of members of a policy. Stored; never renumbered.
-type PolicyFields uint8
+type PolicyFields uint16
 
 // The members. Jobs may say those of JobFields themselves.
 const (
@@ -34,6 +39,7 @@ const (
 	PolicyLeaseFor
 	PolicyExpiresIn
 	PolicyRetainFor
+	PolicyDurability
 
 	AllPolicyFields = 1<<iota - 1
 	JobFields       = PolicyExpiresIn - 1
@@ -114,6 +120,7 @@ func (p JobPolicy) With(other *JobPolicy, remove PolicyFields) JobPolicy {
 		{PolicyLeaseFor, func(to, from *JobPolicy) { to.LeaseFor = from.LeaseFor }},
 		{PolicyExpiresIn, func(to, from *JobPolicy) { to.ExpiresIn = from.ExpiresIn }},
 		{PolicyRetainFor, func(to, from *JobPolicy) { to.RetainFor = from.RetainFor }},
+		{PolicyDurability, func(to, from *JobPolicy) { to.Unstored = from.Unstored }},
 	} {
 		switch {
 		case other.Has&s.of != 0:

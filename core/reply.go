@@ -143,6 +143,7 @@ type JobInfo struct {
 	ChangedAt  Instant // when it entered its state, if known
 	Broken     bool    // Blocked, and a job it waits for is gone without being done: it needs Enqueue or Cancel
 	Ephemeral  bool
+	Unstored   bool // in memory only, by a policy; see JobPolicy.Unstored
 	Watchers   int
 	Kept       bool // its outcome is kept after its end
 	Progress   Progress

@@ -22,6 +22,7 @@ type Policy struct {
 	RetainForS  *float64        `json:"retain_for_s,omitempty" doc:"how long the outcome is kept after the end"`
 	Backoff     json.RawMessage `json:"backoff,omitempty" doc:"waits after the first failure, the second and so on in seconds, the last one repeated; or {\"kind\": \"constant\", \"linear\" or \"exponential\", \"base_s\", \"max_s\", \"jitter\": 0 to 1}"`
 	OnExhausted json.RawMessage `json:"on_exhausted,omitempty" doc:"after the last failure or lease: \"dead\", \"drop\", or {\"move\": queue}"`
+	Durability  string          `json:"durability,omitempty" enum:"none" doc:"none: jobs are in memory only, and a crash or a restart loses them"`
 
 	FromConfig bool `json:"from_config,omitempty" readOnly:"true" doc:"it stands in the configuration, and can be changed only there"`
 }
@@ -59,8 +60,6 @@ func Parse(at string, text json.RawMessage) (set core.JobPolicy, remove core.Pol
 		m, known := policyMembers[name]
 		field := at + "." + name
 		switch {
-		case name == "durability":
-			return set, 0, wrong(field, "durability is not a member of a policy: every job that is stored is as durable as the broker's setting durability says")
 		case !known:
 			return set, 0, wrong(field, "a policy has no member %s", name)
 		case bytes.Equal(value, []byte("null")):
@@ -110,6 +109,7 @@ var policyMembers = map[string]policyMember{
 	}},
 	"backoff":      {core.PolicyBackoff, readBackoff},
 	"on_exhausted": {core.PolicyExhausted, readOnExhausted},
+	"durability":   {core.PolicyDurability, readDurability},
 }
 
 func readNumber(into *uint32, field string, value json.RawMessage) error {
@@ -204,6 +204,18 @@ func readOnExhausted(p *core.JobPolicy, field string, value json.RawMessage) err
 	return nil
 }
 
+func readDurability(p *core.JobPolicy, field string, value json.RawMessage) error {
+	var word string
+	if json.Unmarshal(value, &word) != nil || word != none {
+		return wrong(field, `durability must be "none", or null: jobs are as durable as the broker's setting durability says`)
+	}
+	p.Unstored = true
+	return nil
+}
+
+// none is the durability of jobs that are in memory only.
+const none = "none"
+
 // Show shows a policy.
 func Show(p *core.PolicyInfo) *Policy {
 	v := &Policy{FromConfig: p.FromConfig}
@@ -223,6 +235,9 @@ func Show(p *core.PolicyInfo) *Policy {
 	v.MaxFails, v.MaxAttempts = number(core.PolicyMaxFails, p.MaxFails), number(core.PolicyMaxAttempts, p.MaxAttempts)
 	v.LeaseForS, v.ExpiresInS = seconds(core.PolicyLeaseFor, p.LeaseFor), seconds(core.PolicyExpiresIn, p.ExpiresIn)
 	v.RetainForS = seconds(core.PolicyRetainFor, p.RetainFor)
+	if p.Has&core.PolicyDurability != 0 && p.Unstored {
+		v.Durability = none
+	}
 	if p.Has&core.PolicyBackoff != 0 {
 		v.Backoff = showBackoff(&p.Backoff)
 	}

@@ -15,7 +15,7 @@ type policyView struct {
 	MaxFails, MaxAttempts          string
 	LeaseFor, ExpiresIn, RetainFor string
 	Kind, Waits, Max, Jitter       string
-	End, MoveTo                    string
+	End, MoveTo, Durability        string
 	Any, FromConfig                bool
 }
 
@@ -27,7 +27,7 @@ func viewPolicy(p *policytext.Policy) policyView {
 	if p == nil {
 		return policyView{}
 	}
-	v := policyView{Any: true, FromConfig: p.FromConfig}
+	v := policyView{Any: true, FromConfig: p.FromConfig, Durability: p.Durability}
 	if p.MaxFails != nil {
 		v.MaxFails = strconv.FormatUint(uint64(*p.MaxFails), 10)
 	}
@@ -99,7 +99,10 @@ func policyForm(form url.Values) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	members["backoff"] = backoff
+	members["backoff"], members["durability"] = backoff, nil
+	if how := form.Get("durability"); how != "" {
+		members["durability"] = how
+	}
 	switch end := form.Get("end"); end {
 	case "":
 		members["on_exhausted"] = nil

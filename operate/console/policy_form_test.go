@@ -19,6 +19,7 @@ func TestFormOfAPolicySetsWhatItHoldsAndRemovesTheRest(t *testing.T) {
 		want string
 	}{
 		{url.Values{}, `{}`},
+		{url.Values{"durability": {"none"}}, `{"durability":"none"}`},
 		{url.Values{"max_fails": {" 5 "}, "lease_for": {"1.5"}, "retain_for": {"60"}}, `{"max_fails":5,"lease_for_s":1.5,"retain_for_s":60}`},
 		{url.Values{"max_attempts": {"3"}, "backoff": {"list"}, "waits": {"10, 60.5,600"}, "end": {"dead"}}, `{"max_attempts":3,"backoff":[10,60.5,600],"on_exhausted":"dead"}`},
 		{
@@ -63,6 +64,6 @@ func TestFormOfAPolicySetsWhatItHoldsAndRemovesTheRest(t *testing.T) {
 func (v policyView) values() url.Values {
 	return url.Values{
 		"max_fails": {v.MaxFails}, "max_attempts": {v.MaxAttempts}, "lease_for": {v.LeaseFor}, "expires_in": {v.ExpiresIn}, "retain_for": {v.RetainFor},
-		"backoff": {v.Kind}, "waits": {v.Waits}, "backoff_max": {v.Max}, "jitter": {v.Jitter}, "end": {v.End}, "move_to": {v.MoveTo},
+		"backoff": {v.Kind}, "waits": {v.Waits}, "backoff_max": {v.Max}, "jitter": {v.Jitter}, "end": {v.End}, "move_to": {v.MoveTo}, "durability": {v.Durability},
 	}
 }

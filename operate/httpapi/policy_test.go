@@ -83,7 +83,7 @@ func TestWrongPoliciesAreRefusedWithTheMember(t *testing.T) {
 			`{"backoff":{"kind":"linear","base_s":1,"jitter":2}}`: "body.policy.backoff", `{"backoff":{"kind":"linear","base_s":-1}}`: "body.policy.backoff.base_s",
 			`{"on_exhausted":"retry"}`: "body.policy.on_exhausted", `{"on_exhausted":{}}`: "body.policy.on_exhausted", `{"on_exhausted":{"move":""}}`: "body.policy.on_exhausted",
 			`{"on_exhausted":{"move":"x","to":"y"}}`: "body.policy.on_exhausted", `{"on_exhausted":{"move":"` + strings.Repeat("x", 600) + `"}}`: "body.policy.on_exhausted",
-			`{"durability":"none"}`: "body.policy.durability", `{"colour":"red"}`: "body.policy.colour", `{"from_config":true}`: "body.policy.from_config",
+			`{"durability":"sync"}`: "body.policy.durability", `{"durability":7}`: "body.policy.durability", `{"colour":"red"}`: "body.policy.colour", `{"from_config":true}`: "body.policy.from_config",
 		} {
 			p := f.call("PATCH", path, `{"policy":`+wrong+`}`).problem(422, "invalid_request")
 			if errors, _ := p["errors"].([]any); len(errors) != 1 || errors[0].(map[string]any)["location"] != field {
@@ -180,5 +180,21 @@ func TestPoliciesAreListed(t *testing.T) {
 	}
 	if want := "queue a map[max_fails:1] queue b map[max_fails:2] type T map[max_fails:3]"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+func TestJobsOfAQueueWithoutDurabilitySaySo(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	f.call("PATCH", "/api/v1/queues/q", `{"policy":{"durability":"none"}}`).want(200)
+	f.wantPolicy("/api/v1/queues/q", `{"durability":"none"}`)
+	id := f.push(map[string]any{"queue": "q"})["id"].(string)
+	if job := f.call("GET", "/api/v1/jobs/"+id, nil).want(200); job["durability"] != "none" {
+		t.Errorf("%v", job)
+	}
+	f.call("PATCH", "/api/v1/queues/q", `{"policy":{"durability":null}}`).want(200)
+	id = f.push(map[string]any{"queue": "q"})["id"].(string)
+	if job := f.call("GET", "/api/v1/jobs/"+id, nil).want(200); job["durability"] != nil {
+		t.Errorf("%v", job)
 	}
 }

@@ -48,6 +48,7 @@ type Job struct {
 	Batch       string     `json:"batch,omitempty"`
 	Broken      bool       `json:"broken,omitempty" doc:"blocked, and a job it waits for is gone without being done"`
 	Ephemeral   bool       `json:"ephemeral,omitempty" doc:"not stored; gone with the last client that waits for it"`
+	Durability  string     `json:"durability,omitempty" enum:"none" doc:"none: in memory only, by a policy"`
 	Watchers    int        `json:"watchers,omitempty" doc:"clients that wait for it"`
 	Epoch       uint32     `json:"epoch" doc:"raised by each lease and change; also the ETag"`
 	BodyBytes   int        `json:"body_bytes"`
@@ -110,6 +111,9 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 		LeasedAt: timeOf(info.LeasedAt), LeaseUntil: timeOf(info.LeaseUntil), Worker: info.Worker,
 		Attempts: info.Attempts, Fails: info.Fails, Broken: info.Broken, Ephemeral: info.Ephemeral,
 		Watchers: info.Watchers, Epoch: info.Epoch, BodyBytes: info.BodyBytes,
+	}
+	if info.Unstored {
+		v.Durability = "none"
 	}
 	v.Queue, v.QueueBytes = textOrBytes(info.Queue)
 	v.setTime(info.State, info.ReadyAt)

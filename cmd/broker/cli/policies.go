@@ -14,7 +14,7 @@ import (
 )
 
 // policyMembers are the members of a policy in the order in which they are shown.
-var policyMembers = []string{"max_fails", "max_attempts", "backoff", "on_exhausted", "lease_for_s", "expires_in_s", "retain_for_s"}
+var policyMembers = []string{"max_fails", "max_attempts", "backoff", "on_exhausted", "lease_for_s", "expires_in_s", "retain_for_s", "durability"}
 
 type policy struct {
 	Scope  string                     `json:"scope"`
@@ -141,6 +141,7 @@ func setPolicyCommand() *cobra.Command {
 	most := f.String("backoff-max", "", "the longest such wait, a `SPAN`; not for a list")
 	jitter := f.Float64("jitter", 0, "the part of such a wait that is random, from 0 to 1; not for a list")
 	exhausted := f.String("on-exhausted", "", "after the last try: dead, drop or move:QUEUE (`WHAT`)")
+	durability := f.String("durability", "", "none: new jobs are in memory only, and a restart loses them (`HOW`)")
 	spans := map[string]*string{
 		"lease-for":  f.String("lease-for", "", "a worker's time to finish, a `SPAN` such as 15m or 2d"),
 		"expires-in": f.String("expires-in", "", "jobs are removed after this `SPAN`, whatever their state"),
@@ -178,6 +179,9 @@ func setPolicyCommand() *cobra.Command {
 			members["on_exhausted"] = map[string]any{"move": queue}
 		} else if *exhausted != "" {
 			members["on_exhausted"] = *exhausted
+		}
+		if *durability != "" {
+			members["durability"] = *durability
 		}
 		if len(members) == 0 {
 			return UsageError(errors.New("expected a member to set or --unset; broker policies rm removes a policy"))

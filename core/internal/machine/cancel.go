@@ -154,7 +154,7 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 	}
 	if e.watchers != 0 {
 		commit := core.Commit(0)
-		if !e.has(ephemeral) {
+		if !e.unstored() {
 			commit = m.promise()
 		}
 		m.notifyEnd(h, outcome, outcome, commit)

@@ -147,7 +147,7 @@ func (m *Machine) publishJob(h uint32, e *entry, ev core.Event) {
 // eventCommit is the commit that an event of a job depends on.
 func (m *Machine) eventCommit(e *entry, kind core.EventKind) core.Commit {
 	switch {
-	case e.has(ephemeral):
+	case e.unstored():
 		return 0
 	case kind == core.EventReady, kind == core.EventLeased, kind == core.EventProgress, kind == core.EventReleased,
 		kind == core.EventLeaseExpired: // possibly not stored at all

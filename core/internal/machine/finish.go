@@ -10,12 +10,12 @@ import (
 	"broker/core/internal/timer"
 )
 
-// accepted is the reply to a change; for an ephemeral job it depends on no commit.
+// accepted is the reply to a change; for a job that is not stored it depends on no commit.
 func (m *Machine) accepted(c *client, tag uint64, e *entry) { m.acceptedN(c, tag, e, 0) }
 
 func (m *Machine) acceptedN(c *client, tag uint64, e *entry, n int) {
 	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, N: n}
-	if !e.has(ephemeral) {
+	if !e.unstored() {
 		r.Commit = m.promise()
 	}
 	m.reply(c, r)
@@ -83,7 +83,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	m.freeUnique(h)
 	if e.watchers != 0 {
 		commit := core.Commit(0)
-		if !e.has(ephemeral) {
+		if !e.unstored() {
 			commit = m.promise()
 		}
 		m.notifyEnd(h, streamed, whole, commit)

@@ -51,7 +51,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		Seq: e.seq, Cursor: uint64(h), Queue: m.queues[e.queue].name, Type: m.typeOf(e), State: e.state, Reason: m.waitReason(h, e), Priority: e.priority(), Origin: e.origin,
 		CreatedAt: e.createdAt, ReadyAt: e.readyAt, ExpiresAt: e.expiresAt, Attempts: e.attempts, Fails: e.fails,
 		Requeued: e.has(requeued) && e.state.Unfinished() && e.state != core.Leased, Watchers: int(watchers), ChangedAt: min(m.changedAt(h, e), m.now),
-		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral),
+		Broken: e.has(broken) && e.state == core.Blocked, Ephemeral: e.has(ephemeral), Unstored: e.words&memoryOnly != 0,
 		Epoch: e.epoch, LostLeases: int(e.lostLeases), Rerun: e.has(rerun), BodyBytes: int(e.bodyBytes), DoneFailed: e.has(doneFailed),
 	}
 	if e.state == core.Ready {

@@ -113,7 +113,7 @@ func (m *Machine) predecessorEnded(seq uint64, pred *entry, success bool) {
 	x.waiting = slices.Delete(x.waiting, i, i+1)
 	breaks := m.breaks(e, x, pred.seq, success)
 	released := len(x.waiting) == 0 && !e.has(broken)
-	if breaks || released || pred.has(ephemeral) {
+	if breaks || released || pred.unstored() {
 		m.rewriteStatus(h, e)
 	} else {
 		x.shortened = m.open
@@ -132,7 +132,7 @@ func (m *Machine) rewriteStatus(h uint32, e *entry) {
 // unstoredDependencies lists the dependencies of a job that are not in the store.
 func (m *Machine) unstoredDependencies(x *optional) (seqs []uint64) {
 	for _, seq := range x.waiting {
-		if p := m.bySeq.get(seq); p != 0 && m.jobs.at(p).has(ephemeral) {
+		if p := m.bySeq.get(seq); p != 0 && m.jobs.at(p).unstored() {
 			seqs = append(seqs, seq)
 		}
 	}

@@ -254,7 +254,7 @@ func (m *Machine) RestOn(id core.ClientID, commit core.Commit) {
 
 // touch records that a job's record has changed.
 func (m *Machine) touch(h uint32, e *entry) {
-	if e.flags&(dirty|ephemeral) != 0 || !m.opts.Persist {
+	if e.has(dirty) || e.unstored() || !m.opts.Persist {
 		return
 	}
 	e.set(dirty)

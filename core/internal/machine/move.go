@@ -10,6 +10,15 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 		return
 	}
 	e.epoch++
+	if op.Queue != "" {
+		typ := m.typeOf(e)
+		if op.Set.Type != nil {
+			typ = *op.Set.Type
+		} else if typ == m.queues[e.queue].name {
+			typ = op.Queue
+		}
+		m.storeFor(h, e, op.Queue, typ)
+	}
 	m.acceptedChange(c, op.Tag, e)
 	m.setFields(h, e, j, &op.Set)
 	m.touchPayload(h, e)

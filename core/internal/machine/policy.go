@@ -178,6 +178,7 @@ func (m *Machine) moveAway(h uint32, e *entry, to, why string) {
 		m.joinLane(h, q.lanes, m.laneNameOf(h, e, q.lanes))
 	}
 	e.words |= rehomed
+	m.storeFor(h, e, q.name, typ)
 	m.setFirstFail(h, e, 0)
 	e.attempts, e.fails, e.lostLeases = 0, 0, 0
 	if e.has(hasTransient) {

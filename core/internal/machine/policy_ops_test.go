@@ -20,7 +20,7 @@ func (r *reader) policyOp(verb string, tag uint64) core.Op {
 	p := &op.Set
 	for name, member := range map[string]core.PolicyFields{
 		"max-attempts": core.PolicyMaxAttempts, "max-fails": core.PolicyMaxFails, "backoff": core.PolicyBackoff, "end": core.PolicyExhausted,
-		"for": core.PolicyLeaseFor, "expires-in": core.PolicyExpiresIn, "retain-for": core.PolicyRetainFor,
+		"for": core.PolicyLeaseFor, "expires-in": core.PolicyExpiresIn, "retain-for": core.PolicyRetainFor, "unstored": core.PolicyDurability,
 	} {
 		switch r.Option(name) {
 		case "":
@@ -48,6 +48,7 @@ func (r *reader) policyOp(verb string, tag uint64) core.Op {
 	if p.Has&core.PolicyRetainFor != 0 {
 		p.RetainFor = r.span("retain-for")
 	}
+	p.Unstored = p.Has&core.PolicyDurability != 0
 	switch end := r.Option("end"); end {
 	case "", "none", "drop":
 	case "dead":
@@ -103,6 +104,7 @@ func (l *life) policy() core.Op {
 		Exhausted: core.Exhausted(l.rng.IntN(2)), LeaseFor: l.span(), ExpiresIn: l.span(), RetainFor: l.span(),
 		Backoff: core.BackoffRule{Kind: core.BackoffKind(l.rng.IntN(3)), Base: l.span(), Max: l.span(), Jitter: 0.5},
 	}
+	op.Set.Unstored = l.maybe(3)
 	if l.maybe(2) {
 		op.Set.MoveTo = l.queue()
 	}

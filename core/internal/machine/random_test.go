@@ -276,7 +276,7 @@ func (l *life) knows(m *machine.Machine, overdue map[string]bool) (all []string)
 	for _, seq := range l.seqs {
 		r := ask(&core.Inspect{Ref: core.Ref{Seq: seq}})
 		i := r.Info
-		if i == nil || i.Ephemeral {
+		if i == nil || i.Ephemeral || i.Unstored {
 			continue
 		}
 		if err := l.shelf.addInspected(&r, l.shelf.jobs[seq]); err != nil {

@@ -235,7 +235,7 @@ func (m *Machine) evictStored(h uint32, e *entry) {
 // evictLeased drops the payload of a leased job if the store has it and the cache is more than half full: waiting jobs need the
 // room.
 func (m *Machine) evictLeased(h uint32, e *entry) {
-	if e.has(payloadStored) && !e.has(ephemeral) && m.cached > m.opts.CacheBytes/2 {
+	if e.has(payloadStored) && !e.unstored() && m.cached > m.opts.CacheBytes/2 {
 		m.setPayload(h, nil)
 	}
 }

@@ -352,6 +352,7 @@ func (p *player) info(i *core.JobInfo) string {
 	add(i.Rerun, "rerun")
 	add(i.Broken, "broken")
 	add(i.Ephemeral, "ephemeral")
+	add(i.Unstored, "unstored")
 	add(i.Progress.UpdatedAt != 0, "progress=%s", p.progress(i.Progress))
 	if i.Failure != nil {
 		add(true, "failure=(%s)", p.failure(i.Failure))

@@ -49,13 +49,17 @@ type entry struct {
 	entries      uint32 // of its timeline
 }
 
-// words are Job.Own and, beyond its bits, Job.LeaseEnd and whether the status names the queue.
+// words are Job.Own and, beyond its bits, Job.LeaseEnd, whether the status names the queue, and whether there is a status.
 type words uint8
 
 const (
-	endFails words = words(core.JobFields+1) << iota // LeaseEndFail
-	rehomed                                          // the job in the store may name another queue
+	endFails   words = words(core.JobFields+1) << iota // LeaseEndFail
+	rehomed                                            // the job in the store may name another queue
+	memoryOnly                                         // JobPolicy.Unstored: not stored, though it is not ephemeral
 )
+
+// unstored reports whether a job is in memory only.
+func (e *entry) unstored() bool { return e.has(ephemeral) || e.words&memoryOnly != 0 }
 
 // own reports whether the client has chosen one of these members itself.
 func (e *entry) own(f core.PolicyFields) bool { return e.words&words(f) != 0 }

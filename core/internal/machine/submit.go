@@ -110,12 +110,16 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 		return
 	}
 	h := m.admitSubmission(a, j, c.protocol)
+	if m.inMemory(op) {
+		m.jobs.at(h).words |= memoryOnly
+	}
+	m.admitted(h)
 	m.writeMeta(op.Meta)
 	if op.Window > m.now {
 		m.openWindow(j, op.Window)
 	}
 	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: j.Seq}
-	if !j.Ephemeral {
+	if !m.jobs.at(h).unstored() {
 		r.Commit = m.promise()
 	}
 	m.reply(c, r)
@@ -141,12 +145,17 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) ui
 	e := m.jobs.at(h)
 	m.count(e.origin, by, func(t *core.Totals) { t.Submitted++ })
 	m.queues[e.queue].counts.Submitted[e.origin]++
-	if m.touch(h, e); e.has(dirty) {
-		m.addOpen(payloadBytes(j))
-	}
 	m.meters.Submitted(&m.queues[e.queue].watch, m.now)
-	m.record(h, e, core.EventSubmitted, "")
 	return h
+}
+
+// admitted adds a job that was admitted to the open batch, unless it is not stored, and tells of it.
+func (m *Machine) admitted(h uint32) {
+	e := m.jobs.at(h)
+	if m.touch(h, e); e.has(dirty) {
+		m.addOpen(payloadBytes(m.jobs.payload(h)))
+	}
+	m.record(h, e, core.EventSubmitted, "")
 }
 
 // admission is the decision about a submission.
@@ -303,19 +312,6 @@ func (m *Machine) holderOf(n uint32, key digest) uint32 {
 		return 0
 	}
 	return h
-}
-
-// makeDurable makes an ephemeral job a stored one: a client was promised that it runs.
-func (m *Machine) makeDurable(h uint32, e *entry) {
-	if !e.has(ephemeral) {
-		return
-	}
-	e.clear(ephemeral)
-	kept := *m.jobs.payload(h)
-	kept.Ephemeral = false
-	m.jobs.setPayload(h, &kept)
-	m.rewriteStatus(h, e)
-	m.nowStored(h)
 }
 
 // admit assigns a number and an entry in all indexes to a job; its state is still Gone.

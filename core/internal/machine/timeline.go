@@ -110,7 +110,9 @@ func (m *Machine) appendEntry(h uint32, e *entry, t core.TimelineEntry) {
 	}
 	e.set(changed)
 	m.touch(h, e)
-	m.addOpen(entrySize + len(t.Text) + len(t.Fields))
+	if !e.unstored() {
+		m.addOpen(entrySize + len(t.Text) + len(t.Fields))
+	}
 }
 
 // trimEntries drops entries that are not kept, so that they need not be written.

@@ -28,7 +28,7 @@ func (m *Machine) update(c *client, op *core.Update) {
 // acceptedChange is the reply to a change that increased the epoch.
 func (m *Machine) acceptedChange(c *client, tag uint64, e *entry) {
 	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, Lease: core.Grant{Epoch: e.epoch}}
-	if !e.has(ephemeral) {
+	if !e.unstored() {
 		r.Commit = m.promise()
 	}
 	m.reply(c, r)
@@ -56,7 +56,7 @@ func (m *Machine) changeRefusal(e *entry, set *core.JobChange) error {
 		set.Backoff != nil && *set.Backoff > core.BackoffFaktory,
 		set.Exhausted != nil && *set.Exhausted > core.ExhaustedBury:
 		return core.ErrInvalid
-	case set.Body != nil && !e.has(ephemeral) && (m.refuse != nil || m.unstored() > m.maxUnstored()):
+	case set.Body != nil && !e.unstored() && (m.refuse != nil || m.unstored() > m.maxUnstored()):
 		return core.ErrDiskFull
 	}
 	return nil
@@ -100,7 +100,7 @@ func (m *Machine) setFields(h uint32, e *entry, j *core.Job, set *core.JobChange
 // setBody records a new body for the store. The size of the stored one must be known until it is replaced.
 func (m *Machine) setBody(e *entry, n *core.Job) {
 	switch {
-	case e.has(ephemeral):
+	case e.unstored():
 	case e.has(stored):
 		e.set(newBody)
 		m.addOpen(payloadBytes(n))

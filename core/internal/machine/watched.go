@@ -104,7 +104,7 @@ func (m *Machine) noteFinished(h uint32, e *entry, kind core.EventKind, detail s
 		f.LeasedAt = e.leasedAt
 	}
 	f.Protocol, f.Worker, _ = m.causer(m.actor, e, kind)
-	if !f.Ephemeral {
+	if !e.unstored() {
 		f.Commit = m.promise()
 	}
 }

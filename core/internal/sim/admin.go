@@ -29,7 +29,7 @@ func (w *world) purge() error {
 		for seq := range before {
 			if w.look(seq) == nil {
 				p := w.model.jobs[seq]
-				p.over(w.commitOf(r, !p.ephemeral))
+				p.over(w.commitOf(r, w.stores(p)))
 			}
 		}
 	})
@@ -86,7 +86,7 @@ func (w *world) purgeOrigin(c *client, origin core.Protocol) error {
 			for seq, was := range before {
 				if was && w.look(seq) == nil {
 					p := w.model.jobs[seq]
-					p.over(w.commitOf(r, !p.ephemeral))
+					p.over(w.commitOf(r, w.stores(p)))
 					before[seq] = false
 				}
 			}

@@ -35,7 +35,7 @@ func (w *world) atomic() error {
 	seq := uint64(0)
 	op.Ops, accepted = append(op.Ops, submit, write), append(accepted, func(r core.Reply) error {
 		seq = r.Seq
-		w.submitted(c, submit, r)
+		w.submitted(c, submit, false, r)
 		return nil
 	}, func(r core.Reply) error {
 		written(r, seq)
@@ -71,7 +71,7 @@ func (w *world) atomic() error {
 // listed is one operation of a list, with its effect on the model.
 func (w *world) listed(p *promise) (core.Op, func(core.Reply) error) {
 	ref, is, before := core.Ref{Seq: p.seq}, w.condition(), w.look(p.seq)
-	stored := !p.ephemeral
+	stored := w.stores(p)
 	switch w.rng.IntN(4) {
 	case 0:
 		return &core.Cancel{Tag: w.newTag(), Ref: ref, If: is}, func(r core.Reply) error {

@@ -22,7 +22,7 @@ func (w *world) order() error {
 	switch w.rng.IntN(4) {
 	case 0:
 		op = &core.Cancel{Tag: tag, Ref: ref, If: is}
-		accepted = func(r core.Reply) { p.over(w.commitOf(r, !p.ephemeral)) }
+		accepted = func(r core.Reply) { p.over(w.commitOf(r, w.stores(p))) }
 	case 1:
 		op = &core.Bury{Tag: tag, Ref: ref, If: is}
 		accepted = func(core.Reply) { p.leased = false }
@@ -102,7 +102,7 @@ func (w *world) cancelSet(p *promise, is core.Condition) error {
 			if w.look(one.seq) != nil {
 				against = errorOr(against, fmt.Errorf("job %d was cancelled with %d and is there", one.seq, p.seq))
 			}
-			one.over(w.commitOf(r, !one.ephemeral))
+			one.over(w.commitOf(r, w.stores(one)))
 		}
 	})
 	for _, one := range set {
@@ -196,10 +196,10 @@ func (w *world) changed(p *promise, set core.JobChange, r core.Reply) error {
 		return fmt.Errorf("job %d has body %q after a change to %q", p.seq, i.Job.Body, set.Body.Bytes)
 	}
 	if set.MaxFails != nil {
-		p.own, p.maxFails, p.retries = p.own|core.PolicyMaxFails, *set.MaxFails, w.commitOf(r, !p.ephemeral)
+		p.own, p.maxFails, p.retries = p.own|core.PolicyMaxFails, *set.MaxFails, w.commitOf(r, w.stores(p))
 	}
 	if set.Body != nil {
-		write(&p.bodies, string(set.Body.Bytes), w.commitOf(r, !p.ephemeral))
+		write(&p.bodies, string(set.Body.Bytes), w.commitOf(r, w.stores(p)))
 	}
 	return nil
 }
@@ -249,7 +249,13 @@ func (w *world) move(p *promise) error {
 	}
 	before := w.look(p.seq)
 	return w.doIf(p, op, is, func(r core.Reply) error {
-		made := w.commitOf(r, !p.ephemeral)
+		if o := w.model.inForce(op.Queue, core.PolicyDurability); p.lossy && (o == nil || !o.Unstored) {
+			p.lossy, p.made = false, w.commitOf(r, true)
+			if i := w.look(p.seq); i != nil && i.Unstored {
+				return fmt.Errorf("job %d is in queue %s now, and still in memory only", p.seq, op.Queue)
+			}
+		}
+		made := w.commitOf(r, w.stores(p))
 		p.leased, p.again = false, p.again || before.State == core.Dead
 		if before.State != core.Blocked { // it no longer waits for its dependencies
 			p.after, p.parent = nil, 0

@@ -21,7 +21,7 @@ func (w *world) damage() error {
 	var p *promise
 	for _, seq := range w.model.seqs {
 		one := w.model.jobs[seq]
-		if n := len(one.bodies); one.ephemeral || one.damaged || n == 0 || len(one.bodies[n-1].text) <= record.InlineBytes {
+		if n := len(one.bodies); !w.stores(one) || one.damaged || n == 0 || len(one.bodies[n-1].text) <= record.InlineBytes {
 			continue
 		}
 		if i := w.look(seq); i != nil && i.State.Unfinished() {

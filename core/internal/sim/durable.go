@@ -109,7 +109,7 @@ func (w *world) checkTold(op core.Op, r *core.Reply) {
 func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 	switch r.Kind {
 	case core.Inspected:
-		if err := samePast(r.Seq, r.Info.Timeline, s.past[r.Seq]); err != nil {
+		if err := samePast(r.Seq, r.Info.Timeline, s.past[r.Seq]); err != nil && !unstored(r.Info) {
 			return err
 		}
 		return w.sameJob(*r.Info, s)
@@ -126,7 +126,7 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 	case core.Ended:
 		return w.sameEnd(r, s)
 	case core.Progressed:
-		if i, stored := s.jobs[r.Seq]; stored && !i.Ephemeral && i.Worker != "" && i.Progress.Num != r.Progress.Num {
+		if i, stored := s.jobs[r.Seq]; stored && !unstored(&i) && i.Worker != "" && i.Progress.Num != r.Progress.Num {
 			return fmt.Errorf("job %d was reported at %d, and is at %d", r.Seq, r.Progress.Num, i.Progress.Num)
 		}
 	case core.BatchReply:
@@ -162,7 +162,7 @@ func (w *world) matches(op core.Op, r *core.Reply, s *snapshot) error {
 func (w *world) sameRefusal(op core.Op, r *core.Reply, s *snapshot) error {
 	seq, ref := r.Seq, refOf(op)
 	i, stored := s.jobs[ref.Seq]
-	stored = stored && !i.Ephemeral
+	stored = stored && !unstored(&i)
 	_, release := op.(*core.Release) // it may be about another lease
 	switch {
 	case errors.Is(r.Err, core.ErrNotFound) && stored && i.State != core.Done: // Done may be a state that is kept for its children only
@@ -216,6 +216,9 @@ func refOf(op core.Op) (ref core.Ref) {
 	return ref
 }
 
+// unstored reports whether a job is in memory only.
+func unstored(i *core.JobInfo) bool { return i.Ephemeral || i.Unstored }
+
 func sameLimits(a, b core.Limits) bool {
 	a.Throttle, b.Throttle = core.Throttle{}, core.Throttle{} // not stored
 	return a == b
@@ -224,7 +227,7 @@ func sameLimits(a, b core.Limits) bool {
 // holdsJob checks that a job in a reply is stored, unless that was not promised.
 func (w *world) holdsJob(seq uint64, s *snapshot) error {
 	now := w.engine.Do(w.observer, []core.Op{&core.Inspect{Ref: core.Ref{Seq: seq}, Brief: true}}, nil)[0].Info
-	if i, stored := s.jobs[seq]; now != nil && !now.Ephemeral && (!stored || i.Ephemeral) {
+	if i, stored := s.jobs[seq]; now != nil && !unstored(now) && (!stored || unstored(&i)) {
 		return fmt.Errorf("job %d is not stored", seq)
 	}
 	return nil
@@ -233,7 +236,7 @@ func (w *world) holdsJob(seq uint64, s *snapshot) error {
 // sameEnd checks that a job with a reported outcome has ended.
 func (w *world) sameEnd(r *core.Reply, s *snapshot) error {
 	i, stored := s.jobs[r.Seq]
-	if p := w.model.jobs[r.Seq]; !stored || i.Ephemeral || p != nil && p.again {
+	if p := w.model.jobs[r.Seq]; !stored || unstored(&i) || p != nil && p.again {
 		return nil
 	}
 	if i.State.Unfinished() {
@@ -247,11 +250,11 @@ func (w *world) sameEnd(r *core.Reply, s *snapshot) error {
 
 // sameJob compares a job in a reply with a snapshot.
 func (w *world) sameJob(reported core.JobInfo, s *snapshot) error {
-	if reported.Ephemeral {
+	if unstored(&reported) {
 		return nil
 	}
 	have, stored := s.jobs[reported.Seq]
-	if !stored || have.Ephemeral {
+	if !stored || unstored(&have) {
 		return fmt.Errorf("job %d was reported as %v, and is not stored", reported.Seq, reported.State)
 	}
 	if state := w.lasting(&have); state != w.lasting(&reported) || have.Fails != reported.Fails || have.ExpiresAt != reported.ExpiresAt ||
@@ -307,7 +310,7 @@ func (w *world) compare(before, after *snapshot) error {
 		if err := samePast(seq, before.past[seq], after.past[seq]); err != nil && there {
 			return err
 		}
-		if was.Ephemeral || !there && w.mayEnd(&was) {
+		if unstored(&was) || !there && w.mayEnd(&was) {
 			continue
 		}
 		if !there {
@@ -337,7 +340,7 @@ func (w *world) compare(before, after *snapshot) error {
 		if j := after.jobs[seq].Job; j != nil && j.Schedule != "" {
 			continue // it was due at the start
 		}
-		if was, there := before.jobs[seq]; !there || was.Ephemeral {
+		if was, there := before.jobs[seq]; !there || unstored(&was) {
 			return fmt.Errorf("job %d came from nowhere, %v", seq, after.jobs[seq].State)
 		}
 	}
@@ -368,11 +371,11 @@ func (w *world) sameDependencies(was, is *core.JobInfo, before, after *snapshot)
 	goesOn := p != nil && p.onBroken == core.BrokenReleases
 	for _, seq := range was.Waiting {
 		p := before.jobs[seq]
-		lost = lost || p.Ephemeral || !after.jobs[seq].State.Unfinished()
+		lost = lost || unstored(&p) || !after.jobs[seq].State.Unfinished()
 		switch {
-		case p.Ephemeral && !is.Broken && !goesOn:
+		case unstored(&p) && !is.Broken && !goesOn:
 			return fmt.Errorf("job %d depends on job %d, which is lost, and is not broken", is.Seq, seq)
-		case p.Ephemeral:
+		case unstored(&p):
 		case is.State != core.Blocked && p.State.Unfinished():
 			return fmt.Errorf("job %d is %v, and job %d, on which it depends, was %v", is.Seq, is.State, seq, p.State)
 		case is.State == core.Blocked && after.jobs[seq].State.Unfinished() && !slices.Contains(is.Waiting, seq):

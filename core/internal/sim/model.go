@@ -17,6 +17,7 @@ type promise struct {
 	queues    []written // likewise
 	notes     []written // of its timeline
 	ephemeral bool
+	lossy     bool // submitted to a queue whose jobs are in memory only
 	inSeq     bool // SeqOrder
 	tallied   bool // TallyMoves
 	expiresAt core.Instant
@@ -127,7 +128,7 @@ func (m *model) add(p *promise) {
 	m.seqs = append(m.seqs, p.seq)
 }
 
-func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Commit) {
+func (m *model) submitted(seq uint64, existing, lossy bool, j *core.Job, made core.Commit) {
 	if existing {
 		if p := m.jobs[seq]; p != nil && p.ephemeral && !j.Ephemeral {
 			p.ephemeral, p.made = false, made
@@ -136,7 +137,7 @@ func (m *model) submitted(seq uint64, existing bool, j *core.Job, made core.Comm
 	}
 	m.add(&promise{
 		seq: seq, id: j.ID, seen: true, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
-		ephemeral: j.Ephemeral, inSeq: j.SeqOrder, tallied: j.Tallies != 0, expiresAt: j.ExpiresAt, made: made,
+		ephemeral: j.Ephemeral, lossy: lossy, inSeq: j.SeqOrder, tallied: j.Tallies != 0, expiresAt: j.ExpiresAt, made: made,
 		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), onBroken: j.OnBroken, parent: j.Parent, leaseFor: j.LeaseFor,
 		own: j.Own, maxAttempts: j.MaxAttempts, maxFails: j.MaxFails, finishes: j.Exhausted == core.ExhaustedFinish,
 	})
@@ -265,7 +266,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 		if err := w.leaseAfterCrash(p, i); err != nil {
 			return err
 		}
-		p.overBy, p.seen = i.State == core.Done, false
+		p.overBy, p.seen, p.lossy = i.State == core.Done, false, false
 		p.unknown, p.retries = p.unknown || p.retries > committed, 0
 		p.bodies, p.queues = []written{{string(i.Job.Body), 1}}, []written{{i.Queue, 1}}
 		p.after = slices.DeleteFunc(p.after, func(l link) bool { return l.made > committed })

@@ -36,6 +36,7 @@ func (w *world) policy() error {
 	p.MaxAttempts, p.MaxFails = uint32(1+w.rng.IntN(3)), uint32(1+w.rng.IntN(3))                                                                //nolint:gosec // small
 	p.Backoff = core.BackoffRule{Kind: core.BackoffKind(w.rng.IntN(3)), Base: time.Duration(w.rng.IntN(5)) * time.Second, Max: 8 * time.Second} //nolint:gosec // small
 	p.LeaseFor, p.ExpiresIn, p.RetainFor = time.Duration(1+w.rng.IntN(9))*time.Second, time.Minute, 20*time.Second
+	p.Unstored = w.rng.IntN(4) == 0
 	if p.Exhausted = core.ExhaustedBury; w.rng.IntN(2) == 0 {
 		p.MoveTo = policyQueues[w.rng.IntN(3)]
 	}
@@ -81,6 +82,8 @@ func set(p core.JobPolicy, from *core.JobPolicy, member core.PolicyFields) core.
 		p.ExpiresIn = from.ExpiresIn
 	case core.PolicyRetainFor:
 		p.RetainFor = from.RetainFor
+	case core.PolicyDurability:
+		p.Unstored = from.Unstored
 	case core.JobFields: // a mask, not a member
 	}
 	return p
@@ -192,6 +195,23 @@ func (w *world) expiryOf(j *core.Job) core.Instant {
 		return max(w.clk.Now(), j.ReadyAt).Add(o.ExpiresIn)
 	}
 	return j.ExpiresAt
+}
+
+// losesNew reports whether a new job is in memory only, so that a crash loses it: a policy says so, and nothing that is stored waits for
+// it or names it.
+func (w *world) losesNew(op *core.Submit) bool {
+	j := op.Job
+	o := w.model.inForce(j.Queue, core.PolicyDurability)
+	return o != nil && o.Unstored && !j.Ephemeral && op.Window == 0 && j.Batch == 0 && j.Parent == 0 && len(j.After) == 0
+}
+
+// stores reports whether changes of a job are promised. One in memory is stored from its move to another queue on.
+func (w *world) stores(p *promise) bool {
+	if p.lossy {
+		i := w.look(p.seq)
+		p.lossy = i == nil || i.Unstored
+	}
+	return !p.ephemeral && !p.lossy
 }
 
 // movedBy reports whether a policy may have moved a job to a queue.

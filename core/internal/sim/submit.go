@@ -39,7 +39,7 @@ func (w *world) submitTo(queue string) error {
 		op.Window = w.clk.Now().Add(time.Duration(1+w.rng.IntN(20_000)) * time.Millisecond)
 		j.UniqueUntil = op.Window
 	}
-	asked, expiry := *j, w.expiryOf(j)
+	asked, expiry, lossy := *j, w.expiryOf(j), w.losesNew(op)
 	if op.Watch != core.WatchNone {
 		w.model.waits[op.Tag] = &wait{client: c.id} // it may have ended before the reply is examined
 	}
@@ -52,12 +52,15 @@ func (w *world) submitTo(queue string) error {
 		asked.ExpiresAt = expiry
 		known := *op
 		known.Job = &asked
-		w.submitted(c, &known, r)
+		if i := w.look(r.Seq); r.Kind == core.Submitted && !r.Existing && (r.Commit != 0 && lossy || i != nil && i.Unstored != lossy) {
+			wrong = errorOr(wrong, fmt.Errorf("job %d is in memory only: %v, and its submission depends on commit %d: %+v", r.Seq, lossy, r.Commit, i))
+		}
+		w.submitted(c, &known, lossy, r)
 	})
 	return errorOr(err, wrong)
 }
 
-func (w *world) submitted(c *client, op *core.Submit, r core.Reply) {
+func (w *world) submitted(c *client, op *core.Submit, lossy bool, r core.Reply) {
 	if r.Kind != core.Submitted {
 		w.note("submit by %v refused: %v", c.kind, r.Err)
 		delete(w.model.waits, op.Tag)
@@ -66,7 +69,7 @@ func (w *world) submitted(c *client, op *core.Submit, r core.Reply) {
 	j := op.Job
 	w.note("submit %d to %s by %v, ephemeral %v, existing %v, after %v, parent %d, batch %d, commit %d", r.Seq, j.Queue, c.kind,
 		j.Ephemeral, r.Existing, j.After, j.Parent, j.Batch, r.Commit)
-	w.model.submitted(r.Seq, r.Existing, j, w.commitOf(r, !j.Ephemeral))
+	w.model.submitted(r.Seq, r.Existing, lossy, j, w.commitOf(r, !j.Ephemeral && !lossy))
 	if wt := w.model.waits[op.Tag]; wt != nil {
 		wt.seq = r.Seq
 	}

@@ -105,7 +105,7 @@ func (w *world) finish() error {
 		w.note("finish %d by %v, failed %v, commit %d", p.seq, c.kind, failed, r.Commit)
 		p.leased, p.mayEnd = false, p.mayEnd || !again
 		if !failed && !again {
-			p.over(w.commitOf(r, !p.ephemeral))
+			p.over(w.commitOf(r, w.stores(p)))
 		}
 	})
 	if err = errorOr(err, wrong); err != nil {
