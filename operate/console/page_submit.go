@@ -25,6 +25,9 @@ type submitData struct {
 var submitFields = []string{"queue", "type", "priority", "body", "run_at", "retries", "unique_key", "tags"}
 
 func submitPage(r *request) (*view, error) {
+	if !mayRole(r.caller, access.Produce) {
+		return nil, &service.Error{Code: service.CodeForbidden, Detail: "principal " + r.caller.Name() + " lacks the role produce"}
+	}
 	d := &submitData{Values: map[string]string{}}
 	for _, name := range submitFields {
 		d.Values[name] = r.query.Get(name)

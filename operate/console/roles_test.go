@@ -1,0 +1,158 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/coretest"
+	"broker/core/engine"
+	"broker/frontends/access"
+	"broker/operate/service"
+)
+
+// Roles without patterns, as the walk tries them, and the letter of each in the tables.
+var walkedRoles = []struct{ letter, role string }{
+	{"-", ""}, {"r", "read"}, {"p", "produce"}, {"c", "consume"}, {"o", "operate"}, {"a", "admin"},
+}
+
+// pageRoles says who may see each page: the letters of the roles.
+var pageRoles = map[string]string{
+	"/{$}":    "-rpcoa", // who may not read everything is sent to the queues
+	"/queues": "-rpcoa", "/queues/{name}": "roa", "/jobs": "-rpcoa", "/jobs/{id}": "roa", "/running": "-rpcoa",
+	"/scheduled": "-rpcoa", "/retrying": "-rpcoa", "/dead": "-rpcoa", "/batches": "roa", "/batches/{id}": "rpoa", "/storage": "roa",
+	"/api": "-rpcoa", "/schedules": "roa", "/cluster": "roa", "/limits": "-rpcoa", "/workers": "roa", "/submit": "pa", "/operations": "roa",
+	"/audit": "a", "/settings": "a", "/jump": "-rpcoa",
+}
+
+// formRoles says who may send each form, and formBodies what is sent.
+var (
+	formRoles = map[string]string{
+		"/queues": "oa", "/queues/{name}": "oa", "/jobs": "oa", "/jobs/{id}": "oa", "/workers": "oa", "/submit": "pa",
+		"/operations": "oa", "/storage": "oa", "/schedules": "oa", "/limits": "oa", "/cluster": "a", "/support": "a",
+	}
+	formBodies = map[string]string{
+		"/queues": "do=pause&id=q", "/queues/{name}": "do=pause", "/jobs": "action=kill&id={id}&confirmed=yes", "/jobs/{id}": "do=kill&confirmed=yes",
+		"/workers": "do=quiet&id=1", "/submit": "queue=q&body=x", "/operations": "id={operation}", "/storage": "do=check",
+		"/schedules": "do=pause&name=s", "/limits": "do=remove&queue=q&scope=queue&confirmed=yes", "/cluster": "do=transfer&confirmed=yes", "/support": "",
+	}
+)
+
+// TestEachRoleSeesAndChangesWhatItMay asks for every page, and sends every form, as a principal of each role and of none.
+func TestEachRoleSeesAndChangesWhatItMay(t *testing.T) {
+	t.Parallel()
+	for path := range pagesByPath {
+		if want, known := pageRoles[path]; !known {
+			t.Errorf("GET %s is not in pageRoles", path)
+		} else if got := whoMay(t, http.MethodGet, path, ""); got != want {
+			t.Errorf("GET %s: %s may, want %s", path, got, want)
+		}
+	}
+	for path := range formsByPath {
+		if want, known := formRoles[path]; !known {
+			t.Errorf("POST %s is not in formRoles", path)
+		} else if got := whoMay(t, http.MethodPost, path, formBodies[path]); got != want {
+			t.Errorf("POST %s: %s may, want %s", path, got, want)
+		}
+	}
+}
+
+// whoMay lists the letters of the roles that are not refused.
+func whoMay(t *testing.T, method, path, form string) (letters string) {
+	t.Helper()
+	for _, one := range walkedRoles {
+		if walkAs(t, one.role, method, path, form) != http.StatusForbidden {
+			letters += one.letter
+		}
+	}
+	return letters
+}
+
+// walkAs makes a request on a broker with a job, a batch, a schedule and an operation, and returns the status.
+func walkAs(t *testing.T, role, method, path, form string) int {
+	t.Helper()
+	e, err := engine.Open(engine.Options{Dir: "data", FS: engine.MemoryFS(), Clock: coretest.NewClock(), Seed: 1, ManualTimers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Shutdown() }() // in memory
+	s, err := service.New(service.Options{
+		Broker: e, Random: func(b []byte) { _, _ = rand.Read(b) }, Handles: core.NewHandleFormat("H:here"), Storage: e.Storage,
+		CheckStore: func(context.Context, func(float64)) (*service.CheckReport, error) { return &service.CheckReport{}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := consoleAs(t, s, principalOf(t, role))
+	root := service.Caller{Principal: access.Everyone}
+	jobs, err := s.Submit(t.Context(), root, []service.Submission{{Queue: "q"}}, service.SubmitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PutSchedule(t.Context(), root, service.ScheduleChange{Name: "s", EveryS: 60, Job: service.Submission{Queue: "q"}}, true); err != nil {
+		t.Fatal(err)
+	}
+	operation, err := s.StartAction(t.Context(), root, service.Action{Action: service.ActionRetry}, service.Selection{Names: []string{jobs[0].ID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := jobs[0].ID
+	if strings.HasPrefix(path, "/batches") {
+		batch, err := s.OpenBatch(t.Context(), root, service.BatchSubmission{Success: &service.Submission{Queue: "q"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = batch.ID
+	}
+	fill := strings.NewReplacer("{id}", id, "{operation}", operation.ID, "{name}", "q", "{$}", "")
+	r := httptest.NewRequest(method, "http://localhost"+fill.Replace(path), strings.NewReader(fill.Replace(form)))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	c.Handler().ServeHTTP(w, r)
+	return w.Code
+}
+
+// consoleAs is a console whose visitor is a principal.
+func consoleAs(t *testing.T, s *service.Service, p *access.Principal) *Console {
+	t.Helper()
+	c, err := New(Options{
+		Service: func() *service.Service { return s }, Now: func() time.Time { return s.Now().Time() },
+		Authenticate: func(*http.Request) (service.Caller, bool) { return service.Caller{Principal: p}, true },
+		API:          func() []byte { return []byte(`{"paths":{}}`) },
+		Status: func(err error) int {
+			var refused *service.Error
+			if errors.As(err, &refused) && refused.Code == service.CodeForbidden {
+				return http.StatusForbidden
+			}
+			return http.StatusBadRequest
+		},
+		Failed: func(page string, err error) { t.Errorf("%s: %v", page, err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// principalOf has one role, or none.
+func principalOf(t *testing.T, role string) *access.Principal {
+	t.Helper()
+	entry := access.Entry{Name: "p"}
+	if role != "" {
+		g, err := access.ParseGrant(role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry.Grants = []access.Grant{g}
+	}
+	control := &access.Control{}
+	control.Load([]access.Entry{entry})
+	return control.Default("p")
+}
