@@ -44,6 +44,8 @@ type Config struct {
 
 	Principals []Principal `toml:"principal"`
 
+	Pushes []Push `toml:"push"`
+
 	sources map[string]string // see Source
 }
 

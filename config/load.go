@@ -114,6 +114,7 @@ func (l *loader) file(name string, c *Config) {
 	l.keepDone(take(tree, "keep_done"), name, c)
 	l.crons(take(tree, "cron"), name, c)
 	l.principals(take(tree, "principal"), name, c)
+	l.pushes(take(tree, "push"), name, c)
 	l.table("", tree, name)
 }
 

@@ -53,6 +53,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 		v.keepDone("keep_done."+queue, c.KeepDone[queue])
 	}
 	c.checkQueueLimits(&v)
+	c.checkPushes(&v)
 	return v.found
 }
 

@@ -1,0 +1,571 @@
+package push_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/engine"
+	"broker/operate/push"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+const queue = "mail"
+
+// fixture is a broker in memory with a receiver.
+type fixture struct {
+	t        *testing.T
+	broker   *engine.Engine
+	pusher   *push.Pusher
+	receiver *httptest.Server
+	requests chan request
+	failed   chan error
+	target   push.Target
+}
+
+// request is a request that the receiver has got.
+type request struct {
+	*http.Request
+	body  []byte
+	reply func(status int, body string, headers ...string)
+}
+
+// setup starts a broker and a receiver whose replies the test gives.
+func setup(t *testing.T) *fixture {
+	f := newFixture(t)
+	f.receiver.Start()
+	f.target.URL = f.receiver.URL + "/jobs"
+	return f
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	e, err := engine.Open(engine.Options{Dir: "store", FS: engine.MemoryFS()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{
+		t: t, broker: e, requests: make(chan request, 100), failed: make(chan error, 100),
+		target: push.Target{Name: "shop", Queues: []string{queue}, Concurrency: 1, Timeout: patience},
+	}
+	f.receiver = httptest.NewUnstartedServer(http.HandlerFunc(f.receive))
+	f.pusher = push.New(push.Options{Broker: e, Version: "1.0", Failed: func(_ string, err error) { f.failed <- err }})
+	t.Cleanup(func() {
+		ended, end := context.WithCancel(context.Background())
+		end()
+		f.pusher.Close(ended)
+		f.receiver.CloseClientConnections()
+		f.receiver.Close()
+		if err := e.Shutdown(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// receive hands a request to the test and waits for its reply.
+func (f *fixture) receive(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // the client may have gone
+	replied := make(chan struct{})
+	f.requests <- request{r, body, func(status int, body string, headers ...string) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body) // the client may have gone
+		close(replied)
+	}}
+	select {
+	case <-replied:
+	case <-r.Context().Done():
+	}
+}
+
+// push starts to push to the target.
+func (f *fixture) push() {
+	f.t.Helper()
+	if err := f.pusher.Set([]push.Target{f.target}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// submit submits a job and returns its number.
+func (f *fixture) submit(job core.Job) uint64 {
+	f.t.Helper()
+	job.Origin, job.Queue, job.MaxFails, job.Exhausted = core.HTTP, cmp.Or(job.Queue, queue), cmp.Or(job.MaxFails, 3), core.ExhaustedBury
+	job.RetainFor = time.Hour
+	r := core.DoOnce(f.broker, core.HTTP, &core.Submit{Job: &job})[0]
+	if r.Kind != core.Submitted {
+		f.t.Fatalf("submit: %+v", r)
+	}
+	return r.Seq
+}
+
+// next is the next request.
+func (f *fixture) next() request {
+	f.t.Helper()
+	select {
+	case r := <-f.requests:
+		return r
+	case <-time.After(patience):
+		f.t.Fatal("no request")
+		panic("unreachable")
+	}
+}
+
+// quiet checks that no request comes for a while.
+func (f *fixture) quiet(d time.Duration) {
+	f.t.Helper()
+	select {
+	case r := <-f.requests:
+		f.t.Fatalf("request for job %s", r.Header.Get(push.JobIDHeader))
+	case <-time.After(d):
+	}
+}
+
+func (f *fixture) job(seq uint64) core.JobInfo {
+	f.t.Helper()
+	r := core.DoOnce(f.broker, core.HTTP, &core.Inspect{Ref: core.Ref{Seq: seq}})[0]
+	if r.Info == nil {
+		f.t.Fatalf("inspect: %+v", r)
+	}
+	return *r.Info
+}
+
+// await waits until a job is as wanted.
+func (f *fixture) await(seq uint64, what string, is func(j *core.JobInfo) bool) core.JobInfo {
+	f.t.Helper()
+	end := time.After(patience)
+	for {
+		j := f.job(seq)
+		if is(&j) {
+			return j
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-end:
+			f.t.Fatalf("the job is not %s: %+v, failure %+v", what, j, j.Failure)
+		}
+	}
+}
+
+func (f *fixture) awaitState(seq uint64, state core.State) core.JobInfo {
+	f.t.Helper()
+	return f.await(seq, state.String(), func(j *core.JobInfo) bool { return j.State == state })
+}
+
+// counts waits until an outcome was counted n times.
+func (f *fixture) counts(o push.Outcome, n uint64) push.Status {
+	f.t.Helper()
+	end := time.After(patience)
+	for {
+		s := f.pusher.Status()[0]
+		if s.Counts[o] == n && s.InFlight == 0 {
+			return s
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-end:
+			f.t.Fatalf("%v is not %d: %+v", o, n, s)
+		}
+	}
+}
+
+func TestJobIsAPostRequestWithHeadersAndSignature(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.target.Secret, f.target.Headers = "s3cret", map[string]string{"Authorization": "Bearer x", "Host": "shop.example.com"}
+	f.push()
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	seq := f.submit(core.Job{ID: "job 1%\r\n", Type: "größe", Body: []byte(`[1,"a"]`), Format: core.Args, Trace: trace + " a=b"})
+	r := f.next()
+	for name, want := range map[string]string{
+		push.JobIDHeader: "job%201%25%0D%0A", push.QueueHeader: queue, push.TypeHeader: "gr%C3%B6%C3%9Fe", push.AttemptHeader: "1",
+		"Content-Type": "application/json", "User-Agent": "broker/1.0", "Authorization": "Bearer x",
+		"traceparent": trace, "tracestate": "a=b",
+	} {
+		if got := r.Header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if r.Method != http.MethodPost || r.URL.Path != "/jobs" || r.Host != "shop.example.com" || string(r.body) != `[1,"a"]` {
+		t.Errorf("%s %s at %s with body %s", r.Method, r.URL, r.Host, r.body)
+	}
+	at, sum, ok := strings.Cut(strings.TrimPrefix(r.Header.Get(push.SignatureHeader), "t="), ",v1=")
+	mac := hmac.New(sha256.New, []byte("s3cret"))
+	fmt.Fprintf(mac, "%s.%s", at, r.body)
+	if want := hex.EncodeToString(mac.Sum(nil)); !ok || sum != want {
+		t.Errorf("signature %q, want v1=%s", r.Header.Get(push.SignatureHeader), want)
+	}
+	if unix, err := strconv.ParseInt(at, 10, 64); err != nil || f.broker.Now().Sub(core.InstantOf(time.Unix(unix, 0))).Abs() > time.Minute {
+		t.Errorf("signed at %q", at)
+	}
+	held := f.job(seq)
+	if rest := held.LeaseUntil.Sub(held.LeasedAt); held.Worker != "push:shop" || rest != patience+10*time.Second {
+		t.Errorf("leased by %q for %v", held.Worker, rest)
+	}
+	r.reply(http.StatusCreated, "ok")
+	if j := f.awaitState(seq, core.Done); j.Outcome == nil || string(j.Outcome.Result) != "ok" {
+		t.Errorf("outcome %+v", j.Outcome)
+	}
+	s := f.counts(push.Done, 1)
+	if s.LastError != "" || s.Worker() != "push:shop" {
+		t.Errorf("status %+v", s)
+	}
+}
+
+func TestBodyHasTheContentTypeOfItsFormat(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		job     core.Job
+		headers map[string]string
+		want    string
+	}{
+		"array":      {core.Job{Body: []byte("[]"), Format: core.Args}, nil, "application/json"},
+		"text":       {core.Job{Body: []byte("größe")}, nil, "text/plain; charset=utf-8"},
+		"empty":      {core.Job{}, nil, "text/plain; charset=utf-8"},
+		"bytes":      {core.Job{Body: []byte{0xff, 0}}, nil, "application/octet-stream"},
+		"own header": {core.Job{Body: []byte("{}")}, map[string]string{"Content-Type": "application/json"}, "application/json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.target.Headers = c.headers
+			f.push()
+			f.submit(c.job)
+			r := f.next()
+			if got := r.Header.Get("Content-Type"); got != c.want || string(r.body) != string(c.job.Body) {
+				t.Errorf("%q with body %q, want %q", got, r.body, c.want)
+			}
+			if got := r.Header.Get(push.SignatureHeader); got != "" {
+				t.Errorf("signed without a secret: %q", got)
+			}
+			r.reply(http.StatusNoContent, "")
+			f.counts(push.Done, 1)
+		})
+	}
+}
+
+func TestAnswerThatIsNotASuccessFailsTheJob(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 2000)
+	for name, c := range map[string]struct {
+		status  int
+		body    string
+		headers []string
+		class   string
+		message string
+	}{
+		"error":                     {500, "no such user\n", nil, "HTTP 500", "no such user"},
+		"error without a body":      {404, "", nil, "HTTP 404", "404 Not Found"},
+		"long body":                 {400, long, nil, "HTTP 400", long[:1024]},
+		"body that is not text":     {400, "a\xffb", nil, "HTTP 400", "a\uFFFDb"},
+		"redirect":                  {302, "", []string{"Location", "/elsewhere"}, "HTTP 302", "302 Found: redirects are not followed"},
+		"busy without Retry-After":  {503, "", nil, "HTTP 503", "503 Service Unavailable"},
+		"Retry-After is not a time": {429, "", []string{"Retry-After", "soon"}, "HTTP 429", "429 Too Many Requests"},
+		"Retry-After of an error":   {500, "", []string{"Retry-After", "1"}, "HTTP 500", "500 Internal Server Error"},
+		"result too large":          {200, strings.Repeat("x", 1<<20+1), nil, "ResultTooLarge", "the body of the answer is larger than 1048576 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.push()
+			seq := f.submit(core.Job{MaxFails: 1})
+			f.next().reply(c.status, c.body, c.headers...)
+			j := f.awaitState(seq, core.Dead)
+			if j.Failure == nil || j.Failure.Type != c.class || j.Failure.Message != c.message {
+				t.Errorf("failure %+v", j.Failure)
+			}
+			f.quiet(50 * time.Millisecond) // the redirect was not followed
+			if s := f.counts(push.Failed, 1); s.LastError != c.class+": "+c.message || s.LastErrorAt == 0 {
+				t.Errorf("last error %q", s.LastError)
+			}
+		})
+	}
+}
+
+func TestFailedJobIsPushedAgainAsItsPolicySays(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.push()
+	seq := f.submit(core.Job{MaxFails: 2})
+	f.next().reply(http.StatusInternalServerError, "first")
+	r := f.next()
+	if got := r.Header.Get(push.AttemptHeader); got != "2" {
+		t.Errorf("attempt %q, want 2", got)
+	}
+	r.reply(http.StatusInternalServerError, "second")
+	if j := f.awaitState(seq, core.Dead); j.Fails != 2 || j.Attempts != 2 {
+		t.Errorf("%d failures, %d attempts", j.Fails, j.Attempts)
+	}
+}
+
+func TestRetryAfterDefersTheJobWithoutAFailure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		after  func(now core.Instant) string
+		least  time.Duration
+	}{
+		"429 with seconds": {429, func(core.Instant) string { return "2" }, 2 * time.Second},
+		"503 with a date": {503, func(now core.Instant) string {
+			return now.Add(3 * time.Second).Time().Format(http.TimeFormat)
+		}, time.Second},
+		"429 with zero": {429, func(core.Instant) string { return "0" }, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.push()
+			seq := f.submit(core.Job{MaxFails: 1, MaxAttempts: 1})
+			f.next().reply(c.status, "busy", "Retry-After", c.after(f.broker.Now()))
+			answered := f.broker.Now()
+			j := f.awaitState(seq, core.Scheduled)
+			if j.Fails != 0 || j.Attempts != 0 || j.Failure != nil {
+				t.Errorf("%d failures, %d attempts, failure %+v", j.Fails, j.Attempts, j.Failure)
+			}
+			other := f.submit(core.Job{}) // it waits too: the receiver asked for a pause
+			if s := f.counts(push.Deferred, 1); s.PausedUntil == 0 {
+				t.Error("the target goes on")
+			}
+			f.next().reply(http.StatusOK, "")
+			if took := f.broker.Now().Sub(answered); took < c.least-50*time.Millisecond {
+				t.Errorf("pushed again after %v", took)
+			}
+			f.next().reply(http.StatusOK, "")
+			f.awaitState(seq, core.Done)
+			f.awaitState(other, core.Done)
+		})
+	}
+}
+
+func TestReceiverThatDoesNotAnswerInTimeFailsTheJob(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.target.Timeout = 100 * time.Millisecond
+	f.push()
+	seq := f.submit(core.Job{MaxFails: 1})
+	f.next()
+	if j := f.awaitState(seq, core.Dead); j.Failure.Type != "Timeout" || j.Failure.Message != "no answer within 100ms" {
+		t.Errorf("failure %+v", j.Failure)
+	}
+}
+
+func TestConnectionThatBreaksFailsTheJob(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.push()
+	seq := f.submit(core.Job{MaxFails: 1})
+	f.next()
+	f.receiver.CloseClientConnections()
+	if j := f.awaitState(seq, core.Dead); j.Failure.Type != "ConnectionLost" || strings.Contains(j.Failure.Message, f.receiver.URL) {
+		t.Errorf("failure %+v", j.Failure)
+	}
+}
+
+func TestAnswerAfterTheEndOfTheLeaseIsLate(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.push()
+	seq := f.submit(core.Job{})
+	r := f.next()
+	core.DoOnce(f.broker, core.HTTP, &core.Cancel{Ref: core.Ref{Seq: seq}})
+	r.reply(http.StatusOK, "")
+	if s := f.counts(push.Late, 1); s.LastError == "" {
+		t.Error("a late answer leaves no trace")
+	}
+}
+
+func TestReceiverThatCannotBeReachedCostsNoAttempt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	address := f.receiver.Listener.Addr().String()
+	f.target.URL = "http://" + address
+	_ = f.receiver.Listener.Close() // it has accepted nothing
+	f.push()
+	seq := f.submit(core.Job{MaxFails: 1, MaxAttempts: 1})
+	select {
+	case err := <-f.failed:
+		if err == nil || strings.Contains(err.Error(), "Post") {
+			t.Errorf("failed: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody is told that the receiver cannot be reached")
+	}
+	if s := f.counts(push.Unreachable, 1); s.PausedUntil == 0 || s.LastError == "" {
+		t.Errorf("status %+v", s)
+	}
+	if j := f.job(seq); j.State != core.Ready || j.Attempts != 0 || j.Fails != 0 {
+		t.Errorf("the job is %v with %d attempts and %d failures", j.State, j.Attempts, j.Fails)
+	}
+	f.receiver.Listener = listen(t, address)
+	f.receiver.Start()
+	f.next().reply(http.StatusOK, "")
+	f.awaitState(seq, core.Done)
+	if err := <-f.failed; err != nil {
+		t.Errorf("failed again: %v", err)
+	}
+}
+
+func TestConcurrencyBoundsTheRequestsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.target.Concurrency = 3
+	f.push()
+	for range 7 {
+		f.submit(core.Job{})
+	}
+	first := []request{f.next(), f.next(), f.next()}
+	f.quiet(100 * time.Millisecond)
+	if s := f.pusher.Status()[0]; s.InFlight != 3 {
+		t.Errorf("%d in flight", s.InFlight)
+	}
+	first[1].reply(http.StatusOK, "")
+	fourth := f.next()
+	f.quiet(100 * time.Millisecond)
+	for _, r := range []request{first[0], first[2], fourth} {
+		r.reply(http.StatusOK, "")
+	}
+	for range 3 {
+		f.next().reply(http.StatusOK, "")
+	}
+	f.counts(push.Done, 7)
+}
+
+func TestRateBoundsTheRequestsInASecond(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.target.Concurrency, f.target.Rate = 100, 20
+	f.push()
+	for range 12 {
+		f.submit(core.Job{})
+	}
+	f.next().reply(http.StatusOK, "")
+	started := f.broker.Now()
+	for range 11 {
+		f.next().reply(http.StatusOK, "")
+	}
+	if took := f.broker.Now().Sub(started); took < 450*time.Millisecond { // two may come at once after a pause
+		t.Errorf("11 more jobs were pushed in %v", took)
+	}
+}
+
+func TestQueuesAreEmptiedInTheirOrder(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.target.Queues = []string{"urgent", queue}
+	f.submit(core.Job{})
+	f.submit(core.Job{Queue: "urgent"})
+	f.push()
+	for _, want := range []string{"urgent", queue} {
+		r := f.next()
+		if got := r.Header.Get(push.QueueHeader); got != want {
+			t.Errorf("job of %q, want %q", got, want)
+		}
+		r.reply(http.StatusOK, "")
+	}
+}
+
+func TestTLSNeedsACertificateOfTheCA(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.receiver.StartTLS()
+	f.target.URL = f.receiver.URL
+	f.push()
+	seq := f.submit(core.Job{})
+	if s := f.counts(push.Unreachable, 1); !strings.Contains(s.LastError, "certificate") {
+		t.Errorf("last error %q", s.LastError)
+	}
+	f.target.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.receiver.Certificate().Raw})
+	f.push()
+	f.next().reply(http.StatusOK, "")
+	f.awaitState(seq, core.Done)
+	if s := f.counts(push.Done, 1); s.Counts[push.Unreachable] == 0 {
+		t.Error("the counts did not outlive the change of the target")
+	}
+}
+
+func TestHTTPLeadsToThisHostOnly(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.target.URL = "http://192.0.2.1:1/"
+	f.push()
+	seq := f.submit(core.Job{})
+	if s := f.counts(push.Unreachable, 1); !strings.Contains(s.LastError, "use https") {
+		t.Errorf("last error %q", s.LastError)
+	}
+	f.awaitState(seq, core.Ready)
+	f.target.URL = "ftp://192.0.2.1/"
+	if err := f.pusher.Set([]push.Target{f.target}); err == nil {
+		t.Error("ftp is accepted")
+	}
+	f.target.URL, f.target.CA = "https://localhost", []byte("no certificate")
+	if err := f.pusher.Set([]push.Target{f.target}); err == nil {
+		t.Error("a CA without a certificate is accepted")
+	}
+}
+
+func TestRemovedTargetTakesNoMoreJobsAndItsAnswersCount(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.push()
+	first := f.submit(core.Job{})
+	r := f.next()
+	if err := f.pusher.Set(nil); err != nil {
+		t.Fatal(err)
+	}
+	second := f.submit(core.Job{})
+	r.reply(http.StatusOK, "")
+	f.awaitState(first, core.Done)
+	f.quiet(50 * time.Millisecond)
+	if j := f.job(second); j.State != core.Ready {
+		t.Errorf("the second job is %v", j.State)
+	}
+}
+
+func TestCloseWaitsForAnswersAndLeavesTheLeasesOfTheOthers(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.target.Concurrency = 2
+	f.push()
+	answered, silent := f.submit(core.Job{}), f.submit(core.Job{})
+	replies := map[string]request{}
+	for range 2 {
+		r := f.next()
+		replies[r.Header.Get(push.JobIDHeader)] = r
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	closed := make(chan struct{})
+	go func() {
+		f.pusher.Close(ctx)
+		close(closed)
+	}()
+	third := f.submit(core.Job{})
+	j := f.job(answered)
+	replies[j.Job.Identity()].reply(http.StatusOK, "")
+	<-closed
+	if j := f.job(answered); j.State != core.Done {
+		t.Errorf("the job that was answered is %v", j.State)
+	}
+	if j := f.job(silent); j.State != core.Leased || j.Attempts != 1 || j.Worker != "push:shop" {
+		t.Errorf("the job that was not answered is %v, %d attempts, worker %q", j.State, j.Attempts, j.Worker)
+	}
+	if j := f.job(third); j.State != core.Ready {
+		t.Errorf("the third job is %v", j.State)
+	}
+}

@@ -1,0 +1,147 @@
+package push
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"broker/core"
+	"broker/frontends/tracecontext"
+)
+
+// Headers of a request.
+const (
+	JobIDHeader     = "Broker-Job-Id"
+	QueueHeader     = "Broker-Queue"
+	TypeHeader      = "Broker-Type"
+	AttemptHeader   = "Broker-Attempt"
+	SignatureHeader = "Broker-Signature"
+)
+
+// Times and sizes of connections. Many servers close a connection after five idle seconds, which must not meet a request.
+const (
+	connectTimeout = 10 * time.Second
+	idleTimeout    = 3 * time.Second
+	maxHeaderBytes = 64 << 10 // of an answer
+)
+
+// newHTTP makes the client of a target. It follows no redirects and uses no proxy: jobs go to the address that is named only.
+func newHTTP(u *url.URL, t *Target) (*http.Client, error) {
+	dialer := &net.Dialer{Timeout: connectTimeout}
+	switch u.Scheme {
+	case "https":
+	case "http":
+		dialer.Control = onlyLoopback
+	default:
+		return nil, fmt.Errorf("%q is neither https nor http", u.Scheme)
+	}
+	secured := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(t.CA) > 0 {
+		secured.RootCAs = x509.NewCertPool()
+		if !secured.RootCAs.AppendCertsFromPEM(t.CA) {
+			return nil, errors.New("there is no certificate in ca")
+		}
+	}
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSClientConfig: secured, TLSHandshakeTimeout: connectTimeout, ForceAttemptHTTP2: true,
+			MaxIdleConns: t.Concurrency, MaxIdleConnsPerHost: t.Concurrency, IdleConnTimeout: idleTimeout, DisableCompression: true,
+			MaxResponseHeaderBytes: maxHeaderBytes,
+		},
+	}, nil
+}
+
+// onlyLoopback refuses connections without TLS to other hosts, whatever a name resolves to.
+func onlyLoopback(_, address string, _ syscall.RawConn) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("http is for receivers on this host only, and %s is not: use https", host)
+	}
+	return nil
+}
+
+// request is the request for a leased job.
+func (t *target) request(ctx context.Context, r *core.Reply) (*http.Request, error) {
+	job := r.Job
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader(job.Body))
+	if err != nil {
+		return nil, err
+	}
+	h := req.Header
+	h.Set("User-Agent", strings.TrimSuffix("broker/"+t.p.o.Version, "/"))
+	h.Set("Content-Type", contentType(job))
+	if parent, state := tracecontext.Split(job.Trace); parent != "" {
+		h.Set("traceparent", parent)
+		if state != "" {
+			h.Set("tracestate", state)
+		}
+	}
+	for name, value := range t.Headers {
+		if h.Set(name, value); strings.EqualFold(name, "Host") {
+			req.Host = value
+		}
+	}
+	typ := job.Type
+	if typ == "" {
+		typ = job.Queue
+	}
+	h.Set(JobIDHeader, escape(job.Identity()))
+	h.Set(QueueHeader, escape(job.Queue))
+	h.Set(TypeHeader, escape(typ))
+	h.Set(AttemptHeader, strconv.FormatUint(uint64(r.Lease.Attempts), 10))
+	if t.Secret != "" {
+		h.Set(SignatureHeader, signature(t.Secret, t.p.o.Broker.Now(), job.Body))
+	}
+	return req, nil
+}
+
+// signature proves that a request comes from somebody who knows the secret, and when it was made.
+func signature(secret string, now core.Instant, body []byte) string {
+	at := strconv.FormatInt(now.Time().Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(at + "."))
+	mac.Write(body)
+	return "t=" + at + ",v1=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+func contentType(job *core.Job) string {
+	switch {
+	case job.Format == core.Args:
+		return "application/json"
+	case utf8.Valid(job.Body):
+		return "text/plain; charset=utf-8"
+	}
+	return "application/octet-stream"
+}
+
+// escape makes a name a value of a header: everything but visible ASCII is percent-encoded, and so is the percent sign.
+func escape(name string) string {
+	plain := func(b byte) bool { return b > ' ' && b < 0x7f && b != '%' }
+	var out []byte
+	for i := range len(name) {
+		if b := name[i]; plain(b) {
+			out = append(out, b)
+		} else {
+			out = fmt.Appendf(out, "%%%02X", b)
+		}
+	}
+	return string(out)
+}
