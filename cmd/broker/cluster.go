@@ -297,8 +297,10 @@ func (p *process) endTerm() {
 	core.DoOnce(p.engine, core.Internal, &core.Drain{On: true}) // what one client gives back goes to none of the others
 	ctx, cancel := context.WithTimeout(context.Background(), handOverFor)
 	defer cancel()
+	pushed := p.closePush(ctx)
 	p.sqs.stop(ctx)
 	p.server.Stop(ctx)
+	<-pushed
 	if err := p.engine.Shutdown(); err != nil {
 		p.log.Error().Err(err).Msg("engine did not stop in good order")
 	}
@@ -315,6 +317,7 @@ func (p *process) abandonTerm() {
 	p.sqs.abandon()
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
+	<-p.closePush(now)
 	p.server.Stop(now)
 	p.service.Close()
 	_ = p.engine.Shutdown() // nothing is left to lose

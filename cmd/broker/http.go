@@ -94,7 +94,7 @@ func (p *process) openService() (err error) {
 	p.service, err = service.New(service.Options{
 		Broker: p.broker, Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
 		Handles: p.handleFormat(), MaxBodyBytes: int(p.config.HTTP.MaxBody), DrainRejectsNewJobs: p.config.DrainRejectsNewJobs,
-		Audited: p.logAudit, Connections: p.connections, Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState,
+		Audited: p.logAudit, Connections: p.connections, Workers: p.workers, SetWorkerState: p.frontends.faktory.SetWorkerState, Push: p.pushTargets,
 		BatchName: p.frontends.faktory.BatchName, ParseBatchName: p.frontends.faktory.ParseBatchName,
 		OpenBatch:      p.frontends.faktory.OpenBatch,
 		BackupProgress: p.backupProgress, Storage: p.storage, CheckStore: p.checkStore,
@@ -125,7 +125,7 @@ func (p *process) logAudit(e service.AuditEntry) {
 func (p *process) backend() httpapi.Backend {
 	return httpapi.Backend{
 		Service: p.service, Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info,
-		Health: p.frontends.faktory.Health, Syncs: p.engine.SyncLatency, Spans: p.spanCounts,
+		Health: p.frontends.faktory.Health, Syncs: p.engine.SyncLatency, Spans: p.spanCounts, Push: p.pushTargets,
 	}
 }
 

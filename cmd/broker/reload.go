@@ -168,7 +168,7 @@ func (p *process) apply(fresh *config.Config) {
 	setLogLevel(p.config.Log.Level)
 	if p.engine == nil { // another node of the cluster leads
 		p.applyPrincipals(fresh)
-		p.config.Routes, p.config.Crons = fresh.Routes, fresh.Crons
+		p.config.Routes, p.config.Crons, p.config.Pushes = fresh.Routes, fresh.Crons, fresh.Pushes
 		p.setLimits(fresh)
 		return
 	}
@@ -189,6 +189,7 @@ func (p *process) apply(fresh *config.Config) {
 	p.applyPrincipals(fresh)
 	p.config.Crons = fresh.Crons
 	p.schedules.load(p.config.Crons)
+	p.applyPush(fresh)
 }
 
 // setLimits notes the limits and policies that are in force.

@@ -29,6 +29,7 @@ import (
 	"broker/operate/hostile"
 	"broker/operate/httpapi"
 	"broker/operate/otlp"
+	"broker/operate/push"
 	"broker/operate/service"
 )
 
@@ -132,6 +133,7 @@ type process struct {
 	routeEpoch    atomic.Uint64
 	schedules     scheduleLoader
 	tracing       *otlp.Exporter // nil: no spans are sent
+	pusher        *push.Pusher   // nil until clients are served
 	sending       sync.Mutex     // held while a backup is sent
 }
 
@@ -306,6 +308,7 @@ func (p *process) serveClients() error {
 	if err != nil {
 		return err
 	}
+	p.openPush()
 	p.api.Ready(p.backend())
 	return nil
 }
@@ -404,8 +407,10 @@ func (p *process) closeAll() error {
 	p.notifyFaktoryClients()
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()
+	pushed := p.closePush(ctx)
 	p.sqs.stop(ctx)
 	p.server.Stop(ctx)
+	<-pushed
 	if p.tracing != nil {
 		p.tracing.Close()
 	}

@@ -75,6 +75,10 @@ var (
 	spansDesc     = describe("spans_sent_total", "Spans that the OpenTelemetry collector has accepted.")
 	lostSpansDesc = describe("spans_dropped_total", "Spans, or events that would have made one, that were dropped because the collector did not accept them in time.")
 	readyDesc     = describe("ready", "1 while clients are served.")
+	pushDesc      = describe("push_requests_total", "Jobs that were pushed to a URL, by what came of it.", "target", "outcome")
+	pushTimeDesc  = describe("push_seconds_total", "Time that the receivers of pushed jobs took for their answers.", "target")
+	pushingDesc   = describe("push_in_flight", "Pushed jobs that wait for their answer.", "target")
+	pushPauseDesc = describe("push_paused", "1 while a target gets no jobs: it cannot be reached, or has asked for more time.", "target")
 )
 
 func newMetrics(version string, backend *atomic.Pointer[Backend], control *access.Control) *metrics {
@@ -174,6 +178,9 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	s.spans(b.Spans)
+	if b.Push != nil {
+		s.pushes(b.Push())
+	}
 	stats, base, queues, histograms := m.read(b.Broker)
 	if stats == nil {
 		return // the broker is gone
@@ -245,6 +252,22 @@ func (s scrape) spans(counts func() (sent, dropped uint64, on bool)) {
 	if sent, dropped, on := counts(); on {
 		s.counter(spansDesc, sent)
 		s.counter(lostSpansDesc, dropped)
+	}
+}
+
+// pushes tells what became of the jobs that were pushed.
+func (s scrape) pushes(targets []service.PushTarget) {
+	for i := range targets {
+		t := &targets[i]
+		name := label(t.Name)
+		s.counter(pushDesc, t.Done, name, "done")
+		s.counter(pushDesc, t.Failed, name, "failed")
+		s.counter(pushDesc, t.Deferred, name, "deferred")
+		s.counter(pushDesc, t.Unreachable, name, "unreachable")
+		s.counter(pushDesc, t.Late, name, "late")
+		s.out <- prometheus.MustNewConstMetric(pushTimeDesc, prometheus.CounterValue, t.Seconds, name)
+		s.gauge(pushingDesc, float64(t.InFlight), name)
+		s.gauge(pushPauseDesc, truth(t.PausedUntil != nil), name)
 	}
 }
 

@@ -51,6 +51,7 @@ type Backend struct {
 	Connections func() map[string]Connections // by front-end
 
 	Spans func() (sent, dropped uint64, on bool) // to a collector; nil: unknown
+	Push  func() []service.PushTarget            // nil: unknown
 }
 
 // Server answers HTTP requests.

@@ -39,10 +39,11 @@ type Options struct {
 	Connections    func() map[string]Connections // by front-end
 	Workers        func() []FaktoryWorker
 	SetWorkerState func(wid, state string) error // to quiet or terminate; core.ErrNotFound
-	Backup         func(dir string) error        // copies the store to a new folder
-	SendBackup     func() (BackupStream, error)  // makes a copy of the store, to be sent to the client
-	BackupProgress func(dir string) float64      // how much of the backup that is being made there is done, 0 to 1
-	Reload         func() error                  // reads the settings again
+	Push           func() []PushTarget
+	Backup         func(dir string) error       // copies the store to a new folder
+	SendBackup     func() (BackupStream, error) // makes a copy of the store, to be sent to the client
+	BackupProgress func(dir string) float64     // how much of the backup that is being made there is done, 0 to 1
+	Reload         func() error                 // reads the settings again
 	Storage        func() (core.Storage, error)
 	CheckStore     func(ctx context.Context, progress func(part float64)) (*CheckReport, error)
 	Settings       func() []Setting // in force

@@ -14,9 +14,9 @@ import (
 )
 
 // Worker is a connection, or a worker process that holds its jobs under a name of its own and not by a connection: a
-// Faktory worker, a Workq or HTTP client.
+// Faktory worker, a Workq or HTTP client, a target of pushes.
 type Worker struct {
-	ID          string     `json:"id" example:"conn:17" doc:"conn:N is a connection, worker:NAME a worker process"`
+	ID          string     `json:"id" example:"conn:17" doc:"conn:N is a connection, worker:NAME a worker process, push:NAME a target of pushes"`
 	Protocol    string     `json:"protocol" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs"`
 	Name        string     `json:"name,omitempty" doc:"the client's word for itself"`
 	Address     string     `json:"address,omitempty"`
@@ -35,6 +35,8 @@ type Worker struct {
 	RSSBytes    int64      `json:"rss_bytes,omitempty"`
 	Connections int        `json:"connections,omitempty"`
 	LastBeatAt  *time.Time `json:"last_beat_at,omitempty"`
+
+	Push *PushTarget `json:"push,omitempty" doc:"of a URL to which the broker pushes jobs"`
 }
 
 // HeldJob is a job in a worker's hands.
@@ -152,9 +154,9 @@ func heldJobs(held []core.HeldJob) []HeldJob {
 	return jobs
 }
 
-// processes are the Faktory workers, and those others that hold jobs, in the order of their names.
+// processes are the Faktory workers, the targets of pushes, and those others that hold jobs, in the order of their names.
 func (s *Service) processes(held map[string][]core.HeldJob) []Worker {
-	var all []Worker
+	all := s.pushWorkers(held)
 	if s.o.Workers != nil {
 		for _, f := range s.o.Workers() {
 			all = append(all, Worker{
