@@ -28,6 +28,9 @@ type workerInfo struct {
 		Type     string     `json:"type"`
 		LeasedAt *time.Time `json:"leased_at"`
 	} `json:"held"`
+	Push *struct {
+		PausedUntil *time.Time `json:"paused_until"`
+	} `json:"push"`
 }
 
 // doing is the worker's state, as far as it has one.
@@ -35,6 +38,8 @@ func (w *workerInfo) doing() string {
 	switch {
 	case w.State != "":
 		return w.State
+	case w.Push != nil && w.Push.PausedUntil != nil:
+		return "paused"
 	case len(w.Held) > 0:
 		return "working"
 	case w.Waiting:
