@@ -57,7 +57,8 @@ common() {
 	.ci/licenses.sh texts >"$stage/common/doc/third-party-licenses"
 	gzip -n9 "$stage/common/doc/CHANGELOG.md" "$stage/common/doc/third-party-licenses" "$stage/common/man/"*
 	printf '.so man1/broker-gearmand.1\n' | gzip -n9 >"$stage/common/gearmand.8.gz"
-	for package in broker broker-gearmand; do
+	printf '.so man1/broker-beanstalkd.1\n' | gzip -n9 >"$stage/common/beanstalkd.1.gz"
+	for package in broker broker-gearmand broker-beanstalkd; do
 		changelog "$package" | gzip -n9 >"$stage/common/changelog.$package.gz"
 	done
 }
@@ -80,7 +81,7 @@ common
 for arch in $archs; do
 	cp -r "$stage/common" "$stage/$arch"
 	packaging/program.sh "$arch" "$stage/$arch/broker"
-	for package in broker broker-gearmand; do
+	for package in broker broker-gearmand broker-beanstalkd; do
 		pack "$package" "$arch" deb
 		pack "$package" "$arch" rpm
 	done

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"broker/integration/beanstalkclient"
 	"broker/integration/harness"
 	"broker/integration/server"
 )
@@ -34,20 +35,22 @@ func find(t *testing.T, dir, pattern string) string {
 
 func TestPackages(t *testing.T) {
 	harness.NeedRoot(t)
-	harness.Need(t, "debootstrap", "dpkg-deb", "lintian", "rpm", "gearman", "gearadmin", "gearmand")
+	harness.Need(t, "debootstrap", "dpkg-deb", "lintian", "rpm", "gearman", "gearadmin", "gearmand", "beanstalkd")
 	older, newer := build(t, "v1.2.0-rc.1"), build(t, "v1.2.0")
 
 	t.Run("two builds are equal", func(t *testing.T) { wantEqualFiles(t, newer, build(t, "v1.2.0")) })
 	t.Run("lintian", func(t *testing.T) {
-		for _, name := range []string{"broker_*.deb", "broker-gearmand_*.deb"} {
+		for _, name := range []string{"broker_*.deb", "broker-gearmand_*.deb", "broker-beanstalkd_*.deb"} {
 			if got := run(t, "lintian", "--fail-on", "error,warning", "--tag-display-limit", "0", "--allow-root", find(t, newer, name)); got != "" {
 				t.Errorf("%s:\n%s", name, got)
 			}
 		}
 	})
 	t.Run("life of an installation", func(t *testing.T) { testLife(t, older, newer) })
-	t.Run("warning while gearmand runs", func(t *testing.T) { testWarning(t, newer) })
+	t.Run("warning while gearmand runs", func(t *testing.T) { testWarning(t, newer, "gearmand", server.StartGearmand) })
+	t.Run("warning while beanstalkd runs", func(t *testing.T) { testWarning(t, newer, "beanstalkd", server.StartBeanstalkd) })
 	t.Run("in place of gearmand", func(t *testing.T) { testGearmand(t, newer) })
+	t.Run("in place of beanstalkd", func(t *testing.T) { testBeanstalkd(t, newer) })
 	t.Run("rpm", func(t *testing.T) { testRPM(t, newer) })
 	t.Run("life of an installation by rpm", func(t *testing.T) { testRPMLife(t, older, newer) })
 }
@@ -66,8 +69,8 @@ func wantEqualFiles(t *testing.T, a, b string) {
 		}
 		return all
 	}
-	if got, want := names(b), names(a); len(want) != 4 || !slices.Equal(got, want) {
-		t.Fatalf("first %q, then %q; want 4 files with the same names", want, got)
+	if got, want := names(b), names(a); len(want) != 6 || !slices.Equal(got, want) {
+		t.Fatalf("first %q, then %q; want 6 files with the same names", want, got)
 	}
 	for _, name := range names(a) {
 		x, err := os.ReadFile(filepath.Join(a, name))
@@ -127,26 +130,26 @@ func testLife(t *testing.T, older, newer string) {
 	}
 }
 
-// testWarning runs what the package asks before it is installed, without and with a gearmand that runs here.
-func testWarning(t *testing.T, dir string) {
+// testWarning runs what a package asks before it is installed, without and with a server that runs here and that it replaces.
+func testWarning(t *testing.T, dir, program string, start func(dir string, args ...string) (*server.Peer, error)) {
 	control := t.TempDir()
-	run(t, "dpkg-deb", "--control", find(t, dir, "broker-gearmand_*.deb"), control)
+	run(t, "dpkg-deb", "--control", find(t, dir, "broker-"+program+"_*.deb"), control)
 	ask := func() string {
 		return runWith(t, []string{"DEBIAN_FRONTEND=teletype", "DEBCONF_DB_OVERRIDE=File{" + t.TempDir() + "/answers}"},
 			"/usr/share/debconf/frontend", filepath.Join(control, "config"), "configure")
 	}
-	if running := exec.Command("pidof", "gearmand").Run() == nil; !running {
+	if running := exec.Command("pidof", program).Run() == nil; !running {
 		if got := ask(); got != "" {
-			t.Errorf("without gearmand: %s", got)
+			t.Errorf("without %s: %s", program, got)
 		}
 	}
-	s, err := server.StartGearmand(t.TempDir())
+	s, err := start(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Kill)
 	if got := ask(); !strings.Contains(got, "import its jobs first") || !strings.Contains(got, "broker import") {
-		t.Errorf("with gearmand: %q", got)
+		t.Errorf("with %s: %q", program, got)
 	}
 }
 
@@ -177,6 +180,54 @@ func testGearmand(t *testing.T, dir string) {
 	}
 	d.run("dpkg", "--purge", "broker-gearmand")
 	if d.exists("/var/lib/gearman") || d.exists("/etc/systemd/system/multi-user.target.wants/gearman-job-server.service") {
+		t.Error("the purge leaves something")
+	}
+}
+
+// testBeanstalkd installs the package that replaces beanstalkd.
+func testBeanstalkd(t *testing.T, dir string) {
+	d := newDebian(t)
+	d.install(find(t, dir, "broker_*.deb"), find(t, dir, "broker-beanstalkd_*.deb"))
+	fields := run(t, "dpkg-deb", "--field", find(t, dir, "broker-beanstalkd_*.deb"), "Provides", "Conflicts", "Replaces")
+	if fields != "Provides: beanstalkd\nConflicts: beanstalkd\nReplaces: beanstalkd" {
+		t.Errorf("fields:\n%s", fields)
+	}
+	if link := d.run("readlink", "/etc/systemd/system/multi-user.target.wants/beanstalkd.service"); link != "/lib/systemd/system/beanstalkd.service" {
+		t.Errorf("the unit is enabled by %q", link)
+	}
+	address := freeAddr(t)
+	host, port := server.Split(address)
+	use := func(fn func(c *beanstalkclient.Client) error) {
+		t.Helper()
+		p := d.start("beanstalkd", "/usr/bin/beanstalkd", "-b", "/var/lib/beanstalkd/broker", "-l", host, "-p", port)
+		waitListening(t, p, address)
+		c, err := beanstalkclient.Dial(address)
+		if err == nil {
+			err = fn(c)
+			_ = c.Close() // every reply was read
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		stop(t, p)
+	}
+	use(func(c *beanstalkclient.Client) error {
+		_, err := c.Put(beanstalkclient.Job{Body: []byte("kept")})
+		return err
+	})
+	use(func(c *beanstalkclient.Client) error {
+		job, err := c.Reserve(0)
+		if string(job.Body) != "kept" {
+			t.Errorf("reserved %q", job.Body)
+		}
+		return err
+	})
+	d.run("dpkg", "--remove", "broker-beanstalkd")
+	if d.exists("/usr/bin/beanstalkd") || !d.exists("/var/lib/beanstalkd/broker") {
+		t.Error("removing takes the program and leaves the jobs")
+	}
+	d.run("dpkg", "--purge", "broker-beanstalkd")
+	if d.exists("/var/lib/beanstalkd") || d.exists("/etc/systemd/system/multi-user.target.wants/beanstalkd.service") {
 		t.Error("the purge leaves something")
 	}
 }

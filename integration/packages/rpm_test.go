@@ -14,6 +14,9 @@ func testRPM(t *testing.T, dir string) {
 			"/usr/lib/systemd/system/broker.service root root 100644", "/var/lib/broker broker broker 40700",
 		},
 		"broker-gearmand-1*.rpm": {"/usr/lib/systemd/system/gearman-job-server.service root root 100644"},
+		"broker-beanstalkd-1*.rpm": {
+			"/usr/lib/systemd/system/beanstalkd.service root root 100644", "/var/lib/beanstalkd/broker beanstalkd beanstalkd 40700",
+		},
 	} {
 		file := find(t, dir, pattern)
 		run(t, "rpm", "--checksig", "--nosignature", file)
@@ -55,7 +58,8 @@ func testRPMLife(t *testing.T, older, newer string) {
 	// An administrator's change survives the upgrade, and is put aside at the end.
 	address := d.configure()
 	d.wantJobs(address, 3)
-	rpm("--upgrade", find(t, newer, "broker-1*.rpm"), find(t, newer, "broker-gearmand-1*.rpm"))
+	rpm("--upgrade", find(t, newer, "broker-1*.rpm"), find(t, newer, "broker-gearmand-1*.rpm"),
+		find(t, newer, "broker-beanstalkd-1*.rpm"))
 	if got := d.run("/usr/bin/broker", "--version"); !strings.Contains(got, "v1.2.0 ") {
 		t.Errorf("after the upgrade: %s", got)
 	}
@@ -63,10 +67,13 @@ func testRPMLife(t *testing.T, older, newer string) {
 	if got := d.run("/usr/sbin/gearmand", "--version"); !strings.Contains(got, "v1.2.0") {
 		t.Errorf("gearmand: %s", got)
 	}
+	if got := d.run("/usr/bin/beanstalkd", "-v"); !strings.Contains(got, "v1.2.0") {
+		t.Errorf("beanstalkd: %s", got)
+	}
 
-	rpm("--erase", "broker", "broker-gearmand")
+	rpm("--erase", "broker", "broker-gearmand", "broker-beanstalkd")
 	for f, want := range map[string]bool{
-		"/usr/bin/broker": false, "/usr/sbin/gearmand": false, "/var/lib/broker/data": true, "/etc/broker/broker.toml.rpmsave": true,
+		"/usr/bin/broker": false, "/usr/sbin/gearmand": false, "/usr/bin/beanstalkd": false, "/var/lib/broker/data": true, "/etc/broker/broker.toml.rpmsave": true,
 	} {
 		if d.exists(f) != want {
 			t.Errorf("%s exists after the package was erased: %v", f, !want)
