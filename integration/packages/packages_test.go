@@ -148,7 +148,7 @@ func testWarning(t *testing.T, dir, program string, start func(dir string, args 
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Kill)
-	if got := ask(); !strings.Contains(got, "import its jobs first") || !strings.Contains(got, "broker import") {
+	if got := strings.Join(strings.Fields(ask()), " "); !strings.Contains(got, "import its jobs first") || !strings.Contains(got, "broker import") {
 		t.Errorf("with %s: %q", program, got)
 	}
 }
