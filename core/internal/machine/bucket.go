@@ -21,7 +21,11 @@ type bucket struct {
 
 	// paid is when all leases so far are paid for at the limit's rate. A lease is let go while that is less than a burst
 	// ahead.
-	paid  core.Instant
+	paid core.Instant
+
+	rateDirty  bool // in Machine.dirtyRates
+	rateStored bool // paid has a meta entry
+
 	timer timer.ID // when there is room again, or the bucket is as good as new
 
 	turn, stride uint64 // fairness: the key with the lowest turn is served next; each lease adds the stride
@@ -34,7 +38,7 @@ const oneTurn = 1 << 20
 func (m *Machine) newBucket(x *lanes, name limitName, limit core.Throttle) *bucket {
 	b := &bucket{of: x, name: name, limit: limit, stride: oneTurn}
 	if x.former != nil && x.former.buckets[name] != nil {
-		b.paid = x.former.buckets[name].paid
+		b.paid, b.rateStored = x.former.buckets[name].paid, x.former.buckets[name].rateStored
 	}
 	if n := len(m.freeBuckets); n > 0 {
 		b.number, m.freeBuckets = m.freeBuckets[n-1], m.freeBuckets[:n-1]
@@ -44,6 +48,7 @@ func (m *Machine) newBucket(x *lanes, name limitName, limit core.Throttle) *buck
 		m.buckets = append(m.buckets, b)
 	}
 	x.buckets[name] = b
+	m.takeRate(b)
 	return b
 }
 
@@ -115,6 +120,7 @@ func (m *Machine) nextRoomAt(b *bucket, jobs int) (core.Instant, bool) {
 func (m *Machine) spend(b *bucket) {
 	if b.limit.Rate > 0 {
 		b.paid = max(b.paid, m.now) + b.interval()
+		m.rateChanged(b)
 	}
 }
 
@@ -165,6 +171,7 @@ func (m *Machine) dropUnused(b *bucket) {
 
 func (m *Machine) dropBucket(b *bucket) {
 	m.timers.Remove(&b.timer)
+	m.dropRate(b)
 	delete(b.of.buckets, b.name)
 	m.buckets[b.number] = nil
 	m.freeBuckets = append(m.freeBuckets, b.number)

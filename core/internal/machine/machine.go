@@ -86,6 +86,8 @@ type Machine struct {
 	sort        laneSort
 	buckets     []*bucket // of all queues, by number
 	freeBuckets []uint32
+	dirtyRates  []uint32                // buckets with rateDirty
+	rates       map[string]core.Instant // restored rates that no bucket has taken yet, by the names of their meta entries
 
 	stats      core.Stats
 	history    telemetry.History
@@ -140,7 +142,7 @@ func New(o Options) *Machine {
 		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, firstFails: map[uint32]core.Instant{}, tallies: map[uint32]core.Tally{}, traces: map[uint32]string{},
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
-		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
+		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, rates: map[string]core.Instant{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
 		schedules: schedules{byName: map[string]*schedule{}}, windows: newWindows(), policies: policies{{}, {}},
 	}
 	if o.ShareHashSeedWith != nil {
@@ -356,7 +358,7 @@ func (m *Machine) Open() core.Commit { return m.open }
 // Changed reports whether there is something to seal. Counters alone do not count: they are stored with the next change.
 func (m *Machine) Changed() bool {
 	return len(m.changed) > 0 || len(m.removed) > 0 || len(m.metaLog) > 0 || len(m.documents) > 0 || len(m.dirtyBatches) > 0 ||
-		len(m.schedules.moved) > 0
+		len(m.schedules.moved) > 0 || len(m.dirtyRates) > 0
 }
 
 // Pending is the approximate number of changes in the open batch.

@@ -69,6 +69,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.restorePolicy(name, value)
 	case strings.HasPrefix(name, jobPolicyPrefix):
 		err = m.restoreJobPolicy(name, value)
+	case strings.HasPrefix(name, ratePrefix):
+		err = m.restoreRate(name, value)
 	case strings.HasPrefix(name, schedulePrefix):
 		err = m.restoreSchedule(name, value)
 	case strings.HasPrefix(name, positionPrefix):
@@ -250,6 +252,7 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 func (m *Machine) Restored() {
 	m.settlePlaces()
 	m.restoredQueues()
+	m.restoredRates()
 	m.eachLinked(m.relink)
 	m.eachLinked(m.relinkWaiting)
 	m.relinkBatches()

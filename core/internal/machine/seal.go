@@ -74,7 +74,7 @@ func (m *Machine) Seal(into *Sealed) {
 	b.Meta = append(b.Meta, m.metaLog...)
 	m.metaLog = reusable(m.metaLog)
 	b.Documents = m.sealDocuments(b.Documents)
-	b.Meta = m.sealSchedules(m.sealBatches(b.Meta))
+	b.Meta = m.sealRates(m.sealSchedules(m.sealBatches(b.Meta)))
 	if m.statsDirty && (len(b.Changes) > 0 || len(b.Meta) > 0 || m.open%64 == 0) {
 		b.Meta = m.sealStats(b.Meta)
 	}
