@@ -24,6 +24,7 @@ type Sharing struct {
 	Queue   string         `toml:"queue" doc:"name of the queue"`
 	Key     string         `toml:"key" doc:"tag:NAME or unique"`
 	Fair    bool           `toml:"fair" doc:"the keys take turns"`
+	Ordered bool           `toml:"ordered" doc:"a job goes when all earlier ones of its key have ended"`
 	Weights map[string]int `toml:"weights"`
 }
 
@@ -111,6 +112,8 @@ func (c *Config) checkQueueLimits(v *checker) {
 			v.complain(setting+".key", "%q is not unique, or tag: followed by the name of a tag", s.Key)
 		case len(s.Weights) > 0 && !s.Fair:
 			v.complain(setting+".weights", "need fair = true")
+		case s.Ordered && (s.Fair || !isTag):
+			v.complain(setting+".ordered", "needs a key tag:NAME, and excludes fair")
 		}
 		if slices.ContainsFunc(c.Sharings[:i], func(o Sharing) bool { return o.Queue == s.Queue }) {
 			v.complain(setting+".queue", "%q has another sharing", s.Queue)

@@ -33,6 +33,11 @@ queue = "mail"
 key = "tag:tenant"
 fair = true
 weights = {acme = 3}
+
+[[sharing]]
+queue = "orders"
+key = "tag:customer"
+ordered = true
 `)})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +53,7 @@ weights = {acme = 3}
 	if !reflect.DeepEqual(c.QueueLimits, want) {
 		t.Errorf("limits: %+v", c.QueueLimits)
 	}
-	if s := []Sharing{{Queue: "mail", Key: "tag:tenant", Fair: true, Weights: map[string]int{"acme": 3}}}; !reflect.DeepEqual(c.Sharings, s) {
+	if s := []Sharing{{Queue: "mail", Key: "tag:tenant", Fair: true, Weights: map[string]int{"acme": 3}}, {Queue: "orders", Key: "tag:customer", Ordered: true}}; !reflect.DeepEqual(c.Sharings, s) {
 		t.Errorf("sharings: %+v", c.Sharings)
 	}
 }
@@ -65,6 +70,7 @@ func TestProblemsInQueueLimitsAreReported(t *testing.T) {
 		"[[queue_limit]]\nqueue = \"q\"\ntype = \"*\"":                                               "queue_limit[0]: limits nothing",
 		"[queue_limit]\nqueue = \"q\"":                                                               "must be written as [[queue_limit]]",
 		"[[sharing]]\nqueue = \"q\"\nkey = \"tenant\"":                                               "sharing[0].key: \"tenant\" is not",
+		"[[sharing]]\nqueue = \"q\"\nkey = \"unique\"\nordered = true":                               "sharing[0].ordered: needs a key tag:NAME",
 		"[[sharing]]\nkey = \"unique\"":                                                              "sharing[0].queue: missing",
 		"[[sharing]]\nqueue = \"q\"\nkey = \"unique\"\nweights = {a = 1}":                            "sharing[0].weights: need fair",
 		"[[sharing]]\nqueue = \"q\"\nkey = \"unique\"\nfair = true\nweights = {a = 0}":               "sharing[0].weights.a: 0 is not between",

@@ -82,6 +82,7 @@ const (
 	WaitJobs                       // blocked: until the jobs in Waiting are closed
 	WaitBatch                      // blocked: the callback of an incomplete batch
 	WaitBroken                     // blocked: a dependency is gone without being done; see JobInfo.Broken
+	WaitOrder                      // ready: earlier jobs of its key have not ended; see JobInfo.Behind
 )
 
 func (r WaitReason) String() string {
@@ -104,6 +105,8 @@ func (r WaitReason) String() string {
 		return "batch"
 	case WaitBroken:
 		return "broken"
+	case WaitOrder:
+		return "order"
 	}
 	return "unknown"
 }

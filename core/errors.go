@@ -38,6 +38,9 @@ var (
 // ErrDamaged is the ErrInvalid of an operation that needs what the store has lost of a job.
 var ErrDamaged = fmt.Errorf("%w: what the store has of this job is damaged", ErrInvalid)
 
+// ErrOutOfTurn is the ErrInvalid of a lease of a given job that its ordered queue does not let go yet.
+var ErrOutOfTurn = fmt.Errorf("%w: earlier jobs of its key have not ended", ErrInvalid)
+
 // Errors lists every kind, so that a front-end's test can prove its table complete.
 var Errors = []error{
 	ErrNotFound, ErrNoQueue, ErrDuplicate, ErrNotUnique, ErrNotLeased, ErrNotHolder, ErrFinished, ErrFull, ErrBusy,

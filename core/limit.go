@@ -53,6 +53,10 @@ type Sharing struct {
 	Fair    bool
 	Weights map[string]uint32
 
+	// Ordered hands out a job only when all earlier jobs of its key (by Seq) that are in the queue have ended, or are in the same
+	// hand-out. Dead jobs have ended. Jobs without a key are not ordered. It needs a KeyTag, and excludes Fair.
+	Ordered bool
+
 	FromConfig bool // as in QueueLimit
 }
 

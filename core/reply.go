@@ -154,6 +154,10 @@ type JobInfo struct {
 
 	Timeline *Timeline // Inspect with Timeline, if the job has one
 
+	// In an ordered queue, and only from Inspect: the key of an unfinished job, and how many earlier jobs of that key have not ended.
+	Key    string
+	Behind int
+
 	FailureGroup string   // of retrying and dead jobs: see Filter.FailureGroup
 	Waiting      []uint64 // Blocked: the jobs it waits for
 	Dependents   int      // jobs that wait for this one

@@ -46,7 +46,7 @@ func limitsOf(c *config.Config) map[limitName]core.QueueLimit {
 func sharingsOf(c *config.Config) map[string]core.Sharing {
 	all := make(map[string]core.Sharing)
 	for _, s := range c.Sharings {
-		to := core.Sharing{Queue: s.Queue, Key: core.JobKey{Kind: core.KeyUnique}, Fair: s.Fair, FromConfig: true}
+		to := core.Sharing{Queue: s.Queue, Key: core.JobKey{Kind: core.KeyUnique}, Fair: s.Fair, Ordered: s.Ordered, FromConfig: true}
 		if tag, is := strings.CutPrefix(s.Key, config.TagKey); is {
 			to.Key = core.JobKey{Kind: core.KeyTag, Tag: tag}
 		}

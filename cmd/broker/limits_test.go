@@ -31,7 +31,7 @@ func TestLimitsFollowTheConfiguration(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s/%d/%s %d %v %d %v", l.Queue, l.Scope, l.Name, l.Leased, l.Rate, l.Burst, l.FromConfig))
 		}
 		for _, s := range a.Sharings {
-			got = append(got, fmt.Sprintf("%s %v %v %v %v", s.Queue, s.Key, s.Fair, s.Weights, s.FromConfig))
+			got = append(got, fmt.Sprintf("%s %v %v %v %v%s", s.Queue, s.Key, s.Fair, s.Weights, s.FromConfig, map[bool]string{true: " ordered"}[s.Ordered]))
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -124,7 +124,7 @@ func parseRate(text string) (float64, error) {
 
 // sharingForm reads how the keys of a queue share its workers.
 func sharingForm(form url.Values) (*service.Sharing, error) {
-	s := &service.Sharing{Fair: form.Get("fair") != ""}
+	s := &service.Sharing{Mode: form.Get("mode")}
 	switch kind := form.Get("key"); kind {
 	case "":
 		return &service.Sharing{}, nil

@@ -11,18 +11,18 @@ import (
 
 func TestFormOfSharing(t *testing.T) {
 	t.Parallel()
-	got, err := sharingForm(url.Values{"key": {"tag"}, "tag": {" tenant: "}, "fair": {"yes"}, "weights": {"acme = 3\r\n\r\na=b=2\n"}})
+	got, err := sharingForm(url.Values{"key": {"tag"}, "tag": {" tenant: "}, "mode": {"fair"}, "weights": {"acme = 3\r\n\r\na=b=2\n"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]uint32{"acme": 3, "a=b": 2}
-	if got.KeyTag != "tenant" || got.KeyUnique || !got.Fair || !maps.Equal(got.Weights, want) {
+	if got.KeyTag != "tenant" || got.KeyUnique || got.Mode != service.SharingFair || !maps.Equal(got.Weights, want) {
 		t.Errorf("got %+v", got)
 	}
 	if text := weightLines(got.Weights); text != "a=b = 2\nacme = 3" {
 		t.Errorf("the form shows %q", text)
 	}
-	if got, err = sharingForm(url.Values{"key": {""}, "fair": {"yes"}, "weights": {"acme = 3"}}); err != nil || got.Fair || got.Weights != nil {
+	if got, err = sharingForm(url.Values{"key": {""}, "mode": {"fair"}, "weights": {"acme = 3"}}); err != nil || got.Mode != "" || got.Weights != nil {
 		t.Errorf("without keys: %+v, %v", got, err)
 	}
 	for field, form := range map[string]url.Values{

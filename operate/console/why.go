@@ -13,6 +13,7 @@ import (
 var waitReasons = map[string]string{
 	"worker": "waits for a worker", "paused": "queue is paused", "draining": "broker is draining", "limit": "limit reached",
 	"time": "not due yet", "jobs": "waits for other jobs", "batch": "waits for its batch", "broken": "blocked for good",
+	"order": "waits for its turn",
 }
 
 // waitsFor says in a few words why a job does not run.
@@ -35,6 +36,8 @@ func (r *request) whyItWaits(j *service.Job) (string, error) {
 		return "It is the callback of a batch and waits for the batch's jobs.", nil
 	case "broken":
 		return "A job that it comes after is gone without being done, so it would wait for good: run it now, or cancel it.", nil
+	case "order":
+		return "It is behind " + plural(j.Behind, "earlier job") + " of the key " + j.Key + ", which " + isAre(j.Behind) + " not done yet: the queue hands out the jobs of a key in order.", nil
 	case "worker", "limit":
 		return r.readySentence(j)
 	}

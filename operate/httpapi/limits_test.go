@@ -44,7 +44,7 @@ func TestAQueueIsThrottledAndShared(t *testing.T) {
 		f.push(map[string]any{"queue": "q"})
 	}
 	q := f.call("PATCH", "/api/v1/queues/q", `{"throttle": {"concurrency": 1, "per_worker": 0, "slot_for_s": 0}, "sharing": {"key_tag": "shop", "fair": true, "weights": {"acme": 3}}}`).want(200)
-	if got := fmt.Sprint(q["sharing"]); got != "map[fair:true key_tag:shop weights:map[acme:3]]" {
+	if got := fmt.Sprint(q["sharing"]); got != "map[fair:true key_tag:shop mode:fair weights:map[acme:3]]" {
 		t.Errorf("sharing %s", got)
 	}
 	if q["throttle"].(map[string]any)["concurrency"] != 1.0 {
@@ -55,4 +55,41 @@ func TestAQueueIsThrottledAndShared(t *testing.T) {
 	f.call("PATCH", "/api/v1/queues/q", `{"throttle": {"concurrency": 0, "per_worker": 0, "slot_for_s": 0}, "sharing": {"fair": false}}`).want(200)
 	f.leaseOne()
 	f.call("PATCH", "/api/v1/queues/q", `{"sharing": {"key_tag": "a", "key_unique": true, "fair": true}}`).problem(422, "invalid_request")
+}
+
+func TestJobsOfAKeyGoInOrderInAnOrderedQueue(t *testing.T) {
+	t.Parallel()
+	f := setupAPI(t, Options{})
+	q := f.call("PATCH", "/api/v1/queues/orders", `{"sharing": {"mode": "ordered", "key_tag": "customer"}}`).want(200)
+	if got := fmt.Sprint(q["sharing"]); got != "map[fair:false key_tag:customer mode:ordered]" {
+		t.Errorf("sharing %s", got)
+	}
+	ids := map[string]string{}
+	for _, name := range []string{"7-first", "7-second", "8-first"} {
+		ids[name] = f.push(map[string]any{"queue": "orders", "args": []string{name}, "tags": []string{"customer:" + name[:1]}})["id"].(string)
+	}
+	lease := func(most int) (got []string) {
+		for _, l := range f.call("POST", "/api/v1/leases", fmt.Sprintf(`{"queues": ["orders"], "max": %d}`, most)).want(200)["leases"].([]any) {
+			got = append(got, fmt.Sprint(l.(map[string]any)["job"].(map[string]any)["args"]))
+		}
+		return got
+	}
+	if got := fmt.Sprint(lease(1), lease(1), lease(1)); got != "[[7-first]] [[8-first]] []" {
+		t.Errorf("leased %s", got)
+	}
+	j := f.call("GET", "/api/v1/jobs/"+ids["7-second"], nil).want(200)
+	if got := fmt.Sprintf("%v %v %v %v", j["state"], j["reason"], j["behind"], j["key"]); got != "ready order 1 7" {
+		t.Errorf("the second job says %s", got)
+	}
+	f.call("DELETE", "/api/v1/jobs/"+ids["7-first"], nil).want(204)
+	if got := fmt.Sprint(lease(10)); got != "[[7-second]]" {
+		t.Errorf("leased %s", got)
+	}
+	f.call("PATCH", "/api/v1/queues/orders", `{"sharing": {"mode": "none"}}`).want(200)
+	for _, wrong := range []string{
+		`{"mode": "ordered"}`, `{"mode": "ordered", "key_unique": true}`, `{"mode": "ordered", "key_tag": "a", "fair": true}`,
+		`{"mode": "strict", "key_tag": "a"}`, `{"mode": "ordered", "key_tag": "a", "weights": {"b": 2}}`,
+	} {
+		f.call("PATCH", "/api/v1/queues/orders", `{"sharing": `+wrong+`}`).problem(422, "invalid_request")
+	}
 }

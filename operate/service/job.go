@@ -20,7 +20,9 @@ type Job struct {
 	QueueBytes  []byte     `json:"queue_base64,omitempty" doc:"the queue's name if it is not UTF-8"`
 	Type        string     `json:"type" doc:"what to run; the queue's name if the client gave none"`
 	State       string     `json:"state" enum:"scheduled,blocked,ready,leased,retrying,done,dead"`
-	Reason      string     `json:"reason,omitempty" enum:"worker,paused,draining,limit,time,jobs,batch,broken" doc:"what the job waits for"`
+	Reason      string     `json:"reason,omitempty" enum:"worker,paused,draining,limit,order,time,jobs,batch,broken" doc:"what the job waits for"`
+	Behind      int        `json:"behind,omitempty" doc:"in an ordered queue: how many earlier jobs of its key have not ended; only where one job is shown"`
+	Key         string     `json:"key,omitempty" doc:"in an ordered queue: its key; only where one job is shown"`
 	Priority    int64      `json:"priority" doc:"higher first; 0 is normal"`
 	Origin      string     `json:"origin" enum:"internal,workq,gearman,faktory,http,qless,conveyor,beanstalk,sqs" doc:"protocol that it was submitted by"`
 	CreatedAt   *time.Time `json:"created_at,omitempty"`
@@ -122,6 +124,7 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 	if info.Reason != core.WaitNone {
 		v.Reason = info.Reason.String()
 	}
+	v.Behind, v.Key = info.Behind, text(info.Key)
 	for _, seq := range info.Waiting {
 		v.Waiting = append(v.Waiting, seqName(seq))
 	}

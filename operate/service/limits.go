@@ -55,16 +55,30 @@ var limitScopes = [...]string{core.ScopeQueue: "queue", core.ScopeType: "type", 
 
 // Sharing says how the keys of a queue share its workers.
 type Sharing struct {
+	Mode      string            `json:"mode,omitempty" enum:"fair,ordered,none" doc:"fair: keys take turns; ordered: a job is handed out when all earlier jobs of its key have ended, or together with them; none: keys are for limits only"`
 	KeyTag    string            `json:"key_tag,omitempty" doc:"a job's key is the rest of its first tag that starts with this and a colon"`
 	KeyUnique bool              `json:"key_unique,omitempty" doc:"a job's key is its unique key up to the first colon"`
-	Fair      bool              `json:"fair" doc:"keys take turns, in place of priority and age of all jobs"`
+	Fair      bool              `json:"fair" required:"false" doc:"the mode is fair: keys take turns, in place of priority and age of all jobs"`
 	Weights   map[string]uint32 `json:"weights,omitempty" doc:"turns of a key; default 1"`
 
 	FromConfig bool `json:"from_config,omitempty" readOnly:"true" doc:"it stands in the configuration, and can be changed only there"`
 }
 
+// Modes of a Sharing.
+const (
+	SharingFair    = "fair"
+	SharingOrdered = "ordered"
+	SharingNone    = "none"
+)
+
 func sharingOf(s *core.Sharing) *Sharing {
-	v := &Sharing{KeyTag: text(s.Key.Tag), KeyUnique: s.Key.Kind == core.KeyUnique, Fair: s.Fair, FromConfig: s.FromConfig}
+	v := &Sharing{Mode: SharingNone, KeyTag: text(s.Key.Tag), KeyUnique: s.Key.Kind == core.KeyUnique, Fair: s.Fair, FromConfig: s.FromConfig}
+	switch {
+	case s.Fair:
+		v.Mode = SharingFair
+	case s.Ordered:
+		v.Mode = SharingOrdered
+	}
 	if len(s.Weights) > 0 {
 		v.Weights = make(map[string]uint32, len(s.Weights))
 		for key, turns := range s.Weights {
@@ -220,8 +234,12 @@ func (s *Service) RemoveLimit(ctx context.Context, caller Caller, queue, scopeNa
 
 // ShareQueue sets how the keys of a queue share its workers; a Sharing without a key ends that.
 func (s *Service) ShareQueue(ctx context.Context, caller Caller, queue string, v Sharing) error {
-	sharing := core.Sharing{Queue: queue, Fair: v.Fair, Weights: v.Weights}
+	sharing := core.Sharing{Queue: queue, Fair: v.Fair || v.Mode == SharingFair, Ordered: v.Mode == SharingOrdered, Weights: v.Weights}
 	switch {
+	case v.Fair && v.Mode != "" && v.Mode != SharingFair:
+		return invalid("body.sharing.mode", "fair is another mode")
+	case sharing.Ordered && v.KeyTag == "":
+		return invalid("body.sharing.key_tag", "ordered needs the tag that has the key")
 	case v.KeyTag != "" && v.KeyUnique:
 		return invalid("body.sharing", "key_tag and key_unique exclude each other")
 	case v.KeyTag != "":

@@ -42,7 +42,7 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 	}
 	c := s.open(caller, caller.Name())
 	defer c.close()
-	if change.Paused != nil || change.Max != nil || change.Throttle != nil || change.Sharing != nil || change.Policy == nil {
+	if change.Paused != nil || change.Max != nil || change.Throttle != nil || change.Sharing == nil && change.Policy == nil {
 		if _, err := c.call(ctx, &core.InspectQueue{Queue: name}); err != nil {
 			return Queue{}, err
 		}
@@ -76,10 +76,19 @@ func (s *Service) ChangeQueue(ctx context.Context, caller Caller, name string, c
 		}
 	}
 	q, err := s.queue(ctx, c, name)
-	if change.Policy != nil && IsCode(err, CodeQueueNotFound) { // its policy is empty now
-		return s.queueOf(&core.QueueInfo{Name: name}), nil
+	if IsCode(err, CodeQueueNotFound) && (change.Policy != nil || change.Sharing != nil) { // it has no jobs yet, or its policy is empty now
+		return s.queueOf(&core.QueueInfo{Name: name, Sharing: s.sharing(c, name)}), nil
 	}
 	return q, err
+}
+
+// sharing is the sharing of a queue that may not have had jobs yet, nil if there is none.
+func (s *Service) sharing(c *client, name string) *core.Sharing {
+	r, err := c.ask(&core.ListLimits{Queue: name})
+	if err != nil || len(r.Sharings) == 0 {
+		return nil
+	}
+	return &r.Sharings[0]
 }
 
 // throttleQueue changes the limit of a whole queue.

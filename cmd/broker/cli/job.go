@@ -61,6 +61,8 @@ func jobCommand() *cobra.Command {
 type detailedJob struct {
 	job
 	Reason   string   `json:"reason"`
+	Behind   int      `json:"behind"`
+	Key      string   `json:"key"`
 	After    []string `json:"after"`
 	Timeline []struct {
 		At     time.Time `json:"at"`
@@ -150,6 +152,8 @@ func (j *detailedJob) waitsFor() string {
 		return "the broker, which is draining"
 	case "limit":
 		return "a limit on jobs that run"
+	case "order":
+		return plural(j.Behind, "earlier job") + " of the key " + oneLine(j.Key, 60)
 	case "time":
 		return "its time"
 	case "jobs":

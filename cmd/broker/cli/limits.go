@@ -100,7 +100,7 @@ func limitsCommand() *cobra.Command {
 		}
 		return slotTable(answer.Limits).print(cmd.OutOrStdout())
 	}
-	cmd.AddCommand(setLimitCommand(), removeLimitCommand())
+	cmd.AddCommand(setLimitCommand(), removeLimitCommand(), shareCommand())
 	return cmd
 }
 
@@ -192,6 +192,37 @@ func removeLimitCommand() *cobra.Command {
 			return err
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "the limit of %s is removed\n", args[0])
+		return Failed(err)
+	}
+	return cmd
+}
+
+func shareCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "share QUEUE", Short: "say how the keys of a queue share its workers", Args: cobra.ExactArgs(1),
+		Long: "Say how the keys of a queue's jobs share its workers. With fair, the keys take turns. With ordered, a job is handed out when all\n" +
+			"earlier jobs of its key have ended, or together with them. With none, keys are for limits only.",
+		Example: "  broker limits share orders --key-tag customer --mode ordered\n  broker limits share mail --key-tag tenant --mode fair --weight acme=3\n  broker limits share mail --mode none",
+	}
+	conn, flags := addConnection(cmd), cmd.Flags()
+	mode := flags.String("mode", "fair", "`fair`, ordered or none")
+	keyTag := flags.String("key-tag", "", "`tag` that has the key: with customer, the job tagged customer:7 has the key 7")
+	keyUnique := flags.Bool("key-unique", false, "the key is the unique key up to the first colon")
+	weights := flags.StringToInt("weight", nil, "turns of a key, such as `acme=3`; others have one")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *mode != "none" && *keyTag == "" && !*keyUnique {
+			return UsageError(errors.New("expected --key-tag or --key-unique"))
+		}
+		c, err := conn.open()
+		if err != nil {
+			return err
+		}
+		sharing := map[string]any{"mode": *mode, "key_tag": *keyTag, "key_unique": *keyUnique, "weights": *weights}
+		if _, err = c.call(cmd.Context(), http.MethodPatch, "queues/"+url.PathEscape(args[0]), nil, map[string]any{"sharing": sharing}, nil); err != nil {
+			return err
+		}
+		done := map[string]string{"fair": "the keys of %s take turns\n", "ordered": "the jobs of each key of %s go in order\n", "none": "the keys of %s do not share its workers\n"}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), done[*mode], args[0])
 		return Failed(err)
 	}
 	return cmd

@@ -113,6 +113,7 @@ func enqueueable(s core.State) bool {
 // leaveDeadSet restores the time to live of a job that leaves the dead set.
 func (m *Machine) leaveDeadSet(h uint32, e *entry) {
 	m.revived(e.seq)
+	m.joinOrder(h, e)
 	until := core.Instant(0)
 	if x := m.optionalState(h); x != nil {
 		until, x.ttl = x.ttl, 0
@@ -185,6 +186,7 @@ func (m *Machine) remove(h uint32) {
 // unindex removes a job from all indexes.
 func (m *Machine) unindex(h uint32, e *entry) {
 	m.freeUnique(h)
+	m.leaveOrder(h, e)
 	m.dropType(e)
 	m.dropTags(h)
 	m.timers.Remove(&e.stateTimer)
@@ -220,6 +222,7 @@ func (m *Machine) unindex(h uint32, e *entry) {
 	m.jobs.release(h)
 	if m.jobs.live == 0 {
 		m.shrinkMaps()
+		m.orders.pages = nil
 	}
 }
 

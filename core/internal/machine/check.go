@@ -51,6 +51,8 @@ type recount struct {
 	slots     uint32
 	perWorker map[uint64]uint32
 	members   map[*lane]int
+	chains    map[uint32]int // jobs by number of the chain
+	free      int            // ready jobs without a key, in an ordered queue
 	taken     map[*bucket]uint32
 	able      int
 	holders   int
@@ -66,7 +68,7 @@ func (c *checker) fail(format string, args ...any) {
 
 func (c *checker) queue(n uint32) *recount {
 	if c.queues[n] == nil {
-		c.queues[n] = &recount{perWorker: map[uint64]uint32{}, members: map[*lane]int{}, taken: map[*bucket]uint32{}}
+		c.queues[n] = &recount{perWorker: map[uint64]uint32{}, members: map[*lane]int{}, chains: map[uint32]int{}, taken: map[*bucket]uint32{}}
 	}
 	return c.queues[n]
 }

@@ -73,6 +73,7 @@ func (c *checker) job(h uint32, e *entry) {
 	c.state(h, e)
 	c.indexed(e)
 	c.tagsOf(h)
+	c.orderPlace(h, e)
 	c.held(h, e, q)
 	c.watched(h, e)
 	if x := m.optionalState(h); x != nil {

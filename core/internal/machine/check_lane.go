@@ -57,7 +57,7 @@ func (c *checker) lanes(q *jobQueue) {
 		if x.names[l.name] != l || int(l.number) != number || l.members != have.members[l] || l.members == 0 {
 			c.fail("queue %s: lane %v has number %d and %d jobs, should have %d and %d", q.name, l.name, l.number, l.members, number, have.members[l])
 		}
-		c.order(q.name, &l.ready, core.Ready, l.ready.Len())
+		c.listOrder(q.name, &l.ready, core.Ready, l.ready.Len())
 		if l.open {
 			open++
 		}
@@ -68,8 +68,8 @@ func (c *checker) lanes(q *jobQueue) {
 			c.fail("queue %s: lane %v waits for bucket %v, which has room", q.name, l.name, b.name)
 		}
 	}
-	if ready != q.ready.Len() && !q.sorting || open != x.open.Len() {
-		c.fail("queue %s: %d jobs and %d open lanes, should be %d and %d", q.name, ready, x.open.Len(), q.ready.Len(), open)
+	if ready != q.open().Len() && !q.sorting || open != x.open.Len() {
+		c.fail("queue %s: %d jobs and %d open lanes, should be %d and %d", q.name, ready, x.open.Len(), q.open().Len(), open)
 	}
 	last := uint32(0)
 	for _, n := range x.open.Slice(0, x.open.Len(), nil) {
@@ -146,7 +146,7 @@ func (c *checker) enough(cl *client, op *core.Lease) bool {
 // mayHave reports whether a queue has a job that a client may have now. Unlike slotFor it changes nothing.
 func (c *checker) mayHave(q *jobQueue, cl *client, op *core.Lease) bool {
 	if q.lanes == nil {
-		return c.m.slotFor(q, cl, op) && !c.m.stale(q.ready.Front())
+		return c.m.slotFor(q, cl, op) && q.open().Len() > 0 && !c.m.stale(q.open().Front())
 	}
 	if q.limits.LeasedPerWorker > 0 {
 		if key, known := c.m.workerKeyOf(cl, op); known && q.perWorker[key] >= q.limits.LeasedPerWorker {

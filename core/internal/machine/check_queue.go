@@ -78,10 +78,11 @@ func (c *checker) eachQueue() {
 			c.fail("queue %s counts workers %d, woken %d, slots %d %v; has %d, %d, %d %v", q.name,
 				q.workers, q.woken, q.slots, q.perWorker, have.able, have.woken, have.slots, have.perWorker)
 		}
-		c.order(q.name, &q.ready, core.Ready, q.count[core.Ready])
-		c.order(q.name, &q.scheduled, core.Scheduled, q.count[core.Scheduled])
+		c.listOrder(q.name, &q.ready, core.Ready, q.count[core.Ready])
+		c.listOrder(q.name, &q.scheduled, core.Scheduled, q.count[core.Scheduled])
 		c.classes(q)
 		c.lanes(q)
+		c.order(q)
 		c.line(q)
 		c.timer(q.trimTimer != 0)
 		c.timer(q.pauseTimer != 0)
@@ -139,8 +140,8 @@ func (c *checker) queueNames() {
 	}
 }
 
-// order checks the members and the order of a list.
-func (c *checker) order(name string, list *queue.List, state core.State, want int) {
+// listOrder checks the members and the order of a list.
+func (c *checker) listOrder(name string, list *queue.List, state core.State, want int) {
 	if list.Len() != want {
 		c.fail("queue %s: %d jobs in the list, %d %v", name, list.Len(), want, state)
 	}

@@ -150,6 +150,9 @@ func (m *Machine) showQueue(name string) string {
 	if q.policy != nil {
 		fmt.Fprintf(&b, " policy %v %+v %v", q.policy.sorted(), q.policy.sharing, q.policy.stored)
 	}
+	if x := q.order; x != nil {
+		fmt.Fprintf(&b, " open %v of %d chains", m.seqs(&x.open), len(x.chains))
+	}
 	if q.lanes == nil {
 		return b.String()
 	}

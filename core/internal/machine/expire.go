@@ -104,7 +104,7 @@ func (m *Machine) startTimeout(h uint32) {
 	if e := m.jobs.at(h); e.state == core.Ready {
 		n := e.queue
 		m.expire(h)
-		if q := m.queues[n]; q != nil && q.ready.Len() > 0 && !m.stale(q.ready.Front()) {
+		if q := m.queues[n]; q != nil && q.open().Len() > 0 && !m.stale(q.open().Front()) {
 			m.offer(n) // it was in front of an available job
 		}
 	}

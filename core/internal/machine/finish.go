@@ -75,6 +75,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	}
 	m.unlink(h)
 	m.leaveLane(h)
+	m.leaveOrder(h, e)
 	m.move(e, core.Done)
 	e.readyAt = m.now
 	if !whole.Success {
@@ -338,6 +339,7 @@ func (m *Machine) backoffAfter(count uint32) time.Duration {
 func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	e := m.jobs.at(h)
 	m.unlink(h)
+	m.leaveOrder(h, e)
 	m.move(e, core.Dead)
 	if e.expiresAt != 0 {
 		m.ensureOptional(h).ttl = e.expiresAt

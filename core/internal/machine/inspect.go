@@ -27,6 +27,9 @@ func (m *Machine) inspect(c *client, op *core.Inspect) {
 		return
 	}
 	info := m.jobInfo(h, op.Brief)
+	if info.State.Unfinished() {
+		info.Behind, info.Key = m.behind(h, m.jobs.at(h))
+	}
 	if op.Timeline {
 		info.Timeline = m.timelineOf(h)
 	}
@@ -101,7 +104,11 @@ func (m *Machine) waitReason(h uint32, e *entry) core.WaitReason {
 			return core.WaitPaused
 		case q.limits.Leased > 0 && q.slots >= q.limits.Leased:
 			return core.WaitLimit
-		case q.sorting || q.lanes != nil && m.limited(q.lanes, m.optionals[h].lane.lane):
+		case q.sorting:
+			return core.WaitLimit
+		case m.outOfTurn(h, e):
+			return core.WaitOrder
+		case q.lanes != nil && m.limited(q.lanes, m.optionals[h].lane.lane):
 			return core.WaitLimit
 		}
 		return core.WaitWorker

@@ -45,7 +45,7 @@ func (m *Machine) laneRoom(q *jobQueue, c *client, op *core.Lease, above int) (n
 	x := q.lanes
 	for i := 0; i < x.open.Len() && n <= above; i++ {
 		l := x.slots[x.open.At(i)]
-		n += min(l.ready.Len(), m.laneLeases(l, c, op))
+		n += min(m.openJobs(q, &l.ready, above+1), m.laneLeases(l, c, op))
 	}
 	if x.whole != nil {
 		n = min(n, m.roomIn(x.whole))

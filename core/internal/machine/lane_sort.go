@@ -41,7 +41,7 @@ const (
 	sortPause     = 300 * time.Microsecond // between two steps
 )
 
-// sortLanes gives a queue the lanes of its present policy, and sorts its jobs into them.
+// sortLanes gives a queue the lanes and the ordering of its present policy, and sorts its jobs into them.
 func (m *Machine) sortLanes(n uint32, q *jobQueue) {
 	old := q.lanes
 	var before *lanes
@@ -49,8 +49,13 @@ func (m *Machine) sortLanes(n uint32, q *jobQueue) {
 		before = old.former // old has handed out nothing
 	}
 	q.lanes = m.newLanes(n, q.policy, before)
+	unordered := false
+	if !q.order.ordersBy(q.policy) {
+		q.order = m.newOrdering(n, q.policy)
+		unordered = q.order != nil
+	}
 	leases := q.limits.Throttle != (core.Throttle{}) && q.count[core.Leased] != int(q.slots)
-	if old == nil && q.lanes == nil && !leases && !q.sorting {
+	if old == nil && q.lanes == nil && !leases && !unordered && !q.sorting {
 		return
 	}
 	s := &m.sort
@@ -155,11 +160,16 @@ func (m *Machine) sorted(n uint32) {
 	m.dropIdle(n)
 }
 
-// sortIn puts a job into its lane, and counts its lease in the limits of its queue.
+// sortIn puts a job into its lane and chain, and counts its lease in the limits of its queue.
 func (m *Machine) sortIn(h uint32, e *entry, q *jobQueue) {
 	if e.has(held) {
 		if x := m.optionalState(h); x == nil || x.slot == slotNone {
 			m.takeQueueSlot(h, q, m.slotKey(e))
+		}
+	}
+	if q.order != nil && e.state.Unfinished() && m.orderPlaceOf(h, q.order) == nil {
+		if m.joinOrder(h, e); e.state == core.Ready {
+			m.readyInOrder(q, h)
 		}
 	}
 	if m.laneOf(h, q.lanes) != nil {
@@ -175,7 +185,7 @@ func (m *Machine) sortIn(h uint32, e *entry, q *jobQueue) {
 	}
 	m.joinLane(h, q.lanes, name)
 	switch {
-	case e.state == core.Ready:
+	case e.state == core.Ready && m.isOpen(q, h):
 		q.lanes.add(m, m.optionals[h].lane.lane, h)
 	case e.has(held):
 		m.takeLaneSlots(h, m.slotKey(e))

@@ -155,9 +155,11 @@ func (m *Machine) joinLane(h uint32, x *lanes, name laneName) {
 	m.ensureOptional(h).lane = &laneJob{lane: l}
 }
 
-// joinLaneOf puts a job into the lane of its payload, if its queue has lanes.
+// joinLaneOf puts a job into the lane of its payload, if its queue has lanes, and behind the earlier ones of its key, if the queue
+// is ordered.
 func (m *Machine) joinLaneOf(h uint32, j *core.Job) {
 	e := m.jobs.at(h)
+	m.joinOrder(h, e)
 	if x := m.queues[e.queue].lanes; x != nil {
 		m.joinLane(h, x, x.nameFor(m.typeOf(e), keyOf(x.key, j.Tags, j.UniqueKey)))
 	}
@@ -190,6 +192,7 @@ func (m *Machine) leaveLane(h uint32) {
 
 // relane puts a job into another lane if its type or key has changed.
 func (m *Machine) relane(h uint32, e *entry, j *core.Job) {
+	m.reorder(h, e)
 	all := m.queues[e.queue].lanes
 	if m.laneOf(h, all) == nil {
 		return // there are none, or it will be sorted into them
@@ -199,14 +202,15 @@ func (m *Machine) relane(h uint32, e *entry, j *core.Job) {
 	if x.lane.name == name {
 		return
 	}
-	if e.state == core.Ready {
+	open := e.state == core.Ready && m.isOpen(m.queues[e.queue], h)
+	if open {
 		all.remove(m, x.lane.lane, h)
 	}
 	m.freeLaneSlots(h)
 	m.leaveLane(h)
 	m.joinLane(h, all, name)
 	switch {
-	case e.state == core.Ready:
+	case open:
 		all.add(m, x.lane.lane, h)
 		m.offer(e.queue)
 	case e.has(held):
@@ -217,6 +221,18 @@ func (m *Machine) relane(h uint32, e *entry, j *core.Job) {
 // pushReady adds a job to the ready ones of its queue.
 func (m *Machine) pushReady(q *jobQueue, h uint32) {
 	q.ready.Push(h, m.before)
+	if q.order != nil {
+		m.readyInOrder(q, h)
+		return
+	}
+	m.offerable(q, h)
+}
+
+// offerable adds a ready job to those that may be handed out.
+func (m *Machine) offerable(q *jobQueue, h uint32) {
+	if q.order != nil {
+		q.order.open.Push(h, m.before)
+	}
 	if l := m.laneOf(h, q.lanes); l != nil {
 		q.lanes.add(m, l.lane, h)
 	}
@@ -225,9 +241,29 @@ func (m *Machine) pushReady(q *jobQueue, h uint32) {
 // removeReady takes a job out of the ready ones of its queue.
 func (m *Machine) removeReady(q *jobQueue, h uint32) {
 	q.ready.Remove(h, m.before)
+	if q.order != nil {
+		m.unreadyInOrder(q, h)
+		return
+	}
+	m.notOfferable(q, h)
+}
+
+// notOfferable undoes offerable.
+func (m *Machine) notOfferable(q *jobQueue, h uint32) {
+	if q.order != nil {
+		q.order.open.Remove(h, m.before)
+	}
 	if l := m.laneOf(h, q.lanes); l != nil {
 		q.lanes.remove(m, l.lane, h)
 	}
+}
+
+// open is the list of the ready jobs of a queue that may be handed out but for limits.
+func (q *jobQueue) open() *queue.List {
+	if q.order != nil {
+		return &q.order.open
+	}
+	return &q.ready
 }
 
 // add puts a ready job into its lane. The place of an open lane depends on its first job.

@@ -116,7 +116,7 @@ func (m *Machine) front(q *jobQueue, c *client, op *core.Lease) uint32 {
 	if q.lanes != nil {
 		return m.laneFront(q, c, op)
 	}
-	return q.ready.Front()
+	return q.open().Front()
 }
 
 // maxReadyClass is a priority that no ready job exceeds: a search that has found one of it can stop. Otherwise a worker for
@@ -172,7 +172,7 @@ func (m *Machine) runnable(q *jobQueue) uint32 {
 		return m.laneFront(q, nil, nil)
 	}
 	for range maxStale {
-		h := q.ready.Front()
+		h := q.open().Front()
 		if h == 0 {
 			return 0
 		}
@@ -358,7 +358,7 @@ func (m *Machine) nextWaiter(q *jobQueue, woken int) *client {
 
 // available is how many jobs of a queue its limits allow to be handed out now.
 func (m *Machine) available(q *jobQueue) int {
-	n := q.ready.Len()
+	n := q.open().Len()
 	if q.lanes != nil {
 		n = m.laneRoom(q, nil, nil, q.woken)
 	}
@@ -390,6 +390,9 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		m.countLease(q.lanes, h)
 	}
 	m.grant(c, op, h, e, m.grantFor(e, op, limit))
+	if m.orders.handOut && q.order != nil {
+		m.handOut(q, h, e.seq)
+	}
 	if x := m.optionalState(h); x != nil && x.uniqueStart {
 		m.unlock(h)
 	}
@@ -444,46 +447,6 @@ func (m *Machine) grantFor(e *entry, op *core.Lease, limit time.Duration) uint32
 		granted = millis(m.opts.DefaultLease)
 	}
 	return granted
-}
-
-// hold records the holder of a job.
-func (m *Machine) hold(c *client, op *core.Lease, h uint32, e *entry) {
-	e.set(held)
-	e.holderKind, e.holderFrom = op.Holder, c.protocol
-	key := uint64(c.id)
-	switch op.Holder {
-	case core.HeldByConn:
-		e.holder, e.heldAt = c.slot, uint32(len(c.held))
-		c.held = append(c.held, h)
-	case core.HeldByWorker:
-		m.holdNamed(h, e, op.Worker)
-		c.worker = m.workers.names[e.holder]
-		key = workerKey | uint64(e.holder)
-	case core.HeldByNobody:
-		e.holder = 0
-	}
-	m.takeSlot(h, e, key)
-}
-
-// unhold removes a job, still Leased, from its holder; it may be called twice.
-func (m *Machine) unhold(h uint32, e *entry) {
-	if !e.has(held) {
-		return
-	}
-	e.clear(held)
-	m.left = lastHolder{seq: e.seq, name: m.holderName(e), address: m.holderAddress(nil, e), leasedAt: e.leasedAt}
-	m.unlist(h, e)
-	m.timers.Remove(&e.stateTimer)
-	m.giveSlot(h, e)
-	m.stats.LeasedBy[e.holderFrom]--
-	switch e.holderKind {
-	case core.HeldByConn:
-		m.swapOut(&m.clients[e.holder].held, e.heldAt)
-	case core.HeldByWorker:
-		m.dropNamed(e)
-	case core.HeldByNobody:
-	}
-	e.holder, e.heldAt = 0, 0
 }
 
 // unlock frees the unique key of a job before its end.

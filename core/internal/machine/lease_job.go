@@ -6,7 +6,7 @@ import "broker/core"
 func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if err == nil {
-		err = m.leaseJobRefusal(e, op)
+		err = m.leaseJobRefusal(h, e, op)
 	}
 	if m.rejected(c, op.Tag, e, err) {
 		return
@@ -52,7 +52,7 @@ func (m *Machine) grantJob(c *client, op *core.LeaseJob, h uint32, e *entry) {
 	m.grant(c, lease, h, e, span)
 }
 
-func (m *Machine) leaseJobRefusal(e *entry, op *core.LeaseJob) error {
+func (m *Machine) leaseJobRefusal(h uint32, e *entry, op *core.LeaseJob) error {
 	switch e.state {
 	case core.Ready, core.Scheduled, core.Retrying, core.Leased:
 	case core.Dead:
@@ -69,6 +69,8 @@ func (m *Machine) leaseJobRefusal(e *entry, op *core.LeaseJob) error {
 		return core.ErrInvalid
 	case m.draining:
 		return core.ErrDraining
+	case m.outOfTurn(h, e):
+		return core.ErrOutOfTurn
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ func validLease(op *core.Lease) bool {
 func (m *Machine) assignMany(c *client, op *core.Lease) {
 	rest := *op
 	from, bodies := len(c.replies), 0
+	m.orders.handOut = true
 	for taken := 0; taken < op.Max; taken++ {
 		n, limit := m.pick(c, &rest)
 		if n == 0 {
@@ -30,6 +31,7 @@ func (m *Machine) assignMany(c *client, op *core.Lease) {
 			}
 		}
 	}
+	m.endHandOut()
 	more := 0
 	for i := len(c.replies) - 1; i >= from; i-- {
 		if r := &c.replies[i]; r.Tag == op.Tag && (r.Kind == core.Assigned || r.Kind == core.Reading) {
@@ -84,7 +86,7 @@ func (m *Machine) availableTo(q *jobQueue, c *client, op *core.Lease, above int,
 	case q.lanes != nil:
 		n = m.laneRoom(q, c, op, above)
 	default:
-		n = q.ready.Len()
+		n = m.openJobs(q, q.open(), above)
 	}
 	if q.limits.Leased > 0 {
 		n = min(n, int(q.limits.Leased)-int(q.slots))
@@ -108,14 +110,14 @@ func (m *Machine) countFit(q *jobQueue, c *client, op *core.Lease, enough int) (
 		for i := 0; i < x.open.Len() && n < enough; i++ {
 			l := x.slots[x.open.At(i)]
 			var fit int
-			fit, unfit = m.fitJobs(&l.ready, min(m.laneLeases(l, c, op), enough-n), unfit)
+			fit, unfit = m.fitJobs(q, &l.ready, min(m.laneLeases(l, c, op), enough-n), unfit)
 			n += fit
 		}
 		if x.whole != nil {
 			n = min(n, m.roomIn(x.whole))
 		}
 	} else {
-		n, unfit = m.fitJobs(&q.ready, enough, unfit)
+		n, unfit = m.fitJobs(q, q.open(), enough, unfit)
 	}
 	for _, h := range unfit {
 		m.dropUnfit(h)
@@ -123,17 +125,23 @@ func (m *Machine) countFit(q *jobQueue, c *client, op *core.Lease, enough int) (
 	return n
 }
 
-// fitJobs counts jobs of a list that may be handed out, up to a number, and adds the others before them to unfit.
-func (m *Machine) fitJobs(list *queue.List, most int, unfit []uint32) (n int, _ []uint32) {
+// fitJobs counts jobs of a list of open ones that may be handed out, up to a number, and adds the others before them to unfit.
+func (m *Machine) fitJobs(q *jobQueue, list *queue.List, most int, unfit []uint32) (n int, _ []uint32) {
+	look := func(h uint32) bool {
+		if m.unfit(h) {
+			unfit = append(unfit, h)
+		} else {
+			n++
+		}
+		return n < most && len(unfit) < maxStale
+	}
 	for w := list.From(nil); n < most && len(unfit) < maxStale; {
 		h := w.Next()
-		switch {
-		case h == 0:
-			return n, unfit
-		case m.unfit(h):
-			unfit = append(unfit, h)
-		default:
-			n++
+		if h == 0 {
+			break
+		}
+		if look(h) && q.order != nil {
+			m.followers(q, h, look)
 		}
 	}
 	return n, unfit

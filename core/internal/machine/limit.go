@@ -122,6 +122,8 @@ func (m *Machine) sharingRefusal(s *core.Sharing) error {
 		return wrong("the name of a tag ends before its first colon")
 	case s.Key.Kind == core.KeyNone && (s.Fair || len(s.Weights) > 0), !s.Fair && len(s.Weights) > 0:
 		return wrong("fairness needs a key, and weights need fairness")
+	case s.Ordered && (s.Key.Kind != core.KeyTag || s.Fair):
+		return wrong("order needs a key from a tag, and excludes fairness")
 	case len(s.Weights) > core.MaxLimits:
 		return wrong("there are too many weights")
 	}

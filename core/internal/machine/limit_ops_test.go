@@ -37,7 +37,7 @@ func (r *reader) limitOp(verb string, tag uint64) core.Op {
 	case "list-limits":
 		return &core.ListLimits{Tag: tag, Queue: queue, After: r.Option("after"), Limit: int(r.number("limit"))}
 	}
-	s := core.Sharing{Queue: queue, Fair: r.flag("fair"), FromConfig: r.flag("from-config")}
+	s := core.Sharing{Queue: queue, Fair: r.flag("fair"), Ordered: r.flag("ordered"), FromConfig: r.flag("from-config")}
 	switch key := r.Option("key"); key {
 	case "":
 	case "unique":
@@ -76,7 +76,8 @@ func (p *player) limits(a *core.Answer) string {
 		}
 	}
 	for _, s := range a.Sharings {
-		say("%s key=%d %s fair=%v weights=%v%s", s.Queue, s.Key.Kind, s.Key.Tag, s.Fair, s.Weights, mark[s.FromConfig])
+		say("%s key=%d %s fair=%v weights=%v%s%s", s.Queue, s.Key.Kind, s.Key.Tag, s.Fair, s.Weights, map[bool]string{true: " ordered"}[s.Ordered],
+			mark[s.FromConfig])
 	}
 	if lines == nil {
 		return "none"

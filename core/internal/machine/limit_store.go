@@ -22,6 +22,7 @@ type policyMeta struct {
 	Tag     string            `json:"tag,omitempty"`
 	Fair    bool              `json:"fair,omitempty"`
 	Weights map[string]uint32 `json:"weights,omitempty"`
+	Ordered bool              `json:"ordered,omitempty"`
 }
 
 // limitMeta is a limit as stored.
@@ -44,7 +45,7 @@ func (m *Machine) storePolicy(q *jobQueue) {
 		}
 	}
 	if s := &q.policy.sharing; !s.FromConfig {
-		k.Key, k.Tag, k.Fair, k.Weights = s.Key.Kind, s.Key.Tag, s.Fair, s.Weights
+		k.Key, k.Tag, k.Fair, k.Weights, k.Ordered = s.Key.Kind, s.Key.Tag, s.Fair, s.Weights, s.Ordered
 	}
 	entry := core.MetaEntry{Name: PolicyPrefix + q.name}
 	if len(k.Limits) > 0 || k.Key != core.KeyNone {
@@ -76,7 +77,7 @@ func (m *Machine) restorePolicy(name string, value []byte) error {
 		return err
 	}
 	queue := strings.TrimPrefix(name, PolicyPrefix)
-	sharing := core.Sharing{Queue: queue, Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Weights: k.Weights}
+	sharing := core.Sharing{Queue: queue, Key: core.JobKey{Kind: k.Key, Tag: k.Tag}, Fair: k.Fair, Weights: k.Weights, Ordered: k.Ordered && k.Key == core.KeyTag && !k.Fair}
 	if queue == "" || k.Key > core.KeyUnique || (k.Key == core.KeyTag) != (k.Tag != "") {
 		return errors.New("a policy without a queue, or an unknown key")
 	}

@@ -294,6 +294,9 @@ func (p *player) why(name string) error {
 	if len(i.Waiting) > 0 {
 		text += fmt.Sprintf(" %v", i.Waiting)
 	}
+	if i.Key != "" {
+		text += fmt.Sprintf(" behind %d of key %q", i.Behind, i.Key)
+	}
 	p.say("%s, dependents=%d children=%d epoch=%d bytes=%d", text, i.Dependents, i.Children, i.Epoch, i.BodyBytes)
 	return nil
 }

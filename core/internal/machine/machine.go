@@ -84,6 +84,7 @@ type Machine struct {
 	windows     windows
 	policies    policies
 	sort        laneSort
+	orders      orders
 	buckets     []*bucket // of all queues, by number
 	freeBuckets []uint32
 	dirtyRates  []uint32                // buckets with rateDirty

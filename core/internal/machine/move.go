@@ -127,6 +127,7 @@ func (m *Machine) enter(h uint32, e *entry, op *core.Move) {
 		return
 	}
 	m.leaveLane(h)
+	m.leaveOrder(h, e)
 	n, q := m.enterQueue(op.Queue, e.origin, e.has(ephemeral))
 	j := m.jobs.payload(h) // a copy made by setFields that no one has seen yet
 	typ := j.Type

@@ -160,6 +160,7 @@ func (m *Machine) moveAway(h uint32, e *entry, to, why string) {
 	m.unlink(h)
 	m.forgetProgress(h, e)
 	m.leaveLane(h)
+	m.leaveOrder(h, e)
 	m.move(e, core.Gone) // it leaves the counters of one queue and enters those of another
 	if n := m.names[to]; n != 0 && e.unique != (digest{}) && m.holderOf(n, e.unique) != 0 {
 		m.freeUnique(h) // another job has the key there
@@ -174,6 +175,7 @@ func (m *Machine) moveAway(h uint32, e *entry, to, why string) {
 		moved.InQueue(q.name)
 		m.setPayload(h, &moved)
 	}
+	m.joinOrder(h, e)
 	if q.lanes != nil {
 		m.joinLane(h, q.lanes, m.laneNameOf(h, e, q.lanes))
 	}

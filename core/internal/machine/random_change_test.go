@@ -63,7 +63,7 @@ func (l *life) refs() []core.Ref { return []core.Ref{l.ref(), l.ref()}[:l.rng.In
 func (l *life) set() (set core.JobChange) {
 	maybe(l, &set.Priority, l.priority)
 	maybe(l, &set.Type, func() string { return []string{"", "q1", "another"}[l.rng.IntN(3)] })
-	maybe(l, &set.Tags, func() []string { return []string{"c"}[:l.rng.IntN(2)] })
+	maybe(l, &set.Tags, func() []string { return [][]string{nil, {"c"}, {"a:1"}, {"a:3"}}[l.rng.IntN(4)] })
 	maybe(l, &set.Body, func() core.Body { return core.Body{Bytes: make([]byte, l.rng.IntN(2000))} })
 	maybe(l, &set.ReadyAt, func() core.Instant { return l.soon() * core.Instant(l.rng.IntN(2)) })
 	maybe(l, &set.ExpiresAt, func() core.Instant { return l.soon() * core.Instant(l.rng.IntN(2)) })
@@ -134,6 +134,7 @@ func (l *life) limit(q string) core.Op {
 		if s.Fair = s.Key.Kind != core.KeyNone && l.maybe(2); s.Fair {
 			s.Weights = map[string]uint32{"key 1": 3}
 		}
+		s.Ordered = s.Key.Kind == core.KeyTag && !s.Fair && l.maybe(2)
 		return &core.ShareQueue{Sharing: s}
 	}
 	t := core.Throttle{

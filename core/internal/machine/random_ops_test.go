@@ -128,7 +128,7 @@ func (l *life) job(p core.Protocol) *core.Job {
 	some(func() { j.RetainFor = l.span() })
 	some(func() { j.DeadFor = time.Hour })
 	some(func() { j.Timeline = uint16(l.rng.IntN(6)) })
-	some(func() { j.Tags = []string{"a", "b"}[:1+l.rng.IntN(2)] })
+	some(func() { j.Tags = [][]string{{"a"}, {"a:1", "b"}, {"a:2"}, {"b", "a:1", "a:2"}}[l.rng.IntN(4)] })
 	if l.maybe(8) {
 		j.StartBefore = l.soon()
 	}

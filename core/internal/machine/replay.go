@@ -206,6 +206,9 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		if s.State == core.Done && s.ExpiresAt == 0 {
 			e.clear(keepsOutcome) // it is kept only for its children
 		}
+		if s.State == core.Dead {
+			m.leaveOrder(h, e)
+		}
 		m.move(e, s.State)
 		if s.State == core.Dead {
 			m.joinGroupNamed(h, e, s.Group)

@@ -115,6 +115,9 @@ func (w *world) settings() error {
 	}
 	w.note("%+v", op)
 	return w.do(c, op, tag, func(r core.Reply) {
+		if op, share := op.(*core.ShareQueue); share {
+			w.shared(op, r)
+		}
 		if op, pause := op.(*core.PauseQueue); pause && r.Kind == core.Accepted {
 			w.pausedBy(op)
 		}
@@ -128,6 +131,9 @@ func (w *world) limit(q string, tag uint64) core.Op {
 	case 0, 1:
 		return &core.RemoveLimit{Tag: tag, Queue: q, Scope: scope}
 	case 2:
+		if w.rng.IntN(2) == 0 {
+			return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: core.KeyTag, Tag: turnTag}, Ordered: true}}
+		}
 		kind := core.KeyKind(w.rng.IntN(2) * int(core.KeyUnique)) //nolint:gosec // small
 		return &core.ShareQueue{Tag: tag, Sharing: core.Sharing{Queue: q, Key: core.JobKey{Kind: kind}, Fair: kind != core.KeyNone && w.rng.IntN(2) == 0}}
 	}

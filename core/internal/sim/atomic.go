@@ -26,7 +26,8 @@ func (w *world) atomic() error {
 		one, then := w.listed(p)
 		op.Ops, accepted = append(op.Ops, one), append(accepted, then)
 	}
-	submit := &core.Submit{Tag: w.newTag(), Job: &core.Job{Queue: queueName(w.rng.IntN(4)), Origin: core.Faktory, Body: fmt.Appendf(nil, "body %d", w.number)}}
+	body := fmt.Sprint("body ", w.number)
+	submit := &core.Submit{Tag: w.newTag(), Job: &core.Job{Queue: queueName(w.rng.IntN(4)), Origin: core.Faktory, Body: []byte(body), Tags: tagsOf(body)}}
 	write, written := w.writeDocument()
 	entry := &core.WriteMeta{Tag: w.newTag(), Entries: []core.MetaEntry{{Name: metaName, Value: fmt.Append(nil, w.number)}}}
 	if w.rng.IntN(2) == 0 { // before the operations that may be refused

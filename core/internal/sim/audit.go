@@ -18,6 +18,9 @@ func (w *world) audit() error {
 	if err := w.auditPauses(); err != nil {
 		return err
 	}
+	if err := w.auditTurns(); err != nil {
+		return err
+	}
 	listed := map[uint64]core.JobInfo{}
 	var states [len(core.States) + 1]int
 	for cursor := uint64(0); ; {

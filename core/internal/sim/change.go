@@ -32,7 +32,10 @@ func (w *world) order() error {
 		op = &core.Enqueue{Tag: tag, Ref: ref, If: is}
 		p.forced = true
 		kicks := w.kicksOf(p)
-		accepted = func(core.Reply) { against = errorOr(against, w.kicked(p, kicks)) }
+		accepted = func(core.Reply) {
+			p.after, p.parent = nil, 0 // it waits for nothing any more
+			against = errorOr(against, w.kicked(p, kicks))
+		}
 	}
 	before := w.look(p.seq)
 	err := w.do(w.anyClient(), op, tag, func(r core.Reply) {
@@ -164,7 +167,8 @@ func (w *world) change() error {
 func (w *world) set() (set core.JobChange) {
 	if w.rng.IntN(3) != 0 {
 		text := fmt.Sprint("body from step ", w.number)
-		set.Tags = &[]string{text}
+		tags := tagsOf(text)
+		set.Tags = &tags
 		if w.rng.IntN(3) == 0 {
 			text += strings.Repeat(".", 1500) // one with a key of its own
 			set.Tags = &[]string{}
@@ -341,7 +345,7 @@ func (w *world) leaseJob(p *promise) error {
 		}
 		p.again, p.leased = p.again || before.State == core.Dead, false
 		p.forced = p.forced || before.State == core.Dead // it may have been blocked before
-		err := w.granted(p, i, r.Lease, op.LeaseFor, w.clk.monotonic.Now())
+		err := errorOr(w.inOrder(p, i.Queue, 0), w.granted(p, i, r.Lease, op.LeaseFor, w.clk.monotonic.Now()))
 		if op.ByConn {
 			p.holder = c.id
 		}

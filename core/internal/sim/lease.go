@@ -63,7 +63,7 @@ func (p *promise) leaseSpan(holds core.Holder) time.Duration {
 
 // granted records a lease that began at since or later, and compares it with what the broker says.
 func (w *world) granted(p *promise, i *core.JobInfo, g core.Grant, span time.Duration, since core.Instant) error {
-	p.leased, p.epoch, p.holder, p.leaseUntil, p.seen = true, g.Epoch, 0, 0, true
+	p.leased, p.epoch, p.holder, p.leaseUntil, p.seen, p.request = true, g.Epoch, 0, 0, true, 0
 	if g.LeaseFor != span {
 		return fmt.Errorf("job %d is leased for %v and not for %v", p.seq, g.LeaseFor, span)
 	}

@@ -46,6 +46,7 @@ type promise struct {
 	// Its own limits.
 	maxAttempts, maxFails uint32
 	spans                 []time.Duration // of leases and extensions since the last start
+	request               uint64          // tag of the request that its lease came by; zero: none
 }
 
 // written is a value of a job that is promised once a commit is on disk.
@@ -117,10 +118,11 @@ type model struct {
 	pauses    map[string]pause
 	windows   map[string]window // by queue and key
 	policies  map[policyKey][]ordered
+	turns     map[string][]turns // by queue
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, policies: map[policyKey][]ordered{}, windows: map[string]window{}, documents: map[string]*document{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, policies: map[policyKey][]ordered{}, turns: map[string][]turns{}, windows: map[string]window{}, documents: map[string]*document{}}
 }
 
 func (m *model) add(p *promise) {
@@ -185,6 +187,11 @@ func (m *model) flushed(committed core.Commit) {
 		}
 	}
 	for _, past := range m.policies {
+		for k := range past {
+			settle(&past[k].made)
+		}
+	}
+	for _, past := range m.turns {
 		for k := range past {
 			settle(&past[k].made)
 		}
@@ -290,6 +297,9 @@ func (w *world) afterCrash(committed core.Commit) error {
 		b.made, b.ended, b.kept = 1, 0, false // a commit of it may have been lost
 	}
 	m.numbers = sortedKeys(m.batches)
+	if err := w.turnsAfterCrash(committed); err != nil {
+		return err
+	}
 	w.pausesAfterCrash()
 	w.windowsAfterCrash(committed)
 	if err := w.policiesAfterCrash(committed); err != nil {

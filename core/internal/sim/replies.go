@@ -79,6 +79,12 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	if c.holds == core.HeldByConn {
 		p.holder = c.id
 	}
+	if since == now { // else earlier jobs may have come back since
+		if err := w.inOrder(p, i.Queue, r.Tag); err != nil {
+			return err
+		}
+		p.request = r.Tag
+	}
 	return w.inTurn(p, r.Job)
 }
 

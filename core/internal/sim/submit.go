@@ -15,6 +15,9 @@ func (w *world) submitTo(queue string) error {
 	j := &core.Job{
 		Queue: queue, Body: fmt.Appendf(nil, "body %d", w.number), Origin: c.kind, Priority: w.priority(),
 	}
+	if keyOf(string(j.Body)) != "" {
+		j.Tags = tagsOf(string(j.Body))
+	}
 	if w.rng.IntN(4) == 0 {
 		j.Timeline = uint16(w.rng.IntN(8)) //nolint:gosec // small
 	}

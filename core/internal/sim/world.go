@@ -340,7 +340,7 @@ func (w *world) workFor(c *client) (jobs int) {
 		}
 		for _, q := range w.ask(&core.InspectQueue{Queue: queueName(i)}).Queues {
 			if !q.Paused && len(w.ask(&core.ListLimits{Queue: q.Name}).Limits) == 0 {
-				jobs += q.Ready()
+				jobs += w.openIn(q.Name, q.Ready())
 			}
 		}
 	}

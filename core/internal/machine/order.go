@@ -1,0 +1,359 @@
+package machine
+
+import (
+	"strings"
+
+	"broker/core"
+	"broker/core/internal/queue"
+)
+
+// An ordered queue has a chain for each key: its unfinished jobs in the order of their numbers. Of a chain at most one job is open,
+// which means that it may be handed out: the first one, if it is ready. During a hand-out of several jobs the first one that is
+// not part of the hand-out yet is open, so that its followers come with it.
+//
+//	key a:  1 leased   4 ready   6 ready        nothing is open
+//	key b:  2 ready    3 ready                  2 is open; 3 while 2 is handed out together with others
+//	no key: 5 ready                             5 is open
+//
+// The ready list of the queue has all ready jobs. Lanes have the open ones only. Queues that are not ordered pay for a nil check.
+
+// ordering is the chains of one queue.
+type ordering struct {
+	queue, number uint32
+	key           core.JobKey
+	chains        map[string]uint32
+	slots         []chain // by number, from 1
+	free          []uint32
+	open          queue.List // ready jobs that may be handed out, in the order of the queue
+}
+
+// chain is the unfinished jobs of a key.
+type chain struct {
+	key  string
+	head uint32      // the first job
+	open uint32      // the job in ordering.open, or zero
+	rest *queue.List // the jobs behind the first, in the order of their numbers; nil: none
+	out  uint64      // the jobs up to this number are in the present hand-out
+}
+
+// orderPlace is where a job is in the ordering of its queue. The jobs of a queue that has just become ordered get theirs from the
+// walk of laneSort.
+type orderPlace struct {
+	of    uint32 // number of the ordering, zero: none; another number than that of the queue's ordering means none, too
+	chain uint32 // its number, zero: the job has no key; chainReady is set while the job is in the ready list of its queue
+}
+
+const chainReady = 1 << 31
+
+// orders are all orderings.
+type orders struct {
+	last    uint32                  // number of the newest one
+	pages   []*[pageSize]orderPlace // by handle; nil where there is no job of an ordered queue
+	handOut bool                    // several jobs are being handed out
+	handed  []handedOut
+}
+
+// handedOut is a chain with jobs in the present hand-out.
+type handedOut struct {
+	of    *ordering
+	chain uint32
+}
+
+// newOrdering makes the ordering of a queue, without jobs; nil if its policy needs none.
+func (m *Machine) newOrdering(n uint32, s *queuePolicy) *ordering {
+	if s == nil || !s.sharing.Ordered {
+		return nil
+	}
+	m.orders.last++
+	return &ordering{queue: n, number: m.orders.last, key: s.sharing.Key, chains: map[string]uint32{}, slots: make([]chain, 1)}
+}
+
+// ordersBy reports whether an ordering is by this key; nil orders by none.
+func (x *ordering) ordersBy(s *queuePolicy) bool {
+	if s == nil || !s.sharing.Ordered {
+		return x == nil
+	}
+	return x != nil && x.key == s.sharing.Key
+}
+
+// orderPlaceOf is where a job is in an ordering, nil: nowhere.
+func (m *Machine) orderPlaceOf(h uint32, x *ordering) *orderPlace {
+	if x == nil || int(h>>pageBits) >= len(m.orders.pages) || m.orders.pages[h>>pageBits] == nil {
+		return nil
+	}
+	if p := &m.orders.pages[h>>pageBits][h&(pageSize-1)]; p.of == x.number {
+		return p
+	}
+	return nil
+}
+
+// newOrderPlace gives a job a place in an ordering.
+func (m *Machine) newOrderPlace(h uint32, x *ordering) *orderPlace {
+	o, at := &m.orders, int(h>>pageBits)
+	for at >= len(o.pages) {
+		o.pages = append(o.pages, nil)
+	}
+	if o.pages[at] == nil {
+		o.pages[at] = new([pageSize]orderPlace)
+	}
+	p := &o.pages[at][h&(pageSize-1)]
+	*p = orderPlace{of: x.number}
+	return p
+}
+
+// joinOrder puts an unfinished job into the chain of its key, if its queue is ordered. It is not in the list of ready jobs.
+func (m *Machine) joinOrder(h uint32, e *entry) {
+	x := m.queues[e.queue].order
+	if x == nil {
+		return
+	}
+	p, key := m.newOrderPlace(h, x), m.tagKey(h, x.key.Tag)
+	if key == "" {
+		return
+	}
+	number := x.chains[key]
+	if number == 0 {
+		key = strings.Clone(key)
+		if n := len(x.free); n > 0 {
+			number, x.free = x.free[n-1], x.free[:n-1]
+		} else {
+			number = uint32(len(x.slots)) //nolint:gosec // memory ends before
+			x.slots = append(x.slots, chain{})
+		}
+		x.chains[key], x.slots[number] = number, chain{key: key}
+	}
+	p.chain = number
+	switch c := &x.slots[number]; {
+	case c.head == 0:
+		c.head = h
+	case m.older(h, c.head):
+		m.follow(c, c.head)
+		c.head = h
+	default:
+		m.follow(c, h)
+	}
+	m.reopenChain(x, number)
+}
+
+// follow adds a job behind the first one of a chain.
+func (m *Machine) follow(c *chain, h uint32) {
+	if c.rest == nil {
+		c.rest = &queue.List{}
+	}
+	c.rest.Push(h, m.older)
+}
+
+// leaveOrder takes a job out of its chain: it has ended, is dead, or leaves the queue. It is not in the list of ready jobs.
+func (m *Machine) leaveOrder(h uint32, e *entry) {
+	x := m.queues[e.queue].order
+	p := m.orderPlaceOf(h, x)
+	if p == nil {
+		return
+	}
+	number := p.chain
+	if *p = (orderPlace{}); number == 0 {
+		return
+	}
+	c := &x.slots[number]
+	next := h
+	if c.head == h {
+		if c.head = 0; c.rest != nil {
+			next = c.rest.Front()
+			c.head = next
+		}
+	}
+	if c.rest != nil {
+		if c.rest.Remove(next, m.older); c.rest.Len() == 0 {
+			c.rest = nil
+		}
+	}
+	if c.head == 0 {
+		delete(x.chains, c.key)
+		*c = chain{}
+		x.free = append(x.free, number)
+		return
+	}
+	m.reopenChain(x, number)
+}
+
+// reorder puts a job whose tags have changed into the chain of its key.
+func (m *Machine) reorder(h uint32, e *entry) {
+	q := m.queues[e.queue]
+	p := m.orderPlaceOf(h, q.order)
+	if p == nil || q.order.slots[p.chain&^chainReady].key == m.tagKey(h, q.order.key.Tag) {
+		return
+	}
+	if e.state == core.Ready {
+		m.unreadyInOrder(q, h)
+	}
+	m.leaveOrder(h, e)
+	m.joinOrder(h, e)
+	if e.state == core.Ready {
+		m.readyInOrder(q, h)
+		m.offer(e.queue)
+	}
+}
+
+// readyInOrder records that a job of an ordered queue is in the list of ready jobs.
+func (m *Machine) readyInOrder(q *jobQueue, h uint32) {
+	switch p := m.orderPlaceOf(h, q.order); {
+	case p == nil: // the walk has not reached it yet
+	case p.chain == 0:
+		m.offerable(q, h)
+	default:
+		p.chain |= chainReady
+		m.reopenChain(q.order, p.chain&^chainReady)
+	}
+}
+
+// unreadyInOrder undoes readyInOrder.
+func (m *Machine) unreadyInOrder(q *jobQueue, h uint32) {
+	switch p := m.orderPlaceOf(h, q.order); {
+	case p == nil:
+	case p.chain == 0:
+		m.notOfferable(q, h)
+	default:
+		p.chain &^= chainReady
+		m.reopenChain(q.order, p.chain)
+	}
+}
+
+// reopenChain opens the job of a chain that may be handed out now.
+func (m *Machine) reopenChain(x *ordering, number uint32) {
+	c := &x.slots[number]
+	next := m.nextInChain(c)
+	if p := m.orderPlaceOf(next, x); p == nil || p.chain&chainReady == 0 {
+		next = 0
+	}
+	if next == c.open {
+		return
+	}
+	q := m.queues[x.queue]
+	if c.open != 0 {
+		m.notOfferable(q, c.open)
+	}
+	if c.open = next; next != 0 {
+		m.offerable(q, next)
+		m.offer(x.queue)
+	}
+}
+
+// nextInChain is the first job of a chain that is not part of the present hand-out.
+func (m *Machine) nextInChain(c *chain) uint32 {
+	if c.out == 0 || c.head == 0 || m.jobs.at(c.head).seq > c.out {
+		return c.head
+	}
+	if c.rest == nil {
+		return 0
+	}
+	walk := c.rest.From(func(h uint32) bool { return m.jobs.at(h).seq <= c.out })
+	return walk.Next()
+}
+
+// handOut records that a job was handed out together with others: the next one of its key may come with it.
+func (m *Machine) handOut(q *jobQueue, h uint32, seq uint64) {
+	p := m.orderPlaceOf(h, q.order)
+	if p == nil || p.chain == 0 {
+		return
+	}
+	number := p.chain &^ chainReady
+	if c := &q.order.slots[number]; c.out == 0 {
+		m.orders.handed = append(m.orders.handed, handedOut{q.order, number})
+		c.out = seq
+	} else {
+		c.out = max(c.out, seq)
+	}
+	m.reopenChain(q.order, number)
+}
+
+// endHandOut closes the jobs that did not come with the ones before them.
+func (m *Machine) endHandOut() {
+	for _, o := range m.orders.handed {
+		o.of.slots[o.chain].out = 0
+		m.reopenChain(o.of, o.chain)
+	}
+	m.orders.handOut, m.orders.handed = false, m.orders.handed[:0]
+}
+
+// outOfTurn reports whether an ordered queue does not let a job go now, whoever asks for it.
+func (m *Machine) outOfTurn(h uint32, e *entry) bool {
+	x := m.queues[e.queue].order
+	if x == nil {
+		return false
+	}
+	if p := m.orderPlaceOf(h, x); p != nil {
+		return p.chain != 0 && x.slots[p.chain&^chainReady].head != h
+	}
+	if m.queues[e.queue].sorting {
+		return true
+	}
+	number := x.chains[m.tagKey(h, x.key.Tag)] // a dead job
+	return number != 0 && m.older(x.slots[number].head, h)
+}
+
+// isOpen reports whether a ready job may be handed out but for limits. In an ordered queue it has its place.
+func (m *Machine) isOpen(q *jobQueue, h uint32) bool {
+	if q.order == nil {
+		return true
+	}
+	p := m.orderPlaceOf(h, q.order)
+	return p != nil && (p.chain == 0 || q.order.slots[p.chain&^chainReady].open == h)
+}
+
+// behind is how many earlier jobs of its key a job waits for, and the key.
+func (m *Machine) behind(h uint32, e *entry) (n int, key string) {
+	x := m.queues[e.queue].order
+	p := m.orderPlaceOf(h, x)
+	if p == nil || p.chain == 0 {
+		return 0, ""
+	}
+	c := &x.slots[p.chain&^chainReady]
+	if c.head == h || c.rest == nil {
+		return 0, c.key
+	}
+	return 1 + c.rest.Search(func(o uint32) bool { return m.older(o, h) }), c.key
+}
+
+// followers calls fn for the ready jobs that a hand-out of an open job may include, in order, until it returns false.
+func (m *Machine) followers(q *jobQueue, open uint32, fn func(h uint32) bool) {
+	p := m.orderPlaceOf(open, q.order)
+	if p == nil || p.chain == 0 {
+		return
+	}
+	c := &q.order.slots[p.chain&^chainReady]
+	if c.rest == nil {
+		return
+	}
+	walk := c.rest.From(func(h uint32) bool { return !m.older(open, h) })
+	for h := walk.Next(); h != 0; h = walk.Next() {
+		if p := m.orderPlaceOf(h, q.order); p.chain&chainReady == 0 || !fn(h) {
+			return
+		}
+	}
+}
+
+// openJobs is how many jobs a hand-out could take from a list of open jobs of a queue; it stops counting at a number.
+func (m *Machine) openJobs(q *jobQueue, open *queue.List, most int) int {
+	n := open.Len()
+	if q.order == nil || n >= most {
+		return n
+	}
+	walk := open.From(nil)
+	for h := walk.Next(); h != 0 && n < most; h = walk.Next() {
+		m.followers(q, h, func(uint32) bool {
+			n++
+			return n < most
+		})
+	}
+	return n
+}
+
+// tagKey is the key of a job from a tag; see core.KeyTag.
+func (m *Machine) tagKey(h uint32, tag string) string {
+	for n := m.tags.first[h]; n != 0; n = m.tags.links[n].next {
+		if name, value, _ := strings.Cut(m.tags.names.names[m.tags.links[n].tag], ":"); name == tag {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"broker/core"
+)
+
+// Ordered queues: the model knows the key of each job by its body, and which queues were ordered. When a job is handed out, it looks
+// at every earlier job of the key.
+
+// turnTag is the tag with the keys of ordered queues.
+const turnTag = "turn"
+
+// keyOf is the key of a job with this body; some have none.
+func keyOf(body string) string {
+	words := strings.Fields(body)
+	if len(words) < 2 {
+		return ""
+	}
+	n, err := strconv.Atoi(words[len(words)-1])
+	if err != nil || n%4 == 0 {
+		return ""
+	}
+	return strconv.Itoa(n % 4)
+}
+
+// tagsOf are the tags of a job with this body: the body itself, and the key.
+func tagsOf(body string) []string {
+	if key := keyOf(body); key != "" {
+		return []string{body, turnTag + ":" + key}
+	}
+	return []string{body}
+}
+
+func (p *promise) key() string { return keyOf(p.bodies[len(p.bodies)-1].text) }
+
+// turns is whether a queue is ordered, from a commit on.
+type turns struct {
+	on   bool
+	made core.Commit
+}
+
+// isOrdered reports whether a queue is ordered now.
+func (m *model) isOrdered(queue string) bool {
+	past := m.turns[queue]
+	return len(past) > 0 && past[len(past)-1].on
+}
+
+// shared records the sharing of a queue.
+func (w *world) shared(op *core.ShareQueue, r core.Reply) {
+	if r.Kind != core.Accepted {
+		return
+	}
+	q := op.Sharing.Queue
+	if past := w.model.turns[q]; len(past) == 0 {
+		w.model.turns[q] = []turns{{made: 1}}
+	}
+	w.model.turns[q] = append(w.model.turns[q], turns{on: op.Sharing.Ordered, made: w.commitOf(r, true)})
+}
+
+// earlier lists the unfinished jobs of a job's key before it in its queue, if that is ordered.
+func (w *world) earlier(p *promise, queue string) (all []*core.JobInfo) {
+	key := p.key()
+	if key == "" || !w.model.isOrdered(queue) {
+		return nil
+	}
+	for _, seq := range w.model.seqs {
+		o := w.model.jobs[seq]
+		if seq >= p.seq || o.key() != key {
+			continue
+		}
+		if i := w.look(seq); i != nil && i.State.Unfinished() && i.Queue == queue {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// inOrder checks that a job was not handed out before an earlier one of its key. Those that came with it by the same request do not
+// count, nor does one that a policy may have moved here only now.
+func (w *world) inOrder(p *promise, queue string, tag uint64) error {
+	for _, i := range w.earlier(p, queue) {
+		o := w.model.jobs[i.Seq]
+		switch {
+		case tag != 0 && o.request == tag && i.State == core.Leased:
+		case o.queues[len(o.queues)-1].text != queue && w.model.movedBy(o, queue):
+		default:
+			return fmt.Errorf("job %d of key %q was handed out before job %d, which is %v", p.seq, p.key(), i.Seq, i.State)
+		}
+	}
+	return nil
+}
+
+// openIn is how many ready jobs of a queue may be handed out.
+func (w *world) openIn(queue string, ready int) int {
+	if !w.model.isOrdered(queue) {
+		return ready
+	}
+	n := 0
+	for _, i := range w.ask(&core.ListJobs{Queue: queue, State: core.Ready, Limit: 1000, Brief: true}).Jobs {
+		if p := w.model.jobs[i.Seq]; p == nil || len(w.earlier(p, queue)) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// auditTurns compares what the broker says of a job's turn with the other jobs of its key.
+func (w *world) auditTurns() error {
+	limited := w.anyLimits()
+	for _, seq := range w.model.seqs {
+		p, i := w.model.jobs[seq], w.look(seq)
+		if i == nil || !i.State.Unfinished() {
+			continue
+		}
+		key, behind := "", len(w.earlier(p, i.Queue))
+		if w.model.isOrdered(i.Queue) {
+			key = p.key()
+		}
+		if i.Key != key || i.Behind != behind {
+			return fmt.Errorf("job %d of queue %s has key %q and is behind %d, should be %q behind %d", seq, i.Queue, i.Key, i.Behind, key, behind)
+		}
+		if order := i.Reason == core.WaitOrder; order != (behind > 0) && i.State == core.Ready && !limited && i.Reason != core.WaitPaused {
+			return fmt.Errorf("job %d is behind %d jobs of its key and waits for %v", seq, behind, i.Reason)
+		}
+	}
+	return nil
+}
+
+// turnsAfterCrash checks that each queue is ordered or not as it may be after a crash, and goes on from that.
+func (w *world) turnsAfterCrash(committed core.Commit) error {
+	have := map[string]bool{}
+	for _, s := range w.ask(&core.ListLimits{}).Sharings {
+		have[s.Queue] = s.Ordered
+	}
+	for queue, past := range w.model.turns {
+		found := false
+		for k := len(past) - 1; k >= 0 && !found; k-- {
+			if found = past[k].on == have[queue]; past[k].made <= committed {
+				break
+			}
+		}
+		if !found {
+			return fmt.Errorf("queue %s is ordered: %v, was %+v, commit %d", queue, have[queue], past, committed)
+		}
+		w.model.turns[queue] = []turns{{on: have[queue], made: 1}}
+	}
+	return nil
+}
