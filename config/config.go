@@ -30,6 +30,7 @@ type Config struct {
 	Limits    Limits              `toml:"limits"`
 	Tracing   Tracing             `toml:"tracing"`
 	Cluster   Cluster             `toml:"cluster"`
+	Archive   Archive             `toml:"archive"`
 	Routes    []Route             `toml:"route"`
 	Throttles map[string]Throttle `toml:"throttles"`
 
@@ -204,6 +205,7 @@ func Default() Config {
 			Protocol: Protocol{Listen: "127.0.0.1:7419", MaxBody: 72 * MiB}, Flush: "faktory",
 		},
 		Cluster: Cluster{ElectionTimeout: 500 * time.Millisecond, LeaseCommit: LeaseAfter},
+		Archive: Archive{Every: time.Second, BaseEvery: 24 * time.Hour, Keep: 7 * 24 * time.Hour, MaxQueue: 64 * MiB},
 		Tracing: Tracing{Service: "broker"},
 		Qless:   Qless{Protocol: Protocol{Listen: "off", MaxBody: 16 * MiB}},
 

@@ -42,6 +42,7 @@ func (c *Config) problems(broken map[string]bool) []Problem {
 	}
 	c.checkGearman(&v)
 	c.checkCluster(&v)
+	c.checkArchive(&v)
 	v.oneOf("faktory.flush", c.Faktory.Flush, "faktory", "all", "off")
 	c.checkTracing(&v)
 	c.checkSQS(&v)

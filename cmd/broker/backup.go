@@ -295,5 +295,6 @@ func (p *process) checkStore(ctx context.Context, progress func(part float64)) (
 // storage is the state of the store.
 func (p *process) storage() (core.Storage, error) {
 	s, err := p.engine.Storage()
+	s.Archive = p.archiveStatus()
 	return s, storeError(err)
 }

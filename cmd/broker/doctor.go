@@ -12,6 +12,7 @@ import (
 
 	"broker/cmd/broker/cli"
 	"broker/core"
+	"broker/core/archive"
 	"broker/core/engine"
 )
 
@@ -22,9 +23,10 @@ const maxQueueRows = 50
 func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [DIR]",
-		Short: "check a stopped store and show what it holds",
-		Long:  "Read every record of a stopped store, show what it holds and whether it is sound. Nothing is changed.",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "check a stopped store or an archive, and show what it holds",
+		Long: "Read every record of a stopped store, show what it holds and whether it is sound. Nothing is changed.\n" +
+			"Of an archive it reads every file, and shows which moments can be restored.",
+		Args: cobra.MaximumNArgs(1),
 	}
 	sources, asJSON := settingFlags(cmd), cli.AddJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -35,6 +37,9 @@ func doctorCommand() *cobra.Command {
 		dir := c.Data
 		if len(args) == 1 {
 			dir = args[0]
+		}
+		if archive.IsArchive(dir) {
+			return checkArchive(cmd, dir, asJSON())
 		}
 		bar := cli.NewBar(cmd, -1, cli.BarKeys)
 		x, err := engine.Inspect(cmd.Context(), dir, nil, func(keys uint64) { _ = bar.Set64(int64(keys)) }) //nolint:gosec // only shows

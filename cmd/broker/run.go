@@ -23,6 +23,7 @@ import (
 	"broker/cmd/broker/cli"
 	"broker/config"
 	"broker/core"
+	"broker/core/archive"
 	"broker/core/engine"
 	"broker/frontends/access"
 	"broker/frontends/eventloop"
@@ -135,6 +136,8 @@ type process struct {
 	tracing       *otlp.Exporter // nil: no spans are sent
 	pusher        *push.Pusher   // nil until clients are served
 	sending       sync.Mutex     // held while a backup is sent
+
+	archive *archive.Writer // nil: there is none
 }
 
 // requestShutdown requests a shutdown. Any goroutine may call it.
@@ -258,6 +261,7 @@ func (p *process) engineOptions() engine.Options {
 		Clock:            processClock(),
 		Listener:         listeners{logListener{log: p.log}, p.api.Listener(), p.exitOnFailure()},
 		Progress:         p.api.Progress,
+		Archive:          p.newArchive(),
 	}
 }
 

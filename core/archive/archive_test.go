@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/internal/record"
 )
 
 // files are the names of the files of an archive, without what is random in them.
@@ -346,6 +347,76 @@ func TestTornSegmentEndsWithItsLastWholeEntry(t *testing.T) {
 			t.Errorf("cut at %d: restored %+v", cut, r)
 		}
 	}
+}
+
+func TestCheckFindsGapsAndDamage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.ship.o.BaseEvery = time.Minute
+	f.caughtUp()
+	for range 3 {
+		f.push(4)
+		f.caughtUp()
+		f.clk.Advance(time.Hour)
+	}
+	f.close(true)
+	f.open()
+	f.push(2)
+	f.close(true) // these two are not shipped
+	f.open()
+	f.push(1)
+	f.caughtUp()
+	check := func(ranges int, damage ...string) {
+		t.Helper()
+		r, err := Check(context.Background(), f.dir, nil)
+		if err != nil || len(r.Ranges) != ranges || len(r.Damage) != len(damage) {
+			t.Fatalf("%+v, %v; wanted %d ranges", r, err, ranges)
+		}
+		for i, d := range damage {
+			if !strings.Contains(r.Damage[i], d) {
+				t.Errorf("damage %q, not %q", r.Damage[i], d)
+			}
+		}
+	}
+	check(2)
+	bases, segments := f.files()
+	damage(t, bases[1], 0.5)
+	check(2, bases[1])
+	damage(t, segments[0], 0.4)
+	check(3, bases[1], segments[0])
+	if err := os.Remove(segments[0]); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Check(context.Background(), f.dir, nil)
+	if err != nil || len(r.Ranges) < 3 {
+		t.Errorf("without its first segment: %+v, %v", r, err)
+	}
+}
+
+func FuzzSegment(f *testing.F) {
+	f.Add([]byte(segmentMagic))
+	e := &record.Entry{Position: record.Position{Number: 2, At: 5}, Prev: 1, Batch: &record.CommitBatch{}}
+	f.Add(appendFrame(appendFrame([]byte(segmentMagic), e), e))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		path := filepath.Join(t.TempDir(), "s")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in, err := openSegment(path)
+		if err != nil {
+			return
+		}
+		defer in.close()
+		for range len(b) + 1 {
+			if _, n, err := in.next(); err != nil {
+				if n != 0 && !errors.Is(err, record.ErrTruncated) && n > int64(len(b)) {
+					t.Errorf("an entry of %d bytes in %d", n, len(b))
+				}
+				return
+			}
+		}
+		t.Errorf("more entries than bytes")
+	})
 }
 
 // damage changes a byte of a file.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"broker/core"
 	"broker/core/internal/store"
@@ -40,24 +38,20 @@ func (s *shipper) dropCopy() {
 	}
 	c.remove()
 	s.copying = nil
-	s.w.note(func(st *Status) { st.Copying = false })
+	s.w.note(func(st *core.Archive) { st.Copying = false })
 }
 
-// remove removes the copy of the store.
-func (c *copying) remove() { _ = os.RemoveAll(c.dir) } // the next start removes what is left
+// remove removes the copy of the store, and the folder for such copies.
+func (c *copying) remove() {
+	_ = os.RemoveAll(c.dir)            // the next start removes what is left
+	_ = os.Remove(filepath.Dir(c.dir)) // likewise
+}
 
-// checkpoint copies the store, beside it or, if that folder cannot be written, in the archive.
+// checkpoint copies the store.
 func (s *shipper) checkpoint() (*copying, error) {
 	c := &copying{dir: filepath.Join(s.w.o.Scratch, random()), begun: s.w.o.Clock.Now()}
-	if s.w.o.Scratch != "" {
-		_ = os.RemoveAll(s.w.o.Scratch) // of a process before
-	}
-	err := s.store.Checkpoint(c.dir)
-	if s.w.o.Scratch == "" || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		c.dir = filepath.Join(s.w.o.Dir, ".copy-"+random())
-		err = s.store.Checkpoint(c.dir)
-	}
-	if err != nil {
+	_ = os.RemoveAll(s.w.o.Scratch) // of a process before
+	if err := s.store.Checkpoint(c.dir); err != nil {
 		return nil, err
 	}
 	copied, err := store.Open(store.Options{Dir: c.dir, ReadOnly: true})
@@ -96,7 +90,7 @@ func (s *shipper) copyBase(ctx context.Context) error {
 		c.cancel = cancel
 		path := filepath.Join(s.dir, baseFile(c.number, c.at))
 		c.part = path + "-" + random() + unfinished
-		s.w.note(func(st *Status) { st.Copying = true })
+		s.w.note(func(st *core.Archive) { st.Copying = true })
 		go func() { // leave and newTimeline wait for it
 			defer close(c.done)
 			defer cancel()
@@ -109,7 +103,7 @@ func (s *shipper) copyBase(ctx context.Context) error {
 	default:
 		return nil
 	}
-	s.w.note(func(st *Status) { st.Copying = false })
+	s.w.note(func(st *core.Archive) { st.Copying = false })
 	if c.err != nil {
 		c.done, c.retrying = nil, true
 		return c.err

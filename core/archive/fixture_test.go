@@ -58,7 +58,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	tmp := t.TempDir()
 	f := &fixture{t: t, clk: coretest.NewClock(), data: filepath.Join(tmp, "data"), dir: filepath.Join(tmp, "archive"), states: map[uint64]string{}, sealed: map[uint64]core.Instant{}}
-	f.options = Options{Dir: f.dir, Scratch: filepath.Join(tmp, ".data.archive"), Clock: f.clk}
+	f.options = Options{Dir: f.dir, Scratch: filepath.Join(tmp, "data", "archiving"), Clock: f.clk}
 	f.open()
 	t.Cleanup(func() { f.close(false) })
 	return f
@@ -159,7 +159,7 @@ func (f *fixture) step() {
 // caughtUp wants everything to be in the archive, after a pause if something has failed.
 func (f *fixture) caughtUp() {
 	f.t.Helper()
-	var st Status
+	var st core.Archive
 	for range 4 {
 		f.step()
 		if st = f.ship.Status(); st.Lag == 0 && st.Queued == 0 && st.Error == "" {

@@ -4,14 +4,13 @@ import (
 	"log/slog"
 	"time"
 
-	"broker/core"
 	"broker/core/clock"
 )
 
 // Options of a Writer; zero values mean the defaults.
 type Options struct {
 	Dir     string // of the archive; made if it is not there
-	Scratch string // folder for short-lived copies of the store, where its files can be links: beside the store
+	Scratch string // folder for short-lived copies of the store, on its file system, where its files can be links; nothing else is in it
 
 	Every         time.Duration // how long a commit may wait until it is shipped; 1 s
 	BaseEvery     time.Duration // between base copies; 24 h
@@ -63,20 +62,4 @@ func (o Options) withDefaults() Options {
 		o.Log = func(slog.Level, string, ...any) {}
 	}
 	return o
-}
-
-// Status is the state of a Writer. Counts are since it began.
-type Status struct {
-	Dir      string
-	Lag      time.Duration // age of the oldest commit that could not be restored; 0: all can be
-	Earliest core.Instant  // first moment that can be restored; zero: not known yet
-	BaseAt   core.Instant  // of the last entry in the newest base copy; zero: there is none yet
-	Copying  bool          // a base copy is being made
-	Queued   int           // bytes that wait to be shipped
-	Bytes    uint64        // of the folder, about
-
-	Entries, Shipped    uint64 // entries that were shipped, and their bytes
-	Bases               uint64 // base copies that were made
-	Overflows, Failures uint64 // times that the queue was full; attempts to write that failed
-	Error               string // why the folder cannot be written now; empty: it can
 }

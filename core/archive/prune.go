@@ -43,7 +43,7 @@ func (s *shipper) prune() error {
 		}
 	}
 	s.pruned = now
-	s.w.note(func(st *Status) { st.Earliest, st.Bytes = earliest(all), totalBytes(all) })
+	s.w.note(func(st *core.Archive) { st.Earliest, st.Bytes = earliest(all), totalBytes(all) })
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,16 +173,12 @@ func (w *walk) run(ctx context.Context, after uint64, each func(e *record.Entry,
 		if w.ended {
 			return nil
 		}
-		last := i+1 == len(segs)
 		switch {
-		case errors.Is(cause, errGap):
-			w.notes = append(w.notes, fmt.Sprintf("%s: entries after %d are missing", g.path, w.number))
-			return nil
-		case errors.Is(cause, errDamaged), last && cause != nil && !errors.Is(cause, errTorn):
+		case errors.Is(cause, errDamaged) && i+1 < len(segs) && segs[i+1].first <= w.number+1:
+			// its writer has written it again
+		case errors.Is(cause, errGap), errors.Is(cause, errDamaged):
 			w.notes = append(w.notes, fmt.Sprintf("%s: after entry %d: %v", g.path, w.number, cause))
-			if last {
-				return nil
-			}
+			return nil
 		}
 	}
 	return nil
@@ -203,18 +200,22 @@ func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry, 
 	for {
 		e, _, err := in.next()
 		switch {
+		case errors.Is(err, errDamaged):
+			cause = err // unless an entry that was applied before follows, or the next one
+			continue
 		case errors.Is(err, io.EOF):
-			return nil, nil
-		case errors.Is(err, errTorn), errors.Is(err, errDamaged):
-			return err, nil
+			return cause, nil
+		case errors.Is(err, errTorn):
+			return cmp.Or(cause, err), nil
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", g.path, err)
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case e.Number <= w.number:
+			cause = nil
 			continue
 		case e.Prev != w.number && (!w.anywhere || w.entries > 0):
-			return errGap, nil
+			return cmp.Or(cause, errGap), nil
 		case e.At > w.until:
 			w.ended = true
 			return nil, nil
@@ -222,7 +223,7 @@ func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry, 
 		if err := each(e, g.path); err != nil {
 			return nil, fmt.Errorf("%s: entry %d: %w", g.path, e.Number, err)
 		}
-		w.number, w.at = e.Number, e.At
+		cause, w.number, w.at = nil, e.Number, e.At
 		w.entries++
 	}
 }

@@ -77,7 +77,7 @@ func (s *shipper) step(ctx context.Context) {
 	if s.pause > 0 && (s.copying == nil || !s.copying.retrying) {
 		s.pause = 0
 		s.w.o.Log(slog.LevelInfo, "the archive can be written again", "dir", s.w.o.Dir)
-		s.w.note(func(st *Status) { st.Error = "" })
+		s.w.note(func(st *core.Archive) { st.Error = "" })
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *shipper) failed(ctx context.Context, err error) {
 	}
 	s.pause = min(max(2*s.pause, firstPause), longestPause)
 	s.retryAt = s.w.o.Clock.Now().Add(s.pause)
-	s.w.note(func(st *Status) {
+	s.w.note(func(st *core.Archive) {
 		st.Failures++
 		st.Error = err.Error()
 	})
@@ -144,7 +144,7 @@ func (s *shipper) enter() error {
 		}
 		break
 	}
-	s.w.note(func(st *Status) { st.Earliest, st.Bytes = earliest(all), totalBytes(all) })
+	s.w.note(func(st *core.Archive) { st.Earliest, st.Bytes = earliest(all), totalBytes(all) })
 	return nil
 }
 

@@ -26,7 +26,7 @@ type Writer struct {
 	sending  int          // bytes that the shipper has taken
 	overflow bool         // entries were dropped: the timeline has ended
 	behind   core.Instant // since when there is something that could not be restored; zero: all can be
-	status   Status
+	status   core.Archive
 
 	shipper shipper // of the goroutine
 }
@@ -45,7 +45,7 @@ type queue struct {
 func New(o Options) *Writer {
 	o = o.withDefaults()
 	w := &Writer{
-		o: o, create: createFile, stop: func() {}, done: make(chan struct{}), full: make(chan struct{}, 1), status: Status{Dir: o.Dir},
+		o: o, create: createFile, stop: func() {}, done: make(chan struct{}), full: make(chan struct{}, 1), status: core.Archive{Dir: o.Dir},
 	}
 	w.shipper.w = w
 	return w
@@ -120,7 +120,7 @@ func (w *Writer) End() {
 }
 
 // Status is the present state.
-func (w *Writer) Status() Status {
+func (w *Writer) Status() core.Archive {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.status
@@ -204,7 +204,7 @@ func (w *Writer) ended() {
 }
 
 // note changes the status.
-func (w *Writer) note(change func(s *Status)) {
+func (w *Writer) note(change func(s *core.Archive)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change(&w.status)

@@ -14,6 +14,7 @@ type storageData struct {
 	Figures []figure
 	Levels  []storageLevel
 	Facts   []fact
+	Archive []fact // empty: there is none
 	Today   string
 	Admin   bool
 	Problem string
@@ -75,6 +76,36 @@ func (d *storageData) fill(st *service.Storage) {
 		{Label: "Tables a lookup may read", Value: num(st.ReadAmplification)},
 		{Label: "Write stalls", Value: num(st.WriteStalls), Bad: st.WriteStalls > 0},
 	}
+	if st.Archive != nil {
+		d.Archive = archiveFacts(st.Archive)
+	}
+}
+
+// archiveLate is the lag from which on the archive is behind: more than the time between two writes explains.
+const archiveLate = 60
+
+func archiveFacts(a *service.Archive) []fact {
+	facts := []fact{
+		{Label: "Folder", Value: a.Dir, Note: size(a.Bytes)},
+		{Label: "Behind by", Value: seconds(a.LagS), Note: size(uint64(max(a.Queued, 0))) + " queued", Bad: a.LagS > archiveLate}, //nolint:gosec // not negative
+	}
+	if a.LagS == 0 {
+		facts[1].Value = "nothing"
+	}
+	if a.Error != "" {
+		facts = append(facts, fact{Label: "Cannot be written", Value: a.Error, Bad: true})
+	}
+	if a.Earliest != nil {
+		facts = append(facts, fact{Label: "Moments can be restored since", Value: a.Earliest.UTC().Format("2006-01-02 15:04:05 UTC")})
+	}
+	switch {
+	case a.Copying:
+		facts = append(facts, fact{Label: "Copy of the store", Value: "is being made"})
+	case a.BaseAt != nil:
+		facts = append(facts, fact{Label: "Newest copy of the store", Value: a.BaseAt.UTC().Format("2006-01-02 15:04:05 UTC")})
+	}
+	return append(facts, fact{Label: "Shipped", Value: num(a.Commits) + " commits", Note: size(a.Shipped)},
+		fact{Label: "Gaps closed by a copy", Value: num(a.Overflows), Bad: a.Overflows > 0})
 }
 
 func cacheFigure(st *service.Storage) figure {

@@ -181,6 +181,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	if b.Push != nil {
 		s.pushes(b.Push())
 	}
+	s.archive(b.Archive)
 	stats, base, queues, histograms := m.read(b.Broker)
 	if stats == nil {
 		return // the broker is gone

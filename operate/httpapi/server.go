@@ -50,6 +50,8 @@ type Backend struct {
 
 	Connections func() map[string]Connections // by front-end
 
+	Archive func() *core.Archive // nil, or a nil answer: there is none
+
 	Spans func() (sent, dropped uint64, on bool) // to a collector; nil: unknown
 	Push  func() []service.PushTarget            // nil: unknown
 }

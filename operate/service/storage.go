@@ -36,8 +36,37 @@ type Storage struct {
 	Commits *Histogram `json:"commits" doc:"how long commits took, with their syncs"`
 	Syncs   *Syncs     `json:"syncs" doc:"how long syncs of the log took"`
 
+	Archive *Archive `json:"archive,omitempty" doc:"to which all that is committed is shipped; absent: there is none"`
+
 	Check  *Operation `json:"check,omitempty" doc:"the last check"`
 	Backup *Operation `json:"backup,omitempty" doc:"the last backup in the background"`
+}
+
+// Archive is the state of the archive. Counts are since the broker started.
+type Archive struct {
+	Dir        string     `json:"dir" doc:"folder on the broker's host"`
+	LagS       float64    `json:"lag_s" doc:"age of the oldest commit that could not be restored; 0: all can be"`
+	Earliest   *time.Time `json:"earliest,omitempty" doc:"first moment that can be restored"`
+	BaseAt     *time.Time `json:"base_at,omitempty" doc:"moment of the newest copy of the store in it"`
+	Copying    bool       `json:"copying" doc:"a copy of the store is being made"`
+	Bytes      uint64     `json:"bytes" doc:"size of the folder, about"`
+	Queued     int        `json:"queued_bytes" doc:"of commits that wait to be shipped"`
+	Commits    uint64     `json:"shipped_commits"`
+	Shipped    uint64     `json:"shipped_bytes"`
+	BaseCopies uint64     `json:"base_copies" doc:"copies of the store that were made"`
+	Overflows  uint64     `json:"overflows" doc:"times that the queue was full, so that a new copy of the store had to close the gap"`
+	Failures   uint64     `json:"failures" doc:"attempts to write that failed"`
+	Error      string     `json:"error,omitempty" doc:"why the folder cannot be written now"`
+}
+
+func archiveOf(a *core.Archive) *Archive {
+	if a == nil {
+		return nil
+	}
+	return &Archive{
+		Dir: a.Dir, LagS: a.Lag.Seconds(), Earliest: timeOf(a.Earliest), BaseAt: timeOf(a.BaseAt), Copying: a.Copying, Bytes: a.Bytes,
+		Queued: a.Queued, Commits: a.Entries, Shipped: a.Shipped, BaseCopies: a.Bases, Overflows: a.Overflows, Failures: a.Failures, Error: a.Error,
+	}
 }
 
 // StorageLevel is a level of the store's tree of tables.
@@ -91,7 +120,7 @@ func (s *Service) Storage(caller Caller) (*Storage, error) {
 		CacheBytes: st.CacheBytes, CacheHits: st.CacheHits, CacheMisses: st.CacheMisses,
 		ReadAmplification: st.ReadAmplification, Flushes: st.Flushes, FlushedBytes: st.FlushedBytes, Compactions: st.Compactions,
 		CompactedBytes: st.CompactedBytes, CompactionDebt: st.CompactionDebt, WriteStalls: st.WriteStalls,
-		Commits: histogramOf(st.Commits), Syncs: syncsOf(&st.Syncs),
+		Commits: histogramOf(st.Commits), Syncs: syncsOf(&st.Syncs), Archive: archiveOf(st.Archive),
 		Check: s.lastOperation(checkAction), Backup: s.lastOperation(backupAction),
 	}
 	if looked := st.CacheHits + st.CacheMisses; looked > 0 {

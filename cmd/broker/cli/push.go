@@ -112,6 +112,9 @@ func (s *submission) runAt(now time.Time) (time.Time, error) {
 	return parseTime(s.at, now, 1)
 }
 
+// ParsePast reads the forms of a time that people type; a span is counted back from now.
+func ParsePast(text string, now time.Time) (time.Time, error) { return parseTime(text, now, -1) }
+
 // parseTime reads the forms of a time that people type. A span, such as 90m or 2d, is counted from now: into the future with the sign 1,
 // into the past with -1.
 func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {

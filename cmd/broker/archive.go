@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"broker/cmd/broker/cli"
+	"broker/core"
+	"broker/core/archive"
+	"broker/core/engine"
+)
+
+// scratchFolder is where copies of the store are made for the archive: in the data folder, which is on the right file system and can be
+// written.
+const scratchFolder = "archiving"
+
+// newArchive makes what ships the commits of an engine; nil: there is no archive.
+func (p *process) newArchive() engine.Shipper {
+	a := p.config.Archive
+	scratch := filepath.Join(p.config.Data, scratchFolder)
+	if a.Dir == "" {
+		_ = os.RemoveAll(scratch) // an archive before may have left a copy
+		return nil
+	}
+	p.archive = archive.New(archive.Options{
+		Dir: a.Dir, Scratch: scratch,
+		Every: a.Every, BaseEvery: a.BaseEvery, Keep: a.Keep, MaxQueueBytes: int(a.MaxQueue),
+		Clock: processClock(), Log: nodeLog(p.log),
+	})
+	return p.archive
+}
+
+// archiveStatus is the state of the archive; nil: there is none.
+func (p *process) archiveStatus() *core.Archive {
+	if p.archive == nil {
+		return nil
+	}
+	s := p.archive.Status()
+	return &s
+}
+
+// restoreCommand makes a store of an archive.
+func restoreCommand() *cobra.Command {
+	var from, to, at string
+	cmd := &cobra.Command{
+		Use:   "restore --from DIR --to DATA",
+		Short: "make a store of an archive, as of now or of a moment",
+		Long: "Make a new store of the archive in DIR: the newest copy of the store that is in it, and all commits after it up to the last whole\n" +
+			"one or, with --at, up to that moment. Start a broker with --data DATA then.",
+		Example: "  broker restore --from /mnt/archive --to /var/lib/broker-restored\n" +
+			"  broker restore --from /mnt/archive --at '2030-01-31 14:05' --to /var/lib/broker-restored",
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().Var(&textFlag{kind: "DIR"}, "from", "folder of the archive")
+	cmd.Flags().Var(&textFlag{kind: "DATA"}, "to", "folder of the new store; it must not exist, or be empty")
+	cmd.Flags().Var(&textFlag{kind: "TIME"}, "at", "the moment: RFC 3339, \"2030-01-31 14:05\" in local time, or a span such as 15m for so long ago")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		for name, into := range map[string]*string{"from": &from, "to": &to, "at": &at} {
+			*into = cmd.Flags().Lookup(name).Value.String()
+		}
+		if from == "" || to == "" {
+			return cli.UsageError(errors.New("--from and --to are required"))
+		}
+		return restore(cmd, from, to, at)
+	}
+	return cmd
+}
+
+func restore(cmd *cobra.Command, from, to, at string) error {
+	to, err := filepath.Abs(to)
+	if err != nil {
+		return cli.Failed(err)
+	}
+	o := archive.RestoreOptions{From: from, To: to}
+	if at != "" {
+		moment, err := cli.ParsePast(at, time.Now())
+		if err != nil {
+			return err
+		}
+		o.At = core.InstantOf(moment)
+	}
+	bar := cli.NewBar(cmd, -1, cli.BarKeys)
+	o.Progress = func(entries uint64) { _ = bar.Set64(int64(entries)) } //nolint:gosec // only shows
+	r, err := archive.Restore(cmd.Context(), o)
+	_ = bar.Finish() // only shows
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return &cli.ExitError{Code: cli.ExitConflict, Err: err}
+	case errors.Is(err, archive.ErrNoArchive), errors.Is(err, archive.ErrTooEarly), errors.Is(err, archive.ErrEmpty):
+		return &cli.ExitError{Code: cli.ExitNotFound, Err: err}
+	case err != nil:
+		return cli.Failed(err)
+	}
+	for _, n := range r.Notes {
+		say(cmd.ErrOrStderr(), "warning: %s\n", n)
+	}
+	say(cmd.OutOrStdout(), "%s is the store as of %s (commit %d)\nfrom %s and %d commits after it\n", to, shown(r.At), r.Number, r.Base, r.Entries)
+	return nil
+}
+
+// shown is a moment as the commands of archives print it.
+func shown(at core.Instant) string { return at.Time().Format("2006-01-02T15:04:05.000000Z") }
+
+// archiveReport is a report of an archive as JSON. Its members stay.
+type archiveReport struct {
+	Archive string         `json:"archive"`
+	Sound   bool           `json:"sound"`
+	Bytes   uint64         `json:"bytes"`
+	Ranges  []archiveRange `json:"ranges"`
+	Damage  []string       `json:"damage,omitempty"`
+}
+
+type archiveRange struct {
+	Timeline   string    `json:"timeline"`
+	From       time.Time `json:"from"`
+	To         time.Time `json:"to"`
+	BaseCopies int       `json:"base_copies"`
+	Commits    uint64    `json:"commits"`
+}
+
+// checkArchive is doctor for an archive.
+func checkArchive(cmd *cobra.Command, dir string, asJSON bool) error {
+	bar := cli.NewBar(cmd, -1, cli.BarKeys)
+	x, err := archive.Check(cmd.Context(), dir, func(entries uint64) { _ = bar.Set64(int64(entries)) }) //nolint:gosec // only shows
+	_ = bar.Finish()                                                                                    // only shows
+	if err != nil {
+		return cli.Failed(err)
+	}
+	answer := archiveReport{Archive: dir, Sound: len(x.Damage) == 0 && len(x.Ranges) > 0, Bytes: x.Bytes, Ranges: []archiveRange{}, Damage: x.Damage}
+	for _, r := range x.Ranges {
+		answer.Ranges = append(answer.Ranges, archiveRange{
+			Timeline: r.Timeline, From: r.From.Time(), To: r.To.Time(), BaseCopies: r.Bases, Commits: r.Entries,
+		})
+	}
+	if asJSON {
+		err = cli.PrintValue(cmd, answer)
+	} else {
+		printArchive(cmd, &answer)
+	}
+	if err != nil || answer.Sound {
+		return err
+	}
+	return &cli.ExitError{Code: cli.ExitDamaged}
+}
+
+func printArchive(cmd *cobra.Command, a *archiveReport) {
+	out := cmd.OutOrStdout()
+	say(out, "archive %s\n%d bytes\n", a.Archive, a.Bytes)
+	for _, r := range a.Ranges {
+		say(out, "%s to %s: %s, %s\n", shown(core.InstantOf(r.From)), shown(core.InstantOf(r.To)), counted(uint64(r.BaseCopies), "base copy", "base copies"), //nolint:gosec // a count
+			counted(r.Commits, "commit", "commits"))
+	}
+	for _, d := range a.Damage {
+		say(cmd.ErrOrStderr(), "DAMAGED: %s\n", d)
+	}
+	switch {
+	case len(a.Ranges) == 0:
+		say(cmd.ErrOrStderr(), "nothing can be restored: there is no base copy that is whole\n")
+	case a.Sound:
+		say(out, "no damage: every file was read, and every moment of these times can be restored\n")
+	}
+}
+
+// counted is a number with its noun.
+func counted(n uint64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,51 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Archive ships what is committed to a folder.
+type Archive struct {
+	Dir       string        `toml:"dir" doc:"folder to which all that is committed is shipped, on another disk or host, so that the store can be restored up to a moment (archive.md); one for each broker, or one that all nodes of a cluster share; empty: none"`
+	Every     time.Duration `toml:"every" doc:"how long a commit may wait until it is shipped"`
+	BaseEvery time.Duration `toml:"base_every" doc:"time between two copies of the whole store; a restore reads one, and what was shipped after it"`
+	Keep      time.Duration `toml:"keep" doc:"how far back moments can be restored; what is older is removed"`
+	MaxQueue  Size          `toml:"max_queue" doc:"memory for commits that wait while the folder is slow or full; beyond it, a new copy of the store closes the gap"`
+}
+
+func (c *Config) checkArchive(v *checker) {
+	a := c.Archive
+	for _, d := range []struct {
+		name        string
+		value       time.Duration
+		least, most time.Duration
+	}{
+		{"every", a.Every, 10 * time.Millisecond, time.Hour},
+		{"base_every", a.BaseEvery, time.Minute, 366 * 24 * time.Hour},
+		{"keep", a.Keep, time.Minute, 100 * 366 * 24 * time.Hour},
+	} {
+		if d.value < d.least || d.value > d.most {
+			v.complain("archive."+d.name, "%v is not between %v and %v", d.value, d.least, d.most)
+		}
+	}
+	v.size("archive.max_queue", a.MaxQueue, MiB, 64*GiB)
+	if a.Dir == "" {
+		return
+	}
+	if c.Durability == "none" {
+		v.complain("archive.dir", "requires durability sync or relaxed: with none, nothing is stored")
+	}
+	dir, errDir := filepath.Abs(a.Dir)
+	data, errData := filepath.Abs(c.Data)
+	if errDir == nil && errData == nil && (inside(dir, data) || inside(data, dir)) {
+		v.complain("archive.dir", "%s and data, %s, must not be in each other", a.Dir, c.Data)
+	}
+}
+
+// inside reports whether a path is that of a folder or of something in it.
+func inside(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
