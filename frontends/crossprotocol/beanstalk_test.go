@@ -1,6 +1,7 @@
 package crossprotocol
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -73,4 +74,132 @@ func TestOtherWorkersRunJobsOfBeanstalkClients(t *testing.T) {
 	workq.Want("+OK 1\r\n" + core.Alias(1) + " q 60000 5\r\nhello\r\n+OK\r\n")
 	client.Send("peek 1\r\npeek-ready\r\n")
 	client.Want("NOT_FOUND\r\nFOUND 2 5\r\nagain\r\n")
+}
+
+// beanstalkStats is how a client of beanstalkd sees a job: its state and the counters that are not zero.
+func beanstalkStats(c *frontendtest.Client, seq uint64) string {
+	c.Send(fmt.Sprintf("stats-job %d\r\n", seq))
+	text := string(c.Rest())
+	if text == "NOT_FOUND\r\n" {
+		return "NOT_FOUND"
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ": "); key {
+		case "state":
+			b.WriteString(value)
+		case "reserves", "timeouts", "releases", "buries", "kicks":
+			if value != "0" {
+				b.WriteString(", " + key + " " + value)
+			}
+		}
+	}
+	return b.String()
+}
+
+// beanstalkSubmitted runs a job of beanstalkd with a worker of another protocol.
+func beanstalkSubmitted(t *testing.T, k workerKind, end int) string {
+	t.Helper()
+	e := newEnv(t, frontendtest.InMemory)
+	c := e.beanstalkOf().Dial("client")
+	c.Send("use " + queue + "\r\nput 1024 0 600 2\r\nhi\r\n")
+	c.Want("USING " + queue + "\r\nINSERTED 1\r\n")
+	e.jobSeq, e.jobCreatedAt = 1, e.workq.Clock.Now()
+	w := k.take(e)
+	if w == nil {
+		t.Fatal("no worker gets the job")
+	}
+	if got := beanstalkStats(c, 1); got != "reserved, reserves 1" {
+		t.Errorf("in the hands of %s the job is %s", k.name, got)
+	}
+	answered, late := ends[end].run(e, w)
+	parts := []string{"stats-job: " + beanstalkStats(c, 1), "job: " + e.state(1)}
+	if answered != "" && answered != "nothing" && answered != "`+OK`" && answered != "`204`" {
+		parts = append(parts, "worker: "+answered)
+	}
+	if late {
+		parts = append(parts, "late finish: "+w.finish(true)+", job: "+e.state(1))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// beanstalkEnds are the ways in which a worker of beanstalkd ends its work.
+var beanstalkEnds = []struct {
+	name string
+	run  func(e *env, c *frontendtest.Client, seq uint64)
+}{
+	{"delete", func(_ *env, c *frontendtest.Client, seq uint64) {
+		c.Send(fmt.Sprintf("delete %d\r\n", seq))
+		c.Want("DELETED\r\n")
+	}},
+	{"release", func(_ *env, c *frontendtest.Client, seq uint64) {
+		c.Send(fmt.Sprintf("release %d 1024 0\r\n", seq))
+		c.Want("RELEASED\r\n")
+	}},
+	{"release with delay", func(_ *env, c *frontendtest.Client, seq uint64) {
+		c.Send(fmt.Sprintf("release %d 1024 60\r\n", seq))
+		c.Want("RELEASED\r\n")
+	}},
+	{"bury", func(_ *env, c *frontendtest.Client, seq uint64) {
+		c.Send(fmt.Sprintf("bury %d 1024\r\n", seq))
+		c.Want("BURIED\r\n")
+	}},
+	{"connection lost", func(_ *env, c *frontendtest.Client, _ uint64) { c.Hangup() }},
+	{"ttr over", func(e *env, _ *frontendtest.Client, _ uint64) { e.advance(ttr) }},
+}
+
+// beanstalkWorker runs a job of another protocol with a worker of beanstalkd.
+func beanstalkWorker(t *testing.T, o origin, end int) string {
+	t.Helper()
+	e := newEnv(t, frontendtest.InMemory)
+	stage := e.beanstalkOf()
+	c := stage.Dial("worker")
+	report := o.submit(e, jobTimes{ttr, ttl})
+	seq := e.newest(queue)
+	c.Send("watch " + queue + "\r\nreserve\r\n")
+	c.Want("WATCHING 2\r\n")
+	head := strings.Fields(c.ReadUntil("\r\n"))
+	if len(head) != 3 || head[0] != "RESERVED" {
+		t.Fatalf("reserve: %q", head)
+	}
+	body := strings.TrimSpace(c.ReadUntil("\r\n"))
+	if got := e.state(seq); got != "leased" {
+		t.Errorf("a reserved job is %s", got)
+	}
+	beanstalkEnds[end].run(e, c, seq)
+	return fmt.Sprintf("body: `%s`; client: %s; job: %s", body, report(), e.state(seq))
+}
+
+// TestBeanstalkSharingTable runs every cell of the tables about beanstalkd and compares the results with docs/sharing.md.
+func TestBeanstalkSharingTable(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("\n### beanstalkd job\n\n| end |")
+	for _, k := range workerKinds() {
+		fmt.Fprintf(&b, " %s |", k.name)
+	}
+	b.WriteString("\n|---|---|---|---|---|\n")
+	for i := range ends[:5] {
+		fmt.Fprintf(&b, "| %s |", ends[i].name)
+		for _, k := range workerKinds() {
+			fmt.Fprintf(&b, " %s |", inBubble(t, func(t *testing.T) string { return beanstalkSubmitted(t, k, i) }))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n### beanstalkd worker\n\n| job |")
+	for _, end := range beanstalkEnds {
+		fmt.Fprintf(&b, " %s |", end.name)
+	}
+	b.WriteString("\n|---|---|---|---|---|---|---|\n")
+	for _, o := range origins() {
+		if strings.Contains(o.name, "sched") || strings.Contains(o.name, "epoch") || strings.Contains(o.name, "batch") {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s |", o.name)
+		for i := range beanstalkEnds {
+			fmt.Fprintf(&b, " %s |", inBubble(t, func(t *testing.T) string { return beanstalkWorker(t, o, i) }))
+		}
+		b.WriteString("\n")
+	}
+	compareSection(t, "beanstalkd", b.String())
 }

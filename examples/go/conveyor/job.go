@@ -35,10 +35,11 @@ func Decode(job []byte) (id, payload string) {
 		if size < 0 {
 			return id, payload
 		}
-		switch value, _ := protowire.ConsumeBytes(job[n:]); number {
-		case 1:
+		value, _ := protowire.ConsumeBytes(job[n:])
+		if number == 1 {
 			id = string(value)
-		case 4:
+		}
+		if number == 4 {
 			payload = string(value)
 		}
 		job = job[n+size:]

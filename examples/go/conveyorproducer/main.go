@@ -8,10 +8,9 @@ import (
 	"log"
 	"os"
 
+	"example/conveyor"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-
-	"example/conveyor"
 )
 
 func main() {

@@ -9,10 +9,9 @@ import (
 	"log"
 	"time"
 
+	"example/conveyor"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-
-	"example/conveyor"
 )
 
 // worker is the name under which this process holds jobs.
