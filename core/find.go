@@ -31,12 +31,13 @@ type Filter struct {
 
 	Text     string // in the id, the type, a tag, or the type or message of the last failure; regardless of case
 	BodyText string // in the body
+	Anywhere string // as Text, or in the body
 }
 
 // NeedsRecords reports whether the filter has conditions that only the jobs' records can answer: the index finds the
 // candidates, and their records are read, up to a number of bytes a call.
 func (f *Filter) NeedsRecords() bool {
-	return f.ErrorClass != "" || f.NoErrorClass || f.IDPrefix != "" || f.Text != "" || f.BodyText != ""
+	return f.ErrorClass != "" || f.NoErrorClass || f.IDPrefix != "" || f.Text != "" || f.BodyText != "" || f.Anywhere != ""
 }
 
 // OnlyStatesAndQueues reports whether the filter has no conditions but those.

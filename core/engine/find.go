@@ -22,7 +22,7 @@ const (
 
 // scan answers a Find with conditions that need records.
 func (e *Engine) scan(id core.ClientID, r *core.Reply, op *core.Find) error {
-	s := scanner{e: e, op: op, reply: r, limit: op.Limit, cursor: op.Cursor, text: strings.ToLower(op.Filter.Text)}
+	s := scanner{e: e, op: op, reply: r, limit: op.Limit, cursor: op.Cursor, text: strings.ToLower(op.Filter.Text), anywhere: strings.ToLower(op.Filter.Anywhere)}
 	if s.limit <= 0 {
 		s.limit = 100
 	}
@@ -62,6 +62,7 @@ type scanner struct {
 	limit       int
 	cursor      string // after the last examined candidate
 	text        string // Filter.Text in lower case
+	anywhere    string // likewise
 	bytes, jobs int
 }
 
@@ -95,7 +96,7 @@ func (s *scanner) candidates() (machine.Page, error) {
 
 // candidate adds a job to the page if it matches; over: the call has done enough.
 func (s *scanner) candidate(i *core.JobInfo, cursor string) (over bool, err error) {
-	n, err := s.e.readJob(i, parts{body: s.op.Filter.BodyText != "", failure: true})
+	n, err := s.e.readJob(i, parts{body: s.op.Filter.BodyText != "" || s.anywhere != "", failure: true})
 	switch {
 	case errors.Is(err, store.ErrMissing): // removed meanwhile
 	case err != nil:
@@ -125,9 +126,12 @@ func (s *scanner) matches(i *core.JobInfo) bool {
 	if failure == nil {
 		failure = &core.Failure{}
 	}
-	contains := func(text string) bool { return strings.Contains(strings.ToLower(text), s.text) }
 	id := i.Job.Identity()
+	shown := func(wanted string) bool { // in what lists show of the job
+		contains := func(text string) bool { return strings.Contains(strings.ToLower(text), wanted) }
+		return contains(id) || contains(i.Type) || slices.ContainsFunc(i.Tags, contains) || contains(failure.Type) || contains(failure.Message)
+	}
 	return (f.ErrorClass == "" || failure.Type == f.ErrorClass) && (!f.NoErrorClass || failure.Type == "") && strings.HasPrefix(id, f.IDPrefix) &&
-		(s.text == "" || contains(id) || contains(i.Type) || slices.ContainsFunc(i.Tags, contains) || contains(failure.Type) || contains(failure.Message)) &&
+		(s.text == "" || shown(s.text)) && (s.anywhere == "" || shown(s.anywhere) || bytes.Contains(bytes.ToLower(i.Job.Body), []byte(s.anywhere))) &&
 		(f.BodyText == "" || bytes.Contains(i.Job.Body, []byte(f.BodyText)))
 }

@@ -109,7 +109,7 @@ func TestASearchKeepsTheColumns(t *testing.T) {
 		}
 	}
 	search := func() {
-		b.run(chromedp.SendKeys(`.search input[name="text"]`, "mail"), chromedp.Click(`//button[text()="Search"]`))
+		b.run(chromedp.SendKeys(`.search input[name="q"]`, "mail"), chromedp.Click(`//button[text()="Search"]`))
 		b.wants("Clear")
 	}
 	b.open("/dead")

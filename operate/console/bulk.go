@@ -70,7 +70,7 @@ func changeJobs(r *request) (*view, error) {
 		return nil, &service.Error{Code: service.CodeInvalid, Field: "filter", Detail: "the form is incomplete: load the page again"}
 	}
 	if all {
-		filter, problems := jobFilter(query, givenStates(query))
+		filter, problems := jobFilter(query, givenStates(query), r.console.options.Now())
 		if len(problems) > 0 {
 			return nil, &service.Error{Code: service.CodeInvalid, Field: problems[0].Name, Detail: problems[0].Text}
 		}

@@ -12,74 +12,37 @@ import (
 	"broker/operate/service"
 )
 
-// filterField is a condition of a filter: a parameter of the URL, named as in the API.
+// filterField is a condition of a filter as the bar shows it.
 type filterField struct {
-	Name, Label string
-	Kind        string   // time or number; empty: text
-	Choices     []string // what may be chosen; none: anything
-	many        bool     // several values may be given
-	top         bool     // it stands in the upper part of the bar
-	set         func(f *service.JobFilter, values []string) error
+	*service.FilterField
+	top bool // it stands in the upper part of the bar
 }
 
 // filterFields are all conditions but the state, in the order of the bar.
-var filterFields = []filterField{
-	{Name: "text", Label: "text", top: true, set: textField(func(f *service.JobFilter) *string { return &f.Text })},
-	{Name: "queue", Label: "queue", top: true, many: true, set: listField(func(f *service.JobFilter) *[]string { return &f.Queues })},
-	{Name: "type", Label: "type", top: true, many: true, set: listField(func(f *service.JobFilter) *[]string { return &f.Types })},
-	{Name: "queue_prefix", Label: "queue begins with", set: textField(func(f *service.JobFilter) *string { return &f.QueuePrefix })},
-	{Name: "tag", Label: "tag", many: true, set: listField(func(f *service.JobFilter) *[]string { return &f.Tags })},
-	{Name: "error_class", Label: "error class", set: textField(func(f *service.JobFilter) *string { return &f.ErrorClass })},
-	{Name: "failure_group", Label: "failure group", set: textField(func(f *service.JobFilter) *string { return &f.FailureGroup })},
-	{
-		Name: "origin", Label: "submitted by", many: true, Choices: append(core.ProtocolNames(), core.Internal.String()),
-		set: listField(func(f *service.JobFilter) *[]string { return &f.Origins }),
-	},
-	{Name: "worker", Label: "worker", set: textField(func(f *service.JobFilter) *string { return &f.Worker })},
-	{Name: "batch", Label: "batch", set: textField(func(f *service.JobFilter) *string { return &f.Batch })},
-	{Name: "parent", Label: "parent job", set: textField(func(f *service.JobFilter) *string { return &f.Parent })},
-	{Name: "unique_key", Label: "unique key", set: textField(func(f *service.JobFilter) *string { return &f.UniqueKey })},
-	{Name: "id_prefix", Label: "id begins with", set: textField(func(f *service.JobFilter) *string { return &f.IDPrefix })},
-	{Name: "body_text", Label: "text in the body", set: textField(func(f *service.JobFilter) *string { return &f.BodyText })},
-	{Name: "min_priority", Label: "priority from", Kind: "number", set: priorityField(func(f *service.JobFilter) **int64 { return &f.MinPriority })},
-	{Name: "max_priority", Label: "priority to", Kind: "number", set: priorityField(func(f *service.JobFilter) **int64 { return &f.MaxPriority })},
-	{Name: "created_from", Label: "created from", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.CreatedFrom })},
-	{Name: "created_to", Label: "created to", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.CreatedTo })},
-	{Name: "due_from", Label: "due from", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.DueFrom })},
-	{Name: "due_to", Label: "due to", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.DueTo })},
-	{Name: "died_from", Label: "died from", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.DiedFrom })},
-	{Name: "died_to", Label: "died to", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.DiedTo })},
-	{Name: "finished_from", Label: "finished from", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.FinishedFrom })},
-	{Name: "finished_to", Label: "finished to", Kind: "time", set: timeField(func(f *service.JobFilter) *time.Time { return &f.FinishedTo })},
-}
-
-func textField(at func(*service.JobFilter) *string) func(*service.JobFilter, []string) error {
-	return func(f *service.JobFilter, values []string) error {
-		*at(f) = values[0]
-		return nil
+var filterFields = func() (fields []filterField) {
+	top := []string{"queue", "type"}
+	for _, name := range top {
+		fields = append(fields, filterField{service.FieldNamed(name), true})
 	}
-}
-
-func listField(at func(*service.JobFilter) *[]string) func(*service.JobFilter, []string) error {
-	return func(f *service.JobFilter, values []string) error {
-		*at(f) = values
-		return nil
+	for i := range service.FilterFields {
+		if f := &service.FilterFields[i]; f.Name != "state" && !slices.Contains(top, f.Name) {
+			fields = append(fields, filterField{f, false})
+		}
 	}
-}
+	return fields
+}()
 
-func priorityField(at func(*service.JobFilter) **int64) func(*service.JobFilter, []string) error {
-	return func(f *service.JobFilter, values []string) error {
-		n, err := parsePriority(values[0])
-		*at(f) = &n
-		return err
+// Kind is the kind of the field in a form: time, number or flag; empty: text.
+func (f *filterField) Kind() string {
+	switch {
+	case f.IsTime():
+		return "time"
+	case f.IsNumber():
+		return "number"
+	case f.IsFlag():
+		return "flag"
 	}
-}
-
-func timeField(at func(*service.JobFilter) *time.Time) func(*service.JobFilter, []string) error {
-	return func(f *service.JobFilter, values []string) (err error) {
-		*at(f), err = parseTime(values[0])
-		return err
-	}
+	return ""
 }
 
 // parsePriority reads a priority.
@@ -91,14 +54,13 @@ func parsePriority(text string) (int64, error) {
 	return n, nil
 }
 
-// parseTime reads a time as forms and the API write it; without a zone it is UTC.
-func parseTime(text string) (time.Time, error) {
-	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, strings.TrimSpace(text)); err == nil {
-			return t, nil
-		}
+// parseTime reads a time as forms and the API write it; without a zone it is UTC. A span such as 2d is counted from now.
+func (r *request) parseTime(text string) (time.Time, error) {
+	t, ok := service.ParseInstant(text, r.console.options.Now())
+	if !ok {
+		return t, &service.Error{Code: service.CodeInvalid, Detail: strconv.Quote(text) + " is not a time such as 2026-01-31T14:05"}
 	}
-	return time.Time{}, &service.Error{Code: service.CodeInvalid, Detail: strconv.Quote(text) + " is not a time such as 2026-01-31T14:05"}
+	return t, nil
 }
 
 // formTime is a time as a form holds it.
@@ -108,7 +70,7 @@ func formTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05")
 type problem struct{ Name, Label, Text string }
 
 // jobFilter is the filter of a query, with what is wrong with it.
-func jobFilter(query url.Values, states []string) (f service.JobFilter, problems []problem) {
+func jobFilter(query url.Values, states []string, now time.Time) (f service.JobFilter, problems []problem) {
 	f.States = states
 	for i := range filterFields {
 		field := &filterFields[i]
@@ -116,7 +78,7 @@ func jobFilter(query url.Values, states []string) (f service.JobFilter, problems
 		if len(values) == 0 {
 			continue
 		}
-		if err := field.set(&f, values); err != nil {
+		if err := field.Set(&f, values, now); err != nil {
 			problems = append(problems, problem{field.Name, field.Label, err.Error()})
 		}
 	}

@@ -213,7 +213,7 @@ func (r *request) jobUpdate(id string) (u service.JobUpdate, epoch uint32, err e
 		u.MaxFails = &most
 	}
 	if v, ok := changed("run_at"); ok && v != "" {
-		at, err := parseTime(v)
+		at, err := r.parseTime(v)
 		if err != nil {
 			return u, epoch, err
 		}

@@ -88,6 +88,8 @@ type jobTable struct {
 }
 
 type jobsData struct {
+	Search               string   // what was typed, if it is wrong
+	SearchWords          []string // that a search may begin with
 	Heading, Path, Empty string
 	Fixed                bool // the state belongs to the page
 	States               []string
@@ -134,11 +136,9 @@ func fieldValue(d *jobsData, name string) string {
 	if len(values) == 0 {
 		return ""
 	}
-	for i := range filterFields {
-		if f := &filterFields[i]; f.Name == name && f.Kind == "time" {
-			if t, err := parseTime(values[0]); err == nil {
-				return formTime(t)
-			}
+	if f := service.FieldNamed(name); f != nil && f.IsTime() {
+		if t, ok := service.ParseInstant(values[0], d.now); ok {
+			return formTime(t)
 		}
 	}
 	return values[0]
@@ -182,13 +182,19 @@ func (r *request) jobList(p listPage) (*view, error) {
 	if r.query.Get("keep") == "columns" {
 		return r.keepColumns(p)
 	}
+	searched, wrong := r.searched()
+	if searched != nil {
+		http.Redirect(r.w, r.Request, root(r.Request)+p.path+"?"+searched.Encode(), http.StatusSeeOther)
+		return nil, nil //nolint:nilnil // the redirect is the answer
+	}
 	states, fixed := givenStates(r.query), p.state != ""
 	if fixed {
 		states = []string{p.state}
 	}
-	filter, problems := jobFilter(r.query, states)
+	filter, problems := jobFilter(r.query, states, r.console.options.Now())
+	problems = append(wrong, problems...)
 	d := &jobsData{
-		Heading: p.heading, Path: p.path, Empty: p.empty, Fixed: fixed, States: states, Problems: problems, query: r.query,
+		Heading: p.heading, Search: r.query.Get("q"), SearchWords: service.SearchWords(), Path: p.path, Empty: p.empty, Fixed: fixed, States: states, Problems: problems, query: r.query,
 		Filter: filterQuery(r.query, states).Encode(), Actions: bulkActions(p.state), Columns: r.columns(p.state),
 		usual: map[string]float64{},
 		now:   r.console.options.Now(),
@@ -218,6 +224,29 @@ func (r *request) jobList(p listPage) (*view, error) {
 		v.status, v.still = http.StatusBadRequest, true
 	}
 	return v, r.setTabs(d, filter)
+}
+
+// searched is the query with the conditions of the search in its place; nil if there is no search, or if it is wrong.
+func (r *request) searched() (url.Values, []problem) {
+	search := strings.TrimSpace(r.query.Get("q"))
+	if search == "" {
+		return nil, nil
+	}
+	found, err := service.ParseSearch(search)
+	var refused *service.Error
+	if errors.As(err, &refused) {
+		return nil, []problem{{"q", "search", refused.Detail}}
+	}
+	merged := maps.Clone(r.query)
+	merged.Del("q")
+	merged.Del("cursor")
+	for name, values := range found {
+		if f := service.FieldNamed(name); f.Many() {
+			values = append(given(merged, name), values...)
+		}
+		merged[name] = values
+	}
+	return merged, nil
 }
 
 // findJobs fills in the jobs and what is said of all of them.

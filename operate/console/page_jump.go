@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// jumpPage leads to the job or queue of a name, else to the jobs with that text.
+// jumpPage leads to the job or queue of a name, else to the jobs that the search finds.
 func jumpPage(r *request) (*view, error) {
 	text := strings.TrimSpace(r.query.Get("q"))
-	to := "jobs?" + url.Values{"text": {text}}.Encode()
+	to := "jobs?" + url.Values{"q": {text}}.Encode()
 	if text == "" {
 		to = "jobs"
 	} else if _, err := r.service.Queue(r.Context(), r.caller, text); err == nil {

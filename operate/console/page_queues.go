@@ -173,7 +173,7 @@ func changeQueues(r *request) (*view, error) {
 // confirmClear shows how many jobs the queues hold before they are removed.
 func (r *request) confirmClear(names []string, back string) (*view, error) {
 	query := url.Values{"queue": names}
-	filter, _ := jobFilter(query, nil) // names of queues are never wrong
+	filter, _ := jobFilter(query, nil, r.console.options.Now()) // names of queues are never wrong
 	d := &confirmData{Action: string(service.ActionDelete), All: true, Back: back, Filter: query.Encode()}
 	return r.confirm(d, service.Action{Action: service.ActionDelete}, service.Selection{Filter: &filter})
 }

@@ -94,7 +94,7 @@ func submission(r *request) (service.Submission, error) {
 		sub.Priority = n
 	}
 	if text := form.Get("run_at"); text != "" {
-		at, err := parseTime(text)
+		at, err := r.parseTime(text)
 		if err != nil {
 			return sub, err
 		}

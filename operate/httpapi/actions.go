@@ -57,7 +57,10 @@ func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput,
 	action := service.Action{Action: service.JobAction(b.Action), Queue: b.Queue, Priority: b.Priority}
 	selection := service.Selection{Names: b.IDs}
 	if b.Filter != nil {
-		selection.Filter = b.Filter.filter()
+		var err error
+		if selection.Filter, err = b.Filter.filter(s.service().Now().Time()); err != nil {
+			return nil, s.problemOf(err)
+		}
 	}
 	if b.DryRun {
 		p, err := s.service().Preview(ctx, callerOf(ctx), action, selection)

@@ -13,6 +13,7 @@ import (
 
 // FilterQuery chooses jobs in the query of a list. Names that may be given several times are.
 type FilterQuery struct {
+	Q            string    `query:"q" doc:"a search, such as: queue:mail error:Timeout died:1h invoice" example:"queue:mail died:1h"`
 	State        []string  `query:"state,explode" doc:"in one of these states; several with commas between, or several times"`
 	Queue        []string  `query:"queue,explode" doc:"of this queue; may be given several times"`
 	QueuePrefix  string    `query:"queue_prefix"`
@@ -29,6 +30,7 @@ type FilterQuery struct {
 	IDPrefix     string    `query:"id_prefix"`
 	Text         string    `query:"text" doc:"in the id, the type, the tags, or the type or message of the last failure"`
 	BodyText     string    `query:"body_text" doc:"in the body; this reads all bodies that the rest of the filter allows"`
+	Anywhere     string    `query:"anywhere" doc:"where text looks, or in the body"`
 	CreatedFrom  time.Time `query:"created_from"`
 	CreatedTo    time.Time `query:"created_to"`
 	DueFrom      time.Time `query:"due_from" doc:"of scheduled and retrying jobs"`
@@ -43,6 +45,7 @@ type FilterQuery struct {
 
 // jobFilter chooses jobs in the body of a request, with the same names as in a query.
 type jobFilter struct {
+	Q            string    `json:"q,omitempty" doc:"a search, such as: queue:mail error:Timeout died:1h invoice"`
 	State        Names     `json:"state,omitempty" doc:"in one of these states, such as dead"`
 	Queue        Names     `json:"queue,omitempty" doc:"of one of these queues"`
 	QueuePrefix  string    `json:"queue_prefix,omitempty"`
@@ -59,6 +62,7 @@ type jobFilter struct {
 	IDPrefix     string    `json:"id_prefix,omitempty"`
 	Text         string    `json:"text,omitempty" doc:"in the id, the type, the tags, or the type or message of the last failure"`
 	BodyText     string    `json:"body_text,omitempty" doc:"in the body; this reads all bodies that the rest of the filter allows"`
+	Anywhere     string    `json:"anywhere,omitempty" doc:"where text looks, or in the body"`
 	CreatedFrom  time.Time `json:"created_from,omitzero"`
 	CreatedTo    time.Time `json:"created_to,omitzero"`
 	DueFrom      time.Time `json:"due_from,omitzero" doc:"of scheduled and retrying jobs"`
@@ -72,11 +76,11 @@ type jobFilter struct {
 }
 
 // filter is the query for the service.
-func (q *FilterQuery) filter() (service.JobFilter, error) {
+func (q *FilterQuery) filter(now time.Time) (service.JobFilter, error) {
 	f := service.JobFilter{
 		States: splitAll(q.State), Queues: q.Queue, QueuePrefix: q.QueuePrefix, Types: q.Type, Origins: splitAll(q.Origin),
 		Worker: q.Worker, Tags: q.Tag, ErrorClass: q.ErrorClass, FailureGroup: q.FailureGroup, Batch: q.Batch, Parent: q.Parent,
-		UniqueKey: q.UniqueKey, HoldsKey: q.HoldsKey, IDPrefix: q.IDPrefix, Text: q.Text, BodyText: q.BodyText,
+		UniqueKey: q.UniqueKey, HoldsKey: q.HoldsKey, IDPrefix: q.IDPrefix, Text: q.Text, BodyText: q.BodyText, Anywhere: q.Anywhere,
 		CreatedFrom: q.CreatedFrom, CreatedTo: q.CreatedTo, DueFrom: q.DueFrom, DueTo: q.DueTo, DiedFrom: q.DiedFrom,
 		DiedTo: q.DiedTo, FinishedFrom: q.FinishedFrom, FinishedTo: q.FinishedTo,
 	}
@@ -84,19 +88,23 @@ func (q *FilterQuery) filter() (service.JobFilter, error) {
 	if f.MinPriority, err = parsePriority("query.min_priority", q.MinPriority); err == nil {
 		f.MaxPriority, err = parsePriority("query.max_priority", q.MaxPriority)
 	}
+	if err == nil {
+		err = f.Search(q.Q, now)
+	}
 	return f, err
 }
 
 // filter is the body's filter for the service.
-func (b *jobFilter) filter() *service.JobFilter {
-	return &service.JobFilter{
+func (b *jobFilter) filter(now time.Time) (*service.JobFilter, error) {
+	f := &service.JobFilter{
 		States: b.State, Queues: b.Queue, QueuePrefix: b.QueuePrefix, Types: b.Type, Origins: b.Origin, Worker: b.Worker,
 		Tags: b.Tag, ErrorClass: b.ErrorClass, FailureGroup: b.FailureGroup, Batch: b.Batch, Parent: b.Parent,
-		UniqueKey: b.UniqueKey, HoldsKey: b.HoldsKey, IDPrefix: b.IDPrefix, Text: b.Text, BodyText: b.BodyText,
+		UniqueKey: b.UniqueKey, HoldsKey: b.HoldsKey, IDPrefix: b.IDPrefix, Text: b.Text, BodyText: b.BodyText, Anywhere: b.Anywhere,
 		CreatedFrom: b.CreatedFrom, CreatedTo: b.CreatedTo, DueFrom: b.DueFrom, DueTo: b.DueTo, DiedFrom: b.DiedFrom,
 		DiedTo: b.DiedTo, FinishedFrom: b.FinishedFrom, FinishedTo: b.FinishedTo,
 		MinPriority: b.MinPriority, MaxPriority: b.MaxPriority,
 	}
+	return f, f.Search(b.Q, now)
 }
 
 // splitAll takes values apart at commas.

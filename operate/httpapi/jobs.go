@@ -96,7 +96,7 @@ func (s *Server) listJobs(ctx context.Context, in *struct {
 	Count bool   `query:"count" doc:"count all jobs that match"`
 },
 ) (*struct{ Body jobList }, error) {
-	f, err := in.filter()
+	f, err := in.filter(s.service().Now().Time())
 	if err != nil {
 		return nil, s.problemOf(err)
 	}

@@ -2,8 +2,8 @@ package service
 
 import (
 	"context"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +16,8 @@ type JobFilter struct {
 	States, Queues, Types, Origins, Tags       []string // one of these; all of the tags
 	QueuePrefix, Worker, ErrorClass            string
 	FailureGroup, Batch, Parent                string
-	UniqueKey, IDPrefix, Text, BodyText        string
+	UniqueKey, IDPrefix                        string
+	Text, BodyText, Anywhere                   string
 	HoldsKey                                   bool // holds any unique key
 	CreatedFrom, CreatedTo, DueFrom, DueTo     time.Time
 	DiedFrom, DiedTo, FinishedFrom, FinishedTo time.Time
@@ -26,57 +27,32 @@ type JobFilter struct {
 // String is what the audit log says of the filter: the conditions that are set, as in a query.
 func (f *JobFilter) String() string {
 	var parts []string
-	add := func(name string, values ...string) {
-		if text := strings.Join(values, ","); text != "" {
-			parts = append(parts, name+"="+text)
+	for i := range FilterFields {
+		field := &FilterFields[i]
+		if values := strings.Join(field.values(f), ","); values != "" {
+			parts = append(parts, field.Name+"="+values)
 		}
 	}
-	number := func(name string, n *int64) {
-		if n != nil {
-			add(name, strconv.FormatInt(*n, 10))
-		}
-	}
-	instant := func(name string, t time.Time) {
-		if !t.IsZero() {
-			add(name, t.UTC().Format(time.RFC3339))
-		}
-	}
-	add("state", f.States...)
-	add("queue", f.Queues...)
-	add("queue_prefix", f.QueuePrefix)
-	add("type", f.Types...)
-	add("origin", f.Origins...)
-	add("worker", f.Worker)
-	add("tag", f.Tags...)
-	add("error_class", f.ErrorClass)
-	add("failure_group", f.FailureGroup)
-	add("batch", f.Batch)
-	add("parent", f.Parent)
-	add("unique_key", f.UniqueKey)
-	if f.HoldsKey {
-		add("holds_unique_key", "true")
-	}
-	add("id_prefix", f.IDPrefix)
-	add("text", f.Text)
-	add("body_text", f.BodyText)
-	number("min_priority", f.MinPriority)
-	number("max_priority", f.MaxPriority)
-	instant("created_from", f.CreatedFrom)
-	instant("created_to", f.CreatedTo)
-	instant("due_from", f.DueFrom)
-	instant("due_to", f.DueTo)
-	instant("died_from", f.DiedFrom)
-	instant("died_to", f.DiedTo)
-	instant("finished_from", f.FinishedFrom)
-	instant("finished_to", f.FinishedTo)
 	return strings.Join(parts, " ")
+}
+
+// FilterOf is the filter of a query.
+func FilterOf(query url.Values, now time.Time) (f JobFilter, err error) {
+	for i := range FilterFields {
+		if values := query[FilterFields[i].Name]; len(values) > 0 {
+			if err = FilterFields[i].Set(&f, values, now); err != nil {
+				return f, err
+			}
+		}
+	}
+	return f, nil
 }
 
 // core is the filter as the core has it.
 func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
 		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags,
-		UniqueKey: f.UniqueKey, HoldsKey: f.HoldsKey, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText,
+		UniqueKey: f.UniqueKey, HoldsKey: f.HoldsKey, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText, Anywhere: f.Anywhere,
 		Created: rangeOf(f.CreatedFrom, f.CreatedTo), Due: rangeOf(f.DueFrom, f.DueTo), Died: rangeOf(f.DiedFrom, f.DiedTo),
 		Finished: rangeOf(f.FinishedFrom, f.FinishedTo), MinPriority: f.MinPriority, MaxPriority: f.MaxPriority,
 	}

@@ -18,7 +18,7 @@ import (
 type filter struct {
 	queues, states, types, tags                      []string
 	origin, worker, errorClass, group, batch         string
-	unique, prefix, text                             string
+	unique, prefix, text, search                     string
 	createdAfter, createdBefore, dueAfter, dueBefore string
 }
 
@@ -37,6 +37,7 @@ func addFilter(cmd *cobra.Command) *filter {
 	flags.StringVar(&f.unique, "unique", "", "with this unique `KEY`")
 	flags.StringVar(&f.prefix, "id-prefix", "", "whose id starts with `TEXT`")
 	flags.StringVar(&f.text, "text", "", "with this `TEXT` in the id, the type, a tag or the last error")
+	flags.StringVar(&f.search, "search", "", "that a `SEARCH` finds, such as 'queue:mail error:Timeout died:1h invoice'")
 	flags.StringVar(&f.createdAfter, "created-after", "", "created at this `TIME` or later; 1h: an hour ago")
 	flags.StringVar(&f.createdBefore, "created-before", "", "created before this `TIME`")
 	flags.StringVar(&f.dueAfter, "due-after", "", "due at this `TIME` or later")
@@ -56,7 +57,7 @@ func (f *filter) query() (url.Values, error) {
 	}
 	for name, text := range map[string]string{
 		"origin": f.origin, "worker": f.worker, "error_class": f.errorClass, "failure_group": f.group, "batch": f.batch,
-		"unique_key": f.unique, "id_prefix": f.prefix, "text": f.text,
+		"unique_key": f.unique, "id_prefix": f.prefix, "text": f.text, "q": f.search,
 	} {
 		if text != "" {
 			q.Set(name, text)
@@ -83,21 +84,22 @@ func (f *filter) query() (url.Values, error) {
 
 func jobsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "jobs",
+		Use:   "jobs [SEARCH]",
 		Short: "list jobs",
-		Long:  "List the jobs that the flags choose, all jobs without any. Times are local.",
-		Example: "  broker jobs --queue emails --state dead --limit 20\n  broker jobs --state retrying --error-class Timeout -o json\n" +
+		Long: "List the jobs that the flags and a search choose, all jobs without any. A search has conditions such as queue:mail, error:Timeout, " +
+			"died:1h, created:2d..1d, and text, which is also looked for in bodies. Times are local.",
+		Example: "  broker jobs queue:emails died:1h\n  broker jobs --queue emails --state dead --limit 20\n  broker jobs --state retrying --error-class Timeout -o json\n" +
 			"  broker jobs --tag customer:42 --sort -created",
-		Args: noArgs,
 	}
 	conn, out, f := addConnection(cmd), addFormat(cmd), addFilter(cmd)
 	limit := cmd.Flags().Int("limit", 50, "show at most so many; 0 shows all")
 	sort := cmd.Flags().String("sort", "", "`ORDER`: queue, due, created, died or finished; with a minus in front the other way round")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		c, err := conn.open()
 		if err != nil {
 			return err
 		}
+		f.search = strings.TrimSpace(f.search + " " + strings.Join(words, " "))
 		query, err := f.query()
 		if err != nil {
 			return err

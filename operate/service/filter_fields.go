@@ -1,0 +1,156 @@
+package service
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"broker/core"
+)
+
+// FilterField is a condition of a filter. This table is what the API, the console, the command line and searches have in common.
+type FilterField struct {
+	Name    string   // in queries, forms and the bodies of requests
+	Word    string   // in a search; empty: it has none
+	Label   string   // in forms
+	Doc     string   // what it chooses, after "jobs"
+	Choices []string // what may be chosen; none: anything
+
+	list     func(*JobFilter) *[]string // several values may be given
+	text     func(*JobFilter) *string
+	priority func(*JobFilter) **int64
+	instant  func(*JobFilter) *time.Time
+	flag     func(*JobFilter) *bool
+}
+
+// FilterFields are all conditions, in the order in which forms show them.
+var FilterFields = []FilterField{
+	{Name: "state", Word: "state", Label: "state", Doc: "in this state", Choices: stateNames(), list: func(f *JobFilter) *[]string { return &f.States }},
+	{Name: "queue", Word: "queue", Label: "queue", Doc: "of this queue", list: func(f *JobFilter) *[]string { return &f.Queues }},
+	{Name: "type", Word: "type", Label: "type", Doc: "of this type", list: func(f *JobFilter) *[]string { return &f.Types }},
+	{Name: "queue_prefix", Label: "queue begins with", Doc: "of queues whose name begins so", text: func(f *JobFilter) *string { return &f.QueuePrefix }},
+	{Name: "tag", Word: "tag", Label: "tag", Doc: "with this tag; with all of them if there are several", list: func(f *JobFilter) *[]string { return &f.Tags }},
+	{Name: "error_class", Word: "error", Label: "error class", Doc: "whose last failure is of this type; none: without one", text: func(f *JobFilter) *string { return &f.ErrorClass }},
+	{Name: "failure_group", Word: "group", Label: "failure group", Doc: "retrying or dead, in this failure group; none: without one", text: func(f *JobFilter) *string { return &f.FailureGroup }},
+	{
+		Name: "origin", Word: "origin", Label: "submitted by", Doc: "submitted by this protocol", Choices: append(core.ProtocolNames(), core.Internal.String()),
+		list: func(f *JobFilter) *[]string { return &f.Origins },
+	},
+	{Name: "worker", Word: "worker", Label: "worker", Doc: "leased to this worker", text: func(f *JobFilter) *string { return &f.Worker }},
+	{Name: "batch", Word: "batch", Label: "batch", Doc: "of this batch", text: func(f *JobFilter) *string { return &f.Batch }},
+	{Name: "parent", Word: "parent", Label: "parent job", Doc: "with this job as their parent", text: func(f *JobFilter) *string { return &f.Parent }},
+	{Name: "unique_key", Word: "unique", Label: "unique key", Doc: "with this unique key", text: func(f *JobFilter) *string { return &f.UniqueKey }},
+	{Name: "holds_unique_key", Label: "holds a unique key", Doc: "that hold a unique key now, whichever", Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.HoldsKey }},
+	{Name: "id_prefix", Word: "id", Label: "id begins with", Doc: "whose id begins so", text: func(f *JobFilter) *string { return &f.IDPrefix }},
+	{Name: "text", Word: "text", Label: "text", Doc: "with this in the id, the type, a tag or the last failure", text: func(f *JobFilter) *string { return &f.Text }},
+	{Name: "anywhere", Label: "text anywhere", Doc: "with this where text looks, or in the body", text: func(f *JobFilter) *string { return &f.Anywhere }},
+	{Name: "body_text", Word: "body", Label: "text in the body", Doc: "with this in the body; reads all bodies that the rest of the filter allows", text: func(f *JobFilter) *string { return &f.BodyText }},
+	{Name: "min_priority", Label: "priority from", Doc: "of at least this priority", priority: func(f *JobFilter) **int64 { return &f.MinPriority }},
+	{Name: "max_priority", Label: "priority to", Doc: "of at most this priority", priority: func(f *JobFilter) **int64 { return &f.MaxPriority }},
+	{Name: "created_from", Word: "created", Label: "created from", Doc: "created then or later", instant: func(f *JobFilter) *time.Time { return &f.CreatedFrom }},
+	{Name: "created_to", Label: "created to", Doc: "created before", instant: func(f *JobFilter) *time.Time { return &f.CreatedTo }},
+	{Name: "due_from", Word: "due", Label: "due from", Doc: "scheduled or retrying, due then or later", instant: func(f *JobFilter) *time.Time { return &f.DueFrom }},
+	{Name: "due_to", Label: "due to", Doc: "scheduled or retrying, due before", instant: func(f *JobFilter) *time.Time { return &f.DueTo }},
+	{Name: "died_from", Word: "died", Label: "died from", Doc: "dead since then or later", instant: func(f *JobFilter) *time.Time { return &f.DiedFrom }},
+	{Name: "died_to", Label: "died to", Doc: "dead since before", instant: func(f *JobFilter) *time.Time { return &f.DiedTo }},
+	{Name: "finished_from", Word: "finished", Label: "finished from", Doc: "kept for their outcome, finished then or later", instant: func(f *JobFilter) *time.Time { return &f.FinishedFrom }},
+	{Name: "finished_to", Label: "finished to", Doc: "kept for their outcome, finished before", instant: func(f *JobFilter) *time.Time { return &f.FinishedTo }},
+}
+
+// stateNames are all states.
+func stateNames() (names []string) {
+	for _, s := range core.States {
+		names = append(names, s.String())
+	}
+	return names
+}
+
+// FieldNamed is the field of a name; nil if there is none.
+func FieldNamed(name string) *FilterField {
+	i := slices.IndexFunc(FilterFields, func(f FilterField) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &FilterFields[i]
+}
+
+// Many reports whether several values may be given.
+func (f *FilterField) Many() bool { return f.list != nil }
+
+// IsTime, IsNumber and IsFlag say what the values are; otherwise they are text.
+func (f *FilterField) IsTime() bool   { return f.instant != nil }
+func (f *FilterField) IsNumber() bool { return f.priority != nil } //nolint:revive // see IsTime
+func (f *FilterField) IsFlag() bool   { return f.flag != nil }     //nolint:revive // see IsTime
+
+// Set puts a condition into a filter. A time is an instant, or a span that is counted back from now.
+func (f *FilterField) Set(to *JobFilter, values []string, now time.Time) error {
+	switch {
+	case f.list != nil:
+		*f.list(to) = values
+	case f.text != nil:
+		*f.text(to) = values[0]
+	case f.flag != nil:
+		*f.flag(to) = values[0] == "true"
+	case f.priority != nil:
+		n, err := strconv.ParseInt(strings.TrimSpace(values[0]), 10, 33)
+		if err != nil {
+			return invalid(f.Name, "%q is not a number between -4294967296 and 4294967295", values[0])
+		}
+		*f.priority(to) = &n
+	default:
+		at, ok := ParseInstant(values[0], now)
+		if !ok {
+			return invalid(f.Name, "%q is not a time such as 2026-01-31T14:05, or a span such as 90m or 2d", values[0])
+		}
+		*f.instant(to) = at
+	}
+	return nil
+}
+
+// values are those that a filter has for the field, as text.
+func (f *FilterField) values(of *JobFilter) []string {
+	switch {
+	case f.list != nil:
+		return *f.list(of)
+	case f.text != nil && *f.text(of) != "":
+		return []string{*f.text(of)}
+	case f.flag != nil && *f.flag(of):
+		return []string{"true"}
+	case f.priority != nil && *f.priority(of) != nil:
+		return []string{strconv.FormatInt(**f.priority(of), 10)}
+	case f.instant != nil && !f.instant(of).IsZero():
+		return []string{f.instant(of).UTC().Format(time.RFC3339)}
+	}
+	return nil
+}
+
+// ParseInstant reads a time as forms and the API write it, in UTC without a zone, or a span that is counted back from now;
+// with a minus, forward.
+func ParseInstant(text string, now time.Time) (time.Time, bool) {
+	text = strings.TrimSpace(text)
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, true
+		}
+	}
+	ahead := strings.HasPrefix(text, "-")
+	span, ok := ParseSpan(strings.TrimPrefix(text, "-"))
+	if ahead {
+		span = -span
+	}
+	return now.Add(-span), ok
+}
+
+// ParseSpan reads a span such as 90m, 1h30m or 2d. Days have 24 hours.
+func ParseSpan(text string) (time.Duration, bool) {
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		n, err := strconv.ParseFloat(days, 64)
+		if err != nil || n < 0 || n > 36500 {
+			return 0, false
+		}
+		return time.Duration(n * 24 * float64(time.Hour)), true
+	}
+	span, err := time.ParseDuration(text)
+	return span, err == nil && span >= 0 && span <= longestSpan
+}
