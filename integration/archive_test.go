@@ -1,0 +1,221 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+)
+
+// archiveLag is how far the archive of a broker is behind; the second value is when that was asked.
+func archiveLag(t *testing.T, b *harness.Broker) (lag time.Duration, asked time.Time) {
+	t.Helper()
+	asked = time.Now()
+	status, body, err := b.Get("/metrics")
+	check(t, err)
+	equal(t, "status of /metrics", status, 200)
+	for line := range strings.Lines(body) {
+		if text, ok := strings.CutPrefix(line, "broker_archive_lag_seconds "); ok {
+			s, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			check(t, err)
+			return time.Duration(s * float64(time.Second)), asked
+		}
+	}
+	t.Fatal("there is no broker_archive_lag_seconds")
+	return 0, asked
+}
+
+// awaitArchive waits until the archive has everything.
+func awaitArchive(t *testing.T, b *harness.Broker) {
+	t.Helper()
+	harness.Eventually(t, func() string {
+		if lag, _ := archiveLag(t, b); lag > 0 {
+			return fmt.Sprintf("the archive is %v behind", lag)
+		}
+		return ""
+	})
+}
+
+// archivedLoad submits jobs over several connections.
+type archivedLoad struct {
+	mu    sync.Mutex
+	acked map[string]time.Time
+	worst time.Duration // longest time that a client has waited
+	wait  sync.WaitGroup
+	stop  chan struct{}
+}
+
+func beginArchivedLoad(t *testing.T, b *harness.Broker, name string) *archivedLoad {
+	t.Helper()
+	l := &archivedLoad{acked: map[string]time.Time{}, stop: make(chan struct{})}
+	for n := range 3 {
+		c := harness.DialGearman(t, b)
+		l.wait.Go(func() { // ends with stop, or with the broker
+			for i := 0; ; i++ {
+				select {
+				case <-l.stop:
+					return
+				default:
+				}
+				body := fmt.Sprintf("%s-%d-%d-%s", name, n, i, strings.Repeat("x", 200))
+				begin := time.Now()
+				if _, err := c.Submit(gearmanclient.SubmitJobBg, "archived", "", body); err != nil {
+					return
+				}
+				l.mu.Lock()
+				l.acked[body] = time.Now()
+				l.worst = max(l.worst, time.Since(begin))
+				l.mu.Unlock()
+			}
+		})
+	}
+	return l
+}
+
+// end ends the load; it returns what was acknowledged before a moment, and after it.
+func (l *archivedLoad) end(moment time.Time) (before []string, after int) {
+	close(l.stop)
+	l.wait.Wait()
+	for body, at := range l.acked {
+		if at.Before(moment) {
+			before = append(before, body)
+		} else {
+			after++
+		}
+	}
+	return before, after
+}
+
+func TestArchiveHasEverythingThatIsOlderThanItsLag(t *testing.T) {
+	harness.BrokerOnly(t)
+	t.Parallel()
+	rounds := 3
+	if harness.Nightly {
+		rounds = 50
+	}
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "archive")
+	b := harness.Prepare(t, harness.Options{Config: fmt.Sprintf("[archive]\ndir = %q\nevery = \"300ms\"\nbase_every = \"1m\"\n", archive)})
+	b.Restart()
+	for round := range rounds {
+		awaitArchive(t, b)
+		l := beginArchivedLoad(t, b, fmt.Sprint("r", round))
+		time.Sleep(300*time.Millisecond + rand.N(1500*time.Millisecond)) // the broker must die under load
+		lag, asked := archiveLag(t, b)
+		b.Crash()
+		// A reply may leave a moment before the archive knows of its commit.
+		want, more := l.end(asked.Add(-lag - 20*time.Millisecond))
+		check(t, os.RemoveAll(b.Data))
+		b.Data = filepath.Join(dir, fmt.Sprint("data", round))
+		r := brokerCommand(t, "restore", "--from", archive, "--to", b.Data)
+		equal(t, "exit code of restore: "+r.Stderr, r.Code, 0)
+		b.Restart()
+		found := map[string]bool{}
+		for _, body := range drainInOrder(t, b, "archived") {
+			found[body] = true
+			if !strings.HasPrefix(body, fmt.Sprintf("r%d-", round)) {
+				t.Errorf("round %d: %.20s was done before", round, body)
+			}
+		}
+		for _, body := range want {
+			if !found[body] {
+				t.Fatalf("round %d: %.20s was acknowledged at %v, asked for a lag of %v at %v, and is missing", round, body, l.acked[body], lag, asked)
+			}
+		}
+		t.Logf("round %d: lag %v, %d jobs older, %d newer, %d restored", round, lag, len(want), more, len(found))
+	}
+	awaitArchive(t, b)
+	b.Crash()
+	r := brokerCommand(t, "doctor", archive)
+	equal(t, "exit code of doctor: "+r.Stderr+r.Stdout, r.Code, 0)
+}
+
+func TestArchiveRestoresAMoment(t *testing.T) {
+	harness.BrokerOnly(t)
+	t.Parallel()
+	archive := filepath.Join(t.TempDir(), "archive")
+	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("[archive]\ndir = %q\nevery = \"100ms\"\n", archive)})
+	c := harness.DialGearman(t, b)
+	type moment struct {
+		at   time.Time
+		jobs int
+	}
+	var moments []moment
+	awaitArchive(t, b)
+	for i := range 20 {
+		_, err := c.Submit(gearmanclient.SubmitJobBg, "moments", "", fmt.Sprint(i))
+		check(t, err)
+		time.Sleep(30 * time.Millisecond) // moments differ
+		moments = append(moments, moment{time.Now(), i + 1})
+		time.Sleep(10 * time.Millisecond) // likewise
+	}
+	code, _ := b.Terminate()
+	equal(t, "exit code", code, 0)
+	for _, m := range moments {
+		if m.jobs%5 != 0 {
+			continue
+		}
+		to := filepath.Join(t.TempDir(), "then")
+		r := brokerCommand(t, "restore", "--from", archive, "--to", to, "--at", m.at.Format(time.RFC3339Nano))
+		equal(t, "exit code of restore: "+r.Stderr, r.Code, 0)
+		equal(t, "jobs at that moment", jobsOf(t, to), m.jobs)
+	}
+	r := brokerCommand(t, "restore", "--from", archive, "--to", filepath.Join(t.TempDir(), "x"), "--at", "2001-01-01")
+	equal(t, "exit code for a moment before the archive", r.Code, 4)
+	r = brokerCommand(t, "restore", "--from", archive, "--to", b.Data)
+	equal(t, "exit code for a folder that is in use", r.Code, 7)
+}
+
+// jobsOf counts the jobs in a stopped store.
+func jobsOf(t *testing.T, data string) (n int) {
+	t.Helper()
+	r := brokerCommand(t, "doctor", "-o", "json", data)
+	equal(t, "exit code of doctor: "+r.Stderr, r.Code, 0)
+	var report struct{ Jobs map[string]int }
+	check(t, json.Unmarshal([]byte(r.Stdout), &report))
+	for _, jobs := range report.Jobs {
+		n += jobs
+	}
+	return n
+}
+
+func TestFullArchiveSlowsNobodyAndCatchesUp(t *testing.T) {
+	harness.BrokerOnly(t)
+	t.Parallel()
+	disk := harness.NewSmallDisk(t, 256<<10)
+	archive := filepath.Join(disk.Dir, "archive")
+	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("[archive]\ndir = %q\nevery = \"100ms\"\nmax_queue = \"1 MiB\"\n", archive)})
+	l := beginArchivedLoad(t, b, "full")
+	harness.Eventually(t, func() string {
+		_, body, err := b.Get("/metrics")
+		check(t, err)
+		if !strings.Contains(body, "broker_archive_overflows_total 1") || !strings.Contains(body, "broker_archive_failing 1") {
+			return "the archive is not full yet"
+		}
+		return ""
+	})
+	if lag, _ := archiveLag(t, b); lag < 100*time.Millisecond {
+		t.Errorf("the lag of a full archive is %v", lag)
+	}
+	disk.Resize(256 << 20)
+	jobs, _ := l.end(time.Now().Add(time.Hour))
+	awaitArchive(t, b)
+	b.Crash()
+	to := filepath.Join(t.TempDir(), "restored")
+	r := brokerCommand(t, "restore", "--from", archive, "--to", to)
+	equal(t, "exit code of restore: "+r.Stderr, r.Code, 0)
+	equal(t, "restored jobs", jobsOf(t, to), len(jobs))
+	t.Logf("%d jobs, none waited longer than %v", len(jobs), l.worst)
+	if harness.Nightly {
+		harness.CheckDuration(t, "submit", l.worst, time.Second)
+	}
+}
