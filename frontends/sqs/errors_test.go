@@ -2,7 +2,9 @@ package sqs
 
 import (
 	"context"
+	"crypto/md5" //nolint:gosec // as the protocol has it
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -122,6 +124,41 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is no JSON of the request's shape is refused with a text that names the member, and nothing of ours.
+func TestMalformedJSON(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create("q")
+	for _, c := range []struct {
+		name, body string
+		kind       *errorKind
+		says       string
+	}{
+		{"no JSON", `{`, serialization, "malformed"},
+		{"not an object", `[]`, serialization, "The value of request is a JSON array"},
+		{"a number for text", `{"QueueUrl":"q","MessageBody":5}`, serialization, "The value of MessageBody is a JSON number"},
+		{"text for a number", `{"QueueUrl":"q","MessageBody":"m","DelaySeconds":"1"}`, serialization, "The value of DelaySeconds is a JSON string"},
+		{"a fraction", `{"QueueUrl":"q","MessageBody":"m","DelaySeconds":1.5}`, serialization, "The value of DelaySeconds is a JSON number 1.5"},
+		{"not base64", `{"QueueUrl":"q","MessageBody":"m","MessageAttributes":{"a":{"DataType":"Binary","BinaryValue":"***"}}}`, serialization, "base64"},
+		{"not UTF-8", "{\"QueueUrl\":\"q\",\"MessageBody\":\"\xff\"}", serialization, "UTF-8"},
+		{"half of a pair", `{"QueueUrl":"q","MessageBody":"\ud83d"}`, invalidContents, "surrogate"},
+		{"halves in the wrong order", `{"QueueUrl":"q","MessageBody":"\uDE00\uD83D"}`, invalidContents, "surrogate"},
+		{"half of a pair before text", `{"QueueUrl":"q","MessageBody":"\ud83dude00"}`, invalidContents, "surrogate"},
+		{"half of a pair in an attribute", `{"QueueUrl":"q","MessageBody":"m","MessageAttributes":{"a":{"DataType":"String","StringValue":"\ud83d"}}}`, invalidContents, "surrogate"},
+	} {
+		status, header, out := f.postRaw("SendMessage", c.body)
+		want(t, c.name+": status", status, c.kind.status)
+		want(t, c.name+": type", out["__type"], "com.amazonaws.sqs#"+c.kind.name)
+		want(t, c.name+": header", header.Get("X-Amzn-Query-Error"), c.kind.code+";Sender")
+		if text, _ := out["message"].(string); !strings.Contains(text, c.says) || strings.Contains(text, "Go ") {
+			t.Errorf("%s: %q", c.name, text)
+		}
+	}
+	status, _, out := f.postRaw("SendMessage", `{"QueueUrl":"q","MessageBody":"\ud83d\uDE00\\ud83d\u00e9"}`)
+	want(t, "pairs: status", status, 200)
+	want(t, "pairs: digest", out["MD5OfMessageBody"], fmt.Sprintf("%x", md5.Sum([]byte("\U0001F600\\ud83dé"))))
 }
 
 func TestErrorsOfQuery(t *testing.T) {

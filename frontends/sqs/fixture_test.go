@@ -91,6 +91,15 @@ func (f *fixture) post(ctx context.Context, action string, in object) (int, http
 	return f.exchange(r)
 }
 
+// postRaw is post with a body as it is.
+func (f *fixture) postRaw(action, body string) (int, http.Header, object) {
+	f.t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "http://queues.test/", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amz-Target", "AmazonSQS."+action)
+	return f.exchange(r)
+}
+
 func (f *fixture) exchange(r *http.Request) (int, http.Header, object) {
 	f.t.Helper()
 	w := httptest.NewRecorder()

@@ -1,11 +1,15 @@
 package sqs
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -86,10 +90,56 @@ func decodeJSON(body []byte, into any) error {
 	if !utf8.Valid(body) {
 		return refuse(serialization, "The request is not UTF-8.")
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	if halfPair(body) {
+		return refuse(invalidContents, "Invalid characters found: half of a surrogate pair.")
+	}
+	err := json.Unmarshal(body, into)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // what is before it names types of ours
+		if field == "" {
+			field = "request"
+		}
+		return refuse(serialization, "The value of %s is a JSON %s, which it cannot be.", shorten(field), shorten(wrong.Value))
+	}
+	if err != nil {
 		return refuse(serialization, "The request is malformed: %v", err)
 	}
 	return nil
+}
+
+// halfPair reports whether a JSON text escapes a half of a surrogate pair alone. No character is written so, and the decoder would put
+// another one in its place.
+func halfPair(text []byte) bool {
+	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
+		return false
+	}
+	const escape = len(`\ud800`)
+	unit := func(at int) rune {
+		if at+escape > len(text) || text[at] != '\\' || text[at+1] != 'u' {
+			return -1
+		}
+		n, err := strconv.ParseUint(string(text[at+2:at+escape]), 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(n)
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		switch r := unit(i); {
+		case r < 0:
+			i++ // another escape, of two bytes
+		case !utf16.IsSurrogate(r):
+			i += escape - 1
+		case utf16.DecodeRune(r, unit(i+escape)) == utf8.RuneError:
+			return true
+		default:
+			i += 2*escape - 1
+		}
+	}
+	return false
 }
 
 // queueName is the queue that a URL names: its last segment, whatever host and account it has.
