@@ -26,9 +26,9 @@ type manual struct {
 	crash bool // what is queued when the engine ends is lost
 }
 
-func (m *manual) Begin(s *store.Store) {
+func (m *manual) Begin(s *store.Store, recent engine.Recent) {
 	m.store = s
-	m.prepare(s)
+	m.prepare(s, recent)
 }
 
 func (m *manual) End() {

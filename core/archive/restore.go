@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"broker/core"
 	"broker/core/internal/record"
@@ -152,8 +151,9 @@ type walk struct {
 	t     *timeline
 	until core.Instant // entries that were sealed later are not wanted
 
-	number  uint64       // of the last entry
-	at      core.Instant // likewise
+	number  uint64          // of the last entry
+	at      core.Instant    // likewise
+	last    record.Position // likewise; Chain is that of a store after it, if it was replicated
 	entries uint64
 	notes   []string // what is wrong
 	ended   bool     // by until
@@ -224,26 +224,8 @@ func (w *walk) segment(ctx context.Context, g segment, each func(*record.Entry, 
 			return nil, fmt.Errorf("%s: entry %d: %w", g.path, e.Number, err)
 		}
 		cause, w.number, w.at = nil, e.Number, e.At
+		w.last = e.Position
+		w.last.Chain = record.ChainOf(in.buf)
 		w.entries++
 	}
-}
-
-// end is the last entry of a timeline: that of the last segment that has one, or of the newest base copy.
-func (t *timeline) end() (number uint64, at core.Instant, err error) {
-	last := t.bases[len(t.bases)-1]
-	number, at = last.number, last.at
-	for _, g := range slices.Backward(t.segs) {
-		w := walk{t: t, until: 1 << 62, number: g.first - 1, anywhere: true}
-		if _, err := w.segment(context.Background(), g, func(*record.Entry, string) error { return nil }); err != nil {
-			return 0, 0, err
-		}
-		if w.entries == 0 {
-			continue
-		}
-		if w.number > number {
-			number, at = w.number, w.at
-		}
-		break
-	}
-	return number, at, nil
 }

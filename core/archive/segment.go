@@ -31,6 +31,13 @@ func appendFrame(dst []byte, e *record.Entry) []byte {
 	return dst
 }
 
+// appendRaw is appendFrame for an entry that is encoded already.
+func appendRaw(dst, entry []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(entry))) //nolint:gosec // at most record.MaxBatchBytes
+	dst = binary.BigEndian.AppendUint32(dst, crc32.Checksum(entry, castagnoli))
+	return append(dst, entry...)
+}
+
 // errTorn is the end of a segment within an entry, as a crash leaves it.
 var errTorn = errors.New("it ends within an entry")
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/engine"
 	"broker/core/internal/record"
 	"broker/core/internal/store"
 )
@@ -19,6 +20,8 @@ type shipper struct {
 	w     *Writer
 	store *store.Store
 	from  record.Position // of the store when the Writer began
+
+	recent engine.Recent // nil: no log is kept
 
 	entered  bool   // the folder was looked at, and line is set
 	dir      string // of the timeline that is written
@@ -135,11 +138,11 @@ func (s *shipper) enter() error {
 		if len(t.bases) == 0 {
 			continue
 		}
-		number, at, err := t.end()
+		goesOn, err := s.continues(t)
 		if err != nil {
 			return err
 		}
-		if number == s.from.Number && at == s.from.At {
+		if goesOn {
 			s.goOn(t)
 		}
 		break

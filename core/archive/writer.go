@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"broker/core"
+	"broker/core/engine"
 	"broker/core/internal/record"
 	"broker/core/internal/store"
 )
@@ -52,8 +53,8 @@ func New(o Options) *Writer {
 }
 
 // Begin implements engine.Shipper.
-func (w *Writer) Begin(s *store.Store) {
-	w.prepare(s)
+func (w *Writer) Begin(s *store.Store, recent engine.Recent) {
+	w.prepare(s, recent)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop = cancel
 	go func() { // End waits for it, unless the folder hangs
@@ -63,10 +64,10 @@ func (w *Writer) Begin(s *store.Store) {
 }
 
 // prepare is Begin without the goroutine.
-func (w *Writer) prepare(s *store.Store) {
+func (w *Writer) prepare(s *store.Store, recent engine.Recent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.shipper.store, w.shipper.from = s, s.Position()
+	w.shipper.store, w.shipper.from, w.shipper.recent = s, s.Position(), recent
 	w.behind = w.o.Clock.Now() // nothing is known of the folder yet
 }
 

@@ -15,10 +15,14 @@ type Journal interface {
 
 // Shipper gets a copy of all that is committed. Its methods do not wait for a disk, except that End may wait for a moment.
 type Shipper interface {
-	Begin(s *store.Store) // before the first entry; s has all entries before it
-	Add(e *record.Entry)  // committed, after the one before; e must not be kept
-	End()                 // after the last one; s is closed next
+	Begin(s *store.Store, recent Recent) // before the first entry; s has all entries before it. recent may be nil
+	Add(e *record.Entry)                 // committed, after the one before; e must not be kept
+	End()                                // after the last one; s is closed next
 }
+
+// Recent calls each for the encodings of the entries after the one with a number, as far as they are known, in order. Entries of leaders
+// that were replaced may be among them. Any goroutine may call it until the store is closed.
+type Recent func(after uint64, each func(entry []byte) error) error
 
 // Replicated is what a cluster member provides to the engine while it leads.
 type Replicated struct {
@@ -30,12 +34,23 @@ type Replicated struct {
 	// decided by the only leader. nil, or false: only a commit can tell. Any goroutine; it is asked for each round of replies.
 	Holds func() bool
 
+	// Recent reads the replicated log.
+	Recent Recent
+
 	// CommitLeases has leases stored whoever holds them, and handed out once they are committed.
 	CommitLeases bool
 }
 
 // holds is Replicated.Holds; a broker of its own is always the only one.
 func (r *Replicated) holds() bool { return r == nil || r.Holds != nil && r.Holds() }
+
+// recent is Replicated.Recent; a broker of its own keeps no log.
+func (r *Replicated) recent() Recent {
+	if r == nil {
+		return nil
+	}
+	return r.Recent
+}
 
 // ErrReplaced is what a journal returns when its broker no longer leads. Whether the entry will be applied is unknown then.
 var ErrReplaced = errors.New("this node no longer leads the cluster")

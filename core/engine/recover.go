@@ -22,7 +22,7 @@ func (e *Engine) recover() error {
 	e.sealedEntry.Position = s.Position()
 	e.committed.Store(e.sealedEntry.Number)
 	if e.opts.Archive != nil {
-		e.opts.Archive.Begin(s)
+		e.opts.Archive.Begin(s, e.opts.Replicated.recent())
 	}
 	e.commitOnce() // reserve numbers before any is assigned
 	if e.stopped.Load() {

@@ -230,6 +230,13 @@ func DecodeEntry(b []byte) (*Entry, error) {
 	return e, nil
 }
 
+// NumberOf is the number of the entry with this encoding.
+func NumberOf(entry []byte) (uint64, error) {
+	d := decoder{b: entry}
+	p := d.place()
+	return p.Number, d.err
+}
+
 // named is the inverse of appendNamed.
 func (d *decoder) named(b *CommitBatch) {
 	n := d.count()
