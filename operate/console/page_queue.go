@@ -22,6 +22,7 @@ type queueData struct {
 	Figures  []figure
 	Workers  []service.Worker
 	Queue    service.Queue
+	Doing    string // how it is doing, in a sentence
 	Policy   policyView
 	States   []stateCount
 	Failures []jobGroup
@@ -43,6 +44,11 @@ func queuePage(r *request) (*view, error) {
 		{"dead", q.Dead},
 		{"done", q.Done},
 	}}
+	draining, err := r.service.IsDraining()
+	if err != nil {
+		return nil, err
+	}
+	d.Doing = diagnose(&q, draining)
 	h, chosen, err := r.history(name)
 	if err != nil {
 		return nil, err

@@ -120,6 +120,20 @@ func (s *Service) Note(change access.Change) {
 	s.note(c, caller, AuditEntry{Action: change.Action, Target: change.Target, Detail: change.Detail})
 }
 
+// pausedBy is who has paused a queue last, and when, as far as the log reaches.
+func (s *Service) pausedBy(queue string) (who string, at *time.Time) {
+	l := &s.audit
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.entries) - 1; i >= 0; i-- {
+		if e := &l.entries[i]; e.Action == "queue.pause" && e.Target == text(queue) {
+			when := e.At
+			return e.Who, &when
+		}
+	}
+	return "", nil
+}
+
 // Audit lists the newest entries first, from before a number if that is not zero.
 func (s *Service) Audit(caller Caller, before uint64, limit int) ([]AuditEntry, error) {
 	if err := caller.mayAll(access.Admin); err != nil {

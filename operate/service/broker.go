@@ -110,6 +110,14 @@ func (s *Service) DrainState(caller Caller) (Drain, error) {
 	return s.drain(c)
 }
 
+// IsDraining is DrainState for pages about one queue, whose readers may know why nothing is handed out.
+func (s *Service) IsDraining() (bool, error) {
+	c := s.open(Caller{}, "")
+	defer c.close()
+	d, err := s.drain(c)
+	return d.Draining, err
+}
+
 func (s *Service) drain(c *client) (Drain, error) {
 	r, err := c.ask(&core.ReadStats{})
 	if err != nil {

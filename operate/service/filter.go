@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -34,18 +33,6 @@ func (f *JobFilter) String() string {
 		}
 	}
 	return strings.Join(parts, " ")
-}
-
-// FilterOf is the filter of a query.
-func FilterOf(query url.Values, now time.Time) (f JobFilter, err error) {
-	for i := range FilterFields {
-		if values := query[FilterFields[i].Name]; len(values) > 0 {
-			if err = FilterFields[i].Set(&f, values, now); err != nil {
-				return f, err
-			}
-		}
-	}
-	return f, nil
 }
 
 // core is the filter as the core has it.

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"broker/core"
 	"broker/core/policytext"
@@ -13,6 +14,8 @@ type Queue struct {
 	Name      string             `json:"name"`
 	NameBytes []byte             `json:"name_base64,omitempty" doc:"the name if it is not UTF-8"`
 	Paused    bool               `json:"paused"`
+	PausedBy  string             `json:"paused_by,omitempty" doc:"who paused it, as far as the audit log knows; only where one queue is shown"`
+	PausedAt  *time.Time         `json:"paused_at,omitempty" doc:"likewise"`
 	Ready     int                `json:"ready"`
 	High      int                `json:"high" doc:"of the ready jobs: priority above 0"`
 	Normal    int                `json:"normal"`
@@ -108,6 +111,9 @@ func (s *Service) queue(ctx context.Context, c *client, name string) (Queue, err
 		q, err = s.queueOf(&core.QueueInfo{Name: name}), nil
 	}
 	q.Policy = policy
+	if q.Paused {
+		q.PausedBy, q.PausedAt = s.pausedBy(name)
+	}
 	return q, err
 }
 
