@@ -126,7 +126,7 @@ func (p *process) backend() httpapi.Backend {
 	return httpapi.Backend{
 		Service: p.service, Broker: p.engine, Connections: p.connections, Stats: p.frontends.faktory.Info,
 		Health: p.frontends.faktory.Health, Syncs: p.engine.SyncLatency, Spans: p.spanCounts, Push: p.pushTargets,
-		Archive: p.archiveStatus,
+		SQS: p.sqsActions, Archive: p.archiveStatus,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"broker/frontends/eventloop"
+	"broker/operate/service"
 )
 
 // sqsName is the front-end of SQS, which net/http serves, in settings, logs and metrics.
@@ -37,6 +38,16 @@ func (p *process) serveSQS() error {
 		}
 	}()
 	return nil
+}
+
+// sqsActions are the requests of SQS by their actions.
+func (p *process) sqsActions() []service.SQSAction {
+	counts := p.frontends.sqs.Actions()
+	all := make([]service.SQSAction, len(counts))
+	for i, c := range counts {
+		all[i] = service.SQSAction{Name: c.Action, Done: c.Done, Refused: c.Refused, Failed: c.Failed, Seconds: c.Took.Seconds()}
+	}
+	return all
 }
 
 // handoffs are the listeners whose connections the event loop does not serve.

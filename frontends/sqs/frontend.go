@@ -30,6 +30,7 @@ type Frontend struct {
 	broker core.Broker // without a guard: each action checks the rights of its caller
 	guard  core.Broker
 	o      Options
+	meter  meter
 
 	mu     sync.RWMutex // guards the fields below
 	queues map[string]*queue
@@ -60,7 +61,7 @@ func New(b core.Broker, o Options) *Frontend {
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = maxBatchBytes
 	}
-	f := &Frontend{broker: access.Unguarded(b), guard: b, o: o, queues: make(map[string]*queue)}
+	f := &Frontend{broker: access.Unguarded(b), guard: b, o: o, meter: newMeter(), queues: make(map[string]*queue)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }

@@ -51,7 +51,7 @@ type request struct {
 
 // ServeHTTP implements http.Handler.
 func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	requestID := uuid.NewString()
+	requestID, begin := uuid.NewString(), f.broker.Now()
 	w.Header().Set("X-Amzn-Requestid", requestID)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
@@ -71,6 +71,7 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Amzn-Query-Error", e.kind.code+";"+e.fault())
 		body, contentType, status = q.wire.encodeError(e, requestID)
 	}
+	f.meter.count(q.wire.action, status, f.broker.Now().Sub(begin))
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,11 @@ func ready(t *testing.T, c contender) contender {
 		return c
 	}
 	if c.name == limitName {
+		return c
+	}
+	if durability, is := strings.CutPrefix(c.name, apiName); is {
+		binary := harness.Binary(t)
+		c.start = func(dir string) (*running, error) { return broker(binary, dir, durability, httpAddr) }
 		return c
 	}
 	switch c.dialect.(type) {

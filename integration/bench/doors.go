@@ -9,20 +9,22 @@ type door struct {
 	dialect dialect
 	share   float64 // of the broker
 	peers   func(missing map[string]string) []contender
+	prepare func(address string) error // nil: nothing is to be done
 }
 
 func doors() []door {
 	return []door{
 		{qlessName, "--qless", qless{qlessScript}, 0.1, func(missing map[string]string) []contender {
 			return []contender{redisContender(trivialName, qless{trivialScript}, missing)}
-		}},
-		{beanstalkName, "--beanstalk", beanstalk{}, 1, beanstalkds},
+		}, nil},
+		{beanstalkName, "--beanstalk", beanstalk{}, 1, beanstalkds, nil},
 		{conveyorName, "--conveyor", conveyor{}, 0.2, func(missing map[string]string) []contender {
 			return []contender{
 				redisContender("redis", conveyor{}, missing),
 				redisContender("redis, every write synced", conveyor{}, missing, "--appendonly", "yes", "--appendfsync", "always"),
 			}
-		}},
+		}, nil},
+		{sqsName, "--sqs", sqsTens, 0.5, func(map[string]string) []contender { return nil }, createQueue},
 	}
 }
 
@@ -50,7 +52,23 @@ func doorGroups(binary string, missing map[string]string, durabilities []string)
 				start: func(dir string) (*running, error) { return d.broker(binary, dir, durability) },
 			})
 		}
+		if d.name == sqsName {
+			g.contenders = append(g.contenders, apiContenders(binary, missing, durabilities)...)
+		}
 		all = append(all, g)
+	}
+	return all
+}
+
+// apiName starts the names of what is measured over the HTTP API beside SQS.
+const apiName = "/api/v1, "
+
+func apiContenders(binary string, missing map[string]string, durabilities []string) (all []contender) {
+	for _, durability := range durabilities {
+		all = append(all, contender{
+			name: apiName + durability, dialect: apiTens, share: 0.5, missing: missing["broker"],
+			start: func(dir string) (*running, error) { return broker(binary, dir, durability, httpAddr) },
+		})
 	}
 	return all
 }
@@ -62,5 +80,13 @@ func (d door) broker(binary, dir, durability string) (*running, error) {
 		return nil, err
 	}
 	o := server.BrokerOptions{Binary: binary, Durability: durability, Args: []string{d.flag, addr}}
-	return launch(dir, o, func(*server.BrokerServer) string { return addr })
+	r, err := launch(dir, o, func(*server.BrokerServer) string { return addr })
+	if err != nil || d.prepare == nil {
+		return r, err
+	}
+	if err := d.prepare(addr); err != nil {
+		r.stop()
+		return nil, err
+	}
+	return r, nil
 }

@@ -42,6 +42,14 @@ func nextResponse(b []byte) (httpResponse, error) {
 		return httpResponse{}, nil
 	}
 	head, size, length := b[:end+2], end+4, 0
+	first, _ := nextLine(head)
+	if bytes.Contains(head, []byte("\r\nTransfer-Encoding: chunked\r\n")) {
+		body, used, err := unchunk(b[size:])
+		if err != nil || used == 0 {
+			return httpResponse{}, err
+		}
+		return httpResponse{status: string(word(first, 1)), body: body, size: size + used}, nil
+	}
 	if _, rest, found := bytes.Cut(head, []byte("\r\nContent-Length: ")); found {
 		line, _ := nextLine(rest)
 		var err error
@@ -52,8 +60,29 @@ func nextResponse(b []byte) (httpResponse, error) {
 	if len(b) < size+length {
 		return httpResponse{}, nil
 	}
-	first, _ := nextLine(head)
 	return httpResponse{status: string(word(first, 1)), body: b[size : size+length], size: size + length}, nil
+}
+
+// unchunk joins the chunks of a body; used is 0 while it is not complete.
+func unchunk(b []byte) (body []byte, used int, err error) {
+	for {
+		line, head := nextLine(b[used:])
+		if head == 0 {
+			return nil, 0, nil
+		}
+		n, err := strconv.ParseUint(string(line), 16, 31)
+		if err != nil {
+			return nil, 0, fmt.Errorf("a chunk of %q bytes", line)
+		}
+		end := used + head + int(n)
+		if len(b) < end+len("\r\n") {
+			return nil, 0, nil
+		}
+		body, used = append(body, b[used+head:end]...), end+len("\r\n")
+		if n == 0 {
+			return body, used, nil
+		}
+	}
 }
 
 // httpProducer reads a response for each submission.

@@ -33,7 +33,7 @@ func main() {
 	s.jobs = 200_000
 	flag.Var((*number)(&s.jobs), "jobs", "jobs a measurement; some modes and slow peers take a part of them")
 	flag.StringVar(&letters, "modes", "a,b,c,d,w,e", "which loads to run")
-	flag.StringVar(&names, "protocols", "gearman,workq,faktory,http,qless,beanstalk,conveyor", "which protocols to run")
+	flag.StringVar(&names, "protocols", "gearman,workq,faktory,http,qless,beanstalk,conveyor,sqs", "which protocols to run")
 	flag.StringVar(&durabilities, "durability", "sync,none", "with which durabilities the broker takes part")
 	flag.IntVar(&usual.clients, "clients", usual.clients, "producers, and as many workers")
 	flag.IntVar(&usual.inHand, "in-hand", usual.inHand, "jobs that a Gearman worker has at a time")

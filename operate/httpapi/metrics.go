@@ -78,6 +78,8 @@ var (
 	pushDesc      = describe("push_requests_total", "Jobs that were pushed to a URL, by what came of it.", "target", "outcome")
 	pushTimeDesc  = describe("push_seconds_total", "Time that the receivers of pushed jobs took for their answers.", "target")
 	pushingDesc   = describe("push_in_flight", "Pushed jobs that wait for their answer.", "target")
+	sqsDesc       = describe("sqs_requests_total", "Requests of clients of SQS, by what came of them.", "action", "outcome")
+	sqsTimeDesc   = describe("sqs_seconds_total", "Time that replies to clients of SQS took, long polls included.", "action")
 	pushPauseDesc = describe("push_paused", "1 while a target gets no jobs: it cannot be reached, or has asked for more time.", "target")
 )
 
@@ -181,6 +183,9 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	if b.Push != nil {
 		s.pushes(b.Push())
 	}
+	if b.SQS != nil {
+		s.sqs(b.SQS())
+	}
 	s.archive(b.Archive)
 	stats, base, queues, histograms := m.read(b.Broker)
 	if stats == nil {
@@ -269,6 +274,17 @@ func (s scrape) pushes(targets []service.PushTarget) {
 		s.out <- prometheus.MustNewConstMetric(pushTimeDesc, prometheus.CounterValue, t.Seconds, name)
 		s.gauge(pushingDesc, float64(t.InFlight), name)
 		s.gauge(pushPauseDesc, truth(t.PausedUntil != nil), name)
+	}
+}
+
+// sqs tells what clients of SQS have asked for.
+func (s scrape) sqs(actions []service.SQSAction) {
+	for i := range actions {
+		a := &actions[i]
+		s.counter(sqsDesc, a.Done, a.Name, "done")
+		s.counter(sqsDesc, a.Refused, a.Name, "refused")
+		s.counter(sqsDesc, a.Failed, a.Name, "failed")
+		s.out <- prometheus.MustNewConstMetric(sqsTimeDesc, prometheus.CounterValue, a.Seconds, a.Name)
 	}
 }
 

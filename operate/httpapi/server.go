@@ -54,6 +54,7 @@ type Backend struct {
 
 	Spans func() (sent, dropped uint64, on bool) // to a collector; nil: unknown
 	Push  func() []service.PushTarget            // nil: unknown
+	SQS   func() []service.SQSAction             // nil: unknown
 }
 
 // Server answers HTTP requests.

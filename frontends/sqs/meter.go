@@ -1,0 +1,67 @@
+package sqs
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// ActionCount is how often an action was asked for, by what came of it, and the time that its replies took, long polls included.
+type ActionCount struct {
+	Action                string
+	Done, Refused, Failed uint64
+	Took                  time.Duration
+}
+
+// noAction stands for requests that name no action of the API, or whose signature was refused before they were read.
+const noAction = "(none)"
+
+// meter counts requests by their actions, which are known from the start.
+type meter map[string]*actionMeter
+
+type actionMeter struct {
+	done, refused, failed atomic.Uint64
+	took                  atomic.Int64 // nanoseconds
+}
+
+func newMeter() meter {
+	m := meter{noAction: {}}
+	for action := range commands {
+		m[action] = &actionMeter{}
+	}
+	return m
+}
+
+// count counts a reply.
+func (m meter) count(action string, status int, took time.Duration) {
+	a := m[action]
+	if a == nil {
+		a = m[noAction]
+	}
+	switch {
+	case status < http.StatusBadRequest:
+		a.done.Add(1)
+	case status < http.StatusInternalServerError:
+		a.refused.Add(1)
+	default:
+		a.failed.Add(1)
+	}
+	a.took.Add(int64(max(took, 0)))
+}
+
+// Actions are the counts of the actions that were asked for, by name.
+func (f *Frontend) Actions() []ActionCount {
+	var all []ActionCount
+	for action, a := range f.meter {
+		c := ActionCount{
+			Action: action, Done: a.done.Load(), Refused: a.refused.Load(), Failed: a.failed.Load(), Took: time.Duration(a.took.Load()),
+		}
+		if c.Done+c.Refused+c.Failed > 0 {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b ActionCount) int { return cmp.Compare(a.Action, b.Action) })
+	return all
+}
