@@ -138,9 +138,20 @@ const (
 	DependentsRefuse
 )
 
+// CancelRunning says what Cancel does to a leased job.
+type CancelRunning uint8
+
+// RunningRemove: it is removed like any other. RunningSignal: it stays with its worker, which is asked to stop: replies to Report
+// say so, as do EventCancelRequested and Filter.CancelRequested. It ends with Cause Cancelled once the worker fails it or its lease
+// ends in any other way; only a completion, a Bury, and a Move to another queue count as they do without the request.
+const (
+	RunningRemove CancelRunning = iota
+	RunningSignal
+)
+
 // Cancel removes a job in any state, and those of Also with it; watchers get Ended with Cause Cancelled. Unknown names in Also are
-// ignored, and If applies to Ref only. Reply: Accepted, with the number of jobs removed in N, or
-// Failed with ErrNotFound, ErrConflict or ErrHasDependents.
+// ignored, and If applies to Ref only. Reply: Accepted, with the number of jobs removed in N and, with RunningSignal, CancelRequested
+// if workers were asked to stop others; or Failed with ErrNotFound, ErrConflict or ErrHasDependents.
 type Cancel struct {
 	changing
 	Tag        uint64
@@ -148,6 +159,7 @@ type Cancel struct {
 	If         Condition
 	Dependents Dependents
 	Also       []Ref
+	Running    CancelRunning
 }
 
 // Enqueue makes a scheduled, retrying, blocked or dead job ready now. Reply: Accepted, or Failed with ErrNotFound,

@@ -23,23 +23,24 @@ const (
 	EventQueuePaused
 	EventQueueResumed
 	EventQueueRemoved
-	EventWorkerCame // a connection has requested jobs for the first time
-	EventWorkerGone // such a connection closed
-	EventNoted      // a client has added a note to the job's timeline; Detail is its text
+	EventWorkerCame      // a connection has requested jobs for the first time
+	EventWorkerGone      // such a connection closed
+	EventNoted           // a client has added a note to the job's timeline; Detail is its text
+	EventCancelRequested // a client asks the worker of a leased job to stop; Worker is that worker
 )
 
 // EventKinds lists all kinds.
 var EventKinds = [...]EventKind{
 	EventSubmitted, EventReady, EventLeased, EventProgress, EventDone, EventFailed, EventRetrying, EventDead, EventCancelled,
 	EventMoved, EventReleased, EventLeaseExpired, EventChanged, EventExpired, EventQueuePaused, EventQueueResumed,
-	EventQueueRemoved, EventWorkerCame, EventWorkerGone, EventNoted,
+	EventQueueRemoved, EventWorkerCame, EventWorkerGone, EventNoted, EventCancelRequested,
 }
 
 // eventNames are the names of the kinds.
 var eventNames = [...]string{
 	"none", "submitted", "ready", "leased", "progress", "done", "failed", "retrying", "dead", "cancelled", "moved",
 	"released", "lease expired", "changed", "expired", "queue paused", "queue resumed", "queue removed", "worker came",
-	"worker gone", "noted",
+	"worker gone", "noted", "cancel requested",
 }
 
 func (k EventKind) String() string {

@@ -20,6 +20,9 @@ type Filter struct {
 	NoErrorClass, NoFailureGroup bool
 
 	HoldsKey bool // holds any unique key
+
+	CancelRequested bool // leased, and its worker is asked to stop
+
 	IDPrefix string
 
 	Created  Range // Job.CreatedAt
@@ -48,7 +51,7 @@ func (f *Filter) OnlyStatesAndQueues() bool {
 // OnlyGroup reports whether the filter has no conditions but a failure group, states and queues.
 func (f *Filter) OnlyGroup() bool {
 	return len(f.Types) == 0 && len(f.Origins) == 0 && f.Worker == "" && len(f.Tags) == 0 && f.Batch == 0 &&
-		f.Parent == 0 && f.UniqueKey == "" && !f.HoldsKey && f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
+		f.Parent == 0 && f.UniqueKey == "" && !f.HoldsKey && !f.CancelRequested && f.Created == (Range{}) && f.Due == (Range{}) && f.Died == (Range{}) &&
 		f.Finished == (Range{}) && f.MinPriority == nil && f.MaxPriority == nil && !f.NeedsRecords()
 }
 

@@ -124,7 +124,7 @@ type Fail struct {
 }
 
 // Report records the progress of a job; with ByAnyone also after its end while it is kept. Watching clients receive Progressed.
-// Reply: Accepted, or Failed as for Complete.
+// Reply: Accepted, with CancelRequested if the worker is asked to stop, or Failed as for Complete.
 type Report struct {
 	changing
 	Tag         uint64

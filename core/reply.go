@@ -39,6 +39,9 @@ type Reply struct {
 	Kind     ReplyKind
 	Existing bool // Submitted: coalesced with an existing job
 
+	// CancelRequested: Accepted after Report if the worker is asked to stop the job, and after Cancel if a worker now is.
+	CancelRequested bool
+
 	Tag    uint64 // of the operation
 	Commit Commit // must be on disk before the reply leaves
 	Err    error  // Failed: one of Errors
@@ -138,6 +141,9 @@ type JobInfo struct {
 	LostLeases int    // leases in a row that ended without a reply from the worker
 	Epoch      uint32 // increases with each lease; see Condition.Epoch
 	Rerun      bool   // Leased: it runs again when this run ends
+
+	CancelRequestedAt Instant // Leased: since when its worker is asked to stop; zero: it is not
+
 	BodyBytes  int
 	Requeued   bool    // it was leased before and is not leased now (Workq's PENDING)
 	ChangedAt  Instant // when it entered its state, if known

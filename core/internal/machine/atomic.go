@@ -173,7 +173,7 @@ func (m *Machine) note(op core.Op) {
 	case *core.Report, *core.WriteMeta, *core.WriteDocuments:
 	case *core.Cancel:
 		for _, seq := range run.named {
-			run.settled[seq], run.cancelled[seq] = true, true
+			run.settled[seq], run.cancelled[seq] = true, !stopsFirst(op, m.jobs.at(m.bySeq.get(seq)))
 		}
 	case *core.AddDependencies:
 		run.noteWaiting()

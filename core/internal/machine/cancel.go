@@ -7,8 +7,7 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 	h, e, err := m.findIf(op.Ref, &op.If)
 	if len(op.Also) == 0 && op.Dependents == core.DependentsBreak {
 		if !m.rejected(c, op.Tag, e, err) {
-			m.acceptedN(c, op.Tag, e, 1)
-			m.purgeJob(h, c.protocol)
+			m.cancelOne(c, op, h, e)
 		}
 		return
 	}
@@ -22,9 +21,41 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 	if m.rejectedBy(c, op.Tag, e, err) {
 		return
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, N: len(named), Commit: m.promise()})
+	m.cancelAll(c, op, e, named)
+}
+
+// cancelOne is cancelAll for one job.
+func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *entry) {
+	if stopsFirst(op, e) {
+		r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, CancelRequested: true}
+		if !e.unstored() {
+			r.Commit = m.promise()
+		}
+		m.reply(c, r)
+		m.askToStop(h)
+		return
+	}
+	m.acceptedN(c, op.Tag, e, 1)
+	m.purgeJob(h, c.protocol)
+}
+
+// cancelAll removes jobs, or asks their workers to stop; e is the one that the operation names first.
+func (m *Machine) cancelAll(c *client, op *core.Cancel, e *entry, named []uint64) {
+	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, N: len(named), Commit: m.promise()}
 	for _, seq := range named {
-		if h := m.bySeq.get(seq); h != 0 { // a finished parent is removed with its last child
+		if stopsFirst(op, m.jobs.at(m.bySeq.get(seq))) {
+			r.CancelRequested = true
+			r.N--
+		}
+	}
+	m.reply(c, r)
+	for _, seq := range named {
+		h := m.bySeq.get(seq)
+		switch {
+		case h == 0: // a finished parent is removed with its last child
+		case stopsFirst(op, m.jobs.at(h)):
+			m.askToStop(h)
+		default:
 			m.purgeJob(h, c.protocol)
 		}
 	}

@@ -38,7 +38,7 @@ type checker struct {
 
 	failures map[failureKey]int // all retrying and dead jobs
 
-	jobs, ids, uniques, extras, notes, firstFails, traces, tallies, watchers, watching, timers, cached, collected int
+	jobs, ids, uniques, extras, notes, firstFails, traces, tallies, stops, watchers, watching, timers, cached, collected int
 
 	leasedBy [len(core.Protocols)]int
 	clients  [len(core.Protocols)]int
@@ -95,6 +95,7 @@ func (c *checker) index() {
 		{"first failures", len(m.firstFails), c.firstFails},
 		{"traces", len(m.traces), c.traces},
 		{"tallies", len(m.tallies), c.tallies},
+		{"stops", len(m.stops), c.stops},
 		{"bytes in the cache", m.cached, c.cached},
 	} {
 		if x.have != x.saw {

@@ -57,6 +57,12 @@ func (c *checker) job(h uint32, e *entry) {
 	if e.has(traced) {
 		c.traces++
 	}
+	if e.has(stopping) {
+		c.stops++
+		if e.state != core.Leased || m.stops[e.seq] == 0 {
+			c.fail("job %d is %v and to stop since %d", e.seq, e.state, m.stops[e.seq])
+		}
+	}
 	if e.has(hasTransient) {
 		c.notes++
 		c.collected += len(m.transients[h].data)

@@ -78,13 +78,14 @@ type shownJob struct {
 	trace          string
 	firstFail      core.Instant
 	tally          core.Tally
+	stop           core.Instant
 }
 
 func (m *Machine) showJob(h uint32) shownJob {
 	e := *m.jobs.at(h)
 	s := shownJob{
 		queue: m.queues[e.queue].name, kind: m.typeOf(&e), group: m.groupName(&e), tags: m.tagsOf(h),
-		trace: fmt.Sprint(m.traces[h]), firstFail: m.firstFail(h, &e), tally: m.tally(h, &e), state: m.timers.At(e.stateTimer), expires: m.timers.At(e.expiryTimer),
+		trace: fmt.Sprint(m.traces[h]), firstFail: m.firstFail(h, &e), tally: m.tally(h, &e), stop: m.stopAt(&e), state: m.timers.At(e.stateTimer), expires: m.timers.At(e.expiryTimer),
 	}
 	if e.state == core.Leased {
 		s.holder = m.holderName(&e)

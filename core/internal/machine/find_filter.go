@@ -137,7 +137,7 @@ func (s *search) resolveNames() {
 	if f.UniqueKey != "" {
 		s.unique = m.hash.text(f.UniqueKey)
 	}
-	s.never = s.never || f.HoldsKey && len(m.byUnique) == 0
+	s.never = s.never || f.HoldsKey && len(m.byUnique) == 0 || f.CancelRequested && len(m.stops) == 0
 	if f.Worker != "" {
 		s.worker = m.workers.number[f.Worker]
 	}
@@ -164,7 +164,7 @@ func (s *search) impliedStates() {
 			s.states &= setOf(states)
 		}
 	}
-	narrow(f.Worker != "", core.Leased)
+	narrow(f.Worker != "" || f.CancelRequested, core.Leased)
 	narrow(f.FailureGroup != "" || f.NoFailureGroup, core.Retrying, core.Dead)
 	narrow(f.Due != (core.Range{}), core.Scheduled, core.Retrying)
 	narrow(f.Died != (core.Range{}), core.Dead)
@@ -222,7 +222,7 @@ func (s *search) matches(h uint32) bool {
 		(f.MinPriority == nil || e.priority() >= *f.MinPriority) && (f.MaxPriority == nil || e.priority() <= *f.MaxPriority) &&
 		(s.kinds == nil || e.kind != 0 && s.kinds[e.kind] || e.kind == 0 && s.named[e.queue]) &&
 		(s.group == 0 || e.holder == s.group) && (!f.NoFailureGroup || e.holder == 0) && s.isTagged(h) && (f.UniqueKey == "" || e.unique == s.unique) &&
-		(!f.HoldsKey || e.unique != (digest{})) &&
+		(!f.HoldsKey || e.unique != (digest{})) && (!f.CancelRequested || e.has(stopping)) &&
 		(f.Worker == "" || s.heldBy(e)) && s.inRanges(e) && s.linked(h)
 }
 

@@ -91,6 +91,8 @@ func (s *search) gather() (handles []uint32, few bool) {
 		return handles, true
 	case s.f.HoldsKey && len(m.byUnique) <= m.effort.gather:
 		return m.keyHolders(), true
+	case s.f.CancelRequested && len(m.stops) <= m.effort.gather:
+		return m.stoppingJobs(), true
 	case s.worker != 0 && len(m.leases[s.worker]) <= m.effort.gather && !m.isNamed(s.f.Worker):
 		return m.leases[s.worker], true // a connection of that name is found only in the list of leased jobs
 	case len(s.tags) > 0 && m.tags.jobs[s.tags[0]].Len() <= m.effort.gather:
@@ -118,6 +120,14 @@ func (m *Machine) keyHolders() (handles []uint32) {
 		for ; h != 0; h = m.jobs.at(h).uniqueNext {
 			handles = append(handles, h)
 		}
+	}
+	return handles
+}
+
+// stoppingJobs collects the jobs whose workers are asked to stop, in no order.
+func (m *Machine) stoppingJobs() (handles []uint32) {
+	for seq := range m.stops {
+		handles = append(handles, m.bySeq.get(seq))
 	}
 	return handles
 }

@@ -202,6 +202,10 @@ type afterFail struct {
 // failJob counts a failure of a detached job and decides between another try, the dead set and the end.
 func (m *Machine) failJob(h uint32, by core.Protocol, failure *core.Failure, then afterFail) {
 	e := m.jobs.at(h)
+	if e.has(stopping) {
+		m.endStopped(h, by)
+		return
+	}
 	m.count(e.origin, by, func(t *core.Totals) { t.Failed++ })
 	m.queues[e.queue].counts.Failed[by]++
 	m.watchFinish(by, e, true)
@@ -417,7 +421,7 @@ func (m *Machine) report(c *client, op *core.Report) {
 			}
 		})
 	}
-	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq})
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, CancelRequested: e.has(stopping)})
 }
 
 // moveLeaseEnd gives a lease the end that a report asks for.

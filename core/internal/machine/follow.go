@@ -24,6 +24,7 @@ func (m *Machine) Forget(seq uint64) {
 	n, q := e.queue, m.queues[e.queue]
 	m.restoring.places.forget(e)
 	delete(m.restoring.usedUp, seq)
+	delete(m.restoring.stopped, seq)
 	delete(m.restoring.scheduled, seq)
 	delete(m.restoring.unstored, seq)
 	switch lifetimeOf(e.origin) {

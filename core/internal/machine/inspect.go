@@ -74,6 +74,7 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 	if e.state == core.Leased {
 		i.LeasedAt = e.leasedAt
 		i.LeaseUntil = m.timers.At(e.stateTimer)
+		i.CancelRequestedAt = m.stopAt(e)
 		if e.holderKind == core.HeldByWorker {
 			i.Worker = m.workers.names[e.holder]
 		}

@@ -11,8 +11,12 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	if m.rejected(c, op.Tag, e, err) {
 		return
 	}
+	stops := e.has(stopping)
 	m.takeForLease(h, e)
 	m.move(e, core.Leased)
+	if stops {
+		e.set(stopping) // the next worker is asked too: grant says when
+	}
 	e.attempts++
 	m.meters.Leased(&m.queues[e.queue].watch, e.kind, m.now-e.waitsSince(m.now))
 	if q := m.queues[e.queue]; q.lanes != nil {

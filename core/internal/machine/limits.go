@@ -58,12 +58,13 @@ func (m *Machine) shrinkMaps() {
 	m.firstFails = shrunk(m.firstFails, &m.peaks.firstFails)
 	m.traces = shrunk(m.traces, &m.peaks.traces)
 	m.tallies = shrunk(m.tallies, &m.peaks.tallies)
+	m.stops = shrunk(m.stops, &m.peaks.stops)
 	m.byID = shrunk(m.byID, &m.peaks.byID)
 	m.byUnique = shrunk(m.byUnique, &m.peaks.byUnique)
 }
 
 // mapPeaks are the largest sizes of maps since they were made.
-type mapPeaks struct{ optionals, transients, firstFails, traces, tallies, byID, byUnique int }
+type mapPeaks struct{ optionals, transients, firstFails, traces, tallies, stops, byID, byUnique int }
 
 // shrunk returns a new map with the entries of a map that had 64 times as many: few enough to copy them under the lock.
 func shrunk[K comparable, V any](from map[K]V, peak *int) map[K]V {

@@ -44,6 +44,7 @@ type Machine struct {
 	traces     map[uint32]string       // Job.Trace of the jobs that have one
 	transients map[uint32]*transient
 	tallies    map[uint32]core.Tally // of the jobs with Tallies, from the first event on
+	stops      map[uint64]uint32     // when workers were asked to stop jobs, by number; see stop.go
 	nextSeq    uint64
 	byState    stateLists
 	groups     groupIndex
@@ -140,7 +141,7 @@ func New(o Options) *Machine {
 		opts: o, hash: newHasher(),
 		bySeq: seqIndex{pages: map[uint64]*seqPage{}},
 		byID:  map[digest]uint32{}, byUnique: map[digest]uint32{},
-		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, firstFails: map[uint32]core.Instant{}, tallies: map[uint32]core.Tally{}, traces: map[uint32]string{},
+		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, firstFails: map[uint32]core.Instant{}, tallies: map[uint32]core.Tally{}, stops: map[uint64]uint32{}, traces: map[uint32]string{},
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, rates: map[string]core.Instant{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
@@ -282,8 +283,9 @@ func (m *Machine) move(e *entry, to core.State) {
 		q.count[e.state]--
 		m.stats.Jobs[e.state]--
 	}
-	if e.state == core.Leased {
+	if e.state == core.Leased && e.has(rerun|stopping) {
 		e.clear(rerun)
+		m.forgetStop(e)
 	}
 	if e.state == core.Ready {
 		q.class[classOf(e.priority())]--

@@ -22,7 +22,7 @@ func (m *Machine) moveJob(c *client, op *core.Move) {
 	m.acceptedChange(c, op.Tag, e)
 	m.setFields(h, e, j, &op.Set)
 	m.touchPayload(h, e)
-	if !m.takeOut(h, e) {
+	if !m.takeOut(h, e, op.Queue) {
 		return
 	}
 	from := e.queue
@@ -97,9 +97,9 @@ func (m *Machine) enterRefusal(e *entry, op *core.Move) error {
 	return nil
 }
 
-// takeOut removes a job from its list or holder, to move it to another queue. False: it was ephemeral and no client waits for it,
-// so it is gone.
-func (m *Machine) takeOut(h uint32, e *entry) bool {
+// takeOut removes a job from its list or holder, to move it to a queue. False: it was ephemeral and no client waits for it, or its
+// worker was asked to stop and gives it back, so it is gone.
+func (m *Machine) takeOut(h uint32, e *entry, to string) bool {
 	was := e.state
 	m.detach(h, e)
 	if was != core.Blocked {
@@ -112,6 +112,10 @@ func (m *Machine) takeOut(h uint32, e *entry) bool {
 		m.forgetProgress(h, e)
 		if m.abandoned(e) {
 			m.end(h, &core.Outcome{Cause: core.Cancelled})
+			return false
+		}
+		if e.has(stopping) && (to == "" || to == m.queues[e.queue].name) {
+			m.endStopped(h, e.holderFrom)
 			return false
 		}
 	case core.Dead:

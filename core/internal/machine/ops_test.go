@@ -307,6 +307,9 @@ func (r *reader) jobOp(verb string, tag uint64) core.Op {
 		if r.flag("refuse") {
 			op.Dependents = core.DependentsRefuse
 		}
+		if r.flag("signal") {
+			op.Running = core.RunningSignal
+		}
 		return op
 	case "enqueue":
 		return &core.Enqueue{Tag: tag, Ref: ref, If: r.condition()}

@@ -186,7 +186,7 @@ func (l *life) order() core.Op {
 	case 6:
 		return &core.Rerun{Ref: ref, If: is}
 	case 0:
-		op := &core.Cancel{Ref: ref, If: is, Dependents: core.Dependents(l.rng.IntN(2))}
+		op := &core.Cancel{Ref: ref, If: is, Dependents: core.Dependents(l.rng.IntN(2)), Running: core.CancelRunning(ref.Seq % 2)}
 		if l.maybe(2) {
 			op.Also = []core.Ref{l.ref(), l.ref(), {ID: "nobody"}}
 		}

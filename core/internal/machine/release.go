@@ -47,6 +47,8 @@ func (m *Machine) requeueLeased(h uint32, e *entry) {
 	switch {
 	case m.abandoned(e):
 		m.end(h, &core.Outcome{Cause: core.Cancelled})
+	case e.has(stopping):
+		m.endStopped(h, e.holderFrom)
 	case m.usedUp(e):
 		m.endUsedUp(h, e)
 	case m.poisonous(e):

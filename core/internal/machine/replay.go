@@ -37,13 +37,14 @@ func (m *Machine) Begin(last core.Commit) {
 // restoring is what a machine knows only until Restored.
 type restoring struct {
 	usedUp    map[uint64]struct{} // jobs whose last attempt may have ended with the previous process
+	stopped   map[uint64]struct{} // those that were to stop when the connection that held them was lost with the previous process
 	scheduled map[uint64]string   // jobs of schedules, with their names
 	unstored  map[uint64][]uint64 // what a job waits for that the store does not have
 	places    places
 }
 
 func newRestoring() restoring {
-	return restoring{usedUp: map[uint64]struct{}{}, scheduled: map[uint64]string{}, unstored: map[uint64][]uint64{}}
+	return restoring{usedUp: map[uint64]struct{}{}, stopped: map[uint64]struct{}{}, scheduled: map[uint64]string{}, unstored: map[uint64][]uint64{}}
 }
 
 // RestoreMeta restores a meta entry.
@@ -229,12 +230,19 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 		m.forgetProgress(h, e)
 		m.makeReady(h, e)
 		m.restoring.usedUp[e.seq] = struct{}{} // if it has; its policies are not known yet
+		if s.StopAfter != 0 {
+			m.restoring.stopped[e.seq] = struct{}{}
+		}
 		return
 	}
 	m.move(e, core.Leased)
 	e.set(held)
 	if s.Rerun {
 		e.set(rerun)
+	}
+	if s.StopAfter != 0 {
+		e.set(stopping)
+		m.stops[e.seq] = s.StopAfter
 	}
 	e.holderKind, e.holderFrom, e.leasedAt = s.Holder, s.HolderFrom, s.LeasedAt
 	m.enlist(h, e)
@@ -271,8 +279,12 @@ func (m *Machine) Restored() {
 	m.reserve()
 	for _, seq := range slices.Sorted(maps.Keys(m.restoring.usedUp)) {
 		h := m.bySeq.get(seq)
+		_, stopped := m.restoring.stopped[seq]
 		switch {
 		case h == 0:
+		case stopped:
+			m.detach(h, m.jobs.at(h))
+			m.endStopped(h, m.jobs.at(h).holderFrom)
 		case m.usedUp(m.jobs.at(h)):
 			m.detach(h, m.jobs.at(h))
 			m.endUsedUp(h, m.jobs.at(h))

@@ -137,7 +137,7 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 		s.LeasedAt = e.leasedAt
 	}
 	if e.state == core.Leased {
-		s.LeasedAt, s.LeaseFor = e.leasedAt, e.leaseSpan()
+		s.LeasedAt, s.LeaseFor, s.StopAfter = e.leasedAt, e.leaseSpan(), m.stops[e.seq]
 		s.Holder, s.HolderFrom = e.holderKind, e.holderFrom
 		if e.holderKind == core.HeldByWorker {
 			s.Worker = m.workers.names[e.holder]

@@ -164,6 +164,9 @@ func (p *player) replyText(r *core.Reply) string {
 		if r.N > 1 {
 			text += fmt.Sprintf(", %d jobs", r.N)
 		}
+		if r.CancelRequested {
+			text += ", to stop"
+		}
 		if r.Lease.Epoch != 0 {
 			text += fmt.Sprintf(", epoch %d", r.Lease.Epoch)
 		}
@@ -350,6 +353,7 @@ func (p *player) info(i *core.JobInfo) string {
 	add(i.Watchers != 0, "watchers=%d", i.Watchers)
 	add(i.Requeued, "requeued")
 	add(i.Rerun, "rerun")
+	add(i.CancelRequestedAt != 0, "to-stop=%s", p.at(i.CancelRequestedAt))
 	add(i.Broken, "broken")
 	add(i.Ephemeral, "ephemeral")
 	add(i.Unstored, "unstored")

@@ -99,6 +99,7 @@ const (
 	tallyFirstLease                   // TallyFirstLease
 	arrived                           // restored as ready since its submission; see Machine.arrive
 	untouched                         // restored, and neither leased nor changed since; see Machine.mayHaveBeenLeased
+	stopping                          // Leased: its worker is asked to stop; see stop.go
 )
 
 // priority is the job's priority. Its 33 bits take two fields: one of 64 bits would make every entry larger.

@@ -13,7 +13,7 @@ import (
 // kinds are sets of events. Those of beginTimeline start one, the other ones of timelineKinds go on with it.
 const (
 	beginTimeline uint32 = 1<<core.EventReleased | 1<<core.EventLeaseExpired | 1<<core.EventFailed | 1<<core.EventDead |
-		1<<core.EventMoved | 1<<core.EventChanged | 1<<core.EventNoted
+		1<<core.EventMoved | 1<<core.EventChanged | 1<<core.EventNoted | 1<<core.EventCancelRequested
 	timelineKinds = beginTimeline | 1<<core.EventSubmitted | 1<<core.EventLeased | 1<<core.EventDone
 )
 
@@ -77,7 +77,7 @@ func (m *Machine) causer(by *client, e *entry, kind core.EventKind) (p core.Prot
 		p, worker, address = by.protocol, workerName(by), by.address
 	}
 	switch {
-	case kind == core.EventNoted, kind == core.EventChanged:
+	case kind == core.EventNoted, kind == core.EventChanged, kind == core.EventCancelRequested:
 	case e.has(held):
 		return e.holderFrom, m.holderName(e), m.holderAddress(by, e)
 	case m.left.seq == e.seq && e.state == core.Leased: // just now

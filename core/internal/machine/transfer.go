@@ -49,6 +49,9 @@ func (m *Machine) grant(c *client, op *core.Lease, h uint32, e *entry, granted u
 	e.clear(untouched)
 	m.waited = e.waitsSince(m.now)
 	e.leasedAt = m.now
+	if e.has(stopping) {
+		m.noteStop(e)
+	}
 	m.enlist(h, e)
 	e.granted = granted
 	if granted != 0 {

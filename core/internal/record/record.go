@@ -91,6 +91,7 @@ type Status struct {
 	Children   uint32 // children that are not closed
 	EpochAhead uint32 // the job's epoch less Attempts, modulo 2³²
 	Entries    uint32 // of its timeline, so far
+	StopAfter  uint32 // Leased: how many milliseconds after LeasedAt its worker was asked to stop, and 1; zero: it was not
 
 	ReadyAt   core.Instant // its position in the queue; when a retry is due; when it died
 	ExpiresAt core.Instant // if it differs from the job's: end of retention

@@ -47,6 +47,7 @@ const (
 	statusKicks
 	statusFirstLeasedAt
 	statusQueue
+	statusStopAfter
 
 	statusKnown = 1<<iota - 1
 
@@ -100,6 +101,9 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusQueue != 0 {
 		dst = appendText(dst, s.Queue)
 	}
+	if f&statusStopAfter != 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.StopAfter))
+	}
 	return dst
 }
 
@@ -116,7 +120,7 @@ func statusFields(s *Status) uint64 {
 		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
 		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue) |
 		flag(s.Group != "", statusGroup) | flag(len(s.Unstored) > 0, statusUnstored) |
-		tallyFields(s.Tally) | flag(s.Queue != "", statusQueue)
+		tallyFields(s.Tally) | flag(s.Queue != "", statusQueue) | flag(s.StopAfter != 0, statusStopAfter)
 }
 
 func progressFields(p *core.Progress) uint64 {
@@ -239,6 +243,9 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	}
 	if f&statusQueue != 0 {
 		s.Queue = d.text()
+	}
+	if f&statusStopAfter != 0 {
+		s.StopAfter = d.uint32()
 	}
 	return d.close()
 }

@@ -80,8 +80,9 @@ func (w *world) listed(p *promise) (core.Op, func(core.Reply) error) {
 			return broken(p.seq, before, is)
 		}
 	case 1:
-		return &core.Bury{Tag: w.newTag(), Ref: ref, If: is}, func(core.Reply) error {
+		return &core.Bury{Tag: w.newTag(), Ref: ref, If: is}, func(r core.Reply) error {
 			p.leased = false
+			w.unasked(p, r)
 			return broken(p.seq, before, is)
 		}
 	}

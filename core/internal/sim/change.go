@@ -19,13 +19,18 @@ func (w *world) order() error {
 	var op core.Op
 	var accepted func(core.Reply)
 	var against error
-	switch w.rng.IntN(4) {
+	switch w.rng.IntN(6) {
+	case 4, 5:
+		return w.stop(p)
 	case 0:
 		op = &core.Cancel{Tag: tag, Ref: ref, If: is}
 		accepted = func(r core.Reply) { p.over(w.commitOf(r, w.stores(p))) }
 	case 1:
 		op = &core.Bury{Tag: tag, Ref: ref, If: is}
-		accepted = func(core.Reply) { p.leased = false }
+		accepted = func(r core.Reply) {
+			p.leased = false
+			w.unasked(p, r)
+		}
 	case 2:
 		return w.cancelSet(p, is)
 	default:
@@ -260,6 +265,9 @@ func (w *world) move(p *promise) error {
 			}
 		}
 		made := w.commitOf(r, w.stores(p))
+		if op.Queue != before.Queue {
+			w.unasked(p, r)
+		}
 		p.leased, p.again = false, p.again || before.State == core.Dead
 		if before.State != core.Blocked { // it no longer waits for its dependencies
 			p.after, p.parent = nil, 0

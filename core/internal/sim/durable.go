@@ -268,6 +268,9 @@ func (w *world) sameJob(reported core.JobInfo, s *snapshot) error {
 	if reported.Worker != "" && reported.Rerun != have.Rerun {
 		return fmt.Errorf("job %d was reported to run once more: %v, and will: %v", reported.Seq, reported.Rerun, have.Rerun)
 	}
+	if reported.Worker != "" && reported.CancelRequestedAt != have.CancelRequestedAt {
+		return fmt.Errorf("job %d was reported to stop since %d, and has to since %d", reported.Seq, reported.CancelRequestedAt, have.CancelRequestedAt)
+	}
 	if reported.Worker != "" && reported.Progress.Num != have.Progress.Num {
 		return fmt.Errorf("job %d was reported at %d, and is at %d", reported.Seq, reported.Progress.Num, have.Progress.Num)
 	}
@@ -327,6 +330,9 @@ func (w *world) compare(before, after *snapshot) error {
 		}
 		if was.Worker != "" && was.Rerun != is.Rerun {
 			return fmt.Errorf("job %d was to run once more: %v, and is: %v", seq, was.Rerun, is.Rerun)
+		}
+		if was.Worker != "" && was.CancelRequestedAt != is.CancelRequestedAt {
+			return fmt.Errorf("job %d was to stop since %d and is since %d", seq, was.CancelRequestedAt, is.CancelRequestedAt)
 		}
 		if was.Worker != "" && was.Progress.Num != is.Progress.Num {
 			return fmt.Errorf("job %d was at %d and is at %d", seq, was.Progress.Num, is.Progress.Num)
@@ -396,5 +402,5 @@ func (w *world) sameDependencies(was, is *core.JobInfo, before, after *snapshot)
 // mayEnd reports whether a job may be gone after a restart: by its time to live, its limits, or with its batch.
 func (w *world) mayEnd(i *core.JobInfo) bool {
 	p := w.model.jobs[i.Seq]
-	return i.ExpiresAt != 0 && w.clk.most >= i.ExpiresAt || p == nil || w.model.endsAlone(p) || i.State == core.Blocked && i.Job != nil && i.Job.CallbackFor != 0
+	return stopsByCrash(i) || i.ExpiresAt != 0 && w.clk.most >= i.ExpiresAt || p == nil || w.model.endsAlone(p) || i.State == core.Blocked && i.Job != nil && i.Job.CallbackFor != 0
 }

@@ -16,6 +16,8 @@ type promise struct {
 	bodies    []written // the newest last
 	queues    []written // likewise
 	notes     []written // of its timeline
+	stops     []written // requests to stop; see stop.go
+	askedFor  uint32    // the epoch that the last one was for
 	ephemeral bool
 	lossy     bool // submitted to a queue whose jobs are in memory only
 	inSeq     bool // SeqOrder
@@ -179,6 +181,9 @@ func (m *model) flushed(committed core.Commit) {
 		for i := range p.queues {
 			settle(&p.queues[i].made)
 		}
+		for i := range p.stops {
+			settle(&p.stops[i].made)
+		}
 		for i := range p.notes {
 			settle(&p.notes[i].made)
 		}
@@ -270,14 +275,14 @@ func (w *world) afterCrash(committed core.Commit) error {
 		if err := p.notesAfterCrash(i, committed); err != nil {
 			return err
 		}
-		if err := w.leaseAfterCrash(p, i); err != nil {
+		if err := errorOr(w.leaseAfterCrash(p, i), p.stopsAfterCrash(i, committed)); err != nil {
 			return err
 		}
 		p.overBy, p.seen, p.lossy = i.State == core.Done, false, false
 		p.unknown, p.retries = p.unknown || p.retries > committed, 0
 		p.bodies, p.queues = []written{{string(i.Job.Body), 1}}, []written{{i.Queue, 1}}
 		p.after = slices.DeleteFunc(p.after, func(l link) bool { return l.made > committed })
-		p.made, p.ended, p.mayEnd, p.epoch = 1, 0, p.mayEnd && p.overBy, 0
+		p.made, p.ended, p.mayEnd, p.epoch = 1, 0, p.mayEnd && (p.overBy || i.CancelRequestedAt != 0), 0
 		kept = append(kept, seq)
 	}
 	m.seqs = kept

@@ -142,6 +142,9 @@ func (w *world) leasedRightly(p *promise, i *core.JobInfo, since core.Instant) e
 // failedRightly checks what has followed a failure that a worker has reported.
 func (w *world) failedRightly(p *promise, was *core.JobInfo) error {
 	m, is := w.model, w.look(p.seq)
+	if p.asked() && was != nil && was.CancelRequestedAt != 0 {
+		return w.stoppedRightly(p)
+	}
 	if was == nil || was.Rerun || p.ephemeral || p.seq == 0 || p.unknown {
 		return nil
 	}
@@ -230,6 +233,9 @@ func (m *model) movedBy(p *promise, queue string) bool {
 // spentByCrash reports whether a crash has ended the last lease of a job: that of a connection.
 func (w *world) spentByCrash(was, is *core.JobInfo) bool {
 	p := w.model.jobs[was.Seq]
+	if stopsByCrash(was) && is.State == core.Done {
+		return true
+	}
 	if p == nil || was.State != core.Leased || was.Worker != "" {
 		return false
 	}

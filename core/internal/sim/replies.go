@@ -60,6 +60,8 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		return nil
 	case p.damaged:
 		return fmt.Errorf("job %d was handed out, and is damaged", r.Seq)
+	case p.asked() && r.Lease.Epoch > p.askedFor:
+		return fmt.Errorf("job %d was handed out after its worker was asked to stop", r.Seq)
 	case p.overBy:
 		return fmt.Errorf("job %d was handed out after its end was accepted", r.Seq)
 	case p.leased && (p.leaseUntil == 0 || now < p.leaseUntil):

@@ -140,9 +140,13 @@ func (w *world) report() error {
 	if op.ExtendUntil = w.clk.Now().Add(by); shorter {
 		op.ExtendUntil, op.LeaseUntil = 0, op.ExtendUntil
 	}
-	return w.do(c, op, tag, func(r core.Reply) {
+	var wrong error
+	err := w.do(c, op, tag, func(r core.Reply) {
 		if i := w.look(p.seq); r.Kind == core.Accepted && i != nil && i.State == core.Leased {
 			w.note("report on %d", p.seq)
+			if asked := i.CancelRequestedAt != 0; r.CancelRequested != asked || asked != p.asked() && !p.again {
+				wrong = fmt.Errorf("the worker of job %d is told to stop: %v, and should be: %v", p.seq, r.CancelRequested, p.asked())
+			}
 			if shorter {
 				p.spans, p.leaseUntil = append(p.spans, max(by, time.Millisecond)), w.clk.monotonic.Now().Add(by)
 				return
@@ -150,6 +154,7 @@ func (w *world) report() error {
 			w.extended(p, by)
 		}
 	})
+	return errorOr(err, wrong)
 }
 
 // rerun makes a leased job run again.
