@@ -141,7 +141,7 @@ func (s *session) failJob(p *pipeline, arg []byte) {
 	p.fail(jid, failure)
 }
 
-// beat: BEAT {wid, current_state?, rss_kb?}. The answer tells a worker to go quiet or to terminate.
+// beat: BEAT {wid, current_state?, rss_kb?}. The answer tells a worker to go quiet or to terminate, and which of its jobs to stop.
 func (s *session) beat(_ *pipeline, arg []byte) {
 	var beat heartbeat
 	if json.Unmarshal(arg, &beat) != nil {
@@ -155,12 +155,68 @@ func (s *session) beat(_ *pipeline, arg []byte) {
 		s.fail(err, "", 0)
 	case err != nil:
 		s.refuse("unknown worker " + beat.WID)
-	case state == Running:
-		s.ok(0)
 	default:
-		s.bulk([]byte(`{"state":"`+state.String()+`"}`), 0)
+		s.beaten(beat.WID, state)
 	}
 }
+
+// beaten answers a heartbeat.
+func (s *session) beaten(wid string, state WorkerState) {
+	jobs, commit := s.toStop(wid)
+	if state == Running && len(jobs) == 0 {
+		s.ok(0)
+		return
+	}
+	s.bulk(orders(state, jobs), commit)
+}
+
+// orders are what a worker should do.
+func orders(state WorkerState, stop []core.JobInfo) []byte {
+	var answer struct {
+		State  string   `json:"state,omitempty"`
+		Cancel []string `json:"cancel,omitempty"`
+	}
+	if state != Running {
+		answer.State = state.String()
+	}
+	for i := range stop {
+		if j := stop[i].Job; j != nil {
+			answer.Cancel = append(answer.Cancel, j.Identity())
+		}
+	}
+	text, _ := json.Marshal(&answer) // text always has a JSON form
+	return text
+}
+
+// stopQuestion is the memory of toStop: a heartbeat allocates nothing for it.
+type stopQuestion struct {
+	find    core.Find
+	ops     [1]core.Op
+	replies []core.Reply
+}
+
+// toStop are the jobs that a worker has and should stop.
+func (s *session) toStop(wid string) (jobs []core.JobInfo, commit core.Commit) {
+	if s.stops == nil {
+		s.stops = &stopQuestion{}
+	}
+	q := s.stops
+	q.find = core.Find{Tag: s.nextTag(), Filter: core.Filter{Worker: wid, CancelRequested: true}, Order: core.OrderLeased, Limit: maxCancelled}
+	q.ops[0] = &q.find
+	q.replies = s.f.b.Do(s.client, q.ops[:], q.replies[:0])
+	for _, r := range q.replies {
+		if r.Tag == q.find.Tag {
+			jobs, commit = r.Jobs, r.Commit
+		} else {
+			s.lateReplies = append(s.lateReplies, r)
+		}
+	}
+	clear(q.replies)
+	return jobs, commit
+}
+
+// maxCancelled is how many jobs a heartbeat names at most; the next one names those that are left.
+const maxCancelled = 100
 
 // endConnection: END.
 func (s *session) endConnection(*pipeline, []byte) { s.hangUp() }

@@ -42,11 +42,12 @@ type session struct {
 	worker   *worker       // nil: a producer
 	workerID string        // worker id of the leases
 
-	tag         uint64       // of the last operation
-	pipeline    *pipeline    // of the call at hand; nil between calls
-	fetch       parkedFetch  // the FETCH that waits for a job
-	lateReplies []core.Reply // arrived while something else was asked
-	running     task         // a long command between two steps; nil: none
+	tag         uint64        // of the last operation
+	pipeline    *pipeline     // of the call at hand; nil between calls
+	fetch       parkedFetch   // the FETCH that waits for a job
+	lateReplies []core.Reply  // arrived while something else was asked
+	stops       *stopQuestion // nil until the first heartbeat
+	running     task          // a long command between two steps; nil: none
 
 	queuesText string   // the argument of the last FETCH
 	queues     []string // the core's queues that it names

@@ -123,6 +123,11 @@ func cancel(t *tx, a args) (any, error) {
 
 var cancelShape = shapeOf("jid", "worker", "event", "queue")
 
+// canceledText tells that a job is cancelled.
+func canceledText(j *job) string {
+	return cancelShape.json(members{"jid": j.jid, "worker": j.worker, "event": "canceled", "queue": j.queue})
+}
+
 // cancelOne removes a job that is not complete.
 func (t *tx) cancelOne(jid string) {
 	j := t.m.jobs.get(jid)
@@ -136,7 +141,7 @@ func (t *tx) cancelOne(jid string) {
 	if j.state == complete {
 		return
 	}
-	text := cancelShape.json(members{"jid": jid, "worker": j.worker, "event": "canceled", "queue": j.queue})
+	text := canceledText(j)
 	t.publish("log", text)
 	if j.worker != "" {
 		t.unhold(j, j.worker)

@@ -15,7 +15,7 @@ import (
 var eventKinds = []core.EventKind{
 	core.EventSubmitted, core.EventReady, core.EventLeased, core.EventDone, core.EventFailed, core.EventRetrying, core.EventDead,
 	core.EventCancelled, core.EventMoved, core.EventReleased, core.EventLeaseExpired, core.EventChanged, core.EventExpired,
-	core.EventQueuePaused, core.EventQueueResumed,
+	core.EventQueuePaused, core.EventQueueResumed, core.EventCancelRequested,
 }
 
 // eventBuffer is how many events may wait for the next command or tick. If more come, all jobs are looked at.
@@ -26,6 +26,7 @@ type pendingEvents struct {
 	seqs   []uint64
 	ends   map[uint64]core.Event // the last events of jobs
 	queues map[string]bool       // paused or resumed
+	stops  []uint64              // their workers are asked to stop
 	lost   bool                  // events were dropped
 }
 
@@ -36,6 +37,9 @@ func (f *Frontend) noteEvent(ev *core.Event) {
 	switch {
 	case ev.Kind == core.EventQueuePaused || ev.Kind == core.EventQueueResumed:
 		n.queues[ev.Queue] = ev.Kind == core.EventQueuePaused
+		return
+	case ev.Kind == core.EventCancelRequested:
+		n.stops = append(n.stops, ev.Seq)
 		return
 	case ev.Over:
 		if !f.model.jobs.hasSeq(ev.Seq) {
@@ -71,7 +75,7 @@ const syncAtOnce = 5000
 func (f *Frontend) sync() {
 	f.one(&core.ReadMeta{})
 	n := f.pending
-	if len(n.seqs) == 0 && len(n.queues) == 0 && !n.lost {
+	if len(n.seqs) == 0 && len(n.queues) == 0 && len(n.stops) == 0 && !n.lost {
 		return
 	}
 	f.pending = pendingEvents{ends: map[uint64]core.Event{}, queues: map[string]bool{}}
@@ -85,6 +89,16 @@ func (f *Frontend) sync() {
 		f.syncJobs(part, n.ends)
 		if len(n.seqs) > syncAtOnce {
 			f.model.jobs.pack()
+		}
+	}
+	f.askToStop(n.stops)
+}
+
+// askToStop sends workers the message of a cancelled job. The job stays theirs until they fail it or their lock ends.
+func (f *Frontend) askToStop(seqs []uint64) {
+	for _, seq := range seqs {
+		if j := f.model.jobs.bySeq(seq); j != nil && j.worker != "" && !j.gone {
+			f.messages.Publish("ql:w:"+j.worker, canceledText(j), f.newest)
 		}
 	}
 }

@@ -25,6 +25,7 @@ var bulkWords = map[service.JobAction]bulkWord{
 	service.ActionRetry:    {"Run", "put back", "They become ready now."},
 	service.ActionKill:     {"Kill", "killed", "They move to the dead set, from where they can be run again. Workers that have some of them are refused when they finish."},
 	service.ActionCancel:   {"Cancel", "cancelled", "They are removed unless they have ended. This cannot be undone."},
+	actionStop:             {"Stop", "asked to stop, or removed", "Workers are asked to stop those that run, which then end as cancelled, unless they are completed. The others are removed. This cannot be undone."},
 	service.ActionDelete:   {"Delete", "deleted", "They are removed, whatever their state. This cannot be undone."},
 	service.ActionMove:     {"Move", "moved", "They keep their identity. A lease ends, and dead jobs become ready."},
 	service.ActionPriority: {"Change the priority of", "changed", "Jobs with a higher priority are handed out first; 0 is normal."},
@@ -35,6 +36,7 @@ func bulkActions(state string) []choice {
 	retry := choice{Value: string(service.ActionRetry), Label: "Run now"}
 	kill := choice{Value: string(service.ActionKill), Label: "Kill"}
 	cancel := choice{Value: string(service.ActionCancel), Label: "Cancel", Dangerous: true}
+	stop := choice{Value: string(actionStop), Label: "Stop", Dangerous: true}
 	remove := choice{Value: string(service.ActionDelete), Label: "Delete", Dangerous: true}
 	move := choice{Value: string(service.ActionMove), Label: "Move"}
 	priority := choice{Value: string(service.ActionPriority), Label: "Priority"}
@@ -42,9 +44,21 @@ func bulkActions(state string) []choice {
 	case "dead":
 		return []choice{retry, move, remove}
 	case "leased":
-		return []choice{kill, move, priority, cancel}
+		return []choice{stop, kill, move, priority, cancel}
 	}
-	return []choice{retry, move, priority, kill, cancel, remove}
+	return []choice{retry, move, priority, kill, stop, cancel, remove}
+}
+
+// actionStop is what the pages call a cancel that leaves jobs that run to their workers.
+const actionStop service.JobAction = "stop"
+
+// actionOf is the action of a button.
+func actionOf(value string) service.Action {
+	a := service.Action{Action: service.JobAction(value)}
+	if a.Action == actionStop {
+		a.Action, a.Running = service.ActionCancel, service.RunningSignal
+	}
+	return a
 }
 
 type confirmData struct {
@@ -84,7 +98,7 @@ func changeJobs(r *request) (*view, error) {
 	if err != nil && confirmed == "" {
 		err = nil // the page that follows asks for what is missing
 	}
-	d := &confirmData{Action: string(action.Action), All: all, Back: back, Filter: query.Encode(), Queue: action.Queue, Priority: r.PostFormValue("priority")}
+	d := &confirmData{Action: r.PostFormValue("action"), All: all, Back: back, Filter: query.Encode(), Queue: action.Queue, Priority: r.PostFormValue("priority")}
 	switch {
 	case err != nil:
 		d.Problem = err.Error()
@@ -108,8 +122,10 @@ func (r *request) mustType(confirmed string) bool {
 
 // bulkAction reads the change from the form. Its error says what is missing.
 func (r *request) bulkAction() (service.Action, error) {
-	a := service.Action{Action: service.JobAction(r.PostFormValue("action")), Queue: strings.TrimSpace(r.PostFormValue("queue"))}
-	if _, known := bulkWords[a.Action]; !known {
+	value := r.PostFormValue("action")
+	a := actionOf(value)
+	a.Queue = strings.TrimSpace(r.PostFormValue("queue"))
+	if _, known := bulkWords[service.JobAction(value)]; !known {
 		return a, &service.Error{Code: service.CodeInvalid, Field: "action", Detail: "choose what to do with the jobs"}
 	}
 	switch {
@@ -125,7 +141,7 @@ func (r *request) bulkAction() (service.Action, error) {
 
 // confirm shows how many jobs a change is about, and ten of them.
 func (r *request) confirm(d *confirmData, action service.Action, selection service.Selection) (*view, error) {
-	word, known := bulkWords[action.Action]
+	word, known := bulkWords[cmp.Or(service.JobAction(d.Action), action.Action)]
 	if !known {
 		return nil, &service.Error{Code: service.CodeInvalid, Field: "action", Detail: "choose what to do with the jobs"}
 	}

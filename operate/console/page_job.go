@@ -91,7 +91,9 @@ func jobActions(state string) []choice {
 	switch state {
 	case "scheduled", "blocked", "retrying":
 		return []choice{retry, kill, cancel}
-	case "ready", "leased":
+	case "leased":
+		return []choice{{Value: string(actionStop), Label: "Stop", Chosen: true}, kill, cancel}
+	case "ready":
 		return []choice{kill, cancel}
 	case "dead":
 		retry.Label = "Run again"
@@ -105,6 +107,7 @@ func jobActions(state string) []choice {
 // jobConsequences are said before a job is changed for good.
 var jobConsequences = map[service.JobAction]bulkWord{
 	service.ActionKill:   {verb: "Kill", consequence: "It moves to the dead set, from where it can be run again. A worker that has it is refused when it finishes."},
+	actionStop:           {verb: "Stop", consequence: "Its worker is asked to stop. The job then ends as cancelled, unless the worker completes it."},
 	service.ActionCancel: {verb: "Cancel", consequence: "It is removed unless it has ended. This cannot be undone."},
 	service.ActionDelete: {verb: "Delete", consequence: "It is removed, whatever its state. This cannot be undone."},
 }
@@ -122,12 +125,17 @@ func changeJob(r *request) (*view, error) {
 			return v, nil
 		}
 	}
-	if err := r.service.Act(r.Context(), r.caller, id, service.Action{Action: service.JobAction(do)}, nil); err != nil {
+	if err := r.service.Act(r.Context(), r.caller, id, actionOf(do), nil); err != nil {
 		return nil, err
 	}
 	switch service.JobAction(do) { //nolint:exhaustive // the others stay on the page
 	case service.ActionDelete, service.ActionCancel:
 		return r.back("jobs", "The job is removed.")
+	case actionStop:
+		if j, err := r.service.Job(r.Context(), r.caller, id); err == nil && j.CancelAt != nil {
+			return r.back(at, "Its worker is asked to stop.")
+		}
+		return r.back("jobs", "The job is removed.") // its run has ended meanwhile
 	case service.ActionKill:
 		return r.back(at, "The job is in the dead set.")
 	}

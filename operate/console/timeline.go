@@ -19,7 +19,7 @@ type moment struct {
 var momentDots = map[string]string{
 	"submitted": "scheduled", "ready": "ready", "leased": "leased", "progress": "leased", "done": "done", "failed": "retrying",
 	"retrying": "retrying", "dead": "dead", "cancelled": "dead", "expired": "dead", "lease_expired": "retrying", "released": "ready",
-	"moved": "ready", "changed": "blocked", "noted": "blocked",
+	"moved": "ready", "changed": "blocked", "noted": "blocked", "cancel_requested": "dead",
 }
 
 // timeline is what happened to a job, oldest first: what the broker has kept of it, else what its fields say. What is still

@@ -20,6 +20,7 @@ type actionInput struct {
 		Filter   *jobFilter `json:"filter,omitempty" doc:"the jobs; an empty filter means every job"`
 		Queue    string     `json:"queue,omitempty" doc:"for move: where to"`
 		Priority *int64     `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295" doc:"for priority: the new one"`
+		Running  string     `json:"running,omitempty" enum:"signal" doc:"for cancel: a job that runs stays with its worker, which is asked to stop; it ends as cancelled when the worker fails it or its lease ends, and a completion still counts"`
 		DryRun   bool       `json:"dry_run,omitempty" doc:"change nothing; the answer says how many jobs are meant, and shows ten"`
 	}
 }
@@ -54,7 +55,7 @@ func (s *Server) registerActions(api huma.API) {
 
 func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput, error) {
 	b := &in.Body
-	action := service.Action{Action: service.JobAction(b.Action), Queue: b.Queue, Priority: b.Priority}
+	action := service.Action{Action: service.JobAction(b.Action), Queue: b.Queue, Priority: b.Priority, Running: b.Running}
 	selection := service.Selection{Names: b.IDs}
 	if b.Filter != nil {
 		var err error

@@ -180,7 +180,7 @@ func TestARestartKeepsTokensAndAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, s = open()
-	if err := s.Heartbeat(t.Context(), caller, l.Token, 0); err != nil {
+	if _, err := s.Heartbeat(t.Context(), caller, l.Token, 0); err != nil {
 		t.Errorf("heartbeat: %v", err)
 	}
 	entries, err := s.Audit(caller, 0, 10)

@@ -27,6 +27,7 @@ type FilterQuery struct {
 	Parent       string    `query:"parent" doc:"name of the parent job"`
 	UniqueKey    string    `query:"unique_key"`
 	HoldsKey     bool      `query:"holds_unique_key" doc:"holds a unique key now, whichever"`
+	ToStop       bool      `query:"cancel_requested" doc:"leased, and the worker is asked to stop"`
 	IDPrefix     string    `query:"id_prefix"`
 	Text         string    `query:"text" doc:"in the id, the type, the tags, or the type or message of the last failure"`
 	BodyText     string    `query:"body_text" doc:"in the body; this reads all bodies that the rest of the filter allows"`
@@ -59,6 +60,7 @@ type jobFilter struct {
 	Parent       string    `json:"parent,omitempty" doc:"name of the parent job"`
 	UniqueKey    string    `json:"unique_key,omitempty"`
 	HoldsKey     bool      `json:"holds_unique_key,omitempty" doc:"holds a unique key now, whichever"`
+	ToStop       bool      `json:"cancel_requested,omitempty" doc:"leased, and the worker is asked to stop"`
 	IDPrefix     string    `json:"id_prefix,omitempty"`
 	Text         string    `json:"text,omitempty" doc:"in the id, the type, the tags, or the type or message of the last failure"`
 	BodyText     string    `json:"body_text,omitempty" doc:"in the body; this reads all bodies that the rest of the filter allows"`
@@ -80,7 +82,7 @@ func (q *FilterQuery) filter(now time.Time) (service.JobFilter, error) {
 	f := service.JobFilter{
 		States: splitAll(q.State), Queues: q.Queue, QueuePrefix: q.QueuePrefix, Types: q.Type, Origins: splitAll(q.Origin),
 		Worker: q.Worker, Tags: q.Tag, ErrorClass: q.ErrorClass, FailureGroup: q.FailureGroup, Batch: q.Batch, Parent: q.Parent,
-		UniqueKey: q.UniqueKey, HoldsKey: q.HoldsKey, IDPrefix: q.IDPrefix, Text: q.Text, BodyText: q.BodyText, Anywhere: q.Anywhere,
+		UniqueKey: q.UniqueKey, HoldsKey: q.HoldsKey, CancelRequested: q.ToStop, IDPrefix: q.IDPrefix, Text: q.Text, BodyText: q.BodyText, Anywhere: q.Anywhere,
 		CreatedFrom: q.CreatedFrom, CreatedTo: q.CreatedTo, DueFrom: q.DueFrom, DueTo: q.DueTo, DiedFrom: q.DiedFrom,
 		DiedTo: q.DiedTo, FinishedFrom: q.FinishedFrom, FinishedTo: q.FinishedTo,
 	}
@@ -99,7 +101,7 @@ func (b *jobFilter) filter(now time.Time) (*service.JobFilter, error) {
 	f := &service.JobFilter{
 		States: b.State, Queues: b.Queue, QueuePrefix: b.QueuePrefix, Types: b.Type, Origins: b.Origin, Worker: b.Worker,
 		Tags: b.Tag, ErrorClass: b.ErrorClass, FailureGroup: b.FailureGroup, Batch: b.Batch, Parent: b.Parent,
-		UniqueKey: b.UniqueKey, HoldsKey: b.HoldsKey, IDPrefix: b.IDPrefix, Text: b.Text, BodyText: b.BodyText, Anywhere: b.Anywhere,
+		UniqueKey: b.UniqueKey, HoldsKey: b.HoldsKey, CancelRequested: b.ToStop, IDPrefix: b.IDPrefix, Text: b.Text, BodyText: b.BodyText, Anywhere: b.Anywhere,
 		CreatedFrom: b.CreatedFrom, CreatedTo: b.CreatedTo, DueFrom: b.DueFrom, DueTo: b.DueTo, DiedFrom: b.DiedFrom,
 		DiedTo: b.DiedTo, FinishedFrom: b.FinishedFrom, FinishedTo: b.FinishedTo,
 		MinPriority: b.MinPriority, MaxPriority: b.MaxPriority,

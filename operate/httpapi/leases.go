@@ -125,7 +125,9 @@ func (s *Server) registerLeases(api huma.API) {
 	} {
 		o := operation(r.verb+"-job", http.MethodPost, "/leases/{token}/"+r.verb, "leases", r.summary,
 			http.StatusNotFound, http.StatusGone, http.StatusGatewayTimeout)
-		o.DefaultStatus = http.StatusNoContent
+		if r.verb != "progress" && r.verb != "heartbeat" {
+			o.DefaultStatus = http.StatusNoContent
+		}
 		if r.verb == "complete" || r.verb == "fail" {
 			o.MaxBodyBytes = s.options.MaxBodyBytes
 		}
@@ -173,7 +175,10 @@ func (s *Server) fail(ctx context.Context, in *failInput) (*struct{}, error) {
 	return s.done(s.service().Fail(ctx, callerOf(ctx), in.Token, o))
 }
 
-func (s *Server) progressed(ctx context.Context, in *progressInput) (*struct{}, error) {
+// leaseState is what a worker learns when it reports.
+type leaseState struct{ Body service.LeaseState }
+
+func (s *Server) progressed(ctx context.Context, in *progressInput) (*leaseState, error) {
 	var p core.Progress
 	var extend time.Duration
 	if b := in.Body; b != nil {
@@ -183,15 +188,22 @@ func (s *Server) progressed(ctx context.Context, in *progressInput) (*struct{}, 
 		}
 		extend = seconds(b.ExtendS)
 	}
-	return s.done(s.service().Report(ctx, callerOf(ctx), in.Token, p, extend))
+	return s.stateOf(s.service().Report(ctx, callerOf(ctx), in.Token, p, extend))
 }
 
-func (s *Server) heartbeat(ctx context.Context, in *heartbeatInput) (*struct{}, error) {
+func (s *Server) stateOf(state service.LeaseState, err error) (*leaseState, error) {
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &leaseState{state}, nil
+}
+
+func (s *Server) heartbeat(ctx context.Context, in *heartbeatInput) (*leaseState, error) {
 	var extend time.Duration
 	if in.Body != nil {
 		extend = seconds(in.Body.ExtendS)
 	}
-	return s.done(s.service().Heartbeat(ctx, callerOf(ctx), in.Token, extend))
+	return s.stateOf(s.service().Heartbeat(ctx, callerOf(ctx), in.Token, extend))
 }
 
 func (s *Server) release(ctx context.Context, in *LeaseToken) (*struct{}, error) {

@@ -18,7 +18,7 @@ func TestAWorkerCompletesItsJobOnce(t *testing.T) {
 	if leased["id"] != job["id"] || leased["state"] != "leased" || leased["attempts"] != 1.0 {
 		t.Errorf("leased %v", leased)
 	}
-	f.call("POST", "/api/v1/leases/"+token+"/progress", `{"numerator":1,"denominator":2,"text":"half"}`).want(204)
+	f.call("POST", "/api/v1/leases/"+token+"/progress", `{"numerator":1,"denominator":2,"text":"half"}`).want(200)
 	shown := f.call("GET", "/api/v1/jobs/"+job["id"].(string), nil).want(200)
 	if p := shown["progress"].(map[string]any); p["numerator"] != 1.0 || p["denominator"] != 2.0 || p["text"] != "half" {
 		t.Errorf("progress %v", p)
@@ -64,11 +64,11 @@ func TestALeaseThatRanOutIsLost(t *testing.T) {
 	f.push(map[string]any{"queue": "q", "lease_for_s": 10})
 	first, _ := f.leaseOne()
 	f.advance(9 * time.Second)
-	f.call("POST", "/api/v1/leases/"+first+"/heartbeat", nil).want(204)
+	f.call("POST", "/api/v1/leases/"+first+"/heartbeat", nil).want(200)
 	f.advance(9 * time.Second)
-	f.call("POST", "/api/v1/leases/"+first+"/heartbeat", `{"extend_s":20}`).want(204)
+	f.call("POST", "/api/v1/leases/"+first+"/heartbeat", `{"extend_s":20}`).want(200)
 	f.advance(19 * time.Second)
-	f.call("POST", "/api/v1/leases/"+first+"/progress", nil).want(204)
+	f.call("POST", "/api/v1/leases/"+first+"/progress", nil).want(200)
 	f.advance(10 * time.Second)
 	f.call("POST", "/api/v1/leases/"+first+"/complete", nil).problem(410, "lease_lost")
 	f.advance(time.Minute) // the retry's back-off

@@ -33,7 +33,11 @@ type Action struct {
 	Action   JobAction
 	Queue    string // ActionMove
 	Priority *int64 // ActionPriority
+	Running  string // ActionCancel: RunningSignal, or empty
 }
+
+// RunningSignal leaves a job that runs to its worker, which is asked to stop.
+const RunningSignal = "signal"
 
 // Act does something to one job. If epoch is set, the job must still have it.
 func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action, epoch *uint32) error {
@@ -63,6 +67,8 @@ func (a *Action) check(caller Caller) error {
 		return invalid("body.queue", "move needs queue, the name of the queue to move to")
 	case a.Action == ActionMove:
 		return caller.may(access.Operate, a.Queue)
+	case a.Running != "" && (a.Action != ActionCancel || a.Running != RunningSignal):
+		return invalid("body.running", "running is for cancel, and signal is its only value")
 	case a.Action == ActionPriority && a.Priority == nil:
 		return invalid("body.priority", "priority needs priority, the new one")
 	}
@@ -76,6 +82,8 @@ func (a *Action) detail() string {
 		return "to " + a.Queue
 	case ActionPriority:
 		return fmt.Sprint("to ", *a.Priority)
+	case ActionCancel:
+		return a.Running
 	}
 	return ""
 }
@@ -89,7 +97,11 @@ func (a *Action) op(ref core.Ref, is core.Condition) core.Op {
 		return &core.Bury{Ref: ref, If: is}
 	case ActionCancel:
 		is.States = unfinished
-		return &core.Cancel{Ref: ref, If: is}
+		op := &core.Cancel{Ref: ref, If: is}
+		if a.Running == RunningSignal {
+			op.Running = core.RunningSignal
+		}
+		return op
 	case ActionDelete:
 		return &core.Cancel{Ref: ref, If: is}
 	case ActionMove:

@@ -18,6 +18,7 @@ type JobFilter struct {
 	UniqueKey, IDPrefix                        string
 	Text, BodyText, Anywhere                   string
 	HoldsKey                                   bool // holds any unique key
+	CancelRequested                            bool // leased, and its worker is asked to stop
 	CreatedFrom, CreatedTo, DueFrom, DueTo     time.Time
 	DiedFrom, DiedTo, FinishedFrom, FinishedTo time.Time
 	MinPriority, MaxPriority                   *int64
@@ -39,7 +40,7 @@ func (f *JobFilter) String() string {
 func (s *Service) coreFilter(c *client, f *JobFilter) (core.Filter, error) {
 	out := core.Filter{
 		Queues: f.Queues, QueuePrefix: f.QueuePrefix, Types: f.Types, Worker: f.Worker, Tags: f.Tags,
-		UniqueKey: f.UniqueKey, HoldsKey: f.HoldsKey, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText, Anywhere: f.Anywhere,
+		UniqueKey: f.UniqueKey, HoldsKey: f.HoldsKey, CancelRequested: f.CancelRequested, IDPrefix: f.IDPrefix, Text: f.Text, BodyText: f.BodyText, Anywhere: f.Anywhere,
 		Created: rangeOf(f.CreatedFrom, f.CreatedTo), Due: rangeOf(f.DueFrom, f.DueTo), Died: rangeOf(f.DiedFrom, f.DiedTo),
 		Finished: rangeOf(f.FinishedFrom, f.FinishedTo), MinPriority: f.MinPriority, MaxPriority: f.MaxPriority,
 	}

@@ -42,6 +42,7 @@ var FilterFields = []FilterField{
 	{Name: "parent", Word: "parent", Label: "parent job", Doc: "with this job as their parent", text: func(f *JobFilter) *string { return &f.Parent }},
 	{Name: "unique_key", Word: "unique", Label: "unique key", Doc: "with this unique key", text: func(f *JobFilter) *string { return &f.UniqueKey }},
 	{Name: "holds_unique_key", Label: "holds a unique key", Doc: "that hold a unique key now, whichever", Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.HoldsKey }},
+	{Name: "cancel_requested", Label: "is to stop", Doc: "that run, and whose workers are asked to stop", Choices: []string{"true"}, flag: func(f *JobFilter) *bool { return &f.CancelRequested }},
 	{Name: "id_prefix", Word: "id", Label: "id begins with", Doc: "whose id begins so", text: func(f *JobFilter) *string { return &f.IDPrefix }},
 	{Name: "text", Word: "text", Label: "text", Doc: "with this in the id, the type, a tag or the last failure", text: func(f *JobFilter) *string { return &f.Text }},
 	{Name: "anywhere", Label: "text anywhere", Doc: "with this where text looks, or in the body", text: func(f *JobFilter) *string { return &f.Anywhere }},

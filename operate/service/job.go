@@ -34,6 +34,7 @@ type Job struct {
 	StartBefore *time.Time `json:"start_before,omitempty" doc:"removed if no worker has it by then"`
 	LeasedAt    *time.Time `json:"leased_at,omitempty"`
 	LeaseUntil  *time.Time `json:"lease_until,omitempty"`
+	CancelAt    *time.Time `json:"cancel_requested_at,omitempty" doc:"since when its worker is asked to stop"`
 	LeaseForS   float64    `json:"lease_for_s,omitempty" doc:"a worker's time to finish"`
 	Worker      string     `json:"worker,omitempty" doc:"id of the worker that holds it"`
 	Attempts    uint32     `json:"attempts"`
@@ -110,7 +111,7 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 		ID: core.MintedID(info.Seq, info.CreatedAt), Seq: info.Seq, Type: text(cmp.Or(info.Type, info.Queue)),
 		State: info.State.String(), Priority: info.Priority, Origin: info.Origin.String(),
 		CreatedAt: timeOf(info.CreatedAt), ChangedAt: timeOf(info.ChangedAt), ExpiresAt: timeOf(info.ExpiresAt),
-		LeasedAt: timeOf(info.LeasedAt), LeaseUntil: timeOf(info.LeaseUntil), Worker: info.Worker,
+		LeasedAt: timeOf(info.LeasedAt), LeaseUntil: timeOf(info.LeaseUntil), CancelAt: timeOf(info.CancelRequestedAt), Worker: info.Worker,
 		Attempts: info.Attempts, Fails: info.Fails, Broken: info.Broken, Ephemeral: info.Ephemeral,
 		Watchers: info.Watchers, Epoch: info.Epoch, BodyBytes: info.BodyBytes,
 	}

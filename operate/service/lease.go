@@ -219,37 +219,69 @@ func (s *Service) Release(ctx context.Context, caller Caller, token string) erro
 	})
 }
 
+// LeaseState is what a worker learns of its lease when it reports.
+type LeaseState struct {
+	LeaseUntil      time.Time `json:"lease_until" doc:"when the lease ends"`
+	CancelRequested bool      `json:"cancel_requested" doc:"the worker should stop: fail the job, or complete it if it is done already"`
+}
+
 // Report says how far a leased job is, and extends the lease as Heartbeat does.
-func (s *Service) Report(ctx context.Context, caller Caller, token string, p core.Progress, extend time.Duration) error {
+func (s *Service) Report(ctx context.Context, caller Caller, token string, p core.Progress, extend time.Duration) (LeaseState, error) {
 	return s.report(ctx, caller, token, core.Report{Progress: p}, extend)
 }
 
 // Heartbeat extends a lease: to its full span from now, or to extend if that is not zero.
-func (s *Service) Heartbeat(ctx context.Context, caller Caller, token string, extend time.Duration) error {
+func (s *Service) Heartbeat(ctx context.Context, caller Caller, token string, extend time.Duration) (LeaseState, error) {
 	return s.report(ctx, caller, token, core.Report{Heartbeat: true}, extend)
 }
 
-func (s *Service) report(ctx context.Context, caller Caller, token string, op core.Report, extend time.Duration) error {
-	return s.finish(ctx, caller, token, func(t leaseToken, _ uint32) core.Op {
-		op.Ref, op.If, op.Authority = t.ref(), t.held(), core.ByLeased
-		op.ExtendUntil = s.Now().Add(cmp.Or(extend, t.span))
-		return &op
-	})
+func (s *Service) report(ctx context.Context, caller Caller, token string, op core.Report, extend time.Duration) (state LeaseState, err error) {
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	t, _, err := s.heldLease(ctx, c, token)
+	if err != nil {
+		return state, err
+	}
+	op.Ref, op.If, op.Authority = t.ref(), t.held(), core.ByLeased
+	op.ExtendUntil = s.Now().Add(cmp.Or(extend, t.span))
+	turnOf(ctx).yield()
+	commit := core.Commit(0)
+	for _, r := range c.askAll([]core.Op{&op, &core.Inspect{Ref: t.ref(), Brief: true}}) {
+		if commit = max(commit, r.Commit); r.Kind == core.Failed && err == nil {
+			err = refusal(r.Err)
+		}
+		if r.Info != nil {
+			state = LeaseState{LeaseUntil: r.Info.LeaseUntil.Time(), CancelRequested: r.Info.CancelRequestedAt != 0}
+		}
+	}
+	if late := c.committed(ctx, commit); late != nil {
+		return state, late
+	}
+	return state, leaseLost(err)
 }
 
 // finish applies what the holder of a lease says of its job. The operation is made for the lease of the token, and the
 // epoch that the job has now.
 func (s *Service) finish(ctx context.Context, caller Caller, token string, op func(leaseToken, uint32) core.Op) error {
-	t, err := s.parseToken(token)
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	t, epoch, err := s.heldLease(ctx, c, token)
 	if err != nil {
 		return err
 	}
-	c := s.open(caller, caller.Name())
-	defer c.close()
+	_, err = c.call(ctx, op(t, epoch))
+	return leaseLost(err)
+}
+
+// heldLease reads a token, and makes sure that the lease is held and that the caller may use it. It returns the job's epoch too.
+func (s *Service) heldLease(ctx context.Context, c *client, token string) (t leaseToken, epoch uint32, err error) {
+	if t, err = s.parseToken(token); err != nil {
+		return t, 0, err
+	}
 	r, err := c.ask(&core.Inspect{Ref: t.ref(), Brief: true})
 	if err == nil {
-		if err := caller.may(access.Consume, r.Info.Queue); err != nil {
-			return err
+		if err := c.caller.may(access.Consume, r.Info.Queue); err != nil {
+			return t, 0, err
 		}
 		if r.Info.State != core.Leased || r.Info.LeasedAt != t.leasedAt {
 			err = errLeaseLost
@@ -257,12 +289,11 @@ func (s *Service) finish(ctx context.Context, caller Caller, token string, op fu
 	}
 	if err != nil {
 		if late := c.committed(ctx, r.Commit); late != nil {
-			return late
+			return t, 0, late
 		}
-		return leaseLost(err)
+		return t, 0, leaseLost(err)
 	}
-	_, err = c.call(ctx, op(t, r.Info.Epoch))
-	return leaseLost(err)
+	return t, r.Info.Epoch, nil
 }
 
 func (t leaseToken) ref() core.Ref { return core.Ref{Seq: t.seq} }

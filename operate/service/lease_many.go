@@ -17,7 +17,8 @@ type LeaseResult struct {
 	OK    bool   `json:"ok"`
 	Code  Code   `json:"code,omitempty" doc:"why not, for programs" example:"lease_lost"`
 
-	LeaseUntil *time.Time `json:"lease_until,omitempty" doc:"after a heartbeat: when the lease ends"`
+	LeaseUntil      *time.Time `json:"lease_until,omitempty" doc:"after a heartbeat: when the lease ends"`
+	CancelRequested *bool      `json:"cancel_requested,omitempty" doc:"after a heartbeat: whether the worker should stop"`
 }
 
 // CompleteMany ends leased jobs as done, each with its result.
@@ -117,8 +118,8 @@ func (s *Service) finishMany(
 func (l *LeaseResult) take(r *core.Reply) error {
 	switch {
 	case r.Kind == core.Inspected && l.OK:
-		until := r.Info.LeaseUntil.Time()
-		l.LeaseUntil = &until
+		until, stop := r.Info.LeaseUntil.Time(), r.Info.CancelRequestedAt != 0
+		l.LeaseUntil, l.CancelRequested = &until, &stop
 	case r.Kind != core.Failed:
 		l.OK = true
 	case IsCode(leaseLost(refusal(r.Err)), CodeLeaseLost):

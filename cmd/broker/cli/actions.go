@@ -25,6 +25,7 @@ func actionCommands() []*cobra.Command {
 	return []*cobra.Command{
 		actionCommand(action{"retry", "retry [ID...]", "run dead, retrying or scheduled jobs now", "retry", "put back"}),
 		actionCommand(action{"kill", "kill [ID...]", "move jobs to the dead set", "kill", "killed"}),
+		actionCommand(action{"cancel", "cancel [ID...]", "cancel jobs, and ask the workers of those that run to stop", "cancel", "cancelled, or asked to stop"}),
 		actionCommand(action{"delete", "rm [ID...]", "remove jobs", "remove", "removed"}),
 		move,
 	}
@@ -47,6 +48,11 @@ func actionCommand(a action) *cobra.Command {
 		to = cmd.Flags().String("to", "", "the `QUEUE` to move to")
 		_ = cmd.MarkFlagRequired("to") // exists
 	}
+	now := new(bool)
+	if a.name == "cancel" {
+		now = cmd.Flags().Bool("now", false, "remove jobs that run too: their workers are refused when they finish")
+		cmd.Long += "\nA job that runs ends as cancelled once its worker has stopped, unless the worker completes it."
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := conn.open()
 		if err != nil {
@@ -58,6 +64,9 @@ func actionCommand(a action) *cobra.Command {
 		}
 		if *to != "" {
 			request["queue"] = *to
+		}
+		if a.name == "cancel" && !*now {
+			request["running"] = "signal"
 		}
 		return c.act(cmd, a, request, actOptions{yes: *yes || len(args) > 0, dry: *dry, out: *out})
 	}
@@ -88,6 +97,8 @@ func filterObject(query url.Values) map[string]any {
 		switch name {
 		case "queue", "state", "type", "tag":
 			object[name] = values
+		case "cancel_requested":
+			object[name] = true
 		default:
 			object[name] = values[0]
 		}

@@ -20,6 +20,7 @@ type filter struct {
 	origin, worker, errorClass, group, batch         string
 	unique, prefix, text, search                     string
 	createdAfter, createdBefore, dueAfter, dueBefore string
+	toStop                                           bool
 }
 
 func addFilter(cmd *cobra.Command) *filter {
@@ -42,6 +43,7 @@ func addFilter(cmd *cobra.Command) *filter {
 	flags.StringVar(&f.createdBefore, "created-before", "", "created before this `TIME`")
 	flags.StringVar(&f.dueAfter, "due-after", "", "due at this `TIME` or later")
 	flags.StringVar(&f.dueBefore, "due-before", "", "due before this `TIME`")
+	flags.BoolVar(&f.toStop, "to-stop", false, "that run, and whose workers are asked to stop")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(
 		[]string{"ready", "scheduled", "blocked", "leased", "retrying", "done", "dead"}, cobra.ShellCompDirectiveNoFileComp))
 	return f
@@ -50,6 +52,9 @@ func addFilter(cmd *cobra.Command) *filter {
 // query is the filter as parameters of the API.
 func (f *filter) query() (url.Values, error) {
 	q := url.Values{}
+	if f.toStop {
+		q.Set("cancel_requested", "true")
+	}
 	for name, texts := range map[string][]string{"queue": f.queues, "state": f.states, "type": f.types, "tag": f.tags} {
 		for _, text := range texts {
 			q.Add(name, text)
@@ -201,6 +206,8 @@ func (j *job) when(now time.Time) string {
 // note is the most useful fact about a job beside its state.
 func (j *job) note() string {
 	switch {
+	case j.CancelAt != nil:
+		return "asked to stop, worker " + j.Worker
 	case j.State == "leased" && j.Worker != "":
 		return "worker " + j.Worker
 	case j.Failure != nil:

@@ -41,7 +41,8 @@ type worker struct {
 	log     io.Writer
 	quit    bool // when there is no job
 	limit   int64
-	batch   int // jobs that the program gets at once; zero: one
+	grace   time.Duration // from TERM to KILL, for programs that should stop
+	batch   int           // jobs that the program gets at once; zero: one
 	taken   atomic.Int64
 	failed  atomic.Int64
 	turn    atomic.Uint64
@@ -55,6 +56,7 @@ func workCommand() *cobra.Command {
 			"Exit code 0 completes the job; any other fails it, with the last of the standard error as the message.\n" +
 			"The program finds BROKER_JOB_ID, BROKER_QUEUE, BROKER_TYPE and BROKER_ATTEMPT in its environment, and the job's trace context\n" +
 			"in TRACEPARENT and TRACESTATE.\n" +
+			"A job that was cancelled with a signal (broker cancel) ends its program: TERM, and KILL after --grace, to its process group.\n" +
 			"INT or TERM lets running programs finish; a second one kills them, and their jobs go back to the queue.",
 		Example: "  broker work resize -j 4 -- convert - -resize 50% -\n  broker work emails reports -- ./handle.sh",
 	}
@@ -62,6 +64,7 @@ func workCommand() *cobra.Command {
 	jobs := cmd.Flags().IntP("jobs", "j", 1, "how many programs run at a time")
 	limit := cmd.Flags().Int64P("count", "n", 0, "end after so many jobs (0: never)")
 	quit := cmd.Flags().Bool("drain", false, "end when no job is ready")
+	grace := cmd.Flags().Duration("grace", 10*time.Second, "how long a program may go on after TERM, before KILL")
 	batch := cmd.Flags().Int("batch", 0, "give the program up to so many jobs at once, each as a line of JSON")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		at := cmd.ArgsLenAtDash()
@@ -86,7 +89,7 @@ func workCommand() *cobra.Command {
 		if _, err := exec.LookPath(program[0]); err != nil {
 			return UsageError(err)
 		}
-		w := &worker{client: c, queues: args[:at], program: program, log: cmd.ErrOrStderr(), quit: *quit, limit: *limit, batch: *batch}
+		w := &worker{client: c, queues: args[:at], program: program, log: cmd.ErrOrStderr(), quit: *quit, limit: *limit, grace: *grace, batch: *batch}
 		return w.run(cmd.Context(), *jobs)
 	}
 	return cmd
@@ -199,21 +202,15 @@ func (w *worker) handle(ctx context.Context, l *leased) {
 		_ = w.finish(l, "fail", map[string]any{"error_class": "bad body", "message": err.Error()})
 		return
 	}
-	done := make(chan struct{})
-	go w.heartbeat(l, done) // ends when done is closed
-	defer close(done)
-
 	cmd := exec.CommandContext(ctx, w.program[0], w.program[1:]...)
 	cmd.Env = append(os.Environ(), "BROKER_JOB_ID="+l.Job.ID, "BROKER_QUEUE="+l.Job.Queue, "BROKER_TYPE="+l.Job.Type,
 		"BROKER_ATTEMPT="+strconv.Itoa(l.Job.Attempts), "TRACEPARENT="+l.Job.Traceparent, "TRACESTATE="+l.Job.Tracestate)
 	cmd.Stdin = bytes.NewReader(body)
-	// A group of its own: an interrupt from the terminal ends the worker, but not the program.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var stdout, stderr tail
 	stdout.limit, stderr.limit = maxProgramText, maxErrorText
 	cmd.Stdout, cmd.Stderr = &stdout, io.MultiWriter(&stderr, w.log)
-	err = cmd.Run()
+	p := newProgram(cmd, w.grace)
+	err = p.run(func(done <-chan struct{}) { w.heartbeat(l, p, done) })
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -263,16 +260,18 @@ func (w *worker) finish(l *leased, how string, body map[string]any) error {
 	}
 }
 
-// heartbeat keeps the lease while the program runs.
-func (w *worker) heartbeat(l *leased, done <-chan struct{}) {
-	every := 30 * time.Second
-	if l.Job.LeaseUntil != nil && l.Job.LeasedAt != nil {
-		every = max(l.Job.LeaseUntil.Sub(*l.Job.LeasedAt)/3, 200*time.Millisecond)
-	}
-	repeat(every, done, func(ctx context.Context) {
-		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/heartbeat", nil, map[string]any{}, nil)
-		if err != nil {
+// heartbeat keeps the lease while the program runs, and stops the program if its job is to stop.
+func (w *worker) heartbeat(l *leased, p *program, done <-chan struct{}) {
+	repeat(heartbeats(*l), done, func(ctx context.Context) {
+		var state struct {
+			CancelRequested bool `json:"cancel_requested"`
+		}
+		_, err := w.client.call(ctx, http.MethodPost, "leases/"+url.PathEscape(l.Token)+"/heartbeat", nil, map[string]any{}, &state)
+		switch {
+		case err != nil:
 			w.say("job %s: heartbeat: %v", l.Job.ID, err)
+		case state.CancelRequested:
+			p.stop()
 		}
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -56,18 +55,14 @@ func (w *worker) leaseBatch(ctx context.Context) ([]leased, error) {
 
 // handleBatch runs the program for several jobs. All of them end in the same way.
 func (w *worker) handleBatch(ctx context.Context, leases []leased) {
-	done := make(chan struct{})
-	go w.heartbeatBatch(leases, done) // ends when done is closed
-	defer close(done)
 	cmd := exec.CommandContext(ctx, w.program[0], w.program[1:]...)
 	cmd.Env = append(os.Environ(), "BROKER_BATCH="+strconv.Itoa(len(leases)))
 	cmd.Stdin = bytes.NewReader(batchLines(leases))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	stderr := tail{limit: maxErrorText}
 	log := &lockedWriter{to: w.log} // both outputs go there, each copied by a goroutine of its own
 	cmd.Stdout, cmd.Stderr = log, io.MultiWriter(&stderr, log)
-	err := cmd.Run()
+	p := newProgram(cmd, w.grace)
+	err := p.run(func(done <-chan struct{}) { w.heartbeatBatch(leases, p, done) })
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -113,7 +108,7 @@ func (w *worker) finishBatch(leases []leased, how string, members map[string]any
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
-		err := w.tellBatch(ctx, leases, how, members)
+		_, err := w.tellBatch(ctx, leases, how, members)
 		var exit *ExitError
 		switch {
 		case err == nil:
@@ -126,8 +121,9 @@ func (w *worker) finishBatch(leases []leased, how string, members map[string]any
 	}
 }
 
-// tellBatch makes one request about several leases, and says which of them the broker did not accept.
-func (w *worker) tellBatch(ctx context.Context, leases []leased, how string, members map[string]any) error {
+// tellBatch makes one request about several leases, and says which of them the broker did not accept. It returns whether all of the others
+// are to stop.
+func (w *worker) tellBatch(ctx context.Context, leases []leased, how string, members map[string]any) (stop bool, err error) {
 	items := make([]map[string]any, len(leases))
 	for i := range leases {
 		items[i] = map[string]any{"lease": leases[i].Token}
@@ -137,32 +133,36 @@ func (w *worker) tellBatch(ctx context.Context, leases []leased, how string, mem
 	}
 	var answer struct {
 		Results []struct {
-			OK   bool   `json:"ok"`
-			Code string `json:"code"`
+			OK              bool   `json:"ok"`
+			Code            string `json:"code"`
+			CancelRequested bool   `json:"cancel_requested"`
 		} `json:"results"`
 	}
 	if _, err := w.client.call(ctx, http.MethodPost, "leases/"+how, nil, map[string]any{"leases": items}, &answer); err != nil {
-		return err
+		return false, err
 	}
+	going := 0
 	for i, r := range answer.Results {
 		if !r.OK && i < len(leases) {
 			w.say("job %s: %s: %s", leases[i].Job.ID, how, r.Code)
 		}
-	}
-	return nil
-}
-
-// heartbeatBatch keeps the leases while the program runs.
-func (w *worker) heartbeatBatch(leases []leased, done <-chan struct{}) {
-	every := 30 * time.Second
-	for i := range leases {
-		if j := &leases[i].Job; j.LeaseUntil != nil && j.LeasedAt != nil {
-			every = min(every, max(j.LeaseUntil.Sub(*j.LeasedAt)/3, 200*time.Millisecond))
+		stop = stop || r.CancelRequested
+		if r.OK && !r.CancelRequested {
+			going++
 		}
 	}
-	repeat(every, done, func(ctx context.Context) {
-		if err := w.tellBatch(ctx, leases, "heartbeat", nil); err != nil {
+	return stop && going == 0, nil
+}
+
+// heartbeatBatch keeps the leases while the program runs, and stops the program once all of its jobs are to stop.
+func (w *worker) heartbeatBatch(leases []leased, p *program, done <-chan struct{}) {
+	repeat(heartbeats(leases...), done, func(ctx context.Context) {
+		stop, err := w.tellBatch(ctx, leases, "heartbeat", nil)
+		if err != nil {
 			w.say("heartbeat: %v", err)
+		}
+		if stop {
+			p.stop()
 		}
 	})
 }

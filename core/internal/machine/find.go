@@ -13,8 +13,15 @@ type effort struct {
 
 var usualEffort = effort{look: 20_000, gather: 4000}
 
+// noneFound is the answer of a search that has found nothing; read-only.
+var noneFound core.Answer
+
 // findJobs lists jobs.
 func (m *Machine) findJobs(c *client, op *core.Find) {
+	if op.Filter.CancelRequested && len(m.stops) == 0 && op.Cursor == "" && !op.WithCount { // workers ask for this all the time
+		m.reply(c, core.Reply{Kind: core.Listed, Tag: op.Tag, Commit: m.jobGone(), Answer: &noneFound})
+		return
+	}
 	s, err := m.newSearch(op)
 	if err != nil {
 		m.failed(c, op.Tag, err)
