@@ -27,7 +27,7 @@ var (
 // pages are those that every broker has.
 var pages = []string{
 	"/", "/queues", "/queues/payments", "/jobs", "/jobs?state=ready&queue=newsletter&text=reader-01", "/running", "/scheduled", "/retrying",
-	"/dead", "/workers", "/schedules", "/batches", "/limits", "/submit", "/storage", "/cluster", "/operations", "/audit", "/settings", "/api",
+	"/dead", "/finished", "/workers", "/schedules", "/batches", "/limits", "/submit", "/storage", "/cluster", "/operations", "/audit", "/settings", "/api",
 }
 
 // inDocs are the pictures of docs, by page, as they look wide and in the scheme.

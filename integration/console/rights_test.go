@@ -62,7 +62,7 @@ func TestEachRoleSeesWhatItMay(t *testing.T) {
 	for _, queue := range []string{"mine", "theirs"} {
 		pushJob(t, broker, `{"queue":%q,"type":"Work"}`, queue)
 	}
-	all := "./ queues jobs running scheduled retrying dead submit workers schedules batches limits storage cluster operations audit settings api"
+	all := "./ queues jobs running scheduled retrying dead finished submit workers schedules batches limits storage cluster operations audit settings api"
 	without := func(names ...string) string {
 		return strings.Join(slices.DeleteFunc(strings.Fields(all), func(e string) bool { return slices.Contains(names, e) }), " ")
 	}

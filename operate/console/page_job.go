@@ -35,6 +35,11 @@ type jobData struct {
 
 func jobPage(r *request) (*view, error) {
 	d, err := r.job()
+	if service.IsCode(err, service.CodeJobNotFound) {
+		if gone := r.finishedRecord(r.PathValue("id")); gone != nil {
+			return &view{page: "gone", title: gone.Type + " " + gone.ID, queue: gone.Queue, nav: "finished", data: gone}, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,102 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"broker/operate/service"
+)
+
+// finishedPageSize is how many rows a page of finished jobs has.
+const finishedPageSize = 100
+
+// finishedKinds are the ways in which jobs end.
+var finishedKinds = []string{"done", "failed", "cancelled", "expired"}
+
+type finishedData struct {
+	Rows                []finishedRow
+	Queue, Worker, Kind string
+	Kinds               []choice
+	Next, First         string // links; empty: none
+	Searched            int    // how many of the last jobs were looked at for worker and kind
+}
+
+// finishedRow is a job with how long it waited and ran.
+type finishedRow struct {
+	service.FinishedJob
+	Waited, Ran string
+}
+
+// finishedPage lists the jobs that have ended last, by queue, worker and how they ended.
+func finishedPage(r *request) (*view, error) {
+	d := &finishedData{Queue: strings.TrimSpace(r.query.Get("queue")), Worker: strings.TrimSpace(r.query.Get("worker")), Kind: r.query.Get("kind")}
+	for _, kind := range append([]string{""}, finishedKinds...) {
+		d.Kinds = append(d.Kinds, choice{Value: kind, Label: map[bool]string{true: "ended in any way", false: kind}[kind == ""], Chosen: kind == d.Kind})
+	}
+	offset, err := strconv.Atoi(r.query.Get("offset"))
+	if err != nil || offset < 0 {
+		offset = 0
+	}
+	jobs, err := r.service.Finished(r.Context(), r.caller, d.Queue, 0, mostFinished)
+	if err != nil {
+		return nil, err
+	}
+	d.Searched = len(jobs)
+	jobs = slices.DeleteFunc(jobs, func(j service.FinishedJob) bool {
+		return d.Kind != "" && j.Kind != d.Kind || d.Worker != "" && j.Worker != d.Worker
+	})
+	shown := jobs[min(offset, len(jobs)):]
+	if len(shown) > finishedPageSize {
+		shown = shown[:finishedPageSize]
+		d.Next = d.page(offset + finishedPageSize)
+	}
+	if offset > 0 {
+		d.First = d.page(0)
+	}
+	for _, j := range shown {
+		d.Rows = append(d.Rows, finishedRow{j, between(j.CreatedAt, j.LeasedAt), between(j.LeasedAt, j.FinishedAt)})
+	}
+	return &view{page: "finished", title: "Finished", nav: "finished", queue: d.Queue, data: d}, nil
+}
+
+// mostFinished is how many finished jobs the broker remembers.
+const mostFinished = 1000
+
+// page is the link to another page of the list.
+func (d *finishedData) page(offset int) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"queue": d.Queue, "worker": d.Worker, "kind": d.Kind} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if offset > 0 {
+		q.Set("offset", strconv.Itoa(offset))
+	}
+	return "finished?" + q.Encode()
+}
+
+// between is how long it was from one time to another, if both are known.
+func between(from, to *time.Time) string {
+	if from == nil || to == nil || to.Before(*from) {
+		return ""
+	}
+	return span(to.Sub(*from))
+}
+
+// finishedRecord finds what is remembered of a job that is gone; nil if nothing is, or if the caller may not see it.
+func (r *request) finishedRecord(id string) *finishedRow {
+	jobs, err := r.service.Finished(r.Context(), r.caller, "", 0, mostFinished)
+	if err != nil {
+		return nil // what belongs to all queues is not for everybody
+	}
+	for _, j := range jobs {
+		if j.ID == id || "seq:"+strconv.FormatUint(j.Seq, 10) == id {
+			return &finishedRow{j, between(j.CreatedAt, j.LeasedAt), between(j.LeasedAt, j.FinishedAt)}
+		}
+	}
+	return nil
+}
