@@ -219,3 +219,44 @@ func TestFullArchiveSlowsNobodyAndCatchesUp(t *testing.T) {
 		harness.CheckDuration(t, "submit", l.worst, time.Second)
 	}
 }
+
+func TestExplainSaysWhyAJobRanFirst(t *testing.T) {
+	harness.BrokerOnly(t)
+	t.Parallel()
+	archive := filepath.Join(t.TempDir(), "archive")
+	b := harness.Start(t, harness.Options{Config: fmt.Sprintf("[archive]\ndir = %q\nevery = \"100ms\"\n", archive)})
+	awaitArchive(t, b)
+	for _, job := range []string{`{"id":"slow","queue":"orders"}`, `{"id":"fast","queue":"orders","priority":5}`} {
+		status, answer := post(t, b, "/api/v1/jobs", job)
+		equal(t, "status: "+answer, status, 201)
+	}
+	for range 2 {
+		status, answer := post(t, b, "/api/v1/leases", `{"queues":["orders"],"worker":"w1"}`)
+		equal(t, "status: "+answer, status, 200)
+	}
+	awaitArchive(t, b)
+	r := brokerCommand(t, "explain", "--from", archive, "fast", "slow")
+	equal(t, "exit code: "+r.Stderr, r.Code, 0)
+	for _, want := range []string{
+		"job fast, type orders, queue orders\n", "leased by worker \"w1\"", "job slow was ready too, with a lower priority (0, not 5)",
+		"1 with a higher priority, 0 that were ready before it, 0 behind it (fast)",
+	} {
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("no %q in\n%s", want, r.Stdout)
+		}
+	}
+	r = brokerCommand(t, "explain", "--from", archive, "-o", "json", "fast")
+	var answer struct {
+		Jobs []struct {
+			ID     string
+			Events []struct{ What string }
+		}
+	}
+	if err := json.Unmarshal([]byte(r.Stdout), &answer); err != nil || len(answer.Jobs) != 1 || len(answer.Jobs[0].Events) < 2 {
+		t.Errorf("JSON: %v, %s", err, r.Stdout)
+	}
+	r = brokerCommand(t, "explain", "--from", archive, "nobody")
+	equal(t, "exit code for an unknown job", r.Code, 4)
+	r = brokerCommand(t, "explain", "fast")
+	equal(t, "exit code without an archive", r.Code, 2)
+}

@@ -49,7 +49,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		c.GroupID = cli.GroupServer
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{backupCommand(), restoreCommand(), doctorCommand()} {
+	for _, c := range []*cobra.Command{backupCommand(), restoreCommand(), explainCommand(), doctorCommand()} {
 		c.GroupID = cli.GroupOperate
 		root.AddCommand(c)
 	}

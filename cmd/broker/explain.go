@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"broker/cmd/broker/cli"
+	"broker/core/archive"
+	"broker/core/explain"
+)
+
+// explainCommand says what was decided about jobs, from an archive.
+func explainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain JOB…",
+		Short: "say what was decided about a job and why, from the archive",
+		Long: "List what was decided about a job, and why: who was ahead of it, who ran while it waited, which limits were in force. Of several\n" +
+			"jobs it also says why each ran before the others. It reads the archive on this machine (archive.dir, or --from), whether the\n" +
+			"broker runs or not; a running broker has shipped all but the last second.",
+		Example: "  broker explain 0198f2c5-8f3a-7000-8000-000000000001\n  broker explain --from /mnt/archive ORDER-1 ORDER-2    # why did ORDER-1 run first?",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	sources, asJSON := settingFlags(cmd), cli.AddJSON(cmd)
+	from := &textFlag{kind: "DIR"}
+	cmd.Flags().Var(from, "from", "folder of the archive (default: archive.dir)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		dir := from.text
+		if dir == "" {
+			c, err := loadSettings(sources())
+			if err != nil {
+				return err
+			}
+			if dir = c.Archive.Dir; dir == "" {
+				return cli.UsageError(errors.New("archive.dir is not set: name the archive with --from"))
+			}
+		}
+		r, err := explain.Jobs(cmd.Context(), dir, "", args)
+		switch {
+		case errors.Is(err, explain.ErrUnknown), errors.Is(err, archive.ErrNoArchive):
+			return &cli.ExitError{Code: cli.ExitNotFound, Err: err}
+		case err != nil:
+			return cli.Failed(err)
+		case asJSON():
+			return cli.PrintValue(cmd, explainedOf(r))
+		}
+		printExplained(cmd, r)
+		return nil
+	}
+	return cmd
+}
+
+// explained is a report of explain as JSON. Its members stay.
+type explained struct {
+	Jobs  []explainedJob `json:"jobs"`
+	Notes []string       `json:"notes,omitempty"`
+}
+
+type explainedJob struct {
+	Asked  string           `json:"asked"`
+	Found  bool             `json:"found"`
+	ID     string           `json:"id,omitempty"`
+	Queue  string           `json:"queue,omitempty"`
+	Type   string           `json:"type,omitempty"`
+	Events []explainedEvent `json:"events"`
+}
+
+type explainedEvent struct {
+	At     time.Time `json:"at"`
+	Commit uint64    `json:"commit,omitempty"` // absent: the time did it
+	What   string    `json:"what"`
+	Why    []string  `json:"why,omitempty"`
+}
+
+func explainedOf(r *explain.Report) explained {
+	answer := explained{Jobs: []explainedJob{}, Notes: r.Notes}
+	for _, s := range r.Jobs {
+		j := explainedJob{Asked: s.Asked, Found: s.ID != "", ID: s.ID, Queue: s.Queue, Type: s.Type, Events: []explainedEvent{}}
+		for _, e := range s.Events {
+			j.Events = append(j.Events, explainedEvent{At: e.At.Time(), Commit: e.Commit, What: e.What, Why: e.Why})
+		}
+		answer.Jobs = append(answer.Jobs, j)
+	}
+	return answer
+}
+
+func printExplained(cmd *cobra.Command, r *explain.Report) {
+	out := cmd.OutOrStdout()
+	for i, s := range r.Jobs {
+		if i > 0 {
+			say(out, "\n")
+		}
+		if s.ID == "" {
+			say(out, "job %s: the archive does not know it\n", s.Asked)
+			continue
+		}
+		say(out, "job %s, type %s, queue %s\n", s.ID, s.Type, s.Queue)
+		for _, e := range s.Events {
+			say(out, "%s  %s\n", shown(e.At), e.What)
+			for _, why := range e.Why {
+				say(out, "    %s\n", why)
+			}
+		}
+	}
+	for _, n := range r.Notes {
+		say(cmd.ErrOrStderr(), "warning: %s\n", n)
+	}
+}

@@ -1,0 +1,80 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"broker/core/internal/record"
+	"broker/core/internal/store"
+)
+
+// Visitor gets the history that an archive has.
+type Visitor interface {
+	// Base is the state before the entries that follow; what was before it is not connected to it.
+	Base(ctx context.Context, s *store.Store) error
+	Entry(e *record.Entry) error
+}
+
+// Walk shows a visitor all entries of an archive in order. The copies of the store are unpacked in scratch, one at a time. The notes
+// say where entries are missing.
+func Walk(ctx context.Context, dir, scratch string, v Visitor) (notes []string, err error) {
+	all, err := timelines(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all {
+		more, err := t.visit(ctx, scratch, v)
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, more...)
+	}
+	return notes, nil
+}
+
+// visit shows a timeline. After a gap, it goes on with the next base copy.
+func (t *timeline) visit(ctx context.Context, scratch string, v Visitor) (notes []string, err error) {
+	w := walk{t: t, until: 1 << 62}
+	begun := false
+	for _, b := range t.bases {
+		if begun && b.number <= w.number {
+			continue // the entries have led there
+		}
+		err := visitBase(ctx, b, scratch, v)
+		if errors.Is(err, ErrBase) {
+			notes = append(notes, err.Error())
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		begun = true
+		if err := w.run(ctx, b.number, func(e *record.Entry, _ string) error { return v.Entry(e) }); err != nil {
+			return nil, err
+		}
+	}
+	return append(notes, w.notes...), nil
+}
+
+// visitBase shows a base copy.
+func visitBase(ctx context.Context, b base, scratch string, v Visitor) (err error) {
+	work, err := os.MkdirTemp(scratch, "base-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	dir := filepath.Join(work, "store")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if err := readBase(ctx, b.path, dir); err != nil {
+		return err
+	}
+	s, err := store.Open(store.Options{Dir: dir, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(v.Base(ctx, s), s.Close())
+}

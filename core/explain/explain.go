@@ -1,0 +1,413 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"broker/core"
+	"broker/core/archive"
+	"broker/core/internal/record"
+	"broker/core/internal/store"
+)
+
+// Report is what an archive says about jobs.
+type Report struct {
+	Jobs  []Story
+	Notes []string // where the archive has gaps
+}
+
+// Story is what was decided about a job.
+type Story struct {
+	Asked  string // how the caller has named it
+	ID     string // empty: the archive does not know it
+	Seq    uint64
+	Queue  string // the last one
+	Type   string
+	Events []Event
+}
+
+// Event is a decision.
+type Event struct {
+	At     core.Instant
+	Commit uint64
+	What   string
+	Why    []string
+}
+
+// ErrUnknown says that an archive knows none of the jobs.
+var ErrUnknown = errors.New("the archive knows no such job; what came and went within one commit is not in it")
+
+// Jobs explains jobs, which are named by their ids or numbers. Copies of the store are unpacked in scratch; empty: where temporary files are.
+func Jobs(ctx context.Context, dir, scratch string, jobs []string) (*Report, error) {
+	t := &teller{world: newWorld()}
+	for _, asked := range jobs {
+		s := &subject{story: Story{Asked: asked}, passed: map[uint64]bool{}}
+		if n, err := strconv.ParseUint(strings.TrimPrefix(asked, "#"), 10, 64); err == nil {
+			s.seq = n
+		} else if n, _, ok := core.ParseMintedID(asked); ok {
+			s.seq = n
+		}
+		t.subjects = append(t.subjects, s)
+	}
+	notes, err := archive.Walk(ctx, dir, scratch, t)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Notes: notes}
+	known := false
+	for _, s := range t.subjects {
+		known = known || s.story.ID != ""
+		r.Jobs = append(r.Jobs, s.story)
+	}
+	if !known {
+		return nil, ErrUnknown
+	}
+	return r, nil
+}
+
+// subject is a job that is explained.
+type subject struct {
+	story  Story
+	seq    uint64 // zero: not known yet
+	last   job    // as of the last event
+	live   bool
+	since  core.Instant // ready since
+	passed map[uint64]bool
+	passer passers
+}
+
+// passers are the jobs that ran while another one of their queue waited.
+type passers struct {
+	higher, earlier, later int
+	names                  []string
+}
+
+// maxNames bounds how many jobs are named.
+const maxNames = 5
+
+func (p *passers) add(o, x *job) {
+	switch {
+	case o.priority > x.priority:
+		p.higher++
+	case ahead(o, x):
+		p.earlier++
+	default:
+		p.later++
+	}
+	if len(p.names) < maxNames {
+		p.names = append(p.names, o.id)
+	}
+}
+
+// teller is an archive.Visitor.
+type teller struct {
+	world    *world
+	subjects []*subject
+}
+
+// Base implements archive.Visitor.
+func (t *teller) Base(ctx context.Context, s *store.Store) error {
+	t.world = newWorld()
+	if err := t.world.load(ctx, s); err != nil {
+		return err
+	}
+	for _, x := range t.subjects {
+		j := t.find(x)
+		at := s.Position()
+		switch {
+		case j == nil && x.live:
+			x.live = false
+			x.tell(at, "is not there any more in the copy of the store that begins this part of the archive")
+		case j != nil && (!x.live || j.state != x.last.state):
+			x.tell(at, "was "+t.standing(j)+" when this part of the archive begins")
+			x.note(j, t.world)
+			x.since = j.readyAt
+		}
+	}
+	return nil
+}
+
+// find is the job of a subject in the world; nil: it is not there.
+func (t *teller) find(x *subject) *job {
+	if x.seq != 0 {
+		return t.world.jobs[x.seq]
+	}
+	for _, j := range t.world.jobs {
+		if j.id == x.story.Asked {
+			x.seq = j.seq
+			return j
+		}
+	}
+	return nil
+}
+
+// Entry implements archive.Visitor.
+func (t *teller) Entry(e *record.Entry) error {
+	w := t.world
+	w.now = e.At
+	for _, x := range t.subjects {
+		t.unstored(x, e.Position)
+	}
+	for i := range e.Batch.Changes {
+		ch := &e.Batch.Changes[i]
+		if ch.Job != nil {
+			for _, x := range t.subjects {
+				if x.seq == 0 && ch.Job.Identity() == x.story.Asked {
+					x.seq = ch.Seq
+				}
+			}
+		}
+		t.change(e, ch)
+	}
+	for _, m := range e.Batch.Meta {
+		t.setting(e, m)
+	}
+	for _, x := range t.subjects {
+		t.unstored(x, e.Position)
+	}
+	return nil
+}
+
+// setting applies a metadata entry and tells the subjects whether their queue is paused.
+func (t *teller) setting(e *record.Entry, m core.MetaEntry) {
+	w := t.world
+	queue, ofQueue := strings.CutPrefix(m.Name, queuePrefix)
+	before := ofQueue && w.paused(queue)
+	w.set(m)
+	if !ofQueue || before == w.paused(queue) {
+		return
+	}
+	what := "queue " + queue + " is paused"
+	if before {
+		what = "queue " + queue + " goes on"
+	}
+	for _, x := range t.subjects {
+		if x.live && x.last.queue == queue {
+			x.tell(e.Position, what)
+		}
+	}
+}
+
+// unstored tells a subject that it has become ready, where no entry says so: by the time, or by the end of what it waited for.
+func (t *teller) unstored(x *subject, at record.Position) {
+	j := t.world.jobs[x.seq]
+	if !x.live || j == nil || x.last.state == core.Ready || t.world.stateOf(j) != core.Ready {
+		return
+	}
+	since := at.At
+	if x.last.state != core.Blocked {
+		at = record.Position{At: j.readyAt}
+		since = j.readyAt
+	}
+	x.tell(at, "became ready", t.scene(j)...)
+	x.note(j, t.world)
+	x.since = since
+}
+
+// change applies a change and tells the subjects.
+func (t *teller) change(e *record.Entry, ch *record.Change) {
+	w := t.world
+	before := job{}
+	if old := w.jobs[ch.Seq]; old != nil {
+		before = *old
+		before.state = w.stateOf(old)
+	}
+	var after *job
+	if ch.Gone {
+		delete(w.jobs, ch.Seq)
+	} else if after = w.put(ch.Seq, ch.Job, ch.Status); after == nil {
+		return
+	}
+	ran := before.state == core.Ready && (after == nil || after.state == core.Leased || after.state == core.Done)
+	for _, x := range t.subjects {
+		if x.seq == ch.Seq {
+			t.tell(x, e, ch, &before, after)
+		} else if cur := w.jobs[x.seq]; ran && cur != nil && cur.queue == before.queue && w.stateOf(cur) == core.Ready && !x.passed[ch.Seq] {
+			x.passed[ch.Seq] = true
+			x.passer.add(&before, cur)
+		}
+	}
+}
+
+// note remembers a job as it is now.
+func (x *subject) note(j *job, w *world) {
+	x.live, x.last = true, *j
+	x.last.state = w.stateOf(j)
+	x.story.ID, x.story.Seq, x.story.Queue, x.story.Type = j.id, j.seq, j.queue, j.typ
+}
+
+func (x *subject) tell(at record.Position, what string, why ...string) {
+	x.story.Events = append(x.story.Events, Event{At: at.At, Commit: at.Number, What: what, Why: slices.DeleteFunc(why, func(s string) bool { return s == "" })})
+}
+
+// tell tells what a change means for its subject. after is nil if the job is gone.
+func (t *teller) tell(x *subject, e *record.Entry, ch *record.Change, before, after *job) {
+	w := t.world
+	if x.live {
+		before.state = x.last.state // before this entry
+	}
+	defer func() {
+		if after == nil {
+			return
+		}
+		if x.note(after, w); x.last.state == core.Ready && before.state != core.Ready {
+			x.since = e.At
+		}
+	}()
+	if after == nil {
+		x.live = false
+		switch before.state {
+		case core.Ready:
+			x.tell(e.Position, "ended: it ran under a lease that its connection guards, or was removed", append(t.waited(x), t.others(x)...)...)
+		case core.Leased:
+			x.tell(e.Position, "ended: worker "+quoted(before.worker)+" finished it, or it was removed")
+		case core.Gone, core.Scheduled, core.Blocked, core.Retrying, core.Done, core.Dead:
+			x.tell(e.Position, "was removed while it was "+before.state.String())
+		}
+		return
+	}
+	state := w.stateOf(after)
+	switch {
+	case before.seq == 0:
+		x.tell(e.Position, "submitted to queue "+after.queue+": "+t.standing(after), t.scene(after)...)
+	case before.queue != after.queue:
+		x.tell(e.Position, "moved to queue "+after.queue+": "+t.standing(after), t.scene(after)...)
+	case state == core.Leased && (before.state != core.Leased || before.attempts != after.attempts):
+		x.tell(e.Position, "leased by worker "+quoted(after.worker), append(t.waited(x), t.others(x)...)...)
+		x.passer = passers{}
+		clear(x.passed)
+	case state != before.state, ch.Failure != nil:
+		t.moved(x, e, ch, after, state)
+	case before.priority != after.priority:
+		x.tell(e.Position, fmt.Sprintf("priority changed from %d to %d", before.priority, after.priority), t.scene(after)...)
+	}
+}
+
+// moved tells of a new state.
+func (t *teller) moved(x *subject, e *record.Entry, ch *record.Change, after *job, state core.State) {
+	var why []string
+	if ch.Failure != nil {
+		why = append(why, "failure: "+cut(ch.Failure.Message))
+	}
+	if state == core.Ready {
+		why = append(why, t.scene(after)...)
+	}
+	x.tell(e.Position, "became "+t.standing(after), why...)
+}
+
+// standing is the state of a job in words.
+func (t *teller) standing(j *job) string {
+	switch state := t.world.stateOf(j); state {
+	case core.Scheduled:
+		return "scheduled for " + moment(j.readyAt)
+	case core.Blocked:
+		var open []string
+		for _, seq := range j.waiting {
+			if o := t.world.jobs[seq]; o != nil && o.state != core.Done && len(open) < maxNames {
+				open = append(open, o.id+" ("+o.state.String()+")")
+			}
+		}
+		return "blocked by " + strings.Join(open, ", ")
+	case core.Retrying:
+		return fmt.Sprintf("retrying after %d failures, due at %s", j.fails, moment(j.readyAt))
+	case core.Leased:
+		return "leased by worker " + quoted(j.worker)
+	case core.Gone, core.Ready, core.Done, core.Dead:
+		return state.String()
+	}
+	return ""
+}
+
+// scene is what a job that becomes ready finds in its queue.
+func (t *teller) scene(j *job) []string {
+	if t.world.stateOf(j) != core.Ready {
+		return nil
+	}
+	c := t.world.around(j)
+	why := []string{fmt.Sprintf("ahead of it were %d jobs with a higher priority and %d that were ready before; %d behind it, %d leased",
+		c.higher, c.earlier, c.behind, c.leased)}
+	if t.world.paused(j.queue) {
+		why = append(why, "queue "+j.queue+" is paused")
+	}
+	if l := t.world.limits(j.queue); len(l) > 0 {
+		why = append(why, "limits of the queue: "+strings.Join(l, "; "))
+	}
+	return why
+}
+
+// waited says how long a job was ready, and who ran meanwhile.
+func (t *teller) waited(x *subject) (why []string) {
+	if x.since != 0 && t.world.now >= x.since {
+		why = append(why, "it was ready for "+t.world.now.Sub(x.since).Round(time.Millisecond).String())
+	}
+	if p := &x.passer; len(p.names) > 0 {
+		text := fmt.Sprintf("meanwhile others of the queue ran: %d with a higher priority, %d that were ready before it, %d behind it",
+			p.higher, p.earlier, p.later)
+		why = append(why, text+" ("+strings.Join(p.names, ", ")+more(p.higher+p.earlier+p.later-len(p.names))+")")
+		if p.later > 0 {
+			why = append(why, "those behind it passed it because a limit, a fair turn or its worker's choice of types and queues let them")
+		}
+	}
+	if l := t.world.limits(x.last.queue); len(l) > 0 {
+		why = append(why, "limits of the queue: "+strings.Join(l, "; "))
+	}
+	return why
+}
+
+// others says why a job ran before the other subjects.
+func (t *teller) others(x *subject) (why []string) {
+	for _, o := range t.subjects {
+		if o == x {
+			continue
+		}
+		j := t.world.jobs[o.seq]
+		switch {
+		case j == nil && o.live, j == nil && len(o.story.Events) > 0:
+			why = append(why, "job "+o.story.Asked+" had ended already")
+		case j == nil:
+			why = append(why, "job "+o.story.Asked+" was not submitted yet")
+		case t.world.stateOf(j) != core.Ready:
+			why = append(why, "job "+o.story.Asked+" was "+t.standing(j))
+		case j.queue != x.last.queue:
+			why = append(why, "job "+o.story.Asked+" was ready in another queue, "+j.queue+": the worker did not ask for that one, or named it later")
+		case j.priority < x.last.priority:
+			why = append(why, fmt.Sprintf("job %s was ready too, with a lower priority (%d, not %d)", o.story.Asked, j.priority, x.last.priority))
+		case ahead(&x.last, j):
+			why = append(why, "job "+o.story.Asked+" was ready too, but since "+moment(j.readyAt)+" only")
+		default:
+			why = append(why, "job "+o.story.Asked+" was ahead of it: a limit, a fair turn or the worker's choice of types and queues kept it back")
+		}
+	}
+	return why
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}
+
+func moment(at core.Instant) string { return at.Time().Format("2006-01-02T15:04:05.000Z") }
+
+// maxText bounds texts of clients in an explanation.
+const maxText = 200
+
+func cut(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText] + "…"
+	}
+	return strings.ToValidUTF8(s, "\ufffd")
+}
+
+func quoted(worker string) string {
+	if worker == "" {
+		return "(unnamed)"
+	}
+	return strconv.Quote(cut(worker))
+}

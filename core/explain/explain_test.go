@@ -1,0 +1,170 @@
+package explain_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"broker/core"
+	"broker/core/archive"
+	"broker/core/coretest"
+	"broker/core/engine"
+	"broker/core/explain"
+)
+
+var update = flag.Bool("update", false, "write what was explained to testdata")
+
+// history plays operations, each with its commit, and is then read from the archive.
+type history struct {
+	t    *testing.T
+	e    *engine.Engine
+	clk  *coretest.Clock
+	c    core.ClientID
+	dir  string
+	seqs map[string]uint64 // by id
+}
+
+func newHistory(t *testing.T) *history {
+	t.Helper()
+	h := &history{t: t, clk: coretest.NewClock(), dir: filepath.Join(t.TempDir(), "archive"), seqs: map[string]uint64{}}
+	data := filepath.Join(t.TempDir(), "data")
+	w := archive.New(archive.Options{Dir: h.dir, Scratch: filepath.Join(data, "archiving"), Every: time.Millisecond, Clock: h.clk})
+	e, err := engine.Open(engine.Options{Dir: data, Clock: h.clk, Seed: 1, Archive: w, ManualTimers: true, ManualCommits: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.e, h.c = e, e.Open(core.ClientOptions{Protocol: core.Internal, Wake: func() {}})
+	for w.Status().BaseAt == 0 { // the copy of the store is part of the history
+		<-time.After(time.Millisecond) // the writer tells nobody
+	}
+	return h
+}
+
+func (h *history) do(op core.Op) {
+	h.t.Helper()
+	h.clk.Advance(time.Second)
+	for _, r := range h.e.Do(h.c, []core.Op{op}, nil) {
+		if r.Err != nil {
+			h.t.Fatalf("%T: %v", op, r.Err)
+		}
+	}
+	h.e.Flush()
+}
+
+func (h *history) submit(id, queue string, change func(*core.Job)) {
+	h.t.Helper()
+	j := &core.Job{ID: id, Queue: queue, Origin: core.Faktory, MaxFails: 3, LeaseFor: time.Minute}
+	if change != nil {
+		change(j)
+	}
+	h.clk.Advance(time.Second)
+	for _, r := range h.e.Do(h.c, []core.Op{&core.Submit{Job: j}}, nil) {
+		if r.Err != nil {
+			h.t.Fatal(r.Err)
+		}
+		h.seqs[id] = r.Seq
+	}
+	h.e.Flush()
+}
+
+func (h *history) lease(worker, queue string) {
+	h.t.Helper()
+	h.do(&core.Lease{Queues: []string{queue}, Holder: core.HeldByWorker, Worker: worker})
+}
+
+// explain is what the archive says.
+func (h *history) explain(jobs ...string) string {
+	h.t.Helper()
+	if err := h.e.Shutdown(); err != nil {
+		h.t.Fatal(err)
+	}
+	r, err := explain.Jobs(context.Background(), h.dir, h.t.TempDir(), jobs)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, s := range r.Jobs {
+		fmt.Fprintf(&b, "job %s (%s) in %s\n", s.Asked, s.ID, s.Queue)
+		for _, e := range s.Events {
+			fmt.Fprintf(&b, "  %s %s\n", e.At.Time().Format("04:05"), e.What)
+			for _, why := range e.Why {
+				fmt.Fprintf(&b, "    %s\n", why)
+			}
+		}
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "note %s\n", n)
+	}
+	return b.String()
+}
+
+// want compares with a file, which people read.
+func want(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || string(text) != got {
+		t.Errorf("%s: %v; got\n%s", path, err, got)
+	}
+}
+
+func TestExplainSaysWhoRanFirstAndWhy(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.submit("plain", "mail", nil)
+	h.submit("later", "mail", nil)
+	h.submit("urgent", "mail", func(j *core.Job) { j.Priority = 7 })
+	h.submit("elsewhere", "images", nil)
+	for range 3 {
+		h.lease("w1", "mail")
+	}
+	for _, id := range []string{"urgent", "plain", "later"} {
+		h.do(&core.Complete{Ref: core.Ref{Seq: h.seqs[id]}, Authority: core.ByLeased})
+	}
+	h.lease("w2", "images")
+	want(t, "order", h.explain("plain", "urgent", "later", "elsewhere"))
+}
+
+func TestExplainFollowsFailuresLimitsAndDependencies(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.do(&core.PutLimit{Limit: core.QueueLimit{Queue: "q", Throttle: core.Throttle{Leased: 1}}})
+	h.submit("first", "q", nil)
+	h.submit("second", "q", func(j *core.Job) { j.After = []uint64{h.seqs["first"]} })
+	h.lease("w1", "q")
+	h.do(&core.Fail{Ref: core.Ref{Seq: h.seqs["first"]}, Authority: core.ByLeased, Failure: &core.Failure{Message: "no such host"}, RetryAt: h.clk.Now().Add(5 * time.Second)})
+	h.do(&core.PauseQueue{Queue: "q", Paused: true})
+	h.clk.Advance(time.Minute)
+	h.e.Tick()
+	h.do(&core.PauseQueue{Queue: "q", Paused: false})
+	h.lease("w2", "q")
+	h.do(&core.Complete{Ref: core.Ref{Seq: h.seqs["first"]}, Authority: core.ByLeased})
+	h.lease("w2", "q")
+	want(t, "failures", h.explain("first", "second"))
+}
+
+func TestExplainKnowsNumbersAndRefusesUnknownJobs(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.submit("named", "q", nil)
+	if text := h.explain(fmt.Sprint("#", h.seqs["named"])); !strings.Contains(text, "(named) in q") {
+		t.Errorf("by number:\n%s", text)
+	}
+	if _, err := explain.Jobs(context.Background(), h.dir, t.TempDir(), []string{"nobody"}); !errors.Is(err, explain.ErrUnknown) {
+		t.Errorf("unknown job: %v", err)
+	}
+	if _, err := explain.Jobs(context.Background(), t.TempDir(), t.TempDir(), []string{"named"}); !errors.Is(err, archive.ErrNoArchive) {
+		t.Errorf("no archive: %v", err)
+	}
+}
