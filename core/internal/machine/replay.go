@@ -151,11 +151,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	set(broken, s.Broken)
 	set(doneFailed, s.DoneFailed)
 	if s.KeptByQueue {
-		if asked := m.askedUntil(h, e, s.ReadyAt); asked > m.now {
-			m.noteAsked(h, e, asked)
-			m.optionalState(h).isClosed = s.Closed || s.Children == 0 // its children are linked later
-		}
-		e.set(keptByQueue | keepsOutcome)
+		m.restoreKept(h, e, s)
 	}
 	set(unlocked, s.Unlocked)
 	if s.Unlocked {
@@ -221,6 +217,15 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	case core.Gone:
 		panic("machine: a job in the store is gone")
 	}
+}
+
+// restoreKept restores a finished job that its queue keeps.
+func (m *Machine) restoreKept(h uint32, e *entry, s *record.Status) {
+	if asked := m.askedUntil(h, e, s.ReadyAt); asked > m.now {
+		m.noteAsked(h, e, asked)
+		m.optionalState(h).isClosed = s.Closed || s.Children == 0 // its children are linked later
+	}
+	e.set(keptByQueue | keepsOutcome)
 }
 
 // restoreLease restarts a lease with its full duration; one that a connection held has ended with it, and an attempt is used.
