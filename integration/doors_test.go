@@ -94,6 +94,9 @@ func TestOptionalPortsHaveAllowLists(t *testing.T) {
 			t.Errorf("the metrics have no %s", line)
 		}
 	}
+	if line := `broker_sqs_requests_total{action="ListQueues",outcome="done"} 1` + "\n"; !strings.Contains(metricsOf(t, b), line) {
+		t.Errorf("the metrics have no %s", line)
+	}
 }
 
 // asker sends requests, and returns the first line of each answer.

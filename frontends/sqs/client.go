@@ -21,13 +21,14 @@ var (
 type client struct {
 	b       core.Broker
 	id      core.ClientID
-	wake    chan struct{} // capacity 1: replies or a commit may be there
-	replies []core.Reply  // fetched and not looked at yet
+	wake    chan struct{}   // capacity 1: replies or a commit may be there
+	ending  <-chan struct{} // closed when the front-end ends
+	replies []core.Reply    // fetched and not looked at yet
 }
 
 // open registers a client; close it.
 func (f *Frontend) open(from caller) *client {
-	c := &client{b: f.broker, wake: make(chan struct{}, 1)}
+	c := &client{b: f.broker, wake: make(chan struct{}, 1), ending: f.ctx.Done()}
 	wake := func() {
 		select {
 		case c.wake <- struct{}{}:
@@ -66,6 +67,8 @@ func (c *client) next(ctx context.Context) (core.Reply, error) {
 			c.replies = c.b.Do(c.id, nil, c.replies)
 		case <-ctx.Done():
 			return core.Reply{}, context.Cause(ctx)
+		case <-c.ending:
+			return core.Reply{}, core.ErrShutdown
 		}
 	}
 	r := c.replies[0]
@@ -91,6 +94,8 @@ func (c *client) committed(ctx context.Context, commit core.Commit) error {
 			return errCommitTimeout
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-c.ending:
+			return core.ErrShutdown
 		}
 	}
 	return nil

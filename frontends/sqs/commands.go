@@ -51,7 +51,8 @@ var commands = map[string]command{
 func plain[In any](run func(*request, *In) (any, error)) func(*request) (any, error) {
 	return func(q *request) (any, error) {
 		in := new(In)
-		if err := q.wire.decode(in); err != nil {
+		err := q.wire.decode(in)
+		if q.wire.body, q.wire.form = nil, nil; err != nil { // nobody needs them again, and a poll waits for long
 			return nil, err
 		}
 		return run(q, in)

@@ -51,18 +51,16 @@ type request struct {
 
 // ServeHTTP implements http.Handler.
 func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	requestID, begin := uuid.NewString(), f.broker.Now()
-	w.Header().Set("X-Amzn-Requestid", requestID)
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(f.ctx, func() { cancel(core.ErrShutdown) })()
-	q := &request{f: f, ctx: ctx, wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r)}
+	begin := f.broker.Now()
+	// A context of its own for the end of the front-end too would cost a waiting poll two kilobytes: client looks at both.
+	q := &request{f: f, ctx: r.Context(), wire: &wireRequest{}, trace: r.Header.Get("X-Amzn-Trace-Id"), host: f.hostURL(r)}
 	result, err := q.serve(r)
-	if q.giveBack != nil && (err != nil || ctx.Err() != nil) {
+	if q.giveBack != nil && (err != nil || q.ctx.Err() != nil || f.ctx.Err() != nil) {
 		q.giveBack()
 		q.giveBack = nil
 	}
-	body, contentType, status := []byte(nil), "", http.StatusOK
+	body, contentType, status, requestID := []byte(nil), "", http.StatusOK, uuid.NewString()
+	w.Header().Set("X-Amzn-Requestid", requestID)
 	if err == nil {
 		body, contentType, err = q.wire.encodeResult(result, requestID)
 	}

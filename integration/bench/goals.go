@@ -14,6 +14,7 @@ type results struct {
 	depths  []depth
 	crowds  []idleResult
 	wakeUps []wakeUp
+	polls   []pollResult
 }
 
 // match compares the broker with a peer.
@@ -81,7 +82,7 @@ func goalTable(f *results) grid {
 	}
 	out = append(out, f.memoryRow())
 	out = append(out, f.depthRows()...)
-	return append(out, f.crowdRow())
+	return append(out, f.crowdRow(), f.pollRow())
 }
 
 // whyNot returns why a comparison is missing.
@@ -188,6 +189,18 @@ func (f *results) crowdRow() []string {
 	row[2] = fmt.Sprintf("%s MB with %s over %s", thousands(float64(worst.after)/1e6), thousands(float64(worst.held)), worst.protocol)
 	if worst.held >= connections {
 		row[3] = yes(worst.after < most)
+	}
+	return row
+}
+
+func (f *results) pollRow() []string {
+	const polls, most = 5000, 100_000_000
+	row := []string{"5,000 long polls of SQS", "under 100 MB", "not in this run: mode p", ""}
+	for _, r := range f.polls {
+		row[2] = fmt.Sprintf("%s MB more with %s", thousands(float64(r.after-r.before)/1e6), thousands(float64(r.polls)))
+		if r.polls >= polls {
+			row[3] = yes(r.after-r.before < most)
+		}
 	}
 	return row
 }

@@ -21,7 +21,7 @@ type settings struct {
 	servers      *regexp.Regexp // names of the contenders that take part; nil: all
 
 	deep, queues, scheduled, keys, payloads, sleepers numbers
-	idle, wakes                                       int
+	idle, wakes, polls                                int
 }
 
 func main() {
@@ -78,9 +78,10 @@ func studyFlags(s *settings) {
 		}
 		flag.Var(f.numbers, f.name, f.usage)
 	}
-	s.idle, s.wakes = 20_000, 3000
+	s.idle, s.wakes, s.polls = 20_000, 3000, 5000
 	flag.Var((*number)(&s.idle), "idle", "g: idle connections")
-	flag.Var((*number)(&s.wakes), "wakes", "g: wake-ups a measurement")
+	flag.Var((*number)(&s.wakes), "wakes", "g, p: wake-ups a measurement")
+	flag.Var((*number)(&s.polls), "polls", "p: long polls of SQS")
 }
 
 // check rejects settings that would measure nothing.

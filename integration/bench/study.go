@@ -22,6 +22,7 @@ func studies() []study {
 		{"f", "deep queues", (*lab).deepQueues},
 		{"g", "connections that do nothing, and many that wait for one queue", (*lab).connections},
 		{"h", "how the work of a job grows with what else there is", (*lab).growth},
+		{"p", "long polls of SQS that wait", (*lab).longPolls},
 	}
 }
 

@@ -35,6 +35,9 @@ func TestEveryStudyRunsOverEveryProtocol(t *testing.T) {
 	want := map[string]int{"f": 2 * 2 * 2, "g": 1 + 2, "h": 4 * 2}
 	for _, p := range protocols() {
 		for _, s := range studies() {
+			if s.letter == "p" {
+				continue // it is about SQS
+			}
 			t.Run(p.name+", "+s.letter, func(t *testing.T) {
 				t.Parallel()
 				l := small(t, p.name)
@@ -48,6 +51,19 @@ func TestEveryStudyRunsOverEveryProtocol(t *testing.T) {
 				plausible(t, l.facts)
 			})
 		}
+	}
+}
+
+func TestLongPollsAreMeasured(t *testing.T) {
+	t.Parallel()
+	l := small(t, sqsName)
+	l.polls, l.wakes = 50, 20
+	var out bytes.Buffer
+	if err := l.longPolls(&out); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.facts.polls; rows(out.String()) != 1 || len(got) != 1 || got[0].p50 <= 0 || got[0].after <= 0 {
+		t.Errorf("%+v\n%s", got, out.String())
 	}
 }
 

@@ -123,7 +123,7 @@ func (p *tensProducer) fill(c *conn) {
 		if c.stalled = !p.tally.room(); c.stalled {
 			return
 		}
-		jobs := min(ten, p.tally.total-p.tally.issued)
+		jobs := p.batch()
 		c.out = p.send(c.out, p.tally, p.tally.issued, jobs)
 		p.tally.issued += jobs
 		p.tally.issuedAt = c.now
@@ -169,7 +169,8 @@ type tensWorker struct {
 	*tens
 
 	tally     *tally
-	finishing int // jobs whose end the next reply says; zero: it has jobs
+	took      func(c *conn) // called when it has jobs; may be nil
+	finishing int           // jobs whose end the next reply says; zero: it has jobs
 }
 
 func (w *tensWorker) begin(c *conn) { c.out = w.take(c.out, w.tally) }
@@ -194,6 +195,9 @@ func (w *tensWorker) feed(c *conn, b []byte) (int, error) {
 		if leases := namesIn(r.body, w.mark); len(leases) > 0 {
 			c.out = w.finish(c.out, w.tally, leases)
 			w.finishing = len(leases)
+			if w.took != nil {
+				w.took(c)
+			}
 		}
 		c.out = w.take(c.out, w.tally)
 	}
@@ -209,4 +213,13 @@ func namesIn(body []byte, mark string) (names [][]byte) {
 		name, more, _ := bytes.Cut(rest, []byte{'"'})
 		names, body = append(names, name), more
 	}
+}
+
+// batch is how many jobs the next request has: one where jobs are submitted one at a time.
+func (p *tensProducer) batch() int {
+	jobs := min(ten, p.tally.total-p.tally.issued)
+	if p.tally.backlog > 0 {
+		jobs = min(jobs, p.tally.backlog)
+	}
+	return jobs
 }
