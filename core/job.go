@@ -139,12 +139,17 @@ const (
 // UniquePolicy says what happens to a second submission with the same queue and UniqueKey. Stored; never renumbered.
 type UniquePolicy uint8
 
-// UniqueCoalesce: the reply names the existing job. UniqueRefuse: ErrNotUnique.
+// UniqueCoalesce: the reply names the existing job. UniqueRefuse: ErrNotUnique. UniqueReplace, which is never stored: the existing
+// job, if it waits, takes body, attributes, tags, priority and ReadyAt of the new one, and the reply names it; otherwise ErrNotUnique.
 const (
 	UniqueNone UniquePolicy = iota
 	UniqueCoalesce
 	UniqueRefuse
+	UniqueReplace
 )
+
+// Refuses reports whether a submission is refused if a job that it cannot change has its key.
+func (u UniquePolicy) Refuses() bool { return u == UniqueRefuse || u == UniqueReplace }
 
 // Job is what a client submitted. Its later state (attempts, failures, progress, result) is in [JobInfo].
 type Job struct {

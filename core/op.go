@@ -90,6 +90,18 @@ type Submit struct {
 	// A submission that coalesces with a job that has ended gets the Seq of that job and, in Job, its names; one that would watch
 	// such a job gets ErrNotUnique. Not for ephemeral jobs. The key is held longer if Job.UniqueUntil is not set or later.
 	Window Instant
+
+	// Debounce bounds ReadyAt of a submission with UniqueReplace: the job is due no later than so long after its first submission.
+	// Zero: no bound.
+	Debounce time.Duration
+}
+
+// Due is when the job of a submission is due that was first submitted at an instant, now or before; zero: at once.
+func (o *Submit) Due(first, now Instant) Instant {
+	if o.Debounce == 0 || o.Job.ReadyAt <= now {
+		return o.Job.ReadyAt
+	}
+	return min(o.Job.ReadyAt, first.Add(o.Debounce))
 }
 
 // MetaEntry is a named value that a front-end stores in the same commit as the operation that carries it. A nil Value removes it.

@@ -212,6 +212,9 @@ func (s *Service) callbackJob(c *client, caller Caller, sub *Submission, at stri
 	if err := caller.may(access.Produce, sub.Queue); err != nil {
 		return nil, err
 	}
+	if err := onlySubmitted(sub, at); err != nil {
+		return nil, err
+	}
 	return s.jobOf(c, sub, at, s.Now(), false)
 }
 

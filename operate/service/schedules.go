@@ -122,6 +122,9 @@ func (s *Service) PutSchedule(ctx context.Context, caller Caller, change Schedul
 		}
 	}
 	job, err := s.jobOf(c, &change.Job, "body.job.", 0, false)
+	if err == nil {
+		err = onlySubmitted(&change.Job, "body.job.")
+	}
 	if err != nil {
 		return Schedule{}, err
 	}

@@ -28,30 +28,31 @@ type Submission struct {
 
 	Tags []string `json:"tags,omitempty" doc:"to find it by"`
 
-	Priority    int64     `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295" doc:"higher first; 0 is normal"`
-	RunAt       time.Time `json:"run_at,omitzero" doc:"not before; default: at once"`
-	DelayS      float64   `json:"delay_s,omitempty" doc:"in place of run_at: seconds from now"`
-	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"removed then, whatever its state; default: never"`
-	ExpiresInS  float64   `json:"expires_in_s,omitempty" doc:"in place of expires_at: seconds from now"`
-	StartBefore time.Time `json:"start_before,omitzero" doc:"removed if no worker has it by then; default: never"`
-	LeaseForS   float64   `json:"lease_for_s,omitempty" doc:"a worker's time to finish; default: as the worker's protocol says"`
-	MaxFails    *uint32   `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further try; default 25, for an ephemeral job 1"`
-	MaxAttempts uint32    `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit"`
-	Backoff     string    `json:"backoff,omitempty" enum:"exponential,none" doc:"wait between a failure and the next try; default exponential"`
-	OnExhausted string    `json:"on_exhausted,omitempty" enum:"dead,drop,bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed; bury and finish are earlier words for these"`
-	DeadForS    float64   `json:"dead_for_s,omitempty" doc:"time in the dead set; default 180 days"`
-	RetainForS  float64   `json:"retain_for_s,omitempty" doc:"how long the outcome is kept after the end; default: not at all"`
-	UniqueKey   string    `json:"unique_key,omitempty" doc:"one live job per queue and key"`
-	OnDuplicate string    `json:"on_duplicate,omitempty" enum:"refuse,coalesce" doc:"a second job with the key is refused (default), or answered with the first"`
-	UniqueForS  float64   `json:"unique_for_s,omitempty" doc:"the key is free after so long even if the job lives"`
-	UniqueUntil string    `json:"unique_until,omitempty" enum:"end,start,window" doc:"the key is free when the job ends (default), when a worker has it, or only after unique_for_s, even if the job has ended"`
-	Ephemeral   bool      `json:"ephemeral,omitempty" doc:"a foreground job: not stored, and gone with the client that waits for it; needs wait"`
-	Parent      string    `json:"parent,omitempty" doc:"name of a job: held until that one is finished"`
-	After       []string  `json:"after,omitempty" doc:"names of jobs: blocked until all of them are done"`
-	OnBroken    string    `json:"on_broken,omitempty" enum:"wait,release,fail,drop" doc:"when a job that it waits for dies or is cancelled: wait on (default), run all the same, go to the dead set, or be cancelled"`
-	Batch       string    `json:"batch,omitempty" doc:"batch that it belongs to"`
-	Traceparent string    `json:"traceparent,omitempty" doc:"W3C trace context that the worker continues; default: that of the request; an invalid one is ignored"`
-	Tracestate  string    `json:"tracestate,omitempty" doc:"goes with traceparent"`
+	Priority     int64     `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295" doc:"higher first; 0 is normal"`
+	RunAt        time.Time `json:"run_at,omitzero" doc:"not before; default: at once"`
+	DelayS       float64   `json:"delay_s,omitempty" doc:"in place of run_at: seconds from now"`
+	ExpiresAt    time.Time `json:"expires_at,omitzero" doc:"removed then, whatever its state; default: never"`
+	ExpiresInS   float64   `json:"expires_in_s,omitempty" doc:"in place of expires_at: seconds from now"`
+	StartBefore  time.Time `json:"start_before,omitzero" doc:"removed if no worker has it by then; default: never"`
+	LeaseForS    float64   `json:"lease_for_s,omitempty" doc:"a worker's time to finish; default: as the worker's protocol says"`
+	MaxFails     *uint32   `json:"max_fails,omitempty" maximum:"4294967295" doc:"failures after which there is no further try; default 25, for an ephemeral job 1"`
+	MaxAttempts  uint32    `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit"`
+	Backoff      string    `json:"backoff,omitempty" enum:"exponential,none" doc:"wait between a failure and the next try; default exponential"`
+	OnExhausted  string    `json:"on_exhausted,omitempty" enum:"dead,drop,bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed; bury and finish are earlier words for these"`
+	DeadForS     float64   `json:"dead_for_s,omitempty" doc:"time in the dead set; default 180 days"`
+	RetainForS   float64   `json:"retain_for_s,omitempty" doc:"how long the outcome is kept after the end; default: not at all"`
+	UniqueKey    string    `json:"unique_key,omitempty" doc:"one live job per queue and key"`
+	OnDuplicate  string    `json:"on_duplicate,omitempty" enum:"refuse,coalesce,replace" doc:"a second job with the key is refused (default), answered with the first, or gives the first its body, tags, priority and run_at, unless a worker has that one"`
+	DebounceMaxS float64   `json:"debounce_max_s,omitempty" doc:"with replace: due no later than so long after the first submission, whatever delay_s or run_at says"`
+	UniqueForS   float64   `json:"unique_for_s,omitempty" doc:"the key is free after so long even if the job lives"`
+	UniqueUntil  string    `json:"unique_until,omitempty" enum:"end,start,window" doc:"the key is free when the job ends (default), when a worker has it, or only after unique_for_s, even if the job has ended"`
+	Ephemeral    bool      `json:"ephemeral,omitempty" doc:"a foreground job: not stored, and gone with the client that waits for it; needs wait"`
+	Parent       string    `json:"parent,omitempty" doc:"name of a job: held until that one is finished"`
+	After        []string  `json:"after,omitempty" doc:"names of jobs: blocked until all of them are done"`
+	OnBroken     string    `json:"on_broken,omitempty" enum:"wait,release,fail,drop" doc:"when a job that it waits for dies or is cancelled: wait on (default), run all the same, go to the dead set, or be cancelled"`
+	Batch        string    `json:"batch,omitempty" doc:"batch that it belongs to"`
+	Traceparent  string    `json:"traceparent,omitempty" doc:"W3C trace context that the worker continues; default: that of the request; an invalid one is ignored"`
+	Tracestate   string    `json:"tracestate,omitempty" doc:"goes with traceparent"`
 }
 
 // Defaults of a submission.
@@ -92,6 +93,9 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 		}
 		job.Trace = cmp.Or(tracecontext.Join(subs[i].Traceparent, subs[i].Tracestate), o.Trace)
 		op := &core.Submit{Tag: uint64(i), Job: job}
+		if op.Debounce, err = debounce(&subs[i], at); err != nil {
+			return nil, err
+		}
 		if subs[i].UniqueUntil == uniqueWindow {
 			op.Window = job.UniqueUntil
 		}

@@ -1,9 +1,35 @@
 package service
 
-import "broker/core"
+import (
+	"time"
+
+	"broker/core"
+)
 
 // uniqueWindow is the value of unique_until for a key that outlives its job.
 const uniqueWindow = "window"
+
+// onDuplicateReplace is the value of on_duplicate for a submission that changes the job with its key.
+const onDuplicateReplace = "replace"
+
+// debounce is the longest time between the first submission and the time that the job is due; zero: no bound.
+func debounce(sub *Submission, at string) (time.Duration, error) {
+	switch {
+	case sub.DebounceMaxS == 0:
+		return 0, nil
+	case sub.OnDuplicate != onDuplicateReplace || sub.DelayS == 0 && sub.RunAt.IsZero():
+		return 0, invalid(at+"debounce_max_s", "debounce_max_s needs on_duplicate replace, and delay_s or run_at")
+	}
+	return span(at+"debounce_max_s", sub.DebounceMaxS)
+}
+
+// onlySubmitted refuses a job that is not submitted now and says what only a submission can.
+func onlySubmitted(sub *Submission, at string) error {
+	if sub.OnDuplicate == onDuplicateReplace || sub.DebounceMaxS != 0 {
+		return invalid(at+"on_duplicate", "replace and debounce_max_s are for submissions")
+	}
+	return nil
+}
 
 func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) error {
 	if sub.UniqueKey == "" {
@@ -17,8 +43,12 @@ func setUnique(job *core.Job, sub *Submission, at string, now core.Instant) erro
 	case "", "refuse":
 	case "coalesce":
 		job.Unique = core.UniqueCoalesce
+	case onDuplicateReplace:
+		if job.Unique = core.UniqueReplace; sub.Ephemeral {
+			return invalid(at+"on_duplicate", "replace needs a job that is stored")
+		}
 	default:
-		return invalid(at+"on_duplicate", "on_duplicate must be refuse or coalesce")
+		return invalid(at+"on_duplicate", "on_duplicate must be refuse, coalesce or replace")
 	}
 	switch sub.UniqueUntil {
 	case "", "end":

@@ -22,6 +22,8 @@ const pushBatch = 1000
 // submission holds the flags that describe a job, for push and run.
 type submission struct {
 	typ, at, unique, id string
+	onDuplicate         string
+	debounceMax         time.Duration
 	onBroken            string
 	after               []string
 	in, lease, expires  time.Duration
@@ -42,6 +44,8 @@ func addSubmission(cmd *cobra.Command) *submission {
 	f.IntVar(&s.priority, "priority", 0, "higher first; 0 is normal")
 	f.IntVar(&s.retries, "retries", 0, "how often a failed job is tried again")
 	f.StringVar(&s.unique, "unique", "", "only one live job of the queue may have this `KEY`")
+	f.StringVar(&s.onDuplicate, "on-duplicate", "", "when a job has the key: `WORD` is refuse (default), coalesce, or replace to change that job while it waits")
+	f.DurationVar(&s.debounceMax, "debounce-max", 0, "with --on-duplicate replace and --in: due no later than this time after the first submission")
 	f.StringArrayVar(&s.after, "after", nil, "wait until the job with this `ID` is done; may be given several times")
 	f.StringVar(&s.onBroken, "on-broken", "", "when such a job dies or is cancelled: `WORD` is wait (default), release, fail or drop")
 	f.StringArrayVar(&s.tags, "tag", nil, "a tag; may be given several times")
@@ -71,7 +75,7 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 	if !at.IsZero() {
 		j["run_at"] = at.Format(time.RFC3339Nano)
 	}
-	for name, text := range map[string]string{"type": s.typ, "unique_key": s.unique, "id": s.id, "on_broken": s.onBroken} {
+	for name, text := range map[string]string{"type": s.typ, "unique_key": s.unique, "id": s.id, "on_broken": s.onBroken, "on_duplicate": s.onDuplicate} {
 		if text != "" {
 			j[name] = text
 		}
@@ -93,6 +97,9 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 	}
 	if s.lease > 0 {
 		j["lease_for_s"] = s.lease.Seconds()
+	}
+	if s.debounceMax > 0 {
+		j["debounce_max_s"] = s.debounceMax.Seconds()
 	}
 	if s.expires > 0 {
 		j["expires_at"] = now.Add(s.expires).Format(time.RFC3339Nano)

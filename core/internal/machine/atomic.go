@@ -152,7 +152,7 @@ func (r *atomicRun) submitRefusal(j *core.Job, lock lockName) error {
 	switch {
 	case r.ids[j.ID]:
 		return core.ErrDuplicate
-	case j.Unique == core.UniqueRefuse && r.locks[lock]:
+	case j.Unique.Refuses() && r.locks[lock]:
 		return core.ErrNotUnique
 	}
 	return r.namedRefusal()

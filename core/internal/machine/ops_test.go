@@ -223,7 +223,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 }
 
 func (r *reader) submit(tag uint64) core.Op {
-	op := &core.Submit{Tag: tag, Job: r.job(r.Word(2)), Deadline: r.instant("until"), Meta: r.marks(), Window: r.instant("window")}
+	op := &core.Submit{Tag: tag, Job: r.job(r.Word(2)), Deadline: r.instant("until"), Meta: r.marks(), Window: r.instant("window"), Debounce: r.span("debounce")}
 	op.Watch = map[string]core.Watch{"stream": core.WatchStream, "outcome": core.WatchOutcome, "run": core.WatchRun}[r.Option("watch")]
 	return op
 }
@@ -257,6 +257,9 @@ func (r *reader) job(queue string) *core.Job {
 	}
 	if k := r.Option("only"); k != "" {
 		j.Unique, j.UniqueKey = core.UniqueRefuse, k
+	}
+	if k := r.Option("replace"); k != "" {
+		j.Unique, j.UniqueKey = core.UniqueReplace, k
 	}
 	return j
 }

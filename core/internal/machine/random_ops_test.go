@@ -75,6 +75,9 @@ func (l *life) op(p core.Protocol) core.Op {
 func (l *life) submit(p core.Protocol) core.Op {
 	j := l.job(p)
 	op := &core.Submit{Job: j, Watch: core.Watch(l.rng.IntN(4))}
+	if j.Unique == core.UniqueReplace && l.maybe(2) {
+		op.Debounce = l.span()
+	}
 	if j.Unique != core.UniqueNone && l.maybe(3) {
 		op.Window = l.soon()
 	}
@@ -133,7 +136,7 @@ func (l *life) job(p core.Protocol) *core.Job {
 		j.StartBefore = l.soon()
 	}
 	some(func() {
-		j.Unique, j.UniqueKey = core.UniquePolicy(l.rng.IntN(3)), fmt.Sprint("key ", l.rng.IntN(4))
+		j.Unique, j.UniqueKey = core.UniquePolicy(l.rng.IntN(4)), fmt.Sprint("key ", l.rng.IntN(4))
 		j.UniqueStart = l.maybe(2)
 		some(func() { j.UniqueUntil = l.soon() })
 	})

@@ -86,6 +86,9 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	j := op.Job
 	a := m.admission(op)
 	switch {
+	case a.replaces != 0:
+		m.replace(c, op, a.replaces)
+		return
 	case m.run != nil && !m.run.applying:
 		m.run.err = a.err
 		return
@@ -109,6 +112,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 		m.coalesceOver(c, op, a.window)
 		return
 	}
+	j.ReadyAt = op.Due(m.now, m.now)
 	h := m.admitSubmission(a, j, c.protocol)
 	if m.inMemory(op) {
 		m.jobs.at(h).words |= memoryOnly
@@ -160,11 +164,13 @@ func (m *Machine) admitted(h uint32) {
 
 // admission is the decision about a submission.
 type admission struct {
-	err    error
-	there  uint32      // the conflicting job or, without an error, the job to replace
-	joins  uint32      // the job with which it coalesces
-	window *window     // that holds its key, if no job does
-	commit core.Commit // on which an error depends
+	err   error
+	there uint32 // the conflicting job or, without an error, the job to replace
+	joins uint32 // the job with which it coalesces
+	// replaces is the job that it changes; without that, the error counts.
+	replaces uint32
+	window   *window     // that holds its key, if no job does
+	commit   core.Commit // on which an error depends
 }
 
 // admission decides about a submission. While an atomic list is being applied, errors do not count.
@@ -173,6 +179,11 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 	if !m.valid(op) {
 		a.err = core.ErrInvalid
 		return a
+	}
+	if j.Unique == core.UniqueReplace {
+		if h := m.uniqueHolder(j); h != 0 {
+			return m.replaceable(h)
+		}
 	}
 	if j.Unique == core.UniqueCoalesce {
 		if h := m.uniqueHolder(j); h != 0 {
@@ -190,7 +201,7 @@ func (m *Machine) admission(op *core.Submit) (a admission) {
 			return a
 		}
 	}
-	if a.there, a.commit, a.err = m.refusal(j); a.err == nil && j.Unique == core.UniqueRefuse {
+	if a.there, a.commit, a.err = m.refusal(j); a.err == nil && j.Unique.Refuses() {
 		if a.window = m.windowOf(j); a.window != nil {
 			a.there, a.commit, a.err = 0, m.pending(a.window.made), core.ErrNotUnique
 		}
@@ -220,6 +231,9 @@ func (m *Machine) valid(op *core.Submit) bool {
 		!validTags(j.Tags) || !validPriority(j.Priority) ||
 		j.SeqOrder && j.ScheduledOrder || j.Tallies > core.AllTallies || j.Own > core.JobFields ||
 		j.OnBroken > core.BrokenDrops || j.OnBroken != core.BrokenWaits && j.Ephemeral {
+		return false
+	}
+	if j.Unique == core.UniqueReplace && (j.Ephemeral || j.UniqueKey == "") || op.Debounce < 0 || op.Debounce > 0 && j.Unique != core.UniqueReplace {
 		return false
 	}
 	if op.Window != 0 && (j.Ephemeral || j.Unique == core.UniqueNone || j.UniqueKey == "") {
@@ -282,41 +296,11 @@ func (m *Machine) givesWay(h uint32, j *core.Job) bool {
 	return e.state == core.Done && e.origin.ReusesIDs() && j.Origin == e.origin && x != nil && x.retainFor != 0 && x.isClosed
 }
 
-// coalesce replies with the job that a submission joins.
-func (m *Machine) coalesce(c *client, op *core.Submit, h uint32) {
-	j, e := op.Job, m.jobs.at(h)
-	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: e.seq, Existing: true}
-	if !j.Ephemeral {
-		m.makeDurable(h, e)
-	}
-	if r.Commit = m.jobCommit(e); len(op.Meta) > 0 {
-		m.writeMeta(op.Meta)
-		r.Commit = m.promise()
-	}
-	m.reply(c, r)
-	if op.Watch != core.WatchNone {
-		m.watch(c, h, op.Watch, op.Tag, op.Deadline)
-	}
-}
-
-// holder is the job that holds a key in a queue, or zero; it frees an expired key.
-func (m *Machine) holder(n uint32, key string) uint32 { return m.holderOf(n, m.hash.text(key)) }
-
-func (m *Machine) holderOf(n uint32, key digest) uint32 {
-	h := m.findLock(n, key)
-	if h == 0 {
-		return 0
-	}
-	if x := m.optionalState(h); x != nil && x.uniqueUntil != 0 && x.uniqueUntil <= m.now {
-		m.unlock(h)
-		return 0
-	}
-	return h
-}
-
 // admit assigns a number and an entry in all indexes to a job; its state is still Gone.
 func (m *Machine) admit(j *core.Job) uint32 {
-	j.Seq = m.nextSeq
+	if j.Seq = m.nextSeq; j.Unique == core.UniqueReplace {
+		j.Unique = core.UniqueRefuse // the other one is about a submission
+	}
 	m.nextSeq++
 	m.reserve()
 	n, q := m.enterQueue(j.Queue, j.Origin, j.Ephemeral)

@@ -19,9 +19,10 @@ type promise struct {
 	stops     []written // requests to stop; see stop.go
 	askedFor  uint32    // the epoch that the last one was for
 	ephemeral bool
-	lossy     bool // submitted to a queue whose jobs are in memory only
-	inSeq     bool // SeqOrder
-	tallied   bool // TallyMoves
+	lossy     bool         // submitted to a queue whose jobs are in memory only
+	created   core.Instant // when it was first submitted; of the wall clock
+	inSeq     bool         // SeqOrder
+	tallied   bool         // TallyMoves
 	expiresAt core.Instant
 	onBroken  core.OnBroken
 	after     []link

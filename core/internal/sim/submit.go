@@ -38,17 +38,21 @@ func (w *world) submitTo(queue string) error {
 	}
 	w.link(j)
 	w.whenBroken(j)
+	holder := w.draft(op)
 	if j.Unique != core.UniqueNone && !j.Ephemeral && w.rng.IntN(3) == 0 {
 		op.Window = w.clk.Now().Add(time.Duration(1+w.rng.IntN(20_000)) * time.Millisecond)
 		j.UniqueUntil = op.Window
 	}
-	asked, expiry, lossy := *j, w.expiryOf(j), w.losesNew(op)
+	asked, expiry, lossy := *j, w.expiryOf(w.firstOf(op)), w.losesNew(op)
 	if op.Watch != core.WatchNone {
 		w.model.waits[op.Tag] = &wait{client: c.id} // it may have ended before the reply is examined
 	}
 	var wrong error
 	err := w.do(c, op, op.Tag, func(r core.Reply) {
 		wrong = errorOr(w.refusedRightly(&r), w.windowHolds(op, &r))
+		if asked.Unique == core.UniqueReplace {
+			wrong = errorOr(wrong, w.replacedRightly(op, asked, holder, &r))
+		}
 		if i := w.look(r.Seq); r.Kind == core.Submitted && !r.Existing && i != nil && i.State.Unfinished() && i.ExpiresAt != expiry {
 			wrong = errorOr(wrong, fmt.Errorf("job %d expires at %d and not at %d", r.Seq, i.ExpiresAt, expiry))
 		}
@@ -73,6 +77,9 @@ func (w *world) submitted(c *client, op *core.Submit, lossy bool, r core.Reply) 
 	w.note("submit %d to %s by %v, ephemeral %v, existing %v, after %v, parent %d, batch %d, commit %d", r.Seq, j.Queue, c.kind,
 		j.Ephemeral, r.Existing, j.After, j.Parent, j.Batch, r.Commit)
 	w.model.submitted(r.Seq, r.Existing, lossy, j, w.commitOf(r, !j.Ephemeral && !lossy))
+	if p := w.model.jobs[r.Seq]; p != nil && !r.Existing {
+		p.created = w.clk.Now()
+	}
 	if wt := w.model.waits[op.Tag]; wt != nil {
 		wt.seq = r.Seq
 	}

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"broker/core"
+)
+
+// draft sometimes makes a submission one that changes the job with its key, and says which job has the key.
+func (w *world) draft(op *core.Submit) (holder *core.JobInfo) {
+	j := op.Job
+	if j.Ephemeral || w.rng.IntN(7) != 0 {
+		return nil
+	}
+	j.Unique, j.UniqueKey, j.UniqueStart = core.UniqueReplace, fmt.Sprint("draft ", w.rng.IntN(2)), w.rng.IntN(4) == 0
+	if w.rng.IntN(2) == 0 {
+		j.ReadyAt, j.ScheduledOrder, j.SeqOrder = w.clk.Now().Add(time.Duration(w.rng.IntN(9000))*time.Millisecond), false, false
+	}
+	if w.rng.IntN(2) == 0 {
+		op.Debounce = time.Duration(1+w.rng.IntN(15_000)) * time.Millisecond
+	}
+	holder = w.ask(&core.Inspect{ByUnique: true, Queue: j.Queue, UniqueKey: j.UniqueKey}).Info
+	if holder != nil && holder.Job.UniqueUntil != 0 && holder.Job.UniqueUntil <= w.clk.Now() {
+		return nil // its time is over
+	}
+	return holder
+}
+
+// replacedRightly checks that a job with the key was changed if it waited, and not touched if a worker had it. It records the change.
+func (w *world) replacedRightly(op *core.Submit, asked core.Job, was *core.JobInfo, r *core.Reply) error {
+	if was == nil || r.Kind == core.Failed {
+		if i := w.holderNow(was); i != nil && i.Epoch != was.Epoch {
+			return fmt.Errorf("job %d has changed, and the submission was refused: %w", i.Seq, r.Err)
+		}
+		return nil
+	}
+	if was.State == core.Leased || !r.Existing || r.Seq != was.Seq {
+		return fmt.Errorf("job %d is %v and has a key; a submission that replaces got job %d", was.Seq, was.State, r.Seq)
+	}
+	p, i := w.model.jobs[r.Seq], w.look(r.Seq)
+	if p == nil {
+		return nil
+	}
+	w.note("job %d takes what another submission brings, commit %d", r.Seq, r.Commit)
+	due, first := asked.ReadyAt, p.created
+	if p.inSeq { // it keeps its place when the clock was set back
+		first = was.CreatedAt
+	}
+	if op.Debounce != 0 {
+		due = min(due, first.Add(op.Debounce))
+	}
+	now := w.clk.Now()
+	if i != nil && (i.State == core.Scheduled || i.State == core.Retrying) && i.ReadyAt != due || i != nil && i.State == core.Ready && due > now {
+		return fmt.Errorf("job %d is %v and due at %d, should be due at %d, first submitted at %d", r.Seq, i.State, i.ReadyAt, due, p.created)
+	}
+	if i != nil && i.Epoch <= was.Epoch {
+		return fmt.Errorf("job %d was changed and keeps epoch %d", r.Seq, i.Epoch)
+	}
+	set := core.JobChange{Body: &core.Body{Bytes: asked.Body}, Priority: &asked.Priority}
+	return w.changed(p, set, *r)
+}
+
+// holderNow is what the broker knows now of a job; nil of none.
+func (w *world) holderNow(was *core.JobInfo) *core.JobInfo {
+	if was == nil {
+		return nil
+	}
+	return w.look(was.Seq)
+}
+
+// firstOf is the job of a submission, due as it would be if no other one had its key.
+func (w *world) firstOf(op *core.Submit) *core.Job {
+	first := *op.Job
+	if op.Debounce != 0 {
+		first.ReadyAt = min(first.ReadyAt, w.clk.Now().Add(op.Debounce))
+	}
+	return &first
+}
