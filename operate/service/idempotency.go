@@ -185,7 +185,7 @@ func (s *Service) repeat(ctx context.Context, c *client, key *usedKey, subs []Su
 	}
 	if len(awaits) > 0 {
 		c.do(awaits...)
-		if err := s.await(ctx, c, ended, len(awaits), deadline); err != nil {
+		if err := c.await(ctx, ended, len(awaits), wait); err != nil {
 			return nil, err
 		}
 	}

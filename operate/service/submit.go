@@ -293,7 +293,6 @@ func setRetries(job *core.Job, sub *Submission, at string) error {
 
 // submit applies the operations and waits for what was asked for.
 func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait time.Duration, key *usedKey) ([]Job, error) {
-	deadline := s.Now().Add(wait)
 	admitted, err := s.admit(ctx, c, ops)
 	if key != nil {
 		s.settleKey(key, admitted, err)
@@ -302,7 +301,7 @@ func (s *Service) submit(ctx context.Context, c *client, ops []core.Op, wait tim
 		return nil, err
 	}
 	ended := make([]*core.Outcome, len(ops))
-	if err := s.await(ctx, c, ended, len(ops), deadline); err != nil {
+	if err := c.await(ctx, ended, len(ops), wait); err != nil {
 		return nil, err
 	}
 	if wait > 0 {
@@ -322,13 +321,12 @@ func (c *client) withdraw(ops []core.Op, ended []*core.Outcome) {
 	}
 }
 
-// await fills ended with the outcomes that are known by the deadline, of so many jobs.
-func (s *Service) await(ctx context.Context, c *client, ended []*core.Outcome, watched int, deadline core.Instant) error {
-	left := deadline.Sub(s.Now())
-	if left <= 0 {
+// await fills ended with the outcomes that are known within a while, of so many jobs. It measures a span: the broker's clock may be set.
+func (c *client) await(ctx context.Context, ended []*core.Outcome, watched int, wait time.Duration) error {
+	if wait <= 0 {
 		return nil
 	}
-	waiting, cancel := context.WithTimeoutCause(ctx, left, errWaitOver)
+	waiting, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
 	defer cancel()
 	if err := c.outcomes(waiting, ended, watched); err != nil && !errors.Is(err, errWaitOver) {
 		return err
