@@ -16,25 +16,30 @@ import (
 
 // hostileFault is a fault as the API lists it.
 type hostileFault struct {
-	Fault, Queue, Job, Detail string
-	Submission                int
+	Fault, Queue, Job, Detail, Protocol string
+	Submission                          int
 }
 
 // startHostile starts a broker that is unreliable on purpose.
 func startHostile(t *testing.T, faults string) *harness.Broker {
 	t.Helper()
-	b := &harness.Broker{BrokerServer: &server.BrokerServer{}}
+	at := startHostileAt(t, faults)
+	return &harness.Broker{BrokerServer: &server.BrokerServer{Gearman: at["gearman"], Faktory: at["faktory"], HTTP: at["http"]}}
+}
+
+// startHostileAt is startHostile with the addresses of all protocols.
+func startHostileAt(t *testing.T, faults string) map[string]string {
+	t.Helper()
+	at := make(map[string]string)
 	argv := []string{harness.Binary(t), "test", "--seed", "3", "--faults", faults}
-	for flag, address := range map[string]*string{
-		"--workq": new(string), "--gearman": &b.Gearman, "--faktory": &b.Faktory, "--http": &b.HTTP, "--beanstalk": new(string),
-	} {
+	for _, name := range []string{"workq", "gearman", "faktory", "http", "beanstalk", "qless", "conveyor", "sqs"} {
 		free, err := server.FreeAddr()
 		check(t, err)
-		*address = free
-		argv = append(argv, flag, free)
+		at[name] = free
+		argv = append(argv, "--"+name, free)
 	}
 	harness.Spawn(t, harness.Command{Argv: argv}).AwaitLines(1, func(line string) bool { return line == "ready" })
-	return b
+	return at
 }
 
 // hostileFaults are the faults that have happened, without the ids of jobs.
@@ -112,6 +117,6 @@ func TestHostileBrokerDeliversTwiceToFaktoryWorker(t *testing.T) {
 		check(t, c.Ack(got.Jid))
 	}
 	equal(t, "faults", hostileFaults(t, b), []hostileFault{
-		{Fault: "duplicate", Queue: "mails", Submission: 1, Detail: "completion acknowledged and lost: delivered again"},
+		{Fault: "duplicate", Protocol: "faktory", Queue: "mails", Submission: 1, Detail: "completion acknowledged and lost: delivered again"},
 	})
 }

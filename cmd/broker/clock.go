@@ -20,3 +20,11 @@ func processClock() clock.Monotonic {
 	}
 	return clock.OffsetClock{Offset: by}
 }
+
+// clock is the clock of the broker: a hostile one has its own.
+func (p *process) clock() clock.Monotonic {
+	if p.faults != nil {
+		return p.faults.Clock
+	}
+	return processClock()
+}

@@ -64,7 +64,7 @@ func (p *process) serveHTTP() {
 		Cluster: cluster, Ports: map[string]string{"gearman": portOf(p.config.Gearman.Listen), "faktory": portOf(p.config.Faktory.Listen)},
 		Service: p.api.Service, Version: buildVersion(), Authenticate: p.api.Caller, Check: p.api.CheckSecret, Status: httpapi.Status,
 		API: p.api.Document,
-		Now: func() time.Time { return processClock().Now().Time() },
+		Now: func() time.Time { return p.clock().Now().Time() },
 		Failed: func(page string, err error) {
 			p.log.Error().Err(err).Str("page", page).Msg("page of the console failed")
 		},
@@ -77,10 +77,11 @@ func (p *process) serveHTTP() {
 		p.log.Error().Err(err).Msg("documentation cannot be rendered")
 	})})
 	if p.faults != nil {
-		p.api.AddPages(httpapi.Pages{Patterns: []string{hostile.Pattern}, Handler: p.faults})
+		p.api.AddPages(httpapi.Pages{Patterns: []string{hostile.Pattern}, Handler: p.faults.Log})
 	}
 	p.http = p.api.HTTP()
 	for _, ln := range p.httpListeners {
+		ln = p.disturbed(core.HTTP, ln)
 		go func() { // ends when p.http is closed
 			if err := p.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 				p.log.Error().Err(err).Msg("http server failed")

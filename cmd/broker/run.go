@@ -107,13 +107,13 @@ type process struct {
 	reread func() (config.Config, error) // reads the settings again; nil: all of them come from the command line
 
 	// Set by gearmand's and beanstalkd's command lines; the zero values are those of serve.
-	refuseOnly         bool         // draining refuses new jobs and goes on handing out those that are there
-	verbosity          string       // reply to the text command verbose
-	clientCertOptional bool         // with tls_client_ca, clients without a certificate are accepted too
-	gearmanHTTP        string       // address of gearmand's HTTP protocol; empty: it is not served
-	onBound            func() error // called once the addresses are bound, before anything else is touched
-	onReady            func() error // called once clients are served
-	faults             *hostile.Log // of broker test; nil: clients meet no faults
+	refuseOnly         bool             // draining refuses new jobs and goes on handing out those that are there
+	verbosity          string           // reply to the text command verbose
+	clientCertOptional bool             // with tls_client_ca, clients without a certificate are accepted too
+	gearmanHTTP        string           // address of gearmand's HTTP protocol; empty: it is not served
+	onBound            func() error     // called once the addresses are bound, before anything else is touched
+	onReady            func() error     // called once clients are served
+	faults             *hostile.Options // of broker test; nil: clients meet no faults
 
 	retryUntil    time.Time // deadline of bind_retry
 	certificates  []*certificates
@@ -258,7 +258,7 @@ func (p *process) engineOptions() engine.Options {
 		PoisonAfter:      cmp.Or(c.PoisonAfter, -1),
 		MinFreeDiskBytes: uint64(c.MinFreeDisk),
 		Wakeup:           engine.Wakeup(c.Gearman.WorkerWakeup),
-		Clock:            processClock(),
+		Clock:            p.clock(),
 		Listener:         listeners{logListener{log: p.log}, p.api.Listener(), p.exitOnFailure()},
 		Progress:         p.api.Progress,
 		Archive:          p.newArchive(),
@@ -269,7 +269,7 @@ func (p *process) engineOptions() engine.Options {
 func (p *process) serveClients() error {
 	p.broker = p.engine
 	if p.faults != nil {
-		p.hostile = hostile.New(p.engine, p.faults)
+		p.hostile = hostile.New(p.engine, *p.faults)
 		p.broker = p.hostile
 	}
 	p.applyLimits(&config.Config{}, &p.config)

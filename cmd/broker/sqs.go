@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 
+	"broker/core"
 	"broker/frontends/eventloop"
 	"broker/operate/service"
 )
@@ -32,8 +33,9 @@ func (p *process) serveSQS() error {
 	}
 	s := &sqsPort{conns: eventloop.NewHandoff(), server: front.Server(), close: front.Close}
 	p.sqs = s
+	conns := p.disturbed(core.SQS, s.conns)
 	go func() { // ends when the server is closed
-		if err := s.server.Serve(s.conns); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		if err := s.server.Serve(conns); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			p.log.Error().Err(err).Str("frontend", sqsName).Msg("http server failed")
 		}
 	}()

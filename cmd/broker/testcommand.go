@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"strconv"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 
 	"broker/cmd/broker/cli"
 	"broker/config"
+	"broker/core"
 	"broker/operate/hostile"
 )
 
@@ -23,9 +25,10 @@ func testCommand() *cobra.Command {
 		Use:   "test",
 		Short: "run an unreliable broker, for the tests of your programs",
 		Long: "Run a broker in memory that does to its clients what brokers and networks may do: it delivers twice, ends leases early,\n" +
-			"refuses, reorders, answers late and loses connections. The same seed and the same requests give the same faults. It\n" +
-			"prints the seed and each fault; GET /api/v1/faults has them too. It reads no settings file and no environment.\n\n" +
-			"The faults, each with the share of jobs it happens to: duplicate, drop, late, expire, busy, reorder.",
+			"refuses, reorders, answers late, loses connections, and its clock is set. The same seed and the same requests give the\n" +
+			"same faults. It prints the seed and each fault; GET /api/v1/faults has them too. It reads no settings file and no\n" +
+			"environment.\n\n" +
+			"The faults, each with the share of jobs it happens to: duplicate, drop, late, expire, busy, reorder, jump.",
 		Args: cobra.NoArgs,
 	}
 	seed, faults := &textFlag{kind: "N"}, &textFlag{kind: "LIST", text: hostile.DefaultRates.String()}
@@ -62,7 +65,10 @@ func testCommand() *cobra.Command {
 func runTest(cmd *cobra.Command, c *config.Config, seed uint64, rates hostile.Rates) error {
 	out := cmd.OutOrStdout()
 	p := &process{config: *c, log: newLogger(c.Log, os.Stderr), shutdowns: make(chan shutdown, 1)}
-	p.faults = hostile.NewLog(seed, rates, func(e hostile.Event) { say(out, "%s\n", e) })
+	p.faults = &hostile.Options{
+		Log:   hostile.NewLog(seed, rates, func(e hostile.Event) { say(out, "%s\n", e) }),
+		Conns: hostile.NewConnections(), Clock: hostile.NewClock(processClock()),
+	}
 	stop := func() { p.requestShutdown(shutdown{}) }
 	p.watchSignals(map[os.Signal]func(){syscall.SIGTERM: stop, syscall.SIGINT: stop})
 	p.onReady = func() error {
@@ -74,4 +80,12 @@ func runTest(cmd *cobra.Command, c *config.Config, seed uint64, rates hostile.Ra
 		return nil
 	}
 	return p.run()
+}
+
+// disturbed is a listener whose connections meet the faults of broker test.
+func (p *process) disturbed(protocol core.Protocol, l net.Listener) net.Listener {
+	if p.faults == nil {
+		return l
+	}
+	return p.faults.Conns.Listen(protocol, l)
 }

@@ -3,19 +3,29 @@ package hostile
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"broker/core"
 )
 
-// Broker is a core.Broker that is hostile to its clients, except to internal ones. HTTP clients have no connection here: they
-// meet neither Drop nor Late.
+// Options of a Broker.
+type Options struct {
+	Log   *Log         // has the seed and the rates
+	Conns *Connections // those that net/http serves are made by it; nil: there are none
+	Clock *Clock       // the one of the broker that stands behind; nil: it is never set
+}
+
+// Broker is a core.Broker that is hostile to its clients, except to internal ones.
 type Broker struct {
 	core.Broker
-	log *Log
+	log   *Log
+	conns *Connections
+	clock *Clock
+
+	current atomic.Pointer[conn] // see decidesInOwnName
 
 	mu          sync.Mutex // guards what follows
 	clients     map[core.ClientID]*client
-	conns       map[endpoint]*conn
 	submissions map[string]uint64 // by queue
 	plans       map[uint64]*plan  // of jobs with faults to come, by Seq
 	byID        map[string]*plan
@@ -25,20 +35,23 @@ type Broker struct {
 type client struct {
 	id       core.ClientID
 	protocol core.Protocol
-	conn     *conn // nil: it has none
+	conn     line // nil: it has none
 }
 
-// endpoint is what a connection and its client in the broker have in common.
-type endpoint struct{ protocol, address string }
-
-// New makes a Broker in front of another. The log has the seed and the rates.
-func New(b core.Broker, l *Log) *Broker {
+// New makes a Broker in front of another.
+func New(b core.Broker, o Options) *Broker {
+	if o.Conns == nil {
+		o.Conns = NewConnections()
+	}
 	return &Broker{
-		Broker: b, log: l,
-		clients: make(map[core.ClientID]*client), conns: make(map[endpoint]*conn), submissions: make(map[string]uint64),
+		Broker: b, log: o.Log, conns: o.Conns, clock: o.Clock,
+		clients: make(map[core.ClientID]*client), submissions: make(map[string]uint64),
 		plans: make(map[uint64]*plan), byID: make(map[string]*plan),
 	}
 }
+
+// steady is the time of a clock that is never set, for delays.
+func (b *Broker) steady() core.Instant { return b.Now().Add(-b.clock.offset()) }
 
 // Open implements core.Broker.
 func (b *Broker) Open(o core.ClientOptions) core.ClientID {
@@ -48,7 +61,7 @@ func (b *Broker) Open(o core.ClientOptions) core.ClientID {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.clients[id] = &client{id: id, protocol: o.Protocol, conn: b.conns[endpoint{o.Protocol.String(), o.Address}]}
+	b.clients[id] = &client{id: id, protocol: o.Protocol, conn: b.conns.find(endpoint{o.Protocol.String(), o.Address})}
 	return id
 }
 
@@ -67,6 +80,9 @@ func (b *Broker) Do(id core.ClientID, ops []core.Op, into []core.Reply) []core.R
 	b.mu.Unlock()
 	if c == nil {
 		return b.Broker.Do(id, ops, into)
+	}
+	if at := b.current.Load(); at != nil && c.conn == nil && decidesInOwnName(c.protocol.String()) {
+		c = &client{id: c.id, protocol: c.protocol, conn: at}
 	}
 	start, from := len(into), 0
 	for i, op := range ops {
@@ -123,10 +139,10 @@ func (b *Broker) doOne(c *client, op core.Op, into []core.Reply) []core.Reply {
 			return into
 		case several && r.Answer != nil:
 			for i := range r.Replies {
-				b.submitted(c, planned[i], &r.Replies[i])
+				b.submitted(c, planned[i], parts[i], &r.Replies[i])
 			}
 		case !several:
-			b.submitted(c, planned[0], r)
+			b.submitted(c, planned[0], op, r)
 		}
 	}
 	if finished != nil {
@@ -157,7 +173,8 @@ func (b *Broker) submitting(c *client, op *core.Submit) *plan {
 	}
 	if p.heldBack > 0 && op.Job.ReadyAt == 0 && !p.busy && p.drop != onRequest {
 		op.Job.ReadyAt = b.Now().Add(p.heldBack)
-		b.log.add(Reorder, p, fmt.Sprintf("held back for %v", p.heldBack))
+	} else {
+		p.heldBack = 0
 	}
 	return p
 }
@@ -177,19 +194,37 @@ func (b *Broker) refusal(c *client, p *plan) error {
 }
 
 // submitted keeps the plan of a job that was admitted.
-func (b *Broker) submitted(c *client, p *plan, r *core.Reply) {
+func (b *Broker) submitted(c *client, p *plan, op core.Op, r *core.Reply) {
 	if p == nil || r.Kind != core.Submitted || r.Existing {
 		return
 	}
 	b.mu.Lock()
-	if p.seq = r.Seq; p.laterFaults() {
-		b.plans[r.Seq] = p
-		if p.id != "" {
-			b.byID[p.id] = p
-		}
+	if p.seq = r.Seq; p.id == "" {
+		p.id = core.MintedID(r.Seq, op.(*core.Submit).Job.CreatedAt) // only submissions have plans here
+	}
+	if p.laterFaults() {
+		b.plans[r.Seq], b.byID[p.id] = p, p
 	}
 	b.mu.Unlock()
+	if p.heldBack > 0 {
+		b.log.add(Reorder, p, fmt.Sprintf("held back for %v", p.heldBack))
+	}
 	b.disturb(c, p, onSubmit)
+	b.jump(p)
+}
+
+// jump sets the clock, if that is planned.
+func (b *Broker) jump(p *plan) {
+	if !p.jumps || b.clock == nil {
+		return
+	}
+	b.clock.set(p.clockOffset)
+	core.DoOnce(b.Broker, core.Internal, &core.ReadStats{}) // which reads the clock: running leases keep their length
+	side := "ahead"
+	if p.clockOffset < 0 {
+		side = "behind"
+	}
+	b.log.add(Jump, p, fmt.Sprintf("clock set to %v %s", p.clockOffset.Abs(), side))
 }
 
 // disturb delays or cuts what the connection sends next, if that is planned for this stage of the job. A plan of which nothing
@@ -209,11 +244,11 @@ func (b *Broker) disturb(c *client, p *plan, at stage) {
 	}
 	b.mu.Unlock()
 	if c.conn == nil {
-		return // a worker over HTTP: no connection can be disturbed
+		return // of a part of the broker itself
 	}
 	if late {
 		b.log.add(Late, p, fmt.Sprintf("%s delayed by %v", at, p.lateBy))
-		c.conn.delay(b.Now().Add(p.lateBy))
+		c.conn.delay(p.lateBy)
 	}
 	if drop {
 		c.conn.cut(p.cutAt, func(sent int) {
@@ -271,6 +306,10 @@ func (b *Broker) loseCompletion(c *client, op core.Op, p *plan) (core.Reply, boo
 	}
 	return core.Reply{}, false
 }
+
+// decidesInOwnName reports whether a front-end has one client for the commands of all its connections. They take turns then, so that
+// the connection of a command is known.
+func decidesInOwnName(frontend string) bool { return frontend == core.Qless.String() }
 
 // keepsOutcomes reports whether a front-end remembers itself that a job is complete.
 func keepsOutcomes(p core.Protocol) bool { return p == core.Qless || p == core.Conveyor }

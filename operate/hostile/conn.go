@@ -1,7 +1,9 @@
 package hostile
 
 import (
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"broker/core"
 	"broker/frontends"
@@ -15,6 +17,20 @@ func (b *Broker) Frontend(f frontends.Frontend) frontends.Frontend {
 type frontend struct {
 	frontends.Frontend
 	broker *Broker
+	turn   sync.Mutex // see decidesInOwnName
+}
+
+// enter begins a call of a session, which the result ends.
+func (f *frontend) enter(c *conn) (leave func()) {
+	if !decidesInOwnName(f.Name()) {
+		return func() {}
+	}
+	f.turn.Lock()
+	f.broker.current.Store(c)
+	return func() {
+		f.broker.current.Store(nil)
+		f.turn.Unlock()
+	}
 }
 
 // Open implements frontends.Frontend.
@@ -23,10 +39,8 @@ func (f *frontend) Open(real frontends.Conn) frontends.Session {
 	if a := real.RemoteAddr(); a != nil {
 		c.at.address = a.String()
 	}
-	f.broker.mu.Lock()
-	f.broker.conns[c.at] = c
-	f.broker.mu.Unlock()
-	s := &session{conn: c, session: f.Frontend.Open(c)}
+	f.broker.conns.add(c.at, c)
+	s := &session{conn: c, frontend: f, session: f.Frontend.Open(c)}
 	c.pump()
 	return s
 }
@@ -42,15 +56,7 @@ func (f *frontend) Overflow() []byte {
 // Tick implements frontends.Frontend. It also wakes connections whose delay has ended.
 func (f *frontend) Tick(now core.Instant) {
 	f.Frontend.Tick(now)
-	f.broker.mu.Lock()
-	var due []*conn
-	for _, c := range f.broker.conns {
-		if until := c.until.Load(); until != 0 && until <= int64(now) {
-			due = append(due, c)
-		}
-	}
-	f.broker.mu.Unlock()
-	for _, c := range due {
+	for _, c := range f.broker.conns.due(f.broker.steady()) {
 		c.Wake()
 	}
 }
@@ -61,7 +67,7 @@ type conn struct {
 	broker *Broker
 	at     endpoint
 	out    frontends.Outbox
-	until  atomic.Int64 // the core.Instant until which nothing leaves; zero: no delay
+	until  atomic.Int64 // the steady time until which nothing leaves; zero: no delay
 
 	cutting bool // the reply that begins at cutFrom is cut
 	share   float64
@@ -79,11 +85,12 @@ func (c *conn) Out() *frontends.Outbox { return &c.out }
 // CloseAfterFlush implements frontends.Conn.
 func (c *conn) CloseAfterFlush() { c.closing = true }
 
-// delay keeps everything back until then. On the loop only.
-func (c *conn) delay(until core.Instant) { c.until.Store(max(c.until.Load(), int64(until))) }
+// delay implements line. On the loop only.
+func (c *conn) delay(by time.Duration) {
+	c.until.Store(max(c.until.Load(), int64(c.broker.steady().Add(by))))
+}
 
-// cut closes the connection within what the session writes next during this call: after that share of it. tell, if not nil,
-// learns how many bytes that are. On the loop only.
+// cut implements line, for what the session writes next during this call. On the loop only.
 func (c *conn) cut(share float64, tell func(sent int)) {
 	if !c.cutting {
 		c.cutting, c.share, c.cutFrom, c.tell = true, share, c.out.Written(), tell
@@ -99,7 +106,7 @@ func (c *conn) pump() {
 			c.tell(sent)
 		}
 	}
-	if until := c.until.Load(); c.closed || until > int64(c.broker.Now()) {
+	if until := c.until.Load(); c.closed || until > int64(c.broker.steady()) {
 		return
 	}
 	c.until.Store(0)
@@ -122,7 +129,8 @@ func (c *conn) pump() {
 // session is a session on a conn.
 type session struct {
 	*conn
-	session frontends.Session
+	frontend *frontend
+	session  frontends.Session
 }
 
 // Feed implements frontends.Session.
@@ -131,13 +139,15 @@ func (s *session) Feed(in []byte) int {
 		return len(in)
 	}
 	defer s.pump()
+	defer s.frontend.enter(s.conn)()
 	return s.session.Feed(in)
 }
 
 // Deliver implements frontends.Session.
 func (s *session) Deliver() {
+	defer s.pump()
+	defer s.frontend.enter(s.conn)()
 	s.session.Deliver()
-	s.pump()
 }
 
 // Refusal implements frontends.Session.
@@ -151,11 +161,7 @@ func (s *session) EOF(input []byte) {
 
 // Closed implements frontends.Session. A delay ends with the connection.
 func (s *session) Closed() {
-	s.broker.mu.Lock()
-	if s.broker.conns[s.at] == s.conn {
-		delete(s.broker.conns, s.at)
-	}
-	s.broker.mu.Unlock()
+	s.broker.conns.remove(s.at, s.conn)
 	s.session.Closed()
 	s.until.Store(0)
 	s.pump()

@@ -17,10 +17,11 @@ const (
 	Expire                // a lease ends early
 	Busy                  // a submission is refused: the queue is full
 	Reorder               // later jobs overtake a job
+	Jump                  // the broker's clock is set
 	kinds
 )
 
-var kindNames = [kinds]string{"duplicate", "drop", "late", "expire", "busy", "reorder"}
+var kindNames = [kinds]string{"duplicate", "drop", "late", "expire", "busy", "reorder", "jump"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -28,7 +29,7 @@ func (k Kind) String() string { return kindNames[k] }
 type Rates [kinds]float64
 
 // DefaultRates disturb about every fifth job.
-var DefaultRates = Rates{Duplicate: 0.05, Drop: 0.02, Late: 0.05, Expire: 0.02, Busy: 0.02, Reorder: 0.05}
+var DefaultRates = Rates{Duplicate: 0.05, Drop: 0.02, Late: 0.05, Expire: 0.02, Busy: 0.02, Reorder: 0.05, Jump: 0.01}
 
 // ParseRates reads a list such as "duplicate=0.05,drop=0.01". Kinds that are not in the list never happen.
 func ParseRates(text string) (Rates, error) {

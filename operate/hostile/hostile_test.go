@@ -98,7 +98,7 @@ func open(
 	var log *hostile.Log
 	stage := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
 		log = hostile.NewLog(seed, r, nil)
-		h := hostile.New(b, log)
+		h := hostile.New(b, hostile.Options{Log: log})
 		return h.Frontend(front(h))
 	}, frontendtest.InMemory)
 	t.Cleanup(func() {
@@ -142,7 +142,7 @@ func TestSameSeedAndRequestsGiveSameFaults(t *testing.T) {
 		var log *hostile.Log
 		stage := frontendtest.Open(t, func(b core.Broker) frontends.Frontend {
 			log = hostile.NewLog(seed, r, nil)
-			h := hostile.New(b, log)
+			h := hostile.New(b, hostile.Options{Log: log})
 			return h.Frontend(newWorkq(h))
 		}, frontendtest.InMemory)
 		c := stage.Dial("client")
@@ -185,7 +185,7 @@ func TestFaultsAreServed(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = e.Shutdown() }) // nothing is stored
 	log := hostile.NewLog(42, hostile.Rates{hostile.Busy: 1}, nil)
-	h := hostile.New(e, log)
+	h := hostile.New(e, hostile.Options{Log: log})
 	for _, r := range core.DoOnce(h, core.HTTP, &core.Submit{Tag: 1, Job: &core.Job{Queue: "mail"}}) {
 		if !errors.Is(r.Err, core.ErrFull) {
 			t.Errorf("got %v, want the queue to be full", r.Err)
@@ -215,7 +215,7 @@ func TestOperationsWithoutTagMeetFaultsToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Shutdown() }) // nothing is stored
-	h := hostile.New(e, hostile.NewLog(1, hostile.Rates{hostile.Duplicate: 1}, nil))
+	h := hostile.New(e, hostile.Options{Log: hostile.NewLog(1, hostile.Rates{hostile.Duplicate: 1}, nil)})
 	core.DoOnce(h, core.HTTP, &core.Submit{Job: &core.Job{Queue: "mail"}})
 	for run := range 3 {
 		job := core.DoOnce(h, core.HTTP, &core.Lease{Queues: []string{"mail"}, Holder: core.HeldByNobody})[0]
@@ -236,7 +236,7 @@ func TestRates(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"": "none", "none": "none", "drop=0.01, duplicate=1": "duplicate=1,drop=0.01", "late=0": "none",
-		"slow=1": `unknown fault "slow": the faults are duplicate, drop, late, expire, busy, reorder`,
+		"slow=1": `unknown fault "slow": the faults are duplicate, drop, late, expire, busy, reorder, jump`,
 		"drop":   `drop: "" is not a number from 0 to 1`, "drop=2": `drop: "2" is not a number from 0 to 1`,
 		"drop=NaN": `drop: "NaN" is not a number from 0 to 1`,
 	} {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 )
 
@@ -18,7 +17,8 @@ type Event struct {
 	Queue      string `json:"queue"`
 	Submission uint64 `json:"submission"`    // the how many-th submission to the queue the job is
 	Protocol   string `json:"protocol"`      // of the client that submitted it
-	Job        string `json:"job,omitempty"` // id or number
+	Job        string `json:"job,omitempty"` // its id
+	Seq        uint64 `json:"seq,omitempty"` // its number: the id of a job of beanstalkd, the end of a handle of Gearman
 	Detail     string `json:"detail"`
 }
 
@@ -52,10 +52,7 @@ func (l *Log) add(k Kind, p *plan, detail string) {
 	defer l.mu.Unlock()
 	l.count++
 	e := Event{
-		Number: l.count, Fault: k.String(), Queue: p.queue, Submission: p.submission, Protocol: p.protocol.String(), Job: p.id, Detail: detail,
-	}
-	if e.Job == "" && p.seq != 0 {
-		e.Job = strconv.FormatUint(p.seq, 10)
+		Number: l.count, Fault: k.String(), Queue: p.queue, Submission: p.submission, Protocol: p.protocol.String(), Job: p.id, Seq: p.seq, Detail: detail,
 	}
 	if len(l.events) == maxEvents {
 		l.events = append(l.events[:0], l.events[maxEvents/10:]...)

@@ -32,6 +32,9 @@ const (
 	reorderFrom, reorderTo = 20 * time.Millisecond, 300 * time.Millisecond
 )
 
+// maxJump is how far the clock is ahead or behind at most. A job with a time can be late by twice that.
+const maxJump = 10 * time.Second
+
 // plan is what will happen to one job. Each part happens once and is then cleared. Guarded by Broker.mu.
 type plan struct {
 	protocol   core.Protocol
@@ -48,6 +51,8 @@ type plan struct {
 	cutAt       float64 // share of the reply that is sent
 	late        stage
 	lateBy      time.Duration
+	jumps       bool
+	clockOffset time.Duration // of the broker's clock, once it has been set
 
 	holder   core.ClientID // of the newest lease
 	epoch    uint32
@@ -93,6 +98,8 @@ func newPlan(seed uint64, r Rates, p core.Protocol, queue string, submission uin
 			x.busy = true
 		case Reorder:
 			x.heldBack = d.between(reorderFrom, reorderTo)
+		case Jump:
+			x.jumps, x.clockOffset = true, d.between(-maxJump, maxJump)
 		case kinds:
 		}
 	}
