@@ -175,6 +175,10 @@ type Job struct {
 	MaxFails    uint32 // failures after which it is exhausted; zero and one: the first is final
 	PriorFails  uint32 // failures counted before this submission
 
+	// Cost is how much a lease of the job counts in limits of leases at once and of rates; zero: 1. One with a Cost above a limit is leased
+	// when nothing else counts, or with the whole burst.
+	Cost uint32
+
 	// Timeline, if not zero, keeps the job's timeline from its submission on: the first entry and the last ones, so many in
 	// all, from 2 to MaxTimeline.
 	Timeline uint16
@@ -202,14 +206,13 @@ type Job struct {
 	// Not with ScheduledOrder.
 	SeqOrder bool
 
-	Tallies Tallies // what is counted of it in JobInfo.Tally
+	Tallies  Tallies  // what is counted of it in JobInfo.Tally
+	OnBroken OnBroken // when a job that it waits for cannot be done; not for ephemeral jobs
 
 	UniqueKey   string        // one live job per queue and key; empty: none
 	UniqueUntil Instant       // the key is free after this instant even if the job still exists; zero: only once it is gone
 	RetainUntil Instant       // keep the outcome until then (Workq ttl)
 	RetainFor   time.Duration // keep the outcome for this long after the end
-
-	OnBroken OnBroken // when a job that it waits for cannot be done; not for ephemeral jobs
 
 	Parent uint64   // blocked until this job is finished; the parent is closed only when all its children are
 	After  []uint64 // blocked until all of these are closed as done

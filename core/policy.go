@@ -28,7 +28,7 @@ type JobPolicy struct {
 }
 
 // PolicyFields is a set of members of a policy. Stored; never renumbered.
-type PolicyFields uint16
+type PolicyFields uint8
 
 // The members. Jobs may say those of JobFields themselves.
 const (

@@ -8,13 +8,14 @@ import (
 	"broker/core/internal/timer"
 )
 
-// bucket counts the leases of one type or key of a queue, or the rate of the queue.
+// bucket counts the leases of one type or key of a queue, the rate of the queue, or the leases of a shared limit.
 type bucket struct {
 	of        *lanes
 	name      limitName
 	number    uint32 // in Machine.buckets, for the timer
 	limit     core.Throttle
-	lanes     []*lane // those that it limits
+	lanes     []*lane // those that it limits, unless it is shared
+	users     []sharedUser
 	blocked   []*lane // those of them that wait for it
 	slots     uint32
 	perWorker map[uint64]uint32
@@ -40,16 +41,33 @@ func (m *Machine) newBucket(x *lanes, name limitName, limit core.Throttle) *buck
 	if x.former != nil && x.former.buckets[name] != nil {
 		b.paid, b.rateStored = x.former.buckets[name].paid, x.former.buckets[name].rateStored
 	}
-	if n := len(m.freeBuckets); n > 0 {
-		b.number, m.freeBuckets = m.freeBuckets[n-1], m.freeBuckets[:n-1]
-		m.buckets[b.number] = b
-	} else {
-		b.number = uint32(len(m.buckets))
-		m.buckets = append(m.buckets, b)
-	}
+	m.numberBucket(b)
 	x.buckets[name] = b
 	m.takeRate(b)
 	return b
+}
+
+// numberBucket gives a new bucket its number.
+func (m *Machine) numberBucket(b *bucket) {
+	if n := len(m.freeBuckets); n > 0 {
+		b.number, m.freeBuckets = m.freeBuckets[n-1], m.freeBuckets[:n-1]
+		m.buckets[b.number] = b
+		return
+	}
+	b.number = uint32(len(m.buckets))
+	m.buckets = append(m.buckets, b)
+}
+
+// isRetired reports whether the queue of a bucket has other lanes now.
+func (b *bucket) isRetired() bool { return b.of != nil && b.of.retired }
+
+// offerFor offers the queues that a bucket limits.
+func (m *Machine) offerFor(b *bucket) {
+	if b.of == nil {
+		m.offerUsers(b)
+		return
+	}
+	m.offer(b.of.queue)
 }
 
 // bucketFor finds or makes the bucket of a type or key, nil if it needs none.
@@ -76,8 +94,27 @@ func (m *Machine) bucketFor(x *lanes, scope core.LimitScope, name string) *bucke
 }
 
 // isFull reports whether a bucket lets no lease go now.
-func (m *Machine) isFull(b *bucket) bool {
-	return b.limit.Leased > 0 && b.slots >= b.limit.Leased || b.limit.Rate > 0 && m.roomAt(b) > m.now
+func (m *Machine) isFull(b *bucket) bool { return m.isFullFor(b, 1) }
+
+// isFullFor reports whether a bucket does not let a job of a cost go now.
+func (m *Machine) isFullFor(b *bucket, cost uint32) bool {
+	return exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && m.roomFor(b, cost) > m.now
+}
+
+// exceeds reports whether a job of a cost does not fit beside what is leased. One that alone is above the limit is leased alone.
+func exceeds(leased, cost, limit uint32) bool {
+	return limit > 0 && leased > 0 && uint64(leased)+uint64(cost) > uint64(limit)
+}
+
+// costOf is how much a lease of a job counts.
+func (m *Machine) costOf(h uint32) uint32 { return m.optionalState(h).leaseCost() }
+
+// leaseCost is costOf for a job with this optionalState, which may be nil.
+func (x *optional) leaseCost() uint32 {
+	if x == nil {
+		return 1
+	}
+	return max(x.cost, 1)
 }
 
 // interval is the time between two leases, in units of core.Instant.
@@ -86,8 +123,12 @@ func (b *bucket) interval() core.Instant {
 }
 
 // roomAt is when the rate of a bucket lets the next lease go.
-func (m *Machine) roomAt(b *bucket) core.Instant {
-	return b.paid - core.Instant(max(b.limit.Burst, 1)-1)*b.interval()
+func (m *Machine) roomAt(b *bucket) core.Instant { return m.roomFor(b, 1) }
+
+// roomFor is when the rate of a bucket lets a job of a cost go: when so much of the burst is there, or all of it.
+func (m *Machine) roomFor(b *bucket, cost uint32) core.Instant {
+	burst := max(b.limit.Burst, 1)
+	return b.paid - core.Instant(burst-min(burst, cost))*b.interval()
 }
 
 // roomIn is how many leases a bucket lets go now.
@@ -116,22 +157,26 @@ func (m *Machine) nextRoomAt(b *bucket, jobs int) (core.Instant, bool) {
 	return from + room*b.interval(), room < core.Instant(min(jobs, int(max(b.limit.Burst, 1))))
 }
 
-// spend counts a lease in the rate of a bucket.
-func (m *Machine) spend(b *bucket) {
+// spend counts a lease of a cost in the rate of a bucket.
+func (m *Machine) spend(b *bucket, cost uint32) {
 	if b.limit.Rate > 0 {
-		b.paid = max(b.paid, m.now) + b.interval()
+		b.paid = max(b.paid, m.now) + core.Instant(cost)*b.interval()
 		m.rateChanged(b)
 	}
 }
 
-// waitForRoom sets the deadline of a bucket whose rate is used up.
-func (m *Machine) waitForRoom(b *bucket) {
-	if at := m.roomAt(b); b.limit.Rate > 0 && at > m.now {
+// waitForRoom sets the deadline of a bucket whose rate is used up for a job of a cost.
+func (m *Machine) waitForRoom(b *bucket, cost uint32) {
+	if at := m.roomFor(b, cost); b.limit.Rate > 0 && at > m.now {
 		m.armBucket(b, at)
 	}
 }
 
+// armBucket sets the deadline of a bucket, if it has none before.
 func (m *Machine) armBucket(b *bucket, at core.Instant) {
+	if b.timer != 0 && m.timers.At(b.timer) <= at {
+		return
+	}
 	m.timers.Remove(&b.timer)
 	b.timer = m.timers.Add(at, timer.Owner{Kind: timerBucket, Handle: b.number})
 }
@@ -140,11 +185,11 @@ func (m *Machine) armBucket(b *bucket, at core.Instant) {
 func (m *Machine) bucketTimeout(number uint32) {
 	b := m.buckets[number]
 	b.timer = 0
-	if b.of.retired {
+	if b.isRetired() {
 		return
 	}
 	m.reopenLanes(b)
-	m.offer(b.of.queue)
+	m.offerFor(b)
 	m.dropUnused(b)
 }
 
@@ -154,14 +199,14 @@ func (m *Machine) reopenLanes(b *bucket) {
 	b.blocked = nil
 	for _, l := range blocked {
 		l.blockedBy = nil
-		b.of.reopen(l)
+		l.of.reopen(l)
 	}
 }
 
 // dropUnused forgets a bucket that no job needs. One whose rate is used stays until that is paid for.
 func (m *Machine) dropUnused(b *bucket) {
 	switch {
-	case b == b.of.whole || len(b.lanes) > 0 || b.slots > 0:
+	case b.of == nil || b == b.of.whole || len(b.lanes) > 0 || b.slots > 0:
 	case b.limit.Rate > 0 && b.paid > m.now:
 		m.armBucket(b, b.paid)
 	default:
@@ -172,7 +217,9 @@ func (m *Machine) dropUnused(b *bucket) {
 func (m *Machine) dropBucket(b *bucket) {
 	m.timers.Remove(&b.timer)
 	m.dropRate(b)
-	delete(b.of.buckets, b.name)
+	if b.of != nil {
+		delete(b.of.buckets, b.name)
+	}
 	m.buckets[b.number] = nil
 	m.freeBuckets = append(m.freeBuckets, b.number)
 }

@@ -9,7 +9,7 @@ import (
 // Check verifies all invariants and returns the first violation. It is for tests and the doctor: it takes time linear in
 // everything there is. It recounts all counters and looks for lost wake-ups: available jobs while a client waits for one.
 func (m *Machine) Check() error {
-	c := checker{m: m, queues: map[uint32]*recount{}, batches: map[uint64]*batch{}, kids: map[uint64]int{}, workers: map[uint32]int{}, types: map[uint32]int{}, groups: map[uint32]int{}, failures: map[failureKey]int{}, tags: map[uint32]int{}}
+	c := checker{m: m, queues: map[uint32]*recount{}, taken: map[*bucket]uint32{}, batches: map[uint64]*batch{}, kids: map[uint64]int{}, workers: map[uint32]int{}, types: map[uint32]int{}, groups: map[uint32]int{}, failures: map[failureKey]int{}, tags: map[uint32]int{}}
 	m.eachJob(c.job)
 	c.index()
 	c.lists()
@@ -37,6 +37,7 @@ type checker struct {
 	groups  map[uint32]int // retrying and dead jobs, by number of the failure group
 
 	failures map[failureKey]int // all retrying and dead jobs
+	taken    map[*bucket]uint32 // of shared buckets
 
 	jobs, ids, uniques, extras, notes, firstFails, traces, tallies, stops, watchers, watching, timers, cached, collected int
 

@@ -130,7 +130,7 @@ func (c *checker) held(h uint32, e *entry, q *recount) {
 	}
 	x := c.m.optionalState(h)
 	if x != nil && x.slot == slotTaken {
-		q.slots++
+		q.slots += c.m.costOf(h)
 		q.perWorker[x.slotKey]++
 	}
 	if x != nil && x.slot != slotNone {

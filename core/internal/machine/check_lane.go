@@ -13,8 +13,10 @@ func (c *checker) lane(h uint32, e *entry, x *optional) {
 		return
 	}
 	if x.lane.of != all && c.m.queues[e.queue].sorting {
-		c.timer(x.lane.slots[ofType].timer != 0)
-		c.timer(x.lane.slots[ofKey].timer != 0)
+		for i := range x.lane.slots {
+			c.timer(x.lane.slots[i].timer != 0)
+			c.shared(&x.lane.slots[i])
+		}
 		return
 	}
 	if all == nil || all.names[x.lane.name] != x.lane.lane {
@@ -35,7 +37,8 @@ func (c *checker) lane(h uint32, e *entry, x *optional) {
 		if s.bucket == nil {
 			continue
 		}
-		q.taken[s.bucket]++
+		c.shared(s)
+		q.taken[s.bucket] += s.cost
 		if !e.has(held) || s.bucket != x.lane.buckets[i] {
 			c.fail("job %d is %v and has a slot of a bucket", e.seq, e.state)
 		}
@@ -64,7 +67,7 @@ func (c *checker) lanes(q *jobQueue) {
 		if l.open != (l.ready.Len() > 0 && l.blockedBy == nil) {
 			c.fail("queue %s: lane %v with %d jobs is open %v, blocked %v", q.name, l.name, l.ready.Len(), l.open, l.blockedBy != nil)
 		}
-		if b := l.blockedBy; b != nil && (!c.m.isFull(b) && b.timer == 0 || !slices.Contains(b.blocked, l)) {
+		if b := l.blockedBy; b != nil && (!c.m.isFullFor(b, l.blockedCost) && b.timer == 0 || !slices.Contains(b.blocked, l)) {
 			c.fail("queue %s: lane %v waits for bucket %v, which has room", q.name, l.name, b.name)
 		}
 	}
@@ -85,6 +88,46 @@ func (c *checker) lanes(q *jobQueue) {
 	}
 }
 
+// shared counts a slot of a shared bucket.
+func (c *checker) shared(s *laneSlot) {
+	if s.bucket != nil && s.bucket.of == nil {
+		c.taken[s.bucket] += s.cost
+	}
+}
+
+// sharedBuckets checks the shared buckets.
+func (c *checker) sharedBuckets() {
+	for name, s := range c.m.shared.byName {
+		b := s.bucket
+		c.timer(b.timer != 0)
+		if b.slots != c.taken[b] || c.m.buckets[b.number] != b {
+			c.fail("shared limit %s counts %d leases, has %d", name, b.slots, c.taken[b])
+		}
+		lanes, blocked := map[uint32]int{}, 0
+		for n, q := range c.m.queues {
+			if q == nil || q.lanes == nil {
+				continue
+			}
+			for _, l := range q.lanes.slots {
+				if l == nil || !slices.Contains(l.buckets[ofShared:], b) {
+					continue
+				}
+				if lanes[uint32(n)]++; l.blockedBy == b { //nolint:gosec // a number of a queue
+					blocked++
+				}
+			}
+		}
+		for _, u := range b.users {
+			if lanes[u.queue] != u.lanes {
+				c.fail("shared limit %s has %d lanes of queue %d, counts %d", name, lanes[u.queue], u.queue, u.lanes)
+			}
+		}
+		if len(lanes) != len(b.users) || blocked != len(b.blocked) {
+			c.fail("shared limit %s has %d queues and %d lanes that wait, counts %d and %d", name, len(lanes), blocked, len(b.users), len(b.blocked))
+		}
+	}
+}
+
 // bucket checks a bucket of a queue.
 func (c *checker) bucket(q *jobQueue, b *bucket, taken uint32) {
 	c.timer(b.timer != 0)
@@ -92,7 +135,7 @@ func (c *checker) bucket(q *jobQueue, b *bucket, taken uint32) {
 	for _, n := range b.perWorker {
 		sum += n
 	}
-	if b.slots != taken || sum != taken {
+	if b.slots != taken || (sum == 0) != (taken == 0) {
 		c.fail("queue %s: bucket %v counts %d leases, %d by worker, has %d", q.name, b.name, b.slots, sum, taken)
 	}
 	if b.of.buckets[b.name] != b || c.m.buckets[b.number] != b {
@@ -122,7 +165,7 @@ func (c *checker) sorting() {
 	}
 	c.timer(s.timer != 0)
 	for _, b := range c.m.buckets {
-		if b != nil && b.of.retired {
+		if b != nil && b.isRetired() {
 			c.timer(b.timer != 0)
 			if !s.retired {
 				c.fail("bucket %v belongs to lanes that are gone", b.name)
@@ -146,7 +189,11 @@ func (c *checker) enough(cl *client, op *core.Lease) bool {
 // mayHave reports whether a queue has a job that a client may have now. Unlike slotFor it changes nothing.
 func (c *checker) mayHave(q *jobQueue, cl *client, op *core.Lease) bool {
 	if q.lanes == nil {
-		return c.m.slotFor(q, cl, op) && q.open().Len() > 0 && !c.m.stale(q.open().Front())
+		if q.open().Len() == 0 {
+			return false
+		}
+		front := q.open().Front()
+		return c.m.slotFor(q, cl, op) && !c.m.stale(front) && !exceeds(q.slots, c.m.costOf(front), q.limits.Leased)
 	}
 	if q.limits.LeasedPerWorker > 0 {
 		if key, known := c.m.workerKeyOf(cl, op); known && q.perWorker[key] >= q.limits.LeasedPerWorker {
@@ -155,7 +202,7 @@ func (c *checker) mayHave(q *jobQueue, cl *client, op *core.Lease) bool {
 	}
 	for _, n := range q.lanes.open.Slice(0, q.lanes.open.Len(), nil) {
 		l := q.lanes.slots[n]
-		if !c.m.limited(q.lanes, l) && c.m.workerHasRoom(l, cl, op) && !c.m.stale(l.ready.Front()) {
+		if !c.m.limited(q, l) && c.m.workerHasRoom(l, cl, op) && !c.m.stale(l.ready.Front()) {
 			return true
 		}
 	}

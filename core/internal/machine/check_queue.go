@@ -103,6 +103,7 @@ func (c *checker) eachQueue() {
 	}
 	c.queueNames()
 	c.sorting()
+	c.sharedBuckets()
 	if kept != m.kept {
 		c.fail("%d queues are kept, counted %d", m.kept, kept)
 	}

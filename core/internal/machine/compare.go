@@ -124,7 +124,7 @@ func (m *Machine) showOptional(s *shownJob, x *optional) {
 	}
 	if x.lane != nil {
 		s.lane = x.lane.name
-		for i := range x.lane.slots {
+		for i := range x.lane.slots[:min(len(x.lane.slots), ofShared)] {
 			s.laneSlots[i] = m.timers.At(x.lane.slots[i].timer)
 		}
 	}
@@ -204,6 +204,10 @@ func (m *Machine) showRest() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.meta)) {
 		fmt.Fprintf(&b, " meta %s %q", name, m.meta[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.shared.byName)) {
+		s := m.shared.byName[name]
+		fmt.Fprintf(&b, " shared %+v: %d %v", s.SharedLimit, s.bucket.slots, s.bucket.paid)
 	}
 	for _, w := range m.windows.all {
 		if w != nil {

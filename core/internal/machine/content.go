@@ -15,7 +15,7 @@ func ContentOf(name string, value []byte) string {
 			return ""
 		}
 		return "settings of queues"
-	case IsPolicy(name):
+	case IsPolicy(name), strings.HasPrefix(name, sharedPrefix):
 		return "limits of queues"
 	case strings.HasPrefix(name, jobPolicyPrefix):
 		return "policies of queues and types"

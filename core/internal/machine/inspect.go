@@ -109,7 +109,7 @@ func (m *Machine) waitReason(h uint32, e *entry) core.WaitReason {
 			return core.WaitLimit
 		case m.outOfTurn(h, e):
 			return core.WaitOrder
-		case q.lanes != nil && m.limited(q.lanes, m.optionals[h].lane.lane):
+		case q.lanes != nil && m.limited(q, m.optionals[h].lane.lane):
 			return core.WaitLimit
 		}
 		return core.WaitWorker

@@ -12,23 +12,24 @@ import (
 func (m *Machine) laneFront(q *jobQueue, c *client, op *core.Lease) uint32 {
 	x := q.lanes
 	if x.whole != nil && m.isFull(x.whole) {
-		m.waitForRoom(x.whole)
+		m.waitForRoom(x.whole, 1)
 		return 0
 	}
 	for i, stale := 0, 0; i < x.open.Len() && stale < maxStale; {
 		l := x.slots[x.open.At(i)]
-		if b := m.fullBucket(l); b != nil {
+		h := l.ready.Front()
+		cost := m.costOf(h)
+		if b := m.fullBucket(l, cost); b != nil {
 			x.close(l)
-			l.blockedBy = b
+			l.blockedBy, l.blockedCost = b, cost
 			b.blocked = append(b.blocked, l)
-			m.waitForRoom(b)
+			m.waitForRoom(b, cost)
 			continue
 		}
-		if c != nil && !m.workerHasRoom(l, c, op) {
+		if m.wholeFull(q, cost) || c != nil && !m.workerHasRoom(l, c, op) {
 			i++
 			continue
 		}
-		h := l.ready.Front()
 		if !m.unfit(h) {
 			return h
 		}
@@ -102,19 +103,36 @@ func (m *Machine) waitForNext(b *bucket, ready int) {
 	}
 }
 
-// fullBucket is a bucket that blocks a lane, nil if there is none.
-func (m *Machine) fullBucket(l *lane) *bucket {
+// wholeFull reports whether the limits of a whole queue with lanes do not let a job of a cost go now; one of a cost of 1 has been looked at.
+func (m *Machine) wholeFull(q *jobQueue, cost uint32) bool {
+	if cost == 1 {
+		return false
+	}
+	if b := q.lanes.whole; b != nil && m.isFullFor(b, cost) {
+		m.waitForRoom(b, cost)
+		return true
+	}
+	return exceeds(q.slots, cost, q.limits.Leased)
+}
+
+// fullBucket is a bucket that keeps a job of a cost from leaving a lane, nil if there is none.
+func (m *Machine) fullBucket(l *lane, cost uint32) *bucket {
 	for _, b := range l.buckets {
-		if b != nil && m.isFull(b) {
+		if b != nil && m.isFullFor(b, cost) {
 			return b
 		}
 	}
 	return nil
 }
 
-// limited reports whether limits keep the jobs of a lane from being leased now.
-func (m *Machine) limited(x *lanes, l *lane) bool {
-	return x.whole != nil && m.isFull(x.whole) || m.fullBucket(l) != nil
+// limited reports whether limits keep the first job of a lane, or one of a cost of 1, from being leased now.
+func (m *Machine) limited(q *jobQueue, l *lane) bool {
+	cost := uint32(1)
+	if l.ready.Len() > 0 {
+		cost = m.costOf(l.ready.Front())
+	}
+	whole := q.lanes.whole
+	return whole != nil && m.isFullFor(whole, cost) || exceeds(q.slots, cost, q.limits.Leased) || m.fullBucket(l, cost) != nil
 }
 
 // workerHasRoom reports whether the limits per worker let a client have a job of a lane.
@@ -132,13 +150,13 @@ func (m *Machine) workerHasRoom(l *lane, c *client, op *core.Lease) bool {
 
 // countLease counts a lease in the rates and the turns of its queue. The job is not ready any more.
 func (m *Machine) countLease(x *lanes, h uint32) {
+	l, cost := m.optionals[h].lane, m.costOf(h)
 	if x.whole != nil {
-		m.spend(x.whole)
+		m.spend(x.whole, cost)
 	}
-	l := m.optionals[h].lane
 	for _, b := range l.buckets {
 		if b != nil {
-			m.spend(b)
+			m.spend(b, cost)
 		}
 	}
 	if !x.fair {
@@ -159,19 +177,21 @@ func (m *Machine) countLease(x *lanes, h uint32) {
 type laneSlot struct {
 	bucket *bucket
 	worker uint64 // see slotFor
+	cost   uint32 // of the job
 	timer  timer.ID
 }
 
 // takeLaneSlots counts a leased job in the buckets of its lane.
 func (m *Machine) takeLaneSlots(h uint32, worker uint64) {
-	l := m.optionals[h].lane
+	l, cost := m.optionals[h].lane, m.costOf(h)
+	l.slots = make([]laneSlot, len(l.buckets))
 	for i, b := range l.buckets {
 		if b == nil {
 			continue
 		}
 		s := &l.slots[i]
-		s.bucket, s.worker = b, worker
-		b.slots++
+		s.bucket, s.worker, s.cost = b, worker, cost
+		b.slots += cost
 		if b.perWorker == nil {
 			b.perWorker = map[uint64]uint32{}
 		}
@@ -189,8 +209,10 @@ func (m *Machine) takeLaneSlots(h uint32, worker uint64) {
 // freeLaneSlots takes a job out of the buckets of its lane.
 func (m *Machine) freeLaneSlots(h uint32) {
 	if x := m.optionalState(h); x != nil && x.lane != nil {
-		m.freeLaneSlot(x.lane, ofType)
-		m.freeLaneSlot(x.lane, ofKey)
+		for i := range x.lane.slots {
+			m.freeLaneSlot(x.lane, i)
+		}
+		x.lane.slots = nil
 	}
 }
 
@@ -201,17 +223,17 @@ func (m *Machine) freeLaneSlot(l *laneJob, i int) {
 		return
 	}
 	m.timers.Remove(&s.timer)
-	if b.of.retired {
+	if b.isRetired() {
 		*s = laneSlot{}
 		return
 	}
-	b.slots--
+	b.slots -= s.cost
 	if b.perWorker[s.worker]--; b.perWorker[s.worker] == 0 {
 		delete(b.perWorker, s.worker)
 	}
 	*s = laneSlot{}
 	m.reopenLanes(b)
-	m.offer(b.of.queue)
+	m.offerFor(b)
 	m.dropUnused(b)
 }
 

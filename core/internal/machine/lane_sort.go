@@ -54,13 +54,14 @@ func (m *Machine) sortLanes(n uint32, q *jobQueue) {
 		q.order = m.newOrdering(n, q.policy)
 		unordered = q.order != nil
 	}
-	leases := q.limits.Throttle != (core.Throttle{}) && q.count[core.Leased] != int(q.slots)
+	leases := q.limits.Throttle != (core.Throttle{}) && q.count[core.Leased] > 0
 	if old == nil && q.lanes == nil && !leases && !unordered && !q.sorting {
 		return
 	}
 	s := &m.sort
 	if old != nil {
 		old.retired, old.former = true, nil
+		old.leaveShared()
 		s.retired, s.bucket = true, 0
 	}
 	s.drop(n)
@@ -227,7 +228,7 @@ func (m *Machine) dropRetired() {
 			s.retired = false
 			return
 		}
-		if b := m.buckets[s.bucket]; b != nil && b.of.retired {
+		if b := m.buckets[s.bucket]; b != nil && b.isRetired() {
 			m.dropBucket(b)
 			cost += sortInCost
 		}

@@ -45,38 +45,45 @@ type laneName struct{ typ, key string }
 
 // lane is part of a queue.
 type lane struct {
-	of        *lanes
-	name      laneName
-	number    uint32
-	members   int // jobs of the lane in any state
-	ready     queue.List
-	buckets   [2]*bucket // of its type and of its key; nil if they have no limit
-	open      bool
-	blockedBy *bucket
+	of          *lanes
+	name        laneName
+	number      uint32
+	members     int // jobs of the lane in any state
+	ready       queue.List
+	buckets     []*bucket // of its type and of its key, nil if they have no limit; then shared ones
+	open        bool
+	blockedBy   *bucket
+	blockedCost uint32 // of the job that it blocks
 }
 
 // laneJob is what a job has of its lane. Done jobs are in no lane.
 type laneJob struct {
 	*lane
-	slots [2]laneSlot // taken in the lane's buckets
+	slots []laneSlot // taken in the lane's buckets while it is leased, in their order
 }
 
 // Indexes of lane.buckets and laneJob.slots.
 const (
-	ofType = 0
-	ofKey  = 1
+	ofType   = 0
+	ofKey    = 1
+	ofShared = 2 // and following
 )
 
 // newLanes makes the lanes of a queue, without jobs; nil if its policy needs none.
 func (m *Machine) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
+	shared := len(m.shared.byName) > 0 && len(m.shared.ofQueue[m.queues[n].name]) > 0
+	byType := m.queues[n].limitedTypes && len(m.shared.ofType) > 0
 	if s == nil {
-		return nil
+		if !shared && !byType {
+			return nil
+		}
+		s = &queuePolicy{}
 	}
 	x := &lanes{
 		queue: n, policy: s, buckets: map[limitName]*bucket{}, names: map[laneName]*lane{}, slots: make([]*lane, 1),
 		key: s.sharing.Key, fair: s.sharing.Fair, former: former,
 	}
-	x.byKey = x.fair
+	x.byKey, x.byType = x.fair, byType
 	for name := range s.limits {
 		switch name.scope {
 		case core.ScopeQueue:
@@ -89,7 +96,7 @@ func (m *Machine) newLanes(n uint32, s *queuePolicy, former *lanes) *lanes {
 	if whole := s.limits[limitName{scope: core.ScopeQueue}]; whole.Rate > 0 {
 		x.whole = m.newBucket(x, limitName{scope: core.ScopeQueue}, core.Throttle{Rate: whole.Rate, Burst: whole.Burst})
 	}
-	if !x.byType && !x.byKey && x.whole == nil {
+	if !x.byType && !x.byKey && x.whole == nil && !shared {
 		return nil
 	}
 	x.before = func(a, b uint32) bool {
@@ -144,12 +151,13 @@ func (m *Machine) joinLane(h uint32, x *lanes, name laneName) {
 			x.slots = append(x.slots, l)
 		}
 		x.names[name] = l
-		l.buckets = [2]*bucket{m.bucketFor(x, core.ScopeType, name.typ), m.bucketFor(x, core.ScopeKey, name.key)}
+		l.buckets = []*bucket{m.bucketFor(x, core.ScopeType, name.typ), m.bucketFor(x, core.ScopeKey, name.key)}
 		for _, b := range l.buckets {
 			if b != nil {
 				b.lanes = append(b.lanes, l)
 			}
 		}
+		l.buckets = append(l.buckets, m.sharedBuckets(x, name)...)
 	}
 	l.members++
 	m.ensureOptional(h).lane = &laneJob{lane: l}
@@ -159,8 +167,9 @@ func (m *Machine) joinLane(h uint32, x *lanes, name laneName) {
 // is ordered.
 func (m *Machine) joinLaneOf(h uint32, j *core.Job) {
 	e := m.jobs.at(h)
+	m.needLanes(e.queue, m.typeOf(e))
 	m.joinOrder(h, e)
-	if x := m.queues[e.queue].lanes; x != nil {
+	if x := m.queues[e.queue].lanes; x != nil && m.laneOf(h, x) == nil {
 		m.joinLane(h, x, x.nameFor(m.typeOf(e), keyOf(x.key, j.Tags, j.UniqueKey)))
 	}
 }
@@ -182,7 +191,10 @@ func (m *Machine) leaveLane(h uint32) {
 	if b := l.blockedBy; b != nil {
 		b.blocked = slices.DeleteFunc(b.blocked, func(o *lane) bool { return o == l })
 	}
-	for _, b := range l.buckets {
+	for _, b := range l.buckets[ofShared:] {
+		b.leave(l)
+	}
+	for _, b := range l.buckets[:ofShared] {
 		if b != nil {
 			b.lanes = slices.DeleteFunc(b.lanes, func(o *lane) bool { return o == l })
 			m.dropUnused(b)
@@ -192,6 +204,7 @@ func (m *Machine) leaveLane(h uint32) {
 
 // relane puts a job into another lane if its type or key has changed.
 func (m *Machine) relane(h uint32, e *entry, j *core.Job) {
+	m.needLanes(e.queue, j.Type)
 	m.reorder(h, e)
 	all := m.queues[e.queue].lanes
 	if m.laneOf(h, all) == nil {
@@ -256,6 +269,9 @@ func (m *Machine) notOfferable(q *jobQueue, h uint32) {
 	if l := m.laneOf(h, q.lanes); l != nil {
 		q.lanes.remove(m, l.lane, h)
 	}
+	if m.costOf(h) > 1 {
+		m.offer(m.jobs.at(h).queue) // a job behind it may fit where it does not
+	}
 }
 
 // open is the list of the ready jobs of a queue that may be handed out but for limits.
@@ -274,6 +290,7 @@ func (x *lanes) add(m *Machine, l *lane, h uint32) {
 	}
 	x.close(l)
 	l.ready.Push(h, m.before)
+	x.unblock(m, l)
 	x.reopen(l)
 }
 
@@ -285,7 +302,18 @@ func (x *lanes) remove(m *Machine, l *lane, h uint32) {
 	}
 	x.close(l)
 	l.ready.Remove(h, m.before)
+	x.unblock(m, l)
 	x.reopen(l)
+}
+
+// unblock lets a lane try again whose first job costs less than the one that was blocked.
+func (x *lanes) unblock(m *Machine, l *lane) {
+	b := l.blockedBy
+	if b == nil || l.blockedCost == 1 || l.ready.Len() > 0 && m.costOf(l.ready.Front()) >= l.blockedCost {
+		return
+	}
+	l.blockedBy = nil
+	b.blocked = slices.DeleteFunc(b.blocked, func(o *lane) bool { return o == l })
 }
 
 // close takes a lane out of the open ones.

@@ -177,6 +177,9 @@ func (m *Machine) runnable(q *jobQueue) uint32 {
 			return 0
 		}
 		if !m.unfit(h) {
+			if exceeds(q.slots, m.costOf(h), q.limits.Leased) {
+				return 0
+			}
 			return h
 		}
 		m.dropUnfit(h)

@@ -84,6 +84,7 @@ type Machine struct {
 	schedules   schedules
 	windows     windows
 	policies    policies
+	shared      sharedLimits
 	sort        laneSort
 	orders      orders
 	buckets     []*bucket // of all queues, by number
@@ -145,7 +146,7 @@ func New(o Options) *Machine {
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, rates: map[string]core.Instant{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
-		schedules: schedules{byName: map[string]*schedule{}}, windows: newWindows(), policies: policies{{}, {}},
+		schedules: schedules{byName: map[string]*schedule{}}, windows: newWindows(), policies: policies{{}, {}}, shared: sharedLimits{byName: map[string]*sharedLimit{}},
 	}
 	if o.ShareHashSeedWith != nil {
 		m.hash = o.ShareHashSeedWith.hash

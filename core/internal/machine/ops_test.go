@@ -201,6 +201,8 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 		op = r.scheduleOp(verb, tag)
 	case "put-limit", "remove-limit", "share", "list-limits":
 		op = r.limitOp(verb, tag)
+	case "put-shared", "remove-shared", "list-shared":
+		op = r.sharedOp(verb, tag)
 	case "policy", "list-policies":
 		op = r.policyOp(verb, tag)
 	case "atomic": // act knows the operations
@@ -241,6 +243,7 @@ func (r *reader) job(queue string) *core.Job {
 		ScheduledOrder: r.flag("scheduled-order"), After: r.seqs("after"), PriorFails: r.count("prior-fails"),
 		Parent: uint64(r.number("parent")), Batch: uint64(r.number("batch")), Tags: r.words("tags"), Timeline: uint16(r.count("timeline")),
 		Trace: r.Option("trace"), SeqOrder: r.flag("seq-order"), Tallies: core.Tallies(r.count("tallies")), Own: core.PolicyFields(r.count("own")),
+		Cost: r.count("cost"),
 	}
 	if r.flag("backoff") {
 		j.Backoff = core.BackoffFaktory

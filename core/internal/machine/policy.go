@@ -175,8 +175,9 @@ func (m *Machine) moveAway(h uint32, e *entry, to, why string) {
 		moved.InQueue(q.name)
 		m.setPayload(h, &moved)
 	}
+	m.needLanes(n, typ)
 	m.joinOrder(h, e)
-	if q.lanes != nil {
+	if q.lanes != nil && m.laneOf(h, q.lanes) == nil {
 		m.joinLane(h, q.lanes, m.laneNameOf(h, e, q.lanes))
 	}
 	e.words |= rehomed
@@ -252,8 +253,6 @@ func (m *Machine) policyRefusal(op *core.PutPolicy, before *jobPolicy) error {
 	switch {
 	case op.Name == "" || len(op.Name) > core.MaxQueueName || len(p.MoveTo) > core.MaxQueueName:
 		return wrong("a policy needs the name of a queue or type; names are bounded")
-	case p.Has > core.AllPolicyFields || op.Remove > core.AllPolicyFields:
-		return wrong("unknown member of a policy")
 	case !p.Backoff.Valid():
 		return wrong("a backoff has a known kind, spans of at most ten years, and jitter between 0 and 1")
 	case p.Exhausted > core.ExhaustedBury:

@@ -48,6 +48,7 @@ type jobQueue struct {
 	rules        *jobPolicy        // for its jobs; nil if there are none
 	lanes        *lanes            // nil unless these tell its jobs apart
 	order        *ordering         // nil unless the jobs of each key are handed out in order
+	limitedTypes bool              // it has had jobs of types with shared limits
 	slots        uint32            // leases that count against the throttle
 	perWorker    map[uint64]uint32 // the same by holder; see slotFor
 	lasting      int               // restored jobs that make it known until the next restart; until Restored only

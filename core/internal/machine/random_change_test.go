@@ -138,7 +138,7 @@ func (l *life) limit(q string) core.Op {
 		return &core.ShareQueue{Sharing: s}
 	}
 	t := core.Throttle{
-		Leased: uint32(l.rng.IntN(3)), LeasedPerWorker: uint32(l.rng.IntN(3)), SlotFor: l.span() * time.Duration(l.rng.IntN(2)),
+		Leased: uint32(l.rng.IntN(4)), LeasedPerWorker: uint32(l.rng.IntN(3)), SlotFor: l.span() * time.Duration(l.rng.IntN(2)),
 	}
 	if l.maybe(3) {
 		t.Rate, t.Burst = float64(1+l.rng.IntN(3)), uint32(l.rng.IntN(3))

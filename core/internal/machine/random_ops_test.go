@@ -44,6 +44,7 @@ func (l *life) leanings() {
 		{3, func(core.Protocol) core.Op { return l.schedule() }},
 		{5, func(core.Protocol) core.Op { return l.batch() }},
 		{3, func(core.Protocol) core.Op { return l.policy() }},
+		{3, func(core.Protocol) core.Op { return l.shared() }},
 	}
 	for i := range l.kinds {
 		k := &l.kinds[i]
@@ -134,6 +135,9 @@ func (l *life) job(p core.Protocol) *core.Job {
 	some(func() { j.Tags = [][]string{{"a"}, {"a:1", "b"}, {"a:2"}, {"b", "a:1", "a:2"}}[l.rng.IntN(4)] })
 	if l.maybe(8) {
 		j.StartBefore = l.soon()
+	}
+	if l.maybe(3) {
+		j.Cost = uint32(1 + l.rng.IntN(4))
 	}
 	some(func() {
 		j.Unique, j.UniqueKey = core.UniquePolicy(l.rng.IntN(4)), fmt.Sprint("key ", l.rng.IntN(4))

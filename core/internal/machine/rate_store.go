@@ -18,6 +18,9 @@ const ratePrefix = "core/rate/"
 
 // rateName is the name of the meta entry of a bucket.
 func (b *bucket) rateName(m *Machine) string {
+	if b.of == nil {
+		return ratePrefix + "shared/" + b.name.name
+	}
 	queue := m.queues[b.of.queue].name
 	return fmt.Sprintf("%s%d/%d/%s/%s", ratePrefix, b.name.scope, len(queue), queue, b.name.name)
 }
@@ -86,7 +89,7 @@ func (m *Machine) takeRate(b *bucket) {
 
 // dropRate removes the stored rate of a bucket that is not needed any more.
 func (m *Machine) dropRate(b *bucket) {
-	if b.rateStored && !b.of.retired { // else another bucket has it now
+	if b.rateStored && !b.isRetired() { // else another bucket has it now
 		m.logMeta(core.MetaEntry{Name: b.rateName(m)})
 	}
 	b.rateDirty, b.rateStored = false, false

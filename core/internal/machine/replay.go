@@ -41,6 +41,7 @@ type restoring struct {
 	scheduled map[uint64]string   // jobs of schedules, with their names
 	unstored  map[uint64][]uint64 // what a job waits for that the store does not have
 	places    places
+	shared    []core.SharedLimit
 }
 
 func newRestoring() restoring {
@@ -72,6 +73,8 @@ func (m *Machine) RestoreMeta(name string, value []byte) error {
 		err = m.restoreJobPolicy(name, value)
 	case strings.HasPrefix(name, ratePrefix):
 		err = m.restoreRate(name, value)
+	case strings.HasPrefix(name, sharedPrefix):
+		err = m.restoreShared(name, value)
 	case strings.HasPrefix(name, schedulePrefix):
 		err = m.restoreSchedule(name, value)
 	case strings.HasPrefix(name, positionPrefix):
@@ -268,6 +271,7 @@ func (m *Machine) restoreLease(h uint32, e *entry, s *record.Status) {
 func (m *Machine) Restored() {
 	m.settlePlaces()
 	m.restoredQueues()
+	m.restoredShared()
 	m.restoredRates()
 	m.eachLinked(m.relink)
 	m.eachLinked(m.relinkWaiting)

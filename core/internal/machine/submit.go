@@ -20,6 +20,7 @@ type optional struct {
 	ttl            core.Instant // of a dead job: its ExpiresAt; otherwise expiresAt has it
 	parent         uint64
 	onBroken       core.OnBroken
+	cost           uint32      // Job.Cost; zero: 1
 	waiting        []uint64    // its dependencies, in ascending order
 	shortened      core.Commit // holds the last end of a dependency that did not rewrite the job's record
 	successors     []uint64    // jobs that depend on this one
@@ -230,7 +231,7 @@ func (m *Machine) valid(op *core.Submit) bool {
 	if len(j.Queue) > core.MaxQueueName || len(j.ID) > core.MaxIDBytes || len(j.After) > core.MaxAfter || len(j.Trace) > core.MaxTraceBytes ||
 		!validTags(j.Tags) || !validPriority(j.Priority) ||
 		j.SeqOrder && j.ScheduledOrder || j.Tallies > core.AllTallies || j.Own > core.JobFields ||
-		j.OnBroken > core.BrokenDrops || j.OnBroken != core.BrokenWaits && j.Ephemeral {
+		j.Cost > core.MaxCost || j.OnBroken > core.BrokenDrops || j.OnBroken != core.BrokenWaits && j.Ephemeral {
 		return false
 	}
 	if j.Unique == core.UniqueReplace && (j.Ephemeral || j.UniqueKey == "") || op.Debounce < 0 || op.Debounce > 0 && j.Unique != core.UniqueReplace {
@@ -390,6 +391,9 @@ func (m *Machine) indexOptional(h uint32, j *core.Job) {
 	}
 	if j.Parent != 0 || len(j.After) > 0 {
 		m.ensureOptional(h).parent = j.Parent
+	}
+	if j.Cost > 1 {
+		m.ensureOptional(h).cost = j.Cost
 	}
 	if j.OnBroken != core.BrokenWaits {
 		m.ensureOptional(h).onBroken = j.OnBroken

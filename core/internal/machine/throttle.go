@@ -71,7 +71,7 @@ func (m *Machine) takeQueueSlot(h uint32, q *jobQueue, key uint64) {
 	}
 	x := m.ensureOptional(h)
 	x.slot, x.slotKey = slotTaken, key
-	q.slots++
+	q.slots += x.leaseCost()
 	if q.perWorker == nil {
 		q.perWorker = map[uint64]uint32{}
 	}
@@ -96,7 +96,7 @@ func (m *Machine) giveQueueSlot(x *optional, e *entry) {
 	if x.slot == slotTaken {
 		m.timers.Remove(&x.slotTimer)
 		q := m.queues[e.queue]
-		q.slots--
+		q.slots -= x.leaseCost()
 		m.offer(e.queue)
 		if q.perWorker[x.slotKey]--; q.perWorker[x.slotKey] == 0 {
 			delete(q.perWorker, x.slotKey)

@@ -194,11 +194,11 @@ func appendChange(dst []byte, format int, ch *Change, buf []byte) (_, _ []byte) 
 
 // jobFor is a job as readers of a format know it.
 func jobFor(format int, j *core.Job) *core.Job {
-	if format >= 4 || !j.SeqOrder && j.Tallies == 0 && j.Own == 0 && j.OnBroken == 0 && j.Priority == int64(int32(j.Priority)) { //nolint:gosec // compared
+	if format >= 4 || !j.SeqOrder && j.Tallies == 0 && j.Own == 0 && j.OnBroken == 0 && j.Cost == 0 && j.Priority == int64(int32(j.Priority)) { //nolint:gosec // compared
 		return j
 	}
 	older := *j
-	older.OnBroken = core.BrokenWaits
+	older.OnBroken, older.Cost = core.BrokenWaits, 0
 	older.SeqOrder, older.Tallies, older.Own, older.Priority = false, 0, 0, min(max(j.Priority, math.MinInt32), math.MaxInt32)
 	return &older
 }

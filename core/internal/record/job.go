@@ -55,6 +55,7 @@ const (
 	jobSeqOrder // no value
 	jobTallies
 	jobOnBroken
+	jobCost
 
 	jobKnown = 1<<iota - 1
 )
@@ -120,7 +121,8 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(j.CallbackFor != 0, jobCallbackFor) | flag(j.PriorFails != 0, jobPriorFails) |
 		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule) |
 		flag(j.Timeline != 0, jobTimeline) | flag(j.Trace != "", jobTrace) |
-		flag(j.SeqOrder, jobSeqOrder) | flag(j.Tallies != 0, jobTallies) | flag(j.OnBroken != 0, jobOnBroken)
+		flag(j.SeqOrder, jobSeqOrder) | flag(j.Tallies != 0, jobTallies) | flag(j.OnBroken != 0, jobOnBroken) |
+		flag(j.Cost != 0, jobCost)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -221,6 +223,9 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	}
 	if f&jobOnBroken != 0 {
 		dst = binary.AppendUvarint(dst, uint64(j.OnBroken))
+	}
+	if f&jobCost != 0 {
+		dst = binary.AppendUvarint(dst, uint64(j.Cost))
 	}
 	return dst
 }
@@ -390,6 +395,9 @@ func (d *decoder) links(j *core.Job, f uint64) {
 		if j.OnBroken = core.OnBroken(d.byte()); j.OnBroken > core.BrokenDrops {
 			d.fail(ErrRange)
 		}
+	}
+	if f&jobCost != 0 {
+		j.Cost = d.uint32()
 	}
 }
 

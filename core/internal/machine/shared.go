@@ -1,0 +1,348 @@
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"broker/core"
+)
+
+// A shared limit has one bucket for several queues and types. Each lane has the buckets of the limits that are for its queue or its
+// type, so that a queue with jobs of such a limit has lanes. A queue gets lanes for the types of shared limits with the first job of
+// such a type.
+
+// sharedLimit is a shared limit with its bucket.
+type sharedLimit struct {
+	core.SharedLimit
+	bucket *bucket
+}
+
+// sharedLimits are all shared limits, and those of queues and types in the order of their names.
+type sharedLimits struct {
+	byName          map[string]*sharedLimit
+	ofQueue, ofType map[string][]*sharedLimit
+}
+
+// sharedUser is a queue that has lanes with a shared bucket.
+type sharedUser struct {
+	queue uint32
+	lanes int
+}
+
+// sharedPrefix begins the names of the meta entries of shared limits. It is on disk and never changes.
+const sharedPrefix = "core/limit/"
+
+// sharedMeta is a shared limit as stored. Names are bytes: they need not be text.
+type sharedMeta struct {
+	Queues [][]byte `json:"queues,omitempty"`
+	Types  [][]byte `json:"types,omitempty"`
+	Leased uint32   `json:"leased,omitempty"`
+	Rate   float64  `json:"rate,omitempty"`
+	Burst  uint32   `json:"burst,omitempty"`
+}
+
+// putSharedLimit is PutSharedLimit.
+func (m *Machine) putSharedLimit(c *client, op *core.PutSharedLimit) {
+	if err := m.sharedRefusal(&op.Limit); err != nil {
+		m.refusedAt(c, op.Tag, err, m.metaCommit())
+		return
+	}
+	l := op.Limit
+	l.Name, l.Queues, l.Types = strings.Clone(l.Name), clones(l.Queues), clones(l.Types)
+	before := m.shared.byName[l.Name]
+	s := m.setShared(l)
+	m.logMeta(core.MetaEntry{Name: sharedPrefix + l.Name, Value: mustEncode(sharedMeta{asBytes(l.Queues), asBytes(l.Types), l.Leased, l.Rate, l.Burst})})
+	commit := m.promise()
+	if before != nil && slices.Equal(before.Queues, l.Queues) && slices.Equal(before.Types, l.Types) {
+		m.reopenLanes(s.bucket)
+		m.offerUsers(s.bucket)
+	} else {
+		m.sortShared(m.queuesOf(before, s))
+	}
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
+}
+
+// clones are sorted copies without repetitions: they outlive the operation.
+func clones(names []string) []string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = strings.Clone(name)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func asBytes(names []string) (all [][]byte) {
+	for _, name := range names {
+		all = append(all, []byte(name))
+	}
+	return all
+}
+
+// sharedRefusal is why a shared limit is refused.
+func (m *Machine) sharedRefusal(l *core.SharedLimit) error {
+	wrong := func(what string) error { return fmt.Errorf("%w: %s", core.ErrInvalid, what) }
+	tooLong := func(name string) bool { return name == "" || len(name) > core.MaxQueueName }
+	switch {
+	case tooLong(l.Name) || slices.ContainsFunc(l.Queues, tooLong) || slices.ContainsFunc(l.Types, tooLong):
+		return wrong("a shared limit, its queues and its types need names; names are bounded")
+	case len(l.Queues)+len(l.Types) == 0 || len(l.Queues)+len(l.Types) > core.MaxShared:
+		return wrong("a shared limit has between 1 and 1,000 queues and types")
+	case l.LeasedPerWorker != 0 || l.SlotFor != 0:
+		return wrong("a shared limit has no limit for each worker and no time of slots")
+	case l.Leased == 0 && l.Rate == 0:
+		return wrong("it limits nothing")
+	case l.Rate != 0 && !(l.Rate >= core.MinRate && l.Rate <= core.MaxRate) || l.Burst > 0 && l.Rate == 0:
+		return wrong("a rate is between one a day and a million a second, and a burst needs a rate")
+	case m.shared.byName[l.Name] == nil && len(m.shared.byName) >= core.MaxSharedLimits:
+		return core.ErrFull
+	}
+	return nil
+}
+
+// setShared sets a shared limit. What is used of the one before stays so.
+func (m *Machine) setShared(l core.SharedLimit) *sharedLimit {
+	s := &sharedLimit{SharedLimit: l}
+	if before := m.shared.byName[l.Name]; before != nil {
+		s.bucket = before.bucket
+		s.bucket.limit = l.Throttle
+	} else {
+		s.bucket = &bucket{name: limitName{name: l.Name}, limit: l.Throttle}
+		m.numberBucket(s.bucket)
+		m.takeRate(s.bucket)
+	}
+	m.shared.byName[l.Name] = s
+	m.indexShared()
+	return s
+}
+
+// indexShared lists the limits of queues and types anew.
+func (m *Machine) indexShared() {
+	m.shared.ofQueue, m.shared.ofType = map[string][]*sharedLimit{}, map[string][]*sharedLimit{}
+	for _, name := range slices.Sorted(maps.Keys(m.shared.byName)) {
+		s := m.shared.byName[name]
+		for _, queue := range s.Queues {
+			m.shared.ofQueue[queue] = append(m.shared.ofQueue[queue], s)
+		}
+		for _, typ := range s.Types {
+			m.shared.ofType[typ] = append(m.shared.ofType[typ], s)
+		}
+	}
+}
+
+// removeSharedLimit is RemoveSharedLimit.
+func (m *Machine) removeSharedLimit(c *client, op *core.RemoveSharedLimit) {
+	s := m.shared.byName[op.Name]
+	if s == nil {
+		m.refusedAt(c, op.Tag, core.ErrNoLimit, m.metaCommit())
+		return
+	}
+	delete(m.shared.byName, op.Name)
+	m.indexShared()
+	m.logMeta(core.MetaEntry{Name: sharedPrefix + s.Name})
+	commit := m.promise()
+	affected := m.queuesOf(s)
+	m.dropBucket(s.bucket)
+	s.bucket.limit = core.Throttle{} // jobs may have slots of it until they are sorted
+	m.sortShared(affected)
+	m.reply(c, core.Reply{Kind: core.Accepted, Tag: op.Tag, Commit: commit})
+}
+
+// queuesOf are the queues with jobs that come under one of some limits, nil ones aside, in the order of their numbers. For types that
+// is a walk over all jobs.
+func (m *Machine) queuesOf(limits ...*sharedLimit) []uint32 {
+	found := map[uint32]bool{}
+	types := map[string]bool{}
+	for _, s := range limits {
+		if s == nil {
+			continue
+		}
+		for _, queue := range s.Queues {
+			if n := m.names[queue]; n != 0 {
+				found[n] = true
+			}
+		}
+		for _, typ := range s.Types {
+			types[typ] = true
+		}
+	}
+	if len(types) > 0 {
+		m.eachJob(func(_ uint32, e *entry) {
+			if !found[e.queue] && types[m.typeOf(e)] || found[e.queue] && !m.queues[e.queue].limitedTypes && types[m.typeOf(e)] {
+				found[e.queue], m.queues[e.queue].limitedTypes = true, true
+			}
+		})
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// sortShared puts shared limits in force for some queues.
+func (m *Machine) sortShared(queues []uint32) {
+	for _, n := range queues {
+		if q := m.queues[n]; q != nil {
+			m.sortLanes(n, q)
+		}
+	}
+	for _, n := range queues {
+		if q := m.queues[n]; q != nil {
+			m.offer(n)
+			m.dropIdle(n)
+		}
+	}
+}
+
+// needLanes gives a queue lanes before a job of a type joins it, if a shared limit is for them.
+func (m *Machine) needLanes(n uint32, typ string) {
+	if len(m.shared.byName) == 0 {
+		return
+	}
+	q := m.queues[n]
+	byType := len(m.shared.ofType[typ]) > 0
+	if byType && (q.lanes == nil || !q.lanes.byType) || q.lanes == nil && len(m.shared.ofQueue[q.name]) > 0 {
+		q.limitedTypes = q.limitedTypes || byType
+		q.holders++ // it may have no job yet
+		m.sortLanes(n, q)
+		q.holders--
+	}
+}
+
+// sharedBuckets are the shared buckets for a lane.
+func (m *Machine) sharedBuckets(x *lanes, name laneName) (all []*bucket) {
+	if len(m.shared.byName) == 0 {
+		return nil
+	}
+	for _, s := range m.shared.ofQueue[m.queues[x.queue].name] {
+		all = append(all, s.bucket)
+	}
+	if x.byType {
+		for _, s := range m.shared.ofType[name.typ] {
+			if !slices.Contains(all, s.bucket) {
+				all = append(all, s.bucket)
+			}
+		}
+	}
+	for _, b := range all {
+		b.use(x.queue)
+	}
+	return all
+}
+
+// use counts a lane of a queue that has a shared bucket.
+func (b *bucket) use(queue uint32) {
+	for i := range b.users {
+		if b.users[i].queue == queue {
+			b.users[i].lanes++
+			return
+		}
+	}
+	b.users = append(b.users, sharedUser{queue, 1})
+}
+
+// leave is the opposite of use.
+func (b *bucket) leave(l *lane) {
+	if l.blockedBy == b {
+		l.blockedBy = nil
+		b.blocked = slices.DeleteFunc(b.blocked, func(o *lane) bool { return o == l })
+	}
+	b.users = slices.DeleteFunc(b.users, func(u sharedUser) bool { return u.queue == l.of.queue && u.lanes == 1 })
+	for i := range b.users {
+		if b.users[i].queue == l.of.queue {
+			b.users[i].lanes--
+		}
+	}
+}
+
+// leaveShared takes lanes that are replaced out of their shared buckets.
+func (x *lanes) leaveShared() {
+	for _, l := range x.slots {
+		if l == nil {
+			continue
+		}
+		for _, b := range l.buckets[ofShared:] {
+			b.leave(l)
+		}
+		l.buckets = l.buckets[:ofShared]
+	}
+}
+
+// offerUsers offers the queues that have lanes with a shared bucket.
+func (m *Machine) offerUsers(b *bucket) {
+	for _, u := range b.users {
+		m.offer(u.queue)
+	}
+}
+
+// restoreShared restores a shared limit, which is in force from Restored on. What today's bounds would refuse is kept within them.
+func (m *Machine) restoreShared(name string, value []byte) error {
+	var k sharedMeta
+	if err := json.Unmarshal(value, &k); err != nil {
+		return err
+	}
+	l := core.SharedLimit{Name: strings.TrimPrefix(name, sharedPrefix), Throttle: core.Throttle{Leased: k.Leased, Rate: k.Rate, Burst: k.Burst}}
+	for _, queue := range k.Queues {
+		l.Queues = append(l.Queues, string(queue))
+	}
+	for _, typ := range k.Types {
+		l.Types = append(l.Types, string(typ))
+	}
+	if l.Name == "" || k.Rate < 0 || k.Burst > 0 && k.Rate == 0 {
+		return errors.New("a shared limit without a name, or below zero")
+	}
+	if k.Rate > 0 {
+		l.Rate = min(max(k.Rate, core.MinRate), core.MaxRate)
+	}
+	m.restoring.shared = append(m.restoring.shared, l)
+	return nil
+}
+
+// restoredShared puts the restored limits in force.
+func (m *Machine) restoredShared() {
+	var all []*sharedLimit
+	for _, l := range m.restoring.shared {
+		all = append(all, m.setShared(l))
+	}
+	m.sortShared(m.queuesOf(all...))
+}
+
+// listSharedLimits is ListSharedLimits.
+func (m *Machine) listSharedLimits(c *client, op *core.ListSharedLimits) {
+	answer := &core.Answer{SharedLimits: []core.SharedLimitInfo{}}
+	for _, name := range slices.Sorted(maps.Keys(m.shared.byName)) {
+		if op.Name == "" || op.Name == name {
+			answer.SharedLimits = append(answer.SharedLimits, m.sharedInfo(m.shared.byName[name], op.Name != ""))
+		}
+	}
+	m.reply(c, core.Reply{Kind: core.Answered, Tag: op.Tag, Commit: m.metaCommit(), Answer: answer})
+}
+
+// sharedInfo shows a shared limit, with slots also who holds them.
+func (m *Machine) sharedInfo(s *sharedLimit, slots bool) core.SharedLimitInfo {
+	b := s.bucket
+	row := core.SharedLimitInfo{SharedLimit: s.SharedLimit, Use: core.LimitUse{Taken: b.slots, NextAt: m.nextAt(b)}}
+	row.Queues, row.Types = slices.Clone(s.Queues), slices.Clone(s.Types)
+	for _, u := range b.users {
+		for _, l := range m.queues[u.queue].lanes.slots {
+			if l != nil && slices.Contains(l.buckets[ofShared:], b) {
+				row.Use.Ready += l.ready.Len()
+			}
+		}
+	}
+	if !slots {
+		return row
+	}
+	walk := m.byState[core.Leased].From(nil)
+	for h := walk.Next(); h != 0 && len(row.Use.Slots) < core.MaxSlotUses; h = walk.Next() {
+		x := m.optionalState(h)
+		if x == nil || x.lane == nil {
+			continue
+		}
+		if slices.ContainsFunc(x.lane.slots, func(slot laneSlot) bool { return slot.bucket == b }) {
+			row.Use.Slots = append(row.Use.Slots, m.slotUse(m.jobs.at(h)))
+		}
+	}
+	return row
+}

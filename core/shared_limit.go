@@ -1,0 +1,59 @@
+package core
+
+// SharedLimit bounds the leases of several queues and types together: all jobs of its queues, and all jobs of its types in any queue.
+// Each job counts once, with its Cost. Limits of single queues hold too.
+type SharedLimit struct {
+	Name   string
+	Queues []string
+	Types  []string
+
+	Throttle // Leased, Rate and Burst
+}
+
+// Bounds of shared limits.
+const (
+	MaxSharedLimits = 1_000
+	MaxShared       = 1_000 // queues and types of one
+)
+
+// MaxCost is the largest Job.Cost.
+const MaxCost = 1_000_000
+
+// PutSharedLimit sets a shared limit. What has been used of one of the same name still counts. Reply: Accepted, or Failed with ErrInvalid
+// (the text says why) or ErrFull (there are MaxSharedLimits). A queue whose jobs come under another limit by it hands out no job while
+// they are sorted; see PutLimit.
+type PutSharedLimit struct {
+	changing
+	Tag   uint64
+	Limit SharedLimit
+}
+
+// RemoveSharedLimit removes a shared limit. Reply: Accepted, or Failed with ErrNoLimit.
+type RemoveSharedLimit struct {
+	changing
+	Tag  uint64
+	Name string
+}
+
+// ListSharedLimits lists the shared limits in byte order of their names: that of Name, with what counts against it, or all. Reply:
+// Answered with SharedLimits.
+type ListSharedLimits struct {
+	reading
+	Tag  uint64
+	Name string
+}
+
+// SharedLimitInfo is a shared limit and what counts against it.
+type SharedLimitInfo struct {
+	SharedLimit
+	Use LimitUse // without a Name; Slots only where one limit is listed
+}
+
+// TagOf implements Op.
+func (o *PutSharedLimit) TagOf() uint64 { return o.Tag }
+
+// TagOf implements Op.
+func (o *RemoveSharedLimit) TagOf() uint64 { return o.Tag }
+
+// TagOf implements Op.
+func (o *ListSharedLimits) TagOf() uint64 { return o.Tag }
