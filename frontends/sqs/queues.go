@@ -179,13 +179,7 @@ const groupTag = "sqs.group"
 func (f *Frontend) share(q *queue) []core.Op {
 	name := f.coreName(q.Name)
 	key := core.JobKey{Kind: core.KeyTag, Tag: groupTag}
-	if q.FIFO {
-		return []core.Op{
-			&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name, Key: key}},
-			&core.PutLimit{Tag: 1, Limit: core.QueueLimit{Queue: name, Scope: core.ScopeKey, Throttle: core.Throttle{Leased: 1}}},
-		}
-	}
-	return []core.Op{&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name, Key: key, Fair: true}}}
+	return []core.Op{&core.ShareQueue{Tag: 1, Sharing: core.Sharing{Queue: name, Key: key, Ordered: q.FIFO, Fair: !q.FIFO}}}
 }
 
 type createQueueInput struct {

@@ -135,6 +135,10 @@ def groups():
             order.append(m["Body"])
             sqs.delete_message(QueueUrl=url, ReceiptHandle=m["ReceiptHandle"])
     assert [b for b in order if b[0] == "a"] == ["a1", "a2"] and sorted(order) == ["a1", "a2", "b1"], order
+    for body in ("a3", "b2", "a4"):
+        sqs.send_message(QueueUrl=url, MessageBody=body, MessageGroupId=body[0])
+    together = receive(url, MaxNumberOfMessages=10)
+    assert [m["Body"] for m in together] == ["a3", "b2", "a4"], together
 
 
 def dead_letters():
