@@ -23,7 +23,7 @@ type limitsData struct {
 	NextKeys any
 }
 
-var limitFields = []string{"queue", "scope", "name", "concurrency", "per_worker", "rate", "burst"}
+var limitFields = []string{"queue", "queues", "types", "scope", "name", "concurrency", "per_worker", "rate", "burst"}
 
 // keyRows is how many holders of unique keys the page lists.
 const keyRows = 20
@@ -32,6 +32,13 @@ func limitsPage(r *request) (*view, error) {
 	limits, cursor, err := r.service.LimitPage(r.Context(), r.caller, pageRows, r.query.Get("cursor"))
 	if err != nil {
 		return nil, err
+	}
+	if r.query.Get("cursor") == "" {
+		shared, err := r.service.SharedLimits(r.Context(), r.caller, "")
+		if err != nil {
+			return nil, err
+		}
+		limits = append(shared, limits...)
 	}
 	for i := range limits {
 		limits[i].Uses = inUse(limits[i].Uses)
@@ -72,9 +79,12 @@ func inUse(uses []service.LimitUse) []service.LimitUse {
 // changeLimits sets or removes a limit. What is wrong is said above the form, which keeps what was typed.
 func changeLimits(r *request) (*view, error) {
 	l := service.LimitSpec{Queue: strings.TrimSpace(r.PostFormValue("queue")), Scope: r.PostFormValue("scope"), Name: strings.TrimSpace(r.PostFormValue("name"))}
+	if l.Scope == "shared" {
+		l.Queues, l.Types = commaList(r.PostFormValue("queues")), commaList(r.PostFormValue("types"))
+	}
 	if r.PostFormValue("do") == "remove" {
 		if v := r.ask(question{
-			Title: "Remove a limit of " + l.Queue + "?", Button: "Remove the limit", Path: "limits", Back: "limits",
+			Title: "Remove a limit of " + cmp.Or(l.Queue, l.Name) + "?", Button: "Remove the limit", Path: "limits", Back: "limits",
 			Consequence: "Jobs that wait for it are handed out at once. To undo this, set the limit again.",
 		}); v != nil {
 			return v, nil
@@ -106,6 +116,16 @@ func changeLimits(r *request) (*view, error) {
 	}
 	v.status, v.still = r.console.options.Status(err), true
 	return v, nil
+}
+
+// commaList are the names in a field, with commas between.
+func commaList(text string) (names []string) {
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func limitNumbers(r *request, l *service.LimitSpec) error {

@@ -17,9 +17,9 @@ func (s *Server) registerLimits(api huma.API) {
 	list := operation("list-limits", http.MethodGet, "/limits", "limits", "List the limits of leases, and what counts against them")
 	list.Description = "With queue each limit has its uses: who holds which slots. Who holds unique keys is listed by GET /jobs with holds_unique_key or unique_key."
 	huma.Register(api, list, s.listLimits)
-	huma.Register(api, operation("put-limit", http.MethodPut, "/limits", "limits", "Set a limit of a queue",
+	huma.Register(api, operation("put-limit", http.MethodPut, "/limits", "limits", "Set a limit of a queue, or one for several queues and types",
 		http.StatusConflict, http.StatusTooManyRequests, http.StatusGatewayTimeout), s.putLimit)
-	remove := operation("remove-limit", http.MethodDelete, "/limits", "limits", "Remove a limit of a queue",
+	remove := operation("remove-limit", http.MethodDelete, "/limits", "limits", "Remove a limit",
 		http.StatusNotFound, http.StatusConflict, http.StatusGatewayTimeout)
 	remove.DefaultStatus = http.StatusNoContent
 	huma.Register(api, remove, s.removeLimit)
@@ -35,8 +35,12 @@ func (s *Server) limitAnswer(limits []service.Limit, err error) (*struct{ Body l
 
 func (s *Server) listLimits(ctx context.Context, in *struct {
 	Queue string `query:"queue" doc:"only those of this queue, with what counts against them"`
+	Name  string `query:"name" doc:"only the shared limit of this name, with what counts against it"`
 },
 ) (*struct{ Body limitList }, error) {
+	if in.Name != "" {
+		return s.limitAnswer(s.service().SharedLimits(ctx, callerOf(ctx), in.Name))
+	}
 	return s.limitAnswer(s.service().Limits(ctx, callerOf(ctx), in.Queue))
 }
 
@@ -45,9 +49,9 @@ func (s *Server) putLimit(ctx context.Context, in *struct{ Body service.LimitSpe
 }
 
 func (s *Server) removeLimit(ctx context.Context, in *struct {
-	Queue string `query:"queue" required:"true"`
-	Scope string `query:"scope" enum:"queue,type,key" default:"queue"`
-	Name  string `query:"name" doc:"the type or key; none: the limit for each"`
+	Queue string `query:"queue" doc:"none: the shared limit of this name"`
+	Scope string `query:"scope" enum:"queue,type,key,shared" default:"queue"`
+	Name  string `query:"name" doc:"the type or key; none: the limit for each; of a shared limit its name"`
 },
 ) (*struct{}, error) {
 	return s.done(s.service().RemoveLimit(ctx, callerOf(ctx), in.Queue, in.Scope, in.Name))

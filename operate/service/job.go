@@ -50,6 +50,7 @@ type Job struct {
 	Waiting     []string   `json:"waiting_for,omitempty" doc:"those of the jobs in after that are not done yet"`
 	Batch       string     `json:"batch,omitempty"`
 	Broken      bool       `json:"broken,omitempty" doc:"blocked, and a job it waits for is gone without being done"`
+	Cost        uint32     `json:"cost,omitempty" doc:"how much a lease counts in limits; default 1"`
 	Ephemeral   bool       `json:"ephemeral,omitempty" doc:"not stored; gone with the last client that waits for it"`
 	Durability  string     `json:"durability,omitempty" enum:"none" doc:"none: in memory only, by a policy"`
 	Watchers    int        `json:"watchers,omitempty" doc:"clients that wait for it"`
@@ -168,6 +169,7 @@ func (s *Service) setJob(v *Job, job *core.Job) {
 	if job.Type != "" {
 		v.Type = text(job.Type)
 	}
+	v.Cost = job.Cost
 	v.MaxAttempts, v.MaxFails, v.StartBefore = job.MaxAttempts, job.MaxFails, timeOf(job.StartBefore)
 	if job.Unique != core.UniqueNone {
 		v.UniqueKey = text(job.UniqueKey)

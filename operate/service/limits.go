@@ -2,23 +2,26 @@ package service
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"broker/core"
 	"broker/frontends/access"
 )
 
-// Limit bounds the leases of a queue, of each type in it, or of each key in it.
+// Limit bounds the leases of a queue, of each type in it, or of each key in it, or those of several queues and types together.
 type Limit struct {
-	Queue       string  `json:"queue"`
-	Scope       string  `json:"scope" enum:"queue,type,key" doc:"all jobs of the queue together, those of a type, or those with a key"`
-	Name        string  `json:"name,omitempty" doc:"the type or key; none: each that has no limit of its own"`
-	Concurrency uint32  `json:"concurrency" doc:"leases at once; 0: no bound"`
-	PerWorker   uint32  `json:"per_worker" doc:"leases at once for one worker; 0: no bound"`
-	SlotForS    float64 `json:"slot_for_s" doc:"a slot is free again after so long even if the lease goes on; 0: not before"`
-	RatePerS    float64 `json:"rate_per_s" doc:"leases a second; 0: no bound"`
-	Burst       uint32  `json:"burst" doc:"leases at once after a pause, with a rate"`
-	FromConfig  bool    `json:"from_config" doc:"it stands in the configuration, and can be changed only there"`
+	Queue       string   `json:"queue,omitempty" doc:"unless it is for several"`
+	Scope       string   `json:"scope" enum:"queue,type,key,shared" doc:"all jobs of the queue together, those of a type, or those with a key; shared: one limit for several queues and types"`
+	Name        string   `json:"name,omitempty" doc:"the type or key; none: each that has no limit of its own; of a shared limit: its name"`
+	Queues      []string `json:"queues,omitempty" doc:"shared: all jobs of these queues"`
+	Types       []string `json:"types,omitempty" doc:"shared: and all jobs of these types, in any queue"`
+	Concurrency uint32   `json:"concurrency" doc:"leases at once, each with the cost of its job; 0: no bound"`
+	PerWorker   uint32   `json:"per_worker" doc:"leases at once for one worker; 0: no bound"`
+	SlotForS    float64  `json:"slot_for_s" doc:"a slot is free again after so long even if the lease goes on; 0: not before"`
+	RatePerS    float64  `json:"rate_per_s" doc:"leases a second; 0: no bound"`
+	Burst       uint32   `json:"burst" doc:"leases at once after a pause, with a rate"`
+	FromConfig  bool     `json:"from_config" doc:"it stands in the configuration, and can be changed only there"`
 
 	Uses []LimitUse `json:"uses,omitempty" doc:"of one queue: what counts against the limit"`
 }
@@ -26,7 +29,7 @@ type Limit struct {
 // LimitUse is what counts against the limit of one queue, type or key.
 type LimitUse struct {
 	Name   string     `json:"name,omitempty" doc:"the type or key"`
-	Taken  uint32     `json:"taken" doc:"slots"`
+	Taken  uint32     `json:"taken" doc:"slots: the costs of the leased jobs"`
 	Ready  int        `json:"ready" doc:"jobs that could be leased but for limits"`
 	NextAt *time.Time `json:"next_at,omitempty" doc:"when the rate allows the next lease; none: now"`
 	Slots  []Slot     `json:"slots" doc:"the oldest lease first, at most 1,000"`
@@ -41,14 +44,16 @@ type Slot struct {
 
 // LimitSpec is a limit as clients write it.
 type LimitSpec struct {
-	Queue       string  `json:"queue" minLength:"1" maxLength:"512"`
-	Scope       string  `json:"scope,omitempty" enum:"queue,type,key" doc:"default: queue"`
-	Name        string  `json:"name,omitempty" doc:"the type or key; none: each that has no limit of its own"`
-	Concurrency uint32  `json:"concurrency,omitempty" maximum:"4294967295"`
-	PerWorker   uint32  `json:"per_worker,omitempty" maximum:"4294967295"`
-	SlotForS    float64 `json:"slot_for_s,omitempty" minimum:"0"`
-	RatePerS    float64 `json:"rate_per_s,omitempty" minimum:"0"`
-	Burst       uint32  `json:"burst,omitempty" maximum:"4294967295"`
+	Queue       string   `json:"queue,omitempty" maxLength:"512" doc:"the queue; or name with queues and types"`
+	Scope       string   `json:"scope,omitempty" enum:"queue,type,key,shared" doc:"default: queue, or shared with queues or types"`
+	Name        string   `json:"name,omitempty" doc:"the type or key; none: each that has no limit of its own; with queues or types: the limit's own name"`
+	Queues      []string `json:"queues,omitempty" doc:"one limit for all jobs of these queues"`
+	Types       []string `json:"types,omitempty" doc:"and for all jobs of these types, in any queue"`
+	Concurrency uint32   `json:"concurrency,omitempty" maximum:"4294967295"`
+	PerWorker   uint32   `json:"per_worker,omitempty" maximum:"4294967295"`
+	SlotForS    float64  `json:"slot_for_s,omitempty" minimum:"0"`
+	RatePerS    float64  `json:"rate_per_s,omitempty" minimum:"0"`
+	Burst       uint32   `json:"burst,omitempty" maximum:"4294967295"`
 }
 
 var limitScopes = [...]string{core.ScopeQueue: "queue", core.ScopeType: "type", core.ScopeKey: "key"}
@@ -106,7 +111,7 @@ func limitOf(l *core.LimitInfo) Limit {
 // limitPage is how many queues one look at the core reads.
 const limitPage = 1000
 
-// Limits lists the limits that the caller may read: of one queue with what counts against them, or of all.
+// Limits lists the limits that the caller may read: of one queue with what counts against them, or of all, the shared ones last.
 func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Limit, error) {
 	if queue != "" {
 		if err := caller.may(access.Read, queue); err != nil {
@@ -128,7 +133,8 @@ func (s *Service) Limits(ctx context.Context, caller Caller, queue string) ([]Li
 		}
 		last := lastQueue(&r, after)
 		if queue != "" || last == after {
-			return limits, context.Cause(ctx)
+			shared, err := s.sharedLimitsOf(ctx, caller, queue)
+			return append(limits, shared...), errors.Join(err, context.Cause(ctx))
 		}
 		after = last
 	}
@@ -204,8 +210,14 @@ func (s *Service) limitedQueues(ctx context.Context, c *client, caller Caller, a
 	return queues, lastQueue(&r, after), nil
 }
 
-// PutLimit sets a limit of a queue.
+// PutLimit sets a limit of a queue, or a shared one.
 func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) ([]Limit, error) {
+	switch shared := spec.Scope == sharedScope || len(spec.Queues)+len(spec.Types) > 0; {
+	case shared:
+		return s.putSharedLimit(ctx, caller, &spec)
+	case spec.Queue == "":
+		return nil, invalid("body.queue", "a limit is for a queue, or has a name with queues or types")
+	}
 	scope, err := limitScope(spec.Scope)
 	if err != nil {
 		return nil, err
@@ -223,8 +235,14 @@ func (s *Service) PutLimit(ctx context.Context, caller Caller, spec LimitSpec) (
 	return s.Limits(ctx, caller, spec.Queue)
 }
 
-// RemoveLimit removes a limit of a queue.
+// RemoveLimit removes a limit of a queue; without a queue, or with the scope shared, the shared one of this name.
 func (s *Service) RemoveLimit(ctx context.Context, caller Caller, queue, scopeName, name string) error {
+	switch {
+	case queue == "" && name != "" || scopeName == sharedScope:
+		return s.removeSharedLimit(ctx, caller, name)
+	case queue == "":
+		return invalid("queue", "queue is missing, or the name of a limit for several queues")
+	}
 	scope, err := limitScope(scopeName)
 	if err != nil {
 		return err

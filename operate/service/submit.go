@@ -39,6 +39,7 @@ type Submission struct {
 	MaxAttempts  uint32    `json:"max_attempts,omitempty" maximum:"4294967295" doc:"leases after which it has failed; default: no limit"`
 	Backoff      string    `json:"backoff,omitempty" enum:"exponential,none" doc:"wait between a failure and the next try; default exponential"`
 	OnExhausted  string    `json:"on_exhausted,omitempty" enum:"dead,drop,bury,finish" doc:"after the last failure: keep it in the dead set (default), or end it as failed; bury and finish are earlier words for these"`
+	Cost         uint32    `json:"cost,omitempty" maximum:"1000000" doc:"how much a lease counts in limits of leases at once and in rates; default 1"`
 	DeadForS     float64   `json:"dead_for_s,omitempty" doc:"time in the dead set; default 180 days"`
 	RetainForS   float64   `json:"retain_for_s,omitempty" doc:"how long the outcome is kept after the end; default: not at all"`
 	UniqueKey    string    `json:"unique_key,omitempty" doc:"one live job per queue and key"`
@@ -140,6 +141,7 @@ func (s *Service) jobOf(c *client, sub *Submission, at string, now core.Instant,
 	job := &core.Job{
 		ID: sub.ID, Queue: sub.Queue, Type: sub.Type, Origin: core.HTTP, Priority: sub.Priority, MaxAttempts: sub.MaxAttempts,
 		Ephemeral: sub.Ephemeral, Tags: sub.Tags, StartBefore: core.InstantOf(sub.StartBefore), LeaseEnd: core.LeaseEndFail,
+		Cost: sub.Cost,
 	}
 	if err := checkTags(at+"tags", sub.Tags); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,15 +15,17 @@ import (
 )
 
 type limit struct {
-	Queue       string  `json:"queue"`
-	Scope       string  `json:"scope"`
-	Name        string  `json:"name"`
-	Concurrency uint32  `json:"concurrency"`
-	PerWorker   uint32  `json:"per_worker"`
-	SlotForS    float64 `json:"slot_for_s"`
-	RatePerS    float64 `json:"rate_per_s"`
-	Burst       uint32  `json:"burst"`
-	FromConfig  bool    `json:"from_config"`
+	Queue       string   `json:"queue"`
+	Scope       string   `json:"scope"`
+	Name        string   `json:"name"`
+	Queues      []string `json:"queues"`
+	Types       []string `json:"types"`
+	Concurrency uint32   `json:"concurrency"`
+	PerWorker   uint32   `json:"per_worker"`
+	SlotForS    float64  `json:"slot_for_s"`
+	RatePerS    float64  `json:"rate_per_s"`
+	Burst       uint32   `json:"burst"`
+	FromConfig  bool     `json:"from_config"`
 	Uses        []struct {
 		Name  string `json:"name"`
 		Taken uint32 `json:"taken"`
@@ -38,6 +41,15 @@ type limit struct {
 // applies names the jobs that a limit is for.
 func (l *limit) applies() string {
 	switch {
+	case l.Scope == "shared":
+		var parts []string
+		if len(l.Queues) > 0 {
+			parts = append(parts, "queues "+strings.Join(l.Queues, " "))
+		}
+		if len(l.Types) > 0 {
+			parts = append(parts, "types "+strings.Join(l.Types, " "))
+		}
+		return oneLine(strings.Join(parts, ", "), 60)
 	case l.Scope == "queue":
 		return "the queue"
 	case l.Name == "":
@@ -112,7 +124,7 @@ func limitTable(limits []limit) *table {
 		if l.FromConfig {
 			from = "settings file"
 		}
-		t.add(oneLine(l.Queue, 40), l.applies(), l.bounds(), from)
+		t.add(oneLine(cmp.Or(l.Queue, l.Name), 40), l.applies(), l.bounds(), from)
 	}
 	return t
 }
@@ -144,8 +156,10 @@ func addScope(flags *pflag.FlagSet) (scope, name *string) {
 
 func setLimitCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set QUEUE", Short: "set a limit of a queue, or replace it", Args: cobra.ExactArgs(1),
-		Example: "  broker limits set mail --concurrency 4\n  broker limits set api --rate 10 --burst 20\n  broker limits set mail --scope type --name Newsletter --concurrency 1",
+		Use: "set QUEUE", Short: "set a limit of a queue, or of several queues and types, or replace it", Args: cobra.ExactArgs(1),
+		Long: "Set a limit of QUEUE. With --queues or --types, QUEUE is the name of one limit for all jobs of these queues together, and for all\n" +
+			"jobs of these types in any queue.",
+		Example: "  broker limits set partner-api --queues sync,export --types Refund --concurrency 3\n  broker limits set mail --concurrency 4\n  broker limits set api --rate 10 --burst 20\n  broker limits set mail --scope type --name Newsletter --concurrency 1",
 	}
 	conn, flags := addConnection(cmd), cmd.Flags()
 	scope, name := addScope(flags)
@@ -154,6 +168,8 @@ func setLimitCommand() *cobra.Command {
 	slotFor := flags.Duration("slot-for", 0, "a slot becomes free after this time even if the job still runs")
 	rate := flags.Float64("rate", 0, "leases per second")
 	burst := flags.Uint32("burst", 0, "with --rate: leases at once after a pause")
+	queues := flags.StringSlice("queues", nil, "`QUEUES` that share the limit, separated by commas")
+	types := flags.StringSlice("types", nil, "`TYPES` that share the limit, in any queue")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *concurrency == 0 && *perWorker == 0 && *rate == 0 {
 			return UsageError(errors.New("expected --concurrency, --per-worker or --rate; broker limits rm removes a limit"))
@@ -166,6 +182,12 @@ func setLimitCommand() *cobra.Command {
 			"queue": args[0], "scope": *scope, "name": *name, "concurrency": *concurrency, "per_worker": *perWorker,
 			"slot_for_s": slotFor.Seconds(), "rate_per_s": *rate, "burst": *burst,
 		}
+		if len(*queues)+len(*types) > 0 {
+			change = map[string]any{"name": args[0], "queues": *queues, "types": *types, "concurrency": *concurrency, "rate_per_s": *rate, "burst": *burst}
+			if *scope != "queue" || *name != "" || *perWorker != 0 || *slotFor != 0 {
+				return UsageError(errors.New("a limit with --queues or --types takes --concurrency, --rate and --burst only"))
+			}
+		}
 		if _, err = c.call(cmd.Context(), http.MethodPut, "limits", nil, change, nil); err != nil {
 			return err
 		}
@@ -176,9 +198,10 @@ func setLimitCommand() *cobra.Command {
 }
 
 func removeLimitCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "rm QUEUE", Short: "remove a limit of a queue", Args: cobra.ExactArgs(1)}
+	cmd := &cobra.Command{Use: "rm QUEUE", Short: "remove a limit of a queue, or with --shared that of several", Args: cobra.ExactArgs(1)}
 	conn := addConnection(cmd)
 	scope, name := addScope(cmd.Flags())
+	shared := cmd.Flags().Bool("shared", false, "QUEUE is the name of a limit for several queues and types")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := conn.open()
 		if err != nil {
@@ -187,6 +210,9 @@ func removeLimitCommand() *cobra.Command {
 		query := url.Values{"queue": args, "scope": {*scope}}
 		if *name != "" {
 			query.Set("name", *name)
+		}
+		if *shared {
+			query = url.Values{"name": args, "scope": {"shared"}}
 		}
 		if _, err = c.call(cmd.Context(), http.MethodDelete, "limits", query, nil, nil); err != nil {
 			return err

@@ -28,6 +28,7 @@ type submission struct {
 	after               []string
 	in, lease, expires  time.Duration
 	priority            int
+	cost                uint32
 	retries             int
 	tags                []string
 	args                bool
@@ -42,6 +43,7 @@ func addSubmission(cmd *cobra.Command) *submission {
 	f.StringVar(&s.at, "at", "", "not before `TIME`: RFC 3339, \"2006-01-02 15:04\" in local time, or a span from now such as 90m or 2d")
 	f.DurationVar(&s.in, "in", 0, "not before this much time has passed")
 	f.IntVar(&s.priority, "priority", 0, "higher first; 0 is normal")
+	f.Uint32Var(&s.cost, "cost", 1, "how much the job counts in limits and rates")
 	f.IntVar(&s.retries, "retries", 0, "how often a failed job is tried again")
 	f.StringVar(&s.unique, "unique", "", "only one live job of the queue may have this `KEY`")
 	f.StringVar(&s.onDuplicate, "on-duplicate", "", "when a job has the key: `WORD` is refuse (default), coalesce, or replace to change that job while it waits")
@@ -82,6 +84,9 @@ func (s *submission) job(queue string, body []byte, now time.Time) (map[string]a
 	}
 	if s.priority != 0 {
 		j["priority"] = s.priority
+	}
+	if s.cost != 1 {
+		j["cost"] = s.cost
 	}
 	if s.changed("retries") {
 		if s.retries < 0 {
