@@ -61,6 +61,22 @@ func (w *world) shared(op *core.ShareQueue, r core.Reply) {
 	w.model.turns[q] = append(w.model.turns[q], turns{on: op.Sharing.Ordered, made: w.commitOf(r, true)})
 }
 
+// orderSome makes queues ordered at the beginning of half of the lives: acts do so seldom.
+func (w *world) orderSome() error {
+	for i := range int(w.seed%2) * 3 {
+		op := w.orderOp(queueName(i))
+		if err := w.do(w.clients[0], op, op.Tag, func(r core.Reply) { w.shared(op, r) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orderOp makes a queue ordered.
+func (w *world) orderOp(queue string) *core.ShareQueue {
+	return &core.ShareQueue{Tag: w.newTag(), Sharing: core.Sharing{Queue: queue, Key: core.JobKey{Kind: core.KeyTag, Tag: turnTag}, Ordered: true}}
+}
+
 // earlier lists the unfinished jobs of a job's key before it in its queue, if that is ordered.
 func (w *world) earlier(p *promise, queue string) (all []*core.JobInfo) {
 	key := p.key()

@@ -61,7 +61,10 @@ func newWorld(seed uint64) (*world, error) {
 	}
 	w.begin(-1)
 	w.setWeights()
-	return w, w.open()
+	if err := w.open(); err != nil {
+		return w, err
+	}
+	return w, w.orderSome()
 }
 
 // lean gives each life its own weights: sequences of rare acts would hardly ever occur if all lives were alike.
