@@ -80,9 +80,14 @@ const (
 // WatchRun), or ErrDiskFull. Later, for a watching client: Progressed, DataSent, Warned, Ended, and TimedOut for WatchRun.
 type Submit struct {
 	changing
-	Tag      uint64
-	Job      *Job
-	Watch    Watch
+	Tag   uint64
+	Job   *Job
+	Watch Watch
+
+	// DebounceMs bounds ReadyAt of a submission with UniqueReplace: the job is due no later than so many milliseconds after its first
+	// submission. Zero: no bound. It has four bytes, since each submission has it.
+	DebounceMs uint32
+
 	Deadline Instant     // WatchRun: cancel then
 	Meta     []MetaEntry // stored in the same commit
 
@@ -90,19 +95,18 @@ type Submit struct {
 	// A submission that coalesces with a job that has ended gets the Seq of that job and, in Job, its names; one that would watch
 	// such a job gets ErrNotUnique. Not for ephemeral jobs. The key is held longer if Job.UniqueUntil is not set or later.
 	Window Instant
-
-	// Debounce bounds ReadyAt of a submission with UniqueReplace: the job is due no later than so long after its first submission.
-	// Zero: no bound.
-	Debounce time.Duration
 }
 
 // Due is when the job of a submission is due that was first submitted at an instant, now or before; zero: at once.
 func (o *Submit) Due(first, now Instant) Instant {
-	if o.Debounce == 0 || o.Job.ReadyAt <= now {
+	if o.DebounceMs == 0 || o.Job.ReadyAt <= now {
 		return o.Job.ReadyAt
 	}
-	return min(o.Job.ReadyAt, first.Add(o.Debounce))
+	return min(o.Job.ReadyAt, first.Add(o.Debounce()))
 }
+
+// Debounce is DebounceMs as a span.
+func (o *Submit) Debounce() time.Duration { return time.Duration(o.DebounceMs) * time.Millisecond }
 
 // MetaEntry is a named value that a front-end stores in the same commit as the operation that carries it. A nil Value removes it.
 // Names start with the owner's name and a slash.

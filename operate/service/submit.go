@@ -94,7 +94,7 @@ func (s *Service) Submit(ctx context.Context, caller Caller, subs []Submission, 
 		}
 		job.Trace = cmp.Or(tracecontext.Join(subs[i].Traceparent, subs[i].Tracestate), o.Trace)
 		op := &core.Submit{Tag: uint64(i), Job: job}
-		if op.Debounce, err = debounce(&subs[i], at); err != nil {
+		if op.DebounceMs, err = debounce(&subs[i], at); err != nil {
 			return nil, err
 		}
 		if subs[i].UniqueUntil == uniqueWindow {

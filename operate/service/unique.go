@@ -12,15 +12,22 @@ const uniqueWindow = "window"
 // onDuplicateReplace is the value of on_duplicate for a submission that changes the job with its key.
 const onDuplicateReplace = "replace"
 
-// debounce is the longest time between the first submission and the time that the job is due; zero: no bound.
-func debounce(sub *Submission, at string) (time.Duration, error) {
+// mostDebounce is the longest that debounce_max_s may be.
+const mostDebounce = 45 * 24 * time.Hour
+
+// debounce is, in milliseconds, the longest time between the first submission and the time that the job is due; zero: no bound.
+func debounce(sub *Submission, at string) (ms uint32, err error) {
 	switch {
 	case sub.DebounceMaxS == 0:
 		return 0, nil
 	case sub.OnDuplicate != onDuplicateReplace || sub.DelayS == 0 && sub.RunAt.IsZero():
 		return 0, invalid(at+"debounce_max_s", "debounce_max_s needs on_duplicate replace, and delay_s or run_at")
 	}
-	return span(at+"debounce_max_s", sub.DebounceMaxS)
+	longest, err := span(at+"debounce_max_s", sub.DebounceMaxS)
+	if err == nil && longest > mostDebounce {
+		err = invalid(at+"debounce_max_s", "debounce_max_s must not be more than %.0f", mostDebounce.Seconds())
+	}
+	return uint32(max(longest.Milliseconds(), 1)), err //nolint:gosec // see mostDebounce
 }
 
 // onlySubmitted refuses a job that is not submitted now and says what only a submission can.

@@ -225,7 +225,7 @@ func (p *player) op(c *coretest.Command, tag uint64) (core.Op, error) {
 }
 
 func (r *reader) submit(tag uint64) core.Op {
-	op := &core.Submit{Tag: tag, Job: r.job(r.Word(2)), Deadline: r.instant("until"), Meta: r.marks(), Window: r.instant("window"), Debounce: r.span("debounce")}
+	op := &core.Submit{Tag: tag, Job: r.job(r.Word(2)), Deadline: r.instant("until"), Meta: r.marks(), Window: r.instant("window"), DebounceMs: uint32(r.span("debounce").Milliseconds())}
 	op.Watch = map[string]core.Watch{"stream": core.WatchStream, "outcome": core.WatchOutcome, "run": core.WatchRun}[r.Option("watch")]
 	return op
 }

@@ -234,7 +234,7 @@ func (m *Machine) valid(op *core.Submit) bool {
 		j.Cost > core.MaxCost || j.OnBroken > core.BrokenDrops || j.OnBroken != core.BrokenWaits && j.Ephemeral {
 		return false
 	}
-	if j.Unique == core.UniqueReplace && (j.Ephemeral || j.UniqueKey == "") || op.Debounce < 0 || op.Debounce > 0 && j.Unique != core.UniqueReplace {
+	if j.Unique == core.UniqueReplace && (j.Ephemeral || j.UniqueKey == "") || op.DebounceMs > 0 && j.Unique != core.UniqueReplace {
 		return false
 	}
 	if op.Window != 0 && (j.Ephemeral || j.Unique == core.UniqueNone || j.UniqueKey == "") {

@@ -18,7 +18,7 @@ func (w *world) draft(op *core.Submit) (holder *core.JobInfo) {
 		j.ReadyAt, j.ScheduledOrder, j.SeqOrder = w.clk.Now().Add(time.Duration(w.rng.IntN(9000))*time.Millisecond), false, false
 	}
 	if w.rng.IntN(2) == 0 {
-		op.Debounce = time.Duration(1+w.rng.IntN(15_000)) * time.Millisecond
+		op.DebounceMs = uint32(1 + w.rng.IntN(15_000)) //nolint:gosec // small
 	}
 	holder = w.ask(&core.Inspect{ByUnique: true, Queue: j.Queue, UniqueKey: j.UniqueKey}).Info
 	if holder != nil && holder.Job.UniqueUntil != 0 && holder.Job.UniqueUntil <= w.clk.Now() {
@@ -47,8 +47,8 @@ func (w *world) replacedRightly(op *core.Submit, asked core.Job, was *core.JobIn
 	if p.inSeq { // it keeps its place when the clock was set back
 		first = was.CreatedAt
 	}
-	if op.Debounce != 0 {
-		due = min(due, first.Add(op.Debounce))
+	if op.DebounceMs != 0 {
+		due = min(due, first.Add(op.Debounce()))
 	}
 	now := w.clk.Now()
 	if i != nil && (i.State == core.Scheduled || i.State == core.Retrying) && i.ReadyAt != due || i != nil && i.State == core.Ready && due > now {
@@ -72,8 +72,8 @@ func (w *world) holderNow(was *core.JobInfo) *core.JobInfo {
 // firstOf is the job of a submission, due as it would be if no other one had its key.
 func (w *world) firstOf(op *core.Submit) *core.Job {
 	first := *op.Job
-	if op.Debounce != 0 {
-		first.ReadyAt = min(first.ReadyAt, w.clk.Now().Add(op.Debounce))
+	if op.DebounceMs != 0 {
+		first.ReadyAt = min(first.ReadyAt, w.clk.Now().Add(op.Debounce()))
 	}
 	return &first
 }
