@@ -220,6 +220,7 @@ type Job struct {
 
 	Schedule    string // name of the schedule that submitted it; set by the core
 	CallbackFor uint64 // batch whose callback this is; set by the core
+	RerunOf     uint64 // the job of which this one is a copy; set by the core: see Resubmit
 }
 
 // Tallies says what is counted of a job besides its attempts and failures. Stored; never renumbered.

@@ -10,7 +10,7 @@ func TestHotStructsDoNotGrow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ got, most uintptr }{
 		"Reply":    {unsafe.Sizeof(Reply{}), 240},
-		"Job":      {unsafe.Sizeof(Job{}), 336},
+		"Job":      {unsafe.Sizeof(Job{}), 352}, // what Go allocates for any from 321 on
 		"Submit":   {unsafe.Sizeof(Submit{}), 64},
 		"Lease":    {unsafe.Sizeof(Lease{}), 104},
 		"Complete": {unsafe.Sizeof(Complete{}), 136},

@@ -80,6 +80,8 @@ func allowsOperator(b core.Broker, p *Principal, op core.Op) bool {
 	case *core.Cancel:
 		return mayJob(b, p, op.Ref, Operate) &&
 			!slices.ContainsFunc(op.Also, func(ref core.Ref) bool { return !mayJob(b, p, ref, Operate) })
+	case *core.Resubmit:
+		return mayJob(b, p, op.Ref, Operate)
 	case *core.Enqueue:
 		return mayJob(b, p, op.Ref, Operate)
 	case *core.Bury:

@@ -202,25 +202,35 @@ func encodeEnvelope(uuid, typ, queue string, payload []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, fieldPayload, protowire.BytesType), payload)
 }
 
-// withRetry sets the number of failures of an encoded job, where Conveyor's client would write it: fields are in the order of
-// their numbers, and zero is not written.
+// withRetry sets the number of failures of an encoded job.
 func withRetry(raw []byte, retry uint32) []byte {
 	var field []byte
 	if retry > 0 {
 		field = protowire.AppendVarint(protowire.AppendTag(nil, fieldRetry, protowire.VarintType), uint64(retry))
 	}
+	return withField(raw, fieldRetry, field)
+}
+
+// withUUID sets the uuid of an encoded job.
+func withUUID(raw []byte, uuid string) []byte {
+	return withField(raw, fieldUUID, protowire.AppendString(protowire.AppendTag(nil, fieldUUID, protowire.BytesType), uuid))
+}
+
+// withField sets a field of an encoded job, where Conveyor's client would write it: fields are in the order of their numbers, and zero
+// is not written.
+func withField(raw []byte, field protowire.Number, encoded []byte) []byte {
 	at := 0
 	for at < len(raw) {
 		number, _, n := protowire.ConsumeField(raw[at:])
 		switch {
 		case n < 0:
 			return raw
-		case number == fieldRetry:
-			return slices.Concat(raw[:at], field, raw[at+n:])
-		case number > fieldRetry:
-			return slices.Concat(raw[:at], field, raw[at:])
+		case number == field:
+			return slices.Concat(raw[:at], encoded, raw[at+n:])
+		case number > field:
+			return slices.Concat(raw[:at], encoded, raw[at:])
 		}
 		at += n
 	}
-	return append(raw, field...)
+	return append(raw, encoded...)
 }

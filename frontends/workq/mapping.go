@@ -293,9 +293,9 @@ func failure(body []byte) *core.Failure {
 	return &core.Failure{Message: strings.ToValidUTF8(string(text), "\uFFFD"), Data: bytes.Clone(body)}
 }
 
-// jobName is the id of a job in this protocol: its id if that is a UUIDv4, as for all Workq jobs, else its alias.
+// jobName is the id of a job in this protocol: its id if that is a UUIDv4, as of all jobs that Workq clients submit, else its alias.
 func jobName(j *core.Job) string {
-	if j.Origin == core.Workq || core.IsUUIDv4(j.ID) {
+	if j.ID != "" && (j.Origin == core.Workq || core.IsUUIDv4(j.ID)) {
 		return j.ID
 	}
 	return core.Alias(j.Seq)

@@ -28,6 +28,7 @@ var bulkWords = map[service.JobAction]bulkWord{
 	actionStop:             {"Stop", "asked to stop, or removed", "Workers are asked to stop those that run, which then end as cancelled, unless they are completed. The others are removed. This cannot be undone."},
 	service.ActionDelete:   {"Delete", "deleted", "They are removed, whatever their state. This cannot be undone."},
 	service.ActionMove:     {"Move", "moved", "They keep their identity. A lease ends, and dead jobs become ready."},
+	service.ActionRerun:    {"Run again", "submitted again", "Copies of those that have ended are submitted, with new ids; the others are skipped."},
 	service.ActionPriority: {"Change the priority of", "changed", "Jobs with a higher priority are handed out first; 0 is normal."},
 }
 
@@ -36,6 +37,7 @@ func bulkActions(state string) []choice {
 	retry := choice{Value: string(service.ActionRetry), Label: "Run now"}
 	kill := choice{Value: string(service.ActionKill), Label: "Kill"}
 	cancel := choice{Value: string(service.ActionCancel), Label: "Cancel", Dangerous: true}
+	rerun := choice{Value: string(service.ActionRerun), Label: "Run again"}
 	stop := choice{Value: string(actionStop), Label: "Stop", Dangerous: true}
 	remove := choice{Value: string(service.ActionDelete), Label: "Delete", Dangerous: true}
 	move := choice{Value: string(service.ActionMove), Label: "Move"}
@@ -43,10 +45,12 @@ func bulkActions(state string) []choice {
 	switch state {
 	case "dead":
 		return []choice{retry, move, remove}
+	case "done":
+		return []choice{rerun, remove}
 	case "leased":
 		return []choice{stop, kill, move, priority, cancel}
 	}
-	return []choice{retry, move, priority, kill, stop, cancel, remove}
+	return []choice{retry, move, priority, kill, stop, cancel, rerun, remove}
 }
 
 // actionStop is what the pages call a cancel that leaves jobs that run to their workers.

@@ -104,7 +104,7 @@ func jobActions(state string) []choice {
 		retry.Label = "Run again"
 		return []choice{retry, remove}
 	case "done":
-		return []choice{remove}
+		return []choice{{Value: string(service.ActionRerun), Label: "Run again", Chosen: true}, remove}
 	}
 	return nil
 }
@@ -124,6 +124,13 @@ func changeJob(r *request) (*view, error) {
 	do := r.PostFormValue("do")
 	if do == "edit" || do == "edit-run" {
 		return r.editJob(id, at, do == "edit-run")
+	}
+	if service.JobAction(do) == service.ActionRerun {
+		copied, err := r.service.Rerun(r.Context(), r.caller, id)
+		if err != nil {
+			return nil, err
+		}
+		return r.back("jobs/"+url.PathEscape(copied), "This is the job that was submitted again.")
 	}
 	if c, ok := jobConsequences[service.JobAction(do)]; ok {
 		if v := r.ask(question{Title: c.verb + " this job?", Consequence: c.consequence, Button: c.verb + " the job", Path: at, Back: at}); v != nil {

@@ -15,7 +15,7 @@ import (
 type actionInput struct {
 	Wait
 	Body struct {
-		Action   string     `json:"action" enum:"retry,kill,cancel,delete,move,priority" doc:"retry: ready now; kill: to the dead set; cancel: remove if not finished; delete: remove in any state; move: into another queue; priority: another priority"`
+		Action   string     `json:"action" enum:"retry,kill,cancel,delete,move,priority,rerun" doc:"retry: ready now; kill: to the dead set; cancel: remove if not finished; delete: remove in any state; move: into another queue; priority: another priority; rerun: submit a copy of a job that has ended and is kept"`
 		IDs      []string   `json:"ids,omitempty" maxItems:"10000" doc:"names of the jobs; in place of filter"`
 		Filter   *jobFilter `json:"filter,omitempty" doc:"the jobs; an empty filter means every job"`
 		Queue    string     `json:"queue,omitempty" doc:"for move: where to"`

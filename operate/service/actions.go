@@ -23,10 +23,11 @@ const (
 	ActionDelete   JobAction = "delete"   // gone, from any state
 	ActionMove     JobAction = "move"     // into another queue, with the same identity
 	ActionPriority JobAction = "priority" // another priority
+	ActionRerun    JobAction = "rerun"    // a copy of a job that has ended and is kept
 )
 
 // JobActions lists the actions.
-var JobActions = []JobAction{ActionRetry, ActionKill, ActionCancel, ActionDelete, ActionMove, ActionPriority}
+var JobActions = []JobAction{ActionRetry, ActionKill, ActionCancel, ActionDelete, ActionMove, ActionPriority, ActionRerun}
 
 // Action is an action with what it needs.
 type Action struct {
@@ -54,15 +55,19 @@ func (s *Service) Act(ctx context.Context, caller Caller, name string, a Action,
 	if epoch != nil {
 		is = core.Condition{Epoch: *epoch, HasEpoch: true}
 	}
-	entry := AuditEntry{Action: "job." + string(a.Action), Target: name, Detail: a.detail(), Jobs: 1, TraceID: tracecontext.TraceID(info.Trace)}
-	return s.audited(ctx, c, caller, entry, a.op(core.Ref{Seq: info.Seq}, is))
+	return s.audited(ctx, c, caller, a.entry(name, info), a.op(core.Ref{Seq: info.Seq}, is))
+}
+
+// entry is what the audit log says of an action on one job.
+func (a *Action) entry(name string, info *core.JobInfo) AuditEntry {
+	return AuditEntry{Action: "job." + string(a.Action), Target: name, Detail: a.detail(), Jobs: 1, TraceID: tracecontext.TraceID(info.Trace)}
 }
 
 // check looks at the parts of an action.
 func (a *Action) check(caller Caller) error {
 	switch {
 	case !slices.Contains(JobActions, a.Action):
-		return invalid("body.action", "action must be one of retry, kill, cancel, delete, move or priority")
+		return invalid("body.action", "action must be one of retry, kill, cancel, delete, move, priority or rerun")
 	case a.Action == ActionMove && (a.Queue == "" || len(a.Queue) > core.MaxQueueName):
 		return invalid("body.queue", "move needs queue, the name of the queue to move to")
 	case a.Action == ActionMove:
@@ -106,6 +111,8 @@ func (a *Action) op(ref core.Ref, is core.Condition) core.Op {
 		return &core.Cancel{Ref: ref, If: is}
 	case ActionMove:
 		return &core.Move{Ref: ref, If: is, Authority: core.ByAnyone, Queue: a.Queue}
+	case ActionRerun:
+		return &core.Resubmit{Ref: ref, If: is}
 	case ActionPriority:
 		return &core.Update{Ref: ref, If: is, Set: core.JobChange{Priority: a.Priority}}
 	}
@@ -283,15 +290,19 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 		}
 		return nil
 	}
+	newest := c.newest()
 	for cursor := ""; ; {
 		r, err := c.ask(&core.Find{Filter: chosen.filter, Cursor: cursor, Limit: bulkPage, Brief: true})
 		if err != nil {
 			return err
 		}
-		ops := make([]core.Op, len(r.Jobs))
+		ops := make([]core.Op, 0, len(r.Jobs))
 		for i := range r.Jobs {
 			info := &r.Jobs[i]
-			ops[i] = a.op(core.Ref{Seq: info.Seq}, core.Condition{Epoch: info.Epoch, HasEpoch: true, States: []core.State{info.State}})
+			if info.Seq > newest { // the copies of a rerun may have ended before the search comes to them
+				break
+			}
+			ops = append(ops, a.op(core.Ref{Seq: info.Seq}, core.Condition{Epoch: info.Epoch, HasEpoch: true, States: []core.State{info.State}}))
 		}
 		if err := s.applyPage(ctx, c, op, ops); err != nil {
 			return err
@@ -302,40 +313,11 @@ func (s *Service) runAction(ctx context.Context, caller Caller, op *operation, a
 	}
 }
 
-// applyPage applies the operations of one page and waits for their commit. Jobs that have changed meanwhile are skipped.
-func (s *Service) applyPage(ctx context.Context, c *client, op *operation, ops []core.Op) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// newest is the number of the newest job; zero: there is none.
+func (c *client) newest() uint64 {
+	r, err := c.ask(&core.Find{Desc: true, Limit: 1, Brief: true})
+	if err != nil || len(r.Jobs) == 0 {
+		return 0
 	}
-	if len(ops) == 0 {
-		return nil
-	}
-	c.replies = c.replies[:0]
-	c.do(ops...)
-	var latest core.Commit
-	changed, skipped := 0, 0
-	for i := range c.replies {
-		r := &c.replies[i]
-		switch {
-		case r.Kind != core.Failed:
-			changed++
-		case errors.Is(r.Err, core.ErrStopped), errors.Is(r.Err, core.ErrShutdown):
-			return r.Err
-		default:
-			skipped++
-		}
-		latest = max(latest, r.Commit)
-	}
-	c.replies = c.replies[:0]
-	if err := c.committed(context.WithoutCancel(ctx), latest); err != nil {
-		return err
-	}
-	op.update(func(v *Operation) {
-		v.Changed += changed
-		v.Skipped += skipped
-		v.Matched = max(v.Matched, v.Changed+v.Skipped)
-		v.Progress = float64(v.Changed+v.Skipped) / float64(v.Matched)
-	})
-	s.saveOperation(c, op)
-	return nil
+	return r.Jobs[0].Seq
 }

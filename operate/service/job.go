@@ -49,6 +49,7 @@ type Job struct {
 	After       []string   `json:"after,omitempty" doc:"seq:N of the jobs that had to be done first"`
 	Waiting     []string   `json:"waiting_for,omitempty" doc:"those of the jobs in after that are not done yet"`
 	Batch       string     `json:"batch,omitempty"`
+	RerunOf     string     `json:"rerun_of,omitempty" doc:"seq:N of the job of which it is a copy"`
 	Broken      bool       `json:"broken,omitempty" doc:"blocked, and a job it waits for is gone without being done"`
 	Cost        uint32     `json:"cost,omitempty" doc:"how much a lease counts in limits; default 1"`
 	Ephemeral   bool       `json:"ephemeral,omitempty" doc:"not stored; gone with the last client that waits for it"`
@@ -181,6 +182,9 @@ func (s *Service) setJob(v *Job, job *core.Job) {
 		v.After = append(v.After, seqName(seq))
 	}
 	v.Batch = s.batchName(job.Batch)
+	if job.RerunOf != 0 {
+		v.RerunOf = seqName(job.RerunOf)
+	}
 	v.Traceparent, v.Tracestate = tracecontext.Split(job.Trace)
 }
 

@@ -25,6 +25,7 @@ type Operation struct {
 	Progress   float64    `json:"progress" doc:"how much is done, 0 to 1"`
 	Findings   []string   `json:"findings,omitempty" doc:"what a check has found"`
 	Skipped    int        `json:"skipped,omitempty" doc:"how many had changed meanwhile so that the action does not apply"`
+	Created    []string   `json:"created,omitempty" doc:"rerun: ids of new jobs, at most 100"`
 	Error      string     `json:"error,omitempty"`
 	Who        string     `json:"who"`
 	StartedAt  time.Time  `json:"started_at"`

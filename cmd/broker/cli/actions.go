@@ -26,6 +26,7 @@ func actionCommands() []*cobra.Command {
 		actionCommand(action{"retry", "retry [ID...]", "run dead, retrying or scheduled jobs now", "retry", "put back"}),
 		actionCommand(action{"kill", "kill [ID...]", "move jobs to the dead set", "kill", "killed"}),
 		actionCommand(action{"cancel", "cancel [ID...]", "cancel jobs, and ask the workers of those that run to stop", "cancel", "cancelled, or asked to stop"}),
+		actionCommand(action{"rerun", "rerun [ID...]", "submit copies of jobs that have ended and are kept", "run again", "submitted again"}),
 		actionCommand(action{"delete", "rm [ID...]", "remove jobs", "remove", "removed"}),
 		move,
 	}
@@ -150,6 +151,14 @@ func (c *client) act(cmd *cobra.Command, a action, request map[string]any, o act
 		return printJSON(cmd.OutOrStdout(), raw)
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", plural(op.Changed, "job"), a.done)
+	for _, id := range op.Created {
+		if err == nil {
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
+		}
+	}
+	if err == nil && op.Changed > len(op.Created) && len(op.Created) > 0 {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "… and %d more\n", op.Changed-len(op.Created))
+	}
 	if err == nil && op.Skipped > 0 {
 		return &ExitError{Code: ExitConflict, Err: fmt.Errorf("%s could not be changed: %s", plural(op.Skipped, "job"), cmp.Or(op.Error, "the action does not apply in the present state"))}
 	}
@@ -164,6 +173,8 @@ type operation struct {
 	Changed int    `json:"changed"`
 	Skipped int    `json:"skipped"`
 	Error   string `json:"error"`
+
+	Created []string `json:"created"` // new jobs, some of them
 }
 
 // follow shows the progress of an operation until it has ended. An interrupt cancels it.

@@ -20,6 +20,7 @@ type job struct {
 	ExpiresAt   *time.Time      `json:"expires_at"`
 	LeasedAt    *time.Time      `json:"leased_at"`
 	LeaseUntil  *time.Time      `json:"lease_until"`
+	RerunOf     string          `json:"rerun_of"`
 	CancelAt    *time.Time      `json:"cancel_requested_at"`
 	Worker      string          `json:"worker"`
 	Attempts    int             `json:"attempts"`

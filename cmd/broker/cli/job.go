@@ -108,6 +108,7 @@ func jobText(j *detailedJob) string {
 	line("leased", local(j.LeasedAt))
 	line("lease ends", local(j.LeaseUntil))
 	line("to stop", local(j.CancelAt))
+	line("rerun of", j.RerunOf)
 	line("worker", oneLine(j.Worker, 200))
 	line("tries", tries(&j.job))
 	line("unique key", oneLine(j.UniqueKey, 200))

@@ -34,6 +34,8 @@ func (m *Machine) apply(c *client, op core.Op) {
 	case *core.CancelLease:
 		m.cancelLease(c)
 
+	case *core.Resubmit:
+		m.resubmit(c, op)
 	case *core.Rerun:
 		m.rerun(c, op)
 	case *core.Release:

@@ -206,6 +206,10 @@ func (l *life) order() core.Op {
 		return &core.Release{Ref: ref, Epoch: uint32(1 + l.rng.IntN(3))}
 	case 5:
 		return &core.Inspect{Ref: ref}
+	case 7:
+		if l.maybe(2) {
+			return &core.Resubmit{Ref: ref, If: is}
+		}
 	}
 	return &core.Await{Ref: ref, Deadline: l.soon()}
 }

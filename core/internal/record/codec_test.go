@@ -126,7 +126,7 @@ func TestPlainJobCostsFewBytes(t *testing.T) {
 func TestRecordsOfTheFirstVersionAreRead(t *testing.T) {
 	t.Parallel()
 	job, first := new(core.Job), recordtest.FullJob()
-	first.Tags, first.Schedule, first.Timeline, first.Trace, first.SeqOrder, first.Tallies, first.Own, first.OnBroken, first.Cost = nil, "", 0, "", false, 0, 0, 0, 0
+	first.Tags, first.Schedule, first.Timeline, first.Trace, first.SeqOrder, first.Tallies, first.Own, first.OnBroken, first.Cost, first.RerunOf = nil, "", 0, "", false, 0, 0, 0, 0, 0
 	wantHex(t, "job", record.AppendJob(nil, first, 0), jobV1)
 	if _, _, err := record.DecodeJob(mustHex(t, jobV1), 77, job, nil, nil); err != nil {
 		t.Fatal(err)

@@ -56,6 +56,7 @@ const (
 	jobTallies
 	jobOnBroken
 	jobCost
+	jobRerunOf
 
 	jobKnown = 1<<iota - 1
 )
@@ -122,7 +123,7 @@ func jobFields(j *core.Job, isUUID bool) uint64 {
 		flag(len(j.Tags) > 0, jobTags) | flag(j.Schedule != "", jobSchedule) |
 		flag(j.Timeline != 0, jobTimeline) | flag(j.Trace != "", jobTrace) |
 		flag(j.SeqOrder, jobSeqOrder) | flag(j.Tallies != 0, jobTallies) | flag(j.OnBroken != 0, jobOnBroken) |
-		flag(j.Cost != 0, jobCost)
+		flag(j.Cost != 0, jobCost) | flag(j.RerunOf != 0, jobRerunOf)
 }
 
 // appendPolicy writes jobFormat to jobPriority.
@@ -226,6 +227,9 @@ func appendLinks(dst []byte, j *core.Job, f uint64) []byte {
 	}
 	if f&jobCost != 0 {
 		dst = binary.AppendUvarint(dst, uint64(j.Cost))
+	}
+	if f&jobRerunOf != 0 {
+		dst = binary.AppendUvarint(dst, j.RerunOf)
 	}
 	return dst
 }
@@ -398,6 +402,9 @@ func (d *decoder) links(j *core.Job, f uint64) {
 	}
 	if f&jobCost != 0 {
 		j.Cost = d.uint32()
+	}
+	if f&jobRerunOf != 0 {
+		j.RerunOf = d.uvarint()
 	}
 }
 

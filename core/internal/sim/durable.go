@@ -212,6 +212,8 @@ func refOf(op core.Op) (ref core.Ref) {
 		ref = op.Ref
 	case *core.Rerun:
 		ref = op.Ref
+	case *core.Resubmit:
+		ref = op.Ref
 	}
 	return ref
 }

@@ -27,6 +27,7 @@ type promise struct {
 	onBroken  core.OnBroken
 	after     []link
 	parent    uint64
+	rerunOf   uint64
 	made      core.Commit // the admission is promised once this is on disk
 	mayEnd    bool        // a client tried to finish or remove it
 	limited   bool        // it may end without a client: attempts, time to start
@@ -262,6 +263,8 @@ func (w *world) afterCrash(committed core.Commit) error {
 				return err
 			}
 			i.Job.Body = []byte(p.bodies[len(p.bodies)-1].text) // as it was
+		case i != nil && i.Job != nil && i.Job.RerunOf != p.rerunOf:
+			return fmt.Errorf("job %d came back as a copy of %d, and is one of %d", seq, i.Job.RerunOf, p.rerunOf)
 		case i != nil && (i.Job == nil || !may(p.bodies, string(i.Job.Body), committed) || i.Job.ID != p.id):
 			return fmt.Errorf("job %d came back changed: %+v, was %+v, commit %d", seq, i.Job, p.bodies, committed)
 		case i != nil && len(i.Job.Tags) > 0 && i.Job.Tags[0] != string(i.Job.Body):

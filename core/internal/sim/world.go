@@ -142,6 +142,7 @@ func (w *world) acts() []act {
 		{4, w.report},
 		{2, w.release},
 		{2, w.rerun},
+		{2, w.resubmit},
 		{2, w.abilities},
 		{6, w.order},
 		{6, w.change},
