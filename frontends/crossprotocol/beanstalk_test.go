@@ -173,33 +173,11 @@ func beanstalkWorker(t *testing.T, o origin, end int) string {
 // TestBeanstalkSharingTable runs every cell of the tables about beanstalkd and compares the results with docs/sharing.md.
 func TestBeanstalkSharingTable(t *testing.T) {
 	t.Parallel()
-	var b strings.Builder
-	b.WriteString("\n### beanstalkd job\n\n| end |")
-	for _, k := range workerKinds() {
-		fmt.Fprintf(&b, " %s |", k.name)
-	}
-	b.WriteString("\n|---|---|---|---|---|\n")
-	for i := range ends[:5] {
-		fmt.Fprintf(&b, "| %s |", ends[i].name)
-		for _, k := range workerKinds() {
-			fmt.Fprintf(&b, " %s |", inBubble(t, func(t *testing.T) string { return beanstalkSubmitted(t, k, i) }))
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("\n### beanstalkd worker\n\n| job |")
+	var names []string
 	for _, end := range beanstalkEnds {
-		fmt.Fprintf(&b, " %s |", end.name)
+		names = append(names, end.name)
 	}
-	b.WriteString("\n|---|---|---|---|---|---|---|\n")
-	for _, o := range origins() {
-		if strings.Contains(o.name, "sched") || strings.Contains(o.name, "epoch") || strings.Contains(o.name, "batch") {
-			continue
-		}
-		fmt.Fprintf(&b, "| %s |", o.name)
-		for i := range beanstalkEnds {
-			fmt.Fprintf(&b, " %s |", inBubble(t, func(t *testing.T) string { return beanstalkWorker(t, o, i) }))
-		}
-		b.WriteString("\n")
-	}
-	compareSection(t, "beanstalkd", b.String())
+	sharingSection(t, section{
+		name: "beanstalkd", submitted: "beanstalkd job", works: "beanstalkd worker", ends: names, submit: beanstalkSubmitted, work: beanstalkWorker,
+	})
 }

@@ -163,33 +163,11 @@ func conveyorWorker(t *testing.T, o origin, end int) string {
 // TestConveyorSharingTable runs every cell of the tables about Conveyor and compares the results with docs/sharing.md.
 func TestConveyorSharingTable(t *testing.T) {
 	t.Parallel()
-	var b strings.Builder
-	b.WriteString("\n### Conveyor job\n\n| end |")
-	for _, k := range workerKinds() {
-		fmt.Fprintf(&b, " %s |", k.name)
-	}
-	b.WriteString("\n|---|---|---|---|---|\n")
-	for i := range ends[:5] {
-		fmt.Fprintf(&b, "| %s |", ends[i].name)
-		for _, k := range workerKinds() {
-			fmt.Fprintf(&b, " %s |", inBubble(t, func(t *testing.T) string { return conveyorSubmitted(t, k, i) }))
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("\n### Conveyor worker\n\n| job |")
+	var names []string
 	for _, end := range conveyorEnds {
-		fmt.Fprintf(&b, " %s |", end.name)
+		names = append(names, end.name)
 	}
-	b.WriteString("\n|---|---|---|---|---|\n")
-	for _, o := range origins() {
-		if strings.Contains(o.name, "sched") || strings.Contains(o.name, "epoch") || strings.Contains(o.name, "batch") {
-			continue
-		}
-		fmt.Fprintf(&b, "| %s |", o.name)
-		for i := range conveyorEnds {
-			fmt.Fprintf(&b, " %s |", inBubble(t, func(t *testing.T) string { return conveyorWorker(t, o, i) }))
-		}
-		b.WriteString("\n")
-	}
-	compareSection(t, "conveyor", b.String())
+	sharingSection(t, section{
+		name: "conveyor", submitted: "Conveyor job", works: "Conveyor worker", ends: names, submit: conveyorSubmitted, work: conveyorWorker,
+	})
 }

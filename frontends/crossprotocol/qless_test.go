@@ -141,35 +141,13 @@ func qlessWorker(t *testing.T, o origin, end int) string {
 // TestQlessSharingTable runs every cell of the tables about Qless and compares the results with docs/sharing.md.
 func TestQlessSharingTable(t *testing.T) {
 	t.Parallel()
-	var b strings.Builder
-	b.WriteString("\n### Qless put\n\n| end |")
-	for _, k := range workerKinds() {
-		fmt.Fprintf(&b, " %s |", k.name)
-	}
-	b.WriteString("\n|---|---|---|---|---|\n")
-	for i := range ends[:5] {
-		fmt.Fprintf(&b, "| %s |", ends[i].name)
-		for _, k := range workerKinds() {
-			fmt.Fprintf(&b, " %s |", inBubble(t, func(t *testing.T) string { return qlessJob(t, k, i) }))
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("\n### Qless worker\n\n| job |")
+	var names []string
 	for _, end := range qlessEnds {
-		fmt.Fprintf(&b, " %s |", end.name)
+		names = append(names, end.name)
 	}
-	b.WriteString("\n|---|---|---|---|---|---|\n")
-	for _, o := range origins() {
-		if strings.Contains(o.name, "sched") || strings.Contains(o.name, "epoch") || strings.Contains(o.name, "batch") {
-			continue
-		}
-		fmt.Fprintf(&b, "| %s |", o.name)
-		for i := range qlessEnds {
-			fmt.Fprintf(&b, " %s |", inBubble(t, func(t *testing.T) string { return qlessWorker(t, o, i) }))
-		}
-		b.WriteString("\n")
-	}
-	compareSection(t, "qless", b.String())
+	sharingSection(t, section{
+		name: "qless", submitted: "Qless put", works: "Qless worker", ends: names, submit: qlessJob, work: qlessWorker,
+	})
 }
 
 // compareSection compares tables with the part of docs/sharing.md between the markers of a section.

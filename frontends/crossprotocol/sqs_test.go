@@ -110,33 +110,11 @@ func sqsReceiver(t *testing.T, o origin, end int) string {
 // TestSQSSharingTable runs every cell of the tables about SQS and compares the results with docs/sharing.md.
 func TestSQSSharingTable(t *testing.T) {
 	t.Parallel()
-	var b strings.Builder
-	b.WriteString("\n### SQS message\n\n| end |")
-	for _, k := range workerKinds() {
-		fmt.Fprintf(&b, " %s |", k.name)
-	}
-	b.WriteString("\n|---|---|---|---|---|\n")
-	for i := range ends[:5] {
-		fmt.Fprintf(&b, "| %s |", ends[i].name)
-		for _, k := range workerKinds() {
-			fmt.Fprintf(&b, " %s |", inBubble(t, func(t *testing.T) string { return sqsMessage(t, k, i) }))
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("\n### SQS receiver\n\n| job |")
+	var names []string
 	for _, end := range sqsEnds {
-		fmt.Fprintf(&b, " %s |", end.name)
+		names = append(names, end.name)
 	}
-	b.WriteString("\n|---|---|---|---|\n")
-	for _, o := range origins() {
-		if strings.Contains(o.name, "sched") || strings.Contains(o.name, "epoch") || strings.Contains(o.name, "batch") {
-			continue
-		}
-		fmt.Fprintf(&b, "| %s |", o.name)
-		for i := range sqsEnds {
-			fmt.Fprintf(&b, " %s |", inBubble(t, func(t *testing.T) string { return sqsReceiver(t, o, i) }))
-		}
-		b.WriteString("\n")
-	}
-	compareSection(t, "sqs", b.String())
+	sharingSection(t, section{
+		name: "sqs", submitted: "SQS message", works: "SQS receiver", ends: names, submit: sqsMessage, work: sqsReceiver,
+	})
 }
