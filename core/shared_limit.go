@@ -20,8 +20,8 @@ const (
 const MaxCost = 1_000_000
 
 // PutSharedLimit sets a shared limit. What has been used of one of the same name still counts. Reply: Accepted, or Failed with ErrInvalid
-// (the text says why) or ErrFull (there are MaxSharedLimits). A queue whose jobs come under another limit by it hands out no job while
-// they are sorted; see PutLimit.
+// (the text says why) or ErrFull (there are MaxSharedLimits). While the jobs of queues that
+// come under another limit by it are sorted, as after PutLimit, no job under a shared limit is handed out.
 type PutSharedLimit struct {
 	changing
 	Tag   uint64

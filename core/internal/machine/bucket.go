@@ -98,7 +98,7 @@ func (m *Machine) isFull(b *bucket) bool { return m.isFullFor(b, 1) }
 
 // isFullFor reports whether a bucket does not let a job of a cost go now.
 func (m *Machine) isFullFor(b *bucket, cost uint32) bool {
-	return exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && m.roomFor(b, cost) > m.now
+	return b.of == nil && len(m.shared.sorting) > 0 || exceeds(b.slots, cost, b.limit.Leased) || b.limit.Rate > 0 && m.roomFor(b, cost) > m.now
 }
 
 // exceeds reports whether a job of a cost does not fit beside what is leased. One that alone is above the limit is leased alone.

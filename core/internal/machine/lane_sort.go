@@ -157,6 +157,7 @@ func (m *Machine) sorted(n uint32) {
 	if q.lanes != nil {
 		q.lanes.former = nil
 	}
+	m.countedShared(n)
 	m.offer(n)
 	m.dropIdle(n)
 }

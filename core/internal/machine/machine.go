@@ -146,7 +146,7 @@ func New(o Options) *Machine {
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, rates: map[string]core.Instant{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
-		schedules: schedules{byName: map[string]*schedule{}}, windows: newWindows(), policies: policies{{}, {}}, shared: sharedLimits{byName: map[string]*sharedLimit{}},
+		schedules: schedules{byName: map[string]*schedule{}}, windows: newWindows(), policies: policies{{}, {}}, shared: sharedLimits{byName: map[string]*sharedLimit{}, sorting: map[uint32]bool{}},
 	}
 	if o.ShareHashSeedWith != nil {
 		m.hash = o.ShareHashSeedWith.hash

@@ -25,6 +25,9 @@ type sharedLimit struct {
 type sharedLimits struct {
 	byName          map[string]*sharedLimit
 	ofQueue, ofType map[string][]*sharedLimit
+
+	// sorting are the queues whose leases are being counted because of a limit that has changed. Until then no shared bucket lets a lease go.
+	sorting map[uint32]bool
 }
 
 // sharedUser is a queue that has lanes with a shared bucket.
@@ -184,7 +187,9 @@ func (m *Machine) queuesOf(limits ...*sharedLimit) []uint32 {
 func (m *Machine) sortShared(queues []uint32) {
 	for _, n := range queues {
 		if q := m.queues[n]; q != nil {
-			m.sortLanes(n, q)
+			if m.sortLanes(n, q); q.sorting {
+				m.shared.sorting[n] = true
+			}
 		}
 	}
 	for _, n := range queues {
@@ -192,6 +197,21 @@ func (m *Machine) sortShared(queues []uint32) {
 			m.offer(n)
 			m.dropIdle(n)
 		}
+	}
+}
+
+// countedShared lets the shared buckets go on once the leases of all queues are counted.
+func (m *Machine) countedShared(n uint32) {
+	if !m.shared.sorting[n] {
+		return
+	}
+	if delete(m.shared.sorting, n); len(m.shared.sorting) > 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.shared.byName)) {
+		b := m.shared.byName[name].bucket
+		m.reopenLanes(b)
+		m.offerUsers(b)
 	}
 }
 

@@ -354,6 +354,7 @@ func (w *world) leaseJob(p *promise) error {
 		p.again, p.leased = p.again || before.State == core.Dead, false
 		p.forced = p.forced || before.State == core.Dead // it may have been blocked before
 		err := errorOr(w.inOrder(p, i.Queue, 0), w.granted(p, i, r.Lease, op.LeaseFor, w.clk.monotonic.Now()))
+		p.byName = true
 		if op.ByConn {
 			p.holder = c.id
 		}

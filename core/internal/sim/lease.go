@@ -50,8 +50,10 @@ func (w *world) leaseReply(c *client, r *core.Reply) error {
 	return nil
 }
 
-// anyLimits reports whether a queue has limits: of jobs that share one, a lease may get fewer than it waits for.
-func (w *world) anyLimits() bool { return len(w.ask(&core.ListLimits{}).Limits) > 0 }
+// anyLimits reports whether there are limits: of jobs that share one, a lease may get fewer than it waits for.
+func (w *world) anyLimits() bool {
+	return len(w.ask(&core.ListLimits{}).Limits) > 0 || len(w.ask(&core.ListSharedLimits{}).SharedLimits) > 0
+}
 
 // leaseSpan is how long a lease of the job lasts; zero: as long as the connection that holds it.
 func (p *promise) leaseSpan(holds core.Holder) time.Duration {
@@ -63,7 +65,7 @@ func (p *promise) leaseSpan(holds core.Holder) time.Duration {
 
 // granted records a lease that began at since or later, and compares it with what the broker says.
 func (w *world) granted(p *promise, i *core.JobInfo, g core.Grant, span time.Duration, since core.Instant) error {
-	p.leased, p.epoch, p.holder, p.leaseUntil, p.seen, p.request = true, g.Epoch, 0, 0, true, 0
+	p.leased, p.epoch, p.holder, p.leaseUntil, p.seen, p.request, p.byName = true, g.Epoch, 0, 0, true, 0, false
 	if g.LeaseFor != span {
 		return fmt.Errorf("job %d is leased for %v and not for %v", p.seq, g.LeaseFor, span)
 	}

@@ -44,6 +44,8 @@ type promise struct {
 	holder     core.ClientID
 	leaseFor   time.Duration // that the job asks for
 	own        core.PolicyFields
+	cost       uint32      // of a lease
+	byName     bool        // it was leased by name, whatever limits say
 	retries    core.Commit // of the last change of maxFails
 	unknown    bool        // its limits are not known: the broker has made it, or a crash may have lost a change of them
 	finishes   bool        // ExhaustedFinish
@@ -122,11 +124,12 @@ type model struct {
 	pauses    map[string]pause
 	windows   map[string]window // by queue and key
 	policies  map[policyKey][]ordered
+	shared    map[string]*shared
 	turns     map[string][]turns // by queue
 }
 
 func newModel() *model {
-	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, policies: map[policyKey][]ordered{}, turns: map[string][]turns{}, windows: map[string]window{}, documents: map[string]*document{}}
+	return &model{jobs: map[uint64]*promise{}, waits: map[uint64]*wait{}, requests: map[uint64]*request{}, batches: map[uint64]*batch{}, plans: map[string]*plan{}, rows: map[string]core.Commit{}, pauses: map[string]pause{}, policies: map[policyKey][]ordered{}, shared: map[string]*shared{}, turns: map[string][]turns{}, windows: map[string]window{}, documents: map[string]*document{}}
 }
 
 func (m *model) add(p *promise) {
@@ -145,7 +148,7 @@ func (m *model) submitted(seq uint64, existing, lossy bool, j *core.Job, made co
 		seq: seq, id: j.ID, seen: true, bodies: []written{{string(j.Body), made}}, queues: []written{{j.Queue, made}},
 		ephemeral: j.Ephemeral, lossy: lossy, inSeq: j.SeqOrder, tallied: j.Tallies != 0, expiresAt: j.ExpiresAt, made: made,
 		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), onBroken: j.OnBroken, parent: j.Parent, leaseFor: j.LeaseFor,
-		own: j.Own, maxAttempts: j.MaxAttempts, maxFails: j.MaxFails, finishes: j.Exhausted == core.ExhaustedFinish,
+		own: j.Own, cost: max(j.Cost, 1), maxAttempts: j.MaxAttempts, maxFails: j.MaxFails, finishes: j.Exhausted == core.ExhaustedFinish,
 	})
 	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known {
 		m.rows[j.Queue] = made
@@ -191,6 +194,11 @@ func (m *model) flushed(committed core.Commit) {
 		}
 		for i := range p.after {
 			settle(&p.after[i].made)
+		}
+	}
+	for _, s := range m.shared {
+		for k := range s.past {
+			settle(&s.past[k].made)
 		}
 	}
 	for _, past := range m.policies {
@@ -311,7 +319,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 	}
 	w.pausesAfterCrash()
 	w.windowsAfterCrash(committed)
-	if err := w.policiesAfterCrash(committed); err != nil {
+	if err := errorOr(w.policiesAfterCrash(committed), w.sharedAfterCrash(committed)); err != nil {
 		return err
 	}
 	return w.rowsAfterCrash(committed)

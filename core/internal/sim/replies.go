@@ -82,6 +82,9 @@ func (w *world) assigned(c *client, r core.Reply) error {
 		p.holder = c.id
 	}
 	if since == now { // else earlier jobs may have come back since
+		if err := w.withinShared(p, i.Queue); err != nil {
+			return err
+		}
 		if err := w.inOrder(p, i.Queue, r.Tag); err != nil {
 			return err
 		}

@@ -36,6 +36,9 @@ func (w *world) submitTo(queue string) error {
 	if w.rng.IntN(4) == 0 {
 		j.Own = core.PolicyFields(w.rng.IntN(int(core.JobFields) + 1)) //nolint:gosec // small
 	}
+	if w.rng.IntN(4) == 0 {
+		j.Cost = uint32(1 + w.rng.IntN(3)) //nolint:gosec // small
+	}
 	w.link(j)
 	w.whenBroken(j)
 	holder := w.draft(op)

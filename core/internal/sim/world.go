@@ -155,6 +155,7 @@ func (w *world) acts() []act {
 		{1, w.flushAll},
 		{2, w.settings},
 		{2, w.policy},
+		{2, w.shareLimit},
 		{1, w.refuse},
 		{1, w.hold},
 		{9, w.pass},
@@ -343,7 +344,7 @@ func (w *world) workFor(c *client) (jobs int) {
 			continue
 		}
 		for _, q := range w.ask(&core.InspectQueue{Queue: queueName(i)}).Queues {
-			if !q.Paused && len(w.ask(&core.ListLimits{Queue: q.Name}).Limits) == 0 {
+			if !q.Paused && len(w.ask(&core.ListLimits{Queue: q.Name}).Limits) == 0 && !w.model.isShared(q.Name) {
 				jobs += w.openIn(q.Name, q.Ready())
 			}
 		}

@@ -1,0 +1,190 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"broker/core"
+)
+
+// Limits for several queues and types: the model counts the leases that clients have been given of the jobs under each, with their costs,
+// and what they have used of its rate. It knows nothing of leases of which no client knows, so that it may count too few.
+
+// shared is a shared limit as clients have ordered it.
+type shared struct {
+	past    []sharedOrder // the newest last
+	used    []sharedUse   // of its rate, since it has been as it is
+	sealing int           // so many of them are in the commit in progress
+	durable int           // so many are on disk
+}
+
+// sharedOrder is a limit from a commit on; one without a name: there is none.
+type sharedOrder struct {
+	limit core.SharedLimit
+	made  core.Commit
+}
+
+// sharedUse is a lease under a limit.
+type sharedUse struct {
+	at    core.Instant  // of the monotonic clock
+	ahead time.Duration // of the wall clock then
+	cost  uint32
+}
+
+func (s *shared) now() *core.SharedLimit { return &s.past[len(s.past)-1].limit }
+
+// covers reports whether a limit is for the jobs of a queue, whose types have the names of their queues here.
+func covers(l *core.SharedLimit, queue string) bool {
+	return slices.Contains(l.Queues, queue) || slices.Contains(l.Types, queue)
+}
+
+// isShared reports whether a shared limit is for the jobs of a queue.
+func (m *model) isShared(queue string) bool {
+	for _, s := range m.shared {
+		if covers(s.now(), queue) {
+			return true
+		}
+	}
+	return false
+}
+
+// shareLimit sets or removes a shared limit.
+func (w *world) shareLimit() error {
+	c, tag, name := w.anyClient(), w.newTag(), []string{"s1", "s2"}[w.rng.IntN(2)]
+	var op core.Op = &core.RemoveSharedLimit{Tag: tag, Name: name}
+	next := core.SharedLimit{}
+	if w.rng.IntN(4) > 0 {
+		next = core.SharedLimit{Name: name, Queues: []string{queueName(w.rng.IntN(2)), queueName(2)}, Throttle: core.Throttle{Leased: uint32(w.rng.IntN(5))}} //nolint:gosec // small
+		if w.rng.IntN(2) == 0 {
+			next.Types = []string{queueName(3)}
+		}
+		if next.Leased == 0 || w.rng.IntN(2) == 0 {
+			next.Rate, next.Burst = float64(1+w.rng.IntN(3)), uint32(w.rng.IntN(4)) //nolint:gosec // small
+		}
+		op = &core.PutSharedLimit{Tag: tag, Limit: next}
+	}
+	w.note("%+v", op)
+	return w.do(c, op, tag, func(r core.Reply) {
+		if r.Kind != core.Accepted {
+			return
+		}
+		s := w.model.shared[name]
+		if s == nil {
+			s = &shared{past: []sharedOrder{{made: 1}}}
+			w.model.shared[name] = s
+		}
+		s.past = append(s.past, sharedOrder{next, w.commitOf(r, true)})
+		s.used, s.sealing, s.durable = nil, 0, 0
+	})
+}
+
+// withinShared checks that a lease that began now is within the limits for the jobs of its queue.
+func (w *world) withinShared(p *promise, queue string) error {
+	for _, name := range slices.Sorted(maps.Keys(w.model.shared)) {
+		s := w.model.shared[name]
+		l := s.now()
+		if !covers(l, queue) {
+			continue
+		}
+		sum, others, byName := uint32(0), false, false
+		for _, seq := range w.model.seqs {
+			o := w.model.jobs[seq]
+			if !o.leased {
+				continue
+			}
+			if i := w.look(seq); i != nil && i.State == core.Leased && covers(l, i.Queue) {
+				sum, others, byName = sum+o.cost, others || o != p, byName || o.byName
+			}
+		}
+		if l.Leased > 0 && sum > l.Leased && others && !byName {
+			return fmt.Errorf("job %d was handed out, and the limit %+v has leases of %d", p.seq, *l, sum)
+		}
+		if err := w.withinRate(s, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withinRate checks that the leases of every span up to now are no more than the rate and the burst allow. A job that costs more than the
+// burst has all of it, and what is missing is paid for later.
+func (w *world) withinRate(s *shared, p *promise) error {
+	l := s.now()
+	if l.Rate == 0 {
+		return nil
+	}
+	now := w.clk.monotonic.Now()
+	s.used = append(s.used, sharedUse{now, w.clk.ahead, p.cost})
+	each := max(core.Instant(float64(time.Second)/l.Rate)/core.Instant(time.Microsecond), 1)
+	burst := max(l.Burst, 1)
+	sum := core.Instant(0)
+	for _, u := range slices.Backward(s.used) {
+		if u.ahead != w.clk.ahead {
+			break // a clock that was set while the broker was down may have paid for it
+		}
+		sum += core.Instant(u.cost)
+		if most := (now-u.at)/each + core.Instant(burst) + core.Instant(max(p.cost, burst)-burst); sum > most {
+			return fmt.Errorf("job %d was handed out, and the limit %+v has leases of %d since %d, at most %d, now %d", p.seq, *l, sum, u.at, most, now)
+		}
+	}
+	return nil
+}
+
+// sharedSealed notes what the commit that begins has of the rates that are used.
+func (m *model) sharedSealed() {
+	for _, s := range m.shared {
+		s.sealing = len(s.used)
+	}
+}
+
+// sharedDurable notes that this commit is on disk.
+func (m *model) sharedDurable() {
+	for _, s := range m.shared {
+		s.durable = s.sealing
+	}
+}
+
+// sharedText is the limits without what counts against them.
+func sharedText(all []core.SharedLimitInfo) (text string) {
+	for i := range all {
+		text += fmt.Sprintf("%+v ", all[i].SharedLimit)
+	}
+	return text
+}
+
+// sharedAfterCrash checks that each limit is one that may be in force after a crash, and goes on from it.
+func (w *world) sharedAfterCrash(committed core.Commit) error {
+	have := map[string]core.SharedLimit{}
+	for _, row := range w.ask(&core.ListSharedLimits{}).SharedLimits {
+		have[row.Name] = row.SharedLimit
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.model.shared)) {
+		s, found := w.model.shared[name], -1
+		is := fmt.Sprint(inOrder(have[name]))
+		for k := len(s.past) - 1; k >= 0 && found < 0; k-- {
+			if fmt.Sprint(inOrder(s.past[k].limit)) == is {
+				found = k
+			} else if s.past[k].made <= committed {
+				break
+			}
+		}
+		if found < 0 {
+			return fmt.Errorf("the shared limit %s was %+v, commit %d, and is %+v", name, s.past, committed, have[name])
+		}
+		if found != len(s.past)-1 {
+			s.durable = 0
+		}
+		s.used = s.used[:min(s.durable, len(s.used))]
+		s.past, s.sealing = []sharedOrder{{s.past[found].limit, 1}}, s.durable
+	}
+	return nil
+}
+
+// inOrder is a limit with its names in order, each once.
+func inOrder(l core.SharedLimit) core.SharedLimit {
+	l.Queues = slices.Compact(slices.Sorted(slices.Values(l.Queues)))
+	l.Types = slices.Compact(slices.Sorted(slices.Values(l.Types)))
+	return l
+}
