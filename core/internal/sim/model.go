@@ -150,7 +150,7 @@ func (m *model) submitted(seq uint64, existing, lossy bool, j *core.Job, made co
 		limited: j.MaxAttempts > 0 || j.StartBefore != 0, after: links(j.After, made), onBroken: j.OnBroken, parent: j.Parent, leaseFor: j.LeaseFor,
 		own: j.Own, cost: max(j.Cost, 1), maxAttempts: j.MaxAttempts, maxFails: j.MaxFails, finishes: j.Exhausted == core.ExhaustedFinish,
 	})
-	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known {
+	if _, known := m.rows[j.Queue]; j.Origin == core.Faktory && !known && made != 0 {
 		m.rows[j.Queue] = made
 	}
 	if b := m.batches[j.Batch]; b != nil {
