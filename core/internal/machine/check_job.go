@@ -37,32 +37,7 @@ func (c *checker) job(h uint32, e *entry) {
 	if e.has(dirty) && !slices.Contains(m.changed, h) {
 		c.fail("job %d has changed and nobody will store it", e.seq)
 	}
-	if e.has(hasOptional) != (m.optionals[h] != nil) || e.has(hasTransient) != (m.transients[h] != nil) {
-		c.fail("job %d: flags and side maps disagree", e.seq)
-	}
-	if at, ok := m.firstFails[h]; ok {
-		c.firstFails++
-		if at == 0 || e.fails == 0 {
-			c.fail("job %d with %d failures failed first at %d", e.seq, e.fails, at)
-		}
-	}
-	if _, ok := m.traces[h]; ok != e.has(traced) {
-		c.fail("job %d: flag and map of traces disagree", e.seq)
-	}
-	if _, ok := m.tallies[h]; ok && !e.has(tallyMoves|tallyFirstLease) {
-		c.fail("job %d has a tally and keeps none", e.seq)
-	} else if ok {
-		c.tallies++
-	}
-	if e.has(traced) {
-		c.traces++
-	}
-	if e.has(stopping) {
-		c.stops++
-		if e.state != core.Leased || m.stops[e.seq] == 0 {
-			c.fail("job %d is %v and to stop since %d", e.seq, e.state, m.stops[e.seq])
-		}
-	}
+	c.sideMaps(h, e)
 	if e.has(hasTransient) {
 		c.notes++
 		c.collected += len(m.transients[h].data)
@@ -92,6 +67,37 @@ func (c *checker) job(h uint32, e *entry) {
 		}
 		c.links(e, x)
 		c.member(e, x)
+	}
+}
+
+// sideMaps checks what only some jobs have, beside their entries.
+func (c *checker) sideMaps(h uint32, e *entry) {
+	m := c.m
+	if e.has(hasOptional) != (m.optionals[h] != nil) || e.has(hasTransient) != (m.transients[h] != nil) {
+		c.fail("job %d: flags and side maps disagree", e.seq)
+	}
+	if at, ok := m.firstFails[h]; ok {
+		c.firstFails++
+		if at == 0 || e.fails == 0 {
+			c.fail("job %d with %d failures failed first at %d", e.seq, e.fails, at)
+		}
+	}
+	if _, ok := m.traces[h]; ok != e.has(traced) {
+		c.fail("job %d: flag and map of traces disagree", e.seq)
+	}
+	if _, ok := m.tallies[h]; ok && !e.has(tallyMoves|tallyFirstLease) {
+		c.fail("job %d has a tally and keeps none", e.seq)
+	} else if ok {
+		c.tallies++
+	}
+	if e.has(traced) {
+		c.traces++
+	}
+	if e.has(stopping) {
+		c.stops++
+		if e.state != core.Leased || m.stops[e.seq] == 0 {
+			c.fail("job %d is %v and to stop since %d", e.seq, e.state, m.stops[e.seq])
+		}
 	}
 }
 
