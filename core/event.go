@@ -27,20 +27,21 @@ const (
 	EventWorkerGone      // such a connection closed
 	EventNoted           // a client has added a note to the job's timeline; Detail is its text
 	EventCancelRequested // a client asks the worker of a leased job to stop; Worker is that worker
+	EventLogged          // lines were appended to the log of a leased job
 )
 
 // EventKinds lists all kinds.
 var EventKinds = [...]EventKind{
 	EventSubmitted, EventReady, EventLeased, EventProgress, EventDone, EventFailed, EventRetrying, EventDead, EventCancelled,
 	EventMoved, EventReleased, EventLeaseExpired, EventChanged, EventExpired, EventQueuePaused, EventQueueResumed,
-	EventQueueRemoved, EventWorkerCame, EventWorkerGone, EventNoted, EventCancelRequested,
+	EventQueueRemoved, EventWorkerCame, EventWorkerGone, EventNoted, EventCancelRequested, EventLogged,
 }
 
 // eventNames are the names of the kinds.
 var eventNames = [...]string{
 	"none", "submitted", "ready", "leased", "progress", "done", "failed", "retrying", "dead", "cancelled", "moved",
 	"released", "lease expired", "changed", "expired", "queue paused", "queue resumed", "queue removed", "worker came",
-	"worker gone", "noted", "cancel requested",
+	"worker gone", "noted", "cancel requested", "logged",
 }
 
 func (k EventKind) String() string {

@@ -17,6 +17,14 @@ func (e *Engine) fetch(id core.ClientID, wants machine.Wants) {
 		parsed, err := times.Parse()
 		e.supplyTimes(id, times, parsed, err)
 	}
+	for _, seq := range wants.Logs {
+		documents, err := e.readLog(seq)
+		if err != nil && !e.isDamage(err) {
+			e.fail(fmt.Errorf("read the log of job %d to append to it: %w", seq, err))
+			return
+		}
+		e.supplyLog(id, seq, documents, err)
+	}
 	jobs := make(map[uint64]*core.Job, len(wants.Jobs))
 	for _, seq := range wants.Jobs {
 		j, err := e.store.Job(seq)
@@ -41,6 +49,22 @@ func (e *Engine) supplyTimes(id core.ClientID, times machine.Times, parsed cront
 	defer e.mu.Unlock()
 	defer crashOnPanic()
 	e.machine.SupplyTimes(id, times, parsed, err)
+}
+
+// readLog reads the documents of the log of a job.
+func (e *Engine) readLog(seq uint64) (documents []core.MetaEntry, err error) {
+	err = e.store.ScanDocuments(core.LogPrefix(seq), "", func(name string, value []byte) bool {
+		documents = append(documents, core.MetaEntry{Name: name, Value: append([]byte{}, value...)})
+		return true
+	})
+	return documents, err
+}
+
+func (e *Engine) supplyLog(id core.ClientID, seq uint64, documents []core.MetaEntry, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer crashOnPanic()
+	e.machine.SupplyLog(id, seq, documents, err)
 }
 
 // supply supplies what was read, and returns the jobs that are missing unexpectedly.

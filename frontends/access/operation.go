@@ -40,6 +40,8 @@ func (c *client) allows(b core.Broker, p *Principal, op core.Op) bool {
 		return op.Authority == core.ByHolder || mayJob(b, p, op.Ref, Consume)
 	case *core.Report:
 		return op.Authority == core.ByHolder || mayJob(b, p, op.Ref, Consume)
+	case *core.AppendLog:
+		return op.Authority == core.ByHolder || mayJob(b, p, op.Ref, Consume)
 	case *core.TransferLease:
 		return mayJob(b, p, op.Ref, Consume)
 	case *core.Rerun:

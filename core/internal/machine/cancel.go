@@ -209,6 +209,7 @@ func (m *Machine) remove(h uint32) {
 		m.removed = append(m.removed, m.gone(h, e))
 		m.openBytes += changeBytes
 	}
+	m.removeLog(h, e)
 	n := e.queue
 	m.unindex(h, e)
 	m.dropIdle(n)

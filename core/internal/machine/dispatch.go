@@ -62,6 +62,8 @@ func (m *Machine) apply(c *client, op core.Op) {
 		m.listSchedules(c, op)
 	case *core.LeaseJob:
 		m.leaseJob(c, op)
+	case *core.AppendLog:
+		m.appendLog(c, op)
 	case *core.Annotate:
 		m.annotate(c, op)
 	case *core.TransferLease:

@@ -35,23 +35,26 @@ type Machine struct {
 	now  core.Instant
 	hash hasher
 
-	jobs       slab
-	bySeq      seqIndex
-	byID       map[digest]uint32
-	byUnique   map[digest]uint32
-	optionals  map[uint32]*optional
-	firstFails map[uint32]core.Instant // when jobs failed first; see firstFail
-	traces     map[uint32]string       // Job.Trace of the jobs that have one
-	transients map[uint32]*transient
-	tallies    map[uint32]core.Tally // of the jobs with Tallies, from the first event on
-	stops      map[uint64]uint32     // when workers were asked to stop jobs, by number; see stop.go
-	nextSeq    uint64
-	byState    stateLists
-	groups     groupIndex
-	tags       tagIndex
-	effort     effort
-	reserved   uint64 // no Seq from here on may be assigned before a record of it is sealed
-	before     queue.Before
+	jobs          slab
+	bySeq         seqIndex
+	byID          map[digest]uint32
+	byUnique      map[digest]uint32
+	optionals     map[uint32]*optional
+	firstFails    map[uint32]core.Instant // when jobs failed first; see firstFail
+	traces        map[uint32]string       // Job.Trace of the jobs that have one
+	transients    map[uint32]*transient
+	tallies       map[uint32]core.Tally // of the jobs with Tallies, from the first event on
+	stops         map[uint64]uint32     // when workers were asked to stop jobs, by number; see stop.go
+	logs          map[uint64]*jobLog    // ends of logs, by number of the job; see joblog.go
+	leftLogs      []uint64              // jobs of logs that are not leased any more
+	forgottenLogs uint64
+	nextSeq       uint64
+	byState       stateLists
+	groups        groupIndex
+	tags          tagIndex
+	effort        effort
+	reserved      uint64 // no Seq from here on may be assigned before a record of it is sealed
+	before        queue.Before
 	// lastPlace is the latest position (entry.place) of a job that became ready or has SeqOrder. A job that becomes ready gets firstPlace or a
 	// later one, so that it does not overtake jobs from before the clock was set back.
 	lastPlace, firstPlace core.Instant
@@ -142,7 +145,7 @@ func New(o Options) *Machine {
 		opts: o, hash: newHasher(),
 		bySeq: seqIndex{pages: map[uint64]*seqPage{}},
 		byID:  map[digest]uint32{}, byUnique: map[digest]uint32{},
-		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, firstFails: map[uint32]core.Instant{}, tallies: map[uint32]core.Tally{}, stops: map[uint64]uint32{}, traces: map[uint32]string{},
+		optionals: map[uint32]*optional{}, transients: map[uint32]*transient{}, firstFails: map[uint32]core.Instant{}, tallies: map[uint32]core.Tally{}, stops: map[uint64]uint32{}, logs: map[uint64]*jobLog{}, traces: map[uint32]string{},
 		nextSeq: 1, open: 1,
 		queues: make([]*jobQueue, 1), names: map[string]uint32{},
 		clients: make([]*client, 1), batches: map[uint64]*batch{}, meta: map[string][]byte{}, rates: map[string]core.Instant{}, retentions: map[string]core.Retention{}, documentAt: map[string]int{},
@@ -276,6 +279,9 @@ func (m *Machine) move(e *entry, to core.State) {
 		panic("machine: illegal move " + e.state.String() + " to " + to.String())
 	}
 	q := m.queues[e.queue]
+	if e.state == core.Leased && len(m.logs) > 0 {
+		m.leaveLog(e)
+	}
 	if e.has(listed) {
 		panic("machine: a job leaves its state and stays in the list of it")
 	}

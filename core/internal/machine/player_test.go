@@ -132,6 +132,8 @@ func (p *player) direct(c *coretest.Command) (known bool, err error) {
 	case "crash":
 		p.boot()
 		p.recovered()
+	case "show-log":
+		err = p.showLog(c)
 	case "broken":
 		p.m.Stop(core.ErrStopped)
 	case "full":

@@ -181,6 +181,10 @@ func (l *life) finish() core.Op {
 		return op
 	case 2:
 		return &core.Report{Ref: ref, Authority: claim, Progress: core.Progress{Num: 1, Den: 2}, ExtendUntil: l.soon(), LeaseUntil: core.Instant(ref.Seq%2) * l.clk.Now().Add(time.Duration(ref.Seq%5)*time.Second)}
+	case 4:
+		if l.maybe(2) {
+			return &core.AppendLog{Ref: ref, Authority: claim, Lines: make([]string, l.rng.IntN(120))}
+		}
 	case 3:
 		return &core.SendData{Ref: ref, Authority: claim, Data: []byte("chunk"), Warning: l.maybe(3)}
 	}

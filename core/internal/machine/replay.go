@@ -178,10 +178,10 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 	if s.ExpiresAt != e.expiresAt {
 		m.expireAt(h, e, s.ExpiresAt)
 	}
-	if len(s.Waiting) > 0 || s.Closed || s.ChildrenBroken || s.Tried {
+	if len(s.Waiting) > 0 || s.Closed || s.ChildrenBroken || s.Tried || s.LogChunks > 0 {
 		x := m.ensureOptional(h)
 		x.waiting = append(x.waiting, s.Waiting...)
-		x.isClosed, x.childrenBroken, x.tried = s.Closed, s.ChildrenBroken, s.Tried
+		x.isClosed, x.childrenBroken, x.tried, x.logChunks = s.Closed, s.ChildrenBroken, s.Tried, s.LogChunks
 		if len(s.Unstored) > 0 {
 			m.restoring.unstored[e.seq] = slices.Clone(s.Unstored)
 		}

@@ -145,7 +145,7 @@ func (m *Machine) status(h uint32, e *entry) *record.Status {
 	}
 	if x := m.optionalState(h); x != nil {
 		s.Waiting, s.Unstored = append(s.Waiting, x.waiting...), m.unstoredDependencies(x)
-		s.Children = uint32(x.openChildren)
+		s.Children, s.LogChunks = uint32(x.openChildren), x.logChunks
 		s.Tried = x.tried
 		s.Closed = x.isClosed
 		s.ChildrenBroken = x.childrenBroken
@@ -186,6 +186,9 @@ func (m *Machine) Committed(s *Sealed) {
 		}
 	}
 	m.waitsInflight = m.waitsInflight[:0]
+	if len(m.leftLogs) > 0 {
+		m.forgetLogs()
+	}
 	for _, j := range s.handles {
 		if j.handle > m.jobs.next {
 			continue

@@ -20,12 +20,14 @@ type shelf struct {
 	outcomes map[uint64]*core.Outcome
 	marks    map[string][]byte
 	timeline map[uint64]map[uint16]core.TimelineEntry
+
+	documents map[string][]byte
 }
 
 func newShelf() *shelf {
 	return &shelf{
 		jobs: map[uint64]*record.Record{}, failures: map[uint64]*core.Failure{}, outcomes: map[uint64]*core.Outcome{},
-		marks: map[string][]byte{}, timeline: map[uint64]map[uint16]core.TimelineEntry{},
+		marks: map[string][]byte{}, timeline: map[uint64]map[uint16]core.TimelineEntry{}, documents: map[string][]byte{},
 	}
 }
 
@@ -44,6 +46,19 @@ func (s *shelf) put(b *record.CommitBatch) (lines []string, err error) {
 		}
 		lines = append(lines, line)
 	}
+	for _, d := range b.Documents {
+		if d.Value == nil {
+			delete(s.documents, d.Name)
+		} else {
+			s.documents[d.Name] = d.Value
+		}
+	}
+	for name := range s.documents {
+		seq := uint64(0)
+		if _, err := fmt.Sscanf(name, core.LogsPrefix+"%016x/", &seq); err == nil && s.jobs[seq] == nil {
+			return nil, fmt.Errorf("job %d is gone and its log stays: %s", seq, name)
+		}
+	}
 	for _, m := range b.Meta {
 		if m.Value == nil {
 			delete(s.marks, m.Name)
@@ -59,6 +74,16 @@ func (s *shelf) put(b *record.CommitBatch) (lines []string, err error) {
 		}
 	}
 	return lines, nil
+}
+
+// logOf are the documents of the log of a job.
+func (s *shelf) logOf(seq uint64) (documents []core.MetaEntry) {
+	for _, name := range slices.Sorted(maps.Keys(s.documents)) {
+		if strings.HasPrefix(name, core.LogPrefix(seq)) {
+			documents = append(documents, core.MetaEntry{Name: name, Value: s.documents[name]})
+		}
+	}
+	return documents
 }
 
 func (s *shelf) change(c *record.Change) (string, error) {
@@ -142,6 +167,9 @@ func (s *shelf) apply(m *machine.Machine, now core.Instant, id core.ClientID, op
 		wants := m.Wanted(id)
 		for _, seq := range wants.Jobs {
 			m.SupplyJob(id, seq, s.jobs[seq].Job)
+		}
+		for _, seq := range wants.Logs {
+			m.SupplyLog(id, seq, s.logOf(seq), nil)
 		}
 		for _, times := range wants.Times {
 			parsed, err := times.Parse()

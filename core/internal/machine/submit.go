@@ -35,6 +35,7 @@ type optional struct {
 	slotTimer      timer.ID
 	slot           slotState
 	timeline       uint16   // Job.Timeline
+	logChunks      uint8    // places of the documents of its log
 	lane           *laneJob // in a queue with lanes
 }
 

@@ -14,6 +14,7 @@ import (
 type Wants struct {
 	Jobs  []uint64 // payloads that are only on disk
 	Times []Times  // of schedules, which may be in a time zone that is on disk
+	Logs  []uint64 // jobs whose logs are only on disk
 }
 
 // Times says when a schedule is due.
@@ -29,6 +30,7 @@ type fetching struct {
 	wants    Wants
 	supplied map[uint64]supplied
 	times    map[Times]parsed
+	logs     map[uint64]suppliedLog
 }
 
 // parsed is the result of parsing the times of a schedule.
@@ -127,11 +129,11 @@ func (m *Machine) SupplyTimes(id core.ClientID, of Times, times crontab.Schedule
 
 func (c *client) startFetching() {
 	if c.fetching == nil {
-		c.fetching = &fetching{supplied: map[uint64]supplied{}, times: map[Times]parsed{}}
+		c.fetching = &fetching{supplied: map[uint64]supplied{}, times: map[Times]parsed{}, logs: map[uint64]suppliedLog{}}
 	}
 }
 
 // mustFetch reports whether the operation cannot be processed yet.
 func (c *client) mustFetch() bool {
-	return c.fetching != nil && len(c.fetching.wants.Jobs)+len(c.fetching.wants.Times) > 0
+	return c.fetching != nil && len(c.fetching.wants.Jobs)+len(c.fetching.wants.Times)+len(c.fetching.wants.Logs) > 0
 }

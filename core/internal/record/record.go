@@ -76,15 +76,16 @@ type Status struct {
 	HolderFrom     core.Protocol
 	LostLeases     uint8 // leases in a row that ended without a reply from the worker
 	Requeued       bool
-	Unlocked       bool // its unique key was released early
-	Broken         bool // blocked, and a dependency is gone without being done
-	Rerun          bool // Leased: it runs again when this lease ends
-	ChildrenBroken bool // a child is gone without being done
-	Closed         bool // its successors have been released
-	Tried          bool // its batch has counted its first execution
-	DoneFailed     bool // Done, as failed
-	KeptByQueue    bool // Done: kept by the retention of its queue
-	Placed         bool // ordered by ReadyAt alone, regardless of Job.ScheduledOrder
+	Unlocked       bool  // its unique key was released early
+	Broken         bool  // blocked, and a dependency is gone without being done
+	Rerun          bool  // Leased: it runs again when this lease ends
+	ChildrenBroken bool  // a child is gone without being done
+	Closed         bool  // its successors have been released
+	Tried          bool  // its batch has counted its first execution
+	DoneFailed     bool  // Done, as failed
+	KeptByQueue    bool  // Done: kept by the retention of its queue
+	LogChunks      uint8 // places of the documents of its log
+	Placed         bool  // ordered by ReadyAt alone, regardless of Job.ScheduledOrder
 
 	Attempts   uint32
 	Fails      uint32

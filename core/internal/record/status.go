@@ -48,6 +48,7 @@ const (
 	statusFirstLeasedAt
 	statusQueue
 	statusStopAfter
+	statusLogChunks
 
 	statusKnown = 1<<iota - 1
 
@@ -104,6 +105,9 @@ func AppendStatus(dst []byte, seq uint64, s *Status) []byte {
 	if f&statusStopAfter != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.StopAfter))
 	}
+	if f&statusLogChunks != 0 {
+		dst = binary.AppendUvarint(dst, uint64(s.LogChunks))
+	}
 	return dst
 }
 
@@ -120,7 +124,7 @@ func statusFields(s *Status) uint64 {
 		flag(s.LostLeases != 0, statusLostLeases) | flag(s.Rerun, statusRerun) |
 		flag(s.Entries != 0, statusEntries) | flag(s.KeptByQueue, statusKeptByQueue) |
 		flag(s.Group != "", statusGroup) | flag(len(s.Unstored) > 0, statusUnstored) |
-		tallyFields(s.Tally) | flag(s.Queue != "", statusQueue) | flag(s.StopAfter != 0, statusStopAfter)
+		tallyFields(s.Tally) | flag(s.Queue != "", statusQueue) | flag(s.StopAfter != 0, statusStopAfter) | flag(s.LogChunks != 0, statusLogChunks)
 }
 
 func progressFields(p *core.Progress) uint64 {
@@ -246,6 +250,11 @@ func DecodeStatus(b []byte, seq uint64, s *Status) error {
 	}
 	if f&statusStopAfter != 0 {
 		s.StopAfter = d.uint32()
+	}
+	if f&statusLogChunks != 0 {
+		if s.LogChunks = d.byte(); s.LogChunks > core.LogChunks {
+			d.fail(ErrRange)
+		}
 	}
 	return d.close()
 }

@@ -16,6 +16,7 @@ type promise struct {
 	bodies    []written // the newest last
 	queues    []written // likewise
 	notes     []written // of its timeline
+	log       []written // its lines
 	stops     []written // requests to stop; see stop.go
 	askedFor  uint32    // the epoch that the last one was for
 	ephemeral bool
@@ -189,6 +190,9 @@ func (m *model) flushed(committed core.Commit) {
 		for i := range p.stops {
 			settle(&p.stops[i].made)
 		}
+		for i := range p.log {
+			settle(&p.log[i].made)
+		}
 		for i := range p.notes {
 			settle(&p.notes[i].made)
 		}
@@ -251,7 +255,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 	if err := w.eventsTrue(committed); err != nil {
 		return err
 	}
-	if err := w.documentsAfterCrash(committed); err != nil {
+	if err := errorOr(w.documentsAfterCrash(committed), w.logsHaveJobs()); err != nil {
 		return err
 	}
 	m := w.model
@@ -287,7 +291,7 @@ func (w *world) afterCrash(committed core.Commit) error {
 		if err := p.notesAfterCrash(i, committed); err != nil {
 			return err
 		}
-		if err := errorOr(w.leaseAfterCrash(p, i), p.stopsAfterCrash(i, committed)); err != nil {
+		if err := errorOr(errorOr(w.leaseAfterCrash(p, i), p.stopsAfterCrash(i, committed)), w.logAfterCrash(p, committed)); err != nil {
 			return err
 		}
 		p.overBy, p.seen, p.lossy = i.State == core.Done, false, false

@@ -143,6 +143,8 @@ func (w *world) acts() []act {
 		{2, w.release},
 		{2, w.rerun},
 		{2, w.resubmit},
+		{4, w.appendLog},
+		{1, w.auditLogs},
 		{2, w.abilities},
 		{6, w.order},
 		{6, w.change},
