@@ -60,7 +60,7 @@ func TestQueuesAreChangedInPlace(t *testing.T) {
 	b.run(chromedp.Click(`button[value="clear"]`))
 	b.wants("Delete 8 jobs?")
 	b.run(chromedp.Click("main form button.danger"))
-	b.wants("8 jobs deleted.")
+	b.wants("Delete 8 jobs in ")
 	b.clean("changes in place")
 }
 

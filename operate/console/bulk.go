@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,12 @@ const typedAbove = 1000
 // bulkPatience is how long a page waits for a change to end, before it shows how far the change is.
 const bulkPatience = 1500 * time.Millisecond
 
+// undoFor is how long a deletion waits before it begins, so that it can be undone.
+const undoFor = 30 * time.Second
+
+// noUndo is said of a deletion of too many jobs to wait.
+const noUndo = "They are removed at once, whatever their state. So many jobs cannot be kept for an undo."
+
 // bulkWord is what a change is called.
 type bulkWord struct{ verb, done, consequence string }
 
@@ -26,7 +33,7 @@ var bulkWords = map[service.JobAction]bulkWord{
 	service.ActionKill:     {"Kill", "killed", "They move to the dead set, from where they can be run again. Workers that have some of them are refused when they finish."},
 	service.ActionCancel:   {"Cancel", "cancelled", "They are removed unless they have ended. This cannot be undone."},
 	actionStop:             {"Stop", "asked to stop, or removed", "Workers are asked to stop those that run, which then end as cancelled, unless they are completed. The others are removed. This cannot be undone."},
-	service.ActionDelete:   {"Delete", "deleted", "They are removed, whatever their state. This cannot be undone."},
+	service.ActionDelete:   {"Delete", "deleted", "They are removed in 30 seconds, whatever their state; until then this can be undone. Those that change meanwhile stay."},
 	service.ActionMove:     {"Move", "moved", "They keep their identity. A lease ends, and dead jobs become ready."},
 	service.ActionRerun:    {"Run again", "submitted again", "Copies of those that have ended are submitted, with new ids; the others are skipped."},
 	service.ActionPriority: {"Change the priority of", "changed", "Jobs with a higher priority are handed out first; 0 is normal."},
@@ -112,6 +119,9 @@ func changeJobs(r *request) (*view, error) {
 	case r.mustType(confirmed) && strings.TrimSpace(r.PostFormValue("typed")) != confirmed:
 		d.Problem = "The number that was typed is not " + confirmed + "; nothing was changed."
 	default:
+		if n, err := strconv.Atoi(confirmed); action.Action == service.ActionDelete && err == nil && n <= service.MaxDelayed {
+			action.Delay = undoFor
+		}
 		return r.startBulk(action, selection, back)
 	}
 	return r.confirm(d, action, selection)
@@ -165,6 +175,9 @@ func (r *request) confirm(d *confirmData, action service.Action, selection servi
 	d.Question = word.verb + " " + plural(d.Matched, "job") + "?"
 	d.Button, d.Consequence = word.verb+" "+plural(d.Matched, "job"), word.consequence
 	d.Table = jobTable{Jobs: preview.Examples, Columns: usualColumns, Empty: "No job matches any more."}
+	if action.Action == service.ActionDelete && d.Matched > service.MaxDelayed {
+		d.Consequence = noUndo
+	}
 	d.Typed = d.Matched > typedAbove
 	d.Dangerous = action.Action == service.ActionDelete || action.Action == service.ActionCancel
 	if d.All {
@@ -178,6 +191,9 @@ func (r *request) confirm(d *confirmData, action service.Action, selection servi
 // startBulk begins the change. A small one has mostly ended before the next page is shown; a large one shows its progress.
 func (r *request) startBulk(action service.Action, selection service.Selection, back string) (*view, error) {
 	op, err := r.service.StartAction(r.Context(), r.caller, action, selection)
+	if err == nil && op.State == service.OpPending {
+		return r.back(back, "") // a notice of the page says that it is about to begin, and undoes it
+	}
 	if err == nil {
 		op, err = r.service.WaitOperation(r.Context(), r.caller, op.ID, bulkPatience)
 	}

@@ -181,7 +181,7 @@ func (r *request) setSpans(d *jobsData, filter service.JobFilter, p listPage) er
 		}
 		part := filter
 		set(&part, a, b)
-		list, err := r.service.Jobs(r.Context(), r.caller, part, service.JobPage{Limit: 1, Count: true})
+		list, err := r.service.Jobs(r.Context(), r.caller, part, service.JobPage{Limit: 1, Count: true, Sort: p.sort}) // the order that has the span in one piece
 		if err != nil {
 			return err
 		}

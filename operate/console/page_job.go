@@ -114,7 +114,7 @@ var jobConsequences = map[service.JobAction]bulkWord{
 	service.ActionKill:   {verb: "Kill", consequence: "It moves to the dead set, from where it can be run again. A worker that has it is refused when it finishes."},
 	actionStop:           {verb: "Stop", consequence: "Its worker is asked to stop. The job then ends as cancelled, unless the worker completes it."},
 	service.ActionCancel: {verb: "Cancel", consequence: "It is removed unless it has ended. This cannot be undone."},
-	service.ActionDelete: {verb: "Delete", consequence: "It is removed, whatever its state. This cannot be undone."},
+	service.ActionDelete: {verb: "Delete", consequence: "It is removed in 30 seconds, whatever its state; until then this can be undone. If it changes meanwhile, it stays."},
 }
 
 // changeJob serves the forms of a job's page.
@@ -137,11 +137,14 @@ func changeJob(r *request) (*view, error) {
 			return v, nil
 		}
 	}
+	if service.JobAction(do) == service.ActionDelete {
+		return r.startBulk(service.Action{Action: service.ActionDelete, Delay: undoFor}, service.Selection{Names: []string{id}}, at)
+	}
 	if err := r.service.Act(r.Context(), r.caller, id, actionOf(do), nil); err != nil {
 		return nil, err
 	}
 	switch service.JobAction(do) { //nolint:exhaustive // the others stay on the page
-	case service.ActionDelete, service.ActionCancel:
+	case service.ActionCancel:
 		return r.back("jobs", "The job is removed.")
 	case actionStop:
 		if j, err := r.service.Job(r.Context(), r.caller, id); err == nil && j.CancelAt != nil {

@@ -110,12 +110,33 @@ func operationsPage(r *request) (*view, error) {
 	return &view{page: "operations", title: "Operations", nav: "operations", data: operationsData{list}}, nil
 }
 
-// changeOperation cancels an operation.
+// changeOperation cancels an operation. One that has not begun has then changed nothing.
 func changeOperation(r *request) (*view, error) {
-	if _, err := r.service.CancelOperation(r.caller, r.PostFormValue("id")); err != nil {
+	id := r.PostFormValue("id")
+	if _, err := r.service.CancelOperation(r.caller, id); err != nil {
 		return nil, err
 	}
-	return r.back("operations", "The operation ends after its present step.")
+	if r.PostFormValue("do") != "undo" {
+		return r.back("operations", "The operation ends after its present step.")
+	}
+	op, err := r.service.WaitOperation(r.Context(), r.caller, id, bulkPatience)
+	if err != nil {
+		return nil, err
+	}
+	note := "Undone: nothing was changed."
+	if op.State != service.OpCancelled || op.Changed > 0 {
+		note = "It was too late to undo: " + plural(op.Changed, "job") + " had been changed."
+	}
+	return r.back(pageOf(r.PostFormValue("back"), "operations"), note)
+}
+
+// pendingText says what an operation is about to do.
+func pendingText(o service.Operation) string {
+	jobs := plural(o.Matched, "job")
+	if o.Action == "jobs."+string(service.ActionDelete) {
+		return "Delete " + jobs
+	}
+	return o.Action + " of " + jobs
 }
 
 type auditData struct {

@@ -33,7 +33,7 @@ func loadPages(c *Console) (*pages, error) {
 		"queryEscape": url.QueryEscape, "agoOf": func(t time.Time) template.HTML { return c.ago(&t) }, "took": c.took,
 		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent, "short": short,
 		"list": func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
-		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "weightLines": weightLines, "slots": slotsOf, "times": times, "keyLabel": keyLabel, "mayChange": mayChange, "minus": func(a, b int) int { return a - b }, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue, "invalid": markInvalid, "slow": isSlow,
+		"stateName": func(s string) string { return strings.ToLower(stateLabel(s)) }, "row": newJobRow, "weightLines": weightLines, "slots": slotsOf, "times": times, "keyLabel": keyLabel, "mayChange": mayChange, "minus": func(a, b int) int { return a - b }, "hasNote": hasNote, "batchLabel": batchLabel, "value": fieldValue, "invalid": markInvalid, "slow": isSlow, "pending": pendingText,
 	}
 	frame, err := template.New("frame.html").Funcs(functions).ParseFS(templateFiles, "templates/frame.html", "templates/parts_*.html")
 	if err != nil {
@@ -69,9 +69,13 @@ type frameData struct {
 	Counts                                       counts
 	Rights                                       rights
 	Work, System                                 []choice
-	Running                                      []service.Operation
+	Running                                      []service.Operation // that have not ended
+	RunningMore                                  int                 // than are shown
 	Data                                         any
 }
+
+// mostRunning is how many operations a page shows.
+const mostRunning = 4
 
 // counts stand beside the entries of the navigation.
 type counts struct{ Queues, Leased, Scheduled, Retrying, Dead int }
@@ -120,12 +124,10 @@ func (c *Console) frame(w http.ResponseWriter, r *http.Request, caller service.C
 	if sum, err := s.Summary(r.Context(), caller); err == nil { // else the caller may not see it
 		d.Counts = counts{sum.Queues, sum.Jobs["leased"], sum.Jobs["scheduled"], sum.Jobs["retrying"], sum.Jobs["dead"]}
 	}
-	if operations, err := s.Operations(caller); err == nil && v.nav != "operations" { // likewise
-		for _, o := range operations {
-			if o.FinishedAt == nil {
-				d.Running = append(d.Running, o)
-			}
-		}
+	if v.nav != "operations" {
+		d.Running = s.UnfinishedOperations(caller)
+		d.RunningMore = max(len(d.Running)-mostRunning, 0)
+		d.Running = d.Running[:len(d.Running)-d.RunningMore]
 	}
 	return d
 }

@@ -21,6 +21,7 @@ type actionInput struct {
 		Queue    string     `json:"queue,omitempty" doc:"for move: where to"`
 		Priority *int64     `json:"priority,omitempty" minimum:"-4294967296" maximum:"4294967295" doc:"for priority: the new one"`
 		Running  string     `json:"running,omitempty" enum:"signal" doc:"for cancel: a job that runs stays with its worker, which is asked to stop; it ends as cancelled when the worker fails it or its lease ends, and a completion still counts"`
+		DelayS   float64    `json:"delay_s,omitempty" minimum:"0" maximum:"3600" doc:"begin after so many seconds, with the jobs that match now and have not changed until then; cancelled before, the operation changes nothing"`
 		DryRun   bool       `json:"dry_run,omitempty" doc:"change nothing; the answer says how many jobs are meant, and shows ten"`
 	}
 }
@@ -55,7 +56,7 @@ func (s *Server) registerActions(api huma.API) {
 
 func (s *Server) actOnJobs(ctx context.Context, in *actionInput) (*actionOutput, error) {
 	b := &in.Body
-	action := service.Action{Action: service.JobAction(b.Action), Queue: b.Queue, Priority: b.Priority, Running: b.Running}
+	action := service.Action{Action: service.JobAction(b.Action), Queue: b.Queue, Priority: b.Priority, Running: b.Running, Delay: seconds(b.DelayS)}
 	selection := service.Selection{Names: b.IDs}
 	if b.Filter != nil {
 		var err error

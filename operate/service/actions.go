@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"broker/core"
 	"broker/frontends/access"
@@ -35,6 +36,9 @@ type Action struct {
 	Queue    string // ActionMove
 	Priority *int64 // ActionPriority
 	Running  string // ActionCancel: RunningSignal, or empty
+
+	// Delay is when StartAction begins with the change, of the jobs that match now. Until then it can be cancelled.
+	Delay time.Duration
 }
 
 // RunningSignal leaves a job that runs to its worker, which is asked to stop.
@@ -74,6 +78,8 @@ func (a *Action) check(caller Caller) error {
 		return caller.may(access.Operate, a.Queue)
 	case a.Running != "" && (a.Action != ActionCancel || a.Running != RunningSignal):
 		return invalid("body.running", "running is for cancel, and signal is its only value")
+	case a.Delay < 0 || a.Delay > maxDelay:
+		return invalid("body.delay_s", "delay_s must be between 0 and %g", maxDelay.Seconds())
 	case a.Action == ActionPriority && a.Priority == nil:
 		return invalid("body.priority", "priority needs priority, the new one")
 	}
@@ -143,8 +149,9 @@ const exampleJobs = 10
 
 // selection is a Selection that was checked.
 type selection struct {
-	seqs   []uint64 // of the names
-	missed int      // names of jobs that are gone
+	seqs   []uint64  // of the names
+	marks  []jobMark // of the names
+	missed int       // names of jobs that are gone
 	filter core.Filter
 	byName bool
 }
@@ -171,6 +178,7 @@ func (s *Service) choose(ctx context.Context, c *client, caller Caller, sel Sele
 			return nil, err
 		}
 		out.seqs = append(out.seqs, info.Seq)
+		out.marks = append(out.marks, markOf(info))
 	}
 	if out.byName {
 		return out, nil
@@ -258,8 +266,16 @@ func (s *Service) StartAction(ctx context.Context, caller Caller, a Action, sel 
 		}
 		o.Matched = r.Count
 	}
+	run := s.runAction
+	if a.Delay > 0 {
+		if o.Matched > MaxDelayed {
+			return o, invalid("body.delay_s", "a change of more than %d jobs cannot have a delay", MaxDelayed)
+		}
+		begins := s.Now().Time().Add(a.Delay)
+		o.State, o.BeginsAt, run = OpPending, &begins, s.runDelayed
+	}
 	return s.start(ctx, caller, o, func(ctx context.Context, op *operation) error {
-		return s.runAction(ctx, caller, op, a, chosen)
+		return run(ctx, caller, op, a, chosen)
 	})
 }
 

@@ -19,7 +19,7 @@ type Operation struct {
 	ID         string     `json:"id"`
 	Action     string     `json:"action" example:"jobs.retry"`
 	Target     string     `json:"target,omitempty" doc:"what it is about, in words"`
-	State      string     `json:"state" enum:"running,done,failed,cancelled,interrupted" doc:"interrupted: the broker stopped before its end, and it does not go on"`
+	State      string     `json:"state" enum:"pending,running,done,failed,cancelled,interrupted" doc:"pending: it has a delay and has changed nothing yet; interrupted: the broker stopped before its end, and it does not go on"`
 	Matched    int        `json:"matched" doc:"how many jobs it found at its start"`
 	Changed    int        `json:"changed" doc:"how many it has changed"`
 	Progress   float64    `json:"progress" doc:"how much is done, 0 to 1"`
@@ -29,15 +29,17 @@ type Operation struct {
 	Error      string     `json:"error,omitempty"`
 	Who        string     `json:"who"`
 	StartedAt  time.Time  `json:"started_at"`
+	BeginsAt   *time.Time `json:"begins_at,omitempty" doc:"end of its delay; cancelled before, it changes nothing"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
 }
 
 // States of an operation.
 const (
+	OpPending     = "pending"
 	opRunning     = "running"
 	opDone        = "done"
 	opFailed      = "failed"
-	opCancelled   = "cancelled"
+	OpCancelled   = "cancelled"
 	opInterrupted = "interrupted"
 )
 
@@ -112,9 +114,8 @@ func (s *Service) loadOperations() error {
 	c.replies = c.replies[:0]
 	slices.SortFunc(l.list, func(a, b *operation) int { return int(a.number) - int(b.number) })
 	for _, o := range l.list {
-		if o.view.State == opRunning {
-			now := s.Now().Time()
-			o.view.State, o.view.FinishedAt = opInterrupted, &now
+		if o.view.State == opRunning || o.view.State == OpPending {
+			o.view.interrupt(s.Now().Time())
 			s.saveOperation(c, o)
 		}
 	}
@@ -141,19 +142,16 @@ func (s *Service) start(ctx context.Context, caller Caller, o Operation, run fun
 	defer c.close()
 	own, cancel := context.WithCancel(s.ctx)
 	l.mu.Lock()
-	running := 0
-	for _, known := range l.list {
-		if known.snapshot().State == opRunning {
-			running++
-		}
+	if o.State == "" {
+		o.State = opRunning
 	}
-	if running >= maxRunning {
+	if err := l.roomFor(o.State); err != nil {
 		l.mu.Unlock()
 		cancel()
-		return Operation{}, &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d operations are running; wait for one of them or cancel it", running)}
+		return Operation{}, err
 	}
 	l.last++
-	o.ID, o.State, o.Who, o.StartedAt = operationPrefix+strconv.FormatUint(l.last, 10), opRunning, caller.Name(), s.Now().Time()
+	o.ID, o.Who, o.StartedAt = operationPrefix+strconv.FormatUint(l.last, 10), caller.Name(), s.Now().Time()
 	op := &operation{number: l.last, cancel: cancel, done: make(chan struct{}), view: o}
 	l.list = append(l.list, op)
 	if over := len(l.list) - keptOperations; over > 0 {
@@ -185,9 +183,9 @@ func (s *Service) runOperation(ctx context.Context, caller Caller, op *operation
 		case err == nil:
 			v.State, v.Progress = opDone, 1
 		case s.ctx.Err() != nil:
-			v.State = opInterrupted
+			v.interrupt(now)
 		case errors.Is(err, context.Canceled):
-			v.State = opCancelled
+			v.State = OpCancelled
 		default:
 			v.State, v.Error = opFailed, err.Error()
 		}
@@ -202,14 +200,27 @@ func (s *Service) Operations(caller Caller) ([]Operation, error) {
 	if err := caller.mayAll(access.Read); err != nil {
 		return nil, err
 	}
+	return s.operationsOf(func(*Operation) bool { return true }), nil
+}
+
+// UnfinishedOperations lists the operations that the caller may see and that have not ended: all, or the caller's own.
+func (s *Service) UnfinishedOperations(caller Caller) []Operation {
+	all := caller.mayAll(access.Read) == nil
+	return s.operationsOf(func(o *Operation) bool { return o.FinishedAt == nil && (all || o.Who == caller.Name()) })
+}
+
+// operationsOf lists the operations that are wanted, newest first.
+func (s *Service) operationsOf(wanted func(*Operation) bool) []Operation {
 	l := &s.operations
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := make([]Operation, 0, len(l.list))
-	for i := len(l.list) - 1; i >= 0; i-- {
-		all = append(all, l.list[i].snapshot())
+	for _, op := range slices.Backward(l.list) {
+		if v := op.snapshot(); wanted(&v) {
+			all = append(all, v)
+		}
 	}
-	return all, nil
+	return all
 }
 
 // WaitOperation shows one operation, once it has ended or the wait is over.

@@ -1,0 +1,107 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"broker/core"
+)
+
+// maxDelay is the longest delay of an action, MaxDelayed how many jobs one with a delay may concern, and maxPending how many actions
+// wait for the end of their delay at once.
+const (
+	maxDelay   = time.Hour
+	MaxDelayed = 1_000_000
+	maxPending = 20
+)
+
+// jobMark is a job as it was when an action was asked for.
+type jobMark struct {
+	seq   uint64
+	epoch uint32
+	state core.State
+}
+
+func markOf(info *core.JobInfo) jobMark { return jobMark{info.Seq, info.Epoch, info.State} }
+
+// roomFor refuses one operation too many.
+func (l *operations) roomFor(state string) error {
+	n := 0
+	for _, known := range l.list {
+		if known.snapshot().State == state {
+			n++
+		}
+	}
+	switch {
+	case state == opRunning && n >= maxRunning:
+		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d operations are running; wait for one of them or cancel it", n)}
+	case state == OpPending && n >= maxPending:
+		return &Error{Code: CodeTooMany, Detail: fmt.Sprintf("%d operations wait for the end of their delay; wait for one of them or cancel it", n)}
+	}
+	return nil
+}
+
+// interrupt notes that the broker stopped before the end of the operation.
+func (o *Operation) interrupt(now time.Time) {
+	if o.State == OpPending {
+		o.Error = "the broker stopped before it began; nothing was changed"
+	}
+	o.State, o.FinishedAt = opInterrupted, &now
+}
+
+// runDelayed notes which jobs are meant, waits for the end of the delay, and changes those that are as they were.
+func (s *Service) runDelayed(ctx context.Context, caller Caller, op *operation, a Action, chosen *selection) error {
+	wait := time.NewTimer(a.Delay)
+	defer wait.Stop()
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	marks, err := s.marksOf(ctx, c, chosen)
+	if err != nil {
+		return err
+	}
+	op.update(func(v *Operation) { v.Matched = len(marks) + chosen.missed })
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	op.update(func(v *Operation) { v.State = opRunning })
+	s.saveOperation(c, op)
+	for page := range slices.Chunk(marks, bulkPage) {
+		ops := make([]core.Op, len(page))
+		for i, m := range page {
+			ops[i] = a.op(core.Ref{Seq: m.seq}, core.Condition{Epoch: m.epoch, HasEpoch: true, States: []core.State{m.state}})
+		}
+		if err := s.applyPage(ctx, c, op, ops); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// marksOf are the jobs of a selection as they are now.
+func (s *Service) marksOf(ctx context.Context, c *client, chosen *selection) ([]jobMark, error) {
+	if chosen.byName {
+		return chosen.marks, nil
+	}
+	marks, newest := []jobMark{}, c.newest()
+	for cursor := ""; ; {
+		r, err := c.ask(&core.Find{Filter: chosen.filter, Cursor: cursor, Limit: 1000, Brief: true})
+		if err != nil {
+			return nil, err
+		}
+		for i := range r.Jobs {
+			if r.Jobs[i].Seq <= newest {
+				marks = append(marks, markOf(&r.Jobs[i]))
+			}
+		}
+		if len(marks) > MaxDelayed {
+			return nil, fmt.Errorf("more than %d jobs match, which is too many for a change with a delay; nothing was changed", MaxDelayed)
+		}
+		if cursor = r.NextCursor; cursor == "" || ctx.Err() != nil {
+			return marks, context.Cause(ctx)
+		}
+	}
+}
