@@ -49,7 +49,7 @@ type Job struct {
 	After       []string   `json:"after,omitempty" doc:"seq:N of the jobs that had to be done first"`
 	Waiting     []string   `json:"waiting_for,omitempty" doc:"those of the jobs in after that are not done yet"`
 	Batch       string     `json:"batch,omitempty"`
-	RerunOf     string     `json:"rerun_of,omitempty" doc:"seq:N of the job of which it is a copy"`
+	RerunOf     string     `json:"rerun_of,omitempty" doc:"the job of which it is a copy: its id where one job is shown and the first one still exists, else seq:N"`
 	Broken      bool       `json:"broken,omitempty" doc:"blocked, and a job it waits for is gone without being done"`
 	Cost        uint32     `json:"cost,omitempty" doc:"how much a lease counts in limits; default 1"`
 	Ephemeral   bool       `json:"ephemeral,omitempty" doc:"not stored; gone with the last client that waits for it"`

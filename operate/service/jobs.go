@@ -19,6 +19,11 @@ func (s *Service) Job(ctx context.Context, caller Caller, name string) (Job, err
 	if info.Job != nil {
 		view.showBody(info.Job, maxShown)
 	}
+	if info.Job != nil && info.Job.RerunOf != 0 {
+		if first, err := s.inspect(ctx, c, caller, access.Read, view.RerunOf, false); err == nil && first.Job != nil {
+			view.RerunOf = text(first.Job.Identity())
+		}
+	}
 	view.Timeline = timelineOf(info.Timeline)
 	if view.Failure != nil {
 		view.Failure.Backtrace = info.Failure.Backtrace
