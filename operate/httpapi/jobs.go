@@ -64,6 +64,9 @@ func (s *Server) registerJobs(api huma.API) {
 	huma.Register(api, submit, s.submitJobs)
 	huma.Register(api, operation("list-jobs", http.MethodGet, "/jobs", "jobs", "List jobs"), s.listJobs)
 	huma.Register(api, operation("get-job", http.MethodGet, "/jobs/{id}", "jobs", "Show a job", http.StatusNotFound), s.getJob)
+	readLog := operation("read-job-log", http.MethodGet, "/jobs/{id}/log", "jobs", "Read the log of a job", http.StatusNotFound)
+	readLog.Description = "The lines that its workers have appended: the first and the last ones, with one that says how many are missing between."
+	huma.Register(api, readLog, s.readLog)
 	huma.Register(api, operation("update-job", http.MethodPatch, "/jobs/{id}", "jobs", "Change a job",
 		http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusGatewayTimeout), s.updateJob)
 	remove := operation("delete-job", http.MethodDelete, "/jobs/{id}", "jobs", "Remove a job in any state",
@@ -117,6 +120,18 @@ func (s *Server) getJob(ctx context.Context, in *JobName) (*jobOutput, error) {
 		return nil, s.problemOf(err)
 	}
 	return &jobOutput{ETag: etag(&job), Body: job}, nil
+}
+
+func (s *Server) readLog(ctx context.Context, in *struct {
+	JobName
+	Cursor string `query:"cursor" doc:"read on after the answer that had this cursor"`
+},
+) (*struct{ Body service.JobLog }, error) {
+	log, err := s.service().JobLog(ctx, callerOf(ctx), in.ID, in.Cursor)
+	if err != nil {
+		return nil, s.problemOf(err)
+	}
+	return &struct{ Body service.JobLog }{log}, nil
 }
 
 func (s *Server) updateJob(ctx context.Context, in *struct {

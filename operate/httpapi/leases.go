@@ -105,6 +105,13 @@ type HeartbeatBody struct {
 	ExtendS float64 `json:"extend_s,omitempty" minimum:"0" maximum:"31536000" doc:"the lease lasts at least so long from now; default: as long as it was granted for"`
 }
 
+type logInput struct {
+	LeaseToken
+	Body struct {
+		Lines []string `json:"lines" minItems:"1" maxItems:"1000" doc:"a line is cut after 3,276 bytes"`
+	}
+}
+
 func (s *Server) registerLeases(api huma.API) {
 	lease := operation("lease-job", http.MethodPost, "/queues/{name}/lease", "leases", "Lease a job of a queue")
 	lease.Description = "204: there was none within wait. The lease must be completed, failed, released or extended before lease_until."
@@ -121,14 +128,18 @@ func (s *Server) registerLeases(api huma.API) {
 		{"fail", "Report the failure of a leased job", func(o huma.Operation) { huma.Register(api, o, s.fail) }},
 		{"progress", "Report the progress of a leased job, and extend the lease", func(o huma.Operation) { huma.Register(api, o, s.progressed) }},
 		{"heartbeat", "Extend a lease", func(o huma.Operation) { huma.Register(api, o, s.heartbeat) }},
+		{"log", "Append lines to the log of a leased job", func(o huma.Operation) { huma.Register(api, o, s.appendLog) }},
 		{"release", "Give a leased job back as if it had not been leased", func(o huma.Operation) { huma.Register(api, o, s.release) }},
 	} {
 		o := operation(r.verb+"-job", http.MethodPost, "/leases/{token}/"+r.verb, "leases", r.summary,
 			http.StatusNotFound, http.StatusGone, http.StatusGatewayTimeout)
-		if r.verb != "progress" && r.verb != "heartbeat" {
+		switch r.verb {
+		case "log":
+			o.Description = "The log keeps the first and the last lines, at most 1,000 with 64 KiB, over retries, and goes with the job. The lease is not extended."
+		case "complete", "fail", "release":
 			o.DefaultStatus = http.StatusNoContent
 		}
-		if r.verb == "complete" || r.verb == "fail" {
+		if r.verb == "complete" || r.verb == "fail" || r.verb == "log" {
 			o.MaxBodyBytes = s.options.MaxBodyBytes
 		}
 		r.add(o)
@@ -204,6 +215,10 @@ func (s *Server) heartbeat(ctx context.Context, in *heartbeatInput) (*leaseState
 		extend = seconds(in.Body.ExtendS)
 	}
 	return s.stateOf(s.service().Heartbeat(ctx, callerOf(ctx), in.Token, extend))
+}
+
+func (s *Server) appendLog(ctx context.Context, in *logInput) (*leaseState, error) {
+	return s.stateOf(s.service().AppendLog(ctx, callerOf(ctx), in.Token, in.Body.Lines))
 }
 
 func (s *Server) release(ctx context.Context, in *LeaseToken) (*struct{}, error) {

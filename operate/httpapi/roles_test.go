@@ -28,7 +28,7 @@ var routeBodies = map[string]string{
 	"POST /leases": `{"queues":["q"]}`, "POST /leases/complete": `{"leases":[{"lease":"x"}]}`, "POST /leases/fail": `{"leases":[{"lease":"x"}]}`,
 	"POST /leases/heartbeat": `{"leases":[{"lease":"x"}]}`, "POST /leases/release": `{"leases":[{"lease":"x"}]}`,
 	"POST /leases/{token}/complete": "", "POST /leases/{token}/fail": `{}`, "POST /leases/{token}/heartbeat": "",
-	"POST /leases/{token}/progress": `{}`, "POST /leases/{token}/release": "", "DELETE /limits": "",
+	"POST /leases/{token}/log": `{"lines":["x"]}`, "POST /leases/{token}/progress": `{}`, "POST /leases/{token}/release": "", "DELETE /limits": "",
 	"PUT /limits": `{"queue":"q","scope":"queue","concurrency":1000}`, "DELETE /operations/{id}": "",
 	"DELETE /queues/{name}": "", "PATCH /queues/{name}": `{"paused":false}`, "POST /queues/{name}/clear": `{"states":["dead"]}`,
 	"POST /queues/{name}/lease": "", "POST /reload": "", "POST /resume": "",

@@ -235,18 +235,25 @@ func (s *Service) Heartbeat(ctx context.Context, caller Caller, token string, ex
 	return s.report(ctx, caller, token, core.Report{Heartbeat: true}, extend)
 }
 
-func (s *Service) report(ctx context.Context, caller Caller, token string, op core.Report, extend time.Duration) (state LeaseState, err error) {
+func (s *Service) report(ctx context.Context, caller Caller, token string, op core.Report, extend time.Duration) (LeaseState, error) {
+	return s.tell(ctx, caller, token, func(t leaseToken) core.Op {
+		op.Ref, op.If, op.Authority = t.ref(), t.held(), core.ByLeased
+		op.ExtendUntil = s.Now().Add(cmp.Or(extend, t.span))
+		return &op
+	})
+}
+
+// tell applies what the holder of a lease says while it goes on, and returns how the lease is then.
+func (s *Service) tell(ctx context.Context, caller Caller, token string, op func(leaseToken) core.Op) (state LeaseState, err error) {
 	c := s.open(caller, caller.Name())
 	defer c.close()
 	t, _, err := s.heldLease(ctx, c, token)
 	if err != nil {
 		return state, err
 	}
-	op.Ref, op.If, op.Authority = t.ref(), t.held(), core.ByLeased
-	op.ExtendUntil = s.Now().Add(cmp.Or(extend, t.span))
 	turnOf(ctx).yield()
 	commit := core.Commit(0)
-	for _, r := range c.askAll([]core.Op{&op, &core.Inspect{Ref: t.ref(), Brief: true}}) {
+	for _, r := range c.askAll([]core.Op{op(t), &core.Inspect{Ref: t.ref(), Brief: true}}) {
 		if commit = max(commit, r.Commit); r.Kind == core.Failed && err == nil {
 			err = refusal(r.Err)
 		}

@@ -1,0 +1,60 @@
+package service
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"broker/core"
+	"broker/frontends/access"
+)
+
+// LogLine is a line of the log of a job.
+type LogLine struct {
+	At      *time.Time `json:"at"`
+	Text    string     `json:"text"`
+	Missing uint32     `json:"missing,omitempty" doc:"the line stands for so many that are not kept"`
+}
+
+// JobLog is a part of the log of a job.
+type JobLog struct {
+	Lines  []LogLine `json:"lines"`
+	Cursor string    `json:"cursor" doc:"with it, only later lines are read"`
+	State  string    `json:"state" enum:"scheduled,blocked,ready,leased,retrying,done,dead" doc:"of the job before the lines were read"`
+}
+
+// AppendLog appends lines to the log of a leased job. Unlike a heartbeat it does not extend the lease.
+func (s *Service) AppendLog(ctx context.Context, caller Caller, token string, lines []string) (LeaseState, error) {
+	return s.tell(ctx, caller, token, func(t leaseToken) core.Op {
+		return &core.AppendLog{Ref: t.ref(), If: t.held(), Authority: core.ByLeased, Lines: lines}
+	})
+}
+
+// JobLog reads the log of a job: all that is kept, or what was appended since another call returned cursor.
+func (s *Service) JobLog(ctx context.Context, caller Caller, name, cursor string) (JobLog, error) {
+	after, err := strconv.ParseUint(cursor, 10, 32)
+	if err != nil && cursor != "" {
+		return JobLog{}, invalid("query.cursor", "cursor is not one that this log has returned")
+	}
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	info, err := s.inspect(ctx, c, caller, access.Read, name, true)
+	if err != nil {
+		return JobLog{}, err
+	}
+	reply, err := c.ask(&core.ReadDocuments{Prefix: core.LogPrefix(info.Seq)})
+	if err != nil {
+		return JobLog{}, err
+	}
+	chunks, err := core.DecodeLog(reply.Documents)
+	if err != nil {
+		return JobLog{}, err
+	}
+	log := JobLog{Lines: []LogLine{}, State: info.State.String()}
+	for _, l := range core.LogLines(chunks, uint32(after)) { //nolint:gosec // parsed as 32 bits
+		log.Lines = append(log.Lines, LogLine{At: timeOf(l.At), Text: text(l.Text), Missing: l.Missing})
+		after = uint64(l.Number)
+	}
+	log.Cursor = strconv.FormatUint(after, 10)
+	return log, nil
+}
