@@ -222,13 +222,9 @@ func (r *atomicRun) rejected(m *Machine, c *client, tag uint64, e *entry, err er
 	return e == nil
 }
 
-// takes keeps the direct replies to the operations of the list.
-func (r *atomicRun) takes(c *client, reply *core.Reply) bool {
-	if c != r.client || reply.Kind >= core.Assigned {
-		return false
-	}
-	r.replies = append(r.replies, *reply)
-	return true
+// takes reports whether a reply is one of the direct replies to the operations of the list, which the list keeps.
+func (r *atomicRun) takes(c *client, kind core.ReplyKind) bool {
+	return c == r.client && kind < core.Assigned
 }
 
 // commit is the commit that the reply to the whole list depends on.

@@ -28,9 +28,7 @@ func (m *Machine) cancel(c *client, op *core.Cancel) {
 func (m *Machine) cancelOne(c *client, op *core.Cancel, h uint32, e *entry) {
 	if stopsFirst(op, e) {
 		r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, CancelRequested: true}
-		if !e.unstored() {
-			r.Commit = m.promise()
-		}
+		r.Commit = m.changeCommit(e)
 		m.reply(c, r)
 		m.askToStop(h)
 		return
@@ -185,11 +183,7 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 	case core.Finished, core.LeaseRanOut:
 	}
 	if e.watchers != 0 {
-		commit := core.Commit(0)
-		if !e.unstored() {
-			commit = m.promise()
-		}
-		m.notifyEnd(h, outcome, outcome, commit)
+		m.notifyEnd(h, outcome, outcome, m.changeCommit(e))
 	}
 	m.unlink(h)
 	if e.state != core.Done {

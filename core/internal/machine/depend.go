@@ -69,9 +69,7 @@ func (m *Machine) dependenciesChanged(c *client, tag uint64, h uint32, e *entry)
 	m.touch(h, e)
 	m.record(h, e, core.EventChanged, "dependencies")
 	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, N: len(x.waiting), Lease: core.Grant{Epoch: e.epoch}}
-	if !e.unstored() {
-		r.Commit = m.promise()
-	}
+	r.Commit = m.changeCommit(e)
 	m.reply(c, r)
 	if e.state == core.Blocked && len(x.waiting) == 0 && !e.has(broken) {
 		m.unblock(h, e)

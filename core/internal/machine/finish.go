@@ -14,11 +14,8 @@ import (
 func (m *Machine) accepted(c *client, tag uint64, e *entry) { m.acceptedN(c, tag, e, 0) }
 
 func (m *Machine) acceptedN(c *client, tag uint64, e *entry, n int) {
-	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, N: n}
-	if !e.unstored() {
-		r.Commit = m.promise()
-	}
-	m.reply(c, r)
+	r := m.newReply(c, core.Accepted, tag, m.changeCommit(e))
+	r.Seq, r.N = e.seq, n
 }
 
 // succeeded is the outcome of a completed job that no client will see.
@@ -83,11 +80,7 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 	}
 	m.freeUnique(h)
 	if e.watchers != 0 {
-		commit := core.Commit(0)
-		if !e.unstored() {
-			commit = m.promise()
-		}
-		m.notifyEnd(h, streamed, whole, commit)
+		m.notifyEnd(h, streamed, whole, m.changeCommit(e))
 	}
 	m.memberDone(h, whole.Success)
 	switch open := m.closeLinks(h, whole.Success); {

@@ -405,10 +405,12 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 		e.set(changed)
 		m.touch(h, e)
 	}
-	r := core.Reply{Kind: core.Assigned, Tag: op.Tag, Seq: e.seq, Job: m.jobs.payload(h)}
+	commit := core.Commit(0)
 	if m.opts.AwaitLeases {
-		r.Commit = m.jobCommit(e)
+		commit = m.jobCommit(e)
 	}
+	r := m.newReply(c, core.Assigned, op.Tag, commit)
+	r.Seq, r.Job = e.seq, m.jobs.payload(h)
 	r.Lease = core.Grant{
 		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: time.Duration(e.granted) * time.Millisecond, EnqueuedAt: min(e.readyAt, m.now),
 		Attempts: e.attempts, Fails: e.fails,
@@ -421,13 +423,12 @@ func (m *Machine) assign(c *client, op *core.Lease, n uint32, limit time.Duratio
 	}
 	switch {
 	case r.Job != nil && (r.Lease.Fails == 0 || r.Lease.Failure != nil):
-		m.reply(c, r)
 	case op.Late:
 		r.Kind = core.Reading
 		c.reads = append(c.reads, read{tag: op.Tag, seq: e.seq, epoch: e.epoch})
-		m.replyWith(c, r, Work{Needs: LeasedJobLater, Queue: q.name})
+		m.lastNeeds(c, Work{Needs: LeasedJobLater, Queue: q.name})
 	default:
-		m.replyWith(c, r, Work{Needs: LeasedJob, Queue: q.name})
+		m.lastNeeds(c, Work{Needs: LeasedJob, Queue: q.name})
 	}
 	if e.hasTimeline(core.EventLeased) {
 		m.follows(c, h, e, core.EventLeased, "")

@@ -34,9 +34,7 @@ func (m *Machine) leaseJob(c *client, op *core.LeaseJob) {
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Lease: core.Grant{
 		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: e.leaseSpan(), EnqueuedAt: min(e.readyAt, m.now), Attempts: e.attempts, Fails: e.fails,
 	}}
-	if !e.unstored() {
-		r.Commit = m.promise()
-	}
+	r.Commit = m.changeCommit(e)
 	m.reply(c, r)
 	m.record(h, e, core.EventLeased, "")
 }

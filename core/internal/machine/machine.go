@@ -224,16 +224,29 @@ func (m *Machine) setNow(now core.Instant) {
 }
 
 // reply appends r to the replies of the client.
-func (m *Machine) reply(c *client, r core.Reply) {
-	if m.run != nil && m.run.takes(c, &r) {
-		return
+func (m *Machine) reply(c *client, r core.Reply) { *m.newReply(c, r.Kind, r.Tag, r.Commit) = r }
+
+// newReply appends a reply to those of the client. The caller fills in the rest at once: hot operations copy no whole Reply.
+func (m *Machine) newReply(c *client, kind core.ReplyKind, tag uint64, commit core.Commit) *core.Reply {
+	to := &c.replies
+	if m.run != nil && m.run.takes(c, kind) {
+		to = &m.run.replies
+	} else {
+		if !c.touched {
+			c.touched = true
+			m.touched = append(m.touched, c.slot)
+		}
+		m.restOn(c, commit)
 	}
-	c.replies = append(c.replies, r)
-	if !c.touched {
-		c.touched = true
-		m.touched = append(m.touched, c.slot)
+	n := len(*to)
+	if n < cap(*to) { // zero: see Take
+		*to = (*to)[:n+1]
+	} else {
+		*to = append(*to, core.Reply{})
 	}
-	m.restOn(c, r.Commit)
+	r := &(*to)[n]
+	r.Kind, r.Tag, r.Commit = kind, tag, commit
+	return r
 }
 
 // restOn records that a reply of a client depends on a commit, so that the client is woken then.

@@ -21,6 +21,14 @@ func (m *Machine) promise() core.Commit {
 	return m.open
 }
 
+// changeCommit is the commit on which a reply to a change of a job depends; none if the job is not stored.
+func (m *Machine) changeCommit(e *entry) core.Commit {
+	if e.unstored() {
+		return 0
+	}
+	return m.promise()
+}
+
 // pending is c, or zero once c is durable.
 func (m *Machine) pending(c core.Commit) core.Commit {
 	if c <= m.durable || !m.opts.Await {

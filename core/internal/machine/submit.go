@@ -124,11 +124,7 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	if op.Window > m.now {
 		m.openWindow(j, op.Window)
 	}
-	r := core.Reply{Kind: core.Submitted, Tag: op.Tag, Seq: j.Seq}
-	if !m.jobs.at(h).unstored() {
-		r.Commit = m.promise()
-	}
-	m.reply(c, r)
+	m.newReply(c, core.Submitted, op.Tag, m.changeCommit(m.jobs.at(h))).Seq = j.Seq
 	if op.Watch != core.WatchNone {
 		m.watch(c, h, op.Watch, op.Tag, op.Deadline)
 	}

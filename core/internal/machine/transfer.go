@@ -37,9 +37,7 @@ func (m *Machine) transferLease(c *client, op *core.TransferLease) {
 	r := core.Reply{Kind: core.Accepted, Tag: op.Tag, Seq: e.seq, Lease: core.Grant{
 		Epoch: e.epoch, LeasedAt: e.leasedAt, LeaseFor: e.leaseSpan(), EnqueuedAt: min(e.readyAt, m.now), Attempts: e.attempts, Fails: e.fails,
 	}}
-	if !e.unstored() {
-		r.Commit = m.promise()
-	}
+	r.Commit = m.changeCommit(e)
 	m.reply(c, r)
 }
 

@@ -28,9 +28,7 @@ func (m *Machine) update(c *client, op *core.Update) {
 // acceptedChange is the reply to a change that increased the epoch.
 func (m *Machine) acceptedChange(c *client, tag uint64, e *entry) {
 	r := core.Reply{Kind: core.Accepted, Tag: tag, Seq: e.seq, Lease: core.Grant{Epoch: e.epoch}}
-	if !e.unstored() {
-		r.Commit = m.promise()
-	}
+	r.Commit = m.changeCommit(e)
 	m.reply(c, r)
 }
 

@@ -91,7 +91,7 @@ func (m *Machine) noteFinished(h uint32, e *entry, kind core.EventKind, detail s
 	f := m.finished.Next()
 	f.Seq, f.Queue, f.Origin, f.Kind, f.CreatedAt, f.At = e.seq, m.queues[e.queue].name, e.origin, kind, e.createdAt, m.now
 	f.Attempts, f.Fails, f.Ephemeral, f.Minted = e.attempts, e.fails, e.has(ephemeral), e.id == (digest{})
-	f.Type, f.LeasedAt, f.Commit = "", 0, 0
+	f.Type, f.LeasedAt, f.Commit = "", 0, m.changeCommit(e)
 	id := ""
 	if !f.Minted {
 		id = m.identity(h, e)
@@ -104,9 +104,6 @@ func (m *Machine) noteFinished(h uint32, e *entry, kind core.EventKind, detail s
 		f.LeasedAt = e.leasedAt
 	}
 	f.Protocol, f.Worker, _ = m.causer(m.actor, e, kind)
-	if !e.unstored() {
-		f.Commit = m.promise()
-	}
 }
 
 func (m *Machine) listFinished(c *client, op *core.ListFinished) {

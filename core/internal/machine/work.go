@@ -32,9 +32,14 @@ const (
 
 // replyWith is reply for a reply that needs something from the store.
 func (m *Machine) replyWith(c *client, r core.Reply, w Work) {
-	w.Reply = len(c.replies)
-	c.work = append(c.work, w)
 	m.reply(c, r)
+	m.lastNeeds(c, w)
+}
+
+// lastNeeds says what the last reply of a client needs from the store.
+func (m *Machine) lastNeeds(c *client, w Work) {
+	w.Reply = len(c.replies) - 1
+	c.work = append(c.work, w)
 }
 
 // Work returns what the replies need that the next Take returns.
