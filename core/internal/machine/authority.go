@@ -20,7 +20,7 @@ func (m *Machine) authorize(c *client, ref core.Ref, is *core.Condition, authori
 // the report of its worker counts, and the lease is counted with it.
 func (m *Machine) authorizeEnd(c *client, ref core.Ref, is *core.Condition, authority core.FinishAuthority) (uint32, *entry, error) {
 	h, e, err := m.authorize(c, ref, is, authority)
-	if errors.Is(err, core.ErrNotLeased) && authority == core.ByLeased && m.mayHaveBeenLeased(e) {
+	if authority == core.ByLeased && errors.Is(err, core.ErrNotLeased) && m.mayHaveBeenLeased(e) {
 		return h, e, nil
 	}
 	return h, e, err

@@ -196,8 +196,10 @@ func (m *Machine) end(h uint32, outcome *core.Outcome) {
 
 // remove removes a job from all indexes and, if it has a record, from the store.
 func (m *Machine) remove(h uint32) {
-	m.leaveBatch(h)
 	e := m.jobs.at(h)
+	if e.has(hasOptional) {
+		m.leaveBatch(h)
+	}
 	if e.has(stored) {
 		m.lastRemoval = m.open
 		m.removed = append(m.removed, m.gone(h, e))
@@ -211,7 +213,7 @@ func (m *Machine) remove(h uint32) {
 
 // unindex removes a job from all indexes.
 func (m *Machine) unindex(h uint32, e *entry) {
-	m.freeUnique(h)
+	m.freeUnique(h, e)
 	m.leaveOrder(h, e)
 	m.dropType(e)
 	m.dropTags(h)

@@ -38,8 +38,8 @@ func (m *Machine) complete(c *client, op *core.Complete) {
 		streamed = &core.Outcome{Success: true, Result: op.Result}
 	}
 	whole := streamed
-	if x := m.transients[h]; op.Authority != core.ByAnyone && e.has(hasTransient) && len(x.data) > 0 {
-		whole = &core.Outcome{Success: true, Result: append(x.data, op.Result...)}
+	if op.Authority != core.ByAnyone && e.has(hasTransient) && len(m.transients[h].data) > 0 {
+		whole = &core.Outcome{Success: true, Result: append(m.transients[h].data, op.Result...)}
 	}
 	m.finish(h, streamed, whole)
 }
@@ -70,20 +70,26 @@ func (m *Machine) finish(h uint32, streamed, whole *core.Outcome) {
 		m.runAgain(h, e, streamed, whole)
 		return
 	}
-	m.unlink(h)
-	m.leaveLane(h)
+	if e.has(hasOptional) {
+		m.unlink(h)
+		m.leaveLane(h)
+	}
 	m.leaveOrder(h, e)
 	m.move(e, core.Done)
 	e.readyAt = m.now
 	if !whole.Success {
 		e.set(doneFailed)
 	}
-	m.freeUnique(h)
+	m.freeUnique(h, e)
 	if e.watchers != 0 {
 		m.notifyEnd(h, streamed, whole, m.changeCommit(e))
 	}
-	m.memberDone(h, whole.Success)
-	switch open := m.closeLinks(h, whole.Success); {
+	open := false
+	if e.has(hasOptional) {
+		m.memberDone(h, whole.Success)
+		open = m.closeLinks(h, whole.Success)
+	}
+	switch {
 	case m.retain(h, e, whole):
 		m.enlist(h, e)
 		m.trim(e.queue)
@@ -344,7 +350,7 @@ func (m *Machine) buryJob(h uint32, by core.Protocol, outcome *core.Outcome) {
 	m.count(e.origin, by, func(t *core.Totals) { t.Dead++ })
 	m.queues[e.queue].counts.Dead++
 	m.tallied(h, e, tallyMoves, func(t *core.Tally) { t.Burials++ })
-	m.freeUnique(h)
+	m.freeUnique(h, e)
 	e.set(unlocked)
 	m.rebury(h, e)
 	m.record(h, e, core.EventDead, "")

@@ -70,11 +70,13 @@ func (m *Machine) lockDigest(h uint32, key digest) {
 }
 
 // freeUnique frees the key of a job; it does nothing if the key is free.
-func (m *Machine) freeUnique(h uint32) {
-	e := m.jobs.at(h)
-	if e.unique == (digest{}) {
-		return
+func (m *Machine) freeUnique(h uint32, e *entry) {
+	if e.unique != (digest{}) {
+		m.dropUnique(h, e)
 	}
+}
+
+func (m *Machine) dropUnique(h uint32, e *entry) {
 	if first := m.byUnique[e.unique]; first == h {
 		if e.uniqueNext == 0 {
 			delete(m.byUnique, e.unique)

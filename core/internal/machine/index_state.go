@@ -39,9 +39,12 @@ func (m *Machine) enlist(h uint32, e *entry) {
 
 // unlist removes a job from the lists of its state; it may be called twice.
 func (m *Machine) unlist(h uint32, e *entry) {
-	if !e.has(listed) {
-		return
+	if e.has(listed) {
+		m.leaveLists(h, e)
 	}
+}
+
+func (m *Machine) leaveLists(h uint32, e *entry) {
 	m.countFailure(e, -1)
 	e.clear(listed)
 	m.byState[e.state].Remove(h, m.sooner)

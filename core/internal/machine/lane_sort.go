@@ -197,7 +197,10 @@ func (m *Machine) sortIn(h uint32, e *entry, q *jobQueue) {
 // laneOf is what a job has of its lane; nil: it is in none, or the walk has not reached it since the lanes of its queue were
 // replaced.
 func (m *Machine) laneOf(h uint32, x *lanes) *laneJob {
-	if o := m.optionalState(h); x != nil && o != nil && o.lane != nil && o.lane.of == x {
+	if x == nil {
+		return nil
+	}
+	if o := m.optionalState(h); o != nil && o.lane != nil && o.lane.of == x {
 		return o.lane
 	}
 	return nil

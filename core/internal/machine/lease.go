@@ -459,7 +459,7 @@ func (m *Machine) unlock(h uint32) {
 	if x := m.optionalState(h); x != nil && x.uniqueStart {
 		x.startKey = e.unique
 	}
-	m.freeUnique(h)
+	m.freeUnique(h, e)
 	e.set(unlocked | changed)
 	m.touch(h, e)
 }

@@ -1,17 +1,14 @@
 package machine
 
 import (
-	"cmp"
 	"maps"
-
-	"broker/core"
 )
 
 // usualUnstored limits the bytes that are admitted and not on disk yet, unless the options do: a slow disk must not fill the memory
 // with the jobs of clients that do not wait for replies.
 const usualUnstored = 1 << 30
 
-func (m *Machine) maxUnstored() int { return cmp.Or(m.opts.MaxUnstored, usualUnstored) }
+func (m *Machine) maxUnstored() int { return m.opts.MaxUnstored }
 
 // maxOpen limits the open batch, far below what a commit may hold: beyond it every change is refused until the batch is sealed.
 func (m *Machine) maxOpen() int { return 3 * m.maxUnstored() }
@@ -91,12 +88,4 @@ func (s *Sealed) release() {
 	b := &s.Batch
 	b.Changes, b.Meta, b.Documents = reusable(b.Changes), reusable(b.Meta), reusable(b.Documents)
 	s.handles = reusable(s.handles)
-}
-
-// tooLarge is the error of a change while the open batch is as large as it may be; nil: it is not.
-func (m *Machine) tooLarge(op core.Op) error {
-	if m.openBytes > m.maxOpen() && !op.ReadOnly() {
-		return core.ErrDiskFull
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -141,6 +142,7 @@ type Machine struct {
 
 // New makes an empty machine.
 func New(o Options) *Machine {
+	o.MaxUnstored = cmp.Or(o.MaxUnstored, usualUnstored)
 	m := &Machine{
 		opts: o, hash: newHasher(),
 		bySeq: seqIndex{pages: map[uint64]*seqPage{}},
@@ -195,8 +197,8 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 			m.failed(c, op.TagOf(), m.stopped)
 			continue
 		}
-		if err := m.tooLarge(op); err != nil {
-			m.failed(c, op.TagOf(), err)
+		if m.openBytes > m.maxOpen() && !op.ReadOnly() {
+			m.failed(c, op.TagOf(), core.ErrDiskFull)
 			continue
 		}
 		m.apply(c, op)

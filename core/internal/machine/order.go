@@ -145,7 +145,12 @@ func (m *Machine) follow(c *chain, h uint32) {
 
 // leaveOrder takes a job out of its chain: it has ended, is dead, or leaves the queue. It is not in the list of ready jobs.
 func (m *Machine) leaveOrder(h uint32, e *entry) {
-	x := m.queues[e.queue].order
+	if x := m.queues[e.queue].order; x != nil {
+		m.leaveChain(h, x)
+	}
+}
+
+func (m *Machine) leaveChain(h uint32, x *ordering) {
 	p := m.orderPlaceOf(h, x)
 	if p == nil {
 		return

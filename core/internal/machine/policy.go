@@ -30,8 +30,18 @@ var policyNames = [...]string{core.PolicyOfQueue: jobPolicyPrefix + "queue/", co
 
 const jobPolicyPrefix = "core/policy/"
 
+// none reports whether there are no policies at all.
+func (p *policies) none() bool { return len(p[core.PolicyOfQueue])+len(p[core.PolicyOfType]) == 0 }
+
 // policyOn is the policy that says a member for a job; nil: none does.
 func (m *Machine) policyOn(e *entry, member core.PolicyFields) *core.JobPolicy {
+	if m.policies.none() {
+		return nil
+	}
+	return m.policyFor(e, member)
+}
+
+func (m *Machine) policyFor(e *entry, member core.PolicyFields) *core.JobPolicy {
 	q, types := m.queues[e.queue].rules, m.policies[core.PolicyOfType]
 	if q == nil && len(types) == 0 || e.has(ephemeral) {
 		return nil
@@ -163,7 +173,7 @@ func (m *Machine) moveAway(h uint32, e *entry, to, why string) {
 	m.leaveOrder(h, e)
 	m.move(e, core.Gone) // it leaves the counters of one queue and enters those of another
 	if n := m.names[to]; n != 0 && e.unique != (digest{}) && m.holderOf(n, e.unique) != 0 {
-		m.freeUnique(h) // another job has the key there
+		m.freeUnique(h, e) // another job has the key there
 		e.set(unlocked)
 	}
 	n, q := m.enterQueue(to, e.origin, false)
@@ -203,10 +213,10 @@ func (m *Machine) moveAway(h uint32, e *entry, to, why string) {
 
 // applyToSubmission adds to a new job what policies say about its end.
 func (m *Machine) applyToSubmission(j *core.Job) {
-	types, queue := m.policies[core.PolicyOfType], m.policies[core.PolicyOfQueue][j.Queue]
-	if queue == nil && len(types) == 0 || j.Ephemeral {
+	if m.policies.none() || j.Ephemeral {
 		return
 	}
+	types, queue := m.policies[core.PolicyOfType], m.policies[core.PolicyOfQueue][j.Queue]
 	typ := cmp.Or(j.Type, j.Queue)
 	if p := firstWith(types, typ, queue, core.PolicyExpiresIn); p != nil && j.ExpiresAt == 0 {
 		j.ExpiresAt = max(m.now, j.ReadyAt).Add(p.ExpiresIn)

@@ -161,7 +161,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		if x := m.optionalState(h); x != nil && x.uniqueStart {
 			x.startKey = e.unique
 		}
-		m.freeUnique(h)
+		m.freeUnique(h, e)
 	}
 	if s.Placed {
 		e.clear(scheduledOrder)
@@ -215,7 +215,7 @@ func (m *Machine) restoreStatus(h uint32, e *entry, s *record.Status) {
 		}
 		m.enlist(h, e)
 		if s.State != core.Blocked {
-			m.freeUnique(h)
+			m.freeUnique(h, e)
 		}
 	case core.Gone:
 		panic("machine: a job in the store is gone")

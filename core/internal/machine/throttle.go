@@ -83,12 +83,10 @@ func (m *Machine) takeQueueSlot(h uint32, q *jobQueue, key uint64) {
 
 // giveSlot takes a job out of the limits of its queue.
 func (m *Machine) giveSlot(h uint32, e *entry) {
-	x := m.optionalState(h)
-	if x == nil {
-		return
+	if e.has(hasOptional) {
+		m.freeLaneSlots(h)
+		m.giveQueueSlot(m.optionals[h], e)
 	}
-	m.freeLaneSlots(h)
-	m.giveQueueSlot(x, e)
 }
 
 // giveQueueSlot takes a job out of the limit of the whole queue.

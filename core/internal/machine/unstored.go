@@ -15,6 +15,9 @@ func (m *Machine) inMemory(op *core.Submit) bool {
 
 // unstoredIn reports whether a policy keeps jobs of a type in memory while they are in a queue.
 func (m *Machine) unstoredIn(queue, typ string) bool {
+	if m.policies.none() {
+		return false
+	}
 	p := firstWith(m.policies[core.PolicyOfType], typ, m.policies[core.PolicyOfQueue][queue], core.PolicyDurability)
 	return p != nil && p.Unstored
 }
