@@ -361,3 +361,19 @@ func TestImportStopsWhenAllJobsAreRefused(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+func TestImportOfChosenQueuesLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	const jobs = 20
+	for _, s := range importSources {
+		t.Run(fmt.Sprintf("%s redis=%t", s.name, s.redis), func(t *testing.T) {
+			t.Parallel()
+			b := start(t)
+			address, to := s.start(t, b)
+			s.fill(t, address, jobs)
+			equal(t, "moved of another queue", runImport(t, b, s.name, address, append(to, "--queues", "other")...).Moved, 0)
+			equal(t, "moved of the queue", runImport(t, b, s.name, address, append(to, "--queues", "other,numbers")...).Moved, jobs)
+		})
+	}
+}

@@ -38,6 +38,7 @@ type Submitter interface {
 // the jobs of paused tubes.
 type beanstalk struct {
 	*beanstalkConn
+	selection
 
 	to      Submitter
 	now     func() time.Time
@@ -112,6 +113,9 @@ func (b *beanstalk) allTubes() ([]tubeStats, error) {
 	}
 	var all []tubeStats
 	for _, name := range names {
+		if !b.has(name) {
+			continue
+		}
 		b.send("stats-tube %s", name)
 		words, data, err := b.reply()
 		if err != nil {

@@ -28,6 +28,8 @@ const maxFetched = 32
 // faktory moves the jobs in the queues of a Faktory server, as a worker takes them. The protocol gives access to the queues
 // only; the source redis has all jobs.
 type faktory struct {
+	selection
+
 	from   *respConn
 	to     *faktorySink
 	window window
@@ -128,9 +130,9 @@ func (f *faktory) Reason(queue, state string) string {
 	case state == Ready:
 		return "came while the import ran: import again"
 	case state == Leased:
-		return "with workers: import again when they are done"
+		return f.others("with workers: import again when they are done")
 	}
-	return "not shown by Faktory's protocol: import from its Redis"
+	return f.others("not shown by Faktory's protocol: import from its Redis")
 }
 
 // Finish implements Source.
@@ -167,7 +169,9 @@ func (f *faktory) Count() ([]Count, error) {
 	}
 	var counts []Count
 	for queue, n := range i.Faktory.Queues {
-		counts = append(counts, Count{queue, Ready, n})
+		if f.has(queue) {
+			counts = append(counts, Count{queue, Ready, n})
+		}
 	}
 	for set, n := range i.Faktory.Sets {
 		counts = append(counts, Count{anyQueue, setStates[set], n})
@@ -190,7 +194,7 @@ func (f *faktory) Move(context.Context) (Batch, error) {
 	}
 	for _, queue := range slices.Sorted(maps.Keys(i.Faktory.Queues)) {
 		waiting := i.Faktory.Queues[queue] - len(f.returned[queue])
-		if waiting <= 0 || f.paused[queue] {
+		if waiting <= 0 || f.paused[queue] || !f.has(queue) {
 			continue
 		}
 		batch, err := f.moveQueue(queue, min(waiting, int(f.window), maxFetched))

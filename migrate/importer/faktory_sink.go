@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,6 +96,7 @@ func (s *faktorySink) pause(queues ...string) error {
 // faktoryJob is a job of the source.
 type faktoryJob struct {
 	jid    string
+	queue  string
 	body   json.RawMessage
 	member string // of the list or set that it comes from
 	broken string // why it is not a job
@@ -103,7 +105,8 @@ type faktoryJob struct {
 // jobOf reads the jid of a job.
 func jobOf(body json.RawMessage) (*faktoryJob, error) {
 	var j struct {
-		JID string `json:"jid"`
+		JID   string `json:"jid"`
+		Queue string `json:"queue"`
 	}
 	if err := json.Unmarshal(body, &j); err != nil {
 		return nil, fmt.Errorf("job of the source: %w", err)
@@ -111,7 +114,7 @@ func jobOf(body json.RawMessage) (*faktoryJob, error) {
 	if j.JID == "" {
 		return nil, errors.New("job of the source without a jid")
 	}
-	return &faktoryJob{jid: j.JID, body: body}, nil
+	return &faktoryJob{jid: j.JID, queue: cmp.Or(j.Queue, "default"), body: body}, nil
 }
 
 // compact is JSON on one line, with the bytes of strings as they are.

@@ -23,6 +23,8 @@ const GearmanPort = "4730"
 // each priority, read before each batch, tells the priority of its jobs as long as nobody else submits jobs to the queue or
 // takes them.
 type gearman struct {
+	selection
+
 	admin, from, to *gearmanConn
 	target          string
 	relay           *relay
@@ -77,6 +79,9 @@ func (g *gearman) Count() ([]Count, error) {
 		fields := strings.Split(line, "\t") // function, jobs, of these running, workers
 		if len(fields) != 4 {
 			return nil, fmt.Errorf("status: unexpected line %q", line)
+		}
+		if !g.has(fields[0]) {
+			continue
 		}
 		total, err1 := strconv.Atoi(fields[1])
 		running, err2 := strconv.Atoi(fields[2])

@@ -22,7 +22,25 @@ type Source interface {
 	Finish(ctx context.Context) error
 	// Reason says why jobs of a queue and state may stay at the source.
 	Reason(queue, state string) string
+	// Only limits the import to these queues, before anything else is called.
+	Only(queues []string)
 	Close()
+}
+
+// selection holds the queues that are moved; empty: all.
+type selection []string
+
+// Only implements Source.
+func (s *selection) Only(queues []string) { *s = queues }
+
+func (s selection) has(queue string) bool { return len(s) == 0 || slices.Contains(s, queue) }
+
+// others explains jobs that are counted for all queues together.
+func (s selection) others(reason string) string {
+	if len(s) > 0 {
+		return "may be of other queues; " + reason
+	}
+	return reason
 }
 
 // Batch is what one step of an import did.

@@ -28,6 +28,8 @@ const deadDelay = 180 * 24 * time.Hour
 // dead, and working for what workers have. Until 1.9 the list has the name of the queue, from 1.10 on with q: before it. A store may
 // have both: 1.10 does not rename the lists that 1.9 has left.
 type redis struct {
+	selection
+
 	from   *respConn
 	to     *faktorySink
 	now    func() time.Time
@@ -98,7 +100,7 @@ func (r *redis) lists() ([]queueList, error) {
 		if err != nil {
 			return nil, err
 		}
-		if kind == "list" {
+		if kind == "list" && r.has(name) {
 			lists = append(lists, queueList{name, name})
 		}
 	}
@@ -107,7 +109,9 @@ func (r *redis) lists() ([]queueList, error) {
 		return nil, err
 	}
 	for _, key := range keys {
-		lists = append(lists, queueList{strings.TrimPrefix(key, queuePrefix), key})
+		if name := strings.TrimPrefix(key, queuePrefix); r.has(name) {
+			lists = append(lists, queueList{name, key})
+		}
 	}
 	slices.SortStableFunc(lists, func(a, b queueList) int { return strings.Compare(a.queue, b.queue) })
 	return lists, nil
@@ -164,13 +168,17 @@ func (r *redis) Count() ([]Count, error) {
 // Paused implements Source.
 func (r *redis) Paused() ([]string, error) {
 	r.from.array("SMEMBERS", "paused")
-	return r.from.texts()
+	names, err := r.from.texts()
+	return slices.DeleteFunc(names, func(name string) bool { return !r.has(name) }), err
 }
 
 // Reason implements Source.
-func (r *redis) Reason(_, state string) string {
-	if state == Leased {
-		return "with workers: import again when they are done, or with --leased when Faktory has stopped"
+func (r *redis) Reason(queue, state string) string {
+	switch {
+	case state == Leased:
+		return r.others("with workers: import again when they are done, or with --leased when Faktory has stopped")
+	case queue == anyQueue:
+		return r.others("came while the import ran: import again")
 	}
 	return "came while the import ran: import again"
 }
@@ -270,7 +278,7 @@ func (r *redis) transfer(key string, count Count, jobs []*faktoryJob, remove fun
 	for _, j := range jobs {
 		size += len(j.body)
 		switch {
-		case r.refused[j.member]:
+		case r.refused[j.member], !r.has(j.queue):
 			r.skip[key]++
 		case j.broken != "":
 			refuse(j, j.broken)
@@ -319,7 +327,7 @@ func member(text string, body json.RawMessage, err error) *faktoryJob {
 	if err == nil {
 		j, err = jobOf(body)
 	}
-	if err != nil {
+	if err != nil { // of no queue: a selection leaves it
 		quoted, _ := json.Marshal(text) // a string always has a JSON form
 		j = &faktoryJob{body: quoted, broken: err.Error()}
 	}

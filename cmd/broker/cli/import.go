@@ -43,6 +43,7 @@ func importCommand() *cobra.Command {
 	to := flags.String("to", "", "`ADDRESS` of this broker's Gearman or Faktory port (default 127.0.0.1:4730 or 127.0.0.1:7419)")
 	leased := flags.Bool("leased", false, "from Faktory's Redis: also the jobs that its workers had; Faktory must not run")
 	follow := flags.Bool("follow", false, "go on until interrupted, for producers that still submit to the source")
+	queues := flags.StringSlice("queues", nil, "move only the jobs of these `QUEUES`, separated by commas")
 	dry := flags.Bool("dry-run", false, "say what is at the source, and move nothing")
 	resume := flags.Bool("resume-paused", false, "over Faktory's protocol: resume paused queues at the source while they are moved; they are paused here")
 	skip := flags.String("skip-refused", "", "append the jobs that this broker refuses to `FILE`, as lines of JSON, and do not fail because of them")
@@ -54,6 +55,7 @@ func importCommand() *cobra.Command {
 			return Failed(err)
 		}
 		defer source.Close()
+		source.Only(*queues)
 		if *dry {
 			report, err := importer.Look(source)
 			return errors.Join(printReport(cmd, &report, *out), Failed(err))
