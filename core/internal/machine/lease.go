@@ -141,12 +141,17 @@ func (m *Machine) pickAble(c *client, op *core.Lease) (n uint32, limit time.Dura
 	}
 	for i := range c.abilities {
 		k := (c.turn + len(c.abilities) - 1 - i) % len(c.abilities)
-		q := c.abilities[k].queue
-		if m.runnable(m.queues[q]) == 0 || !m.slotFor(m.queues[q], c, op) {
+		number := c.abilities[k].queue
+		q := m.queues[number]
+		h := m.runnable(q)
+		if h == 0 || !m.slotFor(q, c, op) {
 			continue
 		}
-		if p := m.headPriority(q, c, op); n == 0 || p > best {
-			n, best, at = q, p, k
+		if q.lanes != nil { // this worker may not have the job that another one may
+			h = m.laneFront(q, c, op)
+		}
+		if p := m.jobs.at(h).priority(); n == 0 || p > best {
+			n, best, at = number, p, k
 		}
 		if best == m.maxReadyClass() {
 			break
@@ -177,7 +182,7 @@ func (m *Machine) runnable(q *jobQueue) uint32 {
 			return 0
 		}
 		if !m.unfit(h) {
-			if exceeds(q.slots, m.costOf(h), q.limits.Leased) {
+			if q.limits.Leased > 0 && exceeds(q.slots, m.costOf(h), q.limits.Leased) {
 				return 0
 			}
 			return h

@@ -208,7 +208,9 @@ func (m *Machine) Apply(now core.Instant, id core.ClientID, ops []core.Op) int {
 			}
 			c.fetching = nil
 		}
-		m.serveOffers()
+		if len(m.offers)+len(m.breaking) > 0 {
+			m.serveOffers()
+		}
 	}
 	return len(ops)
 }

@@ -129,9 +129,7 @@ func (m *Machine) endUsedUp(h uint32, e *entry) {
 }
 
 // spent reports whether a policy that was set meanwhile gives a ready job no further lease.
-func (m *Machine) spent(e *entry) bool {
-	return e.attempts > 0 && m.limitedByPolicy(e) && m.usedUp(e)
-}
+func (m *Machine) spent(e *entry) bool { return m.limitedByPolicy(e) && m.usedUp(e) }
 
 // limitedByPolicy reports whether a policy says how many leases a job has.
 func (m *Machine) limitedByPolicy(e *entry) bool {
@@ -139,7 +137,10 @@ func (m *Machine) limitedByPolicy(e *entry) bool {
 }
 
 // unfit reports whether a ready job must not be handed out.
-func (m *Machine) unfit(h uint32) bool { return m.stale(h) || m.spent(m.jobs.at(h)) }
+func (m *Machine) unfit(h uint32) bool {
+	e := m.jobs.at(h)
+	return e.has(hasOptional) && m.stale(h) || e.attempts > 0 && m.spent(e)
+}
 
 // dropUnfit removes a job that is unfit from its queue.
 func (m *Machine) dropUnfit(h uint32) {

@@ -181,7 +181,7 @@ func (m *Machine) spawn(s *schedule) (uint32, error) {
 		return a.joins, nil
 	}
 	h := m.admitSubmission(a, j, core.Internal)
-	m.admitted(h)
+	m.admitted(h, m.jobs.at(h))
 	if s.Backlog > 0 {
 		s.live = append(s.live, j.Seq)
 	}

@@ -116,19 +116,20 @@ func (m *Machine) submit(c *client, op *core.Submit) {
 	}
 	j.ReadyAt = op.Due(m.now, m.now)
 	h := m.admitSubmission(a, j, c.protocol)
+	e := m.jobs.at(h)
 	if m.inMemory(op) {
-		m.jobs.at(h).words |= memoryOnly
+		e.words |= memoryOnly
 	}
-	m.admitted(h)
+	m.admitted(h, e)
 	m.writeMeta(op.Meta)
 	if op.Window > m.now {
 		m.openWindow(j, op.Window)
 	}
-	m.newReply(c, core.Submitted, op.Tag, m.changeCommit(m.jobs.at(h))).Seq = j.Seq
+	m.newReply(c, core.Submitted, op.Tag, m.changeCommit(e)).Seq = j.Seq
 	if op.Watch != core.WatchNone {
 		m.watch(c, h, op.Watch, op.Tag, op.Deadline)
 	}
-	m.place(h, m.jobs.at(h))
+	m.place(h, e)
 }
 
 // admitSubmission admits a job, without a place yet.
@@ -152,8 +153,7 @@ func (m *Machine) admitSubmission(a admission, j *core.Job, by core.Protocol) ui
 }
 
 // admitted adds a job that was admitted to the open batch, unless it is not stored, and tells of it.
-func (m *Machine) admitted(h uint32) {
-	e := m.jobs.at(h)
+func (m *Machine) admitted(h uint32, e *entry) {
 	if m.touch(h, e); e.has(dirty) {
 		m.addOpen(payloadBytes(m.jobs.payload(h)))
 	}
@@ -406,12 +406,14 @@ func (m *Machine) indexOptional(h uint32, j *core.Job) {
 
 // place makes a new job blocked, scheduled or ready, by its links and its time.
 func (m *Machine) place(h uint32, e *entry) {
-	m.joinBatch(h)
-	if j := m.jobs.payload(h); (j.Parent != 0 || len(j.After) > 0) && m.link(h, j) {
-		m.move(e, core.Blocked)
-		m.enlist(h, e)
-		e.set(changed)
-		return
+	if e.has(hasOptional) {
+		m.joinBatch(h)
+		if j := m.jobs.payload(h); (j.Parent != 0 || len(j.After) > 0) && m.link(h, j) {
+			m.move(e, core.Blocked)
+			m.enlist(h, e)
+			e.set(changed)
+			return
+		}
 	}
 	m.schedule(h, e)
 }

@@ -6,6 +6,9 @@ import "broker/core"
 
 // inMemory reports whether a new job is kept in memory only. What is stored must not wait for such a job.
 func (m *Machine) inMemory(op *core.Submit) bool {
+	if m.policies.none() {
+		return false
+	}
 	j := op.Job
 	if m.run != nil || op.Window != 0 || len(op.Meta) > 0 || j.Ephemeral || j.Batch != 0 || j.Parent != 0 || len(j.After) > 0 {
 		return false

@@ -41,9 +41,12 @@ func (x *Finished) Next() *Ended {
 	return f
 }
 
-// SetTexts copies the texts of a job.
+// SetTexts copies the texts of a job, which most do not have.
 func (f *Ended) SetTexts(id, detail string) {
-	f.text, f.idBytes = append(append(f.text[:0], id...), detail...), len(id)
+	f.text, f.idBytes = f.text[:0], len(id)
+	if id != "" || detail != "" {
+		f.text = append(append(f.text, id...), detail...)
+	}
 }
 
 // info is the job for replies.
