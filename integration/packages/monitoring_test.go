@@ -46,7 +46,7 @@ func TestEveryAlertHasARunbookAndATest(t *testing.T) {
 func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "gearman")
-	b := harness.Start(t, harness.Options{})
+	b := harness.Start(t, harness.Options{Config: archived(t)})
 	host, port, _ := strings.Cut(b.Gearman, ":")
 	run(t, "gearman", "-h", host, "-p", port, "-f", "q", "-b", "payload")
 	run(t, "gearman", "-h", host, "-p", port, "-f", "q", "-w", "-c", "1", "--", "cat")

@@ -33,7 +33,7 @@ func TestEveryQueryHasData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := harness.Start(t, harness.Options{Args: []string{"--node", "n1", "--cluster", "n1=" + node}})
+	b := harness.Start(t, harness.Options{Args: []string{"--node", "n1", "--cluster", "n1=" + node}, Config: archived(t)})
 	p := startPrometheus(t, b.HTTP)
 	worker, err := harness.OpenFaktory(b, harness.Patience)
 	if err != nil {
@@ -55,6 +55,12 @@ func TestEveryQueryHasData(t *testing.T) {
 		}
 		return strings.Join(wrong, "\n")
 	})
+}
+
+// archived is the settings of a broker with an archive, so that it has the metrics of one.
+func archived(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("[archive]\ndir = %q\n", t.TempDir())
 }
 
 // query is a PromQL expression of ours.
