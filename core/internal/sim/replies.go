@@ -81,7 +81,7 @@ func (w *world) assigned(c *client, r core.Reply) error {
 	if c.holds == core.HeldByConn {
 		p.holder = c.id
 	}
-	if since == now { // else earlier jobs may have come back since
+	if c.deafFrom > now { // else earlier jobs may have come back since it was handed out, or limits may have changed
 		if err := w.withinShared(p, i.Queue); err != nil {
 			return err
 		}
