@@ -30,8 +30,9 @@ type operation struct {
 
 // history is what all clients did.
 type history struct {
-	mu         sync.Mutex // guards operations
+	mu         sync.Mutex // guards the fields below
 	operations []operation
+	keys       map[string][]*keyOperation
 }
 
 func (h *history) add(d operation) {

@@ -35,6 +35,8 @@ func (c *cluster) begin() *load {
 			l.clients.Go(func() { l.produce(n, p) })
 			l.clients.Go(func() { l.work(n, p, l.stop) })
 		}
+		l.clients.Go(func() { l.produceKeys(n) })
+		l.clients.Go(func() { l.workKeys(n, l.stop) })
 	}
 	return l
 }
@@ -150,6 +152,7 @@ func (l *load) finish(t *testing.T) {
 	for _, p := range protocols {
 		workers.Go(func() { l.work(l.c.nodes[l.c.leader()], p, drained) })
 	}
+	workers.Go(func() { l.workKeys(l.c.nodes[l.c.leader()], drained) })
 	harness.Eventually(t, func() string {
 		status, body, err := l.c.nodes[l.c.leader()].Get("/api/v1/jobs?state=ready&limit=1")
 		if err != nil || status != 200 {
@@ -162,6 +165,7 @@ func (l *load) finish(t *testing.T) {
 	})
 	close(drained)
 	workers.Wait()
+	l.verifyKeys(t)
 	lost := 0
 	for _, id := range l.history.verify(t) {
 		// A lease may be committed while its reply never arrived: then the job is still there.
