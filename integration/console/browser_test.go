@@ -158,7 +158,7 @@ func (b *browser) describe() {
 	defer cancel()
 	var state string
 	err := chromedp.Run(ctx, chromedp.Evaluate(`JSON.stringify({at: location.href, hidden: document.hidden, live: sessionStorage.getItem('live'),
-		stream: document.getElementById('stream')?._htmx?.sse?.status, attempt: document.getElementById('stream')?._htmx?.sse?.attempt,
+		turn: document.getElementById('stream')?.dataset.turn,
 		focus: document.activeElement?.outerHTML.slice(0, 80), selected: String(getSelection()), offline: document.getElementById('offline')?.className,
 		shows: document.body.innerText.slice(0, 2000)})`, &state))
 	b.t.Logf("the page: %s %v", state, err)

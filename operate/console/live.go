@@ -165,7 +165,7 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 		case <-end.C:
 			return
 		case <-changed:
-			text = "event: changed\ndata: 1\n\n"
+			text = fmt.Sprintf("event: changed\ndata: %d\n\n", l.turn.Load())
 		case <-heartbeat.C:
 			text = ": alive\n\n"
 		}

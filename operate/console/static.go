@@ -31,7 +31,10 @@ type assets struct {
 }
 
 // scripts are served as one file: htmx looks at the page in a timer, so that an extension that arrives later is never asked.
-var scripts = []string{"htmx.min.js", "hx-sse.min.js", "hx-csp.min.js", "uPlot.min.js", "console.js"}
+var scripts = []string{"htmx.min.js", "hx-csp.min.js", "uPlot.min.js", worker, "console.js"}
+
+// worker is the script that runs in a worker of all tabs, and in pages of browsers without one.
+const worker = "live.js"
 
 func loadAssets() (*assets, error) {
 	a := &assets{byName: map[string]asset{}, named: map[string]string{}}
@@ -40,7 +43,7 @@ func loadAssets() (*assets, error) {
 		return nil, err
 	}
 	for _, entry := range entries {
-		if path.Ext(entry.Name()) == ".js" {
+		if path.Ext(entry.Name()) == ".js" && entry.Name() != worker {
 			continue
 		}
 		content, err := staticFiles.ReadFile(path.Join("static", entry.Name()))

@@ -2,12 +2,12 @@
 (() => {
   'use strict';
 
-  // Live pages: one event stream a tab (the extension closes it while the tab is hidden). Each message tells of a change, and
-  // the page fetches itself again. A change that cannot be shown at once, since the user selects or edits, a fetch is under
-  // way or has failed, is shown later. Figures such as rates and ages change without an event: a visible page that is older than
-  // tickEvery fetches itself again, also while the stream is broken. A fetch that gets no answer for answerWithin means that the
-  // connection is lost. A visible page that has got no answer for staleAfter although nothing seems wrong is loaded anew: a fetch can be
-  // lost without an event, and htmx then begins no other one.
+  // Live pages: the tabs of a browser have one event stream (live.js), as long as one of them is visible. Each message tells of a
+  // change, and the page fetches itself again. A change that cannot be shown at once, since the user selects or edits, a fetch is
+  // under way or has failed, is shown later. Figures such as rates and ages change without an event: a visible page that is older
+  // than tickEvery fetches itself again, also while the stream is broken. A fetch that gets no answer for answerWithin means that
+  // the connection is lost. A visible page that has got no answer for staleAfter although nothing seems wrong is loaded anew: a fetch
+  // can be lost without an event, and htmx then begins no other one.
   const retryEvery = 1000;
   const tickEvery = 5000;
   const answerWithin = 8000;
@@ -84,9 +84,31 @@
     refresh();
   }, retryEvery);
 
-  document.addEventListener('changed', changed);
-  document.addEventListener('htmx:sse:after:connection', () => offline(false));
-  document.addEventListener('htmx:sse:error', () => offline(true));
+  const heard = ({ data }) => {
+    if (data === 'changed') { changed(); document.dispatchEvent(new Event('changed')); } else offline(data === 'down');
+  };
+  const follow = (stream) => {
+    const { turn, worker } = stream.dataset;
+    let join = () => {};
+    if (window.SharedWorker) {
+      const { port } = new SharedWorker(new URL(worker, document.baseURI));
+      port.onmessage = heard;
+      join = (on) => port.postMessage({ join: on, turn });
+    } else {
+      const own = followBroker('');
+      const tab = { postMessage: (data) => heard({ data }) };
+      join = (on) => (on ? own.join(tab, turn) : own.leave(tab));
+    }
+    const visible = () => join(!document.hidden);
+    visible();
+    document.addEventListener('visibilitychange', visible);
+    addEventListener('pagehide', () => join(false));
+    addEventListener('pageshow', (e) => { if (e.persisted) visible(); });
+  };
+  document.addEventListener('DOMContentLoaded', () => {
+    const stream = document.getElementById('stream');
+    if (stream) follow(stream);
+  });
   document.addEventListener('htmx:error', () => offline(true));
   document.addEventListener('htmx:after:request', (e) => {
     const status = e.detail?.ctx?.response?.status;
