@@ -18,7 +18,6 @@ type shared struct {
 	used    []sharedUse   // of its rate, since it has been as it is
 	sealing int           // so many of them are in the commit in progress
 	durable int           // so many are on disk
-	before  []uint64      // jobs that were handed out before the limit was ordered, to clients that have not heard of it yet
 }
 
 // sharedOrder is a limit from a commit on; one without a name: there is none.
@@ -77,18 +76,8 @@ func (w *world) shareLimit() error {
 			w.model.shared[name] = s
 		}
 		s.past = append(s.past, sharedOrder{next, w.commitOf(r, true)})
-		s.used, s.sealing, s.durable, s.before = nil, 0, 0, w.unheard()
+		s.used, s.sealing, s.durable = nil, 0, 0
 	})
-}
-
-// unheard is the jobs that are leased to clients that have not heard of it yet.
-func (w *world) unheard() (seqs []uint64) {
-	for _, seq := range w.model.seqs {
-		if i := w.look(seq); i != nil && i.State == core.Leased && !w.model.jobs[seq].leased {
-			seqs = append(seqs, seq)
-		}
-	}
-	return seqs
 }
 
 // withinShared checks that a lease that began now is within the limits for the jobs of its queue.
@@ -97,10 +86,6 @@ func (w *world) withinShared(p *promise, queue string) error {
 		s := w.model.shared[name]
 		l := s.now()
 		if !covers(l, queue) {
-			continue
-		}
-		if i := slices.Index(s.before, p.seq); i >= 0 {
-			s.before = slices.Delete(s.before, i, i+1)
 			continue
 		}
 		sum, others, byName := uint32(0), false, false
