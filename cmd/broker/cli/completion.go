@@ -40,7 +40,7 @@ var completions = map[string]names{
 	"queues": queueNames, "pause": queueNames, "resume": queueNames, "push": queueNames, "run": queueNames, "work": queueNames,
 	"limits": queueNames, "limits set": queueNames, "limits rm": queueNames,
 	"policies": queueNames, "policies set": queueNames, "policies rm": queueNames,
-	"job": jobNames, "retry": jobNames, "kill": jobNames, "rm": jobNames, "move": jobNames,
+	"job": jobNames, "retry": jobNames, "kill": jobNames, "rm": jobNames, "move": jobNames, "jobs log": jobNames,
 	"workers quiet": workerNames, "workers terminate": workerNames, "workers disconnect": workerNames,
 	"schedules pause": scheduleNames, "schedules resume": scheduleNames, "schedules run": scheduleNames, "schedules rm": scheduleNames,
 	"batches": batchNames,

@@ -97,6 +97,7 @@ func jobsCommand() *cobra.Command {
 			"  broker jobs --tag customer:42 --sort -created",
 	}
 	conn, out, f := addConnection(cmd), addFormat(cmd), addFilter(cmd)
+	cmd.AddCommand(jobLogCommand())
 	limit := cmd.Flags().Int("limit", 50, "show at most so many; 0 shows all")
 	sort := cmd.Flags().String("sort", "", "`ORDER`: queue, due, created, died or finished; with a minus in front the other way round")
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {

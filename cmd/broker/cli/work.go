@@ -43,6 +43,7 @@ type worker struct {
 	limit   int64
 	grace   time.Duration // from TERM to KILL, for programs that should stop
 	batch   int           // jobs that the program gets at once; zero: one
+	logs    bool          // what the program writes goes to the log of its job
 	taken   atomic.Int64
 	failed  atomic.Int64
 	turn    atomic.Uint64
@@ -56,6 +57,7 @@ func workCommand() *cobra.Command {
 			"Exit code 0 completes the job; any other fails it, with the last of the standard error as the message.\n" +
 			"The program finds BROKER_JOB_ID, BROKER_QUEUE, BROKER_TYPE and BROKER_ATTEMPT in its environment, and the job's trace context\n" +
 			"in TRACEPARENT and TRACESTATE.\n" +
+			"With --log both outputs go to the log of the job too, once a second (broker jobs log ID).\n" +
 			"A job that was cancelled with a signal (broker cancel) ends its program: TERM, and KILL after --grace, to its process group.\n" +
 			"INT or TERM lets running programs finish; a second one kills them, and their jobs go back to the queue.",
 		Example: "  broker work resize -j 4 -- convert - -resize 50% -\n  broker work emails reports -- ./handle.sh",
@@ -66,6 +68,7 @@ func workCommand() *cobra.Command {
 	quit := cmd.Flags().Bool("drain", false, "end when no job is ready")
 	grace := cmd.Flags().Duration("grace", 10*time.Second, "how long a program may go on after TERM, before KILL")
 	batch := cmd.Flags().Int("batch", 0, "give the program up to so many jobs at once, each as a line of JSON")
+	logs := cmd.Flags().Bool("log", false, "write the program's standard output and error to the log of its job")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		at := cmd.ArgsLenAtDash()
 		if at < 1 || at == len(args) {
@@ -80,6 +83,9 @@ func workCommand() *cobra.Command {
 		if *batch < 0 || *batch > maxBatch || *batch > 0 && *limit > 0 {
 			return UsageError(fmt.Errorf("--batch: expected a number up to %d, and no -n", maxBatch))
 		}
+		if *logs && *batch > 0 {
+			return UsageError(errors.New("--log: a program with several jobs (--batch) has no log of its own"))
+		}
 		c, err := conn.open()
 		if err != nil {
 			return err
@@ -89,7 +95,10 @@ func workCommand() *cobra.Command {
 		if _, err := exec.LookPath(program[0]); err != nil {
 			return UsageError(err)
 		}
-		w := &worker{client: c, queues: args[:at], program: program, log: cmd.ErrOrStderr(), quit: *quit, limit: *limit, grace: *grace, batch: *batch}
+		w := &worker{
+			client: c, queues: args[:at], program: program, log: cmd.ErrOrStderr(),
+			quit: *quit, limit: *limit, grace: *grace, batch: *batch, logs: *logs,
+		}
 		return w.run(cmd.Context(), *jobs)
 	}
 	return cmd
@@ -210,7 +219,12 @@ func (w *worker) handle(ctx context.Context, l *leased) {
 	stdout.limit, stderr.limit = maxProgramText, maxErrorText
 	cmd.Stdout, cmd.Stderr = &stdout, io.MultiWriter(&stderr, w.log)
 	p := newProgram(cmd, w.grace)
-	err = p.run(func(done <-chan struct{}) { w.heartbeat(l, p, done) })
+	sendLog, endLog := w.logging(l, p)
+	err = p.run(func(done <-chan struct{}) {
+		go sendLog(done) // endLog waits for it
+		w.heartbeat(l, p, done)
+	})
+	endLog()
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
