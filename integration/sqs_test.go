@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,13 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/aws/smithy-go"
-
 	"broker/integration/harness"
 	"broker/integration/server"
+	"broker/integration/sqsclient"
 )
 
 // startSQS starts a broker with a port for SQS.
@@ -75,47 +70,23 @@ func TestCeleryOnSQS(t *testing.T) {
 	})
 }
 
-// sqsClient is a client that tries for as long as the broker is away.
-func sqsClient(addr string) *sqs.Client {
-	return sqs.New(sqs.Options{
-		BaseEndpoint: aws.String("http://" + addr), Region: "us-east-1", RetryMaxAttempts: 1,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "any", SecretAccessKey: "any"}, nil
-		}),
-	})
-}
-
-// sqsLedger is what clients know of their messages.
-type sqsLedger struct {
-	mu       sync.Mutex
-	sent     map[string]bool // acknowledged
-	deleted  map[string]bool // acknowledged
-	returned []string        // received after the deletion was acknowledged
-	swapped  []string        // received in a group before an earlier one was deleted
-	tried    map[string]bool // deletions that were asked for
-}
-
 // Nothing that was acknowledged is lost over kills, nothing that was deleted comes back, and each group keeps its order.
 func TestSQSMessagesSurviveKills(t *testing.T) {
 	t.Parallel()
 	b, addr := startSQS(t, "")
-	c, ctx := sqsClient(addr), t.Context()
-	made, err := c.CreateQueue(ctx, &sqs.CreateQueueInput{
-		QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true", "VisibilityTimeout": "2"},
-	})
+	c, ctx := sqsclient.New(addr), t.Context()
+	ledger, err := sqsclient.NewLedger(ctx, c, "orders.fifo")
 	check(t, err)
-	url := made.QueueUrl
-	ledger := &sqsLedger{sent: map[string]bool{}, deleted: map[string]bool{}, tried: map[string]bool{}}
 	running, stop := context.WithTimeout(ctx, 9*time.Second)
 	defer stop()
 	var producers, consumers sync.WaitGroup
 	for group := range 4 {
-		producers.Go(func() { ledger.produce(running, c, url, strconv.Itoa(group)) })
+		producers.Go(func() { ledger.Produce(running, strconv.Itoa(group), c) })
 	}
 	consuming, stopConsumers := context.WithCancel(ctx)
 	defer stopConsumers()
 	for range 3 {
-		consumers.Go(func() { ledger.consume(consuming, c, url) })
+		consumers.Go(func() { ledger.Consume(consuming, c) })
 	}
 	for range 3 {
 		time.Sleep(2 * time.Second)
@@ -123,82 +94,12 @@ func TestSQSMessagesSurviveKills(t *testing.T) {
 		b.Restart()
 	}
 	producers.Wait()
-	harness.Eventually(t, func() string {
-		ledger.mu.Lock()
-		defer ledger.mu.Unlock()
-		for body := range ledger.sent {
-			if !ledger.deleted[body] {
-				return fmt.Sprintf("%s is not handled; %d of %d are", body, len(ledger.deleted), len(ledger.sent))
-			}
-		}
-		return ""
-	})
+	harness.Eventually(t, ledger.Missing)
 	stopConsumers()
 	consumers.Wait()
-	if len(ledger.sent) < 50 || len(ledger.returned) > 0 || len(ledger.swapped) > 0 {
-		t.Errorf("%d sent, came back %v, out of order %v", len(ledger.sent), ledger.returned, ledger.swapped)
+	sent, wrong := ledger.Verdict()
+	if sent < 50 || wrong != nil {
+		t.Errorf("%d sent, %v", sent, wrong)
 	}
-	t.Logf("%d messages over three kills", len(ledger.sent))
-}
-
-// produce sends numbered messages of a group, one after the other, until ctx is done. One that may or may not have been sent is
-// sent again with its deduplication id.
-func (l *sqsLedger) produce(ctx context.Context, c *sqs.Client, url *string, group string) {
-	for n := 1; ctx.Err() == nil; n++ {
-		body := group + "-" + strconv.Itoa(n)
-		in := &sqs.SendMessageInput{QueueUrl: url, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &body}
-		for {
-			if _, err := c.SendMessage(context.WithoutCancel(ctx), in); err == nil {
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		l.mu.Lock()
-		l.sent[body] = true
-		l.mu.Unlock()
-	}
-}
-
-// consume receives and deletes until ctx is done.
-func (l *sqsLedger) consume(ctx context.Context, c *sqs.Client, url *string) {
-	for ctx.Err() == nil {
-		got, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"},
-		})
-		if err != nil {
-			time.Sleep(20 * time.Millisecond)
-			continue
-		}
-		for _, m := range got.Messages {
-			l.handle(ctx, c, url, &m)
-		}
-	}
-}
-
-func (l *sqsLedger) handle(ctx context.Context, c *sqs.Client, url *string, m *types.Message) {
-	group, number, _ := strings.Cut(*m.Body, "-")
-	n, _ := strconv.Atoi(number)
-	before := fmt.Sprintf("%s-%d", group, n-1)
-	l.mu.Lock()
-	if l.deleted[*m.Body] {
-		l.returned = append(l.returned, *m.Body)
-	}
-	if n > 1 && !l.tried[before] {
-		l.swapped = append(l.swapped, *m.Body+" before "+before)
-	}
-	l.tried[*m.Body] = true
-	l.mu.Unlock()
-	for ctx.Err() == nil {
-		_, err := c.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: url, ReceiptHandle: m.ReceiptHandle})
-		if refused := smithy.APIError(nil); errors.As(err, &refused) && refused.ErrorFault() == smithy.FaultClient {
-			return // the handle has expired: the message comes again
-		}
-		if err == nil {
-			l.mu.Lock()
-			l.deleted[*m.Body] = true
-			l.mu.Unlock()
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	t.Logf("%d messages over three kills", sent)
 }

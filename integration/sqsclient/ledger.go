@@ -1,0 +1,143 @@
+// Package sqsclient keeps a ledger of what clients of SQS know about the messages of a FIFO queue, while brokers are killed.
+package sqsclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+)
+
+// Visibility is the seconds that a message of Ledger's queue stays with its receiver.
+const Visibility = 2
+
+// wait is between two tries while no broker answers.
+const wait = 20 * time.Millisecond
+
+// New is a client of a broker. It tries a request once.
+func New(addr string) *sqs.Client {
+	return sqs.New(sqs.Options{
+		BaseEndpoint: aws.String("http://" + addr), Region: "us-east-1", RetryMaxAttempts: 1,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "any", SecretAccessKey: "any"}, nil
+		}),
+	})
+}
+
+// Ledger is what the clients of one FIFO queue know of its messages.
+type Ledger struct {
+	url *string
+
+	mu       sync.Mutex      // guards what follows
+	sent     map[string]bool // acknowledged
+	deleted  map[string]bool // acknowledged
+	returned []string        // received after the deletion was acknowledged
+	swapped  []string        // received in a group before an earlier one was deleted
+	tried    map[string]bool // deletions that were asked for
+}
+
+// NewLedger makes a FIFO queue and its ledger.
+func NewLedger(ctx context.Context, c *sqs.Client, queue string) (*Ledger, error) {
+	made, err := c.CreateQueue(ctx, &sqs.CreateQueueInput{
+		QueueName: &queue, Attributes: map[string]string{"FifoQueue": "true", "VisibilityTimeout": strconv.Itoa(Visibility)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Ledger{url: made.QueueUrl, sent: map[string]bool{}, deleted: map[string]bool{}, tried: map[string]bool{}}, nil
+}
+
+// Missing says which message was sent and is not deleted yet; empty: none.
+func (l *Ledger) Missing() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for body := range l.sent {
+		if !l.deleted[body] {
+			return fmt.Sprintf("%s is not handled; %d of %d are", body, len(l.deleted), len(l.sent))
+		}
+	}
+	return ""
+}
+
+// Verdict is how many messages were sent, and what must not have happened to them.
+func (l *Ledger) Verdict() (sent int, wrong error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.returned) > 0 || len(l.swapped) > 0 {
+		wrong = fmt.Errorf("came back %v, out of order %v", l.returned, l.swapped)
+	}
+	return len(l.sent), wrong
+}
+
+// Produce sends numbered messages of a group, one after the other, until ctx is done. One that may or may not have been sent is
+// sent again with its deduplication id, to the next of the clients.
+func (l *Ledger) Produce(ctx context.Context, group string, clients ...*sqs.Client) {
+	for n, at := 1, 0; ctx.Err() == nil; n++ {
+		body := group + "-" + strconv.Itoa(n)
+		in := &sqs.SendMessageInput{QueueUrl: l.url, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &body}
+		for {
+			if _, err := clients[at%len(clients)].SendMessage(context.WithoutCancel(ctx), in); err == nil {
+				break
+			}
+			at++
+			time.Sleep(wait)
+		}
+		l.mu.Lock()
+		l.sent[body] = true
+		l.mu.Unlock()
+	}
+}
+
+// Consume receives and deletes until ctx is done.
+func (l *Ledger) Consume(ctx context.Context, clients ...*sqs.Client) {
+	for at := 0; ctx.Err() == nil; {
+		c := clients[at%len(clients)]
+		got, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: l.url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"},
+		})
+		if err != nil {
+			at++
+			time.Sleep(wait)
+			continue
+		}
+		for i := range got.Messages {
+			l.handle(ctx, &got.Messages[i], clients[at%len(clients):]...)
+		}
+	}
+}
+
+func (l *Ledger) handle(ctx context.Context, m *types.Message, clients ...*sqs.Client) {
+	group, number, _ := strings.Cut(*m.Body, "-")
+	n, _ := strconv.Atoi(number)
+	before := fmt.Sprintf("%s-%d", group, n-1)
+	l.mu.Lock()
+	if l.deleted[*m.Body] {
+		l.returned = append(l.returned, *m.Body)
+	}
+	if n > 1 && !l.tried[before] {
+		l.swapped = append(l.swapped, *m.Body+" before "+before)
+	}
+	l.tried[*m.Body] = true
+	l.mu.Unlock()
+	for at := 0; ctx.Err() == nil; at++ {
+		_, err := clients[at%len(clients)].DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: l.url, ReceiptHandle: m.ReceiptHandle})
+		if refused := smithy.APIError(nil); errors.As(err, &refused) && refused.ErrorFault() == smithy.FaultClient {
+			return // the handle has expired: the message comes again
+		}
+		if err == nil {
+			l.mu.Lock()
+			l.deleted[*m.Body] = true
+			l.mu.Unlock()
+			return
+		}
+		time.Sleep(wait)
+	}
+}
