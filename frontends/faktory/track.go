@@ -115,13 +115,23 @@ func (s *session) trackSet(arg []byte) {
 	if !set.until.IsZero() {
 		report.ExtendUntil = min(core.InstantOf(set.until), s.f.b.Now().Add(maxReserve))
 	}
+	said := r.Info.Progress.Text
 	report.Tag = s.nextTag()
 	r = s.ask(report)
 	if r.Kind == core.Failed {
 		s.fail(r.Err, set.JID, r.Commit)
 		return
 	}
+	if text := report.Progress.Text; text != "" && text != said {
+		r.Commit = max(r.Commit, s.log(report.Ref, text))
+	}
 	s.ok(r.Commit)
+}
+
+// log appends a new description to the log of a job. Jobs that do not run or are in memory only have none; the progress is set all the same.
+func (s *session) log(ref core.Ref, text string) core.Commit {
+	r := s.ask(&core.AppendLog{Tag: s.nextTag(), Ref: ref, Authority: core.ByLeased, Lines: []string{text}})
+	return r.Commit
 }
 
 // trackUpdate is the argument of TRACK SET; nil: absent.

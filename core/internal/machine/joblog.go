@@ -27,6 +27,8 @@ func (m *Machine) appendLog(c *client, op *core.AppendLog) {
 	h, e, err := m.authorize(c, op.Ref, &op.If, op.Authority)
 	switch {
 	case err != nil:
+	case e.state != core.Leased:
+		err = core.ErrNotLeased // also by anyone: its end is forgotten when a lease ends
 	case len(op.Lines) > core.MaxLogLines:
 		err = errLogLines
 	case e.unstored(), !m.opts.Persist:
