@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"broker/cmd/broker/cli"
+	"broker/migrate/switchover"
 	"broker/migrate/wiretap"
 )
 
@@ -31,6 +32,9 @@ const (
 type shadowFlags struct {
 	protocol, upstream, listen, http, report string
 
+	to      string
+	cutOver []string
+
 	memory uint64 // MiB
 }
 
@@ -43,9 +47,12 @@ func shadowCommand() *cobra.Command {
 		Long: "Pass all bytes between clients and their server on unchanged, play the same requests into a broker in memory, and compare the\n" +
 			"replies. What clients see is their server's replies alone; if the comparison fails or falls behind, it is dropped, and clients\n" +
 			"are served on. Prints differences and counts, and serves them as a page (--http) and as JSON (/report there). The protocols\n" +
-			"are " + strings.Join(wiretap.Protocols(), ", ") + ".",
-		Example: "  broker shadow --protocol gearman --upstream old-host:4730 --listen :4730 --report shadow.json",
-		Args:    cobra.NoArgs,
+			"are " + strings.Join(wiretap.Protocols(), ", ") + ".\n\n" +
+			"With --to, queues of " + strings.Join(switchover.Protocols(), ", ") + " can be cut over to a broker while clients work, and\n" +
+			"rolled back: see broker shadow cut-over.",
+		Example: "  broker shadow --protocol gearman --upstream old-host:4730 --listen :4730 --report shadow.json\n" +
+			"  broker shadow --protocol gearman --upstream old-host:4730 --listen :4730 --to 127.0.0.1:4740",
+		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.protocol, "protocol", "", "what clients and the server speak")
@@ -54,6 +61,8 @@ func shadowCommand() *cobra.Command {
 	flags.StringVar(&f.http, "http", shadowPage, "`HOST:PORT` of the page, or off")
 	flags.StringVar(&f.report, "report", "", "at the end, write the report to `FILE` as JSON, and to FILE.html as a page")
 	flags.Uint64Var(&f.memory, "memory", shadowMemory, "`MIB` of memory above which the comparison is dropped")
+	flags.StringVar(&f.to, "to", "", "`HOST:PORT` of the broker to which queues can be cut over")
+	flags.StringSliceVar(&f.cutOver, "cut-over", nil, "with --to: cut these `QUEUES` over from the start, separated by commas")
 	flags.SortFlags = false
 	for _, name := range []string{"protocol", "upstream", "listen"} {
 		_ = cmd.MarkFlagRequired(name) // exists
@@ -62,8 +71,17 @@ func shadowCommand() *cobra.Command {
 		if err := wiretap.CheckProtocol(f.protocol); err != nil {
 			return cli.UsageError(err)
 		}
+		if f.to == "" && len(f.cutOver) > 0 {
+			return cli.UsageError(errors.New("--cut-over needs --to"))
+		}
+		if f.to != "" {
+			if err := switchover.CheckProtocol(f.protocol); err != nil {
+				return cli.UsageError(err)
+			}
+		}
 		return cli.Failed(runShadow(cmd, &f))
 	}
+	cmd.AddCommand(cli.ShadowCommands(shadowPage)...)
 	return cmd
 }
 
@@ -88,7 +106,11 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 		return err
 	}
 	defer compare.Close()
-	stopPage, err := serveShadowPage(f, compare, out)
+	switches, err := openSwitch(f, compare, out)
+	if err != nil {
+		return err
+	}
+	stopPage, err := serveShadowPage(f, compare, switches, out)
 	if err != nil {
 		return err
 	}
@@ -99,14 +121,35 @@ func runShadow(cmd *cobra.Command, f *shadowFlags) (err error) {
 	go watchShadow(ctx, compare, broker, out, f.memory) // ends with ctx
 	say(out, "%s clients at %s, their server at %s\nready\n", f.protocol, ln.Addr(), f.upstream)
 	proxy := wiretap.Proxy{Server: f.upstream, Watcher: compare}
+	if switches != nil {
+		proxy.Join = switches.Join
+	}
 	err = proxy.Serve(ln)
 	report := compare.Finish()
 	say(out, "%s\n", report.Summary())
 	return errors.Join(err, writeShadowReport(f.report, &report))
 }
 
+// openSwitch prepares for queues to be cut over. Without a broker it is nil.
+func openSwitch(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (*switchover.Switch, error) {
+	if f.to == "" {
+		return nil, nil //nolint:nilnil // a switch is optional
+	}
+	s, err := switchover.NewSwitch(switchover.Options{
+		Protocol: f.protocol, Server: f.upstream, Broker: f.to,
+		Changed: func(queues []string, to switchover.State) {
+			compare.Drop("queues were cut over")
+			say(out, "queues %s: %s\n", to, strings.Join(queues, ", "))
+		},
+	})
+	if err == nil && len(f.cutOver) > 0 {
+		err = s.CutOver(f.cutOver...)
+	}
+	return s, err
+}
+
 // serveShadowPage serves the page. stop ends that.
-func serveShadowPage(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (stop func(), err error) {
+func serveShadowPage(f *shadowFlags, compare *wiretap.Comparer, switches *switchover.Switch, out io.Writer) (stop func(), err error) {
 	if f.http == "off" {
 		return func() {}, nil
 	}
@@ -116,6 +159,7 @@ func serveShadowPage(f *shadowFlags, compare *wiretap.Comparer, out io.Writer) (
 	}
 	mux := http.NewServeMux()
 	wiretap.ServePages(mux, compare.Report)
+	switches.Serve(mux)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
 	go func() {

@@ -84,6 +84,10 @@ func (w *window) adapt(bytes int) {
 // followPause is the time between two looks at a source that has nothing more to move.
 const followPause = time.Second
 
+// finishWithin bounds how long an interrupted import waits for what is under way. A job of which the source's client awaits the result
+// would run there again if it did not.
+const finishWithin = 10 * time.Second
+
 // mostRefused is how many jobs may be refused in a row: then the broker refuses all of them, as with a full disk.
 const mostRefused = 1000
 
@@ -128,7 +132,12 @@ func Run(ctx context.Context, s Source, o Options) (Report, error) {
 	t.add(before, func(r *Row, n int) { r.Before += n })
 	err = move(ctx, s, o, &t)
 	if err == nil || ctx.Err() != nil {
-		err = errors.Join(err, s.Finish(ctx))
+		finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWithin)
+		if ctx.Err() == nil {
+			finish = ctx
+		}
+		err = errors.Join(err, s.Finish(finish))
+		cancel()
 	}
 	if o.Follow && ctx.Err() != nil {
 		err = nil

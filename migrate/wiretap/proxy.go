@@ -37,6 +37,10 @@ type Proxy struct {
 	Server  string // HOST:PORT
 	Watcher Watcher
 
+	// Join serves a client in place of passing all bytes on. What is read from and written to server is watched. When Join returns,
+	// nothing uses either connection any more. It may be nil.
+	Join func(client, server net.Conn)
+
 	began  time.Time
 	number atomic.Int64
 
@@ -105,11 +109,44 @@ func (p *Proxy) serve(client net.Conn) {
 	defer p.forget(server)
 	number := int(p.number.Add(1))
 	p.watch(number, Opened, nil)
-	var up sync.WaitGroup
-	up.Go(func() { p.pass(server, client, number, FromClient) })
-	p.pass(client, server, number, FromServer)
-	up.Wait()
+	if p.Join != nil {
+		p.Join(client, &watched{Conn: server, p: p, number: number})
+	} else {
+		var up sync.WaitGroup
+		up.Go(func() { p.pass(server, client, number, FromClient) })
+		p.pass(client, server, number, FromServer)
+		up.Wait()
+	}
 	p.watch(number, Closed, nil)
+}
+
+// watched is a connection to the server of which the watcher sees everything.
+type watched struct {
+	net.Conn
+
+	p      *Proxy
+	number int
+}
+
+func (w *watched) Read(b []byte) (n int, err error) {
+	n, err = w.Conn.Read(b)
+	if n > 0 {
+		w.p.watch(w.number, FromServer, b[:n])
+	}
+	return n, err
+}
+
+func (w *watched) Write(b []byte) (n int, err error) {
+	w.p.watch(w.number, FromClient, b)
+	return w.Conn.Write(b)
+}
+
+// CloseWrite tells the server that the client sends no more.
+func (w *watched) CloseWrite() error {
+	if half, ok := w.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return w.Close()
 }
 
 func (p *Proxy) watch(number int, k Kind, data []byte) {

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"broker/migrate/switchover"
+)
+
+// ShadowCommands change a broker shadow that runs, whose page is at an address.
+func ShadowCommands(at string) []*cobra.Command {
+	return []*cobra.Command{
+		shadowChange(at, switchover.ActionCutOver, "let the new jobs of queues go to the broker", "  broker shadow cut-over mail video"),
+		shadowChange(at, switchover.ActionRollBack, "let the new jobs of queues go to the old server again", "  broker shadow roll-back mail"),
+		shadowStatus(at),
+	}
+}
+
+func shadowChange(at, action, short, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: action + " QUEUE...", Short: short, Example: example, Args: cobra.MinimumNArgs(1),
+		Long: "For a broker shadow that runs here with --to: " + short + ". Workers get the jobs of both.",
+	}
+	flag, out := addShadowAddress(cmd, at), addFormat(cmd)
+	cmd.RunE = func(cmd *cobra.Command, queues []string) error {
+		body, err := json.Marshal(switchover.Change{Action: action, Queues: queues})
+		if err != nil {
+			return Failed(err)
+		}
+		s, err := callShadow(cmd.Context(), http.MethodPost, *flag, bytes.NewReader(body))
+		if err != nil {
+			return Failed(err)
+		}
+		if *out == formatJSON {
+			return PrintValue(cmd, s)
+		}
+		w := cmd.OutOrStdout()
+		if action == switchover.ActionCutOver {
+			Say(w, "new jobs of %s go to the broker at %s\nmove the waiting ones: %s\n", listed(queues), s.Broker, importLine(s, queues))
+			return nil
+		}
+		Say(w, "new jobs of %s go to the old server at %s again; workers get the jobs of both\nend imports of these queues, if some still run\n", listed(queues), s.Server)
+		return nil
+	}
+	return cmd
+}
+
+func shadowStatus(at string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "status", Short: "list the queues that are or were cut over", Args: cobra.NoArgs,
+		Long: "List the queues that a broker shadow that runs here has cut over. A queue is new (its new jobs go to the broker) or returned\n" +
+			"(they go to the old server again). The jobs that either has accepted are counted from the first cut-over on.",
+	}
+	flag, out := addShadowAddress(cmd, at), addFormat(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := callShadow(cmd.Context(), http.MethodGet, *flag, nil)
+		if err != nil {
+			return Failed(err)
+		}
+		if *out == formatJSON {
+			return PrintValue(cmd, s)
+		}
+		t := table{header: []string{"QUEUE", "STATE", "SINCE", "-TO BROKER", "-TO OLD SERVER"}}
+		for _, q := range s.Queues {
+			t.add(oneLine(q.Name, 60), string(q.State), q.Since.Format(time.DateTime), count(int(q.ToBroker)), count(int(q.ToServer))) //nolint:gosec // counts of jobs
+		}
+		return t.print(cmd.OutOrStdout())
+	}
+	return cmd
+}
+
+func addShadowAddress(cmd *cobra.Command, at string) *string {
+	return cmd.Flags().String("at", at, "`HOST:PORT` of the page of the shadow (its --http)")
+}
+
+// shadowWithin bounds how long a shadow may take to reply.
+const shadowWithin = 10 * time.Second
+
+func callShadow(ctx context.Context, method, at string, body io.Reader) (s switchover.Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, shadowWithin)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+at+"/queues", body)
+	if err != nil {
+		return s, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return s, fmt.Errorf("no broker shadow at %s: %w", at, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it has been read
+	if resp.StatusCode != http.StatusOK {
+		var p switchover.Problem
+		if err := json.NewDecoder(resp.Body).Decode(&p); err != nil || p.Error == "" {
+			return s, fmt.Errorf("no broker shadow at %s: status %s", at, resp.Status)
+		}
+		return s, errors.New(p.Error)
+	}
+	return s, json.NewDecoder(resp.Body).Decode(&s)
+}
+
+// importLine moves what waits in queues at the old server.
+func importLine(s switchover.Status, queues []string) string {
+	from, to := s.Protocol, "--to "+s.Broker
+	switch s.Protocol {
+	case "gearman":
+		from = "gearmand"
+	case "beanstalkd":
+		host, _, err := net.SplitHostPort(s.Broker)
+		if err != nil || host == "" {
+			host = "127.0.0.1"
+		}
+		to = "--server http://" + net.JoinHostPort(host, defaultPort)
+	}
+	return fmt.Sprintf("broker import --from %s %s %s --queues %s --follow", from, s.Server, to, shellWord(strings.Join(queues, ",")))
+}
+
+// shellWord quotes a word for a shell if it needs that.
+func shellWord(word string) string {
+	if strings.Trim(strings.ToLower(word), "abcdefghijklmnopqrstuvwxyz0123456789-_.,:/@+") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// listed is names in a sentence.
+func listed(names []string) string {
+	shown := make([]string, len(names))
+	for i, name := range names {
+		shown[i] = oneLine(name, 60)
+	}
+	return strings.Join(shown, ", ")
+}

@@ -1,0 +1,294 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"broker/integration/gearmanclient"
+	"broker/integration/harness"
+)
+
+// cutOverCase is a protocol whose queues are cut over while clients work.
+type cutOverCase struct {
+	protocol, source string
+	upstream         func(t *testing.T, b *harness.Broker) (address string, importFlags []string)
+	to               func(b *harness.Broker) string
+	// produce submits a job, and returns once it is acknowledged. foreground producers wait for its result where there is one.
+	producer func(t *testing.T, address string, foreground bool) (submit func(body string) error, end io.Closer)
+	// worker serves until its connection ends.
+	worker func(t *testing.T, address string, ran func(body string)) (serve func() error, end io.Closer)
+}
+
+const cutOverQueue = "orders"
+
+var cutOvers = []cutOverCase{
+	{"gearman", "gearmand", startGearmandSource, gearmanOf, gearmanOrders, gearmanOrderWorker},
+}
+
+func gearmanOrders(t *testing.T, address string, foreground bool) (submit func(body string) error, end io.Closer) {
+	c, err := gearmanclient.Dial(address)
+	check(t, err)
+	return func(body string) error {
+		if !foreground {
+			_, err := c.Submit(gearmanclient.SubmitJobBg, cutOverQueue, "", body)
+			return err
+		}
+		handle, err := c.Submit(gearmanclient.SubmitJob, cutOverQueue, body, body)
+		if err != nil {
+			return err
+		}
+		p, err := c.Expect(gearmanclient.WorkComplete, harness.Patience)
+		if want := handle + "\x00done " + body; err == nil && string(p.Data) != want {
+			err = fmt.Errorf("result %q, not %q", p.Data, want)
+		}
+		return err
+	}, c
+}
+
+func gearmanOrderWorker(t *testing.T, address string, ran func(body string)) (serve func() error, end io.Closer) {
+	c, err := gearmanclient.Dial(address)
+	check(t, err)
+	check(t, c.Send(gearmanclient.CanDo, cutOverQueue))
+	return func() error {
+		for {
+			handle, _, _, body, err := c.Grab(time.Hour)
+			if err != nil {
+				return err
+			}
+			ran(body)
+			if err := c.Send(gearmanclient.WorkComplete, handle, "done "+body); err != nil {
+				return err
+			}
+		}
+	}, c
+}
+
+// cutOverLoad is several producers and workers, and what they have done.
+type cutOverLoad struct {
+	t       *testing.T
+	closers []io.Closer
+	stop    atomic.Bool
+	ended   atomic.Bool
+	work    sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	acked   map[string]bool
+	ran     map[string]int
+	refused int
+}
+
+// startCutOverLoad starts it. With tolerant, submissions may fail; then they are counted.
+func startCutOverLoad(t *testing.T, c *cutOverCase, address string, tolerant bool) *cutOverLoad {
+	l := &cutOverLoad{t: t, acked: make(map[string]bool), ran: make(map[string]int)}
+	t.Cleanup(l.end)
+	var producing sync.WaitGroup
+	for w := range 4 {
+		serve, end := c.worker(t, address, func(body string) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.ran[body]++
+		})
+		l.closers = append(l.closers, end)
+		l.work.Go(func() {
+			if err := serve(); !l.ended.Load() {
+				t.Errorf("worker %d: %v", w, err)
+			}
+		})
+	}
+	for p := range 4 {
+		submit, end := c.producer(t, address, p == 0 && !tolerant)
+		l.closers = append(l.closers, end)
+		producing.Go(func() {
+			for i := 0; !l.stop.Load(); i++ {
+				body := fmt.Sprintf("%d-%d", p, i)
+				err := submit(body)
+				l.mu.Lock()
+				switch {
+				case err == nil:
+					l.acked[body] = true
+				case tolerant:
+					l.refused++
+				default:
+					t.Errorf("producer %d: %v", p, err)
+					l.stop.Store(true)
+				}
+				l.mu.Unlock()
+				time.Sleep(500 * time.Microsecond)
+			}
+		})
+	}
+	l.work.Go(producing.Wait)
+	return l
+}
+
+func (l *cutOverLoad) end() {
+	l.stop.Store(true)
+	l.ended.Store(true)
+	for _, c := range l.closers {
+		_ = c.Close() // ends those who use it
+	}
+	l.work.Wait()
+}
+
+// check waits until all jobs ran, and reports those that did not run once.
+func (l *cutOverLoad) check(most int) {
+	l.t.Helper()
+	l.stop.Store(true)
+	harness.Eventually(l.t, func() string {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		missing := 0
+		for body := range l.acked {
+			if l.ran[body] == 0 {
+				missing++
+			}
+		}
+		if missing > 0 {
+			return fmt.Sprintf("%d of %d jobs did not run", missing, len(l.acked))
+		}
+		return ""
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for body, n := range l.ran {
+		if n > most {
+			l.t.Errorf("job %s ran %d times", body, n)
+		}
+	}
+	l.t.Logf("%d jobs, %d refused", len(l.acked), l.refused)
+}
+
+// shadowTool runs broker shadow cut-over, roll-back or status.
+func shadowTool(t *testing.T, page string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), harness.Binary(t), append(append([]string{"shadow"}, args...), "--at", page)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// startDrain moves what waits at the old server until end is called.
+func startDrain(t *testing.T, b *harness.Broker, c *cutOverCase, address string, flags []string) (end func()) {
+	cmd := importCommand(t, b, c.source, address, append(flags, "--queues", cutOverQueue, "--follow")...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	check(t, cmd.Start())
+	return func() {
+		t.Helper()
+		check(t, cmd.Process.Signal(syscall.SIGINT))
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("import: %v\n%s", err, errs.String())
+		}
+	}
+}
+
+func TestQueuesAreCutOverAndRolledBackUnderLoad(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	for _, c := range cutOvers {
+		t.Run(c.protocol, func(t *testing.T) {
+			t.Parallel()
+			b := harness.Start(t, harness.Options{})
+			address, flags := c.upstream(t, b)
+			_, listen, page := startShadow(t, c.protocol, address, "--to", c.to(b))
+			load := startCutOverLoad(t, &c, listen, false)
+			for range 2 {
+				time.Sleep(time.Second)
+				said := shadowTool(t, page, "cut-over", cutOverQueue)
+				if !strings.Contains(said, "broker import --from "+c.source) {
+					t.Errorf("cut-over said %s", said)
+				}
+				endDrain := startDrain(t, b, &c, address, flags)
+				time.Sleep(1500 * time.Millisecond)
+				endDrain()
+				shadowTool(t, page, "roll-back", cutOverQueue)
+			}
+			time.Sleep(500 * time.Millisecond)
+			load.check(1)
+			t.Logf("%s", shadowTool(t, page, "status"))
+			harness.Eventually(t, func() string {
+				if n := readyOf(t, b, cutOverQueue); n > 0 {
+					return fmt.Sprintf("%d jobs are left at the broker", n)
+				}
+				return ""
+			})
+		})
+	}
+}
+
+// While the broker is down, submissions are refused. What it has acknowledged survives.
+func TestABrokerThatIsKilledAfterTheCutOverLosesNothing(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	for _, c := range cutOvers {
+		t.Run(c.protocol, func(t *testing.T) {
+			t.Parallel()
+			b := harness.Start(t, harness.Options{})
+			address, _ := c.upstream(t, b)
+			_, listen, _ := startShadow(t, c.protocol, address, "--to", c.to(b), "--cut-over", cutOverQueue)
+			load := startCutOverLoad(t, &c, listen, true)
+			time.Sleep(time.Second)
+			b.Crash()
+			time.Sleep(time.Second)
+			b.Restart()
+			time.Sleep(time.Second)
+			load.check(2) // what workers had when the broker was killed
+			load.mu.Lock()
+			defer load.mu.Unlock()
+			if load.refused == 0 {
+				t.Error("no submission was refused")
+			}
+		})
+	}
+}
+
+// cutOverApps are the queues of the apps that are recorded elsewhere.
+var cutOverApps = map[string]string{"gearman command": "rev", "Gearman in Perl": "reverse,fails,progress"}
+
+// The same apps find no difference at a proxy that may cut their queues over, nor once it has.
+func TestAppsGoOnAfterACutOver(t *testing.T) {
+	t.Parallel()
+	harness.BrokerOnly(t)
+	for _, app := range recordings {
+		queues := cutOverApps[app.name]
+		if queues == "" {
+			continue
+		}
+		t.Run(app.name, func(t *testing.T) {
+			t.Parallel()
+			b := harness.Start(t, harness.Options{})
+			_, listen, page := startShadow(t, app.protocol, app.upstream(t), "--to", app.to(b))
+			app.app(t, listen)
+			if r := shadowReport(t, page); r.Different > 0 || r.Dropped != "" || r.Equal < app.least {
+				t.Errorf("before the cut-over: %+v", r)
+			}
+			shadowTool(t, page, append([]string{"cut-over"}, strings.Split(queues, ",")...)...)
+			app.app(t, listen)
+			if r := shadowReport(t, page); r.Dropped == "" {
+				t.Errorf("after the cut-over: %+v", r)
+			}
+		})
+	}
+}
+
+// shadowReport is the report of a shadow that runs.
+func shadowReport(t *testing.T, page string) (r comparison) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+page+"/report", http.NoBody)
+	check(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	check(t, err)
+	defer func() { _ = resp.Body.Close() }() // it has been read
+	check(t, json.NewDecoder(resp.Body).Decode(&r))
+	return r
+}

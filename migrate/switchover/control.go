@@ -1,0 +1,111 @@
+package switchover
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+)
+
+// Status is what GET /queues replies.
+type Status struct {
+	Protocol string  `json:"protocol"`
+	Server   string  `json:"server"`
+	Broker   string  `json:"broker"`
+	Queues   []Queue `json:"queues"`
+}
+
+// Change is the body of POST /queues, which replies with the Status.
+type Change struct {
+	Action string   `json:"action"` // cut-over or roll-back
+	Queues []string `json:"queues"`
+}
+
+// The actions.
+const (
+	ActionCutOver  = "cut-over"
+	ActionRollBack = "roll-back"
+)
+
+// Problem is the body of an error.
+type Problem struct {
+	Error string `json:"error"`
+}
+
+// Status is how all queues are.
+func (s *Switch) Status() Status {
+	return Status{Protocol: s.o.Protocol, Server: s.o.Server, Broker: s.o.Broker, Queues: s.Queues()}
+}
+
+// Serve adds the report and the changes. A nil switch refuses them.
+func (s *Switch) Serve(mux *http.ServeMux) {
+	mux.HandleFunc("GET /queues", func(w http.ResponseWriter, r *http.Request) {
+		if s.allowed(w, r) {
+			reply(w, http.StatusOK, s.Status())
+		}
+	})
+	mux.HandleFunc("POST /queues", func(w http.ResponseWriter, r *http.Request) {
+		if !s.allowed(w, r) {
+			return
+		}
+		var c Change
+		// A page of another site cannot send this type without asking first, and nobody permits it.
+		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err != nil || kind != "application/json" {
+			reply(w, http.StatusUnsupportedMediaType, Problem{"the body must be application/json"})
+			return
+		}
+		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMessage))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&c); err != nil {
+			reply(w, http.StatusBadRequest, Problem{err.Error()})
+			return
+		}
+		if err := s.change(c); err != nil {
+			reply(w, http.StatusConflict, Problem{err.Error()})
+			return
+		}
+		reply(w, http.StatusOK, s.Status())
+	})
+}
+
+func (s *Switch) change(c Change) error {
+	switch c.Action {
+	case ActionCutOver:
+		return s.CutOver(c.Queues...)
+	case ActionRollBack:
+		return s.RollBack(c.Queues...)
+	}
+	return errors.New("action is neither cut-over nor roll-back")
+}
+
+// allowed refuses other machines, and pages whose name stands for this one.
+func (s *Switch) allowed(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case !loopback(r.RemoteAddr), !loopback(r.Host):
+		reply(w, http.StatusForbidden, Problem{"only from this machine"})
+	case s == nil:
+		reply(w, http.StatusConflict, Problem{"no queue can be cut over: start broker shadow with --to"})
+	default:
+		return true
+	}
+	return false
+}
+
+// loopback reports whether an address, with or without its port, is one of this machine only.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the reader may be gone
+}

@@ -1,0 +1,180 @@
+package switchover
+
+import (
+	"bytes"
+	"slices"
+)
+
+// request handles a request of the client.
+func (c *gearmanConn) request(p gearmanPacket) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch p.typ() { //nolint:exhaustive // all others go to the server, which refuses those that it does not know
+	case gearmanText:
+		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanText, raw: p})
+	case gearmanCanDo, gearmanCanDoTimeout:
+		c.server.out.put(p)
+		c.canDoLocked(p)
+	case gearmanCantDo:
+		c.server.out.put(p)
+		c.cantDoLocked(p)
+	case gearmanReset:
+		c.server.out.put(p)
+		clear(c.functions)
+		if c.broker != nil {
+			clear(c.broker.functions)
+			c.broker.out.put(p)
+		}
+	case gearmanClientID, gearmanOption:
+		c.settingLocked(p)
+	case gearmanPreSleep:
+		c.asleep = true
+		c.server.out.put(p)
+		if c.broker != nil {
+			c.broker.out.put(p)
+		}
+	case gearmanSubmit, gearmanSubmitHigh, gearmanSubmitLow, gearmanReduce, gearmanSubmitBg, gearmanSubmitHighBg, gearmanSubmitLowBg,
+		gearmanSubmitSched, gearmanSubmitEpoch, gearmanReduceBg:
+		c.submitLocked(p)
+	case gearmanGrab, gearmanGrabUniq, gearmanGrabAll:
+		c.grabLocked(p)
+	case gearmanStatus, gearmanComplete, gearmanFail, gearmanException, gearmanData, gearmanWarning:
+		c.workLocked(p)
+	case gearmanGetStatus:
+		c.statusLocked(p)
+	case gearmanGetUnique:
+		c.uniqueLocked(p)
+	case gearmanEcho:
+		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanEcho})
+	default:
+		c.server.out.put(p)
+	}
+}
+
+// askLocked sends a request that gets a reply. A nil side: the slot has its reply already.
+func (c *gearmanConn) askLocked(s *gearmanSide, p gearmanPacket, slot *gearmanSlot) {
+	c.slots = append(c.slots, slot)
+	if s == nil {
+		c.heldBytes += len(slot.reply)
+		c.flushLocked()
+		return
+	}
+	s.pending = append(s.pending, slot)
+	s.out.put(p)
+}
+
+func (c *gearmanConn) canDoLocked(p gearmanPacket) {
+	name := string(p.arg(0))
+	if _, known := c.functions[name]; !known && len(c.functions) >= maxFunctions || len(p) > maxLine {
+		return // it gets the server's jobs only
+	}
+	c.functions[name] = p
+	if c.broker != nil {
+		delete(c.broker.functions, name) // its time-out may be new
+	}
+	c.registerLocked()
+}
+
+func (c *gearmanConn) cantDoLocked(p gearmanPacket) {
+	name := string(p.arg(0))
+	delete(c.functions, name)
+	if c.broker != nil && c.broker.functions[name] {
+		delete(c.broker.functions, name)
+		c.broker.out.put(p)
+	}
+}
+
+// settingLocked keeps a setting of the connection, the last one of its kind.
+func (c *gearmanConn) settingLocked(p gearmanPacket) {
+	c.settings = slices.DeleteFunc(c.settings, func(s gearmanPacket) bool {
+		return s.typ() == p.typ() && (p.typ() == gearmanClientID || bytes.Equal(s, p))
+	})
+	if len(c.settings) < maxSettings && len(p) <= maxLine {
+		c.settings = append(c.settings, p)
+	}
+	option := p.typ() == gearmanOption
+	if c.broker != nil {
+		c.broker.out.put(p)
+		if option {
+			c.broker.pending = append(c.broker.pending, &gearmanSlot{typ: gearmanOption, internal: true})
+		}
+	}
+	if option {
+		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanOption})
+		return
+	}
+	c.server.out.put(p)
+}
+
+// maxSettings bounds the options that are kept.
+const maxSettings = 16
+
+func (c *gearmanConn) submitLocked(p gearmanPacket) {
+	e := c.s.find(string(p.arg(0)))
+	slot := &gearmanSlot{typ: p.typ(), entry: e}
+	if e == nil || e.state != New {
+		c.askLocked(c.server, p, slot)
+		return
+	}
+	s, err := c.brokerLocked()
+	if err != nil {
+		slot.reply = newGearmanPacket(gearmanError, "QUEUE_ERROR", err.Error())
+	}
+	c.askLocked(s, p, slot)
+}
+
+// grabLocked asks for a job. The sides take turns in being asked first.
+func (c *gearmanConn) grabLocked(p gearmanPacket) {
+	c.asleep = false
+	slot := &gearmanSlot{typ: p.typ(), raw: p}
+	first := c.server
+	if c.broker != nil && len(c.broker.functions) > 0 {
+		slot.other = c.broker
+		if c.turn {
+			first, slot.other = c.broker, c.server
+		}
+		c.turn = !c.turn
+	}
+	c.askLocked(first, p, slot)
+}
+
+// workLocked passes news of a job to the side that has assigned it. A job that was assigned over a lost connection to the broker is not
+// this worker's any more.
+func (c *gearmanConn) workLocked(p gearmanPacket) {
+	if !p.ofBroker() {
+		c.server.out.put(p)
+		return
+	}
+	handle := string(p.arg(0))
+	if c.broker == nil || !c.broker.assigned[handle] {
+		return
+	}
+	if p.typ() == gearmanComplete || p.typ() == gearmanFail {
+		delete(c.broker.assigned, handle)
+	}
+	p.restoreHandle()
+	c.broker.out.put(p)
+}
+
+func (c *gearmanConn) statusLocked(p gearmanPacket) {
+	if !p.ofBroker() {
+		c.askLocked(c.server, p, &gearmanSlot{typ: gearmanGetStatus})
+		return
+	}
+	slot := &gearmanSlot{typ: gearmanGetStatus}
+	s, err := c.brokerLocked()
+	if err != nil {
+		slot.reply = newGearmanPacket(gearmanError, "QUEUE_ERROR", err.Error())
+	}
+	p.restoreHandle()
+	c.askLocked(s, p, slot)
+}
+
+// uniqueLocked asks the server, and then the broker.
+func (c *gearmanConn) uniqueLocked(p gearmanPacket) {
+	slot := &gearmanSlot{typ: gearmanGetUnique, raw: p}
+	if c.s.any() {
+		slot.other, _ = c.brokerLocked() // nil: the server alone is asked
+	}
+	c.askLocked(c.server, p, slot)
+}

@@ -1,0 +1,195 @@
+package switchover
+
+import (
+	"bytes"
+	"slices"
+)
+
+// replies handles what a side sends, until it ends.
+func (c *gearmanConn) replies(s *gearmanSide) {
+	many := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(s.pending) > 0 && s.pending[0].typ == gearmanText && s.pending[0].raw.manyLines()
+	}
+	for {
+		p, err := readGearmanReply(s.in, many)
+		if err == nil {
+			err = c.reply(s, p)
+		}
+		if err != nil {
+			break
+		}
+		c.out.wait()
+	}
+	if c.goesOn(s) {
+		return
+	}
+	c.end()
+}
+
+// goesOn handles the end of a side. It reports whether the client is served on.
+func (c *gearmanConn) goesOn(s *gearmanSide) bool {
+	s.out.close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !s.broker {
+		c.serverGone = true
+		return c.finished && c.broker != nil && len(c.broker.awaited) > 0 && !c.ended // results may still come
+	}
+	return c.lostLocked(s) && !c.serverGone
+}
+
+// reply handles a packet of a side.
+func (c *gearmanConn) reply(s *gearmanSide, p gearmanPacket) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch p.typ() { //nolint:exhaustive // the others are replies
+	case gearmanNoop:
+		c.pushLocked(s, p)
+		return nil
+	case gearmanStatus, gearmanComplete, gearmanFail, gearmanException, gearmanData, gearmanWarning:
+		if s.broker {
+			if err := p.showHandle(); err != nil {
+				return err
+			}
+			if p.typ() == gearmanComplete || p.typ() == gearmanFail {
+				delete(s.awaited, string(p.arg(0)))
+			}
+		}
+		c.pushLocked(s, p)
+		return nil
+	case gearmanError:
+		if string(p.arg(0)) == "JOB_NOT_FOUND" { // about WORK_*, which has no reply otherwise
+			c.pushLocked(s, p)
+			return nil
+		}
+	}
+	if len(s.pending) == 0 {
+		c.pushLocked(s, p)
+		return nil
+	}
+	slot := s.pending[0]
+	s.pending = s.pending[1:]
+	if slot.internal {
+		return nil
+	}
+	return c.answerLocked(s, slot, p)
+}
+
+// answerLocked gives a slot its reply, or asks the other side.
+func (c *gearmanConn) answerLocked(s *gearmanSide, slot *gearmanSlot, p gearmanPacket) error {
+	typ := p.typ()
+	if s.broker && len(p) > gearmanHeader {
+		switch typ { //nolint:exhaustive // the others have no handle
+		case gearmanCreated, gearmanAssign, gearmanAssignUniq, gearmanAssignAll, gearmanStatusRes:
+			if err := p.showHandle(); err != nil {
+				return err
+			}
+		}
+	}
+	switch typ { //nolint:exhaustive // the others pass as they are
+	case gearmanCreated:
+		slot.entry.accepted(s.broker)
+		if s.broker && slot.typ.foreground() {
+			s.awaited[string(p.arg(0))] = true
+		}
+	case gearmanAssign, gearmanAssignUniq, gearmanAssignAll:
+		if s.broker {
+			s.assigned[string(p.arg(0))] = true
+		}
+	case gearmanNoJob:
+		if c.askOtherLocked(slot) {
+			return nil
+		}
+	case gearmanUniqueRes:
+		if bytes.Equal(p.arg(1), []byte("0")) && c.askOtherLocked(slot) {
+			return nil
+		}
+	}
+	c.doneLocked(s, slot, p)
+	return nil
+}
+
+// askOtherLocked sends the request to the other side, if it has not been there and is connected.
+func (c *gearmanConn) askOtherLocked(slot *gearmanSlot) bool {
+	s := slot.other
+	slot.other = nil
+	if s == nil || s != c.server && s != c.broker {
+		return false
+	}
+	s.pending = append(s.pending, slot)
+	s.out.put(slot.raw)
+	c.cond.Broadcast()
+	return true
+}
+
+// doneLocked gives a slot its reply. It is passed on once all earlier ones are.
+func (c *gearmanConn) doneLocked(s *gearmanSide, slot *gearmanSlot, p gearmanPacket) {
+	slot.reply = p
+	s.held = slot
+	c.heldBytes += len(p)
+	c.flushLocked()
+	// This side waits while its replies wait behind one of the other side.
+	for c.heldBytes > maxHeld && s.held != nil && !slices.Contains(s.pending, c.slots[0]) && !c.ended {
+		c.cond.Wait()
+	}
+}
+
+// flushLocked passes replies on, in the order of the requests.
+func (c *gearmanConn) flushLocked() {
+	n := 0
+	for ; n < len(c.slots) && c.slots[n].reply != nil; n++ {
+		slot := c.slots[n]
+		c.out.put(slot.reply)
+		c.heldBytes -= len(slot.reply)
+		for _, p := range slot.after {
+			c.out.put(p)
+			c.heldBytes -= len(p)
+		}
+		for _, s := range []*gearmanSide{c.server, c.broker} {
+			if s != nil && s.held == slot {
+				s.held = nil
+			}
+		}
+	}
+	if n > 0 {
+		c.slots = c.slots[n:]
+		c.cond.Broadcast()
+	}
+}
+
+// pushLocked passes a packet on that nobody asked for. It stays behind the replies that its side has sent before.
+func (c *gearmanConn) pushLocked(s *gearmanSide, p gearmanPacket) {
+	if s.held == nil {
+		c.out.put(p)
+		return
+	}
+	s.held.after = append(s.held.after, p)
+	c.heldBytes += len(p)
+}
+
+// lostLocked handles the end of the connection to the broker. It reports whether the client is served on: not if it waits for results of jobs
+// at the broker, as it learns with its connection that they do not come.
+func (c *gearmanConn) lostLocked(s *gearmanSide) bool {
+	c.broker = nil
+	c.cond.Broadcast()
+	if c.ended || len(s.awaited) > 0 {
+		return false
+	}
+	for _, slot := range s.pending {
+		switch {
+		case slot.internal:
+		case slot.typ == gearmanGrab || slot.typ == gearmanGrabUniq || slot.typ == gearmanGrabAll:
+			if !c.askOtherLocked(slot) {
+				slot.reply = newGearmanPacket(gearmanNoJob)
+			}
+		default:
+			slot.reply = newGearmanPacket(gearmanError, "QUEUE_ERROR", "the connection to the broker was lost")
+		}
+		c.heldBytes += len(slot.reply)
+	}
+	c.flushLocked()
+	c.againLocked()
+	return true
+}

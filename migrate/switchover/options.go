@@ -1,0 +1,86 @@
+package switchover
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+)
+
+// Options of a switch.
+type Options struct {
+	Protocol string
+	Server   string                          // HOST:PORT, for the report
+	Broker   string                          // HOST:PORT
+	Changed  func(queues []string, to State) // called after each change
+}
+
+// Switch joins clients with a server and the broker.
+type Switch struct {
+	*Board
+
+	o      Options
+	broker *broker
+	p      protocol
+}
+
+// protocol serves one client.
+type protocol interface {
+	join(client, server net.Conn)
+	// check reports whether the broker can be used.
+	check() error
+}
+
+// makers create the protocols.
+var makers = map[string]func(*Switch) protocol{
+	"gearman": func(s *Switch) protocol { return gearman{s} },
+}
+
+// Protocols are the names of the protocols that can be switched.
+func Protocols() []string { return slices.Sorted(maps.Keys(makers)) }
+
+// CheckProtocol is an error for any other name.
+func CheckProtocol(name string) error {
+	if makers[name] == nil {
+		return fmt.Errorf("queues of %s cannot be cut over while clients work, only those of %s", name, strings.Join(Protocols(), ", "))
+	}
+	return nil
+}
+
+// NewSwitch has all queues at the server.
+func NewSwitch(o Options) (*Switch, error) {
+	if err := CheckProtocol(o.Protocol); err != nil {
+		return nil, err
+	}
+	s := &Switch{Board: NewBoard(), o: o, broker: &broker{address: o.Broker}}
+	s.p = makers[o.Protocol](s)
+	return s, nil
+}
+
+// Join serves a client until it or the server ends. It is wiretap.Proxy.Join.
+func (s *Switch) Join(client, server net.Conn) { s.p.join(client, server) }
+
+// CutOver lets the new jobs of queues go to the broker, if that can be reached.
+func (s *Switch) CutOver(queues ...string) error {
+	if err := s.p.check(); err != nil {
+		return err
+	}
+	err := s.Board.CutOver(queues...)
+	if err == nil {
+		s.o.Changed(queues, New)
+	}
+	return err
+}
+
+// RollBack lets the new jobs of queues go to the server again.
+func (s *Switch) RollBack(queues ...string) error {
+	err := s.Board.RollBack(queues...)
+	if err == nil {
+		s.o.Changed(queues, Returned)
+	}
+	return err
+}
+
+// maxMessage bounds one request or reply.
+const maxMessage = 64 << 20
