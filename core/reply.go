@@ -137,6 +137,8 @@ type JobInfo struct {
 	LeaseUntil Instant
 	LeasedAt   Instant
 	Worker     string // id of the worker that holds the lease
+	HeldOver   Protocol
+	HeldFrom   string // address of the connection that holds the lease; empty: a worker without one does, or it is not leased
 	Attempts   uint32
 	Fails      uint32
 	Tally      Tally

@@ -20,6 +20,43 @@ import (
 // copyText is a command to take to a terminal.
 type copyText struct{ Label, Text string }
 
+// foldedBody is from which size on a body is folded, and shownBody how much of one a page has, in bytes.
+const (
+	foldedBody = 8 << 10
+	shownBody  = 64 << 10
+)
+
+// cutBody leaves the beginning of a long body, and returns how long that is; zero: the whole is there.
+func cutBody(j *service.Job) int {
+	body := bodyBytes(j)
+	if len(body) <= shownBody && !j.Truncated {
+		return 0
+	}
+	body = body[:min(len(body), shownBody)]
+	if j.Body != nil || len(j.Args) > 0 {
+		text := strings.ToValidUTF8(string(body), "")
+		j.Args, j.Body = nil, &text
+		return len(body)
+	}
+	j.BodyBase64 = body
+	return len(body)
+}
+
+// jobBody is the whole body of a job, as a file.
+func jobBody(r *request) (*view, error) {
+	body, err := r.service.Body(r.Context(), r.caller, r.named("id"))
+	if err != nil {
+		return nil, err
+	}
+	h := r.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", `attachment; filename="body"`)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	_, _ = r.w.Write(body) // the client may have gone
+	return nil, nil        //nolint:nilnil // the body is the answer
+}
+
 // bodyBytes is the body as it is stored.
 func bodyBytes(j *service.Job) []byte {
 	switch {

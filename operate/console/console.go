@@ -106,7 +106,7 @@ func (c *Console) Missing() http.Handler {
 
 // pagesByPath are the pages.
 var pagesByPath = map[string]handler{
-	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"), "/jobs/{id}": jobPage,
+	"/{$}": overviewPage, "/queues": queuesPage, "/queues/{name}": queuePage, "/jobs": jobsPage("jobs"), "/jobs/{id}": jobPage, "/jobs/{id}/body": jobBody,
 	"/running": jobsPage("running"), "/scheduled": jobsPage("scheduled"), "/retrying": jobsPage("retrying"), "/dead": jobsPage("dead"), "/finished": finishedPage,
 	"/batches": batchesPage, "/batches/{id}": batchPage, "/storage": storagePage, "/api": apiPage,
 	"/schedules": schedulesPage, "/cluster": clusterPage, "/limits": limitsPage,

@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"html/template"
-	"net/url"
 	"strings"
 
 	"broker/operate/service"
@@ -123,6 +122,6 @@ func drawGraph(left []node, self node, right []node) template.HTML {
 
 func drawNode(b *strings.Builder, x, y int, n node, class string) {
 	fmt.Fprintf(b, `<a href="%s/%s" class="dot-%s"><rect%s x="%d" y="%d" width="%d" height="%d" rx="7"/><circle cx="%d" cy="%d" r="4"/><text x="%d" y="%d">%s</text><text class="sub" x="%d" y="%d">%s</text></a>`,
-		n.page, template.HTMLEscapeString(url.PathEscape(n.name)), n.state, class, x, y, nodeWidth, nodeHeight, x+14, y+nodeHeight/2,
+		n.page, template.HTMLEscapeString(pathEscape(n.name)), n.state, class, x, y, nodeWidth, nodeHeight, x+14, y+nodeHeight/2,
 		x+26, y+17, template.HTMLEscapeString(short(20, n.label)), x+26, y+31, template.HTMLEscapeString(short(24, n.sub)))
 }

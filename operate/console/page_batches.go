@@ -28,7 +28,7 @@ type batchData struct {
 }
 
 func batchPage(r *request) (*view, error) {
-	tree, err := r.service.Batch(r.Context(), r.caller, r.PathValue("id"))
+	tree, err := r.service.Batch(r.Context(), r.caller, r.named("id"))
 	if err != nil {
 		return nil, err
 	}

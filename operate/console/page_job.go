@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -19,7 +18,9 @@ type jobData struct {
 	Trace        string // id of the trace that it is part of
 	Forms        []choice
 	Body, Custom template.HTML
-	Plain        string // the body as it is copied
+	Plain        string // the body as it is copied; empty: it is too long
+	LongBody     bool   // the body is folded
+	CutBody      int    // how much of the body the page has, if not all
 	Result       string
 	Actions      []choice
 	Copies       []copyText
@@ -36,7 +37,7 @@ type jobData struct {
 func jobPage(r *request) (*view, error) {
 	d, err := r.job()
 	if service.IsCode(err, service.CodeJobNotFound) {
-		if gone := r.finishedRecord(r.PathValue("id")); gone != nil {
+		if gone := r.finishedRecord(r.named("id")); gone != nil {
 			return &view{page: "gone", title: gone.Type + " " + gone.ID, queue: gone.Queue, nav: "finished", data: gone}, nil
 		}
 	}
@@ -48,16 +49,21 @@ func jobPage(r *request) (*view, error) {
 
 // job is what the page of a job shows.
 func (r *request) job() (*jobData, error) {
-	j, err := r.service.Job(r.Context(), r.caller, r.PathValue("id"))
+	j, err := r.service.Job(r.Context(), r.caller, r.named("id"))
 	if err != nil {
 		return nil, err
 	}
 	form := bodyForm(&j, r.query.Get("body"))
+	shown := j
+	cut := cutBody(&shown)
 	d := &jobData{
-		Job: j, Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&j, form), Plain: bodyText(&j),
-		Result: resultText(j.Outcome), Copies: r.copies(&j), Actions: jobActions(j.State), Timeline: timeline(&j),
+		Job: j, CutBody: cut, LongBody: j.BodyBytes > foldedBody, Forms: choices(form, "json", "JSON", "text", "Text", "hex", "Hex"), Body: bodyHTML(&shown, form),
+		Result: resultText(j.Outcome), Actions: jobActions(j.State), Timeline: timeline(&j),
 		Trace: tracecontext.TraceID(j.Traceparent),
 		Epoch: strconv.FormatUint(uint64(j.Epoch), 10),
+	}
+	if cut == 0 {
+		d.Plain, d.Copies = bodyText(&j), r.copies(&j)
 	}
 	if len(j.Custom) > 0 {
 		d.Custom = highlightJSON(pretty(j.Custom))
@@ -68,7 +74,7 @@ func (r *request) job() (*jobData, error) {
 	switch j.State {
 	case "ready", "scheduled", "retrying", "blocked", "dead":
 		d.Editable = true
-		d.BodyEditable = !j.Truncated && len(j.BodyBase64) == 0
+		d.BodyEditable = cut == 0 && len(j.BodyBase64) == 0
 		d.Edit = editForm(&j)
 	}
 	d.Graph, err = r.linkGraph(&j)
@@ -79,7 +85,10 @@ func (r *request) job() (*jobData, error) {
 func editForm(j *service.Job) map[string]string {
 	values := map[string]string{
 		"queue": j.Queue, "type": j.Type, "priority": strconv.Itoa(int(j.Priority)), "tags": strings.Join(j.Tags, ", "),
-		"max_fails": strconv.FormatUint(uint64(j.MaxFails), 10), "body": bodyText(j),
+		"max_fails": strconv.FormatUint(uint64(j.MaxFails), 10),
+	}
+	if j.BodyBytes <= shownBody {
+		values["body"] = bodyText(j)
 	}
 	if j.RunAt != nil {
 		values["run_at"] = formTime(*j.RunAt)
@@ -119,8 +128,8 @@ var jobConsequences = map[service.JobAction]bulkWord{
 
 // changeJob serves the forms of a job's page.
 func changeJob(r *request) (*view, error) {
-	id := r.PathValue("id")
-	at := "jobs/" + url.PathEscape(id)
+	id := r.named("id")
+	at := "jobs/" + pathEscape(id)
 	do := r.PostFormValue("do")
 	if do == "edit" || do == "edit-run" {
 		return r.editJob(id, at, do == "edit-run")
@@ -130,7 +139,7 @@ func changeJob(r *request) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.back("jobs/"+url.PathEscape(copied), "This is the job that was submitted again.")
+		return r.back("jobs/"+pathEscape(copied), "This is the job that was submitted again.")
 	}
 	if c, ok := jobConsequences[service.JobAction(do)]; ok {
 		if v := r.ask(question{Title: c.verb + " this job?", Consequence: c.consequence, Button: c.verb + " the job", Path: at, Back: at}); v != nil {

@@ -70,14 +70,14 @@ type jobRow struct {
 func newJobRow(j service.Job, columns []jobColumn) jobRow {
 	r := jobRow{j, j, columns}
 	if slices.ContainsFunc(columns, func(c jobColumn) bool { return c.Name == "worker" }) {
-		r.Noted.Worker = ""
+		r.Noted.Worker, r.Noted.HeldFrom = "", ""
 	}
 	return r
 }
 
 // hasNote reports whether the column of notes says anything of a job.
 func hasNote(j service.Job) bool {
-	return j.State == "leased" && (j.Progress != nil || j.Worker != "") || j.State != "ready" && j.Failure != nil || j.Reason != "" || len(j.Tags) > 0
+	return j.State == "leased" && (j.Progress != nil || j.Worker != "" || j.HeldFrom != "") || j.State != "ready" && j.Failure != nil || j.Reason != "" || len(j.Tags) > 0
 }
 
 // jobTable is a list of jobs without a filter bar.

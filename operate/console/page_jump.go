@@ -13,9 +13,9 @@ func jumpPage(r *request) (*view, error) {
 	if text == "" {
 		to = "jobs"
 	} else if _, err := r.service.Queue(r.Context(), r.caller, text); err == nil {
-		to = "queues/" + url.PathEscape(text)
+		to = "queues/" + pathEscape(text)
 	} else if j, err := r.service.Job(r.Context(), r.caller, text); err == nil {
-		to = "jobs/" + url.PathEscape(j.ID)
+		to = "jobs/" + pathEscape(j.ID)
 	} else if ignoreRefusal(err) != nil {
 		return nil, err
 	}

@@ -13,8 +13,17 @@ import (
 // joinURL puts a query behind a path.
 func joinURL(path string, query template.URL) template.URL { return template.URL(path) + query } //nolint:gosec // a constant path
 
+// workerRows is how many workers and connections the page of workers reads at once.
+const workerRows = 500
+
+// workerRow is a worker with its connections, or a connection that belongs to none.
+type workerRow struct {
+	service.Worker
+	Under []service.Worker
+}
+
 type workersData struct {
-	Workers   []service.Worker
+	Workers   []workerRow
 	Protocols []choice
 	Protocol  string // empty: all
 	Faktory   bool   // some of them can be quieted
@@ -23,12 +32,11 @@ type workersData struct {
 
 func workersPage(r *request) (*view, error) {
 	protocol := r.query.Get("protocol")
-	workers, cursor, err := r.service.Workers(r.Context(), r.caller, protocol, pageRows, r.query.Get("cursor"))
+	workers, cursor, err := r.service.Workers(r.Context(), r.caller, protocol, workerRows, r.query.Get("cursor"))
 	if err != nil {
 		return nil, err
 	}
-	sort.SliceStable(workers, func(i, j int) bool { return workerRank(&workers[i]) < workerRank(&workers[j]) })
-	d := &workersData{Workers: workers, Protocol: protocol, Faktory: slices.ContainsFunc(workers, func(w service.Worker) bool { return w.State != "" })}
+	d := &workersData{Workers: workersOnTop(workers), Protocol: protocol, Faktory: slices.ContainsFunc(workers, func(w service.Worker) bool { return w.State != "" })}
 	for _, name := range append([]string{""}, protocolNames...) {
 		label := "All"
 		if name != "" {
@@ -44,6 +52,38 @@ func workersPage(r *request) (*view, error) {
 		return nil, err
 	}
 	return &view{page: "workers", title: "Workers and connections", nav: "workers", data: d}, nil
+}
+
+// workersOnTop puts connections below the worker that they belong to.
+func workersOnTop(list []service.Worker) []workerRow {
+	processes := map[string]int{} // by protocol and name
+	rows := []workerRow{}
+	key := func(protocol, name string) string { return protocol + " " + name }
+	for _, w := range list {
+		if w.Connections > 0 || w.State != "" {
+			processes[key(w.Protocol, w.Name)] = len(rows)
+			rows = append(rows, workerRow{Worker: w})
+		}
+	}
+	for _, w := range list {
+		if w.Connections > 0 || w.State != "" {
+			continue
+		}
+		if i, ok := processes[key(w.Protocol, w.Worker)]; ok && w.Worker != "" {
+			rows[i].Under = append(rows[i].Under, w)
+			rows[i].Queues = append(rows[i].Queues, newNames(w.Queues, rows[i].Queues)...)
+			rows[i].Waiting = rows[i].Waiting || w.Waiting
+			continue
+		}
+		rows = append(rows, workerRow{Worker: w})
+	}
+	sort.SliceStable(rows, func(i, j int) bool { return workerRank(&rows[i].Worker) < workerRank(&rows[j].Worker) })
+	return rows
+}
+
+// newNames are the names that are not known yet.
+func newNames(names, known []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) })
 }
 
 // workerRank orders a page of workers by what does not change all the time: processes, then connections with queues or a name.

@@ -30,7 +30,7 @@ type queueData struct {
 }
 
 func queuePage(r *request) (*view, error) {
-	name := r.PathValue("name")
+	name := r.named("name")
 	q, err := r.service.Queue(r.Context(), r.caller, name)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func queuePage(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Charts, d.Here = h.charts, template.URL("queues/"+url.PathEscape(name)) //nolint:gosec // escaped
+	d.Charts, d.Here = h.charts, template.URL("queues/"+pathEscape(name)) //nolint:gosec // escaped
 	d.Figures = []figure{
 		{Label: "in", Value: float(q.InRate), Unit: "/s", Spark: h.sparkIn},
 		{Label: "out", Value: float(q.OutRate), Unit: "/s", Spark: h.sparkDone},
@@ -108,7 +108,7 @@ var queueJobColumns = slices.DeleteFunc(slices.Clone(usualColumns), func(c jobCo
 
 // changeQueue serves the forms of a queue's page.
 func changeQueue(r *request) (*view, error) {
-	name := r.PathValue("name")
+	name := r.named("name")
 	do := r.PostFormValue("do")
 	if do == "clear" || do == "remove" {
 		return clearQueue(r, name, do == "remove")
@@ -121,7 +121,7 @@ func changeQueue(r *request) (*view, error) {
 	if err := r.applyQueueForm(name, do); err != nil {
 		return nil, err
 	}
-	return r.back("queues/"+url.PathEscape(name), queueNotes[do][0])
+	return r.back("queues/"+pathEscape(name), queueNotes[do][0])
 }
 
 func clearQueue(r *request, name string, remove bool) (*view, error) {
@@ -143,5 +143,5 @@ func clearQueue(r *request, name string, remove bool) (*view, error) {
 	if remove {
 		return r.back("queues", note+" The queue is gone.")
 	}
-	return r.back("queues/"+url.PathEscape(name), note)
+	return r.back("queues/"+pathEscape(name), note)
 }

@@ -29,7 +29,7 @@ type pages struct{ byName map[string]*template.Template }
 func loadPages(c *Console) (*pages, error) {
 	functions := template.FuncMap{
 		"asset": c.assets.url, "icon": icon, "num": num, "brief": brief, "float": float, "span": span, "seconds": seconds, "bytes": size,
-		"ago": c.ago, "until": c.until, "clock": clockTime, "clockShort": c.clockShort, "iso": isoTime, "pathEscape": url.PathEscape,
+		"ago": c.ago, "until": c.until, "age": c.age, "clock": clockTime, "clockShort": c.clockShort, "iso": isoTime, "pathEscape": pathEscape,
 		"queryEscape": url.QueryEscape, "agoOf": func(t time.Time) template.HTML { return c.ago(&t) }, "took": c.took,
 		"clockOf": func(t time.Time) string { return clockTime(&t) }, "json": chartJSON, "percent": percent, "short": short,
 		"list": func(items ...any) []any { return items }, "join": strings.Join, "plural": plural, "why": waitsFor,
@@ -280,6 +280,11 @@ func (c *Console) ago(t *time.Time) template.HTML {
 		}
 		return span(d.Round(time.Second)) + " ago"
 	})
+}
+
+// age shows how long something has lasted.
+func (c *Console) age(t *time.Time) template.HTML {
+	return c.relative(t, func(d time.Duration) string { return span(max(d, 0).Round(time.Second)) })
 }
 
 func (c *Console) until(t *time.Time) template.HTML {

@@ -37,6 +37,8 @@ type Job struct {
 	CancelAt    *time.Time `json:"cancel_requested_at,omitempty" doc:"since when its worker is asked to stop"`
 	LeaseForS   float64    `json:"lease_for_s,omitempty" doc:"a worker's time to finish"`
 	Worker      string     `json:"worker,omitempty" doc:"id of the worker that holds it"`
+	HeldOver    string     `json:"held_over,omitempty" doc:"protocol of the worker that holds it, if that is known"`
+	HeldFrom    string     `json:"held_from,omitempty" doc:"address of the connection that holds it"`
 	Attempts    uint32     `json:"attempts"`
 	MaxAttempts uint32     `json:"max_attempts,omitempty"`
 	Fails       uint32     `json:"fails"`
@@ -116,6 +118,9 @@ func (s *Service) viewOf(info *core.JobInfo) Job {
 		LeasedAt: timeOf(info.LeasedAt), LeaseUntil: timeOf(info.LeaseUntil), CancelAt: timeOf(info.CancelRequestedAt), Worker: info.Worker,
 		Attempts: info.Attempts, Fails: info.Fails, Broken: info.Broken, Ephemeral: info.Ephemeral,
 		Watchers: info.Watchers, Epoch: info.Epoch, BodyBytes: info.BodyBytes,
+	}
+	if info.HeldOver != core.Internal {
+		v.HeldOver, v.HeldFrom = info.HeldOver.String(), info.HeldFrom
 	}
 	if info.Unstored {
 		v.Durability = "none"

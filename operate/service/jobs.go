@@ -55,3 +55,17 @@ func (s *Service) inspect(ctx context.Context, c *client, caller Caller, r acces
 	}
 	return reply.Info, nil
 }
+
+// Body is the whole body of a job, as it was submitted.
+func (s *Service) Body(ctx context.Context, caller Caller, name string) ([]byte, error) {
+	c := s.open(caller, caller.Name())
+	defer c.close()
+	info, err := s.inspect(ctx, c, caller, access.Read, name, false)
+	if err != nil {
+		return nil, err
+	}
+	if info.Job == nil {
+		return nil, &Error{Code: CodeJobNotFound, Detail: "the body of " + name + " is gone"}
+	}
+	return info.Job.Body, nil
+}

@@ -78,6 +78,9 @@ func (m *Machine) jobInfo(h uint32, brief bool) core.JobInfo {
 		if e.holderKind == core.HeldByWorker {
 			i.Worker = m.workers.names[e.holder]
 		}
+		if e.has(held) {
+			i.HeldOver, i.HeldFrom = e.holderFrom, m.holderAddress(nil, e)
+		}
 	}
 	if e.has(hasTransient) {
 		n := m.transients[h]

@@ -178,7 +178,8 @@
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       scales: { y: { range: (_, lo, hi) => [0, hi > 0 ? hi * 1.12 : 1] } },
       axes: [{ ...axis, grid: { show: false }, space: 80, size: 30, values: clock }, { ...axis, size: 52, space: 40, ...(d.whole && { incrs: counts }), ...(d.unit === 's' && { incrs: spans }), values: (_, all) => all.map((v) => (v == null ? '' : text(v))) }],
-      series: [{ value: (_, v) => (v == null ? '' : new Date(v * 1000).toLocaleTimeString()) }, ...d.labels.map((label, i) => {
+      hooks: { setCursor: [(u) => u.root.classList.toggle('u-hover', u.cursor.idx != null)] },
+      series: [{ label: 'at', value: (_, v) => (v == null ? '' : `${new Date(v * 1000).toISOString().slice(5, 19).replace('T', ' ')} UTC`) }, ...d.labels.map((label, i) => {
         const colour = css(d.colours[i]);
         return {
           label,
@@ -186,10 +187,7 @@
           fill: i === 0 || d.fill ? faint(colour) : undefined,
           width: 1.6,
           points: { show: false },
-          value: (u, v, n, at) => { // the latest one, unless the pointer is at another
-            const shown = at == null ? u.data[n].at(-1) : v;
-            return shown == null ? '–' : text(shown);
-          },
+          value: (_, v, __, at) => (at == null ? '' : v == null ? '–' : text(v)), // the tiles have the latest ones, over a minute
         };
       })],
     }, data, el);
@@ -212,6 +210,17 @@
   document.addEventListener('toggle', (e) => { if (e.target.matches('main details.fold')) folds.set(foldName(e.target), e.target.open); }, true);
   const keepFolds = () => document.querySelectorAll('main details.fold').forEach((d) => { if (folds.has(foldName(d))) d.open = folds.get(foldName(d)); });
 
+  // What stays in sight: console.css says what these are for.
+  const measure = () => {
+    const put = (name, el) => document.documentElement.style.setProperty(name, `${el?.offsetHeight || 0}px`);
+    put('--above', document.querySelector('header.top'));
+    put('--bulk', document.querySelector('.bar.bulk'));
+    document.querySelectorAll('main .scroll').forEach((s) => {
+      s.classList.toggle('fits', s.firstElementChild?.tagName === 'TABLE' && s.firstElementChild.scrollWidth <= s.clientWidth);
+    });
+  };
+  addEventListener('resize', measure);
+
   // Selections: a box in the head of a table for all rows, a count in the bar of actions.
   const selection = () => {
     const bar = document.getElementById('selected');
@@ -225,6 +234,7 @@
     if (all) { all.checked = on > 0 && on === boxes.length; all.indeterminate = on > 0 && on < boxes.length; }
     document.querySelectorAll('[data-needs-selection]').forEach((b) => { b.disabled = on === 0 && !every; });
     selecting = on > 0 || every;
+    bar.parentElement.classList.toggle('on', selecting);
   };
   document.addEventListener('change', (e) => {
     if (e.target.id === 'select-all') {
@@ -321,7 +331,7 @@
     if (e.key === 'Enter' && e.target.matches?.('main form[method="post"] input[type="checkbox"]')) e.preventDefault();
   });
 
-  const ready = () => { keepFolds(); drawAll(); selection(); showSaved(); showLive(); };
+  const ready = () => { measure(); keepFolds(); drawAll(); selection(); showSaved(); showLive(); };
   document.addEventListener('DOMContentLoaded', ready);
   document.addEventListener('htmx:after:swap', ready);
 })();
